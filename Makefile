@@ -1,0 +1,150 @@
+# buscapd: one Makefile, not recursive. `make help` lists the targets.
+
+VERSION := 0.1.0
+
+CC       ?= gcc
+CFLAGS   ?= -O2 -g
+PREFIX   ?= /usr/local
+PYTHON   ?= /usr/bin/python3
+SAN      ?=
+V        ?=
+
+# What the programs and the tests need: pkg-config name or command, and the Debian package with it.
+LIBRARIES := \
+	libuv:libuv1-dev \
+	liblz4:liblz4-dev \
+	libxxhash:libxxhash-dev \
+	libdeflate:libdeflate-dev \
+	libcjson:libcjson-dev \
+	inih:libinih-dev \
+	libmicrohttpd:libmicrohttpd-dev \
+	cmocka:libcmocka-dev
+TOOLS := \
+	pkg-config:pkg-config \
+	lz4:lz4 \
+	file:file \
+	curl:curl \
+	python3:python3 \
+	xxhsum:xxhash
+LINT_TOOLS := \
+	clang-format:clang-format \
+	clang-tidy:clang-tidy \
+	cppcheck:cppcheck
+
+FORMATS_PKGS := liblz4 libxxhash libdeflate libcjson
+DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd
+TEST_PKGS    := $(DAEMON_PKGS) cmocka
+
+comma := ,
+BUILD := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))
+Q     := $(if $(V),,@)
+say    = $(if $(V),@:,@printf '  %-4s %s\n')
+
+# Asked once, when first needed: `make deps` may be what installs pkg-config.
+pkg_cflags = $(eval pkg_cflags := $$(shell pkg-config --cflags $(TEST_PKGS)))$(pkg_cflags)
+pkg_libs   = $(shell pkg-config --libs $(1))
+
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+	-Wpointer-arith -Wwrite-strings -Wundef -Wvla
+BC_CFLAGS = -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread $(WARNINGS) \
+	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
+	$(pkg_cflags)
+BC_LDFLAGS = -pthread $(if $(SAN),-fsanitize=$(SAN))
+
+FOLDERS := formats capture daemon cli
+SOURCES := $(wildcard $(FOLDERS:=/*.c))
+TESTS   := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+BENCHES := $(patsubst tests/%.c,%,$(wildcard tests/bench_*.c))
+
+objects  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard $(1)/*.c)))
+ARCHIVES := $(FOLDERS:%=$(BUILD)/lib%.a)
+# capture/sim*.c alone serves the hand tool; the rest of capture/ wants the loop.
+SIM_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out capture/sim_source.c,$(wildcard capture/sim*.c)))
+
+.PHONY: all deps demo test check bench lint layers format install clean help
+.DEFAULT_GOAL := all
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+all: $(BUILD)/buscapd $(BUILD)/buscap ## build both programs into build/
+
+# Where everything may be missing yet, install first.
+ifneq ($(filter deps demo test,$(MAKECMDGOALS)),)
+$(SOURCES:%.c=$(BUILD)/%.o) $(TESTS:%=$(BUILD)/tests/%.o): | deps
+endif
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(Q)$(CC) $(BC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+define archive
+$(BUILD)/lib$(1).a: $$(call objects,$(1))
+	$$(say) AR $$@
+	$$(Q)rm -f $$@ && ar rcs $$@ $$^
+endef
+$(foreach folder,$(FOLDERS),$(eval $(call archive,$(folder))))
+
+$(BUILD)/buscapd: $(BUILD)/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
+	$(say) LINK $@
+	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,$(DAEMON_PKGS))
+
+$(BUILD)/buscap: $(BUILD)/cli/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(BUILD)/libformats.a
+	$(say) LINK $@
+	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,$(FORMATS_PKGS))
+
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libcli.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
+	$(say) LINK $@
+	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,$(TEST_PKGS))
+
+# Goes under the real calls of a program and makes them fail, be short or slow: tests/faultfs.c.
+$(BUILD)/tests/faultfs.so: tests/faultfs.c
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
+
+deps: ## install what is missing, or say what it is
+	@tests/deps.sh $(LIBRARIES) -- $(TOOLS)
+
+demo: deps all ## record the simulated bus for a few seconds and look at the result
+	@tests/demo.sh $(BUILD)
+
+test: deps check ## install, build and run all tests
+
+check: all $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/tests/faultfs.so ## run all tests
+	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(TESTS:%=$(BUILD)/tests/%)
+
+bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against lz4 and memcpy
+	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/bench.sh
+
+lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
+	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) $(LINT_TOOLS)
+	$(say) LINT clang-format
+	$(Q)clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests))
+	$(say) LINT clang-tidy
+	$(Q)clang-tidy --quiet $(SOURCES) -- $(filter-out -fsanitize% -fno-sanitize%,$(BC_CFLAGS)) 2>/dev/null
+	$(say) LINT cppcheck
+	$(Q)cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability \
+		--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -D_GNU_SOURCE -I. $(SOURCES)
+	$(say) LINT 'gcc -fanalyzer'
+	$(Q)for f in $(SOURCES); do $(CC) $(BC_CFLAGS) -O1 -fanalyzer -Werror -c -o /dev/null $$f || exit 1; done
+
+layers: ## fail if an include crosses the layers
+	@tests/layers.sh
+
+format: ## reformat the sources
+	$(Q)clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests))
+
+install: all ## install the programs below DESTDIR and PREFIX
+	install -D -m 755 $(BUILD)/buscapd $(DESTDIR)$(PREFIX)/sbin/buscapd
+	install -D -m 755 $(BUILD)/buscap $(DESTDIR)$(PREFIX)/bin/buscap
+
+clean: ## remove what was built
+	rm -rf build demo
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo '  SAN=address,undefined or SAN=thread builds with sanitizers, below build/'
+	@echo '  V=1 shows the commands; CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR are respected'
+
+-include $(wildcard $(BUILD)/*/*.d)

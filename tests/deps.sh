@@ -1,0 +1,49 @@
+#!/bin/sh
+# deps.sh LIBRARY:PACKAGE... -- COMMAND:PACKAGE...
+# Looks for each library by its pkg-config name and each command; installs the Debian packages of
+# those missing, or names them where there is no apt.
+set -u
+
+is_library=1
+missing=
+packages=
+for pair in "$@"; do
+	if [ "$pair" = -- ]; then
+		is_library=0
+		continue
+	fi
+	name=${pair%%:*}
+	if [ $is_library = 1 ]; then
+		pkg-config --exists "$name" 2>/dev/null && continue
+	else
+		command -v "$name" >/dev/null 2>&1 && continue
+	fi
+	missing="$missing $name"
+	packages="$packages ${pair#*:}"
+done
+[ -z "$missing" ] && exit 0
+
+if ! command -v apt-get >/dev/null 2>&1; then
+	echo "missing (by pkg-config name, or command):$missing" >&2
+	echo "there is no apt-get here: install them and run make again" >&2
+	exit 1
+fi
+as_root=
+if [ "$(id -u)" != 0 ]; then
+	as_root=sudo
+	if ! command -v sudo >/dev/null 2>&1; then
+		echo "missing:$missing; as root: apt-get install$packages" >&2
+		exit 1
+	fi
+fi
+echo "installing what is missing:$packages"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+# shellcheck disable=SC2086
+if ! { $as_root apt-get update && $as_root apt-get install -y --no-install-recommends $packages; } >"$log" 2>&1; then
+	tail -n 15 "$log" >&2
+	rm -f "$log"
+	echo "apt-get failed; missing:$missing" >&2
+	exit 1
+fi
+rm -f "$log"
