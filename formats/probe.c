@@ -1,0 +1,231 @@
+#include "formats/probe.h"
+
+#include <lz4frame.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/bcp1.h"
+#include "formats/bytes.h"
+#include "formats/dialect.h"
+#include "formats/sample.h"
+#include "formats/segment.h"
+#include "formats/segment_header.h"
+
+static const char *const names[BC_FORMATS] = {
+	[BC_FORMAT_UNKNOWN] = "unknown",
+	[BC_FORMAT_SEGMENT] = "segment",
+	[BC_FORMAT_BCP1] = "bcp1",
+	[BC_FORMAT_RAW6] = "raw6",
+	[BC_FORMAT_BYU] = "byu",
+	[BC_FORMAT_BYU16] = "byu16",
+	[BC_FORMAT_BYU24] = "byu24",
+	[BC_FORMAT_BYU_BE] = "byu-be",
+};
+
+const char *bc_format_name(enum bc_format format)
+{
+	return names[format];
+}
+
+enum bc_format bc_format_by_name(const char *name)
+{
+	for (unsigned format = 1; format < BC_FORMATS; format++)
+		if (strcmp(names[format], name) == 0)
+			return (enum bc_format)format;
+	return BC_FORMAT_UNKNOWN;
+}
+
+/* Records are held against a format by what a bus can show; a few strange ones are forgiven. */
+#define RECORDS_LOOKED_AT 2048u
+#define STRANGE_PER_256   8u
+
+static bool is_plausible_meta(const uint8_t meta[4])
+{
+	uint8_t size = meta[1];
+
+	return (bc_reqtype_name(meta[0]) != NULL || meta[0] >= BC_REQ_INVALID) &&
+	       (size <= 8 || size == 16 || size == 32) && meta[2] <= 7 && meta[3] <= 15;
+}
+
+static bool is_plausible_record(const uint8_t *in, enum bc_format format)
+{
+	uint64_t addr;
+	uint64_t time;
+	size_t meta = bc_dialect_bytes(format) == BC_RECORD_BYTES ? 4 : 8;
+
+	bc_dialect_fields(in, format, &addr, &time);
+	if (!is_plausible_meta(in + meta) || addr > UINT32_MAX || time > UINT32_MAX)
+		return false;
+	/* A bus is seldom idle for 4 million ticks; deltas read in the wrong byte order mostly are.
+	 */
+	return time < 1 << 22 || time == BC_TIME_NONE;
+}
+
+/* Byte enables of a bus are a run of neighbours; a special cycle has one of its own. */
+static bool is_plausible_sample(const uint8_t *in)
+{
+	unsigned cycle = in[5] >> 4;
+	unsigned enabled = (uint8_t)~in[4];
+
+	if (strcmp(bc_cycle_name(cycle), "INVALID") == 0)
+		return false;
+	if (enabled == 0)
+		return true;
+	unsigned lowest = enabled & -enabled;
+	return ((enabled + lowest) & enabled) == 0;
+}
+
+static bool fits(const uint8_t *head, size_t bytes, enum bc_format format)
+{
+	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+	size_t n = bytes / stride < RECORDS_LOOKED_AT ? bytes / stride : RECORDS_LOOKED_AT;
+	size_t strange = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *in = head + i * stride;
+		bool ok = format == BC_FORMAT_RAW6 ? is_plausible_sample(in)
+						   : is_plausible_record(in, format);
+		strange += !ok;
+	}
+	return n != 0 && strange * 256 <= n * STRANGE_PER_256;
+}
+
+/* A header of bcp1 somewhere in the head: a capture may begin in the middle of a frame. */
+static bool has_bcp1_header(const uint8_t *head, size_t bytes)
+{
+	struct bc_bcp1_header header;
+
+	for (size_t at = 0; at + BC_BCP1_HEADER_BYTES <= bytes; at++)
+		if (head[at] == 'B' && bc_bcp1_read_header(&header, head + at))
+			return true;
+	return false;
+}
+
+/* A whole chunk header or segment header somewhere in the head: the beginning may be damaged. */
+static bool has_segment_item(const uint8_t *head, size_t bytes)
+{
+	struct bc_chunk *chunk = NULL;
+	bool found = false;
+
+	for (size_t at = 0; !found && at + BC_SKIPPABLE_BYTES <= bytes; at++) {
+		if ((bc_le32(head + at) & ~3u) != BC_MAGIC_SEGMENT_HEADER)
+			continue;
+		size_t length = bc_chunk_header_bytes(head + at);
+		if (length != 0 && at + length <= bytes) {
+			if (chunk == NULL)
+				chunk = malloc(sizeof(*chunk));
+			found = chunk != NULL && bc_chunk_header_read(chunk, head + at, length);
+		}
+		length = bc_segment_header_bytes(head + at);
+		if (length != 0 && at + length <= bytes) {
+			struct bc_segment_header header;
+			found = found || bc_segment_header_read(&header, head + at, length);
+		}
+	}
+	free(chunk);
+	return found;
+}
+
+static bool begins_as_segment(const uint8_t *head, size_t bytes)
+{
+	if (bytes < BC_EMPTY_FRAME_BYTES || memcmp(head, bc_empty_frame, BC_EMPTY_FRAME_BYTES) != 0)
+		return false;
+	size_t rest = bytes - BC_EMPTY_FRAME_BYTES;
+	uint8_t magic[4];
+	bc_put_le32(magic, BC_MAGIC_SEGMENT_HEADER);
+	return memcmp(head + BC_EMPTY_FRAME_BYTES, magic, rest < 4 ? rest : 4) == 0;
+}
+
+static bool begins_as_lz4(const uint8_t *head, size_t bytes)
+{
+	return bytes >= 4 &&
+	       (bc_le32(head) == 0x184D2204u || (bc_le32(head) & ~15u) == 0x184D2A50u);
+}
+
+/* The plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *why. */
+static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *why, size_t why_room)
+{
+	static const enum bc_format plain[] = {
+		BC_FORMAT_BYU, BC_FORMAT_BYU16, BC_FORMAT_BYU24, BC_FORMAT_BYU_BE, BC_FORMAT_RAW6};
+	enum bc_format only = BC_FORMAT_UNKNOWN;
+	unsigned fitting = 0;
+	size_t used = 0;
+
+	why[0] = '\0';
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+		if (!fits(head, bytes, plain[i]))
+			continue;
+		only = plain[i];
+		int n = snprintf(why + used, why_room - used, "%s%s", fitting++ ? " or " : "",
+			names[plain[i]]);
+		used += (size_t)n;
+	}
+	if (fitting == 1)
+		return only;
+	if (fitting > 1)
+		snprintf(why + used, why_room - used, ": its content fits each");
+	else
+		snprintf(why, why_room, "its content fits no format known here");
+	return BC_FORMAT_UNKNOWN;
+}
+
+/* Decodes the head of LZ4 frames. Returns how many bytes it gave. */
+static size_t decode_head(uint8_t *out, size_t room, const uint8_t *head, size_t bytes)
+{
+	LZ4F_dctx *dctx;
+	size_t in_done = 0;
+	size_t out_done = 0;
+
+	if (LZ4F_isError(LZ4F_createDecompressionContext(&dctx, LZ4F_VERSION)))
+		return 0;
+	while (in_done < bytes && out_done < room) {
+		size_t in_now = bytes - in_done;
+		size_t out_now = room - out_done;
+		size_t hint = LZ4F_decompress(
+			dctx, out + out_done, &out_now, head + in_done, &in_now, NULL);
+		if (LZ4F_isError(hint))
+			break;
+		in_done += in_now;
+		out_done += out_now;
+	}
+	LZ4F_freeDecompressionContext(dctx);
+	return out_done;
+}
+
+static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
+{
+	if (begins_as_segment(head, bytes) || has_segment_item(head, bytes)) {
+		probe->format = BC_FORMAT_SEGMENT;
+		return true;
+	}
+	if (has_bcp1_header(head, bytes)) {
+		probe->format = BC_FORMAT_BCP1;
+		return true;
+	}
+	if (!is_all && bytes < BC_PROBE_BYTES)
+		return false;
+	if (bytes == 0)
+		snprintf(probe->why, sizeof(probe->why), "it is empty");
+	else
+		probe->format = probe_plain(head, bytes, probe->why, sizeof(probe->why));
+	return true;
+}
+
+bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
+{
+	memset(probe, 0, sizeof(*probe));
+	if (begins_as_segment(head, bytes) || !begins_as_lz4(head, bytes) ||
+		has_segment_item(head, bytes))
+		return probe_bytes(probe, head, bytes, is_all);
+
+	probe->is_lz4 = true;
+	uint8_t *inner = malloc(BC_PROBE_BYTES);
+	if (inner == NULL)
+		return true;
+	size_t n = decode_head(inner, BC_PROBE_BYTES, head, bytes);
+	bool is_over = is_all || bytes >= BC_PROBE_BYTES || n == BC_PROBE_BYTES;
+	bool is_certain = probe_bytes(probe, inner, n, is_over);
+	free(inner);
+	return is_certain;
+}

@@ -1,0 +1,45 @@
+/* Tells what a file is by its content.
+ *
+ * Segments and bcp1 carry checksums: they are certain. The plain record formats carry nothing that
+ * says what they are; each is held against the bytes, and where not exactly one fits, the user must
+ * name the format. Nothing is guessed. */
+#ifndef BC_FORMATS_PROBE_H
+#define BC_FORMATS_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum bc_format {
+	BC_FORMAT_UNKNOWN,
+	BC_FORMAT_SEGMENT, /* our own .byu.lz4, sealed or not, one or several */
+	BC_FORMAT_BCP1,    /* formats/bcp1.h */
+	BC_FORMAT_RAW6,    /* formats/sample.h */
+	BC_FORMAT_BYU,     /* formats/record.h */
+	BC_FORMAT_BYU16,   /* dialects of it: formats/dialect.h */
+	BC_FORMAT_BYU24,
+	BC_FORMAT_BYU_BE,
+	BC_FORMATS,
+};
+
+/* "raw6", "byu16", ...; "segment" for our own. */
+const char *bc_format_name(enum bc_format format);
+
+/* The format of that name, or BC_FORMAT_UNKNOWN. */
+enum bc_format bc_format_by_name(const char *name);
+
+/* So many bytes of a file's head are enough for bc_probe(). */
+#define BC_PROBE_BYTES 65536u
+
+struct bc_probe {
+	enum bc_format format; /* BC_FORMAT_UNKNOWN: see `why` */
+	bool is_lz4;           /* and inside LZ4 frames */
+	char why[200];         /* unknown: a clause that says what is in the way */
+};
+
+/* Looks at the first bytes of a file. `is_all`: there are no more than these. Returns true when the
+ * answer in *probe stands, false when more bytes could change it (never with BC_PROBE_BYTES of them
+ * or is_all). */
+bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all);
+
+#endif

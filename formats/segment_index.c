@@ -1,0 +1,123 @@
+#include "formats/segment_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "formats/bytes.h"
+
+static int read_at(int fd, void *out, size_t bytes, uint64_t offset)
+{
+	uint8_t *p = out;
+
+	while (bytes != 0) {
+		ssize_t n = pread(fd, p, bytes, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EBADMSG;
+		p += n;
+		bytes -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}
+
+int bc_segment_index_load(struct bc_segment_index *index, int fd)
+{
+	uint8_t trailer[BC_TRAILER_BYTES];
+	uint8_t head[BC_INDEX_HEAD_BYTES];
+	uint8_t hash[BC_HASH_BYTES];
+	uint64_t offset;
+	uint64_t file_bytes;
+	struct stat st;
+
+	index->rows = NULL;
+	if (fstat(fd, &st) != 0)
+		return -errno;
+	uint64_t size = (uint64_t)st.st_size;
+	if (!S_ISREG(st.st_mode) || size < bc_index_bytes(0))
+		return -ENOENT;
+	int rc = read_at(fd, trailer, sizeof(trailer), size - sizeof(trailer));
+	if (rc != 0)
+		return rc;
+	if (!bc_trailer_read(&offset, &file_bytes, trailer) || file_bytes != size)
+		return -ENOENT;
+	if (size - offset < bc_index_bytes(0))
+		return -EBADMSG;
+	rc = read_at(fd, head, sizeof(head), offset);
+	if (rc != 0)
+		return rc;
+	if (!bc_index_head_read(&index->head, head) || index->head.offset != offset ||
+		bc_index_bytes(index->head.rows) != size - offset)
+		return -EBADMSG;
+
+	size_t rows_bytes = (size_t)index->head.rows * BC_INDEX_ROW_BYTES;
+	index->rows = malloc(rows_bytes != 0 ? rows_bytes : 1);
+	if (index->rows == NULL)
+		return -ENOMEM;
+	rc = read_at(fd, index->rows, rows_bytes, offset + sizeof(head));
+	if (rc == 0)
+		rc = read_at(fd, hash, sizeof(hash), offset + sizeof(head) + rows_bytes);
+	if (rc == 0 && bc_le64(hash) != XXH3_64bits(index->rows, rows_bytes))
+		rc = -EBADMSG;
+	if (rc != 0)
+		bc_segment_index_free(index);
+	return rc;
+}
+
+void bc_segment_index_free(struct bc_segment_index *index)
+{
+	free(index->rows);
+	index->rows = NULL;
+}
+
+uint64_t bc_segment_index_row(
+	const struct bc_segment_index *index, uint32_t row, struct bc_chunk_info *info)
+{
+	return bc_index_row_read(info, index->rows + (size_t)row * BC_INDEX_ROW_BYTES);
+}
+
+/* Binary search for the first row that is not before what is looked for. */
+static uint32_t first_row(const struct bc_segment_index *index,
+	bool (*is_before)(const struct bc_chunk_info *info, uint32_t epoch, uint64_t value),
+	uint32_t epoch, uint64_t value)
+{
+	uint32_t low = 0;
+	uint32_t high = index->head.rows;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		struct bc_chunk_info info;
+		bc_segment_index_row(index, middle, &info);
+		if (is_before(&info, epoch, value))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_before_record(const struct bc_chunk_info *info, uint32_t epoch, uint64_t record)
+{
+	(void)epoch;
+	return info->first_record + info->records <= record;
+}
+
+static bool is_before_tick(const struct bc_chunk_info *info, uint32_t epoch, uint64_t tick)
+{
+	return info->epoch < epoch || (info->epoch == epoch && info->last_tick < tick);
+}
+
+uint32_t bc_segment_index_find_record(const struct bc_segment_index *index, uint64_t record)
+{
+	return first_row(index, is_before_record, 0, record);
+}
+
+uint32_t bc_segment_index_find_tick(
+	const struct bc_segment_index *index, uint32_t epoch, uint64_t tick)
+{
+	return first_row(index, is_before_tick, epoch, tick);
+}

@@ -1,0 +1,18 @@
+/* A file descriptor that is read to its end: a file, a pipe, a terminal. A read that waits can be
+ * broken off from another thread by making wake_fd readable. */
+#ifndef BC_FORMATS_STREAM_H
+#define BC_FORMATS_STREAM_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct bc_stream {
+	int fd;
+	int wake_fd; /* -1: reads can't be broken off */
+};
+
+/* Reads up to `room` bytes. Returns their number, 0 at the end, -ECANCELED when woken, or another
+ * negative errno. */
+ssize_t bc_stream_read(struct bc_stream stream, void *out, size_t room);
+
+#endif
