@@ -1,0 +1,384 @@
+#include "capture/file_source.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/input.h"
+
+#define PIECES      3u
+#define PIECE_BYTES (1u << 20)
+
+/* So many pieces are handed over before the loop may turn. */
+#define PIECES_A_TURN 4
+
+enum piece_kind { PIECE_BYTES_KIND, PIECE_CHUNK, PIECE_DAMAGE, PIECE_END };
+
+struct piece {
+	enum piece_kind kind;
+	enum bc_format format;
+	size_t count;
+	uint64_t missing;
+	uint64_t clock_hz;
+	int status;
+	char what[256];
+	union {
+		uint8_t bytes[PIECE_BYTES];
+		struct bc_chunk chunk;
+	} content;
+};
+
+struct file_source {
+	struct bc_source source;
+	uv_loop_t *loop;
+	uv_async_t wake_loop; /* a piece is ready */
+	struct bc_stream stream;
+	enum bc_format format;
+	uv_thread_t thread;
+	bool has_thread;
+	bool is_over; /* the sink has had its end */
+
+	/* Shared with the thread. */
+	uv_mutex_t lock;
+	uv_cond_t changed;
+	unsigned first; /* pieces[first], and `ready` behind it, are filled */
+	unsigned ready;
+	bool is_stopping;
+	struct piece *pieces;
+};
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* The thread: waits for a free piece. NULL when it shall stop. */
+static struct piece *wait_free(struct file_source *f)
+{
+	struct piece *piece = NULL;
+
+	uv_mutex_lock(&f->lock);
+	while (f->ready == PIECES && !f->is_stopping)
+		uv_cond_wait(&f->changed, &f->lock);
+	if (!f->is_stopping)
+		piece = &f->pieces[(f->first + f->ready) % PIECES];
+	uv_mutex_unlock(&f->lock);
+	return piece;
+}
+
+static void hand_over(struct file_source *f)
+{
+	uv_mutex_lock(&f->lock);
+	f->ready++;
+	uv_mutex_unlock(&f->lock);
+	uv_async_send(&f->wake_loop);
+}
+
+static void hand_over_end(struct file_source *f, int status, const char *what)
+{
+	struct piece *piece = wait_free(f);
+
+	if (piece == NULL)
+		return;
+	piece->kind = PIECE_END;
+	piece->status = status;
+	snprintf(piece->what, sizeof(piece->what), "%s", what);
+	hand_over(f);
+}
+
+static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_format format)
+{
+	for (;;) {
+		struct piece *piece = wait_free(f);
+		if (piece == NULL)
+			return;
+		ssize_t n = bc_input_read(input, piece->content.bytes, PIECE_BYTES);
+		if (n == -EBADMSG) {
+			hand_over_end(f, (int)n, "its LZ4 frames are damaged or torn here");
+			return;
+		}
+		if (n <= 0) {
+			hand_over_end(f, (int)n, n < 0 ? strerror((int)-n) : "");
+			return;
+		}
+		piece->kind = PIECE_BYTES_KIND;
+		piece->format = format;
+		piece->count = (size_t)n;
+		hand_over(f);
+	}
+}
+
+/* Turns one finding of the segment reader into a piece. Returns false when it was the last. */
+static bool read_chunk(struct file_source *f, struct bc_segment_reader *reader)
+{
+	struct piece *piece = wait_free(f);
+
+	if (piece == NULL)
+		return false;
+	int found = bc_segment_read(reader, &piece->content.chunk);
+	if (found < 0) {
+		hand_over_end(f, found, strerror(-found));
+		return false;
+	}
+	switch ((enum bc_segment_found)found) {
+	case BC_FOUND_END:
+		if (bc_segment_reader_is_sealed(reader))
+			hand_over_end(f, 0, "");
+		else
+			hand_over_end(f, -EBADMSG, "a segment without its index: open or torn");
+		return false;
+	case BC_FOUND_SEGMENT:
+	case BC_FOUND_INDEX:
+		return true;
+	case BC_FOUND_DAMAGE: {
+		const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
+		piece->kind = PIECE_DAMAGE;
+		snprintf(piece->what, sizeof(piece->what), "offset %llu, %llu bytes: %s",
+			(unsigned long long)damage->offset, (unsigned long long)damage->bytes,
+			damage->what);
+		break;
+	}
+	case BC_FOUND_CHUNK: {
+		const struct bc_segment_header *header = bc_segment_reader_header(reader);
+		piece->kind = PIECE_CHUNK;
+		piece->format = BC_FORMAT_SEGMENT;
+		piece->missing = bc_segment_reader_missing(reader);
+		piece->clock_hz = header != NULL ? header->clock_hz : 0;
+		break;
+	}
+	}
+	hand_over(f);
+	return true;
+}
+
+static void read_segments(struct file_source *f, struct bc_input *input)
+{
+	struct bc_segment_reader *reader;
+	int rc = bc_input_segments(input, &reader);
+
+	if (rc != 0) {
+		hand_over_end(f, rc, strerror(-rc));
+		return;
+	}
+	while (read_chunk(f, reader))
+		continue;
+	bc_segment_reader_close(reader);
+}
+
+static void run(void *context)
+{
+	struct file_source *f = context;
+	struct bc_input *input;
+	struct bc_probe probe;
+	int rc = bc_input_open(&input, f->stream, f->format, &probe);
+
+	if (rc == -EINVAL) {
+		char what[256];
+		snprintf(what, sizeof(what),
+			"can't tell its format: %s; name it with ,format=", probe.why);
+		hand_over_end(f, rc, what);
+		return;
+	}
+	if (rc != 0) {
+		hand_over_end(f, rc, strerror(-rc));
+		return;
+	}
+	if (probe.format == BC_FORMAT_SEGMENT)
+		read_segments(f, input);
+	else
+		read_bytes(f, input, probe.format);
+	bc_input_close(input);
+}
+
+/* Gives a piece to the sink. Returns whether the sink is done with it. */
+static bool give(struct file_source *f, const struct piece *piece)
+{
+	const struct bc_source_sink *sink = &f->source.sink;
+	struct bc_source_data data = {
+		.format = piece->format,
+		.missing = piece->missing,
+		.clock_hz = piece->clock_hz,
+	};
+
+	switch (piece->kind) {
+	case PIECE_BYTES_KIND:
+		data.bytes = piece->content.bytes;
+		data.count = piece->count;
+		return sink->data(sink->context, &data);
+	case PIECE_CHUNK:
+		data.chunk = &piece->content.chunk;
+		return sink->data(sink->context, &data);
+	case PIECE_DAMAGE:
+		sink->damage(sink->context, piece->what);
+		return true;
+	case PIECE_END:
+		f->is_over = true;
+		sink->end(sink->context, piece->status, piece->what);
+		return true;
+	}
+	return true;
+}
+
+static void deliver(struct file_source *f)
+{
+	for (int turn = 0; !f->is_over; turn++) {
+		uv_mutex_lock(&f->lock);
+		struct piece *piece = f->ready != 0 ? &f->pieces[f->first] : NULL;
+		uv_mutex_unlock(&f->lock);
+		if (piece == NULL)
+			return;
+		if (turn == PIECES_A_TURN) {
+			uv_async_send(&f->wake_loop);
+			return;
+		}
+		if (!give(f, piece))
+			return;
+		uv_mutex_lock(&f->lock);
+		f->first = (f->first + 1) % PIECES;
+		f->ready--;
+		uv_cond_signal(&f->changed);
+		uv_mutex_unlock(&f->lock);
+	}
+}
+
+static void on_wake_loop(uv_async_t *async)
+{
+	deliver(container_of(async, struct file_source, wake_loop));
+}
+
+static int file_start(struct bc_source *source)
+{
+	struct file_source *f = container_of(source, struct file_source, source);
+	int rc = uv_thread_create(&f->thread, run, f);
+
+	f->has_thread = rc == 0;
+	return rc;
+}
+
+static void file_resume(struct bc_source *source)
+{
+	deliver(container_of(source, struct file_source, source));
+}
+
+static void end_thread(struct file_source *f)
+{
+	uint64_t one = 1;
+
+	if (!f->has_thread)
+		return;
+	uv_mutex_lock(&f->lock);
+	f->is_stopping = true;
+	uv_cond_signal(&f->changed);
+	uv_mutex_unlock(&f->lock);
+	if (write(f->stream.wake_fd, &one, sizeof(one)) < 0)
+		assert(!"an eventfd takes a 1");
+	uv_thread_join(&f->thread);
+	f->has_thread = false;
+}
+
+static void file_stop(struct bc_source *source)
+{
+	struct file_source *f = container_of(source, struct file_source, source);
+
+	if (f->is_over)
+		return;
+	end_thread(f);
+	f->is_over = true;
+	source->sink.end(source->sink.context, 0, "");
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct file_source *f = container_of(handle, struct file_source, wake_loop);
+
+	if (f->stream.fd != STDIN_FILENO)
+		close(f->stream.fd);
+	close(f->stream.wake_fd);
+	uv_cond_destroy(&f->changed);
+	uv_mutex_destroy(&f->lock);
+	free(f->pieces);
+	free(f);
+}
+
+static void file_close(struct bc_source *source)
+{
+	struct file_source *f = container_of(source, struct file_source, source);
+
+	f->is_over = true;
+	end_thread(f);
+	uv_close((uv_handle_t *)&f->wake_loop, on_closed);
+}
+
+static const struct bc_source_ops file_ops = {
+	.start = file_start,
+	.resume = file_resume,
+	.stop = file_stop,
+	.close = file_close,
+};
+
+static int open_path(const char *path)
+{
+	struct stat st;
+
+	if (strcmp(path, "-") == 0)
+		return STDIN_FILENO;
+	/* Opening a FIFO must not wait for its writer: the reading thread does, and can be woken.
+	 */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
+		close(fd);
+		return -EISDIR;
+	}
+	return fd;
+}
+
+int bc_file_source_open(
+	struct bc_source **source, uv_loop_t *loop, const struct bc_file_options *options)
+{
+	int rc = open_path(options->path);
+	if (rc < 0)
+		return rc;
+	int fd = rc;
+	struct file_source *f = calloc(1, sizeof(*f));
+	int wake_fd = eventfd(0, EFD_CLOEXEC);
+	struct piece *pieces = malloc(PIECES * sizeof(*pieces));
+	if (f == NULL || pieces == NULL || wake_fd < 0) {
+		rc = wake_fd < 0 ? -errno : -ENOMEM;
+		goto fail;
+	}
+	if ((rc = uv_mutex_init(&f->lock)) != 0)
+		goto fail;
+	if ((rc = uv_cond_init(&f->changed)) != 0)
+		goto fail_lock;
+	if ((rc = uv_async_init(loop, &f->wake_loop, on_wake_loop)) != 0)
+		goto fail_cond;
+	f->source.ops = &file_ops;
+	f->source.kind = "file";
+	f->source.is_replay = true;
+	f->source.clock_hz = options->clock_hz;
+	snprintf(f->source.name, sizeof(f->source.name), "%s", options->path);
+	f->loop = loop;
+	f->format = options->format;
+	f->stream = (struct bc_stream){.fd = fd, .wake_fd = wake_fd};
+	f->pieces = pieces;
+	*source = &f->source;
+	return 0;
+
+fail_cond:
+	uv_cond_destroy(&f->changed);
+fail_lock:
+	uv_mutex_destroy(&f->lock);
+fail:
+	if (wake_fd >= 0)
+		close(wake_fd);
+	if (fd != STDIN_FILENO)
+		close(fd);
+	free(pieces);
+	free(f);
+	return rc;
+}

@@ -1,0 +1,20 @@
+/* A saved capture as a source: raw6, bcp1, BYU in any dialect, segments; a file, a FIFO or standard
+ * input. Regular files can't be polled, so a thread reads ahead, into three buffers of 1 MiB. */
+#ifndef BC_CAPTURE_FILE_SOURCE_H
+#define BC_CAPTURE_FILE_SOURCE_H
+
+#include <uv.h>
+
+#include "capture/source.h"
+
+struct bc_file_options {
+	const char *path;      /* "-": standard input */
+	enum bc_format format; /* BC_FORMAT_UNKNOWN: tell it by content */
+	uint64_t clock_hz;
+};
+
+/* Opens the file. Returns 0, or a negative errno: of open(), -EISDIR for a directory, -ENOMEM. */
+int bc_file_source_open(
+	struct bc_source **source, uv_loop_t *loop, const struct bc_file_options *options);
+
+#endif
