@@ -1,0 +1,381 @@
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/pipeline.h"
+
+#define WORKERS_MAX 64u
+
+void bc_config_default(struct bc_config *c)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	memset(c, 0, sizeof(*c));
+	snprintf(c->dir, sizeof(c->dir), "/var/lib/buscapd");
+	if (gethostname(c->host, sizeof(c->host) - 1) != 0)
+		snprintf(c->host, sizeof(c->host), "unknown");
+	c->buffer_bytes = 64u << 20;
+	c->workers = cores < 1 ? 1 : cores > (long)WORKERS_MAX ? WORKERS_MAX : (unsigned)cores;
+	c->flush_ns = 1000000000;
+	c->sync_ns = 200000000;
+	c->mapping = bc_mapping_options_default();
+	snprintf(c->socket, sizeof(c->socket), "/run/buscapd/buscapd.sock");
+	snprintf(c->socket_group, sizeof(c->socket_group), "buscap");
+	c->log_level = BC_LOG_INFO;
+}
+
+/* One key: how its value is read. Each returns false with *why set. */
+typedef bool (*read_value)(struct bc_config *config, const char *value, char *why, size_t why_room);
+
+static bool complain(char *why, size_t why_room, const char *text)
+{
+	snprintf(why, why_room, "%s", text);
+	return false;
+}
+
+static bool read_source(struct bc_config *c, const char *value, char *why, size_t room)
+{
+	if (!bc_source_spec_read(&c->source, value, why, room))
+		return false;
+	snprintf(c->source_text, sizeof(c->source_text), "%s", value);
+	return true;
+}
+
+static bool read_speed(struct bc_config *c, const char *value, char *why, size_t room)
+{
+	char *end;
+
+	if (strcmp(value, "max") == 0) {
+		c->speed = 0;
+		return true;
+	}
+	if (strcmp(value, "realtime") == 0) {
+		c->speed = 1;
+		return true;
+	}
+	c->speed = strtod(value, &end);
+	if (end != value && *end == '\0' && c->speed > 0 && c->speed <= 1e6)
+		return true;
+	return complain(why, room, "speed is max, realtime, or how many times that");
+}
+
+static bool read_text(char *out, size_t out_room, const char *value, char *why, size_t room)
+{
+	if ((size_t)snprintf(out, out_room, "%s", value) >= out_room)
+		return complain(why, room, "too long");
+	return true;
+}
+
+static bool read_dir(struct bc_config *c, const char *value, char *why, size_t room)
+{
+	if (value[0] == '\0')
+		return complain(why, room, "dir wants a directory");
+	return read_text(c->dir, sizeof(c->dir), value, why, room);
+}
+
+static bool read_label(struct bc_config *c, const char *value, char *why, size_t room)
+{
+	if (value[0] != '\0' && !bc_label_is_valid(value))
+		return complain(why, room,
+			"a label has up to 64 letters, digits, points, underscores and dashes");
+	return read_text(c->label, sizeof(c->label), value, why, room);
+}
+
+static bool read_rotation(
+	struct bc_config *c, const char *rule, const char *value, char *why, size_t room)
+{
+	char text[128];
+	const char *constant;
+
+	snprintf(text, sizeof(text), "%s:%s", rule, value);
+	return bc_rotation_read(&c->rotation, text, &constant) || complain(why, room, constant);
+}
+
+static bool read_rotation_filesize(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_rotation(c, "filesize", v, why, room);
+}
+
+static bool read_rotation_duration(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_rotation(c, "duration", v, why, room);
+}
+
+static bool read_rotation_interval(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_rotation(c, "interval", v, why, room);
+}
+
+static bool read_rotation_files(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_rotation(c, "files", v, why, room);
+}
+
+static bool read_stop(
+	struct bc_config *c, const char *rule, const char *value, char *why, size_t room)
+{
+	char text[128];
+	const char *constant;
+
+	snprintf(text, sizeof(text), "%s:%s", rule, value);
+	return bc_stop_rule_read(&c->stop, text, &constant) || complain(why, room, constant);
+}
+
+static bool read_stop_duration(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_stop(c, "duration", v, why, room);
+}
+
+static bool read_stop_records(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_stop(c, "records", v, why, room);
+}
+
+static bool read_stop_filesize(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_stop(c, "filesize", v, why, room);
+}
+
+static bool read_size(uint64_t *bytes, const char *value, char *why, size_t room)
+{
+	return bc_size_read(bytes, value, 1) ||
+	       complain(why, room, "a size is a number of bytes, or with K, M, G or T");
+}
+
+static bool read_time(uint64_t *ns, const char *value, uint64_t least, char *why, size_t room)
+{
+	return (bc_time_read(ns, value) && *ns >= least) ||
+	       complain(why, room, "a time is a number of seconds, or with ms, s, m, h or d");
+}
+
+static bool read_max_use(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_size(&c->space.max_use_bytes, v, why, room);
+}
+
+static bool read_keep_free(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_size(&c->space.keep_free_bytes, v, why, room);
+}
+
+static bool read_max_age(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_time(&c->space.max_age_ns, v, 0, why, room);
+}
+
+static bool read_buffer(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_size(&c->buffer_bytes, v, why, room);
+}
+
+static bool read_workers(struct bc_config *c, const char *value, char *why, size_t room)
+{
+	uint64_t workers;
+
+	if (!bc_number_read(&workers, value) || workers < 1 || workers > WORKERS_MAX)
+		return complain(why, room, "workers is a number from 1 to 64");
+	c->workers = (unsigned)workers;
+	return true;
+}
+
+static bool read_flush(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_time(&c->flush_ns, v, 1000000, why, room);
+}
+
+static bool read_sync(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_time(&c->sync_ns, v, 1000000, why, room);
+}
+
+static bool read_invalid(struct bc_config *c, const char *value, char *why, size_t room)
+{
+	c->mapping.keep_invalid = strcmp(value, "keep") == 0;
+	return c->mapping.keep_invalid || strcmp(value, "drop") == 0 ||
+	       complain(why, room, "invalid is drop or keep");
+}
+
+static bool read_size_version(struct bc_config *c, const char *value, char *why, size_t room)
+{
+	c->mapping.size_v1_0 = strcmp(value, "v1.0") == 0;
+	return c->mapping.size_v1_0 || strcmp(value, "v1.1") == 0 ||
+	       complain(why, room, "size is v1.1, or v1.0 for sizes of 8 at most");
+}
+
+static bool read_socket(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_text(c->socket, sizeof(c->socket), v, why, room);
+}
+
+static bool read_group(struct bc_config *c, const char *v, char *why, size_t room)
+{
+	return read_text(c->socket_group, sizeof(c->socket_group), v, why, room);
+}
+
+static bool read_log_level(struct bc_config *c, const char *value, char *why, size_t room)
+{
+	int level = bc_log_level_by_name(value);
+
+	if (level < 0)
+		return complain(why, room, "level is error, warning, notice, info or debug");
+	c->log_level = (enum bc_log_level)level;
+	return true;
+}
+
+static const struct {
+	const char *section;
+	const char *key;
+	read_value read;
+} keys[] = {
+	{"source", "source", read_source},
+	{"source", "speed", read_speed},
+	{"output", "dir", read_dir},
+	{"output", "label", read_label},
+	{"rotation", "filesize", read_rotation_filesize},
+	{"rotation", "duration", read_rotation_duration},
+	{"rotation", "interval", read_rotation_interval},
+	{"rotation", "files", read_rotation_files},
+	{"stop", "duration", read_stop_duration},
+	{"stop", "records", read_stop_records},
+	{"stop", "filesize", read_stop_filesize},
+	{"space", "max_use", read_max_use},
+	{"space", "keep_free", read_keep_free},
+	{"space", "max_age", read_max_age},
+	{"pipeline", "buffer", read_buffer},
+	{"pipeline", "workers", read_workers},
+	{"pipeline", "flush", read_flush},
+	{"pipeline", "sync", read_sync},
+	{"mapping", "invalid", read_invalid},
+	{"mapping", "size", read_size_version},
+	{"socket", "path", read_socket},
+	{"socket", "group", read_group},
+	{"log", "level", read_log_level},
+};
+
+/* [mapping] attr.D_WRITE = 1: a cycle type's attr. */
+static bool set_attr(
+	struct bc_config *c, const char *name, const char *value, char *why, size_t room)
+{
+	int cycle = bc_cycle_by_name(name);
+	uint64_t attr;
+
+	if (cycle < 0) {
+		snprintf(why, room,
+			"attr.%s: no such cycle type; they are INT_ACK, SPECIAL, "
+			"IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
+			"WRITE_BACK and D_WRITE",
+			name);
+		return false;
+	}
+	if (!bc_number_read(&attr, value) || attr > 255)
+		return complain(why, room, "an attr is a number from 0 to 255");
+	c->mapping.attr[cycle] = (uint8_t)attr;
+	return true;
+}
+
+bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
+	char *why, size_t room)
+{
+	char what[160];
+
+	if (strcmp(section, "mapping") == 0 && strncmp(key, "attr.", 5) == 0)
+		return set_attr(c, key + 5, value, why, room);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (strcmp(keys[i].section, section) != 0 || strcmp(keys[i].key, key) != 0)
+			continue;
+		if (keys[i].read(c, value, what, sizeof(what)))
+			return true;
+		snprintf(why, room, "%s = %.200s: %s", key, value, what);
+		return false;
+	}
+	snprintf(why, room, "[%s] %s: no such key", section, key);
+	return false;
+}
+
+struct loading {
+	struct bc_config *config;
+	char why[512];
+};
+
+static int on_key(void *context, const char *section, const char *key, const char *value)
+{
+	struct loading *loading = context;
+	char why[512];
+
+	if (bc_config_set(loading->config, section, key, value, why, sizeof(why)))
+		return 1;
+	if (loading->why[0] == '\0')
+		snprintf(loading->why, sizeof(loading->why), "%s", why);
+	return 0;
+}
+
+static bool load_file(
+	struct bc_config *c, const char *path, bool is_optional, char *why, size_t room)
+{
+	struct loading loading = {.config = c};
+	FILE *file = fopen(path, "re");
+
+	if (file == NULL) {
+		if (is_optional && errno == ENOENT)
+			return true;
+		snprintf(why, room, "%s: %s", path, strerror(errno));
+		return false;
+	}
+	int line = ini_parse_file(file, on_key, &loading);
+	bool is_read = ferror(file) == 0;
+	fclose(file);
+	if (line == 0 && is_read)
+		return true;
+	if (!is_read)
+		snprintf(why, room, "%s: can't be read; is it a file?", path);
+	else
+		snprintf(why, room, "%s:%d: %s", path, line,
+			loading.why[0] != '\0' ? loading.why
+					       : "not a [section], a key = value or a comment");
+	return false;
+}
+
+bool bc_config_load(struct bc_config *c, const char *path, bool is_optional, char *why, size_t room)
+{
+	char pattern[4096];
+	const char *slash = strrchr(path, '/');
+	glob_t found;
+	bool is_good = load_file(c, path, is_optional, why, room);
+
+	if (!is_good)
+		return false;
+	snprintf(pattern, sizeof(pattern), "%.*sconf.d/*.conf",
+		slash != NULL ? (int)(slash + 1 - path) : 0, path);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return true;
+	for (size_t i = 0; is_good && i < found.gl_pathc; i++)
+		is_good = load_file(c, found.gl_pathv[i], false, why, room);
+	globfree(&found);
+	return is_good;
+}
+
+bool bc_config_check(const struct bc_config *c, char *why, size_t room)
+{
+	uint64_t least = bc_pipeline_least_buffer(c->workers);
+
+	if (c->source.kind == BC_SOURCE_NONE)
+		return complain(why, room,
+			"no source: give --source file:PATH or --source sim, or source = in "
+			"[source]");
+	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40)) {
+		snprintf(why, room,
+			"buffer: %u workers want at least %llu MiB, and 1 TiB is the most",
+			c->workers, (unsigned long long)(least >> 20) + 1);
+		return false;
+	}
+	if (c->speed != 0 && c->source.kind != BC_SOURCE_FILE)
+		return complain(
+			why, room, "speed paces a file; the simulated bus has rate= in its source");
+	return true;
+}

@@ -1,0 +1,520 @@
+#include "daemon/decoder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/bcp1.h"
+#include "formats/dialect.h"
+
+/* Records of a dialect are turned into BYU so many at a time. */
+#define SLICE_RECORDS 2048u
+
+#define CARRY_BYTES 24 /* the longest record of a plain format */
+
+enum run_kind { RUN_NONE, RUN_SAMPLES, RUN_RECORDS };
+
+struct bc_decoder {
+	struct bc_decoder_options options;
+	struct bc_stamper stamper;
+	uint64_t tick_limit;
+	bool is_over;
+	bool has_begun; /* on_epoch() was called for the first */
+
+	/* What is being stamped. Its bytes are the source's, or of the fields below. */
+	enum run_kind run_kind;
+	struct bc_samples samples;
+	struct bc_records records;
+
+	/* The piece being taken. */
+	bool in_piece;
+	const uint8_t *at;
+	size_t left;
+	uint32_t next_event; /* of its chunk */
+	uint64_t clock_hz;   /* of its chunk's segment */
+
+	/* bcp1 */
+	bool is_bcp1;
+	bool has_sequence;
+	uint32_t sequence; /* expected next */
+	bool has_tick;
+	uint64_t seen_tick; /* of the latest sample or heartbeat */
+	bool has_trigger;   /* the frame in hand wants a trigger event */
+	uint64_t skipped;   /* of the reader's skipped_bytes, those counted */
+	struct bc_bcp1_reader bcp1;
+
+	/* Plain formats */
+	enum bc_format format;
+	uint64_t records_read;
+	size_t carried; /* bytes of a record that the piece before ended in */
+	uint8_t carry[CARRY_BYTES];
+	uint8_t slice[SLICE_RECORDS * BC_RECORD_BYTES];
+};
+
+int bc_decoder_open(struct bc_decoder **decoder, const struct bc_decoder_options *options)
+{
+	struct bc_decoder *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return -ENOMEM;
+	d->options = *options;
+	d->tick_limit = BC_NO_TICK_LIMIT;
+	bc_stamper_init(&d->stamper, options->mapping);
+	bc_bcp1_reader_init(&d->bcp1);
+	*decoder = d;
+	return 0;
+}
+
+void bc_decoder_close(struct bc_decoder *d)
+{
+	free(d);
+}
+
+void bc_decoder_set_tick_limit(struct bc_decoder *d, uint64_t tick)
+{
+	d->tick_limit = tick;
+}
+
+bool bc_decoder_is_over(const struct bc_decoder *d)
+{
+	return d->is_over;
+}
+
+uint64_t bc_decoder_tick(const struct bc_decoder *d)
+{
+	return d->stamper.tick;
+}
+
+__attribute__((format(printf, 2, 3))) static void report_damage(
+	struct bc_decoder *d, const char *format, ...)
+{
+	char what[160];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	d->options.on_damage(d->options.context, what);
+}
+
+static void begin_epoch(struct bc_decoder *d, uint64_t first_tick)
+{
+	d->has_begun = true;
+	d->options.on_epoch(d->options.context, first_tick);
+}
+
+/* The run in hand, whichever it is */
+
+static uint32_t run_count(const struct bc_decoder *d)
+{
+	return d->run_kind == RUN_SAMPLES ? d->samples.count : d->records.count;
+}
+
+static enum bc_stamp_end stamp(
+	struct bc_decoder *d, struct bc_chunk *chunk, struct bc_stamped *stamped)
+{
+	if (d->run_kind == RUN_SAMPLES)
+		return bc_stamp_samples(&d->stamper, &d->samples, d->tick_limit, chunk, stamped);
+	return bc_stamp_records(&d->stamper, &d->records, d->tick_limit, chunk, stamped);
+}
+
+static enum bc_stamp_end skip(struct bc_decoder *d, struct bc_stamped *stamped)
+{
+	if (d->run_kind == RUN_SAMPLES)
+		return bc_stamp_skip_samples(&d->stamper, &d->samples, d->tick_limit, stamped);
+	return bc_stamp_skip_records(&d->stamper, &d->records, d->tick_limit, stamped);
+}
+
+/* The tick of the run's next sample. */
+static uint64_t next_tick(const struct bc_decoder *d)
+{
+	if (d->run_kind == RUN_SAMPLES)
+		return d->samples.tick + (d->samples.has_ticks
+							 ? bc_le16(d->samples.at + BC_SAMPLE_BYTES)
+							 : d->samples.step);
+	uint32_t time = bc_le32(d->records.at + 8);
+	return d->stamper.tick + (time != BC_TIME_NONE ? time : 0);
+}
+
+/* How much of a run may be taken before the recording is over, and the rest of it put back. */
+static uint32_t hold_back(struct bc_decoder *d)
+{
+	uint64_t max = d->options.records_max;
+	uint32_t *count = d->run_kind == RUN_SAMPLES ? &d->samples.count : &d->records.count;
+
+	if (max == 0)
+		return 0;
+	uint64_t left = max - bc_pipeline_records(d->options.pipeline);
+	uint32_t held = *count > left ? *count - (uint32_t)left : 0;
+	*count -= held;
+	return held;
+}
+
+static void put_back(struct bc_decoder *d, uint32_t held)
+{
+	if (d->run_kind == RUN_SAMPLES)
+		d->samples.count += held;
+	else
+		d->records.count += held;
+}
+
+/* When the first record of the chunk being filled arrived: told by the chunk it comes from. */
+static void carry_wall(struct bc_decoder *d)
+{
+	const struct bc_chunk_info *info = &d->records.source->info;
+	double since = d->clock_hz != 0 ? (double)(int64_t)(d->stamper.tick - info->first_tick) *
+						  1e9 / (double)d->clock_hz
+					: 0;
+
+	if (since < 0 || since > 9e18)
+		since = 0;
+	bc_pipeline_set_wall(d->options.pipeline, info->wall_ns + (int64_t)since);
+}
+
+/* Stamps the run in hand, or drops it. Returns false when it must wait. */
+static bool drain(struct bc_decoder *d)
+{
+	struct bc_pipeline *p = d->options.pipeline;
+	struct bc_stamped stamped;
+	uint64_t max = d->options.records_max;
+
+	while (!d->is_over && d->run_kind != RUN_NONE && run_count(d) != 0) {
+		if (!d->has_begun)
+			begin_epoch(d, next_tick(d));
+		struct bc_chunk *chunk = bc_pipeline_chunk(p, &d->stamper);
+		enum bc_stamp_end end;
+		uint32_t held = 0;
+		if (chunk != NULL) {
+			if (d->run_kind == RUN_RECORDS && d->records.source != NULL)
+				carry_wall(d);
+			held = hold_back(d);
+			end = stamp(d, chunk, &stamped);
+			put_back(d, held);
+			bc_pipeline_took(p, &stamped);
+		} else if (d->options.is_live) {
+			end = skip(d, &stamped);
+			bc_pipeline_dropped(p, &stamped);
+		} else {
+			return false;
+		}
+		if (max != 0 && bc_pipeline_records(p) >= max) {
+			d->is_over = true;
+		} else if (end == BC_STAMP_FULL) {
+			bc_pipeline_submit(p);
+		} else if (end == BC_STAMP_LIMIT) {
+			switch (d->options.on_limit(d->options.context, next_tick(d))) {
+			case BC_LIMIT_GO_ON:
+				break;
+			case BC_LIMIT_WAIT:
+				return false;
+			case BC_LIMIT_END:
+				d->is_over = true;
+				break;
+			}
+		}
+	}
+	if (d->run_kind == RUN_SAMPLES)
+		d->seen_tick = d->samples.tick;
+	d->run_kind = RUN_NONE;
+	return true;
+}
+
+/* bcp1 */
+
+static void count_skipped(struct bc_decoder *d)
+{
+	bc_pipeline_counts(d->options.pipeline)->skipped_bytes += d->bcp1.skipped_bytes -
+								  d->skipped;
+	d->skipped = d->bcp1.skipped_bytes;
+}
+
+/* What a frame's header says beside its samples: a damaged frame's is as good. */
+static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
+{
+	const struct bc_bcp1_header *h = &frame->header;
+	struct bc_pipeline *p = d->options.pipeline;
+
+	if (d->has_sequence && h->sequence != d->sequence) {
+		bc_pipeline_gap(p, BC_GAP_SEQUENCE, 0, false);
+		report_damage(d,
+			"offset %" PRIu64 ": frame %" PRIu32 " follows where %" PRIu32
+			" was expected",
+			frame->offset, h->sequence, d->sequence);
+	}
+	d->sequence = h->sequence + 1;
+	d->has_sequence = (h->flags & BC_BCP1_LAST) == 0;
+	if ((h->flags & BC_BCP1_LOSS) != 0) {
+		bc_pipeline_counts(p)->board_lost += h->lost;
+		bc_pipeline_gap(p, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
+	}
+	if (d->has_tick && h->tick < d->seen_tick) {
+		bc_pipeline_submit(p);
+		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
+		begin_epoch(d, h->tick);
+	}
+	d->has_tick = true;
+	d->seen_tick = h->tick;
+}
+
+/* Looks for the next frame. Returns false when the bytes are used up. */
+static bool next_frame(struct bc_decoder *d, bool is_last)
+{
+	struct bc_bcp1_frame frame;
+	enum bc_bcp1_found found = bc_bcp1_next(&d->bcp1, &d->at, &d->left, is_last, &frame);
+
+	count_skipped(d);
+	switch (found) {
+	case BC_BCP1_MORE:
+		return false;
+	case BC_BCP1_DAMAGED:
+		take_header(d, &frame);
+		bc_pipeline_gap(d->options.pipeline, BC_GAP_CRC, frame.header.samples, false);
+		report_damage(d,
+			"offset %" PRIu64 ": frame %" PRIu32 ": its %" PRIu32
+			" samples are torn or fail their CRC",
+			frame.offset, frame.header.sequence, frame.header.samples);
+		return true;
+	case BC_BCP1_FRAME:
+		take_header(d, &frame);
+		d->samples = bc_samples_of_frame(&frame);
+		d->run_kind = RUN_SAMPLES;
+		d->has_trigger = (frame.header.flags & BC_BCP1_TRIGGER) != 0;
+		return true;
+	}
+	return false;
+}
+
+/* Sets the trigger event of the frame in hand. Returns false when it must wait. */
+static bool set_trigger(struct bc_decoder *d)
+{
+	const struct bc_event event = {.kind = BC_EVENT_TRIGGER};
+
+	if (!d->has_trigger || d->is_over)
+		return true;
+	if (!bc_pipeline_event(d->options.pipeline, &d->stamper, &event, NULL) &&
+		!d->options.is_live)
+		return false;
+	d->has_trigger = false;
+	return true;
+}
+
+static bool push_bcp1(struct bc_decoder *d, bool is_last)
+{
+	d->is_bcp1 = true;
+	do {
+		if (!set_trigger(d) || !drain(d))
+			return false;
+	} while (!d->is_over && next_frame(d, is_last));
+	return true;
+}
+
+/* Plain formats */
+
+static size_t plain_bytes(enum bc_format format)
+{
+	return format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+}
+
+/* A record that the 12-byte form can't hold is missing in the recording, and said to be. */
+static void refuse_record(struct bc_decoder *d, const uint8_t *in)
+{
+	uint64_t addr;
+	uint64_t time;
+
+	bc_dialect_fields(in, d->format, &addr, &time);
+	report_damage(d,
+		"record %" PRIu64 ": address %" PRIx64 ", time %" PRIx64
+		": a value of more than 32 bits; left out",
+		d->records_read, addr, time);
+	bc_pipeline_gap(d->options.pipeline, BC_GAP_DAMAGED, 1, true);
+	d->records_read++;
+}
+
+/* Makes a run of n whole records at `in`. Returns how many it took. */
+static size_t begin_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
+{
+	if (d->format == BC_FORMAT_RAW6) {
+		d->samples = bc_samples_of_raw6(in, (uint32_t)n, d->stamper.tick);
+		d->run_kind = RUN_SAMPLES;
+		d->records_read += n;
+		return n;
+	}
+	n = n < SLICE_RECORDS ? n : SLICE_RECORDS;
+	size_t read = bc_dialect_read(d->slice, in, n, d->format);
+	if (read == 0) {
+		refuse_record(d, in);
+		return 1;
+	}
+	d->records = (struct bc_records){.at = d->slice, .count = (uint32_t)read};
+	d->run_kind = RUN_RECORDS;
+	d->records_read += read;
+	return read;
+}
+
+/* Completes the record that the piece before ended in. Returns whether there is a whole one. */
+static bool complete_carry(struct bc_decoder *d, size_t bytes)
+{
+	size_t want = bytes - d->carried;
+	size_t n = want < d->left ? want : d->left;
+
+	memcpy(d->carry + d->carried, d->at, n);
+	d->carried += n;
+	d->at += n;
+	d->left -= n;
+	return d->carried == bytes;
+}
+
+static bool push_plain(struct bc_decoder *d)
+{
+	size_t bytes = plain_bytes(d->format);
+
+	for (;;) {
+		if (!drain(d))
+			return false;
+		if (d->is_over || d->left == 0)
+			return true;
+		if (d->carried != 0) {
+			if (complete_carry(d, bytes)) {
+				begin_plain_run(d, d->carry, 1);
+				d->carried = 0;
+			}
+		} else if (d->left < bytes) {
+			complete_carry(d, bytes);
+		} else {
+			size_t n = begin_plain_run(d, d->at, d->left / bytes) * bytes;
+			d->at += n;
+			d->left -= n;
+		}
+	}
+}
+
+/* Segments */
+
+/* The tick before a chunk's first record: what that record's own delta is added to. */
+static uint64_t tick_before(const struct bc_chunk *chunk)
+{
+	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
+
+	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
+}
+
+static void begin_chunk(struct bc_decoder *d, const struct bc_source_data *data)
+{
+	const struct bc_chunk *chunk = data->chunk;
+	struct bc_pipeline *p = d->options.pipeline;
+	uint64_t tick = tick_before(chunk);
+
+	if (data->missing != 0)
+		bc_pipeline_gap(p, BC_GAP_DAMAGED, data->missing, true);
+	if (!d->has_begun || chunk->info.epoch != d->stamper.epoch) {
+		bc_pipeline_submit(p);
+		bc_stamper_next_epoch(&d->stamper, chunk->info.epoch);
+		d->stamper.record_tick = tick;
+		begin_epoch(d, chunk->info.first_tick);
+	}
+	d->stamper.tick = tick;
+	d->next_event = 0;
+	d->clock_hz = data->clock_hz != 0 ? data->clock_hz : d->options.clock_hz;
+	d->records = (struct bc_records){.at = chunk->records, .source = chunk};
+	d->run_kind = RUN_RECORDS;
+}
+
+/* Takes the chunk's records up to its next event that is to be carried over, then that event.
+ * Returns false when it must wait; sets *is_done behind the last. */
+static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, bool *is_done)
+{
+	const struct bc_chunk *chunk = data->chunk;
+	struct bc_pipeline *p = d->options.pipeline;
+
+	while (d->next_event < chunk->info.events &&
+		chunk->events[d->next_event].kind == BC_EVENT_ANCHOR)
+		d->next_event++;
+	bool has_event = d->next_event < chunk->info.events;
+	const struct bc_event *event = &chunk->events[d->next_event];
+	uint32_t until = has_event ? event->position : chunk->info.records;
+	d->run_kind = RUN_RECORDS;
+	d->records.count = until - d->records.position;
+	if (!drain(d))
+		return false;
+	*is_done = d->is_over || !has_event;
+	if (*is_done)
+		return true;
+	if (!bc_pipeline_event(p, &d->stamper, event, chunk->text + event->text)) {
+		if (!d->options.is_live)
+			return false;
+		if (event->kind == BC_EVENT_GAP)
+			bc_pipeline_gap(p,
+				event->cause < BC_GAP_CAUSES ? event->cause : BC_GAP_DAMAGED,
+				event->value, event->exact);
+	}
+	d->next_event++;
+	return true;
+}
+
+static bool push_chunk(struct bc_decoder *d, const struct bc_source_data *data)
+{
+	bool is_done = d->is_over;
+
+	while (!is_done)
+		if (!push_event(d, data, &is_done))
+			return false;
+	d->run_kind = RUN_NONE;
+	return true;
+}
+
+bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
+{
+	bool is_done;
+
+	if (d->is_over)
+		return true;
+	if (!d->in_piece) {
+		d->in_piece = true;
+		d->at = data->bytes;
+		d->left = data->count;
+		d->format = data->format;
+		if (data->format == BC_FORMAT_SEGMENT)
+			begin_chunk(d, data);
+	}
+	switch (data->format) {
+	case BC_FORMAT_SEGMENT:
+		is_done = push_chunk(d, data);
+		break;
+	case BC_FORMAT_BCP1:
+		is_done = push_bcp1(d, false);
+		break;
+	default:
+		is_done = push_plain(d);
+	}
+	d->in_piece = !is_done;
+	return is_done;
+}
+
+bool bc_decoder_finish(struct bc_decoder *d)
+{
+	struct bc_counts *counts = bc_pipeline_counts(d->options.pipeline);
+
+	if (d->is_over)
+		return true;
+	if (d->is_bcp1) {
+		uint64_t before = d->bcp1.skipped_bytes;
+		d->left = 0;
+		if (!push_bcp1(d, true))
+			return false;
+		if (d->bcp1.skipped_bytes != before)
+			report_damage(d, "the end is torn: %" PRIu64 " bytes of no whole frame",
+				d->bcp1.skipped_bytes - before);
+	}
+	if (d->carried != 0) {
+		counts->skipped_bytes += d->carried;
+		report_damage(d,
+			"the end is torn: %zu bytes behind record %" PRIu64
+			", fewer than a record has",
+			d->carried, d->records_read);
+		d->carried = 0;
+	}
+	return true;
+}

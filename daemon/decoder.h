@@ -1,0 +1,67 @@
+/* From a source's stream to records in chunks: frames are taken apart, what is damaged is found,
+ * ticks become deltas, epochs and gaps are noticed.
+ *
+ * bc_decoder_push() takes a piece of the stream as the source gives it. When the pipeline has no
+ * chunk free, samples of a live source are dropped and counted where they were; any other source is
+ * made to wait. When the tick limit is reached, the decoder's owner is asked what that means. */
+#ifndef BC_DAEMON_DECODER_H
+#define BC_DAEMON_DECODER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/source.h"
+#include "daemon/pipeline.h"
+#include "formats/mapping.h"
+
+/* What to do with the sample whose tick has reached the limit. */
+enum bc_limit_answer {
+	BC_LIMIT_GO_ON, /* the limit was moved: take it */
+	BC_LIMIT_WAIT,  /* not yet: the source waits for bc_source_resume() */
+	BC_LIMIT_END,   /* never: the recording is over */
+};
+
+struct bc_decoder_options {
+	struct bc_pipeline *pipeline;
+	const struct bc_mapping *mapping; /* kept */
+	bool is_live;                     /* the source can't wait */
+	uint64_t clock_hz;
+	uint64_t records_max; /* the recording ends with this many; 0: no such limit */
+	void *context;
+
+	/* The first tick of the recording, and of each epoch. Sets limits. */
+	void (*on_epoch)(void *context, uint64_t tick);
+
+	/* bc_decoder_tick_limit() has been reached by a sample with this tick. */
+	enum bc_limit_answer (*on_limit)(void *context, uint64_t tick);
+
+	/* Something in the stream can't be read: `what` is a phrase with the place. */
+	void (*on_damage)(void *context, const char *what);
+};
+
+struct bc_decoder;
+
+/* Makes a decoder for one stream. Returns 0 or -ENOMEM. */
+int bc_decoder_open(struct bc_decoder **decoder, const struct bc_decoder_options *options)
+	__attribute__((warn_unused_result));
+void bc_decoder_close(struct bc_decoder *decoder);
+
+/* Takes a piece. Returns false when it could not take all of it: call again with the same piece,
+ * once there is room. */
+bool bc_decoder_push(struct bc_decoder *decoder, const struct bc_source_data *data);
+
+/* The stream is over: judges what is left of it. Returns false when there is no room for that yet.
+ */
+bool bc_decoder_finish(struct bc_decoder *decoder);
+
+/* No sample at or past this tick is taken. BC_NO_TICK_LIMIT at the start. */
+void bc_decoder_set_tick_limit(struct bc_decoder *decoder, uint64_t tick);
+
+/* Whether the recording is over: a limit said so, or records_max was reached. What still comes is
+ * passed over. */
+bool bc_decoder_is_over(const struct bc_decoder *decoder);
+
+/* The tick of the sample taken last. */
+uint64_t bc_decoder_tick(const struct bc_decoder *decoder);
+
+#endif

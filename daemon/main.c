@@ -1,0 +1,30 @@
+#include <stdio.h>
+
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+
+int main(int argc, char **argv)
+{
+	struct bc_options options;
+	struct bc_config config;
+	char why[1024];
+
+	switch (bc_options_read(&options, argc, argv)) {
+	case BC_OPTIONS_EXIT:
+		return BC_EXIT_OK;
+	case BC_OPTIONS_WRONG:
+		return BC_EXIT_USAGE;
+	case BC_OPTIONS_RUN:
+		break;
+	}
+	if (!bc_options_config(&options, &config, why, sizeof(why))) {
+		bc_log(BC_LOG_ERROR, "%s", why);
+		return BC_EXIT_USAGE;
+	}
+	if (options.check_config) {
+		puts("the configuration is good");
+		return BC_EXIT_OK;
+	}
+	return (int)bc_daemon_run(&options, &config);
+}

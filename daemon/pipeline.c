@@ -1,0 +1,514 @@
+#include "daemon/pipeline.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/encoder.h"
+
+/* One to fill, one to encode, and one to go on with. */
+#define CHUNKS_LEAST 3u
+
+/* Output slots a worker: with fewer, one slow core stalls all. */
+#define OUTPUTS_A_WORKER 2u
+
+struct bc_pipeline {
+	struct bc_pipeline_options options;
+	uv_async_t wake; /* from the threads: a chunk is free, or the writer has news */
+	uv_timer_t flush;
+	unsigned open_handles;
+
+	unsigned slots_count;
+	unsigned outputs_count;
+	struct bc_slot **slots;
+	struct bc_encoded **outputs;
+	struct bc_queue free_slots;
+	struct bc_queue chunks;
+	struct bc_queue free_outputs;
+	struct bc_queue encoded;
+	struct bc_encoder *encoder;
+	struct bc_writer *writer;
+	struct bc_writer_report report; /* as last seen */
+
+	struct bc_counts counts;
+	unsigned low_water;
+	uint64_t next_sequence;
+
+	const struct bc_recording *recording; /* NULL: none runs */
+	struct bc_slot *filling;
+	uint64_t records; /* taken into the recording */
+	uint64_t tick;    /* of the latest record; where a chunk without records goes on */
+	uint32_t epoch;
+	bool wants_room;   /* somebody was told that no chunk is free */
+	bool is_finishing; /* the last chunk is to come, or on its way */
+	bool has_cut;      /* a cut waits for a chunk to carry it */
+	bool is_last_sent;
+	/* Gaps that wait for a chunk, one of each cause; kind 0: none. */
+	struct bc_event pending[BC_GAP_CAUSES];
+	uint64_t pending_since_ns[BC_GAP_CAUSES];
+};
+
+static int64_t wall_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Pool */
+
+static unsigned outputs_for(unsigned workers)
+{
+	return workers * OUTPUTS_A_WORKER;
+}
+
+uint64_t bc_pipeline_least_buffer(unsigned workers)
+{
+	return outputs_for(workers) * sizeof(struct bc_encoded) +
+	       CHUNKS_LEAST * sizeof(struct bc_slot);
+}
+
+static void free_pool(struct bc_pipeline *p)
+{
+	for (unsigned i = 0; p->slots != NULL && i < p->slots_count; i++)
+		free(p->slots[i]);
+	for (unsigned i = 0; p->outputs != NULL && i < p->outputs_count; i++)
+		free(p->outputs[i]);
+	free(p->slots);
+	free(p->outputs);
+	bc_queue_destroy(&p->free_slots);
+	bc_queue_destroy(&p->chunks);
+	bc_queue_destroy(&p->free_outputs);
+	bc_queue_destroy(&p->encoded);
+}
+
+static int take_pool(struct bc_pipeline *p)
+{
+	p->outputs_count = outputs_for(p->options.workers);
+	uint64_t left = p->options.buffer_bytes - p->outputs_count * sizeof(struct bc_encoded);
+	p->slots_count = (unsigned)(left / sizeof(struct bc_slot));
+	p->low_water = p->slots_count;
+	p->slots = calloc(p->slots_count, sizeof(*p->slots));
+	p->outputs = calloc(p->outputs_count, sizeof(*p->outputs));
+	if (p->slots == NULL || p->outputs == NULL ||
+		bc_queue_init(&p->free_slots, p->slots_count) != 0 ||
+		bc_queue_init(&p->chunks, p->slots_count) != 0 ||
+		bc_queue_init(&p->free_outputs, p->outputs_count) != 0 ||
+		bc_queue_init(&p->encoded, p->outputs_count) != 0)
+		return -ENOMEM;
+	for (unsigned i = 0; i < p->slots_count; i++) {
+		p->slots[i] = malloc(sizeof(struct bc_slot));
+		if (p->slots[i] == NULL)
+			return -ENOMEM;
+		/* An encoder may read the padding, and nobody else writes it. */
+		memset(p->slots[i]->chunk.records + BC_CHUNK_BYTES, 0, BC_CHUNK_PADDING);
+		bc_queue_push(&p->free_slots, p->slots[i]);
+	}
+	for (unsigned i = 0; i < p->outputs_count; i++) {
+		p->outputs[i] = malloc(sizeof(struct bc_encoded));
+		if (p->outputs[i] == NULL)
+			return -ENOMEM;
+		bc_queue_push(&p->free_outputs, p->outputs[i]);
+	}
+	return 0;
+}
+
+struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *p)
+{
+	return (struct bc_buffer_state){
+		.chunks = p->slots_count,
+		.free = bc_queue_count(&p->free_slots),
+		.low_water = p->low_water,
+	};
+}
+
+/* Chunks */
+
+static struct bc_slot *take_slot(struct bc_pipeline *p)
+{
+	struct bc_slot *slot = bc_queue_pop_newest(&p->free_slots);
+
+	if (slot == NULL) {
+		p->wants_room = true;
+		p->low_water = 0;
+		return NULL;
+	}
+	unsigned free = bc_queue_count(&p->free_slots);
+	if (free < p->low_water)
+		p->low_water = free;
+	slot->cut_after = false;
+	slot->is_last = false;
+	slot->recording = p->recording;
+	bc_chunk_reset(&slot->chunk, p->tick, p->epoch);
+	slot->chunk.info.recording_tag = p->recording->tag;
+	slot->chunk.info.first_record = p->records;
+	slot->chunk.info.wall_ns = wall_now_ns();
+	return slot;
+}
+
+static void send_slot(struct bc_pipeline *p, struct bc_slot *slot)
+{
+	slot->sequence = p->next_sequence++;
+	bc_queue_push(&p->chunks, slot);
+}
+
+static uint32_t count_pending(const struct bc_pipeline *p)
+{
+	uint32_t count = 0;
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		count += p->pending[cause].kind != 0;
+	return count;
+}
+
+static void note_pending(struct bc_pipeline *p, struct bc_chunk *chunk)
+{
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		struct bc_event *gap = &p->pending[cause];
+		if (gap->kind == 0)
+			continue;
+		gap->position = chunk->info.records;
+		if (!bc_chunk_add_event(chunk, gap, NULL))
+			assert(!"the caller saw to the room");
+		gap->kind = 0;
+	}
+}
+
+static bool send_marked(struct bc_pipeline *p);
+
+/* The chunk being filled, with room for the gaps that wait and one event more; NULL when none is
+ * free. */
+static struct bc_chunk *filling_chunk(struct bc_pipeline *p, uint32_t epoch)
+{
+	uint32_t events = count_pending(p) + 1;
+
+	if (p->has_cut && !send_marked(p))
+		return NULL;
+	if (p->filling != NULL && (p->filling->chunk.info.epoch != epoch ||
+					  !bc_chunk_has_room(&p->filling->chunk, events)))
+		bc_pipeline_submit(p);
+	p->epoch = epoch;
+	if (p->filling == NULL)
+		p->filling = take_slot(p);
+	if (p->filling == NULL)
+		return NULL;
+	note_pending(p, &p->filling->chunk);
+	return &p->filling->chunk;
+}
+
+struct bc_chunk *bc_pipeline_chunk(struct bc_pipeline *p, const struct bc_stamper *stamper)
+{
+	if (p->epoch != stamper->epoch)
+		p->tick = stamper->tick;
+	return filling_chunk(p, stamper->epoch);
+}
+
+void bc_pipeline_set_wall(struct bc_pipeline *p, int64_t wall_ns)
+{
+	if (p->filling != NULL && p->filling->chunk.info.records == 0)
+		p->filling->chunk.info.wall_ns = wall_ns;
+}
+
+static void on_flush(uv_timer_t *timer);
+
+void bc_pipeline_took(struct bc_pipeline *p, const struct bc_stamped *stamped)
+{
+	struct bc_chunk_info *info = &p->filling->chunk.info;
+
+	if (stamped->kept != 0 && info->records == stamped->kept)
+		uv_timer_start(&p->flush, on_flush, p->options.flush_ns / 1000000, 0);
+	p->counts.received += stamped->taken;
+	p->counts.in_flight += stamped->kept;
+	p->counts.dropped_invalid += stamped->invalid;
+	p->counts.unknown_special += stamped->unknown;
+	p->records += stamped->kept;
+	p->tick = info->last_tick;
+}
+
+static struct bc_event *pending_gap(struct bc_pipeline *p, enum bc_gap_cause cause)
+{
+	struct bc_event *gap = &p->pending[cause];
+
+	if (gap->kind == 0) {
+		*gap = (struct bc_event){
+			.kind = BC_EVENT_GAP,
+			.cause = (uint8_t)cause,
+			.exact = true,
+		};
+		p->pending_since_ns[cause] = uv_hrtime();
+		p->counts.gaps++;
+	}
+	return gap;
+}
+
+void bc_pipeline_gap(struct bc_pipeline *p, enum bc_gap_cause cause, uint64_t lost, bool exact)
+{
+	struct bc_event *gap = pending_gap(p, cause);
+
+	gap->value += lost;
+	gap->exact = gap->exact && exact;
+}
+
+void bc_pipeline_dropped(struct bc_pipeline *p, const struct bc_stamped *stamped)
+{
+	enum bc_gap_cause cause = p->report.is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER;
+
+	p->counts.received += stamped->taken;
+	p->counts.dropped_invalid += stamped->invalid;
+	if (stamped->kept == 0)
+		return;
+	if (cause == BC_GAP_DISK)
+		p->counts.dropped_disk += stamped->kept;
+	else
+		p->counts.dropped_buffer += stamped->kept;
+	struct bc_event *gap = pending_gap(p, cause);
+	gap->value += stamped->kept;
+	gap->duration_ns = uv_hrtime() - p->pending_since_ns[cause];
+}
+
+bool bc_pipeline_event(struct bc_pipeline *p, const struct bc_stamper *stamper,
+	const struct bc_event *event, const char *text)
+{
+	struct bc_event copy = *event;
+	struct bc_chunk *chunk = bc_pipeline_chunk(p, stamper);
+
+	if (chunk == NULL)
+		return false;
+	copy.position = chunk->info.records;
+	if (!bc_chunk_add_event(chunk, &copy, text)) {
+		bc_pipeline_submit(p); /* its texts are full */
+		chunk = bc_pipeline_chunk(p, stamper);
+		if (chunk == NULL)
+			return false;
+		copy.position = 0;
+		if (!bc_chunk_add_event(chunk, &copy, text))
+			return true; /* longer than any chunk can hold: it came from no segment */
+	}
+	p->counts.gaps += event->kind == BC_EVENT_GAP;
+	return true;
+}
+
+void bc_pipeline_submit(struct bc_pipeline *p)
+{
+	if (p->filling == NULL || bc_chunk_is_empty(&p->filling->chunk))
+		return;
+	uv_timer_stop(&p->flush);
+	send_slot(p, p->filling);
+	p->filling = NULL;
+}
+
+/* While chunks wait for the encoder, a flush would only make them smaller and more: nothing reaches
+ * the disk sooner. */
+static void on_flush(uv_timer_t *timer)
+{
+	struct bc_pipeline *p = timer->data;
+
+	if (bc_queue_count(&p->chunks) == 0)
+		bc_pipeline_submit(p);
+	else
+		uv_timer_start(&p->flush, on_flush, p->options.flush_ns / 1000000, 0);
+}
+
+/* Sends the chunk being filled, or an empty one, to carry a cut or the end. Returns false when
+ * there is none to send. */
+static bool send_marked(struct bc_pipeline *p)
+{
+	if (p->filling == NULL)
+		p->filling = take_slot(p);
+	if (p->filling == NULL)
+		return false;
+	if (p->is_finishing) {
+		if (!bc_chunk_has_room(&p->filling->chunk, count_pending(p)))
+			bc_pipeline_submit(p);
+		if (p->filling == NULL)
+			return send_marked(p);
+		note_pending(p, &p->filling->chunk);
+	}
+	p->filling->cut_after = true;
+	p->filling->is_last = p->is_finishing;
+	p->is_last_sent = p->is_finishing;
+	p->has_cut = false;
+	uv_timer_stop(&p->flush);
+	send_slot(p, p->filling);
+	p->filling = NULL;
+	return true;
+}
+
+void bc_pipeline_cut(struct bc_pipeline *p)
+{
+	if (p->records != 0)
+		p->has_cut = !send_marked(p);
+}
+
+/* Recordings */
+
+void bc_pipeline_begin(struct bc_pipeline *p, const struct bc_recording *recording)
+{
+	assert(p->recording == NULL);
+	p->recording = recording;
+	p->records = 0;
+	p->tick = 0;
+	p->epoch = 0;
+	p->is_finishing = false;
+	p->is_last_sent = false;
+	p->has_cut = false;
+}
+
+void bc_pipeline_finish(struct bc_pipeline *p)
+{
+	p->is_finishing = true;
+	send_marked(p);
+}
+
+void bc_pipeline_abandon(struct bc_pipeline *p)
+{
+	bc_writer_abandon(p->writer);
+}
+
+/* Takes over what the writer has done. */
+static void take_report(struct bc_pipeline *p)
+{
+	struct bc_writer_report now;
+	struct bc_counts *c = &p->counts;
+
+	bc_writer_report(p->writer, &now);
+	uint64_t written = now.written - p->report.written;
+	uint64_t unrecorded = now.unrecorded - p->report.unrecorded;
+	uint64_t abandoned = now.abandoned - p->report.abandoned;
+	bool has_ended = now.recordings_ended != p->report.recordings_ended;
+	c->written += written;
+	c->durable = now.durable;
+	c->dropped_idle += unrecorded;
+	c->dropped_disk += abandoned;
+	c->in_flight -= written + unrecorded + abandoned;
+	p->report = now;
+	p->options.on_report(p->options.context);
+	if (has_ended) {
+		p->recording = NULL;
+		p->options.on_ended(p->options.context);
+	}
+}
+
+static void on_wake(uv_async_t *async)
+{
+	struct bc_pipeline *p = async->data;
+
+	take_report(p);
+	if (!p->wants_room || bc_queue_count(&p->free_slots) == 0 || p->recording == NULL)
+		return;
+	p->wants_room = false;
+	if (p->is_finishing) {
+		if (!p->is_last_sent)
+			send_marked(p);
+		return;
+	}
+	p->options.on_room(p->options.context);
+}
+
+static void wake_loop(void *context)
+{
+	struct bc_pipeline *p = context;
+
+	uv_async_send(&p->wake);
+}
+
+/* Life */
+
+static int start_threads(struct bc_pipeline *p)
+{
+	struct bc_encoder_queues queues = {
+		.chunks = &p->chunks,
+		.free_slots = &p->free_slots,
+		.outputs = &p->free_outputs,
+		.encoded = &p->encoded,
+		.slot_freed = wake_loop,
+		.context = p,
+	};
+	struct bc_writer_options writer = {
+		.dir = p->options.dir,
+		.dir_fd = p->options.dir_fd,
+		.rules = p->options.rules,
+		.encoded = &p->encoded,
+		.outputs = &p->free_outputs,
+		.outputs_count = p->outputs_count,
+		.reported = wake_loop,
+		.context = p,
+	};
+	int rc = bc_encoder_start(&p->encoder, p->options.workers, &queues);
+
+	if (rc == 0)
+		rc = bc_writer_start(&p->writer, &writer);
+	return rc;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct bc_pipeline *p = handle->data;
+
+	if (--p->open_handles != 0)
+		return;
+	free_pool(p);
+	free(p);
+}
+
+int bc_pipeline_open(
+	struct bc_pipeline **pipeline, uv_loop_t *loop, const struct bc_pipeline_options *options)
+{
+	struct bc_pipeline *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return -ENOMEM;
+	p->options = *options;
+	int rc = take_pool(p);
+	if (rc == 0)
+		rc = uv_async_init(loop, &p->wake, on_wake);
+	if (rc != 0) {
+		free_pool(p);
+		free(p);
+		return rc;
+	}
+	uv_timer_init(loop, &p->flush);
+	p->wake.data = p;
+	p->flush.data = p;
+	p->open_handles = 2;
+	rc = start_threads(p);
+	if (rc != 0) {
+		bc_pipeline_close(p);
+		return rc;
+	}
+	*pipeline = p;
+	return 0;
+}
+
+void bc_pipeline_close(struct bc_pipeline *p)
+{
+	bc_encoder_stop(p->encoder);
+	bc_writer_stop(p->writer);
+	uv_close((uv_handle_t *)&p->wake, on_closed);
+	uv_close((uv_handle_t *)&p->flush, on_closed);
+}
+
+void bc_pipeline_set_rules(
+	struct bc_pipeline *p, uint64_t flush_ns, const struct bc_writer_rules *rules)
+{
+	p->options.flush_ns = flush_ns;
+	bc_writer_set_rules(p->writer, rules);
+}
+
+struct bc_counts *bc_pipeline_counts(struct bc_pipeline *p)
+{
+	return &p->counts;
+}
+
+const struct bc_writer_report *bc_pipeline_report(const struct bc_pipeline *p)
+{
+	return &p->report;
+}
+
+uint64_t bc_pipeline_records(const struct bc_pipeline *p)
+{
+	return p->records;
+}

@@ -1,0 +1,42 @@
+/* A recording: a row of segments from start to stop. What the loop settles when it starts and the
+ * writer needs to make its segments. Not changed afterwards. */
+#ifndef BC_DAEMON_RECORDING_H
+#define BC_DAEMON_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/segment_header.h"
+
+struct bc_recording {
+	struct bc_segment_header header; /* all but segment, wall_ns and first_* */
+	uint64_t tag;                    /* bc_recording_tag() of its id */
+	int64_t started_ns;              /* host's time of day */
+};
+
+/* A chunk's way through the pipeline, with what goes beside its bytes. */
+struct bc_slot {
+	uint64_t sequence; /* of the chunks given to the encoder, from 0 */
+	const struct bc_recording *recording;
+	bool cut_after;        /* the segment ends with this chunk */
+	bool is_last;          /* the recording does */
+	struct bc_chunk chunk; /* empty: only what stands above matters */
+};
+
+/* A chunk once encoded. */
+struct bc_encoded {
+	uint64_t sequence;
+	const struct bc_recording *recording;
+	bool cut_after;
+	bool is_last;
+	bool is_written; /* the writer's: only what follows the writing is still to do */
+	struct bc_chunk_info info;
+	uint64_t gaps; /* gap events, and what they say is lost */
+	uint64_t lost;
+	size_t header_bytes;
+	size_t bytes; /* 0: an empty chunk */
+	uint8_t data[BC_CHUNK_ENCODED_MAX];
+};
+
+#endif

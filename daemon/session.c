@@ -1,0 +1,424 @@
+#include "daemon/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/decoder.h"
+#include "daemon/log.h"
+
+/* A paced replay takes what is due this often. */
+#define PACE_MS 5
+
+/* After so many, damage is counted but not logged one by one. */
+#define DAMAGES_LOGGED 10
+
+enum session_state {
+	SESSION_RUNNING,
+	SESSION_STOPPING,  /* the source was told to end, or has ended: its rest is being taken */
+	SESSION_FINISHING, /* the pipeline writes and seals what it has */
+	SESSION_DONE,
+};
+
+enum { TIMER_PACE, TIMER_STOP, TIMER_ROTATE, TIMER_DEFER, TIMERS };
+
+struct bc_session {
+	struct bc_session_options options;
+	struct bc_session_outcome outcome;
+	enum session_state state;
+	struct bc_decoder *decoder;
+	bool is_paced;
+	bool has_source_ended;
+	bool is_waiting; /* the source was refused, and waits to be resumed */
+	uv_timer_t timers[TIMERS];
+	unsigned open_handles;
+	uint32_t segment; /* that the rotation timer runs for */
+	bool has_segment;
+
+	/* A replay's time is its bus's: ticks since the recording's first, over all epochs. */
+	uint64_t clock_hz;
+	uint64_t epoch_first; /* tick with which the present epoch begins */
+	uint64_t epoch_base;  /* bus time at that tick */
+	bool has_epoch;
+	uint64_t cut_at; /* bus time of the next cut; UINT64_MAX: none */
+	uint64_t stop_at;
+	uint64_t paced_until;
+	uint64_t pace_start_ns;
+};
+
+/* Bus time */
+
+static uint64_t ticks_of(const struct bc_session *s, uint64_t ns)
+{
+	double ticks = (double)ns * 1e-9 * (double)s->clock_hz;
+
+	return ticks < 1 ? 1 : ticks > 9e18 ? UINT64_MAX : (uint64_t)(ticks + 0.5);
+}
+
+static uint64_t bus_time(const struct bc_session *s, uint64_t tick)
+{
+	return s->epoch_base + (tick > s->epoch_first ? tick - s->epoch_first : 0);
+}
+
+/* Gives the decoder the nearest of what ends a segment, the recording or the pace. */
+static void set_limit(struct bc_session *s)
+{
+	uint64_t at = s->cut_at < s->stop_at ? s->cut_at : s->stop_at;
+
+	at = at < s->paced_until ? at : s->paced_until;
+	uint64_t limit = BC_NO_TICK_LIMIT;
+	if (at != UINT64_MAX)
+		limit = s->epoch_first + (at > s->epoch_base ? at - s->epoch_base : 0);
+	bc_decoder_set_tick_limit(s->decoder, limit);
+}
+
+static void set_cut(struct bc_session *s, uint64_t now, uint64_t tick)
+{
+	const struct bc_rotation *rotation = &s->options.rotation;
+
+	s->cut_at = UINT64_MAX;
+	if (!s->options.source->is_replay)
+		return;
+	if (rotation->duration_ns != 0)
+		s->cut_at = now + ticks_of(s, rotation->duration_ns);
+	if (rotation->interval_ns != 0) {
+		uint64_t interval = ticks_of(s, rotation->interval_ns);
+		uint64_t at = now + (interval - tick % interval);
+		s->cut_at = at < s->cut_at ? at : s->cut_at;
+	}
+}
+
+static void on_epoch(void *context, uint64_t tick)
+{
+	struct bc_session *s = context;
+
+	if (!s->has_epoch) {
+		s->has_epoch = true;
+		s->epoch_first = tick;
+		s->pace_start_ns = uv_hrtime();
+		set_cut(s, 0, tick);
+		if (s->options.source->is_replay && s->options.stop.duration_ns != 0)
+			s->stop_at = ticks_of(s, s->options.stop.duration_ns);
+		if (s->is_paced)
+			s->paced_until = 1;
+	} else {
+		s->epoch_base = bus_time(s, bc_decoder_tick(s->decoder));
+		s->epoch_first = tick;
+	}
+	set_limit(s);
+}
+
+static enum bc_limit_answer on_limit(void *context, uint64_t tick)
+{
+	struct bc_session *s = context;
+	uint64_t now = bus_time(s, tick);
+
+	if (now >= s->stop_at)
+		return BC_LIMIT_END;
+	if (now >= s->paced_until)
+		return BC_LIMIT_WAIT;
+	bc_pipeline_cut(s->options.pipeline);
+	set_cut(s, now, tick);
+	set_limit(s);
+	return BC_LIMIT_GO_ON;
+}
+
+/* The end */
+
+static void finish(struct bc_session *s)
+{
+	if (s->state >= SESSION_FINISHING)
+		return;
+	s->state = SESSION_FINISHING;
+	for (int i = 0; i < TIMERS; i++)
+		uv_timer_stop(&s->timers[i]);
+	bc_pipeline_finish(s->options.pipeline);
+}
+
+/* After the source's end: what the decoder still holds may have to wait for room, too. */
+static void finish_decoder(struct bc_session *s)
+{
+	if (s->has_source_ended && s->state < SESSION_FINISHING && bc_decoder_finish(s->decoder))
+		finish(s);
+}
+
+static void on_defer(uv_timer_t *timer)
+{
+	bc_session_stop(timer->data);
+}
+
+/* Ends the session, from within a call of the source: on the loop's next turn. */
+static void stop_soon(struct bc_session *s)
+{
+	if (s->state == SESSION_RUNNING)
+		uv_timer_start(&s->timers[TIMER_DEFER], on_defer, 0, 0);
+}
+
+void bc_session_stop(struct bc_session *s)
+{
+	if (s->state != SESSION_RUNNING)
+		return;
+	s->state = SESSION_STOPPING;
+	s->is_waiting = false;
+	if (s->options.source->is_replay)
+		finish(s); /* where it was cut short, nothing is torn */
+	else
+		bc_source_stop(s->options.source);
+}
+
+bool bc_session_is_draining(const struct bc_session *s)
+{
+	return s->state != SESSION_RUNNING;
+}
+
+void bc_session_abandon(struct bc_session *s)
+{
+	if (!s->outcome.has_failed)
+		snprintf(s->outcome.why, sizeof(s->outcome.why),
+			"what was in memory could not be written and is given up");
+	s->outcome.has_failed = true;
+	bc_session_stop(s);
+	bc_pipeline_abandon(s->options.pipeline);
+	finish(s);
+}
+
+/* The source's calls */
+
+static bool on_data(void *context, const struct bc_source_data *data)
+{
+	struct bc_session *s = context;
+
+	if (s->state >= SESSION_FINISHING)
+		return true;
+	bool is_taken = bc_decoder_push(s->decoder, data);
+	s->is_waiting = !is_taken;
+	if (bc_decoder_is_over(s->decoder))
+		stop_soon(s);
+	return is_taken;
+}
+
+static void on_damage(void *context, const char *what)
+{
+	struct bc_session *s = context;
+
+	if (++s->outcome.damages <= DAMAGES_LOGGED)
+		bc_log(BC_LOG_WARNING, "%s: %s", s->options.source->name, what);
+	if (s->outcome.damages == DAMAGES_LOGGED)
+		bc_log(BC_LOG_WARNING, "%s: further damage is counted, and not logged one by one",
+			s->options.source->name);
+}
+
+static void on_source_end(void *context, int status, const char *what)
+{
+	struct bc_session *s = context;
+
+	if (status == -EBADMSG) {
+		on_damage(s, what);
+	} else if (status != 0) {
+		s->outcome.has_failed = true;
+		snprintf(s->outcome.why, sizeof(s->outcome.why), "%s: %s", s->options.source->name,
+			what);
+	}
+	s->has_source_ended = true;
+	if (s->state == SESSION_RUNNING)
+		s->state = SESSION_STOPPING;
+	finish_decoder(s);
+}
+
+/* The pipeline's news */
+
+void bc_session_on_room(struct bc_session *s)
+{
+	if (s->has_source_ended)
+		finish_decoder(s);
+	else if (s->is_waiting)
+		bc_source_resume(s->options.source);
+}
+
+static void on_rotate(uv_timer_t *timer);
+
+static uint64_t wall_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A live recording's segments are cut by the host's time. */
+static void set_rotation_timer(struct bc_session *s)
+{
+	const struct bc_rotation *rotation = &s->options.rotation;
+	uint64_t ns = UINT64_MAX;
+
+	if (s->options.source->is_replay)
+		return;
+	if (rotation->duration_ns != 0)
+		ns = rotation->duration_ns;
+	if (rotation->interval_ns != 0) {
+		uint64_t until = rotation->interval_ns - wall_now_ns() % rotation->interval_ns;
+		ns = until < ns ? until : ns;
+	}
+	if (ns != UINT64_MAX)
+		uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, (ns + 999999) / 1000000, 0);
+	else
+		uv_timer_stop(&s->timers[TIMER_ROTATE]);
+}
+
+static void on_rotate(uv_timer_t *timer)
+{
+	struct bc_session *s = timer->data;
+
+	bc_pipeline_cut(s->options.pipeline);
+	set_rotation_timer(s);
+}
+
+void bc_session_on_report(struct bc_session *s)
+{
+	const struct bc_writer_report *report = bc_pipeline_report(s->options.pipeline);
+
+	if (report->is_full)
+		stop_soon(s);
+	if (s->state != SESSION_RUNNING || report->file[0] == '\0')
+		return;
+	if (!s->has_segment || report->segment != s->segment) {
+		s->has_segment = true;
+		s->segment = report->segment;
+		set_rotation_timer(s);
+	}
+}
+
+void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rotation)
+{
+	s->options.rotation = *rotation;
+	if (s->state != SESSION_RUNNING)
+		return;
+	set_rotation_timer(s);
+	if (s->has_epoch) {
+		uint64_t tick = bc_decoder_tick(s->decoder);
+		set_cut(s, bus_time(s, tick), tick);
+		set_limit(s);
+	}
+}
+
+void bc_session_on_ended(struct bc_session *s)
+{
+	s->state = SESSION_DONE;
+	s->options.on_done(s->options.context);
+}
+
+/* Pace */
+
+static void on_pace(uv_timer_t *timer)
+{
+	struct bc_session *s = timer->data;
+	double elapsed = (double)(uv_hrtime() - s->pace_start_ns) * 1e-9;
+	double ticks = elapsed * s->options.speed * (double)s->clock_hz;
+
+	if (!s->has_epoch)
+		return;
+	s->paced_until = ticks > 9e18 ? UINT64_MAX : (uint64_t)ticks + 1;
+	set_limit(s);
+	if (s->has_source_ended)
+		finish_decoder(s);
+	else if (s->is_waiting)
+		bc_source_resume(s->options.source);
+}
+
+static void on_stop_time(uv_timer_t *timer)
+{
+	bc_session_stop(timer->data);
+}
+
+/* Life */
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct bc_session *s = handle->data;
+
+	if (--s->open_handles != 0)
+		return;
+	bc_decoder_close(s->decoder);
+	free(s);
+}
+
+void bc_session_close(struct bc_session *s)
+{
+	if (s == NULL)
+		return;
+	bc_source_close(s->options.source);
+	for (int i = 0; i < TIMERS; i++)
+		uv_close((uv_handle_t *)&s->timers[i], on_closed);
+}
+
+static void start_timers(struct bc_session *s)
+{
+	const struct bc_stop_rules *stop = &s->options.stop;
+
+	if (s->is_paced)
+		uv_timer_start(&s->timers[TIMER_PACE], on_pace, PACE_MS, PACE_MS);
+	if (!s->options.source->is_replay && stop->duration_ns != 0)
+		uv_timer_start(&s->timers[TIMER_STOP], on_stop_time,
+			(stop->duration_ns + 999999) / 1000000, 0);
+}
+
+int bc_session_start(struct bc_session **session, const struct bc_session_options *options)
+{
+	struct bc_session *s = calloc(1, sizeof(*s));
+	struct bc_source *source = options->source;
+
+	if (s == NULL) {
+		bc_source_close(source);
+		return -ENOMEM;
+	}
+	s->options = *options;
+	s->clock_hz = source->clock_hz;
+	s->is_paced = source->is_replay && options->speed != 0;
+	s->cut_at = UINT64_MAX;
+	s->stop_at = UINT64_MAX;
+	s->paced_until = UINT64_MAX;
+	struct bc_decoder_options decoder = {
+		.pipeline = options->pipeline,
+		.mapping = options->mapping,
+		.is_live = source->is_live || s->is_paced,
+		.clock_hz = source->clock_hz,
+		.records_max = options->stop.records,
+		.context = s,
+		.on_epoch = on_epoch,
+		.on_limit = on_limit,
+		.on_damage = on_damage,
+	};
+	int rc = bc_decoder_open(&s->decoder, &decoder);
+	if (rc != 0) {
+		bc_source_close(source);
+		free(s);
+		return rc;
+	}
+	for (int i = 0; i < TIMERS; i++) {
+		uv_timer_init(options->loop, &s->timers[i]);
+		s->timers[i].data = s;
+	}
+	s->open_handles = TIMERS;
+	struct bc_source_sink sink = {
+		.context = s,
+		.data = on_data,
+		.damage = on_damage,
+		.end = on_source_end,
+	};
+	rc = bc_source_start(source, &sink);
+	if (rc != 0) {
+		bc_session_close(s);
+		return rc;
+	}
+	bc_pipeline_begin(options->pipeline, options->recording);
+	start_timers(s);
+	*session = s;
+	return 0;
+}
+
+const struct bc_session_outcome *bc_session_outcome(const struct bc_session *s)
+{
+	return &s->outcome;
+}

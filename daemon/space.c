@@ -1,0 +1,155 @@
+#include "daemon/space.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+
+int bc_segments_list(struct bc_segment_entry **entries, int dir_fd)
+{
+	struct bc_segment_entry *list = NULL;
+	size_t count = 0;
+	size_t room = 0;
+	int rc = 0;
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	*entries = NULL;
+	if (dir == NULL) {
+		rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	for (struct dirent *item; (item = readdir(dir)) != NULL;) {
+		struct bc_segment_entry entry;
+		struct stat st;
+		if (!bc_segment_name_read(&entry.name, item->d_name) ||
+			fstatat(dir_fd, item->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+			!S_ISREG(st.st_mode))
+			continue;
+		entry.bytes = (uint64_t)st.st_size;
+		entry.changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+		if (count == room) {
+			room = room == 0 ? 64 : room * 2;
+			struct bc_segment_entry *more = realloc(list, room * sizeof(*list));
+			if (more == NULL) {
+				rc = -ENOMEM;
+				break;
+			}
+			list = more;
+		}
+		list[count++] = entry;
+	}
+	closedir(dir);
+	if (rc != 0) {
+		free(list);
+		return rc;
+	}
+	if (count != 0)
+		qsort(list, count, sizeof(*list), bc_segment_name_compare);
+	*entries = list;
+	return (int)count;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* What there is, as rules are held against it. */
+struct usage {
+	uint64_t files;
+	uint64_t used;
+	uint64_t free;
+};
+
+/* The rule that wants the oldest segment deleted, or NULL. */
+static const char *broken_rule(const struct usage *usage, const struct bc_space_rules *rules,
+	uint64_t files, const struct bc_segment_entry *oldest)
+{
+	if (files != 0 && usage->files > files)
+		return "files";
+	if (rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes)
+		return "max_use";
+	if (rules->keep_free_bytes != 0 && usage->free < rules->keep_free_bytes)
+		return "keep_free";
+	if (rules->max_age_ns != 0 && oldest != NULL && !oldest->name.is_partial &&
+		now_ns() - oldest->changed_ns > (int64_t)rules->max_age_ns)
+		return "max_age";
+	return NULL;
+}
+
+static uint64_t subtract(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static int delete_segment(int dir_fd, const struct bc_segment_entry *entry, const char *rule)
+{
+	char file[BC_SEGMENT_NAME_MAX];
+
+	bc_segment_name_write(file, &entry->name);
+	if (unlinkat(dir_fd, file, 0) != 0) {
+		int rc = -errno;
+		bc_log(BC_LOG_ERROR, "%s: can't delete it to keep to %s: %s", file, rule,
+			strerror(-rc));
+		return rc;
+	}
+	bc_log(BC_LOG_INFO, "%s: deleted, to keep to %s", file, rule);
+	return 0;
+}
+
+int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
+	uint64_t files, uint64_t coming_bytes, uint64_t coming_files)
+{
+	struct bc_segment_entry *entries;
+	struct statvfs fs;
+
+	memset(state, 0, sizeof(*state));
+	if (fstatvfs(dir_fd, &fs) != 0)
+		return -errno;
+	int count = bc_segments_list(&entries, dir_fd);
+	if (count < 0)
+		return count;
+	struct usage usage = {
+		.files = coming_files + (uint64_t)count,
+		.used = coming_bytes,
+		.free = subtract((uint64_t)fs.f_bavail * fs.f_frsize, coming_bytes),
+	};
+	for (int i = 0; i < count; i++)
+		usage.used += entries[i].bytes;
+
+	const char *rule = NULL;
+	for (int i = 0; i < count; i++) {
+		rule = broken_rule(&usage, rules, files, &entries[i]);
+		if (rule == NULL)
+			break;
+		if (entries[i].name.is_partial || delete_segment(dir_fd, &entries[i], rule) != 0)
+			continue;
+		usage.files--;
+		usage.used = subtract(usage.used, entries[i].bytes);
+		usage.free += entries[i].bytes;
+		state->deleted++;
+	}
+	free(entries);
+	rule = broken_rule(&usage, rules, 0, NULL);
+	state->used_bytes = subtract(usage.used, coming_bytes);
+	state->free_bytes = usage.free + coming_bytes;
+	state->is_over = rule != NULL;
+	if (rule != NULL)
+		snprintf(state->why, sizeof(state->why),
+			"%s can't be kept to, and no sealed segment is left to delete", rule);
+	return 0;
+}

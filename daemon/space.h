@@ -1,0 +1,38 @@
+/* Keeps the recordings within their space, by deleting the oldest sealed segments: of any recording
+ * in the directory, of this run or an earlier one, never one that is open or torn. Called by the
+ * writer's thread. */
+#ifndef BC_DAEMON_SPACE_H
+#define BC_DAEMON_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/rules.h"
+#include "formats/segment_name.h"
+
+struct bc_space_state {
+	uint64_t used_bytes; /* of all segments, sealed and open, after deleting */
+	uint64_t free_bytes; /* of the file system, to an unprivileged user */
+	unsigned deleted;
+	bool is_over;  /* a rule is broken still, and there is nothing left to delete */
+	char why[160]; /* which, when is_over */
+};
+
+/* Deletes until all rules hold or no sealed segment is left. `files` is how many segments may stay,
+ * sealed and open; 0: any number. `coming_bytes` is how much is about to be written, `coming_files`
+ * how many segments are about to be opened. Logs each deletion. Returns 0 or a negative errno. */
+int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
+	uint64_t files, uint64_t coming_bytes, uint64_t coming_files);
+
+/* One segment file of a directory. */
+struct bc_segment_entry {
+	struct bc_segment_name name; /* first: bc_segment_name_compare() orders entries */
+	uint64_t bytes;
+	int64_t changed_ns;
+};
+
+/* Lists the segments of a directory, oldest first. *entries is the caller's to free. Returns their
+ * number or a negative errno. */
+int bc_segments_list(struct bc_segment_entry **entries, int dir_fd);
+
+#endif

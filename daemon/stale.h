@@ -1,0 +1,14 @@
+/* What an earlier run left behind: at start, before anything is recorded, each torn segment in the
+ * output directory is recovered into a sealed one under its final name, and removed. */
+#ifndef BC_DAEMON_STALE_H
+#define BC_DAEMON_STALE_H
+
+#include "formats/segment_name.h"
+
+/* Recovers every .partial in the directory; what can't be recovered (a full disk) is left and said.
+ * Sets `newest` to the id of the newest recording found, or the empty string. Logs what it does;
+ * `dir` is for the messages. Returns how many segments were recovered, or a negative errno if the
+ * directory can't be read. */
+int bc_stale_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX]);
+
+#endif

@@ -1,0 +1,131 @@
+#include "daemon/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "formats/json.h"
+
+static bool add_source(cJSON *root, const struct bc_status *s)
+{
+	cJSON *source = cJSON_AddObjectToObject(root, "source");
+
+	return source != NULL && bc_json_add_text(source, "kind", s->source_kind) &&
+	       bc_json_add_text(source, "name", s->source_name) &&
+	       bc_json_add_u64(source, "clock_hz", s->clock_hz) &&
+	       cJSON_AddNullToObject(source, "board") != NULL;
+}
+
+static bool add_recording(cJSON *root, const struct bc_status *s)
+{
+	const struct bc_writer_report *report = s->report;
+	char started[32];
+	char path[4096 + BC_SEGMENT_NAME_MAX + 16];
+
+	if (s->recording == NULL)
+		return cJSON_AddNullToObject(root, "recording") != NULL;
+	const struct bc_segment_header *header = &s->recording->header;
+	time_t seconds = (time_t)(s->recording->started_ns / 1000000000);
+	struct tm tm;
+	gmtime_r(&seconds, &tm);
+	strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	snprintf(path, sizeof(path), "%s/%s%s", s->dir, report->file,
+		report->is_open ? BC_PARTIAL_SUFFIX : "");
+	cJSON *recording = cJSON_AddObjectToObject(root, "recording");
+	return recording != NULL && bc_json_add_text(recording, "id", header->recording) &&
+	       bc_json_add_text(
+		       recording, "label", header->label[0] != '\0' ? header->label : NULL) &&
+	       bc_json_add_text(recording, "started", started) &&
+	       bc_json_add_u64(recording, "segment", report->segment) &&
+	       bc_json_add_text(recording, "path", report->file[0] != '\0' ? path : NULL) &&
+	       bc_json_add_u64(recording, "records", s->records) &&
+	       bc_json_add_u64(recording, "bytes", report->recording_bytes);
+}
+
+static bool add_counts(cJSON *root, const struct bc_status *s)
+{
+	const struct bc_counts *c = s->counts;
+	cJSON *counts = cJSON_AddObjectToObject(root, "counts");
+
+	if (counts == NULL || !bc_json_add_u64(counts, "received", c->received) ||
+		!bc_json_add_u64(counts, "written", c->written) ||
+		!bc_json_add_u64(counts, "durable", c->durable) ||
+		!bc_json_add_u64(counts, "in_flight", c->in_flight))
+		return false;
+	cJSON *dropped = cJSON_AddObjectToObject(counts, "dropped");
+	return dropped != NULL && bc_json_add_u64(dropped, "buffer", c->dropped_buffer) &&
+	       bc_json_add_u64(dropped, "disk", c->dropped_disk) &&
+	       bc_json_add_u64(dropped, "invalid", c->dropped_invalid) &&
+	       bc_json_add_u64(dropped, "filtered", c->dropped_filtered) &&
+	       bc_json_add_u64(dropped, "idle", c->dropped_idle) &&
+	       bc_json_add_u64(counts, "board_lost", c->board_lost) &&
+	       bc_json_add_u64(counts, "skipped_bytes", c->skipped_bytes) &&
+	       bc_json_add_u64(counts, "gaps", c->gaps) &&
+	       bc_json_add_u64(counts, "damages", s->damages) &&
+	       bc_json_add_u64(counts, "unknown_special", c->unknown_special);
+}
+
+static bool add_rates(cJSON *root, const struct bc_status *s)
+{
+	cJSON *rates = cJSON_AddObjectToObject(root, "rates");
+
+	return rates != NULL &&
+	       bc_json_add_u64(rates, "samples_per_s", (uint64_t)s->rates.samples_per_s) &&
+	       bc_json_add_u64(rates, "bytes_in_per_s", (uint64_t)s->rates.bytes_in_per_s) &&
+	       bc_json_add_u64(rates, "bytes_out_per_s", (uint64_t)s->rates.bytes_out_per_s);
+}
+
+static bool add_buffer(cJSON *root, const struct bc_status *s)
+{
+	cJSON *buffer = cJSON_AddObjectToObject(root, "buffer");
+
+	return buffer != NULL && bc_json_add_u64(buffer, "chunks", s->buffer.chunks) &&
+	       bc_json_add_u64(buffer, "free", s->buffer.free) &&
+	       bc_json_add_u64(buffer, "low_water", s->buffer.low_water);
+}
+
+static double tenths(double value)
+{
+	return (double)(uint64_t)(value * 10) / 10;
+}
+
+static bool add_disk(cJSON *root, const struct bc_status *s)
+{
+	const struct bc_writer_report *report = s->report;
+	cJSON *disk = cJSON_AddObjectToObject(root, "disk");
+	double out = s->rates.bytes_out_per_s;
+
+	if (disk == NULL || !bc_json_add_u64(disk, "free_bytes", report->free_bytes))
+		return false;
+	if (out < 1) {
+		if (cJSON_AddNullToObject(disk, "hours_left") == NULL)
+			return false;
+	} else {
+		double hours = tenths((double)report->free_bytes / out / 3600);
+		if (cJSON_AddNumberToObject(disk, "hours_left", hours) == NULL)
+			return false;
+	}
+	return bc_json_add_text(
+		disk, "last_error", report->error[0] != '\0' ? report->error : NULL);
+}
+
+char *bc_status_write(const struct bc_status *s)
+{
+	char *line = NULL;
+	cJSON *root = cJSON_CreateObject();
+
+	if (root != NULL && bc_json_add_text(root, "version", BC_VERSION) &&
+		bc_json_add_text(root, "state", s->state) && add_source(root, s) &&
+		add_recording(root, s) && add_counts(root, s) && add_rates(root, s) &&
+		add_buffer(root, s) && add_disk(root, s) &&
+		bc_json_add_u64(root, "clients", s->clients) &&
+		cJSON_AddNumberToObject(root, "uptime_s", tenths(s->uptime_s)) != NULL) {
+		char *text = cJSON_PrintUnformatted(root);
+		if (text != NULL && asprintf(&line, "%s\n", text) < 0)
+			line = NULL;
+		cJSON_free(text);
+	}
+	cJSON_Delete(root);
+	return line;
+}
