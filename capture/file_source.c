@@ -25,7 +25,8 @@ struct piece {
 	enum bc_format format;
 	size_t count;
 	uint64_t missing;
-	uint64_t clock_hz;
+	bool has_header;
+	struct bc_segment_header header;
 	int status;
 	char what[256];
 	union {
@@ -146,7 +147,9 @@ static bool read_chunk(struct file_source *f, struct bc_segment_reader *reader)
 		piece->kind = PIECE_CHUNK;
 		piece->format = BC_FORMAT_SEGMENT;
 		piece->missing = bc_segment_reader_missing(reader);
-		piece->clock_hz = header != NULL ? header->clock_hz : 0;
+		piece->has_header = header != NULL;
+		if (header != NULL)
+			piece->header = *header;
 		break;
 	}
 	}
@@ -200,7 +203,7 @@ static bool give(struct file_source *f, const struct piece *piece)
 	struct bc_source_data data = {
 		.format = piece->format,
 		.missing = piece->missing,
-		.clock_hz = piece->clock_hz,
+		.header = piece->has_header ? &piece->header : NULL,
 	};
 
 	switch (piece->kind) {

@@ -28,9 +28,9 @@ struct bc_source_data {
 	const uint8_t *bytes; /* plain formats and bcp1: any number, cut anywhere */
 	size_t count;
 	const struct bc_chunk
-		*chunk;    /* BC_FORMAT_SEGMENT: a chunk of a segment, instead of bytes */
-	uint64_t missing;  /* and how many records of its recording are missing before it */
-	uint64_t clock_hz; /* and its segment's clock, 0: not known */
+		*chunk;   /* BC_FORMAT_SEGMENT: a chunk of a segment, instead of bytes */
+	uint64_t missing; /* and how many records of its recording are missing before it */
+	const struct bc_segment_header *header; /* and its segment's header; NULL: damaged */
 };
 
 struct bc_source_sink {
@@ -65,7 +65,7 @@ struct bc_source {
 	char name[256];             /* what the user calls it */
 	bool is_live;               /* it can't wait */
 	bool is_replay;             /* time in it is the bus's, not the host's */
-	uint64_t clock_hz;          /* ticks a second */
+	uint64_t clock_hz;          /* ticks a second; 0: not known */
 };
 
 /* Begins. The sink is copied, its context kept. Returns 0 or a negative errno; then only

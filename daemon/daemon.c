@@ -26,9 +26,6 @@
 
 #define LOOK_MS 1000
 
-/* A file whose clock nobody tells is taken for one of a 66 MHz bus, as the simulated one is. */
-#define FILE_CLOCK_HZ BC_SIM_CLOCK_HZ
-
 enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
 
 struct bc_daemon {
@@ -354,7 +351,7 @@ static int open_source(struct bc_daemon *d)
 	struct bc_file_options file = {
 		.path = spec->path,
 		.format = spec->format,
-		.clock_hz = spec->clock_hz != 0 ? spec->clock_hz : FILE_CLOCK_HZ,
+		.clock_hz = spec->clock_hz,
 	};
 	return bc_file_source_open(&d->source, &d->loop, &file);
 }
@@ -376,8 +373,6 @@ static void describe_recording(struct bc_daemon *d)
 	snprintf(h->source_kind, sizeof(h->source_kind), "%s", d->source->kind);
 	snprintf(h->source_name, sizeof(h->source_name), "%s", d->source->name);
 	h->clock_hz = d->source->clock_hz;
-	h->has_mapping = true;
-	h->mapping = d->config.mapping;
 	snprintf(h->host, sizeof(h->host), "%s", d->config.host);
 	snprintf(h->program, sizeof(h->program), "buscapd " BC_VERSION);
 }

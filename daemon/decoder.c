@@ -44,6 +44,8 @@ struct bc_decoder {
 	uint64_t seen_tick; /* of the latest sample or heartbeat */
 	bool has_trigger;   /* the frame in hand wants a trigger event */
 	uint64_t skipped;   /* of the reader's skipped_bytes, those counted */
+	uint64_t explained; /* and those that some report of damage has spoken of */
+	bool is_in_damage;  /* what is skipped now belongs to a damaged frame, reported already */
 	struct bc_bcp1_reader bcp1;
 
 	/* Plain formats */
@@ -252,11 +254,22 @@ static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 	}
 	if (d->has_tick && h->tick < d->seen_tick) {
 		bc_pipeline_submit(p);
-		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 		begin_epoch(d, h->tick);
+		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 	}
 	d->has_tick = true;
 	d->seen_tick = h->tick;
+	d->has_trigger = (h->flags & BC_BCP1_TRIGGER) != 0;
+}
+
+/* Says that bytes were skipped which no damaged frame accounts for. */
+static void explain_skipped(struct bc_decoder *d, uint64_t offset)
+{
+	if (d->skipped != d->explained && !d->is_in_damage)
+		report_damage(d, "before offset %" PRIu64 ": %" PRIu64 " bytes of no valid frame",
+			offset, d->skipped - d->explained);
+	d->explained = d->skipped;
+	d->is_in_damage = false;
 }
 
 /* Looks for the next frame. Returns false when the bytes are used up. */
@@ -270,6 +283,7 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 	case BC_BCP1_MORE:
 		return false;
 	case BC_BCP1_DAMAGED:
+		d->is_in_damage = true;
 		take_header(d, &frame);
 		bc_pipeline_gap(d->options.pipeline, BC_GAP_CRC, frame.header.samples, false);
 		report_damage(d,
@@ -278,10 +292,10 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 			frame.offset, frame.header.sequence, frame.header.samples);
 		return true;
 	case BC_BCP1_FRAME:
+		explain_skipped(d, frame.offset);
 		take_header(d, &frame);
 		d->samples = bc_samples_of_frame(&frame);
 		d->run_kind = RUN_SAMPLES;
-		d->has_trigger = (frame.header.flags & BC_BCP1_TRIGGER) != 0;
 		return true;
 	}
 	return false;
@@ -411,13 +425,14 @@ static void begin_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 		bc_pipeline_gap(p, BC_GAP_DAMAGED, data->missing, true);
 	if (!d->has_begun || chunk->info.epoch != d->stamper.epoch) {
 		bc_pipeline_submit(p);
+		begin_epoch(d, chunk->info.first_tick);
 		bc_stamper_next_epoch(&d->stamper, chunk->info.epoch);
 		d->stamper.record_tick = tick;
-		begin_epoch(d, chunk->info.first_tick);
 	}
 	d->stamper.tick = tick;
 	d->next_event = 0;
-	d->clock_hz = data->clock_hz != 0 ? data->clock_hz : d->options.clock_hz;
+	d->clock_hz = data->header != NULL && data->header->clock_hz != 0 ? data->header->clock_hz
+									  : d->options.clock_hz;
 	d->records = (struct bc_records){.at = chunk->records, .source = chunk};
 	d->run_kind = RUN_RECORDS;
 }
@@ -500,13 +515,10 @@ bool bc_decoder_finish(struct bc_decoder *d)
 	if (d->is_over)
 		return true;
 	if (d->is_bcp1) {
-		uint64_t before = d->bcp1.skipped_bytes;
 		d->left = 0;
 		if (!push_bcp1(d, true))
 			return false;
-		if (d->bcp1.skipped_bytes != before)
-			report_damage(d, "the end is torn: %" PRIu64 " bytes of no whole frame",
-				d->bcp1.skipped_bytes - before);
+		explain_skipped(d, d->bcp1.offset);
 	}
 	if (d->carried != 0) {
 		counts->skipped_bytes += d->carried;

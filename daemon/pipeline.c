@@ -191,6 +191,12 @@ static struct bc_chunk *filling_chunk(struct bc_pipeline *p, uint32_t epoch)
 					  !bc_chunk_has_room(&p->filling->chunk, events)))
 		bc_pipeline_submit(p);
 	p->epoch = epoch;
+	if (p->filling != NULL && p->filling->chunk.info.epoch != epoch) {
+		/* Taken for samples that were all dropped: it is empty still. */
+		p->filling->chunk.info.epoch = epoch;
+		p->filling->chunk.info.first_tick = p->tick;
+		p->filling->chunk.info.last_tick = p->tick;
+	}
 	if (p->filling == NULL)
 		p->filling = take_slot(p);
 	if (p->filling == NULL)
@@ -228,9 +234,27 @@ void bc_pipeline_took(struct bc_pipeline *p, const struct bc_stamped *stamped)
 	p->tick = info->last_tick;
 }
 
+static struct bc_event *placed_gap(struct bc_pipeline *p, enum bc_gap_cause cause)
+{
+	struct bc_chunk *chunk = p->filling != NULL ? &p->filling->chunk : NULL;
+
+	for (uint32_t i = chunk != NULL ? chunk->info.events : 0; i-- > 0;) {
+		struct bc_event *event = &chunk->events[i];
+		if (event->position != chunk->info.records)
+			break;
+		if (event->kind == BC_EVENT_GAP && event->cause == cause)
+			return event;
+	}
+	return NULL;
+}
+
 static struct bc_event *pending_gap(struct bc_pipeline *p, enum bc_gap_cause cause)
 {
-	struct bc_event *gap = &p->pending[cause];
+	struct bc_event *gap = placed_gap(p, cause);
+
+	if (gap != NULL)
+		return gap;
+	gap = &p->pending[cause];
 
 	if (gap->kind == 0) {
 		*gap = (struct bc_event){

@@ -1,5 +1,5 @@
-/* A recording: a row of segments from start to stop. What the loop settles when it starts and the
- * writer needs to make its segments. Not changed afterwards. */
+/* A recording: a row of segments from start to stop. What the loop settles before its first chunk
+ * goes to the encoder, and the writer needs to make its segments. Not changed afterwards. */
 #ifndef BC_DAEMON_RECORDING_H
 #define BC_DAEMON_RECORDING_H
 

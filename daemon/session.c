@@ -12,6 +12,9 @@
 /* A paced replay takes what is due this often. */
 #define PACE_MS 5
 
+/* A bus of the time; docs/configuration.md. */
+#define CLOCK_HZ 66000000u
+
 /* After so many, damage is counted but not logged one by one. */
 #define DAMAGES_LOGGED 10
 
@@ -31,6 +34,7 @@ struct bc_session {
 	struct bc_decoder *decoder;
 	bool is_paced;
 	bool has_source_ended;
+	bool has_data;   /* the first piece has come */
 	bool is_waiting; /* the source was refused, and waits to be resumed */
 	uv_timer_t timers[TIMERS];
 	unsigned open_handles;
@@ -55,6 +59,20 @@ static uint64_t ticks_of(const struct bc_session *s, uint64_t ns)
 	double ticks = (double)ns * 1e-9 * (double)s->clock_hz;
 
 	return ticks < 1 ? 1 : ticks > 9e18 ? UINT64_MAX : (uint64_t)(ticks + 0.5);
+}
+
+/* Limits of time in a replay need a clock; where nobody tells it, it is taken for a usual one. */
+static void set_clock(struct bc_session *s, uint64_t clock_hz)
+{
+	const struct bc_session_options *o = &s->options;
+	bool is_needed = s->is_paced || o->rotation.duration_ns != 0 ||
+			 o->rotation.interval_ns != 0 || o->stop.duration_ns != 0;
+
+	s->clock_hz = clock_hz != 0 ? clock_hz : CLOCK_HZ;
+	if (clock_hz == 0 && o->source->is_replay && is_needed)
+		bc_log(BC_LOG_WARNING,
+			"%s: its clock is not known; taken for %u Hz: name it with ,clock_hz=",
+			o->source->name, CLOCK_HZ);
 }
 
 static uint64_t bus_time(const struct bc_session *s, uint64_t tick)
@@ -186,12 +204,38 @@ void bc_session_abandon(struct bc_session *s)
 
 /* The source's calls */
 
+/* What only the data tell of the recording. A replay of a segment is as its segment was. */
+static void complete_recording(struct bc_session *s, const struct bc_source_data *data)
+{
+	struct bc_segment_header *header = &s->options.recording->header;
+
+	s->has_data = true;
+	if (data->format == BC_FORMAT_BCP1 || data->format == BC_FORMAT_RAW6) {
+		header->has_mapping = true;
+		header->mapping = s->options.mapping->options;
+	} else if (data->header != NULL) {
+		header->has_mapping = data->header->has_mapping;
+		header->mapping = data->header->mapping;
+		memcpy(header->board_serial, data->header->board_serial,
+			sizeof(header->board_serial));
+		memcpy(header->board_firmware, data->header->board_firmware,
+			sizeof(header->board_firmware));
+		memcpy(header->metadata, data->header->metadata, sizeof(header->metadata));
+		if (header->clock_hz == 0)
+			header->clock_hz = data->header->clock_hz;
+	}
+	s->options.source->clock_hz = header->clock_hz;
+	set_clock(s, header->clock_hz);
+}
+
 static bool on_data(void *context, const struct bc_source_data *data)
 {
 	struct bc_session *s = context;
 
 	if (s->state >= SESSION_FINISHING)
 		return true;
+	if (!s->has_data)
+		complete_recording(s, data);
 	bool is_taken = bc_decoder_push(s->decoder, data);
 	s->is_waiting = !is_taken;
 	if (bc_decoder_is_over(s->decoder))
@@ -374,7 +418,7 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 		return -ENOMEM;
 	}
 	s->options = *options;
-	s->clock_hz = source->clock_hz;
+	s->clock_hz = source->clock_hz != 0 ? source->clock_hz : CLOCK_HZ;
 	s->is_paced = source->is_replay && options->speed != 0;
 	s->cut_at = UINT64_MAX;
 	s->stop_at = UINT64_MAX;

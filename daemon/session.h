@@ -17,9 +17,9 @@ struct bc_session;
 struct bc_session_options {
 	uv_loop_t *loop;
 	struct bc_pipeline *pipeline;
-	struct bc_source *source;             /* the session closes it */
-	const struct bc_mapping *mapping;     /* kept */
-	const struct bc_recording *recording; /* kept until on_done() */
+	struct bc_source *source;         /* the session closes it */
+	const struct bc_mapping *mapping; /* kept */
+	struct bc_recording *recording;   /* kept until on_done(); completed by the first data */
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
 	double speed; /* paces a replay; 0: as fast as it goes */

@@ -40,7 +40,7 @@ struct bc_mapping_options {
 
 /* Entry: reqtype in bits 0..7, size 8..15, attr 16..23, the rest flags. */
 enum bc_map_flag {
-	BC_MAP_BYTE = 7 << 24,    /* number of the lowest enabled byte, with BC_MAP_ALIGN */
+	BC_MAP_BYTE = 7 << 24,    /* number of the lowest enabled byte; 0 without BC_MAP_ALIGN */
 	BC_MAP_ALIGN = 1 << 27,   /* address: aligned to 8, plus that number */
 	BC_MAP_DROP = 1 << 28,    /* an invalid cycle that is not kept */
 	BC_MAP_UNKNOWN = 1 << 29, /* a special cycle that no document names */
@@ -72,8 +72,9 @@ static inline void bc_map_sample(
 
 	if ((entry & BC_MAP_HALT) != 0 && (addr & 0x10) != 0)
 		meta = (meta & ~0xFFu) | BC_REQ_STOPCLKACK;
-	if ((entry & BC_MAP_ALIGN) != 0)
-		addr = (addr & ~7u) | (entry & BC_MAP_BYTE) >> 24;
+	/* No branch: bursts and single transfers come in no order that could be predicted. */
+	uint32_t low = (0u - (entry >> 27 & 1)) & 7;
+	addr = (addr & ~low) | (entry & BC_MAP_BYTE) >> 24;
 	bc_put_le32(out, addr);
 	bc_put_le32(out + 4, meta);
 }

@@ -1,5 +1,6 @@
 #include "formats/probe.h"
 
+#include <lz4.h>
 #include <lz4frame.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,31 @@ static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *why, 
 	return BC_FORMAT_UNKNOWN;
 }
 
+/* The head of one block that is longer than what is there of it: the lz4 program's are up to 4 MiB.
+ */
+static size_t decode_block_head(uint8_t *out, size_t room, const uint8_t *frame, size_t bytes)
+{
+	size_t header = bytes >= LZ4F_MIN_SIZE_TO_KNOW_HEADER_LENGTH ? LZ4F_headerSize(frame, bytes)
+								     : LZ4F_HEADER_SIZE_MAX;
+
+	if (LZ4F_isError(header) || bytes < header + 4)
+		return 0;
+	bool is_stored = (bc_le32(frame + header) & 0x80000000) != 0;
+	const uint8_t *block = frame + header + 4;
+	size_t n = bytes - header - 4;
+	if (is_stored) {
+		n = n < room ? n : room;
+		memcpy(out, block, n);
+		return n;
+	}
+	/* A block never grows by more than a 255th: half as many bytes come of these in any case.
+	 */
+	int target = (int)(n / 2 < room ? n / 2 : room);
+	int got = LZ4_decompress_safe_partial(
+		(const char *)block, (char *)out, (int)n, target, (int)room);
+	return got > 0 ? (size_t)got : 0;
+}
+
 /* Decodes the head of LZ4 frames. Returns how many bytes it gave. */
 static size_t decode_head(uint8_t *out, size_t room, const uint8_t *head, size_t bytes)
 {
@@ -190,7 +216,7 @@ static size_t decode_head(uint8_t *out, size_t room, const uint8_t *head, size_t
 		out_done += out_now;
 	}
 	LZ4F_freeDecompressionContext(dctx);
-	return out_done;
+	return out_done != 0 ? out_done : decode_block_head(out, room, head, bytes);
 }
 
 static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)

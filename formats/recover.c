@@ -24,7 +24,6 @@ struct recovery {
 	/* The segment: what its header says, or else its first whole chunk. */
 	bool has_header;
 	struct bc_segment_header header;
-	char *metadata;
 	bool has_identity;
 	uint64_t tag;
 	uint32_t segment;
@@ -57,19 +56,14 @@ static void note_place(struct recovery *r, const struct bc_chunk_info *info, uin
 	note_damage(r, &damage);
 }
 
-static int take_header(struct recovery *r)
+static void take_header(struct recovery *r)
 {
-	size_t bytes;
-	const uint8_t *frame = bc_segment_reader_header_frame(r->reader, &bytes);
-
 	r->has_header = true;
 	r->has_identity = true;
 	r->header = *bc_segment_reader_header(r->reader);
 	r->tag = bc_recording_tag(r->header.recording);
 	r->segment = r->header.segment;
 	r->next_record = r->header.first_record;
-	r->metadata = bc_segment_header_metadata(frame, bytes);
-	return r->metadata != NULL ? 0 : -ENOMEM;
 }
 
 static int add_place(struct recovery *r, const struct bc_chunk_info *info, uint64_t offset)
@@ -154,7 +148,7 @@ static int survey(struct recovery *r)
 		switch ((enum bc_segment_found)found) {
 		case BC_FOUND_SEGMENT:
 			if (!r->has_identity)
-				rc = take_header(r);
+				take_header(r);
 			break;
 		case BC_FOUND_CHUNK:
 			offset = bc_segment_reader_offset(r->reader);
@@ -399,7 +393,6 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 			return rc;
 		make_header(r, fallback, &r->chunk->info);
 	}
-	r->header.metadata = r->metadata;
 	rc = bc_segment_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header);
 	if (rc != 0)
 		return rc;
@@ -452,7 +445,6 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 out:
 	bc_segment_reader_close(r.reader);
 	free(r.places);
-	free(r.metadata);
 	free(r.encoded);
 	free(r.chunk);
 	return rc;

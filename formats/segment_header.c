@@ -63,7 +63,7 @@ static bool add_first(cJSON *root, const struct bc_segment_header *h)
 
 static bool add_metadata(cJSON *root, const char *text)
 {
-	cJSON *metadata = cJSON_Parse(text != NULL ? text : "{}");
+	cJSON *metadata = cJSON_Parse(text[0] != '\0' ? text : "{}");
 
 	if (cJSON_IsObject(metadata) && cJSON_AddItemToObject(root, "metadata", metadata))
 		return true;
@@ -152,20 +152,13 @@ static void read_mapping(struct bc_segment_header *h, const cJSON *mapping)
 	}
 }
 
-static cJSON *parse(const uint8_t *in, size_t bytes)
+static void read_metadata(struct bc_segment_header *h, const cJSON *metadata)
 {
-	return cJSON_ParseWithLength(
-		(const char *)in + BC_SKIPPABLE_BYTES, bytes - BC_SKIPPABLE_BYTES - BC_HASH_BYTES);
-}
-
-char *bc_segment_header_metadata(const uint8_t *in, size_t bytes)
-{
-	cJSON *root = parse(in, bytes);
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(root, "metadata");
-	char *text = cJSON_IsObject(metadata) ? cJSON_PrintUnformatted(metadata) : strdup("{}");
-
-	cJSON_Delete(root);
-	return text;
+	/* Where it doesn't fit it is left out whole: half a JSON object is none. */
+	if (!cJSON_IsObject(metadata) || metadata->child == NULL ||
+		!cJSON_PrintPreallocated(
+			(cJSON *)(uintptr_t)metadata, h->metadata, sizeof(h->metadata), 0))
+		h->metadata[0] = '\0';
 }
 
 bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size_t bytes)
@@ -176,7 +169,8 @@ bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size
 	if (bc_le64(in + hashed) != XXH3_64bits(in, hashed))
 		return false;
 	memset(h, 0, sizeof(*h));
-	cJSON *root = parse(in, bytes);
+	cJSON *root = cJSON_ParseWithLength(
+		(const char *)in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES);
 	bc_json_get_text(root, "format", format, sizeof(format));
 	h->version = (uint32_t)bc_json_get_u64(root, "version");
 	bc_json_get_text(root, "recording", h->recording, sizeof(h->recording));
@@ -202,6 +196,7 @@ bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size
 	h->first_tick = bc_json_get_u64(first, "tick");
 	h->first_epoch = (uint32_t)bc_json_get_u64(first, "epoch");
 	h->first_record = bc_json_get_u64(first, "record");
+	read_metadata(h, cJSON_GetObjectItemCaseSensitive(root, "metadata"));
 	cJSON_Delete(root);
 	return strcmp(format, "buscap-segment") == 0 && h->version != 0;
 }

@@ -13,8 +13,10 @@
 
 #define BC_RECORDING_ID_MAX 112 /* with the terminating zero; formats/segment_name.h */
 
-/* A header may be no longer, metadata and all. */
-#define BC_SEGMENT_HEADER_MAX (1u << 20)
+#define BC_METADATA_MAX 4096 /* with the terminating zero */
+
+/* A header is no longer than this. */
+#define BC_SEGMENT_HEADER_MAX (1u << 16)
 
 struct bc_segment_header {
 	uint32_t version; /* read: the file's; written: BC_SEGMENT_VERSION */
@@ -35,8 +37,7 @@ struct bc_segment_header {
 	uint64_t first_tick; /* of that record; exact in its chunk's header only (2^53 here) */
 	uint32_t first_epoch;
 	uint64_t first_record; /* its number in the recording */
-	const char *metadata;  /* the user's, a JSON object; NULL: {}. When written, the caller's;
-				* when  read, always NULL: see bc_segment_header_metadata() */
+	char metadata[BC_METADATA_MAX]; /* the user's, a JSON object; empty: {} */
 };
 
 /* Writes empty LZ4 frame and header: all that stands before the first chunk. *out is set to a new
@@ -50,9 +51,5 @@ size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 /* Reads a header frame. Returns false if its hash is wrong or it isn't the JSON it should be. What
  * the object lacks is empty or 0. */
 bool bc_segment_header_read(struct bc_segment_header *header, const uint8_t *in, size_t bytes);
-
-/* The user's metadata in a header frame that bc_segment_header_read() took: the text of a JSON
- * object, which the caller frees. NULL when memory ran out. */
-char *bc_segment_header_metadata(const uint8_t *in, size_t bytes);
 
 #endif

@@ -32,8 +32,6 @@ struct bc_segment_reader {
 	uint64_t missing;
 	size_t encoded_header_bytes; /* of the chunk found last, at window[encoded_at] */
 	size_t encoded_at;
-	size_t header_frame_at; /* the segment header found last, at window[header_frame_at] */
-	size_t header_frame_bytes;
 	/* The present segment's own account of its index. */
 	uint64_t segment_at; /* its place in the bytes */
 	uint32_t rows;
@@ -98,12 +96,6 @@ void bc_segment_reader_skip_records(struct bc_segment_reader *r)
 const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment_reader *r)
 {
 	return r->has_header ? &r->header : NULL;
-}
-
-const uint8_t *bc_segment_reader_header_frame(const struct bc_segment_reader *r, size_t *bytes)
-{
-	*bytes = r->header_frame_bytes;
-	return r->window + r->header_frame_at;
 }
 
 const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment_reader *r)
@@ -496,8 +488,6 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 			if (r->offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
 				begin_segment(r, r->offset - BC_EMPTY_FRAME_BYTES);
 			r->has_header = bc_segment_header_read(&r->header, here(r), bytes);
-			r->header_frame_at = r->start;
-			r->header_frame_bytes = bytes;
 			expect_first(r);
 			take(r, bytes);
 			return BC_FOUND_SEGMENT;

@@ -56,11 +56,6 @@ int bc_segment_read(struct bc_segment_reader *reader, struct bc_chunk *chunk);
 /* Valid until the next call of bc_segment_read(). The header is that of the latest segment begun,
  * or NULL if none was whole. */
 const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment_reader *reader);
-/* After BC_FOUND_SEGMENT: the frame of that header as it stands in the file, valid until the next
- * call of bc_segment_read(). */
-const uint8_t *bc_segment_reader_header_frame(
-	const struct bc_segment_reader *reader, size_t *bytes);
-
 const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment_reader *reader);
 
 /* The chunk found last as it stands in the file: header and frame. */

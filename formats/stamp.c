@@ -45,31 +45,66 @@ static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
 	return chunk->records + (size_t)n * BC_RECORD_BYTES;
 }
 
-/* Stamps the record whose other eight bytes stand at the chunk's end already. Returns false when it
- * wants an anchor that the chunk has no room for. */
-static inline bool append(
-	struct bc_stamper *s, struct bc_chunk *chunk, uint64_t tick, bool has_delta, bool is_exact)
-{
-	struct bc_chunk_info *info = &chunk->info;
-	uint64_t delta = tick - s->record_tick;
+/* Where the records of a call go. Kept apart from chunk and stamper while a loop runs, so that the
+ * compiler can hold it in registers. */
+struct cursor {
+	uint8_t *out;         /* of the next record */
+	uint32_t position;    /* its number in the chunk */
+	uint64_t record_tick; /* of the record before */
+	bool is_first;
+};
 
-	if (!has_delta || delta >= BC_TIME_NONE) {
-		struct bc_event anchor = {
-			.position = info->records,
-			.kind = BC_EVENT_ANCHOR,
-			.exact = is_exact,
-			.value = tick,
-		};
-		if (!bc_chunk_add_event(chunk, &anchor, NULL))
+static struct cursor begin(const struct bc_stamper *s, struct bc_chunk *chunk)
+{
+	return (struct cursor){
+		.out = chunk != NULL ? record_at(chunk, chunk->info.records) : NULL,
+		.position = chunk != NULL ? chunk->info.records : 0,
+		.record_tick = s->record_tick,
+		.is_first = s->is_first,
+	};
+}
+
+static void end(struct bc_stamper *s, struct bc_chunk *chunk, const struct cursor *c)
+{
+	if (chunk == NULL || c->position == chunk->info.records)
+		return;
+	chunk->info.records = c->position;
+	chunk->info.last_tick = c->record_tick;
+	s->record_tick = c->record_tick;
+	s->is_first = false;
+}
+
+static bool add_anchor(struct bc_chunk *chunk, uint32_t position, uint64_t tick, bool is_exact)
+{
+	struct bc_event anchor = {
+		.position = position,
+		.kind = BC_EVENT_ANCHOR,
+		.exact = is_exact,
+		.value = tick,
+	};
+
+	return bc_chunk_add_event(chunk, &anchor, NULL);
+}
+
+/* Stamps the record whose other eight bytes stand at the cursor already. Returns false when it
+ * wants an anchor that the chunk has no room for. */
+static inline __attribute__((always_inline)) bool append(
+	struct bc_chunk *chunk, struct cursor *c, uint64_t tick, bool has_delta, bool is_exact)
+{
+	uint64_t delta = tick - c->record_tick;
+
+	if (__builtin_expect(!has_delta || delta >= BC_TIME_NONE, 0)) {
+		if (!add_anchor(chunk, c->position, tick, is_exact))
 			return false;
 		delta = BC_TIME_NONE;
 	}
-	bc_put_le32(record_at(chunk, info->records) + 8, (uint32_t)delta);
-	if (info->records++ == 0)
-		info->first_tick = tick;
-	info->last_tick = tick;
-	s->record_tick = tick;
-	s->is_first = false;
+	bc_put_le32(c->out + 8, (uint32_t)delta);
+	if (c->position == 0)
+		chunk->info.first_tick = tick;
+	c->out += BC_RECORD_BYTES;
+	c->position++;
+	c->record_tick = tick;
+	c->is_first = false;
 	return true;
 }
 
@@ -81,34 +116,36 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 {
 	const struct bc_mapping *mapping = s->mapping;
 	const size_t stride = has_ticks ? BC_BCP1_SAMPLE_BYTES : BC_SAMPLE_BYTES;
+	const uint8_t run_proc = run->proc;
+	const uint32_t step = run->step;
 	const uint8_t *at = run->at;
-	const uint8_t *end = at + run->count * stride;
+	const uint8_t *run_end = at + run->count * stride;
+	struct cursor cursor = begin(s, chunk);
 	uint64_t tick = run->tick;
 	uint32_t kept = 0;
 	uint32_t invalid = 0;
 	uint32_t unknown = 0;
 	enum bc_stamp_end why = BC_STAMP_DONE;
 
-	for (; at < end; at += stride) {
-		uint64_t next = tick + (has_ticks ? bc_le16(at + BC_SAMPLE_BYTES) : run->step);
+	for (; at < run_end; at += stride) {
+		uint64_t next = tick + (has_ticks ? bc_le16(at + BC_SAMPLE_BYTES) : step);
 		if (next >= tick_limit) {
 			why = BC_STAMP_LIMIT;
 			break;
 		}
 		uint32_t entry = bc_map_entry(mapping, at);
-		if ((entry & BC_MAP_DROP) != 0) {
+		if (__builtin_expect((entry & BC_MAP_DROP) != 0, 0)) {
 			invalid++;
 			tick = next;
 			continue;
 		}
 		if (chunk != NULL) {
-			if (chunk->info.records == BC_CHUNK_RECORDS) {
+			if (cursor.position == BC_CHUNK_RECORDS) {
 				why = BC_STAMP_FULL;
 				break;
 			}
-			uint8_t proc = has_agent ? at[5] & 15 : run->proc;
-			bc_map_sample(record_at(chunk, chunk->info.records), entry, at, proc);
-			if (!append(s, chunk, next, !s->is_first, true)) {
+			bc_map_sample(cursor.out, entry, at, has_agent ? at[5] & 15 : run_proc);
+			if (!append(chunk, &cursor, next, !cursor.is_first, true)) {
 				why = BC_STAMP_FULL;
 				break;
 			}
@@ -117,6 +154,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 		kept++;
 		unknown += (entry & BC_MAP_UNKNOWN) != 0;
 	}
+	end(s, chunk, &cursor);
 	*stamped = (struct bc_stamped){kept + invalid, kept, invalid, unknown};
 	run->count -= kept + invalid;
 	run->at = at;
@@ -158,6 +196,7 @@ static const struct bc_event *find_anchor(const struct bc_records *run, uint32_t
 static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
+	struct cursor cursor = begin(s, chunk);
 	uint32_t taken = 0;
 	enum bc_stamp_end why = BC_STAMP_DONE;
 
@@ -169,7 +208,7 @@ static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *
 		uint64_t tick = s->tick + (has_delta ? time : 0);
 		if (!has_delta) {
 			const struct bc_event *anchor = find_anchor(run, run->position + taken);
-			is_exact = anchor != NULL ? anchor->exact : s->is_first;
+			is_exact = anchor != NULL ? anchor->exact : cursor.is_first;
 			tick = anchor != NULL ? anchor->value : tick;
 		}
 		if (tick >= tick_limit) {
@@ -177,18 +216,19 @@ static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *
 			break;
 		}
 		if (chunk != NULL) {
-			if (chunk->info.records == BC_CHUNK_RECORDS) {
+			if (cursor.position == BC_CHUNK_RECORDS) {
 				why = BC_STAMP_FULL;
 				break;
 			}
-			memcpy(record_at(chunk, chunk->info.records), at, BC_RECORD_BYTES);
-			if (!append(s, chunk, tick, has_delta, is_exact)) {
+			memcpy(cursor.out, at, BC_RECORD_BYTES);
+			if (!append(chunk, &cursor, tick, has_delta, is_exact)) {
 				why = BC_STAMP_FULL;
 				break;
 			}
 		}
 		s->tick = tick;
 	}
+	end(s, chunk, &cursor);
 	*stamped = (struct bc_stamped){.taken = taken, .kept = taken};
 	run->at += (size_t)taken * BC_RECORD_BYTES;
 	run->count -= taken;
