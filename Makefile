@@ -115,7 +115,7 @@ check: all $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/tests/faultfs.so ## run all test
 	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(TESTS:%=$(BUILD)/tests/%)
 
 bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against lz4 and memcpy
-	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/bench.sh
+	@BUILD=$(BUILD) $(PYTHON) tests/bench.py
 
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) $(LINT_TOOLS)

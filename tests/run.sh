@@ -19,8 +19,8 @@ run() { # NAME COMMAND...
 	"$@" >"$log" 2>&1
 	status=$?
 	ok=$(grep -c '^\[       OK \]' "$log")
-	bad=$(grep -c '^\[  FAILED  \] [a-zA-Z_]*$' "$log")
-	skip=$(grep -ciE '^\[ *SKIPPED *\] [a-zA-Z_]*$' "$log")
+	bad=$(grep -E '^\[  FAILED  \] [a-zA-Z0-9_]+$' "$log" | sort -u | wc -l)
+	skip=$(grep -iE '^\[ *SKIPPED *\] [a-zA-Z0-9_]+$' "$log" | sort -u | wc -l)
 	if [ $status != 0 ] && [ "$bad" = 0 ]; then
 		bad=1 # it crashed, or said so by its exit code alone
 	fi

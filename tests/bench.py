@@ -1,0 +1,94 @@
+"""Benchmarks: each figure is a ratio against a peer that runs beside ours, turn by turn, in the same
+run. CPU time is user and system time of the whole process with its children; the median of the runs
+counts. Machines differ and are noisy: the ratios are what can be compared."""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.environ.get("BUILD", "build")
+RUNS = int(os.environ.get("RUNS", "5"))
+SAMPLES = int(os.environ.get("SAMPLES", "12000000"))
+
+
+def cpu():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def run(command):
+    """Runs it; returns CPU and wall seconds."""
+    before, start = cpu(), time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return cpu() - before, time.monotonic() - start
+
+
+def in_turns(*jobs):
+    """Runs the jobs in turn, RUNS times after one warm-up; each job cleans up before itself. Returns the
+    median CPU and wall seconds of each."""
+    times = [[] for _ in jobs]
+    for turn in range(RUNS + 1):
+        for job, took in zip(jobs, times):
+            seconds = job()
+            if turn != 0:
+                took.append(seconds)
+    return [(statistics.median(t[0] for t in took), statistics.median(t[1] for t in took))
+            for took in times]
+
+
+def clear(directory):
+    for name in os.listdir(directory):
+        os.unlink(os.path.join(directory, name))
+
+
+def size_of(directory):
+    return sum(entry.stat().st_size for entry in os.scandir(directory) if entry.name.endswith(".lz4"))
+
+
+def record(source, directory, *options):
+    def job():
+        clear(directory)
+        return run([f"{BUILD}/buscapd", "--once", "--source", f"file:{source}", "-o", directory,
+                    *options])
+    return job
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="buscap-bench-") as work:
+        bcp1, byu = f"{work}/bus.bcp1", f"{work}/bus.byu"
+        out, two = f"{work}/out", f"{work}/two"
+        os.mkdir(out)
+        os.mkdir(two)
+        for path, form in ((bcp1, "bcp1"), (byu, "byu")):
+            subprocess.run([f"{BUILD}/buscap", "sim", "--seed", "1", "--count", str(SAMPLES), "-O",
+                            form, "-o", path], check=True)
+        plain, packed = os.path.getsize(byu), f"{work}/bus.lz4"
+        print(f"replay of {SAMPLES} samples of the simulated bus ({plain / 1e6:.0f} MB of records), "
+              f"median of {RUNS} runs")
+
+        def lz4(*options):
+            return lambda: run(["lz4", "-1", "-f", "-q", *options, byu, packed])
+
+        ours, default, no_crc = in_turns(record(bcp1, out), lz4(), lz4("--no-frame-crc"))
+        print(f"  buscapd, bcp1 file to sealed segments  {ours[0]:6.3f} s CPU, "
+              f"{size_of(out) / 1e6:7.1f} MB")
+        packed_bytes = os.path.getsize(packed)
+        for name, peer in (("lz4 -1", default), ("lz4 -1 --no-frame-crc", no_crc)):
+            print(f"  against {name:22} of its BYU file {peer[0]:6.3f} s: "
+                  f"{ours[0] / peer[0]:.2f} x its CPU time, "
+                  f"{size_of(out) / packed_bytes:.3f} x its size")
+
+        one, both = in_turns(record(bcp1, out, "--set", "pipeline.workers=1"),
+                             record(bcp1, two, "--set", "pipeline.workers=2"))
+        print(f"  two workers against one: {one[1] / both[1]:.2f} x as fast "
+              f"({both[1]:.3f} s, {one[1]:.3f} s wall; {os.cpu_count()} cores)")
+    sys.stdout.flush()
+    subprocess.run([f"{BUILD}/tests/bench_decode"], check=True)
+
+
+if __name__ == "__main__":
+    main()

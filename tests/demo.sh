@@ -1,0 +1,58 @@
+#!/bin/sh
+# demo.sh BUILD
+# The main job, once, for a person to watch: the real daemon records the simulated bus for a few seconds, is
+# asked for its status over its socket, is stopped; then the hand tool looks at what it recorded.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+build=$1
+out=demo/$(date -u +%Y%m%dT%H%M%SZ)
+mkdir -p "$out" || exit 1
+socket=$out/buscapd.sock
+segments=$out/segments
+
+say() {
+	printf '\n\033[1m== %s\033[0m\n' "$*"
+}
+
+show() { # runs a command, and shows it first
+	printf '$ %s\n' "$*"
+	"$@"
+}
+
+say "record the simulated bus, 4 million samples a second, a new segment each second"
+printf '$ %s\n' "$build/buscapd --source sim:rate=4M,agents=2,loss=0.00005 -o $segments -b duration:1 --socket $socket &"
+"$build/buscapd" --source sim:rate=4M,agents=2,loss=0.00005 -o "$segments" -b duration:1 --socket "$socket" &
+daemon=$!
+trap 'kill $daemon 2>/dev/null' EXIT
+sleep 3
+
+say "ask it how things stand"
+show curl --silent --show-error --unix-socket "$socket" http://localhost/v1/status | sed 's/,"/,\n  "/g'
+
+say "stop it: what it has is written, and the segment sealed"
+show kill -TERM $daemon
+wait $daemon
+status=$?
+trap - EXIT
+echo "exit code $status (4: the simulated board lost samples, as it was asked to)"
+
+say "the segments"
+show ls -l "$segments"
+set -- "$segments"/*.byu.lz4
+first=$1
+
+say "they are plain lz4 with BYU records inside"
+echo "$ cat $segments/*.byu.lz4 | lz4 -dc | head -c 24 | od -An -tx1"
+cat "$segments"/*.byu.lz4 | lz4 -dc 2>/dev/null | head -c 24 | od -An -tx1
+
+say "the first records: address, type, size, attr, processor, delta"
+show "$build/buscap" dump --records 0-11 "$first"
+
+say "every checksum"
+show "$build/buscap" verify "$segments"/*.byu.lz4
+
+say "what is in the first segment"
+show "$build/buscap" info "$first"
+
+say "everything lies in $out (rm -r demo removes it)"
+[ $status = 0 ] || [ $status = 4 ]

@@ -1,0 +1,332 @@
+/* Goes under a program's file calls (LD_PRELOAD) and makes chosen ones fail, be short or hang.
+ *
+ * Only calls on files at or below FAULTFS_DIR, an absolute path without symbolic links, are looked
+ * at. They are pwrite, write, fdatasync, fsync, openat, renameat2 and ftruncate; renameat and the
+ * 64-bit names count as the same. Each kind is counted from 1.
+ *
+ *   FAULTFS          rules, separated by commas
+ *   FAULTFS_CONTROL  a file with more rules, read again at each call: faults that a test switches
+ *   FAULTFS_LOG      a file that gets a line for each call: kind, number, what was done, path
+ *
+ * A rule is KIND:ACTION (each call), KIND:N:ACTION (the Nth) or KIND:N+:ACTION (from the Nth on).
+ * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT), `short` (half is written, at
+ * least a byte; for the two kinds of write) or `hold` (the call does not go on while the control
+ * file says so). The first rule that fits is followed. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum kind { PWRITE, WRITE, FDATASYNC, FSYNC, OPENAT, RENAMEAT2, FTRUNCATE, KINDS };
+
+static const char *const kind_names[KINDS] = {
+	"pwrite", "write", "fdatasync", "fsync", "openat", "renameat2", "ftruncate"};
+
+static const struct {
+	const char *name;
+	int number;
+} errors[] = {{"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EIO", EIO}, {"EROFS", EROFS},
+	{"EACCES", EACCES}, {"ENOENT", ENOENT}};
+
+#define ACTION_NONE  0 /* positive: an error number */
+#define ACTION_SHORT (-1)
+#define ACTION_HOLD  (-2)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned long counts[KINDS];
+
+/* Its own files are read and written by plain system calls, which nobody goes under. */
+
+static size_t read_text(const char *path, char *text, size_t room)
+{
+	long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	long n = fd >= 0 ? syscall(SYS_read, fd, text, room - 1) : 0;
+
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void append_text(const char *path, const char *text, size_t bytes)
+{
+	long fd = syscall(
+		SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return;
+	syscall(SYS_write, fd, text, bytes);
+	syscall(SYS_close, fd);
+}
+
+static bool read_link(char *out, size_t room, const char *link)
+{
+	long n = syscall(SYS_readlinkat, AT_FDCWD, link, out, room - 1);
+
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static bool path_of_fd(char *out, size_t room, int fd)
+{
+	char link[48];
+
+	if (fd == AT_FDCWD)
+		return read_link(out, room, "/proc/self/cwd");
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return read_link(out, room, link);
+}
+
+static bool path_at(char *out, size_t room, int dir_fd, const char *name)
+{
+	if (name[0] == '/')
+		return (size_t)snprintf(out, room, "%s", name) < room;
+	if (!path_of_fd(out, room, dir_fd))
+		return false;
+	size_t n = strlen(out);
+	return (size_t)snprintf(out + n, room - n, "/%s", name) < room - n;
+}
+
+static bool is_watched(const char *path)
+{
+	const char *dir = getenv("FAULTFS_DIR");
+	size_t n = dir != NULL ? strlen(dir) : 0;
+
+	return n != 0 && strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* Rules */
+
+static int read_action(const char *text, size_t n)
+{
+	if (n == 5 && strncmp(text, "short", n) == 0)
+		return ACTION_SHORT;
+	if (n == 4 && strncmp(text, "hold", n) == 0)
+		return ACTION_HOLD;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		if (strlen(errors[i].name) == n && strncmp(text, errors[i].name, n) == 0)
+			return errors[i].number;
+	fprintf(stderr, "faultfs: %.*s: no such action\n", (int)n, text);
+	abort();
+}
+
+/* The action of one rule for this call, or ACTION_NONE. */
+static int match(const char *rule, size_t length, enum kind kind, unsigned long number)
+{
+	size_t n = strlen(kind_names[kind]);
+	const char *end = rule + length;
+
+	if (length <= n || strncmp(rule, kind_names[kind], n) != 0 || rule[n] != ':')
+		return ACTION_NONE;
+	rule += n + 1;
+	if (*rule >= '0' && *rule <= '9') {
+		char *rest;
+		unsigned long wanted = strtoul(rule, &rest, 10);
+		bool is_open = *rest == '+';
+		if (number < wanted || (number > wanted && !is_open))
+			return ACTION_NONE;
+		rule = rest + is_open + 1;
+	}
+	return read_action(rule, (size_t)(end - rule));
+}
+
+static int find_rule(const char *rules, enum kind kind, unsigned long number)
+{
+	int action = ACTION_NONE;
+
+	while (action == ACTION_NONE && *rules != '\0') {
+		size_t n = strcspn(rules, ",\n");
+		action = match(rules, n, kind, number);
+		rules += n + (rules[n] != '\0');
+	}
+	return action;
+}
+
+static int find_action(enum kind kind, unsigned long number)
+{
+	const char *rules = getenv("FAULTFS");
+	const char *control = getenv("FAULTFS_CONTROL");
+	char text[1024];
+	int action = rules != NULL ? find_rule(rules, kind, number) : ACTION_NONE;
+
+	if (action == ACTION_NONE && control != NULL && read_text(control, text, sizeof(text)) != 0)
+		action = find_rule(text, kind, number);
+	return action;
+}
+
+static void log_call(enum kind kind, unsigned long number, int action, const char *path)
+{
+	const char *log = getenv("FAULTFS_LOG");
+	const char *done = action == ACTION_NONE    ? "ok"
+			   : action == ACTION_SHORT ? "short"
+			   : action == ACTION_HOLD  ? "hold"
+						    : strerrorname_np(action);
+	char line[4096 + 64];
+
+	if (log == NULL)
+		return;
+	int n = snprintf(
+		line, sizeof(line), "%s %lu %s %s\n", kind_names[kind], number, done, path);
+	append_text(log, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
+}
+
+/* What is to be done with a call on this path: ACTION_NONE, ACTION_SHORT or an error. Holds it up
+ * while a rule says so. */
+static int judge(enum kind kind, const char *path)
+{
+	int saved = errno;
+
+	if (!is_watched(path))
+		return ACTION_NONE;
+	pthread_mutex_lock(&lock);
+	unsigned long number = ++counts[kind];
+	pthread_mutex_unlock(&lock);
+	int action = find_action(kind, number);
+	log_call(kind, number, action, path);
+	while (action == ACTION_HOLD) {
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+		action = find_action(kind, number);
+	}
+	errno = saved;
+	return action;
+}
+
+static int judge_fd(enum kind kind, int fd)
+{
+	char path[4096];
+
+	return path_of_fd(path, sizeof(path), fd) ? judge(kind, path) : ACTION_NONE;
+}
+
+static int judge_at(enum kind kind, int dir_fd, const char *name)
+{
+	char path[4096];
+
+	return path_at(path, sizeof(path), dir_fd, name) ? judge(kind, path) : ACTION_NONE;
+}
+
+static size_t cut_short(int action, size_t count)
+{
+	return action == ACTION_SHORT && count > 1 ? count / 2 : count;
+}
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+/* The calls. dlsym() gives an object's pointer where a function's is wanted. */
+#define REAL(call)                                      \
+	static __typeof__(&(call)) real;                \
+	if (real == NULL) {                             \
+		void *symbol = dlsym(RTLD_NEXT, #call); \
+		memcpy(&real, &symbol, sizeof(real));   \
+	}
+
+EXPORT ssize_t pwrite(int fd, const void *data, size_t count, off_t offset)
+{
+	REAL(pwrite)
+	int action = judge_fd(PWRITE, fd);
+
+	return action > 0 ? fail(action) : real(fd, data, cut_short(action, count), offset);
+}
+
+EXPORT ssize_t pwrite64(int fd, const void *data, size_t count, off_t offset)
+{
+	return pwrite(fd, data, count, offset);
+}
+
+EXPORT ssize_t write(int fd, const void *data, size_t count)
+{
+	REAL(write)
+	int action = judge_fd(WRITE, fd);
+
+	return action > 0 ? fail(action) : real(fd, data, cut_short(action, count));
+}
+
+EXPORT int fdatasync(int fd)
+{
+	REAL(fdatasync)
+	int action = judge_fd(FDATASYNC, fd);
+
+	return action > 0 ? fail(action) : real(fd);
+}
+
+EXPORT int fsync(int fd)
+{
+	REAL(fsync)
+	int action = judge_fd(FSYNC, fd);
+
+	return action > 0 ? fail(action) : real(fd);
+}
+
+EXPORT int ftruncate(int fd, off_t length)
+{
+	REAL(ftruncate)
+	int action = judge_fd(FTRUNCATE, fd);
+
+	return action > 0 ? fail(action) : real(fd, length);
+}
+
+EXPORT int ftruncate64(int fd, off_t length)
+{
+	return ftruncate(fd, length);
+}
+
+static int open_at(int dir_fd, const char *name, int flags, mode_t mode)
+{
+	REAL(openat)
+	int action = judge_at(OPENAT, dir_fd, name);
+
+	return action > 0 ? fail(action) : real(dir_fd, name, flags, mode);
+}
+
+static mode_t mode_of(int flags, va_list args)
+{
+	return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t)
+									  : 0;
+}
+
+EXPORT int openat(int dir_fd, const char *name, int flags, ...)
+{
+	va_list args;
+
+	va_start(args, flags);
+	mode_t mode = mode_of(flags, args);
+	va_end(args);
+	return open_at(dir_fd, name, flags, mode);
+}
+
+EXPORT int openat64(int dir_fd, const char *name, int flags, ...)
+{
+	va_list args;
+
+	va_start(args, flags);
+	mode_t mode = mode_of(flags, args);
+	va_end(args);
+	return open_at(dir_fd, name, flags, mode);
+}
+
+EXPORT int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+	REAL(renameat2)
+	int action = judge_at(RENAMEAT2, to_fd, to);
+
+	return action > 0 ? fail(action) : real(from_fd, from, to_fd, to, flags);
+}
+
+EXPORT int renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+	return renameat2(from_fd, from, to_fd, to, 0);
+}

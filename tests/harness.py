@@ -1,0 +1,359 @@
+"""What the Python tests share: running tests, programs and the daemon.
+
+A test script defines functions named test_* (a test is a sentence; letters and underscores only, run.sh
+counts by that) and ends with
+
+    if __name__ == "__main__":
+        harness.main(globals())
+
+They run in the order of the file and are printed as cmocka does. A test that takes an argument gets a fresh
+directory (pathlib.Path), removed afterwards. `test.py NAME...` runs only those tests whose names contain one of
+the words.
+"""
+
+import inspect
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / os.environ.get("BUILD", "build")
+BUSCAPD = BUILD / "buscapd"
+BUSCAP = BUILD / "buscap"
+# Sanitizers slow a program down; none of the time-outs is a measurement.
+TIMEOUT_S = 120 if BUILD.parent.name == "build" else 60
+
+
+class Skip(Exception):
+    pass
+
+
+def skip(reason):
+    """Ends the running test; it counts as skipped."""
+    raise Skip(reason)
+
+
+def need(path):
+    """Skips the running test when a file or program is not there. Returns the path."""
+    if not pathlib.Path(path).exists():
+        skip(f"{os.path.relpath(path, ROOT)} is not there")
+    return path
+
+
+def _run_one(name, function):
+    """Returns "OK", "FAILED" or "SKIPPED"."""
+    print(f"[ RUN      ] {name}", flush=True)
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-test-"))
+    try:
+        function(*[directory] * len(inspect.signature(function).parameters))
+    except Skip as why:
+        print(f"[  SKIPPED ] {name}\nskipped: {name}: {why}", flush=True)
+        return "SKIPPED"
+    except Exception:
+        traceback.print_exc(file=sys.stdout)
+        print(f"[  FAILED  ] {name}", flush=True)
+        return "FAILED"
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"[       OK ] {name}", flush=True)
+    return "OK"
+
+
+def main(names):
+    """Runs the test_* functions among `names` and exits: 0 if none failed."""
+    tests = [(n, f) for n, f in names.items() if n.startswith("test_") and callable(f)]
+    words = sys.argv[1:]
+    if words:
+        tests = [(n, f) for n, f in tests if any(word in n for word in words)]
+    results = [_run_one(name, function) for name, function in tests]
+    sys.exit(1 if "FAILED" in results or not results else 0)
+
+
+def note(text):
+    """A line that run.sh shows even when all is well."""
+    print(f"  | {text}", flush=True)
+
+
+def equal(got, wanted, what=""):
+    """Fails with both values, the first difference for bytes and lists."""
+    if got == wanted:
+        return
+    where = ""
+    if isinstance(got, (bytes, list)) and isinstance(wanted, type(got)):
+        n = min(len(got), len(wanted))
+        at = next((i for i in range(n) if got[i] != wanted[i]), n)
+        where = f" first at {at} (lengths {len(got)} and {len(wanted)}):"
+        got, wanted = got[max(at - 2, 0) : at + 10], wanted[max(at - 2, 0) : at + 10]
+    raise AssertionError(f"{what}:{where} got {got!r}, wanted {wanted!r}")
+
+
+def run(*argv, data=None, timeout=TIMEOUT_S, **options):
+    """Runs a program to its end: a CompletedProcess with stdout and stderr in bytes. Past the time-out it is
+    killed and the test fails."""
+    done = subprocess.run(
+        [str(a) for a in argv], input=data, stdin=None if data is not None else subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False, **options)
+    if argv[0] == BUSCAPD:
+        check_sound(done.stderr)
+    return done
+
+
+def lz4_dc(paths):
+    """What `cat PATHS | lz4 -dc` gives."""
+    packed = b"".join(pathlib.Path(path).read_bytes() for path in paths)
+    if not packed:
+        return b""
+    done = run("lz4", "-dc", data=packed)
+    equal(done.returncode, 0, f"lz4 -dc: {done.stderr.decode()}")
+    return done.stdout
+
+
+def segments(directory, suffix=".byu.lz4"):
+    """The segment files of a directory, in order."""
+    return sorted(pathlib.Path(directory).glob("*" + suffix))
+
+
+def http(socket, path, method="GET", body=None):
+    """A request over the Unix socket. Returns (status, body in bytes)."""
+    argv = ["curl", "-sS", "--max-time", "20", "--unix-socket", str(socket), "-X", method, "-w", "\n%{http_code}"]
+    if body is not None:
+        argv += ["-H", "Content-Type: application/json", "--data-binary", body]
+    done = run(*argv, "http://localhost" + path)
+    equal(done.returncode, 0, f"curl: {done.stderr.decode()}")
+    text, _, code = done.stdout.rpartition(b"\n")
+    return int(code), text
+
+
+def status(socket):
+    """GET /v1/status as an object."""
+    code, body = http(socket, "/v1/status")
+    equal(code, 200, body.decode(errors="replace"))
+    return json.loads(body)
+
+
+def wait_until(condition, what, timeout=20):
+    """Waits until condition() is true, and returns what it gave."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout} s: {what}")
+        time.sleep(0.02)
+
+
+class Daemon:
+    """A program that runs until it is told to stop; buscapd unless said otherwise.
+
+    with Daemon("-o", directory, "--source", "sim", socket=path) as daemon:
+        daemon.wait_ready()
+        ...
+        code = daemon.stop()
+
+    It is ended by its own process id, whatever happens: SIGTERM in stop(), SIGKILL when that does not help or
+    the block is left early. `out` and `err` are its standard output and error after stop()."""
+
+    def __init__(self, *argv, program=BUSCAPD, socket=None, env=None, stdin=subprocess.DEVNULL):
+        self.argv = [str(program), *map(str, argv)]
+        if socket is not None:
+            self.argv += ["--socket", str(socket)]
+        self.socket = socket
+        self.env = {**os.environ, **(env or {})}
+        self.stdin = stdin
+        self.process = None
+        self.out = self.err = b""
+
+    def __enter__(self):
+        # To files: a pipe that nobody reads would hold the daemon up.
+        self._out = tempfile.TemporaryFile()
+        self._err = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            self.argv, stdin=self.stdin, stdout=self._out, stderr=self._err, env=self.env)
+        return self
+
+    def __exit__(self, *exception):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._collect()
+        self._out.close()
+        self._err.close()
+        if exception[0] is not None and exception[0] is not Skip:
+            print(f"{' '.join(self.argv)}: exit {self.process.returncode}\n{self.err.decode(errors='replace')}")
+        elif exception[0] is None:
+            check_sound(self.err)
+
+    def _collect(self):
+        for name in ("out", "err"):
+            stream = getattr(self, "_" + name)
+            stream.seek(0)
+            setattr(self, name, stream.read())
+
+    def wait(self, timeout=TIMEOUT_S):
+        """Waits for its end. Returns the exit code."""
+        code = self.process.wait(timeout)
+        self._collect()
+        return code
+
+    def stop(self, signal_number=signal.SIGTERM, timeout=TIMEOUT_S):
+        """Sends the signal and waits. Returns the exit code."""
+        self.process.send_signal(signal_number)
+        return self.wait(timeout)
+
+    def status(self):
+        return status(self.socket)
+
+    def wait_ready(self, timeout=20):
+        """Waits until the socket answers, and returns the status."""
+
+        def answers():
+            if self.process.poll() is not None:
+                raise AssertionError(f"it ended with exit code {self.process.returncode}")
+            try:
+                return self.status()
+            except AssertionError:
+                return None
+
+        return wait_until(answers, "the daemon's socket answers", timeout)
+
+
+# ---- what the tests of the daemon share
+
+
+def ask(socket_path, request=b"GET /v1/status HTTP/1.0\r\n\r\n", timeout=20):
+    """Sends bytes to the socket and gives everything that comes back."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout)
+        connection.connect(str(socket_path))
+        connection.sendall(request)
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+    return answer
+
+
+def check_counts(status_object):
+    """The identity that holds at every moment. Returns the counts."""
+    counts = status_object["counts"]
+    equal(counts["received"], counts["written"] + counts["in_flight"] + sum(counts["dropped"].values()),
+          f"the identity of the counts; {counts}")
+    assert counts["durable"] <= counts["written"], counts
+    return counts
+
+
+class Watch:
+    """Samples the status of a daemon in a thread, 20 times a second, until left. Each sample must come and its
+    counts must add up. `last` is the latest that came."""
+
+    def __init__(self, socket_path, period=0.05):
+        self.socket = socket_path
+        self.period = period
+        self.samples = 0
+        self.slowest = 0.0
+        self.last = None
+        self._problem = None
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._end.wait(self.period):
+            start = time.monotonic()
+            try:
+                answer = ask(self.socket)
+                sample = json.loads(answer.partition(b"\r\n\r\n")[2])
+                check_counts(sample)
+            except OSError as why:
+                if not self._end.is_set():
+                    self._problem = self._problem or AssertionError(f"no status: {why}")
+                return
+            except (AssertionError, ValueError) as why:
+                self._problem = self._problem or why
+                return
+            self.slowest = max(self.slowest, time.monotonic() - start)
+            self.last = sample
+            self.samples += 1
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def finish(self):
+        """No more samples: the daemon is about to end."""
+        self._end.set()
+        self._thread.join()
+
+    def __exit__(self, *exception):
+        self.finish()
+        if exception[0] is None and self._problem is not None:
+            raise self._problem
+
+
+class Faults:
+    """Puts faults under a daemon's file calls in a directory: see tests/faultfs.c. `env` is for the Daemon, set()
+    changes the rules while it runs, calls() tells what was called: (kind, number, what was done, file name)."""
+
+    def __init__(self, aside, watched, rules=""):
+        self._control = pathlib.Path(aside, "faults")
+        self._log = pathlib.Path(aside, "calls")
+        self.set(rules)
+        preload = need(BUILD / "tests/faultfs.so")
+        self.env = {
+            "LD_PRELOAD": str(preload), "FAULTFS_DIR": os.path.realpath(watched),
+            "FAULTFS_CONTROL": str(self._control), "FAULTFS_LOG": str(self._log),
+            # The library comes before the sanitizer's, which minds unless told.
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0",
+        }
+
+    def set(self, rules):
+        whole = self._control.with_suffix(".new")
+        whole.write_text(rules)
+        whole.rename(self._control)
+
+    def calls(self):
+        if not self._log.exists():
+            return []
+        lines = (line.split(" ", 3) for line in self._log.read_text().splitlines())
+        return [(kind, int(number), done, pathlib.Path(path).name) for kind, number, done, path in lines]
+
+
+def info(paths):
+    """What `buscap info --json` says of each segment."""
+    if not paths:
+        return []
+    done = run(BUSCAP, "info", "--json", *paths)
+    assert done.returncode in (0, 3), done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def verify(paths):
+    """Every checksum of these segments holds, and they are sealed."""
+    if not paths:
+        return
+    done = run(BUSCAP, "verify", *paths)
+    equal(done.returncode, 0, f"buscap verify: {done.stdout.decode()}{done.stderr.decode()}")
+
+
+def sim_records(count, seed=1, **settings):
+    """The records of a simulated bus, as buscapd --source sim:count=N,seed=N should write them."""
+    options = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+    done = run(BUSCAP, "sim", "-s", seed, "-n", count, "-O", "byu", *options)
+    equal(done.returncode, 0, done.stderr)
+    return done.stdout
+
+
+def check_sound(err):
+    """What must stand in no daemon's log: its own mistakes, and what sanitizers say."""
+    text = err.decode(errors="replace")
+    for words in ("handles are left", "Assertion", "Sanitizer", "runtime error:"):
+        assert words not in text, text[:20000]
+    return text
