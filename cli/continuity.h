@@ -1,0 +1,52 @@
+/* Whether the chunks of a recording follow one another: none missing, none twice.
+ *
+ * Each chunk that was found whole is shown to bc_continuity_take(), segment after segment in the
+ * order in which they are read. Another recording starts it over. */
+#ifndef BC_CLI_CONTINUITY_H
+#define BC_CLI_CONTINUITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/chunk.h"
+#include "formats/segment_header.h"
+
+struct bc_hole {
+	uint64_t first;
+	uint64_t records;
+};
+
+struct bc_continuity {
+	bool has_recording;
+	uint64_t tag;
+	uint64_t next;    /* number of the record that should follow */
+	uint32_t segment; /* the chunk furthest on */
+	uint32_t number;
+	bool has_number;
+	struct bc_hole *holes; /* records that were missing when their place was passed */
+	size_t hole_count;
+	size_t hole_room;
+};
+
+enum bc_place {
+	BC_PLACE_NEXT,   /* it follows, behind *missing records that are not there */
+	BC_PLACE_BEHIND, /* it stands behind chunks that come after it; it was missing till now */
+	BC_PLACE_AGAIN,  /* its records were there before */
+};
+
+/* An empty continuity: all zero. Frees what it holds. */
+void bc_continuity_reset(struct bc_continuity *continuity);
+
+/* The segment's header says with which record its recording goes on. Only for a recording not yet
+ * begun: that its first chunk is there can't be told otherwise. */
+void bc_continuity_expect(struct bc_continuity *continuity, const struct bc_segment_header *header);
+
+/* Goes on from here: the next chunk is that of record `next`, whatever came before. */
+void bc_continuity_jump(struct bc_continuity *continuity, uint64_t tag, uint64_t next);
+
+/* Returns the chunk's place, or -ENOMEM. */
+int bc_continuity_take(
+	struct bc_continuity *continuity, const struct bc_chunk *chunk, uint64_t *missing);
+
+#endif

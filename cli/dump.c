@@ -1,0 +1,196 @@
+#include "cli/dump.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "cli/order.h"
+
+static const char help[] =
+	"usage: buscap dump [OPTION]... FILE...\n"
+	"\n"
+	"Prints traces as text: segments (.byu.lz4) and BYU files as b2a does, bus samples (raw6, "
+	"bcp1) as\n"
+	"the printer of their document does. Segments are put in order; \"-\" is standard input.\n"
+	"\n"
+	"  -n, --records A-B  only the records numbered A to B, from 0 (A- and -B are open "
+	"ranges)\n"
+	"  -t, --ticks A-B    only what lies between these absolute ticks\n"
+	"  -e, --epoch N      only epoch N (the clock starts over with each)\n"
+	"  -a, --absolute     end each line with its absolute tick\n"
+	"  -p, --plain        no lines that begin with '#' (gaps, marks, triggers)\n"
+	"  -I, --input FMT    the files' format: segment, bcp1, raw6, byu, byu16, byu24, byu-be\n"
+	"  -h, --help         this text\n"
+	"\n"
+	"Exit code: 0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: what is good was printed.\n"
+	"\n"
+	"Example: buscap dump -n 1000000-1000099 20261120T091500Z-3f9a2c-*.byu.lz4\n";
+
+static const struct option options[] = {
+	{"records", required_argument, NULL, 'n'},
+	{"ticks", required_argument, NULL, 't'},
+	{"epoch", required_argument, NULL, 'e'},
+	{"absolute", no_argument, NULL, 'a'},
+	{"plain", no_argument, NULL, 'p'},
+	{"input", required_argument, NULL, 'I'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+void bc_dump_gap(struct bc_dump *dump, unsigned cause, bool is_exact, uint64_t lost)
+{
+	const char *name = bc_gap_cause_name(cause);
+
+	if (dump->is_plain)
+		return;
+	if (!is_exact && lost == 0)
+		bc_output_format(
+			&dump->output, "# gap: an unknown number of samples lost (%s)\n", name);
+	else
+		bc_output_format(&dump->output, "# gap: %s%" PRIu64 " sample%s lost (%s)\n",
+			is_exact ? "" : "at least ", lost, bc_plural(lost), name);
+}
+
+/* What a mark's text may do to a terminal or to the lines, it does not. */
+void bc_dump_note(struct bc_dump *dump, const char *word, const char *text, size_t bytes)
+{
+	if (dump->is_plain)
+		return;
+	bc_output_format(&dump->output, "# %s%s", word, bytes != 0 ? ": " : "");
+	for (size_t i = 0; i < bytes; i++) {
+		unsigned char c = (unsigned char)text[i];
+		if (c < 0x20 || c == 0x7F || c == '\\')
+			bc_output_format(&dump->output, "\\x%02x", c);
+		else
+			bc_output_text(&dump->output, &text[i], 1);
+	}
+	bc_output_text(&dump->output, "\n", 1);
+}
+
+void bc_dump_epoch(struct bc_dump *dump, uint32_t epoch)
+{
+	if (dump->has_epoch && dump->epoch != epoch && !dump->is_plain)
+		bc_output_format(&dump->output, "# epoch %" PRIu32 "\n", epoch);
+	dump->has_epoch = true;
+	dump->epoch = epoch;
+}
+
+void bc_dump_damage(struct bc_dump *dump, const struct bc_file *file, uint64_t offset,
+	uint64_t bytes, const char *what)
+{
+	bc_complain_damage(dump->console, file->name, offset, bytes, what);
+	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+}
+
+static bool read_epoch(const struct bc_console *console, struct bc_range *epochs)
+{
+	if (!bc_option_u64(console, "--epoch", &epochs->first))
+		return false;
+	epochs->last = epochs->first;
+	return true;
+}
+
+/* Returns false when the command is over, with dump->exit set. */
+static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc_options *o)
+{
+	const struct bc_console *console = dump->console;
+	bool ok = true;
+	int letter;
+
+	while (ok && (letter = bc_options_next(o)) != -1) {
+		switch (letter) {
+		case 'n':
+			ok = bc_option_range(console, "--records", &dump->records);
+			dump->has_range = true;
+			break;
+		case 't':
+			ok = bc_option_range(console, "--ticks", &dump->ticks);
+			dump->has_range = true;
+			dump->has_ticks = true;
+			break;
+		case 'e':
+			ok = read_epoch(console, &dump->epochs);
+			dump->has_range = true;
+			break;
+		case 'a':
+			dump->is_absolute = true;
+			dump->has_ticks = true;
+			break;
+		case 'p':
+			dump->is_plain = true;
+			break;
+		case 'I':
+			ok = bc_option_format(console, "-I", format);
+			break;
+		case 'h':
+			dump->exit = bc_print_help(console, help);
+			return false;
+		default:
+			ok = false;
+		}
+	}
+	if (ok && optind < o->argc)
+		return true;
+	dump->exit = ok ? bc_complain_usage(console, "no file is named") : BC_EXIT_USAGE;
+	return false;
+}
+
+static void dump_file(struct bc_dump *dump, const char *path, enum bc_format format)
+{
+	struct bc_file file;
+	enum bc_exit rc = bc_file_open(&file, dump->console, path, format);
+
+	if (rc != BC_EXIT_OK) {
+		dump->exit = bc_exit_worse(dump->exit, rc);
+		return;
+	}
+	switch (file.probe.format) {
+	case BC_FORMAT_SEGMENT:
+		bc_dump_segments(dump, &file);
+		break;
+	case BC_FORMAT_BCP1:
+		bc_dump_frames(dump, &file);
+		break;
+	default:
+		bc_dump_plain(dump, &file);
+		break;
+	}
+	bc_file_close(&file);
+}
+
+int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
+{
+	enum bc_format format = BC_FORMAT_UNKNOWN;
+	const struct bc_range all = {.first = 0, .last = UINT64_MAX};
+	struct bc_options o = {.console = console,
+		.argc = argc,
+		.argv = argv,
+		.brief = "n:t:e:apI:h",
+		.all = options};
+	struct bc_dump *dump = calloc(1, sizeof(*dump));
+
+	if (dump == NULL) {
+		bc_complain(console, NULL, "not enough memory");
+		return BC_EXIT_FAILED;
+	}
+	dump->console = console;
+	dump->records = dump->ticks = dump->epochs = all;
+	bc_record_text_init(&dump->text);
+	if (!read_options(dump, &format, &o))
+		goto out;
+	if (bc_output_open(&dump->output, console->out) != 0) {
+		bc_complain(console, NULL, "not enough memory");
+		dump->exit = BC_EXIT_FAILED;
+		goto out;
+	}
+	const char **paths = (const char **)argv + optind;
+	int n = argc - optind;
+	bc_order_segments(paths, n);
+	for (int i = 0; i < n && !bc_output_is_over(&dump->output); i++)
+		dump_file(dump, paths[i], format);
+	dump->exit = bc_exit_worse(dump->exit, bc_output_close(&dump->output, console));
+out:
+	bc_continuity_reset(&dump->continuity);
+	int code = dump->exit;
+	free(dump);
+	return code;
+}

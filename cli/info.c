@@ -1,0 +1,274 @@
+#include "cli/info.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/file.h"
+#include "cli/frames.h"
+#include "cli/options.h"
+#include "cli/segment_info.h"
+#include "cli/segment_text.h"
+#include "formats/dialect.h"
+#include "formats/sample.h"
+
+static const char help[] =
+	"usage: buscap info [OPTION]... FILE...\n"
+	"\n"
+	"Says what files are and what is in them. Of a sealed segment only the header and the "
+	"index are\n"
+	"read: buscap verify checks the rest.\n"
+	"\n"
+	"  -j, --json       one JSON object a file, each on a line\n"
+	"  -I, --input FMT  the files' format: segment, bcp1, raw6, byu, byu16, byu24, byu-be\n"
+	"  -h, --help       this text\n"
+	"\n"
+	"Exit code: 0 ok, 1 failed, 2 wrong usage, 3 damaged or torn, as far as was looked.\n"
+	"\n"
+	"Example: buscap info --json /var/lib/buscapd/*.byu.lz4 | jq .records\n";
+
+static const struct option options[] = {
+	{"json", no_argument, NULL, 'j'},
+	{"input", required_argument, NULL, 'I'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+struct job {
+	const struct bc_console *console;
+	struct bc_output output;
+	bool is_json;
+	enum bc_format format;
+};
+
+/* A JSON object with what is told of every file. */
+static cJSON *begin_json(const struct bc_file *file)
+{
+	cJSON *object = cJSON_CreateObject();
+
+	if (object != NULL && bc_json_add_text(object, "file", file->name) &&
+		bc_json_add_text(object, "format", bc_format_name(file->probe.format)) &&
+		cJSON_AddBoolToObject(object, "lz4",
+			file->probe.is_lz4 || file->probe.format == BC_FORMAT_SEGMENT) != NULL)
+		return object;
+	cJSON_Delete(object);
+	return NULL;
+}
+
+/* Prints and frees the object; `ok`: every member could be added. */
+static enum bc_exit end_json(struct job *job, cJSON *object, bool ok)
+{
+	char *text = ok ? cJSON_PrintUnformatted(object) : NULL;
+
+	cJSON_Delete(object);
+	if (text == NULL) {
+		bc_complain(job->console, NULL, "not enough memory");
+		return BC_EXIT_FAILED;
+	}
+	bc_output_text(&job->output, text, strlen(text));
+	bc_output_text(&job->output, "\n", 1);
+	cJSON_free(text);
+	return BC_EXIT_OK;
+}
+
+static enum bc_exit tell_segment(
+	struct job *job, const struct bc_file *file, const struct bc_segment_info *info)
+{
+	if (job->is_json) {
+		cJSON *object = begin_json(file);
+		bool ok = object != NULL && bc_segment_info_json(object, info);
+		return end_json(job, object, ok);
+	}
+	bc_output_format(&job->output, "%s: %s%s\n", file->name,
+		info->segments > 1 ? "several segments" : "segment",
+		info->is_sealed ? ", sealed" : ", not sealed");
+	bc_segment_info_print(&job->output, info);
+	return BC_EXIT_OK;
+}
+
+static enum bc_exit info_segment(struct job *job, struct bc_file *file)
+{
+	struct bc_segment_info info;
+	int rc = bc_segment_info_gather(&info, file);
+
+	if (rc < 0)
+		return bc_complain_read(job->console, file, rc);
+	enum bc_exit code = tell_segment(job, file, &info);
+	if (info.damages != 0) {
+		bc_complain_damage(job->console, file->name, info.damage.offset, info.damage.bytes,
+			info.damage.what);
+		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
+	}
+	return code;
+}
+
+/* What is told of the formats that are no segments. */
+struct plain_info {
+	const char *word; /* what `count` counts */
+	uint64_t bytes;   /* of the file */
+	uint64_t count;
+	uint64_t torn_bytes;            /* that belong to nothing whole */
+	bool is_broken;                 /* its LZ4 frames are damaged or torn */
+	const struct bc_frames *frames; /* bcp1 only */
+};
+
+static bool json_frames(cJSON *object, const struct bc_frames *f)
+{
+	return bc_json_add_u64(object, "frames", f->frames) &&
+	       bc_json_add_u64(object, "gaps", f->gaps) &&
+	       bc_json_add_u64(object, "lost", f->lost) &&
+	       bc_json_add_u64(object, "epochs", f->frames != 0 ? (uint64_t)f->epoch + 1 : 0) &&
+	       bc_json_add_u64(object, "last_tick", f->tick) &&
+	       cJSON_AddBoolToObject(object, "has_last_frame", f->has_last) != NULL;
+}
+
+static enum bc_exit tell_plain(
+	struct job *job, const struct bc_file *file, const struct plain_info *info)
+{
+	struct bc_output *output = &job->output;
+	const struct bc_frames *f = info->frames;
+	char words[16];
+
+	snprintf(words, sizeof(words), "%ss", info->word);
+	if (job->is_json) {
+		cJSON *object = begin_json(file);
+		bool ok = object != NULL && bc_json_add_u64(object, "bytes", info->bytes) &&
+			  bc_json_add_u64(object, words, info->count) &&
+			  bc_json_add_u64(object, "torn_bytes", info->torn_bytes) &&
+			  (f == NULL || json_frames(object, f));
+		return end_json(job, object, ok);
+	}
+	bc_output_format(output, "%s: %s%s\n", file->name, bc_format_name(file->probe.format),
+		file->probe.is_lz4 ? ", in LZ4 frames" : "");
+	bc_fact(output, "size", "%" PRIu64 " bytes", info->bytes);
+	bc_fact(output, words, "%" PRIu64, info->count);
+	if (f != NULL) {
+		bc_fact(output, "frames", "%" PRIu64 "%s", f->frames,
+			f->has_last ? "" : ", the board's last one not among them");
+		bc_fact(output, "gaps", "%" PRIu64 ", at least %" PRIu64 " samples lost", f->gaps,
+			f->lost);
+		bc_fact(output, "epochs", "%" PRIu32, f->frames != 0 ? f->epoch + 1 : 0);
+	}
+	if (info->torn_bytes != 0)
+		bc_fact(output, f != NULL ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
+			info->torn_bytes, bc_plural(info->torn_bytes),
+			f != NULL ? "in no whole frame" : "left over at the end");
+	return BC_EXIT_OK;
+}
+
+static enum bc_exit conclude_plain(
+	struct job *job, const struct bc_file *file, const struct plain_info *info)
+{
+	enum bc_exit code = tell_plain(job, file, info);
+
+	if (info->is_broken)
+		bc_complain(job->console, file->name, "its LZ4 frames are damaged or torn");
+	if (info->torn_bytes != 0)
+		bc_complain(job->console, file->name,
+			"damaged or torn: %" PRIu64 " byte%s no whole %s", info->torn_bytes,
+			info->torn_bytes == 1 ? " is" : "s are", info->word);
+	if (info->is_broken || info->torn_bytes != 0)
+		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
+	return code;
+}
+
+static enum bc_exit info_frames(struct job *job, struct bc_file *file)
+{
+	struct bc_frames *f;
+	struct plain_info info = {.word = "sample", .bytes = file->bytes};
+	int rc = bc_frames_open(&f, file->input);
+
+	if (rc < 0)
+		return bc_complain_read(job->console, file, rc);
+	while ((rc = bc_frames_next(f)) > BC_FRAMES_END)
+		if (rc == BC_FRAMES_DAMAGE)
+			info.torn_bytes += f->damage.bytes;
+	enum bc_exit code = BC_EXIT_FAILED;
+	if (rc == BC_FRAMES_END || rc == -EBADMSG) {
+		info.count = f->samples;
+		info.is_broken = rc != BC_FRAMES_END;
+		info.frames = f;
+		if (!file->is_regular)
+			info.bytes = f->reader.offset;
+		code = conclude_plain(job, file, &info);
+	} else {
+		bc_complain_read(job->console, file, rc);
+	}
+	bc_frames_close(f);
+	return code;
+}
+
+static enum bc_exit info_plain(struct job *job, struct bc_file *file)
+{
+	enum bc_format format = file->probe.format;
+	bool is_raw6 = format == BC_FORMAT_RAW6;
+	size_t stride = is_raw6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+	struct plain_info info = {.word = is_raw6 ? "sample" : "record", .bytes = file->bytes};
+	uint64_t bytes = file->bytes;
+
+	if (!file->is_regular || file->probe.is_lz4) {
+		uint8_t buffer[65536];
+		ssize_t n;
+		bytes = 0;
+		while ((n = bc_input_read(file->input, buffer, sizeof(buffer))) > 0)
+			bytes += (uint64_t)n;
+		if (n < 0 && n != -EBADMSG)
+			return bc_complain_read(job->console, file, (int)n);
+		info.is_broken = n < 0;
+	}
+	if (!file->is_regular)
+		info.bytes = bytes;
+	info.count = bytes / stride;
+	info.torn_bytes = bytes % stride;
+	return conclude_plain(job, file, &info);
+}
+
+static enum bc_exit info_file(struct job *job, const char *path)
+{
+	struct bc_file file;
+	enum bc_exit code = bc_file_open(&file, job->console, path, job->format);
+
+	if (code != BC_EXIT_OK)
+		return code;
+	switch (file.probe.format) {
+	case BC_FORMAT_SEGMENT:
+		code = info_segment(job, &file);
+		break;
+	case BC_FORMAT_BCP1:
+		code = info_frames(job, &file);
+		break;
+	default:
+		code = info_plain(job, &file);
+	}
+	bc_file_close(&file);
+	return code;
+}
+
+int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
+{
+	struct job job = {.console = console, .format = BC_FORMAT_UNKNOWN};
+	struct bc_options o = {
+		.console = console, .argc = argc, .argv = argv, .brief = "jI:h", .all = options};
+	enum bc_exit code = BC_EXIT_OK;
+	int letter;
+
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter == 'h')
+			return bc_print_help(console, help);
+		if (letter == 'j')
+			job.is_json = true;
+		else if (letter != 'I' || !bc_option_format(console, "-I", &job.format))
+			return BC_EXIT_USAGE;
+	}
+	if (optind == argc)
+		return bc_complain_usage(console, "no file is named");
+	if (bc_output_open(&job.output, console->out) != 0) {
+		bc_complain(console, NULL, "not enough memory");
+		return BC_EXIT_FAILED;
+	}
+	for (int i = optind; i < argc && !bc_output_is_over(&job.output); i++)
+		code = bc_exit_worse(code, info_file(&job, argv[i]));
+	return bc_exit_worse(code, bc_output_close(&job.output, console));
+}

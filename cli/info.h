@@ -1,0 +1,9 @@
+/* buscap info: what files are, and what is in them. */
+#ifndef BC_CLI_INFO_H
+#define BC_CLI_INFO_H
+
+#include "cli/console.h"
+
+int bc_cmd_info(const struct bc_console *console, int argc, char **argv);
+
+#endif

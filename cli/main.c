@@ -1,0 +1,59 @@
+/* buscap, the hand tool: a table of commands. */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/console.h"
+#include "cli/dump.h"
+#include "cli/info.h"
+#include "cli/recover.h"
+#include "cli/sim.h"
+#include "cli/verify.h"
+
+static const struct {
+	const char *name;
+	const char *summary;
+	int (*run)(const struct bc_console *console, int argc, char **argv);
+} commands[] = {
+	{"info", "say what a file is", bc_cmd_info},
+	{"dump", "print a trace as text", bc_cmd_dump},
+	{"verify", "check that files are whole", bc_cmd_verify},
+	{"recover", "make a whole segment out of a torn or damaged one", bc_cmd_recover},
+	{"sim", "write the stream of a simulated bus", bc_cmd_sim},
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static int print_help(FILE *out)
+{
+	fprintf(out, "usage: buscap COMMAND [OPTION]... [FILE]...\n\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].summary);
+	fprintf(out, "\nbuscap COMMAND --help tells more; buscap --version the version.\n");
+	return fflush(out) == 0 ? BC_EXIT_OK : BC_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	struct bc_console console = {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = stderr};
+	const char *name = argc > 1 ? argv[1] : "";
+
+	signal(SIGPIPE, SIG_IGN); /* a write then says EPIPE */
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+		return print_help(stdout);
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		printf("buscap %s\n", BC_VERSION);
+		return fflush(stdout) == 0 ? BC_EXIT_OK : BC_EXIT_FAILED;
+	}
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (strcmp(name, commands[i].name) != 0)
+			continue;
+		console.command = name;
+		return commands[i].run(&console, argc - 1, argv + 1);
+	}
+	if (argc < 2)
+		fprintf(stderr, "buscap: no command is given; see buscap --help\n");
+	else
+		fprintf(stderr, "buscap: there is no command %s; see buscap --help\n", name);
+	return BC_EXIT_USAGE;
+}

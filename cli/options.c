@@ -1,0 +1,141 @@
+#include "cli/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output.h"
+
+int bc_options_next(struct bc_options *o)
+{
+	char brief[64] = ":";
+
+	if (!o->has_begun) {
+		optind = 0; /* glibc: start over */
+		opterr = 0;
+		o->has_begun = true;
+	}
+	strncat(brief, o->brief, sizeof(brief) - 2);
+	int before = optind != 0 ? optind : 1;
+	int letter = getopt_long(o->argc, o->argv, brief, o->all, NULL);
+	if (letter != '?' && letter != ':')
+		return letter;
+	/* A long option was taken whole; of a cluster of short ones only the letter is known. */
+	const char *word = o->argv[optind - 1];
+	char brief_word[3] = {'-', (char)optopt, '\0'};
+	if (optopt != 0 && (word[0] != '-' || word[1] != '-' || optind == before))
+		word = brief_word;
+	if (letter == ':')
+		bc_complain(o->console, NULL, "option %s lacks its value; see buscap %s --help",
+			word, o->console->command);
+	else
+		bc_complain(o->console, NULL, "no option %s here; see buscap %s --help", word,
+			o->console->command);
+	return '?';
+}
+
+static bool read_u64(const char *text, size_t n, uint64_t *value)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		uint64_t digit = (uint64_t)(text[i] - '0');
+		if (sum > (UINT64_MAX - digit) / 10)
+			return false;
+		sum = sum * 10 + digit;
+	}
+	*value = sum;
+	return n != 0;
+}
+
+bool bc_option_u64(const struct bc_console *console, const char *option, uint64_t *value)
+{
+	if (read_u64(optarg, strlen(optarg), value))
+		return true;
+	bc_complain(console, NULL, "%s %s: a decimal number is wanted, as 1000000", option, optarg);
+	return false;
+}
+
+bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range)
+{
+	const char *dash = strchr(optarg, '-');
+	bool ok = true;
+
+	*range = (struct bc_range){.first = 0, .last = UINT64_MAX};
+	if (dash == NULL) {
+		ok = read_u64(optarg, strlen(optarg), &range->first);
+		range->last = range->first;
+	} else {
+		if (dash != optarg)
+			ok = read_u64(optarg, (size_t)(dash - optarg), &range->first);
+		if (ok && dash[1] != '\0')
+			ok = read_u64(dash + 1, strlen(dash + 1), &range->last);
+		ok = ok && optarg[1] != '\0';
+	}
+	if (!ok)
+		bc_complain(console, NULL, "%s %s: a range is wanted, as 100-199, 100- or -99",
+			option, optarg);
+	else if (range->first > range->last)
+		bc_complain(
+			console, NULL, "%s %s: the range ends before it begins", option, optarg);
+	return ok && range->first <= range->last;
+}
+
+bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm)
+{
+	char *end;
+	double value = strtod(optarg, &end);
+	if (end == optarg || *end != '\0' || !(value >= 0 && value <= 1)) {
+		bc_complain(console, NULL, "%s %s: a probability from 0 to 1 is wanted, as 0.001",
+			option, optarg);
+		return false;
+	}
+	if (value > 0 && value < 0.5e-6) {
+		bc_complain(console, NULL, "%s %s: less than 0.000001 can't be told from 0", option,
+			optarg);
+		return false;
+	}
+	*ppm = (uint32_t)(value * 1e6 + 0.5);
+	return true;
+}
+
+bool bc_option_format(const struct bc_console *console, const char *option, enum bc_format *format)
+{
+	size_t n = strcspn(optarg, ":,");
+	char name[32];
+
+	if (n < sizeof(name)) {
+		memcpy(name, optarg, n);
+		name[n] = '\0';
+		*format = bc_format_by_name(name);
+		if (*format != BC_FORMAT_UNKNOWN && optarg[n] == '\0')
+			return true;
+		if (*format != BC_FORMAT_UNKNOWN) {
+			bc_complain(console, NULL, "%s %s: the format %s takes no options", option,
+				optarg, name);
+			return false;
+		}
+	}
+	bc_complain(console, NULL,
+		"%s %s: no such format; there are segment, bcp1, raw6, byu, byu16, byu24 and "
+		"byu-be",
+		option, optarg);
+	return false;
+}
+
+enum bc_exit bc_print_help(const struct bc_console *console, const char *text)
+{
+	struct bc_output output;
+
+	if (bc_output_open(&output, console->out) != 0)
+		return BC_EXIT_FAILED;
+	bc_output_text(&output, text, strlen(text));
+	return bc_output_close(&output, console);
+}
+
+enum bc_exit bc_complain_usage(const struct bc_console *console, const char *what)
+{
+	bc_complain(console, NULL, "%s; see buscap %s --help", what, console->command);
+	return BC_EXIT_USAGE;
+}

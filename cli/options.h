@@ -1,0 +1,54 @@
+/* The options of a command: getopt_long() without its own messages, and the values that options
+ * have.
+ *
+ * Each function that reads a value returns false after a complaint that names option and value. */
+#ifndef BC_CLI_OPTIONS_H
+#define BC_CLI_OPTIONS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/console.h"
+#include "formats/probe.h"
+
+/* What a command is given: options are taken out one by one, then the operands are left. */
+struct bc_options {
+	const struct bc_console *console;
+	int argc;
+	char **argv;
+	const char *brief;        /* as getopt() wants it, without a ':' at its head */
+	const struct option *all; /* the long ones */
+	bool has_begun;
+};
+
+/* The next option's letter, its value in optarg; -1 after the last, the operands then standing from
+ * argv[optind]; '?' after a complaint about one that is unknown or lacks its value. */
+int bc_options_next(struct bc_options *options);
+
+struct bc_range {
+	uint64_t first;
+	uint64_t last; /* inclusive */
+};
+
+static inline bool bc_range_has(struct bc_range range, uint64_t n)
+{
+	return n >= range.first && n <= range.last;
+}
+
+/* Decimal numbers; "A-B", "A-", "-B" or "A"; a probability from 0 to 1, to the millionth. */
+bool bc_option_u64(const struct bc_console *console, const char *option, uint64_t *value);
+bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range);
+bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm);
+
+/* A format by its name. What else "fmt:key=value" may say is refused: no format here has options.
+ */
+bool bc_option_format(const struct bc_console *console, const char *option, enum bc_format *format);
+
+/* Prints a command's help text on standard output. */
+enum bc_exit bc_print_help(const struct bc_console *console, const char *text);
+
+/* Complains that the operands are not what the command takes. */
+enum bc_exit bc_complain_usage(const struct bc_console *console, const char *what);
+
+#endif

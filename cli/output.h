@@ -1,0 +1,46 @@
+/* What a command writes to standard output or a file: gathered in one buffer, written in large
+ * pieces.
+ *
+ * A failure is remembered and told once, by bc_output_close(); until then what follows goes
+ * nowhere. Long work asks bc_output_is_over() now and then, for nobody may be left to read it. */
+#ifndef BC_CLI_OUTPUT_H
+#define BC_CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/console.h"
+
+#define BC_OUTPUT_BYTES (256u << 10)
+
+struct bc_output {
+	int fd;
+	int error; /* 0, or the negative errno of the write that failed */
+	size_t used;
+	char *buffer;
+};
+
+/* Returns 0 or -ENOMEM. The fd stays the caller's. */
+int bc_output_open(struct bc_output *output, int fd);
+
+/* Room for `bytes`, at most BC_OUTPUT_BYTES, at the place where the next text goes; add what was
+ * put there to output->used. */
+char *bc_output_room(struct bc_output *output, size_t bytes);
+
+void bc_output_text(struct bc_output *output, const void *text, size_t bytes);
+void bc_output_format(struct bc_output *output, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Writes out what is gathered. */
+void bc_output_flush(struct bc_output *output);
+
+static inline bool bc_output_is_over(const struct bc_output *output)
+{
+	return output->error != 0;
+}
+
+/* Flushes and frees the buffer. Complains of a write that failed, and returns BC_EXIT_FAILED for
+ * it; a pipe whose reader has left is no failure. */
+enum bc_exit bc_output_close(struct bc_output *output, const struct bc_console *console);
+
+#endif

@@ -1,0 +1,9 @@
+/* buscap sim: the stream of the simulated bus, as the board sends it or as what becomes of it. */
+#ifndef BC_CLI_SIM_H
+#define BC_CLI_SIM_H
+
+#include "cli/console.h"
+
+int bc_cmd_sim(const struct bc_console *console, int argc, char **argv);
+
+#endif

@@ -1,0 +1,342 @@
+#include "cli/verify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/continuity.h"
+#include "cli/file.h"
+#include "cli/frames.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "formats/dialect.h"
+#include "formats/sample.h"
+#include "formats/segment_reader.h"
+
+static const char help[] =
+	"usage: buscap verify [OPTION]... FILE...\n"
+	"\n"
+	"Checks segments (every checksum, the index against the chunks, that no chunk and no "
+	"record is\n"
+	"missing) and bcp1 captures (every frame's checksums, the sequence). The plain formats "
+	"have no\n"
+	"checksums: only a torn end can be told. One line on each damage, and one on each file.\n"
+	"\n"
+	"  -I, --input FMT  the files' format: segment, bcp1, raw6, byu, byu16, byu24, byu-be\n"
+	"  -h, --help       this text\n"
+	"\n"
+	"Exit code: 0 all is whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed.\n"
+	"\n"
+	"Example: buscap verify /var/lib/buscapd/*.byu.lz4\n";
+
+static const struct option options[] = {
+	{"input", required_argument, NULL, 'I'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+/* The check of one file. */
+struct check {
+	const struct bc_console *console;
+	struct bc_output *output;
+	const struct bc_file *file;
+	uint64_t damages;
+	/* Of a segment. */
+	struct bc_continuity continuity;
+	uint64_t segments;
+	uint64_t unsealed;
+	uint64_t chunks;
+	uint64_t records;
+	uint64_t gaps;
+	bool has_header; /* of the present segment: */
+	bool has_identity;
+	bool has_begun;
+	bool is_sealed;
+	bool is_hurt;
+	uint64_t tag;
+	uint32_t segment;
+	uint32_t next_number;
+};
+
+static void tell(struct check *c, uint64_t offset, uint64_t bytes, const char *what)
+{
+	bc_output_format(c->output, "%s: offset %" PRIu64 ", %" PRIu64 " byte%s: %s\n",
+		c->file->name, offset, bytes, bc_plural(bytes), what);
+	c->damages++;
+	c->is_hurt = true;
+}
+
+static void end_segment(struct check *c)
+{
+	if (c->has_begun && !c->is_sealed)
+		c->unsealed++;
+	c->segments += c->has_begun;
+	c->has_begun = false;
+	c->is_sealed = false;
+	c->is_hurt = false;
+	c->has_identity = false;
+	c->next_number = 0;
+}
+
+static void begin_segment(struct check *c, const struct bc_segment_header *header)
+{
+	/* Damage just before it is damage of its own head, if no segment was under way. */
+	bool is_hurt = c->is_hurt && !c->has_begun;
+
+	end_segment(c);
+	c->is_hurt = is_hurt;
+	c->has_begun = true;
+	c->has_identity = true;
+	c->tag = bc_recording_tag(header->recording);
+	c->segment = header->segment;
+	bc_continuity_expect(&c->continuity, header);
+}
+
+/* Where a chunk should stand, by its numbers. */
+static void check_place(
+	struct check *c, const struct bc_chunk_info *info, uint64_t offset, const char *words)
+{
+	char what[160];
+
+	snprintf(what, sizeof(what), "chunk %" PRIu32 " (%" PRIu32 " record%s) %s", info->number,
+		info->records, bc_plural(info->records), words);
+	tell(c, offset, bc_chunk_encoded_bytes(info), what);
+}
+
+/* Whether a chunk is of this segment and stands behind the one with the number before its own. */
+static void check_numbers(
+	struct check *c, const struct bc_chunk_info *info, uint64_t missing, uint64_t offset)
+{
+	if (!c->has_identity) {
+		c->has_identity = true;
+		c->tag = info->recording_tag;
+		c->segment = info->segment;
+	}
+	if (info->recording_tag != c->tag)
+		check_place(c, info, offset, "is of another recording");
+	else if (info->segment != c->segment)
+		check_place(c, info, offset, "is of another segment");
+	else if (info->number > c->next_number && missing == 0 && !c->is_hurt)
+		check_place(c, info, offset, "is not the next: chunks are missing before it");
+	if (info->number >= c->next_number)
+		c->next_number = info->number + 1;
+	c->is_hurt = false; /* the next chunk should follow this one */
+}
+
+static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t offset)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	uint64_t missing;
+	char words[96];
+	int place = bc_continuity_take(&c->continuity, chunk, &missing);
+
+	if (place < 0)
+		return place;
+	c->has_begun = true;
+	if (missing != 0) {
+		snprintf(words, sizeof(words), "follows %" PRIu64 " record%s", missing,
+			missing == 1 ? " that is missing" : "s that are missing");
+		check_place(c, info, offset, words);
+	}
+	check_numbers(c, info, missing, offset);
+	if (place == BC_PLACE_AGAIN) {
+		check_place(c, info, offset, "was there before");
+		return 0;
+	}
+	if (place == BC_PLACE_BEHIND)
+		check_place(c, info, offset, "stands behind chunks that come after it");
+	c->is_hurt = false;
+	c->chunks++;
+	c->records += info->records;
+	for (uint32_t i = 0; i < info->events; i++)
+		c->gaps += chunk->events[i].kind == BC_EVENT_GAP;
+	return 0;
+}
+
+static int read_segments(struct check *c, struct bc_segment_reader *reader, struct bc_chunk *chunk)
+{
+	const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
+
+	for (;;) {
+		int found = bc_segment_read(reader, chunk);
+		if (found < 0)
+			return found;
+		switch ((enum bc_segment_found)found) {
+		case BC_FOUND_SEGMENT:
+			begin_segment(c, bc_segment_reader_header(reader));
+			break;
+		case BC_FOUND_CHUNK:
+			found = check_chunk(c, chunk, bc_segment_reader_offset(reader));
+			if (found < 0)
+				return found;
+			break;
+		case BC_FOUND_INDEX:
+			c->has_begun = true;
+			c->is_sealed = true;
+			break;
+		case BC_FOUND_DAMAGE:
+			tell(c, damage->offset, damage->bytes, damage->what);
+			break;
+		case BC_FOUND_END:
+			if (!c->has_begun && c->segments == 0)
+				c->has_begun = true; /* nothing whole: a segment it was to be */
+			end_segment(c);
+			return 0;
+		}
+	}
+}
+
+static enum bc_exit summarize_segments(const struct check *c)
+{
+	bool is_whole = c->damages == 0 && c->unsealed == 0;
+	const char *state = c->damages != 0 ? "damaged: " : is_whole ? "ok: " : "";
+	const char *sealed = c->unsealed == 0 ? "sealed"
+			     : c->segments == 1
+				     ? "not sealed (no index: it was cut off, or is still open)"
+				     : "not all sealed (an index is missing)";
+
+	bc_output_format(c->output, "%s: %s%s", c->file->name, state, sealed);
+	if (c->segments > 1)
+		bc_output_format(c->output, ", %" PRIu64 " segments", c->segments);
+	bc_output_format(c->output,
+		", %" PRIu64 "%s chunk%s, %" PRIu64 " record%s, %" PRIu64 " gap%s\n", c->chunks,
+		is_whole ? "" : " good", bc_plural(c->chunks), c->records, bc_plural(c->records),
+		c->gaps, bc_plural(c->gaps));
+	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+}
+
+static enum bc_exit verify_segments(struct check *c)
+{
+	struct bc_segment_reader *reader = NULL;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	int rc = chunk != NULL ? bc_input_segments(c->file->input, &reader) : -ENOMEM;
+
+	if (rc == 0)
+		rc = read_segments(c, reader, chunk);
+	enum bc_exit code = rc < 0 ? bc_complain_read(c->console, c->file, rc)
+				   : summarize_segments(c);
+	bc_continuity_reset(&c->continuity);
+	bc_segment_reader_close(reader);
+	free(chunk);
+	return code;
+}
+
+static void tell_lz4(struct check *c)
+{
+	bc_output_format(c->output, "%s: its LZ4 frames are damaged or torn\n", c->file->name);
+	c->damages++;
+}
+
+static enum bc_exit verify_frames(struct check *c)
+{
+	struct bc_frames *f = NULL;
+	int rc = bc_frames_open(&f, c->file->input);
+	uint64_t jumps = 0;
+
+	while (rc == 0 && (rc = bc_frames_next(f)) > BC_FRAMES_END) {
+		if (rc == BC_FRAMES_DAMAGE)
+			tell(c, f->damage.offset, f->damage.bytes, f->damage.what);
+		if (rc == BC_FRAMES_GAP && f->gap.cause == BC_GAP_SEQUENCE) {
+			bc_output_format(c->output,
+				"%s: offset %" PRIu64 ": frame %" PRIu32
+				" is not the next: frames are missing before it\n",
+				c->file->name, f->frame.offset, f->frame.header.sequence);
+			jumps++;
+		}
+		rc = 0;
+	}
+	if (rc == -EBADMSG)
+		tell_lz4(c);
+	enum bc_exit code = BC_EXIT_OK;
+	if (rc < 0 && rc != -EBADMSG) {
+		code = bc_complain_read(c->console, c->file, rc);
+	} else {
+		bool is_whole = c->damages == 0 && jumps == 0;
+		bc_output_format(c->output,
+			"%s: %s: bcp1, %" PRIu64 "%s frame%s, %" PRIu64 " sample%s, %" PRIu64
+			" gap%s%s\n",
+			c->file->name, is_whole ? "ok" : "damaged", f->frames,
+			is_whole ? "" : " good", bc_plural(f->frames), f->samples,
+			bc_plural(f->samples), f->gaps, bc_plural(f->gaps),
+			f->has_last ? "" : ", the board's last frame is not there");
+		code = is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+	}
+	bc_frames_close(f);
+	return code;
+}
+
+static enum bc_exit verify_plain(struct check *c)
+{
+	enum bc_format format = c->file->probe.format;
+	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+	const char *word = format == BC_FORMAT_RAW6 ? "sample" : "record";
+	uint64_t bytes = 0;
+	uint8_t buffer[65536];
+	ssize_t n;
+
+	while ((n = bc_input_read(c->file->input, buffer, sizeof(buffer))) > 0)
+		bytes += (uint64_t)n;
+	if (n < 0 && n != -EBADMSG)
+		return bc_complain_read(c->console, c->file, (int)n);
+	if (n < 0)
+		tell_lz4(c);
+	if (bytes % stride != 0)
+		tell(c, bytes - bytes % stride, bytes % stride, "torn: they are no whole record");
+	bc_output_format(c->output,
+		"%s: %s: %s, %" PRIu64 " %s%s%s, no checksums to verify them by\n", c->file->name,
+		c->damages != 0 ? "damaged" : "ok", bc_format_name(format), bytes / stride,
+		c->damages != 0 ? "whole " : "", word, bc_plural(bytes / stride));
+	return c->damages != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
+}
+
+static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
+	const char *path, enum bc_format format)
+{
+	struct bc_file file;
+	enum bc_exit code = bc_file_open(&file, console, path, format);
+
+	if (code != BC_EXIT_OK)
+		return code;
+	struct check check = {.console = console, .output = output, .file = &file};
+	switch (file.probe.format) {
+	case BC_FORMAT_SEGMENT:
+		code = verify_segments(&check);
+		break;
+	case BC_FORMAT_BCP1:
+		code = verify_frames(&check);
+		break;
+	default:
+		code = verify_plain(&check);
+	}
+	bc_file_close(&file);
+	bc_output_flush(output); /* a line at a time: the next file may take long */
+	return code;
+}
+
+int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
+{
+	enum bc_format format = BC_FORMAT_UNKNOWN;
+	struct bc_options o = {
+		.console = console, .argc = argc, .argv = argv, .brief = "I:h", .all = options};
+	struct bc_output output;
+	enum bc_exit code = BC_EXIT_OK;
+	int letter;
+
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter == 'h')
+			return bc_print_help(console, help);
+		if (letter != 'I' || !bc_option_format(console, "-I", &format))
+			return BC_EXIT_USAGE;
+	}
+	if (optind == argc)
+		return bc_complain_usage(console, "no file is named");
+	if (bc_output_open(&output, console->out) != 0) {
+		bc_complain(console, NULL, "not enough memory");
+		return BC_EXIT_FAILED;
+	}
+	for (int i = optind; i < argc && !bc_output_is_over(&output); i++)
+		code = bc_exit_worse(code, verify_file(console, &output, argv[i], format));
+	return bc_exit_worse(code, bc_output_close(&output, console));
+}

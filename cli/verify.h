@@ -1,0 +1,10 @@
+/* buscap verify: whether files are whole: every checksum, the index against the chunks, nothing
+ * missing between them. */
+#ifndef BC_CLI_VERIFY_H
+#define BC_CLI_VERIFY_H
+
+#include "cli/console.h"
+
+int bc_cmd_verify(const struct bc_console *console, int argc, char **argv);
+
+#endif
