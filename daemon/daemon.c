@@ -153,6 +153,11 @@ static void log_summary(const struct bc_daemon *d)
 			(unsigned long long)c->dropped_disk, (unsigned long long)c->board_lost,
 			(unsigned long long)d->outcome.damages,
 			(unsigned long long)c->skipped_bytes);
+	if (c->durable != c->written)
+		bc_log(BC_LOG_ERROR,
+			"%llu of the records written are not known to be on the disk; what is left "
+			"of them is in .partial files, which the next start recovers",
+			(unsigned long long)(c->written - c->durable));
 	if (d->outcome.has_failed)
 		bc_log(BC_LOG_ERROR, "%s", d->outcome.why);
 }
@@ -161,7 +166,7 @@ static enum bc_exit exit_code_of(const struct bc_daemon *d)
 {
 	const struct bc_counts *c = bc_pipeline_counts(d->pipeline);
 
-	if (d->outcome.has_failed)
+	if (d->outcome.has_failed || c->durable != c->written)
 		return BC_EXIT_FAILED;
 	if (d->source->is_replay && d->outcome.damages != 0)
 		return BC_EXIT_DAMAGED;
@@ -470,6 +475,11 @@ static void look_back(struct bc_daemon *d)
 	char newest[BC_RECORDING_ID_MAX];
 	int recovered = bc_stale_recover(d->config.dir, d->dir_fd, newest);
 
+	if (recovered < 0)
+		bc_log(BC_LOG_ERROR,
+			"%s: can't be read: %s; what an earlier run may have left open there stays "
+			"as it is",
+			d->config.dir, strerror(-recovered));
 	if (recovered > 0 || (recovered == 0 && !d->options->once))
 		memcpy(d->before, newest, sizeof(d->before));
 }

@@ -22,8 +22,8 @@ struct bc_pipeline {
 
 	unsigned slots_count;
 	unsigned outputs_count;
-	struct bc_slot **slots;
-	struct bc_encoded **outputs;
+	struct bc_slot *slots;
+	struct bc_encoded *outputs;
 	struct bc_queue free_slots;
 	struct bc_queue chunks;
 	struct bc_queue free_outputs;
@@ -73,10 +73,6 @@ uint64_t bc_pipeline_least_buffer(unsigned workers)
 
 static void free_pool(struct bc_pipeline *p)
 {
-	for (unsigned i = 0; p->slots != NULL && i < p->slots_count; i++)
-		free(p->slots[i]);
-	for (unsigned i = 0; p->outputs != NULL && i < p->outputs_count; i++)
-		free(p->outputs[i]);
 	free(p->slots);
 	free(p->outputs);
 	bc_queue_destroy(&p->free_slots);
@@ -91,28 +87,19 @@ static int take_pool(struct bc_pipeline *p)
 	uint64_t left = p->options.buffer_bytes - p->outputs_count * sizeof(struct bc_encoded);
 	p->slots_count = (unsigned)(left / sizeof(struct bc_slot));
 	p->low_water = p->slots_count;
-	p->slots = calloc(p->slots_count, sizeof(*p->slots));
-	p->outputs = calloc(p->outputs_count, sizeof(*p->outputs));
+	/* Memory that is not touched yet costs nothing; the queue gives the warm slots first. */
+	p->slots = malloc(p->slots_count * sizeof(*p->slots));
+	p->outputs = malloc(p->outputs_count * sizeof(*p->outputs));
 	if (p->slots == NULL || p->outputs == NULL ||
 		bc_queue_init(&p->free_slots, p->slots_count) != 0 ||
 		bc_queue_init(&p->chunks, p->slots_count) != 0 ||
 		bc_queue_init(&p->free_outputs, p->outputs_count) != 0 ||
 		bc_queue_init(&p->encoded, p->outputs_count) != 0)
 		return -ENOMEM;
-	for (unsigned i = 0; i < p->slots_count; i++) {
-		p->slots[i] = malloc(sizeof(struct bc_slot));
-		if (p->slots[i] == NULL)
-			return -ENOMEM;
-		/* An encoder may read the padding, and nobody else writes it. */
-		memset(p->slots[i]->chunk.records + BC_CHUNK_BYTES, 0, BC_CHUNK_PADDING);
-		bc_queue_push(&p->free_slots, p->slots[i]);
-	}
-	for (unsigned i = 0; i < p->outputs_count; i++) {
-		p->outputs[i] = malloc(sizeof(struct bc_encoded));
-		if (p->outputs[i] == NULL)
-			return -ENOMEM;
-		bc_queue_push(&p->free_outputs, p->outputs[i]);
-	}
+	for (unsigned i = 0; i < p->slots_count; i++)
+		bc_queue_push(&p->free_slots, &p->slots[i]);
+	for (unsigned i = 0; i < p->outputs_count; i++)
+		bc_queue_push(&p->free_outputs, &p->outputs[i]);
 	return 0;
 }
 

@@ -13,23 +13,35 @@
 
 #include "daemon/log.h"
 
-int bc_segments_list(struct bc_segment_entry **entries, int dir_fd)
+static int append(struct bc_segment_list *list, size_t *room, const struct bc_segment_entry *entry)
 {
-	struct bc_segment_entry *list = NULL;
-	size_t count = 0;
+	if (list->entries == NULL || list->count == *room) {
+		*room = *room == 0 ? 64 : *room * 2;
+		struct bc_segment_entry *more = realloc(
+			list->entries, *room * sizeof(*list->entries));
+		if (more == NULL)
+			return -ENOMEM;
+		list->entries = more;
+	}
+	list->entries[list->count++] = *entry;
+	return 0;
+}
+
+int bc_segments_list(struct bc_segment_list *list, int dir_fd)
+{
 	size_t room = 0;
 	int rc = 0;
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
-	*entries = NULL;
+	memset(list, 0, sizeof(*list));
 	if (dir == NULL) {
 		rc = -errno;
 		if (fd >= 0)
 			close(fd);
 		return rc;
 	}
-	for (struct dirent *item; (item = readdir(dir)) != NULL;) {
+	for (struct dirent *item; rc == 0 && (item = readdir(dir)) != NULL;) {
 		struct bc_segment_entry entry;
 		struct stat st;
 		if (!bc_segment_name_read(&entry.name, item->d_name) ||
@@ -38,26 +50,16 @@ int bc_segments_list(struct bc_segment_entry **entries, int dir_fd)
 			continue;
 		entry.bytes = (uint64_t)st.st_size;
 		entry.changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		if (count == room) {
-			room = room == 0 ? 64 : room * 2;
-			struct bc_segment_entry *more = realloc(list, room * sizeof(*list));
-			if (more == NULL) {
-				rc = -ENOMEM;
-				break;
-			}
-			list = more;
-		}
-		list[count++] = entry;
+		rc = append(list, &room, &entry);
 	}
 	closedir(dir);
 	if (rc != 0) {
-		free(list);
-		return rc;
+		free(list->entries);
+		memset(list, 0, sizeof(*list));
+	} else if (list->count != 0) {
+		qsort(list->entries, list->count, sizeof(*list->entries), bc_segment_name_compare);
 	}
-	if (count != 0)
-		qsort(list, count, sizeof(*list), bc_segment_name_compare);
-	*entries = list;
-	return (int)count;
+	return rc;
 }
 
 static int64_t now_ns(void)
@@ -85,7 +87,7 @@ static const char *broken_rule(const struct usage *usage, const struct bc_space_
 		return "max_use";
 	if (rules->keep_free_bytes != 0 && usage->free < rules->keep_free_bytes)
 		return "keep_free";
-	if (rules->max_age_ns != 0 && oldest != NULL && !oldest->name.is_partial &&
+	if (rules->max_age_ns != 0 && oldest != NULL &&
 		now_ns() - oldest->changed_ns > (int64_t)rules->max_age_ns)
 		return "max_age";
 	return NULL;
@@ -114,36 +116,38 @@ static int delete_segment(int dir_fd, const struct bc_segment_entry *entry, cons
 int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
 	uint64_t files, uint64_t coming_bytes, uint64_t coming_files)
 {
-	struct bc_segment_entry *entries;
+	struct bc_segment_list list;
 	struct statvfs fs;
 
 	memset(state, 0, sizeof(*state));
 	if (fstatvfs(dir_fd, &fs) != 0)
 		return -errno;
-	int count = bc_segments_list(&entries, dir_fd);
-	if (count < 0)
-		return count;
+	int rc = bc_segments_list(&list, dir_fd);
+	if (rc != 0)
+		return rc;
 	struct usage usage = {
-		.files = coming_files + (uint64_t)count,
+		.files = coming_files + list.count,
 		.used = coming_bytes,
 		.free = subtract((uint64_t)fs.f_bavail * fs.f_frsize, coming_bytes),
 	};
-	for (int i = 0; i < count; i++)
-		usage.used += entries[i].bytes;
+	for (size_t i = 0; i < list.count; i++)
+		usage.used += list.entries[i].bytes;
 
-	const char *rule = NULL;
-	for (int i = 0; i < count; i++) {
-		rule = broken_rule(&usage, rules, files, &entries[i]);
+	const char *rule;
+	for (size_t i = 0; i < list.count; i++) {
+		if (list.entries[i].name.is_partial)
+			continue;
+		rule = broken_rule(&usage, rules, files, &list.entries[i]);
 		if (rule == NULL)
 			break;
-		if (entries[i].name.is_partial || delete_segment(dir_fd, &entries[i], rule) != 0)
+		if (delete_segment(dir_fd, &list.entries[i], rule) != 0)
 			continue;
 		usage.files--;
-		usage.used = subtract(usage.used, entries[i].bytes);
-		usage.free += entries[i].bytes;
+		usage.used = subtract(usage.used, list.entries[i].bytes);
+		usage.free += list.entries[i].bytes;
 		state->deleted++;
 	}
-	free(entries);
+	free(list.entries);
 	rule = broken_rule(&usage, rules, 0, NULL);
 	state->used_bytes = subtract(usage.used, coming_bytes);
 	state->free_bytes = usage.free + coming_bytes;

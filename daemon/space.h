@@ -5,6 +5,7 @@
 #define BC_DAEMON_SPACE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/rules.h"
@@ -31,8 +32,13 @@ struct bc_segment_entry {
 	int64_t changed_ns;
 };
 
-/* Lists the segments of a directory, oldest first. *entries is the caller's to free. Returns their
- * number or a negative errno. */
-int bc_segments_list(struct bc_segment_entry **entries, int dir_fd);
+struct bc_segment_list {
+	struct bc_segment_entry *entries; /* the caller's to free; NULL if there are none */
+	size_t count;
+};
+
+/* Lists the segments of a directory, oldest first. Returns 0, or a negative errno with an empty
+ * list. */
+int bc_segments_list(struct bc_segment_list *list, int dir_fd);
 
 #endif

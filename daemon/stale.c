@@ -34,7 +34,7 @@ static void report(const char *dir, const char *name, const struct bc_recovered 
 static bool recover(const char *dir, int dir_fd, const struct bc_segment_name *partial)
 {
 	struct bc_segment_name sealed = *partial;
-	struct bc_recovered recovered;
+	struct bc_recovered recovered = {0};
 	char from[BC_SEGMENT_NAME_MAX];
 	char to[BC_SEGMENT_NAME_MAX];
 	char half_done[BC_SEGMENT_NAME_MAX + sizeof(BC_RECOVER_SUFFIX)];
@@ -65,19 +65,19 @@ static bool recover(const char *dir, int dir_fd, const struct bc_segment_name *p
 
 int bc_stale_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX])
 {
-	struct bc_segment_entry *entries;
+	struct bc_segment_list list;
 	int recovered = 0;
-	int count = bc_segments_list(&entries, dir_fd);
+	int rc = bc_segments_list(&list, dir_fd);
 
 	newest[0] = '\0';
-	if (count < 0)
-		return count;
-	for (int i = 0; i < count; i++) {
-		memcpy(newest, entries[i].name.recording, BC_RECORDING_ID_MAX);
-		if (entries[i].name.is_partial)
-			recovered += recover(dir, dir_fd, &entries[i].name);
+	if (rc != 0)
+		return rc;
+	for (size_t i = 0; i < list.count; i++) {
+		memcpy(newest, list.entries[i].name.recording, BC_RECORDING_ID_MAX);
+		if (list.entries[i].name.is_partial)
+			recovered += recover(dir, dir_fd, &list.entries[i].name);
 	}
-	free(entries);
+	free(list.entries);
 	fsync(dir_fd);
 	return recovered;
 }

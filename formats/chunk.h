@@ -18,7 +18,7 @@
 #define BC_CHUNK_RECORDS 87381u
 #define BC_CHUNK_BYTES   (BC_CHUNK_RECORDS * BC_RECORD_BYTES)
 
-/* An encoder may read this far past the records; the bytes exist and are anything. */
+/* An encoder may read this far past the records; the bytes exist, and are anything. */
 #define BC_CHUNK_PADDING 64
 
 #define BC_CHUNK_EVENTS     256u

@@ -36,7 +36,7 @@ struct bc_segment_header {
 	int64_t wall_ns;     /* host's time of day when the segment's first record arrived */
 	uint64_t first_tick; /* of that record; exact in its chunk's header only (2^53 here) */
 	uint32_t first_epoch;
-	uint64_t first_record; /* its number in the recording */
+	uint64_t first_record;          /* its number in the recording */
 	char metadata[BC_METADATA_MAX]; /* the user's, a JSON object; empty: {} */
 };
 
