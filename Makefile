@@ -9,6 +9,8 @@ PYTHON   ?= /usr/bin/python3
 SAN      ?=
 V        ?=
 
+comma := ,
+
 # What the programs and the tests need: pkg-config name or command, and the Debian package with it.
 LIBRARIES := \
 	libuv:libuv1-dev \
@@ -26,6 +28,8 @@ TOOLS := \
 	curl:curl \
 	python3:python3 \
 	xxhsum:xxhash
+FUZZ_TOOLS := \
+	clang:clang$(comma)libclang-rt-dev
 LINT_TOOLS := \
 	clang-format:clang-format \
 	clang-tidy:clang-tidy \
@@ -35,7 +39,6 @@ FORMATS_PKGS := liblz4 libxxhash libdeflate libcjson
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd
 TEST_PKGS    := $(DAEMON_PKGS) cmocka
 
-comma := ,
 BUILD := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))
 Q     := $(if $(V),,@)
 say    = $(if $(V),@:,@printf '  %-4s %s\n')
@@ -61,7 +64,7 @@ ARCHIVES := $(FOLDERS:%=$(BUILD)/lib%.a)
 # capture/sim*.c alone serves the hand tool; the rest of capture/ wants the loop.
 SIM_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out capture/sim_source.c,$(wildcard capture/sim*.c)))
 
-.PHONY: all deps demo test check bench lint layers format install clean help
+.PHONY: all deps demo test check bench lint fuzz layers format install clean help
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -128,6 +131,22 @@ lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 		--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -D_GNU_SOURCE -I. $(SOURCES)
 	$(say) LINT 'gcc -fanalyzer'
 	$(Q)for f in $(SOURCES); do $(CC) $(BC_CFLAGS) -O1 -fanalyzer -Werror -c -o /dev/null $$f || exit 1; done
+
+# libFuzzer is clang's, and wants all of the code built with it.
+FUZZED := $(filter-out %/main.c,$(wildcard formats/*.c capture/*.c daemon/*.c))
+FUZZ_SECONDS ?= 10
+
+build/fuzz/fuzz_%: tests/fuzz_%.c $(FUZZED) $(wildcard formats/*.h capture/*.h daemon/*.h)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)clang -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread -O1 -g \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(pkg_cflags) \
+		-o $@ $< $(FUZZED) $(call pkg_libs,$(DAEMON_PKGS))
+
+fuzz: all ## fuzz what reads bytes from outside, FUZZ_SECONDS (10) each
+	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) $(FUZZ_TOOLS)
+	$(Q)$(MAKE) --no-print-directory $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz_*.c))
+	@tests/fuzz.sh build/fuzz $(FUZZ_SECONDS)
 
 layers: ## fail if an include crosses the layers
 	@tests/layers.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh LIBRARY:PACKAGE... -- COMMAND:PACKAGE...
+# deps.sh LIBRARY:PACKAGE[,PACKAGE]... -- COMMAND:PACKAGE[,PACKAGE]...
 # Looks for each library by its pkg-config name and each command; installs the Debian packages of
 # those missing, or names them where there is no apt.
 set -u
@@ -19,7 +19,7 @@ for pair in "$@"; do
 		command -v "$name" >/dev/null 2>&1 && continue
 	fi
 	missing="$missing $name"
-	packages="$packages ${pair#*:}"
+	packages="$packages $(echo "${pair#*:}" | tr , ' ')"
 done
 [ -z "$missing" ] && exit 0
 
