@@ -1,0 +1,128 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/spec.h"
+
+static struct bc_source_spec read_good(const char *text)
+{
+	struct bc_source_spec spec;
+	char why[512] = "";
+
+	if (!bc_source_spec_read(&spec, text, why, sizeof(why)))
+		fail_msg("%s: %s", text, why);
+	return spec;
+}
+
+static void test_a_file_is_its_path(void **state)
+{
+	struct bc_source_spec spec = read_good("file:/a/b c.bcp1");
+
+	(void)state;
+	assert_int_equal(spec.kind, BC_SOURCE_FILE);
+	assert_string_equal(spec.path, "/a/b c.bcp1");
+	assert_int_equal(spec.format, BC_FORMAT_UNKNOWN);
+	assert_int_equal(spec.clock_hz, 0);
+	assert_string_equal(read_good("file:-").path, "-");
+}
+
+static void test_settings_of_a_file_stand_behind_commas(void **state)
+{
+	struct bc_source_spec spec = read_good("file:x,format=raw6,clock_hz=100000000");
+
+	(void)state;
+	assert_string_equal(spec.path, "x");
+	assert_int_equal(spec.format, BC_FORMAT_RAW6);
+	assert_int_equal(spec.clock_hz, 100000000);
+	spec = read_good("file:x,clock_hz=5,format=byu-be");
+	assert_int_equal(spec.format, BC_FORMAT_BYU_BE);
+	assert_int_equal(spec.clock_hz, 5);
+}
+
+static void test_commas_belong_to_a_path_that_has_them(void **state)
+{
+	(void)state;
+	assert_string_equal(read_good("file:a,b").path, "a,b");
+	assert_string_equal(read_good("file:a,b,format=byu").path, "a,b");
+	assert_string_equal(read_good("file:a,B=1").path, "a,B=1");
+}
+
+static void test_the_simulated_bus_has_defaults_and_settings(void **state)
+{
+	struct bc_source_spec spec = read_good("sim");
+
+	(void)state;
+	assert_int_equal(spec.kind, BC_SOURCE_SIM);
+	assert_int_equal(spec.rate, 1000000);
+	assert_int_equal(spec.sim.count, 0);
+	assert_int_equal(spec.sim.agents, 1);
+	spec = read_good(
+		"sim:rate=max,count=3M,seed=18446744073709551615,agents=4,loss=0.5,corrupt=1");
+	assert_int_equal(spec.rate, 0);
+	assert_int_equal(spec.sim.count, 3000000);
+	assert_true(spec.sim.seed == UINT64_MAX);
+	assert_int_equal(spec.sim.agents, 4);
+	assert_int_equal(spec.sim.loss_ppm, 500000);
+	assert_int_equal(spec.sim.corrupt_ppm, 1000000);
+	assert_int_equal(read_good("sim:rate=20k").rate, 20000);
+}
+
+static void test_what_is_wrong_is_said(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *part; /* of the sentence */
+	} bad[] = {
+		{"", "sources"},
+		{"files:x", "sources"},
+		{"file:", "path"},
+		{"file:,format=byu", "path"},
+		{"file:x,format=wav", "no such format"},
+		{"file:x,format=unknown", "no such format"},
+		{"file:x,clock_hz=0", "clock_hz"},
+		{"file:x,clock_hz=fast", "clock_hz"},
+		{"file:x,speed=2", "no such setting"},
+		{"sim:agents=0", "agents=0"},
+		{"sim:agents=5", "agents=5"},
+		{"sim:loss=2", "loss=2"},
+		{"sim:loss=-1", "loss=-1"},
+		{"sim:loss=nan", "loss=nan"},
+		{"sim:rate=0", "rate=0"},
+		{"sim:rate=2G", "rate=2G"},
+		{"sim:count=0", "count=0"},
+		{"sim:count=1x", "count=1x"},
+		{"sim:speed=1", "speed=1"},
+		{"sim:seed=-1", "seed=-1"},
+		{"sim:,", "sim takes"},
+		{"simulator", "sources"},
+		{"usb", "USB"},
+		{"usb:serial=X", "USB"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct bc_source_spec spec;
+		char why[512] = "";
+		if (bc_source_spec_read(&spec, bad[i].text, why, sizeof(why)))
+			fail_msg("'%s' was taken", bad[i].text);
+		if (strstr(why, bad[i].part) == NULL)
+			fail_msg("'%s': '%s' says nothing of '%s'", bad[i].text, why, bad[i].part);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_file_is_its_path),
+		cmocka_unit_test(test_settings_of_a_file_stand_behind_commas),
+		cmocka_unit_test(test_commas_belong_to_a_path_that_has_them),
+		cmocka_unit_test(test_the_simulated_bus_has_defaults_and_settings),
+		cmocka_unit_test(test_what_is_wrong_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
