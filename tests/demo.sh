@@ -10,8 +10,14 @@ mkdir -p "$out" || exit 1
 socket=$out/buscapd.sock
 segments=$out/segments
 
+if [ -t 1 ]; then
+	bold=$(printf '\033[1m') plain=$(printf '\033[0m')
+else
+	bold= plain=
+fi
+
 say() {
-	printf '\n\033[1m== %s\033[0m\n' "$*"
+	printf '\n%s== %s%s\n' "$bold" "$*" "$plain"
 }
 
 show() { # runs a command, and shows it first
@@ -20,8 +26,8 @@ show() { # runs a command, and shows it first
 }
 
 say "record the simulated bus, 4 million samples a second, a new segment each second"
-printf '$ %s\n' "$build/buscapd --source sim:rate=4M,agents=2,loss=0.00005 -o $segments -b duration:1 --socket $socket &"
-"$build/buscapd" --source sim:rate=4M,agents=2,loss=0.00005 -o "$segments" -b duration:1 --socket "$socket" &
+printf '$ %s\n' "$build/buscapd --source sim:rate=4M,agents=2,loss=0.001 -o $segments -b duration:1 --socket $socket &"
+"$build/buscapd" --source sim:rate=4M,agents=2,loss=0.001 -o "$segments" -b duration:1 --socket "$socket" &
 daemon=$!
 trap 'kill $daemon 2>/dev/null' EXIT
 sleep 3
@@ -47,6 +53,10 @@ cat "$segments"/*.byu.lz4 | lz4 -dc 2>/dev/null | head -c 24 | od -An -tx1
 
 say "the first records: address, type, size, attr, processor, delta"
 show "$build/buscap" dump --records 0-11 "$first"
+
+say "where the board lost samples, the gap is on record at its place"
+echo "$ $build/buscap dump $segments/*.byu.lz4 | grep -m 1 -B 2 -A 2 '^# gap'"
+"$build/buscap" dump "$@" | grep -m 1 -B 2 -A 2 '^# gap'
 
 say "every checksum"
 show "$build/buscap" verify "$segments"/*.byu.lz4
