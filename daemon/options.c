@@ -72,16 +72,20 @@ static bool override(struct bc_options *o, const char *section, const char *key,
 	return true;
 }
 
-/* "RULE:VALUE" sets RULE = VALUE of the section. argv is cut at the colon. */
+/* "RULE:VALUE" of -b and -a sets RULE = VALUE of a section. argv is cut at the colon. */
 static bool override_rule(struct bc_options *o, const char *section, char option, char *text)
 {
-	char *colon = strchr(text, ':');
+	struct bc_rotation rotation;
+	struct bc_stop_rules stop;
+	const char *why;
+	bool is_good = option == 'b' ? bc_rotation_read(&rotation, text, &why)
+				     : bc_stop_rule_read(&stop, text, &why);
 
-	if (colon == NULL) {
-		fprintf(stderr, "buscapd: -%c %s: a rule is RULE:VALUE, as filesize:256M\n", option,
-			text);
+	if (!is_good) {
+		fprintf(stderr, "buscapd: -%c %s: %s\n", option, text, why);
 		return false;
 	}
+	char *colon = strchr(text, ':');
 	*colon = '\0';
 	return override(o, section, text, colon + 1);
 }

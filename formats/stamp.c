@@ -108,6 +108,52 @@ static inline __attribute__((always_inline)) bool append(
 	return true;
 }
 
+/* Stamps samples that ask for no care: each is kept, and the sample before it was, so that its own
+ * ticks are its delta. Stops at the first that does, or after n. Returns how many it stamped. */
+static inline __attribute__((always_inline)) uint32_t stamp_stretch(
+	const struct bc_mapping *mapping, const uint8_t *at, uint32_t n, struct cursor *cursor,
+	uint32_t proc, const bool has_agent)
+{
+	uint8_t *out = cursor->out;
+	uint64_t tick = cursor->record_tick;
+	uint32_t done = 0;
+
+	for (; done < n; done++, at += BC_BCP1_SAMPLE_BYTES, out += BC_RECORD_BYTES) {
+		uint64_t sample = bc_le64(at);
+		uint32_t entry = mapping->entry[(sample >> 36 & 0xF00) | (sample >> 32 & 0xFF)];
+		if (__builtin_expect(
+			    (entry & (BC_MAP_DROP | BC_MAP_UNKNOWN | BC_MAP_HALT)) != 0, 0))
+			break;
+		uint32_t low = (0u - (entry >> 27 & 1)) & 7;
+		uint32_t addr = __builtin_bswap32((uint32_t)sample);
+		uint32_t ticks = (uint32_t)(sample >> 48);
+		uint64_t agent = has_agent ? sample >> 40 & 15 : proc;
+		addr = (addr & ~low) | (entry & BC_MAP_BYTE) >> 24;
+		bc_put_le64(out, addr | (uint64_t)(entry & 0xFFFFFF) << 32 | agent << 56);
+		bc_put_le32(out + 8, ticks);
+		tick += ticks;
+	}
+	cursor->out = out;
+	cursor->position += done;
+	cursor->record_tick = tick;
+	return done;
+}
+
+/* How many samples may go through stamp_stretch(): as many as there are, have room, and can't reach
+ * the limit whatever their ticks. */
+static uint32_t stretch_max(
+	size_t samples, const struct cursor *cursor, uint64_t tick, uint64_t tick_limit)
+{
+	uint64_t max = (tick_limit - 1 - tick) / UINT16_MAX;
+
+	if (cursor->is_first || cursor->position == 0 || cursor->record_tick != tick ||
+		tick >= tick_limit)
+		return 0;
+	max = samples < max ? samples : max;
+	return BC_CHUNK_RECORDS - cursor->position < max ? BC_CHUNK_RECORDS - cursor->position
+							 : (uint32_t)max;
+}
+
 /* The loop behind all that stamps samples; chunk is NULL to skip them. Inlined into each, so that
  * the constant arguments cost nothing. */
 static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(struct bc_stamper *s,
@@ -128,6 +174,16 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 	enum bc_stamp_end why = BC_STAMP_DONE;
 
 	for (; at < run_end; at += stride) {
+		if (chunk != NULL && has_ticks) {
+			uint32_t n = stretch_max(
+				(size_t)(run_end - at) / stride, &cursor, tick, tick_limit);
+			n = stamp_stretch(mapping, at, n, &cursor, run_proc, has_agent);
+			at += n * stride;
+			kept += n;
+			tick = n != 0 ? cursor.record_tick : tick;
+			if (at == run_end)
+				break;
+		}
 		uint64_t next = tick + (has_ticks ? bc_le16(at + BC_SAMPLE_BYTES) : step);
 		if (next >= tick_limit) {
 			why = BC_STAMP_LIMIT;
@@ -211,7 +267,8 @@ static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *
 			is_exact = anchor != NULL ? anchor->exact : cursor.is_first;
 			tick = anchor != NULL ? anchor->value : tick;
 		}
-		if (tick >= tick_limit) {
+		/* An anchor may say any tick, even the one that stands for no limit. */
+		if (tick >= tick_limit && tick_limit != BC_NO_TICK_LIMIT) {
 			why = BC_STAMP_LIMIT;
 			break;
 		}
