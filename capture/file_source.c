@@ -200,11 +200,7 @@ static void run(void *context)
 static bool give(struct file_source *f, const struct piece *piece)
 {
 	const struct bc_source_sink *sink = &f->source.sink;
-	struct bc_source_data data = {
-		.format = piece->format,
-		.missing = piece->missing,
-		.header = piece->has_header ? &piece->header : NULL,
-	};
+	struct bc_source_data data = {.format = piece->format};
 
 	switch (piece->kind) {
 	case PIECE_BYTES_KIND:
@@ -213,6 +209,8 @@ static bool give(struct file_source *f, const struct piece *piece)
 		return sink->data(sink->context, &data);
 	case PIECE_CHUNK:
 		data.chunk = &piece->content.chunk;
+		data.missing = piece->missing;
+		data.header = piece->has_header ? &piece->header : NULL;
 		return sink->data(sink->context, &data);
 	case PIECE_DAMAGE:
 		sink->damage(sink->context, piece->what);

@@ -75,6 +75,7 @@ static void print_all(struct bc_dump *dump, const uint8_t *samples, size_t n, si
 	}
 }
 
+/* Samples without a clock are a tick each, the first at tick 1. */
 static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 {
 	if (!p->dump->has_range && !p->dump->is_absolute) {
@@ -83,8 +84,8 @@ static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 		return;
 	}
 	for (size_t i = 0; i < n; i++, p->number++)
-		if (bc_dump_wants(p->dump, p->number, p->number, 0))
-			print_sample(p->dump, samples + i * BC_SAMPLE_BYTES, p->number);
+		if (bc_dump_wants(p->dump, p->number, p->number + 1, 0))
+			print_sample(p->dump, samples + i * BC_SAMPLE_BYTES, p->number + 1);
 }
 
 /* Returns false when the dump can't go on. */
@@ -178,8 +179,6 @@ static void print_frame(struct bc_dump *dump, const struct bc_frames *f, uint64_
 		!bc_range_has(dump->epochs, f->epoch))
 		return;
 	bc_dump_epoch(dump, f->epoch);
-	if ((header->flags & BC_BCP1_TRIGGER) != 0 && bc_dump_wants(dump, number, tick, f->epoch))
-		bc_dump_note(dump, "trigger", NULL, 0);
 	if (!dump->has_range && !dump->is_absolute) {
 		print_all(dump, sample, header->samples, BC_BCP1_SAMPLE_BYTES);
 		return;
@@ -195,8 +194,10 @@ static void print_frame(struct bc_dump *dump, const struct bc_frames *f, uint64_
 static void print_gap(struct bc_dump *dump, const struct bc_file *file, const struct bc_frames *f,
 	uint64_t number)
 {
-	if (bc_dump_wants(dump, number, f->frame.header.tick, f->epoch))
+	if (bc_dump_wants(dump, number, f->frame.header.tick, f->epoch)) {
+		bc_dump_epoch(dump, f->epoch);
 		bc_dump_gap(dump, f->gap.cause, f->gap.is_exact, f->gap.lost);
+	}
 	if (f->gap.cause != BC_GAP_SEQUENCE)
 		return;
 	bc_complain(dump->console, file->name, "frames are missing behind sample %" PRIu64, number);
@@ -220,6 +221,12 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 			break;
 		case BC_FRAMES_GAP:
 			print_gap(dump, file, f, number);
+			break;
+		case BC_FRAMES_TRIGGER:
+			if (bc_dump_wants(dump, number, f->frame.header.tick, f->epoch)) {
+				bc_dump_epoch(dump, f->epoch);
+				bc_dump_note(dump, "trigger", NULL, 0);
+			}
 			break;
 		case BC_FRAMES_DAMAGE:
 			bc_dump_damage(

@@ -27,31 +27,40 @@ void bc_frames_close(struct bc_frames *frames)
 	free(frames);
 }
 
+/* Gaps of one cause at one place are one. */
 static void add_gap(struct bc_frames *f, enum bc_gap_cause cause, bool is_exact, uint64_t lost)
 {
-	f->waiting[f->gaps_found++] = (struct bc_frames_gap){
-		.cause = cause, .is_exact = is_exact, .lost = lost};
+	struct bc_frames_gap *gap = &f->gaps_found[cause];
+
+	if (!f->has_gap[cause])
+		*gap = (struct bc_frames_gap){
+			.cause = cause, .is_exact = true, .offset = f->frame.offset};
+	f->has_gap[cause] = true;
+	gap->is_exact &= is_exact;
+	gap->lost += lost;
 }
 
-/* What a valid header says of what is missing before it, and how its frame goes on from the one
- * before, whether its samples are whole or not. */
-static void judge_header(struct bc_frames *f, const struct bc_bcp1_header *header)
+/* What a valid header says, whether its samples are whole or not. */
+static void judge_header(struct bc_frames *f)
 {
-	if (f->has_tick && header->tick < f->tick)
-		f->has_sequence = false;
+	const struct bc_bcp1_header *header = &f->frame.header;
+
 	if (f->has_sequence && header->sequence != f->sequence)
 		add_gap(f, BC_GAP_SEQUENCE, false, 0);
 	if ((header->flags & BC_BCP1_LOSS) != 0)
 		add_gap(f, BC_GAP_BOARD, header->lost != BC_BCP1_LOST_MANY, header->lost);
-	f->has_sequence = true;
+	f->has_sequence = (header->flags & BC_BCP1_LAST) == 0;
 	f->sequence = header->sequence + 1;
+	f->epoch += header->tick < f->tick;
+	f->tick = header->tick;
+	f->triggers += (header->flags & BC_BCP1_TRIGGER) != 0;
 }
 
 static void judge_damaged(struct bc_frames *f)
 {
 	const struct bc_bcp1_header *header = &f->frame.header;
 
-	judge_header(f, header);
+	judge_header(f);
 	add_gap(f, BC_GAP_CRC, false, header->samples);
 	f->hurt_end = f->frame.offset + bc_bcp1_frame_bytes(header->samples);
 	snprintf(f->hurt, sizeof(f->hurt),
@@ -79,11 +88,7 @@ static void judge_frame(struct bc_frames *f)
 	const struct bc_bcp1_header *header = &f->frame.header;
 
 	judge_between(f, f->frame.offset);
-	if (f->has_tick && header->tick < f->tick)
-		f->epoch++;
-	judge_header(f, header);
-	f->has_tick = true;
-	f->tick = header->tick;
+	judge_header(f);
 	for (uint32_t i = 1; i < header->samples; i++)
 		f->tick += bc_le16(
 			f->frame.samples + (size_t)i * BC_BCP1_SAMPLE_BYTES + BC_SAMPLE_BYTES);
@@ -123,6 +128,21 @@ static int find(struct bc_frames *f)
 	}
 }
 
+/* Takes the next gap that is to be told. */
+static bool tell_gap(struct bc_frames *f)
+{
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		if (!f->has_gap[cause])
+			continue;
+		f->has_gap[cause] = false;
+		f->gap = f->gaps_found[cause];
+		f->gaps++;
+		f->lost += f->gap.lost;
+		return true;
+	}
+	return false;
+}
+
 int bc_frames_next(struct bc_frames *f)
 {
 	for (;;) {
@@ -130,14 +150,13 @@ int bc_frames_next(struct bc_frames *f)
 			f->has_damage = false;
 			return BC_FRAMES_DAMAGE;
 		}
-		if (f->gaps_told < f->gaps_found) {
-			f->gap = f->waiting[f->gaps_told++];
-			f->gaps++;
-			f->lost += f->gap.lost;
+		bool is_place = f->is_over || (f->has_frame && f->frame.header.samples != 0);
+		if (is_place && tell_gap(f))
 			return BC_FRAMES_GAP;
+		if (is_place && f->triggers != 0) {
+			f->triggers--;
+			return BC_FRAMES_TRIGGER;
 		}
-		f->gaps_told = 0;
-		f->gaps_found = 0;
 		if (f->has_frame) {
 			f->has_frame = false;
 			return BC_FRAMES_FRAME;

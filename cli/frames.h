@@ -1,8 +1,5 @@
-/* A saved bcp1 stream, finding by finding: its frames, the gaps between them, the bytes that belong
- * to none.
- *
- * The sequence numbers tell where frames are missing. A tick that runs backward opens a new epoch;
- * the sequence then starts over with it. */
+/* A saved bcp1 stream, finding by finding, as docs/board-protocol.md says that a receiver sees it:
+ * the frames, the gaps before them, the bytes that belong to none. */
 #ifndef BC_CLI_FRAMES_H
 #define BC_CLI_FRAMES_H
 
@@ -17,15 +14,17 @@
 
 enum bc_frames_found {
 	BC_FRAMES_END,
-	BC_FRAMES_FRAME,  /* a whole frame; its epoch in `epoch` */
-	BC_FRAMES_GAP,    /* samples missing before the next frame: gap_* */
-	BC_FRAMES_DAMAGE, /* bytes that belong to no whole frame: damage */
+	BC_FRAMES_FRAME,   /* a whole frame; its epoch in `epoch` */
+	BC_FRAMES_GAP,     /* samples missing before the next frame that has any: gap */
+	BC_FRAMES_TRIGGER, /* the board's trigger fired before the next sample */
+	BC_FRAMES_DAMAGE,  /* bytes that belong to no whole frame: damage */
 };
 
 struct bc_frames_gap {
 	enum bc_gap_cause cause;
 	bool is_exact;
-	uint64_t lost; /* at least */
+	uint64_t lost;   /* at least */
+	uint64_t offset; /* of the header that told it */
 };
 
 struct bc_frames_damage {
@@ -48,20 +47,19 @@ struct bc_frames {
 	uint64_t lost; /* at least */
 	bool has_last; /* the board's last frame was the last */
 
-	/* Findings not told yet, in their order: the damage, up to three gaps, the frame, the end.
-	 */
+	/* Findings not told yet, in their order: the damage; gaps, one a cause, and the trigger,
+	 * when samples or the end have come; the frame; the end. */
 	bool has_damage;
+	bool has_gap[BC_GAP_CAUSES];
+	uint32_t triggers;
 	bool has_frame;
 	bool is_over;
-	unsigned gaps_told;
-	unsigned gaps_found;
-	struct bc_frames_gap waiting[3];
+	struct bc_frames_gap gaps_found[BC_GAP_CAUSES];
 
 	/* Where it stands. */
 	bool has_sequence;
-	bool has_tick;
 	uint32_t sequence;  /* the next frame's */
-	uint64_t tick;      /* of the last sample, or of a frame without any */
+	uint64_t tick;      /* of the last sample, or of the header of a frame without good ones */
 	uint64_t whole_end; /* offset behind the last whole frame */
 	uint64_t hurt_end;  /* offset where the last damaged frame should end; 0: none since */
 	char hurt[48];

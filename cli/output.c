@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,20 +61,26 @@ void bc_output_text(struct bc_output *o, const void *text, size_t bytes)
 	o->used += bytes;
 }
 
-void bc_output_format(struct bc_output *o, const char *format, ...)
+void bc_output_vformat(struct bc_output *o, const char *format, va_list args)
 {
-	va_list args;
 	char *text;
-
-	va_start(args, format);
 	int n = vasprintf(&text, format, args);
-	va_end(args);
+
 	if (n < 0) {
 		o->error = -ENOMEM;
 		return;
 	}
 	bc_output_text(o, text, (size_t)n);
 	free(text);
+}
+
+void bc_output_format(struct bc_output *o, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	bc_output_vformat(o, format, args);
+	va_end(args);
 }
 
 enum bc_exit bc_output_close(struct bc_output *o, const struct bc_console *console)

@@ -6,6 +6,7 @@
 #ifndef BC_CLI_OUTPUT_H
 #define BC_CLI_OUTPUT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -28,6 +29,8 @@ int bc_output_open(struct bc_output *output, int fd);
 char *bc_output_room(struct bc_output *output, size_t bytes);
 
 void bc_output_text(struct bc_output *output, const void *text, size_t bytes);
+void bc_output_vformat(struct bc_output *output, const char *format, va_list args)
+	__attribute__((format(printf, 2, 0)));
 void bc_output_format(struct bc_output *output, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

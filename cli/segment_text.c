@@ -1,7 +1,6 @@
 #include "cli/segment_text.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,21 +9,21 @@
 
 void bc_fact(struct bc_output *output, const char *name, const char *format, ...)
 {
-	char text[2048];
 	va_list args;
 
+	bc_output_format(output, "  %-11s ", name);
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	bc_output_vformat(output, format, args);
 	va_end(args);
-	bc_output_format(output, "  %-11s %s\n", name, text);
+	bc_output_text(output, "\n", 1);
 }
 
-static void write_wall(char out[40], int64_t wall_ns)
+static void write_wall(char out[48], int64_t wall_ns)
 {
 	int64_t ns = wall_ns % NS_PER_S;
 	time_t seconds = (time_t)(wall_ns / NS_PER_S);
 	struct tm tm;
-	char date[32] = "";
+	char date[24] = "";
 
 	if (ns < 0) {
 		ns += NS_PER_S;
@@ -32,7 +31,7 @@ static void write_wall(char out[40], int64_t wall_ns)
 	}
 	if (gmtime_r(&seconds, &tm) != NULL)
 		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(out, 40, "%s.%09dZ", date, (int)ns);
+	snprintf(out, 48, "%s.%09dZ", date, (int)ns);
 }
 
 static double duration_s(const struct bc_segment_info *info)
@@ -143,7 +142,7 @@ static void print_seen(struct bc_output *output, const struct bc_segment_info *i
 
 void bc_segment_info_print(struct bc_output *output, const struct bc_segment_info *info)
 {
-	char wall[40];
+	char wall[48];
 
 	if (info->has_header)
 		print_header(output, info);
@@ -268,7 +267,7 @@ static bool json_time(cJSON *object, const struct bc_segment_info *info)
 {
 	bool has_records = info->records != 0;
 	bool has_clock = info->has_header && info->header.clock_hz != 0;
-	char wall[40];
+	char wall[48];
 
 	write_wall(wall, info->wall_ns);
 	return json_when(object, "first_tick", info->first_tick, has_records) &&

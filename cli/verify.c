@@ -240,9 +240,8 @@ static enum bc_exit verify_frames(struct check *c)
 			tell(c, f->damage.offset, f->damage.bytes, f->damage.what);
 		if (rc == BC_FRAMES_GAP && f->gap.cause == BC_GAP_SEQUENCE) {
 			bc_output_format(c->output,
-				"%s: offset %" PRIu64 ": frame %" PRIu32
-				" is not the next: frames are missing before it\n",
-				c->file->name, f->frame.offset, f->frame.header.sequence);
+				"%s: offset %" PRIu64 ": the sequence jumps: frames are missing\n",
+				c->file->name, f->gap.offset);
 			jumps++;
 		}
 		rc = 0;

@@ -8,10 +8,14 @@
 
 #define PACKED_BYTES (1u << 18)
 
+/* The length that stands before each block of an LZ4 frame. */
+#define LENGTH_BYTES 4u
+
 struct bc_input {
 	struct bc_stream stream;
 	LZ4F_dctx *dctx; /* NULL: not compressed */
 	bool is_between; /* compressed: between two LZ4 frames, where the bytes may end */
+	size_t hint;     /* compressed: bytes that the decoder asks for */
 	size_t start;    /* bytes read and not yet given: packed[start .. end) */
 	size_t end;
 	uint8_t packed[PACKED_BYTES];
@@ -75,11 +79,33 @@ void bc_input_close(struct bc_input *in)
 	free(in);
 }
 
+/* Gives the decoder so many of the bytes read. Returns how many it gave, or -EBADMSG. */
+static ssize_t decode(struct bc_input *in, uint8_t *out, size_t room, size_t bytes)
+{
+	size_t in_now = bytes;
+	size_t out_now = room;
+
+	in->hint = LZ4F_decompress(
+		in->dctx, out, &out_now, in->packed + in->start, &in_now, NULL);
+	if (LZ4F_isError(in->hint))
+		return -EBADMSG;
+	in->start += in_now;
+	if (bytes != 0)
+		in->is_between = in->hint == 0;
+	return (ssize_t)out_now;
+}
+
 static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
 {
 	for (;;) {
+		/* A call that finds damage doesn't tell what it decoded before it. So each is given
+		 * no more than one thing to look at: first none, for what is decoded already, then
+		 * a block without the next one's length, which the decoder asks for with it. */
+		ssize_t n = decode(in, out, room, 0);
+		if (n != 0)
+			return n;
 		if (in->start == in->end) {
-			ssize_t n = bc_stream_read(in->stream, in->packed, PACKED_BYTES);
+			n = bc_stream_read(in->stream, in->packed, PACKED_BYTES);
 			if (n < 0)
 				return n;
 			in->start = 0;
@@ -87,16 +113,11 @@ static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
 			if (n == 0)
 				return in->is_between ? 0 : -EBADMSG;
 		}
-		size_t in_now = in->end - in->start;
-		size_t out_now = room;
-		size_t hint = LZ4F_decompress(
-			in->dctx, out, &out_now, in->packed + in->start, &in_now, NULL);
-		if (LZ4F_isError(hint))
-			return -EBADMSG;
-		in->start += in_now;
-		in->is_between = hint == 0;
-		if (out_now != 0)
-			return (ssize_t)out_now;
+		size_t bytes = in->hint > LENGTH_BYTES ? in->hint - LENGTH_BYTES : LENGTH_BYTES;
+		n = decode(in, out, room,
+			bytes < in->end - in->start ? bytes : in->end - in->start);
+		if (n != 0)
+			return n;
 	}
 }
 

@@ -155,7 +155,7 @@ static void test_every_prefix_gives_its_whole_chunks(void **state)
 {
 	struct fixture *f = *state;
 
-	for (size_t n = 0; n < f->segment.size; n++) {
+	for (size_t n = 0; n < f->segment.size; n += SMALL_STEP) {
 		struct findings found = read_bytes(f, f->segment.bytes, n);
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
 			assert_int_equal(found.has[i], n >= f->segment.chunks[i].end);
@@ -169,7 +169,7 @@ static void test_every_flipped_bit_costs_its_own_chunk_alone(void **state)
 	bool keep[SMALL_CHUNKS];
 
 	memcpy(f->copy, f->segment.bytes, f->segment.size);
-	for (size_t bit = 0; bit < f->segment.size * 8; bit++) {
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += SMALL_STEP) {
 		f->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		struct findings found = read_bytes(f, f->copy, f->segment.size);
 		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
@@ -200,7 +200,7 @@ static void test_dump_and_verify_every_prefix(void **state)
 	struct fixture *f = *state;
 	bool keep[SMALL_CHUNKS];
 
-	for (size_t n = 0; n <= f->segment.size; n++) {
+	for (size_t n = f->segment.size % SMALL_STEP; n <= f->segment.size; n += SMALL_STEP) {
 		find_kept(&f->segment, n, f->segment.size, keep);
 		small_expect(f->expected, &f->segment, keep);
 		write_file(f->named, f->segment.bytes, n);
@@ -215,7 +215,7 @@ static void test_dump_and_verify_every_flipped_bit(void **state)
 
 	write_file(f->path, f->segment.bytes, f->segment.size);
 	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
-	for (size_t bit = 0; bit < f->segment.size * 8; bit++) {
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += SMALL_STEP) {
 		uint8_t flipped = (uint8_t)(f->segment.bytes[bit / 8] ^ 1u << bit % 8);
 		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
 		small_expect(f->expected, &f->segment, keep);
@@ -242,7 +242,7 @@ static void test_garbage_at_every_place_costs_one_chunk_at_most(void **state)
 	bool keep[SMALL_CHUNKS];
 
 	srandom(1);
-	for (size_t at = 0; at <= f->segment.size; at++) {
+	for (size_t at = 0; at <= f->segment.size; at += SMALL_STEP) {
 		for (size_t i = 0; i < sizeof(garbage); i++)
 			garbage[i] = (uint8_t)random();
 		size_t bytes = 1 + (size_t)random() % sizeof(garbage);
@@ -263,7 +263,7 @@ static void test_every_hole_costs_its_own_chunks_alone(void **state)
 	static const size_t sizes[] = {1, 2, 7, 8, 64, 160, 161, 400, 1000};
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
-		for (size_t at = 0; at + sizes[k] <= f->segment.size; at++) {
+		for (size_t at = 0; at + sizes[k] <= f->segment.size; at += SMALL_STEP) {
 			memcpy(f->copy, f->segment.bytes, at);
 			memcpy(f->copy + at, f->segment.bytes + at + sizes[k],
 				f->segment.size - at - sizes[k]);
@@ -284,7 +284,7 @@ static void test_a_segment_behind_every_prefix_of_another_is_read_whole(void **s
 {
 	struct fixture *f = *state;
 
-	for (size_t n = 0; n <= f->segment.size; n++) {
+	for (size_t n = f->segment.size % SMALL_STEP; n <= f->segment.size; n += SMALL_STEP) {
 		memcpy(f->copy, f->segment.bytes, n);
 		memcpy(f->copy + n, f->next.bytes, f->next.size);
 		struct findings found = read_bytes(f, f->copy, n + f->next.size);
@@ -396,7 +396,7 @@ static void test_a_pipe_gives_what_a_file_does(void **state)
 	struct fixture *f = *state;
 
 	/* In pieces of many lengths, each a write of its own. */
-	for (size_t piece = 1; piece < 200; piece++) {
+	for (size_t piece = 1; piece < 200; piece += SMALL_STEP) {
 		int fds[2];
 		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 		pid_t child = fork();
@@ -428,7 +428,7 @@ static void test_a_damaged_head_does_not_hide_what_the_file_is(void **state)
 
 	memset(all, 1, sizeof(all));
 	small_expect(f->expected, &f->segment, all);
-	for (size_t n = 1; n <= f->segment.chunks[0].begin; n++) {
+	for (size_t n = 1; n <= f->segment.chunks[0].begin; n += SMALL_STEP) {
 		memcpy(f->copy, f->segment.bytes, f->segment.size);
 		memset(f->copy, 0xA5, n);
 		write_file(f->path, f->copy, f->segment.size);
