@@ -26,10 +26,11 @@ show() { # runs a command, and shows it first
 }
 
 say "record the simulated bus, 4 million samples a second, a new segment each second"
-printf '$ %s\n' "$build/buscapd --source sim:rate=4M,agents=2,loss=0.001 -o $segments -b duration:1 --socket $socket &"
-"$build/buscapd" --source sim:rate=4M,agents=2,loss=0.001 -o "$segments" -b duration:1 --socket "$socket" &
+printf '$ %s\n' "$build/buscapd --source sim:rate=4M,agents=2,loss=0.001 -o $segments -b duration:1 -a duration:10 --socket $socket &"
+"$build/buscapd" --source sim:rate=4M,agents=2,loss=0.001 -o "$segments" -b duration:1 -a duration:10 --socket "$socket" &
 daemon=$!
 trap 'kill $daemon 2>/dev/null' EXIT
+trap 'exit 1' HUP INT PIPE TERM
 sleep 3
 
 say "ask it how things stand"
