@@ -23,7 +23,8 @@ struct sim_source {
 	uint64_t start_ns;
 	uint64_t sent; /* samples of frames made */
 	bool is_over;
-	size_t held; /* bytes of a frame that the sink hasn't taken yet */
+	bool is_sending; /* a frame is with the sink */
+	size_t held;     /* bytes of a frame that the sink hasn't taken yet */
 	uint8_t frame[BC_SIM_FRAME_MAX];
 };
 
@@ -54,7 +55,10 @@ static bool send_frame(struct sim_source *s, uint32_t samples_max)
 		.bytes = s->frame,
 		.count = s->held,
 	};
-	if (!sink->data(sink->context, &data))
+	s->is_sending = true;
+	bool is_taken = sink->data(sink->context, &data);
+	s->is_sending = false;
+	if (!is_taken)
 		return false;
 	s->held = 0;
 	return !s->is_over;
@@ -113,7 +117,8 @@ static void sim_stop(struct bc_source *source)
 	if (s->is_over)
 		return;
 	bc_sim_stop(s->sim);
-	while (send_frame(s, 0))
+	/* Told by the sink itself in the middle of a frame: the last one comes in its turn. */
+	while (!s->is_sending && send_frame(s, 0))
 		continue;
 }
 

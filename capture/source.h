@@ -5,7 +5,8 @@
  *     bc_source_start()      data begin to come to the sink, on the loop's thread
  *     sink.data() returns false: the sink is full. The source keeps that data as it is and waits;
  *     bc_source_resume()     offers it again
- *     bc_source_stop()       the source ends early, with what it still has to say
+ *     bc_source_stop()       the source ends early, with what it still has to say; before the
+ *                            start it does nothing
  *     sink.end()             once, the last call to the sink
  *     bc_source_close()      frees everything; at any time after making
  *
@@ -83,7 +84,8 @@ static inline void bc_source_resume(struct bc_source *source)
 
 static inline void bc_source_stop(struct bc_source *source)
 {
-	source->ops->stop(source);
+	if (source->sink.end != NULL)
+		source->ops->stop(source);
 }
 
 /* Ends the source without a word to the sink. Its memory is freed when the loop has closed its

@@ -133,12 +133,8 @@ static enum bc_stamp_end skip(struct bc_decoder *d, struct bc_stamped *stamped)
 /* The tick of the run's next sample. */
 static uint64_t next_tick(const struct bc_decoder *d)
 {
-	if (d->run_kind == RUN_SAMPLES)
-		return d->samples.tick + (d->samples.has_ticks
-							 ? bc_le16(d->samples.at + BC_SAMPLE_BYTES)
-							 : d->samples.step);
-	uint32_t time = bc_le32(d->records.at + 8);
-	return d->stamper.tick + (time != BC_TIME_NONE ? time : 0);
+	return d->run_kind == RUN_SAMPLES ? bc_samples_next_tick(&d->samples)
+					  : bc_records_next_tick(&d->stamper, &d->records);
 }
 
 /* How much of a run may be taken before the recording is over, and the rest of it put back. */

@@ -85,8 +85,7 @@ static ssize_t decode(struct bc_input *in, uint8_t *out, size_t room, size_t byt
 	size_t in_now = bytes;
 	size_t out_now = room;
 
-	in->hint = LZ4F_decompress(
-		in->dctx, out, &out_now, in->packed + in->start, &in_now, NULL);
+	in->hint = LZ4F_decompress(in->dctx, out, &out_now, in->packed + in->start, &in_now, NULL);
 	if (LZ4F_isError(in->hint))
 		return -EBADMSG;
 	in->start += in_now;
@@ -114,8 +113,8 @@ static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
 				return in->is_between ? 0 : -EBADMSG;
 		}
 		size_t bytes = in->hint > LENGTH_BYTES ? in->hint - LENGTH_BYTES : LENGTH_BYTES;
-		n = decode(in, out, room,
-			bytes < in->end - in->start ? bytes : in->end - in->start);
+		n = decode(
+			in, out, room, bytes < in->end - in->start ? bytes : in->end - in->start);
 		if (n != 0)
 			return n;
 	}

@@ -103,6 +103,12 @@ static bool has_bcp1_header(const uint8_t *head, size_t bytes)
 	return false;
 }
 
+/* Nothing but the beginning of a first header: too short for any CRC. */
+static bool is_torn_bcp1(const uint8_t *head, size_t bytes)
+{
+	return bytes >= 4 && bytes < BC_BCP1_HEADER_BYTES && memcmp(head, "BCP1", 4) == 0;
+}
+
 /* A whole chunk header or segment header somewhere in the head: the beginning may be damaged. */
 static bool has_segment_item(const uint8_t *head, size_t bytes)
 {
@@ -221,9 +227,14 @@ static size_t decode_head(uint8_t *out, size_t room, const uint8_t *head, size_t
 
 static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
 {
-	if (begins_as_segment(head, bytes) || has_segment_item(head, bytes)) {
+	if (has_segment_item(head, bytes)) {
 		probe->format = BC_FORMAT_SEGMENT;
 		return true;
+	}
+	if (begins_as_segment(head, bytes)) {
+		probe->format = BC_FORMAT_SEGMENT;
+		/* An empty frame may be followed by any other. */
+		return is_all || bytes >= BC_EMPTY_FRAME_BYTES + 4;
 	}
 	if (has_bcp1_header(head, bytes)) {
 		probe->format = BC_FORMAT_BCP1;
@@ -231,7 +242,9 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 	}
 	if (!is_all && bytes < BC_PROBE_BYTES)
 		return false;
-	if (bytes == 0)
+	if (is_torn_bcp1(head, bytes))
+		probe->format = BC_FORMAT_BCP1;
+	else if (bytes == 0)
 		snprintf(probe->why, sizeof(probe->why), "it is empty");
 	else
 		probe->format = probe_plain(head, bytes, probe->why, sizeof(probe->why));

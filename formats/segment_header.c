@@ -152,13 +152,17 @@ static void read_mapping(struct bc_segment_header *h, const cJSON *mapping)
 	}
 }
 
-static void read_metadata(struct bc_segment_header *h, const cJSON *metadata)
+/* Returns false when memory ran out. */
+static bool read_metadata(struct bc_segment_header *h, const cJSON *metadata)
 {
+	if (!cJSON_IsObject(metadata) || metadata->child == NULL)
+		return true;
+	char *text = cJSON_PrintUnformatted(metadata);
 	/* Where it doesn't fit it is left out whole: half a JSON object is none. */
-	if (!cJSON_IsObject(metadata) || metadata->child == NULL ||
-		!cJSON_PrintPreallocated(
-			(cJSON *)(uintptr_t)metadata, h->metadata, sizeof(h->metadata), 0))
-		h->metadata[0] = '\0';
+	if (text != NULL && strlen(text) < sizeof(h->metadata))
+		strcpy(h->metadata, text);
+	cJSON_free(text);
+	return text != NULL;
 }
 
 bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size_t bytes)
@@ -196,7 +200,7 @@ bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size
 	h->first_tick = bc_json_get_u64(first, "tick");
 	h->first_epoch = (uint32_t)bc_json_get_u64(first, "epoch");
 	h->first_record = bc_json_get_u64(first, "record");
-	read_metadata(h, cJSON_GetObjectItemCaseSensitive(root, "metadata"));
+	bool is_whole = read_metadata(h, cJSON_GetObjectItemCaseSensitive(root, "metadata"));
 	cJSON_Delete(root);
-	return strcmp(format, "buscap-segment") == 0 && h->version != 0;
+	return is_whole && strcmp(format, "buscap-segment") == 0 && h->version != 0;
 }

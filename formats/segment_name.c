@@ -61,10 +61,14 @@ bool bc_segment_name_read(struct bc_segment_name *name, const char *file)
 	size_t digits = 0;
 	while (digits < n && file[n - 1 - digits] >= '0' && file[n - 1 - digits] <= '9')
 		digits++;
-	if (digits < 5 || digits > 9 || n < digits + 2 || file[n - digits - 1] != '-' ||
-		n - digits - 1 >= BC_RECORDING_ID_MAX)
+	const char *number = file + n - digits;
+	if (digits < 5 || digits > 10 || (digits > 5 && number[0] == '0') || n < digits + 2 ||
+		number[-1] != '-' || n - digits - 1 >= BC_RECORDING_ID_MAX)
 		return false;
-	name->segment = (uint32_t)strtoul(file + n - digits, NULL, 10);
+	unsigned long long segment = strtoull(number, NULL, 10);
+	if (segment > UINT32_MAX)
+		return false;
+	name->segment = (uint32_t)segment;
 	memcpy(name->recording, file, n - digits - 1);
 	name->recording[n - digits - 1] = '\0';
 	return true;

@@ -16,6 +16,8 @@ void bc_stamper_next_epoch(struct bc_stamper *stamper, uint32_t epoch)
 	stamper->record_tick = 0;
 	stamper->epoch = epoch;
 	stamper->is_first = true;
+	stamper->is_inexact = false;
+	stamper->is_delta_lost = false;
 }
 
 struct bc_samples bc_samples_of_frame(const struct bc_bcp1_frame *frame)
@@ -249,6 +251,26 @@ static const struct bc_event *find_anchor(const struct bc_records *run, uint32_t
 	return NULL;
 }
 
+/* When a record was, and how well that is known. */
+struct moment {
+	uint64_t tick;
+	bool has_delta;  /* the ticks since the record before are known */
+	bool is_inexact; /* from here on ticks are lower bounds */
+};
+
+static struct moment moment_of(
+	const struct bc_stamper *s, const struct bc_records *run, uint32_t n, bool is_first)
+{
+	uint32_t time = bc_le32(run->at + (size_t)n * BC_RECORD_BYTES + 8);
+
+	if (time != BC_TIME_NONE)
+		return (struct moment){s->tick + time, !s->is_delta_lost, s->is_inexact};
+	const struct bc_event *anchor = find_anchor(run, run->position + n);
+	if (anchor != NULL)
+		return (struct moment){anchor->value, false, !anchor->exact};
+	return (struct moment){s->tick, false, s->is_inexact || !is_first};
+}
+
 static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
@@ -257,18 +279,9 @@ static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *
 	enum bc_stamp_end why = BC_STAMP_DONE;
 
 	for (; taken < run->count; taken++) {
-		const uint8_t *at = run->at + (size_t)taken * BC_RECORD_BYTES;
-		uint32_t time = bc_le32(at + 8);
-		bool has_delta = time != BC_TIME_NONE;
-		bool is_exact = true;
-		uint64_t tick = s->tick + (has_delta ? time : 0);
-		if (!has_delta) {
-			const struct bc_event *anchor = find_anchor(run, run->position + taken);
-			is_exact = anchor != NULL ? anchor->exact : cursor.is_first;
-			tick = anchor != NULL ? anchor->value : tick;
-		}
+		struct moment moment = moment_of(s, run, taken, cursor.is_first);
 		/* An anchor may say any tick, even the one that stands for no limit. */
-		if (tick >= tick_limit && tick_limit != BC_NO_TICK_LIMIT) {
+		if (moment.tick >= tick_limit && tick_limit != BC_NO_TICK_LIMIT) {
 			why = BC_STAMP_LIMIT;
 			break;
 		}
@@ -277,13 +290,19 @@ static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *
 				why = BC_STAMP_FULL;
 				break;
 			}
-			memcpy(cursor.out, at, BC_RECORD_BYTES);
-			if (!append(chunk, &cursor, tick, has_delta, is_exact)) {
+			memcpy(cursor.out, run->at + (size_t)taken * BC_RECORD_BYTES,
+				BC_RECORD_BYTES);
+			if (!append(chunk, &cursor, moment.tick, moment.has_delta,
+				    !moment.is_inexact)) {
 				why = BC_STAMP_FULL;
 				break;
 			}
 		}
-		s->tick = tick;
+		/* Who skips a record whose delta nobody knows doesn't know the next one's. */
+		s->is_delta_lost = chunk == NULL && !moment.has_delta &&
+				   (moment.is_inexact || s->is_delta_lost);
+		s->is_inexact = moment.is_inexact;
+		s->tick = moment.tick;
 	}
 	end(s, chunk, &cursor);
 	*stamped = (struct bc_stamped){.taken = taken, .kept = taken};
@@ -291,6 +310,16 @@ static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *
 	run->count -= taken;
 	run->position += taken;
 	return why;
+}
+
+uint64_t bc_samples_next_tick(const struct bc_samples *run)
+{
+	return run->tick + (run->has_ticks ? bc_le16(run->at + BC_SAMPLE_BYTES) : run->step);
+}
+
+uint64_t bc_records_next_tick(const struct bc_stamper *stamper, const struct bc_records *run)
+{
+	return moment_of(stamper, run, 0, stamper->is_first).tick;
 }
 
 enum bc_stamp_end bc_stamp_records(struct bc_stamper *stamper, struct bc_records *run,

@@ -24,7 +24,9 @@ struct bc_stamper {
 	uint64_t tick;        /* of the last sample, kept or not */
 	uint64_t record_tick; /* of the last record */
 	uint32_t epoch;
-	bool is_first; /* no record yet in this epoch */
+	bool is_first;      /* no record yet in this epoch */
+	bool is_inexact;    /* a record's delta was not known: ticks are lower bounds since */
+	bool is_delta_lost; /* and the next record's isn't known either */
 };
 
 /* A row of samples. Made by bc_samples_of_frame() or bc_samples_of_raw6(), used up by stamping. */
@@ -82,6 +84,10 @@ enum bc_stamp_end bc_stamp_samples(struct bc_stamper *stamper, struct bc_samples
  * anchor says that it is inexact, unless it is the first. */
 enum bc_stamp_end bc_stamp_records(struct bc_stamper *stamper, struct bc_records *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped);
+
+/* The tick of a run's next sample or record, of which there must be one. */
+uint64_t bc_samples_next_tick(const struct bc_samples *run);
+uint64_t bc_records_next_tick(const struct bc_stamper *stamper, const struct bc_records *run);
 
 /* Passes over the run below the tick limit, keeping count of what it would have become. */
 enum bc_stamp_end bc_stamp_skip_samples(struct bc_stamper *stamper, struct bc_samples *run,

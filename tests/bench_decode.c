@@ -1,5 +1,5 @@
-/* Prints the CPU time of turning bcp1 samples into records, against memcpy of as many bytes of records:
- * the least that any decoder could do. */
+/* Prints the CPU time of turning bcp1 samples into records, against memcpy of as many bytes of
+ * records: the least that any decoder could do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,9 +11,8 @@
 #define PLACES 9 /* every alignment, and one more */
 
 /* Bytes that tell their places apart, the top bit of each in use. */
-static const uint8_t bytes[PLACES + 8] = {
-	0x81, 0x92, 0xA3, 0xB4, 0xC5, 0xD6, 0xE7, 0xF8, 0x89, 0x9A, 0xAB, 0xBC, 0xCD, 0xDE, 0xEF,
-	0xF0, 0x80};
+static const uint8_t bytes[PLACES + 8] = {0x81, 0x92, 0xA3, 0xB4, 0xC5, 0xD6, 0xE7, 0xF8, 0x89,
+	0x9A, 0xAB, 0xBC, 0xCD, 0xDE, 0xEF, 0xF0, 0x80};
 
 static uint64_t by_hand(const uint8_t *p, unsigned n, int is_big)
 {
@@ -39,15 +38,15 @@ static void test_loads_take_their_bytes_in_order_at_any_alignment(void **state)
 }
 
 /* Stores `n` bytes at `at` with `put` and checks them, and that no other byte changed. */
-#define ASSERT_STORES(put, n, value, is_big)                                                       \
-	for (unsigned at = 0; at < PLACES; at++) {                                                 \
-		uint8_t out[sizeof(bytes)];                                                        \
-		memset(out, 0x5A, sizeof(out));                                                    \
-		put(out + at, (value));                                                            \
-		assert_true(by_hand(out + at, (n), (is_big)) == (value));                          \
-		for (unsigned i = 0; i < sizeof(out); i++)                                         \
-			if (i < at || i >= at + (n))                                               \
-				assert_int_equal(out[i], 0x5A);                                    \
+#define ASSERT_STORES(put, n, value, is_big)                              \
+	for (unsigned at = 0; at < PLACES; at++) {                        \
+		uint8_t out[sizeof(bytes)];                               \
+		memset(out, 0x5A, sizeof(out));                           \
+		put(out + at, (value));                                   \
+		assert_true(by_hand(out + at, (n), (is_big)) == (value)); \
+		for (unsigned i = 0; i < sizeof(out); i++)                \
+			if (i < at || i >= at + (n))                      \
+				assert_int_equal(out[i], 0x5A);           \
 	}
 
 static void test_stores_change_their_bytes_and_no_other(void **state)

@@ -27,8 +27,7 @@ static int teardown(void **state)
 
 static void put_record(struct bc_chunk *chunk, struct bc_record record)
 {
-	bc_record_store(
-		chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
+	bc_record_store(chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
 }
 
 static void test_a_chunk_holds_the_most_whole_records_in_a_mebibyte(void **state)
@@ -186,8 +185,8 @@ static void test_every_type_and_processor_has_its_bit(void **state)
 		uint64_t procs[4] = {0};
 
 		bc_chunk_reset(chunk, 0, 0);
-		put_record(chunk, (struct bc_record){
-					  .reqtype = (uint8_t)value, .proc = (uint8_t)~value});
+		put_record(chunk,
+			(struct bc_record){.reqtype = (uint8_t)value, .proc = (uint8_t)~value});
 		put_record(chunk, (struct bc_record){.reqtype = 3, .proc = 200});
 		bc_chunk_describe(chunk);
 		types[value / 64] |= UINT64_C(1) << value % 64;
@@ -306,8 +305,8 @@ static void test_every_cause_has_its_word_and_other_numbers_are_unknown(void **s
 		"unknown", "buffer", "disk", "board", "sequence", "crc", "unplugged", "damaged"};
 
 	for (unsigned cause = 0; cause < 256; cause++)
-		assert_string_equal(bc_gap_cause_name(cause),
-			cause < BC_GAP_CAUSES ? words[cause] : "unknown");
+		assert_string_equal(
+			bc_gap_cause_name(cause), cause < BC_GAP_CAUSES ? words[cause] : "unknown");
 }
 
 static void test_ticks_of_records_are_summed_past_32_bits_and_no_delta_adds_nothing(void **state)

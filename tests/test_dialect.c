@@ -94,7 +94,7 @@ static void test_records_of_every_dialect_become_the_same_byu_records(void **sta
 				assert_int_equal(
 					lay_out(in + i * stride, dialects[d], &r, 0, 0), stride);
 				put(put(expected + i * BC_RECORD_BYTES, r.addr, 4, 0),
-					r.reqtype | r.size << 8 | r.attr << 16 |
+					r.reqtype | (uint64_t)r.size << 8 | (uint64_t)r.attr << 16 |
 						(uint64_t)r.proc << 24,
 					4, 0);
 				put(expected + i * BC_RECORD_BYTES + 8, r.time, 4, 0);

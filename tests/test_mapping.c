@@ -19,22 +19,17 @@ static const struct {
 	uint8_t reqtype;
 	uint8_t attr;
 } rows[16] = {
-	{INVALID, 0xF0, 0}, /* 0 */
-	{BYTES, 0x21, 0},   /* 1 INT_ACK: INTA */
-	{INVALID, 0xF2, 0},
-	{SPECIAL, 0, 0}, /* 3 */
-	{INVALID, 0xF4, 0},
-	{BYTES, 0x10, 0}, /* 5 IO_READ: IOREAD */
-	{INVALID, 0xF6, 0},
-	{BYTES, 0x11, 0}, /* 7 IO_WRITE: IOWRITE */
-	{BURST, 0x00, 3}, /* 8 I_FETCH: FETCH */
-	{BYTES, 0x00, 0}, /* 9 NC_I_FETCH: FETCH */
-	{INVALID, 0xFA, 0},
-	{INVALID, 0xFB, 0},
-	{BURST, 0x01, 3}, /* 12 D_READ: MEMREAD */
-	{BYTES, 0x01, 0}, /* 13 NC_D_READ: MEMREAD */
-	{BURST, 0x03, 3}, /* 14 WRITE_BACK: MEMWRITE */
-	{BYTES, 0x03, 1}, /* 15 D_WRITE: MEMWRITE */
+	{INVALID, 0xF0, 0},                                       /* 0 */
+	{BYTES, 0x21, 0},                                         /* 1 INT_ACK: INTA */
+	{INVALID, 0xF2, 0}, {SPECIAL, 0, 0},                      /* 3 */
+	{INVALID, 0xF4, 0}, {BYTES, 0x10, 0},                     /* 5 IO_READ: IOREAD */
+	{INVALID, 0xF6, 0}, {BYTES, 0x11, 0},                     /* 7 IO_WRITE: IOWRITE */
+	{BURST, 0x00, 3},                                         /* 8 I_FETCH: FETCH */
+	{BYTES, 0x00, 0},                                         /* 9 NC_I_FETCH: FETCH */
+	{INVALID, 0xFA, 0}, {INVALID, 0xFB, 0}, {BURST, 0x01, 3}, /* 12 D_READ: MEMREAD */
+	{BYTES, 0x01, 0},                                         /* 13 NC_D_READ: MEMREAD */
+	{BURST, 0x03, 3},                                         /* 14 WRITE_BACK: MEMWRITE */
+	{BYTES, 0x03, 1},                                         /* 15 D_WRITE: MEMWRITE */
 };
 
 struct expected {

@@ -515,6 +515,26 @@ def test_replay_of_our_own_segments(tmp):
         equal(again.counts["written"], len(expected))
 
 
+def test_replay_of_long_idles_under_limits_of_time(tmp):
+    """Each frame begins 2^34 ticks after the one before: its first record has an anchor for a delta."""
+    data = b""
+    for frame in range(4):
+        samples = [(0x1000 * frame + 8 * i, 0, 0xD0, 0 if i == 0 else 5) for i in range(3)]
+        data += reference.encode_header(0, 0, frame, 3, frame << 34, 0) + reference.encode_payload(samples)
+    expected = reference.decode_bcp1(data)
+    first = record_bytes(tmp, data, None)
+    recorded = check(first, expected, "the recording")
+    spec = f"file:{first.segments[0]},clock_hz=1000000000"
+    for options in (("-b", "duration:1"), ("-b", "interval:3"), ("-a", "duration:1000"), ("--speed", "1000000")):
+        again = record(tmp, spec, *options)
+        equal(again.code, 0, f"{options}: {again.err}")
+        equal(bytes(again.read().records), bytes(expected.records), f"records, {options}")
+        equal(list(again.read().ticks), list(recorded.ticks), f"ticks, {options}")
+    for seconds, n in (("1", 3), ("17", 3), ("18", 6), ("35", 9)):  # 2^34 ns are 17.18 s
+        again = record(tmp, spec, "-a", f"duration:{seconds}")
+        equal(len(harness.lz4_dc(again.segments)) // 12, n, f"records in {seconds} s")
+
+
 def test_replay_of_several_segments_through_a_pipe(tmp):
     features = reference.Features(samples=400_000, frame=4000, p_loss=0.05, p_pause=0.0001, p_trigger=0.05)
     data, expected = reference.make_bcp1(random.Random(1), features)

@@ -76,7 +76,7 @@ static void take_samples(struct got *got, const struct bc_bcp1_frame *frame)
 }
 
 static void take_found(
-        struct got *got, const struct bc_bcp1_frame *frame, bool is_damaged, unsigned agents)
+	struct got *got, const struct bc_bcp1_frame *frame, bool is_damaged, unsigned agents)
 {
 	const struct bc_bcp1_header *h = &frame->header;
 
@@ -97,7 +97,7 @@ static void take_found(
 /* Runs a stream to its end. The frames are cut by `cuts`, a row of samples_max that repeats; after
  * `stop_at` frames, unless it is 0, the board is told to stop. */
 static struct got run(
-        const struct bc_sim_options *options, const uint32_t *cuts, size_t n_cuts, uint64_t stop_at)
+	const struct bc_sim_options *options, const uint32_t *cuts, size_t n_cuts, uint64_t stop_at)
 {
 	static uint8_t bytes[BC_SIM_FRAME_MAX];
 	struct bc_bcp1_reader *reader = malloc(sizeof(*reader));
@@ -151,10 +151,10 @@ static void test_options_out_of_range_are_refused(void **state)
 {
 	(void)state;
 	struct bc_sim_options bad[] = {
-	        {.agents = 0},
-	        {.agents = 5},
-	        {.agents = 1, .loss_ppm = 1000001},
-	        {.agents = 1, .corrupt_ppm = 1000001},
+		{.agents = 0},
+		{.agents = 5},
+		{.agents = 1, .loss_ppm = 1000001},
+		{.agents = 1, .corrupt_ppm = 1000001},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -169,7 +169,7 @@ static void test_count_is_exact(void **state)
 {
 	(void)state;
 	static const uint64_t counts[] = {1, 2, BC_SIM_FRAME_SAMPLES - 1, BC_SIM_FRAME_SAMPLES,
-	        BC_SIM_FRAME_SAMPLES + 1, 100000};
+		BC_SIM_FRAME_SAMPLES + 1, 100000};
 
 	for (unsigned agents = 1; agents <= 4; agents++)
 		for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
@@ -249,8 +249,8 @@ static void test_bytes_are_the_same_on_every_machine(void **state)
 {
 	(void)state;
 	static const uint64_t hashes[] = {0, UINT64_C(0x015E6C3386053F11),
-	        UINT64_C(0xFFC3D3081D024C57), UINT64_C(0xF2108F07246FF143),
-	        UINT64_C(0x160AF7F1F61A654F)};
+		UINT64_C(0xFFC3D3081D024C57), UINT64_C(0xF2108F07246FF143),
+		UINT64_C(0x160AF7F1F61A654F)};
 
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		struct bc_sim_options options = options_of(1, 200000, agents);
@@ -407,22 +407,22 @@ static void test_every_cycle_type_occurs_in_its_proportion(void **state)
 	static const struct {
 		size_t least, most;
 	} bounds[BC_CYCLES] = {
-	        [0] = {1, 40},
-	        [BC_CYCLE_INT_ACK] = {40, 2000},
-	        [2] = {1, 40},
-	        [BC_CYCLE_SPECIAL] = {10, 3000},
-	        [4] = {1, 40},
-	        [BC_CYCLE_IO_READ] = {100, 30000},
-	        [6] = {1, 40},
-	        [BC_CYCLE_IO_WRITE] = {40, 3000},
-	        [BC_CYCLE_I_FETCH] = {350000, 650000},
-	        [BC_CYCLE_NC_I_FETCH] = {24, 10000},
-	        [10] = {1, 40},
-	        [11] = {1, 40},
-	        [BC_CYCLE_D_READ] = {150000, 350000},
-	        [BC_CYCLE_NC_D_READ] = {1000, 40000},
-	        [BC_CYCLE_WRITE_BACK] = {40000, 150000},
-	        [BC_CYCLE_D_WRITE] = {80000, 250000},
+		[0] = {1, 40},
+		[BC_CYCLE_INT_ACK] = {40, 2000},
+		[2] = {1, 40},
+		[BC_CYCLE_SPECIAL] = {10, 3000},
+		[4] = {1, 40},
+		[BC_CYCLE_IO_READ] = {100, 30000},
+		[6] = {1, 40},
+		[BC_CYCLE_IO_WRITE] = {40, 3000},
+		[BC_CYCLE_I_FETCH] = {350000, 650000},
+		[BC_CYCLE_NC_I_FETCH] = {24, 10000},
+		[10] = {1, 40},
+		[11] = {1, 40},
+		[BC_CYCLE_D_READ] = {150000, 350000},
+		[BC_CYCLE_NC_D_READ] = {1000, 40000},
+		[BC_CYCLE_WRITE_BACK] = {40000, 150000},
+		[BC_CYCLE_D_WRITE] = {80000, 250000},
 	};
 
 	for (unsigned agents = 1; agents <= 4; agents++) {
@@ -530,8 +530,8 @@ static void test_special_cycles_are_halts_stops_and_flushes(void **state)
 			else if (s->enables == BC_SPECIAL_HALT && s->address == 0x10)
 				stops++;
 			else if (s->address == 0 && (s->enables == BC_SPECIAL_FLUSH ||
-			                                    s->enables == BC_SPECIAL_WRITE_BACK ||
-			                                    s->enables == BC_SPECIAL_FLUSH_ACK))
+							    s->enables == BC_SPECIAL_WRITE_BACK ||
+							    s->enables == BC_SPECIAL_FLUSH_ACK))
 				flushes++;
 			else
 				others++;
@@ -556,7 +556,7 @@ static void test_interrupts_are_acknowledged_in_pairs_and_ended_at_port_20(void 
 		size_t pairs = 0, ends = 0;
 		for (size_t i = 0; i + 1 < MANY; i++) {
 			if (type_of(&s[i]) == BC_CYCLE_IO_WRITE && s[i].address == 0x20 &&
-			        s[i].enables == 0xFE) {
+				s[i].enables == 0xFE) {
 				ends++;
 				assert_true(ends == pairs);
 			}
@@ -585,10 +585,10 @@ static void test_the_timer_ticks_a_hundred_times_a_second(void **state)
 
 	for (size_t i = 0; i < MANY; i++)
 		timer_reads += type_of(&got->samples[i]) == BC_CYCLE_IO_READ &&
-		               got->samples[i].address == 0x40;
+			       got->samples[i].address == 0x40;
 	/* Two bytes are read of the counter at each. */
 	assert_in_range(timer_reads / 2, ticks / (BC_SIM_CLOCK_HZ / 100) - 2,
-	        ticks / (BC_SIM_CLOCK_HZ / 100) + 2);
+		ticks / (BC_SIM_CLOCK_HZ / 100) + 2);
 }
 
 static void test_write_backs_follow_the_fill_that_evicts_them(void **state)
@@ -605,7 +605,7 @@ static void test_write_backs_follow_the_fill_that_evicts_them(void **state)
 			fill--;
 		/* The same of the 128 sets, and another line. */
 		if (type_of(fill) == BC_CYCLE_D_READ && (fill->address ^ s[i].address) >> 12 != 0 &&
-		        ((fill->address ^ s[i].address) & 0xFE0) == 0)
+			((fill->address ^ s[i].address) & 0xFE0) == 0)
 			evicted++;
 		else
 			flushed++;
@@ -633,7 +633,7 @@ static size_t to_records(const struct got *got, uint8_t *out)
 		uint8_t sample[BC_SAMPLE_BYTES] = {[4] = s->enables, [5] = s->control};
 		bc_put_be32(sample, s->address);
 		bc_map_sample(out + n * BC_RECORD_BYTES, bc_map_entry(&mapping, sample), sample,
-		        s->control & 15);
+			s->control & 15);
 		bc_put_le32(out + n * BC_RECORD_BYTES + 8, delta_of(got, i));
 	}
 	return n;
@@ -724,7 +724,7 @@ static void fill_real_column(struct column *column)
 	FILE *file = fopen(path, "rb");
 	if (file == NULL) {
 		print_message(
-		        "skipped: %s is not there, BC_TEST_PENTIUM2_TRACE may name it\n", path);
+			"skipped: %s is not there, BC_TEST_PENTIUM2_TRACE may name it\n", path);
 		return;
 	}
 	uint8_t *records = malloc((size_t)MANY * BC_RECORD_BYTES);
@@ -737,7 +737,7 @@ static void fill_real_column(struct column *column)
 }
 
 static void print_row(const char *what, unsigned which, const struct column *columns,
-        unsigned (*value)(const struct column *, unsigned))
+	unsigned (*value)(const struct column *, unsigned))
 {
 	bool is_empty = true;
 
@@ -776,7 +776,7 @@ static void print_table(const struct column *columns)
 	char what[32];
 
 	print_message("%-14s%10s%10s%10s%10s%10s\n", "", "real, P II", "1 agent", "2 agents",
-	        "3 agents", "4 agents");
+		"3 agents", "4 agents");
 	for (unsigned type = 0; type < 256; type++) {
 		const char *name = bc_reqtype_name((uint8_t)type);
 		snprintf(what, sizeof(what), "%s %%", name != NULL ? name : "invalid");
@@ -821,29 +821,29 @@ static void test_the_mix_stands_beside_a_real_trace(void **state)
 int main(void)
 {
 	const struct CMUnitTest stream_tests[] = {
-	        cmocka_unit_test(test_options_out_of_range_are_refused),
-	        cmocka_unit_test(test_count_is_exact),
-	        cmocka_unit_test(test_stop_ends_with_one_last_frame),
-	        cmocka_unit_test(test_stop_before_the_first_frame_leaves_the_last_alone),
-	        cmocka_unit_test(test_frames_are_numbered_from_zero_and_hold_what_was_asked),
-	        cmocka_unit_test(test_bytes_are_the_same_on_every_machine),
-	        cmocka_unit_test(test_other_seeds_and_numbers_of_agents_give_other_samples),
-	        cmocka_unit_test(test_samples_do_not_depend_on_where_frames_end),
-	        cmocka_unit_test(test_a_long_silence_begins_a_new_frame),
-	        cmocka_unit_test(test_losses_are_holes_in_the_same_stream),
-	        cmocka_unit_test(test_losses_and_corruption_are_accounted_for),
-	        cmocka_unit_test(test_all_may_be_lost_or_corrupted_and_the_stream_still_ends),
+		cmocka_unit_test(test_options_out_of_range_are_refused),
+		cmocka_unit_test(test_count_is_exact),
+		cmocka_unit_test(test_stop_ends_with_one_last_frame),
+		cmocka_unit_test(test_stop_before_the_first_frame_leaves_the_last_alone),
+		cmocka_unit_test(test_frames_are_numbered_from_zero_and_hold_what_was_asked),
+		cmocka_unit_test(test_bytes_are_the_same_on_every_machine),
+		cmocka_unit_test(test_other_seeds_and_numbers_of_agents_give_other_samples),
+		cmocka_unit_test(test_samples_do_not_depend_on_where_frames_end),
+		cmocka_unit_test(test_a_long_silence_begins_a_new_frame),
+		cmocka_unit_test(test_losses_are_holes_in_the_same_stream),
+		cmocka_unit_test(test_losses_and_corruption_are_accounted_for),
+		cmocka_unit_test(test_all_may_be_lost_or_corrupted_and_the_stream_still_ends),
 	};
 	const struct CMUnitTest bus_tests[] = {
-	        cmocka_unit_test(test_every_cycle_type_occurs_in_its_proportion),
-	        cmocka_unit_test(test_each_agent_is_seen_and_no_other),
-	        cmocka_unit_test(test_addresses_and_byte_enables_are_a_pentiums),
-	        cmocka_unit_test(test_special_cycles_are_halts_stops_and_flushes),
-	        cmocka_unit_test(test_interrupts_are_acknowledged_in_pairs_and_ended_at_port_20),
-	        cmocka_unit_test(test_the_timer_ticks_a_hundred_times_a_second),
-	        cmocka_unit_test(test_write_backs_follow_the_fill_that_evicts_them),
-	        cmocka_unit_test(test_a_recording_compresses_as_traces_do),
-	        cmocka_unit_test(test_the_mix_stands_beside_a_real_trace),
+		cmocka_unit_test(test_every_cycle_type_occurs_in_its_proportion),
+		cmocka_unit_test(test_each_agent_is_seen_and_no_other),
+		cmocka_unit_test(test_addresses_and_byte_enables_are_a_pentiums),
+		cmocka_unit_test(test_special_cycles_are_halts_stops_and_flushes),
+		cmocka_unit_test(test_interrupts_are_acknowledged_in_pairs_and_ended_at_port_20),
+		cmocka_unit_test(test_the_timer_ticks_a_hundred_times_a_second),
+		cmocka_unit_test(test_write_backs_follow_the_fill_that_evicts_them),
+		cmocka_unit_test(test_a_recording_compresses_as_traces_do),
+		cmocka_unit_test(test_the_mix_stands_beside_a_real_trace),
 	};
 	int failed = cmocka_run_group_tests_name("the stream", stream_tests, NULL, NULL);
 

@@ -1,0 +1,102 @@
+/* A directory of a test's own, and what it has files for. The functions fail the test they are
+ * called in. */
+#ifndef BC_TESTS_TEMP_DIR_H
+#define BC_TESTS_TEMP_DIR_H
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct temp_dir {
+	char path[64];
+	int fd;
+};
+
+static inline void temp_dir_make(struct temp_dir *dir)
+{
+	snprintf(dir->path, sizeof(dir->path), "/tmp/buscap-test-XXXXXX");
+	assert_non_null(mkdtemp(dir->path));
+	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dir->fd >= 0);
+}
+
+/* Removes its files; returns how many there were. */
+static inline unsigned temp_dir_empty(struct temp_dir *dir)
+{
+	DIR *list = opendir(dir->path);
+	unsigned n = 0;
+
+	assert_non_null(list);
+	for (struct dirent *entry; (entry = readdir(list)) != NULL;)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			n += unlinkat(dir->fd, entry->d_name, 0) == 0;
+	closedir(list);
+	return n;
+}
+
+static inline void temp_dir_remove(struct temp_dir *dir)
+{
+	temp_dir_empty(dir);
+	close(dir->fd);
+	assert_int_equal(rmdir(dir->path), 0);
+}
+
+/* Room for the path of a file in it. */
+#define TEMP_PATH_BYTES 400
+
+static inline const char *temp_path(
+	const struct temp_dir *dir, const char *name, char out[TEMP_PATH_BYTES])
+{
+	snprintf(out, TEMP_PATH_BYTES, "%s/%s", dir->path, name);
+	return out;
+}
+
+static inline void temp_write(
+	const struct temp_dir *dir, const char *name, const void *bytes, size_t n)
+{
+	int fd = openat(dir->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	for (size_t done = 0; done < n;) {
+		ssize_t now = write(fd, (const uint8_t *)bytes + done, n - done);
+		assert_true(now > 0);
+		done += (size_t)now;
+	}
+	close(fd);
+}
+
+/* A whole file; the caller frees it. */
+static inline uint8_t *temp_read(const struct temp_dir *dir, const char *name, size_t *n)
+{
+	int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	uint8_t *bytes = malloc((size_t)st.st_size + 1);
+	assert_non_null(bytes);
+	for (*n = 0; *n < (size_t)st.st_size;) {
+		ssize_t now = read(fd, bytes + *n, (size_t)st.st_size - *n);
+		assert_true(now > 0);
+		*n += (size_t)now;
+	}
+	close(fd);
+	return bytes;
+}
+
+static inline int temp_exists(const struct temp_dir *dir, const char *name)
+{
+	return faccessat(dir->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+#endif

@@ -1,0 +1,576 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "capture/file_source.h"
+#include "formats/segment_writer.h"
+#include "tests/dice.h"
+#include "tests/source_run.h"
+#include "tests/temp_dir.h"
+#include "tests/traces.h"
+
+#define CHUNKS        7u
+#define CHUNK_RECORDS 1000u
+
+struct fixture {
+	struct temp_dir dir;
+	struct trace large;   /* of bytes, 5 MiB and a bit: more than is read ahead */
+	struct trace segment; /* sealed, of CHUNKS chunks */
+	struct trace records; /* in it */
+	size_t third_chunk;   /* its place in the segment */
+};
+
+static void write_segment(struct fixture *f)
+{
+	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c", .clock_hz = 123};
+	struct bc_segment_writer writer;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	size_t header_bytes;
+	struct dice dice = {.state = 5};
+
+	assert_non_null(chunk);
+	assert_non_null(encoded);
+	f->records.n = (size_t)CHUNKS * CHUNK_RECORDS * BC_RECORD_BYTES;
+	f->records.bytes = malloc(f->records.n);
+	assert_non_null(f->records.bytes);
+	dice_fill(&dice, f->records.bytes, f->records.n);
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, "s", ".partial", &header), 0);
+	for (uint32_t i = 0; i < CHUNKS; i++) {
+		size_t n = (size_t)CHUNK_RECORDS * BC_RECORD_BYTES;
+		bc_chunk_reset(chunk, i, 0);
+		chunk->info.recording_tag = bc_recording_tag(header.recording);
+		chunk->info.first_record = (uint64_t)i * CHUNK_RECORDS;
+		chunk->info.records = CHUNK_RECORDS;
+		memcpy(chunk->records, f->records.bytes + i * n, n);
+		bc_chunk_encode(encoded, chunk, &header_bytes);
+		if (i == 2)
+			f->third_chunk = writer.bytes;
+		assert_int_equal(
+			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	f->segment.bytes = temp_read(&f->dir, "s", &f->segment.n);
+	free(encoded);
+	free(chunk);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct dice dice = {.state = 3};
+
+	assert_non_null(f);
+	temp_dir_make(&f->dir);
+	write_segment(f);
+	f->large.n = (5u << 20) + 12345;
+	f->large.bytes = malloc(f->large.n);
+	assert_non_null(f->large.bytes);
+	dice_fill(&dice, f->large.bytes, f->large.n);
+	temp_write(&f->dir, "large", f->large.bytes, f->large.n);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	trace_free(&f->large);
+	trace_free(&f->segment);
+	trace_free(&f->records);
+	temp_dir_remove(&f->dir);
+	free(f);
+	return 0;
+}
+
+static void open_run(
+	struct fixture *f, struct source_run *run, const char *name, enum bc_format format)
+{
+	char path[TEMP_PATH_BYTES];
+	struct bc_file_options options = {
+		.path = temp_path(&f->dir, name, path), .format = format, .clock_hz = 77};
+
+	source_run_init(run);
+	assert_int_equal(bc_file_source_open(&run->source, &run->loop, &options), 0);
+	assert_string_equal(run->source->kind, "file");
+	assert_string_equal(run->source->name, path);
+	assert_false(run->source->is_live);
+	assert_true(run->source->is_replay);
+	assert_int_equal(run->source->clock_hz, 77);
+}
+
+static void assert_gave(const struct source_run *run, const uint8_t *bytes, size_t n)
+{
+	assert_int_equal(run->n, n);
+	assert_memory_equal(run->bytes, bytes, n);
+}
+
+/* Whole files */
+
+static void test_every_format_comes_whole_and_in_order_compressed_or_not(void **state)
+{
+	struct fixture *f = *state;
+	static const enum bc_format formats[] = {BC_FORMAT_BCP1, BC_FORMAT_RAW6, BC_FORMAT_BYU,
+		BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
+	struct trace bcp1 = trace_of_sim(1, 100000, 3);
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		struct trace trace = formats[i] == BC_FORMAT_BCP1 ? trace_of_sim(1, 100000, 3)
+				     : formats[i] == BC_FORMAT_RAW6
+					     ? trace_to_raw6(&bcp1)
+					     : trace_to_byu(&bcp1, formats[i]);
+		struct trace packed = trace_to_lz4(&trace, true);
+		for (int is_packed = 0; is_packed < 2; is_packed++) {
+			struct source_run run;
+			temp_write(&f->dir, "trace", is_packed ? packed.bytes : trace.bytes,
+				is_packed ? packed.n : trace.n);
+			open_run(f, &run, "trace", BC_FORMAT_UNKNOWN);
+			source_run_all(&run);
+			assert_int_equal(run.status, 0);
+			assert_int_equal(run.format, formats[i]);
+			assert_gave(&run, trace.bytes, trace.n);
+			assert_int_equal(run.damages, 0);
+			source_run_close(&run);
+		}
+		trace_free(&packed);
+		trace_free(&trace);
+	}
+	trace_free(&bcp1);
+}
+
+static void test_a_file_of_any_few_bytes_comes_whole(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t n = 0; n < 30; n++) {
+		struct source_run run;
+		temp_write(&f->dir, "few", f->large.bytes, n);
+		open_run(f, &run, "few", BC_FORMAT_RAW6);
+		source_run_all(&run);
+		assert_int_equal(run.status, 0);
+		assert_gave(&run, f->large.bytes, n);
+		source_run_close(&run);
+	}
+}
+
+static void test_a_large_file_comes_whole_however_often_each_piece_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned refusals = 0; refusals <= 3; refusals++) {
+		struct source_run run;
+		open_run(f, &run, "large", BC_FORMAT_RAW6);
+		run.refusals = refusals;
+		source_run_all(&run);
+		assert_int_equal(run.status, 0);
+		assert_true(run.pieces > 4);
+		assert_gave(&run, f->large.bytes, f->large.n);
+		source_run_close(&run);
+	}
+}
+
+static void test_a_segment_comes_chunk_by_chunk_however_often_each_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned refusals = 0; refusals <= 3; refusals++) {
+		struct source_run run;
+		open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
+		run.refusals = refusals;
+		source_run_all(&run);
+		assert_int_equal(run.status, 0);
+		assert_int_equal(run.chunks, CHUNKS);
+		assert_int_equal(run.damages, 0);
+		assert_int_equal(run.missing, 0);
+		assert_gave(&run, f->records.bytes, f->records.n);
+		source_run_close(&run);
+	}
+}
+
+/* Files that are not whole */
+
+static void test_a_damaged_chunk_is_reported_in_its_place_and_its_records_are_missed(void **state)
+{
+	struct fixture *f = *state;
+	size_t chunk = (size_t)CHUNK_RECORDS * BC_RECORD_BYTES;
+
+	for (unsigned refusals = 0; refusals <= 2; refusals++) {
+		struct source_run run;
+		char place[32];
+		f->segment.bytes[f->third_chunk + 2000] ^= 1;
+		temp_write(&f->dir, "damaged", f->segment.bytes, f->segment.n);
+		f->segment.bytes[f->third_chunk + 2000] ^= 1;
+		open_run(f, &run, "damaged", BC_FORMAT_UNKNOWN);
+		run.refusals = refusals;
+		source_run_all(&run);
+		assert_int_equal(run.status, 0); /* its index is there */
+		assert_int_equal(run.damages, 1);
+		snprintf(place, sizeof(place), "offset %zu,", f->third_chunk);
+		assert_non_null(strstr(run.damage, place));
+		assert_int_equal(run.chunks, CHUNKS - 1);
+		assert_int_equal(run.missing, CHUNK_RECORDS);
+		assert_int_equal(run.n, f->records.n - chunk);
+		assert_memory_equal(run.bytes, f->records.bytes, 2 * chunk);
+		assert_memory_equal(run.bytes + 2 * chunk, f->records.bytes + 3 * chunk,
+			f->records.n - 3 * chunk);
+		source_run_close(&run);
+	}
+}
+
+static void test_a_segment_without_its_index_gives_its_chunks_and_is_said_to_be_torn(void **state)
+{
+	struct fixture *f = *state;
+	struct source_run run;
+
+	temp_write(&f->dir, "open", f->segment.bytes, f->segment.n - bc_index_bytes(CHUNKS));
+	open_run(f, &run, "open", BC_FORMAT_UNKNOWN);
+	source_run_all(&run);
+	assert_int_equal(run.status, -EBADMSG);
+	assert_true(run.what[0] != '\0');
+	assert_int_equal(run.chunks, CHUNKS);
+	assert_gave(&run, f->records.bytes, f->records.n);
+	source_run_close(&run);
+}
+
+static void test_torn_lz4_gives_what_is_whole_and_is_said_to_be_torn(void **state)
+{
+	struct fixture *f = *state;
+	struct trace packed = trace_to_lz4(&f->large, false);
+	struct source_run run;
+
+	/* Its bytes don't shrink: each block of 65,536 stands behind four of length. */
+	temp_write(&f->dir, "torn", packed.bytes, 7 + 20 * 65540 + 1000);
+	open_run(f, &run, "torn", BC_FORMAT_RAW6);
+	source_run_all(&run);
+	assert_int_equal(run.status, -EBADMSG);
+	assert_true(run.what[0] != '\0');
+	assert_true(run.n >= 20 * 65536);
+	assert_memory_equal(run.bytes, f->large.bytes, run.n);
+	source_run_close(&run);
+	trace_free(&packed);
+}
+
+static void test_a_format_that_cannot_be_told_is_said_to_and_how_to_name_it(void **state)
+{
+	struct fixture *f = *state;
+	struct source_run run;
+
+	open_run(f, &run, "large", BC_FORMAT_UNKNOWN);
+	source_run_all(&run);
+	assert_int_equal(run.status, -EINVAL);
+	assert_non_null(strstr(run.what, "fits no format"));
+	assert_non_null(strstr(run.what, ",format="));
+	assert_int_equal(run.pieces, 0);
+	source_run_close(&run);
+}
+
+static void test_what_cannot_be_opened_is_refused_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct source_run run;
+	char path[TEMP_PATH_BYTES];
+	struct bc_file_options options = {.path = temp_path(&f->dir, "missing", path)};
+
+	source_run_init(&run);
+	assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), -ENOENT);
+	options.path = f->dir.path;
+	assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), -EISDIR);
+	options.path = "";
+	assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), -ENOENT);
+	run.is_closed = true;
+	source_run_close(&run);
+}
+
+/* Stopping and closing */
+
+static void test_it_can_be_closed_without_a_start(void **state)
+{
+	struct fixture *f = *state;
+	struct source_run run;
+
+	open_run(f, &run, "large", BC_FORMAT_RAW6);
+	source_run_close(&run);
+	assert_int_equal(run.ends, 0);
+	assert_int_equal(run.pieces, 0);
+}
+
+/* At the start, and when any number of pieces is taken; by the sink within its call or on the next
+ * turn; while pieces are refused or not. */
+static void test_stopped_at_any_piece_it_ends_once_and_nothing_comes_behind(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t pieces = 0; pieces <= CHUNKS; pieces++) {
+		for (int within = 0; within < 2; within++) {
+			for (unsigned refusals = 0; refusals <= 1; refusals++) {
+				struct source_run run;
+				open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
+				run.act = ACT_STOP;
+				run.act_at = pieces;
+				run.acts_within = within;
+				run.refusals = refusals;
+				source_run_all(&run);
+				assert_int_equal(run.ends, 1);
+				assert_int_equal(run.status, 0);
+				assert_true(run.pieces >= pieces);
+				if (within || pieces == 0)
+					assert_int_equal(run.pieces, pieces);
+				assert_memory_equal(run.bytes, f->records.bytes, run.n);
+				source_run_close(&run);
+				assert_int_equal(run.ends, 1);
+			}
+		}
+	}
+}
+
+static void test_closed_at_any_piece_nothing_more_comes(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t pieces = 0; pieces < CHUNKS; pieces++) {
+		for (int within = 0; within < 2; within++) {
+			for (unsigned refusals = 0; refusals <= 1; refusals++) {
+				struct source_run run;
+				open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
+				run.act = ACT_CLOSE;
+				run.act_at = pieces;
+				run.acts_within = within;
+				run.refusals = refusals;
+				source_run_all(&run); /* asserts it */
+				assert_int_equal(
+					run.ends, within || pieces < CHUNKS - 3 ? 0 : run.ends);
+				source_run_close(&run);
+			}
+		}
+	}
+}
+
+static void test_it_can_be_closed_within_its_end(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
+		struct source_run run;
+		open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
+		run.closes_within_end = true;
+		run.act = is_stopped ? ACT_STOP : ACT_NONE;
+		run.act_at = is_stopped ? 2 : NEVER;
+		run.acts_within = true;
+		source_run_all(&run);
+		assert_int_equal(run.ends, 1);
+		assert_int_equal(run.chunks, is_stopped ? 2 : CHUNKS);
+		source_run_close(&run);
+	}
+}
+
+static void test_closed_while_its_thread_waits_for_room_it_closes(void **state)
+{
+	struct fixture *f = *state;
+	struct source_run run;
+
+	open_run(f, &run, "large", BC_FORMAT_RAW6);
+	run.refusals = 50; /* long enough for all pieces to be filled */
+	run.act = ACT_CLOSE;
+	run.act_at = 1;
+	run.acts_within = true;
+	source_run_all(&run);
+	source_run_close(&run);
+}
+
+/* FIFOs and standard input */
+
+static void make_fifo(struct fixture *f)
+{
+	char path[TEMP_PATH_BYTES];
+
+	unlinkat(f->dir.fd, "fifo", 0);
+	assert_int_equal(mkfifo(temp_path(&f->dir, "fifo", path), 0600), 0);
+}
+
+static void test_a_fifo_that_nobody_writes_to_can_be_stopped_and_closed(void **state)
+{
+	struct fixture *f = *state;
+
+	make_fifo(f);
+	for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
+		for (int turns = 0; turns < 3; turns++) {
+			struct source_run run;
+			open_run(f, &run, "fifo", BC_FORMAT_UNKNOWN);
+			run.act = is_stopped ? ACT_STOP : ACT_CLOSE;
+			run.act_at = turns == 0 ? 0 : NEVER;
+			if (turns == 0) {
+				source_run_all(&run);
+			} else {
+				struct bc_source_sink sink = {
+					&run, source_run_data, source_run_damage, source_run_end};
+				assert_int_equal(bc_source_start(run.source, &sink), 0);
+				for (int i = 0; i < turns; i++)
+					uv_run(&run.loop, UV_RUN_NOWAIT);
+				assert_int_equal(run.ends, 0);
+				source_run_act(&run);
+			}
+			assert_int_equal(run.ends, is_stopped);
+			assert_int_equal(run.pieces, 0);
+			source_run_close(&run);
+		}
+	}
+}
+
+struct feeder {
+	const char *path;
+	int fd; /* when there is no path */
+	const struct trace *trace;
+	size_t step;
+};
+
+static void *feed(void *context)
+{
+	struct feeder *feeder = context;
+	const struct trace *trace = feeder->trace;
+	int fd = feeder->path != NULL ? open(feeder->path, O_WRONLY | O_CLOEXEC) : feeder->fd;
+
+	for (size_t at = 0; at < trace->n;) {
+		size_t n = trace->n - at < feeder->step ? trace->n - at : feeder->step;
+		ssize_t now = write(fd, trace->bytes + at, n);
+		if (now < 0)
+			break;
+		at += (size_t)now;
+	}
+	close(fd);
+	return NULL;
+}
+
+static void test_a_fifo_is_read_from_a_writer_that_comes_later(void **state)
+{
+	struct fixture *f = *state;
+	struct trace bcp1 = trace_of_sim(1, 20000, 2);
+
+	for (unsigned refusals = 0; refusals < 2; refusals++) {
+		char path[TEMP_PATH_BYTES];
+		struct source_run run;
+		pthread_t thread;
+		make_fifo(f);
+		struct feeder feeder = {temp_path(&f->dir, "fifo", path), -1, &bcp1, 777};
+		open_run(f, &run, "fifo", BC_FORMAT_UNKNOWN);
+		run.refusals = refusals;
+		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+		source_run_all(&run);
+		pthread_join(thread, NULL);
+		assert_int_equal(run.status, 0);
+		assert_int_equal(run.format, BC_FORMAT_BCP1);
+		assert_gave(&run, bcp1.bytes, bcp1.n);
+		source_run_close(&run);
+	}
+	trace_free(&bcp1);
+}
+
+/* Closes the source at least, before its writer is waited for. */
+static void let_go(struct source_run *run)
+{
+	bc_source_close(run->source);
+	run->source = NULL;
+	run->is_closed = true;
+	uv_run(&run->loop, UV_RUN_DEFAULT);
+}
+
+static void test_a_fifo_is_stopped_while_its_writer_writes_on(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int is_closed = 0; is_closed < 2; is_closed++) {
+		for (uint32_t pieces = 1; pieces < 4; pieces++) {
+			char path[TEMP_PATH_BYTES];
+			struct source_run run;
+			pthread_t thread;
+			make_fifo(f);
+			struct feeder feeder = {
+				temp_path(&f->dir, "fifo", path), -1, &f->large, 5000};
+			open_run(f, &run, "fifo", BC_FORMAT_RAW6);
+			run.act = is_closed ? ACT_CLOSE : ACT_STOP;
+			run.act_at = pieces;
+			run.acts_within = pieces % 2 == 0;
+			run.refusals = 1;
+			assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+			source_run_all(&run);
+			assert_memory_equal(run.bytes, f->large.bytes, run.n);
+			let_go(&run); /* of the FIFO, and so of the writer */
+			pthread_join(thread, NULL);
+			source_run_close(&run);
+		}
+	}
+}
+
+static void test_standard_input_is_read_and_left_open(void **state)
+{
+	struct fixture *f = *state;
+	int kept = dup(STDIN_FILENO);
+
+	for (int acts = 0; acts < 3; acts++) { /* nothing, a stop, a close */
+		struct bc_file_options options = {.path = "-", .format = BC_FORMAT_RAW6};
+		struct source_run run;
+		pthread_t thread;
+		int fds[2];
+		int free_fd = source_run_free_fd();
+		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+		assert_int_equal(dup2(fds[0], STDIN_FILENO), STDIN_FILENO);
+		close(fds[0]);
+		struct feeder feeder = {NULL, fds[1], &f->large, 70000};
+		source_run_init(&run);
+		run.free_fd = free_fd;
+		assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), 0);
+		assert_string_equal(run.source->name, "-");
+		run.act = acts == 0 ? ACT_NONE : acts == 1 ? ACT_STOP : ACT_CLOSE;
+		run.act_at = acts == 0 ? NEVER : 2;
+		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+		source_run_all(&run);
+		assert_memory_equal(run.bytes, f->large.bytes, run.n);
+		if (acts == 0)
+			assert_int_equal(run.n, f->large.n);
+		let_go(&run);
+		assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+		assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO); /* ends the feeder */
+		pthread_join(thread, NULL);
+		source_run_close(&run);
+	}
+	close(kept);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_format_comes_whole_and_in_order_compressed_or_not),
+		cmocka_unit_test(test_a_file_of_any_few_bytes_comes_whole),
+		cmocka_unit_test(test_a_large_file_comes_whole_however_often_each_piece_is_refused),
+		cmocka_unit_test(test_a_segment_comes_chunk_by_chunk_however_often_each_is_refused),
+		cmocka_unit_test(
+			test_a_damaged_chunk_is_reported_in_its_place_and_its_records_are_missed),
+		cmocka_unit_test(
+			test_a_segment_without_its_index_gives_its_chunks_and_is_said_to_be_torn),
+		cmocka_unit_test(test_torn_lz4_gives_what_is_whole_and_is_said_to_be_torn),
+		cmocka_unit_test(test_a_format_that_cannot_be_told_is_said_to_and_how_to_name_it),
+		cmocka_unit_test(test_what_cannot_be_opened_is_refused_at_once),
+		cmocka_unit_test(test_it_can_be_closed_without_a_start),
+		cmocka_unit_test(test_stopped_at_any_piece_it_ends_once_and_nothing_comes_behind),
+		cmocka_unit_test(test_closed_at_any_piece_nothing_more_comes),
+		cmocka_unit_test(test_it_can_be_closed_within_its_end),
+		cmocka_unit_test(test_closed_while_its_thread_waits_for_room_it_closes),
+		cmocka_unit_test(test_a_fifo_that_nobody_writes_to_can_be_stopped_and_closed),
+		cmocka_unit_test(test_a_fifo_is_read_from_a_writer_that_comes_later),
+		cmocka_unit_test(test_a_fifo_is_stopped_while_its_writer_writes_on),
+		cmocka_unit_test(test_standard_input_is_read_and_left_open),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
