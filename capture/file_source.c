@@ -43,7 +43,8 @@ struct file_source {
 	enum bc_format format;
 	uv_thread_t thread;
 	bool has_thread;
-	bool is_over; /* the sink has had its end */
+	bool is_over;   /* the sink has had its end */
+	bool is_ending; /* stopped: the sink gets what was read, then its end */
 
 	/* Shared with the thread. */
 	uv_mutex_t lock;
@@ -223,12 +224,22 @@ static bool give(struct file_source *f, const struct piece *piece)
 	return true;
 }
 
+static void end_sink(struct file_source *f)
+{
+	if (f->is_over)
+		return;
+	f->is_over = true;
+	f->source.sink.end(f->source.sink.context, 0, "");
+}
+
 static void deliver(struct file_source *f)
 {
 	for (int turn = 0; !f->is_over; turn++) {
 		uv_mutex_lock(&f->lock);
 		struct piece *piece = f->ready != 0 ? &f->pieces[f->first] : NULL;
 		uv_mutex_unlock(&f->lock);
+		if (piece == NULL && f->is_ending)
+			end_sink(f);
 		if (piece == NULL)
 			return;
 		if (turn == PIECES_A_TURN) {
@@ -280,15 +291,23 @@ static void end_thread(struct file_source *f)
 	f->has_thread = false;
 }
 
+/* What was read of a pipe is nowhere else any more, and is delivered first. */
 static void file_stop(struct bc_source *source)
 {
 	struct file_source *f = container_of(source, struct file_source, source);
 
-	if (f->is_over)
+	if (f->is_over || f->is_ending)
 		return;
 	end_thread(f);
-	f->is_over = true;
-	source->sink.end(source->sink.context, 0, "");
+	if (!source->is_stream) {
+		end_sink(f);
+		return;
+	}
+	f->is_ending = true;
+	if (f->ready == 0)
+		end_sink(f);
+	else
+		uv_async_send(&f->wake_loop);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -361,6 +380,7 @@ int bc_file_source_open(
 	f->source.ops = &file_ops;
 	f->source.kind = "file";
 	f->source.is_replay = true;
+	f->source.is_stream = lseek(fd, 0, SEEK_CUR) < 0;
 	f->source.clock_hz = options->clock_hz;
 	snprintf(f->source.name, sizeof(f->source.name), "%s", options->path);
 	f->loop = loop;

@@ -14,7 +14,7 @@ struct bc_file_options {
 };
 
 /* Opens the file. Returns 0, or a negative errno: of open(), -EISDIR for a directory, -ENOMEM. */
-int bc_file_source_open(
-	struct bc_source **source, uv_loop_t *loop, const struct bc_file_options *options);
+int bc_file_source_open(struct bc_source **source, uv_loop_t *loop,
+	const struct bc_file_options *options) __attribute__((warn_unused_result));
 
 #endif

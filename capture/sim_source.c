@@ -7,6 +7,10 @@
 /* A paced source sends what is due this often. */
 #define PACE_MS 5
 
+/* It may be so far behind, a tenth of a second, and send for so long before the loop turns. */
+#define BACKLOGS_A_SECOND 10
+#define TURN_NS           20000000
+
 /* As fast as it is taken: so many frames before the loop may turn. */
 #define FRAMES_A_TURN 64
 
@@ -67,11 +71,19 @@ static bool send_frame(struct sim_source *s, uint32_t samples_max)
 static void on_timer(uv_timer_t *timer)
 {
 	struct sim_source *s = container_of(timer, struct sim_source, timer);
-	uint64_t elapsed_ns = uv_hrtime() - s->start_ns;
+	uint64_t now_ns = uv_hrtime();
+	uint64_t elapsed_ns = now_ns - s->start_ns;
 	uint64_t due = elapsed_ns / 1000000000 * s->rate +
 		       elapsed_ns % 1000000000 * s->rate / 1000000000;
 
-	while (!s->is_over && s->sent < due) {
+	uint64_t backlog_max = s->rate / BACKLOGS_A_SECOND + 1;
+
+	/* A machine that can't make so many samples gets fewer, and the loop turns all the same. */
+	if (due - s->sent > backlog_max) {
+		s->start_ns += (due - s->sent - backlog_max) * 1000000000 / s->rate;
+		due = s->sent + backlog_max;
+	}
+	while (!s->is_over && s->sent < due && uv_hrtime() - now_ns < TURN_NS) {
 		uint64_t want = due - s->sent;
 		if (!send_frame(
 			    s, want < BC_SIM_FRAME_SAMPLES ? (uint32_t)want : BC_SIM_FRAME_SAMPLES))

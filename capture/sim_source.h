@@ -7,9 +7,10 @@
 #include "capture/sim.h"
 #include "capture/source.h"
 
-/* Makes the source. `rate` is in samples a second of host time, and then the source is live; 0: as
- * fast as the sink takes them, and it waits. Returns 0, -EINVAL (options), -ENOMEM. */
+/* Makes the source. `rate` is in samples a second of host time, and then the source is live (a rate
+ * that the machine can't make is not reached); 0: as fast as the sink takes them, and it waits.
+ * Returns 0, -EINVAL (options), -ENOMEM. */
 int bc_sim_source_open(struct bc_source **source, uv_loop_t *loop,
-	const struct bc_sim_options *options, uint64_t rate);
+	const struct bc_sim_options *options, uint64_t rate) __attribute__((warn_unused_result));
 
 #endif

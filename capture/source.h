@@ -66,6 +66,7 @@ struct bc_source {
 	char name[256];             /* what the user calls it */
 	bool is_live;               /* it can't wait */
 	bool is_replay;             /* time in it is the bus's, not the host's */
+	bool is_stream;             /* a pipe: what was read of it can't be read again */
 	uint64_t clock_hz;          /* ticks a second; 0: not known */
 };
 

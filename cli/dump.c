@@ -1,7 +1,9 @@
 #include "cli/dump.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/order.h"
 
@@ -94,9 +96,18 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 {
 	const struct bc_console *console = dump->console;
 	bool ok = true;
+	bool is_given[UCHAR_MAX + 1] = {false};
 	int letter;
 
 	while (ok && (letter = bc_options_next(o)) != -1) {
+		if (is_given[letter] && strchr("nte", letter) != NULL) {
+			dump->exit = bc_complain_usage(
+				console, letter == 'n'   ? "--records is given twice"
+					 : letter == 't' ? "--ticks is given twice"
+							 : "--epoch is given twice");
+			return false;
+		}
+		is_given[letter] = true;
 		switch (letter) {
 		case 'n':
 			ok = bc_option_range(console, "--records", &dump->records);

@@ -21,6 +21,10 @@ struct bc_dump {
 	struct bc_output output;
 	struct bc_record_text text;
 	struct bc_continuity continuity;
+	bool has_last; /* `last` is the chunk that was passed last, printed or not */
+	struct bc_chunk_info last;
+	uint64_t again_chunks; /* of the file at hand, left out: they were there before */
+	uint64_t again_records;
 	struct bc_range records;
 	struct bc_range ticks;
 	struct bc_range epochs;

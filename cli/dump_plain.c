@@ -88,28 +88,41 @@ static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 			print_sample(p->dump, samples + i * BC_SAMPLE_BYTES, p->number + 1);
 }
 
-/* Returns false when the dump can't go on. */
-static bool print_plain(struct plain *p, size_t n)
+/* A record that BYU has no room for is left out, and adds no ticks. */
+static void leave_out(struct plain *p, const uint8_t *in)
+{
+	struct bc_dump *dump = p->dump;
+	char what[BC_MISFIT_TEXT_MAX];
+
+	if (bc_dump_wants(dump, p->number, p->tick, 0) &&
+		bc_misfit_print(what, in, p->file->probe.format)) {
+		bc_complain(dump->console, p->file->name, "record %" PRIu64 ": %s: left out",
+			p->number, what);
+		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+	}
+	p->number++;
+}
+
+static void print_plain(struct plain *p, size_t n)
 {
 	enum bc_format format = p->file->probe.format;
+	const uint8_t *in = p->in;
 
 	if (format == BC_FORMAT_RAW6) {
-		print_samples(p, p->in, n);
-		return true;
+		print_samples(p, in, n);
+		return;
 	}
-	size_t whole = bc_dialect_read(p->records, p->in, n, format);
-	print_records(p, p->records, whole);
-	if (whole == n)
-		return true;
-	uint64_t addr;
-	uint64_t time;
-	bc_dialect_fields(p->in + whole * p->stride, format, &addr, &time);
-	bc_complain(p->dump->console, p->file->name,
-		"record %" PRIu64 ": address %" PRIx64 " or time %" PRIx64
-		" is longer than the 32 bits that a BYU record has; stopped before it",
-		p->number, addr, time);
-	p->dump->exit = bc_exit_worse(p->dump->exit, BC_EXIT_FAILED);
-	return false;
+	while (n != 0) {
+		size_t whole = bc_dialect_read(p->records, in, n, format);
+		print_records(p, p->records, whole);
+		in += whole * p->stride;
+		n -= whole;
+		if (n == 0)
+			break;
+		leave_out(p, in);
+		in += p->stride;
+		n--;
+	}
 }
 
 /* Says what is left over at the end. */
@@ -125,8 +138,8 @@ static void end_plain(struct plain *p, ssize_t rc)
 	}
 	if (rc == -EBADMSG)
 		bc_complain(dump->console, p->file->name,
-			"its LZ4 frames are damaged or torn behind %" PRIu64 " %ss", p->number,
-			word);
+			"its LZ4 frames are damaged or torn behind %" PRIu64 " %s%s", p->number,
+			word, bc_plural(p->number));
 	if (p->held != 0)
 		bc_complain(dump->console, p->file->name,
 			"torn: %zu byte%s left over behind %" PRIu64 " whole %s%s", p->held,
@@ -160,7 +173,8 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 		}
 		size_t bytes = p->held + (size_t)rc;
 		size_t n = bytes / p->stride;
-		if (!print_plain(p, n) || bc_output_is_over(&dump->output))
+		print_plain(p, n);
+		if (bc_output_is_over(&dump->output))
 			break;
 		p->held = bytes - n * p->stride;
 		memmove(p->in, p->in + n * p->stride, p->held);
@@ -238,7 +252,8 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 	}
 	if (rc == -EBADMSG)
 		bc_complain(dump->console, file->name,
-			"its LZ4 frames are damaged or torn behind %" PRIu64 " samples", number);
+			"its LZ4 frames are damaged or torn behind %" PRIu64 " sample%s", number,
+			bc_plural(number));
 	else if (rc < 0)
 		bc_complain_read(dump->console, file, rc);
 	if (rc < 0)

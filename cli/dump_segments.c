@@ -138,14 +138,43 @@ static void print_chunk(struct bc_dump *dump, const struct bc_chunk *chunk)
 		print_part(dump, chunk, from, to);
 }
 
+/* Whether what is missing between the last chunk and this one may be wanted by its ticks. */
+static bool is_time_wanted(const struct bc_dump *dump, const struct bc_chunk_info *info)
+{
+	const struct bc_chunk_info *last = &dump->last;
+	bool has_last = dump->has_last && last->recording_tag == info->recording_tag;
+
+	if (has_last && last->epoch != info->epoch)
+		return (bc_range_has(dump->epochs, last->epoch) &&
+			       dump->ticks.last > last->last_tick) ||
+		       (bc_range_has(dump->epochs, info->epoch) &&
+			       dump->ticks.first < info->first_tick) ||
+		       (dump->epochs.first < info->epoch && dump->epochs.last > last->epoch);
+	uint64_t low = has_last ? last->last_tick : 0;
+	uint64_t high = info->first_tick;
+	if (high > low + 1) { /* else there is no tick between them: it is theirs */
+		low++;
+		high--;
+	}
+	return bc_range_has(dump->epochs, info->epoch) && dump->ticks.first <= high &&
+	       dump->ticks.last >= low;
+}
+
+/* Whether some of the records that are missing from `first` up to a chunk are wanted. */
+static bool is_hole_wanted(
+	const struct bc_dump *dump, const struct bc_chunk_info *info, uint64_t first)
+{
+	return dump->records.first < info->first_record && dump->records.last >= first &&
+	       is_time_wanted(dump, info);
+}
+
 /* Records missing before a chunk, as far as they are wanted. */
 static void tell_missing(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_chunk_info *info, uint64_t missing, uint64_t offset)
 {
 	uint64_t first = info->first_record - missing;
 
-	if (dump->records.first >= info->first_record || dump->records.last < first ||
-		!bc_range_has(dump->epochs, info->epoch))
+	if (!is_hole_wanted(dump, info, first))
 		return;
 	bc_complain(dump->console, file->name,
 		"offset %" PRIu64 ": %" PRIu64 " record%s missing before chunk %" PRIu32
@@ -154,6 +183,13 @@ static void tell_missing(struct bc_dump *dump, const struct bc_file *file,
 		first);
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 	bc_dump_gap(dump, BC_GAP_DAMAGED, true, missing);
+}
+
+/* The dump is past this chunk. */
+static void pass(struct bc_dump *dump, const struct bc_chunk_info *info)
+{
+	dump->has_last = true;
+	dump->last = *info;
 }
 
 static int take_chunk(struct bc_dump *dump, const struct bc_file *file,
@@ -168,16 +204,36 @@ static int take_chunk(struct bc_dump *dump, const struct bc_file *file,
 		return place;
 	if (missing != 0)
 		tell_missing(dump, file, info, missing, offset);
-	if (place != BC_PLACE_NEXT) {
-		snprintf(what, sizeof(what), "chunk %" PRIu32 " (%" PRIu32 " record%s) %s",
-			info->number, info->records, bc_plural(info->records),
-			place == BC_PLACE_AGAIN ? "was there before: left out"
-						: "stands behind chunks that come after it");
+	if (place == BC_PLACE_AGAIN) {
+		dump->again_chunks++;
+		dump->again_records += info->records;
+		return 0;
+	}
+	if (place == BC_PLACE_BEHIND) {
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 " (%" PRIu32
+			" record%s) stands behind chunks that come after it",
+			info->number, info->records, bc_plural(info->records));
 		bc_dump_damage(dump, file, offset, bc_chunk_encoded_bytes(info), what);
 	}
-	if (place != BC_PLACE_AGAIN)
-		print_chunk(dump, chunk);
+	print_chunk(dump, chunk);
+	if (place == BC_PLACE_NEXT)
+		pass(dump, info);
 	return 0;
+}
+
+/* One line on all that a file had and that was there before: mostly it was given twice. */
+static void tell_again(struct bc_dump *dump, const struct bc_file *file)
+{
+	if (dump->again_chunks == 0)
+		return;
+	bc_complain(dump->console, file->name,
+		"%" PRIu64 " chunk%s (%" PRIu64 " record%s) of it %s there before: left out",
+		dump->again_chunks, bc_plural(dump->again_chunks), dump->again_records,
+		bc_plural(dump->again_records), dump->again_chunks == 1 ? "was" : "were");
+	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+	dump->again_chunks = 0;
+	dump->again_records = 0;
 }
 
 /* A segment is over: says so if it has no index and nothing else told why. */
@@ -241,35 +297,90 @@ static bool is_row_wanted(const struct bc_dump *dump, const struct bc_chunk_info
 	       info->first_tick <= dump->ticks.last;
 }
 
-/* Reads only the chunks that hold something wanted, run by run of neighbours. */
-static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
-	struct bc_segment_reader *reader, struct bc_chunk *chunk,
-	const struct bc_segment_index *index)
+/* Whether a segment is the one read last over again. */
+static bool is_again(const struct bc_dump *dump, const struct bc_segment_index *index)
+{
+	struct bc_chunk_info info;
+
+	if (index->head.rows == 0)
+		return false;
+	bc_segment_index_row(index, index->head.rows - 1, &info);
+	return dump->has_last && dump->last.recording_tag == info.recording_tag &&
+	       dump->last.segment == info.segment &&
+	       dump->continuity.next >= info.first_record + info.records;
+}
+
+/* Whether records are missing between the segments read before and this chunk, a segment's first,
+ * that may be wanted. The chunk itself may know of them, by a gap. */
+static bool is_behind_hole(const struct bc_dump *dump, const struct bc_chunk_info *info)
+{
+	const struct bc_continuity *c = &dump->continuity;
+
+	return c->has_recording && c->tag == info->recording_tag && c->next < info->first_record &&
+	       is_hole_wanted(dump, info, c->next);
+}
+
+/* Leaves out a segment that was there before. */
+static void pass_again(struct bc_dump *dump, const struct bc_segment_index *index)
 {
 	struct bc_chunk_info info;
 
 	for (uint32_t row = 0; row < index->head.rows; row++) {
-		uint64_t begin = bc_segment_index_row(index, row, &info);
-		uint64_t end = begin;
-		uint64_t first = info.first_record;
-		uint64_t tag = info.recording_tag;
-		uint32_t run = row;
-		while (run < index->head.rows &&
-			(bc_segment_index_row(index, run, &info), is_row_wanted(dump, &info))) {
-			end += bc_chunk_encoded_bytes(&info);
-			run++;
-		}
-		if (end == begin)
+		bc_segment_index_row(index, row, &info);
+		if (!is_row_wanted(dump, &info))
 			continue;
-		/* What isn't read isn't missing. */
-		bc_continuity_jump(&dump->continuity, tag, first);
-		int rc = bc_segment_reader_range(reader, begin, end);
-		if (rc == 0)
-			rc = read_chunks(dump, file, reader, chunk, false);
-		if (rc < 0)
-			return rc;
-		row = run - 1;
+		dump->again_chunks++;
+		dump->again_records += info.records;
 	}
+}
+
+/* The run of neighbours from this row on that are to be read: those that hold something wanted, and
+ * the first one too if it stands behind a hole that is. Returns its end, `row` if there is none. */
+static uint32_t find_run(const struct bc_dump *dump, const struct bc_segment_index *index,
+	uint32_t row, bool is_behind, uint64_t *end)
+{
+	struct bc_chunk_info info;
+
+	*end = bc_segment_index_row(index, row, &info);
+	for (; row < index->head.rows; row++) {
+		bc_segment_index_row(index, row, &info);
+		if (!is_behind && !is_row_wanted(dump, &info))
+			break;
+		is_behind = false;
+		*end += bc_chunk_encoded_bytes(&info);
+	}
+	return row;
+}
+
+/* Reads only the chunks that are to be read, run by run. */
+static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
+	struct bc_segment_reader *reader, struct bc_chunk *chunk,
+	const struct bc_segment_index *index)
+{
+	struct bc_continuity *c = &dump->continuity;
+	struct bc_chunk_info info;
+
+	for (uint32_t row = 0; row < index->head.rows; row++) {
+		uint64_t end;
+		uint64_t begin = bc_segment_index_row(index, row, &info);
+		bool is_behind = row == 0 && is_behind_hole(dump, &info);
+		uint32_t run = find_run(dump, index, row, is_behind, &end);
+		if (run != row) {
+			/* What isn't read isn't missing. */
+			if (!is_behind)
+				bc_continuity_jump(c, info.recording_tag, info.first_record);
+			int rc = bc_segment_reader_range(reader, begin, end);
+			if (rc == 0)
+				rc = read_chunks(dump, file, reader, chunk, false);
+			if (rc < 0)
+				return rc;
+			row = run - 1;
+			bc_segment_index_row(index, row, &info);
+		}
+		pass(dump, &info);
+	}
+	if (index->head.rows != 0)
+		bc_continuity_jump(c, info.recording_tag, info.first_record + info.records);
 	return 0;
 }
 
@@ -281,10 +392,15 @@ void bc_dump_segments(struct bc_dump *dump, struct bc_file *file)
 	int rc = chunk != NULL ? bc_input_segments(file->input, &reader) : -ENOMEM;
 
 	if (rc == 0 && dump->has_range && file->is_regular &&
-		bc_segment_index_load(&index, file->fd) == 0)
-		rc = read_by_index(dump, file, reader, chunk, &index);
-	else if (rc == 0)
+		bc_segment_index_load(&index, file->fd) == 0) {
+		if (is_again(dump, &index))
+			pass_again(dump, &index);
+		else
+			rc = read_by_index(dump, file, reader, chunk, &index);
+	} else if (rc == 0) {
 		rc = read_chunks(dump, file, reader, chunk, true);
+	}
+	tell_again(dump, file);
 	if (rc < 0)
 		dump->exit = bc_exit_worse(dump->exit, bc_complain_read(dump->console, file, rc));
 	bc_segment_index_free(&index);

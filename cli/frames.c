@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/console.h"
 #include "formats/bytes.h"
 #include "formats/sample.h"
 
@@ -64,7 +65,8 @@ static void judge_damaged(struct bc_frames *f)
 	add_gap(f, BC_GAP_CRC, false, header->samples);
 	f->hurt_end = f->frame.offset + bc_bcp1_frame_bytes(header->samples);
 	snprintf(f->hurt, sizeof(f->hurt),
-		"frame %" PRIu32 " (%" PRIu32 " samples): ", header->sequence, header->samples);
+		"frame %" PRIu32 " (%" PRIu32 " sample%s): ", header->sequence, header->samples,
+		bc_plural(header->samples));
 }
 
 /* What stands between the last whole frame and `offset` belongs to none. */

@@ -142,13 +142,16 @@ static enum bc_exit tell_plain(
 	}
 	bc_output_format(output, "%s: %s%s\n", file->name, bc_format_name(file->probe.format),
 		file->probe.is_lz4 ? ", in LZ4 frames" : "");
-	bc_fact(output, "size", "%" PRIu64 " bytes", info->bytes);
+	bc_fact(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
 	bc_fact(output, words, "%" PRIu64, info->count);
 	if (f != NULL) {
 		bc_fact(output, "frames", "%" PRIu64 "%s", f->frames,
 			f->has_last ? "" : ", the board's last one not among them");
-		bc_fact(output, "gaps", "%" PRIu64 ", at least %" PRIu64 " samples lost", f->gaps,
-			f->lost);
+		if (f->gaps == 0)
+			bc_fact(output, "gaps", "0");
+		else
+			bc_fact(output, "gaps", "%" PRIu64 ", at least %" PRIu64 " sample%s lost",
+				f->gaps, f->lost, bc_plural(f->lost));
 		bc_fact(output, "epochs", "%" PRIu32, f->frames != 0 ? f->epoch + 1 : 0);
 	}
 	if (info->torn_bytes != 0)

@@ -57,6 +57,23 @@ bool bc_option_u64(const struct bc_console *console, const char *option, uint64_
 	return false;
 }
 
+bool bc_option_count(const struct bc_console *console, const char *option, uint64_t *value)
+{
+	static const char letters[] = "kMG";
+	size_t n = strlen(optarg);
+	const char *letter = n != 0 ? strchr(letters, optarg[n - 1]) : NULL;
+	size_t thousands = letter != NULL ? (size_t)(letter - letters) + 1 : 0;
+	bool ok = read_u64(optarg, letter != NULL ? n - 1 : n, value);
+
+	while (ok && thousands-- != 0)
+		ok = !__builtin_mul_overflow(*value, UINT64_C(1000), value);
+	if (!ok)
+		bc_complain(console, NULL,
+			"%s %s: a decimal number is wanted, as 1000000, 1000k or 1M", option,
+			optarg);
+	return ok;
+}
+
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range)
 {
 	const char *dash = strchr(optarg, '-');

@@ -36,8 +36,10 @@ static inline bool bc_range_has(struct bc_range range, uint64_t n)
 	return n >= range.first && n <= range.last;
 }
 
-/* Decimal numbers; "A-B", "A-", "-B" or "A"; a probability from 0 to 1, to the millionth. */
+/* Decimal numbers; the same with k, M or G behind them, of thousands; "A-B", "A-", "-B" or "A"; a
+ * probability from 0 to 1, to the millionth. */
 bool bc_option_u64(const struct bc_console *console, const char *option, uint64_t *value);
+bool bc_option_count(const struct bc_console *console, const char *option, uint64_t *value);
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range);
 bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm);
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/dialect.h"
 #include "formats/record.h"
 
 #define BC_RECORD_TEXTS 256u
@@ -28,5 +29,11 @@ void bc_record_text_init(struct bc_record_text *text);
  * written. */
 size_t bc_record_text_print(
 	struct bc_record_text *text, char *out, const uint8_t *records, size_t n);
+
+#define BC_MISFIT_TEXT_MAX 128
+
+/* Whether a record of a dialect has an address or a time of more than the 32 bits that a BYU record
+ * has for it; `out` then gets a clause that names the value. */
+bool bc_misfit_print(char out[BC_MISFIT_TEXT_MAX], const uint8_t *in, enum bc_format format);
 
 #endif

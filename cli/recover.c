@@ -119,8 +119,8 @@ static void report(const struct job *job, const struct bc_recovered *r)
 			console, job->in, r->first.offset, r->first.bytes, r->first.what);
 		if (r->damages > 1)
 			bc_complain(console, job->in,
-				"and %" PRIu64 " more; %" PRIu64 " damaged bytes in all",
-				r->damages - 1, r->damaged_bytes);
+				"and %" PRIu64 " more; %" PRIu64 " damaged byte%s in all",
+				r->damages - 1, r->damaged_bytes, bc_plural(r->damaged_bytes));
 	}
 	if (r->is_written)
 		bc_complain(console, job->out,
@@ -133,9 +133,9 @@ static void report(const struct job *job, const struct bc_recovered *r)
 	if (r->lost_chunks != 0)
 		bc_complain(console, job->in,
 			"%" PRIu64 " whole chunk%s (%" PRIu64
-			" records) behind the first damage not kept; --mode salvage keeps %s",
+			" record%s) behind the first damage not kept; --mode salvage keeps %s",
 			r->lost_chunks, bc_plural(r->lost_chunks), r->lost_records,
-			r->lost_chunks == 1 ? "it" : "them");
+			bc_plural(r->lost_records), r->lost_chunks == 1 ? "it" : "them");
 }
 
 static enum bc_exit conclude(const struct job *job, const struct bc_recovered *r, int rc)
@@ -171,14 +171,15 @@ static enum bc_exit conclude(const struct job *job, const struct bc_recovered *r
 	return r->damages != 0 || r->lost_chunks != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
 }
 
-/* Whether IN is what can be recovered: a segment in a regular file. Complains if not. */
-static bool is_segment(const struct job *job)
+/* Whether IN is what can be recovered: a regular file. It is read as a segment whatever its head
+ * says, for that may be what is damaged. Complains if not. */
+static bool is_recoverable(const struct job *job)
 {
 	struct bc_file file;
 
-	if (bc_file_open(&file, job->console, job->in, BC_FORMAT_UNKNOWN) != BC_EXIT_OK)
+	if (bc_file_open(&file, job->console, job->in, BC_FORMAT_SEGMENT) != BC_EXIT_OK)
 		return false;
-	bool ok = file.probe.format == BC_FORMAT_SEGMENT && file.is_regular;
+	bool ok = file.is_regular;
 	if (!ok)
 		bc_complain(
 			job->console, job->in, "only segments in regular files can be recovered");
@@ -191,7 +192,7 @@ static enum bc_exit run(const struct job *job)
 	struct bc_recovered recovered;
 	struct bc_segment_name fallback;
 
-	if (!is_segment(job))
+	if (!is_recoverable(job))
 		return BC_EXIT_FAILED;
 	int in = bc_open_readable(job->console, job->in);
 	if (in < 0)

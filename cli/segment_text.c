@@ -115,9 +115,9 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 	if (info->gaps.count == 0)
 		bc_fact(output, "gaps", "0");
 	else
-		bc_fact(output, "gaps", "%" PRIu64 " (%s), %s%" PRIu64 " samples lost",
+		bc_fact(output, "gaps", "%" PRIu64 " (%s), %s%" PRIu64 " sample%s lost",
 			info->gaps.count, causes, info->gaps.is_inexact ? "at least " : "",
-			info->gaps.lost);
+			info->gaps.lost, bc_plural(info->gaps.lost));
 }
 
 static void print_seen(struct bc_output *output, const struct bc_segment_info *info)

@@ -24,9 +24,12 @@ static const char help[] =
 	"  -O, --output-format FMT  bcp1 (the board's frames), raw6 (its samples alone) or byu "
 	"(the\n"
 	"                           records made of them)\n"
-	"  -o, --output FILE        the file to write, instead of standard output\n"
+	"  -o, --output FILE        the file to write, instead of standard output; one that is "
+	"there\n"
+	"                           already is replaced\n"
 	"  -s, --seed N             which bus (1)\n"
-	"  -n, --count N            samples (1000000)\n"
+	"  -n, --count N            samples (1000000); 1k is 1000, and M and G a million and a\n"
+	"                           thousand million\n"
 	"  -a, --agents N           processors, 1 to 4 (1)\n"
 	"      --loss P             chance that the board loses samples before a frame (0)\n"
 	"      --corrupt P          chance that a frame has a flipped bit; bcp1 only (0)\n"
@@ -71,8 +74,7 @@ static bool read_agents(const struct bc_console *console, unsigned *agents)
 
 static bool read_output_format(const struct bc_console *console, enum bc_format *format)
 {
-	if (!bc_option_format(console, "-O", format))
-		return false;
+	*format = bc_format_by_name(optarg);
 	if (*format == BC_FORMAT_BCP1 || *format == BC_FORMAT_RAW6 || *format == BC_FORMAT_BYU)
 		return true;
 	bc_complain(console, NULL, "-O %s: bcp1, raw6 or byu can be written", optarg);
@@ -90,7 +92,7 @@ static bool read_option(const struct bc_console *console, int letter, struct wan
 	case 's':
 		return bc_option_u64(console, "--seed", &wanted->sim.seed);
 	case 'n':
-		return bc_option_u64(console, "--count", &wanted->sim.count);
+		return bc_option_count(console, "--count", &wanted->sim.count);
 	case 'a':
 		return read_agents(console, &wanted->sim.agents);
 	case OPTION_LOSS:

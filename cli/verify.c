@@ -10,7 +10,9 @@
 #include "cli/file.h"
 #include "cli/frames.h"
 #include "cli/options.h"
+#include "cli/order.h"
 #include "cli/output.h"
+#include "cli/record_text.h"
 #include "formats/dialect.h"
 #include "formats/sample.h"
 #include "formats/segment_reader.h"
@@ -20,9 +22,11 @@ static const char help[] =
 	"\n"
 	"Checks segments (every checksum, the index against the chunks, that no chunk and no "
 	"record is\n"
-	"missing) and bcp1 captures (every frame's checksums, the sequence). The plain formats "
-	"have no\n"
-	"checksums: only a torn end can be told. One line on each damage, and one on each file.\n"
+	"missing, from file to file too) and bcp1 captures (every frame's checksums, the "
+	"sequence). The\n"
+	"plain formats have no checksums: only a torn end and values too long for a record can "
+	"be told.\n"
+	"One line on each damage, and one on each file. Segments are put in order.\n"
 	"\n"
 	"  -I, --input FMT  the files' format: segment, bcp1, raw6, byu, byu16, byu24, byu-be\n"
 	"  -h, --help       this text\n"
@@ -37,6 +41,13 @@ static const struct option options[] = {
 	{NULL, 0, NULL, 0},
 };
 
+/* How far the recording of the segments checked before goes. */
+struct ending {
+	bool is_known;
+	uint64_t tag;
+	uint64_t next; /* number of the record that should follow */
+};
+
 /* The check of one file. */
 struct check {
 	const struct bc_console *console;
@@ -45,6 +56,8 @@ struct check {
 	uint64_t damages;
 	/* Of a segment. */
 	struct bc_continuity continuity;
+	struct ending *before; /* where the files before ended; moved on by this one */
+	bool is_behind_hole;   /* records are missing between them and this one */
 	uint64_t segments;
 	uint64_t unsealed;
 	uint64_t chunks;
@@ -80,6 +93,33 @@ static void end_segment(struct check *c)
 	c->next_number = 0;
 }
 
+/* The file begins with this record: goes on where the files before ended, if they can have led up
+ * to it. */
+static void follow(struct check *c, uint64_t tag, uint64_t first)
+{
+	const struct ending *before = c->before;
+
+	if (c->continuity.has_recording || !before->is_known || before->tag != tag ||
+		before->next > first)
+		return;
+	bc_continuity_jump(&c->continuity, tag, before->next);
+	c->is_behind_hole = before->next < first;
+}
+
+/* Where the files up to this one end; what a file holds twice is no step back. */
+static void end_file(const struct check *c)
+{
+	const struct bc_continuity *continuity = &c->continuity;
+	struct ending *before = c->before;
+
+	if (!continuity->has_recording)
+		return;
+	if (before->is_known && before->tag == continuity->tag && before->next > continuity->next)
+		return;
+	*before = (struct ending){
+		.is_known = true, .tag = continuity->tag, .next = continuity->next};
+}
+
 static void begin_segment(struct check *c, const struct bc_segment_header *header)
 {
 	/* Damage just before it is damage of its own head, if no segment was under way. */
@@ -91,6 +131,7 @@ static void begin_segment(struct check *c, const struct bc_segment_header *heade
 	c->has_identity = true;
 	c->tag = bc_recording_tag(header->recording);
 	c->segment = header->segment;
+	follow(c, c->tag, header->first_record);
 	bc_continuity_expect(&c->continuity, header);
 }
 
@@ -125,17 +166,31 @@ static void check_numbers(
 	c->is_hurt = false; /* the next chunk should follow this one */
 }
 
+/* The first chunk of a file that goes on behind a hole: it may know of it, by a gap. */
+static void tell_hole_before(struct check *c, const struct bc_chunk_info *info, uint64_t missing)
+{
+	c->is_behind_hole = missing != 0;
+	if (missing != 0)
+		bc_output_format(c->output,
+			"%s: %" PRIu64 " record%s missing before it (record%s %" PRIu64 " on)\n",
+			c->file->name, missing, missing == 1 ? " is" : "s are", bc_plural(missing),
+			info->first_record - missing);
+}
+
 static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	uint64_t missing;
 	char words[96];
-	int place = bc_continuity_take(&c->continuity, chunk, &missing);
 
+	follow(c, info->recording_tag, info->first_record);
+	int place = bc_continuity_take(&c->continuity, chunk, &missing);
 	if (place < 0)
 		return place;
 	c->has_begun = true;
-	if (missing != 0) {
+	if (c->is_behind_hole && c->chunks == 0) {
+		tell_hole_before(c, info, missing);
+	} else if (missing != 0) {
 		snprintf(words, sizeof(words), "follows %" PRIu64 " record%s", missing,
 			missing == 1 ? " that is missing" : "s that are missing");
 		check_place(c, info, offset, words);
@@ -204,7 +259,7 @@ static enum bc_exit summarize_segments(const struct check *c)
 		", %" PRIu64 "%s chunk%s, %" PRIu64 " record%s, %" PRIu64 " gap%s\n", c->chunks,
 		is_whole ? "" : " good", bc_plural(c->chunks), c->records, bc_plural(c->records),
 		c->gaps, bc_plural(c->gaps));
-	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+	return is_whole && !c->is_behind_hole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }
 
 static enum bc_exit verify_segments(struct check *c)
@@ -217,6 +272,7 @@ static enum bc_exit verify_segments(struct check *c)
 		rc = read_segments(c, reader, chunk);
 	enum bc_exit code = rc < 0 ? bc_complain_read(c->console, c->file, rc)
 				   : summarize_segments(c);
+	end_file(c);
 	bc_continuity_reset(&c->continuity);
 	bc_segment_reader_close(reader);
 	free(chunk);
@@ -266,17 +322,42 @@ static enum bc_exit verify_frames(struct check *c)
 	return code;
 }
 
+/* Of n records at `in`, numbered from `first`, those with a value longer than a BYU record has. */
+static void tell_misfits(struct check *c, const uint8_t *in, size_t n, uint64_t first)
+{
+	enum bc_format format = c->file->probe.format;
+	size_t stride = bc_dialect_bytes(format);
+	char what[BC_MISFIT_TEXT_MAX];
+
+	if (format != BC_FORMAT_BYU16 && format != BC_FORMAT_BYU24)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		if (!bc_misfit_print(what, in + i * stride, format))
+			continue;
+		bc_output_format(
+			c->output, "%s: record %" PRIu64 ": %s\n", c->file->name, first + i, what);
+		c->damages++;
+	}
+}
+
 static enum bc_exit verify_plain(struct check *c)
 {
 	enum bc_format format = c->file->probe.format;
 	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
 	const char *word = format == BC_FORMAT_RAW6 ? "sample" : "record";
 	uint64_t bytes = 0;
+	size_t held = 0; /* bytes of a record that is not whole yet */
 	uint8_t buffer[65536];
 	ssize_t n;
 
-	while ((n = bc_input_read(c->file->input, buffer, sizeof(buffer))) > 0)
+	while ((n = bc_input_read(c->file->input, buffer + held, sizeof(buffer) - held)) > 0) {
+		uint64_t first = bytes / stride;
 		bytes += (uint64_t)n;
+		held += (size_t)n;
+		tell_misfits(c, buffer, held / stride, first);
+		memmove(buffer, buffer + held - held % stride, held % stride);
+		held %= stride;
+	}
 	if (n < 0 && n != -EBADMSG)
 		return bc_complain_read(c->console, c->file, (int)n);
 	if (n < 0)
@@ -291,14 +372,15 @@ static enum bc_exit verify_plain(struct check *c)
 }
 
 static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
-	const char *path, enum bc_format format)
+	const char *path, enum bc_format format, struct ending *before)
 {
 	struct bc_file file;
 	enum bc_exit code = bc_file_open(&file, console, path, format);
 
 	if (code != BC_EXIT_OK)
 		return code;
-	struct check check = {.console = console, .output = output, .file = &file};
+	struct check check = {
+		.console = console, .output = output, .file = &file, .before = before};
 	switch (file.probe.format) {
 	case BC_FORMAT_SEGMENT:
 		code = verify_segments(&check);
@@ -320,6 +402,7 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o = {
 		.console = console, .argc = argc, .argv = argv, .brief = "I:h", .all = options};
 	struct bc_output output;
+	struct ending before = {.is_known = false};
 	enum bc_exit code = BC_EXIT_OK;
 	int letter;
 
@@ -335,7 +418,11 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 		bc_complain(console, NULL, "not enough memory");
 		return BC_EXIT_FAILED;
 	}
-	for (int i = optind; i < argc && !bc_output_is_over(&output); i++)
-		code = bc_exit_worse(code, verify_file(console, &output, argv[i], format));
+	const char **paths = (const char **)argv + optind;
+	int n = argc - optind;
+	bc_order_segments(paths, n);
+	for (int i = 0; i < n && !bc_output_is_over(&output); i++)
+		code = bc_exit_worse(
+			code, verify_file(console, &output, paths[i], format, &before));
 	return bc_exit_worse(code, bc_output_close(&output, console));
 }

@@ -1,7 +1,7 @@
 #include "daemon/config.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,8 +273,11 @@ static bool set_attr(
 			name);
 		return false;
 	}
-	if (!bc_number_read(&attr, value) || attr > 255)
-		return complain(why, room, "an attr is a number from 0 to 255");
+	if (!bc_number_read(&attr, value) || attr > 255) {
+		snprintf(why, room, "attr.%s = %.200s: an attr is a number from 0 to 255", name,
+			value);
+		return false;
+	}
 	c->mapping.attr[cycle] = (uint8_t)attr;
 	return true;
 }
@@ -294,14 +297,51 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 		snprintf(why, room, "%s = %.200s: %s", key, value, what);
 		return false;
 	}
-	snprintf(why, room, "[%s] %s: no such key", section, key);
+	if (section[0] == '\0')
+		snprintf(why, room, "%s: a key stands in a [section]", key);
+	else
+		snprintf(why, room, "[%s] %s: no such key", section, key);
 	return false;
 }
 
+/* A file being read, and what is wrong with it first. */
 struct loading {
 	struct bc_config *config;
+	FILE *file;
+	int line;     /* read last */
+	int why_line; /* 0: nothing is wrong yet */
 	char why[512];
 };
+
+static void complain_of_line(struct loading *loading, const char *text)
+{
+	if (loading->why_line != 0)
+		return;
+	loading->why_line = loading->line;
+	snprintf(loading->why, sizeof(loading->why), "%s", text);
+}
+
+/* inih would take a line that is too long for its buffer for two. */
+static char *read_line(char *text, int room, void *context)
+{
+	struct loading *loading = context;
+	char why[64];
+
+	if (fgets(text, room, loading->file) == NULL)
+		return NULL;
+	loading->line++;
+	/* inih takes an indented line for more of the one before; a key that vanishes so is worse.
+	 */
+	if ((text[0] == ' ' || text[0] == '\t') && text[strspn(text, " \t\r\n")] != '\0') {
+		complain_of_line(loading, "a line doesn't begin with a space");
+		return NULL;
+	}
+	if (strlen(text) + 1 < (size_t)room || text[room - 2] == '\n')
+		return text;
+	snprintf(why, sizeof(why), "a line has fewer than %d characters", room - 1);
+	complain_of_line(loading, why);
+	return NULL;
+}
 
 static int on_key(void *context, const char *section, const char *key, const char *value)
 {
@@ -310,53 +350,66 @@ static int on_key(void *context, const char *section, const char *key, const cha
 
 	if (bc_config_set(loading->config, section, key, value, why, sizeof(why)))
 		return 1;
-	if (loading->why[0] == '\0')
-		snprintf(loading->why, sizeof(loading->why), "%s", why);
+	complain_of_line(loading, why);
 	return 0;
 }
 
 static bool load_file(
 	struct bc_config *c, const char *path, bool is_optional, char *why, size_t room)
 {
-	struct loading loading = {.config = c};
-	FILE *file = fopen(path, "re");
+	struct loading loading = {.config = c, .file = fopen(path, "re")};
 
-	if (file == NULL) {
+	if (loading.file == NULL) {
 		if (is_optional && errno == ENOENT)
 			return true;
 		snprintf(why, room, "%s: %s", path, strerror(errno));
 		return false;
 	}
-	int line = ini_parse_file(file, on_key, &loading);
-	bool is_read = ferror(file) == 0;
-	fclose(file);
-	if (line == 0 && is_read)
-		return true;
+	int line = ini_parse_stream(read_line, &loading, on_key, &loading);
+	bool is_read = ferror(loading.file) == 0;
+	fclose(loading.file);
 	if (!is_read)
 		snprintf(why, room, "%s: can't be read; is it a file?", path);
+	else if (line != 0 && (loading.why_line == 0 || line < loading.why_line))
+		snprintf(why, room, "%s:%d: not a [section], a key = value or a comment", path,
+			line);
+	else if (loading.why_line != 0)
+		snprintf(why, room, "%s:%d: %s", path, loading.why_line, loading.why);
 	else
-		snprintf(why, room, "%s:%d: %s", path, line,
-			loading.why[0] != '\0' ? loading.why
-					       : "not a [section], a key = value or a comment");
+		return true;
 	return false;
+}
+
+static int is_conf(const struct dirent *entry)
+{
+	size_t n = strlen(entry->d_name);
+
+	return n > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 5, ".conf") == 0;
 }
 
 bool bc_config_load(struct bc_config *c, const char *path, bool is_optional, char *why, size_t room)
 {
-	char pattern[4096];
+	char dir[4096];
+	char file[4096 + 256];
 	const char *slash = strrchr(path, '/');
-	glob_t found;
+	struct dirent **entries;
 	bool is_good = load_file(c, path, is_optional, why, room);
 
 	if (!is_good)
 		return false;
-	snprintf(pattern, sizeof(pattern), "%.*sconf.d/*.conf",
-		slash != NULL ? (int)(slash + 1 - path) : 0, path);
-	if (glob(pattern, 0, NULL, &found) != 0)
-		return true;
-	for (size_t i = 0; is_good && i < found.gl_pathc; i++)
-		is_good = load_file(c, found.gl_pathv[i], false, why, room);
-	globfree(&found);
+	snprintf(dir, sizeof(dir), "%.*sconf.d", slash != NULL ? (int)(slash + 1 - path) : 0, path);
+	int count = scandir(dir, &entries, is_conf, alphasort);
+	if (count < 0 && errno != ENOENT && errno != ENOTDIR) {
+		snprintf(why, room, "%s: %s", dir, strerror(errno));
+		return false;
+	}
+	for (int i = 0; i < count; i++) {
+		snprintf(file, sizeof(file), "%s/%s", dir, entries[i]->d_name);
+		is_good = is_good && load_file(c, file, false, why, room);
+		free(entries[i]);
+	}
+	if (count >= 0)
+		free(entries);
 	return is_good;
 }
 

@@ -53,15 +53,16 @@ void bc_config_default(struct bc_config *config);
 
 /* Sets one key. On failure returns false with a sentence in `why`. */
 bool bc_config_set(struct bc_config *config, const char *section, const char *key,
-	const char *value, char *why, size_t why_room);
+	const char *value, char *why, size_t why_room) __attribute__((warn_unused_result));
 
 /* Reads a file and conf.d/(anything).conf beside it, in the order of their names. `is_optional`:
  * the file may be missing. On failure returns false with a line in `why` that names file and line.
  */
-bool bc_config_load(
-	struct bc_config *config, const char *path, bool is_optional, char *why, size_t why_room);
+bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *why,
+	size_t why_room) __attribute__((warn_unused_result));
 
 /* What no single key can tell: settings that don't go together. */
-bool bc_config_check(const struct bc_config *config, char *why, size_t why_room);
+bool bc_config_check(const struct bc_config *config, char *why, size_t why_room)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -24,6 +24,10 @@
 /* A stop waits this long for a disk that takes nothing; then what is in memory is given up. */
 #define STOP_MS 10000
 
+/* And then so long for the writer to hear of it: a call that hangs can't be given up, but the
+ * process can. */
+#define HANG_MS 3000
+
 #define LOOK_MS 1000
 
 enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
@@ -33,7 +37,6 @@ struct bc_daemon {
 	struct bc_config config;
 	uv_loop_t loop;
 	int dir_fd;
-	int dir_lock_fd;
 	int listen_fd;
 	int socket_lock_fd;
 	char before[BC_RECORDING_ID_MAX]; /* the recording that this run goes on after; or empty */
@@ -45,17 +48,16 @@ struct bc_daemon {
 	struct bc_source *source; /* the session's */
 	bool has_ended;           /* the session has, and its outcome stands below */
 	bool is_stopping;         /* by a signal */
+	bool is_given_up;         /* what the disk doesn't take is */
 	struct bc_session_outcome outcome;
 	enum bc_exit exit_code;
 	uv_signal_t signals[SIGNALS];
 	uv_timer_t look;
 	uv_timer_t stop_timer;
 	uv_timer_t end_timer;
+	uint64_t stop_written; /* when the disk was last looked at for STOP_MS */
 	uint64_t started_ns;
-	struct bc_rates rates;
-	uint64_t looked_ns;
-	struct bc_counts looked; /* the counts then */
-	uint64_t looked_bytes;
+	struct bc_account account;
 };
 
 /* Status */
@@ -82,13 +84,12 @@ static char *write_status(void *context)
 		.source_kind = d->source->kind,
 		.source_name = d->source->name,
 		.clock_hz = d->source->clock_hz,
-		.recording = &d->recording,
-		.records = bc_pipeline_records(d->pipeline),
+		.recording = d->has_ended && !d->options->once ? NULL : &d->recording,
 		.dir = d->config.dir,
 		.counts = bc_pipeline_counts(d->pipeline),
 		.report = bc_pipeline_report(d->pipeline),
 		.buffer = bc_pipeline_buffer(d->pipeline),
-		.rates = d->rates,
+		.rates = d->account.rates,
 		.damages = outcome->damages,
 		.clients = d->server != NULL ? bc_server_clients(d->server) : 0,
 		.uptime_s = (double)(uv_hrtime() - d->started_ns) * 1e-9,
@@ -98,82 +99,15 @@ static char *write_status(void *context)
 	return bc_status_write(&status);
 }
 
-static uint64_t lost_of(const struct bc_counts *c)
-{
-	return c->dropped_buffer + c->dropped_disk + c->board_lost;
-}
-
-/* Once a second: rates, and a line for what was lost since. */
 static void on_look(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
-	const struct bc_counts *c = bc_pipeline_counts(d->pipeline);
-	const struct bc_writer_report *report = bc_pipeline_report(d->pipeline);
-	uint64_t now = uv_hrtime();
-	double seconds = (double)(now - d->looked_ns) * 1e-9;
 
-	d->rates.samples_per_s = (double)(c->received - d->looked.received) / seconds;
-	d->rates.bytes_in_per_s = (double)(c->written - d->looked.written) * BC_RECORD_BYTES /
-				  seconds;
-	d->rates.bytes_out_per_s = (double)(report->bytes - d->looked_bytes) / seconds;
-	if (lost_of(c) != lost_of(&d->looked))
-		bc_log(BC_LOG_WARNING,
-			"samples lost in the last %.0f s: %llu buffer, %llu disk, %llu board; the "
-			"gaps "
-			"are on record at their places",
-			seconds, (unsigned long long)(c->dropped_buffer - d->looked.dropped_buffer),
-			(unsigned long long)(c->dropped_disk - d->looked.dropped_disk),
-			(unsigned long long)(c->board_lost - d->looked.board_lost));
-	d->looked = *c;
-	d->looked_ns = now;
-	d->looked_bytes = report->bytes;
+	bc_account_look(
+		&d->account, bc_pipeline_counts(d->pipeline), bc_pipeline_report(d->pipeline));
 }
 
 /* The end */
-
-static void log_summary(const struct bc_daemon *d)
-{
-	const struct bc_counts *c = bc_pipeline_counts(d->pipeline);
-	const struct bc_writer_report *report = bc_pipeline_report(d->pipeline);
-	bool is_short = d->outcome.has_failed || lost_of(c) != 0 || d->outcome.damages != 0;
-
-	if (c->written == 0 && report->file[0] == '\0')
-		bc_log(BC_LOG_NOTICE, "nothing was recorded: the source gave no sample");
-	else
-		bc_log(BC_LOG_NOTICE,
-			"%s: %llu records written, %llu received, %llu invalid cycles left out",
-			d->recording.header.recording, (unsigned long long)c->written,
-			(unsigned long long)c->received, (unsigned long long)c->dropped_invalid);
-	if (is_short)
-		bc_log(BC_LOG_WARNING,
-			"%llu gaps: %llu samples lost for want of buffer, %llu of disk, %llu by "
-			"the "
-			"board; %llu damaged places, %llu bytes skipped",
-			(unsigned long long)c->gaps, (unsigned long long)c->dropped_buffer,
-			(unsigned long long)c->dropped_disk, (unsigned long long)c->board_lost,
-			(unsigned long long)d->outcome.damages,
-			(unsigned long long)c->skipped_bytes);
-	if (c->durable != c->written)
-		bc_log(BC_LOG_ERROR,
-			"%llu of the records written are not known to be on the disk; what is left "
-			"of them is in .partial files, which the next start recovers",
-			(unsigned long long)(c->written - c->durable));
-	if (d->outcome.has_failed)
-		bc_log(BC_LOG_ERROR, "%s", d->outcome.why);
-}
-
-static enum bc_exit exit_code_of(const struct bc_daemon *d)
-{
-	const struct bc_counts *c = bc_pipeline_counts(d->pipeline);
-
-	if (d->outcome.has_failed || c->durable != c->written)
-		return BC_EXIT_FAILED;
-	if (d->source->is_replay && d->outcome.damages != 0)
-		return BC_EXIT_DAMAGED;
-	if (lost_of(c) != 0 || d->outcome.damages != 0)
-		return BC_EXIT_LOST;
-	return BC_EXIT_OK;
-}
 
 /* Closes everything that the loop turns for; it then returns. */
 static void end(struct bc_daemon *d)
@@ -188,20 +122,25 @@ static void end(struct bc_daemon *d)
 	bc_pipeline_close(d->pipeline);
 }
 
+static bool print_status(struct bc_daemon *d)
+{
+	char *status = write_status(d);
+	bool is_printed = status != NULL && fputs(status, stdout) >= 0 && fflush(stdout) == 0;
+
+	if (!is_printed)
+		bc_log(BC_LOG_ERROR, "the status can't be printed: %s", strerror(errno));
+	free(status);
+	return is_printed;
+}
+
 static void on_end(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
-	char *status;
 
-	d->exit_code = exit_code_of(d);
-	if (d->options->once) {
-		status = write_status(d);
-		if (status != NULL)
-			fputs(status, stdout);
-		if (fflush(stdout) != 0)
-			bc_log(BC_LOG_WARNING, "the status can't be printed: %s", strerror(errno));
-		free(status);
-	}
+	d->exit_code = bc_account_exit(d->source->is_replay, bc_pipeline_counts(d->pipeline),
+		bc_pipeline_report(d->pipeline), &d->outcome);
+	if (d->options->once && !print_status(d))
+		d->exit_code = BC_EXIT_FAILED;
 	end(d);
 }
 
@@ -212,18 +151,56 @@ static void on_done(void *context)
 	d->outcome = *bc_session_outcome(d->session);
 	d->has_ended = true;
 	uv_timer_stop(&d->stop_timer);
-	log_summary(d);
+	bc_account_summary(d->recording.header.recording, bc_pipeline_counts(d->pipeline),
+		bc_pipeline_report(d->pipeline), &d->outcome);
 	if (d->options->once || d->is_stopping)
 		uv_timer_start(&d->end_timer, on_end, 0, 0); /* not from within the session */
+	else
+		bc_log(BC_LOG_NOTICE, "idle from now on, until a signal");
+}
+
+static void release(struct bc_daemon *d)
+{
+	if (d->listen_fd >= 0)
+		bc_socket_release(d->config.socket, d->listen_fd, d->socket_lock_fd);
+	if (d->dir_fd >= 0)
+		close(d->dir_fd);
+}
+
+static void on_hang(uv_timer_t *timer)
+{
+	struct bc_daemon *d = timer->data;
+
+	bc_log(BC_LOG_ERROR,
+		"%s: the disk doesn't answer: ending without it; the next start recovers the open "
+		"segment",
+		d->config.dir);
+	if (d->options->once)
+		print_status(d);
+	release(d);
+	_exit(BC_EXIT_FAILED);
+}
+
+static void abandon(struct bc_daemon *d)
+{
+	d->is_given_up = true;
+	bc_session_abandon(d->session);
+	uv_timer_start(&d->stop_timer, on_hang, HANG_MS, 0);
 }
 
 static void on_stop_time(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
+	uint64_t written = bc_pipeline_counts(d->pipeline)->written;
 
+	if (written != d->stop_written) {
+		d->stop_written = written;
+		uv_timer_start(&d->stop_timer, on_stop_time, STOP_MS, 0);
+		return;
+	}
 	bc_log(BC_LOG_ERROR, "the disk has taken nothing for %d s: what is in memory is given up",
 		STOP_MS / 1000);
-	bc_session_abandon(d->session);
+	abandon(d);
 }
 
 /* Signals */
@@ -236,6 +213,7 @@ static void stop(struct bc_daemon *d, int number)
 		uv_timer_start(&d->end_timer, on_end, 0, 0);
 		return;
 	}
+	d->stop_written = bc_pipeline_counts(d->pipeline)->written;
 	uv_timer_start(&d->stop_timer, on_stop_time, STOP_MS, 0);
 	bc_session_stop(d->session);
 }
@@ -309,7 +287,7 @@ static void on_signal(uv_signal_t *handle, int number)
 		stop(d, number);
 	} else if (!d->has_ended) {
 		bc_log(BC_LOG_WARNING, "told to stop again: what is not written yet is given up");
-		bc_session_abandon(d->session);
+		abandon(d);
 	}
 }
 
@@ -338,9 +316,8 @@ static void on_report(void *context)
 		return;
 	/* Nobody watches a --once recording; a directory that is gone doesn't come back by itself.
 	 */
-	if (bc_pipeline_report(d->pipeline)->is_hopeless && d->options->once &&
-		!bc_session_outcome(d->session)->has_failed)
-		bc_session_abandon(d->session);
+	if (bc_pipeline_report(d->pipeline)->is_hopeless && d->options->once && !d->is_given_up)
+		abandon(d);
 	else
 		bc_session_on_report(d->session);
 }
@@ -370,6 +347,8 @@ static void describe_recording(struct bc_daemon *d)
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (getrandom(&random, sizeof(random), 0) < 0)
 		random = (uint32_t)now.tv_nsec ^ (uint32_t)getpid();
+	/* Half of it is the second's fraction: recordings that begin in one second sort, too. */
+	random = (uint32_t)((uint64_t)now.tv_nsec * 4096 / 1000000000) << 12 | (random & 0xFFF);
 	d->recording.started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	bc_recording_id_write(h->recording, d->recording.started_ns, random, d->config.label);
 	d->recording.tag = bc_recording_tag(h->recording);
@@ -418,15 +397,25 @@ static int start_pipeline(struct bc_daemon *d)
 	return bc_pipeline_open(&d->pipeline, &d->loop, &options);
 }
 
+static const int signal_numbers[SIGNALS] = {
+	[SIGNAL_TERM] = SIGTERM, [SIGNAL_INT] = SIGINT, [SIGNAL_HUP] = SIGHUP};
+
+static void block_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int i = 0; i < SIGNALS; i++)
+		sigaddset(&set, signal_numbers[i]);
+	pthread_sigmask(how, &set, NULL);
+}
+
 static void start_handles(struct bc_daemon *d)
 {
-	static const int numbers[SIGNALS] = {
-		[SIGNAL_TERM] = SIGTERM, [SIGNAL_INT] = SIGINT, [SIGNAL_HUP] = SIGHUP};
-
 	for (int i = 0; i < SIGNALS; i++) {
 		uv_signal_init(&d->loop, &d->signals[i]);
 		d->signals[i].data = d;
-		uv_signal_start(&d->signals[i], on_signal, numbers[i]);
+		uv_signal_start(&d->signals[i], on_signal, signal_numbers[i]);
 	}
 	uv_timer_init(&d->loop, &d->look);
 	uv_timer_init(&d->loop, &d->stop_timer);
@@ -434,38 +423,33 @@ static void start_handles(struct bc_daemon *d)
 	d->look.data = d;
 	d->stop_timer.data = d;
 	d->end_timer.data = d;
-	d->looked_ns = uv_hrtime();
+	d->account.looked_ns = uv_hrtime();
 	uv_timer_start(&d->look, on_look, LOOK_MS, LOOK_MS);
 }
 
-/* Claims what only one daemon may hold. Returns whether it did; else it has logged why not. */
-static bool claim(struct bc_daemon *d)
+/* Claims what only one daemon may hold. Both return whether they did; else they have logged why
+ * not. */
+static bool claim_dir(struct bc_daemon *d)
 {
 	char why[512];
 
-	d->dir_fd = bc_dir_claim(d->config.dir, &d->dir_lock_fd, why, sizeof(why));
-	if (d->dir_fd < 0) {
+	d->dir_fd = bc_dir_claim(d->config.dir, why, sizeof(why));
+	if (d->dir_fd < 0)
 		bc_log(BC_LOG_ERROR, "%s", why);
-		return false;
-	}
+	return d->dir_fd >= 0;
+}
+
+static bool claim_socket(struct bc_daemon *d)
+{
+	char why[512];
+
 	if (d->config.socket[0] == '\0')
 		return true;
 	d->listen_fd = bc_socket_claim(
 		d->config.socket, d->config.socket_group, &d->socket_lock_fd, why, sizeof(why));
-	if (d->listen_fd >= 0)
-		return true;
-	bc_log(BC_LOG_ERROR, "%s", why);
-	return false;
-}
-
-static void release(struct bc_daemon *d)
-{
-	if (d->listen_fd >= 0)
-		bc_socket_release(d->config.socket, d->listen_fd, d->socket_lock_fd);
-	if (d->dir_lock_fd >= 0)
-		close(d->dir_lock_fd);
-	if (d->dir_fd >= 0)
-		close(d->dir_fd);
+	if (d->listen_fd < 0)
+		bc_log(BC_LOG_ERROR, "%s", why);
+	return d->listen_fd >= 0;
 }
 
 /* Recovers what an earlier run left, and learns which recording this one goes on after: a service's
@@ -484,17 +468,16 @@ static void look_back(struct bc_daemon *d)
 		memcpy(d->before, newest, sizeof(d->before));
 }
 
-/* Starts everything on the loop. Returns a sentence that says what failed, or NULL. */
-static const char *start(struct bc_daemon *d, int *error)
+/* Starts everything on the loop; what of it fails is closed again, the source with it. Returns
+ * whether it runs; else it has logged why not. */
+static bool start(struct bc_daemon *d)
 {
-	*error = open_source(d);
-	if (*error != 0)
-		return d->config.source_text;
-	describe_recording(d);
-	*error = start_pipeline(d);
-	if (*error != 0) {
+	const char *what = "the buffer and the threads";
+	int rc = start_pipeline(d);
+
+	if (rc != 0) {
 		bc_source_close(d->source);
-		return "the buffer and the threads";
+		goto fail;
 	}
 	start_handles(d);
 	if (d->listen_fd >= 0) {
@@ -503,25 +486,52 @@ static const char *start(struct bc_daemon *d, int *error)
 			.context = d,
 			.status = write_status,
 		};
-		*error = bc_server_start(&d->server, &d->loop, &server);
+		what = d->config.socket;
+		rc = bc_server_start(&d->server, &d->loop, &server);
 	}
-	if (*error != 0) {
+	if (rc != 0) {
 		bc_source_close(d->source);
-		end(d);
-		return d->config.socket;
+	} else {
+		what = d->config.source_text;
+		rc = start_session(d);
 	}
-	*error = start_session(d);
-	if (*error != 0) {
-		end(d);
-		return d->config.source_text;
+	if (rc == 0)
+		return true;
+	end(d);
+fail:
+	bc_log(BC_LOG_ERROR, "%s: %s", what, strerror(-rc));
+	return false;
+}
+
+/* The source is opened first: if it isn't there, nothing is made. */
+static void run(struct bc_daemon *d)
+{
+	int rc = open_source(d);
+
+	if (rc != 0) {
+		bc_log(BC_LOG_ERROR, "%s: %s", d->config.source_text, strerror(-rc));
+		return;
 	}
-	return NULL;
+	if (!claim_dir(d)) {
+		bc_source_close(d->source);
+	} else {
+		look_back(d);
+		if (!claim_socket(d)) {
+			bc_source_close(d->source);
+		} else {
+			describe_recording(d);
+			start(d);
+		}
+	}
+	/* The loop takes the signals from here on, those too that came in the meantime. The
+	 * threads, all started, go on without them. */
+	block_signals(SIG_UNBLOCK);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
 }
 
 enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_config *config)
 {
 	struct bc_daemon *d = calloc(1, sizeof(*d));
-	int error;
 
 	if (d == NULL || uv_loop_init(&d->loop) != 0) {
 		bc_log(BC_LOG_ERROR, "no memory to start with");
@@ -531,7 +541,6 @@ enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_con
 	d->options = options;
 	d->config = *config;
 	d->dir_fd = -1;
-	d->dir_lock_fd = -1;
 	d->listen_fd = -1;
 	d->started_ns = uv_hrtime();
 	d->exit_code = BC_EXIT_FAILED;
@@ -539,13 +548,8 @@ enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_con
 	bc_mapping_init(&d->mapping, &config->mapping);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	if (claim(d)) {
-		look_back(d);
-		const char *what = start(d, &error);
-		if (what != NULL)
-			bc_log(BC_LOG_ERROR, "%s: %s", what, strerror(-error));
-		uv_run(&d->loop, UV_RUN_DEFAULT);
-	}
+	block_signals(SIG_BLOCK);
+	run(d);
 	release(d);
 	if (uv_loop_close(&d->loop) != 0)
 		bc_log(BC_LOG_ERROR, "handles are left on the loop; this is a mistake in buscapd");

@@ -3,15 +3,8 @@
 #ifndef BC_DAEMON_DAEMON_H
 #define BC_DAEMON_DAEMON_H
 
+#include "daemon/account.h"
 #include "daemon/options.h"
-
-enum bc_exit {
-	BC_EXIT_OK = 0,
-	BC_EXIT_FAILED = 1,
-	BC_EXIT_USAGE = 2,
-	BC_EXIT_DAMAGED = 3, /* the input was damaged or torn; what was good is recorded */
-	BC_EXIT_LOST = 4,    /* finished, but samples were lost */
-};
 
 /* Runs until the source is over (--once) or a signal comes. Returns the exit code; what went wrong
  * has been logged. */

@@ -255,7 +255,7 @@ static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 	}
 	d->has_tick = true;
 	d->seen_tick = h->tick;
-	d->has_trigger = (h->flags & BC_BCP1_TRIGGER) != 0;
+	d->has_trigger = d->has_trigger || (h->flags & BC_BCP1_TRIGGER) != 0;
 }
 
 /* Says that bytes were skipped which no damaged frame accounts for. */
@@ -304,11 +304,9 @@ static bool set_trigger(struct bc_decoder *d)
 
 	if (!d->has_trigger || d->is_over)
 		return true;
-	if (!bc_pipeline_event(d->options.pipeline, &d->stamper, &event, NULL) &&
-		!d->options.is_live)
-		return false;
-	d->has_trigger = false;
-	return true;
+	/* Of a live source it stays until there is a chunk for it. */
+	d->has_trigger = !bc_pipeline_event(d->options.pipeline, &d->stamper, &event, NULL);
+	return !d->has_trigger || d->options.is_live;
 }
 
 static bool push_bcp1(struct bc_decoder *d, bool is_last)
@@ -417,8 +415,11 @@ static void begin_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 	struct bc_pipeline *p = d->options.pipeline;
 	uint64_t tick = tick_before(chunk);
 
-	if (data->missing != 0)
+	if (data->missing != 0) {
 		bc_pipeline_gap(p, BC_GAP_DAMAGED, data->missing, true);
+		report_damage(d, "%" PRIu64 " records are missing before record %" PRIu64,
+			data->missing, chunk->info.first_record);
+	}
 	if (!d->has_begun || chunk->info.epoch != d->stamper.epoch) {
 		bc_pipeline_submit(p);
 		begin_epoch(d, chunk->info.first_tick);

@@ -9,18 +9,6 @@ struct bc_encoder {
 	pthread_t threads[];
 };
 
-static void count_gaps(struct bc_encoded *out, const struct bc_chunk *chunk)
-{
-	out->gaps = 0;
-	out->lost = 0;
-	for (uint32_t i = 0; i < chunk->info.events; i++) {
-		if (chunk->events[i].kind != BC_EVENT_GAP)
-			continue;
-		out->gaps++;
-		out->lost += chunk->events[i].value;
-	}
-}
-
 static void encode(struct bc_encoded *out, struct bc_slot *slot)
 {
 	out->sequence = slot->sequence;
@@ -29,7 +17,7 @@ static void encode(struct bc_encoded *out, struct bc_slot *slot)
 	out->is_last = slot->is_last;
 	out->is_written = false;
 	out->bytes = 0;
-	count_gaps(out, &slot->chunk);
+	bc_chunk_gaps(&slot->chunk, &out->gaps, &out->lost);
 	if (!bc_chunk_is_empty(&slot->chunk))
 		out->bytes = bc_chunk_encode(out->data, &slot->chunk, &out->header_bytes);
 	out->info = slot->chunk.info;

@@ -13,63 +13,84 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define DIR_LOCK ".buscapd.lock"
-#define BACKLOG  64
+#define DIR_PID ".buscapd.lock" /* says who; the lock itself is the directory's */
 
-/* Takes a lock file and writes our pid into it. Returns its fd, or a negative errno; with -EBUSY
- * *holder is the pid that stands there, 0 if none. */
-static int take_lock(int dir_fd, const char *path, long *holder)
+/* Writes our pid where the next daemon looks for who holds the lock. A full disk must not keep the
+ * daemon from starting: the lock holds, nameless. */
+static void write_pid(int fd)
 {
-	char text[24] = "";
-	int fd = openat(dir_fd, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-
-	*holder = 0;
-	if (fd < 0)
-		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		int rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
-		if (pread(fd, text, sizeof(text) - 1, 0) > 0)
-			*holder = strtol(text, NULL, 10);
-		close(fd);
-		return rc;
-	}
+	char text[24];
 	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) < 0) {
-		/* A full disk must not keep the daemon from starting: the lock holds, nameless. */
-		return fd;
-	}
-	return fd;
+
+	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n)
+		return;
 }
 
-int bc_dir_claim(const char *dir, int *lock_fd, char *why, size_t room)
+static long read_pid(int fd)
 {
-	long holder;
+	char text[24] = "";
+
+	return pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+static int open_pid_file(int dir_fd, const char *path)
+{
+	int fd = openat(dir_fd, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int lock(int fd)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
+int bc_dir_open(const char *dir, char *why, size_t room)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0) {
+		int rc = -errno;
+		snprintf(why, room, "can't open the directory: %s", strerror(-rc));
+		return rc;
+	}
+	/* The directory itself is locked: a lock file can be deleted. */
+	int rc = lock(fd);
+	int pid_fd = open_pid_file(fd, DIR_PID);
+	if (rc == -EBUSY)
+		snprintf(why, room,
+			"buscapd with pid %ld records into it; stop that one, or give another "
+			"directory with -o",
+			pid_fd >= 0 ? read_pid(pid_fd) : 0);
+	else if (rc == 0 && pid_fd < 0)
+		snprintf(why, room, "can't write there: %s", strerror(-pid_fd));
+	else if (rc == 0)
+		write_pid(pid_fd);
+	else
+		snprintf(why, room, "can't lock the directory: %s", strerror(-rc));
+	if (pid_fd >= 0)
+		close(pid_fd);
+	rc = rc != 0 ? rc : pid_fd < 0 ? pid_fd : 0;
+	if (rc != 0)
+		close(fd);
+	return rc != 0 ? rc : fd;
+}
+
+int bc_dir_claim(const char *dir, char *why, size_t room)
+{
+	char what[256];
 
 	if (mkdir(dir, 0750) != 0 && errno != EEXIST) {
 		int rc = -errno;
 		snprintf(why, room, "%s: can't make the directory: %s", dir, strerror(-rc));
 		return rc;
 	}
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		int rc = -errno;
-		snprintf(why, room, "%s: can't open the directory: %s", dir, strerror(-rc));
-		return rc;
-	}
-	int rc = take_lock(fd, DIR_LOCK, &holder);
-	if (rc >= 0) {
-		*lock_fd = rc;
-		return fd;
-	}
-	close(fd);
-	if (rc == -EBUSY)
-		snprintf(why, room,
-			"%s: buscapd with pid %ld records into it; stop that one, or give another "
-			"directory with -o",
-			dir, holder);
-	else
-		snprintf(why, room, "%s: can't write there: %s", dir, strerror(-rc));
-	return rc;
+	int fd = bc_dir_open(dir, what, sizeof(what));
+	if (fd < 0)
+		snprintf(why, room, "%s: %s", dir, what);
+	return fd;
 }
 
 /* Whether somebody listens on the socket; then *pid is who. */
@@ -77,9 +98,11 @@ static bool is_alive(const struct sockaddr_un *address, long *pid)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* EAGAIN: it listens, and is too busy to take one more. */
 	bool is_connected = fd >= 0 &&
-			    connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+			    (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+				    errno == EAGAIN);
 
 	*pid = 0;
 	if (is_connected && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
@@ -102,7 +125,7 @@ static int listen_on(const struct sockaddr_un *address, const char *group)
 	umask(before);
 	if (rc == 0 && entry != NULL && chown(address->sun_path, (uid_t)-1, entry->gr_gid) != 0)
 		rc = errno == EPERM ? 0 : -errno; /* not our group: those of our own can connect */
-	if (rc == 0 && listen(fd, BACKLOG) != 0)
+	if (rc == 0 && listen(fd, SOMAXCONN) != 0)
 		rc = -errno;
 	if (rc != 0) {
 		close(fd);
@@ -115,7 +138,7 @@ int bc_socket_claim(const char *path, const char *group, int *lock_fd, char *why
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char lock_path[sizeof(address.sun_path) + 8];
-	long holder;
+	long holder = 0;
 	struct stat st;
 
 	*lock_fd = -1;
@@ -125,9 +148,14 @@ int bc_socket_claim(const char *path, const char *group, int *lock_fd, char *why
 	}
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
-	int rc = take_lock(AT_FDCWD, lock_path, &holder);
+	int rc = open_pid_file(AT_FDCWD, lock_path);
 	if (rc >= 0) {
 		*lock_fd = rc;
+		rc = lock(*lock_fd);
+		holder = rc == -EBUSY ? read_pid(*lock_fd) : 0;
+	}
+	if (rc == 0) {
+		write_pid(*lock_fd);
 		rc = is_alive(&address, &holder) ? -EBUSY : 0;
 	}
 	if (rc == 0 && lstat(path, &st) == 0) {

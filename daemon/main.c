@@ -1,8 +1,22 @@
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
+
+/* A descriptor that nobody has opened would be the next file's: a message would go into it. */
+static bool open_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd >= 0 && close(fd) == 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -10,6 +24,8 @@ int main(int argc, char **argv)
 	struct bc_config config;
 	char why[1024];
 
+	if (!open_standard_fds())
+		return BC_EXIT_FAILED;
 	switch (bc_options_read(&options, argc, argv)) {
 	case BC_OPTIONS_EXIT:
 		return BC_EXIT_OK;

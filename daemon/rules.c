@@ -79,7 +79,8 @@ bool bc_time_read(uint64_t *ns, const char *text)
 		if (strcmp(rest, units[i].suffix) != 0)
 			continue;
 		uint64_t part = (uint64_t)((double)billionths * 1e-9 * (double)units[i].ns);
-		return scale(ns, units[i].ns) && !__builtin_add_overflow(*ns, part, ns);
+		return scale(ns, units[i].ns) && !__builtin_add_overflow(*ns, part, ns) &&
+		       *ns <= INT64_MAX;
 	}
 	return false;
 }

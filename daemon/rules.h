@@ -30,17 +30,20 @@ struct bc_space_rules {
 
 /* Reads "RULE:VALUE" of -b and -a. On failure returns false with a sentence in *why, which is
  * constant text. */
-bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **why);
-bool bc_stop_rule_read(struct bc_stop_rules *rules, const char *text, const char **why);
+bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **why)
+	__attribute__((warn_unused_result));
+bool bc_stop_rule_read(struct bc_stop_rules *rules, const char *text, const char **why)
+	__attribute__((warn_unused_result));
 
 /* Reads a whole number. */
-bool bc_number_read(uint64_t *value, const char *text);
+bool bc_number_read(uint64_t *value, const char *text) __attribute__((warn_unused_result));
 
 /* Reads a size: a number with K, M, G or T (of 1024), or without, in units of `unit` bytes. */
-bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit);
+bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit)
+	__attribute__((warn_unused_result));
 
 /* Reads a time: a number with ms, s, m, h or d, or without, in seconds. A fraction may follow a
- * point. */
-bool bc_time_read(uint64_t *ns, const char *text);
+ * point. 292 years are the most. */
+bool bc_time_read(uint64_t *ns, const char *text) __attribute__((warn_unused_result));
 
 #endif

@@ -34,12 +34,15 @@ struct bc_session {
 	struct bc_decoder *decoder;
 	bool is_paced;
 	bool has_source_ended;
-	bool has_data;   /* the first piece has come */
-	bool is_waiting; /* the source was refused, and waits to be resumed */
+	bool is_cut_short; /* a replay was stopped before its end */
+	bool has_data;     /* the first piece has come */
+	bool is_waiting;   /* the source was refused, and waits to be resumed */
 	uv_timer_t timers[TIMERS];
 	unsigned open_handles;
-	uint32_t segment; /* that the rotation timer runs for */
-	bool has_segment;
+	bool is_rotation_timed;  /* the timer runs for the present segment */
+	uint64_t records_at_cut; /* the segment has begun when there are more */
+	bool has_cut;            /* the next segment's number is our doing */
+	uint32_t segment;        /* the writer's latest */
 
 	/* A replay's time is its bus's: ticks since the recording's first, over all epochs. */
 	uint64_t clock_hz;
@@ -75,6 +78,12 @@ static void set_clock(struct bc_session *s, uint64_t clock_hz)
 			o->source->name, CLOCK_HZ);
 }
 
+/* Sums of times that may be for ever. */
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 static uint64_t bus_time(const struct bc_session *s, uint64_t tick)
 {
 	return s->epoch_base + (tick > s->epoch_first ? tick - s->epoch_first : 0);
@@ -88,7 +97,7 @@ static void set_limit(struct bc_session *s)
 	at = at < s->paced_until ? at : s->paced_until;
 	uint64_t limit = BC_NO_TICK_LIMIT;
 	if (at != UINT64_MAX)
-		limit = s->epoch_first + (at > s->epoch_base ? at - s->epoch_base : 0);
+		limit = add(s->epoch_first, at > s->epoch_base ? at - s->epoch_base : 0);
 	bc_decoder_set_tick_limit(s->decoder, limit);
 }
 
@@ -100,10 +109,10 @@ static void set_cut(struct bc_session *s, uint64_t now, uint64_t tick)
 	if (!s->options.source->is_replay)
 		return;
 	if (rotation->duration_ns != 0)
-		s->cut_at = now + ticks_of(s, rotation->duration_ns);
+		s->cut_at = add(now, ticks_of(s, rotation->duration_ns));
 	if (rotation->interval_ns != 0) {
 		uint64_t interval = ticks_of(s, rotation->interval_ns);
-		uint64_t at = now + (interval - tick % interval);
+		uint64_t at = add(now, interval - tick % interval);
 		s->cut_at = at < s->cut_at ? at : s->cut_at;
 	}
 }
@@ -158,7 +167,10 @@ static void finish(struct bc_session *s)
 /* After the source's end: what the decoder still holds may have to wait for room, too. */
 static void finish_decoder(struct bc_session *s)
 {
-	if (s->has_source_ended && s->state < SESSION_FINISHING && bc_decoder_finish(s->decoder))
+	if (!s->has_source_ended || s->state >= SESSION_FINISHING)
+		return;
+	/* Where a replay was cut short, nothing is torn. */
+	if (s->is_cut_short || bc_decoder_finish(s->decoder))
 		finish(s);
 }
 
@@ -179,11 +191,8 @@ void bc_session_stop(struct bc_session *s)
 	if (s->state != SESSION_RUNNING)
 		return;
 	s->state = SESSION_STOPPING;
-	s->is_waiting = false;
-	if (s->options.source->is_replay)
-		finish(s); /* where it was cut short, nothing is torn */
-	else
-		bc_source_stop(s->options.source);
+	s->is_cut_short = s->options.source->is_replay;
+	bc_source_stop(s->options.source);
 }
 
 bool bc_session_is_draining(const struct bc_session *s)
@@ -203,6 +212,60 @@ void bc_session_abandon(struct bc_session *s)
 }
 
 /* The source's calls */
+
+/* Rotation by time */
+
+static void on_rotate(uv_timer_t *timer);
+
+static uint64_t wall_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A live recording's segments are cut by the host's time. */
+static void set_rotation_timer(struct bc_session *s)
+{
+	const struct bc_rotation *rotation = &s->options.rotation;
+	uint64_t ns = UINT64_MAX;
+
+	if (s->options.source->is_replay)
+		return;
+	if (rotation->duration_ns != 0)
+		ns = rotation->duration_ns;
+	if (rotation->interval_ns != 0) {
+		uint64_t until = rotation->interval_ns - wall_now_ns() % rotation->interval_ns;
+		ns = until < ns ? until : ns;
+	}
+	s->is_rotation_timed = true;
+	if (ns == UINT64_MAX) {
+		uv_timer_stop(&s->timers[TIMER_ROTATE]);
+		return;
+	}
+	/* The loop's time is that of its turn, in whole milliseconds: a cut that came before its
+	 * moment would be followed by another at it. */
+	uv_update_time(s->options.loop);
+	uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, ns / 1000000 + 2, 0);
+}
+
+static void on_rotate(uv_timer_t *timer)
+{
+	struct bc_session *s = timer->data;
+
+	bc_pipeline_cut(s->options.pipeline);
+	s->has_cut = true;
+	s->records_at_cut = bc_pipeline_records(s->options.pipeline);
+	s->is_rotation_timed = false;
+}
+
+/* A segment begins with its first record: from then on its time runs. */
+static void time_segment(struct bc_session *s)
+{
+	if (!s->is_rotation_timed && bc_pipeline_records(s->options.pipeline) != s->records_at_cut)
+		set_rotation_timer(s);
+}
 
 /* What only the data tell of the recording. A replay of a segment is as its segment was. */
 static void complete_recording(struct bc_session *s, const struct bc_source_data *data)
@@ -238,6 +301,7 @@ static bool on_data(void *context, const struct bc_source_data *data)
 		complete_recording(s, data);
 	bool is_taken = bc_decoder_push(s->decoder, data);
 	s->is_waiting = !is_taken;
+	time_segment(s);
 	if (bc_decoder_is_over(s->decoder))
 		stop_soon(s);
 	return is_taken;
@@ -281,44 +345,6 @@ void bc_session_on_room(struct bc_session *s)
 		bc_source_resume(s->options.source);
 }
 
-static void on_rotate(uv_timer_t *timer);
-
-static uint64_t wall_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* A live recording's segments are cut by the host's time. */
-static void set_rotation_timer(struct bc_session *s)
-{
-	const struct bc_rotation *rotation = &s->options.rotation;
-	uint64_t ns = UINT64_MAX;
-
-	if (s->options.source->is_replay)
-		return;
-	if (rotation->duration_ns != 0)
-		ns = rotation->duration_ns;
-	if (rotation->interval_ns != 0) {
-		uint64_t until = rotation->interval_ns - wall_now_ns() % rotation->interval_ns;
-		ns = until < ns ? until : ns;
-	}
-	if (ns != UINT64_MAX)
-		uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, (ns + 999999) / 1000000, 0);
-	else
-		uv_timer_stop(&s->timers[TIMER_ROTATE]);
-}
-
-static void on_rotate(uv_timer_t *timer)
-{
-	struct bc_session *s = timer->data;
-
-	bc_pipeline_cut(s->options.pipeline);
-	set_rotation_timer(s);
-}
-
 void bc_session_on_report(struct bc_session *s)
 {
 	const struct bc_writer_report *report = bc_pipeline_report(s->options.pipeline);
@@ -327,11 +353,11 @@ void bc_session_on_report(struct bc_session *s)
 		stop_soon(s);
 	if (s->state != SESSION_RUNNING || report->file[0] == '\0')
 		return;
-	if (!s->has_segment || report->segment != s->segment) {
-		s->has_segment = true;
-		s->segment = report->segment;
-		set_rotation_timer(s);
-	}
+	bool is_new = report->segment != s->segment;
+	s->segment = report->segment;
+	if (is_new && !s->has_cut)
+		set_rotation_timer(s); /* the writer has cut, by size */
+	s->has_cut = s->has_cut && !is_new;
 }
 
 void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rotation)
@@ -339,7 +365,8 @@ void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rot
 	s->options.rotation = *rotation;
 	if (s->state != SESSION_RUNNING)
 		return;
-	set_rotation_timer(s);
+	s->is_rotation_timed = false;
+	time_segment(s);
 	if (s->has_epoch) {
 		uint64_t tick = bc_decoder_tick(s->decoder);
 		set_cut(s, bus_time(s, tick), tick);

@@ -87,9 +87,11 @@ static const char *broken_rule(const struct usage *usage, const struct bc_space_
 		return "max_use";
 	if (rules->keep_free_bytes != 0 && usage->free < rules->keep_free_bytes)
 		return "keep_free";
-	if (rules->max_age_ns != 0 && oldest != NULL &&
-		now_ns() - oldest->changed_ns > (int64_t)rules->max_age_ns)
-		return "max_age";
+	if (rules->max_age_ns != 0 && oldest != NULL) {
+		int64_t age = now_ns() - oldest->changed_ns;
+		if (age > 0 && (uint64_t)age > rules->max_age_ns)
+			return "max_age";
+	}
 	return NULL;
 }
 
@@ -98,19 +100,20 @@ static uint64_t subtract(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static int delete_segment(int dir_fd, const struct bc_segment_entry *entry, const char *rule)
+static bool delete_segment(struct bc_space_state *state, int dir_fd,
+	const struct bc_segment_entry *entry, const char *rule)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_segment_name_write(file, &entry->name);
 	if (unlinkat(dir_fd, file, 0) != 0) {
-		int rc = -errno;
-		bc_log(BC_LOG_ERROR, "%s: can't delete it to keep to %s: %s", file, rule,
-			strerror(-rc));
-		return rc;
+		snprintf(state->error, sizeof(state->error),
+			"%s: can't delete it to keep to %s: %s", file, rule, strerror(errno));
+		return false;
 	}
 	bc_log(BC_LOG_INFO, "%s: deleted, to keep to %s", file, rule);
-	return 0;
+	state->deleted++;
+	return true;
 }
 
 int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
@@ -140,12 +143,11 @@ int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_s
 		rule = broken_rule(&usage, rules, files, &list.entries[i]);
 		if (rule == NULL)
 			break;
-		if (delete_segment(dir_fd, &list.entries[i], rule) != 0)
-			continue;
+		if (!delete_segment(state, dir_fd, &list.entries[i], rule))
+			break; /* younger ones don't go in its place */
 		usage.files--;
 		usage.used = subtract(usage.used, list.entries[i].bytes);
 		usage.free += list.entries[i].bytes;
-		state->deleted++;
 	}
 	free(list.entries);
 	rule = broken_rule(&usage, rules, 0, NULL);

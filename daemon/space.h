@@ -15,15 +15,18 @@ struct bc_space_state {
 	uint64_t used_bytes; /* of all segments, sealed and open, after deleting */
 	uint64_t free_bytes; /* of the file system, to an unprivileged user */
 	unsigned deleted;
-	bool is_over;  /* a rule is broken still, and there is nothing left to delete */
-	char why[160]; /* which, when is_over */
+	bool is_over;    /* a rule is broken still, and there is nothing left to delete */
+	char why[160];   /* which, when is_over */
+	char error[256]; /* a segment that can't be deleted, and why; or empty */
 };
 
-/* Deletes until all rules hold or no sealed segment is left. `files` is how many segments may stay,
+/* Deletes until all rules hold or no sealed segment is left, or one can't be
+ * deleted. `files` is how many segments may stay,
  * sealed and open; 0: any number. `coming_bytes` is how much is about to be written, `coming_files`
  * how many segments are about to be opened. Logs each deletion. Returns 0 or a negative errno. */
 int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
-	uint64_t files, uint64_t coming_bytes, uint64_t coming_files);
+	uint64_t files, uint64_t coming_bytes, uint64_t coming_files)
+	__attribute__((warn_unused_result));
 
 /* One segment file of a directory. */
 struct bc_segment_entry {
@@ -39,6 +42,6 @@ struct bc_segment_list {
 
 /* Lists the segments of a directory, oldest first. Returns 0, or a negative errno with an empty
  * list. */
-int bc_segments_list(struct bc_segment_list *list, int dir_fd);
+int bc_segments_list(struct bc_segment_list *list, int dir_fd) __attribute__((warn_unused_result));
 
 #endif

@@ -21,6 +21,7 @@ struct bc_source_spec {
 };
 
 /* Reads a specification. On failure returns false with a sentence in `why`. */
-bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *why, size_t why_room);
+bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *why, size_t why_room)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/space.h"
 #include "formats/recover.h"
+#include "formats/segment_index.h"
 
 static void report(const char *dir, const char *name, const struct bc_recovered *r)
 {
@@ -30,8 +33,54 @@ static void report(const char *dir, const char *name, const struct bc_recovered 
 			dir, name, r->records, r->damaged_bytes);
 }
 
-/* Recovers one. Returns whether a sealed segment came of it. */
-static bool recover(const char *dir, int dir_fd, const struct bc_segment_name *partial)
+enum outcome {
+	IS_RECOVERED,
+	IS_REMOVED, /* there was nothing in it */
+	IS_LEFT,    /* as it is */
+};
+
+/* How many records the whole chunks of a segment hold. Returns 0 or a negative errno. */
+static int count_records(int fd, uint64_t *records)
+{
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	struct bc_segment_reader *reader = NULL;
+	int found = -ENOMEM;
+
+	*records = 0;
+	if (chunk != NULL)
+		found = bc_segment_reader_open(
+			&reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0);
+	if (found == 0) {
+		while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END)
+			*records += found == BC_FOUND_CHUNK ? chunk->info.records : 0;
+		bc_segment_reader_close(reader);
+	}
+	free(chunk);
+	return found;
+}
+
+/* A run that ended between the sealing of a copy and the removal of its original leaves both.
+ * Returns whether the sealed one has all that the other has. */
+static bool is_copied(int dir_fd, const char *from, const char *to)
+{
+	struct bc_segment_index index;
+	uint64_t records;
+	int from_fd = openat(dir_fd, from, O_RDONLY | O_CLOEXEC);
+	int to_fd = openat(dir_fd, to, O_RDONLY | O_CLOEXEC);
+	bool has_all = false;
+
+	if (from_fd >= 0 && to_fd >= 0 && bc_segment_index_load(&index, to_fd) == 0) {
+		has_all = count_records(from_fd, &records) == 0 && index.head.records >= records;
+		bc_segment_index_free(&index);
+	}
+	if (from_fd >= 0)
+		close(from_fd);
+	if (to_fd >= 0)
+		close(to_fd);
+	return has_all;
+}
+
+static enum outcome recover(const char *dir, int dir_fd, const struct bc_segment_name *partial)
 {
 	struct bc_segment_name sealed = *partial;
 	struct bc_recovered recovered = {0};
@@ -50,17 +99,42 @@ static bool recover(const char *dir, int dir_fd, const struct bc_segment_name *p
 			: bc_recover(&recovered, fd, dir_fd, to, partial, BC_RECOVER_SALVAGE);
 	if (fd >= 0)
 		close(fd);
+	bool was_copied = rc == -EEXIST && is_copied(dir_fd, from, to);
+	if (was_copied)
+		rc = 0;
 	if (rc == 0 && unlinkat(dir_fd, from, 0) != 0)
 		rc = -errno;
+	if (was_copied && rc == 0) {
+		bc_log(BC_LOG_NOTICE, "%s/%s: recovered by an earlier run, and sealed; removed",
+			dir, from);
+		return IS_REMOVED;
+	}
+	if (rc == -EEXIST) {
+		bc_log(BC_LOG_ERROR,
+			"%s/%s: a sealed segment of its name is there, with fewer records; look at "
+			"both with buscap info, and remove one",
+			dir, from);
+		return IS_LEFT;
+	}
 	if (rc != 0) {
 		bc_log(BC_LOG_ERROR,
 			"%s/%s: an earlier run left it open, and it can't be recovered now: %s; it "
 			"stays as it is",
 			dir, from, strerror(-rc));
-		return false;
+		return IS_LEFT;
 	}
 	report(dir, to, &recovered);
-	return recovered.is_written;
+	return recovered.is_written ? IS_RECOVERED : IS_REMOVED;
+}
+
+/* Recovering takes a while; whoever wants the daemon to end meanwhile finds the rest as it was. The
+ * signals are blocked, and the loop takes them later. */
+static bool is_told_to_stop(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
 }
 
 int bc_stale_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX])
@@ -73,9 +147,13 @@ int bc_stale_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MA
 	if (rc != 0)
 		return rc;
 	for (size_t i = 0; i < list.count; i++) {
-		memcpy(newest, list.entries[i].name.recording, BC_RECORDING_ID_MAX);
-		if (list.entries[i].name.is_partial)
-			recovered += recover(dir, dir_fd, &list.entries[i].name);
+		const struct bc_segment_name *name = &list.entries[i].name;
+		enum outcome outcome = IS_LEFT;
+		if (name->is_partial && !is_told_to_stop())
+			outcome = recover(dir, dir_fd, name);
+		recovered += outcome == IS_RECOVERED;
+		if (outcome != IS_REMOVED)
+			memcpy(newest, name->recording, BC_RECORDING_ID_MAX);
 	}
 	free(list.entries);
 	fsync(dir_fd);

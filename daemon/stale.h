@@ -9,6 +9,7 @@
  * Sets `newest` to the id of the newest recording found, or the empty string. Logs what it does;
  * `dir` is for the messages. Returns how many segments were recovered, or a negative errno if the
  * directory can't be read. */
-int bc_stale_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX]);
+int bc_stale_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX])
+	__attribute__((warn_unused_result));
 
 #endif

@@ -39,7 +39,7 @@ static bool add_recording(cJSON *root, const struct bc_status *s)
 	       bc_json_add_text(recording, "started", started) &&
 	       bc_json_add_u64(recording, "segment", report->segment) &&
 	       bc_json_add_text(recording, "path", report->file[0] != '\0' ? path : NULL) &&
-	       bc_json_add_u64(recording, "records", s->records) &&
+	       bc_json_add_u64(recording, "records", report->recording_records) &&
 	       bc_json_add_u64(recording, "bytes", report->recording_bytes);
 }
 

@@ -23,7 +23,6 @@ struct bc_status {
 	const char *source_name;
 	uint64_t clock_hz;
 	const struct bc_recording *recording; /* NULL: none */
-	uint64_t records;                     /* of the recording */
 	const char *dir;
 	const struct bc_counts *counts;
 	const struct bc_writer_report *report;

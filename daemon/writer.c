@@ -7,17 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/lock.h"
 #include "daemon/log.h"
 #include "daemon/space.h"
 #include "formats/segment_writer.h"
 
-#define RETRY_NS      UINT64_C(500000000)
-#define LOOK_NS       UINT64_C(1000000000) /* at the space and at the open file */
-#define LOOK_BYTES    (UINT64_C(64) << 20)
-#define LOOK_FRACTION 32 /* of max_use: look that often at least */
+#define RETRY_NS UINT64_C(500000000)
+#define LOOK_NS  UINT64_C(1000000000) /* at the space and at the open file */
 
 /* With max_use and no filesize rule a segment is an eighth of it, so that there is something to
  * delete. */
@@ -45,9 +45,15 @@ struct bc_writer {
 	uint64_t sync_at_ns;
 	uint64_t retry_at_ns;
 	uint64_t stuck_since_ns;
+	char stuck_reason[200]; /* as logged last */
+	char space_error[256];  /* the same */
 	uint64_t look_at_ns;
-	uint64_t looked_at_bytes;
-	uint64_t next;                /* sequence number of the chunk to write next */
+	uint64_t looked_at_bytes; /* report.bytes then */
+	uint64_t room_bytes;      /* that might be written then before a space rule would break */
+	uint64_t next_record;     /* behind the last written one of the recording */
+	uint64_t given_up;        /* records of the recording */
+	struct bc_chunk *note;    /* for the gap that says so */
+	uint64_t next;            /* sequence number of the chunk to write next */
 	struct bc_encoded *waiting[]; /* by sequence number, modulo outputs_count */
 };
 
@@ -73,7 +79,6 @@ static void publish(struct bc_writer *w)
 
 static void set_error(struct bc_writer *w, const char *what, const char *why)
 {
-	w->report.had_error = true;
 	if (w->report.file[0] != '\0')
 		snprintf(w->report.error, sizeof(w->report.error), "%s/%s: %s: %s", w->options.dir,
 			w->report.file, what, why);
@@ -85,15 +90,16 @@ static void set_error(struct bc_writer *w, const char *what, const char *why)
 /* The chunk in hand must wait. Always returns false. */
 static bool get_stuck(struct bc_writer *w, const char *what, const char *why)
 {
-	char before[sizeof(w->report.error)];
+	char reason[sizeof(w->stuck_reason)];
 
-	memcpy(before, w->report.error, sizeof(before));
 	set_error(w, what, why);
-	if (!w->report.is_stuck || strcmp(before, w->report.error) != 0)
+	snprintf(reason, sizeof(reason), "%s: %s", what, why);
+	if (!w->report.is_stuck || strcmp(reason, w->stuck_reason) != 0)
 		bc_log(BC_LOG_ERROR,
-			"%s; trying again twice a second, what the buffer can't hold meanwhile is "
-			"counted as lost",
+			"%s; trying again twice a second; a source that can't wait loses what the "
+			"buffer can't hold, and it is counted",
 			w->report.error);
+	memcpy(w->stuck_reason, reason, sizeof(reason));
 	if (!w->report.is_stuck)
 		w->stuck_since_ns = now_ns();
 	w->report.is_stuck = true;
@@ -127,8 +133,12 @@ static void abandon_segment(struct bc_writer *w)
 {
 	if (w->segment.fd < 0)
 		return;
-	if (w->segment.chunks == 0)
+	if (w->segment.chunks == 0) {
 		unlinkat(w->dir_fd, w->segment.open_name, 0);
+		w->next_segment--; /* its number is free again */
+	} else {
+		w->report.unsealed++;
+	}
 	bc_segment_abandon(&w->segment);
 	w->unsynced = 0;
 }
@@ -161,10 +171,15 @@ static bool seal_segment(struct bc_writer *w)
 		abandon_segment(w);
 		return true;
 	}
+	/* Apart from the index, which may be tried again: records that a failed sync has given up
+	 * would look durable after the next. */
+	if (w->segment.durable != w->segment.bytes) {
+		sync_segment(w);
+		if (w->segment.fd < 0)
+			return true;
+	}
 	int rc = bc_segment_seal(&w->segment);
 	if (rc == 0) {
-		w->report.durable += w->unsynced;
-		w->unsynced = 0;
 		bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " records in %" PRIu32 " chunks",
 			w->report.file, records, chunks);
 		return true;
@@ -187,20 +202,41 @@ static void check_deleted(struct bc_writer *w)
 	bc_log(BC_LOG_ERROR, "%s: %" PRIu64 " of them; going on in a new segment", w->report.error,
 		w->segment.records);
 	bc_segment_abandon(&w->segment);
+	w->report.deleted++;
 	w->unsynced = 0;
 }
 
-/* The directory may have been removed, and made again, since it was opened. */
-static void reopen_dir(struct bc_writer *w)
+/* The directory may have been removed, and made again, since it was opened. Returns whether there
+ * is another one now, and it is ours. */
+static bool reopen_dir(struct bc_writer *w)
 {
-	int fd = open(w->options.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat old;
+	struct stat new;
+	char why[256];
 
+	if (fstat(w->dir_fd, &old) != 0 || stat(w->options.dir, &new) != 0 ||
+		(old.st_dev == new.st_dev &&old.st_ino == new.st_ino))
+		return false;
+	int fd = bc_dir_open(w->options.dir, why, sizeof(why));
 	if (fd < 0)
-		return;
+		return false;
 	if (w->owns_dir_fd)
 		close(w->dir_fd);
 	w->dir_fd = fd;
 	w->owns_dir_fd = true;
+	return true;
+}
+
+/* How much may be written before a rule would break. */
+static uint64_t room_in(const struct bc_space_rules *rules, const struct bc_space_state *state)
+{
+	uint64_t room = UINT64_MAX;
+
+	if (rules->max_use_bytes != 0)
+		room = rules->max_use_bytes - state->used_bytes;
+	if (rules->keep_free_bytes != 0 && state->free_bytes - rules->keep_free_bytes < room)
+		room = state->free_bytes - rules->keep_free_bytes;
+	return room;
 }
 
 /* Keeps to the space rules. Returns false when nothing may be written now. */
@@ -211,6 +247,7 @@ static bool enforce_space(struct bc_writer *w, uint64_t coming_bytes, uint64_t c
 
 	w->looked_at_bytes = w->report.bytes;
 	w->look_at_ns = now_ns() + LOOK_NS;
+	w->room_bytes = UINT64_MAX;
 	int rc = bc_space_enforce(
 		&state, w->dir_fd, &w->rules.space, files, coming_bytes, coming_files);
 	if (rc != 0)
@@ -224,7 +261,29 @@ static bool enforce_space(struct bc_writer *w, uint64_t coming_bytes, uint64_t c
 			return true;
 	}
 	w->report.free_bytes = state.free_bytes;
-	return !state.is_over || get_stuck(w, "no room", state.why);
+	if (strcmp(state.error, w->space_error) != 0 && state.error[0] != '\0')
+		bc_log(BC_LOG_ERROR, "%s/%s", w->options.dir, state.error);
+	memcpy(w->space_error, state.error, sizeof(state.error));
+	if (state.is_over)
+		return get_stuck(w, "no room", state.why);
+	w->room_bytes = room_in(&w->rules.space, &state);
+	return true;
+}
+
+/* What a chunk adds to its segment, with the index that the segment then has. */
+static uint64_t coming_bytes_of(const struct bc_writer *w, const struct bc_encoded *e)
+{
+	return e->bytes + bc_index_bytes(w->segment.fd >= 0 ? w->segment.chunks + 1 : 1);
+}
+
+/* Looks at the space again before a chunk that might break a rule. */
+static bool make_room(struct bc_writer *w, const struct bc_encoded *e)
+{
+	uint64_t coming = coming_bytes_of(w, e);
+	uint64_t since = w->report.bytes - w->looked_at_bytes;
+
+	return w->segment.fd < 0 || w->room_bytes == UINT64_MAX ||
+	       since + coming <= w->room_bytes || enforce_space(w, coming, 0);
 }
 
 static bool open_segment(struct bc_writer *w, const struct bc_encoded *e)
@@ -240,13 +299,11 @@ static bool open_segment(struct bc_writer *w, const struct bc_encoded *e)
 	header.first_record = e->info.first_record;
 	memcpy(name.recording, header.recording, sizeof(name.recording));
 	bc_segment_name_write(file, &name);
-	if (!enforce_space(w, e->bytes, 1))
+	if (!enforce_space(w, coming_bytes_of(w, e), 1))
 		return false;
 	int rc = bc_segment_create(&w->segment, w->dir_fd, file, BC_PARTIAL_SUFFIX, &header);
-	if (rc == -ENOENT) {
-		reopen_dir(w);
+	if (rc == -ENOENT && reopen_dir(w))
 		rc = bc_segment_create(&w->segment, w->dir_fd, file, BC_PARTIAL_SUFFIX, &header);
-	}
 	if (rc != 0) {
 		w->report.file[0] = '\0';
 		w->report.is_hopeless = is_hopeless(-rc);
@@ -257,13 +314,14 @@ static bool open_segment(struct bc_writer *w, const struct bc_encoded *e)
 	w->report.bytes += w->segment.bytes;
 	w->report.recording_bytes += w->segment.bytes;
 	w->sync_at_ns = now_ns() + w->rules.sync_ns;
+	bc_log(BC_LOG_DEBUG, "%s: begun with record %" PRIu64, file, e->info.first_record);
 	return true;
 }
 
 /* Puts a chunk into the open segment, or a new one. Returns false when that must be tried again. */
 static bool append(struct bc_writer *w, struct bc_encoded *e)
 {
-	if (w->segment.fd < 0 && !open_segment(w, e))
+	if (!make_room(w, e) || (w->segment.fd < 0 && !open_segment(w, e)))
 		return false;
 	int rc = bc_segment_append(
 		&w->segment, e->data, e->header_bytes, &e->info, e->gaps, e->lost);
@@ -276,9 +334,13 @@ static bool append(struct bc_writer *w, struct bc_encoded *e)
 		return false;
 	}
 	get_unstuck(w);
+	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes",
+		w->report.file, w->segment.chunks - 1, e->info.records, e->bytes);
 	e->is_written = true;
 	w->unsynced += e->info.records;
+	w->next_record = e->info.first_record + e->info.records;
 	w->report.written += e->info.records;
+	w->report.recording_records += e->info.records;
 	w->report.bytes += e->bytes;
 	w->report.recording_bytes += e->bytes;
 	w->report.is_full = w->rules.stop_bytes != 0 &&
@@ -300,8 +362,52 @@ static void begin_recording(struct bc_writer *w, const struct bc_recording *reco
 {
 	w->recording = recording;
 	w->next_segment = 0;
+	w->next_record = 0;
+	w->given_up = 0;
 	w->report.recording_bytes = 0;
+	w->report.recording_records = 0;
 	w->report.is_full = false;
+}
+
+/* Ends what is open with a gap for the records given up, if the disk takes that much. `e` is the
+ * recording's last chunk, and its bytes aren't wanted any more. */
+static void note_given_up(struct bc_writer *w, struct bc_encoded *e)
+{
+	struct bc_chunk *note = w->note;
+	struct bc_event gap = {
+		.kind = BC_EVENT_GAP,
+		.cause = BC_GAP_DISK,
+		.exact = true,
+		.value = w->given_up,
+	};
+	size_t header_bytes;
+
+	if (w->given_up == 0 || w->segment.fd < 0 || w->segment.chunks == 0)
+		return;
+	bc_chunk_reset(note, e->info.last_tick, e->info.epoch);
+	note->info.recording_tag = e->recording->tag;
+	note->info.first_record = w->next_record;
+	note->info.wall_ns = e->info.wall_ns;
+	if (!bc_chunk_add_event(note, &gap, NULL))
+		assert(!"an empty chunk has room for an event");
+	bc_chunk_encode(e->data, note, &header_bytes);
+	int rc = bc_segment_append(&w->segment, e->data, header_bytes, &note->info, 1, w->given_up);
+	if (rc != 0)
+		bc_log(BC_LOG_ERROR, "%s/%s: the gap at its end can't be written: %s",
+			w->options.dir, w->report.file, strerror(-rc));
+}
+
+static void give_up(struct bc_writer *w, struct bc_encoded *e)
+{
+	if (!e->is_written) {
+		w->report.abandoned += e->info.records;
+		w->given_up += e->info.records;
+	}
+	if (!e->is_last)
+		return;
+	note_given_up(w, e);
+	seal_segment(w);
+	abandon_segment(w);
 }
 
 /* Deals with a chunk. Returns false when it must wait and be tried again. */
@@ -310,9 +416,7 @@ static bool deal_with(struct bc_writer *w, struct bc_encoded *e)
 	if (e->recording != w->recording)
 		begin_recording(w, e->recording);
 	if (w->give_up) {
-		w->report.abandoned += e->is_written ? 0 : e->info.records;
-		seal_segment(w);
-		abandon_segment(w);
+		give_up(w, e);
 	} else {
 		if (e->bytes != 0 && !e->is_written) {
 			if (w->report.is_full)
@@ -363,20 +467,14 @@ static bool has_waiting(const struct bc_writer *w)
 static void keep_house(struct bc_writer *w)
 {
 	uint64_t now = now_ns();
-	uint64_t look_bytes = LOOK_BYTES;
-	uint64_t share = w->rules.space.max_use_bytes / LOOK_FRACTION;
 
 	if (w->unsynced != 0 && now >= w->sync_at_ns)
 		sync_segment(w);
-	if (share != 0 && share < look_bytes)
-		look_bytes = share;
-	if (now < w->look_at_ns && w->report.bytes - w->looked_at_bytes < look_bytes) {
-		publish(w);
-		return;
+	if (now >= w->look_at_ns) {
+		check_deleted(w);
+		if (enforce_space(w, 0, 0) && !has_waiting(w))
+			get_unstuck(w);
 	}
-	check_deleted(w);
-	if (enforce_space(w, 0, 0) && !has_waiting(w))
-		get_unstuck(w);
 	publish(w);
 }
 
@@ -391,7 +489,7 @@ static void *run(void *context)
 		uint64_t until = w->look_at_ns;
 		if (w->unsynced != 0 && w->sync_at_ns < until)
 			until = w->sync_at_ns;
-		if (w->report.is_stuck && w->retry_at_ns < until)
+		if (w->report.is_stuck && has_waiting(w) && w->retry_at_ns < until)
 			until = w->retry_at_ns;
 		struct bc_encoded *e = bc_queue_pop_within(
 			w->options.encoded, until > now ? until - now : 0);
@@ -407,8 +505,7 @@ static void *run(void *context)
 		if (e == NULL)
 			keep_house(w);
 		else if (now_ns() >= w->look_at_ns ||
-			 (w->unsynced != 0 && now_ns() >= w->sync_at_ns) ||
-			 w->report.bytes - w->looked_at_bytes >= LOOK_BYTES)
+			 (w->unsynced != 0 && now_ns() >= w->sync_at_ns))
 			keep_house(w);
 	}
 	if (w->segment.fd >= 0 && w->unsynced != 0)
@@ -425,6 +522,11 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 
 	if (w == NULL)
 		return -ENOMEM;
+	w->note = malloc(sizeof(*w->note));
+	if (w->note == NULL) {
+		free(w);
+		return -ENOMEM;
+	}
 	w->options = *options;
 	w->rules = options->rules;
 	w->new_rules = options->rules;
@@ -434,6 +536,7 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 	int rc = pthread_create(&w->thread, NULL, run, w);
 	if (rc != 0) {
 		pthread_mutex_destroy(&w->lock);
+		free(w->note);
 		free(w);
 		return -rc;
 	}
@@ -471,5 +574,6 @@ void bc_writer_stop(struct bc_writer *w)
 	if (w->owns_dir_fd)
 		close(w->dir_fd);
 	pthread_mutex_destroy(&w->lock);
+	free(w->note);
 	free(w);
 }

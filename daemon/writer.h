@@ -37,19 +37,20 @@ struct bc_writer_options {
 
 /* How things stand. Sums are since the start, of records unless they say bytes. */
 struct bc_writer_report {
-	uint64_t written; /* given to the kernel */
-	uint64_t durable; /* of them, made durable */
-	uint64_t
-		unrecorded; /* came after the recording had reached stop_bytes, and were left out */
-	uint64_t abandoned; /* given up, by bc_writer_abandon() */
-	uint64_t bytes;     /* of chunks and headers written */
+	uint64_t written;    /* given to the kernel */
+	uint64_t durable;    /* of them, made durable */
+	uint64_t unrecorded; /* left out: they came after the recording had reached stop_bytes */
+	uint64_t abandoned;  /* given up, by bc_writer_abandon() */
+	uint64_t bytes;      /* of chunks and headers written */
 	uint64_t recording_bytes; /* of the present recording's segments */
+	uint64_t recording_records;
 	uint64_t recordings_ended;
-	bool is_stuck;    /* a chunk can't be written for now */
-	bool is_hopeless; /* and won't be without somebody's help: no directory, no permission */
-	bool is_full;     /* the recording has reached stop_bytes */
-	bool is_open;     /* `file` still has .partial behind its name */
-	bool had_error;   /* some write, sync or seal has failed since the start */
+	bool is_stuck;     /* a chunk can't be written for now */
+	bool is_hopeless;  /* and won't be without somebody's help: no directory, no permission */
+	bool is_full;      /* the recording has reached stop_bytes */
+	bool is_open;      /* `file` still has .partial behind its name */
+	unsigned unsealed; /* segments that could not be sealed */
+	unsigned deleted;  /* segments that somebody deleted while they were open */
 	uint32_t segment;
 	uint64_t free_bytes;            /* of the file system, when last looked */
 	char file[BC_SEGMENT_NAME_MAX]; /* the open segment, or the one sealed last; empty: none yet
@@ -66,8 +67,9 @@ void bc_writer_report(struct bc_writer *writer, struct bc_writer_report *report)
 /* Changes the rules from here on. */
 void bc_writer_set_rules(struct bc_writer *writer, const struct bc_writer_rules *rules);
 
-/* Gives up what can't be written: chunks in hand and to come are counted and dropped, and an open
- * segment is left as .partial where it can't be sealed. */
+/* Gives up what can't be written: chunks in hand and to come are counted and dropped. The open
+ * segment ends with a gap for them where the disk takes that much, and is left as .partial where it
+ * can't be sealed. */
 void bc_writer_abandon(struct bc_writer *writer);
 
 /* Ends the thread, when every chunk encoded is dealt with (close and drain the encoder before), and

@@ -45,7 +45,7 @@ bool bc_bcp1_read_header(struct bc_bcp1_header *header, const uint8_t in[BC_BCP1
 	header->samples = bc_le32(in + 12);
 	header->tick = bc_le64(in + 16);
 	header->lost = bc_le32(in + 24);
-	return header->samples <= BC_BCP1_SAMPLES_MAX && header->tick < BC_BCP1_TICK_END;
+	return header->samples <= BC_BCP1_SAMPLES_MAX && header->tick < BC_TICK_END;
 }
 
 void bc_bcp1_reader_init(struct bc_bcp1_reader *reader)

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/chunk.h"
+
 #define BC_BCP1_HEADER_BYTES 32
 #define BC_BCP1_SAMPLE_BYTES 8
 #define BC_BCP1_CRC_BYTES    4
@@ -23,9 +25,6 @@
 
 /* `lost` of a header whose board lost that many samples or more. */
 #define BC_BCP1_LOST_MANY 0xFFFFFFFFu
-
-/* Ticks from here up are no board's: 292 years at 1 GHz. A header with one is not valid. */
-#define BC_BCP1_TICK_END (UINT64_C(1) << 63)
 
 enum bc_bcp1_flag {
 	BC_BCP1_AGENT = 1,   /* each sample's control byte holds the agent id in its low nibble */
@@ -39,7 +38,7 @@ struct bc_bcp1_header {
 	uint8_t proc;      /* processor id of all samples, when BC_BCP1_AGENT is clear */
 	uint32_t sequence; /* +1 a frame, wraps */
 	uint32_t samples;  /* 0 .. BC_BCP1_SAMPLES_MAX */
-	uint64_t tick;     /* of the first sample, or now; below BC_BCP1_TICK_END */
+	uint64_t tick;     /* of the first sample, or now; below BC_TICK_END */
 	uint32_t lost;     /* with BC_BCP1_LOSS: samples lost before this frame */
 };
 

@@ -71,6 +71,18 @@ uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected)
 	return missing;
 }
 
+void bc_chunk_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost)
+{
+	*gaps = 0;
+	*lost = 0;
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
+		if (chunk->events[i].kind != BC_EVENT_GAP)
+			continue;
+		*gaps += 1;
+		*lost += chunk->events[i].value;
+	}
+}
+
 const char *bc_gap_cause_name(unsigned cause)
 {
 	switch (cause) {

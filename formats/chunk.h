@@ -21,6 +21,9 @@
 /* An encoder may read this far past the records; the bytes exist, and are anything. */
 #define BC_CHUNK_PADDING 64
 
+/* Ticks from here up are nobody's: 292 years at 1 GHz. What says one is not valid. */
+#define BC_TICK_END (UINT64_C(1) << 63)
+
 #define BC_CHUNK_EVENTS     256u
 #define BC_CHUNK_TEXT_BYTES 4096u
 
@@ -92,7 +95,8 @@ void bc_chunk_reset(struct bc_chunk *chunk, uint64_t tick, uint32_t epoch);
 /* Adds an event at event->position, which must not lie before the last one's. `text` (event->
  * text_bytes long, may be NULL when that is 0) is copied; event->text is set here. Returns false,
  * and changes nothing, when the chunk has no room for it: begin another. */
-bool bc_chunk_add_event(struct bc_chunk *chunk, const struct bc_event *event, const char *text);
+bool bc_chunk_add_event(struct bc_chunk *chunk, const struct bc_event *event, const char *text)
+	__attribute__((warn_unused_result));
 
 /* Room for n more events without text, and for a record at least. */
 static inline bool bc_chunk_has_room(const struct bc_chunk *chunk, uint32_t events)
@@ -112,6 +116,9 @@ void bc_chunk_describe(struct bc_chunk *chunk);
 /* How many records of the recording are missing before this chunk, when the one before it ended
  * just before record `expected`, beyond what a gap at its head says of damage already. */
 uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected);
+
+/* How many gap events a chunk has, and how many samples they say are lost, at least. */
+void bc_chunk_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost);
 
 /* The word that the program's texts and JSON use for a cause; "unknown" for another number. */
 const char *bc_gap_cause_name(unsigned cause);

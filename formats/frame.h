@@ -35,6 +35,7 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *records, size_t bytes);
 
 /* Decodes a frame of exactly frame_bytes that holds exactly `bytes` bytes. Returns 0, -EBADMSG if
  * it is not that, or -ENOMEM. */
-int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes);
+int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/segment.h"
 
 #define PACKED_BYTES (1u << 18)
 
@@ -48,6 +52,20 @@ static int read_head(struct bc_input *in, enum bc_format wanted, struct bc_probe
 	}
 }
 
+/* Whether the stream is a regular file that ends as a sealed segment does. */
+static bool ends_as_segment(int fd)
+{
+	uint8_t trailer[BC_TRAILER_BYTES];
+	uint64_t index_offset;
+	uint64_t file_bytes;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= BC_TRAILER_BYTES &&
+	       pread(fd, trailer, sizeof(trailer), st.st_size - BC_TRAILER_BYTES) ==
+		       (ssize_t)sizeof(trailer) &&
+	       bc_trailer_read(&index_offset, &file_bytes, trailer);
+}
+
 int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_format wanted,
 	struct bc_probe *probe)
 {
@@ -60,6 +78,11 @@ int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_form
 	in->stream = stream;
 	in->is_between = true;
 	int rc = read_head(in, wanted, probe);
+	if (rc == -EINVAL && ends_as_segment(stream.fd)) {
+		memset(probe, 0, sizeof(*probe));
+		probe->format = BC_FORMAT_SEGMENT;
+		rc = 0;
+	}
 	if (rc == 0 && probe->is_lz4 && probe->format != BC_FORMAT_SEGMENT &&
 		LZ4F_isError(LZ4F_createDecompressionContext(&in->dctx, LZ4F_VERSION)))
 		rc = -ENOMEM;

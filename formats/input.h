@@ -18,19 +18,22 @@
 
 struct bc_input;
 
-/* Opens what the stream holds. `wanted`: the format by the user's word, or BC_FORMAT_UNKNOWN to
- * tell it by content. Returns 0 with *probe telling format and compression; -EINVAL when the format
- * can't be told, probe->why says why; or a negative errno of reading. The fd stays the caller's. */
+/* Opens what the stream holds. Where a regular file's head is destroyed, a segment's trailer at its
+ * end tells it still. `wanted`: the format by the user's word, or BC_FORMAT_UNKNOWN to tell it by
+ * content. Returns 0 with *probe telling format and compression; -EINVAL when the format can't be
+ * told, probe->why says why; or a negative errno of reading. The fd stays the caller's. */
 int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_format wanted,
-	struct bc_probe *probe);
+	struct bc_probe *probe) __attribute__((warn_unused_result));
 void bc_input_close(struct bc_input *input);
 
 /* Reads up to `room` plain bytes. Returns their number, 0 at the end, -EBADMSG when the LZ4 frames
  * are damaged or torn here (what came before was good), -ECANCELED, or another negative errno. */
-ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room);
+ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room)
+	__attribute__((warn_unused_result));
 
 /* Makes a segment reader of an input whose format is BC_FORMAT_SEGMENT. Returns 0 or -ENOMEM. Close
  * the reader before the input. */
-int bc_input_segments(struct bc_input *input, struct bc_segment_reader **reader);
+int bc_input_segments(struct bc_input *input, struct bc_segment_reader **reader)
+	__attribute__((warn_unused_result));
 
 #endif

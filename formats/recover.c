@@ -1,5 +1,6 @@
 #include "formats/recover.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -239,18 +240,6 @@ static void make_header(struct recovery *r, const struct bc_segment_name *fallba
 	header->first_record = r->segment == 0 ? 0 : first->first_record;
 }
 
-static void count_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost)
-{
-	*gaps = 0;
-	*lost = 0;
-	for (uint32_t i = 0; i < chunk->info.events; i++) {
-		if (chunk->events[i].kind != BC_EVENT_GAP)
-			continue;
-		*gaps += 1;
-		*lost += chunk->events[i].value;
-	}
-}
-
 /* Puts a gap before all events of a chunk. Returns false if there is no room. */
 static bool add_gap_first(struct bc_chunk *chunk, const struct bc_event *gap)
 {
@@ -277,7 +266,8 @@ static int append_gap(struct recovery *r, struct bc_segment_writer *writer,
 	alone->info.recording_tag = next->recording_tag;
 	alone->info.first_record = next->first_record;
 	alone->info.wall_ns = next->wall_ns;
-	bc_chunk_add_event(alone, gap, NULL);
+	if (!bc_chunk_add_event(alone, gap, NULL))
+		assert(!"an empty chunk has room for an event");
 	bc_chunk_encode(r->encoded, alone, &header_bytes);
 	int rc = bc_segment_append(writer, r->encoded, header_bytes, &alone->info, 1, gap->value);
 	free(alone);
@@ -305,7 +295,7 @@ static int append_chunk(
 	info->event_bytes = info->events * BC_EVENT_BYTES + chunk->text_bytes;
 	header_bytes = bc_chunk_header_write(r->encoded, chunk);
 	memcpy(r->encoded + header_bytes, frame, info->frame_bytes);
-	count_gaps(chunk, &gaps, &lost);
+	bc_chunk_gaps(chunk, &gaps, &lost);
 	int rc = bc_segment_append(writer, r->encoded, header_bytes, info, gaps, lost);
 	if (rc == 0) {
 		r->result->chunks++;
@@ -387,12 +377,13 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	char open_name[BC_SEGMENT_FILE_MAX];
 	int rc;
 
-	if (!r->has_header) {
-		rc = read_place(r, &r->places[0]);
-		if (rc != 0)
-			return rc;
+	rc = read_place(r, &r->places[0]);
+	if (rc != 0)
+		return rc;
+	if (!r->has_header)
 		make_header(r, fallback, &r->chunk->info);
-	}
+	else if (r->header.first_record == r->chunk->info.first_record)
+		r->header.wall_ns = r->chunk->info.wall_ns; /* to the nanosecond, as JSON isn't */
 	rc = bc_segment_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header);
 	if (rc != 0)
 		return rc;

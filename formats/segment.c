@@ -198,7 +198,8 @@ static bool read_events(struct bc_chunk *chunk, const uint8_t *p, const uint8_t 
 			.text_bytes = bc_le16(p + EVENT_TEXT_BYTES),
 		};
 		p += BC_EVENT_BYTES;
-		if (event.position < before || event.position > chunk->info.records ||
+		if ((event.kind == BC_EVENT_ANCHOR && event.value >= BC_TICK_END) ||
+			event.position < before || event.position > chunk->info.records ||
 			end - p < event.text_bytes ||
 			!bc_chunk_add_event(chunk, &event, (const char *)p))
 			return false;
@@ -219,6 +220,7 @@ bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t 
 	return info->records <= BC_CHUNK_RECORDS && info->events <= BC_CHUNK_EVENTS &&
 	       info->frame_bytes <= BC_FRAME_MAX && info->number < BC_SEGMENT_CHUNKS &&
 	       info->event_bytes == header_bytes - BC_CHUNK_HEADER_MIN &&
+	       info->first_tick < BC_TICK_END && info->last_tick < BC_TICK_END &&
 	       read_events(chunk, header + AT_VARIABLE, hash);
 }
 

@@ -43,13 +43,15 @@ struct bc_segment_header {
 /* Writes empty LZ4 frame and header: all that stands before the first chunk. *out is set to a new
  * buffer that the caller frees. Returns 0, -ENOMEM, -EINVAL if metadata is no JSON object or what
  * results is longer than BC_SEGMENT_HEADER_MAX. */
-int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *header);
+int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *header)
+	__attribute__((warn_unused_result));
 
 /* The length of the header frame whose first 8 bytes are at `in`, or 0 if they begin none. */
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 
 /* Reads a header frame. Returns false if its hash is wrong or it isn't the JSON it should be. What
  * the object lacks is empty or 0. */
-bool bc_segment_header_read(struct bc_segment_header *header, const uint8_t *in, size_t bytes);
+bool bc_segment_header_read(struct bc_segment_header *header, const uint8_t *in, size_t bytes)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -16,7 +16,8 @@ struct bc_segment_index {
 /* Loads the index of the sealed segment in the regular file fd. Returns 0; -ENOENT if it has none
  * (not sealed, more than one segment, or not a segment); -EBADMSG if it is damaged; or a negative
  * errno. Free with bc_segment_index_free(). */
-int bc_segment_index_load(struct bc_segment_index *index, int fd);
+int bc_segment_index_load(struct bc_segment_index *index, int fd)
+	__attribute__((warn_unused_result));
 void bc_segment_index_free(struct bc_segment_index *index);
 
 /* Reads a row, which must exist. Returns the offset of its chunk in the file. */

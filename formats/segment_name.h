@@ -1,6 +1,6 @@
 /* Names of recordings and of their segment files.
  *
- *   20261120T091500Z-3f9a2c            a recording: UTC start time, six random hex digits
+ *   20261120T091500Z-3f9a2c            a recording: UTC start time, six more hex digits
  *   20261120T091500Z-3f9a2c-boot       the same with a label
  *   20261120T091500Z-3f9a2c-00000.byu.lz4            its first segment, sealed
  *   20261120T091500Z-3f9a2c-00000.byu.lz4.partial    still open, or torn
@@ -30,8 +30,8 @@ struct bc_segment_name {
 /* Whether a label may stand in a file name: 1..BC_LABEL_MAX letters, digits, '.', '_' and '-'. */
 bool bc_label_is_valid(const char *label);
 
-/* Makes the id of a recording that starts at `wall_ns`; `random` gives 24 bits, `label` is valid or
- * empty. */
+/* Makes the id of a recording that starts at `wall_ns`; `random` gives the six digits, `label` is
+ * valid or empty. */
 void bc_recording_id_write(
 	char out[BC_RECORDING_ID_MAX], int64_t wall_ns, uint32_t random, const char *label);
 

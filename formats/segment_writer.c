@@ -128,6 +128,10 @@ int bc_segment_sync(struct bc_segment_writer *w)
 {
 	if (fdatasync(w->fd) != 0)
 		return -errno;
+	/* A file is only as durable as its name. */
+	if (!w->is_name_durable && fsync(w->dir_fd) != 0)
+		return -errno;
+	w->is_name_durable = true;
 	w->durable = w->bytes;
 	return 0;
 }
@@ -157,15 +161,25 @@ static int write_index(const struct bc_segment_writer *w)
 	return rc;
 }
 
+/* Not every file system can rename without replacing; a link can't replace anywhere. */
+static int rename_to_final(const struct bc_segment_writer *w)
+{
+	if (renameat2(w->dir_fd, w->open_name, w->dir_fd, w->name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL || linkat(w->dir_fd, w->open_name, w->dir_fd, w->name, 0) != 0)
+		return -errno;
+	unlinkat(w->dir_fd, w->open_name, 0);
+	return 0;
+}
+
 int bc_segment_seal(struct bc_segment_writer *w)
 {
 	int rc = write_index(w);
 
-	if (rc == 0 && fdatasync(w->fd) != 0)
-		rc = -errno;
-	if (rc == 0 &&
-		renameat2(w->dir_fd, w->open_name, w->dir_fd, w->name, RENAME_NOREPLACE) != 0)
-		rc = -errno;
+	if (rc == 0)
+		rc = bc_segment_sync(w);
+	if (rc == 0)
+		rc = rename_to_final(w);
 	if (rc != 0) {
 		cut_back(w);
 		return rc;

@@ -26,6 +26,7 @@ struct bc_segment_writer {
 	uint32_t segment;
 	uint64_t bytes;   /* of whole chunks in the file, header included */
 	uint64_t durable; /* of them, bytes that a sync has covered */
+	bool is_name_durable;
 	uint64_t records;
 	uint64_t gaps;
 	uint64_t lost;
@@ -38,23 +39,25 @@ struct bc_segment_writer {
  * what comes before the first chunk. Returns 0, or a negative errno with nothing left behind and
  * the writer closed: -EEXIST when either name is taken, -ENAMETOOLONG, -ENOSPC, ... */
 int bc_segment_create(struct bc_segment_writer *writer, int dir_fd, const char *name,
-	const char *suffix, const struct bc_segment_header *header);
+	const char *suffix, const struct bc_segment_header *header)
+	__attribute__((warn_unused_result));
 
 /* Appends a chunk as bc_chunk_encode() left it, and gives it its place: segment and number are set
  * here. `info` is that chunk's. Returns 0; a negative errno of the write, with the file cut back to
  * the chunk before; -ENOMEM when the index can't grow; -EFBIG when the segment has its 65,536
  * chunks already. */
 int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t header_bytes,
-	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost);
+	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost)
+	__attribute__((warn_unused_result));
 
 /* Makes durable what is appended. After a failure nothing of this file may be called durable any
  * more: abandon it. */
-int bc_segment_sync(struct bc_segment_writer *writer);
+int bc_segment_sync(struct bc_segment_writer *writer) __attribute__((warn_unused_result));
 
 /* Writes the index, syncs, gives the file its final name (never replacing another) and syncs the
  * directory. Returns 0 with the writer closed, or a negative errno with the segment still open and
  * whole as before: -ENOSPC can be tried again, after any other abandon it. */
-int bc_segment_seal(struct bc_segment_writer *writer);
+int bc_segment_seal(struct bc_segment_writer *writer) __attribute__((warn_unused_result));
 
 /* Closes the file as it is, a .partial that can be read and recovered. */
 void bc_segment_abandon(struct bc_segment_writer *writer);

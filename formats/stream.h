@@ -13,6 +13,7 @@ struct bc_stream {
 
 /* Reads up to `room` bytes. Returns their number, 0 at the end, -ECANCELED when woken, or another
  * negative errno. */
-ssize_t bc_stream_read(struct bc_stream stream, void *out, size_t room);
+ssize_t bc_stream_read(struct bc_stream stream, void *out, size_t room)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -10,8 +10,8 @@
  *
  * A rule is KIND:ACTION (each call), KIND:N:ACTION (the Nth) or KIND:N+:ACTION (from the Nth on).
  * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT), `short` (half is written, at
- * least a byte; for the two kinds of write) or `hold` (the call does not go on while the control
- * file says so). The first rule that fits is followed. */
+ * least a byte; for the two kinds of write), `slow` (it takes 300 ms) or `hold` (the call does not
+ * go on while the control file says so). The first rule that fits is followed. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +41,7 @@ static const struct {
 #define ACTION_NONE  0 /* positive: an error number */
 #define ACTION_SHORT (-1)
 #define ACTION_HOLD  (-2)
+#define ACTION_SLOW  (-3)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[KINDS];
@@ -113,6 +114,8 @@ static int read_action(const char *text, size_t n)
 		return ACTION_SHORT;
 	if (n == 4 && strncmp(text, "hold", n) == 0)
 		return ACTION_HOLD;
+	if (n == 4 && strncmp(text, "slow", n) == 0)
+		return ACTION_SLOW;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		if (strlen(errors[i].name) == n && strncmp(text, errors[i].name, n) == 0)
 			return errors[i].number;
@@ -167,16 +170,13 @@ static int find_action(enum kind kind, unsigned long number)
 static void log_call(enum kind kind, unsigned long number, int action, const char *path)
 {
 	const char *log = getenv("FAULTFS_LOG");
-	const char *done = action == ACTION_NONE    ? "ok"
-			   : action == ACTION_SHORT ? "short"
-			   : action == ACTION_HOLD  ? "hold"
-						    : strerrorname_np(action);
+	static const char *const done[] = {"ok", "short", "hold", "slow"};
 	char line[4096 + 64];
 
 	if (log == NULL)
 		return;
-	int n = snprintf(
-		line, sizeof(line), "%s %lu %s %s\n", kind_names[kind], number, done, path);
+	int n = snprintf(line, sizeof(line), "%s %lu %s %s\n", kind_names[kind], number,
+		action > 0 ? strerrorname_np(action) : done[-action], path);
 	append_text(log, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
 }
 
@@ -193,6 +193,8 @@ static int judge(enum kind kind, const char *path)
 	pthread_mutex_unlock(&lock);
 	int action = find_action(kind, number);
 	log_call(kind, number, action, path);
+	if (action == ACTION_SLOW)
+		nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
 	while (action == ACTION_HOLD) {
 		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 		action = find_action(kind, number);

@@ -11,6 +11,7 @@ directory (pathlib.Path), removed afterwards. `test.py NAME...` runs only those 
 the words.
 """
 
+import concurrent.futures
 import inspect
 import json
 import os
@@ -117,9 +118,9 @@ def lz4_dc(paths):
     return done.stdout
 
 
-def segments(directory, suffix=".byu.lz4"):
+def segments(directory, suffix=".byu.lz4", prefix=""):
     """The segment files of a directory, in order."""
-    return sorted(pathlib.Path(directory).glob("*" + suffix))
+    return sorted(pathlib.Path(directory).glob(f"{prefix}*{suffix}"))
 
 
 def http(socket, path, method="GET", body=None):
@@ -324,6 +325,34 @@ class Faults:
             return []
         lines = (line.split(" ", 3) for line in self._log.read_text().splitlines())
         return [(kind, int(number), done, pathlib.Path(path).name) for kind, number, done, path in lines]
+
+
+def each(function, jobs, workers=6):
+    """Runs function(directory, *job) for each job, some at a time: they wait for the daemon's timers mostly."""
+
+    def one(job):
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-job-"))
+        try:
+            function(directory, *job)
+        except Exception:
+            return f"{job}: {traceback.format_exc(limit=-2)}"
+        finally:
+            shutil.rmtree(directory)
+
+    assert jobs
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        failed = [problem for problem in pool.map(one, jobs) if problem]
+    assert not failed, f"{len(failed)} of {len(jobs)}:\n" + "\n".join(failed[:20])
+
+
+def is_sanitized():
+    """Whether the programs are built with sanitizers, which take memory and time of their own."""
+    return BUILD.name in ("address-undefined", "address", "undefined", "thread")
+
+
+def rate(samples_a_second):
+    """A rate that a program with sanitizers keeps up with, too, where it is to lose nothing."""
+    return samples_a_second // {"thread": 10}.get(BUILD.name, 4) if is_sanitized() else samples_a_second
 
 
 def info(paths):

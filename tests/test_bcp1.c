@@ -130,10 +130,10 @@ static void test_a_header_out_of_range_is_refused_though_its_crc_is_right(void *
 		uint64_t tick;
 		bool is_valid;
 	} cases[] = {
-		{BC_BCP1_SAMPLES_MAX, BC_BCP1_TICK_END - 1, true},
+		{BC_BCP1_SAMPLES_MAX, BC_TICK_END - 1, true},
 		{BC_BCP1_SAMPLES_MAX + 1, 0, false},
 		{UINT32_MAX, 0, false},
-		{0, BC_BCP1_TICK_END, false},
+		{0, BC_TICK_END, false},
 		{0, UINT64_MAX, false},
 	};
 

@@ -30,7 +30,8 @@ def buscap(*argv, code=0, **options):
     """Runs it, checks the exit code, and returns (output, messages) as text."""
     done = run(need(BUSCAP), *argv, **options)
     err = done.stderr.decode(errors="replace")
-    equal(done.returncode, code, f"exit code of {' '.join(map(str, argv))}: {err}")
+    if code is not None:
+        equal(done.returncode, code, f"exit code of {' '.join(map(str, argv))}: {err}")
     return done.stdout.decode(errors="replace"), err
 
 
@@ -103,7 +104,9 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
         [], ["frobnicate"], ["dump"], ["verify"], ["info"], ["recover"], ["recover", trace], ["sim"],
         ["dump", "--frob", trace], ["dump", "-x", trace], ["dump", "-n", "5-3", trace], ["dump", "-n", "a", trace],
         ["dump", "-n", "-", trace], ["dump", "--records"], ["dump", "-n", "99999999999999999999-", trace],
-        ["dump", "--epoch", "one", trace], ["dump", "-I", "tarball", trace], ["dump", "-I", "byu:x=1", trace],
+        ["dump", "-n", "1", "--records", "2", trace], ["dump", "-t", "1-", "-a", "-t", "-2", trace],
+        ["dump", "-e", "0", "-e", "1", trace], ["dump", "--epoch", "one", trace],
+        ["dump", "-I", "tarball", trace], ["dump", "-I", "byu:x=1", trace],
         ["dump", "--plain=yes", trace], ["info", "-q", trace], ["verify", "--json", trace],
         ["recover", "--mode", "best", trace, "-o", out], ["recover", trace, trace, "-o", out],
         ["recover", trace, "-o", "-"],
@@ -111,6 +114,8 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
         ["sim", "-O", "bcp1", "--agents", "0"], ["sim", "-O", "bcp1", "--loss", "1.5"],
         ["sim", "-O", "bcp1", "--loss", "nan"], ["sim", "-O", "bcp1", "--loss", "1e-9"],
         ["sim", "-O", "raw6", "--corrupt", "0.1"], ["sim", "-O", "bcp1", "--count", "-1"],
+        ["sim", "-O", "bcp1", "--count", "k"], ["sim", "-O", "bcp1", "--count", "1K"],
+        ["sim", "-O", "bcp1", "--count", ""], ["sim", "-O", "bcp1", "--count", "18446744073709551615k"],
         ["sim", "-O", "bcp1", "file"],
     ]
     for argv in cases:
@@ -119,6 +124,10 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
         one_line(err)
     one_line(buscap("dump", "--records", code=2)[1], "--records")
     one_line(buscap("dump", "-ax", trace, code=2)[1], "-x")
+    one_line(buscap("dump", "-n", "1", "-n", "2", trace, code=2)[1], "--records is given twice")
+    _, err = buscap("sim", "-O", "foo", code=2)
+    one_line(err, "bcp1, raw6 or byu can be written")
+    assert "byu24" not in err, err
     assert not out.exists()
 
 
@@ -206,13 +215,32 @@ def test_byu_and_its_dialects_are_printed_as_b2a_does(tmp):
         equal(buscap("dump", "-I", dialect, "-t", f"{low}-{high}", path)[0], text, f"{dialect}, by ticks")
 
 
-def test_a_dialects_value_that_does_not_fit_names_its_record(tmp):
-    data, expected = reference.make_byu(random.Random(3), 20, "byu24")
-    path = tmp / "x"
-    path.write_bytes(data[: 24 * 7] + struct.pack("<Q", 1 << 32) + data[24 * 7 + 8 :])
-    text, err = buscap("dump", "-I", "byu24", path, code=1)
-    equal(text, byu_text(expected.records[: 12 * 7]), "what fits")
-    one_line(err, "record 7", "100000000")
+def test_a_dialects_value_that_does_not_fit_is_left_out_and_told(tmp):
+    n = 9000  # more than are read at once
+    for dialect, size in (("byu16", 16), ("byu24", 24)):
+        data, expected = reference.make_byu(random.Random(3), n, dialect)
+        hurt = bytearray(data)
+        out = {7: "address 0x100000000", 8000: "address 0x123456789", n - 1: "address 0x100000005"}
+        if dialect == "byu24":
+            out[8] = "time 0x200000000"
+            struct.pack_into("<Q", hurt, 24 * 8 + 16, 2 << 32)
+        for number, value in out.items():
+            if value.startswith("address"):
+                struct.pack_into("<Q", hurt, size * number, int(value.split()[1], 16))
+        path = tmp / dialect
+        path.write_bytes(hurt)
+        records = [expected.records[12 * i : 12 * i + 12] for i in range(n)]
+        text, err = buscap("dump", "-I", dialect, path, code=3)
+        equal(text, byu_text(b"".join(r for i, r in enumerate(records) if i not in out)), "what fits")
+        equal(len(err.splitlines()), len(out), err)
+        verified, _ = buscap("verify", "-I", dialect, path, code=3)
+        equal(len(verified.splitlines()), len(out) + 1, verified)
+        for number, value in out.items():
+            assert f"record {number}: its {value} doesn't fit" in err, err
+            assert f"{path}: record {number}: its {value} doesn't fit" in verified, verified
+        assert f"damaged: {dialect}" in verified, verified
+        text, err = buscap("dump", "-I", dialect, "-n", "9-100", path)
+        equal((text, err), (byu_text(b"".join(records[9:101])), ""), "beside them")
 
 
 def test_a_torn_tail_is_told_and_the_rest_printed(tmp):
@@ -407,10 +435,133 @@ def test_a_missing_segment_and_one_given_twice_are_told(tmp):
     whole = buscap("dump", *paths)[0]
     text, err = buscap("dump", *paths, paths[1], code=3)
     equal(text, whole, "one given twice")
-    assert "was there before: left out" in err
+    one_line(err, paths[1], "there before: left out")
+    text, err = buscap("dump", "-n", "0-99", paths[0], paths[0], code=3)
+    equal(text, buscap("dump", "-n", "0-99", paths[0])[0], "a range of one given twice")
+    one_line(err, "1 chunk (", "there before: left out")
     text, err = buscap("dump", paths[0], paths[2], code=3)
     assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE)
     one_line(err, paths[2], "records are missing before chunk 0")
+
+
+def test_a_hole_between_segments_is_told_where_it_is_asked_for(tmp):
+    paths, recorded = make_recording(tmp)
+    lines = byu_text(recorded.records).splitlines()
+    counts = [sum(chunk.info["records"] for chunk in segment.chunks) for segment in recorded.segments]
+    first, last = counts[0], counts[0] + counts[1] - 1  # the records of segment 1
+    rest = [paths[0], *paths[2:]]
+
+    def check(option, low, high, is_told, *more):
+        text, err = buscap("dump", "-p", option, f"{low}-{high}", *more, *reversed(rest), code=3 if is_told else 0)
+        if is_told:
+            one_line(err, paths[2], f"{counts[1]} records are missing before chunk 0 (records {first} on)")
+        else:
+            equal(err, "", f"{option} {low}-{high}")
+        return text.splitlines()
+
+    equal(check("-n", 0, first - 1, False), lines[:first], "before it")
+    equal(check("-n", last + 1, len(lines), False), lines[last + 1 :], "behind it")
+    equal(check("-n", first - 5, last + 5, True), lines[first - 5 : first] + lines[last + 1 : last + 6], "around it")
+    equal(check("-n", first - 5, first, True), lines[first - 5 : first], "its first record")
+    equal(check("-n", last, last + 1, True), lines[last + 1 : last + 2], "its last record")
+    equal(check("-n", first + 10, first + 20, True), [], "within it")
+
+
+def test_a_hole_between_segments_is_found_by_ticks(tmp):
+    paths = make_segments(tmp, simulate("--count", "200000"), "-b", "filesize:200")
+    recorded = reference.read_segments(paths)
+    assert len(paths) >= 3
+    counts = [sum(chunk.info["records"] for chunk in segment.chunks) for segment in recorded.segments]
+    first, last = counts[0], counts[0] + counts[1] - 1
+    ticks = recorded.ticks
+    for low, high, is_told in ((0, ticks[first - 1], False), (ticks[last + 1], ticks[-1], False),
+                               (ticks[first - 2], ticks[first], True), (ticks[last], ticks[last + 2], True),
+                               (ticks[first + 1], ticks[first + 9], True), (ticks[first - 1], ticks[last + 1], True)):
+        _, err = buscap("dump", "-t", f"{low}-{high}", paths[0], *paths[2:], code=3 if is_told else 0)
+        equal("are missing before" in err, is_told, f"ticks {low}-{high}: {err}")
+    # A segment that isn't sealed has no index to look things up in.
+    cut = tmp / (paths[2].name + ".partial")
+    cut.write_bytes(paths[2].read_bytes()[: recorded.segments[2].chunks[-1].offset
+                                           if len(recorded.segments[2].chunks) > 1 else -100])
+    for low, high, is_told in ((0, ticks[first - 1], False), (ticks[first - 2], ticks[first], True)):
+        _, err = buscap("dump", "-t", f"{low}-{high}", paths[0], cut, code=None)
+        equal("are missing before" in err, is_told, f"ticks {low}-{high}, not sealed: {err}")
+
+
+def test_verify_tells_a_hole_between_segments(tmp):
+    paths, recorded = make_recording(tmp)
+    counts = [sum(chunk.info["records"] for chunk in segment.chunks) for segment in recorded.segments]
+    wanted = f"{paths[2]}: {counts[1]} records are missing before it (records {counts[0]} on)\n"
+    for order in ([paths[0], paths[2]], [paths[2], paths[0]], [paths[0], paths[2], paths[0], paths[2]]):
+        text, _ = buscap("verify", *order, code=3)
+        equal(text.count("are missing before it"), 1, text)
+        assert wanted in text and text.count(": ok: ") == len(order), text
+    buscap("verify", *reversed(paths))
+    buscap("verify", *paths[1:])  # what a ring has deleted
+    buscap("verify", paths[1], paths[1])
+    # Between two files of another kind, and with its header gone, it is a hole all the same.
+    other = tmp / "other.bcp1"
+    other.write_bytes(simulate("--count", "10"))
+    assert wanted in buscap("verify", paths[0], other, paths[2], code=3)[0]
+    hurt = bytearray(paths[2].read_bytes())
+    hurt[40] ^= 1
+    paths[2].write_bytes(hurt)
+    assert wanted in buscap("verify", paths[0], paths[2], code=3)[0]
+
+
+def test_a_hole_that_a_gap_explains_is_none(tmp):
+    paths = make_segments(tmp, simulate("--count", "400000"))
+    segment = reference.read_segments(paths).segments[0]
+    data = bytearray(paths[0].read_bytes())
+    # Two halves of one: the second has lost the chunk before it, and its gap says so.
+    chunks = segment.chunks
+    n = chunks[1].info["records"]
+    first = tmp / "first"
+    first.write_bytes(data[: chunks[1].offset])
+    data[chunks[1].offset + 5000] ^= 1
+    hurt = tmp / "hurt"
+    hurt.write_bytes(data)
+    salvaged = tmp / "salvaged.byu.lz4"
+    buscap("recover", "--mode", "salvage", hurt, "-o", salvaged, code=3)
+    assert f"# gap: {n} samples lost (damaged)" in buscap("dump", salvaged)[0]
+    both = salvaged.read_bytes()
+    at = [match.start() for match in re.finditer(re.escape(struct.pack("<I", 0x184D2A51)), both)]
+    second = tmp / "second"
+    second.write_bytes(both[at[1] : at[2]])
+    halves = [tmp / "half0.byu.lz4", tmp / "half1.byu.lz4"]
+    for half, out in zip((first, second), halves):
+        buscap("recover", "--mode", "salvage", half, "-o", out, code=None)
+    text, _ = buscap("verify", *halves)
+    assert "missing" not in text, text
+    for range_options in ([], ["-n", f"{n // 2}-{3 * n}"], ["-n", f"{n + 1}-{n + 2}"]):
+        equal(buscap("dump", *range_options, *halves)[1], "", f"messages of {range_options}")
+
+
+def test_a_segment_whose_head_is_gone_is_still_one(tmp):
+    paths = make_segments(tmp, simulate("--count", "400000"))
+    whole = paths[0].read_bytes()
+    segment = reference.read_segments(paths).segments[0]
+    records = [chunk.records for chunk in segment.chunks]
+    wanted = b"".join(records[1:])
+    path = tmp / "hurt"
+    out = tmp / "out.byu.lz4"
+    assert segment.chunks[1].offset > 65536, "no chunk begins in what is looked at of the head"
+    for hurt in (bytes(2000) + whole[2000:], whole[2000:], random.Random(1).randbytes(2000) + whole[2000:]):
+        path.write_bytes(hurt)
+        assert f"{path}: segment" in buscap("info", path, code=3)[0]
+        assert f"{len(records) - 1} good chunks" in buscap("verify", path, code=3)[0]
+        equal(buscap("dump", "-p", path, code=3)[0], byu_text(wanted), "dump")
+        buscap("recover", "--mode", "salvage", path, "-o", out, code=3)
+        equal(harness.lz4_dc([out]), wanted, "recovered")
+        out.unlink()
+    # Nothing at its end tells it either: recover needs no telling.
+    path.write_bytes(bytes(70000) + whole[70000:-40])
+    one_line(buscap("verify", path, code=1)[1], "can't tell its format")
+    buscap("recover", "--mode", "salvage", path, "-o", out, code=3)
+    assert wanted.endswith(harness.lz4_dc([out])) and out.stat().st_size > 10000
+    # One byte is enough to be no trailer.
+    path.write_bytes(bytes(2000) + whole[2000:-1] + bytes([whole[-1] ^ 1]))
+    one_line(buscap("info", path, code=1)[1], "can't tell its format")
 
 
 def test_info_tells_what_a_segment_holds(tmp):
@@ -540,7 +691,7 @@ def test_recover_refuses_what_it_must(tmp):
     one_line(buscap("recover", "-", "-o", tmp / "out", code=1, data=before)[1], "regular files")
     plain = tmp / "x.byu"
     plain.write_bytes(reference.make_byu(random.Random(1), 100)[0])
-    one_line(buscap("recover", plain, "-o", tmp / "out", code=1)[1], "only segments")
+    assert "no chunk" in buscap("recover", plain, "-o", tmp / "out", code=1)[1]
     empty = tmp / "20260101T000000Z-000000-00000.byu.lz4.partial"
     empty.write_bytes(before[:11])
     one_line(buscap("recover", empty, "-o", tmp / "out", code=1)[1], "no chunk")
@@ -571,6 +722,29 @@ def test_sim_writes_one_stream_in_three_formats(tmp):
         buscap("sim", "-O", "bcp1", "-o", out, *options)
         equal(out.read_bytes(), bcp1, "into a file, the same bytes")
     equal(simulate(), simulate("--seed", "1", "--count", "1000000", "--agents", "1"), "the defaults")
+
+
+def test_sim_counts_in_thousands(tmp):
+    equal(simulate("--count", "2k"), simulate("--count", "2000"), "2k")
+    equal(simulate("-n", "1M", out_format="raw6"), simulate(out_format="raw6"), "1M")
+    text, _ = buscap("sim", "--help")
+    assert "1k is 1000" in text and "replaced" in text, text
+    path = tmp / "x"
+    path.write_bytes(b"before")
+    buscap("sim", "-O", "raw6", "-n", "1", "-o", path)
+    equal(path.stat().st_size, 6, "replaced")
+
+
+def test_counts_are_worded(tmp):
+    path = tmp / "x.bcp1"
+    path.write_bytes(simulate("--count", "1000"))
+    text, _ = buscap("info", path)
+    assert re.search(r"^  gaps +0$", text, re.MULTILINE) and "lost" not in text, text
+    one = bytearray(simulate("--count", "1"))
+    one[34] ^= 1
+    path.write_bytes(one)
+    text, _ = buscap("verify", path, code=3)
+    assert "frame 0 (1 sample): " in text, text
 
 
 def test_sim_loses_and_corrupts_on_request():

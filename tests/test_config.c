@@ -137,7 +137,7 @@ static void test_a_mistake_names_file_and_line(void **state)
 	} bad[] = {
 		{"[pipeline]\nbufer = 1M\n", ":2: [pipeline] bufer: no such key"},
 		{"[pipe]\nbuffer = 1M\n", ":2: [pipe] buffer: no such key"},
-		{"buffer = 1M\n", ":1: [] buffer: no such key"},
+		{"buffer = 1M\n", ":1: buffer: a key stands in a [section]"},
 		{"[log]\n\nlevel = loud\n", ":3: level = loud"},
 		{"[space]\nmax_use = lots\n", ":2: max_use = lots"},
 		{"[rotation]\nfiles = 0\n", ":2: files = 0"},
@@ -147,7 +147,7 @@ static void test_a_mistake_names_file_and_line(void **state)
 		{"[source]\nsource = disk\n", ":2: source = disk"},
 		{"[source]\nspeed = -1\n", ":2: speed = -1"},
 		{"[mapping]\nattr.NOPE = 1\n", ":2: attr.NOPE: no such cycle"},
-		{"[mapping]\nattr.D_READ = 256\n", ":2: an attr is"},
+		{"[mapping]\nattr.D_READ = 256\n", ":2: attr.D_READ = 256: an attr is"},
 		{"[mapping]\ninvalid = maybe\n", ":2: invalid = maybe"},
 		{"[mapping]\nsize = v2\n", ":2: size = v2"},
 		{"[pipeline]\nflush = 0\n", ":2: flush = 0"},

@@ -2,23 +2,22 @@
 makes the calls fail."""
 
 import array
-import concurrent.futures
+import contextlib
+import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
 import struct
-import tempfile
+import subprocess
 import time
 
 import harness
 import reference
-from harness import BUSCAPD, Daemon, Faults, Watch, check_counts, equal, info, run, verify
+from harness import BUSCAPD, Daemon, Faults, Watch, check_counts, each, equal, info, run, verify
 
 LONG = bool(os.environ.get("LONG"))
-ROUNDS = int(os.environ.get("ROUNDS", 30))
 MIB = 1 << 20
 
 # The least buffer there is: overflows soonest.
@@ -54,9 +53,9 @@ def check_losses_on_record(segments, dropped):
           {cause: dropped[cause] for cause in ("buffer", "disk")}, "losses on record")
 
 
-def check_places(segments, expected, received):
+def check_places(segments, expected):
     """The records are those expected but for what the gaps say is lost, each at its place: nothing lost unsaid,
-    nothing twice. `expected` is what a run without loss makes of at least as many samples as `received`."""
+    nothing twice. Returns how many of the expected are recorded, or known to be lost."""
     chunks = [chunk for path in segments for chunk in reference._parse_segment(path, reference.Hashes()).chunks]
     gaps = {}
     for chunk in chunks:
@@ -67,7 +66,7 @@ def check_places(segments, expected, received):
     recorded = b"".join(chunk.records for chunk in chunks)
     times = array.array("I", expected)[2::3]
     taken = at = 0  # of the recorded, of the expected
-    for place in [*sorted(gaps), len(recorded) // 12]:
+    for place in sorted({*gaps, len(recorded) // 12}):
         got = recorded[12 * taken : 12 * place]
         wanted = expected[12 * at : 12 * (at + place - taken)]
         if taken in gaps and got:
@@ -80,23 +79,6 @@ def check_places(segments, expected, received):
     return at
 
 
-def each(function, jobs, workers=6):
-    """Runs function(directory, *job) for each job, some at a time: they wait for the daemon's timers mostly."""
-
-    def one(job):
-        directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-job-"))
-        try:
-            function(directory, *job)
-        except Exception as why:
-            raise AssertionError(f"{job}: {why}") from why
-        finally:
-            shutil.rmtree(directory)
-
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        for future in [pool.submit(one, job) for job in jobs]:
-            future.result()
-
-
 # ---- each call fails in turn
 
 
@@ -104,9 +86,32 @@ def each(function, jobs, workers=6):
 SAMPLES = 340000
 SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K")
 ERRORS = ("ENOSPC", "EIO")
+INDEX_WRITES = 3
 
 
-def check_sweep(directory, code, status, err, rules):
+def check_syncs(calls):
+    """Gives the files that hold records which no sync has covered. Records that a failed sync has given up are not
+    taken for durable after a later one: only an index is written again, and synced again."""
+    unsynced = {}
+    for kind, _, done, name in calls:
+        if not name.endswith(".partial") and kind != "renameat2":
+            continue
+        writes, has_synced, has_failed = unsynced.get(name, (0, False, False))
+        if kind == "pwrite" and done in ("ok", "short"):
+            unsynced[name] = writes + 1, has_synced, has_failed
+        elif kind == "fdatasync" and done == "ok":
+            assert not has_failed, f"{name} is synced again after a failure; {calls}"
+            unsynced[name] = 0, True, False
+        elif kind == "fdatasync":
+            is_index_alone = has_synced and writes > 0 and writes % INDEX_WRITES == 0
+            unsynced[name] = writes, has_synced, not is_index_alone
+        elif kind == "renameat2" and done == "ok":
+            writes, has_synced, _ = unsynced.pop(name + ".partial")
+            assert has_synced and writes == 0, f"{name} is sealed without a sync; {calls}"
+    return {name for name, (_, has_synced, has_failed) in unsynced.items() if not has_synced or has_failed}
+
+
+def check_sweep(directory, code, status, err, faults):
     """What holds however a call failed: all records are there once, in order, in whole segments."""
     expected = harness.sim_records(SAMPLES)
     out = directory / "out"
@@ -114,50 +119,55 @@ def check_sweep(directory, code, status, err, rules):
     recording = status["recording"]["id"]
     equal(counts["written"], len(expected) // 12, "written")
     equal(counts["in_flight"], 0, "in_flight")
-    verify(harness.segments(out))
+    for path in harness.segments(out):
+        verify([path])
     left_open = list(out.glob("*.partial"))
-    # What is not sealed is not known to be durable, and a run that leaves it has failed.
     equal(code, 1 if left_open else 0, f"exit code, {len(left_open)} left open; {err}")
-    equal(counts["durable"] == counts["written"], not left_open, f"all is durable; {counts}")
+    unsynced = {path.name for path in left_open} & check_syncs(faults.calls())
+    if unsynced or not left_open:
+        equal(counts["durable"] == counts["written"], not unsynced, f"all is durable; {counts}")
     if left_open:
-        assert all(path.name in err for path in left_open), f"the log names what is left open: {err}"
-        if "ftruncate" not in rules:
+        assert all(path.stem in err for path in left_open), f"the log names what is left open: {err}"
+        if "ftruncate" not in {kind for kind, _, done, _ in faults.calls() if done != "ok"}:
             equal(harness.lz4_dc(all_segments(out, recording)), expected, "records before recovery")
         recover(out)
     verify(harness.segments(out))
     equal(harness.lz4_dc(all_segments(out, recording)), expected, "records")
 
 
+def has_failed(faults):
+    return any(call[2] != "ok" for call in faults.calls())
+
+
 def one_failure(directory, rules):
     faults = Faults(directory, directory / "out", rules)
     done = run(BUSCAPD, "--once", *SWEEP, "-o", directory / "out", env={**os.environ, **faults.env})
-    done_calls = faults.calls()
-    assert any(call[2] != "ok" for call in done_calls), f"{rules}: nothing has failed"
+    assert has_failed(faults), f"{rules}: nothing has failed"
     if not done.stdout:
         # Only where there is not even a directory to begin with.
         equal(rules.partition(":")[0], "openat", done.stderr.decode())
         equal((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr.decode())
-        equal(done_calls[-1][3], ".buscapd.lock", "what was opened last")
+        equal(faults.calls()[-1][3], ".buscapd.lock", "what was opened last")
         return
-    check_sweep(directory, done.returncode, json.loads(done.stdout), done.stderr.decode(), rules)
+    check_sweep(directory, done.returncode, json.loads(done.stdout), done.stderr.decode(), faults)
 
 
 def failures_until_switched_off(directory, rules):
     faults = Faults(directory, directory / "out", rules)
     with Daemon("--once", *SWEEP, "-o", directory / "out", socket=directory / "socket", env=faults.env) as daemon:
-        end = time.monotonic() + 0.8
-        while daemon.process.poll() is None and time.monotonic() < end:
-            time.sleep(0.05)
-        is_hopeless = daemon.process.poll() is not None
-        if not is_hopeless:
-            check_counts(daemon.status())
+        harness.wait_until(lambda: daemon.process.poll() is not None or has_failed(faults), "a call fails")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # It may have nothing left to write, and end.
+            daemon.wait(0.7)
+        with contextlib.suppress(OSError):
+            check_counts(json.loads(harness.ask(daemon.socket).partition(b"\r\n\r\n")[2]))
         faults.set("")
         code = daemon.wait()
-    assert any(call[2] != "ok" for call in faults.calls()), f"{rules}: nothing has failed"
+    assert has_failed(faults), f"{rules}: nothing has failed"
     if not daemon.out:
         equal(faults.calls()[-1][3], ".buscapd.lock", "what was opened last")
         return
-    check_sweep(directory, code, json.loads(daemon.out), daemon.err.decode(), rules)
+    check_sweep(directory, code, json.loads(daemon.out), daemon.err.decode(), faults)
 
 
 def fault_free_calls(directory, *options):
@@ -177,8 +187,8 @@ def indexes(tmp, *kinds):
 
 
 def test_each_call_fails_once(tmp):
-    jobs = [(f"{kind}:{number}:{error}",) for kind, number in indexes(tmp, "pwrite", "fdatasync", "openat", "renameat2")
-            for error in ERRORS]
+    jobs = [(f"{kind}:{number}:{error}",)
+            for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2") for error in ERRORS]
     each(one_failure, jobs)
 
 
@@ -196,8 +206,362 @@ def test_each_write_is_short_then_fails_and_can_not_be_undone(tmp):
 
 def test_each_call_fails_until_switched_off(tmp):
     jobs = [(f"{kind}:{number}+:{error}",)
-            for kind, number in indexes(tmp, "pwrite", "fdatasync", "openat", "renameat2") for error in ERRORS]
+            for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2") for error in ERRORS]
     each(failures_until_switched_off, jobs, workers=12)
+
+
+# ---- a source that can't wait
+
+
+RATE = harness.rate(3_000_000)
+
+
+def wait_written(daemon, more=1):
+    """Waits until so many more records are written."""
+    start = daemon.status()["counts"]["written"]
+    harness.wait_until(lambda: daemon.status()["counts"]["written"] >= start + more, f"{more} more are written")
+
+
+def check_end(directory, daemon, watch, code):
+    """After a --once recording was stopped: its losses are on record, exactly, and at their places. Returns what was
+    dropped."""
+    assert watch.samples > 3, watch.samples
+    status = json.loads(daemon.out)
+    counts = check_counts(status)
+    equal(counts["in_flight"], 0, "in flight")
+    dropped = counts["dropped"]
+    if list(directory.glob("*.partial")):
+        equal(code, 1, daemon.err.decode())
+        recover(directory)
+    else:
+        equal(code, 4 if dropped["buffer"] + dropped["disk"] else 0, daemon.err.decode())
+    segments = all_segments(directory, status["recording"]["id"])
+    verify(segments)
+    equal(sum(segment["records"] for segment in info(segments)), counts["written"], "records in the segments")
+    check_losses_on_record(segments, dropped)
+    expected = harness.sim_records(counts["received"])
+    equal(check_places(segments, expected), counts["received"] - dropped["invalid"], "records and losses on record")
+    return dropped
+
+
+def live_failure(directory, rules):
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    argv = ("--once", "--source", f"sim:rate={RATE}", "-o", out, "-b", "filesize:2M", *SMALL)
+    with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon)
+            faults.set(rules)
+            time.sleep(4 if harness.is_sanitized() else 0.9)
+            faults.set("")
+            wait_written(daemon, RATE // 2)
+            watch.finish()
+        assert has_failed(faults), f"{rules}: nothing has failed"
+        assert watch.last["disk"]["last_error"] or "short" in rules, watch.last
+        code = daemon.stop()
+    dropped = check_end(out, daemon, watch, code)
+    if rules.startswith("pwrite") and "short" not in rules:
+        assert dropped["disk"] > RATE // 10, f"{dropped}; {daemon.err.decode()}"
+
+
+def test_losses_of_a_live_source_are_exact_and_on_record(tmp):
+    jobs = [("pwrite:ENOSPC",), ("pwrite:EIO",), ("pwrite:short",), ("fdatasync:EIO",), ("fdatasync:ENOSPC",),
+            ("openat:ENOSPC",), ("openat:EIO",), ("renameat2:EIO",), ("renameat2:ENOSPC",),
+            ("pwrite:EIO,ftruncate:EIO",), ("fdatasync:EIO,renameat2:EIO",)]
+    each(live_failure, jobs, workers=4)
+
+
+def test_a_disk_without_errors_loses_nothing(tmp):
+    out = tmp / "out"
+    argv = ("--once", "--source", f"sim:rate={RATE}", "-o", out, "-b", "filesize:2M")
+    with Daemon(*argv, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon, RATE)
+            watch.finish()
+        code = daemon.stop()
+    dropped = check_end(out, daemon, watch, code)
+    equal((dropped["buffer"], dropped["disk"]), (0, 0), "lost")
+
+
+def peak_bytes(daemon):
+    text = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024
+
+
+def test_a_held_up_writer_costs_what_the_buffer_can_not_hold(tmp):
+    seconds = 30 if LONG or harness.is_sanitized() else 6
+    rate = harness.rate(2_000_000)
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    argv = ("--once", "--source", f"sim:rate={rate}", "-o", out, "--set", "pipeline.buffer=16M")
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon)
+            faults.set("pwrite:hold")
+            time.sleep(seconds)
+            equal(watch.last["buffer"]["free"], 0, "free chunks")
+            faults.set("")
+            wait_written(daemon, rate // 2)
+            watch.finish()
+        peak = peak_bytes(daemon)
+        code = daemon.stop()
+    assert watch.samples > seconds * 10, f"{watch.samples} samples of the status"
+    dropped = check_end(out, daemon, watch, code)
+    lost = dropped["buffer"] + dropped["disk"]
+    harness.note(f"writer held for {seconds} s at {rate / 1e6:.1f} M samples/s, buffer 16 MiB: {lost} samples lost, "
+                 f"peak {peak / MIB:.0f} MiB, slowest status {watch.slowest * 1000:.0f} ms")
+    # The buffer's chunks, and what the encoder has in hand.
+    assert rate * seconds - 3 * 16 * MIB // 12 < lost < rate * (seconds + 1), lost
+    assert peak <= (16 + 32) * MIB or harness.is_sanitized(), f"{peak / MIB:.1f} MiB"
+
+
+def test_memory_is_bounded_at_a_high_rate(tmp):
+    seconds = 30 if LONG else 3
+    rate = harness.rate(10_000_000)
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    source = f"sim:rate={rate},agents=4,loss=0.001,corrupt=0.001"
+    argv = ("--once", "--source", source, "-o", out, "--set", "pipeline.buffer=16M")
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon)
+            faults.set("pwrite:hold")
+            time.sleep(seconds)
+            faults.set("")
+            wait_written(daemon, rate // 10)
+            watch.finish()
+        peak = peak_bytes(daemon)
+        code = daemon.stop()
+    equal(code, 4, daemon.err.decode())
+    counts = check_counts(json.loads(daemon.out))
+    segments = all_segments(out)
+    verify(segments)
+    on_record = {}
+    for segment in info(segments):
+        for cause, gaps in segment["gaps"]["causes"].items():
+            on_record[cause] = on_record.get(cause, 0) + gaps["lost"]
+    equal([on_record.get(cause, 0) for cause in ("buffer", "disk", "board")],
+          [counts["dropped"]["buffer"], counts["dropped"]["disk"], counts["board_lost"]], "losses on record")
+    assert counts["dropped"]["buffer"] > rate * seconds // 4, counts
+    harness.note(f"writer held for {seconds} s at {rate / 1e6:.1f} M samples/s: peak {peak / MIB:.0f} MiB, "
+                 f"slowest status {watch.slowest * 1000:.0f} ms")
+    assert peak <= (16 + 32) * MIB or harness.is_sanitized(), f"{peak / MIB:.1f} MiB"
+
+
+def test_the_counts_add_up_through_overload(tmp):
+    # The disk takes nothing by turns, and never for long.
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    source = f"sim:rate={2 * RATE},agents=4,loss=0.02,corrupt=0.02,seed=9"
+    argv = ("--source", source, "-o", out, "-b", "filesize:3M", *SMALL)
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            for rules in ("pwrite:hold", "pwrite:ENOSPC", "fdatasync:hold", "renameat2:ENOSPC") * 2:
+                faults.set(rules)
+                time.sleep(1.5 if harness.is_sanitized() else 0.25)
+                faults.set("")
+                time.sleep(0.15)
+            wait_written(daemon)
+            watch.finish()
+        code = daemon.stop()
+    equal(code, 4, daemon.err.decode())
+    assert watch.samples >= 30, watch.samples
+    counts = watch.last["counts"]
+    for name in ("received", "written", "durable", "board_lost", "skipped_bytes", "gaps", "damages"):
+        assert counts[name] > 0, counts
+    assert counts["dropped"]["buffer"] + counts["dropped"]["disk"] > 0 and counts["dropped"]["invalid"] > 0, counts
+
+
+class SmallDisk:
+    """A file system of a few MiB below a directory. Skips the test where mounting is not allowed."""
+
+    def __init__(self, directory, size):
+        self.path = directory / "disk"
+        self.size = size
+
+    def __enter__(self):
+        self.path.mkdir()
+        done = run("mount", "-t", "tmpfs", "-o", f"size={self.size}", "tmpfs", self.path)
+        if done.returncode != 0:
+            harness.skip(f"a tmpfs can't be mounted: {done.stderr.decode().strip()}")
+        return self.path
+
+    def __exit__(self, *exception):
+        run("umount", self.path)
+
+
+def test_a_full_disk_is_said_once_and_recording_resumes(tmp):
+    rate = harness.rate(2_000_000)
+    with SmallDisk(tmp, "48M") as disk:
+        ballast = disk / "ballast"
+        ballast.write_bytes(bytes(40 * MIB))
+        out = disk / "out"
+        argv = ("--once", "--source", f"sim:rate={rate}", "-o", out, "-b", "filesize:2M", *SMALL)
+        with Daemon(*argv, socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            with Watch(daemon.socket) as watch:
+                full = harness.wait_until(lambda: watch.last and watch.last["disk"]["last_error"] and watch.last,
+                                          "the disk is full")
+                assert "No space left on device" in full["disk"]["last_error"], full["disk"]
+                time.sleep(5 if harness.is_sanitized() else 1.5)
+                during = watch.last
+                assert during["counts"]["dropped"]["disk"] > rate // 2, during["counts"]
+                equal(during["state"], "recording", "state")
+                equal(during["counts"]["written"], full["counts"]["written"], "written while full")
+                ballast.unlink()
+                wait_written(daemon, rate)
+                watch.finish()
+            code = daemon.stop()
+        err = daemon.err.decode()
+        equal(err.count("No space left"), 1, err)
+        equal(err.count("writing again"), 1, err)
+        dropped = check_end(out, daemon, watch, code)
+        assert dropped["disk"] > rate // 2, dropped
+
+
+def test_the_end_comes_while_the_disk_is_full(tmp):
+    with SmallDisk(tmp, "4M") as disk:
+        with Daemon("--once", "--source", f"sim:rate={RATE}", "-o", disk / "out", socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk is full")
+            daemon.process.send_signal(signal.SIGTERM)
+            harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+            check_counts(daemon.status())
+            code = daemon.stop(signal.SIGTERM)
+        err = daemon.err.decode()
+        equal(code, 1, err)
+        assert "told to stop again" in err and "given up" in err, err
+        # What was given up is counted, though no file tells of it.
+        counts = check_counts(json.loads(daemon.out))
+        equal(counts["in_flight"], 0, "in flight")
+        assert counts["dropped"]["disk"] > 0, counts
+        segments = all_segments(disk / "out")
+        recorded = harness.lz4_dc(segments)
+        equal(recorded, harness.sim_records(counts["received"])[: len(recorded)], "records")
+        equal(len(recorded) // 12, counts["written"], "records in the files")
+
+
+def hang(directory, signals):
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    with Daemon("--source", "sim:rate=1M", "-o", out, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        faults.set("pwrite:hold")
+        time.sleep(0.3)
+        daemon.process.send_signal(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+        start = time.monotonic()
+        if signals == 2:
+            daemon.process.send_signal(signal.SIGINT)
+        code = daemon.wait(30)
+    took = time.monotonic() - start
+    harness.note(f"told to stop with {signals} signals, the writer hanging: ended after {took:.1f} s")
+    equal(code, 1, daemon.err.decode())
+    assert not (directory / "socket").exists()
+    recover(out)
+    recorded = harness.lz4_dc(harness.segments(out)[:1])
+    equal(recorded, harness.sim_records(4_000_000)[: len(recorded)], "records")
+
+
+def slow_end(directory):
+    """A disk that takes long to write what is in memory, but does."""
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    argv = ("--source", f"sim:rate={RATE}", "-o", out)
+    with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        faults.set("pwrite:slow")
+        harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["buffer"], "the buffer is full")
+        start = time.monotonic()
+        code = daemon.stop(timeout=60)
+    assert time.monotonic() - start > 12, "it was not slow enough to test anything"
+    equal(code, 4, daemon.err.decode())
+    verify(all_segments(out))
+
+
+def test_a_stop_ends_even_where_a_write_hangs(tmp):
+    each(hang, [(2,), (1,)] if LONG else [(2,)])
+
+
+def test_a_stop_waits_for_a_slow_disk(tmp):
+    if not LONG:
+        harness.skip("takes 20 s; LONG=1 runs it")
+    slow_end(tmp)
+
+
+# ---- somebody interferes
+
+
+def test_a_directory_that_vanishes_ends_a_once_recording(tmp):
+    out = tmp / "out"
+    with Daemon("--once", "--source", "sim:rate=1M", "-o", out, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        shutil.rmtree(out)
+        code = daemon.wait(20)
+    err = daemon.err.decode()
+    equal(code, 1, err)
+    check_counts(json.loads(daemon.out))
+    said = [line for line in err.splitlines() if "No such file or directory" in line]
+    equal(len(said), 1, f"lines that say what is wrong; {err}")
+    assert str(out) in said[0], err
+
+
+def test_a_service_goes_on_when_its_directory_is_made_again(tmp):
+    out = tmp / "out"
+    with Daemon("--source", "sim:rate=1M", "-o", out, *SMALL, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon)
+            shutil.rmtree(out)
+            harness.wait_until(lambda: "No such file" in (watch.last["disk"]["last_error"] or ""), "it is missed")
+            time.sleep(1)
+            equal(watch.last["state"], "recording", "state")
+            out.mkdir()
+            wait_written(daemon, 1_000_000)
+            watch.finish()
+        daemon.stop()
+    segments = harness.segments(out)
+    assert segments
+    verify(segments)
+    dropped = watch.last["counts"]["dropped"]
+    assert dropped["disk"] > 100_000, dropped
+    equal(lost_by_cause(segments).get("disk"), dropped["disk"], "losses on record")
+
+
+def test_a_deleted_open_segment_is_noticed(tmp):
+    out = tmp / "out"
+    with Daemon("--source", "sim:rate=1M", "-o", out, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        opened = harness.wait_until(lambda: list(out.glob("*.partial")), "a segment is open")[0]
+        opened.unlink()
+        wait_written(daemon, 3_000_000)
+        check_counts(daemon.status())
+        code = daemon.stop()
+    err = daemon.err.decode()
+    # What was in it is gone: no success.
+    equal(code, 1, err)
+    equal(err.count("deleted while it was being written"), 1, err)
+    segments = harness.segments(out)
+    verify(segments)
+    recorded = harness.lz4_dc(segments)
+    first = info(segments)[0]["first_record"]
+    assert first > 0, segments
+    expected = harness.sim_records(first + len(recorded) // 12 + 100_000)
+    equal(recorded, expected[12 * first : 12 * first + len(recorded)], "what follows")
 
 
 if __name__ == "__main__":

@@ -434,6 +434,32 @@ static void test_a_segment_is_read_by_chunks_from_its_first_byte(void **state)
 	trace_free(&segment);
 }
 
+static void test_a_segment_whose_head_is_gone_is_told_by_its_end(void **state)
+{
+	struct fixture *f = *state;
+	struct trace segment = make_segment(f);
+	struct bc_probe probe;
+	struct bc_input *input;
+
+	memset(segment.bytes, 0, segment.n - 32);
+	for (size_t n = segment.n; n >= segment.n - 32; n--) {
+		/* From the front all may be gone but the last 32 bytes; of those, none. */
+		const uint8_t *begins[] = {segment.bytes, segment.bytes + segment.n - 32};
+		for (int i = 0; i < 2; i++) {
+			size_t bytes = (size_t)(segment.bytes + n - begins[i]);
+			int fd = open_bytes(f, begins[i], bytes);
+			int rc = bc_input_open(
+				&input, (struct bc_stream){fd, -1}, BC_FORMAT_UNKNOWN, &probe);
+			assert_int_equal(
+				rc == 0 && probe.format == BC_FORMAT_SEGMENT, n == segment.n);
+			if (rc == 0)
+				bc_input_close(input);
+			close(fd);
+		}
+	}
+	trace_free(&segment);
+}
+
 /* Asked for by the user: a segment's records are plain BYU to any reader of LZ4. */
 static void test_a_segment_named_byu_is_read_as_its_plain_records(void **state)
 {
@@ -513,6 +539,7 @@ int main(void)
 			test_garbage_behind_the_last_frame_is_damage_and_all_before_it_given),
 		cmocka_unit_test(test_what_cannot_be_told_is_refused_and_said_why),
 		cmocka_unit_test(test_a_segment_is_read_by_chunks_from_its_first_byte),
+		cmocka_unit_test(test_a_segment_whose_head_is_gone_is_told_by_its_end),
 		cmocka_unit_test(test_a_segment_named_byu_is_read_as_its_plain_records),
 		cmocka_unit_test(test_a_wake_breaks_off_opening_and_reading),
 	};

@@ -111,7 +111,7 @@ static void test_the_first_record_has_no_delta_and_an_anchor(void **state)
 {
 	struct fixture *f = *state;
 	static const uint64_t ticks[] = {
-		0, 1, 0xFFFFFFFE, 0xFFFFFFFF, 0x100000000, BC_BCP1_TICK_END - 1};
+		0, 1, 0xFFFFFFFE, 0xFFFFFFFF, 0x100000000, BC_TICK_END - 1};
 
 	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
 		begin(f);
@@ -937,7 +937,7 @@ static void test_anchors_of_the_chunk_they_come_from_are_carried_along(void **st
 static void test_an_anchor_at_any_tick_is_taken_where_there_is_no_limit(void **state)
 {
 	struct fixture *f = *state;
-	static const uint64_t ticks[] = {0, BC_BCP1_TICK_END, UINT64_MAX - 1, UINT64_MAX};
+	static const uint64_t ticks[] = {0, BC_TICK_END, UINT64_MAX - 1, UINT64_MAX};
 
 	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
 		bc_chunk_reset(&f->next, 0, 0);

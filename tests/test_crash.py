@@ -1,0 +1,207 @@
+"""A daemon that is killed, and what it left: the next start has all that was written."""
+
+import json
+import os
+import random
+import time
+
+import harness
+from harness import BUSCAPD, Daemon, Faults, each, equal, info, run, verify
+
+RATE = harness.rate(2_000_000)
+ROUNDS = int(os.environ.get("ROUNDS", 30))
+
+
+def check_killed(out, killed, before, expected):
+    """What a killed daemon left, after the next start. Returns the id of the recording that now is the latest."""
+    recording = killed["recording"]["id"]
+    written = killed["counts"]["written"]
+    segments = harness.segments(out, prefix=recording)
+    equal(list(out.glob(f"{recording}*.partial")), [], "left open")
+    if not segments:
+        equal(written, 0, "written, with nothing there")
+        return before
+    verify(segments)
+    recorded = harness.lz4_dc(segments)
+    assert recorded == expected[: len(recorded)], "not the source's records"
+    assert len(recorded) >= 12 * written, f"{len(recorded) // 12} of {written} written"
+    for segment in info(segments):
+        equal(segment["continues"], before, "the recording before")
+    return recording
+
+
+def kill_rounds(directory, seed, rounds):
+    """Kills a daemon at random times, again and again in one directory: what was written is there."""
+    rng = random.Random(seed)
+    expected = harness.sim_records(6_000_000)
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    killed = before = None
+    for number in range(rounds + 1):
+        argv = ["--source", f"sim:rate={RATE}", "-o", out, "-b", f"filesize:{rng.choice(['300K', '2M', '1G'])}"]
+        if rng.random() < 0.5:
+            argv += ["--set", "pipeline.flush=10ms", "--set", "pipeline.sync=3ms"]
+        faults.set("")
+        with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
+            daemon.wait_ready()
+            if killed is not None:
+                before = check_killed(out, killed, before, expected)
+            end = time.monotonic() + rng.uniform(0, 0.7)
+            if rng.random() < 0.5:
+                # Who counts before the write is done is found out by one that never is.
+                time.sleep(max(0.0, end - 0.1 - time.monotonic()))
+                faults.set("pwrite:hold")
+            killed = json.loads(harness.ask(daemon.socket).partition(b"\r\n\r\n")[2])
+            while time.monotonic() < end:
+                killed = json.loads(harness.ask(daemon.socket).partition(b"\r\n\r\n")[2])
+            daemon.process.kill()
+            daemon.wait()
+    assert before is not None
+
+
+def test_killed_at_any_time_it_has_what_was_written(tmp):
+    each(kill_rounds, [(seed, (ROUNDS + 2) // 3) for seed in range(3)], workers=3)
+
+
+# ---- what an earlier run left
+
+
+def left_open(directory):
+    """Kills a daemon and gives the segment it left open."""
+    with Daemon("--source", f"sim:rate={RATE}", "-o", directory, socket=directory.parent / "first") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] >= 200_000, "enough is written")
+        daemon.process.kill()
+        daemon.wait()
+    (opened,) = directory.glob("*.partial")
+    return opened
+
+
+def start_again(directory, code=0, env=None):
+    """Returns the log of the next start, and the header of its segment."""
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", directory,
+               env={**os.environ, **(env or {})})
+    equal(done.returncode, code, done.stderr.decode())
+    return done.stderr.decode(), info(harness.segments(directory)[-1:])[0] if code == 0 else None
+
+
+def test_a_half_done_recovery_is_begun_again(tmp):
+    out = tmp / "out"
+    opened = left_open(out)
+    whole = harness.lz4_dc([opened])
+    sealed = opened.with_suffix("")
+    half = sealed.with_name(sealed.name + ".recovering")
+    half.write_bytes(opened.read_bytes()[:100_000])
+    err, latest = start_again(out)
+    assert f"{sealed.name}: left open by an earlier run; recovered whole" in err, err
+    equal((half.exists(), opened.exists()), (False, False), "leftovers")
+    verify([sealed])
+    equal(harness.lz4_dc([sealed]), whole, "records")
+    equal(latest["continues"], info([sealed])[0]["recording"], "the recording before")
+
+
+def test_a_torn_tail_keeps_whole_chunks(tmp):
+    out = tmp / "out"
+    opened = left_open(out)
+    expected = harness.sim_records(4_000_000)
+    data = opened.read_bytes()
+    for cut in (1, 1000, 400_000):
+        sealed = opened.with_suffix("")
+        sealed.unlink(missing_ok=True)
+        opened.write_bytes(data[:-cut] + bytes(cut // 2))
+        err, _ = start_again(out)
+        assert "torn by an earlier run's end" in err, err
+        verify([sealed])
+        recorded = harness.lz4_dc([sealed])
+        assert 0 < len(recorded) == 12 * info([sealed])[0]["records"], cut
+        equal(recorded, expected[: len(recorded)], f"records, cut by {cut}")
+
+
+def test_left_open_without_a_whole_chunk(tmp):
+    out = tmp / "out"
+    opened = left_open(out)
+    data = opened.read_bytes()
+    garbage = random.Random(1).randbytes(300_000)
+    for what, content in (("empty", b""), ("garbage", garbage), ("a header", data[:2000]), ("zeros", bytes(5000))):
+        opened.write_bytes(content)
+        err, latest = start_again(out)
+        assert "no whole chunk" in err, f"{what}: {err}"
+        assert not opened.exists() and not opened.with_suffix("").exists(), what
+        equal(latest["continues"], None, f"{what}: the recording before")
+
+
+def test_left_open_beside_a_sealed_one_of_its_name(tmp):
+    out = tmp / "out"
+    opened = left_open(out)
+    sealed = opened.with_suffix("")
+    sealed.write_bytes(b"somebody's")
+    before = opened.read_bytes()
+    err, _ = start_again(out)
+    assert f"{opened.name}: a sealed segment of its name is there, with fewer records" in err, err
+    equal((opened.read_bytes(), sealed.read_bytes()), (before, b"somebody's"), "both files")
+
+
+def test_a_copy_that_was_sealed_before_its_original_went_is_enough(tmp):
+    """A crash between the two leaves both."""
+    out = tmp / "out"
+    opened = left_open(out)
+    whole = harness.lz4_dc([opened])
+    before = opened.read_bytes()
+    start_again(out)
+    sealed = opened.with_suffix("")
+    equal(harness.lz4_dc([sealed]), whole, "recovered")
+    opened.write_bytes(before)
+    err, _ = start_again(out)
+    assert f"{opened.name}: recovered by an earlier run, and sealed; removed" in err, err
+    assert not opened.exists(), "the original is still there"
+    equal(harness.lz4_dc([sealed]), whole, "recovered still")
+
+
+def test_recovery_on_a_full_disk_leaves_the_segment_and_says_so(tmp):
+    out = tmp / "out"
+    opened = left_open(out)
+    before = opened.read_bytes()
+    whole = harness.lz4_dc([opened])
+    faults = Faults(tmp, out, "pwrite:ENOSPC")
+    with Daemon("--source", "sim:rate=100k", "-o", out, socket=tmp / "socket", env=faults.env) as daemon:
+        status = daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk is full")
+        equal(opened.read_bytes(), before, "the open segment")
+        faults.set("")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "recording goes on")
+        equal(daemon.stop(), 0, daemon.err)
+    err = daemon.err.decode()
+    assert f"{opened.name}: an earlier run left it open, and it can't be recovered now: No space left" in err, err
+    equal(list(out.glob("*.recovering")), [], "half-done copies")
+    equal(opened.read_bytes(), before, "the open segment")
+    later = [path for path in harness.segments(out) if path.name.startswith(status["recording"]["id"])]
+    equal(info(later)[0]["continues"], info([opened])[0]["recording"], "the recording before")
+    start_again(out)
+    equal(harness.lz4_dc([opened.with_suffix("")]), whole, "records")
+
+
+def test_a_service_continues_the_newest_and_once_only_what_was_cut_off(tmp):
+    out = tmp / "out"
+    ids = []
+    for _ in range(5):
+        # Several begin within one second.
+        with Daemon("--source", "sim:rate=1M", "-o", out, socket=tmp / "socket") as daemon:
+            ids.append(daemon.wait_ready()["recording"]["id"])
+            harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
+            equal(daemon.stop(), 0, daemon.err)
+    equal([segment["continues"] for segment in info(harness.segments(out))], [None, *ids[:-1]], "the recordings before")
+    equal(ids, sorted(ids), "ids in the order of their starts")
+    _, latest = start_again(out)
+    equal(latest["continues"], None, "after a sealed one")
+    # A file without a record is no recording that could be continued.
+    (out / "29991231T235959Z-ffffff-00000.byu.lz4.partial").write_bytes(b"nothing")
+    with Daemon("--source", "sim:rate=1M", "-o", out, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
+        equal(daemon.stop(), 0, daemon.err)
+    equal(info(harness.segments(out))[-1]["continues"], latest["recording"], "the recording before")
+
+
+if __name__ == "__main__":
+    harness.main(globals())

@@ -1,0 +1,540 @@
+"""The daemon as its user meets it: starting, being asked, told to stop, told to read its configuration again."""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import stat
+import time
+
+import harness
+from harness import BUSCAPD, Daemon, Watch, ask, check_counts, equal, info, run, verify
+
+SIM = ("--source", "sim:rate=200k")
+
+STATUS = {
+    "": {"version", "state", "source", "recording", "counts", "rates", "buffer", "disk", "clients", "uptime_s"},
+    "source": {"kind", "name", "clock_hz", "board"},
+    "recording": {"id", "label", "started", "segment", "path", "records", "bytes"},
+    "counts": {"received", "written", "durable", "in_flight", "dropped", "board_lost", "skipped_bytes", "gaps"},
+    "counts.dropped": {"buffer", "disk", "invalid", "filtered", "idle"},
+    "rates": {"samples_per_s", "bytes_in_per_s", "bytes_out_per_s"},
+    "buffer": {"chunks", "free", "low_water"},
+    "disk": {"free_bytes", "hours_left", "last_error"},
+}
+
+
+def daemon_in(tmp, *argv, **options):
+    return Daemon("-o", tmp / "out", *argv, socket=tmp / "socket", **options)
+
+
+def refused(*argv, code, words, lines=1, **options):
+    """A run that ends at once with this exit code and one line with these words. Returns the line."""
+    done = run(BUSCAPD, *argv, timeout=20, **options)
+    err = done.stderr.decode()
+    equal(done.returncode, code, f"{argv}: {err}")
+    equal(done.stdout, b"", "standard output")
+    equal(err.count("\n"), lines, f"lines; {err}")
+    for word in words:
+        assert word in err, f"{argv}: {word!r} is not in: {err}"
+    return err
+
+
+# ---- options and configuration
+
+
+def test_help_and_version():
+    done = run(BUSCAPD, "--help")
+    equal(done.returncode, 0)
+    for word in (b"--source", b"--check-config", b"--socket", b"Exit", b"Example"):
+        assert word in done.stdout, word
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    done = run(BUSCAPD, "--version")
+    assert re.fullmatch(rb"buscapd \d+\.\d+\.\d+\n", done.stdout), done.stdout
+
+
+def test_wrong_options_are_named():
+    for argv, words in [
+        (["--frob"], ["--frob"]), (["-c"], ["'c'"]), (["--source"], ["--source"]), (["-b", "filesize"], ["filesize"]),
+        (["--set", "nonsense"], ["nonsense"]),
+    ]:
+        refused(*argv, code=2, words=words, lines=2 if argv[0] in ("--frob", "-c", "--source") else 1)
+    base = ["--check-config", "--source", "sim"]
+    for argv, words in [
+        (["stray"], ["stray"]), (["-b", "weight:3"], ["weight"]), (["-b", "filesize:0"], ["filesize"]),
+        (["-b", "filesize:12X"], ["12X"]), (["-b", "duration:soon"], ["soon"]), (["-b", "files:0"], ["files"]),
+        (["-a", "records:-1"], ["records", "-1"]), (["-a", "files:3"], ["files"]), (["--set", "a.b=1"], ["[a] b"]),
+        (["--set", "pipeline.workers=0"], ["workers"]), (["--set", "pipeline.workers=65"], ["workers"]),
+        (["--set", "pipeline.buffer=1M"], ["buffer", "MiB"]), (["--speed", "2"], ["speed"]),
+        (["--speed", "-1"], ["speed"]), (["--speed", "nan"], ["speed"]), (["--label", "a/b"], ["label"]),
+        (["--label", "x" * 65], ["label"]), (["-o", ""], ["dir"]), (["--source", ""], ["source"]),
+        (["--source", "file:"], ["file:"]), (["--source", "usb"], ["usb"]), (["--source", "tape:"], ["tape"]),
+        (["--source", "sim:rate=0"], ["rate=0"]), (["--source", "sim:agents=5"], ["agents=5"]),
+        (["--source", "sim:loss=2"], ["loss=2"]), (["--source", "sim:what=1"], ["what=1"]),
+        (["--source", "file:x,format=tape"], ["tape"]), (["--source", "file:x,clock_hz=0"], ["clock_hz"]),
+        (["--socket", "/" + "x" * 200], ["path"]),
+        (["--set", "log.level=loud"], ["loud"]), (["--set", "mapping.attr.NOTHING=1"], ["NOTHING"]),
+        (["--set", "mapping.attr.D_WRITE=256"], ["256"]), (["--set", "space.max_age=old"], ["old"]),
+    ]:
+        refused(*base, *argv, code=2, words=words)
+    refused("--check-config", code=2, words=["no source", "--source"])
+
+
+def config(tmp, text, name="buscapd.conf"):
+    path = tmp / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+GOOD = """; as in the manual
+[source]
+source = sim:rate=100k
+[rotation]
+filesize = 8M
+duration = 1h
+files = 10
+[stop]
+records = 1000000
+[space]
+max_use = 10G
+keep_free = 1G
+max_age = 30d
+[pipeline]
+buffer = 32M
+workers = 2
+flush = 500ms
+sync = 0.1
+[mapping]
+invalid = keep
+size = v1.0
+attr.D_WRITE = 7
+[socket]
+path =
+group = buscap
+[log]
+level = debug
+"""
+
+
+def test_a_good_configuration_is_said_to_be(tmp):
+    done = run(BUSCAPD, "--check-config", "-c", config(tmp, GOOD))
+    equal((done.returncode, done.stderr), (0, b""), "the check")
+    assert b"good" in done.stdout
+    assert not (tmp / "out").exists()
+
+
+def test_a_wrong_configuration_is_named_with_file_and_line(tmp):
+    for line, words in [
+        ("[pipeline]\nbufer = 3M", ["no such key", "bufer"]), ("[nowhere]\nx = 1", ["no such key", "nowhere"]),
+        ("[pipeline]\nbuffer = lots", ["buffer", "lots"]), ("[pipeline]\nworkers = 1.5", ["workers"]),
+        ("[log]\nlevel = 9", ["level"]), ("[source]\nsource = sim:rate=x", ["rate=x"]),
+        ("[mapping]\nsize = 1", ["size"]),
+        ("[log\nlevel = info", ["[section]"]), ("[log]\njust words", ["key = value"]),
+        ("[log]\njust words\n[log]\nlevel = shout", ["key = value"]),
+        ("[output]\ndir = /" + "long/" * 60, ["fewer than", "characters"]),
+        ("[mapping]\nattr.D_WRITE = 256", ["attr.D_WRITE", "256"]),
+    ]:
+        path = config(tmp, "# a comment\n\n" + line + "\n")
+        at = 3 if line.startswith("[log\n") else 4
+        refused("--check-config", "-c", path, "--source", "sim", code=2, words=[f"{path}:{at}: ", *words])
+    refused("--check-config", "-c", tmp / "none.conf", code=2, words=[str(tmp / "none.conf"), "No such file"])
+    refused("--check-config", "-c", tmp, code=2, words=[str(tmp), "is it a file?"])
+    refused("-c", config(tmp, "[log]\nlevel = 9\n"), code=2, words=[":2: "])
+
+
+def test_an_unreadable_configuration_is_named(tmp):
+    path = config(tmp, GOOD)
+    path.chmod(0)
+    if os.geteuid() != 0:
+        refused("--check-config", "-c", path, code=2, words=[str(path), "Permission denied"])
+        return
+    # Root may read anything; somebody else may not.
+    tmp.chmod(0o755)
+    if run(BUSCAPD, "--version", user=65534, group=65534, extra_groups=[]).returncode != 0:
+        harness.skip("another user can't run the program where it lies")
+    refused("--check-config", "-c", path, code=2, words=[str(path), "Permission denied"], user=65534, group=65534,
+            extra_groups=[])
+
+
+def test_files_beside_the_configuration_are_read_in_order(tmp):
+    path = config(tmp, GOOD)
+    config(tmp, "[log]\nlevel = error\n", "conf.d/10-first.conf")
+    second = config(tmp, "[log]\n\nlevel = shout\n", "conf.d/20-second.conf")
+    config(tmp, "[log]\nlevel = whisper\n", "conf.d/30-other.txt")
+    refused("--check-config", "-c", path, code=2, words=[f"{second}:3: ", "shout"])
+    second.write_text("")
+    equal(run(BUSCAPD, "--check-config", "-c", path).returncode, 0)
+
+
+# ---- what is missing or in the way at the start
+
+
+def test_missing_inputs_and_directories_are_named(tmp):
+    out = tmp / "out"
+    refused("--once", "--source", f"file:{tmp}/none", "-o", out, code=1, words=[f"file:{tmp}/none", "No such file"])
+    refused("--once", "--source", f"file:{tmp}", "-o", out, code=1, words=[str(tmp), "Is a directory"])
+    plain = tmp / "plain"
+    plain.write_text("")
+    refused("--once", *SIM, "-o", plain, code=1, words=[str(plain), "can't", "Not a directory"])
+    refused("--once", *SIM, "-o", plain / "below", code=1, words=[str(plain / "below"), "Not a directory"])
+    refused("--once", *SIM, "-o", tmp / "a/b", code=1, words=[str(tmp / "a/b"), "No such file"])
+    refused(*SIM, "-o", out, "--socket", tmp / "a/socket", code=1, words=[str(tmp / "a/socket"), "No such file"])
+
+
+def test_a_second_daemon_on_the_directory_is_refused(tmp):
+    with daemon_in(tmp, *SIM) as first:
+        first.wait_ready()
+        for socket_option in (["--no-socket"], ["--socket", tmp / "other"]):
+            refused(*SIM, "-o", tmp / "out", *socket_option, code=1,
+                    words=[str(tmp / "out"), f"pid {first.process.pid} "])
+        equal(first.status()["state"], "recording", "state of the first")
+        equal(first.stop(), 0, first.err)
+    equal(len(harness.segments(tmp / "out")), 1, "segments")
+    # The lock ended with its holder.
+    equal(run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", tmp / "out").returncode, 0)
+
+
+def test_a_second_daemon_on_the_socket_is_refused(tmp):
+    with daemon_in(tmp, *SIM) as first:
+        first.wait_ready()
+        refused(*SIM, "-o", tmp / "other", "--socket", tmp / "socket", code=1,
+                words=[str(tmp / "socket"), f"pid {first.process.pid} "])
+        equal(first.status()["state"], "recording", "state of the first")
+    # Somebody else's socket, too.
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp / "foreign"))
+        other.listen()
+        refused(*SIM, "-o", tmp / "other", "--socket", tmp / "foreign", code=1,
+                words=[str(tmp / "foreign"), f"pid {os.getpid()} "])
+        assert (tmp / "foreign").is_socket()
+
+
+def test_a_stale_socket_is_replaced(tmp):
+    with daemon_in(tmp, *SIM) as first:
+        first.wait_ready()
+        first.process.kill()
+        first.wait()
+    assert (tmp / "socket").is_socket()
+    with daemon_in(tmp, *SIM) as second:
+        equal(second.wait_ready()["state"], "recording", "state")
+        mode = (tmp / "socket").stat().st_mode
+        equal(stat.S_IMODE(mode), 0o660, "mode of the socket")
+        equal(second.stop(), 0, second.err)
+    assert not (tmp / "socket").exists(), "the socket is left behind"
+
+
+def test_what_is_no_socket_stays(tmp):
+    (tmp / "socket").write_text("precious")
+    refused(*SIM, "-o", tmp / "out", "--socket", tmp / "socket", code=1, words=[str(tmp / "socket"), "no socket"])
+    equal((tmp / "socket").read_text(), "precious")
+
+
+# ---- the end
+
+
+def test_a_signal_at_full_load_seals(tmp):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        out = tmp / number.name
+        with Daemon("--once", "-o", out, "--source", "sim:rate=max", socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            with Watch(daemon.socket) as watch:
+                harness.wait_until(lambda: watch.last and watch.last["counts"]["written"] > 2_000_000, "it records")
+                watch.finish()
+            start = time.monotonic()
+            code = daemon.stop(number)
+            took = time.monotonic() - start
+        equal(code, 0, daemon.err.decode())
+        assert took < 10, took
+        harness.note(f"{number.name} at full load: sealed and ended after {took * 1000:.0f} ms")
+        equal(list(out.glob("*.partial")), [], "left open")
+        segments = harness.segments(out)
+        verify(segments)
+        received = check_counts(json.loads(daemon.out))["received"]
+        equal(harness.lz4_dc(segments) == harness.sim_records(received), True, "the records are all that was received")
+
+
+def test_the_end_of_a_lossy_board_says_so(tmp):
+    with daemon_in(tmp, "--source", "sim:rate=max,loss=0.1") as daemon:
+        harness.wait_until(lambda: daemon.wait_ready()["counts"]["board_lost"], "the board has lost something")
+        equal(daemon.stop(), 4, daemon.err.decode())
+    assert b"warning" in daemon.err and b"board" in daemon.err, daemon.err
+
+
+def test_a_service_outlives_its_source(tmp):
+    with daemon_in(tmp, "--source", "sim:rate=max,count=1000") as daemon:
+        daemon.wait_ready()
+        status = harness.wait_until(lambda: daemon.status()["state"] == "idle" and daemon.status(), "it is idle")
+        equal(check_counts(status)["durable"], status["counts"]["written"], "durable")
+        daemon.process.send_signal(signal.SIGHUP)
+        equal(daemon.status()["state"], "idle", "state")
+        equal(daemon.stop(), 0, daemon.err)
+
+
+def test_a_service_whose_source_fails_says_so(tmp):
+    # Its format can't be told.
+    path = tmp / "input"
+    path.write_bytes(random.Random(1).randbytes(1 << 16))
+    with daemon_in(tmp, "--source", f"file:{path}") as daemon:
+        harness.wait_until(lambda: daemon.wait_ready()["state"] == "failed", "it has failed")
+        equal(daemon.stop(), 1, daemon.err)
+    assert daemon.err.decode().count("format") >= 1, daemon.err
+
+
+# ---- the socket
+
+
+def http_head(answer):
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    fields = dict(line.split(": ", 1) for line in lines)
+    return int(first.split()[1]), {name.lower(): value for name, value in fields.items()}, body
+
+
+def test_the_status_has_what_scripts_depend_on(tmp):
+    with daemon_in(tmp, *SIM, "--label", "boot") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["rates"]["bytes_out_per_s"], "something is written")
+        status = daemon.status()
+        for path, names in STATUS.items():
+            value = status
+            for name in filter(None, path.split(".")):
+                value = value[name]
+            assert names <= set(value), f"{path} lacks {names - set(value)}"
+        recording = status["recording"]
+        equal((status["source"]["kind"], status["state"], recording["label"]), ("sim", "recording", "boot"))
+        assert pathlib.Path(recording["path"]).exists(), recording
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", recording["started"]), recording
+        assert recording["id"].endswith("-boot"), recording
+        equal(status["clients"], 1, "clients")
+        assert 100_000 < status["rates"]["samples_per_s"] < 400_000, status["rates"]
+        assert status["disk"]["free_bytes"] > 0 and status["disk"]["hours_left"] > 0, status["disk"]
+        assert 0 < status["buffer"]["free"] <= status["buffer"]["chunks"], status["buffer"]
+        assert 0 < status["uptime_s"] < 60
+
+
+def test_what_is_not_there_is_answered_in_json(tmp):
+    with daemon_in(tmp, *SIM) as daemon:
+        daemon.wait_ready()
+        for method, path, wanted in [
+            ("GET", "/", 404), ("GET", "/v1/nothing", 404), ("GET", "/v1/status/", 404), ("POST", "/v1/nothing", 404),
+            ("POST", "/v1/status", 405), ("DELETE", "/v1/status", 405), ("PUT", "/v1/status", 405),
+        ]:
+            code, body = harness.http(daemon.socket, path, method, b"{}" if method in ("POST", "PUT") else None)
+            equal(code, wanted, f"{method} {path}")
+            assert len(json.loads(body)["error"].split()) > 3, body
+        code, fields, body = http_head(ask(daemon.socket, b"HEAD /v1/status HTTP/1.0\r\n\r\n"))
+        equal((code, body), (200, b""), "HEAD")
+        assert int(fields["content-length"]) > 100, fields
+        code, fields, _ = http_head(ask(daemon.socket, b"POST /v1/status HTTP/1.0\r\nContent-Length: 0\r\n\r\n"))
+        equal((code, fields["allow"]), (405, "GET, HEAD"))
+        equal(fields["content-type"], "application/json")
+        code, fields, body = http_head(ask(daemon.socket, b"GET /v1/status?pretty=1 HTTP/1.0\r\n\r\n"))
+        equal(code, 200, "with a query")
+
+
+def test_hundreds_of_connections_at_once(tmp):
+    with daemon_in(tmp, *SIM) as daemon, contextlib.ExitStack() as stack:
+        daemon.wait_ready()
+        # All are there before the first is answered. As curl does, they don't wait to be let in.
+        daemon.process.send_signal(signal.SIGSTOP)
+        clients = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(300)]
+        for client in clients:
+            client.setblocking(False)
+            client.connect(str(daemon.socket))
+            client.sendall(b"GET /v1/status HTTP/1.0\r\n\r\n")
+        daemon.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            client.settimeout(20)
+            answer = b""
+            while piece := client.recv(65536):
+                answer += piece
+            code, _, body = http_head(answer)
+            equal(code, 200)
+            check_counts(json.loads(body))
+        harness.wait_until(lambda: daemon.status()["clients"] == 1, "the connections are closed")
+        equal(daemon.stop(), 0, daemon.err)
+
+
+def test_silent_and_slow_clients_are_borne(tmp):
+    with daemon_in(tmp, *SIM) as daemon, contextlib.ExitStack() as stack:
+        daemon.wait_ready()
+        for number in range(30):
+            client = stack.enter_context(socket.socket(socket.AF_UNIX))
+            client.connect(str(daemon.socket))
+            if number % 3:
+                client.sendall(b"GET /v1/status HT"[: number % 18])
+        # One that asks, and never reads.
+        deaf = stack.enter_context(socket.socket(socket.AF_UNIX))
+        deaf.connect(str(daemon.socket))
+        deaf.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+        for _ in range(20):
+            check_counts(daemon.status())
+        equal(daemon.status()["clients"], 32, "clients")
+        start = time.monotonic()
+        equal(daemon.stop(), 0, daemon.err)
+        assert time.monotonic() - start < 10, "clients hold up the end"
+
+
+def test_garbage_on_the_socket_is_borne(tmp):
+    rng = random.Random(5)
+    with daemon_in(tmp, *SIM) as daemon:
+        daemon.wait_ready()
+        for request in [
+            b"\r\n\r\n", b"\0" * 100, rng.randbytes(3000) + b"\r\n\r\n", b"GET\r\n\r\n", b"GET /v1/status\r\n\r\n",
+            b"GET /v1/status HTTP/9.9\r\n\r\n", b"GET " + b"/" * 100_000 + b" HTTP/1.0\r\n\r\n",
+            b"GET / HTTP/1.0\r\n" + b"X: y\r\n" * 100_000 + b"\r\n",
+            b"POST /v1/status HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+            b"POST /v1/status HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
+            *(rng.randbytes(rng.randrange(1, 500)) + b"\r\n\r\n" for _ in range(50)),
+        ]:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(0.2)
+                client.connect(str(daemon.socket))
+                with contextlib.suppress(OSError):
+                    client.sendall(request)
+                    client.shutdown(socket.SHUT_WR)
+                    while client.recv(65536):
+                        pass
+        check_counts(daemon.status())
+        equal(daemon.stop(), 0, daemon.err)
+
+
+# ---- the configuration, read again
+
+
+def reload(daemon, said):
+    """Sends SIGHUP and waits for a line of the log. Returns the log."""
+
+    def log():
+        daemon._collect()
+        return daemon.err.decode()
+
+    before = log().count("SIGHUP")
+    daemon.process.send_signal(signal.SIGHUP)
+    harness.wait_until(lambda: log().count("SIGHUP") > before, "it has read its configuration")
+    assert said in log(), log()
+    return log()
+
+
+def test_a_reload_changes_rotation_and_flush(tmp):
+    path = config(tmp, "[source]\nsource = sim:rate=100k\n[pipeline]\nflush = 100s\n")
+    out = tmp / "out"
+    with daemon_in(tmp, "-c", path) as daemon:
+        daemon.wait_ready()
+        time.sleep(0.3)
+        # Less than a chunk, and no flush for long.
+        equal(daemon.status()["counts"]["written"], 0, "written")
+        path.write_text("[source]\nsource = sim:rate=100k\n[pipeline]\nflush = 50ms\n[rotation]\nduration = 300ms\n"
+                        "[space]\nmax_use = 1G\n")
+        reload(daemon, "as configured")
+        harness.wait_until(lambda: len(harness.segments(out)) >= 4, "segments follow one another")
+        path.write_text("[source]\nsource = sim:rate=100k\n[pipeline]\nflush = 50ms\n[rotation]\nduration = 300ms\n"
+                        "files = 2\n")
+        reload(daemon, "as configured")
+        harness.wait_until(lambda: len(list(out.glob("*.byu.lz4*"))) <= 2, "old segments are deleted")
+        equal(daemon.stop(), 0, daemon.err)
+
+
+def test_a_reload_changes_the_space(tmp):
+    path = config(tmp, "")
+    out = tmp / "out"
+    with daemon_in(tmp, "--source", "sim:rate=1M", "-c", path, "-b", "filesize:400K") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: len(harness.segments(out)) > 8, "segments follow one another")
+        path.write_text("[space]\nmax_use = 2M\n")
+        reload(daemon, "as configured")
+        harness.wait_until(lambda: sum(file.stat().st_size for file in out.glob("*.lz4")) <= 2 << 20,
+                           "old segments are deleted")
+        equal(daemon.stop(), 0, daemon.err)
+
+
+def test_a_reload_changes_the_log_level(tmp):
+    path = config(tmp, "[log]\nlevel = error\n")
+    with daemon_in(tmp, *SIM, "-c", path, "-b", "duration:0.2") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: len(harness.segments(tmp / "out")) > 2, "segments follow one another")
+        daemon._collect()
+        equal(daemon.err, b"", "the log")
+        path.write_text("[log]\nlevel = info\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        count = len(harness.segments(tmp / "out"))
+        harness.wait_until(lambda: len(harness.segments(tmp / "out")) > count + 2, "segments follow one another")
+        equal(daemon.stop(), 0, daemon.err)
+    assert b"sealed" in daemon.err, daemon.err
+
+
+def test_a_reload_names_what_wants_a_restart(tmp):
+    path = config(tmp, "[source]\nsource = sim:rate=100k\n[output]\ndir = %s\n" % (tmp / "out"))
+    with Daemon("-c", path, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        path.write_text("[source]\nsource = sim:rate=200k\n[output]\ndir = %s\nlabel = x\n[pipeline]\nbuffer = 32M\n"
+                        "[mapping]\ninvalid = keep\n[stop]\nrecords = 5\n" % (tmp / "elsewhere"))
+        err = reload(daemon, "source.source")
+        for name in ("output.dir", "output.label", "pipeline.buffer", "[mapping]", "[stop]"):
+            assert re.search(re.escape(name) + ".*restart", err), f"{name}: {err}"
+        for name in ("pipeline.workers", "socket.path", "source.speed"):
+            assert name not in err, f"{name}: {err}"
+        time.sleep(0.1)
+        equal(daemon.status()["state"], "recording", "state")
+        equal(daemon.stop(), 0, daemon.err)
+    assert not (tmp / "elsewhere").exists()
+
+
+def test_a_broken_configuration_is_not_taken(tmp):
+    path = config(tmp, "[rotation]\nduration = 0.2\n")
+    with daemon_in(tmp, *SIM, "-c", path) as daemon:
+        daemon.wait_ready()
+        path.write_text("[rotation]\nduration = 100h\n[pipeline]\nflush = never\n")
+        err = reload(daemon, f"{path}:4: ")
+        assert "stays as it was" in err and "never" in err, err
+        count = len(harness.segments(tmp / "out"))
+        harness.wait_until(lambda: len(harness.segments(tmp / "out")) > count + 2, "it rotates as before")
+        path.unlink()
+        reload(daemon, str(path) + ": No such file")
+        equal(daemon.stop(), 0, daemon.err)
+
+
+# ---- time
+
+
+def test_the_first_record_of_a_slow_source_is_in_the_file_soon(tmp):
+    start = time.monotonic()
+    with daemon_in(tmp, "--source", "sim:rate=100") as daemon:
+        (opened,) = harness.wait_until(lambda: list((tmp / "out").glob("*.partial")), "there is a file", 10)
+        took = time.monotonic() - start
+        harness.wait_until(lambda: harness.lz4_dc([opened]), "its records", 10)
+        time.sleep(1)
+        recorded = harness.lz4_dc([opened])
+        equal(recorded, harness.sim_records(10_000)[: len(recorded)], "records")
+        equal(len(recorded) % 12, 0)
+        equal(daemon.stop(), 0, daemon.err)
+    harness.note(f"100 samples/s: the first records are in the file after {took:.1f} s")
+
+
+def test_a_replay_keeps_the_pace_it_is_told(tmp):
+    # Half a second of the bus.
+    source = tmp / "bus.bcp1"
+    run(harness.BUSCAP, "sim", "-s", "1", "-n", "1200000", "-O", "bcp1", "-o", source)
+    expected = harness.sim_records(1_200_000)
+    for speed, factor, clock_hz in [("max", 1e9, 66_000_000), ("realtime", 1, 66_000_000), ("2", 2, 66_000_000),
+                                    ("0.5", 0.5, 132_000_000)]:
+        spec = f"file:{source},clock_hz={clock_hz}"
+        start = time.monotonic()
+        done = run(BUSCAPD, "--once", "--speed", speed, "--source", spec, "-o", tmp / speed)
+        took = time.monotonic() - start
+        equal(done.returncode, 0, done.stderr)
+        segments = harness.segments(tmp / speed)
+        equal(harness.lz4_dc(segments) == expected, True, "records")
+        (segment,) = info(segments)
+        assert segment["duration_s"] > 0.25, segment
+        harness.note(f"--speed {speed}: {segment['duration_s']:.3f} s of the bus took {took:.3f} s")
+        assert took >= segment["duration_s"] / factor - 0.02, f"{speed}: {took} s"
+
+
+if __name__ == "__main__":
+    harness.main(globals())

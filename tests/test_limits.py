@@ -1,0 +1,275 @@
+"""Where segments and recordings end, and what is deleted to make room."""
+
+import contextlib
+import json
+import os
+import struct
+import subprocess
+import time
+
+import harness
+from harness import BUSCAP, BUSCAPD, Daemon, equal, info, run, verify
+
+CHUNK = 87381
+MIB = 1 << 20
+
+
+def record(directory, source, *options, code=0):
+    """Runs --once. Returns its segments and its log."""
+    done = run(BUSCAPD, "--once", "--source", source, "-o", directory, *options)
+    equal(done.returncode, code, done.stderr.decode())
+    equal(list(directory.glob("*.partial")), [], "left open")
+    segments = harness.segments(directory)
+    verify(segments)
+    return segments, done.stderr.decode()
+
+
+def bus_file(directory, count=1_200_000):
+    """A capture of the simulated bus: half a second of 66 MHz. Returns its path."""
+    path = directory / "bus.bcp1"
+    run(BUSCAP, "sim", "-s", "1", "-n", count, "-O", "bcp1", "-o", path)
+    return path
+
+
+def names(segments):
+    return [path.name for path in segments]
+
+
+# ---- rotation
+
+
+def test_segments_are_cut_after_the_chunk_that_passes_the_size(tmp):
+    segments, _ = record(tmp / "out", "sim:rate=max,count=1M", "-b", "filesize:1M")
+    assert len(segments) >= 3, segments
+    for segment in info(segments)[:-1]:
+        # The limit, one chunk past it at most, and the index.
+        assert MIB <= segment["bytes"] < MIB + 600_000, segment
+        equal(segment["records"] % CHUNK, 0, "whole chunks")
+    equal(harness.lz4_dc(segments) == harness.sim_records(1_000_000), True, "records")
+
+
+def test_bare_sizes_are_of_thousand_bytes(tmp):
+    segments, _ = record(tmp / "out", "sim:rate=max,count=500k", "-b", "filesize:700")
+    equal([segment["chunks"] for segment in info(segments)][:-1], [2] * (len(segments) - 1), "chunks a segment")
+    assert len(segments) == 3, segments
+
+
+def test_a_live_recording_is_cut_by_the_host_time(tmp):
+    segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "duration:0.4", "-a", "duration:1.8")
+    assert 4 <= len(segments) <= 6, segments
+    said = info(segments)
+    for before, after in zip(said, said[1:]):
+        apart = (after["first_wall_ns"] - before["first_wall_ns"]) * 1e-9
+        assert 0.35 < apart < 1, apart
+    recorded = harness.lz4_dc(segments)
+    equal(recorded == harness.sim_records(600_000)[: len(recorded)], True, "records")
+
+
+def test_a_live_recording_is_cut_at_multiples_of_an_interval(tmp):
+    interval = 20_000_000
+    segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "interval:20ms", "-a", "duration:2.2")
+    # One each, where nothing held it up; a cut before its time would give two.
+    numbers = [segment["first_wall_ns"] // interval for segment in info(segments)]
+    equal(sorted(set(numbers)), numbers, "intervals")
+    assert 10 < len(numbers) <= 112, numbers
+
+
+def test_a_file_is_cut_by_the_bus_time(tmp):
+    source = bus_file(tmp)
+    clock = 1_000_000
+    segments, _ = record(tmp / "duration", f"file:{source},clock_hz={clock}", "-b", "duration:7")
+    said = info(segments)
+    whole = said[-1]["last_tick"] - said[0]["first_tick"]
+    equal(len(said), whole // (7 * clock) + 1, "segments")
+    for before, after in zip(said, said[1:]):
+        # A segment begins with a record; the next ends it that much of bus time later.
+        assert after["first_tick"] - before["first_tick"] >= 7 * clock, before
+        assert before["last_tick"] - before["first_tick"] < 7 * clock, before
+    equal(harness.lz4_dc(segments) == harness.sim_records(1_200_000), True, "records")
+
+    segments, _ = record(tmp / "interval", f"file:{source},clock_hz={clock}", "-b", "interval:7")
+    said = info(segments)
+    equal([segment["first_tick"] // (7 * clock) for segment in said[1:]],
+          [said[0]["first_tick"] // (7 * clock) + 1 + n for n in range(len(said) - 1)], "intervals")
+
+
+def test_files_keeps_so_many_sealed_ones_across_restarts(tmp):
+    out = tmp / "out"
+    first, _ = record(out, "sim:rate=max,count=500k", "-b", "filesize:300K")
+    equal(len(first), 6, "segments")
+    torn = out / (first[-1].name[:-len("00005.byu.lz4")] + "00099.byu.lz4.partial.backup")
+    torn.write_text("not a segment")
+    second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K", "-b", "files:6")
+    equal(len(second), 6, "segments")
+    # The oldest went, one for each new one, and nothing else.
+    equal(names(second)[:2], names(first)[-2:], "kept of the first run")
+    equal([f"{path.name}: deleted, to keep to files" in err for path in first], [True] * 4 + [False] * 2, err)
+    assert torn.exists()
+
+
+def test_files_counts_the_open_segment_and_spares_it(tmp):
+    out = tmp / "out"
+    argv = ("--source", "sim:rate=1M", "-o", out, "-b", "filesize:300K", "-b", "files:1")
+    with Daemon(*argv, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["recording"]["segment"] > 5, "segments follow one another")
+        for _ in range(20):
+            assert len(list(out.glob("*.byu.lz4*"))) <= 2
+            time.sleep(0.01)
+        equal(daemon.stop(), 0, daemon.err)
+    equal(len(harness.segments(out)), 1, "segments")
+
+
+def test_what_is_left_open_is_never_deleted(tmp):
+    out = tmp / "out"
+    first, _ = record(out, "sim:rate=max,count=500k", "-b", "filesize:300K")
+    # It can't be recovered: there is a sealed one of its name, and it has more than that.
+    opened = first[0].with_name(first[0].name + ".partial")
+    content = first[0].read_bytes() + first[1].read_bytes()
+    opened.write_bytes(content)
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-o", out, "-b", "filesize:300K",
+               "-b", "files:3", "--set", "space.max_use=2M")
+    equal(done.returncode, 0, done.stderr)
+    equal(opened.read_bytes(), content, "the one left open")
+    equal(len(harness.segments(out)), 2, "sealed ones, besides")
+
+
+# ---- stop rules
+
+
+def test_a_recording_ends_with_exactly_so_many_records(tmp):
+    for records in (1, 12345, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK):
+        for kind in ("sim:rate=max", "sim:rate=5M"):
+            out = tmp / f"{records}-{kind[-3:]}"
+            segments, _ = record(out, kind, "-a", f"records:{records}")
+            equal(harness.lz4_dc(segments) == harness.sim_records(400_000)[: 12 * records], True, f"{records} records")
+
+
+def test_a_recording_ends_after_its_duration(tmp):
+    start = time.monotonic()
+    segments, _ = record(tmp / "live", "sim:rate=100k", "-a", "duration:700ms")
+    assert time.monotonic() - start >= 0.7
+    assert sum(segment["records"] for segment in info(segments)) >= 50_000
+    clock = 1_000_000
+    segments, _ = record(tmp / "file", f"file:{bus_file(tmp)},clock_hz={clock}", "-a", "duration:10")
+    (segment,) = info(segments)
+    expected = harness.sim_records(1_200_000)
+    recorded = harness.lz4_dc(segments)
+    equal(recorded == expected[: len(recorded)], True, "records")
+    # The next one would have been too late.
+    (delta,) = struct.unpack_from("<I", expected, len(recorded) + 8)
+    duration = segment["last_tick"] - segment["first_tick"]
+    assert duration < 10 * clock <= duration + delta, segment
+
+
+def test_a_recording_ends_after_the_chunk_that_passes_its_size(tmp):
+    for kind in ("sim:rate=max", "sim:rate=5M"):
+        out = tmp / kind[-3:]
+        segments, _ = record(out, kind, "-a", "filesize:2M", "-b", "filesize:600K")
+        total = sum(path.stat().st_size for path in segments)
+        assert 2 * MIB <= total < 2 * MIB + 600_000, total
+        recorded = harness.lz4_dc(segments)
+        equal(recorded == harness.sim_records(1_000_000)[: len(recorded)], True, "records")
+
+
+def test_what_comes_after_the_end_is_counted_as_idle(tmp):
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=20M", "-a", "filesize:500K", "-o", tmp / "out")
+    equal(done.returncode, 0, done.stderr)
+    counts = harness.check_counts(json.loads(done.stdout))
+    equal(sum(segment["records"] for segment in info(harness.segments(tmp / "out"))), counts["written"], "written")
+    equal(counts["written"] + counts["dropped"]["idle"] + counts["dropped"]["invalid"], counts["received"], counts)
+
+
+# ---- space
+
+
+def used(directory):
+    total = 0
+    for path in directory.glob("*.byu.lz4*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
+
+
+def test_max_use_is_kept_at_every_moment(tmp):
+    out = tmp / "out"
+    argv = ("--source", f"sim:rate={harness.rate(4_000_000)}", "-o", out, "--set", "space.max_use=6M")
+    most = 0
+    with Daemon(*argv, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        while daemon.status()["recording"]["bytes"] < 20 * MIB:
+            most = max(most, used(out))
+        equal(daemon.stop(), 0, daemon.err)
+    # It looks each 32nd of it, and the index of the segment being sealed comes on top.
+    assert 4 * MIB < most < 6 * MIB + 2 * 600_000, most
+    segments = harness.segments(out)
+    verify(segments)
+    recorded = harness.lz4_dc(segments)
+    first = info(segments)[0]["first_record"]
+    equal(harness.sim_records(12_000_000)[12 * first :][: len(recorded)] == recorded, True, "the newest are kept")
+
+
+def test_max_use_deletes_what_earlier_runs_left(tmp):
+    out = tmp / "out"
+    first, _ = record(out, "sim:rate=max,count=1M", "-b", "filesize:300K")
+    foreign = out / "notes.txt"
+    foreign.write_bytes(bytes(3 * MIB))
+    second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K", "--set", "space.max_use=2M")
+    assert used(out) <= 2 * MIB, used(out)
+    assert names(first)[-1] in names(second) and names(first)[0] not in names(second), names(second)
+    assert "deleted, to keep to max_use" in err, err
+    equal(foreign.stat().st_size, 3 * MIB)
+
+
+def take(file, size):
+    """Lets a file grow while there is room. Returns whether it is as large as that."""
+    try:
+        while file.tell() < size:
+            file.write(bytes(MIB // 4))
+    except OSError:
+        return False
+    return True
+
+
+def test_keep_free_leaves_room_to_others(tmp):
+    disk = tmp / "disk"
+    disk.mkdir()
+    done = run("mount", "-t", "tmpfs", "-o", "size=16M", "tmpfs", disk)
+    if done.returncode != 0:
+        harness.skip(f"a tmpfs can't be mounted: {done.stderr.decode().strip()}")
+    try:
+        out = disk / "out"
+        source = f"sim:rate={harness.rate(2_000_000)}"
+        argv = ("--source", source, "-o", out, "-b", "filesize:1M", "--set", "space.keep_free=6M")
+        with Daemon(*argv, socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 16 * MIB, "it goes round", 100)
+            free = os.statvfs(disk)
+            assert free.f_bavail * free.f_frsize > 5 * MIB, free
+            # Somebody else takes more than there is to delete: recording waits.
+            with (disk / "other").open("wb", buffering=0) as other:
+                harness.wait_until(lambda: take(other, 11 * MIB), "segments make room")
+            harness.wait_until(lambda: "keep_free" in (daemon.status()["disk"]["last_error"] or ""), "it says so")
+            equal(harness.segments(out), [], "segments that could be deleted")
+            (disk / "other").unlink()
+            written = daemon.status()["counts"]["written"]
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > written, "it goes on")
+            assert daemon.stop() in (0, 4), daemon.err
+        verify(harness.segments(out))
+    finally:
+        run("umount", disk)
+
+
+def test_max_age_deletes_what_is_old(tmp):
+    out = tmp / "out"
+    first, _ = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K")
+    equal(len(first), 4, "segments")
+    for path in first[:2]:
+        subprocess.run(["touch", "-d", "3 days ago", path], check=True)
+    second, err = record(out, "sim:rate=max,count=1000", "--set", "space.max_age=2d")
+    equal(names(second)[:-1], names(first)[2:], "kept")
+    equal(err.count("deleted, to keep to max_age"), 2, err)
+
+
+if __name__ == "__main__":
+    harness.main(globals())
