@@ -327,6 +327,24 @@ class Faults:
         return [(kind, int(number), done, pathlib.Path(path).name) for kind, number, done, path in lines]
 
 
+class SmallDisk:
+    """A file system of a few MiB below a directory. Skips the test where mounting is not allowed."""
+
+    def __init__(self, directory, size):
+        self.path = directory / "disk"
+        self.size = size
+
+    def __enter__(self):
+        self.path.mkdir()
+        done = run("mount", "-t", "tmpfs", "-o", f"size={self.size}", "tmpfs", self.path)
+        if done.returncode != 0:
+            skip(f"a tmpfs can't be mounted: {done.stderr.decode().strip()}")
+        return self.path
+
+    def __exit__(self, *exception):
+        run("umount", self.path)
+
+
 def each(function, jobs, workers=6):
     """Runs function(directory, *job) for each job, some at a time: they wait for the daemon's timers mostly."""
 

@@ -381,27 +381,9 @@ def test_the_counts_add_up_through_overload(tmp):
     assert counts["dropped"]["buffer"] + counts["dropped"]["disk"] > 0 and counts["dropped"]["invalid"] > 0, counts
 
 
-class SmallDisk:
-    """A file system of a few MiB below a directory. Skips the test where mounting is not allowed."""
-
-    def __init__(self, directory, size):
-        self.path = directory / "disk"
-        self.size = size
-
-    def __enter__(self):
-        self.path.mkdir()
-        done = run("mount", "-t", "tmpfs", "-o", f"size={self.size}", "tmpfs", self.path)
-        if done.returncode != 0:
-            harness.skip(f"a tmpfs can't be mounted: {done.stderr.decode().strip()}")
-        return self.path
-
-    def __exit__(self, *exception):
-        run("umount", self.path)
-
-
 def test_a_full_disk_is_said_once_and_recording_resumes(tmp):
     rate = harness.rate(2_000_000)
-    with SmallDisk(tmp, "48M") as disk:
+    with harness.SmallDisk(tmp, "48M") as disk:
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(40 * MIB))
         out = disk / "out"
@@ -429,7 +411,7 @@ def test_a_full_disk_is_said_once_and_recording_resumes(tmp):
 
 
 def test_the_end_comes_while_the_disk_is_full(tmp):
-    with SmallDisk(tmp, "4M") as disk:
+    with harness.SmallDisk(tmp, "4M") as disk:
         with Daemon("--once", "--source", f"sim:rate={RATE}", "-o", disk / "out", socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk is full")

@@ -978,6 +978,29 @@ static int empty_dir(void **state)
 
 #define TEST(test) cmocka_unit_test_setup(test, empty_dir)
 
+static void test_ticks_that_no_clock_reaches_make_no_header(void **state)
+{
+	static struct bc_chunk chunk;
+	static struct bc_chunk read;
+	static uint8_t header[BC_CHUNK_HEADER_MAX];
+	const struct bc_event anchor = {
+		.kind = BC_EVENT_ANCHOR, .exact = true, .value = BC_TICK_END - 1};
+
+	(void)state;
+	bc_chunk_reset(&chunk, BC_TICK_END - 1, 0);
+	assert_true(bc_chunk_add_event(&chunk, &anchor, NULL));
+	chunk.info.event_bytes = BC_EVENT_BYTES;
+	assert_true(bc_chunk_header_read(&read, header, bc_chunk_header_write(header, &chunk)));
+	chunk.events[0].value++;
+	assert_false(bc_chunk_header_read(&read, header, bc_chunk_header_write(header, &chunk)));
+	chunk.events[0].value--;
+	chunk.info.last_tick++;
+	assert_false(bc_chunk_header_read(&read, header, bc_chunk_header_write(header, &chunk)));
+	chunk.info.last_tick--;
+	chunk.info.first_tick++;
+	assert_false(bc_chunk_header_read(&read, header, bc_chunk_header_write(header, &chunk)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest reading[] = {

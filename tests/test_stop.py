@@ -1,0 +1,158 @@
+"""How a recording ends, and who else may have its directory: what is received is recorded or accounted for."""
+
+import array
+import fcntl
+import json
+import os
+import shutil
+import signal
+import termios
+import time
+
+import harness
+from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, info, run, verify
+
+
+def unread(fd):
+    """Bytes that nobody has read yet out of a pipe."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]
+
+
+def fill(fd, data):
+    """Writes until the reader has taken nothing for a second. Returns how much went in."""
+    os.set_blocking(fd, False)
+    given, taken_at = 0, time.monotonic()
+    while given < len(data) and time.monotonic() - taken_at < 1:
+        try:
+            given += os.write(fd, data[given : given + 4096])
+            taken_at = time.monotonic()
+        except BlockingIOError:
+            time.sleep(0.01)
+    return given
+
+
+def test_a_pipe_that_is_stopped_has_what_was_read_of_it_recorded(tmp):
+    out, fifo = tmp / "out", tmp / "fifo"
+    out.mkdir()
+    os.mkfifo(fifo)
+    faults = Faults(tmp, out, "pwrite:hold")
+    stream = run(BUSCAP, "sim", "--count", "2M", "-O", "bcp1").stdout
+    with Daemon("--once", "--source", f"file:{fifo},format=bcp1", "-o", out, "--set", "pipeline.workers=1", "--set",
+                "pipeline.buffer=6M", socket=tmp / "socket", env=faults.env) as daemon:
+        pipe = os.open(fifo, os.O_WRONLY)
+        given = fill(pipe, stream)
+        assert given < len(stream), "the buffer took all of it"
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        faults.set("")
+        equal(daemon.wait(), 0, daemon.err)
+        read = given - unread(pipe)
+        os.close(pipe)
+    recorded = harness.lz4_dc(harness.segments(out))
+    equal(harness.sim_records(2_000_000).startswith(recorded), True, "the records are the stream's first")
+    # A frame has 2,048 samples; the one that the end has cut is no record, nor are a few invalid cycles.
+    missing = read // 8 - len(recorded) // 12
+    assert missing < 2048 + read // 8 // 100, f"{missing} of {read // 8} samples that were read are not recorded"
+
+
+def test_what_is_given_up_at_the_stop_is_a_gap_at_the_end(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    with Daemon("--once", "--source", f"sim:rate={harness.rate(2_000_000)}", "-o", out, socket=tmp / "socket",
+                env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "it records")
+        faults.set("pwrite:hold")
+        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > 500_000, "the writer is held up")
+        daemon.process.send_signal(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        faults.set("")
+        equal(daemon.wait(), 1, daemon.err)
+    counts = json.loads(daemon.out)["counts"]
+    assert counts["dropped"]["disk"] > 0, counts
+    segments = harness.segments(out)
+    verify(segments)
+    said = [segment["gaps"] for segment in info(segments)]
+    equal(sum(gaps["lost"] for gaps in said), counts["dropped"]["disk"] + counts["dropped"]["buffer"], "on record")
+    equal(len(harness.lz4_dc(segments)) // 12, counts["written"], "written")
+
+
+def test_a_bus_faster_than_the_machine_leaves_the_daemon_awake(tmp):
+    with Daemon("--source", "sim:rate=1G", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        time.sleep(1)
+        slowest = max(seconds_of(daemon.status) for _ in range(5))
+        took = seconds_of(lambda: equal(daemon.stop() in (0, 4), True, daemon.err))
+    harness.note(f"sim:rate=1G: slowest status {slowest * 1000:.0f} ms, stopped after {took * 1000:.0f} ms")
+    assert took < 20, took
+
+
+def seconds_of(call):
+    start = time.monotonic()
+    call()
+    return time.monotonic() - start
+
+
+def refused(out, pid):
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:count=10", "-o", out)
+    equal(done.returncode, 1, done.stderr)
+    assert b"records into it" in done.stderr, done.stderr
+    if pid is not None:
+        assert f"pid {pid} ".encode() in done.stderr, done.stderr
+
+
+def test_a_directory_is_held_whatever_is_deleted_in_it(tmp):
+    out = tmp / "out"
+    with Daemon("--source", "sim:rate=200k", "-o", out, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        refused(out, daemon.process.pid)
+        (out / ".buscapd.lock").unlink()
+        refused(out, None)
+        shutil.rmtree(out)
+        out.mkdir()
+        harness.wait_until(lambda: list(out.glob("*.partial")), "it goes on in the new directory")
+        refused(out, daemon.process.pid)
+        daemon.stop()
+
+
+def test_keep_free_holds_at_every_moment(tmp):
+    keep = 10 << 20
+    with harness.SmallDisk(tmp, "40M") as disk:
+        argv = ("--source", f"sim:rate={harness.rate(5_000_000)}", "-o", disk / "out", "--set", f"space.keep_free={keep}")
+        with Daemon(*argv, socket=tmp / "socket") as daemon:
+            least, until = 1 << 40, time.monotonic() + 4
+            while time.monotonic() < until:
+                stat = os.statvfs(disk)
+                least = min(least, stat.f_bavail * stat.f_frsize)
+                time.sleep(0.002)
+            daemon.stop()
+        assert least >= keep, f"{least} bytes were free at least, not {keep}"
+        assert harness.segments(disk / "out"), "nothing is left"
+
+
+def test_a_segment_lasts_from_its_first_record(tmp):
+    """At few records a second a chunk reaches the file a second late; its segment's time has begun before."""
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=1000", "-o", tmp / "out", "-b", "duration:1", "-a",
+               "duration:4.5")
+    equal(done.returncode, 0, done.stderr)
+    begins = [segment["first_wall_ns"] for segment in info(harness.segments(tmp / "out"))]
+    apart = [(after - before) / 1e9 for before, after in zip(begins, begins[1:])]
+    assert len(apart) >= 3 and all(1 <= seconds < 1.5 for seconds in apart), apart
+
+
+def test_standard_descriptors_may_be_closed(tmp):
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        command = f"{BUSCAPD} --once --no-socket --source sim:count=1000 -o {tmp}/out {closed}"
+        done = run("sh", "-c", command)
+        # Without a standard output the status has nowhere to go: /dev/null takes it.
+        equal(done.returncode, 0, f"{closed}: {done.stderr}")
+        equal(len(list((tmp / "out").glob("*.partial"))), 0, "left open")
+
+
+if __name__ == "__main__":
+    harness.main(globals())
