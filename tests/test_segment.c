@@ -1004,6 +1004,7 @@ static void test_ticks_that_no_clock_reaches_make_no_header(void **state)
 int main(void)
 {
 	const struct CMUnitTest reading[] = {
+		cmocka_unit_test(test_ticks_that_no_clock_reaches_make_no_header),
 		TEST(test_a_sealed_segment_is_read_back_whole),
 		TEST(test_a_segment_being_written_is_read_up_to_its_last_chunk_and_is_not_sealed),
 		TEST(test_a_segment_without_chunks_can_be_sealed_and_read),
