@@ -87,61 +87,6 @@ static bool read_label(struct bc_config *c, const char *value, char *why, size_t
 	return read_text(c->label, sizeof(c->label), value, why, room);
 }
 
-static bool read_rotation(
-	struct bc_config *c, const char *rule, const char *value, char *why, size_t room)
-{
-	char text[128];
-	const char *constant;
-
-	snprintf(text, sizeof(text), "%s:%s", rule, value);
-	return bc_rotation_read(&c->rotation, text, &constant) || complain(why, room, constant);
-}
-
-static bool read_rotation_filesize(struct bc_config *c, const char *v, char *why, size_t room)
-{
-	return read_rotation(c, "filesize", v, why, room);
-}
-
-static bool read_rotation_duration(struct bc_config *c, const char *v, char *why, size_t room)
-{
-	return read_rotation(c, "duration", v, why, room);
-}
-
-static bool read_rotation_interval(struct bc_config *c, const char *v, char *why, size_t room)
-{
-	return read_rotation(c, "interval", v, why, room);
-}
-
-static bool read_rotation_files(struct bc_config *c, const char *v, char *why, size_t room)
-{
-	return read_rotation(c, "files", v, why, room);
-}
-
-static bool read_stop(
-	struct bc_config *c, const char *rule, const char *value, char *why, size_t room)
-{
-	char text[128];
-	const char *constant;
-
-	snprintf(text, sizeof(text), "%s:%s", rule, value);
-	return bc_stop_rule_read(&c->stop, text, &constant) || complain(why, room, constant);
-}
-
-static bool read_stop_duration(struct bc_config *c, const char *v, char *why, size_t room)
-{
-	return read_stop(c, "duration", v, why, room);
-}
-
-static bool read_stop_records(struct bc_config *c, const char *v, char *why, size_t room)
-{
-	return read_stop(c, "records", v, why, room);
-}
-
-static bool read_stop_filesize(struct bc_config *c, const char *v, char *why, size_t room)
-{
-	return read_stop(c, "filesize", v, why, room);
-}
-
 static bool read_size(uint64_t *bytes, const char *value, char *why, size_t room)
 {
 	return bc_size_read(bytes, value, 1) ||
@@ -237,13 +182,6 @@ static const struct {
 	{"source", "speed", read_speed},
 	{"output", "dir", read_dir},
 	{"output", "label", read_label},
-	{"rotation", "filesize", read_rotation_filesize},
-	{"rotation", "duration", read_rotation_duration},
-	{"rotation", "interval", read_rotation_interval},
-	{"rotation", "files", read_rotation_files},
-	{"stop", "duration", read_stop_duration},
-	{"stop", "records", read_stop_records},
-	{"stop", "filesize", read_stop_filesize},
 	{"space", "max_use", read_max_use},
 	{"space", "keep_free", read_keep_free},
 	{"space", "max_age", read_max_age},
@@ -282,6 +220,21 @@ static bool set_attr(
 	return true;
 }
 
+/* [rotation] and [stop] hold the rules of -b and -a. */
+static bool set_rule(struct bc_config *c, bool is_rotation, const char *rule, const char *value,
+	char *why, size_t room)
+{
+	char text[256];
+	const char *what = "too long";
+	bool is_whole = (size_t)snprintf(text, sizeof(text), "%s:%s", rule, value) < sizeof(text);
+
+	if (is_whole && (is_rotation ? bc_rotation_read(&c->rotation, text, &what)
+				     : bc_stop_rule_read(&c->stop, text, &what)))
+		return true;
+	snprintf(why, room, "%s = %.200s: %s", rule, value, what);
+	return false;
+}
+
 bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
 	char *why, size_t room)
 {
@@ -289,6 +242,9 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 
 	if (strcmp(section, "mapping") == 0 && strncmp(key, "attr.", 5) == 0)
 		return set_attr(c, key + 5, value, why, room);
+	bool is_rotation = strcmp(section, "rotation") == 0;
+	if (is_rotation || strcmp(section, "stop") == 0)
+		return set_rule(c, is_rotation, key, value, why, room);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (strcmp(keys[i].section, section) != 0 || strcmp(keys[i].key, key) != 0)
 			continue;
