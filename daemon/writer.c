@@ -143,6 +143,16 @@ static void abandon_segment(struct bc_writer *w)
 	w->unsynced = 0;
 }
 
+static void leave_segment(struct bc_writer *w)
+{
+	if (w->segment.chunks != 0)
+		bc_log(BC_LOG_ERROR,
+			"%s/%s: left as it is, its %" PRIu64
+			" records with it; the next start recovers them",
+			w->options.dir, w->segment.open_name, w->segment.records);
+	abandon_segment(w);
+}
+
 static void sync_segment(struct bc_writer *w)
 {
 	int rc = bc_segment_sync(&w->segment);
@@ -180,8 +190,8 @@ static bool seal_segment(struct bc_writer *w)
 	}
 	int rc = bc_segment_seal(&w->segment);
 	if (rc == 0) {
-		bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " records in %" PRIu32 " chunks",
-			w->report.file, records, chunks);
+		bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " records in %" PRIu32 " chunk%s",
+			w->report.file, records, chunks, chunks == 1 ? "" : "s");
 		return true;
 	}
 	if (is_out_of_space(-rc))
@@ -330,7 +340,7 @@ static bool append(struct bc_writer *w, struct bc_encoded *e)
 	if (rc != 0) {
 		get_stuck(w, "can't write to it", strerror(-rc));
 		if (!is_out_of_space(-rc))
-			abandon_segment(w); /* the next try is in a new one */
+			leave_segment(w); /* the next try is in a new one */
 		return false;
 	}
 	get_unstuck(w);
