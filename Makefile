@@ -27,7 +27,8 @@ TOOLS := \
 	file:file \
 	curl:curl \
 	python3:python3 \
-	xxhsum:xxhash
+	xxhsum:xxhash \
+	strace:strace
 FUZZ_TOOLS := \
 	clang:clang$(comma)libclang-rt-dev
 LINT_TOOLS := \
