@@ -78,14 +78,14 @@ static bool override_rule(struct bc_options *o, const char *section, char option
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
 	const char *why;
+	char *colon = strchr(text, ':');
 	bool is_good = option == 'b' ? bc_rotation_read(&rotation, text, &why)
 				     : bc_stop_rule_read(&stop, text, &why);
 
-	if (!is_good) {
+	if (!is_good || colon == NULL) {
 		fprintf(stderr, "buscapd: -%c %s: %s\n", option, text, why);
 		return false;
 	}
-	char *colon = strchr(text, ':');
 	*colon = '\0';
 	return override(o, section, text, colon + 1);
 }
