@@ -58,6 +58,9 @@ BC_LDFLAGS = -pthread $(if $(SAN),-fsanitize=$(SAN))
 FOLDERS := formats capture daemon cli
 SOURCES := $(wildcard $(FOLDERS:=/*.c))
 TESTS   := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+# What has threads; the rest would only take long under SAN=thread.
+THREADED := test_queue test_decoder test_file_source test_sim_source test_stream test_input
+CHECKED  := $(if $(filter thread,$(SAN)),$(THREADED),$(TESTS))
 BENCHES := $(patsubst tests/%.c,%,$(wildcard tests/bench_*.c))
 
 objects  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard $(1)/*.c)))
@@ -115,8 +118,8 @@ demo: deps all ## record the simulated bus for a few seconds and look at the res
 
 test: deps check ## install, build and run all tests
 
-check: all $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/tests/faultfs.so ## run all tests
-	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(TESTS:%=$(BUILD)/tests/%)
+check: all $(CHECKED:%=$(BUILD)/tests/%) $(BUILD)/tests/faultfs.so ## run all tests; with SAN=thread those with threads
+	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(CHECKED:%=$(BUILD)/tests/%)
 
 bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against lz4 and memcpy
 	@BUILD=$(BUILD) $(PYTHON) tests/bench.py
