@@ -2,7 +2,9 @@
 
 VERSION := 0.1.0
 
-CC       ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 CFLAGS   ?= -O2 -g
 PREFIX   ?= /usr/local
 PYTHON   ?= /usr/bin/python3
