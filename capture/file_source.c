@@ -43,8 +43,7 @@ struct file_source {
 	enum bc_format format;
 	uv_thread_t thread;
 	bool has_thread;
-	bool is_over;   /* the sink has had its end */
-	bool is_ending; /* stopped: the sink gets what was read, then its end */
+	bool is_over; /* the sink has had its end */
 
 	/* Shared with the thread. */
 	uv_mutex_t lock;
@@ -86,7 +85,7 @@ static void hand_over_end(struct file_source *f, int status, const char *what)
 	if (piece == NULL)
 		return;
 	piece->kind = PIECE_END;
-	piece->status = status;
+	piece->status = status == -ECANCELED ? 0 : status; /* told to end: that is no failure */
 	snprintf(piece->what, sizeof(piece->what), "%s", what);
 	hand_over(f);
 }
@@ -224,22 +223,12 @@ static bool give(struct file_source *f, const struct piece *piece)
 	return true;
 }
 
-static void end_sink(struct file_source *f)
-{
-	if (f->is_over)
-		return;
-	f->is_over = true;
-	f->source.sink.end(f->source.sink.context, 0, "");
-}
-
 static void deliver(struct file_source *f)
 {
 	for (int turn = 0; !f->is_over; turn++) {
 		uv_mutex_lock(&f->lock);
 		struct piece *piece = f->ready != 0 ? &f->pieces[f->first] : NULL;
 		uv_mutex_unlock(&f->lock);
-		if (piece == NULL && f->is_ending)
-			end_sink(f);
 		if (piece == NULL)
 			return;
 		if (turn == PIECES_A_TURN) {
@@ -275,39 +264,42 @@ static void file_resume(struct bc_source *source)
 	deliver(container_of(source, struct file_source, source));
 }
 
-static void end_thread(struct file_source *f)
+/* Breaks off a read that waits. */
+static void wake_thread(struct file_source *f)
 {
 	uint64_t one = 1;
 
+	if (write(f->stream.wake_fd, &one, sizeof(one)) < 0)
+		assert(!"an eventfd takes a 1");
+}
+
+static void end_thread(struct file_source *f)
+{
 	if (!f->has_thread)
 		return;
 	uv_mutex_lock(&f->lock);
 	f->is_stopping = true;
 	uv_cond_signal(&f->changed);
 	uv_mutex_unlock(&f->lock);
-	if (write(f->stream.wake_fd, &one, sizeof(one)) < 0)
-		assert(!"an eventfd takes a 1");
+	wake_thread(f);
 	uv_thread_join(&f->thread);
 	f->has_thread = false;
 }
 
-/* What was read of a pipe is nowhere else any more, and is delivered first. */
+/* What was read of a pipe is nowhere else any more: the thread hands it over, and then the end. */
 static void file_stop(struct bc_source *source)
 {
 	struct file_source *f = container_of(source, struct file_source, source);
 
-	if (f->is_over || f->is_ending)
+	if (f->is_over)
 		return;
-	end_thread(f);
-	if (!source->is_stream) {
-		end_sink(f);
+	if (source->is_stream) {
+		wake_thread(f);
 		return;
 	}
-	f->is_ending = true;
-	if (f->ready == 0)
-		end_sink(f);
-	else
-		uv_async_send(&f->wake_loop);
+	end_thread(f);
+	f->is_over = true;
+	source->sink.end(source->sink.context, 0, "");
 }
 
 static void on_closed(uv_handle_t *handle)

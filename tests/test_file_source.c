@@ -419,6 +419,8 @@ static void test_a_fifo_that_nobody_writes_to_can_be_stopped_and_closed(void **s
 					uv_run(&run.loop, UV_RUN_NOWAIT);
 				assert_int_equal(run.ends, 0);
 				source_run_act(&run);
+				while (is_stopped && run.ends == 0)
+					uv_run(&run.loop, UV_RUN_ONCE);
 			}
 			assert_int_equal(run.ends, is_stopped);
 			assert_int_equal(run.pieces, 0);
