@@ -1,5 +1,8 @@
 /* A saved capture as a source: raw6, bcp1, BYU in any dialect, segments; a file, a FIFO or standard
- * input. Regular files can't be polled, so a thread reads ahead, into three buffers of 1 MiB. */
+ * input. Regular files can't be polled, so a thread reads ahead, into three buffers of 1 MiB.
+ *
+ * Stopping a file drops what was read ahead; what was read of a pipe can't be had again, and comes
+ * to the sink before its end. */
 #ifndef BC_CAPTURE_FILE_SOURCE_H
 #define BC_CAPTURE_FILE_SOURCE_H
 
