@@ -22,7 +22,10 @@ LIBRARIES := \
 	libcjson:libcjson-dev \
 	inih:libinih-dev \
 	libmicrohttpd:libmicrohttpd-dev \
-	cmocka:libcmocka-dev
+	libusb-1.0:libusb-1.0-0-dev \
+	cmocka:libcmocka-dev \
+	libusbredirparser-0.5:libusbredirparser-dev \
+	umockdev-1.0:libumockdev-dev
 TOOLS := \
 	pkg-config:pkg-config \
 	lz4:lz4 \
@@ -39,8 +42,10 @@ LINT_TOOLS := \
 	cppcheck:cppcheck
 
 FORMATS_PKGS := liblz4 libxxhash libdeflate libcjson
-DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd
+DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0
 TEST_PKGS    := $(DAEMON_PKGS) cmocka
+USBREDIR_PKGS := libusbredirparser-0.5
+UMOCKDEV_PKGS := umockdev-1.0
 
 BUILD := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))
 Q     := $(if $(V),,@)
@@ -61,8 +66,11 @@ FOLDERS := formats capture daemon cli
 SOURCES := $(wildcard $(FOLDERS:=/*.c))
 TESTS   := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 # What has threads; the rest would only take long under SAN=thread.
-THREADED := test_queue test_decoder test_file_source test_sim_source test_stream test_input
+THREADED := test_queue test_decoder test_file_source test_sim_source test_stream test_input \
+	test_usbfs test_usbfs_unplug
 CHECKED  := $(if $(filter thread,$(SAN)),$(THREADED),$(TESTS))
+# What the Python tests start or put below the programs.
+HELPERS := $(addprefix $(BUILD)/tests/,faultfs.so usbredir_board umockdev_board preload_fix.so bare_reader)
 BENCHES := $(patsubst tests/%.c,%,$(wildcard tests/bench_*.c))
 
 objects  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard $(1)/*.c)))
@@ -80,6 +88,7 @@ all: $(BUILD)/buscapd $(BUILD)/buscap ## build both programs into build/
 # Where everything may be missing yet, install first.
 ifneq ($(filter deps demo test,$(MAKECMDGOALS)),)
 $(SOURCES:%.c=$(BUILD)/%.o) $(TESTS:%=$(BUILD)/tests/%.o): | deps
+$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/*.c)): | deps
 endif
 
 $(BUILD)/%.o: %.c
@@ -102,12 +111,51 @@ $(BUILD)/buscap: $(BUILD)/cli/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(BUILD)/l
 	$(say) LINK $@
 	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,$(FORMATS_PKGS))
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libcli.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libboard.a $(BUILD)/libcli.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
 	$(say) LINK $@
 	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,$(TEST_PKGS))
 
-# Goes under the real calls of a program and makes them fail, be short or slow: tests/faultfs.c.
+# Tests of what drives a board: with a kernel's USB in software, tests/board/usbfs.h.
+USBFS_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/usbfs*.c))
+$(USBFS_OBJECTS): # being named, they don't make the general rule above look nearer
+
+define link_usb
+$(BUILD)/tests/$(1)%: $(BUILD)/tests/$(1)%.o $(USBFS_OBJECTS) $(BUILD)/libboard.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
+	$$(say) LINK $$@
+	$$(Q)$$(CC) $$(BC_LDFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(call pkg_libs,$$(TEST_PKGS)) -ldl
+endef
+$(foreach name,test_usb bench_usb,$(eval $(call link_usb,$(name))))
+
+# A capture board in software: tests/board/board.h.
+BOARD_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/board*.c))
+
+$(BUILD)/libboard.a: $(BOARD_OBJECTS)
+	$(say) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# That board as a USB device for a virtual machine, which the Python tests start.
+$(BUILD)/tests/board/usbredir_%.o: BC_CFLAGS += $(shell pkg-config --cflags $(USBREDIR_PKGS))
+$(BUILD)/tests/usbredir_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/usbredir_*.c)) \
+		$(BUILD)/libboard.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
+	$(say) LINK $@
+	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,$(USBREDIR_PKGS) $(FORMATS_PKGS))
+
+# The same as a device in sysfs, for a program under libumockdev-preload; and the least that reads it.
+$(BUILD)/tests/board/umockdev_%.o: BC_CFLAGS += $(shell pkg-config --cflags $(UMOCKDEV_PKGS))
+$(BUILD)/tests/umockdev_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/umockdev_*.c)) \
+		$(BUILD)/libboard.a $(SIM_OBJECTS) $(BUILD)/libformats.a
+	$(say) LINK $@
+	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,$(UMOCKDEV_PKGS) $(FORMATS_PKGS))
+
+$(BUILD)/tests/bare_reader: $(BUILD)/tests/board/bare_reader.o
+	$(say) LINK $@
+	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,libusb-1.0)
+
+# Go under the real calls of a program. faultfs makes them fail, be short or slow; preload_fix is for
+# programs under libumockdev-preload.
 $(BUILD)/tests/faultfs.so: tests/faultfs.c
+$(BUILD)/tests/preload_fix.so: tests/board/preload_fix.c
+$(BUILD)/tests/%.so:
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
@@ -120,7 +168,7 @@ demo: deps all ## record the simulated bus for a few seconds and look at the res
 
 test: deps check ## install, build and run all tests
 
-check: all $(CHECKED:%=$(BUILD)/tests/%) $(BUILD)/tests/faultfs.so ## run all tests; with SAN=thread those with threads
+check: all $(CHECKED:%=$(BUILD)/tests/%) $(HELPERS) ## run all tests; with SAN=thread those with threads
 	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(CHECKED:%=$(BUILD)/tests/%)
 
 bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against lz4 and memcpy
@@ -172,4 +220,4 @@ help: ## this list
 	@echo '  SAN=address,undefined or SAN=thread builds with sanitizers, below build/'
 	@echo '  V=1 shows the commands; CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR are respected'
 
--include $(wildcard $(BUILD)/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/board/*.d)

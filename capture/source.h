@@ -23,16 +23,34 @@
 #include "formats/probe.h"
 #include "formats/segment_header.h"
 
-/* A piece of the stream, valid until sink.data() has returned true for it. */
+/* A place where the stream breaks: what comes behind it doesn't go on where what came before
+ * stopped. */
+struct bc_source_break {
+	enum bc_gap_cause cause;
+	uint64_t duration_ns; /* of the host's clock, for which nothing could come; 0: says nothing
+			       */
+	bool is_restart;      /* the board may have begun anew: no clock or number leads across */
+	uint64_t lost; /* BC_GAP_BOARD: samples that the board says it has lost since the stream
+			* began or was restarted, those that its frames told of among them */
+};
+
+/* A piece of the stream, valid until sink.data() has returned true for it: bytes, or a break, or a
+ * chunk. */
 struct bc_source_data {
 	enum bc_format format;
 	const uint8_t *bytes; /* plain formats and bcp1: any number, cut anywhere */
 	size_t count;
+	bool has_times;    /* they arrived from since_ns to until_ns on the host's clock, */
+	uint64_t since_ns; /* counted from when the stream began; what one piece ends with */
+	uint64_t until_ns; /* the next begins with, or a later time */
+	const struct bc_source_break *broken; /* a break, instead of bytes */
 	const struct bc_chunk
 		*chunk;   /* BC_FORMAT_SEGMENT: a chunk of a segment, instead of bytes */
 	uint64_t missing; /* and how many records of its recording are missing before it */
 	const struct bc_segment_header *header; /* and its segment's header; NULL: damaged */
 };
+
+enum bc_news { BC_NEWS_INFO, BC_NEWS_NOTICE, BC_NEWS_WARNING };
 
 struct bc_source_sink {
 	void *context;
@@ -45,6 +63,10 @@ struct bc_source_sink {
 	 * place. */
 	void (*damage)(void *context, const char *what);
 
+	/* Something happened that a person may want to know: a sentence for the log. May be NULL.
+	 */
+	void (*news)(void *context, enum bc_news news, const char *what);
+
 	/* The stream is over: 0, or a negative errno with a phrase in `what`. */
 	void (*end)(void *context, int status, const char *what);
 };
@@ -55,19 +77,23 @@ struct bc_source_ops {
 	int (*start)(struct bc_source *source);
 	void (*resume)(struct bc_source *source);
 	void (*stop)(struct bc_source *source);
+	void (*last)(struct bc_source *source); /* may be NULL */
 	void (*close)(struct bc_source *source);
 };
+
+struct bc_board;
 
 /* The head of every source. */
 struct bc_source {
 	const struct bc_source_ops *ops;
-	struct bc_source_sink sink; /* set by bc_source_start() */
-	const char *kind;           /* "usb", "file", "sim" */
-	char name[256];             /* what the user calls it */
-	bool is_live;               /* it can't wait */
-	bool is_replay;             /* time in it is the bus's, not the host's */
-	bool is_stream;             /* a pipe: what was read of it can't be read again */
-	uint64_t clock_hz;          /* ticks a second; 0: not known */
+	struct bc_source_sink sink;   /* set by bc_source_start() */
+	const char *kind;             /* "usb", "file", "sim" */
+	char name[256];               /* what the user calls it */
+	bool is_live;                 /* it can't wait */
+	bool is_replay;               /* time in it is the bus's, not the host's */
+	bool is_stream;               /* a pipe: what was read of it can't be read again */
+	uint64_t clock_hz;            /* ticks a second; 0: not known */
+	const struct bc_board *board; /* capture/board.h; NULL: it has none */
 };
 
 /* Begins. The sink is copied, its context kept. Returns 0 or a negative errno; then only
@@ -87,6 +113,14 @@ static inline void bc_source_stop(struct bc_source *source)
 {
 	if (source->sink.end != NULL)
 		source->ops->stop(source);
+}
+
+/* The stream itself has said that it is over: a board's last frame. A source that knows better goes
+ * on if more comes. */
+static inline void bc_source_last(struct bc_source *source)
+{
+	if (source->ops->last != NULL)
+		source->ops->last(source);
 }
 
 /* Ends the source without a word to the sink. Its memory is freed when the loop has closed its

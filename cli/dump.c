@@ -38,18 +38,22 @@ static const struct option options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-void bc_dump_gap(struct bc_dump *dump, unsigned cause, bool is_exact, uint64_t lost)
+void bc_dump_gap(struct bc_dump *dump, const struct bc_event *gap)
 {
-	const char *name = bc_gap_cause_name(cause);
+	const char *name = bc_gap_cause_name(gap->cause);
+	char lasted[32] = "";
 
 	if (dump->is_plain)
 		return;
-	if (!is_exact && lost == 0)
-		bc_output_format(
-			&dump->output, "# gap: an unknown number of samples lost (%s)\n", name);
+	if (gap->duration_ns != 0)
+		snprintf(lasted, sizeof(lasted), ", %.6f s", (double)gap->duration_ns * 1e-9);
+	if (!gap->exact && gap->value == 0)
+		bc_output_format(&dump->output, "# gap: an unknown number of samples lost (%s%s)\n",
+			name, lasted);
 	else
-		bc_output_format(&dump->output, "# gap: %s%" PRIu64 " sample%s lost (%s)\n",
-			is_exact ? "" : "at least ", lost, bc_plural(lost), name);
+		bc_output_format(&dump->output, "# gap: %s%" PRIu64 " sample%s lost (%s%s)\n",
+			gap->exact ? "" : "at least ", gap->value, bc_plural(gap->value), name,
+			lasted);
 }
 
 /* What a mark's text may do to a terminal or to the lines, it does not. */

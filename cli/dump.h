@@ -45,7 +45,7 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file);    /* cli/dump_p
 void bc_dump_frames(struct bc_dump *dump, struct bc_file *file);   /* cli/dump_plain.c */
 
 /* The lines that begin with '#'; none when the dump is plain. */
-void bc_dump_gap(struct bc_dump *dump, unsigned cause, bool is_exact, uint64_t lost);
+void bc_dump_gap(struct bc_dump *dump, const struct bc_event *gap);
 void bc_dump_note(struct bc_dump *dump, const char *word, const char *text, size_t bytes);
 void bc_dump_epoch(struct bc_dump *dump, uint32_t epoch);
 

@@ -210,7 +210,10 @@ static void print_gap(struct bc_dump *dump, const struct bc_file *file, const st
 {
 	if (bc_dump_wants(dump, number, f->frame.header.tick, f->epoch)) {
 		bc_dump_epoch(dump, f->epoch);
-		bc_dump_gap(dump, f->gap.cause, f->gap.is_exact, f->gap.lost);
+		const struct bc_event gap = {.cause = (uint8_t)f->gap.cause,
+			.exact = f->gap.is_exact,
+			.value = f->gap.lost};
+		bc_dump_gap(dump, &gap);
 	}
 	if (f->gap.cause != BC_GAP_SEQUENCE)
 		return;

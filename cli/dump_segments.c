@@ -36,7 +36,7 @@ static void print_event(
 
 	switch (event->kind) {
 	case BC_EVENT_GAP:
-		bc_dump_gap(dump, event->cause, event->exact, event->value);
+		bc_dump_gap(dump, event);
 		break;
 	case BC_EVENT_MARK:
 		bc_dump_note(dump, "mark", text, event->text_bytes);
@@ -182,7 +182,8 @@ static void tell_missing(struct bc_dump *dump, const struct bc_file *file,
 		offset, missing, missing == 1 ? " is" : "s are", info->number, bc_plural(missing),
 		first);
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
-	bc_dump_gap(dump, BC_GAP_DAMAGED, true, missing);
+	const struct bc_event gap = {.cause = BC_GAP_DAMAGED, .exact = true, .value = missing};
+	bc_dump_gap(dump, &gap);
 }
 
 /* The dump is past this chunk. */

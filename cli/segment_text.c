@@ -114,6 +114,9 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 	}
 	if (info->gaps.count == 0)
 		bc_fact(output, "gaps", "0");
+	else if (info->gaps.lost == 0 && info->gaps.is_inexact)
+		bc_fact(output, "gaps", "%" PRIu64 " (%s), an unknown number of samples lost",
+			info->gaps.count, causes);
 	else
 		bc_fact(output, "gaps", "%" PRIu64 " (%s), %s%" PRIu64 " sample%s lost",
 			info->gaps.count, causes, info->gaps.is_inexact ? "at least " : "",

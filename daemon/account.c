@@ -54,6 +54,11 @@ void bc_account_summary(const char *recording, const struct bc_counts *c,
 {
 	if (c->received != 0 || !outcome->has_failed)
 		log_written(recording, c);
+	if (outcome->breaks != 0)
+		bc_log(BC_LOG_WARNING,
+			"times that the stream broke off and went on: %" PRIu64
+			"; each is a gap on record",
+			outcome->breaks);
 	if (lost_of(c) != 0 || outcome->damages != 0)
 		bc_log(BC_LOG_WARNING,
 			"gaps on record: %" PRIu64 "; samples lost: %" PRIu64
@@ -76,9 +81,12 @@ void bc_account_summary(const char *recording, const struct bc_counts *c,
 enum bc_exit bc_account_exit(bool is_replay, const struct bc_counts *c,
 	const struct bc_writer_report *report, const struct bc_session_outcome *outcome)
 {
+	if (outcome->has_no_device)
+		return BC_EXIT_NO_DEVICE;
 	if (outcome->has_failed || report->unsealed != 0 || report->deleted != 0)
 		return BC_EXIT_FAILED;
 	if (is_replay && outcome->damages != 0)
 		return BC_EXIT_DAMAGED;
-	return lost_of(c) != 0 || outcome->damages != 0 ? BC_EXIT_LOST : BC_EXIT_OK;
+	bool is_whole = lost_of(c) == 0 && outcome->damages == 0;
+	return is_whole && (is_replay || outcome->breaks == 0) ? BC_EXIT_OK : BC_EXIT_LOST;
 }

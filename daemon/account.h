@@ -16,8 +16,9 @@ enum bc_exit {
 	BC_EXIT_OK = 0,
 	BC_EXIT_FAILED = 1,
 	BC_EXIT_USAGE = 2,
-	BC_EXIT_DAMAGED = 3, /* the input was damaged or torn; what was good is recorded */
-	BC_EXIT_LOST = 4,    /* finished, but samples were lost */
+	BC_EXIT_DAMAGED = 3,   /* the input was damaged or torn; what was good is recorded */
+	BC_EXIT_LOST = 4,      /* finished, but samples were lost */
+	BC_EXIT_NO_DEVICE = 5, /* --once: no board came within the wait */
 };
 
 /* What was seen at the last look; zero at the start, but looked_ns. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/pipeline.h"
+#include "daemon/usb_settings.h"
 
 #define WORKERS_MAX 64u
 
@@ -25,6 +26,7 @@ void bc_config_default(struct bc_config *c)
 	c->flush_ns = 1000000000;
 	c->sync_ns = 200000000;
 	c->mapping = bc_mapping_options_default();
+	c->usb = bc_usb_options_default();
 	snprintf(c->socket, sizeof(c->socket), "/run/buscapd/buscapd.sock");
 	snprintf(c->socket_group, sizeof(c->socket_group), "buscap");
 	c->log_level = BC_LOG_INFO;
@@ -240,6 +242,8 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 {
 	char what[160];
 
+	if (strcmp(section, "usb") == 0)
+		return bc_usb_setting_read(&c->usb, key, value, why, room);
 	if (strcmp(section, "mapping") == 0 && strncmp(key, "attr.", 5) == 0)
 		return set_attr(c, key + 5, value, why, room);
 	bool is_rotation = strcmp(section, "rotation") == 0;
@@ -375,8 +379,7 @@ bool bc_config_check(const struct bc_config *c, char *why, size_t room)
 
 	if (c->source.kind == BC_SOURCE_NONE)
 		return complain(why, room,
-			"no source: give --source file:PATH or --source sim, or source = in "
-			"[source]");
+			"no source: give --source usb, file:PATH or sim, or source = in [source]");
 	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40)) {
 		snprintf(why, room,
 			"buffer: %u workers want at least %llu MiB, and 1 TiB is the most",
@@ -387,4 +390,15 @@ bool bc_config_check(const struct bc_config *c, char *why, size_t room)
 		return complain(
 			why, room, "speed paces a file; the simulated bus has rate= in its source");
 	return true;
+}
+
+struct bc_usb_options bc_config_usb(const struct bc_config *c)
+{
+	struct bc_usb_options usb = c->usb;
+	char why[64];
+
+	/* Read once already, when the source was set: it can't fail. */
+	if (!bc_usb_settings_read(&usb, c->source.usb, why, sizeof(why)))
+		return c->usb;
+	return usb;
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/usb_source.h"
 #include "daemon/log.h"
 #include "daemon/rules.h"
 #include "daemon/spec.h"
@@ -21,6 +22,9 @@ struct bc_config {
 	struct bc_source_spec source;
 	char source_text[4096]; /* as written */
 	double speed; /* of a file: 0: as fast as it goes; 1: as it was; N: N times that */
+
+	/* [usb] */
+	struct bc_usb_options usb;
 
 	/* [output] */
 	char dir[4096];
@@ -60,6 +64,9 @@ bool bc_config_set(struct bc_config *config, const char *section, const char *ke
  */
 bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *why,
 	size_t why_room) __attribute__((warn_unused_result));
+
+/* The board: as [usb] says, but for what the source says itself. */
+struct bc_usb_options bc_config_usb(const struct bc_config *config);
 
 /* What no single key can tell: settings that don't go together. */
 bool bc_config_check(const struct bc_config *config, char *why, size_t why_room)

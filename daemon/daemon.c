@@ -11,8 +11,10 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "capture/board.h"
 #include "capture/file_source.h"
 #include "capture/sim_source.h"
+#include "capture/usb_source.h"
 #include "daemon/lock.h"
 #include "daemon/log.h"
 #include "daemon/pipeline.h"
@@ -70,6 +72,8 @@ static const char *state_of(const struct bc_daemon *d)
 		return d->outcome.has_failed ? "failed" : "idle";
 	if (bc_session_is_draining(d->session))
 		return "draining";
+	if (d->source->board != NULL && d->source->board->state != BC_BOARD_STREAMING)
+		return "waiting";
 	return d->source->is_replay ? "replaying" : "recording";
 }
 
@@ -84,6 +88,7 @@ static char *write_status(void *context)
 		.source_kind = d->source->kind,
 		.source_name = d->source->name,
 		.clock_hz = d->source->clock_hz,
+		.board = d->source->board,
 		.recording = d->has_ended && !d->options->once ? NULL : &d->recording,
 		.dir = d->config.dir,
 		.counts = bc_pipeline_counts(d->pipeline),
@@ -236,6 +241,7 @@ static void log_unchanged(const struct bc_config *old, const struct bc_config *n
 		bool differs;
 	} settings[] = {
 		{"source.source", strcmp(old->source_text, new->source_text) != 0},
+		{"[usb]", memcmp(&old->usb, &new->usb, sizeof(old->usb)) != 0},
 		{"source.speed", old->speed < new->speed || old->speed > new->speed},
 		{"output.dir", strcmp(old->dir, new->dir) != 0},
 		{"output.label", strcmp(old->label, new->label) != 0},
@@ -330,6 +336,12 @@ static int open_source(struct bc_daemon *d)
 
 	if (spec->kind == BC_SOURCE_SIM)
 		return bc_sim_source_open(&d->source, &d->loop, &spec->sim, spec->rate);
+	if (spec->kind == BC_SOURCE_USB) {
+		struct bc_usb_options usb = bc_config_usb(&d->config);
+		if (!d->options->once)
+			usb.wait_ns = 0; /* a service waits for ever */
+		return bc_usb_source_open(&d->source, &d->loop, &usb);
+	}
 	struct bc_file_options file = {
 		.path = spec->path,
 		.format = spec->format,

@@ -33,6 +33,8 @@ struct bc_decoder {
 	bool in_piece;
 	const uint8_t *at;
 	size_t left;
+	bool is_judged;      /* a break: what came before it has been */
+	uint64_t break_lost; /* and what it says is lost */
 	uint32_t next_event; /* of its chunk */
 	uint64_t clock_hz;   /* of its chunk's segment */
 
@@ -43,6 +45,8 @@ struct bc_decoder {
 	bool has_tick;
 	uint64_t seen_tick; /* of the latest sample or heartbeat */
 	bool has_trigger;   /* the frame in hand wants a trigger event */
+	bool wants_epoch;   /* the board may have begun anew: no delta leads into its next frame */
+	uint64_t told_lost; /* by headers, since the stream began or was restarted */
 	uint64_t skipped;   /* of the reader's skipped_bytes, those counted */
 	uint64_t explained; /* and those that some report of damage has spoken of */
 	bool is_in_damage;  /* what is skipped now belongs to a damaged frame, reported already */
@@ -51,7 +55,9 @@ struct bc_decoder {
 	/* Plain formats */
 	enum bc_format format;
 	uint64_t records_read;
-	size_t carried; /* bytes of a record that the piece before ended in */
+	uint64_t raw_tick;       /* raw6: of the sample taken last */
+	struct bc_pace raw_pace; /* of those to come in this piece */
+	size_t carried;          /* bytes of a record that the piece before ended in */
 	uint8_t carry[CARRY_BYTES];
 	uint8_t slice[SLICE_RECORDS * BC_RECORD_BYTES];
 };
@@ -83,6 +89,11 @@ void bc_decoder_set_tick_limit(struct bc_decoder *d, uint64_t tick)
 bool bc_decoder_is_over(const struct bc_decoder *d)
 {
 	return d->is_over;
+}
+
+void bc_decoder_set_clock(struct bc_decoder *d, uint64_t clock_hz)
+{
+	d->options.clock_hz = clock_hz;
 }
 
 uint64_t bc_decoder_tick(const struct bc_decoder *d)
@@ -214,8 +225,11 @@ static bool drain(struct bc_decoder *d)
 			}
 		}
 	}
-	if (d->run_kind == RUN_SAMPLES)
+	if (d->run_kind == RUN_SAMPLES) {
 		d->seen_tick = d->samples.tick;
+		d->raw_tick = d->samples.tick;
+		d->raw_pace = d->samples.pace;
+	}
 	d->run_kind = RUN_NONE;
 	return true;
 }
@@ -244,15 +258,19 @@ static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 	}
 	d->sequence = h->sequence + 1;
 	d->has_sequence = (h->flags & BC_BCP1_LAST) == 0;
+	if (!d->has_sequence && d->options.on_last != NULL)
+		d->options.on_last(d->options.context);
 	if ((h->flags & BC_BCP1_LOSS) != 0) {
 		bc_pipeline_counts(p)->board_lost += h->lost;
+		d->told_lost += h->lost;
 		bc_pipeline_gap(p, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
-	if (d->has_tick && h->tick < d->seen_tick) {
+	if (d->has_tick && (h->tick < d->seen_tick || d->wants_epoch)) {
 		bc_pipeline_submit(p);
 		begin_epoch(d, h->tick);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 	}
+	d->wants_epoch = false;
 	d->has_tick = true;
 	d->seen_tick = h->tick;
 	d->has_trigger = d->has_trigger || (h->flags & BC_BCP1_TRIGGER) != 0;
@@ -345,7 +363,7 @@ static void refuse_record(struct bc_decoder *d, const uint8_t *in)
 static size_t begin_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 {
 	if (d->format == BC_FORMAT_RAW6) {
-		d->samples = bc_samples_of_raw6(in, (uint32_t)n, d->stamper.tick);
+		d->samples = bc_samples_of_raw6(in, (uint32_t)n, d->raw_tick, d->raw_pace);
 		d->run_kind = RUN_SAMPLES;
 		d->records_read += n;
 		return n;
@@ -373,6 +391,29 @@ static bool complete_carry(struct bc_decoder *d, size_t bytes)
 	d->at += n;
 	d->left -= n;
 	return d->carried == bytes;
+}
+
+static uint64_t ticks_of(const struct bc_decoder *d, uint64_t ns)
+{
+	unsigned __int128 ticks = (unsigned __int128)ns * d->options.clock_hz / 1000000000;
+
+	return ticks < BC_TICK_END ? (uint64_t)ticks : BC_TICK_END - 1;
+}
+
+/* raw6: the times of a piece's samples. They are as far apart as the piece's end is from its
+ * beginning; where nobody knows that, a tick. */
+static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
+{
+	size_t samples = (d->carried + data->count) / BC_SAMPLE_BYTES;
+
+	d->raw_tick = d->stamper.tick;
+	d->raw_pace = bc_pace_of(1, 1);
+	if (!data->has_times || samples == 0)
+		return;
+	uint64_t since = ticks_of(d, data->since_ns);
+	uint64_t until = ticks_of(d, data->until_ns);
+	d->raw_tick = since > d->raw_tick ? since : d->raw_tick;
+	d->raw_pace = bc_pace_of(until > d->raw_tick ? until - d->raw_tick : 0, (uint32_t)samples);
 }
 
 static bool push_plain(struct bc_decoder *d)
@@ -477,6 +518,71 @@ static bool push_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 	return true;
 }
 
+/* Breaks, and the end */
+
+/* Nothing follows what is held: judges it. Returns false when it must wait. */
+static bool judge_rest(struct bc_decoder *d, const char *where)
+{
+	if (d->is_bcp1) {
+		d->left = 0;
+		if (!push_bcp1(d, true))
+			return false;
+		explain_skipped(d, d->bcp1.offset);
+	}
+	if (d->carried != 0) {
+		bc_pipeline_counts(d->options.pipeline)->skipped_bytes += d->carried;
+		report_damage(d,
+			"%s is torn: %zu bytes behind record %" PRIu64 ", fewer than a record has",
+			where, d->carried, d->records_read);
+		d->carried = 0;
+	}
+	return true;
+}
+
+/* What the board counts as lost, its frames may have told of already. */
+static uint64_t untold_loss(struct bc_decoder *d, const struct bc_source_break *broken)
+{
+	uint64_t lost = broken->lost > d->told_lost ? broken->lost - d->told_lost : 0;
+
+	d->told_lost += lost;
+	bc_pipeline_counts(d->options.pipeline)->board_lost += lost;
+	return lost;
+}
+
+/* The stream breaks. Returns false when that must wait. */
+static bool push_break(struct bc_decoder *d, const struct bc_source_break *broken)
+{
+	struct bc_pipeline *p = d->options.pipeline;
+	bool is_loss = broken->cause == BC_GAP_BOARD;
+	struct bc_event gap = {
+		.kind = BC_EVENT_GAP,
+		.cause = (uint8_t)broken->cause,
+		.duration_ns = broken->duration_ns,
+	};
+
+	if (!d->is_judged && !is_loss && !judge_rest(d, "the stream before a break"))
+		return false;
+	if (!d->is_judged) {
+		d->is_judged = true;
+		d->break_lost = is_loss ? untold_loss(d, broken) : 0;
+	}
+	gap.value = d->break_lost;
+	gap.exact = is_loss;
+	if (is_loss && gap.value == 0)
+		return true;
+	if (!bc_pipeline_event(p, &d->stamper, &gap, NULL)) {
+		if (!d->options.is_live)
+			return false;
+		bc_pipeline_gap(p, broken->cause, gap.value, gap.exact);
+	}
+	if (broken->is_restart) {
+		d->has_sequence = false;
+		d->wants_epoch = d->is_bcp1;
+		d->told_lost = 0;
+	}
+	return true;
+}
+
 bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	bool is_done;
@@ -488,8 +594,16 @@ bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 		d->at = data->bytes;
 		d->left = data->count;
 		d->format = data->format;
+		d->is_judged = false;
 		if (data->format == BC_FORMAT_SEGMENT)
 			begin_chunk(d, data);
+		if (data->format == BC_FORMAT_RAW6 && data->broken == NULL)
+			pace_raw6(d, data);
+	}
+	if (data->broken != NULL) {
+		is_done = push_break(d, data->broken);
+		d->in_piece = !is_done;
+		return is_done;
 	}
 	switch (data->format) {
 	case BC_FORMAT_SEGMENT:
@@ -507,23 +621,5 @@ bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 
 bool bc_decoder_finish(struct bc_decoder *d)
 {
-	struct bc_counts *counts = bc_pipeline_counts(d->options.pipeline);
-
-	if (d->is_over)
-		return true;
-	if (d->is_bcp1) {
-		d->left = 0;
-		if (!push_bcp1(d, true))
-			return false;
-		explain_skipped(d, d->bcp1.offset);
-	}
-	if (d->carried != 0) {
-		counts->skipped_bytes += d->carried;
-		report_damage(d,
-			"the end is torn: %zu bytes behind record %" PRIu64
-			", fewer than a record has",
-			d->carried, d->records_read);
-		d->carried = 0;
-	}
-	return true;
+	return d->is_over || judge_rest(d, "the end");
 }

@@ -35,6 +35,9 @@ struct bc_decoder_options {
 	/* bc_decoder_tick_limit() has been reached by a sample with this tick. */
 	enum bc_limit_answer (*on_limit)(void *context, uint64_t tick);
 
+	/* The stream itself says that nothing follows: a board's last frame. May be NULL. */
+	void (*on_last)(void *context);
+
 	/* Something in the stream can't be read: `what` is a phrase with the place. */
 	void (*on_damage)(void *context, const char *what);
 };
@@ -45,6 +48,9 @@ struct bc_decoder;
 int bc_decoder_open(struct bc_decoder **decoder, const struct bc_decoder_options *options)
 	__attribute__((warn_unused_result));
 void bc_decoder_close(struct bc_decoder *decoder);
+
+/* The ticks of a second, where the time of raw6 samples is told in nanoseconds. */
+void bc_decoder_set_clock(struct bc_decoder *decoder, uint64_t clock_hz);
 
 /* Takes a piece. Returns false when it could not take all of it: call again with the same piece,
  * once there is room. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "daemon/boards.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
@@ -42,5 +43,7 @@ int main(int argc, char **argv)
 		puts("the configuration is good");
 		return BC_EXIT_OK;
 	}
+	if (options.list_boards)
+		return (int)bc_boards_print(&config);
 	return (int)bc_daemon_run(&options, &config);
 }

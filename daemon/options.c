@@ -10,7 +10,9 @@ static const char usage[] =
 	"\n"
 	"  -c, --config FILE     configuration (default " BC_CONFIG_FILE ", if there)\n"
 	"      --check-config    check it, and exit: 0 good, 2 not\n"
-	"      --source SPEC     file:PATH[,format=F][,clock_hz=N], - is standard input; or\n"
+	"      --list-boards     what is on the USB, and why it is a capture board or not\n"
+	"      --source SPEC     usb[:serial=X,id=VID:PID,protocol=raw6,link=ftdi,...];\n"
+	"                        file:PATH[,format=F][,clock_hz=N], - is standard input; or\n"
 	"                        sim[:rate=N|max,count=N,seed=N,agents=N,loss=P,corrupt=P]\n"
 	"      --speed S         pace of a file: max (default), realtime, or a factor\n"
 	"  -o, --output DIR      where the segments go (default /var/lib/buscapd)\n"
@@ -18,7 +20,8 @@ static const char usage[] =
 	"  -b RULE:VALUE         new segment: filesize:SIZE duration:TIME interval:TIME; files:N\n"
 	"                        keeps N of them (repeat -b for several rules)\n"
 	"  -a RULE:VALUE         stop: duration:TIME records:N filesize:SIZE\n"
-	"      --once            record to the end of the source, print the status, and exit\n"
+	"      --once            record to the end of the source, print the status, and exit; a\n"
+	"                        board must come within 10 s (usb:wait=)\n"
 	"      --socket PATH     status socket (default /run/buscapd/buscapd.sock; with --once\n"
 	"                        none unless given)\n"
 	"      --no-socket       no status socket\n"
@@ -26,13 +29,15 @@ static const char usage[] =
 	"      --help, --version\n"
 	"\n"
 	"SIZE is in kB, or with K, M, G, T; TIME in seconds, or with ms, s, m, h, d.\n"
-	"Exit: 0 ok, 1 failed, 2 usage or configuration, 3 input damaged or torn, 4 samples lost.\n"
+	"Exit: 0 ok, 1 failed, 2 usage or configuration, 3 input damaged or torn, 4 samples lost,\n"
+	"5 no board.\n"
 	"\n"
 	"Example: record ten seconds of the simulated bus, in segments of 8 MB\n"
 	"  buscapd --once --source sim:rate=2M -o /tmp/trace -b filesize:8M -a duration:10\n";
 
 enum {
 	OPT_CHECK = 256,
+	OPT_LIST_BOARDS,
 	OPT_SOURCE,
 	OPT_SPEED,
 	OPT_LABEL,
@@ -47,6 +52,7 @@ enum {
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
 	{"check-config", no_argument, NULL, OPT_CHECK},
+	{"list-boards", no_argument, NULL, OPT_LIST_BOARDS},
 	{"source", required_argument, NULL, OPT_SOURCE},
 	{"speed", required_argument, NULL, OPT_SPEED},
 	{"output", required_argument, NULL, 'o'},
@@ -116,6 +122,9 @@ static bool take_option(struct bc_options *o, int option)
 		return true;
 	case OPT_CHECK:
 		o->check_config = true;
+		return true;
+	case OPT_LIST_BOARDS:
+		o->list_boards = true;
 		return true;
 	case OPT_SOURCE:
 		return override(o, "source", "source", optarg);
@@ -187,5 +196,7 @@ bool bc_options_config(const struct bc_options *o, struct bc_config *config, cha
 	}
 	if (o->once && !o->has_socket)
 		config->socket[0] = '\0';
+	if (o->list_boards && config->source.kind == BC_SOURCE_NONE)
+		config->source.kind = BC_SOURCE_USB;
 	return bc_config_check(config, why, room);
 }

@@ -12,6 +12,7 @@
 struct bc_options {
 	const char *config_file; /* NULL: the usual one, if it is there */
 	bool check_config;
+	bool list_boards;
 	bool once;
 	bool has_socket; /* --socket was given: --once opens one then */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "capture/board.h"
 #include "daemon/decoder.h"
 #include "daemon/log.h"
 
@@ -267,12 +268,32 @@ static void time_segment(struct bc_session *s)
 		set_rotation_timer(s);
 }
 
+/* A board tells who it is when it is there. */
+static void describe_board(struct bc_session *s)
+{
+	struct bc_segment_header *header = &s->options.recording->header;
+	const struct bc_source *source = s->options.source;
+	const struct bc_board *board = source->board;
+	const char *serial = board->has_info && board->own_serial[0] != '\0'
+				     ? board->own_serial
+				     : board->identity.serial;
+
+	header->clock_hz = source->clock_hz;
+	snprintf(header->source_name, sizeof(header->source_name), "%s", source->name);
+	snprintf(header->board_serial, sizeof(header->board_serial), "%.*s",
+		(int)sizeof(header->board_serial) - 1, serial);
+	if (board->has_info)
+		memcpy(header->board_firmware, board->firmware, sizeof(header->board_firmware));
+}
+
 /* What only the data tell of the recording. A replay of a segment is as its segment was. */
 static void complete_recording(struct bc_session *s, const struct bc_source_data *data)
 {
 	struct bc_segment_header *header = &s->options.recording->header;
 
 	s->has_data = true;
+	if (s->options.source->board != NULL)
+		describe_board(s);
 	if (data->format == BC_FORMAT_BCP1 || data->format == BC_FORMAT_RAW6) {
 		header->has_mapping = true;
 		header->mapping = s->options.mapping->options;
@@ -289,6 +310,7 @@ static void complete_recording(struct bc_session *s, const struct bc_source_data
 	}
 	s->options.source->clock_hz = header->clock_hz;
 	set_clock(s, header->clock_hz);
+	bc_decoder_set_clock(s->decoder, header->clock_hz);
 }
 
 static bool on_data(void *context, const struct bc_source_data *data)
@@ -299,6 +321,8 @@ static bool on_data(void *context, const struct bc_source_data *data)
 		return true;
 	if (!s->has_data)
 		complete_recording(s, data);
+	if (data->broken != NULL && !s->is_waiting)
+		s->outcome.breaks++;
 	bool is_taken = bc_decoder_push(s->decoder, data);
 	s->is_waiting = !is_taken;
 	time_segment(s);
@@ -318,6 +342,25 @@ static void on_damage(void *context, const char *what)
 			s->options.source->name);
 }
 
+static void on_news(void *context, enum bc_news news, const char *what)
+{
+	static const enum bc_log_level levels[] = {
+		[BC_NEWS_INFO] = BC_LOG_INFO,
+		[BC_NEWS_NOTICE] = BC_LOG_NOTICE,
+		[BC_NEWS_WARNING] = BC_LOG_WARNING,
+	};
+
+	(void)context;
+	bc_log(levels[news], "%s", what);
+}
+
+static void on_last(void *context)
+{
+	struct bc_session *s = context;
+
+	bc_source_last(s->options.source);
+}
+
 static void on_source_end(void *context, int status, const char *what)
 {
 	struct bc_session *s = context;
@@ -326,6 +369,7 @@ static void on_source_end(void *context, int status, const char *what)
 		on_damage(s, what);
 	} else if (status != 0) {
 		s->outcome.has_failed = true;
+		s->outcome.has_no_device = status == -ENODEV;
 		snprintf(s->outcome.why, sizeof(s->outcome.why), "%s: %s", s->options.source->name,
 			what);
 	}
@@ -459,6 +503,7 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 		.context = s,
 		.on_epoch = on_epoch,
 		.on_limit = on_limit,
+		.on_last = on_last,
 		.on_damage = on_damage,
 	};
 	int rc = bc_decoder_open(&s->decoder, &decoder);
@@ -476,6 +521,7 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 		.context = s,
 		.data = on_data,
 		.damage = on_damage,
+		.news = on_news,
 		.end = on_source_end,
 	};
 	rc = bc_source_start(source, &sink);

@@ -29,9 +29,11 @@ struct bc_session_options {
 
 /* How it went. */
 struct bc_session_outcome {
-	uint64_t damages; /* places where the stream could not be read */
-	bool has_failed;  /* the source, or the way to the disk, ended it early */
-	char why[512];    /* then: a sentence */
+	uint64_t damages;   /* places where the stream could not be read */
+	uint64_t breaks;    /* places where a live stream broke off and went on */
+	bool has_failed;    /* the source, or the way to the disk, ended it early */
+	bool has_no_device; /* because no board came */
+	char why[512];      /* then: a sentence */
 };
 
 /* Begins the recording and starts the source. Returns 0, or a negative errno with the source

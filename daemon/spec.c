@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/rules.h"
+#include "daemon/usb_settings.h"
 
 #define SIM_RATE 1000000u /* a small machine's bus */
 
@@ -164,6 +165,17 @@ static bool read_sim(struct bc_source_spec *spec, const char *text, char *why, s
 	return true;
 }
 
+static bool read_usb(struct bc_source_spec *spec, const char *text, char *why, size_t why_room)
+{
+	struct bc_usb_options options = bc_usb_options_default();
+
+	spec->kind = BC_SOURCE_USB;
+	if (!bc_usb_settings_read(&options, text, why, why_room))
+		return false;
+	snprintf(spec->usb, sizeof(spec->usb), "%s", text);
+	return true;
+}
+
 bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *why, size_t why_room)
 {
 	memset(spec, 0, sizeof(*spec));
@@ -173,13 +185,11 @@ bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *wh
 		return read_sim(spec, "", why, why_room);
 	if (strncmp(text, "sim:", 4) == 0)
 		return read_sim(spec, text + 4, why, why_room);
-	if (strcmp(text, "usb") == 0 || strncmp(text, "usb:", 4) == 0) {
-		snprintf(why, why_room,
-			"%s: this version can't record from a USB board yet, only file:PATH and "
-			"sim",
-			text);
-		return false;
-	}
-	snprintf(why, why_room, "'%s': the sources are file:PATH and sim[:SETTINGS]", text);
+	if (strcmp(text, "usb") == 0)
+		return read_usb(spec, "", why, why_room);
+	if (strncmp(text, "usb:", 4) == 0)
+		return read_usb(spec, text + 4, why, why_room);
+	snprintf(why, why_room,
+		"'%s': the sources are usb[:SETTINGS], file:PATH and sim[:SETTINGS]", text);
 	return false;
 }

@@ -9,7 +9,7 @@
 #include "capture/sim.h"
 #include "formats/probe.h"
 
-enum bc_source_kind { BC_SOURCE_NONE, BC_SOURCE_FILE, BC_SOURCE_SIM };
+enum bc_source_kind { BC_SOURCE_NONE, BC_SOURCE_FILE, BC_SOURCE_SIM, BC_SOURCE_USB };
 
 struct bc_source_spec {
 	enum bc_source_kind kind;
@@ -17,7 +17,8 @@ struct bc_source_spec {
 	enum bc_format format; /* file: BC_FORMAT_UNKNOWN: told by content */
 	uint64_t clock_hz;     /* file: 0: not said */
 	struct bc_sim_options sim;
-	uint64_t rate; /* sim: samples a second; 0: as fast as they are taken */
+	uint64_t rate;  /* sim: samples a second; 0: as fast as they are taken */
+	char usb[1024]; /* usb: its settings, for bc_usb_settings_read(); they are good */
 };
 
 /* Reads a specification. On failure returns false with a sentence in `why`. */

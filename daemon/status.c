@@ -5,7 +5,70 @@
 #include <string.h>
 #include <time.h>
 
+#include "capture/board.h"
 #include "formats/json.h"
+
+static bool add_counters(cJSON *board, const struct bc_board *b)
+{
+	if (!b->has_counters)
+		return cJSON_AddNullToObject(board, "counters") != NULL;
+	cJSON *counters = cJSON_AddObjectToObject(board, "counters");
+	return counters != NULL && bc_json_add_u64(counters, "samples", b->counters.samples) &&
+	       bc_json_add_u64(counters, "lost", b->counters.lost) &&
+	       bc_json_add_u64(counters, "fifo_high", b->counters.fifo_high);
+}
+
+static bool add_identity(cJSON *board, const struct bc_board *b)
+{
+	const struct bc_board_identity *id = &b->identity;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%04x:%04x", id->vid, id->pid);
+	return bc_json_add_text(board, "id", text) &&
+	       bc_json_add_text(board, "serial", id->serial[0] != '\0' ? id->serial : NULL) &&
+	       bc_json_add_text(board, "product", id->product[0] != '\0' ? id->product : NULL) &&
+	       bc_json_add_text(board, "port", id->port) &&
+	       bc_json_add_u64(board, "address", id->address) &&
+	       bc_json_add_text(board, "speed", id->speed) &&
+	       bc_json_add_u64(board, "endpoint", id->endpoint) &&
+	       bc_json_add_u64(board, "packet_bytes", id->packet_bytes) &&
+	       bc_json_add_u64(board, "transfers", b->transfers) &&
+	       bc_json_add_u64(board, "transfer_bytes", b->transfer_bytes);
+}
+
+/* What the board said of itself; null where it didn't. */
+static bool add_info(cJSON *board, const struct bc_board *b)
+{
+	if (!b->has_info)
+		return cJSON_AddNullToObject(board, "info") != NULL;
+	cJSON *info = cJSON_AddObjectToObject(board, "info");
+	return info != NULL && bc_json_add_text(info, "firmware", b->firmware) &&
+	       bc_json_add_text(info, "serial", b->own_serial) &&
+	       bc_json_add_u64(info, "protocol_version", b->protocol_version) &&
+	       bc_json_add_u64(info, "clock_hz", b->clock_hz) &&
+	       bc_json_add_u64(info, "features", b->features) &&
+	       bc_json_add_u64(info, "fifo_samples", b->fifo_samples);
+}
+
+static bool add_board(cJSON *source, const struct bc_board *b)
+{
+	if (b == NULL)
+		return cJSON_AddNullToObject(source, "board") != NULL;
+	cJSON *board = cJSON_AddObjectToObject(source, "board");
+	return board != NULL && bc_json_add_text(board, "state", bc_board_state_name(b->state)) &&
+	       (!b->is_present || (add_identity(board, b) && add_info(board, b))) &&
+	       add_counters(board, b) && bc_json_add_u64(board, "bytes", b->bytes) &&
+	       bc_json_add_u64(board, "plugs", b->plugs) &&
+	       bc_json_add_u64(board, "unplugs", b->unplugs) &&
+	       bc_json_add_u64(board, "stalls", b->stalls) &&
+	       bc_json_add_u64(board, "overflows", b->overflows) &&
+	       bc_json_add_u64(board, "errors", b->errors) &&
+	       bc_json_add_u64(board, "timeouts", b->timeouts) &&
+	       bc_json_add_u64(board, "silences", b->silences) &&
+	       bc_json_add_u64(board, "restarts", b->restarts) &&
+	       bc_json_add_text(
+		       board, "last_error", b->last_error[0] != '\0' ? b->last_error : NULL);
+}
 
 static bool add_source(cJSON *root, const struct bc_status *s)
 {
@@ -13,8 +76,7 @@ static bool add_source(cJSON *root, const struct bc_status *s)
 
 	return source != NULL && bc_json_add_text(source, "kind", s->source_kind) &&
 	       bc_json_add_text(source, "name", s->source_name) &&
-	       bc_json_add_u64(source, "clock_hz", s->clock_hz) &&
-	       cJSON_AddNullToObject(source, "board") != NULL;
+	       bc_json_add_u64(source, "clock_hz", s->clock_hz) && add_board(source, s->board);
 }
 
 static bool add_recording(cJSON *root, const struct bc_status *s)

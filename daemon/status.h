@@ -22,6 +22,7 @@ struct bc_status {
 	const char *source_kind;
 	const char *source_name;
 	uint64_t clock_hz;
+	const struct bc_board *board;         /* NULL: the source has none */
 	const struct bc_recording *recording; /* NULL: none */
 	const char *dir;
 	const struct bc_counts *counts;

@@ -98,6 +98,8 @@ const char *bc_gap_cause_name(unsigned cause)
 		return "crc";
 	case BC_GAP_UNPLUGGED:
 		return "unplugged";
+	case BC_GAP_TRANSFER:
+		return "transfer";
 	case BC_GAP_DAMAGED:
 		return "damaged";
 	default:

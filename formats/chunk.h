@@ -42,7 +42,8 @@ enum bc_gap_cause {
 	BC_GAP_SEQUENCE = 4,  /* whole frames did not arrive */
 	BC_GAP_CRC = 5,       /* a frame's samples arrived damaged or torn */
 	BC_GAP_UNPLUGGED = 6, /* the board was away */
-	BC_GAP_DAMAGED = 7, /* a chunk of the file that this one was made from could not be read */
+	BC_GAP_DAMAGED = 7,  /* a chunk of the file that this one was made from could not be read */
+	BC_GAP_TRANSFER = 8, /* a transfer from the board failed, or the board had to be reset */
 	BC_GAP_CAUSES,
 };
 

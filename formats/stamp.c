@@ -37,9 +37,37 @@ struct bc_samples bc_samples_of_frame(const struct bc_bcp1_frame *frame)
 	};
 }
 
-struct bc_samples bc_samples_of_raw6(const uint8_t *samples, uint32_t count, uint64_t tick)
+struct bc_samples bc_samples_of_raw6(
+	const uint8_t *samples, uint32_t count, uint64_t tick, struct bc_pace pace)
 {
-	return (struct bc_samples){.at = samples, .count = count, .tick = tick, .step = 1};
+	return (struct bc_samples){.at = samples, .count = count, .tick = tick, .pace = pace};
+}
+
+struct bc_pace bc_pace_of(uint64_t ticks, uint32_t samples)
+{
+	return (struct bc_pace){
+		.step = ticks / samples,
+		.rest = (uint32_t)(ticks % samples),
+		.samples = samples,
+	};
+}
+
+/* Whether the next sample has the one tick more. */
+static inline bool has_rest(const struct bc_pace *pace)
+{
+	return pace->rest != 0 && pace->phase >= pace->samples - pace->rest;
+}
+
+/* The ticks of the next sample. */
+static inline uint64_t pace_ticks(const struct bc_pace *pace)
+{
+	return pace->step + has_rest(pace);
+}
+
+static inline void pace_on(struct bc_pace *pace)
+{
+	pace->phase = has_rest(pace) ? pace->phase - (pace->samples - pace->rest)
+				     : pace->phase + pace->rest;
 }
 
 static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
@@ -165,7 +193,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 	const struct bc_mapping *mapping = s->mapping;
 	const size_t stride = has_ticks ? BC_BCP1_SAMPLE_BYTES : BC_SAMPLE_BYTES;
 	const uint8_t run_proc = run->proc;
-	const uint32_t step = run->step;
+	struct bc_pace pace = run->pace;
 	const uint8_t *at = run->at;
 	const uint8_t *run_end = at + run->count * stride;
 	struct cursor cursor = begin(s, chunk);
@@ -186,7 +214,8 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 			if (at == run_end)
 				break;
 		}
-		uint64_t next = tick + (has_ticks ? bc_le16(at + BC_SAMPLE_BYTES) : step);
+		uint64_t next = tick +
+				(has_ticks ? bc_le16(at + BC_SAMPLE_BYTES) : pace_ticks(&pace));
 		if (next >= tick_limit) {
 			why = BC_STAMP_LIMIT;
 			break;
@@ -195,6 +224,8 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 		if (__builtin_expect((entry & BC_MAP_DROP) != 0, 0)) {
 			invalid++;
 			tick = next;
+			if (!has_ticks)
+				pace_on(&pace);
 			continue;
 		}
 		if (chunk != NULL) {
@@ -209,6 +240,8 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 			}
 		}
 		tick = next;
+		if (!has_ticks)
+			pace_on(&pace);
 		kept++;
 		unknown += (entry & BC_MAP_UNKNOWN) != 0;
 	}
@@ -217,6 +250,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 	run->count -= kept + invalid;
 	run->at = at;
 	run->tick = tick;
+	run->pace = pace;
 	if (kept + invalid != 0)
 		s->tick = tick;
 	return why;
@@ -314,7 +348,8 @@ static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *
 
 uint64_t bc_samples_next_tick(const struct bc_samples *run)
 {
-	return run->tick + (run->has_ticks ? bc_le16(run->at + BC_SAMPLE_BYTES) : run->step);
+	return run->tick +
+	       (run->has_ticks ? bc_le16(run->at + BC_SAMPLE_BYTES) : pace_ticks(&run->pace));
 }
 
 uint64_t bc_records_next_tick(const struct bc_stamper *stamper, const struct bc_records *run)

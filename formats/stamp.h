@@ -29,12 +29,21 @@ struct bc_stamper {
 	bool is_delta_lost; /* and the next record's isn't known either */
 };
 
+/* The ticks of samples that carry none (raw6): `ticks` spread evenly over `samples`, as whole
+ * numbers. */
+struct bc_pace {
+	uint64_t step;    /* ticks a sample, */
+	uint32_t rest;    /* and one more for so many of the samples; less than `samples` */
+	uint32_t samples; /* never 0 */
+	uint32_t phase;   /* grows by `rest` with each sample, modulo `samples` */
+};
+
 /* A row of samples. Made by bc_samples_of_frame() or bc_samples_of_raw6(), used up by stamping. */
 struct bc_samples {
 	const uint8_t *at;
 	uint32_t count;
 	uint64_t tick; /* of the sample before `at`; each sample's own ticks are added to it */
-	uint32_t step; /* ticks a sample where the samples carry none (raw6) */
+	struct bc_pace pace; /* of samples that carry no ticks */
 	uint8_t proc;
 	bool has_ticks; /* 8 bytes each, the last two its ticks; else 6 bytes */
 	bool has_agent; /* the processor is in the control byte's low nibble */
@@ -70,9 +79,13 @@ void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mappin
 /* Begins the next epoch: no delta leads into it. The chunk for it must be a new one. */
 void bc_stamper_next_epoch(struct bc_stamper *stamper, uint32_t epoch);
 
-/* The samples of a whole frame, or `count` raw samples that go on from `tick`, a tick each. */
+/* `ticks` over `samples`, which is not 0; the last of them falls on the last tick. */
+struct bc_pace bc_pace_of(uint64_t ticks, uint32_t samples);
+
+/* The samples of a whole frame, or `count` raw samples that go on from `tick` at that pace. */
 struct bc_samples bc_samples_of_frame(const struct bc_bcp1_frame *frame);
-struct bc_samples bc_samples_of_raw6(const uint8_t *samples, uint32_t count, uint64_t tick);
+struct bc_samples bc_samples_of_raw6(
+	const uint8_t *samples, uint32_t count, uint64_t tick, struct bc_pace pace);
 
 /* Stamps as much of a run as fits into `chunk`, whose epoch must be the stamper's, below the tick
  * limit; `stamped` is set to what this call did. */

@@ -24,7 +24,7 @@ CHUNK_RECORDS = 87381
 NO_DELTA = 0xFFFFFFFF
 MANY = 0xFFFFFFFF
 AGENT, LOSS, TRIGGER, LAST = 1, 2, 4, 8
-GAPS = {1: "buffer", 2: "disk", 3: "board", 4: "sequence", 5: "crc", 6: "unplugged", 7: "damaged"}
+GAPS = {1: "buffer", 2: "disk", 3: "board", 4: "sequence", 5: "crc", 6: "unplugged", 7: "damaged", 8: "transfer"}
 
 
 # ---- samples and records

@@ -301,8 +301,8 @@ static void test_an_inexact_gap_of_damage_covers_whatever_is_missing(void **stat
 static void test_every_cause_has_its_word_and_other_numbers_are_unknown(void **state)
 {
 	(void)state;
-	static const char *const words[BC_GAP_CAUSES] = {
-		"unknown", "buffer", "disk", "board", "sequence", "crc", "unplugged", "damaged"};
+	static const char *const words[BC_GAP_CAUSES] = {"unknown", "buffer", "disk", "board",
+		"sequence", "crc", "unplugged", "damaged", "transfer"};
 
 	for (unsigned cause = 0; cause < 256; cause++)
 		assert_string_equal(

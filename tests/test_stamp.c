@@ -229,7 +229,8 @@ static void test_raw_samples_are_a_tick_apart(void **state)
 		memcpy(samples + i * BC_SAMPLE_BYTES,
 			(uint8_t[]){0, 0, i, 0, 0xF0, READ_CONTROL | 9}, BC_SAMPLE_BYTES);
 	for (uint64_t round = 0; round < 3; round++) {
-		struct bc_samples run = bc_samples_of_raw6(samples, 5, f->stamper.tick);
+		struct bc_samples run = bc_samples_of_raw6(
+			samples, 5, f->stamper.tick, bc_pace_of(1, 1));
 		assert_int_equal(bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk,
 					 &f->stamped),
 			BC_STAMP_DONE);
@@ -803,7 +804,7 @@ static void test_a_chunk_takes_exactly_its_records(void **state)
 	for (uint32_t i = 0; i < count; i++)
 		samples[i * BC_SAMPLE_BYTES + 5] = READ_CONTROL;
 	begin(f);
-	struct bc_samples run = bc_samples_of_raw6(samples, count, 0);
+	struct bc_samples run = bc_samples_of_raw6(samples, count, 0, bc_pace_of(1, 1));
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_FULL);

@@ -1,0 +1,164 @@
+#include "capture/usb_machine.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A board that is told to stop may take so long in all, and has ended when it sent nothing for
+ * DRAIN_NS. */
+#define STOP_MS  1000
+#define DRAIN_NS UINT64_C(150000000)
+
+/* A board is told to stop when it was told to start, and the owner wants what it still holds. */
+static bool may_ask(const struct bc_usb_machine *m)
+{
+	return m->then == BC_USB_THEN_END && !m->is_closed && m->is_started;
+}
+
+static void cancel(struct bc_usb_machine *m)
+{
+	m->stopping = BC_USB_CANCELLING;
+	bc_usb_stream_cancel(m->stream);
+	bc_usb_request_cancel(m->request);
+}
+
+void bc_usb_begin_stopping(struct bc_usb_machine *m)
+{
+	m->stopping = BC_USB_ASKING;
+	if (may_ask(m) && !bc_usb_request_is_flying(m->request) &&
+		bc_usb_ask(
+			m, m->options.link == BC_USB_FTDI ? BC_USB_FTDI_MODE_RESET : BC_USB_STOP))
+		uv_timer_start(&m->timer, bc_usb_on_timer, STOP_MS, 0);
+	else
+		cancel(m);
+}
+
+static void count_or_cancel(struct bc_usb_machine *m)
+{
+	m->stopping = BC_USB_COUNTING;
+	if (!m->has_counters_first || !bc_usb_ask(m, BC_USB_GET_COUNTERS))
+		cancel(m);
+}
+
+static void on_stop_answer(struct bc_usb_machine *m)
+{
+	if (m->stopping == BC_USB_ASKING && m->answer == 0)
+		m->stopping = BC_USB_DRAINING;
+	else if (m->stopping <= BC_USB_COUNTING)
+		cancel(m); /* the counters are here; or it doesn't know how to stop */
+}
+
+/* The transfers are back: what follows? */
+void bc_usb_go_on(struct bc_usb_machine *m)
+{
+	uv_timer_stop(&m->timer);
+	if (m->then == BC_USB_THEN_RESUME && !m->is_ending) {
+		m->stopping = BC_USB_CLEARING;
+		bc_usb_work_start(&m->work, m->loop, BC_USB_CLEAR);
+		return;
+	}
+	m->stopping = BC_USB_CLOSING;
+	m->is_started = false;
+	m->work.wants_reset = m->then == BC_USB_THEN_RETRY && m->board.is_present;
+	bc_usb_loop_release(m->usb);
+	bc_usb_work_start(&m->work, m->loop, BC_USB_CLOSE);
+}
+
+static void resume(struct bc_usb_machine *m)
+{
+	const struct bc_board_identity *id = &m->work.identity;
+	int rc = m->work.status;
+	const char *what = m->work.what;
+
+	if (rc == 0 && !m->is_ending) {
+		what = "submit its transfers";
+		rc = bc_usb_stream_start(m->stream, m->work.handle, id->endpoint, id->packet_bytes);
+		bc_usb_feed_begin(&m->feed);
+	}
+	if (rc == 0 && !m->is_ending) {
+		bc_usb_set_state(m, BC_BOARD_STREAMING);
+		return;
+	}
+	if (rc != 0)
+		bc_usb_tell_failure(m, "%s: can't %s: %s", m->source.name, what, strerror(-rc));
+	m->then = rc == -ENODEV ? BC_USB_THEN_AWAY : BC_USB_THEN_RETRY;
+	bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, true);
+	cancel(m);
+}
+
+static void after_close(struct bc_usb_machine *m)
+{
+	int rc = bc_usb_loop_sync(m->usb);
+
+	m->board.is_present = false;
+	if (rc != 0)
+		bc_usb_tell_failure(m, "the USB can't be watched: %s", strerror(-rc));
+	if (m->is_ending)
+		bc_usb_finish(m);
+	else if (m->then == BC_USB_THEN_AWAY && bc_usb_is_steady(m))
+		bc_usb_set_state(m, BC_BOARD_DETACHED);
+	else
+		bc_usb_set_state(m, BC_BOARD_BACK_OFF);
+}
+
+static void on_stop_work(struct bc_usb_machine *m)
+{
+	if (m->stopping == BC_USB_CLEARING)
+		resume(m);
+	else if (m->stopping == BC_USB_CLOSING)
+		after_close(m);
+}
+
+/* It was in trouble, and now it is gone. */
+static void on_stop_gone(struct bc_usb_machine *m)
+{
+	if (bc_usb_was_in_trouble(m)) {
+		m->board.unplugs++;
+		bc_usb_feed_break(&m->feed, BC_GAP_UNPLUGGED, true);
+		m->then = BC_USB_THEN_AWAY;
+		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+			"%s: unplugged; the recording goes on when it comes back", m->source.name);
+	}
+	if (m->stopping < BC_USB_CANCELLING)
+		cancel(m);
+}
+
+void bc_usb_in_stopping(struct bc_usb_machine *m, enum bc_usb_event event)
+{
+	bool is_asking = m->stopping < BC_USB_CANCELLING;
+
+	switch (event) {
+	case BC_USB_ON_ANSWER:
+		on_stop_answer(m);
+		break;
+	case BC_USB_ON_WORK:
+		on_stop_work(m);
+		break;
+	case BC_USB_ON_GONE:
+		on_stop_gone(m);
+		break;
+	case BC_USB_ON_STALL:
+	case BC_USB_ON_TROUBLE:
+	case BC_USB_ON_TIMER:
+		if (is_asking)
+			cancel(m);
+		break;
+	case BC_USB_ON_WATCH:
+		if (m->stopping == BC_USB_DRAINING &&
+			(m->feed.last_frame_ns != 0 || uv_hrtime() - m->feed.heard_ns >= DRAIN_NS))
+			count_or_cancel(m);
+		break;
+	case BC_USB_ON_STOP:
+		if (is_asking && m->is_closed)
+			cancel(m);
+		break;
+	default:
+		break;
+	}
+}
+
+bool bc_usb_is_back(const struct bc_usb_machine *m)
+{
+	return m->board.state == BC_BOARD_STOPPING && m->stopping == BC_USB_CANCELLING &&
+	       bc_usb_stream_is_idle(m->stream) && !bc_usb_request_is_flying(m->request) &&
+	       !m->work.is_busy;
+}
