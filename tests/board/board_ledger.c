@@ -1,0 +1,187 @@
+#include "tests/board/board_ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/bcp1.h"
+#include "formats/sample.h"
+
+bool board_ledger_init(struct board_ledger *ledger)
+{
+	memset(ledger, 0, sizeof(*ledger));
+	ledger->pieces = calloc(BOARD_LEDGER_PIECES, sizeof(*ledger->pieces));
+	return ledger->pieces != NULL;
+}
+
+void board_ledger_free(struct board_ledger *ledger)
+{
+	free(ledger->pieces);
+}
+
+static struct board_piece *newest(const struct board_ledger *ledger)
+{
+	return &ledger->pieces[(ledger->count - 1) % BOARD_LEDGER_PIECES];
+}
+
+static void count_frame(const struct board_piece *p, struct board_sent *sums)
+{
+	uint64_t given = p->whole + p->behind;
+	bool is_flipped = p->flipped_at != BOARD_NOT_FLIPPED;
+	bool is_whole = p->whole == p->bytes;
+
+	if (p->whole >= BC_BCP1_HEADER_BYTES && p->flipped_at >= BC_BCP1_HEADER_BYTES)
+		sums->lost += p->told;
+	if (is_whole && !is_flipped) {
+		sums->frames++;
+		sums->samples += p->samples;
+	} else if (p->samples == 0 || !(is_whole || p->has_hole || p->is_closed)) {
+		return; /* nothing to count, or still to come */
+	} else if (given != 0) {
+		sums->torn_frames++;
+		sums->torn_samples += p->samples;
+	} else {
+		sums->dropped_samples += p->samples;
+	}
+}
+
+/* What a piece adds to the sums as it stands now. */
+static struct board_sent count_piece(const struct board_piece *p)
+{
+	struct board_sent sums = {.bytes = p->whole + p->behind};
+
+	switch (p->kind) {
+	case BOARD_PIECE_FRAME:
+		count_frame(p, &sums);
+		break;
+	case BOARD_PIECE_GARBAGE:
+		break;
+	case BOARD_PIECE_RAW:
+		sums.samples = sums.bytes / BC_SAMPLE_BYTES;
+		if (p->is_closed)
+			sums.dropped_samples = p->samples - sums.samples;
+		break;
+	}
+	return sums;
+}
+
+/* Puts what a piece adds now in the place of what it added before. */
+static void recount(struct board_ledger *ledger, const struct board_sent *before,
+	const struct board_piece *piece)
+{
+	struct board_sent now = count_piece(piece);
+	struct board_sent *sums = &ledger->sums;
+
+	sums->bytes += now.bytes - before->bytes;
+	sums->frames += now.frames - before->frames;
+	sums->samples += now.samples - before->samples;
+	sums->torn_frames += now.torn_frames - before->torn_frames;
+	sums->torn_samples += now.torn_samples - before->torn_samples;
+	sums->dropped_samples += now.dropped_samples - before->dropped_samples;
+	sums->lost += now.lost - before->lost;
+}
+
+void board_ledger_open(struct board_ledger *ledger, const struct board_piece *piece)
+{
+	board_ledger_close(ledger);
+	ledger->count++;
+	*newest(ledger) = *piece;
+}
+
+void board_ledger_extend(struct board_ledger *ledger, uint64_t bytes, uint64_t samples)
+{
+	newest(ledger)->bytes += bytes;
+	newest(ledger)->samples += samples;
+}
+
+void board_ledger_give(struct board_ledger *ledger, uint64_t bytes)
+{
+	struct board_piece *piece = newest(ledger);
+	struct board_sent before = count_piece(piece);
+
+	if (piece->has_hole)
+		piece->behind += bytes;
+	else
+		piece->whole += bytes;
+	recount(ledger, &before, piece);
+}
+
+void board_ledger_swallow(struct board_ledger *ledger, uint64_t bytes)
+{
+	struct board_piece *piece = newest(ledger);
+	struct board_sent before = count_piece(piece);
+
+	if (bytes == 0)
+		return;
+	piece->has_hole = true;
+	recount(ledger, &before, piece);
+}
+
+void board_ledger_adopt(struct board_ledger *ledger, uint64_t bytes)
+{
+	struct board_piece *piece = newest(ledger);
+	const struct board_piece *cut = NULL;
+
+	for (uint64_t i = 1; i < ledger->count && i < BOARD_LEDGER_PIECES; i++) {
+		cut = &ledger->pieces[(ledger->count - 1 - i) % BOARD_LEDGER_PIECES];
+		if (cut->whole + cut->behind != 0)
+			break;
+	}
+	/* A whole frame isn't searched for the beginning of another. */
+	if (cut == NULL || (cut->whole == cut->bytes && cut->flipped_at == BOARD_NOT_FLIPPED) ||
+		!board_ledger_take_back(ledger, bytes))
+		return;
+	struct board_sent before = count_piece(piece);
+	piece->has_hole = false;
+	piece->whole = bytes;
+	recount(ledger, &before, piece);
+}
+
+bool board_ledger_is_open(const struct board_ledger *ledger)
+{
+	return ledger->count != 0 && !newest(ledger)->is_closed;
+}
+
+bool board_ledger_is_begun(const struct board_ledger *ledger)
+{
+	return board_ledger_is_open(ledger) && newest(ledger)->whole + newest(ledger)->behind != 0;
+}
+
+void board_ledger_close(struct board_ledger *ledger)
+{
+	if (!board_ledger_is_open(ledger))
+		return;
+	struct board_piece *piece = newest(ledger);
+	struct board_sent before = count_piece(piece);
+
+	piece->is_closed = true;
+	recount(ledger, &before, piece);
+}
+
+bool board_ledger_take_back(struct board_ledger *ledger, uint64_t bytes)
+{
+	uint64_t kept = ledger->count < BOARD_LEDGER_PIECES ? ledger->count : BOARD_LEDGER_PIECES;
+	uint64_t given = 0;
+
+	for (uint64_t i = 0; i < kept && given < bytes; i++) {
+		const struct board_piece *piece =
+			&ledger->pieces[(ledger->count - 1 - i) % BOARD_LEDGER_PIECES];
+		given += piece->whole + piece->behind;
+	}
+	if (given < bytes)
+		return false;
+	for (uint64_t i = 0; bytes != 0; i++) {
+		struct board_piece *piece =
+			&ledger->pieces[(ledger->count - 1 - i) % BOARD_LEDGER_PIECES];
+		struct board_sent before = count_piece(piece);
+		uint64_t behind = bytes < piece->behind ? bytes : piece->behind;
+		piece->behind -= behind;
+		bytes -= behind;
+		uint64_t whole = bytes < piece->whole ? bytes : piece->whole;
+		piece->whole -= whole;
+		bytes -= whole;
+		if (behind + whole != 0)
+			piece->has_hole = true;
+		recount(ledger, &before, piece);
+	}
+	return true;
+}

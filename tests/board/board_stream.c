@@ -1,0 +1,435 @@
+#include "tests/board/board_internal.h"
+
+#include <string.h>
+
+#include "formats/bcp1.h"
+#include "formats/sample.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* A frame that isn't full goes out so long after its first sample. */
+#define LATENCY_NS (SECOND_NS / 10)
+
+/* Every recording crosses the end of the sequence numbers. */
+#define FIRST_SEQUENCE UINT32_C(0xFFFFFFF0)
+
+static bool is_raw(const struct board *board)
+{
+	return board->options.form == BOARD_RAW6;
+}
+
+/* When the sample with this number since the epoch, counted from 1, is there: the first nanosecond
+ * in which board_stream_produce() makes it. */
+static uint64_t time_of(const struct board *board, uint64_t number)
+{
+	uint64_t rest = number % board->rate * SECOND_NS;
+
+	return board->epoch_ns + number / board->rate * SECOND_NS +
+	       (rest + board->rate - 1) / board->rate;
+}
+
+static void restart_epoch(struct board *board)
+{
+	board->epoch_ns = board->now_ns;
+	board->made = 0;
+}
+
+void board_stream_start(struct board *board)
+{
+	if (board->state == BOARD_RUNNING)
+		return;
+	board->state = BOARD_RUNNING;
+	board->last_frame_ns = board->now_ns;
+	restart_epoch(board);
+}
+
+void board_stream_stop(struct board *board)
+{
+	if (board->state == BOARD_RUNNING)
+		board->state = BOARD_STOPPING;
+}
+
+void board_stream_cut(struct board *board)
+{
+	if (!board_ledger_is_begun(&board->ledger))
+		return;
+	board->frame_at = board->frame_bytes;
+	board_ledger_close(&board->ledger);
+}
+
+void board_stream_abort(struct board *board)
+{
+	board->frame_at = board->frame_bytes;
+	board_ledger_close(&board->ledger);
+	board->ledger.sums.dropped_samples += board->held;
+	board_bus_skip(&board->bus, board->held);
+	board->held = 0;
+	board->lost = 0;
+	if (board->state != BOARD_IDLE)
+		board->state = BOARD_STOPPED;
+}
+
+void board_stream_power_on(struct board *board)
+{
+	board->state = BOARD_IDLE;
+	board_bus_power_on(&board->bus);
+	board->last_tick = board_bus_tick(&board->bus);
+	board->sequence = FIRST_SEQUENCE;
+	board->held_most = 0;
+	board->ledger.sums.captured = 0;
+	board->ledger.sums.captured_lost = 0;
+}
+
+void board_stream_set_rate(struct board *board, uint64_t rate)
+{
+	board->rate = rate;
+	restart_epoch(board);
+}
+
+void board_stream_send(struct board *board, uint64_t samples)
+{
+	board->to_send = samples;
+	restart_epoch(board);
+}
+
+void board_stream_lose(struct board *board, uint64_t n)
+{
+	board_bus_skip(&board->bus, n);
+	board->ledger.sums.captured_lost += n;
+	if (is_raw(board) || n == 0)
+		return;
+	if (board->lost == 0)
+		board->tell_ns = board->now_ns + LATENCY_NS;
+	board->lost += n;
+}
+
+/* Takes up to n samples off those that are left to be made. */
+static uint64_t spend(struct board *board, uint64_t n)
+{
+	if (board->to_send == BOARD_ENDLESS)
+		return n;
+	if (n > board->to_send)
+		n = board->to_send;
+	board->to_send -= n;
+	return n;
+}
+
+void board_stream_produce(struct board *board)
+{
+	if (board->state != BOARD_RUNNING || board->rate == 0)
+		return;
+
+	uint64_t elapsed = board->now_ns - board->epoch_ns;
+	uint64_t seconds = elapsed / SECOND_NS;
+	uint64_t due = seconds * board->rate + elapsed % SECOND_NS * board->rate / SECOND_NS;
+	uint64_t fresh = spend(board, due - board->made);
+	if (fresh != 0 && board->held == 0)
+		board->flush_ns = time_of(board, board->made + 1) + LATENCY_NS;
+	board->epoch_ns += seconds * SECOND_NS;
+	board->made = due - seconds * board->rate;
+
+	board->held += fresh;
+	uint64_t excess = board->held > board->options.fifo_samples
+				  ? board->held - board->options.fifo_samples
+				  : 0;
+	board->ledger.sums.captured += fresh - excess;
+	board->held -= excess;
+	if (board->held > board->held_most)
+		board->held_most = board->held;
+	board_stream_lose(board, excess);
+}
+
+/* Samples that can be sent: those held, and at "rate max" all that are left to be made. */
+static uint64_t at_hand(const struct board *board)
+{
+	if (board->rate != 0 || board->state != BOARD_RUNNING)
+		return board->held;
+	return board->to_send > BOARD_ENDLESS - board->held ? BOARD_ENDLESS
+							    : board->held + board->to_send;
+}
+
+/* The samples of the next frame when it is full. */
+static uint32_t full_frame(const struct board *board)
+{
+	uint32_t run = board_bus_run(&board->bus);
+
+	return run < board->frame_samples ? run : board->frame_samples;
+}
+
+/* Samples that must be at hand before it is known that the frame is full: one more where it is the
+ * sample behind it that ends it. */
+static uint32_t needed(const struct board *board)
+{
+	uint32_t full = full_frame(board);
+
+	return full < board->frame_samples ? full + 1 : full;
+}
+
+/* How many samples should go out in a frame now. */
+static uint32_t samples_due(const struct board *board)
+{
+	uint64_t n = at_hand(board);
+	uint32_t full = full_frame(board);
+
+	if (n == 0)
+		return 0;
+	if (board->rate != 0 && board->state == BOARD_RUNNING && n < needed(board) &&
+		board->now_ns < board->flush_ns)
+		return 0;
+	return n < full ? (uint32_t)n : full;
+}
+
+/* Samples that are made because they are asked for count as captured only now. */
+static void leave_fifo(struct board *board, uint32_t n)
+{
+	uint64_t held = n < board->held ? n : board->held;
+
+	board->ledger.sums.captured += spend(board, n - held);
+	board->held -= held;
+	if (n > board->held_most)
+		board->held_most = n;
+	board->flush_ns = board->now_ns + LATENCY_NS;
+}
+
+static void make_raw(struct board *board, uint32_t n)
+{
+	size_t bytes = (size_t)n * BC_SAMPLE_BYTES;
+
+	leave_fifo(board, n);
+	board_bus_take_raw(&board->bus, board->frame, n);
+	board->frame_bytes = bytes;
+	if (!board_ledger_is_open(&board->ledger)) {
+		struct board_piece piece = {
+			.kind = BOARD_PIECE_RAW, .flipped_at = BOARD_NOT_FLIPPED};
+		board_ledger_open(&board->ledger, &piece);
+	}
+	board_ledger_extend(&board->ledger, bytes, n);
+}
+
+static uint64_t flip_a_bit(struct board *board)
+{
+	uint32_t bit = bc_sim_between(&board->dice, 0, (uint32_t)board->frame_bytes * 8 - 1);
+
+	board->frame[bit / 8] = (uint8_t)(board->frame[bit / 8] ^ 1u << bit % 8);
+	return bit / 8;
+}
+
+/* Makes a frame of n samples, or without one, with these flags besides those that follow from the
+ * board's state. */
+static void make_frame(struct board *board, uint32_t n, uint16_t flags)
+{
+	bool is_dropped = n != 0 && board->frames_to_lose != 0;
+	struct bc_bcp1_header header = {
+		.flags = flags,
+		.sequence = board->sequence++,
+		.samples = n,
+		.tick = board->last_tick,
+	};
+
+	if (board->options.agents > 1)
+		header.flags |= BC_BCP1_AGENT;
+	if (board->lost != 0) {
+		header.flags |= BC_BCP1_LOSS;
+		header.lost = board->lost < BC_BCP1_LOST_MANY ? (uint32_t)board->lost
+							      : BC_BCP1_LOST_MANY;
+		board->lost = 0;
+	}
+	if (n != 0 && board->is_trigger_due && !is_dropped) {
+		header.flags |= BC_BCP1_TRIGGER;
+		board->is_trigger_due = false;
+	}
+	if (n != 0) {
+		leave_fifo(board, n);
+		header.tick = board_bus_tick(&board->bus);
+		board->last_tick = board_bus_take(
+			&board->bus, board->frame + BC_BCP1_HEADER_BYTES, n);
+	}
+	board->frame_bytes = bc_bcp1_write_frame(board->frame, &header);
+
+	struct board_piece piece = {
+		.kind = BOARD_PIECE_FRAME,
+		.told = header.lost,
+		.bytes = board->frame_bytes,
+		.samples = n,
+		.flipped_at = BOARD_NOT_FLIPPED,
+	};
+	if (is_dropped) {
+		board->frames_to_lose--;
+		board->frame_at = board->frame_bytes;
+	} else if (n != 0 && board->is_corruption_due) {
+		board->is_corruption_due = false;
+		piece.flipped_at = flip_a_bit(board);
+	}
+	board->last_frame_ns = board->now_ns;
+	board_ledger_open(&board->ledger, &piece);
+}
+
+static void make_garbage(struct board *board)
+{
+	struct board_piece piece = {.kind = BOARD_PIECE_GARBAGE, .flipped_at = BOARD_NOT_FLIPPED};
+	size_t n = board->garbage_bytes < sizeof(board->frame) ? (size_t)board->garbage_bytes
+							       : sizeof(board->frame);
+
+	for (size_t i = 0; i < n; i++)
+		board->frame[i] = (uint8_t)bc_sim_random(&board->dice);
+	board->garbage_bytes -= n;
+	board->frame_bytes = n;
+	piece.bytes = n;
+	board_ledger_open(&board->ledger, &piece);
+}
+
+/* The heartbeat's tick tells how far the clock has come: the bus was silent since the last frame,
+ * unless samples of it are held, which no tick may be ahead of. */
+static void make_heartbeat(struct board *board)
+{
+	if (board->held == 0) {
+		uint64_t silence_ns = board->now_ns - board->last_frame_ns;
+		uint64_t ticks = silence_ns / 1000 * (BC_SIM_CLOCK_HZ / 1000000);
+		board_bus_rest(&board->bus, ticks);
+		board->last_tick += ticks;
+	}
+	make_frame(board, 0, 0);
+}
+
+static bool is_heartbeat_due(const struct board *board)
+{
+	if (is_raw(board) || board->state != BOARD_RUNNING)
+		return false;
+	if (board->lost != 0 && board->held == 0 && board->now_ns >= board->tell_ns)
+		return true;
+	return board->heartbeat_ns != 0 &&
+	       board->now_ns - board->last_frame_ns >= board->heartbeat_ns;
+}
+
+static void end(struct board *board)
+{
+	board->state = BOARD_STOPPED;
+	if (is_raw(board))
+		board_ledger_close(&board->ledger);
+	else
+		make_frame(board, 0, BC_BCP1_LAST);
+}
+
+/* Makes what goes out next. Returns false when there is nothing for now. */
+static bool make_next(struct board *board)
+{
+	if (board->state != BOARD_RUNNING && board->state != BOARD_STOPPING)
+		return false;
+	board->frame_at = 0;
+	board->frame_bytes = 0;
+	if (board->garbage_bytes != 0) {
+		make_garbage(board);
+		return true;
+	}
+	uint32_t n = samples_due(board);
+	if (n != 0) {
+		if (is_raw(board))
+			make_raw(board, n);
+		else
+			make_frame(board, n, 0);
+		return true;
+	}
+	if (board->state == BOARD_STOPPING) {
+		end(board);
+		return true;
+	}
+	if (is_heartbeat_due(board)) {
+		make_heartbeat(board);
+		return true;
+	}
+	return false;
+}
+
+size_t board_stream_fill(struct board *board)
+{
+	if (board->is_frozen)
+		return 0;
+	for (;;) {
+		size_t n = board->frame_bytes - board->frame_at;
+		if (n != 0 && board->bytes_to_drop != 0) {
+			if (n > board->bytes_to_drop)
+				n = (size_t)board->bytes_to_drop;
+			board->bytes_to_drop -= n;
+			board_stream_take(board, NULL, n);
+		} else if (n != 0) {
+			return n;
+		} else if (!make_next(board)) {
+			return 0;
+		}
+	}
+}
+
+/* Of a frame whose beginning was swallowed the first bytes go out. Where the beginning of another,
+ * cut off at the same place, stands before them, the two make a whole one: all frames begin alike.
+ */
+static void mend(struct board *board)
+{
+	size_t n = board->frame_at;
+
+	if (n <= board->recent_bytes && !is_raw(board) &&
+		memcmp(board->recent + sizeof(board->recent) - n, board->frame, n) == 0)
+		board_ledger_adopt(&board->ledger, n);
+}
+
+static void remember(struct board *board, const uint8_t *bytes, size_t n)
+{
+	size_t room = sizeof(board->recent);
+
+	if (n < room) {
+		memmove(board->recent, board->recent + n, room - n);
+		memcpy(board->recent + room - n, bytes, n);
+		board->recent_bytes += board->recent_bytes + n < room ? n
+								      : room - board->recent_bytes;
+	} else {
+		memcpy(board->recent, bytes + n - room, room);
+		board->recent_bytes = room;
+	}
+}
+
+void board_stream_take(struct board *board, uint8_t *out, size_t n)
+{
+	if (out != NULL) {
+		memcpy(out, board->frame + board->frame_at, n);
+		if (board->frame_at != 0 && !board_ledger_is_begun(&board->ledger))
+			mend(board);
+		board_ledger_give(&board->ledger, n);
+		remember(board, out, n);
+	} else {
+		board_ledger_swallow(&board->ledger, n);
+	}
+	board->frame_at += n;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t board_stream_due_ns(const struct board *board)
+{
+	bool is_active = board->state == BOARD_RUNNING || board->state == BOARD_STOPPING;
+
+	if (board->is_frozen)
+		return UINT64_MAX;
+	if (board->frame_at != board->frame_bytes || board->state == BOARD_STOPPING ||
+		(is_active && (board->garbage_bytes != 0 || samples_due(board) != 0)))
+		return board->now_ns;
+	if (!is_active)
+		return UINT64_MAX;
+
+	uint64_t due = UINT64_MAX;
+	if (board->held != 0)
+		due = board->flush_ns;
+	if (board->rate != 0 && board->to_send != 0) {
+		uint64_t missing = needed(board) - board->held;
+		if (board->held == 0)
+			due = time_of(board, board->made + 1) + LATENCY_NS;
+		if (missing <= board->to_send && needed(board) <= board->options.fifo_samples)
+			due = earlier(due, time_of(board, board->made + missing));
+	}
+	if (!is_raw(board) && board->lost != 0 && board->held == 0)
+		due = earlier(due, board->tell_ns);
+	if (!is_raw(board) && board->heartbeat_ns != 0)
+		due = earlier(due, board->last_frame_ns + board->heartbeat_ns);
+	return due > board->now_ns ? due : board->now_ns;
+}

@@ -1,0 +1,492 @@
+/* The board in software (tests/board/board.h) as a USB device for a virtual machine: listens on a
+ * Unix socket and speaks usbredir with the QEMU that connects. A connection is the plug: the board
+ * has its power as long as there is one. Commands come on standard input, one a line. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/board/usbredir_peer.h"
+
+#define LINE_BYTES   4096u
+#define DEFAULT_RATE 1000000u
+
+enum exit_code { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct server {
+	const char *path;
+	struct board *board;
+	uint16_t packet_bytes;
+	int listener;
+	int signals;
+	struct peer_crossed crossed; /* of connections that are over */
+	struct peer *peer;           /* NULL: nobody is connected */
+	bool is_allowed;             /* no: unplugged by command, and nobody gets in */
+	bool is_over;
+	char line[LINE_BYTES];
+	size_t line_bytes;
+	bool is_too_long; /* the rest of this line is passed over */
+};
+
+static const char help[] =
+	"usage: usbredir_board [OPTION]... SOCKET\n"
+	"\n"
+	"Shows a simulated capture board to a virtual machine, as a USB device over usbredir.\n"
+	"\n"
+	"  -s, --serial=TEXT     its serial number; none without this option\n"
+	"  -w, --firmware=TEXT   its firmware version\n"
+	"  -i, --id=VID:PID      in hexadecimal; 1209:0001, with --ftdi 0403:6014\n"
+	"  -r, --rate=N|max      samples a second; 1000000\n"
+	"  -6, --raw6            sends raw6, not bcp1\n"
+	"  -f, --ftdi            is an FTDI chip in synchronous FIFO mode\n"
+	"  -S, --seed=N          of the simulated bus; 1\n"
+	"  -a, --agents=N        processors on that bus, 1 .. 4; 1\n"
+	"  -F, --fifo=N          samples that its FIFO holds; 524288\n"
+	"  -p, --speed=SPEED     full, high or super; high\n"
+	"  -u, --unplugged       lets nobody in until the command plug\n"
+	"  -h, --help\n"
+	"\n"
+	"It is plugged in while a virtual machine is connected:\n"
+	"\n"
+	"  qemu-system-x86_64 ... -device qemu-xhci,id=xhci \\\n"
+	"      -chardev socket,path=SOCKET,id=board,reconnect=1 \\\n"
+	"      -device usb-redir,chardev=board,bus=xhci.0\n"
+	"\n"
+	"Commands on standard input, each answered by a line:\n"
+	"\n"
+	"  unplug, plug          closes the connection and lets nobody in; lets the next one in\n"
+	"  state                 unplugged, alone or connected\n"
+	"  sent                  what was sent, as a JSON object\n"
+	"  crossed               of that, what was cancelled when it was on its way: it is lost\n"
+	"  quit                  ends, as the end of standard input does\n"
+	"  rate N, stall, ...    and all others of tests/board/board.h\n";
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void complain(const char *what, const char *why)
+{
+	fprintf(stderr, "usbredir_board: %s: %s\n", what, why);
+}
+
+/* ---- options */
+
+static bool read_u64(const char *text, int base, uint64_t limit, uint64_t *value)
+{
+	char *end;
+
+	if (strspn(text, base == 16 ? "0123456789abcdefABCDEF" : "0123456789") == 0)
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, base);
+	return errno == 0 && *end == '\0' && *value <= limit;
+}
+
+static bool read_id(const char *text, struct board_options *options)
+{
+	char vid[5] = "";
+	const char *colon = strchr(text, ':');
+	uint64_t v;
+	uint64_t p;
+
+	if (colon == NULL || colon - text >= (ptrdiff_t)sizeof(vid))
+		return false;
+	memcpy(vid, text, (size_t)(colon - text));
+	if (!read_u64(vid, 16, UINT16_MAX, &v) || !read_u64(colon + 1, 16, UINT16_MAX, &p))
+		return false;
+	options->vid = (uint16_t)v;
+	options->pid = (uint16_t)p;
+	return v != 0 || p != 0;
+}
+
+static bool read_speed(const char *text, uint16_t *packet_bytes)
+{
+	static const struct {
+		const char *name;
+		uint16_t packet_bytes;
+	} speeds[] = {{"full", 64}, {"high", 512}, {"super", 1024}};
+
+	for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++) {
+		if (strcmp(text, speeds[i].name) == 0) {
+			*packet_bytes = speeds[i].packet_bytes;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool take_option(int letter, struct board_options *options, struct server *server)
+{
+	uint64_t n = 0;
+
+	switch (letter) {
+	case 's':
+		options->serial = optarg;
+		return true;
+	case 'w':
+		options->firmware = optarg;
+		return true;
+	case 'i':
+		return read_id(optarg, options);
+	case 'r':
+		if (strcmp(optarg, "max") != 0 && (!read_u64(optarg, 10, UINT64_MAX, &n) || n == 0))
+			return false;
+		options->rate = n;
+		return true;
+	case '6':
+		options->form = BOARD_RAW6;
+		return true;
+	case 'f':
+		options->is_ftdi = true;
+		return true;
+	case 'S':
+		return read_u64(optarg, 10, UINT64_MAX, &options->seed);
+	case 'a':
+		if (!read_u64(optarg, 10, 4, &n) || n == 0)
+			return false;
+		options->agents = (unsigned)n;
+		return true;
+	case 'F':
+		if (!read_u64(optarg, 10, UINT32_MAX, &n) || n == 0)
+			return false;
+		options->fifo_samples = (uint32_t)n;
+		return true;
+	case 'p':
+		return read_speed(optarg, &options->packet_bytes);
+	case 'u':
+		server->is_allowed = false;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Returns -1, or the code to exit with. */
+static int read_options(int argc, char **argv, struct board_options *options, struct server *server)
+{
+	static const struct option all[] = {
+		{"serial", required_argument, NULL, 's'},
+		{"firmware", required_argument, NULL, 'w'},
+		{"id", required_argument, NULL, 'i'},
+		{"rate", required_argument, NULL, 'r'},
+		{"raw6", no_argument, NULL, '6'},
+		{"ftdi", no_argument, NULL, 'f'},
+		{"seed", required_argument, NULL, 'S'},
+		{"agents", required_argument, NULL, 'a'},
+		{"fifo", required_argument, NULL, 'F'},
+		{"speed", required_argument, NULL, 'p'},
+		{"unplugged", no_argument, NULL, 'u'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int letter;
+
+	while ((letter = getopt_long(argc, argv, "s:w:i:r:6fS:a:F:p:uh", all, NULL)) != -1) {
+		if (letter == 'h') {
+			fputs(help, stdout);
+			return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+		}
+		if (letter == '?')
+			return EXIT_USAGE; /* getopt has told */
+		if (!take_option(letter, options, server)) {
+			complain(optarg, "not such a value; see --help");
+			return EXIT_USAGE;
+		}
+	}
+	if (optind + 1 != argc) {
+		complain("one socket's path is wanted", "see --help");
+		return EXIT_USAGE;
+	}
+	server->path = argv[optind];
+	return -1;
+}
+
+/* ---- the socket */
+
+/* Whether a socket is there that nobody listens on: what a server that was killed has left. */
+static bool is_left_over(const struct sockaddr_un *address)
+{
+	struct stat st;
+	bool is_refused = false;
+
+	if (lstat(address->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
+		return false;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0) {
+		is_refused = connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 &&
+			     errno == ECONNREFUSED;
+		close(fd);
+	}
+	return is_refused;
+}
+
+/* Returns the listening socket, or -1 when it has complained. */
+static int open_listener(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		complain(path, "too long for a socket's path");
+		return -1;
+	}
+	memcpy(address.sun_path, path, strlen(path));
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0) {
+		complain(path, strerror(errno));
+		return -1;
+	}
+	if (is_left_over(&address))
+		unlink(path);
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+		complain(path, strerror(errno));
+		close(fd);
+		return -1;
+	}
+	if (listen(fd, 1) != 0) {
+		complain(path, strerror(errno));
+		unlink(path);
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void take_connection(struct server *server)
+{
+	int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return; /* it has gone again; poll() tells of the next */
+	server->peer = peer_new(fd, server->board, server->packet_bytes);
+	if (server->peer == NULL) {
+		complain(server->path, strerror(ENOMEM));
+		close(fd);
+		return;
+	}
+	if (!board_is_plugged(server->board))
+		board_plug(server->board, now_ns());
+}
+
+static struct peer_crossed count_crossed(const struct server *server)
+{
+	struct peer_crossed sum = server->crossed;
+
+	if (server->peer != NULL) {
+		struct peer_crossed now = peer_crossed(server->peer);
+		sum.transfers += now.transfers;
+		sum.bytes += now.bytes;
+	}
+	return sum;
+}
+
+static void drop_connection(struct server *server)
+{
+	server->crossed = count_crossed(server);
+	peer_free(server->peer);
+	server->peer = NULL;
+	if (board_is_plugged(server->board))
+		board_unplug(server->board);
+}
+
+/* ---- commands */
+
+static void answer(struct server *server, const char *text)
+{
+	if (puts(text) < 0 || fflush(stdout) != 0)
+		server->is_over = true;
+}
+
+static void unplug(struct server *server)
+{
+	if (!server->is_allowed) {
+		answer(server, "error: it is unplugged");
+		return;
+	}
+	server->is_allowed = false;
+	drop_connection(server);
+	answer(server, "ok");
+}
+
+static void plug(struct server *server)
+{
+	if (server->is_allowed) {
+		answer(server, "error: it is plugged in");
+		return;
+	}
+	server->is_allowed = true;
+	answer(server, "ok");
+}
+
+static void tell_crossed(struct server *server)
+{
+	char text[128];
+	struct peer_crossed crossed = count_crossed(server);
+
+	snprintf(text, sizeof(text), "{\"transfers\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
+		crossed.transfers, crossed.bytes);
+	answer(server, text);
+}
+
+static void take_command(struct server *server, const char *line)
+{
+	char text[BOARD_ANSWER];
+
+	if (strcmp(line, "quit") == 0) {
+		server->is_over = true;
+	} else if (strcmp(line, "unplug") == 0) {
+		unplug(server);
+	} else if (strcmp(line, "plug") == 0) {
+		plug(server);
+	} else if (strcmp(line, "crossed") == 0) {
+		tell_crossed(server);
+	} else if (strcmp(line, "state") == 0) {
+		const char *alone = server->is_allowed ? "alone" : "unplugged";
+		answer(server, server->peer != NULL ? "connected" : alone);
+	} else {
+		board_command(server->board, line, text, now_ns());
+		answer(server, text);
+	}
+}
+
+static void take_byte(struct server *server, char byte)
+{
+	if (byte != '\n') {
+		if (server->line_bytes < LINE_BYTES - 1)
+			server->line[server->line_bytes++] = byte;
+		else
+			server->is_too_long = true;
+		return;
+	}
+	server->line[server->line_bytes] = '\0';
+	if (server->is_too_long)
+		answer(server, "error: the line is too long");
+	else
+		take_command(server, server->line);
+	server->line_bytes = 0;
+	server->is_too_long = false;
+}
+
+static void read_commands(struct server *server)
+{
+	char bytes[LINE_BYTES];
+	ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0)
+		server->is_over = true;
+	for (ssize_t i = 0; i < n && !server->is_over; i++)
+		take_byte(server, bytes[i]);
+}
+
+/* ---- the loop */
+
+static void turn_peer(struct server *server)
+{
+	if (peer_turn(server->peer, now_ns()))
+		return;
+	complain("the connection is over", peer_why(server->peer));
+	drop_connection(server);
+}
+
+static int wait_for_work(struct server *server, struct pollfd fds[3])
+{
+	uint64_t now = now_ns();
+	uint64_t due = UINT64_MAX;
+
+	fds[0] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = server->signals, .events = POLLIN};
+	fds[2] = (struct pollfd){.fd = -1};
+	if (server->peer != NULL) {
+		fds[2].fd = peer_fd(server->peer);
+		fds[2].events = peer_events(server->peer);
+		due = peer_due_ns(server->peer, now);
+	} else if (server->is_allowed) {
+		fds[2].fd = server->listener;
+		fds[2].events = POLLIN;
+	}
+	uint64_t wait = due > now ? due - now : 0;
+	struct timespec t = {
+		.tv_sec = (time_t)(wait / 1000000000u), .tv_nsec = (long)(wait % 1000000000u)};
+	return ppoll(fds, 3, due == UINT64_MAX ? NULL : &t, NULL);
+}
+
+static bool serve(struct server *server)
+{
+	struct pollfd fds[3];
+
+	while (!server->is_over) {
+		if (wait_for_work(server, fds) < 0 && errno != EINTR) {
+			complain("poll", strerror(errno));
+			return false;
+		}
+		if (fds[1].revents != 0)
+			break;
+		if (server->peer == NULL && fds[2].revents != 0)
+			take_connection(server);
+		if (fds[0].revents != 0)
+			read_commands(server);
+		if (server->peer != NULL)
+			turn_peer(server);
+	}
+	return ferror(stdout) == 0;
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN); /* a write then says EPIPE */
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int main(int argc, char **argv)
+{
+	struct board_options options = {.packet_bytes = 512, .seed = 1, .rate = DEFAULT_RATE};
+	struct server server = {.is_allowed = true, .listener = -1};
+	bool is_well = false;
+	int code = read_options(argc, argv, &options, &server);
+
+	if (code >= 0)
+		return code;
+	server.packet_bytes = options.packet_bytes;
+	server.signals = open_signals();
+	server.board = board_new(&options);
+	if (server.signals < 0 || server.board == NULL) {
+		complain(server.path, strerror(errno));
+		goto out;
+	}
+	server.listener = open_listener(server.path);
+	if (server.listener < 0)
+		goto out;
+	if (!server.is_allowed)
+		board_unplug(server.board);
+	is_well = serve(&server);
+	drop_connection(&server);
+	unlink(server.path);
+	close(server.listener);
+out:
+	board_free(server.board);
+	if (server.signals >= 0)
+		close(server.signals);
+	return is_well ? EXIT_OK : EXIT_FAILED;
+}

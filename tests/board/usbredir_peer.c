@@ -1,0 +1,598 @@
+#include "tests/board/usbredir_peer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <usbredirparser.h>
+
+#include "formats/bytes.h"
+#include "tests/board/usbredir_describe.h"
+
+#define HELD_MAX       4096u       /* transfers, of both kinds */
+#define BULK_MAX       (16u << 20) /* bytes of one; usbfs of Linux has no more for all of them */
+#define ANSWERED       512u        /* transfers that are remembered after their answer */
+#define OUTPUT_MAX     (1u << 20)  /* bytes waiting to be written that stop everything else */
+#define OUTPUT_PACKETS 1024        /* likewise */
+
+#define ENDPOINT_IN 0x80u
+
+/* Standard requests. */
+#define GET_CONFIGURATION 8u
+#define SET_CONFIGURATION 9u
+#define GET_INTERFACE     10u
+#define SET_INTERFACE     11u
+#define TO_INTERFACE      1u
+
+struct held {
+	uint64_t id;
+	bool is_bulk;
+	union {
+		struct usb_redir_bulk_packet_header bulk;
+		struct usb_redir_control_packet_header control;
+	};
+};
+
+struct answered {
+	uint64_t id;
+	size_t bytes;
+};
+
+struct peer {
+	int fd;
+	struct board *board;
+	struct usbredirparser *parser;
+	uint16_t packet_bytes;
+	uint64_t now_ns; /* of this turn */
+	char why[128];
+
+	/* What was received and not yet parsed. */
+	uint8_t in[65536];
+	size_t in_at;
+	size_t in_end;
+	bool has_received; /* in this turn */
+
+	struct held held[HELD_MAX]; /* in the order of their coming */
+	size_t held_count;
+	bool is_waiting; /* for the board: it gave BOARD_NAK */
+
+	struct answered answered[ANSWERED]; /* the latest, in a ring */
+	size_t answered_at;
+	struct peer_crossed crossed;
+
+	uint8_t alternates[DESCRIBE_INTERFACES];
+	uint8_t *data; /* of BULK_MAX bytes */
+};
+
+static void end_because(struct peer *peer, const char *why)
+{
+	if (peer->why[0] == '\0')
+		snprintf(peer->why, sizeof(peer->why), "%s", why);
+}
+
+/* Everything stops while the guest doesn't take what is there for it. */
+static bool is_clogged(const struct peer *peer)
+{
+	return usbredirparser_get_bufferered_output_size(peer->parser) >= OUTPUT_MAX ||
+	       usbredirparser_has_data_to_write(peer->parser) >= OUTPUT_PACKETS;
+}
+
+static uint8_t status_of(int rc)
+{
+	switch (rc) {
+	case -EPIPE:
+		return usb_redir_stall;
+	case -EOVERFLOW:
+		return usb_redir_babble;
+	case -ETIMEDOUT:
+		return usb_redir_timeout;
+	default:
+		return rc < 0 ? usb_redir_ioerror : usb_redir_success;
+	}
+}
+
+/* ---- the socket */
+
+/* One recv() a turn, that a guest that never stops sending doesn't take all the time. */
+static int on_read(void *priv, uint8_t *data, int count)
+{
+	struct peer *peer = priv;
+
+	if (is_clogged(peer))
+		return 0;
+	if (peer->in_at == peer->in_end) {
+		if (peer->has_received)
+			return 0;
+		peer->has_received = true;
+		ssize_t n = recv(peer->fd, peer->in, sizeof(peer->in), 0);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return 0;
+		if (n <= 0) {
+			end_because(peer, n == 0 ? "the other side closed it" : strerror(errno));
+			return -1;
+		}
+		peer->in_at = 0;
+		peer->in_end = (size_t)n;
+	}
+	size_t n = peer->in_end - peer->in_at;
+	if (n > (size_t)count)
+		n = (size_t)count;
+	memcpy(data, peer->in + peer->in_at, n);
+	peer->in_at += n;
+	return (int)n;
+}
+
+static int on_write(void *priv, uint8_t *data, int count)
+{
+	struct peer *peer = priv;
+	ssize_t n = send(peer->fd, data, (size_t)count, MSG_NOSIGNAL);
+
+	if (n >= 0)
+		return (int)n;
+	if (errno == EAGAIN || errno == EINTR)
+		return 0;
+	end_because(peer, errno == EPIPE ? "the other side closed it" : strerror(errno));
+	return -1;
+}
+
+/* An error of the parser ends the connection, and is told as its reason. */
+static void on_log(void *priv, int level, const char *text)
+{
+	if (level == usbredirparser_error)
+		end_because(priv, text);
+}
+
+/* ---- what the device is */
+
+static void send_info(struct peer *peer)
+{
+	struct usb_redir_interface_info_header info;
+	struct usb_redir_ep_info_header ep;
+
+	describe_interfaces(peer->board, peer->alternates, &info, &ep);
+	usbredirparser_send_interface_info(peer->parser, &info);
+	usbredirparser_send_ep_info(peer->parser, &ep);
+}
+
+static void on_hello(void *priv, struct usb_redir_hello_header *hello)
+{
+	struct peer *peer = priv;
+	struct usb_redir_device_connect_header device;
+
+	(void)hello;
+	send_info(peer);
+	describe_device(peer->board, peer->packet_bytes, &device);
+	usbredirparser_send_device_connect(peer->parser, &device);
+}
+
+/* ---- transfers that are held */
+
+static void hold(struct peer *peer, struct held held)
+{
+	peer->held[peer->held_count++] = held;
+}
+
+static void answer_bulk(
+	struct peer *peer, const struct held *held, uint8_t status, uint8_t *data, size_t bytes)
+{
+	struct usb_redir_bulk_packet_header header = held->bulk;
+
+	header.status = status;
+	header.length = (uint16_t)(bytes & 0xFFFF);
+	header.length_high = (uint16_t)(bytes >> 16);
+	usbredirparser_send_bulk_packet(peer->parser, held->id, &header, data, (int)bytes);
+	peer->answered[peer->answered_at] = (struct answered){.id = held->id, .bytes = bytes};
+	peer->answered_at = (peer->answered_at + 1) % ANSWERED;
+}
+
+static void answer_control(
+	struct peer *peer, const struct held *held, uint8_t status, uint8_t *data, uint16_t bytes)
+{
+	struct usb_redir_control_packet_header header = held->control;
+	bool has_data = (header.endpoint & ENDPOINT_IN) != 0 && bytes > 0;
+
+	header.status = status;
+	header.length = bytes;
+	usbredirparser_send_control_packet(
+		peer->parser, held->id, &header, has_data ? data : NULL, has_data ? bytes : 0);
+}
+
+static void answer_without_data(struct peer *peer, const struct held *held, uint8_t status)
+{
+	if (held->is_bulk)
+		answer_bulk(peer, held, status, NULL, 0);
+	else
+		answer_control(peer, held, status, NULL, 0);
+}
+
+/* A transfer was cancelled that is not held any more: its answer and the cancelling have passed
+ * each other, and the guest forgets what was in it. The latest of that id: QEMU uses them again. */
+static void count_crossed(struct peer *peer, uint64_t id)
+{
+	for (size_t i = 1; i <= ANSWERED; i++) {
+		struct answered *answered =
+			&peer->answered[(peer->answered_at + ANSWERED - i) % ANSWERED];
+		if (answered->id != id)
+			continue;
+		if (answered->bytes > 0)
+			peer->crossed.transfers++;
+		peer->crossed.bytes += answered->bytes;
+		answered->bytes = 0;
+		return;
+	}
+}
+
+static void on_cancel(void *priv, uint64_t id)
+{
+	struct peer *peer = priv;
+
+	for (size_t i = 0; i < peer->held_count; i++) {
+		if (peer->held[i].id != id)
+			continue;
+		answer_without_data(peer, &peer->held[i], usb_redir_cancelled);
+		peer->held_count--;
+		memmove(peer->held + i, peer->held + i + 1,
+			(peer->held_count - i) * sizeof(peer->held[0]));
+		return;
+	}
+	count_crossed(peer, id);
+}
+
+static void cancel_all(struct peer *peer)
+{
+	for (size_t i = 0; i < peer->held_count; i++)
+		answer_without_data(peer, &peer->held[i], usb_redir_cancelled);
+	peer->held_count = 0;
+}
+
+/* Gives the bulk transfers, in their order, what the board has for them. */
+static void serve_bulk(struct peer *peer)
+{
+	size_t kept = 0;
+	size_t i = 0;
+
+	peer->is_waiting = false;
+	for (; i < peer->held_count && !peer->is_waiting && !is_clogged(peer); i++) {
+		struct held *held = &peer->held[i];
+		if (!held->is_bulk) {
+			peer->held[kept++] = *held;
+			continue;
+		}
+		size_t room = (size_t)held->bulk.length_high << 16 | held->bulk.length;
+		size_t bytes = 0;
+		int rc = board_bulk_in(peer->board, peer->data, room, &bytes, peer->now_ns);
+		if (rc == BOARD_NAK) {
+			peer->is_waiting = true;
+			break;
+		}
+		answer_bulk(peer, held, status_of(rc), peer->data, bytes);
+	}
+	memmove(peer->held + kept, peer->held + i, (peer->held_count - i) * sizeof(peer->held[0]));
+	peer->held_count -= i - kept;
+}
+
+static void on_bulk(void *priv, uint64_t id, struct usb_redir_bulk_packet_header *header,
+	uint8_t *data, int bytes)
+{
+	struct peer *peer = priv;
+	struct held held = {.id = id, .is_bulk = true, .bulk = *header};
+	size_t room = (size_t)header->length_high << 16 | header->length;
+
+	(void)bytes;
+	usbredirparser_free_packet_data(peer->parser, data);
+	if (header->endpoint != BOARD_ENDPOINT || header->stream_id != 0 || room > BULK_MAX ||
+		peer->held_count == HELD_MAX)
+		answer_bulk(peer, &held, usb_redir_inval, NULL, 0);
+	else
+		hold(peer, held);
+}
+
+/* ---- control transfers */
+
+static int ask_board(struct peer *peer, uint8_t type, uint8_t request, uint16_t value,
+	uint16_t index, uint16_t length, uint8_t *data)
+{
+	uint8_t setup[8] = {type, request};
+
+	bc_put_le16(setup + 2, value);
+	bc_put_le16(setup + 4, index);
+	bc_put_le16(setup + 6, length);
+	return board_control(peer->board, setup, data, peer->now_ns);
+}
+
+static void on_control(void *priv, uint64_t id, struct usb_redir_control_packet_header *header,
+	uint8_t *data, int bytes)
+{
+	struct peer *peer = priv;
+	struct held held = {.id = id, .control = *header};
+	int rc;
+
+	/* The parser has seen to it that data OUT is as long as the header says. */
+	if (bytes > 0)
+		memcpy(peer->data, data, (size_t)bytes);
+	usbredirparser_free_packet_data(peer->parser, data);
+	if ((header->endpoint & ~ENDPOINT_IN) != 0 ||
+		(header->endpoint & ENDPOINT_IN) != (header->requesttype & ENDPOINT_IN) ||
+		peer->held_count == HELD_MAX) {
+		answer_control(peer, &held, usb_redir_inval, NULL, 0);
+		return;
+	}
+	rc = ask_board(peer, header->requesttype, header->request, header->value, header->index,
+		header->length, peer->data);
+	if (rc == -ETIMEDOUT)
+		hold(peer, held);
+	else
+		answer_control(peer, &held, status_of(rc), peer->data,
+			rc > 0 && rc <= header->length ? (uint16_t)rc : 0);
+}
+
+static void on_set_configuration(
+	void *priv, uint64_t id, struct usb_redir_set_configuration_header *header)
+{
+	struct peer *peer = priv;
+
+	cancel_all(peer);
+	int rc = ask_board(peer, 0, SET_CONFIGURATION, header->configuration, 0, 0, peer->data);
+	if (rc >= 0)
+		memset(peer->alternates, 0, sizeof(peer->alternates));
+	send_info(peer);
+	usbredirparser_send_configuration_status(peer->parser, id,
+		&(struct usb_redir_configuration_status_header){
+			.status = status_of(rc), .configuration = header->configuration});
+}
+
+static void on_get_configuration(void *priv, uint64_t id)
+{
+	struct peer *peer = priv;
+	int rc = ask_board(peer, ENDPOINT_IN, GET_CONFIGURATION, 0, 0, 1, peer->data);
+
+	usbredirparser_send_configuration_status(peer->parser, id,
+		&(struct usb_redir_configuration_status_header){
+			.status = status_of(rc), .configuration = rc == 1 ? peer->data[0] : 0});
+}
+
+static void on_set_alt(void *priv, uint64_t id, struct usb_redir_set_alt_setting_header *header)
+{
+	struct peer *peer = priv;
+
+	cancel_all(peer);
+	int rc = ask_board(
+		peer, TO_INTERFACE, SET_INTERFACE, header->alt, header->interface, 0, peer->data);
+	if (rc >= 0 && header->interface < DESCRIBE_INTERFACES)
+		peer->alternates[header->interface] = header->alt;
+	send_info(peer);
+	usbredirparser_send_alt_setting_status(peer->parser, id,
+		&(struct usb_redir_alt_setting_status_header){.status = status_of(rc),
+			.interface = header->interface,
+			.alt = header->alt});
+}
+
+static void on_get_alt(void *priv, uint64_t id, struct usb_redir_get_alt_setting_header *header)
+{
+	struct peer *peer = priv;
+	int rc = ask_board(peer, ENDPOINT_IN | TO_INTERFACE, GET_INTERFACE, 0, header->interface, 1,
+		peer->data);
+
+	usbredirparser_send_alt_setting_status(peer->parser, id,
+		&(struct usb_redir_alt_setting_status_header){.status = status_of(rc),
+			.interface = header->interface,
+			.alt = rc == 1 ? peer->data[0] : 0});
+}
+
+/* A reset of the bus: the device keeps its power and is not configured any more. */
+static void on_reset(void *priv)
+{
+	struct peer *peer = priv;
+
+	cancel_all(peer);
+	(void)ask_board(peer, 0, SET_CONFIGURATION, 0, 0, 0, peer->data);
+	memset(peer->alternates, 0, sizeof(peer->alternates));
+}
+
+/* ---- what there isn't */
+
+static void refuse_iso(struct peer *peer, uint64_t id, uint8_t endpoint)
+{
+	usbredirparser_send_iso_stream_status(peer->parser, id,
+		&(struct usb_redir_iso_stream_status_header){
+			.status = usb_redir_inval, .endpoint = endpoint});
+}
+
+static void on_start_iso(void *priv, uint64_t id, struct usb_redir_start_iso_stream_header *header)
+{
+	refuse_iso(priv, id, header->endpoint);
+}
+
+static void on_stop_iso(void *priv, uint64_t id, struct usb_redir_stop_iso_stream_header *header)
+{
+	refuse_iso(priv, id, header->endpoint);
+}
+
+static void refuse_interrupt(struct peer *peer, uint64_t id, uint8_t endpoint)
+{
+	usbredirparser_send_interrupt_receiving_status(peer->parser, id,
+		&(struct usb_redir_interrupt_receiving_status_header){
+			.status = usb_redir_inval, .endpoint = endpoint});
+}
+
+static void on_start_interrupt(
+	void *priv, uint64_t id, struct usb_redir_start_interrupt_receiving_header *header)
+{
+	refuse_interrupt(priv, id, header->endpoint);
+}
+
+static void on_stop_interrupt(
+	void *priv, uint64_t id, struct usb_redir_stop_interrupt_receiving_header *header)
+{
+	refuse_interrupt(priv, id, header->endpoint);
+}
+
+static void refuse_streams(struct peer *peer, uint64_t id, uint32_t endpoints, uint32_t streams)
+{
+	usbredirparser_send_bulk_streams_status(peer->parser, id,
+		&(struct usb_redir_bulk_streams_status_header){
+			.status = usb_redir_inval, .endpoints = endpoints, .no_streams = streams});
+}
+
+static void on_alloc_streams(
+	void *priv, uint64_t id, struct usb_redir_alloc_bulk_streams_header *header)
+{
+	refuse_streams(priv, id, header->endpoints, header->no_streams);
+}
+
+static void on_free_streams(
+	void *priv, uint64_t id, struct usb_redir_free_bulk_streams_header *header)
+{
+	refuse_streams(priv, id, header->endpoints, 0);
+}
+
+static void on_iso(void *priv, uint64_t id, struct usb_redir_iso_packet_header *header,
+	uint8_t *data, int bytes)
+{
+	struct peer *peer = priv;
+
+	(void)bytes;
+	usbredirparser_free_packet_data(peer->parser, data);
+	refuse_iso(peer, id, header->endpoint);
+}
+
+static void on_interrupt(void *priv, uint64_t id, struct usb_redir_interrupt_packet_header *header,
+	uint8_t *data, int bytes)
+{
+	struct peer *peer = priv;
+	struct usb_redir_interrupt_packet_header answer = *header;
+
+	(void)bytes;
+	usbredirparser_free_packet_data(peer->parser, data);
+	answer.status = usb_redir_inval;
+	answer.length = 0;
+	usbredirparser_send_interrupt_packet(peer->parser, id, &answer, NULL, 0);
+}
+
+/* ---- a connection */
+
+static void set_callbacks(struct usbredirparser *parser)
+{
+	parser->log_func = on_log;
+	parser->read_func = on_read;
+	parser->write_func = on_write;
+	parser->hello_func = on_hello;
+	parser->reset_func = on_reset;
+	parser->set_configuration_func = on_set_configuration;
+	parser->get_configuration_func = on_get_configuration;
+	parser->set_alt_setting_func = on_set_alt;
+	parser->get_alt_setting_func = on_get_alt;
+	parser->start_iso_stream_func = on_start_iso;
+	parser->stop_iso_stream_func = on_stop_iso;
+	parser->start_interrupt_receiving_func = on_start_interrupt;
+	parser->stop_interrupt_receiving_func = on_stop_interrupt;
+	parser->alloc_bulk_streams_func = on_alloc_streams;
+	parser->free_bulk_streams_func = on_free_streams;
+	parser->cancel_data_packet_func = on_cancel;
+	parser->control_packet_func = on_control;
+	parser->bulk_packet_func = on_bulk;
+	parser->iso_packet_func = on_iso;
+	parser->interrupt_packet_func = on_interrupt;
+	/* Filters, bulk receiving and the acknowledgement of a disconnect need capabilities that
+	 * are not offered: the parser takes them for errors. */
+}
+
+struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes)
+{
+	uint32_t caps[USB_REDIR_CAPS_SIZE] = {0};
+	struct peer *peer = calloc(1, sizeof(*peer));
+
+	if (peer == NULL)
+		return NULL;
+	peer->fd = -1;
+	peer->board = board;
+	peer->packet_bytes = packet_bytes;
+	peer->data = malloc(BULK_MAX);
+	peer->parser = usbredirparser_create();
+	if (peer->data == NULL || peer->parser == NULL) {
+		peer_free(peer);
+		return NULL;
+	}
+	peer->parser->priv = peer;
+	set_callbacks(peer->parser);
+	usbredirparser_caps_set_cap(caps, usb_redir_cap_connect_device_version);
+	/* QEMU's xHCI wants these three. */
+	usbredirparser_caps_set_cap(caps, usb_redir_cap_ep_info_max_packet_size);
+	usbredirparser_caps_set_cap(caps, usb_redir_cap_64bits_ids);
+	usbredirparser_caps_set_cap(caps, usb_redir_cap_32bits_bulk_length);
+	usbredirparser_init(peer->parser, "buscapd test board " BC_VERSION, caps,
+		USB_REDIR_CAPS_SIZE, usbredirparser_fl_usb_host);
+	peer->fd = fd;
+	return peer;
+}
+
+bool peer_turn(struct peer *peer, uint64_t now_ns)
+{
+	peer->now_ns = now_ns;
+	peer->has_received = false;
+	if (usbredirparser_do_read(peer->parser) < 0) {
+		end_because(peer, "what it sent is no usbredir");
+		return false;
+	}
+	serve_bulk(peer);
+	if (usbredirparser_do_write(peer->parser) < 0)
+		return false;
+	return peer->why[0] == '\0';
+}
+
+int peer_fd(const struct peer *peer)
+{
+	return peer->fd;
+}
+
+short peer_events(const struct peer *peer)
+{
+	short events = 0;
+
+	if (!is_clogged(peer))
+		events |= POLLIN;
+	if (usbredirparser_has_data_to_write(peer->parser) > 0)
+		events |= POLLOUT;
+	return events;
+}
+
+uint64_t peer_due_ns(const struct peer *peer, uint64_t now_ns)
+{
+	if (is_clogged(peer))
+		return UINT64_MAX;
+	if (peer->in_at < peer->in_end)
+		return now_ns;
+	if (peer->is_waiting)
+		return board_due_ns(peer->board, now_ns);
+	for (size_t i = 0; i < peer->held_count; i++) {
+		if (peer->held[i].is_bulk)
+			return now_ns;
+	}
+	return UINT64_MAX;
+}
+
+struct peer_crossed peer_crossed(const struct peer *peer)
+{
+	return peer->crossed;
+}
+
+const char *peer_why(const struct peer *peer)
+{
+	return peer->why;
+}
+
+void peer_free(struct peer *peer)
+{
+	if (peer == NULL)
+		return;
+	if (peer->parser != NULL)
+		usbredirparser_destroy(peer->parser);
+	if (peer->fd >= 0)
+		close(peer->fd);
+	free(peer->data);
+	free(peer);
+}

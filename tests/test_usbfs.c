@@ -1,0 +1,593 @@
+/* The USB in software (tests/board/usbfs.h), read by libusb and nothing else. What a reader must
+ * bear from libusb and usbfs stands here in the small. */
+#include <poll.h>
+
+#include "tests/usb_desk.h"
+
+/* Enumeration */
+
+static void test_a_board_is_listed_with_what_the_kernel_knows_of_it(void **state)
+{
+	struct desk *desk = *state;
+	struct libusb_config_descriptor *config;
+	libusb_device **list;
+	uint8_t ports[7];
+	char serial[32] = "";
+
+	begin(desk);
+	assert_int_equal(libusb_get_device_list(desk->context, &list), 2); /* and the hub */
+	libusb_free_device_list(list, 1);
+
+	libusb_device *device = find(desk);
+	assert_non_null(device);
+	assert_int_equal(libusb_get_bus_number(device), 1);
+	assert_int_equal(libusb_get_device_address(device), 2);
+	assert_int_equal(libusb_get_port_numbers(device, ports, 7), 1);
+	assert_int_equal(ports[0], 1);
+	assert_int_equal(libusb_get_device_speed(device), LIBUSB_SPEED_HIGH);
+	assert_int_equal(libusb_get_active_config_descriptor(device, &config), 0);
+	assert_int_equal(config->bNumInterfaces, 1);
+	assert_int_equal(config->interface->altsetting->endpoint->bEndpointAddress, BOARD_ENDPOINT);
+	libusb_free_config_descriptor(config);
+	libusb_unref_device(device);
+
+	FILE *file = fopen("/sys/bus/usb/devices/1-1/serial", "r");
+	assert_non_null(file);
+	assert_non_null(fgets(serial, sizeof(serial), file));
+	fclose(file);
+	assert_string_equal(serial, "B-0001\n");
+	assert_null(fopen("/sys/bus/usb/devices/1-2/serial", "r"));
+	assert_int_equal(open("/dev/bus/usb/001/001", O_RDWR), -1);
+	end(desk);
+}
+
+static void test_other_files_are_left_alone(void **state)
+{
+	struct desk *desk = *state;
+
+	begin(desk);
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(close(fd), 0);
+	FILE *file = fopen("/proc/self/status", "r");
+	assert_non_null(file);
+	fclose(file);
+	assert_int_equal(close(-1), -1);
+	end(desk);
+}
+
+static void test_requests_are_answered_by_the_board(void **state)
+{
+	struct desk *desk = *state;
+	uint8_t info[64] = {0};
+	unsigned char serial[32];
+
+	begin(desk);
+	open_board(desk);
+	assert_int_equal(request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
+	assert_int_equal(info[0], 1);
+	assert_memory_equal(info + 32, "B-0001", 7);
+	struct libusb_device_descriptor d;
+	libusb_get_device_descriptor(libusb_get_device(desk->handle), &d);
+	assert_int_equal(libusb_get_string_descriptor_ascii(
+				 desk->handle, d.iSerialNumber, serial, sizeof(serial)),
+		6);
+	assert_string_equal(serial, "B-0001");
+	assert_int_equal(request(desk->handle, 0xC1, 99, info, 64), LIBUSB_ERROR_PIPE);
+	command(desk, "requests hang");
+	assert_int_equal(request(desk->handle, 0xC1, GET_INFO, info, 64), LIBUSB_ERROR_TIMEOUT);
+	command(desk, "requests answer");
+	assert_int_equal(request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
+	close_board(desk);
+	end(desk);
+}
+
+/* The stream */
+
+static void assert_whole(struct desk *desk, uint64_t samples)
+{
+	const struct reader *r = desk->reader;
+	struct board_sent sent = usbfs_sent(desk->port);
+
+	assert_int_equal(r->samples, samples);
+	assert_int_equal(sent.samples, samples);
+	assert_int_equal(r->bytes, sent.bytes);
+	assert_int_equal(r->frames, sent.frames);
+	assert_int_equal(sent.torn_frames, 0);
+	assert_int_equal(sent.dropped_samples, 0);
+	assert_int_equal(r->damaged, 0);
+	assert_int_equal(r->jumps, 0);
+	assert_int_equal(r->bcp1.skipped_bytes, 0);
+}
+
+static void read_stream(struct desk *desk, uint64_t samples)
+{
+	char line[48];
+
+	open_board(desk);
+	snprintf(line, sizeof(line), "send %llu", (unsigned long long)samples);
+	command(desk, line);
+	start_board(desk);
+	assert_int_equal(reader_start(desk->reader, desk->handle, 0), 0);
+	read_samples(desk, samples);
+	reader_stop(desk);
+	assert_whole(desk, samples);
+	close_board(desk);
+}
+
+static void test_a_stream_arrives_whole(void **state)
+{
+	struct desk *desk = *state;
+
+	for (unsigned way = 0; way < 8; way++) {
+		struct desk fresh = *desk;
+		if (way != 0)
+			usbfs_start();
+		usbfs_set_caps((way & 1) != 0 ? USBFS_CAPS_SPLIT : USBFS_CAPS_XHCI);
+		usbfs_set_threaded((way & 2) != 0);
+		static const struct board_options options = {.seed = 5};
+		fresh.board = board_new(&options);
+		begin(&fresh);
+		if ((way & 4) != 0)
+			command(&fresh, "short on");
+		read_stream(&fresh, 1000000); /* 8 MB */
+		end(&fresh);
+		board_free(fresh.board);
+	}
+}
+
+static void test_a_paced_stream_arrives_whole(void **state)
+{
+	struct desk *desk = *state;
+
+	begin(desk);
+	command(desk, "rate 1000000");
+	read_stream(desk, 200000);
+	end(desk);
+}
+
+static void test_a_replay_comes_over_and_over(void **state)
+{
+	struct desk *desk = *state;
+	uint8_t bytes[1000];
+	struct reader *r = desk->reader;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)i;
+	begin(desk);
+	usbfs_replay(desk->port, bytes, sizeof(bytes));
+	open_board(desk);
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	r->is_deaf = true;
+	r->is_ending = true;
+	while (r->in_flight != 0)
+		turn(desk);
+	for (size_t i = 0; i < (size_t)TRANSFERS * BYTES; i++)
+		if (r->buffers[i] != bytes[i % sizeof(bytes)])
+			fail_msg("byte %zu", i);
+	reader_stop(desk);
+	close_board(desk);
+	end(desk);
+}
+
+/* Faults of the board */
+
+static void test_a_stall_is_over_when_the_halt_is_cleared(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+
+	begin(desk);
+	open_board(desk);
+	command(desk, "send 10000");
+	start_board(desk);
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	read_samples(desk, 10000);
+	command(desk, "stall");
+	command(desk, "send 10000");
+	read_to_end(desk);
+	/* Each of them, for the endpoint is halted. */
+	assert_int_equal(r->ends[LIBUSB_TRANSFER_STALL], TRANSFERS);
+	reader_stop(desk);
+	assert_int_equal(libusb_clear_halt(desk->handle, BOARD_ENDPOINT), 0);
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	read_samples(desk, 10000);
+	reader_stop(desk);
+	assert_int_equal(usbfs_sent(desk->port).samples, 20000);
+	close_board(desk);
+	end(desk);
+}
+
+static void test_an_overflow_is_told_and_the_stream_goes_on(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+
+	begin(desk);
+	open_board(desk);
+	command(desk, "overflow 1000");
+	start_board(desk);
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	while (!r->is_ending)
+		turn(desk);
+	read_to_end(desk);
+	assert_int_equal(r->ends[LIBUSB_TRANSFER_OVERFLOW], 1);
+	reader_stop(desk);
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	read_samples(desk, 10000);
+	reader_stop(desk);
+	close_board(desk);
+	end(desk);
+}
+
+static void test_a_protocol_error_is_an_error(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+
+	begin(desk);
+	open_board(desk);
+	start_board(desk);
+	command(desk, "protocol-error");
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	while (!r->is_ending)
+		turn(desk);
+	reader_stop(desk);
+	assert_int_equal(r->ends[LIBUSB_TRANSFER_ERROR], 1);
+	close_board(desk);
+	end(desk);
+}
+
+/* The host has no timeouts: a transfer that stands still is taken back by libusb, with what had
+ * come. */
+static void test_a_transfer_that_times_out_carries_what_had_come(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+
+	begin(desk);
+	open_board(desk);
+	command(desk, "timeout 1024");
+	command(desk, "send 100000");
+	start_board(desk);
+	assert_int_equal(reader_start(r, desk->handle, 50), 0);
+	assert_int_equal(r->bytes, 0);
+	while (r->ends[LIBUSB_TRANSFER_TIMED_OUT] == 0)
+		turn(desk);
+	assert_true(r->bytes >= 1024);
+	reader_stop(desk);
+	assert_int_equal(r->bytes, usbfs_sent(desk->port).bytes);
+	assert_int_equal(r->damaged, 0);
+	close_board(desk);
+	end(desk);
+}
+
+/* usbfs */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void test_cancelled_transfers_may_carry_data(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+	char answer[BOARD_ANSWER];
+
+	begin(desk);
+	open_board(desk);
+	command(desk, "send 0");
+	command(desk, "heartbeat off");
+	start_board(desk);
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	turn_at_once(desk);
+	assert_int_equal(usbfs_in_flight(), TRANSFERS);
+	/* Said behind the back of usbfs, which looks for it with the next discard. */
+	usbfs_discard_with(512, 3);
+	assert_true(board_command(desk->board, "send 1000", answer, now_ns()));
+	r->is_ending = true;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(libusb_cancel_transfer(r->transfers[i]), 0);
+	reader_stop(desk);
+	assert_true(r->cancelled_bytes != 0);
+	assert_int_equal(r->bytes, usbfs_sent(desk->port).bytes);
+	close_board(desk);
+	end(desk);
+}
+
+static void test_memory_is_limited_until_it_is_reaped(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+
+	begin(desk);
+	open_board(desk);
+	usbfs_set_memory(10 * (BYTES + USBFS_URB_BYTES));
+	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_NO_MEM);
+	assert_int_equal(r->in_flight, 10);
+	r->is_deaf = true;
+	r->is_ending = true;
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(libusb_cancel_transfer(r->transfers[i]), 0);
+	assert_int_equal(usbfs_in_flight(), 0);
+	assert_int_equal(libusb_submit_transfer(r->transfers[10]), LIBUSB_ERROR_NO_MEM);
+	read_to_end(desk);
+	assert_int_equal(r->ends[LIBUSB_TRANSFER_CANCELLED], 10);
+	assert_int_equal(libusb_submit_transfer(r->transfers[10]), 0);
+	r->in_flight++;
+	reader_stop(desk);
+	close_board(desk);
+	end(desk);
+}
+
+/* Split into URBs, a transfer that finds no memory for all of them is submitted all the same: it
+ * ends with an error, and with what its first URBs took. */
+static void test_a_split_transfer_half_submitted_is_an_error_later(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+
+	usbfs_set_caps(USBFS_CAPS_SPLIT);
+	begin(desk);
+	open_board(desk);
+	command(desk, "send 0");
+	usbfs_set_memory(UINT64_C(4) * BYTES + BYTES / 2);
+	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_NO_MEM);
+	assert_int_equal(r->in_flight, 5);
+	turn(desk);
+	assert_int_equal(r->ends[LIBUSB_TRANSFER_ERROR], 1);
+	reader_stop(desk);
+	close_board(desk);
+	end(desk);
+}
+
+static void test_calls_fail_as_they_are_told_to(void **state)
+{
+	struct desk *desk = *state;
+	libusb_device_handle *handle;
+
+	begin(desk);
+	libusb_device *device = find(desk);
+	usbfs_fail(USBFS_OPEN, EACCES, 0, 2);
+	assert_int_equal(libusb_open(device, &handle), LIBUSB_ERROR_ACCESS);
+	assert_int_equal(libusb_open(device, &handle), LIBUSB_ERROR_ACCESS);
+	assert_int_equal(libusb_open(device, &handle), 0);
+	usbfs_fail(USBFS_CLAIM, EBUSY, 1, 1);
+	assert_int_equal(libusb_claim_interface(handle, 0), 0);
+	assert_int_equal(libusb_release_interface(handle, 0), 0);
+	assert_int_equal(libusb_claim_interface(handle, 0), LIBUSB_ERROR_BUSY);
+	assert_int_equal(libusb_claim_interface(handle, 1), LIBUSB_ERROR_NOT_FOUND);
+	assert_int_equal(libusb_claim_interface(handle, 0), 0);
+	usbfs_fail(USBFS_CLEAR_HALT, EPIPE, 0, 1);
+	assert_int_equal(libusb_clear_halt(handle, BOARD_ENDPOINT), LIBUSB_ERROR_OTHER);
+	assert_int_equal(libusb_clear_halt(handle, BOARD_ENDPOINT), 0);
+	assert_int_equal(libusb_clear_halt(handle, 0x83), LIBUSB_ERROR_NOT_FOUND);
+	assert_int_equal(libusb_release_interface(handle, 0), 0);
+	libusb_close(handle);
+	libusb_unref_device(device);
+	end(desk);
+}
+
+/* libusb released the interface for the reset, and still believes to have it. */
+static void test_after_a_reset_that_failed_only_opening_anew_helps(void **state)
+{
+	struct desk *desk = *state;
+
+	begin(desk);
+	open_board(desk);
+	usbfs_fail(USBFS_RESET, EIO, 0, 1);
+	assert_int_equal(libusb_reset_device(desk->handle), LIBUSB_ERROR_OTHER);
+	unsigned claims = usbfs_calls_of(USBFS_CLAIM);
+	assert_int_equal(libusb_claim_interface(desk->handle, 0), 0);
+	assert_int_equal(usbfs_calls_of(USBFS_CLAIM), claims);
+	assert_int_equal(libusb_release_interface(desk->handle, 0), LIBUSB_ERROR_OTHER);
+	libusb_close(desk->handle);
+	open_board(desk);
+	close_board(desk);
+	end(desk);
+}
+
+static void test_a_driver_has_the_interface_until_it_is_detached(void **state)
+{
+	struct desk *desk = *state;
+
+	begin(desk);
+	usbfs_bind_driver(desk->port, "ftdi_sio");
+	desk->handle = libusb_open_device_with_vid_pid(desk->context, VID, PID);
+	assert_int_equal(libusb_kernel_driver_active(desk->handle, 0), 1);
+	assert_int_equal(libusb_claim_interface(desk->handle, 0), LIBUSB_ERROR_BUSY);
+	assert_int_equal(libusb_set_auto_detach_kernel_driver(desk->handle, 1), 0);
+	assert_int_equal(libusb_claim_interface(desk->handle, 0), 0);
+	assert_int_equal(libusb_kernel_driver_active(desk->handle, 0), 0);
+	assert_int_equal(libusb_release_interface(desk->handle, 0), 0);
+	assert_int_equal(libusb_kernel_driver_active(desk->handle, 0), 1);
+	libusb_close(desk->handle);
+	end(desk);
+}
+
+static void test_releasing_an_interface_sets_its_alternate_setting_back(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+	char answer[BOARD_ANSWER];
+
+	assert_true(board_command(desk->board, "lie alternate", answer, 0));
+	begin(desk);
+	open_board(desk);
+	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_IO);
+	reader_stop(desk);
+	assert_int_equal(libusb_set_interface_alt_setting(desk->handle, 0, 1), 0);
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	reader_stop(desk);
+	assert_int_equal(libusb_reset_device(desk->handle), 0); /* releases and claims */
+	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_IO);
+	reader_stop(desk);
+	close_board(desk);
+	end(desk);
+}
+
+static void test_what_was_left_behind_is_told(void **state)
+{
+	struct desk *desk = *state;
+
+	begin(desk);
+	open_board(desk);
+	int fd = open("/dev/bus/usb/001/002", O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	libusb_close(desk->handle);
+	struct usbfs_leaks leaks = usbfs_stop();
+	assert_int_equal(leaks.claims, 1);
+	assert_int_equal(leaks.nodes, 1);
+	assert_int_equal(leaks.urbs, 0);
+	assert_int_equal(leaks.monitors, 1);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	libusb_exit(desk->context);
+}
+
+/* Who waits for whom */
+
+static void *reset_device(void *context)
+{
+	assert_int_equal(libusb_reset_device(context), 0);
+	return NULL;
+}
+
+static void test_while_a_thread_resets_the_device_others_wait_for_it(void **state)
+{
+	struct desk *desk = *state;
+	pthread_t thread;
+	libusb_device_handle *other;
+	unsigned tries = 0;
+
+	begin(desk);
+	open_board(desk);
+	usbfs_slow(USBFS_RESET, 20);
+	do {
+		usbfs_forget_calls();
+		assert_int_equal(pthread_create(&thread, NULL, reset_device, desk->handle), 0);
+		while (usbfs_calls_of(USBFS_RESET) == 0)
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		assert_int_equal(usbfs_blocking_calls(pthread_self()), 0);
+		assert_int_equal(usbfs_calls_by(thread, USBFS_RESET), 1);
+		assert_int_equal(libusb_open(libusb_get_device(desk->handle), &other), 0);
+		assert_int_equal(usbfs_calls_by(pthread_self(), USBFS_OPEN), 1);
+		libusb_close(other);
+		assert_int_equal(usbfs_calls_by(pthread_self(), USBFS_CLOSE), 1);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(usbfs_blocking_calls(thread), 3); /* with release and claim */
+		assert_true(++tries < 100);
+	} while (usbfs_waits(pthread_self()) == 0);
+	close_board(desk);
+	end(desk);
+}
+
+static void *close_device(void *context)
+{
+	libusb_close(context);
+	return NULL;
+}
+
+static void meet_twice(void *context)
+{
+	pthread_barrier_wait(context);
+	pthread_barrier_wait(context);
+}
+
+/* libusb lets nobody handle events while it closes a device, of that context, and keeps its own
+ * descriptor ready all the while: a loop that watches it spins. */
+static void test_while_a_thread_closes_a_device_no_other_is_read(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+	libusb_device_handle *other;
+	pthread_barrier_t barrier;
+	pthread_t thread;
+
+	begin(desk);
+	open_board(desk);
+	assert_int_equal(libusb_open(libusb_get_device(desk->handle), &other), 0);
+	turn_at_once(desk);
+	start_board(desk);
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
+	usbfs_hook(1, meet_twice, &barrier);
+	assert_int_equal(pthread_create(&thread, NULL, close_device, other), 0);
+	pthread_barrier_wait(&barrier);
+	unsigned callbacks = r->callbacks;
+	turn_at_once(desk);
+	assert_int_equal(r->callbacks, callbacks);
+	const struct libusb_pollfd **fds = libusb_get_pollfds(desk->context);
+	struct pollfd event = {.fd = fds[0]->fd, .events = POLLIN};
+	libusb_free_pollfds(fds);
+	assert_int_equal(poll(&event, 1, 0), 1);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	pthread_barrier_destroy(&barrier);
+	turn_at_once(desk);
+	assert_true(r->callbacks > callbacks);
+	assert_int_equal(poll(&event, 1, 0), 0);
+	reader_stop(desk);
+	close_board(desk);
+	end(desk);
+}
+
+static void *hang(void *context)
+{
+	assert_int_equal(
+		request(context, 0xC1, GET_INFO, (uint8_t[64]){0}, 64), LIBUSB_ERROR_TIMEOUT);
+	return NULL;
+}
+
+static void test_a_thread_that_waits_for_a_request_runs_everybodys_callbacks(void **state)
+{
+	struct desk *desk = *state;
+	struct reader *r = desk->reader;
+	pthread_t thread;
+
+	begin(desk);
+	open_board(desk);
+	command(desk, "rate 100000");
+	start_board(desk);
+	command(desk, "requests hang");
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, hang, desk->handle), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(r->callbacks != 0);
+	assert_true(pthread_equal(r->thread, thread));
+	reader_stop(desk);
+	close_board(desk);
+	end(desk);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_board_is_listed_with_what_the_kernel_knows_of_it),
+		TEST(test_other_files_are_left_alone),
+		TEST(test_requests_are_answered_by_the_board),
+		TEST(test_a_stream_arrives_whole),
+		TEST(test_a_paced_stream_arrives_whole),
+		TEST(test_a_replay_comes_over_and_over),
+		TEST(test_a_stall_is_over_when_the_halt_is_cleared),
+		TEST(test_an_overflow_is_told_and_the_stream_goes_on),
+		TEST(test_a_protocol_error_is_an_error),
+		TEST(test_a_transfer_that_times_out_carries_what_had_come),
+		TEST(test_cancelled_transfers_may_carry_data),
+		TEST(test_memory_is_limited_until_it_is_reaped),
+		TEST(test_a_split_transfer_half_submitted_is_an_error_later),
+		TEST(test_calls_fail_as_they_are_told_to),
+		TEST(test_after_a_reset_that_failed_only_opening_anew_helps),
+		TEST(test_a_driver_has_the_interface_until_it_is_detached),
+		TEST(test_releasing_an_interface_sets_its_alternate_setting_back),
+		TEST(test_what_was_left_behind_is_told),
+		TEST(test_while_a_thread_resets_the_device_others_wait_for_it),
+		TEST(test_while_a_thread_closes_a_device_no_other_is_read),
+		TEST(test_a_thread_that_waits_for_a_request_runs_everybodys_callbacks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* Runs a USB source on a loop of its own against boards in software, and keeps what its sink hears.
+ *
+ *     usb_run_open()           a loop, the shim, a source that is not started
+ *     usb_run_start()
+ *     usb_run_until()          turns the loop until a condition holds; fails after RUN_SECONDS
+ *     usb_run_close()          closes all; nothing may be left: no handle, descriptor, claim, URB
+ */
+#ifndef BC_TESTS_USB_RUN_H
+#define BC_TESTS_USB_RUN_H
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include <cmocka.h>
+
+#include "capture/board.h"
+#include "capture/usb_source.h"
+#include "formats/bcp1.h"
+#include "tests/board/usbfs.h"
+
+#define RUN_SECONDS 60
+
+#define RUN_BREAKS 64
+#define RUN_NEWS   64
+
+struct usb_run {
+	uv_loop_t loop;
+	uv_timer_t tick; /* conditions are looked at this often at least */
+	struct bc_usb_options options;
+	struct bc_source *source;
+	struct bc_bcp1_reader reader;
+	bool wants_last; /* a last frame is passed on to bc_source_last() */
+
+	/* What the sink has heard. */
+	uint64_t bytes;
+	uint64_t pieces;
+	uint64_t frames;
+	uint64_t samples;
+	uint64_t damaged;
+	uint64_t last_frames;
+	uint64_t until_ns;
+	unsigned breaks_count;
+	struct bc_source_break breaks[RUN_BREAKS]; /* the first of them */
+	unsigned news_count;
+	char news[RUN_NEWS][256];
+	unsigned ends;
+	int status;
+	char what[512];
+	bool is_closed;
+};
+
+static inline void usb_run_frames(
+	struct usb_run *run, const uint8_t *bytes, size_t count, bool last)
+{
+	struct bc_bcp1_frame frame;
+	enum bc_bcp1_found found;
+
+	while ((found = bc_bcp1_next(&run->reader, &bytes, &count, last, &frame)) != BC_BCP1_MORE) {
+		if (found == BC_BCP1_DAMAGED) {
+			run->damaged++;
+			continue;
+		}
+		run->frames++;
+		run->samples += frame.header.samples;
+		if ((frame.header.flags & BC_BCP1_LAST) != 0) {
+			run->last_frames++;
+			if (run->wants_last)
+				bc_source_last(run->source);
+		}
+	}
+}
+
+static inline bool usb_run_data(void *context, const struct bc_source_data *data)
+{
+	struct usb_run *run = context;
+
+	assert_false(run->is_closed);
+	assert_int_equal(run->ends, 0);
+	if (data->broken != NULL) {
+		if (run->breaks_count < RUN_BREAKS)
+			run->breaks[run->breaks_count] = *data->broken;
+		run->breaks_count++;
+		if (data->broken->cause != BC_GAP_BOARD)
+			usb_run_frames(run, NULL, 0, true);
+		return true;
+	}
+	assert_true(data->count > 0);
+	assert_true(data->has_times);
+	assert_true(data->since_ns >= run->until_ns);
+	assert_true(data->until_ns >= data->since_ns);
+	run->until_ns = data->until_ns;
+	run->bytes += data->count;
+	run->pieces++;
+	if (data->format == BC_FORMAT_BCP1)
+		usb_run_frames(run, data->bytes, data->count, false);
+	return true;
+}
+
+static inline void usb_run_damage(void *context, const char *what)
+{
+	(void)context;
+	fail_msg("%s", what);
+}
+
+static inline void usb_run_news(void *context, enum bc_news news, const char *what)
+{
+	struct usb_run *run = context;
+
+	(void)news;
+	assert_false(run->is_closed);
+	if (run->news_count < RUN_NEWS)
+		snprintf(run->news[run->news_count], sizeof(run->news[0]), "%s", what);
+	run->news_count++;
+	if (getenv("USB_RUN_NEWS") != NULL)
+		fprintf(stderr, "news: %s\n", what);
+}
+
+static inline void usb_run_end(void *context, int status, const char *what)
+{
+	struct usb_run *run = context;
+
+	assert_false(run->is_closed);
+	run->ends++;
+	run->status = status;
+	snprintf(run->what, sizeof(run->what), "%s", what);
+}
+
+static inline void usb_run_tick(uv_timer_t *timer)
+{
+	(void)timer;
+}
+
+static inline void usb_run_open(struct usb_run *run)
+{
+	memset(run, 0, sizeof(*run));
+	usbfs_start();
+	run->options = bc_usb_options_default();
+	run->options.wait_ns = 0;
+	run->options.back_off_ns = 1000000;
+	run->options.back_off_max_ns = 20000000;
+	run->wants_last = true;
+	bc_bcp1_reader_init(&run->reader);
+	assert_int_equal(uv_loop_init(&run->loop), 0);
+	uv_timer_init(&run->loop, &run->tick);
+	uv_timer_start(&run->tick, usb_run_tick, 5, 5);
+}
+
+static inline void usb_run_start(struct usb_run *run)
+{
+	const struct bc_source_sink sink = {
+		.context = run,
+		.data = usb_run_data,
+		.damage = usb_run_damage,
+		.news = usb_run_news,
+		.end = usb_run_end,
+	};
+
+	assert_int_equal(bc_usb_source_open(&run->source, &run->loop, &run->options), 0);
+	usbfs_forget_calls(); /* from here on the loop turns, and nothing may hold it up */
+	assert_int_equal(bc_source_start(run->source, &sink), 0);
+}
+
+#define usb_run_until(run, condition)                                               \
+	do {                                                                        \
+		uint64_t end_ns = uv_hrtime() + RUN_SECONDS * UINT64_C(1000000000); \
+		while (!(condition)) {                                              \
+			assert_true(uv_hrtime() < end_ns);                          \
+			uv_run(&(run)->loop, UV_RUN_ONCE);                          \
+		}                                                                   \
+	} while (0)
+
+static inline bool usb_run_said(const struct usb_run *run, const char *words)
+{
+	unsigned count = run->news_count < RUN_NEWS ? run->news_count : RUN_NEWS;
+
+	for (unsigned i = 0; i < count; i++)
+		if (strstr(run->news[i], words) != NULL)
+			return true;
+	return false;
+}
+
+/* Stops the source as its owner does, and waits for its end. */
+static inline void usb_run_stop(struct usb_run *run)
+{
+	bc_source_stop(run->source);
+	usb_run_until(run, run->ends == 1);
+	usb_run_frames(run, NULL, 0, true);
+}
+
+static inline void usb_run_close(struct usb_run *run)
+{
+	run->is_closed = true;
+	bc_source_close(run->source);
+	uv_close((uv_handle_t *)&run->tick, NULL);
+	uint64_t end_ns = uv_hrtime() + RUN_SECONDS * UINT64_C(1000000000);
+	while (uv_run(&run->loop, UV_RUN_ONCE) != 0)
+		assert_true(uv_hrtime() < end_ns);
+	assert_int_equal(uv_loop_close(&run->loop), 0);
+	assert_true(run->ends <= 1);
+	assert_int_equal(usbfs_blocking_calls(pthread_self()), 0);
+	struct usbfs_leaks leaks = usbfs_stop();
+	assert_int_equal(leaks.nodes, 0);
+	assert_int_equal(leaks.claims, 0);
+	assert_int_equal(leaks.urbs, 0);
+	assert_int_equal(leaks.unclaimed, 0);
+	assert_int_equal(leaks.monitors, 0);
+}
+
+#endif
