@@ -177,7 +177,7 @@ bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against 
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) $(LINT_TOOLS)
 	$(say) LINT clang-format
-	$(Q)clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests))
+	$(Q)clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board))
 	$(say) LINT clang-tidy
 	$(Q)clang-tidy --quiet $(SOURCES) -- $(filter-out -fsanitize% -fno-sanitize%,$(BC_CFLAGS)) 2>/dev/null
 	$(say) LINT cppcheck
@@ -206,11 +206,12 @@ layers: ## fail if an include crosses the layers
 	@tests/layers.sh
 
 format: ## reformat the sources
-	$(Q)clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests))
+	$(Q)clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board))
 
-install: all ## install the programs below DESTDIR and PREFIX
+install: all ## install the programs and the udev rule below DESTDIR and PREFIX
 	install -D -m 755 $(BUILD)/buscapd $(DESTDIR)$(PREFIX)/sbin/buscapd
 	install -D -m 755 $(BUILD)/buscap $(DESTDIR)$(PREFIX)/bin/buscap
+	install -D -m 644 systemd/60-buscapd.rules $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-buscapd.rules
 
 clean: ## remove what was built
 	rm -rf build demo

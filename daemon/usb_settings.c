@@ -165,7 +165,10 @@ bool bc_usb_setting_read(
 		snprintf(why, room, "%s = %.200s: %s is %s", key, value, key, settings[i].wants);
 		return false;
 	}
-	snprintf(why, room, "%.100s: a board has no such setting", key);
+	int at = snprintf(why, room, "%.50s: a board has no such setting; there are", key);
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (at > 0 && (size_t)at < room)
+			at += snprintf(why + at, room - (size_t)at, " %s", settings[i].key);
 	return false;
 }
 

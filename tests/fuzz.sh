@@ -8,7 +8,7 @@ seconds=$2
 seeds=$folder/seeds
 failed=0
 rm -rf "$seeds"
-mkdir -p "$seeds/bcp1" "$seeds/segment" "$seeds/config"
+mkdir -p "$seeds/bcp1" "$seeds/segment" "$seeds/config" "$seeds/usb"
 
 for seed in 1 2 3; do
 	{ printf '\007'; build/buscap sim --seed $seed --count 200 --loss 0.2 --corrupt 0.2 -O bcp1; } >"$seeds/bcp1/$seed"
@@ -47,9 +47,14 @@ cat >"$seeds/config/all" <<-'EOF'
 	[log]
 	level = debug
 EOF
+printf '[source]\nsource = usb:serial=A1,wait=1s\n[usb]\nid = 1209:0001\nlink = ftdi\n' >"$seeds/config/usb"
 printf '[source]\nsource = file:a,b,format=raw6,clock_hz=66000000\n' >"$seeds/config/file"
 
-for target in bcp1 segment config; do
+# One vendor-specific interface with a bulk IN endpoint of 512; an answer to GET_INFO.
+printf '\001\001\001\000\000\001\201\002\002\000' >"$seeds/usb/board"
+{ printf 'x\001\000\000\000\200\025\357\003'; head -c 55 /dev/zero; } >"$seeds/usb/info"
+
+for target in bcp1 segment config usb; do
 	mkdir -p "$folder/corpus-$target"
 	if "$folder/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 \
 		-artifact_prefix="$folder/$target-" -print_final_stats=1 \

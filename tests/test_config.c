@@ -74,6 +74,7 @@ static void test_every_key_of_the_document_can_be_set(void **state)
 	put(f, "buscapd.conf",
 		"; a comment\n# another\n[source]\nsource = file:trace,format=byu\nspeed = "
 		"realtime\n"
+		"[usb]\nserial = A1\ntransfers = 4\n"
 		"[output]\ndir = /tmp/x ; behind a value\nlabel = boot-1\n"
 		"[rotation]\nfilesize = 5M\nduration = 60\ninterval = 1h\nfiles = 7\n"
 		"[stop]\nduration = 2\nrecords = 3\nfilesize = 4\n"
@@ -85,6 +86,8 @@ static void test_every_key_of_the_document_can_be_set(void **state)
 	assert_int_equal(c->source.kind, BC_SOURCE_FILE);
 	assert_string_equal(c->source.path, "trace");
 	assert_true(c->speed > 0.99 && c->speed < 1.01);
+	assert_string_equal(c->usb.wish.serial, "A1");
+	assert_int_equal(c->usb.transfers, 4);
 	assert_string_equal(c->dir, "/tmp/x");
 	assert_string_equal(c->label, "boot-1");
 	assert_int_equal(c->rotation.file_bytes, 5 << 20);
@@ -106,6 +109,25 @@ static void test_every_key_of_the_document_can_be_set(void **state)
 	assert_string_equal(c->socket_group, "users");
 	assert_int_equal(c->log_level, BC_LOG_DEBUG);
 	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
+}
+
+static void test_a_source_s_own_settings_are_before_those_of_its_section(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, "buscapd.conf",
+		"[source]\nsource = usb:serial=B2,wait=1\n[usb]\nserial = A1\ntransfers = 4\n");
+	assert_true(load(f));
+	struct bc_usb_options usb = bc_config_usb(&f->config);
+	assert_string_equal(usb.wish.serial, "B2");
+	assert_int_equal(usb.transfers, 4);
+	assert_int_equal(usb.wait_ns, 1000000000);
+	/* A source that replaces it replaces what it says. */
+	assert_true(bc_config_set(
+		&f->config, "source", "source", "usb:id=1234:5678", f->why, sizeof(f->why)));
+	usb = bc_config_usb(&f->config);
+	assert_string_equal(usb.wish.serial, "A1");
+	assert_int_equal(usb.wish.vid, 0x1234);
 }
 
 static void test_conf_d_is_read_in_order_and_later_wins(void **state)
@@ -202,6 +224,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			test_every_key_of_the_document_can_be_set, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_source_s_own_settings_are_before_those_of_its_section, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_conf_d_is_read_in_order_and_later_wins, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -72,7 +72,7 @@ def test_wrong_options_are_named():
         (["--set", "pipeline.buffer=1M"], ["buffer", "MiB"]), (["--speed", "2"], ["speed"]),
         (["--speed", "-1"], ["speed"]), (["--speed", "nan"], ["speed"]), (["--label", "a/b"], ["label"]),
         (["--label", "x" * 65], ["label"]), (["-o", ""], ["dir"]), (["--source", ""], ["source"]),
-        (["--source", "file:"], ["file:"]), (["--source", "usb"], ["usb"]), (["--source", "tape:"], ["tape"]),
+        (["--source", "file:"], ["file:"]), (["--source", "usb:colour=red"], ["colour", "serial"]), (["--source", "tape:"], ["tape"]),
         (["--source", "sim:rate=0"], ["rate=0"]), (["--source", "sim:agents=5"], ["agents=5"]),
         (["--source", "sim:loss=2"], ["loss=2"]), (["--source", "sim:what=1"], ["what=1"]),
         (["--source", "file:x,format=tape"], ["tape"]), (["--source", "file:x,clock_hz=0"], ["clock_hz"]),

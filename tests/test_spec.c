@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "daemon/spec.h"
+#include "daemon/usb_settings.h"
 
 static struct bc_source_spec read_good(const char *text)
 {
@@ -71,6 +72,38 @@ static void test_the_simulated_bus_has_defaults_and_settings(void **state)
 	assert_int_equal(read_good("sim:rate=20k").rate, 20000);
 }
 
+static void test_a_board_has_its_settings_behind_commas(void **state)
+{
+	struct bc_usb_options usb = bc_usb_options_default();
+	char why[512] = "";
+	const char *text = "usb:id=0403:6014,serial=A 1,protocol=raw6,link=ftdi,transfers=8,"
+			   "transfer_size=1M,transfer_timeout=250ms,clock_hz=66000000,wait=0,"
+			   "silence=1s,silence_action=restart,back_off=5ms,back_off_max=1s,"
+			   "ftdi_latency=2ms,ftdi_mode=fifo";
+
+	(void)state;
+	assert_int_equal(read_good("usb").kind, BC_SOURCE_USB);
+	struct bc_source_spec spec = read_good(text);
+	assert_int_equal(spec.kind, BC_SOURCE_USB);
+	assert_true(bc_usb_settings_read(&usb, spec.usb, why, sizeof(why)));
+	assert_int_equal(usb.wish.vid, 0x0403);
+	assert_int_equal(usb.wish.pid, 0x6014);
+	assert_string_equal(usb.wish.serial, "A 1");
+	assert_int_equal(usb.protocol, BC_FORMAT_RAW6);
+	assert_int_equal(usb.link, BC_USB_FTDI);
+	assert_int_equal(usb.transfers, 8);
+	assert_int_equal(usb.transfer_bytes, 1 << 20);
+	assert_int_equal(usb.timeout_ms, 250);
+	assert_int_equal(usb.clock_hz, 66000000);
+	assert_int_equal(usb.wait_ns, 0);
+	assert_int_equal(usb.silence_ns, 1000000000);
+	assert_true(usb.restarts_silent);
+	assert_int_equal(usb.back_off_ns, 5000000);
+	assert_int_equal(usb.back_off_max_ns, 1000000000);
+	assert_int_equal(usb.ftdi.latency_ms, 2);
+	assert_int_equal(usb.ftdi.mode, 0);
+}
+
 static void test_what_is_wrong_is_said(void **state)
 {
 	static const struct {
@@ -99,8 +132,24 @@ static void test_what_is_wrong_is_said(void **state)
 		{"sim:seed=-1", "seed=-1"},
 		{"sim:,", "sim takes"},
 		{"simulator", "sources"},
-		{"usb", "USB"},
-		{"usb:serial=X", "USB"},
+		{"usb:serial", "KEY=VALUE"},
+		{"usb:colour=red", "no such setting; there are id serial"},
+		{"usb:id=1209", "VID:PID"},
+		{"usb:id=1209:0001:2", "VID:PID"},
+		{"usb:id=1209:00012", "VID:PID"},
+		{"usb:id=+209:0001", "VID:PID"},
+		{"usb:protocol=byu", "bcp1 or raw6"},
+		{"usb:link=serial", "plain or ftdi"},
+		{"usb:transfers=0", "1 to 256"},
+		{"usb:transfers=257", "1 to 256"},
+		{"usb:transfer_size=4095", "4K to 16M"},
+		{"usb:transfer_size=17M", "4K to 16M"},
+		{"usb:wait=soon", "a time"},
+		{"usb:silence_action=cry", "say or restart"},
+		{"usb:back_off=0", "1ms"},
+		{"usb:ftdi_latency=256ms", "255ms"},
+		{"usb:ftdi_mode=slow", "sync-fifo"},
+		{"usbx", "sources"},
 	};
 
 	(void)state;
@@ -121,6 +170,7 @@ int main(void)
 		cmocka_unit_test(test_settings_of_a_file_stand_behind_commas),
 		cmocka_unit_test(test_commas_belong_to_a_path_that_has_them),
 		cmocka_unit_test(test_the_simulated_bus_has_defaults_and_settings),
+		cmocka_unit_test(test_a_board_has_its_settings_behind_commas),
 		cmocka_unit_test(test_what_is_wrong_is_said),
 	};
 
