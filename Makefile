@@ -33,6 +33,7 @@ TOOLS := \
 	curl:curl \
 	python3:python3 \
 	xxhsum:xxhash \
+	umockdev-wrapper:umockdev \
 	strace:strace
 FUZZ_TOOLS := \
 	clang:clang$(comma)libclang-rt-dev

@@ -30,6 +30,10 @@
  * process can. */
 #define HANG_MS 3000
 
+/* A second signal this soon is the first once more: timeout(1) and shells send it to the process and
+ * to its group. */
+#define AGAIN_NS UINT64_C(1000000000)
+
 #define LOOK_MS 1000
 
 enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
@@ -50,6 +54,7 @@ struct bc_daemon {
 	struct bc_source *source; /* the session's */
 	bool has_ended;           /* the session has, and its outcome stands below */
 	bool is_stopping;         /* by a signal */
+	uint64_t stopping_ns;     /* since then */
 	bool is_given_up;         /* what the disk doesn't take is */
 	struct bc_session_outcome outcome;
 	enum bc_exit exit_code;
@@ -214,6 +219,7 @@ static void stop(struct bc_daemon *d, int number)
 {
 	bc_log(BC_LOG_NOTICE, "%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
 	d->is_stopping = true;
+	d->stopping_ns = uv_hrtime();
 	if (d->has_ended) {
 		uv_timer_start(&d->end_timer, on_end, 0, 0);
 		return;
@@ -291,7 +297,7 @@ static void on_signal(uv_signal_t *handle, int number)
 		reload(d);
 	} else if (!d->is_stopping) {
 		stop(d, number);
-	} else if (!d->has_ended) {
+	} else if (!d->has_ended && uv_hrtime() - d->stopping_ns >= AGAIN_NS) {
 		bc_log(BC_LOG_WARNING, "told to stop again: what is not written yet is given up");
 		abandon(d);
 	}
@@ -521,7 +527,10 @@ static void run(struct bc_daemon *d)
 	int rc = open_source(d);
 
 	if (rc != 0) {
-		bc_log(BC_LOG_ERROR, "%s: %s", d->config.source_text, strerror(-rc));
+		bc_log(BC_LOG_ERROR, "%s: %s%s", d->config.source_text, strerror(-rc),
+			d->config.source.kind == BC_SOURCE_USB
+				? ": libusb can't start; has it a netlink socket (AF_NETLINK)?"
+				: "");
 		return;
 	}
 	if (!claim_dir(d)) {

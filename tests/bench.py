@@ -88,6 +88,7 @@ def main():
               f"({both[1]:.3f} s, {one[1]:.3f} s wall; {os.cpu_count()} cores)")
     sys.stdout.flush()
     subprocess.run([f"{BUILD}/tests/bench_decode"], check=True)
+    subprocess.run([f"{BUILD}/tests/bench_usb_source"], check=True)
 
 
 if __name__ == "__main__":

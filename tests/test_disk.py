@@ -418,9 +418,13 @@ def test_the_end_comes_while_the_disk_is_full(tmp):
             daemon.process.send_signal(signal.SIGTERM)
             harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
             check_counts(daemon.status())
+            daemon.process.send_signal(signal.SIGTERM)  # at once: the same one, as timeout(1) sends it
+            time.sleep(1.2)
+            equal(daemon.status()["state"], "draining", "after a signal that came twice")
             code = daemon.stop(signal.SIGTERM)
         err = daemon.err.decode()
         equal(code, 1, err)
+        equal(err.count("told to stop again"), 1, err)
         assert "told to stop again" in err and "given up" in err, err
         # What was given up is counted, though no file tells of it.
         counts = check_counts(json.loads(daemon.out))

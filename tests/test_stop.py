@@ -69,6 +69,7 @@ def test_what_is_given_up_at_the_stop_is_a_gap_at_the_end(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > 500_000, "the writer is held up")
         daemon.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+        time.sleep(1.2)  # sooner, it is the first signal that came twice
         daemon.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
         faults.set("")

@@ -251,6 +251,11 @@ class Guest:
         assert packet is not None, "the connection has ended"
         return self._took_bulk(packet)
 
+    def take_rest(self):
+        """What comes up to the end of the connection."""
+        while packet := self.receive():
+            self._took_bulk(packet)
+
     def cancel(self, number):
         self.send(CANCEL, number)
 
@@ -645,14 +650,19 @@ def test_what_the_board_does_not_have_is_refused(tmp):
 
 def test_unplugged_the_socket_is_closed_and_plugged_the_next_one_gets_in(tmp):
     with Board(tmp, "--rate", "max") as board:
+        total = 0
         for round_number in range(1, 4):
             with Guest(board) as guest:
                 guest.configure()
                 guest.start()
                 guest.stream_until(has_bytes(200000))
-                board.tell("unplug")
+                board.say("unplug\n")
+                guest.take_rest()
+                guest.socket.close()
+                equal(board.answer(), "ok")
                 equal(board.ask("state"), "unplugged")
-                guest.ends()
+                total += len(guest.stream)
+                equal(board.sent()["bytes"], total, "what was sent was delivered")
             assert board.ask("unplug").startswith("error: ")
             with Guest(board, greets=False) as waiting:
                 # As QEMU does, that tries again each second: it gets no answer before the plug.
@@ -809,9 +819,16 @@ def test_a_guest_that_never_reads_is_not_read_either(tmp):
             equal(board.ask("state"), "connected", what)
             if not harness.is_sanitized():
                 assert board.memory_kib() - before < 64 << 10, f"{what}: {before} and {board.memory_kib()} KiB"
-            board.tell("unplug")
-            guest.socket.setblocking(True)
-            guest.ends()
+
+
+def test_an_unplug_does_not_wait_for_a_guest_that_never_reads(tmp):
+    with Board(tmp, "--rate", "max") as board, Guest(board) as guest:
+        guest.configure()
+        guest.start()
+        guest.submit(8, size=4 << 20)
+        wait_until(lambda: board.sent()["bytes"] > 0, "the first is on its way")
+        board.tell("unplug")
+        guest.ends()
 
 
 def test_only_so_many_transfers_are_held(tmp):

@@ -19,6 +19,7 @@
 #include "tests/board/usbredir_peer.h"
 
 #define LINE_BYTES   4096u
+#define FINISH_MS    1000u /* how long an unplug may take */
 #define DEFAULT_RATE 1000000u
 
 enum exit_code { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -318,6 +319,8 @@ static void unplug(struct server *server)
 		return;
 	}
 	server->is_allowed = false;
+	if (server->peer != NULL)
+		peer_finish(server->peer, FINISH_MS);
 	drop_connection(server);
 	answer(server, "ok");
 }

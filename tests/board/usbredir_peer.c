@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <usbredirparser.h>
 
 #include "formats/bytes.h"
 #include "tests/board/usbredir_describe.h"
+#include "tests/board/usbredir_refuse.h"
 
 #define HELD_MAX       4096u       /* transfers, of both kinds */
 #define BULK_MAX       (16u << 20) /* bytes of one; usbfs of Linux has no more for all of them */
@@ -393,86 +395,6 @@ static void on_reset(void *priv)
 	memset(peer->alternates, 0, sizeof(peer->alternates));
 }
 
-/* ---- what there isn't */
-
-static void refuse_iso(struct peer *peer, uint64_t id, uint8_t endpoint)
-{
-	usbredirparser_send_iso_stream_status(peer->parser, id,
-		&(struct usb_redir_iso_stream_status_header){
-			.status = usb_redir_inval, .endpoint = endpoint});
-}
-
-static void on_start_iso(void *priv, uint64_t id, struct usb_redir_start_iso_stream_header *header)
-{
-	refuse_iso(priv, id, header->endpoint);
-}
-
-static void on_stop_iso(void *priv, uint64_t id, struct usb_redir_stop_iso_stream_header *header)
-{
-	refuse_iso(priv, id, header->endpoint);
-}
-
-static void refuse_interrupt(struct peer *peer, uint64_t id, uint8_t endpoint)
-{
-	usbredirparser_send_interrupt_receiving_status(peer->parser, id,
-		&(struct usb_redir_interrupt_receiving_status_header){
-			.status = usb_redir_inval, .endpoint = endpoint});
-}
-
-static void on_start_interrupt(
-	void *priv, uint64_t id, struct usb_redir_start_interrupt_receiving_header *header)
-{
-	refuse_interrupt(priv, id, header->endpoint);
-}
-
-static void on_stop_interrupt(
-	void *priv, uint64_t id, struct usb_redir_stop_interrupt_receiving_header *header)
-{
-	refuse_interrupt(priv, id, header->endpoint);
-}
-
-static void refuse_streams(struct peer *peer, uint64_t id, uint32_t endpoints, uint32_t streams)
-{
-	usbredirparser_send_bulk_streams_status(peer->parser, id,
-		&(struct usb_redir_bulk_streams_status_header){
-			.status = usb_redir_inval, .endpoints = endpoints, .no_streams = streams});
-}
-
-static void on_alloc_streams(
-	void *priv, uint64_t id, struct usb_redir_alloc_bulk_streams_header *header)
-{
-	refuse_streams(priv, id, header->endpoints, header->no_streams);
-}
-
-static void on_free_streams(
-	void *priv, uint64_t id, struct usb_redir_free_bulk_streams_header *header)
-{
-	refuse_streams(priv, id, header->endpoints, 0);
-}
-
-static void on_iso(void *priv, uint64_t id, struct usb_redir_iso_packet_header *header,
-	uint8_t *data, int bytes)
-{
-	struct peer *peer = priv;
-
-	(void)bytes;
-	usbredirparser_free_packet_data(peer->parser, data);
-	refuse_iso(peer, id, header->endpoint);
-}
-
-static void on_interrupt(void *priv, uint64_t id, struct usb_redir_interrupt_packet_header *header,
-	uint8_t *data, int bytes)
-{
-	struct peer *peer = priv;
-	struct usb_redir_interrupt_packet_header answer = *header;
-
-	(void)bytes;
-	usbredirparser_free_packet_data(peer->parser, data);
-	answer.status = usb_redir_inval;
-	answer.length = 0;
-	usbredirparser_send_interrupt_packet(peer->parser, id, &answer, NULL, 0);
-}
-
 /* ---- a connection */
 
 static void set_callbacks(struct usbredirparser *parser)
@@ -486,17 +408,10 @@ static void set_callbacks(struct usbredirparser *parser)
 	parser->get_configuration_func = on_get_configuration;
 	parser->set_alt_setting_func = on_set_alt;
 	parser->get_alt_setting_func = on_get_alt;
-	parser->start_iso_stream_func = on_start_iso;
-	parser->stop_iso_stream_func = on_stop_iso;
-	parser->start_interrupt_receiving_func = on_start_interrupt;
-	parser->stop_interrupt_receiving_func = on_stop_interrupt;
-	parser->alloc_bulk_streams_func = on_alloc_streams;
-	parser->free_bulk_streams_func = on_free_streams;
 	parser->cancel_data_packet_func = on_cancel;
 	parser->control_packet_func = on_control;
 	parser->bulk_packet_func = on_bulk;
-	parser->iso_packet_func = on_iso;
-	parser->interrupt_packet_func = on_interrupt;
+	refuse_callbacks(parser);
 	/* Filters, bulk receiving and the acknowledgement of a disconnect need capabilities that
 	 * are not offered: the parser takes them for errors. */
 }
@@ -544,9 +459,51 @@ bool peer_turn(struct peer *peer, uint64_t now_ns)
 	return peer->why[0] == '\0';
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Reads and throws away. Returns false when the other side has closed it. */
+static bool discard(struct peer *peer)
+{
+	ssize_t n = recv(peer->fd, peer->in, sizeof(peer->in), 0);
+
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* QEMU leaves unread what is in the socket when that is closed, but not before the end of what can
+ * be read: so the way to it is closed first. */
+void peer_finish(struct peer *peer, unsigned limit_ms)
+{
+	uint64_t end_ms = now_ms() + limit_ms;
+	bool is_written = false;
+
+	do {
+		if (!is_written) {
+			if (usbredirparser_do_write(peer->parser) < 0)
+				return;
+			is_written = usbredirparser_has_data_to_write(peer->parser) == 0;
+			if (is_written && shutdown(peer->fd, SHUT_WR) != 0)
+				return;
+		}
+		struct pollfd fd = {.fd = peer->fd, .events = POLLIN};
+		if (poll(&fd, 1, 1) > 0 && !discard(peer))
+			return;
+	} while (now_ms() < end_ms);
+}
+
 int peer_fd(const struct peer *peer)
 {
 	return peer->fd;
+}
+
+struct usbredirparser *peer_parser(struct peer *peer)
+{
+	return peer->parser;
 }
 
 short peer_events(const struct peer *peer)

@@ -5,6 +5,7 @@
  *     peer_new()       over a connected socket; the device is announced when the guest says hello
  *     peer_turn()      reads, answers, writes, as far as it goes without waiting
  *     peer_fd(), peer_events(), peer_due_ns()   what to wait for until the next turn
+ *     peer_finish()    before an unplug that shall lose nothing
  *     peer_free()      to the guest the device is gone when the socket is closed
  *
  * Bulk transfers are held until the board has something for them or the guest cancels them; so are
@@ -24,6 +25,7 @@
 #include "tests/board/board.h"
 
 struct peer;
+struct usbredirparser;
 
 /* Takes over a connected, non-blocking stream socket. The board stays the caller's and is there
  * for longer than the peer; `packet_bytes` is as in its options and tells the speed. NULL when
@@ -33,6 +35,10 @@ struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes);
 /* One turn. Returns false when the connection is over, for a reason that peer_why() tells; only
  * peer_free() is left to call then. */
 bool peer_turn(struct peer *peer, uint64_t now_ns);
+
+/* Lets the guest have the answers that are on their way to it and waits until it has closed the
+ * connection, for so long at most. Only peer_crossed() and peer_free() are left to call then. */
+void peer_finish(struct peer *peer, unsigned limit_ms);
 
 /* The socket, and what poll() is to look for. */
 int peer_fd(const struct peer *peer);
@@ -48,6 +54,9 @@ struct peer_crossed {
 	uint64_t bytes;
 };
 struct peer_crossed peer_crossed(const struct peer *peer);
+
+/* libusbredirparser's side of it, for its callbacks. */
+struct usbredirparser *peer_parser(struct peer *peer);
 
 /* Why the connection is over: text that lives as long as the peer. */
 const char *peer_why(const struct peer *peer);
