@@ -43,6 +43,7 @@ static void connect(struct board *board)
 	board->is_halted = false;
 	board->configuration = 0;
 	board->alternate = 0;
+	board->seam.is_open = false; /* who listens listens anew */
 	board->serial = board->next_serial;
 	board->firmware = board->next_firmware;
 	board->ftdi.last_packet_ns = board->now_ns;

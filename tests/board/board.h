@@ -20,7 +20,8 @@
  *
  * At a finite rate the samples are made by the times given, in any call. What the FIFO has no room
  * for pushes out its oldest samples: so a loss stands before the very next frame. At "rate max"
- * they are made as they are asked for.
+ * they are made as they are asked for. The simulated bus has an invalid cycle now and then: they
+ * are samples as any, in board_sent() and in `received`.
  *
  * With is_ftdi the bulk endpoint behaves as an FT232H in front of a board: bit mode 0x40 (sync
  * FIFO) starts the stream and counts as a start; bit mode 0 ends it at once, in the midst of a
@@ -141,28 +142,38 @@ bool board_is_plugged(const struct board *board);
  *   send N              make N samples more, then only heartbeats (if on) until told again
  *   send all            without end, as at the start
  *   freeze | thaw       sends nothing at all, not even heartbeats or FTDI's status; goes on. The
- * bus doesn't stop meanwhile heartbeat MS|off    a frame without samples when nothing else was sent
- * for so long; 1000 frame N             samples a frame at most (1 .. 2048) short on|off transfers
- * end at random whole packets, with a short or zero-length one stall | overflow N | protocol-error
- * | timeout N the next bulk transfer does that, data or none; up to 16 wait in a row. stall and
- * protocol-error come when half of the buffer is full, overflow when all of it is, and drops the N
- * bytes of the stream behind; timeout gives up to N bytes and -ETIMEDOUT lose N              N
- * samples (up to 2^40) of the bus are lost now; told in the next header (bcp1), after 100 ms in one
- * without samples lose-frames N       the next N frames with samples are dropped, not told: a jump
- * of the sequence corrupt             a bit of the next frame with samples is flipped garbage N N
- * random bytes before the next frame, once it is started trigger             the next frame with
- * samples has flag 4 last                sends the last frame unasked, and stops requests
- * answer|stall|hang      what becomes of vendor requests from now on self-powered on|off serial
- * TEXT, firmware TEXT      from the next plug on; \xNN escapes, so that it can lie; up to 126
- * bytes, each a character; empty: none lie NAME|none       descriptors and answers that lie, one at
- * a time, at once: no-endpoint, iso-endpoint, out-endpoint, zero-packet, huge-packet (FFFF),
+ *                       bus doesn't stop meanwhile
+ *   heartbeat MS|off    a frame without samples when nothing else was sent for so long; 1000
+ *   frame N             samples a frame at most (1 .. 2048)
+ *   short on|off        transfers end at random whole packets, with a short or zero-length one
+ *   stall | overflow N | protocol-error | timeout N
+ *                       the next bulk transfer does that, data or none; up to 16 wait in a row.
+ *                       stall and protocol-error come when half of the buffer is full, overflow
+ *                       when all of it is; timeout gives up to N bytes and -ETIMEDOUT. overflow
+ *                       drops the N bytes of the stream behind, and a few more where the two ends
+ *                       would by chance fit together to a frame that was none
+ *   lose N              N samples (up to 2^40) of the bus are lost now; told in the next header
+ *                       (bcp1), after 100 ms in one without samples
+ *   lose-frames N       the next N frames with samples are dropped, not told: a jump of the
+ *                       sequence
+ *   corrupt             a bit of the next frame with samples is flipped
+ *   garbage N           N random bytes before the next frame, once it is started
+ *   trigger             the next frame with samples has flag 4
+ *   last                sends the last frame unasked, and stops
+ *   requests answer|stall|hang      what becomes of vendor requests from now on
+ *   self-powered on|off
+ *   serial TEXT, firmware TEXT      from the next plug on; \xNN escapes, so that it can lie; up to
+ *                       126 bytes, each a character; empty: none
+ *   lie NAME|none       descriptors and answers that lie, one at a time, at once: no-endpoint,
+ *                       iso-endpoint, out-endpoint, zero-packet, huge-packet (FFFF),
  *                       truncated-config (ends in the midst of the endpoint), long-config
  *                       (wTotalLength says 4096), wrong-class, many-interfaces (32; the board's is
  *                       the last, and wIndex of its requests is 31), alternate (the endpoint only
- * in alternate setting 1; BOARD_NAK until that is set), short-info (20 bytes), wild-info (GET_INFO
- * full of FF), wild-serial sent                answers struct board_sent as one JSON object ftdi
- * answers what FTDI's requests have set, as one JSON object: latency_ms, bit_mode, bit_mask, flow
- * (wIndex without the port), resets, purges
+ *                       in alternate setting 1; BOARD_NAK until that is set), short-info (20
+ *                       bytes), wild-info (GET_INFO full of FF), wild-serial
+ *   sent                answers struct board_sent as one JSON object
+ *   ftdi                answers what FTDI's requests have set, as one JSON object: latency_ms,
+ *                       bit_mode, bit_mask, flow (wIndex without the port), resets, purges
  *
  * With raw6 those that need frames (corrupt, garbage, lose-frames, trigger) are errors. */
 #define BOARD_ANSWER 1024

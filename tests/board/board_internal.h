@@ -49,6 +49,14 @@ struct board_fault {
 	uint64_t bytes;
 };
 
+/* Where bytes of the stream were dropped, between what was given before and what is given next. */
+struct board_seam {
+	bool is_open;
+	bool has_missing; /* it began in the midst of a frame, whose next byte was `missing` */
+	uint8_t missing;
+	uint8_t last; /* the last byte given */
+};
+
 #define BOARD_FAULTS 16
 
 /* Text that may hold any byte. */
@@ -129,9 +137,7 @@ struct board {
 	size_t frame_bytes;
 	size_t frame_at; /* given up to here */
 
-	/* The last bytes of the stream that were given: recent + sizeof(recent) - recent_bytes. */
-	uint8_t recent[BC_BCP1_HEADER_BYTES];
-	size_t recent_bytes;
+	struct board_seam seam;
 
 	struct board_ledger ledger;
 	struct board_transfer transfers[BOARD_TRANSFERS];

@@ -116,26 +116,6 @@ void board_ledger_swallow(struct board_ledger *ledger, uint64_t bytes)
 	recount(ledger, &before, piece);
 }
 
-void board_ledger_adopt(struct board_ledger *ledger, uint64_t bytes)
-{
-	struct board_piece *piece = newest(ledger);
-	const struct board_piece *cut = NULL;
-
-	for (uint64_t i = 1; i < ledger->count && i < BOARD_LEDGER_PIECES; i++) {
-		cut = &ledger->pieces[(ledger->count - 1 - i) % BOARD_LEDGER_PIECES];
-		if (cut->whole + cut->behind != 0)
-			break;
-	}
-	/* A whole frame isn't searched for the beginning of another. */
-	if (cut == NULL || (cut->whole == cut->bytes && cut->flipped_at == BOARD_NOT_FLIPPED) ||
-		!board_ledger_take_back(ledger, bytes))
-		return;
-	struct board_sent before = count_piece(piece);
-	piece->has_hole = false;
-	piece->whole = bytes;
-	recount(ledger, &before, piece);
-}
-
 bool board_ledger_is_open(const struct board_ledger *ledger)
 {
 	return ledger->count != 0 && !newest(ledger)->is_closed;

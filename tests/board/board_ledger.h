@@ -50,11 +50,6 @@ void board_ledger_extend(struct board_ledger *ledger, uint64_t bytes, uint64_t s
 void board_ledger_give(struct board_ledger *ledger, uint64_t bytes);
 void board_ledger_swallow(struct board_ledger *ledger, uint64_t bytes);
 
-/* The first `bytes` bytes of the piece under way were swallowed, and nothing of it was given yet;
- * but the last bytes given, of pieces that were cut off, are the same: who receives the stream
- * can't tell, and finds this piece whole. */
-void board_ledger_adopt(struct board_ledger *ledger, uint64_t bytes);
-
 /* The rest of the piece under way, if there is one, will never be sent. */
 void board_ledger_close(struct board_ledger *ledger);
 

@@ -49,16 +49,30 @@ void board_stream_stop(struct board *board)
 		board->state = BOARD_STOPPING;
 }
 
+/* The rest of the frame on its way, or some of it, won't be given. */
+static void open_seam(struct board *board)
+{
+	struct board_seam *seam = &board->seam;
+
+	if (seam->is_open || is_raw(board) || board->frame_at == board->frame_bytes)
+		return;
+	seam->is_open = true;
+	seam->has_missing = board->frame_at != 0;
+	seam->missing = board->frame[board->frame_at];
+}
+
 void board_stream_cut(struct board *board)
 {
 	if (!board_ledger_is_begun(&board->ledger))
 		return;
+	open_seam(board);
 	board->frame_at = board->frame_bytes;
 	board_ledger_close(&board->ledger);
 }
 
 void board_stream_abort(struct board *board)
 {
+	open_seam(board);
 	board->frame_at = board->frame_bytes;
 	board_ledger_close(&board->ledger);
 	board->ledger.sums.dropped_samples += board->held;
@@ -340,49 +354,38 @@ static bool make_next(struct board *board)
 	return false;
 }
 
+/* Whether the byte at hand may fit, by chance, to what was given before the seam: it completes the
+ * frame that was cut off, it stands behind bytes that could be the beginning of its own frame, or
+ * its frame's samples behind another's header, which nothing in a frame would tell. The ledger
+ * would then not know what a receiver makes of it. */
+static bool fits(const struct board *board)
+{
+	const struct board_seam *seam = &board->seam;
+	size_t at = board->frame_at;
+
+	return (seam->has_missing && board->frame[at] == seam->missing) ||
+	       (at != 0 && board->frame[at - 1] == seam->last) || at == BC_BCP1_HEADER_BYTES;
+}
+
 size_t board_stream_fill(struct board *board)
 {
 	if (board->is_frozen)
 		return 0;
 	for (;;) {
 		size_t n = board->frame_bytes - board->frame_at;
-		if (n != 0 && board->bytes_to_drop != 0) {
-			if (n > board->bytes_to_drop)
-				n = (size_t)board->bytes_to_drop;
-			board->bytes_to_drop -= n;
-			board_stream_take(board, NULL, n);
-		} else if (n != 0) {
-			return n;
-		} else if (!make_next(board)) {
-			return 0;
+		if (n == 0) {
+			if (!make_next(board))
+				return 0;
+			continue;
 		}
-	}
-}
-
-/* Of a frame whose beginning was swallowed the first bytes go out. Where the beginning of another,
- * cut off at the same place, stands before them, the two make a whole one: all frames begin alike.
- */
-static void mend(struct board *board)
-{
-	size_t n = board->frame_at;
-
-	if (n <= board->recent_bytes && !is_raw(board) &&
-		memcmp(board->recent + sizeof(board->recent) - n, board->frame, n) == 0)
-		board_ledger_adopt(&board->ledger, n);
-}
-
-static void remember(struct board *board, const uint8_t *bytes, size_t n)
-{
-	size_t room = sizeof(board->recent);
-
-	if (n < room) {
-		memmove(board->recent, board->recent + n, room - n);
-		memcpy(board->recent + room - n, bytes, n);
-		board->recent_bytes += board->recent_bytes + n < room ? n
-								      : room - board->recent_bytes;
-	} else {
-		memcpy(board->recent, bytes + n - room, room);
-		board->recent_bytes = room;
+		if (board->bytes_to_drop == 0 && board->seam.is_open && fits(board))
+			board->bytes_to_drop = 1;
+		if (board->bytes_to_drop == 0)
+			return n;
+		if (n > board->bytes_to_drop)
+			n = (size_t)board->bytes_to_drop;
+		board->bytes_to_drop -= n;
+		board_stream_take(board, NULL, n);
 	}
 }
 
@@ -390,11 +393,11 @@ void board_stream_take(struct board *board, uint8_t *out, size_t n)
 {
 	if (out != NULL) {
 		memcpy(out, board->frame + board->frame_at, n);
-		if (board->frame_at != 0 && !board_ledger_is_begun(&board->ledger))
-			mend(board);
+		board->seam.last = out[n - 1];
+		board->seam.is_open = false;
 		board_ledger_give(&board->ledger, n);
-		remember(board, out, n);
 	} else {
+		open_seam(board);
 		board_ledger_swallow(&board->ledger, n);
 	}
 	board->frame_at += n;

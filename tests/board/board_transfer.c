@@ -190,10 +190,5 @@ bool board_undelivered(struct board *board, size_t bytes)
 
 	if (board->options.is_ftdi && !count_stream_bytes(board, bytes, &stream_bytes))
 		return false;
-	if (!board_ledger_take_back(&board->ledger, stream_bytes))
-		return false;
-	if (bytes != 0)
-		board->recent_bytes =
-			0; /* not worth being found: what comes next stands elsewhere */
-	return true;
+	return board_ledger_take_back(&board->ledger, stream_bytes);
 }
