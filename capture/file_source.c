@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/block_replay.h"
 #include "formats/input.h"
 
 #define PIECES      3u
@@ -18,7 +19,7 @@
 /* So many pieces are handed over before the loop may turn. */
 #define PIECES_A_TURN 4
 
-enum piece_kind { PIECE_BYTES_KIND, PIECE_CHUNK, PIECE_DAMAGE, PIECE_END };
+enum piece_kind { PIECE_BYTES_KIND, PIECE_CHUNK, PIECE_BLOCK, PIECE_DAMAGE, PIECE_END };
 
 struct piece {
 	enum piece_kind kind;
@@ -27,11 +28,14 @@ struct piece {
 	uint64_t missing;
 	bool has_header;
 	struct bc_segment_header header;
+	enum bc_raw_follows follows; /* of a block: the one before */
+	bool has_begun;              /* some of it was given */
 	int status;
 	char what[256];
 	union {
 		uint8_t bytes[PIECE_BYTES];
 		struct bc_chunk chunk;
+		struct bc_raw_block block;
 	} content;
 };
 
@@ -44,6 +48,7 @@ struct file_source {
 	uv_thread_t thread;
 	bool has_thread;
 	bool is_over; /* the sink has had its end */
+	struct bc_block_replay replay;
 
 	/* Shared with the thread. */
 	uv_mutex_t lock;
@@ -112,6 +117,21 @@ static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_fo
 	}
 }
 
+static void tell_damage(struct piece *piece, const struct bc_segment_damage *damage)
+{
+	piece->kind = PIECE_DAMAGE;
+	snprintf(piece->what, sizeof(piece->what), "offset %llu, %llu bytes: %s",
+		(unsigned long long)damage->offset, (unsigned long long)damage->bytes,
+		damage->what);
+}
+
+static void set_header(struct piece *piece, const struct bc_segment_header *header)
+{
+	piece->has_header = header != NULL;
+	if (header != NULL)
+		piece->header = *header;
+}
+
 /* Turns one finding of the segment reader into a piece. Returns false when it was the last. */
 static bool read_chunk(struct file_source *f, struct bc_segment_reader *reader)
 {
@@ -134,24 +154,15 @@ static bool read_chunk(struct file_source *f, struct bc_segment_reader *reader)
 	case BC_FOUND_SEGMENT:
 	case BC_FOUND_INDEX:
 		return true;
-	case BC_FOUND_DAMAGE: {
-		const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
-		piece->kind = PIECE_DAMAGE;
-		snprintf(piece->what, sizeof(piece->what), "offset %llu, %llu bytes: %s",
-			(unsigned long long)damage->offset, (unsigned long long)damage->bytes,
-			damage->what);
+	case BC_FOUND_DAMAGE:
+		tell_damage(piece, bc_segment_reader_damage(reader));
 		break;
-	}
-	case BC_FOUND_CHUNK: {
-		const struct bc_segment_header *header = bc_segment_reader_header(reader);
+	case BC_FOUND_CHUNK:
 		piece->kind = PIECE_CHUNK;
 		piece->format = BC_FORMAT_SEGMENT;
 		piece->missing = bc_segment_reader_missing(reader);
-		piece->has_header = header != NULL;
-		if (header != NULL)
-			piece->header = *header;
+		set_header(piece, bc_segment_reader_header(reader));
 		break;
-	}
 	}
 	hand_over(f);
 	return true;
@@ -169,6 +180,57 @@ static void read_segments(struct file_source *f, struct bc_input *input)
 	while (read_chunk(f, reader))
 		continue;
 	bc_segment_reader_close(reader);
+}
+
+/* Turns one finding of a raw capture's reader into a piece. Returns false when it was the last. */
+static bool read_block(struct file_source *f, struct bc_raw_reader *reader, bool *is_torn)
+{
+	struct piece *piece = wait_free(f);
+
+	if (piece == NULL)
+		return false;
+	int found = bc_raw_read(reader, &piece->content.block);
+	if (found < 0) {
+		hand_over_end(f, found, strerror(-found));
+		return false;
+	}
+	switch ((enum bc_raw_found)found) {
+	case BC_RAW_FOUND_END:
+		hand_over_end(f, *is_torn ? -EBADMSG : 0,
+			*is_torn ? "the raw capture's end is damaged or torn" : "");
+		return false;
+	case BC_RAW_FOUND_FILE:
+		return true;
+	case BC_RAW_FOUND_DAMAGE:
+		*is_torn = true;
+		tell_damage(piece, bc_raw_reader_damage(reader));
+		break;
+	case BC_RAW_FOUND_BLOCK:
+		*is_torn = false;
+		piece->kind = PIECE_BLOCK;
+		piece->format = piece->content.block.form;
+		set_header(piece, bc_raw_reader_header(reader));
+		piece->follows = bc_raw_reader_follows(reader);
+		piece->has_begun = false;
+		break;
+	}
+	hand_over(f);
+	return true;
+}
+
+static void read_capture(struct file_source *f, struct bc_input *input)
+{
+	struct bc_raw_reader *reader;
+	bool is_torn = false;
+	int rc = bc_input_capture(input, &reader);
+
+	if (rc != 0) {
+		hand_over_end(f, rc, strerror(-rc));
+		return;
+	}
+	while (read_block(f, reader, &is_torn))
+		continue;
+	bc_raw_reader_close(reader);
 }
 
 static void run(void *context)
@@ -191,17 +253,32 @@ static void run(void *context)
 	}
 	if (probe.format == BC_FORMAT_SEGMENT)
 		read_segments(f, input);
+	else if (probe.is_capture)
+		read_capture(f, input);
 	else
 		read_bytes(f, input, probe.format);
 	bc_input_close(input);
 }
 
+static bool give_block(struct file_source *f, struct piece *piece)
+{
+	const struct bc_raw_block *block = &piece->content.block;
+
+	if (!piece->has_begun)
+		bc_block_replay_begin(&f->replay, block, piece->follows);
+	piece->has_begun = true;
+	return bc_block_replay_give(&f->replay, block, piece->has_header ? &piece->header : NULL,
+		&f->source.sink, &f->is_over);
+}
+
 /* Gives a piece to the sink. Returns whether the sink is done with it. */
-static bool give(struct file_source *f, const struct piece *piece)
+static bool give(struct file_source *f, struct piece *piece)
 {
 	const struct bc_source_sink *sink = &f->source.sink;
 	struct bc_source_data data = {.format = piece->format};
 
+	if (piece->kind != PIECE_BLOCK && !bc_block_replay_flush(&f->replay, sink))
+		return false;
 	switch (piece->kind) {
 	case PIECE_BYTES_KIND:
 		data.bytes = piece->content.bytes;
@@ -212,6 +289,8 @@ static bool give(struct file_source *f, const struct piece *piece)
 		data.missing = piece->missing;
 		data.header = piece->has_header ? &piece->header : NULL;
 		return sink->data(sink->context, &data);
+	case PIECE_BLOCK:
+		return give_block(f, piece);
 	case PIECE_DAMAGE:
 		sink->damage(sink->context, piece->what);
 		return true;
@@ -311,6 +390,7 @@ static void on_closed(uv_handle_t *handle)
 	close(f->stream.wake_fd);
 	uv_cond_destroy(&f->changed);
 	uv_mutex_destroy(&f->lock);
+	bc_block_replay_free(&f->replay);
 	free(f->pieces);
 	free(f);
 }

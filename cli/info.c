@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/capture_info.h"
 #include "cli/file.h"
 #include "cli/frames.h"
 #include "cli/options.h"
@@ -19,7 +20,7 @@ static const char help[] =
 	"\n"
 	"Says what files are and what is in them. Of a sealed segment only the header and the "
 	"index are\n"
-	"read: buscap verify checks the rest.\n"
+	"read: buscap verify checks the rest. Of a raw capture all is read, and checked.\n"
 	"\n"
 	"  -j, --json       one JSON object a file, each on a line\n"
 	"  -I, --input FMT  the files' format: segment, bcp1, raw6, byu, byu16, byu24, byu-be\n"
@@ -51,7 +52,8 @@ static cJSON *begin_json(const struct bc_file *file)
 	if (object != NULL && bc_json_add_text(object, "file", file->name) &&
 		bc_json_add_text(object, "format", bc_format_name(file->probe.format)) &&
 		cJSON_AddBoolToObject(object, "lz4",
-			file->probe.is_lz4 || file->probe.format == BC_FORMAT_SEGMENT) != NULL)
+			file->probe.is_lz4 || file->probe.format == BC_FORMAT_SEGMENT) != NULL &&
+		cJSON_AddBoolToObject(object, "is_capture", file->probe.is_capture) != NULL)
 		return object;
 	cJSON_Delete(object);
 	return NULL;
@@ -102,6 +104,40 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	}
 	return code;
+}
+
+struct damage_context {
+	struct job *job;
+	const struct bc_file *file;
+};
+
+static void on_capture_damage(void *context, const struct bc_segment_damage *damage)
+{
+	const struct damage_context *c = context;
+
+	bc_complain_damage(
+		c->job->console, c->file->name, damage->offset, damage->bytes, damage->what);
+}
+
+static enum bc_exit info_capture(struct job *job, struct bc_file *file)
+{
+	struct damage_context context = {.job = job, .file = file};
+	struct bc_capture_info info;
+	enum bc_exit code = BC_EXIT_OK;
+	int rc = bc_capture_info_gather(&info, file, on_capture_damage, &context);
+
+	if (rc < 0)
+		return bc_complain_read(job->console, file, rc);
+	if (job->is_json) {
+		cJSON *object = begin_json(file);
+		bool ok = object != NULL && bc_capture_info_json(object, &info);
+		code = end_json(job, object, ok);
+	} else {
+		bc_output_format(&job->output, "%s: raw capture, %s\n", file->name,
+			bc_format_name(file->probe.format));
+		bc_capture_info_print(&job->output, &info);
+	}
+	return info.damages != 0 ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
 }
 
 /* What is told of the formats that are no segments. */
@@ -235,16 +271,14 @@ static enum bc_exit info_file(struct job *job, const char *path)
 
 	if (code != BC_EXIT_OK)
 		return code;
-	switch (file.probe.format) {
-	case BC_FORMAT_SEGMENT:
+	if (file.probe.is_capture)
+		code = info_capture(job, &file);
+	else if (file.probe.format == BC_FORMAT_SEGMENT)
 		code = info_segment(job, &file);
-		break;
-	case BC_FORMAT_BCP1:
+	else if (file.probe.format == BC_FORMAT_BCP1)
 		code = info_frames(job, &file);
-		break;
-	default:
+	else
 		code = info_plain(job, &file);
-	}
 	bc_file_close(&file);
 	return code;
 }

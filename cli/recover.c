@@ -171,6 +171,15 @@ static enum bc_exit conclude(const struct job *job, const struct bc_recovered *r
 	return r->damages != 0 || r->lost_chunks != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
 }
 
+static bool is_capture(const struct bc_file *file)
+{
+	uint8_t head[BC_PROBE_BYTES];
+	struct bc_probe probe;
+	ssize_t n = pread(file->fd, head, sizeof(head), 0);
+
+	return n > 0 && bc_probe(&probe, head, (size_t)n, true) && probe.is_capture;
+}
+
 /* Whether IN is what can be recovered: a regular file. It is read as a segment whatever its head
  * says, for that may be what is damaged. Complains if not. */
 static bool is_recoverable(const struct job *job)
@@ -180,7 +189,13 @@ static bool is_recoverable(const struct job *job)
 	if (bc_file_open(&file, job->console, job->in, BC_FORMAT_SEGMENT) != BC_EXIT_OK)
 		return false;
 	bool ok = file.is_regular;
-	if (!ok)
+	if (ok && is_capture(&file)) {
+		ok = false;
+		bc_complain(job->console, job->in,
+			"it is a raw capture: buscapd makes a torn one whole at its next start, "
+			"and "
+			"replays what is good of a damaged one");
+	} else if (!ok)
 		bc_complain(
 			job->console, job->in, "only segments in regular files can be recovered");
 	bc_file_close(&file);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/capture_info.h"
 #include "cli/continuity.h"
 #include "cli/file.h"
 #include "cli/frames.h"
@@ -22,9 +23,11 @@ static const char help[] =
 	"\n"
 	"Checks segments (every checksum, the index against the chunks, that no chunk and no "
 	"record is\n"
-	"missing, from file to file too) and bcp1 captures (every frame's checksums, the "
-	"sequence). The\n"
-	"plain formats have no checksums: only a torn end and values too long for a record can "
+	"missing, from file to file too), raw captures (every block's checksums) and bcp1 streams "
+	"(every "
+	"frame's\n"
+	"checksums, the sequence). The plain formats have no checksums: only a torn end and values "
+	"too long for a record can "
 	"be told.\n"
 	"One line on each damage, and one on each file. Segments are put in order.\n"
 	"\n"
@@ -279,6 +282,29 @@ static enum bc_exit verify_segments(struct check *c)
 	return code;
 }
 
+static void on_capture_damage(void *context, const struct bc_segment_damage *damage)
+{
+	tell(context, damage->offset, damage->bytes, damage->what);
+}
+
+static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
+{
+	struct bc_capture_info info;
+	int rc = bc_capture_info_gather(&info, file, on_capture_damage, c);
+
+	if (rc < 0)
+		return bc_complain_read(c->console, file, rc);
+	bool is_whole = info.damages == 0 && info.holes == 0;
+	bc_output_format(c->output,
+		"%s: %s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64
+		" bytes of the stream, %" PRIu64 " break%s%s\n",
+		file->name, is_whole ? "ok" : "damaged", bc_format_name(file->probe.format),
+		info.blocks, is_whole ? "" : " good", bc_plural(info.blocks), info.stream_bytes,
+		info.breaks, bc_plural(info.breaks),
+		info.holes != 0 ? "; some of the stream is missing" : "");
+	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+}
+
 static void tell_lz4(struct check *c)
 {
 	bc_output_format(c->output, "%s: its LZ4 frames are damaged or torn\n", c->file->name);
@@ -381,14 +407,13 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 		return code;
 	struct check check = {
 		.console = console, .output = output, .file = &file, .before = before};
-	switch (file.probe.format) {
-	case BC_FORMAT_SEGMENT:
+	if (file.probe.is_capture) {
+		code = verify_capture(&check, &file);
+	} else if (file.probe.format == BC_FORMAT_SEGMENT) {
 		code = verify_segments(&check);
-		break;
-	case BC_FORMAT_BCP1:
+	} else if (file.probe.format == BC_FORMAT_BCP1) {
 		code = verify_frames(&check);
-		break;
-	default:
+	} else {
 		code = verify_plain(&check);
 	}
 	bc_file_close(&file);

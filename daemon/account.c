@@ -66,13 +66,18 @@ void bc_account_summary(const char *recording, const struct bc_counts *c,
 			" by the board; places damaged: %" PRIu64 ", bytes skipped: %" PRIu64,
 			c->gaps, c->dropped_buffer, c->dropped_disk, c->board_lost,
 			outcome->damages, c->skipped_bytes);
+	if (c->raw_dropped_bytes != 0)
+		bc_log(BC_LOG_WARNING,
+			"bytes of the stream that the raw capture lacks: %" PRIu64
+			"; its breaks say where",
+			c->raw_dropped_bytes);
 	if (report->unsealed != 0)
 		bc_log(BC_LOG_ERROR,
-			"segments that could not be sealed: %u; the next start recovers what is in "
+			"files that could not be sealed: %u; the next start recovers what is in "
 			"their .partial files",
 			report->unsealed);
 	if (report->deleted != 0)
-		bc_log(BC_LOG_ERROR, "segments that somebody deleted while they were written: %u",
+		bc_log(BC_LOG_ERROR, "files that somebody deleted while they were written: %u",
 			report->deleted);
 	if (outcome->has_failed)
 		bc_log(BC_LOG_ERROR, "%s", outcome->why);
@@ -87,6 +92,6 @@ enum bc_exit bc_account_exit(bool is_replay, const struct bc_counts *c,
 		return BC_EXIT_FAILED;
 	if (is_replay && outcome->damages != 0)
 		return BC_EXIT_DAMAGED;
-	bool is_whole = lost_of(c) == 0 && outcome->damages == 0;
+	bool is_whole = lost_of(c) == 0 && c->raw_dropped_bytes == 0 && outcome->damages == 0;
 	return is_whole && (is_replay || outcome->breaks == 0) ? BC_EXIT_OK : BC_EXIT_LOST;
 }

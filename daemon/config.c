@@ -89,6 +89,13 @@ static bool read_label(struct bc_config *c, const char *value, char *why, size_t
 	return read_text(c->label, sizeof(c->label), value, why, room);
 }
 
+static bool read_keep_raw(struct bc_config *c, const char *value, char *why, size_t room)
+{
+	c->keep_raw = strcmp(value, "yes") == 0;
+	return c->keep_raw || strcmp(value, "no") == 0 ||
+	       complain(why, room, "keep_raw is yes or no");
+}
+
 static bool read_size(uint64_t *bytes, const char *value, char *why, size_t room)
 {
 	return bc_size_read(bytes, value, 1) ||
@@ -184,6 +191,7 @@ static const struct {
 	{"source", "speed", read_speed},
 	{"output", "dir", read_dir},
 	{"output", "label", read_label},
+	{"output", "keep_raw", read_keep_raw},
 	{"space", "max_use", read_max_use},
 	{"space", "keep_free", read_keep_free},
 	{"space", "max_age", read_max_age},
@@ -373,17 +381,24 @@ bool bc_config_load(struct bc_config *c, const char *path, bool is_optional, cha
 	return is_good;
 }
 
+bool bc_config_keeps_raw(const struct bc_config *c)
+{
+	return c->keep_raw && c->source.kind != BC_SOURCE_FILE;
+}
+
 bool bc_config_check(const struct bc_config *c, char *why, size_t room)
 {
-	uint64_t least = bc_pipeline_least_buffer(c->workers);
+	bool keeps_raw = bc_config_keeps_raw(c);
+	uint64_t least = bc_pipeline_least_buffer(c->workers, keeps_raw);
 
 	if (c->source.kind == BC_SOURCE_NONE)
 		return complain(why, room,
 			"no source: give --source usb, file:PATH or sim, or source = in [source]");
 	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40)) {
 		snprintf(why, room,
-			"buffer: %u workers want at least %llu MiB, and 1 TiB is the most",
-			c->workers, (unsigned long long)(least >> 20) + 1);
+			"buffer: %u workers%s want at least %llu MiB, and 1 TiB is the most",
+			c->workers, keeps_raw ? " with keep_raw" : "",
+			(unsigned long long)(least >> 20) + 1);
 		return false;
 	}
 	if (c->speed != 0 && c->source.kind != BC_SOURCE_FILE)

@@ -29,6 +29,7 @@ struct bc_config {
 	/* [output] */
 	char dir[4096];
 	char label[BC_LABEL_MAX + 1];
+	bool keep_raw;
 	char host[65];
 
 	/* [rotation], [stop], [space] */
@@ -64,6 +65,9 @@ bool bc_config_set(struct bc_config *config, const char *section, const char *ke
  */
 bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *why,
 	size_t why_room) __attribute__((warn_unused_result));
+
+/* Whether raw bytes are to be kept: a file is its own capture. */
+bool bc_config_keeps_raw(const struct bc_config *config);
 
 /* The board: as [usb] says, but for what the source says itself. */
 struct bc_usb_options bc_config_usb(const struct bc_config *config);

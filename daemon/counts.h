@@ -24,7 +24,8 @@ struct bc_counts {
 	uint64_t board_lost;       /* by the board's own count */
 	uint64_t skipped_bytes;    /* of no valid frame, or torn */
 	uint64_t gaps;
-	uint64_t unknown_special; /* special cycles of no known kind, among the records */
+	uint64_t unknown_special;   /* special cycles of no known kind, among the records */
+	uint64_t raw_dropped_bytes; /* of the stream, that a raw capture should have and hasn't */
 };
 
 static inline bool bc_counts_add_up(const struct bc_counts *c)

@@ -30,8 +30,8 @@
  * process can. */
 #define HANG_MS 3000
 
-/* A second signal this soon is the first once more: timeout(1) and shells send it to the process and
- * to its group. */
+/* A second signal this soon is the first once more: timeout(1) and shells send it to the process
+ * and to its group. */
 #define AGAIN_NS UINT64_C(1000000000)
 
 #define LOOK_MS 1000
@@ -250,6 +250,7 @@ static void log_unchanged(const struct bc_config *old, const struct bc_config *n
 		{"[usb]", memcmp(&old->usb, &new->usb, sizeof(old->usb)) != 0},
 		{"source.speed", old->speed < new->speed || old->speed > new->speed},
 		{"output.dir", strcmp(old->dir, new->dir) != 0},
+		{"output.keep_raw", old->keep_raw != new->keep_raw},
 		{"output.label", strcmp(old->label, new->label) != 0},
 		{"[stop]", memcmp(&old->stop, &new->stop, sizeof(old->stop)) != 0},
 		{"pipeline.buffer", old->buffer_bytes != new->buffer_bytes},
@@ -406,12 +407,15 @@ static int start_pipeline(struct bc_daemon *d)
 		.dir = d->config.dir,
 		.dir_fd = d->dir_fd,
 		.rules = writer_rules(&d->config),
+		.keeps_raw = bc_config_keeps_raw(&d->config),
 		.context = d,
 		.on_room = on_room,
 		.on_ended = on_ended,
 		.on_report = on_report,
 	};
 
+	if (d->config.keep_raw && !options.keeps_raw)
+		bc_log(BC_LOG_NOTICE, "keep_raw: a file is its own capture: it isn't saved again");
 	return bc_pipeline_open(&d->pipeline, &d->loop, &options);
 }
 

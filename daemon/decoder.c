@@ -573,7 +573,7 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 	if (!bc_pipeline_event(p, &d->stamper, &gap, NULL)) {
 		if (!d->options.is_live)
 			return false;
-		bc_pipeline_gap(p, broken->cause, gap.value, gap.exact);
+		bc_pipeline_gap_lasting(p, broken->cause, gap.value, gap.exact, gap.duration_ns);
 	}
 	if (broken->is_restart) {
 		d->has_sequence = false;

@@ -21,6 +21,13 @@ static void encode(struct bc_encoded *out, struct bc_slot *slot)
 	if (!bc_chunk_is_empty(&slot->chunk))
 		out->bytes = bc_chunk_encode(out->data, &slot->chunk, &out->header_bytes);
 	out->info = slot->chunk.info;
+	out->is_raw_written = false;
+	out->raw_bytes = 0;
+	if (slot->raw == NULL || bc_raw_block_is_empty(slot->raw))
+		return;
+	out->raw_form = slot->raw->form;
+	out->raw_plain_bytes = slot->raw->bytes;
+	out->raw_bytes = bc_raw_encode(out->raw, slot->raw);
 }
 
 static void *work(void *context)

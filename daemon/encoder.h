@@ -1,5 +1,5 @@
-/* The encoder's workers: threads that turn chunks into LZ4 frames. One chunk in, one frame out; no
- * state is kept between.
+/* The encoder's workers: threads that turn chunks, and the raw blocks beside them, into LZ4 frames.
+ * One chunk in, one frame of each out; no state is kept between.
  *
  * Chunks come out in any order. A worker takes its output slot before it takes a chunk, so that the
  * chunk which the writer waits for always has a slot. */

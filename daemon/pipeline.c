@@ -7,12 +7,8 @@
 #include <time.h>
 
 #include "daemon/encoder.h"
-
-/* One to fill, one to encode, and one to go on with. */
-#define CHUNKS_LEAST 3u
-
-/* Output slots a worker: with fewer, one slow core stalls all. */
-#define OUTPUTS_A_WORKER 2u
+#include "daemon/pool.h"
+#include "daemon/raw_keep.h"
 
 struct bc_pipeline {
 	struct bc_pipeline_options options;
@@ -20,14 +16,7 @@ struct bc_pipeline {
 	uv_timer_t flush;
 	unsigned open_handles;
 
-	unsigned slots_count;
-	unsigned outputs_count;
-	struct bc_slot *slots;
-	struct bc_encoded *outputs;
-	struct bc_queue free_slots;
-	struct bc_queue chunks;
-	struct bc_queue free_outputs;
-	struct bc_queue encoded;
+	struct bc_pool pool;
 	struct bc_encoder *encoder;
 	struct bc_writer *writer;
 	struct bc_writer_report report; /* as last seen */
@@ -48,6 +37,8 @@ struct bc_pipeline {
 	/* Gaps that wait for a chunk, one of each cause; kind 0: none. */
 	struct bc_event pending[BC_GAP_CAUSES];
 	uint64_t pending_since_ns[BC_GAP_CAUSES];
+	struct bc_raw_keep raw;
+	size_t raw_kept; /* bytes of the piece in hand that are in blocks */
 };
 
 static int64_t wall_now_ns(void)
@@ -60,54 +51,16 @@ static int64_t wall_now_ns(void)
 
 /* Pool */
 
-static unsigned outputs_for(unsigned workers)
+uint64_t bc_pipeline_least_buffer(unsigned workers, bool keeps_raw)
 {
-	return workers * OUTPUTS_A_WORKER;
-}
-
-uint64_t bc_pipeline_least_buffer(unsigned workers)
-{
-	return outputs_for(workers) * sizeof(struct bc_encoded) +
-	       CHUNKS_LEAST * sizeof(struct bc_slot);
-}
-
-static void free_pool(struct bc_pipeline *p)
-{
-	free(p->slots);
-	free(p->outputs);
-	bc_queue_destroy(&p->free_slots);
-	bc_queue_destroy(&p->chunks);
-	bc_queue_destroy(&p->free_outputs);
-	bc_queue_destroy(&p->encoded);
-}
-
-static int take_pool(struct bc_pipeline *p)
-{
-	p->outputs_count = outputs_for(p->options.workers);
-	uint64_t left = p->options.buffer_bytes - p->outputs_count * sizeof(struct bc_encoded);
-	p->slots_count = (unsigned)(left / sizeof(struct bc_slot));
-	p->low_water = p->slots_count;
-	/* Memory that is not touched yet costs nothing; the queue gives the warm slots first. */
-	p->slots = malloc(p->slots_count * sizeof(*p->slots));
-	p->outputs = malloc(p->outputs_count * sizeof(*p->outputs));
-	if (p->slots == NULL || p->outputs == NULL ||
-		bc_queue_init(&p->free_slots, p->slots_count) != 0 ||
-		bc_queue_init(&p->chunks, p->slots_count) != 0 ||
-		bc_queue_init(&p->free_outputs, p->outputs_count) != 0 ||
-		bc_queue_init(&p->encoded, p->outputs_count) != 0)
-		return -ENOMEM;
-	for (unsigned i = 0; i < p->slots_count; i++)
-		bc_queue_push(&p->free_slots, &p->slots[i]);
-	for (unsigned i = 0; i < p->outputs_count; i++)
-		bc_queue_push(&p->free_outputs, &p->outputs[i]);
-	return 0;
+	return bc_pool_least_bytes(workers, keeps_raw);
 }
 
 struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *p)
 {
 	return (struct bc_buffer_state){
-		.chunks = p->slots_count,
-		.free = bc_queue_count(&p->free_slots),
+		.chunks = p->pool.slots_count,
+		.free = bc_queue_count(&p->pool.free_slots),
 		.low_water = p->low_water,
 	};
 }
@@ -116,14 +69,14 @@ struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *p)
 
 static struct bc_slot *take_slot(struct bc_pipeline *p)
 {
-	struct bc_slot *slot = bc_queue_pop_newest(&p->free_slots);
+	struct bc_slot *slot = bc_queue_pop_newest(&p->pool.free_slots);
 
 	if (slot == NULL) {
 		p->wants_room = true;
 		p->low_water = 0;
 		return NULL;
 	}
-	unsigned free = bc_queue_count(&p->free_slots);
+	unsigned free = bc_queue_count(&p->pool.free_slots);
 	if (free < p->low_water)
 		p->low_water = free;
 	slot->cut_after = false;
@@ -133,13 +86,15 @@ static struct bc_slot *take_slot(struct bc_pipeline *p)
 	slot->chunk.info.recording_tag = p->recording->tag;
 	slot->chunk.info.first_record = p->records;
 	slot->chunk.info.wall_ns = wall_now_ns();
+	if (slot->raw != NULL)
+		bc_raw_keep_begin(&p->raw, slot->raw, p->recording->tag);
 	return slot;
 }
 
 static void send_slot(struct bc_pipeline *p, struct bc_slot *slot)
 {
 	slot->sequence = p->next_sequence++;
-	bc_queue_push(&p->chunks, slot);
+	bc_queue_push(&p->pool.chunks, slot);
 }
 
 static uint32_t count_pending(const struct bc_pipeline *p)
@@ -174,12 +129,13 @@ static struct bc_chunk *filling_chunk(struct bc_pipeline *p, uint32_t epoch)
 
 	if (p->has_cut && !send_marked(p))
 		return NULL;
-	if (p->filling != NULL && (p->filling->chunk.info.epoch != epoch ||
-					  !bc_chunk_has_room(&p->filling->chunk, events)))
+	if (p->filling != NULL && !bc_chunk_is_empty(&p->filling->chunk) &&
+		(p->filling->chunk.info.epoch != epoch ||
+			!bc_chunk_has_room(&p->filling->chunk, events)))
 		bc_pipeline_submit(p);
 	p->epoch = epoch;
 	if (p->filling != NULL && p->filling->chunk.info.epoch != epoch) {
-		/* Taken for samples that were all dropped: it is empty still. */
+		/* Taken for samples that were all dropped, or raw bytes: it is empty still. */
 		p->filling->chunk.info.epoch = epoch;
 		p->filling->chunk.info.first_tick = p->tick;
 		p->filling->chunk.info.last_tick = p->tick;
@@ -188,6 +144,8 @@ static struct bc_chunk *filling_chunk(struct bc_pipeline *p, uint32_t epoch)
 		p->filling = take_slot(p);
 	if (p->filling == NULL)
 		return NULL;
+	if (p->filling->raw != NULL && bc_chunk_is_empty(&p->filling->chunk))
+		p->filling->chunk.info.wall_ns = wall_now_ns(); /* the bytes came earlier */
 	note_pending(p, &p->filling->chunk);
 	return &p->filling->chunk;
 }
@@ -207,12 +165,19 @@ void bc_pipeline_set_wall(struct bc_pipeline *p, int64_t wall_ns)
 
 static void on_flush(uv_timer_t *timer);
 
+/* Something is in the chunk being filled: it waits no longer than so. */
+static void time_flush(struct bc_pipeline *p)
+{
+	if (!uv_is_active((uv_handle_t *)&p->flush))
+		uv_timer_start(&p->flush, on_flush, p->options.flush_ns / 1000000, 0);
+}
+
 void bc_pipeline_took(struct bc_pipeline *p, const struct bc_stamped *stamped)
 {
 	struct bc_chunk_info *info = &p->filling->chunk.info;
 
 	if (stamped->kept != 0 && info->records == stamped->kept)
-		uv_timer_start(&p->flush, on_flush, p->options.flush_ns / 1000000, 0);
+		time_flush(p);
 	p->counts.received += stamped->taken;
 	p->counts.in_flight += stamped->kept;
 	p->counts.dropped_invalid += stamped->invalid;
@@ -257,10 +222,17 @@ static struct bc_event *pending_gap(struct bc_pipeline *p, enum bc_gap_cause cau
 
 void bc_pipeline_gap(struct bc_pipeline *p, enum bc_gap_cause cause, uint64_t lost, bool exact)
 {
+	bc_pipeline_gap_lasting(p, cause, lost, exact, 0);
+}
+
+void bc_pipeline_gap_lasting(struct bc_pipeline *p, enum bc_gap_cause cause, uint64_t lost,
+	bool exact, uint64_t duration_ns)
+{
 	struct bc_event *gap = pending_gap(p, cause);
 
 	gap->value += lost;
 	gap->exact = gap->exact && exact;
+	gap->duration_ns += duration_ns;
 }
 
 void bc_pipeline_dropped(struct bc_pipeline *p, const struct bc_stamped *stamped)
@@ -304,7 +276,7 @@ bool bc_pipeline_event(struct bc_pipeline *p, const struct bc_stamper *stamper,
 
 void bc_pipeline_submit(struct bc_pipeline *p)
 {
-	if (p->filling == NULL || bc_chunk_is_empty(&p->filling->chunk))
+	if (p->filling == NULL || bc_slot_is_empty(p->filling))
 		return;
 	uv_timer_stop(&p->flush);
 	send_slot(p, p->filling);
@@ -317,10 +289,10 @@ static void on_flush(uv_timer_t *timer)
 {
 	struct bc_pipeline *p = timer->data;
 
-	if (bc_queue_count(&p->chunks) == 0)
+	if (bc_queue_count(&p->pool.chunks) == 0)
 		bc_pipeline_submit(p);
 	else
-		uv_timer_start(&p->flush, on_flush, p->options.flush_ns / 1000000, 0);
+		time_flush(p);
 }
 
 /* Sends the chunk being filled, or an empty one, to carry a cut or the end. Returns false when
@@ -332,11 +304,15 @@ static bool send_marked(struct bc_pipeline *p)
 	if (p->filling == NULL)
 		return false;
 	if (p->is_finishing) {
-		if (!bc_chunk_has_room(&p->filling->chunk, count_pending(p)))
+		struct bc_raw_block *raw = p->filling->raw;
+		if (!bc_chunk_has_room(&p->filling->chunk, count_pending(p)) ||
+			(raw != NULL && !bc_raw_block_has_room(raw, p->raw.waiting_count, 0)))
 			bc_pipeline_submit(p);
 		if (p->filling == NULL)
 			return send_marked(p);
 		note_pending(p, &p->filling->chunk);
+		if (raw != NULL)
+			bc_raw_keep_settle(&p->raw, raw);
 	}
 	p->filling->cut_after = true;
 	p->filling->is_last = p->is_finishing;
@@ -354,6 +330,53 @@ void bc_pipeline_cut(struct bc_pipeline *p)
 		p->has_cut = !send_marked(p);
 }
 
+/* Raw bytes */
+
+/* The block for so many entries and bytes more; NULL when none is free. */
+static struct bc_raw_block *filling_block(struct bc_pipeline *p, uint32_t entries, size_t bytes)
+{
+	if (p->has_cut && !send_marked(p))
+		return NULL;
+	if (p->filling != NULL && !bc_raw_block_has_room(p->filling->raw, entries, bytes))
+		bc_pipeline_submit(p);
+	if (p->filling == NULL)
+		p->filling = take_slot(p);
+	return p->filling != NULL ? p->filling->raw : NULL;
+}
+
+/* What is left of a piece finds no block. */
+static void drop_raw(struct bc_pipeline *p, const struct bc_source_data *data, size_t left)
+{
+	enum bc_gap_cause cause = p->report.is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER;
+
+	bc_raw_keep_drop(&p->raw, data, p->raw_kept, cause, uv_hrtime());
+	p->counts.raw_dropped_bytes += left;
+}
+
+bool bc_pipeline_keep_raw(struct bc_pipeline *p, const struct bc_source_data *data, bool is_live)
+{
+	if (!p->options.keeps_raw || !bc_raw_is_form(data->format))
+		return true;
+	size_t count = data->broken == NULL ? data->count : 0;
+	do {
+		size_t left = count - p->raw_kept;
+		size_t n = left < BC_RAW_BLOCK_BYTES ? left : BC_RAW_BLOCK_BYTES;
+		struct bc_raw_block *block = filling_block(p, bc_raw_keep_entries(&p->raw), n);
+		if (block == NULL && !is_live)
+			return false;
+		if (block == NULL) {
+			drop_raw(p, data, left);
+			break;
+		}
+		p->counts.raw_dropped_bytes += bc_raw_keep_add(
+			&p->raw, block, data, p->raw_kept, n);
+		p->raw_kept += n;
+		time_flush(p);
+	} while (p->raw_kept < count);
+	p->raw_kept = 0;
+	return true;
+}
+
 /* Recordings */
 
 void bc_pipeline_begin(struct bc_pipeline *p, const struct bc_recording *recording)
@@ -366,6 +389,8 @@ void bc_pipeline_begin(struct bc_pipeline *p, const struct bc_recording *recordi
 	p->is_finishing = false;
 	p->is_last_sent = false;
 	p->has_cut = false;
+	p->raw = (struct bc_raw_keep){.form = BC_FORMAT_UNKNOWN};
+	p->raw_kept = 0;
 }
 
 void bc_pipeline_finish(struct bc_pipeline *p)
@@ -394,6 +419,7 @@ static void take_report(struct bc_pipeline *p)
 	c->durable = now.durable;
 	c->dropped_idle += unrecorded;
 	c->dropped_disk += abandoned;
+	c->raw_dropped_bytes += now.raw_abandoned - p->report.raw_abandoned;
 	c->in_flight -= written + unrecorded + abandoned;
 	p->report = now;
 	p->options.on_report(p->options.context);
@@ -408,7 +434,7 @@ static void on_wake(uv_async_t *async)
 	struct bc_pipeline *p = async->data;
 
 	take_report(p);
-	if (!p->wants_room || bc_queue_count(&p->free_slots) == 0 || p->recording == NULL)
+	if (!p->wants_room || bc_queue_count(&p->pool.free_slots) == 0 || p->recording == NULL)
 		return;
 	p->wants_room = false;
 	if (p->is_finishing) {
@@ -431,10 +457,10 @@ static void wake_loop(void *context)
 static int start_threads(struct bc_pipeline *p)
 {
 	struct bc_encoder_queues queues = {
-		.chunks = &p->chunks,
-		.free_slots = &p->free_slots,
-		.outputs = &p->free_outputs,
-		.encoded = &p->encoded,
+		.chunks = &p->pool.chunks,
+		.free_slots = &p->pool.free_slots,
+		.outputs = &p->pool.free_outputs,
+		.encoded = &p->pool.encoded,
 		.slot_freed = wake_loop,
 		.context = p,
 	};
@@ -442,9 +468,9 @@ static int start_threads(struct bc_pipeline *p)
 		.dir = p->options.dir,
 		.dir_fd = p->options.dir_fd,
 		.rules = p->options.rules,
-		.encoded = &p->encoded,
-		.outputs = &p->free_outputs,
-		.outputs_count = p->outputs_count,
+		.encoded = &p->pool.encoded,
+		.outputs = &p->pool.free_outputs,
+		.outputs_count = p->pool.outputs_count,
 		.reported = wake_loop,
 		.context = p,
 	};
@@ -461,7 +487,7 @@ static void on_closed(uv_handle_t *handle)
 
 	if (--p->open_handles != 0)
 		return;
-	free_pool(p);
+	bc_pool_free(&p->pool);
 	free(p);
 }
 
@@ -473,11 +499,13 @@ int bc_pipeline_open(
 	if (p == NULL)
 		return -ENOMEM;
 	p->options = *options;
-	int rc = take_pool(p);
+	int rc = bc_pool_take(
+		&p->pool, options->buffer_bytes, options->workers, options->keeps_raw);
+	p->low_water = p->pool.slots_count;
 	if (rc == 0)
 		rc = uv_async_init(loop, &p->wake, on_wake);
 	if (rc != 0) {
-		free_pool(p);
+		bc_pool_free(&p->pool);
 		free(p);
 		return rc;
 	}

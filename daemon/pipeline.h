@@ -4,7 +4,8 @@
  * The decoder asks for a chunk with bc_pipeline_chunk(), stamps records into it and says so with
  * bc_pipeline_took(); what it has to leave out goes to bc_pipeline_dropped(), what is missing in
  * the stream to bc_pipeline_gap(). The pipeline keeps gaps until there is a chunk to hold them,
- * cuts chunks by time, and hands them on.
+ * cuts chunks by time, and hands them on. Where raw bytes are kept, each piece of the stream goes
+ * through bc_pipeline_keep_raw() first.
  *
  *     bc_pipeline_open()
  *     bc_pipeline_begin()      a recording starts
@@ -18,6 +19,7 @@
 
 #include <uv.h>
 
+#include "capture/source.h"
 #include "daemon/counts.h"
 #include "daemon/recording.h"
 #include "daemon/writer.h"
@@ -28,6 +30,7 @@ struct bc_pipeline;
 struct bc_pipeline_options {
 	uint64_t buffer_bytes; /* all chunks and output slots together */
 	unsigned workers;
+	bool keeps_raw;    /* the stream's bytes are saved beside its records */
 	uint64_t flush_ns; /* a chunk is handed on this long after its first record */
 	const char *dir;
 	int dir_fd; /* the caller's, stays open */
@@ -39,7 +42,7 @@ struct bc_pipeline_options {
 };
 
 /* The least buffer that so many workers can do with. */
-uint64_t bc_pipeline_least_buffer(unsigned workers);
+uint64_t bc_pipeline_least_buffer(unsigned workers, bool keeps_raw);
 
 /* Takes the memory and starts the threads. Returns 0 or a negative errno. */
 int bc_pipeline_open(struct bc_pipeline **pipeline, uv_loop_t *loop,
@@ -56,6 +59,12 @@ void bc_pipeline_set_rules(
 /* Begins a recording, whose description the caller keeps until on_ended(). */
 void bc_pipeline_begin(struct bc_pipeline *pipeline, const struct bc_recording *recording);
 
+/* Keeps a new piece of the stream as it came, with keeps_raw; else does nothing. Called before the
+ * piece is decoded, once. Without room, a live source's bytes are dropped, counted, and said to be
+ * by a break in the capture; of any other source returns false: offer the piece again. */
+bool bc_pipeline_keep_raw(
+	struct bc_pipeline *pipeline, const struct bc_source_data *data, bool is_live);
+
 /* The chunk to put records into: of the stamper's epoch, with what is missing before them noted.
  * NULL when none is free. */
 struct bc_chunk *bc_pipeline_chunk(struct bc_pipeline *pipeline, const struct bc_stamper *stamper);
@@ -69,6 +78,10 @@ void bc_pipeline_dropped(struct bc_pipeline *pipeline, const struct bc_stamped *
 /* Samples are missing here: `lost` of them, or at least so many. */
 void bc_pipeline_gap(
 	struct bc_pipeline *pipeline, enum bc_gap_cause cause, uint64_t lost, bool exact);
+
+/* The same, for so long by the host's clock. */
+void bc_pipeline_gap_lasting(struct bc_pipeline *pipeline, enum bc_gap_cause cause, uint64_t lost,
+	bool exact, uint64_t duration_ns);
 
 /* Carries over a gap of a recording that is replayed, or sets a mark or trigger. Position and text
  * offset are set here. Returns false when there is no chunk to hold it yet. */

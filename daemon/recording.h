@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/raw_capture.h"
 #include "formats/segment_header.h"
 
 struct bc_recording {
@@ -19,10 +20,17 @@ struct bc_recording {
 struct bc_slot {
 	uint64_t sequence; /* of the chunks given to the encoder, from 0 */
 	const struct bc_recording *recording;
-	bool cut_after;        /* the segment ends with this chunk */
-	bool is_last;          /* the recording does */
-	struct bc_chunk chunk; /* empty: only what stands above matters */
+	bool cut_after;           /* the segment ends with this chunk */
+	bool is_last;             /* the recording does */
+	struct bc_raw_block *raw; /* the stream's bytes, where they are kept; else NULL */
+	struct bc_chunk chunk;    /* empty: only what stands above matters */
 };
+
+static inline bool bc_slot_is_empty(const struct bc_slot *slot)
+{
+	return bc_chunk_is_empty(&slot->chunk) &&
+	       (slot->raw == NULL || bc_raw_block_is_empty(slot->raw));
+}
 
 /* A chunk once encoded. */
 struct bc_encoded {
@@ -30,12 +38,17 @@ struct bc_encoded {
 	const struct bc_recording *recording;
 	bool cut_after;
 	bool is_last;
-	bool is_written; /* the writer's: only what follows the writing is still to do */
+	bool is_written;     /* the writer's: only what follows the writing is still to do */
+	bool is_raw_written; /* the same of the raw block */
 	struct bc_chunk_info info;
 	uint64_t gaps; /* gap events, and what they say is lost */
 	uint64_t lost;
 	size_t header_bytes;
 	size_t bytes; /* 0: an empty chunk */
+	enum bc_format raw_form;
+	uint32_t raw_plain_bytes;
+	size_t raw_bytes; /* 0: no raw block */
+	uint8_t *raw;     /* BC_RAW_ENCODED_MAX where raw bytes are kept; else NULL */
 	uint8_t data[BC_CHUNK_ENCODED_MAX];
 };
 

@@ -38,6 +38,7 @@ struct bc_session {
 	bool is_cut_short; /* a replay was stopped before its end */
 	bool has_data;     /* the first piece has come */
 	bool is_waiting;   /* the source was refused, and waits to be resumed */
+	bool is_kept;      /* the piece that it was refused is in the raw capture already */
 	uv_timer_t timers[TIMERS];
 	unsigned open_handles;
 	bool is_rotation_timed;  /* the timer runs for the present segment */
@@ -286,7 +287,8 @@ static void describe_board(struct bc_session *s)
 		memcpy(header->board_firmware, board->firmware, sizeof(header->board_firmware));
 }
 
-/* What only the data tell of the recording. A replay of a segment is as its segment was. */
+/* What only the data tell of the recording. A replay of a segment is as its segment was; one of a
+ * raw capture is mapped anew. */
 static void complete_recording(struct bc_session *s, const struct bc_source_data *data)
 {
 	struct bc_segment_header *header = &s->options.recording->header;
@@ -300,6 +302,8 @@ static void complete_recording(struct bc_session *s, const struct bc_source_data
 	} else if (data->header != NULL) {
 		header->has_mapping = data->header->has_mapping;
 		header->mapping = data->header->mapping;
+	}
+	if (data->header != NULL) {
 		memcpy(header->board_serial, data->header->board_serial,
 			sizeof(header->board_serial));
 		memcpy(header->board_firmware, data->header->board_firmware,
@@ -313,6 +317,15 @@ static void complete_recording(struct bc_session *s, const struct bc_source_data
 	bc_decoder_set_clock(s->decoder, header->clock_hz);
 }
 
+/* Keeps a piece as it came, once: not when it is offered again. Returns false when it must wait. */
+static bool keep_raw(struct bc_session *s, const struct bc_source_data *data)
+{
+	if (!s->is_kept && !bc_decoder_is_over(s->decoder))
+		s->is_kept = bc_pipeline_keep_raw(
+			s->options.pipeline, data, s->options.source->is_live);
+	return s->is_kept || bc_decoder_is_over(s->decoder);
+}
+
 static bool on_data(void *context, const struct bc_source_data *data)
 {
 	struct bc_session *s = context;
@@ -323,8 +336,9 @@ static bool on_data(void *context, const struct bc_source_data *data)
 		complete_recording(s, data);
 	if (data->broken != NULL && !s->is_waiting)
 		s->outcome.breaks++;
-	bool is_taken = bc_decoder_push(s->decoder, data);
+	bool is_taken = keep_raw(s, data) && bc_decoder_push(s->decoder, data);
 	s->is_waiting = !is_taken;
+	s->is_kept = s->is_kept && !is_taken;
 	time_segment(s);
 	if (bc_decoder_is_over(s->decoder))
 		stop_soon(s);

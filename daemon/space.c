@@ -27,6 +27,37 @@ static int append(struct bc_segment_list *list, size_t *room, const struct bc_se
 	return 0;
 }
 
+void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry)
+{
+	if (entry->format == BC_FORMAT_SEGMENT)
+		bc_segment_name_write(out, &entry->name);
+	else
+		bc_raw_name_write(out, &entry->name, entry->format);
+}
+
+static bool read_name(struct bc_segment_entry *entry, const char *file)
+{
+	entry->format = BC_FORMAT_SEGMENT;
+	return bc_segment_name_read(&entry->name, file) ||
+	       bc_raw_name_read(&entry->name, &entry->format, file);
+}
+
+static bool is_same_number(const struct bc_segment_entry *a, const struct bc_segment_entry *b)
+{
+	return a->name.segment == b->name.segment &&
+	       strcmp(a->name.recording, b->name.recording) == 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct bc_segment_entry *x = a;
+	const struct bc_segment_entry *y = b;
+
+	if (is_same_number(x, y) && x->format != y->format)
+		return x->format < y->format ? -1 : 1;
+	return bc_segment_name_compare(&x->name, &y->name);
+}
+
 int bc_segments_list(struct bc_segment_list *list, int dir_fd)
 {
 	size_t room = 0;
@@ -44,7 +75,7 @@ int bc_segments_list(struct bc_segment_list *list, int dir_fd)
 	for (struct dirent *item; rc == 0 && (item = readdir(dir)) != NULL;) {
 		struct bc_segment_entry entry;
 		struct stat st;
-		if (!bc_segment_name_read(&entry.name, item->d_name) ||
+		if (!read_name(&entry, item->d_name) ||
 			fstatat(dir_fd, item->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 			!S_ISREG(st.st_mode))
 			continue;
@@ -57,7 +88,7 @@ int bc_segments_list(struct bc_segment_list *list, int dir_fd)
 		free(list->entries);
 		memset(list, 0, sizeof(*list));
 	} else if (list->count != 0) {
-		qsort(list->entries, list->count, sizeof(*list->entries), bc_segment_name_compare);
+		qsort(list->entries, list->count, sizeof(*list->entries), compare);
 	}
 	return rc;
 }
@@ -100,12 +131,12 @@ static uint64_t subtract(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static bool delete_segment(struct bc_space_state *state, int dir_fd,
+static bool delete_file(struct bc_space_state *state, int dir_fd,
 	const struct bc_segment_entry *entry, const char *rule)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
-	bc_segment_name_write(file, &entry->name);
+	bc_segment_entry_name(file, entry);
 	if (unlinkat(dir_fd, file, 0) != 0) {
 		snprintf(state->error, sizeof(state->error),
 			"%s: can't delete it to keep to %s: %s", file, rule, strerror(errno));
@@ -114,6 +145,33 @@ static bool delete_segment(struct bc_space_state *state, int dir_fd,
 	bc_log(BC_LOG_INFO, "%s: deleted, to keep to %s", file, rule);
 	state->deleted++;
 	return true;
+}
+
+/* Deletes what is sealed of the files of one number. */
+static bool delete_pair(struct bc_space_state *state, struct usage *usage, int dir_fd,
+	const struct bc_segment_entry *pair, size_t count, const char *rule)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (pair[i].name.is_partial)
+			continue;
+		if (!delete_file(state, dir_fd, &pair[i], rule))
+			return false;
+		usage->files -= pair[i].format == BC_FORMAT_SEGMENT;
+		usage->used = subtract(usage->used, pair[i].bytes);
+		usage->free += pair[i].bytes;
+	}
+	return true;
+}
+
+static struct usage usage_of(const struct bc_segment_list *list)
+{
+	struct usage usage = {.files = 0};
+
+	for (size_t i = 0; i < list->count; i++) {
+		usage.files += list->entries[i].format == BC_FORMAT_SEGMENT;
+		usage.used += list->entries[i].bytes;
+	}
+	return usage;
 }
 
 int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
@@ -128,26 +186,25 @@ int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_s
 	int rc = bc_segments_list(&list, dir_fd);
 	if (rc != 0)
 		return rc;
-	struct usage usage = {
-		.files = coming_files + list.count,
-		.used = coming_bytes,
-		.free = subtract((uint64_t)fs.f_bavail * fs.f_frsize, coming_bytes),
-	};
-	for (size_t i = 0; i < list.count; i++)
-		usage.used += list.entries[i].bytes;
+	struct usage usage = usage_of(&list);
+	usage.files += coming_files;
+	usage.used += coming_bytes;
+	usage.free = subtract((uint64_t)fs.f_bavail * fs.f_frsize, coming_bytes);
 
 	const char *rule;
-	for (size_t i = 0; i < list.count; i++) {
-		if (list.entries[i].name.is_partial)
-			continue;
-		rule = broken_rule(&usage, rules, files, &list.entries[i]);
+	size_t next;
+	for (size_t i = 0; i < list.count; i = next) {
+		const struct bc_segment_entry *first = &list.entries[i];
+		for (next = i + 1; next < list.count; next++)
+			if (!is_same_number(first, &list.entries[next]))
+				break;
+		if (first->name.is_partial)
+			continue; /* the segment is open or torn, or there is none yet */
+		rule = broken_rule(&usage, rules, files, first);
 		if (rule == NULL)
 			break;
-		if (!delete_segment(state, dir_fd, &list.entries[i], rule))
+		if (!delete_pair(state, &usage, dir_fd, first, next - i, rule))
 			break; /* younger ones don't go in its place */
-		usage.files--;
-		usage.used = subtract(usage.used, list.entries[i].bytes);
-		usage.free += list.entries[i].bytes;
 	}
 	free(list.entries);
 	rule = broken_rule(&usage, rules, 0, NULL);

@@ -12,6 +12,7 @@
 
 #include "daemon/log.h"
 #include "daemon/space.h"
+#include "formats/raw_writer.h"
 #include "formats/recover.h"
 #include "formats/segment_index.h"
 
@@ -127,6 +128,41 @@ static enum outcome recover(const char *dir, int dir_fd, const struct bc_segment
 	return recovered.is_written ? IS_RECOVERED : IS_REMOVED;
 }
 
+/* A raw capture loses what is not whole at its end, and is otherwise as it was. */
+static void recover_raw(const char *dir, int dir_fd, const struct bc_segment_entry *partial)
+{
+	struct bc_segment_entry sealed = *partial;
+	struct bc_raw_recovered r;
+	char from[BC_SEGMENT_NAME_MAX];
+	char to[BC_SEGMENT_NAME_MAX];
+
+	sealed.name.is_partial = false;
+	bc_segment_entry_name(from, partial);
+	bc_segment_entry_name(to, &sealed);
+	int rc = bc_raw_recover(&r, dir_fd, from, to);
+	if (rc == -EEXIST)
+		bc_log(BC_LOG_ERROR,
+			"%s/%s: a sealed raw capture of its name is there; look at both with "
+			"buscap "
+			"info, and remove one",
+			dir, from);
+	else if (rc != 0)
+		bc_log(BC_LOG_ERROR,
+			"%s/%s: an earlier run left it open, and it can't be made whole now: %s; "
+			"it "
+			"stays as it is",
+			dir, from, strerror(-rc));
+	else if (r.blocks == 0)
+		bc_log(BC_LOG_NOTICE, "%s/%s: an earlier run left no whole block in it; removed",
+			dir, from);
+	else
+		bc_log(r.cut_bytes + r.damages == 0 ? BC_LOG_NOTICE : BC_LOG_WARNING,
+			"%s/%s: left open by an earlier run; kept %" PRIu64 " bytes of the stream "
+			"in %" PRIu64 " blocks, cut off %" PRIu64
+			" bytes of no whole block; places damaged before: %" PRIu64,
+			dir, to, r.bytes, r.blocks, r.cut_bytes, r.damages);
+}
+
 /* Recovering takes a while; whoever wants the daemon to end meanwhile finds the rest as it was. The
  * signals are blocked, and the loop takes them later. */
 static bool is_told_to_stop(void)
@@ -148,6 +184,11 @@ int bc_stale_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MA
 		return rc;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct bc_segment_name *name = &list.entries[i].name;
+		if (list.entries[i].format != BC_FORMAT_SEGMENT) {
+			if (name->is_partial && !is_told_to_stop())
+				recover_raw(dir, dir_fd, &list.entries[i]);
+			continue;
+		}
 		enum outcome outcome = IS_LEFT;
 		if (name->is_partial && !is_told_to_stop())
 			outcome = recover(dir, dir_fd, name);

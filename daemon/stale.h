@@ -1,5 +1,6 @@
 /* What an earlier run left behind: at start, before anything is recorded, each torn segment in the
- * output directory is recovered into a sealed one under its final name, and removed. */
+ * output directory is recovered into a sealed one under its final name, and removed; each torn raw
+ * capture is cut to its last whole block and gets its final name. */
 #ifndef BC_DAEMON_STALE_H
 #define BC_DAEMON_STALE_H
 

@@ -125,7 +125,8 @@ static bool add_counts(cJSON *root, const struct bc_status *s)
 	       bc_json_add_u64(counts, "skipped_bytes", c->skipped_bytes) &&
 	       bc_json_add_u64(counts, "gaps", c->gaps) &&
 	       bc_json_add_u64(counts, "damages", s->damages) &&
-	       bc_json_add_u64(counts, "unknown_special", c->unknown_special);
+	       bc_json_add_u64(counts, "unknown_special", c->unknown_special) &&
+	       bc_json_add_u64(counts, "raw_dropped_bytes", c->raw_dropped_bytes);
 }
 
 static bool add_rates(cJSON *root, const struct bc_status *s)

@@ -1,6 +1,6 @@
 /* The writer: one thread that puts encoded chunks into segment files, in order, makes them durable
- * on its own schedule, seals, and keeps to the space rules. Nobody else touches the output
- * directory.
+ * on its own schedule, seals, and keeps to the space rules (daemon/files.h). Nobody else touches
+ * the output directory.
  *
  * A chunk that can't be written stays and is tried again twice a second; the chunks behind it wait.
  * The loop learns of everything by bc_writer_report(), a copy of the writer's counts. */
@@ -37,11 +37,12 @@ struct bc_writer_options {
 
 /* How things stand. Sums are since the start, of records unless they say bytes. */
 struct bc_writer_report {
-	uint64_t written;    /* given to the kernel */
-	uint64_t durable;    /* of them, made durable */
-	uint64_t unrecorded; /* left out: they came after the recording had reached stop_bytes */
-	uint64_t abandoned;  /* given up, by bc_writer_abandon() */
-	uint64_t bytes;      /* of chunks and headers written */
+	uint64_t written;       /* given to the kernel */
+	uint64_t durable;       /* of them, made durable */
+	uint64_t unrecorded;    /* left out: they came after the recording had reached stop_bytes */
+	uint64_t abandoned;     /* given up, by bc_writer_abandon() */
+	uint64_t raw_abandoned; /* bytes of the stream, likewise */
+	uint64_t bytes;         /* of all that was written */
 	uint64_t recording_bytes; /* of the present recording's segments */
 	uint64_t recording_records;
 	uint64_t recordings_ended;
@@ -49,8 +50,8 @@ struct bc_writer_report {
 	bool is_hopeless;  /* and won't be without somebody's help: no directory, no permission */
 	bool is_full;      /* the recording has reached stop_bytes */
 	bool is_open;      /* `file` still has .partial behind its name */
-	unsigned unsealed; /* segments that could not be sealed */
-	unsigned deleted;  /* segments that somebody deleted while they were open */
+	unsigned unsealed; /* files that could not be sealed */
+	unsigned deleted;  /* files that somebody deleted while they were open */
 	uint32_t segment;
 	uint64_t free_bytes;            /* of the file system, when last looked */
 	char file[BC_SEGMENT_NAME_MAX]; /* the open segment, or the one sealed last; empty: none yet

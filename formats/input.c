@@ -38,9 +38,12 @@ static int read_head(struct bc_input *in, enum bc_format wanted, struct bc_probe
 		in->end += (size_t)n;
 		bool is_told = bc_probe(probe, in->packed, in->end, n == 0);
 		if (wanted != BC_FORMAT_UNKNOWN) {
-			/* Only whether it is compressed is wanted, and that takes four bytes. */
-			if (in->end < 4 && n != 0)
+			/* Only whether it is compressed is wanted, and that takes four bytes; but a
+			 * raw capture is one, whoever names its form. */
+			if (n != 0 && (in->end < 4 ||
+					      (!is_told && bc_may_be_capture(in->packed, in->end))))
 				continue;
+			probe->is_capture &= probe->format == wanted;
 			/* A segment named as one of the plain formats: what LZ4 makes of it. */
 			if (probe->format == BC_FORMAT_SEGMENT && wanted != BC_FORMAT_SEGMENT)
 				probe->is_lz4 = true;
@@ -159,4 +162,9 @@ int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 {
 	return bc_segment_reader_open(
 		reader, in->stream, in->packed + in->start, in->end - in->start);
+}
+
+int bc_input_capture(struct bc_input *in, struct bc_raw_reader **reader)
+{
+	return bc_raw_reader_open(reader, in->stream, in->packed + in->start, in->end - in->start);
 }

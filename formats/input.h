@@ -3,6 +3,7 @@
  *     bc_input_open()                       reads as much of the head as telling the format needs
  *     bc_input_read() ...                   plain formats: the bytes, decompressed
  *     bc_input_segments()                   segments: a reader of chunks instead
+ *     bc_input_capture()                    raw captures: a reader of blocks instead
  *     bc_input_close()
  */
 #ifndef BC_FORMATS_INPUT_H
@@ -13,6 +14,7 @@
 #include <sys/types.h>
 
 #include "formats/probe.h"
+#include "formats/raw_reader.h"
 #include "formats/segment_reader.h"
 #include "formats/stream.h"
 
@@ -34,6 +36,11 @@ ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room)
 /* Makes a segment reader of an input whose format is BC_FORMAT_SEGMENT. Returns 0 or -ENOMEM. Close
  * the reader before the input. */
 int bc_input_segments(struct bc_input *input, struct bc_segment_reader **reader)
+	__attribute__((warn_unused_result));
+
+/* Makes a reader of an input that is a raw capture; bc_input_read() of one gives the bytes alone.
+ * Returns 0 or -ENOMEM. Close the reader before the input. */
+int bc_input_capture(struct bc_input *input, struct bc_raw_reader **reader)
 	__attribute__((warn_unused_result));
 
 #endif

@@ -9,6 +9,7 @@
 #include "formats/bcp1.h"
 #include "formats/bytes.h"
 #include "formats/dialect.h"
+#include "formats/raw_capture.h"
 #include "formats/sample.h"
 #include "formats/segment.h"
 #include "formats/segment_header.h"
@@ -134,14 +135,52 @@ static bool has_segment_item(const uint8_t *head, size_t bytes)
 	return found;
 }
 
-static bool begins_as_segment(const uint8_t *head, size_t bytes)
+/* The form of a raw capture by a whole header or block table somewhere in the head; else
+ * BC_FORMAT_UNKNOWN. */
+static enum bc_format find_raw_item(const uint8_t *head, size_t bytes)
+{
+	struct bc_raw_block *block = NULL;
+	enum bc_format form = BC_FORMAT_UNKNOWN;
+
+	for (size_t at = 0; form == BC_FORMAT_UNKNOWN && at + BC_SKIPPABLE_BYTES <= bytes; at++) {
+		size_t length = bc_raw_header_bytes(head + at);
+		if (length != 0 && at + length <= bytes) {
+			struct bc_segment_header header;
+			if (!bc_raw_header_read(&header, &form, head + at, length))
+				form = BC_FORMAT_UNKNOWN;
+		}
+		length = bc_raw_table_bytes(head + at);
+		if (length != 0 && at + length <= bytes) {
+			if (block == NULL)
+				block = malloc(sizeof(*block));
+			if (block != NULL && bc_raw_table_read(block, head + at, length))
+				form = block->form;
+		}
+	}
+	free(block);
+	return form;
+}
+
+/* The empty frame, and behind it a header with this magic, as far as the bytes go. */
+static bool begins_as(uint32_t header_magic, const uint8_t *head, size_t bytes)
 {
 	if (bytes < BC_EMPTY_FRAME_BYTES || memcmp(head, bc_empty_frame, BC_EMPTY_FRAME_BYTES) != 0)
 		return false;
 	size_t rest = bytes - BC_EMPTY_FRAME_BYTES;
 	uint8_t magic[4];
-	bc_put_le32(magic, BC_MAGIC_SEGMENT_HEADER);
+	bc_put_le32(magic, header_magic);
 	return memcmp(head + BC_EMPTY_FRAME_BYTES, magic, rest < 4 ? rest : 4) == 0;
+}
+
+static bool begins_as_segment(const uint8_t *head, size_t bytes)
+{
+	return begins_as(BC_MAGIC_SEGMENT_HEADER, head, bytes);
+}
+
+/* Its header is the first thing in it. */
+bool bc_may_be_capture(const uint8_t *head, size_t bytes)
+{
+	return bytes < BC_PROBE_BYTES && begins_as(BC_MAGIC_RAW_HEADER, head, bytes);
 }
 
 static bool begins_as_lz4(const uint8_t *head, size_t bytes)
@@ -254,6 +293,13 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
 {
 	memset(probe, 0, sizeof(*probe));
+	enum bc_format form = find_raw_item(head, bytes);
+	if (form != BC_FORMAT_UNKNOWN) {
+		*probe = (struct bc_probe){.format = form, .is_lz4 = true, .is_capture = true};
+		return true;
+	}
+	if (!is_all && bc_may_be_capture(head, bytes))
+		return false;
 	if (begins_as_segment(head, bytes) || !begins_as_lz4(head, bytes) ||
 		has_segment_item(head, bytes))
 		return probe_bytes(probe, head, bytes, is_all);

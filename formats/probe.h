@@ -2,7 +2,10 @@
  *
  * Segments and bcp1 carry checksums: they are certain. The plain record formats carry nothing that
  * says what they are; each is held against the bytes, and where not exactly one fits, the user must
- * name the format. Nothing is guessed. */
+ * name the format. Nothing is guessed.
+ *
+ * A raw capture (formats/raw_capture.h) is of the format whose bytes it keeps, in LZ4 frames; that
+ * there are tables beside them is told as well. */
 #ifndef BC_FORMATS_PROBE_H
 #define BC_FORMATS_PROBE_H
 
@@ -34,6 +37,7 @@ enum bc_format bc_format_by_name(const char *name);
 struct bc_probe {
 	enum bc_format format; /* BC_FORMAT_UNKNOWN: see `why` */
 	bool is_lz4;           /* and inside LZ4 frames */
+	bool is_capture;       /* which are those of a raw capture */
 	char why[200];         /* unknown: a clause that says what is in the way */
 };
 
@@ -41,5 +45,8 @@ struct bc_probe {
  * answer in *probe stands, false when more bytes could change it (never with BC_PROBE_BYTES of them
  * or is_all). */
 bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all);
+
+/* Whether the head begins as a raw capture does and is too short to tell its form. */
+bool bc_may_be_capture(const uint8_t *head, size_t bytes);
 
 #endif

@@ -374,7 +374,7 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	const struct bc_segment_name *fallback, size_t count)
 {
 	struct bc_segment_writer writer;
-	char open_name[BC_SEGMENT_FILE_MAX];
+	char open_name[BC_NEW_FILE_NAME_MAX];
 	int rc;
 
 	rc = read_place(r, &r->places[0]);
@@ -387,7 +387,7 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	rc = bc_segment_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header);
 	if (rc != 0)
 		return rc;
-	memcpy(open_name, writer.open_name, sizeof(open_name));
+	memcpy(open_name, writer.file.open_name, sizeof(open_name));
 	rc = write_chunks(r, &writer, count);
 	if (rc == 0)
 		rc = bc_segment_seal(&writer);

@@ -8,6 +8,7 @@
 
 #include "formats/bytes.h"
 #include "formats/json.h"
+#include "formats/raw_capture.h"
 
 static bool add_source(cJSON *root, const struct bc_segment_header *h)
 {
@@ -76,15 +77,29 @@ static const char *text_or_null(const char *text)
 	return text[0] != '\0' ? text : NULL;
 }
 
-int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *h)
+/* What a file of this kind begins with. */
+struct kind {
+	uint32_t magic;
+	uint32_t version;
+	const char *format; /* the JSON's member of that name */
+};
+
+static const struct kind segment_kind = {
+	BC_MAGIC_SEGMENT_HEADER, BC_SEGMENT_VERSION, "buscap-segment"};
+static const struct kind raw_kind = {BC_MAGIC_RAW_HEADER, BC_RAW_VERSION, "buscap-raw"};
+
+/* `form`: a raw capture's; NULL for a segment. */
+static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
+	const struct bc_segment_header *h, const char *form)
 {
 	int rc = -ENOMEM;
 	char *text = NULL;
 	cJSON *root = cJSON_CreateObject();
 
 	*out = NULL;
-	if (root == NULL || !bc_json_add_text(root, "format", "buscap-segment") ||
-		!bc_json_add_u64(root, "version", BC_SEGMENT_VERSION) ||
+	if (root == NULL || !bc_json_add_text(root, "format", kind->format) ||
+		(form != NULL && !bc_json_add_text(root, "form", form)) ||
+		!bc_json_add_u64(root, "version", kind->version) ||
 		!bc_json_add_text(root, "recording", h->recording) ||
 		!bc_json_add_text(root, "label", text_or_null(h->label)) ||
 		!bc_json_add_u64(root, "segment", h->segment) ||
@@ -113,7 +128,7 @@ int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segmen
 	*out = p;
 	memcpy(p, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
 	p += BC_EMPTY_FRAME_BYTES;
-	bc_put_le32(p, BC_MAGIC_SEGMENT_HEADER);
+	bc_put_le32(p, kind->magic);
 	bc_put_le32(p + 4, (uint32_t)(length + BC_HASH_BYTES));
 	memcpy(p + BC_SKIPPABLE_BYTES, text, length);
 	size_t hashed = BC_SKIPPABLE_BYTES + length;
@@ -125,14 +140,35 @@ out:
 	return rc;
 }
 
-size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
+int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *h)
+{
+	return write_header(out, bytes, &segment_kind, h, NULL);
+}
+
+int bc_raw_header_write(
+	uint8_t **out, size_t *bytes, const struct bc_segment_header *h, enum bc_format form)
+{
+	return write_header(out, bytes, &raw_kind, h, bc_format_name(form));
+}
+
+static size_t header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES], const struct kind *kind)
 {
 	size_t bytes = (size_t)bc_le32(in + 4) + BC_SKIPPABLE_BYTES;
 
-	if (bc_le32(in) != BC_MAGIC_SEGMENT_HEADER || bytes > BC_SEGMENT_HEADER_MAX ||
+	if (bc_le32(in) != kind->magic || bytes > BC_SEGMENT_HEADER_MAX ||
 		bytes < BC_SKIPPABLE_BYTES + BC_HASH_BYTES)
 		return 0;
 	return bytes;
+}
+
+size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
+{
+	return header_bytes(in, &segment_kind);
+}
+
+size_t bc_raw_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
+{
+	return header_bytes(in, &raw_kind);
 }
 
 static void read_mapping(struct bc_segment_header *h, const cJSON *mapping)
@@ -165,7 +201,9 @@ static bool read_metadata(struct bc_segment_header *h, const cJSON *metadata)
 	return text != NULL;
 }
 
-bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size_t bytes)
+/* `form` (NULL: not wanted) is set to the member of that name. */
+static bool read_header(struct bc_segment_header *h, const struct kind *kind, char form[16],
+	const uint8_t *in, size_t bytes)
 {
 	size_t hashed = bytes - BC_HASH_BYTES;
 	char format[24];
@@ -176,6 +214,8 @@ bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size
 	cJSON *root = cJSON_ParseWithLength(
 		(const char *)in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES);
 	bc_json_get_text(root, "format", format, sizeof(format));
+	if (form != NULL)
+		bc_json_get_text(root, "form", form, 16);
 	h->version = (uint32_t)bc_json_get_u64(root, "version");
 	bc_json_get_text(root, "recording", h->recording, sizeof(h->recording));
 	bc_json_get_text(root, "label", h->label, sizeof(h->label));
@@ -202,5 +242,21 @@ bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size
 	h->first_record = bc_json_get_u64(first, "record");
 	bool is_whole = read_metadata(h, cJSON_GetObjectItemCaseSensitive(root, "metadata"));
 	cJSON_Delete(root);
-	return is_whole && strcmp(format, "buscap-segment") == 0 && h->version != 0;
+	return is_whole && strcmp(format, kind->format) == 0 && h->version != 0;
+}
+
+bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size_t bytes)
+{
+	return read_header(h, &segment_kind, NULL, in, bytes);
+}
+
+bool bc_raw_header_read(
+	struct bc_segment_header *h, enum bc_format *form, const uint8_t *in, size_t bytes)
+{
+	char name[16];
+
+	if (!read_header(h, &raw_kind, name, in, bytes))
+		return false;
+	*form = bc_format_by_name(name);
+	return bc_raw_is_form(*form);
 }

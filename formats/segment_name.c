@@ -35,10 +35,22 @@ void bc_recording_id_write(
 		label[0] != '\0' ? "-" : "", BC_LABEL_MAX, label);
 }
 
+static void write_name(
+	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, const char *suffix)
+{
+	snprintf(out, BC_SEGMENT_NAME_MAX, "%s-%05" PRIu32 "%s%s", name->recording, name->segment,
+		suffix, name->is_partial ? BC_PARTIAL_SUFFIX : "");
+}
+
 void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name)
 {
-	snprintf(out, BC_SEGMENT_NAME_MAX, "%s-%05" PRIu32 BC_SEGMENT_SUFFIX "%s", name->recording,
-		name->segment, name->is_partial ? BC_PARTIAL_SUFFIX : "");
+	write_name(out, name, BC_SEGMENT_SUFFIX);
+}
+
+void bc_raw_name_write(
+	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, enum bc_format form)
+{
+	write_name(out, name, form == BC_FORMAT_RAW6 ? BC_RAW6_SUFFIX : BC_BCP1_SUFFIX);
 }
 
 static bool ends_with(const char *text, size_t *n, const char *suffix)
@@ -51,12 +63,12 @@ static bool ends_with(const char *text, size_t *n, const char *suffix)
 	return true;
 }
 
-bool bc_segment_name_read(struct bc_segment_name *name, const char *file)
+static bool read_name(struct bc_segment_name *name, const char *file, const char *suffix)
 {
 	size_t n = strlen(file);
 
 	name->is_partial = ends_with(file, &n, BC_PARTIAL_SUFFIX);
-	if (!ends_with(file, &n, BC_SEGMENT_SUFFIX))
+	if (!ends_with(file, &n, suffix))
 		return false;
 	size_t digits = 0;
 	while (digits < n && file[n - 1 - digits] >= '0' && file[n - 1 - digits] <= '9')
@@ -72,6 +84,20 @@ bool bc_segment_name_read(struct bc_segment_name *name, const char *file)
 	memcpy(name->recording, file, n - digits - 1);
 	name->recording[n - digits - 1] = '\0';
 	return true;
+}
+
+bool bc_segment_name_read(struct bc_segment_name *name, const char *file)
+{
+	return read_name(name, file, BC_SEGMENT_SUFFIX);
+}
+
+bool bc_raw_name_read(struct bc_segment_name *name, enum bc_format *form, const char *file)
+{
+	*form = BC_FORMAT_BCP1;
+	if (read_name(name, file, BC_BCP1_SUFFIX))
+		return true;
+	*form = BC_FORMAT_RAW6;
+	return read_name(name, file, BC_RAW6_SUFFIX);
 }
 
 int bc_segment_name_compare(const void *a, const void *b)

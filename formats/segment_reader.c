@@ -1,28 +1,22 @@
 #include "formats/segment_reader.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "formats/bytes.h"
+#include "formats/window.h"
 
 /* The largest thing that is looked at whole is a chunk; a header of JSON is smaller. */
 #define WINDOW_BYTES (2 * BC_CHUNK_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
 #define HEAD_MAX     (1u << 20)
 
 struct bc_segment_reader {
-	struct bc_stream stream;
-	bool at_end; /* the stream has no more */
+	struct bc_window w;
 	bool skip_records;
-	uint64_t read_end; /* no byte at or past this offset is read */
-	uint64_t offset;   /* of window[start] */
-	size_t start;
-	size_t end;
 	uint64_t found_at;
 	bool has_header;
 	struct bc_segment_header header;
@@ -30,7 +24,7 @@ struct bc_segment_reader {
 	struct bc_chunk_info last; /* the chunk found last */
 	bool has_last;
 	uint64_t missing;
-	size_t encoded_header_bytes; /* of the chunk found last, at window[encoded_at] */
+	size_t encoded_header_bytes; /* of the chunk found last, at bytes[encoded_at] */
 	size_t encoded_at;
 	/* The present segment's own account of its index. */
 	uint64_t segment_at; /* its place in the bytes */
@@ -39,7 +33,7 @@ struct bc_segment_reader {
 	bool is_sealed;
 	bool has_segment; /* one has begun */
 	XXH3_state_t *rows_hash;
-	uint8_t window[WINDOW_BYTES];
+	uint8_t bytes[WINDOW_BYTES];
 };
 
 int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_stream stream,
@@ -54,14 +48,10 @@ int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_stream s
 		XXH3_freeState(hash);
 		return -ENOMEM;
 	}
-	memset(r, 0, offsetof(struct bc_segment_reader, window));
-	r->stream = stream;
-	r->read_end = UINT64_MAX;
+	memset(r, 0, offsetof(struct bc_segment_reader, bytes));
+	bc_window_open(&r->w, stream, r->bytes, WINDOW_BYTES, head, head_bytes);
 	r->rows_hash = hash;
 	XXH3_64bits_reset(hash);
-	if (head_bytes != 0)
-		memcpy(r->window, head, head_bytes);
-	r->end = head_bytes;
 	*reader = r;
 	return 0;
 }
@@ -76,13 +66,10 @@ void bc_segment_reader_close(struct bc_segment_reader *r)
 
 int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64_t end)
 {
-	if (lseek(r->stream.fd, (off_t)offset, SEEK_SET) < 0)
-		return -errno;
-	r->at_end = false;
-	r->start = 0;
-	r->end = 0;
-	r->offset = offset;
-	r->read_end = end;
+	int rc = bc_window_range(&r->w, offset, end);
+
+	if (rc != 0)
+		return rc;
 	r->has_last = false;
 	r->is_damaged = true; /* only part of it is read */
 	return 0;
@@ -106,7 +93,7 @@ const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment
 const uint8_t *bc_segment_reader_encoded(const struct bc_segment_reader *r, size_t *header_bytes)
 {
 	*header_bytes = r->encoded_header_bytes;
-	return r->window + r->encoded_at;
+	return r->bytes + r->encoded_at;
 }
 
 uint64_t bc_segment_reader_offset(const struct bc_segment_reader *r)
@@ -124,46 +111,6 @@ bool bc_segment_reader_is_sealed(const struct bc_segment_reader *r)
 	return r->is_sealed;
 }
 
-static size_t available(const struct bc_segment_reader *r)
-{
-	return r->end - r->start;
-}
-
-/* Tries to have `need` bytes in the window. Returns 1 if they are there, 0 if the bytes end before,
- * or a negative errno. */
-static int fill(struct bc_segment_reader *r, size_t need)
-{
-	assert(need <= WINDOW_BYTES);
-	if (r->start + need > WINDOW_BYTES) {
-		memmove(r->window, r->window + r->start, available(r));
-		r->end -= r->start;
-		r->start = 0;
-	}
-	while (available(r) < need && !r->at_end) {
-		size_t room = WINDOW_BYTES - r->end;
-		uint64_t left = r->read_end - (r->offset + available(r));
-		ssize_t n = left == 0 ? 0
-				      : bc_stream_read(r->stream, r->window + r->end,
-						left < room ? (size_t)left : room);
-		if (n < 0)
-			return (int)n;
-		r->at_end = n == 0;
-		r->end += (size_t)n;
-	}
-	return available(r) >= need;
-}
-
-static void take(struct bc_segment_reader *r, size_t bytes)
-{
-	r->start += bytes;
-	r->offset += bytes;
-}
-
-static const uint8_t *here(const struct bc_segment_reader *r)
-{
-	return r->window + r->start;
-}
-
 /* What stands here, by its first bytes. */
 enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_SEGMENT, ITEM_CHUNK, ITEM_INDEX };
 
@@ -173,26 +120,26 @@ static int recognise(
 	struct bc_segment_reader *r, struct bc_chunk *chunk, size_t *bytes, const char **why)
 {
 	*why = "bytes that belong to no chunk";
-	int rc = fill(r, BC_SKIPPABLE_BYTES);
+	int rc = bc_window_fill(&r->w, BC_SKIPPABLE_BYTES);
 	if (rc <= 0) {
 		*why = "torn: the bytes end in a chunk's header";
 		return rc;
 	}
-	if (memcmp(here(r), bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
+	if (memcmp(bc_window_here(&r->w), bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
 		*bytes = BC_EMPTY_FRAME_BYTES;
-		rc = fill(r, *bytes);
-		if (rc <= 0 || memcmp(here(r), bc_empty_frame, *bytes) != 0)
+		rc = bc_window_fill(&r->w, *bytes);
+		if (rc <= 0 || memcmp(bc_window_here(&r->w), bc_empty_frame, *bytes) != 0)
 			return rc < 0 ? rc : ITEM_NONE;
 		return ITEM_EMPTY_FRAME;
 	}
-	switch (bc_le32(here(r))) {
+	switch (bc_le32(bc_window_here(&r->w))) {
 	case BC_MAGIC_SEGMENT_HEADER:
 		*why = "the segment header is damaged";
-		*bytes = bc_segment_header_bytes(here(r));
+		*bytes = bc_segment_header_bytes(bc_window_here(&r->w));
 		break;
 	case BC_MAGIC_CHUNK_HEADER:
 		*why = "a chunk's header is damaged";
-		*bytes = bc_chunk_header_bytes(here(r));
+		*bytes = bc_chunk_header_bytes(bc_window_here(&r->w));
 		break;
 	case BC_MAGIC_INDEX:
 		*why = "the index is damaged";
@@ -203,17 +150,17 @@ static int recognise(
 	}
 	if (*bytes == 0)
 		return ITEM_NONE;
-	rc = fill(r, *bytes);
+	rc = bc_window_fill(&r->w, *bytes);
 	if (rc < 0)
 		return rc;
 	if (rc == 0) {
 		*why = "torn: the bytes end in a header";
 		return ITEM_NONE;
 	}
-	switch (bc_le32(here(r))) {
+	switch (bc_le32(bc_window_here(&r->w))) {
 	case BC_MAGIC_SEGMENT_HEADER: {
 		struct bc_segment_header header;
-		if (!bc_segment_header_read(&header, here(r), *bytes))
+		if (!bc_segment_header_read(&header, bc_window_here(&r->w), *bytes))
 			return ITEM_NONE;
 		if (header.version != BC_SEGMENT_VERSION) {
 			*why = "a segment of a version that this program doesn't know";
@@ -222,10 +169,11 @@ static int recognise(
 		return ITEM_SEGMENT;
 	}
 	case BC_MAGIC_CHUNK_HEADER:
-		return bc_chunk_header_read(chunk, here(r), *bytes) ? ITEM_CHUNK : ITEM_NONE;
+		return bc_chunk_header_read(chunk, bc_window_here(&r->w), *bytes) ? ITEM_CHUNK
+										  : ITEM_NONE;
 	default: {
 		struct bc_index_head head;
-		return bc_index_head_read(&head, here(r)) ? ITEM_INDEX : ITEM_NONE;
+		return bc_index_head_read(&head, bc_window_here(&r->w)) ? ITEM_INDEX : ITEM_NONE;
 	}
 	}
 }
@@ -234,30 +182,9 @@ static int recognise(
 static int resynchronise(struct bc_segment_reader *r, struct bc_chunk *chunk)
 {
 	for (;;) {
-		int rc = fill(r, BC_SKIPPABLE_BYTES);
-		if (rc < 0)
+		int rc = bc_window_seek_magic(&r->w);
+		if (rc <= 0)
 			return rc;
-		/* All the magics end in the same three bytes; the first tells them apart. */
-		const uint8_t *p = here(r);
-		size_t n = available(r);
-		size_t at = 0;
-		while (at + 4 <= n && (bc_le32(p + at) & ~3u) != BC_MAGIC_SEGMENT_HEADER)
-			at++;
-		if (rc == 0) {
-			take(r, n);
-			return 0;
-		}
-		take(r, at);
-		if (at + 4 > n) {
-			if (r->at_end) {
-				take(r, available(r));
-				return 0;
-			}
-			rc = fill(r, available(r) + 1);
-			if (rc < 0)
-				return rc;
-			continue;
-		}
 		size_t bytes;
 		const char *why;
 		rc = recognise(r, chunk, &bytes, &why);
@@ -265,7 +192,7 @@ static int resynchronise(struct bc_segment_reader *r, struct bc_chunk *chunk)
 			return rc;
 		if (rc == ITEM_SEGMENT || rc == ITEM_CHUNK || rc == ITEM_INDEX)
 			return 0;
-		take(r, 1);
+		bc_window_take(&r->w, 1);
 	}
 }
 
@@ -276,7 +203,7 @@ static int report_damage(
 	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
 	r->is_damaged = true;
 	int rc = resynchronise(r, chunk);
-	r->damage.bytes = r->offset - offset;
+	r->damage.bytes = r->w.offset - offset;
 	return rc < 0 ? rc : BC_FOUND_DAMAGE;
 }
 
@@ -310,11 +237,11 @@ static void expect_first(struct bc_segment_reader *r)
 static int skip_frame(struct bc_segment_reader *r, size_t bytes)
 {
 	while (bytes != 0) {
-		int rc = fill(r, 1);
+		int rc = bc_window_fill(&r->w, 1);
 		if (rc <= 0)
 			return rc;
-		size_t n = available(r) < bytes ? available(r) : bytes;
-		take(r, n);
+		size_t n = bc_window_held(&r->w) < bytes ? bc_window_held(&r->w) : bytes;
+		bc_window_take(&r->w, n);
 		bytes -= n;
 	}
 	return 1;
@@ -334,20 +261,20 @@ static void remember(struct bc_segment_reader *r, const struct bc_chunk_info *in
 static int read_chunk(struct bc_segment_reader *r, struct bc_chunk *chunk, size_t header_bytes)
 {
 	const struct bc_chunk_info *info = &chunk->info;
-	uint64_t offset = r->offset;
+	uint64_t offset = r->w.offset;
 	uint8_t row[BC_INDEX_ROW_BYTES];
 	char what[96];
 	int rc;
 
-	bc_index_row_write(row, offset - r->segment_at, here(r));
+	bc_index_row_write(row, offset - r->segment_at, bc_window_here(&r->w));
 	r->missing = 0;
 	if (r->has_last && r->last.recording_tag == info->recording_tag)
 		r->missing = bc_chunk_missing(chunk, r->last.first_record + r->last.records);
 	if (r->skip_records) {
-		take(r, header_bytes);
+		bc_window_take(&r->w, header_bytes);
 		rc = skip_frame(r, info->frame_bytes);
 	} else {
-		rc = fill(r, header_bytes + info->frame_bytes);
+		rc = bc_window_fill(&r->w, header_bytes + info->frame_bytes);
 	}
 	if (rc < 0)
 		return rc;
@@ -355,13 +282,13 @@ static int read_chunk(struct bc_segment_reader *r, struct bc_chunk *chunk, size_
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 ": torn, the bytes end in its records", info->number);
 		if (!r->skip_records)
-			take(r, header_bytes);
+			bc_window_take(&r->w, header_bytes);
 		return report_damage(r, chunk, offset, what);
 	}
 	if (!r->skip_records) {
 		size_t bytes = (size_t)info->records * BC_RECORD_BYTES;
-		rc = bc_frame_read(
-			chunk->records, bytes, here(r) + header_bytes, info->frame_bytes);
+		rc = bc_frame_read(chunk->records, bytes, bc_window_here(&r->w) + header_bytes,
+			info->frame_bytes);
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc == 0 && XXH3_64bits(chunk->records, bytes) != info->records_hash)
@@ -370,12 +297,12 @@ static int read_chunk(struct bc_segment_reader *r, struct bc_chunk *chunk, size_
 			snprintf(what, sizeof(what),
 				"chunk %" PRIu32 " (%" PRIu32 " records): a checksum is wrong",
 				info->number, info->records);
-			take(r, header_bytes);
+			bc_window_take(&r->w, header_bytes);
 			return report_damage(r, chunk, offset, what);
 		}
-		r->encoded_at = r->start;
+		r->encoded_at = r->w.start;
 		r->encoded_header_bytes = header_bytes;
-		take(r, header_bytes + info->frame_bytes);
+		bc_window_take(&r->w, header_bytes + info->frame_bytes);
 	}
 	XXH3_64bits_update(r->rows_hash, row, sizeof(row));
 	r->rows++;
@@ -396,18 +323,20 @@ static int read_rows(
 		bool is_last = row + 1 == rows;
 		struct bc_chunk_info info;
 		struct bc_chunk_info next;
-		int rc = fill(r, is_last ? BC_INDEX_ROW_BYTES : 2 * BC_INDEX_ROW_BYTES);
+		int rc = bc_window_fill(
+			&r->w, is_last ? BC_INDEX_ROW_BYTES : 2 * BC_INDEX_ROW_BYTES);
 		*why = "torn: the bytes end in the index";
 		if (rc <= 0)
 			return rc;
-		uint64_t offset = bc_index_row_read(&info, here(r));
+		uint64_t offset = bc_index_row_read(&info, bc_window_here(&r->w));
 		*why = "the index is damaged";
-		if (!is_last && bc_index_row_read(&next, here(r) + BC_INDEX_ROW_BYTES) !=
-					offset + bc_chunk_encoded_bytes(&info))
+		if (!is_last &&
+			bc_index_row_read(&next, bc_window_here(&r->w) + BC_INDEX_ROW_BYTES) !=
+				offset + bc_chunk_encoded_bytes(&info))
 			return 0;
-		XXH3_64bits_update(hash, here(r), BC_INDEX_ROW_BYTES);
+		XXH3_64bits_update(hash, bc_window_here(&r->w), BC_INDEX_ROW_BYTES);
 		if (!is_last)
-			take(r, BC_INDEX_ROW_BYTES);
+			bc_window_take(&r->w, BC_INDEX_ROW_BYTES);
 	}
 	return 1;
 }
@@ -431,21 +360,22 @@ static const char *check_index_tail(
 static int read_index(struct bc_segment_reader *r, struct bc_chunk *chunk)
 {
 	struct bc_index_head head;
-	uint64_t offset = r->offset;
+	uint64_t offset = r->w.offset;
 	uint64_t derived = XXH3_64bits_digest(r->rows_hash);
 	XXH3_state_t *hash = r->rows_hash; /* the chunks' rows are digested: it is free for these */
 	const char *why;
 
-	bc_index_head_read(&head, here(r));
-	take(r, BC_INDEX_HEAD_BYTES);
+	bc_index_head_read(&head, bc_window_here(&r->w));
+	bc_window_take(&r->w, BC_INDEX_HEAD_BYTES);
 	int rc = read_rows(r, head.rows, hash, &why);
 	if (rc > 0) {
 		size_t last_row = head.rows != 0 ? BC_INDEX_ROW_BYTES : 0;
-		rc = fill(r, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
-		why = rc > 0 ? check_index_tail(here(r) + last_row, &head, XXH3_64bits_digest(hash))
+		rc = bc_window_fill(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+		why = rc > 0 ? check_index_tail(bc_window_here(&r->w) + last_row, &head,
+				       XXH3_64bits_digest(hash))
 			     : "torn: the bytes end in the index";
 		if (rc > 0 && why == NULL)
-			take(r, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+			bc_window_take(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
 	}
 	if (rc < 0)
 		return rc;
@@ -454,7 +384,7 @@ static int read_index(struct bc_segment_reader *r, struct bc_chunk *chunk)
 	if (!r->is_damaged && (head.rows != r->rows || XXH3_64bits_digest(hash) != derived ||
 				      head.offset != offset - r->segment_at)) {
 		r->damage = (struct bc_segment_damage){
-			.offset = offset, .bytes = r->offset - offset};
+			.offset = offset, .bytes = r->w.offset - offset};
 		snprintf(r->damage.what, sizeof(r->damage.what),
 			"the index doesn't match the chunks");
 		return BC_FOUND_DAMAGE;
@@ -469,8 +399,8 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 		size_t bytes = 0;
 		const char *why;
 
-		r->found_at = r->offset;
-		int rc = fill(r, 1);
+		r->found_at = r->w.offset;
+		int rc = bc_window_fill(&r->w, 1);
 		if (rc < 0)
 			return rc;
 		if (rc == 0)
@@ -480,16 +410,17 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 			return item;
 		switch ((enum item)item) {
 		case ITEM_EMPTY_FRAME:
-			begin_segment(r, r->offset);
+			begin_segment(r, r->w.offset);
 			r->has_header = false;
-			take(r, bytes);
+			bc_window_take(&r->w, bytes);
 			continue;
 		case ITEM_SEGMENT:
-			if (r->offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
-				begin_segment(r, r->offset - BC_EMPTY_FRAME_BYTES);
-			r->has_header = bc_segment_header_read(&r->header, here(r), bytes);
+			if (r->w.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
+				begin_segment(r, r->w.offset - BC_EMPTY_FRAME_BYTES);
+			r->has_header = bc_segment_header_read(
+				&r->header, bc_window_here(&r->w), bytes);
 			expect_first(r);
-			take(r, bytes);
+			bc_window_take(&r->w, bytes);
 			return BC_FOUND_SEGMENT;
 		case ITEM_CHUNK:
 			return read_chunk(r, chunk, bytes);
@@ -498,9 +429,9 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 		case ITEM_NONE:
 			break;
 		}
-		uint64_t offset = r->offset;
+		uint64_t offset = r->w.offset;
 		r->is_sealed = false;
-		take(r, 1);
+		bc_window_take(&r->w, 1);
 		return report_damage(r, chunk, offset, why);
 	}
 }

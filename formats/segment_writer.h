@@ -2,7 +2,7 @@
  *
  *     bc_segment_create()                  NAME.partial (or so) appears
  *     bc_segment_append() ...              whole chunks, each all or nothing
- *     bc_segment_sync() ...                what was appended is durable
+ *     bc_new_file_sync(&writer.file) ...   what was appended is durable
  *     bc_segment_seal() or bc_segment_abandon()
  *
  * Every call that writes leaves the file as a row of whole chunks: on a failure what was begun is
@@ -13,20 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/new_file.h"
 #include "formats/segment.h"
 #include "formats/segment_header.h"
 
-#define BC_SEGMENT_FILE_MAX 256
-
 struct bc_segment_writer {
-	int fd;                              /* -1: no segment is open */
-	int dir_fd;                          /* the caller's */
-	char name[BC_SEGMENT_FILE_MAX];      /* once sealed */
-	char open_name[BC_SEGMENT_FILE_MAX]; /* until then */
+	struct bc_new_file file; /* closed: no segment is open */
 	uint32_t segment;
-	uint64_t bytes;   /* of whole chunks in the file, header included */
-	uint64_t durable; /* of them, bytes that a sync has covered */
-	bool is_name_durable;
 	uint64_t records;
 	uint64_t gaps;
 	uint64_t lost;
@@ -50,10 +43,6 @@ int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t
 	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost)
 	__attribute__((warn_unused_result));
 
-/* Makes durable what is appended. After a failure nothing of this file may be called durable any
- * more: abandon it. */
-int bc_segment_sync(struct bc_segment_writer *writer) __attribute__((warn_unused_result));
-
 /* Writes the index, syncs, gives the file its final name (never replacing another) and syncs the
  * directory. Returns 0 with the writer closed, or a negative errno with the segment still open and
  * whole as before: -ENOSPC can be tried again, after any other abandon it. */
@@ -61,8 +50,5 @@ int bc_segment_seal(struct bc_segment_writer *writer) __attribute__((warn_unused
 
 /* Closes the file as it is, a .partial that can be read and recovered. */
 void bc_segment_abandon(struct bc_segment_writer *writer);
-
-/* Whether the open file has lost its name: somebody deleted it, and what is written is gone. */
-bool bc_segment_is_deleted(const struct bc_segment_writer *writer);
 
 #endif

@@ -8,7 +8,7 @@ seconds=$2
 seeds=$folder/seeds
 failed=0
 rm -rf "$seeds"
-mkdir -p "$seeds/bcp1" "$seeds/segment" "$seeds/config" "$seeds/usb"
+mkdir -p "$seeds/bcp1" "$seeds/segment" "$seeds/config" "$seeds/usb" "$seeds/raw"
 
 for seed in 1 2 3; do
 	{ printf '\007'; build/buscap sim --seed $seed --count 200 --loss 0.2 --corrupt 0.2 -O bcp1; } >"$seeds/bcp1/$seed"
@@ -17,6 +17,8 @@ for seed in 1 2 3; do
 	build/buscap sim --seed $seed --count 60 -O byu | lz4 -q >"$seeds/segment/lz4-$seed"
 	build/buscapd --once --source sim:rate=max,count=300,seed=$seed,loss=0.5 -o "$seeds/out-$seed" >/dev/null 2>&1
 	cat "$seeds/out-$seed"/*.byu.lz4 >"$seeds/segment/segment-$seed"
+	build/buscapd --once --source sim:rate=max,count=300,seed=$seed,loss=0.5 -o "$seeds/raw-$seed" --set output.keep_raw=yes >/dev/null 2>&1
+	{ printf '\001'; cat "$seeds/raw-$seed"/*.bcp1.lz4; } >"$seeds/raw/$seed"
 done
 cat >"$seeds/config/all" <<-'EOF'
 	[source]
@@ -54,7 +56,7 @@ printf '[source]\nsource = file:a,b,format=raw6,clock_hz=66000000\n' >"$seeds/co
 printf '\001\001\001\000\000\001\201\002\002\000' >"$seeds/usb/board"
 { printf 'x\001\000\000\000\200\025\357\003'; head -c 55 /dev/zero; } >"$seeds/usb/info"
 
-for target in bcp1 segment config usb; do
+for target in bcp1 segment config usb raw; do
 	mkdir -p "$folder/corpus-$target"
 	if "$folder/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 \
 		-artifact_prefix="$folder/$target-" -print_final_stats=1 \

@@ -49,7 +49,7 @@ struct small_chunk {
 };
 
 struct small_segment {
-	char name[BC_SEGMENT_FILE_MAX];
+	char name[BC_NEW_FILE_NAME_MAX];
 	uint8_t *bytes;
 	size_t size;
 	size_t index_at;
@@ -189,15 +189,15 @@ static inline void small_make(
 		size_t header_bytes;
 		small_fill(chunk, expected, i, first_record, &tick);
 		bc_chunk_encode(encoded, chunk, &header_bytes);
-		expected->begin = writer.bytes;
+		expected->begin = writer.file.bytes;
 		bool is_gap = small_plan[i].event.kind == BC_EVENT_GAP;
 		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info,
 					 is_gap, is_gap ? small_plan[i].event.value : 0),
 			0);
-		expected->end = writer.bytes;
+		expected->end = writer.file.bytes;
 		first_record += expected->records;
 	}
-	s->index_at = writer.bytes;
+	s->index_at = writer.file.bytes;
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	s->bytes = small_read_file(dir_fd, s->name, &s->size);
 	free(encoded);

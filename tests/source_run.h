@@ -36,6 +36,10 @@ struct source_run {
 	bool acts_within;       /* within the call of the source, not on the next turn */
 	bool closes_within_end; /* closes in sink.end() */
 
+	/* Is shown each piece that is taken, if not NULL. */
+	void (*on_piece)(void *context, const struct bc_source_data *data);
+	void *context;
+
 	/* What came. */
 	uint8_t *bytes; /* of plain formats, one behind the other; of chunks, their records */
 	size_t n;
@@ -43,6 +47,7 @@ struct source_run {
 	enum bc_format format;
 	uint32_t pieces;
 	uint32_t chunks;
+	uint32_t breaks;
 	uint32_t damages;
 	uint64_t missing;
 	char damage[256]; /* the last */
@@ -105,6 +110,7 @@ static inline bool source_run_data(void *context, const struct bc_source_data *d
 		assert_ptr_equal(data->bytes, run->held.bytes);
 		assert_int_equal(data->count, run->held.count);
 		assert_ptr_equal(data->chunk, run->held.chunk);
+		assert_ptr_equal(data->broken, run->held.broken);
 		assert_int_equal(data->missing, run->held.missing);
 	}
 	if (run->refused < run->refusals) {
@@ -117,7 +123,12 @@ static inline bool source_run_data(void *context, const struct bc_source_data *d
 	run->pieces++;
 	run->format = data->format;
 	run->missing += data->missing;
-	if (data->format == BC_FORMAT_SEGMENT) {
+	if (run->on_piece != NULL)
+		run->on_piece(run->context, data);
+	if (data->broken != NULL) {
+		assert_int_equal(data->count, 0);
+		run->breaks++;
+	} else if (data->format == BC_FORMAT_SEGMENT) {
 		assert_non_null(data->chunk);
 		run->chunks++;
 		source_run_take(run, data->chunk->records,

@@ -212,7 +212,7 @@ static void test_settings_that_do_not_go_together_are_refused(void **state)
 	assert_non_null(strstr(f->why, "speed"));
 	assert_true(bc_config_set(c, "source", "speed", "max", f->why, sizeof(f->why)));
 	c->workers = 2;
-	c->buffer_bytes = bc_pipeline_least_buffer(2);
+	c->buffer_bytes = bc_pipeline_least_buffer(2, false);
 	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
 	c->buffer_bytes--;
 	assert_false(bc_config_check(c, f->why, sizeof(f->why)));

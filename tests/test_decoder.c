@@ -102,7 +102,7 @@ static int tear_down(void **state)
 static void begin(struct fixture *f, bool is_live)
 {
 	struct bc_pipeline_options pipeline = {
-		.buffer_bytes = bc_pipeline_least_buffer(1) + 2 * sizeof(struct bc_slot),
+		.buffer_bytes = bc_pipeline_least_buffer(1, false) + 2 * sizeof(struct bc_slot),
 		.workers = 1,
 		.flush_ns = UINT64_C(1000000000000),
 		.dir = f->dir,

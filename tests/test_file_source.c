@@ -15,6 +15,7 @@
 #include "capture/file_source.h"
 #include "formats/segment_writer.h"
 #include "tests/dice.h"
+#include "tests/raw_blocks.h"
 #include "tests/source_run.h"
 #include "tests/temp_dir.h"
 #include "tests/traces.h"
@@ -28,6 +29,7 @@ struct fixture {
 	struct trace segment; /* sealed, of CHUNKS chunks */
 	struct trace records; /* in it */
 	size_t third_chunk;   /* its place in the segment */
+	struct raw_blocks raw;
 };
 
 static void write_segment(struct fixture *f)
@@ -55,7 +57,7 @@ static void write_segment(struct fixture *f)
 		memcpy(chunk->records, f->records.bytes + i * n, n);
 		bc_chunk_encode(encoded, chunk, &header_bytes);
 		if (i == 2)
-			f->third_chunk = writer.bytes;
+			f->third_chunk = writer.file.bytes;
 		assert_int_equal(
 			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
 	}
@@ -72,6 +74,7 @@ static int setup(void **state)
 
 	assert_non_null(f);
 	temp_dir_make(&f->dir);
+	raw_make(&f->raw, &f->dir);
 	write_segment(f);
 	f->large.n = (5u << 20) + 12345;
 	f->large.bytes = malloc(f->large.n);
@@ -89,6 +92,7 @@ static int teardown(void **state)
 	trace_free(&f->large);
 	trace_free(&f->segment);
 	trace_free(&f->records);
+	raw_free(&f->raw);
 	temp_dir_remove(&f->dir);
 	free(f);
 	return 0;
@@ -413,7 +417,11 @@ static void test_a_fifo_that_nobody_writes_to_can_be_stopped_and_closed(void **s
 				source_run_all(&run);
 			} else {
 				struct bc_source_sink sink = {
-					&run, source_run_data, source_run_damage, source_run_end};
+					.context = &run,
+					.data = source_run_data,
+					.damage = source_run_damage,
+					.end = source_run_end,
+				};
 				assert_int_equal(bc_source_start(run.source, &sink), 0);
 				for (int i = 0; i < turns; i++)
 					uv_run(&run.loop, UV_RUN_NOWAIT);
@@ -548,6 +556,154 @@ static void test_standard_input_is_read_and_left_open(void **state)
 	close(kept);
 }
 
+/* Raw captures */
+
+/* Says in words what comes, piece by piece. */
+struct heard {
+	char text[4096];
+	uint64_t clock_hz;
+};
+
+static void hear(void *context, const struct bc_source_data *data)
+{
+	struct heard *heard = context;
+	size_t n = strlen(heard->text);
+	char *p = heard->text + n;
+	size_t room = sizeof(heard->text) - n;
+
+	assert_int_equal(data->format, BC_FORMAT_RAW6);
+	heard->clock_hz = data->header != NULL ? data->header->clock_hz : 0;
+	if (data->broken != NULL)
+		snprintf(p, room, "%s%s %llu %llu|", bc_gap_cause_name(data->broken->cause),
+			data->broken->is_restart ? " restart" : "",
+			(unsigned long long)data->broken->duration_ns,
+			(unsigned long long)data->broken->lost);
+	else if (data->has_times)
+		snprintf(p, room, "%zu %llu-%llu|", data->count, (unsigned long long)data->since_ns,
+			(unsigned long long)data->until_ns);
+	else
+		snprintf(p, room, "%zu|", data->count);
+}
+
+#define BLOCK_0 "100 10-1000|62 1000-2000|"
+#define BLOCK_1 "unplugged restart 1234567890123 0|buffer 1234567890123 0|"
+#define BLOCK_2 "512 5000-6000|board 1234567890123 77|"
+#define BLOCK_3 "34 7000-7000|"
+#define BLOCK_4 "66|"
+#define ALL     BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3 BLOCK_4
+
+/* Runs a capture that is given as bytes; the sink refuses each piece so often first. */
+static void hear_capture(struct fixture *f, const uint8_t *bytes, size_t n, unsigned refusals,
+	const char *text, int status)
+{
+	struct source_run run;
+	struct heard heard = {.text = ""};
+
+	temp_write(&f->dir, "capture", bytes, n);
+	open_run(f, &run, "capture", BC_FORMAT_UNKNOWN);
+	run.on_piece = hear;
+	run.context = &heard;
+	run.refusals = refusals;
+	source_run_all(&run);
+	assert_string_equal(heard.text, text);
+	assert_int_equal(run.ends, 1);
+	assert_int_equal(run.status, status);
+	source_run_close(&run);
+}
+
+static void test_a_capture_comes_as_it_was_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct source_run run;
+	struct heard heard = {.text = ""};
+
+	hear_capture(f, f->raw.file, f->raw.file_bytes, 0, ALL, 0);
+	hear_capture(f, f->raw.file, f->raw.file_bytes, 2, ALL, 0);
+	open_run(f, &run, "capture", BC_FORMAT_RAW6);
+	run.on_piece = hear;
+	run.context = &heard;
+	source_run_all(&run);
+	assert_string_equal(heard.text, ALL);
+	assert_gave(&run, f->raw.stream, f->raw.stream_bytes);
+	assert_int_equal(run.breaks, 3);
+	assert_int_equal(heard.clock_hz, RAW_CLOCK_HZ);
+	source_run_close(&run);
+}
+
+static void test_a_capture_breaks_where_some_of_it_is_missing(void **state)
+{
+	struct fixture *f = *state;
+	struct raw_blocks *r = &f->raw;
+	uint8_t *bytes = malloc(2 * r->file_bytes);
+	size_t n = r->begin[2];
+
+	/* Without block 2: what is left of its last sample in block 3 is passed over. */
+	assert_non_null(bytes);
+	memcpy(bytes, r->file, n);
+	memcpy(bytes + n, r->file + r->begin[3], r->file_bytes - r->begin[3]);
+	n += r->file_bytes - r->begin[3];
+	hear_capture(f, bytes, n, 1, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, 0);
+	/* Only the latter part: nothing says that there was more. */
+	n = r->file_bytes - r->begin[3];
+	memcpy(bytes, r->file, r->begin[0]);
+	memcpy(bytes + r->begin[0], r->file + r->begin[3], n);
+	hear_capture(f, bytes, r->begin[0] + n, 0, "30 7000-7000|" BLOCK_4, 0);
+	/* Damaged: the same as missing. */
+	memcpy(bytes, r->file, r->file_bytes);
+	bytes[r->begin[2] + 30] ^= 4;
+	hear_capture(
+		f, bytes, r->file_bytes, 0, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, 0);
+	free(bytes);
+}
+
+static void test_a_torn_capture_gives_what_is_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct raw_blocks *r = &f->raw;
+
+	hear_capture(f, r->file, r->begin[4], 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, 0);
+	for (size_t n = r->begin[4] + 1; n < r->file_bytes; n += 13)
+		hear_capture(f, r->file, n, 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, -EBADMSG);
+}
+
+static void test_captures_behind_one_another_are_one(void **state)
+{
+	struct fixture *f = *state;
+	struct raw_blocks *r = &f->raw;
+	uint8_t *bytes = malloc(2 * r->file_bytes);
+	size_t n = r->begin[3];
+
+	assert_non_null(bytes);
+	memcpy(bytes, r->file, n);
+	memcpy(bytes + n, r->file, r->begin[0]);
+	n += r->begin[0];
+	memcpy(bytes + n, r->file + r->begin[3], r->file_bytes - r->begin[3]);
+	n += r->file_bytes - r->begin[3];
+	hear_capture(f, bytes, n, 0, ALL, 0);
+	free(bytes);
+}
+
+static void test_a_capture_can_be_stopped_and_closed_at_any_piece(void **state)
+{
+	struct fixture *f = *state;
+
+	temp_write(&f->dir, "capture", f->raw.file, f->raw.file_bytes);
+	for (uint32_t at = 0; at <= 8; at++) {
+		for (unsigned how = 0; how < 4; how++) {
+			struct source_run run;
+			open_run(f, &run, "capture", BC_FORMAT_UNKNOWN);
+			run.act = how & 1 ? ACT_STOP : ACT_CLOSE;
+			run.acts_within = (how & 2) != 0;
+			run.act_at = at;
+			run.refusals = 1;
+			source_run_all(&run);
+			if (run.acts_within || at == 0)
+				assert_int_equal(run.pieces, at);
+			source_run_close(&run);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -571,6 +727,11 @@ int main(void)
 		cmocka_unit_test(test_a_fifo_is_read_from_a_writer_that_comes_later),
 		cmocka_unit_test(test_a_fifo_is_stopped_while_its_writer_writes_on),
 		cmocka_unit_test(test_standard_input_is_read_and_left_open),
+		cmocka_unit_test(test_a_capture_comes_as_it_was_kept),
+		cmocka_unit_test(test_a_capture_breaks_where_some_of_it_is_missing),
+		cmocka_unit_test(test_a_torn_capture_gives_what_is_whole),
+		cmocka_unit_test(test_captures_behind_one_another_are_one),
+		cmocka_unit_test(test_a_capture_can_be_stopped_and_closed_at_any_piece),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

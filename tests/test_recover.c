@@ -393,7 +393,7 @@ static size_t make_full_table(struct fixture *f, uint8_t *out)
 		while (i == 2 && bc_chunk_add_event(f->chunk, &mark, NULL))
 			;
 		bc_chunk_encode(encoded, f->chunk, &header_bytes);
-		hurt = i == 1 ? writer.bytes : hurt;
+		hurt = i == 1 ? writer.file.bytes : hurt;
 		assert_int_equal(
 			bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info, 0, 0),
 			0);

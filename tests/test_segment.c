@@ -131,14 +131,14 @@ static uint64_t record_before(size_t i)
 static void append(struct fixture *f, struct bc_segment_writer *writer, size_t i, uint64_t from)
 {
 	size_t header_bytes;
-	uint64_t bytes = writer->bytes;
+	uint64_t bytes = writer->file.bytes;
 
 	fill(&f->chunk, i, from + record_before(i));
 	size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
 	assert_int_equal(bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
 				 plan[i].events != 0, plan[i].events != 0 ? 10 + i : 0),
 		0);
-	assert_int_equal(writer->bytes, bytes + n);
+	assert_int_equal(writer->file.bytes, bytes + n);
 }
 
 /* Writes the whole plan to a segment, sealed or left open. */
@@ -157,7 +157,7 @@ static void write_segment(
 		assert_int_equal(bc_segment_seal(&writer), 0);
 	else
 		bc_segment_abandon(&writer);
-	assert_int_equal(writer.fd, -1);
+	assert_int_equal(writer.file.fd, -1);
 }
 
 struct reading {
@@ -722,7 +722,7 @@ static void test_names_that_are_taken_are_refused_and_left_alone(void **state)
 		temp_write(&f->dir, taken[i], "mine", 4);
 		assert_int_equal(
 			bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), -EEXIST);
-		assert_int_equal(writer.fd, -1);
+		assert_int_equal(writer.file.fd, -1);
 		uint8_t *bytes = temp_read(&f->dir, taken[i], &n);
 		assert_int_equal(n, 4);
 		assert_memory_equal(bytes, "mine", 4);
@@ -763,11 +763,11 @@ static void test_a_header_that_cannot_be_written_leaves_nothing(void **state)
 
 	strcpy(header.metadata, "[]");
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), -EINVAL);
-	assert_int_equal(writer.fd, -1);
+	assert_int_equal(writer.file.fd, -1);
 	bc_segment_abandon(&writer);
 	header = header_of(0, 0);
 	assert_int_equal(bc_segment_create(&writer, -1, NAME, ".partial", &header), -EBADF);
-	assert_int_equal(writer.fd, -1);
+	assert_int_equal(writer.file.fd, -1);
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 
@@ -812,12 +812,12 @@ static void test_a_deleted_segment_is_noticed(void **state)
 	struct bc_segment_writer writer;
 
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
-	assert_false(bc_segment_is_deleted(&writer));
+	assert_false(bc_new_file_is_deleted(&writer.file));
 	assert_int_equal(unlinkat(f->dir.fd, PARTIAL, 0), 0);
-	assert_true(bc_segment_is_deleted(&writer));
+	assert_true(bc_new_file_is_deleted(&writer.file));
 	assert_int_equal(bc_segment_seal(&writer), -ENOENT);
 	bc_segment_abandon(&writer);
-	assert_int_equal(writer.fd, -1);
+	assert_int_equal(writer.file.fd, -1);
 }
 
 static void test_a_sync_makes_durable_what_is_appended(void **state)
@@ -827,12 +827,12 @@ static void test_a_sync_makes_durable_what_is_appended(void **state)
 	struct bc_segment_writer writer;
 
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
-	assert_int_equal(writer.durable, 0);
+	assert_int_equal(writer.file.durable, 0);
 	for (size_t i = 0; i < CHUNKS; i++) {
-		uint64_t before = writer.bytes;
-		assert_int_equal(bc_segment_sync(&writer), 0);
+		uint64_t before = writer.file.bytes;
+		assert_int_equal(bc_new_file_sync(&writer.file), 0);
 		append(f, &writer, i, 0);
-		assert_int_equal(writer.durable, before);
+		assert_int_equal(writer.file.durable, before);
 	}
 	bc_segment_abandon(&writer);
 }
@@ -867,14 +867,14 @@ static void test_a_chunk_that_fails_at_any_byte_is_undone_and_can_be_tried_again
 		size_t header_bytes;
 		fill(&f->chunk, i, record_before(i));
 		size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
-		uint64_t bytes = writer.bytes;
+		uint64_t bytes = writer.file.bytes;
 		for (size_t room = 0; room < n; room++) {
 			set_file_limit(bytes + room);
 			int rc = bc_segment_append(
 				&writer, f->encoded, header_bytes, &f->chunk.info, 1, 1);
 			set_file_limit(RLIM_INFINITY);
 			assert_int_equal(rc, -EFBIG);
-			assert_int_equal(writer.bytes, bytes);
+			assert_int_equal(writer.file.bytes, bytes);
 			assert_int_equal(writer.chunks, i);
 			assert_int_equal(file_bytes(f, PARTIAL), bytes);
 		}
@@ -896,13 +896,13 @@ static void test_a_seal_that_fails_at_any_byte_is_undone_and_can_be_tried_again(
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
 	for (size_t i = 0; i < CHUNKS; i++)
 		append(f, &writer, i, 0);
-	uint64_t bytes = writer.bytes;
+	uint64_t bytes = writer.file.bytes;
 	for (uint64_t room = 0; room < bc_index_bytes(CHUNKS); room++) {
 		set_file_limit(bytes + room);
 		int rc = bc_segment_seal(&writer);
 		set_file_limit(RLIM_INFINITY);
 		assert_int_equal(rc, -EFBIG);
-		assert_int_equal(writer.bytes, bytes);
+		assert_int_equal(writer.file.bytes, bytes);
 		assert_int_equal(file_bytes(f, PARTIAL), bytes);
 		assert_false(temp_exists(&f->dir, NAME));
 	}
@@ -928,10 +928,10 @@ static void test_a_segment_that_cannot_be_begun_at_any_byte_leaves_nothing(void 
 		if (rc == 0)
 			break;
 		assert_int_equal(rc, -EFBIG);
-		assert_int_equal(writer.fd, -1);
+		assert_int_equal(writer.file.fd, -1);
 		assert_int_equal(temp_dir_empty(&f->dir), 0);
 	}
-	assert_int_equal(writer.bytes, room);
+	assert_int_equal(writer.file.bytes, room);
 	bc_segment_abandon(&writer);
 }
 

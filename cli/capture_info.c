@@ -1,0 +1,103 @@
+#include "cli/capture_info.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/segment_text.h"
+
+static void add_block(struct bc_capture_info *info, const struct bc_raw_block *block)
+{
+	if (info->blocks++ == 0)
+		info->offset = block->offset;
+	info->stream_bytes += block->bytes;
+	for (uint32_t i = 0; i < block->entries; i++) {
+		const struct bc_raw_entry *entry = &block->table[i];
+		if (entry->kind == BC_RAW_BREAK) {
+			info->breaks++;
+			info->dropped_bytes += entry->lost_bytes;
+		} else {
+			info->transfers += entry->has_times;
+		}
+	}
+}
+
+static void begin_file(struct bc_capture_info *info, const struct bc_segment_header *header)
+{
+	info->files++;
+	if (info->has_header)
+		return;
+	info->has_header = true;
+	info->header = *header;
+}
+
+int bc_capture_info_gather(struct bc_capture_info *info, struct bc_file *file,
+	bc_on_capture_damage on_damage, void *context)
+{
+	struct bc_raw_reader *reader = NULL;
+	struct bc_raw_block *block = malloc(sizeof(*block));
+	int found = block != NULL ? bc_input_capture(file->input, &reader) : -ENOMEM;
+
+	memset(info, 0, sizeof(*info));
+	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_RAW_FOUND_END) {
+		if (found == BC_RAW_FOUND_FILE) {
+			begin_file(info, bc_raw_reader_header(reader));
+		} else if (found == BC_RAW_FOUND_BLOCK) {
+			add_block(info, block);
+			info->holes += bc_raw_reader_follows(reader) == BC_RAW_BEHIND_HOLE;
+		} else {
+			info->damages++;
+			on_damage(context, bc_raw_reader_damage(reader));
+		}
+	}
+	if (reader != NULL)
+		info->bytes = bc_raw_reader_offset(reader);
+	bc_raw_reader_close(reader);
+	free(block);
+	return found;
+}
+
+void bc_capture_info_print(struct bc_output *output, const struct bc_capture_info *info)
+{
+	bc_fact(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
+	if (info->files > 1)
+		bc_fact(output, "files", "%" PRIu64, info->files);
+	if (info->has_header) {
+		bc_fact(output, "recording", "%s", info->header.recording);
+		bc_fact(output, "segment", "%" PRIu32, info->header.segment);
+		bc_fact(output, "source", "%s %s", info->header.source_kind,
+			info->header.source_name);
+		if (info->header.clock_hz != 0)
+			bc_fact(output, "clock", "%" PRIu64 " Hz", info->header.clock_hz);
+		else
+			bc_fact(output, "clock", "not known");
+	}
+	bc_fact(output, "stream", "%" PRIu64 " byte%s, from byte %" PRIu64 " on",
+		info->stream_bytes, bc_plural(info->stream_bytes), info->offset);
+	bc_fact(output, "blocks", "%" PRIu64, info->blocks);
+	bc_fact(output, "transfers", "%" PRIu64 " with times", info->transfers);
+	bc_fact(output, "breaks", "%" PRIu64 ", %" PRIu64 " byte%s not kept", info->breaks,
+		info->dropped_bytes, bc_plural(info->dropped_bytes));
+	if (info->holes != 0)
+		bc_fact(output, "holes", "%" PRIu64, info->holes);
+}
+
+bool bc_capture_info_json(cJSON *object, const struct bc_capture_info *info)
+{
+	const struct bc_segment_header *h = &info->header;
+
+	return bc_json_add_u64(object, "bytes", info->bytes) &&
+	       bc_json_add_u64(object, "files", info->files) &&
+	       bc_json_add_text(object, "recording", info->has_header ? h->recording : NULL) &&
+	       bc_json_add_u64(object, "segment", h->segment) &&
+	       bc_json_add_u64(object, "clock_hz", h->clock_hz) &&
+	       bc_json_add_u64(object, "stream_bytes", info->stream_bytes) &&
+	       bc_json_add_u64(object, "stream_offset", info->offset) &&
+	       bc_json_add_u64(object, "blocks", info->blocks) &&
+	       bc_json_add_u64(object, "transfers", info->transfers) &&
+	       bc_json_add_u64(object, "breaks", info->breaks) &&
+	       bc_json_add_u64(object, "dropped_bytes", info->dropped_bytes) &&
+	       bc_json_add_u64(object, "holes", info->holes) &&
+	       bc_json_add_u64(object, "damages", info->damages);
+}

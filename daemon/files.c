@@ -1,0 +1,296 @@
+#include "daemon/files.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+
+#define LOOK_NS UINT64_C(1000000000)
+
+/* With max_use and no filesize rule a segment is an eighth of it, so that there is something to
+ * delete. */
+#define FILE_FRACTION 8
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Room */
+
+static int look(struct bc_files *f, struct bc_space_state *state, uint64_t coming_bytes,
+	uint64_t coming_files, uint64_t files)
+{
+	return bc_room_look(&f->room, state, f->pair.dir, f->pair.dir_fd, &f->rules.space, files,
+		coming_bytes, coming_files, f->pair.report.bytes);
+}
+
+/* Keeps to the space rules. Returns false when nothing may be written now. */
+static bool enforce_space(struct bc_files *f, uint64_t coming_bytes, uint64_t coming_files)
+{
+	struct bc_space_state state;
+	uint64_t files = coming_files != 0 ? f->rules.rotation.files : 0;
+
+	f->look_at_ns = now_ns() + LOOK_NS;
+	if (look(f, &state, coming_bytes, coming_files, files) != 0)
+		return true; /* the write itself will say what is wrong */
+	if (state.is_over && (f->pair.segment.chunks != 0 || f->pair.raw.blocks != 0)) {
+		/* The open files are all that is left: sealed, they may be deleted. */
+		if (!bc_pair_cut(&f->pair))
+			return false;
+		if (look(f, &state, coming_bytes, 1, files) != 0)
+			return true;
+	}
+	f->pair.report.free_bytes = state.free_bytes;
+	if (state.is_over)
+		return bc_pair_get_stuck(&f->pair, f->pair.report.file, "no room", state.why);
+	return true;
+}
+
+/* Looks at the space again before something is appended that might break a rule. */
+static bool make_room(struct bc_files *f, uint64_t coming_bytes)
+{
+	return bc_room_is_there(&f->room, f->pair.report.bytes, coming_bytes) ||
+	       enforce_space(f, coming_bytes, 0);
+}
+
+/* What a chunk adds to its segment, with the index that the segment then has. */
+static uint64_t coming_bytes_of(const struct bc_files *f, const struct bc_encoded *e)
+{
+	return e->bytes +
+	       bc_index_bytes(f->pair.segment.file.fd >= 0 ? f->pair.segment.chunks + 1 : 1);
+}
+
+/* Writing */
+
+static struct bc_segment_header header_of(const struct bc_files *f, const struct bc_encoded *e)
+{
+	struct bc_segment_header header = e->recording->header;
+
+	header.segment = bc_pair_number(&f->pair);
+	header.wall_ns = e->info.wall_ns;
+	header.first_tick = e->info.first_tick;
+	header.first_epoch = e->info.epoch;
+	header.first_record = e->info.first_record;
+	return header;
+}
+
+static bool open_segment(struct bc_files *f, const struct bc_encoded *e)
+{
+	if (!enforce_space(f, coming_bytes_of(f, e), 1))
+		return false;
+	struct bc_segment_header header = header_of(f, e);
+	if (!bc_pair_open_segment(&f->pair, &header))
+		return false;
+	f->sync_at_ns = now_ns() + f->rules.sync_ns;
+	bc_log(BC_LOG_DEBUG, "%s: begun with record %" PRIu64, f->pair.report.file,
+		e->info.first_record);
+	return true;
+}
+
+static bool open_raw(struct bc_files *f, const struct bc_encoded *e)
+{
+	if (!enforce_space(f, e->raw_bytes, 0))
+		return false;
+	struct bc_segment_header header = header_of(f, e);
+	if (!bc_pair_open_raw(&f->pair, &header, e->raw_form))
+		return false;
+	if (!bc_pair_has_unsynced(&f->pair))
+		f->sync_at_ns = now_ns() + f->rules.sync_ns;
+	return true;
+}
+
+/* Puts a chunk into the open segment, or a new one. Returns false when that must be tried again. */
+static bool append(struct bc_files *f, struct bc_encoded *e)
+{
+	if (f->pair.segment.file.fd >= 0 && !make_room(f, coming_bytes_of(f, e)))
+		return false;
+	if (f->pair.segment.file.fd < 0 && !open_segment(f, e))
+		return false;
+	int rc = bc_segment_append(
+		&f->pair.segment, e->data, e->header_bytes, &e->info, e->gaps, e->lost);
+	if ((rc == -EFBIG || rc == -ENOMEM) && f->pair.segment.chunks != 0)
+		return bc_pair_cut(&f->pair) && append(f, e);
+	if (rc != 0) {
+		bc_pair_get_stuck(
+			&f->pair, f->pair.report.file, "can't write to it", strerror(-rc));
+		if (!bc_is_out_of_space(-rc))
+			bc_pair_leave_segment(&f->pair); /* the next try is in a new one */
+		return false;
+	}
+	bc_pair_get_unstuck(&f->pair);
+	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes",
+		f->pair.report.file, f->pair.segment.chunks - 1, e->info.records, e->bytes);
+	e->is_written = true;
+	f->pair.unsynced += e->info.records;
+	f->next_record = e->info.first_record + e->info.records;
+	f->pair.report.written += e->info.records;
+	f->pair.report.recording_records += e->info.records;
+	f->pair.report.bytes += e->bytes;
+	f->pair.report.recording_bytes += e->bytes;
+	f->pair.report.is_full = f->rules.stop_bytes != 0 &&
+				 f->pair.report.recording_bytes >= f->rules.stop_bytes;
+	return true;
+}
+
+/* The same for a raw block. */
+static bool append_raw(struct bc_files *f, struct bc_encoded *e)
+{
+	if (f->pair.raw.file.fd >= 0 && !make_room(f, e->raw_bytes))
+		return false;
+	if (f->pair.raw.file.fd < 0 && !open_raw(f, e))
+		return false;
+	int rc = bc_raw_append(&f->pair.raw, e->raw, e->raw_bytes);
+	if (rc != 0) {
+		bc_pair_get_stuck(
+			&f->pair, f->pair.raw.file.name, "can't write to it", strerror(-rc));
+		if (!bc_is_out_of_space(-rc))
+			bc_pair_leave_raw(&f->pair);
+		return false;
+	}
+	bc_pair_get_unstuck(&f->pair);
+	e->is_raw_written = true;
+	f->pair.report.bytes += e->raw_bytes;
+	return true;
+}
+
+/* The raw block first: its bytes are where the chunk's records come from. */
+bool bc_files_write(struct bc_files *f, struct bc_encoded *e)
+{
+	if (f->pair.must_cut && !bc_pair_cut(&f->pair))
+		return false;
+	if (e->raw_bytes != 0 && !e->is_raw_written && !append_raw(f, e))
+		return false;
+	return e->bytes == 0 || e->is_written || append(f, e);
+}
+
+bool bc_files_are_full(const struct bc_files *f)
+{
+	uint64_t limit = f->rules.rotation.file_bytes;
+
+	if (limit == 0)
+		limit = f->rules.space.max_use_bytes / FILE_FRACTION;
+	return (limit != 0 &&
+		       (f->pair.segment.file.bytes >= limit || f->pair.raw.file.bytes >= limit)) ||
+	       f->pair.segment.chunks == BC_SEGMENT_CHUNKS;
+}
+
+/* Ends what is open with a gap for the records given up, if the disk takes that much. `e` is the
+ * recording's last chunk, and its bytes aren't wanted any more. */
+static void note_given_up(struct bc_files *f, struct bc_encoded *e)
+{
+	struct bc_chunk *note = f->note;
+	struct bc_event gap = {
+		.kind = BC_EVENT_GAP,
+		.cause = BC_GAP_DISK,
+		.exact = true,
+		.value = f->given_up,
+	};
+	size_t header_bytes;
+
+	if (f->given_up == 0 || f->pair.segment.file.fd < 0 || f->pair.segment.chunks == 0)
+		return;
+	bc_chunk_reset(note, e->info.last_tick, e->info.epoch);
+	note->info.recording_tag = e->recording->tag;
+	note->info.first_record = f->next_record;
+	note->info.wall_ns = e->info.wall_ns;
+	if (!bc_chunk_add_event(note, &gap, NULL))
+		assert(!"an empty chunk has room for an event");
+	bc_chunk_encode(e->data, note, &header_bytes);
+	int rc = bc_segment_append(
+		&f->pair.segment, e->data, header_bytes, &note->info, 1, f->given_up);
+	if (rc != 0)
+		bc_log(BC_LOG_ERROR, "%s/%s: the gap at its end can't be written: %s", f->pair.dir,
+			f->pair.report.file, strerror(-rc));
+}
+
+void bc_files_give_up(struct bc_files *f, struct bc_encoded *e)
+{
+	if (!e->is_written) {
+		f->pair.report.abandoned += e->info.records;
+		f->given_up += e->info.records;
+	}
+	if (e->raw_bytes != 0 && !e->is_raw_written)
+		f->pair.report.raw_abandoned += e->raw_plain_bytes;
+	if (!e->is_last)
+		return;
+	note_given_up(f, e);
+	if (!bc_pair_cut(&f->pair))
+		bc_pair_abandon(&f->pair);
+}
+
+/* Housekeeping */
+
+static void sync_pair(struct bc_files *f)
+{
+	f->sync_at_ns = now_ns() + f->rules.sync_ns;
+	bc_pair_sync(&f->pair);
+}
+
+uint64_t bc_files_due_ns(const struct bc_files *f)
+{
+	return bc_pair_has_unsynced(&f->pair) && f->sync_at_ns < f->look_at_ns ? f->sync_at_ns
+									       : f->look_at_ns;
+}
+
+void bc_files_keep_house(struct bc_files *f, bool has_waiting)
+{
+	uint64_t now = now_ns();
+
+	if (bc_pair_has_unsynced(&f->pair) && now >= f->sync_at_ns)
+		sync_pair(f);
+	if (now < f->look_at_ns)
+		return;
+	bc_pair_check_deleted(&f->pair);
+	if (enforce_space(f, 0, 0) && !has_waiting)
+		bc_pair_get_unstuck(&f->pair);
+}
+
+/* Life */
+
+int bc_files_init(
+	struct bc_files *f, const char *dir, int dir_fd, const struct bc_writer_rules *rules)
+{
+	memset(f, 0, sizeof(*f));
+	f->note = malloc(sizeof(*f->note));
+	if (f->note == NULL)
+		return -ENOMEM;
+	f->pair.dir = dir;
+	f->pair.dir_fd = dir_fd;
+	f->rules = *rules;
+	f->pair.segment.file.fd = -1;
+	f->pair.raw.file.fd = -1;
+	return 0;
+}
+
+void bc_files_begin(struct bc_files *f)
+{
+	f->pair.next_number = 0;
+	f->next_record = 0;
+	f->given_up = 0;
+	f->pair.report.recording_bytes = 0;
+	f->pair.report.recording_records = 0;
+	f->pair.report.is_full = false;
+}
+
+void bc_files_close(struct bc_files *f)
+{
+	if (bc_pair_has_unsynced(&f->pair))
+		sync_pair(f);
+	bc_pair_abandon(&f->pair);
+}
+
+void bc_files_destroy(struct bc_files *f)
+{
+	if (f->pair.owns_dir_fd)
+		close(f->pair.dir_fd);
+	free(f->note);
+}

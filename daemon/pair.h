@@ -1,0 +1,69 @@
+/* The open segment and, where raw bytes are kept, the raw capture beside it: the pair has one
+ * number, and ends together. Each is begun with what is first written to it.
+ *
+ * What can't be done must wait and be tried again, at retry_at_ns; the pair is then stuck. A file
+ * that fails for good is left as it is, and said to be: must_cut then wants the other to end, too,
+ * before anything more is written. The writer's thread's own. */
+#ifndef BC_DAEMON_PAIR_H
+#define BC_DAEMON_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/writer.h"
+#include "formats/raw_writer.h"
+#include "formats/segment_writer.h"
+
+struct bc_pair {
+	const char *dir; /* for messages, and to open it again when it was replaced */
+	int dir_fd;
+	bool owns_dir_fd;
+	struct bc_writer_report report;
+	struct bc_segment_writer segment;
+	struct bc_raw_writer raw;
+	uint32_t next_number; /* of the next pair */
+	bool must_cut;
+	uint64_t unsynced; /* records written to the open segment and not durable */
+	uint64_t retry_at_ns;
+	uint64_t stuck_since_ns;
+	char stuck_reason[200]; /* as logged last */
+};
+
+/* The number of what is open, or that of the pair to begin. */
+uint32_t bc_pair_number(const struct bc_pair *pair);
+
+/* Begin a file, with bc_pair_number() as the header's segment. Return false when that must be tried
+ * again. */
+bool bc_pair_open_segment(struct bc_pair *pair, const struct bc_segment_header *header)
+	__attribute__((warn_unused_result));
+bool bc_pair_open_raw(struct bc_pair *pair, const struct bc_segment_header *header,
+	enum bc_format form) __attribute__((warn_unused_result));
+
+/* What is in hand must wait; `file` may be empty. Always returns false. */
+bool bc_pair_get_stuck(struct bc_pair *pair, const char *file, const char *what, const char *why);
+
+/* Nothing is in the way any more. */
+void bc_pair_get_unstuck(struct bc_pair *pair);
+
+bool bc_is_out_of_space(int error);
+
+/* Leave a file that fails as it is; an empty one goes. */
+void bc_pair_leave_segment(struct bc_pair *pair);
+void bc_pair_leave_raw(struct bc_pair *pair);
+
+/* Ends the pair: what is open is sealed. Returns false when that must be tried again. */
+bool bc_pair_cut(struct bc_pair *pair) __attribute__((warn_unused_result));
+
+/* Closes what is open as it is. */
+void bc_pair_abandon(struct bc_pair *pair);
+
+bool bc_pair_has_unsynced(const struct bc_pair *pair);
+
+/* Makes durable what isn't. */
+void bc_pair_sync(struct bc_pair *pair);
+
+/* Somebody may have deleted an open file: what was written to it is gone, and what followed would
+ * be. */
+void bc_pair_check_deleted(struct bc_pair *pair);
+
+#endif

@@ -1,0 +1,420 @@
+"""keep_raw: what a live source sent is saved as it came, and replays to what was recorded."""
+
+import json
+import os
+import time
+
+import harness
+import reference
+from harness import BUSCAP, BUSCAPD, Daemon, Faults, Watch, check_counts, equal, info, run, verify
+
+MIB = 1 << 20
+KEEP = ("--set", "output.keep_raw=yes")
+
+# The least buffer there is with raw bytes kept: overflows soonest.
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=11M")
+FAULTY = "loss=0.01,corrupt=0.01,agents=3"
+
+
+def raw_files(directory, prefix=""):
+    return harness.segments(directory, ".bcp1.lz4", prefix)
+
+
+def record(directory, source, *options, code=0):
+    """Records once. Returns the status at the end."""
+    done = run(BUSCAPD, "--once", "--source", source, "-o", directory, *KEEP, *options)
+    equal(done.returncode, code, done.stderr.decode())
+    return json.loads(done.stdout)
+
+
+def replay(directory, *options, data=None, source="file:-", codes=(0, 3)):
+    done = run(BUSCAPD, "--once", "--source", source, "-o", directory, *options, data=data)
+    assert done.returncode in codes, f"{done.returncode}: {done.stderr.decode()}"
+    return json.loads(done.stdout), done.stderr.decode()
+
+
+def gaps(directory, prefix=""):
+    """Each gap with its place in the recording: (record, cause, samples, exact)."""
+    found = []
+    for path in harness.segments(directory, prefix=prefix):
+        for chunk in reference._parse_segment(path, reference.Hashes()).chunks:
+            found += [(chunk.info["first_record"] + event.position, event.cause, event.value, event.exact)
+                      for event in chunk.events if event.kind == "gap"]
+    return sorted(found)
+
+
+def joined(paths):
+    return b"".join(path.read_bytes() for path in paths)
+
+
+def check_replay(recorded, directory, prefix=""):
+    """A replay of the raw captures of a recording gives its records and its gaps."""
+    replay(directory, data=joined(raw_files(recorded, prefix)))
+    equal(harness.lz4_dc(harness.segments(directory)), harness.lz4_dc(harness.segments(recorded, prefix=prefix)),
+          "records of the replay")
+    equal(gaps(directory), gaps(recorded, prefix), "gaps of the replay")
+
+
+def numbers(paths):
+    return [path.name.split(".")[0].rpartition("-")[2] for path in paths]
+
+
+def sent(count, *options):
+    done = run(BUSCAP, "sim", "-n", count, "-O", "bcp1", *options)
+    equal(done.returncode, 0, done.stderr)
+    return done.stdout
+
+
+# ---- what is kept
+
+
+def test_the_stream_is_kept_to_the_last_byte(tmp):
+    status = record(tmp / "out", f"sim:rate=max,count=1000000,{FAULTY}", code=4)
+    equal(status["counts"]["raw_dropped_bytes"], 0, "dropped")
+    stream = sent(1000000, "-a", 3, "--loss", 0.01, "--corrupt", 0.01)
+    equal(harness.lz4_dc(raw_files(tmp / "out")), stream, "the stream")
+    verify(raw_files(tmp / "out"))
+
+
+def test_a_replay_gives_the_same_records_and_gaps(tmp):
+    for number, source in enumerate((f"sim:rate=max,count=800000,{FAULTY}",
+                                     f"sim:rate={harness.rate(2_000_000)},count=600000,seed=5,{FAULTY}")):
+        out, again = tmp / f"out{number}", tmp / f"again{number}"
+        record(out, source, code=4)
+        assert len(gaps(out)) > 5
+        check_replay(out, again)
+
+
+def test_a_replay_needs_no_pipe_for_one_file(tmp):
+    record(tmp / "out", "sim:rate=max,count=200000")
+    (raw,) = raw_files(tmp / "out")
+    status, _ = replay(tmp / "again", source=f"file:{raw}", codes=(0,))
+    equal(status["source"]["clock_hz"], 66_000_000, "the clock, as the capture tells it")
+    equal(harness.lz4_dc(harness.segments(tmp / "again")), harness.lz4_dc(harness.segments(tmp / "out")), "records")
+    status, _ = replay(tmp / "named", source=f"file:{raw},clock_hz=1000", codes=(0,))
+    equal(status["source"]["clock_hz"], 1000, "the clock, as the user tells it")
+
+
+def test_a_stopped_recording_is_kept_to_its_last_frame(tmp):
+    out = tmp / "out"
+    with Daemon("--once", "--source", f"sim:rate={harness.rate(1_000_000)}", "-o", out, *KEEP,
+                socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"] > 100_000, "some is written")
+            watch.finish()
+        equal(daemon.stop(), 0, daemon.err.decode())
+    check_replay(out, tmp / "again")
+    (told,) = info(raw_files(out))
+    equal((told["format"], told["is_capture"], told["breaks"], told["holes"]), ("bcp1", True, 0, 0), "info")
+
+
+def test_a_file_is_not_saved_again(tmp):
+    (tmp / "trace.bcp1").write_bytes(sent(1000))
+    _, err = replay(tmp / "out", *KEEP, source=f"file:{tmp / 'trace.bcp1'}")
+    equal(err.count("a file is its own capture"), 1, err)
+    equal(raw_files(tmp / "out"), [], "raw captures")
+
+
+def test_without_keep_raw_nothing_is_kept(tmp):
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "out")
+    equal(done.returncode, 0, done.stderr)
+    equal([path.suffixes[-2] for path in (tmp / "out").glob("*.lz4")], [".byu"], "files")
+
+
+def test_settings_that_make_no_sense_are_refused(tmp):
+    for setting, words in (("output.keep_raw=maybe", b"keep_raw is yes or no"),
+                           ("pipeline.buffer=5M", b"with keep_raw want at least")):
+        done = run(BUSCAPD, "--check-config", "--source", "sim", "--set", "pipeline.workers=1", *KEEP, "--set", setting)
+        equal(done.returncode, 2, done.stderr)
+        assert words in done.stderr, done.stderr
+
+
+# ---- an idle bus
+
+
+def test_a_bus_without_a_record_is_kept(tmp):
+    """Every frame is damaged on the way: there is no record, and what came is there."""
+    status = record(tmp / "out", "sim:rate=max,count=100000,corrupt=1", code=4)
+    equal(status["counts"]["written"], 0, "records")
+    equal(harness.lz4_dc(raw_files(tmp / "out")), sent(100000, "--corrupt", 1), "the stream")
+
+
+def test_what_waits_is_written_after_the_flush_time(tmp):
+    out = tmp / "out"
+    with Daemon("--source", "sim:rate=20", "-o", out, *KEEP, "--set", "pipeline.flush=50ms",
+                socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+
+        def kept():
+            open_files = harness.segments(out, ".bcp1.lz4.partial")
+            return open_files and info(open_files)[0]["blocks"] >= 5
+
+        harness.wait_until(kept, "blocks are written while little comes")
+        equal(daemon.stop(), 0, daemon.err.decode())
+    check_replay(out, tmp / "again")
+
+
+# ---- rotation and space
+
+
+def test_raw_captures_end_with_their_segments(tmp):
+    for number, rule in enumerate(("filesize:500K", "duration:300ms")):
+        out = tmp / f"out{number}"
+        rate = "max" if "filesize" in rule else harness.rate(2_000_000)
+        record(out, f"sim:rate={rate},count=2000000,{FAULTY}", "-b", rule, code=4)
+        segments, raw = harness.segments(out), raw_files(out)
+        assert len(segments) > 2, segments
+        equal(numbers(raw), numbers(segments), "numbers")
+        equal(list(out.glob("*.partial")), [], "left open")
+        verify(segments)
+        verify(raw)
+        check_replay(out, tmp / f"again{number}")
+        if "filesize" in rule:
+            # Each file is no longer than the rule says, but for the chunk that passes it.
+            assert max(path.stat().st_size for path in segments + raw) < 500 * 1024 + 1.1 * MIB
+
+
+def test_the_ring_deletes_both(tmp):
+    out = tmp / "out"
+    record(out, "sim:rate=max,count=4000000", "-b", "filesize:500K", "-b", "files:3")
+    segments, raw = harness.segments(out), raw_files(out)
+    equal(len(segments), 3, "segments")
+    equal(numbers(raw), numbers(segments), "numbers")
+    # What is left begins in the middle of the stream.
+    replay(tmp / "again", data=joined(raw))
+    recorded = harness.lz4_dc(segments)
+    again = harness.lz4_dc(harness.segments(tmp / "again"))
+    least = len(recorded) - 12 * 5000
+    equal(again[-least:], recorded[-least:], "the records of what is left")
+
+
+def test_raw_captures_count_as_space_used(tmp):
+    out = tmp / "out"
+    record(out, "sim:rate=max,count=4000000", "-b", "filesize:500K", "--set", "space.max_use=6M")
+    total = sum(path.stat().st_size for path in out.glob("*.lz4"))
+    assert 3 * MIB < total <= 6 * MIB, total
+    equal(numbers(raw_files(out)), numbers(harness.segments(out)), "numbers")
+
+
+def test_an_orphan_goes_in_its_turn(tmp):
+    out = tmp / "out"
+    record(out, "sim:rate=max,count=1000000", "-b", "filesize:500K")
+    segments, raw = harness.segments(out), raw_files(out)
+    segments[0].unlink()
+    record(out, "sim:rate=max,count=1000", "-b", "filesize:500K", "-b", f"files:{len(segments) - 1}")
+    there = sorted(path.name for path in out.iterdir())
+    assert not raw[0].exists() and not raw[1].exists() and not segments[1].exists(), there
+    assert raw[2].exists() and segments[2].exists(), there
+
+
+# ---- a disk that is full, fails, or is held up
+
+
+def test_a_full_disk_costs_a_patient_source_nothing(tmp):
+    """It waits; nothing is written twice, and nothing is missing."""
+    with harness.SmallDisk(tmp, "16M") as disk:
+        ballast = disk / "ballast"
+        ballast.write_bytes(bytes(12 * MIB))
+        out = disk / "out"
+        argv = ("--once", "--source", f"sim:rate=max,count=1200000,{FAULTY}", "-o", out, "-b", "filesize:700K", *KEEP,
+                *SMALL)
+        with Daemon(*argv, socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            with Watch(daemon.socket) as watch:
+                harness.wait_until(lambda: watch.last and watch.last["disk"]["last_error"], "the disk is full")
+                time.sleep(1.2)
+                watch.finish()
+            ballast.unlink()
+            equal(daemon.wait(), 4, daemon.err.decode())
+        counts = check_counts(json.loads(daemon.out))
+        equal((counts["dropped"]["disk"], counts["dropped"]["buffer"], counts["raw_dropped_bytes"]), (0, 0, 0), counts)
+        assert "writing again" in daemon.err.decode(), daemon.err.decode()
+        verify(harness.segments(out))
+        verify(raw_files(out))
+        check_replay(out, tmp / "again")
+
+
+def fault_jobs():
+    for kind, calls in (("pwrite", 12), ("fdatasync", 8), ("openat", 7), ("renameat2", 4)):
+        for number in range(2 if kind != "renameat2" else 1, calls):
+            for error in ("ENOSPC", "EIO"):
+                yield (f"{kind}:{number}:{error}",)
+    for number in range(2, 12):
+        yield (f"pwrite:{number}:short",)
+
+
+def one_fault(directory, rules):
+    out = directory / "out"
+    faults = Faults(directory, out, rules)
+    argv = ("--once", "--source", "sim:rate=max,count=300000,loss=0.01", "-b", "filesize:500K", *KEEP)
+    done = run(BUSCAPD, *argv, "-o", out, env={**os.environ, **faults.env})
+    if not any(call[2] != "ok" for call in faults.calls()):
+        raise AssertionError(f"{rules}: nothing has failed")
+    if not done.stdout:
+        return
+    status = json.loads(done.stdout)
+    recording = status["recording"]["id"]
+    counts = check_counts(status)
+    err = done.stderr.decode()
+    left = list(out.glob("*.partial"))
+    equal(done.returncode, 1 if left else 4, err)
+    assert all(path.stem in err for path in left), f"{left}: {err}"
+    equal((counts["dropped"]["disk"], counts["raw_dropped_bytes"]), (0, 0), counts)
+    again = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out)
+    equal(list(out.glob("*.partial")), [], again.stderr.decode())
+    segments, raw = harness.segments(out, prefix=recording), raw_files(out, recording)
+    verify(segments)
+    verify(raw)
+    equal(harness.lz4_dc(raw), sent(300000, "--loss", 0.01), "the stream")
+    equal(harness.lz4_dc(segments), harness.sim_records(300000, loss=0.01), "records")
+
+
+def test_each_call_fails_once_and_nothing_is_lost_or_twice(tmp):
+    harness.each(one_fault, list(fault_jobs()), workers=4)
+
+
+def test_what_a_held_up_disk_costs_is_said_in_the_capture(tmp):
+    rate = harness.rate(2_000_000)
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    argv = ("--once", "--source", f"sim:rate={rate}", "-o", out, *KEEP, *SMALL)
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"], "it records")
+            faults.set("pwrite:hold")
+            harness.wait_until(lambda: watch.last["counts"]["raw_dropped_bytes"] > 2 * rate, "some is dropped")
+            faults.set("")
+            start = watch.last["counts"]["written"]
+            harness.wait_until(lambda: watch.last["counts"]["written"] > start + rate // 4, "it goes on")
+            watch.finish()
+        equal(daemon.stop(), 4, daemon.err.decode())
+    counts = check_counts(json.loads(daemon.out))
+    assert "bytes of the stream that the raw capture lacks" in daemon.err.decode()
+    raw = raw_files(out)
+    verify(raw)
+    told = info(raw)
+    equal(sum(one["dropped_bytes"] for one in told), counts["raw_dropped_bytes"], "dropped, as the capture says")
+    equal(sum(one["holes"] for one in told), 0, "holes")
+    assert told[0]["breaks"] >= 1, told
+    # A replay has a gap there; all that was recorded is in the capture, or nearly.
+    status, _ = replay(tmp / "again", data=joined(raw))
+    causes = {gap[1] for gap in gaps(tmp / "again")}
+    assert causes & {"buffer", "disk", 1, 2}, causes
+    assert status["counts"]["received"] > counts["written"] * 9 // 10, (status["counts"], counts)
+
+
+def test_a_deleted_open_capture_is_noticed(tmp):
+    out = tmp / "out"
+    with Daemon("--source", f"sim:rate={harness.rate(1_000_000)}", "-o", out, *KEEP, "--set", "pipeline.flush=50ms",
+                socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        opened = harness.wait_until(lambda: harness.segments(out, ".bcp1.lz4.partial"), "a capture is open")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "it records")
+        opened[0].unlink()
+        harness.wait_until(lambda: harness.segments(out, "-00001.bcp1.lz4.partial"), "another is begun")
+        harness.wait_until(lambda: harness.segments(out, "-00001.byu.lz4.partial"), "with another segment")
+        check_counts(daemon.status())
+        equal(daemon.stop(), 1, daemon.err.decode())
+    err = daemon.err.decode()
+    equal(err.count("deleted while it was being written"), 1, err)
+    equal(numbers(harness.segments(out)), ["00000", "00001"], "segments")
+    equal(numbers(raw_files(out)), ["00001"], "raw captures")
+    verify(harness.segments(out))
+    verify(raw_files(out))
+
+
+# ---- a crash
+
+
+def test_a_killed_daemon_leaves_what_the_next_start_makes_whole(tmp):
+    expected = harness.sim_records(4_000_000)
+    for number in range(3):
+        out = tmp / f"out{number}"
+        with Daemon("--source", f"sim:rate={harness.rate(2_000_000)}", "-o", out, *KEEP, "-b", "filesize:1M",
+                    "--set", "pipeline.flush=20ms", socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 60_000 * (number + 1), "some is written")
+            daemon.process.kill()
+            daemon.wait()
+        opened = harness.segments(out, ".bcp1.lz4.partial")
+        # As if the last write had been torn, too.
+        for path in opened:
+            torn = path.read_bytes()[: 1000 * number]
+            with open(path, "ab") as file:
+                file.write(torn)
+        err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
+        for path in opened:
+            assert f"{path.stem}: left open by an earlier run; kept" in err, err
+            assert path.with_suffix("").exists() and not path.exists()
+        recording = min(harness.segments(out)).name.rpartition("-0")[0]
+        raw = raw_files(out, recording)
+        verify(raw)
+        replay(tmp / f"again{number}", data=joined(raw))
+        recorded = harness.lz4_dc(harness.segments(out, prefix=recording))
+        again = harness.lz4_dc(harness.segments(tmp / f"again{number}"))
+        # A block is written before its chunk: the capture has no less.
+        assert len(again) >= len(recorded) > 0
+        equal(again[: len(recorded)], recorded, "records")
+        equal(again, expected[: len(again)], "records of the replay")
+
+
+def test_an_open_capture_without_a_whole_block_is_removed(tmp):
+    out = tmp / "out"
+    record(out, "sim:rate=max,count=100000")
+    (raw,) = raw_files(out)
+    data = raw.read_bytes()
+    opened = raw.with_name(raw.name.replace("-00000.", "-00001.") + ".partial")
+    for content in (b"", data[:500], bytes(4000)):
+        opened.write_bytes(content)
+        err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
+        assert f"{opened.name}: an earlier run left no whole block in it; removed" in err, err
+        assert not opened.exists()
+    taken = raw.with_name(raw.name + ".partial")
+    taken.write_bytes(data)
+    err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
+    assert f"{taken.name}: a sealed raw capture of its name is there" in err, err
+    equal(taken.read_bytes(), data, "it is left")
+
+
+# ---- the tools
+
+
+def test_a_damaged_capture_is_replayed_but_for_its_block(tmp):
+    out = tmp / "out"
+    record(out, "sim:rate=max,count=500000")
+    (raw,) = raw_files(out)
+    data = bytearray(raw.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    raw.write_bytes(data)
+    done = run(BUSCAP, "verify", raw)
+    equal(done.returncode, 3, done.stdout)
+    assert b"a block's checksum is wrong" in done.stdout, done.stdout
+    status, err = replay(tmp / "again", source=f"file:{raw}", codes=(3,))
+    assert "a block's checksum is wrong" in err, err
+    lost = 500000 - status["counts"]["received"]
+    assert 0 < lost < 150000, lost
+    assert {gap[1] for gap in gaps(tmp / "again")} & {"damaged", 7}, gaps(tmp / "again")
+
+
+def test_recover_refuses_a_capture(tmp):
+    record(tmp / "out", "sim:rate=max,count=1000")
+    (raw,) = raw_files(tmp / "out")
+    done = run(BUSCAP, "recover", raw, "-o", tmp / "x")
+    equal(done.returncode, 1, done.stderr)
+    assert b"it is a raw capture" in done.stderr, done.stderr
+    assert not (tmp / "x").exists()
+
+
+def test_dump_shows_a_captures_samples(tmp):
+    record(tmp / "out", "sim:rate=max,count=1000")
+    (raw,) = raw_files(tmp / "out")
+    plain = tmp / "plain.bcp1"
+    plain.write_bytes(harness.lz4_dc([raw]))
+    equal(run(BUSCAP, "dump", raw).stdout, run(BUSCAP, "dump", plain).stdout, "dump")
+
+
+if __name__ == "__main__":
+    harness.main(globals())
