@@ -499,9 +499,9 @@ static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, 
 		if (!d->options.is_live)
 			return false;
 		if (event->kind == BC_EVENT_GAP)
-			bc_pipeline_gap(p,
+			bc_pipeline_gap_lasting(p,
 				event->cause < BC_GAP_CAUSES ? event->cause : BC_GAP_DAMAGED,
-				event->value, event->exact);
+				event->value, event->exact, event->duration_ns);
 	}
 	d->next_event++;
 	return true;

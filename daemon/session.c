@@ -334,7 +334,7 @@ static bool on_data(void *context, const struct bc_source_data *data)
 		return true;
 	if (!s->has_data)
 		complete_recording(s, data);
-	if (data->broken != NULL && !s->is_waiting)
+	if (data->broken != NULL && data->broken->cause != BC_GAP_BOARD && !s->is_waiting)
 		s->outcome.breaks++;
 	bool is_taken = keep_raw(s, data) && bc_decoder_push(s->decoder, data);
 	s->is_waiting = !is_taken;
