@@ -87,6 +87,8 @@ static const char *fault_text(enum bc_usb_fault fault)
 		return "it sent more than was asked for (overflow): the excess is lost";
 	case BC_USB_ERROR:
 		return "a transfer failed on its way: a bad cable, or hub?";
+	case BC_USB_REFUSED:
+		return "the system takes no transfer for it";
 	case BC_USB_TIMEOUT:
 	case BC_USB_GONE:
 		break;
@@ -112,19 +114,23 @@ void bc_usb_feed_fault(struct bc_usb_feed *f, enum bc_usb_fault fault)
 		b->overflows++;
 		break;
 	case BC_USB_ERROR:
+	case BC_USB_REFUSED:
 		b->errors++;
 		break;
 	}
 	f->faults++;
 	snprintf(b->last_error, sizeof(b->last_error), "%s", fault_text(fault));
-	bc_usb_feed_break(f, BC_GAP_TRANSFER, false);
+	if (fault != BC_USB_REFUSED)
+		bc_usb_feed_break(f, BC_GAP_TRANSFER, false);
 	if (f->told_ns != 0 && now - f->told_ns < TELL_NS)
 		return;
 	f->told_ns = now;
 	bc_usb_feed_tell(f, BC_NEWS_WARNING,
-		"%s: %s; a gap stands at this place (so far: %" PRIu64 " stalls, %" PRIu64
-		" overflows, %" PRIu64 " failed transfers)",
-		f->source->name, fault_text(fault), b->stalls, b->overflows, b->errors);
+		"%s: %s%s (so far: %" PRIu64 " stalls, %" PRIu64 " overflows, %" PRIu64
+		" failed transfers)",
+		f->source->name, fault_text(fault),
+		f->has_break ? "; a gap stands at this place" : "", b->stalls, b->overflows,
+		b->errors);
 }
 
 void bc_usb_feed_break(struct bc_usb_feed *f, enum bc_gap_cause cause, bool is_restart)

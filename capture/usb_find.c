@@ -57,8 +57,9 @@ void bc_usb_wish_write(char out[BC_USB_WISH_TEXT], const struct bc_usb_wish *wis
 			wish->pid, wish->serial);
 }
 
-/* A string of the device that the kernel keeps in a file; empty if it has none. */
-static void read_attribute(char *out, size_t room, const char *port, const char *name)
+/* A string of the device that the kernel keeps in a file; empty if it has none. Returns false if
+ * there is one that can't be read. */
+static bool read_attribute(char *out, size_t room, const char *port, const char *name)
 {
 	char path[128];
 
@@ -66,12 +67,13 @@ static void read_attribute(char *out, size_t room, const char *port, const char 
 	snprintf(path, sizeof(path), "/sys/bus/usb/devices/%s/%s", port, name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return;
+		return errno == ENOENT;
 	ssize_t n = read(fd, out, room - 1);
 	close(fd);
 	out[n > 0 ? n : 0] = '\0';
 	out[strcspn(out, "\n")] = '\0';
 	bc_usb_clean(out);
+	return n >= 0;
 }
 
 static void write_port(char *out, size_t room, libusb_device *device)
@@ -109,7 +111,9 @@ static const char *speed_name(int speed)
 static const struct libusb_endpoint_descriptor *bulk_in(
 	const struct libusb_interface_descriptor *setting, const char **why)
 {
-	for (int i = 0; i < setting->bNumEndpoints; i++) {
+	/* Of a configuration that ends early libusb gives the number of endpoints as claimed, and
+	 * none of them. */
+	for (int i = 0; setting->endpoint != NULL && i < setting->bNumEndpoints; i++) {
 		const struct libusb_endpoint_descriptor *e = &setting->endpoint[i];
 		unsigned packet = e->wMaxPacketSize;
 		if ((e->bmAttributes & LIBUSB_TRANSFER_TYPE_MASK) != LIBUSB_TRANSFER_TYPE_BULK ||
@@ -163,8 +167,8 @@ static void judge(struct bc_usb_device *d, const struct bc_usb_wish *wish)
 	write_port(id->port, sizeof(id->port), d->device);
 	snprintf(
 		id->speed, sizeof(id->speed), "%s", speed_name(libusb_get_device_speed(d->device)));
-	read_attribute(id->serial, sizeof(id->serial), id->port, "serial");
-	read_attribute(id->product, sizeof(id->product), id->port, "product");
+	d->is_unread = !read_attribute(id->serial, sizeof(id->serial), id->port, "serial");
+	(void)read_attribute(id->product, sizeof(id->product), id->port, "product");
 	if (libusb_get_device_descriptor(d->device, &device) != 0) {
 		snprintf(d->why_not, sizeof(d->why_not), "it has no device descriptor");
 		return;
@@ -177,6 +181,7 @@ static void judge(struct bc_usb_device *d, const struct bc_usb_wish *wish)
 	}
 	int rc = libusb_get_active_config_descriptor(d->device, &config);
 	if (rc != 0) {
+		d->is_unread = true;
 		snprintf(d->why_not, sizeof(d->why_not),
 			"its configuration can't be read, or it has none: %s",
 			libusb_strerror((enum libusb_error)rc));

@@ -22,6 +22,7 @@ struct bc_usb_device {
 	struct bc_board_identity identity;
 	char why_not[160]; /* a phrase; empty: it is a board, and the one wished for */
 	bool is_other;     /* it is one but for the serial number */
+	bool is_unread;    /* something of it couldn't be read: later it may be another */
 };
 
 struct bc_usb_list {

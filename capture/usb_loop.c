@@ -27,6 +27,7 @@ struct bc_usb_loop {
 	struct watch *watches[WATCHES_MAX];
 	atomic_bool has_changed; /* libusb's set of descriptors has, on whatever thread */
 	bool is_open;
+	bool is_released; /* a device is being closed */
 	bool is_closing;
 	unsigned closing; /* watches that the loop hasn't closed yet */
 	uv_work_t exit_job;
@@ -108,7 +109,7 @@ static void handle_events(struct bc_usb_loop *u)
 	/* What it may return is nothing that a caller could mend: faults come with the transfers.
 	 */
 	libusb_handle_events_timeout_completed(u->context, &zero, NULL);
-	if (atomic_load(&u->has_changed) && bc_usb_loop_sync(u) != 0)
+	if (!u->is_released && atomic_load(&u->has_changed) && bc_usb_loop_sync(u) != 0)
 		atomic_store(&u->has_changed, true); /* no memory: at the next turn */
 	if (u->is_open && !u->is_closing)
 		u->options.on_turn(u->options.context);
@@ -172,6 +173,7 @@ int bc_usb_loop_sync(struct bc_usb_loop *u)
 {
 	int rc = 0;
 
+	u->is_released = false;
 	atomic_store(&u->has_changed, false);
 	const struct libusb_pollfd **pollfds = libusb_get_pollfds(u->context);
 	if (pollfds == NULL)
@@ -199,6 +201,7 @@ int bc_usb_loop_sync(struct bc_usb_loop *u)
 
 void bc_usb_loop_release(struct bc_usb_loop *u)
 {
+	u->is_released = true;
 	for (int i = 0; i < WATCHES_MAX; i++) {
 		struct watch *watch = u->watches[i];
 		if (watch == NULL)

@@ -9,6 +9,9 @@
 /* How often a streaming board is looked after: silence, lost transfers, the end of a drain. */
 #define LOOK_MS 50
 
+/* A transfer that gives up its memory for a request takes no longer to come back. */
+#define ASK_AGAIN_MS 10
+
 /* Whoever sent a last frame, and more within this time, has gone on. */
 #define LAST_NS UINT64_C(1000000000)
 
@@ -65,6 +68,8 @@ bool bc_usb_ask(struct bc_usb_machine *m, enum bc_usb_step step)
 	struct bc_usb_target target = target_of(m);
 
 	m->answer = bc_usb_request_send(m->request, &target, step);
+	if (m->answer == -ENOMEM && bc_usb_stream_spare(m->stream))
+		m->answer = -EAGAIN;
 	return m->answer == 0;
 }
 
@@ -235,6 +240,7 @@ static void in_detached(struct bc_usb_machine *m, enum bc_usb_event event)
 {
 	switch (event) {
 	case BC_USB_ON_LOOK:
+	case BC_USB_ON_TIMER:
 		look(m);
 		break;
 	case BC_USB_ON_STOP:
@@ -258,6 +264,9 @@ static void in_detached(struct bc_usb_machine *m, enum bc_usb_event event)
 		tell_missing(m);
 		if (m->wants_look)
 			look(m);
+		else if (m->work.is_unread)
+			uv_timer_start(&m->timer, bc_usb_on_timer,
+				(m->options.back_off_max_ns + 999999) / 1000000, 0);
 		break;
 	default:
 		break;
@@ -285,38 +294,40 @@ static void set_clock(struct bc_usb_machine *m)
 	m->source.clock_hz = before;
 }
 
+static void fail_opening(struct bc_usb_machine *m, const char *what, int rc)
+{
+	bc_usb_tell_failure(m, "%s: can't submit %s: %s%s; trying again", m->source.name, what,
+		strerror(-rc), rc == -ENOMEM ? "; see usbfs_memory_mb in docs/usb.md" : "");
+	/* A reset makes no memory. */
+	bc_usb_stop_for(m, rc == -ENODEV || rc == -ENOMEM ? BC_USB_THEN_AWAY : BC_USB_THEN_RETRY);
+}
+
 /* Goes on with what an opened board is asked and told. */
 static void next_step(struct bc_usb_machine *m)
 {
 	struct opening opening = opening_of(m->options.link);
 	const struct bc_board_identity *id = &m->work.identity;
 
-	for (; m->step < opening.count; m->step++) {
-		if (m->step == opening.stream_at) {
-			set_clock(m);
-			int rc = bc_usb_stream_start(
-				m->stream, m->work.handle, id->endpoint, id->packet_bytes);
-			if (rc != 0) {
-				bc_usb_tell_failure(m, "%s: no transfer can be submitted: %s%s",
-					m->source.name, strerror(-rc),
-					rc == -ENOMEM ? "; see usbfs_memory_mb in docs/usb.md"
-						      : "");
-				bc_usb_stop_for(
-					m, rc == -ENODEV ? BC_USB_THEN_AWAY : BC_USB_THEN_RETRY);
-				return;
-			}
-			bc_usb_feed_begin(&m->feed);
-		}
-		if (bc_usb_ask(m, opening.steps[m->step])) {
-			m->step++;
-			return;
-		}
-		if (m->answer == -ENODEV) {
-			bc_usb_stop_for(m, BC_USB_THEN_AWAY);
-			return;
-		}
+	if (m->step == opening.count) {
+		begin_streaming(m);
+		return;
 	}
-	begin_streaming(m);
+	if (m->step == opening.stream_at && bc_usb_stream_is_idle(m->stream)) {
+		set_clock(m);
+		int rc = bc_usb_stream_start(
+			m->stream, m->work.handle, id->endpoint, id->packet_bytes);
+		if (rc != 0) {
+			fail_opening(m, "a transfer", rc);
+			return;
+		}
+		bc_usb_feed_begin(&m->feed);
+	}
+	if (bc_usb_ask(m, opening.steps[m->step]))
+		m->step++;
+	else if (m->answer == -EAGAIN)
+		uv_timer_start(&m->timer, bc_usb_on_timer, ASK_AGAIN_MS, 0);
+	else
+		fail_opening(m, bc_usb_step_name(opening.steps[m->step]), m->answer);
 }
 
 static void name_board(struct bc_usb_machine *m)
@@ -354,6 +365,12 @@ static void after_open(struct bc_usb_machine *m)
 	next_step(m);
 }
 
+static bool is_told_to_send(const struct bc_usb_machine *m)
+{
+	return bc_usb_request_is_flying(m->request) &&
+	       m->step > opening_of(m->options.link).stream_at;
+}
+
 static void in_opening(struct bc_usb_machine *m, enum bc_usb_event event)
 {
 	switch (event) {
@@ -369,6 +386,10 @@ static void in_opening(struct bc_usb_machine *m, enum bc_usb_event event)
 	case BC_USB_ON_ANSWER:
 		next_step(m);
 		break;
+	case BC_USB_ON_TIMER:
+		if (!m->work.is_busy && !bc_usb_request_is_flying(m->request))
+			next_step(m);
+		break;
 	case BC_USB_ON_GONE:
 		bc_usb_stop_for(m, BC_USB_THEN_AWAY);
 		break;
@@ -377,7 +398,9 @@ static void in_opening(struct bc_usb_machine *m, enum bc_usb_event event)
 		bc_usb_stop_for(m, BC_USB_THEN_RETRY);
 		break;
 	case BC_USB_ON_STOP:
-		if (!m->work.is_busy) /* else when it is open */
+		/* Else when it is open, or, told to send already, when it does: then it can be told
+		 * to stop. */
+		if (!m->work.is_busy && (!is_told_to_send(m) || m->is_closed))
 			bc_usb_stop_for(m, BC_USB_THEN_END);
 		break;
 	default:
@@ -398,22 +421,29 @@ static void tell_streaming(struct bc_usb_machine *m)
 		b->has_info ? ", " : "", clock, b->transfers, b->transfer_bytes);
 }
 
-/* Fewer transfers than wished for, or shorter ones: told, and told when they are back. */
+/* Gets back into flight what isn't. Fewer transfers than wished for, or shorter ones: told, and
+ * told when they are back. */
 static void look_at_transfers(struct bc_usb_machine *m)
 {
 	struct bc_board *b = &m->board;
+	int rc = bc_usb_stream_fill(m->stream);
 
+	if (rc == -ENODEV)
+		bc_usb_post(m, BC_USB_ON_GONE);
+	else if (rc != 0 && rc != -ENOMEM && bc_usb_stream_is_idle(m->stream))
+		bc_usb_on_fault(m, BC_USB_REFUSED);
 	b->transfers = bc_usb_stream_flying(m->stream);
 	b->transfer_bytes = bc_usb_stream_bytes(m->stream);
 	bool is_short = b->transfers < m->options.transfers ||
 			b->transfer_bytes + b->identity.packet_bytes <= m->options.transfer_bytes;
 	if (is_short != m->is_short)
 		bc_usb_feed_tell(&m->feed, is_short ? BC_NEWS_WARNING : BC_NEWS_NOTICE,
-			is_short ? "%s: only %u transfers of %" PRIu32
-				   " bytes: no more usbfs memory; see usbfs_memory_mb in "
-				   "docs/usb.md"
+			is_short ? "%s: only %u transfers of %" PRIu32 " bytes: %s"
 				 : "%s: %u transfers of %" PRIu32 " bytes again",
-			m->source.name, b->transfers, b->transfer_bytes);
+			m->source.name, b->transfers, b->transfer_bytes,
+			rc != 0 && rc != -ENOMEM
+				? strerror(-rc)
+				: "no more usbfs memory; see usbfs_memory_mb in docs/usb.md");
 	m->is_short = is_short;
 }
 
@@ -431,6 +461,8 @@ static void begin_streaming(struct bc_usb_machine *m)
 	memcpy(m->work.wish.serial, id->serial, sizeof(id->serial));
 	bc_usb_set_state(m, BC_BOARD_STREAMING);
 	tell_streaming(m);
+	if (m->is_ending)
+		bc_usb_post(m, BC_USB_ON_STOP);
 }
 
 /* Whatever happened, the board's transfers are on their way back, or it can't be waited for. */
@@ -445,7 +477,6 @@ static void unplugged(struct bc_usb_machine *m)
 
 static void restart(struct bc_usb_machine *m)
 {
-	m->board.restarts++;
 	bc_usb_feed_tell(
 		&m->feed, BC_NEWS_WARNING, "%s: resetting it, to begin anew", m->source.name);
 	bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, true);
@@ -456,8 +487,6 @@ static void watch(struct bc_usb_machine *m)
 {
 	uint64_t now = uv_hrtime();
 
-	if (bc_usb_stream_fill(m->stream) == -ENODEV)
-		bc_usb_post(m, BC_USB_ON_GONE);
 	look_at_transfers(m);
 	if (m->feed.last_frame_ns != 0 && now - m->feed.last_frame_ns >= LAST_NS) {
 		bc_usb_feed_tell(
@@ -550,6 +579,7 @@ void bc_usb_set_state(struct bc_usb_machine *m, enum bc_board_state state)
 		bc_usb_post(m, BC_USB_ON_LOOK);
 		break;
 	case BC_BOARD_OPENING:
+		uv_timer_stop(&m->timer);
 		bc_usb_work_start(&m->work, m->loop, BC_USB_OPEN);
 		break;
 	case BC_BOARD_STREAMING:

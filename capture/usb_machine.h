@@ -26,12 +26,12 @@
 #include "capture/usb_work.h"
 
 enum bc_usb_event {
-	BC_USB_ON_LOOK,   /* a device came or left, or it is time to look for one */
-	BC_USB_ON_WORK,   /* a job is done */
-	BC_USB_ON_ANSWER, /* a request is answered */
-	BC_USB_ON_GONE,   /* the board was unplugged */
+	BC_USB_ON_LOOK, /* a device came or left, or it is time to look for one */
+	BC_USB_ON_WORK, /* a job is done */
+	BC_USB_ON_GONE, /* the board was unplugged */
 	BC_USB_ON_STALL,
 	BC_USB_ON_TROUBLE, /* transfers fail, and go on failing; or the board is silent */
+	BC_USB_ON_ANSWER,  /* a request is answered; what is wrong with the board comes before */
 	BC_USB_ON_TIMER,   /* of the state: a back-off is over, a stop takes too long */
 	BC_USB_ON_WATCH,   /* time to look after a streaming board */
 	BC_USB_ON_STOP,    /* the owner wants the end */
@@ -40,7 +40,7 @@ enum bc_usb_event {
 /* What follows when the transfers have come back. */
 enum bc_usb_then {
 	BC_USB_THEN_END,    /* the board is closed for good */
-	BC_USB_THEN_AWAY,   /* closed; it is gone */
+	BC_USB_THEN_AWAY,   /* closed; it is gone, or left alone for a while */
 	BC_USB_THEN_RETRY,  /* closed, after a reset, and opened anew */
 	BC_USB_THEN_RESUME, /* its halt is cleared, and the stream goes on */
 };
@@ -114,7 +114,8 @@ void bc_usb_end_with(struct bc_usb_machine *m, int status, const char *what);
 /* It has: the last word to the sink. */
 void bc_usb_finish(struct bc_usb_machine *m);
 
-/* Sends a request. Returns whether its answer will follow. */
+/* Sends a request. Returns whether its answer will follow; if not, `answer` says why. With -EAGAIN
+ * there was no memory for it, and a transfer gives up its own: it is to be asked again soon. */
 bool bc_usb_ask(struct bc_usb_machine *m, enum bc_usb_step step);
 
 /* Tells a failure, once, however often it is met while the board is tried again. */

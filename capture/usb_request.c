@@ -107,10 +107,12 @@ int bc_usb_request_send(
 		r->buffer, setup->type, setup->request, value, index, setup->bytes);
 	libusb_fill_control_transfer(
 		r->transfer, target->handle, r->buffer, on_transfer, r, TIMEOUT_MS);
+	errno = 0;
 	int rc = libusb_submit_transfer(r->transfer);
 	r->step = step;
 	r->is_flying = rc == 0;
-	return bc_usb_errno(rc);
+	/* Of bulk transfers libusb tells that there was no memory, of these it doesn't. */
+	return rc == LIBUSB_ERROR_IO && errno == ENOMEM ? -ENOMEM : bc_usb_errno(rc);
 }
 
 void bc_usb_request_cancel(struct bc_usb_request *r)

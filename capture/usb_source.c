@@ -136,6 +136,7 @@ static void usb_close(struct bc_source *source)
 	struct bc_usb_machine *m = container_of(source, struct bc_usb_machine, source);
 
 	m->is_closed = true;
+	m->feed.is_cut = true;
 	if (!m->has_started)
 		m->has_ended = true;
 	m->is_ending = true;

@@ -21,22 +21,49 @@ static void cancel(struct bc_usb_machine *m)
 	bc_usb_request_cancel(m->request);
 }
 
+/* Asked again at the next look when there was no memory for it. */
+static void ask_or_cancel(struct bc_usb_machine *m, enum bc_usb_step step)
+{
+	if (!bc_usb_ask(m, step) && m->answer != -EAGAIN)
+		cancel(m);
+}
+
+static void ask_to_stop(struct bc_usb_machine *m)
+{
+	ask_or_cancel(m, m->options.link == BC_USB_FTDI ? BC_USB_FTDI_MODE_RESET : BC_USB_STOP);
+}
+
 void bc_usb_begin_stopping(struct bc_usb_machine *m)
 {
 	m->stopping = BC_USB_ASKING;
-	if (may_ask(m) && !bc_usb_request_is_flying(m->request) &&
-		bc_usb_ask(
-			m, m->options.link == BC_USB_FTDI ? BC_USB_FTDI_MODE_RESET : BC_USB_STOP))
+	if (may_ask(m) && !bc_usb_request_is_flying(m->request)) {
 		uv_timer_start(&m->timer, bc_usb_on_timer, STOP_MS, 0);
-	else
+		ask_to_stop(m);
+	} else {
 		cancel(m);
+	}
 }
 
 static void count_or_cancel(struct bc_usb_machine *m)
 {
 	m->stopping = BC_USB_COUNTING;
-	if (!m->has_counters_first || !bc_usb_ask(m, BC_USB_GET_COUNTERS))
+	if (m->has_counters_first)
+		ask_or_cancel(m, BC_USB_GET_COUNTERS);
+	else
 		cancel(m);
+}
+
+/* Time to look after a board that is being stopped. */
+static void watch(struct bc_usb_machine *m)
+{
+	bool has_ended = m->feed.last_frame_ns != 0 || uv_hrtime() - m->feed.heard_ns >= DRAIN_NS;
+
+	if (bc_usb_request_is_flying(m->request))
+		return;
+	if (m->stopping == BC_USB_ASKING)
+		ask_to_stop(m);
+	else if (m->stopping == BC_USB_COUNTING || (m->stopping == BC_USB_DRAINING && has_ended))
+		count_or_cancel(m);
 }
 
 static void on_stop_answer(struct bc_usb_machine *m)
@@ -51,31 +78,36 @@ static void on_stop_answer(struct bc_usb_machine *m)
 void bc_usb_go_on(struct bc_usb_machine *m)
 {
 	uv_timer_stop(&m->timer);
-	if (m->then == BC_USB_THEN_RESUME && !m->is_ending) {
+	if (m->then == BC_USB_THEN_RESUME && !m->is_closed) {
 		m->stopping = BC_USB_CLEARING;
 		bc_usb_work_start(&m->work, m->loop, BC_USB_CLEAR);
 		return;
 	}
 	m->stopping = BC_USB_CLOSING;
 	m->is_started = false;
-	m->work.wants_reset = m->then == BC_USB_THEN_RETRY && m->board.is_present;
+	m->work.wants_reset = m->then == BC_USB_THEN_RETRY && m->board.is_present && !m->is_ending;
+	m->board.restarts += m->work.wants_reset;
 	bc_usb_loop_release(m->usb);
 	bc_usb_work_start(&m->work, m->loop, BC_USB_CLOSE);
 }
 
+/* Its halt is cleared, or not. A stop that came meanwhile finds it streaming, and takes what it
+ * holds. */
 static void resume(struct bc_usb_machine *m)
 {
 	const struct bc_board_identity *id = &m->work.identity;
 	int rc = m->work.status;
 	const char *what = m->work.what;
 
-	if (rc == 0 && !m->is_ending) {
+	if (rc == 0 && !m->is_closed) {
 		what = "submit its transfers";
 		rc = bc_usb_stream_start(m->stream, m->work.handle, id->endpoint, id->packet_bytes);
 		bc_usb_feed_begin(&m->feed);
 	}
-	if (rc == 0 && !m->is_ending) {
+	if (rc == 0 && !m->is_closed) {
 		bc_usb_set_state(m, BC_BOARD_STREAMING);
+		if (m->is_ending)
+			bc_usb_post(m, BC_USB_ON_STOP);
 		return;
 	}
 	if (rc != 0)
@@ -92,12 +124,15 @@ static void after_close(struct bc_usb_machine *m)
 	m->board.is_present = false;
 	if (rc != 0)
 		bc_usb_tell_failure(m, "the USB can't be watched: %s", strerror(-rc));
-	if (m->is_ending)
+	if (m->is_ending) {
 		bc_usb_finish(m);
-	else if (m->then == BC_USB_THEN_AWAY && bc_usb_is_steady(m))
+	} else if (m->then == BC_USB_THEN_AWAY && bc_usb_is_steady(m)) {
+		m->streaming_ns = 0;
+		m->back_off_ns = m->options.back_off_ns;
 		bc_usb_set_state(m, BC_BOARD_DETACHED);
-	else
+	} else {
 		bc_usb_set_state(m, BC_BOARD_BACK_OFF);
+	}
 }
 
 static void on_stop_work(struct bc_usb_machine *m)
@@ -143,9 +178,10 @@ void bc_usb_in_stopping(struct bc_usb_machine *m, enum bc_usb_event event)
 			cancel(m);
 		break;
 	case BC_USB_ON_WATCH:
-		if (m->stopping == BC_USB_DRAINING &&
-			(m->feed.last_frame_ns != 0 || uv_hrtime() - m->feed.heard_ns >= DRAIN_NS))
-			count_or_cancel(m);
+		watch(m);
+		break;
+	case BC_USB_ON_LOOK:
+		m->wants_look = true;
 		break;
 	case BC_USB_ON_STOP:
 		if (is_asking && m->is_closed)

@@ -19,8 +19,9 @@ struct bc_usb_stream {
 	libusb_device_handle *handle;
 	uint8_t endpoint;
 	uint16_t packet_bytes;
-	uint32_t bytes; /* of each transfer, now */
+	uint32_t bytes; /* of each transfer submitted from now on */
 	bool is_cancelling;
+	bool is_sparing; /* the next that comes back stays out */
 
 	/* The transfers in flight, in the order of their submission, which is the stream's: what is
 	 * done early waits for those before it. */
@@ -52,13 +53,32 @@ static int submit(struct transfer *t)
 	return 0;
 }
 
+/* Where there is no memory for a single one, they are shortened until there is. */
+static int submit_or_shorten(struct transfer *t)
+{
+	struct bc_usb_stream *s = t->stream;
+	int rc = submit(t);
+
+	while (rc == -ENOMEM && s->flying == 0 && s->bytes / 2 >= BC_USB_TRANSFER_LEAST) {
+		s->bytes = round_down(s->bytes / 2, s->packet_bytes);
+		rc = submit(t);
+	}
+	return rc;
+}
+
 int bc_usb_stream_fill(struct bc_usb_stream *s)
 {
+	uint32_t whole = round_down(s->options.transfer_bytes, s->packet_bytes);
 	int rc = 0;
 
-	for (unsigned i = 0; i < s->options.transfers && rc == 0 && !s->is_cancelling; i++)
+	if (s->is_cancelling)
+		return 0;
+	s->is_sparing = false;
+	if (s->flying == s->options.transfers && s->bytes < whole)
+		s->bytes = s->bytes > whole / 2 ? whole : s->bytes * 2;
+	for (unsigned i = 0; i < s->options.transfers && rc == 0; i++)
 		if (!s->transfers[i].is_flying)
-			rc = submit(&s->transfers[i]);
+			rc = submit_or_shorten(&s->transfers[i]);
 	return rc;
 }
 
@@ -87,7 +107,7 @@ static void hand_on(struct bc_usb_stream *s, struct transfer *t)
 
 	/* Whatever became of it, what it carries is the board's; but no more than there was room
 	 * for. */
-	assert(count <= (int)s->bytes);
+	assert(count <= t->usb->length);
 	if (count > 0)
 		s->options.on_data(s->options.context, t->buffer, (size_t)count);
 	t->is_flying = false;
@@ -99,11 +119,17 @@ static void hand_on(struct bc_usb_stream *s, struct transfer *t)
 		s->options.on_fault(s->options.context, fault_of(status));
 	if (s->is_cancelling)
 		return;
-	int rc = submit(t);
-	/* Without memory it stays out; bc_usb_stream_fill() may get it back. */
-	if (rc == 0 || (rc == -ENOMEM && s->flying != 0))
+	if (s->is_sparing && s->flying != 0) {
+		s->is_sparing = false;
 		return;
-	s->options.on_fault(s->options.context, rc == -ENODEV ? BC_USB_GONE : BC_USB_ERROR);
+	}
+	int rc = submit_or_shorten(t);
+	/* It stays out, and nothing is lost by that: the board waits. bc_usb_stream_fill() may get
+	 * it back. */
+	if (rc == -ENODEV)
+		s->options.on_fault(s->options.context, BC_USB_GONE);
+	else if (rc != 0 && rc != -ENOMEM && s->flying == 0)
+		s->options.on_fault(s->options.context, BC_USB_REFUSED);
 }
 
 static void LIBUSB_CALL on_transfer(struct libusb_transfer *usb)
@@ -130,11 +156,29 @@ int bc_usb_stream_start(struct bc_usb_stream *s, libusb_device_handle *handle, u
 	s->bytes = round_down(s->options.transfer_bytes, packet_bytes);
 	s->is_cancelling = false;
 	int rc = bc_usb_stream_fill(s);
-	while (rc == -ENOMEM && s->flying == 0 && s->bytes / 2 >= BC_USB_TRANSFER_LEAST) {
-		s->bytes = round_down(s->bytes / 2, packet_bytes);
-		rc = bc_usb_stream_fill(s);
-	}
 	return s->flying != 0 ? 0 : rc;
+}
+
+bool bc_usb_stream_spare(struct bc_usb_stream *s)
+{
+	struct transfer *last = NULL;
+	unsigned pending = 0;
+
+	for (unsigned i = 0; i < s->flying; i++) {
+		struct transfer *t = s->order[(s->first + i) % s->options.transfers];
+		if (t->is_done)
+			continue;
+		last = t;
+		pending++;
+	}
+	if (last == NULL || (pending == 1 && s->bytes / 2 < BC_USB_TRANSFER_LEAST))
+		return false;
+	if (pending == 1)
+		s->bytes = round_down(s->bytes / 2, s->packet_bytes);
+	else
+		s->is_sparing = true;
+	libusb_cancel_transfer(last->usb);
+	return true;
 }
 
 void bc_usb_stream_cancel(struct bc_usb_stream *s)
@@ -160,7 +204,14 @@ unsigned bc_usb_stream_flying(const struct bc_usb_stream *s)
 
 uint32_t bc_usb_stream_bytes(const struct bc_usb_stream *s)
 {
-	return s->bytes;
+	uint32_t bytes = UINT32_MAX;
+
+	for (unsigned i = 0; i < s->flying; i++) {
+		const struct transfer *t = s->order[(s->first + i) % s->options.transfers];
+		if ((uint32_t)t->usb->length < bytes)
+			bytes = (uint32_t)t->usb->length;
+	}
+	return s->flying != 0 ? bytes : s->bytes;
 }
 
 void bc_usb_stream_close(struct bc_usb_stream *s)

@@ -7,8 +7,8 @@
  *     ... start again, or
  *     bc_usb_stream_close()    only when idle
  *
- * A transfer that can't be submitted for want of usbfs memory stays out: there are fewer in flight,
- * or smaller ones, and bc_usb_stream_fill() tries to get them back. */
+ * A transfer that can't be submitted stays out, and where there is no usbfs memory for a single one
+ * they become shorter. bc_usb_stream_fill() tries to get back what is missing. */
 #ifndef BC_CAPTURE_USB_STREAM_H
 #define BC_CAPTURE_USB_STREAM_H
 
@@ -27,6 +27,7 @@ enum bc_usb_fault {
 	BC_USB_OVERFLOW, /* the board sent more than was asked for: the excess is lost */
 	BC_USB_TIMEOUT,  /* the transfer's time was up; nothing is lost */
 	BC_USB_ERROR,    /* the transfer failed on its way */
+	BC_USB_REFUSED,  /* none can be submitted, though there is memory; nothing is lost yet */
 	BC_USB_GONE,     /* the device is gone */
 };
 
@@ -56,16 +57,22 @@ void bc_usb_stream_close(struct bc_usb_stream *stream);
 int bc_usb_stream_start(struct bc_usb_stream *stream, libusb_device_handle *handle,
 	uint8_t endpoint, uint16_t packet_bytes) __attribute__((warn_unused_result));
 
-/* Submits what of the transfers is not in flight, once more. Returns 0, or what the first failure
- * says; the stream goes on either way. */
+/* Submits what of the transfers is not in flight, once more; when all are, but short, they grow
+ * when they are submitted next. Returns 0, or what the first failure says; the stream goes on
+ * either way, unless it is idle then. */
 int bc_usb_stream_fill(struct bc_usb_stream *stream);
+
+/* Takes one back, for the sake of its usbfs memory; until the next bc_usb_stream_fill() there is
+ * one less. The last one is submitted again, shorter. Returns false when that is as short as can
+ * be. */
+bool bc_usb_stream_spare(struct bc_usb_stream *stream);
 
 /* Takes all transfers back. What data they carry still comes; nothing is submitted any more. */
 void bc_usb_stream_cancel(struct bc_usb_stream *stream);
 
 bool bc_usb_stream_is_idle(const struct bc_usb_stream *stream);
 
-/* How many transfers are in flight, and how long each of them is. */
+/* How many transfers are in flight, and how long the shortest of them is. */
 unsigned bc_usb_stream_flying(const struct bc_usb_stream *stream);
 uint32_t bc_usb_stream_bytes(const struct bc_usb_stream *stream);
 

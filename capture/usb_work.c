@@ -21,17 +21,22 @@ static void find(struct bc_usb_work *w)
 	w->why_not[0] = '\0';
 	w->what = "list the devices";
 	w->status = bc_usb_list(&list, w->context, &w->wish);
+	w->is_unread = w->status != 0;
 	if (w->status != 0)
 		return;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct bc_usb_device *d = &list.devices[i];
 		bool is_match = d->why_not[0] == '\0';
-		if (is_match && w->found == NULL) {
+		bool is_named = d->identity.vid == w->wish.vid && d->identity.pid == w->wish.pid;
+		if (d->device == w->device)
+			continue;
+		w->is_unread = w->is_unread || (is_named && d->is_unread);
+		if (is_match && w->found == NULL && w->device == NULL) {
 			w->found = libusb_ref_device(d->device);
 			w->found_id = d->identity;
 		} else if (is_match || d->is_other) {
 			name_other(w, &d->identity);
-		} else if (d->identity.vid == w->wish.vid && d->identity.pid == w->wish.pid) {
+		} else if (is_named) {
 			snprintf(w->why_not, sizeof(w->why_not), "the device at %s is no board: %s",
 				d->identity.port, d->why_not);
 		}

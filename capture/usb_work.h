@@ -8,7 +8,7 @@
 #include "capture/usb_find.h"
 
 enum bc_usb_job {
-	BC_USB_FIND,  /* looks for the board wished for: sets device and identity, or device NULL */
+	BC_USB_FIND,  /* looks for the board wished for, or, when one is open, for others */
 	BC_USB_OPEN,  /* opens `device` and claims its interface: sets handle */
 	BC_USB_CLEAR, /* clears the halt of its endpoint */
 	BC_USB_CLOSE, /* resets the device first, when wants_reset; lets go of all */
@@ -36,6 +36,7 @@ struct bc_usb_work {
 	char others[256];                     /* FIND: boards that match as well, or but for their
 					       * serial number; or empty */
 	char why_not[BC_USB_WISH_TEXT + 256]; /* FIND: of a device that has the right id */
+	bool is_unread; /* FIND: something couldn't be read; it is to be looked for again */
 };
 
 /* Starts a job; done() follows on the loop. None may be running. */

@@ -21,6 +21,22 @@
 #define STREAM_MAX 65536u
 #define OUT_MAX    (16u << 20)
 
+/* What is kept of a recording beside its records: of the first so many of each. */
+#define EVENTS_MAX 64
+#define TICKS_MAX  64
+
+struct seen_event {
+	struct bc_event event;
+	uint64_t record; /* it stands before this one of the recording */
+	uint32_t epoch;
+};
+
+struct seen_tick {
+	uint64_t tick;
+	uint32_t time;
+	uint32_t epoch;
+};
+
 struct fixture {
 	char dir[64];
 	int dir_fd;
@@ -37,6 +53,9 @@ struct fixture {
 	size_t out_bytes;
 	uint64_t lost; /* by the gap events in them */
 	unsigned gaps;
+	struct seen_event events[EVENTS_MAX];
+	unsigned events_count;
+	struct seen_tick ticks[TICKS_MAX];
 	struct bc_counts counts;
 };
 
@@ -136,6 +155,15 @@ static void check_counts(const struct fixture *f)
 	assert_true(bc_counts_add_up(bc_pipeline_counts(f->pipeline)));
 }
 
+static void push_data(struct fixture *f, const struct bc_source_data *data)
+{
+	while (!bc_decoder_push(f->decoder, data)) {
+		check_counts(f);
+		uv_run(&f->loop, UV_RUN_ONCE);
+	}
+	check_counts(f);
+}
+
 static void push(struct fixture *f, enum bc_format format, const uint8_t *bytes, size_t count)
 {
 	/* A copy of its own length, so that a sanitizer sees a read behind it; and gone once taken.
@@ -144,13 +172,41 @@ static void push(struct fixture *f, enum bc_format format, const uint8_t *bytes,
 	const struct bc_source_data data = {.format = format, .bytes = copy, .count = count};
 
 	memcpy(copy, bytes, count);
-	while (!bc_decoder_push(f->decoder, &data)) {
-		check_counts(f);
-		uv_run(&f->loop, UV_RUN_ONCE);
-	}
-	check_counts(f);
+	push_data(f, &data);
 	memset(copy, 0xEE, count);
 	free(copy);
+}
+
+static void push_break(struct fixture *f, enum bc_format format, struct bc_source_break broken)
+{
+	const struct bc_source_data data = {.format = format, .broken = &broken};
+
+	push_data(f, &data);
+}
+
+static void see_events(struct fixture *f, const struct bc_chunk *chunk)
+{
+	for (uint32_t i = 0; i < chunk->info.events && f->events_count < EVENTS_MAX; i++)
+		f->events[f->events_count++] = (struct seen_event){
+			.event = chunk->events[i],
+			.record = f->out_bytes / BC_RECORD_BYTES + chunk->events[i].position,
+			.epoch = chunk->info.epoch,
+		};
+}
+
+static void see_ticks(struct fixture *f, const struct bc_chunk *chunk)
+{
+	uint64_t tick = chunk->info.first_tick;
+
+	for (uint32_t i = 0; i < chunk->info.records; i++) {
+		uint64_t record = f->out_bytes / BC_RECORD_BYTES + i;
+		uint32_t time = bc_le32(chunk->records + (size_t)i * BC_RECORD_BYTES + 8);
+		if (record >= TICKS_MAX)
+			return;
+		if (i != 0)
+			tick += time;
+		f->ticks[record] = (struct seen_tick){tick, time, chunk->info.epoch};
+	}
 }
 
 /* Reads one segment into f->out, and deletes it. */
@@ -169,6 +225,8 @@ static void take_segment(struct fixture *f, const char *name)
 		assert_true(found > 0 && found != BC_FOUND_DAMAGE);
 		if (found != BC_FOUND_CHUNK)
 			continue;
+		see_events(f, &chunk);
+		see_ticks(f, &chunk);
 		size_t bytes = (size_t)chunk.info.records * BC_RECORD_BYTES;
 		assert_true(f->out_bytes + bytes <= OUT_MAX);
 		memcpy(f->out + f->out_bytes, chunk.records, bytes);
@@ -200,6 +258,7 @@ static void take_segments(struct fixture *f)
 	f->out_bytes = 0;
 	f->gaps = 0;
 	f->lost = 0;
+	f->events_count = 0;
 	for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
 		if (entry->d_name[0] != '.' && count < 256)
 			snprintf(names[count++], sizeof(names[0]), "%.63s", entry->d_name);
@@ -394,6 +453,398 @@ static void test_what_a_live_source_loses_is_on_record(void **state)
 	assert_int_equal(f->out_bytes, f->counts.written * BC_RECORD_BYTES);
 }
 
+/* Breaks */
+
+/* A frame of `samples` from `tick` on, three ticks apart. */
+static size_t put_frame(uint8_t *out, const struct bc_bcp1_header *header)
+{
+	for (uint32_t i = 0; i < header->samples; i++) {
+		uint8_t *sample = out + BC_BCP1_HEADER_BYTES + (size_t)i * 8;
+		memcpy(sample, (uint8_t[]){0, 0, 0, 0, 0xFE, 0xD0, i == 0 ? 0 : 3, 0}, 8);
+	}
+	return bc_bcp1_write_frame(out, header);
+}
+
+static const struct bc_source_break transfer_break = {
+	.cause = BC_GAP_TRANSFER, .duration_ns = 12345};
+
+static const struct bc_source_break unplug_break = {
+	.cause = BC_GAP_UNPLUGGED, .duration_ns = 12345, .is_restart = true};
+
+static const struct seen_event *find_gap(const struct fixture *f, enum bc_gap_cause cause)
+{
+	for (unsigned i = 0; i < f->events_count; i++)
+		if (f->events[i].event.kind == BC_EVENT_GAP && f->events[i].event.cause == cause)
+			return &f->events[i];
+	return NULL;
+}
+
+static void check_gap(
+	const struct fixture *f, const struct bc_source_break *broken, uint64_t record)
+{
+	const struct seen_event *gap = find_gap(f, broken->cause);
+
+	assert_non_null(gap);
+	assert_int_equal(gap->record, record);
+	assert_int_equal(gap->event.value, 0);
+	assert_false(gap->event.exact);
+	assert_int_equal(gap->event.duration_ns, broken->duration_ns);
+}
+
+/* Two frames before the break, of which the second gets `cut` bytes far; another behind it. */
+#define BEFORE_SAMPLES    3
+#define CUT_SAMPLES       2
+#define AFTER_SAMPLES     3
+#define FRAME_AT(samples) ((size_t)BC_BCP1_HEADER_BYTES + (samples)*8 + 4)
+
+static uint64_t break_at(struct fixture *f, size_t cut, const struct bc_source_break *broken,
+	const struct bc_bcp1_header *after)
+{
+	const struct bc_bcp1_header first = {
+		.sequence = 7, .samples = BEFORE_SAMPLES, .tick = 1000};
+	const struct bc_bcp1_header second = {.sequence = 8, .samples = CUT_SAMPLES, .tick = 2000};
+	uint8_t bytes[128];
+
+	begin(f, false);
+	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, &first));
+	put_frame(bytes, &second);
+	push(f, BC_FORMAT_BCP1, bytes, cut);
+	push_break(f, BC_FORMAT_BCP1, *broken);
+	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, after));
+	finish(f);
+
+	bool is_whole = cut == FRAME_AT(CUT_SAMPLES);
+	bool is_torn = cut >= BC_BCP1_HEADER_BYTES && !is_whole;
+	uint64_t before = BEFORE_SAMPLES + (is_whole ? CUT_SAMPLES : 0);
+	assert_int_equal(f->counts.received, before + AFTER_SAMPLES);
+	assert_int_equal(f->counts.written, before + AFTER_SAMPLES);
+	assert_int_equal(f->counts.skipped_bytes, is_whole ? 0 : cut);
+	check_gap(f, broken, before);
+	const struct seen_event *torn = find_gap(f, BC_GAP_CRC);
+	assert_int_equal(torn != NULL, is_torn);
+	if (is_torn) {
+		assert_int_equal(torn->event.value, CUT_SAMPLES);
+		assert_int_equal(torn->record, before);
+	}
+	assert_int_equal(f->gaps, f->counts.gaps);
+	assert_true(f->damages != 0 || cut == 0 || is_whole);
+	return before;
+}
+
+static void test_a_break_at_any_byte_of_a_frame_tears_that_frame_alone(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut++) {
+		bool has_header = cut >= BC_BCP1_HEADER_BYTES;
+		/* The next frame there is. */
+		struct bc_bcp1_header after = {
+			.sequence = has_header ? 9 : 8, .samples = AFTER_SAMPLES, .tick = 3000};
+		uint64_t at = break_at(f, cut, &transfer_break, &after);
+		assert_null(find_gap(f, BC_GAP_SEQUENCE));
+		assert_int_equal(f->ticks[at].epoch, 0);
+		assert_int_equal(f->ticks[at].time, 3000 - f->ticks[at - 1].tick);
+		assert_int_equal(f->ticks[at].tick, 3000);
+		assert_int_equal(f->ticks[at + 2].tick, 3006);
+	}
+}
+
+static void test_a_frame_missing_behind_a_break_is_a_gap_of_its_own(void **state)
+{
+	struct fixture *f = *state;
+	const struct bc_bcp1_header after = {
+		.sequence = 10, .samples = AFTER_SAMPLES, .tick = 3000};
+
+	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut += FRAME_AT(CUT_SAMPLES) / 4) {
+		uint64_t at = break_at(f, cut, &transfer_break, &after);
+		assert_non_null(find_gap(f, BC_GAP_SEQUENCE));
+		assert_int_equal(find_gap(f, BC_GAP_SEQUENCE)->record, at);
+	}
+}
+
+static void test_behind_a_restart_the_numbers_and_the_clock_begin_anew(void **state)
+{
+	static const uint64_t ticks[] = {0, 5, 1000, 2003, 3000, 1000000};
+	struct fixture *f = *state;
+
+	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut++) {
+		/* Ticks below, at and above the last. */
+		uint64_t tick = ticks[cut % (sizeof(ticks) / sizeof(ticks[0]))];
+		struct bc_bcp1_header after = {
+			.sequence = (uint32_t)cut * 1000, .samples = AFTER_SAMPLES, .tick = tick};
+		uint64_t at = break_at(f, cut, &unplug_break, &after);
+		assert_null(find_gap(f, BC_GAP_SEQUENCE));
+		assert_int_equal(f->ticks[at - 1].epoch, 0);
+		assert_int_equal(f->ticks[at].epoch, 1);
+		assert_int_equal(f->ticks[at].time, BC_TIME_NONE);
+		assert_int_equal(f->ticks[at].tick, tick);
+		assert_int_equal(f->ticks[at + 1].time, 3);
+		const struct bc_event *anchor = NULL;
+		for (unsigned i = 0; i < f->events_count; i++)
+			if (f->events[i].event.kind == BC_EVENT_ANCHOR && f->events[i].record == at)
+				anchor = &f->events[i].event;
+		assert_non_null(anchor);
+		assert_true(anchor->exact);
+		assert_int_equal(anchor->value, tick);
+	}
+}
+
+/* The first frame behind it may be damaged itself. */
+static void test_behind_a_restart_a_damaged_frame_begins_the_epoch(void **state)
+{
+	struct fixture *f = *state;
+	const struct bc_bcp1_header before = {.sequence = 7, .samples = 2, .tick = 1000};
+	const struct bc_bcp1_header damaged = {.sequence = 70, .samples = 2, .tick = 5000};
+	const struct bc_bcp1_header after = {.sequence = 71, .samples = 2, .tick = 5100};
+	uint8_t bytes[128];
+
+	begin(f, false);
+	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, &before));
+	push_break(f, BC_FORMAT_BCP1, unplug_break);
+	size_t n = put_frame(bytes, &damaged);
+	bytes[BC_BCP1_HEADER_BYTES] ^= 1;
+	push(f, BC_FORMAT_BCP1, bytes, n);
+	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, &after));
+	finish(f);
+	assert_int_equal(f->counts.received, 4);
+	assert_null(find_gap(f, BC_GAP_SEQUENCE));
+	assert_int_equal(find_gap(f, BC_GAP_CRC)->event.value, 2);
+	assert_int_equal(f->ticks[2].epoch, 1);
+	assert_int_equal(f->ticks[2].time, BC_TIME_NONE);
+	assert_int_equal(f->ticks[2].tick, 5100);
+}
+
+static void test_a_break_before_the_first_frame_and_behind_the_last_stands_in_its_place(
+	void **state)
+{
+	struct fixture *f = *state;
+	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &frame);
+
+	begin(f, false);
+	push_break(f, BC_FORMAT_BCP1, transfer_break);
+	push(f, BC_FORMAT_BCP1, bytes, n);
+	finish(f);
+	check_gap(f, &transfer_break, 0);
+	assert_int_equal(f->counts.received, 2);
+	assert_int_equal(f->ticks[0].tick, 1000);
+
+	begin(f, false);
+	push(f, BC_FORMAT_BCP1, bytes, n);
+	push_break(f, BC_FORMAT_BCP1, unplug_break);
+	finish(f);
+	check_gap(f, &unplug_break, 2);
+	assert_int_equal(f->counts.received, 2);
+}
+
+/* raw6 */
+
+static void push_raw6(struct fixture *f, size_t bytes, uint64_t since_ns, uint64_t until_ns)
+{
+	uint8_t stream[1024];
+	const struct bc_source_data data = {.format = BC_FORMAT_RAW6,
+		.bytes = stream,
+		.count = bytes,
+		.has_times = true,
+		.since_ns = since_ns,
+		.until_ns = until_ns};
+
+	for (size_t i = 0; i < sizeof(stream); i++)
+		stream[i] = (const uint8_t[]){0, 0, 0, 0, 0xFE, 0xD0}[i % 6];
+	push_data(f, &data);
+}
+
+static void test_samples_of_raw6_are_spread_evenly_over_their_piece(void **state)
+{
+	static const uint64_t clocks[] = {1000000000, 66000000, 3, 1};
+	struct fixture *f = *state;
+
+	for (size_t c = 0; c < sizeof(clocks) / sizeof(clocks[0]); c++) {
+		for (size_t samples = 1; samples <= 41; samples += 8) {
+			uint64_t clock = clocks[c];
+			begin(f, false);
+			bc_decoder_set_clock(f->decoder, clock);
+			push_raw6(f, samples * 6, 1000000000, 3000000000);
+			push_raw6(f, 6, 3000000000, 4000000000);
+			finish(f);
+			assert_int_equal(f->counts.received, samples + 1);
+			/* The last falls on the end; the others are as far apart, to a tick. */
+			assert_int_equal(f->ticks[samples - 1].tick, 3 * clock);
+			assert_int_equal(f->ticks[samples].tick, 4 * clock);
+			uint64_t step = 2 * clock / samples;
+			assert_in_range(f->ticks[0].tick, clock + step, clock + step + 1);
+			for (size_t i = 1; i < samples; i++)
+				assert_in_range(f->ticks[i].time, step, step + 1);
+		}
+	}
+}
+
+static void test_a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned is_restart = 0; is_restart <= 1; is_restart++) {
+		const struct bc_source_break *broken = is_restart ? &unplug_break : &transfer_break;
+		for (size_t torn = 0; torn < 6; torn++) {
+			begin(f, false);
+			bc_decoder_set_clock(f->decoder, 1000000000);
+			push_raw6(f, 3 * 6 + torn, 1000, 1300);
+			push_break(f, BC_FORMAT_RAW6, *broken);
+			push_raw6(f, 2 * 6, 2000, 2200);
+			finish(f);
+			assert_int_equal(f->counts.received, 5);
+			assert_int_equal(f->counts.skipped_bytes, torn);
+			assert_int_equal(f->damages != 0, torn != 0);
+			check_gap(f, broken, 3);
+			assert_int_equal(f->gaps, 1);
+			static const uint64_t ticks[] = {1100, 1200, 1300, 2100, 2200};
+			for (size_t i = 0; i < 5; i++) {
+				assert_int_equal(f->ticks[i].tick, ticks[i]);
+				assert_int_equal(f->ticks[i].epoch, 0);
+			}
+			assert_int_equal(f->ticks[3].time, 800);
+		}
+	}
+}
+
+static void test_a_sample_of_raw6_in_two_pieces_counts_with_the_second(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t torn = 1; torn < 6; torn++) {
+		begin(f, false);
+		bc_decoder_set_clock(f->decoder, 1000000000);
+		push_raw6(f, 3 * 6, 1000, 1300);
+		push_raw6(f, torn, 1300, 1400);
+		const uint8_t sample[] = {0, 0, 0, 0, 0xFE, 0xD0};
+		const struct bc_source_data rest = {.format = BC_FORMAT_RAW6,
+			.bytes = sample + torn,
+			.count = 6 - torn,
+			.has_times = true,
+			.since_ns = 1400,
+			.until_ns = 1500};
+		push_data(f, &rest);
+		finish(f);
+		assert_int_equal(f->counts.received, 4);
+		assert_int_equal(f->counts.skipped_bytes, 0);
+		assert_int_equal(f->ticks[3].tick, 1500);
+	}
+}
+
+/* What the board counts as lost */
+
+static void push_loss(struct fixture *f, uint64_t lost)
+{
+	push_break(
+		f, BC_FORMAT_BCP1, (struct bc_source_break){.cause = BC_GAP_BOARD, .lost = lost});
+}
+
+static void test_losses_that_frames_have_told_are_not_counted_again(void **state)
+{
+	struct fixture *f = *state;
+	const struct bc_bcp1_header told = {
+		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &told);
+
+	for (uint64_t lost = 0; lost <= 8; lost++) {
+		begin(f, false);
+		push(f, BC_FORMAT_BCP1, bytes, n);
+		push_loss(f, lost);
+		push_loss(f, lost);
+		finish(f);
+		assert_int_equal(f->counts.board_lost, lost > 5 ? lost : 5);
+		assert_int_equal(f->gaps, lost > 5 ? 2 : 1);
+		assert_int_equal(f->lost, lost > 5 ? lost : 5);
+		for (unsigned i = 0; i < f->events_count; i++) {
+			const struct bc_event *event = &f->events[i].event;
+			if (event->kind != BC_EVENT_GAP)
+				continue;
+			assert_int_equal(event->cause, BC_GAP_BOARD);
+			assert_true(event->exact);
+		}
+	}
+}
+
+static void test_a_restarted_board_counts_from_zero(void **state)
+{
+	struct fixture *f = *state;
+	const struct bc_bcp1_header told = {
+		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &told);
+
+	begin(f, false);
+	push(f, BC_FORMAT_BCP1, bytes, n);
+	push_break(f, BC_FORMAT_BCP1, unplug_break);
+	push_loss(f, 3);
+	finish(f);
+	assert_int_equal(f->counts.board_lost, 8);
+	assert_int_equal(f->lost, 8);
+}
+
+/* A loss is no place where the stream breaks: the frame around it is whole. */
+static void test_a_loss_that_is_told_in_mid_frame_leaves_the_frame_whole(void **state)
+{
+	struct fixture *f = *state;
+	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &frame);
+
+	for (size_t cut = 0; cut <= n; cut++) {
+		begin(f, false);
+		push(f, BC_FORMAT_BCP1, bytes, cut);
+		push_loss(f, 4);
+		push(f, BC_FORMAT_BCP1, bytes + cut, n - cut);
+		finish(f);
+		assert_int_equal(f->counts.received, 2);
+		assert_int_equal(f->counts.skipped_bytes, 0);
+		assert_int_equal(f->counts.board_lost, 4);
+		assert_int_equal(f->gaps, 1);
+		assert_int_equal(f->lost, 4);
+	}
+}
+
+/* No chunk is free */
+
+static void test_breaks_that_find_no_room_are_on_record_all_the_same(void **state)
+{
+	struct fixture *f = *state;
+	static uint8_t frame[BC_SIM_FRAME_MAX];
+	struct bc_sim_options options = {.seed = 5, .count = 1000000, .agents = 1};
+	struct bc_sim *sim;
+	size_t n;
+	unsigned breaks = 0;
+
+	assert_int_equal(bc_sim_open(&sim, &options), 0);
+	begin(f, true);
+	for (unsigned i = 0; (n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame)) != 0; i++) {
+		push(f, BC_FORMAT_BCP1, frame, n);
+		if (i % 32 == 31) {
+			push_break(f, BC_FORMAT_BCP1, transfer_break);
+			push_loss(f, ++breaks * 10);
+		}
+		if (i % 128 == 127)
+			uv_run(&f->loop, UV_RUN_NOWAIT);
+	}
+	bc_sim_close(sim);
+	finish(f);
+	assert_true(breaks != 0);
+	assert_int_equal(f->counts.received, 1000000);
+	assert_true(f->counts.dropped_buffer != 0);
+	assert_int_equal(f->counts.board_lost, breaks * 10);
+	assert_int_equal(f->lost, f->counts.dropped_buffer + breaks * 10);
+	assert_int_equal(f->gaps, f->counts.gaps);
+	assert_non_null(find_gap(f, BC_GAP_TRANSFER));
+	uint64_t lasted_ns = 0;
+	for (unsigned i = 0; i < f->events_count; i++)
+		if (f->events[i].event.cause == BC_GAP_TRANSFER &&
+			f->events[i].event.kind == BC_EVENT_GAP)
+			lasted_ns += f->events[i].event.duration_ns;
+	assert_int_equal(lasted_ns, breaks * transfer_break.duration_ns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +861,37 @@ int main(void)
 			test_segments_cut_at_any_tick_hold_the_same_records, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_what_a_live_source_loses_is_on_record, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_break_at_any_byte_of_a_frame_tears_that_frame_alone, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_frame_missing_behind_a_break_is_a_gap_of_its_own, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_behind_a_restart_the_numbers_and_the_clock_begin_anew, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_behind_a_restart_a_damaged_frame_begins_the_epoch, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_break_before_the_first_frame_and_behind_the_last_stands_in_its_place,
+			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_samples_of_raw6_are_spread_evenly_over_their_piece, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_sample_of_raw6_in_two_pieces_counts_with_the_second, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_losses_that_frames_have_told_are_not_counted_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_restarted_board_counts_from_zero, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_loss_that_is_told_in_mid_frame_leaves_the_frame_whole, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_breaks_that_find_no_room_are_on_record_all_the_same, set_up,
+			tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

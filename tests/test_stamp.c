@@ -1091,6 +1091,101 @@ static void test_a_limit_stops_before_the_record_at_it(void **state)
 	}
 }
 
+/* The ticks that a pace gives, sample by sample, over `rounds` times its samples. */
+static void check_pace(struct fixture *f, uint64_t ticks, uint32_t samples, uint32_t piece)
+{
+	static uint8_t raw[300 * BC_SAMPLE_BYTES];
+	struct bc_pace pace = bc_pace_of(ticks, samples);
+	uint64_t from = 1000;
+	uint64_t last = from;
+	uint32_t done = 0;
+
+	for (uint32_t i = 0; i < 300; i++)
+		memcpy(raw + (size_t)i * BC_SAMPLE_BYTES,
+			(uint8_t[]){0, 0, 0, 0, 0xFE, READ_CONTROL}, BC_SAMPLE_BYTES);
+	begin(f);
+	while (done < samples) {
+		uint32_t n = samples - done < piece ? samples - done : piece;
+		struct bc_samples run = bc_samples_of_raw6(raw, n, from, pace);
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t next = bc_samples_next_tick(&run);
+			/* Where the line from the beginning to the end has it, rounded down. */
+			assert_true(next == from + (uint64_t)((unsigned __int128)ticks * (i + 1) /
+							      samples) ||
+				    done != 0);
+			assert_in_range(next - last, ticks / samples, ticks / samples + 1);
+			last = next;
+			/* A long pace wants an anchor a record: more than a chunk has. */
+			if (!bc_chunk_has_room(&f->chunk, 1))
+				bc_chunk_reset(&f->chunk, f->stamper.tick, 0);
+			run.count = 1;
+			assert_int_equal(bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT,
+						 &f->chunk, &f->stamped),
+				BC_STAMP_DONE);
+			run.count = n - i - 1;
+		}
+		done += n;
+		from = run.tick;
+		pace = run.pace;
+	}
+	assert_int_equal(last, 1000 + ticks);
+	assert_int_equal(f->stamper.tick, 1000 + ticks);
+}
+
+static void test_a_pace_is_even_and_ends_on_its_last_tick(void **state)
+{
+	static const uint64_t ticks[] = {
+		0, 1, 2, 7, 99, 100, 101, 65536, 1000003, UINT64_C(0xFFFFFFFF), UINT64_C(1) << 61};
+	struct fixture *f = *state;
+
+	for (size_t t = 0; t < sizeof(ticks) / sizeof(ticks[0]); t++)
+		for (uint32_t samples = 1; samples <= 300; samples += samples < 20 ? 1 : 31)
+			for (uint32_t piece = 1; piece <= 300; piece = piece * 3 + 1)
+				check_pace(f, ticks[t], samples, piece);
+}
+
+static void test_a_pace_of_the_most_samples_ends_on_its_last_tick(void **state)
+{
+	static const uint64_t ticks[] = {0, 1, UINT32_MAX - 1u, UINT32_MAX, UINT64_C(1) << 33};
+
+	(void)state;
+	for (size_t t = 0; t < sizeof(ticks) / sizeof(ticks[0]); t++) {
+		struct bc_pace pace = bc_pace_of(ticks[t], UINT32_MAX);
+		assert_int_equal(pace.step * UINT32_MAX + pace.rest, ticks[t]);
+		assert_true(pace.rest < pace.samples);
+		assert_int_equal(pace.phase, 0);
+		/* The first has the one tick more only when each has. */
+		const uint8_t raw[BC_SAMPLE_BYTES] = {0};
+		struct bc_samples run = bc_samples_of_raw6(raw, 1, 0, pace);
+		assert_int_equal(bc_samples_next_tick(&run), pace.step);
+	}
+}
+
+/* Skipped samples take their ticks along. */
+static void test_a_pace_goes_on_across_skipped_samples(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t raw[10 * BC_SAMPLE_BYTES];
+
+	for (uint32_t i = 0; i < 10; i++)
+		memcpy(raw + (size_t)i * BC_SAMPLE_BYTES,
+			(uint8_t[]){0, 0, 0, 0, 0xFE, READ_CONTROL}, BC_SAMPLE_BYTES);
+	for (uint32_t skipped = 0; skipped <= 10; skipped++) {
+		begin(f);
+		struct bc_samples run = bc_samples_of_raw6(raw, 10, 0, bc_pace_of(33, 10));
+		run.count = skipped;
+		assert_int_equal(
+			bc_stamp_skip_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
+			BC_STAMP_DONE);
+		assert_int_equal(f->stamper.tick, 33 * skipped / 10);
+		run.count = 10 - skipped;
+		assert_int_equal(bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk,
+					 &f->stamped),
+			BC_STAMP_DONE);
+		assert_int_equal(f->stamper.tick, 33);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1127,6 +1222,9 @@ int main(void)
 		cmocka_unit_test(test_skipped_records_add_their_ticks_to_the_next_delta),
 		cmocka_unit_test(test_records_cut_into_chunks_or_at_a_limit_anywhere_are_the_same),
 		cmocka_unit_test(test_a_limit_stops_before_the_record_at_it),
+		cmocka_unit_test(test_a_pace_is_even_and_ends_on_its_last_tick),
+		cmocka_unit_test(test_a_pace_of_the_most_samples_ends_on_its_last_tick),
+		cmocka_unit_test(test_a_pace_goes_on_across_skipped_samples),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

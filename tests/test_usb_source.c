@@ -1,136 +1,593 @@
-/* The USB source against a board in software, behind the real libusb. */
+/* The USB source against a board in software, behind the real libusb: how a stream begins, goes on
+ * and ends. What goes wrong with transfers and requests: test_usb_faults.c; with plugs:
+ * test_usb_plugs.c. */
+#include <errno.h>
+
 #include "tests/usb_run.h"
 
-struct fixture {
-	struct usb_run run;
-	struct board *board;
-	struct usbfs_port *port;
-};
-
-static int set_up(void **state)
+/* A clean end: every sample that left the board is here, and nothing else. */
+static void check_whole(struct usb_run *run)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct board_sent sent = usbfs_sent(run->port);
 
-	assert_non_null(f);
-	usb_run_open(&f->run);
-	*state = f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-
-	board_free(f->board);
-	free(f);
-	return 0;
-}
-
-static void make_board(struct fixture *f, uint64_t rate)
-{
-	struct board_options options = {.serial = "A1", .rate = rate, .seed = 7};
-
-	f->board = board_new(&options);
-	assert_non_null(f->board);
-}
-
-static void plug(struct fixture *f)
-{
-	f->port = usbfs_plug(f->board);
-	assert_non_null(f->port);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->samples, sent.samples);
+	assert_int_equal(run->bytes, sent.bytes);
+	assert_int_equal(run->damaged, 0);
+	assert_int_equal(run->breaks_count, 0);
+	assert_int_equal(run->source->board->bytes, run->bytes);
 }
 
 static void test_every_sample_of_a_streaming_board_arrives(void **state)
 {
-	struct fixture *f = *state;
+	struct usb_run *run = *state;
 
-	make_board(f, 1000000);
-	plug(f);
-	usb_run_start(&f->run);
-	usb_run_until(&f->run, f->run.samples > 100000);
-	assert_int_equal(f->run.source->board->state, BC_BOARD_STREAMING);
-	usb_run_stop(&f->run);
-	struct board_sent sent = usbfs_sent(f->port);
-	assert_int_equal(f->run.status, 0);
-	assert_int_equal(f->run.samples, sent.samples);
-	assert_int_equal(f->run.last_frames, 1);
-	assert_int_equal(f->run.damaged, 0);
-	assert_int_equal(sent.starts, 1);
-	assert_int_equal(sent.stops, 1);
-	usb_run_close(&f->run);
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 100000);
+	assert_int_equal(run->source->board->state, BC_BOARD_STREAMING);
+	usb_run_stop(run);
+	check_whole(run);
+	assert_int_equal(run->last_frames, 1);
+	assert_int_equal(usbfs_sent(run->port).starts, 1);
+	assert_int_equal(usbfs_sent(run->port).stops, 1);
+	assert_int_equal(run->source->board->plugs, 1);
+	assert_int_equal(run->source->board->unplugs, 0);
+	assert_false(run->source->board->is_present);
+	usb_run_close(run);
+}
+
+static void test_what_the_board_says_of_itself_is_known(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	const struct bc_board *b = run->source->board;
+	assert_true(b->is_present);
+	assert_true(b->has_info);
+	assert_true(b->has_counters);
+	assert_int_equal(b->protocol_version, 1);
+	assert_int_equal(b->clock_hz, run->source->clock_hz);
+	assert_true(b->clock_hz != 0);
+	assert_int_equal(b->fifo_samples, 524288);
+	assert_string_equal(b->firmware, "sim-1.0");
+	assert_string_equal(b->own_serial, "A1");
+	assert_string_equal(b->identity.serial, "A1");
+	assert_string_equal(b->identity.port, "1-1");
+	assert_string_equal(b->identity.speed, "high");
+	assert_int_equal(b->identity.endpoint, 0x81);
+	assert_int_equal(b->identity.packet_bytes, 512);
+	assert_int_equal(b->transfers, 16);
+	assert_int_equal(b->transfer_bytes, 65536);
+	assert_string_equal(run->source->name, "board 1209:0001 A1 at 1-1");
+	usb_run_stop(run);
+	usb_run_close(run);
 }
 
 static void test_a_board_that_comes_later_is_waited_for(void **state)
 {
-	struct fixture *f = *state;
+	struct usb_run *run = *state;
 
-	make_board(f, 1000000);
-	usb_run_start(&f->run);
-	usb_run_until(&f->run, usb_run_said(&f->run, "waiting for it"));
-	plug(f);
-	usb_run_until(&f->run, f->run.samples > 10000);
-	usb_run_stop(&f->run);
-	assert_int_equal(f->run.breaks_count, 0);
-	usb_run_close(&f->run);
+	usb_run_board(run, 1000000);
+	usb_run_start(run);
+	usb_run_until(run, usb_run_said(run, "waiting for it"));
+	usb_run_plug(run);
+	usb_run_samples(run, 10000);
+	usb_run_stop(run);
+	check_whole(run);
+	usb_run_close(run);
 }
 
-static void test_an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on(void **state)
-{
-	struct fixture *f = *state;
+/* Sizes */
 
-	make_board(f, 1000000);
-	plug(f);
-	usb_run_start(&f->run);
-	usb_run_until(&f->run, f->run.samples > 10000);
-	usbfs_unplug(f->port);
-	usb_run_until(&f->run, usb_run_said(&f->run, "unplugged"));
-	uint64_t before = f->run.samples;
-	plug(f);
-	usb_run_until(&f->run, f->run.samples > before + 10000);
-	usb_run_stop(&f->run);
-	assert_int_equal(f->run.breaks_count, 1);
-	assert_int_equal(f->run.breaks[0].cause, BC_GAP_UNPLUGGED);
-	assert_true(f->run.breaks[0].is_restart);
-	assert_true(f->run.breaks[0].duration_ns > 0);
-	assert_int_equal(f->run.samples, usbfs_sent(f->port).samples);
-	usb_run_close(&f->run);
+static void try_size(struct usb_run *run, uint16_t packet_bytes, uint32_t transfer_bytes,
+	unsigned transfers, bool is_short)
+{
+	const struct board_options options = {
+		.serial = "A1", .rate = 2000000, .seed = 7, .packet_bytes = packet_bytes};
+
+	usb_run_board_of(run, &options);
+	run->options.transfer_bytes = transfer_bytes;
+	run->options.transfers = transfers;
+	usb_run_plug(run);
+	usb_run_tell(run, is_short ? "short on" : "short off");
+	usb_run_tell(run, "frame 333");
+	usb_run_start(run);
+	usb_run_samples(run, 40000);
+	assert_int_equal(
+		run->source->board->transfer_bytes, transfer_bytes - transfer_bytes % packet_bytes);
+	assert_int_equal(run->source->board->transfers, transfers);
+	usb_run_stop(run);
+	check_whole(run);
+	usb_run_again(run);
 }
 
-static void test_a_stall_is_cleared_and_the_stream_goes_on(void **state)
+static void test_frames_cross_transfers_of_any_size(void **state)
 {
-	struct fixture *f = *state;
+	static const uint32_t sizes[] = {4096, 4097, 5000, 10240, 65535, 100000};
+	static const uint16_t packets[] = {64, 512, 1024};
+	struct usb_run *run = *state;
+
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (unsigned k = 0; k < sizeof(packets) / sizeof(packets[0]); k++)
+			try_size(run, packets[k], sizes[i], 1 + i * k, false);
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_short_packets_and_empty_ones_lose_nothing(void **state)
+{
+	static const uint16_t packets[] = {64, 512, 1024};
+	struct usb_run *run = *state;
+
+	for (unsigned k = 0; k < sizeof(packets) / sizeof(packets[0]); k++) {
+		try_size(run, packets[k], 65536, 16, true);
+		try_size(run, packets[k], 5000, 3, true);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_transfers_that_libusb_splits_lose_nothing(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (int i = 0; i < 4; i++) {
+		usbfs_set_caps(USBFS_CAPS_SPLIT);
+		usbfs_set_threaded(i >= 2);
+		try_size(run, 512, 200000, 4, i % 2 != 0);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_transfers_done_by_another_thread_lose_nothing(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (int i = 0; i < 4; i++) {
+		usbfs_set_threaded(true);
+		try_size(run, 512, i < 2 ? 4096 : 65536, 4, i % 2 != 0);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_a_board_as_fast_as_it_is_read_is_accounted_for(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 0);
+	usb_run_plug(run);
+	usbfs_set_threaded(true);
+	usb_run_tell(run, "send 1000000");
+	usb_run_start(run);
+	usb_run_samples(run, 1000000);
+	usb_run_stop(run);
+	check_whole(run);
+	assert_int_equal(run->samples, 1000000);
+	usb_run_close(run);
+}
+
+/* Ends */
+
+static void test_a_stop_takes_what_the_board_still_holds(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	usb_run_tell(run, "freeze");
+	usb_run_pass(run, 60);
+	uint64_t before = run->samples;
+	bc_source_stop(run->source);
+	usb_run_tell(run, "thaw");
+	usb_run_until(run, run->ends == 1);
+	check_whole(run);
+	assert_true(run->samples >= before + 50000);
+	assert_int_equal(run->samples, usbfs_sent(run->port).captured);
+	assert_int_equal(run->source->board->counters.samples, run->samples);
+	assert_int_equal(run->last_frames, 1);
+	usb_run_close(run);
+}
+
+static void test_a_last_frame_unasked_ends_the_stream_a_second_later(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	usb_run_tell(run, "last");
+	usb_run_until(run, run->last_frames == 1);
+	uint64_t since_ns = uv_hrtime();
+	usb_run_until(run, run->ends == 1);
+	assert_true(uv_hrtime() - since_ns >= UINT64_C(900000000));
+	assert_true(usb_run_said(run, "it has sent its last frame"));
+	check_whole(run);
+	usb_run_close(run);
+}
+
+static void test_a_board_that_sends_more_after_its_last_frame_goes_on(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 100000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	bc_source_last(run->source);
+	usb_run_pass(run, 1200);
+	assert_int_equal(run->ends, 0);
+	usb_run_stop(run);
+	check_whole(run);
+	usb_run_close(run);
+}
+
+static void test_a_board_that_goes_on_sending_is_cut_off(void **state)
+{
+	static const uint8_t zeros[512];
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 0);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usbfs_set_threaded(true);
+	usbfs_replay(run->port, zeros, sizeof(zeros));
+	run->options.protocol = BC_FORMAT_RAW6;
+	usb_run_until(run, run->bytes > 100000);
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(usbfs_sent(run->port).stops, 1);
+	usb_run_close(run);
+}
+
+static void test_a_stop_finds_the_source_in_any_state(void **state)
+{
+	struct usb_run *run = *state;
+
+	/* Nothing there. */
+	usb_run_start(run);
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	usb_run_again(run);
+
+	/* Waiting. */
+	usb_run_start(run);
+	usb_run_until(run, usb_run_said(run, "waiting for it"));
+	usb_run_stop(run);
+	usb_run_again(run);
+
+	/* Opening, and a little later. */
+	for (unsigned turns = 0; turns < 16; turns++) {
+		usb_run_board(run, 1000000);
+		usb_run_plug(run);
+		usb_run_start(run);
+		for (unsigned i = 0; i < turns; i++)
+			uv_run(&run->loop, UV_RUN_ONCE);
+		usb_run_stop(run);
+		assert_int_equal(run->status, 0);
+		assert_int_equal(run->samples, usbfs_sent(run->port).samples);
+		usb_run_again(run);
+	}
+
+	/* Backing off. */
+	run->options.back_off_ns = UINT64_C(3600000000000);
+	run->options.back_off_max_ns = UINT64_C(3600000000000);
+	usb_run_plug(run);
+	usbfs_fail(USBFS_OPEN, EACCES, 0, 1000);
+	usb_run_start(run);
+	usb_run_until(run, run->source->board->state == BC_BOARD_BACK_OFF);
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	usb_run_close(run);
+}
+
+static void test_a_second_stop_changes_nothing(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	bc_source_stop(run->source);
+	bc_source_stop(run->source);
+	usb_run_until(run, run->ends == 1);
+	bc_source_stop(run->source);
+	usb_run_pass(run, 20);
+	check_whole(run);
+	usb_run_close(run);
+}
+
+static void test_a_source_that_was_never_started_closes(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	assert_int_equal(bc_usb_source_open(&run->source, &run->loop, &run->options), 0);
+	usbfs_forget_calls();
+	bc_source_stop(run->source);
+	usb_run_close(run);
+	assert_int_equal(run->ends, 0);
+}
+
+/* From within the sink */
+
+static void stop_at_1000(struct usb_run *run)
+{
+	if (run->samples >= 1000)
+		bc_source_stop(run->source);
+}
+
+static void close_now(struct usb_run *run)
+{
+	if (run->is_closed)
+		return;
+	run->is_closed = true;
+	bc_source_close(run->source);
+}
+
+static void close_at_1000(struct usb_run *run)
+{
+	if (run->samples >= 1000)
+		close_now(run);
+}
+
+static void test_the_sink_may_stop_the_source(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (unsigned transfers = 1; transfers <= 2; transfers++) {
+		run->options.transfers = transfers;
+		run->on_data = stop_at_1000;
+		usb_run_board(run, 1000000);
+		usb_run_plug(run);
+		usb_run_start(run);
+		usb_run_until(run, run->ends == 1);
+		check_whole(run);
+		usb_run_again(run);
+	}
+	run->on_news = stop_at_1000;
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_the_sink_may_close_the_source(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	for (unsigned transfers = 1; transfers <= 2; transfers++) {
+		run->options.transfers = transfers;
+		run->on_data = close_at_1000;
+		usb_run_plug(run);
+		usb_run_start(run);
+		usb_run_until(run, run->is_closed);
+		usb_run_again(run);
+	}
+	/* Its first word, of the streaming board. */
+	run->on_news = close_now;
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_until(run, run->is_closed);
+	usb_run_again(run);
+	/* And that there is none. */
+	run->on_news = close_now;
+	usb_run_start(run);
+	usb_run_until(run, run->is_closed);
+	usb_run_close(run);
+}
+
+/* What the board lost */
+
+static void test_losses_that_the_board_counts_are_told_at_the_end(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	usb_run_tell(run, "lose 1000");
+	usb_run_samples(run, 10000);
+	usb_run_stop(run);
+	struct board_sent sent = usbfs_sent(run->port);
+	assert_int_equal(run->samples, sent.samples);
+	assert_int_equal(sent.lost, 1000);
+	assert_int_equal(run->breaks_count, 1);
+	assert_int_equal(run->breaks[0].cause, BC_GAP_BOARD);
+	assert_int_equal(run->breaks[0].lost, 1000);
+	assert_false(run->breaks[0].is_restart);
+	assert_int_equal(run->source->board->counters.lost, 1000);
+	usb_run_close(run);
+}
+
+static void test_losses_from_before_the_start_are_not_counted_again(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	usb_run_tell(run, "lose 1000");
+	usb_run_samples(run, 10000);
+	usb_run_stop(run);
+	usb_run_close(run);
+	uint64_t before = board_sent(run->board).samples;
+	usb_run_open(run);
+	usb_run_plug(run);
+	usb_run_tell(run, "self-powered on");
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	usb_run_stop(run);
+	assert_int_equal(run->breaks_count, 0);
+	assert_int_equal(run->samples, usbfs_sent(run->port).samples - before);
+	usb_run_close(run);
+}
+
+/* Waiting */
+
+static void test_a_board_is_waited_for_no_longer_than_configured(void **state)
+{
+	struct usb_run *run = *state;
+
+	run->options.wait_ns = 50000000;
+	usb_run_start(run);
+	usb_run_until(run, run->ends == 1);
+	assert_int_equal(run->status, -ENODEV);
+	assert_non_null(strstr(run->what, "none has come within"));
+	usb_run_again(run);
+
+	/* There is one, and it can't be opened: that is what is said. */
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usbfs_fail(USBFS_OPEN, EACCES, 0, 100000);
+	run->options.wait_ns = 600000000;
+	usb_run_start(run);
+	usb_run_until(run, run->ends == 1);
+	assert_int_equal(run->status, -ENODEV);
+	assert_non_null(strstr(run->what, "none has come within"));
+	assert_non_null(strstr(run->what, "Permission denied"));
+	usb_run_again(run);
+
+	/* It streams in time: nothing ends. */
+	usb_run_plug(run);
+	run->options.wait_ns = 600000000;
+	usb_run_start(run);
+	usb_run_samples(run, 100);
+	usb_run_pass(run, 700);
+	assert_int_equal(run->ends, 0);
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	usb_run_close(run);
+}
+
+/* raw6, and the FTDI chip */
+
+static void test_raw6_comes_whole_with_rising_times(void **state)
+{
+	const struct board_options options = {
+		.serial = "R1", .form = BOARD_RAW6, .rate = 1000000, .seed = 7};
+	struct usb_run *run = *state;
+
+	usb_run_board_of(run, &options);
+	run->options.protocol = BC_FORMAT_RAW6;
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_until(run, run->bytes > 100000);
+	assert_int_equal(run->source->clock_hz, run->source->board->clock_hz);
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->bytes, usbfs_sent(run->port).bytes);
+	assert_int_equal(run->bytes / 6, usbfs_sent(run->port).samples);
+	usb_run_close(run);
+}
+
+static void test_the_clock_of_a_board_that_tells_none_is_the_configured_or_the_hosts(void **state)
+{
+	const struct board_options options = {
+		.serial = "R1", .form = BOARD_RAW6, .rate = 1000000, .seed = 7};
+	static const uint64_t clocks[] = {0, 12345678};
+	struct usb_run *run = *state;
+
+	usb_run_board_of(run, &options);
+	for (unsigned i = 0; i < 2; i++) {
+		run->options.protocol = BC_FORMAT_RAW6;
+		run->options.clock_hz = clocks[i];
+		usb_run_plug(run);
+		usb_run_tell(run, "requests stall");
+		usb_run_start(run);
+		usb_run_until(run, run->bytes > 10000);
+		assert_int_equal(run->source->clock_hz, i == 0 ? BC_USB_HOST_CLOCK_HZ : clocks[i]);
+		usb_run_again(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void try_ftdi(struct usb_run *run, uint16_t packet_bytes, uint8_t mode)
+{
+	const struct board_options options = {.serial = "F1",
+		.is_ftdi = true,
+		.rate = 1000000,
+		.seed = 7,
+		.packet_bytes = packet_bytes};
 	char answer[BOARD_ANSWER];
+	char wanted[64];
 
-	make_board(f, 1000000);
-	plug(f);
-	usb_run_start(&f->run);
-	usb_run_until(&f->run, f->run.samples > 10000);
-	assert_true(usbfs_command(f->port, "stall", answer));
-	usb_run_until(&f->run, f->run.breaks_count == 1);
-	uint64_t before = f->run.samples;
-	usb_run_until(&f->run, f->run.samples > before + 10000);
-	usb_run_stop(&f->run);
-	assert_int_equal(f->run.breaks[0].cause, BC_GAP_TRANSFER);
-	assert_false(f->run.breaks[0].is_restart);
-	assert_int_equal(f->run.source->board->stalls, 1);
-	assert_int_equal(f->run.samples, usbfs_sent(f->port).samples);
-	assert_int_equal(usbfs_calls_of(USBFS_CLEAR_HALT), 1);
-	usb_run_close(&f->run);
+	usb_run_board_of(run, &options);
+	run->options.wish.vid = 0x0403;
+	run->options.wish.pid = 0x6014;
+	run->options.link = BC_USB_FTDI;
+	run->options.ftdi = (struct bc_usb_ftdi){.latency_ms = 3, .mode = mode};
+	run->options.clock_hz = 66000000;
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 50000);
+	assert_int_equal(run->source->clock_hz, 66000000);
+	assert_true(usbfs_command(run->port, "ftdi", answer));
+	snprintf(wanted, sizeof(wanted), "\"latency_ms\":3,\"bit_mode\":%u,\"bit_mask\":255", mode);
+	assert_non_null(strstr(answer, wanted));
+	assert_non_null(strstr(answer, "\"resets\":1,\"purges\":1"));
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
+	assert_int_equal(run->bytes, usbfs_sent(run->port).bytes);
+	assert_true(usbfs_command(run->port, "ftdi", answer));
+	assert_non_null(strstr(answer, "\"bit_mode\":0"));
+	usb_run_again(run);
 }
 
-int main(void)
+static void test_the_status_bytes_of_an_ftdi_chip_are_not_in_the_stream(void **state)
+{
+	struct usb_run *run = *state;
+
+	try_ftdi(run, 512, 0x40);
+	try_ftdi(run, 64, 0x40);
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_every_sample_of_a_streaming_board_arrives, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_board_that_comes_later_is_waited_for, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_stall_is_cleared_and_the_stream_goes_on, set_up, tear_down),
+		USB_RUN_TEST(test_every_sample_of_a_streaming_board_arrives),
+		USB_RUN_TEST(test_what_the_board_says_of_itself_is_known),
+		USB_RUN_TEST(test_a_board_that_comes_later_is_waited_for),
+		USB_RUN_TEST(test_frames_cross_transfers_of_any_size),
+		USB_RUN_TEST(test_short_packets_and_empty_ones_lose_nothing),
+		USB_RUN_TEST(test_transfers_that_libusb_splits_lose_nothing),
+		USB_RUN_TEST(test_transfers_done_by_another_thread_lose_nothing),
+		USB_RUN_TEST(test_a_board_as_fast_as_it_is_read_is_accounted_for),
+		USB_RUN_TEST(test_a_stop_takes_what_the_board_still_holds),
+		USB_RUN_TEST(test_a_last_frame_unasked_ends_the_stream_a_second_later),
+		USB_RUN_TEST(test_a_board_that_sends_more_after_its_last_frame_goes_on),
+		USB_RUN_TEST(test_a_board_that_goes_on_sending_is_cut_off),
+		USB_RUN_TEST(test_a_stop_finds_the_source_in_any_state),
+		USB_RUN_TEST(test_a_second_stop_changes_nothing),
+		USB_RUN_TEST(test_a_source_that_was_never_started_closes),
+		USB_RUN_TEST(test_the_sink_may_stop_the_source),
+		USB_RUN_TEST(test_the_sink_may_close_the_source),
+		USB_RUN_TEST(test_losses_that_the_board_counts_are_told_at_the_end),
+		USB_RUN_TEST(test_losses_from_before_the_start_are_not_counted_again),
+		USB_RUN_TEST(test_a_board_is_waited_for_no_longer_than_configured),
+		USB_RUN_TEST(test_raw6_comes_whole_with_rising_times),
+		USB_RUN_TEST(
+			test_the_clock_of_a_board_that_tells_none_is_the_configured_or_the_hosts),
+		USB_RUN_TEST(test_the_status_bytes_of_an_ftdi_chip_are_not_in_the_stream),
 	};
 
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

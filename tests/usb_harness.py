@@ -11,6 +11,8 @@
 The programs that see the boards must end before the block of the Board does, as they do when theirs is inside it:
 without its testbed such a program is aborted. One program at a time listens to udev: a second one would take its
 place. And none may be the leader of a session without a terminal: the node of a board is one, and would be taken.
+
+A Recorder is buscapd recording from them, asked for its status all the while.
 """
 
 import contextlib
@@ -20,10 +22,12 @@ import pathlib
 import re
 import select
 import subprocess
+import signal
 import sys
 
 import harness
-from harness import BUILD, run
+import reference
+from harness import BUILD, Daemon, Watch, equal, info, run, segments, wait_until
 
 UMOCKDEV_BOARD = BUILD / "tests/umockdev_board"
 BARE_READER = BUILD / "tests/bare_reader"
@@ -160,3 +164,125 @@ class Board:
         done = run(BARE_READER, *argv, env={**os.environ, **self.below(BARE_READER, **env)})
         harness.equal(done.returncode, 0, f"bare_reader: {done.stderr.decode()}")
         return json.loads(done.stdout)
+
+
+class Recorder(Daemon):
+    """buscapd --once that records from the boards into `directory`, and waits for them for ever. Its counts must add
+    up at each sample of its status. `settings` are of usb:; it tries again at once unless they say otherwise.
+
+    with Board() as board, Recorder(tmp, board, settings="transfers=4") as daemon:
+        daemon.wait_more()
+        ...
+        daemon.end()
+        daemon.check(board, gaps={"transfer": 1})
+
+    end() leaves the status that it printed in `final`, its log in `log`."""
+
+    def __init__(self, tmp, board, *argv, settings="", env=None, once=True, period=0.05):
+        self.directory = tmp / "out"
+        fast = "usb:wait=0,back_off=1ms,back_off_max=20ms"
+        super().__init__(*["--once"] * once, "--source", f"{fast},{settings}" if settings else fast, "-o",
+                         self.directory, *argv, socket=tmp / "socket", env=board.below(**(env or {})))
+        self.watch = Watch(self.socket, period)
+        self.code = self.final = self.log = None
+
+    def __enter__(self):
+        super().__enter__()
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        self.watch.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        # A watch that wasn't entered has nothing to say.
+        try:
+            if self.watch.samples or exception[0] is None:
+                self.watch.__exit__(*exception)
+        finally:
+            super().__exit__(*exception)
+
+    def status(self):
+        """GET /v1/status, without the cost of a program for it."""
+        try:
+            return json.loads(harness.ask(self.socket).partition(b"\r\n\r\n")[2])
+        except (OSError, ValueError) as why:
+            raise AssertionError(f"no status: {why}") from why
+
+    @property
+    def counts(self):
+        return self.status()["counts"]
+
+    @property
+    def board(self):
+        return self.status()["source"]["board"]
+
+    def wait_for(self, condition, what):
+        """Waits until condition(status) is true. Returns the status."""
+        latest = {}
+
+        def holds():
+            latest.update(self.status())
+            return condition(latest)
+
+        try:
+            wait_until(holds, what, harness.TIMEOUT_S)
+        except AssertionError as why:
+            raise AssertionError(f"{why}; {latest}") from why
+        return latest
+
+    def wait_streaming(self):
+        return self.wait_for(lambda s: s["source"]["board"]["state"] == "streaming", "the board streams")
+
+    def wait_more(self, samples=1):
+        """Waits until so many samples more have come."""
+        wanted = self.counts["received"] + samples
+        return self.wait_for(lambda s: s["counts"]["received"] >= wanted, f"{samples} more samples")
+
+    def end(self, signal_number=signal.SIGTERM, wanted=None):
+        """Sends the signal (None: it ends by itself) and waits for the end. Returns the exit code."""
+        self.watch.may_end = True
+        if signal_number is not None:
+            self.process.send_signal(signal_number)
+        self.code = self.wait()
+        self.watch.finish()
+        self.log = harness.check_sound(self.err)
+        if self.out:
+            self.final = json.loads(self.out)
+        if wanted is not None:
+            equal(self.code, wanted, f"exit code; {self.log}")
+        return self.code
+
+    def said(self, *words):
+        """Whether a line of the log has all these words."""
+        return any(all(word in line for word in words) for line in self.log.splitlines())
+
+    def check(self, board, gaps=None, number=1, given_up=0):
+        """What it printed and what lies in its directory, held against what left the board: `gaps` are their numbers
+        by cause. Up to `given_up` samples that came whole may have been given up, in frames that a fault stood in
+        the midst of. Returns what reference.read_segments() read."""
+        sent = board.sent(number)
+        counts = harness.check_counts(self.final)
+        equal(self.final["source"]["board"]["bytes"], sent["bytes"], f"bytes\n{self.log}")
+        if 0 < sent["samples"] - counts["received"] <= given_up:
+            sent["samples"] = counts["received"]
+        paths = segments(self.directory)
+        recorded = reference.read_segments(paths)
+        wanted = {"received": sent["samples"], "written": len(recorded.ticks), "durable": len(recorded.ticks),
+                  "in_flight": 0, "board_lost": sent["lost"], "gaps": recorded.gap_events}
+        equal({name: counts[name] for name in wanted}, wanted, f"counts; {sent}\n{self.log}")
+        causes = {}
+        for gap in (event for chunk in recorded.chunks for event in chunk.events if event.kind == "gap"):
+            causes[gap.cause] = causes.get(gap.cause, 0) + 1
+        if gaps is not None:
+            equal(causes, gaps, f"gaps; {sent}\n{self.log}")
+        said = {}
+        for segment in info(paths):
+            for cause, gap in segment["gaps"]["causes"].items():
+                said[cause] = said.get(cause, 0) + gap["count"]
+        equal(said, causes, "gaps that buscap info tells of")
+        state = board.state(number)
+        equal((state["files"], state["memory"]), (0, 0), "what it left open")
+        return recorded

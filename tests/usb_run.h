@@ -1,9 +1,12 @@
 /* Runs a USB source on a loop of its own against boards in software, and keeps what its sink hears.
  *
- *     usb_run_open()           a loop, the shim, a source that is not started
- *     usb_run_start()
+ *     usb_run_set_up()         a loop, the shim, options; no source and no board yet
+ *     usb_run_board(), usb_run_plug()
+ *     usb_run_start()          the source, started
  *     usb_run_until()          turns the loop until a condition holds; fails after RUN_SECONDS
+ *     usb_run_stop()           as its owner does; waits for its end
  *     usb_run_close()          closes all; nothing may be left: no handle, descriptor, claim, URB
+ *     usb_run_tear_down()
  */
 #ifndef BC_TESTS_USB_RUN_H
 #define BC_TESTS_USB_RUN_H
@@ -36,8 +39,12 @@ struct usb_run {
 	uv_timer_t tick; /* conditions are looked at this often at least */
 	struct bc_usb_options options;
 	struct bc_source *source;
+	struct board *board;
+	struct usbfs_port *port; /* where it was plugged in last */
 	struct bc_bcp1_reader reader;
-	bool wants_last; /* a last frame is passed on to bc_source_last() */
+	bool wants_last;                      /* a last frame is passed on to bc_source_last() */
+	void (*on_data)(struct usb_run *run); /* called within the sink, may be NULL */
+	void (*on_news)(struct usb_run *run);
 
 	/* What the sink has heard. */
 	uint64_t bytes;
@@ -101,6 +108,8 @@ static inline bool usb_run_data(void *context, const struct bc_source_data *data
 	run->pieces++;
 	if (data->format == BC_FORMAT_BCP1)
 		usb_run_frames(run, data->bytes, data->count, false);
+	if (run->on_data != NULL)
+		run->on_data(run);
 	return true;
 }
 
@@ -121,6 +130,8 @@ static inline void usb_run_news(void *context, enum bc_news news, const char *wh
 	run->news_count++;
 	if (getenv("USB_RUN_NEWS") != NULL)
 		fprintf(stderr, "news: %s\n", what);
+	if (run->on_news != NULL)
+		run->on_news(run);
 }
 
 static inline void usb_run_end(void *context, int status, const char *what)
@@ -140,7 +151,10 @@ static inline void usb_run_tick(uv_timer_t *timer)
 
 static inline void usb_run_open(struct usb_run *run)
 {
+	struct board *board = run->board;
+
 	memset(run, 0, sizeof(*run));
+	run->board = board;
 	usbfs_start();
 	run->options = bc_usb_options_default();
 	run->options.wait_ns = 0;
@@ -151,6 +165,55 @@ static inline void usb_run_open(struct usb_run *run)
 	assert_int_equal(uv_loop_init(&run->loop), 0);
 	uv_timer_init(&run->loop, &run->tick);
 	uv_timer_start(&run->tick, usb_run_tick, 5, 5);
+}
+
+static inline int usb_run_set_up(void **state)
+{
+	struct usb_run *run = calloc(1, sizeof(*run));
+
+	if (run == NULL)
+		return -1;
+	usb_run_open(run);
+	*state = run;
+	return 0;
+}
+
+static inline int usb_run_tear_down(void **state)
+{
+	struct usb_run *run = *state;
+
+	board_free(run->board);
+	free(run);
+	return 0;
+}
+
+static inline void usb_run_board_of(struct usb_run *run, const struct board_options *options)
+{
+	board_free(run->board);
+	run->board = board_new(options);
+	assert_non_null(run->board);
+}
+
+/* A board A1 that makes so many samples a second. */
+static inline void usb_run_board(struct usb_run *run, uint64_t rate)
+{
+	const struct board_options options = {.serial = "A1", .rate = rate, .seed = 7};
+
+	usb_run_board_of(run, &options);
+}
+
+static inline void usb_run_plug(struct usb_run *run)
+{
+	run->port = usbfs_plug(run->board);
+	assert_non_null(run->port);
+}
+
+static inline void usb_run_tell(struct usb_run *run, const char *command)
+{
+	char answer[BOARD_ANSWER];
+
+	if (!usbfs_command(run->port, command, answer))
+		fail_msg("%s: %s", command, answer);
 }
 
 static inline void usb_run_start(struct usb_run *run)
@@ -177,6 +240,22 @@ static inline void usb_run_start(struct usb_run *run)
 		}                                                                   \
 	} while (0)
 
+/* Waits for so many samples more. */
+static inline void usb_run_samples(struct usb_run *run, uint64_t count)
+{
+	uint64_t want = run->samples + count;
+
+	usb_run_until(run, run->samples >= want);
+}
+
+/* Lets so much time go by. */
+static inline void usb_run_pass(struct usb_run *run, unsigned ms)
+{
+	uint64_t since_ns = uv_hrtime();
+
+	usb_run_until(run, uv_hrtime() - since_ns >= ms * UINT64_C(1000000));
+}
+
 static inline bool usb_run_said(const struct usb_run *run, const char *words)
 {
 	unsigned count = run->news_count < RUN_NEWS ? run->news_count : RUN_NEWS;
@@ -197,8 +276,9 @@ static inline void usb_run_stop(struct usb_run *run)
 
 static inline void usb_run_close(struct usb_run *run)
 {
+	if (!run->is_closed)
+		bc_source_close(run->source);
 	run->is_closed = true;
-	bc_source_close(run->source);
 	uv_close((uv_handle_t *)&run->tick, NULL);
 	uint64_t end_ns = uv_hrtime() + RUN_SECONDS * UINT64_C(1000000000);
 	while (uv_run(&run->loop, UV_RUN_ONCE) != 0)
@@ -206,6 +286,7 @@ static inline void usb_run_close(struct usb_run *run)
 	assert_int_equal(uv_loop_close(&run->loop), 0);
 	assert_true(run->ends <= 1);
 	assert_int_equal(usbfs_blocking_calls(pthread_self()), 0);
+	assert_int_equal(usbfs_waits(pthread_self()), 0);
 	struct usbfs_leaks leaks = usbfs_stop();
 	assert_int_equal(leaks.nodes, 0);
 	assert_int_equal(leaks.claims, 0);
@@ -213,5 +294,14 @@ static inline void usb_run_close(struct usb_run *run)
 	assert_int_equal(leaks.unclaimed, 0);
 	assert_int_equal(leaks.monitors, 0);
 }
+
+/* Closes it, and opens all anew for the next of many runs; the board stays. */
+static inline void usb_run_again(struct usb_run *run)
+{
+	usb_run_close(run);
+	usb_run_open(run);
+}
+
+#define USB_RUN_TEST(test) cmocka_unit_test_setup_teardown(test, usb_run_set_up, usb_run_tear_down)
 
 #endif

@@ -178,7 +178,8 @@ int ioctl(int fd, unsigned long request, ...)
 	va_start(args, request);
 	void *argument = va_arg(args, void *);
 	va_end(args);
-	if (usbfs_is_node(fd))
+	/* That one is the system's own, for any descriptor; this is set so already. */
+	if (usbfs_is_node(fd) && request != FIONBIO)
 		return result(usbfs_node_ioctl(fd, request, argument));
 	return real(fd, request, argument);
 }

@@ -1,0 +1,608 @@
+"""Recording from boards on the USB, in software: whole streams, plugs and unplugs, starts and ends, settings."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import time
+
+import harness
+from harness import BUSCAP, BUSCAPD, Daemon, Faults, ask, equal, info, note, run, segments, verify, wait_until
+from usb_harness import BARE_READER, Board, Recorder
+
+RATE = harness.rate(200_000)
+# Its FIFO overflows on no machine, however busy.
+BOARD = f"serial=A1,rate={RATE},fifo=100000000"
+NO_DELTA = b"\xff\xff\xff\xff"
+
+
+def usage(pid):
+    """Of a process: seconds of CPU time, MiB of memory, open files."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    resident = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return {
+        "cpu": (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
+        "rss": resident * os.sysconf("SC_PAGESIZE") / (1 << 20), "fds": len(os.listdir(f"/proc/{pid}/fd")),
+    }
+
+
+def buscapd(board, *argv, **options):
+    """Runs buscapd to its end below the boards. Returns (exit code, standard output, standard error)."""
+    done = run(BUSCAPD, *argv, env={**os.environ, **board.env}, **options)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def dump(directory, *options):
+    """What `buscap dump` prints of all segments."""
+    done = run(BUSCAP, "dump", *options, *segments(directory))
+    equal(done.returncode, 0, done.stderr.decode())
+    return done.stdout.decode()
+
+
+# ---- whole streams
+
+
+def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
+    rate = harness.rate(5_000_000)
+    samples = rate * (5 if harness.is_sanitized() else 60)
+    # Its FIFO has room for all of it: on a machine that is too busy it takes longer, and is whole all the same.
+    with Board(f"serial=A1,rate={rate},fifo={samples}", plugged=False) as board:
+        board.command(f"send {samples}")
+        options = ["-b", "filesize:64M", "-b", "files:2", "--set", "pipeline.buffer=512M"]
+        with Recorder(tmp, board, *options) as daemon:
+            board.plug()
+            daemon.wait_for(lambda s: s["counts"]["received"], "samples")
+            before, start = usage(daemon.process.pid), time.monotonic()
+            while daemon.counts["received"] < samples:
+                assert time.monotonic() - start < 600, daemon.status()
+                time.sleep(0.2)
+            elapsed, after = time.monotonic() - start, usage(daemon.process.pid)
+            daemon.end(wanted=0)
+            slowest = daemon.watch.slowest
+        counts, sent = daemon.final["counts"], board.sent()
+        equal((sent["samples"], sent["lost"], counts["received"]), (samples, 0, samples), "samples")
+        equal(counts["written"] + counts["dropped"]["invalid"], samples, f"{counts}")
+        equal((counts["gaps"], counts["board_lost"], counts["skipped_bytes"]), (0, 0, 0), f"{counts}")
+        verify(segments(tmp / "out"))
+    cpu, megabytes = after["cpu"] - before["cpu"], 8e-6 * samples
+    note(f"{megabytes:.0f} MB of samples in {elapsed:.1f} s, {megabytes / elapsed:.1f} MB/s: {cpu / elapsed:.2f} s"
+         f" of CPU time a second, {1000 * cpu / megabytes:.1f} ms a MB; {after['rss']:.0f} MiB of memory; status"
+         f" within {1000 * slowest:.0f} ms")
+
+
+def test_an_unpaced_board_is_accounted_for_to_the_sample(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    with Board() as board:
+        with Recorder(tmp, board, "--set", "pipeline.buffer=6M", "--set", "pipeline.workers=1",
+                      env=faults.env) as daemon:
+            daemon.wait_more(1_000_000)
+            faults.set("pwrite:hold")
+            daemon.wait_for(lambda s: s["counts"]["dropped"]["buffer"] > 500_000, "the buffer is full")
+            faults.set("")
+            held = daemon.counts["written"]
+            daemon.wait_for(lambda s: s["counts"]["written"] > held + 500_000, "it goes on")
+            daemon.end(wanted=4)
+        counts, sent = daemon.final["counts"], board.sent()
+        harness.check_counts(daemon.final)
+        equal((counts["received"], counts["in_flight"]), (sent["samples"], 0), "samples")
+        paths = segments(out)
+        verify(paths)
+        said = info(paths)
+        equal(sum(s["records"] for s in said), counts["written"], "records")
+        equal(sum(s["gaps"]["count"] for s in said), counts["gaps"], "gaps")
+        causes = [cause for s in said for cause in s["gaps"]["causes"].items()]
+        equal({name for name, _ in causes}, {"buffer"}, "causes of gaps")
+        equal(sum(gap["lost"] for _, gap in causes), counts["dropped"]["buffer"], "the sum of the gaps")
+        assert all(gap["exact"] for _, gap in causes), causes
+        assert daemon.said("for want of buffer"), daemon.log
+
+
+def records_alone(records):
+    """All of BYU records but their times."""
+    return [records[at : at + 8] for at in range(0, len(records), 12)]
+
+
+def test_every_link_and_form_brings_the_boards_samples():
+    def one(tmp, form, link, packet):
+        is_ftdi = link == "ftdi"
+        settings = f"protocol={form},link={link}" + ",id=0403:6014,clock_hz=50000000" * is_ftdi
+        options = f"seed=7,form={form},packet={packet},rate={RATE},ftdi={int(is_ftdi)}"
+        with Board(options, plugged=False) as board:
+            board.command("send 100000")
+            board.plug()
+            with Recorder(tmp, board, settings=settings) as daemon:
+                daemon.wait_for(lambda s: s["counts"]["received"] >= 60_000, "samples")
+                daemon.end(wanted=0)
+            recorded = daemon.check(board, gaps={})
+        samples = daemon.final["counts"]["received"]
+        equal(records_alone(recorded.records), records_alone(harness.sim_records(samples, seed=7)), "records")
+        equal({s["source"]["clock_hz"] for s in info(segments(tmp / "out"))},
+              {50_000_000 if is_ftdi else 66_000_000}, "clock_hz")
+
+    harness.each(one, [(form, link, packet) for form in ("bcp1", "raw6") for link in ("plain", "ftdi")
+                       for packet in (64, 512)], workers=3)
+
+
+def test_an_ftdi_chip_is_set_up_as_configured(tmp):
+    with Board(f"ftdi=1,rate={RATE}") as board:
+        with Recorder(tmp, board, settings="link=ftdi,id=0403:6014,ftdi_latency=3ms") as daemon:
+            daemon.wait_more()
+            set_up = json.loads(board.command("ftdi"))
+            equal((set_up["latency_ms"], set_up["bit_mode"]), (3, 0x40), f"{set_up}")
+            assert set_up["resets"] and set_up["purges"], set_up
+            equal(daemon.board["info"], None, "info")
+            daemon.end(wanted=0)
+        equal(json.loads(board.command("ftdi"))["bit_mode"], 0, "the bit mode at the end")
+        daemon.check(board, gaps={})
+
+
+def test_the_time_of_raw6_is_the_hosts():
+    def one(tmp, requests, settings, clock_hz):
+        with Board(f"serial=A1,form=raw6,rate={RATE}", plugged=False) as board:
+            board.command(f"requests {requests}")
+            with Recorder(tmp, board, settings=f"protocol=raw6,transfer_size=4K{settings}") as daemon:
+                start = time.monotonic()
+                board.plug()
+                daemon.wait_more()
+                begun = time.monotonic()
+                daemon.wait_more(RATE // 2)
+                ends = time.monotonic()
+                board.unplug()
+                daemon.wait_for(lambda s: s["state"] == "waiting", "it waits")
+                board.plug()
+                daemon.wait_more(RATE // 4)
+                daemon.end(wanted=4)
+                over = time.monotonic()
+            recorded = daemon.check(board, gaps={"unplugged": 1})
+        equal(len(recorded.epochs), 1, "the host's clock goes on")
+        equal({s["source"]["clock_hz"] for s in info(segments(tmp / "out"))}, {clock_hz}, "clock_hz")
+        # The latest samples came after `ends`, the first before `begun`.
+        seconds = (recorded.ticks[-1] - recorded.ticks[0]) / clock_hz
+        assert ends - begun < seconds < over - start, (begun - start, ends - start, over - start, seconds)
+
+    harness.each(one, [("answer", "", 66_000_000), ("stall", "", 1_000_000_000),
+                       ("stall", ",clock_hz=1000000", 1_000_000)], workers=3)
+
+
+# ---- plugs and unplugs
+
+
+def cycle(daemon, board, count, is_streaming):
+    """Plugs the board in and out. Each time the daemon gets to streaming."""
+    taken = 0
+    for i in range(count):
+        board.plug()
+        end = time.monotonic() + harness.TIMEOUT_S
+        while True:
+            sample = json.loads(ask(daemon.socket).partition(b"\r\n\r\n")[2])
+            if sample["source"]["board"]["plugs"] == i + 1 and (
+                    not is_streaming or sample["counts"]["received"] > taken):
+                taken = sample["counts"]["received"]
+                break
+            assert time.monotonic() < end, f"plug {i}: {sample}"
+            time.sleep(0.001)
+        board.unplug()
+        if i == count // 10:
+            before = usage(daemon.process.pid)
+    return before
+
+
+def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
+    scale = 20 if harness.is_sanitized() else 1
+    figures = []
+
+    def one(tmp, count, is_streaming):
+        count //= scale
+        # Short frames, so that some of them come whole each time.
+        with Board("serial=A1,rate=1000000", plugged=False) as board:
+            board.command("frame 256" if is_streaming else "send 0")
+            settings = "back_off_max=1ms,transfers=2,transfer_size=4K"
+            with Recorder(tmp, board, "--set", "log.level=error", settings=settings) as daemon:
+                start = time.monotonic()
+                before = cycle(daemon, board, count, is_streaming)
+                elapsed = time.monotonic() - start
+                daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the last is closed")
+                after = usage(daemon.process.pid)
+                board_counts = daemon.board
+                daemon.end(wanted=4)
+                asked = daemon.watch.samples
+            equal((board_counts["plugs"], board_counts["unplugs"]), (count, count), "plugs and unplugs")
+            recorded = daemon.check(board)
+            all_gaps = [event for chunk in recorded.chunks for event in chunk.events if event.kind == "gap"]
+            gaps = [gap for gap in all_gaps if gap.cause == "unplugged"]
+            equal(len(gaps), count, "gaps")
+            # A frame that the unplug cut in two is a gap of its own.
+            assert {gap.cause for gap in all_gaps} <= {"unplugged", "crc"}, all_gaps
+            assert len(all_gaps) - len(gaps) <= board.sent()["torn_frames"], "torn frames"
+            assert all(gap.duration_ns > 0 and not gap.exact for gap in gaps), "a gap without its time"
+            assert (len(recorded.ticks) != 0) == is_streaming
+        # A descriptor may be open for a moment: libuv's or a client's.
+        assert after["fds"] <= before["fds"] + 2, (before, after)
+        assert harness.is_sanitized() or after["rss"] - before["rss"] < 4, (before, after)
+        figures.append(f"{count} plugs{' in mid-stream' if is_streaming else ''} in {elapsed:.0f} s: open files"
+                       f" {before['fds']} then {after['fds']}, memory {before['rss']:.1f} then"
+                       f" {after['rss']:.1f} MiB, {asked} status samples")
+
+    harness.each(one, [(5000, False), (5000, False), (1000, True)], workers=3)
+    for line in sorted(figures):
+        note(line)
+
+
+def test_a_board_is_waited_for_and_taken_when_it_may_be_opened(tmp):
+    with Board(BOARD, plugged=False) as board:
+        with Recorder(tmp, board, once=False) as daemon:
+            status = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it looks")
+            equal((status["state"], status["source"]["clock_hz"]), ("waiting", 0), "before it came")
+            assert "serial" not in status["source"]["board"], status
+            board.deny()
+            board.plug()
+            denied = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it can't be opened")
+            assert "Permission denied" in denied["source"]["board"]["last_error"], denied
+            equal((denied["state"], denied["counts"]["received"]), ("waiting", 0), "while it is denied")
+            board.allow()
+            status = daemon.wait_more()
+            equal((status["state"], status["source"]["board"]["serial"]), ("recording", "A1"), "when it is there")
+            equal(status["recording"]["id"], denied["recording"]["id"], "the recording")
+            daemon.end(wanted=0)
+        said = info(segments(tmp / "out"))
+        for segment in said:
+            equal((segment["source"]["kind"], segment["source"]["clock_hz"], segment["board"]),
+                  ("usb", 66_000_000, {"serial": "A1", "firmware": "sim-1.0"}), "what the segments say of it")
+        equal(sum(s["records"] for s in said) > 0, True, "records")
+        equal(daemon.log.count("Permission denied"), 1, "it is said once")
+        assert daemon.said("no board 1209:0001", "waiting for it"), daemon.log
+        assert daemon.said("board 1209:0001 A1 at 1-1", "streaming", "66000000 Hz"), daemon.log
+
+
+def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board) as daemon:
+            first = daemon.wait_more(5000)
+            before = time.monotonic()
+            board.unplug()
+            gone = time.monotonic()
+            away = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it is gone")
+            equal((away["state"], away["source"]["board"]["unplugs"]), ("waiting", 1), "while it is away")
+            assert "serial" not in away["source"]["board"], away
+            time.sleep(0.5)
+            board.plug()
+            plugged = time.monotonic()
+            status = daemon.wait_more()
+            after = time.monotonic()
+            equal(status["recording"]["id"], first["recording"]["id"], "the recording")
+            equal(status["source"]["board"]["plugs"], 2, "plugs")
+            daemon.end(wanted=4)
+        recorded = daemon.check(board, gaps={"unplugged": 1})
+    equal({s.header["recording"] for s in recorded.segments}, {first["recording"]["id"]}, "the recording on disk")
+    (gap,) = [event for chunk in recorded.chunks for event in chunk.events if event.kind == "gap"]
+    # It is known to be gone between `before` and a little after `gone`, and to be back some time after `plugged`.
+    assert 0.4 < gap.duration_ns * 1e-9 < after - before, (gap, plugged - gone, after - before)
+    assert not gap.exact and gap.value == 0, gap
+    at = recorded.epochs[1]
+    equal(recorded.records[12 * at + 8 : 12 * at + 12], NO_DELTA, "the first record's delta")
+    equal(recorded.ticks[at], recorded.ticks[0], "its tick: the board's clock has begun anew")
+    assert re.search(r"# gap: an unknown number of samples lost \(unplugged, 0\.\d+ s\)", dump(tmp / "out")), "dump"
+    for words in (("A1 at 1-1", "unplugged", "goes on when it comes back"), ("streaming",), ("broke off", "1")):
+        assert daemon.said(*words), daemon.log
+
+
+def test_a_board_that_another_program_has_is_taken_when_it_lets_go(tmp):
+    with Board(BOARD) as board:
+        with Daemon(program=BARE_READER, env=board.below(BARE_READER)) as other:
+            wait_until(lambda: board.state()["claimed"], "the other program has it")
+            with Recorder(tmp, board) as daemon:
+                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it can't be claimed")
+                assert "another program has it" in status["source"]["board"]["last_error"], status
+                other.process.kill()
+                other.wait()
+                daemon.wait_more()
+                daemon.end(wanted=0)
+        equal(daemon.log.count("can't claim its interface: Device or resource busy"), 1, daemon.log)
+
+
+def test_a_driver_that_has_the_board_is_detached(tmp):
+    with Board(BOARD, plugged=False) as board:
+        board.driver("ftdi_sio")
+        board.plug()
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_more()
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+
+
+def test_another_board_is_not_taken_for_the_recordings(tmp):
+    with Board(BOARD, f"serial=B2,seed=2,rate={RATE}", plugged=False) as board:
+        board.plug(1)
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_more()
+            board.plug(2)
+            board.unplug(1)
+            daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "its own is gone")
+            time.sleep(0.2)
+            equal((daemon.board["state"], board.sent(2)["starts"]), ("detached", 0), "it waits for its own")
+            board.plug(1)
+            daemon.wait_more()
+            daemon.end(wanted=4)
+        daemon.check(board, gaps={"unplugged": 1})
+        assert daemon.said("ignored", "B2 at 1-2"), daemon.log
+
+
+def test_a_board_is_chosen_by_its_serial_number(tmp):
+    with Board(BOARD, f"serial=B2,seed=2,rate={RATE}") as board:
+        with Recorder(tmp, board, settings="serial=B2") as daemon:
+            status = daemon.wait_more()
+            taken = status["source"]["board"]
+            equal((taken["serial"], taken["port"]), ("B2", "1-2"), "the board")
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={}, number=2)
+        equal(board.sent(1)["starts"], 0, "starts of the other")
+
+
+def test_the_first_of_two_boards_is_taken_and_the_second_named(tmp):
+    with Board(BOARD, f"serial=B2,seed=2,rate={RATE}") as board:
+        with Recorder(tmp, board) as daemon:
+            equal(daemon.wait_more()["source"]["board"]["serial"], "A1", "the board")
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+        assert daemon.said("B2 at 1-2", "ignored", "serial number"), daemon.log
+        equal(board.sent(2)["starts"], 0, "starts of the second")
+
+
+# ---- the end
+
+
+def test_once_without_a_board_ends_with_5_after_its_wait(tmp):
+    with Board("serial=A1,vid=0x1234") as board:
+        start = time.monotonic()
+        code, out, err = buscapd(board, "--once", "--source", "usb:wait=700ms", "-o", tmp / "out")
+        assert time.monotonic() - start >= 0.7, "it waited"
+        equal(code, 5, err)
+        status = json.loads(out)
+        equal((out.count("\n"), status["state"], status["counts"]["received"]), (1, "failed", 0), "the status")
+        errors = [line for line in err.splitlines() if "error" in line]
+        equal(len(errors), 1, err)
+        assert "1209:0001" in errors[0] and "none has come within" in errors[0], err
+        equal(segments(tmp / "out"), [], "segments")
+        code, _, err = buscapd(board, "--once", "--source", "usb:wait=100ms,serial=X9", "-o", tmp / "out")
+        assert code == 5 and "1209:0001 with serial number X9" in err, err
+
+
+def test_once_ends_with_0_after_the_boards_last_frame(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_more()
+            board.command("last")
+            daemon.end(None, wanted=0)
+        daemon.check(board, gaps={})
+        assert daemon.said("sent its last frame"), daemon.log
+
+
+def test_a_stop_under_full_load_takes_what_the_board_holds_and_seals(tmp):
+    with Board() as board:
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_more(1_000_000)
+            start = time.monotonic()
+            daemon.end()
+            assert time.monotonic() - start < 20, "it takes a second at most, on a machine that has one"
+        counts, sent = harness.check_counts(daemon.final), board.sent()
+        equal((counts["received"], sent["stops"]), (sent["samples"], 1), f"{counts} {sent}")
+        equal(sent["captured"], sent["samples"], "the last frame came, and all before it")
+        equal(daemon.final["source"]["board"]["counters"]["samples"], sent["captured"], "GET_COUNTERS at the end")
+        # The disk may not have kept up with a board that knows no limit.
+        is_short = counts["dropped"]["buffer"] != 0
+        equal((daemon.code, counts["gaps"] != 0), (4 if is_short else 0, is_short), daemon.log)
+        equal(list((tmp / "out").glob("*.partial")), [], "what is not sealed")
+        verify(segments(tmp / "out"))
+
+
+def test_a_stop_ends_the_recording_whatever_the_board_is_doing():
+    def one(tmp, what):
+        with Board(BOARD, plugged=False) as board:
+            with Recorder(tmp, board, settings="back_off=60s,back_off_max=60s") as daemon:
+                if what == "denied":
+                    board.deny()
+                if what == "opening":
+                    board.command("requests hang")
+                if what != "absent":
+                    board.plug()
+                if what == "denied":
+                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "back-off", "it waits to try again")
+                elif what == "opening":
+                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "opening", "it asks the board")
+                elif what != "absent":
+                    daemon.wait_more(1000)
+                if what in ("frozen", "gone while it stops"):
+                    board.command("freeze")
+                if what == "away":
+                    board.unplug()
+                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "back-off", "it is gone")
+                if what == "gone while it stops":
+                    board.command("requests hang")
+                    daemon.process.send_signal(signal.SIGTERM)
+                    daemon.watch.may_end = True
+                    daemon.wait_for(lambda s: s["state"] == "draining", "it stops")
+                    board.unplug()
+                    daemon.end(None)
+                else:
+                    daemon.end()
+            daemon.check(board)
+            assert daemon.code in ((0, 4) if what in ("away", "gone while it stops") else (0,)), (what, daemon.log)
+
+    harness.each(one, [(what,) for what in (
+        "absent", "denied", "opening", "streaming", "frozen", "away", "gone while it stops")], workers=4)
+
+
+def test_limits_end_a_recording_and_stop_the_board(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board, "-a", "records:20000") as daemon:
+            daemon.end(None, wanted=0)
+        equal((daemon.final["counts"]["written"], board.sent()["stops"]), (20_000, 1), "records, stops")
+
+
+# ---- looking at what is there
+
+
+def test_boards_are_listed_with_why_and_why_not():
+    boards = [BOARD, "serial=B2,firmware=other", "serial=C3,vid=0x1234,pid=0x5678", "ftdi=1"]
+    with Board(*boards, plugged=False) as board:
+        code, out, err = buscapd(board, "--list-boards")
+        equal((code, err), (5, ""), out)
+        assert "no board 1209:0001" in out, out
+        for number in range(1, 5):
+            board.plug(number)
+        code, out, err = buscapd(board, "--list-boards")
+        equal((code, err), (0, ""), out)
+        lines = {line.split()[0]: line for line in out.splitlines()}
+        assert lines["PORT"].split()[1:4] == ["ID", "SPEED", "SERIAL"], out
+        for port, words in {
+                "1-1": ("1209:0001", "high", "A1", "a board: interface 0, endpoint 81, packets of 512"),
+                "1-2": ("1209:0001", "B2", "a board:"), "1-3": ("1234:5678", "C3", "no: not 1209:0001"),
+                "1-4": ("0403:6014", "no: not 1209:0001"), "usb1": ("1d6b:0002", "no:"),
+                "2": ("2 boards match",)}.items():
+            for word in words:
+                assert word in lines[port], f"{word}: {out}"
+        code, out, _ = buscapd(board, "--list-boards", "--source", "usb:serial=B2")
+        equal((code, "\n1-1" in out and "a board" in re.search(r"^1-2 .*", out, re.M).group()), (0, True), out)
+        assert "its serial number is not the one wanted" in re.search(r"^1-1 .*", out, re.M).group(), out
+        code, out, _ = buscapd(board, "--list-boards", "--source", "usb:id=0403:6014")
+        assert code == 0 and "a board" in re.search(r"^1-4 .*", out, re.M).group(), out
+        code, out, _ = buscapd(board, "--list-boards", "--source", "usb:serial=none")
+        assert code == 5 and "no board 1209:0001 with serial number none" in out, out
+        board.command("lie wrong-class")
+        board.command("lie no-endpoint", 2)
+        for number in (1, 2):
+            board.unplug(number)
+            board.plug(number)
+        code, out, _ = buscapd(board, "--list-boards")
+        equal(code, 5, out)
+        assert "no: it has no vendor-specific interface (class FF)" in out, out
+        assert "no: its vendor-specific interface has no bulk IN endpoint" in out, out
+
+
+def test_a_board_that_may_not_be_opened_is_listed_as_such():
+    with Board() as board:
+        nobody = {}
+        if os.geteuid() == 0:  # who may open anything
+            os.chmod(board.root, 0o777)
+            nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        else:
+            board.deny()
+        try:
+            code, out, err = buscapd(board, "--list-boards", **nobody)
+        except PermissionError:
+            harness.skip("another user can't run the program where it lies")
+        equal((code, err), (5, ""), out)
+        line = re.search(r"^1-1 .*", out, re.M).group()
+        assert "a board, but this user may not open it" in line and "udev rule" in line, out
+        assert "no board 1209:0001 that could be recorded from" in out, out
+
+
+# ---- settings
+
+
+def config(tmp, text):
+    path = tmp / "buscapd.conf"
+    path.write_text(text)
+    return path
+
+
+def test_wrong_settings_are_refused_with_file_and_line(tmp):
+    for line, words in [
+            ("id = 1209", "VID:PID"), ("id = 1209:00012", "VID:PID"), ("serial = " + "x" * 128, "127"),
+            ("protocol = byu", "bcp1 or raw6"), ("link = serial", "plain or ftdi"), ("transfers = 0", "1 to 256"),
+            ("transfers = 257", "1 to 256"), ("transfer_size = 1K", "4K to 16M"),
+            ("transfer_size = 17M", "4K to 16M"),
+            ("transfer_timeout = soon", "a time"), ("transfer_timeout = 2h", "1h"),
+            ("clock_hz = fast", "ticks a second"), ("wait = -1", "a time"), ("silence = x", "a time"),
+            ("silence_action = shout", "say or restart"),
+            ("back_off = 0", "1ms"), ("back_off_max = 1us", "1ms"), ("ftdi_latency = 256ms", "255ms"),
+            ("ftdi_mode = slow", "sync-fifo or fifo"), ("colour = red", "no such setting"),
+    ]:
+        path = config(tmp, f"[source]\nsource = usb\n[usb]\n{line}\n")
+        done = run(BUSCAPD, "--check-config", "-c", path)
+        err = done.stderr.decode()
+        equal((done.returncode, err.count("\n")), (2, 1), err)
+        assert f"{path}:4: " in err and words in err, f"{words}: {err}"
+        if line.startswith("serial"):
+            continue
+        done = run(BUSCAPD, "--check-config", "--source", "usb:" + line.replace(" ", ""))
+        assert done.returncode == 2 and b"usb:" in done.stderr, done.stderr
+
+
+def test_the_section_is_read_and_the_source_goes_before_it(tmp):
+    path = config(tmp, "[usb]\nserial = B2\ntransfers = 3\ntransfer_size = 8K\n")
+    with Board(BOARD, f"serial=B2,rate={RATE}") as board:
+        for settings, wanted in (("", ("B2", 3, 8192)), ("serial=A1,transfers=5", ("A1", 5, 8192))):
+            with Recorder(tmp, board, "-c", path, settings=settings) as daemon:
+                taken = daemon.wait_streaming()["source"]["board"]
+                equal((taken["serial"], taken["transfers"], taken["transfer_bytes"]), wanted, settings)
+                daemon.end(wanted=0)
+        code, out, err = buscapd(board, "--list-boards", "-c", path)
+        equal(code, 0, err)
+        assert "its serial number is not the one wanted" in re.search(r"^1-1 .*", out, re.M).group(), out
+
+
+def test_a_changed_section_wants_a_restart(tmp):
+    path = config(tmp, "[usb]\ntransfers = 3\n")
+    with Board(BOARD) as board:
+        with Recorder(tmp, board, "-c", path) as daemon:
+            daemon.wait_more()
+            config(tmp, "[usb]\ntransfers = 4\n")
+            daemon.process.send_signal(signal.SIGHUP)
+            daemon.wait_more(20_000)
+            equal(daemon.board["transfers"], 3, "transfers")
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+        equal(daemon.log.count("wants a restart"), 1, daemon.log)
+        assert daemon.said("[usb] has changed: that wants a restart"), daemon.log
+
+
+# ---- the kernel's memory for transfers
+
+
+def test_too_little_usbfs_memory_is_said_and_made_do_with(tmp):
+    with Board(BOARD, plugged=False) as board:
+        board.memory(300_000)
+        board.plug()
+        with Recorder(tmp, board) as daemon:
+            taken = daemon.wait_more(20_000)["source"]["board"]
+            equal((taken["transfers"], taken["transfer_bytes"]), (4, 65536), "transfers")
+            board.memory(None)
+            daemon.wait_for(lambda s: s["source"]["board"]["transfers"] == 16, "all transfers are back")
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+        assert daemon.said("only 4 transfers of 65536 bytes", "usbfs_memory_mb", "docs/usb.md"), daemon.log
+        assert daemon.said("16 transfers of 65536 bytes again"), daemon.log
+
+
+def test_transfers_are_made_smaller_where_not_even_one_fits(tmp):
+    with Board(BOARD, plugged=False) as board:
+        board.memory(20_000)
+        board.plug()
+        with Recorder(tmp, board) as daemon:
+            taken = daemon.wait_more(20_000)["source"]["board"]
+            equal((taken["transfers"], taken["transfer_bytes"]), (1, 16384), "transfers")
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+        assert daemon.said("usbfs memory"), daemon.log
+
+
+def test_no_usbfs_memory_at_all_is_said_and_tried_again(tmp):
+    with Board(BOARD, plugged=False) as board:
+        board.memory(100)
+        board.plug()
+        with Recorder(tmp, board) as daemon:
+            status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it can't submit")
+            assert "usbfs_memory_mb" in status["source"]["board"]["last_error"], status
+            board.memory(None)
+            daemon.wait_more()
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+        equal(daemon.log.count("usbfs_memory_mb"), 1, daemon.log)
+
+
+if __name__ == "__main__":
+    harness.main(globals())

@@ -1,0 +1,139 @@
+/* The USB source when calls of the kernel fail: every call of every kind, each in turn, or from
+ * some on. It either streams in the end or says why not, and ends when it is stopped. */
+#include <errno.h>
+
+#include "tests/usb_run.h"
+
+static const int errors[] = {EIO, ENODEV, ENOMEM, EBUSY, EACCES};
+
+#define ERRORS (sizeof(errors) / sizeof(errors[0]))
+
+/* Streams, stalls, streams on. */
+static void stream(struct usb_run *run)
+{
+	usb_run_samples(run, 1000);
+	usb_run_tell(run, "stall");
+	usb_run_samples(run, 3000);
+}
+
+static void begin_failing(struct usb_run *run)
+{
+	run->options.transfers = 3;
+	run->options.transfer_bytes = 4096;
+	run->options.back_off_ns = 1;
+	run->options.back_off_max_ns = 1000000;
+	usb_run_board(run, 2000000);
+	usb_run_plug(run);
+}
+
+static void end_failing(struct usb_run *run)
+{
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->bytes, usbfs_sent(run->port).bytes);
+	usb_run_again(run);
+}
+
+static unsigned count_calls(struct usb_run *run, enum usbfs_call call)
+{
+	begin_failing(run);
+	usb_run_start(run);
+	stream(run);
+	usb_run_stop(run);
+	unsigned count = usbfs_calls_of(call);
+	usb_run_again(run);
+	return count;
+}
+
+/* A kernel takes back what it was given, whatever else goes wrong; what it didn't, would be counted
+ * as left behind. */
+static bool may_fail(enum usbfs_call call)
+{
+	return call != USBFS_DISCARD && call != USBFS_RELEASE;
+}
+
+/* One of them, each in turn; then it is as if nothing had been, but for a break. */
+static void test_every_call_that_fails_once_is_survived(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
+		unsigned count = may_fail(call) ? count_calls(run, call) : 0;
+		/* Files are read by the dozen, and few ways to fail. */
+		size_t kinds = call == USBFS_SYSFS ? 1 : ERRORS;
+		for (size_t e = 0; e < kinds; e++) {
+			for (unsigned skip = 0; skip < count && skip < 30; skip++) {
+				begin_failing(run);
+				usb_run_start(run);
+				usbfs_fail(call, errors[e], skip, 1);
+				stream(run);
+				if (e == 0) /* a stop takes its time */
+					end_failing(run);
+				else
+					usb_run_again(run);
+			}
+		}
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+/* All of them, from some on: it says so or manages; once they go well again, it streams. */
+static void test_every_call_that_goes_on_failing_is_told(void **state)
+{
+	static const enum usbfs_call calls[] = {
+		USBFS_OPEN, USBFS_CLAIM, USBFS_SUBMIT, USBFS_ASK, USBFS_SYSFS};
+	struct usb_run *run = *state;
+
+	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		for (size_t e = 0; e < ERRORS; e++) {
+			for (unsigned skip = 0; skip < 6; skip += 2) {
+				begin_failing(run);
+				usb_run_start(run);
+				usbfs_fail(calls[i], errors[e], skip, 1000000);
+				usb_run_until(run, run->news_count != 0);
+				usb_run_pass(run, 3);
+				usbfs_fail(calls[i], 0, 0, 0);
+				stream(run);
+				end_failing(run);
+			}
+		}
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+/* And it can be stopped, and closed, meanwhile. */
+static void test_a_source_whose_calls_fail_ends_all_the_same(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
+		if (!may_fail(call) || call == USBFS_REAP)
+			continue;
+		for (unsigned skip = 0; skip < 8; skip++) {
+			begin_failing(run);
+			usb_run_start(run);
+			usbfs_fail(call, errors[skip % ERRORS], skip, 1000000);
+			usb_run_pass(run, 5 + skip);
+			if (skip % 2 == 0)
+				usb_run_stop(run);
+			usb_run_again(run);
+		}
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		USB_RUN_TEST(test_every_call_that_fails_once_is_survived),
+		USB_RUN_TEST(test_every_call_that_goes_on_failing_is_told),
+		USB_RUN_TEST(test_a_source_whose_calls_fail_ends_all_the_same),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,668 @@
+/* The USB source when transfers and requests go wrong: each fault is counted, leaves a break where
+ * samples may be missing, and the stream goes on. */
+#include <errno.h>
+
+#include "tests/usb_run.h"
+
+static const struct bc_board *board_of(const struct usb_run *run)
+{
+	return run->source->board;
+}
+
+static void begin(struct usb_run *run, uint64_t rate)
+{
+	usb_run_board(run, rate);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+}
+
+/* What arrived is what left the board, whatever was torn or dropped on the way. */
+static struct board_sent end(struct usb_run *run)
+{
+	usb_run_stop(run);
+	struct board_sent sent = usbfs_sent(run->port);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->samples, sent.samples);
+	assert_int_equal(run->bytes, sent.bytes);
+	usb_run_close(run);
+	return sent;
+}
+
+/* The same, but the board was said to be gone and wasn't: frames go on behind the break that have
+ * begun before it, and are lost. */
+static void end_of_frames_cut(struct usb_run *run)
+{
+	usb_run_stop(run);
+	struct board_sent sent = usbfs_sent(run->port);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->bytes, sent.bytes);
+	assert_true(run->samples <= sent.samples);
+	assert_true(sent.samples - run->samples <= run->breaks_count * UINT64_C(2048));
+	usb_run_close(run);
+}
+
+static void check_break(const struct usb_run *run, unsigned i, enum bc_gap_cause cause, bool is_new)
+{
+	assert_true(i < run->breaks_count);
+	assert_int_equal(run->breaks[i].cause, cause);
+	assert_int_equal(run->breaks[i].is_restart, is_new);
+	assert_int_equal(run->breaks[i].lost, 0);
+	assert_true(run->breaks[i].duration_ns > 0);
+}
+
+/* Stalls */
+
+static void test_a_stall_is_cleared_and_the_stream_goes_on(void **state)
+{
+	struct usb_run *run = *state;
+
+	begin(run, 1000000);
+	usb_run_tell(run, "stall");
+	usb_run_until(run, run->breaks_count == 1);
+	usb_run_samples(run, 10000);
+	check_break(run, 0, BC_GAP_TRANSFER, false);
+	assert_int_equal(board_of(run)->stalls, 1);
+	assert_int_equal(board_of(run)->restarts, 0);
+	assert_int_equal(usbfs_calls_of(USBFS_CLEAR_HALT), 1);
+	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
+	assert_true(usb_run_said(run, "its endpoint has stalled"));
+	assert_non_null(strstr(board_of(run)->last_error, "stalled"));
+	assert_int_equal(run->breaks_count, 1);
+	end(run);
+}
+
+/* The board has 16 faults waiting at most. */
+static void test_stalls_with_data_in_between_never_reset_the_board(void **state)
+{
+	struct usb_run *run = *state;
+
+	begin(run, 1000000);
+	for (unsigned i = 1; i <= 12; i++) {
+		usb_run_tell(run, "stall");
+		usb_run_until(run, board_of(run)->stalls == i);
+		usb_run_samples(run, 5000);
+		assert_int_equal(run->breaks_count, i);
+	}
+	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
+	end(run);
+}
+
+static void test_eight_stalls_without_data_reset_the_board(void **state)
+{
+	struct usb_run *run = *state;
+
+	begin(run, 1000000);
+	usb_run_tell(run, "rate 1");
+	usb_run_tell(run, "send 0");
+	usb_run_tell(run, "heartbeat off");
+	usb_run_pass(run, 150);
+	for (unsigned i = 0; i < 8; i++)
+		usb_run_tell(run, "stall");
+	usb_run_until(run, board_of(run)->restarts == 1);
+	usb_run_tell(run, "rate 1000000");
+	usb_run_tell(run, "send all");
+	usb_run_samples(run, 10000);
+	assert_int_equal(board_of(run)->stalls, 8);
+	assert_int_equal(usbfs_calls_of(USBFS_RESET), 1);
+	assert_int_equal(run->breaks_count, 8); /* between them it did stream */
+	for (unsigned i = 0; i < 8; i++)
+		check_break(run, i, BC_GAP_TRANSFER, i == 7);
+	assert_int_equal(board_of(run)->restarts, 1);
+	assert_int_equal(board_of(run)->plugs, 2);
+	assert_int_equal(board_of(run)->unplugs, 0);
+	assert_true(usb_run_said(run, "resetting it"));
+	end(run);
+}
+
+static void test_a_halt_that_is_not_cleared_resets_the_board(void **state)
+{
+	static const int errors[] = {EIO, EPIPE, ETIMEDOUT, ENOMEM, ENOENT};
+	struct usb_run *run = *state;
+
+	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		begin(run, 1000000);
+		usbfs_fail(USBFS_CLEAR_HALT, errors[i], 0, 1);
+		usb_run_tell(run, "stall");
+		usb_run_until(run, board_of(run)->plugs == 2);
+		usb_run_samples(run, 10000);
+		assert_int_equal(board_of(run)->stalls, 1);
+		assert_int_equal(board_of(run)->restarts, 1);
+		assert_int_equal(board_of(run)->unplugs, 0);
+		assert_int_equal(usbfs_calls_of(USBFS_RESET), 1);
+		assert_int_equal(run->breaks_count, 1);
+		check_break(run, 0, BC_GAP_TRANSFER, true);
+		assert_true(usb_run_said(run, "can't clear the halt"));
+		end(run);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_a_stop_while_a_halt_is_cleared_still_takes_what_is_held(void **state)
+{
+	struct usb_run *run = *state;
+
+	begin(run, 1000000);
+	usbfs_slow(USBFS_CLEAR_HALT, 50);
+	usb_run_tell(run, "stall");
+	usb_run_until(run, usbfs_calls_of(USBFS_CLEAR_HALT) == 1);
+	uint64_t before = run->samples;
+	end(run);
+	assert_int_equal(run->last_frames, 1);
+	assert_true(run->samples >= before + 30000);
+	assert_int_equal(run->breaks_count, 1);
+	assert_false(run->breaks[0].is_restart);
+}
+
+static void test_a_stall_during_the_drain_ends_with_a_break(void **state)
+{
+	struct usb_run *run = *state;
+
+	begin(run, 1000000);
+	usb_run_tell(run, "freeze");
+	usb_run_pass(run, 20);
+	bc_source_stop(run->source);
+	usb_run_tell(run, "stall");
+	usb_run_tell(run, "thaw");
+	usb_run_until(run, run->ends == 1);
+	usb_run_frames(run, NULL, 0, true);
+	assert_int_equal(board_of(run)->stalls, 1);
+	assert_int_equal(run->breaks_count, 1);
+	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
+	usb_run_close(run);
+}
+
+/* Overflow, protocol errors */
+
+static void test_an_overflow_loses_the_excess_and_the_stream_goes_on(void **state)
+{
+	struct usb_run *run = *state;
+
+	begin(run, 1000000);
+	usb_run_tell(run, "overflow 5000");
+	usb_run_until(run, board_of(run)->overflows == 1);
+	usb_run_samples(run, 10000);
+	assert_int_equal(run->breaks_count, 1);
+	check_break(run, 0, BC_GAP_TRANSFER, false);
+	assert_true(usb_run_said(run, "overflow"));
+	assert_int_equal(usbfs_calls_of(USBFS_CLEAR_HALT), 0);
+	end(run);
+}
+
+static void test_a_protocol_error_is_a_break_and_the_stream_goes_on(void **state)
+{
+	struct usb_run *run = *state;
+
+	begin(run, 1000000);
+	usb_run_tell(run, "protocol-error");
+	usb_run_until(run, board_of(run)->errors == 1);
+	usb_run_samples(run, 10000);
+	assert_int_equal(run->breaks_count, 1);
+	check_break(run, 0, BC_GAP_TRANSFER, false);
+	assert_true(usb_run_said(run, "a transfer failed on its way"));
+	end(run);
+}
+
+static void test_many_protocol_errors_reset_the_board(void **state)
+{
+	struct usb_run *run = *state;
+
+	begin(run, 1000000);
+	usb_run_tell(run, "send 0");
+	usb_run_tell(run, "heartbeat off");
+	usb_run_pass(run, 150);
+	for (unsigned i = 0; i < 8; i++)
+		usb_run_tell(run, "protocol-error");
+	usb_run_until(run, board_of(run)->restarts == 1);
+	usb_run_tell(run, "send all");
+	usb_run_samples(run, 10000);
+	assert_int_equal(board_of(run)->errors, 8);
+	assert_int_equal(run->breaks_count, 1);
+	check_break(run, 0, BC_GAP_TRANSFER, true);
+	end(run);
+}
+
+static void test_faults_are_told_once_a_second_and_all_counted(void **state)
+{
+	struct usb_run *run = *state;
+	unsigned told = 0;
+
+	begin(run, 1000000);
+	for (unsigned i = 1; i <= 5; i++) {
+		usb_run_tell(run, "protocol-error");
+		usb_run_until(run, board_of(run)->errors == i);
+		usb_run_samples(run, 1000);
+	}
+	for (unsigned i = 0; i < run->news_count; i++)
+		told += strstr(run->news[i], "a transfer failed") != NULL;
+	assert_int_equal(told, 1);
+	assert_int_equal(run->breaks_count, 5);
+	end(run);
+}
+
+static void test_a_loss_of_power_is_an_unplug_once_the_hub_has_noticed(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (unsigned i = 0; i < 8; i++) {
+		run->options.transfers = i < 4 ? 1 + i : 16;
+		usbfs_set_threaded(i % 2 != 0);
+		begin(run, 1000000);
+		usbfs_lose_power(run->port);
+		usb_run_pass(run, 1 + i * 13);
+		usbfs_unplug(run->port);
+		usb_run_until(run, board_of(run)->unplugs == 1);
+		usb_run_plug(run);
+		usb_run_samples(run, 10000);
+		assert_int_equal(run->breaks_count, 1);
+		check_break(run, 0, BC_GAP_UNPLUGGED, true);
+		assert_int_equal(board_of(run)->unplugs, 1);
+		assert_int_equal(board_of(run)->plugs, 2);
+		end(run);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+/* Time-outs and cancelled transfers */
+
+static void test_a_transfer_that_times_out_hands_over_what_it_has(void **state)
+{
+	struct usb_run *run = *state;
+
+	run->options.timeout_ms = 10;
+	usb_run_board(run, 100000);
+	usb_run_plug(run);
+	usb_run_tell(run, "timeout 1000");
+	usb_run_start(run);
+	usb_run_samples(run, 5000);
+	usb_run_tell(run, "timeout 0");
+	usb_run_samples(run, 5000);
+	for (unsigned i = 0; i < 5; i++) {
+		usb_run_tell(run, "timeout 3000");
+		usb_run_samples(run, 5000);
+	}
+	assert_true(board_of(run)->timeouts >= 7);
+	assert_int_equal(run->breaks_count, 0);
+	assert_int_equal(run->damaged, 0);
+	end(run);
+}
+
+static void test_transfers_that_time_out_all_the_time_lose_nothing(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (unsigned i = 0; i < 2; i++) {
+		run->options.timeout_ms = 1 + i * 2;
+		usbfs_set_threaded(i % 2 != 0);
+		begin(run, 20000);
+		usbfs_discard_with(1024, 1000);
+		usb_run_samples(run, 10000);
+		assert_true(board_of(run)->timeouts > 10);
+		assert_int_equal(board_of(run)->errors, 0);
+		assert_int_equal(run->breaks_count, 0);
+		assert_int_equal(run->damaged, 0);
+		end(run);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_cancelled_transfers_bring_their_data(void **state)
+{
+	struct usb_run *run = *state;
+
+	/* After a stall: once it is cleared nothing is cancelled any more. So at the end, of a
+	 * board that doesn't know how to stop. */
+	for (unsigned count = 1; count <= 16; count += 5) {
+		usb_run_board(run, 1000000);
+		usb_run_plug(run);
+		usb_run_tell(run, "requests stall");
+		usb_run_start(run);
+		usb_run_samples(run, 10000);
+		usbfs_discard_with(1024, count);
+		usb_run_tell(run, "freeze");
+		usb_run_pass(run, 5);
+		usb_run_tell(run, "thaw");
+		usb_run_stop(run);
+		assert_int_equal(run->samples, usbfs_sent(run->port).samples);
+		assert_int_equal(run->bytes, usbfs_sent(run->port).bytes);
+		usb_run_again(run);
+
+		begin(run, 1000000);
+		usbfs_discard_with(1024, count);
+		usb_run_tell(run, "stall");
+		usb_run_until(run, board_of(run)->stalls == 1);
+		usb_run_samples(run, 10000);
+		end(run);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+/* Silence */
+
+static unsigned said_times(const struct usb_run *run, const char *words)
+{
+	unsigned times = 0;
+
+	for (unsigned i = 0; i < run->news_count && i < RUN_NEWS; i++)
+		times += strstr(run->news[i], words) != NULL;
+	return times;
+}
+
+static void test_silence_is_said_once_and_when_it_is_over(void **state)
+{
+	struct usb_run *run = *state;
+
+	run->options.silence_ns = 60000000;
+	begin(run, 1000000);
+	for (unsigned i = 1; i <= 2; i++) {
+		usb_run_tell(run, "freeze");
+		usb_run_until(run, board_of(run)->silences == i);
+		usb_run_pass(run, 200);
+		assert_int_equal(board_of(run)->silences, i);
+		assert_int_equal(said_times(run, "no data for"), i);
+		assert_int_equal(said_times(run, "data again"), i - 1);
+		usb_run_tell(run, "thaw");
+		usb_run_samples(run, 10000);
+		assert_int_equal(said_times(run, "data again"), i);
+	}
+	assert_int_equal(run->breaks_count, 0);
+	assert_int_equal(board_of(run)->restarts, 0);
+	end(run);
+}
+
+static void test_a_silent_board_is_reset_when_that_is_wanted(void **state)
+{
+	struct usb_run *run = *state;
+
+	run->options.silence_ns = 60000000;
+	run->options.restarts_silent = true;
+	begin(run, 1000000);
+	usb_run_tell(run, "freeze");
+	usb_run_until(run, board_of(run)->restarts == 1);
+	usb_run_tell(run, "thaw");
+	usb_run_until(run, board_of(run)->plugs >= 2);
+	usb_run_samples(run, 10000);
+	assert_true(board_of(run)->silences >= 1);
+	assert_int_equal(board_of(run)->silences, board_of(run)->restarts);
+	assert_int_equal(usbfs_calls_of(USBFS_RESET), board_of(run)->restarts);
+	check_break(run, 0, BC_GAP_TRANSFER, true);
+	end(run);
+}
+
+/* Memory */
+
+#define URB(bytes) ((uint64_t)(bytes) + USBFS_URB_BYTES)
+
+static void test_without_memory_it_goes_on_with_less_and_takes_more_when_it_can(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (unsigned fits = 1; fits <= 16; fits += 5) {
+		usbfs_set_memory(URB(65536) * fits + 2 * URB(64));
+		begin(run, 1000000);
+		if (fits < 16)
+			assert_true(usb_run_said(run, "no more usbfs memory"));
+		else
+			assert_false(usb_run_said(run, "no more usbfs memory"));
+		assert_true(board_of(run)->transfers * (uint64_t)board_of(run)->transfer_bytes <=
+			    65536 * fits);
+		usbfs_set_memory(0);
+		usb_run_until(run,
+			board_of(run)->transfers == 16 && board_of(run)->transfer_bytes == 65536);
+		if (fits < 16)
+			assert_true(usb_run_said(run, "16 transfers of 65536 bytes again"));
+		usb_run_samples(run, 10000);
+		assert_int_equal(run->breaks_count, 0);
+		assert_int_equal(run->damaged, 0);
+		end(run);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_where_no_whole_transfer_fits_they_are_shorter(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (uint64_t bytes = 8192; bytes < 65536; bytes += 20000) {
+		usbfs_set_memory(bytes + 2048);
+		begin(run, 100000);
+		assert_true(usb_run_said(run, "no more usbfs memory"));
+		assert_true(board_of(run)->transfer_bytes < 65536);
+		assert_true(board_of(run)->transfers >= 1);
+		usbfs_set_memory(0);
+		usb_run_until(run,
+			board_of(run)->transfers == 16 && board_of(run)->transfer_bytes == 65536);
+		usb_run_samples(run, 1000);
+		assert_int_equal(run->breaks_count, 0);
+		end(run);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+/* Whatever is left for requests when the transfers have taken theirs: the board is started, and
+ * stopped. */
+static void test_transfers_leave_memory_for_the_requests(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (uint64_t rest = 0; rest < 2 * URB(64); rest += 60) {
+		usbfs_set_memory(4 * URB(65536) + rest);
+		begin(run, 1000000);
+		usb_run_pass(run, 60);
+		assert_int_equal(end(run).stops, 1);
+		assert_int_equal(run->last_frames, 1);
+		assert_int_equal(run->breaks_count, 0);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_with_no_memory_at_all_it_says_so_and_tries_again(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usbfs_set_memory(1000);
+	usb_run_start(run);
+	usb_run_until(run, usb_run_said(run, "usbfs_memory_mb"));
+	usb_run_pass(run, 30);
+	assert_int_equal(said_times(run, "usbfs_memory_mb"), 1);
+	usbfs_set_memory(0);
+	usb_run_samples(run, 10000);
+	assert_int_equal(run->breaks_count, 0);
+	end(run);
+}
+
+static void test_submits_that_fail_now_and_then_lose_nothing(void **state)
+{
+	static const int errors[] = {ENOMEM, EIO, ENODEV};
+	struct usb_run *run = *state;
+
+	for (unsigned e = 0; e < 3; e++) {
+		for (unsigned transfers = 1; transfers <= 16; transfers += 5) {
+			run->options.transfers = transfers;
+			run->options.transfer_bytes = 4096;
+			begin(run, 1000000);
+			for (unsigned i = 1; i <= 12; i++) {
+				usbfs_fail(USBFS_SUBMIT, errors[e], i % 5, 1);
+				usb_run_samples(run, 4000);
+			}
+			usbfs_fail(USBFS_SUBMIT, 0, 0, 0);
+			usb_run_until(run, board_of(run)->state == BC_BOARD_STREAMING &&
+						   board_of(run)->transfers == transfers);
+			if (errors[e] == ENODEV)
+				assert_int_equal(run->breaks_count, board_of(run)->unplugs);
+			else
+				assert_int_equal(run->breaks_count, 0);
+			assert_true(board_of(run)->unplugs <= 12);
+			assert_true((board_of(run)->unplugs != 0) == (errors[e] == ENODEV));
+			end_of_frames_cut(run);
+			usb_run_open(run);
+		}
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_submits_that_go_on_failing_reset_the_board(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (unsigned transfers = 1; transfers <= 16; transfers += 5) {
+		run->options.transfers = transfers;
+		begin(run, 1000000);
+		usbfs_fail(USBFS_SUBMIT, EIO, 0, 100000);
+		usb_run_until(run, board_of(run)->restarts >= 1);
+		usbfs_fail(USBFS_SUBMIT, 0, 0, 0);
+		usb_run_until(run, board_of(run)->plugs == 2);
+		usb_run_samples(run, 10000);
+		assert_int_equal(run->breaks_count, 1);
+		check_break(run, 0, BC_GAP_TRANSFER, true);
+		end_of_frames_cut(run);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+/* Requests */
+
+static void test_a_board_that_stalls_every_request_streams(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_tell(run, "requests stall");
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	assert_false(board_of(run)->has_info);
+	assert_false(board_of(run)->has_counters);
+	assert_int_equal(run->source->clock_hz, 0);
+	assert_false(usb_run_said(run, "no answer"));
+	assert_int_equal(run->breaks_count, 0);
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
+	usb_run_close(run);
+}
+
+static void test_a_board_that_never_answers_streams(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 100000);
+	usb_run_plug(run);
+	usb_run_tell(run, "requests hang");
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	usb_run_until(run, board_of(run)->state == BC_BOARD_STREAMING);
+	assert_true(usb_run_said(run, "no answer to GET_INFO"));
+	assert_true(usb_run_said(run, "no answer to START"));
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
+	usb_run_close(run);
+}
+
+static void test_a_board_that_hangs_at_the_stop_is_left_after_a_second(void **state)
+{
+	struct usb_run *run = *state;
+
+	begin(run, 1000000);
+	usb_run_tell(run, "requests hang");
+	end(run);
+	assert_int_equal(run->last_frames, 0);
+}
+
+static void test_wild_answers_are_passed_over(void **state)
+{
+	static const char *const lies[] = {"lie short-info", "lie wild-info"};
+	struct usb_run *run = *state;
+
+	for (unsigned i = 0; i < 2; i++) {
+		usb_run_board(run, 1000000);
+		usb_run_plug(run);
+		usb_run_tell(run, lies[i]);
+		usb_run_start(run);
+		usb_run_samples(run, 10000);
+		assert_false(board_of(run)->has_info);
+		assert_true(usb_run_said(run, "GET_INFO is not that of protocol version 1"));
+		end(run);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+static void test_texts_of_a_board_are_printable(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_tell(run, "firmware \\x1b[2J\\xff\\x07abcdefghijklmnop");
+	usb_run_tell(run, "serial \\x1b[2J\\xc3\\xa4%n%s\\x01");
+	usbfs_unplug(run->port);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 1000);
+	const char *texts[] = {board_of(run)->firmware, board_of(run)->own_serial,
+		board_of(run)->identity.serial, run->source->name};
+	for (unsigned i = 0; i < 4; i++)
+		for (const char *c = texts[i]; *c != '\0'; c++)
+			assert_true(*c >= ' ' && *c <= '~');
+	assert_int_equal(strlen(board_of(run)->firmware), 16);
+	end(run);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		USB_RUN_TEST(test_a_stall_is_cleared_and_the_stream_goes_on),
+		USB_RUN_TEST(test_stalls_with_data_in_between_never_reset_the_board),
+		USB_RUN_TEST(test_eight_stalls_without_data_reset_the_board),
+		USB_RUN_TEST(test_a_halt_that_is_not_cleared_resets_the_board),
+		USB_RUN_TEST(test_a_stop_while_a_halt_is_cleared_still_takes_what_is_held),
+		USB_RUN_TEST(test_a_stall_during_the_drain_ends_with_a_break),
+		USB_RUN_TEST(test_an_overflow_loses_the_excess_and_the_stream_goes_on),
+		USB_RUN_TEST(test_a_protocol_error_is_a_break_and_the_stream_goes_on),
+		USB_RUN_TEST(test_many_protocol_errors_reset_the_board),
+		USB_RUN_TEST(test_faults_are_told_once_a_second_and_all_counted),
+		USB_RUN_TEST(test_a_loss_of_power_is_an_unplug_once_the_hub_has_noticed),
+		USB_RUN_TEST(test_a_transfer_that_times_out_hands_over_what_it_has),
+		USB_RUN_TEST(test_transfers_that_time_out_all_the_time_lose_nothing),
+		USB_RUN_TEST(test_cancelled_transfers_bring_their_data),
+		USB_RUN_TEST(test_silence_is_said_once_and_when_it_is_over),
+		USB_RUN_TEST(test_a_silent_board_is_reset_when_that_is_wanted),
+		USB_RUN_TEST(test_without_memory_it_goes_on_with_less_and_takes_more_when_it_can),
+		USB_RUN_TEST(test_where_no_whole_transfer_fits_they_are_shorter),
+		USB_RUN_TEST(test_transfers_leave_memory_for_the_requests),
+		USB_RUN_TEST(test_with_no_memory_at_all_it_says_so_and_tries_again),
+		USB_RUN_TEST(test_submits_that_fail_now_and_then_lose_nothing),
+		USB_RUN_TEST(test_submits_that_go_on_failing_reset_the_board),
+		USB_RUN_TEST(test_a_board_that_stalls_every_request_streams),
+		USB_RUN_TEST(test_a_board_that_never_answers_streams),
+		USB_RUN_TEST(test_a_board_that_hangs_at_the_stop_is_left_after_a_second),
+		USB_RUN_TEST(test_wild_answers_are_passed_over),
+		USB_RUN_TEST(test_texts_of_a_board_are_printable),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+"""What goes wrong with boards on the USB, as buscapd's user sees it: the count, the gap, the words, the recovery."""
+
+import os
+import random
+import time
+
+import harness
+from harness import BUSCAPD, equal, run
+from usb_harness import Board, Recorder
+
+RATE = harness.rate(200_000)
+# Its FIFO overflows on no machine, however busy.
+BOARD = f"serial=A1,rate={RATE},fifo=100000000"
+
+
+def events(recorded, kind="gap"):
+    return [event for chunk in recorded.chunks for event in chunk.events if event.kind == kind]
+
+
+# What becomes of a frame that is not whole.
+TORN = {"crc", "sequence"}
+
+# What the board is told; where the status counts it, and how many; the gaps that must follow, and those that may;
+# words of a line of the log; the exit code.
+FAULTS = {
+    "stall": (["stall"], "stalls", 1, {"transfer": 1}, TORN, ["its endpoint has stalled"], 4),
+    "stall again and again": (["stall"] * 3, "stalls", 3, {"transfer": 3}, TORN, ["has stalled"], 4),
+    "overflow": (["overflow 1000"], "overflows", 1, {"transfer": 1}, TORN, ["overflow", "lost"], 4),
+    "overflow of a packet": (["overflow 1"], "overflows", 1, {"transfer": 1}, TORN, ["overflow"], 4),
+    "protocol error": (["protocol-error"], "errors", 1, {"transfer": 1}, TORN, ["a transfer failed on its way"], 4),
+    "loss": (["lose 123"], "board_lost", 123, {"board": 1}, {}, ["123 by the board"], 4),
+    "frames missing": (["lose-frames 2"], None, 0, {"sequence": 1}, {}, ["frame", "was expected"], 4),
+    "damage": (["corrupt"], "damages", 1, {}, TORN, ["places damaged: 1"], 4),
+    "garbage": (["garbage 500"], "skipped_bytes", 500, {}, {}, ["500 bytes of no valid frame"], 4),
+    "short packets": (["short on"], None, 0, {}, {}, ["streaming"], 0),
+    "triggers": (["trigger"], None, 0, {}, {}, ["streaming"], 0),
+}
+
+
+def test_a_fault_is_counted_said_and_on_record_and_the_recording_goes_on():
+    def one(tmp, name):
+        commands, counted, number, gaps, may, words, code = FAULTS[name]
+        with Board(BOARD) as board:
+            with Recorder(tmp, board) as daemon:
+                daemon.wait_more(1000)
+                for command in commands:
+                    board.command(command)
+                status = daemon.wait_more(20_000)
+                if counted is not None:
+                    daemon.wait_for(lambda s: {**s["counts"], **s["source"]["board"]}[counted] == number, counted)
+                status = daemon.wait_more(20_000)
+                equal((status["state"], status["source"]["board"]["restarts"]), ("recording", 0), "afterwards")
+                daemon.end(wanted=code)
+            # A frame that goes on behind a transfer that failed is not put together.
+            recorded = daemon.check(board, given_up=2048 * gaps.get("transfer", 0))
+        assert daemon.said(*words), f"{words}: {daemon.log}"
+        causes = [gap.cause for gap in events(recorded)]
+        for cause, wanted in gaps.items():
+            equal(causes.count(cause), wanted, f"gaps; {causes}\n{daemon.log}")
+        assert set(causes) <= {*gaps, *may}, f"{causes}\n{daemon.log}"
+        for gap in events(recorded):
+            equal((gap.exact, gap.value), (True, 123) if name == "loss" else (False, gap.value), "the gap's number")
+            assert gap.cause != "transfer" or gap.duration_ns > 0, gap
+        equal(len(recorded.triggers), int(name == "triggers"), "triggers")
+        equal(len(recorded.epochs), 1, "epochs")
+
+    harness.each(one, [(name,) for name in FAULTS], workers=4)
+
+
+def test_faults_that_go_on_and_on_have_the_board_reset(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_more(1000)
+            for _ in range(16):
+                board.command("protocol-error")
+            daemon.wait_for(lambda s: s["source"]["board"]["restarts"], "it is reset")
+            daemon.wait_more(20_000)
+            equal((daemon.board["errors"], daemon.board["unplugs"]), (16, 0), "errors")
+            daemon.end(wanted=4)
+        recorded = daemon.check(board, given_up=2048 * 16)
+    assert {"transfer"} <= {gap.cause for gap in events(recorded)} <= {"transfer", *TORN}, events(recorded)
+    assert daemon.said("resetting it"), daemon.log
+    # Sixteen faults are said once, or a few times on a slow machine.
+    assert daemon.log.count("a transfer failed on its way") < 5, daemon.log
+
+
+def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
+    dice = random.Random(3)
+    kinds = ["stall", "overflow 700", "protocol-error", "lose 9", "lose-frames 1", "corrupt", "garbage 77",
+             "short on", "short off", "frame 100", "frame 2048", "unplug"]
+    with Board(f"serial=A1,rate={harness.rate(1_000_000)}") as board:
+        with Recorder(tmp, board, settings="transfer_timeout=20ms,transfer_size=16K") as daemon:
+            board.discard_data(1024)
+            for _ in range(100):
+                daemon.wait_more(dice.choice((1, 1000, 20_000)))
+                kind = dice.choice(kinds)
+                if kind == "unplug":
+                    board.unplug()
+                    board.plug()
+                else:
+                    board.command(kind)
+            status = daemon.wait_more(100_000)
+            daemon.end(wanted=4)
+        at = status["source"]["board"]
+        faults = sum(at[name] for name in ("stalls", "overflows", "errors", "unplugs"))
+        # Where a transfer failed, bytes may be missing: a frame that goes on behind that place is not put together.
+        recorded = daemon.check(board, given_up=2048 * faults)
+        equal((status["state"], len(recorded.epochs), at["unplugs"] > 0), ("recording", at["plugs"], True), f"{at}")
+
+
+def test_what_was_on_its_way_when_a_board_is_unplugged_stands_before_the_gap(tmp):
+    dice = random.Random(3)
+    with Board(f"serial=A1,rate={harness.rate(1_000_000)}") as board:
+        board.discard_data(1024)
+        with Recorder(tmp, board, settings="transfer_size=16K") as daemon:
+            for i in range(60):
+                daemon.wait_more(dice.choice((1, 1000, 5000)))
+                board.unplug(event_first=i % 4 != 0)
+                board.plug()
+            daemon.wait_more(5000)
+            daemon.end(wanted=4)
+        recorded = daemon.check(board)
+        plugs = daemon.final["source"]["board"]["plugs"]
+        equal((plugs, len(recorded.epochs)), (61, 61), "epochs")
+        causes = [gap.cause for gap in events(recorded)]
+        equal((causes.count("unplugged"), set(causes) <= {"unplugged", "crc"}), (60, True), f"gaps; {causes}")
+
+
+# ---- time-outs, silence
+
+
+def test_a_transfer_that_hangs_is_taken_back_at_its_time_out(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board, settings="transfer_timeout=50ms") as daemon:
+            daemon.wait_more(1000)
+            board.command("timeout 1000")
+            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"], "a time-out")
+            daemon.wait_more(20_000)
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+
+
+def test_what_a_timed_out_transfer_holds_is_taken(tmp):
+    with Board(BOARD) as board:
+        board.discard_data(1024)
+        with Recorder(tmp, board, settings="transfer_timeout=3ms") as daemon:
+            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"] > 100, "time-outs")
+            daemon.wait_more(20_000)
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+
+
+def test_a_silent_board_is_said_to_be_and_so_is_its_return(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board, settings="silence=300ms") as daemon:
+            daemon.wait_more()
+            board.command("freeze")
+            daemon.wait_for(lambda s: s["source"]["board"]["silences"] == 1, "it is silent")
+            time.sleep(0.7)
+            equal((daemon.board["silences"], daemon.board["restarts"]), (1, 0), "silences are counted once")
+            board.command("thaw")
+            daemon.wait_more()
+            daemon.end()
+        # A machine that stood still for long has lost samples in the board's FIFO.
+        daemon.check(board)
+        equal(daemon.log.count("no data for 0."), 1, daemon.log)
+        assert daemon.said("A1 at 1-1", "data again, after"), daemon.log
+
+
+def test_a_board_on_an_idle_bus_that_sends_heartbeats_is_not_silent(tmp):
+    with Board(BOARD, plugged=False) as board:
+        board.command("send 0")
+        board.command("heartbeat 50")
+        board.plug()
+        with Recorder(tmp, board, settings="silence=3s") as daemon:
+            daemon.wait_streaming()
+            time.sleep(4)
+            equal((daemon.board["silences"], daemon.counts["received"]), (0, 0), "silences, samples")
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+
+
+def test_a_silent_board_is_restarted_where_that_is_configured(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board, settings="silence=300ms,silence_action=restart") as daemon:
+            daemon.wait_more()
+            board.command("freeze")
+            daemon.wait_for(lambda s: s["source"]["board"]["restarts"] >= 2, "it is reset")
+            board.command("thaw")
+            daemon.wait_more(20_000)
+            restarts = daemon.board["restarts"]
+            daemon.end(wanted=4)
+        recorded = daemon.check(board)
+        equal([gap.cause for gap in events(recorded) if gap.cause != "board"], ["transfer"] * restarts, "gaps")
+        assert daemon.said("no data for") and daemon.said("resetting it"), daemon.log
+
+
+# ---- losses of the board
+
+
+def test_a_loss_that_no_header_can_tell_is_told_by_the_counters(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_more()
+            board.command("lose 10000000000")
+            daemon.wait_for(lambda s: s["counts"]["board_lost"] >= 0xFFFFFFFF, "that many or more")
+            daemon.wait_more()
+            daemon.end(wanted=4)
+        equal(daemon.final["counts"]["board_lost"], 10_000_000_000, daemon.log)
+        equal(daemon.final["source"]["board"]["counters"]["lost"], 10_000_000_000, "GET_COUNTERS")
+
+
+def test_a_loss_that_no_frame_told_stands_at_the_end(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_more()
+            board.command("rate 1")
+            board.command("lose 5")
+            daemon.wait_for(lambda s: s["counts"]["board_lost"] == 5, "a loss is told")
+            board.command("freeze")
+            board.command("lose 50")
+            daemon.end(wanted=4)
+        equal(daemon.final["counts"]["board_lost"], 55, daemon.log)
+        assert daemon.said("55 by the board"), daemon.log
+
+
+def test_losses_from_before_a_restart_of_buscapd_are_not_its_own(tmp):
+    with Board(BOARD) as board:
+        for lost in (7, 3):
+            directory = tmp / str(lost)
+            directory.mkdir()
+            with Recorder(directory, board) as daemon:
+                daemon.wait_more()
+                board.command(f"lose {lost}")
+                daemon.wait_for(lambda s: s["counts"]["board_lost"], "the loss")
+                daemon.end(wanted=4)
+            equal(daemon.final["counts"]["board_lost"], lost, "the board lost")
+
+
+# ---- requests that fail
+
+
+def test_a_board_that_stalls_all_requests_is_recorded(tmp):
+    with Board(BOARD, plugged=False) as board:
+        board.command("requests stall")
+        board.plug()
+        with Recorder(tmp, board, settings="clock_hz=33000000") as daemon:
+            status = daemon.wait_more(20_000)
+            equal((status["source"]["clock_hz"], status["source"]["board"]["info"]), (33_000_000, None), "the clock")
+            equal(status["source"]["board"]["counters"], None, "counters")
+            daemon.end(wanted=0)
+        recorded = daemon.check(board, gaps={})
+        equal({s.header["source"]["clock_hz"] for s in recorded.segments}, {33_000_000}, "clock_hz")
+        assert "no answer" not in daemon.log, daemon.log
+
+
+def test_a_board_that_answers_no_request_is_recorded(tmp):
+    with Board(BOARD, plugged=False) as board:
+        board.command("requests hang")
+        board.plug()
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_streaming()
+            daemon.wait_more(20_000)
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+        for name in ("GET_INFO", "GET_COUNTERS", "START"):
+            assert daemon.said("A1 at 1-1", f"no answer to {name}"), daemon.log
+        assert daemon.said("streaming", "its clock is not known"), daemon.log
+
+
+def test_a_board_that_doesnt_answer_to_stop_ends_all_the_same(tmp):
+    with Board(BOARD) as board:
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_more()
+            board.command("requests hang")
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+
+
+# ---- lies
+
+
+NO_BOARDS = {
+    "no-endpoint": "its vendor-specific interface has no bulk IN endpoint",
+    "iso-endpoint": "its vendor-specific interface has no bulk IN endpoint",
+    "out-endpoint": "its vendor-specific interface has no bulk IN endpoint",
+    "truncated-config": "its vendor-specific interface has no bulk IN endpoint",
+    "zero-packet": "packets of a size",
+    "huge-packet": "packets of a size",
+    "wrong-class": "no vendor-specific interface (class FF)",
+}
+BOARDS = {
+    "long-config": "66000000 Hz", "many-interfaces": "66000000 Hz", "alternate": "66000000 Hz",
+    "short-info": "what it answers to GET_INFO", "wild-info": "what it answers to GET_INFO", "wild-serial": "../../",
+}
+
+
+def test_a_device_that_is_no_board_is_said_to_be_none_and_waited_for():
+    def one(tmp, lie, why):
+        with Board(BOARD, plugged=False) as board:
+            board.command(f"lie {lie}")
+            board.plug()
+            done = run(BUSCAPD, "--list-boards", env={**os.environ, **board.env})
+            assert done.returncode == 5 and why.encode() in done.stdout, (done.returncode, done.stdout, done.stderr)
+            with Recorder(tmp, board) as daemon:
+                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it is no board")
+                assert why in status["source"]["board"]["last_error"], status
+                equal((status["state"], board.state()["opens"]), ("waiting", 0), "it isn't opened")
+                board.unplug()
+                board.command("lie none")
+                board.plug()
+                daemon.wait_more(20_000)
+                daemon.end(wanted=0)
+            daemon.check(board, gaps={})
+            assert daemon.said("the device at 1-1 is no board", why), daemon.log
+            done = run(BUSCAPD, "--list-boards", env={**os.environ, **board.env})
+            equal(done.returncode, 0, done.stdout)
+
+    harness.each(one, list(NO_BOARDS.items()), workers=4)
+
+
+def test_a_board_that_lies_where_it_matters_little_is_recorded():
+    def one(tmp, lie, words):
+        with Board(BOARD, plugged=False) as board:
+            board.command(f"lie {lie}")
+            board.plug()
+            with Recorder(tmp, board) as daemon:
+                daemon.wait_more(20_000)
+                board.command("stall")
+                daemon.wait_for(lambda s: s["source"]["board"]["stalls"], "a stall")
+                board.unplug()
+                board.plug()
+                daemon.wait_more(20_000)
+                daemon.end(wanted=4)
+            daemon.check(board)
+            assert daemon.said(words), daemon.log
+            for name in set(os.listdir(tmp / "out")) - {".buscapd.lock"}:
+                assert name.endswith(".byu.lz4"), name
+
+    harness.each(one, list(BOARDS.items()), workers=4)
+
+
+def test_texts_of_a_board_that_are_no_texts_are_made_harmless(tmp):
+    with Board(BOARD, plugged=False) as board:
+        board.command(r"serial A\x1b[31m\x0a\x22\xe9")
+        board.command(r"firmware \x07\x1b]0;x\x5c\x80")
+        board.plug()
+        with Recorder(tmp, board) as daemon:
+            status = daemon.wait_more(20_000)
+            daemon.end(wanted=0)
+        daemon.check(board, gaps={})
+    for text in (status["source"]["board"]["serial"], status["source"]["board"]["info"]["firmware"], daemon.log):
+        assert all(" " <= c <= "~" or c == "\n" for c in text), repr(text)
+
+
+if __name__ == "__main__":
+    harness.main(globals())

@@ -1,0 +1,510 @@
+/* The USB source when boards come and go, when there are several, and when one can't be had. */
+#include <dirent.h>
+#include <errno.h>
+#include <malloc.h>
+
+#include "tests/board/usbfs_state.h"
+#include "tests/usb_run.h"
+
+static const struct bc_board *board_of(const struct usb_run *run)
+{
+	return run->source->board;
+}
+
+static void end(struct usb_run *run)
+{
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
+	usb_run_close(run);
+}
+
+static void test_an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on(void **state)
+{
+	struct usb_run *run = *state;
+
+	for (unsigned i = 0; i < 4; i++) {
+		usbfs_set_threaded(i % 2 != 0);
+		usb_run_board(run, 1000000);
+		usb_run_plug(run);
+		usb_run_start(run);
+		usb_run_samples(run, 10000);
+		if (i >= 2)
+			usbfs_hold_events(true);
+		usbfs_unplug(run->port);
+		usb_run_until(run, usb_run_said(run, "unplugged"));
+		assert_false(board_of(run)->state == BC_BOARD_STREAMING);
+		usb_run_pass(run, 30);
+		usbfs_hold_events(false);
+		usb_run_plug(run);
+		usb_run_samples(run, 10000);
+		assert_int_equal(run->breaks_count, 1);
+		assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
+		assert_true(run->breaks[0].is_restart);
+		assert_true(run->breaks[0].duration_ns >= 30000000);
+		assert_int_equal(board_of(run)->plugs, 2);
+		assert_int_equal(board_of(run)->unplugs, 1);
+		assert_int_equal(board_of(run)->restarts, 0);
+		assert_true(usb_run_said(run, "back, after"));
+		end(run);
+		usb_run_open(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+/* The break stands at the end when nothing comes behind it. */
+static void test_a_stop_while_the_board_is_away_tells_the_break(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	usbfs_unplug(run->port);
+	usb_run_until(run, usb_run_said(run, "unplugged"));
+	usb_run_pass(run, 20);
+	end(run);
+	assert_int_equal(run->breaks_count, 1);
+	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
+	assert_true(run->breaks[0].duration_ns >= 20000000);
+}
+
+static void test_a_board_that_keeps_its_power_tells_what_it_lost_meanwhile(void **state)
+{
+	struct usb_run *run = *state;
+
+	const struct board_options options = {
+		.serial = "A1", .rate = 1000000, .seed = 7, .fifo_samples = 10000};
+
+	usb_run_board_of(run, &options);
+	usb_run_plug(run);
+	usb_run_tell(run, "self-powered on");
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	usbfs_unplug(run->port);
+	usb_run_until(run, usb_run_said(run, "unplugged"));
+	usb_run_pass(run, 50);
+	usb_run_plug(run);
+	usb_run_samples(run, 20000);
+	usb_run_stop(run);
+	struct board_sent sent = usbfs_sent(run->port);
+	assert_int_equal(run->samples, sent.samples);
+	assert_true(sent.lost > 0);
+	assert_int_equal(run->breaks_count, 2);
+	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
+	assert_int_equal(run->breaks[1].cause, BC_GAP_BOARD);
+	assert_true(run->breaks[1].lost <= sent.lost);
+	usb_run_close(run);
+}
+
+/* Several boards */
+
+struct other {
+	struct board *board;
+	struct usbfs_port *port;
+};
+
+static struct other plug_other(const char *serial)
+{
+	const struct board_options options = {.serial = serial, .rate = 1000000, .seed = 9};
+	struct other other = {.board = board_new(&options)};
+
+	assert_non_null(other.board);
+	other.port = usbfs_plug(other.board);
+	return other;
+}
+
+static void test_a_second_board_is_named_and_ignored(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	struct other b2 = plug_other("B2");
+	usb_run_start(run);
+	usb_run_until(run, usb_run_said(run, "ignored: B2 at 1-2"));
+	usb_run_samples(run, 10000);
+	/* And one that comes later. */
+	struct other c3 = plug_other("C3");
+	usb_run_until(run, usb_run_said(run, "ignored: B2 at 1-2, C3 at 1-3"));
+	unsigned news = run->news_count;
+	usb_run_pass(run, 100);
+	assert_int_equal(run->news_count, news);
+	assert_int_equal(usbfs_sent(b2.port).starts, 0);
+	assert_int_equal(usbfs_sent(c3.port).starts, 0);
+	end(run);
+	board_free(b2.board);
+	board_free(c3.board);
+}
+
+static void test_a_board_is_chosen_by_its_serial_number(void **state)
+{
+	struct usb_run *run = *state;
+	struct other b2 = plug_other("B2");
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	snprintf(run->options.wish.serial, sizeof(run->options.wish.serial), "A1");
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	assert_string_equal(board_of(run)->identity.port, "1-2");
+	assert_int_equal(usbfs_sent(b2.port).starts, 0);
+	end(run);
+	board_free(b2.board);
+}
+
+static void test_after_an_unplug_only_the_same_board_is_taken_back(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	usbfs_unplug(run->port);
+	usb_run_until(run, usb_run_said(run, "unplugged"));
+	struct other b2 = plug_other("B2"); /* into the same port */
+	usb_run_until(run, usb_run_said(run, "ignored: B2 at 1-1"));
+	usb_run_pass(run, 50);
+	assert_int_equal(usbfs_sent(b2.port).starts, 0);
+	assert_int_equal(board_of(run)->plugs, 1);
+	usb_run_plug(run);
+	usb_run_samples(run, 10000);
+	assert_string_equal(board_of(run)->identity.port, "1-2");
+	assert_int_equal(run->breaks_count, 1);
+	end(run);
+	board_free(b2.board);
+}
+
+static void test_a_board_without_a_serial_number_streams_and_comes_back(void **state)
+{
+	const struct board_options options = {.rate = 1000000, .seed = 7};
+	struct usb_run *run = *state;
+
+	usb_run_board_of(run, &options);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	assert_string_equal(board_of(run)->identity.serial, "");
+	assert_string_equal(run->source->name, "board 1209:0001 at 1-1");
+	usbfs_unplug(run->port);
+	usb_run_until(run, board_of(run)->unplugs == 1);
+	usb_run_plug(run);
+	usb_run_samples(run, 10000);
+	end(run);
+}
+
+/* It stands behind the other on the list, and is not what is ignored. */
+static void test_the_board_in_use_is_never_named_as_ignored(void **state)
+{
+	const struct board_options options = {.rate = 1000000, .seed = 7};
+	struct usb_run *run = *state;
+	struct other first = plug_other("X");
+
+	usb_run_board_of(run, &options);
+	usb_run_plug(run);
+	usbfs_unplug(first.port);
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	assert_string_equal(board_of(run)->identity.port, "1-2");
+	first.port = usbfs_plug(first.board);
+	usb_run_until(run, usb_run_said(run, "ignored: X at 1-1;"));
+	usb_run_samples(run, 10000);
+	assert_false(usb_run_said(run, "at 1-2;"));
+	end(run);
+	board_free(first.board);
+}
+
+/* Boards that can't be had */
+
+static void test_a_board_that_may_not_be_opened_yet_is_tried_again(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usbfs_fail(USBFS_OPEN, EACCES, 0, 5);
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	assert_true(usbfs_calls_of(USBFS_OPEN) >= 6);
+	assert_int_equal(run->breaks_count, 0);
+	unsigned told = 0;
+	for (unsigned i = 0; i < run->news_count; i++)
+		told += strstr(run->news[i], "Permission denied; is the udev rule installed") !=
+			NULL;
+	assert_int_equal(told, 1);
+	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
+	end(run);
+}
+
+/* From 1 ms on doubled up to 64 ms: 7 tries in the first 127 ms, 15 a second then. A try too many
+ * would be one of hundreds. */
+static void test_tries_become_rarer(void **state)
+{
+	struct usb_run *run = *state;
+
+	run->options.back_off_ns = 1000000;
+	run->options.back_off_max_ns = 64000000;
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usbfs_fail(USBFS_OPEN, EACCES, 0, 100000);
+	usb_run_start(run);
+	usb_run_pass(run, 1000);
+	assert_in_range(usbfs_calls_of(USBFS_OPEN), 4, 24);
+	usbfs_fail(USBFS_OPEN, 0, 0, 0);
+	usb_run_samples(run, 10000);
+	end(run);
+}
+
+static unsigned flap(struct usb_run *run, unsigned ms)
+{
+	uint64_t end_ns = uv_hrtime() + ms * UINT64_C(1000000);
+	unsigned flaps = 0;
+
+	while (uv_hrtime() < end_ns) {
+		usb_run_samples(run, 100);
+		usbfs_unplug(run->port);
+		usb_run_plug(run);
+		flaps++;
+	}
+	return flaps;
+}
+
+static void test_a_flapping_board_is_left_alone_for_longer_and_longer(void **state)
+{
+	struct usb_run *run = *state;
+
+	run->options.back_off_ns = 1000000;
+	run->options.back_off_max_ns = 128000000;
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	unsigned flaps = flap(run, 1500);
+	assert_in_range(flaps, 4, 24);
+	usb_run_samples(run, 100);
+	assert_int_equal(board_of(run)->unplugs, flaps);
+	assert_int_equal(board_of(run)->plugs, flaps + 1);
+	assert_int_equal(run->breaks_count, flaps);
+	end(run);
+}
+
+/* It has been steady once: after the next unplug it is taken back at once, and no sooner than any
+ * other after those that follow. */
+static void test_a_board_that_was_steady_once_is_not_for_ever(void **state)
+{
+	struct usb_run *run = *state;
+
+	run->options.back_off_ns = 1000000;
+	run->options.back_off_max_ns = 128000000;
+	usb_run_board(run, 100000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_pass(run, 5200);
+	assert_in_range(flap(run, 1000), 4, 20);
+	end(run);
+}
+
+static void test_a_driver_of_the_kernel_is_detached(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usbfs_bind_driver(run->port, "ftdi_sio");
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	assert_false(usb_run_said(run, "can't claim"));
+	end(run);
+}
+
+static void test_an_interface_that_another_program_has_is_told_and_tried_again(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usbfs_fail(USBFS_CLAIM, EBUSY, 0, 100000);
+	usb_run_start(run);
+	usb_run_until(run, usb_run_said(run, "can't claim its interface"));
+	assert_true(usb_run_said(run, "another program has it"));
+	usbfs_fail(USBFS_CLAIM, 0, 0, 0);
+	usb_run_samples(run, 10000);
+	assert_int_equal(run->breaks_count, 0);
+	end(run);
+}
+
+static void test_a_board_that_is_none_is_waited_for_with_the_reason(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	char answer[BOARD_ANSWER];
+	assert_true(board_command(run->board, "lie no-endpoint", answer, 0));
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_until(run, usb_run_said(run, "the device at 1-1 is no board: "));
+	assert_int_equal(usbfs_calls_of(USBFS_OPEN), 0);
+	usbfs_unplug(run->port);
+	assert_true(board_command(run->board, "lie none", answer, 0));
+	usb_run_plug(run);
+	usb_run_samples(run, 1000);
+	end(run);
+}
+
+/* Calls that take long are made by others than the loop's thread, which waits for none of them:
+ * usb_run_close() has counted both. */
+static void test_slow_calls_do_not_hold_up_the_loop(void **state)
+{
+	static const enum usbfs_call slow[] = {USBFS_OPEN, USBFS_CLAIM, USBFS_RELEASE,
+		USBFS_CLEAR_HALT, USBFS_RESET, USBFS_CLOSE, USBFS_SET_INTERFACE, USBFS_SYSFS};
+	struct usb_run *run = *state;
+
+	for (unsigned i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
+		usb_run_board(run, 1000000);
+		char answer[BOARD_ANSWER];
+		if (slow[i] == USBFS_SET_INTERFACE)
+			assert_true(board_command(run->board, "lie alternate", answer, 0));
+		usb_run_plug(run);
+		usbfs_slow(slow[i], slow[i] == USBFS_SYSFS ? 2 : 40);
+		usb_run_start(run);
+		usb_run_samples(run, 10000);
+		usb_run_tell(run, "stall");
+		usb_run_until(run, board_of(run)->stalls == 1);
+		usb_run_samples(run, 10000);
+		usbfs_fail(USBFS_CLEAR_HALT, EIO, 0, 1);
+		usb_run_tell(run, "stall");
+		usb_run_until(run, board_of(run)->restarts == 1);
+		usb_run_samples(run, 10000);
+		usbfs_unplug(run->port);
+		usb_run_until(run, board_of(run)->unplugs == 1);
+		usb_run_plug(run);
+		usb_run_samples(run, 10000);
+		usb_run_stop(run);
+		usb_run_again(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+/* Many */
+
+static unsigned count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir) != NULL)
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static size_t memory_in_use(void)
+{
+	return mallinfo2().uordblks;
+}
+
+/* The kernel in software keeps each port until the end. */
+static size_t port_memory(unsigned ports)
+{
+	return ports * (sizeof(struct usbfs_port) + 2 * sizeof(size_t));
+}
+
+static bool is_slow(void)
+{
+	return getenv("USB_RUN_FEW") != NULL;
+}
+
+static void test_a_thousand_unplugs_in_mid_stream_leave_nothing_behind(void **state)
+{
+	struct usb_run *run = *state;
+	unsigned times = is_slow() ? 50 : 1000;
+	size_t memory = 0;
+	unsigned fds = 0;
+
+	run->options.back_off_ns = 1;
+	run->options.back_off_max_ns = 1;
+	run->options.transfer_bytes = 8192;
+	usb_run_board(run, 0);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_until(run, board_of(run)->state == BC_BOARD_STREAMING);
+	for (unsigned i = 0; i < times; i++) {
+		usb_run_samples(run, 100);
+		if (i == times / 2) {
+			fds = count_fds();
+			memory = memory_in_use();
+		}
+		usbfs_unplug(run->port);
+		usb_run_plug(run);
+		usb_run_until(run, board_of(run)->plugs == i + 2);
+	}
+	usb_run_samples(run, 100);
+	assert_int_equal(count_fds(), fds);
+	assert_true(memory_in_use() < memory + port_memory(times / 2) + 65536);
+	assert_int_equal(board_of(run)->unplugs, times);
+	assert_int_equal(run->breaks_count, times);
+	end(run);
+}
+
+static void test_thousands_of_plugs_without_data_leave_nothing_behind(void **state)
+{
+	struct usb_run *run = *state;
+	unsigned times = is_slow() ? 50 : 2000;
+	size_t memory = 0;
+	unsigned fds = 0;
+
+	run->options.back_off_ns = 1;
+	run->options.back_off_max_ns = 1;
+	usb_run_board(run, 0);
+	usb_run_plug(run);
+	usb_run_tell(run, "send 0");
+	usb_run_tell(run, "heartbeat off");
+	usb_run_start(run);
+	usb_run_until(run, board_of(run)->plugs == 1);
+	for (unsigned i = 0; i < times; i++) {
+		if (i == 10) {
+			fds = count_fds();
+			memory = memory_in_use();
+		}
+		usbfs_unplug(run->port);
+		usb_run_until(run, board_of(run)->unplugs == i + 1);
+		usb_run_plug(run);
+		usb_run_until(run, board_of(run)->plugs == i + 2);
+	}
+	assert_int_equal(count_fds(), fds);
+	assert_true(memory_in_use() < memory + port_memory(times) + 65536);
+	assert_int_equal(run->breaks_count, times);
+	end(run);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		USB_RUN_TEST(test_an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on),
+		USB_RUN_TEST(test_a_stop_while_the_board_is_away_tells_the_break),
+		USB_RUN_TEST(test_a_board_that_keeps_its_power_tells_what_it_lost_meanwhile),
+		USB_RUN_TEST(test_a_second_board_is_named_and_ignored),
+		USB_RUN_TEST(test_a_board_is_chosen_by_its_serial_number),
+		USB_RUN_TEST(test_after_an_unplug_only_the_same_board_is_taken_back),
+		USB_RUN_TEST(test_a_board_without_a_serial_number_streams_and_comes_back),
+		USB_RUN_TEST(test_the_board_in_use_is_never_named_as_ignored),
+		USB_RUN_TEST(test_a_board_that_may_not_be_opened_yet_is_tried_again),
+		USB_RUN_TEST(test_tries_become_rarer),
+		USB_RUN_TEST(test_a_flapping_board_is_left_alone_for_longer_and_longer),
+		USB_RUN_TEST(test_a_board_that_was_steady_once_is_not_for_ever),
+		USB_RUN_TEST(test_a_driver_of_the_kernel_is_detached),
+		USB_RUN_TEST(test_an_interface_that_another_program_has_is_told_and_tried_again),
+		USB_RUN_TEST(test_a_board_that_is_none_is_waited_for_with_the_reason),
+		USB_RUN_TEST(test_slow_calls_do_not_hold_up_the_loop),
+		USB_RUN_TEST(test_a_thousand_unplugs_in_mid_stream_leave_nothing_behind),
+		USB_RUN_TEST(test_thousands_of_plugs_without_data_leave_nothing_behind),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
