@@ -13,6 +13,7 @@ void bc_block_replay_begin(
 	r->is_joined = false;
 	r->broken = (struct bc_source_break){
 		.cause = follows == BC_RAW_BEHIND_HOLE ? BC_GAP_DAMAGED : BC_GAP_UNPLUGGED,
+		.is_cut = true,
 		.is_restart = follows == BC_RAW_BEHIND_OTHER,
 	};
 }
@@ -96,6 +97,7 @@ static bool give_entry(struct bc_block_replay *r, const struct bc_raw_block *blo
 		r->broken = (struct bc_source_break){
 			.cause = entry->cause < BC_GAP_CAUSES ? entry->cause : BC_GAP_DAMAGED,
 			.duration_ns = entry->duration_ns,
+			.is_cut = entry->is_cut,
 			.is_restart = entry->is_restart,
 			.lost = entry->lost,
 		};

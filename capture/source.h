@@ -29,9 +29,12 @@ struct bc_source_break {
 	enum bc_gap_cause cause;
 	uint64_t duration_ns; /* of the host's clock, for which nothing could come; 0: says nothing
 			       */
-	bool is_restart;      /* the board may have begun anew: no clock or number leads across */
-	uint64_t lost; /* BC_GAP_BOARD: samples that the board says it has lost since the stream
-			* began or was restarted, those that its frames told of among them */
+	bool is_cut;          /* bytes are missing here: a frame or sample that was begun before is
+			       * not completed by what follows. Else it may be */
+	bool is_restart; /* the board may have begun anew: no clock or number leads across; then
+			  * it is a cut, too */
+	uint64_t lost;   /* BC_GAP_BOARD: samples that the board says it has lost since the stream
+			  * began or was restarted, those that its frames told of among them */
 };
 
 /* A piece of the stream, valid until sink.data() has returned true for it: bytes, or a break, or a

@@ -44,6 +44,7 @@ void bc_usb_feed_begin(struct bc_usb_feed *f)
 	if (f->base_ns == 0)
 		f->base_ns = now;
 	f->arrived_ns = now - f->base_ns;
+	f->is_begun_again = true;
 	f->heard_ns = now;
 	f->last_frame_ns = 0;
 	f->is_silent = false;
@@ -57,7 +58,9 @@ void bc_usb_feed_bytes(struct bc_usb_feed *f, uint8_t *bytes, size_t count, uint
 		count = bc_ftdi_strip(bytes, count, packet_bytes);
 	if (count == 0)
 		return;
-	bc_usb_feed_resume(f);
+	/* What was on its way when a board had to be restarted, or left, came before that. */
+	if (!f->broken.is_restart || f->is_begun_again)
+		bc_usb_feed_resume(f);
 	if (f->is_silent)
 		bc_usb_feed_tell(f, BC_NEWS_NOTICE, "%s: data again, after %.1f s", f->source->name,
 			(double)(now - f->heard_ns) * 1e-9);
@@ -122,6 +125,7 @@ void bc_usb_feed_fault(struct bc_usb_feed *f, enum bc_usb_fault fault)
 	snprintf(b->last_error, sizeof(b->last_error), "%s", fault_text(fault));
 	if (fault != BC_USB_REFUSED)
 		bc_usb_feed_break(f, BC_GAP_TRANSFER, false);
+	f->broken.is_cut = f->broken.is_cut || (f->has_break && fault == BC_USB_OVERFLOW);
 	if (f->told_ns != 0 && now - f->told_ns < TELL_NS)
 		return;
 	f->told_ns = now;
@@ -144,7 +148,11 @@ void bc_usb_feed_break(struct bc_usb_feed *f, enum bc_gap_cause cause, bool is_r
 	}
 	if (cause == BC_GAP_UNPLUGGED)
 		f->broken.cause = cause;
-	f->broken.is_restart = f->broken.is_restart || is_restart;
+	if (is_restart) {
+		f->broken.is_restart = true;
+		f->broken.is_cut = true;
+		f->is_begun_again = false;
+	}
 }
 
 void bc_usb_feed_resume(struct bc_usb_feed *f)

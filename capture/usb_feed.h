@@ -29,6 +29,7 @@ struct bc_usb_feed {
 	uint64_t told_ns;       /* when a fault was told last */
 
 	bool has_break;
+	bool is_begun_again; /* transfers have been submitted since that restart */
 	struct bc_source_break broken;
 	uint64_t broken_ns; /* since when */
 };

@@ -560,7 +560,7 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 		.duration_ns = broken->duration_ns,
 	};
 
-	if (!d->is_judged && !is_loss && !judge_rest(d, "the stream before a break"))
+	if (!d->is_judged && broken->is_cut && !judge_rest(d, "the stream before a break"))
 		return false;
 	if (!d->is_judged) {
 		d->is_judged = true;

@@ -25,17 +25,17 @@ static struct bc_raw_entry entry_of_break(const struct bc_source_break *broken)
 	return (struct bc_raw_entry){
 		.kind = BC_RAW_BREAK,
 		.cause = (uint8_t)broken->cause,
+		.is_cut = broken->is_cut,
 		.is_restart = broken->is_restart,
 		.duration_ns = broken->duration_ns,
 		.lost = broken->lost,
 	};
 }
 
-/* Behind a break the stream begins with a whole sample, unless the board only says that it lost
- * some. */
+/* Behind a cut the stream begins with a whole sample. */
 static void pass_break(struct bc_raw_keep *k, const struct bc_source_break *broken)
 {
-	if (broken->cause != BC_GAP_BOARD)
+	if (broken->is_cut)
 		k->phase = 0;
 }
 
@@ -107,6 +107,7 @@ void bc_raw_keep_drop(struct bc_raw_keep *k, const struct bc_source_data *data, 
 		entry = next_waiting(k);
 		entry->cause = (uint8_t)data->broken->cause;
 		entry->is_restart = entry->is_restart || data->broken->is_restart;
+		entry->is_cut = entry->is_cut || data->broken->is_cut;
 		entry->duration_ns += data->broken->duration_ns;
 		entry->lost = data->broken->lost;
 		pass_break(k, data->broken);
@@ -117,6 +118,7 @@ void bc_raw_keep_drop(struct bc_raw_keep *k, const struct bc_source_data *data, 
 	if (!is_dropping(k)) {
 		entry = next_waiting(k);
 		entry->cause = (uint8_t)cause;
+		entry->is_cut = true;
 		k->dropping_since_ns = now_ns;
 	} else {
 		entry = &k->waiting[k->waiting_count - 1];

@@ -39,7 +39,7 @@ enum {
 	ENTRY_LOST = 24,
 };
 
-enum { FLAG_TIMES = 1, FLAG_RESTART = 2, FLAG_GOES_ON = 4 };
+enum { FLAG_TIMES = 1, FLAG_RESTART = 2, FLAG_GOES_ON = 4, FLAG_CUT = 8 };
 
 enum { FORM_BCP1 = 1, FORM_RAW6 = 2 };
 
@@ -81,7 +81,8 @@ static uint8_t *put_entry(uint8_t *p, const struct bc_raw_entry *entry)
 	memset(p, 0, BC_RAW_ENTRY_BYTES);
 	p[ENTRY_KIND] = entry->kind;
 	if (entry->kind == BC_RAW_BREAK) {
-		p[ENTRY_FLAGS] = entry->is_restart ? FLAG_RESTART : 0;
+		p[ENTRY_FLAGS] = (uint8_t)((entry->is_restart ? FLAG_RESTART : 0) |
+					   (entry->is_cut ? FLAG_CUT : 0));
 		p[ENTRY_CAUSE] = entry->cause;
 		bc_put_le64(p + ENTRY_DURATION_NS, entry->duration_ns);
 		bc_put_le64(p + ENTRY_LOST_BYTES, entry->lost_bytes);
@@ -145,6 +146,7 @@ static bool read_entry(struct bc_raw_entry *entry, const uint8_t *p)
 		return entry->since_ns <= entry->until_ns;
 	case BC_RAW_BREAK:
 		entry->is_restart = (p[ENTRY_FLAGS] & FLAG_RESTART) != 0;
+		entry->is_cut = (p[ENTRY_FLAGS] & FLAG_CUT) != 0;
 		entry->cause = p[ENTRY_CAUSE];
 		entry->duration_ns = bc_le64(p + ENTRY_DURATION_NS);
 		entry->lost_bytes = bc_le64(p + ENTRY_LOST_BYTES);

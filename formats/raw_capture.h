@@ -50,6 +50,7 @@ struct bc_raw_entry {
 	uint8_t cause; /* break: enum bc_gap_cause; read, any but 0 */
 	bool has_times;
 	bool goes_on;    /* transfer: what follows in the next block came with it */
+	bool is_cut;     /* break: bytes are missing, or the stream begins anew */
 	bool is_restart; /* break: the board may have begun anew */
 	uint32_t bytes;  /* transfer */
 	union {

@@ -448,7 +448,7 @@ static void test_what_a_live_source_loses_is_on_record(void **state)
 	bc_sim_close(sim);
 	finish(f);
 	assert_int_equal(f->counts.received, 1000000);
-	assert_int_equal(f->lost, f->counts.dropped_buffer);
+	assert_int_equal(f->lost, f->counts.dropped_buffer + f->counts.dropped_disk);
 	assert_int_equal(f->gaps, f->counts.gaps);
 	assert_int_equal(f->out_bytes, f->counts.written * BC_RECORD_BYTES);
 }
@@ -465,11 +465,14 @@ static size_t put_frame(uint8_t *out, const struct bc_bcp1_header *header)
 	return bc_bcp1_write_frame(out, header);
 }
 
+/* As of an overflow, of a stall, of an unplug. */
 static const struct bc_source_break transfer_break = {
-	.cause = BC_GAP_TRANSFER, .duration_ns = 12345};
+	.cause = BC_GAP_TRANSFER, .duration_ns = 12345, .is_cut = true};
+
+static const struct bc_source_break uncut_break = {.cause = BC_GAP_TRANSFER, .duration_ns = 12345};
 
 static const struct bc_source_break unplug_break = {
-	.cause = BC_GAP_UNPLUGGED, .duration_ns = 12345, .is_restart = true};
+	.cause = BC_GAP_UNPLUGGED, .duration_ns = 12345, .is_cut = true, .is_restart = true};
 
 static const struct seen_event *find_gap(const struct fixture *f, enum bc_gap_cause cause)
 {
@@ -546,6 +549,26 @@ static void test_a_break_at_any_byte_of_a_frame_tears_that_frame_alone(void **st
 		assert_int_equal(f->ticks[at].time, 3000 - f->ticks[at - 1].tick);
 		assert_int_equal(f->ticks[at].tick, 3000);
 		assert_int_equal(f->ticks[at + 2].tick, 3006);
+	}
+}
+
+static void test_a_frame_around_a_break_that_cuts_nothing_is_whole(void **state)
+{
+	struct fixture *f = *state;
+	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &frame);
+
+	for (size_t cut = 0; cut <= n; cut++) {
+		begin(f, false);
+		push(f, BC_FORMAT_BCP1, bytes, cut);
+		push_break(f, BC_FORMAT_BCP1, uncut_break);
+		push(f, BC_FORMAT_BCP1, bytes + cut, n - cut);
+		finish(f);
+		assert_int_equal(f->counts.received, 2);
+		assert_int_equal(f->counts.skipped_bytes, 0);
+		assert_int_equal(f->gaps, 1);
+		check_gap(f, &uncut_break, cut == n ? 2 : 0);
 	}
 }
 
@@ -708,6 +731,24 @@ static void test_a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on(voi
 	}
 }
 
+static void test_a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t torn = 0; torn < 6; torn++) {
+		begin(f, false);
+		bc_decoder_set_clock(f->decoder, 1000000000);
+		push_raw6(f, 6 + torn, 1000, 1100);
+		push_break(f, BC_FORMAT_RAW6, uncut_break);
+		push_raw6(f, 12 - torn, 2000, 2200);
+		finish(f);
+		assert_int_equal(f->counts.received, 3);
+		assert_int_equal(f->counts.skipped_bytes, 0);
+		check_gap(f, &uncut_break, 1);
+		assert_int_equal(f->ticks[2].tick, 2200);
+	}
+}
+
 static void test_a_sample_of_raw6_in_two_pieces_counts_with_the_second(void **state)
 {
 	struct fixture *f = *state;
@@ -808,41 +849,56 @@ static void test_a_loss_that_is_told_in_mid_frame_leaves_the_frame_whole(void **
 
 /* No chunk is free */
 
-static void test_breaks_that_find_no_room_are_on_record_all_the_same(void **state)
+/* A million samples at once, with a break and a loss every so often. Returns how many samples found
+ * no room. */
+static uint64_t overrun(struct fixture *f, const uint8_t *stream, size_t bytes, size_t piece)
 {
-	struct fixture *f = *state;
-	static uint8_t frame[BC_SIM_FRAME_MAX];
-	struct bc_sim_options options = {.seed = 5, .count = 1000000, .agents = 1};
-	struct bc_sim *sim;
-	size_t n;
 	unsigned breaks = 0;
 
-	assert_int_equal(bc_sim_open(&sim, &options), 0);
 	begin(f, true);
-	for (unsigned i = 0; (n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame)) != 0; i++) {
-		push(f, BC_FORMAT_BCP1, frame, n);
-		if (i % 32 == 31) {
-			push_break(f, BC_FORMAT_BCP1, transfer_break);
-			push_loss(f, ++breaks * 10);
-		}
-		if (i % 128 == 127)
-			uv_run(&f->loop, UV_RUN_NOWAIT);
+	for (size_t at = 0; at < bytes; at += piece) {
+		push(f, BC_FORMAT_BCP1, stream + at, bytes - at < piece ? bytes - at : piece);
+		push_break(f, BC_FORMAT_BCP1, uncut_break);
+		push_loss(f, ++breaks * 10);
 	}
-	bc_sim_close(sim);
 	finish(f);
-	assert_true(breaks != 0);
-	assert_int_equal(f->counts.received, 1000000);
-	assert_true(f->counts.dropped_buffer != 0);
-	assert_int_equal(f->counts.board_lost, breaks * 10);
-	assert_int_equal(f->lost, f->counts.dropped_buffer + breaks * 10);
-	assert_int_equal(f->gaps, f->counts.gaps);
-	assert_non_null(find_gap(f, BC_GAP_TRANSFER));
+	/* On a slow disk it is that which is said to be why. */
+	uint64_t dropped = f->counts.dropped_buffer + f->counts.dropped_disk;
 	uint64_t lasted_ns = 0;
+	assert_int_equal(f->counts.received, 1000000);
+	assert_int_equal(f->counts.skipped_bytes, 0);
+	assert_int_equal(f->counts.board_lost, breaks * 10);
+	assert_int_equal(f->lost, dropped + breaks * 10);
+	assert_int_equal(f->gaps, f->counts.gaps);
 	for (unsigned i = 0; i < f->events_count; i++)
 		if (f->events[i].event.cause == BC_GAP_TRANSFER &&
 			f->events[i].event.kind == BC_EVENT_GAP)
 			lasted_ns += f->events[i].event.duration_ns;
-	assert_int_equal(lasted_ns, breaks * transfer_break.duration_ns);
+	assert_int_equal(lasted_ns, breaks * uncut_break.duration_ns);
+	return dropped;
+}
+
+/* The writer is now and then as fast as this. */
+static void test_breaks_that_find_no_room_are_on_record_all_the_same(void **state)
+{
+	struct bc_sim_options options = {.seed = 5, .count = 1000000, .agents = 1};
+	size_t room = 12u << 20;
+	uint8_t *stream = malloc(room);
+	uint64_t dropped = 0;
+	struct bc_sim *sim;
+	size_t bytes = 0;
+	size_t n;
+
+	assert_non_null(stream);
+	assert_int_equal(bc_sim_open(&sim, &options), 0);
+	while (bytes + BC_SIM_FRAME_MAX <= room &&
+		(n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, stream + bytes)) != 0)
+		bytes += n;
+	bc_sim_close(sim);
+	for (unsigned i = 0; i < 100 && dropped == 0; i++)
+		dropped = overrun(*state, stream, bytes, bytes / 15);
+	assert_true(dropped != 0);
+	free(stream);
 }
 
 int main(void)
@@ -863,6 +919,11 @@ int main(void)
 			test_what_a_live_source_loses_is_on_record, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_break_at_any_byte_of_a_frame_tears_that_frame_alone, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_frame_around_a_break_that_cuts_nothing_is_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_frame_missing_behind_a_break_is_a_gap_of_its_own, set_up, tear_down),

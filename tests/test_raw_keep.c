@@ -169,6 +169,7 @@ static void send_break(struct fixture *f, enum bc_gap_cause cause, bool is_dropp
 	struct bc_source_break broken = {
 		.cause = cause,
 		.duration_ns = dice_below(&f->dice, 1000000),
+		.is_cut = dice_below(&f->dice, 2) != 0,
 		.is_restart = dice_below(&f->dice, 2) != 0,
 		.lost = dice_below(&f->dice, 1000),
 	};
@@ -180,7 +181,7 @@ static void send_break(struct fixture *f, enum bc_gap_cause cause, bool is_dropp
 		assert_int_equal(bc_raw_keep_add(&f->keep, block_for(f, 0), &data, 0, 0), 0);
 	*expect(f) = (struct event){.is_break = true, .broken = broken};
 	f->is_dropping = false;
-	if (cause != BC_GAP_BOARD)
+	if (broken.is_cut)
 		f->since_break = 0;
 }
 
@@ -263,6 +264,7 @@ static void check(struct fixture *f)
 			if (got->broken.cause == BC_GAP_BUFFER)
 				continue;
 			assert_int_equal(got->broken.duration_ns, expected->broken.duration_ns);
+			assert_int_equal(got->broken.is_cut, expected->broken.is_cut);
 			assert_int_equal(got->broken.is_restart, expected->broken.is_restart);
 			assert_int_equal(got->broken.lost, expected->broken.lost);
 			continue;

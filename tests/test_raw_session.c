@@ -50,10 +50,12 @@ static bool next_piece(struct script *s)
 		s->broken = (struct bc_source_break){
 			.cause = causes[dice_below(&s->dice, 3)],
 			.duration_ns = 1 + dice_below(&s->dice, 1000000),
+			.is_cut = dice_below(&s->dice, 2) != 0,
 			.is_restart = dice_below(&s->dice, 2) != 0,
 		};
 		s->broken.lost = s->broken.cause == BC_GAP_BOARD ? s->at : 0;
 		s->broken.is_restart &= s->broken.cause != BC_GAP_BOARD;
+		s->broken.is_cut |= s->broken.is_restart;
 		data.broken = &s->broken;
 		s->held = data;
 		return true;

@@ -435,6 +435,7 @@ static void test_a_thousand_unplugs_in_mid_stream_leave_nothing_behind(void **st
 	for (unsigned i = 0; i < times; i++) {
 		usb_run_samples(run, 100);
 		if (i == times / 2) {
+			usb_run_pass(run, 50); /* so that nobody looks for boards */
 			fds = count_fds();
 			memory = memory_in_use();
 		}
@@ -443,7 +444,7 @@ static void test_a_thousand_unplugs_in_mid_stream_leave_nothing_behind(void **st
 		usb_run_until(run, board_of(run)->plugs == i + 2);
 	}
 	usb_run_samples(run, 100);
-	assert_int_equal(count_fds(), fds);
+	usb_run_until(run, count_fds() == fds);
 	assert_true(memory_in_use() < memory + port_memory(times / 2) + 65536);
 	assert_int_equal(board_of(run)->unplugs, times);
 	assert_int_equal(run->breaks_count, times);
@@ -467,6 +468,7 @@ static void test_thousands_of_plugs_without_data_leave_nothing_behind(void **sta
 	usb_run_until(run, board_of(run)->plugs == 1);
 	for (unsigned i = 0; i < times; i++) {
 		if (i == 10) {
+			usb_run_pass(run, 50); /* so that nobody looks for boards */
 			fds = count_fds();
 			memory = memory_in_use();
 		}
@@ -475,7 +477,7 @@ static void test_thousands_of_plugs_without_data_leave_nothing_behind(void **sta
 		usb_run_plug(run);
 		usb_run_until(run, board_of(run)->plugs == i + 2);
 	}
-	assert_int_equal(count_fds(), fds);
+	usb_run_until(run, count_fds() == fds);
 	assert_true(memory_in_use() < memory + port_memory(times) + 65536);
 	assert_int_equal(run->breaks_count, times);
 	end(run);

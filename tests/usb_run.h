@@ -2,7 +2,8 @@
  *
  *     usb_run_set_up()         a loop, the shim, options; no source and no board yet
  *     usb_run_board(), usb_run_plug()
- *     usb_run_start()          the source, started
+ *     usb_run_source()         makes the source
+ *     usb_run_start()          starts it; makes it first, if that wasn't done
  *     usb_run_until()          turns the loop until a condition holds; fails after RUN_SECONDS
  *     usb_run_stop()           as its owner does; waits for its end
  *     usb_run_close()          closes all; nothing may be left: no handle, descriptor, claim, URB
@@ -216,6 +217,13 @@ static inline void usb_run_tell(struct usb_run *run, const char *command)
 		fail_msg("%s: %s", command, answer);
 }
 
+/* The source, not started yet. */
+static inline void usb_run_source(struct usb_run *run)
+{
+	assert_int_equal(bc_usb_source_open(&run->source, &run->loop, &run->options), 0);
+	usbfs_forget_calls(); /* from here on the loop turns, and nothing may hold it up */
+}
+
 static inline void usb_run_start(struct usb_run *run)
 {
 	const struct bc_source_sink sink = {
@@ -226,8 +234,8 @@ static inline void usb_run_start(struct usb_run *run)
 		.end = usb_run_end,
 	};
 
-	assert_int_equal(bc_usb_source_open(&run->source, &run->loop, &run->options), 0);
-	usbfs_forget_calls(); /* from here on the loop turns, and nothing may hold it up */
+	if (run->source == NULL)
+		usb_run_source(run);
 	assert_int_equal(bc_source_start(run->source, &sink), 0);
 }
 
