@@ -68,7 +68,8 @@ SOURCES := $(wildcard $(FOLDERS:=/*.c))
 TESTS   := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 # What has threads; the rest would only take long under SAN=thread.
 THREADED := test_queue test_decoder test_file_source test_sim_source test_stream test_input \
-	test_usbfs test_usbfs_unplug test_raw_session
+	test_usbfs test_usbfs_unplug test_raw_session \
+	test_usb_source test_usb_faults test_usb_plugs test_usb_edges test_usb_calls test_usb_find
 CHECKED  := $(if $(filter thread,$(SAN)),$(THREADED),$(TESTS))
 # What the Python tests start or put below the programs.
 HELPERS := $(addprefix $(BUILD)/tests/,faultfs.so usbredir_board umockdev_board preload_fix.so bare_reader)

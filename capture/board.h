@@ -46,7 +46,7 @@ struct bc_board_counters {
 struct bc_board {
 	enum bc_board_state state;
 	uint64_t since_ns; /* of the host's monotonic clock: when it came into that state */
-	bool is_present;   /* what stands below is of a board that is open now */
+	bool is_present;   /* a board is open; what stands below is its, or of the one before */
 	struct bc_board_identity identity;
 
 	/* GET_INFO, when the board answers it. */
@@ -58,7 +58,7 @@ struct bc_board {
 	char firmware[17];
 	char own_serial[33];
 
-	bool has_counters; /* as read last: at its start, and at its end */
+	bool has_counters; /* as read at its end */
 	struct bc_board_counters counters;
 
 	/* The transfers as they are, after shrinking. */

@@ -126,15 +126,18 @@ void bc_usb_feed_fault(struct bc_usb_feed *f, enum bc_usb_fault fault)
 	if (fault != BC_USB_REFUSED)
 		bc_usb_feed_break(f, BC_GAP_TRANSFER, false);
 	f->broken.is_cut = f->broken.is_cut || (f->has_break && fault == BC_USB_OVERFLOW);
-	if (f->told_ns != 0 && now - f->told_ns < TELL_NS)
+	if (f->told_ns[fault] != 0 && now - f->told_ns[fault] < TELL_NS)
 		return;
-	f->told_ns = now;
+	f->told_ns[fault] = now;
 	bc_usb_feed_tell(f, BC_NEWS_WARNING,
-		"%s: %s%s (so far: %" PRIu64 " stalls, %" PRIu64 " overflows, %" PRIu64
-		" failed transfers)",
+		"%s: %s%s%s (so far: stalls %" PRIu64 ", overflows %" PRIu64
+		", failed transfers %" PRIu64 ")",
 		f->source->name, fault_text(fault),
-		f->has_break ? "; a gap stands at this place" : "", b->stalls, b->overflows,
-		b->errors);
+		f->has_break ? "; a gap stands at this place" : "",
+		f->protocol == BC_FORMAT_RAW6 && fault != BC_USB_STALL && fault != BC_USB_REFUSED
+			? "; raw6 can't find its place again: what follows may be wrong"
+			: "",
+		b->stalls, b->overflows, b->errors);
 }
 
 void bc_usb_feed_break(struct bc_usb_feed *f, enum bc_gap_cause cause, bool is_restart)

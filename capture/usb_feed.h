@@ -26,7 +26,7 @@ struct bc_usb_feed {
 	uint64_t last_frame_ns; /* when the board sent its last frame; 0: it hasn't, or went on */
 	bool is_silent;         /* and that was told */
 	unsigned faults;        /* in a row, without data in between */
-	uint64_t told_ns;       /* when a fault was told last */
+	uint64_t told_ns[BC_USB_FAULTS]; /* when each fault was told last */
 
 	bool has_break;
 	bool is_begun_again; /* transfers have been submitted since that restart */

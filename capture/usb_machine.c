@@ -73,6 +73,20 @@ bool bc_usb_ask(struct bc_usb_machine *m, enum bc_usb_step step)
 	return m->answer == 0;
 }
 
+/* What it counted before it was started is not this recording's. */
+static void take_counters(struct bc_usb_machine *m, const uint8_t *data, unsigned count)
+{
+	struct bc_board *b = &m->board;
+
+	if (b->state == BC_BOARD_OPENING) {
+		m->has_counters_first = bc_usb_read_counters(&m->counters_first, data, count);
+		return;
+	}
+	b->has_counters = bc_usb_read_counters(&b->counters, data, count);
+	if (b->has_counters && b->counters.lost > m->counters_first.lost)
+		bc_usb_feed_lost(&m->feed, b->counters.lost - m->counters_first.lost);
+}
+
 void bc_usb_on_answer(
 	void *context, enum bc_usb_step step, int status, const uint8_t *data, unsigned count)
 {
@@ -86,8 +100,9 @@ void bc_usb_on_answer(
 	if (status != 0) {
 		if (b->state == BC_BOARD_OPENING && status != -EPIPE && status != -ECANCELED &&
 			status != -ENODEV)
-			bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING, "%s: no answer to %s: %s",
-				m->source.name, bc_usb_step_name(step), strerror(-status));
+			bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+				"%s: no answer to %s: %s; going on without it", m->source.name,
+				bc_usb_step_name(step), strerror(-status));
 		return;
 	}
 	if (step == BC_USB_GET_INFO && !bc_usb_read_info(b, data, count))
@@ -95,15 +110,8 @@ void bc_usb_on_answer(
 			"%s: what it answers to GET_INFO is not that of protocol version 1, and "
 			"passed over",
 			m->source.name);
-	if (step == BC_USB_GET_COUNTERS) {
-		b->has_counters = bc_usb_read_counters(&b->counters, data, count);
-		if (b->state == BC_BOARD_OPENING) {
-			m->has_counters_first = b->has_counters;
-			m->counters_first = b->counters;
-		} else if (b->has_counters && b->counters.lost > m->counters_first.lost) {
-			bc_usb_feed_lost(&m->feed, b->counters.lost - m->counters_first.lost);
-		}
-	}
+	if (step == BC_USB_GET_COUNTERS)
+		take_counters(m, data, count);
 }
 
 /* What an opened board is asked and told, in this order; the transfers are submitted before the
@@ -135,22 +143,29 @@ void bc_usb_stop_for(struct bc_usb_machine *m, enum bc_usb_then then)
 	bc_usb_set_state(m, BC_BOARD_STOPPING);
 }
 
-void bc_usb_finish(struct bc_usb_machine *m)
+void bc_usb_tell_end(struct bc_usb_machine *m)
 {
 	const struct bc_source_sink *sink = &m->source.sink;
 
-	if (m->has_ended)
+	if (m->feed.is_cut)
 		return;
 	uv_timer_stop(&m->timer);
 	uv_timer_stop(&m->watch);
 	uv_timer_stop(&m->wait);
-	bc_usb_work_forget(&m->work);
 	bc_usb_feed_resume(&m->feed);
+	m->feed.is_cut = true;
+	sink->end(sink->context, m->end_status, m->end_what);
+}
+
+void bc_usb_finish(struct bc_usb_machine *m)
+{
+	bc_usb_tell_end(m);
+	uv_timer_stop(&m->timer);
+	uv_timer_stop(&m->watch);
+	uv_timer_stop(&m->wait);
+	bc_usb_work_forget(&m->work);
 	m->has_ended = true;
 	m->board.state = BC_BOARD_DETACHED;
-	m->feed.is_cut = true;
-	if (!m->is_closed)
-		sink->end(sink->context, m->end_status, m->end_what);
 }
 
 void bc_usb_end_with(struct bc_usb_machine *m, int status, const char *what)
@@ -196,10 +211,19 @@ static void name_others(struct bc_usb_machine *m)
 	if (strcmp(m->others, m->work.others) == 0)
 		return;
 	memcpy(m->others, m->work.others, sizeof(m->others));
-	if (m->others[0] != '\0')
+	if (m->others[0] == '\0')
+		return;
+	if (m->options.wish.serial[0] != '\0')
+		bc_usb_feed_tell(&m->feed, BC_NEWS_INFO,
+			"other boards are on the USB, and left alone: %s", m->others);
+	else if (m->board.state == BC_BOARD_DETACHED && m->feed.has_streamed)
 		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
-			"other boards are on the USB, and ignored: %s; a board is chosen by its "
-			"serial number",
+			"other boards are on the USB, and ignored: %s; this recording is of serial "
+			"number %s and waits for it",
+			m->others, m->work.wish.serial);
+	else
+		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+			"other boards are on the USB, and ignored: %s; serial= chooses a board",
 			m->others);
 }
 
@@ -231,6 +255,14 @@ static void tell_missing(struct bc_usb_machine *m)
 		snprintf(m->said, sizeof(m->said), "no board");
 }
 
+void bc_usb_note_unplug(struct bc_usb_machine *m)
+{
+	m->board.unplugs++;
+	bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+		"%s: unplugged; the recording goes on when it comes back", m->source.name);
+	bc_usb_feed_break(&m->feed, BC_GAP_UNPLUGGED, true);
+}
+
 bool bc_usb_was_in_trouble(const struct bc_usb_machine *m)
 {
 	return m->feed.has_break && m->feed.broken.cause == BC_GAP_TRANSFER && !m->is_ending;
@@ -257,10 +289,8 @@ static void in_detached(struct bc_usb_machine *m, enum bc_usb_event event)
 			bc_usb_set_state(m, BC_BOARD_OPENING);
 			break;
 		}
-		if (bc_usb_was_in_trouble(m)) {
-			m->board.unplugs++;
-			bc_usb_feed_break(&m->feed, BC_GAP_UNPLUGGED, true);
-		}
+		if (bc_usb_was_in_trouble(m))
+			bc_usb_note_unplug(m);
 		tell_missing(m);
 		if (m->wants_look)
 			look(m);
@@ -287,10 +317,16 @@ static void set_clock(struct bc_usb_machine *m)
 		m->source.clock_hz = BC_USB_HOST_CLOCK_HZ;
 	if (!m->feed.has_streamed || before == m->source.clock_hz)
 		return;
-	bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
-		"%s: its clock is %" PRIu64 " Hz now, the recording's %" PRIu64
-		" Hz: times behind this place are by the recording's",
-		m->source.name, m->source.clock_hz, before);
+	if (before == 0)
+		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+			"%s: it says now that its clock is %" PRIu64
+			" Hz; the recording was begun without one, and stays so",
+			m->source.name, m->source.clock_hz);
+	else
+		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+			"%s: its clock is %" PRIu64 " Hz now, the recording's %" PRIu64
+			" Hz: times behind this place are by the recording's",
+			m->source.name, m->source.clock_hz, before);
 	m->source.clock_hz = before;
 }
 
@@ -453,14 +489,16 @@ static void begin_streaming(struct bc_usb_machine *m)
 
 	m->board.plugs++;
 	m->said[0] = '\0';
-	if (m->feed.has_break)
-		bc_usb_feed_tell(&m->feed, BC_NEWS_NOTICE, "%s: back, after %.1f s", m->source.name,
-			(double)(uv_hrtime() - m->feed.broken_ns) * 1e-9);
+	m->board.last_error[0] = '\0';
 	m->feed.has_streamed = true;
 	/* The recording is of this board from now on. */
 	memcpy(m->work.wish.serial, id->serial, sizeof(id->serial));
 	bc_usb_set_state(m, BC_BOARD_STREAMING);
-	tell_streaming(m);
+	if (m->board.plugs == 1)
+		tell_streaming(m);
+	else
+		bc_usb_feed_tell(&m->feed, BC_NEWS_NOTICE, "%s: back, after %.3f s", m->source.name,
+			(double)m->feed.broken.duration_ns * 1e-9);
 	if (m->is_ending)
 		bc_usb_post(m, BC_USB_ON_STOP);
 }
@@ -468,10 +506,7 @@ static void begin_streaming(struct bc_usb_machine *m)
 /* Whatever happened, the board's transfers are on their way back, or it can't be waited for. */
 static void unplugged(struct bc_usb_machine *m)
 {
-	m->board.unplugs++;
-	bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
-		"%s: unplugged; the recording goes on when it comes back", m->source.name);
-	bc_usb_feed_break(&m->feed, BC_GAP_UNPLUGGED, true);
+	bc_usb_note_unplug(m);
 	bc_usb_stop_for(m, BC_USB_THEN_AWAY);
 }
 
@@ -542,7 +577,9 @@ static void in_back_off(struct bc_usb_machine *m, enum bc_usb_event event)
 {
 	switch (event) {
 	case BC_USB_ON_TIMER:
-		bc_usb_set_state(m, BC_BOARD_DETACHED);
+		/* It has to be watched, or nobody would hear of a board. */
+		bc_usb_set_state(
+			m, bc_usb_loop_sync(m->usb) == 0 ? BC_BOARD_DETACHED : BC_BOARD_BACK_OFF);
 		break;
 	case BC_USB_ON_STOP:
 		bc_usb_finish(m);
@@ -554,7 +591,8 @@ static void in_back_off(struct bc_usb_machine *m, enum bc_usb_event event)
 
 bool bc_usb_is_steady(const struct bc_usb_machine *m)
 {
-	return m->streaming_ns != 0 && uv_hrtime() - m->streaming_ns >= STEADY_NS;
+	return m->streaming_ns != 0 && m->feed.heard_ns > m->streaming_ns &&
+	       m->feed.heard_ns - m->streaming_ns >= STEADY_NS;
 }
 
 static void begin_back_off(struct bc_usb_machine *m)

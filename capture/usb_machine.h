@@ -111,7 +111,10 @@ void bc_usb_stop_for(struct bc_usb_machine *m, enum bc_usb_then then);
 /* The source shall end, with that status and phrase. */
 void bc_usb_end_with(struct bc_usb_machine *m, int status, const char *what);
 
-/* It has: the last word to the sink. */
+/* The last word to the sink: of the stream nothing more will come. */
+void bc_usb_tell_end(struct bc_usb_machine *m);
+
+/* It has ended, and holds no device. */
 void bc_usb_finish(struct bc_usb_machine *m);
 
 /* Sends a request. Returns whether its answer will follow; if not, `answer` says why. With -EAGAIN
@@ -124,6 +127,9 @@ void bc_usb_tell_failure(struct bc_usb_machine *m, const char *format, ...)
 
 /* Whether it failed first, and if it is gone now, that is what was wrong. */
 bool bc_usb_was_in_trouble(const struct bc_usb_machine *m);
+
+/* The board is gone: counts and tells it, and begins a break. */
+void bc_usb_note_unplug(struct bc_usb_machine *m);
 
 /* Whether the board has streamed for long enough not to flap. */
 bool bc_usb_is_steady(const struct bc_usb_machine *m);

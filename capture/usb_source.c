@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "capture/usb_machine.h"
 
@@ -40,6 +41,8 @@ static void close_all(struct bc_usb_machine *m)
 /* Deals with what has been noted, and frees all when that was the end of it. */
 static void turn(struct bc_usb_machine *m)
 {
+	if (!m->has_started && !m->is_closed)
+		return; /* nobody listens yet */
 	bc_usb_turn(m);
 	if (m->has_ended && m->is_closed && !m->is_turning && !m->has_closed)
 		close_all(m);
@@ -90,9 +93,11 @@ static void on_wait(uv_timer_t *timer)
 
 	if (m->feed.has_streamed)
 		return;
-	snprintf(what, sizeof(what), "none has come within %.0f s%s%s",
-		(double)m->options.wait_ns * 1e-9, m->board.last_error[0] != '\0' ? ": " : "",
-		m->board.last_error);
+	/* Why one that is there could not be used, was told when it was met. */
+	snprintf(what, sizeof(what),
+		m->board.last_error[0] != '\0' ? "it could not be recorded from within %.0f s"
+					       : "none has come within %.0f s",
+		(double)m->options.wait_ns * 1e-9);
 	bc_usb_end_with(m, -ENODEV, what);
 	turn(m);
 }
@@ -120,7 +125,10 @@ static void usb_stop(struct bc_source *source)
 {
 	struct bc_usb_machine *m = container_of(source, struct bc_usb_machine, source);
 
-	bc_usb_end_with(m, 0, "");
+	if (m->options.wait_ns != 0 && !m->feed.has_streamed)
+		bc_usb_end_with(m, -ENODEV, "stopped before one had come");
+	else
+		bc_usb_end_with(m, 0, "");
 	turn(m);
 }
 
@@ -154,18 +162,22 @@ static const struct bc_source_ops usb_ops = {
 
 struct bc_usb_options bc_usb_options_default(void)
 {
-	return (struct bc_usb_options){
-		.wish = {.vid = 0x1209, .pid = 0x0001},
-		.protocol = BC_FORMAT_BCP1,
-		.link = BC_USB_PLAIN,
-		.ftdi = {.latency_ms = 16, .mode = 0x40},
-		.transfers = 16,
-		.transfer_bytes = 64u << 10,
-		.wait_ns = UINT64_C(10000000000),
-		.silence_ns = UINT64_C(10000000000),
-		.back_off_ns = 100000000,
-		.back_off_max_ns = UINT64_C(5000000000),
-	};
+	struct bc_usb_options options;
+
+	memset(&options, 0, sizeof(options)); /* options are compared as bytes, too */
+	options.wish.vid = 0x1209;
+	options.wish.pid = 0x0001;
+	options.protocol = BC_FORMAT_BCP1;
+	options.link = BC_USB_PLAIN;
+	options.ftdi.latency_ms = 16;
+	options.ftdi.mode = 0x40;
+	options.transfers = 16;
+	options.transfer_bytes = 64u << 10;
+	options.wait_ns = UINT64_C(10000000000);
+	options.silence_ns = UINT64_C(10000000000);
+	options.back_off_ns = 100000000;
+	options.back_off_max_ns = UINT64_C(5000000000);
+	return options;
 }
 
 static void init_timer(struct bc_usb_machine *m, uv_timer_t *timer)

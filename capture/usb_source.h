@@ -23,6 +23,7 @@
 
 struct bc_usb_options {
 	struct bc_usb_wish wish;
+	bool has_id;             /* its VID:PID was chosen, and is not just the default */
 	enum bc_format protocol; /* BC_FORMAT_BCP1 or BC_FORMAT_RAW6 */
 	enum bc_usb_link link;
 	struct bc_usb_ftdi ftdi;

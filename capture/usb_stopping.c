@@ -6,6 +6,7 @@
 /* A board that is told to stop may take so long in all, and has ended when it sent nothing for
  * DRAIN_NS. */
 #define STOP_MS  1000
+#define COUNT_MS 300 /* and for its counters after that */
 #define DRAIN_NS UINT64_C(150000000)
 
 /* A board is told to stop when it was told to start, and the owner wants what it still holds. */
@@ -53,17 +54,56 @@ static void count_or_cancel(struct bc_usb_machine *m)
 		cancel(m);
 }
 
+/* A board that sends frames ends with a last one. */
+static bool has_last_frame(const struct bc_usb_machine *m)
+{
+	return m->options.protocol == BC_FORMAT_BCP1 && m->options.link == BC_USB_PLAIN;
+}
+
+/* Where there is no last frame it is taken for the end when nothing more comes. */
+static bool is_drained(const struct bc_usb_machine *m)
+{
+	uint64_t now = uv_hrtime();
+
+	if (m->feed.last_frame_ns != 0)
+		return true;
+	return !has_last_frame(m) && now - m->feed.heard_ns >= DRAIN_NS &&
+	       now - m->board.since_ns >= DRAIN_NS;
+}
+
 /* Time to look after a board that is being stopped. */
 static void watch(struct bc_usb_machine *m)
 {
-	bool has_ended = m->feed.last_frame_ns != 0 || uv_hrtime() - m->feed.heard_ns >= DRAIN_NS;
-
 	if (bc_usb_request_is_flying(m->request))
 		return;
 	if (m->stopping == BC_USB_ASKING)
 		ask_to_stop(m);
-	else if (m->stopping == BC_USB_COUNTING || (m->stopping == BC_USB_DRAINING && has_ended))
+	else if (m->stopping == BC_USB_COUNTING ||
+		 (m->stopping == BC_USB_DRAINING && is_drained(m)))
 		count_or_cancel(m);
+}
+
+/* The board has had its time. */
+static void on_stop_time(struct bc_usb_machine *m)
+{
+	const char *what = m->stopping == BC_USB_ASKING     ? "it doesn't answer STOP"
+			   : m->stopping == BC_USB_COUNTING ? "it doesn't answer GET_COUNTERS"
+							    : "it has sent no last frame";
+
+	if (m->stopping >= BC_USB_CANCELLING)
+		return;
+	if (m->stopping != BC_USB_DRAINING || has_last_frame(m))
+		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+			"%s: %s: what it still held may be missing, and a gap at the end says so",
+			m->source.name, what);
+	if (m->stopping != BC_USB_COUNTING && has_last_frame(m))
+		bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, false);
+	if (m->stopping == BC_USB_DRAINING) {
+		uv_timer_start(&m->timer, bc_usb_on_timer, COUNT_MS, 0);
+		count_or_cancel(m);
+	} else {
+		cancel(m);
+	}
 }
 
 static void on_stop_answer(struct bc_usb_machine *m)
@@ -87,6 +127,11 @@ void bc_usb_go_on(struct bc_usb_machine *m)
 	m->is_started = false;
 	m->work.wants_reset = m->then == BC_USB_THEN_RETRY && m->board.is_present && !m->is_ending;
 	m->board.restarts += m->work.wants_reset;
+	m->board.is_present = false;
+	m->board.transfers = 0;
+	/* Closing may take its time; what there is of the stream can be sealed meanwhile. */
+	if (m->is_ending)
+		bc_usb_tell_end(m);
 	bc_usb_loop_release(m->usb);
 	bc_usb_work_start(&m->work, m->loop, BC_USB_CLOSE);
 }
@@ -112,7 +157,8 @@ static void resume(struct bc_usb_machine *m)
 	}
 	if (rc != 0)
 		bc_usb_tell_failure(m, "%s: can't %s: %s", m->source.name, what, strerror(-rc));
-	m->then = rc == -ENODEV ? BC_USB_THEN_AWAY : BC_USB_THEN_RETRY;
+	/* A reset makes no memory. */
+	m->then = rc == -ENODEV || rc == -ENOMEM ? BC_USB_THEN_AWAY : BC_USB_THEN_RETRY;
 	bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, true);
 	cancel(m);
 }
@@ -121,11 +167,12 @@ static void after_close(struct bc_usb_machine *m)
 {
 	int rc = bc_usb_loop_sync(m->usb);
 
-	m->board.is_present = false;
 	if (rc != 0)
 		bc_usb_tell_failure(m, "the USB can't be watched: %s", strerror(-rc));
 	if (m->is_ending) {
 		bc_usb_finish(m);
+	} else if (rc != 0) {
+		bc_usb_set_state(m, BC_BOARD_BACK_OFF);
 	} else if (m->then == BC_USB_THEN_AWAY && bc_usb_is_steady(m)) {
 		m->streaming_ns = 0;
 		m->back_off_ns = m->options.back_off_ns;
@@ -147,11 +194,8 @@ static void on_stop_work(struct bc_usb_machine *m)
 static void on_stop_gone(struct bc_usb_machine *m)
 {
 	if (bc_usb_was_in_trouble(m)) {
-		m->board.unplugs++;
-		bc_usb_feed_break(&m->feed, BC_GAP_UNPLUGGED, true);
+		bc_usb_note_unplug(m);
 		m->then = BC_USB_THEN_AWAY;
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
-			"%s: unplugged; the recording goes on when it comes back", m->source.name);
 	}
 	if (m->stopping < BC_USB_CANCELLING)
 		cancel(m);
@@ -173,9 +217,11 @@ void bc_usb_in_stopping(struct bc_usb_machine *m, enum bc_usb_event event)
 		break;
 	case BC_USB_ON_STALL:
 	case BC_USB_ON_TROUBLE:
-	case BC_USB_ON_TIMER:
 		if (is_asking)
 			cancel(m);
+		break;
+	case BC_USB_ON_TIMER:
+		on_stop_time(m);
 		break;
 	case BC_USB_ON_WATCH:
 		watch(m);

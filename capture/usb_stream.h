@@ -30,6 +30,7 @@ enum bc_usb_fault {
 	BC_USB_REFUSED,  /* none can be submitted, though there is memory; nothing is lost yet */
 	BC_USB_GONE,     /* the device is gone */
 };
+#define BC_USB_FAULTS (BC_USB_GONE + 1)
 
 struct bc_usb_stream_options {
 	unsigned transfers;

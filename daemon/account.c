@@ -6,9 +6,38 @@
 #include "daemon/log.h"
 #include "formats/record.h"
 
+/* In the time between two looks: from so many on, they say something. */
+#define MISFIT_SAMPLES 1000u
+#define MISFIT_BYTES   65536u
+
 static uint64_t lost_of(const struct bc_counts *c)
 {
 	return c->dropped_buffer + c->dropped_disk + c->board_lost;
+}
+
+/* Says, once, that what comes can hardly be what it is taken for. */
+static void look_for_misfit(struct bc_account *a, const struct bc_counts *c)
+{
+	uint64_t received = c->received - a->looked.received;
+	uint64_t invalid = c->dropped_invalid - a->looked.dropped_invalid;
+	uint64_t skipped = c->skipped_bytes - a->looked.skipped_bytes;
+	bool is_noise = received >= MISFIT_SAMPLES && invalid > received / 10;
+	bool is_no_frame = received == 0 && skipped >= MISFIT_BYTES;
+
+	if (!a->is_misfit && is_noise)
+		bc_log(BC_LOG_WARNING,
+			"%" PRIu64 " of the last %" PRIu64
+			" samples are no valid cycles: is the protocol another, or has raw6 lost "
+			"its place?",
+			invalid, received);
+	if (!a->is_misfit && is_no_frame)
+		bc_log(BC_LOG_WARNING,
+			"bytes come (%" PRIu64
+			" since the last look), and no valid frame among them: is the "
+			"protocol another?",
+			skipped);
+	if (received != 0 || skipped != 0)
+		a->is_misfit = is_noise || is_no_frame;
 }
 
 void bc_account_look(
@@ -28,6 +57,7 @@ void bc_account_look(
 			seconds, c->dropped_buffer - a->looked.dropped_buffer,
 			c->dropped_disk - a->looked.dropped_disk,
 			c->board_lost - a->looked.board_lost);
+	look_for_misfit(a, c);
 	a->looked = *c;
 	a->looked_ns = now;
 	a->looked_bytes = report->bytes;
@@ -55,9 +85,7 @@ void bc_account_summary(const char *recording, const struct bc_counts *c,
 	if (c->received != 0 || !outcome->has_failed)
 		log_written(recording, c);
 	if (outcome->breaks != 0)
-		bc_log(BC_LOG_WARNING,
-			"times that the stream broke off and went on: %" PRIu64
-			"; each is a gap on record",
+		bc_log(BC_LOG_WARNING, "breaks in the stream: %" PRIu64 "; each is a gap on record",
 			outcome->breaks);
 	if (lost_of(c) != 0 || outcome->damages != 0)
 		bc_log(BC_LOG_WARNING,

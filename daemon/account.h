@@ -27,6 +27,7 @@ struct bc_account {
 	struct bc_counts looked;
 	uint64_t looked_bytes;
 	struct bc_rates rates; /* since the look before */
+	bool is_misfit;        /* what comes was said to be hardly what it is taken for */
 };
 
 /* Looks, once a second: sets the rates and logs what was lost since the look before. */

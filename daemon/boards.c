@@ -28,7 +28,7 @@ static bool print_device(const struct bc_usb_device *d)
 	const struct bc_board_identity *id = &d->identity;
 	const char *denied = d->why_not[0] == '\0' ? permission(id) : NULL;
 
-	printf("%-8s %04x:%04x  %-10s  %-16s  %-24s  ", id->port, id->vid, id->pid, id->speed,
+	printf("%-8s %04x:%04x  %-10s  %-16s  %-32s  ", id->port, id->vid, id->pid, id->speed,
 		id->serial[0] != '\0' ? id->serial : "-",
 		id->product[0] != '\0' ? id->product : "-");
 	if (d->why_not[0] != '\0')
@@ -54,7 +54,7 @@ static enum bc_exit print_all(libusb_context *context, const struct bc_usb_wish 
 	}
 	bc_usb_wish_write(text, wish);
 	if (list.count != 0)
-		printf("%-8s %-9s  %-10s  %-16s  %-24s  %s\n", "PORT", "ID", "SPEED", "SERIAL",
+		printf("%-8s %-9s  %-10s  %-16s  %-32s  %s\n", "PORT", "ID", "SPEED", "SERIAL",
 			"PRODUCT", "BOARD?");
 	for (size_t i = 0; i < list.count; i++)
 		usable += print_device(&list.devices[i]);
@@ -75,7 +75,8 @@ enum bc_exit bc_boards_print(const struct bc_config *config)
 	int rc = libusb_init(&context);
 
 	if (rc != 0) {
-		bc_log(BC_LOG_ERROR, "libusb can't start: %s",
+		bc_log(BC_LOG_ERROR,
+			"libusb can't start: %s; has it a netlink socket (AF_NETLINK)?",
 			libusb_strerror((enum libusb_error)rc));
 		return BC_EXIT_FAILED;
 	}

@@ -13,6 +13,9 @@
 
 #define WORKERS_MAX 64u
 
+/* Of all transfers of a board; the kernel gives 16 MiB unless told otherwise. */
+#define TRANSFERS_BYTES_MAX (UINT64_C(256) << 20)
+
 void bc_config_default(struct bc_config *c)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -386,6 +389,22 @@ bool bc_config_keeps_raw(const struct bc_config *c)
 	return c->keep_raw && c->source.kind != BC_SOURCE_FILE;
 }
 
+static bool check_usb(const struct bc_config *c, char *why, size_t room)
+{
+	struct bc_usb_options usb = bc_config_usb(c);
+
+	if (usb.link == BC_USB_FTDI && !usb.has_id)
+		return complain(why, room,
+			"link = ftdi wants the chip's id, too: id = 0403:6014, 0403:6010, or what "
+			"its EEPROM says");
+	if ((uint64_t)usb.transfers * usb.transfer_bytes > TRANSFERS_BYTES_MAX)
+		return complain(
+			why, room, "transfers of transfer_size are 256 MiB together at most");
+	if (usb.back_off_ns > usb.back_off_max_ns)
+		return complain(why, room, "back_off is longer than back_off_max");
+	return true;
+}
+
 bool bc_config_check(const struct bc_config *c, char *why, size_t room)
 {
 	bool keeps_raw = bc_config_keeps_raw(c);
@@ -402,8 +421,11 @@ bool bc_config_check(const struct bc_config *c, char *why, size_t room)
 		return false;
 	}
 	if (c->speed != 0 && c->source.kind != BC_SOURCE_FILE)
-		return complain(
-			why, room, "speed paces a file; the simulated bus has rate= in its source");
+		return complain(why, room,
+			"speed paces a file, and nothing else; the simulated bus has rate= in its "
+			"source");
+	if (c->source.kind == BC_SOURCE_USB)
+		return check_usb(c, why, room);
 	return true;
 }
 

@@ -408,10 +408,17 @@ static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 
 	d->raw_tick = d->stamper.tick;
 	d->raw_pace = bc_pace_of(1, 1);
-	if (!data->has_times || samples == 0)
+	if (!data->has_times || samples == 0 || d->options.clock_hz == 0)
 		return;
 	uint64_t since = ticks_of(d, data->since_ns);
 	uint64_t until = ticks_of(d, data->until_ns);
+	if (d->has_begun && since < d->raw_tick) {
+		/* Another recording's, whose time has begun anew. */
+		bc_pipeline_submit(d->options.pipeline);
+		begin_epoch(d, since);
+		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
+		d->raw_tick = 0;
+	}
 	d->raw_tick = since > d->raw_tick ? since : d->raw_tick;
 	d->raw_pace = bc_pace_of(until > d->raw_tick ? until - d->raw_tick : 0, (uint32_t)samples);
 }

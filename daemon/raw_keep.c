@@ -105,7 +105,10 @@ void bc_raw_keep_drop(struct bc_raw_keep *k, const struct bc_source_data *data, 
 	k->form = data->format;
 	if (data->broken != NULL) {
 		entry = next_waiting(k);
-		entry->cause = (uint8_t)data->broken->cause;
+		/* One that stands for several is of the worst of them: a loss that the board tells
+		 * is the least. */
+		if (entry->cause == 0 || data->broken->cause != BC_GAP_BOARD)
+			entry->cause = (uint8_t)data->broken->cause;
 		entry->is_restart = entry->is_restart || data->broken->is_restart;
 		entry->is_cut = entry->is_cut || data->broken->is_cut;
 		entry->duration_ns += data->broken->duration_ns;

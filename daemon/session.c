@@ -287,6 +287,18 @@ static void describe_board(struct bc_session *s)
 		memcpy(header->board_firmware, board->firmware, sizeof(header->board_firmware));
 }
 
+static void on_stop_time(uv_timer_t *timer);
+
+/* The time of a live recording runs from its start; from a board's first data, for nobody knows
+ * when that comes. */
+static void start_stop_timer(struct bc_session *s)
+{
+	uint64_t ns = s->options.stop.duration_ns;
+
+	if (!s->options.source->is_replay && ns != 0)
+		uv_timer_start(&s->timers[TIMER_STOP], on_stop_time, (ns + 999999) / 1000000, 0);
+}
+
 /* What only the data tell of the recording. A replay of a segment is as its segment was; one of a
  * raw capture is mapped anew. */
 static void complete_recording(struct bc_session *s, const struct bc_source_data *data)
@@ -294,8 +306,10 @@ static void complete_recording(struct bc_session *s, const struct bc_source_data
 	struct bc_segment_header *header = &s->options.recording->header;
 
 	s->has_data = true;
-	if (s->options.source->board != NULL)
+	if (s->options.source->board != NULL) {
 		describe_board(s);
+		start_stop_timer(s);
+	}
 	if (data->format == BC_FORMAT_BCP1 || data->format == BC_FORMAT_RAW6) {
 		header->has_mapping = true;
 		header->mapping = s->options.mapping->options;
@@ -313,6 +327,12 @@ static void complete_recording(struct bc_session *s, const struct bc_source_data
 			header->clock_hz = data->header->clock_hz;
 	}
 	s->options.source->clock_hz = header->clock_hz;
+	if (data->format == BC_FORMAT_RAW6 && data->has_times && header->clock_hz == 0)
+		bc_log(BC_LOG_WARNING,
+			"%s: its samples have times, but their clock is not known: a tick each; "
+			"name "
+			"it with ,clock_hz=",
+			s->options.source->name);
 	set_clock(s, header->clock_hz);
 	bc_decoder_set_clock(s->decoder, header->clock_hz);
 }
@@ -340,8 +360,10 @@ static bool on_data(void *context, const struct bc_source_data *data)
 	s->is_waiting = !is_taken;
 	s->is_kept = s->is_kept && !is_taken;
 	time_segment(s);
-	if (bc_decoder_is_over(s->decoder))
+	if (bc_decoder_is_over(s->decoder)) {
+		bc_source_last(s->options.source); /* nothing more is wanted of it */
 		stop_soon(s);
+	}
 	return is_taken;
 }
 
@@ -484,13 +506,10 @@ void bc_session_close(struct bc_session *s)
 
 static void start_timers(struct bc_session *s)
 {
-	const struct bc_stop_rules *stop = &s->options.stop;
-
 	if (s->is_paced)
 		uv_timer_start(&s->timers[TIMER_PACE], on_pace, PACE_MS, PACE_MS);
-	if (!s->options.source->is_replay && stop->duration_ns != 0)
-		uv_timer_start(&s->timers[TIMER_STOP], on_stop_time,
-			(stop->duration_ns + 999999) / 1000000, 0);
+	if (s->options.source->board == NULL)
+		start_stop_timer(s);
 }
 
 int bc_session_start(struct bc_session **session, const struct bc_session_options *options)

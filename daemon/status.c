@@ -56,7 +56,7 @@ static bool add_board(cJSON *source, const struct bc_board *b)
 		return cJSON_AddNullToObject(source, "board") != NULL;
 	cJSON *board = cJSON_AddObjectToObject(source, "board");
 	return board != NULL && bc_json_add_text(board, "state", bc_board_state_name(b->state)) &&
-	       (!b->is_present || (add_identity(board, b) && add_info(board, b))) &&
+	       (b->identity.vid == 0 || (add_identity(board, b) && add_info(board, b))) &&
 	       add_counters(board, b) && bc_json_add_u64(board, "bytes", b->bytes) &&
 	       bc_json_add_u64(board, "plugs", b->plugs) &&
 	       bc_json_add_u64(board, "unplugs", b->unplugs) &&

@@ -20,6 +20,7 @@ static bool read_id(struct bc_usb_options *o, const char *value)
 		return false;
 	o->wish.vid = (uint16_t)vid;
 	o->wish.pid = (uint16_t)pid;
+	o->has_id = true;
 	return true;
 }
 

@@ -146,7 +146,7 @@ static bool read_entry(struct bc_raw_entry *entry, const uint8_t *p)
 		return entry->since_ns <= entry->until_ns;
 	case BC_RAW_BREAK:
 		entry->is_restart = (p[ENTRY_FLAGS] & FLAG_RESTART) != 0;
-		entry->is_cut = (p[ENTRY_FLAGS] & FLAG_CUT) != 0;
+		entry->is_cut = (p[ENTRY_FLAGS] & (FLAG_CUT | FLAG_RESTART)) != 0;
 		entry->cause = p[ENTRY_CAUSE];
 		entry->duration_ns = bc_le64(p + ENTRY_DURATION_NS);
 		entry->lost_bytes = bc_le64(p + ENTRY_LOST_BYTES);

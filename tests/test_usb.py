@@ -46,8 +46,9 @@ def dump(directory, *options):
 def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
     rate = harness.rate(5_000_000)
     samples = rate * (5 if harness.is_sanitized() else 60)
-    # Its FIFO has room for all of it: on a machine that is too busy it takes longer, and is whole all the same.
-    with Board(f"serial=A1,rate={rate},fifo={samples}", plugged=False) as board:
+    # Its FIFO has room for ten seconds: a machine may be busy with something else for a while, but a daemon that
+    # can't keep up loses samples.
+    with Board(f"serial=A1,rate={rate},fifo={10 * rate}", plugged=False) as board:
         board.command(f"send {samples}")
         options = ["-b", "filesize:64M", "-b", "files:2", "--set", "pipeline.buffer=512M"]
         with Recorder(tmp, board, *options) as daemon:
@@ -266,7 +267,7 @@ def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
             gone = time.monotonic()
             away = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it is gone")
             equal((away["state"], away["source"]["board"]["unplugs"]), ("waiting", 1), "while it is away")
-            assert "serial" not in away["source"]["board"], away
+            equal(away["source"]["board"]["serial"], "A1", "the board that is waited for")
             time.sleep(0.5)
             board.plug()
             plugged = time.monotonic()
@@ -285,7 +286,7 @@ def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
     equal(recorded.records[12 * at + 8 : 12 * at + 12], NO_DELTA, "the first record's delta")
     equal(recorded.ticks[at], recorded.ticks[0], "its tick: the board's clock has begun anew")
     assert re.search(r"# gap: an unknown number of samples lost \(unplugged, 0\.\d+ s\)", dump(tmp / "out")), "dump"
-    for words in (("A1 at 1-1", "unplugged", "goes on when it comes back"), ("streaming",), ("broke off", "1")):
+    for words in (("A1 at 1-1", "unplugged", "goes on when it comes back"), ("streaming",), ("breaks in the stream: 1",)):
         assert daemon.said(*words), daemon.log
 
 
@@ -347,7 +348,7 @@ def test_the_first_of_two_boards_is_taken_and_the_second_named(tmp):
             equal(daemon.wait_more()["source"]["board"]["serial"], "A1", "the board")
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
-        assert daemon.said("B2 at 1-2", "ignored", "serial number"), daemon.log
+        assert daemon.said("B2 at 1-2", "ignored", "serial="), daemon.log
         equal(board.sent(2)["starts"], 0, "starts of the second")
 
 
@@ -429,7 +430,8 @@ def test_a_stop_ends_the_recording_whatever_the_board_is_doing():
                 else:
                     daemon.end()
             daemon.check(board)
-            assert daemon.code in ((0, 4) if what in ("away", "gone while it stops") else (0,)), (what, daemon.log)
+            codes = {"away": (0, 4), "gone while it stops": (0, 4), "frozen": (4,)}
+            assert daemon.code in codes.get(what, (0,)), (what, daemon.log)
 
     harness.each(one, [(what,) for what in (
         "absent", "denied", "opening", "streaming", "frozen", "away", "gone while it stops")], workers=4)
