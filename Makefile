@@ -34,6 +34,7 @@ TOOLS := \
 	python3:python3 \
 	xxhsum:xxhash \
 	umockdev-wrapper:umockdev \
+	valgrind:valgrind \
 	strace:strace
 FUZZ_TOOLS := \
 	clang:clang$(comma)libclang-rt-dev
@@ -80,7 +81,7 @@ ARCHIVES := $(FOLDERS:%=$(BUILD)/lib%.a)
 # capture/sim*.c alone serves the hand tool; the rest of capture/ wants the loop.
 SIM_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out capture/sim_source.c,$(wildcard capture/sim*.c)))
 
-.PHONY: all deps demo test check bench lint fuzz layers format install clean help
+.PHONY: all deps demo test check bench lint fuzz valgrind layers format install clean help
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -203,6 +204,15 @@ fuzz: all ## fuzz what reads bytes from outside, FUZZ_SECONDS (10) each
 	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) $(FUZZ_TOOLS)
 	$(Q)$(MAKE) --no-print-directory $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz_*.c))
 	@tests/fuzz.sh build/fuzz $(FUZZ_SECONDS)
+
+# What opens and closes devices at every point: the sanitizers don't see into libusb.
+VALGRIND := test_usbfs test_usb_find test_usb_edges test_usb_calls
+
+valgrind: $(VALGRIND:%=$(BUILD)/tests/%) ## run the tests that open and close devices under valgrind
+	$(Q)for t in $^; do echo "  VALGRIND $$t"; \
+		USB_RUN_FEW=1 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite \
+			--error-exitcode=9 $$t >$(BUILD)/valgrind.log 2>&1 || \
+			{ tail -n 40 $(BUILD)/valgrind.log; exit 1; }; done
 
 layers: ## fail if an include crosses the layers
 	@tests/layers.sh

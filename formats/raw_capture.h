@@ -2,13 +2,14 @@
  * as it came, in LZ4 frames, with what a replay needs beside it in skippable frames.
  * docs/raw-capture.md is the specification.
  *
- *   an empty LZ4 frame
- *   skippable 0x184D2A53: header, JSON             (bc_raw_header_write(),
- * formats/segment_header.h) for each block: skippable 0x184D2A54: block table the LZ4 frame of its
- * bytes                   (formats/frame.h)
+ *     an empty LZ4 frame
+ *     a skippable frame: the header, JSON (formats/segment_header.h)
+ *     and for each block
+ *         a skippable frame: its table
+ *         an LZ4 frame: its bytes (formats/frame.h)
  *
- * A block is filled with bc_raw_block_add() and bc_raw_block_break(), encoded whole with
- * bc_raw_encode(), and read back with bc_raw_table_read() and bc_raw_frame_read(). Files are for
+ * A block is filled with bc_raw_block_add(), encoded whole with bc_raw_encode(), and
+ * read back with bc_raw_table_read() and bc_raw_frame_read(). Files are for
  * formats/raw_writer.h and formats/raw_reader.h. */
 #ifndef BC_FORMATS_RAW_CAPTURE_H
 #define BC_FORMATS_RAW_CAPTURE_H
