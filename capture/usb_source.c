@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "capture/usb_machine.h"
 
@@ -162,22 +161,18 @@ static const struct bc_source_ops usb_ops = {
 
 struct bc_usb_options bc_usb_options_default(void)
 {
-	struct bc_usb_options options;
-
-	memset(&options, 0, sizeof(options)); /* options are compared as bytes, too */
-	options.wish.vid = 0x1209;
-	options.wish.pid = 0x0001;
-	options.protocol = BC_FORMAT_BCP1;
-	options.link = BC_USB_PLAIN;
-	options.ftdi.latency_ms = 16;
-	options.ftdi.mode = 0x40;
-	options.transfers = 16;
-	options.transfer_bytes = 64u << 10;
-	options.wait_ns = UINT64_C(10000000000);
-	options.silence_ns = UINT64_C(10000000000);
-	options.back_off_ns = 100000000;
-	options.back_off_max_ns = UINT64_C(5000000000);
-	return options;
+	return (struct bc_usb_options){
+		.wish = {.vid = 0x1209, .pid = 0x0001},
+		.protocol = BC_FORMAT_BCP1,
+		.link = BC_USB_PLAIN,
+		.ftdi = {.latency_ms = 16, .mode = 0x40},
+		.transfers = 16,
+		.transfer_bytes = 64u << 10,
+		.wait_ns = UINT64_C(10000000000),
+		.silence_ns = UINT64_C(10000000000),
+		.back_off_ns = 100000000,
+		.back_off_max_ns = UINT64_C(5000000000),
+	};
 }
 
 static void init_timer(struct bc_usb_machine *m, uv_timer_t *timer)

@@ -22,6 +22,7 @@
 #include "daemon/session.h"
 #include "daemon/stale.h"
 #include "daemon/status.h"
+#include "daemon/usb_settings.h"
 
 /* A stop waits this long for a disk that takes nothing; then what is in memory is given up. */
 #define STOP_MS 10000
@@ -247,7 +248,7 @@ static void log_unchanged(const struct bc_config *old, const struct bc_config *n
 		bool differs;
 	} settings[] = {
 		{"source.source", strcmp(old->source_text, new->source_text) != 0},
-		{"[usb]", memcmp(&old->usb, &new->usb, sizeof(old->usb)) != 0},
+		{"[usb]", !bc_usb_settings_equal(&old->usb, &new->usb)},
 		{"source.speed", old->speed < new->speed || old->speed > new->speed},
 		{"output.dir", strcmp(old->dir, new->dir) != 0},
 		{"output.keep_raw", old->keep_raw != new->keep_raw},

@@ -196,3 +196,15 @@ bool bc_usb_settings_read(struct bc_usb_options *options, const char *text, char
 	}
 	return true;
 }
+
+bool bc_usb_settings_equal(const struct bc_usb_options *a, const struct bc_usb_options *b)
+{
+	return a->wish.vid == b->wish.vid && a->wish.pid == b->wish.pid &&
+	       strcmp(a->wish.serial, b->wish.serial) == 0 && a->protocol == b->protocol &&
+	       a->link == b->link && a->ftdi.latency_ms == b->ftdi.latency_ms &&
+	       a->ftdi.mode == b->ftdi.mode && a->transfers == b->transfers &&
+	       a->transfer_bytes == b->transfer_bytes && a->timeout_ms == b->timeout_ms &&
+	       a->clock_hz == b->clock_hz && a->wait_ns == b->wait_ns &&
+	       a->silence_ns == b->silence_ns && a->restarts_silent == b->restarts_silent &&
+	       a->back_off_ns == b->back_off_ns && a->back_off_max_ns == b->back_off_max_ns;
+}

@@ -16,4 +16,7 @@ bool bc_usb_setting_read(struct bc_usb_options *options, const char *key, const 
 bool bc_usb_settings_read(struct bc_usb_options *options, const char *text, char *why,
 	size_t why_room) __attribute__((warn_unused_result));
 
+/* Whether two boards are configured alike. */
+bool bc_usb_settings_equal(const struct bc_usb_options *a, const struct bc_usb_options *b);
+
 #endif
