@@ -144,6 +144,10 @@ void bc_usb_on_answer(
 void bc_usb_on_timer(uv_timer_t *timer);
 void bc_usb_on_watch(uv_timer_t *timer);
 
+/* The state `opening`, capture/usb_opening.c: its events; and what it ends with. */
+void bc_usb_in_opening(struct bc_usb_machine *m, enum bc_usb_event event);
+void bc_usb_begin_streaming(struct bc_usb_machine *m);
+
 /* The state `stopping`, capture/usb_stopping.c: what it begins with, its events, and what follows
  * when all that was in flight is back. */
 void bc_usb_begin_stopping(struct bc_usb_machine *m);
