@@ -48,7 +48,7 @@ def record(tmp, board, form):
 
 
 def check_replay(tmp, form):
-    with Board(f"serial=A1,rate=400000,form={form}") as board:
+    with Board(f"serial=A1,rate=400000,fifo=50000000,form={form}") as board:
         recording, raw, causes = record(tmp, board, form)
     assert len(recording) > 2 and len(raw) == len(recording), (recording, raw)
     verify(recording)
