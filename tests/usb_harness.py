@@ -106,6 +106,8 @@ class Board:
         """Gives a line to umockdev_board. Returns its answer, which is no error."""
         self.process.stdin.write(line.encode() + b"\n")
         answer = self._line()
+        if answer == "error: no pty":
+            harness.skip("there are no pseudo-terminals (/dev/pts) for the boards' nodes")
         assert not answer.startswith("error"), f"{line}: {answer}"
         return answer
 
