@@ -731,6 +731,39 @@ static void test_a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on(voi
 	}
 }
 
+static void test_times_of_raw6_that_begin_anew_open_an_epoch(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, false);
+	bc_decoder_set_clock(f->decoder, 1000000000);
+	push_raw6(f, 3 * 6, 1000, 1300);
+	push_raw6(f, 2 * 6, 0, 200); /* another recording's, behind the first in one stream */
+	finish(f);
+	assert_int_equal(f->counts.received, 5);
+	static const uint64_t ticks[] = {1100, 1200, 1300, 100, 200};
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(f->ticks[i].tick, ticks[i]);
+		assert_int_equal(f->ticks[i].epoch, i >= 3);
+	}
+	assert_int_equal(f->ticks[3].time, BC_TIME_NONE);
+	assert_int_equal(f->ticks[4].time, 100);
+	assert_int_equal(f->gaps, 0);
+}
+
+static void test_raw6_without_a_clock_is_a_tick_a_sample(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, false);
+	bc_decoder_set_clock(f->decoder, 0);
+	push_raw6(f, 3 * 6, 1000, 1300);
+	push_raw6(f, 2 * 6, 1300, 1400);
+	finish(f);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(f->ticks[i].tick, i + 1);
+}
+
 static void test_a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole(void **state)
 {
 	struct fixture *f = *state;
@@ -920,6 +953,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_a_break_at_any_byte_of_a_frame_tears_that_frame_alone, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_times_of_raw6_that_begin_anew_open_an_epoch, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_raw6_without_a_clock_is_a_tick_a_sample, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_frame_around_a_break_that_cuts_nothing_is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
