@@ -355,6 +355,8 @@ def each(function, jobs, workers=6):
         directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-job-"))
         try:
             function(directory, *job)
+        except Skip as why:
+            note(f"{job} is left out: {why}")
         except Exception:
             return f"{job}: {traceback.format_exc(limit=-2)}"
         finally:
