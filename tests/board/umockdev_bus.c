@@ -189,13 +189,12 @@ const char *port_plug(struct port *port)
 	port->device = host_plug(&bus->host, port->board, bus_now_ns(), on_ready, port);
 	g_assert_nonnull(port->device);
 	host_set_driver(port->device, port->driver);
-	pthread_mutex_unlock(&bus->lock);
-
 	struct sysfs_device device = {.port = port->number,
 		.devnum = devnum,
 		.megabits = host_megabits(port->device),
 		.board = port->board};
 	device.descriptors = host_descriptors(port->device, &device.bytes);
+	pthread_mutex_unlock(&bus->lock);
 	g_free(port->event);
 	port->event = sysfs_event(&device);
 	if (!set_node(port) || !add_device(bus, &device))
