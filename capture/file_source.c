@@ -59,8 +59,6 @@ struct file_source {
 	struct piece *pieces;
 };
 
-#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
-
 /* The thread: waits for a free piece. NULL when it shall stop. */
 static struct piece *wait_free(struct file_source *f)
 {

@@ -14,8 +14,6 @@
 /* As fast as it is taken: so many frames before the loop may turn. */
 #define FRAMES_A_TURN 64
 
-#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
-
 struct sim_source {
 	struct bc_source source;
 	uv_loop_t *loop;

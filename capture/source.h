@@ -74,6 +74,9 @@ struct bc_source_sink {
 	void (*end)(void *context, int status, const char *what);
 };
 
+/* The owner of what is embedded in it: a source of its head, of a handle of the loop. */
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
 struct bc_source;
 
 struct bc_source_ops {

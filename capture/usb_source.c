@@ -6,8 +6,6 @@
 
 #include "capture/usb_machine.h"
 
-#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
-
 static void on_handle_closed(struct bc_usb_machine *m)
 {
 	if (--m->open_handles == 0)

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "daemon/log.h"
 
 #define LOOK_NS UINT64_C(1000000000)
@@ -15,14 +15,6 @@
 /* With max_use and no filesize rule a segment is an eighth of it, so that there is something to
  * delete. */
 #define FILE_FRACTION 8
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Room */
 
@@ -39,7 +31,7 @@ static bool enforce_space(struct bc_files *f, uint64_t coming_bytes, uint64_t co
 	struct bc_space_state state;
 	uint64_t files = coming_files != 0 ? f->rules.rotation.files : 0;
 
-	f->look_at_ns = now_ns() + LOOK_NS;
+	f->look_at_ns = bc_now_ns() + LOOK_NS;
 	if (look(f, &state, coming_bytes, coming_files, files) != 0)
 		return true; /* the write itself will say what is wrong */
 	if (state.is_over && (f->pair.segment.chunks != 0 || f->pair.raw.blocks != 0)) {
@@ -90,7 +82,7 @@ static bool open_segment(struct bc_files *f, const struct bc_encoded *e)
 	struct bc_segment_header header = header_of(f, e);
 	if (!bc_pair_open_segment(&f->pair, &header))
 		return false;
-	f->sync_at_ns = now_ns() + f->rules.sync_ns;
+	f->sync_at_ns = bc_now_ns() + f->rules.sync_ns;
 	bc_log(BC_LOG_DEBUG, "%s: begun with record %" PRIu64, f->pair.report.file,
 		e->info.first_record);
 	return true;
@@ -104,7 +96,7 @@ static bool open_raw(struct bc_files *f, const struct bc_encoded *e)
 	if (!bc_pair_open_raw(&f->pair, &header, e->raw_form))
 		return false;
 	if (!bc_pair_has_unsynced(&f->pair))
-		f->sync_at_ns = now_ns() + f->rules.sync_ns;
+		f->sync_at_ns = bc_now_ns() + f->rules.sync_ns;
 	return true;
 }
 
@@ -231,7 +223,7 @@ void bc_files_give_up(struct bc_files *f, struct bc_encoded *e)
 
 static void sync_pair(struct bc_files *f)
 {
-	f->sync_at_ns = now_ns() + f->rules.sync_ns;
+	f->sync_at_ns = bc_now_ns() + f->rules.sync_ns;
 	bc_pair_sync(&f->pair);
 }
 
@@ -243,7 +235,7 @@ uint64_t bc_files_due_ns(const struct bc_files *f)
 
 void bc_files_keep_house(struct bc_files *f, bool has_waiting)
 {
-	uint64_t now = now_ns();
+	uint64_t now = bc_now_ns();
 
 	if (bc_pair_has_unsynced(&f->pair) && now >= f->sync_at_ns)
 		sync_pair(f);

@@ -5,22 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "daemon/lock.h"
 #include "daemon/log.h"
 #include "formats/segment_name.h"
 
 #define RETRY_NS UINT64_C(500000000)
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void set_error(struct bc_pair *p, const char *file, const char *what, const char *why)
 {
@@ -41,9 +33,9 @@ bool bc_pair_get_stuck(struct bc_pair *p, const char *file, const char *what, co
 			p->report.error);
 	memcpy(p->stuck_reason, reason, sizeof(reason));
 	if (!p->report.is_stuck)
-		p->stuck_since_ns = now_ns();
+		p->stuck_since_ns = bc_now_ns();
 	p->report.is_stuck = true;
-	p->retry_at_ns = now_ns() + RETRY_NS;
+	p->retry_at_ns = bc_now_ns() + RETRY_NS;
 	return false;
 }
 
@@ -54,7 +46,7 @@ void bc_pair_get_unstuck(struct bc_pair *p)
 	p->report.is_stuck = false;
 	p->report.is_hopeless = false;
 	bc_log(BC_LOG_NOTICE, "%s: writing again, after %.1f s", p->dir,
-		(double)(now_ns() - p->stuck_since_ns) * 1e-9);
+		(double)(bc_now_ns() - p->stuck_since_ns) * 1e-9);
 }
 
 static bool is_hopeless(int error)

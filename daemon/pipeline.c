@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "daemon/clock.h"
 #include "daemon/encoder.h"
 #include "daemon/pool.h"
 #include "daemon/raw_keep.h"
@@ -40,14 +40,6 @@ struct bc_pipeline {
 	struct bc_raw_keep raw;
 	size_t raw_kept; /* bytes of the piece in hand that are in blocks */
 };
-
-static int64_t wall_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* Pool */
 
@@ -85,7 +77,7 @@ static struct bc_slot *take_slot(struct bc_pipeline *p)
 	bc_chunk_reset(&slot->chunk, p->tick, p->epoch);
 	slot->chunk.info.recording_tag = p->recording->tag;
 	slot->chunk.info.first_record = p->records;
-	slot->chunk.info.wall_ns = wall_now_ns();
+	slot->chunk.info.wall_ns = bc_wall_ns();
 	if (slot->raw != NULL)
 		bc_raw_keep_begin(&p->raw, slot->raw, p->recording->tag);
 	return slot;
@@ -145,7 +137,7 @@ static struct bc_chunk *filling_chunk(struct bc_pipeline *p, uint32_t epoch)
 	if (p->filling == NULL)
 		return NULL;
 	if (p->filling->raw != NULL && bc_chunk_is_empty(&p->filling->chunk))
-		p->filling->chunk.info.wall_ns = wall_now_ns(); /* the bytes came earlier */
+		p->filling->chunk.info.wall_ns = bc_wall_ns(); /* the bytes came earlier */
 	note_pending(p, &p->filling->chunk);
 	return &p->filling->chunk;
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "capture/board.h"
+#include "daemon/clock.h"
 #include "daemon/decoder.h"
 #include "daemon/log.h"
 
@@ -219,14 +220,6 @@ void bc_session_abandon(struct bc_session *s)
 
 static void on_rotate(uv_timer_t *timer);
 
-static uint64_t wall_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* A live recording's segments are cut by the host's time. */
 static void set_rotation_timer(struct bc_session *s)
 {
@@ -238,7 +231,8 @@ static void set_rotation_timer(struct bc_session *s)
 	if (rotation->duration_ns != 0)
 		ns = rotation->duration_ns;
 	if (rotation->interval_ns != 0) {
-		uint64_t until = rotation->interval_ns - wall_now_ns() % rotation->interval_ns;
+		uint64_t until = rotation->interval_ns -
+				 (uint64_t)bc_wall_ns() % rotation->interval_ns;
 		ns = until < ns ? until : ns;
 	}
 	s->is_rotation_timed = true;

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "daemon/log.h"
 
 static int append(struct bc_segment_list *list, size_t *room, const struct bc_segment_entry *entry)
@@ -93,14 +93,6 @@ int bc_segments_list(struct bc_segment_list *list, int dir_fd)
 	return rc;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* What there is, as rules are held against it. */
 struct usage {
 	uint64_t files;
@@ -119,7 +111,7 @@ static const char *broken_rule(const struct usage *usage, const struct bc_space_
 	if (rules->keep_free_bytes != 0 && usage->free < rules->keep_free_bytes)
 		return "keep_free";
 	if (rules->max_age_ns != 0 && oldest != NULL) {
-		int64_t age = now_ns() - oldest->changed_ns;
+		int64_t age = bc_wall_ns() - oldest->changed_ns;
 		if (age > 0 && (uint64_t)age > rules->max_age_ns)
 			return "max_age";
 	}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "daemon/clock.h"
 #include "daemon/files.h"
 
 struct bc_writer {
@@ -23,14 +24,6 @@ struct bc_writer {
 	uint64_t next;                /* sequence number of the chunk to write next */
 	struct bc_encoded *waiting[]; /* by sequence number, modulo outputs_count */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Lets the loop see how things stand, and takes over what it wants. */
 static void publish(struct bc_writer *w)
@@ -93,7 +86,7 @@ static void pump(struct bc_writer *w)
 
 	while ((e = w->waiting[w->next % count]) != NULL) {
 		if (w->files.pair.report.is_stuck && !w->give_up &&
-			now_ns() < w->files.pair.retry_at_ns)
+			bc_now_ns() < w->files.pair.retry_at_ns)
 			return;
 		bool is_done = deal_with(w, e);
 		if (is_done) {
@@ -127,7 +120,7 @@ static void *run(void *context)
 
 	keep_house(w);
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = bc_now_ns();
 		uint64_t until = bc_files_due_ns(&w->files);
 		uint64_t retry_at = w->files.pair.retry_at_ns;
 		if (w->files.pair.report.is_stuck && has_waiting(w) && retry_at < until)
@@ -143,7 +136,7 @@ static void *run(void *context)
 			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 		}
 		pump(w);
-		if (e == NULL || now_ns() >= bc_files_due_ns(&w->files))
+		if (e == NULL || bc_now_ns() >= bc_files_due_ns(&w->files))
 			keep_house(w);
 	}
 	bc_files_close(&w->files);
