@@ -209,10 +209,11 @@ static void in_detached(struct bc_usb_machine *m, enum bc_usb_event event)
 static void tell_streaming(struct bc_usb_machine *m)
 {
 	const struct bc_board *b = &m->board;
-	char clock[48] = "its clock is not known";
+	char clock[64] = "its clock is not known";
 
 	if (m->source.clock_hz != 0)
-		snprintf(clock, sizeof(clock), "%" PRIu64 " Hz", m->source.clock_hz);
+		snprintf(clock, sizeof(clock), "%" PRIu64 " Hz%s", m->source.clock_hz,
+			m->options.protocol == BC_FORMAT_RAW6 ? " by the host's clock" : "");
 	bc_usb_feed_tell(&m->feed, BC_NEWS_NOTICE,
 		"%s: streaming; %s speed, %s%s%s, %u transfers of %" PRIu32 " bytes",
 		m->source.name, b->identity.speed, b->has_info ? b->firmware : "",

@@ -59,6 +59,11 @@ void bc_usb_on_answer(
 			bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
 				"%s: no answer to %s: %s; going on without it", m->source.name,
 				bc_usb_step_name(step), strerror(-status));
+		/* A board may do without requests; FTDI's chips don't. */
+		if (b->state == BC_BOARD_OPENING && status == -EPIPE && step == BC_USB_FTDI_RESET)
+			bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+				"%s: it doesn't know FTDI's requests: is link = ftdi right for it?",
+				m->source.name);
 		return;
 	}
 	if (step == BC_USB_GET_INFO && !bc_usb_read_info(b, data, count))

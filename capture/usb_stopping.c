@@ -22,10 +22,28 @@ static void cancel(struct bc_usb_machine *m)
 	bc_usb_request_cancel(m->request);
 }
 
+/* It was unplugged while it was told to stop: what it still held went with it. */
+static void cancel_gone(struct bc_usb_machine *m)
+{
+	if (m->stopping != BC_USB_COUNTING && m->feed.last_frame_ns == 0) {
+		m->board.unplugs++;
+		bc_usb_feed_break(&m->feed, BC_GAP_UNPLUGGED, true);
+		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+			"%s: unplugged before it had stopped: what it still held is missing, and a "
+			"gap at the end says so",
+			m->source.name);
+	}
+	cancel(m);
+}
+
 /* Asked again at the next look when there was no memory for it. */
 static void ask_or_cancel(struct bc_usb_machine *m, enum bc_usb_step step)
 {
-	if (!bc_usb_ask(m, step) && m->answer != -EAGAIN)
+	if (bc_usb_ask(m, step) || m->answer == -EAGAIN)
+		return;
+	if (m->answer == -ENODEV)
+		cancel_gone(m);
+	else
 		cancel(m);
 }
 
@@ -190,15 +208,15 @@ static void on_stop_work(struct bc_usb_machine *m)
 		after_close(m);
 }
 
-/* It was in trouble, and now it is gone. */
 static void on_stop_gone(struct bc_usb_machine *m)
 {
+	/* It was in trouble, and now it is gone. */
 	if (bc_usb_was_in_trouble(m)) {
 		bc_usb_note_unplug(m);
 		m->then = BC_USB_THEN_AWAY;
 	}
 	if (m->stopping < BC_USB_CANCELLING)
-		cancel(m);
+		cancel_gone(m);
 }
 
 void bc_usb_in_stopping(struct bc_usb_machine *m, enum bc_usb_event event)

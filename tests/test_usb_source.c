@@ -55,6 +55,26 @@ static void test_a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end(void *
 	usb_run_close(run);
 }
 
+static void test_a_board_that_leaves_before_it_has_stopped_leaves_a_gap_at_the_end(void **state)
+{
+	struct usb_run *run = *state;
+
+	usb_run_board(run, 1000000);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_samples(run, 10000);
+	usb_run_tell(run, "freeze");
+	bc_source_stop(run->source);
+	usb_run_pass(run, 100);
+	usbfs_unplug(run->port);
+	usb_run_until(run, run->ends == 1);
+	assert_int_equal(run->breaks_count, 1);
+	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
+	assert_int_equal(run->source->board->unplugs, 1);
+	assert_true(usb_run_said(run, "unplugged before it had stopped"));
+	usb_run_close(run);
+}
+
 static void test_a_board_that_takes_its_time_to_stop_is_taken_to_its_last_frame(void **state)
 {
 	struct usb_run *run = *state;
@@ -601,6 +621,8 @@ int main(int argc, char **argv)
 		USB_RUN_TEST(test_every_sample_of_a_streaming_board_arrives),
 		USB_RUN_TEST(test_what_the_board_says_of_itself_is_known),
 		USB_RUN_TEST(test_a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end),
+		USB_RUN_TEST(
+			test_a_board_that_leaves_before_it_has_stopped_leaves_a_gap_at_the_end),
 		USB_RUN_TEST(test_a_board_that_takes_its_time_to_stop_is_taken_to_its_last_frame),
 		USB_RUN_TEST(test_a_board_that_comes_later_is_waited_for),
 		USB_RUN_TEST(test_frames_cross_transfers_of_any_size),
