@@ -17,6 +17,8 @@ comma := ,
 LIBRARIES := \
 	libuv:libuv1-dev \
 	liblz4:liblz4-dev \
+	zlib:zlib1g-dev \
+	libzstd:libzstd-dev \
 	libxxhash:libxxhash-dev \
 	libdeflate:libdeflate-dev \
 	libcjson:libcjson-dev \
@@ -35,7 +37,8 @@ TOOLS := \
 	xxhsum:xxhash \
 	umockdev-wrapper:umockdev \
 	valgrind:valgrind \
-	strace:strace
+	strace:strace \
+	vcd2fst:gtkwave
 FUZZ_TOOLS := \
 	clang:clang$(comma)libclang-rt-dev
 LINT_TOOLS := \
@@ -43,7 +46,7 @@ LINT_TOOLS := \
 	clang-tidy:clang-tidy \
 	cppcheck:cppcheck
 
-FORMATS_PKGS := liblz4 libxxhash libdeflate libcjson
+FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate libcjson
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0
 TEST_PKGS    := $(DAEMON_PKGS) cmocka
 USBREDIR_PKGS := libusbredirparser-0.5

@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 #include "cli/console.h"
-#include "cli/continuity.h"
 #include "cli/file.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/record_text.h"
+#include "formats/continuity.h"
 
 /* A dump under way: what is wanted, and how far it is. */
 struct bc_dump {

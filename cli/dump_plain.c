@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/frames.h"
+#include "formats/bcp1_file.h"
 #include "formats/dialect.h"
 #include "formats/sample.h"
 

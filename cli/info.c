@@ -8,10 +8,10 @@
 
 #include "cli/capture_info.h"
 #include "cli/file.h"
-#include "cli/frames.h"
 #include "cli/options.h"
 #include "cli/segment_info.h"
 #include "cli/segment_text.h"
+#include "formats/bcp1_file.h"
 #include "formats/dialect.h"
 #include "formats/sample.h"
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/console.h"
+#include "cli/convert.h"
 #include "cli/dump.h"
 #include "cli/info.h"
 #include "cli/recover.h"
@@ -17,6 +18,7 @@ static const struct {
 } commands[] = {
 	{"info", "say what a file is", bc_cmd_info},
 	{"dump", "print a trace as text", bc_cmd_dump},
+	{"convert", "write a trace in another format", bc_cmd_convert},
 	{"verify", "check that files are whole", bc_cmd_verify},
 	{"recover", "make a whole segment out of a torn or damaged one", bc_cmd_recover},
 	{"sim", "write the stream of a simulated bus", bc_cmd_sim},

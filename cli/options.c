@@ -117,27 +117,72 @@ bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_
 	return true;
 }
 
-bool bc_option_format(const struct bc_console *console, const char *option, enum bc_format *format)
+/* Takes the name off "name:more". Returns what is behind it, or NULL. */
+static const char *read_format_name(enum bc_format *format)
 {
-	size_t n = strcspn(optarg, ":,");
+	size_t n = strcspn(optarg, ":");
 	char name[32];
 
+	*format = BC_FORMAT_UNKNOWN;
 	if (n < sizeof(name)) {
 		memcpy(name, optarg, n);
 		name[n] = '\0';
 		*format = bc_format_by_name(name);
-		if (*format != BC_FORMAT_UNKNOWN && optarg[n] == '\0')
-			return true;
-		if (*format != BC_FORMAT_UNKNOWN) {
-			bc_complain(console, NULL, "%s %s: the format %s takes no options", option,
-				optarg, name);
-			return false;
-		}
 	}
-	bc_complain(console, NULL,
-		"%s %s: no such format; there are segment, bcp1, raw6, byu, byu16, byu24 and "
-		"byu-be",
-		option, optarg);
+	return optarg[n] == ':' ? optarg + n + 1 : NULL;
+}
+
+static bool read_format(const struct bc_console *console, const char *option,
+	enum bc_format *format, struct bc_format_options *options, bool is_output)
+{
+	const char *more = read_format_name(format);
+	const struct bc_format_info *info = bc_format_info(*format);
+	char why[160];
+
+	if (*format == BC_FORMAT_UNKNOWN) {
+		bc_complain(
+			console, NULL, "%s %s: no such format; see buscap formats", option, optarg);
+		return false;
+	}
+	if (is_output ? !info->can_write : !info->can_read) {
+		bc_complain(console, NULL, "%s %s: it can be %s only; see buscap formats", option,
+			optarg, is_output ? "read" : "written");
+		return false;
+	}
+	if (more == NULL ||
+		bc_format_options_read(options, more,
+			is_output ? info->write_options : info->read_options, why, sizeof(why)))
+		return true;
+	bc_complain(console, NULL, "%s %s: %s", option, optarg, why);
+	return false;
+}
+
+bool bc_option_read_format(const struct bc_console *console, const char *option,
+	enum bc_format *format, struct bc_format_options *options)
+{
+	return read_format(console, option, format, options, false);
+}
+
+bool bc_option_write_format(const struct bc_console *console, const char *option,
+	enum bc_format *format, struct bc_format_options *options)
+{
+	return read_format(console, option, format, options, true);
+}
+
+bool bc_option_format(const struct bc_console *console, const char *option, enum bc_format *format)
+{
+	const char *more = read_format_name(format);
+
+	if (bc_format_is_bus(*format) && more == NULL)
+		return true;
+	if (bc_format_is_bus(*format))
+		bc_complain(console, NULL, "%s %s: the format %s takes no options", option, optarg,
+			bc_format_name(*format));
+	else
+		bc_complain(console, NULL,
+			"%s %s: no such format; there are segment, bcp1, raw6, byu, byu16, byu24 "
+			"and byu-be",
+			option, optarg);
 	return false;
 }
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "cli/console.h"
+#include "formats/options.h"
 #include "formats/probe.h"
 
 /* What a command is given: options are taken out one by one, then the operands are left. */
@@ -43,9 +44,15 @@ bool bc_option_count(const struct bc_console *console, const char *option, uint6
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range);
 bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm);
 
-/* A format by its name. What else "fmt:key=value" may say is refused: no format here has options.
- */
+/* A format by its name alone, one that the recorder replays. */
 bool bc_option_format(const struct bc_console *console, const char *option, enum bc_format *format);
+
+/* A format that can be read, or written, "fmt" or "fmt:key=value,key=value"; what is said behind
+ * the name is set in *options. */
+bool bc_option_read_format(const struct bc_console *console, const char *option,
+	enum bc_format *format, struct bc_format_options *options);
+bool bc_option_write_format(const struct bc_console *console, const char *option,
+	enum bc_format *format, struct bc_format_options *options);
 
 /* Prints a command's help text on standard output. */
 enum bc_exit bc_print_help(const struct bc_console *console, const char *text);

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "cli/capture_info.h"
-#include "cli/continuity.h"
 #include "cli/file.h"
-#include "cli/frames.h"
 #include "cli/options.h"
 #include "cli/order.h"
 #include "cli/output.h"
 #include "cli/record_text.h"
+#include "formats/bcp1_file.h"
+#include "formats/continuity.h"
 #include "formats/dialect.h"
 #include "formats/sample.h"
 #include "formats/segment_reader.h"

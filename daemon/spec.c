@@ -24,10 +24,10 @@ static bool read_file_setting(
 
 	if ((value = value_of(text, "format")) != NULL) {
 		spec->format = bc_format_by_name(value);
-		if (spec->format != BC_FORMAT_UNKNOWN)
+		if (bc_format_is_bus(spec->format))
 			return true;
 		snprintf(why, why_room,
-			"%s: no such format; there are segment, bcp1, raw6, byu, byu16, byu24 and "
+			"%s: no format that can be replayed; there are segment, bcp1, raw6, byu, byu16, byu24 and "
 			"byu-be",
 			text);
 		return false;

@@ -14,30 +14,6 @@
 #include "formats/segment.h"
 #include "formats/segment_header.h"
 
-static const char *const names[BC_FORMATS] = {
-	[BC_FORMAT_UNKNOWN] = "unknown",
-	[BC_FORMAT_SEGMENT] = "segment",
-	[BC_FORMAT_BCP1] = "bcp1",
-	[BC_FORMAT_RAW6] = "raw6",
-	[BC_FORMAT_BYU] = "byu",
-	[BC_FORMAT_BYU16] = "byu16",
-	[BC_FORMAT_BYU24] = "byu24",
-	[BC_FORMAT_BYU_BE] = "byu-be",
-};
-
-const char *bc_format_name(enum bc_format format)
-{
-	return names[format];
-}
-
-enum bc_format bc_format_by_name(const char *name)
-{
-	for (unsigned format = 1; format < BC_FORMATS; format++)
-		if (strcmp(names[format], name) == 0)
-			return (enum bc_format)format;
-	return BC_FORMAT_UNKNOWN;
-}
-
 /* Records are held against a format by what a bus can show; a few strange ones are forgiven. */
 #define RECORDS_LOOKED_AT 2048u
 #define STRANGE_PER_256   8u
@@ -204,7 +180,7 @@ static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *why, 
 			continue;
 		only = plain[i];
 		int n = snprintf(why + used, why_room - used, "%s%s", fitting++ ? " or " : "",
-			names[plain[i]]);
+			bc_format_name(plain[i]));
 		used += (size_t)n;
 	}
 	if (fitting == 1)

@@ -13,23 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum bc_format {
-	BC_FORMAT_UNKNOWN,
-	BC_FORMAT_SEGMENT, /* our own .byu.lz4, sealed or not, one or several */
-	BC_FORMAT_BCP1,    /* formats/bcp1.h */
-	BC_FORMAT_RAW6,    /* formats/sample.h */
-	BC_FORMAT_BYU,     /* formats/record.h */
-	BC_FORMAT_BYU16,   /* dialects of it: formats/dialect.h */
-	BC_FORMAT_BYU24,
-	BC_FORMAT_BYU_BE,
-	BC_FORMATS,
-};
-
-/* "raw6", "byu16", ...; "segment" for our own. */
-const char *bc_format_name(enum bc_format format);
-
-/* The format of that name, or BC_FORMAT_UNKNOWN. */
-enum bc_format bc_format_by_name(const char *name);
+#include "formats/format.h"
 
 /* So many bytes of a file's head are enough for bc_probe(). */
 #define BC_PROBE_BYTES 65536u

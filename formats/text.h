@@ -1,6 +1,6 @@
-/* Fixed-width hexadecimal text, many times as fast as printf, for the printers of records and
- * samples. Each writes its digits at `out`, no terminating zero, and returns the place behind them.
- */
+/* Numbers as text, many times as fast as printf, for the printers of traces. Each writes its digits
+ * at `out`, no terminating zero, and returns the place behind them; up to 16 bytes more than that
+ * are overwritten with anything. */
 #ifndef BC_FORMATS_TEXT_H
 #define BC_FORMATS_TEXT_H
 
@@ -30,6 +30,39 @@ static inline char *bc_put_hex32(char *out, uint32_t value)
 	x += '0' * ones + ((x + 6 * ones) >> 4 & ones) * ('a' - '9' - 1);
 	bc_put_le64((uint8_t *)out, x);
 	return out + 8;
+}
+
+/* All sixteen digits. */
+static inline char *bc_put_hex64(char *out, uint64_t value)
+{
+	return bc_put_hex32(bc_put_hex32(out, (uint32_t)(value >> 32)), (uint32_t)value);
+}
+
+/* Without leading zeros, as "%llx". */
+static inline char *bc_put_hex(char *out, uint64_t value)
+{
+	unsigned zeros = (unsigned)__builtin_clzll(value | 1) / 4;
+
+	if (value <= UINT32_MAX) {
+		bc_put_hex32(out, (uint32_t)value << (zeros - 8) * 4);
+		return out + (16 - zeros);
+	}
+	bc_put_hex64(out, value << zeros * 4);
+	return out + (16 - zeros);
+}
+
+/* As "%llu". */
+static inline char *bc_put_decimal(char *out, uint64_t value)
+{
+	char digits[20];
+	unsigned n = sizeof(digits);
+
+	do {
+		digits[--n] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value != 0);
+	memcpy(out, digits + n, sizeof(digits) - n);
+	return out + (sizeof(digits) - n);
 }
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/frames.h"
+#include "formats/bcp1_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/console.h"
 #include "formats/bytes.h"
 #include "formats/sample.h"
 
@@ -66,7 +65,7 @@ static void judge_damaged(struct bc_frames *f)
 	f->hurt_end = f->frame.offset + bc_bcp1_frame_bytes(header->samples);
 	snprintf(f->hurt, sizeof(f->hurt),
 		"frame %" PRIu32 " (%" PRIu32 " sample%s): ", header->sequence, header->samples,
-		bc_plural(header->samples));
+		header->samples == 1 ? "" : "s");
 }
 
 /* What stands between the last whole frame and `offset` belongs to none. */

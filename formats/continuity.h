@@ -2,8 +2,8 @@
  *
  * Each chunk that was found whole is shown to bc_continuity_take(), segment after segment in the
  * order in which they are read. Another recording starts it over. */
-#ifndef BC_CLI_CONTINUITY_H
-#define BC_CLI_CONTINUITY_H
+#ifndef BC_FORMATS_CONTINUITY_H
+#define BC_FORMATS_CONTINUITY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "cli/continuity.h"
+#include "formats/continuity.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* A saved bcp1 stream, finding by finding, as docs/board-protocol.md says that a receiver sees it:
  * the frames, the gaps before them, the bytes that belong to none. */
-#ifndef BC_CLI_FRAMES_H
-#define BC_CLI_FRAMES_H
+#ifndef BC_FORMATS_BCP1_FILE_H
+#define BC_FORMATS_BCP1_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,9 @@
+/* buscap convert: a trace of one format as a trace of another. */
+#ifndef BC_CLI_CONVERT_H
+#define BC_CLI_CONVERT_H
+
+#include "cli/console.h"
+
+int bc_cmd_convert(const struct bc_console *console, int argc, char **argv);
+
+#endif

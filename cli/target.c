@@ -1,0 +1,169 @@
+#include "cli/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+
+static int open_output(const struct bc_console *console, const char *path)
+{
+	if (path == NULL)
+		return console->out;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		bc_complain(console, path, "can't write it: %s", strerror(errno));
+	return fd;
+}
+
+static struct bc_print begin_print(struct bc_target *t)
+{
+	char *out = bc_output_room(&t->output, BC_PRINT_MAX);
+
+	return (struct bc_print){
+		.out = out, .room = BC_OUTPUT_BYTES - t->output.used, .reduced = t->fit.reduced};
+}
+
+static void end_print(struct bc_target *t, const struct bc_print *print)
+{
+	t->output.used += print->used;
+}
+
+enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *console,
+	const struct bc_target_options *options, const struct bc_trace *source)
+{
+	const struct bc_format_info *info = bc_format_info(options->format);
+	bool is_console = options->path == NULL || strcmp(options->path, "-") == 0;
+	struct bc_format_options format_options = options->options;
+
+	*t = (struct bc_target){.console = console,
+		.path = is_console ? NULL : options->path,
+		.format = options->format,
+		.info = info,
+		.is_strict = options->is_strict,
+		.source = source,
+		.output = {.fd = -1}};
+	if (info->printer == NULL) {
+		bc_complain(console, NULL, "%s can't be written", info->name);
+		return BC_EXIT_USAGE;
+	}
+	if (is_console && !info->is_text && isatty(console->out))
+		return bc_complain_usage(
+			console, "the output is binary, and a terminal is no place for it: use -o");
+	format_options.source_holds = bc_trace_holds(source);
+	bc_fit_init(&t->fit, t->format, &format_options);
+	t->state = malloc(info->printer->state_bytes + 1);
+	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;
+	int fd = rc == 0 ? open_output(console, t->path) : -1;
+	if (rc == 0 && fd >= 0)
+		rc = bc_output_open(&t->output, fd);
+	if (rc != 0)
+		bc_complain(console, NULL, "not enough memory");
+	if (rc != 0 || fd < 0) {
+		free(t->state);
+		return BC_EXIT_FAILED;
+	}
+	if (info->printer->head != NULL) {
+		struct bc_print print = begin_print(t);
+		info->printer->head(t->state, &print);
+		end_print(t, &print);
+	}
+	return BC_EXIT_OK;
+}
+
+/* Refuses what is lost, if that was asked for. */
+static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t traits)
+{
+	char place[BC_PLACE_TEXT_MAX];
+
+	if (!t->is_strict || traits == 0)
+		return true;
+	bc_complain(t->console, NULL, "%s: its %s can't stand in %s, and --strict allows no loss",
+		bc_trace_place(t->source, entry->number, place),
+		bc_trait_name(traits & (0 - traits)), t->info->name);
+	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
+	return false;
+}
+
+static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t count)
+{
+	char place[BC_PLACE_TEXT_MAX];
+
+	while (count != 0 && !bc_output_is_over(&t->output)) {
+		struct bc_print print = begin_print(t);
+		print.entries = run;
+		print.count = count;
+		int rc = t->info->printer->print(t->state, &print);
+		end_print(t, &print);
+		if (!may_lose(t, run, print.lost))
+			return false;
+		if (rc != 0) {
+			bc_complain(t->console, NULL, "%s: %s; the output ends before it",
+				bc_trace_place(t->source, print.entries->number, place), print.why);
+			t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
+			return false;
+		}
+		run = print.entries;
+		count = print.count;
+	}
+	return !bc_output_is_over(&t->output);
+}
+
+bool bc_target_put(struct bc_target *t, const struct bc_entry *entries, size_t count)
+{
+	const struct bc_entry *run;
+	size_t n;
+
+	bc_fit_batch(&t->fit, entries, count);
+	while ((n = bc_fit_next(&t->fit, &run)) != 0) {
+		if (t->fit.lost != NULL && !may_lose(t, t->fit.lost, t->fit.lost_traits))
+			return false;
+		if (!print_run(t, run, n))
+			return false;
+	}
+	if (t->fit.lost != NULL && !may_lose(t, t->fit.lost, t->fit.lost_traits))
+		return false;
+	t->fit.lost = NULL;
+	return true;
+}
+
+static void tell_lost(struct bc_target *t)
+{
+	for (unsigned i = 0; i < BC_TRAIT_BITS; i++) {
+		const char *name = bc_trait_name(1u << i);
+		uint64_t reduced = t->fit.reduced[i];
+		uint64_t left_out = t->fit.left_out[i];
+		if (reduced != 0)
+			bc_complain(t->console, NULL, "%s has no place for it: %s (of %" PRIu64 ")",
+				t->info->name, name, reduced);
+		if (left_out != 0)
+			bc_complain(t->console, NULL,
+				"%s has no place for it: %s (%" PRIu64 " left out)", t->info->name,
+				name, left_out);
+	}
+}
+
+enum bc_exit bc_target_close(struct bc_target *t)
+{
+	bool is_over = false;
+
+	while (t->info->printer->tail != NULL && !is_over && !bc_output_is_over(&t->output)) {
+		struct bc_print print = begin_print(t);
+		is_over = t->info->printer->tail(t->state, &print);
+		end_print(t, &print);
+	}
+	int fd = t->output.fd;
+	t->exit = bc_exit_worse(t->exit, bc_output_close(&t->output, t->console));
+	if (t->path != NULL && close(fd) != 0) {
+		bc_complain(t->console, t->path, "can't write it: %s", strerror(errno));
+		t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
+	}
+	if (t->info->printer->end != NULL)
+		t->info->printer->end(t->state);
+	free(t->state);
+	tell_lost(t);
+	return t->exit;
+}

@@ -1,0 +1,53 @@
+/* Where a command writes a trace: any format that can be written, to a file or standard output.
+ *
+ *     bc_target_open()
+ *     bc_target_put() ...       entries, as they come
+ *     bc_target_close()         what the format could not hold is told, by kind
+ */
+#ifndef BC_CLI_TARGET_H
+#define BC_CLI_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/console.h"
+#include "cli/output.h"
+#include "cli/trace.h"
+#include "formats/fit.h"
+#include "formats/printer.h"
+
+struct bc_target {
+	const struct bc_console *console;
+	const char *path; /* NULL: the console's output */
+	enum bc_format format;
+	const struct bc_format_info *info;
+	bool is_strict;
+	const struct bc_trace *source; /* for messages that name an entry */
+	struct bc_fit fit;
+	struct bc_output output;
+	void *state;         /* the printer's */
+	uint64_t kept_lines; /* of kinds that aren't modelled */
+	enum bc_exit exit;
+};
+
+struct bc_target_options {
+	enum bc_format format;
+	struct bc_format_options options;
+	const char *path; /* "-" or NULL: the console's output */
+	bool is_strict;   /* what the format can't hold is refused, not counted */
+};
+
+/* Opens it; `source` is the trace that the entries come from, and stays the caller's. Returns
+ * BC_EXIT_OK, or another code after a complaint, with nothing to close. */
+enum bc_exit bc_target_open(struct bc_target *target, const struct bc_console *console,
+	const struct bc_target_options *options, const struct bc_trace *source);
+
+/* Writes entries, or as many as it can: returns false when no more are of use, because somebody
+ * stopped reading, an entry is too large, or something is lost that may not be; target->exit says
+ * which. */
+bool bc_target_put(struct bc_target *target, const struct bc_entry *entries, size_t count);
+
+/* Completes what was written. Returns how it went. */
+enum bc_exit bc_target_close(struct bc_target *target);
+
+#endif

@@ -1,0 +1,132 @@
+#include "cli/trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/order.h"
+
+/* So many faults of a file are told one by one. */
+#define FAULTS_TOLD 10
+
+/* Opens the next file. */
+static enum bc_exit open_next(struct bc_trace *t)
+{
+	enum bc_exit rc = bc_file_open(&t->file, t->console, t->paths[t->next++], t->wanted);
+
+	if (rc != BC_EXIT_OK)
+		return rc;
+	enum bc_format format = t->file.probe.format;
+	if (t->format != BC_FORMAT_UNKNOWN && t->format != format) {
+		bc_complain(t->console, t->file.name,
+			"it is %s and the files before it are %s; give each format its own run",
+			bc_format_name(format), bc_format_name(t->format));
+		bc_file_close(&t->file);
+		return BC_EXIT_FAILED;
+	}
+	t->format = format;
+	t->options.index_fd = t->file.is_regular ? t->file.fd : -1;
+	int error = bc_reader_open(&t->reader, t->file.input, format, &t->options);
+	if (error == -ENOTSUP)
+		bc_complain(t->console, t->file.name, "%s can be written, not read",
+			bc_format_name(format));
+	else if (error != 0)
+		bc_complain_read(t->console, &t->file, error);
+	if (error != 0) {
+		bc_file_close(&t->file);
+		return error == -ENOTSUP ? BC_EXIT_USAGE : BC_EXIT_FAILED;
+	}
+	t->is_open = true;
+	t->faults = 0;
+	return BC_EXIT_OK;
+}
+
+enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *console,
+	const char **paths, int count, enum bc_format wanted,
+	const struct bc_reader_options *options)
+{
+	*trace = (struct bc_trace){.console = console,
+		.paths = paths,
+		.count = count,
+		.wanted = wanted,
+		.options = *options};
+	trace->options.continuity = &trace->continuity;
+	bc_order_segments(paths, count);
+	trace->exit = open_next(trace);
+	return trace->exit;
+}
+
+static void close_file(struct bc_trace *t)
+{
+	if (!t->is_open)
+		return;
+	if (t->faults > FAULTS_TOLD)
+		bc_complain(t->console, t->file.name, "and %" PRIu64 " more like these",
+			t->faults - FAULTS_TOLD);
+	bc_reader_close(t->reader);
+	bc_file_close(&t->file);
+	t->is_open = false;
+}
+
+void bc_trace_close(struct bc_trace *trace)
+{
+	close_file(trace);
+	bc_continuity_reset(&trace->continuity);
+}
+
+static void tell_fault(struct bc_trace *t, const struct bc_fault *fault)
+{
+	t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);
+	if (++t->faults > FAULTS_TOLD)
+		return;
+	if (fault->line != 0)
+		bc_complain(t->console, t->file.name, "line %" PRIu64 ", column %" PRIu32 ": %s",
+			fault->line, fault->column, fault->what);
+	else if (fault->bytes != 0)
+		bc_complain_damage(
+			t->console, t->file.name, fault->offset, fault->bytes, fault->what);
+	else
+		bc_complain(t->console, t->file.name, "offset %" PRIu64 ": %s", fault->offset,
+			fault->what);
+}
+
+bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
+{
+	for (;;) {
+		int rc = t->is_open ? bc_reader_next(t->reader, batch) : 0;
+		if (rc < 0) {
+			t->exit = bc_exit_worse(
+				t->exit, bc_complain_read(t->console, &t->file, rc));
+			rc = 0;
+		}
+		if (rc > 0) {
+			if (batch->fault != NULL)
+				tell_fault(t, batch->fault);
+			return true;
+		}
+		close_file(t);
+		if (t->next >= t->count)
+			return false;
+		enum bc_exit opened = open_next(t);
+		t->exit = bc_exit_worse(t->exit, opened);
+	}
+}
+
+const char *bc_trace_place(
+	const struct bc_trace *trace, uint64_t number, char out[BC_PLACE_TEXT_MAX])
+{
+	enum bc_format format = trace->format;
+	const char *word = bc_format_info(format)->is_text                        ? "line"
+			   : format == BC_FORMAT_RAW6 || format == BC_FORMAT_BCP1 ? "sample"
+										  : "record";
+
+	snprintf(out, BC_PLACE_TEXT_MAX, "%s %" PRIu64, word, number);
+	return out;
+}
+
+uint32_t bc_trace_holds(const struct bc_trace *trace)
+{
+	uint32_t holds = bc_format_info(trace->format)->holds;
+
+	return holds | (trace->options.format.size != 0 ? BC_HAS_SIZE : 0);
+}

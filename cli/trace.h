@@ -1,0 +1,52 @@
+/* The traces that a command reads: its files, one after another, as one row of batches.
+ *
+ * What is wrong with them is told on standard error as it is met, the first few of each file one by
+ * one and the rest by their number, and kept in `exit`. */
+#ifndef BC_CLI_TRACE_H
+#define BC_CLI_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/console.h"
+#include "cli/file.h"
+#include "formats/reader.h"
+
+struct bc_trace {
+	const struct bc_console *console;
+	const char **paths; /* the caller's */
+	int count;
+	int next; /* the file to be opened next */
+	enum bc_format wanted;
+	enum bc_format format; /* of the files; all are of one */
+	struct bc_reader_options options;
+	struct bc_file file; /* the one at hand, when is_open */
+	bool is_open;
+	struct bc_reader *reader;
+	struct bc_continuity continuity;
+	uint64_t faults; /* of the file at hand */
+	enum bc_exit exit;
+};
+
+/* Opens the first of the files, "-" being the console's input, and tells its format; `wanted` is
+ * the one that the user named, or BC_FORMAT_UNKNOWN. Segments are put in order first. `options` is
+ * copied, but for its `continuity` and `index_fd`, which are the trace's own. Returns BC_EXIT_OK,
+ * or another code after a complaint; close it in any case. */
+enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *console,
+	const char **paths, int count, enum bc_format wanted,
+	const struct bc_reader_options *options);
+void bc_trace_close(struct bc_trace *trace);
+
+/* The next batch, of whichever file: true, or false at the end, or when reading failed and
+ * trace->exit says so. A fault behind the batch has been told already. */
+bool bc_trace_next(struct bc_trace *trace, struct bc_batch *batch);
+
+/* "record 17", "sample 17", "line 18": how a message names an entry of the trace. */
+#define BC_PLACE_TEXT_MAX 48
+const char *bc_trace_place(
+	const struct bc_trace *trace, uint64_t number, char out[BC_PLACE_TEXT_MAX]);
+
+/* The traits that the trace's entries may have, with what the options add. */
+uint32_t bc_trace_holds(const struct bc_trace *trace);
+
+#endif

@@ -1,0 +1,275 @@
+/* Segments: each chunk's records become entries, with its events between them; what is missing,
+ * damaged or there twice becomes a fault. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/reader_kind.h"
+#include "formats/segment_index.h"
+#include "formats/segment_reader.h"
+
+struct chunk_state {
+	struct bc_segment_reader *reader;
+	struct bc_segment_index index; /* rows NULL: read from beginning to end */
+	uint32_t row;                  /* the next to look at */
+	bool is_open;                  /* whole reading: an index is still to come */
+	bool has_begun;
+	bool is_over;
+	bool has_chunk; /* records [next, info.records) of the chunk are to come */
+	uint32_t next;
+	uint32_t event; /* and events from this one on */
+	uint64_t tick;  /* of the record before */
+	bool has_epoch;
+	uint32_t epoch;
+	struct bc_continuity own;
+	struct bc_continuity *continuity;
+	struct bc_chunk chunk;
+};
+
+static int open_chunks(struct bc_reader *r)
+{
+	struct chunk_state *c = malloc(sizeof(*c));
+
+	if (c == NULL)
+		return -ENOMEM;
+	memset(c, 0, offsetof(struct chunk_state, chunk));
+	r->state = c;
+	c->continuity = r->options.continuity != NULL ? r->options.continuity : &c->own;
+	if (r->options.wants_chunk != NULL && r->options.index_fd >= 0 &&
+		bc_segment_index_load(&c->index, r->options.index_fd) != 0)
+		c->index.rows = NULL;
+	c->is_open = c->index.rows == NULL;
+	int rc = bc_input_segments(r->input, &c->reader);
+	if (rc != 0 || c->index.rows == NULL)
+		return rc;
+	/* The header first, and nothing behind it. */
+	struct bc_chunk_info info;
+	uint64_t end = c->index.head.offset;
+	if (c->index.head.rows != 0)
+		end = bc_segment_index_row(&c->index, 0, &info);
+	return bc_segment_reader_range(c->reader, 0, end);
+}
+
+static void close_chunks(struct bc_reader *r)
+{
+	struct chunk_state *c = r->state;
+
+	if (c == NULL)
+		return;
+	bc_segment_reader_close(c->reader);
+	bc_segment_index_free(&c->index);
+	bc_continuity_reset(&c->own);
+	free(c);
+}
+
+static bool is_wanted(const struct bc_reader *r, const struct bc_chunk_info *info)
+{
+	return r->options.wants_chunk == NULL || r->options.wants_chunk(r->options.context, info);
+}
+
+static int tell(struct bc_reader *r, struct bc_batch *batch, uint64_t offset, uint64_t bytes,
+	const char *what)
+{
+	r->fault = (struct bc_fault){.offset = offset, .bytes = bytes};
+	snprintf(r->fault.what, sizeof(r->fault.what), "%s", what);
+	batch->fault = &r->fault;
+	return 1;
+}
+
+/* Turns the reader to the next run of chunks that are wanted. Returns 1, 0 if there is none, or a
+ * negative errno. */
+static int next_range(struct bc_reader *r, struct chunk_state *c)
+{
+	struct bc_chunk_info info;
+
+	while (c->row < c->index.head.rows) {
+		uint64_t begin = bc_segment_index_row(&c->index, c->row, &info);
+		uint64_t end = begin;
+		uint64_t first = info.first_record;
+		while (c->row < c->index.head.rows) {
+			bc_segment_index_row(&c->index, c->row, &info);
+			if (!is_wanted(r, &info))
+				break;
+			end += bc_chunk_encoded_bytes(&info);
+			c->row++;
+		}
+		if (end == begin) {
+			c->row++;
+			continue;
+		}
+		/* What isn't read isn't missing. */
+		bc_continuity_jump(c->continuity, info.recording_tag, first);
+		int rc = bc_segment_reader_range(c->reader, begin, end);
+		return rc < 0 ? rc : 1;
+	}
+	return 0;
+}
+
+/* A chunk was found: begins with it, unless it was there before or isn't wanted. */
+static int take_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+	uint64_t offset = bc_segment_reader_offset(c->reader);
+	uint64_t missing;
+	char what[128];
+	int place = bc_continuity_take(c->continuity, &c->chunk, &missing);
+
+	if (place < 0)
+		return place;
+	if (place == BC_PLACE_AGAIN) {
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 " (%" PRIu32 " records) was there before; it is left out",
+			info->number, info->records);
+		return tell(r, batch, offset, bc_chunk_encoded_bytes(info), what);
+	}
+	c->has_chunk = is_wanted(r, info);
+	c->next = 0;
+	c->event = 0;
+	c->tick = info->first_tick;
+	if (place == BC_PLACE_BEHIND) {
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 " stands behind chunks that come after it", info->number);
+		return tell(r, batch, offset, bc_chunk_encoded_bytes(info), what);
+	}
+	if (missing == 0)
+		return 0;
+	snprintf(what, sizeof(what),
+		"%" PRIu64 " record%s missing before chunk %" PRIu32 " (record%s %" PRIu64 " on)",
+		missing, missing == 1 ? " is" : "s are", info->number, missing == 1 ? "" : "s",
+		info->first_record - missing);
+	return tell(r, batch, offset, 0, what);
+}
+
+/* Says that a segment lacks its index, unless damage has told why. Returns 1 for a fault. */
+static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	bool was_open = c->is_open;
+
+	c->is_open = false;
+	if (!was_open)
+		return 0;
+	return tell(r, batch, bc_segment_reader_offset(c->reader), 0,
+		"the segment has no index: it was cut off, is still open, or was never sealed; all "
+		"whole chunks were read");
+}
+
+/* Looks for the next chunk. Returns 1 for a fault, 0, or a negative errno. */
+static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	int found = bc_segment_read(c->reader, &c->chunk);
+	bool is_whole = c->index.rows == NULL;
+	int rc = 0;
+
+	if (found < 0)
+		return found;
+	switch ((enum bc_segment_found)found) {
+	case BC_FOUND_SEGMENT:
+		r->header = bc_segment_reader_header(c->reader);
+		bc_continuity_expect(c->continuity, r->header);
+		rc = c->has_begun ? end_segment(r, c, batch) : 0;
+		c->has_begun = true;
+		c->is_open = is_whole;
+		return rc;
+	case BC_FOUND_CHUNK:
+		c->has_begun = true;
+		return take_chunk(r, c, batch);
+	case BC_FOUND_INDEX:
+		c->is_open = false;
+		return 0;
+	case BC_FOUND_DAMAGE: {
+		const struct bc_segment_damage *d = bc_segment_reader_damage(c->reader);
+		c->is_open = false;
+		return tell(r, batch, d->offset, d->bytes, d->what);
+	}
+	case BC_FOUND_END:
+		break;
+	}
+	if (!is_whole) {
+		rc = next_range(r, c);
+		c->is_over = rc == 0;
+		return rc < 0 ? rc : 0;
+	}
+	c->is_over = true;
+	return end_segment(r, c, batch);
+}
+
+static void add_event(struct bc_reader *r, const struct chunk_state *c, struct bc_batch *batch,
+	const struct bc_event *event)
+{
+	struct bc_entry *entry = &r->entries[batch->count++];
+
+	bc_entry_reference(entry, 0, 0, c->chunk.info.first_record + c->next);
+	entry->kind = BC_ENTRY_EVENT;
+	entry->tick = c->tick;
+	entry->epoch = c->chunk.info.epoch;
+	entry->note.event = *event;
+	entry->note.text = (struct bc_text){
+		.at = c->chunk.text + event->text, .bytes = event->text_bytes};
+}
+
+/* As many records and events of the chunk as there is room for. */
+static void take_entries(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+
+	if (c->next == 0 && c->event == 0) {
+		if (c->has_epoch && c->epoch != info->epoch)
+			add_event(r, c, batch, &(struct bc_event){.kind = 0});
+		c->has_epoch = true;
+		c->epoch = info->epoch;
+	}
+	while (batch->count < BC_READER_ENTRIES) {
+		const uint8_t *record = c->chunk.records + (size_t)c->next * BC_RECORD_BYTES;
+		const struct bc_event *event = &c->chunk.events[c->event];
+		if (c->event < info->events && event->position <= c->next) {
+			c->event++;
+			if (event->kind == BC_EVENT_ANCHOR)
+				c->tick = event->value;
+			else
+				add_event(r, c, batch, event);
+			continue;
+		}
+		if (c->next == info->records) {
+			c->has_chunk = false;
+			return;
+		}
+		uint32_t time = bc_le32(record + 8);
+		c->tick += c->next != 0 && time != BC_TIME_NONE ? time : 0;
+		struct bc_entry *entry = &r->entries[batch->count++];
+		bc_entry_of_record(entry, record, info->first_record + c->next, c->tick);
+		entry->epoch = info->epoch;
+		c->next++;
+	}
+}
+
+static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
+{
+	struct chunk_state *c = r->state;
+
+	while (batch->count == 0) {
+		if (c->has_chunk && r->options.as_records) {
+			c->has_chunk = false;
+			batch->records = c->chunk.records;
+			batch->record_count = c->chunk.info.records;
+			batch->first_number = c->chunk.info.first_record;
+			batch->tick = c->chunk.info.first_tick;
+			batch->chunk = &c->chunk;
+			return 1;
+		}
+		if (c->has_chunk) {
+			take_entries(r, c, batch);
+			continue;
+		}
+		if (c->is_over)
+			return 0;
+		int rc = find_chunk(r, c, batch);
+		if (rc != 0)
+			return rc;
+	}
+	return 1;
+}
+
+const struct bc_reader_kind bc_chunk_reader = {
+	.open = open_chunks, .next = next_chunk, .close = close_chunks};

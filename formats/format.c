@@ -1,0 +1,184 @@
+#include "formats/format.h"
+
+#include <string.h>
+
+#include "formats/bus_parser.h"
+#include "formats/dinero.h"
+#include "formats/entry.h"
+#include "formats/options.h"
+
+#define BUS_HOLDS                                                                        \
+	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_INVALID | BC_HAS_SIZE | \
+		BC_HAS_ATTR | BC_HAS_SAMPLE)
+#define BYU_HOLDS                                                                      \
+	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
+		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+#define DINERO_HOLDS (BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MISC)
+
+static const struct bc_format_info formats[BC_FORMATS] = {
+	[BC_FORMAT_UNKNOWN] = {.name = "unknown", .summary = "not known"},
+	[BC_FORMAT_SEGMENT] = {.name = "segment",
+		.summary = "buscapd's own files: BYU records in lz4, with gaps and times",
+		.can_read = true,
+		.holds = BYU_HOLDS | BC_CAN_EVENT,
+		.addr_bits = 32},
+	[BC_FORMAT_BCP1] = {.name = "bcp1",
+		.summary = "what a capture board sends: bus samples in frames",
+		.can_read = true,
+		.holds = BUS_HOLDS | BC_HAS_PROC | BC_HAS_TIME | BC_CAN_EVENT,
+		.addr_bits = 32},
+	[BC_FORMAT_RAW6] = {.name = "raw6",
+		.summary = "BYU Pentium bus trace: bus samples of 6 bytes",
+		.can_read = true,
+		.parser = &bc_raw6_parser,
+		.holds = BUS_HOLDS,
+		.addr_bits = 32},
+	[BC_FORMAT_BYU] = {.name = "byu",
+		.summary = "BYU address trace: records of 12 bytes",
+		.can_read = true,
+		.parser = &bc_byu_parser,
+		.holds = BYU_HOLDS,
+		.addr_bits = 32},
+	[BC_FORMAT_BYU16] = {.name = "byu16",
+		.summary = "the same in 16 bytes, addresses of 64 bits",
+		.can_read = true,
+		.parser = &bc_byu16_parser,
+		.holds = BYU_HOLDS,
+		.addr_bits = 64},
+	[BC_FORMAT_BYU24] = {.name = "byu24",
+		.summary = "the same in 24 bytes, addresses and times of 64 bits",
+		.can_read = true,
+		.parser = &bc_byu24_parser,
+		.holds = BYU_HOLDS,
+		.addr_bits = 64},
+	[BC_FORMAT_BYU_BE] = {.name = "byu-be",
+		.summary = "the 12 bytes with big-endian fields",
+		.can_read = true,
+		.parser = &bc_byu_be_parser,
+		.holds = BYU_HOLDS,
+		.addr_bits = 32},
+	[BC_FORMAT_LAPLACE] = {.name = "laplace",
+		.summary = "Laplace's references: records of 18 bytes",
+		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
+			 BC_HAS_SPACE | BC_HAS_LETTER,
+		.addr_bits = 32,
+		.read_options = BC_OPTION_ENDIAN,
+		.write_options = BC_OPTION_ENDIAN},
+	[BC_FORMAT_LAPLACE_TEXT] = {.name = "laplace-text",
+		.summary = "the same as text, addresses of 64 bits",
+		.is_text = true,
+		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
+			 BC_HAS_SPACE | BC_HAS_LETTER,
+		.addr_bits = 64},
+	[BC_FORMAT_LAPLACE_EVENTS] = {.name = "laplace-events",
+		.summary = "Laplace's kernel events",
+		.is_text = true,
+		.holds = BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER,
+		.addr_bits = 64},
+	[BC_FORMAT_CIS501] = {.name = "cis501",
+		.summary = "micro-ops, 14 columns a line",
+		.is_text = true,
+		.holds = BC_CAN_UOP,
+		.addr_bits = 64,
+		.read_options = BC_OPTION_SIZE},
+	[BC_FORMAT_TARMAC] = {.name = "tarmac",
+		.summary = "Tarmac and ISPRAS Trace Matcher: instructions, accesses, registers",
+		.is_text = true,
+		.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE | BC_CAN_REFERENCE |
+			 BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_DATA | BC_HAS_PHYS,
+		.addr_bits = 64},
+	[BC_FORMAT_DIN] = {.name = "din",
+		.summary = "Dinero: label and address",
+		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_din_parser,
+		.printer = &bc_din_printer,
+		.holds = DINERO_HOLDS | BC_CAN_FLUSH,
+		.addr_bits = 64,
+		.read_options = BC_OPTION_SIZE},
+	[BC_FORMAT_XDIN] = {.name = "xdin",
+		.summary = "Dinero, extended: letter, address and size",
+		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_xdin_parser,
+		.printer = &bc_xdin_printer,
+		.holds = DINERO_HOLDS | BC_CAN_CACHE | BC_HAS_SIZE,
+		.addr_bits = 64},
+	[BC_FORMAT_LACKEY] = {.name = "lackey",
+		.summary = "valgrind --tool=lackey --trace-mem=yes",
+		.is_text = true,
+		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MODIFY | BC_HAS_SIZE,
+		.addr_bits = 64},
+	[BC_FORMAT_VCD] = {.name = "vcd",
+		.summary = "value change dump, for GTKWave and PulseView",
+		.is_text = true,
+		.holds = BYU_HOLDS,
+		.addr_bits = 64,
+		.write_options = BC_OPTION_CLOCK_HZ},
+	[BC_FORMAT_ROWBINARY] = {.name = "rowbinary",
+		.summary = "ClickHouse: session, number, absolute time and the BYU fields",
+		.holds = BYU_HOLDS,
+		.addr_bits = 32,
+		.write_options = BC_OPTION_SESSION},
+	[BC_FORMAT_CSV] = {.name = "csv",
+		.summary = "a header row, then a row an entry",
+		.is_text = true,
+		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
+		.addr_bits = 64},
+	[BC_FORMAT_NDJSON] = {.name = "ndjson",
+		.summary = "a JSON object a line",
+		.is_text = true,
+		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
+		.addr_bits = 64},
+};
+
+const struct bc_format_info *bc_format_info(enum bc_format format)
+{
+	return &formats[format];
+}
+
+const char *bc_format_name(enum bc_format format)
+{
+	return formats[format].name;
+}
+
+enum bc_format bc_format_by_name(const char *name)
+{
+	for (unsigned format = 1; format < BC_FORMATS; format++)
+		if (strcmp(formats[format].name, name) == 0)
+			return (enum bc_format)format;
+	return BC_FORMAT_UNKNOWN;
+}
+
+enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, uint32_t *lost)
+{
+	const uint32_t becomes_reference = BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP;
+	const uint32_t told = BC_KINDS & ~(uint32_t)(BC_CAN_EVENT | BC_CAN_LINE);
+	uint32_t source = formats[from].holds;
+	uint32_t target = formats[to].holds;
+
+	*lost = source & ~target;
+	if (!formats[from].can_read || !formats[to].can_write)
+		return BC_CONVERSION_REFUSED;
+	if ((source & target & told) == 0 &&
+		((source & becomes_reference) == 0 || (target & BC_CAN_REFERENCE) == 0))
+		return BC_CONVERSION_REFUSED;
+	return *lost == 0 ? BC_CONVERSION_LOSSLESS : BC_CONVERSION_LOSSY;
+}
+
+const char *bc_format_why_refused(enum bc_format from, enum bc_format to)
+{
+	uint32_t source = formats[from].holds;
+
+	if (!formats[from].can_read)
+		return "it is only written";
+	if (!formats[to].can_write)
+		return "it is only read";
+	if ((source & (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)) == 0)
+		return "it has no references";
+	if ((formats[to].holds & BC_CAN_UOP) != 0)
+		return "it holds micro-ops alone";
+	return "it holds kernel events alone";
+}
