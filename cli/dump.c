@@ -12,15 +12,19 @@ static const char help[] =
 	"\n"
 	"Prints traces as text: segments (.byu.lz4) and BYU files as b2a does, bus samples (raw6, "
 	"bcp1) as\n"
-	"the printer of their document does. Segments are put in order; \"-\" is standard input.\n"
+	"the printer of their document does, Laplace's records as their text, text formats as they "
+	"are.\n"
+	"Segments are put in order; \"-\" is standard input.\n"
 	"\n"
 	"  -n, --records A-B  only the records numbered A to B, from 0 (A- and -B are open "
-	"ranges)\n"
+	"ranges); of\n"
+	"                     text, the lines, from 1\n"
 	"  -t, --ticks A-B    only what lies between these absolute ticks\n"
 	"  -e, --epoch N      only epoch N (the clock starts over with each)\n"
 	"  -a, --absolute     end each line with its absolute tick\n"
 	"  -p, --plain        no lines that begin with '#' (gaps, marks, triggers)\n"
-	"  -I, --input FMT    the files' format: segment, bcp1, raw6, byu, byu16, byu24, byu-be\n"
+	"  -I, --input FMT    the files' format, where it can't be told by content: see buscap "
+	"formats\n"
 	"  -h, --help         this text\n"
 	"\n"
 	"Exit code: 0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: what is good was printed.\n"
@@ -134,7 +138,7 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 			dump->is_plain = true;
 			break;
 		case 'I':
-			ok = bc_option_format(console, "-I", format);
+			ok = bc_option_input_format(console, "-I", format);
 			break;
 		case 'h':
 			dump->exit = bc_print_help(console, help);
@@ -166,7 +170,10 @@ static void dump_file(struct bc_dump *dump, const char *path, enum bc_format for
 		bc_dump_frames(dump, &file);
 		break;
 	default:
-		bc_dump_plain(dump, &file);
+		if (bc_format_is_bus(file.probe.format))
+			bc_dump_plain(dump, &file);
+		else
+			bc_dump_entries(dump, &file);
 		break;
 	}
 	bc_file_close(&file);

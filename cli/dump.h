@@ -43,6 +43,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv);
 void bc_dump_segments(struct bc_dump *dump, struct bc_file *file); /* cli/dump_segments.c */
 void bc_dump_plain(struct bc_dump *dump, struct bc_file *file);    /* cli/dump_plain.c */
 void bc_dump_frames(struct bc_dump *dump, struct bc_file *file);   /* cli/dump_plain.c */
+void bc_dump_entries(struct bc_dump *dump, struct bc_file *file);  /* cli/dump_entries.c */
 
 /* The lines that begin with '#'; none when the dump is plain. */
 void bc_dump_gap(struct bc_dump *dump, const struct bc_event *gap);

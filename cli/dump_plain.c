@@ -138,8 +138,9 @@ static void end_plain(struct plain *p, ssize_t rc)
 	}
 	if (rc == -EBADMSG)
 		bc_complain(dump->console, p->file->name,
-			"its LZ4 frames are damaged or torn behind %" PRIu64 " %s%s", p->number,
-			word, bc_plural(p->number));
+			"its %s frames are damaged or torn behind %" PRIu64 " %s%s",
+			bc_packing_name(p->file->probe.packing), p->number, word,
+			bc_plural(p->number));
 	if (p->held != 0)
 		bc_complain(dump->console, p->file->name,
 			"torn: %zu byte%s left over behind %" PRIu64 " whole %s%s", p->held,
@@ -255,8 +256,8 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 	}
 	if (rc == -EBADMSG)
 		bc_complain(dump->console, file->name,
-			"its LZ4 frames are damaged or torn behind %" PRIu64 " sample%s", number,
-			bc_plural(number));
+			"its %s frames are damaged or torn behind %" PRIu64 " sample%s",
+			bc_packing_name(file->probe.packing), number, bc_plural(number));
 	else if (rc < 0)
 		bc_complain_read(dump->console, file, rc);
 	if (rc < 0)

@@ -116,3 +116,25 @@ enum bc_exit bc_complain_read(
 			advice(-error));
 	return BC_EXIT_FAILED;
 }
+
+const char *bc_packing_text(enum bc_packing packing)
+{
+	switch (packing) {
+	case BC_PACKING_LZ4:
+		return ", in LZ4 frames";
+	case BC_PACKING_GZIP:
+		return ", in gzip";
+	case BC_PACKING_ZSTD:
+		return ", in zstd frames";
+	case BC_PACKING_NONE:
+		break;
+	}
+	return "";
+}
+
+void bc_complain_packing(
+	const struct bc_console *console, const struct bc_file *file, const char *where)
+{
+	bc_complain(console, file->name, "its %s frames are damaged or torn%s",
+		bc_packing_name(file->probe.packing), where);
+}

@@ -31,6 +31,13 @@ void bc_file_close(struct bc_file *file);
  * negative errno after a complaint. */
 int bc_open_readable(const struct bc_console *console, const char *path);
 
+/* ", in gzip frames": what a file's description says of its compression; "" of none. */
+const char *bc_packing_text(enum bc_packing packing);
+
+/* Complains that what the file is compressed in is damaged or torn; `where` follows, or is "". */
+void bc_complain_packing(
+	const struct bc_console *console, const struct bc_file *file, const char *where);
+
 /* Complains that reading the file failed. */
 enum bc_exit bc_complain_read(
 	const struct bc_console *console, const struct bc_file *file, int error);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/capture_info.h"
+#include "cli/entry_count.h"
 #include "cli/file.h"
 #include "cli/options.h"
 #include "cli/segment_info.h"
@@ -48,11 +49,13 @@ struct job {
 static cJSON *begin_json(const struct bc_file *file)
 {
 	cJSON *object = cJSON_CreateObject();
+	enum bc_packing packing = file->probe.format == BC_FORMAT_SEGMENT ? BC_PACKING_LZ4
+									  : file->probe.packing;
 
 	if (object != NULL && bc_json_add_text(object, "file", file->name) &&
 		bc_json_add_text(object, "format", bc_format_name(file->probe.format)) &&
-		cJSON_AddBoolToObject(object, "lz4",
-			file->probe.is_lz4 || file->probe.format == BC_FORMAT_SEGMENT) != NULL &&
+		cJSON_AddBoolToObject(object, "lz4", packing == BC_PACKING_LZ4) != NULL &&
+		bc_json_add_text(object, "packing", bc_packing_name(packing)) &&
 		cJSON_AddBoolToObject(object, "is_capture", file->probe.is_capture) != NULL)
 		return object;
 	cJSON_Delete(object);
@@ -146,7 +149,7 @@ struct plain_info {
 	uint64_t bytes;   /* of the file */
 	uint64_t count;
 	uint64_t torn_bytes;            /* that belong to nothing whole */
-	bool is_broken;                 /* its LZ4 frames are damaged or torn */
+	bool is_broken;                 /* what it is compressed in is damaged or torn */
 	const struct bc_frames *frames; /* bcp1 only */
 };
 
@@ -177,7 +180,7 @@ static enum bc_exit tell_plain(
 		return end_json(job, object, ok);
 	}
 	bc_output_format(output, "%s: %s%s\n", file->name, bc_format_name(file->probe.format),
-		file->probe.is_lz4 ? ", in LZ4 frames" : "");
+		bc_packing_text(file->probe.packing));
 	bc_fact(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
 	bc_fact(output, words, "%" PRIu64, info->count);
 	if (f != NULL) {
@@ -203,7 +206,7 @@ static enum bc_exit conclude_plain(
 	enum bc_exit code = tell_plain(job, file, info);
 
 	if (info->is_broken)
-		bc_complain(job->console, file->name, "its LZ4 frames are damaged or torn");
+		bc_complain_packing(job->console, file, "");
 	if (info->torn_bytes != 0)
 		bc_complain(job->console, file->name,
 			"damaged or torn: %" PRIu64 " byte%s no whole %s", info->torn_bytes,
@@ -247,7 +250,7 @@ static enum bc_exit info_plain(struct job *job, struct bc_file *file)
 	struct plain_info info = {.word = is_raw6 ? "sample" : "record", .bytes = file->bytes};
 	uint64_t bytes = file->bytes;
 
-	if (!file->is_regular || file->probe.is_lz4) {
+	if (!file->is_regular || file->probe.packing != BC_PACKING_NONE) {
 		uint8_t buffer[65536];
 		ssize_t n;
 		bytes = 0;
@@ -264,6 +267,43 @@ static enum bc_exit info_plain(struct job *job, struct bc_file *file)
 	return conclude_plain(job, file, &info);
 }
 
+static bool json_entries(cJSON *object, const struct bc_entry_counts *counts)
+{
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++) {
+		const char *name = bc_entry_kind_name(kind);
+		if (counts->kinds[kind] != 0 && !bc_json_add_u64(object, name, counts->kinds[kind]))
+			return false;
+	}
+	return bc_json_add_u64(object, "malformed", counts->faults);
+}
+
+/* The other formats: what is in them, by kind. */
+static enum bc_exit info_entries(struct job *job, struct bc_file *file)
+{
+	struct bc_output *output = &job->output;
+	struct bc_entry_counts counts;
+	enum bc_exit code = bc_count_entries(&counts, job->console, file);
+
+	if (code == BC_EXIT_FAILED)
+		return code;
+	if (job->is_json) {
+		cJSON *object = begin_json(file);
+		bool ok = object != NULL && bc_json_add_u64(object, "bytes", file->bytes) &&
+			  json_entries(object, &counts);
+		return bc_exit_worse(code, end_json(job, object, ok));
+	}
+	bc_output_format(output, "%s: %s%s\n", file->name, bc_format_name(file->probe.format),
+		bc_packing_text(file->probe.packing));
+	if (file->is_regular)
+		bc_fact(output, "size", "%" PRIu64 " byte%s", file->bytes, bc_plural(file->bytes));
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		if (counts.kinds[kind] != 0)
+			bc_fact(output, bc_entry_kind_name(kind), "%" PRIu64, counts.kinds[kind]);
+	if (counts.faults != 0)
+		bc_fact(output, "malformed", "%" PRIu64, counts.faults);
+	return code;
+}
+
 static enum bc_exit info_file(struct job *job, const char *path)
 {
 	struct bc_file file;
@@ -277,8 +317,10 @@ static enum bc_exit info_file(struct job *job, const char *path)
 		code = info_segment(job, &file);
 	else if (file.probe.format == BC_FORMAT_BCP1)
 		code = info_frames(job, &file);
-	else
+	else if (bc_format_is_bus(file.probe.format))
 		code = info_plain(job, &file);
+	else
+		code = info_entries(job, &file);
 	bc_file_close(&file);
 	return code;
 }
@@ -296,7 +338,7 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 			return bc_print_help(console, help);
 		if (letter == 'j')
 			job.is_json = true;
-		else if (letter != 'I' || !bc_option_format(console, "-I", &job.format))
+		else if (letter != 'I' || !bc_option_input_format(console, "-I", &job.format))
 			return BC_EXIT_USAGE;
 	}
 	if (optind == argc)

@@ -169,20 +169,12 @@ bool bc_option_write_format(const struct bc_console *console, const char *option
 	return read_format(console, option, format, options, true);
 }
 
-bool bc_option_format(const struct bc_console *console, const char *option, enum bc_format *format)
+bool bc_option_input_format(
+	const struct bc_console *console, const char *option, enum bc_format *format)
 {
-	const char *more = read_format_name(format);
-
-	if (bc_format_is_bus(*format) && more == NULL)
-		return true;
-	if (bc_format_is_bus(*format))
-		bc_complain(console, NULL, "%s %s: the format %s takes no options", option, optarg,
-			bc_format_name(*format));
-	else
-		bc_complain(console, NULL,
-			"%s %s: no such format; there are segment, bcp1, raw6, byu, byu16, byu24 "
-			"and byu-be",
-			option, optarg);
+	if (strchr(optarg, ':') == NULL)
+		return read_format(console, option, format, NULL, false);
+	bc_complain(console, NULL, "%s %s: the name alone is wanted here", option, optarg);
 	return false;
 }
 

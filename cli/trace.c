@@ -4,10 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/fault.h"
 #include "cli/order.h"
-
-/* So many faults of a file are told one by one. */
-#define FAULTS_TOLD 10
 
 /* Opens the next file. */
 static enum bc_exit open_next(struct bc_trace *t)
@@ -60,9 +58,7 @@ static void close_file(struct bc_trace *t)
 {
 	if (!t->is_open)
 		return;
-	if (t->faults > FAULTS_TOLD)
-		bc_complain(t->console, t->file.name, "and %" PRIu64 " more like these",
-			t->faults - FAULTS_TOLD);
+	bc_complain_faults_left(t->console, t->file.name, t->faults);
 	bc_reader_close(t->reader);
 	bc_file_close(&t->file);
 	t->is_open = false;
@@ -72,22 +68,6 @@ void bc_trace_close(struct bc_trace *trace)
 {
 	close_file(trace);
 	bc_continuity_reset(&trace->continuity);
-}
-
-static void tell_fault(struct bc_trace *t, const struct bc_fault *fault)
-{
-	t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);
-	if (++t->faults > FAULTS_TOLD)
-		return;
-	if (fault->line != 0)
-		bc_complain(t->console, t->file.name, "line %" PRIu64 ", column %" PRIu32 ": %s",
-			fault->line, fault->column, fault->what);
-	else if (fault->bytes != 0)
-		bc_complain_damage(
-			t->console, t->file.name, fault->offset, fault->bytes, fault->what);
-	else
-		bc_complain(t->console, t->file.name, "offset %" PRIu64 ": %s", fault->offset,
-			fault->what);
 }
 
 bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
@@ -100,8 +80,11 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 			rc = 0;
 		}
 		if (rc > 0) {
-			if (batch->fault != NULL)
-				tell_fault(t, batch->fault);
+			if (batch->fault != NULL) {
+				bc_complain_fault(
+					t->console, t->file.name, batch->fault, t->faults++);
+				t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);
+			}
 			return true;
 		}
 		close_file(t);

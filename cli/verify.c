@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/capture_info.h"
+#include "cli/entry_count.h"
 #include "cli/file.h"
 #include "cli/options.h"
 #include "cli/order.h"
@@ -305,9 +306,10 @@ static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
 	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }
 
-static void tell_lz4(struct check *c)
+static void tell_packing(struct check *c)
 {
-	bc_output_format(c->output, "%s: its LZ4 frames are damaged or torn\n", c->file->name);
+	bc_output_format(c->output, "%s: its %s frames are damaged or torn\n", c->file->name,
+		bc_packing_name(c->file->probe.packing));
 	c->damages++;
 }
 
@@ -329,7 +331,7 @@ static enum bc_exit verify_frames(struct check *c)
 		rc = 0;
 	}
 	if (rc == -EBADMSG)
-		tell_lz4(c);
+		tell_packing(c);
 	enum bc_exit code = BC_EXIT_OK;
 	if (rc < 0 && rc != -EBADMSG) {
 		code = bc_complain_read(c->console, c->file, rc);
@@ -387,7 +389,7 @@ static enum bc_exit verify_plain(struct check *c)
 	if (n < 0 && n != -EBADMSG)
 		return bc_complain_read(c->console, c->file, (int)n);
 	if (n < 0)
-		tell_lz4(c);
+		tell_packing(c);
 	if (bytes % stride != 0)
 		tell(c, bytes - bytes % stride, bytes % stride, "torn: they are no whole record");
 	bc_output_format(c->output,
@@ -395,6 +397,22 @@ static enum bc_exit verify_plain(struct check *c)
 		c->damages != 0 ? "damaged" : "ok", bc_format_name(format), bytes / stride,
 		c->damages != 0 ? "whole " : "", word, bc_plural(bytes / stride));
 	return c->damages != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
+}
+
+static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
+{
+	struct bc_entry_counts counts;
+	uint64_t sum = 0;
+	enum bc_exit code = bc_count_entries(&counts, c->console, file);
+
+	if (code == BC_EXIT_FAILED)
+		return code;
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		sum += counts.kinds[kind];
+	bc_output_format(c->output, "%s: %s: %s, %" PRIu64 " %s%s\n", file->name,
+		counts.faults != 0 ? "damaged" : "ok", bc_format_name(file->probe.format), sum,
+		counts.faults != 0 ? "good " : "", sum == 1 ? "entry" : "entries");
+	return code;
 }
 
 static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
@@ -413,8 +431,10 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 		code = verify_segments(&check);
 	} else if (file.probe.format == BC_FORMAT_BCP1) {
 		code = verify_frames(&check);
-	} else {
+	} else if (bc_format_is_bus(file.probe.format)) {
 		code = verify_plain(&check);
+	} else {
+		code = verify_entries(&check, &file);
 	}
 	bc_file_close(&file);
 	bc_output_flush(output); /* a line at a time: the next file may take long */
@@ -434,7 +454,7 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == 'h')
 			return bc_print_help(console, help);
-		if (letter != 'I' || !bc_option_format(console, "-I", &format))
+		if (letter != 'I' || !bc_option_input_format(console, "-I", &format))
 			return BC_EXIT_USAGE;
 	}
 	if (optind == argc)

@@ -98,6 +98,21 @@ uint32_t bc_entry_traits(const struct bc_entry *entry)
 	return entry->has | type | kinds[entry->kind];
 }
 
+const char *bc_entry_kind_name(unsigned kind)
+{
+	static const char *const names[BC_ENTRY_KINDS] = {
+		[BC_ENTRY_REFERENCE] = "references",
+		[BC_ENTRY_INSTRUCTION] = "instructions",
+		[BC_ENTRY_UOP] = "micro-ops",
+		[BC_ENTRY_REGISTER] = "register writes",
+		[BC_ENTRY_KERNEL] = "kernel events",
+		[BC_ENTRY_EVENT] = "gaps, marks, epochs",
+		[BC_ENTRY_LINE] = "other lines",
+	};
+
+	return kind < BC_ENTRY_KINDS ? names[kind] : "";
+}
+
 const char *bc_trait_name(uint32_t trait)
 {
 	static const char *const names[BC_TRAIT_BITS] = {

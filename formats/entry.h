@@ -214,6 +214,9 @@ static inline void bc_entry_reference(
  * Returns their number, 0 for kinds that are none. */
 size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct bc_entry *entry);
 
+/* "references", "instructions", ...: the word for entries of a kind, in the plural. */
+const char *bc_entry_kind_name(unsigned kind);
+
 /* What an entry carries: its fields, type and kind, as traits. */
 uint32_t bc_entry_traits(const struct bc_entry *entry);
 

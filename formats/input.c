@@ -1,7 +1,6 @@
 #include "formats/input.h"
 
 #include <errno.h>
-#include <lz4frame.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +11,11 @@
 
 #define PACKED_BYTES (1u << 18)
 
-/* The length that stands before each block of an LZ4 frame. */
-#define LENGTH_BYTES 4u
-
 struct bc_input {
 	struct bc_stream stream;
-	LZ4F_dctx *dctx; /* NULL: not compressed */
-	bool is_between; /* compressed: between two LZ4 frames, where the bytes may end */
-	size_t hint;     /* compressed: bytes that the decoder asks for */
-	size_t start;    /* bytes read and not yet given: packed[start .. end) */
+	struct bc_unpacker *unpacker; /* NULL: not compressed */
+	uint64_t read_bytes;          /* from the stream so far */
+	size_t start;                 /* of them not yet given: packed[start .. end) */
 	size_t end;
 	uint8_t packed[PACKED_BYTES];
 };
@@ -36,6 +31,7 @@ static int read_head(struct bc_input *in, enum bc_format wanted, struct bc_probe
 		if (n < 0)
 			return (int)n;
 		in->end += (size_t)n;
+		in->read_bytes = in->end;
 		bool is_told = bc_probe(probe, in->packed, in->end, n == 0);
 		if (wanted != BC_FORMAT_UNKNOWN) {
 			/* Only whether it is compressed is wanted, and that takes four bytes; but a
@@ -46,7 +42,7 @@ static int read_head(struct bc_input *in, enum bc_format wanted, struct bc_probe
 			probe->is_capture &= probe->format == wanted;
 			/* A segment named as one of the plain formats: what LZ4 makes of it. */
 			if (probe->format == BC_FORMAT_SEGMENT && wanted != BC_FORMAT_SEGMENT)
-				probe->is_lz4 = true;
+				probe->packing = BC_PACKING_LZ4;
 			probe->format = wanted;
 			is_told = true;
 		}
@@ -79,16 +75,16 @@ int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_form
 		return -ENOMEM;
 	memset(in, 0, offsetof(struct bc_input, packed));
 	in->stream = stream;
-	in->is_between = true;
 	int rc = read_head(in, wanted, probe);
 	if (rc == -EINVAL && ends_as_segment(stream.fd)) {
 		memset(probe, 0, sizeof(*probe));
 		probe->format = BC_FORMAT_SEGMENT;
 		rc = 0;
 	}
-	if (rc == 0 && probe->is_lz4 && probe->format != BC_FORMAT_SEGMENT &&
-		LZ4F_isError(LZ4F_createDecompressionContext(&in->dctx, LZ4F_VERSION)))
-		rc = -ENOMEM;
+	if (rc == 0 && probe->packing != BC_PACKING_NONE && probe->format != BC_FORMAT_SEGMENT) {
+		in->unpacker = bc_unpack_open(probe->packing);
+		rc = in->unpacker != NULL ? 0 : -ENOMEM;
+	}
 	if (rc != 0) {
 		bc_input_close(in);
 		return rc;
@@ -101,46 +97,40 @@ void bc_input_close(struct bc_input *in)
 {
 	if (in == NULL)
 		return;
-	LZ4F_freeDecompressionContext(in->dctx);
+	bc_unpack_close(in->unpacker);
 	free(in);
 }
 
-/* Gives the decoder so many of the bytes read. Returns how many it gave, or -EBADMSG. */
-static ssize_t decode(struct bc_input *in, uint8_t *out, size_t room, size_t bytes)
+/* Reads from the stream. */
+static ssize_t read_stream(struct bc_input *in, uint8_t *out, size_t room)
 {
-	size_t in_now = bytes;
-	size_t out_now = room;
+	ssize_t n = bc_stream_read(in->stream, out, room);
 
-	in->hint = LZ4F_decompress(in->dctx, out, &out_now, in->packed + in->start, &in_now, NULL);
-	if (LZ4F_isError(in->hint))
-		return -EBADMSG;
-	in->start += in_now;
-	if (bytes != 0)
-		in->is_between = in->hint == 0;
-	return (ssize_t)out_now;
+	in->read_bytes += n > 0 ? (uint64_t)n : 0;
+	return n;
 }
 
 static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
 {
+	size_t taken;
+
 	for (;;) {
-		/* A call that finds damage doesn't tell what it decoded before it. So each is given
-		 * no more than one thing to look at: first none, for what is decoded already, then
-		 * a block without the next one's length, which the decoder asks for with it. */
-		ssize_t n = decode(in, out, room, 0);
+		/* First what the decoder holds already. */
+		ssize_t n = bc_unpack(in->unpacker, out, room, NULL, 0, &taken);
 		if (n != 0)
 			return n;
 		if (in->start == in->end) {
-			n = bc_stream_read(in->stream, in->packed, PACKED_BYTES);
+			n = read_stream(in, in->packed, PACKED_BYTES);
 			if (n < 0)
 				return n;
 			in->start = 0;
 			in->end = (size_t)n;
 			if (n == 0)
-				return in->is_between ? 0 : -EBADMSG;
+				return bc_unpack_may_end(in->unpacker) ? 0 : -EBADMSG;
 		}
-		size_t bytes = in->hint > LENGTH_BYTES ? in->hint - LENGTH_BYTES : LENGTH_BYTES;
-		n = decode(
-			in, out, room, bytes < in->end - in->start ? bytes : in->end - in->start);
+		n = bc_unpack(in->unpacker, out, room, in->packed + in->start, in->end - in->start,
+			&taken);
+		in->start += taken;
 		if (n != 0)
 			return n;
 	}
@@ -148,14 +138,19 @@ static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
 
 ssize_t bc_input_read(struct bc_input *in, uint8_t *out, size_t room)
 {
-	if (in->dctx != NULL)
+	if (in->unpacker != NULL)
 		return read_packed(in, out, room);
 	if (in->start == in->end)
-		return bc_stream_read(in->stream, out, room);
+		return read_stream(in, out, room);
 	size_t n = in->end - in->start < room ? in->end - in->start : room;
 	memcpy(out, in->packed + in->start, n);
 	in->start += n;
 	return (ssize_t)n;
+}
+
+uint64_t bc_input_position(const struct bc_input *in)
+{
+	return in->read_bytes - (in->end - in->start);
 }
 
 int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)

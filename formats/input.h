@@ -1,4 +1,5 @@
-/* A trace file opened for reading: its format told by content or by name, LZ4 undone.
+/* A trace file opened for reading: its format told by content or by name, LZ4, gzip
+ * and zstd undone.
  *
  *     bc_input_open()                       reads as much of the head as telling the format needs
  *     bc_input_read() ...                   plain formats: the bytes, decompressed
@@ -28,10 +29,14 @@ int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_form
 	struct bc_probe *probe) __attribute__((warn_unused_result));
 void bc_input_close(struct bc_input *input);
 
-/* Reads up to `room` plain bytes. Returns their number, 0 at the end, -EBADMSG when the LZ4 frames
- * are damaged or torn here (what came before was good), -ECANCELED, or another negative errno. */
+/* Reads up to `room` plain bytes. Returns their number, 0 at the end, -EBADMSG when what it is
+ * compressed in is damaged or torn here (what came before was good), -ECANCELED, or another
+ * negative errno. */
 ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room)
 	__attribute__((warn_unused_result));
+
+/* How many bytes of the stream itself were used up by bc_input_read(): for a progress report. */
+uint64_t bc_input_position(const struct bc_input *input);
 
 /* Makes a segment reader of an input whose format is BC_FORMAT_SEGMENT. Returns 0 or -ENOMEM. Close
  * the reader before the input. */

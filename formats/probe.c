@@ -9,10 +9,14 @@
 #include "formats/bcp1.h"
 #include "formats/bytes.h"
 #include "formats/dialect.h"
+#include "formats/probe_text.h"
 #include "formats/raw_capture.h"
 #include "formats/sample.h"
 #include "formats/segment.h"
 #include "formats/segment_header.h"
+
+/* So many bytes of what isn't compressed are enough. */
+#define PLAIN_BYTES (BC_PROBE_BYTES / 4)
 
 /* Records are held against a format by what a bus can show; a few strange ones are forgiven. */
 #define RECORDS_LOOKED_AT 2048u
@@ -159,12 +163,6 @@ bool bc_may_be_capture(const uint8_t *head, size_t bytes)
 	return bytes < BC_PROBE_BYTES && begins_as(BC_MAGIC_RAW_HEADER, head, bytes);
 }
 
-static bool begins_as_lz4(const uint8_t *head, size_t bytes)
-{
-	return bytes >= 4 &&
-	       (bc_le32(head) == 0x184D2204u || (bc_le32(head) & ~15u) == 0x184D2A50u);
-}
-
 /* The plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *why. */
 static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *why, size_t why_room)
 {
@@ -217,27 +215,27 @@ static size_t decode_block_head(uint8_t *out, size_t room, const uint8_t *frame,
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* Decodes the head of LZ4 frames. Returns how many bytes it gave. */
-static size_t decode_head(uint8_t *out, size_t room, const uint8_t *head, size_t bytes)
+/* Unpacks a head. Returns how many bytes it gave. */
+static size_t unpack_head(
+	uint8_t *out, size_t room, enum bc_packing packing, const uint8_t *head, size_t bytes)
 {
-	LZ4F_dctx *dctx;
+	struct bc_unpacker *unpacker = bc_unpack_open(packing);
 	size_t in_done = 0;
 	size_t out_done = 0;
 
-	if (LZ4F_isError(LZ4F_createDecompressionContext(&dctx, LZ4F_VERSION)))
-		return 0;
-	while (in_done < bytes && out_done < room) {
-		size_t in_now = bytes - in_done;
-		size_t out_now = room - out_done;
-		size_t hint = LZ4F_decompress(
-			dctx, out + out_done, &out_now, head + in_done, &in_now, NULL);
-		if (LZ4F_isError(hint))
+	while (unpacker != NULL && out_done < room) {
+		size_t taken;
+		ssize_t n = bc_unpack(unpacker, out + out_done, room - out_done, head + in_done,
+			bytes - in_done, &taken);
+		in_done += taken;
+		out_done += n > 0 ? (size_t)n : 0;
+		if (n < 0 || (n == 0 && taken == 0))
 			break;
-		in_done += in_now;
-		out_done += out_now;
 	}
-	LZ4F_freeDecompressionContext(dctx);
-	return out_done != 0 ? out_done : decode_block_head(out, room, head, bytes);
+	bc_unpack_close(unpacker);
+	if (out_done == 0 && packing == BC_PACKING_LZ4)
+		out_done = decode_block_head(out, room, head, bytes);
+	return out_done;
 }
 
 static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
@@ -255,12 +253,14 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 		probe->format = BC_FORMAT_BCP1;
 		return true;
 	}
-	if (!is_all && bytes < BC_PROBE_BYTES)
+	if (!is_all && bytes < PLAIN_BYTES)
 		return false;
 	if (is_torn_bcp1(head, bytes))
 		probe->format = BC_FORMAT_BCP1;
 	else if (bytes == 0)
 		snprintf(probe->why, sizeof(probe->why), "it is empty");
+	else if (bc_is_text(head, bytes))
+		probe->format = bc_probe_text(head, bytes, is_all, probe->why, sizeof(probe->why));
 	else
 		probe->format = probe_plain(head, bytes, probe->why, sizeof(probe->why));
 	return true;
@@ -271,21 +271,24 @@ bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is
 	memset(probe, 0, sizeof(*probe));
 	enum bc_format form = find_raw_item(head, bytes);
 	if (form != BC_FORMAT_UNKNOWN) {
-		*probe = (struct bc_probe){.format = form, .is_lz4 = true, .is_capture = true};
+		*probe = (struct bc_probe){
+			.format = form, .packing = BC_PACKING_LZ4, .is_capture = true};
 		return true;
 	}
 	if (!is_all && bc_may_be_capture(head, bytes))
 		return false;
-	if (begins_as_segment(head, bytes) || !begins_as_lz4(head, bytes) ||
+	enum bc_packing packing = bc_packing_of(head, bytes);
+	if (begins_as_segment(head, bytes) || packing == BC_PACKING_NONE ||
 		has_segment_item(head, bytes))
-		return probe_bytes(probe, head, bytes, is_all);
+		return probe_bytes(probe, head, bytes < PLAIN_BYTES ? bytes : PLAIN_BYTES,
+			is_all && bytes <= PLAIN_BYTES);
 
-	probe->is_lz4 = true;
-	uint8_t *inner = malloc(BC_PROBE_BYTES);
+	probe->packing = packing;
+	uint8_t *inner = malloc(PLAIN_BYTES);
 	if (inner == NULL)
 		return true;
-	size_t n = decode_head(inner, BC_PROBE_BYTES, head, bytes);
-	bool is_over = is_all || bytes >= BC_PROBE_BYTES || n == BC_PROBE_BYTES;
+	size_t n = unpack_head(inner, PLAIN_BYTES, packing, head, bytes);
+	bool is_over = is_all || bytes >= BC_PROBE_BYTES;
 	bool is_certain = probe_bytes(probe, inner, n, is_over);
 	free(inner);
 	return is_certain;

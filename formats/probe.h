@@ -14,20 +14,22 @@
 #include <stdint.h>
 
 #include "formats/format.h"
+#include "formats/unpack.h"
 
-/* So many bytes of a file's head are enough for bc_probe(). */
-#define BC_PROBE_BYTES 65536u
+/* So many bytes of a file's head are enough for bc_probe(): one whole block of zstd, however badly
+ * it shrinks. Of what isn't compressed a quarter is looked at. */
+#define BC_PROBE_BYTES 262144u
 
 struct bc_probe {
-	enum bc_format format; /* BC_FORMAT_UNKNOWN: see `why` */
-	bool is_lz4;           /* and inside LZ4 frames */
-	bool is_capture;       /* which are those of a raw capture */
-	char why[200];         /* unknown: a clause that says what is in the way */
+	enum bc_format format;   /* BC_FORMAT_UNKNOWN: see `why` */
+	enum bc_packing packing; /* and what it is compressed in */
+	bool is_capture;         /* in LZ4 frames that are those of a raw capture */
+	char why[200];           /* unknown: a clause that says what is in the way */
 };
 
-/* Looks at the first bytes of a file. `is_all`: there are no more than these. Returns true when the
- * answer in *probe stands, false when more bytes could change it (never with BC_PROBE_BYTES of them
- * or is_all). */
+/* Looks at the first bytes of a file, which may be compressed in LZ4, gzip or zstd. `is_all`: there
+ * are no more than these. Returns true when the answer in *probe stands, false when more bytes
+ * could change it (never with BC_PROBE_BYTES of them or is_all). */
 bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all);
 
 /* Whether the head begins as a raw capture does and is too short to tell its form. */

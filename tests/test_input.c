@@ -96,7 +96,7 @@ static void assert_gives(int fd, enum bc_format wanted, enum bc_format format, b
 
 	assert_int_equal(bc_input_open(&input, (struct bc_stream){fd, -1}, wanted, &probe), 0);
 	assert_int_equal(probe.format, format);
-	assert_int_equal(probe.is_lz4, is_lz4);
+	assert_int_equal(probe.packing == BC_PACKING_LZ4, is_lz4);
 	struct given given = read_input(input, expected->n, room);
 	assert_int_equal(given.end, 0);
 	assert_int_equal(given.n, expected->n);
@@ -270,7 +270,7 @@ static void assert_gives_blocks(
 		assert_int_equal(
 			bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_BYU, &probe),
 			0);
-		assert_true(probe.is_lz4);
+		assert_int_equal(probe.packing, BC_PACKING_LZ4);
 		struct given given = read_input(input, b->plain.n, rooms[r]);
 		assert_int_equal(given.end, -EBADMSG);
 		assert_int_equal(given.n, whole);

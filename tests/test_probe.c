@@ -56,7 +56,7 @@ static void assert_told(const struct trace *trace, enum bc_format format, bool i
 	if (probe.format != format)
 		fail_msg("%s is told to be %s: %s", bc_format_name(format),
 			bc_format_name(probe.format), probe.why);
-	assert_int_equal(probe.is_lz4, is_lz4);
+	assert_int_equal(probe.packing == BC_PACKING_LZ4, is_lz4);
 }
 
 /* The same answer is given for the head as it comes; what is given before all is there, stands. */
@@ -74,7 +74,7 @@ static void assert_answers_stand(const uint8_t *bytes, size_t n, size_t step)
 		if (bc_probe(&probe, head, part, false)) {
 			has_answered = true;
 			assert_int_equal(probe.format, last.format);
-			assert_int_equal(probe.is_lz4, last.is_lz4);
+			assert_int_equal(probe.packing, last.packing);
 		} else {
 			assert_false(has_answered);
 		}
@@ -314,11 +314,11 @@ static void test_nothing_is_said_to_be_empty(void **state)
 	struct trace packed = trace_to_lz4(&nothing, true);
 
 	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
-	assert_false(probe.is_lz4);
+	assert_int_equal(probe.packing, BC_PACKING_NONE);
 	assert_non_null(strstr(probe.why, "empty"));
 	probe = told(packed.bytes, packed.n);
 	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
-	assert_true(probe.is_lz4);
+	assert_int_equal(probe.packing, BC_PACKING_LZ4);
 	assert_non_null(strstr(probe.why, "empty"));
 	trace_free(&packed);
 }
@@ -430,8 +430,9 @@ static void test_a_few_strange_records_are_forgiven_and_more_are_not(void **stat
 static void test_a_format_has_one_name_and_the_name_leads_back(void **state)
 {
 	(void)state;
-	static const char *const words[BC_FORMATS] = {
-		"unknown", "segment", "bcp1", "raw6", "byu", "byu16", "byu24", "byu-be"};
+	static const char *const words[BC_FORMATS] = {"unknown", "segment", "bcp1", "raw6", "byu",
+		"byu16", "byu24", "byu-be", "laplace", "laplace-text", "laplace-events", "cis501",
+		"tarmac", "din", "xdin", "lackey", "vcd", "rowbinary", "csv", "ndjson"};
 
 	for (unsigned format = 0; format < BC_FORMATS; format++) {
 		assert_string_equal(bc_format_name((enum bc_format)format), words[format]);

@@ -139,7 +139,7 @@ static void test_an_lz4_program_gives_the_stream(void **state)
 	struct bc_stream stream = {.fd = f->copy, .wake_fd = -1};
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_UNKNOWN, &probe), 0);
 	assert_int_equal(probe.format, BC_FORMAT_RAW6);
-	assert_true(probe.is_lz4);
+	assert_int_equal(probe.packing, BC_PACKING_LZ4);
 	assert_true(probe.is_capture);
 	while ((now = bc_input_read(input, out + n, sizeof(out) - n)) > 0)
 		n += (size_t)now;
@@ -427,12 +427,12 @@ static void test_a_named_format_keeps_the_transfers_if_it_is_the_captures(void *
 
 	put(f, f->raw.file, f->raw.file_bytes);
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_RAW6, &probe), 0);
-	assert_true(probe.is_capture && probe.is_lz4);
+	assert_true(probe.is_capture && probe.packing == BC_PACKING_LZ4);
 	bc_input_close(input);
 	put(f, f->raw.file, f->raw.file_bytes);
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_BYU, &probe), 0);
 	assert_false(probe.is_capture);
-	assert_true(probe.is_lz4);
+	assert_int_equal(probe.packing, BC_PACKING_LZ4);
 	assert_int_equal(probe.format, BC_FORMAT_BYU);
 	bc_input_close(input);
 }
