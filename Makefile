@@ -54,6 +54,7 @@ UMOCKDEV_PKGS := umockdev-1.0
 
 BUILD := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))
 Q     := $(if $(V),,@)
+CORES := $(shell nproc)
 say    = $(if $(V),@:,@printf '  %-4s %s\n')
 
 # Asked once, when first needed: `make deps` may be what installs pkg-config.
@@ -185,12 +186,19 @@ lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 	$(say) LINT clang-format
 	$(Q)clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board))
 	$(say) LINT clang-tidy
-	$(Q)clang-tidy --quiet $(SOURCES) -- $(filter-out -fsanitize% -fno-sanitize%,$(BC_CFLAGS)) 2>/dev/null
+	$(Q)$(MAKE) --no-print-directory -j$(CORES) $(SOURCES:%=tidy/%)
 	$(say) LINT cppcheck
-	$(Q)cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability \
+	$(Q)cppcheck --quiet -j $(CORES) --std=c11 --language=c --enable=warning,performance,portability \
 		--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -D_GNU_SOURCE -I. $(SOURCES)
 	$(say) LINT 'gcc -fanalyzer'
-	$(Q)for f in $(SOURCES); do $(CC) $(BC_CFLAGS) -O1 -fanalyzer -Werror -c -o /dev/null $$f || exit 1; done
+	$(Q)$(MAKE) --no-print-directory -j$(CORES) $(SOURCES:%=analyze/%)
+
+# One source each, as many at a time as there are cores.
+tidy/%:
+	$(Q)clang-tidy --quiet $* -- $(filter-out -fsanitize% -fno-sanitize%,$(BC_CFLAGS)) 2>/dev/null
+
+analyze/%:
+	$(Q)$(CC) $(BC_CFLAGS) -O1 -fanalyzer -Werror -c -o /dev/null $*
 
 # libFuzzer is clang's, and wants all of the code built with it.
 FUZZED := $(filter-out %/main.c,$(wildcard formats/*.c capture/*.c daemon/*.c))

@@ -101,7 +101,8 @@ static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_fo
 			return;
 		ssize_t n = bc_input_read(input, piece->content.bytes, PIECE_BYTES);
 		if (n == -EBADMSG) {
-			hand_over_end(f, (int)n, "what it is compressed in is damaged or torn here");
+			hand_over_end(
+				f, (int)n, "what it is compressed in is damaged or torn here");
 			return;
 		}
 		if (n <= 0) {

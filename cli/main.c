@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "cli/convert.h"
 #include "cli/dump.h"
+#include "cli/formats.h"
 #include "cli/info.h"
 #include "cli/recover.h"
 #include "cli/sim.h"
@@ -21,6 +22,7 @@ static const struct {
 	{"convert", "write a trace in another format", bc_cmd_convert},
 	{"verify", "check that files are whole", bc_cmd_verify},
 	{"recover", "make a whole segment out of a torn or damaged one", bc_cmd_recover},
+	{"formats", "list the formats of traces", bc_cmd_formats},
 	{"sim", "write the stream of a simulated bus", bc_cmd_sim},
 };
 

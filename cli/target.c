@@ -130,20 +130,30 @@ bool bc_target_put(struct bc_target *t, const struct bc_entry *entries, size_t c
 	return true;
 }
 
-static void tell_lost(struct bc_target *t)
+/* What of one trait the target could not hold. */
+static void tell_trait(
+	const struct bc_target *t, uint32_t trait, uint64_t reduced, uint64_t left_out)
 {
-	for (unsigned i = 0; i < BC_TRAIT_BITS; i++) {
-		const char *name = bc_trait_name(1u << i);
-		uint64_t reduced = t->fit.reduced[i];
-		uint64_t left_out = t->fit.left_out[i];
-		if (reduced != 0)
-			bc_complain(t->console, NULL, "%s has no place for it: %s (of %" PRIu64 ")",
-				t->info->name, name, reduced);
-		if (left_out != 0)
-			bc_complain(t->console, NULL,
-				"%s has no place for it: %s (%" PRIu64 " left out)", t->info->name,
-				name, left_out);
-	}
+	char how[96] = "";
+
+	if (reduced != 0 && (trait & BC_FIELDS) != 0)
+		snprintf(how, sizeof(how), "%" PRIu64 " entr%s without it", reduced,
+			reduced == 1 ? "y stands" : "ies stand");
+	else if (reduced != 0)
+		snprintf(how, sizeof(how), "%" PRIu64 " became what it holds", reduced);
+	size_t used = strlen(how);
+	if (left_out != 0)
+		snprintf(how + used, sizeof(how) - used, "%s%" PRIu64 " left out",
+			used != 0 ? ", " : "", left_out);
+	if (how[0] != '\0')
+		bc_complain(t->console, NULL, "%s holds no %s: %s", t->info->name,
+			bc_trait_name(trait), how);
+}
+
+static void tell_lost(const struct bc_target *t)
+{
+	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
+		tell_trait(t, 1u << i, t->fit.reduced[i], t->fit.left_out[i]);
 }
 
 enum bc_exit bc_target_close(struct bc_target *t)

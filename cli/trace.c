@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/fault.h"
 #include "cli/order.h"
@@ -58,7 +60,9 @@ static void close_file(struct bc_trace *t)
 {
 	if (!t->is_open)
 		return;
+	bc_progress_clear(&t->progress);
 	bc_complain_faults_left(t->console, t->file.name, t->faults);
+	t->done_bytes += t->file.is_regular ? t->file.bytes : bc_input_position(t->file.input);
 	bc_reader_close(t->reader);
 	bc_file_close(&t->file);
 	t->is_open = false;
@@ -68,6 +72,30 @@ void bc_trace_close(struct bc_trace *trace)
 {
 	close_file(trace);
 	bc_continuity_reset(&trace->continuity);
+}
+
+void bc_trace_show_progress(struct bc_trace *t)
+{
+	uint64_t total = 0;
+	struct stat st;
+
+	/* What is no file has no size, and then nobody knows the sum. */
+	for (int i = 0; i < t->count; i++) {
+		if (stat(t->paths[i], &st) != 0 || !S_ISREG(st.st_mode)) {
+			total = 0;
+			break;
+		}
+		total += (uint64_t)st.st_size;
+	}
+	bc_progress_begin(&t->progress, t->console, total);
+}
+
+/* How much of the file at hand has been read. */
+static uint64_t position(const struct bc_trace *t)
+{
+	off_t at = t->file.is_regular ? lseek(t->file.fd, 0, SEEK_CUR) : -1;
+
+	return at >= 0 ? (uint64_t)at : bc_input_position(t->file.input);
 }
 
 bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
@@ -80,7 +108,10 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 			rc = 0;
 		}
 		if (rc > 0) {
+			if (bc_progress_is_due(&t->progress))
+				bc_progress_show(&t->progress, t->done_bytes + position(t));
 			if (batch->fault != NULL) {
+				bc_progress_clear(&t->progress);
 				bc_complain_fault(
 					t->console, t->file.name, batch->fault, t->faults++);
 				t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);

@@ -10,6 +10,7 @@
 
 #include "cli/console.h"
 #include "cli/file.h"
+#include "cli/progress.h"
 #include "formats/reader.h"
 
 struct bc_trace {
@@ -25,6 +26,8 @@ struct bc_trace {
 	struct bc_reader *reader;
 	struct bc_continuity continuity;
 	uint64_t faults; /* of the file at hand */
+	struct bc_progress progress;
+	uint64_t done_bytes; /* of the files before it */
 	enum bc_exit exit;
 };
 
@@ -36,6 +39,9 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 	const char **paths, int count, enum bc_format wanted,
 	const struct bc_reader_options *options);
 void bc_trace_close(struct bc_trace *trace);
+
+/* From now on shows on a terminal how far it is. */
+void bc_trace_show_progress(struct bc_trace *trace);
 
 /* The next batch, of whichever file: true, or false at the end, or when reading failed and
  * trace->exit says so. A fault behind the batch has been told already. */

@@ -1,0 +1,135 @@
+#include "cli/formats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/output.h"
+#include "formats/entry.h"
+#include "formats/format.h"
+#include "formats/options.h"
+
+static const char help[] =
+	"usage: buscap formats [OPTION]\n"
+	"\n"
+	"Lists the formats that can be read (r) and written (w), with the options that may stand "
+	"behind\n"
+	"their names: laplace:endian=big.\n"
+	"\n"
+	"  -m, --matrix  what becomes of a trace of each format in each other: a table in "
+	"Markdown\n"
+	"  -h, --help    this text\n"
+	"\n"
+	"Exit code: 0 ok, 2 wrong usage.\n"
+	"\n"
+	"Example: buscap formats --matrix\n";
+
+static const struct option options[] = {
+	{"matrix", no_argument, NULL, 'm'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+static void list_options(struct bc_output *output, const char *word, unsigned keys)
+{
+	if (keys == 0)
+		return;
+	bc_output_format(output, "%18s%s:", "", word);
+	for (; keys != 0; keys &= keys - 1)
+		bc_output_format(output, " %s=", bc_option_key_name(keys & (0 - keys)));
+	bc_output_text(output, "\n", 1);
+}
+
+static void list(struct bc_output *output)
+{
+	for (unsigned f = 1; f < BC_FORMATS; f++) {
+		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
+		bc_output_format(output, "%c%c %-14s %s\n", info->can_read ? 'r' : '-',
+			info->can_write ? 'w' : '-', info->name, info->summary);
+		list_options(output, "options to read", info->read_options);
+		list_options(output, "options to write", info->write_options);
+	}
+}
+
+/* A trait is a letter, explained below the table: a cell has those of what is lost. */
+static void print_cell(struct bc_output *output, enum bc_format from, enum bc_format to)
+{
+	uint32_t lost;
+
+	switch (bc_format_conversion(from, to, &lost)) {
+	case BC_CONVERSION_LOSSLESS:
+		bc_output_format(output, " = |");
+		return;
+	case BC_CONVERSION_REFUSED:
+		bc_output_format(output, " no |");
+		return;
+	case BC_CONVERSION_LOSSY:
+		break;
+	}
+	bc_output_text(output, " ", 1);
+	for (; lost != 0; lost &= lost - 1)
+		bc_output_format(output, "%c", 'a' + __builtin_ctz(lost));
+	bc_output_format(output, " |");
+}
+
+static void print_matrix(struct bc_output *output)
+{
+	uint32_t used = 0;
+
+	bc_output_format(output, "| from \\\\ to |");
+	for (unsigned to = 1; to < BC_FORMATS; to++)
+		if (bc_format_info((enum bc_format)to)->can_write)
+			bc_output_format(output, " %s |", bc_format_name((enum bc_format)to));
+	bc_output_format(output, "\n|---|");
+	for (unsigned to = 1; to < BC_FORMATS; to++)
+		if (bc_format_info((enum bc_format)to)->can_write)
+			bc_output_format(output, "---|");
+	bc_output_text(output, "\n", 1);
+	for (unsigned from = 1; from < BC_FORMATS; from++) {
+		if (!bc_format_info((enum bc_format)from)->can_read)
+			continue;
+		bc_output_format(output, "| %s |", bc_format_name((enum bc_format)from));
+		for (unsigned to = 1; to < BC_FORMATS; to++) {
+			uint32_t lost;
+			if (!bc_format_info((enum bc_format)to)->can_write)
+				continue;
+			print_cell(output, (enum bc_format)from, (enum bc_format)to);
+			if (bc_format_conversion((enum bc_format)from, (enum bc_format)to, &lost) ==
+				BC_CONVERSION_LOSSY)
+				used |= lost;
+		}
+		bc_output_text(output, "\n", 1);
+	}
+	bc_output_format(output, "\n=: lossless; no: refused; letters: lossy, without\n\n");
+	for (; used != 0; used &= used - 1)
+		bc_output_format(output, "- %c: %s\n", 'a' + __builtin_ctz(used),
+			bc_trait_name(used & (0 - used)));
+}
+
+int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
+{
+	struct bc_options o = {
+		.console = console, .argc = argc, .argv = argv, .brief = "mh", .all = options};
+	struct bc_output output;
+	bool is_matrix = false;
+	int letter;
+
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter == 'h')
+			return bc_print_help(console, help);
+		if (letter != 'm')
+			return BC_EXIT_USAGE;
+		is_matrix = true;
+	}
+	if (optind != argc)
+		return bc_complain_usage(console, "it takes no operands");
+	if (bc_output_open(&output, console->out) != 0) {
+		bc_complain(console, NULL, "not enough memory");
+		return BC_EXIT_FAILED;
+	}
+	if (is_matrix)
+		print_matrix(&output);
+	else
+		list(&output);
+	return bc_output_close(&output, console);
+}

@@ -1,0 +1,9 @@
+/* buscap formats: which formats there are, and what becomes of each in each. */
+#ifndef BC_CLI_FORMATS_H
+#define BC_CLI_FORMATS_H
+
+#include "cli/console.h"
+
+int bc_cmd_formats(const struct bc_console *console, int argc, char **argv);
+
+#endif
