@@ -1,0 +1,238 @@
+"""Every cell of the matrix of conversions, as `buscap formats --matrix` and docs/formats.md have it, walked: what
+is called lossless comes back the same, what is lossy loses what the cell says and no more, what is refused is
+refused."""
+
+import re
+import struct
+import subprocess
+import zlib
+
+import harness
+from harness import BUSCAP, BUSCAPD, ROOT, run
+
+
+# One trace of each format, with all that the format can hold.
+
+def samples():
+    """Bus samples (address, byte enables, control): every cycle type, invalid ones too, and special cycles."""
+    rows = []
+    for cycle in range(16):
+        for be in (0x00, 0xFE, 0xF0, 0x7F, 0xE7, 0xFF):
+            rows.append((0x1000 * (cycle + 1) + 8 * len(rows), be, cycle << 4))
+    for be in (0xFE, 0xFD, 0xFB, 0xF7, 0xEF, 0xDF):
+        rows.append((0, be, 3 << 4))
+        rows.append((0x10, be, 3 << 4))
+    return rows
+
+
+def raw6():
+    return b"".join(struct.pack(">IBB", *row) for row in samples())
+
+
+def bcp1():
+    """Two processors, a loss before the second frame, and a board that starts over."""
+    out = b""
+    rows = samples()
+    for sequence, (start, tick, flags, lost) in enumerate(((0, 100, 1, 0), (40, 5000, 3, 17), (80, 50, 5, 0))):
+        part = rows[start:start + 40]
+        body = b"".join(struct.pack(">IBB", a, be, c | i % 2) + struct.pack("<H", 3 if i else 0)
+                        for i, (a, be, c) in enumerate(part))
+        header = b"BCP1" + struct.pack("<HBBIIQI", flags, 0, 0, sequence, len(part), tick, lost)
+        out += header + struct.pack("<I", zlib.crc32(header)) + body + struct.pack("<I", zlib.crc32(body))
+    header = b"BCP1" + struct.pack("<HBBIIQI", 9, 0, 0, 3, 0, 9000, 0)
+    return out + header + struct.pack("<I", zlib.crc32(header))
+
+
+TYPES = [0, 1, 2, 3, 0x10, 0x11, 0x20, 0x21, 0x22, 0x23, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0xF4]
+
+
+def byu(layout="<IBBBBI"):
+    rows = []
+    for i in range(200):
+        kind = TYPES[i % len(TYPES)]
+        rows.append((0x10000 + 8 * i, kind, (0, 1, 4, 8, 16, 32)[i % 6], i % 8, i % 4,
+                     0xFFFFFFFF if i == 0 else i * i))
+    return b"".join(struct.pack(layout, *row) for row in rows)
+
+
+def laplace():
+    return b"".join(struct.pack("<cQBII", letter, 0x123456789ABCDEF0 + 3 * i, 1 << i % 4, i % 3, 0x9A8B7000 + i)
+                    for i, letter in enumerate([b"r", b"w", b"f", b"i", b"x", b"Q"] * 20))
+
+
+def laplace_text():
+    return b"r 123456789abcdef0 4 9f8e7 9a8b7c6d\nr 123456789abcdef1 4 9a8b7 8888ffff3e456a21\n" \
+        b"w 123456789abcdef2 8 0 0\nf 123456789abcdef3 10 1 ffff\ni 123456789abcdef4 3 1 2\nx 123456789abcdef5 1 1 1\n"
+
+
+def laplace_events():
+    return b"F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\n"
+
+
+def cis501():
+    rows = [(1, 0x48d1de, -1, -1, 13, "-", "-", "-", 0, 0, 0x48d1e2, 0, "SET", "ADD"),
+            (2, 0x48d1de, -1, -1, 13, "R", "-", "-", 1, 0, 0x48d1e2, 0, "SET", "ADD_IMM"),
+            (1, 0x48d1e2, -1, 5, 45, "-", "-", "L", -264, 0x7fffe7ff048, 0x48d1e9, 0, "CMP", "LOAD"),
+            (1, 0x48d1f9, -1, -1, -1, "-", "T", "-", 54, 0, 0x48d1fb, 0x48d231, "JMP", "JMP_IMM"),
+            (1, 0x48d231, 3, 4, -1, "W", "-", "S", 0, 0x12ff228, 0x48d234, 0, "MOV", "STORE")]
+    return "".join("%d %6x %2d %2d %2d %c %c %c %9d %12x %12x %12x %-8s %s\n" % row for row in rows).encode()
+
+
+def tarmac():
+    return b"""Tarmac Text Rev 3t
+100 clk IT (135) 00008000 d2a00028 O EL3h_s : MOV      x8,#0x10000
+100 clk R X8 0000000000010000
+110 clk cpu1 IT (135) 00008004:000000008004 f9420100 O EL3h_s : LDR      x0,[x8,#0x400]
+110 clk cpu1 MR8 00010400:000000010400 01234567_89abcdef
+120 clk IS (12) 0000802c 1afb T svc_s : SUBNE    r3,r7,r3
+120 clk MW4 0000ab34 00000000
+"""
+
+
+def din():
+    return b"0 1000\n1 ffffffffffffffff\n2 408ed4\n3 0\n4 20\n"
+
+
+def xdin():
+    return b"r 1000 4\nw ffffffffffffffff 1\ni 408ed4 10\nm 0 2\nc 20 20\nv 40 20\n"
+
+
+def lackey():
+    return b"==12== Lackey\nI  0023C790,2\n L BE80199C,4\n S BE80199C,4\n M 0025747C,1\nI  1ffefffe80,8\n==12==\n"
+
+
+SOURCES = {"raw6": raw6, "bcp1": bcp1, "byu": byu, "byu16": lambda: byu("<QBBBBI"),
+           "byu24": lambda: byu("<QBBBB4xQ"), "byu-be": lambda: byu(">IBBBBI"), "laplace": laplace,
+           "laplace-text": laplace_text, "laplace-events": laplace_events, "cis501": cis501, "tarmac": tarmac,
+           "din": din, "xdin": xdin, "lackey": lackey}
+
+
+def source(directory, form):
+    path = directory / ("source.byu.lz4" if form == "segment" else f"source.{form}")
+    if path.exists():
+        return path
+    if form == "segment":
+        bcp = directory / "of.bcp1"
+        bcp.write_bytes(bcp1())
+        out = directory / "recording"
+        done = run(BUSCAPD, "--once", "--source", f"file:{bcp}", "-o", out, "--set", "mapping.invalid=keep")
+        assert done.returncode == 4, done.stderr
+        path.write_bytes(next(out.glob("*.byu.lz4")).read_bytes())
+    else:
+        path.write_bytes(SOURCES[form]())
+    return path
+
+
+def matrix():
+    """{(from, to): cell}, and {letter: name}."""
+    text = subprocess.run([BUSCAP, "formats", "--matrix"], capture_output=True, text=True, check=True).stdout
+    lines = text.splitlines()
+    targets = [cell.strip() for cell in lines[0].split("|")[2:-1]]
+    cells = {}
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            break
+        row = [cell.strip() for cell in line.split("|")[1:-1]]
+        for target, cell in zip(targets, row[1:]):
+            cells[row[0], target] = cell
+    return text, cells, dict(re.findall(r"^- (\w): (.*)$", text, re.M))
+
+
+def convert(form, path, target, out, *options, extra=""):
+    return subprocess.run([BUSCAP, "convert", "-I", form, "-i", path, "-O", target + extra, "-o", out, *options],
+                          capture_output=True, text=True)
+
+
+def extra_of(target):
+    """Without a map an address of more than 32 bits is an error, not a loss."""
+    return ":map=pages" if target in ("bcp1", "raw6") else ""
+
+
+def suffix(target):
+    return ".byu.lz4" if target == "segment" else f".{target}"
+
+
+WIDE = {"laplace-text", "din", "xdin", "lackey", "cis501"}  # their samples here have addresses of 64 bits
+NARROW = {"segment", "byu", "byu-be", "laplace", "rowbinary"}
+
+
+def narrowed(directory, form, path, target):
+    """Where the target's addresses have 32 bits the wide ones are taken out of the trace first."""
+    if form not in WIDE or target not in NARROW:
+        return path
+    narrow = directory / f"narrow.{form}"
+    wide = re.compile(rb"8888ffff3e456a21|ffffffffffffffff|1ffefffe80|7fffe7ff048")
+    narrow.write_bytes(b"".join(line for line in path.read_bytes().splitlines(True) if not wide.search(line)))
+    return narrow
+
+
+def test_the_document_has_the_matrix_of_the_program():
+    text, _, _ = matrix()
+    assert text in (ROOT / "docs/formats.md").read_text(), "docs/formats.md: run buscap formats --matrix"
+
+
+def test_every_readable_format_has_a_row_and_every_writable_one_a_column():
+    _, cells, _ = matrix()
+    listed = subprocess.run([BUSCAP, "formats"], capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"^([r-])([w-]) (\S+)", listed, re.M)
+    assert {f for r, _, f in rows if r == "r"} == {f for f, _ in cells}
+    assert {f for _, w, f in rows if w == "w"} == {t for _, t in cells}
+    assert {f for f, _ in cells} == set(SOURCES) | {"segment"}
+
+
+def test_what_is_lossless_comes_back_the_same_and_strictly(directory):
+    _, cells, _ = matrix()
+    readable = {f for f, _ in cells}
+    for (form, target), cell in cells.items():
+        if cell != "=":
+            continue
+        path = narrowed(directory, form, source(directory, form), target)
+        out = directory / f"{form}-{target}{suffix(target)}"
+        done = convert(form, path, target, out, "--strict", extra=extra_of(target) if form in WIDE else "")
+        assert done.returncode == 0, (form, target, done.stderr)
+        assert "holds no" not in done.stderr, (form, target, done.stderr)
+        assert out.stat().st_size > 0, (form, target)
+        if target in readable and form != "lackey" and form != "segment":
+            back = directory / f"{form}-{target}-back{suffix(form)}"
+            done = convert(target, out, form, back)
+            assert done.returncode == 0, (form, target, done.stderr)
+            assert back.read_bytes() == path.read_bytes(), (form, target)
+
+
+def test_what_is_lossy_says_what_is_lost_and_strict_refuses_it(directory):
+    _, cells, letters = matrix()
+    untold = []
+    for (form, target), cell in cells.items():
+        if cell in ("=", "no"):
+            continue
+        path = narrowed(directory, form, source(directory, form), target)
+        out = directory / f"{form}-{target}{suffix(target)}"
+        done = convert(form, path, target, out, extra=extra_of(target))
+        assert done.returncode == 0, (form, target, done.stderr)
+        told = set(re.findall(r"holds no ([^:]*):", done.stderr))
+        said = {letters[letter] for letter in cell}
+        assert told <= said, (form, target, told - said)
+        if told != said and form != "segment":
+            untold.append((form, target, sorted(said - told)))
+        if told:
+            out.unlink()
+            done = convert(form, path, target, out, "--strict", extra=extra_of(target))
+            assert done.returncode == 1 and "--strict" in done.stderr, (form, target, done.stderr)
+    # The traces above hold all that their formats can: what a cell calls lost, is.
+    assert not untold, untold
+
+
+def test_what_is_refused_is_refused_with_a_reason(directory):
+    _, cells, _ = matrix()
+    for (form, target), cell in cells.items():
+        if cell != "no":
+            continue
+        out = directory / f"{form}-{target}{suffix(target)}"
+        done = convert(form, source(directory, form), target, out)
+        assert done.returncode == 2, (form, target, done.stderr)
+        assert re.search(r"nothing of \S+ can stand in \S+: ", done.stderr), (form, target, done.stderr)
+        assert not out.exists()
+
+
+if __name__ == "__main__":
+    harness.main(globals())
