@@ -6,6 +6,8 @@
 #include "formats/dinero.h"
 #include "formats/entry.h"
 #include "formats/options.h"
+#include "formats/tarmac.h"
+#include "formats/tarmac_print.h"
 
 #define BUS_HOLDS                                                                        \
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_INVALID | BC_HAS_SIZE | \
@@ -84,6 +86,10 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 	[BC_FORMAT_TARMAC] = {.name = "tarmac",
 		.summary = "Tarmac and ISPRAS Trace Matcher: instructions, accesses, registers",
 		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_tarmac_parser,
+		.printer = &bc_tarmac_printer,
 		.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE | BC_CAN_REFERENCE |
 			 BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_DATA | BC_HAS_PHYS,
 		.addr_bits = 64},
