@@ -8,7 +8,7 @@ seconds=$2
 seeds=$folder/seeds
 failed=0
 rm -rf "$seeds"
-mkdir -p "$seeds/bcp1" "$seeds/segment" "$seeds/config" "$seeds/usb" "$seeds/raw"
+mkdir -p "$seeds/bcp1" "$seeds/segment" "$seeds/config" "$seeds/usb" "$seeds/raw" "$seeds/tarmac"
 
 for seed in 1 2 3; do
 	{ printf '\007'; build/buscap sim --seed $seed --count 200 --loss 0.2 --corrupt 0.2 -O bcp1; } >"$seeds/bcp1/$seed"
@@ -56,7 +56,38 @@ printf '[source]\nsource = file:a,b,format=raw6,clock_hz=66000000\n' >"$seeds/co
 printf '\001\001\001\000\000\001\201\002\002\000' >"$seeds/usb/board"
 { printf 'x\001\000\000\000\200\025\357\003'; head -c 55 /dev/zero; } >"$seeds/usb/info"
 
-for target in bcp1 segment config usb raw; do
+cat >"$seeds/tarmac/instructions" <<-'EOF'
+	Tarmac Text Rev 3t
+	0 clk cpu0 E 10001848 00000001 CoreEvent_RESET
+	1 clk 0 IT (1) 00000004 3c080001 A svc : lui t0,0x1
+	2 clk cpu1 IS (2) 00008000:000000008000_NS,000000009000_NS 1afb T svc_ns : SUBNE r3,r7,r3
+	3 cs IT (00000000004d6eb0) 54000001 O  -Z-_- :   b.ne 0x4d
+	4 cyc IT (00000100:0000000a) 00000100     4801 T16 LDR      r0,[pc,#4]  ; [0x108]
+	 5 ns  ES  (000001a4:03a06a01) A svc:     CCFAIL MOVEQ    r6,#1
+	6 tic ES (10000b58:--------) T thrd_s:
+EOF
+cat >"$seeds/tarmac/accesses" <<-'EOF'
+	10 clk MR8 00103fc4 0010400000000000
+	11 ps MW16X 400171e0:0000400171e0 400f731b_40000000_3ff87cc4_60000000
+	12 cyc MNW4___D (00000050:000000a8) 2002fa00 efbe0201
+	13 ns MSW4___D 201fffec xxxxxxxx
+	14 cs W04 X ffffffbdc3c15c30 010c010b
+	15 clk MR4 dfdfdfcf (ABORTED)
+	 16 ns LD 00000300  ........ ........ 00000800 ..##..11     0000000300    NM ISH INC
+	          00000310  22222222 ........ ........ ........     0000000310    NM ISH INC
+EOF
+cat >"$seeds/tarmac/registers" <<-'EOF'
+	14 clk R r8 00000000
+	271ns R r13 20001fff (MSP)
+	R R1 (USR) 00000800
+	R V0<127:64> ffeeddccbbaa9988
+	R Q0 -------- -------- 3ff6a09e 667f3bcd
+	40 us R FPCR 01230123:23452345
+	41 clk R cpsr xx0xxXxx __C_
+	42 clk R TLBI ALLE3 00000000:00000000
+EOF
+
+for target in bcp1 segment config usb raw tarmac; do
 	mkdir -p "$folder/corpus-$target"
 	if "$folder/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 \
 		-artifact_prefix="$folder/$target-" -print_final_stats=1 \

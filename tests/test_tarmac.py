@@ -1,0 +1,149 @@
+"""Tarmac through buscap convert: what is read is written as it stood, whatever way it comes."""
+
+import os
+import subprocess
+import threading
+
+import harness
+from harness import BUSCAP, ROOT, equal, need, run
+
+DATA = ROOT / "../shared/data/tarmac"
+FILES = ("quicksort.tarmac", "calltest32.tarmac", "indextest.tarmac", "parsertest.txt")
+
+# A line of each kind, and some that have none.
+LINES = b"""Tarmac Text Rev 3t
+# a remark
+
+0 clk cpu0 E 10001848 00000001 CoreEvent_RESET
+1 clk 0 IT (1) 00000004 3c080001 A svc : lui t0,0x1
+2 clk cpu1 IS (2) 00008000:000000008000_NS 1afb T svc_ns : SUBNE    r3,r7,r3
+10 clk MR8 00103fc4 0010400000000000
+11 clk MR16 400171e0 400f731b40000000 3ff87cc460000000
+12 cyc MNW4___D 2002fa00 efbe0201
+13 cs R08 0000007f99d14af4 4305000042ea0000
+14 clk R r8 00000000
+271ns R r13 20001fff (MSP)
+ 300 ns  ES  (00000164:e59f1198) A svc:            LDR      r1,{pc}+0x1a0 ; 0x304
+             LD 00000300  ........ ........ 00000800 ..##..11     0000000300    NM ISH INC
+                00000310  22222222 ........ ........ ........     0000000310    NM ISH INC
+ 301 ns CADI E simulation_stopped
+\x80\xff \x00
+"""
+
+
+def files():
+    return [(name, need(DATA / name).read_bytes()) for name in FILES]
+
+
+def convert(data, *argv, code=0, to="tarmac"):
+    done = run(BUSCAP, "convert", "-I", "tarmac", "-O", to, *argv, data=data)
+    equal(done.returncode, code, done.stderr.decode(errors="replace"))
+    return done.stdout, done.stderr.decode(errors="replace")
+
+
+def test_every_line_is_written_as_it_stood():
+    equal(convert(LINES)[0], LINES)
+    equal(convert(b"")[0], b"")
+    equal(convert(b"\n")[0], b"\n")
+    for cut in range(len(LINES)):
+        head = LINES[:cut]
+        done = run(BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac", data=head) if cut % 29 == 0 else None
+        if done is not None and done.returncode == 0:
+            equal(done.stdout, head + (b"\n" if head and not head.endswith(b"\n") else b""), f"the first {cut} bytes")
+        elif done is not None:
+            equal(done.returncode, 3)
+            equal(done.stdout, head[: head.rindex(b"\n") + 1], f"the first {cut} bytes")
+            assert b"the file ends in this line" in done.stderr, done.stderr
+
+
+def test_carriage_returns_are_kept():
+    data = LINES.replace(b"\n", b"\r\n")
+    equal(convert(data)[0], data)
+
+
+def test_real_files_are_written_as_they_stood():
+    for name, data in files():
+        out, err = convert(data)
+        equal(out, data, name)
+        assert all("line" in line for line in err.splitlines()), err
+        crlf = data.replace(b"\n", b"\r\n")
+        equal(convert(crlf)[0], crlf, f"{name} with CRLF")
+        equal(convert(data[:-1])[0], data, f"{name} without its last newline")
+
+
+def feed(pipe, data, chunk):
+    with pipe:
+        for at in range(0, len(data), chunk):
+            try:
+                os.write(pipe.fileno(), data[at : at + chunk])
+            except BrokenPipeError:
+                return
+
+
+def test_a_pipe_may_give_it_in_any_pieces():
+    for name, data in files():
+        for chunk in (1, 7, 61, 4093) if len(data) < 20000 else (997, 4093, 65537):
+            with subprocess.Popen([BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE) as program:
+                feeder = threading.Thread(target=feed, args=(program.stdin, data, chunk))
+                feeder.start()
+                out = program.stdout.read()
+                feeder.join()
+                equal(program.wait(harness.TIMEOUT_S), 0)
+            equal(out, data, f"{name} in pieces of {chunk}")
+
+
+def test_several_files_are_one_trace(tmp):
+    (tmp / "a").write_bytes(LINES)
+    (tmp / "b").write_bytes(LINES)
+    equal(run(BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac", tmp / "a", tmp / "b").stdout, LINES + LINES)
+
+
+def test_a_malformed_line_is_told_and_the_others_are_there():
+    good = LINES.splitlines(keepends=True)
+    bad = [b"2 clk IT (1) 0000zz04 3c08\n", b"3 clk MR4 00001000 0000\n", b"4 clk R r0\n",
+           b"5 clk MR4 11112222333344445 00000000\n"]
+    columns = (18, 24, 11, 27)
+    for at in (0, 5, len(good)):
+        data = b"".join(good[:at] + bad + good[at:])
+        out, err = convert(data, code=3)
+        equal(out, LINES)
+        told = err.splitlines()
+        for i, column in enumerate(columns):
+            assert f"line {at + 1 + i}, column {column}: " in told[i], told[i]
+
+
+def test_accesses_and_fetches_are_references():
+    out, err = convert(LINES, to="xdin")
+    equal(out, b"i 4 4\ni 8000 2\nr 103fc4 8\nr 400171e0 8\nr 400171e8 8\nw 2002fa00 4\nr 7f99d14af4 8\ni 164 4\n"
+               b"r 304 4\nr 302 1\nr 300 1\nr 31c 4\n")
+    assert "register write (2 left out)" in err and "line kept as it stands (6 left out)" in err, err
+
+
+def test_a_bus_trace_is_written_as_accesses(tmp):
+    byu = run(BUSCAP, "sim", "--seed", "5", "--count", "2000", "-O", "byu").stdout
+    text = run(BUSCAP, "convert", "-I", "byu", "-O", "tarmac", data=byu).stdout
+    tick = 0
+    lines = []
+    for at in range(0, len(byu), 12):
+        addr = int.from_bytes(byu[at : at + 4], "little")
+        kind, size, _, proc = byu[at + 4 : at + 8]
+        time = int.from_bytes(byu[at + 8 : at + 12], "little")
+        tick += time if time != 0xFFFFFFFF else 0
+        if kind in (1, 3):
+            lines.append(f"{tick} clk cpu{proc} M{'RW'[kind // 3]}{size} {addr:08x} {'x' * (2 * size)}\n")
+    assert len(lines) > 100
+    equal(text.decode(), "".join(lines))
+    equal(convert(text)[0], text)
+
+
+def test_an_access_without_a_size_ends_it_with_a_word():
+    done = run(BUSCAP, "convert", "-I", "din", "-O", "tarmac", data=b"0 1000\n")
+    equal(done.returncode, 1)
+    assert b"line 1: its size is unknown" in done.stderr, done.stderr
+    equal(run(BUSCAP, "convert", "-I", "din:size=4", "-O", "tarmac", data=b"0 1000\n1 123456789\n").stdout,
+          b"0 clk MR4 00001000 xxxxxxxx\n1 clk MW4 0000000123456789 xxxxxxxx\n")
+
+
+if __name__ == "__main__":
+    harness.main(globals())
