@@ -12,7 +12,7 @@
 
 #include "cli/console.h"
 
-#define BC_OUTPUT_BYTES (256u << 10)
+#define BC_OUTPUT_BYTES (512u << 10)
 
 struct bc_output {
 	int fd;

@@ -73,14 +73,25 @@ static void tell_line(
 	snprintf(r->fault.what, sizeof(r->fault.what), "%s", what);
 }
 
-/* A line without an end: passes over what is there of it. Returns true when that is to be told. */
+/* Whether the line at `start` is longer than lines may be. */
+static bool has_long_line(const struct bc_reader *r, const struct block_state *b)
+{
+	return b->end - b->start >= BC_LINE_MAX && r->info->parser->record_bytes == 0 &&
+	       memchr(b->bytes + b->start, '\n', BC_LINE_MAX) == NULL;
+}
+
+/* A line that is too long: passes over what is there of it. Returns true when that is to be told.
+ */
 static bool pass_long_line(struct bc_reader *r, struct block_state *b)
 {
 	bool is_new = !b->is_long;
 	const uint8_t *newline = memchr(b->bytes + b->start, '\n', b->end - b->start);
+	char what[64];
 
+	snprintf(what, sizeof(what), "the line is longer than %u bytes; it is left out",
+		BC_LINE_MAX - 1);
 	if (is_new)
-		tell_line(r, b, BC_LINE_MAX, "the line is longer than 65535 bytes; it is left out");
+		tell_line(r, b, BC_LINE_MAX, what);
 	b->is_long = newline == NULL;
 	b->start = newline != NULL ? (size_t)(newline - b->bytes) + 1 : b->end;
 	b->whole = b->start;
@@ -96,9 +107,13 @@ static bool end_blocks(struct bc_reader *r, struct block_state *b)
 
 	if (rest == 0)
 		return false;
+	if (record == 0 && b->error != 0) {
+		/* It may be the beginning of another line than it looks like. */
+		tell_line(r, b, rest + 1, "the line is cut off; it is left out");
+		b->start = b->whole = b->end;
+		return true;
+	}
 	if (record == 0) {
-		if (b->is_long || rest >= BC_LINE_MAX)
-			return pass_long_line(r, b);
 		b->bytes[b->end++] = '\n';
 		b->whole = b->end;
 		b->has_added = true;
@@ -113,45 +128,48 @@ static bool end_blocks(struct bc_reader *r, struct block_state *b)
 	return true;
 }
 
-/* Finds the end of what is whole among the bytes read. */
-static void find_whole(const struct bc_reader *r, struct block_state *b, size_t unseen)
+/* Finds the end of what is whole among the bytes read, or the first line that is too long: by hops
+ * from the last newline of as many bytes as a line may have to that of the next. */
+static void find_whole(const struct bc_reader *r, struct block_state *b)
 {
 	size_t record = r->info->parser->record_bytes;
+	size_t at = b->start;
+	size_t left;
 
 	if (record != 0) {
 		b->whole = b->end - (b->end - b->start) % record;
 		return;
 	}
-	const uint8_t *newline = memrchr(b->bytes + unseen, '\n', b->end - unseen);
-	b->whole = newline != NULL ? (size_t)(newline - b->bytes) + 1 : b->start;
+	while ((left = b->end - at) != 0) {
+		size_t n = left < BC_LINE_MAX ? left : BC_LINE_MAX;
+		const uint8_t *newline = memrchr(b->bytes + at, '\n', n);
+		if (newline == NULL)
+			break;
+		at = (size_t)(newline - b->bytes) + 1;
+	}
+	b->whole = at;
 }
 
 /* Reads on until there is something whole, or nothing more. Returns 1 for a fault, else 0. */
 static int fill(struct bc_reader *r, struct block_state *b)
 {
 	while (b->start == b->whole) {
+		if ((b->is_long || has_long_line(r, b)) && pass_long_line(r, b))
+			return 1;
+		find_whole(r, b);
+		if (b->start != b->whole || (!b->is_long && has_long_line(r, b)))
+			continue;
 		if (b->is_over)
 			return end_blocks(r, b);
-		if (b->is_long ||
-			(b->end - b->start >= BC_LINE_MAX && r->info->parser->record_bytes == 0)) {
-			if (pass_long_line(r, b))
-				return 1;
-			find_whole(r, b, b->start);
-			if (b->start != b->whole)
-				return 0;
-		}
 		memmove(b->bytes, b->bytes + b->start, b->end - b->start);
 		b->offset += b->start;
 		b->end -= b->start;
 		b->start = b->whole = 0;
-		size_t unseen = b->end;
 		/* One byte stays free, for the newline that the last line may lack. */
 		ssize_t n = bc_input_read(r->input, b->bytes + b->end, BLOCK_BYTES - 1 - b->end);
 		b->is_over = n <= 0;
 		b->error = n < 0 ? (int)n : 0;
 		b->end += n > 0 ? (size_t)n : 0;
-		if (!b->is_long)
-			find_whole(r, b, unseen);
 	}
 	return 0;
 }
@@ -185,14 +203,23 @@ static void take_records(struct bc_reader *r, struct block_state *b, struct bc_b
 	b->start += bytes;
 }
 
-/* A malformed line, told and passed. */
+/* A malformed line or record, told and passed. */
 static void pass_bad(struct bc_reader *r, struct block_state *b, const struct bc_parse *p)
 {
 	const char *line = (const char *)b->bytes + b->start;
-	const char *end = rawmemchr(line, '\n');
-	bool is_torn = b->has_added && end + 1 == (const char *)b->bytes + b->end;
+	size_t record = r->info->parser->record_bytes;
 	char what[160];
 
+	if (record != 0) {
+		r->fault = (struct bc_fault){.offset = b->offset + b->start, .bytes = record};
+		snprintf(r->fault.what, sizeof(r->fault.what), "record %llu: %s; it is left out",
+			(unsigned long long)b->number, p->expected);
+		b->start += record;
+		b->number++;
+		return;
+	}
+	const char *end = rawmemchr(line, '\n');
+	bool is_torn = b->has_added && end + 1 == (const char *)b->bytes + b->end;
 	snprintf(what, sizeof(what), "%s%s", p->expected,
 		is_torn ? "; the file ends in this line" : "");
 	tell_line(r, b, (size_t)(p->bad - line) + 1, what);

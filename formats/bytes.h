@@ -42,6 +42,14 @@ static inline uint32_t bc_be32(const uint8_t *p)
 	return be32toh(v);
 }
 
+static inline uint64_t bc_be64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be64toh(v);
+}
+
 static inline void bc_put_le16(uint8_t *p, uint16_t v)
 {
 	v = htole16(v);

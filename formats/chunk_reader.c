@@ -104,7 +104,21 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 		int rc = bc_segment_reader_range(c->reader, begin, end);
 		return rc < 0 ? rc : 1;
 	}
+	/* Nor is what another file goes on behind. */
+	if (c->row != 0) {
+		bc_segment_index_row(&c->index, c->row - 1, &info);
+		bc_continuity_jump(
+			c->continuity, info.recording_tag, info.first_record + info.records);
+	}
 	return 0;
+}
+
+/* The tick before the first record of a chunk: of that one, less the time since. */
+static uint64_t tick_before(const struct bc_chunk *chunk)
+{
+	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
+
+	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
 }
 
 /* A chunk was found: begins with it, unless it was there before or isn't wanted. */
@@ -254,7 +268,7 @@ static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
 			batch->records = c->chunk.records;
 			batch->record_count = c->chunk.info.records;
 			batch->first_number = c->chunk.info.first_record;
-			batch->tick = c->chunk.info.first_tick;
+			batch->tick = tick_before(&c->chunk);
 			batch->chunk = &c->chunk;
 			return 1;
 		}

@@ -10,12 +10,19 @@ struct din {
 static const uint16_t din_types[] = {
 	BC_REQ_MEMREAD, BC_REQ_MEMWRITE, BC_REQ_FETCH, BC_REF_MISC, BC_REF_FLUSH};
 
+static const char bad_address[] = "a hexadecimal address of at most 64 bits is expected";
+
 /* Digits, with 0x before them or not. */
-static bool scan_address(const char **at, uint64_t *value)
+static inline bool scan_hex(const char **at, uint64_t *value)
 {
 	if (**at == '0' && ((*at)[1] | 0x20) == 'x')
 		*at += 2;
-	return bc_scan_hex(at, value);
+	return bc_scan_hex_block(at, value);
+}
+
+static inline bool is_word_end(char c)
+{
+	return c == '\n' || bc_is_space(c);
 }
 
 static void din_begin(void *state, const struct bc_format_options *options)
@@ -28,8 +35,6 @@ static void din_begin(void *state, const struct bc_format_options *options)
 static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 {
 	const struct din *din = state;
-	uint32_t has = din->size != 0 ? BC_HAS_SIZE : 0;
-
 	for (; p->at < p->end; p->number++) {
 		uint64_t addr;
 
@@ -37,18 +42,20 @@ static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 			return BC_PARSE_FULL;
 		const char *at = bc_skip_spaces(p->at);
 		unsigned label = (unsigned)(*at - '0');
-		if (label > 4 || !bc_is_space(at[1]))
+		if (label > 4 || !is_word_end(at[1]))
 			return bc_parse_bad(p, at, "a label from 0 to 4 is expected");
 		at = bc_skip_spaces(at + 1);
-		if (!scan_address(&at, &addr))
-			return bc_parse_bad(
-				p, at, "a hexadecimal address of at most 64 bits is expected");
-		if (*at != '\n' && !bc_is_space(*at))
+		if (!scan_hex(&at, &addr))
+			return bc_parse_bad(p, at, bad_address);
+		if (!is_word_end(*at))
 			return bc_parse_bad(p, at, "a space is expected behind the address");
 		struct bc_entry *entry = &p->entries[p->count++];
 		bc_entry_reference(entry, din_types[label], addr, p->number);
-		entry->has = has;
-		entry->size = din->size;
+		/* To flush the cache moves no bytes. */
+		if (din->size != 0 && label != 4) {
+			entry->has = BC_HAS_SIZE;
+			entry->size = din->size;
+		}
 		p->at = (*at == '\n' ? at : bc_line_end(at)) + 1;
 	}
 	return BC_PARSE_DONE;
@@ -94,16 +101,18 @@ static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 			return BC_PARSE_FULL;
 		const char *at = bc_skip_spaces(p->at);
 		int type = xdin_type(*at);
-		if (type < 0 || !bc_is_space(at[1]))
+		if (type < 0 || !is_word_end(at[1]))
 			return bc_parse_bad(p, at, "one of r, w, i, m, c, v is expected");
 		at = bc_skip_spaces(at + 1);
-		if (!scan_address(&at, &addr) || !bc_is_space(*at))
-			return bc_parse_bad(
-				p, at, "a hexadecimal address of at most 64 bits is expected");
-		at = bc_skip_spaces(at);
-		if (!scan_address(&at, &size) || size > UINT32_MAX)
-			return bc_parse_bad(
-				p, at, "a hexadecimal size of at most 32 bits is expected");
+		if (!scan_hex(&at, &addr))
+			return bc_parse_bad(p, at, bad_address);
+		if (!is_word_end(*at))
+			return bc_parse_bad(p, at, "a space is expected behind the address");
+		const char *digits = at = bc_skip_spaces(at);
+		bool has_size = scan_hex(&at, &size);
+		if (!has_size || size > UINT32_MAX)
+			return bc_parse_bad(p, has_size ? digits : at,
+				"a hexadecimal size of at most 32 bits is expected");
 		at = bc_skip_spaces(at);
 		if (*at != '\n')
 			return bc_parse_bad(p, at, "nothing is expected behind the size");

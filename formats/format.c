@@ -3,8 +3,12 @@
 #include <string.h>
 
 #include "formats/bus_parser.h"
+#include "formats/cis501.h"
 #include "formats/dinero.h"
 #include "formats/entry.h"
+#include "formats/lackey.h"
+#include "formats/laplace.h"
+#include "formats/laplace_events.h"
 #include "formats/options.h"
 #include "formats/tarmac.h"
 #include "formats/tarmac_print.h"
@@ -61,6 +65,10 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.addr_bits = 32},
 	[BC_FORMAT_LAPLACE] = {.name = "laplace",
 		.summary = "Laplace's references: records of 18 bytes",
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_laplace_parser,
+		.printer = &bc_laplace_printer,
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
 			 BC_HAS_SPACE | BC_HAS_LETTER,
 		.addr_bits = 32,
@@ -69,17 +77,29 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 	[BC_FORMAT_LAPLACE_TEXT] = {.name = "laplace-text",
 		.summary = "the same as text, addresses of 64 bits",
 		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_laplace_text_parser,
+		.printer = &bc_laplace_text_printer,
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
 			 BC_HAS_SPACE | BC_HAS_LETTER,
 		.addr_bits = 64},
 	[BC_FORMAT_LAPLACE_EVENTS] = {.name = "laplace-events",
 		.summary = "Laplace's kernel events",
 		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_laplace_events_parser,
+		.printer = &bc_laplace_events_printer,
 		.holds = BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER,
 		.addr_bits = 64},
 	[BC_FORMAT_CIS501] = {.name = "cis501",
 		.summary = "micro-ops, 14 columns a line",
 		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_cis501_parser,
+		.printer = &bc_cis501_printer,
 		.holds = BC_CAN_UOP,
 		.addr_bits = 64,
 		.read_options = BC_OPTION_SIZE},
@@ -115,6 +135,8 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 	[BC_FORMAT_LACKEY] = {.name = "lackey",
 		.summary = "valgrind --tool=lackey --trace-mem=yes",
 		.is_text = true,
+		.can_read = true,
+		.parser = &bc_lackey_parser,
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MODIFY | BC_HAS_SIZE,
 		.addr_bits = 64},
 	[BC_FORMAT_VCD] = {.name = "vcd",

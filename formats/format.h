@@ -21,10 +21,10 @@ enum bc_format {
 	BC_FORMAT_BYU_BE,
 	BC_FORMAT_LAPLACE, /* formats/laplace.h */
 	BC_FORMAT_LAPLACE_TEXT,
-	BC_FORMAT_LAPLACE_EVENTS,
-	BC_FORMAT_CIS501, /* formats/cis501.h */
-	BC_FORMAT_TARMAC, /* formats/tarmac.h */
-	BC_FORMAT_DIN,    /* formats/dinero.h */
+	BC_FORMAT_LAPLACE_EVENTS, /* formats/laplace_events.h */
+	BC_FORMAT_CIS501,         /* formats/cis501.h */
+	BC_FORMAT_TARMAC,         /* formats/tarmac.h */
+	BC_FORMAT_DIN,            /* formats/dinero.h */
 	BC_FORMAT_XDIN,
 	BC_FORMAT_LACKEY,    /* formats/lackey.h */
 	BC_FORMAT_VCD,       /* formats/vcd.h */

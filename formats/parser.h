@@ -19,7 +19,7 @@
 #define BC_PARSE_PADDING 64
 
 /* A line is at most so long, its newline included. */
-#define BC_LINE_MAX (64u << 10)
+#define BC_LINE_MAX (16u << 10)
 
 /* The most entries that one line or record may become. */
 #define BC_LINE_ENTRIES 64

@@ -14,8 +14,9 @@
 #include "formats/entry.h"
 #include "formats/options.h"
 
-/* One entry, or what stands before the first or behind the last, takes at most so many bytes. */
-#define BC_PRINT_MAX ((64u << 10) + 4096)
+/* One entry, or what stands before the first or behind the last, takes at most so many bytes: the
+ * longest line, whole and in its parts, with each byte escaped in six, and the rest. */
+#define BC_PRINT_MAX (12 * (16u << 10) + 4096)
 
 struct bc_print {
 	const struct bc_entry *entries; /* the first not printed yet; moved on */
