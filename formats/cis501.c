@@ -29,7 +29,12 @@ static const char *const columns[] = {
 	"column 14, the micro opcode, is expected",
 };
 
-/* The columns: each with the spaces before it, and one behind it at least. */
+/* The columns: each with the spaces before it, up to the space or the line's end behind it. */
+
+static inline bool is_word_end(char c)
+{
+	return bc_is_space(c) || c == '\n';
+}
 
 static inline bool take_int(const char **at, int32_t *value)
 {
@@ -45,13 +50,13 @@ static inline bool take_int(const char **at, int32_t *value)
 		bool has_two = next <= 9;
 		unsigned sum = has_two ? digit * 10 + next : digit;
 		const char *end = p + is_negative + 1 + has_two;
-		if (bc_is_space(*end)) {
+		if (is_word_end(*end)) {
 			*value = is_negative ? -(int32_t)sum : (int32_t)sum;
 			*at = end;
 			return true;
 		}
 	}
-	if (!bc_scan_signed(at, &wide) || !bc_is_space(**at))
+	if (!bc_scan_signed(at, &wide) || !is_word_end(**at))
 		return false;
 	if (wide < INT32_MIN || wide > INT32_MAX) {
 		*at = p;
@@ -64,13 +69,13 @@ static inline bool take_int(const char **at, int32_t *value)
 static inline bool take_immediate(const char **at, int64_t *value)
 {
 	*at = bc_skip_columns(*at);
-	return bc_scan_signed(at, value) && bc_is_space(**at);
+	return bc_scan_signed(at, value) && is_word_end(**at);
 }
 
 static inline bool take_hex(const char **at, uint64_t *value)
 {
 	*at = bc_skip_columns(*at);
-	return bc_scan_hex_block(at, value) && bc_is_space(**at);
+	return bc_scan_hex_block(at, value) && is_word_end(**at);
 }
 
 static inline bool take_letter(const char **at, char *letter, char one, char other)
@@ -79,7 +84,7 @@ static inline bool take_letter(const char **at, char *letter, char one, char oth
 
 	*at = p;
 	*letter = *p;
-	if ((*p != '-' && *p != one && *p != other) || !bc_is_space(p[1]))
+	if ((*p != '-' && *p != one && *p != other) || !is_word_end(p[1]))
 		return false;
 	*at = p + 1;
 	return true;
@@ -148,16 +153,16 @@ static enum bc_parse_end parse_cis501(void *state, struct bc_parse *p)
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		struct bc_entry *entry = &p->entries[p->count];
-		const char *at = p->at;
+		const char *at = bc_skip_columns(p->at);
+		if (*at == '\n') {
+			p->at = at + 1;
+			continue;
+		}
 		bc_entry_reference(entry, 0, 0, p->number);
 		entry->kind = BC_ENTRY_UOP;
 		unsigned column = scan_line(&at, entry);
-		if (column != 0) {
-			if (column != 1 || *at != '\n')
-				return bc_parse_bad(p, at, columns[column % 15]);
-			p->at = at + 1; /* a blank line */
-			continue;
-		}
+		if (column != 0)
+			return bc_parse_bad(p, at, columns[column % 15]);
 		if (cis501->size != 0 && entry->uop.access != '-') {
 			entry->has = BC_HAS_SIZE;
 			entry->size = cis501->size;

@@ -1,0 +1,214 @@
+/* A format's parser and printer by themselves, on text or records held in memory. */
+#ifndef BC_TESTS_FORMATTED_H
+#define BC_TESTS_FORMATTED_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "formats/format.h"
+#include "formats/parser.h"
+#include "formats/printer.h"
+
+#define FORMATTED_ENTRIES 4096u
+#define FORMATTED_FAULTS  64u
+
+struct formatted_fault {
+	uint64_t number; /* of the line or record */
+	size_t column;   /* from 1 */
+	const char *expected;
+};
+
+/* What a parser made of some bytes. */
+struct parsed {
+	struct bc_entry *entries;
+	size_t count;
+	struct formatted_fault faults[FORMATTED_FAULTS];
+	size_t fault_count;
+	char *block; /* the texts of the entries point into it */
+};
+
+static inline struct bc_format_options formatted_options(
+	enum bc_format format, const char *text, bool is_read)
+{
+	struct bc_format_options options = bc_format_options_default();
+	const struct bc_format_info *info = bc_format_info(format);
+	char why[160];
+
+	if (*text != '\0')
+		assert_true(bc_format_options_read(&options, text,
+			is_read ? info->read_options : info->write_options, why, sizeof(why)));
+	return options;
+}
+
+/* Parses all of the bytes, which are whole lines or records, giving the parser room for as few
+ * entries as it may get; what is malformed is noted and passed. */
+static inline struct parsed parse_bytes(
+	enum bc_format format, const char *options_text, const void *bytes, size_t n)
+{
+	const struct bc_parser *parser = bc_format_info(format)->parser;
+	struct bc_format_options options = formatted_options(format, options_text, true);
+	struct parsed parsed = {
+		.entries = calloc(FORMATTED_ENTRIES + BC_LINE_ENTRIES, sizeof(*parsed.entries)),
+		.block = malloc(n + BC_PARSE_PADDING)};
+	void *state = malloc(parser->state_bytes + 1);
+	bool is_over = false;
+
+	assert_non_null(parsed.entries);
+	assert_non_null(parsed.block);
+	assert_non_null(state);
+	memcpy(parsed.block, bytes, n);
+	memset(parsed.block + n, '7', BC_PARSE_PADDING);
+	parser->begin(state, &options);
+	struct bc_parse p = {
+		.at = parsed.block, .end = parsed.block + n, .number = parser->record_bytes == 0};
+	while (!is_over) {
+		const char *before = p.at;
+		p.entries = parsed.entries + parsed.count;
+		p.count = 0;
+		p.room = BC_LINE_ENTRIES;
+		assert_true(parsed.count < FORMATTED_ENTRIES);
+		enum bc_parse_end end = parser->parse(state, &p);
+		parsed.count += p.count;
+		if (end == BC_PARSE_BAD) {
+			assert_true(parsed.fault_count < FORMATTED_FAULTS);
+			assert_true(p.bad >= p.at && p.bad < p.end);
+			parsed.faults[parsed.fault_count++] = (struct formatted_fault){
+				p.number, (size_t)(p.bad - p.at) + 1, p.expected};
+			p.at = parser->record_bytes != 0 ? p.at + parser->record_bytes
+							 : strchr(p.at, '\n') + 1;
+			p.number++;
+		}
+		is_over = end == BC_PARSE_DONE;
+		assert_true(is_over || p.at > before);
+	}
+	assert_ptr_equal(p.at, p.end);
+	free(state);
+	return parsed;
+}
+
+static inline struct parsed parse_text(enum bc_format format, const char *options, const char *text)
+{
+	return parse_bytes(format, options, text, strlen(text));
+}
+
+static inline void parsed_free(struct parsed *parsed)
+{
+	free(parsed->entries);
+	free(parsed->block);
+}
+
+/* What a printer made of some entries; freed with free(). */
+struct printed {
+	char *text; /* with a zero behind it */
+	size_t bytes;
+	int rc;
+	size_t left; /* entries that were not printed */
+	char why[160];
+};
+
+static inline struct printed print_entries(enum bc_format format, const char *options_text,
+	const struct bc_entry *entries, size_t count)
+{
+	const struct bc_printer *printer = bc_format_info(format)->printer;
+	struct bc_format_options options = formatted_options(format, options_text, false);
+	struct printed printed = {0};
+	void *state = malloc(printer->state_bytes + 1);
+	uint64_t reduced[BC_TRAIT_BITS] = {0};
+	struct bc_print p = {.entries = entries, .count = count, .reduced = reduced};
+
+	assert_non_null(state);
+	assert_int_equal(printer->begin(state, &options), 0);
+	while (p.count != 0 && printed.rc == 0) {
+		size_t before = p.count;
+		/* Room for an entry and little more: each call prints some. */
+		p.room = p.used + BC_PRINT_MAX + 100;
+		printed.text = p.out = realloc(printed.text, p.room + 1);
+		assert_non_null(p.out);
+		printed.rc = printer->print(state, &p);
+		assert_true(p.used <= p.room);
+		assert_true(printed.rc != 0 || p.count < before);
+	}
+	if (printed.text == NULL)
+		printed.text = malloc(1);
+	printed.text[p.used] = '\0';
+	printed.bytes = p.used;
+	printed.left = p.count;
+	memcpy(printed.why, p.why, sizeof(p.why));
+	free(state);
+	return printed;
+}
+
+/* Text in gives this text out, without a fault. */
+static inline void assert_reprints(enum bc_format format, const char *in, const char *out)
+{
+	struct parsed parsed = parse_text(format, "", in);
+
+	if (parsed.fault_count != 0)
+		print_error("%s%s\n", in, parsed.faults[0].expected);
+	assert_int_equal(parsed.fault_count, 0);
+	struct printed printed = print_entries(format, "", parsed.entries, parsed.count);
+	assert_int_equal(printed.rc, 0);
+	assert_string_equal(printed.text, out);
+	free(printed.text);
+	parsed_free(&parsed);
+}
+
+/* One line is malformed, there, and what is said has these words; the good line behind it is read
+ * all the same. */
+static inline void assert_malformed(enum bc_format format, const char *line, size_t column,
+	const char *words, const char *good_line)
+{
+	char text[2 * BC_LINE_MAX];
+
+	snprintf(text, sizeof(text), "%s\n%s\n", line, good_line);
+	struct parsed parsed = parse_text(format, "", text);
+	if (parsed.fault_count != 1 || parsed.faults[0].column != column ||
+		strstr(parsed.faults[0].expected, words) == NULL)
+		print_error("\"%s\": %zu faults, column %zu, \"%s\"\n", line, parsed.fault_count,
+			parsed.faults[0].column,
+			parsed.fault_count != 0 ? parsed.faults[0].expected : "");
+	assert_int_equal(parsed.fault_count, 1);
+	assert_int_equal(parsed.faults[0].number, 1);
+	assert_int_equal(parsed.faults[0].column, column);
+	assert_non_null(strstr(parsed.faults[0].expected, words));
+	assert_int_equal(parsed.count, 1);
+	assert_true(parsed.entries[0].number == 2);
+	parsed_free(&parsed);
+}
+
+/* A printer refuses one entry, and what it says has these words. */
+static inline void assert_refused(
+	enum bc_format format, const char *options, const struct bc_entry *entry, const char *words)
+{
+	struct printed printed = print_entries(format, options, entry, 1);
+
+	assert_int_equal(printed.rc, -34); /* ERANGE */
+	assert_int_equal(printed.left, 1);
+	assert_int_equal(printed.bytes, 0);
+	if (strstr(printed.why, words) == NULL)
+		print_error("\"%s\" lacks \"%s\"\n", printed.why, words);
+	assert_non_null(strstr(printed.why, words));
+	free(printed.text);
+}
+
+/* The numbers at the edges of 64 bits. */
+static const uint64_t formatted_edges[] = {0, 1, 9, 10, 15, 16, 0xFF, 0x100, UINT32_MAX,
+	(uint64_t)UINT32_MAX + 1, UINT64_C(1) << 60, INT64_MAX, (uint64_t)INT64_MAX + 1,
+	UINT64_MAX - 1, UINT64_MAX};
+
+#define FORMATTED_EDGES (sizeof(formatted_edges) / sizeof(formatted_edges[0]))
+
+static inline bool bc_text_is(struct bc_text text, const char *wanted)
+{
+	return text.bytes == strlen(wanted) && memcmp(text.at, wanted, text.bytes) == 0;
+}
+
+#endif

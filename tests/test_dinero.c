@@ -1,0 +1,182 @@
+#include "tests/formatted.h"
+
+#include <inttypes.h>
+
+#include "tests/dice.h"
+
+static const struct {
+	char label;
+	unsigned type;
+} din_labels[] = {{'0', BC_REQ_MEMREAD}, {'1', BC_REQ_MEMWRITE}, {'2', BC_REQ_FETCH},
+	{'3', BC_REF_MISC}, {'4', BC_REF_FLUSH}};
+
+static const struct {
+	char letter;
+	unsigned type;
+} xdin_letters[] = {{'r', BC_REQ_MEMREAD}, {'w', BC_REQ_MEMWRITE}, {'i', BC_REQ_FETCH},
+	{'m', BC_REF_MISC}, {'c', BC_REF_COPYBACK}, {'v', BC_REF_INVALIDATE}};
+
+static void test_every_label_of_din_is_its_type_and_comes_back(void **state)
+{
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(din_labels) / sizeof(din_labels[0]); i++) {
+		char line[40];
+		snprintf(line, sizeof(line), "%c 7fff12\n", din_labels[i].label);
+		struct parsed parsed = parse_text(BC_FORMAT_DIN, "", line);
+		assert_int_equal(parsed.count, 1);
+		assert_int_equal(parsed.entries[0].type, din_labels[i].type);
+		assert_true(parsed.entries[0].addr == 0x7fff12);
+		assert_int_equal(parsed.entries[0].has, 0);
+		assert_true(parsed.entries[0].number == 1);
+		parsed_free(&parsed);
+		assert_reprints(BC_FORMAT_DIN, line, line);
+	}
+}
+
+static void test_every_letter_of_xdin_is_its_type_and_comes_back(void **state)
+{
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(xdin_letters) / sizeof(xdin_letters[0]); i++) {
+		char line[40];
+		snprintf(line, sizeof(line), "%c 7fff12 1f\n", xdin_letters[i].letter);
+		struct parsed parsed = parse_text(BC_FORMAT_XDIN, "", line);
+		assert_int_equal(parsed.count, 1);
+		assert_int_equal(parsed.entries[0].type, xdin_letters[i].type);
+		assert_true(parsed.entries[0].addr == 0x7fff12);
+		assert_int_equal(parsed.entries[0].has, BC_HAS_SIZE);
+		assert_int_equal(parsed.entries[0].size, 0x1f);
+		parsed_free(&parsed);
+		assert_reprints(BC_FORMAT_XDIN, line, line);
+	}
+	assert_reprints(BC_FORMAT_XDIN, "r 10 0\n", "r 10 0\n");
+}
+
+static void test_what_follows_on_a_line_of_din_is_not_looked_at(void **state)
+{
+	(void)state;
+
+	assert_reprints(BC_FORMAT_DIN,
+		"0 10 and more\n  1\t0x20\r\n2 0X00FF \n3 000000000000000000000000ab 4\n",
+		"0 10\n1 20\n2 ff\n3 ab\n");
+	assert_reprints(BC_FORMAT_XDIN, " r 0x10  0X4 \r\n", "r 10 4\n");
+}
+
+static void test_an_access_of_din_has_the_size_that_the_user_says(void **state)
+{
+	(void)state;
+	struct parsed parsed = parse_text(BC_FORMAT_DIN, "size=8", "0 1\n1 1\n2 1\n3 1\n4 1\n");
+
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(parsed.entries[i].has, i < 4 ? BC_HAS_SIZE : 0);
+		assert_int_equal(parsed.entries[i].size, i < 4 ? 8 : 0);
+	}
+	parsed_free(&parsed);
+}
+
+static void test_addresses_have_64_bits_and_not_one_more(void **state)
+{
+	(void)state;
+
+	for (size_t i = 0; i < FORMATTED_EDGES; i++) {
+		char line[100];
+		snprintf(line, sizeof(line), "1 %" PRIx64 "\n", formatted_edges[i]);
+		assert_reprints(BC_FORMAT_DIN, line, line);
+		snprintf(line, sizeof(line), "w %" PRIx64 " %" PRIx32 "\n", formatted_edges[i],
+			(uint32_t)formatted_edges[i]);
+		assert_reprints(BC_FORMAT_XDIN, line, line);
+	}
+	assert_malformed(BC_FORMAT_DIN, "0 10000000000000000", 19, "64 bits", "0 1");
+	assert_malformed(BC_FORMAT_DIN, "0 0x10000000000000000", 21, "64 bits", "0 1");
+	assert_malformed(BC_FORMAT_XDIN, "r 10000000000000000 4", 19, "64 bits", "r 1 1");
+	assert_malformed(BC_FORMAT_XDIN, "r 1 100000000", 5, "32 bits", "r 1 1");
+	assert_malformed(BC_FORMAT_XDIN, "r 1 10000000000000000", 21, "32 bits", "r 1 1");
+}
+
+static void test_each_malformed_line_is_told_with_its_place(void **state)
+{
+	(void)state;
+	static const struct {
+		enum bc_format format;
+		const char *line;
+		size_t column;
+		const char *words;
+	} cases[] = {
+		{BC_FORMAT_DIN, "", 1, "a label"},
+		{BC_FORMAT_DIN, "  ", 3, "a label"},
+		{BC_FORMAT_DIN, "5 10", 1, "a label"},
+		{BC_FORMAT_DIN, "r 10", 1, "a label"},
+		{BC_FORMAT_DIN, "00 10", 1, "a label"},
+		{BC_FORMAT_DIN, "-1 10", 1, "a label"},
+		{BC_FORMAT_DIN, "0", 2, "address"},
+		{BC_FORMAT_DIN, "0 ", 3, "address"},
+		{BC_FORMAT_DIN, "0 xyz", 3, "address"},
+		{BC_FORMAT_DIN, "0 0x", 5, "address"},
+		{BC_FORMAT_DIN, "0 0xg", 5, "address"},
+		{BC_FORMAT_DIN, "0 10g", 5, "a space"},
+		{BC_FORMAT_XDIN, "", 1, "one of r, w"},
+		{BC_FORMAT_XDIN, "x 10 4", 1, "one of r, w"},
+		{BC_FORMAT_XDIN, "rw 10 4", 1, "one of r, w"},
+		{BC_FORMAT_XDIN, "r", 2, "address"},
+		{BC_FORMAT_XDIN, "r g 4", 3, "address"},
+		{BC_FORMAT_XDIN, "r 10", 5, "size"},
+		{BC_FORMAT_XDIN, "r 10 ", 6, "size"},
+		{BC_FORMAT_XDIN, "r 10, 4", 5, "a space"},
+		{BC_FORMAT_XDIN, "r 10 z", 6, "size"},
+		{BC_FORMAT_XDIN, "r 10 4z", 7, "nothing is expected"},
+		{BC_FORMAT_XDIN, "r 10 4 5", 8, "nothing is expected"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_malformed(cases[i].format, cases[i].line, cases[i].column, cases[i].words,
+			cases[i].format == BC_FORMAT_DIN ? "0 1" : "r 1 1");
+}
+
+static void test_any_references_come_back(void **state)
+{
+	(void)state;
+	struct dice dice = {.state = 21};
+
+	for (int is_extended = 0; is_extended < 2; is_extended++) {
+		enum bc_format format = is_extended ? BC_FORMAT_XDIN : BC_FORMAT_DIN;
+		struct bc_entry entries[300];
+		for (size_t i = 0; i < 300; i++) {
+			unsigned type = is_extended ? xdin_letters[dice_below(&dice, 6)].type
+						    : din_labels[dice_below(&dice, 5)].type;
+			bc_entry_reference(&entries[i], type,
+				dice_roll(&dice) >> dice_below(&dice, 64), i + 1);
+			if (is_extended) {
+				entries[i].has = BC_HAS_SIZE;
+				entries[i].size = 1 + dice_below(&dice, 64);
+			}
+		}
+		struct printed printed = print_entries(format, "", entries, 300);
+		struct parsed parsed = parse_text(format, "", printed.text);
+		assert_int_equal(parsed.count, 300);
+		for (size_t i = 0; i < 300; i++) {
+			assert_int_equal(parsed.entries[i].type, entries[i].type);
+			assert_true(parsed.entries[i].addr == entries[i].addr);
+			assert_int_equal(parsed.entries[i].has, entries[i].has);
+			assert_int_equal(parsed.entries[i].size, entries[i].size);
+			assert_true(parsed.entries[i].number == i + 1);
+		}
+		free(printed.text);
+		parsed_free(&parsed);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_label_of_din_is_its_type_and_comes_back),
+		cmocka_unit_test(test_every_letter_of_xdin_is_its_type_and_comes_back),
+		cmocka_unit_test(test_what_follows_on_a_line_of_din_is_not_looked_at),
+		cmocka_unit_test(test_an_access_of_din_has_the_size_that_the_user_says),
+		cmocka_unit_test(test_addresses_have_64_bits_and_not_one_more),
+		cmocka_unit_test(test_each_malformed_line_is_told_with_its_place),
+		cmocka_unit_test(test_any_references_come_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
