@@ -4,11 +4,13 @@
 
 #include "formats/bus_parser.h"
 #include "formats/cis501.h"
+#include "formats/csv.h"
 #include "formats/dinero.h"
 #include "formats/entry.h"
 #include "formats/lackey.h"
 #include "formats/laplace.h"
 #include "formats/laplace_events.h"
+#include "formats/ndjson.h"
 #include "formats/options.h"
 #include "formats/tarmac.h"
 #include "formats/tarmac_print.h"
@@ -153,11 +155,15 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 	[BC_FORMAT_CSV] = {.name = "csv",
 		.summary = "a header row, then a row an entry",
 		.is_text = true,
+		.can_write = true,
+		.printer = &bc_csv_printer,
 		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
 		.addr_bits = 64},
 	[BC_FORMAT_NDJSON] = {.name = "ndjson",
 		.summary = "a JSON object a line",
 		.is_text = true,
+		.can_write = true,
+		.printer = &bc_ndjson_printer,
 		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
 		.addr_bits = 64},
 };

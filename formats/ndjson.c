@@ -1,0 +1,201 @@
+#include "formats/ndjson.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "formats/columns.h"
+#include "formats/text.h"
+
+/* What most references have, which are printed by code of their own. */
+#define PLAIN (BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+
+struct key {
+	char text[23]; /* ,"name": */
+	uint8_t bytes;
+};
+
+struct ndjson {
+	uint64_t of_kind[BC_ENTRY_KINDS]; /* the trace's columns */
+	bool has_epoch;
+	bool has_plain; /* its references have no columns but those of PLAIN */
+	struct key keys[BC_COLUMNS];
+	struct bc_decimal_row numbers;
+	struct bc_decimal_row ticks;
+	struct bc_small_decimals small;
+	struct bc_type_word types[BC_REF_TYPES];
+};
+
+static int begin(void *state, const struct bc_format_options *options)
+{
+	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)PLAIN;
+	struct ndjson *ndjson = state;
+	uint64_t columns = bc_columns_of_trace(options->source_holds) | BC_COLUMN(BC_COLUMN_KIND);
+	const uint64_t of_text = BC_COLUMN(BC_COLUMN_UNIT) | BC_COLUMN(BC_COLUMN_LINE);
+
+	memset(ndjson, 0, sizeof(*ndjson));
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		ndjson->of_kind[kind] = columns & bc_columns_of_kind(kind);
+	ndjson->has_epoch = (columns & BC_COLUMN(BC_COLUMN_EPOCH)) != 0;
+	ndjson->has_plain = (options->source_holds & not_plain) == 0 && (columns & of_text) == 0;
+	for (unsigned column = 0; column < BC_COLUMNS; column++) {
+		struct key *key = &ndjson->keys[column];
+		char *end = stpcpy(key->text, column == BC_COLUMN_KIND ? "{\"" : ",\"");
+		end = stpcpy(stpcpy(end, bc_column_name((enum bc_column)column)), "\":");
+		key->bytes = (uint8_t)(end - key->text);
+	}
+	bc_small_decimals_init(&ndjson->small);
+	bc_type_words(ndjson->types);
+	return 0;
+}
+
+/* How a byte of a string is written: 0: as it is; 'u': \u00XX; 'm': it begins a sequence of UTF-8,
+ * or belongs to none; else behind a backslash. */
+static char escape(uint8_t byte)
+{
+	static const char controls[32] = "uuuuuuuubtnufruuuuuuuuuuuuuuuuuu";
+
+	if (byte < 32)
+		return controls[byte];
+	if (byte >= 0x80)
+		return 'm';
+	return byte == '"' || byte == '\\' ? (char)byte : '\0';
+}
+
+/* The length of the sequence of UTF-8 for one character at `at`, or 0 if there is none: RFC 3629,
+ * section 4. */
+static uint32_t utf8_bytes(const uint8_t *at, uint32_t left)
+{
+	uint8_t first = at[0];
+	uint32_t n = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+	uint8_t low = 0x80;
+	uint8_t high = 0xBF;
+
+	if (first < 0xC2 || first > 0xF4 || n > left)
+		return 0;
+	if (first == 0xE0)
+		low = 0xA0; /* less has a shorter sequence */
+	if (first == 0xED)
+		high = 0x9F; /* more is a surrogate */
+	if (first == 0xF0)
+		low = 0x90;
+	if (first == 0xF4)
+		high = 0x8F; /* more is above U+10FFFF */
+	if (at[1] < low || at[1] > high)
+		return 0;
+	for (uint32_t i = 2; i < n; i++)
+		if (at[i] >> 6 != 2)
+			return 0;
+	return n;
+}
+
+static char *put_escaped(char *out, uint8_t byte)
+{
+	out = BC_PUT(out, "\\u00");
+	return bc_put_hex8(out, byte);
+}
+
+static char *put_text(char *out, struct bc_text text)
+{
+	const uint8_t *at = (const uint8_t *)text.at;
+	uint32_t left = text.bytes;
+
+	*out++ = '"';
+	while (left != 0) {
+		char how = escape(*at);
+		uint32_t n = 1;
+		if (how == '\0') {
+			*out++ = (char)*at;
+		} else if (how == 'm' && (n = utf8_bytes(at, left)) != 0) {
+			out = mempcpy(out, at, n);
+		} else if (how == 'm' || how == 'u') {
+			out = put_escaped(out, *at);
+			n = 1;
+		} else {
+			*out++ = '\\';
+			*out++ = how;
+		}
+		at += n;
+		left -= n;
+	}
+	*out++ = '"';
+	return out;
+}
+
+static char *put_cell(char *out, const struct bc_cell *cell)
+{
+	bool is_quoted = cell->kind == BC_CELL_HEX || cell->kind == BC_CELL_WORD;
+
+	if (cell->kind == BC_CELL_TEXT)
+		return put_text(out, cell->text);
+	if (is_quoted)
+		*out++ = '"';
+	out = bc_cell_put(out, cell);
+	if (is_quoted)
+		*out++ = '"';
+	return out;
+}
+
+static char *put_object(const struct ndjson *ndjson, char *out, const struct bc_entry *entry)
+{
+	for (uint64_t left = ndjson->of_kind[entry->kind]; left != 0; left &= left - 1) {
+		unsigned column = (unsigned)__builtin_ctzll(left);
+		struct bc_cell cell = bc_column_cell((enum bc_column)column, entry);
+		if (cell.kind == BC_CELL_EMPTY)
+			continue;
+		const struct key *key = &ndjson->keys[column];
+		memcpy(out, key->text, sizeof(key->text));
+		out = put_cell(out + key->bytes, &cell);
+	}
+	return BC_PUT(out, "}\n");
+}
+
+/* The same as put_object(), for a reference with nothing but PLAIN. */
+static inline char *put_plain(struct ndjson *ndjson, char *out, const struct bc_entry *entry)
+{
+	const struct bc_type_word *type = &ndjson->types[entry->type];
+	const struct bc_small_decimals *small = &ndjson->small;
+
+	out = BC_PUT(out, "{\"kind\":\"reference\",\"number\":");
+	out = bc_put_decimal_row(out, &ndjson->numbers, entry->number);
+	if ((entry->has & BC_HAS_TIME) != 0)
+		out = bc_put_decimal_row(BC_PUT(out, ",\"tick\":"), &ndjson->ticks, entry->tick);
+	if (ndjson->has_epoch)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"epoch\":"), small, entry->epoch);
+	out = BC_PUT(out, ",\"type\":\"");
+	memcpy(out, type, sizeof(*type));
+	out += type->bytes;
+	out = bc_put_hex(BC_PUT(out, "\",\"addr\":\"0x"), entry->addr);
+	*out++ = '"';
+	if ((entry->has & BC_HAS_SIZE) != 0)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"size\":"), small, entry->size);
+	if ((entry->has & BC_HAS_ATTR) != 0)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"attr\":"), small, entry->attr);
+	if ((entry->has & BC_HAS_PROC) != 0)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"proc\":"), small, entry->proc);
+	if (entry->has_delta && entry->delta != BC_TIME_NONE)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"delta\":"), small, entry->delta);
+	return BC_PUT(out, "}\n");
+}
+
+static int print(void *state, struct bc_print *p)
+{
+	struct ndjson *ndjson = state;
+
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_entry *entry = p->entries;
+		char *out = p->out + p->used;
+		if (ndjson->has_plain && entry->kind == BC_ENTRY_REFERENCE) {
+			out = put_plain(ndjson, out, entry);
+		} else {
+			int rc = bc_columns_check(p);
+			if (rc != 0)
+				return rc;
+			out = put_object(ndjson, out, entry);
+		}
+		p->used = (size_t)(out - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_ndjson_printer = {
+	.state_bytes = sizeof(struct ndjson), .begin = begin, .print = print};
