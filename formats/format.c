@@ -14,6 +14,7 @@
 #include "formats/options.h"
 #include "formats/tarmac.h"
 #include "formats/tarmac_print.h"
+#include "formats/vcd.h"
 
 #define BUS_HOLDS                                                                        \
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_INVALID | BC_HAS_SIZE | \
@@ -144,9 +145,11 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 	[BC_FORMAT_VCD] = {.name = "vcd",
 		.summary = "value change dump, for GTKWave and PulseView",
 		.is_text = true,
-		.holds = BYU_HOLDS,
+		.can_write = true,
+		.printer = &bc_vcd_printer,
+		.holds = BYU_HOLDS | BC_TYPES,
 		.addr_bits = 64,
-		.write_options = BC_OPTION_CLOCK_HZ},
+		.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ},
 	[BC_FORMAT_ROWBINARY] = {.name = "rowbinary",
 		.summary = "ClickHouse: session, number, absolute time and the BYU fields",
 		.holds = BYU_HOLDS,
