@@ -4,6 +4,7 @@ void bc_fit_init(
 	struct bc_fit *fit, enum bc_format target, const struct bc_format_options *target_options)
 {
 	*fit = (struct bc_fit){.holds = bc_format_info(target)->holds,
+		.needs = bc_format_info(target)->needs,
 		.keep_invalid = target_options->keep_invalid};
 }
 
@@ -35,6 +36,13 @@ static uint32_t lacking(const struct bc_fit *fit, const struct bc_entry *entry)
 	return traits & ~holds;
 }
 
+/* A reference of no size, where there must be one; a line of the target's own stands as it is. */
+static bool is_too_bare(const struct bc_fit *fit, const struct bc_entry *entry)
+{
+	return fit->needs != 0 && entry->kind == BC_ENTRY_REFERENCE && entry->size == 0 &&
+	       entry->line.at == NULL;
+}
+
 /* Turns a reference into what the target can hold. Returns how many it became. */
 static size_t reduce(struct bc_fit *fit, struct bc_entry *out, const struct bc_entry *entry)
 {
@@ -54,6 +62,10 @@ static size_t reduce(struct bc_fit *fit, struct bc_entry *out, const struct bc_e
 	}
 	if (types != 0 && (plain < 0 || plain == entry->type)) {
 		note(fit, fit->left_out, entry, types);
+		return 0;
+	}
+	if (is_too_bare(fit, entry)) {
+		note(fit, fit->left_out, entry, BC_HAS_SIZE);
 		return 0;
 	}
 	note(fit, fit->reduced, entry, lost);
@@ -86,7 +98,7 @@ static size_t convert(struct bc_fit *fit, const struct bc_entry *entry)
 	note(fit, is_told && (fit->holds & BC_CAN_REFERENCE) != 0 ? fit->reduced : fit->left_out,
 		entry, kind);
 	for (size_t i = 0; i < n; i++) {
-		if (lacking(fit, &references[i]) == 0)
+		if (lacking(fit, &references[i]) == 0 && !is_too_bare(fit, &references[i]))
 			fit->made[made++] = references[i];
 		else
 			made += reduce(fit, fit->made + made, &references[i]);
@@ -103,7 +115,8 @@ size_t bc_fit_next(struct bc_fit *fit, const struct bc_entry **run)
 		while (n < fit->count) {
 			lost = lacking(fit, &fit->at[n]);
 			if ((lost & ~(uint32_t)BC_FIELDS) != 0 ||
-				((lost & BC_HAS_LETTER) != 0 && fit->at[n].type == BC_REF_LETTER))
+				((lost & BC_HAS_LETTER) != 0 && fit->at[n].type == BC_REF_LETTER) ||
+				is_too_bare(fit, &fit->at[n]))
 				break;
 			if (lost != 0)
 				note(fit, fit->reduced, &fit->at[n], lost);

@@ -16,6 +16,7 @@
 
 struct bc_fit {
 	uint32_t holds; /* of the target */
+	uint32_t needs;
 	bool keep_invalid;
 	uint64_t reduced[BC_TRAIT_BITS];  /* entries that stand in the target without this trait */
 	uint64_t left_out[BC_TRAIT_BITS]; /* entries that don't, for want of it */

@@ -115,6 +115,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.printer = &bc_tarmac_printer,
 		.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE | BC_CAN_REFERENCE |
 			 BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_DATA | BC_HAS_PHYS,
+		.needs = BC_HAS_SIZE,
 		.addr_bits = 64},
 	[BC_FORMAT_DIN] = {.name = "din",
 		.summary = "Dinero: label and address",
@@ -189,20 +190,37 @@ enum bc_format bc_format_by_name(const char *name)
 	return BC_FORMAT_UNKNOWN;
 }
 
-enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, uint32_t *lost)
-{
-	const uint32_t becomes_reference = BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP;
-	const uint32_t told = BC_KINDS & ~(uint32_t)(BC_CAN_EVENT | BC_CAN_LINE);
-	uint32_t source = formats[from].holds;
-	uint32_t target = formats[to].holds;
+#define BECOMES_REFERENCE (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)
 
-	*lost = source & ~target;
-	if (!formats[from].can_read || !formats[to].can_write)
+enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost)
+{
+	const uint32_t told = BC_KINDS & ~(uint32_t)(BC_CAN_EVENT | BC_CAN_LINE);
+	const struct bc_format_info *target = &formats[to];
+	uint32_t common = holds & target->holds & told;
+
+	*lost = holds & ~target->holds;
+	if (!target->can_write)
 		return BC_CONVERSION_REFUSED;
-	if ((source & target & told) == 0 &&
-		((source & becomes_reference) == 0 || (target & BC_CAN_REFERENCE) == 0))
+	if ((holds & BECOMES_REFERENCE) != 0 && (target->holds & BC_CAN_REFERENCE) != 0) {
+		*lost |= target->needs;
+		common |= (holds & target->needs) == target->needs ? BC_CAN_REFERENCE : 0;
+	}
+	if ((common & ~(uint32_t)BC_CAN_REFERENCE) == 0 &&
+		((common & BC_CAN_REFERENCE) == 0 || (holds & target->needs) != target->needs))
 		return BC_CONVERSION_REFUSED;
 	return *lost == 0 ? BC_CONVERSION_LOSSLESS : BC_CONVERSION_LOSSY;
+}
+
+enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, uint32_t *lost)
+{
+	if (!formats[from].can_read)
+		return BC_CONVERSION_REFUSED;
+	/* Its own lines stand as they stood, whatever they lack. */
+	if (from == to && formats[to].can_write) {
+		*lost = 0;
+		return BC_CONVERSION_LOSSLESS;
+	}
+	return bc_traits_conversion(formats[from].holds, to, lost);
 }
 
 const char *bc_format_why_refused(enum bc_format from, enum bc_format to)
@@ -213,9 +231,10 @@ const char *bc_format_why_refused(enum bc_format from, enum bc_format to)
 		return "it is only written";
 	if (!formats[to].can_write)
 		return "it is only read";
-	if ((source & (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)) == 0)
-		return "it has no references";
-	if ((formats[to].holds & BC_CAN_UOP) != 0)
-		return "it holds micro-ops alone";
-	return "it holds kernel events alone";
+	if ((formats[to].holds & BC_CAN_REFERENCE) == 0)
+		return (formats[to].holds & BC_CAN_UOP) != 0 ? "it holds micro-ops alone"
+							     : "it holds kernel events alone";
+	if ((source & BECOMES_REFERENCE) == 0)
+		return "there are no references in it";
+	return "it says no sizes, which the other needs";
 }

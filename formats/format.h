@@ -43,8 +43,9 @@ struct bc_format_info {
 	const struct bc_parser *parser;   /* NULL: not read line by line or record by record */
 	const struct bc_printer *printer; /* NULL: not written entry by entry */
 	uint32_t holds;                   /* traits (formats/entry.h) that it has a place for */
-	uint8_t addr_bits;                /* 32 or 64 */
-	unsigned read_options;            /* BC_OPTION_* (formats/options.h) */
+	uint32_t needs;        /* BC_HAS_SIZE: references of no size have no place in it */
+	uint8_t addr_bits;     /* 32 or 64 */
+	unsigned read_options; /* BC_OPTION_* (formats/options.h) */
 	unsigned write_options;
 };
 
@@ -72,6 +73,9 @@ enum bc_conversion {
 
 /* *lost: the traits of `from` that have no place in `to`. */
 enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, uint32_t *lost);
+
+/* The same of a trace that holds these traits, which its options may have added to. */
+enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost);
 
 /* A clause that says why a conversion is refused. */
 const char *bc_format_why_refused(enum bc_format from, enum bc_format to);
