@@ -27,7 +27,7 @@ static bool read_file_setting(
 		if (bc_format_is_bus(spec->format))
 			return true;
 		snprintf(why, why_room,
-			"%s: no format that can be replayed; there are segment, bcp1, raw6, byu, "
+			"%s: no such format here; there are segment, bcp1, raw6, byu, "
 			"byu16, byu24 and "
 			"byu-be",
 			text);

@@ -137,10 +137,13 @@ def test_a_bus_trace_is_written_as_accesses(tmp):
     equal(convert(text)[0], text)
 
 
-def test_an_access_without_a_size_ends_it_with_a_word():
+def test_an_access_without_a_size_has_no_place_in_it():
     done = run(BUSCAP, "convert", "-I", "din", "-O", "tarmac", data=b"0 1000\n")
-    equal(done.returncode, 1)
-    assert b"line 1: its size is unknown" in done.stderr, done.stderr
+    equal(done.returncode, 2)
+    assert b"it says no sizes" in done.stderr, done.stderr
+    done = run(BUSCAP, "convert", "-I", "xdin", "-O", "tarmac", data=b"r 1000 0\nr 1000 2\n")
+    equal((done.returncode, done.stdout), (0, b"0 clk MR2 00001000 xxxx\n"))
+    assert b"tarmac holds no size: 1 left out" in done.stderr, done.stderr
     equal(run(BUSCAP, "convert", "-I", "din:size=4", "-O", "tarmac", data=b"0 1000\n1 123456789\n").stdout,
           b"0 clk MR4 00001000 xxxxxxxx\n1 clk MW4 0000000123456789 xxxxxxxx\n")
 
