@@ -145,6 +145,36 @@ static int put_bytes(struct bc_register_write *out, const struct digits *digits,
 	return 0;
 }
 
+/* The name in lower case and without a range, which is set apart. Returns its range or NULL. */
+static char *lower(char *out, struct bc_text name)
+{
+	for (uint32_t i = 0; i < name.bytes; i++) {
+		out[i] = name.at[i];
+		if (out[i] >= 'A' && out[i] <= 'Z')
+			out[i] = (char)(out[i] + ('a' - 'A'));
+	}
+	out[name.bytes] = '\0';
+	char *range = strchr(out, '<');
+	if (range != NULL)
+		*range = '\0';
+	return range;
+}
+
+static void put_name(struct bc_register_write *out, const char *name, const struct family *f,
+	unsigned long number, unsigned digits)
+{
+	bool is_stack = f != NULL && strcmp(f->prefix, "sp") == 0;
+
+	if (is_stack && (digits == 8 || digits == 16))
+		snprintf(out->name, sizeof(out->name), "%s", digits == 8 ? "r13" : "xsp");
+	else if (f == NULL || is_stack)
+		snprintf(out->name, sizeof(out->name), "%s", name);
+	else if (f->count != 0)
+		snprintf(out->name, sizeof(out->name), "%s%lu", f->name, number);
+	else
+		snprintf(out->name, sizeof(out->name), "%s", f->name);
+}
+
 int bc_tarmac_register(struct bc_register_write *out, const struct bc_register *reg)
 {
 	char name[sizeof(out->name)];
@@ -156,28 +186,11 @@ int bc_tarmac_register(struct bc_register_write *out, const struct bc_register *
 	if (reg->name.bytes == 0 || reg->name.bytes >= sizeof(name) ||
 		read_digits(&digits, reg->value) != 0)
 		return -EINVAL;
-	for (uint32_t i = 0; i < reg->name.bytes; i++) {
-		char c = reg->name.at[i];
-		name[i] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-	}
-	name[reg->name.bytes] = '\0';
-	char *range = strchr(name, '<');
-	if (range != NULL) {
-		if (!read_range(range, &low, &bytes))
-			return -EINVAL;
-		*range = '\0';
-	}
-	size_t letters = strcspn(name, "0123456789_");
-	const struct family *f = family_of(name, letters, &number);
-	bool is_stack = f != NULL && strcmp(f->prefix, "sp") == 0;
-	if (is_stack && (digits.count == 8 || digits.count == 16))
-		snprintf(out->name, sizeof(out->name), "%s", digits.count == 8 ? "r13" : "xsp");
-	else if (f == NULL || is_stack)
-		memcpy(out->name, name, sizeof(name));
-	else if (f->count != 0)
-		snprintf(out->name, sizeof(out->name), "%s%lu", f->name, number);
-	else
-		snprintf(out->name, sizeof(out->name), "%s", f->name);
+	const char *range = lower(name, reg->name);
+	if (range != NULL && !read_range(range, &low, &bytes))
+		return -EINVAL;
+	const struct family *f = family_of(name, strcspn(name, "0123456789_"), &number);
+	put_name(out, name, f, number, digits.count);
 	if (f != NULL && range == NULL)
 		bytes = f->bytes;
 	bool is_status = f != NULL && (strcmp(f->name, "psr") == 0 || strcmp(f->name, "fpcr") == 0);
