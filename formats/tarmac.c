@@ -47,7 +47,7 @@ static bool take_opcode(const char **at, struct instruction *i)
 		digits = (size_t)(*at - begin);
 		i->effect = BC_EFFECT_FETCHFAIL;
 	} else {
-		if (!bc_scan_hex(at, &i->opcode))
+		if (!bc_tarmac_scan_hex(at, &i->opcode))
 			return false;
 		digits = (size_t)(*at - begin);
 		i->digits = (uint8_t)digits;
@@ -62,108 +62,100 @@ static bool take_opcode(const char **at, struct instruction *i)
 static enum bc_tarmac_taken take_rest(
 	struct bc_tarmac_line *line, const char *at, struct instruction *i, bool is_es)
 {
-	at = bc_skip_spaces(at);
+	at = bc_tarmac_skip(at);
 	if (*at == '\n')
 		return bc_tarmac_malformed(
 			line, at, "an instruction set is expected: A, T, T16, T32, O or X");
 	struct bc_entry *entry = bc_tarmac_add(line, BC_ENTRY_INSTRUCTION, 0, i->addr);
 	struct bc_text set = bc_tarmac_text(at, at + set_bytes(at));
 	struct bc_text mode = bc_tarmac_text(at, at);
-	at = bc_skip_spaces(at + set.bytes);
+	at = bc_tarmac_skip(at + set.bytes);
 
 	const char *word = at;
-	while (!bc_tarmac_is_end(*at) && *at != ':')
+	while (*at != ':' && ((uint8_t)*at > ' ' || !bc_tarmac_is_end(*at)))
 		at++;
-	const char *colon = bc_skip_spaces(at);
+	const char *colon = bc_tarmac_skip(at);
 	if (*colon == ':') {
 		mode = bc_tarmac_text(word, at);
-		word = bc_skip_spaces(colon + 1);
+		word = bc_tarmac_skip(colon + 1);
 	}
 	if (is_es && memcmp(word, "CCFAIL", 6) == 0 && bc_tarmac_is_end(word[6])) {
 		i->effect = i->effect == BC_EFFECT_EXECUTED ? BC_EFFECT_SKIPPED : i->effect;
-		word = bc_skip_spaces(word + 6);
+		word = bc_tarmac_skip(word + 6);
 	}
 	line->end = bc_line_end(word);
 	const char *end = line->end > word && line->end[-1] == '\r' ? line->end - 1 : line->end;
 	entry->has |= i->has | (i->size != 0 ? BC_HAS_SIZE : 0);
 	entry->size = i->size;
 	entry->phys = i->phys;
-	entry->instruction = (struct bc_instruction){.effect = i->effect,
-		.digits = i->digits,
-		.has_id = i->has_id,
-		.id = i->id,
-		.opcode = i->opcode,
-		.set = set,
-		.mode = mode,
-		.disassembly = bc_tarmac_text(word, end)};
+	struct bc_instruction *instruction = &entry->instruction;
+	instruction->effect = i->effect;
+	instruction->digits = i->digits;
+	instruction->has_id = i->has_id;
+	instruction->id = i->id;
+	instruction->opcode = i->opcode;
+	instruction->set = set;
+	instruction->mode = mode;
+	instruction->disassembly = bc_tarmac_text(word, end);
 	return BC_TARMAC_TAKEN;
 }
 
 /* What stands in parentheses behind IT: the index of the instruction in decimal; or its address; or
- * its address and its index in hexadecimal. */
-struct bracket {
-	bool is_there;
-	bool has_addr;
-	uint64_t addr;
-};
-
+ * its address and its index in hexadecimal. *addr is what may be the address, when nothing else
+ * turns out to be. */
 static enum bc_tarmac_taken take_bracket(
-	struct bc_tarmac_line *line, const char **at, struct bracket *b, struct instruction *i)
+	struct bc_tarmac_line *line, const char **at, struct instruction *i, const char **addr)
 {
 	const char *begin = *at + 1;
 	const char *p = begin;
+	uint64_t value;
 
-	b->is_there = true;
-	i->has_id = bc_scan_decimal(&p, &i->id) && *p == ')';
-	*at = begin;
-	b->has_addr = bc_scan_hex(at, &b->addr);
-	if (b->has_addr && **at == ':') {
-		++*at;
-		b->has_addr = false;
-		i->has_id = bc_scan_hex(at, &i->id);
-		if (!i->has_id)
-			return bc_tarmac_malformed(
-				line, *at, "a hexadecimal index of at most 64 bits is expected");
-	} else if (!b->has_addr) {
-		*at = p;
+	*addr = begin;
+	if (bc_tarmac_scan_decimal(&p, &i->id) && *p == ')') {
+		i->has_id = true;
+		*at = bc_tarmac_skip(p + 1);
+		return BC_TARMAC_TAKEN;
 	}
-	if (**at != ')' || (!b->has_addr && !i->has_id))
-		return bc_tarmac_malformed(
-			line, *at, "a number of at most 64 bits and ')' are expected");
-	*at = bc_skip_spaces(*at + 1);
+	const char *end = begin;
+	bool is_hex = bc_tarmac_scan_hex(&end, &value);
+	if (is_hex && *end == ':') {
+		end++;
+		*addr = NULL;
+		is_hex = i->has_id = bc_tarmac_scan_hex(&end, &i->id);
+	}
+	if (!is_hex || *end != ')')
+		return bc_tarmac_malformed(line, end > p ? end : p,
+			"a number of at most 64 bits and ')' are expected");
+	*at = bc_tarmac_skip(end + 1);
 	return BC_TARMAC_TAKEN;
 }
 
 static enum bc_tarmac_taken take_it(struct bc_tarmac_line *line, const char *at)
 {
 	struct instruction i = {.effect = at[1] == 'S' ? BC_EFFECT_SKIPPED : BC_EFFECT_EXECUTED};
-	struct bracket b = {.is_there = false};
+	const char *addr = NULL;
 
-	at = bc_skip_spaces(at + 2);
+	at = bc_tarmac_skip(at + 2);
 	if (*at == '(') {
-		if (take_bracket(line, &at, &b, &i) != BC_TARMAC_TAKEN)
+		if (take_bracket(line, &at, &i, &addr) != BC_TARMAC_TAKEN)
 			return BC_TARMAC_MALFORMED;
 	} else if (*at != '\n' && bc_hex_value[(uint8_t)*at] > 15) {
 		return BC_TARMAC_KEPT;
 	}
 	const char *first = at;
-	if (*at == '-' && b.has_addr) {
-		i.addr = b.addr;
+	if (*at != '-' && !bc_tarmac_scan_hex(&at, &i.addr))
+		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
+	if (addr != NULL && (at == first || set_bytes(bc_tarmac_skip(at)) != 0)) {
+		/* An instruction set stands here already: no address but the one in parentheses,
+		 * and what was read is the opcode. */
+		if (!bc_tarmac_scan_hex(&addr, &i.addr))
+			return bc_tarmac_malformed(line, addr, BC_TARMAC_ADDRESS_EXPECTED);
 		i.has_id = false;
+		at = first;
 	} else {
-		if (!bc_scan_hex(&at, &i.addr))
+		if (at == first || !bc_tarmac_take_physical(&at, &i.phys, &i.has))
 			return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
-		if (b.has_addr && set_bytes(bc_skip_spaces(at)) != 0) {
-			/* An instruction set stands here already: no address but the one in
-			 * parentheses, and what was read is the opcode. */
-			i.addr = b.addr;
-			i.has_id = false;
-			at = first;
-		} else {
-			if (!bc_tarmac_take_physical(&at, &i.phys, &i.has))
-				return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
-			at = bc_skip_spaces(at);
-		}
+		at = bc_tarmac_skip(at);
 	}
 	if (!take_opcode(&at, &i) || !bc_tarmac_is_end(*at))
 		return bc_tarmac_malformed(
@@ -175,11 +167,11 @@ static enum bc_tarmac_taken take_es(struct bc_tarmac_line *line, const char *at)
 {
 	struct instruction i = {.effect = BC_EFFECT_EXECUTED};
 
-	at = bc_skip_spaces(at + 2);
+	at = bc_tarmac_skip(at + 2);
 	if (*at != '(')
 		return BC_TARMAC_KEPT; /* EXC, Reset */
 	at++;
-	if (!bc_scan_hex(&at, &i.addr) || *at != ':')
+	if (!bc_tarmac_scan_hex(&at, &i.addr) || *at != ':')
 		return bc_tarmac_malformed(
 			line, at, "a hexadecimal address of at most 64 bits and ':' are expected");
 	at++;
@@ -192,8 +184,12 @@ static enum bc_tarmac_taken take_es(struct bc_tarmac_line *line, const char *at)
 /* One group of a register's value: digits, x or X where they are unknown, '-' where they stay. */
 static const char *value_end(const char *at)
 {
+	uint32_t digits;
+
 	if (bc_tarmac_is_separator(*at))
 		return at;
+	while (bc_tarmac_hex8(at, &digits))
+		at += 8;
 	while (bc_hex_value[(uint8_t)*at] <= 15 || bc_tarmac_is_unknown(*at) ||
 		bc_tarmac_is_separator(*at) || *at == '-')
 		at++;
@@ -202,18 +198,18 @@ static const char *value_end(const char *at)
 
 static enum bc_tarmac_taken take_register(struct bc_tarmac_line *line, const char *at)
 {
-	const char *name = bc_skip_spaces(at + 1);
-	const char *name_end = bc_word_end(name);
+	const char *name = bc_tarmac_skip(at + 1);
+	const char *name_end = bc_tarmac_word_end(name);
 
 	if (name == name_end)
 		return bc_tarmac_malformed(line, name, "the name of a register is expected");
-	at = bc_skip_spaces(name_end);
+	at = bc_tarmac_skip(name_end);
 	if (*at == '(') { /* which of several: R1 (USR) */
 		while (*at != '\n' && *at != ')')
 			at++;
 		if (*at == '\n')
 			return bc_tarmac_malformed(line, at, "')' is expected");
-		at = bc_skip_spaces(at + 1);
+		at = bc_tarmac_skip(at + 1);
 	}
 	const char *value = at;
 	const char *end = value_end(at);
@@ -229,7 +225,7 @@ static enum bc_tarmac_taken take_register(struct bc_tarmac_line *line, const cha
 	 */
 	if (end - value == 8) {
 		for (;;) {
-			const char *group = bc_skip_spaces(end);
+			const char *group = bc_tarmac_skip(end);
 			const char *group_end = value_end(group);
 			if (group_end - group != 8 || !bc_tarmac_is_end(*group_end))
 				break;
@@ -273,19 +269,19 @@ static unsigned unit_of(const char *at)
 static bool take_time(struct bc_tarmac_line *line, struct tarmac *t, const char **at)
 {
 	const char *p = *at;
-	uint64_t value;
+	uint64_t value = 0;
 
 	if ((uint8_t)(*p - '0') > 9)
 		return false;
-	bool fits = bc_scan_decimal(&p, &value);
+	bool fits = bc_tarmac_scan_decimal(&p, &value);
 	const char *bad = p;
 	while ((uint8_t)(*p - '0') <= 9)
 		p++;
-	const char *name = bc_skip_spaces(p);
+	const char *name = bc_tarmac_skip(p);
 	unsigned unit = unit_of(name);
 	if (unit == BC_UNIT_TICK)
 		return false;
-	*at = bc_skip_spaces(bc_word_end(name));
+	*at = bc_tarmac_skip(bc_tarmac_word_end(name));
 	if (fits) {
 		t->tick = value;
 		t->unit = (uint8_t)unit;
@@ -306,12 +302,12 @@ static const char *take_cpu(struct bc_tarmac_line *line, const char *at, bool ha
 		p += 3;
 	else if (!has_time || (uint8_t)(*at - '0') > 9)
 		return at;
-	if (bc_scan_decimal(&p, &cpu) && bc_is_space(*p) && cpu <= UINT16_MAX) {
+	if (bc_tarmac_scan_decimal(&p, &cpu) && bc_is_space(*p) && cpu <= UINT16_MAX) {
 		line->proc = (uint16_t)cpu;
 		line->has |= BC_HAS_PROC;
-		return bc_skip_spaces(p);
+		return bc_tarmac_skip(p);
 	}
-	return *at == 'c' ? bc_skip_spaces(bc_word_end(at)) : at;
+	return *at == 'c' ? bc_tarmac_skip(bc_tarmac_word_end(at)) : at;
 }
 
 static enum bc_tarmac_taken take_kind(
@@ -344,7 +340,7 @@ static enum bc_tarmac_taken take_kind(
 
 static enum bc_tarmac_taken take_line(struct bc_tarmac_line *line, struct tarmac *t)
 {
-	const char *at = bc_skip_spaces(line->p->at);
+	const char *at = bc_tarmac_skip(line->p->at);
 	uint16_t access = t->access;
 	bool has_time = take_time(line, t, &at);
 	const char *bad_time = line->bad;
@@ -385,7 +381,7 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 			line.made = 0;
 			bc_tarmac_add(&line, BC_ENTRY_LINE, 0, 0);
 		}
-		const char *end = bc_line_end(line.end);
+		const char *end = *line.end == '\n' ? line.end : bc_line_end(line.end);
 		p->entries[p->count].line = bc_tarmac_text(p->at, end);
 		p->count += line.made;
 		p->at = end + 1;

@@ -131,19 +131,19 @@ static bool is_name(const char *at)
 static enum bc_tarmac_taken take_access(
 	struct bc_tarmac_line *line, const char *at, struct access *a)
 {
-	at = bc_skip_spaces(at);
+	at = bc_tarmac_skip(at);
 	if ((*at == 'X' || *at == 'T') && bc_is_space(at[1])) /* exclusive, translated */
-		at = bc_skip_spaces(at + 1);
+		at = bc_tarmac_skip(at + 1);
 	if (*at == '(') { /* the instruction that did it */
 		while (*at != '\n' && *at != ')')
 			at++;
-		at = bc_skip_spaces(at + (*at == ')'));
+		at = bc_tarmac_skip(at + (*at == ')'));
 	}
 	if (is_name(at))
 		return BC_TARMAC_KEPT;
-	if (!bc_scan_hex(&at, &a->addr) || !bc_tarmac_take_physical(&at, &a->phys, &a->has))
+	if (!bc_tarmac_scan_hex(&at, &a->addr) || !bc_tarmac_take_physical(&at, &a->phys, &a->has))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
-	at = bc_skip_spaces(at);
+	at = bc_tarmac_skip(at);
 	if (*at == '(') /* (ABORTED) */
 		return BC_TARMAC_KEPT;
 	return take_data(line, at, a);
@@ -162,7 +162,7 @@ enum bc_tarmac_taken bc_tarmac_take_m(struct bc_tarmac_line *line, const char *a
 	if (*p != 'R' && *p != 'W')
 		return BC_TARMAC_KEPT;
 	a.type = *p++ == 'W' ? BC_REQ_MEMWRITE : BC_REQ_MEMREAD;
-	if (!bc_scan_decimal(&p, &size) || size == 0 || size > BC_TARMAC_ACCESS_MAX)
+	if (!bc_tarmac_scan_decimal(&p, &size) || size == 0 || size > BC_TARMAC_ACCESS_MAX)
 		return BC_TARMAC_KEPT;
 	a.size = (uint32_t)size;
 	while ((*p >= 'A' && *p <= 'Z') || *p == '_')
@@ -194,7 +194,7 @@ enum bc_tarmac_taken bc_tarmac_take_rw(struct bc_tarmac_line *line, const char *
 static bool take_region(const char **at, unsigned bytes[REGION_BYTES])
 {
 	for (unsigned i = REGION_BYTES; i-- != 0;) {
-		const char *p = *at = bc_skip_spaces(*at);
+		const char *p = *at = bc_tarmac_skip(*at);
 		unsigned high = bc_hex_value[(uint8_t)p[0]];
 		unsigned low = bc_hex_value[(uint8_t)p[1]];
 		if (high <= 15 && low <= 15)
@@ -217,8 +217,8 @@ static enum bc_tarmac_taken take_diagram(struct bc_tarmac_line *line, const char
 	struct access a = {.type = type};
 	unsigned bytes[REGION_BYTES];
 
-	at = bc_skip_spaces(at);
-	if (!bc_scan_hex(&at, &a.addr) || !bc_tarmac_is_end(*at))
+	at = bc_tarmac_skip(at);
+	if (!bc_tarmac_scan_hex(&at, &a.addr) || !bc_tarmac_is_end(*at))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	if (!take_region(&at, bytes))
 		return bc_tarmac_malformed(line, at, "16 bytes are expected: digits, .. or ##");
@@ -245,7 +245,7 @@ enum bc_tarmac_taken bc_tarmac_take_ld_st(
 	struct bc_tarmac_line *line, const char *at, uint16_t *access)
 {
 	uint16_t type = *at == 'L' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE;
-	const char *addr = bc_skip_spaces(at + 2);
+	const char *addr = bc_tarmac_skip(at + 2);
 
 	*access = BC_TARMAC_NO_ACCESS;
 	if (*addr != '\n' && bc_hex_value[(uint8_t)*addr] > 15)
@@ -264,9 +264,9 @@ enum bc_tarmac_taken bc_tarmac_take_continued(
 	uint64_t addr;
 
 	*access = BC_TARMAC_NO_ACCESS;
-	if (type == BC_TARMAC_NO_ACCESS || !bc_scan_hex(&p, &addr) || !bc_is_space(*p))
+	if (type == BC_TARMAC_NO_ACCESS || !bc_tarmac_scan_hex(&p, &addr) || !bc_is_space(*p))
 		return BC_TARMAC_KEPT;
-	p = bc_skip_spaces(p);
+	p = bc_tarmac_skip(p);
 	if (bc_hex_value[(uint8_t)*p] > 15 && *p != '.' && *p != '#')
 		return BC_TARMAC_KEPT;
 	enum bc_tarmac_taken taken = take_diagram(line, at, type);
