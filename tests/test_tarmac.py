@@ -117,7 +117,7 @@ def test_accesses_and_fetches_are_references():
     out, err = convert(LINES, to="xdin")
     equal(out, b"i 4 4\ni 8000 2\nr 103fc4 8\nr 400171e0 8\nr 400171e8 8\nw 2002fa00 4\nr 7f99d14af4 8\ni 164 4\n"
                b"r 304 4\nr 302 1\nr 300 1\nr 31c 4\n")
-    assert "register write (2 left out)" in err and "line kept as it stands (6 left out)" in err, err
+    assert "register write: 2 left out" in err and "line kept as it stands: 6 left out" in err, err
 
 
 def test_a_bus_trace_is_written_as_accesses(tmp):
