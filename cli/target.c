@@ -92,6 +92,8 @@ static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t co
 {
 	char place[BC_PLACE_TEXT_MAX];
 
+	for (size_t i = 0; i < count; i++)
+		t->kept_lines += run[i].kind == BC_ENTRY_LINE;
 	while (count != 0 && !bc_output_is_over(&t->output)) {
 		struct bc_print print = begin_print(t);
 		print.entries = run;
@@ -154,6 +156,11 @@ static void tell_lost(const struct bc_target *t)
 {
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
 		tell_trait(t, 1u << i, t->fit.reduced[i], t->fit.left_out[i]);
+	if (t->kept_lines != 0)
+		bc_complain(t->console, NULL,
+			"%" PRIu64 " line%s of kinds that are not modelled, kept as %s",
+			t->kept_lines, t->kept_lines == 1 ? " is" : "s are",
+			t->kept_lines == 1 ? "it stands" : "they stand");
 }
 
 enum bc_exit bc_target_close(struct bc_target *t)

@@ -62,10 +62,13 @@ def test_carriage_returns_are_kept():
 
 
 def test_real_files_are_written_as_they_stood():
+    kept = {"quicksort.tarmac": 16, "calltest32.tarmac": 4, "parsertest.txt": 27 + 371 - 179}
     for name, data in files():
         out, err = convert(data)
         equal(out, data, name)
-        assert all("line" in line for line in err.splitlines()), err
+        lines = kept.get(name, 0)
+        harness.note(f"{name}: {lines} of {data.count(10)} lines are of kinds that are not modelled")
+        equal(err, f"buscap convert: {lines} lines are of kinds that are not modelled, kept as they stand\n" * (lines != 0))
         crlf = data.replace(b"\n", b"\r\n")
         equal(convert(crlf)[0], crlf, f"{name} with CRLF")
         equal(convert(data[:-1])[0], data, f"{name} without its last newline")
