@@ -137,7 +137,7 @@ static inline void bc_decimal_row_turn(struct bc_decimal_row *row, uint64_t valu
 
 static inline char *bc_put_decimal_row(char *out, struct bc_decimal_row *row, uint64_t value)
 {
-	if (value - row->base >= 100000000)
+	if (value < row->base || value - row->base >= 100000000)
 		bc_decimal_row_turn(row, value);
 	if (row->high_bytes == 0)
 		return bc_put_decimal_below_e8(out, (uint32_t)value);

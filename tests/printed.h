@@ -1,0 +1,94 @@
+/* What a format's printer makes of entries, in pieces as they come from a small room. */
+#ifndef BC_TESTS_PRINTED_H
+#define BC_TESTS_PRINTED_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/entry.h"
+#include "formats/format.h"
+#include "formats/printer.h"
+
+struct printed {
+	char *text; /* with a terminating zero */
+	size_t bytes;
+	int rc;      /* of the last print() */
+	size_t left; /* entries that it didn't print */
+	char why[160];
+	uint64_t reduced[BC_TRAIT_BITS];
+};
+
+static void printed_take(struct printed *all, struct bc_print *p)
+{
+	all->text = realloc(all->text, all->bytes + p->used + 1);
+	assert_non_null(all->text);
+	memcpy(all->text + all->bytes, p->out, p->used);
+	all->bytes += p->used;
+	all->text[all->bytes] = '\0';
+	p->used = 0;
+}
+
+/* Prints head, entries and tail. Free what comes with printed_free(). */
+static struct printed print_all(enum bc_format format, const struct bc_format_options *options,
+	const struct bc_entry *entries, size_t count)
+{
+	const struct bc_printer *printer = bc_format_info(format)->printer;
+	struct printed all = {.rc = 0};
+	struct bc_print p = {.entries = entries,
+		.count = count,
+		.room = BC_PRINT_MAX + 300,
+		.reduced = all.reduced};
+	void *state = malloc(printer->state_bytes);
+
+	p.out = malloc(p.room);
+	assert_non_null(p.out);
+	assert_non_null(state);
+	assert_int_equal(printer->begin(state, options), 0);
+	if (printer->head != NULL)
+		printer->head(state, &p);
+	printed_take(&all, &p);
+	while (p.count != 0 && all.rc == 0) {
+		size_t before = p.count;
+		all.rc = printer->print(state, &p);
+		assert_true(all.rc != 0 || p.count < before);
+		printed_take(&all, &p);
+	}
+	all.left = p.count;
+	memcpy(all.why, p.why, sizeof(all.why));
+	while (all.rc == 0 && printer->tail != NULL) {
+		bool is_over = printer->tail(state, &p);
+		printed_take(&all, &p);
+		if (is_over)
+			break;
+	}
+	if (printer->end != NULL)
+		printer->end(state);
+	free(state);
+	free(p.out);
+	return all;
+}
+
+static inline void printed_free(struct printed *all)
+{
+	free(all->text);
+}
+
+/* The same of a source with these traits, as one string; the caller's to free. */
+static inline char *print_text(
+	enum bc_format format, uint32_t holds, const struct bc_entry *entries, size_t count)
+{
+	struct bc_format_options options = bc_format_options_default();
+
+	options.source_holds = holds;
+	struct printed all = print_all(format, &options, entries, count);
+	assert_int_equal(all.rc, 0);
+	assert_int_equal(strlen(all.text), all.bytes);
+	return all.text;
+}
+
+static inline struct bc_text text_of(const char *text)
+{
+	return (struct bc_text){.at = text, .bytes = (uint32_t)strlen(text)};
+}
+
+#endif

@@ -1,0 +1,158 @@
+/* One entry of each kind with everything in it, for the tests of printers. */
+#ifndef BC_TESTS_SAMPLE_ENTRIES_H
+#define BC_TESTS_SAMPLE_ENTRIES_H
+
+#include "formats/entry.h"
+#include "tests/dice.h"
+#include "tests/printed.h"
+
+#define ALL_HOLDS (BC_FIELDS | BC_TYPES | BC_KINDS)
+
+static inline struct bc_entry whole_reference(void)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1e5, 7);
+	entry.has = BC_FIELDS;
+	entry.size = 4;
+	entry.attr = 3;
+	entry.proc = 2;
+	entry.letter = 'x';
+	entry.unit = BC_UNIT_CLK;
+	entry.tick = 99;
+	entry.delta = 12;
+	entry.has_delta = true;
+	entry.data = 0xbeef;
+	entry.phys = 0x8000001e5;
+	entry.space = 0x9f8e7;
+	entry.epoch = 1;
+	memcpy(entry.sample, "\x00\x00\x01\xe0\xf0\xd5", BC_SAMPLE_BYTES);
+	entry.line = text_of("the line");
+	return entry;
+}
+
+static inline struct bc_entry whole_instruction(void)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, 0, 0xffffffc000080000, 3);
+	entry.kind = BC_ENTRY_INSTRUCTION;
+	entry.has = BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_PHYS;
+	entry.size = 4;
+	entry.proc = 1;
+	entry.tick = 271;
+	entry.unit = BC_UNIT_NS;
+	entry.phys = 0x80000;
+	entry.line = text_of("271 ns IT ...");
+	entry.instruction = (struct bc_instruction){.effect = BC_EFFECT_SKIPPED,
+		.digits = 8,
+		.has_id = true,
+		.id = 12,
+		.opcode = 0x1f,
+		.set = text_of("O"),
+		.mode = text_of("EL3h_s"),
+		.disassembly = text_of("add  x0, x1, \"#1\"")};
+	return entry;
+}
+
+static inline struct bc_entry whole_uop(void)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, 0, 0x440d7e, 5);
+	entry.kind = BC_ENTRY_UOP;
+	entry.uop = (struct bc_uop){.step = 1,
+		.src1 = 4,
+		.src2 = -1,
+		.dest = 49,
+		.flags = 'W',
+		.branch = '-',
+		.access = 'L',
+		.immediate = -24,
+		.mem_addr = 0x7fffffffe588,
+		.fallthrough = 0x440d82,
+		.target = 0,
+		.macro = text_of("MOVS_L,X"),
+		.micro = text_of("LOAD")};
+	return entry;
+}
+
+static inline struct bc_entry whole_register(void)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, 0, 0, 4);
+	entry.kind = BC_ENTRY_REGISTER;
+	entry.has = BC_HAS_TIME | BC_HAS_PROC;
+	entry.tick = 271;
+	entry.unit = BC_UNIT_NS;
+	entry.is_continued = true;
+	entry.line = text_of("not to be seen again");
+	entry.reg.name = text_of("cpsr");
+	entry.reg.value = text_of("0000_00d3");
+	return entry;
+}
+
+static inline struct bc_entry whole_kernel_event(void)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, 0, 0, 2);
+	entry.kind = BC_ENTRY_KERNEL;
+	entry.has = BC_HAS_TIME | BC_HAS_LETTER;
+	entry.letter = 'M';
+	entry.tick = 0x123456789abcdefe;
+	entry.kernel.rest = text_of("100 1a2b3c4d foobar.so");
+	return entry;
+}
+
+static inline struct bc_entry whole_event(unsigned kind, const char *text)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, 0, 0, 40);
+	entry.kind = BC_ENTRY_EVENT;
+	entry.tick = 1000;
+	entry.epoch = 2;
+	entry.note.event = (struct bc_event){.kind = (uint8_t)kind};
+	if (kind == BC_EVENT_GAP) {
+		entry.note.event.cause = BC_GAP_DISK;
+		entry.note.event.exact = true;
+		entry.note.event.value = 250;
+		entry.note.event.duration_ns = 17;
+	}
+	entry.note.text = text_of(text);
+	return entry;
+}
+
+static inline struct bc_entry whole_line(const char *line)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, 0, 0, 6);
+	entry.kind = BC_ENTRY_LINE;
+	entry.line = text_of(line);
+	return entry;
+}
+
+/* A reference with fields at random, of those that most have; now and then as large as they get. */
+static inline struct bc_entry random_reference(struct dice *dice)
+{
+	struct bc_entry entry;
+	uint64_t mask = UINT64_MAX >> dice_below(dice, 64);
+
+	bc_entry_reference(&entry, dice_below(dice, BC_REF_TYPES), dice_roll(dice) & mask,
+		dice_roll(dice) >> dice_below(dice, 64));
+	entry.has = dice_below(dice, 16);
+	entry.tick = dice_roll(dice) >> dice_below(dice, 64);
+	entry.size = (uint32_t)dice_roll(dice) >> dice_below(dice, 32);
+	entry.attr = (uint8_t)dice_roll(dice);
+	entry.proc = (uint16_t)((uint16_t)dice_roll(dice) >> dice_below(dice, 16));
+	entry.epoch = (uint32_t)dice_roll(dice) >> dice_below(dice, 32);
+	entry.has_delta = dice_below(dice, 4) != 0;
+	entry.delta = dice_below(dice, 8) == 0 ? BC_TIME_NONE
+					       : dice_roll(dice) >> dice_below(dice, 64);
+	return entry;
+}
+
+#endif
