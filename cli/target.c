@@ -138,6 +138,12 @@ static void tell_trait(
 {
 	char how[96] = "";
 
+	/* It has a place for the trait, but not for all that these entries have of it. */
+	if (reduced != 0 && (trait & t->info->holds) != 0) {
+		bc_complain(t->console, NULL, "%s could not keep every %s: of %" PRIu64 " entr%s",
+			t->info->name, bc_trait_name(trait), reduced, reduced == 1 ? "y" : "ies");
+		reduced = 0;
+	}
 	if (reduced != 0 && (trait & BC_FIELDS) != 0)
 		snprintf(how, sizeof(how), "%" PRIu64 " entr%s without it", reduced,
 			reduced == 1 ? "y stands" : "ies stand");

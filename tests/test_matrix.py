@@ -144,8 +144,9 @@ def convert(form, path, target, out, *options, extra=""):
 
 
 def extra_of(target):
-    """Without a map an address of more than 32 bits is an error, not a loss."""
-    return ":map=pages" if target in ("bcp1", "raw6") else ""
+    """Without a map an address of more than 32 bits is an error, not a loss; and invalid cycles are left out of what
+    has a place for them, unless they are wanted."""
+    return {"bcp1": ":map=pages", "raw6": ":map=pages", "vcd": ":invalid=keep"}.get(target, "")
 
 
 def suffix(target):
