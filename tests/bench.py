@@ -89,6 +89,7 @@ def main():
     sys.stdout.flush()
     subprocess.run([f"{BUILD}/tests/bench_decode"], check=True)
     subprocess.run([f"{BUILD}/tests/bench_usb_source"], check=True)
+    subprocess.run([f"{BUILD}/tests/bench_columns"], check=True)
 
 
 if __name__ == "__main__":
