@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "formats/scan.h"
+#include "formats/scan_block.h"
 #include "formats/text.h"
 
 struct cis501 {
@@ -38,7 +38,7 @@ static inline bool is_word_end(char c)
 
 static inline bool take_int(const char **at, int32_t *value)
 {
-	const char *p = bc_skip_columns(*at);
+	const char *p = bc_skip_spaces(*at);
 	int64_t wide;
 
 	*at = p;
@@ -68,19 +68,19 @@ static inline bool take_int(const char **at, int32_t *value)
 
 static inline bool take_immediate(const char **at, int64_t *value)
 {
-	*at = bc_skip_columns(*at);
+	*at = bc_skip_spaces(*at);
 	return bc_scan_signed(at, value) && is_word_end(**at);
 }
 
 static inline bool take_hex(const char **at, uint64_t *value)
 {
-	*at = bc_skip_columns(*at);
+	*at = bc_skip_spaces(*at);
 	return bc_scan_hex_block(at, value) && is_word_end(**at);
 }
 
 static inline bool take_letter(const char **at, char *letter, char one, char other)
 {
-	const char *p = bc_skip_columns(*at);
+	const char *p = bc_skip_spaces(*at);
 
 	*at = p;
 	*letter = *p;
@@ -92,7 +92,7 @@ static inline bool take_letter(const char **at, char *letter, char one, char oth
 
 static inline bool take_word(const char **at, struct bc_text *word)
 {
-	const char *p = bc_skip_columns(*at);
+	const char *p = bc_skip_spaces(*at);
 
 	*at = bc_word_end(p);
 	word->at = p;
@@ -153,7 +153,7 @@ static enum bc_parse_end parse_cis501(void *state, struct bc_parse *p)
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		struct bc_entry *entry = &p->entries[p->count];
-		const char *at = bc_skip_columns(p->at);
+		const char *at = bc_skip_spaces(p->at);
 		if (*at == '\n') {
 			p->at = at + 1;
 			continue;

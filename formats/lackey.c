@@ -1,6 +1,6 @@
 #include "formats/lackey.h"
 
-#include "formats/scan.h"
+#include "formats/scan_block.h"
 
 static void lackey_begin(void *state, const struct bc_format_options *options)
 {
@@ -24,43 +24,89 @@ static inline int type_of(char letter)
 	}
 }
 
+/* What stands in a line. */
+struct line {
+	unsigned type;
+	uint64_t addr;
+	uint64_t size;
+};
+
+/* The line as valgrind writes it, with a size of one or two digits. Returns the place behind it, or
+ * NULL. */
+static inline const char *scan_plain(const char *at, struct line *line)
+{
+	bool is_fetch = at[0] == 'I';
+	int type = type_of(is_fetch ? 'I' : at[1]);
+	unsigned n = bc_hex16(at + 3, &line->addr);
+	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(7);
+	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 3;
+	const char *digits = at + 3 + n + 1;
+	unsigned one = (uint8_t)(digits[0] - '0');
+	unsigned two = (uint8_t)(digits[1] - '0');
+	bool has_two = two <= 9;
+
+	if (type < 0 || at[is_fetch ? 1 : 0] != ' ' || at[2] != ' ' || n == 0 || at[3 + n] != ',' ||
+		one > 9 || 3 + n + 2 + has_two != end || at[end] != '\n')
+		return NULL;
+	line->type = (unsigned)type;
+	line->size = has_two ? one * 10 + two : one;
+	return at + end + 1;
+}
+
+/* Any line with a reference. */
+static const char *scan_any(struct bc_parse *p, struct line *line)
+{
+	const char *at = bc_skip_spaces(p->at);
+	int type = type_of(*at);
+
+	p->bad = at;
+	p->expected = "one of I, L, S, M is expected, or ==";
+	if (type < 0 || (!bc_is_space(at[1]) && at[1] != '\n'))
+		return NULL;
+	line->type = (unsigned)type;
+	at = bc_skip_spaces(at + 1);
+	bool has_address = bc_scan_hex_block(&at, &line->addr);
+	p->bad = at;
+	p->expected = has_address ? "a comma is expected behind the address"
+				  : "a hexadecimal address of at most 64 bits is expected";
+	if (!has_address || *at != ',')
+		return NULL;
+	const char *digits = ++at;
+	bool has_size = bc_scan_decimal(&at, &line->size);
+	p->bad = has_size ? digits : at;
+	p->expected = "a decimal size of at most 32 bits is expected";
+	if (!has_size || line->size > UINT32_MAX)
+		return NULL;
+	at = bc_skip_spaces(at);
+	p->bad = at;
+	p->expected = "nothing is expected behind the size";
+	return *at == '\n' ? at + 1 : NULL;
+}
+
 static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 {
 	(void)state;
 	for (; p->at < p->end; p->number++) {
-		uint64_t addr;
-		uint64_t size;
+		struct line line;
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
-		const char *at = bc_skip_spaces(p->at);
-		int type = type_of(*at);
-		if (*at == '\n' || (p->at[0] == '=' && p->at[1] == '=')) {
-			p->at = bc_line_end(at) + 1;
-			continue;
+		const char *next = scan_plain(p->at, &line);
+		if (next == NULL) {
+			const char *at = bc_skip_spaces(p->at);
+			if (*at == '\n' || (p->at[0] == '=' && p->at[1] == '=')) {
+				p->at = bc_line_end(at) + 1;
+				continue;
+			}
+			next = scan_any(p, &line);
 		}
-		if (type < 0 || (!bc_is_space(at[1]) && at[1] != '\n'))
-			return bc_parse_bad(p, at, "one of I, L, S, M is expected, or ==");
-		at = bc_skip_spaces(at + 1);
-		if (!bc_scan_hex_block(&at, &addr))
-			return bc_parse_bad(
-				p, at, "a hexadecimal address of at most 64 bits is expected");
-		if (*at != ',')
-			return bc_parse_bad(p, at, "a comma is expected behind the address");
-		const char *digits = ++at;
-		if (!bc_scan_decimal(&at, &size))
-			return bc_parse_bad(p, at, "a decimal size of at most 32 bits is expected");
-		if (size > UINT32_MAX)
-			return bc_parse_bad(
-				p, digits, "a decimal size of at most 32 bits is expected");
-		at = bc_skip_spaces(at);
-		if (*at != '\n')
-			return bc_parse_bad(p, at, "nothing is expected behind the size");
+		if (next == NULL)
+			return BC_PARSE_BAD;
 		struct bc_entry *entry = &p->entries[p->count++];
-		bc_entry_reference(entry, (unsigned)type, addr, p->number);
-		entry->has = size != 0 ? BC_HAS_SIZE : 0;
-		entry->size = (uint32_t)size;
-		p->at = at + 1;
+		bc_entry_reference(entry, line.type, line.addr, p->number);
+		entry->has = line.size != 0 ? BC_HAS_SIZE : 0;
+		entry->size = (uint32_t)line.size;
+		p->at = next;
 	}
 	return BC_PARSE_DONE;
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "formats/scan.h"
+#include "formats/scan_block.h"
 #include "formats/text.h"
 
 static const char bad_type[] = "a type is expected: one printable character";
@@ -17,32 +17,17 @@ enum { AT_TYPE = 0, AT_TIME = 1, AT_LENGTH = 9, AT_SPACE = 10, AT_ADDRESS = 14 }
 /* Sets a reference up by its type. Returns false when there is no such type. */
 static inline bool begin_reference(struct bc_entry *entry, char letter, uint64_t number)
 {
-	unsigned type = BC_REF_LETTER;
-	uint32_t has = LAPLACE_HAS | BC_HAS_LETTER;
+	unsigned type = letter == 'r'                    ? (unsigned)BC_REQ_MEMREAD
+			: letter == 'w'                  ? (unsigned)BC_REQ_MEMWRITE
+			: letter == 'f' || letter == 'i' ? (unsigned)BC_REQ_FETCH
+							 : BC_REF_LETTER;
+	bool is_named = type != BC_REF_LETTER && letter != 'i';
 
-	switch (letter) {
-	case 'r':
-		type = BC_REQ_MEMREAD;
-		has = LAPLACE_HAS;
-		break;
-	case 'w':
-		type = BC_REQ_MEMWRITE;
-		has = LAPLACE_HAS;
-		break;
-	case 'f':
-		type = BC_REQ_FETCH;
-		has = LAPLACE_HAS;
-		break;
-	case 'i':
-		type = BC_REQ_FETCH;
-		break;
-	default:
-		if (letter <= ' ' || letter > '~')
-			return false;
-	}
+	if (letter <= ' ' || letter > '~')
+		return false;
 	bc_entry_reference(entry, type, 0, number);
-	entry->has = has;
-	entry->letter = (has & BC_HAS_LETTER) != 0 ? letter : 0;
+	entry->has = is_named ? LAPLACE_HAS : LAPLACE_HAS | BC_HAS_LETTER;
+	entry->letter = is_named ? 0 : letter;
 	return true;
 }
 
@@ -103,13 +88,18 @@ static void text_begin(void *state, const struct bc_format_options *options)
 	(void)options;
 }
 
+static inline bool is_word_end(char c)
+{
+	return c == '\n' || bc_is_space(c);
+}
+
 /* A number with the spaces before it; behind it is the next, or the line's end. */
 static inline bool take_hex(const char **at, uint64_t *value, uint64_t most)
 {
 	const char *p = bc_skip_spaces(*at);
 
 	*at = p;
-	if (!bc_scan_hex_block(at, value) || (**at != '\n' && !bc_is_space(**at)))
+	if (!bc_scan_hex_block(at, value) || !is_word_end(**at))
 		return false;
 	if (*value <= most)
 		return true;
@@ -117,45 +107,90 @@ static inline bool take_hex(const char **at, uint64_t *value, uint64_t most)
 	return false;
 }
 
+/* The numbers behind the type. */
+struct line {
+	uint64_t tick;
+	uint64_t size;
+	uint64_t space;
+	uint64_t addr;
+};
+
+/* The line as it is nearly always: five fields with one space between, and digits no more than
+ * needed. Returns the place behind it, or NULL. */
+static inline const char *scan_plain(const char *at, struct line *line)
+{
+	uint64_t blanks = bc_blanks64(at) & ~UINT64_C(3);
+	unsigned ends[4];
+
+	for (unsigned i = 0; i < 4; i++, blanks &= blanks - 1) {
+		if (blanks == 0)
+			return NULL;
+		ends[i] = (unsigned)__builtin_ctzll(blanks);
+	}
+	unsigned n = bc_hex16(at + 2, &line->tick);
+	unsigned bad = (n == 0) | ((n + 2) ^ ends[0]);
+	n = bc_hex16(at + ends[0] + 1, &line->size);
+	bad |= (n - 1 > 7) | ((ends[0] + 1 + n) ^ ends[1]);
+	n = bc_hex16(at + ends[1] + 1, &line->space);
+	bad |= (n - 1 > 7) | ((ends[1] + 1 + n) ^ ends[2]);
+	n = bc_hex16(at + ends[2] + 1, &line->addr);
+	bad |= (n == 0) | ((ends[2] + 1 + n) ^ ends[3]);
+	bad |= (unsigned)(at[1] ^ ' ') | (unsigned)(at[ends[0]] ^ ' ') |
+	       (unsigned)(at[ends[1]] ^ ' ') | (unsigned)(at[ends[2]] ^ ' ') |
+	       (unsigned)(at[ends[3]] ^ '\n');
+	return bad == 0 ? at + ends[3] + 1 : NULL;
+}
+
+/* Any line, from behind its type. */
+static const char *scan_any(struct bc_parse *p, const char *at, struct line *line)
+{
+	const char *expected = NULL;
+
+	if (!take_hex(&at, &line->tick, UINT64_MAX))
+		expected = "a timestamp is expected: a hexadecimal number of at most 64 bits";
+	else if (!take_hex(&at, &line->size, UINT32_MAX))
+		expected = "a length is expected: a hexadecimal number of at most 32 bits";
+	else if (!take_hex(&at, &line->space, UINT32_MAX))
+		expected = "an address space is expected: a hexadecimal number of at most 32 bits";
+	else if (!take_hex(&at, &line->addr, UINT64_MAX))
+		expected = "an address is expected: a hexadecimal number of at most 64 bits";
+	else if (*(at = bc_skip_spaces(at)) != '\n')
+		expected = "nothing is expected behind the address";
+	p->bad = at;
+	p->expected = expected;
+	return expected == NULL ? at + 1 : NULL;
+}
+
 static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
 {
 	(void)state;
 	for (; p->at < p->end; p->number++) {
-		uint64_t size;
-		uint64_t space;
+		struct line line;
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		struct bc_entry *entry = &p->entries[p->count];
-		const char *at = bc_skip_spaces(p->at);
-		if (*at == '\n') {
-			p->at = at + 1;
-			continue;
+		const char *at = p->at;
+		const char *next = scan_plain(at, &line);
+		if (next == NULL) {
+			at = bc_skip_spaces(at);
+			if (*at == '\n') {
+				p->at = at + 1;
+				continue;
+			}
 		}
-		if (!begin_reference(entry, *at, p->number) ||
-			(!bc_is_space(at[1]) && at[1] != '\n'))
+		if (!begin_reference(entry, *at, p->number) || !is_word_end(at[1]))
 			return bc_parse_bad(p, at, bad_type);
-		at++;
-		if (!take_hex(&at, &entry->tick, UINT64_MAX))
-			return bc_parse_bad(p, at,
-				"a timestamp is expected: a hexadecimal number of at most 64 bits");
-		if (!take_hex(&at, &size, UINT32_MAX))
-			return bc_parse_bad(p, at,
-				"a length is expected: a hexadecimal number of at most 32 bits");
-		if (!take_hex(&at, &space, UINT32_MAX))
-			return bc_parse_bad(p, at,
-				"an address space is expected: a hexadecimal number of at most 32 "
-				"bits");
-		if (!take_hex(&at, &entry->addr, UINT64_MAX))
-			return bc_parse_bad(p, at,
-				"an address is expected: a hexadecimal number of at most 64 bits");
-		at = bc_skip_spaces(at);
-		if (*at != '\n')
-			return bc_parse_bad(p, at, "nothing is expected behind the address");
-		set_size(entry, (uint32_t)size);
-		entry->space = (uint32_t)space;
+		if (next == NULL)
+			next = scan_any(p, at + 1, &line);
+		if (next == NULL)
+			return BC_PARSE_BAD;
+		entry->tick = line.tick;
+		entry->space = (uint32_t)line.space;
+		entry->addr = line.addr;
+		set_size(entry, (uint32_t)line.size);
 		p->count++;
-		p->at = at + 1;
+		p->at = next;
 	}
 	return BC_PARSE_DONE;
 }

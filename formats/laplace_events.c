@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "formats/scan.h"
+#include "formats/scan_block.h"
 #include "formats/text.h"
 
 static void events_begin(void *state, const struct bc_format_options *options)

@@ -5,7 +5,7 @@
  * unfinished over, and passes over what is malformed after it was told.
  *
  * Behind the last newline of a block at least BC_PARSE_PADDING bytes can be read, so that a parser
- * may load eight at once; and as every line ends in '\n', a loop over digits needs no other end.
+ * may load several at once; and as every line ends in '\n', a loop over digits needs no other end.
  * formats/scan.h has such loops. */
 #ifndef BC_FORMATS_PARSER_H
 #define BC_FORMATS_PARSER_H
@@ -16,7 +16,7 @@
 #include "formats/entry.h"
 #include "formats/options.h"
 
-#define BC_PARSE_PADDING 64
+#define BC_PARSE_PADDING 160
 
 /* A line is at most so long, its newline included. */
 #define BC_LINE_MAX (16u << 10)

@@ -6,7 +6,7 @@
 
 #include "formats/reader.h"
 
-#define BC_READER_ENTRIES 256
+#define BC_READER_ENTRIES 192
 
 struct bc_reader_kind {
 	int (*open)(struct bc_reader *reader); /* sets reader->state */
