@@ -1,14 +1,34 @@
 #!/bin/sh
-# fuzz.sh FOLDER SECONDS: runs each fuzz target in the folder for so long, from seeds made by the programs
-# themselves. What a target finds is left there.
+# fuzz.sh FOLDER SECONDS [TARGET]: runs each fuzz target in the folder for so long, or the one, as many at a time
+# as there are cores, from seeds made by the programs themselves or written here. What a target finds is left
+# there.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 folder=$1
 seconds=$2
 seeds=$folder/seeds
-failed=0
+
+if [ $# = 3 ]; then
+	target=$3
+	mkdir -p "$folder/corpus-$target"
+	if "$folder/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 \
+		-artifact_prefix="$folder/$target-" -print_final_stats=1 \
+		"$folder/corpus-$target" "$seeds/$target" >"$folder/$target.log" 2>&1; then
+		runs=$(awk '/number_of_executed_units/ { print $2 }' "$folder/$target.log")
+		echo "fuzz $target: $runs inputs in $seconds s, nothing found"
+		exit 0
+	fi
+	echo "fuzz $target: FAILED; its input is in $folder/
+$(tail -n 30 "$folder/$target.log")"
+	exit 1
+fi
+
+# Each program is a target. What is written below for one that isn't there is left alone.
+targets=$(cd "$folder" && ls | sed -n 's/^fuzz_\([a-z0-9_]*\)$/\1/p')
 rm -rf "$seeds"
-mkdir -p "$seeds/bcp1" "$seeds/segment" "$seeds/config" "$seeds/usb" "$seeds/raw" "$seeds/tarmac"
+for target in $targets bcp1 segment config usb raw; do
+	mkdir -p "$seeds/$target"
+done
 
 for seed in 1 2 3; do
 	{ printf '\007'; build/buscap sim --seed $seed --count 200 --loss 0.2 --corrupt 0.2 -O bcp1; } >"$seeds/bcp1/$seed"
@@ -87,17 +107,19 @@ cat >"$seeds/tarmac/registers" <<-'EOF'
 	42 clk R TLBI ALLE3 00000000:00000000
 EOF
 
-for target in bcp1 segment config usb raw tarmac; do
-	mkdir -p "$folder/corpus-$target"
-	if "$folder/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 \
-		-artifact_prefix="$folder/$target-" -print_final_stats=1 \
-		"$folder/corpus-$target" "$seeds/$target" >"$folder/$target.log" 2>&1; then
-		runs=$(awk '/number_of_executed_units/ { print $2 }' "$folder/$target.log")
-		echo "fuzz $target: $runs inputs in $seconds s, nothing found"
-	else
-		echo "fuzz $target: FAILED; its input is in $folder/"
-		tail -n 30 "$folder/$target.log"
-		failed=1
-	fi
-done
-exit $failed
+# Of a format's parser: the first byte is options and the size of the blocks (tests/fuzz_parser.h).
+text() { # TARGET TEXT
+	mkdir -p "$seeds/$1"
+	for first in 000 003 015; do
+		printf "\\$first$2" >"$seeds/$1/$first"
+	done
+}
+text din '0 7ffe12\n1 0x10\n2 ffffffffffffffff\n3 1\n4 0 more\n\n5 1\n0 10000000000000000\n'
+text xdin 'r 7ffe12 4\nw 0x10 8\ni ffffffffffffffff ffffffff\nm 1 0\nc 1 1\nv 1 1\n\nr 1\nr 1 100000000\n'
+text lackey '==1== x\nI  04016930,3\n S 1ffefffd88,8\n L 04222cac,16\n M 0421c7cc,4294967295\n\nhello\n L 1,\n'
+text cis501 '1 40061e -1 -1 -1 R T -       -96            0       400620       4005c0 J        JMP_IMM\n2 4005c0 44 -1  2 - - L -9223372036854775808 ffffffffffffffff 0 0 MOVSX SEXT_DWORD_TO_QWORD\n\n1 4 100 -1 2147483647 W N S 1 1 1 1 A B\n1 1 1\n'
+text laplace_text 'r 123456789abcdef0 4 9f8e7 9a8b7c6d\nr 123456789abcdef0 4 9a8b7 8888ffff3e456a21\n! 0 0 0 0\ni ffffffffffffffff ffffffff ffffffff ffffffffffffffff\n\nw 1 2 3\n'
+text laplace_events 'F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\nFORK 0A x\r\n ! 1\n\nF x\n'
+text laplace 'r\360\336\274\232\170\126\064\022\004\347\370\011\000\155\174\213\232i\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\007\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000'
+
+echo "$targets" | xargs -P "$(nproc)" -I TARGET tests/fuzz.sh "$folder" "$seconds" TARGET
