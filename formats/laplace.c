@@ -128,7 +128,7 @@ static inline const char *scan_plain(const char *at, struct line *line)
 		ends[i] = (unsigned)__builtin_ctzll(blanks);
 	}
 	unsigned n = bc_hex16(at + 2, &line->tick);
-	unsigned bad = (n == 0) | ((n + 2) ^ ends[0]);
+	unsigned bad = (at[0] <= ' ') | (n == 0) | ((n + 2) ^ ends[0]);
 	n = bc_hex16(at + ends[0] + 1, &line->size);
 	bad |= (n - 1 > 7) | ((ends[0] + 1 + n) ^ ends[1]);
 	n = bc_hex16(at + ends[1] + 1, &line->space);

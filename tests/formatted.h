@@ -65,7 +65,9 @@ static inline struct parsed parse_bytes(
 	assert_non_null(parsed.block);
 	assert_non_null(state);
 	memcpy(parsed.block, bytes, n);
-	memset(parsed.block + n, '7', BC_PARSE_PADDING);
+	/* Behind the block stands what may look like its lines going on. */
+	for (size_t i = 0; i < BC_PARSE_PADDING; i++)
+		parsed.block[n + i] = ((const char *)bytes)[i % n];
 	parser->begin(state, &options);
 	struct bc_parse p = {
 		.at = parsed.block, .end = parsed.block + n, .number = parser->record_bytes == 0};

@@ -104,7 +104,9 @@ static inline size_t fuzz_block(const struct bc_parser *parser, void *state, con
 
 	FUZZ_CHECK(block != NULL);
 	memcpy(block, data, size);
-	memset(block + size, 'a', BC_PARSE_PADDING);
+	/* Behind the block stands what may look like its lines going on. */
+	for (size_t i = 0; i < BC_PARSE_PADDING; i++)
+		block[size + i] = (char)data[i % size];
 	while (!is_over) {
 		const char *before = p.at;
 		p.entries = entries;
