@@ -203,6 +203,9 @@ enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint3
 		return BC_CONVERSION_REFUSED;
 	if ((holds & BECOMES_REFERENCE) != 0 && (target->holds & BC_CAN_REFERENCE) != 0) {
 		*lost |= target->needs;
+		/* An instruction or micro-op becomes fetches, which have a size. */
+		if ((holds & ~target->holds & (BC_CAN_INSTRUCTION | BC_CAN_UOP)) != 0)
+			*lost |= (BC_HAS_SIZE | BC_CAN_FETCH) & ~target->holds;
 		common |= (holds & target->needs) == target->needs ? BC_CAN_REFERENCE : 0;
 	}
 	if ((common & ~(uint32_t)BC_CAN_REFERENCE) == 0 &&
