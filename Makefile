@@ -59,7 +59,7 @@ say    = $(if $(V),@:,@printf '  %-4s %s\n')
 
 # Asked once, when first needed: `make deps` may be what installs pkg-config.
 pkg_cflags = $(eval pkg_cflags := $$(shell pkg-config --cflags $(TEST_PKGS)))$(pkg_cflags)
-pkg_libs   = $(shell pkg-config --libs $(1))
+pkg_libs   = $(shell pkg-config --libs $(1)) -lm
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wundef -Wvla

@@ -10,6 +10,7 @@
 #include "cli/info.h"
 #include "cli/recover.h"
 #include "cli/sim.h"
+#include "cli/stats.h"
 #include "cli/verify.h"
 
 static const struct {
@@ -20,6 +21,7 @@ static const struct {
 	{"info", "say what a file is", bc_cmd_info},
 	{"dump", "print a trace as text", bc_cmd_dump},
 	{"convert", "write a trace in another format", bc_cmd_convert},
+	{"stats", "summarise a trace: totals, mix, footprint, reuse, time", bc_cmd_stats},
 	{"verify", "check that files are whole", bc_cmd_verify},
 	{"recover", "make a whole segment out of a torn or damaged one", bc_cmd_recover},
 	{"formats", "list the formats of traces", bc_cmd_formats},

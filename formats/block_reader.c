@@ -25,6 +25,7 @@ struct block_state {
 	bool is_over;     /* the input has no more, or no more that can be read */
 	bool is_long;     /* in a line that is too long, up to its newline */
 	bool has_added;   /* the last line lacked its newline */
+	bool as_records;
 	int error;        /* told once all before it is: -EBADMSG, or what reading failed with */
 	void *parser;     /* its state */
 	uint8_t *records; /* as_records of another dialect: room for a block's */
@@ -46,12 +47,12 @@ static int open_blocks(struct bc_reader *r)
 	if (b->parser == NULL)
 		return -ENOMEM;
 	parser->begin(b->parser, &r->options.format);
-	if (r->options.as_records && bc_dialect_bytes(r->format) > BC_RECORD_BYTES)
-		b->records = malloc(BLOCK_BYTES);
-	else if (r->options.as_records && r->format == BC_FORMAT_BYU_BE)
-		b->records = malloc(BLOCK_BYTES);
-	else
+	size_t bytes = bc_dialect_bytes(r->format); /* 0: it is no BYU */
+	b->as_records = r->options.as_records && bytes != 0 &&
+			(bytes == BC_RECORD_BYTES || !r->options.wide_as_entries);
+	if (!b->as_records || r->format == BC_FORMAT_BYU)
 		return 0;
+	b->records = malloc(BLOCK_BYTES);
 	return b->records != NULL ? 0 : -ENOMEM;
 }
 
@@ -256,7 +257,7 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 		}
 		if (b->start == b->whole)
 			break;
-		if (r->options.as_records && bc_dialect_bytes(r->format) != 0)
+		if (b->as_records)
 			take_records(r, b, batch);
 		else
 			parse(r, b, batch);

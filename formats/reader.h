@@ -49,6 +49,9 @@ struct bc_reader_options {
 	/* Segments and BYU in its dialects come as records, without being made entries; a record
 	 * that is too large for BYU is a fault then. Other formats are not changed by it. */
 	bool as_records;
+	/* With as_records: dialects whose records may be too large for BYU come as entries all the
+	 * same, so that no record is a fault. */
+	bool wide_as_entries;
 	/* Of segments: whether a chunk may hold something that is wanted; NULL: all are. With the
 	 * descriptor of a regular file that has an index, what isn't wanted is not read at all. */
 	bool (*wants_chunk)(void *context, const struct bc_chunk_info *info);

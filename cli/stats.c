@@ -1,0 +1,266 @@
+#include "cli/stats.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/stats_gather.h"
+#include "cli/stats_json.h"
+#include "cli/stats_text.h"
+
+static const char help[] =
+	"usage: buscap stats [OPTION]... [FILE]...\n"
+	"\n"
+	"Summarises traces, several files of one format as one: totals by type, size, memory type "
+	"and\n"
+	"processor, instruction mix, footprint, reuse, time. Without files, and for \"-\", it "
+	"reads "
+	"standard\n"
+	"input. docs/stats.md defines each figure.\n"
+	"\n"
+	"  -I, --input-format FMT  the files' format, with its options: laplace:endian=big; it is "
+	"told by\n"
+	"                          content where that is certain\n"
+	"  -j, --json              one JSON object\n"
+	"      --as cis501         the four lines that the course's own reader prints of "
+	"micro-ops\n"
+	"      --totals            leave out footprint, reuse, intervals, idles and bursts: "
+	"several times\n"
+	"                          as fast\n"
+	"      --line N            bytes of a line, a power of two (32)\n"
+	"      --page N            bytes of a page, a power of two (4096)\n"
+	"      --memory BYTES      for footprint and reuse, at most (1G); 1k is 1000; lines "
+	"beyond that\n"
+	"                          are told as \"at least\"\n"
+	"      --idle TICKS        longer intervals between references are idles (1000)\n"
+	"      --burst TICKS       references with at most so many between them are a burst (8)\n"
+	"      --clock-hz N        ticks a second, where the trace doesn't say or says it wrong\n"
+	"      --top N             how many rows of each table are printed (20); JSON has all\n"
+	"  -h, --help              this text\n"
+	"\n"
+	"Reuse is the share of references whose line was touched within so many references "
+	"before.\n"
+	"\n"
+	"Exit code: 0 ok, 1 failed, 2 wrong usage, 3 damaged or malformed: what is good was "
+	"counted.\n"
+	"\n"
+	"Example: buscap stats --json /var/lib/buscapd/*.byu.lz4 | jq .time.seconds\n";
+
+enum {
+	OPTION_AS = 1000,
+	OPTION_TOTALS,
+	OPTION_LINE,
+	OPTION_PAGE,
+	OPTION_MEMORY,
+	OPTION_IDLE,
+	OPTION_BURST,
+	OPTION_CLOCK_HZ,
+	OPTION_TOP,
+};
+
+static const struct option options[] = {
+	{"input-format", required_argument, NULL, 'I'},
+	{"json", no_argument, NULL, 'j'},
+	{"as", required_argument, NULL, OPTION_AS},
+	{"totals", no_argument, NULL, OPTION_TOTALS},
+	{"line", required_argument, NULL, OPTION_LINE},
+	{"page", required_argument, NULL, OPTION_PAGE},
+	{"memory", required_argument, NULL, OPTION_MEMORY},
+	{"idle", required_argument, NULL, OPTION_IDLE},
+	{"burst", required_argument, NULL, OPTION_BURST},
+	{"clock-hz", required_argument, NULL, OPTION_CLOCK_HZ},
+	{"top", required_argument, NULL, OPTION_TOP},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+struct wanted {
+	enum bc_format from;
+	struct bc_reader_options reader;
+	struct bc_stats_options stats;
+	bool is_json;
+	bool is_cis501;
+	uint64_t top;
+};
+
+/* A power of two. */
+static bool read_block(const struct bc_console *console, const char *option, uint64_t *bytes)
+{
+	if (!bc_option_u64(console, option, bytes))
+		return false;
+	if (*bytes != 0 && (*bytes & (*bytes - 1)) == 0)
+		return true;
+	bc_complain(console, NULL, "%s %s: a power of two is wanted, as 64", option, optarg);
+	return false;
+}
+
+static bool read_as(const struct bc_console *console, struct wanted *w)
+{
+	w->is_cis501 = strcmp(optarg, "cis501") == 0;
+	if (!w->is_cis501)
+		bc_complain(console, NULL, "--as %s: only cis501 is known", optarg);
+	return w->is_cis501;
+}
+
+static bool read_clock(const struct bc_console *console, uint64_t *hz)
+{
+	if (!bc_option_count(console, "--clock-hz", hz))
+		return false;
+	if (*hz == 0)
+		bc_complain(console, NULL, "--clock-hz 0: a clock ticks");
+	return *hz != 0;
+}
+
+static bool read_option(const struct bc_console *console, int letter, struct wanted *w)
+{
+	switch (letter) {
+	case 'I':
+		return bc_option_read_format(console, "-I", &w->from, &w->reader.format);
+	case 'j':
+		w->is_json = true;
+		return true;
+	case OPTION_AS:
+		return read_as(console, w);
+	case OPTION_TOTALS:
+		w->stats.is_totals = true;
+		return true;
+	case OPTION_LINE:
+		return read_block(console, "--line", &w->stats.footprint.line_bytes);
+	case OPTION_PAGE:
+		return read_block(console, "--page", &w->stats.footprint.page_bytes);
+	case OPTION_MEMORY:
+		return bc_option_count(console, "--memory", &w->stats.footprint.memory_bytes);
+	case OPTION_IDLE:
+		return bc_option_count(console, "--idle", &w->stats.idle_ticks);
+	case OPTION_BURST:
+		return bc_option_count(console, "--burst", &w->stats.burst_ticks);
+	case OPTION_CLOCK_HZ:
+		return read_clock(console, &w->stats.clock_hz);
+	case OPTION_TOP:
+		return bc_option_count(console, "--top", &w->top);
+	default:
+		return false;
+	}
+}
+
+static bool check(const struct bc_console *console, const struct wanted *w)
+{
+	const struct bc_footprint_options *f = &w->stats.footprint;
+
+	if (w->is_json && w->is_cis501) {
+		bc_complain_usage(console, "--json and --as are two ways to print it");
+		return false;
+	}
+	if (f->page_bytes >= f->line_bytes)
+		return true;
+	bc_complain(console, NULL, "a page of %" PRIu64 " bytes is smaller than a line of %" PRIu64,
+		f->page_bytes, f->line_bytes);
+	return false;
+}
+
+static bool print_json(struct bc_output *output, const struct bc_stats *stats)
+{
+	cJSON *object = bc_stats_json(stats);
+	char *text = object != NULL ? cJSON_PrintUnformatted(object) : NULL;
+
+	cJSON_Delete(object);
+	if (text == NULL)
+		return false;
+	bc_output_text(output, text, strlen(text));
+	bc_output_text(output, "\n", 1);
+	cJSON_free(text);
+	return true;
+}
+
+/* As that reader, which counts every line as a record. */
+static void print_cis501(struct bc_output *output, const struct bc_stats *stats)
+{
+	uint64_t uops = stats->happenings.kinds[BC_ENTRY_UOP];
+
+	bc_output_format(output,
+		"Processing trace...\nProcessed %" PRIu64 " trace records.\nMicro-ops: %" PRIu64
+		"\nMacro-ops: %" PRIu64 "\n",
+		uops, uops, stats->happenings.macro_ops);
+}
+
+static enum bc_exit print(
+	const struct bc_console *console, const struct wanted *w, const struct bc_stats *stats)
+{
+	struct bc_output output;
+	bool ok = true;
+
+	if (bc_output_open(&output, console->out) != 0) {
+		bc_complain(console, NULL, "not enough memory");
+		return BC_EXIT_FAILED;
+	}
+	if (w->is_cis501)
+		print_cis501(&output, stats);
+	else if (w->is_json)
+		ok = print_json(&output, stats);
+	else
+		bc_stats_print(&output, stats, w->top);
+	if (!ok)
+		bc_complain(console, NULL, "not enough memory");
+	return bc_exit_worse(ok ? BC_EXIT_OK : BC_EXIT_FAILED, bc_output_close(&output, console));
+}
+
+static enum bc_exit run(
+	const struct bc_console *console, struct wanted *w, const char **paths, int count)
+{
+	struct bc_trace trace;
+	struct bc_stats *stats = NULL;
+	enum bc_exit code = bc_trace_open(&trace, console, paths, count, w->from, &w->reader);
+
+	if (code != BC_EXIT_OK)
+		goto out;
+	if (w->is_cis501 && trace.format != BC_FORMAT_CIS501) {
+		bc_complain(console, NULL, "--as cis501: the trace is %s, without micro-ops",
+			bc_format_name(trace.format));
+		code = BC_EXIT_USAGE;
+		goto out;
+	}
+	stats = bc_stats_new(&w->stats);
+	if (stats == NULL || bc_stats_gather(stats, &trace) != 0) {
+		bc_complain(console, NULL, "not enough memory");
+		code = BC_EXIT_FAILED;
+		goto out;
+	}
+	code = bc_exit_worse(trace.exit, print(console, w, stats));
+out:
+	bc_stats_free(stats);
+	bc_trace_close(&trace);
+	return code;
+}
+
+int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
+{
+	static const char *standard_input[] = {"-"};
+	struct wanted w = {
+		.reader = {.format = bc_format_options_default(),
+			.as_records = true,
+			.wide_as_entries = true,
+			.index_fd = -1},
+		.stats = {.footprint = {.line_bytes = 32,
+				  .page_bytes = 4096,
+				  .memory_bytes = 1000000000},
+			.idle_ticks = 1000,
+			.burst_ticks = 8},
+		.top = 20,
+	};
+	struct bc_options o = {
+		.console = console, .argc = argc, .argv = argv, .brief = "I:jh", .all = options};
+	int letter;
+
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter == 'h')
+			return bc_print_help(console, help);
+		if (!read_option(console, letter, &w))
+			return BC_EXIT_USAGE;
+	}
+	if (!check(console, &w))
+		return BC_EXIT_USAGE;
+	if (optind == argc)
+		return run(console, &w, standard_input, 1);
+	return run(console, &w, (const char **)argv + optind, argc - optind);
+}

@@ -1,0 +1,10 @@
+/* buscap stats: summarises traces. docs/stats.md defines each figure. */
+#ifndef BC_CLI_STATS_H
+#define BC_CLI_STATS_H
+
+#include "cli/console.h"
+
+/* Returns the exit code (enum bc_exit). */
+int bc_cmd_stats(const struct bc_console *console, int argc, char **argv);
+
+#endif

@@ -1,0 +1,11 @@
+/* What `buscap stats` counted, as a JSON object; docs/stats.md lists its members. */
+#ifndef BC_CLI_STATS_JSON_H
+#define BC_CLI_STATS_JSON_H
+
+#include "cli/stats_gather.h"
+#include "formats/json.h"
+
+/* Returns a new object that the caller deletes, or NULL when memory ran out. */
+cJSON *bc_stats_json(const struct bc_stats *stats);
+
+#endif
