@@ -62,7 +62,9 @@ static void join_windows(struct bc_clockline *c)
 static inline void pass(struct bc_clockline *c, uint64_t ticks)
 {
 	c->ticks += ticks;
-	c->elapsed += ticks;
+	/* Only a trace made for it has so many ticks; its last window then has all the rest. */
+	if (__builtin_add_overflow(c->elapsed, ticks, &c->elapsed))
+		c->elapsed = UINT64_MAX;
 	while (__builtin_expect(c->elapsed >> c->window_shift >= BC_CLOCKLINE_WINDOWS, 0))
 		join_windows(c);
 	c->windows[c->elapsed >> c->window_shift]++;
@@ -191,7 +193,7 @@ void bc_clockline_skip(struct bc_clockline *c, uint64_t first_tick, uint64_t las
 bool bc_clockline_windows(const struct bc_clockline *c, struct bc_clock_windows *windows)
 {
 	/* The last one is still to be filled, but for the chance that it ends just here. */
-	uint64_t count = (c->elapsed + 1) >> c->window_shift;
+	uint64_t count = (c->elapsed + (c->elapsed != UINT64_MAX)) >> c->window_shift;
 
 	*windows = (struct bc_clock_windows){
 		.ticks = UINT64_C(1) << c->window_shift, .count = count, .fewest = UINT64_MAX};

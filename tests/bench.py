@@ -86,6 +86,14 @@ def main():
                              record(bcp1, two, "--set", "pipeline.workers=2"))
         print(f"  two workers against one: {one[1] / both[1]:.2f} x as fast "
               f"({both[1]:.3f} s, {one[1]:.3f} s wall; {os.cpu_count()} cores)")
+
+        whole = [os.path.join(out, name) for name in os.listdir(out) if name.endswith(".lz4")]
+        peer, totals, stats = in_turns(
+            lambda: run(["lz4", "-dcm", *whole]), lambda: run([f"{BUILD}/buscap", "stats", "--totals", *whole]),
+            lambda: run([f"{BUILD}/buscap", "stats", *whole]))
+        print(f"  buscap stats over the segments, against lz4 -dc of them ({peer[0]:.3f} s CPU):")
+        for name, times in (("--totals", totals), ("with footprint, reuse and time", stats)):
+            print(f"    {name:32} {times[0]:6.3f} s: {times[0] / peer[0]:.2f} x its CPU time")
     sys.stdout.flush()
     subprocess.run([f"{BUILD}/tests/bench_decode"], check=True)
     subprocess.run([f"{BUILD}/tests/bench_usb_source"], check=True)
