@@ -152,7 +152,7 @@ static void print_intervals(
 	bc_output_format(o, "%" PRIu64 " with at most %" PRIu64 " %s between references", c->bursts,
 		c->burst_ticks, scale->word);
 	if (c->bursts != 0)
-		bc_output_format(o, ", %.2f %% of them, longest %" PRIu64 ", %.3g on average",
+		bc_output_format(o, ", %.2f %% of them, longest %" PRIu64 ", %.1f on average",
 			percent(c->burst_references, c->references), c->burst_longest,
 			(double)c->burst_references / (double)c->bursts);
 	bc_output_format(o, "\n");
