@@ -16,15 +16,15 @@ _Static_assert(BLOCK_BYTES >= 2 * BC_LINE_MAX, "a block holds the longest line a
 _Static_assert(BC_READER_ENTRIES >= 2 * BC_LINE_ENTRIES, "a batch holds the longest line's");
 
 struct block_state {
-	uint64_t offset;  /* of bytes[0] in the input */
-	size_t start;     /* parsed up to here, */
-	size_t whole;     /* whole lines or records up to here, */
-	size_t end;       /* bytes read up to here */
-	uint64_t number;  /* of the line or record at `start` */
-	uint64_t tick;    /* as_records: of the record before `start` */
-	bool is_over;     /* the input has no more, or no more that can be read */
-	bool is_long;     /* in a line that is too long, up to its newline */
-	bool has_added;   /* the last line lacked its newline */
+	uint64_t offset; /* of bytes[0] in the input */
+	size_t start;    /* parsed up to here, */
+	size_t whole;    /* whole lines or records up to here, */
+	size_t end;      /* bytes read up to here */
+	uint64_t number; /* of the line or record at `start` */
+	uint64_t tick;   /* as_records: of the record before `start` */
+	bool is_over;    /* the input has no more, or no more that can be read */
+	bool is_long;    /* in a line that is too long, up to its newline */
+	bool has_added;  /* the last line lacked its newline */
 	bool as_records;
 	int error;        /* told once all before it is: -EBADMSG, or what reading failed with */
 	void *parser;     /* its state */

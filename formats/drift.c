@@ -13,7 +13,8 @@ static void add_pair(struct bc_drift_watch *w, uint64_t tick, int64_t wall_ns)
 	double s = (double)ticks / (double)w->clock_hz;
 	/* The difference of two large numbers: without rounding. */
 	__int128 passed_ns = (__int128)wall_ns - w->first_wall_ns;
-	double ns = (double)(passed_ns - (__int128)ticks * 1000000000 / w->clock_hz);
+	__int128 ticked_ns = (__int128)ticks * 1000000000 / w->clock_hz;
+	double ns = (double)(passed_ns - ticked_ns);
 
 	w->pairs++;
 	w->last_tick = tick;

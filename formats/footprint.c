@@ -123,7 +123,7 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 		unsigned how = touch_of(p[4]);
 		if (i + AHEAD < n)
 			bc_line_table_prefetch(&f->lines,
-				bc_le32(p + AHEAD * BC_RECORD_BYTES) >> f->line_shift, 0);
+				(uint64_t)bc_le32(p + AHEAD * BC_RECORD_BYTES) >> f->line_shift, 0);
 		if (how == NO_MEMORY)
 			f->others++;
 		else

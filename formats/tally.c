@@ -11,15 +11,15 @@ static unsigned slot_of(uint32_t key)
 	return (key * 0x9E3779B1u) >> 23;
 }
 
-/* What the slot has counted goes where it belongs, and the slot is free. */
-static void settle_slot(struct bc_tally *t, unsigned slot)
+/* What the slot has counted goes where it belongs. */
+static void settle_slot(struct bc_tally *t, struct bc_tally_slot *slot)
 {
-	uint32_t key = t->keys[slot];
+	uint32_t key = slot->key;
 	uint64_t n = 0;
 
 	for (unsigned lane = 0; lane < BC_TALLY_LANES; lane++) {
-		n += t->counts[lane][slot];
-		t->counts[lane][slot] = 0;
+		n += slot->counts[lane];
+		slot->counts[lane] = 0;
 	}
 	t->types[key & 255] += n;
 	t->type_bytes[key & 255] += n * (key >> 8 & 255);
@@ -34,48 +34,39 @@ void bc_tally_settle(struct bc_tally *t)
 	if (t->pending == 0)
 		return;
 	for (unsigned slot = 0; slot < BC_TALLY_SLOTS; slot++)
-		settle_slot(t, slot);
+		settle_slot(t, &t->slots[slot]);
 	t->pending = 0;
 }
 
-static void count_one(struct bc_tally *t, uint32_t key)
+static __attribute__((noinline, cold)) void claim(
+	struct bc_tally *t, struct bc_tally_slot *slot, uint32_t key)
 {
-	unsigned slot = slot_of(key);
+	settle_slot(t, slot);
+	slot->key = key;
+}
 
-	if (t->keys[slot] != key) {
-		settle_slot(t, slot);
-		t->keys[slot] = key;
-	}
-	t->counts[0][slot]++;
+static inline void count(struct bc_tally *t, const uint8_t *record, unsigned lane)
+{
+	uint32_t key = bc_le32(record + 4);
+	struct bc_tally_slot *slot = &t->slots[slot_of(key)];
+
+	if (__builtin_expect(slot->key != key, 0))
+		claim(t, slot, key);
+	slot->counts[lane]++;
 }
 
 static void count_records(struct bc_tally *t, const uint8_t *p, size_t n)
 {
-	for (; n >= BC_TALLY_LANES; n -= BC_TALLY_LANES, p += BC_TALLY_LANES * BC_RECORD_BYTES) {
-		uint32_t a = bc_le32(p + 4);
-		uint32_t b = bc_le32(p + BC_RECORD_BYTES + 4);
-		uint32_t c = bc_le32(p + 2 * BC_RECORD_BYTES + 4);
-		uint32_t d = bc_le32(p + 3 * BC_RECORD_BYTES + 4);
-		unsigned slot_a = slot_of(a);
-		unsigned slot_b = slot_of(b);
-		unsigned slot_c = slot_of(c);
-		unsigned slot_d = slot_of(d);
-		if (__builtin_expect(((t->keys[slot_a] ^ a) | (t->keys[slot_b] ^ b) |
-					     (t->keys[slot_c] ^ c) | (t->keys[slot_d] ^ d)) != 0,
-			    0)) {
-			count_one(t, a);
-			count_one(t, b);
-			count_one(t, c);
-			count_one(t, d);
-			continue;
-		}
-		t->counts[0][slot_a]++;
-		t->counts[1][slot_b]++;
-		t->counts[2][slot_c]++;
-		t->counts[3][slot_d]++;
+	_Static_assert(BC_TALLY_LANES == 4, "four at a time");
+	for (; n >= BC_TALLY_LANES; n -= BC_TALLY_LANES) {
+		count(t, p, 0);
+		count(t, p + BC_RECORD_BYTES, 1);
+		count(t, p + (size_t)2 * BC_RECORD_BYTES, 2);
+		count(t, p + (size_t)3 * BC_RECORD_BYTES, 3);
+		p += (size_t)BC_TALLY_LANES * BC_RECORD_BYTES;
 	}
 	for (; n != 0; n--, p += BC_RECORD_BYTES)
-		count_one(t, bc_le32(p + 4));
+		count(t, p, 0);
 }
 
 void bc_tally_records(struct bc_tally *t, const uint8_t *records, size_t n)

@@ -37,10 +37,13 @@ struct bc_tally {
 	uint64_t without_proc;
 	uint64_t procs[BC_TALLY_PROCS];
 
-	/* Records not added to the above yet. Each lane counts a quarter of them, so that equal
-	 * ones behind one another don't wait for each other's count. */
-	uint32_t keys[BC_TALLY_SLOTS];
-	uint32_t counts[BC_TALLY_LANES][BC_TALLY_SLOTS];
+	/* Records not added to the above yet, `pending` of them. Each lane counts a quarter, so
+	 * that equal ones behind one another don't wait for each other's count. */
+	struct bc_tally_slot {
+		uint32_t key;
+		uint32_t counts[BC_TALLY_LANES];
+		uint32_t unused[3]; /* a slot begins at a multiple of its length */
+	} slots[BC_TALLY_SLOTS];
 	uint32_t pending;
 };
 
