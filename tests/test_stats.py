@@ -485,6 +485,34 @@ def test_a_real_micro_op_trace_is_counted(_tmp):
           dict(collections.Counter(r[1] for r in records)), "references")
 
 
+def test_a_laplace_trace_is_counted_by_letter_and_space(_tmp):
+    rng = random.Random(12)
+    entries, tick = [], 0xFFFFFFFFFF
+    for _ in range(2000):
+        tick += rng.choice((0, 1, 5, 40, 3000))
+        entries.append((rng.choice("rwfZ"), tick, rng.choice((1, 4, 8, 70)), rng.choice((7, 0x12345678, 9)),
+                        (rng.randrange(64) << 12) + rng.randrange(64)))
+    text = "".join("%s %x %x %x %x\n" % entry for entry in entries)
+    said, _ = stats("-I", "laplace-text", data=text.encode())
+    equal(counted(said["letters"], "letter"), {ord("Z"): sum(e[0] == "Z" for e in entries)}, "letters")
+    equal(counted(said["sizes"], "size"), dict(collections.Counter(e[2] for e in entries)), "sizes")
+    equal((said["without_attr"], said["without_proc"]), (2000, 2000), "what Laplace doesn't have")
+    check_time(said, [[(entry[1], True) for entry in entries]])
+    check_windows(said, [[(entry[1], True) for entry in entries]])
+    # Each space as addresses of its own.
+    touched = {(e[3], byte // 32) for e in entries for byte in range(e[4], e[4] + e[2])}
+    equal(said["footprint"]["lines"]["touched"], len(touched), "lines")
+    page, _ = buscap("stats", "-I", "laplace-text", data=text.encode())
+    equal(numbers_of(page, "references by type")["'Z'"], said["letters"][0]["references"], "the page")
+
+
+def test_kernel_events_are_counted_by_tag(_tmp):
+    lines = "F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\n"
+    said, _ = stats("-I", "laplace-events", data=(lines * 3 + lines[: lines.index("M")]).encode())
+    equal(said["kernel_events"], {"total": 7, "tags": [{"tag": "F", "count": 4}, {"tag": "M", "count": 3}]}, "tags")
+    equal((said["references"], said["time"]), (0, None), "no references")
+
+
 def test_real_tarmac_traces_are_counted(_tmp):
     for name in ("quicksort", "calltest32", "indextest"):
         path = need(SHARED / f"tarmac/{name}.tarmac")
