@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <lz4frame.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,6 +276,36 @@ static void test_the_empty_frame_holds_nothing(void **state)
 
 /* Damage */
 
+/* Any LZ4 frame will do, whoever made it: small blocks, each leaning on the one before, checksums.
+ */
+static void test_a_frame_of_other_making_is_read(void **state)
+{
+	const size_t bytes = (size_t)20000 * BC_RECORD_BYTES;
+	LZ4F_preferences_t preferences = {
+		.frameInfo = {.blockSizeID = LZ4F_max64KB,
+			.blockMode = LZ4F_blockLinked,
+			.contentChecksumFlag = LZ4F_contentChecksumEnabled,
+			.blockChecksumFlag = LZ4F_blockChecksumEnabled}};
+	size_t room = LZ4F_compressFrameBound(bytes, &preferences);
+	uint8_t *in = malloc(bytes);
+	uint8_t *frame = malloc(room);
+	uint8_t *out = malloc(bytes);
+
+	(void)state;
+	assert_true(in != NULL && frame != NULL && out != NULL);
+	for (size_t i = 0; i < bytes; i++)
+		in[i] = (uint8_t)(i % 12 == 0 ? i / 12 : i % 12);
+	size_t frame_bytes = LZ4F_compressFrame(frame, room, in, bytes, &preferences);
+	assert_false(LZ4F_isError(frame_bytes));
+	assert_int_equal(bc_frame_read(out, bytes, frame, frame_bytes), 0);
+	assert_memory_equal(out, in, bytes);
+	frame[frame_bytes - 1] ^= 1; /* of the content's checksum */
+	assert_int_equal(bc_frame_read(out, bytes, frame, frame_bytes), -EBADMSG);
+	free(in);
+	free(frame);
+	free(out);
+}
+
 static void test_every_prefix_of_a_frame_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -373,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_the_lz4_program_decodes_every_content),
 		cmocka_unit_test(test_the_lz4_program_decodes_frames_behind_one_another),
 		cmocka_unit_test(test_the_empty_frame_holds_nothing),
+		cmocka_unit_test(test_a_frame_of_other_making_is_read),
 		cmocka_unit_test(test_every_prefix_of_a_frame_is_refused),
 		cmocka_unit_test(test_bytes_behind_a_frame_are_refused),
 		cmocka_unit_test(test_another_number_of_bytes_than_asked_for_is_refused),
