@@ -1,7 +1,8 @@
 #include "formats/chunk.h"
 
 #include <string.h>
-#include <xxhash.h>
+
+#include "formats/hash.h"
 
 void bc_chunk_reset(struct bc_chunk *chunk, uint64_t tick, uint32_t epoch)
 {
@@ -50,7 +51,7 @@ void bc_chunk_describe(struct bc_chunk *chunk)
 		info->types[i / 64] |= (uint64_t)has_type[i] << i % 64;
 		info->procs[i / 64] |= (uint64_t)has_proc[i] << i % 64;
 	}
-	info->records_hash = XXH3_64bits(chunk->records, (size_t)(end - chunk->records));
+	info->records_hash = bc_hash(chunk->records, (size_t)(end - chunk->records));
 }
 
 uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected)

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "formats/bytes.h"
+#include "formats/hash.h"
 #include "formats/sample.h"
 
 /* Offsets in a table. The fixed part begins behind the skippable header. */
@@ -102,7 +103,7 @@ size_t bc_raw_encode(uint8_t *out, struct bc_raw_block *b)
 	size_t table_bytes = BC_RAW_TABLE_MIN + (size_t)b->entries * BC_RAW_ENTRY_BYTES;
 	uint8_t *p = out + AT_VARIABLE;
 
-	b->hash = XXH3_64bits(b->data, b->bytes);
+	b->hash = bc_hash(b->data, b->bytes);
 	b->frame_bytes = (uint32_t)bc_frame_write(out + table_bytes, b->data, b->bytes);
 	bc_put_le32(out, BC_MAGIC_RAW_TABLE);
 	bc_put_le32(out + AT_SIZE, (uint32_t)(table_bytes - BC_SKIPPABLE_BYTES));
@@ -193,7 +194,7 @@ int bc_raw_frame_read(struct bc_raw_block *b, const uint8_t *frame)
 {
 	int rc = bc_frame_read(b->data, b->bytes, frame, b->frame_bytes);
 
-	if (rc == 0 && XXH3_64bits(b->data, b->bytes) != b->hash)
+	if (rc == 0 && bc_hash(b->data, b->bytes) != b->hash)
 		rc = -EBADMSG;
 	return rc;
 }

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "formats/bytes.h"
+#include "formats/hash.h"
 #include "formats/window.h"
 
 /* The largest thing that is looked at whole is a chunk; a header of JSON is smaller. */
@@ -291,7 +292,7 @@ static int read_chunk(struct bc_segment_reader *r, struct bc_chunk *chunk, size_
 			info->frame_bytes);
 		if (rc == -ENOMEM)
 			return rc;
-		if (rc == 0 && XXH3_64bits(chunk->records, bytes) != info->records_hash)
+		if (rc == 0 && bc_hash(chunk->records, bytes) != info->records_hash)
 			rc = -EBADMSG;
 		if (rc != 0) {
 			snprintf(what, sizeof(what),
