@@ -212,6 +212,8 @@ static void print_gap(struct bc_output *o, const char *name, const struct bc_gap
 {
 	if (gap->gaps == 0)
 		fact(o, name, "none");
+	else if (gap->lost == 0 && gap->inexact != 0)
+		fact(o, name, "%" PRIu64 ", an unknown number of samples lost", gap->gaps);
 	else
 		fact(o, name, "%" PRIu64 ", %s%" PRIu64 " sample%s lost", gap->gaps,
 			gap->inexact != 0 ? "at least " : "", gap->lost, bc_plural(gap->lost));
