@@ -31,6 +31,7 @@ LIBRARIES := \
 TOOLS := \
 	pkg-config:pkg-config \
 	lz4:lz4 \
+	zstd:zstd \
 	file:file \
 	curl:curl \
 	python3:python3 \

@@ -46,7 +46,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 		.is_strict = options->is_strict,
 		.source = source,
 		.output = {.fd = -1}};
-	if (info->printer == NULL) {
+	if (!info->can_write) {
 		bc_complain(console, NULL, "%s can't be written", info->name);
 		return BC_EXIT_USAGE;
 	}

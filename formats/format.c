@@ -141,6 +141,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.is_text = true,
 		.can_read = true,
 		.parser = &bc_lackey_parser,
+		.printer = &bc_lackey_printer,
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MODIFY | BC_HAS_SIZE,
 		.addr_bits = 64},
 	[BC_FORMAT_VCD] = {.name = "vcd",

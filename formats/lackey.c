@@ -1,6 +1,9 @@
 #include "formats/lackey.h"
 
+#include <string.h>
+
 #include "formats/scan_block.h"
+#include "formats/text.h"
 
 static void lackey_begin(void *state, const struct bc_format_options *options)
 {
@@ -112,3 +115,43 @@ static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 }
 
 const struct bc_parser bc_lackey_parser = {.begin = lackey_begin, .parse = parse_lackey};
+
+static int begin_printer(void *state, const struct bc_format_options *options)
+{
+	(void)state;
+	(void)options;
+	return 0;
+}
+
+static const char *head_of(unsigned type)
+{
+	switch (type) {
+	case BC_REQ_FETCH:
+		return "I  ";
+	case BC_REQ_MEMREAD:
+		return " L ";
+	case BC_REQ_MEMWRITE:
+		return " S ";
+	default:
+		return " M ";
+	}
+}
+
+static int print_lackey(void *state, struct bc_print *p)
+{
+	(void)state;
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		char *out = p->out + p->used;
+		uint64_t addr = p->entries->addr;
+		memcpy(out, head_of(p->entries->type), 3);
+		out += 3;
+		out = addr <= UINT32_MAX ? bc_put_hex32(out, (uint32_t)addr) : bc_put_hex(out, addr);
+		*out++ = ',';
+		out = bc_put_decimal(out, p->entries->size);
+		*out++ = '\n';
+		p->used = (size_t)(out - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_lackey_printer = {.begin = begin_printer, .print = print_lackey};

@@ -1,4 +1,5 @@
-/* What valgrind writes with --tool=lackey --trace-mem=yes: one reference a line, read only.
+/* What valgrind writes with --tool=lackey --trace-mem=yes: one reference a line, read, and printed
+ * for people to look at; no trace is converted to it.
  *
  *   I  ADDR,SIZE    fetch
  *    L ADDR,SIZE    load
@@ -12,7 +13,11 @@
 #define BC_FORMATS_LACKEY_H
 
 #include "formats/parser.h"
+#include "formats/printer.h"
 
 extern const struct bc_parser bc_lackey_parser;
+
+/* Prints lines as valgrind does. */
+extern const struct bc_printer bc_lackey_printer;
 
 #endif

@@ -27,6 +27,15 @@ struct count {
 	uint64_t told; /* lines of kinds that are modelled */
 };
 
+/* A kernel event is a letter and a time, whatever follows: only capitals are known, and only they
+ * say that it is one. */
+static bool is_told(const struct bc_entry *entry)
+{
+	if (entry->kind == BC_ENTRY_KERNEL)
+		return entry->letter >= 'A' && entry->letter <= 'Z';
+	return entry->kind != BC_ENTRY_LINE && !entry->is_continued;
+}
+
 static struct count try_parser(
 	const struct bc_parser *parser, const char *text, size_t bytes, struct bc_entry *entries)
 {
@@ -43,7 +52,7 @@ static struct count try_parser(
 		p.count = 0;
 		enum bc_parse_end end = parser->parse(state, &p);
 		for (size_t i = 0; i < p.count; i++)
-			count.told += entries[i].kind != BC_ENTRY_LINE && !entries[i].is_continued;
+			count.told += is_told(&entries[i]);
 		if (end == BC_PARSE_BAD) {
 			count.bad++;
 			p.at = bc_line_end(p.at) + 1;
@@ -78,6 +87,8 @@ static bool fits(enum bc_format format, const char *text, size_t bytes, struct b
 	struct count count = try_parser(bc_format_info(format)->parser, text, bytes, entries);
 	if (format == BC_FORMAT_TARMAC && count.told * 2 < count.lines)
 		return false;
+	if (format == BC_FORMAT_LAPLACE_EVENTS && count.told < count.lines)
+		return false;
 	return count.told != 0 && count.bad * 256 <= count.lines * STRANGE_PER_256;
 }
 
@@ -90,7 +101,7 @@ static enum bc_format probe_lines(
 	why[0] = '\0';
 	for (unsigned f = 1; f < BC_FORMATS; f++) {
 		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
-		/* Kernel events are a letter and a time, whatever follows: a last resort. */
+		/* Kernel events are a last resort. */
 		if (!info->is_text || info->parser == NULL || !info->can_read ||
 			f == BC_FORMAT_LAPLACE_EVENTS ||
 			!fits((enum bc_format)f, text, bytes, entries))

@@ -2,6 +2,7 @@
 is called lossless comes back the same, what is lossy loses what the cell says and no more, what is refused is
 refused."""
 
+import gzip
 import re
 import struct
 import subprocess
@@ -165,6 +166,36 @@ def narrowed(directory, form, path, target):
     wide = re.compile(rb"8888ffff3e456a21|ffffffffffffffff|1ffefffe80|7fffe7ff048")
     narrow.write_bytes(b"".join(line for line in path.read_bytes().splitlines(True) if not wide.search(line)))
     return narrow
+
+
+TEXTS = ["laplace-text", "laplace-events", "cis501", "tarmac", "din", "xdin", "lackey"]
+
+
+def test_every_text_format_is_told_by_its_content_whatever_it_is_compressed_in(directory):
+    for form in TEXTS:
+        plain = source(directory, form).read_bytes()
+        path = directory / "trace"
+        for packed in (plain, gzip.compress(plain), run("zstd", "-c", data=plain).stdout,
+                       run("lz4", "-c", data=plain).stdout, gzip.compress(plain[:30]) + gzip.compress(plain[30:])):
+            path.write_bytes(packed)
+            done = run(BUSCAP, "convert", "-O", "ndjson", path)
+            assert done.returncode == 0, (form, done.stderr)
+            named = run(BUSCAP, "convert", "-I", form, "-O", "ndjson", data=packed)
+            assert (done.stdout, done.returncode) == (named.stdout, named.returncode), form
+            assert run(BUSCAP, "info", path).stdout.split()[1].rstrip(b",").decode() == form
+
+
+def test_dump_prints_each_format_as_its_own_text(directory):
+    for form in TEXTS:
+        path = source(directory, form)
+        own = path.read_bytes()
+        if form == "lackey":  # valgrind's own words aside
+            own = re.sub(rb"==.*\n", b"", own).replace(b"C", b"c").replace(b"BE", b"be")
+        assert run(BUSCAP, "dump", "-I", form, path).stdout == own, form
+    binary = run(BUSCAP, "dump", "-I", "laplace", source(directory, "laplace")).stdout.splitlines()
+    assert binary[0] == b"r 123456789abcdef0 1 0 9a8b7000" and len(binary) == 120
+    lines = run(BUSCAP, "dump", "-I", "din", "-n", "2-3", source(directory, "din")).stdout
+    assert lines == b"1 ffffffffffffffff\n2 408ed4\n"
 
 
 def test_the_document_has_the_matrix_of_the_program():
