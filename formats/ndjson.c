@@ -58,7 +58,9 @@ static char escape(uint8_t byte)
 		return controls[byte];
 	if (byte >= 0x80)
 		return 'm';
-	return byte == '"' || byte == '\\' ? (char)byte : '\0';
+	if (byte == '"')
+		return '"';
+	return byte == '\\' ? '\\' : '\0';
 }
 
 /* The length of the sequence of UTF-8 for one character at `at`, or 0 if there is none: RFC 3629,
