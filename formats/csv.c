@@ -7,18 +7,23 @@
 #include "formats/columns.h"
 #include "formats/text.h"
 
-/* What most references have, which are printed by code of their own. */
-#define PLAIN                                                                                  \
+/* The columns of references but those of Tarmac, which are printed by code of their own. */
+#define OF_ALL                                                                                 \
 	(BC_COLUMN(BC_COLUMN_KIND) | BC_COLUMN(BC_COLUMN_NUMBER) | BC_COLUMN(BC_COLUMN_TICK) | \
 		BC_COLUMN(BC_COLUMN_EPOCH) | BC_COLUMN(BC_COLUMN_TYPE) |                       \
 		BC_COLUMN(BC_COLUMN_ADDR) | BC_COLUMN(BC_COLUMN_SIZE) |                        \
 		BC_COLUMN(BC_COLUMN_ATTR) | BC_COLUMN(BC_COLUMN_PROC) |                        \
 		BC_COLUMN(BC_COLUMN_DELTA))
+#define OF_SOME                                                                     \
+	(BC_COLUMN(BC_COLUMN_LETTER) | BC_COLUMN(BC_COLUMN_SPACE) |                 \
+		BC_COLUMN(BC_COLUMN_BUS_ADDR) | BC_COLUMN(BC_COLUMN_BYTE_ENABLES) | \
+		BC_COLUMN(BC_COLUMN_CONTROL))
 
 struct csv {
 	uint64_t columns;
 	uint64_t of_kind[BC_ENTRY_KINDS];
-	bool has_plain;  /* its references have no columns but PLAIN, */
+	bool is_plain;   /* its references have no columns but these, */
+	bool has_some;   /* OF_SOME among them, */
 	unsigned behind; /* and so many empty ones behind them */
 	char commas[16];
 	struct bc_decimal_row numbers;
@@ -36,10 +41,11 @@ static int begin(void *state, const struct bc_format_options *options)
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		csv->of_kind[kind] = bc_columns_of_kind(kind);
 	uint64_t references = csv->columns & csv->of_kind[BC_ENTRY_REFERENCE];
-	csv->has_plain = (references & BC_COLUMN(BC_COLUMN_TYPE)) != 0 &&
-			 (references & ~PLAIN) == 0;
-	csv->behind = (unsigned)__builtin_popcountll(csv->columns & ~PLAIN);
-	csv->has_plain &= csv->behind < sizeof(csv->commas);
+	csv->has_some = (references & OF_SOME) != 0;
+	csv->behind = (unsigned)__builtin_popcountll(csv->columns & ~(OF_ALL | OF_SOME));
+	csv->is_plain = (references & BC_COLUMN(BC_COLUMN_TYPE)) != 0 &&
+			(references & ~(OF_ALL | OF_SOME)) == 0 &&
+			csv->behind <= sizeof(csv->commas);
 	memset(csv->commas, ',', sizeof(csv->commas));
 	bc_small_decimals_init(&csv->small);
 	bc_type_words(csv->types);
@@ -110,7 +116,38 @@ static inline char *put_small(const struct csv *csv, char *out, uint64_t number,
 	return out;
 }
 
-/* The same as put_row(), for a reference with no columns but PLAIN. */
+static char *put_letter(char *out, const char *letter)
+{
+	return put_text(out, (struct bc_text){.at = letter, .bytes = *letter != '\0'});
+}
+
+/* The cells of OF_SOME. */
+static char *put_some(const struct csv *csv, char *out, const struct bc_entry *entry)
+{
+	uint32_t known = entry->has;
+
+	if (has(csv, BC_COLUMN_LETTER)) {
+		if ((known & BC_HAS_LETTER) != 0)
+			out = put_letter(out, &entry->letter);
+		*out++ = ',';
+	}
+	if (has(csv, BC_COLUMN_SPACE)) {
+		if ((known & BC_HAS_SPACE) != 0)
+			out = bc_put_hex(BC_PUT(out, "0x"), entry->space);
+		*out++ = ',';
+	}
+	if (!has(csv, BC_COLUMN_CONTROL))
+		return out;
+	if ((known & BC_HAS_SAMPLE) == 0)
+		return BC_PUT(out, ",,,");
+	out = bc_put_hex(BC_PUT(out, "0x"), bc_be32(entry->sample));
+	out = bc_put_hex8(BC_PUT(out, ",0x"), entry->sample[4]);
+	out = bc_put_hex8(BC_PUT(out, ",0x"), entry->sample[5]);
+	*out++ = ',';
+	return out;
+}
+
+/* The same as put_row(), for a reference where is_plain. */
 static inline char *put_plain(struct csv *csv, char *out, const struct bc_entry *entry)
 {
 	const struct bc_type_word *type = &csv->types[entry->type];
@@ -141,6 +178,8 @@ static inline char *put_plain(struct csv *csv, char *out, const struct bc_entry 
 	if (has(csv, BC_COLUMN_DELTA))
 		out = put_small(
 			csv, out, entry->delta, entry->has_delta && entry->delta != BC_TIME_NONE);
+	if (csv->has_some)
+		out = put_some(csv, out, entry);
 	memcpy(out, csv->commas, sizeof(csv->commas));
 	out += csv->behind;
 	out[-1] = '\n';
@@ -154,7 +193,7 @@ static int print(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
-		if (csv->has_plain && entry->kind == BC_ENTRY_REFERENCE) {
+		if (csv->is_plain && entry->kind == BC_ENTRY_REFERENCE) {
 			out = put_plain(csv, out, entry);
 		} else {
 			int rc = bc_columns_check(p);

@@ -6,8 +6,9 @@
 #include "formats/columns.h"
 #include "formats/text.h"
 
-/* What most references have, which are printed by code of their own. */
-#define PLAIN (BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+/* What references have but those of Tarmac, which are printed by code of their own. */
+#define OF_ALL  (BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+#define OF_SOME (BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE)
 
 struct key {
 	char text[23]; /* ,"name": */
@@ -17,7 +18,7 @@ struct key {
 struct ndjson {
 	uint64_t of_kind[BC_ENTRY_KINDS]; /* the trace's columns */
 	bool has_epoch;
-	bool has_plain; /* its references have no columns but those of PLAIN */
+	bool is_plain; /* its references have nothing but these */
 	struct key keys[BC_COLUMNS];
 	struct bc_decimal_row numbers;
 	struct bc_decimal_row ticks;
@@ -27,7 +28,7 @@ struct ndjson {
 
 static int begin(void *state, const struct bc_format_options *options)
 {
-	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)PLAIN;
+	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)(OF_ALL | OF_SOME);
 	struct ndjson *ndjson = state;
 	uint64_t columns = bc_columns_of_trace(options->source_holds) | BC_COLUMN(BC_COLUMN_KIND);
 	const uint64_t of_text = BC_COLUMN(BC_COLUMN_UNIT) | BC_COLUMN(BC_COLUMN_LINE);
@@ -36,7 +37,7 @@ static int begin(void *state, const struct bc_format_options *options)
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		ndjson->of_kind[kind] = columns & bc_columns_of_kind(kind);
 	ndjson->has_epoch = (columns & BC_COLUMN(BC_COLUMN_EPOCH)) != 0;
-	ndjson->has_plain = (options->source_holds & not_plain) == 0 && (columns & of_text) == 0;
+	ndjson->is_plain = (options->source_holds & not_plain) == 0 && (columns & of_text) == 0;
 	for (unsigned column = 0; column < BC_COLUMNS; column++) {
 		struct key *key = &ndjson->keys[column];
 		char *end = stpcpy(key->text, column == BC_COLUMN_KIND ? "{\"" : ",\"");
@@ -151,7 +152,28 @@ static char *put_object(const struct ndjson *ndjson, char *out, const struct bc_
 	return BC_PUT(out, "}\n");
 }
 
-/* The same as put_object(), for a reference with nothing but PLAIN. */
+/* The keys of OF_SOME. */
+static char *put_some(char *out, const struct bc_entry *entry)
+{
+	uint32_t known = entry->has;
+
+	if ((known & BC_HAS_LETTER) != 0 && entry->letter != '\0')
+		out = put_text(BC_PUT(out, ",\"letter\":"),
+			(struct bc_text){.at = &entry->letter, .bytes = 1});
+	if ((known & BC_HAS_SPACE) != 0) {
+		out = bc_put_hex(BC_PUT(out, ",\"space\":\"0x"), entry->space);
+		*out++ = '"';
+	}
+	if ((known & BC_HAS_SAMPLE) == 0)
+		return out;
+	out = bc_put_hex(BC_PUT(out, ",\"bus_addr\":\"0x"), bc_be32(entry->sample));
+	out = bc_put_hex8(BC_PUT(out, "\",\"byte_enables\":\"0x"), entry->sample[4]);
+	out = bc_put_hex8(BC_PUT(out, "\",\"control\":\"0x"), entry->sample[5]);
+	*out++ = '"';
+	return out;
+}
+
+/* The same as put_object(), for a reference where is_plain. */
 static inline char *put_plain(struct ndjson *ndjson, char *out, const struct bc_entry *entry)
 {
 	const struct bc_type_word *type = &ndjson->types[entry->type];
@@ -176,6 +198,8 @@ static inline char *put_plain(struct ndjson *ndjson, char *out, const struct bc_
 		out = bc_put_small_decimal(BC_PUT(out, ",\"proc\":"), small, entry->proc);
 	if (entry->has_delta && entry->delta != BC_TIME_NONE)
 		out = bc_put_small_decimal(BC_PUT(out, ",\"delta\":"), small, entry->delta);
+	if ((entry->has & OF_SOME) != 0)
+		out = put_some(out, entry);
 	return BC_PUT(out, "}\n");
 }
 
@@ -186,7 +210,7 @@ static int print(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
-		if (ndjson->has_plain && entry->kind == BC_ENTRY_REFERENCE) {
+		if (ndjson->is_plain && entry->kind == BC_ENTRY_REFERENCE) {
 			out = put_plain(ndjson, out, entry);
 		} else {
 			int rc = bc_columns_check(p);

@@ -135,7 +135,7 @@ static inline struct bc_entry whole_line(const char *line)
 	return entry;
 }
 
-/* A reference with fields at random, of those that most have; now and then as large as they get. */
+/* A reference with fields at random, of those that most have, now and then as large as they get. */
 static inline struct bc_entry random_reference(struct dice *dice)
 {
 	struct bc_entry entry;
@@ -152,6 +152,21 @@ static inline struct bc_entry random_reference(struct dice *dice)
 	entry.has_delta = dice_below(dice, 4) != 0;
 	entry.delta = dice_below(dice, 8) == 0 ? BC_TIME_NONE
 					       : dice_roll(dice) >> dice_below(dice, 64);
+	return entry;
+}
+
+/* The same with any fields. */
+static inline struct bc_entry random_any_reference(struct dice *dice)
+{
+	struct bc_entry entry = random_reference(dice);
+
+	entry.has = dice_below(dice, BC_FIELDS + 1);
+	entry.letter = (char)dice_roll(dice);
+	entry.unit = (uint8_t)dice_below(dice, BC_UNITS);
+	entry.space = (uint32_t)dice_roll(dice) >> dice_below(dice, 32);
+	entry.phys = dice_roll(dice) >> dice_below(dice, 64);
+	entry.data = dice_roll(dice) >> dice_below(dice, 64);
+	dice_fill(dice, entry.sample, sizeof(entry.sample));
 	return entry;
 }
 

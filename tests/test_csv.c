@@ -133,6 +133,31 @@ static void test_any_reference_is_what_printf_makes_of_it(void **state)
 	}
 }
 
+static void test_samples_and_spaces_are_what_printf_makes_of_them(void **state)
+{
+	struct dice dice = {7};
+	char wanted[200];
+
+	(void)state;
+	for (int round = 0; round < 20000; round++) {
+		struct bc_entry e = random_any_reference(&dice);
+		e.type = BC_REQ_MEMREAD;
+		char *out = wanted + sprintf(wanted, "\n%" PRIu64 ",MEMREAD,0x%" PRIx64 ",",
+					     e.number, e.addr);
+		if ((e.has & BC_HAS_SPACE) != 0)
+			out += sprintf(out, "0x%" PRIx32, e.space);
+		if ((e.has & BC_HAS_SAMPLE) != 0)
+			sprintf(out, ",0x%" PRIx32 ",0x%02x,0x%02x\n", bc_be32(e.sample),
+				e.sample[4], e.sample[5]);
+		else
+			strcpy(out, ",,,\n");
+		char *text = print_text(
+			BC_FORMAT_CSV, BC_CAN_REFERENCE | BC_HAS_SPACE | BC_HAS_SAMPLE, &e, 1);
+		assert_string_equal(strchr(text, '\n'), wanted);
+		free(text);
+	}
+}
+
 static void test_numbers_of_all_lengths_are_exact(void **state)
 {
 	struct bc_decimal_row row = {0};
@@ -286,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_columns_are_those_that_a_trace_may_fill),
 		cmocka_unit_test(test_each_kind_has_its_cells),
 		cmocka_unit_test(test_any_reference_is_what_printf_makes_of_it),
+		cmocka_unit_test(test_samples_and_spaces_are_what_printf_makes_of_them),
 		cmocka_unit_test(test_numbers_of_all_lengths_are_exact),
 		cmocka_unit_test(test_every_byte_of_a_text_comes_back),
 		cmocka_unit_test(test_every_letter_comes_back),

@@ -126,6 +126,43 @@ static void test_any_reference_is_what_printf_makes_of_it(void **state)
 	}
 }
 
+static void test_samples_spaces_and_letters_are_what_printf_makes_of_them(void **state)
+{
+	struct dice dice = {7};
+	char wanted[300];
+
+	(void)state;
+	for (int round = 0; round < 20000; round++) {
+		struct bc_entry e = random_any_reference(&dice);
+		e.type = BC_REQ_MEMREAD;
+		char *out = wanted + sprintf(wanted,
+					     "{\"kind\":\"reference\",\"number\":%" PRIu64
+					     ",\"type\":\"MEMREAD\",\"addr\":\"0x%" PRIx64 "\"",
+					     e.number, e.addr);
+		e.has &= BC_HAS_SPACE | BC_HAS_LETTER | BC_HAS_SAMPLE;
+		e.has_delta = false;
+		e.letter = "ax ~\0\t\"\xff"[dice_below(&dice, 8)];
+		const char *letter = e.letter == '\t'     ? "\\t"
+				     : e.letter == '"'    ? "\\\""
+				     : e.letter == '\xff' ? "\\u00ff"
+							  : (const char[2]){e.letter, '\0'};
+		if ((e.has & BC_HAS_LETTER) != 0 && e.letter != '\0')
+			out += sprintf(out, ",\"letter\":\"%s\"", letter);
+		if ((e.has & BC_HAS_SPACE) != 0)
+			out += sprintf(out, ",\"space\":\"0x%" PRIx32 "\"", e.space);
+		if ((e.has & BC_HAS_SAMPLE) != 0)
+			out += sprintf(out,
+				",\"bus_addr\":\"0x%" PRIx32
+				"\",\"byte_enables\":\"0x%02x\",\"control\":\"0x%02x\"",
+				bc_be32(e.sample), e.sample[4], e.sample[5]);
+		strcpy(out, "}\n");
+		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE, &e, wanted);
+		/* With data the general way is taken. */
+		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE | BC_HAS_DATA,
+			&e, wanted);
+	}
+}
+
 /* The character of UTF-8 at `at`, by arithmetic: what it decodes to, written again in the fewest
  * bytes, is what it was. Returns its length, or 0. */
 static size_t decode(const uint8_t *at, size_t left, uint32_t *character)
@@ -275,6 +312,7 @@ int main(void)
 		cmocka_unit_test(test_each_kind_has_its_keys),
 		cmocka_unit_test(test_each_event_has_its_keys),
 		cmocka_unit_test(test_any_reference_is_what_printf_makes_of_it),
+		cmocka_unit_test(test_samples_spaces_and_letters_are_what_printf_makes_of_them),
 		cmocka_unit_test(test_any_two_bytes_are_a_string_that_says_them),
 		cmocka_unit_test(test_sequences_of_utf8_are_kept_and_what_looks_like_them_is_not),
 		cmocka_unit_test(test_the_longest_line_of_controls_fits_and_more_is_refused),
