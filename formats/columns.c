@@ -121,19 +121,19 @@ static struct bc_cell integer(int64_t number)
 
 static struct bc_cell hex(uint64_t number, unsigned digits)
 {
-	return (struct bc_cell){.kind = BC_CELL_HEX, .number = number, .digits = digits};
+	return (struct bc_cell){.kind = BC_CELL_HEX, .number = number, .digits = (uint8_t)digits};
 }
 
 static struct bc_cell word(const char *word)
 {
-	return (struct bc_cell){
-		.kind = BC_CELL_WORD, .text = {.at = word, .bytes = (uint32_t)strlen(word)}};
+	return (struct bc_cell){.kind = BC_CELL_WORD, .at = word, .bytes = (uint32_t)strlen(word)};
 }
 
 static struct bc_cell text(struct bc_text text)
 {
-	return (struct bc_cell){
-		.kind = text.bytes != 0 ? BC_CELL_TEXT : BC_CELL_EMPTY, .text = text};
+	return (struct bc_cell){.kind = text.bytes != 0 ? BC_CELL_TEXT : BC_CELL_EMPTY,
+		.at = text.at,
+		.bytes = text.bytes};
 }
 
 static struct bc_cell letter(const char *letter)
@@ -356,21 +356,21 @@ struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entr
 	}
 }
 
-char *bc_cell_put(char *out, const struct bc_cell *cell)
+char *bc_cell_put(char *out, struct bc_cell cell)
 {
-	switch (cell->kind) {
+	switch ((enum bc_cell_kind)cell.kind) {
 	case BC_CELL_DECIMAL:
-		return bc_put_decimal(out, cell->number);
+		return bc_put_decimal(out, cell.number);
 	case BC_CELL_SIGNED:
-		return bc_put_signed(out, (int64_t)cell->number);
+		return bc_put_signed(out, (int64_t)cell.number);
 	case BC_CELL_HEX:
 		*out++ = '0';
 		*out++ = 'x';
-		return bc_put_hex_padded(out, cell->number, cell->digits);
+		return bc_put_hex_padded(out, cell.number, cell.digits);
 	case BC_CELL_FLAG:
-		return stpcpy(out, cell->number != 0 ? "true" : "false");
+		return stpcpy(out, cell.number != 0 ? "true" : "false");
 	case BC_CELL_WORD:
-		return mempcpy(out, cell->text.at, cell->text.bytes);
+		return mempcpy(out, cell.at, cell.bytes);
 	default:
 		return out;
 	}

@@ -79,12 +79,21 @@ enum bc_cell_kind {
 	BC_CELL_TEXT, /* any bytes */
 };
 
+/* So small that it is returned in registers. */
 struct bc_cell {
-	enum bc_cell_kind kind;
-	unsigned digits;
-	uint64_t number; /* of BC_CELL_SIGNED: an int64_t */
-	struct bc_text text;
+	uint8_t kind;   /* enum bc_cell_kind */
+	uint8_t digits; /* BC_CELL_HEX */
+	uint32_t bytes; /* BC_CELL_WORD, BC_CELL_TEXT: from `at` on */
+	union {
+		uint64_t number; /* of the other kinds; BC_CELL_SIGNED: an int64_t */
+		const char *at;
+	};
 };
+
+static inline struct bc_text bc_cell_text(struct bc_cell cell)
+{
+	return (struct bc_text){.at = cell.at, .bytes = cell.bytes};
+}
 
 const char *bc_column_name(enum bc_column column);
 
@@ -99,7 +108,7 @@ struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entr
 
 /* Writes a cell that is no text at `out`, as formats/text.h does: nothing for an empty one, a word
  * and a hexadecimal number without quotes. Returns the place behind it. */
-char *bc_cell_put(char *out, const struct bc_cell *cell);
+char *bc_cell_put(char *out, struct bc_cell cell);
 
 /* Whether the row of print->entries[0] fits BC_PRINT_MAX with each byte of its texts escaped in
  * six. Returns 0, or -ERANGE with print->why; entries out of lines always do. */

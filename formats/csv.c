@@ -93,8 +93,8 @@ static char *put_row(const struct csv *csv, char *out, const struct bc_entry *en
 		unsigned column = (unsigned)__builtin_ctzll(left);
 		if ((own >> column & 1) != 0) {
 			struct bc_cell cell = bc_column_cell((enum bc_column)column, entry);
-			out = cell.kind == BC_CELL_TEXT ? put_text(out, cell.text)
-							: bc_cell_put(out, &cell);
+			out = cell.kind == BC_CELL_TEXT ? put_text(out, bc_cell_text(cell))
+							: bc_cell_put(out, cell);
 		}
 		*out++ = ',';
 	}

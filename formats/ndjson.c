@@ -124,12 +124,12 @@ static char *put_text(char *out, struct bc_text text)
 	return out;
 }
 
-static char *put_cell(char *out, const struct bc_cell *cell)
+static char *put_cell(char *out, struct bc_cell cell)
 {
-	bool is_quoted = cell->kind == BC_CELL_HEX || cell->kind == BC_CELL_WORD;
+	bool is_quoted = cell.kind == BC_CELL_HEX || cell.kind == BC_CELL_WORD;
 
-	if (cell->kind == BC_CELL_TEXT)
-		return put_text(out, cell->text);
+	if (cell.kind == BC_CELL_TEXT)
+		return put_text(out, bc_cell_text(cell));
 	if (is_quoted)
 		*out++ = '"';
 	out = bc_cell_put(out, cell);
@@ -147,7 +147,7 @@ static char *put_object(const struct ndjson *ndjson, char *out, const struct bc_
 			continue;
 		const struct key *key = &ndjson->keys[column];
 		memcpy(out, key->text, sizeof(key->text));
-		out = put_cell(out + key->bytes, &cell);
+		out = put_cell(out + key->bytes, cell);
 	}
 	return BC_PUT(out, "}\n");
 }
