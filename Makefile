@@ -179,7 +179,7 @@ test: deps check ## install, build and run all tests
 check: all $(CHECKED:%=$(BUILD)/tests/%) $(HELPERS) ## run all tests; with SAN=thread those with threads
 	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(CHECKED:%=$(BUILD)/tests/%)
 
-bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against lz4 and memcpy
+bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against lz4, memcpy, scanf and printf
 	@BUILD=$(BUILD) $(PYTHON) tests/bench.py
 
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer

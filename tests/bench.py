@@ -96,6 +96,7 @@ def main():
             print(f"    {name:32} {times[0]:6.3f} s: {times[0] / peer[0]:.2f} x its CPU time")
     sys.stdout.flush()
     subprocess.run([f"{BUILD}/tests/bench_decode"], check=True)
+    subprocess.run([f"{BUILD}/tests/bench_text"], check=True)
     subprocess.run([f"{BUILD}/tests/bench_usb_source"], check=True)
     subprocess.run([f"{BUILD}/tests/bench_columns"], check=True)
 

@@ -1,0 +1,88 @@
+"""The formats of text through buscap convert, on whole files: seeds' examples, a real trace, messages and codes."""
+
+import harness
+from harness import BUSCAP, ROOT, equal, need, run
+
+SJENG = ROOT / "../shared/data/cis501/sjeng-1K.trace"
+LAPLACE = b"r 123456789abcdef0 4 9f8e7 9a8b7c6d\n"
+WIDE = b"r 123456789abcdef0 4 9a8b7 8888ffff3e456a21\n"
+EVENTS = b"F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\n"
+LACKEY = (b"==7== Lackey, an example Valgrind tool\nI  04016930,3\n S 1ffefffd88,8\n L 04222cac,1\n M 0421c7cc,4\n"
+          b"==7== \n")
+
+
+def convert(data, source, target, *more, code=0):
+    """What it writes, and what it says."""
+    done = run(need(BUSCAP), "convert", "-I", source, "-O", target, *more, data=data)
+    equal(done.returncode, code, f"exit code of {source} to {target}: {done.stderr.decode()}")
+    return done.stdout, done.stderr.decode()
+
+
+def test_a_real_cis501_trace_comes_back_byte_for_byte():
+    trace = need(SJENG).read_bytes()
+    equal(convert(trace, "cis501", "cis501"), (trace, ""))
+    # And so does any part of it: a cut file may begin in the middle of a macro-op.
+    lines = trace.splitlines(keepends=True)
+    for first in range(0, 20):
+        part = b"".join(lines[first:])
+        equal(convert(part, "cis501", "cis501"), (part, ""))
+
+
+def test_its_single_spaces_become_columns():
+    lines = need(SJENG).read_bytes().splitlines(keepends=True)
+    single = b"".join(b" ".join(line.split()) + b"\n" for line in lines)
+    equal(convert(single, "cis501", "cis501")[0], b"".join(lines))
+
+
+def test_laplace_goes_to_records_and_back():
+    for order in ("", ":endian=big"):
+        records, err = convert(LAPLACE * 3, "laplace-text", "laplace" + order)
+        equal((len(records), err), (54, ""))
+        equal(convert(records, "laplace" + order, "laplace-text"), (LAPLACE * 3, ""))
+    equal(convert(WIDE, "laplace-text", "laplace-text"), (WIDE, ""))
+
+
+def test_what_fits_no_laplace_record_is_an_error_that_names_its_line():
+    out, err = convert(LAPLACE + WIDE + LAPLACE, "laplace-text", "laplace", code=1)
+    equal(len(out), 18)
+    assert "line 2: its address 0x8888ffff3e456a21 doesn't fit the 32 bits of a Laplace record" in err, err
+    out, err = convert(b"r 1 100 0 10\n", "laplace-text", "laplace", code=1)
+    assert "line 1: its size of 256 bytes doesn't fit the 8 bits" in err, err
+
+
+def test_kernel_events_come_back_verbatim():
+    odd = b"FORK 00aB  x\ty \r\n"
+    equal(convert(EVENTS + odd, "laplace-events", "laplace-events"), (EVENTS + odd, ""))
+
+
+def test_a_record_of_laplace_with_no_type_is_passed_and_told_by_its_offset():
+    records = convert(LAPLACE * 3, "laplace-text", "laplace")[0]
+    out, err = convert(records[:18] + b"\0" + records[19:] + b"to", "laplace", "laplace-text", code=3)
+    equal(out, LAPLACE * 2)
+    assert "18" in err and "record 1: a type is expected" in err and "torn: 2 bytes are left over" in err, err
+
+
+def test_a_real_programs_references_become_dinero():
+    out, err = convert(LACKEY, "lackey", "xdin")
+    equal(out, b"i 4016930 3\nw 1ffefffd88 8\nr 4222cac 1\nr 421c7cc 4\nw 421c7cc 4\n")
+    assert "modify (of 1)" in err, err
+    equal(convert(LACKEY, "lackey", "xdin", "--strict", code=1)[0][:12], b"i 4016930 3\n")
+    equal(convert(LACKEY.replace(b" M 0421c7cc,4\n", b""), "lackey", "laplace-text")[0],
+          b"f 1 3 0 4016930\nw 2 8 0 1ffefffd88\nr 3 1 0 4222cac\n")
+
+
+def test_a_malformed_line_is_told_with_file_line_and_column_and_the_rest_is_read(directory):
+    path = directory / "a.din"
+    path.write_bytes(b"0 1\n0 x\n1 2\n")
+    done = run(need(BUSCAP), "convert", "-I", "din", "-O", "din", path)
+    equal((done.returncode, done.stdout), (3, b"0 1\n1 2\n"))
+    assert f"{path}: line 2, column 3: " in done.stderr.decode(), done.stderr
+
+
+def test_sizes_that_a_format_lacks_can_be_said():
+    equal(convert(b"0 10\n", "din:size=4", "xdin")[0], b"r 10 4\n")
+    equal(convert(b"0 10\n", "din", "xdin")[0], b"r 10 0\n")
+
+
+if __name__ == "__main__":
+    harness.main(globals())
