@@ -272,6 +272,7 @@ static void test_every_kind_stands_becomes_or_is_counted_in_every_target(void **
 			bool is_fetch = kind == BC_ENTRY_UOP || kind == BC_ENTRY_INSTRUCTION;
 			entry.kind = kind;
 			entry.type = BC_REQ_MEMREAD;
+			entry.uop.fallthrough = 0x9000; /* too far for a length */
 			assert_int_equal(bc_entry_traits(&entry), trait);
 			struct fitted fitted = fit((enum bc_format)format, false, &entry, 1);
 			bool stands = (holds & trait) != 0;
