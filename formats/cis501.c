@@ -138,6 +138,122 @@ static inline unsigned scan_line(const char **at, struct bc_entry *entry)
 	return **at == '\n' ? 0 : 15;
 }
 
+/* The line as it is nearly always: of at most 128 bytes, with spaces alone between the columns,
+ * numbers of few digits, and nothing behind the last column. */
+
+#define COLUMNS 14
+
+/* Where the columns begin and end. Returns the length of the line, or 0 when it isn't such a one.
+ */
+static inline unsigned find_columns(const char *at, uint8_t bounds[2 * COLUMNS])
+{
+	uint64_t blanks = bc_blanks64(at);
+	uint64_t more_blanks = bc_blanks64(at + 64);
+	uint64_t bits = blanks ^ (blanks << 1 | 1);
+	uint64_t more_bits = more_blanks ^ (more_blanks << 1 | blanks >> 63);
+	uint64_t controls = bc_controls64(at);
+	uint64_t more_controls = bc_controls64(at + 64);
+	unsigned n = 0;
+
+	if ((controls | more_controls) == 0)
+		return 0;
+	unsigned end = controls != 0 ? (unsigned)__builtin_ctzll(controls)
+				     : 64 + (unsigned)__builtin_ctzll(more_controls);
+	for (; bits != 0 && n < 2 * COLUMNS; bits &= bits - 1)
+		bounds[n++] = (uint8_t)__builtin_ctzll(bits);
+	for (; more_bits != 0 && n < 2 * COLUMNS; more_bits &= more_bits - 1)
+		bounds[n++] = (uint8_t)(64 + __builtin_ctzll(more_bits));
+	return n == 2 * COLUMNS && bounds[n - 1] == end && at[end] == '\n' ? end : 0;
+}
+
+/* What the first of a register's two columns adds, plus one: ten times a digit; nothing, if it is a
+ * minus or blank; 0 for anything else. */
+static const uint8_t tens[256] = {[' '] = 1,
+	['-'] = 1,
+	['0'] = 1,
+	['1'] = 11,
+	['2'] = 21,
+	['3'] = 31,
+	['4'] = 41,
+	['5'] = 51,
+	['6'] = 61,
+	['7'] = 71,
+	['8'] = 81,
+	['9'] = 91};
+
+/* In which of columns 6, 7 and 8 a letter may stand. */
+static const uint8_t letters[256] = {
+	['-'] = 7, ['R'] = 1, ['W'] = 1, ['T'] = 2, ['N'] = 2, ['L'] = 4, ['S'] = 4};
+
+/* Each returns 0, or something else if the column has to be looked at more closely. */
+
+static inline unsigned plain_hex(const char *at, const uint8_t *bounds, uint64_t *value)
+{
+	return bc_hex16(at + bounds[0], value) ^ (unsigned)(bounds[1] - bounds[0]);
+}
+
+static inline unsigned plain_register(const char *at, const uint8_t *bounds, int32_t *value)
+{
+	unsigned one = (uint8_t)(at[bounds[1] - 1] - '0');
+	uint8_t before = (uint8_t)at[bounds[1] - 2];
+	int32_t sign = -(before == '-');
+
+	*value = ((int32_t)(tens[before] - 1u + one) ^ sign) - sign;
+	return (one > 9) | (tens[before] == 0) | (bounds[1] - bounds[0] > 2);
+}
+
+static inline unsigned plain_letter(
+	const char *at, const uint8_t *bounds, unsigned column, char *letter)
+{
+	*letter = at[bounds[0]];
+	return ((letters[(uint8_t)*letter] & column) == 0) | (bounds[1] - bounds[0] != 1);
+}
+
+static inline unsigned plain_immediate(const char *at, const uint8_t *bounds, int64_t *value)
+{
+	int64_t sign = -(int64_t)(at[bounds[0]] == '-');
+	unsigned digits = (unsigned)(bounds[1] - bounds[0] + sign);
+	uint32_t magnitude;
+
+	if (digits - 1 > 7)
+		return 1;
+	bool ok = bc_decimal8_before(at + bounds[1], digits, &magnitude);
+	*value = ((int64_t)magnitude ^ sign) - sign;
+	return !ok;
+}
+
+static inline struct bc_text plain_word(const char *at, const uint8_t *bounds)
+{
+	return (struct bc_text){.at = at + bounds[0], .bytes = (uint32_t)(bounds[1] - bounds[0])};
+}
+
+/* Returns the place behind the line, or NULL when it isn't such a one. */
+static inline const char *scan_plain(const char *at, struct bc_entry *entry)
+{
+	struct bc_uop *uop = &entry->uop;
+	uint8_t b[2 * COLUMNS];
+	unsigned end = find_columns(at, b);
+
+	if (end == 0)
+		return NULL;
+	uop->step = at[b[0]] - '0';
+	unsigned odd = ((unsigned)uop->step > 9) | (b[1] - b[0] != 1);
+	odd |= plain_hex(at, b + 2, &entry->addr);
+	odd |= plain_register(at, b + 4, &uop->src1);
+	odd |= plain_register(at, b + 6, &uop->src2);
+	odd |= plain_register(at, b + 8, &uop->dest);
+	odd |= plain_letter(at, b + 10, 1, &uop->flags);
+	odd |= plain_letter(at, b + 12, 2, &uop->branch);
+	odd |= plain_letter(at, b + 14, 4, &uop->access);
+	odd |= plain_immediate(at, b + 16, &uop->immediate);
+	odd |= plain_hex(at, b + 18, &uop->mem_addr);
+	odd |= plain_hex(at, b + 20, &uop->fallthrough);
+	odd |= plain_hex(at, b + 22, &uop->target);
+	uop->macro = plain_word(at, b + 24);
+	uop->micro = plain_word(at, b + 26);
+	return odd == 0 ? at + end + 1 : NULL;
+}
+
 static void cis501_begin(void *state, const struct bc_format_options *options)
 {
 	struct cis501 *cis501 = state;
@@ -153,22 +269,26 @@ static enum bc_parse_end parse_cis501(void *state, struct bc_parse *p)
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		struct bc_entry *entry = &p->entries[p->count];
-		const char *at = bc_skip_spaces(p->at);
-		if (*at == '\n') {
-			p->at = at + 1;
-			continue;
-		}
 		bc_entry_reference(entry, 0, 0, p->number);
 		entry->kind = BC_ENTRY_UOP;
-		unsigned column = scan_line(&at, entry);
-		if (column != 0)
-			return bc_parse_bad(p, at, columns[column % 15]);
+		const char *next = scan_plain(p->at, entry);
+		if (next == NULL) {
+			const char *at = bc_skip_spaces(p->at);
+			if (*at == '\n') {
+				p->at = at + 1;
+				continue;
+			}
+			unsigned column = scan_line(&at, entry);
+			if (column != 0)
+				return bc_parse_bad(p, at, columns[column % 15]);
+			next = at + 1;
+		}
 		if (cis501->size != 0 && entry->uop.access != '-') {
 			entry->has = BC_HAS_SIZE;
 			entry->size = cis501->size;
 		}
 		p->count++;
-		p->at = at + 1;
+		p->at = next;
 	}
 	return BC_PARSE_DONE;
 }
@@ -217,7 +337,7 @@ static inline char *put_register(char *out, int32_t value)
 	}
 	if (value < 0 && value > -10) {
 		out[0] = '-';
-		out[1] = (char)('0' - value);
+		out[1] = (char)('0' - (int)value);
 		return out + 2;
 	}
 	return put_decimal_right(out, value, 2);

@@ -52,18 +52,29 @@ static inline unsigned bc_hex16_plain(const char *at, uint64_t *value)
 	return 8 + n;
 }
 
-/* Bit i: byte i of sixteen is a space or a control character. */
-static inline uint32_t bc_blanks16_plain(const char *at)
+/* Bit i: byte i of sixteen carries nothing into its top bit when `least` is added. */
+static inline uint32_t bc_below16_plain(const char *at, uint64_t least)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
 	uint32_t mask = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t x = bc_le64((const uint8_t *)at + 8 * (size_t)i);
-		uint64_t is_blank = ~(((x & 0x7F * ones) + 0x5F * ones) | x) >> 7 & ones;
-		mask |= (uint32_t)(is_blank * UINT64_C(0x0102040810204080) >> 56) << 8 * i;
+		uint64_t is_below = ~(((x & 0x7F * ones) + least * ones) | x) >> 7 & ones;
+		mask |= (uint32_t)(is_below * UINT64_C(0x0102040810204080) >> 56) << 8 * i;
 	}
 	return mask;
+}
+
+/* Bit i: byte i of sixteen is a space or a control character. */
+static inline uint32_t bc_blanks16_plain(const char *at)
+{
+	return bc_below16_plain(at, 0x7F - ' ');
+}
+
+static inline uint32_t bc_controls16_plain(const char *at)
+{
+	return bc_below16_plain(at, 0x80 - ' ');
 }
 
 /* Up to sixteen hex digits. Returns their number. */
@@ -101,6 +112,18 @@ static inline uint32_t bc_blanks16(const char *at)
 #endif
 }
 
+/* The same of control characters alone. */
+static inline uint32_t bc_controls16(const char *at)
+{
+#ifdef __SSE2__
+	__m128i x = _mm_loadu_si128((const __m128i *)(const void *)at);
+	return (uint32_t)_mm_movemask_epi8(
+		_mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(' ' - 1)), x));
+#else
+	return bc_controls16_plain(at);
+#endif
+}
+
 static inline uint32_t bc_blanks32(const char *at)
 {
 	return bc_blanks16(at) | bc_blanks16(at + 16) << 16;
@@ -109,6 +132,30 @@ static inline uint32_t bc_blanks32(const char *at)
 static inline uint64_t bc_blanks64(const char *at)
 {
 	return bc_blanks32(at) | (uint64_t)bc_blanks32(at + 32) << 32;
+}
+
+static inline uint64_t bc_controls64(const char *at)
+{
+	uint64_t low = bc_controls16(at) | bc_controls16(at + 16) << 16;
+	uint64_t high = bc_controls16(at + 32) | bc_controls16(at + 48) << 16;
+
+	return low | high << 32;
+}
+
+/* The decimal number of `digits` digits, 1 to 8, that ends before `end`; what else stands in the 8
+ * bytes before it doesn't matter. Returns false when one is no digit. */
+static inline bool bc_decimal8_before(const char *end, unsigned digits, uint32_t *value)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	unsigned others = (8 - digits) * 8;
+	uint64_t x = bc_le64((const uint8_t *)end - 8) ^ '0' * ones;
+
+	x = x >> others << others;
+	bool ok = (((x + 0x76 * ones) | x) & 0x80 * ones) == 0;
+	x = (x * 10 + (x >> 8)) & UINT64_C(0x00FF00FF00FF00FF);
+	x = (x * 100 + (x >> 16)) & UINT64_C(0x0000FFFF0000FFFF);
+	*value = (uint32_t)(x * 10000 + (x >> 32));
+	return ok;
 }
 
 /* As bc_scan_hex(). */

@@ -8,6 +8,10 @@
 
 #include "formats/bytes.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 /* A string literal, which memcpy() makes a few stores of and mempcpy() a call. */
 #define BC_PUT(out, literal) \
 	((char *)memcpy((out), (literal), sizeof(literal) - 1) + (sizeof(literal) - 1))
@@ -39,7 +43,19 @@ static inline char *bc_put_hex32(char *out, uint32_t value)
 /* All sixteen digits. */
 static inline char *bc_put_hex64(char *out, uint64_t value)
 {
+#ifdef __SSE2__
+	__m128i bytes = _mm_cvtsi64_si128((int64_t)__builtin_bswap64(value));
+	__m128i low = _mm_and_si128(bytes, _mm_set1_epi8(15));
+	__m128i high = _mm_and_si128(_mm_srli_epi16(bytes, 4), _mm_set1_epi8(15));
+	__m128i nibbles = _mm_unpacklo_epi8(high, low);
+	__m128i over = _mm_and_si128(
+		_mm_cmpgt_epi8(nibbles, _mm_set1_epi8(9)), _mm_set1_epi8('a' - '9' - 1));
+	_mm_storeu_si128((__m128i *)(void *)out,
+		_mm_add_epi8(_mm_add_epi8(nibbles, _mm_set1_epi8('0')), over));
+	return out + 16;
+#else
 	return bc_put_hex32(bc_put_hex32(out, (uint32_t)(value >> 32)), (uint32_t)value);
+#endif
 }
 
 /* Without leading zeros, as "%llx". */
@@ -47,10 +63,6 @@ static inline char *bc_put_hex(char *out, uint64_t value)
 {
 	unsigned zeros = (unsigned)__builtin_clzll(value | 1) / 4;
 
-	if (value <= UINT32_MAX) {
-		bc_put_hex32(out, (uint32_t)value << (zeros - 8) * 4);
-		return out + (16 - zeros);
-	}
 	bc_put_hex64(out, value << zeros * 4);
 	return out + (16 - zeros);
 }

@@ -46,6 +46,11 @@ static void assert_blanks(const char *at)
 		expected |= (uint32_t)((uint8_t)at[i] <= ' ') << i;
 	assert_int_equal(bc_blanks16(at), expected);
 	assert_int_equal(bc_blanks16_plain(at), expected);
+	expected = 0;
+	for (unsigned i = 0; i < 16; i++)
+		expected |= (uint32_t)((uint8_t)at[i] < ' ') << i;
+	assert_int_equal(bc_controls16(at), expected);
+	assert_int_equal(bc_controls16_plain(at), expected);
 }
 
 static void test_every_byte_is_a_digit_or_a_blank_or_neither_at_every_place(void **state)
@@ -163,6 +168,32 @@ static void test_decimals_end_at_the_last_bit_and_not_before(void **state)
 	}
 }
 
+static void test_short_decimals_are_taken_from_their_end(void **state)
+{
+	(void)state;
+	struct dice dice = {.state = 12};
+
+	for (unsigned digits = 1; digits <= 8; digits++) {
+		for (unsigned round = 0; round < 2000; round++) {
+			char text[16];
+			uint32_t value = 0;
+			uint32_t expected = 0;
+			bool is_good = true;
+			memset(text, '-', sizeof(text));
+			for (unsigned i = 8 - digits; i < 8; i++) {
+				unsigned c = round < 256 && i == 7 ? round
+								   : '0' + dice_below(&dice, 10);
+				text[i] = (char)c;
+				is_good = is_good && c - '0' <= 9;
+				expected = expected * 10 + c - '0';
+			}
+			assert_int_equal(bc_decimal8_before(text + 8, digits, &value), is_good);
+			if (is_good)
+				assert_int_equal(value, expected);
+		}
+	}
+}
+
 static void test_numbers_are_put_as_printf_does(void **state)
 {
 	(void)state;
@@ -197,6 +228,7 @@ int main(void)
 		cmocka_unit_test(
 			test_hex_takes_64_bits_behind_any_zeros_and_stops_at_one_digit_more),
 		cmocka_unit_test(test_decimals_end_at_the_last_bit_and_not_before),
+		cmocka_unit_test(test_short_decimals_are_taken_from_their_end),
 		cmocka_unit_test(test_numbers_are_put_as_printf_does),
 	};
 
