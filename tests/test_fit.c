@@ -98,6 +98,8 @@ static void test_each_field_that_a_target_lacks_is_counted_and_the_entry_passes(
 			struct bc_entry entries[3] = {reference(BC_REQ_MEMWRITE, 0),
 				reference(BC_REQ_MEMWRITE, field),
 				reference(BC_REQ_MEMREAD, field)};
+			for (unsigned i = 0; i < 3; i++)
+				entries[i].size = 1; /* some formats have no place without one */
 			struct fitted fitted = fit((enum bc_format)format, false, entries, 3);
 			assert_int_equal(fitted.count, 3);
 			assert_lost(&fitted, field & ~holds, 0, 2);
@@ -273,6 +275,7 @@ static void test_every_kind_stands_becomes_or_is_counted_in_every_target(void **
 			entry.kind = kind;
 			entry.type = BC_REQ_MEMREAD;
 			entry.uop.fallthrough = 0x9000; /* too far for a length */
+			entry.size = kind == BC_ENTRY_REFERENCE;
 			assert_int_equal(bc_entry_traits(&entry), trait);
 			struct fitted fitted = fit((enum bc_format)format, false, &entry, 1);
 			bool stands = (holds & trait) != 0;
@@ -288,6 +291,20 @@ static void test_every_kind_stands_becomes_or_is_counted_in_every_target(void **
 			assert_lost(&fitted, becomes ? trait : 0, stands || becomes ? 0 : trait, 1);
 		}
 	}
+}
+
+static void test_a_reference_without_a_size_is_left_out_where_there_must_be_one(void **state)
+{
+	(void)state;
+	struct bc_entry entries[3] = {reference(BC_REQ_MEMREAD, 0),
+		reference(BC_REQ_MEMREAD, BC_HAS_SIZE), reference(BC_REQ_MEMREAD, BC_HAS_SIZE)};
+
+	assert_int_equal(bc_format_info(BC_FORMAT_TARMAC)->needs, BC_HAS_SIZE);
+	entries[1].size = 4;
+	struct fitted fitted = fit(BC_FORMAT_TARMAC, false, entries, 3);
+	assert_int_equal(fitted.count, 1);
+	assert_int_equal(fitted.entries[0].size, 4);
+	assert_lost(&fitted, 0, BC_HAS_SIZE, 2);
 }
 
 static void test_counts_go_on_from_batch_to_batch(void **state)
@@ -324,6 +341,8 @@ int main(void)
 			test_micro_ops_become_a_fetch_a_macro_op_and_their_loads_and_stores),
 		cmocka_unit_test(test_an_instruction_becomes_its_fetch),
 		cmocka_unit_test(test_every_kind_stands_becomes_or_is_counted_in_every_target),
+		cmocka_unit_test(
+			test_a_reference_without_a_size_is_left_out_where_there_must_be_one),
 		cmocka_unit_test(test_counts_go_on_from_batch_to_batch),
 	};
 
