@@ -331,7 +331,9 @@ static inline char *put_decimal_right(char *out, int64_t value, unsigned width)
 static inline char *put_register(char *out, int32_t value)
 {
 	if (value >= 0 && value < 100) {
-		out[0] = value < 10 ? ' ' : (char)('0' + value / 10);
+		out[0] = (char)('0' + value / 10);
+		if (value < 10)
+			out[0] = ' ';
 		out[1] = (char)('0' + value % 10);
 		return out + 2;
 	}

@@ -39,7 +39,7 @@ struct line {
 static inline const char *scan_plain(const char *at, struct line *line)
 {
 	bool is_fetch = at[0] == 'I';
-	int type = type_of(is_fetch ? 'I' : at[1]);
+	int type = type_of(is_fetch ? at[0] : at[1]);
 	unsigned n = bc_hex16(at + 3, &line->addr);
 	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(7);
 	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 3;

@@ -26,8 +26,11 @@ static inline bool begin_reference(struct bc_entry *entry, char letter, uint64_t
 	if (letter <= ' ' || letter > '~')
 		return false;
 	bc_entry_reference(entry, type, 0, number);
-	entry->has = is_named ? LAPLACE_HAS : LAPLACE_HAS | BC_HAS_LETTER;
-	entry->letter = is_named ? 0 : letter;
+	entry->has = LAPLACE_HAS;
+	if (!is_named) {
+		entry->has |= BC_HAS_LETTER;
+		entry->letter = letter;
+	}
 	return true;
 }
 
