@@ -39,7 +39,7 @@ struct line {
 static inline const char *scan_plain(const char *at, struct line *line)
 {
 	bool is_fetch = at[0] == 'I';
-	int type = type_of(is_fetch ? at[0] : at[1]);
+	int type = type_of(at[!is_fetch]);
 	unsigned n = bc_hex16(at + 3, &line->addr);
 	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(7);
 	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 3;
@@ -48,7 +48,7 @@ static inline const char *scan_plain(const char *at, struct line *line)
 	unsigned two = (uint8_t)(digits[1] - '0');
 	bool has_two = two <= 9;
 
-	if (type < 0 || at[is_fetch ? 1 : 0] != ' ' || at[2] != ' ' || n == 0 || at[3 + n] != ',' ||
+	if (type < 0 || at[is_fetch] != ' ' || at[2] != ' ' || n == 0 || at[3 + n] != ',' ||
 		one > 9 || 3 + n + 2 + has_two != end || at[end] != '\n')
 		return NULL;
 	line->type = (unsigned)type;
