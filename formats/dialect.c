@@ -59,3 +59,30 @@ size_t bc_dialect_read(uint8_t *out, const uint8_t *in, size_t n, enum bc_format
 	}
 	return n;
 }
+
+void bc_dialect_write(
+	uint8_t *out, enum bc_format format, uint64_t addr, const uint8_t meta[4], uint64_t time)
+{
+	switch (format) {
+	case BC_FORMAT_BYU16:
+		bc_put_le64(out, addr);
+		memcpy(out + 8, meta, 4);
+		bc_put_le32(out + 12, (uint32_t)time);
+		return;
+	case BC_FORMAT_BYU24:
+		bc_put_le64(out, addr);
+		memcpy(out + 8, meta, 4);
+		bc_put_le32(out + 12, 0);
+		bc_put_le64(out + 16, time);
+		return;
+	case BC_FORMAT_BYU_BE:
+		bc_put_be32(out, (uint32_t)addr);
+		memcpy(out + 4, meta, 4);
+		bc_put_be32(out + 8, (uint32_t)time);
+		return;
+	default:
+		bc_put_le32(out, (uint32_t)addr);
+		memcpy(out + 4, meta, 4);
+		bc_put_le32(out + 8, (uint32_t)time);
+	}
+}

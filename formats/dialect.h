@@ -26,4 +26,9 @@ size_t bc_dialect_read(uint8_t *out, const uint8_t *in, size_t n, enum bc_format
 /* Address and time of one record as they stand, for the message that names it. */
 void bc_dialect_fields(const uint8_t *in, enum bc_format format, uint64_t *addr, uint64_t *time);
 
+/* Writes one record at `out`, bc_dialect_bytes(format) of them; `meta` is reqtype, size, attr,
+ * proc. Address and time must fit the dialect. Padding is 0. */
+void bc_dialect_write(
+	uint8_t *out, enum bc_format format, uint64_t addr, const uint8_t meta[4], uint64_t time);
+
 #endif

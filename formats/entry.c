@@ -78,8 +78,15 @@ static uint32_t type_trait(unsigned type)
 	case BC_REQ_FLUSHACK:
 	case BC_REQ_STOPCLKACK:
 		return BC_CAN_CYCLE;
+	case BC_REQ_INVALID + 0x0:
+	case BC_REQ_INVALID + 0x2:
+	case BC_REQ_INVALID + 0x4:
+	case BC_REQ_INVALID + 0x6:
+	case BC_REQ_INVALID + 0xA:
+	case BC_REQ_INVALID + 0xB:
+		return BC_CAN_INVALID;
 	default:
-		return type >= BC_REQ_INVALID && type < 0x100 ? BC_CAN_INVALID : BC_CAN_P6;
+		return BC_CAN_P6;
 	}
 }
 

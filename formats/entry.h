@@ -64,7 +64,7 @@ enum bc_trait {
 	BC_CAN_CACHE = 1u << 13,   /* BC_REF_COPYBACK and BC_REF_INVALIDATE */
 	BC_CAN_CYCLE = 1u << 14,   /* the Pentium bus's other cycles: I/O, INTA, special cycles */
 	BC_CAN_P6 = 1u << 15,      /* all other BYU request types: MEMREADINV, DEFERREPLY, ... */
-	BC_CAN_INVALID = 1u << 16, /* invalid bus cycles: BC_REQ_INVALID up */
+	BC_CAN_INVALID = 1u << 16, /* invalid bus cycles: BC_REQ_INVALID and their nibble */
 	BC_TYPES = ((1u << 17) - 1) ^ ((1u << 9) - 1),
 
 	/* Kinds. */

@@ -1,8 +1,9 @@
+
+
 #include "formats/format.h"
-
-#include <string.h>
-
 #include "formats/bus_parser.h"
+#include "formats/bus_printer.h"
+#include "formats/byu_printer.h"
 #include "formats/cis501.h"
 #include "formats/csv.h"
 #include "formats/dinero.h"
@@ -12,9 +13,11 @@
 #include "formats/laplace_events.h"
 #include "formats/ndjson.h"
 #include "formats/options.h"
+#include "formats/rowbinary.h"
 #include "formats/tarmac.h"
 #include "formats/tarmac_print.h"
 #include "formats/vcd.h"
+#include <string.h>
 
 #define BUS_HOLDS                                                                        \
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_INVALID | BC_HAS_SIZE | \
@@ -34,38 +37,56 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 	[BC_FORMAT_BCP1] = {.name = "bcp1",
 		.summary = "what a capture board sends: bus samples in frames",
 		.can_read = true,
+		.can_write = true,
+		.printer = &bc_bcp1_printer,
 		.holds = BUS_HOLDS | BC_HAS_PROC | BC_HAS_TIME | BC_CAN_EVENT,
-		.addr_bits = 32},
+		.addr_bits = 32,
+		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
 	[BC_FORMAT_RAW6] = {.name = "raw6",
 		.summary = "BYU Pentium bus trace: bus samples of 6 bytes",
 		.can_read = true,
+		.can_write = true,
 		.parser = &bc_raw6_parser,
+		.printer = &bc_raw6_printer,
 		.holds = BUS_HOLDS,
-		.addr_bits = 32},
+		.addr_bits = 32,
+		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
 	[BC_FORMAT_BYU] = {.name = "byu",
 		.summary = "BYU address trace: records of 12 bytes",
 		.can_read = true,
+		.can_write = true,
 		.parser = &bc_byu_parser,
+		.printer = &bc_byu_printer,
 		.holds = BYU_HOLDS,
-		.addr_bits = 32},
+		.addr_bits = 32,
+		.write_options = BC_OPTION_INVALID},
 	[BC_FORMAT_BYU16] = {.name = "byu16",
 		.summary = "the same in 16 bytes, addresses of 64 bits",
 		.can_read = true,
+		.can_write = true,
 		.parser = &bc_byu16_parser,
+		.printer = &bc_byu16_printer,
 		.holds = BYU_HOLDS,
-		.addr_bits = 64},
+		.addr_bits = 64,
+		.write_options = BC_OPTION_INVALID},
 	[BC_FORMAT_BYU24] = {.name = "byu24",
 		.summary = "the same in 24 bytes, addresses and times of 64 bits",
 		.can_read = true,
+		.can_write = true,
 		.parser = &bc_byu24_parser,
+		.printer = &bc_byu24_printer,
 		.holds = BYU_HOLDS,
-		.addr_bits = 64},
+		.addr_bits = 64,
+		.write_options = BC_OPTION_INVALID},
 	[BC_FORMAT_BYU_BE] = {.name = "byu-be",
 		.summary = "the 12 bytes with big-endian fields",
 		.can_read = true,
+		.can_write = true,
 		.parser = &bc_byu_be_parser,
+		.printer = &bc_byu_be_printer,
 		.holds = BYU_HOLDS,
-		.addr_bits = 32},
+		.addr_bits = 32,
+		.write_options = BC_OPTION_INVALID},
 	[BC_FORMAT_LAPLACE] = {.name = "laplace",
 		.summary = "Laplace's references: records of 18 bytes",
 		.can_read = true,
@@ -154,9 +175,11 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ},
 	[BC_FORMAT_ROWBINARY] = {.name = "rowbinary",
 		.summary = "ClickHouse: session, number, absolute time and the BYU fields",
+		.can_write = true,
+		.printer = &bc_rowbinary_printer,
 		.holds = BYU_HOLDS,
 		.addr_bits = 32,
-		.write_options = BC_OPTION_SESSION},
+		.write_options = BC_OPTION_SESSION | BC_OPTION_INVALID},
 	[BC_FORMAT_CSV] = {.name = "csv",
 		.summary = "a header row, then a row an entry",
 		.is_text = true,

@@ -91,6 +91,7 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 	char *why, size_t why_room)
 {
 	char pair[64];
+	bool has_seed = false;
 
 	if (allowed == 0) {
 		snprintf(why, why_room, "the format takes no options here");
@@ -115,8 +116,14 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 			snprintf(why, why_room, "%s is %s, not \"%s\"", pair, wanted, equals + 1);
 			return false;
 		}
+		has_seed |= 1u << key == BC_OPTION_SEED;
 		if (text[n] == '\0')
-			return true;
+			break;
 		text += n + 1;
 	}
+	if (has_seed && !options->map_pages) {
+		snprintf(why, why_room, "seed is of map=pages, which isn't there");
+		return false;
+	}
+	return true;
 }

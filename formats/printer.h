@@ -40,7 +40,7 @@ struct bc_printer {
 	/* Writes what stands before the first entry; NULL: nothing does. */
 	void (*head)(void *state, struct bc_print *print);
 	/* Prints entries until all are or fewer than BC_PRINT_MAX bytes are free. Returns 0, or
-	 * -ERANGE with `why` when entries[0] can't be written. */
+	 * -ERANGE with `why` when entries[0] can't be written, or -ENOMEM likewise. */
 	int (*print)(void *state, struct bc_print *print);
 	/* Writes what stands behind the last entry, what was held back included; NULL: nothing
 	 * does. Called until it returns true. */
