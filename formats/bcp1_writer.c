@@ -65,30 +65,27 @@ static bool fits(const struct bc_bcp1_writer *w, unsigned proc, bool is_agent, u
 	       ((w->is_one_proc && proc == w->proc) || (w->is_agents && is_agent));
 }
 
-static size_t begin_epoch(struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick, bool *is_told)
+static size_t begin_epoch(struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick)
 {
 	size_t n = flush(w, out);
 
-	*is_told = !w->has_begun || tick < w->tick || w->tick != 0;
-	if (w->has_begun && tick >= w->tick && w->tick != 0)
-		n += put_empty(w, out + n, 0, 0);
-	return n;
+	if (!w->has_begun || tick < w->tick)
+		return n;
+	if (w->tick == 0)
+		n += put_empty(w, out + n, 1, 0);
+	return n + put_empty(w, out + n, 0, 0);
 }
 
 size_t bc_bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
-	const uint8_t sample[BC_SAMPLE_BYTES], unsigned proc, uint64_t tick, bool is_epoch,
-	bool *is_told)
+	const uint8_t sample[BC_SAMPLE_BYTES], unsigned proc, uint64_t tick, bool is_epoch)
 {
 	unsigned nibble = sample[5] & 15;
-	bool was_told = true;
 	size_t n = 0;
 
 	if (is_epoch)
-		n = begin_epoch(w, out, tick, &was_told);
+		n = begin_epoch(w, out, tick);
 	else if (w->samples != 0 && !fits(w, proc, nibble == proc, tick))
 		n = flush(w, out);
-	if (is_told != NULL)
-		*is_told = was_told;
 	if (w->samples == 0) {
 		w->first_tick = tick;
 		w->tick = tick;

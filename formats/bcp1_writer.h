@@ -48,11 +48,9 @@ void bc_bcp1_writer_init(struct bc_bcp1_writer *writer);
 
 /* A sample of a processor, below 256, at an absolute tick below BC_TICK_END. A tick below that of
  * the sample before it begins a new epoch at the receiver. With is_epoch one begins here in any
- * case: a frame without samples at tick 0 says so where the tick doesn't fall. *is_told, if not
- * NULL, is set to whether it could: not when the tick before was 0. */
+ * case: where the tick doesn't fall, frames without samples make it. */
 size_t bc_bcp1_writer_add(struct bc_bcp1_writer *writer, uint8_t *out,
-	const uint8_t sample[BC_SAMPLE_BYTES], unsigned proc, uint64_t tick, bool is_epoch,
-	bool *is_told);
+	const uint8_t sample[BC_SAMPLE_BYTES], unsigned proc, uint64_t tick, bool is_epoch);
 
 /* `lost` samples are missing here. Where it is not exact, that many or more: then the next frame's
  * sequence number is one too high, a gap of unknown length, and what is known of it is a loss. */

@@ -148,7 +148,6 @@ static int open_reference(struct bus *bus, struct bc_print *p)
 static void put_framed(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])
 {
 	const struct bc_entry *entry = p->entries;
-	bool is_told;
 
 	if ((entry->has & BC_HAS_TIME) != 0) {
 		if (entry->tick < bus->tick && entry->epoch == bus->epoch)
@@ -161,9 +160,7 @@ static void put_framed(struct bus *bus, struct bc_print *p, const uint8_t sample
 	bus->has_epoch = true;
 	bus->epoch = entry->epoch;
 	p->used += bc_bcp1_writer_add(&bus->writer, (uint8_t *)p->out + p->used, sample,
-		entry->proc, bus->tick, is_epoch, &is_told);
-	if (!is_told)
-		bc_print_lose(p, BC_CAN_EVENT);
+		entry->proc, bus->tick, is_epoch);
 }
 
 static void put(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])

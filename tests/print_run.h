@@ -1,0 +1,206 @@
+/* Traces through reader, fit and printer in memory: what `buscap convert` does, without files. */
+#ifndef BC_TESTS_PRINT_RUN_H
+#define BC_TESTS_PRINT_RUN_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "formats/fit.h"
+#include "formats/printer.h"
+#include "formats/reader.h"
+#include "tests/traces.h"
+
+/* What became of entries: the bytes, and all that was counted. */
+struct printed {
+	struct trace trace;
+	int rc;           /* of the printer that ended it, or 0 */
+	uint64_t refused; /* rc != 0: the number of the entry */
+	char why[160];
+	uint64_t reduced[BC_TRAIT_BITS];
+	uint64_t left_out[BC_TRAIT_BITS];
+};
+
+struct print_run {
+	const struct bc_format_info *info;
+	struct bc_fit fit;
+	void *state;
+	size_t room;
+	size_t slack; /* bytes that a call has beyond what a single entry must have */
+	struct printed *to;
+};
+
+static inline void print_run_begin(struct print_run *run, struct printed *to, enum bc_format format,
+	const struct bc_format_options *options, size_t slack)
+{
+	*to = (struct printed){.rc = 0};
+	*run = (struct print_run){.info = bc_format_info(format), .slack = slack, .to = to};
+	assert_non_null(run->info->printer);
+	bc_fit_init(&run->fit, format, options);
+	run->state = malloc(run->info->printer->state_bytes + 1);
+	assert_non_null(run->state);
+	assert_int_equal(run->info->printer->begin(run->state, options), 0);
+}
+
+static inline struct bc_print print_run_room(struct print_run *run)
+{
+	size_t need = run->to->trace.n + BC_PRINT_MAX + run->slack;
+
+	if (need > run->room) {
+		run->room = 2 * need;
+		run->to->trace.bytes = realloc(run->to->trace.bytes, run->room);
+		assert_non_null(run->to->trace.bytes);
+	}
+	return (struct bc_print){.out = (char *)run->to->trace.bytes + run->to->trace.n,
+		.room = BC_PRINT_MAX + run->slack,
+		.reduced = run->fit.reduced};
+}
+
+static inline void print_run_put(struct print_run *run, const struct bc_entry *entries, size_t n)
+{
+	const struct bc_entry *part;
+
+	bc_fit_batch(&run->fit, entries, n);
+	while ((n = bc_fit_next(&run->fit, &part)) != 0) {
+		while (n != 0 && run->to->rc == 0) {
+			struct bc_print print = print_run_room(run);
+			print.entries = part;
+			print.count = n;
+			run->to->rc = run->info->printer->print(run->state, &print);
+			assert_true(print.used <= print.room);
+			run->to->trace.n += print.used;
+			part = print.entries;
+			n = print.count;
+			if (run->to->rc == 0)
+				continue;
+			run->to->refused = part->number;
+			memcpy(run->to->why, print.why, sizeof(print.why));
+		}
+		run->fit.lost = NULL;
+	}
+}
+
+static inline void print_run_end(struct print_run *run)
+{
+	for (bool is_over = run->info->printer->tail == NULL; !is_over;) {
+		struct bc_print print = print_run_room(run);
+		is_over = run->info->printer->tail(run->state, &print);
+		run->to->trace.n += print.used;
+	}
+	if (run->info->printer->end != NULL)
+		run->info->printer->end(run->state);
+	free(run->state);
+	memcpy(run->to->reduced, run->fit.reduced, sizeof(run->to->reduced));
+	memcpy(run->to->left_out, run->fit.left_out, sizeof(run->to->left_out));
+}
+
+/* Opens a reader on bytes. */
+struct read_run {
+	int fd;
+	struct bc_input *input;
+	struct bc_reader *reader;
+};
+
+static inline void read_run_open(
+	struct read_run *run, const struct trace *trace, enum bc_format format)
+{
+	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
+	struct bc_probe probe;
+
+	run->fd = memfd_create("trace", MFD_CLOEXEC);
+	assert_true(run->fd >= 0);
+	for (size_t at = 0; at < trace->n;) {
+		ssize_t n = write(run->fd, trace->bytes + at, trace->n - at);
+		assert_true(n > 0);
+		at += (size_t)n;
+	}
+	assert_int_equal(lseek(run->fd, 0, SEEK_SET), 0);
+	assert_int_equal(bc_input_open(&run->input,
+				 (struct bc_stream){.fd = run->fd, .wake_fd = -1}, format, &probe),
+		0);
+	assert_int_equal(bc_reader_open(&run->reader, run->input, format, &options), 0);
+}
+
+static inline void read_run_close(struct read_run *run)
+{
+	bc_reader_close(run->reader);
+	bc_input_close(run->input);
+	close(run->fd);
+}
+
+/* All entries of a trace; free them. */
+static inline struct bc_entry *entries_of(
+	const struct trace *trace, enum bc_format format, size_t *count)
+{
+	struct bc_entry *entries = NULL;
+	struct read_run run;
+	struct bc_batch batch;
+	int rc;
+
+	*count = 0;
+	read_run_open(&run, trace, format);
+	while ((rc = bc_reader_next(run.reader, &batch)) == 1) {
+		entries = realloc(entries, (*count + batch.count + 1) * sizeof(*entries));
+		assert_non_null(entries);
+		if (batch.count != 0)
+			memcpy(entries + *count, batch.entries, batch.count * sizeof(*entries));
+		*count += batch.count;
+	}
+	assert_int_equal(rc, 0);
+	read_run_close(&run);
+	return entries;
+}
+
+/* Prints entries that come from a format (BC_FORMAT_UNKNOWN: from nowhere in particular). */
+static inline struct printed print_entries(const struct bc_entry *entries, size_t count,
+	enum bc_format from, enum bc_format to, const struct bc_format_options *options)
+{
+	struct bc_format_options set = options != NULL ? *options : bc_format_options_default();
+	struct print_run run;
+	struct printed printed;
+
+	set.source_holds = bc_format_info(from)->holds;
+	print_run_begin(&run, &printed, to, &set, 100);
+	print_run_put(&run, entries, count);
+	print_run_end(&run);
+	return printed;
+}
+
+static inline struct printed convert_trace(const struct trace *trace, enum bc_format from,
+	enum bc_format to, const struct bc_format_options *options)
+{
+	size_t count;
+	struct bc_entry *entries = entries_of(trace, from, &count);
+	struct printed printed = print_entries(entries, count, from, to, options);
+
+	free(entries);
+	return printed;
+}
+
+static inline void printed_free(struct printed *printed)
+{
+	trace_free(&printed->trace);
+}
+
+static inline void assert_nothing_lost(const struct printed *printed)
+{
+	assert_int_equal(printed->rc, 0);
+	for (unsigned i = 0; i < BC_TRAIT_BITS; i++) {
+		assert_int_equal(printed->reduced[i], 0);
+		assert_int_equal(printed->left_out[i], 0);
+	}
+}
+
+static inline uint64_t reduced_of(const struct printed *printed, uint32_t trait)
+{
+	return printed->reduced[__builtin_ctz(trait)];
+}
+
+#endif
