@@ -194,17 +194,18 @@ static void put_cycle(struct bus *bus, struct bc_print *p)
 
 static void put_gap(struct bus *bus, struct bc_print *p, const struct bc_event *gap)
 {
-	bool is_many = gap->value >= BC_BCP1_LOST_MANY;
 	/* A board that can't say how many has a number for that. */
-	bool is_known = gap->exact || (gap->cause == BC_GAP_BOARD && is_many);
-	bool is_held = gap->cause == BC_GAP_BOARD
-			       ? is_known && gap->exact == !is_many
-			       : gap->cause == BC_GAP_SEQUENCE && !gap->exact && gap->value == 0;
+	bool is_many = gap->cause == BC_GAP_BOARD && gap->value >= BC_BCP1_LOST_MANY;
+	bool is_held = false;
 
+	if (gap->cause == BC_GAP_SEQUENCE)
+		is_held = !gap->exact && gap->value == 0;
+	else if (gap->cause == BC_GAP_BOARD)
+		is_held = gap->exact ? !is_many : gap->value == BC_BCP1_LOST_MANY;
 	if (!is_held || gap->duration_ns != 0)
 		bc_print_lose(p, BC_CAN_EVENT);
 	p->used += bc_bcp1_writer_gap(
-		&bus->writer, (uint8_t *)p->out + p->used, gap->value, is_known);
+		&bus->writer, (uint8_t *)p->out + p->used, gap->value, gap->exact || is_many);
 }
 
 /* A new epoch is told by the first entry of it. */

@@ -90,20 +90,21 @@ int bc_page_map_touch(struct bc_page_map *map, uint64_t first, uint64_t last)
 		return 0;
 	if (last - first >= BC_PAGES_MAX)
 		return -ENOSPC;
-	for (uint64_t page = first; page <= last; page++)
-		missing += map->bits == 0 || *find(map, page) == 0;
+	uint64_t pages = last - first + 1;
+	for (uint64_t i = 0; i < pages; i++)
+		missing += map->bits == 0 || *find(map, first + i) == 0;
 	if (missing > BC_PAGES_MAX - map->count)
 		return -ENOSPC;
 	int rc = grow(map, map->count + missing);
 	if (rc != 0)
 		return rc;
-	for (uint64_t page = first; page <= last; page++) {
-		uint32_t *slot = find(map, page);
+	for (uint64_t i = 0; i < pages; i++) {
+		uint32_t *slot = find(map, first + i);
 		if (*slot == 0) {
-			map->pages[map->count++] = page;
+			map->pages[map->count++] = first + i;
 			*slot = map->count;
 		}
-		map->last_page = page;
+		map->last_page = first + i;
 		map->last_frame = permute(map, *slot - 1);
 	}
 	return 0;
