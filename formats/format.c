@@ -1,6 +1,7 @@
-
-
 #include "formats/format.h"
+
+#include <string.h>
+
 #include "formats/bus_parser.h"
 #include "formats/bus_printer.h"
 #include "formats/byu_printer.h"
@@ -17,7 +18,6 @@
 #include "formats/tarmac.h"
 #include "formats/tarmac_print.h"
 #include "formats/vcd.h"
-#include <string.h>
 
 #define BUS_HOLDS                                                                        \
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_INVALID | BC_HAS_SIZE | \
