@@ -86,7 +86,7 @@ ARCHIVES := $(FOLDERS:%=$(BUILD)/lib%.a)
 # capture/sim*.c alone serves the hand tool; the rest of capture/ wants the loop.
 SIM_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out capture/sim_source.c,$(wildcard capture/sim*.c)))
 
-.PHONY: all deps demo test check bench lint fuzz valgrind layers format install clean help
+.PHONY: all deps demo demo-lackey test check check-clickhouse bench lint fuzz valgrind layers format install clean help
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -94,7 +94,7 @@ SIM_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out capture/sim_source.c,$(w
 all: $(BUILD)/buscapd $(BUILD)/buscap ## build both programs into build/
 
 # Where everything may be missing yet, install first.
-ifneq ($(filter deps demo test,$(MAKECMDGOALS)),)
+ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
 $(SOURCES:%.c=$(BUILD)/%.o) $(TESTS:%=$(BUILD)/tests/%.o): | deps
 $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/*.c)): | deps
 endif
@@ -174,10 +174,16 @@ deps: ## install what is missing, or say what it is
 demo: deps all ## record the simulated bus for a few seconds and look at the result
 	@tests/demo.sh $(BUILD)
 
+demo-lackey: deps all ## put a real program's trace on the bus, record it and look at the result
+	@tests/demo_lackey.sh $(BUILD)
+
 test: deps check ## install, build and run all tests
 
 check: all $(CHECKED:%=$(BUILD)/tests/%) $(HELPERS) ## run all tests; with SAN=thread those with threads
 	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(CHECKED:%=$(BUILD)/tests/%)
+
+check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and check it; installs one
+	@BUILD=$(BUILD) $(PYTHON) tests/check_clickhouse.py
 
 bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against lz4, memcpy, scanf and printf
 	@BUILD=$(BUILD) $(PYTHON) tests/bench.py
@@ -241,7 +247,7 @@ clean: ## remove what was built
 	rm -rf build demo
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  SAN=address,undefined or SAN=thread builds with sanitizers, below build/'
 	@echo '  V=1 shows the commands; CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR are respected'
 
