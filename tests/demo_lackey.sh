@@ -5,10 +5,9 @@
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
-build=${1:-build}
-out=demo/lackey
-rm -rf "$out"
-mkdir -p "$out"
+build=$1
+out=demo/lackey-$(date -u +%Y%m%dT%H%M%SZ)
+mkdir -p "$out" || exit 1
 segments=$out/segments
 
 if [ -t 1 ]; then

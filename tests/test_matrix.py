@@ -40,7 +40,7 @@ def bcp1():
                         for i, (a, be, c) in enumerate(part))
         header = b"BCP1" + struct.pack("<HBBIIQI", flags, 0, 0, sequence, len(part), tick, lost)
         out += header + struct.pack("<I", zlib.crc32(header)) + body + struct.pack("<I", zlib.crc32(body))
-    header = b"BCP1" + struct.pack("<HBBIIQI", 9, 0, 0, 3, 0, 9000, 0)
+    header = b"BCP1" + struct.pack("<HBBIIQI", 8, 0, 0, 3, 0, tick + 3 * (len(part) - 1), 0)
     return out + header + struct.pack("<I", zlib.crc32(header))
 
 
@@ -147,7 +147,8 @@ def convert(form, path, target, out, *options, extra=""):
 def extra_of(target):
     """Without a map an address of more than 32 bits is an error, not a loss; and invalid cycles are left out of what
     has a place for them, unless they are wanted."""
-    return {"bcp1": ":map=pages", "raw6": ":map=pages", "vcd": ":invalid=keep"}.get(target, "")
+    keeps = dict.fromkeys(("byu", "byu16", "byu24", "byu-be", "rowbinary", "vcd"), ":invalid=keep")
+    return {"bcp1": ":map=pages", "raw6": ":map=pages", **keeps}.get(target, "")
 
 
 def suffix(target):
