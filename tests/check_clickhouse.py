@@ -1,9 +1,10 @@
 """Holds rowbinary against ClickHouse itself: `make check-clickhouse`, outside CI.
 
-Starts Debian's clickhouse-server on loopback, with a configuration and data of its own in a temporary directory, makes
-the table of docs/clickhouse.md, loads what `buscap convert -O rowbinary` writes of traces, and holds counts, sums, mix
-and absolute times against what tests/reference.py reads from the same traces, and against `buscap stats --json`. The
-server is ended by its process id whatever happens, and after two minutes by itself.
+Starts two of Debian's clickhouse-server on loopback, with configurations and data of their own in a temporary
+directory, makes the table of docs/clickhouse.md, loads what `buscap convert -O rowbinary` writes of traces, and holds
+counts, sums, mix and absolute times against what tests/reference.py reads from the same traces, and against `buscap
+stats --json`; then shards recordings over both. The servers are ended by their process ids whatever happens, and after
+two minutes by themselves.
 """
 
 import collections
@@ -30,6 +31,7 @@ CONFIG = """<?xml version="1.0"?>
 <yandex>
   <logger><level>warning</level><console>1</console></logger>
   <http_port>{port}</http_port>
+  <tcp_port>{tcp_port}</tcp_port>
   <listen_host>127.0.0.1</listen_host>
   <path>{path}/data/</path>
   <tmp_path>{path}/tmp/</tmp_path>
@@ -37,8 +39,10 @@ CONFIG = """<?xml version="1.0"?>
   <users_config>{path}/users.xml</users_config>
   <default_profile>default</default_profile>
   <default_database>default</default_database>
+  <remote_servers><trace_cluster>{shards}</trace_cluster></remote_servers>
 </yandex>
 """
+SHARD = "<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>"
 USERS = """<?xml version="1.0"?>
 <yandex>
   <profiles><default/></profiles>
@@ -64,9 +68,14 @@ def free_port():
 
 
 class Server:
-    def __init__(self, directory):
+    """One of a cluster, whose servers have these ports."""
+
+    def __init__(self, directory, tcp_ports, number):
         self.port = free_port()
-        (directory / "config.xml").write_text(CONFIG.format(port=self.port, path=directory))
+        directory.mkdir()
+        shards = "".join(SHARD.format(port=port) for port in tcp_ports)
+        (directory / "config.xml").write_text(
+            CONFIG.format(port=self.port, tcp_port=tcp_ports[number], path=directory, shards=shards))
         (directory / "users.xml").write_text(USERS)
         self.log = open(directory / "log", "wb")
         program = shutil.which("clickhouse-server", path=os.environ["PATH"] + ":/usr/sbin")
@@ -95,9 +104,9 @@ class Server:
             self.process.wait()
         self.log.close()
 
-    def ask(self, query, data=None):
+    def ask(self, query, data=None, settings=""):
         """A query's answer, as text."""
-        url = f"http://127.0.0.1:{self.port}/?query={urllib.parse.quote(query)}"
+        url = f"http://127.0.0.1:{self.port}/?{settings}query={urllib.parse.quote(query)}"
         request = urllib.request.Request(url, data=data if data is not None else b"", method="POST")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
@@ -160,11 +169,34 @@ def check_stats(argv, rows, mix, sizes):
     return "; buscap stats says the same mix"
 
 
+def check_sharding(servers):
+    """Rows that go in through one server are on the one that their session stands for, and found from both."""
+    one, two = servers
+    for server in servers:
+        for statement in blocks("Several servers"):
+            server.ask(statement)
+    trace = run(need(BUSCAP), "sim", "-n", "20000", "-O", "byu").stdout
+    sessions = range(100, 106)
+    for session in sessions:
+        rows = run(BUSCAP, "convert", "-I", "byu", "-O", f"rowbinary:session={session}", data=trace).stdout
+        one.ask("INSERT INTO bus_all FORMAT RowBinary", rows, "insert_distributed_sync=1&")
+    count = len(trace) // 12
+    query = "SELECT session, count(), sum(addr) FROM {} WHERE session >= 100 GROUP BY session ORDER BY session"
+    total = sum(r[0] for r in expect(trace))
+    wanted = [(session, count, total) for session in sessions]
+    for number, server in enumerate(servers):
+        equal(server.rows(query.format("bus")), [w for w in wanted if w[0] % 2 == number], f"server {number}")
+        equal(server.rows(query.format("bus_all")), wanted, f"all, asked of server {number}")
+    print(f"\n{len(wanted)} sessions of {count} rows over two servers: each whole on one, all found from both")
+
+
 def check(directory):
-    with Server(directory) as server:
+    ports = [free_port(), free_port()]
+    with Server(directory / "one", ports, 0) as server, Server(directory / "two", ports, 1) as second:
         print(f"clickhouse-server {server.version}")
         for statement in blocks("The table"):
             server.ask(statement)
+            second.ask(statement)
         bcp1 = directory / "bus.bcp1"
         done = run(need(BUSCAP), "sim", "-n", "300000", "-a", "2", "-O", "bcp1", "-o", bcp1)
         equal(done.returncode, 0, done.stderr)
@@ -179,6 +211,7 @@ def check(directory):
             print(f"\n{query.strip()}\n{answer.rstrip()}")
         size = server.rows("SELECT sum(bytes), sum(rows) FROM system.parts WHERE table = 'bus' AND active")[0]
         print(f"\non disk: {size[0]} bytes for {size[1]} rows")
+        check_sharding([server, second])
 
 
 if __name__ == "__main__":
