@@ -21,15 +21,31 @@ static int open_output(const struct bc_console *console, const char *path)
 
 static struct bc_print begin_print(struct bc_target *t)
 {
-	char *out = bc_output_room(&t->output, BC_PRINT_MAX);
+	char *out = bc_output_room(t->output, BC_PRINT_MAX);
 
 	return (struct bc_print){
-		.out = out, .room = BC_OUTPUT_BYTES - t->output.used, .reduced = t->fit.reduced};
+		.out = out, .room = BC_OUTPUT_BYTES - t->output->used, .reduced = t->fit.reduced};
 }
 
 static void end_print(struct bc_target *t, const struct bc_print *print)
 {
-	t->output.used += print->used;
+	t->output->used += print->used;
+}
+
+static enum bc_exit open_segment(struct bc_target *t, const struct bc_target_options *options)
+{
+	struct bc_format_options format_options = options->options;
+	struct bc_origin origin = options->origin;
+
+	if (t->path == NULL)
+		return bc_complain_usage(t->console,
+			"a segment is a sealed file, with its index behind everything and a name "
+			"that says it is whole; it can't be written to standard output: use -o");
+	if (origin.key == NULL)
+		origin.key = "converted_from";
+	bc_fit_init(&t->fit, t->format, &format_options);
+	return bc_segment_target_open(
+		&t->segment, t->console, t->path, format_options.clock_hz, &origin);
 }
 
 enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *console,
@@ -45,7 +61,11 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 		.info = info,
 		.is_strict = options->is_strict,
 		.source = source,
-		.output = {.fd = -1}};
+		.moment = &source->moment,
+		.own = {.fd = -1},
+		.output = options->beside != NULL ? options->beside->output : &t->own};
+	if (options->format == BC_FORMAT_SEGMENT)
+		return open_segment(t, options);
 	if (!info->can_write) {
 		bc_complain(console, NULL, "%s can't be written", info->name);
 		return BC_EXIT_USAGE;
@@ -57,9 +77,10 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	bc_fit_init(&t->fit, t->format, &format_options);
 	t->state = malloc(info->printer->state_bytes + 1);
 	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;
-	int fd = rc == 0 ? open_output(console, t->path) : -1;
-	if (rc == 0 && fd >= 0)
-		rc = bc_output_open(&t->output, fd);
+	bool is_own = t->output == &t->own;
+	int fd = rc == 0 && is_own ? open_output(console, t->path) : 0;
+	if (rc == 0 && fd >= 0 && is_own)
+		rc = bc_output_open(t->output, fd);
 	if (rc != 0)
 		bc_complain(console, NULL, "not enough memory");
 	if (rc != 0 || fd < 0) {
@@ -88,13 +109,30 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t
 	return false;
 }
 
+static bool put_segment(struct bc_target *t, const struct bc_entry *run, size_t count)
+{
+	char place[BC_PLACE_TEXT_MAX];
+	char why[160];
+	size_t n = bc_segment_target_put(t->segment, run, count, t->source, t->moment, why);
+
+	if (n == count)
+		return true;
+	if (why[0] != '\0')
+		bc_complain(t->console, NULL, "%s: %s; the output ends before it",
+			bc_trace_place(t->source, run[n].number, place), why);
+	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
+	return false;
+}
+
 static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t count)
 {
 	char place[BC_PLACE_TEXT_MAX];
 
+	if (t->segment != NULL)
+		return put_segment(t, run, count);
 	for (size_t i = 0; i < count; i++)
 		t->kept_lines += run[i].kind == BC_ENTRY_LINE;
-	while (count != 0 && !bc_output_is_over(&t->output)) {
+	while (count != 0 && !bc_output_is_over(t->output)) {
 		struct bc_print print = begin_print(t);
 		print.entries = run;
 		print.count = count;
@@ -111,7 +149,7 @@ static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t co
 		run = print.entries;
 		count = print.count;
 	}
-	return !bc_output_is_over(&t->output);
+	return !bc_output_is_over(t->output);
 }
 
 bool bc_target_put(struct bc_target *t, const struct bc_entry *entries, size_t count)
@@ -169,23 +207,45 @@ static void tell_lost(const struct bc_target *t)
 			t->kept_lines == 1 ? "it stands" : "they stand");
 }
 
+static void close_segment(struct bc_target *t)
+{
+	if (t->exit == BC_EXIT_OK)
+		t->exit = bc_segment_target_seal(t->segment, t->source);
+	else
+		bc_segment_target_abandon(t->segment);
+	t->segment = NULL;
+}
+
+static void close_output(struct bc_target *t)
+{
+	int fd = t->own.fd;
+
+	t->exit = bc_exit_worse(t->exit, bc_output_close(&t->own, t->console));
+	if (t->path == NULL || close(fd) == 0)
+		return;
+	bc_complain(t->console, t->path, "can't write it: %s", strerror(errno));
+	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
+}
+
 enum bc_exit bc_target_close(struct bc_target *t)
 {
+	const struct bc_printer *printer = t->info->printer;
 	bool is_over = false;
 
-	while (t->info->printer->tail != NULL && !is_over && !bc_output_is_over(&t->output)) {
+	if (t->segment != NULL) {
+		close_segment(t);
+		tell_lost(t);
+		return t->exit;
+	}
+	while (printer->tail != NULL && !is_over && !bc_output_is_over(t->output)) {
 		struct bc_print print = begin_print(t);
-		is_over = t->info->printer->tail(t->state, &print);
+		is_over = printer->tail(t->state, &print);
 		end_print(t, &print);
 	}
-	int fd = t->output.fd;
-	t->exit = bc_exit_worse(t->exit, bc_output_close(&t->output, t->console));
-	if (t->path != NULL && close(fd) != 0) {
-		bc_complain(t->console, t->path, "can't write it: %s", strerror(errno));
-		t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
-	}
-	if (t->info->printer->end != NULL)
-		t->info->printer->end(t->state);
+	if (t->output == &t->own)
+		close_output(t);
+	if (printer->end != NULL)
+		printer->end(t->state);
 	free(t->state);
 	tell_lost(t);
 	return t->exit;

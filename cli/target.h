@@ -1,4 +1,5 @@
-/* Where a command writes a trace: any format that can be written, to a file or standard output.
+/* Where a command writes a trace: any format that can be written, to a file or standard output; a
+ * segment to a file alone, one that isn't there yet.
  *
  *     bc_target_open()
  *     bc_target_put() ...       entries, as they come
@@ -12,6 +13,7 @@
 
 #include "cli/console.h"
 #include "cli/output.h"
+#include "cli/segment_target.h"
 #include "cli/trace.h"
 #include "formats/fit.h"
 #include "formats/printer.h"
@@ -22,19 +24,27 @@ struct bc_target {
 	enum bc_format format;
 	const struct bc_format_info *info;
 	bool is_strict;
-	const struct bc_trace *source; /* for messages that name an entry */
+	/* Where the entries come from: for messages that name one, and for what a segment says of
+	 * it. Who merges traces sets both before each bc_target_put(). */
+	const struct bc_trace *source;
+	const struct bc_moment *moment;
 	struct bc_fit fit;
-	struct bc_output output;
-	void *state;         /* the printer's */
-	uint64_t kept_lines; /* of kinds that aren't modelled */
+	struct bc_segment_target *segment; /* NULL: it goes through the printer */
+	struct bc_output own;
+	struct bc_output *output; /* own, or that of the target beside */
+	void *state;              /* the printer's */
+	uint64_t kept_lines;      /* of kinds that aren't modelled */
 	enum bc_exit exit;
 };
 
 struct bc_target_options {
 	enum bc_format format;
 	struct bc_format_options options;
-	const char *path; /* "-" or NULL: the console's output */
-	bool is_strict;   /* what the format can't hold is refused, not counted */
+	const char *path;        /* "-" or NULL: the console's output */
+	bool is_strict;          /* what the format can't hold is refused, not counted */
+	struct bc_origin origin; /* of a segment: what its metadata say; key NULL: converted_from */
+	struct bc_target
+		*beside; /* writes into this one's output, which is closed later; or NULL */
 };
 
 /* Opens it; `source` is the trace that the entries come from, and stays the caller's. Returns

@@ -98,6 +98,23 @@ static uint64_t position(const struct bc_trace *t)
 	return at >= 0 ? (uint64_t)at : bc_input_position(t->file.input);
 }
 
+static void note_moment(struct bc_trace *t, const struct bc_batch *batch)
+{
+	const struct bc_segment_header *header = bc_reader_header(t->reader);
+	const struct bc_chunk_info *info = batch->chunk_info;
+
+	if (!t->has_header && header != NULL) {
+		t->has_header = true;
+		t->header = *header;
+	}
+	if (info != NULL)
+		t->moment = (struct bc_moment){.is_known = true,
+			.wall_ns = info->wall_ns,
+			.tick = info->first_tick,
+			.epoch = info->epoch,
+			.clock_hz = header != NULL ? header->clock_hz : 0};
+}
+
 bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 {
 	for (;;) {
@@ -108,6 +125,7 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 			rc = 0;
 		}
 		if (rc > 0) {
+			note_moment(t, batch);
 			if (bc_progress_is_due(&t->progress))
 				bc_progress_show(&t->progress, t->done_bytes + position(t));
 			if (batch->fault != NULL) {
@@ -118,6 +136,8 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 			}
 			return true;
 		}
+		if (rc == 0 && t->is_open)
+			note_moment(t, batch);
 		close_file(t);
 		if (t->next >= t->count)
 			return false;

@@ -13,6 +13,15 @@
 #include "cli/progress.h"
 #include "formats/reader.h"
 
+/* What ties ticks to the time of day: the clock stood at `tick` of `epoch` at that time. */
+struct bc_moment {
+	bool is_known;
+	int64_t wall_ns; /* since 1970 UTC */
+	uint64_t tick;
+	uint32_t epoch;
+	uint64_t clock_hz; /* 0: not known */
+};
+
 struct bc_trace {
 	const struct bc_console *console;
 	const char **paths; /* the caller's */
@@ -28,6 +37,9 @@ struct bc_trace {
 	uint64_t faults; /* of the file at hand */
 	struct bc_progress progress;
 	uint64_t done_bytes; /* of the files before it */
+	struct bc_moment moment; /* of segments: the chunk of the batch */
+	bool has_header;
+	struct bc_segment_header header; /* the first that was met */
 	enum bc_exit exit;
 };
 

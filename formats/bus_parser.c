@@ -70,6 +70,7 @@ const struct bc_parser bc_raw6_parser = {.record_bytes = BC_SAMPLE_BYTES,
 
 struct byu {
 	uint64_t tick;
+	bool is_inexact; /* a record without a delta has gone by, not the first */
 };
 
 static void byu_begin(void *state, const struct bc_format_options *options)
@@ -78,6 +79,7 @@ static void byu_begin(void *state, const struct bc_format_options *options)
 
 	(void)options;
 	byu->tick = 0;
+	byu->is_inexact = false;
 }
 
 static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum bc_format format)
@@ -93,6 +95,7 @@ static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum
 			return BC_PARSE_FULL;
 		bc_dialect_fields(in, format, &addr, &time);
 		byu->tick += time != BC_TIME_NONE ? time : 0;
+		byu->is_inexact |= time == BC_TIME_NONE && p->number != 0;
 		struct bc_entry *entry = &p->entries[p->count++];
 		bc_entry_reference(entry, in[meta], addr, p->number);
 		entry->has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME;
@@ -101,6 +104,7 @@ static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum
 		entry->proc = in[meta + 3];
 		entry->delta = time;
 		entry->has_delta = true;
+		entry->is_inexact = byu->is_inexact;
 		entry->tick = byu->tick;
 	}
 	return BC_PARSE_DONE;

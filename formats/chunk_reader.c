@@ -19,8 +19,9 @@ struct chunk_state {
 	bool is_over;
 	bool has_chunk; /* records [next, info.records) of the chunk are to come */
 	uint32_t next;
-	uint32_t event; /* and events from this one on */
-	uint64_t tick;  /* of the record before */
+	uint32_t event;  /* and events from this one on */
+	uint64_t tick;   /* of the record before */
+	bool is_inexact; /* and whether that is no more than a lower bound */
 	bool has_epoch;
 	uint32_t epoch;
 	struct bc_continuity own;
@@ -218,6 +219,7 @@ static void add_event(struct bc_reader *r, const struct chunk_state *c, struct b
 	entry->kind = BC_ENTRY_EVENT;
 	entry->tick = c->tick;
 	entry->epoch = c->chunk.info.epoch;
+	entry->is_inexact = c->is_inexact;
 	entry->note.event = *event;
 	entry->note.text = (struct bc_text){
 		.at = c->chunk.text + event->text, .bytes = event->text_bytes};
@@ -231,18 +233,22 @@ static void take_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 	if (c->next == 0 && c->event == 0) {
 		if (c->has_epoch && c->epoch != info->epoch)
 			add_event(r, c, batch, &(struct bc_event){.kind = 0});
+		c->is_inexact = c->is_inexact && c->has_epoch && c->epoch == info->epoch;
 		c->has_epoch = true;
 		c->epoch = info->epoch;
 	}
+	batch->chunk_info = info;
 	while (batch->count < BC_READER_ENTRIES) {
 		const uint8_t *record = c->chunk.records + (size_t)c->next * BC_RECORD_BYTES;
 		const struct bc_event *event = &c->chunk.events[c->event];
 		if (c->event < info->events && event->position <= c->next) {
 			c->event++;
-			if (event->kind == BC_EVENT_ANCHOR)
+			if (event->kind == BC_EVENT_ANCHOR) {
 				c->tick = event->value;
-			else
+				c->is_inexact = !event->exact;
+			} else {
 				add_event(r, c, batch, event);
+			}
 			continue;
 		}
 		if (c->next == info->records) {
@@ -254,6 +260,7 @@ static void take_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 		struct bc_entry *entry = &r->entries[batch->count++];
 		bc_entry_of_record(entry, record, info->first_record + c->next, c->tick);
 		entry->epoch = info->epoch;
+		entry->is_inexact = c->is_inexact;
 		c->next++;
 	}
 }
@@ -270,6 +277,7 @@ static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
 			batch->first_number = c->chunk.info.first_record;
 			batch->tick = tick_before(&c->chunk);
 			batch->chunk = &c->chunk;
+			batch->chunk_info = &c->chunk.info;
 			return 1;
 		}
 		if (c->has_chunk) {

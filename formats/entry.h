@@ -163,6 +163,7 @@ struct bc_entry {
 	uint32_t epoch; /* of the tick: the clock starts over with each */
 	uint8_t sample[BC_SAMPLE_BYTES];
 	bool has_delta;
+	bool is_inexact;   /* `tick` is no more than a lower bound: ticks before it aren't known */
 	bool is_continued; /* of the same line as the entry before it */
 	/* The whole line as it stood, without its newline, where the format can't be written again
 	 * from the fields alone (Tarmac); else empty. */
@@ -201,6 +202,7 @@ static inline void bc_entry_reference(
 	entry->space = 0;
 	entry->epoch = 0;
 	entry->has_delta = false;
+	entry->is_inexact = false;
 	entry->is_continued = false;
 	entry->line.at = NULL;
 	entry->line.bytes = 0;

@@ -42,6 +42,10 @@ struct bc_batch {
 	uint64_t first_number;        /* of the first record */
 	uint64_t tick;                /* of the record before the first; 0 where none is */
 	const struct bc_chunk *chunk; /* the chunk that they are; NULL: they stand in none */
+
+	/* Of segments, entries or records: the header of the chunk that they stand in; else NULL.
+	 */
+	const struct bc_chunk_info *chunk_info;
 };
 
 struct bc_reader_options {
