@@ -77,21 +77,6 @@ static bool read_option(const struct bc_console *console, int letter, struct wan
 	}
 }
 
-/* Whether the one can stand in the other at all. */
-static enum bc_exit check_conversion(
-	const struct bc_console *console, const struct bc_trace *trace, enum bc_format to)
-{
-	enum bc_format from = trace->format;
-	uint32_t lost;
-
-	if (from == to ||
-		bc_traits_conversion(bc_trace_holds(trace), to, &lost) != BC_CONVERSION_REFUSED)
-		return BC_EXIT_OK;
-	bc_complain(console, NULL, "nothing of %s can stand in %s: %s", bc_format_name(from),
-		bc_format_name(to), bc_format_why_refused(from, to));
-	return BC_EXIT_USAGE;
-}
-
 static enum bc_exit run(const struct bc_console *console, struct wanted *w)
 {
 	struct bc_trace trace;
@@ -100,7 +85,7 @@ static enum bc_exit run(const struct bc_console *console, struct wanted *w)
 	enum bc_exit code = bc_trace_open(&trace, console, w->paths, w->count, w->from, &w->reader);
 
 	if (code == BC_EXIT_OK)
-		code = check_conversion(console, &trace, w->target.format);
+		code = bc_target_check(console, &trace, w->target.format);
 	if (code == BC_EXIT_OK)
 		code = bc_target_open(&target, console, &w->target, &trace);
 	if (code != BC_EXIT_OK)

@@ -5,6 +5,7 @@
 
 #include "cli/console.h"
 #include "cli/convert.h"
+#include "cli/cut.h"
 #include "cli/dump.h"
 #include "cli/formats.h"
 #include "cli/info.h"
@@ -22,6 +23,7 @@ static const struct {
 	{"dump", "print a trace as text", bc_cmd_dump},
 	{"convert", "write a trace in another format", bc_cmd_convert},
 	{"stats", "summarise a trace: totals, mix, footprint, reuse, time", bc_cmd_stats},
+	{"cut", "write the part of a trace that is wanted", bc_cmd_cut},
 	{"verify", "check that files are whole", bc_cmd_verify},
 	{"recover", "make a whole segment out of a torn or damaged one", bc_cmd_recover},
 	{"formats", "list the formats of traces", bc_cmd_formats},

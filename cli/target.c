@@ -5,17 +5,57 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/options.h"
 
-static int open_output(const struct bc_console *console, const char *path)
+enum bc_exit bc_target_check(
+	const struct bc_console *console, const struct bc_trace *trace, enum bc_format to)
+{
+	enum bc_format from = trace->format;
+	uint32_t lost;
+
+	if (from == to ||
+		bc_traits_conversion(bc_trace_holds(trace), to, &lost) != BC_CONVERSION_REFUSED)
+		return BC_EXIT_OK;
+	bc_complain(console, NULL, "nothing of %s can stand in %s: %s", bc_format_name(from),
+		bc_format_name(to), bc_format_why_refused(from, to));
+	return BC_EXIT_USAGE;
+}
+
+/* A file is not written over while it is read. */
+static bool is_input(int fd, const struct bc_trace *source)
+{
+	struct stat st;
+	struct stat in;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return false;
+	for (int i = 0; i < source->count; i++)
+		if (strcmp(source->paths[i], "-") != 0 && stat(source->paths[i], &in) == 0 &&
+			in.st_dev == st.st_dev && in.st_ino == st.st_ino)
+			return true;
+	return false;
+}
+
+static int open_output(
+	const struct bc_console *console, const char *path, const struct bc_trace *source)
 {
 	if (path == NULL)
 		return console->out;
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0)
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd >= 0 && is_input(fd, source)) {
+		bc_complain(console, path, "it is an input; name another -o");
+		close(fd);
+		return -1;
+	}
+	if (fd < 0 || (ftruncate(fd, 0) != 0 && errno != EINVAL)) {
 		bc_complain(console, path, "can't write it: %s", strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
 	return fd;
 }
 
@@ -78,7 +118,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	t->state = malloc(info->printer->state_bytes + 1);
 	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;
 	bool is_own = t->output == &t->own;
-	int fd = rc == 0 && is_own ? open_output(console, t->path) : 0;
+	int fd = rc == 0 && is_own ? open_output(console, t->path, source) : 0;
 	if (rc == 0 && fd >= 0 && is_own)
 		rc = bc_output_open(t->output, fd);
 	if (rc != 0)

@@ -47,6 +47,10 @@ struct bc_target_options {
 		*beside; /* writes into this one's output, which is closed later; or NULL */
 };
 
+/* Whether anything of a trace can stand in a format; complains, with a usage error, if not. */
+enum bc_exit bc_target_check(
+	const struct bc_console *console, const struct bc_trace *trace, enum bc_format to);
+
 /* Opens it; `source` is the trace that the entries come from, and stays the caller's. Returns
  * BC_EXIT_OK, or another code after a complaint, with nothing to close. */
 enum bc_exit bc_target_open(struct bc_target *target, const struct bc_console *console,

@@ -1,0 +1,9 @@
+/* buscap cut: the part of a trace that is wanted. */
+#ifndef BC_CLI_CUT_H
+#define BC_CLI_CUT_H
+
+#include "cli/console.h"
+
+int bc_cmd_cut(const struct bc_console *console, int argc, char **argv);
+
+#endif
