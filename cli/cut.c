@@ -409,7 +409,7 @@ static void take_batch(struct cut *c, const struct bc_batch *batch)
 static void conclude(const struct cut *c)
 {
 	if (c->kept == 0 && c->target.exit == BC_EXIT_OK)
-		bc_complain(c->console, NULL, "nothing is wanted: the output is empty");
+		bc_complain(c->console, NULL, "nothing of it is wanted: the output is empty");
 	if (c->long_deltas != 0)
 		bc_complain(c->console, NULL,
 			"%" PRIu64 " delta%s of 0xffffffff ticks or more, over what is left out, "

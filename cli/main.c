@@ -9,6 +9,7 @@
 #include "cli/dump.h"
 #include "cli/formats.h"
 #include "cli/info.h"
+#include "cli/merge.h"
 #include "cli/recover.h"
 #include "cli/sim.h"
 #include "cli/stats.h"
@@ -24,6 +25,7 @@ static const struct {
 	{"convert", "write a trace in another format", bc_cmd_convert},
 	{"stats", "summarise a trace: totals, mix, footprint, reuse, time", bc_cmd_stats},
 	{"cut", "write the part of a trace that is wanted", bc_cmd_cut},
+	{"merge", "write several traces as one, by time", bc_cmd_merge},
 	{"verify", "check that files are whole", bc_cmd_verify},
 	{"recover", "make a whole segment out of a torn or damaged one", bc_cmd_recover},
 	{"formats", "list the formats of traces", bc_cmd_formats},

@@ -192,13 +192,14 @@ static void take_header(struct bc_segment_target *t, const struct bc_trace *sour
 	if (t->has_header)
 		return;
 	t->has_header = true;
-	if (source->has_header)
+	bool has_one = source->has_header && !t->origin.is_of_many;
+	if (has_one)
 		*h = source->header;
 	else
 		make_header(t, source);
 	memcpy(recording, h->recording, sizeof(recording));
 	if (from == NULL)
-		from = source->has_header ? recording : source->paths[0];
+		from = has_one ? recording : source->paths[0];
 	h->version = BC_SEGMENT_VERSION;
 	h->segment = 0;
 	h->continues[0] = '\0';

@@ -113,7 +113,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (is_console && !info->is_text && isatty(console->out))
 		return bc_complain_usage(
 			console, "the output is binary, and a terminal is no place for it: use -o");
-	format_options.source_holds = bc_trace_holds(source);
+	format_options.source_holds = bc_trace_holds(source) | options->source_holds;
 	bc_fit_init(&t->fit, t->format, &format_options);
 	t->state = malloc(info->printer->state_bytes + 1);
 	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;

@@ -1,0 +1,551 @@
+#include "cli/merge.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/merge_input.h"
+#include "cli/options.h"
+#include "cli/target.h"
+#include "formats/segment_name.h"
+
+static const char help[] =
+	"usage: buscap merge [OPTION]... FILE FILE...\n"
+	"\n"
+	"Merges traces by time. Each file is one input, but for the segments of one recording, "
+	"which are one\n"
+	"together; what has the same time comes in the order of the inputs.\n"
+	"\n"
+	"      --by tick            by epoch and tick as they stand: the inputs have one clock\n"
+	"      --by wall            by time of day; ticks become ns since the beginning. This is "
+	"the default\n"
+	"                           for segments of different recordings\n"
+	"      --clock-hz N         ticks a second, of recordings that don't tell their own\n"
+	"      --renumber N         the inputs' processors are told apart: the second's have N "
+	"added, the\n"
+	"                           third's 2 N, and so on; each is below N\n"
+	"  -I, --input-format FMT   the files' format, all of one, with its options; each is told "
+	"by content\n"
+	"                           where that is certain\n"
+	"  -O, --output-format FMT  the format to write, as in convert. By default it is the "
+	"inputs', if that\n"
+	"                           is one; references and kernel events of Laplace become one "
+	"text, each on\n"
+	"                           its own format's lines\n"
+	"  -o, --output FILE        the file to write, instead of standard output; a segment wants "
+	"one that\n"
+	"                           isn't there yet, any other is replaced\n"
+	"      --strict             refuse what the target can't hold, instead of counting it\n"
+	"  -h, --help               this text\n"
+	"\n"
+	"Exit code: 0 ok, 1 failed, 2 wrong usage, or an input has no time, 3 damaged or "
+	"malformed: what is\n"
+	"good was written.\n"
+	"\n"
+	"Example: buscap merge references.txt events.txt -o both.txt\n";
+
+enum { OPTION_STRICT = 1000, OPTION_BY, OPTION_CLOCK, OPTION_RENUMBER };
+
+static const struct option options[] = {
+	{"by", required_argument, NULL, OPTION_BY},
+	{"clock-hz", required_argument, NULL, OPTION_CLOCK},
+	{"renumber", required_argument, NULL, OPTION_RENUMBER},
+	{"input-format", required_argument, NULL, 'I'},
+	{"output-format", required_argument, NULL, 'O'},
+	{"output", required_argument, NULL, 'o'},
+	{"strict", no_argument, NULL, OPTION_STRICT},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+#define MERGE_ENTRIES 256u
+
+struct merge {
+	const struct bc_console *console;
+	enum bc_format from;
+	struct bc_reader_options reader;
+	struct bc_target_options options;
+	enum bc_merge_by by;
+	uint64_t clock_hz;
+	uint64_t renumber; /* 0: processors stay */
+	const char **paths;
+	int count;
+	struct bc_merge_input **inputs;
+	size_t input_count;
+	/* Laplace's references and kernel events: the second goes into the output of the first. */
+	bool is_mixed;
+	struct bc_target target;
+	struct bc_target events;
+	bool has_events;
+	uint64_t base; /* by wall: what the ticks count from */
+	struct bc_moment moment;
+	char from_names[1024]; /* of the metadata */
+	struct bc_entry entries[MERGE_ENTRIES];
+};
+
+/* Whether two files are segments of one recording, by their names. */
+static bool is_same_recording(const char *a, const char *b)
+{
+	const char *paths[2] = {a, b};
+	struct bc_segment_name names[2];
+
+	for (int i = 0; i < 2; i++) {
+		const char *slash = strrchr(paths[i], '/');
+		if (!bc_segment_name_read(&names[i], slash != NULL ? slash + 1 : paths[i]))
+			return false;
+	}
+	return strcmp(names[0].recording, names[1].recording) == 0;
+}
+
+/* Makes the inputs of the paths. Returns false for want of memory. */
+static bool make_inputs(struct merge *m)
+{
+	for (int i = 0; i < m->count; i++) {
+		struct bc_merge_input *in = NULL;
+		for (size_t j = 0; j < m->input_count && in == NULL; j++)
+			if (is_same_recording(m->inputs[j]->paths[0], m->paths[i]))
+				in = m->inputs[j];
+		if (in == NULL) {
+			in = calloc(1, sizeof(*in));
+			if (in == NULL)
+				return false;
+			in->paths = calloc((size_t)m->count + 1, sizeof(*in->paths));
+			in->console = m->console;
+			in->clock_hz = m->clock_hz;
+			m->inputs[m->input_count++] = in;
+			if (in->paths == NULL)
+				return false;
+		}
+		in->paths[in->count++] = m->paths[i];
+	}
+	return true;
+}
+
+static void free_inputs(struct merge *m)
+{
+	for (size_t i = 0; i < m->input_count; i++) {
+		bc_merge_input_close(m->inputs[i]);
+		free(m->inputs[i]->paths);
+		free(m->inputs[i]);
+	}
+	free(m->inputs);
+}
+
+static bool is_laplace(enum bc_format format)
+{
+	return format == BC_FORMAT_LAPLACE || format == BC_FORMAT_LAPLACE_TEXT;
+}
+
+/* Opens the inputs and reads the first of each. */
+static enum bc_exit open_inputs(struct merge *m)
+{
+	for (size_t i = 0; i < m->input_count; i++) {
+		struct bc_merge_input *in = m->inputs[i];
+		enum bc_exit code = bc_merge_input_open(in, m->from, &m->reader);
+		if (code != BC_EXIT_OK)
+			return code;
+		if ((bc_trace_holds(&in->trace) & BC_HAS_TIME) == 0) {
+			bc_complain(m->console, in->paths[0],
+				"%s has no time: there is nothing to merge it by",
+				bc_format_name(in->trace.format));
+			return BC_EXIT_USAGE;
+		}
+		bc_merge_input_fill(in);
+	}
+	return BC_EXIT_OK;
+}
+
+/* What to write where nothing is said. */
+static enum bc_exit choose_format(struct merge *m)
+{
+	enum bc_format first = m->inputs[0]->trace.format;
+	bool is_one = true;
+	bool has_events = false;
+	bool all_laplace = true;
+
+	for (size_t i = 0; i < m->input_count; i++) {
+		enum bc_format format = m->inputs[i]->trace.format;
+		is_one = is_one && format == first;
+		has_events |= format == BC_FORMAT_LAPLACE_EVENTS;
+		all_laplace = all_laplace &&
+			      (is_laplace(format) || format == BC_FORMAT_LAPLACE_EVENTS);
+	}
+	if (m->options.format != BC_FORMAT_UNKNOWN)
+		return BC_EXIT_OK;
+	if (!is_one && !all_laplace)
+		return bc_complain_usage(m->console,
+			"the inputs are of different formats: -O is wanted, the format to write");
+	m->is_mixed = !is_one && has_events;
+	m->options.format = is_one ? first : BC_FORMAT_LAPLACE_TEXT;
+	return BC_EXIT_OK;
+}
+
+static void choose_order(struct merge *m)
+{
+	bool is_different = m->input_count > 1;
+
+	for (size_t i = 0; i < m->input_count; i++) {
+		const struct bc_trace *a = &m->inputs[i]->trace;
+		is_different = is_different && a->format == BC_FORMAT_SEGMENT;
+		for (size_t j = 0; j < i; j++) {
+			const struct bc_trace *b = &m->inputs[j]->trace;
+			is_different = is_different && (!a->has_header || !b->has_header ||
+							       strcmp(a->header.recording,
+								       b->header.recording) != 0);
+		}
+	}
+	if (m->by == BC_MERGE_BY_UNKNOWN)
+		m->by = is_different ? BC_MERGE_BY_WALL : BC_MERGE_BY_TICK;
+}
+
+static bool has_clocks(const struct merge *m)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < m->input_count && ok; i++) {
+		const struct bc_merge_input *in = m->inputs[i];
+		ok = !in->no_clock;
+		if (ok)
+			continue;
+		if (in->trace.format != BC_FORMAT_SEGMENT)
+			bc_complain(m->console, in->paths[0],
+				"%s has no time of day: --by wall is for segments",
+				bc_format_name(in->trace.format));
+		else
+			bc_complain(m->console, in->paths[0],
+				"its clock's rate isn't known, and so no time of day: say it with "
+				"--clock-hz, or merge --by tick if the inputs have one clock");
+	}
+	return ok;
+}
+
+/* The first keys, and what the ticks of the output count from. */
+static enum bc_exit begin(struct merge *m)
+{
+	m->base = UINT64_MAX;
+	for (size_t i = 0; i < m->input_count; i++) {
+		struct bc_merge_input *in = m->inputs[i];
+		if (in->is_over)
+			continue;
+		bc_merge_input_look(in, m->by);
+		m->base = in->key.time < m->base ? in->key.time : m->base;
+	}
+	if (m->by != BC_MERGE_BY_WALL)
+		return BC_EXIT_OK;
+	if (!has_clocks(m))
+		return BC_EXIT_USAGE;
+	m->moment = (struct bc_moment){.is_known = true,
+		.wall_ns = (int64_t)(m->base ^ (UINT64_C(1) << 63)),
+		.clock_hz = 1000000000};
+	m->options.options.clock_hz = m->moment.clock_hz;
+	return BC_EXIT_OK;
+}
+
+/* The metadata name what was merged, as far as there is room. */
+static void name_inputs(struct merge *m)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < m->input_count; i++) {
+		const struct bc_merge_input *in = m->inputs[i];
+		const char *name = in->trace.has_header ? in->trace.header.recording : in->paths[0];
+		size_t n = strlen(name);
+		if (used + n + 8 > sizeof(m->from_names)) {
+			memcpy(m->from_names + used, " ...", 5);
+			break;
+		}
+		used += (size_t)sprintf(m->from_names + used, "%s%s", used != 0 ? " " : "", name);
+	}
+	m->options.origin = (struct bc_origin){
+		.key = "merged_from", .from = m->from_names, .is_of_many = true};
+}
+
+static enum bc_exit check_formats(const struct merge *m)
+{
+	enum bc_exit code = BC_EXIT_OK;
+
+	for (size_t i = 0; i < m->input_count && code == BC_EXIT_OK; i++) {
+		enum bc_format from = m->inputs[i]->trace.format;
+		bool is_event = m->is_mixed && from == BC_FORMAT_LAPLACE_EVENTS;
+		code = bc_target_check(m->console, from, is_event ? from : m->options.format);
+	}
+	return code;
+}
+
+static enum bc_exit open_targets(struct merge *m)
+{
+	struct bc_target_options o = m->options;
+	const struct bc_trace *first = &m->inputs[0]->trace;
+	struct bc_trace all = *first;
+
+	/* All of the files are inputs, and none may be written over. */
+	all.paths = m->paths;
+	all.count = m->count;
+	for (size_t i = 0; i < m->input_count; i++)
+		o.source_holds |= bc_trace_holds(&m->inputs[i]->trace);
+	if (o.options.clock_hz == 0 && first->has_header)
+		o.options.clock_hz = first->header.clock_hz;
+	enum bc_exit code = bc_target_open(&m->target, m->console, &o, &all);
+	m->target.source = first;
+	m->target.moment = &first->moment;
+	if (code != BC_EXIT_OK || !m->is_mixed)
+		return code;
+	o.format = BC_FORMAT_LAPLACE_EVENTS;
+	o.beside = &m->target;
+	code = bc_target_open(&m->events, m->console, &o, first);
+	m->has_events = code == BC_EXIT_OK;
+	if (code != BC_EXIT_OK)
+		return bc_exit_worse(code, bc_target_close(&m->target));
+	return code;
+}
+
+/* An entry as it stands in the output. Returns false after a complaint. */
+static bool adapt(
+	struct merge *m, const struct bc_merge_input *in, size_t input, struct bc_entry *entry)
+{
+	char place[BC_PLACE_TEXT_MAX];
+
+	/* The delta was since the entry before in its own input. */
+	entry->has_delta = false;
+	if (m->by == BC_MERGE_BY_WALL) {
+		entry->tick = in->key.time - m->base;
+		entry->epoch = 0;
+	}
+	if (m->renumber == 0 || (entry->has & BC_HAS_PROC) == 0)
+		return true;
+	uint64_t proc = entry->proc + input * m->renumber;
+	if (entry->proc < m->renumber && proc <= UINT16_MAX) {
+		entry->proc = (uint16_t)proc;
+		return true;
+	}
+	bc_complain(m->console, in->trace.file.name,
+		"%s: its processor %u has no place: --renumber %" PRIu64
+		" gives each input so many",
+		bc_trace_place(&in->trace, entry->number, place), (unsigned)entry->proc,
+		m->renumber);
+	m->target.exit = bc_exit_worse(m->target.exit, BC_EXIT_FAILED);
+	return false;
+}
+
+static bool put(struct merge *m, const struct bc_merge_input *in, size_t n)
+{
+	bool is_event = m->is_mixed && in->trace.format == BC_FORMAT_LAPLACE_EVENTS;
+	struct bc_target *target = is_event ? &m->events : &m->target;
+
+	target->source = &in->trace;
+	target->moment = m->by == BC_MERGE_BY_WALL ? &m->moment : &in->trace.moment;
+	return bc_target_put(target, m->entries, n);
+}
+
+/* The input whose entry comes first, and the key from which on another one's does. Returns
+ * input_count when all are over. */
+static size_t find_first(const struct merge *m, size_t *rival)
+{
+	size_t first = m->input_count;
+
+	*rival = m->input_count;
+	for (size_t i = 0; i < m->input_count; i++) {
+		const struct bc_merge_input *in = m->inputs[i];
+		if (in->is_over)
+			continue;
+		if (first == m->input_count ||
+			bc_merge_key_is_less(in->key, m->inputs[first]->key)) {
+			*rival = first;
+			first = i;
+		} else if (*rival == m->input_count ||
+			   bc_merge_key_is_less(in->key, m->inputs[*rival]->key)) {
+			*rival = i;
+		}
+	}
+	return first;
+}
+
+/* Whether the input is still the first of both. */
+static bool stays_first(const struct merge *m, size_t first, size_t rival)
+{
+	if (rival == m->input_count)
+		return true;
+	struct bc_merge_key a = m->inputs[first]->key;
+	struct bc_merge_key b = m->inputs[rival]->key;
+	return first < rival ? !bc_merge_key_is_less(b, a) : bc_merge_key_is_less(a, b);
+}
+
+/* Writes a run of the first input's entries. Returns false when no more is of use. */
+static bool take_run(struct merge *m)
+{
+	size_t rival;
+	size_t first = find_first(m, &rival);
+	size_t n = 0;
+
+	if (first == m->input_count)
+		return false;
+	struct bc_merge_input *in = m->inputs[first];
+	do {
+		struct bc_entry *entry = &m->entries[n];
+		*entry = *in->at++;
+		in->left--;
+		/* By time of day there are no epochs. */
+		bool is_epoch = entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == 0;
+		if (!is_epoch || m->by != BC_MERGE_BY_WALL) {
+			if (!adapt(m, in, first, entry))
+				return false;
+			n++;
+		}
+		if (in->left != 0)
+			bc_merge_input_look(in, m->by);
+	} while (in->left != 0 && n < MERGE_ENTRIES && stays_first(m, first, rival));
+	if (n != 0 && !put(m, in, n))
+		return false;
+	if (in->left != 0)
+		return true;
+	bc_merge_input_fill(in);
+	if (!in->is_over)
+		bc_merge_input_look(in, m->by);
+	return true;
+}
+
+/* What is told of the inputs once all is done. */
+static enum bc_exit conclude(const struct merge *m)
+{
+	enum bc_exit code = BC_EXIT_OK;
+
+	for (size_t i = 0; i < m->input_count; i++) {
+		const struct bc_merge_input *in = m->inputs[i];
+		code = bc_exit_worse(code, in->trace.exit);
+		if (in->disorders != 0)
+			bc_complain(m->console, in->paths[0],
+				"%" PRIu64 " of it %s not in the order of time, by %" PRIu64
+				" %s at most, and merged as %s",
+				in->disorders, in->disorders == 1 ? "is" : "are", in->most_early,
+				m->by == BC_MERGE_BY_WALL ? "ns" : "ticks",
+				in->disorders == 1 ? "it comes" : "they come");
+		if (in->no_clock)
+			bc_complain(m->console, in->paths[0],
+				"some of its times of day could not be told: its clock's rate "
+				"isn't known there");
+	}
+	return code;
+}
+
+static enum bc_exit run(struct merge *m)
+{
+	enum bc_exit code = open_inputs(m);
+
+	if (code == BC_EXIT_OK)
+		code = choose_format(m);
+	if (code == BC_EXIT_OK)
+		code = check_formats(m);
+	if (code != BC_EXIT_OK)
+		return code;
+	choose_order(m);
+	code = begin(m);
+	if (code != BC_EXIT_OK)
+		return code;
+	name_inputs(m);
+	code = open_targets(m);
+	if (code != BC_EXIT_OK)
+		return code;
+	while (take_run(m))
+		;
+	if (m->has_events)
+		code = bc_target_close(&m->events);
+	m->target.source = &m->inputs[0]->trace;
+	code = bc_exit_worse(code, bc_target_close(&m->target));
+	return bc_exit_worse(code, conclude(m));
+}
+
+static bool read_by(struct merge *m)
+{
+	if (strcmp(optarg, "tick") == 0)
+		m->by = BC_MERGE_BY_TICK;
+	else if (strcmp(optarg, "wall") == 0)
+		m->by = BC_MERGE_BY_WALL;
+	else
+		bc_complain(m->console, NULL, "--by %s: tick or wall is wanted", optarg);
+	return m->by != BC_MERGE_BY_UNKNOWN;
+}
+
+static bool read_positive(const struct merge *m, const char *option, uint64_t most, uint64_t *n)
+{
+	if (!bc_option_u64(m->console, option, n))
+		return false;
+	if (*n == 0 || *n > most)
+		bc_complain(m->console, NULL, "%s %s: a number from 1 to %" PRIu64 " is wanted",
+			option, optarg, most);
+	return *n != 0 && *n <= most;
+}
+
+static bool read_option(struct merge *m, int letter)
+{
+	switch (letter) {
+	case OPTION_BY:
+		return read_by(m);
+	case OPTION_CLOCK:
+		return read_positive(m, "--clock-hz", INT64_MAX, &m->clock_hz);
+	case OPTION_RENUMBER:
+		return read_positive(m, "--renumber", UINT16_MAX, &m->renumber);
+	case 'I':
+		return bc_option_read_format(m->console, "-I", &m->from, &m->reader.format);
+	case 'O':
+		return bc_option_write_format(
+			m->console, "-O", &m->options.format, &m->options.options);
+	case 'o':
+		m->options.path = optarg;
+		return true;
+	case OPTION_STRICT:
+		m->options.is_strict = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static enum bc_exit merge_paths(struct merge *m)
+{
+	if (m->count < 2)
+		return bc_complain_usage(m->console, "two files or more are merged");
+	if (make_inputs(m))
+		return run(m);
+	bc_complain(m->console, NULL, "not enough memory");
+	return BC_EXIT_FAILED;
+}
+
+int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
+{
+	struct bc_options o = {
+		.console = console, .argc = argc, .argv = argv, .brief = "I:O:o:h", .all = options};
+	struct merge *m = calloc(1, sizeof(*m));
+	enum bc_exit code = BC_EXIT_USAGE;
+	int letter;
+
+	if (m != NULL) {
+		m->console = console;
+		m->reader = (struct bc_reader_options){
+			.format = bc_format_options_default(), .index_fd = -1};
+		m->options.options = bc_format_options_default();
+		m->paths = calloc((size_t)argc + 1, sizeof(*m->paths));
+		m->inputs = calloc((size_t)argc + 1, sizeof(struct bc_merge_input *));
+	}
+	if (m == NULL || m->paths == NULL || m->inputs == NULL) {
+		bc_complain(console, NULL, "not enough memory");
+		code = BC_EXIT_FAILED;
+		goto out;
+	}
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter == 'h')
+			code = bc_print_help(console, help);
+		if (letter == 'h' || !read_option(m, letter))
+			goto out;
+	}
+	for (int i = optind; i < argc; i++)
+		m->paths[m->count++] = argv[i];
+	code = merge_paths(m);
+out:
+	if (m != NULL) {
+		free_inputs(m);
+		free(m->paths);
+		free(m);
+	}
+	return code;
+}
