@@ -435,8 +435,10 @@ static enum bc_exit run_cut(struct cut *c)
 		code = bc_target_open(&c->target, c->console, &c->options, trace);
 	if (code != BC_EXIT_OK)
 		goto out;
+	bc_trace_show_progress(trace);
 	while (!c->is_over && bc_trace_next(trace, &batch))
 		take_batch(c, &batch);
+	bc_progress_clear(&trace->progress);
 	code = bc_exit_worse(trace->exit, bc_target_close(&c->target));
 	conclude(c);
 out:

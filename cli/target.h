@@ -43,8 +43,9 @@ struct bc_target_options {
 	const char *path;        /* "-" or NULL: the console's output */
 	bool is_strict;          /* what the format can't hold is refused, not counted */
 	struct bc_origin origin; /* of a segment: what its metadata say; key NULL: converted_from */
-	struct bc_target
-		*beside; /* writes into this one's output, which is closed later; or NULL */
+	uint32_t source_holds;   /* traits that may come beside those of the source */
+	/* Writes into this one's output, which is closed later; NULL: into its own. */
+	struct bc_target *beside;
 };
 
 /* Whether anything of a trace can stand in a format; complains, with a usage error, if not. */
