@@ -49,7 +49,10 @@ static __int128 tick_at(const struct bc_chunk_info *info, uint64_t clock_hz, int
 
 	if (ahead <= 0)
 		return info->first_tick;
-	return info->first_tick + (ahead * clock_hz + NS_PER_S - 1) / NS_PER_S;
+	__int128 product;
+	if (__builtin_mul_overflow(ahead, (__int128)clock_hz, &product))
+		return (__int128)1 << 96;
+	return info->first_tick + product / NS_PER_S + (product % NS_PER_S != 0);
 }
 
 /* Narrows the ticks to those of the times of day that are wanted. */
