@@ -122,8 +122,7 @@ def test_a_cut_of_a_cut_is_the_cut_by_both(tmp):
 
 
 def test_a_cut_is_a_recording_of_its_own_that_says_what_it_is(tmp):
-    path = record_file(tmp, rich_stream(11), clock_hz=66000000,
-                       options=("--set", "metadata.who=me"))
+    path = record_file(tmp, rich_stream(11), clock_hz=66000000)
     source = read(path)
     got, _ = cut(path, tmp / "x.byu.lz4", "--type", "read", "-n", "10-500", "--addr", "0-")
     metadata = got.header["metadata"]
