@@ -268,7 +268,8 @@ static enum bc_exit check_formats(const struct merge *m)
 	for (size_t i = 0; i < m->input_count && code == BC_EXIT_OK; i++) {
 		enum bc_format from = m->inputs[i]->trace.format;
 		bool is_event = m->is_mixed && from == BC_FORMAT_LAPLACE_EVENTS;
-		code = bc_target_check(m->console, from, is_event ? from : m->options.format);
+		code = bc_target_check(
+			m->console, &m->inputs[i]->trace, is_event ? from : m->options.format);
 	}
 	return code;
 }

@@ -36,7 +36,7 @@ struct bc_trace {
 	struct bc_continuity continuity;
 	uint64_t faults; /* of the file at hand */
 	struct bc_progress progress;
-	uint64_t done_bytes; /* of the files before it */
+	uint64_t done_bytes;     /* of the files before it */
 	struct bc_moment moment; /* of segments: the chunk of the batch */
 	bool has_header;
 	struct bc_segment_header header; /* the first that was met */
