@@ -34,6 +34,7 @@ struct bc_segment_target {
 	uint64_t records; /* put so far */
 	uint64_t tick;    /* of the last */
 	uint32_t epoch;
+	bool is_ticked; /* the source has times */
 	bool has_source_epoch;
 	uint32_t source_epoch; /* of the entry before */
 	uint8_t *encoded;
@@ -386,22 +387,35 @@ static bool is_too_large(const struct bc_entry *entry, char why[160])
 	return true;
 }
 
+/* A source without any time has a tick a sample, as a recorder gives it; an entry that lacks its
+ * time among others that have theirs lets none pass. */
+static uint64_t tick_of(const struct bc_segment_target *t, const struct bc_entry *entry)
+{
+	bool is_sample = (entry->has & BC_HAS_SAMPLE) != 0;
+
+	if ((entry->has & BC_HAS_TIME) != 0)
+		return entry->tick;
+	if (t->is_ticked)
+		return t->tick;
+	return is_sample && entry->number >= t->tick ? entry->number + 1 : t->tick + 1;
+}
+
 /* Adds a record behind the others. Returns 0, or a negative errno after a complaint. */
 static int put_reference(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
 	struct bc_chunk_info *info = &t->chunk.info;
 	int rc = follow_epoch(t, entry);
-	/* What has no time doesn't let it pass. */
-	uint64_t tick = (entry->has & BC_HAS_TIME) != 0 ? entry->tick : t->tick;
+	uint64_t tick = tick_of(t, entry);
 	uint64_t delta = tick - t->tick;
 
 	/* The first record of an epoch has a delta only where it had one all along. */
-	bool has_delta = delta < BC_TIME_NONE &&
-			 (entry->has_delta ? entry->delta != BC_TIME_NONE
-					   : t->has_record || (entry->has & BC_HAS_TIME) == 0) &&
-			 (t->has_record || (t->epoch == 0 && t->records == 0 &&
-						   (!entry->has_delta || entry->delta == delta)));
+	bool is_first = !t->has_record;
+	bool has_delta = delta < BC_TIME_NONE && (!is_first || entry->has_delta);
+	if (entry->has_delta && entry->delta == BC_TIME_NONE)
+		has_delta = false;
+	if (is_first && (t->epoch != 0 || t->records != 0 || entry->delta != delta))
+		has_delta = false;
 	if (rc == 0 && !bc_chunk_has_room(&t->chunk, has_delta ? 0 : 1))
 		rc = end_chunk(t);
 	if (rc != 0)
@@ -437,6 +451,7 @@ size_t bc_segment_target_put(struct bc_segment_target *t, const struct bc_entry 
 {
 	why[0] = '\0';
 	take_header(t, source);
+	t->is_ticked = (bc_trace_holds(source) & BC_HAS_TIME) != 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct bc_entry *entry = &entries[i];
 		bool is_event = entry->kind == BC_ENTRY_EVENT;

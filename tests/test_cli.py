@@ -15,7 +15,7 @@ import reference
 from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
 
 REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
-COMMANDS = ("info", "dump", "stats", "verify", "recover", "sim")
+COMMANDS = ("info", "dump", "stats", "cut", "merge", "verify", "recover", "sim")
 
 # The names as the documents of the formats print them.
 CYCLES = ("INVALID INT_ACK INVALID SPECIAL INVALID IO_READ INVALID IO_WRITE I_FETCH NC_I_FETCH INVALID INVALID "

@@ -400,12 +400,20 @@ def test_what_has_no_place_in_a_record_is_named(tmp):
     assert not (tmp / "x").exists() and not (tmp / "y").exists()
 
 
-def test_references_without_time_make_a_segment_that_stands_still(tmp):
+def test_bus_samples_become_the_segment_that_a_recorder_makes(tmp):
+    data, _ = reference.make_raw6(random.Random(2), 4000, reference.Features(p_invalid=0.05))
+    (tmp / "x.raw6").write_bytes(data)
+    recorded = read(record_file(tmp, data, "raw6"))
+    buscap("convert", "-I", "raw6", tmp / "x.raw6", "-O", "segment", "-o", tmp / "x.byu.lz4")
+    equal(fields(read(tmp / "x.byu.lz4").records), fields(recorded.records), "records")
+
+
+def test_references_without_time_have_a_tick_each(tmp):
     rows = xdin(300)
     buscap("convert", "-I", "xdin", "-O", "segment:clock_hz=5", "-o", tmp / "x.byu.lz4", data=xdin_text(rows))
     got = read(tmp / "x.byu.lz4")
     equal([(r.addr, r.size) for r in got.records], [row[1:] for row in rows], "references")
-    equal({r.tick for r in got.records}, {0}, "ticks")
+    equal([r.tick for r in got.records], list(range(1, 301)), "ticks")
     equal(got.clock_hz, 5, "clock_hz")
     equal(buscap("convert", tmp / "x.byu.lz4", "-O", "xdin", code=None)[0], xdin_text(rows), "and back")
 
