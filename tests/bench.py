@@ -57,6 +57,31 @@ def record(source, directory, *options):
     return job
 
 
+def bytes_read(command):
+    """What a command's calls of read() gave it, by the kernel's count."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with open(f"/proc/{process.pid}/io") as io:
+        count = int(io.read().split("rchar:")[1].split()[0])
+    process.wait()
+    return count
+
+
+def cut(segment):
+    """A part of a recording against unpacking all of it."""
+    def ours(*options):
+        return [f"{BUILD}/buscap", "cut", *options, segment, "-O", "xdin"]
+
+    narrow, unpacked = in_turns(lambda: run(ours("--addr", "1000000-100ffff")),
+                                lambda: run(["lz4", "-dc", segment]))
+    print(f"  cut of 64 KiB of addresses                {narrow[0]:6.3f} s CPU: "
+          f"{narrow[0] / unpacked[0]:.2f} x that of lz4 -dc of the segment ({unpacked[0]:.3f} s)")
+    size, middle = os.path.getsize(segment), SAMPLES // 2
+    count = bytes_read(ours("-n", f"{middle}-{middle + 999}"))
+    print(f"  cut of 1000 records out of its middle: {count / 1e6:.2f} MB read of {size / 1e6:.1f} MB "
+          f"({100 * count / size:.1f} %)")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="buscap-bench-") as work:
         bcp1, byu = f"{work}/bus.bcp1", f"{work}/bus.byu"
@@ -81,6 +106,10 @@ def main():
             print(f"  against {name:22} of its BYU file {peer[0]:6.3f} s: "
                   f"{ours[0] / peer[0]:.2f} x its CPU time, "
                   f"{size_of(out) / packed_bytes:.3f} x its size")
+
+        clear(two)
+        record(byu, two)()
+        cut(next(entry.path for entry in os.scandir(two) if entry.name.endswith(".lz4")))
 
         one, both = in_turns(record(bcp1, out, "--set", "pipeline.workers=1"),
                              record(bcp1, two, "--set", "pipeline.workers=2"))
