@@ -71,7 +71,8 @@ struct merge {
 	uint64_t renumber; /* 0: processors stay */
 	const char **paths;
 	int count;
-	struct bc_merge_input **inputs;
+	const char **grouped; /* the inputs' paths */
+	struct bc_merge_input *inputs;
 	size_t input_count;
 	/* Laplace's references and kernel events: the second goes into the output of the first. */
 	bool is_mixed;
@@ -98,38 +99,45 @@ static bool is_same_recording(const char *a, const char *b)
 	return strcmp(names[0].recording, names[1].recording) == 0;
 }
 
-/* Makes the inputs of the paths. Returns false for want of memory. */
+/* Makes the inputs of the paths: those of one recording become neighbours, and one input. */
 static bool make_inputs(struct merge *m)
 {
-	for (int i = 0; i < m->count; i++) {
-		struct bc_merge_input *in = NULL;
-		for (size_t j = 0; j < m->input_count && in == NULL; j++)
-			if (is_same_recording(m->inputs[j]->paths[0], m->paths[i]))
-				in = m->inputs[j];
-		if (in == NULL) {
-			in = calloc(1, sizeof(*in));
-			if (in == NULL)
-				return false;
-			in->paths = calloc((size_t)m->count + 1, sizeof(*in->paths));
-			in->console = m->console;
-			in->clock_hz = m->clock_hz;
-			m->inputs[m->input_count++] = in;
-			if (in->paths == NULL)
-				return false;
-		}
-		in->paths[in->count++] = m->paths[i];
+	const char **grouped = calloc((size_t)m->count + 1, sizeof(*grouped));
+	int used = 0;
+
+	m->inputs = calloc((size_t)m->count, sizeof(*m->inputs));
+	if (grouped == NULL || m->inputs == NULL) {
+		free(grouped);
+		return false;
 	}
+	for (int i = 0; i < m->count; i++) {
+		const char *first = m->paths[i];
+		if (first == NULL) /* it stands with one before it */
+			continue;
+		struct bc_merge_input *in = &m->inputs[m->input_count++];
+		in->console = m->console;
+		in->clock_hz = m->clock_hz;
+		in->paths = grouped + used;
+		for (int j = i; j < m->count; j++) {
+			if (j != i &&
+				(m->paths[j] == NULL || !is_same_recording(first, m->paths[j])))
+				continue;
+			in->paths[in->count++] = m->paths[j];
+			m->paths[j] = NULL;
+		}
+		used += in->count;
+	}
+	memcpy(m->paths, grouped, (size_t)m->count * sizeof(*grouped));
+	m->grouped = grouped;
 	return true;
 }
 
 static void free_inputs(struct merge *m)
 {
-	for (size_t i = 0; i < m->input_count; i++) {
-		bc_merge_input_close(m->inputs[i]);
-		free(m->inputs[i]->paths);
-		free(m->inputs[i]);
-	}
+	for (size_t i = 0; i < m->input_count; i++)
+		bc_merge_input_close(&m->inputs[i]);
 	free(m->inputs);
+	free(m->grouped);
 }
 
 static bool is_laplace(enum bc_format format)
@@ -141,7 +149,7 @@ static bool is_laplace(enum bc_format format)
 static enum bc_exit open_inputs(struct merge *m)
 {
 	for (size_t i = 0; i < m->input_count; i++) {
-		struct bc_merge_input *in = m->inputs[i];
+		struct bc_merge_input *in = &m->inputs[i];
 		enum bc_exit code = bc_merge_input_open(in, m->from, &m->reader);
 		if (code != BC_EXIT_OK)
 			return code;
@@ -159,13 +167,13 @@ static enum bc_exit open_inputs(struct merge *m)
 /* What to write where nothing is said. */
 static enum bc_exit choose_format(struct merge *m)
 {
-	enum bc_format first = m->inputs[0]->trace.format;
+	enum bc_format first = m->inputs[0].trace.format;
 	bool is_one = true;
 	bool has_events = false;
 	bool all_laplace = true;
 
 	for (size_t i = 0; i < m->input_count; i++) {
-		enum bc_format format = m->inputs[i]->trace.format;
+		enum bc_format format = m->inputs[i].trace.format;
 		is_one = is_one && format == first;
 		has_events |= format == BC_FORMAT_LAPLACE_EVENTS;
 		all_laplace = all_laplace &&
@@ -186,10 +194,10 @@ static void choose_order(struct merge *m)
 	bool is_different = m->input_count > 1;
 
 	for (size_t i = 0; i < m->input_count; i++) {
-		const struct bc_trace *a = &m->inputs[i]->trace;
+		const struct bc_trace *a = &m->inputs[i].trace;
 		is_different = is_different && a->format == BC_FORMAT_SEGMENT;
 		for (size_t j = 0; j < i; j++) {
-			const struct bc_trace *b = &m->inputs[j]->trace;
+			const struct bc_trace *b = &m->inputs[j].trace;
 			is_different = is_different && (!a->has_header || !b->has_header ||
 							       strcmp(a->header.recording,
 								       b->header.recording) != 0);
@@ -204,7 +212,7 @@ static bool has_clocks(const struct merge *m)
 	bool ok = true;
 
 	for (size_t i = 0; i < m->input_count && ok; i++) {
-		const struct bc_merge_input *in = m->inputs[i];
+		const struct bc_merge_input *in = &m->inputs[i];
 		ok = !in->no_clock;
 		if (ok)
 			continue;
@@ -225,7 +233,7 @@ static enum bc_exit begin(struct merge *m)
 {
 	m->base = UINT64_MAX;
 	for (size_t i = 0; i < m->input_count; i++) {
-		struct bc_merge_input *in = m->inputs[i];
+		struct bc_merge_input *in = &m->inputs[i];
 		if (in->is_over)
 			continue;
 		bc_merge_input_look(in, m->by);
@@ -248,7 +256,7 @@ static void name_inputs(struct merge *m)
 	size_t used = 0;
 
 	for (size_t i = 0; i < m->input_count; i++) {
-		const struct bc_merge_input *in = m->inputs[i];
+		const struct bc_merge_input *in = &m->inputs[i];
 		const char *name = in->trace.has_header ? in->trace.header.recording : in->paths[0];
 		size_t n = strlen(name);
 		if (used + n + 8 > sizeof(m->from_names)) {
@@ -266,10 +274,10 @@ static enum bc_exit check_formats(const struct merge *m)
 	enum bc_exit code = BC_EXIT_OK;
 
 	for (size_t i = 0; i < m->input_count && code == BC_EXIT_OK; i++) {
-		enum bc_format from = m->inputs[i]->trace.format;
+		enum bc_format from = m->inputs[i].trace.format;
 		bool is_event = m->is_mixed && from == BC_FORMAT_LAPLACE_EVENTS;
 		code = bc_target_check(
-			m->console, &m->inputs[i]->trace, is_event ? from : m->options.format);
+			m->console, &m->inputs[i].trace, is_event ? from : m->options.format);
 	}
 	return code;
 }
@@ -277,14 +285,14 @@ static enum bc_exit check_formats(const struct merge *m)
 static enum bc_exit open_targets(struct merge *m)
 {
 	struct bc_target_options o = m->options;
-	const struct bc_trace *first = &m->inputs[0]->trace;
+	const struct bc_trace *first = &m->inputs[0].trace;
 	struct bc_trace all = *first;
 
 	/* All of the files are inputs, and none may be written over. */
 	all.paths = m->paths;
 	all.count = m->count;
 	for (size_t i = 0; i < m->input_count; i++)
-		o.source_holds |= bc_trace_holds(&m->inputs[i]->trace);
+		o.source_holds |= bc_trace_holds(&m->inputs[i].trace);
 	if (o.options.clock_hz == 0 && first->has_header)
 		o.options.clock_hz = first->header.clock_hz;
 	enum bc_exit code = bc_target_open(&m->target, m->console, &o, &all);
@@ -347,15 +355,15 @@ static size_t find_first(const struct merge *m, size_t *rival)
 
 	*rival = m->input_count;
 	for (size_t i = 0; i < m->input_count; i++) {
-		const struct bc_merge_input *in = m->inputs[i];
+		const struct bc_merge_input *in = &m->inputs[i];
 		if (in->is_over)
 			continue;
 		if (first == m->input_count ||
-			bc_merge_key_is_less(in->key, m->inputs[first]->key)) {
+			bc_merge_key_is_less(in->key, m->inputs[first].key)) {
 			*rival = first;
 			first = i;
 		} else if (*rival == m->input_count ||
-			   bc_merge_key_is_less(in->key, m->inputs[*rival]->key)) {
+			   bc_merge_key_is_less(in->key, m->inputs[*rival].key)) {
 			*rival = i;
 		}
 	}
@@ -367,8 +375,8 @@ static bool stays_first(const struct merge *m, size_t first, size_t rival)
 {
 	if (rival == m->input_count)
 		return true;
-	struct bc_merge_key a = m->inputs[first]->key;
-	struct bc_merge_key b = m->inputs[rival]->key;
+	struct bc_merge_key a = m->inputs[first].key;
+	struct bc_merge_key b = m->inputs[rival].key;
 	return first < rival ? !bc_merge_key_is_less(b, a) : bc_merge_key_is_less(a, b);
 }
 
@@ -381,7 +389,7 @@ static bool take_run(struct merge *m)
 
 	if (first == m->input_count)
 		return false;
-	struct bc_merge_input *in = m->inputs[first];
+	struct bc_merge_input *in = &m->inputs[first];
 	do {
 		struct bc_entry *entry = &m->entries[n];
 		*entry = *in->at++;
@@ -412,7 +420,7 @@ static enum bc_exit conclude(const struct merge *m)
 	enum bc_exit code = BC_EXIT_OK;
 
 	for (size_t i = 0; i < m->input_count; i++) {
-		const struct bc_merge_input *in = m->inputs[i];
+		const struct bc_merge_input *in = &m->inputs[i];
 		code = bc_exit_worse(code, in->trace.exit);
 		if (in->disorders != 0)
 			bc_complain(m->console, in->paths[0],
@@ -451,7 +459,7 @@ static enum bc_exit run(struct merge *m)
 		;
 	if (m->has_events)
 		code = bc_target_close(&m->events);
-	m->target.source = &m->inputs[0]->trace;
+	m->target.source = &m->inputs[0].trace;
 	code = bc_exit_worse(code, bc_target_close(&m->target));
 	return bc_exit_worse(code, conclude(m));
 }
@@ -526,9 +534,8 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 			.format = bc_format_options_default(), .index_fd = -1};
 		m->options.options = bc_format_options_default();
 		m->paths = calloc((size_t)argc + 1, sizeof(*m->paths));
-		m->inputs = calloc((size_t)argc + 1, sizeof(struct bc_merge_input *));
 	}
-	if (m == NULL || m->paths == NULL || m->inputs == NULL) {
+	if (m == NULL || m->paths == NULL) {
 		bc_complain(console, NULL, "not enough memory");
 		code = BC_EXIT_FAILED;
 		goto out;
