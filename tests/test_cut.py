@@ -346,6 +346,44 @@ def test_a_delta_too_long_for_its_field_is_told(tmp):
     equal([r.tick for r in read(tmp / "x.byu.lz4").records], [0, 2 * 0xFFFFFFF0, 2 * 0xFFFFFFF0 + 3], "ticks")
 
 
+def test_frames_of_a_board_are_cut_as_their_recording_is(tmp):
+    data = rich_stream(17)
+    (tmp / "x.bcp1").write_bytes(data)
+    path = record_file(tmp, data)
+    for i, options in enumerate((["--type", "write"], ["--proc", "1-3"], ["--addr", "0-3fffffff", "-e", "0-1"])):
+        buscap("cut", *options, path, "-o", tmp / f"a{i}.byu.lz4")
+        buscap("cut", "-I", "bcp1", *options, tmp / "x.bcp1", "-O", "segment", "-o", tmp / f"b{i}.byu.lz4", code=None)
+        equal(fields(read(tmp / f"b{i}.byu.lz4").records), fields(read(tmp / f"a{i}.byu.lz4").records), options)
+
+
+CIS501 = b"""1 48d1de -1 -1 13 - - -         0            0       48d1e2            0 SET      ADD
+1 48d1e2 -1  5 45 - - L      -264  7fffe7ff048       48d1e9            0 CMP      LOAD
+2 48d1e2 -1  5 45 - - -      -264            0       48d1e9            0 CMP      CMP
+1 48d1f9 -1 -1 -1 - T -        54            0       48d1fb       48d231 JMP      JMP_IMM
+1 48d231  3  4 -1 W - S         0      12ff228       48d234            0 MOV      STORE
+"""
+TARMAC = b"""100 clk cpu0 IT (135) 00008000 d2a00028 O EL3h_s : MOV      x8,#0x10000
+100 clk cpu0 R X8 0000000000010000
+110 clk cpu1 IT (136) 00008004 f9420100 O EL3h_s : LDR      x0,[x8,#0x400]
+110 clk cpu1 MR8 00010400 01234567_89abcdef
+120 clk cpu0 MW4 0000ab34 00000000
+"""
+LAPLACE = b"r a0 4 9f8e7 9a8b7c6d\nw b0 8 1 1000\nx b5 1 1 1001\n"
+
+
+def test_instructions_are_chosen_by_the_references_they_stand_for(tmp):
+    for form, text, cases in (
+            ("cis501", CIS501, ((["--addr", "7fffe7ff048"], [2]), (["--addr", "48d1e0"], [1]),
+                                (["--type", "write"], [5]), (["--type", "fetch"], [1, 2, 4, 5]), (["-n", "3-"], [3, 4, 5]))),
+            ("tarmac", TARMAC, ((["--addr", "10407"], [4]), (["--addr", "8003-8004"], [1, 3]), (["-p", "1"], [3, 4]),
+                                (["-t", "111-"], [5]), (["--type", "read,write"], [4, 5]), (["-n", "2"], [2]))),
+            ("laplace-text", LAPLACE, ((["--addr", "1007"], [2]), (["-t", "176-"], [2, 3]), (["--type", "read"], [1])))):
+        lines = text.splitlines(True)
+        for options, wanted in cases:
+            out, err = buscap("cut", "-I", form, *options, data=text)
+            equal(out.split(), b"".join(lines[n - 1] for n in wanted).split(), f"{form} {options}: {err}")
+
+
 # ---- segments as a target
 
 
@@ -464,6 +502,16 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
     _, err = buscap("cut", "-I", "byu", "--from", "+1s", byu, "-O", "xdin", code=2)
     assert "time of day" in err
     buscap("cut", tmp / "missing", code=1)
+
+
+def test_a_full_disk_is_told_and_leaves_what_is_whole(tmp):
+    path = long_recording(tmp)
+    with harness.SmallDisk(tmp, "4M") as disk:
+        _, err = buscap("cut", "-n", "0-", path, "-o", disk / "x.byu.lz4", code=1)
+        assert "No space left" in err and "not sealed" in err, err
+        assert not (disk / "x.byu.lz4").exists()
+        buscap("recover", disk / "x.byu.lz4.partial", "-o", tmp / "y.byu.lz4", code=None)
+        assert read(tmp / "y.byu.lz4").records
 
 
 def test_an_input_is_not_written_over(tmp):
