@@ -1,0 +1,589 @@
+#include "formats/match.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/align.h"
+#include "formats/backlog.h"
+#include "formats/compare.h"
+#include "formats/record.h"
+
+/* Looked at first, before all that may be. */
+#define NEAR_ENTRIES 256u
+#define NEAR_EDITS   64u
+
+/* So many pairs say how far apart clocks are. */
+#define CLOCK_PAIRS 4u
+
+/* Entries of one row that wait for their match in a reordering, at most. */
+#define WAITING_MAX 256u
+
+struct row {
+	struct bc_match_source source;
+	struct bc_backlog held;     /* comes before: */
+	const struct bc_entry *run; /* what the source gave last and isn't held */
+	size_t left;
+	bool is_over;
+	uint64_t position; /* entries that are done with */
+	bool has_epoch;
+	uint32_t epoch; /* of the last one */
+};
+
+/* Indices of held entries. */
+struct waiting {
+	size_t at[WAITING_MAX];
+	size_t count;
+};
+
+struct bc_match {
+	struct bc_match_options options;
+	struct bc_match_sink sink;
+	struct row a;
+	struct row b;
+	uint64_t skew;
+	bool is_origin_open; /* the next pair may set the skew */
+	bool has_differed;   /* since the last match */
+	/* The way on that was found: align.hunks[hunk] and on, counted from these positions. */
+	struct bc_align align;
+	size_t hunk;
+	uint64_t a_base;
+	uint64_t b_base;
+	struct waiting a_waiting;
+	struct waiting b_waiting;
+};
+
+int bc_match_open(struct bc_match **match, const struct bc_match_options *options,
+	const struct bc_match_source *a, const struct bc_match_source *b,
+	const struct bc_match_sink *sink)
+{
+	struct bc_match *m = calloc(1, sizeof(*m));
+
+	if (m == NULL)
+		return -ENOMEM;
+	m->options = *options;
+	m->sink = *sink;
+	m->a.source = *a;
+	m->b.source = *b;
+	m->is_origin_open = options->is_relative;
+	if (bc_backlog_init(&m->a.held, options->lookahead) != 0)
+		goto no_a;
+	if (bc_backlog_init(&m->b.held, options->lookahead) != 0)
+		goto no_b;
+	if (bc_align_init(&m->align, options->lookahead) != 0)
+		goto no_align;
+	*match = m;
+	return 0;
+no_align:
+	bc_backlog_free(&m->b.held);
+no_b:
+	bc_backlog_free(&m->a.held);
+no_a:
+	free(m);
+	return -ENOMEM;
+}
+
+void bc_match_close(struct bc_match *m)
+{
+	if (m == NULL)
+		return;
+	bc_align_free(&m->align);
+	bc_backlog_free(&m->b.held);
+	bc_backlog_free(&m->a.held);
+	free(m);
+}
+
+/* ---- the rows */
+
+/* What comes next, at one go: returns how many, 0 at the end, or a negative errno. */
+static int64_t next_span(struct row *row, const struct bc_entry **span)
+{
+	size_t held = bc_backlog_count(&row->held);
+
+	*span = row->held.entries + row->held.begin;
+	if (held != 0)
+		return (int64_t)held;
+	if (row->left == 0 && !row->is_over) {
+		int rc = row->source.next(row->source.context, &row->run, &row->left);
+		row->is_over = rc <= 0;
+		row->left = rc > 0 ? row->left : 0;
+		if (rc < 0)
+			return rc;
+	}
+	*span = row->run;
+	return (int64_t)row->left;
+}
+
+/* Tries to hold `need` entries: what is there of them is. Returns 0 or a negative errno. */
+static int hold(const struct bc_match *m, struct row *row, size_t need)
+{
+	while (bc_backlog_count(&row->held) < need) {
+		if (row->left == 0) {
+			if (row->is_over)
+				return 0;
+			int rc = row->source.next(row->source.context, &row->run, &row->left);
+			row->is_over = rc <= 0;
+			row->left = rc > 0 ? row->left : 0;
+			if (rc < 0)
+				return rc;
+			continue;
+		}
+		if (!bc_backlog_add(&row->held, row->run, m->options.fields))
+			return 0;
+		row->run++;
+		row->left--;
+	}
+	return 0;
+}
+
+/* Is done with the first n of what next_span() gave. */
+static void pass(struct row *row, const struct bc_entry *span, size_t n)
+{
+	if (n == 0)
+		return;
+	row->epoch = span[n - 1].epoch;
+	row->has_epoch = true;
+	row->position += n;
+	if (bc_backlog_count(&row->held) != 0) {
+		bc_backlog_take(&row->held, n);
+	} else {
+		row->run += n;
+		row->left -= n;
+	}
+}
+
+static struct bc_align_row align_row(const struct row *row, size_t most)
+{
+	const struct bc_backlog *held = &row->held;
+	size_t count = bc_backlog_count(held);
+
+	return (struct bc_align_row){.hashes = held->hashes + held->begin,
+		.ticks = held->ticks + held->begin,
+		.count = count < most ? count : most,
+		.is_whole = count <= most && row->left == 0 && row->is_over};
+}
+
+/* ---- times */
+
+static bool is_time_compared(const struct bc_match *m)
+{
+	return (m->options.fields & BC_FIELD_TIME) != 0;
+}
+
+static bool is_within(
+	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b, uint64_t skew)
+{
+	uint64_t apart = b->tick - a->tick - skew;
+
+	return apart <= m->options.window || 0 - apart <= m->options.window;
+}
+
+static bool is_time_same(
+	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b, uint64_t skew)
+{
+	if (!is_time_compared(m) || ((a->has | b->has) & BC_HAS_TIME) == 0)
+		return true;
+	if ((a->has & b->has & BC_HAS_TIME) == 0)
+		return false;
+	if (a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK)
+		return false;
+	/* A delta that is none can't be told by the sum of them. */
+	if (a->has_delta && b->has_delta &&
+		(a->delta == BC_TIME_NONE) != (b->delta == BC_TIME_NONE))
+		return false;
+	return is_within(m, a, b, skew);
+}
+
+uint64_t bc_match_fields(
+	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b)
+{
+	return bc_compare_entries(a, b, m->options.fields) |
+	       (is_time_same(m, a, b, m->skew) ? 0 : BC_FIELD_TIME);
+}
+
+/* Whether a clock starts over here, so that the times of this pair say nothing. */
+static bool is_new_origin(
+	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b)
+{
+	bool is_new = m->is_origin_open || (m->a.has_epoch && a->epoch != m->a.epoch) ||
+		      (m->b.has_epoch && b->epoch != m->b.epoch);
+	bool a_none = a->has_delta && a->delta == BC_TIME_NONE;
+	bool b_none = b->has_delta && b->delta == BC_TIME_NONE;
+
+	if (a->has_delta && b->has_delta && a_none != b_none)
+		return false;
+	return (a->has & b->has & BC_HAS_TIME) != 0 && (is_new || a_none || b_none);
+}
+
+/* Whether the pairs behind the heads, which are held, have the same times by this skew; at the end
+ * there are none that don't. */
+static bool fits_skew(const struct bc_match *m, uint64_t skew)
+{
+	const struct bc_backlog *a = &m->a.held;
+	const struct bc_backlog *b = &m->b.held;
+
+	for (size_t i = 1; i <= CLOCK_PAIRS; i++) {
+		if (i >= bc_backlog_count(a) || i >= bc_backlog_count(b))
+			return true;
+		if (a->hashes[a->begin + i] != b->hashes[b->begin + i])
+			return i > 1;
+		if (!is_time_same(m, &a->entries[a->begin + i], &b->entries[b->begin + i], skew))
+			return false;
+	}
+	return true;
+}
+
+static void shift(struct bc_match *m, uint64_t skew, bool is_told)
+{
+	int64_t ticks = (int64_t)(skew - m->skew);
+
+	m->skew = skew;
+	if (is_told && ticks != 0 && m->sink.shifted != NULL)
+		m->sink.shifted(m->sink.context, ticks);
+}
+
+/* ---- where the rows part */
+
+static void use_hunks(struct bc_match *m)
+{
+	m->hunk = 0;
+	m->a_base = m->a.position;
+	m->b_base = m->b.position;
+}
+
+/* Hunks whose entries match within the window, in another order: those are taken out of them. */
+static void find_reordered(struct bc_match *m)
+{
+	struct bc_backlog *a = &m->a.held;
+	struct bc_backlog *b = &m->b.held;
+
+	for (size_t i = 0; is_time_compared(m) && i < m->align.count; i++) {
+		const struct bc_hunk *from = &m->align.hunks[i];
+		for (size_t x = a->begin + from->a; x < a->begin + from->a + from->a_count; x++) {
+			/* A hunk after the next is hardly within the window. */
+			size_t low = i != 0 ? m->align.hunks[i - 1].b : from->b;
+			const struct bc_hunk *to =
+				&m->align.hunks[i + 1 < m->align.count ? i + 1 : i];
+			for (size_t y = b->begin + low; y < b->begin + to->b + to->b_count; y++) {
+				if (b->hashes[y] != a->hashes[x] || b->is_taken[y] ||
+					(a->entries[x].has & BC_HAS_TIME) == 0 ||
+					!is_time_same(m, &a->entries[x], &b->entries[y], m->skew))
+					continue;
+				a->is_taken[x] = b->is_taken[y] = true;
+				break;
+			}
+		}
+	}
+}
+
+/* Times tell apart what is alike, unless the clocks part here too: at the rows' ends there is too
+ * little to tell that by. */
+static bool align_by_times(struct bc_match *m, struct bc_align_row a, struct bc_align_row b)
+{
+	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
+
+	a.is_whole = b.is_whole = false;
+	return is_time_compared(m) && bc_align_near(&m->align, &a, &b, NEAR_EDITS / 4, &time);
+}
+
+/* Finds a way on from where the heads part. Returns 0 or a negative errno. */
+static int align(struct bc_match *m)
+{
+	size_t most = m->options.lookahead;
+	size_t near = most < NEAR_ENTRIES ? most : NEAR_ENTRIES;
+	struct bc_align_row a;
+	struct bc_align_row b;
+
+	int rc = hold(m, &m->a, near + 1);
+	rc = rc == 0 ? hold(m, &m->b, near + 1) : rc;
+	if (rc != 0)
+		return rc;
+	a = align_row(&m->a, near);
+	b = align_row(&m->b, near);
+	bool is_found = align_by_times(m, a, b) ||
+			bc_align_near(&m->align, &a, &b, NEAR_EDITS, NULL);
+	if (!is_found) {
+		rc = hold(m, &m->a, most);
+		rc = rc == 0 ? hold(m, &m->b, most) : rc;
+		if (rc != 0)
+			return rc;
+		a = align_row(&m->a, most);
+		b = align_row(&m->b, most);
+		is_found = bc_align_near(&m->align, &a, &b, BC_ALIGN_EDITS, NULL) ||
+			   bc_align_far(&m->align, &a, &b);
+	}
+	if (is_found && m->align.count == 0) {
+		/* Hashes of what isn't the same are: one pair of them is passed. */
+		m->align.hunks[0] = (struct bc_hunk){.a_count = 1, .b_count = 1};
+		m->align.count = 1;
+	} else if (!is_found) {
+		m->align.hunks[0] = (struct bc_hunk){.a_count = a.count, .b_count = b.count};
+		m->align.count = 1;
+		if (!a.is_whole && !b.is_whole && m->sink.lost != NULL)
+			m->sink.lost(m->sink.context);
+	} else {
+		find_reordered(m);
+	}
+	use_hunks(m);
+	return 0;
+}
+
+/* The same by times too, where entries that are the same follow each other: a read that is polled
+ * once more. Returns 1 when a way was found, 0, or a negative errno. */
+static int align_times(struct bc_match *m)
+{
+	size_t most = m->options.lookahead < NEAR_ENTRIES ? m->options.lookahead : NEAR_ENTRIES;
+	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
+	int rc = hold(m, &m->a, most + 1);
+
+	rc = rc == 0 ? hold(m, &m->b, most + 1) : rc;
+	if (rc != 0)
+		return rc;
+	struct bc_align_row a = align_row(&m->a, most);
+	struct bc_align_row b = align_row(&m->b, most);
+	if (!bc_align_near(&m->align, &a, &b, NEAR_EDITS / 4, &time) || m->align.count == 0)
+		return 0;
+	find_reordered(m);
+	use_hunks(m);
+	return 1;
+}
+
+/* Pairs a held entry with one that waits. */
+static bool find_waiting(const struct bc_match *m, struct waiting *waiting, size_t other, bool is_a)
+{
+	const struct bc_backlog *a = &m->a.held;
+	const struct bc_backlog *b = &m->b.held;
+
+	for (size_t i = 0; i < waiting->count; i++) {
+		size_t x = a->begin + (is_a ? other : waiting->at[i]);
+		size_t y = b->begin + (is_a ? waiting->at[i] : other);
+		if (a->hashes[x] != b->hashes[y] ||
+			!is_time_same(m, &a->entries[x], &b->entries[y], m->skew))
+			continue;
+		memmove(&waiting->at[i], &waiting->at[i + 1],
+			(--waiting->count - i) * sizeof(waiting->at[0]));
+		return true;
+	}
+	return false;
+}
+
+/* Whether the first that waits is so old that its match can't come any more. */
+static bool is_stale(const struct bc_match *m, const struct row *row, const struct waiting *waiting,
+	uint64_t newest)
+{
+	const struct bc_backlog *held = &row->held;
+
+	if (waiting->count == 0)
+		return false;
+	uint64_t age = newest - held->ticks[held->begin + waiting->at[0]];
+	return age > m->options.window && age < UINT64_C(1) << 63;
+}
+
+/* Whether the heads begin a stretch that holds the same entries in both rows, each within the
+ * window of its match: returns its length, 0 if not, or a negative errno. */
+static int64_t find_stretch(struct bc_match *m)
+{
+	const struct bc_backlog *a = &m->a.held;
+	const struct bc_backlog *b = &m->b.held;
+
+	m->a_waiting.count = m->b_waiting.count = 0;
+	for (size_t i = 0; i < m->options.lookahead; i++) {
+		int rc = hold(m, &m->a, i + 1);
+		rc = rc == 0 ? hold(m, &m->b, i + 1) : rc;
+		if (rc != 0)
+			return rc;
+		if (i >= bc_backlog_count(a) || i >= bc_backlog_count(b) ||
+			(a->entries[a->begin + i].has & BC_HAS_TIME) == 0)
+			return 0;
+		if (!find_waiting(m, &m->b_waiting, i, true))
+			m->a_waiting.at[m->a_waiting.count++] = i;
+		if (!find_waiting(m, &m->a_waiting, i, false))
+			m->b_waiting.at[m->b_waiting.count++] = i;
+		if (m->a_waiting.count == 0 && m->b_waiting.count == 0)
+			return (int64_t)i + 1;
+		uint64_t a_tick = a->ticks[a->begin + i];
+		uint64_t b_tick = b->ticks[b->begin + i];
+		if (m->a_waiting.count == WAITING_MAX || m->b_waiting.count == WAITING_MAX ||
+			is_stale(m, &m->a, &m->a_waiting, b_tick - m->skew) ||
+			is_stale(m, &m->b, &m->b_waiting, a_tick + m->skew))
+			return 0;
+	}
+	return 0;
+}
+
+/* ---- one step */
+
+/* Takes what is reordered out of a hunk's entries of one row, which come first among those held:
+ * the others move up behind each other. Returns how many they are. */
+static size_t sort_out(struct bc_match *m, struct row *row, size_t count, bool is_a, bool *goes_on)
+{
+	struct bc_entry *entries = row->held.entries + row->held.begin;
+	const bool *is_taken = row->held.is_taken + row->held.begin;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!is_taken[i])
+			entries[kept++] = entries[i];
+		else if (*goes_on)
+			*goes_on = m->sink.reordered(m->sink.context, is_a ? &entries[i] : NULL,
+				is_a, is_a ? NULL : &entries[i], !is_a);
+	}
+	return kept;
+}
+
+/* Tells a hunk, which stands at the heads. */
+static bool tell_hunk(struct bc_match *m, const struct bc_hunk *hunk)
+{
+	const struct bc_entry *a = m->a.held.entries + m->a.held.begin;
+	const struct bc_entry *b = m->b.held.entries + m->b.held.begin;
+	bool goes_on = true;
+	/* The last of each say what epoch it is in, wherever they are moved to. */
+	uint32_t a_epoch = hunk->a_count != 0 ? a[hunk->a_count - 1].epoch : m->a.epoch;
+	uint32_t b_epoch = hunk->b_count != 0 ? b[hunk->b_count - 1].epoch : m->b.epoch;
+	size_t a_kept = sort_out(m, &m->a, hunk->a_count, true, &goes_on);
+	size_t b_kept = sort_out(m, &m->b, hunk->b_count, false, &goes_on);
+
+	if (goes_on && a_kept + b_kept != 0) {
+		goes_on = m->sink.differ(m->sink.context, a, a_kept, b, b_kept);
+		m->has_differed = true;
+	}
+	pass(&m->a, a, hunk->a_count);
+	pass(&m->b, b, hunk->b_count);
+	m->a.epoch = a_epoch;
+	m->b.epoch = b_epoch;
+	return goes_on;
+}
+
+/* The heads are the same but for their times. Returns 1 when they match all the same, 0 when it was
+ * dealt with, or a negative errno; *goes_on is what the sink says. */
+static int weigh_times(struct bc_match *m, bool *goes_on)
+{
+	int rc = hold(m, &m->a, CLOCK_PAIRS + 1);
+
+	rc = rc == 0 ? hold(m, &m->b, CLOCK_PAIRS + 1) : rc;
+	if (rc != 0)
+		return rc;
+	const struct bc_entry *a = m->a.held.entries + m->a.held.begin;
+	const struct bc_entry *b = m->b.held.entries + m->b.held.begin;
+	uint64_t skew = b->tick - a->tick;
+	bool have_times = (a->has & b->has & BC_HAS_TIME) != 0;
+	bool fits_new = have_times && fits_skew(m, skew);
+	if (have_times && is_new_origin(m, a, b)) {
+		shift(m, skew, false);
+		return 1;
+	}
+	if (m->has_differed && fits_new && is_time_same(m, a, b, skew)) {
+		shift(m, skew, true);
+		return 1;
+	}
+	bool fits_old = fits_skew(m, m->skew);
+	if (have_times && !fits_new && !fits_old && m->hunk >= m->align.count) {
+		rc = align_times(m);
+		if (rc != 0)
+			return rc < 0 ? rc : 0;
+		a = m->a.held.entries + m->a.held.begin;
+		b = m->b.held.entries + m->b.held.begin;
+	}
+	*goes_on = m->sink.differ(m->sink.context, a, 1, b, 1);
+	m->has_differed = true;
+	if (have_times && (fits_new || !fits_old))
+		shift(m, skew, true);
+	pass(&m->a, a, 1);
+	pass(&m->b, b, 1);
+	return 0;
+}
+
+/* The heads don't match. The same returns. */
+static int weigh_heads(
+	struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b, bool *goes_on)
+{
+	if (bc_compare_entries(a, b, m->options.fields) == 0)
+		return weigh_times(m, goes_on);
+	m->align.count = m->hunk = 0;
+	int64_t stretch = is_time_compared(m) ? find_stretch(m) : 0;
+	if (stretch < 0)
+		return (int)stretch;
+	if (stretch == 0)
+		return align(m);
+	a = m->a.held.entries + m->a.held.begin;
+	b = m->b.held.entries + m->b.held.begin;
+	*goes_on = m->sink.reordered(m->sink.context, a, (size_t)stretch, b, (size_t)stretch);
+	pass(&m->a, a, (size_t)stretch);
+	pass(&m->b, b, (size_t)stretch);
+	return 0;
+}
+
+static size_t count_same(
+	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b, size_t n)
+{
+	size_t i = 0;
+
+	for (; i < n; i++)
+		if (bc_compare_entries(&a[i], &b[i], m->options.fields) != 0 ||
+			!is_time_same(m, &a[i], &b[i], m->skew))
+			break;
+	return i;
+}
+
+/* One row is at its end: all that is left of the other is too much. */
+static int tell_rest(struct bc_match *m)
+{
+	for (;;) {
+		const struct bc_entry *a;
+		const struct bc_entry *b;
+		int64_t n = next_span(&m->a, &a);
+		int64_t k = n == 0 ? next_span(&m->b, &b) : 0;
+		if (n < 0 || k < 0)
+			return (int)(n < 0 ? n : k);
+		if (n == 0 && k == 0)
+			return 0;
+		if (!m->sink.differ(m->sink.context, n != 0 ? a : NULL, (size_t)n,
+			    n != 0 ? NULL : b, (size_t)k))
+			return 1;
+		pass(n != 0 ? &m->a : &m->b, n != 0 ? a : b, (size_t)(n + k));
+	}
+}
+
+int bc_match_run(struct bc_match *m)
+{
+	bool goes_on = true;
+
+	while (goes_on) {
+		const struct bc_entry *a;
+		const struct bc_entry *b;
+		int64_t n = next_span(&m->a, &a);
+		int64_t k = next_span(&m->b, &b);
+		if (n < 0 || k < 0)
+			return (int)(n < 0 ? n : k);
+		size_t span = (size_t)(n < k ? n : k);
+		if (m->hunk < m->align.count) {
+			const struct bc_hunk *hunk = &m->align.hunks[m->hunk];
+			size_t ahead = (size_t)(hunk->a + m->a_base - m->a.position);
+			if (ahead == 0) {
+				m->hunk++;
+				goes_on = tell_hunk(m, hunk);
+				continue;
+			}
+			span = span < ahead ? span : ahead;
+		} else if (span == 0) {
+			return tell_rest(m);
+		}
+		size_t same = count_same(m, a, b, span);
+		if (same == 0) {
+			int rc = weigh_heads(m, a, b, &goes_on);
+			if (rc < 0)
+				return rc;
+			if (rc == 0)
+				continue;
+			same = 1;
+			a = m->a.held.entries + m->a.held.begin;
+			b = m->b.held.entries + m->b.held.begin;
+		}
+		m->has_differed = m->is_origin_open = false;
+		goes_on = m->sink.same(m->sink.context, a, b, same);
+		pass(&m->a, a, same);
+		pass(&m->b, b, same);
+	}
+	return 1;
+}
