@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "cli/convert.h"
 #include "cli/cut.h"
+#include "cli/diff.h"
 #include "cli/dump.h"
 #include "cli/formats.h"
 #include "cli/info.h"
@@ -26,6 +27,7 @@ static const struct {
 	{"stats", "summarise a trace: totals, mix, footprint, reuse, time", bc_cmd_stats},
 	{"cut", "write the part of a trace that is wanted", bc_cmd_cut},
 	{"merge", "write several traces as one, by time", bc_cmd_merge},
+	{"diff", "compare two traces", bc_cmd_diff},
 	{"verify", "check that files are whole", bc_cmd_verify},
 	{"recover", "make a whole segment out of a torn or damaged one", bc_cmd_recover},
 	{"formats", "list the formats of traces", bc_cmd_formats},

@@ -40,6 +40,22 @@ static const struct {
 
 #define OPTIONALS (sizeof(optional) / sizeof(optional[0]))
 
+/* And those that only entries of some kinds have. */
+static const struct {
+	uint32_t traits;
+	uint64_t fields;
+} of_kinds[] = {
+	{BC_CAN_INSTRUCTION, BC_FIELD_EFFECT | BC_FIELD_ID | BC_FIELD_OPCODE | BC_FIELD_SET |
+				     BC_FIELD_MODE | BC_FIELD_DISASSEMBLY},
+	{BC_CAN_REGISTER, BC_FIELD_NAME | BC_FIELD_VALUE},
+	{BC_CAN_UOP, BC_FIELD_STEP | BC_FIELD_REGISTERS | BC_FIELD_FLAGS | BC_FIELD_BRANCH |
+			     BC_FIELD_ACCESS | BC_FIELD_IMMEDIATE | BC_FIELD_MEMORY |
+			     BC_FIELD_FALLTHROUGH | BC_FIELD_TARGET | BC_FIELD_MACRO |
+			     BC_FIELD_MICRO},
+	{BC_CAN_KERNEL | BC_CAN_EVENT | BC_CAN_LINE, BC_FIELD_TEXT},
+	{BC_CAN_EVENT, BC_FIELD_EVENT},
+};
+
 uint64_t bc_compare_fields(uint32_t holds_a, uint32_t holds_b)
 {
 	uint64_t fields = (UINT64_C(1) << BC_FIELD_COUNT) - 1 - BC_FIELD_ID;
@@ -47,6 +63,9 @@ uint64_t bc_compare_fields(uint32_t holds_a, uint32_t holds_b)
 	for (size_t i = 0; i < OPTIONALS; i++)
 		if ((holds_a & holds_b & optional[i].trait) == 0)
 			fields &= ~optional[i].field;
+	for (size_t i = 0; i < sizeof(of_kinds) / sizeof(of_kinds[0]); i++)
+		if ((holds_a & holds_b & of_kinds[i].traits) == 0)
+			fields &= ~of_kinds[i].fields;
 	return fields;
 }
 
