@@ -476,6 +476,7 @@ static void fit_side(
 	side->diff = d;
 	bc_fit_init(&side->fit, side->trace.format, &side->trace.options.format);
 	side->fit.holds = can_be(&other->trace);
+	side->fit.needs = 0; /* nothing is written */
 	if ((d->only & CLASS_UOP) == 0)
 		side->fit.holds &= ~(uint32_t)BC_CAN_UOP;
 }

@@ -1,0 +1,318 @@
+"""buscap diff, from outside: what it finds, where it says that it is, and how it ends."""
+
+import fcntl
+import json
+import os
+import pty
+import random
+import struct
+import subprocess
+import termios
+import threading
+
+import harness
+from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
+
+DATA = ROOT / "../shared/data"
+QUICKSORT = DATA / "tarmac/quicksort.tarmac"
+SJENG = DATA / "cis501/sjeng-1K.trace"
+
+
+def diff(*argv, code=None, data=None):
+    """Runs it: (output, messages)."""
+    done = run(need(BUSCAP), "diff", *argv, data=data)
+    if code is not None:
+        equal(done.returncode, code, f"diff {' '.join(map(str, argv))}: {done.stderr.decode()}{done.stdout.decode()}")
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def found(*argv, code=1, **options):
+    """The differences, and the last object."""
+    text, _ = diff("--json", *argv, code=code, **options)
+    objects = [json.loads(line) for line in text.splitlines()]
+    last = objects.pop()
+    equal(last["differences"], len(objects), "differences counted and listed")
+    equal([o["difference"] for o in objects], list(range(1, len(objects) + 1)), "their numbers")
+    for side in "ab":
+        counted = last["same"] + last["reordered"] + last["changed"] + last["only_" + side]
+        equal(last[side]["entries"], counted, f"each entry of {side} counted once")
+    return objects, last
+
+
+def simulate(path, out_format="byu", count="20k", seed=1):
+    done = run(need(BUSCAP), "sim", "-O", out_format, "--count", count, "--seed", str(seed))
+    equal(done.returncode, 0, done.stderr.decode())
+    path.write_bytes(done.stdout)
+    return path
+
+
+def put(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else "".join(content).encode())
+    return path
+
+
+def convert(source, target, out_format, *more):
+    done = run(need(BUSCAP), "convert", "-O", out_format, "-o", target, *more, source)
+    assert done.returncode in (0, 3), done.stderr.decode()
+    return target
+
+
+def record(directory, bcp1):
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{bcp1}", "-o", directory)
+    assert done.returncode in (0, 3, 4), done.stderr.decode()
+    return harness.segments(directory)
+
+
+# ---- the bus
+
+
+def test_a_bus_is_the_same_in_whatever_format_it_stands(tmp):
+    byu = simulate(tmp / "a.byu")
+    bcp1 = simulate(tmp / "a.bcp1", "bcp1")
+    raw6 = simulate(tmp / "a.raw6", "raw6")
+    out = tmp / "out"
+    out.mkdir()
+    (segment,) = record(out, bcp1)
+    files = [byu, bcp1, raw6, segment]
+    for a in files:
+        for b in files:
+            differences, last = found(*[x for f, n in ((a, "a"), (b, "b")) if f == raw6
+                                        for x in (f"--format-{n}", "raw6")], a, b, code=0)
+            equal(differences, [], f"{a.name} and {b.name}")
+            assert last["same"] > 19900 and last["is_whole"], last
+            equal("time" in last["fields"], raw6 not in (a, b), "times compared")
+
+
+def test_a_flipped_bit_is_told_by_its_field_and_place(tmp):
+    byu = simulate(tmp / "a.byu", count="2k")
+    data = byu.read_bytes()
+    records = len(data) // 12
+    fields = ["addr"] * 4 + ["type", "size", "attr", "proc"] + ["time"] * 4
+    for number in (0, 1, 700, records - 2, records - 1):
+        for byte, field in enumerate(fields):
+            bit = 1 if field == "type" else 7 if field != "time" else 3
+            torn = bytearray(data)
+            torn[number * 12 + byte] ^= 1 << bit
+            differences, last = found(byu, put(tmp / "b.byu", bytes(torn)))
+            equal(len(differences), 1, f"record {number}, byte {byte}")
+            equal(differences[0]["fields"], [field], f"record {number}, byte {byte}")
+            equal((differences[0]["kind"], differences[0]["a"]["first"], differences[0]["b"]["first"]),
+                  ("changed", number, number), "its place")
+            equal(last["changed"], 1, "changed")
+            found("--ignore", field, byu, tmp / "b.byu", code=0)
+            only = [f for f in ("addr", "type", "size", "attr", "proc", "time") if f != field]
+            found("--fields", ",".join(only), byu, tmp / "b.byu", code=0)
+            found("--fields", field, byu, tmp / "b.byu", code=1)
+
+
+def test_records_put_in_or_left_out_are_one_difference(tmp):
+    byu = simulate(tmp / "a.byu")
+    data = byu.read_bytes()
+    dice = random.Random(5)
+    more = b"".join(struct.pack("<I4BI", dice.randrange(1 << 32), 3, 4, 0, 7, 10) for _ in range(1000))
+    records = len(data) // 12
+    for at in (0, 1, 5000, records - 5, records):
+        other = put(tmp / "b.byu", data[: at * 12] + more + data[at * 12 :])
+        for a, b, kind in ((byu, other, "only_b"), (other, byu, "only_a")):
+            differences, last = found(a, b)
+            equal([d["kind"] for d in differences], [kind], f"1000 at {at}")
+            long, short = ("b", "a") if kind == "only_b" else ("a", "b")
+            equal(differences[0][long]["count"], 1000, "their number")
+            equal((differences[0][long]["first"], differences[0][long]["last"]), (at, at + 999), "their place")
+            equal(len(differences[0][long]["entries"]), 20, "entries listed")
+            equal(differences[0][short].get("behind"), at - 1 if at else None, "place in the other")
+            equal(last["same"], records, "records that match")
+
+
+def test_it_stops_where_it_is_told_to(tmp):
+    byu = simulate(tmp / "a.byu")
+    data = bytearray(byu.read_bytes())
+    for number in range(100, 10100, 1000):
+        data[number * 12] ^= 0x40
+    b = put(tmp / "b.byu", bytes(data))
+    equal(len(found(byu, b)[0]), 10, "all")
+    for options, n in ((["--first"], 1), (["-1"], 1), (["--limit", "3"], 3), (["-n10"], 10), (["-n11"], 10)):
+        differences, last = found(*options, byu, b)
+        equal(len(differences), n, str(options))
+        equal(last["is_whole"], n == 10 and "-n11" in options, "read to the end")
+    text, _ = diff("--first", byu, b, code=1)
+    assert "record 100 of A, record 100 of B" in text and "record 1100" not in text, text
+    assert "stopped" in text and "\033" not in text, text
+    text, err = diff("-q", byu, b, code=1)
+    equal((text, err), ("", ""), "quiet")
+    equal(diff("-q", byu, byu, code=0), ("", ""), "quiet")
+
+
+def test_context_and_length_are_chosen(tmp):
+    a = put(tmp / "a.din", [f"0 {n:x}\n" for n in range(100)])
+    b = put(tmp / "b.din", [f"0 {n + 0x1000 * (40 <= n < 70):x}\n" for n in range(100)])
+    for context in (0, 1, 3, 7, 50):
+        for show in (0, 1, 30, 99):
+            text, _ = diff("-I", "din", "-U", context, "--show", show, a, b, code=1)
+            lines = text.splitlines()
+            around = min(context, 39 + 1) + min(context, 30)
+            equal(sum(line.startswith("  ") for line in lines), around, f"context {context}")
+            equal(sum(line.startswith("- ") and "more" not in line for line in lines), min(show, 30), f"show {show}")
+            equal(sum("more" in line for line in lines), 2 * (show < 30), "what isn't listed")
+            assert "30 entries differ in addr: line 41 to 70 of A, line 41 to 70 of B" in text, text
+
+
+def test_a_terminal_gets_colour_unless_it_is_unwanted(tmp):
+    a, b = put(tmp / "a.din", "0 1\n"), put(tmp / "b.din", "0 2\n")
+    for no_color, wanted in (("", True), ("1", False)):
+        ours, theirs = pty.openpty()
+        done = subprocess.run([need(BUSCAP), "diff", "-I", "din", a, b], stdout=theirs, stdin=subprocess.DEVNULL,
+                              timeout=harness.TIMEOUT_S, env={**os.environ, "NO_COLOR": no_color}, check=False)
+        os.close(theirs)
+        equal(done.returncode, 1, "exit code")
+        text = os.read(ours, 65536)
+        os.close(ours)
+        equal(b"\033[31m" in text, wanted, f"colour with NO_COLOR={no_color!r}")
+
+
+def test_order_within_the_window_is_no_difference(tmp):
+    lines = [f"r {100 + n} 4 1 {n * 16:x}\n" for n in range(200)]
+    a = put(tmp / "a.lap", lines)
+    for apart in range(1, 8):
+        # What changes places takes the time of the place.
+        other = list(lines)
+        other[50], other[50 + apart] = other[50 + apart], other[50]
+        b = put(tmp / "b.lap", other)
+        times = [f"{x.split()[0]} {100 + n} {' '.join(x.split()[2:])}\n" for n, x in enumerate(other)]
+        b = put(tmp / "b.lap", times)
+        for window in range(8):
+            _, last = found("-I", "laplace-text", "-w", window, a, b, code=int(window < apart))
+            assert window < apart or last["reordered"] > 0, last
+
+
+def test_memory_is_bounded_and_standard_input_is_read_as_it_comes(tmp):
+    byu = simulate(tmp / "a.byu", count="200k")
+    equal(len(found(byu, "-", data=byu.read_bytes(), code=0)[0]), 0, "- as B")
+    equal(len(found("-", byu, data=byu.read_bytes(), code=0)[0]), 0, "- as A")
+    # Two pipes at once, of which the one is a record ahead.
+    ends = [os.pipe(), os.pipe()]
+    for end in ends:
+        fcntl.fcntl(end[1], fcntl.F_SETPIPE_SZ, 4096)
+    child = subprocess.Popen([need(BUSCAP), "diff", "-I", "byu", f"/dev/fd/{ends[0][0]}", f"/dev/fd/{ends[1][0]}"],
+                             pass_fds=[ends[0][0], ends[1][0]], stdout=subprocess.PIPE)
+    data = byu.read_bytes()
+
+    def feed(fd, what):
+        with os.fdopen(fd, "wb") as out:
+            out.write(what)
+
+    feeders = [threading.Thread(target=feed, args=(ends[0][1], data)),
+               threading.Thread(target=feed, args=(ends[1][1], data[12:]))]
+    for feeder in feeders:
+        feeder.start()
+    for end in ends:
+        os.close(end[0])
+    text = child.communicate(timeout=harness.TIMEOUT_S)[0].decode()
+    for feeder in feeders:
+        feeder.join()
+    equal(child.returncode, 1, text)
+    assert "in 1 place:" in text and "1 entry only in A: record 0 of A, before the first of B" in text, text
+
+
+def test_exit_codes_tell_damage_from_difference(tmp):
+    byu = simulate(tmp / "a.byu", count="2k")
+    data = byu.read_bytes()
+    torn = put(tmp / "torn.byu", data + b"12345")
+    text, err = diff("-I", "byu", byu, torn, code=3)
+    assert "torn" in err and "no difference found" in text, (text, err)
+    text, err = diff("-I", "byu", byu, put(tmp / "b.byu", data[:-12] + b"12345"), code=1)
+    assert "torn" in err and "1 entry only in A" in text, (text, err)
+    _, last = found("-I", "byu", byu, torn, code=3)
+    equal(last["is_whole"], False, "is_whole")
+    din = put(tmp / "a.din", "0 1\n1 2\nx\n2 3\n")
+    text, err = diff("-I", "din", din, din, code=3)
+    assert "line 3, column 1" in err, err
+
+
+def test_wrong_usage_is_one_line_and_exit_two(tmp):
+    byu = simulate(tmp / "a.byu", count="100")
+    din = put(tmp / "a.din", "0 1\n")
+    events = put(tmp / "a.events", "F 10 100 77\n")
+    cases = [
+        [], [byu], [byu, byu, byu], ["-", "-"], ["--frob", byu, byu], ["-I", "vcd", byu, byu], ["-I", "x", byu, byu],
+        ["--only", "x", byu, byu], ["--only", "", byu, byu], ["--only", "mem,", byu, byu], ["--only", "reg", byu, byu],
+        ["--fields", "frob", byu, byu], ["--ignore", "add", byu, byu], ["-w", "x", byu, byu], ["-n", "0", byu, byu],
+        ["-l", "15", byu, byu], ["-l", "1000001", byu, byu], ["-s", "100001", byu, byu], ["--first=1", byu, byu],
+        ["--format-b", "din", "--fields", "time", byu, din], ["--fields", "opcode", byu, byu],
+        ["--format-b", "laplace-events", byu, events],
+    ]
+    for argv in cases:
+        text, err = diff(*argv, code=2)
+        equal(text, "", f"output of {argv}")
+        assert err.count("\n") == 1 and err.startswith("buscap diff: "), err
+    text, err = diff(byu, tmp / "none", code=1)
+    assert "No such file" in err and text == "", (text, err)
+    text, _ = diff("--help", code=0)
+    assert text.startswith("usage: buscap diff ") and "Example: buscap" in text
+
+
+# ---- text formats
+
+
+def test_what_one_format_lacks_is_not_compared(tmp):
+    xdin = put(tmp / "a.xdin", ["r 1000 4\n", "w 2000 8\n", "i 3000 2\n", "v 4000 0\n", "m 5000 1\n"])
+    din = put(tmp / "a.din", ["0 1000\n", "1 2000\n", "2 3000\n", "3 5000\n"])
+    _, last = found("--format-a", "xdin", "--format-b", "din", xdin, din, code=0)
+    equal(sum(last["a"]["left_out"].values()), 1, "the invalidation")
+    assert "size" not in last["fields"] and "time" not in last["fields"], last
+    # A modify is a read and a write where there is none.
+    lackey = put(tmp / "a.lackey", ["==1== a comment\n", "I  3000,2\n", " M 1000,4\n", " S 2000,8\n"])
+    other = put(tmp / "b.xdin", ["i 3000 2\n", "r 1000 4\n", "w 1000 4\n", "w 2000 8\n"])
+    _, last = found("--format-a", "lackey", "--format-b", "xdin", lackey, other, code=0)
+    equal(last["same"], 4, "same")
+    assert "size" in last["fields"], last
+
+
+def test_a_micro_op_is_its_references_where_there_are_only_those(tmp):
+    din = convert(need(SJENG), tmp / "a.din", "din", "-I", "cis501")
+    for only in ([], ["--only", "mem"], ["--only", "inst"], ["--only", "inst,mem"]):
+        _, last = found(*only, "--format-a", "cis501", "--format-b", "din", SJENG, din, code=0)
+        assert 0 < last["same"] <= 994, last
+    _, last = found("-I", "cis501", "--only", "mem", SJENG, SJENG, code=0)
+    lines = SJENG.read_text().splitlines()
+    equal(last["same"], sum(line.split()[7] in "LS" for line in lines), "loads and stores")
+    words = lines[100].split()
+    words[3] = "17"
+    other = put(tmp / "b.trace", "\n".join(lines[:100] + [" ".join(words)] + lines[101:]) + "\n")
+    differences, _ = found("-I", "cis501", SJENG, other)
+    equal([(d["fields"], d["a"]["first"]) for d in differences], [(["registers"], 101)], "a micro-op")
+    found("-I", "cis501", "--only", "mem", SJENG, other, code=0)
+
+
+def test_tarmac_is_compared_as_trace_matcher_does(tmp):
+    lines = need(QUICKSORT).read_text().splitlines(keepends=True)
+    found(QUICKSORT, QUICKSORT, code=0)
+    other = list(lines)
+    value = next(n for n in range(2000, 4000) if " R X21 " in lines[n])
+    other[value] = lines[value].rstrip()[:-1] + "f\n"
+    differences, _ = found(QUICKSORT, put(tmp / "b.tarmac", other))
+    equal([(d["kind"], d["fields"], d["a"]["first"]) for d in differences], [("changed", ["value"], value + 1)], "a value")
+    found("--only", "inst", QUICKSORT, tmp / "b.tarmac", code=0)
+    found("--only", "inst,mem", QUICKSORT, tmp / "b.tarmac", code=0)
+    found("--only", "reg", QUICKSORT, tmp / "b.tarmac", code=1)
+    found("--ignore", "value", QUICKSORT, tmp / "b.tarmac", code=0)
+    # Separators, leading zeros and case are no difference; nor is white space in a disassembly.
+    other = list(lines)
+    other[value] = lines[value].replace("0000000000000006", "00000000_00000006")
+    found(QUICKSORT, put(tmp / "b.tarmac", other), code=0)
+    # One instruction less, 1,000 more elsewhere.
+    taken = next(n for n in range(1000, 2000) if " IT " in lines[n])
+    other = lines[:taken] + lines[taken + 1 : 3000] + [
+        f"1429 clk IT (1429) {0x90000 + 4 * n:08x} d503201f O EL3h_s : NOP\n" for n in range(1000)] + lines[3000:]
+    differences, last = found(QUICKSORT, put(tmp / "b.tarmac", other))
+    equal([(d["kind"], d["a"]["count"], d["b"]["count"]) for d in differences],
+          [("only_a", 1, 0), ("only_b", 0, 1000)], "differences")
+    equal(differences[0]["a"]["first"], taken + 1, "line of the instruction")
+    equal(differences[1]["b"]["first"], 3000, "line of the first of the others")
+    text, _ = diff(QUICKSORT, tmp / "b.tarmac", code=1)
+    assert f"1 entry only in A: line {taken + 1} of A, behind line {taken} of B" in text, text
+    assert "... and 980 more" in text, text
+
+
+if __name__ == "__main__":
+    harness.main(globals())
