@@ -252,27 +252,36 @@ static void use_hunks(struct bc_match *m)
 	m->b_base = m->b.position;
 }
 
-/* Hunks whose entries match within the window, in another order: those are taken out of them. */
+/* Pairs an entry of A that is in a hunk with one of B that is in another or in the same. */
+static void pair_reordered(struct bc_match *m, size_t x, const struct bc_hunk *hunk)
+{
+	const struct bc_backlog *a = &m->a.held;
+	const struct bc_backlog *b = &m->b.held;
+	size_t first = b->begin + hunk->b;
+
+	for (size_t y = first; y < first + hunk->b_count && !a->is_taken[x]; y++) {
+		if (b->hashes[y] != a->hashes[x] || b->is_taken[y] ||
+			!is_time_same(m, &a->entries[x], &b->entries[y], m->skew))
+			continue;
+		a->is_taken[x] = b->is_taken[y] = true;
+	}
+}
+
+/* Entries of the hunks that match within the window, in another order: those are taken out of them.
+ * What is a hunk further away is hardly within the window. */
 static void find_reordered(struct bc_match *m)
 {
-	struct bc_backlog *a = &m->a.held;
-	struct bc_backlog *b = &m->b.held;
+	const struct bc_backlog *a = &m->a.held;
+	size_t count = is_time_compared(m) ? m->align.count : 0;
 
-	for (size_t i = 0; is_time_compared(m) && i < m->align.count; i++) {
-		const struct bc_hunk *from = &m->align.hunks[i];
-		for (size_t x = a->begin + from->a; x < a->begin + from->a + from->a_count; x++) {
-			/* A hunk after the next is hardly within the window. */
-			size_t low = i != 0 ? m->align.hunks[i - 1].b : from->b;
-			const struct bc_hunk *to =
-				&m->align.hunks[i + 1 < m->align.count ? i + 1 : i];
-			for (size_t y = b->begin + low; y < b->begin + to->b + to->b_count; y++) {
-				if (b->hashes[y] != a->hashes[x] || b->is_taken[y] ||
-					(a->entries[x].has & BC_HAS_TIME) == 0 ||
-					!is_time_same(m, &a->entries[x], &b->entries[y], m->skew))
-					continue;
-				a->is_taken[x] = b->is_taken[y] = true;
-				break;
-			}
+	for (size_t i = 0; i < count; i++) {
+		const struct bc_hunk *hunk = &m->align.hunks[i];
+		size_t first = a->begin + hunk->a;
+		for (size_t x = first; x < first + hunk->a_count; x++) {
+			if ((a->entries[x].has & BC_HAS_TIME) == 0)
+				continue;
+			for (size_t n = i != 0 ? i - 1 : 0; n < count && n <= i + 1; n++)
+				pair_reordered(m, x, &m->align.hunks[n]);
 		}
 	}
 }

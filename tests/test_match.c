@@ -422,6 +422,32 @@ static void test_many_changes_are_each_a_difference(void **state)
 	}
 }
 
+/* What is told of A's entries and of B's adds up (run() checks it), where many have the same times
+ * and look alike. */
+static void test_changes_in_a_coarse_clock_add_up(void **state)
+{
+	struct rows *r = *state;
+	struct dice dice = {.state = 31337};
+
+	for (unsigned round = 0; round < 40; round++) {
+		make_a(r, 5000, true);
+		for (size_t i = 0; i < r->a_count; i++) {
+			r->a[i].addr = dice_below(&dice, 6);
+			r->a[i].tick = i / 16;
+		}
+		make_b(r, 0, 0, 0, 0);
+		for (size_t i = round; i < r->b_count; i += 3 + round % 9)
+			r->b[i].addr = dice_below(&dice, 6);
+		for (size_t i = round; i + 1 < r->b_count; i += 11) {
+			uint64_t addr = r->b[i].addr;
+			r->b[i].addr = r->b[i + 1].addr;
+			r->b[i + 1].addr = addr;
+		}
+		assert_int_equal(compare(r, &timed), 0);
+		assert_int_equal(r->told.same + r->told.reordered_b + r->told.only_b, r->b_count);
+	}
+}
+
 static void test_each_field_of_a_reference_is_told_by_its_name(void **state)
 {
 	struct rows *r = *state;
@@ -714,6 +740,7 @@ int main(void)
 		cmocka_unit_test(test_what_was_changed_is_one_difference_wherever_it_stands),
 		cmocka_unit_test(test_what_was_left_out_is_one_difference_wherever_it_stood),
 		cmocka_unit_test(test_many_changes_are_each_a_difference),
+		cmocka_unit_test(test_changes_in_a_coarse_clock_add_up),
 		cmocka_unit_test(test_each_field_of_a_reference_is_told_by_its_name),
 		cmocka_unit_test(test_a_delta_that_differs_is_one_difference),
 		cmocka_unit_test(test_one_time_that_differs_is_one_difference),
