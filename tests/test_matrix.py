@@ -147,7 +147,7 @@ def convert(form, path, target, out, *options, extra=""):
 def extra_of(target):
     """Without a map an address of more than 32 bits is an error, not a loss; and invalid cycles are left out of what
     has a place for them, unless they are wanted."""
-    keeps = dict.fromkeys(("byu", "byu16", "byu24", "byu-be", "rowbinary", "vcd"), ":invalid=keep")
+    keeps = dict.fromkeys(("segment", "byu", "byu16", "byu24", "byu-be", "rowbinary", "vcd"), ":invalid=keep")
     return {"bcp1": ":map=pages", "raw6": ":map=pages", **keeps}.get(target, "")
 
 
