@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 folder=$1
 seconds=$2
 seeds=$folder/seeds
+n=0
 
 if [ $# = 3 ]; then
 	target=$3
@@ -121,5 +122,24 @@ text cis501 '1 40061e -1 -1 -1 R T -       -96            0       400620       4
 text laplace_text 'r 123456789abcdef0 4 9f8e7 9a8b7c6d\nr 123456789abcdef0 4 9a8b7 8888ffff3e456a21\n! 0 0 0 0\ni ffffffffffffffff ffffffff ffffffff ffffffffffffffff\n\nw 1 2 3\n'
 text laplace_events 'F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\nFORK 0A x\r\n ! 1\n\nF x\n'
 text laplace 'r\360\336\274\232\170\126\064\022\004\347\370\011\000\155\174\213\232i\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\007\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000'
+
+# Of whole files: a byte for the format that they are read as, 0 by their content, one for the one written.
+for target in $targets; do
+	for seed in "$seeds/$target"/*; do
+		[ -f "$seed" ] || continue
+		case $target in
+		bcp1 | cis501 | din | lackey | laplace* | tarmac | xdin) skip=2 ;;
+		segment) skip=1 ;;
+		*) continue ;;
+		esac
+		[ "$target" = tarmac ] && skip=1
+		name=$target-$(basename "$seed")
+		n=$((n + 1))
+		first=$(printf '\\000\\%03o' $((n % 20)))
+		{ printf "$first"; tail -c +$skip "$seed"; } >"$seeds/convert/$name"
+		{ printf "$first"; tail -c +$skip "$seed" | gzip -c; } >"$seeds/convert/$name.gz"
+		{ printf "$first"; tail -c +$skip "$seed" | zstd -qc; } >"$seeds/convert/$name.zst"
+	done
+done
 
 echo "$targets" | xargs -P "$(nproc)" -I TARGET tests/fuzz.sh "$folder" "$seconds" TARGET
