@@ -47,6 +47,9 @@ static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry
 		return entry->has_delta ? entry->delta : BC_TIME_NONE;
 	if (entry->epoch != clock->epoch)
 		return BC_TIME_NONE;
+	/* What nobody knows isn't told by ticks that are lower bounds. */
+	if (entry->has_delta && entry->delta == BC_TIME_NONE && entry->is_inexact)
+		return BC_TIME_NONE;
 	/* A fall with a delta is the next of several files: its deltas go on. */
 	if (entry->has_delta && (has_fallen || told == difference))
 		return entry->delta;
