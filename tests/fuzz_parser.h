@@ -24,6 +24,7 @@ struct fuzz_printing {
 	void *state;
 	char *text;
 	size_t bytes;
+	size_t room;
 	uint64_t reduced[BC_TRAIT_BITS];
 	bool is_refused; /* something fits no line or record */
 };
@@ -38,10 +39,13 @@ static inline void fuzz_print(
 
 	while (p.count != 0) {
 		size_t before = p.count;
+		if (printing->room - p.used < BC_PRINT_MAX) {
+			printing->room = 2 * printing->room + BC_PRINT_MAX;
+			printing->text = realloc(printing->text, printing->room);
+			FUZZ_CHECK(printing->text != NULL);
+		}
+		p.out = printing->text;
 		p.room = p.used + BC_PRINT_MAX;
-		p.out = realloc(printing->text, p.room);
-		FUZZ_CHECK(p.out != NULL);
-		printing->text = p.out;
 		int rc = printing->printer->print(printing->state, &p);
 		FUZZ_CHECK(p.used <= p.room);
 		if (rc != 0) {
