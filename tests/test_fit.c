@@ -123,7 +123,8 @@ static void test_types_that_a_target_lacks_become_plain_ones_or_are_left_out(voi
 		{BC_REQ_DEFERREPLY, -1, BC_CAN_P6},
 		{BC_REQ_IOREAD, -1, BC_CAN_CYCLE},
 		{BC_REQ_HALT, -1, BC_CAN_CYCLE},
-		{BC_REQ_INVALID + 3, -1, BC_CAN_INVALID},
+		{BC_REQ_INVALID + 0xA, -1, BC_CAN_INVALID},
+		{BC_REQ_INVALID + 3, -1, BC_CAN_P6}, /* no such cycle */
 		{0x77, -1, BC_CAN_P6},
 		{BC_REF_MISC, -1, BC_CAN_MISC},
 		{BC_REF_FLUSH, -1, BC_CAN_FLUSH},
