@@ -19,7 +19,9 @@ static size_t wanted_run(unsigned d)
 
 int bc_align_init(struct bc_align *align, size_t items)
 {
-	size_t edits = BC_ALIGN_EDITS + 1;
+	/* More edits than items there can't be. */
+	align->edits_max = 2 * items < BC_ALIGN_EDITS ? (unsigned)(2 * items) : BC_ALIGN_EDITS;
+	size_t edits = align->edits_max + 1;
 
 	align->count = 0;
 	align->items = items;
@@ -165,6 +167,7 @@ bool bc_align_near(struct bc_align *align, const struct bc_align_row *a,
 	const struct bc_align_row *b, unsigned edits, const struct bc_align_time *time)
 {
 	assert(edits <= BC_ALIGN_EDITS && a->count <= align->items && b->count <= align->items);
+	edits = edits < align->edits_max ? edits : align->edits_max;
 	for (int d = 0; d <= (int)edits; d++) {
 		for (int k = -d; k <= d; k += 2) {
 			bool inserts;
@@ -195,7 +198,7 @@ bool bc_align_near(struct bc_align *align, const struct bc_align_row *a,
 static bool take_furthest(
 	struct bc_align *align, const struct bc_align_row *a, const struct bc_align_row *b)
 {
-	const int d = (int)BC_ALIGN_EDITS;
+	const int d = (int)align->edits_max;
 	int64_t most = -1;
 	int at = 0;
 

@@ -39,6 +39,7 @@ struct bc_align {
 	/* Its own. */
 	size_t items; /* of a row, at most */
 	size_t slots;
+	unsigned edits_max;
 	int32_t *reach;  /* how far each number of edits leads, by diagonal */
 	uint32_t *table; /* of runs in the first row */
 	uint64_t *runs;

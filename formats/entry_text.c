@@ -23,7 +23,8 @@ static void put_bytes(struct line *line, const char *text, size_t bytes)
 	}
 	for (size_t i = 0; i < bytes; i++) {
 		unsigned char c = (unsigned char)text[i];
-		line->out[line->used++] = c == '\t' ? ' ' : c < ' ' || c > '~' ? '?' : (char)c;
+		bool is_plain = c >= ' ' && c <= '~';
+		line->out[line->used++] = (char)(is_plain ? c : c == '\t' ? ' ' : '?');
 	}
 }
 

@@ -11,7 +11,8 @@
 #define BC_ENTRY_TEXT_MAX 512
 
 /* "MEMREAD 000a0008 size 8 attr 0 proc 1 @115": writes it with a terminating zero and without a
- * newline. The time stands last, behind '@', with its unit. Bytes that are no printable ASCII become
+ * newline. The time stands last, behind '@', with its unit. Bytes that are no printable ASCII
+ * become
  * '?'; a line that is too long ends in "...". Returns its length. */
 size_t bc_entry_text(char out[BC_ENTRY_TEXT_MAX], const struct bc_entry *entry);
 
