@@ -260,14 +260,16 @@ uint64_t bc_compare_entries(const struct bc_entry *a, const struct bc_entry *b, 
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
-	hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+	/* Rotated, so that what was mixed in before counts by its place. */
+	hash = ((hash << 23 | hash >> 41) + UINT64_C(0xD6E8FEB86659FD93)) ^ value;
+	hash *= UINT64_C(0x9E3779B97F4A7C15);
 	return hash ^ hash >> 29;
 }
 
 static uint64_t mix_text(uint64_t hash, struct bc_text text, enum reading reading)
 {
 	struct cursor c = read_text(text, reading);
-	uint64_t sum = 0;
+	uint64_t sum = text.bytes != 0; /* what is empty is not 0 */
 	int letter;
 
 	if (text.bytes != 0)
@@ -362,7 +364,7 @@ static uint64_t hash_kind(uint64_t hash, const struct bc_entry *entry, uint64_t 
 
 uint64_t bc_compare_hash(const struct bc_entry *entry, uint64_t fields)
 {
-	uint64_t hash = hash_kind(mix(entry->kind, 0), entry, fields);
+	uint64_t hash = hash_kind(mix(0, entry->kind), entry, fields);
 	uint64_t has = 0;
 
 	for (size_t i = 0; i < OPTIONALS; i++)
