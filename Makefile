@@ -208,19 +208,29 @@ analyze/%:
 	$(Q)$(CC) $(BC_CFLAGS) -O1 -fanalyzer -Werror -c -o /dev/null $*
 
 # libFuzzer is clang's, and wants all of the code built with it.
-FUZZED := $(filter-out %/main.c,$(wildcard formats/*.c capture/*.c daemon/*.c))
+FUZZED := $(patsubst %.c,build/fuzz/%.o,$(filter-out %/main.c,$(wildcard formats/*.c capture/*.c daemon/*.c)))
+FUZZERS := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz_*.c))
 FUZZ_SECONDS ?= 10
+FUZZ_SANITIZERS := address,undefined
 
-build/fuzz/fuzz_%: tests/fuzz_%.c $(FUZZED) $(wildcard formats/*.h capture/*.h daemon/*.h)
+build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	$(say) LINK $@
+	$(say) CC $@
 	$(Q)clang -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread -O1 -g \
-		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(pkg_cflags) \
-		-o $@ $< $(FUZZED) $(call pkg_libs,$(DAEMON_PKGS))
+		-fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS) -fno-sanitize-recover=all $(pkg_cflags) \
+		-MMD -MP -c -o $@ $<
+
+build/fuzz/libfuzzed.a: $(FUZZED)
+	$(say) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(FUZZERS): build/fuzz/%: build/fuzz/tests/%.o build/fuzz/libfuzzed.a
+	$(say) LINK $@
+	$(Q)clang -pthread -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -o $@ $^ $(call pkg_libs,$(DAEMON_PKGS))
 
 fuzz: all ## fuzz what reads bytes from outside, FUZZ_SECONDS (10) each
 	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) $(FUZZ_TOOLS)
-	$(Q)$(MAKE) --no-print-directory $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz_*.c))
+	$(Q)$(MAKE) --no-print-directory $(FUZZERS)
 	@tests/fuzz.sh build/fuzz $(FUZZ_SECONDS)
 
 # What opens and closes devices at every point: the sanitizers don't see into libusb.
@@ -251,4 +261,4 @@ help: ## this list
 	@echo '  SAN=address,undefined or SAN=thread builds with sanitizers, below build/'
 	@echo '  V=1 shows the commands; CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR are respected'
 
--include $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/board/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/board/*.d build/fuzz/*/*.d)

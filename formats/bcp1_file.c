@@ -18,6 +18,7 @@ int bc_frames_open(struct bc_frames **frames, struct bc_input *input)
 	memset(f, 0, offsetof(struct bc_frames, reader));
 	bc_bcp1_reader_init(&f->reader);
 	f->input = input;
+	f->data = f->buffer;
 	*frames = f;
 	return 0;
 }
