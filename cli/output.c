@@ -90,7 +90,11 @@ enum bc_exit bc_output_close(struct bc_output *o, const struct bc_console *conso
 	o->buffer = NULL;
 	if (o->error == 0 || o->error == -EPIPE)
 		return BC_EXIT_OK;
-	bc_complain(
-		console, NULL, "can't write the output: %s; it is cut off", strerror(-o->error));
+	if (o->name != NULL)
+		bc_complain(
+			console, o->name, "can't write it: %s; it is cut off", strerror(-o->error));
+	else
+		bc_complain(console, NULL, "can't write the output: %s; it is cut off",
+			strerror(-o->error));
 	return BC_EXIT_FAILED;
 }

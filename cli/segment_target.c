@@ -252,7 +252,7 @@ static enum bc_exit complain_write(struct bc_segment_target *t, int rc)
 {
 	if (rc == -EEXIST)
 		complain_exists(t, "");
-	else if (rc == -EFBIG)
+	else if (rc == -EFBIG && t->writer.chunks == BC_SEGMENT_CHUNKS)
 		bc_complain(t->console, t->path,
 			"a segment holds %u chunks, and this is more; cut it into several",
 			BC_SEGMENT_CHUNKS);

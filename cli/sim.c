@@ -195,10 +195,12 @@ static enum bc_exit run(const struct bc_console *console, const struct wanted *w
 		free(chunk);
 		return BC_EXIT_FAILED;
 	}
-	if (chunk == NULL || bc_output_open(&output, fd) != 0)
+	if (chunk == NULL || bc_output_open(&output, fd) != 0) {
 		rc = -ENOMEM;
-	else
+	} else {
+		output.name = wanted->path;
 		rc = write_stream(&output, wanted, chunk);
+	}
 	enum bc_exit code = BC_EXIT_OK;
 	if (rc != 0) {
 		bc_complain(console, NULL, "can't simulate the bus: %s", strerror(-rc));

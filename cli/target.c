@@ -24,28 +24,34 @@ enum bc_exit bc_target_check(
 	return BC_EXIT_USAGE;
 }
 
-/* A file is not written over while it is read. */
-static bool is_input(int fd, const struct bc_trace *source)
+/* A file is not written over, nor behind its end, while it is read. */
+static bool is_input(int fd, const struct bc_console *console, const struct bc_trace *source)
 {
 	struct stat st;
 	struct stat in;
 
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		return false;
-	for (int i = 0; i < source->count; i++)
-		if (strcmp(source->paths[i], "-") != 0 && stat(source->paths[i], &in) == 0 &&
-			in.st_dev == st.st_dev && in.st_ino == st.st_ino)
+	for (int i = 0; i < source->count; i++) {
+		bool is_console = strcmp(source->paths[i], "-") == 0;
+		int rc = is_console ? fstat(console->in, &in) : stat(source->paths[i], &in);
+		if (rc == 0 && in.st_dev == st.st_dev && in.st_ino == st.st_ino)
 			return true;
+	}
 	return false;
 }
 
 static int open_output(
 	const struct bc_console *console, const char *path, const struct bc_trace *source)
 {
-	if (path == NULL)
-		return console->out;
+	if (path == NULL) {
+		if (!is_input(console->out, console, source))
+			return console->out;
+		bc_complain(console, NULL, "standard output is an input too; name another file");
+		return -1;
+	}
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd >= 0 && is_input(fd, source)) {
+	if (fd >= 0 && is_input(fd, console, source)) {
 		bc_complain(console, path, "it is an input; name another -o");
 		close(fd);
 		return -1;
@@ -119,8 +125,10 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;
 	bool is_own = t->output == &t->own;
 	int fd = rc == 0 && is_own ? open_output(console, t->path, source) : 0;
-	if (rc == 0 && fd >= 0 && is_own)
+	if (rc == 0 && fd >= 0 && is_own) {
 		rc = bc_output_open(t->output, fd);
+		t->own.name = t->path;
+	}
 	if (rc != 0)
 		bc_complain(console, NULL, "not enough memory");
 	if (rc != 0 || fd < 0) {
@@ -142,7 +150,9 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t
 
 	if (!t->is_strict || traits == 0)
 		return true;
-	bc_complain(t->console, NULL, "%s: its %s can't stand in %s, and --strict allows no loss",
+	bc_complain(t->console, NULL,
+		"%s: its %s can't stand in %s, and --strict allows no loss; the output ends "
+		"before it",
 		bc_trace_place(t->source, entry->number, place),
 		bc_trait_name(traits & (0 - traits)), t->info->name);
 	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
@@ -259,9 +269,10 @@ static void close_segment(struct bc_target *t)
 static void close_output(struct bc_target *t)
 {
 	int fd = t->own.fd;
+	enum bc_exit code = bc_output_close(&t->own, t->console);
 
-	t->exit = bc_exit_worse(t->exit, bc_output_close(&t->own, t->console));
-	if (t->path == NULL || close(fd) == 0)
+	t->exit = bc_exit_worse(t->exit, code);
+	if (t->path == NULL || close(fd) == 0 || code != BC_EXIT_OK)
 		return;
 	bc_complain(t->console, t->path, "can't write it: %s", strerror(errno));
 	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);

@@ -4,6 +4,7 @@ import datetime
 import os
 import pathlib
 import random
+import resource
 import struct
 import subprocess
 
@@ -523,6 +524,45 @@ def test_an_input_is_not_written_over(tmp):
         _, err = buscap("cut", "-I", "xdin", "--type", "write", trace, "-o", name, code=1)
         assert "it is an input" in err, err
         equal(trace.read_bytes(), b"r 10 4\nw 10 4\n", "the input")
+
+
+def test_nor_is_one_that_came_through_a_redirection(tmp):
+    trace = tmp / "x.xdin"
+    text = b"r 10 4\nw 10 4\n"
+    trace.write_bytes(text)
+    other = tmp / "y.xdin"
+    other.write_bytes(text)
+    for argv in (["convert", "-O", "xdin"], ["cut", "--type", "write"]):
+        argv = [BUSCAP, *argv, "-I", "xdin"]
+        for more, mode in ((["-o", trace], None), (["-o", tmp / "link"], None), ([], "ab"), ([trace], "ab")):
+            if not (tmp / "link").exists():
+                os.link(trace, tmp / "link")
+            with open(trace, "rb") as source, open(trace if mode else os.devnull, mode or "wb") as out:
+                done = subprocess.run([str(a) for a in argv + more], stdin=source, stdout=out,
+                                      stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S, check=False)
+            equal(done.returncode, 1, f"exit code of {argv + more}")
+            assert b"an input" in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
+            equal(trace.read_bytes(), text, "the input")
+    # Another file may be written behind its end.
+    with open(trace, "rb") as source, open(other, "ab") as out:
+        subprocess.run([str(a) for a in argv], stdin=source, stdout=out, timeout=harness.TIMEOUT_S, check=True)
+    equal(other.read_bytes(), text + b"w 10 4\n", "another file")
+
+
+def test_a_file_that_may_not_grow_is_named_once(tmp):
+    trace = tmp / "x.xdin"
+    trace.write_bytes(b"r 10 4\n" * 100000)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    for argv in (["convert", "-O", "csv", trace, "-o", tmp / "x.csv"], ["sim", "-O", "byu", "-o", tmp / "x.byu"]):
+        more = ["-I", "xdin"] if argv[0] == "convert" else []
+        done = run(BUSCAP, *argv, *more, preexec_fn=limit)
+        equal(done.returncode, 1, f"exit code of {argv}")
+        equal(done.stderr.decode(), f"buscap {argv[0]}: {argv[-1]}: can't write it: File too large; it is cut off\n",
+              "messages")
+    # A segment's own limit is another matter.
+    done = run(BUSCAP, "convert", "-I", "xdin", "-O", "segment", trace, "-o", tmp / "x.byu.lz4", preexec_fn=limit)
+    equal(done.returncode, 1, "exit code")
+    assert b"can't write it: File too large" in done.stderr and b"65536" not in done.stderr, done.stderr
 
 
 if __name__ == "__main__":
