@@ -140,7 +140,6 @@ static bool read_zone(const char *p, int *seconds)
 static bool read_date(const char *p, __int128 *ns)
 {
 	struct tm tm = {0};
-	struct tm back;
 	__int128 fraction = 0;
 	int zone;
 
@@ -161,12 +160,17 @@ static bool read_date(const char *p, __int128 *ns)
 	}
 	if (!ok || !read_zone(p, &zone))
 		return false;
+	if (tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+		return false;
 	tm.tm_year -= 1900;
 	tm.tm_mon -= 1;
-	/* What is no date, as the 31st of February, comes back as another. */
-	time_t seconds = timegm(&tm);
-	if (gmtime_r(&seconds, &back) == NULL || back.tm_mday != tm.tm_mday || tm.tm_hour > 23 ||
-		tm.tm_min > 59 || tm.tm_sec > 60)
+	/* What is no date, as the 31st of February, is made another. */
+	int month = tm.tm_mon;
+	int day = tm.tm_mday;
+	int second = tm.tm_sec;
+	tm.tm_sec = 0;
+	time_t seconds = timegm(&tm) + second;
+	if (tm.tm_mon != month || tm.tm_mday != day)
 		return false;
 	*ns = ((__int128)seconds - zone) * NS_PER_S + fraction;
 	return true;

@@ -565,5 +565,17 @@ def test_a_file_that_may_not_grow_is_named_once(tmp):
     assert b"can't write it: File too large" in done.stderr and b"65536" not in done.stderr, done.stderr
 
 
+def test_a_time_of_day_that_is_none_is_refused(tmp):
+    path = record_file(tmp, rich_stream(3, 500), clock_hz=1000)
+    for day in ("2026-02-30", "2025-02-29", "2026-04-31", "2026-13-01", "2026-00-01", "2026-01-00", "2026-01-32"):
+        for option in ("--from", "--to"):
+            _, err = buscap("cut", option, f"{day}T00:00:00Z", "-O", "csv", path, code=2)
+            assert day in err and "a time of day is wanted" in err, err
+    for clock in ("24:00:00", "00:60:00", "00:00:61", "99:00:00"):
+        buscap("cut", "--from", f"2026-01-01T{clock}Z", "-O", "csv", path, code=2)
+    for good in ("2024-02-29T23:59:59Z", "2026-12-31T23:59:60Z", "2000-02-29T00:00:00+23:59"):
+        buscap("cut", "--from", good, "-O", "csv", path)
+
+
 if __name__ == "__main__":
     harness.main(globals())
