@@ -1,5 +1,7 @@
 /* buscap, the hand tool: a table of commands. */
+#include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,13 +38,22 @@ static const struct {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static int print_help(FILE *out)
+/* Says what of standard output could not be written. */
+static int end_output(void)
 {
-	fprintf(out, "usage: buscap COMMAND [OPTION]... [FILE]...\n\n");
+	if (fflush(stdout) == 0 || errno == EPIPE)
+		return BC_EXIT_OK;
+	fprintf(stderr, "buscap: can't write the output: %s; it is cut off\n", strerror(errno));
+	return BC_EXIT_FAILED;
+}
+
+static int print_help(void)
+{
+	printf("usage: buscap COMMAND [OPTION]... [FILE]...\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].summary);
-	fprintf(out, "\nbuscap COMMAND --help tells more; buscap --version the version.\n");
-	return fflush(out) == 0 ? BC_EXIT_OK : BC_EXIT_FAILED;
+		printf("  %-9s %s\n", commands[i].name, commands[i].summary);
+	printf("\nbuscap COMMAND --help tells more; buscap --version the version.\n");
+	return end_output();
 }
 
 int main(int argc, char **argv)
@@ -51,11 +62,12 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 
 	signal(SIGPIPE, SIG_IGN); /* a write then says EPIPE */
+	signal(SIGXFSZ, SIG_IGN); /* and EFBIG */
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
-		return print_help(stdout);
+		return print_help();
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		printf("buscap %s\n", BC_VERSION);
-		return fflush(stdout) == 0 ? BC_EXIT_OK : BC_EXIT_FAILED;
+		return end_output();
 	}
 	for (size_t i = 0; i < COMMANDS; i++) {
 		if (strcmp(name, commands[i].name) != 0)

@@ -15,7 +15,7 @@ import reference
 from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
 
 REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
-COMMANDS = ("info", "dump", "stats", "cut", "merge", "verify", "recover", "sim")
+COMMANDS = ("info", "dump", "convert", "stats", "cut", "merge", "diff", "verify", "recover", "formats", "sim")
 
 # The names as the documents of the formats print them.
 CYCLES = ("INVALID INT_ACK INVALID SPECIAL INVALID IO_READ INVALID IO_WRITE I_FETCH NC_I_FETCH INVALID INVALID "
@@ -89,11 +89,29 @@ def test_version_and_help():
     version, _ = buscap("--version")
     assert re.fullmatch(r"buscap \d+\.\d+\.\d+\n", version), version
     text, _ = buscap("--help")
+    equal(re.findall(r"^  (\w+) +\S", text, re.M), list(COMMANDS), "the commands that --help lists")
     for command in COMMANDS:
-        assert f"\n  {command} " in text, text
-        help_text, err = buscap(command, "--help")
-        assert help_text.startswith(f"usage: buscap {command} ") and "Example: buscap" in help_text
-        equal(err, "", "messages of --help")
+        for option in ("--help", "-h"):
+            help_text, err = buscap(command, option)
+            assert help_text.startswith(f"usage: buscap {command} "), help_text
+            example = help_text.split("\nExample: ")[1]
+            assert f"buscap {command} " in example, help_text
+            assert re.search(r"^Exit code: 0 ", help_text, re.M), help_text
+            too_long = [line for line in help_text.splitlines() if len(line) > 100]
+            equal(too_long, [], "lines of more than 100 characters")
+            equal(err, "", "messages of --help")
+
+
+def test_each_option_that_help_lists_is_taken():
+    for command in COMMANDS:
+        listed = re.findall(r"^ {2,6}(?:(-\w), )?(--[\w-]+)( \w\S*)?", buscap(command, "--help")[0], re.M)
+        assert ("-h", "--help", "") in listed, listed
+        for short, long, value in listed:
+            for option in filter(None, (short, long)):
+                if value:
+                    one_line(buscap(command, option, code=2)[1], f"option {option} lacks its value")
+                elif long != "--help":
+                    one_line(buscap(command, option, "--frobnicate", code=2)[1], "no option --frobnicate here")
 
 
 def test_wrong_usage_is_one_line_and_exit_two(tmp):
@@ -179,6 +197,14 @@ def test_a_full_disk_is_told(tmp):
     for argv in (["dump", path], ["verify", path], ["info", path], ["sim", "-O", "byu"], ["dump", "--help"]):
         with open("/dev/full", "wb") as full:
             done = subprocess.run([BUSCAP, *map(str, argv)], stdout=full, stderr=subprocess.PIPE, check=False)
+        equal(done.returncode, 1, f"exit code of {argv}")
+        one_line(done.stderr.decode(), "No space left")
+
+
+def test_a_full_disk_is_told_of_each_text():
+    for argv in (["--help"], ["--version"], ["formats"], ["formats", "-m"], *([c, "--help"] for c in COMMANDS)):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([BUSCAP, *argv], stdout=full, stderr=subprocess.PIPE, check=False)
         equal(done.returncode, 1, f"exit code of {argv}")
         one_line(done.stderr.decode(), "No space left")
 
