@@ -90,11 +90,11 @@ static enum bc_exit run(const struct bc_console *console, struct wanted *w)
 		code = bc_target_open(&target, console, &w->target, &trace);
 	if (code != BC_EXIT_OK)
 		goto out;
-	bc_trace_show_progress(&trace);
+	bc_trace_show_progress(&trace, NULL);
 	while (bc_trace_next(&trace, &batch))
 		if (!bc_target_put(&target, batch.entries, batch.count))
 			break;
-	bc_progress_clear(&trace.progress);
+	bc_trace_hide_progress(&trace);
 	code = bc_target_close(&target);
 	code = bc_exit_worse(code, trace.exit);
 out:

@@ -121,6 +121,7 @@ static bool get_bounds(
 	c->has_begun = true;
 	if (c->select.filter.has_wall && clock_hz == 0 && !c->told_clock) {
 		c->told_clock = true;
+		bc_trace_hide_progress(&c->trace);
 		bc_complain(c->console, c->trace.file.name,
 			"its clock's rate isn't known: --from and --to take or leave whole chunks, "
 			"by the time of day of their first record");
@@ -435,10 +436,10 @@ static enum bc_exit run_cut(struct cut *c)
 		code = bc_target_open(&c->target, c->console, &c->options, trace);
 	if (code != BC_EXIT_OK)
 		goto out;
-	bc_trace_show_progress(trace);
+	bc_trace_show_progress(trace, NULL);
 	while (!c->is_over && bc_trace_next(trace, &batch))
 		take_batch(c, &batch);
-	bc_progress_clear(&trace->progress);
+	bc_trace_hide_progress(trace);
 	code = bc_exit_worse(trace->exit, bc_target_close(&c->target));
 	conclude(c);
 out:

@@ -510,8 +510,10 @@ static enum bc_exit compare(struct bc_diff *d, const struct wanted *w)
 	if (!d->is_json && !d->is_quiet)
 		bc_diff_text_begin(d);
 	/* The list itself says how far it is, where it is looked at. */
-	if (d->is_quiet || !isatty(d->console->out))
-		bc_trace_show_progress(&d->a.trace);
+	if (d->is_quiet || !isatty(d->console->out)) {
+		bc_trace_show_progress(&d->a.trace, NULL);
+		bc_trace_show_progress(&d->b.trace, &d->a.trace);
+	}
 	int rc = bc_match_run(d->match);
 	assert(rc >= 0); /* the sources say 0 and 1; what failed is in the traces' exit codes */
 	bool has_all = rc != 1 || d->is_stopped || d->is_quiet || bc_output_is_over(&d->output);

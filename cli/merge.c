@@ -328,6 +328,7 @@ static bool adapt(
 		entry->proc = (uint16_t)proc;
 		return true;
 	}
+	bc_trace_hide_progress(&in->trace);
 	bc_complain(m->console, in->trace.file.name,
 		"%s: its processor %u has no place: --renumber %" PRIu64
 		" gives each input so many",
@@ -455,8 +456,11 @@ static enum bc_exit run(struct merge *m)
 	code = open_targets(m);
 	if (code != BC_EXIT_OK)
 		return code;
+	for (size_t i = 0; i < m->input_count; i++)
+		bc_trace_show_progress(&m->inputs[i].trace, i != 0 ? &m->inputs[0].trace : NULL);
 	while (take_run(m))
 		;
+	bc_trace_hide_progress(&m->inputs[0].trace);
 	if (m->has_events)
 		code = bc_target_close(&m->events);
 	m->target.source = &m->inputs[0].trace;

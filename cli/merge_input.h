@@ -2,8 +2,9 @@
  *
  *     bc_merge_input_open() of each
  *     bc_merge_input_fill() of each, before its first entry and whenever it has none left
- *     bc_merge_input_take() of the input whose key is the least
- */
+ *     bc_merge_input_look() at each entry that has come to stand first, for its key
+ *
+ * The entry of the input whose key is the least is then taken off: `at` and `left`. */
 #ifndef BC_CLI_MERGE_INPUT_H
 #define BC_CLI_MERGE_INPUT_H
 

@@ -16,7 +16,7 @@
 
 struct bc_output {
 	int fd;
-	int error; /* 0, or the negative errno of the write that failed */
+	int error;        /* 0, or the negative errno of the write that failed */
 	const char *name; /* for messages; NULL: the console's output */
 	size_t used;
 	char *buffer;

@@ -28,6 +28,13 @@ void bc_progress_begin(
 	progress->next_ns = progress->begin_ns + SECOND_NS;
 }
 
+void bc_progress_extend(struct bc_progress *progress, uint64_t total_bytes)
+{
+	bool is_known = progress->total_bytes != 0 && total_bytes != 0;
+
+	progress->total_bytes = is_known ? progress->total_bytes + total_bytes : 0;
+}
+
 bool bc_progress_is_due(struct bc_progress *progress)
 {
 	if (progress->console == NULL)
@@ -73,11 +80,12 @@ void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint
 		(unsigned)(left % 60));
 }
 
-void bc_progress_show(struct bc_progress *progress, uint64_t done_bytes)
+void bc_progress_show(struct bc_progress *progress)
 {
 	char text[BC_PROGRESS_TEXT_MAX];
 
-	bc_progress_print(text, done_bytes, progress->total_bytes, now_ns() - progress->begin_ns);
+	bc_progress_print(
+		text, progress->done_bytes, progress->total_bytes, now_ns() - progress->begin_ns);
 	/* Back to the line's beginning, the text, and nothing behind it. */
 	fprintf(progress->console->err, "\r%s\033[K", text);
 	fflush(progress->console->err);

@@ -13,6 +13,7 @@
 struct bc_progress {
 	const struct bc_console *console; /* NULL: nothing is shown */
 	uint64_t total_bytes;             /* 0: not known */
+	uint64_t done_bytes;
 	uint64_t begin_ns;
 	uint64_t next_ns;
 	bool is_shown; /* the line is on the screen */
@@ -22,11 +23,20 @@ struct bc_progress {
 void bc_progress_begin(
 	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes);
 
+/* There is so much more to do; 0: nobody knows how much, and so not how much in all. */
+void bc_progress_extend(struct bc_progress *progress, uint64_t total_bytes);
+
+/* Whether anything is shown: who doesn't need to count need not. */
+static inline bool bc_progress_is_on(const struct bc_progress *progress)
+{
+	return progress->console != NULL;
+}
+
 /* Whether it is time for bc_progress_show(): cheap enough to be asked for each batch. */
 bool bc_progress_is_due(struct bc_progress *progress);
 
-/* Shows that so many bytes of the total are done. */
-void bc_progress_show(struct bc_progress *progress, uint64_t done_bytes);
+/* Shows that done_bytes of the total are done. */
+void bc_progress_show(struct bc_progress *progress);
 
 /* Takes the line off the screen, before something else is written there and at the end. */
 void bc_progress_clear(struct bc_progress *progress);

@@ -220,7 +220,7 @@ static enum bc_exit run(
 		code = BC_EXIT_USAGE;
 		goto out;
 	}
-	bc_trace_show_progress(&trace);
+	bc_trace_show_progress(&trace, NULL);
 	stats = bc_stats_new(&w->stats);
 	if (stats == NULL || bc_stats_gather(stats, &trace) != 0) {
 		bc_complain(console, NULL, "not enough memory");

@@ -150,6 +150,7 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t
 
 	if (!t->is_strict || traits == 0)
 		return true;
+	bc_trace_hide_progress(t->source);
 	bc_complain(t->console, NULL,
 		"%s: its %s can't stand in %s, and --strict allows no loss; the output ends "
 		"before it",
@@ -167,6 +168,7 @@ static bool put_segment(struct bc_target *t, const struct bc_entry *run, size_t 
 
 	if (n == count)
 		return true;
+	bc_trace_hide_progress(t->source);
 	if (why[0] != '\0')
 		bc_complain(t->console, NULL, "%s: %s; the output ends before it",
 			bc_trace_place(t->source, run[n].number, place), why);
@@ -191,6 +193,7 @@ static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t co
 		if (!may_lose(t, run, print.lost))
 			return false;
 		if (rc != 0) {
+			bc_trace_hide_progress(t->source);
 			bc_complain(t->console, NULL, "%s: %s; the output ends before it",
 				bc_trace_place(t->source, print.entries->number, place), print.why);
 			t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,7 +61,7 @@ static void close_file(struct bc_trace *t)
 {
 	if (!t->is_open)
 		return;
-	bc_progress_clear(&t->progress);
+	bc_trace_hide_progress(t);
 	bc_complain_faults_left(t->console, t->file.name, t->faults);
 	t->done_bytes += t->file.is_regular ? t->file.bytes : bc_input_position(t->file.input);
 	bc_reader_close(t->reader);
@@ -74,20 +75,36 @@ void bc_trace_close(struct bc_trace *trace)
 	bc_continuity_reset(&trace->continuity);
 }
 
-void bc_trace_show_progress(struct bc_trace *t)
+/* The bytes of all files. What is no file has no size, and then nobody knows the sum: 0. */
+static uint64_t sum_sizes(const struct bc_trace *t)
 {
 	uint64_t total = 0;
 	struct stat st;
 
-	/* What is no file has no size, and then nobody knows the sum. */
 	for (int i = 0; i < t->count; i++) {
-		if (stat(t->paths[i], &st) != 0 || !S_ISREG(st.st_mode)) {
-			total = 0;
-			break;
-		}
+		bool is_console = strcmp(t->paths[i], "-") == 0;
+		if (is_console || stat(t->paths[i], &st) != 0 || !S_ISREG(st.st_mode))
+			return 0;
 		total += (uint64_t)st.st_size;
 	}
-	bc_progress_begin(&t->progress, t->console, total);
+	return total;
+}
+
+void bc_trace_show_progress(struct bc_trace *t, struct bc_trace *with)
+{
+	if (with != NULL) {
+		t->progress = with->progress;
+		bc_progress_extend(t->progress, sum_sizes(t));
+		return;
+	}
+	t->progress = &t->own_progress;
+	bc_progress_begin(t->progress, t->console, sum_sizes(t));
+}
+
+void bc_trace_hide_progress(const struct bc_trace *t)
+{
+	if (t->progress != NULL)
+		bc_progress_clear(t->progress);
 }
 
 /* How much of the file at hand has been read. */
@@ -96,6 +113,16 @@ static uint64_t position(const struct bc_trace *t)
 	off_t at = t->file.is_regular ? lseek(t->file.fd, 0, SEEK_CUR) : -1;
 
 	return at >= 0 ? (uint64_t)at : bc_input_position(t->file.input);
+}
+
+static void note_progress(struct bc_trace *t)
+{
+	uint64_t done = t->done_bytes + position(t);
+
+	t->progress->done_bytes += done - t->shown_bytes;
+	t->shown_bytes = done;
+	if (bc_progress_is_due(t->progress))
+		bc_progress_show(t->progress);
 }
 
 static void note_moment(struct bc_trace *t, const struct bc_batch *batch)
@@ -120,16 +147,17 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 	for (;;) {
 		int rc = t->is_open ? bc_reader_next(t->reader, batch) : 0;
 		if (rc < 0) {
+			bc_trace_hide_progress(t);
 			t->exit = bc_exit_worse(
 				t->exit, bc_complain_read(t->console, &t->file, rc));
 			rc = 0;
 		}
 		if (rc > 0) {
 			note_moment(t, batch);
-			if (bc_progress_is_due(&t->progress))
-				bc_progress_show(&t->progress, t->done_bytes + position(t));
+			if (t->progress != NULL && bc_progress_is_on(t->progress))
+				note_progress(t);
 			if (batch->fault != NULL) {
-				bc_progress_clear(&t->progress);
+				bc_trace_hide_progress(t);
 				bc_complain_fault(
 					t->console, t->file.name, batch->fault, t->faults++);
 				t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);

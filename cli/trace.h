@@ -35,9 +35,11 @@ struct bc_trace {
 	struct bc_reader *reader;
 	struct bc_continuity continuity;
 	uint64_t faults; /* of the file at hand */
-	struct bc_progress progress;
-	uint64_t done_bytes;     /* of the files before it */
-	struct bc_moment moment; /* of segments: the chunk of the batch */
+	struct bc_progress own_progress;
+	struct bc_progress *progress; /* that or another trace's; NULL: none is shown */
+	uint64_t done_bytes;          /* of the files before it */
+	uint64_t shown_bytes;         /* so many of the progress are this trace's */
+	struct bc_moment moment;      /* of segments: the chunk of the batch */
 	bool has_header;
 	struct bc_segment_header header; /* the first that was met */
 	enum bc_exit exit;
@@ -52,8 +54,12 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 	const struct bc_reader_options *options);
 void bc_trace_close(struct bc_trace *trace);
 
-/* From now on shows on a terminal how far it is. */
-void bc_trace_show_progress(struct bc_trace *trace);
+/* From now on shows on a terminal how far it is, on the line of `with`, another trace that shows it
+ * already and stays where it is, or on its own: NULL. Neither trace may be moved then. */
+void bc_trace_show_progress(struct bc_trace *trace, struct bc_trace *with);
+
+/* Takes that off the screen, before something else is written there and at the end. */
+void bc_trace_hide_progress(const struct bc_trace *trace);
 
 /* The next batch, of whichever file: true, or false at the end, or when reading failed and
  * trace->exit says so. A fault behind the batch has been told already. */

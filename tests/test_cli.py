@@ -792,5 +792,60 @@ def test_sim_writes_nothing_binary_to_a_terminal():
     os.close(main_end)
 
 
+def test_long_work_is_shown_on_a_terminal_and_what_is_wrong_on_lines_of_its_own(tmp):
+    for command in (["convert", "-O", "csv"], ["merge", "-I", "laplace-text"], ["stats"]):
+        try:
+            ours, terminal = pty.openpty()
+        except OSError as why:
+            harness.skip(f"no terminal can be had: {why}")
+        fifo = tmp / f"{command[0]}.fifo"
+        os.mkfifo(fifo)
+        other = tmp / "other.txt"
+        other.write_bytes(b"r 1000 4 ff 0\n")
+        files = [fifo, other] if command[0] == "merge" else [fifo]
+        if command[0] != "merge":
+            command += ["-I", "laplace-text"]
+        process = subprocess.Popen([str(a) for a in [need(BUSCAP), *command, *files]], stdout=subprocess.DEVNULL,
+                                   stderr=terminal)
+        try:
+            os.close(terminal)
+            source = open(fifo, "wb")
+            tick = 0
+            shown = b""
+            os.set_blocking(ours, False)
+
+            def feed():
+                nonlocal tick, shown
+                source.write(b"".join(b"r 1000 4 %x 0\n" % (tick + i) for i in range(5000)))
+                source.flush()
+                tick += 5000
+                try:
+                    shown += os.read(ours, 65536)
+                except BlockingIOError:
+                    pass
+                return re.search(rb"\r[0-9.]+ [kM]?B, [0-9.]+ [kM]?B/s\x1b\[K", shown)
+
+            harness.wait_until(feed, "how far it is")
+            source.write(b"no such line\n")
+            source.close()
+            os.set_blocking(ours, True)
+            while True:
+                try:
+                    more = os.read(ours, 65536)
+                except OSError: # EIO: the other end is closed
+                    break
+                shown += more
+                if not more:
+                    break
+            equal(process.wait(harness.TIMEOUT_S), 3, "exit code")
+            # The line is gone before the complaint stands there, and at the end.
+            assert re.search(rb"\r\x1b\[Kbuscap \w+: [^\n]*: line \d+, column 1: [^\n]*\r\n", shown), shown[-300:]
+            assert shown.rfind(b"B/s\x1b[K") < shown.rfind(b"\r\x1b[K"), shown[-300:]
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+
+
 if __name__ == "__main__":
     harness.main(globals())
