@@ -1,8 +1,6 @@
 #include "cli/convert.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "cli/in_out.h"
 #include "cli/options.h"
 #include "cli/target.h"
 #include "cli/trace.h"
@@ -20,13 +18,8 @@ static const char help[] =
 	"told by\n"
 	"                           content where that is certain\n"
 	"  -i, --input FILE         one more file to read\n"
-	"  -O, --output-format FMT  the format to write, with its options: bcp1:map=pages,seed=1\n"
-	"  -o, --output FILE        the file to write, instead of standard output; a segment wants "
-	"one that\n"
-	"                           isn't there yet, any other is replaced\n"
-	"      --strict             refuse what the target can't hold, instead of counting it\n"
-	"  -h, --help               this text\n"
-	"\n"
+	"  -O, --output-format FMT  the format to write, with its options: "
+	"bcp1:map=pages,seed=1\n" BC_IN_OUT_HELP "\n"
 	"What the target can't hold is counted, by kind, on standard error.\n"
 	"\n"
 	"Exit code: 0 ok, 1 failed (with --strict: something would be lost), 2 wrong usage or no "
@@ -36,58 +29,24 @@ static const char help[] =
 	"Example: valgrind --tool=lackey --trace-mem=yes --log-fd=9 9>&1 >/dev/null ls |\n"
 	"             buscap convert -I lackey -O bcp1:map=pages,seed=1 -o ls.bcp1\n";
 
-enum { OPTION_STRICT = 1000 };
-
 static const struct option options[] = {
-	{"input-format", required_argument, NULL, 'I'},
 	{"input", required_argument, NULL, 'i'},
-	{"output-format", required_argument, NULL, 'O'},
-	{"output", required_argument, NULL, 'o'},
-	{"strict", no_argument, NULL, OPTION_STRICT},
-	{"help", no_argument, NULL, 'h'},
+	BC_IN_OUT_OPTIONS,
 	{NULL, 0, NULL, 0},
 };
 
-struct wanted {
-	enum bc_format from;
-	struct bc_reader_options reader;
-	struct bc_target_options target;
-	const char **paths;
-	int count;
-};
-
-static bool read_option(const struct bc_console *console, int letter, struct wanted *w)
-{
-	switch (letter) {
-	case 'I':
-		return bc_option_read_format(console, "-I", &w->from, &w->reader.format);
-	case 'i':
-		w->paths[w->count++] = optarg;
-		return true;
-	case 'O':
-		return bc_option_write_format(console, "-O", &w->target.format, &w->target.options);
-	case 'o':
-		w->target.path = optarg;
-		return true;
-	case OPTION_STRICT:
-		w->target.is_strict = true;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static enum bc_exit run(const struct bc_console *console, struct wanted *w)
+static enum bc_exit run(struct bc_in_out *c)
 {
 	struct bc_trace trace;
 	struct bc_target target;
 	struct bc_batch batch;
-	enum bc_exit code = bc_trace_open(&trace, console, w->paths, w->count, w->from, &w->reader);
+	enum bc_exit code = bc_trace_open(
+		&trace, c->console, c->paths, c->count, c->from, &c->reader);
 
 	if (code == BC_EXIT_OK)
-		code = bc_target_check(console, &trace, w->target.format);
+		code = bc_target_check(c->console, &trace, c->target.format);
 	if (code == BC_EXIT_OK)
-		code = bc_target_open(&target, console, &w->target, &trace);
+		code = bc_target_open(&target, c->console, &c->target, &trace);
 	if (code != BC_EXIT_OK)
 		goto out;
 	bc_trace_show_progress(&trace, NULL);
@@ -104,38 +63,32 @@ out:
 
 int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 {
-	struct wanted w = {
-		.reader = {.format = bc_format_options_default()},
-		.target = {.options = bc_format_options_default()},
-		.paths = calloc((size_t)argc + 1, sizeof(*w.paths)),
-	};
+	struct bc_in_out c;
 	struct bc_options o = {.console = console,
 		.argc = argc,
 		.argv = argv,
-		.brief = "I:i:O:o:h",
+		.brief = "i:" BC_IN_OUT_BRIEF,
 		.all = options};
-	enum bc_exit code = BC_EXIT_USAGE;
+	enum bc_exit code = bc_in_out_init(&c, console, argc);
 	int letter;
 
-	if (w.paths == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
-	}
+	if (code != BC_EXIT_OK)
+		return code;
+	code = BC_EXIT_USAGE;
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == 'h')
 			code = bc_print_help(console, help);
-		if (letter == 'h' || !read_option(console, letter, &w))
+		else if (letter == 'i')
+			c.paths[c.count++] = optarg;
+		if (letter == 'h' || (letter != 'i' && !bc_in_out_option(&c, letter)))
 			goto out;
 	}
-	for (int i = optind; i < argc; i++)
-		w.paths[w.count++] = argv[i];
-	if (w.count == 0)
-		w.paths[w.count++] = "-";
-	if (w.target.format == BC_FORMAT_UNKNOWN)
-		bc_complain_usage(console, "-O is missing: the format to write");
-	else
-		code = run(console, &w);
+	code = bc_in_out_operands(&c, argc, argv);
+	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)
+		code = bc_complain_usage(console, "-O is missing: the format to write");
+	if (code == BC_EXIT_OK)
+		code = run(&c);
 out:
-	free(w.paths);
+	bc_in_out_free(&c);
 	return code;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/in_out.h"
 #include "cli/options.h"
 #include "cli/select.h"
 #include "cli/target.h"
@@ -33,13 +34,8 @@ static const char help[] =
 	"where "
 	"that is\n"
 	"                           certain\n"
-	"  -O, --output-format FMT  another format than the files' own, as in convert\n"
-	"  -o, --output FILE        the file to write, instead of standard output; a segment wants "
-	"one that\n"
-	"                           isn't there yet, any other is replaced\n"
-	"      --strict             refuse what the target can't hold, instead of counting it\n"
-	"  -h, --help               this text\n"
-	"\n"
+	"  -O, --output-format FMT  another format than the files' own, as in "
+	"convert\n" BC_IN_OUT_HELP "\n"
 	"A range is A-B, A-, -B or A. Time stays true: the ticks of what is left out are part of "
 	"the next\n"
 	"record's. A segment that is written is a recording of its own and says in its metadata "
@@ -52,7 +48,7 @@ static const char help[] =
 	"\n"
 	"Example: buscap cut --addr b8000-bffff --type write -o screen.byu.lz4 *.byu.lz4\n";
 
-enum { OPTION_STRICT = 1000, OPTION_FROM, OPTION_TO, OPTION_TYPE };
+enum { OPTION_FROM = 1000, OPTION_TO, OPTION_TYPE };
 
 static const struct option options[] = {
 	{"records", required_argument, NULL, 'n'},
@@ -63,11 +59,7 @@ static const struct option options[] = {
 	{"addr", required_argument, NULL, 'a'},
 	{"type", required_argument, NULL, OPTION_TYPE},
 	{"proc", required_argument, NULL, 'p'},
-	{"input-format", required_argument, NULL, 'I'},
-	{"output-format", required_argument, NULL, 'O'},
-	{"output", required_argument, NULL, 'o'},
-	{"strict", no_argument, NULL, OPTION_STRICT},
-	{"help", no_argument, NULL, 'h'},
+	BC_IN_OUT_OPTIONS,
 	{NULL, 0, NULL, 0},
 };
 
@@ -76,11 +68,7 @@ static const struct option options[] = {
 struct cut {
 	const struct bc_console *console;
 	struct bc_select select;
-	enum bc_format from;
-	struct bc_reader_options reader;
-	struct bc_target_options options;
-	const char **paths;
-	int count;
+	struct bc_in_out wanted;
 	struct bc_trace trace;
 	struct bc_target target;
 	bool has_begun;  /* the beginning of the trace is known, for times of day */
@@ -421,19 +409,20 @@ static void conclude(const struct cut *c)
 
 static enum bc_exit run_cut(struct cut *c)
 {
+	struct bc_in_out *w = &c->wanted;
 	struct bc_trace *trace = &c->trace;
 	struct bc_batch batch;
 
 	enum bc_exit code = bc_trace_open(
-		trace, c->console, c->paths, c->count, c->from, &c->reader);
+		trace, c->console, w->paths, w->count, w->from, &w->reader);
 	if (code == BC_EXIT_OK && !bc_select_check(&c->select, trace))
 		code = BC_EXIT_USAGE;
-	if (c->options.format == BC_FORMAT_UNKNOWN)
-		c->options.format = trace->format;
+	if (w->target.format == BC_FORMAT_UNKNOWN)
+		w->target.format = trace->format;
 	if (code == BC_EXIT_OK)
-		code = bc_target_check(c->console, trace, c->options.format);
+		code = bc_target_check(c->console, trace, w->target.format);
 	if (code == BC_EXIT_OK)
-		code = bc_target_open(&c->target, c->console, &c->options, trace);
+		code = bc_target_open(&c->target, c->console, &w->target, trace);
 	if (code != BC_EXIT_OK)
 		goto out;
 	bc_trace_show_progress(trace, NULL);
@@ -447,7 +436,7 @@ out:
 	return code;
 }
 
-static bool read_selector(struct cut *c, int letter)
+static bool read_option(struct cut *c, int letter)
 {
 	struct bc_select *s = &c->select;
 
@@ -469,76 +458,56 @@ static bool read_selector(struct cut *c, int letter)
 	case 'p':
 		return bc_select_proc(s, c->console, "--proc");
 	default:
-		return false;
-	}
-}
-
-static bool read_option(struct cut *c, int letter)
-{
-	switch (letter) {
-	case 'I':
-		return bc_option_read_format(c->console, "-I", &c->from, &c->reader.format);
-	case 'O':
-		return bc_option_write_format(
-			c->console, "-O", &c->options.format, &c->options.options);
-	case 'o':
-		c->options.path = optarg;
-		return true;
-	case OPTION_STRICT:
-		c->options.is_strict = true;
-		return true;
-	default:
-		return read_selector(c, letter);
+		return bc_in_out_option(&c->wanted, letter);
 	}
 }
 
 static void set_up(struct cut *c)
 {
-	c->reader.format = bc_format_options_default();
-	c->reader.as_records = true;
-	c->reader.wide_as_entries = true;
-	c->reader.index_fd = -1;
-	c->reader.wants_chunk = wants_chunk;
-	c->reader.context = c;
-	c->options.options = bc_format_options_default();
-	c->options.origin = (struct bc_origin){.key = "cut_from", .how = c->select.told};
+	struct bc_in_out *w = &c->wanted;
+
+	w->reader.as_records = true;
+	w->reader.wide_as_entries = true;
+	w->reader.wants_chunk = wants_chunk;
+	w->reader.context = c;
+	w->target.origin = (struct bc_origin){.key = "cut_from", .how = c->select.told};
 	bc_select_init(&c->select);
+}
+
+static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
+{
+	struct bc_options o = {.console = c->console,
+		.argc = argc,
+		.argv = argv,
+		.brief = "n:t:e:a:p:" BC_IN_OUT_BRIEF,
+		.all = options};
+	int letter;
+
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter == 'h')
+			return bc_print_help(c->console, help);
+		if (!read_option(c, letter))
+			return BC_EXIT_USAGE;
+	}
+	enum bc_exit code = bc_in_out_operands(&c->wanted, argc, argv);
+	return code == BC_EXIT_OK ? run_cut(c) : code;
 }
 
 int bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
 {
-	struct bc_options o = {.console = console,
-		.argc = argc,
-		.argv = argv,
-		.brief = "n:t:e:a:p:I:O:o:h",
-		.all = options};
 	struct cut *c = calloc(1, sizeof(*c));
-	enum bc_exit code = BC_EXIT_USAGE;
-	int letter;
 
-	if (c != NULL) {
-		c->console = console;
-		c->paths = calloc((size_t)argc + 1, sizeof(*c->paths));
-		set_up(c);
-	}
-	if (c == NULL || c->paths == NULL) {
+	if (c == NULL) {
 		bc_complain(console, NULL, "not enough memory");
-		free(c);
 		return BC_EXIT_FAILED;
 	}
-	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			code = bc_print_help(console, help);
-		if (letter == 'h' || !read_option(c, letter))
-			goto out;
+	c->console = console;
+	enum bc_exit code = bc_in_out_init(&c->wanted, console, argc);
+	if (code == BC_EXIT_OK) {
+		set_up(c);
+		code = read_and_run(c, argc, argv);
 	}
-	for (int i = optind; i < argc; i++)
-		c->paths[c->count++] = argv[i];
-	if (c->count == 0)
-		c->paths[c->count++] = "-";
-	code = run_cut(c);
-out:
-	free(c->paths);
+	bc_in_out_free(&c->wanted);
 	free(c);
 	return code;
 }

@@ -585,9 +585,7 @@ static enum bc_exit read_arguments(struct wanted *w, int argc, char **argv)
 		return bc_complain_usage(console, "two traces are wanted");
 	w->diff->a.path = argv[optind];
 	w->diff->b.path = argv[optind + 1];
-	if (strcmp(argv[optind], "-") == 0 && strcmp(argv[optind + 1], "-") == 0)
-		return bc_complain_usage(console, "standard input can be one of the two only");
-	return BC_EXIT_OK;
+	return bc_check_inputs(console, (const char **)argv + optind, 2);
 }
 
 int bc_cmd_diff(const struct bc_console *console, int argc, char **argv)

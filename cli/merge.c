@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/in_out.h"
 #include "cli/merge_input.h"
 #include "cli/options.h"
 #include "cli/target.h"
@@ -32,45 +33,32 @@ static const char help[] =
 	"inputs', if that\n"
 	"                           is one; references and kernel events of Laplace become one "
 	"text, each on\n"
-	"                           its own format's lines\n"
-	"  -o, --output FILE        the file to write, instead of standard output; a segment wants "
-	"one that\n"
-	"                           isn't there yet, any other is replaced\n"
-	"      --strict             refuse what the target can't hold, instead of counting it\n"
-	"  -h, --help               this text\n"
-	"\n"
+	"                           its own format's lines\n" BC_IN_OUT_HELP "\n"
 	"Exit code: 0 ok, 1 failed, 2 wrong usage, or an input has no time, 3 damaged or "
 	"malformed: what is\n"
 	"good was written.\n"
 	"\n"
 	"Example: buscap merge references.txt events.txt -o both.txt\n";
 
-enum { OPTION_STRICT = 1000, OPTION_BY, OPTION_CLOCK, OPTION_RENUMBER };
+enum { OPTION_BY = 1000, OPTION_CLOCK, OPTION_RENUMBER };
 
 static const struct option options[] = {
 	{"by", required_argument, NULL, OPTION_BY},
 	{"clock-hz", required_argument, NULL, OPTION_CLOCK},
 	{"renumber", required_argument, NULL, OPTION_RENUMBER},
-	{"input-format", required_argument, NULL, 'I'},
-	{"output-format", required_argument, NULL, 'O'},
-	{"output", required_argument, NULL, 'o'},
-	{"strict", no_argument, NULL, OPTION_STRICT},
-	{"help", no_argument, NULL, 'h'},
+	BC_IN_OUT_OPTIONS,
 	{NULL, 0, NULL, 0},
 };
 
 #define MERGE_ENTRIES 256u
+#define NS_PER_S      1000000000u
 
 struct merge {
 	const struct bc_console *console;
-	enum bc_format from;
-	struct bc_reader_options reader;
-	struct bc_target_options options;
+	struct bc_in_out wanted;
 	enum bc_merge_by by;
 	uint64_t clock_hz;
-	uint64_t renumber; /* 0: processors stay */
-	const char **paths;
-	int count;
+	uint64_t renumber;    /* 0: processors stay */
 	const char **grouped; /* the inputs' paths */
 	struct bc_merge_input *inputs;
 	size_t input_count;
@@ -102,32 +90,32 @@ static bool is_same_recording(const char *a, const char *b)
 /* Makes the inputs of the paths: those of one recording become neighbours, and one input. */
 static bool make_inputs(struct merge *m)
 {
-	const char **grouped = calloc((size_t)m->count + 1, sizeof(*grouped));
+	const char **grouped = calloc((size_t)m->wanted.count + 1, sizeof(*grouped));
 	int used = 0;
 
-	m->inputs = calloc((size_t)m->count, sizeof(*m->inputs));
+	m->inputs = calloc((size_t)m->wanted.count, sizeof(*m->inputs));
 	if (grouped == NULL || m->inputs == NULL) {
 		free(grouped);
 		return false;
 	}
-	for (int i = 0; i < m->count; i++) {
-		const char *first = m->paths[i];
+	for (int i = 0; i < m->wanted.count; i++) {
+		const char *first = m->wanted.paths[i];
 		if (first == NULL) /* it stands with one before it */
 			continue;
 		struct bc_merge_input *in = &m->inputs[m->input_count++];
 		in->console = m->console;
 		in->clock_hz = m->clock_hz;
 		in->paths = grouped + used;
-		for (int j = i; j < m->count; j++) {
-			if (j != i &&
-				(m->paths[j] == NULL || !is_same_recording(first, m->paths[j])))
+		for (int j = i; j < m->wanted.count; j++) {
+			if (j != i && (m->wanted.paths[j] == NULL ||
+					      !is_same_recording(first, m->wanted.paths[j])))
 				continue;
-			in->paths[in->count++] = m->paths[j];
-			m->paths[j] = NULL;
+			in->paths[in->count++] = m->wanted.paths[j];
+			m->wanted.paths[j] = NULL;
 		}
 		used += in->count;
 	}
-	memcpy(m->paths, grouped, (size_t)m->count * sizeof(*grouped));
+	memcpy(m->wanted.paths, grouped, (size_t)m->wanted.count * sizeof(*grouped));
 	m->grouped = grouped;
 	return true;
 }
@@ -150,7 +138,7 @@ static enum bc_exit open_inputs(struct merge *m)
 {
 	for (size_t i = 0; i < m->input_count; i++) {
 		struct bc_merge_input *in = &m->inputs[i];
-		enum bc_exit code = bc_merge_input_open(in, m->from, &m->reader);
+		enum bc_exit code = bc_merge_input_open(in, m->wanted.from, &m->wanted.reader);
 		if (code != BC_EXIT_OK)
 			return code;
 		if ((bc_trace_holds(&in->trace) & BC_HAS_TIME) == 0) {
@@ -179,13 +167,13 @@ static enum bc_exit choose_format(struct merge *m)
 		all_laplace = all_laplace &&
 			      (is_laplace(format) || format == BC_FORMAT_LAPLACE_EVENTS);
 	}
-	if (m->options.format != BC_FORMAT_UNKNOWN)
+	if (m->wanted.target.format != BC_FORMAT_UNKNOWN)
 		return BC_EXIT_OK;
 	if (!is_one && !all_laplace)
 		return bc_complain_usage(m->console,
 			"the inputs are of different formats: -O is wanted, the format to write");
 	m->is_mixed = !is_one && has_events;
-	m->options.format = is_one ? first : BC_FORMAT_LAPLACE_TEXT;
+	m->wanted.target.format = is_one ? first : BC_FORMAT_LAPLACE_TEXT;
 	return BC_EXIT_OK;
 }
 
@@ -205,6 +193,21 @@ static void choose_order(struct merge *m)
 	}
 	if (m->by == BC_MERGE_BY_UNKNOWN)
 		m->by = is_different ? BC_MERGE_BY_WALL : BC_MERGE_BY_TICK;
+}
+
+/* Whether what was said of clocks has to do with the order. */
+static enum bc_exit check_clocks(const struct merge *m)
+{
+	uint64_t out_hz = m->wanted.target.options.clock_hz;
+
+	if (m->by == BC_MERGE_BY_TICK && m->clock_hz != 0)
+		return bc_complain_usage(m->console,
+			"--clock-hz is for --by wall, and these are merged by tick, as it stands");
+	if (m->by == BC_MERGE_BY_WALL && out_hz != 0 && out_hz != NS_PER_S)
+		return bc_complain_usage(m->console,
+			"by time of day the ticks that are written are ns: its clock_hz is "
+			"1000000000");
+	return BC_EXIT_OK;
 }
 
 static bool has_clocks(const struct merge *m)
@@ -245,8 +248,8 @@ static enum bc_exit begin(struct merge *m)
 		return BC_EXIT_USAGE;
 	m->moment = (struct bc_moment){.is_known = true,
 		.wall_ns = (int64_t)(m->base ^ (UINT64_C(1) << 63)),
-		.clock_hz = 1000000000};
-	m->options.options.clock_hz = m->moment.clock_hz;
+		.clock_hz = NS_PER_S};
+	m->wanted.target.options.clock_hz = m->moment.clock_hz;
 	return BC_EXIT_OK;
 }
 
@@ -265,7 +268,7 @@ static void name_inputs(struct merge *m)
 		}
 		used += (size_t)sprintf(m->from_names + used, "%s%s", used != 0 ? " " : "", name);
 	}
-	m->options.origin = (struct bc_origin){
+	m->wanted.target.origin = (struct bc_origin){
 		.key = "merged_from", .from = m->from_names, .is_of_many = true};
 }
 
@@ -277,20 +280,20 @@ static enum bc_exit check_formats(const struct merge *m)
 		enum bc_format from = m->inputs[i].trace.format;
 		bool is_event = m->is_mixed && from == BC_FORMAT_LAPLACE_EVENTS;
 		code = bc_target_check(
-			m->console, &m->inputs[i].trace, is_event ? from : m->options.format);
+			m->console, &m->inputs[i].trace, is_event ? from : m->wanted.target.format);
 	}
 	return code;
 }
 
 static enum bc_exit open_targets(struct merge *m)
 {
-	struct bc_target_options o = m->options;
+	struct bc_target_options o = m->wanted.target;
 	const struct bc_trace *first = &m->inputs[0].trace;
 	struct bc_trace all = *first;
 
 	/* All of the files are inputs, and none may be written over. */
-	all.paths = m->paths;
-	all.count = m->count;
+	all.paths = m->wanted.paths;
+	all.count = m->wanted.count;
 	for (size_t i = 0; i < m->input_count; i++)
 		o.source_holds |= bc_trace_holds(&m->inputs[i].trace);
 	if (o.options.clock_hz == 0 && first->has_header)
@@ -449,7 +452,9 @@ static enum bc_exit run(struct merge *m)
 	if (code != BC_EXIT_OK)
 		return code;
 	choose_order(m);
-	code = begin(m);
+	code = check_clocks(m);
+	if (code == BC_EXIT_OK)
+		code = begin(m);
 	if (code != BC_EXIT_OK)
 		return code;
 	name_inputs(m);
@@ -498,25 +503,14 @@ static bool read_option(struct merge *m, int letter)
 		return read_positive(m, "--clock-hz", INT64_MAX, &m->clock_hz);
 	case OPTION_RENUMBER:
 		return read_positive(m, "--renumber", UINT16_MAX, &m->renumber);
-	case 'I':
-		return bc_option_read_format(m->console, "-I", &m->from, &m->reader.format);
-	case 'O':
-		return bc_option_write_format(
-			m->console, "-O", &m->options.format, &m->options.options);
-	case 'o':
-		m->options.path = optarg;
-		return true;
-	case OPTION_STRICT:
-		m->options.is_strict = true;
-		return true;
 	default:
-		return false;
+		return bc_in_out_option(&m->wanted, letter);
 	}
 }
 
 static enum bc_exit merge_paths(struct merge *m)
 {
-	if (m->count < 2)
+	if (m->wanted.count < 2)
 		return bc_complain_usage(m->console, "two files or more are merged");
 	if (make_inputs(m))
 		return run(m);
@@ -524,40 +518,39 @@ static enum bc_exit merge_paths(struct merge *m)
 	return BC_EXIT_FAILED;
 }
 
-int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
+static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
 {
-	struct bc_options o = {
-		.console = console, .argc = argc, .argv = argv, .brief = "I:O:o:h", .all = options};
-	struct merge *m = calloc(1, sizeof(*m));
-	enum bc_exit code = BC_EXIT_USAGE;
+	struct bc_options o = {.console = m->console,
+		.argc = argc,
+		.argv = argv,
+		.brief = BC_IN_OUT_BRIEF,
+		.all = options};
 	int letter;
 
-	if (m != NULL) {
-		m->console = console;
-		m->reader = (struct bc_reader_options){
-			.format = bc_format_options_default(), .index_fd = -1};
-		m->options.options = bc_format_options_default();
-		m->paths = calloc((size_t)argc + 1, sizeof(*m->paths));
-	}
-	if (m == NULL || m->paths == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		code = BC_EXIT_FAILED;
-		goto out;
-	}
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == 'h')
-			code = bc_print_help(console, help);
-		if (letter == 'h' || !read_option(m, letter))
-			goto out;
+			return bc_print_help(m->console, help);
+		if (!read_option(m, letter))
+			return BC_EXIT_USAGE;
 	}
-	for (int i = optind; i < argc; i++)
-		m->paths[m->count++] = argv[i];
-	code = merge_paths(m);
-out:
-	if (m != NULL) {
-		free_inputs(m);
-		free(m->paths);
-		free(m);
+	enum bc_exit code = bc_in_out_operands(&m->wanted, argc, argv);
+	return code == BC_EXIT_OK ? merge_paths(m) : code;
+}
+
+int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
+{
+	struct merge *m = calloc(1, sizeof(*m));
+
+	if (m == NULL) {
+		bc_complain(console, NULL, "not enough memory");
+		return BC_EXIT_FAILED;
 	}
+	m->console = console;
+	enum bc_exit code = bc_in_out_init(&m->wanted, console, argc);
+	if (code == BC_EXIT_OK)
+		code = read_and_run(m, argc, argv);
+	free_inputs(m);
+	bc_in_out_free(&m->wanted);
+	free(m);
 	return code;
 }

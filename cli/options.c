@@ -178,6 +178,17 @@ bool bc_option_input_format(
 	return false;
 }
 
+enum bc_exit bc_check_inputs(const struct bc_console *console, const char **paths, int count)
+{
+	int found = 0;
+
+	for (int i = 0; i < count; i++)
+		found += strcmp(paths[i], "-") == 0;
+	if (found < 2)
+		return BC_EXIT_OK;
+	return bc_complain_usage(console, "standard input, \"-\", can be read once only");
+}
+
 enum bc_exit bc_print_help(const struct bc_console *console, const char *text)
 {
 	struct bc_output output;

@@ -55,6 +55,10 @@ bool bc_option_read_format(const struct bc_console *console, const char *option,
 bool bc_option_write_format(const struct bc_console *console, const char *option,
 	enum bc_format *format, struct bc_format_options *options);
 
+/* Standard input, "-", can be read once only. Returns BC_EXIT_OK, or BC_EXIT_USAGE after a
+ * complaint that it is named again. */
+enum bc_exit bc_check_inputs(const struct bc_console *console, const char **paths, int count);
+
 /* Prints a command's help text on standard output. */
 enum bc_exit bc_print_help(const struct bc_console *console, const char *text);
 

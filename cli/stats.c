@@ -263,5 +263,8 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 		return BC_EXIT_USAGE;
 	if (optind == argc)
 		return run(console, &w, standard_input, 1);
-	return run(console, &w, (const char **)argv + optind, argc - optind);
+	const char **paths = (const char **)argv + optind;
+	int count = argc - optind;
+	enum bc_exit code = bc_check_inputs(console, paths, count);
+	return code == BC_EXIT_OK ? (int)run(console, &w, paths, count) : (int)code;
 }

@@ -191,6 +191,16 @@ def test_a_closed_pipe_ends_it_quietly(tmp):
         process.stderr.close()
 
 
+def test_standard_input_is_read_once(tmp):
+    trace = tmp / "x.byu"
+    trace.write_bytes(bytes(24))
+    for argv in (["convert", "-O", "csv"], ["cut", "-O", "csv"], ["merge", "-O", "csv"], ["stats"], ["diff"]):
+        _, err = buscap(*argv, "-I", "byu", "-", "-", data=bytes(24), code=2)
+        one_line(err, "standard input", "once")
+        buscap(*argv, "-I", "byu", "-", *([trace] if argv[0] in ("merge", "diff") else []), data=bytes(24))
+    one_line(buscap("convert", "-O", "csv", "-I", "byu", "-i", "-", "-", data=bytes(24), code=2)[1], "once")
+
+
 def test_a_full_disk_is_told(tmp):
     path = tmp / "x.byu"
     path.write_bytes(reference.make_byu(random.Random(1), 5000)[0])

@@ -219,7 +219,10 @@ def test_wrong_usage_is_one_line(tmp):
                            (["--by", "day", text, text], "tick or wall"), (["--clock-hz", "0", text, text], "from 1"),
                            (["--renumber", "0", text, text], "from 1"), (["--frob"], "no option"),
                            (["-I", "byu", "--by", "wall", byu, byu, "-O", "segment", "-o", tmp / "q"],
-                            "no time of day"), ([segment, segment], "use -o")):
+                            "no time of day"), ([segment, segment], "use -o"),
+                           (["--by", "wall", segment, segment, "-O", "segment:clock_hz=5", "-o", tmp / "q"],
+                            "clock_hz is 1000000000"),
+                           (["-I", "byu", "--clock-hz", "5", byu, byu], "--clock-hz is for --by wall")):
         _, err = buscap("merge", *options, code=2)
         assert words in err and err.count("\n") == 1, (options, err)
     assert not (tmp / "q").exists()
