@@ -5,149 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/options.h"
+#include "cli/diff_class.h"
+#include "cli/diff_options.h"
 #include "formats/compare.h"
-
-#define LOOKAHEAD_MIN 16u
-#define LOOKAHEAD_MAX 1000000u
-#define LINES_MAX     100000u
-
-static const char help[] =
-	"usage: buscap diff [OPTION]... A B\n"
-	"\n"
-	"Compares two traces, of one format or of two, and lists where they differ. \"-\" is "
-	"standard input.\n"
-	"What only one of the formats can hold is not compared; docs/diff.md has all of it.\n"
-	"\n"
-	"  -I, --input-format FMT  the format of both, with its options; it is told by content "
-	"where that\n"
-	"                          is certain\n"
-	"      --format-a FMT      that of A alone\n"
-	"      --format-b FMT      that of B alone\n"
-	"      --only KINDS        compare these alone, of inst, mem, reg, uop, kernel, event, "
-	"line:\n"
-	"                          \"inst\" are fetches too, \"mem\" loads and stores of "
-	"micro-ops too\n"
-	"      --fields FIELDS     compare these fields alone, as addr,type,size\n"
-	"      --ignore FIELDS     don't compare these, as time\n"
-	"  -w, --window N          entries whose ticks are at most N apart may stand in any order, "
-	"and\n"
-	"                          their times are the same (default 1)\n"
-	"  -r, --relative          the traces' clocks start anywhere: the first two entries say "
-	"how "
-	"far\n"
-	"                          they are apart\n"
-	"  -l, --lookahead N       look so many entries ahead for where both go on alike (default "
-	"16384);\n"
-	"                          memory is bounded by it\n"
-	"  -1, --first             stop behind the first difference\n"
-	"  -n, --limit N           stop behind the Nth\n"
-	"  -s, --show N            list the first N entries of each side of a difference (default "
-	"20)\n"
-	"  -U, --context N         and N that match, before it and behind it (default 3)\n"
-	"  -j, --json              one JSON object a difference, and a last one, each on a line\n"
-	"  -q, --quiet             no output: the exit code alone says it\n"
-	"  -h, --help              this text\n"
-	"\n"
-	"Exit code: 0 they are the same, 1 they differ or the comparison failed, 2 wrong usage, 3 "
-	"damaged\n"
-	"or malformed, and the same as far as they are good.\n"
-	"\n"
-	"Example: buscap diff --only inst,reg --ignore time golden.tarmac dut.tarmac\n";
-
-enum {
-	OPTION_FORMAT_A = 1000,
-	OPTION_FORMAT_B,
-	OPTION_ONLY,
-	OPTION_FIELDS,
-	OPTION_IGNORE,
-};
-
-static const struct option options[] = {
-	{"input-format", required_argument, NULL, 'I'},
-	{"format-a", required_argument, NULL, OPTION_FORMAT_A},
-	{"format-b", required_argument, NULL, OPTION_FORMAT_B},
-	{"only", required_argument, NULL, OPTION_ONLY},
-	{"fields", required_argument, NULL, OPTION_FIELDS},
-	{"ignore", required_argument, NULL, OPTION_IGNORE},
-	{"window", required_argument, NULL, 'w'},
-	{"relative", no_argument, NULL, 'r'},
-	{"lookahead", required_argument, NULL, 'l'},
-	{"first", no_argument, NULL, '1'},
-	{"limit", required_argument, NULL, 'n'},
-	{"show", required_argument, NULL, 's'},
-	{"context", required_argument, NULL, 'U'},
-	{"json", no_argument, NULL, 'j'},
-	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
-/* ---- classes of entries */
-
-enum {
-	CLASS_INST = 1u << 0,
-	CLASS_MEM = 1u << 1,
-	CLASS_REG = 1u << 2,
-	CLASS_UOP = 1u << 3,
-	CLASS_KERNEL = 1u << 4,
-	CLASS_EVENT = 1u << 5,
-	CLASS_LINE = 1u << 6,
-	CLASSES = (1u << 7) - 1,
-};
-
-/* Which traits a class comes from, once micro-ops and instructions count as references too. */
-static const struct {
-	const char *name;
-	uint32_t traits;
-} classes[] = {
-	{"inst", BC_CAN_INSTRUCTION | BC_CAN_FETCH},
-	{"mem", BC_CAN_REFERENCE},
-	{"reg", BC_CAN_REGISTER},
-	{"uop", BC_CAN_UOP},
-	{"kernel", BC_CAN_KERNEL},
-	{"event", BC_CAN_EVENT},
-	{"line", BC_CAN_LINE},
-};
-
-#define CLASS_COUNT (sizeof(classes) / sizeof(classes[0]))
-
-static uint32_t class_of(const struct bc_entry *entry)
-{
-	switch (entry->kind) {
-	case BC_ENTRY_REFERENCE:
-		return entry->type == BC_REQ_FETCH ? CLASS_INST : CLASS_MEM;
-	case BC_ENTRY_INSTRUCTION:
-		return CLASS_INST;
-	case BC_ENTRY_UOP:
-		return CLASS_UOP;
-	case BC_ENTRY_REGISTER:
-		return CLASS_REG;
-	case BC_ENTRY_KERNEL:
-		return CLASS_KERNEL;
-	case BC_ENTRY_EVENT:
-		return CLASS_EVENT;
-	default:
-		return CLASS_LINE;
-	}
-}
-
-static uint64_t class_by_name(const char *name, size_t bytes)
-{
-	for (size_t i = 0; i < CLASS_COUNT; i++)
-		if (strlen(classes[i].name) == bytes && memcmp(classes[i].name, name, bytes) == 0)
-			return UINT64_C(1) << i;
-	return 0;
-}
-
-static uint32_t classes_of(uint32_t holds)
-{
-	uint32_t found = 0;
-
-	for (size_t i = 0; i < CLASS_COUNT; i++)
-		found |= (holds & classes[i].traits) != 0 ? 1u << i : 0;
-	return found;
-}
 
 /* What a trace's entries can be made to be. */
 static uint32_t can_be(const struct bc_trace *trace)
@@ -170,7 +30,7 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 	struct bc_batch batch;
 
 	for (;;) {
-		for (; side->left != 0 && (class_of(side->run) & only) == 0; side->left--)
+		for (; side->left != 0 && (bc_diff_class_of(side->run) & only) == 0; side->left--)
 			side->run++;
 		if (side->left != 0)
 			break;
@@ -182,7 +42,8 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 		bc_fit_batch(&side->fit, batch.entries, batch.count);
 	}
 	size_t n = 1;
-	while (n < side->left && (only == CLASSES || (class_of(&side->run[n]) & only) != 0))
+	while (n < side->left &&
+		(only == BC_DIFF_CLASSES || (bc_diff_class_of(&side->run[n]) & only) != 0))
 		n++;
 	*run = side->run;
 	*count = n;
@@ -338,110 +199,12 @@ const char *bc_diff_kind(const struct bc_diff *d)
 	return d->a.count == 0 ? "only_b" : d->b.count == 0 ? "only_a" : "changed";
 }
 
-/* ---- what is asked for */
-
-struct wanted {
-	struct bc_diff *diff;
-	enum bc_format format_a;
-	enum bc_format format_b;
-	struct bc_reader_options reader_a;
-	struct bc_reader_options reader_b;
-	uint64_t only; /* as named; 0: all */
-	uint64_t fields;
-	uint64_t ignored;
-	uint64_t window;
-	bool is_relative;
-};
-
-/* Reads "name,name" into a set of bits. */
-static bool read_names(const struct bc_console *console, const char *option,
-	uint64_t (*by_name)(const char *, size_t), uint64_t *set)
-{
-	for (const char *at = optarg;; at++) {
-		size_t n = strcspn(at, ",");
-		uint64_t bit = by_name(at, n);
-		if (bit == 0) {
-			bc_complain(console, NULL, "%s %s: there is no \"%.*s\"; see docs/diff.md",
-				option, optarg, (int)n, at);
-			return false;
-		}
-		*set |= bit;
-		at += n;
-		if (*at == '\0')
-			return true;
-	}
-}
-
-static bool read_number(const struct bc_console *console, const char *option, uint64_t least,
-	uint64_t most, size_t *value)
-{
-	uint64_t n;
-
-	if (!bc_option_count(console, option, &n))
-		return false;
-	if (n < least || n > most) {
-		bc_complain(console, NULL, "%s %s: it can be %llu to %llu", option, optarg,
-			(unsigned long long)least, (unsigned long long)most);
-		return false;
-	}
-	*value = (size_t)n;
-	return true;
-}
-
-static bool read_option(const struct bc_console *console, int letter, struct wanted *w)
-{
-	struct bc_diff *d = w->diff;
-
-	switch (letter) {
-	case 'I':
-		if (!bc_option_read_format(console, "-I", &w->format_a, &w->reader_a.format))
-			return false;
-		w->format_b = w->format_a;
-		w->reader_b.format = w->reader_a.format;
-		return true;
-	case OPTION_FORMAT_A:
-		return bc_option_read_format(
-			console, "--format-a", &w->format_a, &w->reader_a.format);
-	case OPTION_FORMAT_B:
-		return bc_option_read_format(
-			console, "--format-b", &w->format_b, &w->reader_b.format);
-	case OPTION_ONLY:
-		return read_names(console, "--only", class_by_name, &w->only);
-	case OPTION_FIELDS:
-		return read_names(console, "--fields", bc_field_by_name, &w->fields);
-	case OPTION_IGNORE:
-		return read_names(console, "--ignore", bc_field_by_name, &w->ignored);
-	case 'w':
-		return bc_option_count(console, "--window", &w->window);
-	case 'r':
-		return w->is_relative = true;
-	case 'l':
-		return read_number(
-			console, "--lookahead", LOOKAHEAD_MIN, LOOKAHEAD_MAX, &d->lookahead);
-	case '1':
-		d->limit = 1;
-		return true;
-	case 'n':
-		return read_number(console, "--limit", 1, SIZE_MAX, &d->limit);
-	case 's':
-		return read_number(console, "--show", 0, LINES_MAX, &d->show);
-	case 'U':
-		return read_number(console, "--context", 0, LINES_MAX, &d->context);
-	case 'j':
-		return d->is_json = true;
-	case 'q':
-		return d->is_quiet = true;
-	default:
-		return false;
-	}
-}
-
 /* What of the two can be compared at all, and whether that is what was asked for. */
-static enum bc_exit check_common(struct bc_diff *d, const struct wanted *w)
+static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted *w)
 {
 	const struct bc_trace *a = &d->a.trace;
 	const struct bc_trace *b = &d->b.trace;
-	uint32_t common = classes_of(can_be(a)) & classes_of(can_be(b));
+	uint32_t common = bc_diff_classes_of(can_be(a)) & bc_diff_classes_of(can_be(b));
 	uint64_t fields = bc_compare_fields(bc_trace_holds(a), bc_trace_holds(b));
 	uint64_t missing = w->only & ~(uint64_t)common;
 
@@ -449,7 +212,7 @@ static enum bc_exit check_common(struct bc_diff *d, const struct wanted *w)
 		bc_complain(d->console, NULL, "%sA is %s and B is %s: they don't both hold %s",
 			missing != 0 ? "--only: " : "", bc_format_name(a->format),
 			bc_format_name(b->format),
-			missing != 0 ? classes[__builtin_ctzll(missing)].name
+			missing != 0 ? bc_diff_class_name(missing & (0 - missing))
 				     : "anything that can be compared");
 		return BC_EXIT_USAGE;
 	}
@@ -463,7 +226,7 @@ static enum bc_exit check_common(struct bc_diff *d, const struct wanted *w)
 			bc_field_name(missing & (0 - missing)));
 		return BC_EXIT_USAGE;
 	}
-	d->only = w->only != 0 ? w->only : CLASSES;
+	d->only = w->only != 0 ? w->only : BC_DIFF_CLASSES;
 	d->fields = (w->fields != 0 ? w->fields | BC_FIELD_KIND : fields) & ~w->ignored;
 	return BC_EXIT_OK;
 }
@@ -477,7 +240,7 @@ static void fit_side(
 	bc_fit_init(&side->fit, side->trace.format, &side->trace.options.format);
 	side->fit.holds = can_be(&other->trace);
 	side->fit.needs = 0; /* nothing is written */
-	if ((d->only & CLASS_UOP) == 0)
+	if ((d->only & BC_DIFF_UOP) == 0)
 		side->fit.holds &= ~(uint32_t)BC_CAN_UOP;
 }
 
@@ -487,7 +250,7 @@ static bool is_sum(enum bc_format format)
 	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
 }
 
-static enum bc_exit compare(struct bc_diff *d, const struct wanted *w)
+static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 {
 	struct bc_match_options how = {.fields = d->fields,
 		.window = w->window,
@@ -534,7 +297,7 @@ no_memory:
 	return BC_EXIT_FAILED;
 }
 
-static enum bc_exit run(struct bc_diff *d, struct wanted *w)
+static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 {
 	const struct bc_console *console = d->console;
 	const char *no_color = getenv("NO_COLOR");
@@ -568,49 +331,18 @@ no_a:
 	return bc_exit_worse(code, bc_output_close(&d->output, console));
 }
 
-static enum bc_exit read_arguments(struct wanted *w, int argc, char **argv)
-{
-	const struct bc_console *console = w->diff->console;
-	struct bc_options o = {.console = console,
-		.argc = argc,
-		.argv = argv,
-		.brief = "I:w:rl:1n:s:U:jqh",
-		.all = options};
-	int letter;
-
-	while ((letter = bc_options_next(&o)) != -1)
-		if (!read_option(console, letter, w))
-			return BC_EXIT_USAGE;
-	if (argc - optind != 2)
-		return bc_complain_usage(console, "two traces are wanted");
-	w->diff->a.path = argv[optind];
-	w->diff->b.path = argv[optind + 1];
-	return bc_check_inputs(console, (const char **)argv + optind, 2);
-}
-
 int bc_cmd_diff(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_diff *d = calloc(1, sizeof(*d));
-	struct wanted w = {.diff = d,
-		.reader_a = {.format = bc_format_options_default()},
-		.reader_b = {.format = bc_format_options_default()},
-		.window = 1};
+	struct bc_diff_wanted w;
+	enum bc_exit code = BC_EXIT_FAILED;
 
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			free(d);
-			return bc_print_help(console, help);
-		}
 	if (d == NULL) {
 		bc_complain(console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return code;
 	}
 	d->console = console;
-	d->lookahead = 16384;
-	d->show = 20;
-	d->context = 3;
-	enum bc_exit code = read_arguments(&w, argc, argv);
-	if (code == BC_EXIT_OK)
+	if (bc_diff_read_options(&w, d, argc, argv, &code))
 		code = run(d, &w);
 	free(d->a.lines);
 	free(d->b.lines);
