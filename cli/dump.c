@@ -23,8 +23,9 @@ static const char help[] =
 	"  -e, --epoch N      only epoch N (the clock starts over with each)\n"
 	"  -a, --absolute     end each line with its absolute tick\n"
 	"  -p, --plain        no lines that begin with '#' (gaps, marks, triggers)\n"
-	"  -I, --input FMT    the files' format, where it can't be told by content: see buscap "
-	"formats\n"
+	"  -I, --input FMT    the files' format, where it can't be told by content, with its "
+	"options:\n"
+	"                     laplace:endian=big; see buscap formats\n"
 	"  -h, --help         this text\n"
 	"\n"
 	"Exit code: 0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: what is good was printed.\n"
@@ -129,6 +130,7 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 		case 'e':
 			ok = read_epoch(console, &dump->epochs);
 			dump->has_range = true;
+			dump->has_epochs = true;
 			break;
 		case 'a':
 			dump->is_absolute = true;
@@ -138,7 +140,7 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 			dump->is_plain = true;
 			break;
 		case 'I':
-			ok = bc_option_input_format(console, "-I", format);
+			ok = bc_option_read_format(console, "-I", format, &dump->format);
 			break;
 		case 'h':
 			dump->exit = bc_print_help(console, help);
@@ -195,6 +197,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 		return BC_EXIT_FAILED;
 	}
 	dump->console = console;
+	dump->format = bc_format_options_default();
 	dump->records = dump->ticks = dump->epochs = all;
 	bc_record_text_init(&dump->text);
 	if (!read_options(dump, &format, &o))

@@ -19,6 +19,7 @@
 struct bc_dump {
 	const struct bc_console *console;
 	struct bc_output output;
+	struct bc_format_options format; /* what was said behind the format's name */
 	struct bc_record_text text;
 	struct bc_continuity continuity;
 	bool has_last; /* `last` is the chunk that was passed last, printed or not */
@@ -29,6 +30,7 @@ struct bc_dump {
 	struct bc_range ticks;
 	struct bc_range epochs;
 	bool has_range;   /* some of it isn't wanted */
+	bool has_epochs;  /* of these, the epochs are not all */
 	bool has_ticks;   /* each record's tick is: to choose by, or to print */
 	bool is_plain;    /* no lines that begin with '#' */
 	bool is_absolute; /* each line ends in its tick */

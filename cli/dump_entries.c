@@ -15,28 +15,58 @@ static const struct bc_printer *text_printer(enum bc_format format)
 	return bc_format_info(format)->printer;
 }
 
-static void print_entries(struct bc_dump *dump, const struct bc_printer *printer, void *state,
-	const struct bc_entry *entries, size_t count)
+static void complain(
+	struct bc_dump *dump, const struct bc_file *file, enum bc_exit code, const char *what)
 {
+	bc_complain(dump->console, file->name, "%s", what);
+	dump->exit = bc_exit_worse(dump->exit, code);
+}
+
+/* Whether what is asked for is there: a text has lines of its own, and few have times. */
+static bool check(struct bc_dump *dump, const struct bc_file *file)
+{
+	const struct bc_format_info *info = bc_format_info(file->probe.format);
+	const char *lacks = NULL;
+
+	if (dump->is_absolute)
+		lacks = "--absolute is for segments, BYU and bus samples; this one's lines are its "
+			"own";
+	else if (dump->has_epochs)
+		lacks = "it has no epochs: --epoch can't choose from it";
+	else if (dump->has_ticks && (info->holds & BC_HAS_TIME) == 0)
+		lacks = "it has no time: --ticks can't choose from it";
+	if (lacks != NULL)
+		complain(dump, file, BC_EXIT_USAGE, lacks);
+	return lacks == NULL;
+}
+
+/* Returns false after a complaint. */
+static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
+	const struct bc_printer *printer, void *state, const struct bc_entry *entries, size_t count)
+{
+	uint64_t reduced[BC_TRAIT_BITS] = {0};
+
 	while (count != 0 && !bc_output_is_over(&dump->output)) {
-		uint64_t reduced[BC_TRAIT_BITS];
 		struct bc_print print = {.entries = entries,
 			.count = count,
 			.out = bc_output_room(&dump->output, BC_PRINT_MAX),
 			.room = BC_PRINT_MAX,
 			.reduced = reduced};
-		/* What came of a format fits its own text. */
-		if (printer->print(state, &print) != 0)
-			return;
+		int rc = printer->print(state, &print);
 		dump->output.used += print.used;
+		if (rc != 0) {
+			complain(dump, file, BC_EXIT_FAILED, print.why);
+			return false;
+		}
 		entries = print.entries;
 		count = print.count;
 	}
+	return !bc_output_is_over(&dump->output);
 }
 
-/* Prints the entries of a batch that are wanted, run by run. */
-static void print_batch(struct bc_dump *dump, const struct bc_printer *printer, void *state,
-	const struct bc_batch *batch)
+/* Prints the entries of a batch that are wanted, run by run. Returns false when no more is. */
+static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
+	const struct bc_printer *printer, void *state, const struct bc_batch *batch)
 {
 	size_t i = 0;
 
@@ -45,32 +75,37 @@ static void print_batch(struct bc_dump *dump, const struct bc_printer *printer, 
 		while (i < batch->count && bc_dump_wants(dump, batch->entries[i].number,
 						   batch->entries[i].tick, batch->entries[i].epoch))
 			i++;
-		print_entries(dump, printer, state, batch->entries + from, i - from);
+		if (!print_entries(dump, file, printer, state, batch->entries + from, i - from))
+			return false;
 		if (i == from)
 			i++;
 	}
+	return true;
 }
 
 void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
 {
-	const struct bc_reader_options options = {
-		.format = bc_format_options_default(), .index_fd = -1};
+	const struct bc_reader_options options = {.format = dump->format, .index_fd = -1};
 	const struct bc_printer *printer = text_printer(file->probe.format);
 	struct bc_reader *reader = NULL;
 	struct bc_batch batch;
 	uint64_t faults = 0;
+	bool goes_on = true;
+
+	if (!check(dump, file))
+		return;
 	void *state = malloc(printer->state_bytes + 1);
 	int rc = state != NULL ? printer->begin(state, &options.format) : -ENOMEM;
 
 	if (rc == 0)
 		rc = bc_reader_open(&reader, file->input, file->probe.format, &options);
-	while (rc == 0 && !bc_output_is_over(&dump->output)) {
+	while (rc == 0 && goes_on) {
 		int got = bc_reader_next(reader, &batch);
 		if (got <= 0) {
 			rc = got;
 			break;
 		}
-		print_batch(dump, printer, state, &batch);
+		goes_on = print_batch(dump, file, printer, state, &batch);
 		if (batch.fault != NULL)
 			bc_complain_fault(dump->console, file->name, batch.fault, faults++);
 	}

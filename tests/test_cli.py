@@ -811,7 +811,7 @@ def test_long_work_is_shown_on_a_terminal_and_what_is_wrong_on_lines_of_its_own(
         fifo = tmp / f"{command[0]}.fifo"
         os.mkfifo(fifo)
         other = tmp / "other.txt"
-        other.write_bytes(b"r 1000 4 ff 0\n")
+        other.write_bytes(b"r ff 4 1000 0\n")
         files = [fifo, other] if command[0] == "merge" else [fifo]
         if command[0] != "merge":
             command += ["-I", "laplace-text"]
@@ -826,7 +826,7 @@ def test_long_work_is_shown_on_a_terminal_and_what_is_wrong_on_lines_of_its_own(
 
             def feed():
                 nonlocal tick, shown
-                source.write(b"".join(b"r 1000 4 %x 0\n" % (tick + i) for i in range(5000)))
+                source.write(b"".join(b"r %x 4 1000 0\n" % (tick + i) for i in range(5000)))
                 source.flush()
                 tick += 5000
                 try:

@@ -84,5 +84,30 @@ def test_sizes_that_a_format_lacks_can_be_said():
     equal(convert(b"0 10\n", "din", "xdin")[0], b"r 10 0\n")
 
 
+def test_dump_reads_a_format_with_its_options(tmp):
+    for order in ("little", "big"):
+        path = tmp / order
+        path.write_bytes(convert(LAPLACE * 3, "laplace-text", f"laplace:endian={order}")[0])
+        done = run(need(BUSCAP), "dump", "-I", f"laplace:endian={order}", path)
+        equal((done.stdout, done.stderr, done.returncode), (LAPLACE * 3, b"", 0), order)
+
+
+def test_dump_refuses_what_a_text_lacks(tmp):
+    din = tmp / "x.din"
+    din.write_bytes(b"0 1000\n1 2000\n")
+    laplace = tmp / "x.txt"
+    laplace.write_bytes(b"".join(b"r %x 4 1000 0\n" % tick for tick in range(1, 10)))
+    for options, path, words in ((["-t", "0-3"], din, b"it has no time"), (["-e", "0"], din, b"no epochs"),
+                                 (["-a"], din, b"--absolute"), (["-e", "0"], laplace, b"no epochs"),
+                                 (["-a"], laplace, b"--absolute")):
+        done = run(need(BUSCAP), "dump", "-I", "din" if path == din else "laplace-text", *options, path)
+        equal((done.stdout, done.returncode), (b"", 2), f"{options} {path}")
+        assert words in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
+    done = run(BUSCAP, "dump", "-I", "laplace-text", "-t", "3-4", laplace)
+    equal((done.stdout, done.returncode), (b"r 3 4 1000 0\nr 4 4 1000 0\n", 0), "ticks 3 and 4")
+    done = run(BUSCAP, "dump", "-I", "din", "-n", "2", din)
+    equal((done.stdout, done.returncode), (b"1 2000\n", 0), "line 2")
+
+
 if __name__ == "__main__":
     harness.main(globals())
