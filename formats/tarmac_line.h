@@ -125,7 +125,7 @@ static inline bool bc_tarmac_hex8(const char *at, uint32_t *value)
 		return false;
 	x = (x << 4 | x >> 8) & UINT64_C(0x00FF00FF00FF00FF);
 	x = (x | x >> 8) & UINT64_C(0x0000FFFF0000FFFF);
-	*value = be32toh((uint32_t)(x | x >> 16));
+	*value = __builtin_bswap32((uint32_t)(x | x >> 16));
 	return true;
 }
 
