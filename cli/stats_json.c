@@ -113,6 +113,22 @@ static void add_tally(struct maker *m, cJSON *root, const struct bc_tally *t)
 	u64(m, root, "without_proc", t->without_proc);
 }
 
+/* An array of the names, each under `key`, and their counts. */
+static void add_rows(struct maker *m, cJSON *object, const char *member, const char *key,
+	const struct bc_names *names)
+{
+	cJSON *array = array_in(m, object, member);
+
+	for (size_t i = 0; i < names->count && m->ok; i++) {
+		char *name = bc_name_text(&names->rows[i]);
+		cJSON *row = row_in(m, array);
+		m->ok = m->ok && name != NULL;
+		text(m, row, key, name);
+		u64(m, row, "count", names->rows[i].count);
+		free(name);
+	}
+}
+
 static void add_names(
 	struct maker *m, cJSON *root, const char *member, const struct bc_names *names)
 {
@@ -120,15 +136,7 @@ static void add_names(
 
 	u64(m, object, "total", names->total);
 	u64(m, object, "others", names->others);
-	cJSON *array = array_in(m, object, "names");
-	for (size_t i = 0; i < names->count && m->ok; i++) {
-		char *name = bc_name_text(&names->rows[i]);
-		cJSON *row = row_in(m, array);
-		m->ok = m->ok && name != NULL;
-		text(m, row, "name", name);
-		u64(m, row, "count", names->rows[i].count);
-		free(name);
-	}
+	add_rows(m, object, "names", "name", names);
 }
 
 static void add_gap(struct maker *m, cJSON *object, const struct bc_gap_count *gap)
@@ -185,18 +193,8 @@ static void add_instructions(struct maker *m, cJSON *root, const struct bc_happe
 	add_names(m, root, "registers", &h->registers);
 	cJSON *kernel = object_in(m, root, "kernel_events");
 	u64(m, kernel, "total", h->kinds[BC_ENTRY_KERNEL]);
-	cJSON *tags = array_in(m, kernel, "tags");
-	for (unsigned tag = 0; tag < 256; tag++) {
-		struct bc_name name = {.text = {.at = (const char[]){(char)tag}, .bytes = 1}};
-		char *word = h->tags[tag] != 0 ? bc_name_text(&name) : NULL;
-		if (h->tags[tag] == 0)
-			continue;
-		m->ok = m->ok && word != NULL;
-		cJSON *row = row_in(m, tags);
-		text(m, row, "tag", word);
-		u64(m, row, "count", h->tags[tag]);
-		free(word);
-	}
+	u64(m, kernel, "others", h->tags.others);
+	add_rows(m, kernel, "tags", "tag", &h->tags);
 	u64(m, root, "lines_kept", h->kinds[BC_ENTRY_LINE]);
 }
 

@@ -276,13 +276,7 @@ static void print_instructions(struct bc_output *o, const struct bc_stats *s, ui
 	print_names(o, "instructions by set", &h->sets, top);
 	print_names(o, "executed, by mnemonic", &h->mnemonics, top);
 	print_names(o, "register writes", &h->registers, top);
-	if (h->kinds[BC_ENTRY_KERNEL] != 0)
-		heading(o, "kernel events");
-	for (unsigned tag = 0; tag < 256; tag++) {
-		const char text[2] = {(char)tag, '\0'};
-		if (h->tags[tag] != 0)
-			count_line(o, text, h->tags[tag], h->kinds[BC_ENTRY_KERNEL]);
-	}
+	print_names(o, "kernel events", &h->tags, top);
 	if (h->kinds[BC_ENTRY_LINE] != 0) {
 		heading(o, "lines kept as they stand");
 		count_line(o, "lines", h->kinds[BC_ENTRY_LINE], bc_stats_entries(s));

@@ -64,8 +64,9 @@ static size_t texts_of(struct bc_entry *entry, struct bc_text *texts[TEXTS_MAX])
 		texts[1] = &entry->reg.value;
 		return 2;
 	case BC_ENTRY_KERNEL:
-		texts[0] = &entry->kernel.rest;
-		return 1;
+		texts[0] = &entry->kernel.tag;
+		texts[1] = &entry->kernel.rest;
+		return 2;
 	case BC_ENTRY_EVENT:
 		texts[0] = &entry->note.text;
 		return 1;

@@ -314,7 +314,7 @@ static struct bc_cell own_cell(enum bc_column column, const struct bc_entry *ent
 	case BC_ENTRY_REGISTER:
 		return text(column == BC_COLUMN_REGISTER ? entry->reg.name : entry->reg.value);
 	case BC_ENTRY_KERNEL:
-		return column == BC_COLUMN_TAG ? letter(&entry->letter) : text(entry->kernel.rest);
+		return text(column == BC_COLUMN_TAG ? entry->kernel.tag : entry->kernel.rest);
 	case BC_ENTRY_EVENT:
 		return event_cell(column, entry);
 	default:
@@ -397,7 +397,7 @@ static uint64_t text_bytes(const struct bc_entry *entry)
 	case BC_ENTRY_REGISTER:
 		return bytes + entry->reg.name.bytes + entry->reg.value.bytes;
 	case BC_ENTRY_KERNEL:
-		return bytes + entry->kernel.rest.bytes;
+		return bytes + entry->kernel.tag.bytes + entry->kernel.rest.bytes;
 	case BC_ENTRY_EVENT:
 		return bytes + entry->note.text.bytes;
 	default:

@@ -204,7 +204,8 @@ static uint64_t compare_kinds(const struct bc_entry *a, const struct bc_entry *b
 		return (is_same_text(a->kernel.rest, b->kernel.rest, AS_IT_STANDS)
 				       ? 0
 				       : BC_FIELD_TEXT) |
-		       (a->letter != b->letter ? BC_FIELD_LETTER : 0);
+		       (is_same_text(a->kernel.tag, b->kernel.tag, AS_IT_STANDS) ? 0
+										 : BC_FIELD_LETTER);
 	case BC_ENTRY_EVENT: {
 		const struct bc_event *x = &a->note.event;
 		const struct bc_event *y = &b->note.event;
@@ -342,7 +343,7 @@ static uint64_t hash_kind(uint64_t hash, const struct bc_entry *entry, uint64_t 
 						      : hash;
 	case BC_ENTRY_KERNEL:
 		if ((fields & BC_FIELD_LETTER) != 0)
-			hash = mix(hash, (uint64_t)entry->letter);
+			hash = mix_text(hash, entry->kernel.tag, AS_IT_STANDS);
 		return (fields & BC_FIELD_TEXT) != 0
 			       ? mix_text(hash, entry->kernel.rest, AS_IT_STANDS)
 			       : hash;

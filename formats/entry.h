@@ -139,8 +139,9 @@ struct bc_register {
 	struct bc_text value; /* its digits as they stand, separators and all */
 };
 
-/* A kernel event: the tag is the entry's letter. */
+/* A kernel event. The entry's letter is the tag's first character. */
 struct bc_kernel_event {
+	struct bc_text tag;  /* one character, or more */
 	struct bc_text rest; /* all behind tag and time, verbatim, without the newline */
 };
 

@@ -159,7 +159,9 @@ size_t bc_entry_text(char out[BC_ENTRY_TEXT_MAX], const struct bc_entry *entry)
 		put_text(&line, entry->reg.value);
 		break;
 	case BC_ENTRY_KERNEL:
-		put(&line, "kernel event %c ", entry->letter);
+		put_bytes(&line, "kernel event ", 13);
+		put_text(&line, entry->kernel.tag);
+		put_bytes(&line, " ", 1);
 		put_text(&line, entry->kernel.rest);
 		break;
 	case BC_ENTRY_EVENT:

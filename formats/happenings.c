@@ -68,8 +68,7 @@ int bc_happenings_entry(struct bc_happenings *h, const struct bc_entry *entry)
 	case BC_ENTRY_REGISTER:
 		return bc_names_add(&h->registers, entry->reg.name);
 	case BC_ENTRY_KERNEL:
-		h->tags[(uint8_t)entry->letter]++;
-		return 0;
+		return bc_names_add(&h->tags, entry->kernel.tag);
 	case BC_ENTRY_EVENT:
 		bc_happenings_event(h, &entry->note.event);
 		return 0;
@@ -88,6 +87,7 @@ void bc_happenings_sort(struct bc_happenings *h)
 	bc_names_sort(&h->macros);
 	bc_names_sort(&h->micros);
 	bc_names_sort(&h->registers);
+	bc_names_sort(&h->tags);
 }
 
 void bc_happenings_free(struct bc_happenings *h)
@@ -97,4 +97,5 @@ void bc_happenings_free(struct bc_happenings *h)
 	bc_names_free(&h->macros);
 	bc_names_free(&h->micros);
 	bc_names_free(&h->registers);
+	bc_names_free(&h->tags);
 }

@@ -40,7 +40,7 @@ struct bc_happenings {
 	uint64_t flag_writes;
 
 	struct bc_names registers; /* written, by name */
-	uint64_t tags[256];        /* kernel events */
+	struct bc_names tags;      /* of kernel events */
 };
 
 /* Counts a gap, mark or trigger; an event of another kind is passed over. */

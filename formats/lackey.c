@@ -145,7 +145,8 @@ static int print_lackey(void *state, struct bc_print *p)
 		uint64_t addr = p->entries->addr;
 		memcpy(out, head_of(p->entries->type), 3);
 		out += 3;
-		out = addr <= UINT32_MAX ? bc_put_hex32(out, (uint32_t)addr) : bc_put_hex(out, addr);
+		out = addr <= UINT32_MAX ? bc_put_hex32(out, (uint32_t)addr)
+					 : bc_put_hex(out, addr);
 		*out++ = ',';
 		out = bc_put_decimal(out, p->entries->size);
 		*out++ = '\n';

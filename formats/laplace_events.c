@@ -52,11 +52,12 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 		entry->has = BC_HAS_TIME | BC_HAS_LETTER;
 		entry->letter = *tag;
 		entry->tick = tick;
+		entry->kernel.tag = (struct bc_text){.at = tag, .bytes = (uint32_t)(tag_end - tag)};
 		entry->kernel.rest = (struct bc_text){
 			.at = rest, .bytes = (uint32_t)(end > rest ? end - rest : 0)};
 		/* What the printer makes of the fields is this very line? */
-		bool is_same = tag == p->at && tag_end == tag + 1 && time == tag_end + 1 &&
-			       *tag_end == ' ' && is_plain(time, at, tick) && end == newline &&
+		bool is_same = tag == p->at && time == tag_end + 1 && *tag_end == ' ' &&
+			       is_plain(time, at, tick) && end == newline &&
 			       (at == end || (*at == ' ' && rest < end));
 		if (!is_same)
 			entry->line = (struct bc_text){
@@ -87,7 +88,8 @@ static int print_events(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
-		if (entry->line.bytes > BC_LINE_MAX || entry->kernel.rest.bytes > BC_LINE_MAX) {
+		uint64_t bytes = (uint64_t)entry->kernel.tag.bytes + entry->kernel.rest.bytes;
+		if (entry->line.bytes > BC_LINE_MAX || bytes > BC_LINE_MAX) {
 			snprintf(p->why, sizeof(p->why), "it doesn't fit a line of %u bytes",
 				BC_LINE_MAX);
 			return -ERANGE;
@@ -95,7 +97,7 @@ static int print_events(void *state, struct bc_print *p)
 		if (entry->line.bytes != 0) {
 			out = put_text(out, entry->line);
 		} else {
-			*out++ = entry->letter;
+			out = put_text(out, entry->kernel.tag);
 			*out++ = ' ';
 			out = bc_put_hex(out, entry->tick);
 			if (entry->kernel.rest.bytes != 0) {

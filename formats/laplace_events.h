@@ -6,9 +6,9 @@
  * timestamp is hexadecimal and of the same clock as the references' (formats/laplace.h).
  *
  * An entry's letter is the tag's first character, which must be printable. A line that would not
- * be printed the same from its fields, because its tag is longer, its spaces are more, or its
- * timestamp has leading zeros or capitals, has all of it in entry->line, and is printed from there:
- * every line that is read is written as it stood. A blank line is no event, and passed over.
+ * be printed the same from its fields, because its spaces are more or its timestamp has leading
+ * zeros or capitals, has all of it in entry->line, and is printed from there: every line that is
+ * read is written as it stood. A blank line is no event, and passed over.
  *
  * Source: Scott F. Kaplan, "Laplace: Raw Trace Formats", 2002. */
 #ifndef BC_FORMATS_LAPLACE_EVENTS_H

@@ -88,6 +88,7 @@ static inline void fuzz_check_entry(const struct bc_entry *e, const char *begin,
 		fuzz_check_text(e->reg.value, begin, end);
 		break;
 	case BC_ENTRY_KERNEL:
+		fuzz_check_text(e->kernel.tag, begin, end);
 		fuzz_check_text(e->kernel.rest, begin, end);
 		break;
 	default:

@@ -102,6 +102,7 @@ static inline struct bc_entry whole_kernel_event(void)
 	entry.has = BC_HAS_TIME | BC_HAS_LETTER;
 	entry.letter = 'M';
 	entry.tick = 0x123456789abcdefe;
+	entry.kernel.tag = text_of("M");
 	entry.kernel.rest = text_of("100 1a2b3c4d foobar.so");
 	return entry;
 }

@@ -61,6 +61,7 @@ static void roll_entry(struct bc_entry *e, struct dice *dice)
 		e->reg.value = roll_text(dice);
 		break;
 	case BC_ENTRY_KERNEL:
+		e->kernel.tag = roll_text(dice);
 		e->kernel.rest = roll_text(dice);
 		break;
 	case BC_ENTRY_EVENT:

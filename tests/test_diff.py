@@ -268,6 +268,13 @@ def test_what_one_format_lacks_is_not_compared(tmp):
     assert "size" in last["fields"], last
 
 
+def test_a_kernel_event_is_another_by_any_character_of_its_tag(tmp):
+    a = put(tmp / "a.events", ["FORK 1 x\n", "F 2\n"])
+    found("-I", "laplace-events", a, put(tmp / "b.events", [" FORK  1 x\n", "F 02\n"]), code=0)
+    differences, _ = found("-I", "laplace-events", a, put(tmp / "b.events", ["FREE 1 x\n", "F 2\n"]))
+    equal(len(differences), 1, "differences")
+
+
 def test_a_micro_op_is_its_references_where_there_are_only_those(tmp):
     din = convert(need(SJENG), tmp / "a.din", "din", "-I", "cis501")
     for only in ([], ["--only", "mem"], ["--only", "inst"], ["--only", "inst,mem"]):

@@ -183,7 +183,10 @@ static void test_gaps_marks_registers_and_kernel_events_are_counted(void **state
 	entry.reg.name = text_of("cpsr");
 	take(&h, &entry);
 	entry.kind = BC_ENTRY_KERNEL;
-	entry.letter = 'M';
+	entry.letter = 'F';
+	entry.kernel.tag = text_of("FORK");
+	take(&h, &entry);
+	entry.kernel.tag = text_of("FREE");
 	take(&h, &entry);
 	entry.kind = BC_ENTRY_LINE;
 	take(&h, &entry);
@@ -195,7 +198,8 @@ static void test_gaps_marks_registers_and_kernel_events_are_counted(void **state
 	assert_int_equal(h.marks, 1);
 	assert_int_equal(h.triggers, 1);
 	assert_int_equal(h.registers.total, 1);
-	assert_int_equal(h.tags['M'], 1);
+	assert_int_equal(h.tags.total, 2);
+	assert_int_equal(h.tags.count, 2);
 	assert_int_equal(h.kinds[BC_ENTRY_EVENT], 2);
 	assert_int_equal(h.kinds[BC_ENTRY_LINE], 1);
 	bc_happenings_free(&h);

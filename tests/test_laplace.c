@@ -268,6 +268,7 @@ static void test_kernel_events_have_tag_time_and_rest_and_stand_verbatim(void **
 	assert_int_equal(parsed.entries[0].letter, 'F');
 	assert_true(parsed.entries[0].tick == UINT64_C(0x123456789abcdef7));
 	assert_true(bc_text_is(parsed.entries[0].kernel.rest, "100 77"));
+	assert_true(bc_text_is(parsed.entries[0].kernel.tag, "F"));
 	assert_int_equal(parsed.entries[0].line.bytes, 0);
 	assert_int_equal(parsed.entries[1].letter, 'M');
 	assert_true(bc_text_is(parsed.entries[1].kernel.rest,
@@ -304,8 +305,8 @@ static void test_every_event_that_is_read_is_printed_as_it_stood(void **state)
 		{"F 10 x\r", 'F', 0x10, "x", true},
 		{"F 10\r", 'F', 0x10, "", true},
 		{"F 10 \r", 'F', 0x10, "", true},
-		{"FORK 10 x", 'F', 0x10, "x", true},
-		{"F\xc3\xb6 10 x", 'F', 0x10, "x", true},
+		{"FORK 10 x", 'F', 0x10, "x", false},
+		{"F\xc3\xb6 10 x", 'F', 0x10, "x", false},
 		{"F 00000000000000000000000000000010 x", 'F', 0x10, "x", true},
 	};
 
@@ -346,7 +347,8 @@ static void test_an_event_that_fits_no_line_is_refused(void **state)
 	bc_entry_reference(&entry, 0, 0, 1);
 	entry.kind = BC_ENTRY_KERNEL;
 	entry.letter = 'F';
-	entry.kernel.rest = (struct bc_text){"", BC_LINE_MAX + 1};
+	entry.kernel.tag = (struct bc_text){"F", 1};
+	entry.kernel.rest = (struct bc_text){"", BC_LINE_MAX};
 	assert_refused(BC_FORMAT_LAPLACE_EVENTS, "", &entry, "fit a line");
 }
 

@@ -509,7 +509,7 @@ def test_a_laplace_trace_is_counted_by_letter_and_space(_tmp):
 def test_kernel_events_are_counted_by_tag(_tmp):
     lines = "F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\n"
     said, _ = stats("-I", "laplace-events", data=(lines * 3 + lines[: lines.index("M")]).encode())
-    equal(said["kernel_events"], {"total": 7, "tags": [{"tag": "F", "count": 4}, {"tag": "M", "count": 3}]}, "tags")
+    equal(said["kernel_events"], {"total": 7, "others": 0, "tags": [{"tag": "F", "count": 4}, {"tag": "M", "count": 3}]}, "tags")
     equal((said["references"], said["time"]), (0, None), "no references")
 
 
