@@ -17,6 +17,7 @@ void bc_continuity_jump(struct bc_continuity *c, uint64_t tag, uint64_t next)
 	c->next = next;
 	c->has_number = false;
 	c->hole_count = 0;
+	c->known_from = 0;
 }
 
 void bc_continuity_expect(struct bc_continuity *c, const struct bc_segment_header *header)
@@ -27,8 +28,25 @@ void bc_continuity_expect(struct bc_continuity *c, const struct bc_segment_heade
 		bc_continuity_jump(c, tag, header->first_record);
 }
 
+/* What was missing longest is forgotten. */
+static void forget_holes(struct bc_continuity *c)
+{
+	size_t n = c->hole_count / 2;
+
+	c->hole_count -= n;
+	memmove(c->holes, c->holes + n, c->hole_count * sizeof(*c->holes));
+	c->known_from = c->holes[0].first;
+}
+
+/* Puts a hole in where it belongs by its first record. */
 static int add_hole(struct bc_continuity *c, uint64_t first, uint64_t records)
 {
+	size_t at;
+
+	if (c->hole_count == BC_CONTINUITY_HOLES)
+		forget_holes(c);
+	if (first < c->known_from)
+		return 0;
 	if (c->hole_count == c->hole_room) {
 		size_t room = c->hole_room != 0 ? 2 * c->hole_room : 64;
 		struct bc_hole *holes = realloc(c->holes, room * sizeof(*holes));
@@ -37,26 +55,50 @@ static int add_hole(struct bc_continuity *c, uint64_t first, uint64_t records)
 		c->holes = holes;
 		c->hole_room = room;
 	}
-	c->holes[c->hole_count++] = (struct bc_hole){.first = first, .records = records};
+	for (at = c->hole_count; at != 0 && c->holes[at - 1].first > first; at--)
+		c->holes[at] = c->holes[at - 1];
+	c->holes[at] = (struct bc_hole){.first = first, .records = records};
+	c->hole_count++;
 	return 0;
 }
 
-/* Takes the chunk's records out of the hole that they fill. Returns BC_PLACE_BEHIND if there is
- * one. */
+/* The last hole that begins at a record or before it, or NULL. */
+static struct bc_hole *find_hole(const struct bc_continuity *c, uint64_t record)
+{
+	size_t low = 0;
+	size_t high = c->hole_count;
+
+	while (low != high) {
+		size_t middle = low + (high - low) / 2;
+		if (c->holes[middle].first <= record)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low != 0 ? &c->holes[low - 1] : NULL;
+}
+
+/* Takes the chunk's records, of which there are some, out of the hole that they fill. Returns
+ * BC_PLACE_BEHIND if there is one. */
 static int fill_hole(struct bc_continuity *c, const struct bc_chunk_info *info)
 {
-	for (size_t i = 0; i < c->hole_count; i++) {
-		struct bc_hole *hole = &c->holes[i];
-		uint64_t before = info->first_record - hole->first;
-		if (info->first_record < hole->first || before > hole->records ||
-			hole->records - before < info->records)
-			continue;
-		uint64_t behind = hole->records - before - info->records;
+	struct bc_hole *hole = find_hole(c, info->first_record);
+	uint64_t before = hole != NULL ? info->first_record - hole->first : 0;
+
+	if (hole == NULL || before > hole->records || hole->records - before < info->records)
+		return info->first_record < c->known_from ? BC_PLACE_BEHIND : BC_PLACE_AGAIN;
+	uint64_t behind = hole->records - before - info->records;
+	if (before != 0) {
 		hole->records = before;
 		int rc = behind != 0 ? add_hole(c, info->first_record + info->records, behind) : 0;
 		return rc < 0 ? rc : BC_PLACE_BEHIND;
 	}
-	return BC_PLACE_AGAIN;
+	hole->first += info->records;
+	hole->records = behind;
+	if (behind == 0)
+		memmove(hole, hole + 1,
+			(size_t)(c->holes + --c->hole_count - hole) * sizeof(*hole));
+	return BC_PLACE_BEHIND;
 }
 
 int bc_continuity_take(struct bc_continuity *c, const struct bc_chunk *chunk, uint64_t *missing)

@@ -1,7 +1,9 @@
 /* Whether the chunks of a recording follow one another: none missing, none twice.
  *
  * Each chunk that was found whole is shown to bc_continuity_take(), segment after segment in the
- * order in which they are read. Another recording starts it over. */
+ * order in which they are read. Another recording starts it over. Memory: 16 bytes for each place
+ * where records are missing, BC_CONTINUITY_HOLES at most; with more, those that were passed first
+ * are forgotten. */
 #ifndef BC_FORMATS_CONTINUITY_H
 #define BC_FORMATS_CONTINUITY_H
 
@@ -11,6 +13,8 @@
 
 #include "formats/chunk.h"
 #include "formats/segment_header.h"
+
+#define BC_CONTINUITY_HOLES (1u << 16)
 
 struct bc_hole {
 	uint64_t first;
@@ -24,14 +28,16 @@ struct bc_continuity {
 	uint32_t segment; /* the chunk furthest on */
 	uint32_t number;
 	bool has_number;
-	struct bc_hole *holes; /* records that were missing when their place was passed */
+	struct bc_hole *holes; /* records that were missing when their place was passed, in order */
 	size_t hole_count;
 	size_t hole_room;
+	uint64_t known_from; /* of records before this one it is forgotten which were missing */
 };
 
 enum bc_place {
 	BC_PLACE_NEXT,   /* it follows, behind *missing records that are not there */
-	BC_PLACE_BEHIND, /* it stands behind chunks that come after it; it was missing till now */
+	BC_PLACE_BEHIND, /* it stands behind chunks that come after it; it was missing till now, or
+			  * whether it was is forgotten */
 	BC_PLACE_AGAIN,  /* its records were there before */
 };
 
