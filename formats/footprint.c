@@ -131,31 +131,53 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 	}
 }
 
-/* The number of an address space; false when there are too many. Traces have few, and stay in one
- * for long. */
+/* Where an address space stands, or the free slot where it should. */
+static struct bc_space_slot *find_slot(const struct bc_footprint *f, uint32_t space)
+{
+	size_t mask = f->space_slots - 1;
+	size_t at = space * UINT32_C(0x9E3779B1) >> 12 & mask;
+
+	while (f->spaces[at].number != 0 && f->spaces[at].space != space)
+		at = (at + 1) & mask;
+	return &f->spaces[at];
+}
+
+static bool grow_spaces(struct bc_footprint *f)
+{
+	struct bc_footprint old = *f;
+
+	f->space_slots = old.space_slots != 0 ? old.space_slots * 2 : 32;
+	f->spaces = calloc(f->space_slots, sizeof(*f->spaces));
+	if (f->spaces == NULL) {
+		f->spaces = old.spaces;
+		f->space_slots = old.space_slots;
+		return false;
+	}
+	for (size_t i = 0; i < old.space_slots; i++)
+		if (old.spaces[i].number != 0)
+			*find_slot(f, old.spaces[i].space) = old.spaces[i];
+	free(old.spaces);
+	return true;
+}
+
+/* The number of an address space; false when there are too many. Traces stay in one for long. */
 static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
 {
-	size_t i = f->space_number;
-
-	if (f->space_count == 0 || f->space != space)
-		for (i = 0; i < f->space_count && f->spaces[i] != space; i++)
-			;
-	if (i == f->space_count) {
-		if (f->space_count == BC_LINE_SPACES)
-			return false;
-		if (f->space_count == f->space_room) {
-			size_t room = f->space_room != 0 ? f->space_room * 2 : 16;
-			uint32_t *spaces = realloc(f->spaces, room * sizeof(*spaces));
-			if (spaces == NULL)
+	_Static_assert(BC_LINE_SPACES <= 1u << 19, "the hash has twenty bits");
+	if (f->space.number == 0 || f->space.space != space) {
+		struct bc_space_slot *slot = NULL;
+		if (f->space_slots != 0)
+			slot = find_slot(f, space);
+		if (slot == NULL || slot->number == 0) {
+			if (f->space_count == BC_LINE_SPACES ||
+				(f->space_count == f->space_slots / 2 && !grow_spaces(f)))
 				return false;
-			f->spaces = spaces;
-			f->space_room = room;
+			slot = find_slot(f, space);
+			*slot = (struct bc_space_slot){space, ++f->space_count};
 		}
-		f->spaces[f->space_count++] = space;
+		f->space = *slot;
 	}
-	f->space = space;
-	f->space_number = (unsigned)i;
-	*number = (unsigned)i;
+	*number = f->space.number - 1;
 	return true;
 }
 

@@ -45,11 +45,14 @@ struct bc_footprint {
 	bool pages_full;
 	uint64_t addr_low; /* of a memory reference; meant when there are any */
 	uint64_t addr_high;
-	uint32_t *spaces; /* the address spaces met, `space_count` of them */
-	size_t space_count;
-	size_t space_room;
-	uint32_t space; /* the last one looked up, and its number */
-	unsigned space_number;
+	/* The address spaces met, `space_count` of them, in a hash table of up to 1 MiB. */
+	struct bc_space_slot {
+		uint32_t space;
+		uint32_t number; /* from 1; 0: a free slot */
+	} * spaces;
+	size_t space_slots;
+	uint32_t space_count;
+	struct bc_space_slot space; /* the last one looked up */
 };
 
 /* Returns 0, -ENOMEM, or -EINVAL for options that are not as they should be. Close it in any case.

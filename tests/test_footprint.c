@@ -130,6 +130,30 @@ static void test_address_spaces_are_told_apart(void **state)
 	bc_footprint_close(&f);
 }
 
+/* Each is met again at once and much later; with one too many, that one is told to be left out. */
+static void test_as_many_address_spaces_as_can_be_numbered_are_told_apart(void **state)
+{
+	struct bc_footprint f = open_footprint(32, 4096, 16 << 20);
+	struct bc_entry entry;
+
+	(void)state;
+	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, 1);
+	entry.has = BC_HAS_SPACE;
+	for (unsigned i = 0; i < 2 * BC_LINE_SPACES; i++) {
+		entry.space = i % BC_LINE_SPACES << 16 | i % BC_LINE_SPACES >> 4;
+		bc_footprint_reference(&f, &entry);
+		bc_footprint_reference(&f, &entry);
+	}
+	assert_int_equal(f.lines.count, BC_LINE_SPACES);
+	assert_int_equal(f.untracked, 0);
+	entry.space = 0x12345678;
+	bc_footprint_reference(&f, &entry);
+	assert_int_equal(f.untracked, 1);
+	assert_int_equal(f.lines.count, BC_LINE_SPACES);
+	bc_footprint_close(&f);
+}
+
+#define SMALL_LINES  3
 #define SMALL_LINES  3
 #define SMALL_LENGTH 6
 
@@ -236,6 +260,7 @@ int main(void)
 		cmocka_unit_test(test_a_reference_touches_every_line_it_reaches),
 		cmocka_unit_test(test_a_reference_of_very_many_lines_is_counted_at_least),
 		cmocka_unit_test(test_address_spaces_are_told_apart),
+		cmocka_unit_test(test_as_many_address_spaces_as_can_be_numbered_are_told_apart),
 		cmocka_unit_test(test_reuse_of_every_small_trace_is_what_looking_back_finds),
 		cmocka_unit_test(test_records_and_entries_touch_alike),
 		cmocka_unit_test(test_memory_is_bounded_and_what_does_not_fit_is_told),
