@@ -225,6 +225,16 @@ static void add_event(struct bc_reader *r, const struct chunk_state *c, struct b
 		.at = c->chunk.text + event->text, .bytes = event->text_bytes};
 }
 
+/* An anchor has the tick of a record that has no delta; the first record's is the chunk's own. */
+static void take_anchor(struct chunk_state *c, const struct bc_event *anchor, uint32_t time)
+{
+	if (time != BC_TIME_NONE)
+		return;
+	if (c->next != 0)
+		c->tick = anchor->value;
+	c->is_inexact = !anchor->exact;
+}
+
 /* As many records and events of the chunk as there is room for. */
 static void take_entries(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
@@ -241,21 +251,19 @@ static void take_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 	while (batch->count < BC_READER_ENTRIES) {
 		const uint8_t *record = c->chunk.records + (size_t)c->next * BC_RECORD_BYTES;
 		const struct bc_event *event = &c->chunk.events[c->event];
+		uint32_t time = c->next < info->records ? bc_le32(record + 8) : 0;
 		if (c->event < info->events && event->position <= c->next) {
 			c->event++;
-			if (event->kind == BC_EVENT_ANCHOR) {
-				c->tick = event->value;
-				c->is_inexact = !event->exact;
-			} else {
+			if (event->kind == BC_EVENT_ANCHOR)
+				take_anchor(c, event, time);
+			else
 				add_event(r, c, batch, event);
-			}
 			continue;
 		}
 		if (c->next == info->records) {
 			c->has_chunk = false;
 			return;
 		}
-		uint32_t time = bc_le32(record + 8);
 		c->tick += c->next != 0 && time != BC_TIME_NONE ? time : 0;
 		struct bc_entry *entry = &r->entries[batch->count++];
 		bc_entry_of_record(entry, record, info->first_record + c->next, c->tick);

@@ -150,11 +150,12 @@ void bc_clockline_chunk(struct bc_clockline *c, const struct bc_chunk *chunk)
 		uint32_t end = info->records;
 		for (; event < info->events && chunk->events[event].position <= next; event++) {
 			const struct bc_event *e = &chunk->events[event];
-			if (e->kind == BC_EVENT_ANCHOR) {
-				tick = e->value;
+			bool is_anchor = e->kind == BC_EVENT_ANCHOR && time == BC_TIME_NONE;
+			if (is_anchor) {
+				tick = next != 0 ? e->value : tick;
 				has_tick = has_anchor = true;
 			}
-			if (e->kind == BC_EVENT_GAP || (e->kind == BC_EVENT_ANCHOR && !e->exact))
+			if (e->kind == BC_EVENT_GAP || (is_anchor && !e->exact))
 				bc_clockline_break(c);
 		}
 		if (event < info->events && chunk->events[event].position < end)

@@ -210,6 +210,25 @@ static void test_anchors_and_gaps_of_a_chunk_stand_in_its_time(void **state)
 	free(chunk);
 }
 
+/* docs/segment-format.md, section 7. */
+static void test_an_anchor_is_of_a_record_without_a_delta_alone(void **state)
+{
+	static const uint32_t times[] = {BC_TIME_NONE, 7, 5};
+	struct bc_chunk *chunk = make_chunk(times, 3, 1000);
+	struct bc_clockline c;
+
+	(void)state;
+	add(chunk, 0, BC_EVENT_ANCHOR, true, 5000);
+	add(chunk, 1, BC_EVENT_ANCHOR, false, 6000);
+	add(chunk, 3, BC_EVENT_ANCHOR, false, 7000);
+	bc_clockline_init(&c, IDLE, BURST);
+	bc_clockline_chunk(&c, chunk);
+	bc_clockline_end(&c);
+	assert_int_equal(c.ticks, 12);
+	assert_int_equal(c.intervals, 2);
+	free(chunk);
+}
+
 static void test_skipping_tells_the_same_duration(void **state)
 {
 	struct bc_clockline c;
@@ -329,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_windows_double_until_all_time_has_room),
 		cmocka_unit_test(test_a_time_that_is_no_delta_is_no_interval),
 		cmocka_unit_test(test_anchors_and_gaps_of_a_chunk_stand_in_its_time),
+		cmocka_unit_test(test_an_anchor_is_of_a_record_without_a_delta_alone),
 		cmocka_unit_test(test_skipping_tells_the_same_duration),
 		cmocka_unit_test(test_drift_is_found),
 		cmocka_unit_test(test_too_short_a_watch_or_a_replay_tells_no_drift),

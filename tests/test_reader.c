@@ -712,6 +712,41 @@ static void test_a_segment_as_records_has_the_ticks_of_its_entries(void **state)
 	free(entries);
 }
 
+/* docs/segment-format.md, section 7. */
+static void test_an_anchor_is_the_tick_of_a_record_without_a_delta(void **state)
+{
+	(void)state;
+	static const uint32_t times[] = {BC_TIME_NONE, 7, BC_TIME_NONE, 5};
+	static const uint64_t ticks[] = {1000, 1007, 9000, 9005};
+	static struct bc_chunk chunk;
+	static uint8_t encoded[BC_CHUNK_ENCODED_MAX];
+	size_t header_bytes;
+
+	bc_chunk_reset(&chunk, 1000, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct bc_record record = {.reqtype = BC_REQ_MEMREAD, .time = times[i]};
+		/* Those of other records than the third say nothing. */
+		struct bc_event anchor = {.position = i,
+			.kind = BC_EVENT_ANCHOR,
+			.exact = i == 2,
+			.value = i == 2 ? 9000 : 5000};
+		bc_record_store(chunk.records + (size_t)i * BC_RECORD_BYTES, &record);
+		if (i != 0)
+			assert_true(bc_chunk_add_event(&chunk, &anchor, NULL));
+	}
+	chunk.info.records = 4;
+	chunk.info.last_tick = 9005;
+	size_t n = bc_chunk_encode(encoded, &chunk, &header_bytes);
+	char *text = read_all(fd_of(encoded, n), BC_FORMAT_SEGMENT, &nothing_special);
+	const char *at = text;
+	for (unsigned i = 0; i < 4; i++) {
+		at = strstr(at, " tick ");
+		assert_non_null(at);
+		assert_int_equal(strtoull(at += 6, NULL, 10), ticks[i]);
+	}
+	free(text);
+}
+
 static void test_each_damaged_chunk_is_a_fault_and_the_others_are_read(void **state)
 {
 	const struct segments *s = *state;
@@ -911,6 +946,7 @@ int main(void)
 		cmocka_unit_test(test_missing_and_damaged_frames_are_gaps_and_faults),
 		cmocka_unit_test(test_a_segment_gives_records_events_and_epochs_in_their_places),
 		cmocka_unit_test(test_a_segment_as_records_has_the_ticks_of_its_entries),
+		cmocka_unit_test(test_an_anchor_is_the_tick_of_a_record_without_a_delta),
 		cmocka_unit_test(test_each_damaged_chunk_is_a_fault_and_the_others_are_read),
 		cmocka_unit_test(test_each_missing_chunk_is_told_before_the_next),
 		cmocka_unit_test(test_a_chunk_that_is_there_twice_is_given_once),
