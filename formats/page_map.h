@@ -12,8 +12,8 @@
  *     each round:  left, right = right, left ^ ((right ^ key[r]) * 0x9E3779B1 >> 22)
  *     P(k) = left << 10 | right
  *
- * Memory: 12 to 24 bytes a page touched, and half as much again for a moment when it grows; with
- * all 2^20 pages 16 MiB. */
+ * Memory: 16 to 32 bytes a page touched, 16 KiB at least, and half as much again for a
+ * moment when it grows; with all 2^20 pages 16 MiB. */
 #ifndef BC_FORMATS_PAGE_MAP_H
 #define BC_FORMATS_PAGE_MAP_H
 
