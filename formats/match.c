@@ -1,14 +1,14 @@
 #include "formats/match.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/align.h"
-#include "formats/backlog.h"
 #include "formats/compare.h"
+#include "formats/match_row.h"
 #include "formats/record.h"
+#include "formats/tick_order.h"
 
 /* Looked at first, before all that may be. */
 #define NEAR_ENTRIES 256u
@@ -20,17 +20,6 @@
 /* Entries of one row that wait for their match in a reordering, at most. */
 #define WAITING_MAX 256u
 
-struct row {
-	struct bc_match_source source;
-	struct bc_backlog held;     /* comes before: */
-	const struct bc_entry *run; /* what the source gave last and isn't held */
-	size_t left;
-	bool is_over;
-	uint64_t position; /* entries that are done with */
-	bool has_epoch;
-	uint32_t epoch; /* of the last one */
-};
-
 /* Indices of held entries. */
 struct waiting {
 	size_t at[WAITING_MAX];
@@ -40,8 +29,8 @@ struct waiting {
 struct bc_match {
 	struct bc_match_options options;
 	struct bc_match_sink sink;
-	struct row a;
-	struct row b;
+	struct bc_match_row a;
+	struct bc_match_row b;
 	uint64_t skew;
 	bool is_origin_open; /* the next pair may set the skew */
 	bool has_differed;   /* since the last match */
@@ -50,6 +39,7 @@ struct bc_match {
 	size_t hunk;
 	uint64_t a_base;
 	uint64_t b_base;
+	struct bc_tick_order b_order; /* what of B is in hunks */
 	struct waiting a_waiting;
 	struct waiting b_waiting;
 };
@@ -64,21 +54,23 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 		return -ENOMEM;
 	m->options = *options;
 	m->sink = *sink;
-	m->a.source = *a;
-	m->b.source = *b;
 	m->is_origin_open = options->is_relative;
-	if (bc_backlog_init(&m->a.held, options->lookahead) != 0)
+	if (bc_match_row_init(&m->a, a, options) != 0)
 		goto no_a;
-	if (bc_backlog_init(&m->b.held, options->lookahead) != 0)
+	if (bc_match_row_init(&m->b, b, options) != 0)
 		goto no_b;
 	if (bc_align_init(&m->align, options->lookahead) != 0)
 		goto no_align;
+	if (bc_tick_order_init(&m->b_order, options->lookahead) != 0)
+		goto no_order;
 	*match = m;
 	return 0;
+no_order:
+	bc_align_free(&m->align);
 no_align:
-	bc_backlog_free(&m->b.held);
+	bc_match_row_free(&m->b);
 no_b:
-	bc_backlog_free(&m->a.held);
+	bc_match_row_free(&m->a);
 no_a:
 	free(m);
 	return -ENOMEM;
@@ -88,80 +80,11 @@ void bc_match_close(struct bc_match *m)
 {
 	if (m == NULL)
 		return;
+	bc_tick_order_free(&m->b_order);
 	bc_align_free(&m->align);
-	bc_backlog_free(&m->b.held);
-	bc_backlog_free(&m->a.held);
+	bc_match_row_free(&m->b);
+	bc_match_row_free(&m->a);
 	free(m);
-}
-
-/* ---- the rows */
-
-/* What comes next, at one go: returns how many, 0 at the end, or a negative errno. */
-static int64_t next_span(struct row *row, const struct bc_entry **span)
-{
-	size_t held = bc_backlog_count(&row->held);
-
-	*span = row->held.entries + row->held.begin;
-	if (held != 0)
-		return (int64_t)held;
-	if (row->left == 0 && !row->is_over) {
-		int rc = row->source.next(row->source.context, &row->run, &row->left);
-		row->is_over = rc <= 0;
-		row->left = rc > 0 ? row->left : 0;
-		if (rc < 0)
-			return rc;
-	}
-	*span = row->run;
-	return (int64_t)row->left;
-}
-
-/* Tries to hold `need` entries: what is there of them is. Returns 0 or a negative errno. */
-static int hold(const struct bc_match *m, struct row *row, size_t need)
-{
-	while (bc_backlog_count(&row->held) < need) {
-		if (row->left == 0) {
-			if (row->is_over)
-				return 0;
-			int rc = row->source.next(row->source.context, &row->run, &row->left);
-			row->is_over = rc <= 0;
-			row->left = rc > 0 ? row->left : 0;
-			if (rc < 0)
-				return rc;
-			continue;
-		}
-		if (!bc_backlog_add(&row->held, row->run, m->options.fields))
-			return 0;
-		row->run++;
-		row->left--;
-	}
-	return 0;
-}
-
-/* Is done with the first n of what next_span() gave. */
-static void pass(struct row *row, const struct bc_entry *span, size_t n)
-{
-	if (n == 0)
-		return;
-	row->epoch = span[n - 1].epoch;
-	row->has_epoch = true;
-	row->position += n;
-	if (bc_backlog_count(&row->held) != 0) {
-		bc_backlog_take(&row->held, n);
-	} else {
-		row->run += n;
-		row->left -= n;
-	}
-}
-
-static struct bc_align_row align_row(const struct row *row, size_t most)
-{
-	const struct bc_backlog *held = &row->held;
-	size_t count = bc_backlog_count(held);
-
-	return (struct bc_align_row){.hashes = held->hashes + held->begin,
-		.ticks = held->ticks + held->begin,
-		.count = count < most ? count : most,
-		.is_whole = count <= most && row->left == 0 && row->is_over};
 }
 
 /* ---- times */
@@ -252,38 +175,47 @@ static void use_hunks(struct bc_match *m)
 	m->b_base = m->b.position;
 }
 
-/* Pairs an entry of A that is in a hunk with one of B that is in another or in the same. */
-static void pair_reordered(struct bc_match *m, size_t x, const struct bc_hunk *hunk)
+/* Pairs an entry of A with one of B that is in a hunk too. */
+static void pair_reordered(struct bc_match *m, size_t x)
 {
 	const struct bc_backlog *a = &m->a.held;
 	const struct bc_backlog *b = &m->b.held;
-	size_t first = b->begin + hunk->b;
+	const struct bc_tick_order *order = &m->b_order;
+	uint64_t tick = a->ticks[x] + m->skew;
+	uint64_t window = m->options.window;
+	/* By the other's clock it may have been before all ticks. */
+	uint64_t from = tick > window && tick >> 63 == 0 ? tick - window : 0;
 
-	for (size_t y = first; y < first + hunk->b_count && !a->is_taken[x]; y++) {
-		if (b->hashes[y] != a->hashes[x] || b->is_taken[y] ||
-			!is_time_same(m, &a->entries[x], &b->entries[y], m->skew))
+	for (size_t i = bc_tick_order_find(order, b, a->hashes[x], from); i < order->count; i++) {
+		size_t y = order->at[i];
+		if (b->hashes[y] != a->hashes[x] ||
+			(b->ticks[y] > tick && b->ticks[y] - tick > window))
+			return;
+		if (b->is_taken[y] || !is_time_same(m, &a->entries[x], &b->entries[y], m->skew))
 			continue;
 		a->is_taken[x] = b->is_taken[y] = true;
+		return;
 	}
 }
 
 /* Entries of the hunks that match within the window, in another order: those are taken out of them.
- * What is a hunk further away is hardly within the window. */
+ */
 static void find_reordered(struct bc_match *m)
 {
 	const struct bc_backlog *a = &m->a.held;
+	const struct bc_hunk *hunks = m->align.hunks;
 	size_t count = is_time_compared(m) ? m->align.count : 0;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct bc_hunk *hunk = &m->align.hunks[i];
-		size_t first = a->begin + hunk->a;
-		for (size_t x = first; x < first + hunk->a_count; x++) {
-			if ((a->entries[x].has & BC_HAS_TIME) == 0)
-				continue;
-			for (size_t n = i != 0 ? i - 1 : 0; n < count && n <= i + 1; n++)
-				pair_reordered(m, x, &m->align.hunks[n]);
-		}
-	}
+	m->b_order.count = 0;
+	for (size_t i = 0; i < count; i++)
+		bc_tick_order_add(
+			&m->b_order, &m->b.held, m->b.held.begin + hunks[i].b, hunks[i].b_count);
+	bc_tick_order_sort(&m->b_order, &m->b.held);
+	for (size_t i = 0; i < count; i++)
+		for (size_t x = a->begin + hunks[i].a; x < a->begin + hunks[i].a + hunks[i].a_count;
+			x++)
+			if ((a->entries[x].has & BC_HAS_TIME) != 0)
+				pair_reordered(m, x);
 }
 
 /* Times tell apart what is alike, unless the clocks part here too: at the rows' ends there is too
@@ -304,21 +236,21 @@ static int align(struct bc_match *m)
 	struct bc_align_row a;
 	struct bc_align_row b;
 
-	int rc = hold(m, &m->a, near + 1);
-	rc = rc == 0 ? hold(m, &m->b, near + 1) : rc;
+	int rc = bc_match_row_hold(&m->a, near + 1);
+	rc = rc == 0 ? bc_match_row_hold(&m->b, near + 1) : rc;
 	if (rc != 0)
 		return rc;
-	a = align_row(&m->a, near);
-	b = align_row(&m->b, near);
+	a = bc_match_row_align(&m->a, near);
+	b = bc_match_row_align(&m->b, near);
 	bool is_found = align_by_times(m, a, b) ||
 			bc_align_near(&m->align, &a, &b, NEAR_EDITS, NULL);
 	if (!is_found) {
-		rc = hold(m, &m->a, most);
-		rc = rc == 0 ? hold(m, &m->b, most) : rc;
+		rc = bc_match_row_hold(&m->a, most);
+		rc = rc == 0 ? bc_match_row_hold(&m->b, most) : rc;
 		if (rc != 0)
 			return rc;
-		a = align_row(&m->a, most);
-		b = align_row(&m->b, most);
+		a = bc_match_row_align(&m->a, most);
+		b = bc_match_row_align(&m->b, most);
 		is_found = bc_align_near(&m->align, &a, &b, BC_ALIGN_EDITS, NULL) ||
 			   bc_align_far(&m->align, &a, &b);
 	}
@@ -344,13 +276,13 @@ static int align_times(struct bc_match *m)
 {
 	size_t most = m->options.lookahead < NEAR_ENTRIES ? m->options.lookahead : NEAR_ENTRIES;
 	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
-	int rc = hold(m, &m->a, most + 1);
+	int rc = bc_match_row_hold(&m->a, most + 1);
 
-	rc = rc == 0 ? hold(m, &m->b, most + 1) : rc;
+	rc = rc == 0 ? bc_match_row_hold(&m->b, most + 1) : rc;
 	if (rc != 0)
 		return rc;
-	struct bc_align_row a = align_row(&m->a, most);
-	struct bc_align_row b = align_row(&m->b, most);
+	struct bc_align_row a = bc_match_row_align(&m->a, most);
+	struct bc_align_row b = bc_match_row_align(&m->b, most);
 	if (!bc_align_near(&m->align, &a, &b, NEAR_EDITS / 4, &time) || m->align.count == 0)
 		return 0;
 	find_reordered(m);
@@ -378,8 +310,8 @@ static bool find_waiting(const struct bc_match *m, struct waiting *waiting, size
 }
 
 /* Whether the first that waits is so old that its match can't come any more. */
-static bool is_stale(const struct bc_match *m, const struct row *row, const struct waiting *waiting,
-	uint64_t newest)
+static bool is_stale(const struct bc_match *m, const struct bc_match_row *row,
+	const struct waiting *waiting, uint64_t newest)
 {
 	const struct bc_backlog *held = &row->held;
 
@@ -398,8 +330,8 @@ static int64_t find_stretch(struct bc_match *m)
 
 	m->a_waiting.count = m->b_waiting.count = 0;
 	for (size_t i = 0; i < m->options.lookahead; i++) {
-		int rc = hold(m, &m->a, i + 1);
-		rc = rc == 0 ? hold(m, &m->b, i + 1) : rc;
+		int rc = bc_match_row_hold(&m->a, i + 1);
+		rc = rc == 0 ? bc_match_row_hold(&m->b, i + 1) : rc;
 		if (rc != 0)
 			return rc;
 		if (i >= bc_backlog_count(a) || i >= bc_backlog_count(b) ||
@@ -425,7 +357,8 @@ static int64_t find_stretch(struct bc_match *m)
 
 /* Takes what is reordered out of a hunk's entries of one row, which come first among those held:
  * the others move up behind each other. Returns how many they are. */
-static size_t sort_out(struct bc_match *m, struct row *row, size_t count, bool is_a, bool *goes_on)
+static size_t sort_out(
+	struct bc_match *m, struct bc_match_row *row, size_t count, bool is_a, bool *goes_on)
 {
 	struct bc_entry *entries = row->held.entries + row->held.begin;
 	const bool *is_taken = row->held.is_taken + row->held.begin;
@@ -457,8 +390,8 @@ static bool tell_hunk(struct bc_match *m, const struct bc_hunk *hunk)
 		goes_on = m->sink.differ(m->sink.context, a, a_kept, b, b_kept);
 		m->has_differed = true;
 	}
-	pass(&m->a, a, hunk->a_count);
-	pass(&m->b, b, hunk->b_count);
+	bc_match_row_pass(&m->a, a, hunk->a_count);
+	bc_match_row_pass(&m->b, b, hunk->b_count);
 	m->a.epoch = a_epoch;
 	m->b.epoch = b_epoch;
 	return goes_on;
@@ -468,9 +401,9 @@ static bool tell_hunk(struct bc_match *m, const struct bc_hunk *hunk)
  * dealt with, or a negative errno; *goes_on is what the sink says. */
 static int weigh_times(struct bc_match *m, bool *goes_on)
 {
-	int rc = hold(m, &m->a, CLOCK_PAIRS + 1);
+	int rc = bc_match_row_hold(&m->a, CLOCK_PAIRS + 1);
 
-	rc = rc == 0 ? hold(m, &m->b, CLOCK_PAIRS + 1) : rc;
+	rc = rc == 0 ? bc_match_row_hold(&m->b, CLOCK_PAIRS + 1) : rc;
 	if (rc != 0)
 		return rc;
 	const struct bc_entry *a = m->a.held.entries + m->a.held.begin;
@@ -498,8 +431,8 @@ static int weigh_times(struct bc_match *m, bool *goes_on)
 	m->has_differed = true;
 	if (have_times && (fits_new || !fits_old))
 		shift(m, skew, true);
-	pass(&m->a, a, 1);
-	pass(&m->b, b, 1);
+	bc_match_row_pass(&m->a, a, 1);
+	bc_match_row_pass(&m->b, b, 1);
 	return 0;
 }
 
@@ -518,8 +451,8 @@ static int weigh_heads(
 	a = m->a.held.entries + m->a.held.begin;
 	b = m->b.held.entries + m->b.held.begin;
 	*goes_on = m->sink.reordered(m->sink.context, a, (size_t)stretch, b, (size_t)stretch);
-	pass(&m->a, a, (size_t)stretch);
-	pass(&m->b, b, (size_t)stretch);
+	bc_match_row_pass(&m->a, a, (size_t)stretch);
+	bc_match_row_pass(&m->b, b, (size_t)stretch);
 	return 0;
 }
 
@@ -541,8 +474,8 @@ static int tell_rest(struct bc_match *m)
 	for (;;) {
 		const struct bc_entry *a;
 		const struct bc_entry *b;
-		int64_t n = next_span(&m->a, &a);
-		int64_t k = n == 0 ? next_span(&m->b, &b) : 0;
+		int64_t n = bc_match_row_span(&m->a, &a);
+		int64_t k = n == 0 ? bc_match_row_span(&m->b, &b) : 0;
 		if (n < 0 || k < 0)
 			return (int)(n < 0 ? n : k);
 		if (n == 0 && k == 0)
@@ -550,7 +483,7 @@ static int tell_rest(struct bc_match *m)
 		if (!m->sink.differ(m->sink.context, n != 0 ? a : NULL, (size_t)n,
 			    n != 0 ? NULL : b, (size_t)k))
 			return 1;
-		pass(n != 0 ? &m->a : &m->b, n != 0 ? a : b, (size_t)(n + k));
+		bc_match_row_pass(n != 0 ? &m->a : &m->b, n != 0 ? a : b, (size_t)(n + k));
 	}
 }
 
@@ -561,8 +494,8 @@ int bc_match_run(struct bc_match *m)
 	while (goes_on) {
 		const struct bc_entry *a;
 		const struct bc_entry *b;
-		int64_t n = next_span(&m->a, &a);
-		int64_t k = next_span(&m->b, &b);
+		int64_t n = bc_match_row_span(&m->a, &a);
+		int64_t k = bc_match_row_span(&m->b, &b);
 		if (n < 0 || k < 0)
 			return (int)(n < 0 ? n : k);
 		size_t span = (size_t)(n < k ? n : k);
@@ -591,8 +524,8 @@ int bc_match_run(struct bc_match *m)
 		}
 		m->has_differed = m->is_origin_open = false;
 		goes_on = m->sink.same(m->sink.context, a, b, same);
-		pass(&m->a, a, same);
-		pass(&m->b, b, same);
+		bc_match_row_pass(&m->a, a, same);
+		bc_match_row_pass(&m->b, b, same);
 	}
 	return 1;
 }
