@@ -31,11 +31,6 @@ static const char *const columns[] = {
 
 /* The columns: each with the spaces before it, up to the space or the line's end behind it. */
 
-static inline bool is_word_end(char c)
-{
-	return bc_is_space(c) || c == '\n';
-}
-
 static inline bool take_int(const char **at, int32_t *value)
 {
 	const char *p = bc_skip_spaces(*at);
@@ -50,13 +45,13 @@ static inline bool take_int(const char **at, int32_t *value)
 		bool has_two = next <= 9;
 		unsigned sum = has_two ? digit * 10 + next : digit;
 		const char *end = p + is_negative + 1 + has_two;
-		if (is_word_end(*end)) {
+		if (bc_is_word_end(*end)) {
 			*value = is_negative ? -(int32_t)sum : (int32_t)sum;
 			*at = end;
 			return true;
 		}
 	}
-	if (!bc_scan_signed(at, &wide) || !is_word_end(**at))
+	if (!bc_scan_signed(at, &wide) || !bc_is_word_end(**at))
 		return false;
 	if (wide < INT32_MIN || wide > INT32_MAX) {
 		*at = p;
@@ -69,13 +64,13 @@ static inline bool take_int(const char **at, int32_t *value)
 static inline bool take_immediate(const char **at, int64_t *value)
 {
 	*at = bc_skip_spaces(*at);
-	return bc_scan_signed(at, value) && is_word_end(**at);
+	return bc_scan_signed(at, value) && bc_is_word_end(**at);
 }
 
 static inline bool take_hex(const char **at, uint64_t *value)
 {
 	*at = bc_skip_spaces(*at);
-	return bc_scan_hex_block(at, value) && is_word_end(**at);
+	return bc_scan_hex_block(at, value) && bc_is_word_end(**at);
 }
 
 static inline bool take_letter(const char **at, char *letter, char one, char other)
@@ -84,7 +79,7 @@ static inline bool take_letter(const char **at, char *letter, char one, char oth
 
 	*at = p;
 	*letter = *p;
-	if ((*p != '-' && *p != one && *p != other) || !is_word_end(p[1]))
+	if ((*p != '-' && *p != one && *p != other) || !bc_is_word_end(p[1]))
 		return false;
 	*at = p + 1;
 	return true;

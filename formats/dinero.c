@@ -21,11 +21,6 @@ static inline bool scan_hex(const char **at, uint64_t *value)
 	return bc_scan_hex_block(at, value);
 }
 
-static inline bool is_word_end(char c)
-{
-	return c == '\n' || bc_is_space(c);
-}
-
 static void din_begin(void *state, const struct bc_format_options *options)
 {
 	struct din *din = state;
@@ -62,14 +57,14 @@ static const char *scan_din(struct bc_parse *p, struct line *line)
 	unsigned label = (unsigned)(*at - '0');
 	const char *expected = NULL;
 
-	if (label > 4 || !is_word_end(at[1])) {
+	if (label > 4 || !bc_is_word_end(at[1])) {
 		expected = "a label from 0 to 4 is expected";
 	} else {
 		line->type = din_types[label];
 		at = bc_skip_spaces(at + 1);
 		if (!scan_hex(&at, &line->addr))
 			expected = bad_address;
-		else if (!is_word_end(*at))
+		else if (!bc_is_word_end(*at))
 			expected = bad_address_end;
 	}
 	p->bad = at;
@@ -153,14 +148,14 @@ static const char *scan_xdin(struct bc_parse *p, struct line *line)
 
 	p->bad = at;
 	p->expected = "one of r, w, i, m, c, v is expected";
-	if (type < 0 || !is_word_end(at[1]))
+	if (type < 0 || !bc_is_word_end(at[1]))
 		return NULL;
 	line->type = (unsigned)type;
 	at = bc_skip_spaces(at + 1);
 	bool has_address = scan_hex(&at, &line->addr);
 	p->bad = at;
 	p->expected = has_address ? bad_address_end : bad_address;
-	if (!has_address || !is_word_end(*at))
+	if (!has_address || !bc_is_word_end(*at))
 		return NULL;
 	const char *digits = at = bc_skip_spaces(at);
 	bool has_size = scan_hex(&at, &line->size);

@@ -64,7 +64,7 @@ static const char *scan_any(struct bc_parse *p, struct line *line)
 
 	p->bad = at;
 	p->expected = "one of I, L, S, M is expected, or ==";
-	if (type < 0 || (!bc_is_space(at[1]) && at[1] != '\n'))
+	if (type < 0 || !bc_is_word_end(at[1]))
 		return NULL;
 	line->type = (unsigned)type;
 	at = bc_skip_spaces(at + 1);

@@ -91,18 +91,13 @@ static void text_begin(void *state, const struct bc_format_options *options)
 	(void)options;
 }
 
-static inline bool is_word_end(char c)
-{
-	return c == '\n' || bc_is_space(c);
-}
-
 /* A number with the spaces before it; behind it is the next, or the line's end. */
 static inline bool take_hex(const char **at, uint64_t *value, uint64_t most)
 {
 	const char *p = bc_skip_spaces(*at);
 
 	*at = p;
-	if (!bc_scan_hex_block(at, value) || !is_word_end(**at))
+	if (!bc_scan_hex_block(at, value) || !bc_is_word_end(**at))
 		return false;
 	if (*value <= most)
 		return true;
@@ -182,7 +177,7 @@ static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
 				continue;
 			}
 		}
-		if (!begin_reference(entry, *at, p->number) || !is_word_end(at[1]))
+		if (!begin_reference(entry, *at, p->number) || !bc_is_word_end(at[1]))
 			return bc_parse_bad(p, at, bad_type);
 		if (next == NULL)
 			next = scan_any(p, at + 1, &line);

@@ -39,7 +39,7 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 		const char *tag_end = bc_word_end(tag);
 		const char *time = bc_skip_spaces(tag_end);
 		const char *at = time;
-		if (!bc_scan_hex_block(&at, &tick) || (*at != '\n' && !bc_is_space(*at)))
+		if (!bc_scan_hex_block(&at, &tick) || !bc_is_word_end(*at))
 			return bc_parse_bad(p, at,
 				"a timestamp is expected: a hexadecimal number of at most 64 bits");
 		const char *newline = bc_line_end(at);

@@ -19,6 +19,12 @@ static inline bool bc_is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
+/* Whether a word ends here: its line, or a space. */
+static inline bool bc_is_word_end(char c)
+{
+	return c == '\n' || bc_is_space(c);
+}
+
 static inline const char *bc_skip_spaces(const char *at)
 {
 	while (bc_is_space(*at))
@@ -89,7 +95,7 @@ static inline bool bc_scan_signed(const char **at, int64_t *value)
 /* The first byte behind a word. */
 static inline const char *bc_word_end(const char *at)
 {
-	while (!bc_is_space(*at) && *at != '\n')
+	while (!bc_is_word_end(*at))
 		at++;
 	return at;
 }

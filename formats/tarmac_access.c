@@ -107,7 +107,7 @@ static enum bc_tarmac_taken take_data(
 			part->data = swapped(part->data, odd);
 		left -= odd;
 	}
-	if (!bc_tarmac_is_end(*at))
+	if (!bc_is_word_end(*at))
 		return bc_tarmac_malformed(line, at, expected);
 	line->end = at;
 	add_parts(line, a, parts, count);
@@ -119,7 +119,7 @@ static bool is_name(const char *at)
 {
 	bool is_hex = true;
 
-	for (; !bc_tarmac_is_end(*at); at++) {
+	for (; !bc_is_word_end(*at); at++) {
 		if (*at < 'A' || *at > 'Z')
 			return false;
 		is_hex &= *at <= 'F';
@@ -167,7 +167,7 @@ enum bc_tarmac_taken bc_tarmac_take_m(struct bc_tarmac_line *line, const char *a
 	a.size = (uint32_t)size;
 	while ((*p >= 'A' && *p <= 'Z') || *p == '_')
 		p++;
-	if (!bc_tarmac_is_end(*p))
+	if (!bc_is_word_end(*p))
 		return BC_TARMAC_KEPT;
 	if (p - at == 8 && (p[-1] == 'I' || p[-1] == 'A'))
 		return BC_TARMAC_KEPT;
@@ -180,7 +180,7 @@ enum bc_tarmac_taken bc_tarmac_take_rw(struct bc_tarmac_line *line, const char *
 	struct access a = {.type = *at == 'R' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE};
 	unsigned tens = (uint8_t)(at[1] - '0');
 
-	if (tens > 9 || (uint8_t)(at[2] - '0') > 9 || !bc_tarmac_is_end(at[3]))
+	if (tens > 9 || (uint8_t)(at[2] - '0') > 9 || !bc_is_word_end(at[3]))
 		return BC_TARMAC_KEPT;
 	a.size = tens * 10 + (uint8_t)(at[2] - '0');
 	return a.size != 0 ? take_access(line, at + 3, &a) : BC_TARMAC_KEPT;
@@ -207,7 +207,7 @@ static bool take_region(const char **at, unsigned bytes[REGION_BYTES])
 			return false;
 		*at = p + 2;
 	}
-	return bc_tarmac_is_end(**at);
+	return bc_is_word_end(**at);
 }
 
 /* Address and region of an LD or ST line: its neighbouring bytes are an access, of at most eight,
@@ -218,7 +218,7 @@ static enum bc_tarmac_taken take_diagram(struct bc_tarmac_line *line, const char
 	unsigned bytes[REGION_BYTES];
 
 	at = bc_tarmac_skip(at);
-	if (!bc_tarmac_scan_hex(&at, &a.addr) || !bc_tarmac_is_end(*at))
+	if (!bc_tarmac_scan_hex(&at, &a.addr) || !bc_is_word_end(*at))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	if (!take_region(&at, bytes))
 		return bc_tarmac_malformed(line, at, "16 bytes are expected: digits, .. or ##");

@@ -58,11 +58,6 @@ static inline struct bc_text bc_tarmac_text(const char *begin, const char *end)
 	return (struct bc_text){.at = begin, .bytes = (uint32_t)(end - begin)};
 }
 
-static inline bool bc_tarmac_is_end(char c)
-{
-	return c == '\n' || bc_is_space(c);
-}
-
 /* As bc_skip_spaces() and bc_word_end(), of which most calls find the end at once, or letters. */
 static inline const char *bc_tarmac_skip(const char *at)
 {
@@ -78,7 +73,7 @@ static inline const char *bc_tarmac_word_end(const char *at)
 	for (;; at++) {
 		while ((uint8_t)*at > ' ')
 			at++;
-		if (bc_tarmac_is_end(*at))
+		if (bc_is_word_end(*at))
 			return at;
 	}
 }
@@ -163,7 +158,7 @@ static inline bool bc_tarmac_take_physical(const char **at, uint64_t *phys, uint
 	}
 	if (**at == '_' || **at == ',')
 		*at = bc_tarmac_word_end(*at);
-	return bc_tarmac_is_end(**at);
+	return bc_is_word_end(**at);
 }
 
 #endif
