@@ -86,6 +86,10 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 		file->bytes = (uint64_t)st.st_size;
 	}
 	int rc = open_input(file, wanted);
+	/* What has to be unpacked can't be sought in. */
+	if (rc == 0 && file->probe.format == BC_FORMAT_SEGMENT &&
+		file->probe.packing > BC_PACKING_LZ4)
+		file->is_regular = false;
 	if (rc == 0)
 		return BC_EXIT_OK;
 	if (rc == -EINVAL)
@@ -111,10 +115,12 @@ enum bc_exit bc_complain_read(
 {
 	if (error == -ENOMEM)
 		bc_complain(console, file->name, "not enough memory to read it");
+	else if (error == -EBADMSG)
+		bc_complain_packing(console, file, "; nothing behind that can be read");
 	else
 		bc_complain(console, file->name, "can't read it: %s%s", strerror(-error),
 			advice(-error));
-	return BC_EXIT_FAILED;
+	return error == -EBADMSG ? BC_EXIT_DAMAGED : BC_EXIT_FAILED;
 }
 
 const char *bc_packing_text(enum bc_packing packing)

@@ -79,6 +79,16 @@ static int tell(struct bc_reader *r, struct bc_batch *batch, uint64_t offset, ui
 	return 1;
 }
 
+/* Whether records that may be wanted are missing between the files before and this one's first
+ * chunk: that is then read, and tells of them, wanted or not. */
+static bool is_behind_hole(
+	const struct bc_reader *r, const struct chunk_state *c, const struct bc_chunk_info *info)
+{
+	struct bc_chunk_info hole;
+
+	return bc_continuity_hole(c->continuity, info, &hole) && is_wanted(r, &hole);
+}
+
 /* Turns the reader to the next run of chunks that are wanted. Returns 1, 0 if there is none, or a
  * negative errno. */
 static int next_range(struct bc_reader *r, struct chunk_state *c)
@@ -89,10 +99,13 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 		uint64_t begin = bc_segment_index_row(&c->index, c->row, &info);
 		uint64_t end = begin;
 		uint64_t first = info.first_record;
+		bool is_behind = c->row == 0 && is_behind_hole(r, c, &info);
+		bool is_read = is_behind;
 		while (c->row < c->index.head.rows) {
 			bc_segment_index_row(&c->index, c->row, &info);
-			if (!is_wanted(r, &info))
+			if (!is_read && !is_wanted(r, &info))
 				break;
+			is_read = false;
 			end += bc_chunk_encoded_bytes(&info);
 			c->row++;
 		}
@@ -101,15 +114,15 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 			continue;
 		}
 		/* What isn't read isn't missing. */
-		bc_continuity_jump(c->continuity, info.recording_tag, first);
+		if (!is_behind)
+			bc_continuity_jump(c->continuity, info.recording_tag, first);
 		int rc = bc_segment_reader_range(c->reader, begin, end);
 		return rc < 0 ? rc : 1;
 	}
 	/* Nor is what another file goes on behind. */
 	if (c->row != 0) {
 		bc_segment_index_row(&c->index, c->row - 1, &info);
-		bc_continuity_jump(
-			c->continuity, info.recording_tag, info.first_record + info.records);
+		bc_continuity_pass(c->continuity, &info);
 	}
 	return 0;
 }
@@ -120,6 +133,17 @@ static uint64_t tick_before(const struct bc_chunk *chunk)
 	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
 
 	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
+}
+
+/* What is missing before a chunk is a gap at its head, for whoever takes its events. */
+static void put_gap(struct bc_chunk *chunk, uint64_t missing)
+{
+	if (chunk->info.events == BC_CHUNK_EVENTS)
+		return; /* it is told all the same */
+	memmove(chunk->events + 1, chunk->events, chunk->info.events * sizeof(chunk->events[0]));
+	chunk->events[0] = (struct bc_event){
+		.kind = BC_EVENT_GAP, .cause = BC_GAP_DAMAGED, .exact = true, .value = missing};
+	chunk->info.events++;
 }
 
 /* A chunk was found: begins with it, unless it was there before or isn't wanted. */
@@ -150,6 +174,7 @@ static int take_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 	}
 	if (missing == 0)
 		return 0;
+	put_gap(&c->chunk, missing);
 	snprintf(what, sizeof(what),
 		"%" PRIu64 " record%s missing before chunk %" PRIu32 " (record%s %" PRIu64 " on)",
 		missing, missing == 1 ? " is" : "s are", info->number, missing == 1 ? "" : "s",

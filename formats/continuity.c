@@ -16,8 +16,40 @@ void bc_continuity_jump(struct bc_continuity *c, uint64_t tag, uint64_t next)
 	c->tag = tag;
 	c->next = next;
 	c->has_number = false;
+	c->has_last = false;
 	c->hole_count = 0;
 	c->known_from = 0;
+}
+
+void bc_continuity_pass(struct bc_continuity *c, const struct bc_chunk_info *info)
+{
+	bc_continuity_jump(c, info->recording_tag, info->first_record + info->records);
+	c->has_last = true;
+	c->last = *info;
+}
+
+bool bc_continuity_hole(
+	const struct bc_continuity *c, const struct bc_chunk_info *info, struct bc_chunk_info *hole)
+{
+	if (!c->has_recording || c->tag != info->recording_tag || info->first_record <= c->next)
+		return false;
+	*hole = *info;
+	hole->first_record = c->next;
+	/* No chunk has as many, but who looks at numbers sees them right. */
+	uint64_t missing = info->first_record - c->next;
+	hole->records = missing < UINT32_MAX ? (uint32_t)missing : UINT32_MAX;
+	hole->events = 0;
+	hole->first_tick = 0;
+	hole->last_tick = info->first_tick;
+	if (c->has_last && c->last.epoch == info->epoch)
+		hole->first_tick = c->last.last_tick;
+	if (c->has_last)
+		hole->wall_ns = c->last.wall_ns;
+	hole->addr_low = 0;
+	hole->addr_high = UINT32_MAX;
+	memset(hole->types, 0xFF, sizeof(hole->types));
+	memset(hole->procs, 0xFF, sizeof(hole->procs));
+	return true;
 }
 
 void bc_continuity_expect(struct bc_continuity *c, const struct bc_segment_header *header)
@@ -124,6 +156,8 @@ int bc_continuity_take(struct bc_continuity *c, const struct bc_chunk *chunk, ui
 			return rc;
 	}
 	c->next = info->first_record + info->records;
+	c->has_last = true;
+	c->last = *info;
 	if (is_further) {
 		c->has_number = true;
 		c->segment = info->segment;

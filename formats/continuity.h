@@ -28,6 +28,8 @@ struct bc_continuity {
 	uint32_t segment; /* the chunk furthest on */
 	uint32_t number;
 	bool has_number;
+	bool has_last; /* `last` is the header of the chunk that ends before `next` */
+	struct bc_chunk_info last;
 	struct bc_hole *holes; /* records that were missing when their place was passed, in order */
 	size_t hole_count;
 	size_t hole_room;
@@ -50,6 +52,15 @@ void bc_continuity_expect(struct bc_continuity *continuity, const struct bc_segm
 
 /* Goes on from here: the next chunk is that of record `next`, whatever came before. */
 void bc_continuity_jump(struct bc_continuity *continuity, uint64_t tag, uint64_t next);
+
+/* The same behind a chunk that was passed over without being read. */
+void bc_continuity_pass(struct bc_continuity *continuity, const struct bc_chunk_info *info);
+
+/* Whether records are missing before a chunk that has not been read yet; *hole is then set to what
+ * a chunk that held them would say of itself: their numbers, the ticks and times that they lie
+ * between, every address, type and processor. The chunk itself may know of them, by a gap. */
+bool bc_continuity_hole(const struct bc_continuity *continuity, const struct bc_chunk_info *info,
+	struct bc_chunk_info *hole);
 
 /* Returns the chunk's place, or -ENOMEM. */
 int bc_continuity_take(

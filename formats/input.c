@@ -65,6 +65,13 @@ static bool ends_as_segment(int fd)
 	       bc_trailer_read(&index_offset, &file_bytes, trailer);
 }
 
+static bool needs_unpacking(const struct bc_probe *probe)
+{
+	if (probe->format == BC_FORMAT_SEGMENT && probe->packing == BC_PACKING_LZ4)
+		return false;
+	return probe->packing != BC_PACKING_NONE;
+}
+
 int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_format wanted,
 	struct bc_probe *probe)
 {
@@ -81,7 +88,7 @@ int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_form
 		probe->format = BC_FORMAT_SEGMENT;
 		rc = 0;
 	}
-	if (rc == 0 && probe->packing != BC_PACKING_NONE && probe->format != BC_FORMAT_SEGMENT) {
+	if (rc == 0 && needs_unpacking(probe)) {
 		in->unpacker = bc_unpack_open(probe->packing);
 		rc = in->unpacker != NULL ? 0 : -ENOMEM;
 	}
@@ -153,8 +160,22 @@ uint64_t bc_input_position(const struct bc_input *in)
 	return in->read_bytes - (in->end - in->start);
 }
 
+static ssize_t read_unpacked(void *context, void *out, size_t room)
+{
+	return bc_input_read(context, out, room);
+}
+
+/* LZ4 frames are the segments' and captures' own; what is around them all has to come off first. */
+static struct bc_stream unpacked(struct bc_input *in)
+{
+	return (struct bc_stream){
+		.fd = in->stream.fd, .wake_fd = -1, .read = read_unpacked, .context = in};
+}
+
 int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 {
+	if (in->unpacker != NULL)
+		return bc_segment_reader_open(reader, unpacked(in), NULL, 0);
 	return bc_segment_reader_open(
 		reader, in->stream, in->packed + in->start, in->end - in->start);
 }

@@ -19,6 +19,8 @@ static int wait_readable(struct bc_stream stream)
 
 ssize_t bc_stream_read(struct bc_stream stream, void *out, size_t room)
 {
+	if (stream.read != NULL)
+		return stream.read(stream.context, out, room);
 	for (;;) {
 		int rc = stream.wake_fd >= 0 ? wait_readable(stream) : 0;
 		if (rc != 0)

@@ -9,6 +9,10 @@
 struct bc_stream {
 	int fd;
 	int wake_fd; /* -1: reads can't be broken off */
+	/* Instead of reading fd: gives the bytes that it stands for, as bc_stream_read() does;
+	 * NULL: they are the file's own. */
+	ssize_t (*read)(void *context, void *out, size_t room);
+	void *context;
 };
 
 /* Reads up to `room` bytes. Returns their number, 0 at the end, -ECANCELED when woken, or another

@@ -1,5 +1,6 @@
 """buscap cut, and segments as what buscap writes, held against tests/cut_model.py."""
 
+import csv
 import datetime
 import os
 import pathlib
@@ -11,7 +12,7 @@ import subprocess
 import harness
 import reference
 from cut_model import (Recording, buscap, can_write, fields, gaps_among, own_gaps, read, record_file)
-from harness import BUSCAP, BUSCAPD, equal, need, run
+from harness import BUSCAP, BUSCAPD, equal, need, run, segments
 
 NO_DELTA = 0xFFFFFFFF
 READS, WRITES, FETCHES = {1, 2}, {3}, {0}
@@ -251,6 +252,29 @@ def test_from_a_pipe_and_from_several_segments_it_is_the_same(tmp):
         equal(own_gaps(one), own_gaps(two), options)
         for path in out[:2]:
             path.unlink()
+
+
+def test_a_segment_that_is_missing_is_told_where_it_is_wanted_and_is_a_gap(tmp):
+    run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1200000,seed=3", "-o", tmp / "rec", "-b",
+        "filesize:1M")
+    first, gone, third, *_ = segments(tmp / "rec")
+    rows = [list(csv.DictReader(buscap("convert", "-O", "csv", path)[0].decode().splitlines()))
+            for path in (gone, third)]
+    begin, end = (int(part[0]["number"]) for part in rows)
+    tick = rows[1][9]["tick"]
+    for options in (("-n", f"{begin - 5}-{end + 5}"), ("-n", f"{begin - 5}-"), ("-t", f"0-{tick}"),
+                    ("--type", "fetch"), ("-n", f"{begin + 1}-{begin + 2}")):
+        out, err = buscap("cut", *options, first, third, "-O", "csv", code=3)
+        assert f"{end - begin} records are missing before chunk 0" in err, (options, err)
+    out, err = buscap("cut", "-n", f"0-{begin - 1}", first, third, "-O", "csv")
+    assert err == "", err
+    out, err = buscap("cut", "-n", f"{end}-", "-t", f"{tick}-", first, third, "-O", "csv")
+    for reader in (["cut", "-n", f"{begin - 5}-{end + 5}"], ["convert"]):
+        path = tmp / f"{reader[0]}.byu.lz4"
+        buscap(*reader, *(("-O", "segment") if reader[0] == "convert" else ()), first, third, "-o", path, code=3)
+        gaps = buscap("info", path)[0]
+        assert b"1 damaged" in gaps, gaps
+        assert f"{end - begin} sample".encode() in gaps, gaps
 
 
 def test_what_is_cut_can_be_recorded_again(tmp):

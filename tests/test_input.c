@@ -94,7 +94,9 @@ static void assert_gives(int fd, enum bc_format wanted, enum bc_format format, b
 	struct bc_probe probe;
 	struct bc_input *input;
 
-	assert_int_equal(bc_input_open(&input, (struct bc_stream){fd, -1}, wanted, &probe), 0);
+	assert_int_equal(
+		bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, wanted, &probe),
+		0);
 	assert_int_equal(probe.format, format);
 	assert_int_equal(probe.packing == BC_PACKING_LZ4, is_lz4);
 	struct given given = read_input(input, expected->n, room);
@@ -267,8 +269,8 @@ static void assert_gives_blocks(
 		struct bc_probe probe;
 		struct bc_input *input;
 		int fd = open_bytes(f, bytes, n);
-		assert_int_equal(
-			bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_BYU, &probe),
+		assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+					 BC_FORMAT_BYU, &probe),
 			0);
 		assert_int_equal(probe.packing, BC_PACKING_LZ4);
 		struct given given = read_input(input, b->plain.n, rooms[r]);
@@ -346,19 +348,19 @@ static void test_what_cannot_be_told_is_refused_and_said_why(void **state)
 
 	dice_fill(&dice, noise, sizeof(noise));
 	int fd = open_bytes(f, noise, sizeof(noise));
-	assert_int_equal(
-		bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_UNKNOWN, &probe),
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_UNKNOWN, &probe),
 		-EINVAL);
 	assert_non_null(strstr(probe.why, "fits no format"));
 	close(fd);
 	fd = open_bytes(f, noise, 0);
-	assert_int_equal(
-		bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_UNKNOWN, &probe),
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_UNKNOWN, &probe),
 		-EINVAL);
 	assert_non_null(strstr(probe.why, "empty"));
 	close(fd);
-	assert_int_equal(
-		bc_input_open(&input, (struct bc_stream){f->dir.fd, -1}, BC_FORMAT_UNKNOWN, &probe),
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = f->dir.fd, .wake_fd = -1},
+				 BC_FORMAT_UNKNOWN, &probe),
 		-EISDIR);
 	bc_input_close(NULL);
 }
@@ -412,8 +414,9 @@ static void test_a_segment_is_read_by_chunks_from_its_first_byte(void **state)
 		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 		struct feeder feeder = {fds[1], &segment, 100};
 		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
-		assert_int_equal(bc_input_open(&input, (struct bc_stream){fds[0], -1},
-					 is_named ? BC_FORMAT_SEGMENT : BC_FORMAT_UNKNOWN, &probe),
+		assert_int_equal(
+			bc_input_open(&input, (struct bc_stream){.fd = fds[0], .wake_fd = -1},
+				is_named ? BC_FORMAT_SEGMENT : BC_FORMAT_UNKNOWN, &probe),
 			0);
 		assert_int_equal(probe.format, BC_FORMAT_SEGMENT);
 		assert_int_equal(bc_input_segments(input, &reader), 0);
@@ -448,8 +451,8 @@ static void test_a_segment_whose_head_is_gone_is_told_by_its_end(void **state)
 		for (int i = 0; i < 2; i++) {
 			size_t bytes = (size_t)(segment.bytes + n - begins[i]);
 			int fd = open_bytes(f, begins[i], bytes);
-			int rc = bc_input_open(
-				&input, (struct bc_stream){fd, -1}, BC_FORMAT_UNKNOWN, &probe);
+			int rc = bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				BC_FORMAT_UNKNOWN, &probe);
 			assert_int_equal(
 				rc == 0 && probe.format == BC_FORMAT_SEGMENT, n == segment.n);
 			if (rc == 0)
@@ -511,7 +514,7 @@ static void test_a_wake_breaks_off_opening_and_reading(void **state)
 			pthread_t thread;
 			assert_true(wake_fd >= 0);
 			assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-			struct opening opening = {{fds[0], wake_fd}, reads_on, 0};
+			struct opening opening = {{.fd = fds[0], .wake_fd = wake_fd}, reads_on, 0};
 			assert_int_equal(write(fds[1], bytes, given), given);
 			assert_int_equal(pthread_create(&thread, NULL, open_input, &opening), 0);
 			assert_int_equal(write(wake_fd, &one, sizeof(one)), sizeof(one));

@@ -90,7 +90,9 @@ static char *read_all(int fd, enum bc_format format, const struct wanted *wanted
 	if (wanted->options != NULL)
 		assert_true(bc_format_options_read(&options.format, wanted->options,
 			bc_format_info(format)->read_options, why, sizeof(why)));
-	assert_int_equal(bc_input_open(&input, (struct bc_stream){fd, -1}, format, &probe), 0);
+	assert_int_equal(
+		bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, format, &probe),
+		0);
 	assert_int_equal(bc_reader_open(&reader, input, format, &options), 0);
 	while ((rc = bc_reader_next(reader, &batch)) == 1) {
 		assert_true(batch.count != 0 || batch.record_count != 0 || batch.fault != NULL ||
@@ -310,8 +312,8 @@ static void test_a_line_over_the_limit_is_told_and_passed_wherever_it_stands(voi
 		struct bc_batch batch;
 		int fd = fd_of(trace, n);
 		out = open_memstream(&got, &got_bytes);
-		assert_int_equal(
-			bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_DIN, &probe),
+		assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+					 BC_FORMAT_DIN, &probe),
 			0);
 		assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_DIN, &options), 0);
 		while (bc_reader_next(reader, &batch) == 1) {
@@ -486,8 +488,9 @@ static void test_a_board_stream_gives_what_was_sent(void **state)
 	size_t n = 0;
 	uint64_t tick = 0;
 
-	assert_int_equal(
-		bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_BCP1, &probe), 0);
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_BCP1, &probe),
+		0);
 	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_BCP1, &options), 0);
 	while (bc_reader_next(reader, &batch) == 1) {
 		assert_null(batch.fault);
@@ -576,8 +579,8 @@ static int teardown(void **state)
 }
 
 /* What is expected of the chunks that are kept: records with their absolute ticks, events at their
- * places, and a new epoch. */
-static char *expect_chunks(const struct small_segment *s, const bool *keep)
+ * places, a new epoch, and a gap for what is lost rather than not wanted. */
+static char *expect_chunks(const struct small_segment *s, const bool *keep, bool is_lost)
 {
 	char *text;
 	size_t bytes;
@@ -585,9 +588,11 @@ static char *expect_chunks(const struct small_segment *s, const bool *keep)
 	uint64_t tick = 0;
 	bool has_epoch = false;
 	uint32_t epoch = 0;
+	uint32_t missing = 0;
 
 	for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
 		const struct small_chunk *chunk = &s->chunks[i];
+		missing += keep[i] ? 0 : chunk->records;
 		for (uint32_t k = 0; k <= chunk->records; k++) {
 			const uint8_t *record = chunk->bytes + (size_t)k * BC_RECORD_BYTES;
 			struct bc_entry e;
@@ -595,6 +600,9 @@ static char *expect_chunks(const struct small_segment *s, const bool *keep)
 			uint64_t before = is_new ? 1000 : tick;
 			if (k == 0 && keep[i] && has_epoch && epoch != chunk->epoch)
 				fprintf(out, "epoch\n");
+			if (k == 0 && keep[i] && is_lost && missing != 0)
+				fprintf(out, "event 1 %u \n", missing);
+			missing = keep[i] ? 0 : missing;
 			if (k == small_plan[i].event.position && keep[i])
 				fprintf(out, "event %u %" PRIu64 " %.*s\n",
 					small_plan[i].event.kind, small_plan[i].event.value,
@@ -642,8 +650,9 @@ static struct segment_run run_segment(int fd, const struct wanted *wanted)
 	struct bc_probe probe;
 	struct bc_batch batch;
 
-	assert_int_equal(
-		bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_SEGMENT, &probe), 0);
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_SEGMENT, &probe),
+		0);
 	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_SEGMENT, &options), 0);
 	while (bc_reader_next(reader, &batch) == 1) {
 		for (size_t i = 0; i < batch.count; i++) {
@@ -675,7 +684,7 @@ static void test_a_segment_gives_records_events_and_epochs_in_their_places(void 
 {
 	const struct segments *s = *state;
 	const bool keep[SMALL_CHUNKS] = {true, true, true, true, true, true};
-	char *expected = expect_chunks(&s->one, keep);
+	char *expected = expect_chunks(&s->one, keep, false);
 	struct segment_run run = run_segment(fd_of(s->one.bytes, s->one.size), &nothing_special);
 
 	assert_int_equal(run.faults, 0);
@@ -758,7 +767,7 @@ static void test_each_damaged_chunk_is_a_fault_and_the_others_are_read(void **st
 		int fd = fd_of(s->one.bytes, s->one.size);
 		uint8_t byte = s->one.bytes[s->one.chunks[hurt].end - 5] ^ 0x40;
 		assert_int_equal(pwrite(fd, &byte, 1, (off_t)s->one.chunks[hurt].end - 5), 1);
-		char *expected = expect_chunks(&s->one, keep);
+		char *expected = expect_chunks(&s->one, keep, true);
 		struct segment_run run = run_segment(fd, &nothing_special);
 		assert_true(run.faults != 0);
 		assert_string_equal(run.text, expected);
@@ -783,7 +792,7 @@ static void test_each_missing_chunk_is_told_before_the_next(void **state)
 		memcpy(bytes + chunk->begin, s->one.bytes + chunk->end,
 			s->one.index_at - chunk->end);
 		size_t n = s->one.index_at - (chunk->end - chunk->begin);
-		char *expected = expect_chunks(&s->one, keep);
+		char *expected = expect_chunks(&s->one, keep, true);
 		char *all = read_all(fd_of(bytes, n), BC_FORMAT_SEGMENT, &nothing_special);
 		struct segment_run run = run_segment(fd_of(bytes, n), &nothing_special);
 		char missing[120];
@@ -804,7 +813,7 @@ static void test_a_chunk_that_is_there_twice_is_given_once(void **state)
 {
 	const struct segments *s = *state;
 	const bool keep[SMALL_CHUNKS] = {true, true, true, true, true, true};
-	char *expected = expect_chunks(&s->one, keep);
+	char *expected = expect_chunks(&s->one, keep, false);
 
 	for (unsigned twice = 0; twice < SMALL_CHUNKS; twice++) {
 		const struct small_chunk *chunk = &s->one.chunks[twice];
@@ -854,7 +863,7 @@ static void test_with_an_index_only_the_wanted_chunks_are_read(void **state)
 					sizeof(zeros));
 		}
 		struct wanted wanted = {.wants_chunk = wants, .context = &choice, .index_fd = 1};
-		char *expected = expect_chunks(&s->one, choice.keep);
+		char *expected = expect_chunks(&s->one, choice.keep, false);
 		struct segment_run run = run_segment(fd, &wanted);
 		if (run.faults != 0)
 			print_error("mask %x: %s\n", mask, run.fault);
@@ -921,8 +930,9 @@ static void test_a_format_that_is_not_read_is_refused(void **state)
 	struct bc_probe probe;
 	int fd = fd_of("0 1\n", 4);
 
-	assert_int_equal(
-		bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_DIN, &probe), 0);
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_DIN, &probe),
+		0);
 	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_VCD, &options), -95);
 	bc_reader_close(NULL);
 	bc_input_close(input);

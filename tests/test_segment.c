@@ -170,8 +170,9 @@ static struct reading begin_reading(struct fixture *f, const char *name)
 	struct reading r = {.fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC)};
 
 	assert_true(r.fd >= 0);
-	assert_int_equal(
-		bc_segment_reader_open(&r.reader, (struct bc_stream){r.fd, -1}, NULL, 0), 0);
+	assert_int_equal(bc_segment_reader_open(
+				 &r.reader, (struct bc_stream){.fd = r.fd, .wake_fd = -1}, NULL, 0),
+		0);
 	return r;
 }
 
@@ -392,8 +393,9 @@ static void test_bytes_read_before_come_first(void **state)
 		struct bc_segment_reader *reader;
 		int fd = openat(f->dir.fd, NAME, O_RDONLY | O_CLOEXEC);
 		assert_int_equal(lseek(fd, (off_t)head, SEEK_SET), head);
-		assert_int_equal(bc_segment_reader_open(&reader, (struct bc_stream){fd, -1},
-					 head != 0 ? bytes : NULL, head),
+		assert_int_equal(
+			bc_segment_reader_open(&reader, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				head != 0 ? bytes : NULL, head),
 			0);
 		assert_segment(f, reader, 0, 0, true);
 		assert_end(f, reader, true);
@@ -402,7 +404,8 @@ static void test_bytes_read_before_come_first(void **state)
 	}
 	struct bc_segment_reader *reader;
 	assert_int_equal(
-		bc_segment_reader_open(&reader, (struct bc_stream){-1, -1}, bytes, (1u << 20) + 1),
+		bc_segment_reader_open(&reader, (struct bc_stream){.fd = -1, .wake_fd = -1}, bytes,
+			(1u << 20) + 1),
 		-EINVAL);
 	free(bytes);
 	bc_segment_reader_close(NULL);

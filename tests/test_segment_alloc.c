@@ -294,7 +294,8 @@ static int read_segment(struct fixture *f)
 {
 	struct bc_segment_reader *reader;
 	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
-	int rc = bc_segment_reader_open(&reader, (struct bc_stream){fd, -1}, NULL, 0);
+	int rc = bc_segment_reader_open(
+		&reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0);
 
 	if (rc == 0) {
 		rc = read_all(f, reader);
@@ -326,7 +327,8 @@ static int open_input(struct fixture *f)
 	struct bc_probe probe;
 	struct bc_segment_reader *reader;
 	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
-	int rc = bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_SEGMENT, &probe);
+	int rc = bc_input_open(
+		&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_SEGMENT, &probe);
 
 	if (rc == 0) {
 		rc = bc_input_segments(input, &reader);
@@ -348,7 +350,8 @@ static int read_plain(struct fixture *f)
 	size_t n = 0;
 	ssize_t now;
 	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
-	int rc = bc_input_open(&input, (struct bc_stream){fd, -1}, BC_FORMAT_BYU, &probe);
+	int rc = bc_input_open(
+		&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_BYU, &probe);
 
 	if (rc == 0) {
 		while ((now = bc_input_read(input, out + n, sizeof(out) - n)) > 0)

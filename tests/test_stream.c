@@ -84,7 +84,8 @@ static void test_a_file_is_read_to_its_end(void **state)
 			for (int has_wake = 0; has_wake < 2; has_wake++) {
 				int fd = openat(f->dir.fd, "file", O_RDONLY | O_CLOEXEC);
 				assert_true(fd >= 0);
-				struct bc_stream stream = {fd, has_wake ? f->wake_fd : -1};
+				struct bc_stream stream = {
+					.fd = fd, .wake_fd = has_wake ? f->wake_fd : -1};
 				assert_reads(stream, bytes, n, room);
 				close(fd);
 			}
@@ -128,8 +129,8 @@ static void test_a_pipe_is_read_as_its_bytes_come(void **state)
 			assert_int_equal(fcntl(fds[0], F_SETFL, flags), 0);
 			struct feeder feeder = {fds[1], bytes, sizeof(bytes), step};
 			assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
-			assert_reads(
-				(struct bc_stream){fds[0], f->wake_fd}, bytes, sizeof(bytes), 777);
+			assert_reads((struct bc_stream){.fd = fds[0], .wake_fd = f->wake_fd}, bytes,
+				sizeof(bytes), 777);
 			pthread_join(thread, NULL);
 			close(fds[0]);
 		}
@@ -145,7 +146,7 @@ static void test_a_wake_comes_before_bytes_and_stays(void **state)
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	assert_int_equal(write(fds[1], "1234", 4), 4);
 	wake(f);
-	struct bc_stream stream = {fds[0], f->wake_fd};
+	struct bc_stream stream = {.fd = fds[0], .wake_fd = f->wake_fd};
 	assert_int_equal(bc_stream_read(stream, out, 4), -ECANCELED);
 	assert_int_equal(bc_stream_read(stream, out, 4), -ECANCELED);
 	close(fds[1]);
@@ -212,15 +213,21 @@ static void test_what_cannot_be_read_is_an_error(void **state)
 	uint8_t out[4];
 	int fds[2];
 
-	assert_int_equal(bc_stream_read((struct bc_stream){f->dir.fd, -1}, out, 4), -EISDIR);
+	assert_int_equal(bc_stream_read((struct bc_stream){.fd = f->dir.fd, .wake_fd = -1}, out, 4),
+		-EISDIR);
 	assert_int_equal(
-		bc_stream_read((struct bc_stream){f->dir.fd, f->wake_fd}, out, 4), -EISDIR);
+		bc_stream_read((struct bc_stream){.fd = f->dir.fd, .wake_fd = f->wake_fd}, out, 4),
+		-EISDIR);
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-	assert_int_equal(bc_stream_read((struct bc_stream){fds[0], -1}, out, 4), -EAGAIN);
+	assert_int_equal(
+		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = -1}, out, 4), -EAGAIN);
 	close(fds[1]);
 	close(fds[0]);
-	assert_int_equal(bc_stream_read((struct bc_stream){fds[0], -1}, out, 4), -EBADF);
-	assert_int_equal(bc_stream_read((struct bc_stream){fds[0], f->wake_fd}, out, 4), -EBADF);
+	assert_int_equal(
+		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = -1}, out, 4), -EBADF);
+	assert_int_equal(
+		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = f->wake_fd}, out, 4),
+		-EBADF);
 }
 
 int main(void)
