@@ -217,6 +217,15 @@ static inline void bc_entry_reference(
  * Returns their number, 0 for kinds that are none. */
 size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct bc_entry *entry);
 
+/* The lowest address of a reference's bytes: of one that the bus tells of, by its memory type, that
+ * of its burst (bc_burst_begin()); else the address itself. */
+static inline uint64_t bc_entry_begin(const struct bc_entry *reference)
+{
+	return (reference->has & BC_HAS_ATTR) != 0
+		       ? bc_burst_begin(reference->addr, reference->size)
+		       : reference->addr;
+}
+
 /* "references", "instructions", ...: the word for entries of a kind, in the plural. */
 const char *bc_entry_kind_name(unsigned kind);
 

@@ -81,9 +81,10 @@ static bool may_match(const struct bc_filter *f, const struct bc_chunk_info *inf
 		types |= f->types[i] & info->types[i];
 		procs |= f->procs[i] & info->procs[i];
 	}
-	/* A record at addr_high may reach 255 bytes further. */
-	if (f->has_addr && (info->addr_low > f->addr.last ||
-				   (uint64_t)info->addr_high + UINT8_MAX <= f->addr.first))
+	/* A record at addr_high may reach 255 bytes further, a burst at addr_low begin below. */
+	uint64_t low = info->addr_low & ~(uint64_t)BC_BURST_BELOW;
+	if (f->has_addr &&
+		(low > f->addr.last || (uint64_t)info->addr_high + UINT8_MAX <= f->addr.first))
 		return false;
 	return (!f->has_types || types != 0) && (!f->has_procs || procs != 0);
 }
@@ -119,7 +120,9 @@ static uint64_t match_addr(
 	const struct bc_filter *f, const uint8_t *records, size_t n, uint64_t *ticks)
 {
 	uint64_t low = f->addr.first > UINT8_MAX ? f->addr.first - UINT8_MAX : 0;
-	uint64_t span = f->addr.last - low;
+	uint64_t high = f->addr.last > UINT64_MAX - BC_BURST_BELOW ? UINT64_MAX
+								   : f->addr.last + BC_BURST_BELOW;
+	uint64_t span = high - low;
 	uint64_t bits = 0;
 	uint64_t sum = 0;
 
@@ -133,7 +136,7 @@ static uint64_t match_addr(
 	for (uint64_t left = bits; left != 0; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		if (!overlaps(f, bc_le32(p), p[5]))
+		if (!overlaps(f, bc_burst_begin(bc_le32(p), p[5]), p[5]))
 			bits ^= UINT64_C(1) << i;
 	}
 	return bits;
@@ -173,7 +176,7 @@ static bool has_reference(const struct bc_filter *f, const struct bc_entry *entr
 		at = made;
 	}
 	for (size_t i = 0; i < n; i++)
-		if ((!f->has_addr || overlaps(f, at[i].addr, at[i].size)) &&
+		if ((!f->has_addr || overlaps(f, bc_entry_begin(&at[i]), at[i].size)) &&
 			(!f->has_types || has_bit(f->types, at[i].type)))
 			return true;
 	return false;

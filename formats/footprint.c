@@ -127,7 +127,7 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 		if (how == NO_MEMORY)
 			f->others++;
 		else
-			touch(f, bc_le32(p), p[5], 0, how);
+			touch(f, bc_burst_begin(bc_le32(p), p[5]), p[5], 0, how);
 	}
 }
 
@@ -195,5 +195,5 @@ void bc_footprint_reference(struct bc_footprint *f, const struct bc_entry *refer
 		leave_out(f);
 		return;
 	}
-	touch(f, reference->addr, reference->size, space, how);
+	touch(f, bc_entry_begin(reference), reference->size, space, how);
 }

@@ -77,6 +77,18 @@ static inline void bc_record_store(uint8_t *p, const struct bc_record *r)
 	bc_put_le32(p + 8, r->time);
 }
 
+/* Where the bytes of a record begin. A burst, of 16 or 32 bytes, starts with the word that was
+ * wanted and wraps around: what it moves is all of the aligned block. Anything else begins at its
+ * address.
+ */
+static inline uint64_t bc_burst_begin(uint64_t addr, uint32_t size)
+{
+	return size == 32 || size == 16 ? addr & ~(uint64_t)(size - 1) : addr;
+}
+
+/* How far below its address a record may begin. */
+#define BC_BURST_BELOW 31u
+
 /* The name that byutr.h gives a request type, or NULL for a code it doesn't know. */
 const char *bc_reqtype_name(uint8_t reqtype);
 

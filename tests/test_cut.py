@@ -75,8 +75,9 @@ class Wanted:
                 and (self.wall is None or self.wall[0] * self.clock_hz <= r.wall_hz < self.wall[1] * self.clock_hz))
 
     def takes(self, r):
-        last = r.addr + max(r.size, 1) - 1
-        return (self.is_then(r) and (self.addr is None or (r.addr <= self.addr[1] and last >= self.addr[0]))
+        first = r.addr - (r.addr % r.size if r.size in (16, 32) else 0)  # a burst moves its aligned block
+        last = first + max(r.size, 1) - 1
+        return (self.is_then(r) and (self.addr is None or (first <= self.addr[1] and last >= self.addr[0]))
                 and (self.types is None or r.type in self.types) and (self.procs is None or r.proc in self.procs))
 
 

@@ -82,8 +82,9 @@ static bool matches(const struct bc_filter *f, const struct bc_record *r)
 {
 	bool touches = false;
 
+	uint64_t begin = r->size == 16 || r->size == 32 ? r->addr - r->addr % r->size : r->addr;
 	for (uint64_t i = 0; i < (r->size != 0 ? r->size : 1u); i++)
-		touches |= bc_span_has(f->addr, r->addr + i);
+		touches |= bc_span_has(f->addr, begin + i);
 	return (!f->has_addr || touches) && (!f->has_types || has_bit(f->types, r->reqtype)) &&
 	       (!f->has_procs || has_bit(f->procs, r->proc));
 }

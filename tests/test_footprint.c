@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "formats/footprint.h"
+#include "formats/reader.h"
 #include "formats/record.h"
 #include "tests/dice.h"
 
@@ -109,6 +110,24 @@ static void test_a_reference_of_very_many_lines_is_counted_at_least(void **state
 	refer(&f, BC_REQ_MEMREAD, 0, UINT32_MAX);
 	assert_true(f.is_cut);
 	assert_int_equal(f.lines.count, BC_FOOTPRINT_LINES_MAX);
+	bc_footprint_close(&f);
+}
+
+static void test_a_burst_touches_its_aligned_block(void **state)
+{
+	(void)state;
+	struct bc_footprint f = open_footprint(32, 4096, 64 << 20);
+	struct bc_record record = {.addr = 0x1018, .reqtype = BC_REQ_MEMREAD, .size = 32};
+	uint8_t bytes[BC_RECORD_BYTES];
+
+	bc_record_store(bytes, &record);
+	bc_footprint_records(&f, bytes, 1);
+	assert_int_equal(f.lines.count, 1);
+	assert_int_equal(f.addr_low, 0x1000);
+	assert_int_equal(f.addr_high, 0x101F);
+	/* The same bytes of a program are where it says. */
+	refer(&f, BC_REQ_MEMREAD, 0x1018, 32);
+	assert_int_equal(f.lines.count, 2);
 	bc_footprint_close(&f);
 }
 
@@ -214,9 +233,11 @@ static void test_records_and_entries_touch_alike(void **state)
 		struct bc_record record = {
 			.addr = i % 100 == 0 ? 0xFFFFFFF0u : dice_below(&dice, 1u << 19),
 			.reqtype = types[dice_below(&dice, sizeof(types))],
-			.size = (uint8_t)dice_roll(&dice)};
+			.size = (uint8_t)(i % 3 == 0 ? 32 : dice_roll(&dice))};
+		struct bc_entry entry;
 		bc_record_store(records + i * BC_RECORD_BYTES, &record);
-		refer(&b, record.reqtype, record.addr, record.size);
+		bc_entry_of_record(&entry, records + i * BC_RECORD_BYTES, i, i);
+		bc_footprint_reference(&b, &entry);
 	}
 	bc_footprint_records(&a, records, 20000);
 	assert_int_equal(a.references, b.references);
@@ -259,6 +280,7 @@ int main(void)
 		cmocka_unit_test(test_each_way_of_touching_a_line_is_counted),
 		cmocka_unit_test(test_a_reference_touches_every_line_it_reaches),
 		cmocka_unit_test(test_a_reference_of_very_many_lines_is_counted_at_least),
+		cmocka_unit_test(test_a_burst_touches_its_aligned_block),
 		cmocka_unit_test(test_address_spaces_are_told_apart),
 		cmocka_unit_test(test_as_many_address_spaces_as_can_be_numbered_are_told_apart),
 		cmocka_unit_test(test_reuse_of_every_small_trace_is_what_looking_back_finds),

@@ -44,8 +44,9 @@ def check_totals(said, records):
         equal(row["bytes"], sum(r[2] for r in records if r[1] == row["type"]), "bytes of a type")
 
 
-def look_back(records, line=32, page=4096):
-    """(lines by how they were touched, pages, touches by 2^k, first touches)"""
+def look_back(records, line=32, page=4096, is_bus=True):
+    """(lines by how they were touched, pages, touches by 2^k, first touches). A burst of a bus moves all of its
+    aligned block."""
     lines, pages = collections.defaultdict(set), collections.defaultdict(set)
     last, reuse = {}, collections.Counter()
     first = n = 0
@@ -53,6 +54,8 @@ def look_back(records, line=32, page=4096):
         if reqtype not in MEMORY:
             continue
         n += 1
+        if is_bus and size in (16, 32):
+            addr -= addr % size
         end = min(addr + max(size, 1) - 1, (1 << 64) - 1)
         for number in range(addr // line, end // line + 1):
             lines[number].add(MEMORY[reqtype])
