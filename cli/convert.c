@@ -54,6 +54,7 @@ static enum bc_exit run(struct bc_in_out *c)
 		if (!bc_target_put(&target, batch.entries, batch.count))
 			break;
 	bc_trace_hide_progress(&trace);
+	bc_target_end_source(&target, trace.exit);
 	code = bc_target_close(&target);
 	code = bc_exit_worse(code, trace.exit);
 out:

@@ -429,6 +429,7 @@ static enum bc_exit run_cut(struct cut *c)
 	while (!c->is_over && bc_trace_next(trace, &batch))
 		take_batch(c, &batch);
 	bc_trace_hide_progress(trace);
+	bc_target_end_source(&c->target, trace->exit);
 	code = bc_exit_worse(trace->exit, bc_target_close(&c->target));
 	conclude(c);
 out:

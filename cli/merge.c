@@ -469,6 +469,10 @@ static enum bc_exit run(struct merge *m)
 	if (m->has_events)
 		code = bc_target_close(&m->events);
 	m->target.source = &m->inputs[0].trace;
+	enum bc_exit read = BC_EXIT_OK;
+	for (size_t i = 0; i < m->input_count; i++)
+		read = bc_exit_worse(read, m->inputs[i].trace.exit);
+	bc_target_end_source(&m->target, read);
 	code = bc_exit_worse(code, bc_target_close(&m->target));
 	return bc_exit_worse(code, conclude(m));
 }

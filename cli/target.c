@@ -260,6 +260,14 @@ static void tell_lost(const struct bc_target *t)
 			t->kept_lines == 1 ? "it stands" : "they stand");
 }
 
+void bc_target_end_source(struct bc_target *t, enum bc_exit exit)
+{
+	if (exit != BC_EXIT_FAILED)
+		return;
+	bc_complain(t->console, t->path, "what could not be read is not in the output");
+	t->exit = bc_exit_worse(t->exit, exit);
+}
+
 static void close_segment(struct bc_target *t)
 {
 	if (t->exit == BC_EXIT_OK)

@@ -62,6 +62,11 @@ enum bc_exit bc_target_open(struct bc_target *target, const struct bc_console *c
  * which. */
 bool bc_target_put(struct bc_target *target, const struct bc_entry *entries, size_t count);
 
+/* What is known of the source at its end, trace->exit: where something of it could not be read at
+ * all, that is said of the output, and a segment is not sealed, for its name says that it is whole.
+ * What is damaged or malformed has been told, and is no reason for that. */
+void bc_target_end_source(struct bc_target *target, enum bc_exit exit);
+
 /* Completes what was written. Returns how it went. */
 enum bc_exit bc_target_close(struct bc_target *target);
 

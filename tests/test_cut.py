@@ -590,6 +590,19 @@ def test_a_file_that_may_not_grow_is_named_once(tmp):
     assert b"can't write it: File too large" in done.stderr and b"65536" not in done.stderr, done.stderr
 
 
+def test_what_lacks_an_input_says_so_and_is_no_sealed_segment(tmp):
+    paths = [record_file(tmp, rich_stream(i, 300), clock_hz=1000) for i in range(2)]
+    for command in (["convert", "-O", "segment"], ["cut", "-n", "0-"]):
+        out = tmp / f"{command[0]}.byu.lz4"
+        _, err = buscap(*command, paths[0], tmp / "missing", paths[1], "-o", out, code=1)
+        assert "can't open it" in err and "not in the output" in err and "not sealed" in err, err
+        assert not out.exists() and out.with_name(out.name + ".partial").exists()
+        _, err = buscap(command[0], "-O", "csv", paths[0], tmp / "missing", paths[1], "-o", tmp / "x.csv", code=1)
+        assert f"{tmp / 'x.csv'}: what could not be read is not in the output" in err, err
+        rows = (tmp / "x.csv").read_text().count("\n")
+        assert rows > sum(len(read(path).records) for path in paths), "what could be read is there"
+
+
 def test_a_time_of_day_that_is_none_is_refused(tmp):
     path = record_file(tmp, rich_stream(3, 500), clock_hz=1000)
     for day in ("2026-02-30", "2025-02-29", "2026-04-31", "2026-13-01", "2026-00-01", "2026-01-00", "2026-01-32"):
