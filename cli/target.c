@@ -1,11 +1,9 @@
 #include "cli/target.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/options.h"
@@ -22,47 +20,6 @@ enum bc_exit bc_target_check(
 	bc_complain(console, NULL, "nothing of %s can stand in %s: %s", bc_format_name(from),
 		bc_format_name(to), bc_format_why_refused(from, to));
 	return BC_EXIT_USAGE;
-}
-
-/* A file is not written over, nor behind its end, while it is read. */
-static bool is_input(int fd, const struct bc_console *console, const struct bc_trace *source)
-{
-	struct stat st;
-	struct stat in;
-
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		return false;
-	for (int i = 0; i < source->count; i++) {
-		bool is_console = strcmp(source->paths[i], "-") == 0;
-		int rc = is_console ? fstat(console->in, &in) : stat(source->paths[i], &in);
-		if (rc == 0 && in.st_dev == st.st_dev && in.st_ino == st.st_ino)
-			return true;
-	}
-	return false;
-}
-
-static int open_output(
-	const struct bc_console *console, const char *path, const struct bc_trace *source)
-{
-	if (path == NULL) {
-		if (!is_input(console->out, console, source))
-			return console->out;
-		bc_complain(console, NULL, "standard output is an input too; name another file");
-		return -1;
-	}
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd >= 0 && is_input(fd, console, source)) {
-		bc_complain(console, path, "it is an input; name another -o");
-		close(fd);
-		return -1;
-	}
-	if (fd < 0 || (ftruncate(fd, 0) != 0 && errno != EINVAL)) {
-		bc_complain(console, path, "can't write it: %s", strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return -1;
-	}
-	return fd;
 }
 
 static struct bc_print begin_print(struct bc_target *t)
@@ -94,6 +51,20 @@ static enum bc_exit open_segment(struct bc_target *t, const struct bc_target_opt
 		&t->segment, t->console, t->path, format_options.clock_hz, &origin);
 }
 
+static enum bc_exit open_own(struct bc_target *t)
+{
+	if (bc_output_file_open(&t->file, t->console, t->path, t->source->paths,
+		    t->source->count) != BC_EXIT_OK)
+		return BC_EXIT_FAILED;
+	if (bc_output_open(&t->own, t->file.fd) != 0) {
+		bc_complain(t->console, NULL, "not enough memory");
+		bc_output_file_close(&t->file, t->console, false);
+		return BC_EXIT_FAILED;
+	}
+	t->own.name = t->path;
+	return BC_EXIT_OK;
+}
+
 enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *console,
 	const struct bc_target_options *options, const struct bc_trace *source)
 {
@@ -123,15 +94,9 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	bc_fit_init(&t->fit, t->format, &format_options);
 	t->state = malloc(info->printer->state_bytes + 1);
 	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;
-	bool is_own = t->output == &t->own;
-	int fd = rc == 0 && is_own ? open_output(console, t->path, source) : 0;
-	if (rc == 0 && fd >= 0 && is_own) {
-		rc = bc_output_open(t->output, fd);
-		t->own.name = t->path;
-	}
 	if (rc != 0)
 		bc_complain(console, NULL, "not enough memory");
-	if (rc != 0 || fd < 0) {
+	if (rc != 0 || (t->output == &t->own && open_own(t) != BC_EXIT_OK)) {
 		free(t->state);
 		return BC_EXIT_FAILED;
 	}
@@ -279,14 +244,9 @@ static void close_segment(struct bc_target *t)
 
 static void close_output(struct bc_target *t)
 {
-	int fd = t->own.fd;
-	enum bc_exit code = bc_output_close(&t->own, t->console);
-
-	t->exit = bc_exit_worse(t->exit, code);
-	if (t->path == NULL || close(fd) == 0 || code != BC_EXIT_OK)
-		return;
-	bc_complain(t->console, t->path, "can't write it: %s", strerror(errno));
-	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
+	t->exit = bc_exit_worse(t->exit, bc_output_close(&t->own, t->console));
+	t->exit = bc_exit_worse(
+		t->exit, bc_output_file_close(&t->file, t->console, t->exit == BC_EXIT_OK));
 }
 
 enum bc_exit bc_target_close(struct bc_target *t)

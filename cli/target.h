@@ -13,6 +13,7 @@
 
 #include "cli/console.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/segment_target.h"
 #include "cli/trace.h"
 #include "formats/fit.h"
@@ -30,6 +31,7 @@ struct bc_target {
 	const struct bc_moment *moment;
 	struct bc_fit fit;
 	struct bc_segment_target *segment; /* NULL: it goes through the printer */
+	struct bc_output_file file;        /* that `own` goes to */
 	struct bc_output own;
 	struct bc_output *output; /* own, or that of the target beside */
 	void *state;              /* the printer's */

@@ -574,7 +574,7 @@ def test_nor_is_one_that_came_through_a_redirection(tmp):
     equal(other.read_bytes(), text + b"w 10 4\n", "another file")
 
 
-def test_a_file_that_may_not_grow_is_named_once(tmp):
+def test_a_file_that_may_not_grow_is_told_once(tmp):
     trace = tmp / "x.xdin"
     trace.write_bytes(b"r 10 4\n" * 100000)
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -582,8 +582,9 @@ def test_a_file_that_may_not_grow_is_named_once(tmp):
         more = ["-I", "xdin"] if argv[0] == "convert" else []
         done = run(BUSCAP, *argv, *more, preexec_fn=limit)
         equal(done.returncode, 1, f"exit code of {argv}")
-        equal(done.stderr.decode(), f"buscap {argv[0]}: {argv[-1]}: can't write it: File too large; it is cut off\n",
-              "messages")
+        left = f"buscap convert: {argv[-1]}: it is not made; what was written is left in {argv[-1]}.partial\n"
+        equal(done.stderr.decode(), f"buscap {argv[0]}: {argv[-1]}: can't write it: File too large; it is cut off\n" +
+              (left if argv[0] == "convert" else ""), "messages")
     # A segment's own limit is another matter.
     done = run(BUSCAP, "convert", "-I", "xdin", "-O", "segment", trace, "-o", tmp / "x.byu.lz4", preexec_fn=limit)
     equal(done.returncode, 1, "exit code")
@@ -599,8 +600,29 @@ def test_what_lacks_an_input_says_so_and_is_no_sealed_segment(tmp):
         assert not out.exists() and out.with_name(out.name + ".partial").exists()
         _, err = buscap(command[0], "-O", "csv", paths[0], tmp / "missing", paths[1], "-o", tmp / "x.csv", code=1)
         assert f"{tmp / 'x.csv'}: what could not be read is not in the output" in err, err
-        rows = (tmp / "x.csv").read_text().count("\n")
+        rows = (tmp / "x.csv.partial").read_text().count("\n")
         assert rows > sum(len(read(path).records) for path in paths), "what could be read is there"
+
+
+def test_what_is_there_is_replaced_only_by_what_is_whole(tmp):
+    out, link = tmp / "x.byu", tmp / "link.xdin"
+    out.write_bytes(b"the old one")
+    link.symlink_to(out)
+    text = b"r 1000 4\nr 123456789a 4\n"
+    _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=1, data=text)
+    assert "line 2: its address 0x123456789a" in err and f"left in {out}.partial" in err, err
+    equal(out.read_bytes(), b"the old one", "the old one")
+    equal(out.with_name("x.byu.partial").stat().st_size, 12, "the record before it")
+    _, err = buscap("convert", "-I", "xdin", "-O", "byu", "--strict", "-o", out, code=1, data=b"c 0 4\n")
+    equal(out.read_bytes(), b"the old one", "the old one")
+    # What is malformed is told, and the rest is whole.
+    _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=3, data=b"r 1000 4\nx\n")
+    equal(out.stat().st_size, 12, "the good record")
+    assert not out.with_name("x.byu.partial").exists()
+    # A link is written through.
+    buscap("convert", "-I", "xdin", "-O", "xdin", "-o", link, data=b"r 1000 4\n")
+    equal(out.read_bytes(), b"r 1000 4\n", "what the link leads to")
+    assert link.is_symlink()
 
 
 def test_a_time_of_day_that_is_none_is_refused(tmp):
