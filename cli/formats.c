@@ -51,25 +51,33 @@ static void list(struct bc_output *output)
 	}
 }
 
-/* A trait is a letter, explained below the table: a cell has those of what is lost. */
-static void print_cell(struct bc_output *output, enum bc_format from, enum bc_format to)
+static void print_letters(struct bc_output *output, uint32_t traits)
+{
+	for (; traits != 0; traits &= traits - 1)
+		bc_output_format(output, "%c", 'a' + __builtin_ctz(traits));
+}
+
+/* A trait is a letter, explained below the table: a cell has those of what is lost, and in
+ * parentheses of what may be. Returns them all. */
+static uint32_t print_cell(struct bc_output *output, enum bc_format from, enum bc_format to)
 {
 	uint32_t lost;
+	enum bc_conversion conversion = bc_format_conversion(from, to, &lost);
+	uint32_t may_lose = bc_format_may_lose(from, to);
 
-	switch (bc_format_conversion(from, to, &lost)) {
-	case BC_CONVERSION_LOSSLESS:
-		bc_output_format(output, " = |");
-		return;
-	case BC_CONVERSION_REFUSED:
+	if (conversion == BC_CONVERSION_REFUSED) {
 		bc_output_format(output, " no |");
-		return;
-	case BC_CONVERSION_LOSSY:
-		break;
+		return 0;
 	}
-	bc_output_text(output, " ", 1);
-	for (; lost != 0; lost &= lost - 1)
-		bc_output_format(output, "%c", 'a' + __builtin_ctz(lost));
+	bc_output_format(output, conversion == BC_CONVERSION_LOSSLESS ? " =" : " ");
+	print_letters(output, lost);
+	if (may_lose != 0) {
+		bc_output_format(output, " (");
+		print_letters(output, may_lose);
+		bc_output_format(output, ")");
+	}
 	bc_output_format(output, " |");
+	return lost | may_lose;
 }
 
 static void print_matrix(struct bc_output *output)
@@ -90,17 +98,14 @@ static void print_matrix(struct bc_output *output)
 			continue;
 		bc_output_format(output, "| %s |", bc_format_name((enum bc_format)from));
 		for (unsigned to = 1; to < BC_FORMATS; to++) {
-			uint32_t lost;
-			if (!bc_format_info((enum bc_format)to)->can_write)
-				continue;
-			print_cell(output, (enum bc_format)from, (enum bc_format)to);
-			if (bc_format_conversion((enum bc_format)from, (enum bc_format)to, &lost) ==
-				BC_CONVERSION_LOSSY)
-				used |= lost;
+			if (bc_format_info((enum bc_format)to)->can_write)
+				used |= print_cell(
+					output, (enum bc_format)from, (enum bc_format)to);
 		}
 		bc_output_text(output, "\n", 1);
 	}
-	bc_output_format(output, "\n=: lossless; no: refused; letters: lossy, without\n\n");
+	bc_output_format(output, "\n=: lossless; no: refused; letters: lossy, without these; in "
+				 "parentheses: what single entries may lose\n\n");
 	for (; used != 0; used &= used - 1)
 		bc_output_format(output, "- %c: %s\n", 'a' + __builtin_ctz(used),
 			bc_trait_name(used & (0 - used)));

@@ -91,6 +91,8 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 		return bc_complain_usage(
 			console, "the output is binary, and a terminal is no place for it: use -o");
 	format_options.source_holds = bc_trace_holds(source) | options->source_holds;
+	if (format_options.clock_hz == 0)
+		format_options.clock_hz = bc_trace_clock_hz(source);
 	bc_fit_init(&t->fit, t->format, &format_options);
 	t->state = malloc(info->printer->state_bytes + 1);
 	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;

@@ -70,6 +70,10 @@ bool bc_trace_next(struct bc_trace *trace, struct bc_batch *batch);
 const char *bc_trace_place(
 	const struct bc_trace *trace, uint64_t number, char out[BC_PLACE_TEXT_MAX]);
 
+/* Ticks a second of the file at hand, before it is read: what a segment's header says; 0: not known.
+ */
+uint64_t bc_trace_clock_hz(const struct bc_trace *trace);
+
 /* The traits that the trace's entries may have, with what the options add. */
 uint32_t bc_trace_holds(const struct bc_trace *trace);
 

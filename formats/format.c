@@ -42,6 +42,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.can_write = true,
 		.printer = &bc_bcp1_printer,
 		.holds = BUS_HOLDS | BC_HAS_PROC | BC_HAS_TIME | BC_CAN_EVENT,
+		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE | BC_HAS_TIME | BC_CAN_EVENT,
 		.addr_bits = 32,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
 	[BC_FORMAT_RAW6] = {.name = "raw6",
@@ -51,6 +52,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_raw6_parser,
 		.printer = &bc_raw6_printer,
 		.holds = BUS_HOLDS,
+		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE,
 		.addr_bits = 32,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
 	[BC_FORMAT_BYU] = {.name = "byu",
@@ -60,6 +62,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_byu_parser,
 		.printer = &bc_byu_printer,
 		.holds = BYU_HOLDS,
+		.may_lose = BC_HAS_TIME,
 		.addr_bits = 32,
 		.write_options = BC_OPTION_INVALID},
 	[BC_FORMAT_BYU16] = {.name = "byu16",
@@ -69,6 +72,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_byu16_parser,
 		.printer = &bc_byu16_printer,
 		.holds = BYU_HOLDS,
+		.may_lose = BC_HAS_TIME,
 		.addr_bits = 64,
 		.write_options = BC_OPTION_INVALID},
 	[BC_FORMAT_BYU24] = {.name = "byu24",
@@ -78,6 +82,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_byu24_parser,
 		.printer = &bc_byu24_printer,
 		.holds = BYU_HOLDS,
+		.may_lose = BC_HAS_TIME,
 		.addr_bits = 64,
 		.write_options = BC_OPTION_INVALID},
 	[BC_FORMAT_BYU_BE] = {.name = "byu-be",
@@ -87,6 +92,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_byu_be_parser,
 		.printer = &bc_byu_be_printer,
 		.holds = BYU_HOLDS,
+		.may_lose = BC_HAS_TIME,
 		.addr_bits = 32,
 		.write_options = BC_OPTION_INVALID},
 	[BC_FORMAT_LAPLACE] = {.name = "laplace",
@@ -173,6 +179,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.can_write = true,
 		.printer = &bc_vcd_printer,
 		.holds = BYU_HOLDS | BC_TYPES,
+		.may_lose = BC_HAS_TIME | BC_CAN_REFERENCE,
 		.addr_bits = 64,
 		.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ},
 	[BC_FORMAT_ROWBINARY] = {.name = "rowbinary",
@@ -216,6 +223,11 @@ enum bc_format bc_format_by_name(const char *name)
 	return BC_FORMAT_UNKNOWN;
 }
 
+static bool is_byu(enum bc_format format)
+{
+	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
+}
+
 #define BECOMES_REFERENCE (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)
 
 enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost)
@@ -225,6 +237,9 @@ enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint3
 	uint32_t common = holds & target->holds & told;
 
 	*lost = holds & ~target->holds;
+	/* Invalid cycles are the samples'; they are records only where they are wanted. */
+	if ((holds & ~target->holds & BC_HAS_SAMPLE) != 0)
+		*lost |= holds & BC_CAN_INVALID;
 	if (!target->can_write)
 		return BC_CONVERSION_REFUSED;
 	if ((holds & BECOMES_REFERENCE) != 0 && (target->holds & BC_CAN_REFERENCE) != 0) {
@@ -250,6 +265,21 @@ enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, 
 		return BC_CONVERSION_LOSSLESS;
 	}
 	return bc_traits_conversion(formats[from].holds, to, lost);
+}
+
+uint32_t bc_format_may_lose(enum bc_format from, enum bc_format to)
+{
+	const uint32_t bus = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE;
+	uint32_t source = formats[from].holds;
+	uint32_t lose = formats[to].may_lose & source;
+
+	if (from == to || (is_byu(from) && is_byu(to)))
+		return 0;
+	/* What has no times gets one for each. */
+	if ((source & BC_HAS_TIME) == 0)
+		lose &= ~(uint32_t)BC_CAN_REFERENCE;
+	/* A sample is written as it stands. */
+	return (source & BC_HAS_SAMPLE) != 0 ? lose & ~bus : lose;
 }
 
 const char *bc_format_why_refused(enum bc_format from, enum bc_format to)

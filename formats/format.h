@@ -43,6 +43,7 @@ struct bc_format_info {
 	const struct bc_parser *parser;   /* NULL: not read line by line or record by record */
 	const struct bc_printer *printer; /* NULL: not written entry by entry */
 	uint32_t holds;                   /* traits (formats/entry.h) that it has a place for */
+	uint32_t may_lose;                /* traits of which it can't hold all that there may be */
 	uint32_t needs;        /* BC_HAS_SIZE: references of no size have no place in it */
 	uint8_t addr_bits;     /* 32 or 64 */
 	unsigned read_options; /* BC_OPTION_* (formats/options.h) */
@@ -76,6 +77,11 @@ enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, 
 
 /* The same of a trace that holds these traits, which its options may have added to. */
 enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost);
+
+/* What single entries may lose on the way all the same, though the target has a place for it: times
+ * that are too far apart, several references at one time, sizes that no cycle has. Counted when it
+ * happens. */
+uint32_t bc_format_may_lose(enum bc_format from, enum bc_format to);
 
 /* A clause that says why a conversion is refused. */
 const char *bc_format_why_refused(enum bc_format from, enum bc_format to);

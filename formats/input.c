@@ -155,6 +155,12 @@ ssize_t bc_input_read(struct bc_input *in, uint8_t *out, size_t room)
 	return (ssize_t)n;
 }
 
+const uint8_t *bc_input_head(const struct bc_input *in, size_t *bytes)
+{
+	*bytes = in->end - in->start;
+	return in->packed + in->start;
+}
+
 uint64_t bc_input_position(const struct bc_input *in)
 {
 	return in->read_bytes - (in->end - in->start);

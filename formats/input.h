@@ -35,6 +35,10 @@ void bc_input_close(struct bc_input *input);
 ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room)
 	__attribute__((warn_unused_result));
 
+/* The head that was read to tell the format, while nothing has been taken of it; *bytes is set to
+ * its length. Valid until the next call. */
+const uint8_t *bc_input_head(const struct bc_input *input, size_t *bytes);
+
 /* How many bytes of the stream itself were used up by bc_input_read(): for a progress report. */
 uint64_t bc_input_position(const struct bc_input *input);
 
