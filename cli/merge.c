@@ -26,9 +26,9 @@ static const char help[] =
 	"      --renumber N         the inputs' processors are told apart: the second's have N "
 	"added, the\n"
 	"                           third's 2 N, and so on; each is below N\n"
-	"  -I, --input-format FMT   the files' format, all of one, with its options; each is told "
-	"by content\n"
-	"                           where that is certain\n"
+	"  -I, --input-format FMT   the inputs' format, with its options; or given once for each "
+	"input, in\n"
+	"                           their order; it is told by content where that is certain\n"
 	"  -O, --output-format FMT  the format to write, as in convert. By default it is the "
 	"inputs', if that\n"
 	"                           is one; references and kernel events of Laplace become one "
@@ -53,9 +53,17 @@ static const struct option options[] = {
 #define MERGE_ENTRIES 256u
 #define NS_PER_S      1000000000u
 
+/* What -I says of an input. */
+struct input_format {
+	enum bc_format format;
+	struct bc_format_options options;
+};
+
 struct merge {
 	const struct bc_console *console;
 	struct bc_in_out wanted;
+	struct input_format *formats; /* of -I: none, one for all inputs, or one for each */
+	size_t format_count;
 	enum bc_merge_by by;
 	uint64_t clock_hz;
 	uint64_t renumber;    /* 0: processors stay */
@@ -138,7 +146,14 @@ static enum bc_exit open_inputs(struct merge *m)
 {
 	for (size_t i = 0; i < m->input_count; i++) {
 		struct bc_merge_input *in = &m->inputs[i];
-		enum bc_exit code = bc_merge_input_open(in, m->wanted.from, &m->wanted.reader);
+		const struct input_format *of = m->format_count != 0
+							? &m->formats[m->format_count == 1 ? 0 : i]
+							: NULL;
+		struct bc_reader_options reader = m->wanted.reader;
+		if (of != NULL)
+			reader.format = of->options;
+		enum bc_exit code = bc_merge_input_open(
+			in, of != NULL ? of->format : BC_FORMAT_UNKNOWN, &reader);
 		if (code != BC_EXIT_OK)
 			return code;
 		if ((bc_trace_holds(&in->trace) & BC_HAS_TIME) == 0) {
@@ -500,7 +515,13 @@ static bool read_positive(const struct merge *m, const char *option, uint64_t mo
 
 static bool read_option(struct merge *m, int letter)
 {
+	struct input_format *of = &m->formats[m->format_count];
+
 	switch (letter) {
+	case 'I':
+		of->options = bc_format_options_default();
+		m->format_count++;
+		return bc_option_read_format(m->console, "-I", &of->format, &of->options);
 	case OPTION_BY:
 		return read_by(m);
 	case OPTION_CLOCK:
@@ -516,10 +537,14 @@ static enum bc_exit merge_paths(struct merge *m)
 {
 	if (m->wanted.count < 2)
 		return bc_complain_usage(m->console, "two files or more are merged");
-	if (make_inputs(m))
-		return run(m);
-	bc_complain(m->console, NULL, "not enough memory");
-	return BC_EXIT_FAILED;
+	if (!make_inputs(m)) {
+		bc_complain(m->console, NULL, "not enough memory");
+		return BC_EXIT_FAILED;
+	}
+	if (m->format_count > 1 && m->format_count != m->input_count)
+		return bc_complain_usage(m->console,
+			"-I is given once for all inputs, or once for each in their order");
+	return run(m);
 }
 
 static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
@@ -551,8 +576,14 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 	}
 	m->console = console;
 	enum bc_exit code = bc_in_out_init(&m->wanted, console, argc);
+	m->formats = calloc((size_t)argc + 1, sizeof(*m->formats));
+	if (code == BC_EXIT_OK && m->formats == NULL) {
+		bc_complain(console, NULL, "not enough memory");
+		code = BC_EXIT_FAILED;
+	}
 	if (code == BC_EXIT_OK)
 		code = read_and_run(m, argc, argv);
+	free(m->formats);
 	free_inputs(m);
 	bc_in_out_free(&m->wanted);
 	free(m);

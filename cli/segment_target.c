@@ -25,6 +25,7 @@ struct bc_segment_target {
 	struct bc_origin origin;
 	int dir_fd;
 	bool is_created;
+	bool has_failed; /* to write: it isn't tried again */
 	struct bc_segment_writer writer;
 	bool has_header; /* all of `header` but for its first chunk is there */
 	struct bc_segment_header header;
@@ -250,6 +251,7 @@ static int create(struct bc_segment_target *t)
 
 static enum bc_exit complain_write(struct bc_segment_target *t, int rc)
 {
+	t->has_failed = true;
 	if (rc == -EEXIST)
 		complain_exists(t, "");
 	else if (rc == -EFBIG && t->writer.chunks == BC_SEGMENT_CHUNKS)
@@ -465,6 +467,9 @@ size_t bc_segment_target_put(struct bc_segment_target *t, const struct bc_entry 
 
 void bc_segment_target_abandon(struct bc_segment_target *t)
 {
+	/* What is gathered of a chunk is good, whatever came behind it. */
+	if (!t->has_failed)
+		(void)!end_chunk(t);
 	if (t->is_created) {
 		bc_complain(t->console, t->path, "not sealed: what came before is left in %s%s",
 			t->name, BC_PARTIAL_SUFFIX);

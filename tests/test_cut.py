@@ -604,6 +604,14 @@ def test_what_lacks_an_input_says_so_and_is_no_sealed_segment(tmp):
         assert rows > sum(len(read(path).records) for path in paths), "what could be read is there"
 
 
+def test_a_segment_that_is_not_finished_has_all_that_came_before(tmp):
+    text = b"r 1000 4\n" * 1000 + b"r 123456789a 4\n"
+    _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x.byu.lz4", code=1, data=text)
+    assert "line 1001: its address 0x123456789a" in err, err
+    text, _ = buscap("dump", tmp / "x.byu.lz4.partial", code=None)
+    equal(text.count(b"\n"), 1000, "records")
+
+
 def test_what_is_there_is_replaced_only_by_what_is_whole(tmp):
     out, link = tmp / "x.byu", tmp / "link.xdin"
     out.write_bytes(b"the old one")

@@ -229,5 +229,16 @@ def test_wrong_usage_is_one_line(tmp):
     buscap("merge", segment, tmp / "missing", "-o", tmp / "q", code=1)
 
 
+def test_each_input_may_have_its_own_format(tmp):
+    references, events = tmp / "refs", tmp / "events"
+    references.write_bytes(b"".join(struct.pack("<cQBII", b"r", 10 * i, 4, 1, i) for i in range(5)))
+    events.write_text("F 14 100 77\nM 1f 1 2\n")
+    out, _ = buscap("merge", "-I", "laplace", "-I", "laplace-events", references, events)
+    equal(out.decode().splitlines(), ["r 0 4 1 0", "r a 4 1 1", "r 14 4 1 2", "F 14 100 77", "r 1e 4 1 3", "M 1f 1 2",
+                                      "r 28 4 1 4"], "the two as one")
+    _, err = buscap("merge", "-I", "laplace", "-I", "laplace", "-I", "laplace", references, events, code=2)
+    assert "once for each" in err, err
+
+
 if __name__ == "__main__":
     harness.main(globals())
