@@ -50,9 +50,11 @@ static enum bc_exit run(struct bc_in_out *c)
 	if (code != BC_EXIT_OK)
 		goto out;
 	bc_trace_show_progress(&trace, NULL);
-	while (bc_trace_next(&trace, &batch))
+	while (bc_trace_next(&trace, &batch)) {
 		if (!bc_target_put(&target, batch.entries, batch.count))
 			break;
+		bc_target_flush_if_idle(&target);
+	}
 	bc_trace_hide_progress(&trace);
 	bc_target_end_source(&target, trace.exit);
 	code = bc_target_close(&target);

@@ -395,6 +395,19 @@ static void take_batch(struct cut *c, const struct bc_batch *batch)
 		take_entries(c, batch->entries, batch->count);
 }
 
+/* Whether the batch is behind all that is wanted of its file: numbers only grow in one. Chunks of
+ * segments are chosen by their own. */
+static bool is_behind(const struct cut *c, const struct bc_batch *batch)
+{
+	uint64_t last = c->select.filter.numbers.last;
+
+	if (c->trace.format == BC_FORMAT_SEGMENT || last == UINT64_MAX)
+		return false;
+	if (batch->count != 0)
+		return batch->entries[batch->count - 1].number > last;
+	return batch->record_count != 0 && batch->first_number + batch->record_count > last;
+}
+
 static void conclude(const struct cut *c)
 {
 	if (c->kept == 0 && c->target.exit == BC_EXIT_OK)
@@ -426,8 +439,12 @@ static enum bc_exit run_cut(struct cut *c)
 	if (code != BC_EXIT_OK)
 		goto out;
 	bc_trace_show_progress(trace, NULL);
-	while (!c->is_over && bc_trace_next(trace, &batch))
+	while (!c->is_over && bc_trace_next(trace, &batch)) {
 		take_batch(c, &batch);
+		bc_target_flush_if_idle(&c->target);
+		if (is_behind(c, &batch))
+			bc_trace_pass_file(trace);
+	}
 	bc_trace_hide_progress(trace);
 	bc_target_end_source(&c->target, trace->exit);
 	code = bc_exit_worse(trace->exit, bc_target_close(&c->target));

@@ -83,6 +83,12 @@ static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
 	return true;
 }
 
+/* Whether a batch is behind all that is wanted: numbers only grow. */
+static bool is_behind(const struct bc_dump *dump, const struct bc_batch *batch)
+{
+	return batch->count != 0 && batch->entries[batch->count - 1].number > dump->records.last;
+}
+
 void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
 {
 	const struct bc_reader_options options = {.format = dump->format, .index_fd = -1};
@@ -105,7 +111,10 @@ void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
 			rc = got;
 			break;
 		}
-		goes_on = print_batch(dump, file, printer, state, &batch);
+		goes_on = print_batch(dump, file, printer, state, &batch) &&
+			  !is_behind(dump, &batch);
+		if (bc_file_would_wait(file))
+			bc_output_flush(&dump->output);
 		if (batch.fault != NULL)
 			bc_complain_fault(dump->console, file->name, batch.fault, faults++);
 	}

@@ -175,7 +175,7 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 		size_t bytes = p->held + (size_t)rc;
 		size_t n = bytes / p->stride;
 		print_plain(p, n);
-		if (bc_output_is_over(&dump->output))
+		if (bc_output_is_over(&dump->output) || p->number > dump->records.last)
 			break;
 		p->held = bytes - n * p->stride;
 		memmove(p->in, p->in + n * p->stride, p->held);

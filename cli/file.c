@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -108,6 +109,13 @@ void bc_file_close(struct bc_file *file)
 	if (file->is_ours && file->fd >= 0)
 		close(file->fd);
 	file->fd = -1;
+}
+
+bool bc_file_would_wait(const struct bc_file *file)
+{
+	struct pollfd pollfd = {.fd = file->fd, .events = POLLIN};
+
+	return !file->is_regular && poll(&pollfd, 1, 0) == 0;
 }
 
 enum bc_exit bc_complain_read(

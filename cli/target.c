@@ -84,7 +84,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (options->format == BC_FORMAT_SEGMENT)
 		return open_segment(t, options);
 	if (!info->can_write) {
-		bc_complain(console, NULL, "%s can't be written", info->name);
+		bc_complain(console, NULL, "%s can't be written; name another format with -O", info->name);
 		return BC_EXIT_USAGE;
 	}
 	if (is_console && !info->is_text && isatty(console->out))
@@ -188,6 +188,12 @@ bool bc_target_put(struct bc_target *t, const struct bc_entry *entries, size_t c
 		return false;
 	t->fit.lost = NULL;
 	return true;
+}
+
+void bc_target_flush_if_idle(struct bc_target *t)
+{
+	if (t->segment == NULL && t->source->is_open && bc_file_would_wait(&t->source->file))
+		bc_output_flush(t->output);
 }
 
 /* What of one trait the target could not hold. */

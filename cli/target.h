@@ -69,6 +69,9 @@ bool bc_target_put(struct bc_target *target, const struct bc_entry *entries, siz
  * What is damaged or malformed has been told, and is no reason for that. */
 void bc_target_end_source(struct bc_target *target, enum bc_exit exit);
 
+/* Shows what is gathered when the source has to be waited for. */
+void bc_target_flush_if_idle(struct bc_target *target);
+
 /* Completes what was written. Returns how it went. */
 enum bc_exit bc_target_close(struct bc_target *target);
 

@@ -193,6 +193,11 @@ uint32_t bc_trace_holds(const struct bc_trace *trace)
 	return holds | (trace->options.format.size != 0 ? BC_HAS_SIZE : 0);
 }
 
+void bc_trace_pass_file(struct bc_trace *t)
+{
+	close_file(t);
+}
+
 uint64_t bc_trace_clock_hz(const struct bc_trace *t)
 {
 	struct bc_segment_header header;

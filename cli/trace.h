@@ -70,6 +70,9 @@ bool bc_trace_next(struct bc_trace *trace, struct bc_batch *batch);
 const char *bc_trace_place(
 	const struct bc_trace *trace, uint64_t number, char out[BC_PLACE_TEXT_MAX]);
 
+/* Nothing more of the file at hand is wanted: the next batch is of the next file. */
+void bc_trace_pass_file(struct bc_trace *trace);
+
 /* Ticks a second of the file at hand, before it is read: what a segment's header says; 0: not known.
  */
 uint64_t bc_trace_clock_hz(const struct bc_trace *trace);

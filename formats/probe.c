@@ -238,6 +238,19 @@ static size_t unpack_head(
 	return out_done;
 }
 
+/* What else compresses files, by its magic; NULL: nothing that is known. */
+static const char *foreign_packing(const uint8_t *head, size_t bytes)
+{
+	if (bytes >= 6 && memcmp(head,
+				  "\xFD"
+				  "7zXZ",
+				  6) == 0)
+		return "xz";
+	if (bytes >= 4 && memcmp(head, "BZh", 3) == 0 && head[3] >= '1' && head[3] <= '9')
+		return "bzip2";
+	return NULL;
+}
+
 static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
 {
 	if (has_segment_item(head, bytes)) {
@@ -257,8 +270,16 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 		return false;
 	if (is_torn_bcp1(head, bytes))
 		probe->format = BC_FORMAT_BCP1;
+	else if (bytes == 0 && probe->packing != BC_PACKING_NONE)
+		snprintf(probe->why, sizeof(probe->why),
+			"nothing comes out of its %s frames: they are empty, damaged or torn",
+			bc_packing_name(probe->packing));
 	else if (bytes == 0)
 		snprintf(probe->why, sizeof(probe->why), "it is empty");
+	else if (foreign_packing(head, bytes) != NULL)
+		snprintf(probe->why, sizeof(probe->why),
+			"it is compressed with %s, which is not undone here: unpack it first",
+			foreign_packing(head, bytes));
 	else if (bc_is_text(head, bytes))
 		probe->format = bc_probe_text(head, bytes, is_all, probe->why, sizeof(probe->why));
 	else
