@@ -27,8 +27,8 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 	enum bc_format wanted);
 void bc_file_close(struct bc_file *file);
 
-/* Whether reading on would wait for somebody else, as from a pipe that is empty: a good time to show
- * what there is. */
+/* Whether reading on would wait for somebody else, as from a pipe that is empty: a good time to
+ * show what there is. */
 bool bc_file_would_wait(const struct bc_file *file);
 
 /* Opens for reading what a path names, if it can be a trace. Returns a file descriptor, or a

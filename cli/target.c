@@ -84,7 +84,8 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (options->format == BC_FORMAT_SEGMENT)
 		return open_segment(t, options);
 	if (!info->can_write) {
-		bc_complain(console, NULL, "%s can't be written; name another format with -O", info->name);
+		bc_complain(console, NULL, "%s can't be written; name another format with -O",
+			info->name);
 		return BC_EXIT_USAGE;
 	}
 	if (is_console && !info->is_text && isatty(console->out))

@@ -73,7 +73,8 @@ const char *bc_trace_place(
 /* Nothing more of the file at hand is wanted: the next batch is of the next file. */
 void bc_trace_pass_file(struct bc_trace *trace);
 
-/* Ticks a second of the file at hand, before it is read: what a segment's header says; 0: not known.
+/* Ticks a second of the file at hand, before it is read: what a segment's header says; 0: not
+ * known.
  */
 uint64_t bc_trace_clock_hz(const struct bc_trace *trace);
 
