@@ -5,11 +5,10 @@
 #include "cli/fault.h"
 #include "formats/reader.h"
 
-enum bc_exit bc_count_entries(
-	struct bc_entry_counts *counts, const struct bc_console *console, struct bc_file *file)
+enum bc_exit bc_count_entries(struct bc_entry_counts *counts, const struct bc_console *console,
+	struct bc_file *file, const struct bc_format_options *format)
 {
-	const struct bc_reader_options options = {
-		.format = bc_format_options_default(), .index_fd = -1};
+	const struct bc_reader_options options = {.format = *format, .index_fd = -1};
 	struct bc_reader *reader;
 	struct bc_batch batch;
 	int rc = bc_reader_open(&reader, file->input, file->probe.format, &options);

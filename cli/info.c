@@ -44,6 +44,7 @@ struct job {
 	struct bc_output output;
 	bool is_json;
 	enum bc_format format;
+	struct bc_format_options options; /* of the format */
 };
 
 /* A JSON object with what is told of every file. */
@@ -283,7 +284,7 @@ static enum bc_exit info_entries(struct job *job, struct bc_file *file)
 {
 	struct bc_output *output = &job->output;
 	struct bc_entry_counts counts;
-	enum bc_exit code = bc_count_entries(&counts, job->console, file);
+	enum bc_exit code = bc_count_entries(&counts, job->console, file, &job->options);
 
 	if (code == BC_EXIT_FAILED)
 		return code;
@@ -328,7 +329,9 @@ static enum bc_exit info_file(struct job *job, const char *path)
 
 int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 {
-	struct job job = {.console = console, .format = BC_FORMAT_UNKNOWN};
+	struct job job = {.console = console,
+		.format = BC_FORMAT_UNKNOWN,
+		.options = bc_format_options_default()};
 	struct bc_options o = {
 		.console = console, .argc = argc, .argv = argv, .brief = "jI:h", .all = options};
 	enum bc_exit code = BC_EXIT_OK;
@@ -339,7 +342,8 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 			return bc_print_help(console, help);
 		if (letter == 'j')
 			job.is_json = true;
-		else if (letter != 'I' || !bc_option_input_format(console, "-I", &job.format))
+		else if (letter != 'I' ||
+			 !bc_option_read_format(console, "-I", &job.format, &job.options))
 			return BC_EXIT_USAGE;
 	}
 	if (optind == argc)

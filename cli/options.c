@@ -169,15 +169,6 @@ bool bc_option_write_format(const struct bc_console *console, const char *option
 	return read_format(console, option, format, options, true);
 }
 
-bool bc_option_input_format(
-	const struct bc_console *console, const char *option, enum bc_format *format)
-{
-	if (strchr(optarg, ':') == NULL)
-		return read_format(console, option, format, NULL, false);
-	bc_complain(console, NULL, "%s %s: the name alone is wanted here", option, optarg);
-	return false;
-}
-
 enum bc_exit bc_check_inputs(const struct bc_console *console, const char **paths, int count)
 {
 	int found = 0;

@@ -44,10 +44,6 @@ bool bc_option_count(const struct bc_console *console, const char *option, uint6
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range);
 bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm);
 
-/* A format that can be read, by its name alone. */
-bool bc_option_input_format(
-	const struct bc_console *console, const char *option, enum bc_format *format);
-
 /* A format that can be read, or written, "fmt" or "fmt:key=value,key=value"; what is said behind
  * the name is set in *options. */
 bool bc_option_read_format(const struct bc_console *console, const char *option,

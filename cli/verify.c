@@ -57,6 +57,7 @@ struct check {
 	const struct bc_console *console;
 	struct bc_output *output;
 	const struct bc_file *file;
+	const struct bc_format_options *options; /* of its format */
 	uint64_t damages;
 	/* Of a segment. */
 	struct bc_continuity continuity;
@@ -403,7 +404,7 @@ static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 {
 	struct bc_entry_counts counts;
 	uint64_t sum = 0;
-	enum bc_exit code = bc_count_entries(&counts, c->console, file);
+	enum bc_exit code = bc_count_entries(&counts, c->console, file, c->options);
 
 	if (code == BC_EXIT_FAILED)
 		return code;
@@ -416,15 +417,19 @@ static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 }
 
 static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
-	const char *path, enum bc_format format, struct ending *before)
+	const char *path, enum bc_format format, const struct bc_format_options *options,
+	struct ending *before)
 {
 	struct bc_file file;
 	enum bc_exit code = bc_file_open(&file, console, path, format);
 
 	if (code != BC_EXIT_OK)
 		return code;
-	struct check check = {
-		.console = console, .output = output, .file = &file, .before = before};
+	struct check check = {.console = console,
+		.output = output,
+		.file = &file,
+		.options = options,
+		.before = before};
 	if (file.probe.is_capture) {
 		code = verify_capture(&check, &file);
 	} else if (file.probe.format == BC_FORMAT_SEGMENT) {
@@ -444,6 +449,7 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
+	struct bc_format_options format_options = bc_format_options_default();
 	struct bc_options o = {
 		.console = console, .argc = argc, .argv = argv, .brief = "I:h", .all = options};
 	struct bc_output output;
@@ -454,7 +460,8 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == 'h')
 			return bc_print_help(console, help);
-		if (letter != 'I' || !bc_option_input_format(console, "-I", &format))
+		if (letter != 'I' ||
+			!bc_option_read_format(console, "-I", &format, &format_options))
 			return BC_EXIT_USAGE;
 	}
 	if (optind == argc)
@@ -467,7 +474,7 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 	int n = argc - optind;
 	bc_order_segments(paths, n);
 	for (int i = 0; i < n && !bc_output_is_over(&output); i++)
-		code = bc_exit_worse(
-			code, verify_file(console, &output, paths[i], format, &before));
+		code = bc_exit_worse(code,
+			verify_file(console, &output, paths[i], format, &format_options, &before));
 	return bc_exit_worse(code, bc_output_close(&output, console));
 }
