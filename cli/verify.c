@@ -417,7 +417,7 @@ static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 }
 
 static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
-	const char *path, enum bc_format format, const struct bc_format_options *options,
+	const char *path, enum bc_format format, const struct bc_format_options *format_options,
 	struct ending *before)
 {
 	struct bc_file file;
@@ -428,7 +428,7 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 	struct check check = {.console = console,
 		.output = output,
 		.file = &file,
-		.options = options,
+		.options = format_options,
 		.before = before};
 	if (file.probe.is_capture) {
 		code = verify_capture(&check, &file);
