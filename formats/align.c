@@ -51,17 +51,6 @@ static int32_t *reach_of(const struct bc_align *align, int d, int k)
 	return &align->reach[(ptrdiff_t)d * d + d + k];
 }
 
-static bool is_match(const struct bc_align_row *a, size_t x, const struct bc_align_row *b, size_t y,
-	const struct bc_align_time *time)
-{
-	if (a->hashes[x] != b->hashes[y])
-		return false;
-	if (time == NULL)
-		return true;
-	uint64_t apart = b->ticks[y] - a->ticks[x] - time->skew;
-	return apart <= time->window || 0 - apart <= time->window;
-}
-
 /* Where the d-th edit leads to on diagonal k, and whether it inserts; -1 if to nowhere. */
 static int32_t step(const struct bc_align *align, int d, int k, size_t n, size_t m, bool *inserts)
 {
@@ -115,7 +104,7 @@ static void gather(struct bc_align *align, const struct bc_align_row *a,
 		size_t matches = hunks[i].a - (before->a + before->a_count);
 		bool is_one = hunks[i].a_count == 0 || hunks[i].b_count == 0;
 		for (size_t n = 0; is_one && n < matches; n++)
-			is_one = is_match(a, x + n, b, y + n, time);
+			is_one = bc_align_is_match(a, x + n, b, y + n, time);
 		if (!is_one)
 			continue;
 		before->a_count += hunks[i].a_count;
@@ -179,7 +168,7 @@ bool bc_align_near(struct bc_align *align, const struct bc_align_row *a,
 			size_t y = (size_t)(from - k);
 			size_t run = 0;
 			for (; x < a->count && y < b->count && run < wanted_run((unsigned)d) &&
-				is_match(a, x, b, y, time);
+				bc_align_is_match(a, x, b, y, time);
 				x++, y++)
 				run++;
 			*reach_of(align, d, k) = (int32_t)x;

@@ -13,9 +13,11 @@
 /* The most edits (an item inserted or deleted) that are looked through one by one. */
 #define BC_ALIGN_EDITS 512u
 
+#define BC_TICK_NONE UINT64_MAX
+
 struct bc_align_row {
 	const uint64_t *hashes;
-	const uint64_t *ticks; /* with bc_align_time */
+	const uint64_t *ticks; /* with bc_align_time; BC_TICK_NONE of what has no time */
 	size_t count;
 	bool is_whole; /* nothing follows the last item */
 };
@@ -44,6 +46,20 @@ struct bc_align {
 	uint32_t *table; /* of runs in the first row */
 	uint64_t *runs;
 };
+
+/* Whether an item of the one row matches one of the other; `time` may be NULL. */
+static inline bool bc_align_is_match(const struct bc_align_row *a, size_t x,
+	const struct bc_align_row *b, size_t y, const struct bc_align_time *time)
+{
+	if (a->hashes[x] != b->hashes[y])
+		return false;
+	if (time == NULL)
+		return true;
+	uint64_t apart = b->ticks[y] - a->ticks[x] - time->skew;
+	if (apart <= time->window || 0 - apart <= time->window)
+		return true;
+	return a->ticks[x] == BC_TICK_NONE && b->ticks[y] == BC_TICK_NONE;
+}
 
 /* Takes the memory for rows of at most `items`. Returns 0 or -ENOMEM, with nothing to free. */
 int bc_align_init(struct bc_align *align, size_t items) __attribute__((warn_unused_result));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/align.h"
 #include "formats/compare.h"
 #include "formats/parser.h"
 
@@ -129,7 +130,7 @@ bool bc_backlog_add(struct bc_backlog *b, const struct bc_entry *entry, uint64_t
 	}
 	b->entries[b->end] = copy;
 	b->hashes[b->end] = bc_compare_hash(&copy, fields);
-	b->ticks[b->end] = copy.tick;
+	b->ticks[b->end] = (copy.has & BC_HAS_TIME) != 0 ? copy.tick : BC_TICK_NONE;
 	b->is_taken[b->end] = false;
 	b->end++;
 	return true;

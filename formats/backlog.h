@@ -17,9 +17,9 @@ struct bc_backlog {
 	size_t room;
 	struct bc_entry *entries; /* writable by who owns the backlog */
 	uint64_t *hashes;         /* formats/compare.h */
-	uint64_t *ticks;
-	bool *is_taken;  /* the owner's; false of a new entry */
-	size_t *text_at; /* where an entry's texts begin in `text` */
+	uint64_t *ticks;          /* as formats/align.h wants them */
+	bool *is_taken;           /* the owner's; false of a new entry */
+	size_t *text_at;          /* where an entry's texts begin in `text` */
 	char *text;
 	size_t text_end;
 	size_t text_room;

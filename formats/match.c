@@ -6,6 +6,7 @@
 
 #include "formats/align.h"
 #include "formats/compare.h"
+#include "formats/jump.h"
 #include "formats/match_row.h"
 #include "formats/record.h"
 #include "formats/tick_order.h"
@@ -37,6 +38,7 @@ struct bc_match {
 	/* The way on that was found: align.hunks[hunk] and on, counted from these positions. */
 	struct bc_align align;
 	size_t hunk;
+	struct bc_jump_finder jumps;
 	uint64_t a_base;
 	uint64_t b_base;
 	struct bc_tick_order b_order; /* what of B is in hunks */
@@ -61,11 +63,15 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 		goto no_b;
 	if (bc_align_init(&m->align, options->lookahead) != 0)
 		goto no_align;
+	if (bc_jump_init(&m->jumps, options->lookahead) != 0)
+		goto no_jumps;
 	if (bc_tick_order_init(&m->b_order, options->lookahead) != 0)
 		goto no_order;
 	*match = m;
 	return 0;
 no_order:
+	bc_jump_free(&m->jumps);
+no_jumps:
 	bc_align_free(&m->align);
 no_align:
 	bc_match_row_free(&m->b);
@@ -81,6 +87,7 @@ void bc_match_close(struct bc_match *m)
 	if (m == NULL)
 		return;
 	bc_tick_order_free(&m->b_order);
+	bc_jump_free(&m->jumps);
 	bc_align_free(&m->align);
 	bc_match_row_free(&m->b);
 	bc_match_row_free(&m->a);
@@ -228,32 +235,84 @@ static bool align_by_times(struct bc_match *m, struct bc_align_row a, struct bc_
 	return is_time_compared(m) && bc_align_near(&m->align, &a, &b, NEAR_EDITS / 4, &time);
 }
 
+/* Holds as much as may be. Returns 0 or a negative errno. */
+static int hold_all(struct bc_match *m)
+{
+	int rc = bc_match_row_hold(&m->a, m->options.lookahead);
+
+	return rc == 0 ? bc_match_row_hold(&m->b, m->options.lookahead) : rc;
+}
+
+/* The way on that the hunks are. */
+static struct bc_jump weigh_hunks(
+	const struct bc_match *m, const struct bc_align_row *a, const struct bc_align_row *b)
+{
+	const struct bc_hunk *last = &m->align.hunks[m->align.count - 1];
+	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
+	struct bc_jump way = {.a = last->a + last->a_count,
+		.b = last->b + last->b_count,
+		.hunks = m->align.count};
+
+	for (size_t i = 0; i < m->align.count; i++)
+		way.edits += m->align.hunks[i].a_count + m->align.hunks[i].b_count;
+	bc_jump_weigh(&way, a, b, is_time_compared(m) ? &time : NULL);
+	return way;
+}
+
+/* Looks for one jump that is better than *best. */
+static bool find_jump(struct bc_match *m, const struct bc_align_row *a,
+	const struct bc_align_row *b, struct bc_jump *best)
+{
+	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
+
+	if (best->run == BC_JUMP_LONG && best->is_clock_kept)
+		return false;
+	return bc_jump_find(&m->jumps, a, m->a.position, b, m->b.position,
+		is_time_compared(m) ? &time : NULL, best);
+}
+
+static void use_jump(struct bc_match *m, const struct bc_jump *jump)
+{
+	m->align.hunks[0] = (struct bc_hunk){.a_count = jump->a, .b_count = jump->b};
+	m->align.count = 1;
+}
+
+/* Finds the best way on from where the heads part. */
+static bool find_way(struct bc_match *m, const struct bc_align_row *a, const struct bc_align_row *b)
+{
+	struct bc_align_row near_a = bc_match_row_align(&m->a, NEAR_ENTRIES);
+	struct bc_align_row near_b = bc_match_row_align(&m->b, NEAR_ENTRIES);
+	struct bc_jump best = {.is_clock_kept = true};
+	bool is_near = align_by_times(m, near_a, near_b) ||
+		       bc_align_near(&m->align, &near_a, &near_b, NEAR_EDITS, NULL);
+
+	if (is_near && m->align.count == 0)
+		return true;
+	if (is_near)
+		best = weigh_hunks(m, a, b);
+	bool has_jump = find_jump(m, a, b, &best);
+	bool is_found = is_near || has_jump;
+	if (!is_near && best.run < BC_JUMP_LONG &&
+		bc_align_near(&m->align, a, b, BC_ALIGN_EDITS, NULL)) {
+		struct bc_jump way = m->align.count != 0 ? weigh_hunks(m, a, b) : best;
+		has_jump = has_jump && bc_jump_is_better(&best, &way);
+		is_found = true;
+	}
+	if (has_jump)
+		use_jump(m, &best);
+	return is_found || bc_align_far(&m->align, a, b);
+}
+
 /* Finds a way on from where the heads part. Returns 0 or a negative errno. */
 static int align(struct bc_match *m)
 {
-	size_t most = m->options.lookahead;
-	size_t near = most < NEAR_ENTRIES ? most : NEAR_ENTRIES;
-	struct bc_align_row a;
-	struct bc_align_row b;
+	int rc = hold_all(m);
 
-	int rc = bc_match_row_hold(&m->a, near + 1);
-	rc = rc == 0 ? bc_match_row_hold(&m->b, near + 1) : rc;
 	if (rc != 0)
 		return rc;
-	a = bc_match_row_align(&m->a, near);
-	b = bc_match_row_align(&m->b, near);
-	bool is_found = align_by_times(m, a, b) ||
-			bc_align_near(&m->align, &a, &b, NEAR_EDITS, NULL);
-	if (!is_found) {
-		rc = bc_match_row_hold(&m->a, most);
-		rc = rc == 0 ? bc_match_row_hold(&m->b, most) : rc;
-		if (rc != 0)
-			return rc;
-		a = bc_match_row_align(&m->a, most);
-		b = bc_match_row_align(&m->b, most);
-		is_found = bc_align_near(&m->align, &a, &b, BC_ALIGN_EDITS, NULL) ||
-			   bc_align_far(&m->align, &a, &b);
-	}
+	struct bc_align_row a = bc_match_row_align(&m->a, m->options.lookahead);
+	struct bc_align_row b = bc_match_row_align(&m->b, m->options.lookahead);
+	bool is_found = find_way(m, &a, &b);
 	if (is_found && m->align.count == 0) {
 		/* Hashes of what isn't the same are: one pair of them is passed. */
 		m->align.hunks[0] = (struct bc_hunk){.a_count = 1, .b_count = 1};
@@ -268,6 +327,27 @@ static int align(struct bc_match *m)
 	}
 	use_hunks(m);
 	return 0;
+}
+
+/* The heads differ in their times alone. Returns 1 when one jump explains that better than one time
+ * that is another, 0, or a negative errno. */
+static int jump_times(struct bc_match *m)
+{
+	int rc = hold_all(m);
+
+	if (rc != 0)
+		return rc;
+	struct bc_align_row a = bc_match_row_align(&m->a, m->options.lookahead);
+	struct bc_align_row b = bc_match_row_align(&m->b, m->options.lookahead);
+	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
+	struct bc_jump best = {.a = 1, .b = 1, .edits = 2, .hunks = 1};
+	bc_jump_weigh(&best, &a, &b, &time);
+	if (!find_jump(m, &a, &b, &best))
+		return 0;
+	use_jump(m, &best);
+	find_reordered(m);
+	use_hunks(m);
+	return 1;
 }
 
 /* The same by times too, where entries that are the same follow each other: a read that is polled
@@ -419,6 +499,12 @@ static int weigh_times(struct bc_match *m, bool *goes_on)
 		shift(m, skew, true);
 		return 1;
 	}
+	rc = have_times ? jump_times(m) : 0;
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	a = m->a.held.entries + m->a.held.begin;
+	b = m->b.held.entries + m->b.held.begin;
+	fits_new = have_times && fits_skew(m, skew);
 	bool fits_old = fits_skew(m, m->skew);
 	if (have_times && !fits_new && !fits_old && m->hunk >= m->align.count) {
 		rc = align_times(m);
