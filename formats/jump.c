@@ -12,6 +12,12 @@
 /* Times are compared so often at most for one search. */
 #define STEPS_MAX (1u << 18)
 
+/* More than these are looked at twice. */
+#define SMALL_EDITS 16u
+
+/* So many items apart it is looked for stretches that both rows have. */
+#define STEP 16u
+
 int bc_jump_init(struct bc_jump_finder *finder, size_t items)
 {
 	if (bc_recur_init(&finder->a, items) != 0)
@@ -113,21 +119,40 @@ struct search {
 	const struct bc_align_time *time;
 	struct bc_jump *best;
 	size_t steps;
+	bool is_any;
+	size_t hashes_run; /* of the way at hand, without regard to times and ends */
 	bool has_found;
 };
+
+/* What both rows have may be left out on the way: a way that finds more of that is kept, unless it
+ * is little by what both rows have of items there, and what follows is long. */
+static bool is_worth_it(const struct search *s, const struct bc_jump *jump)
+{
+	size_t least = jump->a < jump->b ? jump->a : jump->b;
+
+	if (!bc_jump_is_better(jump, s->best))
+		return false;
+	if (!s->is_any)
+		return true;
+	/* The rows' ends may be far away, and what matches there little. */
+	return 2 * s->best->run < least && s->hashes_run >= 2 * least &&
+	       (value(jump) >= BC_JUMP_LONG / 4 ||
+		       value(jump) > 2 * value(s->best) + jump->edits - s->best->edits);
+}
 
 /* Weighs a way whose items match for so long. */
 static void consider(struct search *s, size_t x, size_t y, size_t edits, size_t run)
 {
 	struct bc_jump jump = {.a = x, .b = y, .edits = edits, .hunks = 1, .is_clock_kept = true};
 
+	s->hashes_run = run;
 	jump.run = worth(s->a, x, s->b, y, run);
-	if (jump.run < RUN_MIN || s->steps > STEPS_MAX || !bc_jump_is_better(&jump, s->best))
+	if (jump.run < RUN_MIN || s->steps > STEPS_MAX || !is_worth_it(s, &jump))
 		return;
 	if (s->time != NULL) {
 		bc_jump_weigh(&jump, s->a, s->b, s->time);
 		s->steps += jump.run;
-		if (jump.run < RUN_MIN || !bc_jump_is_better(&jump, s->best))
+		if (jump.run < RUN_MIN || !is_worth_it(s, &jump))
 			return;
 	}
 	*s->best = jump;
@@ -187,13 +212,19 @@ static void find_replaced(struct search *s, size_t most)
 	}
 }
 
+/* Whether the head may come up again in the other row, behind its head, for so long that it is of
+ * use. */
 static bool may_recur(const struct bc_recur *in, const struct bc_align_row *head,
-	const struct bc_align_row *row, uint64_t position)
+	const struct bc_align_row *row, uint64_t position, size_t need)
 {
 	/* At the end there are no stretches to tell by. */
 	if (head->count < BC_RECUR_ITEMS || (row->is_whole && row->count < 2 * BC_RECUR_ITEMS))
 		return head->is_whole && row->is_whole;
-	return bc_recur_has(in, head->hashes, position + 1);
+	if (bc_recur_end(in, head->hashes) <= position + 1)
+		return false;
+	if (need <= BC_RECUR_ITEMS || need > head->count)
+		return true;
+	return bc_recur_end(in, head->hashes + need - BC_RECUR_ITEMS) > position + 1;
 }
 
 bool bc_jump_find(struct bc_jump_finder *finder, const struct bc_align_row *a, uint64_t a_position,
@@ -201,13 +232,40 @@ bool bc_jump_find(struct bc_jump_finder *finder, const struct bc_align_row *a, u
 	struct bc_jump *best)
 {
 	struct search s = {.a = a, .b = b, .time = time, .best = best};
+	bool is_small = best->run != 0 && best->edits < SMALL_EDITS;
 
 	bc_recur_take(&finder->a, a->hashes, a->count, a_position);
 	bc_recur_take(&finder->b, b->hashes, b->count, b_position);
-	find_replaced(&s, best->run != 0 && best->edits < 16 ? 4 * best->edits + 16 : SIZE_MAX);
-	if (may_recur(&finder->a, b, a, a_position))
+	find_replaced(&s, is_small ? 4 * best->edits + SMALL_EDITS : SIZE_MAX);
+	size_t need = value(best) + value(best) / 4;
+	if (may_recur(&finder->a, b, a, a_position, need))
 		find_head(&s, finder->prefixes, b, a, true);
-	if (may_recur(&finder->b, a, b, b_position))
+	if (may_recur(&finder->b, a, b, b_position, need))
 		find_head(&s, finder->prefixes, a, b, false);
+	return s.has_found;
+}
+
+bool bc_jump_find_any(const struct bc_jump_finder *finder, const struct bc_align_row *a,
+	uint64_t a_position, const struct bc_align_row *b, const struct bc_align_time *time,
+	struct bc_jump *best)
+{
+	struct search s = {.a = a, .b = b, .time = time, .best = best, .is_any = true};
+
+	for (size_t y = 0; y + BC_RECUR_ITEMS <= b->count;) {
+		uint64_t end = bc_recur_end(&finder->a, b->hashes + y);
+		size_t x = end > a_position ? (size_t)(end - 1 - a_position) : a->count;
+		size_t run = x < a->count ? count_run(a, x, b, y, NULL) : 0;
+		size_t back = 0;
+		if (run < BC_RECUR_ITEMS) {
+			y += STEP;
+			continue;
+		}
+		while (back < x && back < y && a->hashes[x - back - 1] == b->hashes[y - back - 1])
+			back++;
+		run += back;
+		consider(&s, x - back, y - back, x + y - 2 * back,
+			run < BC_JUMP_LONG ? run : BC_JUMP_LONG);
+		y += run - back;
+	}
 	return s.has_found;
 }

@@ -45,11 +45,16 @@ void bc_jump_weigh(struct bc_jump *jump, const struct bc_align_row *a, const str
  * more than what it leaves out in excess is worth. */
 bool bc_jump_is_better(const struct bc_jump *one, const struct bc_jump *other);
 
-/* Looks for a better way than *best, which has run 0 if there is none yet, and puts it there.
- * `a_position` and `b_position` are those of the first items in all of the rows. Returns whether
- * there was one. */
+/* Looks for a better way than *best, which has run 0 if there is none yet, and puts it there: one
+ * that leaves out items of one row alone, or as many of both. `a_position` and `b_position` are
+ * those of the first items in all of the rows. Returns whether there was one. */
 bool bc_jump_find(struct bc_jump_finder *finder, const struct bc_align_row *a, uint64_t a_position,
 	const struct bc_align_row *b, uint64_t b_position, const struct bc_align_time *time,
+	struct bc_jump *best);
+
+/* The same behind that, among ways that leave out any number of either. */
+bool bc_jump_find_any(const struct bc_jump_finder *finder, const struct bc_align_row *a,
+	uint64_t a_position, const struct bc_align_row *b, const struct bc_align_time *time,
 	struct bc_jump *best);
 
 #endif

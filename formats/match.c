@@ -271,6 +271,17 @@ static bool find_jump(struct bc_match *m, const struct bc_align_row *a,
 		is_time_compared(m) ? &time : NULL, best);
 }
 
+static bool find_any_jump(struct bc_match *m, const struct bc_align_row *a,
+	const struct bc_align_row *b, struct bc_jump *best)
+{
+	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
+
+	if (best->run == BC_JUMP_LONG)
+		return false;
+	return bc_jump_find_any(
+		&m->jumps, a, m->a.position, b, is_time_compared(m) ? &time : NULL, best);
+}
+
 static void use_jump(struct bc_match *m, const struct bc_jump *jump)
 {
 	m->align.hunks[0] = (struct bc_hunk){.a_count = jump->a, .b_count = jump->b};
@@ -296,8 +307,11 @@ static bool find_way(struct bc_match *m, const struct bc_align_row *a, const str
 		bc_align_near(&m->align, a, b, BC_ALIGN_EDITS, NULL)) {
 		struct bc_jump way = m->align.count != 0 ? weigh_hunks(m, a, b) : best;
 		has_jump = has_jump && bc_jump_is_better(&best, &way);
+		best = has_jump ? best : way;
 		is_found = true;
 	}
+	if ((!is_near || best.edits >= NEAR_EDITS / 4) && find_any_jump(m, a, b, &best))
+		has_jump = is_found = true;
 	if (has_jump)
 		use_jump(m, &best);
 	return is_found || bc_align_far(&m->align, a, b);
@@ -340,7 +354,7 @@ static int jump_times(struct bc_match *m)
 	struct bc_align_row a = bc_match_row_align(&m->a, m->options.lookahead);
 	struct bc_align_row b = bc_match_row_align(&m->b, m->options.lookahead);
 	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
-	struct bc_jump best = {.a = 1, .b = 1, .edits = 2, .hunks = 1};
+	struct bc_jump best = {.a = 1, .b = 1, .edits = 1, .hunks = 1};
 	bc_jump_weigh(&best, &a, &b, &time);
 	if (!find_jump(m, &a, &b, &best))
 		return 0;

@@ -68,7 +68,7 @@ void bc_recur_take(struct bc_recur *recur, const uint64_t *items, size_t count, 
 	}
 }
 
-bool bc_recur_has(const struct bc_recur *recur, const uint64_t *items, uint64_t position)
+uint64_t bc_recur_end(const struct bc_recur *recur, const uint64_t *items)
 {
-	return find(recur, sum(items))->end > position;
+	return find(recur, sum(items))->end;
 }

@@ -34,8 +34,8 @@ void bc_recur_free(struct bc_recur *recur);
  * taken in before is kept while there is room. */
 void bc_recur_take(struct bc_recur *recur, const uint64_t *items, size_t count, uint64_t position);
 
-/* Whether the stretch that begins with these BC_RECUR_ITEMS comes up at this position of the row or
- * later: true without fail if it does. */
-bool bc_recur_has(const struct bc_recur *recur, const uint64_t *items, uint64_t position);
+/* One more than the last position at which the stretch that begins with these BC_RECUR_ITEMS comes
+ * up, or 0. Another stretch may hardly be taken for it, but none is missed. */
+uint64_t bc_recur_end(const struct bc_recur *recur, const uint64_t *items);
 
 #endif
