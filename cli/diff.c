@@ -7,6 +7,7 @@
 
 #include "cli/diff_class.h"
 #include "cli/diff_options.h"
+#include "cli/options.h"
 #include "formats/compare.h"
 
 /* What a trace's entries can be made to be. */
@@ -228,6 +229,9 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 	}
 	d->only = w->only != 0 ? w->only : BC_DIFF_CLASSES;
 	d->fields = (w->fields != 0 ? w->fields | BC_FIELD_KIND : fields) & ~w->ignored;
+	if ((d->fields & ~BC_FIELD_KIND) == 0 && w->ignored != 0)
+		return bc_complain_usage(
+			d->console, "with --ignore, no field is left to be compared");
 	return BC_EXIT_OK;
 }
 
@@ -312,10 +316,12 @@ static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 		bc_complain(console, NULL, "not enough memory");
 		return BC_EXIT_FAILED;
 	}
-	code = bc_trace_open(&d->a.trace, console, &d->a.path, 1, w->format_a, &w->reader_a);
+	code = bc_trace_open(
+		&d->a.trace, console, d->a.paths, d->a.path_count, w->format_a, &w->reader_a);
 	if (code != BC_EXIT_OK)
 		goto no_a;
-	code = bc_trace_open(&d->b.trace, console, &d->b.path, 1, w->format_b, &w->reader_b);
+	code = bc_trace_open(
+		&d->b.trace, console, d->b.paths, d->b.path_count, w->format_b, &w->reader_b);
 	if (code == BC_EXIT_OK)
 		code = check_common(d, w);
 	if (code != BC_EXIT_OK)

@@ -24,7 +24,8 @@ struct bc_diff_line {
 };
 
 struct bc_diff_side {
-	const char *path;
+	const char **paths; /* the command line's: of A one, of B one or a recording's segments */
+	int path_count;
 	struct bc_trace trace;
 	struct bc_fit fit;
 	const struct bc_entry *run; /* what is left of what the fit gave */

@@ -18,6 +18,7 @@ enum {
 	BC_DIFF_LINE = 1u << 6,
 	BC_DIFF_CLASSES = (1u << 7) - 1,
 };
+#define BC_DIFF_CLASS_COUNT 7
 
 /* The class of an entry. */
 uint32_t bc_diff_class_of(const struct bc_entry *entry);

@@ -81,7 +81,8 @@ static bool add_trace(cJSON *object, const struct bc_diff *d, const struct bc_di
 
 	bc_trace_place(&side->trace, 0, place);
 	place[strcspn(place, " ")] = '\0';
-	ok = ok && bc_json_add_text(at, "file", side->path) &&
+	ok = ok && bc_json_add_text(at, "file", side->paths[0]) &&
+	     bc_json_add_u64(at, "files", (uint64_t)side->path_count) &&
 	     bc_json_add_text(at, "format", bc_format_name(side->trace.format)) &&
 	     bc_json_add_text(at, "numbers", place) &&
 	     bc_json_add_u64(at, "entries", side->entries);

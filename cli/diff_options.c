@@ -1,9 +1,11 @@
 #include "cli/diff_options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/diff_class.h"
 #include "cli/options.h"
+#include "cli/order.h"
 #include "formats/compare.h"
 
 #define LOOKAHEAD_MIN 16u
@@ -11,10 +13,12 @@
 #define LINES_MAX     100000u
 
 static const char help[] =
-	"usage: buscap diff [OPTION]... A B\n"
+	"usage: buscap diff [OPTION]... A B [MORE OF B]...\n"
 	"\n"
 	"Compares two traces, of one format or of two, and lists where they differ. \"-\" is "
 	"standard input.\n"
+	"A is the first file; B is the second, or all others if they are the segments of one "
+	"recording.\n"
 	"What only one of the formats can hold is not compared; docs/diff.md has all of it.\n"
 	"\n"
 	"  -I, --input-format FMT  the format of both, with its options; it is told by content "
@@ -81,16 +85,42 @@ static const struct option options[] = {
 	{NULL, 0, NULL, 0},
 };
 
+/* What a set's bits are called. */
+struct names {
+	uint64_t (*by_name)(const char *, size_t);
+	const char *(*name)(uint64_t);
+	unsigned count;
+};
+
+static const struct names classes = {
+	bc_diff_class_by_name, bc_diff_class_name, BC_DIFF_CLASS_COUNT};
+static const struct names fields = {bc_field_by_name, bc_field_name, BC_FIELD_COUNT};
+
+static void complain_name(const struct bc_console *console, const char *option,
+	const struct names *names, const char *name, size_t bytes)
+{
+	char list[512] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < names->count && used < sizeof(list); i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+			i == 0                  ? ""
+			: i + 1 == names->count ? " and "
+						: ", ",
+			names->name(UINT64_C(1) << i));
+	bc_complain(console, NULL, "%s %s: there is no \"%.*s\"; there are %s", option, optarg,
+		(int)bytes, name, list);
+}
+
 /* Reads "name,name" into a set of bits. */
 static bool read_names(const struct bc_console *console, const char *option,
-	uint64_t (*by_name)(const char *, size_t), uint64_t *set)
+	const struct names *names, uint64_t *set)
 {
 	for (const char *at = optarg;; at++) {
 		size_t n = strcspn(at, ",");
-		uint64_t bit = by_name(at, n);
+		uint64_t bit = names->by_name(at, n);
 		if (bit == 0) {
-			bc_complain(console, NULL, "%s %s: there is no \"%.*s\"; see docs/diff.md",
-				option, optarg, (int)n, at);
+			complain_name(console, option, names, at, n);
 			return false;
 		}
 		*set |= bit;
@@ -134,11 +164,11 @@ static bool read_option(const struct bc_console *console, int letter, struct bc_
 		return bc_option_read_format(
 			console, "--format-b", &w->format_b, &w->reader_b.format);
 	case OPTION_ONLY:
-		return read_names(console, "--only", bc_diff_class_by_name, &w->only);
+		return read_names(console, "--only", &classes, &w->only);
 	case OPTION_FIELDS:
-		return read_names(console, "--fields", bc_field_by_name, &w->fields);
+		return read_names(console, "--fields", &fields, &w->fields);
 	case OPTION_IGNORE:
-		return read_names(console, "--ignore", bc_field_by_name, &w->ignored);
+		return read_names(console, "--ignore", &fields, &w->ignored);
 	case 'w':
 		return bc_option_count(console, "--window", &w->window);
 	case 'r':
@@ -167,11 +197,20 @@ static bool read_option(const struct bc_console *console, int letter, struct bc_
 static enum bc_exit read_operands(
 	struct bc_diff *d, const struct bc_console *console, int argc, char **argv)
 {
-	if (argc - optind != 2)
+	int count = argc - optind;
+	const char **paths = (const char **)argv + optind;
+
+	if (count < 2)
 		return bc_complain_usage(console, "two traces are wanted");
-	d->a.path = argv[optind];
-	d->b.path = argv[optind + 1];
-	return bc_check_inputs(console, (const char **)argv + optind, 2);
+	d->a.paths = paths;
+	d->a.path_count = 1;
+	d->b.paths = paths + 1;
+	d->b.path_count = count - 1;
+	if (count > 2 && !bc_order_is_one_recording(d->b.paths, d->b.path_count))
+		return bc_complain_usage(console,
+			"two traces are wanted: of more files, all behind the first must be "
+			"segments of one recording");
+	return bc_check_inputs(console, paths, count);
 }
 
 bool bc_diff_read_options(

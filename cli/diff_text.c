@@ -29,9 +29,13 @@ static void put_line(struct bc_diff *d, char mark, const struct bc_diff_line *li
 
 void bc_diff_text_begin(struct bc_diff *d)
 {
-	bc_output_format(&d->output, "--- A: %s (%s)\n+++ B: %s (%s)\n", d->a.trace.file.name,
-		bc_format_name(d->a.trace.format), d->b.trace.file.name,
-		bc_format_name(d->b.trace.format));
+	int more = d->b.path_count - 1;
+
+	bc_output_format(&d->output, "--- A: %s (%s)\n+++ B: %s", d->a.trace.file.name,
+		bc_format_name(d->a.trace.format), d->b.trace.file.name);
+	if (more != 0)
+		bc_output_format(&d->output, " and %d more", more);
+	bc_output_format(&d->output, " (%s)\n", bc_format_name(d->b.trace.format));
 }
 
 /* "record 17 to 36 of A", or "behind record 16 of A". */
@@ -71,7 +75,8 @@ static void put_head(struct bc_diff *d)
 			bc_output_format(&d->output, "%s %s", left == d->differ ? "" : ",",
 				bc_field_name(left & (0 - left)));
 	} else {
-		bc_output_format(&d->output, "%" PRIu64 " of A where %" PRIu64 " of B are", n, k);
+		bc_output_format(&d->output, "%" PRIu64 " of A where %" PRIu64 " of B %s", n, k,
+			k == 1 ? "is" : "are");
 	}
 	bc_output_format(&d->output, ": ");
 	put_place(d, n != 0 ? &d->a : &d->b);

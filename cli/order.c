@@ -123,7 +123,8 @@ static int compare(const void *a, const void *b)
 	return order != 0 ? order : (x->given > y->given) - (x->given < y->given);
 }
 
-void bc_order_segments(const char **paths, int n)
+/* Returns the keys of n paths, to be freed, if all may be segments; NULL if not. */
+static struct key *read_keys(const char **paths, int n)
 {
 	struct key *keys = calloc((size_t)n + 1, sizeof(*keys));
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
@@ -134,12 +135,38 @@ void bc_order_segments(const char **paths, int n)
 		keys[i].given = i;
 		all = strcmp(paths[i], "-") != 0 && make_key(&keys[i], chunk);
 	}
-	if (all) {
-		share_names(keys, n);
-		qsort(keys, (size_t)n, sizeof(*keys), compare);
-		for (int i = 0; i < n; i++)
-			paths[i] = keys[i].path;
-	}
 	free(chunk);
+	if (all)
+		return keys;
 	free(keys);
+	return NULL;
+}
+
+void bc_order_segments(const char **paths, int n)
+{
+	struct key *keys = read_keys(paths, n);
+
+	if (keys == NULL)
+		return;
+	share_names(keys, n);
+	qsort(keys, (size_t)n, sizeof(*keys), compare);
+	for (int i = 0; i < n; i++)
+		paths[i] = keys[i].path;
+	free(keys);
+}
+
+bool bc_order_is_one_recording(const char **paths, int n)
+{
+	struct key *keys = read_keys(paths, n);
+	const struct key *first = NULL;
+	bool is_one = keys != NULL;
+
+	for (int i = 0; is_one && i < n; i++) {
+		if (!keys[i].is_known)
+			continue;
+		first = first != NULL ? first : &keys[i];
+		is_one = keys[i].tag == first->tag;
+	}
+	free(keys);
+	return is_one;
 }
