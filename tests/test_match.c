@@ -413,6 +413,88 @@ static void test_what_was_left_out_is_one_difference_wherever_it_stood(void **st
 	}
 }
 
+/* A program's accesses: loops in loops, of few places and any number of rounds. */
+static void make_loops(struct rows *r, size_t count)
+{
+	struct dice dice = {.state = 2024};
+	uint64_t tick = 0;
+	size_t n = 0;
+
+	while (n < count) {
+		uint64_t base = dice_below(&dice, 8) * 0x1000;
+		size_t body = 3 + dice_below(&dice, 12);
+		for (uint32_t rounds = 1 + dice_below(&dice, 80); rounds != 0; rounds--) {
+			for (size_t i = 0; i < body && n < count; i++, n++) {
+				/* One access of the body walks through memory. */
+				uint64_t addr = i == 1 ? 0x100000 + dice_below(&dice, 16) * 8
+						       : base + i * 4;
+				bc_entry_reference(&r->a[n], i == 1, addr, n);
+				r->a[n].has = BC_HAS_SIZE | BC_HAS_TIME;
+				r->a[n].size = 4;
+				tick += 4 + (i == 1 ? dice_below(&dice, 6) : 0);
+				r->a[n].tick = tick;
+			}
+		}
+	}
+	r->a_count = count;
+}
+
+enum edit {
+	LEFT_OUT,
+	OTHERS, /* as many others in their place */
+	TWICE,  /* the same once more */
+	EDITS
+};
+
+static void edit_loops(struct rows *r, enum edit edit, size_t at, size_t n, bool is_clock_kept)
+{
+	make_b(r, at, edit == TWICE ? 0 : n, edit == LEFT_OUT ? 0 : n, 0);
+	uint64_t took = r->a[at + n].tick - r->a[at].tick;
+	uint64_t later = edit == TWICE ? took : edit == LEFT_OUT ? 0 - took : 0;
+	if (edit == TWICE)
+		memcpy(r->b + at, r->a + at, n * sizeof(*r->a));
+	for (size_t i = at + (edit == LEFT_OUT ? 0 : n); !is_clock_kept && i < r->b_count; i++)
+		r->b[i].tick += later;
+	number(r);
+}
+
+/* Where what repeats is left out, where it was is anyone's guess: but it is one difference. */
+static void one_in_loops(struct rows *r, const struct bc_match_options *options, size_t n)
+{
+	size_t more = r->a_count > r->b_count ? r->a_count - r->b_count : r->b_count - r->a_count;
+
+	assert_int_equal(compare(r, options), 0);
+	assert_int_equal(r->told.differences, 1);
+	assert_true(r->told.only_a + r->told.only_b == more || more == 0);
+	assert_true(r->told.only_a <= n && r->told.only_b <= n);
+	assert_int_equal(run(&r->told, options, r->b, r->b_count, r->a, r->a_count), 0);
+	assert_int_equal(r->told.differences, 1);
+}
+
+static void test_an_edit_in_a_program_that_loops_is_one_difference(void **state)
+{
+	struct rows *r = *state;
+	static const size_t counts[] = {1, 10, 300, 1000};
+
+	make_loops(r, 20000);
+	for (size_t at = 500; at < 18500; at += 1237) {
+		for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+			for (enum edit edit = 0; edit < EDITS; edit++) {
+				edit_loops(r, edit, at, counts[c], false);
+				one_in_loops(r, &plain, counts[c]);
+				one_in_loops(r, &timed, counts[c]);
+				if (edit == TWICE)
+					continue;
+				/* By absolute times it is known to the entry. */
+				edit_loops(r, edit, at, counts[c], true);
+				one_in_loops(r, &timed, counts[c]);
+				assert_int_equal(r->told.last_a, at);
+				assert_int_equal(r->told.shifts, 0);
+			}
+		}
+	}
+}
+
 static void test_many_changes_are_each_a_difference(void **state)
 {
 	struct rows *r = *state;
@@ -746,6 +828,7 @@ int main(void)
 		cmocka_unit_test(test_what_was_inserted_is_one_difference_wherever_it_stands),
 		cmocka_unit_test(test_what_was_changed_is_one_difference_wherever_it_stands),
 		cmocka_unit_test(test_what_was_left_out_is_one_difference_wherever_it_stood),
+		cmocka_unit_test(test_an_edit_in_a_program_that_loops_is_one_difference),
 		cmocka_unit_test(test_many_changes_are_each_a_difference),
 		cmocka_unit_test(test_changes_in_a_coarse_clock_add_up),
 		cmocka_unit_test(test_each_field_of_a_reference_is_told_by_its_name),
