@@ -140,13 +140,15 @@ static bool is_worth_it(const struct search *s, const struct bc_jump *jump)
 		       value(jump) > 2 * value(s->best) + jump->edits - s->best->edits);
 }
 
-/* Weighs a way whose items match for so long. */
+/* Weighs a way whose items match for so long. Most are out of the question before their times are
+ * compared. */
 static void consider(struct search *s, size_t x, size_t y, size_t edits, size_t run)
 {
-	struct bc_jump jump = {.a = x, .b = y, .edits = edits, .hunks = 1, .is_clock_kept = true};
+	struct bc_jump jump = {.a = x, .b = y, .edits = edits, .hunks = 1};
 
 	s->hashes_run = run;
 	jump.run = worth(s->a, x, s->b, y, run);
+	jump.is_clock_kept = bc_align_is_match(s->a, x, s->b, y, s->time);
 	if (jump.run < RUN_MIN || s->steps > STEPS_MAX || !is_worth_it(s, &jump))
 		return;
 	if (s->time != NULL) {

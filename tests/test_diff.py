@@ -83,6 +83,27 @@ def test_a_bus_is_the_same_in_whatever_format_it_stands(tmp):
             equal("time" in last["fields"], raw6 not in (a, b), "times compared")
 
 
+def test_the_segments_of_a_recording_are_one_trace(tmp):
+    bcp1 = simulate(tmp / "a.bcp1", "bcp1", count="100k")
+    other = simulate(tmp / "b.bcp1", "bcp1", count="1k", seed=2)
+    for name, source in (("out", bcp1), ("out2", other)):
+        (tmp / name).mkdir()
+        done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{source}", "-o", tmp / name,
+                   "-b", "filesize:128K")
+        assert done.returncode in (0, 3, 4), done.stderr.decode()
+    files = harness.segments(tmp / "out")
+    (alone,) = harness.segments(tmp / "out2")
+    assert len(files) > 1, files
+    for order in (files, files[::-1]):
+        differences, last = found(bcp1, *order, code=0)
+        equal((differences, last["b"]["files"]), ([], len(files)), "segments in any order")
+    text, _ = diff(bcp1, *files, code=0)
+    assert f"and {len(files) - 1} more (" in text, text
+    for wrong in ([bcp1, *files, alone], [bcp1, *files, bcp1], [bcp1, bcp1, *files], [bcp1, *files, "-"]):
+        _, err = diff(*wrong, code=2)
+        assert "segments of one recording" in err, err
+
+
 def test_a_flipped_bit_is_told_by_its_field_and_place(tmp):
     byu = simulate(tmp / "a.byu", count="2k")
     data = byu.read_bytes()
@@ -122,6 +143,65 @@ def test_records_put_in_or_left_out_are_one_difference(tmp):
             equal(len(differences[0][long]["entries"]), 20, "entries listed")
             equal(differences[0][short].get("behind"), at - 1 if at else None, "place in the other")
             equal(last["same"], records, "records that match")
+
+
+def one_either_way(a, b, what, *options):
+    """The one difference between a and b, and that between b and a."""
+    for x, y in ((a, b), (b, a)):
+        differences, _ = found(*options, x, y)
+        equal(len(differences), 1, f"differences, {what}")
+        assert not differences[0]["is_lost"], what
+    return differences[0]
+
+
+def test_a_busy_bus_that_misses_records_differs_in_one_place(tmp):
+    done = run(need(BUSCAP), "sim", "-O", "byu", "--count", "30k", "--seed", "3", "-a", "3")
+    data = done.stdout
+    records = [data[at : at + 12] for at in range(0, len(data), 12)]
+    byu = put(tmp / "a.byu", data)
+
+    def ticks(record):
+        return struct.unpack_from("<I", record, 8)[0]
+
+    for count in (1, 10, 300, 1000):
+        for at in range(700, 28000, 2411):
+            what = f"{count} at {at}"
+            lost, rest = records[at : at + count], records[at + count :]
+            other = put(tmp / "b.byu", b"".join(records[:at] + rest))
+            one_either_way(byu, other, what)
+            # All others stay at the tick they had: so the place is certain, and no clock shifts.
+            kept = rest[0][:8] + struct.pack("<I", ticks(rest[0]) + sum(map(ticks, lost)))
+            other = put(tmp / "b.byu", b"".join([*records[:at], kept, *rest[1:]]))
+            only = one_either_way(byu, other, what + ", ticks kept")
+            assert abs(only["clock_shift"]) <= 1, only
+            # A stretch that is there once more.
+            other = put(tmp / "b.byu", b"".join(records[:at] + lost + lost + rest))
+            one_either_way(byu, other, what + ", twice")
+
+
+def test_a_program_that_loops_and_misses_accesses_differs_in_one_place(tmp):
+    dice = random.Random(11)
+    lines = []
+    while len(lines) < 30000:
+        base, body = dice.randrange(8) * 0x1000, dice.randrange(3, 15)
+        for _ in range(dice.randrange(1, 80)):
+            lines += [f"I  {base + 4 * n:x},4\n" for n in range(body)]
+            lines.append(f" L {0x100000 + dice.randrange(16) * 8:x},8\n")
+    a = put(tmp / "a.lackey", lines)
+    for count in (1, 10, 300, 1000):
+        for at in range(500, 28000, 2503):
+            others = [f" S {dice.randrange(1 << 40):x},8\n" for _ in range(count)]
+            for name, other in (("out", lines[:at] + lines[at + count :]), ("in", lines[:at] + others + lines[at:]),
+                                ("others", lines[:at] + others + lines[at + count :])):
+                one_either_way(a, put(tmp / "b.lackey", other), f"{count} {name} at {at}", "-I", "lackey")
+
+
+def test_a_real_program_that_misses_lines_differs_in_one_place(tmp):
+    lines = need(QUICKSORT).read_text().splitlines(keepends=True)
+    for count in (1, 10, 300, 1000):
+        for at in [850, *range(100, len(lines) - count - 50, 601)]:
+            other = put(tmp / "b.tarmac", lines[:at] + lines[at + count :])
+            one_either_way(QUICKSORT, other, f"{count} at {at}")
 
 
 def test_it_stops_where_it_is_told_to(tmp):
@@ -239,12 +319,19 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
         ["--fields", "frob", byu, byu], ["--ignore", "add", byu, byu], ["-w", "x", byu, byu], ["-n", "0", byu, byu],
         ["-l", "15", byu, byu], ["-l", "1000001", byu, byu], ["-s", "100001", byu, byu], ["--first=1", byu, byu],
         ["--format-b", "din", "--fields", "time", byu, din], ["--fields", "opcode", byu, byu],
-        ["--format-b", "laplace-events", byu, events],
+        ["--format-b", "laplace-events", byu, events], ["--fields", "addr", "--ignore", "addr", byu, byu],
+        ["--fields", "addr,type", "--ignore", "type,time,addr", byu, byu],
+        ["--ignore", "addr,type,size,attr,proc,time,data,letter,event,text,phys,space,enables", byu, byu],
     ]
     for argv in cases:
         text, err = diff(*argv, code=2)
         equal(text, "", f"output of {argv}")
         assert err.count("\n") == 1 and err.startswith("buscap diff: "), err
+    _, err = diff("--only", "mem,foo", byu, byu, code=2)
+    assert 'no "foo"; there are inst, mem, reg, uop, kernel, event and line' in err, err
+    for option in ("--fields", "--ignore"):
+        _, err = diff(option, "foo", byu, byu, code=2)
+        assert 'no "foo"; there are kind, addr, ' in err and " and event" in err, err
     text, err = diff(byu, tmp / "none", code=1)
     assert "No such file" in err and text == "", (text, err)
     text, _ = diff("--help", code=0)
