@@ -6,14 +6,10 @@
 
 #include "formats/align.h"
 #include "formats/compare.h"
-#include "formats/jump.h"
 #include "formats/match_row.h"
+#include "formats/match_way.h"
 #include "formats/record.h"
 #include "formats/tick_order.h"
-
-/* Looked at first, before all that may be. */
-#define NEAR_ENTRIES 256u
-#define NEAR_EDITS   64u
 
 /* So many pairs say how far apart clocks are. */
 #define CLOCK_PAIRS 4u
@@ -35,10 +31,9 @@ struct bc_match {
 	uint64_t skew;
 	bool is_origin_open; /* the next pair may set the skew */
 	bool has_differed;   /* since the last match */
-	/* The way on that was found: align.hunks[hunk] and on, counted from these positions. */
-	struct bc_align align;
+	/* The way on that was found: way.align.hunks[hunk] and on, counted from these positions. */
+	struct bc_match_way way;
 	size_t hunk;
-	struct bc_jump_finder jumps;
 	uint64_t a_base;
 	uint64_t b_base;
 	struct bc_tick_order b_order; /* what of B is in hunks */
@@ -61,19 +56,15 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 		goto no_a;
 	if (bc_match_row_init(&m->b, b, options) != 0)
 		goto no_b;
-	if (bc_align_init(&m->align, options->lookahead) != 0)
-		goto no_align;
-	if (bc_jump_init(&m->jumps, options->lookahead) != 0)
-		goto no_jumps;
+	if (bc_match_way_init(&m->way, options->lookahead) != 0)
+		goto no_way;
 	if (bc_tick_order_init(&m->b_order, options->lookahead) != 0)
 		goto no_order;
 	*match = m;
 	return 0;
 no_order:
-	bc_jump_free(&m->jumps);
-no_jumps:
-	bc_align_free(&m->align);
-no_align:
+	bc_match_way_free(&m->way);
+no_way:
 	bc_match_row_free(&m->b);
 no_b:
 	bc_match_row_free(&m->a);
@@ -87,8 +78,7 @@ void bc_match_close(struct bc_match *m)
 	if (m == NULL)
 		return;
 	bc_tick_order_free(&m->b_order);
-	bc_jump_free(&m->jumps);
-	bc_align_free(&m->align);
+	bc_match_way_free(&m->way);
 	bc_match_row_free(&m->b);
 	bc_match_row_free(&m->a);
 	free(m);
@@ -210,8 +200,8 @@ static void pair_reordered(struct bc_match *m, size_t x)
 static void find_reordered(struct bc_match *m)
 {
 	const struct bc_backlog *a = &m->a.held;
-	const struct bc_hunk *hunks = m->align.hunks;
-	size_t count = is_time_compared(m) ? m->align.count : 0;
+	const struct bc_hunk *hunks = m->way.align.hunks;
+	size_t count = is_time_compared(m) ? m->way.align.count : 0;
 
 	m->b_order.count = 0;
 	for (size_t i = 0; i < count; i++)
@@ -225,16 +215,6 @@ static void find_reordered(struct bc_match *m)
 				pair_reordered(m, x);
 }
 
-/* Times tell apart what is alike, unless the clocks part here too: at the rows' ends there is too
- * little to tell that by. */
-static bool align_by_times(struct bc_match *m, struct bc_align_row a, struct bc_align_row b)
-{
-	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
-
-	a.is_whole = b.is_whole = false;
-	return is_time_compared(m) && bc_align_near(&m->align, &a, &b, NEAR_EDITS / 4, &time);
-}
-
 /* Holds as much as may be. Returns 0 or a negative errno. */
 static int hold_all(struct bc_match *m)
 {
@@ -243,101 +223,36 @@ static int hold_all(struct bc_match *m)
 	return rc == 0 ? bc_match_row_hold(&m->b, m->options.lookahead) : rc;
 }
 
-/* The way on that the hunks are. */
-static struct bc_jump weigh_hunks(
-	const struct bc_match *m, const struct bc_align_row *a, const struct bc_align_row *b)
+/* How times are compared, or NULL if they are not. */
+static const struct bc_align_time *set_time(const struct bc_match *m, struct bc_align_time *time)
 {
-	const struct bc_hunk *last = &m->align.hunks[m->align.count - 1];
-	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
-	struct bc_jump way = {.a = last->a + last->a_count,
-		.b = last->b + last->b_count,
-		.hunks = m->align.count};
-
-	for (size_t i = 0; i < m->align.count; i++)
-		way.edits += m->align.hunks[i].a_count + m->align.hunks[i].b_count;
-	bc_jump_weigh(&way, a, b, is_time_compared(m) ? &time : NULL);
-	return way;
-}
-
-/* Looks for one jump that is better than *best. */
-static bool find_jump(struct bc_match *m, const struct bc_align_row *a,
-	const struct bc_align_row *b, struct bc_jump *best)
-{
-	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
-
-	if (best->run == BC_JUMP_LONG && best->is_clock_kept)
-		return false;
-	return bc_jump_find(&m->jumps, a, m->a.position, b, m->b.position,
-		is_time_compared(m) ? &time : NULL, best);
-}
-
-static bool find_any_jump(struct bc_match *m, const struct bc_align_row *a,
-	const struct bc_align_row *b, struct bc_jump *best)
-{
-	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
-
-	if (best->run == BC_JUMP_LONG)
-		return false;
-	return bc_jump_find_any(
-		&m->jumps, a, m->a.position, b, is_time_compared(m) ? &time : NULL, best);
-}
-
-static void use_jump(struct bc_match *m, const struct bc_jump *jump)
-{
-	m->align.hunks[0] = (struct bc_hunk){.a_count = jump->a, .b_count = jump->b};
-	m->align.count = 1;
-}
-
-/* Finds the best way on from where the heads part. */
-static bool find_way(struct bc_match *m, const struct bc_align_row *a, const struct bc_align_row *b)
-{
-	struct bc_align_row near_a = bc_match_row_align(&m->a, NEAR_ENTRIES);
-	struct bc_align_row near_b = bc_match_row_align(&m->b, NEAR_ENTRIES);
-	struct bc_jump best = {.is_clock_kept = true};
-	bool is_near = align_by_times(m, near_a, near_b) ||
-		       bc_align_near(&m->align, &near_a, &near_b, NEAR_EDITS, NULL);
-
-	if (is_near && m->align.count == 0)
-		return true;
-	if (is_near)
-		best = weigh_hunks(m, a, b);
-	bool has_jump = find_jump(m, a, b, &best);
-	bool is_found = is_near || has_jump;
-	if (!is_near && best.run < BC_JUMP_LONG &&
-		bc_align_near(&m->align, a, b, BC_ALIGN_EDITS, NULL)) {
-		struct bc_jump way = m->align.count != 0 ? weigh_hunks(m, a, b) : best;
-		has_jump = has_jump && bc_jump_is_better(&best, &way);
-		best = has_jump ? best : way;
-		is_found = true;
-	}
-	if ((!is_near || best.edits >= NEAR_EDITS / 4) && find_any_jump(m, a, b, &best))
-		has_jump = is_found = true;
-	if (has_jump)
-		use_jump(m, &best);
-	return is_found || bc_align_far(&m->align, a, b);
+	*time = (struct bc_align_time){.skew = m->skew, .window = m->options.window};
+	return is_time_compared(m) ? time : NULL;
 }
 
 /* Finds a way on from where the heads part. Returns 0 or a negative errno. */
-static int align(struct bc_match *m)
+static int find_way(struct bc_match *m)
 {
+	struct bc_align *align = &m->way.align;
 	int rc = hold_all(m);
 
 	if (rc != 0)
 		return rc;
-	struct bc_align_row a = bc_match_row_align(&m->a, m->options.lookahead);
-	struct bc_align_row b = bc_match_row_align(&m->b, m->options.lookahead);
-	bool is_found = find_way(m, &a, &b);
-	if (is_found && m->align.count == 0) {
+	struct bc_align_time time;
+	bool is_found = bc_match_way_find(&m->way, &m->a, &m->b, set_time(m, &time));
+	if (is_found && align->count != 0) {
+		find_reordered(m);
+	} else if (is_found) {
 		/* Hashes of what isn't the same are: one pair of them is passed. */
-		m->align.hunks[0] = (struct bc_hunk){.a_count = 1, .b_count = 1};
-		m->align.count = 1;
-	} else if (!is_found) {
-		m->align.hunks[0] = (struct bc_hunk){.a_count = a.count, .b_count = b.count};
-		m->align.count = 1;
+		align->hunks[0] = (struct bc_hunk){.a_count = 1, .b_count = 1};
+		align->count = 1;
+	} else {
+		struct bc_align_row a = bc_match_row_align(&m->a, m->options.lookahead);
+		struct bc_align_row b = bc_match_row_align(&m->b, m->options.lookahead);
+		align->hunks[0] = (struct bc_hunk){.a_count = a.count, .b_count = b.count};
+		align->count = 1;
 		if (!a.is_whole && !b.is_whole && m->sink.lost != NULL)
 			m->sink.lost(m->sink.context);
-	} else {
-		find_reordered(m);
 	}
 	use_hunks(m);
 	return 0;
@@ -351,14 +266,9 @@ static int jump_times(struct bc_match *m)
 
 	if (rc != 0)
 		return rc;
-	struct bc_align_row a = bc_match_row_align(&m->a, m->options.lookahead);
-	struct bc_align_row b = bc_match_row_align(&m->b, m->options.lookahead);
-	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
-	struct bc_jump best = {.a = 1, .b = 1, .edits = 1, .hunks = 1};
-	bc_jump_weigh(&best, &a, &b, &time);
-	if (!find_jump(m, &a, &b, &best))
+	struct bc_align_time time;
+	if (!bc_match_way_jump(&m->way, &m->a, &m->b, set_time(m, &time)))
 		return 0;
-	use_jump(m, &best);
 	find_reordered(m);
 	use_hunks(m);
 	return 1;
@@ -368,7 +278,8 @@ static int jump_times(struct bc_match *m)
  * once more. Returns 1 when a way was found, 0, or a negative errno. */
 static int align_times(struct bc_match *m)
 {
-	size_t most = m->options.lookahead < NEAR_ENTRIES ? m->options.lookahead : NEAR_ENTRIES;
+	size_t near = BC_WAY_NEAR_ENTRIES;
+	size_t most = m->options.lookahead < near ? m->options.lookahead : near;
 	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
 	int rc = bc_match_row_hold(&m->a, most + 1);
 
@@ -377,7 +288,8 @@ static int align_times(struct bc_match *m)
 		return rc;
 	struct bc_align_row a = bc_match_row_align(&m->a, most);
 	struct bc_align_row b = bc_match_row_align(&m->b, most);
-	if (!bc_align_near(&m->align, &a, &b, NEAR_EDITS / 4, &time) || m->align.count == 0)
+	if (!bc_align_near(&m->way.align, &a, &b, BC_WAY_TIME_EDITS, &time) ||
+		m->way.align.count == 0)
 		return 0;
 	find_reordered(m);
 	use_hunks(m);
@@ -520,7 +432,7 @@ static int weigh_times(struct bc_match *m, bool *goes_on)
 	b = m->b.held.entries + m->b.held.begin;
 	fits_new = have_times && fits_skew(m, skew);
 	bool fits_old = fits_skew(m, m->skew);
-	if (have_times && !fits_new && !fits_old && m->hunk >= m->align.count) {
+	if (have_times && !fits_new && !fits_old && m->hunk >= m->way.align.count) {
 		rc = align_times(m);
 		if (rc != 0)
 			return rc < 0 ? rc : 0;
@@ -542,12 +454,12 @@ static int weigh_heads(
 {
 	if (bc_compare_entries(a, b, m->options.fields) == 0)
 		return weigh_times(m, goes_on);
-	m->align.count = m->hunk = 0;
+	m->way.align.count = m->hunk = 0;
 	int64_t stretch = is_time_compared(m) ? find_stretch(m) : 0;
 	if (stretch < 0)
 		return (int)stretch;
 	if (stretch == 0)
-		return align(m);
+		return find_way(m);
 	a = m->a.held.entries + m->a.held.begin;
 	b = m->b.held.entries + m->b.held.begin;
 	*goes_on = m->sink.reordered(m->sink.context, a, (size_t)stretch, b, (size_t)stretch);
@@ -599,8 +511,8 @@ int bc_match_run(struct bc_match *m)
 		if (n < 0 || k < 0)
 			return (int)(n < 0 ? n : k);
 		size_t span = (size_t)(n < k ? n : k);
-		if (m->hunk < m->align.count) {
-			const struct bc_hunk *hunk = &m->align.hunks[m->hunk];
+		if (m->hunk < m->way.align.count) {
+			const struct bc_hunk *hunk = &m->way.align.hunks[m->hunk];
 			size_t ahead = (size_t)(hunk->a + m->a_base - m->a.position);
 			if (ahead == 0) {
 				m->hunk++;
