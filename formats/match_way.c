@@ -5,6 +5,7 @@
 int bc_match_way_init(struct bc_match_way *way, size_t lookahead)
 {
 	way->lookahead = lookahead;
+	way->spent = 0;
 	if (bc_align_init(&way->align, lookahead) != 0)
 		return -ENOMEM;
 	if (bc_jump_init(&way->jumps, lookahead) == 0)
@@ -19,7 +20,7 @@ void bc_match_way_free(struct bc_match_way *way)
 	bc_align_free(&way->align);
 }
 
-/* What is searched for a way: all that is held. */
+/* What is searched for a way. */
 struct field {
 	struct bc_align_row a;
 	struct bc_align_row b;
@@ -28,11 +29,27 @@ struct field {
 	const struct bc_align_time *time;
 };
 
-static struct field field_of(const struct bc_match_way *way, const struct bc_match_row *a,
+/* How far it may be looked here. */
+static size_t reach_of(
+	struct bc_match_way *way, const struct bc_match_row *a, const struct bc_match_row *b)
+{
+	uint64_t cost = 2 * (uint64_t)way->lookahead;
+
+	if (way->lookahead <= BC_WAY_ALWAYS)
+		return way->lookahead;
+	if (way->spent + cost > BC_WAY_SEARCHES * (a->position + b->position + cost))
+		return BC_WAY_ALWAYS;
+	way->spent += cost;
+	return way->lookahead;
+}
+
+static struct field field_of(struct bc_match_way *way, const struct bc_match_row *a,
 	const struct bc_match_row *b, const struct bc_align_time *time)
 {
-	return (struct field){.a = bc_match_row_align(a, way->lookahead),
-		.b = bc_match_row_align(b, way->lookahead),
+	size_t reach = reach_of(way, a, b);
+
+	return (struct field){.a = bc_match_row_align(a, reach),
+		.b = bc_match_row_align(b, reach),
 		.a_position = a->position,
 		.b_position = b->position,
 		.time = time};
@@ -115,7 +132,11 @@ bool bc_match_way_find(struct bc_match_way *way, const struct bc_match_row *a,
 		has_jump = is_found = true;
 	if (has_jump)
 		use_jump(way, &best);
-	return is_found || bc_align_far(&way->align, &field.a, &field.b);
+	if (is_found)
+		return true;
+	field.a = bc_match_row_align(a, way->lookahead);
+	field.b = bc_match_row_align(b, way->lookahead);
+	return bc_align_far(&way->align, &field.a, &field.b);
 }
 
 bool bc_match_way_jump(struct bc_match_way *way, const struct bc_match_row *a,

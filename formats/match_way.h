@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "formats/align.h"
 #include "formats/jump.h"
@@ -14,6 +15,11 @@
 #define BC_WAY_NEAR_ENTRIES 256u
 #define BC_WAY_NEAR_EDITS   64u
 
+/* So many entries are searched wherever the rows part. All of a longer look-ahead are where they
+ * part rarely: no more than BC_WAY_SEARCHES times for each entry. */
+#define BC_WAY_ALWAYS   16384u
+#define BC_WAY_SEARCHES 64u
+
 /* So few that times tell apart what is alike. */
 #define BC_WAY_TIME_EDITS 16u
 
@@ -21,6 +27,7 @@ struct bc_match_way {
 	struct bc_align align; /* what was found */
 	struct bc_jump_finder jumps;
 	size_t lookahead;
+	uint64_t spent; /* entries that were searched beyond BC_WAY_ALWAYS */
 };
 
 /* Returns 0, or -ENOMEM with nothing to free. */
