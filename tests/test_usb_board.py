@@ -58,9 +58,15 @@ def test_cancelled_transfers_carry_data(tmp):
             board.host(kind)
             board.command("frame 512")
             board.discard_data(1024)
-            figures = board.read_bare("-t", 1, "-x", 7, "-o", tmp / "capture")
-            check_stream(tmp, board, figures)
-            assert figures["cancelled"] > 100 and figures["cancelled_bytes"] > 0, figures
+            cancelled = data = 0
+            for _ in range(10):  # a busy machine cancels less often
+                figures = board.read_bare("-t", 1, "-x", 7, "-o", tmp / "capture")
+                check_stream(tmp, board, figures)
+                cancelled += figures["cancelled"]
+                data += figures["cancelled_bytes"]
+                if cancelled > 100 and data > 0:
+                    break
+            assert cancelled > 100 and data > 0, figures
 
 
 def test_faults_are_told_as_a_kernel_does(tmp):
