@@ -3,9 +3,9 @@
  *
  * Events are handled whenever one of the descriptors says so; on_turn() follows each time, outside
  * of libusb, where what the callbacks noted can be acted upon. A device is opened and closed on
- * another thread: bc_usb_loop_sync() takes up the descriptors of what was opened, and
- * bc_usb_loop_release() lets go of them before that device is closed, since their numbers may be
- * used again at once. */
+ * another thread: bc_usb_loop_release() before it, bc_usb_loop_sync() behind it. The descriptors of
+ * what was opened are taken up then; those of what is closed must be let go of before, since their
+ * numbers may be used again at once. */
 #ifndef BC_CAPTURE_USB_LOOP_H
 #define BC_CAPTURE_USB_LOOP_H
 
@@ -38,7 +38,8 @@ libusb_context *bc_usb_loop_context(struct bc_usb_loop *usb);
 int bc_usb_loop_sync(struct bc_usb_loop *usb) __attribute__((warn_unused_result));
 
 /* Lets go of the descriptors of devices, and handles no events until bc_usb_loop_sync(): for while
- * a device is being closed. */
+ * a device is being opened or closed. libusb would look at it, and wait for the call that the other
+ * thread is in. */
 void bc_usb_loop_release(struct bc_usb_loop *usb);
 
 /* Ends it: no device may be open and no transfer in flight. on_closed() follows. */

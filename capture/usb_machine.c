@@ -381,6 +381,7 @@ void bc_usb_set_state(struct bc_usb_machine *m, enum bc_board_state state)
 		break;
 	case BC_BOARD_OPENING:
 		uv_timer_stop(&m->timer);
+		bc_usb_loop_release(m->usb);
 		bc_usb_work_start(&m->work, m->loop, BC_USB_OPEN);
 		break;
 	case BC_BOARD_STREAMING:

@@ -178,7 +178,8 @@ static void name_board(struct bc_usb_machine *m)
 		id->pid, id->serial[0] != '\0' ? " " : "", id->serial, id->port);
 }
 
-static void after_open(struct bc_usb_machine *m)
+/* `watched`: what came of taking up its descriptor. */
+static void after_open(struct bc_usb_machine *m, int watched)
 {
 	struct bc_board *b = &m->board;
 	int status = m->work.status;
@@ -186,7 +187,7 @@ static void after_open(struct bc_usb_machine *m)
 
 	if (status == 0) {
 		what = "watch it";
-		status = bc_usb_loop_sync(m->usb);
+		status = watched;
 	}
 	name_board(m);
 	if (status != 0) {
@@ -217,12 +218,14 @@ void bc_usb_in_opening(struct bc_usb_machine *m, enum bc_usb_event event)
 	case BC_USB_ON_LOOK:
 		m->wants_look = true;
 		break;
-	case BC_USB_ON_WORK:
+	case BC_USB_ON_WORK: {
+		int watched = bc_usb_loop_sync(m->usb);
 		if (m->is_ending)
 			bc_usb_stop_for(m, BC_USB_THEN_END);
 		else
-			after_open(m);
+			after_open(m, watched);
 		break;
+	}
 	case BC_USB_ON_ANSWER:
 		next_step(m);
 		break;
