@@ -27,7 +27,7 @@ struct bc_usb_loop {
 	struct watch *watches[WATCHES_MAX];
 	atomic_bool has_changed; /* libusb's set of descriptors has, on whatever thread */
 	bool is_open;
-	bool is_released; /* a device is being opened or closed */
+	bool is_released; /* another thread works on a device */
 	bool is_closing;
 	unsigned closing; /* watches that the loop hasn't closed yet */
 	uv_work_t exit_job;

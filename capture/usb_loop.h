@@ -38,7 +38,7 @@ libusb_context *bc_usb_loop_context(struct bc_usb_loop *usb);
 int bc_usb_loop_sync(struct bc_usb_loop *usb) __attribute__((warn_unused_result));
 
 /* Lets go of the descriptors of devices, and handles no events until bc_usb_loop_sync(): for while
- * a device is being opened or closed. libusb would look at it, and wait for the call that the other
+ * another thread works on one. libusb would look at it, and wait for the call that the other
  * thread is in. */
 void bc_usb_loop_release(struct bc_usb_loop *usb);
 

@@ -138,6 +138,7 @@ void bc_usb_go_on(struct bc_usb_machine *m)
 	uv_timer_stop(&m->timer);
 	if (m->then == BC_USB_THEN_RESUME && !m->is_closed) {
 		m->stopping = BC_USB_CLEARING;
+		bc_usb_loop_release(m->usb);
 		bc_usb_work_start(&m->work, m->loop, BC_USB_CLEAR);
 		return;
 	}
@@ -161,7 +162,12 @@ static void resume(struct bc_usb_machine *m)
 	const struct bc_board_identity *id = &m->work.identity;
 	int rc = m->work.status;
 	const char *what = m->work.what;
+	int watched = bc_usb_loop_sync(m->usb);
 
+	if (rc == 0 && watched != 0) {
+		what = "watch it";
+		rc = watched;
+	}
 	if (rc == 0 && !m->is_closed) {
 		what = "submit its transfers";
 		rc = bc_usb_stream_start(m->stream, m->work.handle, id->endpoint, id->packet_bytes);

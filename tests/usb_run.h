@@ -41,7 +41,7 @@ struct usb_run {
 	struct bc_usb_options options;
 	struct bc_source *source;
 	struct board *board;
-	struct usbfs_port *port; /* where it was plugged in last */
+	struct usbfs_port *_Atomic port; /* where it was plugged in last, by whatever thread */
 	struct bc_bcp1_reader reader;
 	bool wants_last;                      /* a last frame is passed on to bc_source_last() */
 	void (*on_data)(struct usb_run *run); /* called within the sink, may be NULL */
