@@ -193,12 +193,12 @@ lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 	$(say) LINT clang-format
 	$(Q)clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board))
 	$(say) LINT clang-tidy
-	$(Q)$(MAKE) --no-print-directory -j$(CORES) $(SOURCES:%=tidy/%)
+	$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES)) $(SOURCES:%=tidy/%)
 	$(say) LINT cppcheck
 	$(Q)cppcheck --quiet -j $(CORES) --std=c11 --language=c --enable=warning,performance,portability \
 		--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -D_GNU_SOURCE -I. $(SOURCES)
 	$(say) LINT 'gcc -fanalyzer'
-	$(Q)$(MAKE) --no-print-directory -j$(CORES) $(SOURCES:%=analyze/%)
+	$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES)) $(SOURCES:%=analyze/%)
 
 # One source each, as many at a time as there are cores.
 tidy/%:
