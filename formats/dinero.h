@@ -15,7 +15,7 @@
 extern const struct bc_parser bc_din_parser;
 extern const struct bc_parser bc_xdin_parser;
 
-/* Sizes above what 64 bits print are not possible; an unknown size is printed as 0 in xdin. */
+/* All addresses and sizes fit; an unknown size is printed as 0 in xdin. */
 extern const struct bc_printer bc_din_printer;
 extern const struct bc_printer bc_xdin_printer;
 
