@@ -2,6 +2,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/utf8.h"
 
 bool bc_json_add_u64(cJSON *object, const char *name, uint64_t value)
 {
@@ -23,7 +27,12 @@ bool bc_json_add_text(cJSON *object, const char *name, const char *text)
 {
 	if (text == NULL)
 		return cJSON_AddNullToObject(object, name) != NULL;
-	return cJSON_AddStringToObject(object, name, text) != NULL;
+	if (bc_utf8_is_valid(text, strlen(text)))
+		return cJSON_AddStringToObject(object, name, text) != NULL;
+	char *mended = bc_utf8_mend(text);
+	bool is_added = mended != NULL && cJSON_AddStringToObject(object, name, mended) != NULL;
+	free(mended);
+	return is_added;
 }
 
 void bc_json_get_text(const cJSON *object, const char *name, char *out, size_t room)

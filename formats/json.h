@@ -11,7 +11,8 @@
 bool bc_json_add_u64(cJSON *object, const char *name, uint64_t value);
 bool bc_json_add_i64(cJSON *object, const char *name, int64_t value);
 
-/* Adds the string, or null for NULL. */
+/* Adds the string, or null for NULL. What of it isn't UTF-8 is made so (formats/utf8.h): a file's
+ * name may be anything, a JSON text may not. */
 bool bc_json_add_text(cJSON *object, const char *name, const char *text);
 
 /* Copies a string member to `out`, cut to fit with its zero; the empty string if there is none. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "formats/columns.h"
+#include "formats/json_text.h"
 #include "formats/text.h"
 
 /* What references have but those of Tarmac, which are printed by code of their own. */
@@ -49,87 +50,12 @@ static int begin(void *state, const struct bc_format_options *options)
 	return 0;
 }
 
-/* How a byte of a string is written: 0: as it is; 'u': \u00XX; 'm': it begins a sequence of UTF-8,
- * or belongs to none; else behind a backslash. */
-static char escape(uint8_t byte)
-{
-	static const char controls[32] = "uuuuuuuubtnufruuuuuuuuuuuuuuuuuu";
-
-	if (byte < 32)
-		return controls[byte];
-	if (byte >= 0x80)
-		return 'm';
-	if (byte == '"')
-		return '"';
-	return byte == '\\' ? '\\' : '\0';
-}
-
-/* The length of the sequence of UTF-8 for one character at `at`, or 0 if there is none: RFC 3629,
- * section 4. */
-static uint32_t utf8_bytes(const uint8_t *at, uint32_t left)
-{
-	uint8_t first = at[0];
-	uint32_t n = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-	uint8_t low = 0x80;
-	uint8_t high = 0xBF;
-
-	if (first < 0xC2 || first > 0xF4 || n > left)
-		return 0;
-	if (first == 0xE0)
-		low = 0xA0; /* less has a shorter sequence */
-	if (first == 0xED)
-		high = 0x9F; /* more is a surrogate */
-	if (first == 0xF0)
-		low = 0x90;
-	if (first == 0xF4)
-		high = 0x8F; /* more is above U+10FFFF */
-	if (at[1] < low || at[1] > high)
-		return 0;
-	for (uint32_t i = 2; i < n; i++)
-		if (at[i] >> 6 != 2)
-			return 0;
-	return n;
-}
-
-static char *put_escaped(char *out, uint8_t byte)
-{
-	out = BC_PUT(out, "\\u00");
-	return bc_put_hex8(out, byte);
-}
-
-static char *put_text(char *out, struct bc_text text)
-{
-	const uint8_t *at = (const uint8_t *)text.at;
-	uint32_t left = text.bytes;
-
-	*out++ = '"';
-	while (left != 0) {
-		char how = escape(*at);
-		uint32_t n = 1;
-		if (how == '\0') {
-			*out++ = (char)*at;
-		} else if (how == 'm' && (n = utf8_bytes(at, left)) != 0) {
-			out = mempcpy(out, at, n);
-		} else if (how == 'm' || how == 'u') {
-			out = put_escaped(out, *at);
-			n = 1;
-		} else {
-			*out++ = '\\';
-			*out++ = how;
-		}
-		at += n;
-		left -= n;
-	}
-	*out++ = '"';
-	return out;
-}
-
 static char *put_cell(char *out, struct bc_cell cell)
 {
 	bool is_quoted = cell.kind == BC_CELL_HEX || cell.kind == BC_CELL_WORD;
 
 	if (cell.kind == BC_CELL_TEXT)
-		return put_text(out, bc_cell_text(cell));
+		return bc_json_put_text(out, bc_cell_text(cell));
 	if (is_quoted)
 		*out++ = '"';
 	out = bc_cell_put(out, cell);
@@ -158,7 +84,7 @@ static char *put_some(char *out, const struct bc_entry *entry)
 	uint32_t known = entry->has;
 
 	if ((known & BC_HAS_LETTER) != 0 && entry->letter != '\0')
-		out = put_text(BC_PUT(out, ",\"letter\":"),
+		out = bc_json_put_text(BC_PUT(out, ",\"letter\":"),
 			(struct bc_text){.at = &entry->letter, .bytes = 1});
 	if ((known & BC_HAS_SPACE) != 0) {
 		out = bc_put_hex(BC_PUT(out, ",\"space\":\"0x"), entry->space);
