@@ -26,6 +26,8 @@ ssize_t bc_stream_read(struct bc_stream stream, void *out, size_t room)
 		if (rc != 0)
 			return rc;
 		ssize_t n = read(stream.fd, out, room);
+		if (n > 0)
+			bc_step(stream.steps);
 		if (n >= 0)
 			return n;
 		if (errno != EINTR && (errno != EAGAIN || stream.wake_fd < 0))

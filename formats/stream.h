@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "formats/steps.h"
+
 struct bc_stream {
 	int fd;
 	int wake_fd; /* -1: reads can't be broken off */
@@ -13,6 +15,8 @@ struct bc_stream {
 	 * NULL: they are the file's own. */
 	ssize_t (*read)(void *context, void *out, size_t room);
 	void *context;
+	const struct bc_steps
+		*steps; /* each read of the fd that gives bytes is one; NULL: nobody waits */
 };
 
 /* Reads up to `room` bytes. Returns their number, 0 at the end, -ECANCELED when woken, or another
