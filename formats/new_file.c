@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 static void forget(struct bc_new_file *f)
 {
@@ -13,7 +14,7 @@ static void forget(struct bc_new_file *f)
 	f->fd = -1;
 }
 
-int bc_new_file_write(const struct bc_new_file *f, const uint8_t *p, size_t bytes, uint64_t offset)
+static int write_at(const struct bc_new_file *f, const uint8_t *p, size_t bytes, uint64_t offset)
 {
 	while (bytes != 0) {
 		ssize_t n = pwrite(f->fd, p, bytes, (off_t)offset);
@@ -32,10 +33,20 @@ int bc_new_file_write(const struct bc_new_file *f, const uint8_t *p, size_t byte
 
 /* If even that fails, the next write goes over the same place, and a reader stops at what is torn.
  */
-void bc_new_file_cut_back(const struct bc_new_file *f)
+void bc_new_file_cut_back(struct bc_new_file *f)
 {
-	if (ftruncate(f->fd, (off_t)f->bytes) != 0)
-		return;
+	f->end_bytes = 0;
+	f->is_ragged = ftruncate(f->fd, (off_t)f->bytes) != 0;
+}
+
+static int begin_hash(struct bc_new_file *f)
+{
+	f->hash = XXH3_createState();
+	f->end_hash = XXH3_createState();
+	if (f->hash == NULL || f->end_hash == NULL)
+		return -ENOMEM;
+	XXH3_128bits_reset(f->hash);
+	return 0;
 }
 
 int bc_new_file_create(struct bc_new_file *f, int dir_fd, const char *name, const char *suffix,
@@ -51,28 +62,50 @@ int bc_new_file_create(struct bc_new_file *f, int dir_fd, const char *name, cons
 	snprintf(f->open_name, sizeof(f->open_name), "%s%s", name, suffix);
 	if (fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return -EEXIST;
-	f->fd = openat(dir_fd, f->open_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (f->fd < 0)
-		return -errno;
-	int rc = bc_new_file_write(f, head, head_bytes, 0);
+	int rc = begin_hash(f);
+	if (rc == 0) {
+		f->fd = openat(dir_fd, f->open_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+		rc = f->fd < 0 ? -errno : 0;
+	}
+	if (rc != 0) {
+		bc_new_file_abandon(f);
+		return rc;
+	}
+	rc = write_at(f, head, head_bytes, 0);
 	if (rc != 0) {
 		unlinkat(dir_fd, f->open_name, 0);
 		bc_new_file_abandon(f);
 		return rc;
 	}
+	XXH3_128bits_update(f->hash, head, head_bytes);
 	f->bytes = head_bytes;
 	return 0;
 }
 
 int bc_new_file_append(struct bc_new_file *f, const uint8_t *piece, size_t bytes)
 {
-	int rc = bc_new_file_write(f, piece, bytes, f->bytes);
+	int rc = write_at(f, piece, bytes, f->bytes);
+
+	if (rc != 0) {
+		bc_new_file_cut_back(f);
+		return rc;
+	}
+	XXH3_128bits_update(f->hash, piece, bytes);
+	f->bytes += bytes;
+	return 0;
+}
+
+int bc_new_file_add_end(struct bc_new_file *f, const uint8_t *piece, size_t bytes)
+{
+	int rc = write_at(f, piece, bytes, f->bytes + f->end_bytes);
 
 	if (rc != 0)
-		bc_new_file_cut_back(f);
-	else
-		f->bytes += bytes;
-	return rc;
+		return rc;
+	if (f->end_bytes == 0)
+		XXH3_copyState(f->end_hash, f->hash);
+	XXH3_128bits_update(f->end_hash, piece, bytes);
+	f->end_bytes += bytes;
+	return 0;
 }
 
 int bc_new_file_sync(struct bc_new_file *f)
@@ -98,10 +131,24 @@ int bc_rename_new(int dir_fd, const char *from, const char *to)
 	return 0;
 }
 
+/* Nothing may stand behind what was written: it would be in no hash, and an index be no end. */
+static int trim(struct bc_new_file *f)
+{
+	if (!f->is_ragged)
+		return 0;
+	if (ftruncate(f->fd, (off_t)(f->bytes + f->end_bytes)) != 0)
+		return -errno;
+	f->is_ragged = false;
+	return 0;
+}
+
 int bc_new_file_seal(struct bc_new_file *f)
 {
-	int rc = bc_new_file_sync(f);
+	char hash[BC_FILE_HASH_CHARS];
+	int rc = trim(f);
 
+	if (rc == 0)
+		rc = bc_new_file_sync(f);
 	if (rc == 0)
 		rc = bc_rename_new(f->dir_fd, f->open_name, f->name);
 	if (rc != 0) {
@@ -111,7 +158,9 @@ int bc_new_file_seal(struct bc_new_file *f)
 	/* Every byte is on the disk. A directory that can't be synced may lose the new name, not
 	 * the file: it is found under the old one and recovered. */
 	fsync(f->dir_fd);
+	bc_file_hash_write(hash, f->end_bytes != 0 ? f->end_hash : f->hash);
 	bc_new_file_abandon(f);
+	memcpy(f->sealed_hash, hash, sizeof(hash));
 	return 0;
 }
 
@@ -119,6 +168,8 @@ void bc_new_file_abandon(struct bc_new_file *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
+	XXH3_freeState(f->hash);
+	XXH3_freeState(f->end_hash);
 	forget(f);
 }
 

@@ -6,6 +6,9 @@
  *     bc_new_file_sync() ...                what was appended is durable
  *     bc_new_file_seal() or bc_new_file_abandon()
  *
+ * What is appended is hashed on its way, so that the sealed file's hash is known without reading
+ * it.
+ *
  * formats/segment_writer.h and formats/raw_writer.h make their files with it. One thread at a time.
  */
 #ifndef BC_FORMATS_NEW_FILE_H
@@ -14,6 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "formats/file_hash.h"
 
 #define BC_NEW_FILE_NAME_MAX 256
 
@@ -25,6 +30,11 @@ struct bc_new_file {
 	uint64_t bytes;                       /* of whole pieces in the file */
 	uint64_t durable;                     /* of them, bytes that a sync has covered */
 	bool is_name_durable;
+	uint64_t end_bytes;                   /* behind them: of an end that may be undone */
+	bool is_ragged;                       /* what was cut off may be there still */
+	struct XXH3_state_s *hash;            /* of the whole pieces */
+	struct XXH3_state_s *end_hash;        /* and of the end, where there is one */
+	char sealed_hash[BC_FILE_HASH_CHARS]; /* of the file that was sealed last; or empty */
 };
 
 /* Creates the file in a directory, `name` with `suffix` behind it while it is open, and writes its
@@ -37,19 +47,20 @@ int bc_new_file_create(struct bc_new_file *file, int dir_fd, const char *name, c
 int bc_new_file_append(struct bc_new_file *file, const uint8_t *piece, size_t bytes)
 	__attribute__((warn_unused_result));
 
-/* Writes at a place at or behind the file's end, without counting it: an end that may be undone.
- * Returns 0 or a negative errno; then, or when it is not wanted any more, bc_new_file_cut_back().
- */
-int bc_new_file_write(const struct bc_new_file *file, const uint8_t *piece, size_t bytes,
-	uint64_t offset) __attribute__((warn_unused_result));
-void bc_new_file_cut_back(const struct bc_new_file *file);
+/* Writes behind what is there, without counting it: an end that may be undone, of one piece or
+ * more. Returns 0 or a negative errno; then, or when the end is not wanted any more,
+ * bc_new_file_cut_back(). */
+int bc_new_file_add_end(struct bc_new_file *file, const uint8_t *piece, size_t bytes)
+	__attribute__((warn_unused_result));
+void bc_new_file_cut_back(struct bc_new_file *file);
 
 /* Makes durable what is appended, and the name. After a failure nothing of this file may be called
  * durable any more: abandon it. */
 int bc_new_file_sync(struct bc_new_file *file) __attribute__((warn_unused_result));
 
 /* Syncs, gives the file its final name (never replacing another) and syncs the directory. Returns 0
- * with the file closed, or a negative errno with it still open and cut back. */
+ * with the file closed and sealed_hash that of all its bytes, or a negative errno with it still
+ * open and cut back. */
 int bc_new_file_seal(struct bc_new_file *file) __attribute__((warn_unused_result));
 
 /* Closes the file as it is. */

@@ -11,8 +11,11 @@
 
 static void forget(struct bc_raw_writer *w)
 {
+	struct bc_new_file closed = {.fd = -1};
+
+	memcpy(closed.sealed_hash, w->file.sealed_hash, sizeof(closed.sealed_hash));
 	memset(w, 0, sizeof(*w));
-	w->file.fd = -1;
+	w->file = closed;
 }
 
 int bc_raw_create(struct bc_raw_writer *w, int dir_fd, const char *name,
@@ -21,7 +24,8 @@ int bc_raw_create(struct bc_raw_writer *w, int dir_fd, const char *name,
 	uint8_t *head;
 	size_t bytes;
 
-	forget(w);
+	memset(w, 0, sizeof(*w));
+	w->file.fd = -1;
 	int rc = bc_raw_header_write(&head, &bytes, header, form);
 	if (rc != 0)
 		return rc;
@@ -55,7 +59,7 @@ void bc_raw_abandon(struct bc_raw_writer *w)
 }
 
 /* Goes through the file and finds where its last whole block ends. */
-static int survey(struct bc_raw_recovered *r, int fd, uint64_t *end)
+static int survey(struct bc_raw_recovered *r, int fd, uint64_t *end, const struct bc_steps *steps)
 {
 	struct bc_raw_block *block = malloc(sizeof(*block));
 	struct bc_raw_reader *reader = NULL;
@@ -63,8 +67,8 @@ static int survey(struct bc_raw_recovered *r, int fd, uint64_t *end)
 	int found = -ENOMEM;
 
 	if (block != NULL)
-		found = bc_raw_reader_open(
-			&reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0);
+		found = bc_raw_reader_open(&reader,
+			(struct bc_stream){.fd = fd, .wake_fd = -1, .steps = steps}, NULL, 0);
 	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_RAW_FOUND_END) {
 		damages += found == BC_RAW_FOUND_DAMAGE;
 		if (found != BC_RAW_FOUND_BLOCK)
@@ -79,7 +83,8 @@ static int survey(struct bc_raw_recovered *r, int fd, uint64_t *end)
 	return found;
 }
 
-int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, const char *to)
+int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, const char *to,
+	const struct bc_steps *steps)
 {
 	struct stat st;
 	uint64_t end = 0;
@@ -91,7 +96,7 @@ int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, con
 		rc = -errno;
 		goto out;
 	}
-	rc = survey(r, fd, &end);
+	rc = survey(r, fd, &end, steps);
 	if (rc != 0)
 		goto out;
 	r->cut_bytes = (uint64_t)st.st_size - end;
@@ -103,6 +108,8 @@ int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, con
 		rc = -errno;
 	if (rc == 0)
 		rc = bc_rename_new(dir_fd, from, to);
+	if (rc == 0 && bc_file_hash_read(r->hash, fd, steps) != 0)
+		r->hash[0] = '\0';
 out:
 	if (fd >= 0)
 		close(fd);

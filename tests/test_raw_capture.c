@@ -353,7 +353,7 @@ static void test_a_torn_one_is_cut_to_its_last_whole_block(void **state)
 			end = r->begin[i + 1];
 		}
 		temp_write(&f->dir, "torn", r->file, n);
-		assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole"), 0);
+		assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
 		assert_int_equal(recovered.blocks, whole);
 		assert_int_equal(recovered.cut_bytes, n - end);
 		assert_int_equal(recovered.damages, 0);
@@ -370,6 +370,29 @@ static void test_a_torn_one_is_cut_to_its_last_whole_block(void **state)
 	}
 }
 
+static void count_step(void *context)
+{
+	unsigned *steps = context;
+
+	(*steps)++;
+}
+
+static void test_each_piece_read_of_a_torn_one_is_a_step(void **state)
+{
+	struct fixture *f = *state;
+	struct bc_raw_recovered recovered;
+	unsigned steps = 0;
+	struct bc_steps listener = {.on_step = count_step, .context = &steps};
+
+	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
+	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", &listener), 0);
+	assert_true(steps >= 2); /* for the blocks, and for the hash */
+	unsigned once = steps;
+	assert_int_equal(
+		bc_raw_recover(&recovered, f->dir.fd, "none", "other", &listener), -ENOENT);
+	assert_int_equal(steps, once);
+}
+
 static void test_a_torn_one_replaces_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -377,9 +400,9 @@ static void test_a_torn_one_replaces_nothing(void **state)
 
 	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
 	temp_write(&f->dir, "whole", "x", 1);
-	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole"), -EEXIST);
+	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), -EEXIST);
 	assert_true(temp_exists(&f->dir, "torn"));
-	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "none", "other"), -ENOENT);
+	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "none", "other", NULL), -ENOENT);
 }
 
 static void test_damage_before_the_end_of_a_torn_one_is_left(void **state)
@@ -392,7 +415,7 @@ static void test_damage_before_the_end_of_a_torn_one_is_left(void **state)
 	r->file[r->begin[2] + 20] ^= 1;
 	temp_write(&f->dir, "torn", r->file, r->file_bytes - 1);
 	r->file[r->begin[2] + 20] ^= 1;
-	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole"), 0);
+	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
 	assert_int_equal(recovered.blocks, RAW_BLOCKS - 2);
 	assert_int_equal(recovered.damages, 1);
 	free(temp_read(&f->dir, "whole", &size));
@@ -478,6 +501,7 @@ int main(void)
 		TEST(test_a_full_block_is_read),
 		TEST(test_files_behind_one_another_are_one_stream),
 		TEST(test_a_torn_one_is_cut_to_its_last_whole_block),
+		TEST(test_each_piece_read_of_a_torn_one_is_a_step),
 		TEST(test_a_torn_one_replaces_nothing),
 		TEST(test_damage_before_the_end_of_a_torn_one_is_left),
 		TEST(test_the_form_is_told_without_a_header),
