@@ -32,6 +32,7 @@ enum bc_event_kind {
 	BC_EVENT_ANCHOR = 2,  /* the record's absolute tick, where its `time` is no delta */
 	BC_EVENT_MARK = 3,    /* a note that someone set */
 	BC_EVENT_TRIGGER = 4, /* the board's trigger, or one of the configuration, fired */
+	BC_EVENT_NOTE = 5,    /* metadata were set: a JSON object of them */
 };
 
 /* Why samples are missing. */
@@ -53,9 +54,9 @@ struct bc_event {
 	uint8_t cause;     /* gap: enum bc_gap_cause */
 	bool exact;        /* gap: `value` is the number lost, not just at least that many; anchor:
 			    * the tick is known, not just a lower bound */
-	uint64_t value;    /* gap: samples lost; anchor: the tick; mark and trigger: 0 */
+	uint64_t value;    /* gap: samples lost; anchor: the tick; else 0 */
 	uint64_t duration_ns; /* gap: host time it lasted, 0 where that says nothing */
-	uint16_t text;        /* mark and trigger: text_bytes bytes of UTF-8, from here in `text` */
+	uint16_t text; /* mark, trigger, note: text_bytes bytes of UTF-8, from here in `text` */
 	uint16_t text_bytes;
 };
 

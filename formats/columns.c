@@ -164,6 +164,8 @@ static const char *kind_name(const struct bc_entry *entry)
 		return "mark";
 	case BC_EVENT_TRIGGER:
 		return "trigger";
+	case BC_EVENT_NOTE:
+		return "note";
 	default:
 		return "epoch";
 	}

@@ -97,6 +97,9 @@ static void put_event(struct line *line, const struct bc_entry *entry)
 	case BC_EVENT_TRIGGER:
 		put_bytes(line, "trigger", 7);
 		break;
+	case BC_EVENT_NOTE:
+		put_bytes(line, "note", 4);
+		break;
 	default:
 		put(line, "event %u", event->kind);
 	}

@@ -398,12 +398,14 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 		r->result->records = 0;
 		return rc;
 	}
+	memcpy(r->result->hash, writer.file.sealed_hash, sizeof(r->result->hash));
 	r->result->is_written = true;
 	return 0;
 }
 
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
-	const struct bc_segment_name *fallback, enum bc_recover_mode mode)
+	const struct bc_segment_name *fallback, enum bc_recover_mode mode,
+	const struct bc_steps *steps)
 {
 	struct recovery r = {.result = recovered};
 	int rc = -ENOMEM;
@@ -416,7 +418,7 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 	if (r.chunk == NULL || r.encoded == NULL)
 		goto out;
 	rc = bc_segment_reader_open(
-		&r.reader, (struct bc_stream){.fd = in, .wake_fd = -1}, NULL, 0);
+		&r.reader, (struct bc_stream){.fd = in, .wake_fd = -1, .steps = steps}, NULL, 0);
 	if (rc != 0)
 		goto out;
 	rc = survey(&r);

@@ -18,6 +18,7 @@
 #include "formats/segment_name.h"
 #include "formats/segment_reader.h"
 #include "formats/segment_writer.h"
+#include "formats/steps.h"
 
 enum bc_recover_mode { BC_RECOVER_STRICT, BC_RECOVER_TAIL, BC_RECOVER_SALVAGE };
 
@@ -32,6 +33,7 @@ struct bc_recovered {
 	uint64_t damaged_bytes; /* theirs; 0 bytes where something is missing */
 	struct bc_segment_damage first; /* the first of them */
 	bool was_sealed;                /* the input had its index */
+	char hash[BC_FILE_HASH_CHARS];  /* of the file written; or empty */
 	bool is_written;                /* false: there was no whole chunk, and no file was made */
 };
 
@@ -44,9 +46,9 @@ struct bc_recovered {
  * the recording's id, if it is that of the chunks. Returns 0 (look at `damages` for how whole it
  * was); -EBADMSG: strict, and damaged; -EEXIST: a name is taken; -EIO when the input changes
  * meanwhile; or another negative errno. Nothing is left behind on a failure. *recovered tells what
- * was found either way. */
+ * was found either way. Each piece read of `in` is one of the `steps`, which may be NULL. */
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
-	const struct bc_segment_name *fallback, enum bc_recover_mode mode)
-	__attribute__((warn_unused_result));
+	const struct bc_segment_name *fallback, enum bc_recover_mode mode,
+	const struct bc_steps *steps) __attribute__((warn_unused_result));
 
 #endif

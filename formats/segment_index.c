@@ -25,16 +25,14 @@ static int read_at(int fd, void *out, size_t bytes, uint64_t offset)
 	return 0;
 }
 
-int bc_segment_index_load(struct bc_segment_index *index, int fd)
+int bc_segment_index_read_head(struct bc_index_head *index_head, int fd)
 {
 	uint8_t trailer[BC_TRAILER_BYTES];
 	uint8_t head[BC_INDEX_HEAD_BYTES];
-	uint8_t hash[BC_HASH_BYTES];
 	uint64_t offset;
 	uint64_t file_bytes;
 	struct stat st;
 
-	index->rows = NULL;
 	if (fstat(fd, &st) != 0)
 		return -errno;
 	uint64_t size = (uint64_t)st.st_size;
@@ -50,17 +48,28 @@ int bc_segment_index_load(struct bc_segment_index *index, int fd)
 	rc = read_at(fd, head, sizeof(head), offset);
 	if (rc != 0)
 		return rc;
-	if (!bc_index_head_read(&index->head, head) || index->head.offset != offset ||
-		bc_index_bytes(index->head.rows) != size - offset)
+	if (!bc_index_head_read(index_head, head) || index_head->offset != offset ||
+		bc_index_bytes(index_head->rows) != size - offset)
 		return -EBADMSG;
+	return 0;
+}
 
+int bc_segment_index_load(struct bc_segment_index *index, int fd)
+{
+	uint8_t hash[BC_HASH_BYTES];
+
+	index->rows = NULL;
+	int rc = bc_segment_index_read_head(&index->head, fd);
+	if (rc != 0)
+		return rc;
+	uint64_t rows_at = index->head.offset + BC_INDEX_HEAD_BYTES;
 	size_t rows_bytes = (size_t)index->head.rows * BC_INDEX_ROW_BYTES;
 	index->rows = malloc(rows_bytes != 0 ? rows_bytes : 1);
 	if (index->rows == NULL)
 		return -ENOMEM;
-	rc = read_at(fd, index->rows, rows_bytes, offset + sizeof(head));
+	rc = read_at(fd, index->rows, rows_bytes, rows_at);
 	if (rc == 0)
-		rc = read_at(fd, hash, sizeof(hash), offset + sizeof(head) + rows_bytes);
+		rc = read_at(fd, hash, sizeof(hash), rows_at + rows_bytes);
 	if (rc == 0 && bc_le64(hash) != XXH3_64bits(index->rows, rows_bytes))
 		rc = -EBADMSG;
 	if (rc != 0)

@@ -18,6 +18,10 @@ struct bc_segment_index {
  * errno. Free with bc_segment_index_free(). */
 int bc_segment_index_load(struct bc_segment_index *index, int fd)
 	__attribute__((warn_unused_result));
+/* The same, of its head alone: the totals. */
+int bc_segment_index_read_head(struct bc_index_head *head, int fd)
+	__attribute__((warn_unused_result));
+
 void bc_segment_index_free(struct bc_segment_index *index);
 
 /* Reads a row, which must exist. Returns the offset of its chunk in the file. */

@@ -11,9 +11,12 @@
 
 static void forget(struct bc_segment_writer *w)
 {
+	struct bc_new_file closed = {.fd = -1};
+
+	memcpy(closed.sealed_hash, w->file.sealed_hash, sizeof(closed.sealed_hash));
 	free(w->rows);
 	memset(w, 0, sizeof(*w));
-	w->file.fd = -1;
+	w->file = closed;
 }
 
 int bc_segment_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
@@ -68,7 +71,7 @@ int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t head
 	return 0;
 }
 
-static int write_index(const struct bc_segment_writer *w)
+static int write_index(struct bc_segment_writer *w)
 {
 	size_t rows_bytes = (size_t)w->chunks * BC_INDEX_ROW_BYTES;
 	uint8_t head[BC_INDEX_HEAD_BYTES];
@@ -85,11 +88,11 @@ static int write_index(const struct bc_segment_writer *w)
 	bc_put_le64(tail, XXH3_64bits(w->rows, rows_bytes));
 	bc_trailer_write(tail + BC_HASH_BYTES, w->file.bytes, file_bytes);
 
-	int rc = bc_new_file_write(&w->file, head, sizeof(head), w->file.bytes);
+	int rc = bc_new_file_add_end(&w->file, head, sizeof(head));
 	if (rc == 0)
-		rc = bc_new_file_write(&w->file, w->rows, rows_bytes, w->file.bytes + sizeof(head));
+		rc = bc_new_file_add_end(&w->file, w->rows, rows_bytes);
 	if (rc == 0)
-		rc = bc_new_file_write(&w->file, tail, sizeof(tail), file_bytes - sizeof(tail));
+		rc = bc_new_file_add_end(&w->file, tail, sizeof(tail));
 	return rc;
 }
 

@@ -44,8 +44,9 @@ int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t
 	__attribute__((warn_unused_result));
 
 /* Writes the index, syncs, gives the file its final name (never replacing another) and syncs the
- * directory. Returns 0 with the writer closed, or a negative errno with the segment still open and
- * whole as before: -ENOSPC can be tried again, after any other abandon it. */
+ * directory. Returns 0 with the writer closed but for file.sealed_hash, or a negative errno with
+ * the segment still open and whole as before: -ENOSPC can be tried again, after any other abandon
+ * it. */
 int bc_segment_seal(struct bc_segment_writer *writer) __attribute__((warn_unused_result));
 
 /* Closes the file as it is, a .partial that can be read and recovered. */

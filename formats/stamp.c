@@ -197,6 +197,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 	const uint8_t *at = run->at;
 	const uint8_t *run_end = at + run->count * stride;
 	struct cursor cursor = begin(s, chunk);
+	cursor.is_first = cursor.is_first || s->is_delta_lost;
 	uint64_t tick = run->tick;
 	uint32_t kept = 0;
 	uint32_t invalid = 0;
@@ -246,6 +247,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 		unknown += (entry & BC_MAP_UNKNOWN) != 0;
 	}
 	end(s, chunk, &cursor);
+	s->is_delta_lost = s->is_delta_lost && (chunk == NULL || kept == 0);
 	*stamped = (struct bc_stamped){kept + invalid, kept, invalid, unknown};
 	run->count -= kept + invalid;
 	run->at = at;

@@ -26,7 +26,7 @@ struct bc_stamper {
 	uint32_t epoch;
 	bool is_first;      /* no record yet in this epoch */
 	bool is_inexact;    /* a record's delta was not known: ticks are lower bounds since */
-	bool is_delta_lost; /* and the next record's isn't known either */
+	bool is_delta_lost; /* the next record's isn't known either: it gets an anchor */
 };
 
 /* The ticks of samples that carry none (raw6): `ticks` spread evenly over `samples`, as whole

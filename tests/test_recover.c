@@ -151,7 +151,7 @@ static int recover_bytes(struct fixture *f, const uint8_t *bytes, size_t size,
 	int fd = memfd_create("bytes", MFD_CLOEXEC);
 
 	assert_int_equal(write(fd, bytes, size), size);
-	int rc = bc_recover(recovered, fd, f->dir_fd, OUT, &f->name, mode);
+	int rc = bc_recover(recovered, fd, f->dir_fd, OUT, &f->name, mode, NULL);
 	uint8_t *after = malloc(size + 1);
 	assert_int_equal(pread(fd, after, size + 1, 0), size);
 	assert_memory_equal(after, bytes, size); /* never touched */
@@ -350,6 +350,30 @@ static void test_a_later_segment_without_header_keeps_its_place(void **state)
 	assert_int_equal(copy.unknown_gaps, 1);
 }
 
+static void count_step(void *context)
+{
+	unsigned *steps = context;
+
+	(*steps)++;
+}
+
+static void test_each_piece_read_is_a_step(void **state)
+{
+	struct fixture *f = *state;
+	struct bc_recovered r;
+	unsigned steps = 0;
+	struct bc_steps listener = {.on_step = count_step, .context = &steps};
+	int fd = memfd_create("bytes", MFD_CLOEXEC);
+
+	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
+	assert_int_equal(
+		bc_recover(&r, fd, f->dir_fd, OUT, NULL, BC_RECOVER_SALVAGE, &listener), 0);
+	/* Once to look, and again for each chunk. */
+	assert_true(steps >= 1 + SMALL_CHUNKS);
+	assert_int_equal(read_copy(f, &f->segment).chunks, SMALL_CHUNKS);
+	close(fd);
+}
+
 static void test_a_file_of_another_name_gets_no_false_recording(void **state)
 {
 	struct fixture *f = *state;
@@ -362,7 +386,7 @@ static void test_a_file_of_another_name_gets_no_false_recording(void **state)
 	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(bc_recover(&r, fd, f->dir_fd, OUT, i == 0 ? &other : NULL,
-					 BC_RECOVER_SALVAGE),
+					 BC_RECOVER_SALVAGE, NULL),
 			0);
 		struct copy copy = read_copy(f, &f->segment);
 		assert_int_equal(copy.chunks, SMALL_CHUNKS);
@@ -560,6 +584,7 @@ int main(void)
 		cmocka_unit_test(test_swapped_and_repeated_chunks_are_put_in_order),
 		cmocka_unit_test(test_another_segments_chunks_are_left_out),
 		cmocka_unit_test(test_a_later_segment_without_header_keeps_its_place),
+		cmocka_unit_test(test_each_piece_read_is_a_step),
 		cmocka_unit_test(test_a_file_of_another_name_gets_no_false_recording),
 		cmocka_unit_test(test_a_full_event_table_puts_the_gap_into_a_chunk_of_its_own),
 		cmocka_unit_test(test_a_copy_damaged_again_counts_all_that_is_missing),

@@ -1,0 +1,33 @@
+/* The user's metadata of a recording: a JSON object of strings, kept in the headers of its segments
+ * (formats/segment_header.h), and, once it is recording, as notes at their places among the records
+ * (BC_EVENT_NOTE): each is an object of the members that were set there. */
+#ifndef BC_FORMATS_METADATA_H
+#define BC_FORMATS_METADATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "formats/segment_header.h"
+
+#define BC_METADATA_KEY_MAX   64
+#define BC_METADATA_VALUE_MAX 1024u /* bytes */
+
+/* Whether a key is 1..BC_METADATA_KEY_MAX letters, digits, '.', '_' and '-'. */
+bool bc_metadata_key_is_valid(const char *key);
+
+/* Checks what a user sets: a JSON object whose members are strings, their keys valid, each value
+ * UTF-8 of up to BC_METADATA_VALUE_MAX bytes, the whole shorter than BC_METADATA_MAX. `out` gets
+ * the object without blanks; the empty string if it has no member. On failure returns false with a
+ * clause in `why`, `out` as it was. `text` may be `out`. */
+bool bc_metadata_read(char out[BC_METADATA_MAX], const char *text, char *why, size_t why_room)
+	__attribute__((warn_unused_result));
+
+/* Sets the members of `more` in `all`: those that are there already get their new values, where
+ * they stand. Both are JSON objects or empty strings, and may have members that no user set. On
+ * failure returns false with a clause in `why`, `all` as it was: it would grow too long, or memory
+ * ran out.
+ */
+bool bc_metadata_merge(char all[BC_METADATA_MAX], const char *more, char *why, size_t why_room)
+	__attribute__((warn_unused_result));
+
+#endif
