@@ -128,6 +128,8 @@ static void on_stop_answer(struct bc_usb_machine *m)
 {
 	if (m->stopping == BC_USB_ASKING && m->answer == 0)
 		m->stopping = BC_USB_DRAINING;
+	else if (m->stopping == BC_USB_ASKING && m->answer == -ETIMEDOUT)
+		on_stop_time(m); /* the request's own time may be over before ours is */
 	else if (m->stopping <= BC_USB_COUNTING)
 		cancel(m); /* the counters are here; or it doesn't know how to stop */
 }
