@@ -240,9 +240,11 @@ static void run(void *context)
 	int rc = bc_input_open(&input, f->stream, f->format, &probe);
 
 	if (rc == -EINVAL) {
-		char what[256];
+		char what[320];
 		snprintf(what, sizeof(what),
-			"can't tell its format: %s; name it with ,format=", probe.why);
+			"can't tell its format: %s; say which it is (file:PATH,format=F; for a "
+			"replay: --format F)",
+			probe.why);
 		hand_over_end(f, rc, what);
 		return;
 	}

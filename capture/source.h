@@ -66,9 +66,9 @@ struct bc_source_sink {
 	 * place. */
 	void (*damage)(void *context, const char *what);
 
-	/* Something happened that a person may want to know: a sentence for the log. May be NULL.
-	 */
-	void (*news)(void *context, enum bc_news news, const char *what);
+	/* Something happened that a person may want to know: a sentence for the log. Those of one
+	 * kind, an address that stays, may come often. May be NULL. */
+	void (*news)(void *context, enum bc_news news, const char *kind, const char *what);
 
 	/* The stream is over: 0, or a negative errno with a phrase in `what`. */
 	void (*end)(void *context, int status, const char *what);

@@ -11,18 +11,24 @@
 /* Faults that come in a row are counted, and told no more often than this. */
 #define TELL_NS UINT64_C(1000000000)
 
-void bc_usb_feed_tell(struct bc_usb_feed *f, enum bc_news news, const char *format, ...)
+void bc_usb_feed_tell_text(
+	struct bc_usb_feed *f, enum bc_news news, const char *kind, const char *what)
 {
 	const struct bc_source_sink *sink = &f->source->sink;
+
+	if (!f->is_cut && sink->news != NULL)
+		sink->news(sink->context, news, kind, what);
+}
+
+void bc_usb_feed_tell(struct bc_usb_feed *f, enum bc_news news, const char *format, ...)
+{
 	char what[640];
 	va_list args;
 
-	if (f->is_cut || sink->news == NULL)
-		return;
 	va_start(args, format);
 	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	sink->news(sink->context, news, what);
+	bc_usb_feed_tell_text(f, news, format, what);
 }
 
 static void send_piece(struct bc_usb_feed *f, struct bc_source_data *data)

@@ -34,7 +34,10 @@ struct bc_usb_feed {
 	uint64_t broken_ns; /* since when */
 };
 
-/* A sentence for the log. */
+/* A sentence for the log; its format is its kind. The other is of a kind that is known otherwise.
+ */
+void bc_usb_feed_tell_text(
+	struct bc_usb_feed *feed, enum bc_news news, const char *kind, const char *what);
 void bc_usb_feed_tell(struct bc_usb_feed *feed, enum bc_news news, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

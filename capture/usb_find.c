@@ -182,6 +182,7 @@ static void judge(struct bc_usb_device *d, const struct bc_usb_wish *wish)
 	int rc = libusb_get_active_config_descriptor(d->device, &config);
 	if (rc != 0) {
 		d->is_unread = true;
+		d->is_gone = rc == LIBUSB_ERROR_NO_DEVICE;
 		snprintf(d->why_not, sizeof(d->why_not),
 			"its configuration can't be read, or it has none: %s",
 			libusb_strerror((enum libusb_error)rc));

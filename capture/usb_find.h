@@ -23,6 +23,7 @@ struct bc_usb_device {
 	char why_not[160]; /* a phrase; empty: it is a board, and the one wished for */
 	bool is_other;     /* it is one but for the serial number */
 	bool is_unread;    /* something of it couldn't be read: later it may be another */
+	bool is_gone;      /* it went while it was looked at */
 };
 
 struct bc_usb_list {

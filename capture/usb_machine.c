@@ -105,7 +105,7 @@ void bc_usb_tell_failure(struct bc_usb_machine *m, const char *format, ...)
 	if (strcmp(what, m->said) == 0)
 		return;
 	memcpy(m->said, what, sizeof(what));
-	bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING, "%s", what);
+	bc_usb_feed_tell_text(&m->feed, BC_NEWS_WARNING, format, what);
 }
 
 /* The boards that match as well are named, when they are others than before. */
@@ -275,8 +275,9 @@ static void unplugged(struct bc_usb_machine *m)
 
 static void restart(struct bc_usb_machine *m)
 {
-	bc_usb_feed_tell(
-		&m->feed, BC_NEWS_WARNING, "%s: resetting it, to begin anew", m->source.name);
+	bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+		"%s: resetting it, to begin anew, for %s; a gap stands at this place",
+		m->source.name, m->feed.is_silent ? "it is silent" : "its faults don't end");
 	bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, true);
 	bc_usb_stop_for(m, BC_USB_THEN_RETRY);
 }
@@ -287,8 +288,8 @@ static void watch(struct bc_usb_machine *m)
 
 	look_at_transfers(m);
 	if (m->feed.last_frame_ns != 0 && now - m->feed.last_frame_ns >= LAST_NS) {
-		bc_usb_feed_tell(
-			&m->feed, BC_NEWS_NOTICE, "%s: it has sent its last frame", m->source.name);
+		bc_usb_feed_tell(&m->feed, BC_NEWS_NOTICE,
+			"%s: it has sent its last frame: the stream is over", m->source.name);
 		bc_usb_end_with(m, 0, "");
 		return;
 	}
@@ -296,8 +297,11 @@ static void watch(struct bc_usb_machine *m)
 		return;
 	if (!m->feed.is_silent) {
 		m->board.silences++;
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING, "%s: no data for %.1f s",
-			m->source.name, (double)(now - m->feed.heard_ns) * 1e-9);
+		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING, "%s: no data for %.1f s; %s",
+			m->source.name, (double)(now - m->feed.heard_ns) * 1e-9,
+			m->options.restarts_silent
+				? "it is reset"
+				: "waiting for more: is the machine on, and its bus wired?");
 	}
 	m->feed.is_silent = true;
 	if (m->options.restarts_silent)

@@ -31,6 +31,8 @@ static void find(struct bc_usb_work *w)
 		if (d->device == w->device)
 			continue;
 		w->is_unread = w->is_unread || (is_named && d->is_unread);
+		if (d->is_gone)
+			continue;
 		if (is_match && w->found == NULL && w->device == NULL) {
 			w->found = libusb_ref_device(d->device);
 			w->found_id = d->identity;

@@ -193,6 +193,7 @@ static void test_files_that_can_not_be_read_are_no_disaster(void **state)
 		usbfs_fail(USBFS_SYSFS, errors[e], 0, 1000);
 		assert_int_equal(bc_usb_list(&f->list, f->context, &f->wish), 0);
 		assert_int_equal(f->list.count, 2);
+		assert_int_equal(find(f, "1-1")->is_gone, errors[e] == ENOENT);
 		usbfs_fail(USBFS_SYSFS, 0, 0, 0);
 		bc_usb_list_free(&f->list);
 	}

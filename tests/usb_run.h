@@ -120,12 +120,14 @@ static inline void usb_run_damage(void *context, const char *what)
 	fail_msg("%s", what);
 }
 
-static inline void usb_run_news(void *context, enum bc_news news, const char *what)
+static inline void usb_run_news(
+	void *context, enum bc_news news, const char *kind, const char *what)
 {
 	struct usb_run *run = context;
 
 	(void)news;
 	assert_false(run->is_closed);
+	assert_non_null(kind);
 	if (run->news_count < RUN_NEWS)
 		snprintf(run->news[run->news_count], sizeof(run->news[0]), "%s", what);
 	run->news_count++;
