@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/utf8.h"
+
 static const char *const names[] = {
 	[BC_LOG_ERROR] = "error",
 	[BC_LOG_WARNING] = "warning",
@@ -22,6 +24,11 @@ static atomic_int threshold = BC_LOG_INFO;
 void bc_log_set_level(enum bc_log_level level)
 {
 	atomic_store(&threshold, (int)level);
+}
+
+bool bc_log_is_told(enum bc_log_level level)
+{
+	return (int)level <= atomic_load(&threshold);
 }
 
 int bc_log_level_by_name(const char *name)
@@ -56,23 +63,55 @@ static int put_prefix(char *out, size_t room, enum bc_log_level level)
 	return snprintf(out, room, "buscapd: %s: ", names[level]);
 }
 
+/* The next character of `text`, or the number of a byte that is none or is harmful. Returns how
+ * many bytes of the text it is for. */
+static size_t next_piece(char piece[8], const char *text, size_t left)
+{
+	const uint8_t *at = (const uint8_t *)text;
+	uint32_t bytes = bc_utf8_bytes(at, left);
+
+	if (bytes != 0 && !bc_utf8_is_harmful(bc_utf8_code(at, bytes))) {
+		memcpy(piece, text, bytes);
+		piece[bytes] = '\0';
+		return bytes;
+	}
+	snprintf(piece, 8, "\\x%02x", at[0]);
+	return 1;
+}
+
+size_t bc_log_write(char line[BC_LOG_LINE_MAX], size_t used, const char *text)
+{
+	const size_t room = BC_LOG_LINE_MAX - sizeof("...\n");
+	size_t left = strlen(text);
+	bool is_cut = false;
+	char piece[8];
+
+	while (left != 0 && !is_cut) {
+		size_t took = next_piece(piece, text, left);
+		size_t bytes = strlen(piece);
+		is_cut = used + bytes > room;
+		memcpy(line + used, is_cut ? "..." : piece, is_cut ? 3 : bytes);
+		used += is_cut ? 3 : bytes;
+		text += took;
+		left -= took;
+	}
+	line[used++] = '\n';
+	line[used] = '\0';
+	return used;
+}
+
 void bc_log(enum bc_log_level level, const char *format, ...)
 {
-	char line[1024];
+	char text[BC_LOG_LINE_MAX];
+	char line[BC_LOG_LINE_MAX];
 	va_list args;
 
-	if ((int)level > atomic_load(&threshold))
+	if (!bc_log_is_told(level))
 		return;
-	int n = put_prefix(line, sizeof(line), level);
 	va_start(args, format);
-	n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (n > (int)sizeof(line) - 2)
-		n = (int)sizeof(line) - 2;
-	for (int i = 0; i < n; i++)
-		if ((unsigned char)line[i] < ' ')
-			line[i] = '?'; /* a name from outside must not forge a line */
-	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+	int n = put_prefix(line, sizeof(line), level);
+	if (write(STDERR_FILENO, line, bc_log_write(line, (size_t)n, text)) < 0)
 		return; /* nobody is left to tell */
 }

@@ -1,0 +1,255 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/log_limit.h"
+#include "tests/ear.h"
+
+#define SECOND UINT64_C(1000000000)
+#define WEEK   (7 * 24 * 3600 * SECOND)
+
+/* How many lines a fault makes that comes each `step` for `time`; the last one ends it. */
+static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *told)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	uint64_t start = 123456789;
+	uint64_t next = start;
+	unsigned lines = 0;
+	double seconds;
+
+	*told = 0;
+	for (uint64_t now = start; now < start + time; now += SECOND / 4) {
+		for (; next <= now; next += step) {
+			bool is_admitted = bc_log_limit_admits(&limit, now);
+			lines += is_admitted;
+			*told += is_admitted;
+		}
+		uint64_t unsaid = bc_log_limit_due(&limit, now, &seconds);
+		lines += unsaid != 0;
+		*told += unsaid;
+	}
+	*told += limit.unsaid;
+	return lines;
+}
+
+static void test_the_first_are_logged_as_they_come(void **state)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	double seconds;
+
+	(void)state;
+	for (unsigned i = 0; i < BC_LOG_BURST; i++)
+		assert_true(bc_log_limit_admits(&limit, SECOND + i));
+	assert_false(bc_log_limit_admits(&limit, SECOND + BC_LOG_BURST));
+	assert_int_equal(bc_log_limit_due(&limit, SECOND + BC_LOG_BURST, &seconds), 0);
+}
+
+static void test_the_rest_is_summed_up_after_the_window(void **state)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	double seconds;
+
+	(void)state;
+	for (unsigned i = 0; i < 70; i++)
+		(void)bc_log_limit_admits(&limit, SECOND * (i + 1));
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 71 - 1, &seconds), 0);
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 71, &seconds), 60);
+	assert_true(seconds > 59.9 && seconds < 60.1);
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 1000, &seconds), 0);
+}
+
+static void test_what_has_stopped_is_summed_up_sooner(void **state)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	double seconds;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++)
+		(void)bc_log_limit_admits(&limit, SECOND);
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 16 - 1, &seconds), 0);
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 16, &seconds), 10);
+}
+
+static void test_after_a_quiet_window_all_is_as_at_first(void **state)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	double seconds;
+	uint64_t now = SECOND;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++)
+		(void)bc_log_limit_admits(&limit, now);
+	now += BC_LOG_WINDOW_NS;
+	assert_int_equal(bc_log_limit_due(&limit, now, &seconds), 10);
+	assert_false(bc_log_limit_admits(&limit, now + 1)); /* it goes on */
+	now += 2 * BC_LOG_WINDOW_NS;
+	assert_int_equal(bc_log_limit_due(&limit, now, &seconds), 1);
+	now += BC_LOG_QUIET_NS;
+	for (unsigned i = 0; i < BC_LOG_BURST; i++)
+		assert_true(bc_log_limit_admits(&limit, now));
+	assert_false(bc_log_limit_admits(&limit, now));
+}
+
+/* From many a second to one in an hour: for a week, and none of them untold. */
+static void test_a_fault_of_a_week_is_some_hundreds_of_lines(void **state)
+{
+	static const uint64_t steps[] = {SECOND / 100, SECOND / 4, SECOND, 5 * SECOND, 7 * SECOND,
+		14 * SECOND, 15 * SECOND, 16 * SECOND, 20 * SECOND, 31 * SECOND, 59 * SECOND,
+		61 * SECOND, 119 * SECOND, 121 * SECOND, 599 * SECOND, 899 * SECOND, 901 * SECOND,
+		1799 * SECOND, 1801 * SECOND, 3599 * SECOND, 3601 * SECOND};
+	uint64_t told;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		unsigned lines = lines_of(steps[i], WEEK, &told);
+		assert_in_range(lines, 100, 700);
+		assert_int_equal(told, (WEEK - SECOND / 4) / steps[i] + 1);
+	}
+}
+
+static void test_kinds_are_limited_apart_and_the_sum_has_the_latest(void **state)
+{
+	static struct ear ear;
+	struct bc_log_limits limits = {.count = 0};
+
+	(void)state;
+	listen_to(&ear);
+	for (int i = 0; i < 12; i++)
+		bc_log_limited(&limits, BC_LOG_WARNING, "a%d", i);
+	bc_log_limited(&limits, BC_LOG_ERROR, "b %s", "once");
+	bc_log_limits_end(&limits);
+	bc_log_limits_end(&limits);
+	assert_string_equal(end_listening(&ear),
+		"buscapd: warning: a0\nbuscapd: warning: a1\nbuscapd: warning: a2\n"
+		"buscapd: warning: a3\nbuscapd: warning: a4\nbuscapd: warning: a5\n"
+		"buscapd: warning: a6\nbuscapd: warning: a7\nbuscapd: warning: a8\n"
+		"buscapd: warning: a9\nbuscapd: error: b once\n"
+		"buscapd: warning: 2 more times in the last 0.0 s; the latest: a11\n");
+}
+
+static void test_more_kinds_than_there_is_room_for_share_a_limit(void **state)
+{
+	static struct ear ear;
+	static const char kinds[BC_LOG_KINDS + 20];
+	struct bc_log_limits limits = {.count = 0};
+	unsigned lines = 0;
+
+	(void)state;
+	listen_to(&ear);
+	for (unsigned i = 0; i < sizeof(kinds); i++)
+		bc_log_limited_text(&limits, BC_LOG_WARNING, &kinds[i], "x");
+	bc_log_limits_end(&limits);
+	for (const char *at = end_listening(&ear); (at = strchr(at, '\n')) != NULL; at++)
+		lines++;
+	assert_int_equal(limits.count, BC_LOG_KINDS);
+	assert_int_equal(lines, BC_LOG_KINDS - 1 + BC_LOG_BURST + 1);
+}
+
+/* Marks come by the hundred, and are told at level debug; a start has the same format. */
+static void test_what_the_level_leaves_out_hides_nothing_of_a_more_urgent_level(void **state)
+{
+	static const char format[] = "trigger %s has hit";
+	static struct ear ear;
+	struct bc_log_limits limits = {.count = 0};
+
+	(void)state;
+	listen_to(&ear);
+	for (unsigned i = 0; i < 1000; i++) {
+		bc_log_limited(&limits, BC_LOG_DEBUG, format, "mark");
+		bc_log_limited_text(&limits, BC_LOG_DEBUG, format, "mark");
+	}
+	bc_log_limited(&limits, BC_LOG_INFO, format, "start");
+	bc_log_limits_end(&limits);
+	assert_string_equal(end_listening(&ear), "buscapd: trigger start has hit\n");
+}
+
+static void test_levels_of_a_kind_are_limited_apart(void **state)
+{
+	static const char kind[] = "kind";
+	static struct ear ear;
+	struct bc_log_limits limits = {.count = 0};
+	const char *heard;
+
+	(void)state;
+	listen_to(&ear);
+	for (unsigned i = 0; i < BC_LOG_BURST + 5; i++)
+		bc_log_limited_text(&limits, BC_LOG_NOTICE, kind, "whole");
+	bc_log_limited_text(&limits, BC_LOG_WARNING, kind, "torn");
+	bc_log_limits_end(&limits);
+	heard = end_listening(&ear);
+	assert_non_null(strstr(heard, "buscapd: warning: torn\n"));
+	assert_non_null(
+		strstr(heard, "buscapd: 5 more times in the last 0.0 s; the latest: whole"));
+}
+
+static void test_a_limit_that_kinds_share_tells_at_the_level_of_the_most_urgent(void **state)
+{
+	static struct ear ear;
+	static const char kinds[BC_LOG_KINDS + BC_LOG_BURST];
+	struct bc_log_limits limits = {.count = 0};
+
+	(void)state;
+	listen_to(&ear);
+	for (unsigned i = 0; i < sizeof(kinds); i++)
+		bc_log_limited_text(&limits, BC_LOG_INFO, &kinds[i], "x");
+	bc_log_limited(&limits, BC_LOG_ERROR, "bad");
+	bc_log_limited(&limits, BC_LOG_INFO, "good");
+	bc_log_limits_end(&limits);
+	assert_non_null(strstr(end_listening(&ear), "buscapd: error: 3 more times"));
+}
+
+static void test_a_long_text_is_summed_up_with_a_sign_that_it_is_cut(void **state)
+{
+	static struct ear ear;
+	static const char kind[] = "kind";
+	struct bc_log_limits limits;
+	char text[600];
+	char *seen;
+
+	(void)state;
+	for (size_t bytes = 395; bytes < 405; bytes++) {
+		size_t n = bytes - bytes % 2;
+		for (size_t i = 0; i < n; i += 2)
+			memcpy(text + i, "\xc3\xa9", 2);
+		snprintf(text + n, sizeof(text) - n, "%s", bytes % 2 == 0 ? "" : "x");
+		memset(&limits, 0, sizeof(limits));
+		listen_to(&ear);
+		for (unsigned i = 0; i <= BC_LOG_BURST; i++)
+			bc_log_limited_text(&limits, BC_LOG_INFO, kind, text);
+		bc_log_limits_end(&limits);
+		seen = strstr(end_listening(&ear), "latest: ") + strlen("latest: ");
+		seen[strcspn(seen, "\n")] = '\0';
+		if (bytes < sizeof(limits.of[0].latest)) {
+			assert_string_equal(seen, text);
+			continue;
+		}
+		assert_in_range(strlen(seen), 397, 399);
+		assert_string_equal(seen + strlen(seen) - 5, "\xc3\xa9...");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_first_are_logged_as_they_come),
+		cmocka_unit_test(test_the_rest_is_summed_up_after_the_window),
+		cmocka_unit_test(test_what_has_stopped_is_summed_up_sooner),
+		cmocka_unit_test(test_after_a_quiet_window_all_is_as_at_first),
+		cmocka_unit_test(test_a_fault_of_a_week_is_some_hundreds_of_lines),
+		cmocka_unit_test(test_kinds_are_limited_apart_and_the_sum_has_the_latest),
+		cmocka_unit_test(test_more_kinds_than_there_is_room_for_share_a_limit),
+		cmocka_unit_test(
+			test_what_the_level_leaves_out_hides_nothing_of_a_more_urgent_level),
+		cmocka_unit_test(test_levels_of_a_kind_are_limited_apart),
+		cmocka_unit_test(test_a_long_text_is_summed_up_with_a_sign_that_it_is_cut),
+		cmocka_unit_test(
+			test_a_limit_that_kinds_share_tells_at_the_level_of_the_most_urgent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
