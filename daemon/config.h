@@ -10,10 +10,17 @@
 
 #include "capture/usb_source.h"
 #include "daemon/log.h"
+#include "daemon/loopback.h"
+#include "daemon/recording_settings.h"
+#include "daemon/rights.h"
 #include "daemon/rules.h"
+#include "daemon/sift.h"
 #include "daemon/spec.h"
+#include "daemon/trigger.h"
 #include "formats/mapping.h"
 #include "formats/segment_name.h"
+
+#define BC_WORKERS_MAX 64u
 
 #define BC_CONFIG_FILE "/etc/buscapd/buscapd.conf"
 
@@ -30,7 +37,15 @@ struct bc_config {
 	char dir[4096];
 	char label[BC_LABEL_MAX + 1];
 	bool keep_raw;
+	char sealed_command[4096];  /* run for each sealed file; empty: none */
+	uint64_t sealed_timeout_ns; /* 0: none */
 	char host[65];
+
+	/* [recording], [filter] (and sampling of [recording]), [trigger NAME] */
+	struct bc_recording_settings recording;
+	struct bc_sift sift;
+	struct bc_trigger triggers[BC_TRIGGERS_CONFIGURED];
+	unsigned triggers_count;
 
 	/* [rotation], [stop], [space] */
 	struct bc_rotation rotation;
@@ -42,6 +57,7 @@ struct bc_config {
 	unsigned workers;
 	uint64_t flush_ns;
 	uint64_t sync_ns;
+	uint64_t stuck_ns; /* 0: never */
 
 	/* [mapping] */
 	struct bc_mapping_options mapping;
@@ -49,6 +65,9 @@ struct bc_config {
 	/* [socket] */
 	char socket[108]; /* empty: none */
 	char socket_group[33];
+	unsigned connections; /* at one time, at most */
+	uint32_t reserve;     /* bits of enum bc_right */
+	struct bc_loopback metrics_listen;
 
 	/* [log] */
 	enum bc_log_level log_level;
@@ -60,11 +79,11 @@ void bc_config_default(struct bc_config *config);
 bool bc_config_set(struct bc_config *config, const char *section, const char *key,
 	const char *value, char *why, size_t why_room) __attribute__((warn_unused_result));
 
-/* Reads a file and conf.d/(anything).conf beside it, in the order of their names. `is_optional`:
- * the file may be missing. On failure returns false with a line in `why` that names file and line.
- */
-bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *why,
-	size_t why_room) __attribute__((warn_unused_result));
+/* Whether the source can't wait: a board, or a simulated one with a rate. */
+bool bc_config_is_live(const struct bc_config *config);
+
+/* --once records from the start: what wants the flight recorder goes, snapshots and pre-lengths. */
+void bc_config_make_once(struct bc_config *config);
 
 /* Whether raw bytes are to be kept: a file is its own capture. */
 bool bc_config_keeps_raw(const struct bc_config *config);

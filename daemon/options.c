@@ -1,39 +1,11 @@
 #include "daemon/options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] =
-	"usage: buscapd [OPTION]...\n"
-	"Records bus samples into rotating, lz4-compressed BYU address traces.\n"
-	"\n"
-	"  -c, --config FILE     configuration (default " BC_CONFIG_FILE ", if there)\n"
-	"      --check-config    check it, and exit: 0 good, 2 not\n"
-	"      --list-boards     what is on the USB, and why it is a capture board or not\n"
-	"      --source SPEC     usb[:serial=X,id=VID:PID,protocol=raw6,link=ftdi,...];\n"
-	"                        file:PATH[,format=F][,clock_hz=N], - is standard input; or\n"
-	"                        sim[:rate=N|max,count=N,seed=N,agents=N,loss=P,corrupt=P]\n"
-	"      --speed S         pace of a file: max (default), realtime, or a factor\n"
-	"  -o, --output DIR      where the segments go (default /var/lib/buscapd)\n"
-	"      --label TEXT      added to the recording's name\n"
-	"  -b RULE:VALUE         new segment: filesize:SIZE duration:TIME interval:TIME; files:N\n"
-	"                        keeps N of them (repeat -b for several rules)\n"
-	"  -a RULE:VALUE         stop: duration:TIME records:N filesize:SIZE\n"
-	"      --once            record to the end of the source, print the status, and exit; a\n"
-	"                        board must come within 10 s (usb:wait=)\n"
-	"      --socket PATH     status socket (default /run/buscapd/buscapd.sock; with --once\n"
-	"                        none unless given)\n"
-	"      --no-socket       no status socket\n"
-	"      --set SECTION.KEY=VALUE  any setting of the configuration\n"
-	"      --help, --version\n"
-	"\n"
-	"SIZE is in kB, or with K, M, G, T; TIME in seconds, or with ms, s, m, h, d.\n"
-	"Exit: 0 ok, 1 failed, 2 usage or configuration, 3 input damaged or torn, 4 samples lost,\n"
-	"5 no board.\n"
-	"\n"
-	"Example: record ten seconds of the simulated bus, in segments of 8 MB\n"
-	"  buscapd --once --source sim:rate=2M -o /tmp/trace -b filesize:8M -a duration:10\n";
+#include "daemon/config_file.h"
+#include "daemon/config_keys.h"
+#include "formats/usage.h"
 
 enum {
 	OPT_CHECK = 256,
@@ -45,26 +17,58 @@ enum {
 	OPT_SOCKET,
 	OPT_NO_SOCKET,
 	OPT_SET,
-	OPT_HELP,
-	OPT_VERSION,
+	OPT_OPTIONS,
 };
 
-static const struct option long_options[] = {
-	{"config", required_argument, NULL, 'c'},
-	{"check-config", no_argument, NULL, OPT_CHECK},
-	{"list-boards", no_argument, NULL, OPT_LIST_BOARDS},
-	{"source", required_argument, NULL, OPT_SOURCE},
-	{"speed", required_argument, NULL, OPT_SPEED},
-	{"output", required_argument, NULL, 'o'},
-	{"label", required_argument, NULL, OPT_LABEL},
-	{"once", no_argument, NULL, OPT_ONCE},
-	{"socket", required_argument, NULL, OPT_SOCKET},
-	{"no-socket", no_argument, NULL, OPT_NO_SOCKET},
-	{"set", required_argument, NULL, OPT_SET},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{NULL, 0, NULL, 0},
+static const struct bc_usage_option options[] = {
+	{'c', "config", "FILE", "file", "configuration (default " BC_CONFIG_FILE ", if there)"},
+	{OPT_CHECK, "check-config", NULL, NULL, "check it, and exit: 0 good, 2 not"},
+	{OPT_LIST_BOARDS, "list-boards", NULL, NULL,
+		"what is on the USB, and why it is a capture board or not"},
+	{OPT_SOURCE, "source", "SPEC", "choice:usb|usb:|sim|sim:|file:",
+		"usb[:serial=X,id=VID:PID,protocol=raw6,link=ftdi,...]; "
+		"file:PATH[,format=F][,clock_hz=N], - is standard input; or "
+		"sim[:rate=N|max,count=N,seed=N,agents=N,loss=P,corrupt=P]"},
+	{OPT_SPEED, "speed", "S", "choice:max|realtime",
+		"pace of a file: max (default), realtime, or a factor"},
+	{'o', "output", "DIR", "dir", "where the segments go (default /var/lib/buscapd)"},
+	{OPT_LABEL, "label", "TEXT", "text", "added to the recording's name"},
+	{'b', NULL, "RULE:VALUE", "choice:filesize:|duration:|interval:|files:",
+		"new segment: filesize:SIZE duration:TIME interval:TIME; files:N keeps N of them "
+		"(repeat -b for several rules)"},
+	{'a', NULL, "RULE:VALUE", "choice:duration:|records:|filesize:",
+		"stop: duration:TIME records:N filesize:SIZE"},
+	{OPT_ONCE, "once", NULL, NULL,
+		"record to the end of the source, print the status, and exit; a board must come "
+		"within 10 s (usb:wait=)"},
+	{OPT_SOCKET, "socket", "PATH", "file",
+		"status socket (default /run/buscapd/buscapd.sock; with --once none unless given)"},
+	{OPT_NO_SOCKET, "no-socket", NULL, NULL, "no status socket"},
+	{OPT_SET, "set", "SECTION.KEY=VALUE", "setting", "any setting of the configuration"},
+	{OPT_OPTIONS, "options", NULL, NULL,
+		"these options and the settings, one a line, for programs"},
+	{'V', "version", NULL, NULL, "the version"},
+	{0},
 };
+
+static const struct bc_usage usage = {
+	.summary = "record bus samples into rotating, lz4-compressed BYU address traces",
+	.text = "Records bus samples into rotating, lz4-compressed BYU address traces.",
+	.options = options,
+	.more = "SIZE is in kB, or with K, M, G, T; TIME in seconds, or with ms, s, m, h, d. All "
+		"settings: buscapd.conf(5), docs/configuration.md.",
+	.exits = "0 ok, 1 failed, 2 usage or configuration, 3 input damaged or torn, 4 samples "
+		 "lost, 5 no board.",
+	.example = "buscapd --once --source sim:rate=2M -o trace -b filesize:8M -a duration:2s",
+};
+
+static void list_options(void)
+{
+	bc_usage_list(stdout, &usage);
+	for (const struct bc_config_key *key = bc_config_keys; key->usage.help != NULL; key++)
+		bc_usage_list_row(stdout, "config", 0, key->usage.name, key->usage.metavar,
+			key->usage.kind, key->usage.help);
+}
 
 static bool override(struct bc_options *o, const char *section, const char *key, const char *value)
 {
@@ -155,20 +159,35 @@ static bool take_option(struct bc_options *o, int option)
 	}
 }
 
+/* Prints what was asked for instead of recording. Returns false if it isn't that. */
+static bool print(int option)
+{
+	switch (option) {
+	case 'h':
+		bc_usage_help(stdout, "buscapd", &usage);
+		return true;
+	case OPT_OPTIONS:
+		list_options();
+		return true;
+	case 'V':
+		puts("buscapd " BC_VERSION);
+		return true;
+	default:
+		return false;
+	}
+}
+
 enum bc_options_result bc_options_read(struct bc_options *o, int argc, char **argv)
 {
+	struct bc_usage_getopt all;
 	int option;
 
 	memset(o, 0, sizeof(*o));
-	while ((option = getopt_long(argc, argv, "c:o:b:a:", long_options, NULL)) != -1) {
-		if (option == OPT_HELP) {
-			fputs(usage, stdout);
+	bc_usage_getopt(&all, &usage);
+	/* Without its ':' it complains itself. */
+	while ((option = getopt_long(argc, argv, all.brief + 1, all.all, NULL)) != -1) {
+		if (print(option))
 			return BC_OPTIONS_EXIT;
-		}
-		if (option == OPT_VERSION) {
-			puts("buscapd " BC_VERSION);
-			return BC_OPTIONS_EXIT;
-		}
 		if (!take_option(o, option))
 			return BC_OPTIONS_WRONG;
 	}
@@ -177,6 +196,17 @@ enum bc_options_result bc_options_read(struct bc_options *o, int argc, char **ar
 	fprintf(stderr, "buscapd: %s: no such argument; the source is given with --source\n",
 		argv[optind]);
 	return BC_OPTIONS_WRONG;
+}
+
+/* Whether the command line itself asks to record some other way than from the start. */
+static bool wants_other_mode(const struct bc_options *o, const struct bc_config *config)
+{
+	bool is_told = false;
+
+	for (unsigned i = 0; i < o->overrides_count; i++)
+		is_told = is_told || (strcmp(o->overrides[i].section, "recording") == 0 &&
+					     strcmp(o->overrides[i].key, "record") == 0);
+	return is_told && config->recording.mode != BC_RECORD_ALWAYS;
 }
 
 bool bc_options_config(const struct bc_options *o, struct bc_config *config, char *why, size_t room)
@@ -196,6 +226,15 @@ bool bc_options_config(const struct bc_options *o, struct bc_config *config, cha
 	}
 	if (o->once && !o->has_socket)
 		config->socket[0] = '\0';
+	if (o->once && wants_other_mode(o, config)) {
+		snprintf(why, room,
+			"command line: --once records from the start; record = %s doesn't go with "
+			"it",
+			bc_record_mode_name(config->recording.mode));
+		return false;
+	}
+	if (o->once)
+		bc_config_make_once(config);
 	if (o->list_boards && config->source.kind == BC_SOURCE_NONE)
 		config->source.kind = BC_SOURCE_USB;
 	return bc_config_check(config, why, room);

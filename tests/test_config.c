@@ -1,3 +1,4 @@
+#include <getopt.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/config.h"
+#include "daemon/config_file.h"
+#include "daemon/options.h"
 #include "daemon/pipeline.h"
 
 struct fixture {
@@ -75,13 +77,22 @@ static void test_every_key_of_the_document_can_be_set(void **state)
 		"; a comment\n# another\n[source]\nsource = file:trace,format=byu\nspeed = "
 		"realtime\n"
 		"[usb]\nserial = A1\ntransfers = 4\n"
-		"[output]\ndir = /tmp/x ; behind a value\nlabel = boot-1\n"
+		"[output]\ndir = /tmp/x ; behind a value\nlabel = boot-1\nsealed_command = "
+		"/bin/true\n"
+		"sealed_timeout = 90s\n"
+		"[recording]\nrecord = always\nflight_time = 3m\nflight_size = 5M\nsampling = "
+		"10ms/1s\nmetadata.test = boot \"cold\"\nmetadata.who = me\n"
+		"[filter]\nkeep = type=read,write\nkeep.vga = addr=a0000-bffff\nleave_out = "
+		"proc=3\n"
+		"[trigger roi]\nwhen = port=e0\naction = mark\ntext = here\nholdoff = 1ms\n"
+		"[trigger end]\nwhen = idle 5s\naction = stop\npost = 16K\n"
 		"[rotation]\nfilesize = 5M\nduration = 60\ninterval = 1h\nfiles = 7\n"
 		"[stop]\nduration = 2\nrecords = 3\nfilesize = 4\n"
 		"[space]\nmax_use = 10G\nkeep_free = 1G\nmax_age = 30d\n"
 		"[pipeline]\nbuffer = 32M\nworkers = 3\nflush = 100ms\nsync = 1\n"
 		"[mapping]\ninvalid = keep\nsize = v1.0\nattr.D_WRITE = 7\nattr.INT_ACK = 255\n"
-		"[socket]\npath = /tmp/s\ngroup = users\n[log]\nlevel = debug\n");
+		"[socket]\npath = /tmp/s\ngroup = users\nconnections = 9\nreserve = record, mark\n"
+		"metrics_listen = 127.0.0.1:9180\n[log]\nlevel = debug\n");
 	assert_true(load(f));
 	assert_int_equal(c->source.kind, BC_SOURCE_FILE);
 	assert_string_equal(c->source.path, "trace");
@@ -90,6 +101,27 @@ static void test_every_key_of_the_document_can_be_set(void **state)
 	assert_int_equal(c->usb.transfers, 4);
 	assert_string_equal(c->dir, "/tmp/x");
 	assert_string_equal(c->label, "boot-1");
+	assert_string_equal(c->sealed_command, "/bin/true");
+	assert_true(c->sealed_timeout_ns == UINT64_C(90000000000));
+	assert_int_equal(c->recording.mode, BC_RECORD_ALWAYS);
+	assert_true(c->recording.flight_ns == UINT64_C(180000000000));
+	assert_int_equal(c->recording.flight_bytes, 5 << 20);
+	assert_string_equal(
+		c->recording.metadata, "{\"test\":\"boot \\\"cold\\\"\",\"who\":\"me\"}");
+	assert_int_equal(c->sift.sampling.width_ns, 10000000);
+	assert_int_equal(c->sift.keep.count, 2);
+	assert_string_equal(c->sift.keep.rules[1].where, "addr=a0000-bffff");
+	assert_int_equal(c->sift.leave_out.count, 1);
+	assert_int_equal(c->triggers_count, 2);
+	assert_string_equal(c->triggers[0].name, "roi");
+	assert_int_equal(c->triggers[0].kind, BC_TRIGGER_RECORD);
+	assert_int_equal(c->triggers[0].action, BC_ACTION_MARK);
+	assert_string_equal(c->triggers[0].text, "here");
+	assert_int_equal(c->triggers[0].holdoff_ns, 1000000);
+	assert_int_equal(c->triggers[1].kind, BC_TRIGGER_IDLE);
+	assert_true(c->triggers[1].idle_ns == UINT64_C(5000000000));
+	assert_int_equal(c->triggers[1].post.unit, BC_LENGTH_BYTES);
+	assert_int_equal(c->triggers[1].post.value, 16384);
 	assert_int_equal(c->rotation.file_bytes, 5 << 20);
 	assert_int_equal(c->rotation.files, 7);
 	assert_int_equal(c->stop.records, 3);
@@ -107,6 +139,10 @@ static void test_every_key_of_the_document_can_be_set(void **state)
 	assert_int_equal(c->mapping.attr[BC_CYCLE_I_FETCH], 3);
 	assert_string_equal(c->socket, "/tmp/s");
 	assert_string_equal(c->socket_group, "users");
+	assert_int_equal(c->connections, 9);
+	assert_int_equal(c->reserve, bc_right_bit(BC_RIGHT_RECORD) | bc_right_bit(BC_RIGHT_MARK));
+	assert_string_equal(c->metrics_listen.text, "127.0.0.1:9180");
+	assert_int_equal(c->metrics_listen.address.ss_family, AF_INET);
 	assert_int_equal(c->log_level, BC_LOG_DEBUG);
 	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
 }
@@ -157,6 +193,10 @@ static void test_a_mistake_names_file_and_line(void **state)
 		const char *text;
 		const char *part;
 	} bad[] = {
+		{"[socket]\nconnections = 0\n", ":2: connections = 0: connections is a number"},
+		{"[socket]\nconnections = 4097\n", "from 1 to 4096"},
+		{"[socket]\nreserve = record,stop\n", ":2: reserve = record,stop: what can be"},
+		{"[socket]\nmetrics_listen = 10.0.0.1:80\n", "metrics_listen = 10.0.0.1:80: "},
 		{"[pipeline]\nbufer = 1M\n", ":2: [pipeline] bufer: no such key"},
 		{"[pipe]\nbuffer = 1M\n", ":2: [pipe] buffer: no such key"},
 		{"buffer = 1M\n", ":1: buffer: a key stands in a [section]"},
@@ -165,6 +205,9 @@ static void test_a_mistake_names_file_and_line(void **state)
 		{"[rotation]\nfiles = 0\n", ":2: files = 0"},
 		{"[rotation]\nfilesize = 1X\n", ":2: filesize = 1X"},
 		{"[output]\nlabel = a/b\n", ":2: label = a/b"},
+		{"[output]\nsealed_command = cp\n",
+			":2: sealed_command = cp: sealed_command is the "},
+		{"[output]\nsealed_timeout = soon\n", ":2: sealed_timeout = soon: a time"},
 		{"[output]\ndir =\n", ":2: dir = "},
 		{"[source]\nsource = disk\n", ":2: source = disk"},
 		{"[source]\nspeed = -1\n", ":2: speed = -1"},
@@ -174,6 +217,27 @@ static void test_a_mistake_names_file_and_line(void **state)
 		{"[mapping]\nsize = v2\n", ":2: size = v2"},
 		{"[pipeline]\nflush = 0\n", ":2: flush = 0"},
 		{"[pipeline]\nworkers = 65\n", ":2: workers = 65"},
+		{"[recording]\nrecord = never\n", ":2: record = never: record is"},
+		{"[recording]\nflight_time = long\n", ":2: flight_time = long"},
+		{"[recording]\nflight_size = much\n", ":2: flight_size = much"},
+		{"[recording]\nsampling = 1s/10ms\n", ":2: sampling = 1s/10ms"},
+		{"[recording]\nmetadata. = x\n", ":2: metadata. = x: a key of the metadata has"},
+		{"[recording]\nmetadata.a = \xff\n", "is not UTF-8"},
+		{"[recording]\nmetadata = x\n", ":2: [recording] metadata: no such key"},
+		{"[filter]\nkeep = all\n", ":2: keep = all: all: a word is wanted"},
+		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name has"},
+		{"[filter]\ndrop = proc=1\n", ":2: [filter] drop: no such key"},
+		{"[trigger]\nwhen = gap\n", ":2: [trigger] when: no such key"},
+		{"[trigger a.b]\nwhen = gap\n", ":2: [trigger a.b]: the name of"},
+		{"[trigger x]\nwhen = now\n", ":2: when = now: now: a word"},
+		{"[trigger x]\nwhen = idle\n", ":2: when = idle: idle wants"},
+		{"[trigger x]\nwhen = idle 0\n", ":2: when = idle 0: idle wants"},
+		{"[trigger x]\naction = beep\n", ":2: action = beep: an action is"},
+		{"[trigger x]\npre = much\n", ":2: pre = much: a length is"},
+		{"[trigger x]\npost = all\n", ":2: post = all: post is"},
+		{"[trigger x]\ntext = \xc3(\n", "a text is up to"},
+		{"[trigger x]\nholdoff = x\n", ":2: holdoff = x"},
+		{"[trigger x]\nwhy = x\n", ":2: why = x: no such key"},
 		{"[pipeline\n", ":1:"},
 		{"[pipeline]\nnonsense\n", ":2:"},
 		{"[pipeline]\nworkers = 1\nworkers = x\nworkers = y\n", ":3: workers = x"},
@@ -185,6 +249,29 @@ static void test_a_mistake_names_file_and_line(void **state)
 			fail_msg("'%s' was taken", bad[i].text);
 		if (strstr(f->why, bad[i].part) == NULL || strstr(f->why, f->file) != f->why)
 			fail_msg("'%s': '%s'", bad[i].text, f->why);
+	}
+}
+
+static void test_metrics_are_for_this_machine_alone(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const good[] = {
+		"127.0.0.1:1", "127.1.2.3:65535", "[::1]:9180", "127.0.0.1:9180", ""};
+	static const char *const bad[] = {"0.0.0.0:9180", "192.168.0.1:9180", "[::]:9180",
+		"[fe80::1]:9180", "::1:9180", "localhost:9180", "127.0.0.1", "127.0.0.1:0",
+		"127.0.0.1:65536", "127.0.0.1:", "127.0.0.1:x", ":9180", "127.1:9180",
+		"127.0.0.1:9180 ", "[::1]", "127.0.0.1.1:9180"};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_true(bc_config_set(
+			&f->config, "socket", "metrics_listen", good[i], f->why, sizeof(f->why)));
+		assert_string_equal(f->config.metrics_listen.text, good[i]);
+		assert_int_equal(f->config.metrics_listen.bytes != 0, good[i][0] != '\0');
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(bc_config_set(
+			&f->config, "socket", "metrics_listen", bad[i], f->why, sizeof(f->why)));
+		assert_non_null(strstr(f->why, "127.0.0.1:PORT"));
 	}
 }
 
@@ -219,6 +306,207 @@ static void test_settings_that_do_not_go_together_are_refused(void **state)
 	assert_non_null(strstr(f->why, "buffer"));
 }
 
+static void set(struct fixture *f, const char *section, const char *key, const char *value)
+{
+	if (!bc_config_set(&f->config, section, key, value, f->why, sizeof(f->why)))
+		fail_msg("%s", f->why);
+}
+
+static void refuse(struct fixture *f, const char *part)
+{
+	assert_false(bc_config_check(&f->config, f->why, sizeof(f->why)));
+	if (strstr(f->why, part) == NULL)
+		fail_msg("'%s' for '%s'", f->why, part);
+}
+
+static void take(struct fixture *f)
+{
+	if (!bc_config_check(&f->config, f->why, sizeof(f->why)))
+		fail_msg("%s", f->why);
+}
+
+static void test_recording_on_demand_wants_a_source_that_does_not_wait(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const modes[] = {"on-demand", "flight"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		set(f, "recording", "record", modes[i]);
+		set(f, "source", "source", "usb");
+		take(f);
+		set(f, "source", "source", "sim:rate=1M");
+		take(f);
+		set(f, "source", "source", "sim:rate=max");
+		refuse(f, "wants a source that doesn't wait");
+		set(f, "source", "source", "file:x");
+		refuse(f, modes[i]);
+	}
+}
+
+static void test_the_flight_recorder_fits_beside_what_the_workers_need(void **state)
+{
+	struct fixture *f = *state;
+	struct bc_config *c = &f->config;
+
+	set(f, "source", "source", "usb");
+	set(f, "recording", "record", "flight");
+	take(f);
+	c->workers = 2;
+	c->buffer_bytes = bc_pipeline_least_buffer(2, false) + (8u << 20);
+	set(f, "recording", "flight_size", "8M");
+	take(f);
+	c->buffer_bytes--;
+	refuse(f, "flight_size: a buffer of");
+	set(f, "recording", "flight_size", "0");
+	take(f);
+	c->buffer_bytes = 64u << 20;
+	set(f, "output", "keep_raw", "yes");
+	refuse(f, "keep_raw doesn't go with record = flight");
+	set(f, "recording", "record", "on-demand");
+	take(f);
+}
+
+static void test_a_trigger_is_whole_and_can_act(void **state)
+{
+	struct fixture *f = *state;
+
+	set(f, "source", "source", "usb");
+	set(f, "trigger x", "when", "gap");
+	refuse(f, "trigger x: action is missing");
+	set(f, "trigger x", "action", "mark");
+	take(f);
+	set(f, "trigger x", "pre", "5s");
+	refuse(f, "trigger x: pre goes with start");
+	set(f, "trigger x", "action", "start");
+	refuse(f, "trigger x: pre wants record = flight");
+	set(f, "trigger x", "pre", "0");
+	take(f);
+	set(f, "trigger x", "action", "snapshot");
+	refuse(f, "trigger x: snapshot wants record = flight");
+	set(f, "recording", "record", "flight");
+	set(f, "trigger x", "pre", "all");
+	set(f, "trigger x", "post", "1G");
+	take(f);
+	set(f, "trigger x", "action", "toggle");
+	refuse(f, "trigger x: post goes with");
+	set(f, "trigger y", "action", "mark");
+	set(f, "trigger x", "action", "start");
+	refuse(f, "trigger y: when is missing");
+	set(f, "trigger y", "when", "proc=1");
+	take(f);
+	set(f, "recording", "record", "always");
+	set(f, "trigger x", "pre", "0");
+	set(f, "source", "source", "file:x");
+	refuse(f, "trigger x: start wants a board");
+	set(f, "trigger x", "action", "stop");
+	take(f);
+}
+
+static void test_once_goes_without_the_flight_recorder_s_triggers(void **state)
+{
+	struct fixture *f = *state;
+
+	set(f, "source", "source", "usb");
+	set(f, "recording", "record", "flight");
+	set(f, "trigger a", "when", "gap");
+	set(f, "trigger a", "action", "snapshot");
+	set(f, "trigger b", "when", "gap");
+	set(f, "trigger b", "action", "start");
+	set(f, "trigger b", "pre", "5s");
+	take(f);
+	bc_config_make_once(&f->config);
+	take(f);
+	assert_int_equal(f->config.recording.mode, BC_RECORD_ALWAYS);
+	assert_int_equal(f->config.triggers_count, 1);
+	assert_string_equal(f->config.triggers[0].name, "b");
+	assert_int_equal(f->config.triggers[0].pre.unit, BC_LENGTH_NONE);
+}
+
+static void test_more_triggers_than_are_armed_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	char section[32];
+
+	for (unsigned i = 0; i < BC_TRIGGERS_CONFIGURED; i++) {
+		snprintf(section, sizeof(section), "trigger t%u", i);
+		set(f, section, "when", "gap");
+	}
+	set(f, "trigger t3", "action", "mark");
+	assert_false(
+		bc_config_set(&f->config, "trigger more", "when", "gap", f->why, sizeof(f->why)));
+	assert_non_null(strstr(f->why, "16 triggers at most"));
+	assert_int_equal(f->config.triggers_count, BC_TRIGGERS_CONFIGURED);
+}
+
+static void test_metadata_are_kept_to_what_a_header_holds(void **state)
+{
+	struct fixture *f = *state;
+	struct bc_recording_settings *r = &f->config.recording;
+	char key[24];
+	char value[160];
+	char before[BC_METADATA_MAX];
+	unsigned n = 0;
+
+	memset(value, '"', sizeof(value) - 1);
+	value[sizeof(value) - 1] = '\0';
+	do {
+		memcpy(before, r->metadata, sizeof(before));
+		snprintf(key, sizeof(key), "metadata.%u", n);
+	} while (n++ < 100 &&
+		 bc_config_set(&f->config, "recording", key, value, f->why, sizeof(f->why)));
+	assert_true(n > 10 && n < 16);
+	assert_non_null(strstr(f->why, "metadata are longer than"));
+	assert_string_equal(before, r->metadata);
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(key, sizeof(key), "metadata.%u", i);
+		set(f, "recording", key, "");
+	}
+	assert_string_equal(r->metadata, "");
+}
+
+/* How bc_options_config() ends, with a file that asks for the flight recorder and these arguments.
+ */
+static bool configure(struct fixture *f, const char *const *arguments)
+{
+	const char *const first[] = {"buscapd", "-c", f->file, "--source", "sim"};
+	char *argv[16] = {NULL};
+	struct bc_options options;
+	int argc = 0;
+
+	while (argc < 5) {
+		argv[argc] = strdup(first[argc]);
+		argc++;
+	}
+	while (*arguments != NULL)
+		argv[argc++] = strdup(*arguments++);
+	put(f, "buscapd.conf", "[recording]\nrecord = flight\n");
+	optind = 0;
+	assert_int_equal(bc_options_read(&options, argc, argv), BC_OPTIONS_RUN);
+	f->why[0] = '\0';
+	bool is_good = bc_options_config(&options, &f->config, f->why, sizeof(f->why));
+	while (argc > 0)
+		free(argv[--argc]);
+	return is_good;
+}
+
+static void test_once_records_from_the_start_unless_the_command_line_disagrees(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(configure(f, (const char *[]){NULL}));
+	assert_int_equal(f->config.recording.mode, BC_RECORD_FLIGHT);
+	assert_true(configure(f, (const char *[]){"--once", NULL}));
+	assert_int_equal(f->config.recording.mode, BC_RECORD_ALWAYS);
+	assert_true(
+		configure(f, (const char *[]){"--once", "--set", "recording.record=always", NULL}));
+	assert_false(configure(
+		f, (const char *[]){"--once", "--set", "recording.record=on-demand", NULL}));
+	assert_non_null(strstr(f->why, "--once records from the start"));
+	assert_true(configure(f, (const char *[]){"--set", "trigger x.when=port=e0-e3", "--set",
+					 "trigger x.action=mark", NULL}));
+	assert_string_equal(f->config.triggers[0].when, "port=e0-e3");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,9 +520,28 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_a_mistake_names_file_and_line, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
+			test_metrics_are_for_this_machine_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
 			test_a_missing_file_is_good_only_where_it_may_be, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_settings_that_do_not_go_together_are_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_recording_on_demand_wants_a_source_that_does_not_wait, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_the_flight_recorder_fits_beside_what_the_workers_need, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_trigger_is_whole_and_can_act, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_once_goes_without_the_flight_recorder_s_triggers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_more_triggers_than_are_armed_are_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_metadata_are_kept_to_what_a_header_holds, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_once_records_from_the_start_unless_the_command_line_disagrees, set_up,
+			tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
