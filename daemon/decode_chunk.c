@@ -13,16 +13,16 @@ static uint64_t tick_before(const struct bc_chunk *chunk)
 void bc_decode_begin_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	const struct bc_chunk *chunk = data->chunk;
-	struct bc_pipeline *p = d->options.pipeline;
+	struct bc_lane *lane = d->options.lane;
 	uint64_t tick = tick_before(chunk);
 
 	if (data->missing != 0) {
-		bc_pipeline_gap(p, BC_GAP_DAMAGED, data->missing, true);
+		bc_lane_gap(lane, BC_GAP_DAMAGED, data->missing, true);
 		bc_decode_damage(d, "%" PRIu64 " records are missing before record %" PRIu64,
 			data->missing, chunk->info.first_record);
 	}
 	if (!d->has_begun || chunk->info.epoch != d->stamper.epoch) {
-		bc_pipeline_submit(p);
+		bc_lane_submit(lane);
 		bc_decode_epoch(d, chunk->info.first_tick);
 		bc_stamper_next_epoch(&d->stamper, chunk->info.epoch);
 		d->stamper.record_tick = tick;
@@ -40,7 +40,7 @@ void bc_decode_begin_chunk(struct bc_decoder *d, const struct bc_source_data *da
 static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, bool *is_done)
 {
 	const struct bc_chunk *chunk = data->chunk;
-	struct bc_pipeline *p = d->options.pipeline;
+	struct bc_lane *lane = d->options.lane;
 
 	while (d->next_event < chunk->info.events &&
 		chunk->events[d->next_event].kind == BC_EVENT_ANCHOR)
@@ -55,11 +55,11 @@ static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, 
 	*is_done = d->is_over || !has_event;
 	if (*is_done)
 		return true;
-	if (!bc_pipeline_event(p, &d->stamper, event, chunk->text + event->text)) {
+	if (!bc_lane_event(lane, &d->stamper, event, chunk->text + event->text)) {
 		if (!d->options.is_live)
 			return false;
 		if (event->kind == BC_EVENT_GAP)
-			bc_pipeline_gap_lasting(p,
+			bc_lane_gap_lasting(lane,
 				event->cause < BC_GAP_CAUSES ? event->cause : BC_GAP_DAMAGED,
 				event->value, event->exact, event->duration_ns);
 	}

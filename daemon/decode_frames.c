@@ -4,8 +4,7 @@
 
 static void count_skipped(struct bc_decoder *d)
 {
-	bc_pipeline_counts(d->options.pipeline)->skipped_bytes += d->bcp1.skipped_bytes -
-								  d->skipped;
+	bc_lane_counts(d->options.lane)->skipped_bytes += d->bcp1.skipped_bytes - d->skipped;
 	d->skipped = d->bcp1.skipped_bytes;
 }
 
@@ -13,10 +12,10 @@ static void count_skipped(struct bc_decoder *d)
 static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 {
 	const struct bc_bcp1_header *h = &frame->header;
-	struct bc_pipeline *p = d->options.pipeline;
+	struct bc_lane *lane = d->options.lane;
 
 	if (d->has_sequence && h->sequence != d->sequence) {
-		bc_pipeline_gap(p, BC_GAP_SEQUENCE, 0, false);
+		bc_lane_gap(lane, BC_GAP_SEQUENCE, 0, false);
 		bc_decode_damage(d,
 			"offset %" PRIu64 ": frame %" PRIu32 " follows where %" PRIu32
 			" was expected",
@@ -27,12 +26,12 @@ static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 	if (!d->has_sequence && d->options.on_last != NULL)
 		d->options.on_last(d->options.context);
 	if ((h->flags & BC_BCP1_LOSS) != 0) {
-		bc_pipeline_counts(p)->board_lost += h->lost;
+		bc_lane_counts(lane)->board_lost += h->lost;
 		d->told_lost += h->lost;
-		bc_pipeline_gap(p, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
+		bc_lane_gap(lane, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
 	if (d->has_tick && (h->tick < d->seen_tick || d->wants_epoch)) {
-		bc_pipeline_submit(p);
+		bc_lane_submit(lane);
 		bc_decode_epoch(d, h->tick);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 	}
@@ -65,7 +64,7 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 	case BC_BCP1_DAMAGED:
 		d->is_in_damage = true;
 		take_header(d, &frame);
-		bc_pipeline_gap(d->options.pipeline, BC_GAP_CRC, frame.header.samples, false);
+		bc_lane_gap(d->options.lane, BC_GAP_CRC, frame.header.samples, false);
 		bc_decode_damage(d,
 			"offset %" PRIu64 ": frame %" PRIu32 ": its %" PRIu32
 			" samples are torn or fail their CRC",
@@ -89,7 +88,7 @@ static bool set_trigger(struct bc_decoder *d)
 	if (!d->has_trigger || d->is_over)
 		return true;
 	/* Of a live source it stays until there is a chunk for it. */
-	d->has_trigger = !bc_pipeline_event(d->options.pipeline, &d->stamper, &event, NULL);
+	d->has_trigger = !bc_lane_event(d->options.lane, &d->stamper, &event, NULL);
 	return !d->has_trigger || d->options.is_live;
 }
 

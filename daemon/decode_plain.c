@@ -21,7 +21,7 @@ static void refuse_record(struct bc_decoder *d, const uint8_t *in)
 		"record %" PRIu64 ": address %" PRIx64 ", time %" PRIx64
 		": a value of more than 32 bits; left out",
 		d->records_read, addr, time);
-	bc_pipeline_gap(d->options.pipeline, BC_GAP_DAMAGED, 1, true);
+	bc_lane_gap(d->options.lane, BC_GAP_DAMAGED, 1, true);
 	d->records_read++;
 }
 
@@ -78,7 +78,7 @@ void bc_decode_pace(struct bc_decoder *d, const struct bc_source_data *data)
 	uint64_t until = ticks_of(d, data->until_ns);
 	if (d->has_begun && since < d->raw_tick) {
 		/* Another recording's, whose time has begun anew. */
-		bc_pipeline_submit(d->options.pipeline);
+		bc_lane_submit(d->options.lane);
 		bc_decode_epoch(d, since);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 		d->raw_tick = 0;

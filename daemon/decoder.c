@@ -32,6 +32,11 @@ void bc_decoder_set_tick_limit(struct bc_decoder *d, uint64_t tick)
 	d->tick_limit = tick;
 }
 
+void bc_decoder_end(struct bc_decoder *d)
+{
+	d->is_over = true;
+}
+
 bool bc_decoder_is_over(const struct bc_decoder *d)
 {
 	return d->is_over;
@@ -45,6 +50,12 @@ void bc_decoder_set_clock(struct bc_decoder *d, uint64_t clock_hz)
 uint64_t bc_decoder_tick(const struct bc_decoder *d)
 {
 	return d->stamper.tick;
+}
+
+size_t bc_decoder_carried(const struct bc_decoder *d, const uint8_t **bytes)
+{
+	*bytes = d->is_bcp1 ? d->bcp1.hold + d->bcp1.start : d->carry;
+	return d->is_bcp1 ? d->bcp1.end - d->bcp1.start : d->carried;
 }
 
 void bc_decode_damage(struct bc_decoder *d, const char *format, ...)
@@ -93,16 +104,13 @@ static uint64_t next_tick(const struct bc_decoder *d)
 					     : bc_records_next_tick(&d->stamper, &d->records);
 }
 
-/* How much of a run may be taken before the recording is over, and the rest of it put back. */
+/* How much of a run may be taken before the recording is full, and the rest of it put back. */
 static uint32_t hold_back(struct bc_decoder *d)
 {
-	uint64_t max = d->options.records_max;
+	uint64_t room = bc_lane_room(d->options.lane);
 	uint32_t *count = d->run_kind == BC_RUN_SAMPLES ? &d->samples.count : &d->records.count;
+	uint32_t held = *count > room ? *count - (uint32_t)room : 0;
 
-	if (max == 0)
-		return 0;
-	uint64_t left = max - bc_pipeline_records(d->options.pipeline);
-	uint32_t held = *count > left ? *count - (uint32_t)left : 0;
 	*count -= held;
 	return held;
 }
@@ -125,19 +133,18 @@ static void carry_wall(struct bc_decoder *d)
 
 	if (since < 0 || since > 9e18)
 		since = 0;
-	bc_pipeline_set_wall(d->options.pipeline, info->wall_ns + (int64_t)since);
+	bc_lane_set_wall(d->options.lane, info->wall_ns + (int64_t)since);
 }
 
 bool bc_decode_drain(struct bc_decoder *d)
 {
-	struct bc_pipeline *p = d->options.pipeline;
+	struct bc_lane *lane = d->options.lane;
 	struct bc_stamped stamped;
-	uint64_t max = d->options.records_max;
 
 	while (!d->is_over && d->run_kind != BC_RUN_NONE && run_count(d) != 0) {
 		if (!d->has_begun)
 			bc_decode_epoch(d, next_tick(d));
-		struct bc_chunk *chunk = bc_pipeline_chunk(p, &d->stamper);
+		struct bc_chunk *chunk = bc_lane_chunk(lane, &d->stamper);
 		enum bc_stamp_end end;
 		uint32_t held = 0;
 		if (chunk != NULL) {
@@ -146,17 +153,17 @@ bool bc_decode_drain(struct bc_decoder *d)
 			held = hold_back(d);
 			end = stamp(d, chunk, &stamped);
 			put_back(d, held);
-			bc_pipeline_took(p, &stamped);
+			bc_lane_took(lane, &d->stamper, &stamped);
 		} else if (d->options.is_live) {
 			end = skip(d, &stamped);
-			bc_pipeline_dropped(p, &stamped);
+			bc_lane_dropped(lane, &stamped);
 		} else {
 			return false;
 		}
-		if (max != 0 && bc_pipeline_records(p) >= max) {
-			d->is_over = true;
-		} else if (end == BC_STAMP_FULL) {
-			bc_pipeline_submit(p);
+		if (d->is_over)
+			break;
+		if (end == BC_STAMP_FULL) {
+			bc_lane_submit(lane);
 		} else if (end == BC_STAMP_LIMIT) {
 			switch (d->options.on_limit(d->options.context, next_tick(d))) {
 			case BC_LIMIT_GO_ON:
@@ -190,7 +197,7 @@ static bool judge_rest(struct bc_decoder *d, const char *where)
 		bc_decode_explain_skipped(d, d->bcp1.offset);
 	}
 	if (d->carried != 0) {
-		bc_pipeline_counts(d->options.pipeline)->skipped_bytes += d->carried;
+		bc_lane_counts(d->options.lane)->skipped_bytes += d->carried;
 		bc_decode_damage(d,
 			"%s is torn: %zu bytes behind record %" PRIu64 ", fewer than a record has",
 			where, d->carried, d->records_read);
@@ -205,14 +212,14 @@ static uint64_t untold_loss(struct bc_decoder *d, const struct bc_source_break *
 	uint64_t lost = broken->lost > d->told_lost ? broken->lost - d->told_lost : 0;
 
 	d->told_lost += lost;
-	bc_pipeline_counts(d->options.pipeline)->board_lost += lost;
+	bc_lane_counts(d->options.lane)->board_lost += lost;
 	return lost;
 }
 
 /* The stream breaks. Returns false when that must wait. */
 static bool push_break(struct bc_decoder *d, const struct bc_source_break *broken)
 {
-	struct bc_pipeline *p = d->options.pipeline;
+	struct bc_lane *lane = d->options.lane;
 	bool is_loss = broken->cause == BC_GAP_BOARD;
 	struct bc_event gap = {
 		.kind = BC_EVENT_GAP,
@@ -229,10 +236,10 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 	gap.value = d->break_lost;
 	gap.exact = is_loss;
 	bool has_gap = !is_loss || gap.value != 0;
-	if (has_gap && !bc_pipeline_event(p, &d->stamper, &gap, NULL)) {
+	if (has_gap && !bc_lane_event(lane, &d->stamper, &gap, NULL)) {
 		if (!d->options.is_live)
 			return false;
-		bc_pipeline_gap_lasting(p, broken->cause, gap.value, gap.exact, gap.duration_ns);
+		bc_lane_gap_lasting(lane, broken->cause, gap.value, gap.exact, gap.duration_ns);
 	}
 	if (broken->is_restart) {
 		d->has_sequence = false;

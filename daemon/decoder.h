@@ -1,8 +1,8 @@
 /* From a source's stream to records in chunks: frames are taken apart, what is damaged is found,
  * ticks become deltas, epochs and gaps are noticed.
  *
- * bc_decoder_push() takes a piece of the stream as the source gives it. When the pipeline has no
- * chunk free, samples of a live source are dropped and counted where they were; any other source is
+ * bc_decoder_push() takes a piece of the stream as the source gives it. When the lane has no chunk
+ * free, samples of a live source are dropped and counted where they were; any other source is
  * made to wait. When the tick limit is reached, the decoder's owner is asked what that means. */
 #ifndef BC_DAEMON_DECODER_H
 #define BC_DAEMON_DECODER_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "capture/source.h"
-#include "daemon/pipeline.h"
+#include "daemon/lane.h"
 #include "formats/mapping.h"
 
 /* What to do with the sample whose tick has reached the limit. */
@@ -22,11 +22,10 @@ enum bc_limit_answer {
 };
 
 struct bc_decoder_options {
-	struct bc_pipeline *pipeline;
+	struct bc_lane *lane;
 	const struct bc_mapping *mapping; /* kept */
 	bool is_live;                     /* the source can't wait */
 	uint64_t clock_hz;
-	uint64_t records_max; /* the recording ends with this many; 0: no such limit */
 	void *context;
 
 	/* The first tick of the recording, and of each epoch. Sets limits. */
@@ -63,9 +62,16 @@ bool bc_decoder_finish(struct bc_decoder *decoder);
 /* No sample at or past this tick is taken. BC_NO_TICK_LIMIT at the start. */
 void bc_decoder_set_tick_limit(struct bc_decoder *decoder, uint64_t tick);
 
-/* Whether the recording is over: a limit said so, or records_max was reached. What still comes is
- * passed over. */
+/* Nothing more is wanted: what still comes is passed over. May be called while a piece is being
+ * taken. */
+void bc_decoder_end(struct bc_decoder *decoder);
+
+/* Whether that was said, or a limit said it. */
 bool bc_decoder_is_over(const struct bc_decoder *decoder);
+
+/* What the pieces so far end in the middle of: the beginning of a frame or a sample, whose length
+ * is returned. Valid until the next piece. */
+size_t bc_decoder_carried(const struct bc_decoder *decoder, const uint8_t **bytes);
 
 /* The tick of the sample taken last. */
 uint64_t bc_decoder_tick(const struct bc_decoder *decoder);

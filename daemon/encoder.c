@@ -1,12 +1,20 @@
 #include "daemon/encoder.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+struct worker {
+	struct bc_encoder *encoder;
+	pthread_t thread;
+	struct bc_stint stint;
+};
 
 struct bc_encoder {
 	struct bc_encoder_queues queues;
-	unsigned workers;
-	pthread_t threads[];
+	unsigned count;
+	unsigned started;
+	struct worker workers[];
 };
 
 static void encode(struct bc_encoded *out, struct bc_slot *slot)
@@ -32,8 +40,8 @@ static void encode(struct bc_encoded *out, struct bc_slot *slot)
 
 static void *work(void *context)
 {
-	struct bc_encoder *encoder = context;
-	const struct bc_encoder_queues *q = &encoder->queues;
+	struct worker *worker = context;
+	const struct bc_encoder_queues *q = &worker->encoder->queues;
 	struct bc_encoded *out;
 	struct bc_slot *slot;
 
@@ -43,10 +51,12 @@ static void *work(void *context)
 			bc_queue_push(q->outputs, out);
 			break;
 		}
+		bc_stint_begin(&worker->stint, "encoding a chunk", "");
 		encode(out, slot);
 		bc_queue_push(q->free_slots, slot);
 		bc_queue_push(q->encoded, out);
 		q->slot_freed(q->context);
+		bc_stint_rest(&worker->stint);
 	}
 	return NULL;
 }
@@ -54,23 +64,37 @@ static void *work(void *context)
 static void join(struct bc_encoder *encoder)
 {
 	bc_queue_close(encoder->queues.chunks);
-	while (encoder->workers > 0)
-		pthread_join(encoder->threads[--encoder->workers], NULL);
+	while (encoder->started > 0)
+		pthread_join(encoder->workers[--encoder->started].thread, NULL);
+}
+
+static void free_encoder(struct bc_encoder *encoder)
+{
+	for (unsigned i = 0; i < encoder->count; i++)
+		bc_stint_destroy(&encoder->workers[i].stint);
+	free(encoder);
 }
 
 int bc_encoder_start(
 	struct bc_encoder **encoder, unsigned workers, const struct bc_encoder_queues *queues)
 {
-	struct bc_encoder *e = malloc(sizeof(*e) + workers * sizeof(e->threads[0]));
+	struct bc_encoder *e = malloc(sizeof(*e) + workers * sizeof(e->workers[0]));
 
 	if (e == NULL)
 		return -ENOMEM;
 	e->queues = *queues;
-	for (e->workers = 0; e->workers < workers; e->workers++) {
-		int rc = pthread_create(&e->threads[e->workers], NULL, work, e);
+	e->count = workers;
+	e->started = 0;
+	for (unsigned i = 0; i < workers; i++) {
+		e->workers[i].encoder = e;
+		bc_stint_init(&e->workers[i].stint);
+	}
+	for (; e->started < workers; e->started++) {
+		struct worker *worker = &e->workers[e->started];
+		int rc = pthread_create(&worker->thread, NULL, work, worker);
 		if (rc != 0) {
 			join(e);
-			free(e);
+			free_encoder(e);
 			return -rc;
 		}
 	}
@@ -83,5 +107,13 @@ void bc_encoder_stop(struct bc_encoder *encoder)
 	if (encoder == NULL)
 		return;
 	join(encoder);
-	free(encoder);
+	free_encoder(encoder);
+}
+
+void bc_encoder_look(struct bc_encoder *encoder, struct bc_stint_seen *longest)
+{
+	for (unsigned i = 0; i < encoder->count; i++)
+		if (bc_stint_look(&encoder->workers[i].stint, longest))
+			snprintf(longest->who, sizeof(longest->who), "worker %u of %u", i + 1,
+				encoder->count);
 }

@@ -8,6 +8,7 @@
 
 #include "daemon/queue.h"
 #include "daemon/recording.h"
+#include "daemon/stint.h"
 
 struct bc_encoder;
 
@@ -28,5 +29,9 @@ int bc_encoder_start(struct bc_encoder **encoder, unsigned workers,
 /* Closes the queue of chunks, waits for the workers to encode what is in it, frees the encoder. The
  * writer must be giving outputs back meanwhile. NULL is none. */
 void bc_encoder_stop(struct bc_encoder *encoder);
+
+/* Puts in *longest the worker that has been at one chunk for longer than what is there, if one has.
+ */
+void bc_encoder_look(struct bc_encoder *encoder, struct bc_stint_seen *longest);
 
 #endif

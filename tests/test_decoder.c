@@ -16,6 +16,7 @@
 #include "capture/sim.h"
 #include "daemon/decoder.h"
 #include "daemon/log.h"
+#include "daemon/manifest.h"
 #include "formats/segment_reader.h"
 
 #define STREAM_MAX 65536u
@@ -44,6 +45,7 @@ struct fixture {
 	struct bc_mapping mapping;
 	struct bc_recording recording;
 	struct bc_pipeline *pipeline;
+	struct bc_lane *lane;
 	struct bc_decoder *decoder;
 	bool is_ended;
 	unsigned damages;
@@ -59,9 +61,10 @@ struct fixture {
 	struct bc_counts counts;
 };
 
-static void on_ended(void *context)
+static void on_news(void *context, const struct bc_writer_news *news)
 {
-	((struct fixture *)context)->is_ended = true;
+	if (news->kind == BC_NEWS_ENDED)
+		((struct fixture *)context)->is_ended = true;
 }
 
 static void on_nothing(void *context)
@@ -81,7 +84,7 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 {
 	struct fixture *f = context;
 
-	bc_pipeline_cut(f->pipeline);
+	bc_lane_cut(f->lane);
 	bc_decoder_set_tick_limit(f->decoder, tick + f->limit_step);
 	return BC_LIMIT_GO_ON;
 }
@@ -123,15 +126,19 @@ static void begin(struct fixture *f, bool is_live)
 	struct bc_pipeline_options pipeline = {
 		.buffer_bytes = bc_pipeline_least_buffer(1, false) + 2 * sizeof(struct bc_slot),
 		.workers = 1,
-		.flush_ns = UINT64_C(1000000000000),
 		.dir = f->dir,
 		.dir_fd = f->dir_fd,
 		.rules = {.sync_ns = UINT64_C(1000000000000)},
 		.context = f,
 		.on_room = on_nothing,
-		.on_ended = on_ended,
+		.on_news = on_news,
 		.on_report = on_nothing,
 	};
+	struct bc_lane_options lane = {
+		.loop = &f->loop,
+		.flush_ns = UINT64_C(1000000000000),
+	};
+	const struct bc_length nothing = {.unit = BC_LENGTH_NONE};
 	struct bc_decoder_options decoder = {
 		.mapping = &f->mapping,
 		.is_live = is_live,
@@ -145,9 +152,11 @@ static void begin(struct fixture *f, bool is_live)
 	f->damages = 0;
 	assert_int_equal(uv_loop_init(&f->loop), 0);
 	assert_int_equal(bc_pipeline_open(&f->pipeline, &f->loop, &pipeline), 0);
-	decoder.pipeline = f->pipeline;
+	lane.pipeline = f->pipeline;
+	assert_int_equal(bc_lane_open(&f->lane, &lane), 0);
+	decoder.lane = f->lane;
 	assert_int_equal(bc_decoder_open(&f->decoder, &decoder), 0);
-	bc_pipeline_begin(f->pipeline, &f->recording);
+	bc_lane_record(f->lane, &f->recording, &nothing, BC_LANE_NOW, 0);
 }
 
 static void check_counts(const struct fixture *f)
@@ -259,9 +268,13 @@ static void take_segments(struct fixture *f)
 	f->gaps = 0;
 	f->lost = 0;
 	f->events_count = 0;
-	for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-		if (entry->d_name[0] != '.' && count < 256)
+	for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+		const char *suffix = strrchr(entry->d_name, '.');
+		if (strcmp(suffix, BC_MANIFEST_SUFFIX) == 0)
+			assert_int_equal(unlinkat(f->dir_fd, entry->d_name, 0), 0);
+		else if (entry->d_name[0] != '.' && count < 256)
 			snprintf(names[count++], sizeof(names[0]), "%.63s", entry->d_name);
+	}
 	closedir(dir);
 	qsort(names, count, sizeof(names[0]), compare_names);
 	for (size_t i = 0; i < count; i++)
@@ -272,13 +285,16 @@ static void finish(struct fixture *f)
 {
 	while (!bc_decoder_finish(f->decoder))
 		uv_run(&f->loop, UV_RUN_ONCE);
-	bc_pipeline_finish(f->pipeline);
-	while (!f->is_ended)
+	bc_lane_finish(f->lane, BC_LANE_NOW);
+	while (!f->is_ended) {
 		uv_run(&f->loop, UV_RUN_ONCE);
+		bc_lane_on_room(f->lane);
+	}
 	check_counts(f);
 	f->counts = *bc_pipeline_counts(f->pipeline);
 	assert_int_equal(f->counts.in_flight, 0);
 	bc_decoder_close(f->decoder);
+	bc_lane_close(f->lane);
 	bc_pipeline_close(f->pipeline);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
