@@ -21,8 +21,10 @@
 static int look(struct bc_files *f, struct bc_space_state *state, uint64_t coming_bytes,
 	uint64_t coming_files, uint64_t files)
 {
-	return bc_room_look(&f->room, state, f->pair.dir, f->pair.dir_fd, &f->rules.space, files,
-		coming_bytes, coming_files, f->pair.report.bytes);
+	bc_stint_begin(&f->pair.stint, "looking through", ".");
+	return bc_room_look(&f->room, &f->pair.limits, state, f->pair.dir, f->pair.dir_fd,
+		&f->rules.space, files, coming_bytes, coming_files, f->pair.report.bytes,
+		&f->pair.stint);
 }
 
 /* Keeps to the space rules. Returns false when nothing may be written now. */
@@ -65,8 +67,9 @@ static uint64_t coming_bytes_of(const struct bc_files *f, const struct bc_encode
 
 static struct bc_segment_header header_of(const struct bc_files *f, const struct bc_encoded *e)
 {
-	struct bc_segment_header header = e->recording->header;
+	struct bc_segment_header header;
 
+	bc_recording_header(e->recording, &header);
 	header.segment = bc_pair_number(&f->pair);
 	header.wall_ns = e->info.wall_ns;
 	header.first_tick = e->info.first_tick;
@@ -107,6 +110,7 @@ static bool append(struct bc_files *f, struct bc_encoded *e)
 		return false;
 	if (f->pair.segment.file.fd < 0 && !open_segment(f, e))
 		return false;
+	bc_stint_begin(&f->pair.stint, "writing to", f->pair.segment.file.open_name);
 	int rc = bc_segment_append(
 		&f->pair.segment, e->data, e->header_bytes, &e->info, e->gaps, e->lost);
 	if ((rc == -EFBIG || rc == -ENOMEM) && f->pair.segment.chunks != 0)
@@ -128,8 +132,8 @@ static bool append(struct bc_files *f, struct bc_encoded *e)
 	f->pair.report.recording_records += e->info.records;
 	f->pair.report.bytes += e->bytes;
 	f->pair.report.recording_bytes += e->bytes;
-	f->pair.report.is_full = f->rules.stop_bytes != 0 &&
-				 f->pair.report.recording_bytes >= f->rules.stop_bytes;
+	f->pair.report.is_full = e->recording->stop_bytes != 0 &&
+				 f->pair.report.recording_bytes >= e->recording->stop_bytes;
 	return true;
 }
 
@@ -140,6 +144,7 @@ static bool append_raw(struct bc_files *f, struct bc_encoded *e)
 		return false;
 	if (f->pair.raw.file.fd < 0 && !open_raw(f, e))
 		return false;
+	bc_stint_begin(&f->pair.stint, "writing to", f->pair.raw.file.open_name);
 	int rc = bc_raw_append(&f->pair.raw, e->raw, e->raw_bytes);
 	if (rc != 0) {
 		bc_pair_get_stuck(
@@ -197,17 +202,21 @@ static void note_given_up(struct bc_files *f, struct bc_encoded *e)
 	if (!bc_chunk_add_event(note, &gap, NULL))
 		assert(!"an empty chunk has room for an event");
 	bc_chunk_encode(e->data, note, &header_bytes);
+	bc_stint_begin(&f->pair.stint, "writing to", f->pair.segment.file.open_name);
 	int rc = bc_segment_append(
 		&f->pair.segment, e->data, header_bytes, &note->info, 1, f->given_up);
 	if (rc != 0)
-		bc_log(BC_LOG_ERROR, "%s/%s: the gap at its end can't be written: %s", f->pair.dir,
-			f->pair.report.file, strerror(-rc));
+		bc_log(BC_LOG_ERROR,
+			"%s/%s: the gap at its end can't be written: %s; what was lost there is "
+			"counted, and not on record",
+			f->pair.dir, f->pair.report.file, strerror(-rc));
 }
 
 void bc_files_give_up(struct bc_files *f, struct bc_encoded *e)
 {
 	if (!e->is_written) {
 		f->pair.report.abandoned += e->info.records;
+		f->pair.total.abandoned += e->info.records;
 		f->given_up += e->info.records;
 	}
 	if (e->raw_bytes != 0 && !e->is_raw_written)
@@ -239,8 +248,10 @@ void bc_files_keep_house(struct bc_files *f, bool has_waiting)
 
 	if (bc_pair_has_unsynced(&f->pair) && now >= f->sync_at_ns)
 		sync_pair(f);
+	bc_log_limits_look(&f->pair.limits, now);
 	if (now < f->look_at_ns)
 		return;
+	bc_stint_begin(&f->pair.stint, "looking through", ".");
 	bc_pair_check_deleted(&f->pair);
 	if (enforce_space(f, 0, 0) && !has_waiting)
 		bc_pair_get_unstuck(&f->pair);
@@ -255,6 +266,7 @@ int bc_files_init(
 	f->note = malloc(sizeof(*f->note));
 	if (f->note == NULL)
 		return -ENOMEM;
+	bc_stint_init(&f->pair.stint);
 	f->pair.dir = dir;
 	f->pair.dir_fd = dir_fd;
 	f->rules = *rules;
@@ -263,14 +275,11 @@ int bc_files_init(
 	return 0;
 }
 
-void bc_files_begin(struct bc_files *f)
+void bc_files_begin(struct bc_files *f, const struct bc_recording *recording)
 {
-	f->pair.next_number = 0;
+	bc_pair_begin(&f->pair, recording);
 	f->next_record = 0;
 	f->given_up = 0;
-	f->pair.report.recording_bytes = 0;
-	f->pair.report.recording_records = 0;
-	f->pair.report.is_full = false;
 }
 
 void bc_files_close(struct bc_files *f)
@@ -278,11 +287,14 @@ void bc_files_close(struct bc_files *f)
 	if (bc_pair_has_unsynced(&f->pair))
 		sync_pair(f);
 	bc_pair_abandon(&f->pair);
+	bc_log_limits_end(&f->pair.limits);
 }
 
 void bc_files_destroy(struct bc_files *f)
 {
 	if (f->pair.owns_dir_fd)
 		close(f->pair.dir_fd);
+	bc_writer_news_free(f->pair.news.first);
+	bc_stint_destroy(&f->pair.stint);
 	free(f->note);
 }

@@ -33,7 +33,7 @@ int bc_files_init(struct bc_files *files, const char *dir, int dir_fd,
 void bc_files_destroy(struct bc_files *files);
 
 /* A recording begins: nothing of another is open. */
-void bc_files_begin(struct bc_files *files);
+void bc_files_begin(struct bc_files *files, const struct bc_recording *recording);
 
 /* Writes what of a chunk and its raw block isn't written yet. Returns false when that must be tried
  * again. */

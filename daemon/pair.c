@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/clock.h"
 #include "daemon/lock.h"
-#include "daemon/log.h"
+#include "daemon/manifest.h"
 #include "formats/segment_name.h"
 
 #define RETRY_NS UINT64_C(500000000)
@@ -27,7 +28,7 @@ bool bc_pair_get_stuck(struct bc_pair *p, const char *file, const char *what, co
 	set_error(p, file, what, why);
 	snprintf(reason, sizeof(reason), "%s: %s", what, why);
 	if (!p->report.is_stuck || strcmp(reason, p->stuck_reason) != 0)
-		bc_log(BC_LOG_ERROR,
+		bc_log_limited(&p->limits, BC_LOG_ERROR,
 			"%s; trying again twice a second; a source that can't wait loses what the "
 			"buffer can't hold, and it is counted",
 			p->report.error);
@@ -45,7 +46,7 @@ void bc_pair_get_unstuck(struct bc_pair *p)
 		return;
 	p->report.is_stuck = false;
 	p->report.is_hopeless = false;
-	bc_log(BC_LOG_NOTICE, "%s: writing again, after %.1f s", p->dir,
+	bc_log_limited(&p->limits, BC_LOG_NOTICE, "%s: writing again, after %.1f s", p->dir,
 		(double)(bc_now_ns() - p->stuck_since_ns) * 1e-9);
 }
 
@@ -88,6 +89,117 @@ uint32_t bc_pair_number(const struct bc_pair *p)
 	return p->raw.file.fd >= 0 ? p->raw.segment : p->next_number;
 }
 
+/* News */
+
+static void post(struct bc_pair *p, const struct bc_writer_news *what)
+{
+	struct bc_writer_news *news = malloc(sizeof(*news));
+
+	if (news == NULL) {
+		p->report.news_lost++;
+		return;
+	}
+	*news = *what;
+	news->recording = p->recording;
+	bc_writer_news_add(&p->news, news);
+}
+
+/* Adds what was written of the open segment to the recording's. */
+static void add_segment(struct bc_pair *p, const struct bc_writer_news *of)
+{
+	p->total.records += of->records;
+	p->total.bytes += of->bytes;
+	p->total.chunks += of->chunks;
+	p->total.gaps += of->gaps;
+	p->total.lost += of->lost;
+}
+
+static struct bc_writer_news news_of_segment(const struct bc_pair *p, enum bc_writer_news_kind kind)
+{
+	struct bc_writer_news news = {
+		.kind = kind,
+		.segment = p->segment.segment,
+		.first_record = p->segment_first,
+		.wall_ns = p->segment_wall_ns,
+		.records = p->segment.records,
+		.bytes = p->segment.file.bytes,
+		.chunks = p->segment.chunks,
+		.gaps = p->segment.gaps,
+		.lost = p->segment.lost,
+	};
+
+	memcpy(news.file, p->report.file, sizeof(news.file));
+	return news;
+}
+
+static struct bc_writer_news news_of_raw(const struct bc_pair *p)
+{
+	struct bc_writer_news news = {
+		.kind = BC_NEWS_RAW_SEALED,
+		.segment = p->raw.segment,
+		.first_record = p->raw_first,
+		.wall_ns = p->raw_wall_ns,
+		.bytes = p->raw.file.bytes,
+		.chunks = p->raw.blocks,
+	};
+
+	snprintf(
+		news.file, sizeof(news.file), "%.*s", (int)sizeof(news.file) - 1, p->raw.file.name);
+	return news;
+}
+
+/* The recording is what matters: a manifest that can't be written is said to be so, once, and the
+ * next file's line is tried anew. */
+static void add_to_manifest(struct bc_pair *p, const struct bc_writer_news *news)
+{
+	const char *recording = p->recording->header.recording;
+	bc_stint_begin(&p->stint, "adding to the manifest the hash of", news->file);
+	int rc = bc_manifest_add(p->dir_fd, recording, news->file, news->hash);
+
+	if (rc != 0) {
+		p->report.manifest_failed++;
+		if (rc != p->manifest_error)
+			bc_log_limited(&p->limits, BC_LOG_ERROR,
+				"%s/%s" BC_MANIFEST_SUFFIX
+				": the hash of %s can't be added: %s; the recording goes on",
+				p->dir, recording, news->file, strerror(-rc));
+	}
+	p->manifest_error = rc;
+}
+
+/* After the sealing, which closes the file. */
+static void tell_sealed(struct bc_pair *p, struct bc_writer_news *news)
+{
+	add_to_manifest(p, news);
+	p->report.sealed++;
+	p->total.segments++;
+	memcpy(p->total.file, news->file, sizeof(news->file));
+	add_segment(p, news);
+	post(p, news);
+}
+
+void bc_pair_begin(struct bc_pair *p, const struct bc_recording *recording)
+{
+	p->recording = recording;
+	p->next_number = 0;
+	p->total = (struct bc_writer_news){.kind = BC_NEWS_ENDED};
+	p->report.recording_tag = recording->tag;
+	p->report.recording_bytes = 0;
+	p->report.recording_records = 0;
+	p->report.is_full = false;
+	p->report.segment = 0;
+	p->report.file[0] = '\0';
+}
+
+void bc_pair_end(struct bc_pair *p, struct bc_writer_news *news)
+{
+	*news = p->total;
+	news->recording = p->recording;
+	news->is_full = p->report.is_full;
+	bc_writer_news_add(&p->news, news);
+	p->recording = NULL;
+}
+
 /* Ending */
 
 /* Leaves the open segment as it is; an empty one goes, and its number is free again unless its raw
@@ -96,15 +208,20 @@ static void abandon_segment(struct bc_pair *p)
 {
 	if (p->segment.file.fd < 0)
 		return;
+	bc_stint_begin(&p->stint, "closing", p->segment.file.open_name);
 	if (p->segment.chunks == 0) {
 		unlinkat(p->dir_fd, p->segment.file.open_name, 0);
 		if (p->raw.file.fd < 0)
 			p->next_number--;
 	} else {
+		struct bc_writer_news left = news_of_segment(p, BC_NEWS_ENDED);
+		add_segment(p, &left);
+		p->total.left_open++;
 		p->report.unsealed++;
 		p->must_cut = true;
 	}
 	bc_segment_abandon(&p->segment);
+	p->report.file[0] = '\0';
 	p->unsynced = 0;
 }
 
@@ -113,11 +230,14 @@ static void abandon_raw(struct bc_pair *p)
 {
 	if (p->raw.file.fd < 0)
 		return;
+	bc_stint_begin(&p->stint, "closing", p->raw.file.open_name);
 	if (p->raw.blocks == 0) {
 		unlinkat(p->dir_fd, p->raw.file.open_name, 0);
 		if (p->segment.file.fd < 0)
 			p->next_number--;
 	} else {
+		p->total.raw_bytes += p->raw.file.bytes;
+		p->total.left_open++;
 		p->report.unsealed++;
 		p->must_cut = true;
 	}
@@ -127,7 +247,7 @@ static void abandon_raw(struct bc_pair *p)
 void bc_pair_leave_segment(struct bc_pair *p)
 {
 	if (p->segment.chunks != 0)
-		bc_log(BC_LOG_ERROR,
+		bc_log_limited(&p->limits, BC_LOG_ERROR,
 			"%s/%s: left as it is, its %" PRIu64
 			" records with it; the next start recovers them",
 			p->dir, p->segment.file.open_name, p->segment.records);
@@ -137,7 +257,7 @@ void bc_pair_leave_segment(struct bc_pair *p)
 void bc_pair_leave_raw(struct bc_pair *p)
 {
 	if (p->raw.blocks != 0)
-		bc_log(BC_LOG_ERROR,
+		bc_log_limited(&p->limits, BC_LOG_ERROR,
 			"%s/%s: left as it is; the next start keeps what is whole of it", p->dir,
 			p->raw.file.open_name);
 	abandon_raw(p);
@@ -145,6 +265,7 @@ void bc_pair_leave_raw(struct bc_pair *p)
 
 static void sync_segment(struct bc_pair *p)
 {
+	bc_stint_begin(&p->stint, "syncing", p->segment.file.open_name);
 	int rc = bc_new_file_sync(&p->segment.file);
 
 	if (rc == 0) {
@@ -153,7 +274,7 @@ static void sync_segment(struct bc_pair *p)
 		return;
 	}
 	set_error(p, p->report.file, "can't make it durable", strerror(-rc));
-	bc_log(BC_LOG_ERROR,
+	bc_log_limited(&p->limits, BC_LOG_ERROR,
 		"%s; it stays as %s, its last %" PRIu64
 		" records may be lost; going on in a new segment",
 		p->report.error, p->segment.file.open_name, p->unsynced);
@@ -162,13 +283,14 @@ static void sync_segment(struct bc_pair *p)
 
 static void sync_raw(struct bc_pair *p)
 {
+	bc_stint_begin(&p->stint, "syncing", p->raw.file.open_name);
 	int rc = bc_new_file_sync(&p->raw.file);
 
 	if (rc == 0)
 		return;
 	set_error(p, p->raw.file.name, "can't make it durable", strerror(-rc));
-	bc_log(BC_LOG_ERROR, "%s; it stays as %s; going on in a new segment", p->report.error,
-		p->raw.file.open_name);
+	bc_log_limited(&p->limits, BC_LOG_ERROR, "%s; it stays as %s; going on in a new segment",
+		p->report.error, p->raw.file.open_name);
 	abandon_raw(p);
 }
 
@@ -189,8 +311,13 @@ static bool seal_segment(struct bc_pair *p)
 		if (p->segment.file.fd < 0)
 			return true;
 	}
+	struct bc_writer_news news = news_of_segment(p, BC_NEWS_SEALED);
+	news.bytes += bc_index_bytes(chunks);
+	bc_stint_begin(&p->stint, "sealing", p->segment.file.open_name);
 	int rc = bc_segment_seal(&p->segment);
 	if (rc == 0) {
+		memcpy(news.hash, p->segment.file.sealed_hash, sizeof(news.hash));
+		tell_sealed(p, &news);
 		bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " records in %" PRIu32 " chunk%s",
 			p->report.file, records, chunks, chunks == 1 ? "" : "s");
 		return true;
@@ -198,8 +325,9 @@ static bool seal_segment(struct bc_pair *p)
 	if (bc_is_out_of_space(-rc))
 		return bc_pair_get_stuck(p, p->report.file, "can't seal it", strerror(-rc));
 	set_error(p, p->report.file, "can't seal it", strerror(-rc));
-	bc_log(BC_LOG_ERROR, "%s; it stays as %s, to be recovered at the next start",
-		p->report.error, p->segment.file.open_name);
+	bc_log_limited(&p->limits, BC_LOG_ERROR,
+		"%s; it stays as %s, to be recovered at the next start", p->report.error,
+		p->segment.file.open_name);
 	abandon_segment(p);
 	return true;
 }
@@ -221,8 +349,14 @@ static bool seal_raw(struct bc_pair *p)
 	}
 	uint32_t blocks = p->raw.blocks;
 	memcpy(name, file->name, sizeof(name));
+	struct bc_writer_news news = news_of_raw(p);
+	bc_stint_begin(&p->stint, "sealing", file->open_name);
 	int rc = bc_raw_seal(&p->raw);
 	if (rc == 0) {
+		memcpy(news.hash, p->raw.file.sealed_hash, sizeof(news.hash));
+		add_to_manifest(p, &news);
+		p->total.raw_bytes += news.bytes;
+		post(p, &news);
 		bc_log(BC_LOG_DEBUG, "%s: sealed, %" PRIu32 " block%s", name, blocks,
 			blocks == 1 ? "" : "s");
 		return true;
@@ -247,18 +381,23 @@ void bc_pair_check_deleted(struct bc_pair *p)
 	if (p->segment.file.fd >= 0 && bc_new_file_is_deleted(&p->segment.file)) {
 		set_error(p, p->report.file, "deleted while it was being written",
 			"its records are lost");
-		bc_log(BC_LOG_ERROR, "%s: %" PRIu64 " of them; going on in a new segment",
-			p->report.error, p->segment.records);
+		bc_log_limited(&p->limits, BC_LOG_ERROR,
+			"%s: %" PRIu64 " of them; going on in a new segment", p->report.error,
+			p->segment.records);
 		bc_segment_abandon(&p->segment);
+		p->report.file[0] = '\0';
+		p->total.left_open++;
 		p->report.deleted++;
 		p->must_cut = true;
 		p->unsynced = 0;
 	}
 	if (p->raw.file.fd >= 0 && bc_new_file_is_deleted(&p->raw.file)) {
 		set_error(p, p->raw.file.name, "deleted while it was being written",
-			"its bytes are lost; going on in a new segment");
-		bc_log(BC_LOG_ERROR, "%s", p->report.error);
+			"its bytes are lost");
+		bc_log_limited(
+			&p->limits, BC_LOG_ERROR, "%s; going on in a new segment", p->report.error);
 		bc_raw_abandon(&p->raw);
+		p->total.left_open++;
 		p->report.deleted++;
 		p->must_cut = true;
 	}
@@ -289,6 +428,7 @@ bool bc_pair_open_segment(struct bc_pair *p, const struct bc_segment_header *hea
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_segment_name_write(file, &name);
+	bc_stint_begin(&p->stint, "beginning", file);
 	int rc = bc_segment_create(&p->segment, p->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	if (rc == -ENOENT && reopen_dir(p))
 		rc = bc_segment_create(&p->segment, p->dir_fd, file, BC_PARTIAL_SUFFIX, header);
@@ -299,6 +439,16 @@ bool bc_pair_open_segment(struct bc_pair *p, const struct bc_segment_header *hea
 	p->report.bytes += p->segment.file.bytes;
 	p->report.recording_bytes += p->segment.file.bytes;
 	p->next_number = header->segment + 1;
+	p->segment_first = header->first_record;
+	p->segment_wall_ns = header->wall_ns;
+	struct bc_writer_news news = {
+		.kind = BC_NEWS_BEGUN,
+		.segment = header->segment,
+		.first_record = header->first_record,
+		.wall_ns = header->wall_ns,
+	};
+	memcpy(news.file, file, sizeof(news.file));
+	post(p, &news);
 	return true;
 }
 
@@ -309,12 +459,15 @@ bool bc_pair_open_raw(
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_raw_name_write(file, &name, form);
+	bc_stint_begin(&p->stint, "beginning", file);
 	int rc = bc_raw_create(&p->raw, p->dir_fd, file, header, form);
 	if (rc == -ENOENT && reopen_dir(p))
 		rc = bc_raw_create(&p->raw, p->dir_fd, file, header, form);
 	if (rc != 0)
 		return refuse_file(p, "can't begin a raw capture there", rc);
 	p->report.bytes += p->raw.file.bytes;
+	p->raw_first = header->first_record;
+	p->raw_wall_ns = header->wall_ns;
 	p->next_number = header->segment + 1;
 	return true;
 }

@@ -10,7 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/log_limit.h"
+#include "daemon/stint.h"
 #include "daemon/writer.h"
+#include "daemon/writer_news.h"
 #include "formats/raw_writer.h"
 #include "formats/segment_writer.h"
 
@@ -18,16 +21,32 @@ struct bc_pair {
 	const char *dir; /* for messages, and to open it again when it was replaced */
 	int dir_fd;
 	bool owns_dir_fd;
+	struct bc_stint stint; /* what of the following is being done; the loop looks at it */
 	struct bc_writer_report report;
+	const struct bc_recording *recording; /* the present one; NULL: none */
+	struct bc_writer_news_list news;      /* for the loop */
+	struct bc_writer_news total;          /* of the recording so far, as its ENDED will say */
 	struct bc_segment_writer segment;
 	struct bc_raw_writer raw;
+	uint64_t segment_first; /* first record of the open segment, and when it came */
+	int64_t segment_wall_ns;
+	uint64_t raw_first; /* the same of the raw capture */
+	int64_t raw_wall_ns;
 	uint32_t next_number; /* of the next pair */
 	bool must_cut;
 	uint64_t unsynced; /* records written to the open segment and not durable */
 	uint64_t retry_at_ns;
 	uint64_t stuck_since_ns;
 	char stuck_reason[200]; /* as logged last */
+	int manifest_error;     /* likewise; 0: the last line could be added */
+	struct bc_log_limits limits;
 };
+
+/* A recording begins: nothing of another is open. */
+void bc_pair_begin(struct bc_pair *pair, const struct bc_recording *recording);
+
+/* The recording has ended, and nothing of it is open. `news` says so, and is the list's then. */
+void bc_pair_end(struct bc_pair *pair, struct bc_writer_news *news);
 
 /* The number of what is open, or that of the pair to begin. */
 uint32_t bc_pair_number(const struct bc_pair *pair);

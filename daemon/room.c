@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "daemon/log.h"
-
 static uint64_t room_in(const struct bc_space_rules *rules, const struct bc_space_state *state)
 {
 	uint64_t room = UINT64_MAX;
@@ -15,17 +13,18 @@ static uint64_t room_in(const struct bc_space_rules *rules, const struct bc_spac
 	return room;
 }
 
-int bc_room_look(struct bc_room *room, struct bc_space_state *state, const char *dir, int dir_fd,
-	const struct bc_space_rules *rules, uint64_t files, uint64_t coming_bytes,
-	uint64_t coming_files, uint64_t written)
+int bc_room_look(struct bc_room *room, struct bc_log_limits *limits, struct bc_space_state *state,
+	const char *dir, int dir_fd, const struct bc_space_rules *rules, uint64_t files,
+	uint64_t coming_bytes, uint64_t coming_files, uint64_t written, struct bc_stint *stint)
 {
 	room->written_then = written;
 	room->bytes = UINT64_MAX;
-	int rc = bc_space_enforce(state, dir_fd, rules, files, coming_bytes, coming_files);
+	int rc = bc_space_enforce(state, dir_fd, rules, files, coming_bytes, coming_files, stint);
 	if (rc != 0)
 		return rc;
 	if (strcmp(state->error, room->error) != 0 && state->error[0] != '\0')
-		bc_log(BC_LOG_ERROR, "%s/%s", dir, state->error);
+		bc_log_limited(limits, BC_LOG_ERROR, "%s/%s; it is tried again once a second", dir,
+			state->error);
 	memcpy(room->error, state->error, sizeof(state->error));
 	if (!state->is_over)
 		room->bytes = room_in(rules, state);

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/log_limit.h"
 #include "daemon/space.h"
+#include "daemon/stint.h"
 
 struct bc_room {
 	uint64_t written_then; /* when it was looked at last */
@@ -15,10 +17,12 @@ struct bc_room {
 };
 
 /* Looks at the space and keeps to the rules, as bc_space_enforce() does; `written` are the bytes
- * written so far, `dir` is for the log. Returns 0 with *state, or a negative errno. */
-int bc_room_look(struct bc_room *room, struct bc_space_state *state, const char *dir, int dir_fd,
-	const struct bc_space_rules *rules, uint64_t files, uint64_t coming_bytes,
-	uint64_t coming_files, uint64_t written) __attribute__((warn_unused_result));
+ * written so far, `dir` and `limits` are for the log, `stint` as there. Returns 0 with *state, or a
+ * negative errno. */
+int bc_room_look(struct bc_room *room, struct bc_log_limits *limits, struct bc_space_state *state,
+	const char *dir, int dir_fd, const struct bc_space_rules *rules, uint64_t files,
+	uint64_t coming_bytes, uint64_t coming_files, uint64_t written, struct bc_stint *stint)
+	__attribute__((warn_unused_result));
 
 /* Whether so much may be written without another look. */
 bool bc_room_is_there(const struct bc_room *room, uint64_t written, uint64_t coming_bytes);

@@ -12,6 +12,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/log.h"
+#include "daemon/manifest.h"
 
 static int append(struct bc_segment_list *list, size_t *room, const struct bc_segment_entry *entry)
 {
@@ -124,11 +125,13 @@ static uint64_t subtract(uint64_t a, uint64_t b)
 }
 
 static bool delete_file(struct bc_space_state *state, int dir_fd,
-	const struct bc_segment_entry *entry, const char *rule)
+	const struct bc_segment_entry *entry, const char *rule, struct bc_stint *stint)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_segment_entry_name(file, entry);
+	if (stint != NULL)
+		bc_stint_begin(stint, "deleting", file);
 	if (unlinkat(dir_fd, file, 0) != 0) {
 		snprintf(state->error, sizeof(state->error),
 			"%s: can't delete it to keep to %s: %s", file, rule, strerror(errno));
@@ -141,16 +144,33 @@ static bool delete_file(struct bc_space_state *state, int dir_fd,
 
 /* Deletes what is sealed of the files of one number. */
 static bool delete_pair(struct bc_space_state *state, struct usage *usage, int dir_fd,
-	const struct bc_segment_entry *pair, size_t count, const char *rule)
+	const struct bc_segment_entry *pair, size_t count, const char *rule, struct bc_stint *stint)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (pair[i].name.is_partial)
 			continue;
-		if (!delete_file(state, dir_fd, &pair[i], rule))
+		if (!delete_file(state, dir_fd, &pair[i], rule, stint))
 			return false;
 		usage->files -= pair[i].format == BC_FORMAT_SEGMENT;
 		usage->used = subtract(usage->used, pair[i].bytes);
 		usage->free += pair[i].bytes;
+	}
+	return true;
+}
+
+/* Whether nothing is left of the recording whose sealed files up to, not including, `end` have been
+ * deleted. */
+static bool has_gone(const struct bc_segment_list *list, size_t end)
+{
+	const char *recording = list->entries[end - 1].name.recording;
+
+	if (end < list->count && strcmp(list->entries[end].name.recording, recording) == 0)
+		return false;
+	for (size_t i = end; i-- > 0;) {
+		if (strcmp(list->entries[i].name.recording, recording) != 0)
+			break;
+		if (list->entries[i].name.is_partial)
+			return false;
 	}
 	return true;
 }
@@ -167,7 +187,7 @@ static struct usage usage_of(const struct bc_segment_list *list)
 }
 
 int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
-	uint64_t files, uint64_t coming_bytes, uint64_t coming_files)
+	uint64_t files, uint64_t coming_bytes, uint64_t coming_files, struct bc_stint *stint)
 {
 	struct bc_segment_list list;
 	struct statvfs fs;
@@ -195,8 +215,10 @@ int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_s
 		rule = broken_rule(&usage, rules, files, first);
 		if (rule == NULL)
 			break;
-		if (!delete_pair(state, &usage, dir_fd, first, next - i, rule))
+		if (!delete_pair(state, &usage, dir_fd, first, next - i, rule, stint))
 			break; /* younger ones don't go in its place */
+		if (has_gone(&list, next))
+			bc_manifest_remove(dir_fd, first->name.recording);
 	}
 	free(list.entries);
 	rule = broken_rule(&usage, rules, 0, NULL);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/rules.h"
+#include "daemon/stint.h"
 #include "formats/segment_name.h"
 
 struct bc_space_state {
@@ -21,12 +22,13 @@ struct bc_space_state {
 };
 
 /* Deletes until all rules hold or nothing sealed is left, or something can't be
- * deleted. A raw capture whose segment is gone goes in its turn. `files` is how many segments may
- * stay, sealed and open; 0: any number. `coming_bytes` is how much is about to be written,
- * `coming_files` how many segments are about to be opened. Logs each deletion. Returns 0 or a
- * negative errno. */
+ * deleted. A raw capture whose segment is gone goes in its turn, and a recording's manifest with
+ * its last file; manifests count for nothing else. `files` is how many segments may stay, sealed
+ * and open; 0: any number. `coming_bytes` is how much is about to be written, `coming_files` how
+ * many segments are about to be opened. Logs each deletion, and each is a piece of work of the
+ * stint, which may be NULL. Returns 0 or a negative errno. */
 int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
-	uint64_t files, uint64_t coming_bytes, uint64_t coming_files)
+	uint64_t files, uint64_t coming_bytes, uint64_t coming_files, struct bc_stint *stint)
 	__attribute__((warn_unused_result));
 
 /* One file of a directory. */

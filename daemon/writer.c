@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -15,15 +16,25 @@ struct bc_writer {
 	pthread_mutex_t lock; /* what both threads touch */
 	struct bc_writer_rules new_rules;
 	struct bc_writer_report shared;
-	bool is_abandoning;
+	struct bc_writer_news_list news;
+	const struct bc_recording *abandoned; /* give up all up to its end; NULL: nothing */
 
 	/* The writer's thread's own. */
 	struct bc_files files;
 	bool give_up;
 	const struct bc_recording *recording;
+	struct bc_writer_news *ended; /* for the end of the recording, which must not be missed */
 	uint64_t next;                /* sequence number of the chunk to write next */
 	struct bc_encoded *waiting[]; /* by sequence number, modulo outputs_count */
 };
+
+static bool tells_end(const struct bc_writer_news *news, const struct bc_recording *recording)
+{
+	for (; news != NULL; news = news->next)
+		if (news->kind == BC_NEWS_ENDED && news->recording == recording)
+			return true;
+	return false;
+}
 
 /* Lets the loop see how things stand, and takes over what it wants. */
 static void publish(struct bc_writer *w)
@@ -31,8 +42,11 @@ static void publish(struct bc_writer *w)
 	w->files.pair.report.is_open = w->files.pair.segment.file.fd >= 0;
 	pthread_mutex_lock(&w->lock);
 	w->shared = w->files.pair.report;
+	if (tells_end(w->files.pair.news.first, w->abandoned))
+		w->abandoned = NULL;
+	bc_writer_news_move(&w->news, &w->files.pair.news);
 	w->files.rules = w->new_rules;
-	w->give_up = w->is_abandoning;
+	w->give_up = w->abandoned != NULL;
 	pthread_mutex_unlock(&w->lock);
 	w->options.reported(w->options.context);
 }
@@ -51,15 +65,25 @@ static bool write_chunk(struct bc_writer *w, struct bc_encoded *e)
 	return true;
 }
 
+/* Returns false when there is no memory to tell of its end with. */
+static bool begin(struct bc_writer *w, const struct bc_recording *recording)
+{
+	if (w->ended == NULL)
+		w->ended = malloc(sizeof(*w->ended));
+	if (w->ended == NULL)
+		return false;
+	w->recording = recording;
+	bc_files_begin(&w->files, recording);
+	return true;
+}
+
 /* Deals with a chunk. Returns false when it must wait and be tried again. */
 static bool deal_with(struct bc_writer *w, struct bc_encoded *e)
 {
 	struct bc_files *files = &w->files;
 
-	if (e->recording != w->recording) {
-		w->recording = e->recording;
-		bc_files_begin(files);
-	}
+	if (e->recording != w->recording && !begin(w, e->recording))
+		return false;
 	if (w->give_up) {
 		bc_files_give_up(files, e);
 	} else {
@@ -72,7 +96,8 @@ static bool deal_with(struct bc_writer *w, struct bc_encoded *e)
 		bc_pair_get_unstuck(&files->pair);
 	}
 	if (e->is_last) {
-		files->pair.report.recordings_ended++;
+		bc_pair_end(&files->pair, w->ended);
+		w->ended = NULL;
 		w->recording = NULL;
 	}
 	return true;
@@ -88,6 +113,7 @@ static void pump(struct bc_writer *w)
 		if (w->files.pair.report.is_stuck && !w->give_up &&
 			bc_now_ns() < w->files.pair.retry_at_ns)
 			return;
+		bc_stint_begin(&w->files.pair.stint, "dealing with a chunk", "");
 		bool is_done = deal_with(w, e);
 		if (is_done) {
 			w->waiting[w->next++ % count] = NULL;
@@ -109,6 +135,7 @@ static bool has_waiting(const struct bc_writer *w)
 
 static void keep_house(struct bc_writer *w)
 {
+	bc_stint_begin(&w->files.pair.stint, "keeping house", "");
 	bc_files_keep_house(&w->files, has_waiting(w));
 	publish(w);
 }
@@ -125,6 +152,7 @@ static void *run(void *context)
 		uint64_t retry_at = w->files.pair.retry_at_ns;
 		if (w->files.pair.report.is_stuck && has_waiting(w) && retry_at < until)
 			until = retry_at;
+		bc_stint_rest(&w->files.pair.stint);
 		struct bc_encoded *e = bc_queue_pop_within(
 			w->options.encoded, until > now ? until - now : 0);
 		if (e != NULL) {
@@ -177,6 +205,23 @@ void bc_writer_report(struct bc_writer *w, struct bc_writer_report *report)
 	pthread_mutex_unlock(&w->lock);
 }
 
+struct bc_writer_news *bc_writer_take_news(struct bc_writer *w, struct bc_writer_report *report)
+{
+	pthread_mutex_lock(&w->lock);
+	if (report != NULL)
+		*report = w->shared;
+	struct bc_writer_news *first = w->news.first;
+	w->news = (struct bc_writer_news_list){.first = NULL};
+	pthread_mutex_unlock(&w->lock);
+	return first;
+}
+
+void bc_writer_look(struct bc_writer *w, struct bc_stint_seen *longest)
+{
+	if (bc_stint_look(&w->files.pair.stint, longest))
+		snprintf(longest->who, sizeof(longest->who), "the writer");
+}
+
 void bc_writer_set_rules(struct bc_writer *w, const struct bc_writer_rules *rules)
 {
 	pthread_mutex_lock(&w->lock);
@@ -184,10 +229,11 @@ void bc_writer_set_rules(struct bc_writer *w, const struct bc_writer_rules *rule
 	pthread_mutex_unlock(&w->lock);
 }
 
-void bc_writer_abandon(struct bc_writer *w)
+void bc_writer_abandon(struct bc_writer *w, const struct bc_recording *recording)
 {
 	pthread_mutex_lock(&w->lock);
-	w->is_abandoning = true;
+	if (!tells_end(w->news.first, recording))
+		w->abandoned = recording;
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -199,5 +245,7 @@ void bc_writer_stop(struct bc_writer *w)
 	pthread_join(w->thread, NULL);
 	pthread_mutex_destroy(&w->lock);
 	bc_files_destroy(&w->files);
+	bc_writer_news_free(w->news.first);
+	free(w->ended);
 	free(w);
 }

@@ -3,7 +3,9 @@
  * the output directory.
  *
  * A chunk that can't be written stays and is tried again twice a second; the chunks behind it wait.
- * The loop learns of everything by bc_writer_report(), a copy of the writer's counts. */
+ * The loop learns of everything by bc_writer_take_news(): what has happened in its order, and a
+ * copy of the writer's counts of that moment. Several recordings may follow one another closely: a
+ * chunk names its recording, and while one is being sealed the next one's may be on their way. */
 #ifndef BC_DAEMON_WRITER_H
 #define BC_DAEMON_WRITER_H
 
@@ -13,6 +15,8 @@
 #include "daemon/queue.h"
 #include "daemon/recording.h"
 #include "daemon/rules.h"
+#include "daemon/stint.h"
+#include "daemon/writer_news.h"
 #include "formats/segment_name.h"
 
 struct bc_writer;
@@ -20,8 +24,7 @@ struct bc_writer;
 struct bc_writer_rules {
 	struct bc_rotation rotation;
 	struct bc_space_rules space;
-	uint64_t stop_bytes; /* end the recording after the chunk that passes it; 0: don't */
-	uint64_t sync_ns;    /* fdatasync this often while there is something to sync */
+	uint64_t sync_ns; /* fdatasync this often while there is something to sync */
 };
 
 struct bc_writer_options {
@@ -43,20 +46,25 @@ struct bc_writer_report {
 	uint64_t abandoned;     /* given up, by bc_writer_abandon() */
 	uint64_t raw_abandoned; /* bytes of the stream, likewise */
 	uint64_t bytes;         /* of all that was written */
-	uint64_t recording_bytes; /* of the present recording's segments */
+	/* Of the recording that the writer is at, or was at last, told by its tag; 0: of none yet.
+	 * The loop may be at another already. */
+	uint64_t recording_tag;
+	uint64_t recording_bytes; /* of its segments */
 	uint64_t recording_records;
-	uint64_t recordings_ended;
-	bool is_stuck;     /* a chunk can't be written for now */
-	bool is_hopeless;  /* and won't be without somebody's help: no directory, no permission */
-	bool is_full;      /* the recording has reached stop_bytes */
-	bool is_open;      /* `file` still has .partial behind its name */
-	unsigned unsealed; /* files that could not be sealed */
-	unsigned deleted;  /* files that somebody deleted while they were open */
-	uint32_t segment;
-	uint64_t free_bytes;            /* of the file system, when last looked */
-	char file[BC_SEGMENT_NAME_MAX]; /* the open segment, or the one sealed last; empty: none yet
-					 */
-	char error[256];                /* the latest; empty: none yet */
+	uint32_t segment;               /* the open one, or the one sealed last */
+	char file[BC_SEGMENT_NAME_MAX]; /* its name; empty: none yet, or it was left or lost, and
+					 * the next isn't begun */
+	bool is_open;                   /* `file` still has .partial behind its name */
+	bool is_full;                   /* the recording has reached stop_bytes */
+	bool is_stuck;                  /* a chunk can't be written for now */
+	bool is_hopeless; /* and won't be without somebody's help: no directory, no permission */
+	uint64_t sealed;  /* segments */
+	uint64_t manifest_failed; /* files whose hash is missing in their manifest */
+	uint64_t news_lost;       /* news that there was no memory for */
+	unsigned unsealed;        /* files that could not be sealed */
+	unsigned deleted;         /* files that somebody deleted while they were open */
+	uint64_t free_bytes;      /* of the file system, when last looked */
+	char error[256];          /* the latest; empty: none yet */
 };
 
 /* Starts the thread. Returns 0 or a negative errno. */
@@ -65,13 +73,27 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 
 void bc_writer_report(struct bc_writer *writer, struct bc_writer_report *report);
 
+/* Takes what has happened since the last call, oldest first; NULL: nothing. The caller frees it by
+ * bc_writer_news_free(). The report, which may be NULL, is of the same moment: it knows of no file
+ * that the news don't tell of, and with a recording's ENDED all that was written of it is in the
+ * counts. Until its ENDED is taken a recording must stay where it is; news that were never taken
+ * are freed with the writer. */
+struct bc_writer_news *bc_writer_take_news(
+	struct bc_writer *writer, struct bc_writer_report *report);
+
 /* Changes the rules from here on. */
 void bc_writer_set_rules(struct bc_writer *writer, const struct bc_writer_rules *rules);
 
-/* Gives up what can't be written: chunks in hand and to come are counted and dropped. The open
- * segment ends with a gap for them where the disk takes that much, and is left as .partial where it
- * can't be sealed. */
-void bc_writer_abandon(struct bc_writer *writer);
+/* Gives up what can't be written, up to the end of this recording, whose ENDED has not been taken
+ * yet: chunks in hand and to come are counted and dropped. The open segment ends with a gap for
+ * them where the disk takes that much, and is left as .partial where it can't be sealed. What
+ * follows is written again. */
+void bc_writer_abandon(struct bc_writer *writer, const struct bc_recording *recording);
+
+/* Puts the writer in *longest, with what it is at, if it has been at that for longer than what is
+ * there. A chunk that waits for a disk that is full or refuses it is no work; a call that doesn't
+ * return is. */
+void bc_writer_look(struct bc_writer *writer, struct bc_stint_seen *longest);
 
 /* Ends the thread, when every chunk encoded is dealt with (close and drain the encoder before), and
  * frees the writer. NULL is none. */

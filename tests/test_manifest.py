@@ -1,0 +1,170 @@
+"""The manifest: REC.xxh128 beside the segments, which `xxhsum -c` reads. It never harms the recording."""
+
+import json
+import os
+import shutil
+import signal
+
+import harness
+from harness import BUSCAPD, Daemon, Faults, each, equal, info, run, verify
+
+SAMPLES = 340000
+SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K")
+KEEP = ("--set", "output.keep_raw=yes")
+
+
+def lines(manifest):
+    """{name: hash}; each line is whole, and names another file."""
+    text = manifest.read_text()
+    assert text.endswith("\n"), text
+    pairs = [line.split("  ") for line in text.splitlines()]
+    assert len({name for _, name in pairs}) == len(pairs), text
+    return {name: digest for digest, name in pairs}
+
+
+def check(directory):
+    """Each manifest names all sealed files of its recording, and xxhsum finds them as they were."""
+    harness.need(shutil.which("xxhsum") or "xxhsum")
+    files = sorted(path.name for path in directory.glob("*.lz4"))
+    named = []
+    for manifest in sorted(directory.glob("*.xxh128")):
+        recorded = lines(manifest)
+        assert all(name.startswith(manifest.name.removesuffix(".xxh128") + "-0") for name in recorded), recorded
+        done = run("xxhsum", "--strict", "-c", manifest.name, cwd=directory)
+        equal(done.returncode, 0, done.stdout.decode() + done.stderr.decode())
+        equal(done.stdout.count(b": OK"), len(recorded), done.stdout.decode())
+        named += recorded
+    equal(sorted(named), files, "files in the manifests")
+    return files
+
+
+def test_xxhsum_checks_every_segment_and_raw_capture_by_the_manifest(tmp):
+    for name, options in (("plain", ()), ("raw", KEEP)):
+        out = tmp / name
+        done = run(BUSCAPD, "--once", *SWEEP, "-o", out, *options)
+        equal(done.returncode, 0, done.stderr.decode())
+        files = check(out)
+        assert len(files) >= 2, files
+        equal(len(list(out.glob("*.xxh128"))), 1, "manifests")
+    assert any(".bcp1." in file for file in files), files
+    # A changed byte is found.
+    victim = tmp / "plain" / check(tmp / "plain")[0]
+    changed = bytearray(victim.read_bytes())
+    changed[len(changed) // 2] ^= 1
+    victim.write_bytes(changed)
+    done = run("xxhsum", "-c", next((tmp / "plain").glob("*.xxh128")).name, cwd=tmp / "plain")
+    assert done.returncode != 0 and f"{victim.name}: FAILED".encode() in done.stdout, done.stdout
+
+
+def test_each_recording_has_a_manifest_of_its_own(tmp):
+    for _ in range(3):
+        done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out")
+        equal(done.returncode, 0, done.stderr.decode())
+    check(tmp / "out")
+    equal(len(list((tmp / "out").glob("*.xxh128"))), 3, "manifests")
+
+
+def test_what_is_recovered_gets_its_line(tmp):
+    def one(directory, torn, options):
+        out = directory / "out"
+        with Daemon("--source", "sim:rate=2M", "-b", "filesize:600K", "-o", out, *options,
+                    socket=directory / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: len(harness.segments(out)) >= 2 and list(out.glob("*.partial")), "a segment")
+            daemon.stop(signal.SIGKILL)
+        (manifest,) = out.glob("*.xxh128")
+        if torn:
+            # As a power cut leaves a line that was never finished.
+            with manifest.open("ab") as file:
+                file.write(b"0123456789abcdef0123")
+        left = len(list(out.glob("*.byu.lz4.partial")))
+        done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out)
+        equal(done.returncode, 0, done.stderr.decode())
+        # A segment that was sealed, and not yet in the manifest, is the one that may be missing.
+        named = lines(manifest)
+        recording = manifest.name.removesuffix(".xxh128")
+        files = {path.name for path in out.glob(f"{recording}*.lz4")}
+        assert files.issuperset(named) and len(files) - len(named) <= 1, (files, named)
+        recovered = [name for name in files if f"{name}: left open".encode() in done.stderr or
+                     f"{name}: torn".encode() in done.stderr]
+        # One that had just been begun has nothing to recover.
+        empty = done.stderr.count(b"no whole chunk in it")
+        equal(len([name for name in recovered if ".byu." in name]) + empty, left, f"recovered, and empty; {named} {done.stderr}")
+        assert set(recovered) <= set(named), (recovered, named, done.stderr)
+        equal(run("xxhsum", "--strict", "-c", manifest.name, cwd=out).returncode, 0, "xxhsum")
+
+    each(one, [(torn, options) for torn in (False, True) for options in ((), KEEP)], workers=2)
+
+
+def test_a_copy_sealed_by_a_start_that_was_killed_gets_its_line_by_the_next(tmp):
+    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp)
+    equal(done.returncode, 0, done.stderr.decode())
+    segment = harness.segments(tmp)[-1]
+    (manifest,) = tmp.glob("*.xxh128")
+    kept = [line for line in manifest.read_text().splitlines(True) if segment.name not in line]
+    manifest.write_text("".join(kept))
+    shutil.copy(segment, f"{segment}.partial")
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", tmp)
+    equal(done.returncode, 0, done.stderr.decode())
+    assert b"recovered by an earlier run, and sealed; removed" in done.stderr, done.stderr
+    check(tmp)
+
+
+def test_the_ring_takes_the_manifest_of_what_it_has_deleted_whole(tmp):
+    out = tmp / "out"
+    done = run(BUSCAPD, "--once", *SWEEP, "-o", out)
+    equal(done.returncode, 0, done.stderr.decode())
+    (old,) = out.glob("*.xxh128")
+    done = run(BUSCAPD, "--once", *SWEEP, "-b", "files:2", "-o", out)
+    equal(done.returncode, 0, done.stderr.decode())
+    assert not old.exists()
+    (manifest,) = out.glob("*.xxh128")
+    # Its own lines of segments that went before stay.
+    assert set(lines(manifest)) >= {path.name for path in harness.segments(out)}
+
+
+RULES = [f"{call}:{action}" for call in ("openat", "pwrite", "fdatasync") for action in ("ENOSPC", "EIO", "EACCES")]
+RULES += ["pwrite:short", "pwrite:1:ENOSPC", "pwrite:2+:ENOSPC", "fdatasync:slow", "openat:1:EROFS"]
+
+
+def test_a_manifest_that_can_not_be_written_harms_nothing(tmp):
+    expected = harness.sim_records(SAMPLES)
+
+    def one(directory, rules):
+        out = directory / "out"
+        faults = Faults(directory, out, rules)
+        done = run(BUSCAPD, "--once", *SWEEP, *KEEP, "-o", out,
+                   env={**os.environ, **faults.env, "FAULTFS_ENDING": ".xxh128"})
+        err = done.stderr.decode()
+        equal(done.returncode, 0, err)
+        assert any(call[2] != "ok" for call in faults.calls()), "nothing has failed"
+        counts = harness.check_counts(json.loads(done.stdout))
+        equal((counts["written"], counts["durable"]), (len(expected) // 12,) * 2, "written, durable")
+        verify(harness.segments(out))
+        equal(harness.lz4_dc(harness.segments(out)), expected, "records")
+        segments = info(harness.segments(out))
+        assert all(not segment["gaps"]["count"] for segment in segments), segments
+        if "short" in rules or "slow" in rules:
+            check(out)
+        else:
+            # Said once for one reason, however many files there are.
+            equal(err.count("can't be added"), 1, err)
+
+    each(one, [(rules,) for rules in RULES])
+
+
+def test_a_line_that_failed_is_missing_and_the_others_are_whole(tmp):
+    faults = Faults(tmp, tmp / "out", "pwrite:2:ENOSPC")
+    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out",
+               env={**os.environ, **faults.env, "FAULTFS_ENDING": ".xxh128"})
+    equal(done.returncode, 0, done.stderr.decode())
+    (manifest,) = (tmp / "out").glob("*.xxh128")
+    files = {path.name for path in harness.segments(tmp / "out")}
+    missing = files - set(lines(manifest))
+    equal(len(missing), 1, "files without a line")
+    assert f"the hash of {missing.pop()} can't be added: No space left" in done.stderr.decode(), done.stderr
+    equal(run("xxhsum", "--strict", "-c", manifest.name, cwd=tmp / "out").returncode, 0, "xxhsum")
+
+
+if __name__ == "__main__":
+    harness.main(globals())
