@@ -35,7 +35,12 @@ struct script {
 	struct bc_source_data held; /* was refused */
 	bool is_held;
 	bool is_over;
+	unsigned pieces;           /* given so far */
+	unsigned begin_after;      /* of them, */
+	struct recorder *to_begin; /* this recording begins; NULL: none */
 };
+
+static void begin(struct recorder *r);
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -78,6 +83,8 @@ static void on_idle(uv_idle_t *idle)
 	struct script *s = container_of(idle, struct script, idle);
 
 	for (int i = 0; i < 1000; i++) { /* more than there is room for */
+		if (s->to_begin != NULL && !s->is_held && s->pieces++ == s->begin_after)
+			begin(s->to_begin);
 		if (!s->is_held && !next_piece(s)) {
 			uv_idle_stop(idle);
 			s->is_over = true;
@@ -132,6 +139,7 @@ struct recorder {
 	struct bc_session_outcome outcome;
 	struct bc_counts counts;
 	bool is_done;
+	bool is_begun_later; /* by the script */
 	uv_idle_t end;
 };
 
@@ -140,9 +148,10 @@ static void on_room(void *context)
 	bc_session_on_room(((struct recorder *)context)->session);
 }
 
-static void on_ended(void *context)
+static void on_news(void *context, const struct bc_writer_news *news)
 {
-	bc_session_on_ended(((struct recorder *)context)->session);
+	if (news->kind == BC_NEWS_ENDED)
+		bc_session_on_ended(((struct recorder *)context)->session);
 }
 
 static void on_report(void *context)
@@ -172,6 +181,16 @@ static void on_done(void *context)
 	uv_idle_start(&r->end, on_end);
 }
 
+static void begin(struct recorder *r)
+{
+	const struct bc_session_recording what = {
+		.recording = &r->recording,
+		.at = BC_LANE_NOW,
+	};
+
+	bc_session_record(r->session, &what);
+}
+
 static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 	struct bc_source *source, bool keeps_raw)
 {
@@ -180,20 +199,20 @@ static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 		.buffer_bytes = bc_pipeline_least_buffer(1, keeps_raw),
 		.workers = 1,
 		.keeps_raw = keeps_raw,
-		.flush_ns = 1000000000,
 		.dir = dir->path,
 		.dir_fd = dir->fd,
 		.rules = {.sync_ns = 200000000, .rotation.file_bytes = 300000},
 		.context = r,
 		.on_room = on_room,
-		.on_ended = on_ended,
+		.on_news = on_news,
 		.on_report = on_report,
 	};
 	struct bc_session_options session = {
 		.loop = &r->loop,
 		.source = source,
 		.mapping = &r->mapping,
-		.recording = &r->recording,
+		.lane = {.keeps_raw = keeps_raw, .flush_ns = 1000000000},
+		.ends_with_recording = true,
 		.context = r,
 		.on_done = on_done,
 	};
@@ -208,6 +227,8 @@ static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 	assert_int_equal(bc_pipeline_open(&r->pipeline, &r->loop, &pipeline), 0);
 	session.pipeline = r->pipeline;
 	assert_int_equal(bc_session_start(&r->session, &session), 0);
+	if (!r->is_begun_later)
+		begin(r);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&r->loop), 0);
 	assert_true(r->is_done);
@@ -403,11 +424,74 @@ static void test_bcp1_is_replayed_with_its_breaks(void **state)
 	trace_free(&bcp1);
 }
 
+/* A recording that begins with a piece in the midst of a stream. */
+static void check_begun(enum bc_format format, const struct trace *trace, unsigned after)
+{
+	struct temp_dir dir;
+	struct recorder live = {.is_begun_later = true};
+	struct recorder again = {.is_done = false};
+	struct script script = {
+		.source = {.ops = &script_ops,
+			.kind = "usb",
+			.name = "a board",
+			.clock_hz = 66000000},
+		.format = format,
+		.dice.state = 23 + after,
+		.bytes = trace->bytes,
+		.n = trace->n,
+		.begin_after = after,
+		.to_begin = &live,
+	};
+	char path[TEMP_PATH_BYTES];
+	const char *suffix = format == BC_FORMAT_RAW6 ? ".raw6.lz4" : ".bcp1.lz4";
+
+	bc_log_set_level(BC_LOG_ERROR);
+	temp_dir_make(&dir);
+	assert_int_equal(uv_loop_init(&live.loop), 0);
+	assert_int_equal(uv_idle_init(&live.loop, &script.idle), 0);
+	record(&live, &dir, "20261120T091500Z-000001", &script.source, true);
+	assert_int_equal(
+		live.counts.written + live.counts.dropped_idle + live.counts.dropped_invalid,
+		live.counts.received);
+	assert_true(join_captures(&dir, "20261120T091500Z-000001", suffix) >= 1);
+
+	struct bc_source *source;
+	struct bc_file_options options = {.path = temp_path(&dir, "joined", path)};
+	assert_int_equal(uv_loop_init(&again.loop), 0);
+	assert_int_equal(bc_file_source_open(&source, &again.loop, &options), 0);
+	record(&again, &dir, "20261120T091500Z-000002", source, false);
+	assert_int_equal(again.counts.written, live.counts.written);
+	struct told a = tell(&dir, "20261120T091500Z-000001");
+	struct told b = tell(&dir, "20261120T091500Z-000002");
+	assert_int_equal(a.n, b.n);
+	assert_memory_equal(a.records, b.records, a.n);
+	free_told(&a);
+	free_told(&b);
+	temp_dir_remove(&dir);
+}
+
+static void test_what_begins_within_a_frame_or_sample_is_replayed_from_its_first_record(
+	void **state)
+{
+	(void)state;
+	struct trace bcp1 = trace_of_sim(5, 20000, 2);
+	struct trace raw6 = trace_to_raw6(&bcp1);
+
+	for (unsigned after = 0; after < 24; after++) {
+		check_begun(BC_FORMAT_BCP1, &bcp1, after);
+		check_begun(BC_FORMAT_RAW6, &raw6, after);
+	}
+	trace_free(&raw6);
+	trace_free(&bcp1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_raw6_is_replayed_with_its_times_and_breaks),
 		cmocka_unit_test(test_bcp1_is_replayed_with_its_breaks),
+		cmocka_unit_test(
+			test_what_begins_within_a_frame_or_sample_is_replayed_from_its_first_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,90 @@
+#include "daemon/recorder_parts.h"
+
+#include <inttypes.h>
+
+#include "daemon/log.h"
+
+static void start_by_trigger(struct bc_recorder *r, const struct bc_hit *hit, uint32_t at)
+{
+	const struct bc_trigger *trigger = hit->trigger;
+	struct bc_start start = {.pre = trigger->pre};
+	bool is_snapshot = trigger->action == BC_ACTION_SNAPSHOT;
+	uint32_t behind;
+	char why[256];
+
+	if (is_snapshot && start.pre.unit == BC_LENGTH_NONE)
+		start.pre.unit = BC_LENGTH_ALL;
+	if (bc_recorder_start_live(r, &start, &at, why, sizeof(why)) != BC_GRANTED) {
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"trigger %s has hit, and can't begin a recording: %s", trigger->name, why);
+		return;
+	}
+	behind = at == BC_LANE_NOW ? at : at + 1;
+	if (trigger->post.unit != BC_LENGTH_NONE)
+		bc_session_set_rest(r->live.session, behind, &trigger->post);
+	else if (is_snapshot)
+		bc_recorder_finish(r, &r->live, BC_TAKE_TRIGGER, behind);
+}
+
+static void end_by_trigger(struct bc_part *part, uint32_t at)
+{
+	part->take->reason = BC_TAKE_TRIGGER;
+	bc_session_end_at(part->session, at);
+}
+
+/* A trigger of one of the parts has hit, at a position of its lane. */
+static void act(struct bc_part *part, const struct bc_hit *hit, uint32_t at)
+{
+	struct bc_recorder *r = part->recorder;
+	const struct bc_trigger *trigger = hit->trigger;
+	uint64_t record = bc_lane_place(bc_session_lane(part->session), at).record;
+	uint32_t behind = at == BC_LANE_NOW ? at : at + 1;
+	enum bc_trigger_action does = trigger->action != BC_ACTION_TOGGLE ? trigger->action
+				      : part->take == NULL                ? BC_ACTION_START
+									  : BC_ACTION_STOP;
+
+	bc_recorder_tell_hit(r, hit, record);
+	/* A toggle is one of the two. Marks may come by the hundred a second. */
+	bc_log_limited(&r->limits, trigger->action == BC_ACTION_MARK ? BC_LOG_DEBUG : BC_LOG_INFO,
+		"trigger %s has hit, at record %" PRIu64 ": %s", trigger->name, record,
+		bc_trigger_action_name(does));
+	if (trigger->action == BC_ACTION_MARK)
+		return;
+	if (part->take == NULL)
+		start_by_trigger(r, hit, at);
+	else if (trigger->action == BC_ACTION_STOP && trigger->post.unit != BC_LENGTH_NONE)
+		bc_session_set_rest(part->session, behind, &trigger->post);
+	else if (bc_session_ends_with_recording(part->session))
+		end_by_trigger(part, behind);
+	else
+		bc_recorder_finish(r, part, BC_TAKE_TRIGGER, behind);
+}
+
+void bc_recorder_on_hit(void *context, const struct bc_hit *hit)
+{
+	act(context, hit, hit->position);
+}
+
+/* Nothing comes on the bus, as some triggers want it. */
+void bc_recorder_look_for_silence(struct bc_part *part)
+{
+	struct bc_lane *lane = part->session != NULL && !part->is_over
+				       ? bc_session_lane(part->session)
+				       : NULL;
+	struct bc_hit hit;
+
+	if (lane == NULL || bc_watch_is_empty(&part->watch) ||
+		bc_session_is_draining(part->session))
+		return;
+	for (;;) {
+		part->watch.actions = bc_lane_actions(lane);
+		if (!bc_watch_silence(&part->watch, uv_hrtime(), bc_lane_last_ns(lane), &hit))
+			return;
+		bc_watch_acted(&part->watch, &hit);
+		struct bc_event event = bc_hit_event(&hit);
+		if (bc_lane_state(lane) != BC_LANE_IDLE &&
+			!bc_lane_mark(lane, &event, bc_trigger_text(hit.trigger), BC_LANE_NOW))
+			hit.trigger->missed++;
+		act(part, &hit, BC_LANE_NOW);
+	}
+}

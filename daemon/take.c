@@ -1,0 +1,172 @@
+#include "daemon/take.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/rfc3339.h"
+#include "formats/json.h"
+
+struct bc_take_waiter {
+	struct bc_take_waiter *next;
+	void *context;
+	void (*done)(void *context, const struct bc_take *take);
+};
+
+struct bc_take *bc_take_new(void)
+{
+	struct bc_take *t = calloc(1, sizeof(*t));
+
+	if (t != NULL)
+		bc_recording_init(&t->recording);
+	return t;
+}
+
+int bc_take_wait(
+	struct bc_take *t, void *context, void (*done)(void *context, const struct bc_take *take))
+{
+	struct bc_take_waiter *waiter = malloc(sizeof(*waiter));
+
+	if (waiter == NULL)
+		return -ENOMEM;
+	*waiter = (struct bc_take_waiter){t->waiters, context, done};
+	t->waiters = waiter;
+	return 0;
+}
+
+static void tell_waiters(struct bc_take *t)
+{
+	while (t->waiters != NULL) {
+		struct bc_take_waiter *waiter = t->waiters;
+		t->waiters = waiter->next;
+		waiter->done(waiter->context, t);
+		free(waiter);
+	}
+}
+
+void bc_take_end(struct bc_take *t, const struct bc_writer_news *totals)
+{
+	t->state = BC_TAKE_ENDED;
+	t->ended_ns = bc_wall_ns();
+	t->totals = *totals;
+	t->totals.next = NULL;
+	tell_waiters(t);
+}
+
+void bc_take_free(struct bc_take *t)
+{
+	tell_waiters(t);
+	bc_recording_destroy(&t->recording);
+	free(t);
+}
+
+static const char *state_name(const struct bc_take *t)
+{
+	switch (t->state) {
+	case BC_TAKE_RECORDING:
+		return "recording";
+	case BC_TAKE_DRAINING:
+		return "draining";
+	case BC_TAKE_ENDED:
+		return t->totals.left_open != 0 ? "torn" : "complete";
+	}
+	return "";
+}
+
+static const char *reason_name(enum bc_take_reason reason)
+{
+	static const char *const names[] = {
+		[BC_TAKE_GOES_ON] = NULL,
+		[BC_TAKE_REQUEST] = "request",
+		[BC_TAKE_LIMIT] = "limit",
+		[BC_TAKE_TRIGGER] = "trigger",
+		[BC_TAKE_SOURCE] = "source",
+		[BC_TAKE_SIGNAL] = "signal",
+		[BC_TAKE_FAILED] = "failed",
+	};
+
+	return names[reason];
+}
+
+static bool add_time(cJSON *object, const char *name, bool is_known, int64_t ns)
+{
+	char text[BC_RFC3339_BYTES];
+
+	bc_rfc3339_write(text, ns);
+	return bc_json_add_text(object, name, is_known ? text : NULL);
+}
+
+static bool add_metadata(cJSON *object, const char *metadata)
+{
+	cJSON *parsed = metadata[0] != '\0' ? cJSON_Parse(metadata) : cJSON_CreateObject();
+
+	return parsed != NULL && cJSON_AddItemToObject(object, "metadata", parsed);
+}
+
+static bool add_path(cJSON *object, const char *dir, const char *file, bool is_open)
+{
+	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
+
+	snprintf(path, sizeof(path), "%s/%s%s", dir, file, is_open ? BC_PARTIAL_SUFFIX : "");
+	return bc_json_add_text(object, "path", file[0] != '\0' ? path : NULL);
+}
+
+cJSON *bc_take_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
+{
+	const struct bc_segment_header *header = &t->recording.header;
+	const struct bc_writer_news *totals = &t->totals;
+	bool has_ended = t->state == BC_TAKE_ENDED;
+	cJSON *object = cJSON_CreateObject();
+
+	if (object != NULL && bc_json_add_text(object, "id", header->recording) &&
+		bc_json_add_text(
+			object, "label", header->label[0] != '\0' ? header->label : NULL) &&
+		add_time(object, "started", true, t->recording.started_ns) &&
+		add_time(object, "ended", has_ended, t->ended_ns) &&
+		bc_json_add_text(object, "state", state_name(t)) &&
+		bc_json_add_u64(object, "segments", has_ended ? totals->segments : now->segments) &&
+		bc_json_add_u64(object, "records", has_ended ? totals->records : now->records) &&
+		bc_json_add_u64(object, "bytes", has_ended ? totals->bytes : now->bytes) &&
+		bc_json_add_u64(object, "lost", has_ended ? totals->lost : now->lost) &&
+		add_metadata(object, header->metadata) &&
+		add_path(object, dir, has_ended ? totals->file : now->file,
+			!has_ended && now->is_open) &&
+		bc_json_add_text(object, "reason", reason_name(t->reason)))
+		return object;
+	cJSON_Delete(object);
+	return NULL;
+}
+
+static const char *replay_state(const struct bc_take *t)
+{
+	if (t->state == BC_TAKE_RECORDING)
+		return "running";
+	if (t->state == BC_TAKE_DRAINING)
+		return "draining";
+	if (t->error[0] != '\0')
+		return "failed";
+	return t->is_cancelled ? "cancelled" : "done";
+}
+
+cJSON *bc_take_replay_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON *recording = bc_take_json(t, now, dir);
+	bool has_ended = t->state == BC_TAKE_ENDED;
+
+	if (object != NULL && recording != NULL &&
+		bc_json_add_text(object, "id", t->recording.header.recording) &&
+		bc_json_add_text(object, "path", t->path) &&
+		bc_json_add_text(object, "state", replay_state(t)) &&
+		add_time(object, "started", true, t->recording.started_ns) &&
+		add_time(object, "ended", has_ended, t->ended_ns) &&
+		bc_json_add_u64(object, "damages", t->damages) &&
+		bc_json_add_text(object, "error", t->error[0] != '\0' ? t->error : NULL) &&
+		cJSON_AddItemToObject(object, "recording", recording))
+		return object;
+	cJSON_Delete(object);
+	cJSON_Delete(recording);
+	return NULL;
+}

@@ -1,0 +1,129 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/account.h"
+#include "daemon/clock.h"
+#include "tests/ear.h"
+
+#define SECOND UINT64_C(1000000000)
+
+struct fixture {
+	struct bc_account account;
+	struct bc_counts counts;
+	struct bc_writer_report report;
+	uint64_t now_ns;
+	struct ear ear;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->now_ns = bc_now_ns();
+	f->account.looked_ns = f->now_ns;
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static void look(struct fixture *f, unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds; i++) {
+		f->now_ns += SECOND;
+		bc_account_look(&f->account, &f->counts, &f->report, f->now_ns);
+	}
+}
+
+static void test_a_time_of_losses_is_told_at_both_ends_with_all_that_was_lost(void **state)
+{
+	struct fixture *f = *state;
+
+	listen_to(&f->ear);
+	look(f, 5);
+	f->counts.dropped_buffer += 7;
+	look(f, 10); /* not for long enough: it is the same time still */
+	f->counts.dropped_buffer += 5;
+	f->counts.board_lost += 2;
+	look(f, 1);
+	f->counts.dropped_disk += 1;
+	look(f, 30);
+	bc_account_end(&f->account);
+	assert_string_equal(end_listening(&f->ear),
+		"buscapd: warning: samples are being lost: 7 for want of buffer, in the last "
+		"1.0 s; each gap is on record at its place, and the recording goes on\n"
+		"buscapd: no more samples are lost: it was 1 while the disk took nothing, 12 "
+		"for want of buffer, 2 by the board, in 12.0 s\n");
+}
+
+static void test_losses_that_go_on_are_told_after_one_minute_two_and_four(void **state)
+{
+	struct fixture *f = *state;
+	const char *heard;
+	unsigned lines = 0;
+
+	listen_to(&f->ear);
+	for (unsigned i = 0; i < 10 * 60; i++) {
+		f->counts.dropped_buffer++;
+		look(f, 1);
+	}
+	heard = end_listening(&f->ear);
+	for (const char *at = heard; (at = strchr(at, '\n')) != NULL; at++)
+		lines++;
+	assert_int_equal(lines, 1 + 3);
+	assert_non_null(strstr(heard, "still being lost: 61 for want of buffer, in the last 61 s"));
+	assert_non_null(strstr(heard, "still being lost: 181 for want of buffer"));
+	assert_non_null(strstr(heard, "still being lost: 421 for want of buffer"));
+}
+
+/* The stream turns from good to bad and back at each look. */
+static void test_what_was_only_counted_is_told_at_the_end(void **state)
+{
+	struct fixture *f = *state;
+	const char *heard;
+
+	listen_to(&f->ear);
+	for (unsigned i = 0; i < 12; i++) {
+		f->counts.received += 1000;
+		f->counts.dropped_invalid += 1000;
+		look(f, 1);
+		f->counts.received += 1000;
+		look(f, 1);
+		f->now_ns = bc_now_ns(); /* nothing is summed up meanwhile */
+		f->account.looked_ns = f->now_ns;
+	}
+	bc_account_end(&f->account);
+	heard = end_listening(&f->ear);
+	assert_non_null(strstr(heard, "buscapd: warning: 2 more times in the last "));
+	assert_non_null(strstr(heard, "the latest: 1000 of the last 1000 samples are no valid"));
+	assert_non_null(strstr(heard, "buscapd: 2 more times in the last "));
+	assert_non_null(strstr(heard, "the latest: what comes is valid again\n"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_a_time_of_losses_is_told_at_both_ends_with_all_that_was_lost, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			test_losses_that_go_on_are_told_after_one_minute_two_and_four, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			test_what_was_only_counted_is_told_at_the_end, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
