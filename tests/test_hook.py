@@ -1,0 +1,131 @@
+"""sealed_command in the daemon: every sealed file is given to it, and it is never in the way."""
+
+import json
+import os
+import signal
+
+import harness
+from api_harness import Api, Stream
+from harness import BUSCAPD, Daemon, equal, run
+
+SAMPLES = 340000
+SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K")
+KEEP = ("--set", "output.keep_raw=yes")
+
+
+def script(tmp, text, name="command"):
+    path = tmp / name
+    path.write_text(f"#!/bin/sh\nD={tmp}\n{text}\n")
+    path.chmod(0o755)
+    return "--set", f"output.sealed_command={path}"
+
+
+def test_every_sealed_file_is_copied_whole_before_the_daemon_ends(tmp):
+    (tmp / "copy").mkdir()
+    command = script(tmp, 'cp "$1" $D/copy/ && echo "$BUSCAP_HASH  ${1##*/}" >>$D/copy/$BUSCAP_RECORDING.xxh128')
+    done = run(BUSCAPD, "--once", *SWEEP, *KEEP, "-o", tmp / "out", *command)
+    equal(done.returncode, 0, done.stderr.decode())
+    files = sorted(path.name for path in (tmp / "out").glob("*.lz4"))
+    equal(sorted(path.name for path in (tmp / "copy").glob("*.lz4")), files, "copied")
+    assert len(files) >= 4, files
+    for path in (tmp / "copy").iterdir():
+        # The command's own manifest is the daemon's, line by line.
+        equal(path.read_bytes(), (tmp / "out" / path.name).read_bytes(), path.name)
+    (manifest,) = (tmp / "copy").glob("*.xxh128")
+    equal(run("xxhsum", "--strict", "-c", manifest.name, cwd=tmp / "copy").returncode, 0, "xxhsum")
+    equal(json.loads(done.stdout)["sealed"]["commands_failed"], 0, "failed")
+
+
+def test_a_command_that_fails_harms_nothing_and_is_counted(tmp):
+    expected = harness.sim_records(SAMPLES)
+    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *script(tmp, "echo no room there; exit 3"))
+    equal(done.returncode, 0, done.stderr.decode())
+    segments = harness.segments(tmp / "out")
+    equal(harness.lz4_dc(segments), expected, "records")
+    status = json.loads(done.stdout)
+    equal(status["sealed"], {"segments": len(segments), "commands_waiting": 0, "commands_failed": len(segments), "manifest_failed": 0}, "sealed")
+    err = done.stderr.decode()
+    assert "no room there" in err and err.count("exit code 3") <= 2, err
+
+
+def test_a_command_slower_than_the_sealing_holds_up_nothing_and_is_ended(tmp):
+    expected = harness.sim_records(SAMPLES)
+    command = script(tmp, "trap '' TERM; echo $$ >>$D/pids; while :; do sleep 1; done")
+    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *command)
+    equal(done.returncode, 0, done.stderr.decode())
+    segments = harness.segments(tmp / "out")
+    equal(harness.lz4_dc(segments), expected, "records")
+    equal(json.loads(done.stdout)["sealed"]["commands_failed"], len(segments), "failed")
+    assert "the daemon ends" in done.stderr.decode(), done.stderr.decode()
+    for pid in (tmp / "pids").read_text().split():
+        assert not os.path.exists(f"/proc/{pid}/stat") or " Z " in open(f"/proc/{pid}/stat").read(), pid
+
+
+def test_a_command_that_takes_too_long_is_ended_and_the_next_is_run(tmp):
+    command = script(tmp, 'case $1 in *-00000.*) sleep 1000;; *) touch $D/second;; esac')
+    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *command, "--set", "output.sealed_timeout=300ms")
+    equal(done.returncode, 0, done.stderr.decode())
+    assert "took too long, and was ended" in done.stderr.decode(), done.stderr.decode()
+    assert (tmp / "second").exists()
+    equal(json.loads(done.stdout)["sealed"]["commands_failed"], 1, "failed")
+
+
+def test_a_failure_is_an_event_and_the_status_counts_it(tmp):
+    out, socket = tmp / "out", tmp / "socket"
+    with Daemon("--source", "sim:rate=200k", "-o", out, *script(tmp, "exit 9"), socket=socket) as daemon:
+        daemon.wait_ready()
+        api = Api(socket)
+        with Stream(socket, "/v1/events", "Event") as events:
+            harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
+            api.good("POST", "/v1/rotate")
+            sealed = events.until(lambda event: event["event"] == "segment-sealed")
+            failed = events.until(lambda event: event["event"] == "command")
+        equal((failed["path"], failed["status"], failed["error"]), (sealed["path"], 9, "exit code 9"), "the event")
+        equal(daemon.status()["sealed"]["commands_failed"], 1, "failed")
+        equal(daemon.stop(), 0, daemon.err)
+
+
+def test_sighup_changes_the_command_from_the_next_file_on(tmp):
+    conf, out, socket = tmp / "conf", tmp / "out", tmp / "socket"
+
+    def configure(name):
+        _, setting = script(tmp, f"echo {name} >>$D/said", name)
+        conf.write_text(f"[output]\nsealed_command = {setting.partition('=')[2]}\n")
+
+    configure("one")
+    with Daemon("-c", conf, "--source", "sim:rate=200k", "-o", out, socket=socket) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
+        api = Api(socket)
+        api.good("POST", "/v1/rotate")
+        harness.wait_until((tmp / "said").exists, "the first command")
+        with Stream(socket, "/v1/events", "Event") as events:
+            events.read()
+            configure("two")
+            daemon.process.send_signal(signal.SIGHUP)
+            events.until(lambda event: event["event"] == "reload")
+        equal(daemon.stop(), 0, daemon.err)
+    said = (tmp / "said").read_text().split()
+    equal(said, sorted(said), "the commands")
+    equal(set(said), {"one", "two"}, "the commands")
+
+
+def test_many_segments_at_full_speed_with_a_slow_command_lose_nothing(tmp):
+    expected = harness.sim_records(SAMPLES)
+    command = script(tmp, "echo $1 >>$D/said; sleep 0.2; yes | head -n 1000")
+    done = run(BUSCAPD, "--once", "--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:20K", "-o", tmp / "out",
+               "--set", "pipeline.flush=1ms", *command)
+    equal(done.returncode, 0, done.stderr.decode())
+    segments = harness.segments(tmp / "out")
+    equal(harness.lz4_dc(segments), expected, "records")
+    status = json.loads(done.stdout)
+    said = (tmp / "said").read_text().split()
+    assert len(segments) > 3, segments
+    equal(said, [str(path) for path in segments[: len(said)]], "in the order of the sealing")
+    equal(status["sealed"]["segments"], len(segments), "segments")
+    # What was ended in its midst has said its name already.
+    assert 0 <= len(said) + status["sealed"]["commands_failed"] - len(segments) <= 1, (len(said), status["sealed"])
+
+
+if __name__ == "__main__":
+    harness.main(globals())
