@@ -1,30 +1,69 @@
 #include "daemon/server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <stdio.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX  256
-#define IDLE_SECONDS     10
-#define CONNECTION_BYTES 16384 /* of memory, and so of a request's headers */
+#include "daemon/clock.h"
+#include "daemon/connection.h"
+#include "daemon/exchange.h"
+
+#define PATIENCE_MS      10000
+#define LOOK_MS          100
+#define DEAF_MS          20
+#define GONE_NS          UINT64_C(1000000000) /* how often streams are asked for their client */
+#define CONNECTION_BYTES 32768                /* of libmicrohttpd, for heads both ways */
+#define CONNECTIONS_MOST 4096u
+
+/* A program built with the headers of an older libmicrohttpd runs with the newer library too, whose
+ * soname is the same; the older library passes over the flag. */
+#if MHD_VERSION < 0x00097707
+#define MHD_USE_NO_THREAD_SAFETY (1u << 19)
+#endif
+
+/* Taken from the queue at a time: the loop has more to do. */
+#define ACCEPT_AT_ONCE 16
+
+/* Connections that were shut down and not noticed yet, at most: those that one round ends. */
+#define ENDING_PLACES 64u
+
+/* At the end each stream gets so many turns more. */
+#define LAST_TURNS 4u
 
 struct bc_server {
 	struct bc_server_options options;
 	struct MHD_Daemon *mhd;
+	struct bc_connections connections;
+	struct bc_connection *arriving; /* being given to libmicrohttpd */
+	int waiting_fd;                 /* of the owner, accepted, for a place; -1: none */
+	uint64_t gone_due_ns;
+	uint64_t served_ns; /* spent in libmicrohttpd */
+	bool is_deaf; /* until some time has passed: no descriptor was to be had, or no place */
+	uv_poll_t listening;
 	uv_poll_t poll;
-	uv_timer_t timer;
+	uv_timer_t timer; /* for libmicrohttpd's time-outs */
+	uv_timer_t look;  /* for ours, while there are connections */
+	uv_idle_t soon;
 	unsigned open_handles;
 };
 
-/* Lets libmicrohttpd work, and come back when one of its time-outs is due. */
+/* Turning */
+
 static void turn(struct bc_server *server);
 
 static void on_timer(uv_timer_t *timer)
 {
 	turn(timer->data);
+}
+
+static void on_soon(uv_idle_t *idle)
+{
+	turn(idle->data);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -34,81 +73,193 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	turn(poll->data);
 }
 
+void bc_server_turn_soon(struct bc_server *server)
+{
+	uv_idle_start(&server->soon, on_soon);
+}
+
+/* Lets libmicrohttpd work, and come back when one of its time-outs is due. What it can go on with
+ * at once waits for the rest of the loop's round: a timer of 0 ms would not. */
 static void turn(struct bc_server *server)
 {
 	MHD_UNSIGNED_LONG_LONG due_ms;
 
+	uv_idle_stop(&server->soon);
+	uv_timer_stop(&server->timer);
+	uint64_t began_ns = bc_now_ns();
 	MHD_run(server->mhd);
-	if (MHD_get_timeout(server->mhd, &due_ms) == MHD_YES)
-		uv_timer_start(&server->timer, on_timer, due_ms, 0);
+	server->served_ns += bc_now_ns() - began_ns;
+	if (MHD_get_timeout(server->mhd, &due_ms) != MHD_YES)
+		return;
+	if (due_ms == 0)
+		bc_server_turn_soon(server);
 	else
-		uv_timer_stop(&server->timer);
+		uv_timer_start(&server->timer, on_timer, due_ms, 0);
 }
 
-static enum MHD_Result answer(
-	struct MHD_Connection *connection, unsigned status, char *json, const char *allow)
+/* libmicrohttpd doesn't see the client of a suspended connection go. */
+static void end_streams_of_gone_clients(struct bc_server *server)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(
-		strlen(json), json, MHD_RESPMEM_MUST_FREE);
-
-	if (response == NULL) {
-		free(json);
-		return MHD_NO;
+	for (struct bc_connection *c = server->connections.first; c != NULL; c = c->next) {
+		struct pollfd fd = {.fd = c->fd};
+		if (c->request != NULL && bc_exchange_is_waiting_stream(c->request) &&
+			poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR)) != 0)
+			bc_exchange_end_stream(c->request);
 	}
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
-	if (allow != NULL)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
-	enum MHD_Result result = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
-	return result;
 }
 
-static enum MHD_Result answer_error(
-	struct MHD_Connection *connection, unsigned status, const char *sentence, const char *allow)
+static void on_listening(uv_poll_t *poll, int status, int events);
+static void take_some(struct bc_server *server);
+
+static void on_look(uv_timer_t *timer)
 {
-	char *json = NULL;
+	struct bc_server *server = timer->data;
+	uint64_t now_ns = bc_now_ns();
 
-	if (asprintf(&json, "{\"error\":\"%s\"}\n", sentence) < 0)
-		return MHD_NO;
-	return answer(connection, status, json, allow);
+	bc_connections_look(&server->connections, now_ns);
+	turn(server);
+	if (now_ns >= server->gone_due_ns) {
+		server->gone_due_ns = now_ns + GONE_NS;
+		end_streams_of_gone_clients(server);
+	}
+	if (server->is_deaf) {
+		server->is_deaf = false;
+		uv_poll_start(&server->listening, UV_READABLE, on_listening);
+		take_some(server);
+	} else if (server->connections.count == 0 && server->connections.refused_count == 0) {
+		uv_timer_stop(&server->look);
+	}
 }
 
-/* libmicrohttpd calls this when a request's headers are there, for its body, and at its end; it is
- * answered at the end. */
-static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
+/* Arrivals */
+
+static bool is_owner(int fd)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+/* For what isn't to be had now, those that connect wait in the kernel's queue. */
+static void be_deaf(struct bc_server *server)
+{
+	server->is_deaf = true;
+	uv_poll_stop(&server->listening);
+	uv_timer_start(&server->look, on_look, DEAF_MS, LOOK_MS);
+}
+
+/* Returns false when no more can be taken now. */
+static bool admit(struct bc_server *server, int fd)
+{
+	bool is_of_owner = server->options.is_local && is_owner(fd);
+	struct sockaddr_storage address = {.ss_family = AF_UNIX};
+	socklen_t length = sizeof(address);
+
+	server->waiting_fd = -1;
+	switch (bc_connections_admit(
+		&server->connections, fd, is_of_owner, bc_now_ns(), &server->arriving)) {
+	case BC_ADMITTED_LATER:
+		server->waiting_fd = fd;
+		be_deaf(server);
+		return false;
+	case BC_REFUSED:
+		return true;
+	case BC_ADMITTED:
+		break;
+	}
+	if (getpeername(fd, (struct sockaddr *)&address, &length) != 0)
+		length = sizeof(address.ss_family);
+	if (MHD_add_connection(server->mhd, fd, (struct sockaddr *)&address, length) != MHD_YES &&
+		server->arriving != NULL)
+		bc_connections_remove(&server->connections, server->arriving);
+	server->arriving = NULL;
+	return true;
+}
+
+/* Returns false when no more can be taken now, or there is none. */
+static bool take_one(struct bc_server *server)
+{
+	if (server->waiting_fd >= 0)
+		return admit(server, server->waiting_fd);
+	int fd = accept4(server->options.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		return admit(server, fd);
+	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+		be_deaf(server);
+	return errno == ECONNABORTED || errno == EINTR;
+}
+
+static void take_some(struct bc_server *server)
+{
+	for (int i = 0; i < ACCEPT_AT_ONCE && take_one(server); i++)
+		;
+	if (!uv_is_active((uv_handle_t *)&server->look))
+		uv_timer_start(&server->look, on_look, LOOK_MS, LOOK_MS);
+	/* Those that have asked are answered before more come in. */
+	turn(server);
+}
+
+static void on_listening(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	take_some(poll->data);
+}
+
+/* What libmicrohttpd tells */
+
+static struct bc_connection *connection_of(struct MHD_Connection *mhd)
+{
+	return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void on_connection(void *context, struct MHD_Connection *mhd, void **slot,
+	enum MHD_ConnectionNotificationCode what)
+{
+	struct bc_server *server = context;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		*slot = server->arriving;
+		server->arriving->mhd = mhd;
+		server->arriving = NULL;
+	} else {
+		bc_connections_remove(&server->connections, *slot);
+	}
+}
+
+/* The first line of a request is there, and not decoded yet. */
+static void *on_first_line(void *context, const char *uri, struct MHD_Connection *mhd)
+{
+	struct bc_server *server = context;
+	struct bc_connection *connection = connection_of(mhd);
+
+	bc_connection_begun(&server->connections, connection, bc_now_ns());
+	connection->has_bad_path = strstr(uri, "%00") != NULL;
+	return NULL;
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
 	const char *method, const char *version, const char *body, size_t *body_bytes,
 	void **request)
 {
 	struct bc_server *server = context;
 
 	(void)version;
-	(void)body;
-	if (*request == NULL) {
-		*request = server; /* seen: any pointer but NULL */
-		return MHD_YES;
-	}
-	if (*body_bytes != 0) {
-		*body_bytes = 0;
-		return MHD_YES;
-	}
-	if (strcmp(url, "/v1/status") != 0)
-		return answer_error(connection, MHD_HTTP_NOT_FOUND,
-			"there is nothing here; GET /v1/status tells how things stand", NULL);
-	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-		return answer_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-			"the status can only be read: use GET", "GET, HEAD");
-	char *json = server->options.status(server->options.context);
-	if (json == NULL)
-		return MHD_NO;
-	return answer(connection, MHD_HTTP_OK, json, NULL);
+	return bc_exchange_part(&server->options, server, connection_of(mhd), path, method, body,
+		body_bytes, request);
 }
 
-unsigned bc_server_clients(const struct bc_server *server)
+static void on_completed(void *context, struct MHD_Connection *mhd, void **request,
+	enum MHD_RequestTerminationCode why)
 {
-	const union MHD_DaemonInfo *info = MHD_get_daemon_info(
-		server->mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+	struct bc_server *server = context;
 
-	return info != NULL ? info->num_connections : 0;
+	(void)why;
+	bc_exchange_completed(*request);
+	*request = NULL;
+	bc_connection_done(&server->connections, connection_of(mhd), bc_now_ns());
 }
 
 /* What libmicrohttpd says of its clients is theirs to know, not the log's. */
@@ -119,6 +270,18 @@ static void ignore_log(void *context, const char *format, va_list args)
 	(void)args;
 }
 
+/* The server's life */
+
+uint64_t bc_server_served_ns(const struct bc_server *server)
+{
+	return server->served_ns;
+}
+
+unsigned bc_server_clients(const struct bc_server *server)
+{
+	return server->connections.count;
+}
+
 static void on_closed(uv_handle_t *handle)
 {
 	struct bc_server *server = handle->data;
@@ -127,49 +290,107 @@ static void on_closed(uv_handle_t *handle)
 		free(server);
 }
 
+static void resume_all(struct bc_server *server)
+{
+	for (struct bc_connection *c = server->connections.first; c != NULL; c = c->next)
+		if (c->request != NULL)
+			bc_exchange_resume(c->request);
+}
+
 void bc_server_close(struct bc_server *server)
 {
 	if (server == NULL)
 		return;
-	uv_poll_stop(&server->poll);
+	/* Streams may have something to say still: why they end, for one. Who asks now is told. */
+	server->options.request = NULL;
+	for (unsigned turns = 0; turns < LAST_TURNS; turns++) {
+		resume_all(server);
+		MHD_run(server->mhd);
+	}
+	resume_all(server);
+	uv_close((uv_handle_t *)&server->listening, on_closed);
+	uv_close((uv_handle_t *)&server->poll, on_closed); /* before what it polls is closed */
 	MHD_stop_daemon(server->mhd);
-	uv_close((uv_handle_t *)&server->poll, on_closed);
+	bc_connections_close(&server->connections);
+	if (server->waiting_fd >= 0)
+		close(server->waiting_fd);
+	assert(server->connections.count == 0);
 	uv_close((uv_handle_t *)&server->timer, on_closed);
+	uv_close((uv_handle_t *)&server->look, on_closed);
+	uv_close((uv_handle_t *)&server->soon, on_closed);
+}
+
+/* Without MHD_USE_NO_THREAD_SAFETY libmicrohttpd 1.0 takes a connection only in its next turn, and
+ * says nothing of one that it then has no place for. */
+static struct MHD_Daemon *start_mhd(struct bc_server *server)
+{
+	const struct bc_connections *all = &server->connections;
+	unsigned seconds = (unsigned)((all->patience_ns + 999999999) / 1000000000);
+
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+					MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_THREAD_SAFETY,
+		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
+		MHD_OPTION_CONNECTION_LIMIT, all->others_max + all->owners_max + ENDING_PLACES,
+		MHD_OPTION_CONNECTION_TIMEOUT, seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, server,
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, server, MHD_OPTION_END);
+}
+
+static int init_polls(struct bc_server *server, uv_loop_t *loop)
+{
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(
+		server->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	int rc = info != NULL ? uv_poll_init(loop, &server->poll, info->epoll_fd) : -EIO;
+
+	if (rc != 0)
+		return rc;
+	server->poll.data = server;
+	server->open_handles = 1;
+	rc = uv_poll_init(loop, &server->listening, server->options.listen_fd);
+	if (rc != 0) {
+		uv_close((uv_handle_t *)&server->poll, on_closed); /* which frees the server */
+		return rc;
+	}
+	server->listening.data = server;
+	return 0;
 }
 
 int bc_server_start(
 	struct bc_server **result, uv_loop_t *loop, const struct bc_server_options *options)
 {
+	assert(options->connections_max >= 1 && options->connections_max <= CONNECTIONS_MOST);
 	struct bc_server *server = calloc(1, sizeof(*server));
+	unsigned patience_ms = options->patience_ms != 0 ? options->patience_ms : PATIENCE_MS;
 
 	if (server == NULL)
 		return -ENOMEM;
 	server->options = *options;
-	/* It closes its listening socket when it stops; ours is removed with its lock. */
-	int fd = dup(options->listen_fd);
-	server->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request,
-		server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+	server->waiting_fd = -1;
+	server->connections.others_max = options->connections_max;
+	server->connections.owners_max = BC_SERVER_OWNER_PLACES;
+	server->connections.patience_ns = (uint64_t)patience_ms * 1000000;
+	server->mhd = start_mhd(server);
 	if (server->mhd == NULL) {
-		close(fd);
 		free(server);
 		return -EIO;
 	}
-	const union MHD_DaemonInfo *info = MHD_get_daemon_info(
-		server->mhd, MHD_DAEMON_INFO_EPOLL_FD);
-	int rc = info != NULL ? uv_poll_init(loop, &server->poll, info->epoll_fd) : -EIO;
+	int rc = init_polls(server, loop);
 	if (rc != 0) {
 		MHD_stop_daemon(server->mhd);
-		free(server);
+		if (server->open_handles == 0)
+			free(server);
 		return rc;
 	}
 	uv_timer_init(loop, &server->timer);
-	server->poll.data = server;
+	uv_timer_init(loop, &server->look);
+	uv_idle_init(loop, &server->soon);
 	server->timer.data = server;
-	server->open_handles = 2;
+	server->look.data = server;
+	server->soon.data = server;
+	server->open_handles = 5;
 	uv_poll_start(&server->poll, UV_READABLE, on_poll);
+	uv_poll_start(&server->listening, UV_READABLE, on_listening);
 	*result = server;
 	return 0;
 }
