@@ -1,0 +1,420 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/mix.h"
+#include "formats/json.h"
+#include "formats/record.h"
+#include "tests/dice.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+struct fixture {
+	struct bc_mix *mix;
+	struct bc_chunk *chunk;
+	struct dice dice;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->chunk = calloc(1, sizeof(*f->chunk));
+	f->dice.state = 1;
+	*state = f;
+	return f->chunk != NULL ? bc_mix_open(&f->mix) : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	bc_mix_close(f->mix);
+	free(f->chunk);
+	free(f);
+	return 0;
+}
+
+static void put(struct fixture *f, uint32_t page, uint8_t type, uint8_t proc)
+{
+	struct bc_chunk *chunk = f->chunk;
+	struct bc_record record = {
+		.addr = page << BC_MIX_PAGE_LOG | 0x123, .reqtype = type, .size = 8, .proc = proc};
+
+	bc_record_store(chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
+	if (chunk->info.records == BC_CHUNK_RECORDS) {
+		bc_mix_records(f->mix, chunk, 0);
+		chunk->info.records = 0;
+	}
+}
+
+static void flush(struct fixture *f)
+{
+	bc_mix_records(f->mix, f->chunk, 0);
+	f->chunk->info.records = 0;
+}
+
+/* As whoever asks gets it: printed and read again. */
+static cJSON *told(const struct bc_mix *mix)
+{
+	cJSON *object = bc_mix_json(mix);
+	char *text = cJSON_PrintUnformatted(object);
+	cJSON *read = cJSON_Parse(text);
+
+	assert_non_null(read);
+	cJSON_free(text);
+	cJSON_Delete(object);
+	return read;
+}
+
+static uint64_t member(const cJSON *mix, const char *of, const char *name)
+{
+	return bc_json_get_u64(cJSON_GetObjectItemCaseSensitive(mix, of), name);
+}
+
+static uint64_t sum_of(const cJSON *mix, const char *name)
+{
+	const cJSON *item;
+	uint64_t sum = 0;
+
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(mix, name))
+		sum += (uint64_t)item->valuedouble;
+	return sum;
+}
+
+static uint32_t page_of(const cJSON *page)
+{
+	const char *addr = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(page, "addr"));
+
+	assert_non_null(addr);
+	assert_int_equal(strlen(addr), 10);
+	return (uint32_t)(strtoull(addr, NULL, 16) >> BC_MIX_PAGE_LOG);
+}
+
+static const cJSON *pages_of(const cJSON *mix)
+{
+	return cJSON_GetObjectItemCaseSensitive(mix, "pages");
+}
+
+static void test_nothing_seen_is_told_as_nothing(void **state)
+{
+	struct fixture *f = *state;
+	cJSON *object = bc_mix_json(f->mix);
+	char *text = cJSON_PrintUnformatted(object);
+
+	assert_string_equal(text,
+		"{\"sampled\":0,\"of\":0,\"types\":{},\"procs\":{},\"memory\":0,\"pages\":[]}");
+	cJSON_free(text);
+	cJSON_Delete(object);
+}
+
+/* After any number of records. */
+static void test_of_each_1024_records_64_are_counted(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t seen = 0;
+
+	for (unsigned i = 0; i < BC_CHUNK_RECORDS; i++)
+		put(f, i & 3, BC_REQ_FETCH, 0);
+	f->chunk->info.records = 0;
+	for (uint32_t i = 1; i <= 20 * BC_MIX_BLOCK; i++) {
+		f->chunk->info.records = i;
+		bc_mix_records(f->mix, f->chunk, i - 1);
+		seen++;
+		if (i % 61 != 0 && i % BC_MIX_BLOCK != 0)
+			continue;
+		cJSON *mix = told(f->mix);
+		uint64_t sampled = bc_json_get_u64(mix, "sampled");
+		assert_int_equal(bc_json_get_u64(mix, "of"), seen + BC_CHUNK_RECORDS);
+		assert_int_equal(sum_of(mix, "types"), sampled);
+		assert_int_equal(sum_of(mix, "procs"), sampled);
+		assert_int_equal(bc_json_get_u64(mix, "memory"), sampled);
+		uint64_t blocks = (seen + BC_CHUNK_RECORDS) / BC_MIX_BLOCK;
+		assert_in_range(sampled, blocks * BC_MIX_SAMPLES,
+			blocks * BC_MIX_SAMPLES + ((seen + BC_CHUNK_RECORDS) % BC_MIX_BLOCK != 0
+								  ? BC_MIX_SAMPLES
+								  : 0));
+		cJSON_Delete(mix);
+	}
+}
+
+/* However the records come: all at once, one by one, cut anywhere. */
+static void test_the_pieces_in_which_records_come_make_no_difference(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t records = 5000;
+	cJSON *whole = NULL;
+
+	while (f->chunk->info.records < records)
+		put(f, dice_below(&f->dice, 50), (uint8_t)dice_below(&f->dice, 4),
+			(uint8_t)dice_below(&f->dice, 3));
+	for (uint32_t piece = records; piece != 0; piece = piece > 1200 ? 1200 : piece - 1) {
+		struct bc_mix *mix;
+		assert_int_equal(bc_mix_open(&mix), 0);
+		for (uint32_t from = 0; from < records; from += piece) {
+			f->chunk->info.records = from + piece < records ? from + piece : records;
+			bc_mix_records(mix, f->chunk, from);
+		}
+		cJSON *got = told(mix);
+		if (whole == NULL)
+			whole = cJSON_Duplicate(got, true);
+		assert_true(cJSON_Compare(got, whole, true));
+		cJSON_Delete(got);
+		bc_mix_close(mix);
+	}
+	cJSON_Delete(whole);
+}
+
+/* The place in a block is told by the processor, four places a number. */
+static void test_each_place_of_a_block_has_the_same_chance(void **state)
+{
+	struct fixture *f = *state;
+	const unsigned blocks = 20000;
+	const double expected = 4.0 * blocks * BC_MIX_SAMPLES / BC_MIX_BLOCK;
+
+	for (unsigned i = 0; i < blocks * BC_MIX_BLOCK; i++)
+		put(f, 0, BC_REQ_FETCH, (uint8_t)(i % BC_MIX_BLOCK / 4));
+	flush(f);
+	cJSON *mix = told(f->mix);
+	for (unsigned proc = 0; proc < 256; proc++) {
+		char name[8];
+		snprintf(name, sizeof(name), "%u", proc);
+		/* The four come together: six times the deviation of their number of times. */
+		assert_true(fabs((double)member(mix, "procs", name) - expected) <
+			    6 * 4 * sqrt(expected / 4));
+	}
+	cJSON_Delete(mix);
+}
+
+static void test_shares_of_a_skewed_bus_are_near_the_truth(void **state)
+{
+	struct fixture *f = *state;
+	static const uint8_t types[] = {
+		BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMWRITE, BC_REQ_IOWRITE, BC_REQ_INTA, 0xF2};
+	static const unsigned per_1000[] = {600, 250, 120, 20, 8, 2};
+	enum { HOT = 12, COLD = 100000 };
+	const unsigned records = 4000000;
+	unsigned true_types[6] = {0};
+	unsigned true_pages[HOT] = {0};
+
+	for (unsigned i = 0; i < records; i++) {
+		unsigned roll = dice_below(&f->dice, 1000);
+		unsigned type = 0;
+		while (roll >= per_1000[type])
+			roll -= per_1000[type++];
+		/* Each hot page half as often as the one before, to the sixth; then a crowd. */
+		unsigned hot = 0;
+		while (hot < HOT && dice_below(&f->dice, 16) != 0)
+			hot++;
+		uint32_t page = hot < HOT ? 1000 + hot : 5000 + dice_below(&f->dice, COLD);
+		true_types[type]++;
+		if (hot < HOT && types[type] <= BC_REQ_MEMWRITE)
+			true_pages[hot]++;
+		put(f, page, types[type], (uint8_t)(i % 8 == 0));
+	}
+	flush(f);
+	cJSON *mix = told(f->mix);
+	double share = (double)records / (double)bc_json_get_u64(mix, "sampled");
+	assert_int_equal(bc_json_get_u64(mix, "of"), records);
+	for (unsigned type = 0; type < 6; type++) {
+		const char *name = bc_reqtype_name(types[type]);
+		double n = (double)member(mix, "types", name != NULL ? name : "0xf2");
+		double truth = true_types[type] / share;
+		assert_true(fabs(n - truth) < 6 * sqrt(truth));
+	}
+	assert_true(fabs((double)member(mix, "procs", "1") - records / 8.0 / share) <
+		    6 * sqrt(records / 8.0 / share));
+	/* The hottest pages are the hottest told, each within its own bounds. */
+	for (unsigned i = 0; i < HOT; i++) {
+		const cJSON *page = cJSON_GetArrayItem(pages_of(mix), (int)i);
+		uint32_t hot = page_of(page) - 1000;
+		assert_in_range(hot, 0, HOT - 1);
+		double truth = true_pages[hot] / share;
+		double least = (double)bc_json_get_u64(page, "samples");
+		double most = least + (double)bc_json_get_u64(page, "more");
+		assert_true(least - 6 * sqrt(truth) < truth && truth < most + 6 * sqrt(truth));
+		assert_true(most - least < truth / 10);
+	}
+	assert_int_equal(cJSON_GetArraySize(pages_of(mix)), BC_MIX_TOLD);
+	cJSON_Delete(mix);
+}
+
+/* Whole blocks of one page each: what is counted of it is known to the last sample. Far more pages
+ * than are held, so that most are forgotten and come again. */
+static void test_a_pages_count_lies_where_it_is_said_to_lie(void **state)
+{
+	struct fixture *f = *state;
+	enum { PAGES = 1 << 15, BLOCKS = 100000 };
+	uint64_t *truth = calloc(PAGES, sizeof(*truth));
+	unsigned inexact = 0;
+
+	assert_non_null(truth);
+	for (unsigned block = 0; block < BLOCKS; block++) {
+		/* Mostly one of the few that are hot just now. */
+		uint32_t hot = block / 20000 * 99 + dice_below(&f->dice, 60);
+		uint32_t page = block % 3 != 0 ? hot : dice_below(&f->dice, PAGES);
+		truth[page] += BC_MIX_SAMPLES;
+		for (unsigned i = 0; i < BC_MIX_BLOCK; i++)
+			put(f, page, BC_REQ_MEMREAD, 0);
+		if (block % 5000 != 4999)
+			continue;
+		flush(f);
+		cJSON *mix = told(f->mix);
+		const cJSON *told_page;
+		uint64_t before = UINT64_MAX;
+		assert_int_equal(bc_json_get_u64(mix, "memory"), (block + 1) * BC_MIX_SAMPLES);
+		cJSON_ArrayForEach(told_page, pages_of(mix))
+		{
+			uint64_t least = bc_json_get_u64(told_page, "samples");
+			uint64_t more = bc_json_get_u64(told_page, "more");
+			uint64_t n = truth[page_of(told_page)];
+			assert_true(least <= n && n <= least + more);
+			assert_true(least <= before && least != 0);
+			before = least;
+			inexact += more != 0;
+		}
+		cJSON_Delete(mix);
+	}
+	assert_int_not_equal(inexact, 0); /* the bound was put to the test */
+	free(truth);
+}
+
+static void test_only_memory_has_pages(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < 256 * BC_MIX_BLOCK; i++)
+		put(f, i / BC_MIX_BLOCK, (uint8_t)(i / BC_MIX_BLOCK), 7);
+	flush(f);
+	cJSON *mix = told(f->mix);
+	assert_int_equal(cJSON_GetArraySize(pages_of(mix)), 4);
+	for (int i = 0; i < 4; i++) {
+		const cJSON *page = cJSON_GetArrayItem(pages_of(mix), i);
+		assert_int_equal(page_of(page), i);
+		assert_int_equal(bc_json_get_u64(page, "samples"), BC_MIX_SAMPLES);
+		assert_int_equal(bc_json_get_u64(page, "more"), 0);
+	}
+	assert_int_equal(bc_json_get_u64(mix, "memory"), 4 * BC_MIX_SAMPLES);
+	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(mix, "types")), 256);
+	assert_int_equal(member(mix, "types", "IOWRITE"), BC_MIX_SAMPLES);
+	assert_int_equal(member(mix, "types", "0xf2"), BC_MIX_SAMPLES);
+	assert_int_equal(member(mix, "procs", "7"), 256 * BC_MIX_SAMPLES);
+	cJSON_Delete(mix);
+}
+
+static void put_blocks(struct fixture *f, uint32_t page, unsigned blocks)
+{
+	for (unsigned i = 0; i < blocks * BC_MIX_BLOCK; i++)
+		put(f, page, BC_REQ_FETCH, 0);
+	flush(f);
+}
+
+static void check_page(struct fixture *f, int place, uint32_t page, uint64_t samples)
+{
+	cJSON *mix = told(f->mix);
+	const cJSON *item = cJSON_GetArrayItem(pages_of(mix), place);
+
+	assert_non_null(item);
+	assert_int_equal(page_of(item), page);
+	assert_int_equal(bc_json_get_u64(item, "samples"), samples);
+	cJSON_Delete(mix);
+}
+
+static void test_pages_halve_each_ten_seconds_and_the_rest_stays(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t now = 77 * SECOND_NS;
+
+	bc_mix_age(f->mix, now);
+	put_blocks(f, 0xFFFFF, 1024);
+	for (uint64_t samples = 1024 * BC_MIX_SAMPLES; samples != 0; samples /= 2) {
+		check_page(f, 0, 0xFFFFF, samples);
+		for (unsigned tenth = 0; tenth < 10; tenth++)
+			bc_mix_age(f->mix, now += SECOND_NS);
+	}
+	cJSON *mix = told(f->mix);
+	assert_int_equal(cJSON_GetArraySize(pages_of(mix)), 0);
+	assert_int_equal(bc_json_get_u64(mix, "sampled"), 1024 * BC_MIX_SAMPLES);
+	assert_int_equal(member(mix, "types", "FETCH"), 1024 * BC_MIX_SAMPLES);
+	assert_int_equal(bc_json_get_u64(mix, "memory"), 1); /* less than one, but not none */
+	cJSON_Delete(mix);
+}
+
+static void test_a_page_that_is_hot_now_passes_one_that_was(void **state)
+{
+	struct fixture *f = *state;
+
+	bc_mix_age(f->mix, SECOND_NS);
+	put_blocks(f, 1, 100);
+	put_blocks(f, 2, 40);
+	check_page(f, 0, 1, 6400);
+	bc_mix_age(f->mix, 21 * SECOND_NS);
+	put_blocks(f, 2, 40);
+	check_page(f, 0, 2, 40 * 64 + 10 * 64);
+	check_page(f, 1, 1, 25 * 64);
+}
+
+/* Months, in steps of any length; time that stands still or goes back changes nothing. */
+static void test_weights_never_overflow_and_old_counts_end(void **state)
+{
+	struct fixture *f = *state;
+	static const uint64_t steps_s[] = {1, 0, 10, 59, 600, 639, 641, 86400, 1000000};
+	uint64_t now = SECOND_NS;
+
+	bc_mix_age(f->mix, now);
+	for (unsigned i = 0; i < 20000; i++) {
+		put_blocks(f, i & 0xFFFFF, 1);
+		put_blocks(f, i & 0xFFFFF, 1);
+		cJSON *mix = told(f->mix);
+		uint64_t samples = 0;
+		const cJSON *page;
+		cJSON_ArrayForEach(page, pages_of(mix)) samples += bc_json_get_u64(page, "samples");
+		assert_in_range(samples, 0, bc_json_get_u64(mix, "memory"));
+		assert_in_range(
+			bc_json_get_u64(mix, "memory"), 2 * BC_MIX_SAMPLES, 200 * BC_MIX_SAMPLES);
+		cJSON_Delete(mix);
+		bc_mix_age(f->mix, now += (1 + steps_s[i % 9]) * SECOND_NS);
+		bc_mix_age(f->mix, now - 1);
+		bc_mix_age(f->mix, now);
+	}
+	bc_mix_age(f->mix, UINT64_MAX);
+	cJSON *mix = told(f->mix);
+	assert_int_equal(cJSON_GetArraySize(pages_of(mix)), 0);
+	assert_int_equal(bc_json_get_u64(mix, "memory"), 0);
+	cJSON_Delete(mix);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_nothing_seen_is_told_as_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_of_each_1024_records_64_are_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_the_pieces_in_which_records_come_make_no_difference, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_each_place_of_a_block_has_the_same_chance, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_shares_of_a_skewed_bus_are_near_the_truth, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_pages_count_lies_where_it_is_said_to_lie, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_only_memory_has_pages, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_pages_halve_each_ten_seconds_and_the_rest_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_page_that_is_hot_now_passes_one_that_was, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_weights_never_overflow_and_old_counts_end, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
