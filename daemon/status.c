@@ -8,6 +8,10 @@
 #include "capture/board.h"
 #include "formats/json.h"
 
+const char *const bc_status_states[] = {
+	"idle", "waiting", "recording", "replaying", "draining", "failed", NULL};
+const char *const bc_status_modes[] = {"always", "on-demand", "flight", NULL};
+
 static bool add_counters(cJSON *board, const struct bc_board *b)
 {
 	if (!b->has_counters)
@@ -79,11 +83,25 @@ static bool add_source(cJSON *root, const struct bc_status *s)
 	       bc_json_add_u64(source, "clock_hz", s->clock_hz) && add_board(source, s->board);
 }
 
-static bool add_recording(cJSON *root, const struct bc_status *s)
+void bc_status_progress(const struct bc_status *s, struct bc_status_progress *progress)
 {
 	const struct bc_writer_report *report = s->report;
+
+	memset(progress, 0, sizeof(*progress));
+	if (report->recording_tag != s->recording->tag || report->file[0] == '\0')
+		return;
+	progress->segment = report->segment;
+	progress->records = report->recording_records;
+	progress->bytes = report->recording_bytes;
+	snprintf(progress->path, sizeof(progress->path), "%s/%s%s", s->dir, report->file,
+		report->is_open ? BC_PARTIAL_SUFFIX : "");
+}
+
+static bool add_recording(cJSON *root, const struct bc_status *s)
+{
+	const char *metadata = s->metadata != NULL && s->metadata[0] != '\0' ? s->metadata : "{}";
 	char started[32];
-	char path[4096 + BC_SEGMENT_NAME_MAX + 16];
+	struct bc_status_progress progress;
 
 	if (s->recording == NULL)
 		return cJSON_AddNullToObject(root, "recording") != NULL;
@@ -92,17 +110,18 @@ static bool add_recording(cJSON *root, const struct bc_status *s)
 	struct tm tm;
 	gmtime_r(&seconds, &tm);
 	strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	snprintf(path, sizeof(path), "%s/%s%s", s->dir, report->file,
-		report->is_open ? BC_PARTIAL_SUFFIX : "");
+	bc_status_progress(s, &progress);
 	cJSON *recording = cJSON_AddObjectToObject(root, "recording");
 	return recording != NULL && bc_json_add_text(recording, "id", header->recording) &&
 	       bc_json_add_text(
 		       recording, "label", header->label[0] != '\0' ? header->label : NULL) &&
 	       bc_json_add_text(recording, "started", started) &&
-	       bc_json_add_u64(recording, "segment", report->segment) &&
-	       bc_json_add_text(recording, "path", report->file[0] != '\0' ? path : NULL) &&
-	       bc_json_add_u64(recording, "records", report->recording_records) &&
-	       bc_json_add_u64(recording, "bytes", report->recording_bytes);
+	       bc_json_add_u64(recording, "segment", progress.segment) &&
+	       bc_json_add_text(
+		       recording, "path", progress.path[0] != '\0' ? progress.path : NULL) &&
+	       bc_json_add_u64(recording, "records", progress.records) &&
+	       bc_json_add_u64(recording, "bytes", progress.bytes) &&
+	       cJSON_AddRawToObject(recording, "metadata", metadata) != NULL;
 }
 
 static bool add_counts(cJSON *root, const struct bc_status *s)
@@ -153,42 +172,102 @@ static double tenths(double value)
 	return (double)(uint64_t)(value * 10) / 10;
 }
 
+bool bc_status_hours_left(const struct bc_status *s, double *hours)
+{
+	double out = s->rates.bytes_out_per_s;
+
+	if (out < 1)
+		return false;
+	*hours = tenths((double)s->report->free_bytes / out / 3600);
+	return true;
+}
+
 static bool add_disk(cJSON *root, const struct bc_status *s)
 {
 	const struct bc_writer_report *report = s->report;
 	cJSON *disk = cJSON_AddObjectToObject(root, "disk");
-	double out = s->rates.bytes_out_per_s;
+	double hours;
 
 	if (disk == NULL || !bc_json_add_u64(disk, "free_bytes", report->free_bytes))
 		return false;
-	if (out < 1) {
-		if (cJSON_AddNullToObject(disk, "hours_left") == NULL)
-			return false;
-	} else {
-		double hours = tenths((double)report->free_bytes / out / 3600);
-		if (cJSON_AddNumberToObject(disk, "hours_left", hours) == NULL)
-			return false;
-	}
-	return bc_json_add_text(
-		disk, "last_error", report->error[0] != '\0' ? report->error : NULL);
+	cJSON *left = bc_status_hours_left(s, &hours)
+			      ? cJSON_AddNumberToObject(disk, "hours_left", hours)
+			      : cJSON_AddNullToObject(disk, "hours_left");
+	return left != NULL && cJSON_AddBoolToObject(disk, "stuck", report->is_stuck) != NULL &&
+	       bc_json_add_text(
+		       disk, "last_error", report->error[0] != '\0' ? report->error : NULL);
+}
+
+static bool add_flight(cJSON *root, const struct bc_status *s)
+{
+	const struct bc_status_flight *f = s->flight;
+
+	if (f == NULL)
+		return cJSON_AddNullToObject(root, "flight") != NULL;
+	cJSON *flight = cJSON_AddObjectToObject(root, "flight");
+	return flight != NULL &&
+	       cJSON_AddNumberToObject(flight, "seconds", tenths(f->seconds)) != NULL &&
+	       bc_json_add_u64(flight, "bytes", f->bytes) &&
+	       bc_json_add_u64(flight, "records", f->records) &&
+	       bc_json_add_u64(flight, "chunks", f->chunks) &&
+	       cJSON_AddNumberToObject(flight, "limit_seconds", f->limit_seconds) != NULL &&
+	       bc_json_add_u64(flight, "limit_bytes", f->limit_bytes);
+}
+
+static bool add_replay(cJSON *root, const struct bc_status *s)
+{
+	if (s->replay_id == NULL)
+		return cJSON_AddNullToObject(root, "replay") != NULL;
+	cJSON *replay = cJSON_AddObjectToObject(root, "replay");
+	return replay != NULL && bc_json_add_text(replay, "id", s->replay_id) &&
+	       bc_json_add_text(replay, "path", s->replay_path);
+}
+
+static bool add_streams(cJSON *root, const struct bc_status *s)
+{
+	cJSON *streams = cJSON_AddObjectToObject(root, "streams");
+
+	return streams != NULL && bc_json_add_u64(streams, "events", s->streams_events) &&
+	       bc_json_add_u64(streams, "records", s->streams_records);
+}
+
+static bool add_sealed(cJSON *root, const struct bc_status *s)
+{
+	cJSON *sealed = cJSON_AddObjectToObject(root, "sealed");
+
+	return sealed != NULL && bc_json_add_u64(sealed, "segments", s->sealed_segments) &&
+	       bc_json_add_u64(sealed, "commands_waiting", s->commands_waiting) &&
+	       bc_json_add_u64(sealed, "commands_failed", s->commands_failed) &&
+	       bc_json_add_u64(sealed, "manifest_failed", s->report->manifest_failed);
+}
+
+cJSON *bc_status_json(const struct bc_status *s)
+{
+	cJSON *root = cJSON_CreateObject();
+
+	if (root != NULL && bc_json_add_text(root, "version", BC_VERSION) &&
+		bc_json_add_text(root, "state", s->state) &&
+		bc_json_add_text(root, "mode", s->mode) && add_source(root, s) &&
+		add_recording(root, s) && add_replay(root, s) && add_flight(root, s) &&
+		add_counts(root, s) && add_rates(root, s) && add_buffer(root, s) &&
+		add_disk(root, s) && add_sealed(root, s) &&
+		bc_json_add_u64(root, "triggers", s->triggers) &&
+		bc_json_add_u64(root, "clients", s->clients) && add_streams(root, s) &&
+		cJSON_AddNumberToObject(root, "uptime_s", tenths(s->uptime_s)) != NULL)
+		return root;
+	cJSON_Delete(root);
+	return NULL;
 }
 
 char *bc_status_write(const struct bc_status *s)
 {
 	char *line = NULL;
-	cJSON *root = cJSON_CreateObject();
+	cJSON *root = bc_status_json(s);
+	char *text = root != NULL ? cJSON_PrintUnformatted(root) : NULL;
 
-	if (root != NULL && bc_json_add_text(root, "version", BC_VERSION) &&
-		bc_json_add_text(root, "state", s->state) && add_source(root, s) &&
-		add_recording(root, s) && add_counts(root, s) && add_rates(root, s) &&
-		add_buffer(root, s) && add_disk(root, s) &&
-		bc_json_add_u64(root, "clients", s->clients) &&
-		cJSON_AddNumberToObject(root, "uptime_s", tenths(s->uptime_s)) != NULL) {
-		char *text = cJSON_PrintUnformatted(root);
-		if (text != NULL && asprintf(&line, "%s\n", text) < 0)
-			line = NULL;
-		cJSON_free(text);
-	}
+	if (text != NULL && asprintf(&line, "%s\n", text) < 0)
+		line = NULL;
+	cJSON_free(text);
 	cJSON_Delete(root);
 	return line;
 }

@@ -1,0 +1,384 @@
+"""/metrics: read by a reader of its own, compared with the status, and scraped by Prometheus."""
+
+import json
+import math
+import re
+import shutil
+import socket as sockets
+import time
+
+import harness
+from api_harness import Api, curl, daemon_in
+from harness import Daemon, check_counts, equal, run, skip, wait_until
+
+TYPES = {"counter", "gauge", "info", "stateset"}
+NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"')
+
+
+class Family:
+    def __init__(self):
+        self.type = self.unit = self.help = None
+        self.samples = {}  # (suffix, labels sorted) -> value
+
+
+def read_labels(text):
+    """The labels between the braces. All of the text must be labels."""
+    labels, at = {}, 0
+    while at < len(text):
+        found = LABEL.match(text, at)
+        assert found, text[at:]
+        value = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[1], found[2])
+        assert found[1] not in labels, f"{found[1]} twice in {text}"
+        labels[found[1]] = value
+        at = found.end()
+        if at < len(text):
+            assert text[at] == "," and at + 1 < len(text), text[at:]
+            at += 1
+    return tuple(sorted(labels.items()))
+
+
+def read_number(text):
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    assert re.fullmatch(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", text), text
+    return float(text)
+
+
+def check_family(name, family):
+    """What OpenMetrics 1.0 asks of a family as a whole."""
+    assert family.type in TYPES, name
+    assert family.help and family.help[0].isupper() and family.help.endswith("."), (name, family.help)
+    assert family.samples, f"{name} has no sample"
+    assert family.unit is None or name.endswith("_" + family.unit), (name, family.unit)
+    for suffix in ("_total", "_info", "_count", "_sum", "_bucket", "_created"):
+        assert not name.endswith(suffix), name
+    for (suffix, labels), value in family.samples.items():
+        equal(suffix, {"counter": "_total", "info": "_info"}.get(family.type, ""), name)
+        if family.type in ("info", "stateset"):
+            assert value in ((1,) if family.type == "info" else (0, 1)), (name, value)
+        assert family.type != "counter" or value >= 0
+        if family.type == "stateset":
+            equal([key for key, _ in labels], [name], "the label of a state set is its name")
+    names = {tuple(key for key, _ in labels) for _, labels in family.samples}
+    equal(len(names), 1, f"the samples of {name} have the same labels")
+
+
+def read_metrics(body):
+    """OpenMetrics text as families by name. Fails on what isn't OpenMetrics 1.0."""
+    text = body.decode("utf-8")
+    assert text.endswith("\n# EOF\n"), text[-80:]
+    lines = text[: -len("# EOF\n")].split("\n")
+    equal(lines.pop(), "", "the last line")
+    families, name = {}, None
+    for line in lines:
+        if line.startswith("# "):
+            _, word, of, rest = line.split(" ", 3)
+            if of != name:
+                assert of not in families, f"{of} is not in one piece"
+                assert NAME.fullmatch(of), of
+                name, families[of] = of, Family()
+            assert not families[of].samples, f"{line} behind a sample"
+            assert getattr(families[of], word.lower()) is None, f"{line} is there twice"
+            setattr(families[of], word.lower(), rest)
+            continue
+        found = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)", line)
+        assert found and name and found[1].startswith(name), line
+        key = (found[1][len(name):], read_labels(found[2] or ""))
+        assert key not in families[name].samples, f"{line} is there twice"
+        families[name].samples[key] = read_number(found[3])
+    for name, family in families.items():
+        check_family(name, family)
+    return families
+
+
+class Metrics:
+    """Values by name, without the prefix."""
+
+    def __init__(self, body):
+        self.families = read_metrics(body)
+        assert all(name.startswith("buscapd_") for name in self.families), list(self.families)
+        self.asked = set()
+
+    def value(self, name, **labels):
+        family = self.families.get("buscapd_" + name.removesuffix("_total"))
+        key = ("_total" if name.endswith("_total") else "", tuple(sorted(labels.items())))
+        assert family is not None, f"{name} is not there"
+        self.asked.add("buscapd_" + name.removesuffix("_total"))
+        return family.samples[key]
+
+    def has(self, name):
+        return "buscapd_" + name in self.families
+
+    def labels(self, name):
+        """The labels of an info."""
+        self.asked.add("buscapd_" + name)
+        return [dict(labels) for _, labels in self.families["buscapd_" + name].samples]
+
+    def state(self, name):
+        self.asked.add("buscapd_" + name)
+        states = [dict(labels)["buscapd_" + name] for (_, labels), value in
+                  self.families["buscapd_" + name].samples.items() if value == 1]
+        equal(len(states), 1, f"{name} is one of its states")
+        return states[0]
+
+
+COUNTERS = {
+    "received_samples": ("counts", "received"), "written_samples": ("counts", "written"), "durable_samples": ("counts", "durable"),
+    "board_lost_samples": ("counts", "board_lost"), "skipped_bytes": ("counts", "skipped_bytes"), "gaps": ("counts", "gaps"),
+    "damages": ("counts", "damages"), "unknown_special_cycles": ("counts", "unknown_special"),
+    "raw_dropped_bytes": ("counts", "raw_dropped_bytes"), "sealed_segments": ("sealed", "segments"),
+    "sealed_commands_failed": ("sealed", "commands_failed"), "sealed_manifest_failed": ("sealed", "manifest_failed"),
+}
+GAUGES = {
+    "in_flight_samples": ("counts", "in_flight"), "samples_per_second": ("rates", "samples_per_s"),
+    "record_bytes_per_second": ("rates", "bytes_in_per_s"), "written_bytes_per_second": ("rates", "bytes_out_per_s"),
+    "buffer_chunks": ("buffer", "chunks"), "buffer_free_chunks": ("buffer", "free"),
+    "buffer_low_water_chunks": ("buffer", "low_water"), "disk_free_bytes": ("disk", "free_bytes"),
+    "disk_stuck": ("disk", "stuck"), "sealed_commands_waiting": ("sealed", "commands_waiting"), "triggers": ("triggers",), "source_clock_hertz": ("source", "clock_hz"),
+}
+
+
+def of(status, path):
+    for word in path:
+        status = status[word]
+    return status
+
+
+def check_texts(metrics, status):
+    equal(metrics.labels("build"), [{"version": status["version"]}])
+    equal(metrics.state("state"), status["state"])
+    equal(metrics.state("mode"), status["mode"])
+    equal(metrics.labels("source"), [{"kind": status["source"]["kind"], "name": status["source"]["name"]}])
+    recording = status["recording"]
+    equal(metrics.has("recording"), recording is not None, "recording")
+    if recording is not None:
+        equal(metrics.labels("recording"), [{"id": recording["id"], "label": recording["label"] or "", "path": recording["path"] or ""}])
+        equal(metrics.has("recording_metadata"), recording["metadata"] != {}, "metadata")
+        if recording["metadata"]:
+            equal({row["key"]: row["value"] for row in metrics.labels("recording_metadata")}, recording["metadata"])
+    if status["replay"] is not None:
+        equal(metrics.labels("replay"), [status["replay"]])
+    if status["disk"]["last_error"] is not None:
+        equal(metrics.labels("disk_error"), [{"error": status["disk"]["last_error"]}])
+
+
+def check_flight(metrics, status):
+    equal(metrics.has("flight_seconds"), status["flight"] is not None, "flight")
+    for member, value in (status["flight"] or {}).items():
+        equal(metrics.value("flight_" + member), value, f"flight.{member}")
+
+
+def check_same(metrics, status):
+    """All of the metrics are what the status says, but for what passes by itself."""
+    check_texts(metrics, status)
+    check_flight(metrics, status)
+    for name, path in COUNTERS.items():
+        equal(metrics.value(name + "_total"), of(status, path), name)
+    for name, path in GAUGES.items():
+        equal(metrics.value(name), of(status, path), name)
+    for reason, samples in status["counts"]["dropped"].items():
+        equal(metrics.value("dropped_samples_total", reason=reason), samples, reason)
+    for stream, clients in status["streams"].items():
+        equal(metrics.value("streams", stream=stream), clients, stream)
+    hours = status["disk"]["hours_left"]
+    equal(metrics.has("disk_left_seconds"), hours is not None, "hours_left")
+    if hours is not None:
+        assert math.isclose(metrics.value("disk_left_seconds"), hours * 3600)
+    assert 0 <= metrics.value("uptime_seconds") - status["uptime_s"] < 60
+    assert metrics.value("clients") >= 1
+    equal({name for name in metrics.families if name not in metrics.asked and not name.startswith("buscapd_recording")}, set(),
+          "metrics that nothing of the status is compared with")
+
+
+def get_metrics(socket):
+    answer = curl(socket, "GET", "/metrics")
+    equal(answer.status, 200)
+    equal(answer.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8")
+    return Metrics(answer.body)
+
+
+# ---- tests
+
+
+def test_the_reader_refuses_what_is_no_openmetrics():
+    good = b"# TYPE a_x counter\n# UNIT a_x x\n# HELP a_x A thing.\na_x_total{b=\"c\\\\d\\n\\\"\"} 5\n# EOF\n"
+    equal(read_metrics(good)["a_x"].samples, {("_total", (("b", 'c\\d\n"'),)): 5})
+    for wrong in (good[:-6], good + b"\n", good.replace(b"_total", b""), good.replace(b" 5", b" five"), good.replace(b"\\n", b"\\q"),
+                  good.replace(b"counter", b"gauge"), good.replace(b"UNIT a_x x", b"UNIT a_x y"), good.replace(b"A thing.", b""),
+                  good.replace(b"# EOF", b"a_x_total{b=\"c\\\\d\\n\\\"\"} 6\n# EOF"), good.replace(b"# EOF", b"\n# EOF"),
+                  good.replace(b'"c', b'c'), good.replace(b" 5\n", b" 5 \n")):
+        try:
+            read_metrics(wrong)
+        except (AssertionError, ValueError):
+            continue
+        raise AssertionError(f"{wrong!r} was read")
+
+
+def test_metrics_are_the_status(tmp):
+    """Of a daemon for which nothing goes on any more."""
+    with daemon_in(tmp, "--label", "m", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:
+        daemon.wait_ready()
+        wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
+        wait_until(lambda: daemon.status()["rates"]["samples_per_s"] == 0, "a second in which nothing came")
+        status = daemon.status()
+        assert check_counts(status)["written"] > 0 and status["counts"]["gaps"] > 0
+        check_same(get_metrics(tmp / "socket"), status)
+        daemon.stop()
+
+
+def test_metrics_are_of_one_moment_while_it_records(tmp):
+    """Each is between the status before and the one after, and the identity of the counts holds among them."""
+    with daemon_in(tmp, mode="always", source="sim:rate=500k") as daemon:
+        daemon.wait_ready()
+        wait_until(lambda: daemon.status()["counts"]["written"] > 0, "records")
+        for _ in range(20):
+            before = daemon.status()
+            metrics = get_metrics(tmp / "socket")
+            after = daemon.status()
+            check_texts(metrics, before if before["recording"]["path"] == metrics.labels("recording")[0]["path"] else after)
+            for name, path in COUNTERS.items():
+                assert of(before, path) <= metrics.value(name + "_total") <= of(after, path), name
+            dropped = sum(metrics.value("dropped_samples_total", reason=reason) for reason in before["counts"]["dropped"])
+            equal(metrics.value("received_samples_total"),
+                  metrics.value("written_samples_total") + metrics.value("in_flight_samples") + dropped, "the identity")
+            assert before["recording"]["records"] <= metrics.value("recording_records") <= after["recording"]["records"]
+            time.sleep(0.05)
+        assert daemon.stop() in (0, 4)
+
+
+def test_the_flight_recorder_and_metadata_are_told(tmp):
+    words = {"run": "7", "place": 'rack "3"', "two.words": "back\\slash\nand line", "e": "é"}
+    with daemon_in(tmp, mode="flight") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        wait_until(lambda: daemon.status()["flight"]["records"] > 0, "something is held")
+        metrics = get_metrics(tmp / "socket")
+        assert metrics.value("flight_records") > 0 and metrics.value("flight_bytes") == 12 * metrics.value("flight_records")
+        api.good("POST", "/v1/recordings", {"label": "x", "metadata": words}, status=201)
+        metrics = get_metrics(tmp / "socket")
+        equal({row["key"]: row["value"] for row in metrics.labels("recording_metadata")}, words)
+        equal(metrics.labels("recording")[0]["label"], "x")
+        assert abs(metrics.value("recording_start_time_seconds") - time.time()) < 3600
+        api.good("DELETE", "/v1/recordings/current")
+        assert daemon.stop() in (0, 4)
+
+
+# ---- over TCP
+
+
+def free_port():
+    with sockets.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def get(port, path="/metrics", method="GET", host="127.0.0.1"):
+    argv = ["-I"] if method == "HEAD" else ["-X", method]
+    done = run("curl", "-sS", "-g", "--max-time", 20, "-w", "\n%{http_code}", *argv, f"http://{host}:{port}{path}")
+    equal(done.returncode, 0, f"curl: {done.stderr.decode()}")
+    body, _, code = done.stdout.rpartition(b"\n")
+    return int(code), body
+
+
+def listening(tmp, port, host="127.0.0.1", **options):
+    return daemon_in(tmp, "--set", f"socket.metrics_listen={host}:{port}", **options)
+
+
+def test_metrics_listen_serves_metrics_and_nothing_else(tmp):
+    port = free_port()
+    with listening(tmp, port) as daemon:
+        daemon.wait_ready()
+        code, body = get(port)
+        equal(code, 200)
+        equal(Metrics(body).labels("build"), Metrics(curl(tmp / "socket", "GET", "/metrics").body).labels("build"))
+        equal(get(port, method="HEAD")[0], 200)
+        for method in ("POST", "DELETE", "PUT", "PATCH"):
+            equal(get(port, method=method)[0], 405, method)
+        for path in ("/", "/v1/status", "/v1/events", "/v1/records", "/v1/recordings", "/v1/mix", "/metrics/", "/favicon.ico"):
+            for method in ("GET", "POST"):
+                code, body = get(port, path, method)
+                equal(code, 404, f"{method} {path}")
+                assert "only /metrics" in json.loads(body)["error"]
+        equal(get(port, "/v1/recordings/current", "DELETE")[0], 404)
+        addresses = run("ss", "-Hltn", f"sport = :{port}").stdout.decode().split() if shutil.which("ss") else ["", "", "", f"127.0.0.1:{port}"]
+        equal(addresses[3], f"127.0.0.1:{port}", "who can reach it")
+        assert daemon.stop() in (0, 4)
+
+
+def test_metrics_listen_takes_ipv_six(tmp):
+    port = free_port()
+    with listening(tmp, port, host="[::1]") as daemon:
+        try:
+            with sockets.socket(sockets.AF_INET6) as probe:
+                probe.bind(("::1", 0))
+        except OSError:
+            skip("there is no IPv6 here")
+        daemon.wait_ready()
+        equal(get(port, host="[::1]")[0], 200)
+        assert daemon.stop() in (0, 4)
+
+
+def test_a_port_that_is_taken_is_named(tmp):
+    with sockets.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with listening(tmp, port) as daemon:
+            assert daemon.wait() not in (0, 4)
+        assert f"127.0.0.1:{port}" in daemon.err.decode(), daemon.err
+
+
+# ---- Prometheus
+
+
+PROMETHEUS = """\
+global:
+  scrape_interval: 500ms
+  scrape_timeout: 400ms
+scrape_configs:
+  - job_name: buscapd
+    static_configs:
+      - targets: ['127.0.0.1:{port}']
+"""
+
+
+def query(port, expression):
+    """The result of an instant query: a list of (labels, value)."""
+    done = run("curl", "-sSf", "--max-time", 20, "-G", "--data-urlencode", f"query={expression}", f"http://127.0.0.1:{port}/api/v1/query")
+    if done.returncode != 0:
+        return []  # it is not up yet
+    answer = json.loads(done.stdout)
+    equal(answer["status"], "success", expression)
+    return [(row["metric"], float(row["value"][1])) for row in answer["data"]["result"]]
+
+
+def test_prometheus_scrapes_it_and_answers_queries(tmp):
+    program = shutil.which("prometheus")
+    if program is None:
+        skip("prometheus is not installed (apt-get install prometheus)")
+    ports = free_port(), free_port()
+    (tmp / "prometheus.yml").write_text(PROMETHEUS.format(port=ports[0]))
+    with listening(tmp, ports[0], mode="always") as daemon:
+        daemon.wait_ready()
+        with Daemon(f"--config.file={tmp}/prometheus.yml", f"--storage.tsdb.path={tmp}/tsdb", f"--web.listen-address=127.0.0.1:{ports[1]}",
+                    "--log.level=warn", program=program) as prometheus:
+            first = wait_until(lambda: query(ports[1], "buscapd_received_samples_total"), "a scrape", timeout=60)
+            wait_until(lambda: query(ports[1], "buscapd_received_samples_total")[0][1] > first[0][1], "a later one", timeout=60)
+            equal(query(ports[1], 'up{job="buscapd"}')[0][1], 1)
+            rate = wait_until(lambda: query(ports[1], "rate(buscapd_written_samples_total[10s])"), "a rate", timeout=60)
+            assert rate[0][1] > 0
+            reasons = query(ports[1], "buscapd_dropped_samples_total")
+            equal({labels["reason"] for labels, _ in reasons}, set(daemon.status()["counts"]["dropped"]))
+            equal(query(ports[1], "buscapd_state == 1")[0][0]["buscapd_state"], "recording")
+            equal(query(ports[1], "buscapd_build_info")[0][0]["version"], daemon.status()["version"])
+            answer = query(ports[1], "buscapd_received_samples_total - ignoring(reason) sum without (reason) (buscapd_dropped_samples_total)"
+                           " - buscapd_written_samples_total - buscapd_in_flight_samples")
+            equal([value for _, value in answer], [0.0], "the identity, as Prometheus sees it")
+            prometheus.stop()
+            assert b"err=" not in prometheus.err.replace(b"err=null", b""), prometheus.err[-3000:]
+        assert daemon.stop() in (0, 4)
+
+
+if __name__ == "__main__":
+    harness.main(globals())
