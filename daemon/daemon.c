@@ -6,23 +6,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
-#include "capture/board.h"
-#include "capture/file_source.h"
-#include "capture/sim_source.h"
-#include "capture/usb_source.h"
+#include "daemon/front.h"
+#include "daemon/hook.h"
 #include "daemon/lock.h"
 #include "daemon/log.h"
-#include "daemon/pipeline.h"
-#include "daemon/server.h"
-#include "daemon/session.h"
+#include "daemon/recorder.h"
+#include "daemon/reload.h"
+#include "daemon/service.h"
+#include "daemon/socket.h"
+#include "daemon/source_open.h"
 #include "daemon/stale.h"
 #include "daemon/status.h"
-#include "daemon/usb_settings.h"
+#include "formats/json.h"
 
 /* A stop waits this long for a disk that takes nothing; then what is in memory is given up. */
 #define STOP_MS 10000
@@ -31,11 +30,15 @@
  * process can. */
 #define HANG_MS 3000
 
+/* At the end the commands for sealed segments get so long. */
+#define COMMANDS_NS UINT64_C(10000000000)
+
 /* A second signal this soon is the first once more: timeout(1) and shells send it to the process
  * and to its group. */
 #define AGAIN_NS UINT64_C(1000000000)
 
-#define LOOK_MS 1000
+#define LOOK_MS        100
+#define LOOKS_A_SECOND 10
 
 enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
 
@@ -44,78 +47,94 @@ struct bc_daemon {
 	struct bc_config config;
 	uv_loop_t loop;
 	int dir_fd;
-	int listen_fd;
-	int socket_lock_fd;
+	struct bc_socket socket;
+	struct bc_service service;
 	char before[BC_RECORDING_ID_MAX]; /* the recording that this run goes on after; or empty */
-	struct bc_mapping mapping;
-	struct bc_recording recording;
-	struct bc_pipeline *pipeline;
-	struct bc_server *server;
-	struct bc_session *session;
-	struct bc_source *source; /* the session's */
-	bool has_ended;           /* the session has, and its outcome stands below */
-	bool is_stopping;         /* by a signal */
-	uint64_t stopping_ns;     /* since then */
-	bool is_given_up;         /* what the disk doesn't take is */
-	struct bc_session_outcome outcome;
+	struct bc_recorder *recorder;
+	struct bc_front *front;
+	struct bc_hook *hook;
+	bool is_stopping;     /* by a signal */
+	uint64_t stopping_ns; /* since then */
+	bool is_over;
+	bool is_ready;   /* the loop turns */
+	bool has_failed; /* to start; what was begun is being stopped */
 	enum bc_exit exit_code;
 	uv_signal_t signals[SIGNALS];
 	uv_timer_t look;
 	uv_timer_t stop_timer;
-	uv_timer_t end_timer;
+	uv_timer_t reload;
 	uint64_t stop_written; /* when the disk was last looked at for STOP_MS */
+	uint64_t seen_written; /* when the service manager was last told how things stand */
 	uint64_t started_ns;
 	struct bc_account account;
+	unsigned looks; /* since the account was looked at */
 };
 
 /* Status */
 
-static const char *state_of(const struct bc_daemon *d)
-{
-	if (d->session == NULL)
-		return d->outcome.has_failed ? "failed" : "idle";
-	if (d->has_ended)
-		return d->outcome.has_failed ? "failed" : "idle";
-	if (bc_session_is_draining(d->session))
-		return "draining";
-	if (d->source->board != NULL && d->source->board->state != BC_BOARD_STREAMING)
-		return "waiting";
-	return d->source->is_replay ? "replaying" : "recording";
-}
-
-static char *write_status(void *context)
+/* But for the front's part of it. */
+static struct bc_status status_of(void *context)
 {
 	struct bc_daemon *d = context;
-	const struct bc_session_outcome *outcome = d->session != NULL
-							   ? bc_session_outcome(d->session)
-							   : &d->outcome;
-	struct bc_status status = {
-		.state = state_of(d),
-		.source_kind = d->source->kind,
-		.source_name = d->source->name,
-		.clock_hz = d->source->clock_hz,
-		.board = d->source->board,
-		.recording = d->has_ended && !d->options->once ? NULL : &d->recording,
-		.dir = d->config.dir,
-		.counts = bc_pipeline_counts(d->pipeline),
-		.report = bc_pipeline_report(d->pipeline),
-		.buffer = bc_pipeline_buffer(d->pipeline),
-		.rates = d->account.rates,
-		.damages = outcome->damages,
-		.clients = d->server != NULL ? bc_server_clients(d->server) : 0,
-		.uptime_s = (double)(uv_hrtime() - d->started_ns) * 1e-9,
-	};
+	struct bc_status status = bc_recorder_status(d->recorder);
 
+	status.rates = d->account.rates;
+	status.uptime_s = (double)(uv_hrtime() - d->started_ns) * 1e-9;
+	status.commands_waiting = bc_hook_waiting(d->hook);
+	status.commands_failed = bc_hook_failed(d->hook);
 	assert(bc_counts_add_up(status.counts));
-	return bc_status_write(&status);
+	return status;
+}
+
+/* Whether the work gets on, for the service manager. */
+static void look_for_service(struct bc_daemon *d)
+{
+	if (!bc_service_is_heard(&d->service))
+		return;
+	struct bc_stint_seen longest = bc_recorder_longest_stint(d->recorder);
+	uint64_t written = bc_recorder_counts(d->recorder)->written;
+	if (d->is_stopping && written != d->seen_written)
+		bc_service_extend(&d->service, NULL);
+	d->seen_written = written;
+	bc_service_watch(&d->service, &longest, d->config.stuck_ns, d->config.dir);
 }
 
 static void on_look(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
 
+	if (!d->is_ready && !d->has_failed)
+		bc_service_ready(&d->service);
+	d->is_ready = true;
+	bc_recorder_look(d->recorder);
+	look_for_service(d);
+	if (++d->looks < LOOKS_A_SECOND)
+		return;
+	d->looks = 0;
+	uint64_t now = uv_hrtime();
 	bc_account_look(
-		&d->account, bc_pipeline_counts(d->pipeline), bc_pipeline_report(d->pipeline));
+		&d->account, bc_recorder_counts(d->recorder), bc_recorder_report(d->recorder), now);
+	bc_front_look(d->front);
+	bc_hook_look(d->hook, now);
+	if (!bc_service_is_heard(&d->service))
+		return;
+	struct bc_status status = bc_front_status(d->front);
+	bc_service_tell(&d->service, &status);
+}
+
+/* Signals, and who takes them */
+
+static const int signal_numbers[SIGNALS] = {
+	[SIGNAL_TERM] = SIGTERM, [SIGNAL_INT] = SIGINT, [SIGNAL_HUP] = SIGHUP};
+
+static void block_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int i = 0; i < SIGNALS; i++)
+		sigaddset(&set, signal_numbers[i]);
+	pthread_sigmask(how, &set, NULL);
 }
 
 /* The end */
@@ -123,57 +142,60 @@ static void on_look(uv_timer_t *timer)
 /* Closes everything that the loop turns for; it then returns. */
 static void end(struct bc_daemon *d)
 {
-	for (int i = 0; i < SIGNALS; i++)
+	/* Without a handle it is the default again: the next one would end what ends already. */
+	block_signals(SIG_BLOCK);
+	for (int i = 0; i < SIGNALS; i++) {
 		uv_close((uv_handle_t *)&d->signals[i], NULL);
+		signal(signal_numbers[i], SIG_IGN);
+	}
 	uv_close((uv_handle_t *)&d->look, NULL);
 	uv_close((uv_handle_t *)&d->stop_timer, NULL);
-	uv_close((uv_handle_t *)&d->end_timer, NULL);
-	bc_server_close(d->server);
-	bc_session_close(d->session);
-	bc_pipeline_close(d->pipeline);
+	uv_close((uv_handle_t *)&d->reload, NULL);
+	bc_recorder_close(d->recorder);
+	bc_front_close(d->front);
+	bc_hook_close(d->hook);
 }
 
 static bool print_status(struct bc_daemon *d)
 {
-	char *status = write_status(d);
+	struct bc_status now = bc_front_status(d->front);
+	char *status = bc_status_write(&now);
 	bool is_printed = status != NULL && fputs(status, stdout) >= 0 && fflush(stdout) == 0;
 
 	if (!is_printed)
-		bc_log(BC_LOG_ERROR, "the status can't be printed: %s", strerror(errno));
+		bc_log(BC_LOG_ERROR, "the status can't be printed on standard output: %s",
+			strerror(errno));
 	free(status);
 	return is_printed;
 }
 
-static void on_end(uv_timer_t *timer)
+static void on_hook_done(void *context)
 {
-	struct bc_daemon *d = timer->data;
+	struct bc_daemon *d = context;
 
-	d->exit_code = bc_account_exit(d->source->is_replay, bc_pipeline_counts(d->pipeline),
-		bc_pipeline_report(d->pipeline), &d->outcome);
-	if (d->options->once && !print_status(d))
+	bc_account_end(&d->account);
+	d->exit_code = bc_recorder_exit(d->recorder);
+	if (d->has_failed || (d->options->once && !print_status(d)))
 		d->exit_code = BC_EXIT_FAILED;
 	end(d);
 }
 
-static void on_done(void *context)
+/* What was sealed last is to be dealt with, too. */
+static void on_over(void *context)
 {
 	struct bc_daemon *d = context;
 
-	d->outcome = *bc_session_outcome(d->session);
-	d->has_ended = true;
+	d->is_over = true;
+	bc_service_stop(&d->service);
+	bc_service_extend(&d->service, NULL);
 	uv_timer_stop(&d->stop_timer);
-	bc_account_summary(d->recording.header.recording, bc_pipeline_counts(d->pipeline),
-		bc_pipeline_report(d->pipeline), &d->outcome);
-	if (d->options->once || d->is_stopping)
-		uv_timer_start(&d->end_timer, on_end, 0, 0); /* not from within the session */
-	else
-		bc_log(BC_LOG_NOTICE, "idle from now on, until a signal");
+	bc_hook_finish(d->hook, COMMANDS_NS, on_hook_done);
 }
 
 static void release(struct bc_daemon *d)
 {
-	if (d->listen_fd >= 0)
-		bc_socket_release(d->config.socket, d->listen_fd, d->socket_lock_fd);
+	bc_socket_release(&d->socket, d->config.socket);
+	bc_service_close(&d->service);
 	if (d->dir_fd >= 0)
 		close(d->dir_fd);
 }
@@ -194,15 +216,14 @@ static void on_hang(uv_timer_t *timer)
 
 static void abandon(struct bc_daemon *d)
 {
-	d->is_given_up = true;
-	bc_session_abandon(d->session);
+	bc_recorder_abandon(d->recorder);
 	uv_timer_start(&d->stop_timer, on_hang, HANG_MS, 0);
 }
 
 static void on_stop_time(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
-	uint64_t written = bc_pipeline_counts(d->pipeline)->written;
+	uint64_t written = bc_recorder_counts(d->recorder)->written;
 
 	if (written != d->stop_written) {
 		d->stop_written = written;
@@ -214,81 +235,45 @@ static void on_stop_time(uv_timer_t *timer)
 	abandon(d);
 }
 
-/* Signals */
+/* What signals ask for */
 
-static void stop(struct bc_daemon *d, int number)
+static void stop(struct bc_daemon *d)
 {
-	bc_log(BC_LOG_NOTICE, "%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
 	d->is_stopping = true;
 	d->stopping_ns = uv_hrtime();
-	if (d->has_ended) {
-		uv_timer_start(&d->end_timer, on_end, 0, 0);
-		return;
-	}
-	d->stop_written = bc_pipeline_counts(d->pipeline)->written;
+	d->stop_written = bc_recorder_counts(d->recorder)->written;
+	bc_service_stop(&d->service);
 	uv_timer_start(&d->stop_timer, on_stop_time, STOP_MS, 0);
-	bc_session_stop(d->session);
+	bc_recorder_end(d->recorder);
 }
 
-static struct bc_writer_rules writer_rules(const struct bc_config *config)
+/* At the end of the loop's turn, once for all the signals of it: a flood holds nothing up. */
+static void on_reload(uv_timer_t *timer)
 {
-	return (struct bc_writer_rules){
-		.rotation = config->rotation,
-		.space = config->space,
-		.stop_bytes = config->stop.file_bytes,
-		.sync_ns = config->sync_ns,
-	};
-}
+	struct bc_daemon *d = timer->data;
 
-/* Names what of a new configuration must wait for a restart. */
-static void log_unchanged(const struct bc_config *old, const struct bc_config *new)
-{
-	const struct {
-		const char *name;
-		bool differs;
-	} settings[] = {
-		{"source.source", strcmp(old->source_text, new->source_text) != 0},
-		{"[usb]", !bc_usb_settings_equal(&old->usb, &new->usb)},
-		{"source.speed", old->speed < new->speed || old->speed > new->speed},
-		{"output.dir", strcmp(old->dir, new->dir) != 0},
-		{"output.keep_raw", old->keep_raw != new->keep_raw},
-		{"output.label", strcmp(old->label, new->label) != 0},
-		{"[stop]", memcmp(&old->stop, &new->stop, sizeof(old->stop)) != 0},
-		{"pipeline.buffer", old->buffer_bytes != new->buffer_bytes},
-		{"pipeline.workers", old->workers != new->workers},
-		{"[mapping]", memcmp(&old->mapping, &new->mapping, sizeof(old->mapping)) != 0},
-		{"socket.path", strcmp(old->socket, new->socket) != 0},
-		{"socket.group", strcmp(old->socket_group, new->socket_group) != 0},
-	};
-
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-		if (settings[i].differs)
-			bc_log(BC_LOG_WARNING, "%s has changed: that wants a restart",
-				settings[i].name);
-}
-
-static void reload(struct bc_daemon *d)
-{
-	struct bc_config new;
-	char why[1024];
-
-	if (!bc_options_config(d->options, &new, why, sizeof(why))) {
-		bc_log(BC_LOG_ERROR, "SIGHUP: %s; the configuration stays as it was", why);
-		return;
+	bc_service_reload(&d->service);
+	if (bc_reload(&d->config, d->options)) {
+		if (bc_hook_set(d->hook, d->config.sealed_command, d->config.sealed_timeout_ns) !=
+			0)
+			bc_log(BC_LOG_ERROR,
+				"SIGHUP: not enough memory for sealed_command: it stays");
+		bc_recorder_reload(d->recorder);
+		bc_front_reload(d->front);
+		bc_front_tell(d->front, "reload", cJSON_CreateObject());
+		bc_reload_done(&d->config);
 	}
-	log_unchanged(&d->config, &new);
-	d->config.rotation = new.rotation;
-	d->config.space = new.space;
-	d->config.flush_ns = new.flush_ns;
-	d->config.sync_ns = new.sync_ns;
-	d->config.log_level = new.log_level;
-	struct bc_writer_rules rules = writer_rules(&d->config);
-	bc_pipeline_set_rules(d->pipeline, d->config.flush_ns, &rules);
-	if (!d->has_ended)
-		bc_session_set_rotation(d->session, &d->config.rotation);
-	bc_log(BC_LOG_NOTICE,
-		"SIGHUP: rotation, space, flush, sync and log level are as configured");
-	bc_log_set_level(d->config.log_level);
+	bc_service_ready(&d->service);
+}
+
+static void tell_stopping(struct bc_daemon *d, const char *signal)
+{
+	cJSON *object = bc_front_is_heard(d->front) ? cJSON_CreateObject() : NULL;
+
+	if (object == NULL)
+		return;
+	bc_json_add_text(object, "signal", signal);
+	bc_front_tell(d->front, "stopping", object);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -296,142 +281,60 @@ static void on_signal(uv_signal_t *handle, int number)
 	struct bc_daemon *d = handle->data;
 
 	if (number == SIGHUP) {
-		reload(d);
+		uv_timer_start(&d->reload, on_reload, 0, 0);
 	} else if (!d->is_stopping) {
-		stop(d, number);
-	} else if (!d->has_ended && uv_hrtime() - d->stopping_ns >= AGAIN_NS) {
+		bc_log(BC_LOG_NOTICE, "%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
+		tell_stopping(d, number == SIGTERM ? "SIGTERM" : "SIGINT");
+		stop(d);
+	} else if (!d->is_over && uv_hrtime() - d->stopping_ns >= AGAIN_NS) {
 		bc_log(BC_LOG_WARNING, "told to stop again: what is not written yet is given up");
 		abandon(d);
 	}
 }
 
-/* The pipeline's news */
+/* The recorder's news */
 
-static void on_room(void *context)
+static void on_event(void *context, const char *name, cJSON *object)
 {
 	struct bc_daemon *d = context;
 
-	if (!d->has_ended)
-		bc_session_on_room(d->session);
+	bc_front_tell(d->front, name, object);
 }
 
-static void on_ended(void *context)
+static bool has_listeners(void *context)
 {
 	struct bc_daemon *d = context;
 
-	bc_session_on_ended(d->session);
+	return bc_front_is_heard(d->front);
 }
 
-static void on_report(void *context)
+static void on_sealed(void *context, const struct bc_writer_news *news)
 {
 	struct bc_daemon *d = context;
+	char path[sizeof(d->config.dir) + BC_SEGMENT_NAME_MAX + 1];
+	struct bc_hook_file file = {.path = path, .segment = news->segment};
 
-	if (d->session == NULL || d->has_ended)
+	snprintf(path, sizeof(path), "%s/%s", d->config.dir, news->file);
+	memcpy(file.recording, news->recording->header.recording, sizeof(file.recording));
+	memcpy(file.hash, news->hash, sizeof(file.hash));
+	bc_hook_add(d->hook, &file);
+}
+
+/* A command for a sealed segment has failed, which the log tells already. */
+static void on_command_failed(void *context, const char *path, int status, const char *error)
+{
+	struct bc_daemon *d = context;
+	cJSON *object = has_listeners(d) ? cJSON_CreateObject() : NULL;
+
+	if (object == NULL)
 		return;
-	/* Nobody watches a --once recording; a directory that is gone doesn't come back by itself.
-	 */
-	if (bc_pipeline_report(d->pipeline)->is_hopeless && d->options->once && !d->is_given_up)
-		abandon(d);
-	else
-		bc_session_on_report(d->session);
+	bc_json_add_text(object, "path", path);
+	bc_json_add_i64(object, "status", status);
+	bc_json_add_text(object, "error", error);
+	on_event(d, "command", object);
 }
 
 /* The beginning */
-
-static int open_source(struct bc_daemon *d)
-{
-	const struct bc_source_spec *spec = &d->config.source;
-
-	if (spec->kind == BC_SOURCE_SIM)
-		return bc_sim_source_open(&d->source, &d->loop, &spec->sim, spec->rate);
-	if (spec->kind == BC_SOURCE_USB) {
-		struct bc_usb_options usb = bc_config_usb(&d->config);
-		if (!d->options->once)
-			usb.wait_ns = 0; /* a service waits for ever */
-		return bc_usb_source_open(&d->source, &d->loop, &usb);
-	}
-	struct bc_file_options file = {
-		.path = spec->path,
-		.format = spec->format,
-		.clock_hz = spec->clock_hz,
-	};
-	return bc_file_source_open(&d->source, &d->loop, &file);
-}
-
-static void describe_recording(struct bc_daemon *d)
-{
-	struct bc_segment_header *h = &d->recording.header;
-	struct timespec now;
-	uint32_t random = 0;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (getrandom(&random, sizeof(random), 0) < 0)
-		random = (uint32_t)now.tv_nsec ^ (uint32_t)getpid();
-	/* Half of it is the second's fraction: recordings that begin in one second sort, too. */
-	random = (uint32_t)((uint64_t)now.tv_nsec * 4096 / 1000000000) << 12 | (random & 0xFFF);
-	d->recording.started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	bc_recording_id_write(h->recording, d->recording.started_ns, random, d->config.label);
-	d->recording.tag = bc_recording_tag(h->recording);
-	snprintf(h->label, sizeof(h->label), "%s", d->config.label);
-	snprintf(h->continues, sizeof(h->continues), "%s", d->before);
-	snprintf(h->source_kind, sizeof(h->source_kind), "%s", d->source->kind);
-	snprintf(h->source_name, sizeof(h->source_name), "%s", d->source->name);
-	h->clock_hz = d->source->clock_hz;
-	snprintf(h->host, sizeof(h->host), "%s", d->config.host);
-	snprintf(h->program, sizeof(h->program), "buscapd " BC_VERSION);
-}
-
-static int start_session(struct bc_daemon *d)
-{
-	struct bc_session_options options = {
-		.loop = &d->loop,
-		.pipeline = d->pipeline,
-		.source = d->source,
-		.mapping = &d->mapping,
-		.recording = &d->recording,
-		.rotation = d->config.rotation,
-		.stop = d->config.stop,
-		.speed = d->config.speed,
-		.context = d,
-		.on_done = on_done,
-	};
-
-	return bc_session_start(&d->session, &options);
-}
-
-static int start_pipeline(struct bc_daemon *d)
-{
-	struct bc_pipeline_options options = {
-		.buffer_bytes = d->config.buffer_bytes,
-		.workers = d->config.workers,
-		.flush_ns = d->config.flush_ns,
-		.dir = d->config.dir,
-		.dir_fd = d->dir_fd,
-		.rules = writer_rules(&d->config),
-		.keeps_raw = bc_config_keeps_raw(&d->config),
-		.context = d,
-		.on_room = on_room,
-		.on_ended = on_ended,
-		.on_report = on_report,
-	};
-
-	if (d->config.keep_raw && !options.keeps_raw)
-		bc_log(BC_LOG_NOTICE, "keep_raw: a file is its own capture: it isn't saved again");
-	return bc_pipeline_open(&d->pipeline, &d->loop, &options);
-}
-
-static const int signal_numbers[SIGNALS] = {
-	[SIGNAL_TERM] = SIGTERM, [SIGNAL_INT] = SIGINT, [SIGNAL_HUP] = SIGHUP};
-
-static void block_signals(int how)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (int i = 0; i < SIGNALS; i++)
-		sigaddset(&set, signal_numbers[i]);
-	pthread_sigmask(how, &set, NULL);
-}
 
 static void start_handles(struct bc_daemon *d)
 {
@@ -442,12 +345,18 @@ static void start_handles(struct bc_daemon *d)
 	}
 	uv_timer_init(&d->loop, &d->look);
 	uv_timer_init(&d->loop, &d->stop_timer);
-	uv_timer_init(&d->loop, &d->end_timer);
+	uv_timer_init(&d->loop, &d->reload);
 	d->look.data = d;
 	d->stop_timer.data = d;
-	d->end_timer.data = d;
+	d->reload.data = d;
 	d->account.looked_ns = uv_hrtime();
-	uv_timer_start(&d->look, on_look, LOOK_MS, LOOK_MS);
+	uv_timer_start(&d->look, on_look, 0, LOOK_MS);
+}
+
+static void say_failed(struct bc_daemon *d, int error, const char *why)
+{
+	bc_log(BC_LOG_ERROR, "%s", why);
+	bc_service_fail(&d->service, error, why);
 }
 
 /* Claims what only one daemon may hold. Both return whether they did; else they have logged why
@@ -458,7 +367,7 @@ static bool claim_dir(struct bc_daemon *d)
 
 	d->dir_fd = bc_dir_claim(d->config.dir, why, sizeof(why));
 	if (d->dir_fd < 0)
-		bc_log(BC_LOG_ERROR, "%s", why);
+		say_failed(d, d->dir_fd, why);
 	return d->dir_fd >= 0;
 }
 
@@ -466,13 +375,37 @@ static bool claim_socket(struct bc_daemon *d)
 {
 	char why[512];
 
-	if (d->config.socket[0] == '\0')
+	if (d->config.socket[0] == '\0' || d->socket.is_passed)
 		return true;
-	d->listen_fd = bc_socket_claim(
-		d->config.socket, d->config.socket_group, &d->socket_lock_fd, why, sizeof(why));
-	if (d->listen_fd < 0)
-		bc_log(BC_LOG_ERROR, "%s", why);
-	return d->listen_fd >= 0;
+	int rc = bc_socket_claim(
+		&d->socket, d->config.socket, d->config.socket_group, why, sizeof(why));
+	if (rc != 0)
+		say_failed(d, rc, why);
+	return rc == 0;
+}
+
+/* Takes the socket that the service manager passed, if it did. What it passed wrongly, it would
+ * pass again: that is for a person to mend. */
+static bool take_passed(struct bc_daemon *d)
+{
+	char why[512];
+
+	bc_service_open(&d->service);
+	int rc = bc_socket_take_passed(&d->socket, d->config.socket, why, sizeof(why));
+	if (rc == 0)
+		return true;
+	say_failed(d, rc, why);
+	d->exit_code = BC_EXIT_USAGE;
+	return false;
+}
+
+static void on_recovery_progress(void *context, const char *file)
+{
+	struct bc_daemon *d = context;
+	char text[BC_SEGMENT_NAME_MAX + 32];
+
+	snprintf(text, sizeof(text), "recovering %s", file);
+	bc_service_extend(&d->service, text);
 }
 
 /* Recovers what an earlier run left, and learns which recording this one goes on after: a service's
@@ -480,7 +413,9 @@ static bool claim_socket(struct bc_daemon *d)
 static void look_back(struct bc_daemon *d)
 {
 	char newest[BC_RECORDING_ID_MAX];
-	int recovered = bc_stale_recover(d->config.dir, d->dir_fd, newest);
+	const struct bc_stale_listener listener = {
+		.on_progress = on_recovery_progress, .context = d};
+	int recovered = bc_stale_recover(d->config.dir, d->dir_fd, newest, &listener);
 
 	if (recovered < 0)
 		bc_log(BC_LOG_ERROR,
@@ -491,63 +426,94 @@ static void look_back(struct bc_daemon *d)
 		memcpy(d->before, newest, sizeof(d->before));
 }
 
-/* Starts everything on the loop; what of it fails is closed again, the source with it. Returns
- * whether it runs; else it has logged why not. */
-static bool start(struct bc_daemon *d)
+/* What doesn't need the recorder. */
+static int open_services(struct bc_daemon *d)
 {
-	const char *what = "the buffer and the threads";
-	int rc = start_pipeline(d);
+	struct bc_front_options front = {
+		.loop = &d->loop,
+		.config = &d->config,
+		.listen_fd = d->socket.fd,
+		.context = d,
+		.status = status_of,
+	};
+	struct bc_hook_options hook = {
+		.loop = &d->loop,
+		.command = d->config.sealed_command,
+		.timeout_ns = d->config.sealed_timeout_ns,
+		.context = d,
+		.on_failed = on_command_failed,
+	};
+	int rc = bc_front_open(&d->front, &front);
 
-	if (rc != 0) {
-		bc_source_close(d->source);
-		goto fail;
-	}
+	return rc == 0 ? bc_hook_open(&d->hook, &hook) : rc;
+}
+
+/* Starts everything on the loop; what of it fails is closed again, the source with it. */
+static void start(struct bc_daemon *d, struct bc_source *source)
+{
+	struct bc_recorder_options options = {
+		.loop = &d->loop,
+		.config = &d->config,
+		.dir_fd = d->dir_fd,
+		.is_once = d->options->once,
+		.before = d->before,
+		.context = d,
+		.on_event = on_event,
+		.has_listeners = has_listeners,
+		.on_sealed = on_sealed,
+		.on_over = on_over,
+	};
+	const char *what = "the socket's services";
+	char why[512];
+
+	if (!d->options->once)
+		bc_log(BC_LOG_INFO, "buscapd " BC_VERSION ": source %s, recordings in %s, %s%s",
+			d->config.source_text, d->config.dir,
+			d->config.socket[0] != '\0' ? "socket " : "no socket", d->config.socket);
 	start_handles(d);
-	if (d->listen_fd >= 0) {
-		struct bc_server_options server = {
-			.listen_fd = d->listen_fd,
-			.context = d,
-			.status = write_status,
-		};
-		what = d->config.socket;
-		rc = bc_server_start(&d->server, &d->loop, &server);
-	}
+	int rc = open_services(d);
 	if (rc != 0) {
-		bc_source_close(d->source);
+		bc_source_close(source);
 	} else {
-		what = d->config.source_text;
-		rc = start_session(d);
+		options.mix = bc_front_mix(d->front);
+		options.taps = bc_front_taps(d->front);
+		rc = bc_recorder_open(&d->recorder, &options, source, &what);
 	}
 	if (rc == 0)
-		return true;
-	end(d);
-fail:
-	bc_log(BC_LOG_ERROR, "%s: %s", what, strerror(-rc));
-	return false;
+		rc = bc_front_serve(d->front, d->recorder, &what);
+	if (rc == 0)
+		return;
+	snprintf(why, sizeof(why), "%s: can't be started: %s%s", what, strerror(-rc),
+		rc == -EAFNOSUPPORT ? "; a service has no network but by its drop-in metrics.conf"
+				    : "");
+	say_failed(d, rc, why);
+	if (d->recorder == NULL) {
+		end(d);
+	} else {
+		d->has_failed = true;
+		stop(d);
+	}
 }
 
 /* The source is opened first: if it isn't there, nothing is made. */
 static void run(struct bc_daemon *d)
 {
-	int rc = open_source(d);
+	struct bc_source *source;
+	char why[sizeof(d->config.source_text) + 128];
+	int rc = bc_source_open(&source, &d->loop, &d->config, d->options->once, why, sizeof(why));
 
 	if (rc != 0) {
-		bc_log(BC_LOG_ERROR, "%s: %s%s", d->config.source_text, strerror(-rc),
-			d->config.source.kind == BC_SOURCE_USB
-				? ": libusb can't start; has it a netlink socket (AF_NETLINK)?"
-				: "");
+		say_failed(d, rc, why);
 		return;
 	}
 	if (!claim_dir(d)) {
-		bc_source_close(d->source);
+		bc_source_close(source);
 	} else {
 		look_back(d);
-		if (!claim_socket(d)) {
-			bc_source_close(d->source);
-		} else {
-			describe_recording(d);
-			start(d);
-		}
+		if (claim_socket(d))
+			start(d, source);
+		else
+			bc_source_close(source);
 	}
 	/* The loop takes the signals from here on, those too that came in the meantime. The
 	 * threads, all started, go on without them. */
@@ -567,15 +533,14 @@ enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_con
 	d->options = options;
 	d->config = *config;
 	d->dir_fd = -1;
-	d->listen_fd = -1;
 	d->started_ns = uv_hrtime();
 	d->exit_code = BC_EXIT_FAILED;
 	bc_log_set_level(config->log_level);
-	bc_mapping_init(&d->mapping, &config->mapping);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	block_signals(SIG_BLOCK);
-	run(d);
+	if (take_passed(d))
+		run(d);
 	release(d);
 	if (uv_loop_close(&d->loop) != 0)
 		bc_log(BC_LOG_ERROR, "handles are left on the loop; this is a mistake in buscapd");

@@ -2,15 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define DIR_PID ".buscapd.lock" /* says who; the lock itself is the directory's */
@@ -47,6 +43,25 @@ static int lock(int fd)
 	return errno == EWOULDBLOCK ? -EBUSY : -errno;
 }
 
+/* Who may read the directory may not be allowed to write to it. */
+static void say_busy(char *why, size_t room, int dir_fd)
+{
+	int fd = openat(dir_fd, DIR_PID, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	long pid = fd >= 0 ? read_pid(fd) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (pid > 0)
+		snprintf(why, room,
+			"buscapd with pid %ld records into it; stop that one, or give another "
+			"directory with -o",
+			pid);
+	else
+		snprintf(why, room,
+			"another buscapd records into it; stop that one, or give another "
+			"directory with -o");
+}
+
 int bc_dir_open(const char *dir, char *why, size_t room)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -59,11 +74,11 @@ int bc_dir_open(const char *dir, char *why, size_t room)
 	/* The directory itself is locked: a lock file can be deleted. */
 	int rc = lock(fd);
 	int pid_fd = open_pid_file(fd, DIR_PID);
+	/* That of a run by another user, root mostly. The lock is ours now: it is nobody's. */
+	if (rc == 0 && pid_fd == -EACCES && unlinkat(fd, DIR_PID, 0) == 0)
+		pid_fd = open_pid_file(fd, DIR_PID);
 	if (rc == -EBUSY)
-		snprintf(why, room,
-			"buscapd with pid %ld records into it; stop that one, or give another "
-			"directory with -o",
-			pid_fd >= 0 ? read_pid(pid_fd) : 0);
+		say_busy(why, room, fd);
 	else if (rc == 0 && pid_fd < 0)
 		snprintf(why, room, "can't write there: %s", strerror(-pid_fd));
 	else if (rc == 0)
@@ -84,7 +99,9 @@ int bc_dir_claim(const char *dir, char *why, size_t room)
 
 	if (mkdir(dir, 0750) != 0 && errno != EEXIST) {
 		int rc = -errno;
-		snprintf(why, room, "%s: can't make the directory: %s", dir, strerror(-rc));
+		snprintf(why, room,
+			"%s: can't make the directory: %s; make it, or give another with -o", dir,
+			strerror(-rc));
 		return rc;
 	}
 	int fd = bc_dir_open(dir, what, sizeof(what));
@@ -93,102 +110,20 @@ int bc_dir_claim(const char *dir, char *why, size_t room)
 	return fd;
 }
 
-/* Whether somebody listens on the socket; then *pid is who. */
-static bool is_alive(const struct sockaddr_un *address, long *pid)
+int bc_lock_file(const char *path, long *holder)
 {
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* EAGAIN: it listens, and is too busy to take one more. */
-	bool is_connected = fd >= 0 &&
-			    (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
-				    errno == EAGAIN);
+	int fd = open_pid_file(AT_FDCWD, path);
 
-	*pid = 0;
-	if (is_connected && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
-		*pid = peer.pid;
-	if (fd >= 0)
-		close(fd);
-	return is_connected;
-}
-
-static int listen_on(const struct sockaddr_un *address, const char *group)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
+	*holder = 0;
 	if (fd < 0)
-		return -errno;
-	const struct group *entry = group[0] != '\0' ? getgrnam(group) : NULL;
-	mode_t before = umask(0117);
-	int rc = bind(fd, (const struct sockaddr *)address, sizeof(*address));
-	rc = rc == 0 ? 0 : -errno;
-	umask(before);
-	if (rc == 0 && entry != NULL && chown(address->sun_path, (uid_t)-1, entry->gr_gid) != 0)
-		rc = errno == EPERM ? 0 : -errno; /* not our group: those of our own can connect */
-	if (rc == 0 && listen(fd, SOMAXCONN) != 0)
-		rc = -errno;
-	if (rc != 0) {
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
-int bc_socket_claim(const char *path, const char *group, int *lock_fd, char *why, size_t room)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	char lock_path[sizeof(address.sun_path) + 8];
-	long holder = 0;
-	struct stat st;
-
-	*lock_fd = -1;
-	if (strlen(path) >= sizeof(address.sun_path)) {
-		snprintf(why, room, "%s: too long for a socket's path", path);
-		return -ENAMETOOLONG;
-	}
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
-	int rc = open_pid_file(AT_FDCWD, lock_path);
-	if (rc >= 0) {
-		*lock_fd = rc;
-		rc = lock(*lock_fd);
-		holder = rc == -EBUSY ? read_pid(*lock_fd) : 0;
-	}
+		return fd;
+	int rc = lock(fd);
 	if (rc == 0) {
-		write_pid(*lock_fd);
-		rc = is_alive(&address, &holder) ? -EBUSY : 0;
+		write_pid(fd);
+		return fd;
 	}
-	if (rc == 0 && lstat(path, &st) == 0) {
-		if (S_ISSOCK(st.st_mode))
-			unlink(path);
-		else
-			rc = -EEXIST;
-	}
-	if (rc == 0)
-		rc = listen_on(&address, group);
-	if (rc >= 0)
-		return rc;
 	if (rc == -EBUSY)
-		snprintf(why, room,
-			"%s: the process with pid %ld listens there; stop that one, or give "
-			"another "
-			"path with --socket",
-			path, holder);
-	else if (rc == -EEXIST)
-		snprintf(why, room, "%s: something that is no socket is in its place", path);
-	else
-		snprintf(why, room,
-			"%s: can't listen there: %s; give another path with --socket, or none with "
-			"--no-socket",
-			path, strerror(-rc));
-	if (*lock_fd >= 0)
-		close(*lock_fd);
+		*holder = read_pid(fd);
+	close(fd);
 	return rc;
-}
-
-void bc_socket_release(const char *path, int listen_fd, int lock_fd)
-{
-	unlink(path);
-	close(listen_fd);
-	close(lock_fd);
 }

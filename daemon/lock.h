@@ -1,6 +1,6 @@
 /* What only one daemon may hold: an output directory, a socket. Both are held by a lock (on the
- * directory itself; on a file beside the socket) that the kernel lets go when the process ends,
- * however it ends. */
+ * directory itself; on a file beside the socket, daemon/socket.h) that the kernel lets go when the
+ * process ends, however it ends. */
 #ifndef BC_DAEMON_LOCK_H
 #define BC_DAEMON_LOCK_H
 
@@ -14,12 +14,9 @@ int bc_dir_claim(const char *dir, char *why, size_t why_room) __attribute__((war
 /* The same for a directory that must be there; `why` doesn't name it. */
 int bc_dir_open(const char *dir, char *why, size_t why_room) __attribute__((warn_unused_result));
 
-/* Takes the socket's lock, removes a stale socket, and listens, mode 0660 and of the group if there
- * is one of that name. Returns the listening fd, *lock_fd set; or as above. */
-int bc_socket_claim(const char *path, const char *group, int *lock_fd, char *why, size_t why_room)
-	__attribute__((warn_unused_result));
-
-/* Removes the socket and lets its lock go. */
-void bc_socket_release(const char *path, int listen_fd, int lock_fd);
+/* Takes the lock of a file, which is made if it isn't there and says our pid. Returns its fd, which
+ * holds the lock until it is closed; or a negative errno: -EBUSY when another process holds it,
+ * with its pid in *holder, 0 where that isn't known. */
+int bc_lock_file(const char *path, long *holder) __attribute__((warn_unused_result));
 
 #endif

@@ -1,0 +1,628 @@
+"""The daemon as a service: what the service manager hears of it, when its watchdog is fed, and the socket that it
+passes."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import stat
+import sys
+import threading
+import time
+
+import harness
+from harness import BUSCAPD, Daemon, Faults, equal, run, verify
+
+SIM = ("--source", "sim:rate=200k")
+WATCHDOG_US = 1_000_000
+
+
+class Manager:
+    """Listens as a service manager does. `heard` is what came: (when, [lines])."""
+
+    def __init__(self, directory, watchdog_us=None, abstract=False):
+        self.heard = []
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        name = f"{directory}/notify"
+        self._socket.bind("\0" + name[1:] if abstract else name)
+        self.env = {"NOTIFY_SOCKET": "@" + name[1:] if abstract else name}
+        if watchdog_us:
+            self.env["WATCHDOG_USEC"] = str(watchdog_us)
+        self._thread = threading.Thread(target=self._run)
+        self._ended = False
+
+    def _run(self):
+        self._socket.settimeout(0.05)
+        while not self._ended:
+            with contextlib.suppress(TimeoutError):
+                self.heard.append((time.monotonic(), self._socket.recv(65536).decode().split("\n")))
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self._ended = True
+        self._thread.join()
+        self._socket.close()
+
+    def lines(self, start=""):
+        return [line for _, lines in list(self.heard) for line in lines if line.startswith(start)]
+
+    def states(self):
+        return [line for line in self.lines() if line in ("READY=1", "RELOADING=1", "STOPPING=1")]
+
+    def wait_for(self, line, count=1):
+        harness.wait_until(lambda: len(self.lines(line)) >= count, f"{line} is heard {count} times; {self.lines()}")
+
+
+def service(tmp, manager, *argv, env=None, **options):
+    return Daemon("-o", tmp / "out", *argv, socket=tmp / "socket", env={**manager.env, **(env or {})}, **options)
+
+
+def log_of(daemon):
+    daemon._collect()
+    return daemon.err.decode()
+
+
+# ---- the states
+
+
+def test_a_service_is_ready_when_it_answers_and_says_when_it_stops(tmp):
+    for abstract in (False, True):
+        with Manager(tmp, abstract=abstract) as manager:
+            with service(tmp, manager, *SIM) as daemon:
+                manager.wait_for("READY=1")
+                equal(daemon.status()["state"], "recording", "state, at once")
+                manager.wait_for("STATUS=recording 20", 2)
+                equal(daemon.stop(), 0, daemon.err)
+            # The last word: its socket is closed with the daemon.
+            equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
+            equal(manager.heard[0][1], ["READY=1"], "heard first")
+            at = manager.lines().index("STOPPING=1")
+            assert "EXTEND_TIMEOUT_USEC=60000000" in manager.lines()[at:], manager.lines()
+            equal(manager.lines("WATCHDOG"), [], "with no watchdog")
+            status = manager.lines("STATUS=recording")[-1]
+            assert status.endswith(", 0 lost") and "samples/s" in status and "B written" in status, status
+
+
+def test_a_status_is_sent_when_it_changes_and_once_a_second_at_most(tmp):
+    with Manager(tmp) as manager:
+        with service(tmp, manager, "--source", "sim:rate=max,count=1000") as daemon:
+            manager.wait_for("STATUS=idle")
+            count = len(manager.heard)
+            time.sleep(2.5)
+            equal(len(manager.heard), count, "nothing has changed")
+            equal(daemon.stop(), 0, daemon.err)
+        with service(tmp, manager, *SIM) as daemon:
+            manager.wait_for("STATUS=recording", 4)
+            equal(daemon.stop(), 0, daemon.err)
+        # As they were sent: what is read late only comes closer together.
+        sent = [when for when, lines in manager.heard if lines[0].startswith("STATUS=recording")]
+        assert sent[-1] - sent[0] > (len(sent) - 1) * 0.9, sent
+
+
+def test_a_service_without_a_board_says_that_it_waits(tmp):
+    with Manager(tmp) as manager:
+        with service(tmp, manager, "--source", "usb:serial=no-such-board") as daemon:
+            if daemon.process.poll() is None:
+                harness.wait_until(lambda: manager.states() or daemon.process.poll() is not None, "it has started")
+            if daemon.process.poll() is not None:
+                harness.skip(f"no USB here: {log_of(daemon)}")
+            manager.wait_for("STATUS=waiting for a board")
+            daemon.stop()
+        equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
+
+
+def test_a_reload_is_told_also_when_it_is_refused(tmp):
+    conf = tmp / "buscapd.conf"
+    conf.write_text("")
+    with Manager(tmp) as manager:
+        with service(tmp, manager, "-c", conf, *SIM) as daemon:
+            manager.wait_for("READY=1")
+            for number, (text, said) in enumerate([("[log]\nlevel = info\n", "as configured"),
+                                                   ("[log]\nlevel = shout\n", "stays as it was")]):
+                conf.write_text(text)
+                before_us = time.monotonic_ns() // 1000
+                daemon.process.send_signal(signal.SIGHUP)
+                manager.wait_for("READY=1", 2 + number)
+                (reloading,) = [lines for _, lines in manager.heard if lines[0] == "RELOADING=1"][number:]
+                name, _, value = reloading[1].partition("=")
+                equal((name, len(reloading)), ("MONOTONIC_USEC", 2), "with it")
+                assert before_us <= int(value) <= time.monotonic_ns() // 1000, (before_us, value)
+                assert said in log_of(daemon), daemon.err
+            equal(daemon.stop(), 0, daemon.err)
+        equal(manager.states(), ["READY=1", *["RELOADING=1", "READY=1"] * 2, "STOPPING=1"], "states")
+
+
+def test_a_service_that_stops_is_not_ready_any_more(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    with Manager(tmp) as manager:
+        with service(tmp, manager, *SIM, env=faults.env) as daemon:
+            manager.wait_for("READY=1")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            faults.set("pwrite:hold")
+            daemon.process.send_signal(signal.SIGTERM)
+            manager.wait_for("STOPPING=1")
+            daemon.process.send_signal(signal.SIGHUP)
+            harness.wait_until(lambda: "SIGHUP" in log_of(daemon), "it has read its configuration")
+            manager.wait_for("STATUS=stopping: ")
+            faults.set("")
+            equal(daemon.wait(), 0, daemon.err)
+        equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
+
+
+def test_no_signal_ends_a_service_that_ends(tmp):
+    for _ in range(10):
+        with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            daemon.process.send_signal(signal.SIGTERM)
+            while daemon.process.poll() is None:
+                daemon.process.send_signal(signal.SIGHUP)
+                time.sleep(0.0002)  # a sanitizer's handler takes longer than sending does
+            equal(daemon.process.returncode, 0, "exit code")
+
+
+def test_a_start_that_fails_says_why_and_is_never_ready(tmp):
+    (tmp / "plain").write_text("")
+    with Manager(tmp) as manager, socket.create_server(("127.0.0.1", 0)) as taken:
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        for argv, number, words in [
+            (["-o", tmp / "plain", *SIM], 20, f"{tmp}/plain: "),
+            (["-o", tmp / "out", "--source", f"file:{tmp}/none"], 2, f"file:{tmp}/none: "),
+            (["-o", tmp / "out", *SIM, "--socket", tmp / "none/socket"], 2, f"{tmp}/none/socket: "),
+            (["-o", tmp / "out", *SIM, "--socket", tmp / "s", "--set", f"socket.metrics_listen={address}"], 98, f"{address}: "),
+        ]:
+            manager.heard.clear()
+            done = run(BUSCAPD, *argv, env={**os.environ, **manager.env})
+            equal(done.returncode, 1, done.stderr)
+            manager.wait_for("ERRNO=")
+            equal(manager.lines("ERRNO="), [f"ERRNO={number}"], argv)
+            (status,) = manager.lines("STATUS=")
+            assert words in status and status[len("STATUS="):] in done.stderr.decode(), (status, done.stderr)
+            assert "READY=1" not in manager.states(), manager.states()
+
+
+def test_a_recording_to_its_end_is_a_service_too(tmp):
+    with Manager(tmp) as manager:
+        done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=100000", "-o", tmp / "out",
+                   env={**os.environ, **manager.env})
+        equal(done.returncode, 0, done.stderr)
+        manager.wait_for("STOPPING=1")
+        equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
+
+
+def test_a_manager_that_does_not_read_holds_nothing_up(tmp):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as filler:
+        deaf.bind(str(tmp / "notify"))
+        filler.setblocking(False)
+        filled = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                filler.sendto(b"X=1", str(tmp / "notify"))
+                filled += 1
+        env = {"NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": str(WATCHDOG_US)}
+        with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket", env=env) as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 200_000, "it records")
+            deaf.settimeout(20)
+            for _ in range(filled):
+                equal(deaf.recv(100), b"X=1")
+            # The state that it owes comes as soon as there is room.
+            heard = [deaf.recv(1000)]
+            while heard[-1] != b"READY=1":
+                heard.append(deaf.recv(1000))
+            equal(daemon.stop(), 0, daemon.err)
+        assert b"service manager" not in daemon.err, daemon.err
+
+
+def test_a_manager_that_is_gone_is_missed_once(tmp):
+    for env in ({"NOTIFY_SOCKET": str(tmp / "none")}, {"NOTIFY_SOCKET": "vsock:2:1"}, {"NOTIFY_SOCKET": "/" + "x" * 200}):
+        with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket", env={**env, "WATCHDOG_USEC": "200000"}) as daemon:
+            daemon.wait_ready()
+            time.sleep(0.5)
+            equal(daemon.stop(), 0, daemon.err)
+        lines = [line for line in daemon.err.decode().splitlines() if "warning" in line]
+        equal(len(lines), 1, lines)
+        assert "notified" in lines[0] or "can't be told" in lines[0], lines
+
+
+def test_without_a_manager_nothing_is_said_of_it(tmp):
+    with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket", env={"WATCHDOG_USEC": "200000"}) as daemon:
+        daemon.wait_ready()
+        sockets = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{daemon.process.pid}/fd").iterdir()]
+        equal(daemon.stop(), 0, daemon.err)
+    for words in ("manager", "watchdog", "systemd", "LISTEN"):
+        assert words not in daemon.err.decode(), daemon.err
+    assert (tmp / "socket.lock").exists() and not (tmp / "socket").exists(), sockets
+
+
+# ---- a start and a stop that take their time
+
+
+def killed_recording(tmp, out, records):
+    """What is left of a recording of so many records that a kill has ended: its open segment."""
+    with Daemon("-o", out, "--source", "sim:rate=2M", socket=tmp / "first") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] >= records, "enough is written")
+        daemon.process.kill()
+        daemon.wait()
+    (opened,) = out.glob("*.partial")
+    return opened
+
+
+def test_a_long_recovery_asks_for_time_while_it_gets_on(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    opened = killed_recording(tmp, out, 1_100_000)
+    with Manager(tmp) as manager:
+        # Each write of the copy takes 300 ms, and its sync does not return.
+        faults.set("pwrite:slow,fdatasync:hold")
+        with service(tmp, manager, *SIM, env=faults.env) as daemon:
+            manager.wait_for("EXTEND_TIMEOUT_USEC=60000000", 3)
+            equal(manager.states(), [], "while it recovers")
+            assert f"STATUS=recovering {opened.name}" in manager.lines(), manager.lines()
+            harness.wait_until(lambda: ("fdatasync", "hold") in [(kind, done) for kind, _, done, _ in faults.calls()],
+                               "it syncs", 60)
+            time.sleep(0.2)
+            count = len(manager.heard)
+            time.sleep(2.5)
+            equal(len(manager.heard), count, "what hangs does not get on")
+            faults.set("")
+            manager.wait_for("READY=1")
+            equal(daemon.stop(), 0, daemon.err)
+        equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
+    verify(harness.segments(out))
+
+
+def test_a_recovery_that_hangs_is_left_to_the_manager_and_begun_again(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    opened = killed_recording(tmp, out, 200_000)
+    whole = harness.lz4_dc([opened])
+    with Manager(tmp) as manager:
+        faults.set("pwrite:hold")
+        with service(tmp, manager, *SIM, env={**faults.env, "FAULTFS_ENDING": ".recovering"}) as daemon:
+            manager.wait_for("EXTEND_TIMEOUT_USEC=60000000")
+            harness.wait_until(faults.calls, "it writes the copy")
+            daemon.process.kill()
+            daemon.wait()
+        equal(manager.states(), [], "states")
+        with service(tmp, manager, *SIM) as daemon:
+            manager.wait_for("READY=1")
+            equal(daemon.stop(), 0, daemon.err)
+    sealed = opened.with_suffix("")
+    verify([sealed])
+    equal(harness.lz4_dc([sealed]), whole, "records")
+
+
+def test_a_long_stop_asks_for_time_while_it_gets_on(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    argv = ("--source", "sim:rate=2M", "--set", "pipeline.workers=1", "--set", "pipeline.buffer=16M")
+    with Manager(tmp) as manager:
+        with service(tmp, manager, *argv, env=faults.env) as daemon:
+            manager.wait_for("READY=1")
+            faults.set("pwrite:hold")
+            harness.wait_until(lambda: daemon.status()["buffer"]["free"] == 0, "the buffer is full")
+            daemon.process.send_signal(signal.SIGTERM)
+            manager.wait_for("STOPPING=1")
+            manager.wait_for("EXTEND_TIMEOUT_USEC=60000000")
+            time.sleep(2.5)
+            equal(len(manager.lines("EXTEND_")), 1, "while nothing is written")
+            faults.set("pwrite:slow")
+            manager.wait_for("EXTEND_TIMEOUT_USEC=60000000", 4)
+            faults.set("")
+            assert daemon.wait() in (0, 4), daemon.err
+    verify(harness.segments(out))
+
+
+# ---- the watchdog
+
+
+def fed(manager):
+    return len(manager.lines("WATCHDOG=1"))
+
+
+def test_the_watchdog_is_fed(tmp):
+    with Manager(tmp, WATCHDOG_US) as manager:
+        with service(tmp, manager, *SIM) as daemon:
+            manager.wait_for("WATCHDOG=1", 10)
+            equal(daemon.stop(), 0, daemon.err)
+        # It is another process' watchdog.
+        manager.heard.clear()
+        with service(tmp, manager, *SIM, env={"WATCHDOG_PID": str(os.getpid())}) as daemon:
+            manager.wait_for("STATUS=recording", 3)
+            equal(daemon.stop(), 0, daemon.err)
+        equal(fed(manager), 0, "fed")
+
+
+def hang(directory, rules, ending, words, *argv):
+    """While the writer hangs the watchdog is not fed, and the log says once who hangs, and where."""
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    argv = (*SIM, "--set", "pipeline.stuck=2s", *argv)
+    with Manager(directory, WATCHDOG_US) as manager:
+        with service(directory, manager, *argv, env={**faults.env, "FAULTFS_ENDING": ending}) as daemon:
+            manager.wait_for("READY=1")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            faults.set(rules)
+            harness.wait_until(lambda: "the writer has been" in log_of(daemon), "it is noticed")
+            time.sleep(0.2)
+            count = fed(manager)
+            time.sleep(2)
+            equal(fed(manager), count, "fed while the writer hangs")
+            harness.check_counts(daemon.status())
+            faults.set("")
+            harness.wait_until(lambda: fed(manager) > count + 3, "it is fed again")
+            daemon.stop()
+    errors = [line for line in daemon.err.decode().splitlines() if "the writer" in line]
+    equal(len(errors), 2, errors)
+    assert "the writer has been " + words.format(out) in errors[0], errors
+    assert " s, since 20" in errors[0] and "service manager" in errors[0], errors
+    assert "the writer goes on, after " in errors[1] and "fed again" in errors[1], errors
+
+
+def test_a_writer_that_hangs_is_told_and_the_watchdog_not_fed(tmp):
+    harness.each(hang, [
+        ("fdatasync:hold", ".partial", "syncing {}/20"), ("pwrite:hold", ".partial", "writing to {}/20"),
+        ("renameat2:hold", ".lz4", "sealing {}/20", "-b", "filesize:200K"),
+        ("openat:hold", ".partial", "beginning {}/20", "-b", "filesize:200K"),
+        ("openat:hold", ".xxh128", "adding to the manifest the hash of {}/20", "-b", "filesize:200K"),
+        ("openat:hold", "", "looking through {}/."),
+    ])
+
+
+def refuse(directory, rules):
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    with Manager(directory, WATCHDOG_US) as manager:
+        with service(directory, manager, *SIM, "--set", "pipeline.stuck=1s", env=faults.env) as daemon:
+            manager.wait_for("READY=1")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            faults.set(rules)
+            harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk refuses")
+            manager.wait_for("WATCHDOG=1", fed(manager) + 10)
+            if rules == "pwrite:ENOSPC":
+                assert any("the disk takes nothing: " in line for line in manager.lines("STATUS=")), manager.lines()
+            faults.set("")
+            daemon.stop()
+    assert "watchdog" not in daemon.err.decode(), daemon.err
+
+
+def test_a_disk_that_is_full_or_refuses_is_no_hang(tmp):
+    harness.each(refuse, [("pwrite:ENOSPC",), ("fdatasync:EIO",), ("openat:EACCES,pwrite:EIO",)])
+
+
+def test_a_writer_that_has_nothing_to_do_is_no_hang(tmp):
+    # It looks at the directory once a second, and rests in between.
+    idle = (*SIM, "--set", "recording.record=on-demand", "--set", "pipeline.stuck=700ms")
+    with Manager(tmp, WATCHDOG_US) as manager:
+        with service(tmp, manager, *idle) as daemon:
+            manager.wait_for("READY=1")
+            manager.wait_for("WATCHDOG=1", fed(manager) + 10)
+            equal(daemon.stop(), 0, daemon.err)
+    assert "watchdog" not in daemon.err.decode(), daemon.err
+
+
+def test_a_hang_may_be_allowed(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    conf = tmp / "buscapd.conf"
+    conf.write_text("[pipeline]\nstuck = 500ms\n")
+    with Manager(tmp, WATCHDOG_US) as manager:
+        with service(tmp, manager, *SIM, "-c", conf, env=faults.env) as daemon:
+            manager.wait_for("READY=1")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            faults.set("fdatasync:hold")
+            harness.wait_until(lambda: "the writer has been" in log_of(daemon), "it is noticed")
+            count = fed(manager)
+            conf.write_text("[pipeline]\nstuck = 0\n")
+            daemon.process.send_signal(signal.SIGHUP)
+            manager.wait_for("WATCHDOG=1", count + 10)
+            faults.set("")
+            equal(daemon.stop(), 0, daemon.err)
+
+
+# ---- the socket that is passed
+
+
+LAUNCHER = """
+import os, sys
+fds = [int(word) for word in sys.argv[1].split(",")]
+os.environ["LISTEN_FDS"] = str(len(fds))
+os.environ["LISTEN_PID"] = sys.argv[2] if sys.argv[2] != "own" else str(os.getpid())
+os.environ["LISTEN_FDNAMES"] = ":".join(["buscapd.socket"] * len(fds))
+high = [os.dup(fd) for fd in fds]
+while min(high) < 3 + len(fds):
+    high = [os.dup(fd) for fd in high]
+for place, fd in enumerate(high):
+    os.dup2(fd, 3 + place, inheritable=True)
+os.closerange(3 + len(fds), 256)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+class Activated(Daemon):
+    """buscapd as systemd starts it for a socket: these sockets are its descriptors from 3 on."""
+
+    def __init__(self, sockets, *argv, pid="own", **options):
+        super().__init__(*argv, **options)
+        self.sockets = sockets
+        self.argv = [sys.executable, "-c", LAUNCHER, ",".join(str(s.fileno()) for s in sockets), pid, *self.argv]
+        for s in sockets:
+            s.set_inheritable(True)
+
+    def __enter__(self):
+        self._out = harness.tempfile.TemporaryFile()
+        self._err = harness.tempfile.TemporaryFile()
+        self.process = harness.subprocess.Popen(
+            self.argv, stdin=self.stdin, stdout=self._out, stderr=self._err, env=self.env, close_fds=False)
+        return self
+
+
+@contextlib.contextmanager
+def listening(path, kind=socket.SOCK_STREAM, listens=True):
+    with socket.socket(socket.AF_UNIX, kind) as listener:
+        listener.bind(str(path))
+        if listens:
+            listener.listen(128)
+        yield listener
+
+
+def test_a_passed_socket_is_taken_with_those_who_wait_in_it(tmp):
+    path = tmp / "socket"
+    with listening(path) as listener, Manager(tmp) as manager:
+        path.chmod(0o606)
+        node = path.stat()
+        for number in range(2):
+            # They ask before there is a daemon.
+            clients = [socket.socket(socket.AF_UNIX) for _ in range(20)]
+            for client in clients:
+                client.settimeout(30)
+                client.connect(str(path))
+                client.sendall(b"GET /v1/status HTTP/1.0\r\n\r\n")
+            with Activated([listener], "-o", tmp / "out", *SIM, socket=path, env=manager.env) as daemon:
+                for client in clients:
+                    answer = b""
+                    while piece := client.recv(65536):
+                        answer += piece
+                    assert answer.startswith(b"HTTP/1.1 200"), answer
+                    harness.check_counts(json.loads(answer.partition(b"\r\n\r\n")[2]))
+                    client.close()
+                manager.wait_for("READY=1", number + 1)
+                equal(daemon.status()["state"], "recording", "state")
+                equal(daemon.stop(), 0, daemon.err)
+            now = path.stat()
+            equal((now.st_ino, stat.S_IMODE(now.st_mode)), (node.st_ino, 0o606), "the node")
+            assert not (tmp / "socket.lock").exists()
+        # And it listens still, for the next start.
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+
+
+def test_a_passed_socket_may_have_another_name(tmp):
+    (tmp / "real").mkdir()
+    (tmp / "link").symlink_to(tmp / "real")
+    with listening(tmp / "real/socket") as listener:
+        with Activated([listener], "-o", tmp / "out", *SIM, socket=tmp / "link/socket") as daemon:
+            equal(daemon.wait_ready()["state"], "recording", "state")
+            equal(daemon.stop(), 0, daemon.err)
+        assert (tmp / "real/socket").is_socket()
+
+
+def test_a_passed_socket_is_kept_through_a_kill_and_a_failed_start(tmp):
+    path = tmp / "socket"
+    (tmp / "plain").write_text("")
+    with listening(path) as listener:
+        with Activated([listener], "-o", tmp / "out", *SIM, socket=path) as daemon:
+            daemon.wait_ready()
+            daemon.process.kill()
+            daemon.wait()
+        with Activated([listener], "-o", tmp / "plain", *SIM, socket=path) as daemon:
+            equal(daemon.wait(), 1, daemon.err)
+        with Activated([listener], "-o", tmp / "out", *SIM, socket=path) as daemon:
+            daemon.wait_ready()
+            equal(daemon.stop(), 0, daemon.err)
+        assert path.is_socket()
+
+
+def test_what_is_passed_wrongly_is_named_and_nothing_started(tmp):
+    path = tmp / "socket"
+    at = ("--socket", path)
+    with contextlib.ExitStack() as stack:
+        good = stack.enter_context(listening(path))
+        other = stack.enter_context(listening(tmp / "other"))
+        datagram = stack.enter_context(listening(tmp / "datagram", socket.SOCK_DGRAM, False))
+        packets = stack.enter_context(listening(tmp / "packets", socket.SOCK_SEQPACKET))
+        silent = stack.enter_context(listening(tmp / "silent", listens=False))
+        abstract = stack.enter_context(listening(f"\0{tmp}/abstract"))
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        client = stack.enter_context(socket.socket(socket.AF_UNIX))
+        client.connect(str(path))
+        file = stack.enter_context(open(tmp / "file", "w"))
+        manager = stack.enter_context(Manager(tmp))
+        for sockets, argv, words in [
+            ([other], at, [f"{tmp}/other", f"socket.path is {path}", "ListenStream="]),
+            ([abstract], at, [f"@{tmp}/abstract", f"socket.path is {path}"]),
+            ([tcp], at, ["no listening Unix stream socket", f"ListenStream={path}"]),
+            ([datagram], at, ["no listening Unix stream socket"]),
+            ([packets], at, ["no listening Unix stream socket"]),
+            ([silent], at, ["no listening Unix stream socket"]),
+            ([client], at, ["no listening Unix stream socket", "Accept=no"]),
+            ([file], at, ["no listening Unix stream socket"]),
+            ([good, other], at, ["2 sockets", "takes one"]),
+            ([good, tcp], at, ["2 sockets"]),
+            ([good], ("--no-socket",), [str(path), "wants none"]),
+            ([good], ("--once",), [str(path), "wants none"]),
+        ]:
+            manager.heard.clear()
+            for s in sockets:
+                os.set_inheritable(s.fileno(), True)
+            done = run(sys.executable, "-c", LAUNCHER, ",".join(str(s.fileno()) for s in sockets), "own", BUSCAPD,
+                       "-o", tmp / "out", *SIM, *argv, env={**os.environ, **manager.env}, close_fds=False)
+            err = harness.check_sound(done.stderr)
+            equal((done.returncode, err.count("\n")), (2, 1), f"{argv}: {err}")
+            for word in words:
+                assert word in err, f"{word!r} is not in: {err}"
+            manager.wait_for("ERRNO=22")
+            equal(manager.states(), [], "states")
+        for name in ("socket", "other", "datagram", "silent"):
+            assert (tmp / name).is_socket(), name
+    assert not (tmp / "out").exists()
+
+
+def test_what_is_passed_to_another_process_is_not_taken(tmp):
+    path = tmp / "socket"
+    with listening(tmp / "other") as listener:
+        with Activated([listener], "-o", tmp / "out", *SIM, socket=path, pid="1") as daemon:
+            daemon.wait_ready()
+            equal(stat.S_IMODE(path.stat().st_mode), 0o660, "mode")
+            equal(daemon.stop(), 0, daemon.err)
+    assert not path.exists()
+
+
+def test_commands_get_neither_the_socket_nor_what_the_manager_says(tmp):
+    path = tmp / "socket"
+    seen = tmp / "seen"
+    command = tmp / "command"
+    command.write_text(f"#!/bin/sh\nenv >{seen}.new\nls -l /proc/self/fd >>{seen}.new\nmv {seen}.new {seen}\n")
+    command.chmod(0o755)
+    with listening(path) as listener, Manager(tmp, 10_000_000) as manager:
+        with Activated([listener], "-o", tmp / "out", *SIM, "--set", f"output.sealed_command={command}",
+                       socket=path, env=manager.env) as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            equal(daemon.stop(), 0, daemon.err)
+    text = seen.read_text()
+    assert "BUSCAP_RECORDING=" in text, text
+    for word in ("LISTEN_", "NOTIFY_SOCKET", "WATCHDOG_", "socket:["):
+        assert word not in text, text
+
+
+def test_metrics_have_a_socket_of_their_own(tmp):
+    path = tmp / "socket"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with listening(path) as listener:
+        with Activated([listener], "-o", tmp / "out", *SIM, "--set", f"socket.metrics_listen=127.0.0.1:{port}",
+                       socket=path) as daemon:
+            daemon.wait_ready()
+            done = run("curl", "-sS", "--max-time", "20", f"http://127.0.0.1:{port}/metrics")
+            assert b"buscap" in done.stdout, done
+            equal(daemon.stop(), 0, daemon.err)
+
+
+if __name__ == "__main__":
+    harness.main(globals())
