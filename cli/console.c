@@ -32,10 +32,12 @@ static int badness(enum bc_exit code)
 		return 1;
 	case BC_EXIT_FAILED:
 		return 2;
-	case BC_EXIT_USAGE:
+	case BC_EXIT_UNREACHABLE:
 		return 3;
+	case BC_EXIT_USAGE:
+		return 4;
 	}
-	return 3;
+	return 4;
 }
 
 enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b)

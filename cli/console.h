@@ -14,6 +14,7 @@ enum bc_exit {
 	BC_EXIT_FAILED = 1,
 	BC_EXIT_USAGE = 2,
 	BC_EXIT_DAMAGED = 3, /* the input was damaged or torn; what was good has been delivered */
+	BC_EXIT_UNREACHABLE = 6, /* the daemon can't be reached */
 };
 
 struct bc_console {

@@ -5,34 +5,32 @@
 #include "cli/target.h"
 #include "cli/trace.h"
 
-static const char help[] =
-	"usage: buscap convert [OPTION]... -O FMT [FILE]...\n"
-	"\n"
-	"Reads traces of one format and writes them as another. Without files, and for \"-\", it "
-	"reads standard\n"
-	"input. `buscap formats` lists the formats and their options; docs/formats.md says what of "
-	"each can\n"
-	"stand in which.\n"
-	"\n"
-	"  -I, --input-format FMT   the files' format, with its options: laplace:endian=big; it is "
-	"told by\n"
-	"                           content where that is certain\n"
-	"  -i, --input FILE         one more file to read\n"
-	"  -O, --output-format FMT  the format to write, with its options: "
-	"bcp1:map=pages,seed=1\n" BC_IN_OUT_HELP "\n"
-	"What the target can't hold is counted, by kind, on standard error.\n"
-	"\n"
-	"Exit code: 0 ok, 1 failed (with --strict: something would be lost), 2 wrong usage or no "
-	"such\n"
-	"conversion, 3 damaged or malformed: what is good was written.\n"
-	"\n"
-	"Example: valgrind --tool=lackey --trace-mem=yes --log-fd=9 9>&1 >/dev/null ls |\n"
-	"             buscap convert -I lackey -O bcp1:map=pages,seed=1 -o ls.bcp1\n";
-
-static const struct option options[] = {
-	{"input", required_argument, NULL, 'i'},
+static const struct bc_usage_option options[] = {
+	{'I', "input-format", "FMT", "format-read",
+		"the files' format, with its options: laplace:endian=big; it is told by content "
+		"where that is certain"},
+	{'i', "input", "FILE", "file", "one more file to read"},
+	{'O', "output-format", "FMT", "format-write",
+		"the format to write, with its options: bcp1:map=pages,seed=1"},
 	BC_IN_OUT_OPTIONS,
-	{NULL, 0, NULL, 0},
+	{0},
+};
+
+const struct bc_usage bc_convert_usage = {
+	.name = "convert",
+	.required = "-O FMT",
+	.operands = "[FILE]...",
+	.kind = "file",
+	.summary = "write a trace in another format",
+	.text = "Reads traces of one format and writes them as another. Without files, and for "
+		"\"-\", it reads standard input. `buscap formats` lists the formats and their "
+		"options; docs/formats.md says what of each can stand in which.",
+	.options = options,
+	.more = "What the target can't hold is counted, by kind, on standard error.",
+	.exits = "0 ok, 1 failed (with --strict: something would be lost), 2 wrong usage or no "
+		 "such conversion, 3 damaged or malformed: what is good was written.",
+	.example = "valgrind --tool=lackey --trace-mem=yes --log-fd=9 9>&1 >/dev/null ls |\n       "
+		   "      buscap convert -I lackey -O bcp1:map=pages,seed=1 -o ls.bcp1",
 };
 
 static enum bc_exit run(struct bc_in_out *c)
@@ -67,24 +65,20 @@ out:
 int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_in_out c;
-	struct bc_options o = {.console = console,
-		.argc = argc,
-		.argv = argv,
-		.brief = "i:" BC_IN_OUT_BRIEF,
-		.all = options};
+	struct bc_options o;
 	enum bc_exit code = bc_in_out_init(&c, console, argc);
 	int letter;
 
 	if (code != BC_EXIT_OK)
 		return code;
-	code = BC_EXIT_USAGE;
+	bc_options_begin(&o, console, &bc_convert_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			code = bc_print_help(console, help);
-		else if (letter == 'i')
+		if (letter == 'i') {
 			c.paths[c.count++] = optarg;
-		if (letter == 'h' || (letter != 'i' && !bc_in_out_option(&c, letter)))
+		} else if (!bc_in_out_option(&c, letter)) {
+			code = o.exit;
 			goto out;
+		}
 	}
 	code = bc_in_out_operands(&c, argc, argv);
 	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)

@@ -10,57 +10,43 @@
 #include "cli/target.h"
 #include "cli/trace.h"
 
-static const char help[] =
-	"usage: buscap cut [OPTION]... [FILE]...\n"
-	"\n"
-	"Writes the part of a trace that is wanted: what all of the options choose. Without files, "
-	"and for\n"
-	"\"-\", it reads standard input. Of a sealed segment only the chunks are read that can "
-	"hold "
-	"something\n"
-	"wanted.\n"
-	"\n"
-	"  -n, --records A-B        by number, from 0; of text by line, from 1\n"
-	"  -t, --ticks A-B          by absolute tick\n"
-	"  -e, --epoch A-B          by the epoch of the ticks\n"
-	"      --from TIME          by time of day, this or later: 2026-11-20T15:00:00Z, "
-	"@1795186800 (seconds\n"
-	"                           since 1970), +10s (from the beginning; h, min, s, ms, us, ns)\n"
-	"      --to TIME            and before this\n"
-	"  -a, --addr A-B           references that touch these hexadecimal addresses\n"
-	"      --type NAME[,NAME]   read, write, fetch, or a name that dump prints, or 0xf2\n"
-	"  -p, --proc N[,N-M]       by processor\n"
-	"  -I, --input-format FMT   the files' format, with its options; it is told by content "
-	"where "
-	"that is\n"
-	"                           certain\n"
-	"  -O, --output-format FMT  another format than the files' own, as in "
-	"convert\n" BC_IN_OUT_HELP "\n"
-	"A range is A-B, A-, -B or A. Time stays true: the ticks of what is left out are part of "
-	"the next\n"
-	"record's. A segment that is written is a recording of its own and says in its metadata "
-	"what it was\n"
-	"cut from; its gaps are the source's.\n"
-	"\n"
-	"Exit code: 0 ok, also when nothing is wanted, 1 failed, 2 wrong usage, 3 damaged or "
-	"malformed: what\n"
-	"is good was written.\n"
-	"\n"
-	"Example: buscap cut --addr b8000-bffff --type write -o screen.byu.lz4 *.byu.lz4\n";
-
 enum { OPTION_FROM = 1000, OPTION_TO, OPTION_TYPE };
 
-static const struct option options[] = {
-	{"records", required_argument, NULL, 'n'},
-	{"ticks", required_argument, NULL, 't'},
-	{"epoch", required_argument, NULL, 'e'},
-	{"from", required_argument, NULL, OPTION_FROM},
-	{"to", required_argument, NULL, OPTION_TO},
-	{"addr", required_argument, NULL, 'a'},
-	{"type", required_argument, NULL, OPTION_TYPE},
-	{"proc", required_argument, NULL, 'p'},
+static const struct bc_usage_option options[] = {
+	{'n', "records", "A-B", "range", "by number, from 0; of text by line, from 1"},
+	{'t', "ticks", "A-B", "range", "by absolute tick"},
+	{'e', "epoch", "A-B", "range", "by the epoch of the ticks"},
+	{OPTION_FROM, "from", "TIME", "text",
+		"by time of day, this or later: 2026-11-20T15:00:00Z, @1795186800 (seconds since "
+		"1970), +10s (from the beginning; h, min, s, ms, us, ns)"},
+	{OPTION_TO, "to", "TIME", "text", "and before this"},
+	{'a', "addr", "A-B", "range", "references that touch these hexadecimal addresses"},
+	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
+		"read, write, fetch, or a name that dump prints, or 0xf2"},
+	{'p', "proc", "N[,N-M]", "range", "by processor"},
+	{'I', "input-format", "FMT", "format-read",
+		"the files' format, with its options; it is told by content where that is certain"},
+	{'O', "output-format", "FMT", "format-write",
+		"another format than the files' own, as in convert"},
 	BC_IN_OUT_OPTIONS,
-	{NULL, 0, NULL, 0},
+	{0},
+};
+
+const struct bc_usage bc_cut_usage = {
+	.name = "cut",
+	.operands = "[FILE]...",
+	.kind = "file",
+	.summary = "write the part of a trace that is wanted",
+	.text = "Writes the part of a trace that is wanted: what all of the options choose. "
+		"Without files, and for \"-\", it reads standard input. Of a sealed segment only "
+		"the chunks are read that can hold something wanted.",
+	.options = options,
+	.more = "A range is A-B, A-, -B or A. Time stays true: the ticks of what is left out are "
+		"part of the next record's. A segment that is written is a recording of its own "
+		"and says in its metadata what it was cut from; its gaps are the source's.",
+	.exits = "0 ok, also when nothing is wanted, 1 failed, 2 wrong usage, 3 damaged or "
+		 "malformed: what is good was written.",
+	.example = "buscap cut --addr b8000-bffff --type write -o screen.byu.lz4 *.byu.lz4",
 };
 
 #define CUT_ENTRIES 256u
@@ -494,19 +480,13 @@ static void set_up(struct cut *c)
 
 static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
 {
-	struct bc_options o = {.console = c->console,
-		.argc = argc,
-		.argv = argv,
-		.brief = "n:t:e:a:p:" BC_IN_OUT_BRIEF,
-		.all = options};
+	struct bc_options o;
 	int letter;
 
-	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			return bc_print_help(c->console, help);
+	bc_options_begin(&o, c->console, &bc_cut_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(c, letter))
-			return BC_EXIT_USAGE;
-	}
+			return o.exit;
 	enum bc_exit code = bc_in_out_operands(&c->wanted, argc, argv);
 	return code == BC_EXIT_OK ? run_cut(c) : code;
 }

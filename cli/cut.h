@@ -3,6 +3,9 @@
 #define BC_CLI_CUT_H
 
 #include "cli/console.h"
+#include "formats/usage.h"
+
+extern const struct bc_usage bc_cut_usage;
 
 int bc_cmd_cut(const struct bc_console *console, int argc, char **argv);
 

@@ -15,6 +15,7 @@
 #include "formats/entry_text.h"
 #include "formats/fit.h"
 #include "formats/match.h"
+#include "formats/usage.h"
 
 /* One entry of a difference, or of what stands around it. */
 struct bc_diff_line {
@@ -78,6 +79,8 @@ struct bc_diff {
 	size_t before_count;
 	size_t after;
 };
+
+extern const struct bc_usage bc_diff_usage;
 
 int bc_cmd_diff(const struct bc_console *console, int argc, char **argv);
 

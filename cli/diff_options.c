@@ -12,51 +12,6 @@
 #define LOOKAHEAD_MAX 1000000u
 #define LINES_MAX     100000u
 
-static const char help[] =
-	"usage: buscap diff [OPTION]... A B [MORE OF B]...\n"
-	"\n"
-	"Compares two traces, of one format or of two, and lists where they differ. \"-\" is "
-	"standard input.\n"
-	"A is the first file; B is the second, or all others if they are the segments of one "
-	"recording.\n"
-	"What only one of the formats can hold is not compared; docs/diff.md has all of it.\n"
-	"\n"
-	"  -I, --input-format FMT  the format of both, with its options; it is told by content "
-	"where that\n"
-	"                          is certain\n"
-	"      --format-a FMT      that of A alone\n"
-	"      --format-b FMT      that of B alone\n"
-	"      --only KINDS        compare these alone, of inst, mem, reg, uop, kernel, event, "
-	"line:\n"
-	"                          \"inst\" are fetches too, \"mem\" loads and stores of "
-	"micro-ops too\n"
-	"      --fields FIELDS     compare these fields alone, as addr,type,size\n"
-	"      --ignore FIELDS     don't compare these, as time\n"
-	"  -w, --window N          entries whose ticks are at most N apart may stand in any order, "
-	"and\n"
-	"                          their times are the same (default 1)\n"
-	"  -r, --relative          the traces' clocks start anywhere: the first two entries say "
-	"how "
-	"far\n"
-	"                          they are apart\n"
-	"  -l, --lookahead N       look so many entries ahead for where both go on alike (default "
-	"16384);\n"
-	"                          memory is bounded by it\n"
-	"  -1, --first             stop behind the first difference\n"
-	"  -n, --limit N           stop behind the Nth\n"
-	"  -s, --show N            list the first N entries of each side of a difference (default "
-	"20)\n"
-	"  -U, --context N         and N that match, before it and behind it (default 3)\n"
-	"  -j, --json              one JSON object a difference, and a last one, each on a line\n"
-	"  -q, --quiet             no output: the exit code alone says it\n"
-	"  -h, --help              this text\n"
-	"\n"
-	"Exit code: 0 they are the same, 1 they differ or the comparison failed, 2 wrong usage, 3 "
-	"damaged\n"
-	"or malformed, and the same as far as they are good.\n"
-	"\n"
-	"Example: buscap diff --only inst,reg --ignore time golden.tarmac dut.tarmac\n";
-
 enum {
 	OPTION_FORMAT_A = 1000,
 	OPTION_FORMAT_B,
@@ -65,24 +20,56 @@ enum {
 	OPTION_IGNORE,
 };
 
-static const struct option options[] = {
-	{"input-format", required_argument, NULL, 'I'},
-	{"format-a", required_argument, NULL, OPTION_FORMAT_A},
-	{"format-b", required_argument, NULL, OPTION_FORMAT_B},
-	{"only", required_argument, NULL, OPTION_ONLY},
-	{"fields", required_argument, NULL, OPTION_FIELDS},
-	{"ignore", required_argument, NULL, OPTION_IGNORE},
-	{"window", required_argument, NULL, 'w'},
-	{"relative", no_argument, NULL, 'r'},
-	{"lookahead", required_argument, NULL, 'l'},
-	{"first", no_argument, NULL, '1'},
-	{"limit", required_argument, NULL, 'n'},
-	{"show", required_argument, NULL, 's'},
-	{"context", required_argument, NULL, 'U'},
-	{"json", no_argument, NULL, 'j'},
-	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+#define FIELDS_KIND                                                                                \
+	"list:kind|addr|type|size|attr|proc|time|space|data|phys|enables|letter|effect|id|opcode|" \
+	"set|mode|"                                                                                \
+	"disassembly|name|value|step|registers|flags|branch|access|immediate|memory|fallthrough|"  \
+	"target|macro|micro|text|event"
+
+static const struct bc_usage_option options[] = {
+	{'I', "input-format", "FMT", "format-read",
+		"the format of both, with its options; it is told by content where that is "
+		"certain"},
+	{OPTION_FORMAT_A, "format-a", "FMT", "format-read", "that of A alone"},
+	{OPTION_FORMAT_B, "format-b", "FMT", "format-read", "that of B alone"},
+	{OPTION_ONLY, "only", "KINDS", "list:inst|mem|reg|uop|kernel|event|line",
+		"compare these alone, of inst, mem, reg, uop, kernel, event, line: \"inst\" are "
+		"fetches too, \"mem\" loads and stores of micro-ops too"},
+	{OPTION_FIELDS, "fields", "FIELDS", FIELDS_KIND,
+		"compare these fields alone, as addr,type,size"},
+	{OPTION_IGNORE, "ignore", "FIELDS", FIELDS_KIND, "don't compare these, as time"},
+	{'w', "window", "N", "number",
+		"entries whose ticks are at most N apart may stand in any order, and their times "
+		"are the same (default 1)"},
+	{'r', "relative", NULL, NULL,
+		"the traces' clocks start anywhere: the first two entries say how far they are "
+		"apart"},
+	{'l', "lookahead", "N", "number",
+		"look so many entries ahead for where both go on alike (default 16384); memory is "
+		"bounded by it"},
+	{'1', "first", NULL, NULL, "stop behind the first difference"},
+	{'n', "limit", "N", "number", "stop behind the Nth"},
+	{'s', "show", "N", "number",
+		"list the first N entries of each side of a difference (default 20)"},
+	{'U', "context", "N", "number", "and N that match, before it and behind it (default 3)"},
+	{'j', "json", NULL, NULL, "one JSON object a difference, and a last one, each on a line"},
+	{'q', "quiet", NULL, NULL, "no output: the exit code alone says it"},
+	{0},
+};
+
+const struct bc_usage bc_diff_usage = {
+	.name = "diff",
+	.operands = "A B [MORE OF B]...",
+	.kind = "file",
+	.summary = "compare two traces",
+	.text = "Compares two traces, of one format or of two, and lists where they differ. \"-\" "
+		"is standard input. A is the first file; B is the second, or all others if they "
+		"are the segments of one recording. What only one of the formats can hold is not "
+		"compared; docs/diff.md has all of it.",
+	.options = options,
+	.exits = "0 they are the same, 1 they differ or the comparison failed, 2 wrong usage, 3 "
+		 "damaged or malformed, and the same as far as they are good.",
+	.example = "buscap diff --only inst,reg --ignore time golden.tarmac dut.tarmac",
 };
 
 /* What a set's bits are called. */
@@ -216,11 +203,7 @@ static enum bc_exit read_operands(
 bool bc_diff_read_options(
 	struct bc_diff_wanted *w, struct bc_diff *d, int argc, char **argv, enum bc_exit *code)
 {
-	struct bc_options o = {.console = d->console,
-		.argc = argc,
-		.argv = argv,
-		.brief = "I:w:rl:1n:s:U:jqh",
-		.all = options};
+	struct bc_options o;
 	int letter;
 
 	*w = (struct bc_diff_wanted){.diff = d,
@@ -230,12 +213,12 @@ bool bc_diff_read_options(
 	d->lookahead = 16384;
 	d->show = 20;
 	d->context = 3;
-	*code = BC_EXIT_USAGE;
+	bc_options_begin(&o, d->console, &bc_diff_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			*code = bc_print_help(d->console, help);
-		if (letter == 'h' || !read_option(d->console, letter, w))
-			return false;
+		if (read_option(d->console, letter, w))
+			continue;
+		*code = o.exit;
+		return false;
 	}
 	*code = read_operands(d, d->console, argc, argv);
 	return *code == BC_EXIT_OK;

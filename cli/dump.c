@@ -6,41 +6,34 @@
 #include <string.h>
 
 #include "cli/order.h"
+#include "cli/safe_text.h"
 
-static const char help[] =
-	"usage: buscap dump [OPTION]... FILE...\n"
-	"\n"
-	"Prints traces as text: segments (.byu.lz4) and BYU files as b2a does, bus samples (raw6, "
-	"bcp1) as\n"
-	"the printer of their document does, Laplace's records as their text, text formats as they "
-	"are.\n"
-	"Segments are put in order; \"-\" is standard input.\n"
-	"\n"
-	"  -n, --records A-B  only the records numbered A to B, from 0 (A- and -B are open "
-	"ranges); of\n"
-	"                     text, the lines, from 1\n"
-	"  -t, --ticks A-B    only what lies between these absolute ticks\n"
-	"  -e, --epoch N      only epoch N (the clock starts over with each)\n"
-	"  -a, --absolute     end each line with its absolute tick\n"
-	"  -p, --plain        no lines that begin with '#' (gaps, marks, triggers)\n"
-	"  -I, --input FMT    the files' format, where it can't be told by content, with its "
-	"options:\n"
-	"                     laplace:endian=big; see buscap formats\n"
-	"  -h, --help         this text\n"
-	"\n"
-	"Exit code: 0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: what is good was printed.\n"
-	"\n"
-	"Example: buscap dump -n 1000000-1000099 20261120T091500Z-3f9a2c-*.byu.lz4\n";
+static const struct bc_usage_option options[] = {
+	{'n', "records", "A-B", "range",
+		"only the records numbered A to B, from 0 (A- and -B are open ranges); of text, "
+		"the lines, from 1"},
+	{'t', "ticks", "A-B", "range", "only what lies between these absolute ticks"},
+	{'e', "epoch", "N", "number", "only epoch N (the clock starts over with each)"},
+	{'a', "absolute", NULL, NULL, "end each line with its absolute tick"},
+	{'p', "plain", NULL, NULL, "no lines that begin with '#' (gaps, marks, triggers)"},
+	{'I', "input", "FMT", "format-read",
+		"the files' format, where it can't be told by content, with its options: "
+		"laplace:endian=big; see buscap formats"},
+	{0},
+};
 
-static const struct option options[] = {
-	{"records", required_argument, NULL, 'n'},
-	{"ticks", required_argument, NULL, 't'},
-	{"epoch", required_argument, NULL, 'e'},
-	{"absolute", no_argument, NULL, 'a'},
-	{"plain", no_argument, NULL, 'p'},
-	{"input", required_argument, NULL, 'I'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+const struct bc_usage bc_dump_usage = {
+	.name = "dump",
+	.operands = "FILE...",
+	.kind = "file",
+	.summary = "print a trace as text",
+	.text = "Prints traces as text: segments (.byu.lz4) and BYU files as b2a does, bus samples "
+		"(raw6, bcp1) as the printer of their document does, Laplace's records as their "
+		"text, text formats as they are. Segments are put in order; \"-\" is standard "
+		"input.",
+	.options = options,
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: what is good was printed.",
+	.example = "buscap dump -n 1000-1099 *.byu.lz4",
 };
 
 void bc_dump_gap(struct bc_dump *dump, const struct bc_event *gap)
@@ -67,13 +60,7 @@ void bc_dump_note(struct bc_dump *dump, const char *word, const char *text, size
 	if (dump->is_plain)
 		return;
 	bc_output_format(&dump->output, "# %s%s", word, bytes != 0 ? ": " : "");
-	for (size_t i = 0; i < bytes; i++) {
-		unsigned char c = (unsigned char)text[i];
-		if (c < 0x20 || c == 0x7F || c == '\\')
-			bc_output_format(&dump->output, "\\x%02x", c);
-		else
-			bc_output_text(&dump->output, &text[i], 1);
-	}
+	bc_safe_write_bytes(&dump->output, text, bytes);
 	bc_output_text(&dump->output, "\n", 1);
 }
 
@@ -142,16 +129,13 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 		case 'I':
 			ok = bc_option_read_format(console, "-I", format, &dump->format);
 			break;
-		case 'h':
-			dump->exit = bc_print_help(console, help);
-			return false;
 		default:
 			ok = false;
 		}
 	}
 	if (ok && optind < o->argc)
 		return true;
-	dump->exit = ok ? bc_complain_usage(console, "no file is named") : BC_EXIT_USAGE;
+	dump->exit = ok ? bc_complain_usage(console, "no file is named") : o->exit;
 	return false;
 }
 
@@ -185,11 +169,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
 	const struct bc_range all = {.first = 0, .last = UINT64_MAX};
-	struct bc_options o = {.console = console,
-		.argc = argc,
-		.argv = argv,
-		.brief = "n:t:e:apI:h",
-		.all = options};
+	struct bc_options o;
 	struct bc_dump *dump = calloc(1, sizeof(*dump));
 
 	if (dump == NULL) {
@@ -197,6 +177,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 		return BC_EXIT_FAILED;
 	}
 	dump->console = console;
+	bc_options_begin(&o, console, &bc_dump_usage, argc, argv);
 	dump->format = bc_format_options_default();
 	dump->records = dump->ticks = dump->epochs = all;
 	bc_record_text_init(&dump->text);

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/record_text.h"
 #include "formats/continuity.h"
+#include "formats/usage.h"
 
 /* A dump under way: what is wanted, and how far it is. */
 struct bc_dump {
@@ -38,6 +39,8 @@ struct bc_dump {
 	uint32_t epoch;
 	enum bc_exit exit;
 };
+
+extern const struct bc_usage bc_dump_usage;
 
 int bc_cmd_dump(const struct bc_console *console, int argc, char **argv);
 

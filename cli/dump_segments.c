@@ -44,6 +44,9 @@ static void print_event(
 	case BC_EVENT_TRIGGER:
 		bc_dump_note(dump, "trigger", text, event->text_bytes);
 		break;
+	case BC_EVENT_NOTE:
+		bc_dump_note(dump, "note", text, event->text_bytes);
+		break;
 	default: /* an anchor only says what the ticks are */
 		break;
 	}

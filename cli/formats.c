@@ -9,25 +9,20 @@
 #include "formats/format.h"
 #include "formats/options.h"
 
-static const char help[] =
-	"usage: buscap formats [OPTION]\n"
-	"\n"
-	"Lists the formats that can be read (r) and written (w), with the options that may stand "
-	"behind\n"
-	"their names: laplace:endian=big.\n"
-	"\n"
-	"  -m, --matrix  what becomes of a trace of each format in each other: a table in "
-	"Markdown\n"
-	"  -h, --help    this text\n"
-	"\n"
-	"Exit code: 0 ok, 2 wrong usage.\n"
-	"\n"
-	"Example: buscap formats --matrix\n";
+static const struct bc_usage_option options[] = {
+	{'m', "matrix", NULL, NULL,
+		"what becomes of a trace of each format in each other: a table in Markdown"},
+	{0},
+};
 
-static const struct option options[] = {
-	{"matrix", no_argument, NULL, 'm'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+const struct bc_usage bc_formats_usage = {
+	.name = "formats",
+	.summary = "list the formats of traces",
+	.text = "Lists the formats that can be read (r) and written (w), with the options that may "
+		"stand behind their names: laplace:endian=big.",
+	.options = options,
+	.exits = "0 ok, 2 wrong usage.",
+	.example = "buscap formats --matrix",
 };
 
 static void list_options(struct bc_output *output, const char *word, unsigned keys)
@@ -113,17 +108,15 @@ static void print_matrix(struct bc_output *output)
 
 int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
 {
-	struct bc_options o = {
-		.console = console, .argc = argc, .argv = argv, .brief = "mh", .all = options};
+	struct bc_options o;
 	struct bc_output output;
 	bool is_matrix = false;
 	int letter;
 
+	bc_options_begin(&o, console, &bc_formats_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			return bc_print_help(console, help);
 		if (letter != 'm')
-			return BC_EXIT_USAGE;
+			return o.exit;
 		is_matrix = true;
 	}
 	if (optind != argc)

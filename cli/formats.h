@@ -3,6 +3,9 @@
 #define BC_CLI_FORMATS_H
 
 #include "cli/console.h"
+#include "formats/usage.h"
+
+extern const struct bc_usage bc_formats_usage;
 
 int bc_cmd_formats(const struct bc_console *console, int argc, char **argv);
 

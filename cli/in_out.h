@@ -17,21 +17,15 @@
 #include "cli/target.h"
 #include "formats/reader.h"
 
-/* The options, for getopt_long() and for the help text. */
-#define BC_IN_OUT_BRIEF  "I:O:o:h"
+/* Rows for the tables of these commands, which say themselves what -I and -O are to them. */
 #define BC_IN_OUT_STRICT 999
 /* clang-format off */
 #define BC_IN_OUT_OPTIONS \
-	{"input-format", required_argument, NULL, 'I'}, \
-	{"output-format", required_argument, NULL, 'O'}, \
-	{"output", required_argument, NULL, 'o'}, \
-	{"strict", no_argument, NULL, BC_IN_OUT_STRICT}, \
-	{"help", no_argument, NULL, 'h'}
-#define BC_IN_OUT_HELP \
-	"  -o, --output FILE        the file to write, instead of standard output; a segment wants one that\n" \
-	"                           isn't there yet, any other is replaced\n" \
-	"      --strict             refuse what the target can't hold, instead of counting it\n" \
-	"  -h, --help               this text\n"
+	{'o', "output", "FILE", "file", \
+		"the file to write, instead of standard output; a segment wants one that isn't there yet, " \
+		"any other is replaced"}, \
+	{BC_IN_OUT_STRICT, "strict", NULL, NULL, \
+		"refuse what the target can't hold, instead of counting it"}
 /* clang-format on */
 
 struct bc_in_out {

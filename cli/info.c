@@ -16,27 +16,24 @@
 #include "formats/dialect.h"
 #include "formats/sample.h"
 
-static const char help[] =
-	"usage: buscap info [OPTION]... FILE...\n"
-	"\n"
-	"Says what files are and what is in them. Of a sealed segment only the header and the "
-	"index are\n"
-	"read: buscap verify checks the rest. Of a raw capture all is read, and checked.\n"
-	"\n"
-	"  -j, --json       one JSON object a file, each on a line\n"
-	"  -I, --input FMT  the files' format, where it can't be told by content: see buscap "
-	"formats\n"
-	"  -h, --help       this text\n"
-	"\n"
-	"Exit code: 0 ok, 1 failed, 2 wrong usage, 3 damaged or torn, as far as was looked.\n"
-	"\n"
-	"Example: buscap info --json /var/lib/buscapd/*.byu.lz4 | jq .records\n";
+static const struct bc_usage_option options[] = {
+	{'j', "json", NULL, NULL, "one JSON object a file, each on a line"},
+	{'I', "input", "FMT", "format-read",
+		"the files' format, where it can't be told by content: see buscap formats"},
+	{0},
+};
 
-static const struct option options[] = {
-	{"json", no_argument, NULL, 'j'},
-	{"input", required_argument, NULL, 'I'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+const struct bc_usage bc_info_usage = {
+	.name = "info",
+	.operands = "FILE...",
+	.kind = "file",
+	.summary = "say what a file is",
+	.text = "Says what files are and what is in them. Of a sealed segment only the header and "
+		"the index are read: buscap verify checks the rest. Of a raw capture all is read, "
+		"and checked.",
+	.options = options,
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn, as far as was looked.",
+	.example = "buscap info --json *.byu.lz4 | jq .records",
 };
 
 struct job {
@@ -100,14 +97,17 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 	struct bc_segment_info info;
 	int rc = bc_segment_info_gather(&info, file);
 
-	if (rc < 0)
+	if (rc < 0) {
+		bc_segment_info_free(&info);
 		return bc_complain_read(job->console, file, rc);
+	}
 	enum bc_exit code = tell_segment(job, file, &info);
 	if (info.damages != 0) {
 		bc_complain_damage(job->console, file->name, info.damage.offset, info.damage.bytes,
 			info.damage.what);
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	}
+	bc_segment_info_free(&info);
 	return code;
 }
 
@@ -332,19 +332,17 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 	struct job job = {.console = console,
 		.format = BC_FORMAT_UNKNOWN,
 		.options = bc_format_options_default()};
-	struct bc_options o = {
-		.console = console, .argc = argc, .argv = argv, .brief = "jI:h", .all = options};
+	struct bc_options o;
 	enum bc_exit code = BC_EXIT_OK;
 	int letter;
 
+	bc_options_begin(&o, console, &bc_info_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			return bc_print_help(console, help);
 		if (letter == 'j')
 			job.is_json = true;
 		else if (letter != 'I' ||
 			 !bc_option_read_format(console, "-I", &job.format, &job.options))
-			return BC_EXIT_USAGE;
+			return o.exit;
 	}
 	if (optind == argc)
 		return bc_complain_usage(console, "no file is named");

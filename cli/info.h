@@ -3,6 +3,9 @@
 #define BC_CLI_INFO_H
 
 #include "cli/console.h"
+#include "formats/usage.h"
+
+extern const struct bc_usage bc_info_usage;
 
 int bc_cmd_info(const struct bc_console *console, int argc, char **argv);
 

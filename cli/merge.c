@@ -11,43 +11,41 @@
 #include "cli/target.h"
 #include "formats/segment_name.h"
 
-static const char help[] =
-	"usage: buscap merge [OPTION]... FILE FILE...\n"
-	"\n"
-	"Merges traces by time. Each file is one input, but for the segments of one recording, "
-	"which are one\n"
-	"together; what has the same time comes in the order of the inputs.\n"
-	"\n"
-	"      --by tick            by epoch and tick as they stand: the inputs have one clock\n"
-	"      --by wall            by time of day; ticks become ns since the beginning. This is "
-	"the default\n"
-	"                           for segments of different recordings\n"
-	"      --clock-hz N         ticks a second, of recordings that don't tell their own\n"
-	"      --renumber N         the inputs' processors are told apart: the second's have N "
-	"added, the\n"
-	"                           third's 2 N, and so on; each is below N\n"
-	"  -I, --input-format FMT   the inputs' format, with its options; or given once for each "
-	"input, in\n"
-	"                           their order; it is told by content where that is certain\n"
-	"  -O, --output-format FMT  the format to write, as in convert. By default it is the "
-	"inputs', if that\n"
-	"                           is one; references and kernel events of Laplace become one "
-	"text, each on\n"
-	"                           its own format's lines\n" BC_IN_OUT_HELP "\n"
-	"Exit code: 0 ok, 1 failed, 2 wrong usage, or an input has no time, 3 damaged or "
-	"malformed: what is\n"
-	"good was written.\n"
-	"\n"
-	"Example: buscap merge references.txt events.txt -o both.txt\n";
-
 enum { OPTION_BY = 1000, OPTION_CLOCK, OPTION_RENUMBER };
 
-static const struct option options[] = {
-	{"by", required_argument, NULL, OPTION_BY},
-	{"clock-hz", required_argument, NULL, OPTION_CLOCK},
-	{"renumber", required_argument, NULL, OPTION_RENUMBER},
+static const struct bc_usage_option options[] = {
+	{OPTION_BY, "by", "tick|wall", "choice:tick|wall",
+		"tick: by epoch and tick as they stand, the inputs have one clock; wall: by time "
+		"of day, ticks become ns since the beginning, the default for segments of "
+		"different recordings"},
+	{OPTION_CLOCK, "clock-hz", "N", "number",
+		"ticks a second, of recordings that don't tell their own"},
+	{OPTION_RENUMBER, "renumber", "N", "number",
+		"the inputs' processors are told apart: the second's have N added, the third's 2 "
+		"N, and so on; each is below N"},
+	{'I', "input-format", "FMT", "format-read",
+		"the inputs' format, with its options; or given once for each input, in their "
+		"order; it is told by content where that is certain"},
+	{'O', "output-format", "FMT", "format-write",
+		"the format to write, as in convert. By default it is the inputs', if that is one; "
+		"references and kernel events of Laplace become one text, each on its own format's "
+		"lines"},
 	BC_IN_OUT_OPTIONS,
-	{NULL, 0, NULL, 0},
+	{0},
+};
+
+const struct bc_usage bc_merge_usage = {
+	.name = "merge",
+	.operands = "FILE FILE...",
+	.kind = "file",
+	.summary = "write several traces as one, by time",
+	.text = "Merges traces by time. Each file is one input, but for the segments of one "
+		"recording, which are one together; what has the same time comes in the order of "
+		"the inputs.",
+	.options = options,
+	.exits = "0 ok, 1 failed, 2 wrong usage, or an input has no time, 3 damaged or malformed: "
+		 "what is good was written.",
+	.example = "buscap merge references.txt events.txt -o both.txt",
 };
 
 #define MERGE_ENTRIES 256u
@@ -549,19 +547,13 @@ static enum bc_exit merge_paths(struct merge *m)
 
 static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
 {
-	struct bc_options o = {.console = m->console,
-		.argc = argc,
-		.argv = argv,
-		.brief = BC_IN_OUT_BRIEF,
-		.all = options};
+	struct bc_options o;
 	int letter;
 
-	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			return bc_print_help(m->console, help);
+	bc_options_begin(&o, m->console, &bc_merge_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(m, letter))
-			return BC_EXIT_USAGE;
-	}
+			return o.exit;
 	enum bc_exit code = bc_in_out_operands(&m->wanted, argc, argv);
 	return code == BC_EXIT_OK ? merge_paths(m) : code;
 }

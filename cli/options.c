@@ -1,22 +1,47 @@
 #include "cli/options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/output.h"
 
+void bc_options_begin(struct bc_options *o, const struct bc_console *console,
+	const struct bc_usage *usage, int argc, char **argv)
+{
+	*o = (struct bc_options){.console = console,
+		.usage = usage,
+		.argc = argc,
+		.argv = argv,
+		.exit = BC_EXIT_USAGE};
+	bc_usage_getopt(&o->getopt, usage);
+}
+
+/* How many long options begin with a word, "--t" or "--t=1". */
+static unsigned count_beginning(const struct bc_options *o, const char *word)
+{
+	const char *name = word[1] == '-' ? word + 2 : "";
+	size_t n = strcspn(name, "=");
+	unsigned count = 0;
+
+	for (const struct option *all = o->getopt.all; all->name != NULL; all++)
+		count += n != 0 && strncmp(all->name, name, n) == 0;
+	return count;
+}
+
 int bc_options_next(struct bc_options *o)
 {
-	char brief[64] = ":";
-
 	if (!o->has_begun) {
 		optind = 0; /* glibc: start over */
 		opterr = 0;
 		o->has_begun = true;
 	}
-	strncat(brief, o->brief, sizeof(brief) - 2);
 	int before = optind != 0 ? optind : 1;
-	int letter = getopt_long(o->argc, o->argv, brief, o->all, NULL);
+	int letter = getopt_long(o->argc, o->argv, o->getopt.brief, o->getopt.all, NULL);
+	if (letter == 'h') {
+		o->exit = bc_print_help(o->console, o->usage);
+		return '?';
+	}
 	if (letter != '?' && letter != ':')
 		return letter;
 	/* A long option was taken whole; of a cluster of short ones only the letter is known. */
@@ -26,10 +51,17 @@ int bc_options_next(struct bc_options *o)
 		word = brief_word;
 	if (letter == ':')
 		bc_complain(o->console, NULL, "option %s lacks its value; see buscap %s --help",
-			word, o->console->command);
+			word, o->usage->name);
+	else if (count_beginning(o, word) == 1)
+		bc_complain(o->console, NULL, "option %.*s takes no value; see buscap %s --help",
+			(int)strcspn(word, "="), word, o->usage->name);
+	else if (count_beginning(o, word) > 1)
+		bc_complain(o->console, NULL,
+			"%s is the beginning of several options; see buscap %s --help", word,
+			o->usage->name);
 	else
 		bc_complain(o->console, NULL, "no option %s here; see buscap %s --help", word,
-			o->console->command);
+			o->usage->name);
 	return '?';
 }
 
@@ -180,14 +212,25 @@ enum bc_exit bc_check_inputs(const struct bc_console *console, const char **path
 	return bc_complain_usage(console, "standard input, \"-\", can be read once only");
 }
 
-enum bc_exit bc_print_help(const struct bc_console *console, const char *text)
+enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage)
 {
 	struct bc_output output;
+	char *text = NULL;
+	size_t bytes;
+	FILE *memory = open_memstream(&text, &bytes);
 
-	if (bc_output_open(&output, console->out) != 0)
-		return BC_EXIT_FAILED;
-	bc_output_text(&output, text, strlen(text));
+	if (memory == NULL)
+		goto no_memory;
+	bc_usage_help(memory, "buscap", usage);
+	if (fclose(memory) != 0 || bc_output_open(&output, console->out) != 0)
+		goto no_memory;
+	bc_output_text(&output, text, bytes);
+	free(text);
 	return bc_output_close(&output, console);
+no_memory:
+	bc_complain(console, NULL, "not enough memory");
+	free(text);
+	return BC_EXIT_FAILED;
 }
 
 enum bc_exit bc_complain_usage(const struct bc_console *console, const char *what)

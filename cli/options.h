@@ -5,26 +5,32 @@
 #ifndef BC_CLI_OPTIONS_H
 #define BC_CLI_OPTIONS_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cli/console.h"
 #include "formats/options.h"
 #include "formats/probe.h"
+#include "formats/usage.h"
 
 /* What a command is given: options are taken out one by one, then the operands are left. */
 struct bc_options {
 	const struct bc_console *console;
+	const struct bc_usage *usage;
 	int argc;
 	char **argv;
-	const char *brief;        /* as getopt() wants it, without a ':' at its head */
-	const struct option *all; /* the long ones */
+	struct bc_usage_getopt getopt;
 	bool has_begun;
+	enum bc_exit exit; /* how the command ends that takes no more of them */
 };
 
+/* `usage` is the command's table, or its verb's. */
+void bc_options_begin(struct bc_options *options, const struct bc_console *console,
+	const struct bc_usage *usage, int argc, char **argv);
+
 /* The next option's letter, its value in optarg; -1 after the last, the operands then standing from
- * argv[optind]; '?' after a complaint about one that is unknown or lacks its value. */
+ * argv[optind]; '?' when the command is over, with `exit` set: after a complaint about one that is
+ * unknown or lacks its value, or once --help has been printed. */
 int bc_options_next(struct bc_options *options);
 
 struct bc_range {
@@ -56,7 +62,7 @@ bool bc_option_write_format(const struct bc_console *console, const char *option
 enum bc_exit bc_check_inputs(const struct bc_console *console, const char **paths, int count);
 
 /* Prints a command's help text on standard output. */
-enum bc_exit bc_print_help(const struct bc_console *console, const char *text);
+enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage);
 
 /* Complains that the operands are not what the command takes. */
 enum bc_exit bc_complain_usage(const struct bc_console *console, const char *what);

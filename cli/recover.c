@@ -13,31 +13,27 @@
 #include "cli/options.h"
 #include "formats/recover.h"
 
-static const char help[] =
-	"usage: buscap recover [--mode strict|tail|salvage] IN -o OUT\n"
-	"\n"
-	"Makes a whole, sealed segment out of a torn or damaged one. IN is only read; OUT must not "
-	"exist\n"
-	"yet and may stand beside IN.\n"
-	"\n"
-	"  -m, --mode MODE    strict: only if nothing is damaged (the index may be missing)\n"
-	"                     tail: every chunk up to the first damage (this is the default)\n"
-	"                     salvage: every whole chunk; what is missing between them becomes a "
-	"gap\n"
-	"  -o, --output OUT   the file to make\n"
-	"  -h, --help         this text\n"
-	"\n"
-	"Exit code: 0 all was kept, 1 failed and OUT was not made, 2 wrong usage, 3 IN was "
-	"damaged: what\n"
-	"was good by the mode is in OUT.\n"
-	"\n"
-	"Example: buscap recover X-00000.byu.lz4.partial -o X-00000.byu.lz4\n";
+static const struct bc_usage_option options[] = {
+	{'m', "mode", "MODE", "choice:strict|tail|salvage",
+		"strict: only if nothing is damaged (the index may be missing); tail: every chunk "
+		"up to the first damage (this is the default); salvage: every whole chunk, and "
+		"what is missing between them becomes a gap"},
+	{'o', "output", "OUT", "file", "the file to make"},
+	{0},
+};
 
-static const struct option options[] = {
-	{"mode", required_argument, NULL, 'm'},
-	{"output", required_argument, NULL, 'o'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+const struct bc_usage bc_recover_usage = {
+	.name = "recover",
+	.required = "-o OUT",
+	.operands = "IN",
+	.kind = "file",
+	.summary = "make a whole segment out of a torn or damaged one",
+	.text = "Makes a whole, sealed segment out of a torn or damaged one. IN is only read; OUT "
+		"must not exist yet and may stand beside IN.",
+	.options = options,
+	.exits = "0 all was kept, 1 failed and OUT was not made, 2 wrong usage, 3 IN was damaged: "
+		 "what was good by the mode is in OUT.",
+	.example = "buscap recover X-00000.byu.lz4.partial -o X-00000.byu.lz4",
 };
 
 struct job {
@@ -218,7 +214,7 @@ static enum bc_exit run(const struct job *job)
 		bool has_name = bc_segment_name_read(&fallback, base_name(job->in)) ||
 				bc_segment_name_read(&fallback, base_name(job->out));
 		int rc = bc_recover(&recovered, in, dir, base_name(job->out),
-			has_name ? &fallback : NULL, job->mode);
+			has_name ? &fallback : NULL, job->mode, NULL);
 		code = conclude(job, &recovered, rc);
 		close(dir);
 	}
@@ -229,17 +225,15 @@ static enum bc_exit run(const struct job *job)
 int bc_cmd_recover(const struct bc_console *console, int argc, char **argv)
 {
 	struct job job = {.console = console, .mode = BC_RECOVER_TAIL};
-	struct bc_options o = {
-		.console = console, .argc = argc, .argv = argv, .brief = "m:o:h", .all = options};
+	struct bc_options o;
 	int letter;
 
+	bc_options_begin(&o, console, &bc_recover_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			return bc_print_help(console, help);
 		if (letter == 'o')
 			job.out = optarg;
 		else if (letter != 'm' || !read_mode(console, &job.mode))
-			return BC_EXIT_USAGE;
+			return o.exit;
 	}
 	if (argc - optind != 1)
 		return bc_complain_usage(console,

@@ -3,6 +3,9 @@
 #define BC_CLI_RECOVER_H
 
 #include "cli/console.h"
+#include "formats/usage.h"
+
+extern const struct bc_usage bc_recover_usage;
 
 int bc_cmd_recover(const struct bc_console *console, int argc, char **argv);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "formats/metadata.h"
 #include "formats/segment_index.h"
 
 static void add_gap(struct bc_gap_sum *sum, const struct bc_event *gap)
@@ -16,17 +17,78 @@ static void add_gap(struct bc_gap_sum *sum, const struct bc_event *gap)
 	sum->is_inexact |= !gap->exact;
 }
 
-static void add_events(struct bc_segment_info *info, const struct bc_chunk *chunk)
+/* Keeps what is to be told one by one. Returns 0 or -ENOMEM. */
+static int keep(
+	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
 {
-	for (uint32_t i = 0; i < chunk->info.events; i++) {
-		const struct bc_event *event = &chunk->events[i];
-		info->marks += event->kind == BC_EVENT_MARK;
-		info->triggers += event->kind == BC_EVENT_TRIGGER;
-		if (event->kind != BC_EVENT_GAP)
-			continue;
-		add_gap(&info->gaps, event);
-		add_gap(&info->causes[event->cause < BC_GAP_CAUSES ? event->cause : 0], event);
+	size_t bytes = event->text_bytes;
+
+	if (info->happenings_count == BC_INFO_HAPPENINGS) {
+		info->happenings_left++;
+		return 0;
 	}
+	struct bc_segment_happening *h = malloc(sizeof(*h) + bytes + 1);
+	if (h == NULL)
+		return -ENOMEM;
+	h->next = NULL;
+	h->kind = event->kind;
+	h->record = chunk->info.first_record + event->position;
+	h->bytes = bytes;
+	memcpy(h->text, chunk->text + event->text, bytes);
+	h->text[bytes] = '\0';
+	if (info->last_happening == NULL)
+		info->happenings = h;
+	else
+		info->last_happening->next = h;
+	info->last_happening = h;
+	info->happenings_count++;
+	return 0;
+}
+
+/* What a note has set is as good as what the header says. A text that is no object is nobody's. */
+static void take_note(
+	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
+{
+	char note[BC_METADATA_MAX];
+	char why[128];
+
+	if (!info->has_header || event->text_bytes >= sizeof(note) ||
+		bc_recording_tag(info->header.recording) != chunk->info.recording_tag)
+		return;
+	memcpy(note, chunk->text + event->text, event->text_bytes);
+	note[event->text_bytes] = '\0';
+	if (!bc_metadata_merge(info->header.metadata, note, why, sizeof(why)))
+		return;
+}
+
+static int add_events(struct bc_segment_info *info, const struct bc_chunk *chunk)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < chunk->info.events; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		switch (event->kind) {
+		case BC_EVENT_GAP:
+			add_gap(&info->gaps, event);
+			add_gap(&info->causes[event->cause < BC_GAP_CAUSES ? event->cause : 0],
+				event);
+			continue;
+		case BC_EVENT_MARK:
+			info->marks++;
+			break;
+		case BC_EVENT_TRIGGER:
+			info->triggers++;
+			break;
+		case BC_EVENT_NOTE:
+			info->notes++;
+			take_note(info, chunk, event);
+			break;
+		default:
+			continue;
+		}
+		rc = keep(info, chunk, event);
+	}
+	return rc;
 }
 
 /* The time line goes on through a chunk; each epoch has a clock of its own. */
@@ -99,7 +161,7 @@ static int walk(
 			break;
 		case BC_FOUND_CHUNK:
 			add_chunk(info, &chunk->info);
-			add_events(info, chunk);
+			rc = add_events(info, chunk);
 			break;
 		case BC_FOUND_INDEX:
 			is_open = false;
@@ -131,10 +193,8 @@ static int read_events(struct bc_segment_info *info, int fd, uint64_t offset,
 		is_good = (size_t)n == bytes && bc_chunk_header_bytes(header) == bytes &&
 			  bc_chunk_header_read(chunk, header, bytes);
 	}
-	if (is_good) {
-		add_events(info, chunk);
-		return 0;
-	}
+	if (is_good)
+		return add_events(info, chunk);
 	struct bc_segment_damage damage = {.offset = offset, .bytes = bytes};
 	snprintf(damage.what, sizeof(damage.what), "the header of chunk %" PRIu32 " is damaged",
 		row->number);
@@ -189,4 +249,14 @@ int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file)
 	bc_segment_reader_close(reader);
 	free(chunk);
 	return rc;
+}
+
+void bc_segment_info_free(struct bc_segment_info *info)
+{
+	while (info->happenings != NULL) {
+		struct bc_segment_happening *next = info->happenings->next;
+		free(info->happenings);
+		info->happenings = next;
+	}
+	info->last_happening = NULL;
 }

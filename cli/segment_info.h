@@ -15,11 +15,23 @@ struct bc_gap_sum {
 	bool is_inexact;
 };
 
+/* A mark, trigger or note, where it stands. */
+struct bc_segment_happening {
+	struct bc_segment_happening *next;
+	uint8_t kind;    /* enum bc_event_kind */
+	uint64_t record; /* before this record of the recording */
+	size_t bytes;
+	char text[]; /* with a zero behind it */
+};
+
+/* Of a segment with more of them the first are kept, and the others counted. */
+#define BC_INFO_HAPPENINGS 1000u
+
 struct bc_segment_info {
 	uint64_t bytes;    /* of the file */
 	uint64_t segments; /* in it; what follows of the header is the first one's */
 	bool has_header;
-	struct bc_segment_header header;
+	struct bc_segment_header header; /* with the metadata that notes have set since */
 	bool is_sealed;                  /* all of them are */
 	uint64_t damages;                /* places that could not be read, as far as was looked */
 	struct bc_segment_damage damage; /* the first of them */
@@ -37,6 +49,11 @@ struct bc_segment_info {
 	struct bc_gap_sum causes[BC_GAP_CAUSES];
 	uint64_t marks;
 	uint64_t triggers;
+	uint64_t notes;
+	struct bc_segment_happening *happenings; /* in their order */
+	struct bc_segment_happening *last_happening;
+	size_t happenings_count;
+	uint64_t happenings_left; /* that are not among them */
 	uint64_t types[4];
 	uint64_t procs[4];
 	/* While gathering. */
@@ -44,7 +61,8 @@ struct bc_segment_info {
 	uint64_t epoch_tick;
 };
 
-/* Gathers. Returns 0 or a negative errno. */
+/* Gathers. Returns 0 or a negative errno. Free it either way. */
 int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file);
+void bc_segment_info_free(struct bc_segment_info *info);
 
 #endif

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/safe_text.h"
+
 #define NS_PER_S 1000000000
 
 void bc_fact(struct bc_output *output, const char *name, const char *format, ...)
@@ -143,6 +145,31 @@ static void print_seen(struct bc_output *output, const struct bc_segment_info *i
 	bc_fact(output, "processors", "%s", text);
 }
 
+static const char *happening_name(uint8_t kind)
+{
+	switch (kind) {
+	case BC_EVENT_MARK:
+		return "mark";
+	case BC_EVENT_TRIGGER:
+		return "trigger";
+	default:
+		return "note";
+	}
+}
+
+static void print_happenings(struct bc_output *output, const struct bc_segment_info *info)
+{
+	for (const struct bc_segment_happening *h = info->happenings; h != NULL; h = h->next) {
+		bc_output_format(output, "  %-11s record %" PRIu64 "%s", happening_name(h->kind),
+			h->record, h->bytes != 0 ? ": " : "");
+		bc_safe_write_bytes(output, h->text, h->bytes);
+		bc_output_text(output, "\n", 1);
+	}
+	if (info->happenings_left != 0)
+		bc_fact(output, "and more", "%" PRIu64 "; buscap dump shows them all",
+			info->happenings_left);
+}
+
 void bc_segment_info_print(struct bc_output *output, const struct bc_segment_info *info)
 {
 	char wall[48];
@@ -172,6 +199,7 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 	print_gaps(output, info);
 	bc_fact(output, "marks", "%" PRIu64, info->marks);
 	bc_fact(output, "triggers", "%" PRIu64, info->triggers);
+	print_happenings(output, info);
 	print_seen(output, info);
 }
 
@@ -243,6 +271,22 @@ static bool json_gaps(cJSON *object, const struct bc_segment_info *info)
 	return causes != NULL;
 }
 
+static bool json_happenings(cJSON *object, const struct bc_segment_info *info)
+{
+	cJSON *list = cJSON_AddArrayToObject(object, "events");
+
+	for (const struct bc_segment_happening *h = info->happenings; list != NULL && h != NULL;
+		h = h->next) {
+		cJSON *item = cJSON_CreateObject();
+		if (!cJSON_AddItemToArray(list, item) ||
+			!bc_json_add_text(item, "kind", happening_name(h->kind)) ||
+			!bc_json_add_u64(item, "record", h->record) ||
+			!bc_json_add_text(item, "text", h->bytes != 0 ? h->text : NULL))
+			return false;
+	}
+	return list != NULL && bc_json_add_u64(object, "events_left", info->happenings_left);
+}
+
 static bool json_seen(cJSON *object, const struct bc_segment_info *info)
 {
 	cJSON *types = cJSON_AddArrayToObject(object, "types");
@@ -301,5 +345,6 @@ bool bc_segment_info_json(cJSON *object, const struct bc_segment_info *info)
 	       bc_json_add_u64(object, "record_bytes", unpacked_bytes(info)) &&
 	       cJSON_AddNumberToObject(object, "ratio", ratio(info)) != NULL &&
 	       json_gaps(object, info) && bc_json_add_u64(object, "marks", info->marks) &&
-	       bc_json_add_u64(object, "triggers", info->triggers) && json_seen(object, info);
+	       bc_json_add_u64(object, "triggers", info->triggers) &&
+	       json_happenings(object, info) && json_seen(object, info);
 }

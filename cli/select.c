@@ -1,11 +1,11 @@
 #include "cli/select.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "cli/options.h"
+#include "formats/where.h"
 
 #define NS_PER_S INT64_C(1000000000)
 
@@ -237,136 +237,38 @@ bool bc_select_to(struct bc_select *s, const struct bc_console *console, const c
 	return read_border(s, console, option, &s->filter.to_ns, &s->to_is_relative);
 }
 
-/* Hexadecimal digits, "0x" before them or not. Returns what stands behind, or NULL. */
-static const char *read_hex(const char *text, uint64_t *value)
+/* Reads a value as bc_where_...() does, and complains as they say. */
+static bool read_where(struct bc_select *s, const struct bc_console *console, const char *option,
+	bool (*read)(struct bc_filter *filter, const char *value, char *why, size_t room))
 {
-	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+	char why[160];
 
-	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-		text += 2;
-	const char *p = text;
-	*value = 0;
-	for (; *p != '\0' && strchr(digits, *p) != NULL; p++) {
-		if (*value >> 60 != 0)
-			return NULL;
-		*value = *value << 4 | (uint64_t)((strchr(digits, *p) - digits) & 15);
+	if (!read(&s->filter, optarg, why, sizeof(why))) {
+		bc_complain(console, NULL, "%s %s: %s", option, optarg, why);
+		return false;
 	}
-	return p != text ? p : NULL;
+	note(s, option);
+	return true;
 }
 
 bool bc_select_addr(struct bc_select *s, const struct bc_console *console, const char *option)
 {
-	struct bc_span *span = &s->filter.addr;
-	const char *p = optarg;
-
 	if (s->filter.has_addr) {
 		bc_complain(console, NULL, "%s is given twice; see buscap %s --help", option,
 			console->command);
 		return false;
 	}
-	if (*p != '-')
-		p = read_hex(p, &span->first);
-	if (p != NULL && *p == '\0')
-		span->last = span->first;
-	else if (p != NULL && *p == '-' && p[1] != '\0')
-		p = read_hex(p + 1, &span->last);
-	else if (p != NULL && *p == '-' && p != optarg)
-		p++;
-	if (p == NULL || *p != '\0') {
-		bc_complain(console, NULL,
-			"%s %s: a range of hexadecimal addresses is wanted, as 1000-1fff, 1000- or "
-			"-fff",
-			option, optarg);
-		return false;
-	}
-	if (span->first > span->last) {
-		bc_complain(
-			console, NULL, "%s %s: the range ends before it begins", option, optarg);
-		return false;
-	}
-	s->filter.has_addr = true;
-	note(s, option);
-	return true;
-}
-
-/* All types that come down to this one where only reads, writes and fetches are known; what is read
- * and written is both. */
-static void add_plain(struct bc_filter *filter, int plain)
-{
-	for (unsigned type = 0; type < BC_REF_TYPES; type++)
-		if (bc_ref_type_plain(type) == plain ||
-			(type == BC_REF_MODIFY && plain == BC_REQ_MEMWRITE))
-			bc_filter_add_type(filter, type);
-}
-
-static bool add_type(struct bc_filter *filter, const char *name)
-{
-	uint64_t number;
-	const char *end = NULL;
-	int type = bc_ref_type_by_name(name);
-
-	if (strcasecmp(name, "read") == 0)
-		add_plain(filter, BC_REQ_MEMREAD);
-	else if (strcasecmp(name, "write") == 0)
-		add_plain(filter, BC_REQ_MEMWRITE);
-	else if (type >= 0)
-		bc_filter_add_type(filter, (unsigned)type);
-	else if (name[0] == '0' && (end = read_hex(name, &number)) != NULL && *end == '\0' &&
-		 number < 0x100)
-		bc_filter_add_type(filter, (unsigned)number);
-	else
-		return false;
-	return true;
+	return read_where(s, console, option, bc_where_addr);
 }
 
 bool bc_select_type(struct bc_select *s, const struct bc_console *console, const char *option)
 {
-	char name[32];
-
-	for (const char *p = optarg;; p++) {
-		size_t n = strcspn(p, ",");
-		snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), p);
-		if (!add_type(&s->filter, name)) {
-			bc_complain(console, NULL,
-				"%s %s: \"%.*s\" is no type; there are read, write, fetch, the "
-				"names that dump prints (MEMREADINV) and numbers (0xf2)",
-				option, optarg, (int)n, p);
-			return false;
-		}
-		p += n;
-		if (*p == '\0')
-			break;
-	}
-	note(s, option);
-	return true;
+	return read_where(s, console, option, bc_where_types);
 }
 
 bool bc_select_proc(struct bc_select *s, const struct bc_console *console, const char *option)
 {
-	const char *p = optarg;
-
-	for (;; p++) {
-		char *end;
-		unsigned long first = strtoul(p, &end, 10);
-		bool ok = *p >= '0' && *p <= '9';
-		unsigned long last = first;
-		p = end;
-		if (ok && *p == '-') {
-			ok = p[1] >= '0' && p[1] <= '9';
-			last = ok ? strtoul(p + 1, &end, 10) : 0;
-			p = end;
-		}
-		if (!ok || first > last || last > UINT16_MAX || (*p != ',' && *p != '\0')) {
-			bc_complain(console, NULL, "%s %s: processors are wanted, as 0 or 0,2-3",
-				option, optarg);
-			return false;
-		}
-		bc_filter_add_procs(&s->filter, (uint16_t)first, (uint16_t)last);
-		if (*p == '\0')
-			break;
-	}
-	note(s, option);
-	return true;
+	return read_where(s, console, option, bc_where_procs);
 }
 
 void bc_select_begin(struct bc_select *s, int64_t wall_ns)

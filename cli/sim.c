@@ -14,43 +14,35 @@
 #include "formats/bytes.h"
 #include "formats/stamp.h"
 
-static const char help[] =
-	"usage: buscap sim [OPTION]... -O FMT\n"
-	"\n"
-	"Writes what a capture board on a simulated Pentium bus would send: the same seed gives "
-	"the same\n"
-	"bytes, everywhere and always. All formats are of the same stream.\n"
-	"\n"
-	"  -O, --output-format FMT  bcp1 (the board's frames), raw6 (its samples alone) or byu "
-	"(the\n"
-	"                           records made of them)\n"
-	"  -o, --output FILE        the file to write, instead of standard output; one that is "
-	"there\n"
-	"                           already is replaced\n"
-	"  -s, --seed N             which bus (1)\n"
-	"  -n, --count N            samples (1000000); 1k is 1000, and M and G a million and a\n"
-	"                           thousand million\n"
-	"  -a, --agents N           processors, 1 to 4 (1)\n"
-	"      --loss P             chance that the board loses samples before a frame (0)\n"
-	"      --corrupt P          chance that a frame has a flipped bit; bcp1 only (0)\n"
-	"  -h, --help               this text\n"
-	"\n"
-	"Exit code: 0 ok, 1 failed, 2 wrong usage.\n"
-	"\n"
-	"Example: buscap sim --seed 7 --count 100000 -O byu -o bus.byu\n";
-
 enum { OPTION_LOSS = 1000, OPTION_CORRUPT };
 
-static const struct option options[] = {
-	{"output-format", required_argument, NULL, 'O'},
-	{"output", required_argument, NULL, 'o'},
-	{"seed", required_argument, NULL, 's'},
-	{"count", required_argument, NULL, 'n'},
-	{"agents", required_argument, NULL, 'a'},
-	{"loss", required_argument, NULL, OPTION_LOSS},
-	{"corrupt", required_argument, NULL, OPTION_CORRUPT},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+static const struct bc_usage_option options[] = {
+	{'O', "output-format", "FMT", "choice:bcp1|raw6|byu",
+		"bcp1 (the board's frames), raw6 (its samples alone) or byu (the records made of "
+		"them)"},
+	{'o', "output", "FILE", "file",
+		"the file to write, instead of standard output; one that is there already is "
+		"replaced"},
+	{'s', "seed", "N", "number", "which bus (1)"},
+	{'n', "count", "N", "number",
+		"samples (1000000); 1k is 1000, and M and G a million and a thousand million"},
+	{'a', "agents", "N", "choice:1|2|3|4", "processors, 1 to 4 (1)"},
+	{OPTION_LOSS, "loss", "P", "number",
+		"chance that the board loses samples before a frame (0)"},
+	{OPTION_CORRUPT, "corrupt", "P", "number",
+		"chance that a frame has a flipped bit; bcp1 only (0)"},
+	{0},
+};
+
+const struct bc_usage bc_sim_usage = {
+	.name = "sim",
+	.required = "-O FMT",
+	.summary = "write the stream of a simulated bus",
+	.text = "Writes what a capture board on a simulated Pentium bus would send: the same seed "
+		"gives the same bytes, everywhere and always. All formats are of the same stream.",
+	.options = options,
+	.exits = "0 ok, 1 failed, 2 wrong usage.",
+	.example = "buscap sim --seed 7 --count 100000 -O byu -o bus.byu",
 };
 
 struct wanted {
@@ -219,19 +211,13 @@ static enum bc_exit run(const struct bc_console *console, const struct wanted *w
 int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
 {
 	struct wanted wanted = {.sim = {.seed = 1, .count = 1000000, .agents = 1}};
-	struct bc_options o = {.console = console,
-		.argc = argc,
-		.argv = argv,
-		.brief = "O:o:s:n:a:h",
-		.all = options};
+	struct bc_options o;
 	int letter;
 
-	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			return bc_print_help(console, help);
+	bc_options_begin(&o, console, &bc_sim_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(console, letter, &wanted))
-			return BC_EXIT_USAGE;
-	}
+			return o.exit;
 	enum bc_exit code = check(console, &wanted, argc - optind);
 	return code != BC_EXIT_OK ? (int)code : (int)run(console, &wanted);
 }

@@ -3,6 +3,9 @@
 #define BC_CLI_SIM_H
 
 #include "cli/console.h"
+#include "formats/usage.h"
+
+extern const struct bc_usage bc_sim_usage;
 
 int bc_cmd_sim(const struct bc_console *console, int argc, char **argv);
 

@@ -9,44 +9,6 @@
 #include "cli/stats_json.h"
 #include "cli/stats_text.h"
 
-static const char help[] =
-	"usage: buscap stats [OPTION]... [FILE]...\n"
-	"\n"
-	"Summarises traces, several files of one format as one: totals by type, size, memory type "
-	"and\n"
-	"processor, instruction mix, footprint, reuse, time. Without files, and for \"-\", it "
-	"reads "
-	"standard\n"
-	"input. docs/stats.md defines each figure.\n"
-	"\n"
-	"  -I, --input-format FMT  the files' format, with its options: laplace:endian=big; it is "
-	"told by\n"
-	"                          content where that is certain\n"
-	"  -j, --json              one JSON object\n"
-	"      --as cis501         the four lines that the course's own reader prints of "
-	"micro-ops\n"
-	"      --totals            leave out footprint, reuse, intervals, idles and bursts: "
-	"several times\n"
-	"                          as fast\n"
-	"      --line N            bytes of a line, a power of two (32)\n"
-	"      --page N            bytes of a page, a power of two (4096)\n"
-	"      --memory BYTES      for footprint and reuse, at most (1G); 1k is 1000; lines "
-	"beyond that\n"
-	"                          are told as \"at least\"\n"
-	"      --idle TICKS        longer intervals between references are idles (1000)\n"
-	"      --burst TICKS       references with at most so many between them are a burst (8)\n"
-	"      --clock-hz N        ticks a second, where the trace doesn't say or says it wrong\n"
-	"      --top N             how many rows of each table are printed (20); JSON has all\n"
-	"  -h, --help              this text\n"
-	"\n"
-	"Reuse is the share of references whose line was touched within so many references "
-	"before.\n"
-	"\n"
-	"Exit code: 0 ok, 1 failed, 2 wrong usage, 3 damaged or malformed: what is good was "
-	"counted.\n"
-	"\n"
-	"Example: buscap stats --json /var/lib/buscapd/*.byu.lz4 | jq .time.seconds\n";
-
 enum {
 	OPTION_AS = 1000,
 	OPTION_TOTALS,
@@ -59,20 +21,44 @@ enum {
 	OPTION_TOP,
 };
 
-static const struct option options[] = {
-	{"input-format", required_argument, NULL, 'I'},
-	{"json", no_argument, NULL, 'j'},
-	{"as", required_argument, NULL, OPTION_AS},
-	{"totals", no_argument, NULL, OPTION_TOTALS},
-	{"line", required_argument, NULL, OPTION_LINE},
-	{"page", required_argument, NULL, OPTION_PAGE},
-	{"memory", required_argument, NULL, OPTION_MEMORY},
-	{"idle", required_argument, NULL, OPTION_IDLE},
-	{"burst", required_argument, NULL, OPTION_BURST},
-	{"clock-hz", required_argument, NULL, OPTION_CLOCK_HZ},
-	{"top", required_argument, NULL, OPTION_TOP},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+static const struct bc_usage_option options[] = {
+	{'I', "input-format", "FMT", "format-read",
+		"the files' format, with its options: laplace:endian=big; it is told by content "
+		"where that is certain"},
+	{'j', "json", NULL, NULL, "one JSON object"},
+	{OPTION_AS, "as", "cis501", "choice:cis501",
+		"the four lines that the course's own reader prints of micro-ops"},
+	{OPTION_TOTALS, "totals", NULL, NULL,
+		"leave out footprint, reuse, intervals, idles and bursts: several times as fast"},
+	{OPTION_LINE, "line", "N", "number", "bytes of a line, a power of two (32)"},
+	{OPTION_PAGE, "page", "N", "number", "bytes of a page, a power of two (4096)"},
+	{OPTION_MEMORY, "memory", "BYTES", "number",
+		"for footprint and reuse, at most (1G); 1k is 1000; lines beyond that are told as "
+		"\"at least\""},
+	{OPTION_IDLE, "idle", "TICKS", "number",
+		"longer intervals between references are idles (1000)"},
+	{OPTION_BURST, "burst", "TICKS", "number",
+		"references with at most so many between them are a burst (8)"},
+	{OPTION_CLOCK_HZ, "clock-hz", "N", "number",
+		"ticks a second, where the trace doesn't say or says it wrong"},
+	{OPTION_TOP, "top", "N", "number",
+		"how many rows of each table are printed (20); JSON has all"},
+	{0},
+};
+
+const struct bc_usage bc_stats_usage = {
+	.name = "stats",
+	.operands = "[FILE]...",
+	.kind = "file",
+	.summary = "summarise a trace: totals, mix, footprint, reuse, time",
+	.text = "Summarises traces, several files of one format as one: totals by type, size, "
+		"memory type and processor, instruction mix, footprint, reuse, time. Without "
+		"files, and for \"-\", it reads standard input. docs/stats.md defines each figure.",
+	.options = options,
+	.more = "Reuse is the share of references whose line was touched within so many references "
+		"before.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or malformed: what is good was counted.",
+	.example = "buscap stats --json *.byu.lz4 | jq .time.seconds",
 };
 
 struct wanted {
@@ -249,16 +235,13 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 			.burst_ticks = 8},
 		.top = 20,
 	};
-	struct bc_options o = {
-		.console = console, .argc = argc, .argv = argv, .brief = "I:jh", .all = options};
+	struct bc_options o;
 	int letter;
 
-	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			return bc_print_help(console, help);
+	bc_options_begin(&o, console, &bc_stats_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(console, letter, &w))
-			return BC_EXIT_USAGE;
-	}
+			return o.exit;
 	if (!check(console, &w))
 		return BC_EXIT_USAGE;
 	if (optind == argc)

@@ -3,6 +3,9 @@
 #define BC_CLI_STATS_H
 
 #include "cli/console.h"
+#include "formats/usage.h"
+
+extern const struct bc_usage bc_stats_usage;
 
 /* Returns the exit code (enum bc_exit). */
 int bc_cmd_stats(const struct bc_console *console, int argc, char **argv);

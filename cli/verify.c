@@ -19,30 +19,26 @@
 #include "formats/sample.h"
 #include "formats/segment_reader.h"
 
-static const char help[] =
-	"usage: buscap verify [OPTION]... FILE...\n"
-	"\n"
-	"Checks segments (every checksum, the index against the chunks, that no chunk and no "
-	"record is\n"
-	"missing, from file to file too), raw captures (every block's checksums) and bcp1 streams "
-	"(every\n"
-	"frame's checksums, the sequence). The plain formats have no checksums: only a torn end "
-	"and values\n"
-	"too long for a record can be told. Texts are read: malformed lines are told.\n"
-	"One line on each damage, and one on each file. Segments are put in order.\n"
-	"\n"
-	"  -I, --input FMT  the files' format, where it can't be told by content: see buscap "
-	"formats\n"
-	"  -h, --help       this text\n"
-	"\n"
-	"Exit code: 0 all is whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed.\n"
-	"\n"
-	"Example: buscap verify /var/lib/buscapd/*.byu.lz4\n";
+static const struct bc_usage_option options[] = {
+	{'I', "input", "FMT", "format-read",
+		"the files' format, where it can't be told by content: see buscap formats"},
+	{0},
+};
 
-static const struct option options[] = {
-	{"input", required_argument, NULL, 'I'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+const struct bc_usage bc_verify_usage = {
+	.name = "verify",
+	.operands = "FILE...",
+	.kind = "file",
+	.summary = "check that files are whole",
+	.text = "Checks segments (every checksum, the index against the chunks, that no chunk and "
+		"no record is missing, from file to file too), raw captures (every block's "
+		"checksums) and bcp1 streams (every frame's checksums, the sequence). The plain "
+		"formats have no checksums: only a torn end and values too long for a record can "
+		"be told. Texts are read: malformed lines are told.\n"
+		"One line on each damage, and one on each file. Segments are put in order.",
+	.options = options,
+	.exits = "0 all is whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed.",
+	.example = "buscap verify *.byu.lz4",
 };
 
 /* How far the recording of the segments checked before goes. */
@@ -450,19 +446,17 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
 	struct bc_format_options format_options = bc_format_options_default();
-	struct bc_options o = {
-		.console = console, .argc = argc, .argv = argv, .brief = "I:h", .all = options};
+	struct bc_options o;
 	struct bc_output output;
 	struct ending before = {.is_known = false};
 	enum bc_exit code = BC_EXIT_OK;
 	int letter;
 
+	bc_options_begin(&o, console, &bc_verify_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'h')
-			return bc_print_help(console, help);
 		if (letter != 'I' ||
 			!bc_option_read_format(console, "-I", &format, &format_options))
-			return BC_EXIT_USAGE;
+			return o.exit;
 	}
 	if (optind == argc)
 		return bc_complain_usage(console, "no file is named");

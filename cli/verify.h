@@ -4,6 +4,9 @@
 #define BC_CLI_VERIFY_H
 
 #include "cli/console.h"
+#include "formats/usage.h"
+
+extern const struct bc_usage bc_verify_usage;
 
 int bc_cmd_verify(const struct bc_console *console, int argc, char **argv);
 
