@@ -1,0 +1,292 @@
+#include "cli/tail.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/ask_options.h"
+#include "cli/live.h"
+#include "cli/safe_text.h"
+#include "formats/json.h"
+#include "formats/record.h"
+
+enum { OPTION_ADDR = BC_ASK_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT };
+
+static const struct bc_usage_option options[] = {
+	{'n', "records", "N", "number", "end after so many records"},
+	{'a', "absolute", NULL, NULL, "end each line with its absolute tick"},
+	{OPTION_ADDR, "addr", "RANGE", "range", "only these addresses, in hexadecimal: 1000-1fff"},
+	{OPTION_TYPE, "type", "TYPES", "list:read|write|fetch",
+		"only these: read, write, fetch, the names that dump prints, 0xf2; a,b"},
+	{OPTION_PROC, "proc", "PROCS", "range", "only of these processors: 0,2-3"},
+	{OPTION_PORT, "port", "RANGE", "range", "only I/O writes there: e0-e3"},
+	{BC_ASK_JSON, "json", NULL, NULL, "an object a line, as it comes"},
+	BC_ASK_OPTION_SOCKET,
+	{0},
+};
+
+const struct bc_usage bc_tail_usage = {
+	.name = "tail",
+	.summary = "print records as they come",
+	.text = "Prints the records that come from the bus, as dump does, until Ctrl-C. When there "
+		"are more than can be looked at, the rest is passed over and counted: the capture "
+		"never waits for it. Gaps, marks and what was missed stand on lines of their own, "
+		"which begin with \"# \".",
+	.options = options,
+	.exits = BC_ASK_EXITS,
+	.example = "buscap tail -n 20 --type write --addr 300000-3fffff",
+};
+
+struct tail {
+	char *query; /* the path with what is asked for behind it */
+	uint64_t limit;
+	uint64_t shown;
+	bool is_absolute;
+	bool is_json;
+	bool has_epoch;
+	uint64_t epoch;
+	const char *socket;
+};
+
+/* Adds "?name=value" to the query. */
+static bool add_query(
+	const struct bc_console *console, struct tail *t, const char *option, const char *value)
+{
+	const char *name = option + 2;
+	char *encoded = bc_ask_encode(value);
+	char *longer = NULL;
+	char key[16];
+
+	snprintf(key, sizeof(key), "%s=", name);
+	if (strstr(t->query, key) != NULL) {
+		bc_complain(console, NULL, "%s is given twice", option);
+		free(encoded);
+		return false;
+	}
+	if (encoded == NULL ||
+		asprintf(&longer, "%s%c%s%s", t->query, strchr(t->query, '?') != NULL ? '&' : '?',
+			key, encoded) < 0) {
+		bc_complain(console, NULL, "not enough memory");
+		free(encoded);
+		return false;
+	}
+	free(encoded);
+	free(t->query);
+	t->query = longer;
+	return true;
+}
+
+static bool read_limit(const struct bc_console *console, struct tail *t)
+{
+	char number[24];
+
+	if (!bc_option_count(console, "--records", &t->limit))
+		return false;
+	if (t->limit == 0) {
+		bc_complain(console, NULL, "--records 0: a number above 0 is wanted");
+		return false;
+	}
+	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
+	return add_query(console, t, "--limit", number);
+}
+
+static bool read_option(const struct bc_console *console, int letter, struct tail *t)
+{
+	switch (letter) {
+	case 'n':
+		return read_limit(console, t);
+	case 'a':
+		t->is_absolute = true;
+		return true;
+	case BC_ASK_JSON:
+		t->is_json = true;
+		return true;
+	case OPTION_ADDR:
+		return add_query(console, t, "--addr", optarg);
+	case OPTION_TYPE:
+		return add_query(console, t, "--type", optarg);
+	case OPTION_PROC:
+		return add_query(console, t, "--proc", optarg);
+	case OPTION_PORT:
+		return add_query(console, t, "--port", optarg);
+	case BC_ASK_SOCKET:
+		t->socket = optarg;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static const cJSON *get(const cJSON *object, const char *name)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+static bool read_addr(const cJSON *record, uint64_t *addr)
+{
+	const char *text = cJSON_GetStringValue(get(record, "addr"));
+	char *end;
+
+	if (text == NULL || strncmp(text, "0x", 2) != 0 || strlen(text) > 18)
+		return false;
+	errno = 0;
+	*addr = strtoull(text + 2, &end, 16);
+	return end != text + 2 && *end == '\0' && text[2] != '-' && text[2] != '+' &&
+	       text[2] != ' ' && errno == 0;
+}
+
+/* A whole number up to `most`. */
+static bool read_number(const cJSON *record, const char *name, uint64_t most, uint64_t *value)
+{
+	const cJSON *item = get(record, name);
+
+	*value = bc_json_get_u64(record, name);
+	return cJSON_IsNumber(item) && item->valuedouble >= 0 && *value <= most;
+}
+
+static void show_epoch(struct tail *t, struct bc_output *o, const cJSON *record)
+{
+	uint64_t epoch = bc_json_get_u64(record, "epoch");
+
+	if (t->has_epoch && epoch != t->epoch)
+		bc_output_format(o, "# epoch %" PRIu64 "\n", epoch);
+	t->has_epoch = true;
+	t->epoch = epoch;
+}
+
+/* The line that dump prints. */
+static bool show_record(struct tail *t, struct bc_output *o, const cJSON *record)
+{
+	const char *type = cJSON_GetStringValue(get(record, "type"));
+	char safe[64];
+	uint64_t addr;
+	uint64_t size;
+	uint64_t attr;
+	uint64_t proc;
+	uint64_t time = BC_TIME_NONE;
+
+	if (!read_addr(record, &addr) || type == NULL ||
+		!read_number(record, "size", UINT8_MAX, &size) ||
+		!read_number(record, "attr", UINT8_MAX, &attr) ||
+		!read_number(record, "proc", UINT8_MAX, &proc))
+		return false;
+	if (!cJSON_IsNull(get(record, "time")) && !read_number(record, "time", BC_TIME_NONE, &time))
+		return false;
+	show_epoch(t, o, record);
+	bc_output_format(o,
+		"%08" PRIx64 "\t%s\t%2" PRIu64 "\t%02" PRIx64 "\t%" PRIu64 "\t%08" PRIx64, addr,
+		bc_safe_text(safe, sizeof(safe), type), size, attr, proc, time);
+	if (t->is_absolute)
+		bc_output_format(o, "\t%" PRIu64, bc_json_get_u64(record, "tick"));
+	bc_output_text(o, "\n", 1);
+	return true;
+}
+
+static void show_gap(struct bc_output *o, const cJSON *gap)
+{
+	uint64_t lost = bc_json_get_u64(gap, "lost");
+	bool is_exact = cJSON_IsTrue(get(gap, "exact"));
+
+	if (lost == 0 && !is_exact)
+		bc_output_format(o, "# gap: an unknown number of samples lost (");
+	else
+		bc_output_format(o, "# gap: %s%" PRIu64 " sample%s lost (",
+			is_exact ? "" : "at least ", lost, bc_plural(lost));
+	bc_safe_write(o, cJSON_GetStringValue(get(gap, "cause")));
+	bc_output_format(o, ")\n");
+}
+
+static void show_note(struct bc_output *o, const char *word, const char *text)
+{
+	bc_output_format(o, "# %s%s", word, text != NULL ? ": " : "");
+	bc_safe_write(o, text);
+	bc_output_text(o, "\n", 1);
+}
+
+/* Objects that are none of these are of a newer daemon. */
+static bool show(void *context, struct bc_output *o, const cJSON *object)
+{
+	const cJSON *mark = get(object, "mark");
+	const cJSON *trigger = get(object, "trigger");
+
+	if (get(object, "addr") != NULL)
+		return show_record(context, o, object);
+	if (get(object, "missed") != NULL) {
+		uint64_t missed = bc_json_get_u64(object, "missed");
+		bc_output_format(o, "# missed: %" PRIu64 " record%s that nobody looked at\n",
+			missed, bc_plural(missed));
+	}
+	if (get(object, "gap") != NULL)
+		show_gap(o, get(object, "gap"));
+	if (mark != NULL)
+		show_note(o, "mark",
+			cJSON_GetStringValue(cJSON_IsObject(mark) ? get(mark, "text") : mark));
+	if (trigger != NULL)
+		show_note(o, "trigger",
+			cJSON_GetStringValue(
+				cJSON_IsObject(trigger) ? get(trigger, "text") : trigger));
+	return true;
+}
+
+/* Counts the records, too. */
+static bool is_wanted(void *context, const cJSON *object)
+{
+	struct tail *t = context;
+
+	t->shown += get(object, "addr") != NULL;
+	return true;
+}
+
+static bool is_enough(void *context)
+{
+	const struct tail *t = context;
+
+	return t->limit != 0 && t->shown >= t->limit;
+}
+
+/* Returns false when the command is over, *code then being how. */
+static bool read_options(
+	const struct bc_console *console, int argc, char **argv, struct tail *t, enum bc_exit *code)
+{
+	struct bc_options o;
+	int letter;
+
+	bc_options_begin(&o, console, &bc_tail_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (read_option(console, letter, t))
+			continue;
+		*code = o.exit;
+		return false;
+	}
+	if (optind < argc) {
+		*code = bc_complain_usage(
+			console, "it takes no operands: dump is for files, tail for the daemon");
+		return false;
+	}
+	return true;
+}
+
+int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
+{
+	struct tail t = {.query = strdup("/v1/records")};
+	enum bc_exit code = BC_EXIT_FAILED;
+
+	if (t.query == NULL) {
+		bc_complain(console, NULL, "not enough memory");
+	} else if (read_options(console, argc, argv, &t, &code)) {
+		const struct bc_live live = {.console = console,
+			.socket = t.socket,
+			.path = t.query,
+			.is_json = t.is_json,
+			.silence_ms = -1,
+			.show = show,
+			.is_wanted = is_wanted,
+			.is_enough = is_enough,
+			.context = &t};
+		code = bc_live_run(&live);
+	}
+	free(t.query);
+	return code;
+}

@@ -1,0 +1,292 @@
+"""Events and status never disagree: what the objects of the stream tell is, at each `status`, what it says."""
+
+import signal
+import time
+
+import harness
+from api_harness import Api, Stream, daemon_in
+from harness import BUSCAP, Faults, check_counts, equal, run, wait_until
+from usb_harness import Board
+
+START = ("POST", "/v1/recordings")
+STOP = ("DELETE", "/v1/recordings/current")
+ARM = ("POST", "/v1/triggers")
+SNAPSHOT = ("POST", "/v1/snapshot")
+REPLAY = ("POST", "/v1/replays")
+LOSSES = ("buffer", "disk")
+
+
+class Follower:
+    """The state of a daemon as its events tell it, from the first status on. `seen`: how often which was applied."""
+
+    def __init__(self):
+        self.status = None  # the last
+        self.may_lack = False
+        self.seen = {}
+        self.recordings = []  # not sealed yet, oldest first
+        self.notes = {}
+        self.files = {}  # the newest segment and its path, by recording
+        self.gaps = 0
+        self.lost = dict.fromkeys(LOSSES, 0)
+
+    def apply(self, event):
+        name = event["event"]
+        if self.status is None:
+            equal(name, "status", "the first")
+            self.begin(event["status"])
+        else:
+            equal(event["seq"], self.seq + 1, f"the number of {event}")
+        self.seq = event["seq"]
+        self.seen[name] = self.seen.get(name, 0) + 1
+        getattr(self, "on_" + name.replace("-", "_"), lambda event: None)(event)
+
+    def begin(self, status):
+        self.first = self.status = status
+        self.state = status["state"]
+        self.replay = status["replay"]
+        self.triggers = status["triggers"]
+        self.sealed, self.failed = status["sealed"]["segments"], status["sealed"]["commands_failed"]
+        self.stuck, self.error = status["disk"]["stuck"], status["disk"]["last_error"]
+        self.board = (status["source"]["board"] or {}).get("state")
+        recording = status["recording"]
+        if recording is not None:
+            self.recordings = [recording["id"]]
+            self.notes[recording["id"]] = dict(recording["metadata"])
+            if recording["path"] is not None:
+                self.files[recording["id"]] = (recording["segment"], recording["path"])
+
+    # What is told.
+
+    def on_state(self, event):
+        equal(event["from"], self.state, f"{event}")
+        self.state = event["to"]
+
+    def on_recording_started(self, event):
+        recording = event["recording"]
+        self.recordings.append(recording["id"])
+        self.notes[recording["id"]] = dict(recording["metadata"])
+
+    def on_recording_stopped(self, event):
+        recording = event["recording"]
+        equal(self.recordings.pop(0), recording["id"], "they are sealed in their order")
+        equal(recording["metadata"], self.notes.pop(recording["id"]), "metadata at the end")
+        equal(recording["path"], self.files.pop(recording["id"], (0, None))[1], "its newest file")
+
+    def on_note(self, event):
+        self.notes[event["recording"]].update(event["metadata"])
+
+    def on_segment_begun(self, event):
+        self.may_lack = False
+        assert event["path"].endswith(".partial"), event
+        self.files[event["recording"]] = (event["segment"], event["path"])
+
+    def on_segment_sealed(self, event):
+        equal(self.files[event["recording"]], (event["segment"], event["path"] + ".partial"), "what is sealed was begun")
+        self.files[event["recording"]] = (event["segment"], event["path"])
+        self.sealed += 1
+
+    def on_replay_started(self, event):
+        equal(self.replay, None, "one at a time")
+        self.replay = {"id": event["replay"]["id"], "path": event["replay"]["path"]}
+
+    def on_replay_ended(self, event):
+        equal(event["replay"]["id"], self.replay["id"])
+        self.replay = None
+
+    def on_trigger_armed(self, event):
+        self.triggers += 1
+
+    def on_trigger_disarmed(self, event):
+        self.triggers -= 1
+
+    def on_gap(self, event):
+        self.gaps += event["gaps"]
+        if event["cause"] in LOSSES:
+            self.lost[event["cause"]] += event["lost"]
+
+    def on_disk(self, event):
+        # It may have taken the file that was written to.
+        self.may_lack = event["error"] is not None
+        self.stuck = event["stuck"]
+        self.error = event["error"] or self.error
+
+    def on_board(self, event):
+        self.board = event["state"]
+
+    def on_command(self, event):
+        self.failed += 1
+
+    def on_missed(self, event):
+        raise AssertionError(f"this test reads too slowly: {event}")
+
+    # What it comes to.
+
+    def on_status(self, event):
+        status = event["status"]
+        counts = check_counts(status)
+        equal(status["state"], self.state, "state")
+        equal(status["replay"], self.replay, "replay")
+        equal(status["triggers"], self.triggers, "triggers")
+        equal(status["sealed"]["segments"], self.sealed, "sealed segments")
+        equal(status["sealed"]["commands_failed"], self.failed, "commands failed")
+        equal((status["disk"]["stuck"], status["disk"]["last_error"]), (self.stuck, self.error), "disk")
+        equal((status["source"]["board"] or {}).get("state"), self.board, "board")
+        equal(counts["gaps"] - self.first["counts"]["gaps"], self.gaps, "gaps")
+        for cause in LOSSES:
+            equal(counts["dropped"][cause] - self.first["counts"]["dropped"][cause], self.lost[cause], f"lost by {cause}")
+        assert status["streams"]["events"] >= 1 or self.seen["status"] == 1, status["streams"]
+        self.check_recording(status["recording"])
+        for before, now in ((self.status["counts"], counts), (self.status["counts"]["dropped"], counts["dropped"])):
+            assert all(now[name] >= before[name] for name in now if name not in ("dropped", "in_flight")), (before, now)
+        self.status = status
+
+    def check_recording(self, recording):
+        equal(recording and recording["id"], self.recordings[-1] if self.recordings else None, "recording")
+        if recording is None:
+            return
+        equal(recording["metadata"], self.notes[recording["id"]], "metadata")
+        if recording["path"] is None and self.may_lack:
+            return
+        equal((recording["segment"], recording["path"]), self.files.get(recording["id"], (0, None)), "its newest segment")
+
+
+def follow(stream):
+    follower = Follower()
+    for event in stream.objects:
+        follower.apply(event)
+    return follower
+
+
+def polled(api, condition, what):
+    """Waits by asking for the status, as fast as it goes: gaps and states are told in between."""
+    return wait_until(lambda: condition(api.good("GET", "/v1/status")), what)
+
+
+def over(api):
+    polled(api, lambda status: status["recording"] is None, "it is sealed")
+
+
+def test_events_and_status_never_disagree(tmp):
+    trace = tmp / "lossy.bcp1"
+    equal(run(BUSCAP, "sim", "-O", "bcp1", "-n", "300000", "--loss", "0.05", "--corrupt", "0.01", "-o", trace).returncode, 0)
+    settings = tmp / "buscapd.conf"
+    settings.write_text("[trigger a]\nwhen = port=80\naction = mark\n")
+    with daemon_in(tmp, "-c", settings, "--set", "output.sealed_command=/bin/false", mode="flight",
+                   source="sim:rate=200k,loss=0.2,corrupt=0.01") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            events.read()
+            for turn in range(4):
+                api.good(*SNAPSHOT, {"post": "50ms", "metadata": {"turn": str(turn)}}, status=201)
+                over(api)
+                # One that goes on while the one before it is being sealed.
+                for _ in range(3):
+                    own = {"name": "own", "when": "addr=0", "action": "mark"}
+                    api.good(*START, {"limits": {"records": 100000000}, "triggers": [own]}, status=201)
+                    api.good("PATCH", "/v1/recordings/current", {"metadata": {"k": str(turn)}})
+                    time.sleep(0.1)
+                    api.good("POST", "/v1/rotate")
+                    api.good("GET", "/v1/status")
+                    api.good(*STOP)
+                api.good(*ARM, {"name": "b", "when": "gap", "action": "mark"}, status=201)
+                settings.write_text(f"[trigger {'ca'[turn % 2]}]\nwhen = port=8{turn}\naction = mark\n"
+                                    f"[trigger d]\nwhen = port=90\naction = mark\n")
+                daemon.process.send_signal(signal.SIGHUP)
+                events.until(lambda event: event["event"] == "reload")
+                api.good("DELETE", "/v1/triggers/b")
+                api.good(*START, {"triggers": [own | {"name": "e", "when": "gap", "action": "stop"}]}, status=201)
+                over(api)
+                api.good(*REPLAY, {"path": str(trace), "speed": "max" if turn % 2 else 0.05}, status=201)
+                if turn == 2:
+                    time.sleep(0.1)
+                    api.good("DELETE", "/v1/replays/current")
+                over(api)
+            equal(daemon.stop(), 4)
+            events.rest()
+    follower = follow(events)
+    for name, least in {"recording-started": 24, "segment-sealed": 32, "replay-ended": 4, "trigger-armed": 20, "gap": 20,
+                        "trigger-disarmed": 20, "note": 12, "command": 20, "status": 5, "state": 40}.items():
+        assert follower.seen.get(name, 0) >= least, (name, follower.seen)
+
+
+def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):
+    (tmp / "out").mkdir()
+    faults = Faults(tmp, tmp / "out")
+    with daemon_in(tmp, "--set", "pipeline.buffer=16M", source="sim:rate=2M", mode="always", env=faults.env) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            events.read()
+            for turn in range(3):
+                lost = api.good("GET", "/v1/status")["counts"]["dropped"]["disk"]
+                faults.set("pwrite:ENOSPC,write:ENOSPC" if turn != 1 else "pwrite:EIO,write:EIO")
+                polled(api, lambda status: status["disk"]["stuck"], "the disk is full")
+                polled(api, lambda status: status["counts"]["dropped"]["disk"] > lost, "samples are lost")
+                faults.set("")
+                polled(api, lambda status: not status["disk"]["stuck"], "it goes on")
+            equal(daemon.stop(), 1)  # a segment was left as it is
+            events.rest()
+    follower = follow(events)
+    assert follower.seen["disk"] >= 6 and follower.seen["gap"] >= 3, follower.seen
+    assert follower.lost["disk"] > 0, follower.lost
+
+
+def test_events_and_status_agree_while_a_board_comes_and_goes(tmp):
+    with Board("serial=A1,rate=200000") as board, daemon_in(tmp, source="usb", mode="always", env=board.env) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            events.read()
+            for _ in range(5):
+                polled(api, lambda status: status["state"] == "recording", "it streams")
+                board.unplug()
+                polled(api, lambda status: status["state"] == "waiting", "it is gone")
+                board.plug()
+            polled(api, lambda status: status["state"] == "recording", "it streams")
+            daemon.stop()
+            events.rest()
+    follower = follow(events)
+    assert follower.seen["board"] >= 10 and follower.seen["gap"] >= 5, follower.seen
+
+
+def test_a_hash_that_no_manifest_takes_is_counted(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        begun = api.good(*START, status=201)["recording"]
+        (tmp / "out" / f"{begun['id']}.xxh128").mkdir()
+        polled(api, lambda status: status["recording"]["records"] > 0, "records come")
+        equal(api.good(*STOP)["recording"]["state"], "complete", "the recording is whole all the same")
+        equal(api.good("GET", "/v1/status")["sealed"]["manifest_failed"], 1)
+        equal(daemon.stop(), 0)
+
+
+def test_a_trigger_that_took_the_name_of_a_recording_s_own_outlives_it(tmp):
+    own = {"name": "t", "when": "addr=fffffff0", "action": "mark"}
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        api.good(*START, {"triggers": [own]}, status=201)
+        api.good("DELETE", "/v1/triggers/t")
+        api.good(*ARM, own, status=201)
+        api.good(*STOP)
+        api.good("GET", "/v1/triggers/t")
+        equal(daemon.stop(), 0)
+
+
+def test_a_recording_whose_segments_are_all_sealed_just_now_is_still_under_way(tmp):
+    with daemon_in(tmp, "--set", "pipeline.flush=10ms", source="sim:rate=1") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        begun = api.good(*START, status=201)["recording"]
+        polled(api, lambda status: status["recording"]["records"] > 0, "records come")
+        api.good("POST", "/v1/rotate")
+        polled(api, lambda status: status["sealed"]["segments"] == 1, "it is rotated")
+        (row,) = api.good("GET", "/v1/recordings")["recordings"]
+        equal((row["id"], row["state"], row["ended"]), (begun["id"], "recording", None))
+        equal(daemon.stop(), 0)
+
+
+if __name__ == "__main__":
+    harness.main(globals())
