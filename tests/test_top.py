@@ -1,0 +1,410 @@
+"""buscap top in a real terminal, read off its screen: what it shows, sizes, keys, a daemon that leaves; and without
+a terminal."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+
+import harness
+from harness import BUSCAP, BUSCAPD, Daemon, equal, need, run
+from top_harness import Bus, FakeDaemon, Terminal
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+UTF8 = {**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def top(directory, width, height, **options):
+    return Terminal(directory, width, height, need(BUSCAP), "top", "--socket", directory / "s", **options)
+
+
+def line_of(text, word):
+    """The line that begins with a word."""
+    found = [line for line in text.splitlines() if line.startswith(word)]
+    equal(len(found), 1, f"lines that begin with {word!r} in\n{text}")
+    return found[0]
+
+
+def fits(terminal, text):
+    """A page for this size: its first and its last line are in their places, and nothing has run over."""
+    lines = text.split("\n")
+    return (len(lines) == terminal.size[1] and all(len(line) <= terminal.size[0] for line in lines)
+            and [n for n, line in enumerate(lines) if line.startswith("buscap top")] == [0]
+            and [n for n, line in enumerate(lines) if line.startswith("q quit")] == [len(lines) - 1]
+            and [n for n, line in enumerate(lines) if line.startswith("samples/s")] != [])
+
+
+def check_fits(terminal):
+    terminal.wait_for(lambda text: fits(terminal, text), "a page of {}x{}".format(*terminal.size))
+
+
+def check_page(text, bus, has_graphs=True):
+    """All that is asked for is there, and is what the daemon said."""
+    assert re.match(r"buscap top  recording  up 1 h \d+ min +\d\d:\d\d:\d\d\n", text), text
+    assert "usb, clock 66.7 MHz" in line_of(text, "source"), text
+    assert "streaming, 1209:0001 BC-0042" in line_of(text, "board"), text
+    assert "20261120T194302Z-ab12cd-night-run" in line_of(text, "recording"), text
+    assert "segment 3" in text and re.search(r"\d\d\.\d G records, \d\d\.\d GB, for 1 h 0 min", text), text
+    assert "10.6 hours left, 812 GB free" in line_of(text, "disk"), text
+    rate, data, out = (line_of(text, word) for word in ("samples/s", "records/s", "to disk/s"))
+    assert re.match(r"samples/s +4\.\d\d M\b", rate), rate
+    assert re.match(r"records/s +4\.\d\d M\b", data) and re.match(r"to disk/s +1\d\.\d MB\b", out), (data, out)
+    assert re.match(r"buffer +\d+ %", line_of(text, "buffer")), text
+    if has_graphs:
+        for line in (rate, out, line_of(text, "lost/s")):
+            assert re.search(f"[{BLOCKS}]", line) and " max " in line, line
+    for kind, share in (("MEMREAD", "45.0"), ("FETCH", "28.0"), ("IOWRITE", "1.0")):
+        assert re.search(rf"^{kind} .* {share} %", text, re.M), text
+    assert re.search(rf" 0 +{r'2.[45]. M +' if has_graphs else ''}55\.0 %", text) and re.search(r"0x0001f000  12\.5 %", text), text
+    equal(line_of(text, "lost ").split()[1], "none" if bus.lost == 0 else f"{bus.lost:,}")
+
+
+def is_whole(text):
+    return "the last 3 s" in text and "q quit" in text
+
+
+# ---- in a terminal
+
+
+def check_screen(tmp, width, height):
+    bus = Bus()
+    with FakeDaemon(tmp / "s", bus), top(tmp, width, height) as terminal:
+        text = terminal.wait_for(is_whole, "the page with three seconds of what is on the bus")
+        check_page(text, bus)
+        check_fits(terminal)
+        equal(terminal.screen()[height - 1], "q quit   p pause   s order: share   ? keys")
+        return text
+
+
+def test_a_screen_of_eighty_by_twenty_four_has_all_of_it(tmp):
+    text = check_screen(tmp, 80, 24)
+    assert "and 27 more" in text, text
+
+
+def test_a_screen_of_two_hundred_by_fifty_has_more_of_it(tmp):
+    text = check_screen(tmp, 200, 50)
+    assert "3 segments sealed, 2 triggers armed" in text, text
+    assert "0x001d4000  ≥1.4 %" in text, text
+    bar = re.search(r"MEMREAD +\S+ M  45\.0 % (█+)", text)
+    assert bar and len(bar.group(1)) > 30, text
+    # The graph of the samples has several rows.
+    lines = text.splitlines()
+    at = lines.index(line_of(text, "samples/s"))
+    assert all(re.fullmatch(f" +[{BLOCKS}]+", line) for line in lines[at + 1 : at + 4]), text
+
+
+def test_it_follows_any_size_of_the_window(tmp):
+    bus = Bus()
+    with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24) as terminal:
+        terminal.wait_for(is_whole, "the page")
+        for width, height in ((200, 50), (80, 24), (79, 23), (40, 12), (132, 8), (20, 5), (11, 3), (2, 2), (1, 1),
+                              (300, 100), (5, 60), (80, 24)):
+            terminal.resize(width, height)
+            if width >= 40:
+                check_fits(terminal)
+            else:
+                time.sleep(0.5)  # nothing but to be still there
+        text = terminal.wait_for(lambda text: "the last 10 s" in text, "a page that went on meanwhile")
+        check_page(text, bus)
+        terminal.press("q")
+        equal(terminal.wait_end(), 0)
+
+
+def test_s_changes_the_order_of_the_tables(tmp):
+    def names(text):
+        return re.findall(r"^([A-Z]{4,10}) ", text, re.M)
+
+    with FakeDaemon(tmp / "s", Bus()), top(tmp, 100, 30) as terminal:
+        text = terminal.wait_for(is_whole, "the page")
+        by_share = ["MEMREAD", "FETCH", "MEMWRITE", "MEMREADINV", "IOREAD", "IOWRITE"]
+        equal(names(text), by_share)
+        terminal.press("s")
+        text = terminal.wait_for(lambda text: "s order: name" in text, "the other order")
+        equal(names(text), sorted(by_share))
+        pages = re.findall(r"0x\w{8}", text)
+        equal(pages, sorted(pages))
+        terminal.press("s")
+        text = terminal.wait_for(lambda text: "s order: share" in text, "the first order again")
+        equal(names(text), by_share)
+
+
+def test_p_pauses_and_then_shows_what_happened_meanwhile(tmp):
+    bus = Bus()
+    with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24) as terminal:
+        terminal.wait_for(is_whole, "the page")
+        terminal.press("p")
+        before = terminal.wait_for(lambda text: "paused" in text and "p go on" in text, "the pause")
+        bus.lost = 4711
+        time.sleep(3)
+        equal(terminal.text(), before, "the paused screen")
+        terminal.resize(100, 24)
+        text = terminal.wait_for(lambda text: len(text.split("\n")[0]) == 100, "the paused page, wider")
+        equal(line_of(text, "lost "), "lost       none")
+        terminal.press("p")
+        text = terminal.wait_for(lambda text: "paused" not in text and "4,711" in text, "the page going on")
+        assert re.match(r"lost       4,711 samples, last \d", line_of(text, "lost ")), text
+        # When it happened is seen in the graph, too.
+        assert "max 4.71 k" in line_of(text, "lost/s"), text
+
+
+def test_the_question_mark_shows_the_keys_and_any_key_goes_back(tmp):
+    with FakeDaemon(tmp / "s", Bus()), top(tmp, 80, 24) as terminal:
+        terminal.wait_for(is_whole, "the page")
+        for back in ("?", "x", "Down"):
+            terminal.press("?")
+            text = terminal.wait_for(lambda text: "pauses the display" in text, "the keys")
+            for key in ("q  quits", "p  pauses", "s  orders the tables", "?  shows these keys"):
+                assert key in text, text
+            terminal.press(back)
+            terminal.wait_for(lambda text: "pauses the display" not in text and "samples/s" in text, "the page again")
+
+
+def test_q_and_ctrl_c_leave_the_terminal_as_it_was(tmp):
+    for key in ("q", "C-c"):
+        place = tmp / key
+        place.mkdir()
+        with FakeDaemon(place / "s", Bus()), Terminal(
+                place, 80, 24, "sh", "-c", f"trap : INT; echo before; stty -a >{place}/was; {need(BUSCAP)} top --socket {place}/s; "
+                f"echo exit=$?; stty -a >{place}/half; mv {place}/half {place}/is; sleep 60") as terminal:
+            text = terminal.wait_for(is_whole, "the page")
+            assert "before" not in text, text
+            terminal.press(key)
+            text = terminal.wait_for(lambda text: "exit=0" in text, "the end")
+            assert "before" in text and "samples/s" not in text, text
+            harness.wait_until((place / "is").exists, "the terminal's settings")
+            equal((place / "is").read_text(), (place / "was").read_text(), "the terminal's settings")
+
+
+def test_a_daemon_that_leaves_and_comes_back_is_told(tmp):
+    bus = Bus()
+    with top(tmp, 80, 24) as terminal:
+        equal(terminal.wait_end(), 6)
+    with FakeDaemon(tmp / "s", bus):
+        terminal = top(tmp, 80, 24)
+        (tmp / "code").unlink()
+        terminal.__enter__()
+        try:
+            terminal.wait_for(is_whole, "the page")
+        except BaseException:
+            terminal.__exit__()
+            raise
+    try:
+        text = terminal.wait_for(lambda text: "no daemon" in text, "the daemon is gone")
+        assert "recording  up" not in text, text
+        text = terminal.wait_for(lambda text: re.search(r"\([3-9] s\)", text), "how long it is gone")
+        assert re.search(r"no word since \d\d:\d\d:\d\d \(\d+ s\), trying again", text.split("\n")[1]), text
+        assert "buscapd" in text.split("\n")[2], text  # what to do about it
+        assert "samples/s" in text and "MEMREAD" in text, text  # as it was
+        check_fits(terminal)
+        bus.begun = time.monotonic() - 7
+        bus.lost = 33
+        with FakeDaemon(tmp / "s", bus):
+            text = terminal.wait_for(lambda text: "no daemon" not in text and "recording  up 7" in text
+                                     or "recording  up 8" in text or "recording  up 9" in text, "it is back")
+            # What it had lost before belongs to no second that was seen.
+            assert line_of(text, "lost ") == "lost       33 samples, 1 gap, buffer 33", text
+            assert "max 0" in line_of(text, "lost/s"), text
+            terminal.press("q")
+            equal(terminal.wait_end(), 0)
+    finally:
+        terminal.__exit__()
+
+
+def test_a_daemon_that_falls_silent_is_told_and_the_keys_still_work(tmp):
+    class Silent(Bus):
+        silent = False
+
+        def status(self):
+            while self.silent:
+                time.sleep(0.05)
+            return super().status()
+
+    bus = Silent()
+    with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24) as terminal:
+        terminal.wait_for(is_whole, "the page")
+        bus.silent = True
+        try:
+            text = terminal.wait_for(lambda text: "no daemon" in text, "it says nothing")
+            assert "trying again\nit says nothing\n" in text, text
+            terminal.press("?")
+            terminal.wait_for(lambda text: "pauses the display" in text, "the keys")
+            terminal.press("x")
+        finally:
+            bus.silent = False
+        terminal.wait_for(lambda text: "no daemon" not in text and "recording  up" in text, "it speaks again")
+        bus.silent = True
+        try:
+            terminal.press("q")
+            equal(terminal.wait_end(), 0)
+        finally:
+            bus.silent = False
+
+
+def test_a_daemon_without_events_is_asked_each_second(tmp):
+    bus = Bus()
+    with FakeDaemon(tmp / "s", bus, ("/v1/status", "/v1/mix")) as fake, top(tmp, 80, 24) as terminal:
+        text = terminal.wait_for(is_whole, "the page")
+        check_page(text, bus)
+        assert fake.asked.count("/v1/status") >= 3, fake.asked
+        assert fake.asked.count("/v1/events") == 1, fake.asked
+
+
+def test_a_daemon_without_a_mix_is_shown_without_it(tmp):
+    with FakeDaemon(tmp / "s", Bus(), ("/v1/status", "/v1/events")), top(tmp, 80, 24) as terminal:
+        text = terminal.wait_for(lambda text: "samples/s" in text, "the page")
+        assert "what is on the bus is not told by this daemon" in text, text
+
+
+def test_trouble_stands_out_in_colour_and_without(tmp):
+    bus = Bus()
+    bus.lost = 5
+    bus.disk_error = "no space left on device"
+    for env, has_colour in (({}, True), ({"NO_COLOR": "1"}, False)):
+        with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24, env=env) as terminal:
+            terminal.wait_for(is_whole, "the page")
+            drawn = terminal.colours()
+            # Red, or else reversed.
+            for words in ("5 samples", "no space left on device"):
+                style = re.findall(r"\x1b\[([\d;]*)m", drawn[: drawn.index(words)])
+                style = ";".join(style[-3:]).split(";")
+                assert ("31" if has_colour else "7") in style, (words, style)
+            colours = [word for word in re.findall(r"\x1b\[([\d;]*)m", drawn) for word in word.split(";")
+                       if re.fullmatch(r"[34][0-7]", word)]
+            equal(bool(colours), has_colour, drawn)
+
+
+def test_a_plain_locale_and_an_old_terminal_get_plain_characters(tmp):
+    with FakeDaemon(tmp / "s", Bus()), top(tmp, 80, 24, env={"LC_ALL": "C", "TERM": "vt100"}) as terminal:
+        text = terminal.wait_for(is_whole, "the page")
+        assert text.isascii(), text
+        assert re.search(r"samples/s +4\.\d\d M +[_.,\-=+*#]+ +max", text), text
+
+
+def read_for(fd, seconds):
+    """What a terminal's program writes in so many seconds."""
+    data = b""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if select.select([fd], [], [], left)[0]:
+            data += os.read(fd, 65536)
+    return data
+
+
+def test_a_refresh_sends_what_has_changed_alone(tmp):
+    main, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    try:
+        with FakeDaemon(tmp / "s", Bus()):
+            process = subprocess.Popen(
+                [need(BUSCAP), "top", "--socket", tmp / "s"], stdin=other, stdout=other, stderr=subprocess.PIPE,
+                env={**UTF8, "TERM": "xterm-256color"})
+            try:
+                first = read_for(main, 2.5)
+                seconds = 5
+                then = read_for(main, seconds)
+                os.write(main, b"q")
+                read_for(main, 0.5)
+                equal(process.wait(20), 0)
+            finally:
+                process.kill()
+                process.communicate()
+    finally:
+        os.close(main)
+        os.close(other)
+    harness.note(f"80x24: {len(first)} bytes for the first page, {len(then) // seconds} a second afterwards")
+    assert len(then) // seconds < 80 * 24, len(then)
+
+
+# ---- without one
+
+
+def test_without_a_terminal_one_page_is_printed(tmp):
+    bus = Bus()
+    with FakeDaemon(tmp / "s", bus):
+        for env, is_ascii in ((UTF8, False), ({**UTF8, "LC_ALL": "C"}, True)):
+            done = run(need(BUSCAP), "top", "--socket", tmp / "s", env=env)
+            equal((done.returncode, done.stderr), (0, b""))
+            text = done.stdout.decode()
+            check_page(text, bus, has_graphs=False)
+            equal(text.isascii(), is_ascii, text)
+            assert "\x1b" not in text and "q quit" not in text, text
+            assert all(len(line) <= 80 and line == line.rstrip() for line in text.splitlines()), text
+            equal(len(set(re.findall("0x[0-9a-f]{8}", text))), 32, text)
+            assert "since the daemon began" in text and "more" not in text, text
+        wide = run(BUSCAP, "top", "--socket", tmp / "s", env={**UTF8, "COLUMNS": "150"}).stdout.decode()
+        equal(max(len(line) for line in wide.splitlines()), 150)
+        # $BUSCAP_SOCKET says where it is, too.
+        done = run(BUSCAP, "top", env={**UTF8, "BUSCAP_SOCKET": str(tmp / "s")})
+        equal(done.returncode, 0, done.stderr)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BUSCAP, "top", "--socket", tmp / "s"], stdin=subprocess.DEVNULL, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=60, check=False)
+        equal(done.returncode, 1, done.stderr)
+
+
+def test_a_terminal_that_cannot_place_the_cursor_gets_one_page(tmp):
+    with FakeDaemon(tmp / "s", Bus()):
+        for number, (options, env) in enumerate((((), {"TERM": "dumb"}), ((), {"TERM": "no-such"}), (("--once",), {}))):
+            place = tmp / str(number)
+            place.mkdir()
+            with Terminal(place, 80, 60, "sh", "-c", f"{need(BUSCAP)} top --socket {tmp}/s {' '.join(options)}; "
+                          "echo exit=$?; sleep 60", env=env) as terminal:
+                text = terminal.wait_for(lambda text: "exit=0" in text, "the end")
+                assert "samples/s" in text and "q quit" not in text, text
+
+
+def test_nobody_there_is_exit_six_with_what_to_do(tmp):
+    done = run(need(BUSCAP), "top", "--socket", tmp / "none")
+    equal(done.returncode, 6)
+    err = done.stderr.decode()
+    assert err.startswith(f"buscap top: {tmp}/none: ") and err.count("\n") == 1, err
+    assert "buscapd" in err and "--socket" in err, err
+    equal(done.stdout, b"")
+
+
+def test_somebody_else_there_is_a_failure_and_no_page(tmp):
+    class Other(Bus):
+        def status(self):
+            return {"hello": "world"}
+
+    with FakeDaemon(tmp / "s", Other()):
+        done = run(need(BUSCAP), "top", "--socket", tmp / "s")
+        equal((done.returncode, done.stdout), (1, b""))
+        equal(done.stderr.decode(), "buscap top: what answers there is no buscapd\n")
+
+
+# ---- with the daemon itself
+
+
+def test_it_shows_what_the_daemon_says(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    with Daemon("-o", out, "--source", f"sim:rate={harness.rate(400000)},agents=3", socket=tmp / "s") as daemon:
+        daemon.wait_ready()
+        has_mix = harness.http(tmp / "s", "/v1/mix")[0] == 200
+        with top(tmp, 120, 40) as terminal:
+            text = terminal.wait_for(
+                lambda text: re.search(r"^samples/s +[\d.]+ k", text, re.M) and "q quit" in text, "the page")
+            status = daemon.status()
+            assert status["recording"]["id"] in line_of(text, "recording"), text
+            assert str(out) in text and "lost       none" in text, text
+            assert "clock 66.0 MHz" in line_of(text, "source"), text
+            if has_mix:
+                text = terminal.wait_for(lambda text: re.search(r"^MEMREAD ", text, re.M), "what is on the bus")
+                equal(len(re.findall(r" [012] +[\d.]+ k +\d+\.\d %", text)), 3, text)
+                assert re.search(r"0x\w{8} +≥?\d", text), text
+            equal(daemon.stop(), 0)
+            text = terminal.wait_for(lambda text: "no daemon" in text, "the daemon is gone")
+            terminal.press("q")
+            equal(terminal.wait_end(), 0)
+    if not has_mix:
+        harness.skip("this daemon has no /v1/mix; the rest holds")
+
+
+if __name__ == "__main__":
+    harness.main(globals())

@@ -1,0 +1,217 @@
+"""What a test of buscap top needs: a daemon whose answers the test decides, and a terminal."""
+
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import socketserver
+import subprocess
+import threading
+import time
+
+import harness
+
+
+class Bus:
+    """What a FakeDaemon says, as if it had run for `seconds` at a rate that goes up and down."""
+
+    def __init__(self, seconds=3725):
+        self.begun = time.monotonic() - seconds
+        self.lost = 0
+        self.state = "recording"
+        self.disk_error = None
+        self.hours_left = 10.6
+        self.label = "night-run"
+
+    def seconds(self):
+        return time.monotonic() - self.begun
+
+    def rate(self):
+        return int(4_000_000 + 1_000_000 * (int(self.seconds()) % 20) / 20)
+
+    def status(self):
+        received = int(self.seconds() * 4_500_000)
+        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
+        return {
+            "version": "0.1.0", "state": self.state, "mode": "always",
+            "source": {
+                "kind": "usb", "name": "usb", "clock_hz": 66_666_666,
+                "board": {
+                    "state": "streaming", "id": "1209:0001", "serial": "BC-0042", "product": "Bus capture board",
+                    "port": "1-2", "address": 5, "speed": "high", "endpoint": 129, "packet_bytes": 512, "transfers": 16,
+                    "transfer_bytes": 65536, "info": {"firmware": "1.4.2"}, "counters": None, "bytes": 1, "plugs": 1,
+                    "unplugs": 0, "stalls": 0, "overflows": 0, "errors": 0, "timeouts": 0, "silences": 0, "restarts": 0,
+                    "last_error": None}},
+            "recording": {
+                "id": f"20261120T194302Z-ab12cd-{self.label}", "label": self.label, "started": started, "segment": 3,
+                "path": "/var/lib/buscapd/20261120T194302Z-ab12cd-night-run-00003.byu.lz4.partial",
+                "records": received - self.lost, "bytes": received * 4},
+            "counts": {
+                "received": received, "written": received - self.lost - 1000, "durable": received - self.lost - 2000,
+                "in_flight": 1000,
+                "dropped": {"buffer": self.lost, "disk": 0, "invalid": 0, "filtered": 0, "idle": 0},
+                "board_lost": 0, "skipped_bytes": 0, "gaps": 1 if self.lost else 0, "damages": 0},
+            "rates": {"samples_per_s": self.rate(), "bytes_in_per_s": self.rate() * 12,
+                      "bytes_out_per_s": self.rate() * 4},
+            "buffer": {"chunks": 64, "free": 60 - int(self.seconds()) % 7, "low_water": 12},
+            "disk": {"free_bytes": 812_000_000_000, "hours_left": self.hours_left, "last_error": self.disk_error},
+            "flight": None, "replay": None, "triggers": 2,
+            "sealed": {"segments": 3, "commands_waiting": 0, "commands_failed": 0},
+            "streams": {"events": 1, "records": 0}, "clients": 1, "uptime_s": round(self.seconds(), 1)}
+
+    def mix(self):
+        of = int(self.seconds() * 4_500_000)
+        sampled = of // 16
+        shares = {"MEMREAD": 45, "FETCH": 28, "MEMWRITE": 20, "MEMREADINV": 4, "IOREAD": 2, "IOWRITE": 1}
+        memory = 1_000_000
+        pages = [{"addr": f"0x{0x1F000 + 0x13000 * i:08x}", "samples": memory // 8 * 3 // (i + 3), "more": 0 if i < 20 else 900}
+                 for i in range(32)]
+        return {"sampled": sampled, "of": of, "types": {name: sampled * share // 100 for name, share in shares.items()},
+                "procs": {"0": sampled * 55 // 100, "1": sampled * 30 // 100, "2": sampled * 10 // 100,
+                          "3": sampled * 5 // 100}, "memory": memory, "pages": pages}
+
+
+class FakeDaemon:
+    """Answers on a Unix socket with what a Bus says, until left. paths: what it knows; others are refused."""
+
+    def __init__(self, socket_path, bus, paths=("/v1/status", "/v1/mix", "/v1/events")):
+        self.path = str(socket_path)
+        self.bus = bus
+        self.paths = paths
+        self.asked = []
+        self._over = threading.Event()
+
+    def __enter__(self):
+        fake = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def _object(self, code, answer):
+                body = json.dumps(answer).encode() + b"\n"
+                self.send_response(code)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def _events(self):
+                self.send_response(200)
+                self.send_header("Content-Type", "application/x-ndjson")
+                self.send_header("Connection", "close")
+                self.end_headers()
+                while not fake._over.is_set():
+                    line = {"event": "status", "seq": 1, "time": "2026-11-20T20:00:00Z", "status": fake.bus.status()}
+                    self.wfile.write(json.dumps(line).encode() + b"\n")
+                    self.wfile.flush()
+                    fake._over.wait(1)
+                self.close_connection = True
+
+            def do_GET(self):
+                fake.asked.append(self.path)
+                if self.path not in fake.paths:
+                    self._object(404, {"error": f"there is no {self.path}"})
+                elif self.path == "/v1/status":
+                    self._object(200, fake.bus.status())
+                elif self.path == "/v1/mix":
+                    self._object(200, fake.bus.mix())
+                else:
+                    try:
+                        self._events()
+                    except OSError:
+                        self.close_connection = True
+
+        class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+            daemon_threads = True
+
+            def handle_error(self, *_):
+                pass
+
+            def get_request(self):
+                request, _ = super().get_request()
+                return request, ("local", 0)
+
+        self._server = Server(self.path, Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        os.unlink(self.path)
+
+
+class Terminal:
+    """A program in a terminal of a tmux server of its own, which ends with the block."""
+
+    def __init__(self, directory, width, height, *argv, env=None):
+        self.directory = pathlib.Path(directory)
+        self.size = (width, height)
+        self.argv = [str(a) for a in argv]
+        self.name = f"top{id(self)}"  # an earlier one's server may still be leaving
+        self.env = {"LC_ALL": "C.UTF-8", "TZ": "UTC", **(env or {})}
+        if shutil.which("tmux") is None:
+            harness.skip("tmux is not there")
+
+    def tmux(self, *argv):
+        env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LC_ALL")}
+        done = subprocess.run(
+            ["tmux", "-u", "-f", "/dev/null", "-L", self.name, *map(str, argv)], env={**env, "TMUX_TMPDIR": str(self.directory)},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+        harness.equal(done.returncode, 0, f"tmux {argv}: {done.stderr.decode()}")
+        return done.stdout.decode()
+
+    def __enter__(self):
+        words = " ".join(f"{k}={v}" for k, v in self.env.items())
+        command = " ".join(f"'{a}'" for a in self.argv)
+        self.tmux("new-session", "-d", "-x", self.size[0], "-y", self.size[1],
+                  f"env {words} {command} 2>{self.directory}/err; echo $? >{self.directory}/code")
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.tmux("kill-server")
+        except AssertionError:
+            pass  # it ended by itself, with its last window
+
+    def screen(self):
+        """Its lines, without blanks at their ends."""
+        return [line.rstrip() for line in self.tmux("capture-pane", "-p").split("\n")][:self.size[1]]
+
+    def text(self):
+        return "\n".join(self.screen())
+
+    def colours(self):
+        """The screen with its escape sequences."""
+        return self.tmux("capture-pane", "-p", "-e")
+
+    def press(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def resize(self, width, height):
+        self.tmux("resize-window", "-x", width, "-y", height)
+        self.size = (width, height)
+
+    def wait_for(self, condition, what):
+        """Waits until condition(screen's text) is true. Returns the text."""
+        last = ""
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            last = self.text()
+            if condition(last):
+                return last
+            time.sleep(0.1)
+        raise AssertionError(f"{what}; the screen is\n{last}")
+
+    def wait_end(self):
+        """The program's exit code."""
+        code = self.directory / "code"
+        harness.wait_until(lambda: code.exists() and code.read_text().strip(), "the program ends")
+        return int(code.read_text())
