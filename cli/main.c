@@ -1,6 +1,8 @@
 /* buscap, the hand tool: a table of commands. */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,33 +12,57 @@
 #include "cli/cut.h"
 #include "cli/diff.h"
 #include "cli/dump.h"
+#include "cli/events.h"
 #include "cli/formats.h"
 #include "cli/info.h"
+#include "cli/mark.h"
 #include "cli/merge.h"
+#include "cli/record.h"
 #include "cli/recover.h"
+#include "cli/replay.h"
+#include "cli/rotate.h"
 #include "cli/sim.h"
+#include "cli/snapshot.h"
 #include "cli/stats.h"
+#include "cli/status.h"
+#include "cli/tail.h"
+#include "cli/top.h"
+#include "cli/trigger.h"
 #include "cli/verify.h"
 
 static const struct {
-	const char *name;
-	const char *summary;
+	const struct bc_usage *usage;
 	int (*run)(const struct bc_console *console, int argc, char **argv);
 } commands[] = {
-	{"info", "say what a file is", bc_cmd_info},
-	{"dump", "print a trace as text", bc_cmd_dump},
-	{"convert", "write a trace in another format", bc_cmd_convert},
-	{"stats", "summarise a trace: totals, mix, footprint, reuse, time", bc_cmd_stats},
-	{"cut", "write the part of a trace that is wanted", bc_cmd_cut},
-	{"merge", "write several traces as one, by time", bc_cmd_merge},
-	{"diff", "compare two traces", bc_cmd_diff},
-	{"verify", "check that files are whole", bc_cmd_verify},
-	{"recover", "make a whole segment out of a torn or damaged one", bc_cmd_recover},
-	{"formats", "list the formats of traces", bc_cmd_formats},
-	{"sim", "write the stream of a simulated bus", bc_cmd_sim},
+	{&bc_info_usage, bc_cmd_info},
+	{&bc_dump_usage, bc_cmd_dump},
+	{&bc_convert_usage, bc_cmd_convert},
+	{&bc_stats_usage, bc_cmd_stats},
+	{&bc_cut_usage, bc_cmd_cut},
+	{&bc_merge_usage, bc_cmd_merge},
+	{&bc_diff_usage, bc_cmd_diff},
+	{&bc_verify_usage, bc_cmd_verify},
+	{&bc_recover_usage, bc_cmd_recover},
+	{&bc_formats_usage, bc_cmd_formats},
+	{&bc_sim_usage, bc_cmd_sim},
+	{&bc_status_usage, bc_cmd_status},
+	{&bc_top_usage, bc_cmd_top},
+	{&bc_record_usage, bc_cmd_record},
+	{&bc_rotate_usage, bc_cmd_rotate},
+	{&bc_mark_usage, bc_cmd_mark},
+	{&bc_snapshot_usage, bc_cmd_snapshot},
+	{&bc_trigger_usage, bc_cmd_trigger},
+	{&bc_replay_usage, bc_cmd_replay},
+	{&bc_tail_usage, bc_cmd_tail},
+	{&bc_events_usage, bc_cmd_events},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+/* No name that is misspelt as one of a command is longer. */
+#define NAME_MAX_BYTES 15u
+
+enum { OPTION_OPTIONS = 1000 };
 
 /* Says what of standard output could not be written. */
 static int end_output(void)
@@ -47,37 +73,155 @@ static int end_output(void)
 	return BC_EXIT_FAILED;
 }
 
+static const struct bc_usage_option options[] = {
+	{'V', "version", NULL, NULL, "the version"},
+	{OPTION_OPTIONS, "options", NULL, NULL,
+		"what all commands take, a line an option, for programs: formats/usage.h has it"},
+	{0},
+};
+
+static const struct bc_usage help_usage = {
+	.name = "help",
+	.operands = "[COMMAND [VERB]]",
+	.kind = "command",
+	.summary = "what a command does and takes",
+	.exits = "0 ok, 2 there is no such command.",
+	.example = "buscap help record start",
+};
+
+static const struct bc_usage usage = {
+	.operands = "COMMAND",
+	.kind = "command",
+	.summary =
+		"the hand tool of buscapd: reads, checks and converts traces, and asks the daemon",
+	.options = options,
+};
+
 static int print_help(void)
 {
 	printf("usage: buscap COMMAND [OPTION]... [FILE]...\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		printf("  %-9s %s\n", commands[i].name, commands[i].summary);
-	printf("\nbuscap COMMAND --help tells more; buscap --version the version.\n");
+		printf("  %-9s %s\n", commands[i].usage->name, commands[i].usage->summary);
+	putchar('\n');
+	bc_usage_print_options(stdout, options);
+	printf("\nbuscap COMMAND --help, or buscap help COMMAND, tells more.\n"
+	       "\n"
+	       "Example: buscap info *.byu.lz4\n");
 	return end_output();
+}
+
+static int list_options(void)
+{
+	bc_usage_list(stdout, &usage);
+	for (size_t i = 0; i < COMMANDS; i++)
+		bc_usage_list(stdout, commands[i].usage);
+	bc_usage_list(stdout, &help_usage);
+	return end_output();
+}
+
+/* In how many letters two names differ: left out, put in, or another one. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[NAME_MAX_BYTES + 1];
+	size_t n = strlen(b);
+
+	if (n > NAME_MAX_BYTES)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 0; a[i] != '\0'; i++) {
+		size_t corner = row[0];
+		row[0] = i + 1;
+		for (size_t j = 0; j < n; j++) {
+			size_t least = corner + (a[i] != b[j]);
+			least = row[j] + 1 < least ? row[j] + 1 : least;
+			least = row[j + 1] + 1 < least ? row[j + 1] + 1 : least;
+			corner = row[j + 1];
+			row[j + 1] = least;
+		}
+	}
+	return row[n];
+}
+
+/* The command that may have been meant, or NULL. */
+static const char *find_nearest(const char *name)
+{
+	const char *nearest = NULL;
+	size_t least = 3;
+
+	for (size_t i = 0; i < COMMANDS; i++) {
+		const char *its = commands[i].usage->name;
+		bool is_start = name[0] != '\0' && strncmp(name, its, strlen(name)) == 0;
+		size_t far = is_start ? 0 : distance(its, name);
+		/* Of which half is wrong, and the first letter, is another word. */
+		if (far >= least || (2 * far >= strlen(name) && name[0] != its[0]))
+			continue;
+		least = far;
+		nearest = its;
+	}
+	return nearest;
+}
+
+static int complain_command(const char *name)
+{
+	const char *nearest = find_nearest(name);
+
+	if (name[0] == '-')
+		fprintf(stderr, "buscap: no option %s here; see buscap --help\n", name);
+	else if (nearest != NULL)
+		fprintf(stderr,
+			"buscap: there is no command %s; is it %s? buscap --help lists them\n",
+			name, nearest);
+	else
+		fprintf(stderr, "buscap: there is no command %s; see buscap --help\n", name);
+	return BC_EXIT_USAGE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct bc_console console = {
+		.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = stderr, .command = argv[0]};
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(argv[0], commands[i].usage->name) == 0)
+			return commands[i].run(&console, argc, argv);
+	return complain_command(argv[0]);
+}
+
+/* "help record start" is "record start --help". */
+static int run_help(int argc, char **argv)
+{
+	char dashes[] = "--help";
+	char *words[] = {argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : dashes, dashes, NULL};
+
+	if (argc < 2)
+		return print_help();
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+		strcmp(argv[1], "help") == 0) {
+		bc_usage_help(stdout, "buscap", &help_usage);
+		return end_output();
+	}
+	return run(argc > 2 ? 3 : 2, words);
 }
 
 int main(int argc, char **argv)
 {
-	struct bc_console console = {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = stderr};
 	const char *name = argc > 1 ? argv[1] : "";
 
 	signal(SIGPIPE, SIG_IGN); /* a write then says EPIPE */
 	signal(SIGXFSZ, SIG_IGN); /* and EFBIG */
-	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
 		return print_help();
+	if (strcmp(name, "help") == 0)
+		return run_help(argc - 1, argv + 1);
+	if (strcmp(name, "--options") == 0)
+		return list_options();
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		printf("buscap %s\n", BC_VERSION);
 		return end_output();
 	}
-	for (size_t i = 0; i < COMMANDS; i++) {
-		if (strcmp(name, commands[i].name) != 0)
-			continue;
-		console.command = name;
-		return commands[i].run(&console, argc - 1, argv + 1);
-	}
-	if (argc < 2)
-		fprintf(stderr, "buscap: no command is given; see buscap --help\n");
-	else
-		fprintf(stderr, "buscap: there is no command %s; see buscap --help\n", name);
+	if (argc >= 2)
+		return run(argc - 1, argv + 1);
+	fprintf(stderr, "buscap: no command is given; see buscap --help\n");
 	return BC_EXIT_USAGE;
 }
