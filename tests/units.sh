@@ -1,0 +1,77 @@
+#!/bin/sh
+# units.sh DIR
+# Checks what `make install` gives systemd and udev, as it stands below DIR (PREFIX=/usr): the units are loaded
+# without a word, what the services are exposed to stays at 1.0 or below, and with each of the drop-ins they
+# are still good units. No running systemd is needed.
+set -u
+dir=$1
+failed=0
+
+fail() {
+	echo "$*" >&2
+	failed=1
+}
+
+# Runs a command that must end well and say nothing.
+silent() {
+	said=$("$@" 2>&1)
+	status=$?
+	[ $status = 0 ] && [ -z "$said" ] && return
+	fail "$* ended with $status and said: $said"
+}
+
+# Verifying a unit loads those that it names: systemd's own, with what they start taken as given.
+units=$dir/usr/lib/systemd/system
+for path in /usr/lib/systemd/system /lib/systemd/system; do
+	[ ! -e $path/sockets.target ] || from=$path
+done
+cp -R --no-clobber "${from:?systemd is not installed here}/." "$units"
+mkdir -p "$dir/bin"
+cp /bin/sh "$dir/bin/sh"
+verify() {
+	silent systemd-analyze --root="$dir" --man=no verify \
+		buscapd.service buscapd.socket 'buscapd@A1.service' 'buscapd@A1.socket'
+}
+verify
+
+for unit in buscapd.service 'buscapd@A1.service'; do
+	said=$(systemd-analyze --root="$dir" --offline=yes --threshold=10 --no-pager security "$unit" 2>&1) || {
+		fail "$said"
+		continue
+	}
+	echo "$said" | sed -n "s/^.*Overall exposure level for \(.*\): \([0-9.]*\).*$/\1: exposure \2/p"
+done
+
+for drop_in in metrics network; do
+	for unit in buscapd.service buscapd@.service; do
+		mkdir -p "$units/$unit.d"
+		cp "$dir/usr/share/buscapd/$drop_in.conf" "$units/$unit.d/"
+	done
+	verify
+	rm -r "$units/buscapd.service.d" "$units/buscapd@.service.d"
+done
+
+rule=$dir/usr/lib/udev/rules.d/60-buscapd.rules
+if udevadm verify --help >/dev/null 2>&1; then
+	said=$(udevadm verify --resolve-names=never "$rule" 2>&1) || fail "$said"
+else
+	echo "skipped: udevadm verify of the rule: this udevadm has none (systemd 254 has)"
+fi
+
+# The user, its group and the directory, in a root of their own.
+if [ "$(id -u)" = 0 ]; then
+	root=$dir/root
+	mkdir -p "$root/etc" "$root/run" "$root/usr/lib" "$root/var/lib"
+	cp -R "$dir/usr/lib/sysusers.d" "$dir/usr/lib/tmpfiles.d" "$root/usr/lib/"
+	systemd-sysusers --root="$root" buscapd.conf >/dev/null 2>&1 || fail "systemd-sysusers failed"
+	silent systemd-tmpfiles --root="$root" --create buscapd.conf
+	user=$(sed -n 's/^buscapd:x:\([0-9]*:[0-9]*\):.*:\/var\/lib\/buscapd:\/usr\/sbin\/nologin$/\1/p' "$root/etc/passwd")
+	group=$(sed -n 's/^buscap:x:\([0-9]*\):.*/\1/p' "$root/etc/group")
+	owner=$(stat -c %u:%g "$root/run/buscapd" "$root/var/lib/buscapd" | sort -u)
+	[ -n "$user" ] && [ "${user#*:}" = "$group" ] && [ "$owner" = "$user" ] ||
+		fail "user buscapd is '$user', group buscap '$group', and /run/buscapd and /var/lib/buscapd are of '$owner'"
+else
+	echo "skipped: user, group and /run/buscapd: that takes root"
+fi
+[ $failed = 0 ] && echo "units: good, with systemd $(systemd-analyze --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p')"
+exit $failed
