@@ -1,0 +1,405 @@
+"""What buscapd logs: docs/messages.md has all of it, a fault that goes on makes a bounded number of lines, and each
+line is one that a person can act on."""
+
+import re
+import shutil
+import signal
+
+import harness
+import log_sources
+from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, run
+from usb_harness import Board, Recorder
+
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7M")
+
+# One that programs with sanitizers keep up with, too, as long as the disk does.
+RATE = f"sim:rate={harness.rate(1_000_000)}"
+
+OVERLOAD = f"sim:rate={harness.rate(2_000_000)}"
+
+# Of one kind: the first ten, and what they are summed up in within the minutes that a test takes.
+KIND_MOST = 12
+
+
+def documented():
+    """The rows of docs/messages.md: [(message, its levels)]."""
+    rows = []
+    for line in (harness.ROOT / "docs/messages.md").read_text().splitlines():
+        found = re.fullmatch(r"\| `([^`]+)` \| ([a-z, ]+) \|.*\|", line)
+        if found:
+            rows.append((found[1], set(re.findall("error|warning|notice|info|debug", found[2]))))
+    return rows
+
+
+def pattern(text):
+    """What fits a format in the document, where nothing but words in capitals, and what is in brackets, stands for
+    what is filled in."""
+    filled = r"[^a-z\[\]]*(?:\[[^\]]*\][^a-z\[\]]*)*"
+    return re.compile(filled.join(re.escape(part) for part in re.split("\0+", text)))
+
+
+def in_document(line, rows):
+    """Whether a line of a log is one of the document's: what is filled in may be anything."""
+    for message, _ in rows:
+        parts = [re.escape(part) for part in re.split(r"\[[^\]]*\]|\b(?:[A-Z][A-Z]+|N)\b", message)]
+        # What is damaged stands behind the source's name.
+        if len("".join(parts)) > 8 and re.fullmatch("(.*: )?" + ".*".join(parts), line):
+            return True
+    return False
+
+
+def lines_of(err, own=True):
+    """The lines of a log without their prefix, each of which is fit to be read."""
+    lines = []
+    for line in err.decode().splitlines():
+        assert line.startswith("buscapd: "), line
+        assert len(line.encode()) < 1000, line
+        assert not re.search(r"[\x00-\x1f\x7f]", line), line
+        lines.append(re.sub(r"^buscapd: (error: |warning: )?", "", line))
+    if own:
+        rows = documented()
+        for line in lines:
+            text = re.sub(r"^\d+ more times? in the last [\d.]+ s; the latest: ", "", line)
+            assert in_document(text, rows), f"docs/messages.md doesn't have: {line}"
+    return lines
+
+
+def some(lines, words):
+    return [line for line in lines if words in line]
+
+
+# What every service says that begins, records and is stopped.
+LIFE = (": source sim", "the recording begins", "SIGTERM: stopping", ": sealed, ", " records written")
+
+
+# And what a machine that stands still for a while adds.
+LOSSES = ("samples are being lost", "no more samples are lost", "gaps on record")
+
+
+def exactly(lines, *words, may=()):
+    """The lines are those that have these words, each at least once, and no others but those that may be there."""
+    odd = [line for line in lines if not any(w in line for w in (*words, *may))]
+    missing = [w for w in words if not some(lines, w)]
+    assert not odd and not missing, f"too much: {odd}; missing: {missing}; {lines}"
+
+
+def kinds(lines):
+    """The lines by what stays of them when numbers, names and sums are taken out."""
+    found = {}
+    for line in lines:
+        line = re.sub(r"^\d+ more times? in the last [\d.]+ s; the latest: ", "", line)
+        line = re.sub(r"/\S+|\d{8}T\d{6}Z-\w+(-\d+)?[.\w]*|\d+(\.\d+)?|0x[0-9a-f]+", "_", line)
+        found[line] = found.get(line, 0) + 1
+    return found
+
+
+def check_bound(lines):
+    for kind, count in kinds(lines).items():
+        assert count <= KIND_MOST, f"{count} times: {kind}"
+
+
+# ---- the document
+
+
+def test_every_line_that_the_sources_have_is_in_the_document():
+    rows = documented()
+    found = log_sources.lines()
+    assert len(found) > 120, len(found)
+    missing = []
+    for text, (levels, where) in found.items():
+        fitting = [row for row in rows if pattern(text).fullmatch(row[0])]
+        if not fitting:
+            missing.append(f"{sorted(where)}: {text!r}")
+        elif levels and not any(levels <= row[1] or row[1] <= levels for row in fitting):
+            missing.append(f"{sorted(where)}: {text!r}: it is of level {levels}")
+    assert not missing, "docs/messages.md lacks:\n" + "\n".join(missing)
+
+
+def test_every_line_of_the_document_is_in_the_sources():
+    patterns = [pattern(text) for text in log_sources.lines()]
+    rows = documented()
+    assert len(rows) > 120, len(rows)
+    gone = [message for message, _ in rows if not any(p.fullmatch(message) for p in patterns)]
+    assert not gone, "docs/messages.md has what is in no source:\n" + "\n".join(gone)
+    equal(len({message for message, _ in rows}), len(rows), "rows that are there twice")
+
+
+def test_the_sources_are_read_whole():
+    """Each call that logs has a format that was understood, or hands on a sentence that was made elsewhere."""
+    for folder in ("daemon", "capture"):
+        for path in sorted((harness.ROOT / folder).glob("*.c")):
+            name = str(path.relative_to(harness.ROOT))
+            for function, index in log_sources.FUNCTIONS.items():
+                for _, argument, _ in log_sources.calls(name, function, index):
+                    assert log_sources.formats(argument), f"{name}: {function}: {argument}"
+
+
+# ---- faults that go on
+
+
+def test_a_disk_that_comes_and_goes_is_told_when_it_goes_and_when_it_is_back(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    with Daemon("--source", RATE, "-o", out, *SMALL, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "something is written")
+        faults.set("pwrite:ENOSPC")
+        harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["disk"] > 1_000_000, "samples are lost", 60)
+        faults.set("")
+        harness.wait_until(lambda: b"writing again" in log_of(daemon), "it is well again")
+        # The losses are over when there was none for ten seconds.
+        harness.wait_until(lambda: b"no more samples are lost" in log_of(daemon), "the end of the losses", 60)
+        daemon.stop()
+    lines = lines_of(daemon.err)
+    full = some(lines, "No space left on device")
+    equal(len(full), 1, "lines that say what is wrong")
+    assert str(out) in full[0] and "trying again" in full[0] and "it is counted" in full[0], full
+    equal(len(some(lines, "writing again, after")), 1, "the end of it")
+    # A machine that stands still for long loses some for want of buffer, apart from that.
+    began, ended = some(lines, "samples are being lost"), some(lines, "no more samples are lost")
+    equal((1 <= len(began) <= 3, len(began) - len(ended) in (0, 1)), (True, True), lines)
+    said = sum(int(n) for n in re.findall(r"(\d+) while the disk took nothing", "\n".join(ended)))
+    (whole,) = re.findall(r"samples lost: \d+ for want of buffer, (\d+) of disk", "\n".join(lines))
+    equal((said, said > 1_000_000), (int(whole), True), "what both say was lost")
+    assert len(lines) <= 16, lines
+    exactly(lines, *LIFE, "No space left on device; trying again", "writing again, after", "samples are being lost",
+            "no more samples are lost", "gaps on record")
+
+
+def log_of(daemon):
+    """The log of a daemon that runs."""
+    return harness.pathlib.Path(f"/proc/{daemon.process.pid}/fd/2").read_bytes()
+
+
+def test_a_disk_that_fails_at_each_sync_is_told_ten_times_and_summed_up(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out, "fdatasync:EIO")
+    with Daemon("--source", RATE, "-o", out, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: len(list(out.glob("*.partial"))) > 25, "25 segments are left", 60)
+        faults.set("")
+        daemon.stop()
+    lines = lines_of(daemon.err)
+    check_bound(lines)
+    (summed,) = some(lines, "more times in the last")
+    assert "can't make it durable: Input/output error" in summed and "going on in a new segment" in summed, summed
+    equal(len(some(lines, "can't make it durable")), 11, "lines")
+    exactly(lines, *LIFE, "can't make it durable", "could not be sealed: ",
+            may=LOSSES)
+    # The next start has all of them to recover.
+    with Daemon("--source", "sim:rate=100k", "-o", out, socket=tmp / "socket") as again:
+        again.wait_ready()
+        again.stop()
+    lines = lines_of(again.err)
+    check_bound(lines)
+    told = len(some(lines, "left open by an earlier run")) - 1
+    more = sum(int(n) for n in re.findall(r"(\d+) more times", "\n".join(lines)))
+    assert told == 10 and more >= 15, lines
+    exactly(lines, *LIFE, "left open by an earlier run; recovered whole", may=LOSSES)
+
+
+def test_a_board_that_flaps_is_told_ten_times_and_summed_up(tmp):
+    with Board("serial=A1,rate=200000,fifo=100000000") as board:
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_more(1000)
+            for number in range(30):
+                board.unplug()
+                # It has seen that it was away, too, before it goes again.
+                daemon.wait_for(lambda s, n=number: s["source"]["board"]["unplugs"] == n + 1, "it is away")
+                board.plug()
+                daemon.wait_for(lambda s, n=number: s["source"]["board"]["plugs"] == n + 2, "it is back")
+                daemon.wait_more(1)
+            daemon.end(wanted=4)
+    lines = lines_of(daemon.err)
+    check_bound(lines)
+    unplugged, back = some(lines, "unplugged; the recording goes on"), some(lines, ": back, after")
+    equal((len(unplugged), len(back)), (11, 11), lines)
+    assert unplugged[-1].startswith("20 more times in the last ") and "A1 at 1-1" in unplugged[-1], unplugged
+    assert any("breaks in the stream: 30; each is a gap on record" in line for line in lines), lines
+    assert len(lines) <= 30, lines
+    exactly(lines, "A1 at 1-1: streaming; ", ": unplugged; ", ": back, after", "SIGTERM: stopping", ": sealed, ",
+            " records written", "breaks in the stream", may=("torn or fail their CRC", *LOSSES))
+
+
+def test_damage_without_end_is_told_ten_times_and_summed_up(tmp):
+    capture = tmp / "bus.bcp1"
+    run(BUSCAP, "sim", "-n", "1000000", "-O", "bcp1", "-o", capture)
+    data = bytearray(capture.read_bytes())
+    frame = 36 + 2048 * 8
+    for at in range(5000, len(data), 2 * frame):
+        data[at] ^= 0x55
+    capture.write_bytes(data)
+    done = run(BUSCAPD, "--once", "--source", f"file:{capture}", "-o", tmp / "out")
+    equal(done.returncode, 3, done.stderr)
+    lines = lines_of(done.stderr)
+    check_bound(lines)
+    damaged = some(lines, "are torn or fail their CRC")
+    equal(len(damaged), 11, lines)
+    assert all(str(capture) in line and "offset" in line for line in damaged), damaged
+    (more,) = re.findall(r"^(\d+) more times", damaged[-1])
+    (places,) = re.findall(r"places damaged: (\d+)", "\n".join(lines))
+    equal(int(more) + 10, int(places), "damaged places that were told of")
+    exactly(lines, "are torn or fail their CRC", ": sealed, ", " records written", "gaps on record",
+            may=("of no valid frame", "was expected"))
+
+
+def test_a_command_that_fails_for_each_file_is_told_once_and_counted(tmp):
+    command = tmp / "command"
+    command.write_text("#!/bin/sh\necho no room over there\ntest -e $0.good || exit 3\n")
+    command.chmod(0o755)
+    sealed = ("--set", f"output.sealed_command={command}", "-b", "duration:50ms")
+    with Daemon("--source", "sim:rate=100k", "-o", tmp / "out", *sealed, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["sealed"]["commands_failed"] > 30, "30 have failed", 60)
+        command.with_suffix(".good").touch()
+        failed = harness.wait_until(lambda: b"went well again" in log_of(daemon) and daemon.status(), "one goes well", 60)
+        daemon.stop()
+    lines = lines_of_command(daemon.err, command)
+    equal(len(some(lines, "exit code 3")), 2, lines)
+    (first, rest) = some(lines, "exit code 3")
+    assert str(tmp / "out") in first and "is not run for it again" in first, first
+    (more,) = re.findall(r"the same of (\d+) more files", rest)
+    equal(int(more) + 1, failed["sealed"]["commands_failed"], "failures that were told of")
+    equal(len(some(lines, "went well again")), 1, lines)
+
+
+def lines_of_command(err, command):
+    """Without what the command prints, and what each sealed file says."""
+    printed = f"buscapd: {command}: no room over there\n".encode()
+    rest = b"".join(line for line in err.splitlines(keepends=True) if line != printed)
+    return [line for line in lines_of(rest) if ": sealed, " not in line]
+
+
+def talkative(tmp):
+    """What records some twenty segments, for each of which a command prints twenty lines."""
+    command = tmp / "command"
+    command.write_text("#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; done\n")
+    command.chmod(0o755)
+    return ("--source", "sim:rate=max,count=3M", "-o", tmp / "out", "-b", "filesize:300K",
+            "--set", f"output.sealed_command={command}")
+
+
+def test_what_was_only_counted_of_commands_is_told_while_nothing_is_sealed(tmp):
+    with Daemon(*talkative(tmp), "-b", "filesize:150K", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: b"more times in the last" in log_of(daemon), "it is summed up", 60)
+        assert b"lines more are not logged" in log_of(daemon).split(b"; the latest: ")[1]
+        daemon.stop()
+
+
+def test_what_commands_print_is_logged_up_to_a_bound_in_a_minute(tmp):
+    done = run(BUSCAPD, "--once", *talkative(tmp))
+    equal(done.returncode, 0, done.stderr)
+    segments = len(harness.segments(tmp / "out"))
+    assert segments > 15, segments
+    lines = lines_of(done.stderr, own=False)
+    equal(len(some(lines, ": line ")), 200, "lines of the command")
+    left = [line for line in lines if "lines more are not logged" in line]
+    assert 1 <= len(left) <= KIND_MOST, left
+
+
+def test_an_overload_is_told_when_it_begins_and_when_it_has_ended(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    # A disk that takes 300 ms for each write, and each sync, is too slow for the source, also for one that a
+    # daemon with a sanitizer keeps up with; it isn't stuck.
+    faults = Faults(tmp, out, "pwrite:slow,fdatasync:slow")
+    with Daemon("--source", OVERLOAD, "-o", out, *SMALL, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["buffer"] > 1_000_000, "samples are lost", 60)
+        faults.set("")
+        harness.wait_until(lambda: b"no more samples are lost" in log_of(daemon), "the end of the losses", 90)
+        daemon.stop()
+    lines = lines_of(daemon.err)
+    began, ended = some(lines, "samples are being lost"), some(lines, "no more samples are lost")
+    equal((1 <= len(began) <= 3, len(began) - len(ended) in (0, 1)), (True, True), lines)
+    assert "for want of buffer" in began[0] + ended[0], lines
+    exactly(lines, *LIFE, "samples are being lost", "no more samples are lost", "gaps on record")
+    assert len(lines) <= 16, lines
+
+
+def test_bad_clients_say_nothing_in_the_log(tmp):
+    with Daemon("--source", "sim:rate=100k", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        for request in (b"\0\xff\r\n\r\n", b"GET /" + b"a" * 100_000, b"POST /v1/mark HTTP/1.1\r\n",
+                        b"GET /nope HTTP/1.0\r\n\r\n",
+                        b"POST /v1/mark HTTP/1.0\r\nContent-Length: 3\r\n\r\n{]}"):
+            for _ in range(20):
+                with harness.socket.socket(harness.socket.AF_UNIX) as connection:
+                    connection.connect(str(tmp / "socket"))
+                    connection.settimeout(0.1)
+                    try:
+                        connection.sendall(request)
+                        connection.recv(100)
+                    except OSError:
+                        pass
+        daemon.stop()
+    exactly(lines_of(daemon.err), *LIFE, may=LOSSES)
+
+
+def test_a_kill_and_the_start_after_it_say_what_was_recovered(tmp):
+    out, socket = tmp / "out", tmp / "socket"
+    keep = ("--set", "output.keep_raw=yes")
+    with Daemon("--source", "sim:rate=1M", "-o", out, *keep, socket=socket) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["durable"] > 100_000, "records are durable")
+        daemon.process.kill()
+        daemon.wait()
+    with Daemon("--source", "sim:rate=100k", "-o", out, socket=socket) as daemon:
+        daemon.wait_ready()
+        daemon.stop()
+    lines = lines_of(daemon.err)
+    assert re.search(r"-00000\.byu\.lz4: (left open|torn) by an earlier run", lines[0]), lines
+    wanted = ["by an earlier run's end; recovered" if "torn" in lines[0] else "by an earlier run; recovered whole",
+              "-00000.bcp1.lz4: left open by an earlier run; kept", "buscapd ", "the recording begins",
+              "SIGTERM: stopping", ": sealed, ", "records written, in 1 segment"]
+    equal([next((w for w in wanted if w in line), line) for line in lines], wanted, "the log")
+
+
+def test_each_reload_says_what_it_did_and_no_more(tmp):
+    config = tmp / "buscapd.conf"
+    config.write_text("[log]\nlevel = info\n")
+    with Daemon("-c", config, "--source", "sim:rate=100k", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        for text, words in (("", "are as configured"), ("[log]\nlevel = loud\n", "the configuration stays as it was"),
+                            ("[pipeline]\nworkers = 1\n", "pipeline.workers has changed")):
+            before = len(log_of(daemon))
+            config.write_text(text)
+            daemon.process.send_signal(signal.SIGHUP)
+            harness.wait_until(lambda: words.encode() in log_of(daemon)[before:], words)
+        daemon.stop()
+    lines = lines_of(daemon.err)
+    equal(len(some(lines, "SIGHUP")), 3, lines)
+    equal(len(some(lines, "has changed")), 1, lines)
+    (bad,) = some(lines, "; the configuration stays as it was")
+    assert f"{config}:2: " in bad, bad
+    exactly(lines, *LIFE, "SIGHUP: rotation, space, ", "; the configuration stays as it was",
+            "pipeline.workers has changed", may=LOSSES)
+
+
+def test_a_name_from_outside_forges_no_line(tmp):
+    capture = tmp / "x\nbuscapd: error: forged\x1b[31m\udcff"
+    run(BUSCAP, "sim", "-n", "10000", "-O", "bcp1", "-o", tmp / "bus.bcp1")
+    shutil.copy(tmp / "bus.bcp1", capture)
+    with open(capture, "ab") as file:
+        file.write(b"torn")
+    done = run(BUSCAPD, "--once", "--source", f"file:{capture}", "-o", tmp / "out")
+    equal(done.returncode, 3, done.stderr)
+    lines = lines_of(done.stderr)
+    assert some(lines, r"x\x0abuscapd: error: forged\x1b[31m\xff"), lines
+    assert not [line for line in lines if line.startswith("forged")], lines
+
+
+def test_a_line_that_is_too_long_is_cut_and_says_so(tmp):
+    long = "x" * 200
+    directory = tmp.joinpath(*[long] * 5)
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=10", "-o", directory)
+    equal(done.returncode != 0, True, done.stderr)
+    for line in lines_of(done.stderr, own=False):
+        assert len(line) < 1000, line
+
+
+if __name__ == "__main__":
+    harness.main(globals())
