@@ -679,6 +679,25 @@ def test_unplugged_the_socket_is_closed_and_plugged_the_next_one_gets_in(tmp):
             equal(Frames(guest.stream).lost, 0, "nothing of before the unplug")
 
 
+def test_what_it_sends_is_kept_of_each_connection(tmp):
+    with Board(tmp, "--keep", tmp / "kept") as board:
+        streams = []
+        for _ in range(2):
+            with Guest(board) as guest:
+                guest.start()
+                guest.stream_until(has_bytes(300000))
+                guest.stop()
+                board.ask("state")
+                streams.append(bytes(guest.stream))
+            wait_until(lambda: board.ask("state") == "alone", "the end of the connection")
+        for number, stream in enumerate(streams, 1):
+            equal((tmp / f"kept.{number}").read_bytes(), stream, f"connection {number}")
+        assert not (tmp / "kept.3").exists()
+    with Board(tmp, "--keep", tmp / "no" / "such") as board:
+        Guest(board, greets=False)
+        equal(board.process.wait(TIMEOUT_S), 1, "the exit code where it can't keep anything")
+
+
 def test_a_machine_that_is_switched_off_is_an_unplug(tmp):
     with Board(tmp, "--rate", "max") as board:
         plugs = board.sent()["plugs"]

@@ -12,6 +12,7 @@
 #include <getopt.h>
 #include <libusb.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,12 +43,12 @@ struct reader {
 	uint64_t total, completed, shorts, cancelled, cancelled_bytes, errors, unplugs, opens;
 };
 
-static volatile sig_atomic_t is_stopped;
+static atomic_bool is_stopped; /* the signal may come on a thread of libusb */
 
 static void on_signal(int number)
 {
 	(void)number;
-	is_stopped = 1;
+	atomic_store(&is_stopped, true);
 }
 
 static uint64_t now_ns(clockid_t clock)
@@ -174,7 +175,8 @@ static void shut(struct reader *reader)
 
 static bool is_done(const struct reader *reader, uint64_t began_ns)
 {
-	return is_stopped || (reader->limit_bytes != 0 && reader->total >= reader->limit_bytes) ||
+	return atomic_load(&is_stopped) ||
+	       (reader->limit_bytes != 0 && reader->total >= reader->limit_bytes) ||
 	       (reader->limit_ns != 0 && now_ns(CLOCK_MONOTONIC) - began_ns >= reader->limit_ns) ||
 	       (reader->limit_unplugs != 0 && reader->unplugs >= reader->limit_unplugs);
 }

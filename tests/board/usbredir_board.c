@@ -32,8 +32,12 @@ struct server {
 	int signals;
 	struct peer_crossed crossed; /* of connections that are over */
 	struct peer *peer;           /* NULL: nobody is connected */
-	bool is_allowed;             /* no: unplugged by command, and nobody gets in */
+	const char *keep;            /* path of what is kept of the stream, or NULL */
+	FILE *kept;                  /* of this connection */
+	unsigned connections;
+	bool is_allowed; /* no: unplugged by command, and nobody gets in */
 	bool is_over;
+	bool is_broken; /* it doesn't end well */
 	char line[LINE_BYTES];
 	size_t line_bytes;
 	bool is_too_long; /* the rest of this line is passed over */
@@ -54,6 +58,8 @@ static const char help[] =
 	"  -a, --agents=N        processors on that bus, 1 .. 4; 1\n"
 	"  -F, --fifo=N          samples that its FIFO holds; 524288\n"
 	"  -p, --speed=SPEED     full, high or super; high\n"
+	"  -k, --keep=FILE       writes what it sends to FILE.1, of the next connection to FILE.2, "
+	"...\n"
 	"  -u, --unplugged       lets nobody in until the command plug\n"
 	"  -h, --help\n"
 	"\n"
@@ -169,6 +175,9 @@ static bool take_option(int letter, struct board_options *options, struct server
 		return true;
 	case 'p':
 		return read_speed(optarg, &options->packet_bytes);
+	case 'k':
+		server->keep = optarg;
+		return true;
 	case 'u':
 		server->is_allowed = false;
 		return true;
@@ -191,13 +200,14 @@ static int read_options(int argc, char **argv, struct board_options *options, st
 		{"agents", required_argument, NULL, 'a'},
 		{"fifo", required_argument, NULL, 'F'},
 		{"speed", required_argument, NULL, 'p'},
+		{"keep", required_argument, NULL, 'k'},
 		{"unplugged", no_argument, NULL, 'u'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
 	int letter;
 
-	while ((letter = getopt_long(argc, argv, "s:w:i:r:6fS:a:F:p:uh", all, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, "s:w:i:r:6fS:a:F:p:k:uh", all, NULL)) != -1) {
 		if (letter == 'h') {
 			fputs(help, stdout);
 			return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
@@ -267,6 +277,35 @@ static int open_listener(const char *path)
 	return fd;
 }
 
+/* Opens the file that gets the stream of the new connection. */
+static bool open_kept(struct server *server)
+{
+	char path[4096];
+
+	server->connections++;
+	if (server->keep == NULL)
+		return true;
+	snprintf(path, sizeof(path), "%s.%u", server->keep, server->connections);
+	server->kept = fopen(path, "we");
+	if (server->kept == NULL)
+		complain(path, strerror(errno));
+	return server->kept != NULL;
+}
+
+/* What wasn't kept whole is no record of what was sent: the program then ends, and not well. */
+static void close_kept(struct server *server)
+{
+	if (server->kept == NULL)
+		return;
+	bool is_bad = ferror(server->kept) != 0;
+	if (fclose(server->kept) != 0 || is_bad) {
+		complain(server->keep, "what was sent could not be kept");
+		server->is_over = true;
+		server->is_broken = true;
+	}
+	server->kept = NULL;
+}
+
 static void take_connection(struct server *server)
 {
 	int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -279,6 +318,12 @@ static void take_connection(struct server *server)
 		close(fd);
 		return;
 	}
+	if (!open_kept(server)) {
+		server->is_over = true;
+		server->is_broken = true;
+		return;
+	}
+	peer_keep(server->peer, server->kept);
 	if (!board_is_plugged(server->board))
 		board_plug(server->board, now_ns());
 }
@@ -300,6 +345,7 @@ static void drop_connection(struct server *server)
 	server->crossed = count_crossed(server);
 	peer_free(server->peer);
 	server->peer = NULL;
+	close_kept(server);
 	if (board_is_plugged(server->board))
 		board_unplug(server->board);
 }
@@ -485,6 +531,7 @@ int main(int argc, char **argv)
 		board_unplug(server.board);
 	is_well = serve(&server);
 	drop_connection(&server);
+	is_well = is_well && !server.is_broken;
 	unlink(server.path);
 	close(server.listener);
 out:

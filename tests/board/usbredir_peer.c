@@ -68,6 +68,7 @@ struct peer {
 
 	uint8_t alternates[DESCRIBE_INTERFACES];
 	uint8_t *data; /* of BULK_MAX bytes */
+	FILE *kept;    /* gets the stream, too; NULL: nobody does */
 };
 
 static void end_because(struct peer *peer, const char *why)
@@ -187,6 +188,8 @@ static void answer_bulk(
 	header.length = (uint16_t)(bytes & 0xFFFF);
 	header.length_high = (uint16_t)(bytes >> 16);
 	usbredirparser_send_bulk_packet(peer->parser, held->id, &header, data, (int)bytes);
+	if (peer->kept != NULL && bytes > 0)
+		fwrite(data, 1, bytes, peer->kept);
 	peer->answered[peer->answered_at] = (struct answered){.id = held->id, .bytes = bytes};
 	peer->answered_at = (peer->answered_at + 1) % ANSWERED;
 }
@@ -443,6 +446,11 @@ struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes)
 		USB_REDIR_CAPS_SIZE, usbredirparser_fl_usb_host);
 	peer->fd = fd;
 	return peer;
+}
+
+void peer_keep(struct peer *peer, FILE *kept)
+{
+	peer->kept = kept;
 }
 
 bool peer_turn(struct peer *peer, uint64_t now_ns)

@@ -21,6 +21,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tests/board/board.h"
 
@@ -31,6 +32,10 @@ struct usbredirparser;
  * for longer than the peer; `packet_bytes` is as in its options and tells the speed. NULL when
  * memory ran out; the socket is then still the caller's. */
 struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes);
+
+/* Every byte of the stream that is given to the guest from now on is written to this file, too,
+ * which stays the caller's. A write that fails shows in ferror(). */
+void peer_keep(struct peer *peer, FILE *kept);
 
 /* One turn. Returns false when the connection is over, for a reason that peer_why() tells; only
  * peer_free() is left to call then. */

@@ -1,0 +1,286 @@
+"""What `make test-machine` holds recordings against, tests/machine/sent.py: it lets pass what was recorded of what was
+sent, and nothing that differs from it. Streams are small, so that every bit, record, frame and gap has its turn."""
+
+import copy
+import dataclasses
+import pathlib
+import random
+import struct
+import sys
+import types
+
+import harness
+from harness import BUSCAPD, ROOT, equal, run, segments
+from reference import MANY, NO_DELTA, Features, decode_header, make_bcp1
+
+sys.path.insert(0, str(ROOT / "tests/machine"))
+import sent  # noqa: E402
+
+FEATURES = Features(samples=70, frame=12, agents=2, p_invalid=0.1, p_pause=0.01, p_heartbeat=0.2, p_loss=0.3)
+CHUNK = 9  # records
+
+
+def make_stream(seed):
+    """The bytes of a connection, and what must be recorded of it."""
+    rng = random.Random(seed)
+    while True:
+        data, expected = make_bcp1(rng, FEATURES)
+        exact = {exact for _, _, _, exact in expected.gaps}
+        # Losses told by number and not, none at the end, and a first frame with records.
+        if exact == {True, False} and expected.gaps[-1][0] < len(expected) and decode_header(data, 0)[3] > 3:
+            return data, expected
+
+
+def describe(records, ticks, gaps):
+    """A Recording of this, in chunks."""
+    chunks = []
+    for first in range(0, len(ticks), CHUNK):
+        n = min(CHUNK, len(ticks) - first)
+        info = {"number": len(chunks), "first_record": first, "records": n, "first_tick": ticks[first],
+                "last_tick": ticks[first + n - 1]}
+        chunks.append(types.SimpleNamespace(info=info))
+    segment = types.SimpleNamespace(path=pathlib.Path("REC-00000.byu.lz4"), chunks=chunks)
+    return sent.Recording("REC", [segment], bytes(records), sorted(gaps))
+
+
+def timed(records, ticks, fresh):
+    """The records, their times as the ticks have them; those at `fresh` are the first of a connection."""
+    records = bytearray(records)
+    for i, tick in enumerate(ticks):
+        delta = NO_DELTA if i in fresh else tick - ticks[i - 1]
+        struct.pack_into("<I", records, 12 * i + 8, min(delta, NO_DELTA))
+    return records
+
+
+@dataclasses.dataclass
+class Case:
+    """Two connections with an unplug between them."""
+
+    frames: list
+    records: bytes
+    ticks: list
+    gaps: list
+    second: int  # number of the second connection's first record
+
+    def recording(self, **changed):
+        return describe(**{"records": self.records, "ticks": self.ticks, "gaps": self.gaps, **changed})
+
+    def without(self, first, n):
+        """Its recording without these records, which nothing else shows: times and gaps are as if they had never been."""
+        keep = [i for i in range(len(self.ticks)) if not first <= i < first + n]
+        ticks = [self.ticks[i] for i in keep]
+        records = b"".join(self.records[12 * i : 12 * i + 12] for i in keep)
+        second = sum(i < self.second for i in keep)
+        gaps = [(sum(i < at for i in keep), *rest) for at, *rest in self.gaps]
+        return describe(timed(records, ticks, {0, second}), ticks, gaps)
+
+
+def make_case(tmp):
+    (first, one), (second, two) = make_stream(1), make_stream(2)
+    for number, data in enumerate((first, second), 1):
+        (tmp / f"kept.{number}").write_bytes(data)
+    n = len(one)
+    gaps = one.gaps + [(n, "unplugged", 0, False)] + [(n + at, *rest) for at, *rest in two.gaps]
+    return Case(sent.read_streams([tmp / "kept.1", tmp / "kept.2"]), bytes(one.records + two.records),
+                [*one.ticks, *two.ticks], gaps, n)
+
+
+def is_noticed(recording, frames, start=0):
+    try:
+        sent.compare(recording, frames, start)
+    except AssertionError:
+        return True
+    return False
+
+
+def places(case):
+    """(number, first record, records) of each frame."""
+    at = 0
+    for i, frame in enumerate(case.frames):
+        n = len(frame.made.records) // 12
+        yield i, at, n
+        at += n
+
+
+def test_what_was_sent_is_found_whole(tmp):
+    case = make_case(tmp)
+    found = sent.compare(case.recording(), case.frames, 0)
+    equal((found.first, found.end, found.is_cut, found.missing), (0, len(case.frames), False, [0]))
+    # From a later frame on, it was never sent.
+    equal(is_noticed(case.recording(), case.frames, 1), True, "looked for behind its first frame")
+
+
+def test_every_bit_of_every_record_is_held(tmp):
+    case = make_case(tmp)
+    assert 80 < len(case.ticks) < 200, len(case.ticks)
+    for bit in range(8 * len(case.records)):
+        records = bytearray(case.records)
+        records[bit // 8] ^= 1 << bit % 8
+        assert is_noticed(case.recording(records=records), case.frames), f"bit {bit % 96} of record {bit // 96}"
+
+
+def test_every_bit_of_every_chunks_ticks_is_held(tmp):
+    case = make_case(tmp)
+    good = case.recording()
+    for number, chunk in enumerate(good.segments[0].chunks):
+        for name in ("first_tick", "last_tick"):
+            for bit in range(64):
+                bad = copy.deepcopy(good)
+                bad.segments[0].chunks[number].info[name] = chunk.info[name] ^ 1 << bit
+                assert is_noticed(bad, case.frames), f"bit {bit} of {name} of chunk {number}"
+
+
+def test_a_record_left_out_is_noticed_or_cuts_the_end(tmp):
+    case = make_case(tmp)
+    for i in range(len(case.ticks) - 1):
+        # Alone before the unplug, it may be what was on its way.
+        alone = any(n == 1 and at == i == case.second - 1 for _, at, n in places(case))
+        assert is_noticed(case.without(i, 1), case.frames) != alone, f"record {i}"
+    found = sent.compare(case.without(len(case.ticks) - 1, 1), case.frames, 0)
+    assert found.is_cut or found.end < len(case.frames), found
+
+
+def test_a_frame_left_out_is_noticed_but_where_the_caller_sees_it(tmp):
+    """At the beginning and the end of the recording, and before the unplug, where frames may have been on their way."""
+    case = make_case(tmp)
+    rows = [row for row in places(case) if row[2]]
+    last_before = max(i for i, at, n in rows if at + n <= case.second)
+    for i, at, n in rows:
+        recording = case.without(at, n)
+        if i == last_before:
+            found = sent.compare(recording, case.frames, 0)
+            equal(found.missing, [sum(f.samples for f in case.frames[i:] if f.connection == 1)], "missing")
+        elif i == rows[-1][0]:
+            if not is_noticed(recording, case.frames):  # a loss that was told with it is
+                assert sent.compare(recording, case.frames, 0).end <= i
+        elif i == rows[0][0]:
+            # With gaps that were told of it at the beginning it is another recording; else it begins behind it.
+            if not is_noticed(recording, case.frames):
+                assert sent.compare(recording, case.frames, 0).first > i
+        else:
+            assert is_noticed(recording, case.frames), f"frame {i}, records {at} to {at + n}"
+
+
+def test_frames_left_out_in_the_middle_are_noticed_however_many(tmp):
+    case = make_case(tmp)
+    rows = [row for row in places(case) if row[2]]
+    for first, at, _ in rows[1:]:
+        for last, end, n in rows[:-1]:
+            reaches_unplug = at < case.second <= end + n
+            if first <= last and not reaches_unplug:
+                assert is_noticed(case.without(at, end + n - at), case.frames), f"frames {first} to {last}"
+
+
+def test_a_frame_that_comes_twice_is_noticed(tmp):
+    case = make_case(tmp)
+    for i, at, n in places(case):
+        if n == 0:
+            continue
+        end = at + n
+        records = case.records[: 12 * end] + case.records[12 * at : 12 * end] + case.records[12 * end :]
+        ticks = case.ticks[:end] + case.ticks[at:end] + case.ticks[end:]
+        gaps = [(place + n if place >= end else place, *rest) for place, *rest in case.gaps]
+        assert is_noticed(describe(records, ticks, gaps), case.frames), f"frame {i}"
+
+
+def test_each_gap_is_held_its_place_its_cause_its_number_and_whether_it_is_exact(tmp):
+    case = make_case(tmp)
+    for i, (at, cause, lost, exact) in enumerate(case.gaps):
+        rest = case.gaps[:i] + case.gaps[i + 1 :]
+        others = {"board", "unplugged", "sequence", "buffer", "disk", "crc"} - {cause}
+        for wrong in ([], [(at, cause, lost + 1, exact)], [(at, cause, lost ^ 1 << 31, exact)],
+                      [(at, cause, lost, not exact)], [(at + 1, cause, lost, exact)], [(at - 1, cause, lost, exact)],
+                      *[[(at, other, lost, exact)] for other in others]):
+            if wrong and wrong[0][:2] in [gap[:2] for gap in rest]:
+                continue
+            assert is_noticed(case.recording(gaps=rest + wrong), case.frames), f"{case.gaps[i]} as {wrong}"
+        if lost and lost != MANY:
+            assert is_noticed(case.recording(gaps=rest + [(at, cause, lost - 1, exact)]), case.frames), case.gaps[i]
+
+
+def test_a_gap_that_never_was_is_noticed_at_each_place_with_each_cause(tmp):
+    case = make_case(tmp)
+    known = {gap[:2] for gap in case.gaps}
+    for at in range(len(case.ticks) + 1):
+        for cause in ("buffer", "disk", "board", "sequence", "crc", "unplugged", "damaged", "transfer"):
+            for lost, exact in ((0, False), (7, True)):
+                if (at, cause) not in known:
+                    recording = case.recording(gaps=[*case.gaps, (at, cause, lost, exact)])
+                    assert is_noticed(recording, case.frames), f"{cause} at {at}, {lost}"
+
+
+def test_every_bit_of_the_kept_stream_is_held(tmp):
+    data, _ = make_stream(1)
+    path = tmp / "kept.1"
+    for bit in range(8 * len(data)):
+        bad = bytearray(data)
+        bad[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(bad)
+        try:
+            sent.read_streams([path])
+        except AssertionError:
+            continue
+        raise AssertionError(f"bit {bit % 8} of byte {bit // 8} was flipped, and nothing said")
+
+
+def test_a_stream_may_be_cut_off_anywhere_and_has_the_frames_that_are_whole(tmp):
+    data, _ = make_stream(1)
+    path = tmp / "kept.1"
+    path.write_bytes(data)
+    ends = []
+    at = 0
+    while at < len(data):
+        n = decode_header(data, at)[3]
+        at += 32 + (8 * n + 4 if n else 0)
+        ends.append(at)
+    equal(len(sent.read_streams([path])), len(ends), "frames of the whole")
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        equal(len(sent.read_streams([path])), sum(end <= length for end in ends), f"frames in {length} bytes")
+
+
+def record(tmp, data, **options):
+    (tmp / "sent.1").write_bytes(data)
+    words = [word for name, value in options.items() for word in ("-b", f"{name}:{value}")]
+    done = run(BUSCAPD, "--once", "--source", f"file:{tmp}/sent.1", "-o", tmp / "out", *words)
+    assert done.returncode in (0, 4), done.stderr.decode()
+    return sent.read_streams([tmp / "sent.1"])
+
+
+def test_a_recording_of_buscapd_is_what_was_sent(tmp):
+    data, expected = make_stream(1)
+    frames = record(tmp, data)
+    (recording,) = sent.read_recordings(tmp / "out")
+    equal(recording.gaps, expected.gaps, "gaps")
+    equal(len(recording), len(expected), "records")
+    equal(sent.compare(recording, frames, 0), sent.Found(0, len(frames), False, []), "found")
+
+
+def test_a_segment_that_is_missing_or_torn_is_noticed(tmp):
+    rng = random.Random(3)
+    data, _ = make_bcp1(rng, Features(samples=300000, frame=3000, agents=2))
+    frames = record(tmp, data, filesize=100)
+    paths = segments(tmp / "out")
+    assert len(paths) > 2, paths
+    equal(sent.compare(sent.read_recording(paths), frames, 0).end, len(frames), "found")
+    for i in range(len(paths) - 1):
+        try:
+            sent.read_recording(paths[:i] + paths[i + 1 :])
+        except AssertionError:
+            continue
+        raise AssertionError(f"nobody missed {paths[i].name}")
+    found = sent.compare(sent.read_recording(paths[:-1]), frames, 0)
+    assert found.is_cut or found.end < len(frames), found
+    whole = paths[-1].read_bytes()
+    torn = tmp / paths[-1].name
+    for length in (len(whole) - 1, len(whole) - 32, len(whole) - 100, len(whole) // 2):
+        torn.write_bytes(whole[:length])
+        try:
+            sent.read_recording([*paths[:-1], torn])
+        except (AssertionError, struct.error):
+            continue
+        raise AssertionError(f"a segment torn at {length} of {len(whole)} bytes passed")
+
+
+if __name__ == "__main__":
+    harness.main(globals())
