@@ -34,7 +34,16 @@ trap 'exit 1' HUP INT PIPE TERM
 sleep 3
 
 say "ask it how things stand"
-show curl --silent --show-error --unix-socket "$socket" http://localhost/v1/status | sed 's/,"/,\n  "/g'
+show "$build/buscap" status --socket "$socket"
+show "$build/buscap" mark --socket "$socket" "a mark, set by hand"
+
+say "what is on the bus, as buscap top shows it when it has no terminal"
+echo "$ $build/buscap top --socket $socket | head -n 24"
+"$build/buscap" top --socket "$socket" | head -n 24
+
+say "the same for programs: HTTP and JSON over the Unix socket"
+echo "$ curl --unix-socket $socket http://localhost/metrics | grep received"
+curl --silent --show-error --unix-socket "$socket" http://localhost/metrics | grep received
 
 say "stop it: what it has is written, and the segment sealed"
 show kill -TERM $daemon

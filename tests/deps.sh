@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh LIBRARY:PACKAGE[,PACKAGE]... -- COMMAND:PACKAGE[,PACKAGE]...
 # Looks for each library by its pkg-config name and each command; installs the Debian packages of
-# those missing, or names them where there is no apt.
+# those missing, or names them where there is no apt. A package A/B is A, or B where this release has no A.
 set -u
 
 is_library=1
@@ -39,8 +39,25 @@ fi
 echo "installing what is missing:$packages"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
-# shellcheck disable=SC2086
-if ! { $as_root apt-get update && $as_root apt-get install -y --no-install-recommends $packages; } >"$log" 2>&1; then
+# Says of each package which one it is, now that apt knows them.
+choose() {
+	for package in "$@"; do
+		first=${package%%/*}
+		if [ "$first" = "$package" ] || apt-cache show "$first" >/dev/null 2>&1; then
+			echo "$first"
+		else
+			echo "${package#*/}"
+		fi
+	done
+}
+
+install() {
+	$as_root apt-get update || return
+	# shellcheck disable=SC2086,SC2046
+	$as_root apt-get install -y --no-install-recommends $(choose $packages)
+}
+
+if ! install >"$log" 2>&1; then
 	tail -n 15 "$log" >&2
 	rm -f "$log"
 	echo "apt-get failed; missing:$missing" >&2
