@@ -128,6 +128,9 @@ def main():
     subprocess.run([f"{BUILD}/tests/bench_text"], check=True)
     subprocess.run([f"{BUILD}/tests/bench_usb_source"], check=True)
     subprocess.run([f"{BUILD}/tests/bench_columns"], check=True)
+    subprocess.run([f"{BUILD}/tests/bench_taps"], check=True)
+    subprocess.run([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench_clients.py")],
+                   check=True)
 
 
 if __name__ == "__main__":

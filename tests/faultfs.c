@@ -4,6 +4,7 @@
  * at. They are pwrite, write, fdatasync, fsync, openat, renameat2 and ftruncate; renameat and the
  * 64-bit names count as the same. Each kind is counted from 1.
  *
+ *   FAULTFS_ENDING   only calls on files whose path ends so
  *   FAULTFS          rules, separated by commas
  *   FAULTFS_CONTROL  a file with more rules, read again at each call: faults that a test switches
  *   FAULTFS_LOG      a file that gets a line for each call: kind, number, what was done, path
@@ -101,8 +102,13 @@ static bool path_at(char *out, size_t room, int dir_fd, const char *name)
 static bool is_watched(const char *path)
 {
 	const char *dir = getenv("FAULTFS_DIR");
+	const char *ending = getenv("FAULTFS_ENDING");
 	size_t n = dir != NULL ? strlen(dir) : 0;
+	size_t bytes = strlen(path);
 
+	if (ending != NULL &&
+		(bytes < strlen(ending) || strcmp(path + bytes - strlen(ending), ending) != 0))
+		return false;
 	return n != 0 && strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 

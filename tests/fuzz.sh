@@ -27,7 +27,7 @@ fi
 # Each program is a target. What is written below for one that isn't there is left alone.
 targets=$(cd "$folder" && ls | sed -n 's/^fuzz_\([a-z0-9_]*\)$/\1/p')
 rm -rf "$seeds"
-for target in $targets bcp1 segment config usb raw; do
+for target in $targets bcp1 segment config usb raw api_body; do
 	mkdir -p "$seeds/$target"
 done
 
@@ -73,9 +73,35 @@ EOF
 printf '[source]\nsource = usb:serial=A1,wait=1s\n[usb]\nid = 1209:0001\nlink = ftdi\n' >"$seeds/config/usb"
 printf '[source]\nsource = file:a,b,format=raw6,clock_hz=66000000\n' >"$seeds/config/file"
 
+cat >"$seeds/api_body/start" <<-'EOF'
+	{"label":"a\u00e9","metadata":{"k":"v","l m":""},"limits":{"duration":"10ms","records":1e3,"filesize":"64M"},
+	 "pre":0.5,"triggers":[{"when":"addr=0-ff"},{}],"speed":-0.25,"go_on":true,"clock_hz":66000000}
+EOF
+cat >"$seeds/api_body/trigger" <<-'EOF'
+	{"name":"roi","when":"addr=1000-1fff type=read,0xf2 proc=0,2-3","action":"snapshot","pre":"5s","post":"16M","text":"here","holdoff":0.5}
+EOF
+printf '{"path":"/x","format":"bcp1","clock_hz":66000000,"speed":"realtime"}' >"$seeds/api_body/replay"
+printf '{"text":"\342\202\254\\ud83d\\ude8c"}' >"$seeds/api_body/text"
+
 # One vendor-specific interface with a bulk IN endpoint of 512; an answer to GET_INFO.
 printf '\001\001\001\000\000\001\201\002\002\000' >"$seeds/usb/board"
 { printf 'x\001\000\000\000\200\025\357\003'; head -c 55 /dev/zero; } >"$seeds/usb/info"
+
+# Requests, behind a byte that says in what pieces they come.
+request() { # NAME TEXT
+	mkdir -p "$seeds/http"
+	for first in 000 017 043 120; do
+		printf "\\$first$2" >"$seeds/http/$1-$first"
+	done
+}
+request get 'GET /v1/status?q=1&a=%%41 HTTP/1.1\r\nHost: h\r\n\r\n'
+request old 'HEAD / HTTP/1.0\r\n\r\n'
+request post 'POST /late HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{"text":"x"}GET /x HTTP/1.1\r\nHost: h\r\n\r\n'
+request chunked 'POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n1;e=f\r\nf\r\n0\r\nX: y\r\n\r\n'
+request expect 'PUT /x HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc'
+request stream 'GET /s HTTP/1.1\r\nHost: h\r\n\r\n'
+request waiting 'GET /s?q HTTP/1.0\r\n\r\n'
+request zero 'GET /%%00?a=%%00 HTTP/1.1\r\nHost: h\r\n\r\n'
 
 cat >"$seeds/tarmac/instructions" <<-'EOF'
 	Tarmac Text Rev 3t

@@ -8,11 +8,11 @@ crossing() { # FOLDER PATTERN [EXCEPT]
 }
 
 bad=$(
-	crossing formats 'capture/|daemon/|cli/|uv\.h|libusb|microhttpd|ini\.h'
-	crossing capture 'daemon/|cli/|microhttpd|ini\.h'
+	crossing formats 'capture/|daemon/|cli/|uv\.h|libusb|microhttpd|ini\.h|curl/|ncurses'
+	crossing capture 'daemon/|cli/|microhttpd|ini\.h|curl/|ncurses'
 	crossing cli 'daemon/|uv\.h|microhttpd|ini\.h'
 	crossing cli 'capture/' '"capture/sim\.h"'
-	crossing daemon 'cli/'
+	crossing daemon 'cli/|curl/|ncurses'
 	# The simulated bus but for its source: the hand tool links it.
 	grep -nE '#include [<"](uv\.h|libusb|capture/(source|[a-z]+_source))' $(ls capture/sim*.[ch] | grep -v sim_source)
 )

@@ -534,7 +534,7 @@ class Hashes:
                 path.write_bytes(data)
                 names.append(str(path))
             for at in range(0, len(names), 1000):
-                done = subprocess.run(["xxhsum", "-H3", *names[at : at + 1000]], stdout=subprocess.PIPE,
+                done = subprocess.run(["xxhsum", "-H3", "--tag", *names[at : at + 1000]], stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE, check=True)
                 for line, (_, stored, what) in zip(done.stdout.decode().splitlines(), self.wanted[at:]):
                     got = int(line.rpartition("= ")[2], 16)
@@ -611,7 +611,7 @@ def _parse_events(data, info, where):
         assert zero == 0 and zeros == bytes(6) and flags & ~1 == 0, f"{where}: event's reserved bytes"
         assert before <= position <= info["records"], f"{where}: event at {position}"
         before = position
-        name = {1: "gap", 2: "anchor", 3: "mark", 4: "trigger"}[kind]
+        name = {1: "gap", 2: "anchor", 3: "mark", 4: "trigger", 5: "note"}[kind]
         assert (cause in GAPS) == (name == "gap"), f"{where}: {name} of cause {cause}"
         assert name in ("gap", "anchor") or value == 0, f"{where}: value of a {name}"
         events.append(Event(position, name, GAPS.get(cause, ""), bool(flags & 1), value, ns,
@@ -697,6 +697,15 @@ def _parse_segment(path, hashes):
         done += 12 * chunk.info["records"]
         hashes.check(chunk.records, chunk.info["records_hash"], f"{path.name}: records of a chunk")
     assert done == len(plain), f"{path.name}: records the chunk headers don't know"
+    return segment
+
+
+def read_segment(path):
+    """One segment, its structure and checksums checked, its records not looked into: for what is too large to be
+    looked at record by record."""
+    hashes = Hashes()
+    segment = _parse_segment(pathlib.Path(path), hashes)
+    hashes.run()
     return segment
 
 

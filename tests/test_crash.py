@@ -23,6 +23,8 @@ def check_killed(out, killed, before, expected):
         return before
     verify(segments)
     recorded = harness.lz4_dc(segments)
+    if len(recorded) > len(expected):  # the machine was busy, and the daemon recorded on meanwhile
+        expected = harness.sim_records(len(recorded) // 12 + 1_000_000)
     assert recorded == expected[: len(recorded)], "not the source's records"
     assert len(recorded) >= 12 * written, f"{len(recorded) // 12} of {written} written"
     for segment in info(segments):

@@ -298,7 +298,8 @@ def http_head(answer):
 
 
 def test_the_status_has_what_scripts_depend_on(tmp):
-    with daemon_in(tmp, *SIM, "--label", "boot") as daemon:
+    rate = harness.rate(200_000)
+    with daemon_in(tmp, "--source", f"sim:rate={rate}", "--label", "boot") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["rates"]["bytes_out_per_s"], "something is written")
         status = daemon.status()
@@ -313,7 +314,7 @@ def test_the_status_has_what_scripts_depend_on(tmp):
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", recording["started"]), recording
         assert recording["id"].endswith("-boot"), recording
         equal(status["clients"], 1, "clients")
-        assert 100_000 < status["rates"]["samples_per_s"] < 400_000, status["rates"]
+        assert rate / 2 < status["rates"]["samples_per_s"] < rate * 2, status["rates"]
         assert status["disk"]["free_bytes"] > 0 and status["disk"]["hours_left"] > 0, status["disk"]
         assert 0 < status["buffer"]["free"] <= status["buffer"]["chunks"], status["buffer"]
         assert 0 < status["uptime_s"] < 60
@@ -336,7 +337,7 @@ def test_what_is_not_there_is_answered_in_json(tmp):
         equal((code, fields["allow"]), (405, "GET, HEAD"))
         equal(fields["content-type"], "application/json")
         code, fields, body = http_head(ask(daemon.socket, b"GET /v1/status?pretty=1 HTTP/1.0\r\n\r\n"))
-        equal(code, 200, "with a query")
+        equal(code, 400, "with a query that nothing is known of")
 
 
 def test_hundreds_of_connections_at_once(tmp):
@@ -442,6 +443,14 @@ def test_a_reload_changes_rotation_and_flush(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
+def size_of(path):
+    """Of a file that may have been deleted meanwhile: none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def test_a_reload_changes_the_space(tmp):
     path = config(tmp, "")
     out = tmp / "out"
@@ -450,8 +459,7 @@ def test_a_reload_changes_the_space(tmp):
         harness.wait_until(lambda: len(harness.segments(out)) > 8, "segments follow one another")
         path.write_text("[space]\nmax_use = 2M\n")
         reload(daemon, "as configured")
-        harness.wait_until(lambda: sum(file.stat().st_size for file in out.glob("*.lz4")) <= 2 << 20,
-                           "old segments are deleted")
+        harness.wait_until(lambda: sum(size_of(file) for file in out.glob("*.lz4")) <= 2 << 20, "old segments are deleted")
         equal(daemon.stop(), 0, daemon.err)
 
 

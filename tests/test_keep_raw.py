@@ -165,7 +165,13 @@ def test_raw_captures_end_with_their_segments(tmp):
         record(out, f"sim:rate={rate},count=2000000,{FAULTY}", "-b", rule, code=4)
         segments, raw = harness.segments(out), raw_files(out)
         assert len(segments) > 2, segments
-        equal(numbers(raw), numbers(segments), "numbers")
+        # What came of the stream behind the last record may be in a capture of its own: it has no segment.
+        surplus = raw[len(segments):] if "duration" in rule else []
+        equal(numbers(raw), numbers(segments) + [f"{len(segments):05}" for _ in surplus], "numbers")
+        assert len(surplus) <= 1, surplus
+        if surplus:
+            status, _ = replay(tmp / f"surplus{number}", data=joined(surplus))
+            equal(status["counts"]["written"], 0, "records behind the last")
         equal(list(out.glob("*.partial")), [], "left open")
         verify(segments)
         verify(raw)

@@ -4,8 +4,10 @@ import array
 import fcntl
 import json
 import os
+import pathlib
 import shutil
 import signal
+import tempfile
 import termios
 import time
 
@@ -119,6 +121,32 @@ def test_a_directory_is_held_whatever_is_deleted_in_it(tmp):
         harness.wait_until(lambda: list(out.glob("*.partial")), "it goes on in the new directory")
         refused(out, daemon.process.pid)
         daemon.stop()
+
+
+def test_what_a_run_by_root_left_in_the_directory_keeps_no_other_user_out():
+    """And who may read the directory alone is told who has it."""
+    if os.geteuid() != 0:
+        harness.skip("it takes root to be two users")
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        os.chmod(place, 0o755)
+        program, out = shutil.copy(BUSCAPD, place), pathlib.Path(place) / "out"
+        out.mkdir(mode=0o755)
+        once = ("--once", "--no-socket", "--source", "sim:rate=max,count=10", "-o", out)
+        equal(run(BUSCAPD, *once).returncode, 0)
+        with Daemon("--source", "sim:rate=1k", "-o", out, "--no-socket") as daemon:
+            harness.wait_until(lambda: list(out.glob("*.partial")), "it records")
+            told = run(program, *once, cwd="/", **nobody).stderr
+            assert b"another buscapd records into it" in told, told
+            os.chown(out / ".buscapd.lock", 0, 65534)
+            told = run(program, *once, cwd="/", **nobody).stderr
+            assert f"pid {daemon.process.pid} ".encode() in told, told
+            daemon.stop()
+        os.chown(out, 65534, 65534)
+        os.chown(out / ".buscapd.lock", 0, 0)
+        done = run(program, *once, cwd="/", **nobody)
+        equal(done.returncode, 0, done.stderr)
+        equal((out / ".buscapd.lock").stat().st_uid, 65534)
 
 
 def test_keep_free_holds_at_every_moment(tmp):

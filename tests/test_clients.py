@@ -1,0 +1,239 @@
+"""Clients can't hurt the capture: what bad ones do to a daemon that records, and who may ask at all."""
+
+import contextlib
+import errno
+import grp
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import time
+
+import crowd
+import harness
+from crowd import PYTHON
+from harness import Daemon, Watch, ask, check_counts, equal, skip
+
+KIB = 1 << 10
+MIB = 1 << 20
+PLACES = 64 + 168 + 64  # of others, of the owner, being ended
+# What daemon/server.h, bulletin.h and tap.h state; the answers' texts are statuses here.
+STATED = PLACES * 36 * KIB + 4 * MIB + MIB + 8 * 280 * KIB + PLACES * 8 * KIB
+SECONDS = 12  # longer than any of the server's time-outs
+RATE = 3_000_000
+FEW = 3 if harness.is_sanitized() else 20  # answers of the status, at least
+
+
+def memory(process):
+    """The most that a process ever had, in bytes."""
+    text = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * KIB
+
+
+def recording(tmp, *options):
+    return Daemon("--source", f"sim:rate={harness.rate(RATE)}", "-o", tmp / "out", "-b", "filesize:64M",
+                  "-b", "files:2", *options, socket=tmp / "socket")
+
+
+def record_for_a_while(tmp, bad_clients):
+    """Records with or without them. Returns samples dropped, memory, samples of the status, what the crowd said."""
+    with recording(tmp) as daemon:
+        daemon.wait_ready()
+        with contextlib.ExitStack() as stack:
+            watch = stack.enter_context(Watch(daemon.socket))
+            if bad_clients:
+                bad = stack.enter_context(crowd.Running(daemon.socket, bad_clients))
+            time.sleep(SECONDS)
+            watch.finish()
+        status = daemon.status()
+        dropped = check_counts(status)["dropped"]
+        equal(status["state"], "recording")
+        used = memory(daemon.process)
+        equal(daemon.stop(), 0 if not dropped["buffer"] else 4, daemon.err)
+    return dropped["buffer"] + dropped["disk"], used, watch, bad.said if bad_clients else None
+
+
+def test_a_thousand_bad_clients_cost_no_sample_and_bounded_memory(tmp):
+    for name in ("alone", "crowded"):
+        (tmp / name).mkdir()
+    alone, before, _, _ = record_for_a_while(tmp / "alone", 0)
+    dropped, used, watch, said = record_for_a_while(tmp / "crowded", 1000)
+    harness.note(f"{sum(said['connected'].values())} bad connections; the status was answered {watch.samples} times, "
+                 f"in {watch.slowest * 1e3:.0f} ms at most; {used / MIB:.1f} MiB against {before / MIB:.1f} without")
+    assert dropped <= alone, f"{dropped} samples dropped, {alone} without the clients"
+    assert watch.samples > FEW, watch.samples
+    if not harness.is_sanitized():
+        assert used <= before + STATED, f"{used - before} bytes, {STATED} stated"
+    for kind in crowd.KINDS:
+        assert said["connected"].get(kind), f"no {kind} client got through: {said}"
+
+
+def test_headers_of_a_megabyte_are_refused(tmp):
+    with recording(tmp) as daemon:
+        daemon.wait_ready()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(20)
+            client.connect(str(daemon.socket))
+            with contextlib.suppress(OSError):
+                client.sendall(crowd.Huge.request)
+            assert client.recv(100).startswith(b"HTTP/1.1 431 "), "not 431"
+        daemon.stop()
+
+
+def read_for(client, seconds):
+    """What comes in that time."""
+    pieces = []
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        client.settimeout(left)
+        try:
+            piece = client.recv(1 << 20)
+        except TimeoutError:
+            break
+        assert piece, "the stream has ended"
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def test_a_slow_reader_of_live_records_is_told_exactly_what_it_missed(tmp):
+    with recording(tmp) as daemon:
+        daemon.wait_ready()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(daemon.socket))
+            client.sendall(b"GET /v1/records HTTP/1.0\r\n\r\n")
+            time.sleep(2)
+            head, _, body = read_for(client, 2).partition(b"\r\n\r\n")
+        assert b" 200 " in head, head
+        lines = [json.loads(line) for line in body[: body.rindex(b"\n")].splitlines()]
+        following, records, missed = None, 0, 0
+        for line in lines:
+            if "missed" in line:
+                equal(list(line), ["missed"], line)
+                missed += line["missed"]
+                following = following + line["missed"] if following is not None else None
+            elif "record" in line:
+                equal(line["record"], following if following is not None else line["record"], f"after {records} records")
+                following = line["record"] + 1
+                records += 1
+        assert records > 5000 and missed > 1000, (records, missed)
+        check_counts(daemon.status())
+        equal(daemon.stop(), 0, daemon.err)
+
+
+# ---- who may ask
+
+
+def need_root():
+    if os.geteuid() != 0:
+        skip("only root can be somebody else")
+
+
+def a_group():
+    """A group that nobody who matters is in."""
+    for name in ("games", "nogroup", "daemon"):
+        with contextlib.suppress(KeyError):
+            return name, grp.getgrnam(name).gr_gid
+    return skip("no group to be had")
+
+
+NOBODY = 65534
+
+
+def as_nobody(groups, code, *argv):
+    """Runs Python code as a user who is in these groups alone. Returns what it printed."""
+    done = subprocess.run(
+        [PYTHON, "-c", code, *map(str, argv)], user=NOBODY, group=NOBODY, extra_groups=groups, cwd="/",
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=60)
+    equal(done.returncode, 0, done.stderr.decode())
+    return done.stdout.decode()
+
+
+TRY = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as client:
+    client.settimeout(20)
+    try:
+        client.connect(sys.argv[1])
+    except OSError as why:
+        print(why.errno)
+        sys.exit()
+    client.sendall(b"GET /v1/status HTTP/1.0\\r\\n\\r\\n")
+    print(client.recv(12).decode())
+"""
+
+
+def test_a_user_outside_the_group_is_refused_and_one_inside_is_answered(tmp):
+    need_root()
+    name, gid = a_group()
+    tmp.chmod(0o755)
+    with recording(tmp, "--set", f"socket.group={name}") as daemon:
+        daemon.wait_ready()
+        equal(os.stat(daemon.socket).st_gid, gid, "the socket's group")
+        equal(as_nobody([], TRY, daemon.socket).strip(), str(errno.EACCES), "outside of the group")
+        equal(as_nobody([gid], TRY, daemon.socket).strip(), "HTTP/1.1 200", "in the group")
+        daemon.stop()
+
+
+HOLD = """
+import socket, sys
+clients = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+refused = 0
+for client in clients:
+    client.connect(sys.argv[1])
+for client in clients:
+    client.settimeout(1)
+    try:
+        answer = client.recv(1000)
+    except TimeoutError:
+        continue
+    assert answer.startswith(b"HTTP/1.1 503 "), answer
+    assert b'{"error":"' in answer, answer
+    refused += 1
+    break
+print("some refused" if refused else "none refused", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_others_take_no_place_of_the_owner(tmp):
+    need_root()
+    name, gid = a_group()
+    tmp.chmod(0o755)
+    with recording(tmp, "--set", f"socket.group={name}") as daemon:
+        daemon.wait_ready()
+        holder = subprocess.Popen(
+            [PYTHON, "-c", HOLD.replace("range(100)", "range(66)").replace("settimeout(1)", "settimeout(0.05)"),
+             str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/", stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
+        try:
+            equal(holder.stdout.readline(), b"some refused\n")
+            for _ in range(20):
+                check_counts(daemon.status())
+            # One of the group is told at once while all places are taken.
+            harness.equal(as_nobody([gid], TRY, daemon.socket).strip(), "HTTP/1.1 503", "one too many")
+        finally:
+            holder.communicate(timeout=60)
+        harness.wait_until(lambda: as_nobody([gid], TRY, daemon.socket).strip() == "HTTP/1.1 200", "there is a place again")
+        equal(daemon.stop(), 0, daemon.err)
+
+
+def test_bad_clients_of_the_group_leave_the_owner_alone(tmp):
+    need_root()
+    name, gid = a_group()
+    tmp.chmod(0o755)
+    with recording(tmp, "--set", f"socket.group={name}") as daemon:
+        daemon.wait_ready()
+        with crowd.Running(daemon.socket, 300, user=NOBODY, group=NOBODY, extra_groups=[gid]) as bad:
+            with Watch(daemon.socket) as watch:
+                time.sleep(3)
+        assert watch.samples > FEW, watch.samples
+        refused = sum(answers.get("503", 0) for answers in bad.said["answers"].values())
+        assert refused > 0, bad.said
+        equal(daemon.stop(), 0, daemon.err)
+
+
+if __name__ == "__main__":
+    harness.main(globals())

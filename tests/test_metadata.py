@@ -1,0 +1,221 @@
+"""Marks, triggers and notes: what is set while recording stays at its record, and is shown, through every tool."""
+
+import json
+import shutil
+import struct
+
+import harness
+import reference
+from api_harness import Api, daemon_in
+from harness import BUSCAP, BUSCAPD, equal, info, run
+
+KINDS = {"mark": 3, "trigger": 4, "note": 5}
+RECORDS = 5000
+NOTES = {"run": "7", "who": "two\nlines \\ and \x7f"}
+
+
+def xxh3(data, tmp):
+    path = tmp / "hashed"
+    path.write_bytes(data)
+    return int(run("xxhsum", "-H3", "--tag", path).stdout.decode().rpartition("= ")[2], 16)
+
+
+def plant(path, events, tmp):
+    """Puts events, (record, kind, text), into the only chunk of a segment, which is then without its index."""
+    (chunk,) = reference._parse_segment(path, reference.Hashes()).chunks
+    data = path.read_bytes()
+    head = bytearray(data[chunk.offset : chunk.offset + 160])
+    old_bytes = struct.unpack_from("<I", head, 36)[0]
+    rows = [(event.position, 1, None) for event in chunk.events if event.kind == "anchor"]
+    assert len(rows) == len(chunk.events), "there are other events already"
+    encoded = data[chunk.offset + 160 : chunk.offset + 160 + old_bytes]
+    for record, kind, text in sorted(events, key=lambda event: event[0]):
+        text = text.encode()
+        encoded += struct.pack("<4BIQQH6x", KINDS[kind], 0, 0, 0, record, 0, 0, len(text)) + text
+    struct.pack_into("<I", head, 4, 152 + len(encoded) + 8)
+    struct.pack_into("<II", head, 32, len(chunk.events) + len(events), len(encoded))
+    header = bytes(head) + encoded
+    header += struct.pack("<Q", xxh3(header, tmp))
+    return data[: chunk.offset] + header + chunk.frame
+
+
+def trace(tmp):
+    """A sealed segment with events of each kind, and the events: (kind, record, text)."""
+    out = tmp / "planted"
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,seed=3", "-a", f"records:{RECORDS}", "-o", out)
+    equal(done.returncode, 0, done.stderr.decode())
+    (segment,) = harness.segments(out)
+    events = [(100, "mark", "begins"), (100, "note", json.dumps({"run": "6", "who": "me"})), (2500, "trigger", "io"),
+              (2500, "mark", 'a "b"\n\\c\x1b[31mé'), (4000, "note", json.dumps(NOTES)), (4999, "trigger", ""),
+              (RECORDS, "mark", "ends")]
+    torn = tmp / "torn.byu.lz4"
+    torn.write_bytes(plant(segment, events, tmp))
+    whole = tmp / "whole.byu.lz4"
+    done = run(BUSCAP, "recover", torn, "-o", whole)
+    equal(done.returncode, 0, done.stderr.decode())
+    return torn, whole, [(kind, record, text) for record, kind, text in events]
+
+
+def events_of(path):
+    (segment,) = info([path])
+    equal(segment["events_left"], 0, "events left out")
+    return [(event["kind"], event["record"], event["text"] or "") for event in segment["events"]]
+
+
+def dumped(path):
+    """Marks, triggers and notes as dump shows them: [(kind, records before it, text)]."""
+    done = run(BUSCAP, "dump", path)
+    equal(done.returncode, 0, done.stderr.decode())
+    records, found = 0, []
+    for line in done.stdout.decode().splitlines():
+        kind = line[2:].partition(":")[0] if line.startswith("# ") else ""
+        if kind in KINDS:
+            found.append((kind, records, line.partition(": ")[2]))
+        records += not line.startswith("#")
+    return found
+
+
+def escaped(text):
+    return "".join(f"\\x{ord(c):02x}" if c < " " or c in "\\\x7f" else c for c in text)
+
+
+def check(path, events, metadata):
+    equal(events_of(path), events, f"{path.name}: events")
+    equal(dumped(path), [(kind, record, escaped(text)) for kind, record, text in events], f"{path.name}: dump")
+    (segment,) = info([path])
+    equal({name: segment["metadata"].get(name) for name in metadata}, metadata, f"{path.name}: metadata")
+    for kind in ("mark", "trigger"):
+        equal(segment[kind + "s"], sum(event[0] == kind for event in events), kind + "s")
+
+
+def test_info_shows_marks_triggers_and_notes_with_record_and_text(tmp):
+    torn, whole, events = trace(tmp)
+    check(whole, events, NOTES)
+    # Without the index, too, where nothing but the chunks tells.
+    (segment,) = info([torn])
+    equal([(e["kind"], e["record"], e["text"] or "") for e in segment["events"]], events, "events of the torn one")
+    equal(segment["metadata"], NOTES, "metadata of the torn one")
+    text = run(BUSCAP, "info", whole).stdout.decode()
+    for line in ("  marks       3", "  triggers    2", "  mark        record 100: begins",
+                 "  mark        record 2500: a \"b\"\\x0a\\x5cc\\x1b[31mé", "  trigger     record 2500: io",
+                 "  trigger     record 4999\n", f"  mark        record {RECORDS}: ends"):
+        assert line in text, f"{line!r} is not in {text}"
+    assert '  metadata    {"run":"7","who":"two\\nlines \\\\ and ' in text, text
+
+
+def test_recover_keeps_them(tmp):
+    torn, whole, events = trace(tmp)
+    for mode in ("tail", "salvage"):
+        done = run(BUSCAP, "recover", "--mode", mode, torn, "-o", tmp / f"{mode}.byu.lz4")
+        equal(done.returncode, 0, done.stderr.decode())
+        check(tmp / f"{mode}.byu.lz4", events, NOTES)
+    equal(harness.lz4_dc([whole]), harness.lz4_dc([torn]), "records")
+
+
+def test_cut_keeps_those_of_its_part(tmp):
+    _, whole, events = trace(tmp)
+    for first, last in ((0, RECORDS), (50, 2999), (100, 100), (2500, 4999), (4000, RECORDS), (101, 2499)):
+        out = tmp / f"{first}.byu.lz4"
+        done = run(BUSCAP, "cut", "--records", f"{first}-{last}", whole, "-o", out)
+        equal(done.returncode, 0, done.stderr.decode())
+        kept = [(kind, record - first, text) for kind, record, text in events
+                if first <= record <= last or (record == RECORDS and last >= RECORDS - 1)]
+        check(out, kept, {})
+
+
+def test_merge_keeps_them(tmp):
+    _, whole, events = trace(tmp)
+    one, two = tmp / "one.byu.lz4", tmp / "two.byu.lz4"
+    for part, out in (("0-2499", one), (f"2500-{RECORDS}", two)):
+        equal(run(BUSCAP, "cut", "--records", part, whole, "-o", out).returncode, 0, part)
+    out = tmp / "merged.byu.lz4"
+    done = run(BUSCAP, "merge", one, two, "-o", out)
+    equal(done.returncode, 0, done.stderr.decode())
+    equal(sorted((kind, text) for kind, _, text in events_of(out)), sorted((kind, text) for kind, _, text in events),
+          "events")
+    equal(len(harness.lz4_dc([out])), 12 * RECORDS, "bytes of records")
+
+
+def test_a_replay_keeps_them(tmp):
+    _, whole, events = trace(tmp)
+    done = run(BUSCAPD, "--once", "--source", f"file:{whole}", "-o", tmp / "out")
+    equal(done.returncode, 0, done.stderr.decode())
+    (segment,) = harness.segments(tmp / "out")
+    check(segment, events, NOTES)
+    equal(harness.lz4_dc([segment]), harness.lz4_dc([whole]), "records")
+
+
+def test_what_a_start_recovers_keeps_them(tmp):
+    torn, _, events = trace(tmp)
+    (segment,) = harness.segments(tmp / "planted")
+    shutil.move(torn, f"{segment}.partial")
+    segment.unlink()
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", segment.parent)
+    equal(done.returncode, 0, done.stderr.decode())
+    check(segment, events, NOTES)
+
+
+def test_tables_name_them(tmp):
+    _, whole, events = trace(tmp)
+    done = run(BUSCAP, "convert", whole, "-O", "ndjson")
+    equal(done.returncode, 0, done.stderr.decode())
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    equal([(row["kind"], row.get("text", "")) for row in rows if row["kind"] in KINDS],
+          [(kind, text) for kind, _, text in events], "rows")
+
+
+# ---- while recording
+
+
+def raw_metadata(path):
+    return reference._parse_segment(path, reference.Hashes()).header["metadata"]
+
+
+def test_what_is_set_while_recording_is_in_this_segment_as_a_note_and_in_the_next_s_header(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        api.good("POST", "/v1/recordings", {"metadata": {"who": "me", "run": "1"}}, 201)
+
+        def wait_more():
+            before = api.good("GET", "/v1/recordings/current")["recording"]["records"]
+            harness.wait_until(lambda: api.good("GET", "/v1/recordings/current")["recording"]["records"] > before,
+                               "more records")
+
+        wait_more()
+        mark = api.good("POST", "/v1/marks", {"text": "here \u00e9\n"}, 201)["mark"]
+        noted = api.good("PATCH", "/v1/recordings/current", {"metadata": {"run": "2", "more": "\u20ac"}})
+        metadata = {"who": "me", "run": "2", "more": "\u20ac"}
+        equal(noted["recording"]["metadata"], metadata, "metadata of the answer")
+        for key, value in (("a b", "1"), ("", "1"), ("k" * 65, "1"), ("k", "v" * 1025), ("k", 1), ("k", None)):
+            api.bad("PATCH", "/v1/recordings/current", {"metadata": {key: value}})
+        api.bad("PATCH", "/v1/recordings/current", {"metadata": {f"k{i}": "v" * 1024 for i in range(4)}})
+        equal(api.good("GET", "/v1/recordings/current")["recording"]["metadata"], metadata, "after what was refused")
+        wait_more()
+        api.good("POST", "/v1/rotate")
+        wait_more()
+        # The last is noted when no segment will begin any more.
+        api.good("PATCH", "/v1/recordings/current", {"metadata": {"end": "yes"}})
+        stopped = api.good("DELETE", "/v1/recordings/current")["recording"]
+        equal(stopped["metadata"], {**metadata, "end": "yes"}, "metadata at the end")
+        (row,) = api.good("GET", "/v1/recordings")["recordings"]
+        for name in ("id", "label", "segments", "records", "bytes", "lost", "metadata", "path", "state"):
+            equal(row[name], stopped[name], name)
+        equal(row["started"][:20], stopped["started"][:20], "started")
+        equal(daemon.stop(), 0, daemon.err)
+    first, second = harness.segments(tmp / "out")
+    equal(raw_metadata(first), {"who": "me", "run": "1"}, "header of the first segment")
+    # It is made with the segment's first chunk, and may know the last note as well.
+    equal({**raw_metadata(second), "end": "yes"}, {**metadata, "end": "yes"}, "header of the second")
+    one, two = info([first, second])
+    equal(one["metadata"], metadata, "info of the first")
+    equal(two["metadata"], {**metadata, "end": "yes"}, "info of the second")
+    kinds = [event["kind"] for event in one["events"]]
+    equal(kinds, ["mark", "note"], "events of the first")
+    equal((one["events"][0]["record"], one["events"][0]["text"]), (mark["record"], "here \u00e9\n"), "the mark")
+    equal(json.loads(one["events"][1]["text"]), {"run": "2", "more": "\u20ac"}, "the note")
+    equal([kind for kind, _, _ in dumped(first)], kinds, "dump of the first")
+
+
+if __name__ == "__main__":
+    harness.main(globals())

@@ -1,0 +1,80 @@
+"""The README: each command of its five minutes works, in their order; what it and docs/README.md point to is there."""
+
+import os
+import re
+import shutil
+
+import harness
+from harness import BUSCAPD, Daemon, equal, run
+
+README = harness.ROOT / "README.md"
+
+# Commands that end otherwise than well, and say so beside them.
+CODES = {"build/buscap diff --first": 1}
+
+
+def commands(title):
+    """The indented lines of a section."""
+    section = re.search(rf"^## {title}\n(.*?)^## ", README.read_text(), re.M | re.S)[1]
+    return [line.strip() for line in section.splitlines() if line.startswith("    ")]
+
+
+def test_every_command_of_the_five_minutes_works(tmp):
+    """/tmp is the test's directory, build/ where the programs are. An endless one prints a page into a pipe."""
+    env = {**os.environ, "PATH": f"{harness.BUILD}:{os.environ['PATH']}", "BUSCAP_SOCKET": str(tmp / "buscapd.sock")}
+    lines = commands("Five minutes")
+    assert len(lines) > 30, lines
+    daemon = None
+    try:
+        for line in lines:
+            here = re.sub(r"\bbuild/", f"{harness.BUILD}/", line.replace("/tmp/", f"{tmp}/"))
+            words = here.split("#")[0].split()
+            if words[0] == "export":
+                equal(words[1], f"BUSCAP_SOCKET={tmp}/buscapd.sock", line)
+            elif "&" in words:
+                daemon = Daemon(*words[1 : words.index("&")], program=BUSCAPD)
+                daemon.socket = tmp / "buscapd.sock"
+                daemon.__enter__()
+                daemon.wait_ready()
+                harness.wait_until(lambda: daemon.status()["counts"]["received"] > 600_000, "something to look at", 60)
+            elif words == ["kill", "%1;", "wait"]:
+                equal(daemon.stop(), 0, daemon.err)
+                daemon.__exit__(None, None, None)
+                daemon = None
+            elif words[0] == "valgrind" and shutil.which("valgrind") is None:
+                harness.skip("valgrind is not there")
+            else:
+                if words[1:] == ["top"]:
+                    here = here.replace(" top", " top --once", 1)
+                wanted = next((code for start, code in CODES.items() if line.startswith(start)), 0)
+                done = run("sh", "-c", here, env=env, cwd=harness.ROOT)
+                if done.returncode == 4 and b"samples lost" in done.stderr:
+                    harness.note(f"the machine was too busy for: {line}")
+                    continue
+                equal(done.returncode, wanted, f"{line}: {done.stdout[-500:]}{done.stderr.decode()}")
+    finally:
+        if daemon is not None:
+            daemon.__exit__(AssertionError, None, None)
+
+
+def test_what_the_documents_point_to_is_there():
+    for path in (README, harness.ROOT / "docs/README.md", *sorted((harness.ROOT / "docs").glob("*.md"))):
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text()):
+            if "://" not in target:
+                assert (path.parent / target).exists(), f"{path.name} points to {target}, which is not there"
+
+
+def test_the_index_has_every_document():
+    index = (harness.ROOT / "docs/README.md").read_text()
+    for path in sorted((harness.ROOT / "docs").iterdir()):
+        if path.suffix in (".md", ".json") and path.name != "README.md":
+            assert f"]({path.name})" in index, f"docs/README.md lacks {path.name}"
+
+
+def test_the_readme_is_no_longer_than_a_newcomer_reads():
+    lines = README.read_text().splitlines()
+    assert len(lines) < 250, len(lines)
+
+
+if __name__ == "__main__":
+    harness.main(globals())

@@ -1,0 +1,359 @@
+"""Recordings that begin and end in the midst of a stream: by trigger, limit, snapshot; filters and sampling. The
+simulated bus is the same every time, so that what must be recorded is known to the record and the tick."""
+import json
+import struct
+import time
+
+import harness
+from harness import BUSCAP, Daemon, check_counts, equal, main, run
+
+COUNT = 400_000
+RATE = harness.rate(400_000)
+TIME_NONE = 0xFFFFFFFF
+CHUNK_RECORDS = 87_381
+IO_READ, IO_WRITE = 0x10, 0x11
+
+
+class Bus:
+    """All records that the simulated bus gives, with their ticks."""
+
+    def __init__(self, count=COUNT, seed=1, **settings):
+        self.records = list(struct.iter_unpack("<IBBBBI", harness.sim_records(count, seed, **settings)))
+        self.ticks = []
+        tick = 0
+        for record in self.records:
+            tick += record[5] if record[5] != TIME_NONE else 0
+            self.ticks.append(tick)
+
+    def of_port(self, port):
+        """The records that write to an I/O port."""
+        return [i for i, (addr, kind, size, *_) in enumerate(self.records)
+                if kind == IO_WRITE and addr <= port < addr + max(size, 1)]
+
+
+def ports(bus):
+    """The I/O ports that are written to, and how often, the seldom first."""
+    seen = {}
+    for addr, kind, size, *_ in bus.records:
+        if kind == IO_WRITE and size == 1:
+            seen[addr] = seen.get(addr, 0) + 1
+    return sorted(seen, key=seen.get)
+
+
+def recordings(out):
+    """The records of each recording in a directory: those of its segments together."""
+    by_id = {}
+    for path in harness.segments(out):
+        by_id.setdefault(path.name.rsplit("-", 1)[0], []).append(path)
+    return [(info, struct.iter_unpack("<IBBBBI", harness.lz4_dc(paths)))
+            for info, paths in ((harness.info(paths), paths) for paths in by_id.values())]
+
+
+def check_slice(bus, info, records, first, last, offset):
+    """The recording is the bus's records first..last: no delta leads into the first, all others are as they were, and
+    the ticks are right."""
+    records = list(records)
+    want = bus.records[first:last + 1]
+    equal(len(records), len(want), "records")
+    equal(records[0], (*want[0][:5], TIME_NONE), "the first record")
+    assert records[1:] == want[1:], "the records behind it"
+    equal(info[0]["first_tick"], bus.ticks[first] + offset, "its tick")
+
+
+def record(tmp, *settings, count=COUNT, act=None, source="", name="out"):
+    """Runs the daemon over the whole stream. Returns the output directory and the last status."""
+    out = tmp / name
+    argv = ["--source", f"sim:rate={RATE},count={count}{source}", "-o", out]
+    for setting in settings:
+        argv += ["--set", setting]
+    with Daemon(*argv, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        if act:
+            act(daemon)
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= count, "all is received", 60)
+        harness.wait_until(lambda: daemon.status()["state"] == "idle", "it is idle again")
+        status = daemon.status()
+        check_counts(status)
+        equal(daemon.stop(), 0, daemon.err)
+    harness.verify(harness.segments(out))
+    return out, status
+
+
+def tick_offset(tmp):
+    """The simulated bus doesn't begin at tick 0: what must be added to sums of deltas."""
+    out = tmp / "offset"
+    run(harness.BUSCAPD, "--once", "--source", f"sim:rate=max,count={10_000}", "-o", out)
+    return harness.info(harness.segments(out))[0]["first_tick"]
+
+
+def test_a_recording_begins_with_one_port_and_ends_with_another(tmp):
+    bus = Bus()
+    on, off = ports(bus)[:2]
+    begins, ends = bus.of_port(on), bus.of_port(off)
+    want, at = [], 0
+    while True:
+        first = next((i for i in begins if i >= at), None)
+        last = next((i for i in ends if first is not None and i >= first), None)
+        if first is None:
+            break
+        want.append((first, last if last is not None else len(bus.records) - 1))
+        at = want[-1][1] + 1
+        if last is None:
+            break
+    out, status = record(
+        tmp, "recording.record=on-demand", f"trigger on.when=port={on:x}", "trigger on.action=start",
+        f"trigger off.when=port={off:x}", "trigger off.action=stop")
+    got = recordings(out)
+    offset = tick_offset(tmp)
+    harness.note(f"{len(got)} recordings of {sum(b - a + 1 for a, b in want)} records")
+    equal(len(got), len(want), f"recordings; ports {on:x}, {off:x}")
+    for (info, records), (first, last) in zip(got, want):
+        check_slice(bus, info, records, first, last, offset)
+    equal(status["counts"]["written"], sum(last - first + 1 for first, last in want), "written")
+    equal(status["counts"]["dropped"]["idle"],
+          len(bus.records) - status["counts"]["written"], "what came outside of recordings")
+
+
+def test_a_port_toggles_the_recording(tmp):
+    bus = Bus()
+    port = ports(bus)[2]
+    count = 20_000
+    hits = [i for i in bus.of_port(port) if i < count - 1000]
+    want = list(zip(hits[::2], hits[1::2]))
+    if len(hits) % 2:
+        want.append((hits[-1], None))
+    out, _ = record(tmp, "recording.record=on-demand", f"trigger t.when=port={port:x}", "trigger t.action=toggle",
+                    count=count)
+    got = recordings(out)
+    offset = tick_offset(tmp)
+    assert len(got) >= len(want), f"{len(got)} recordings, {len(want)} wanted"
+    for (info, records), (first, last) in zip(got, want):
+        if last is not None:
+            check_slice(bus, info, records, first, last, offset)
+
+
+def test_a_snapshot_holds_so_much_from_before_its_trigger(tmp):
+    bus = Bus()
+    port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
+    hit = bus.of_port(port)[0]
+    out, _ = record(
+        tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.action=snapshot",
+        "trigger s.pre=120K", "trigger s.holdoff=1h")
+    (info, records), = recordings(out)
+    before = 120 * 1024 // 12
+    check_slice(bus, info, records, hit - before, hit, tick_offset(tmp))
+
+
+def test_what_follows_a_trigger_is_recorded_for_so_much(tmp):
+    bus = Bus()
+    port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
+    hit = bus.of_port(port)[0]
+    out, _ = record(
+        tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.action=start",
+        "trigger s.pre=12K", "trigger s.post=2400K", "trigger s.holdoff=1h")
+    (info, records), = recordings(out)
+    check_slice(bus, info, records, hit - 1024, hit + 2400 * 1024 // 12, tick_offset(tmp))
+
+
+def test_marks_stand_before_the_records_that_hit(tmp):
+    bus = Bus(60_000)
+    port = ports(bus)[-1]
+    hits = bus.of_port(port)
+    out, _ = record(tmp, f"trigger m.when=port={port:x}", "trigger m.action=mark", "trigger m.text=here", count=60_000)
+    marks = [(event["record"], event["text"]) for info in harness.info(harness.segments(out))
+             for event in info["events"] if event["kind"] == "mark"]
+    equal([record for record, _ in marks], hits, "records")
+    equal({text for _, text in marks}, {"here"}, "texts")
+
+
+def model_of_filter(bus, wanted):
+    """What a filter leaves: records that it keeps, their deltas taking up those of what went."""
+    out, carried, is_first = [], 0, True
+    for i, entry in enumerate(bus.records):
+        carried += entry[5] if entry[5] != TIME_NONE else 0
+        if not wanted(i, entry):
+            continue
+        delta = TIME_NONE if is_first or carried >= TIME_NONE else carried
+        out.append((*entry[:5], delta))
+        carried, is_first = 0, False
+    return out
+
+
+def test_filters_leave_out_records_and_no_tick(tmp):
+    bus = Bus(agents=2)
+
+    def begin(record):
+        return record[0] - record[0] % record[2] if record[2] in (16, 32) else record[0]
+
+    for number, (setting, wanted) in enumerate((
+            ("filter.keep=type=IO_WRITE,IO_READ", lambda r: r[1] in (IO_READ, IO_WRITE)),
+            ("filter.leave_out=addr=0-3fffff", lambda r: begin(r) > 0x3fffff),
+            ("filter.keep=proc=1", lambda r: r[4] == 1))):
+        out, status = record(tmp, setting, source=",agents=2", name=f"out{number}")
+        (_, records), = recordings(out)
+        want = model_of_filter(bus, lambda i, r, wanted=wanted: wanted(r))
+        assert list(records) == want, setting
+        equal(status["counts"]["dropped"]["filtered"], len(bus.records) - len(want), f"left out; {setting}")
+
+
+def test_sampling_keeps_the_same_part_of_each_period(tmp):
+    bus = Bus()
+    offset = tick_offset(tmp)
+    width, period = 66_000_000 * 2 // 1000, 66_000_000 * 10 // 1000
+    out, status = record(tmp, "recording.sampling=2ms/10ms")
+    (_, records), = recordings(out)
+    want = model_of_filter(bus, lambda i, r: (bus.ticks[i] + offset) % period < width)
+    records = list(records)
+    harness.note(f"{len(records)} of {len(bus.records)} records")
+    assert records == want, "the records"
+    equal(status["counts"]["dropped"]["filtered"], len(bus.records) - len(want), "left out")
+
+
+def test_a_limit_of_records_ends_a_recording_and_another_may_begin(tmp):
+    bus = Bus()
+    offset = tick_offset(tmp)
+
+    def act(daemon):
+        for label, records in (("one", 1), ("some", 12_345), ("many", 100_000)):
+            body = json.dumps({"label": label, "limits": {"records": records}})
+            code, answer = harness.http(daemon.socket, "/v1/recordings", "POST", body)
+            equal(code, 201, answer)
+            harness.wait_until(lambda: daemon.status()["state"] == "idle", "it has ended")
+
+    out, _ = record(tmp, "recording.record=on-demand", act=act)
+    got = recordings(out)
+    equal([len(list(records)) for _, records in got], [1, 12_345, 100_000], "records")
+    for info, records in recordings(out):
+        first = bus.ticks.index(info[0]["first_tick"] - offset)
+        n = sum(i["records"] for i in info)
+        check_slice(bus, info, records, first, first + n - 1, offset)
+
+
+def test_the_flight_recorder_gives_up_what_is_old_on_a_slow_bus_too(tmp):
+    """Its chunks don't fill in the time that it holds."""
+    with Daemon("--source", "sim:rate=5000", "-o", tmp / "out", "--set", "recording.record=flight", "--set",
+                "recording.flight_time=1s", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["idle"] > 10_000, "some is given up", 60)
+        check_counts(daemon.status())
+        code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
+        equal(code, 201, answer)
+        status = daemon.status()
+        equal(check_counts(status)["written"], json.loads(answer)["recording"]["records"], "written")
+        assert status["counts"]["written"] < status["counts"]["received"], status
+        equal(daemon.stop(), 0, daemon.err)
+    harness.verify(harness.segments(tmp / "out"))
+
+
+def test_only_what_is_missing_in_a_recording_is_a_loss(tmp):
+    """Of a board that loses samples: exit code 4 with a snapshot that has gaps, 0 without one."""
+    for takes, wanted in ((False, 0), (True, 4)):
+        out = tmp / f"out{wanted}"
+        with Daemon("--source", f"sim:rate={RATE},loss=0.05", "-o", out, "--set", "recording.record=flight",
+                    socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["counts"]["board_lost"] > 1000, "the board has lost some", 60)
+            if takes:
+                code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
+                equal(code, 201, answer)
+                assert json.loads(answer)["recording"]["lost"] > 0, answer
+            check_counts(daemon.status())
+            equal(daemon.stop(), wanted, daemon.err)
+
+
+def test_a_stop_in_any_state_is_clean(tmp):
+    bcp = tmp / "bus.bcp1"
+    bcp.write_bytes(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)
+    replay = json.dumps({"path": str(bcp), "speed": "realtime"})
+    states = (("on-demand", []), ("flight", []), ("on-demand", [("recordings", "{}")]),
+              ("flight", [("recordings", '{"pre":"all"}')]), ("flight", [("snapshot", '{"post":"1h"}')]),
+              ("on-demand", [("replays", replay)]), ("flight", [("replays", replay)]),
+              ("on-demand", [("recordings", "{}"), ("rotate", "{}")]))
+    for number, (mode, requests) in enumerate(states):
+        out = tmp / f"out{number}"
+        with Daemon("--source", f"sim:rate={RATE}", "-o", out, "--set", f"recording.record={mode}",
+                    socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["counts"]["received"] > 0, "something comes")
+            for path, body in requests:
+                code, answer = harness.http(daemon.socket, f"/v1/{path}", "POST", body)
+                assert code in (200, 201), answer
+            check_counts(daemon.status())
+            equal(daemon.stop(), 0, daemon.err)
+        equal(list(out.glob("*.partial")), [], "left open")
+        if harness.segments(out):
+            harness.verify(harness.segments(out))
+
+
+def test_a_limit_below_what_was_held_ends_the_recording_there(tmp):
+    with Daemon("--source", f"sim:rate={RATE}", "-o", tmp / "out", "--set", "recording.record=flight",
+                socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        for count in (1, 1000, CHUNK_RECORDS, CHUNK_RECORDS + 1):
+            harness.wait_until(lambda n=count: daemon.status()["flight"]["records"] > n + 1000, "enough is held", 60)
+            body = json.dumps({"label": f"n{count}", "pre": "all", "limits": {"records": count}})
+            code, answer = harness.http(daemon.socket, "/v1/recordings", "POST", body)
+            equal(code, 201, answer)
+            harness.wait_until(lambda: daemon.status()["state"] == "idle", "it has ended")
+            check_counts(daemon.status())
+            equal(harness.info(harness.segments(tmp / "out", f"-n{count}-00000.byu.lz4"))[0]["records"], count, "records")
+        equal(daemon.stop(), 0, daemon.err)
+
+
+def replay_until(tmp, bus, post):
+    """Replays the bus with a stop by one of its ports and so much behind. Returns the hit, and what was recorded."""
+    bcp = tmp / "bus.bcp1"
+    bcp.write_bytes(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)
+    port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
+    with Daemon("--source", f"sim:rate={RATE}", "-o", tmp / "out", "--set", "recording.record=on-demand",
+                socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        trigger = {"name": "end", "when": f"port={port:x}", "action": "stop", "post": post}
+        code, answer = harness.http(daemon.socket, "/v1/replays", "POST",
+                                    json.dumps({"path": str(bcp), "triggers": [trigger]}))
+        equal(code, 201, answer)
+        harness.wait_until(lambda: daemon.status()["replay"] is None, "it has ended")
+        check_counts(daemon.status())
+        equal(daemon.stop(), 0, daemon.err)
+    (info, records), = recordings(tmp / "out")
+    return bus.of_port(port)[0], info, records
+
+
+def test_a_replay_ends_so_long_behind_its_trigger_by_the_time_of_its_bus(tmp):
+    bus = Bus()
+    hit, info, records = replay_until(tmp, bus, "3ms")
+    end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[hit] + 66_000 * 3)
+    check_slice(bus, info, records, 0, end - 1, tick_offset(tmp))
+
+
+def test_a_replay_ends_so_many_records_behind_its_trigger(tmp):
+    bus = Bus()
+    hit, info, records = replay_until(tmp, bus, "12K")
+    check_slice(bus, info, records, 0, hit + 1024, tick_offset(tmp))
+
+
+def test_the_flight_recorder_holds_what_it_is_told_and_no_more(tmp):
+    out = tmp / "out"
+    with Daemon("--source", f"sim:rate={RATE}", "-o", out, "--set", "recording.record=flight", "--set",
+                "recording.flight_size=3M", "--set", "recording.flight_time=1h", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["flight"]["bytes"] >= 3 << 20, "it is full", 60)
+        for _ in range(20):
+            status = daemon.status()
+            check_counts(status)
+            equal(status["state"], "idle", "the state")
+            assert 3 << 20 <= status["flight"]["bytes"] <= (3 << 20) + 2 * CHUNK_RECORDS * 12, status["flight"]
+            equal(status["counts"]["in_flight"], status["flight"]["records"], "in flight")
+            time.sleep(0.1)
+        code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
+        equal(code, 201, answer)
+        taken = json.loads(answer)["recording"]
+        equal(taken["state"], "complete", answer)
+        assert taken["records"] >= (3 << 20) // 12, answer
+        equal(daemon.stop(), 0, daemon.err)
+    harness.verify(harness.segments(out))
+    equal(sum(i["records"] for i in harness.info(harness.segments(out))), taken["records"], "records")
+
+
+if __name__ == "__main__":
+    main(globals())

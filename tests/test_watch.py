@@ -1,0 +1,179 @@
+"""Filters, sampling and triggers in a whole recording, held against what the same bus gives without them."""
+
+import csv
+import dataclasses
+import io
+import json
+import signal
+
+import harness
+from harness import BUSCAP, BUSCAPD, Daemon, equal, run
+
+# It is sent as fast as it is taken: the same trace each time, with nothing lost but what the board says.
+BUS = "sim:rate=max,count=400000,seed=5,agents=2,loss=0.3,corrupt=0.05"
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    tick: int
+    epoch: int
+    kind: str
+    addr: int
+    size: int
+    attr: int
+    proc: int
+
+
+def rows_of(paths):
+    """All that a recording holds, in order: a Reference, or a tuple for a gap, mark or trigger."""
+    done = run(BUSCAP, "convert", "-O", "csv", "-o", "-", *paths)
+    equal(done.returncode, 0, done.stderr)
+    rows = []
+    for row in csv.DictReader(io.StringIO(done.stdout.decode())):
+        if row["kind"] == "reference":
+            rows.append(Reference(int(row["tick"]), int(row["epoch"]), row["type"], int(row["addr"], 16),
+                                  int(row["size"]), int(row["attr"]), int(row["proc"])))
+        elif row["kind"] == "gap":
+            rows.append(("gap", row["cause"], row["lost"], row["exact"]))
+        elif row["kind"] in ("mark", "trigger"):
+            rows.append((row["kind"], row["text"]))
+    return rows
+
+
+def once(directory, *settings, source=BUS):
+    """Rows of a recording with these settings, and its counts."""
+    argv = [word for setting in settings for word in ("--set", setting)]
+    done = run(BUSCAPD, "--once", "--source", source, "-o", directory, *argv)
+    assert done.returncode in (0, 3, 4), done.stderr
+    harness.check_sound(done.stderr)
+    counts = json.loads(done.stdout)["counts"]
+    harness.check_counts({"counts": counts})
+    paths = harness.segments(directory)
+    equal(run(BUSCAP, "verify", *paths).returncode, 0)
+    return rows_of(paths), counts
+
+
+def references(rows):
+    return [row for row in rows if isinstance(row, Reference)]
+
+
+def is_hit(row, port):
+    return isinstance(row, Reference) and row.kind == "IOWRITE" and row.addr <= port < row.addr + row.size
+
+
+def test_a_filter_leaves_what_it_wants_with_its_ticks_and_every_gap(directory):
+    whole, _ = once(directory / "whole")
+    kept, counts = once(directory / "kept", "filter.keep=type=read,write", "filter.keep.io=type=IO_WRITE",
+                        "filter.leave_out=proc=1 addr=0-ffffff")
+    wanted = [row for row in whole if not isinstance(row, Reference) or (
+        row.kind in ("MEMREAD", "MEMREADINV", "MEMWRITE", "IOWRITE") and not (
+            row.proc == 1 and row.addr - (row.addr % row.size if row.size in (16, 32) else 0) <= 0xffffff))]
+    equal(kept, wanted)
+    equal(counts["dropped"]["filtered"], len(references(whole)) - len(references(kept)))
+    assert 0 < len(references(kept)) < len(references(whole))
+    assert len(kept) - len(references(kept)) > 10, "gaps are among them"
+
+
+def losses(rows):
+    """What the gaps of a cause say is lost, all together: those that no record parts are one."""
+    sums = {}
+    for row in rows:
+        if not isinstance(row, Reference):
+            sums[row[1]] = sums.get(row[1], 0) + int(row[2])
+    return sums
+
+
+def test_a_sample_is_the_beginning_of_each_period_of_the_bus_s_time(directory):
+    whole, _ = once(directory / "whole")
+    for sampling, width, period in (("1ms/10ms", 66000, 660000), ("0.00001/0.0001", 660, 6600)):
+        kept, counts = once(directory / str(width), f"recording.sampling={sampling}")
+        equal(references(kept), [row for row in references(whole) if row.tick % period < width])
+        equal(losses(kept), losses(whole))
+        equal(counts["dropped"]["filtered"], len(references(whole)) - len(references(kept)))
+        assert 0 < len(references(kept)) < len(references(whole)) / 5
+
+
+def test_a_write_to_a_port_makes_a_mark_before_it(directory):
+    whole, _ = once(directory / "whole")
+    marked, _ = once(directory / "marked", "trigger roi.when=port=20", "trigger roi.action=mark",
+                     "trigger roi.text=ä \"here\"")
+    wanted = []
+    for row in whole:
+        if is_hit(row, 0x20):
+            wanted.append(("mark", 'ä "here"'))
+        wanted.append(row)
+    equal(marked, wanted)
+    assert len(marked) - len(whole) > 10
+
+
+def test_a_stop_ends_the_recording_with_the_record_that_hit(directory):
+    whole, _ = once(directory / "whole")
+    stopped, _ = once(directory / "stopped", "trigger end.when=port=43", "trigger end.action=stop")
+    at = next(n for n, row in enumerate(whole) if is_hit(row, 0x43))
+    equal(stopped, whole[:at] + [("trigger", "end"), whole[at]])
+
+
+def test_what_is_left_out_triggers_nothing(directory):
+    kept, _ = once(directory / "kept", "filter.leave_out=type=IO_WRITE", "trigger roi.when=port=20",
+                   "trigger roi.action=mark")
+    assert not [row for row in kept if row == ("mark", "roi")]
+
+
+def test_a_port_starts_and_stops_recordings(directory):
+    # A live bus, slow enough that nothing is lost; what it brings before and between isn't kept.
+    source = "sim:rate=200k,count=400000,seed=5"
+    whole = references(once(directory / "whole", source="sim:rate=max,count=400000,seed=5")[0])
+    hits = [n for n, row in enumerate(whole) if is_hit(row, 0x43)]
+    place = {row: n for n, row in enumerate(whole)}
+    equal(len(place), len(whole))
+    with Daemon("--source", source, "-o", directory / "live", "--set", "recording.record=on-demand",
+                "--set", "trigger roi.when=port=43", "--set", "trigger roi.action=toggle",
+                socket=directory / "s") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 400000, "the bus is over")
+        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all is written")
+        counts = daemon.status()["counts"]
+        equal(daemon.stop(), 0)
+    harness.check_counts({"counts": counts})
+    recordings = {}
+    for path in harness.segments(directory / "live"):
+        recordings.setdefault(path.name[:-len("-00000.byu.lz4")], []).append(path)
+    assert recordings
+    for paths in recordings.values():
+        rows = rows_of(paths)
+        kept = references(rows)
+        first, last = place[kept[0]], place[kept[-1]]
+        equal(kept, whole[first:last + 1])
+        assert first in hits, "it begins with a hit"
+        equal(rows[0], ("trigger", "roi"))
+        after = [n for n in hits if n > first]
+        if after:
+            equal(last, after[0])
+            equal(rows[-2], ("trigger", "roi"))
+
+
+def test_a_new_configuration_changes_filters_and_triggers_at_once(directory):
+    config = directory / "c.conf"
+    config.write_text("[filter]\nkeep = type=IO_WRITE\n[trigger roi]\nwhen = port=43\naction = mark\n")
+    with Daemon("-c", config, "--source", "sim:rate=200k,seed=5", "-o", directory / "live",
+                socket=directory / "s") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] > 0, "something is written")
+        config.write_text("[filter]\nkeep = type=read\n[trigger all]\nwhen = proc=0\naction = mark\nholdoff = 1ms\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        before = daemon.status()["counts"]["received"]
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 200000, "it goes on")
+        equal(daemon.status()["triggers"], 1)
+        equal(daemon.stop(), 0)
+    rows = rows_of(harness.segments(directory / "live"))
+    kinds = [row.kind == "IOWRITE" for row in references(rows)]
+    change = kinds.index(False)
+    assert all(kinds[:change]) and not any(kinds[change:])
+    assert {row.kind for row in references(rows)} == {"IOWRITE", "MEMREAD"}
+    assert ("mark", "all") in rows and rows.index(("mark", "all")) > change
+    ticks = [row.tick for row in references(rows)]
+    equal(ticks, sorted(ticks))
+
+
+if __name__ == "__main__":
+    harness.main(globals())
