@@ -125,9 +125,11 @@ static bool take_line(void *context, char *text, size_t bytes)
 {
 	struct top *top = context;
 	cJSON *object = cJSON_ParseWithLength(text, bytes);
+	const char *event = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "event"));
 	const cJSON *status = cJSON_GetObjectItemCaseSensitive(object, "status");
 
-	if (status != NULL && !take_status(top, status))
+	/* Other events may have a status of their own: that of a command is a number. */
+	if (event != NULL && strcmp(event, "status") == 0 && !take_status(top, status))
 		bc_top_state_away(top->state, "what it sends is no status");
 	cJSON_Delete(object);
 	return true;

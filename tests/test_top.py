@@ -245,6 +245,17 @@ def test_a_daemon_that_falls_silent_is_told_and_the_keys_still_work(tmp):
             bus.silent = False
 
 
+def test_other_events_are_no_status(tmp):
+    more = [{"event": "command", "seq": 2, "path": "/d/x", "status": 3, "error": None},
+            {"event": "recording-stopped", "seq": 3, "status": None}, {"event": "of-tomorrow", "status": {}}, {}, 7]
+    with FakeDaemon(tmp / "s", Bus(), more=more), top(tmp, 80, 24) as terminal:
+        terminal.wait_for(is_whole, "the page")
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            text = terminal.text()
+            assert "no daemon" not in text and "recording  up" in text, text
+
+
 def test_a_daemon_without_events_is_asked_each_second(tmp):
     bus = Bus()
     with FakeDaemon(tmp / "s", bus, ("/v1/status", "/v1/mix")) as fake, top(tmp, 80, 24) as terminal:

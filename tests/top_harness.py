@@ -73,12 +73,14 @@ class Bus:
 
 
 class FakeDaemon:
-    """Answers on a Unix socket with what a Bus says, until left. paths: what it knows; others are refused."""
+    """Answers on a Unix socket with what a Bus says, until left. paths: what it knows; others are refused. more: events
+    that follow each status."""
 
-    def __init__(self, socket_path, bus, paths=("/v1/status", "/v1/mix", "/v1/events")):
+    def __init__(self, socket_path, bus, paths=("/v1/status", "/v1/mix", "/v1/events"), more=()):
         self.path = str(socket_path)
         self.bus = bus
         self.paths = paths
+        self.more = more
         self.asked = []
         self._over = threading.Event()
 
@@ -105,8 +107,9 @@ class FakeDaemon:
                 self.send_header("Connection", "close")
                 self.end_headers()
                 while not fake._over.is_set():
-                    line = {"event": "status", "seq": 1, "time": "2026-11-20T20:00:00Z", "status": fake.bus.status()}
-                    self.wfile.write(json.dumps(line).encode() + b"\n")
+                    status = {"event": "status", "seq": 1, "time": "2026-11-20T20:00:00Z", "status": fake.bus.status()}
+                    for line in (status, *fake.more):
+                        self.wfile.write(json.dumps(line).encode() + b"\n")
                     self.wfile.flush()
                     fake._over.wait(1)
                 self.close_connection = True
