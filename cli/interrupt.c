@@ -8,15 +8,19 @@
 int bc_interrupt_open(void)
 {
 	sigset_t signals;
+	sigset_t before;
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0)
+	if (sigprocmask(SIG_BLOCK, &signals, &before) != 0)
 		return -errno;
 	int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd >= 0 ? fd : -errno;
+	int rc = fd >= 0 ? fd : -errno;
+	if (fd < 0)
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	return rc;
 }
 
 bool bc_interrupt_wait(int fd, int timeout_ms)

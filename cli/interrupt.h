@@ -6,7 +6,8 @@
 #include <stdbool.h>
 
 /* From now on SIGINT, SIGTERM and SIGHUP no longer end the program but make the returned descriptor
- * readable (POLLIN). Returns it, or a negative errno. It is open until the program ends. */
+ * readable (POLLIN). Returns it, open until the program ends, or a negative errno: they then end it
+ * as before. */
 int bc_interrupt_open(void) __attribute__((warn_unused_result));
 
 /* Waits up to timeout_ms for one of them. Returns whether it came. */
