@@ -163,6 +163,8 @@ int bc_top_screen_key(struct bc_top_screen *screen)
 	struct pollfd pollfd = {.fd = screen->in_fd, .events = POLLIN};
 	int key = getch();
 
+	while (key == KEY_RESIZE) /* which resizeterm() puts there: nobody pressed it */
+		key = getch();
 	if (key == ERR) {
 		bool is_ready = poll(&pollfd, 1, 0) > 0;
 		return is_ready && (pollfd.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0

@@ -164,6 +164,17 @@ def test_the_question_mark_shows_the_keys_and_any_key_goes_back(tmp):
             terminal.wait_for(lambda text: "pauses the display" not in text and "samples/s" in text, "the page again")
 
 
+def test_a_new_size_is_no_key(tmp):
+    with FakeDaemon(tmp / "s", Bus()), top(tmp, 80, 24) as terminal:
+        terminal.wait_for(is_whole, "the page")
+        terminal.press("?")
+        terminal.wait_for(lambda text: "pauses the display" in text, "the keys")
+        terminal.resize(90, 30)
+        terminal.wait_for(lambda text: len(text.split("\n")[0]) == 90, "the keys, on a wider screen")
+        time.sleep(1)
+        assert "pauses the display" in terminal.text(), terminal.text()
+
+
 def test_q_and_ctrl_c_leave_the_terminal_as_it_was(tmp):
     for key in ("q", "C-c"):
         place = tmp / key
