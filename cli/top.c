@@ -332,9 +332,9 @@ static enum bc_exit print_page(struct top *top)
 	top->view.is_screen = false;
 	top->view.width = page_width(top->console);
 	top->view.height = facts + bc_top_tables_wanted(top->view.width, top->state);
-	if (bc_top_page_draw(&grid, top->state, &top->view, &at) != 0)
-		return BC_EXIT_FAILED;
-	if (bc_output_open(&output, top->console->out) != 0) {
+	if (bc_top_page_draw(&grid, top->state, &top->view, &at) != 0 ||
+		bc_output_open(&output, top->console->out) != 0) {
+		bc_complain(top->console, NULL, "not enough memory");
 		bc_top_grid_close(&grid);
 		return BC_EXIT_FAILED;
 	}

@@ -193,7 +193,7 @@ static void draw_row(struct bc_top_grid *grid, unsigned x, unsigned y, const str
 		print_share(text, row, grid->is_utf8);
 		bc_top_put_right(grid, x, y, c->share, BC_TOP_PLAIN, text);
 	}
-	if (c->bar != 0)
+	if (c->bar != 0 && most > 0)
 		draw_bar(grid, x + c->share + 1, y, c->bar, row->share / most);
 }
 
