@@ -18,7 +18,7 @@ enum { BC_ASK_SOCKET = 1000, BC_ASK_JSON, BC_ASK_MORE /* others begin here */ };
 	}
 #define BC_ASK_EXITS "0 ok, 1 failed or refused, 2 wrong usage, 6 the daemon can't be reached."
 
-/* The time in which the daemon must have sealed what it stops. */
+/* The time in which the daemon must have sealed what it answers for. */
 #define BC_ASK_SEAL_MS 600000
 
 /* Opens a client of the socket (NULL: see bc_client_open()). Complains and returns BC_EXIT_FAILED

@@ -62,7 +62,8 @@ int bc_cmd_snapshot(const struct bc_console *console, int argc, char **argv)
 			console, optind < argc ? "it takes no operands"
 					       : "--post ends it and --go-on doesn't: one of them");
 	}
-	enum bc_exit code = bc_ask(console, ask.socket, "POST", "/v1/snapshot", body, 0, &answer);
+	enum bc_exit code = bc_ask(
+		console, ask.socket, "POST", "/v1/snapshot", body, BC_ASK_SEAL_MS, &answer);
 	if (code == BC_EXIT_OK)
 		code = bc_recording_print_answer(console, &answer, ask.is_json);
 	bc_answer_free(&answer);

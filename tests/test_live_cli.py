@@ -321,6 +321,21 @@ def test_a_daemon_that_never_answers_is_given_up(tmp):
                           ("full", "status"), ("full", "tail")])
 
 
+def test_what_ends_with_the_disk_is_waited_for():
+    ended = {"recording": RECORDING, "replay": REPLAY}
+
+    def wait_longer(directory, *argv):
+        def answer(_):
+            time.sleep(11)  # a call that waits for no disk is given up before
+            return ended
+
+        with MockDaemon(directory / "s", {"*": answer}):
+            out, _ = buscap(*argv, socket_path=directory / "s")
+        assert RECORDING["id"] in out or REPLAY["id"] in out, out
+
+    harness.each(wait_longer, [("snapshot",), ("record", "stop"), ("rotate",), ("replay", "cancel")])
+
+
 def test_the_socket_is_the_option_or_the_environment(tmp):
     good = {"GET /v1/status": STATUS}
     with MockDaemon(tmp / "a", good) as a, MockDaemon(tmp / "b", good) as b:
