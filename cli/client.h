@@ -76,10 +76,10 @@ enum bc_exit bc_client_stream(struct bc_client *client, const char *path,
 	__attribute__((warn_unused_result));
 
 /* Reads the stream for `timeout_ms` (-1: for ever) or until one of the `count` descriptors has what
- * its `events` ask for (POLLIN, POLLOUT); their `revents` are set. Returns earlier whenever lines
- * came. When it returns anything but BC_EXIT_OK, or BC_EXIT_OK and bc_client_is_over(), the stream
- * has ended. A daemon that is silent for longer than a stream may be (events: each second a status)
- * is the caller's to notice. */
+ * its `events` ask for (POLLIN, POLLOUT), or has failed or been hung up; their `revents` are set.
+ * Returns earlier whenever lines came. When it returns anything but BC_EXIT_OK, or BC_EXIT_OK and
+ * bc_client_is_over(), the stream has ended. A daemon that is silent for longer than a stream may
+ * be (events: each second a status) is the caller's to notice. */
 enum bc_exit bc_client_wait(struct bc_client *client, struct pollfd *fds, unsigned count,
 	int timeout_ms) __attribute__((warn_unused_result));
 

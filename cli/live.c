@@ -1,6 +1,6 @@
 #include "cli/live.h"
 
-#include <string.h>
+#include <fcntl.h>
 
 #include "cli/ask.h"
 #include "cli/interrupt.h"
@@ -40,14 +40,23 @@ static bool take_line(void *context, char *text, size_t bytes)
 	return is_good && !is_enough(s);
 }
 
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
 static enum bc_exit follow(struct showing *s, struct bc_client *client)
 {
 	const struct bc_live *live = s->live;
-	struct pollfd interrupt = {.fd = bc_interrupt_open(), .events = POLLIN};
+	/* Of the output only that nobody reads it any more, while nothing is written to it. */
+	struct pollfd fds[] = {{.fd = bc_interrupt_open(), .events = POLLIN}, {.fd = s->output.fd}};
 	enum bc_exit code = bc_client_stream(client, live->path, take_line, s);
 	uint64_t lines = UINT64_MAX;
 
-	while (code == BC_EXIT_OK && !bc_client_is_over(client) && interrupt.revents == 0) {
+	if (!is_open(s->output.fd))
+		fds[1].fd = -1; /* a write will say so */
+	while (code == BC_EXIT_OK && !bc_client_is_over(client) && fds[0].revents == 0 &&
+		fds[1].revents == 0) {
 		if (lines == bc_client_lines(client)) {
 			bc_complain(live->console, bc_client_path(client),
 				"no answer within %d s; if that stays so, look into the log of "
@@ -56,7 +65,7 @@ static enum bc_exit follow(struct showing *s, struct bc_client *client)
 			return BC_EXIT_UNREACHABLE;
 		}
 		lines = bc_client_lines(client);
-		code = bc_client_wait(client, &interrupt, 1, live->silence_ms);
+		code = bc_client_wait(client, fds, 2, live->silence_ms);
 		bc_output_flush(&s->output);
 	}
 	return code != BC_EXIT_OK ? bc_client_complain(client, live->console, code) : code;

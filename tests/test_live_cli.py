@@ -669,6 +669,19 @@ def test_nobody_reading_the_output_ends_it(tmp):
             equal(process.stderr.read(), b"")
 
 
+def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
+    quiet = Stream(RECORDS[0], is_open=True)
+    started = {"event": "recording-started", "seq": 1, "time": TIME, "recording": RECORDING}
+    with MockDaemon(tmp / "s", {"GET /v1/records": quiet, "GET /v1/events": Stream(started, is_open=True)}):
+        for argv in (("tail",), ("events", "--changes")):
+            with subprocess.Popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE) as process:
+                process.stdout.readline()
+                process.stdout.close()
+                equal(process.wait(20), 0, argv)
+                equal(process.stderr.read(), b"", argv)
+
+
 # ---- a daemon that refuses, is broken or hostile
 
 
