@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,12 +65,14 @@ void bc_capture_info_print(struct bc_output *output, const struct bc_capture_inf
 	if (info->files > 1)
 		bc_fact(output, "files", "%" PRIu64, info->files);
 	if (info->has_header) {
-		bc_fact(output, "recording", "%s", info->header.recording);
-		bc_fact(output, "segment", "%" PRIu32, info->header.segment);
-		bc_fact(output, "source", "%s %s", info->header.source_kind,
-			info->header.source_name);
-		if (info->header.clock_hz != 0)
-			bc_fact(output, "clock", "%" PRIu64 " Hz", info->header.clock_hz);
+		const struct bc_segment_header *h = &info->header;
+		char source[sizeof(h->source_kind) + sizeof(h->source_name)];
+		snprintf(source, sizeof(source), "%s %s", h->source_kind, h->source_name);
+		bc_fact_text(output, "recording", h->recording);
+		bc_fact(output, "segment", "%" PRIu32, h->segment);
+		bc_fact_text(output, "source", source);
+		if (h->clock_hz != 0)
+			bc_fact(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
 		else
 			bc_fact(output, "clock", "not known");
 	}

@@ -3,16 +3,24 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "cli/safe_text.h"
+
+/* A file's name has up to 4096 bytes, and may stand in it twice. What is longer is cut. */
+#define COMPLAINT_MAX 10000u
+
 void bc_complain(const struct bc_console *console, const char *file, const char *format, ...)
 {
+	char text[COMPLAINT_MAX];
 	va_list args;
 
-	fprintf(console->err, "buscap %s: ", console->command);
-	if (file != NULL)
-		fprintf(console->err, "%s: ", file);
-	va_start(args, format);
-	vfprintf(console->err, format, args);
-	va_end(args);
+	int used = snprintf(text, sizeof(text), "buscap %s: %s%s", console->command,
+		file != NULL ? file : "", file != NULL ? ": " : "");
+	if (used >= 0 && (size_t)used < sizeof(text)) {
+		va_start(args, format);
+		vsnprintf(text + used, sizeof(text) - (size_t)used, format, args);
+		va_end(args);
+	}
+	bc_safe_print_escaped(console->err, text);
 	fputc('\n', console->err);
 }
 

@@ -24,7 +24,8 @@ struct bc_console {
 	const char *command; /* "dump" */
 };
 
-/* Writes one line to standard error: "buscap COMMAND: FILE: ...". `file` may be NULL. */
+/* Writes one line to standard error: "buscap COMMAND: FILE: ...", the names and texts of others in
+ * it made safe for a terminal. `file` may be NULL. */
 void bc_complain(const struct bc_console *console, const char *file, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -10,6 +10,7 @@
 #include "cli/entry_count.h"
 #include "cli/file.h"
 #include "cli/options.h"
+#include "cli/safe_text.h"
 #include "cli/segment_info.h"
 #include "cli/segment_text.h"
 #include "formats/bcp1_file.h"
@@ -77,6 +78,13 @@ static enum bc_exit end_json(struct job *job, cJSON *object, bool ok)
 	return BC_EXIT_OK;
 }
 
+/* "FILE: ", with which what is told of it begins. */
+static void name_file(struct job *job, const struct bc_file *file)
+{
+	bc_safe_write(&job->output, file->name);
+	bc_output_text(&job->output, ": ", 2);
+}
+
 static enum bc_exit tell_segment(
 	struct job *job, const struct bc_file *file, const struct bc_segment_info *info)
 {
@@ -85,7 +93,8 @@ static enum bc_exit tell_segment(
 		bool ok = object != NULL && bc_segment_info_json(object, info);
 		return end_json(job, object, ok);
 	}
-	bc_output_format(&job->output, "%s: %s%s\n", file->name,
+	name_file(job, file);
+	bc_output_format(&job->output, "%s%s\n",
 		info->segments > 1 ? "several segments" : "segment",
 		info->is_sealed ? ", sealed" : ", not sealed");
 	bc_segment_info_print(&job->output, info);
@@ -138,8 +147,9 @@ static enum bc_exit info_capture(struct job *job, struct bc_file *file)
 		bool ok = object != NULL && bc_capture_info_json(object, &info);
 		code = end_json(job, object, ok);
 	} else {
-		bc_output_format(&job->output, "%s: raw capture, %s\n", file->name,
-			bc_format_name(file->probe.format));
+		name_file(job, file);
+		bc_output_format(
+			&job->output, "raw capture, %s\n", bc_format_name(file->probe.format));
 		bc_capture_info_print(&job->output, &info);
 	}
 	return info.damages != 0 ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
@@ -181,7 +191,8 @@ static enum bc_exit tell_plain(
 			  (f == NULL || json_frames(object, f));
 		return end_json(job, object, ok);
 	}
-	bc_output_format(output, "%s: %s%s\n", file->name, bc_format_name(file->probe.format),
+	name_file(job, file);
+	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));
 	bc_fact(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
 	bc_fact(output, words, "%" PRIu64, info->count);
@@ -294,7 +305,8 @@ static enum bc_exit info_entries(struct job *job, struct bc_file *file)
 			  json_entries(object, &counts);
 		return bc_exit_worse(code, end_json(job, object, ok));
 	}
-	bc_output_format(output, "%s: %s%s\n", file->name, bc_format_name(file->probe.format),
+	name_file(job, file);
+	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));
 	if (file->is_regular)
 		bc_fact(output, "size", "%" PRIu64 " byte%s", file->bytes, bc_plural(file->bytes));

@@ -21,6 +21,7 @@
 #include "cli/recover.h"
 #include "cli/replay.h"
 #include "cli/rotate.h"
+#include "cli/safe_text.h"
 #include "cli/sim.h"
 #include "cli/snapshot.h"
 #include "cli/stats.h"
@@ -165,15 +166,17 @@ static const char *find_nearest(const char *name)
 static int complain_command(const char *name)
 {
 	const char *nearest = find_nearest(name);
+	char safe[200];
 
+	bc_safe_text(safe, sizeof(safe), name);
 	if (name[0] == '-')
-		fprintf(stderr, "buscap: no option %s here; see buscap --help\n", name);
+		fprintf(stderr, "buscap: no option %s here; see buscap --help\n", safe);
 	else if (nearest != NULL)
 		fprintf(stderr,
 			"buscap: there is no command %s; is it %s? buscap --help lists them\n",
-			name, nearest);
+			safe, nearest);
 	else
-		fprintf(stderr, "buscap: there is no command %s; see buscap --help\n", name);
+		fprintf(stderr, "buscap: there is no command %s; see buscap --help\n", safe);
 	return BC_EXIT_USAGE;
 }
 

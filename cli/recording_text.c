@@ -7,8 +7,6 @@
 #include "cli/safe_text.h"
 #include "cli/segment_text.h"
 
-#define TEXT_MAX 1024
-
 static const cJSON *get(const cJSON *object, const char *name)
 {
 	return cJSON_GetObjectItemCaseSensitive(object, name);
@@ -21,11 +19,10 @@ static const char *text_of(const cJSON *object, const char *name)
 
 static void fact_text(struct bc_output *o, const char *name, const cJSON *object, const char *key)
 {
-	char safe[TEXT_MAX];
 	const char *text = text_of(object, key);
 
 	if (text != NULL)
-		bc_fact(o, name, "%s", bc_safe_text(safe, sizeof(safe), text));
+		bc_fact_text(o, name, text);
 }
 
 static void fact_count(struct bc_output *o, const char *name, const cJSON *object, const char *key)
@@ -94,7 +91,6 @@ static void print_amounts(struct bc_output *o, const cJSON *r)
 
 void bc_recording_print(struct bc_output *o, const cJSON *r)
 {
-	const char *label = text_of(r, "label");
 	const char *state = text_of(r, "state");
 	const char *reason = text_of(r, "reason");
 
@@ -105,14 +101,11 @@ void bc_recording_print(struct bc_output *o, const cJSON *r)
 		bc_safe_write(o, state);
 	}
 	bc_output_text(o, "\n", 1);
-	if (label != NULL)
-		fact_text(o, "label", r, "label");
+	fact_text(o, "label", r, "label");
 	fact_text(o, "started", r, "started");
 	fact_text(o, "ended", r, "ended");
-	if (reason != NULL) {
-		char safe[TEXT_MAX];
-		bc_fact(o, "because", "%s", bc_safe_text(safe, sizeof(safe), reason_text(reason)));
-	}
+	if (reason != NULL)
+		bc_fact_text(o, "because", reason_text(reason));
 	if (!is_nothing_yet(r))
 		print_amounts(o, r);
 	fact_text(o, "newest file", r, "path");

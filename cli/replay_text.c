@@ -26,7 +26,6 @@ static void print_one(struct bc_output *o, const cJSON *p)
 	} facts[] = {{"file", "path"}, {"error", "error"}};
 	const cJSON *recording = cJSON_GetObjectItemCaseSensitive(p, "recording");
 	uint64_t damages = bc_json_get_u64(p, "damages");
-	char safe[1024];
 	char count[BC_QUANTITY_MAX];
 
 	bc_output_format(o, "replay ");
@@ -38,8 +37,7 @@ static void print_one(struct bc_output *o, const cJSON *p)
 	bc_output_text(o, "\n", 1);
 	for (unsigned i = 0; i < 2; i++)
 		if (text_of(p, facts[i].key) != NULL)
-			bc_fact(o, facts[i].name, "%s",
-				bc_safe_text(safe, sizeof(safe), text_of(p, facts[i].key)));
+			bc_fact_text(o, facts[i].name, text_of(p, facts[i].key));
 	if (damages != 0)
 		bc_fact(o, "damaged", "at %s place%s", bc_quantity_count(count, damages),
 			bc_plural(damages));

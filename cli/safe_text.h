@@ -6,6 +6,7 @@
 #define BC_CLI_SAFE_TEXT_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "cli/output.h"
 
@@ -16,6 +17,11 @@ const char *bc_safe_text(char *out, size_t room, const char *text);
 /* Write it to an output. */
 void bc_safe_write(struct bc_output *output, const char *text);
 void bc_safe_write_bytes(struct bc_output *output, const char *text, size_t bytes);
+
+/* The same of a text whose backslashes are escapes already, as of JSON or of a sentence that was
+ * made safe in part: they stay. */
+void bc_safe_write_escaped(struct bc_output *output, const char *text);
+void bc_safe_print_escaped(FILE *out, const char *text);
 
 /* Writes a JSON text in one line, as it came but for what JSON doesn't allow in it as such: control
  * characters and bytes that are no UTF-8 become \uXXXX within strings and blanks outside. */

@@ -9,14 +9,26 @@
 
 #define NS_PER_S 1000000000
 
+static void begin_fact(struct bc_output *output, const char *name)
+{
+	bc_output_format(output, "  %-11s ", name);
+}
+
 void bc_fact(struct bc_output *output, const char *name, const char *format, ...)
 {
 	va_list args;
 
-	bc_output_format(output, "  %-11s ", name);
+	begin_fact(output, name);
 	va_start(args, format);
 	bc_output_vformat(output, format, args);
 	va_end(args);
+	bc_output_text(output, "\n", 1);
+}
+
+void bc_fact_text(struct bc_output *output, const char *name, const char *text)
+{
+	begin_fact(output, name);
+	bc_safe_write(output, text);
 	bc_output_text(output, "\n", 1);
 }
 
@@ -81,26 +93,33 @@ static void print_mapping(struct bc_output *output, const struct bc_segment_head
 static void print_header(struct bc_output *output, const struct bc_segment_info *info)
 {
 	const struct bc_segment_header *h = &info->header;
+	char text[sizeof(h->source_kind) + sizeof(h->source_name)];
 
-	bc_fact(output, "recording", "%s", h->recording);
+	bc_fact_text(output, "recording", h->recording);
 	if (h->label[0] != '\0')
-		bc_fact(output, "label", "%s", h->label);
+		bc_fact_text(output, "label", h->label);
 	bc_fact(output, "segment", "%" PRIu32, h->segment);
 	if (h->continues[0] != '\0')
-		bc_fact(output, "continues", "%s", h->continues);
-	bc_fact(output, "source", "%s %s", h->source_kind, h->source_name);
-	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0')
-		bc_fact(output, "board", "serial %s, firmware %s", h->board_serial,
+		bc_fact_text(output, "continues", h->continues);
+	snprintf(text, sizeof(text), "%s %s", h->source_kind, h->source_name);
+	bc_fact_text(output, "source", text);
+	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0') {
+		snprintf(text, sizeof(text), "serial %s, firmware %s", h->board_serial,
 			h->board_firmware);
+		bc_fact_text(output, "board", text);
+	}
 	if (h->clock_hz != 0)
 		bc_fact(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
 	else
 		bc_fact(output, "clock", "not known");
 	print_mapping(output, h);
-	bc_fact(output, "host", "%s", h->host);
-	bc_fact(output, "program", "%s", h->program);
-	if (info->header.metadata[0] != '\0')
-		bc_fact(output, "metadata", "%s", info->header.metadata);
+	bc_fact_text(output, "host", h->host);
+	bc_fact_text(output, "program", h->program);
+	if (h->metadata[0] == '\0')
+		return;
+	begin_fact(output, "metadata");
+	bc_safe_write_escaped(output, h->metadata);
+	bc_output_text(output, "\n", 1);
 }
 
 static void print_gaps(struct bc_output *output, const struct bc_segment_info *info)
@@ -160,8 +179,9 @@ static const char *happening_name(uint8_t kind)
 static void print_happenings(struct bc_output *output, const struct bc_segment_info *info)
 {
 	for (const struct bc_segment_happening *h = info->happenings; h != NULL; h = h->next) {
-		bc_output_format(output, "  %-11s record %" PRIu64 "%s", happening_name(h->kind),
-			h->record, h->bytes != 0 ? ": " : "");
+		begin_fact(output, happening_name(h->kind));
+		bc_output_format(
+			output, "record %" PRIu64 "%s", h->record, h->bytes != 0 ? ": " : "");
 		bc_safe_write_bytes(output, h->text, h->bytes);
 		bc_output_text(output, "\n", 1);
 	}

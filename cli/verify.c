@@ -13,6 +13,7 @@
 #include "cli/order.h"
 #include "cli/output.h"
 #include "cli/record_text.h"
+#include "cli/safe_text.h"
 #include "formats/bcp1_file.h"
 #include "formats/continuity.h"
 #include "formats/dialect.h"
@@ -74,10 +75,18 @@ struct check {
 	uint32_t next_number;
 };
 
+/* "FILE: ", with which each line on it begins. */
+static void name_file(const struct check *c)
+{
+	bc_safe_write(c->output, c->file->name);
+	bc_output_text(c->output, ": ", 2);
+}
+
 static void tell(struct check *c, uint64_t offset, uint64_t bytes, const char *what)
 {
-	bc_output_format(c->output, "%s: offset %" PRIu64 ", %" PRIu64 " byte%s: %s\n",
-		c->file->name, offset, bytes, bc_plural(bytes), what);
+	name_file(c);
+	bc_output_format(c->output, "offset %" PRIu64 ", %" PRIu64 " byte%s: %s\n", offset, bytes,
+		bc_plural(bytes), what);
 	c->damages++;
 	c->is_hurt = true;
 }
@@ -171,11 +180,12 @@ static void check_numbers(
 static void tell_hole_before(struct check *c, const struct bc_chunk_info *info, uint64_t missing)
 {
 	c->is_behind_hole = missing != 0;
-	if (missing != 0)
-		bc_output_format(c->output,
-			"%s: %" PRIu64 " record%s missing before it (record%s %" PRIu64 " on)\n",
-			c->file->name, missing, missing == 1 ? " is" : "s are", bc_plural(missing),
-			info->first_record - missing);
+	if (missing == 0)
+		return;
+	name_file(c);
+	bc_output_format(c->output,
+		"%" PRIu64 " record%s missing before it (record%s %" PRIu64 " on)\n", missing,
+		missing == 1 ? " is" : "s are", bc_plural(missing), info->first_record - missing);
 }
 
 static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t offset)
@@ -253,7 +263,8 @@ static enum bc_exit summarize_segments(const struct check *c)
 				     ? "not sealed (no index: it was cut off, or is still open)"
 				     : "not all sealed (an index is missing)";
 
-	bc_output_format(c->output, "%s: %s%s", c->file->name, state, sealed);
+	name_file(c);
+	bc_output_format(c->output, "%s%s", state, sealed);
 	if (c->segments > 1)
 		bc_output_format(c->output, ", %" PRIu64 " segments", c->segments);
 	bc_output_format(c->output,
@@ -293,19 +304,20 @@ static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
 	if (rc < 0)
 		return bc_complain_read(c->console, file, rc);
 	bool is_whole = info.damages == 0 && info.holes == 0;
+	name_file(c);
 	bc_output_format(c->output,
-		"%s: %s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64
+		"%s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64
 		" bytes of the stream, %" PRIu64 " break%s%s\n",
-		file->name, is_whole ? "ok" : "damaged", bc_format_name(file->probe.format),
-		info.blocks, is_whole ? "" : " good", bc_plural(info.blocks), info.stream_bytes,
-		info.breaks, bc_plural(info.breaks),
-		info.holes != 0 ? "; some of the stream is missing" : "");
+		is_whole ? "ok" : "damaged", bc_format_name(file->probe.format), info.blocks,
+		is_whole ? "" : " good", bc_plural(info.blocks), info.stream_bytes, info.breaks,
+		bc_plural(info.breaks), info.holes != 0 ? "; some of the stream is missing" : "");
 	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }
 
 static void tell_packing(struct check *c)
 {
-	bc_output_format(c->output, "%s: its %s frames are damaged or torn\n", c->file->name,
+	name_file(c);
+	bc_output_format(c->output, "its %s frames are damaged or torn\n",
 		bc_packing_name(c->file->probe.packing));
 	c->damages++;
 }
@@ -320,9 +332,10 @@ static enum bc_exit verify_frames(struct check *c)
 		if (rc == BC_FRAMES_DAMAGE)
 			tell(c, f->damage.offset, f->damage.bytes, f->damage.what);
 		if (rc == BC_FRAMES_GAP && f->gap.cause == BC_GAP_SEQUENCE) {
+			name_file(c);
 			bc_output_format(c->output,
-				"%s: offset %" PRIu64 ": the sequence jumps: frames are missing\n",
-				c->file->name, f->gap.offset);
+				"offset %" PRIu64 ": the sequence jumps: frames are missing\n",
+				f->gap.offset);
 			jumps++;
 		}
 		rc = 0;
@@ -334,12 +347,13 @@ static enum bc_exit verify_frames(struct check *c)
 		code = bc_complain_read(c->console, c->file, rc);
 	} else {
 		bool is_whole = c->damages == 0 && jumps == 0;
+		name_file(c);
 		bc_output_format(c->output,
-			"%s: %s: bcp1, %" PRIu64 "%s frame%s, %" PRIu64 " sample%s, %" PRIu64
+			"%s: bcp1, %" PRIu64 "%s frame%s, %" PRIu64 " sample%s, %" PRIu64
 			" gap%s%s\n",
-			c->file->name, is_whole ? "ok" : "damaged", f->frames,
-			is_whole ? "" : " good", bc_plural(f->frames), f->samples,
-			bc_plural(f->samples), f->gaps, bc_plural(f->gaps),
+			is_whole ? "ok" : "damaged", f->frames, is_whole ? "" : " good",
+			bc_plural(f->frames), f->samples, bc_plural(f->samples), f->gaps,
+			bc_plural(f->gaps),
 			f->has_last ? "" : ", the board's last frame is not there");
 		code = is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 	}
@@ -359,8 +373,8 @@ static void tell_misfits(struct check *c, const uint8_t *in, size_t n, uint64_t 
 	for (size_t i = 0; i < n; i++) {
 		if (!bc_misfit_print(what, in + i * stride, format))
 			continue;
-		bc_output_format(
-			c->output, "%s: record %" PRIu64 ": %s\n", c->file->name, first + i, what);
+		name_file(c);
+		bc_output_format(c->output, "record %" PRIu64 ": %s\n", first + i, what);
 		c->damages++;
 	}
 }
@@ -389,8 +403,8 @@ static enum bc_exit verify_plain(struct check *c)
 		tell_packing(c);
 	if (bytes % stride != 0)
 		tell(c, bytes - bytes % stride, bytes % stride, "torn: they are no whole record");
-	bc_output_format(c->output,
-		"%s: %s: %s, %" PRIu64 " %s%s%s, no checksums to verify them by\n", c->file->name,
+	name_file(c);
+	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s%s, no checksums to verify them by\n",
 		c->damages != 0 ? "damaged" : "ok", bc_format_name(format), bytes / stride,
 		c->damages != 0 ? "whole " : "", word, bc_plural(bytes / stride));
 	return c->damages != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
@@ -406,7 +420,8 @@ static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 		return code;
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		sum += counts.kinds[kind];
-	bc_output_format(c->output, "%s: %s: %s, %" PRIu64 " %s%s\n", file->name,
+	name_file(c);
+	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s\n",
 		counts.faults != 0 ? "damaged" : "ok", bc_format_name(file->probe.format), sum,
 		counts.faults != 0 ? "good " : "", sum == 1 ? "entry" : "entries");
 	return code;

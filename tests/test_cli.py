@@ -167,6 +167,28 @@ def test_what_can_not_be_opened_is_one_line_and_exit_one(tmp):
     one_line(buscap("sim", "-O", "byu", "-o", tmp / "none/out", code=1)[1], tmp / "none/out")
 
 
+def test_names_of_files_can_not_harm_a_terminal(tmp):
+    name, shown = "a\x1b[31m\nname\u202e", "a\\x1b[31m\\x0aname\\xe2\\x80\\xae"
+    for command in ("info", "dump", "verify"):
+        one_line(buscap(command, tmp / name, code=1)[1], f"{tmp}/{shown}: ", "No such file")
+    one_line(buscap(name, code=2)[1], f"no command {shown};")
+    one_line(buscap("formats", f"--{name}", code=2)[1], f"no option --{shown} here")
+    trace, segment = tmp / name, tmp / f"{name}.byu.lz4"
+    trace.write_bytes(simulate("--count", "1000"))
+    buscap("convert", "-O", "segment", "-o", segment, trace)
+    for path in (trace, segment):
+        for command in ("info", "verify"):
+            text, _ = buscap(command, path)
+            assert text.startswith(f"{tmp}/{shown}{path.name[len(name):]}: "), text
+            assert "\x1b" not in text and "\u202e" not in text, text
+    # The segment's header has the name, too.
+    text, _ = buscap("info", segment)
+    assert f"  source      file {tmp}/{shown}\n" in text, text
+    equal(json.loads(buscap("info", "--json", segment)[0])["source"]["name"], str(trace))
+    text, _ = buscap("diff", trace, segment, code=None)
+    assert "\x1b" not in text and "\u202e" not in text, text
+
+
 def test_a_missing_file_does_not_keep_the_others_from_being_read(tmp):
     data, expected = reference.make_byu(random.Random(1), 50)
     path = tmp / "x.byu"

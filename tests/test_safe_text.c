@@ -102,6 +102,38 @@ static void test_a_text_is_cut_between_its_pieces(void **state)
 	}
 }
 
+static void assert_printed(const char *text, const char *wanted)
+{
+	char *out = NULL;
+	size_t bytes = 0;
+	FILE *memory = open_memstream(&out, &bytes);
+
+	assert_non_null(memory);
+	bc_safe_print_escaped(memory, text);
+	assert_int_equal(fclose(memory), 0);
+	assert_string_equal(out, wanted);
+	free(out);
+}
+
+static void test_what_is_escaped_already_is_not_again(void **state)
+{
+	char text[6001];
+	char wanted[sizeof(text) * 4];
+	char *p = wanted;
+
+	(void)state;
+	assert_printed("", "");
+	assert_printed("a \\x1b \x1b[2J\n \xc3\xa4 \xff", "a \\x1b \\x1b[2J\\x0a \xc3\xa4 \\xff");
+	/* Longer than what is written at once, at each of its places. */
+	for (size_t i = 0; i < sizeof(text) - 1; i++) {
+		text[i] = i % 7 == 0 ? '\x07' : 'x';
+		p += sprintf(p, "%s", i % 7 == 0 ? "\\x07" : "x");
+	}
+	text[sizeof(text) - 1] = '\0';
+	for (size_t i = 0; i < 7; i++)
+		assert_printed(text + i, wanted + (i == 0 ? 0 : i + 3));
+}
+
 /* What bc_safe_json() writes of a text. */
 static char *safe_json(const char *json, size_t bytes)
 {
@@ -202,6 +234,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_utf8_becomes_numbers),
 		cmocka_unit_test(test_no_bytes_are_harmful),
 		cmocka_unit_test(test_a_text_is_cut_between_its_pieces),
+		cmocka_unit_test(test_what_is_escaped_already_is_not_again),
 		cmocka_unit_test(test_json_stays_json_in_one_line),
 		cmocka_unit_test(test_json_with_any_byte_can_be_read),
 		cmocka_unit_test(test_quantities_have_three_digits_and_a_unit),
