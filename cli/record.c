@@ -1,5 +1,6 @@
 #include "cli/record.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,7 +194,14 @@ static enum bc_exit pick(const struct bc_console *console, const char *id, const
 		answer->bytes = answer->text != NULL ? strlen(answer->text) : 0;
 		return BC_EXIT_OK;
 	}
-	bc_complain(console, NULL, "there is no recording %s; see buscap record list", id);
+	uint64_t left_out = bc_json_get_u64(answer->json, "left_out");
+	if (left_out != 0)
+		bc_complain(console, NULL,
+			"there is no recording %s among the newest, and the daemon doesn't tell of "
+			"%" PRIu64 " older one%s; see buscap info on its files",
+			id, left_out, bc_plural(left_out));
+	else
+		bc_complain(console, NULL, "there is no recording %s; see buscap record list", id);
 	return BC_EXIT_FAILED;
 }
 
@@ -229,13 +237,17 @@ static int note(const struct bc_console *console, int argc, char **argv)
 	if (optind == argc)
 		return bc_complain_usage(console, "a note is wanted, as program=ls");
 	cJSON *body = cJSON_CreateObject();
-	bool ok = body != NULL;
-	for (int i = optind; i < argc && ok; i++)
-		ok = bc_ask_note(console, body, argv[i]);
-	if (ok)
-		return ask_recording(console, &options, "PATCH", "/v1/recordings/current", body, 0);
-	cJSON_Delete(body);
-	return BC_EXIT_USAGE;
+	if (body == NULL) {
+		bc_complain(console, NULL, "not enough memory");
+		return BC_EXIT_FAILED;
+	}
+	for (int i = optind; i < argc; i++) {
+		if (bc_ask_note(console, body, argv[i]))
+			continue;
+		cJSON_Delete(body);
+		return BC_EXIT_USAGE;
+	}
+	return ask_recording(console, &options, "PATCH", "/v1/recordings/current", body, 0);
 }
 
 int bc_cmd_record(const struct bc_console *console, int argc, char **argv)

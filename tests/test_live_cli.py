@@ -491,7 +491,9 @@ ID                            STATE      STARTED (UTC)        SEGMENTS          
     out, _ = asks(tmp, ("record", "show", unknown["id"], "--json"), "GET", "/v1/recordings", None, rows)
     equal(json.loads(out), {"recording": unknown})
     _, err = asks(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, rows, "", code=1)
-    one_line(err, "there is no recording x")
+    one_line(err, "there is no recording x; see buscap record list")
+    _, err = asks(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, {**rows, "left_out": 1234}, "", code=1)
+    one_line(err, "no recording x among the newest", "1234 older ones", "buscap info")
     asks(tmp, ("record", "show"), "GET", "/v1/recordings/current", None, {"recording": RECORDING}, RECORDING_TEXT)
 
 
