@@ -5,6 +5,8 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "formats/utf8.h"
+
 #define ELLIPSIS 0x2026u
 
 int bc_top_grid_open(struct bc_top_grid *grid, unsigned width, unsigned height, bool is_utf8)
@@ -29,23 +31,11 @@ void bc_top_grid_close(struct bc_top_grid *grid)
 /* Takes a character off the text; what is no UTF-8 is a '?' a byte. */
 static uint32_t decode(const char **text)
 {
-	const unsigned char *p = (const unsigned char *)*text;
-	unsigned more = p[0] >= 0xF0 ? 3 : p[0] >= 0xE0 ? 2 : 1;
-	uint32_t code = p[0] & (0x3Fu >> more);
+	const uint8_t *at = (const uint8_t *)*text;
+	uint32_t bytes = bc_utf8_bytes(at, strnlen(*text, 4));
 
-	if (p[0] < 0x80 || p[0] < 0xC2 || p[0] > 0xF4) {
-		(*text)++;
-		return p[0] < 0x80 ? p[0] : '?';
-	}
-	for (unsigned i = 1; i <= more; i++) {
-		if ((p[i] & 0xC0) != 0x80) {
-			(*text)++;
-			return '?';
-		}
-		code = code << 6 | (p[i] & 0x3F);
-	}
-	*text += more + 1;
-	return code;
+	*text += bytes != 0 ? bytes : 1;
+	return bytes != 0 ? bc_utf8_code(at, bytes) : '?';
 }
 
 /* The next character as it is drawn, and its width, 1 or 2. */
