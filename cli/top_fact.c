@@ -84,7 +84,8 @@ const char *bc_top_seconds(char out[BC_QUANTITY_MAX], double seconds)
 
 static struct bc_top_fact begin(const struct bc_top_facts *facts, const char *label)
 {
-	bc_top_put_label(facts->grid, facts->y, facts->label, label);
+	if (facts->is_labelled)
+		bc_top_put_label(facts->grid, facts->y, facts->label, label);
 	return bc_top_fact_begin(facts->grid, facts->label, facts->y, facts->grid->width);
 }
 
@@ -152,14 +153,13 @@ void bc_top_fact_recording(const struct bc_top_facts *facts)
 			s->recording.path);
 }
 
-void bc_top_fact_amounts(const struct bc_top_facts *facts, bool is_labelled)
+void bc_top_fact_amounts(const struct bc_top_facts *facts)
 {
 	const struct bc_top_status *s = &facts->state->status;
-	bool is_one = s->recording.is_there;
-	struct bc_top_fact fact = begin(facts, is_labelled || !is_one ? "recording" : "");
+	struct bc_top_fact fact = begin(facts, "recording");
 	char text[BC_QUANTITY_MAX];
 
-	if (!is_one) {
+	if (!s->recording.is_there) {
 		bc_top_say(&fact, BC_TOP_PLAIN, "none");
 		if (s->mode[0] != '\0')
 			bc_top_say(&fact, BC_TOP_PLAIN, "mode %s", s->mode);

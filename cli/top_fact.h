@@ -41,6 +41,7 @@ struct bc_top_facts {
 	struct bc_top_grid *grid;
 	unsigned label; /* columns that it has */
 	unsigned y;
+	bool is_labelled; /* the label isn't that of the line above */
 	const struct bc_top_state *state;
 	const struct bc_top_now *now;
 };
@@ -48,7 +49,7 @@ struct bc_top_facts {
 void bc_top_fact_source(const struct bc_top_facts *facts);
 void bc_top_fact_board(const struct bc_top_facts *facts);
 void bc_top_fact_recording(const struct bc_top_facts *facts);
-void bc_top_fact_amounts(const struct bc_top_facts *facts, bool is_labelled);
+void bc_top_fact_amounts(const struct bc_top_facts *facts);
 void bc_top_fact_replay(const struct bc_top_facts *facts);
 void bc_top_fact_flight(const struct bc_top_facts *facts);
 void bc_top_fact_disk(const struct bc_top_facts *facts);

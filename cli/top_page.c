@@ -321,88 +321,70 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 		page->grid, page->grid->width - NOTE_WIDTH, y, NOTE_WIDTH, BC_TOP_DIM, note);
 }
 
-static double lost_now(const struct page *page)
+/* Where a line stands now. */
+static double value_now(const struct page *page, enum bc_top_line line)
 {
+	const struct bc_top_status *s = page->status;
 	const struct bc_top_second *second = bc_top_state_second(
 		page->state, page->state->looked_ns / 1000000000);
 
-	return second != NULL ? second->values[BC_TOP_LOST] : 0;
+	switch (line) {
+	case BC_TOP_SAMPLES:
+		return s->rates.samples;
+	case BC_TOP_RECORDS:
+		return s->rates.records;
+	case BC_TOP_BYTES_OUT:
+		return s->rates.bytes_out;
+	case BC_TOP_BUFFER:
+		return bc_top_in_use(s);
+	case BC_TOP_LOST:
+		return second != NULL ? second->values[BC_TOP_LOST] : 0;
+	case BC_TOP_LINES:
+		break;
+	}
+	return 0;
 }
 
 static void draw_item(const struct page *page, enum item item, unsigned y)
 {
-	const struct bc_top_status *s = page->status;
+	static void (*const facts[ITEMS])(const struct bc_top_facts *facts) = {
+		[ITEM_SOURCE] = bc_top_fact_source,
+		[ITEM_BOARD] = bc_top_fact_board,
+		[ITEM_RECORDING] = bc_top_fact_recording,
+		[ITEM_AMOUNTS] = bc_top_fact_amounts,
+		[ITEM_REPLAY] = bc_top_fact_replay,
+		[ITEM_FLIGHT] = bc_top_fact_flight,
+		[ITEM_DISK] = bc_top_fact_disk,
+		[ITEM_LOST] = bc_top_fact_lost,
+		[ITEM_LEFT_OUT] = bc_top_fact_left_out,
+		[ITEM_MORE] = bc_top_fact_more,
+	};
+	static const struct {
+		const char *label;
+		enum bc_top_line line;
+	} rates[ITEMS] = {
+		[ITEM_SAMPLES] = {"samples/s", BC_TOP_SAMPLES},
+		[ITEM_RECORDS] = {"records/s", BC_TOP_RECORDS},
+		[ITEM_TO_DISK] = {"to disk/s", BC_TOP_BYTES_OUT},
+		[ITEM_BUFFER] = {"buffer", BC_TOP_BUFFER},
+		[ITEM_LOST_GRAPH] = {"lost/s", BC_TOP_LOST},
+	};
 	unsigned rows = page->lines[item];
-	struct bc_top_facts facts = {.grid = page->grid,
-		.label = page->label,
-		.y = y,
-		.state = page->state,
-		.now = page->now};
-	double used = s->buffer.chunks > s->buffer.free && s->buffer.chunks != 0
-			      ? (double)(s->buffer.chunks - s->buffer.free) /
-					(double)s->buffer.chunks
-			      : 0;
 
-	switch (item) {
-	case ITEM_SOURCE:
-		bc_top_fact_source(&facts);
-		break;
-	case ITEM_BOARD:
-		bc_top_fact_board(&facts);
-		break;
-	case ITEM_RECORDING:
-		bc_top_fact_recording(&facts);
-		break;
-	case ITEM_AMOUNTS:
-		bc_top_fact_amounts(&facts, page->lines[ITEM_RECORDING] == 0);
-		break;
-	case ITEM_REPLAY:
-		bc_top_fact_replay(&facts);
-		break;
-	case ITEM_FLIGHT:
-		bc_top_fact_flight(&facts);
-		break;
-	case ITEM_DISK:
-		bc_top_fact_disk(&facts);
-		break;
-	case ITEM_LOST:
-		bc_top_fact_lost(&facts);
-		break;
-	case ITEM_LEFT_OUT:
-		bc_top_fact_left_out(&facts);
-		break;
-	case ITEM_MORE:
-		bc_top_fact_more(&facts);
-		break;
-	case ITEM_SCALE:
+	if (facts[item] != NULL)
+		facts[item](&(struct bc_top_facts){.grid = page->grid,
+			.label = page->label,
+			.y = y,
+			.is_labelled = item != ITEM_AMOUNTS || page->lines[ITEM_RECORDING] == 0,
+			.state = page->state,
+			.now = page->now});
+	else if (rates[item].label != NULL)
+		draw_rate(page, y, rows, rates[item].line, rates[item].label,
+			value_now(page, rates[item].line));
+	else if (item == ITEM_SCALE)
 		draw_scale(page, y);
-		break;
-	case ITEM_SAMPLES:
-		draw_rate(page, y, rows, BC_TOP_SAMPLES, "samples/s", s->rates.samples);
-		break;
-	case ITEM_RECORDS:
-		draw_rate(page, y, rows, BC_TOP_RECORDS, "records/s", s->rates.records);
-		break;
-	case ITEM_TO_DISK:
-		draw_rate(page, y, rows, BC_TOP_BYTES_OUT, "to disk/s", s->rates.bytes_out);
-		break;
-	case ITEM_BUFFER:
-		draw_rate(page, y, rows, BC_TOP_BUFFER, "buffer", used);
-		break;
-	case ITEM_LOST_GRAPH:
-		draw_rate(page, y, rows, BC_TOP_LOST, "lost/s", lost_now(page));
-		break;
-	case ITEM_TABLES:
+	else if (item == ITEM_TABLES)
 		bc_top_tables_draw(page->grid, y, rows, page->state, page->view->is_by_name);
-		break;
-	case ITEM_HEADER:
-	case ITEM_AWAY:
-	case ITEM_BLANK_RATES:
-	case ITEM_BLANK_TABLES:
-	case ITEM_KEYS:
-	case ITEMS:
-		break;
-	}
 }
 
 static void draw_help(const struct page *page)

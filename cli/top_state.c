@@ -150,13 +150,6 @@ static bool read_status(struct bc_top_status *s, const cJSON *root)
 	return true;
 }
 
-static double in_use(const struct bc_top_status *s)
-{
-	if (s->buffer.chunks == 0 || s->buffer.free >= s->buffer.chunks)
-		return 0;
-	return (double)(s->buffer.chunks - s->buffer.free) / (double)s->buffer.chunks;
-}
-
 /* Puts a look down for its second. Two in one second: the later, but what was lost adds up. */
 static void note_second(
 	struct bc_top_state *state, uint64_t second, const struct bc_top_status *s, uint64_t lost)
@@ -169,7 +162,7 @@ static void note_second(
 	at->values[BC_TOP_SAMPLES] = s->rates.samples;
 	at->values[BC_TOP_RECORDS] = s->rates.records;
 	at->values[BC_TOP_BYTES_OUT] = s->rates.bytes_out;
-	at->values[BC_TOP_BUFFER] = in_use(s);
+	at->values[BC_TOP_BUFFER] = bc_top_in_use(s);
 	at->values[BC_TOP_LOST] = before + (double)lost;
 }
 

@@ -93,6 +93,15 @@ static inline uint64_t bc_top_lost(const struct bc_top_status *status)
 	return status->counts.buffer + status->counts.disk + status->counts.board;
 }
 
+/* The share of the buffer that is in use, 0 to 1. */
+static inline double bc_top_in_use(const struct bc_top_status *status)
+{
+	uint64_t chunks = status->buffer.chunks;
+	uint64_t free = status->buffer.free;
+
+	return free < chunks ? (double)(chunks - free) / (double)chunks : 0;
+}
+
 #define BC_TOP_KINDS 256u /* of types and of processors that are told apart */
 #define BC_TOP_PAGES 32u
 
