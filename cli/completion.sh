@@ -35,6 +35,14 @@ awk '
 
 # What both shells share of a text in single quotes, of a format and of a key of the configuration.
 functions='
+	# Takes apart what a line says of a format: `names` gets it by its mode, `format` is both, `taken` its keys.
+	function take_format() {
+		names[$1] = names[$1] " " $2
+		format = $1 " " $2
+		$1 = $2 = ""
+		sub(/^ +/, "")
+		taken = $0
+	}
 	function quote(text) { gsub(/\047/, "\047\\\047\047", text); return "\047" text "\047" }
 	# What of a key is chosen by who writes it is in capitals: a pattern, and what is before it.
 	function pattern(key) { gsub(/ /, "\\ ", key); gsub(/[A-Z]+/, "*", key); return key }
@@ -238,13 +246,8 @@ END
 	' "$work/options"
 	if [ -s "$work/format_options" ]; then
 		awk "$functions"'
-			{
-				names[$1] = names[$1] " " $2
-				mode = $1; format = $2
-				$1 = $2 = ""
-				sub(/^ +/, "")
-				if ($0 != "") rows = rows "\t" quote(mode " " format) ") keys=" quote($0) " ;;\n"
-			}
+			{ take_format() }
+			taken != "" { rows = rows "\t" quote(format) ") keys=" quote(taken) " ;;\n" }
 			END {
 				print "# Sets `keys` to the formats that can be read, or written; or to what one takes."
 				print "_@NAME@_format() {\n\tkeys=\n\tcase \"$1 $2\" in"
@@ -289,13 +292,8 @@ _@NAME@_choice() {
 END
 	if [ -s "$work/format_options" ]; then
 		awk "$functions"'
-			{
-				names[$1] = names[$1] " " $2
-				mode = $1; format = $2
-				$1 = $2 = ""
-				sub(/^ +/, "")
-				if ($0 != "") rows = rows "\t(" quote(mode " " format) ") words=(" $0 ") ;;\n"
-			}
+			{ take_format() }
+			taken != "" { rows = rows "\t(" quote(format) ") words=(" taken ") ;;\n" }
 			END {
 				print "# A format that can be read, or written; behind its name what it takes."
 				print "_@NAME@_format() {\n\tlocal format=${PREFIX%%:*}\n\tlocal -a words\n"
