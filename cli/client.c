@@ -9,26 +9,17 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/gathered.h"
 #include "cli/reach.h"
 #include "cli/safe_text.h"
 
 #define FDS_MAX 8
 
-/* Bytes that come: a body, or a line under way. */
-struct gathered {
-	char *bytes;
-	size_t used;
-	size_t room;
-	size_t most; /* more than this is refused */
-	bool is_too_long;
-	bool is_without_memory;
-};
-
 struct stream {
 	CURL *curl; /* NULL: there is none */
 	bool (*line)(void *context, char *text, size_t bytes);
 	void *context;
-	struct gathered rest; /* of a line whose end hasn't come; or of an answer that refuses */
+	struct bc_gathered rest; /* of a line whose end hasn't come; or of an answer that refuses */
 	uint64_t answer_by_ns;
 	bool is_answered;
 	bool has_head;
@@ -68,34 +59,6 @@ static enum bc_exit fail(struct bc_client *c, enum bc_exit code, const char *for
 	return code;
 }
 
-static bool gather(struct gathered *g, const char *bytes, size_t n)
-{
-	if (n > g->most - g->used) {
-		g->is_too_long = true;
-		return false;
-	}
-	if (g->room - g->used <= n) {
-		size_t room = (g->used + n) * 2 + 1;
-		char *grown = realloc(g->bytes, room);
-		if (grown == NULL) {
-			g->is_without_memory = true;
-			return false;
-		}
-		g->bytes = grown;
-		g->room = room;
-	}
-	memcpy(g->bytes + g->used, bytes, n);
-	g->used += n;
-	g->bytes[g->used] = '\0';
-	return true;
-}
-
-static void gathered_free(struct gathered *g)
-{
-	free(g->bytes);
-	*g = (struct gathered){0};
-}
-
 static enum bc_exit fail_connect(struct bc_client *c)
 {
 	int rc = bc_reach(c->path, c->timeout_ms);
@@ -112,7 +75,7 @@ static enum bc_exit fail_timeout(struct bc_client *c)
 }
 
 /* What libcurl's code of a request that failed means here. */
-static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct gathered *body)
+static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct bc_gathered *body)
 {
 	if (body->is_without_memory || code == CURLE_OUT_OF_MEMORY)
 		return fail(c, BC_EXIT_FAILED, "not enough memory");
@@ -191,7 +154,7 @@ static bool set_up(struct bc_client *c, CURL *curl, const char *path, bool *has_
 
 static size_t take_body(char *bytes, size_t one, size_t n, void *context)
 {
-	return gather(context, bytes, one * n) ? one * n : 0;
+	return bc_gathered_add(context, bytes, one * n) ? one * n : 0;
 }
 
 static long status_of(CURL *curl)
@@ -203,7 +166,7 @@ static long status_of(CURL *curl)
 }
 
 static bool set_call(struct bc_client *c, const char *method, const char *path, char *body,
-	struct gathered *answer)
+	struct bc_gathered *answer)
 {
 	CURL *curl = c->call;
 	bool ok = set_up(c, curl, path, &c->has_head) &&
@@ -219,13 +182,13 @@ static bool set_call(struct bc_client *c, const char *method, const char *path, 
 }
 
 /* An answer's body as an object, where there is one. */
-static enum bc_exit read_answer(struct bc_client *c, struct gathered *body, struct bc_answer *a)
+static enum bc_exit read_answer(struct bc_client *c, struct bc_gathered *body, struct bc_answer *a)
 {
 	bool is_ok = a->status >= 200 && a->status <= 299;
 
 	a->text = body->bytes;
 	a->bytes = body->used;
-	*body = (struct gathered){0};
+	*body = (struct bc_gathered){0};
 	if (a->bytes != 0)
 		a->json = cJSON_ParseWithLengthOpts(a->text, a->bytes + 1, NULL, true);
 	if (!is_ok)
@@ -239,7 +202,7 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 	const cJSON *body, struct bc_answer *answer)
 {
 	struct bc_answer own = {0};
-	struct gathered got = {.most = BC_CLIENT_ANSWER_BYTES};
+	struct bc_gathered got = {.most = BC_CLIENT_ANSWER_BYTES};
 	char *text = NULL;
 	enum bc_exit code;
 
@@ -260,7 +223,7 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 			code = fail_curl(c, rc, &got);
 		}
 	}
-	gathered_free(&got);
+	bc_gathered_free(&got);
 	cJSON_free(text);
 	if (answer == NULL)
 		bc_answer_free(&own);
@@ -282,7 +245,7 @@ static void end_stream(struct bc_client *c)
 		curl_multi_remove_handle(c->multi, c->stream.curl);
 		curl_easy_cleanup(c->stream.curl);
 	}
-	gathered_free(&c->stream.rest);
+	bc_gathered_free(&c->stream.rest);
 	c->stream = (struct stream){0};
 }
 
@@ -309,11 +272,11 @@ static size_t take_lines(char *bytes, size_t one, size_t n, void *context)
 	const char *end = bytes + one * n;
 
 	if (status < 200 || status > 299)
-		return gather(&s->rest, bytes, one * n) ? one * n : 0;
+		return bc_gathered_add(&s->rest, bytes, one * n) ? one * n : 0;
 	for (const char *p = bytes; p < end;) {
 		const char *newline = memchr(p, '\n', (size_t)(end - p));
 		const char *to = newline != NULL ? newline : end;
-		if (!gather(&s->rest, p, (size_t)(to - p)))
+		if (!bc_gathered_add(&s->rest, p, (size_t)(to - p)))
 			return 0;
 		if (newline != NULL && !give_line(s))
 			return 0;
