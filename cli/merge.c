@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "cli/in_out.h"
-#include "cli/merge_input.h"
+#include "cli/merge_inputs.h"
 #include "cli/options.h"
 #include "cli/target.h"
-#include "formats/segment_name.h"
 
 enum { OPTION_BY = 1000, OPTION_CLOCK, OPTION_RENUMBER };
 
@@ -64,10 +63,8 @@ struct merge {
 	size_t format_count;
 	enum bc_merge_by by;
 	uint64_t clock_hz;
-	uint64_t renumber;    /* 0: processors stay */
-	const char **grouped; /* the inputs' paths */
-	struct bc_merge_input *inputs;
-	size_t input_count;
+	uint64_t renumber; /* 0: processors stay */
+	struct bc_merge_inputs inputs;
 	/* Laplace's references and kernel events: the second goes into the output of the first. */
 	bool is_mixed;
 	struct bc_target target;
@@ -79,61 +76,6 @@ struct merge {
 	struct bc_entry entries[MERGE_ENTRIES];
 };
 
-/* Whether two files are segments of one recording, by their names. */
-static bool is_same_recording(const char *a, const char *b)
-{
-	const char *paths[2] = {a, b};
-	struct bc_segment_name names[2];
-
-	for (int i = 0; i < 2; i++) {
-		const char *slash = strrchr(paths[i], '/');
-		if (!bc_segment_name_read(&names[i], slash != NULL ? slash + 1 : paths[i]))
-			return false;
-	}
-	return strcmp(names[0].recording, names[1].recording) == 0;
-}
-
-/* Makes the inputs of the paths: those of one recording become neighbours, and one input. */
-static bool make_inputs(struct merge *m)
-{
-	const char **grouped = calloc((size_t)m->wanted.count + 1, sizeof(*grouped));
-	int used = 0;
-
-	m->inputs = calloc((size_t)m->wanted.count, sizeof(*m->inputs));
-	if (grouped == NULL || m->inputs == NULL) {
-		free(grouped);
-		return false;
-	}
-	for (int i = 0; i < m->wanted.count; i++) {
-		const char *first = m->wanted.paths[i];
-		if (first == NULL) /* it stands with one before it */
-			continue;
-		struct bc_merge_input *in = &m->inputs[m->input_count++];
-		in->console = m->console;
-		in->clock_hz = m->clock_hz;
-		in->paths = grouped + used;
-		for (int j = i; j < m->wanted.count; j++) {
-			if (j != i && (m->wanted.paths[j] == NULL ||
-					      !is_same_recording(first, m->wanted.paths[j])))
-				continue;
-			in->paths[in->count++] = m->wanted.paths[j];
-			m->wanted.paths[j] = NULL;
-		}
-		used += in->count;
-	}
-	memcpy(m->wanted.paths, grouped, (size_t)m->wanted.count * sizeof(*grouped));
-	m->grouped = grouped;
-	return true;
-}
-
-static void free_inputs(struct merge *m)
-{
-	for (size_t i = 0; i < m->input_count; i++)
-		bc_merge_input_close(&m->inputs[i]);
-	free(m->inputs);
-	free(m->grouped);
-}
-
 static bool is_laplace(enum bc_format format)
 {
 	return format == BC_FORMAT_LAPLACE || format == BC_FORMAT_LAPLACE_TEXT;
@@ -142,8 +84,8 @@ static bool is_laplace(enum bc_format format)
 /* Opens the inputs and reads the first of each. */
 static enum bc_exit open_inputs(struct merge *m)
 {
-	for (size_t i = 0; i < m->input_count; i++) {
-		struct bc_merge_input *in = &m->inputs[i];
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		struct bc_merge_input *in = &m->inputs.all[i];
 		const struct input_format *of = m->format_count != 0
 							? &m->formats[m->format_count == 1 ? 0 : i]
 							: NULL;
@@ -168,13 +110,13 @@ static enum bc_exit open_inputs(struct merge *m)
 /* What to write where nothing is said. */
 static enum bc_exit choose_format(struct merge *m)
 {
-	enum bc_format first = m->inputs[0].trace.format;
+	enum bc_format first = m->inputs.all[0].trace.format;
 	bool is_one = true;
 	bool has_events = false;
 	bool all_laplace = true;
 
-	for (size_t i = 0; i < m->input_count; i++) {
-		enum bc_format format = m->inputs[i].trace.format;
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		enum bc_format format = m->inputs.all[i].trace.format;
 		is_one = is_one && format == first;
 		has_events |= format == BC_FORMAT_LAPLACE_EVENTS;
 		all_laplace = all_laplace &&
@@ -192,20 +134,9 @@ static enum bc_exit choose_format(struct merge *m)
 
 static void choose_order(struct merge *m)
 {
-	bool is_different = m->input_count > 1;
-
-	for (size_t i = 0; i < m->input_count; i++) {
-		const struct bc_trace *a = &m->inputs[i].trace;
-		is_different = is_different && a->format == BC_FORMAT_SEGMENT;
-		for (size_t j = 0; j < i; j++) {
-			const struct bc_trace *b = &m->inputs[j].trace;
-			is_different = is_different && (!a->has_header || !b->has_header ||
-							       strcmp(a->header.recording,
-								       b->header.recording) != 0);
-		}
-	}
 	if (m->by == BC_MERGE_BY_UNKNOWN)
-		m->by = is_different ? BC_MERGE_BY_WALL : BC_MERGE_BY_TICK;
+		m->by = bc_merge_inputs_are_recordings(&m->inputs) ? BC_MERGE_BY_WALL
+								   : BC_MERGE_BY_TICK;
 }
 
 /* Whether what was said of clocks has to do with the order. */
@@ -223,33 +154,12 @@ static enum bc_exit check_clocks(const struct merge *m)
 	return BC_EXIT_OK;
 }
 
-static bool has_clocks(const struct merge *m)
-{
-	bool ok = true;
-
-	for (size_t i = 0; i < m->input_count && ok; i++) {
-		const struct bc_merge_input *in = &m->inputs[i];
-		ok = !in->no_clock;
-		if (ok)
-			continue;
-		if (in->trace.format != BC_FORMAT_SEGMENT)
-			bc_complain(m->console, in->paths[0],
-				"%s has no time of day: --by wall is for segments",
-				bc_format_name(in->trace.format));
-		else
-			bc_complain(m->console, in->paths[0],
-				"its clock's rate isn't known, and so no time of day: say it with "
-				"--clock-hz, or merge --by tick if the inputs have one clock");
-	}
-	return ok;
-}
-
 /* The first keys, and what the ticks of the output count from. */
 static enum bc_exit begin(struct merge *m)
 {
 	m->base = UINT64_MAX;
-	for (size_t i = 0; i < m->input_count; i++) {
-		struct bc_merge_input *in = &m->inputs[i];
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		struct bc_merge_input *in = &m->inputs.all[i];
 		if (in->is_over)
 			continue;
 		bc_merge_input_look(in, m->by);
@@ -257,7 +167,7 @@ static enum bc_exit begin(struct merge *m)
 	}
 	if (m->by != BC_MERGE_BY_WALL)
 		return BC_EXIT_OK;
-	if (!has_clocks(m))
+	if (!bc_merge_inputs_have_clocks(&m->inputs))
 		return BC_EXIT_USAGE;
 	m->moment = (struct bc_moment){.is_known = true,
 		.wall_ns = (int64_t)(m->base ^ (UINT64_C(1) << 63)),
@@ -271,8 +181,8 @@ static void name_inputs(struct merge *m)
 {
 	size_t used = 0;
 
-	for (size_t i = 0; i < m->input_count; i++) {
-		const struct bc_merge_input *in = &m->inputs[i];
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		const struct bc_merge_input *in = &m->inputs.all[i];
 		const char *name = in->trace.has_header ? in->trace.header.recording : in->paths[0];
 		size_t n = strlen(name);
 		if (used + n + 8 > sizeof(m->from_names)) {
@@ -289,11 +199,11 @@ static enum bc_exit check_formats(const struct merge *m)
 {
 	enum bc_exit code = BC_EXIT_OK;
 
-	for (size_t i = 0; i < m->input_count && code == BC_EXIT_OK; i++) {
-		enum bc_format from = m->inputs[i].trace.format;
+	for (size_t i = 0; i < m->inputs.count && code == BC_EXIT_OK; i++) {
+		enum bc_format from = m->inputs.all[i].trace.format;
 		bool is_event = m->is_mixed && from == BC_FORMAT_LAPLACE_EVENTS;
-		code = bc_target_check(
-			m->console, &m->inputs[i].trace, is_event ? from : m->wanted.target.format);
+		code = bc_target_check(m->console, &m->inputs.all[i].trace,
+			is_event ? from : m->wanted.target.format);
 	}
 	return code;
 }
@@ -301,14 +211,14 @@ static enum bc_exit check_formats(const struct merge *m)
 static enum bc_exit open_targets(struct merge *m)
 {
 	struct bc_target_options o = m->wanted.target;
-	const struct bc_trace *first = &m->inputs[0].trace;
+	const struct bc_trace *first = &m->inputs.all[0].trace;
 	struct bc_trace all = *first;
 
 	/* All of the files are inputs, and none may be written over. */
 	all.paths = m->wanted.paths;
 	all.count = m->wanted.count;
-	for (size_t i = 0; i < m->input_count; i++)
-		o.source_holds |= bc_trace_holds(&m->inputs[i].trace);
+	for (size_t i = 0; i < m->inputs.count; i++)
+		o.source_holds |= bc_trace_holds(&m->inputs.all[i].trace);
 	if (o.options.clock_hz == 0 && first->has_header)
 		o.options.clock_hz = first->header.clock_hz;
 	enum bc_exit code = bc_target_open(&m->target, m->console, &o, &all);
@@ -364,49 +274,16 @@ static bool put(struct merge *m, const struct bc_merge_input *in, size_t n)
 	return bc_target_put(target, m->entries, n);
 }
 
-/* The input whose entry comes first, and the key from which on another one's does. Returns
- * input_count when all are over. */
-static size_t find_first(const struct merge *m, size_t *rival)
-{
-	size_t first = m->input_count;
-
-	*rival = m->input_count;
-	for (size_t i = 0; i < m->input_count; i++) {
-		const struct bc_merge_input *in = &m->inputs[i];
-		if (in->is_over)
-			continue;
-		if (first == m->input_count ||
-			bc_merge_key_is_less(in->key, m->inputs[first].key)) {
-			*rival = first;
-			first = i;
-		} else if (*rival == m->input_count ||
-			   bc_merge_key_is_less(in->key, m->inputs[*rival].key)) {
-			*rival = i;
-		}
-	}
-	return first;
-}
-
-/* Whether the input is still the first of both. */
-static bool stays_first(const struct merge *m, size_t first, size_t rival)
-{
-	if (rival == m->input_count)
-		return true;
-	struct bc_merge_key a = m->inputs[first].key;
-	struct bc_merge_key b = m->inputs[rival].key;
-	return first < rival ? !bc_merge_key_is_less(b, a) : bc_merge_key_is_less(a, b);
-}
-
 /* Writes a run of the first input's entries. Returns false when no more is of use. */
 static bool take_run(struct merge *m)
 {
 	size_t rival;
-	size_t first = find_first(m, &rival);
+	size_t first = bc_merge_inputs_first(&m->inputs, &rival);
 	size_t n = 0;
 
-	if (first == m->input_count)
+	if (first == m->inputs.count)
 		return false;
-	struct bc_merge_input *in = &m->inputs[first];
+	struct bc_merge_input *in = &m->inputs.all[first];
 	do {
 		struct bc_entry *entry = &m->entries[n];
 		*entry = *in->at++;
@@ -420,7 +297,8 @@ static bool take_run(struct merge *m)
 		}
 		if (in->left != 0)
 			bc_merge_input_look(in, m->by);
-	} while (in->left != 0 && n < MERGE_ENTRIES && stays_first(m, first, rival));
+	} while (in->left != 0 && n < MERGE_ENTRIES &&
+		 bc_merge_inputs_stays_first(&m->inputs, first, rival));
 	if (n != 0 && !put(m, in, n))
 		return false;
 	if (in->left != 0)
@@ -436,8 +314,8 @@ static enum bc_exit conclude(const struct merge *m)
 {
 	enum bc_exit code = BC_EXIT_OK;
 
-	for (size_t i = 0; i < m->input_count; i++) {
-		const struct bc_merge_input *in = &m->inputs[i];
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		const struct bc_merge_input *in = &m->inputs.all[i];
 		code = bc_exit_worse(code, in->trace.exit);
 		if (in->disorders != 0)
 			bc_complain(m->console, in->paths[0],
@@ -474,17 +352,18 @@ static enum bc_exit run(struct merge *m)
 	code = open_targets(m);
 	if (code != BC_EXIT_OK)
 		return code;
-	for (size_t i = 0; i < m->input_count; i++)
-		bc_trace_show_progress(&m->inputs[i].trace, i != 0 ? &m->inputs[0].trace : NULL);
+	for (size_t i = 0; i < m->inputs.count; i++)
+		bc_trace_show_progress(
+			&m->inputs.all[i].trace, i != 0 ? &m->inputs.all[0].trace : NULL);
 	while (take_run(m))
 		;
-	bc_trace_hide_progress(&m->inputs[0].trace);
+	bc_trace_hide_progress(&m->inputs.all[0].trace);
 	if (m->has_events)
 		code = bc_target_close(&m->events);
-	m->target.source = &m->inputs[0].trace;
+	m->target.source = &m->inputs.all[0].trace;
 	enum bc_exit read = BC_EXIT_OK;
-	for (size_t i = 0; i < m->input_count; i++)
-		read = bc_exit_worse(read, m->inputs[i].trace.exit);
+	for (size_t i = 0; i < m->inputs.count; i++)
+		read = bc_exit_worse(read, m->inputs.all[i].trace.exit);
 	bc_target_end_source(&m->target, read);
 	code = bc_exit_worse(code, bc_target_close(&m->target));
 	return bc_exit_worse(code, conclude(m));
@@ -535,11 +414,12 @@ static enum bc_exit merge_paths(struct merge *m)
 {
 	if (m->wanted.count < 2)
 		return bc_complain_usage(m->console, "two files or more are merged");
-	if (!make_inputs(m)) {
+	if (!bc_merge_inputs_make(
+		    &m->inputs, m->console, m->wanted.paths, m->wanted.count, m->clock_hz)) {
 		bc_complain(m->console, NULL, "not enough memory");
 		return BC_EXIT_FAILED;
 	}
-	if (m->format_count > 1 && m->format_count != m->input_count)
+	if (m->format_count > 1 && m->format_count != m->inputs.count)
 		return bc_complain_usage(m->console,
 			"-I is given once for all inputs, or once for each in their order");
 	return run(m);
@@ -576,7 +456,7 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 	if (code == BC_EXIT_OK)
 		code = read_and_run(m, argc, argv);
 	free(m->formats);
-	free_inputs(m);
+	bc_merge_inputs_close(&m->inputs);
 	bc_in_out_free(&m->wanted);
 	free(m);
 	return code;
