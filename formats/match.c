@@ -2,26 +2,18 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "formats/align.h"
 #include "formats/compare.h"
 #include "formats/match_row.h"
+#include "formats/match_stretch.h"
+#include "formats/match_time.h"
 #include "formats/match_way.h"
 #include "formats/record.h"
 #include "formats/tick_order.h"
 
 /* So many pairs say how far apart clocks are. */
 #define CLOCK_PAIRS 4u
-
-/* Entries of one row that wait for their match in a reordering, at most. */
-#define WAITING_MAX 256u
-
-/* Indices of held entries. */
-struct waiting {
-	size_t at[WAITING_MAX];
-	size_t count;
-};
 
 struct bc_match {
 	struct bc_match_options options;
@@ -37,8 +29,7 @@ struct bc_match {
 	uint64_t a_base;
 	uint64_t b_base;
 	struct bc_tick_order b_order; /* what of B is in hunks */
-	struct waiting a_waiting;
-	struct waiting b_waiting;
+	struct bc_match_stretch stretch;
 };
 
 int bc_match_open(struct bc_match **match, const struct bc_match_options *options,
@@ -88,31 +79,13 @@ void bc_match_close(struct bc_match *m)
 
 static bool is_time_compared(const struct bc_match *m)
 {
-	return (m->options.fields & BC_FIELD_TIME) != 0;
-}
-
-static bool is_within(
-	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b, uint64_t skew)
-{
-	uint64_t apart = b->tick - a->tick - skew;
-
-	return apart <= m->options.window || 0 - apart <= m->options.window;
+	return bc_match_time_is_compared(&m->options);
 }
 
 static bool is_time_same(
 	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b, uint64_t skew)
 {
-	if (!is_time_compared(m) || ((a->has | b->has) & BC_HAS_TIME) == 0)
-		return true;
-	if ((a->has & b->has & BC_HAS_TIME) == 0)
-		return false;
-	if (a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK)
-		return false;
-	/* A delta that is none can't be told by the sum of them. */
-	if (a->has_delta && b->has_delta &&
-		(a->delta == BC_TIME_NONE) != (b->delta == BC_TIME_NONE))
-		return false;
-	return is_within(m, a, b, skew);
+	return bc_match_time_is_same(&m->options, a, b, skew);
 }
 
 uint64_t bc_match_fields(
@@ -296,69 +269,6 @@ static int align_times(struct bc_match *m)
 	return 1;
 }
 
-/* Pairs a held entry with one that waits. */
-static bool find_waiting(const struct bc_match *m, struct waiting *waiting, size_t other, bool is_a)
-{
-	const struct bc_backlog *a = &m->a.held;
-	const struct bc_backlog *b = &m->b.held;
-
-	for (size_t i = 0; i < waiting->count; i++) {
-		size_t x = a->begin + (is_a ? other : waiting->at[i]);
-		size_t y = b->begin + (is_a ? waiting->at[i] : other);
-		if (a->hashes[x] != b->hashes[y] ||
-			!is_time_same(m, &a->entries[x], &b->entries[y], m->skew))
-			continue;
-		memmove(&waiting->at[i], &waiting->at[i + 1],
-			(--waiting->count - i) * sizeof(waiting->at[0]));
-		return true;
-	}
-	return false;
-}
-
-/* Whether the first that waits is so old that its match can't come any more. */
-static bool is_stale(const struct bc_match *m, const struct bc_match_row *row,
-	const struct waiting *waiting, uint64_t newest)
-{
-	const struct bc_backlog *held = &row->held;
-
-	if (waiting->count == 0)
-		return false;
-	uint64_t age = newest - held->ticks[held->begin + waiting->at[0]];
-	return age > m->options.window && age < UINT64_C(1) << 63;
-}
-
-/* Whether the heads begin a stretch that holds the same entries in both rows, each within the
- * window of its match: returns its length, 0 if not, or a negative errno. */
-static int64_t find_stretch(struct bc_match *m)
-{
-	const struct bc_backlog *a = &m->a.held;
-	const struct bc_backlog *b = &m->b.held;
-
-	m->a_waiting.count = m->b_waiting.count = 0;
-	for (size_t i = 0; i < m->options.lookahead; i++) {
-		int rc = bc_match_row_hold(&m->a, i + 1);
-		rc = rc == 0 ? bc_match_row_hold(&m->b, i + 1) : rc;
-		if (rc != 0)
-			return rc;
-		if (i >= bc_backlog_count(a) || i >= bc_backlog_count(b) ||
-			(a->entries[a->begin + i].has & BC_HAS_TIME) == 0)
-			return 0;
-		if (!find_waiting(m, &m->b_waiting, i, true))
-			m->a_waiting.at[m->a_waiting.count++] = i;
-		if (!find_waiting(m, &m->a_waiting, i, false))
-			m->b_waiting.at[m->b_waiting.count++] = i;
-		if (m->a_waiting.count == 0 && m->b_waiting.count == 0)
-			return (int64_t)i + 1;
-		uint64_t a_tick = a->ticks[a->begin + i];
-		uint64_t b_tick = b->ticks[b->begin + i];
-		if (m->a_waiting.count == WAITING_MAX || m->b_waiting.count == WAITING_MAX ||
-			is_stale(m, &m->a, &m->a_waiting, b_tick - m->skew) ||
-			is_stale(m, &m->b, &m->b_waiting, a_tick + m->skew))
-			return 0;
-	}
-	return 0;
-}
-
 /* ---- one step */
 
 /* Takes what is reordered out of a hunk's entries of one row, which come first among those held:
@@ -455,7 +365,9 @@ static int weigh_heads(
 	if (bc_compare_entries(a, b, m->options.fields) == 0)
 		return weigh_times(m, goes_on);
 	m->way.align.count = m->hunk = 0;
-	int64_t stretch = is_time_compared(m) ? find_stretch(m) : 0;
+	int64_t stretch = 0;
+	if (is_time_compared(m))
+		stretch = bc_match_stretch_find(&m->stretch, &m->a, &m->b, &m->options, m->skew);
 	if (stretch < 0)
 		return (int)stretch;
 	if (stretch == 0)
