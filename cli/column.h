@@ -1,6 +1,5 @@
 /* Cells of the tables that the daemon's lists are printed as: each to its width, two blanks behind
- * it;
- * "-" where nothing is known. Texts are made safe to print. */
+ * it; "-" where nothing is known. Texts are made safe to print. */
 #ifndef BC_CLI_COLUMN_H
 #define BC_CLI_COLUMN_H
 

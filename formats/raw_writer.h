@@ -50,8 +50,8 @@ struct bc_raw_recovered {
 
 /* Makes a raw capture whole that was left open: `from` is cut to its last whole block, made durable
  * and renamed to `to`; without a whole block it is removed. Returns 0, -EEXIST when `to` is taken,
- * or another negative errno; `from` is then there still. Each piece read of
- * it is one of the `steps`, which may be NULL. */
+ * or another negative errno; `from` is then there still. Each piece read of it is one of the
+ * `steps`, which may be NULL. */
 int bc_raw_recover(struct bc_raw_recovered *recovered, int dir_fd, const char *from, const char *to,
 	const struct bc_steps *steps) __attribute__((warn_unused_result));
 

@@ -18,7 +18,8 @@ struct bc_segment_index {
  * errno. Free with bc_segment_index_free(). */
 int bc_segment_index_load(struct bc_segment_index *index, int fd)
 	__attribute__((warn_unused_result));
-/* The same, of its head alone: the totals. */
+
+/* The same, of its head alone: the totals. There is nothing to free. */
 int bc_segment_index_read_head(struct bc_index_head *head, int fd)
 	__attribute__((warn_unused_result));
 

@@ -15,8 +15,8 @@ struct bc_stream {
 	 * NULL: they are the file's own. */
 	ssize_t (*read)(void *context, void *out, size_t room);
 	void *context;
-	const struct bc_steps
-		*steps; /* each read of the fd that gives bytes is one; NULL: nobody waits */
+	/* Each read of the fd that gives bytes is one. NULL: nobody waits. */
+	const struct bc_steps *steps;
 };
 
 /* Reads up to `room` bytes. Returns their number, 0 at the end, -ECANCELED when woken, or another
