@@ -69,14 +69,20 @@ static bool without_memory(const struct bc_console *console)
 	return false;
 }
 
+bool bc_ask_is_first(
+	const struct bc_console *console, const cJSON *body, const char *option, const char *name)
+{
+	if (cJSON_GetObjectItemCaseSensitive(body, name) == NULL)
+		return true;
+	bc_complain(console, NULL, "%s is given twice", option);
+	return false;
+}
+
 bool bc_ask_text(const struct bc_console *console, cJSON *body, const char *option,
 	const char *name, const char *value)
 {
-	if (cJSON_GetObjectItemCaseSensitive(body, name) != NULL) {
-		bc_complain(console, NULL, "%s is given twice", option);
-		return false;
-	}
-	return bc_json_add_text(body, name, value) || without_memory(console);
+	return bc_ask_is_first(console, body, option, name) &&
+	       (bc_json_add_text(body, name, value) || without_memory(console));
 }
 
 /* The member of the body that is an object or an array, made with its first use. */

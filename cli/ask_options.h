@@ -49,6 +49,10 @@ enum {
 bool bc_ask_body_option(
 	const struct bc_console *console, int letter, cJSON *body, struct bc_ask_options *options);
 
+/* Whether an option's member isn't in the body yet; complains where it is. */
+bool bc_ask_is_first(
+	const struct bc_console *console, const cJSON *body, const char *option, const char *name);
+
 /* Adds an option's value to the body, or complains that it stands there already and returns
  * false. */
 bool bc_ask_text(const struct bc_console *console, cJSON *body, const char *option,

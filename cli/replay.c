@@ -85,18 +85,17 @@ static bool read_speed(const struct bc_console *console, cJSON *body)
 			"--speed %s: max, realtime or a number above 0 is wanted", optarg);
 		return false;
 	}
-	cJSON_DeleteItemFromObjectCaseSensitive(body, "speed");
-	return cJSON_AddNumberToObject(body, "speed", speed) != NULL;
+	return bc_ask_is_first(console, body, "--speed", "speed") &&
+	       cJSON_AddNumberToObject(body, "speed", speed) != NULL;
 }
 
 static bool read_clock(const struct bc_console *console, cJSON *body)
 {
 	uint64_t hz;
 
-	if (!bc_option_count(console, "--clock-hz", &hz))
-		return false;
-	cJSON_DeleteItemFromObjectCaseSensitive(body, "clock_hz");
-	return bc_json_add_u64(body, "clock_hz", hz);
+	return bc_option_count(console, "--clock-hz", &hz) &&
+	       bc_ask_is_first(console, body, "--clock-hz", "clock_hz") &&
+	       bc_json_add_u64(body, "clock_hz", hz);
 }
 
 static bool read_format(const struct bc_console *console, cJSON *body)

@@ -248,6 +248,8 @@ def test_wrong_usage_is_told_without_asking(tmp):
                 (("trigger", "add", "a", "mark", "x" * 2000), "too long"),
                 (("replay",), "one file"), (("replay", "a", "b"), "one file"), (("replay", "-"), "standard input"),
                 (("replay", "--speed", "0", "x"), "above 0"), (("replay", "--speed", "inf", "x"), "above 0"),
+                (("replay", "--speed", "max", "--speed", "2", "x"), "twice"),
+                (("replay", "--clock-hz", "1", "--clock-hz", "2", "x"), "twice"),
                 (("replay", "--format", "x", "x"), "no such format"), (("replay", "--clock-hz", "x", "x"), "decimal"),
                 (("replay", "cancel", "a", "b"), "one ID"), (("replay", "list", "x"), "operands"),
                 (("tail", "x"), "operands"), (("tail", "-n", "0"), "above 0"), (("tail", "-n", "x"), "decimal"),
