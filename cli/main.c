@@ -1,5 +1,6 @@
 /* buscap, the hand tool: a table of commands. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -207,10 +208,20 @@ static int run_help(int argc, char **argv)
 	return run(argc > 2 ? 3 : 2, words);
 }
 
+/* Of the standard streams those that are closed become ones that can't be used, so that no socket
+ * takes their place and is written to. */
+static void fill_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
+	fill_streams();
 	signal(SIGPIPE, SIG_IGN); /* a write then says EPIPE */
 	signal(SIGXFSZ, SIG_IGN); /* and EFBIG */
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

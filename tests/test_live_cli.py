@@ -673,6 +673,14 @@ def test_nobody_reading_the_output_ends_it(tmp):
             equal(process.stderr.read(), b"")
 
 
+def test_a_closed_output_is_a_failure_and_no_sockets_place(tmp):
+    with MockDaemon(tmp / "s", {"GET /v1/status": STATUS, "GET /v1/records": Stream(*RECORDS)}):
+        for command in ("status", "tail"):
+            done = run("sh", "-c", f"exec {need(BUSCAP)} {command} --socket {tmp}/s >&-")
+            equal(done.returncode, 1, done.stderr)
+            one_line(done.stderr.decode(), "can't write the output")
+
+
 def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
     quiet = Stream(RECORDS[0], is_open=True)
     started = {"event": "recording-started", "seq": 1, "time": TIME, "recording": RECORDING}
