@@ -282,28 +282,40 @@ static void restart(struct bc_usb_machine *m)
 	bc_usb_stop_for(m, BC_USB_THEN_RETRY);
 }
 
+bool bc_usb_is_over(
+	struct bc_usb_machine *m, enum bc_usb_wait wait, uint64_t since_ns, uint64_t time_ns)
+{
+	bool is_over = uv_hrtime() - since_ns >= time_ns;
+	bool was_over = m->over_ns[wait] == since_ns;
+
+	m->over_ns[wait] = is_over ? since_ns : 0;
+	return is_over && was_over;
+}
+
 static void watch(struct bc_usb_machine *m)
 {
-	uint64_t now = uv_hrtime();
+	struct bc_usb_feed *feed = &m->feed;
 
 	look_at_transfers(m);
-	if (m->feed.last_frame_ns != 0 && now - m->feed.last_frame_ns >= LAST_NS) {
+	if (feed->last_frame_ns != 0 &&
+		bc_usb_is_over(m, BC_USB_WAIT_ANOTHER, feed->last_frame_ns, LAST_NS)) {
 		bc_usb_feed_tell(&m->feed, BC_NEWS_NOTICE,
 			"%s: it has sent its last frame: the stream is over", m->source.name);
 		bc_usb_end_with(m, 0, "");
 		return;
 	}
-	if (m->options.silence_ns == 0 || now - m->feed.heard_ns < m->options.silence_ns)
+	if (m->options.silence_ns == 0 ||
+		!bc_usb_is_over(m, BC_USB_WAIT_DATA, feed->heard_ns, m->options.silence_ns))
 		return;
-	if (!m->feed.is_silent) {
+	if (!feed->is_silent) {
 		m->board.silences++;
 		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING, "%s: no data for %.1f s; %s",
-			m->source.name, (double)(now - m->feed.heard_ns) * 1e-9,
+			m->source.name, (double)(uv_hrtime() - feed->heard_ns) * 1e-9,
 			m->options.restarts_silent
 				? "it is reset"
 				: "waiting for more: is the machine on, and its bus wired?");
 	}
-	m->feed.is_silent = true;
+	feed->is_silent = true;
 	if (m->options.restarts_silent)
 		bc_usb_post(m, BC_USB_ON_TROUBLE);
 }

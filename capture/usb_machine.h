@@ -55,6 +55,14 @@ enum bc_usb_stopping {
 	BC_USB_CLOSING,    /* it is being closed */
 };
 
+/* For what doesn't come any more: bc_usb_is_over(). */
+enum bc_usb_wait {
+	BC_USB_WAIT_DATA,    /* for a silent board */
+	BC_USB_WAIT_ANOTHER, /* for a frame behind the last */
+	BC_USB_WAIT_REST,    /* for what a board still holds that has stopped */
+	BC_USB_WAITS,
+};
+
 struct bc_usb_machine {
 	struct bc_source source;
 	struct bc_usb_options options;
@@ -87,9 +95,11 @@ struct bc_usb_machine {
 	enum bc_usb_stopping stopping;
 	uint64_t back_off_ns;
 
-	bool is_started;       /* the board was told to, and not closed since */
-	uint64_t streaming_ns; /* when the board began to stream; 0: it hasn't */
-	bool is_short;         /* fewer transfers than configured, and that was said */
+	bool is_started;                /* the board was told to, and not closed since */
+	bool is_late;                   /* the time for a stop is over, but for a last look */
+	uint64_t streaming_ns;          /* when the board began to stream; 0: it hasn't */
+	bool is_short;                  /* fewer transfers than configured, and that was said */
+	uint64_t over_ns[BC_USB_WAITS]; /* since when, where bc_usb_is_over() found it so */
 	bool has_counters_first;
 	struct bc_board_counters counters_first; /* as the board was started */
 
@@ -130,6 +140,11 @@ bool bc_usb_was_in_trouble(const struct bc_usb_machine *m);
 
 /* The board is gone: counts and tells it, and begins a break. */
 void bc_usb_note_unplug(struct bc_usb_machine *m);
+
+/* Whether nothing has come for `time_ns` since that moment. Only the second look in a row that
+ * finds it so says so: a loop that was held up hears first what has come meanwhile. */
+bool bc_usb_is_over(
+	struct bc_usb_machine *m, enum bc_usb_wait wait, uint64_t since_ns, uint64_t time_ns);
 
 /* Whether the board has streamed for long enough not to flap. */
 bool bc_usb_is_steady(const struct bc_usb_machine *m);

@@ -9,6 +9,9 @@
 #define COUNT_MS 300 /* and for its counters after that */
 #define DRAIN_NS UINT64_C(150000000)
 
+/* A loop that was held up finds the time over first, and what has come meanwhile then. */
+#define LATE_MS 50
+
 /* A board is told to stop when it was told to start, and the owner wants what it still holds. */
 static bool may_ask(const struct bc_usb_machine *m)
 {
@@ -52,11 +55,18 @@ static void ask_to_stop(struct bc_usb_machine *m)
 	ask_or_cancel(m, m->options.link == BC_USB_FTDI ? BC_USB_FTDI_MODE_RESET : BC_USB_STOP);
 }
 
+static void begin_time(struct bc_usb_machine *m, uint64_t ms)
+{
+	m->is_late = false;
+	uv_timer_start(&m->timer, bc_usb_on_timer, ms, 0);
+}
+
 void bc_usb_begin_stopping(struct bc_usb_machine *m)
 {
 	m->stopping = BC_USB_ASKING;
 	if (may_ask(m) && !bc_usb_request_is_flying(m->request)) {
-		uv_timer_start(&m->timer, bc_usb_on_timer, STOP_MS, 0);
+		uv_update_time(m->loop);
+		begin_time(m, STOP_MS);
 		ask_to_stop(m);
 	} else {
 		cancel(m);
@@ -79,14 +89,14 @@ static bool has_last_frame(const struct bc_usb_machine *m)
 }
 
 /* Where there is no last frame it is taken for the end when nothing more comes. */
-static bool is_drained(const struct bc_usb_machine *m)
+static bool is_drained(struct bc_usb_machine *m)
 {
-	uint64_t now = uv_hrtime();
+	uint64_t since_ns = m->feed.heard_ns > m->board.since_ns ? m->feed.heard_ns
+								 : m->board.since_ns;
 
 	if (m->feed.last_frame_ns != 0)
 		return true;
-	return !has_last_frame(m) && now - m->feed.heard_ns >= DRAIN_NS &&
-	       now - m->board.since_ns >= DRAIN_NS;
+	return !has_last_frame(m) && bc_usb_is_over(m, BC_USB_WAIT_REST, since_ns, DRAIN_NS);
 }
 
 /* Time to look after a board that is being stopped. */
@@ -117,11 +127,21 @@ static void on_stop_time(struct bc_usb_machine *m)
 	if (m->stopping != BC_USB_COUNTING && has_last_frame(m))
 		bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, false);
 	if (m->stopping == BC_USB_DRAINING) {
-		uv_timer_start(&m->timer, bc_usb_on_timer, COUNT_MS, 0);
+		begin_time(m, COUNT_MS);
 		count_or_cancel(m);
 	} else {
 		cancel(m);
 	}
+}
+
+static void on_stop_timer(struct bc_usb_machine *m)
+{
+	if (m->is_late) {
+		on_stop_time(m);
+		return;
+	}
+	m->is_late = true;
+	uv_timer_start(&m->timer, bc_usb_on_timer, LATE_MS, 0);
 }
 
 static void on_stop_answer(struct bc_usb_machine *m)
@@ -247,7 +267,7 @@ void bc_usb_in_stopping(struct bc_usb_machine *m, enum bc_usb_event event)
 			cancel(m);
 		break;
 	case BC_USB_ON_TIMER:
-		on_stop_time(m);
+		on_stop_timer(m);
 		break;
 	case BC_USB_ON_WATCH:
 		watch(m);
