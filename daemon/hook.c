@@ -253,9 +253,10 @@ static void on_process_end(void *context)
 		close_command(h);
 }
 
+/* Unless it has ended in its time, and the loop was held up. */
 static void end_command(struct bc_hook *h)
 {
-	if (h->state != HOOK_RUNNING)
+	if (h->state != HOOK_RUNNING || !bc_hook_process_look(&h->process))
 		return;
 	h->state = HOOK_TERMED;
 	h->was_ended = true;
@@ -278,6 +279,8 @@ static void on_run_timer(uv_timer_t *timer)
 			uv_timer_start(timer, on_run_timer, KILL_MS, 0);
 		break;
 	case HOOK_KILLED: /* the end doesn't wait for it */
+		if (!bc_hook_process_look(&h->process))
+			break;
 		fail(h, h->running->path, -1, "doesn't end when it is killed");
 		conclude(h);
 		break;

@@ -48,22 +48,33 @@ static void end_reading(struct bc_hook_output *o)
 	o->on_end(o->context);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+/* Returns whether there may be more at once. */
+static bool read_piece(struct bc_hook_output *o)
 {
-	struct bc_hook_output *o = poll->data;
 	char bytes[4096];
-	ssize_t n = status == 0 ? read(o->fd, bytes, sizeof(bytes)) : -1;
+	ssize_t n = read(o->fd, bytes, sizeof(bytes));
 
-	(void)events;
-	if (status == 0 && n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return errno == EINTR;
 	if (n <= 0 || (o->is_draining && o->burst >= DRAIN_BYTES)) {
 		end_reading(o);
-		return;
+		return false;
 	}
 	take(o, bytes, (size_t)n);
 	o->burst += (size_t)n;
-	if (o->is_draining || o->burst < BURST_BYTES)
+	return true;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+	struct bc_hook_output *o = poll->data;
+
+	(void)events;
+	if (status != 0) {
+		end_reading(o);
+		return;
+	}
+	if (!read_piece(o) || o->is_draining || o->burst < BURST_BYTES)
 		return;
 	uv_poll_stop(poll);
 	uv_timer_start(&o->pause, on_pause_end, PAUSE_MS, 0);
@@ -123,8 +134,13 @@ void bc_hook_output_drain(struct bc_hook_output *o)
 	uv_timer_stop(&o->pause);
 	o->is_draining = true;
 	o->burst = 0;
-	if (!uv_is_active((uv_handle_t *)&o->poll) && start_reading(o) != 0)
+	if (!uv_is_active((uv_handle_t *)&o->poll) && start_reading(o) != 0) {
 		end_reading(o);
+		return;
+	}
+	/* Now: of what comes later, the time for it may be over before the loop looks. */
+	while (read_piece(o))
+		;
 }
 
 void bc_hook_output_close(struct bc_hook_output *o, void (*on_closed)(void *context))

@@ -116,19 +116,20 @@ static void start(uv_work_t *work)
 	p->start_error = -rc;
 }
 
-static void look(struct bc_hook_process *p)
+bool bc_hook_process_look(struct bc_hook_process *p)
 {
 	if (!p->is_running || waitpid(p->pid, &p->status, WNOHANG) == 0)
-		return;
+		return true;
 	p->is_running = false;
 	uv_signal_stop(&p->child);
 	p->on_end(p->context);
+	return false;
 }
 
 static void on_child(uv_signal_t *signal, int number)
 {
 	(void)number;
-	look(signal->data);
+	bc_hook_process_look(signal->data);
 }
 
 static void on_part_closed(struct bc_hook_process *p)
@@ -158,7 +159,7 @@ static void on_started(uv_work_t *work, int status)
 		p->on_end(p->context);
 		return;
 	}
-	look(p); /* it may have ended before this was known */
+	bc_hook_process_look(p); /* it may have ended before this was known */
 }
 
 void bc_hook_process_init(

@@ -34,8 +34,8 @@ struct bc_hook_process {
 	void (*on_closed)(void *context);
 };
 
-/* Nothing runs. on_end() is called for each run that ends, or can't be started, never from within a
- * call. */
+/* Nothing runs. on_end() is called for each run that ends, or can't be started, never from within
+ * another call than bc_hook_process_look(). */
 void bc_hook_process_init(struct bc_hook_process *process, uv_loop_t *loop,
 	void (*on_end)(void *context), void *context);
 
@@ -44,6 +44,9 @@ void bc_hook_process_init(struct bc_hook_process *process, uv_loop_t *loop,
  */
 int bc_hook_process_start(struct bc_hook_process *process, const char *command,
 	const struct bc_hook_file *file, int output_fd) __attribute__((warn_unused_result));
+
+/* Whether it runs still: on_end() is called from within when it does not. */
+bool bc_hook_process_look(struct bc_hook_process *process);
 
 /* Sends a signal to all of its process group, if it runs; as soon as it does. */
 void bc_hook_process_signal(struct bc_hook_process *process, int number);
