@@ -46,9 +46,19 @@ static enum MHD_Result send_error(struct MHD_Connection *mhd, unsigned status, c
 	return result;
 }
 
-static enum MHD_Result send_refusal(struct MHD_Connection *mhd, unsigned status)
+/* The client is to take some of the answer within each such time, or libmicrohttpd ends it. */
+static void time_answer(const struct bc_request *r)
 {
-	return send_error(mhd, status, refusal_text(status));
+	uint64_t patience_ns = r->connection->all->patience_ns;
+
+	MHD_set_connection_option(r->connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT,
+		(unsigned)((patience_ns + 999999999) / 1000000000));
+}
+
+static enum MHD_Result send_refusal(const struct bc_request *r)
+{
+	time_answer(r);
+	return send_error(r->connection->mhd, r->refusal, refusal_text(r->refusal));
 }
 
 static enum MHD_Result find_zero(void *context, enum MHD_ValueKind kind, const char *key,
@@ -115,7 +125,7 @@ static enum MHD_Result begin(struct bc_server *server, struct bc_connection *con
 	if (r->refusal != 0 &&
 		(r->refusal != MHD_HTTP_CONTENT_TOO_LARGE || announced > DISCARD_MAX_BYTES)) {
 		bc_connection_whole(connection, bc_now_ns());
-		return send_refusal(connection->mhd, r->refusal);
+		return send_refusal(r);
 	}
 	return MHD_YES;
 }
@@ -189,8 +199,8 @@ static enum MHD_Result send_answer(struct bc_request *r)
 	r->connection->since_ns = bc_now_ns();
 	if (r->response == NULL)
 		return MHD_NO;
-	if (r->push != NULL)
-		MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	if (r->push == NULL)
+		time_answer(r);
 	enum MHD_Result result = MHD_queue_response(mhd, r->status, r->response);
 	MHD_destroy_response(r->response);
 	r->response = NULL;
@@ -202,9 +212,10 @@ static enum MHD_Result finish(const struct bc_server_options *options, struct bc
 	if (!r->is_handed_on) {
 		bc_connection_whole(r->connection, bc_now_ns());
 		if (r->refusal != 0)
-			return send_refusal(r->connection->mhd, r->refusal);
+			return send_refusal(r);
 		if (options->request == NULL) {
 			r->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
+			time_answer(r);
 			return send_error(r->connection->mhd, r->refusal, "buscapd is stopping");
 		}
 		r->is_handed_on = true;

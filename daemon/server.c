@@ -116,6 +116,8 @@ static void on_look(uv_timer_t *timer)
 	struct bc_server *server = timer->data;
 	uint64_t now_ns = bc_now_ns();
 
+	/* Where the loop was held up, what has come meanwhile came in time. */
+	turn(server);
 	bc_connections_look(&server->connections, now_ns);
 	turn(server);
 	if (now_ns >= server->gone_due_ns) {
@@ -237,6 +239,8 @@ static void *on_first_line(void *context, const char *uri, struct MHD_Connection
 
 	bc_connection_begun(&server->connections, connection, bc_now_ns());
 	connection->has_bad_path = strstr(uri, "%00") != NULL;
+	/* It would end it without a word: until the request is answered the time is ours. */
+	MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	return NULL;
 }
 
@@ -325,13 +329,12 @@ void bc_server_close(struct bc_server *server)
 static struct MHD_Daemon *start_mhd(struct bc_server *server)
 {
 	const struct bc_connections *all = &server->connections;
-	unsigned seconds = (unsigned)((all->patience_ns + 999999999) / 1000000000);
 
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
 					MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_THREAD_SAFETY,
 		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
 		MHD_OPTION_CONNECTION_LIMIT, all->others_max + all->owners_max + ENDING_PLACES,
-		MHD_OPTION_CONNECTION_TIMEOUT, seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, server,
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
 		on_connection, server, MHD_OPTION_END);
