@@ -19,6 +19,7 @@ struct bc_part {
 	struct bc_take *take;       /* the recording under way; NULL: none */
 	bool is_over;               /* its source is, and all of it is sealed */
 	struct bc_watch watch;
+	uint64_t looked_ns; /* for a silence */
 };
 
 struct bc_recorder {

@@ -65,20 +65,25 @@ void bc_recorder_on_hit(void *context, const struct bc_hit *hit)
 	act(context, hit, hit->position);
 }
 
-/* Nothing comes on the bus, as some triggers want it. */
+/* Nothing comes on the bus, as some triggers want it. How long, is known up to the look before:
+ * where the loop was held up since, what has come meanwhile may not be read yet. */
 void bc_recorder_look_for_silence(struct bc_part *part)
 {
 	struct bc_lane *lane = part->session != NULL && !part->is_over
 				       ? bc_session_lane(part->session)
 				       : NULL;
+	uint64_t now = uv_hrtime();
+	uint64_t unknown_ns = now - part->looked_ns;
 	struct bc_hit hit;
 
+	part->looked_ns = now;
 	if (lane == NULL || bc_watch_is_empty(&part->watch) ||
 		bc_session_is_draining(part->session))
 		return;
 	for (;;) {
 		part->watch.actions = bc_lane_actions(lane);
-		if (!bc_watch_silence(&part->watch, uv_hrtime(), bc_lane_last_ns(lane), &hit))
+		uint64_t last_ns = bc_lane_last_ns(lane) + unknown_ns;
+		if (!bc_watch_silence(&part->watch, now, last_ns, &hit))
 			return;
 		bc_watch_acted(&part->watch, &hit);
 		struct bc_event event = bc_hit_event(&hit);
