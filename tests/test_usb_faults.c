@@ -51,6 +51,14 @@ static void check_break(const struct usb_run *run, unsigned i, enum bc_gap_cause
 	assert_true(run->breaks[i].duration_ns > 0);
 }
 
+/* It sends nothing more, and all that it had is here. */
+static void fall_silent(struct usb_run *run)
+{
+	usb_run_tell(run, "send 0");
+	usb_run_tell(run, "heartbeat off");
+	usb_run_until(run, run->samples == usbfs_sent(run->port).captured);
+}
+
 /* Stalls */
 
 static void test_a_stall_is_cleared_and_the_stream_goes_on(void **state)
@@ -93,14 +101,10 @@ static void test_eight_stalls_without_data_reset_the_board(void **state)
 	struct usb_run *run = *state;
 
 	begin(run, 1000000);
-	usb_run_tell(run, "rate 1");
-	usb_run_tell(run, "send 0");
-	usb_run_tell(run, "heartbeat off");
-	usb_run_pass(run, 150);
+	fall_silent(run);
 	for (unsigned i = 0; i < 8; i++)
 		usb_run_tell(run, "stall");
 	usb_run_until(run, board_of(run)->restarts == 1);
-	usb_run_tell(run, "rate 1000000");
 	usb_run_tell(run, "send all");
 	usb_run_samples(run, 10000);
 	assert_int_equal(board_of(run)->stalls, 8);
@@ -144,14 +148,20 @@ static void test_a_stop_while_a_halt_is_cleared_still_takes_what_is_held(void **
 {
 	struct usb_run *run = *state;
 
-	begin(run, 1000000);
-	usbfs_slow(USBFS_CLEAR_HALT, 50);
-	usb_run_tell(run, "stall");
-	usb_run_until(run, usbfs_calls_of(USBFS_CLEAR_HALT) == 1);
-	uint64_t before = run->samples;
-	end(run);
+	/* Where we were held up, it is cleared again before the stop. */
+	for (unsigned ms = 50;; ms *= 2) {
+		begin(run, 1000000);
+		usbfs_slow(USBFS_CLEAR_HALT, ms);
+		usb_run_tell(run, "stall");
+		usb_run_until(run, usbfs_calls_of(USBFS_CLEAR_HALT) == 1);
+		if (board_of(run)->state == BC_BOARD_STOPPING)
+			break;
+		assert_true(ms < 5000);
+		usb_run_again(run);
+	}
+	struct board_sent sent = end(run);
 	assert_int_equal(run->last_frames, 1);
-	assert_true(run->samples >= before + 30000);
+	assert_int_equal(run->samples, sent.captured);
 	assert_int_equal(run->breaks_count, 1);
 	assert_false(run->breaks[0].is_restart);
 }
@@ -210,9 +220,7 @@ static void test_many_protocol_errors_reset_the_board(void **state)
 	struct usb_run *run = *state;
 
 	begin(run, 1000000);
-	usb_run_tell(run, "send 0");
-	usb_run_tell(run, "heartbeat off");
-	usb_run_pass(run, 150);
+	fall_silent(run);
 	for (unsigned i = 0; i < 8; i++)
 		usb_run_tell(run, "protocol-error");
 	usb_run_until(run, board_of(run)->restarts == 1);
@@ -230,6 +238,7 @@ static void test_faults_are_told_once_a_second_and_all_counted(void **state)
 	unsigned told = 0;
 
 	begin(run, 1000000);
+	uint64_t since_ns = uv_hrtime();
 	for (unsigned i = 1; i <= 5; i++) {
 		usb_run_tell(run, "protocol-error");
 		usb_run_until(run, board_of(run)->errors == i);
@@ -237,7 +246,7 @@ static void test_faults_are_told_once_a_second_and_all_counted(void **state)
 	}
 	for (unsigned i = 0; i < run->news_count; i++)
 		told += strstr(run->news[i], "a transfer failed") != NULL;
-	assert_int_equal(told, 1);
+	assert_in_range(told, 1, 1 + (uv_hrtime() - since_ns) / 1000000000);
 	assert_int_equal(run->breaks_count, 5);
 	end(run);
 }
@@ -360,12 +369,12 @@ static void test_silence_is_said_once_and_when_it_is_over(void **state)
 {
 	struct usb_run *run = *state;
 
-	run->options.silence_ns = 60000000;
+	run->options.silence_ns = 200000000;
 	begin(run, 1000000);
 	for (unsigned i = 1; i <= 2; i++) {
 		usb_run_tell(run, "freeze");
 		usb_run_until(run, board_of(run)->silences == i);
-		usb_run_pass(run, 200);
+		usb_run_pass(run, 500);
 		assert_int_equal(board_of(run)->silences, i);
 		assert_int_equal(said_times(run, "no data for"), i);
 		assert_int_equal(said_times(run, "data again"), i - 1);
@@ -382,7 +391,7 @@ static void test_a_silent_board_is_reset_when_that_is_wanted(void **state)
 {
 	struct usb_run *run = *state;
 
-	run->options.silence_ns = 60000000;
+	run->options.silence_ns = 200000000;
 	run->options.restarts_silent = true;
 	begin(run, 1000000);
 	usb_run_tell(run, "freeze");

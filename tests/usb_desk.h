@@ -143,7 +143,7 @@ static inline void end(struct desk *desk)
 static inline int request(
 	libusb_device_handle *handle, uint8_t type, uint8_t number, uint8_t *data, uint16_t length)
 {
-	return libusb_control_transfer(handle, type, number, 0, 0, data, length, 200);
+	return libusb_control_transfer(handle, type, number, 0, 0, data, length, 1000);
 }
 
 static inline void start_board(struct desk *desk)

@@ -32,6 +32,10 @@
 
 #define RUN_SECONDS 60
 
+/* A board's FIFO, unless it is to overflow: what is made in many seconds, for the machine may hold
+ * us up for some. */
+#define RUN_FIFO_SAMPLES (1u << 24)
+
 #define RUN_BREAKS 64
 #define RUN_NEWS   64
 
@@ -200,7 +204,8 @@ static inline void usb_run_board_of(struct usb_run *run, const struct board_opti
 /* A board A1 that makes so many samples a second. */
 static inline void usb_run_board(struct usb_run *run, uint64_t rate)
 {
-	const struct board_options options = {.serial = "A1", .rate = rate, .seed = 7};
+	const struct board_options options = {
+		.serial = "A1", .rate = rate, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
 
 	usb_run_board_of(run, &options);
 }
