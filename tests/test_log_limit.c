@@ -112,6 +112,21 @@ static void test_a_fault_of_a_week_is_some_hundreds_of_lines(void **state)
 	}
 }
 
+/* The times that are told, made none: a slow machine takes some. */
+static char *without_times(char *heard)
+{
+	static const char before[] = " in the last ";
+
+	for (char *at = heard; (at = strstr(at, before)) != NULL;) {
+		at += strlen(before);
+		size_t digits = strspn(at, "0123456789");
+		assert_true(digits >= 1 && at[digits] == '.' && at[digits + 2] == ' ');
+		memmove(at + 1, at + digits, strlen(at + digits) + 1);
+		at[0] = at[2] = '0';
+	}
+	return heard;
+}
+
 static void test_kinds_are_limited_apart_and_the_sum_has_the_latest(void **state)
 {
 	static struct ear ear;
@@ -124,7 +139,7 @@ static void test_kinds_are_limited_apart_and_the_sum_has_the_latest(void **state
 	bc_log_limited(&limits, BC_LOG_ERROR, "b %s", "once");
 	bc_log_limits_end(&limits);
 	bc_log_limits_end(&limits);
-	assert_string_equal(end_listening(&ear),
+	assert_string_equal(without_times(end_listening(&ear)),
 		"buscapd: warning: a0\nbuscapd: warning: a1\nbuscapd: warning: a2\n"
 		"buscapd: warning: a3\nbuscapd: warning: a4\nbuscapd: warning: a5\n"
 		"buscapd: warning: a6\nbuscapd: warning: a7\nbuscapd: warning: a8\n"
@@ -181,7 +196,7 @@ static void test_levels_of_a_kind_are_limited_apart(void **state)
 		bc_log_limited_text(&limits, BC_LOG_NOTICE, kind, "whole");
 	bc_log_limited_text(&limits, BC_LOG_WARNING, kind, "torn");
 	bc_log_limits_end(&limits);
-	heard = end_listening(&ear);
+	heard = without_times(end_listening(&ear));
 	assert_non_null(strstr(heard, "buscapd: warning: torn\n"));
 	assert_non_null(
 		strstr(heard, "buscapd: 5 more times in the last 0.0 s; the latest: whole"));
