@@ -20,6 +20,7 @@ import subprocess
 import time
 
 MEMORY_MIB = 1024
+SLOWEST = 5  # on a slow host it takes so many times as long as each limit here and in the steps says
 # Nothing that a login, a package archive or a disk of a real machine wants.
 MASKED = ("serial-getty@ttyS0.service", "getty@tty1.service", "systemd-update-utmp.service", "e2scrub_reap.service",
           "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer",
@@ -65,7 +66,8 @@ class Machine:
         for path in self.carried:
             shutil.copy(path, tree)
         subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", "-d", str(tree),
-                        str(self._path("carry.ext4")), "2G"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+                        str(self._path("carry.ext4")), "2G"], check=True, timeout=60 * SLOWEST,
+                       stdout=subprocess.DEVNULL)
 
     def _command(self):
         words = ["console=ttyS0", "quiet", "panic=-1", "mitigations=off", "root=/dev/vda", "rw",
@@ -105,7 +107,7 @@ class Machine:
 
     def boot(self, timeout=150):
         """Waits until it is up."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * SLOWEST
         while self._shell is None:
             self._check_alive()
             try:
@@ -124,14 +126,14 @@ class Machine:
         """Shuts it down in an orderly way."""
         self.run("umount /mnt; systemctl --no-block poweroff")
         try:
-            self.process.wait(timeout)
+            self.process.wait(timeout * SLOWEST)
         except subprocess.TimeoutExpired:
-            raise MachineFailed(f"it didn't shut down within {timeout} s") from None
+            raise MachineFailed(f"it didn't shut down within {timeout * SLOWEST} s") from None
 
     def fetch(self, name):
         """Copies a folder of the disk that it carried out, after power_off(). Returns its path."""
         subprocess.run(["debugfs", "-R", f"rdump /{name} {self.directory}", str(self._path("carry.ext4"))], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120 * SLOWEST)
         return self._path(name)
 
     # ---- the shell
@@ -143,6 +145,7 @@ class Machine:
     def try_run(self, script, timeout=30):
         """Runs a shell script as root. Past the time-out it is ended, with exit code 124."""
         self._number += 1
+        timeout *= SLOWEST
         packed = base64.b64encode(script.encode()).decode()
         self._shell.sendall(f"{self._number} {timeout} {packed}\n".encode())
         end = time.monotonic() + timeout + 20
@@ -171,7 +174,8 @@ class Machine:
         """Runs the script inside, over and over, until it succeeds; what it printed then."""
         done = self.try_run(f"while ! {{ {script}\n}}; do sleep 0.1; done", timeout)
         if done.code != 0:
-            raise AssertionError(f"waited {timeout} s for: {what}\n{script}\n{done.out[-2000:]}{done.err[-2000:]}")
+            raise AssertionError(
+                f"waited {timeout * SLOWEST} s for: {what}\n{script}\n{done.out[-2000:]}{done.err[-2000:]}")
         return done.out
 
     # ---- what it says
@@ -183,7 +187,7 @@ class Machine:
         mark = f"the journal up to request {self._number}"
         try:
             self.try_run(f"echo '{mark}' | systemd-cat", timeout)
-            end = time.monotonic() + timeout
+            end = time.monotonic() + timeout * SLOWEST
             while mark not in self.said("journal", 50) and time.monotonic() < end:
                 time.sleep(0.1)
         except (AssertionError, OSError, ValueError) as why:

@@ -7,6 +7,7 @@ import time
 import sandbox
 import sent
 from harness import check_counts, equal
+from machine import SLOWEST
 
 LATER = "9.0"  # version of the packages of the upgrade
 FAST = 5000000  # samples a second: 40 MB
@@ -54,12 +55,12 @@ class Context:
 
     def is_recording(self, behind=0, timeout=60, options=""):
         """Waits until it records and more records than `behind` are in this recording. Returns the status."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * SLOWEST
         while True:
             status = self.status(options)
             if status["state"] == "recording" and status["recording"]["records"] > behind:
                 return status
-            assert time.monotonic() < end, f"no records within {timeout} s: {status}"
+            assert time.monotonic() < end, f"no records within {timeout * SLOWEST} s: {status}"
             time.sleep(0.2)
 
     def next_recording(self, how_it_ended):
@@ -122,7 +123,7 @@ def plugging_the_board_starts_the_service(c):
 def it_records_40_mb_a_second_and_all_that_the_board_sent(c):
     before = c.board.sent()["captured"]
     c.board.tell(f"rate {FAST}", f"send {FAST_SAMPLES}")
-    end = time.monotonic() + 120
+    end = time.monotonic() + 120 * SLOWEST
     while True:
         time.sleep(0.3)
         sent_now = c.board.sent()
@@ -138,7 +139,7 @@ def it_records_40_mb_a_second_and_all_that_the_board_sent(c):
 
 def a_loss_that_the_board_tells_is_on_record(c):
     c.board.tell(f"rate {SLOW}", "lose 12345", "send all")
-    end = time.monotonic() + 30
+    end = time.monotonic() + 30 * SLOWEST
     while c.status()["counts"]["board_lost"] != 12345:
         assert time.monotonic() < end, c.status()["counts"]
         time.sleep(0.2)
@@ -188,7 +189,7 @@ def its_sandbox_holds_against_what_is_tried_in_it(c):
 def killed_it_is_started_again_and_what_it_wrote_is_recovered(c):
     equal(c.show("WatchdogUSec", "Restart", "RestartUSec", "NRestarts"), ["30s", "on-failure", "5s", "0"])
     # Only so that the run doesn't wait for them.
-    c.run(f"mkdir -p {DROP_INS}; printf '[Service]\\nWatchdogSec=6s\\nRestartSec=500ms\\n' >{DROP_INS}/quick.conf; "
+    c.run(f"mkdir -p {DROP_INS}; printf '[Service]\\nWatchdogSec=15s\\nRestartSec=500ms\\n' >{DROP_INS}/quick.conf; "
           "systemctl daemon-reload")
     recording, pid = c.recordings[-1][0], c.pid()
     assert c.partial(recording), "a segment is open"
@@ -204,7 +205,7 @@ def killed_it_is_started_again_and_what_it_wrote_is_recovered(c):
 
 
 def one_that_hangs_is_ended_by_the_watchdog_and_started_again(c):
-    equal(c.show("WatchdogUSec"), ["6s"])
+    equal(c.show("WatchdogUSec"), ["15s"])
     recording, pid = c.recordings[-1][0], c.pid()
     c.run(f"kill -STOP {pid}")
     c.machine.wait_until(f"p=$(systemctl show -P MainPID buscapd.service); test $p != 0 && test $p != {pid}",
