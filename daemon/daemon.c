@@ -23,12 +23,13 @@
 #include "daemon/status.h"
 #include "formats/json.h"
 
-/* A stop waits this long for a disk that takes nothing; then what is in memory is given up. */
-#define STOP_MS 10000
+/* A stop waits this long for a disk that takes nothing; then what is in memory is given up. Each
+ * second is looked at: the time that the process was held up, and the writer with it, is none. */
+#define STOP_SECONDS 10
 
 /* And then so long for the writer to hear of it: a call that hangs can't be given up, but the
  * process can. */
-#define HANG_MS 3000
+#define HANG_SECONDS 3
 
 /* At the end the commands for sealed segments get so long. */
 #define COMMANDS_NS UINT64_C(10000000000)
@@ -63,7 +64,8 @@ struct bc_daemon {
 	uv_timer_t look;
 	uv_timer_t stop_timer;
 	uv_timer_t reload;
-	uint64_t stop_written; /* when the disk was last looked at for STOP_MS */
+	unsigned stop_seconds; /* of STOP_SECONDS, then of HANG_SECONDS */
+	uint64_t stop_written; /* when the disk had taken something last */
 	uint64_t seen_written; /* when the service manager was last told how things stand */
 	uint64_t started_ns;
 	struct bc_account account;
@@ -204,6 +206,8 @@ static void on_hang(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
 
+	if (++d->stop_seconds < HANG_SECONDS)
+		return;
 	bc_log(BC_LOG_ERROR,
 		"%s: the disk doesn't answer: ending without it; the next start recovers the open "
 		"segment",
@@ -217,21 +221,24 @@ static void on_hang(uv_timer_t *timer)
 static void abandon(struct bc_daemon *d)
 {
 	bc_recorder_abandon(d->recorder);
-	uv_timer_start(&d->stop_timer, on_hang, HANG_MS, 0);
+	d->stop_seconds = 0;
+	uv_timer_start(&d->stop_timer, on_hang, 1000, 1000);
 }
 
-static void on_stop_time(uv_timer_t *timer)
+static void on_stop_second(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
 	uint64_t written = bc_recorder_counts(d->recorder)->written;
 
-	if (written != d->stop_written) {
-		d->stop_written = written;
-		uv_timer_start(&d->stop_timer, on_stop_time, STOP_MS, 0);
+	if (written != d->stop_written)
+		d->stop_seconds = 0;
+	else
+		d->stop_seconds++;
+	d->stop_written = written;
+	if (d->stop_seconds < STOP_SECONDS)
 		return;
-	}
 	bc_log(BC_LOG_ERROR, "the disk has taken nothing for %d s: what is in memory is given up",
-		STOP_MS / 1000);
+		STOP_SECONDS);
 	abandon(d);
 }
 
@@ -243,7 +250,8 @@ static void stop(struct bc_daemon *d)
 	d->stopping_ns = uv_hrtime();
 	d->stop_written = bc_recorder_counts(d->recorder)->written;
 	bc_service_stop(&d->service);
-	uv_timer_start(&d->stop_timer, on_stop_time, STOP_MS, 0);
+	d->stop_seconds = 0;
+	uv_timer_start(&d->stop_timer, on_stop_second, 1000, 1000);
 	bc_recorder_end(d->recorder);
 }
 
