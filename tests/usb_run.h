@@ -100,7 +100,7 @@ static inline bool usb_run_data(void *context, const struct bc_source_data *data
 		if (run->breaks_count < RUN_BREAKS)
 			run->breaks[run->breaks_count] = *data->broken;
 		run->breaks_count++;
-		if (data->broken->cause != BC_GAP_BOARD)
+		if (data->broken->is_cut)
 			usb_run_frames(run, NULL, 0, true);
 		return true;
 	}
