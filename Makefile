@@ -321,9 +321,11 @@ layers: ## fail if an include crosses the layers
 format: ## reformat the sources
 	$(Q)clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board))
 
-# Where `make install` puts what is no program. The configuration's place is the program's own.
+# Where `make install` puts what is no program. The configuration's place is the program's own. zsh looks
+# for completions in site-functions; vendor-completions is for Debian's packages.
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 UDEVDIR ?= $(PREFIX)/lib/udev
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 CONFDIR := /etc/buscapd
 DATADIR := $(PREFIX)/share
 UNITS   := $(addprefix build/systemd/,buscapd.service buscapd@.service buscapd.socket buscapd@.socket)
@@ -353,7 +355,7 @@ define install_completion
 	install -D -m 644 $(BUILD)/completion/$(1).bash \
 		$(DESTDIR)$(DATADIR)/bash-completion/completions/$(1)
 	install -D -m 644 $(BUILD)/completion/_$(1) \
-		$(DESTDIR)$(DATADIR)/zsh/vendor-completions/_$(1)
+		$(DESTDIR)$(ZSHDIR)/_$(1)
 endef
 define install_docs
 	install -d $(DESTDIR)$(DATADIR)/doc/$(1)
@@ -411,7 +413,7 @@ uninstall: ## remove what install put there, but for the configuration
 	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system-preset/60-buscapd.preset
 	rm -f $(DESTDIR)$(DATADIR)/man/man?/buscap[d.-]* \
 		$(addprefix $(DESTDIR)$(DATADIR)/bash-completion/completions/,buscap buscapd) \
-		$(addprefix $(DESTDIR)$(DATADIR)/zsh/vendor-completions/,_buscap _buscapd)
+		$(addprefix $(DESTDIR)$(ZSHDIR)/,_buscap _buscapd)
 	rm -rf $(DESTDIR)$(DATADIR)/buscapd $(addprefix $(DESTDIR)$(DATADIR)/doc/,buscapd buscap-tools)
 
 # The packages are built from a copy of the tree as it stands, uncommitted changes too.

@@ -197,6 +197,7 @@ def test_the_packages_hold_what_make_install_installs_and_what_debian_adds(tmp):
     """By name; documents and manual pages are compressed in the packages, and Debian has its own two files."""
     directories = [f"{name.upper()}DIR={run('pkg-config', f'--variable={key}', package).stdout.decode().strip()}"
                    for name, key, package in (("unit", "systemdsystemunitdir", "systemd"), ("udev", "udevdir", "udev"))]
+    directories.append("ZSHDIR=/usr/share/zsh/vendor-completions")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     done = run("make", "-C", ROOT, "--no-print-directory", "install", f"DESTDIR={tmp}", "PREFIX=/usr", *directories,
                env=environment, timeout=900)

@@ -187,6 +187,22 @@ def make(*words):
     equal(done.returncode, 0, done.stderr.decode())
 
 
+def test_the_shells_find_the_completions_that_make_install_puts_below_usr_local(tmp):
+    """Where each looks by itself: zsh as its own list says, bash-completion in the data directories' default."""
+    if harness.BUILD.name != "build":
+        harness.skip("the same files as those of the build without sanitizers")
+    need("/usr/bin/zsh")
+    make("install-daemon", "install-tools", f"DESTDIR={tmp}", "PREFIX=/usr/local")
+    done = run("zsh", "-f", "-c", "print -l $fpath")
+    equal(done.returncode, 0, done.stderr.decode())
+    looked_in = done.stdout.decode().split()
+    for name in ("_buscap", "_buscapd"):
+        there = [folder for folder in looked_in if (tmp / folder.lstrip("/") / name).is_file()]
+        equal(len(there), 1, f"{name} in one of {looked_in}")
+    for name in ("buscap", "buscapd"):
+        assert (tmp / "usr/local/share/bash-completion/completions" / name).is_file(), name
+
+
 def test_make_install_follows_destdir_and_prefix_and_uninstall_leaves_the_configuration(tmp):
     if harness.BUILD.name != "build":
         harness.skip("the same files as those of the build without sanitizers")
