@@ -64,6 +64,29 @@ def test_what_the_documents_point_to_is_there():
                 assert (path.parent / target).exists(), f"{path.name} points to {target}, which is not there"
 
 
+def test_what_is_typed_on_a_lab_host_works_for_a_user_of_debian():
+    """Whose shell doesn't look into /usr/sbin, who doesn't read the journal, and whose drop-ins want a directory."""
+    made = set()
+    count = 0
+    for line in (harness.ROOT / "docs/install.md").read_text().splitlines():
+        if line.startswith("#"):
+            made = set()  # who comes for this section has done nothing of the others
+        if not line.startswith("    "):
+            continue
+        for command in re.split(r"[|;&]+", line.split("  #")[0]):
+            words = command.split()
+            if not words:
+                continue
+            count += 1
+            assert words[0] not in ("buscapd", "journalctl", "runuser", "udevadm"), f"wants sudo: {line}"
+            if words[:3] == ["sudo", "mkdir", "-p"]:
+                made.add(words[3])
+            for word in words[1:]:
+                if word.startswith("/etc/systemd/system/") and ("ln" in words or "tee" in words):
+                    assert os.path.dirname(word) in made, f"its directory isn't made before, in this section: {line}"
+    assert count > 40, count
+
+
 def test_the_index_has_every_document():
     index = (harness.ROOT / "docs/README.md").read_text()
     for path in sorted((harness.ROOT / "docs").iterdir()):
