@@ -110,6 +110,27 @@ def who_asks_for_the_status_starts_the_service(c):
     equal(c.run(f"stat -c '%U:%G %a' {SPOOL} && ls {SPOOL}"), "buscapd:buscap 750", "no board, no file")
 
 
+def a_wrong_configuration_is_given_up_and_mended_as_install_md_says(c):
+    """One question is enough: it waits at the socket, for which systemd starts the service again and again."""
+    # However slow this machine is, the starts count as near to one another.
+    c.run(f"mkdir -p {DROP_INS}; printf '[Unit]\\nStartLimitIntervalSec=10min\\n' >{DROP_INS}/slow.conf; "
+          "systemctl daemon-reload")
+    c.configure("[rotation]\nduration = soon")
+    done = c.machine.try_run("buscap status", 120)
+    equal(done.code, 6, f"who asks is told: {done.err}")
+    c.machine.wait_until("systemctl is-failed -q buscapd.socket && systemctl is-failed -q buscapd.service",
+                         "systemd gives up", 120)
+    equal(c.show("Result", unit="buscapd.socket"), ["service-start-limit-hit"])
+    equal(c.show("ExecMainStatus", "NRestarts"), ["2", "0"])
+    c.machine.wait_until("journalctl -b -u buscapd.service | grep -q 'machine.conf:2'", "it names the line")
+    c.run(f"rm {CONF} {DROP_INS}/slow.conf; systemctl daemon-reload")
+    c.run("systemctl reset-failed buscapd.service buscapd.socket; systemctl start buscapd.socket buscapd.service",
+          timeout=60)
+    equal(c.run("systemctl is-active buscapd.socket buscapd.service").split(), ["active", "active"])
+    equal(c.status()["state"], "waiting")
+    c.run("systemctl stop buscapd.service", timeout=60)
+
+
 def plugging_the_board_starts_the_service(c):
     c.board.tell("plug")
     c.machine.wait_until("systemctl is-active -q buscapd.service", "the service starts", 60)
@@ -270,11 +291,14 @@ def a_second_board_has_a_service_of_its_own(c):
     equal(c.partial("*second"), "", "what is torn")
 
 
-def stopping_the_service_seals(c):
+def stopping_the_service_seals_and_lost_samples_are_no_failure(c):
+    lost = c.status()["counts"]["board_lost"] + 54321
+    c.board.tell("lose 54321")
+    c.machine.wait_until(f"buscap status --json | grep -q '\"board_lost\":{lost}\\b'", "it is counted")
     c.run("systemctl stop buscapd.service", timeout=60)
     c.recordings[-1][1] = STOPPED
     equal(c.partial(), "", "what is torn")
-    equal(c.show("Result", "ActiveState"), ["success", "inactive"])
+    equal(c.show("Result", "ExecMainStatus", "ActiveState"), ["success", "4", "inactive"])
 
 
 def removed_and_purged_the_package_leaves_the_recordings(c):
@@ -324,12 +348,13 @@ def what_was_recorded_is_what_the_boards_sent(c):
 
 STEPS = [
     the_machine_boots, the_packages_install_without_a_network, who_asks_for_the_status_starts_the_service,
+    a_wrong_configuration_is_given_up_and_mended_as_install_md_says,
     plugging_the_board_starts_the_service, it_records_40_mb_a_second_and_all_that_the_board_sent,
     a_loss_that_the_board_tells_is_on_record, unplugged_and_plugged_in_again_it_is_the_same_recording,
     reload_changes_the_rotation_and_a_mistake_changes_nothing, its_sandbox_holds_against_what_is_tried_in_it,
     killed_it_is_started_again_and_what_it_wrote_is_recovered,
     one_that_hangs_is_ended_by_the_watchdog_and_started_again, an_upgrade_seals_and_the_next_recording_goes_on,
     with_the_drop_in_metrics_are_served_to_this_machine_and_nothing_else, a_second_board_has_a_service_of_its_own,
-    stopping_the_service_seals, removed_and_purged_the_package_leaves_the_recordings,
+    stopping_the_service_seals_and_lost_samples_are_no_failure, removed_and_purged_the_package_leaves_the_recordings,
     what_was_recorded_is_what_the_boards_sent,
 ]
