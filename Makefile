@@ -249,7 +249,7 @@ check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and
 RELEASES    ?= bookworm trixie
 SHORT       ?=
 FRESH_SHORT := test_server test_config test_usb_find test_usb_board test_segment_alloc test_metadata
-check-fresh: ## demo, test, deb, install in clean roots of RELEASES (bookworm trixie), as root; SHORT=1
+check-fresh: ## demo, test, deb, units, install in clean roots of RELEASES (bookworm trixie), as root; SHORT=1
 	@tests/deps.sh -- $(FRESH_TOOLS)
 	@ONLY='$(if $(SHORT),$(FRESH_SHORT),$(ONLY))' tests/fresh.sh $(RELEASES)
 
