@@ -63,3 +63,10 @@ def check_network(found):
     equal(got.pop("tcp 10.9.8.7:9477") in ("EPERM", "ETIMEDOUT"), True, "TCP to another address")
     equal(got, {"socket inet": "ok", "socket inet6": "ok", "tcp 127.0.0.1:9477": "ok", "udp 127.0.0.1:9": "ok",
                 "udp 10.9.8.7:9": "EPERM"}, "the network")
+
+
+def check_whole_network(found):
+    """With network.conf: the network as it is outside of the sandbox, and nothing else."""
+    _check_facts(found)
+    _check_tried(found, [name for name in found if name not in FACTS and name not in NETWORK])
+    equal({name: found[name] for name in NETWORK}, {name: LOOKED_AT.get(name, "ok") for name in NETWORK}, "the network")

@@ -274,6 +274,17 @@ def with_the_drop_in_metrics_are_served_to_this_machine_and_nothing_else(c):
     c.run(f"systemctl reload buscapd.service; rm {DROP_INS}/metrics.conf; systemctl daemon-reload", timeout=60)
 
 
+def with_the_other_drop_in_a_sealed_command_reaches_other_hosts(c):
+    c.configure("[rotation]\nduration = 1s\n[output]\nsealed_command = /usr/local/lib/machine/probe")
+    c.run(f"rm -f {SPOOL}/probe; ln -sf /usr/share/buscapd/network.conf {DROP_INS}/; systemctl daemon-reload; "
+          "systemctl restart buscapd.service", timeout=60)
+    c.next_recording(STOPPED)
+    c.machine.wait_until(f"test -e {SPOOL}/probe", "the probe has run", 60)
+    sandbox.check_whole_network(sandbox.read(c.run(f"cat {SPOOL}/probe; rm {SPOOL}/probe")))
+    c.configure("")
+    c.run(f"systemctl reload buscapd.service; rm {DROP_INS}/network.conf; systemctl daemon-reload", timeout=60)
+
+
 def a_second_board_has_a_service_of_its_own(c):
     unit = f"'{c.run(f'systemd-escape --template=buscapd@.service {SECOND}')}'"
     socket = f"--socket /run/buscapd/{SECOND}.sock"
@@ -354,7 +365,8 @@ STEPS = [
     reload_changes_the_rotation_and_a_mistake_changes_nothing, its_sandbox_holds_against_what_is_tried_in_it,
     killed_it_is_started_again_and_what_it_wrote_is_recovered,
     one_that_hangs_is_ended_by_the_watchdog_and_started_again, an_upgrade_seals_and_the_next_recording_goes_on,
-    with_the_drop_in_metrics_are_served_to_this_machine_and_nothing_else, a_second_board_has_a_service_of_its_own,
+    with_the_drop_in_metrics_are_served_to_this_machine_and_nothing_else,
+    with_the_other_drop_in_a_sealed_command_reaches_other_hosts, a_second_board_has_a_service_of_its_own,
     stopping_the_service_seals_and_lost_samples_are_no_failure, removed_and_purged_the_package_leaves_the_recordings,
     what_was_recorded_is_what_the_boards_sent,
 ]
