@@ -82,9 +82,9 @@ def check_places(segments, expected):
 # ---- each call fails in turn
 
 
-# Two segments of two chunks each.
+# Two segments of two chunks each, however slowly a machine fills them.
 SAMPLES = 340000
-SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K")
+SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K", "--set", "pipeline.flush=1h")
 ERRORS = ("ENOSPC", "EIO")
 INDEX_WRITES = 3
 
@@ -139,10 +139,18 @@ def has_failed(faults):
     return any(call[2] != "ok" for call in faults.calls())
 
 
+def check_failed(faults, rules):
+    """What was to fail has failed, but for a sync that there was not: a slow run has more of them than a fast one."""
+    kind, number, _ = re.match(r"(\w+):(\d*)(.*)", rules).groups()
+    made = sum(call[0] == kind for call in faults.calls())
+    is_there = kind != "fdatasync" or made >= int(number or 1)
+    assert has_failed(faults) or not is_there, f"{rules}: nothing has failed of {made}"
+
+
 def one_failure(directory, rules):
     faults = Faults(directory, directory / "out", rules)
     done = run(BUSCAPD, "--once", *SWEEP, "-o", directory / "out", env={**os.environ, **faults.env})
-    assert has_failed(faults), f"{rules}: nothing has failed"
+    check_failed(faults, rules)
     if not done.stdout:
         # Only where there is not even a directory to begin with.
         equal(rules.partition(":")[0], "openat", done.stderr.decode())
@@ -160,10 +168,12 @@ def failures_until_switched_off(directory, rules):
             # It may have nothing left to write, and end.
             daemon.wait(0.7)
         with contextlib.suppress(OSError):
-            check_counts(json.loads(harness.ask(daemon.socket).partition(b"\r\n\r\n")[2]))
+            # It gives none when it is just ending.
+            if answer := harness.ask(daemon.socket):
+                check_counts(json.loads(answer.partition(b"\r\n\r\n")[2]))
         faults.set("")
         code = daemon.wait()
-    assert has_failed(faults), f"{rules}: nothing has failed"
+    check_failed(faults, rules)
     if not daemon.out:
         equal(faults.calls()[-1][3], ".buscapd.lock", "what was opened last")
         return
@@ -216,6 +226,15 @@ def test_each_call_fails_until_switched_off(tmp):
 RATE = harness.rate(3_000_000)
 
 
+# Samples of the status while something is wrong: it is answered all the same.
+FEW = 4
+
+
+def lost(status):
+    """Samples that were dropped for want of buffer or disk."""
+    return status["counts"]["dropped"]["buffer"] + status["counts"]["dropped"]["disk"]
+
+
 def wait_written(daemon, more=1):
     """Waits until so many more records are written."""
     start = daemon.status()["counts"]["written"]
@@ -225,7 +244,7 @@ def wait_written(daemon, more=1):
 def check_end(directory, daemon, watch, code):
     """After a --once recording was stopped: its losses are on record, exactly, and at their places. Returns what was
     dropped."""
-    assert watch.samples > 3, watch.samples
+    assert watch.samples >= FEW, watch.samples
     status = json.loads(daemon.out)
     counts = check_counts(status)
     equal(counts["in_flight"], 0, "in flight")
@@ -249,20 +268,24 @@ def live_failure(directory, rules):
     out.mkdir()
     faults = Faults(directory, out)
     argv = ("--once", "--source", f"sim:rate={RATE}", "-o", out, "-b", "filesize:2M", *SMALL)
+    has_losses = rules.startswith("pwrite") and "short" not in rules
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
             wait_written(daemon)
             faults.set(rules)
-            time.sleep(4 if harness.is_sanitized() else 0.9)
+            harness.wait_until(lambda: has_failed(faults) and ("short" in rules or watch.last["disk"]["last_error"]),
+                               f"{rules}: something fails")
+            if has_losses:
+                harness.wait_until(lambda: watch.last["counts"]["dropped"]["disk"] > RATE // 10, "samples are lost")
+            time.sleep(0.9)
+            watch.wait_samples(FEW)
             faults.set("")
             wait_written(daemon, RATE // 2)
             watch.finish()
-        assert has_failed(faults), f"{rules}: nothing has failed"
-        assert watch.last["disk"]["last_error"] or "short" in rules, watch.last
         code = daemon.stop()
     dropped = check_end(out, daemon, watch, code)
-    if rules.startswith("pwrite") and "short" not in rules:
+    if has_losses:
         assert dropped["disk"] > RATE // 10, f"{dropped}; {daemon.err.decode()}"
 
 
@@ -274,12 +297,15 @@ def test_losses_of_a_live_source_are_exact_and_on_record(tmp):
 
 
 def test_a_disk_without_errors_loses_nothing(tmp):
+    # A buffer for a quarter of a minute: a machine may have other things to do for a while.
+    rate = harness.rate(500_000)
     out = tmp / "out"
-    argv = ("--once", "--source", f"sim:rate={RATE}", "-o", out, "-b", "filesize:2M")
+    argv = ("--once", "--source", f"sim:rate={rate}", "-o", out, "-b", "filesize:2M", "--set", "pipeline.buffer=128M")
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
-            wait_written(daemon, RATE)
+            wait_written(daemon, 2 * rate)
+            watch.wait_samples(FEW)
             watch.finish()
         code = daemon.stop()
     dropped = check_end(out, daemon, watch, code)
@@ -292,7 +318,7 @@ def peak_bytes(daemon):
 
 
 def test_a_held_up_writer_costs_what_the_buffer_can_not_hold(tmp):
-    seconds = 30 if LONG or harness.is_sanitized() else 6
+    seconds = 30 if LONG else 3
     rate = harness.rate(2_000_000)
     out = tmp / "out"
     out.mkdir()
@@ -302,21 +328,28 @@ def test_a_held_up_writer_costs_what_the_buffer_can_not_hold(tmp):
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
             wait_written(daemon)
+            before = daemon.status()
+            start = time.monotonic()
             faults.set("pwrite:hold")
-            time.sleep(seconds)
-            equal(watch.last["buffer"]["free"], 0, "free chunks")
+            harness.wait_until(lambda: watch.last["buffer"]["free"] == 0, "the buffer is full")
+            harness.wait_until(lambda: lost(watch.last) > rate * seconds, "that much doesn't fit into it")
+            # It is answered as before.
+            watch.wait_samples(10 * seconds)
+            held = daemon.status()
+            took = time.monotonic() - start
             faults.set("")
+            after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free"] > 0 and s, "there is room again")
             wait_written(daemon, rate // 2)
             watch.finish()
         peak = peak_bytes(daemon)
         code = daemon.stop()
-    assert watch.samples > seconds * 10, f"{watch.samples} samples of the status"
-    dropped = check_end(out, daemon, watch, code)
-    lost = dropped["buffer"] + dropped["disk"]
-    harness.note(f"writer held for {seconds} s at {rate / 1e6:.1f} M samples/s, buffer 16 MiB: {lost} samples lost, "
-                 f"peak {peak / MIB:.0f} MiB, slowest status {watch.slowest * 1000:.0f} ms")
+    check_end(out, daemon, watch, code)
+    # What came while it was held.
+    least, most = (status["counts"]["received"] - before["counts"]["received"] for status in (held, after))
+    harness.note(f"writer held for {took:.0f} s at {rate / 1e6:.1f} M samples/s, buffer 16 MiB: {lost(after)} samples "
+                 f"lost, peak {peak / MIB:.0f} MiB, slowest status {watch.slowest * 1000:.0f} ms")
     # The buffer's chunks, and what the encoder has in hand.
-    assert rate * seconds - 3 * 16 * MIB // 12 < lost < rate * (seconds + 1), lost
+    assert least - 3 * 16 * MIB // 12 < lost(after) - lost(before) < most, (least, most, lost(after))
     assert peak <= (16 + 32) * MIB or harness.is_sanitized(), f"{peak / MIB:.1f} MiB"
 
 
@@ -335,8 +368,7 @@ def test_memory_is_bounded_at_a_high_rate(tmp):
             faults.set("pwrite:hold")
             time.sleep(seconds)
             # A slow program takes longer to overflow.
-            harness.wait_until(lambda: watch.last["counts"]["dropped"]["buffer"] > rate * seconds // 4, "it overflows",
-                               timeout=60)
+            harness.wait_until(lambda: watch.last["counts"]["dropped"]["buffer"] > rate * seconds // 4, "it overflows")
             faults.set("")
             wait_written(daemon, rate // 10)
             watch.finish()
@@ -368,15 +400,18 @@ def test_the_counts_add_up_through_overload(tmp):
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
             for rules in ("pwrite:hold", "pwrite:ENOSPC", "fdatasync:hold", "renameat2:ENOSPC") * 2:
+                before = lost(daemon.status())
                 faults.set(rules)
-                time.sleep(1.5 if harness.is_sanitized() else 0.25)
+                time.sleep(0.25)
+                harness.wait_until(lambda: lost(watch.last) > before, f"{rules}: samples are lost")
+                watch.wait_samples(FEW)
                 faults.set("")
                 time.sleep(0.15)
             wait_written(daemon)
+            watch.wait_samples(FEW)
             watch.finish()
         code = daemon.stop()
     equal(code, 4, daemon.err.decode())
-    assert watch.samples >= 30, watch.samples
     counts = watch.last["counts"]
     for name in ("received", "written", "durable", "board_lost", "skipped_bytes", "gaps", "damages"):
         assert counts[name] > 0, counts
@@ -396,9 +431,9 @@ def test_a_full_disk_is_said_once_and_recording_resumes(tmp):
                 full = harness.wait_until(lambda: watch.last and watch.last["disk"]["last_error"] and watch.last,
                                           "the disk is full")
                 assert "No space left on device" in full["disk"]["last_error"], full["disk"]
-                time.sleep(5 if harness.is_sanitized() else 1.5)
-                during = watch.last
-                assert during["counts"]["dropped"]["disk"] > rate // 2, during["counts"]
+                time.sleep(1.5)
+                during = harness.wait_until(
+                    lambda: (now := watch.last)["counts"]["dropped"]["disk"] > rate // 2 and now, "samples are lost")
                 equal(during["state"], "recording", "state")
                 equal(during["counts"]["written"], full["counts"]["written"], "written while full")
                 ballast.unlink()
@@ -412,15 +447,23 @@ def test_a_full_disk_is_said_once_and_recording_resumes(tmp):
         assert dropped["disk"] > rate // 2, dropped
 
 
+def signal_twice(daemon):
+    """The same signal at once again, as timeout(1) sends it: when the first has been delivered, or they were one."""
+    pending = re.compile(r"^S(?:ig|hd)Pnd:\s+0*[1-9a-f]", re.M)
+    daemon.process.send_signal(signal.SIGTERM)
+    while pending.search(pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()):
+        pass
+    daemon.process.send_signal(signal.SIGTERM)
+
+
 def test_the_end_comes_while_the_disk_is_full(tmp):
     with harness.SmallDisk(tmp, "4M") as disk:
         with Daemon("--once", "--source", f"sim:rate={RATE}", "-o", disk / "out", socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk is full")
-            daemon.process.send_signal(signal.SIGTERM)
+            signal_twice(daemon)
             harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
             check_counts(daemon.status())
-            daemon.process.send_signal(signal.SIGTERM)  # at once: the same one, as timeout(1) sends it
             time.sleep(1.2)
             equal(daemon.status()["state"], "draining", "after a signal that came twice")
             code = daemon.stop(signal.SIGTERM)
@@ -452,7 +495,7 @@ def hang(directory, signals):
         start = time.monotonic()
         if signals == 2:
             daemon.process.send_signal(signal.SIGINT)
-        code = daemon.wait(30)
+        code = daemon.wait()
     took = time.monotonic() - start
     harness.note(f"told to stop with {signals} signals, the writer hanging: ended after {took:.1f} s")
     equal(code, 1, daemon.err.decode())
@@ -473,7 +516,7 @@ def slow_end(directory):
         faults.set("pwrite:slow")
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["buffer"], "the buffer is full")
         start = time.monotonic()
-        code = daemon.stop(timeout=60)
+        code = daemon.stop()
     assert time.monotonic() - start > 12, "it was not slow enough to test anything"
     equal(code, 4, daemon.err.decode())
     verify(all_segments(out))
@@ -498,7 +541,7 @@ def test_a_directory_that_vanishes_ends_a_once_recording(tmp):
         daemon.wait_ready()
         wait_written(daemon)
         shutil.rmtree(out)
-        code = daemon.wait(20)
+        code = daemon.wait()
     err = daemon.err.decode()
     equal(code, 1, err)
     check_counts(json.loads(daemon.out))
@@ -509,7 +552,8 @@ def test_a_directory_that_vanishes_ends_a_once_recording(tmp):
 
 def test_a_service_goes_on_when_its_directory_is_made_again(tmp):
     out = tmp / "out"
-    with Daemon("--source", "sim:rate=1M", "-o", out, *SMALL, socket=tmp / "socket") as daemon:
+    rate = harness.rate(1_000_000)
+    with Daemon("--source", f"sim:rate={rate}", "-o", out, *SMALL, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
             wait_written(daemon)
@@ -518,7 +562,7 @@ def test_a_service_goes_on_when_its_directory_is_made_again(tmp):
             harness.wait_until(lambda: watch.last["counts"]["dropped"]["disk"] > 100_000, "the buffer is full")
             equal(watch.last["state"], "recording", "state")
             out.mkdir()
-            wait_written(daemon, 1_000_000)
+            wait_written(daemon, rate)
             watch.finish()
         daemon.stop()
     segments = harness.segments(out)
@@ -531,12 +575,13 @@ def test_a_service_goes_on_when_its_directory_is_made_again(tmp):
 
 def test_a_deleted_open_segment_is_noticed(tmp):
     out = tmp / "out"
-    with Daemon("--source", "sim:rate=1M", "-o", out, socket=tmp / "socket") as daemon:
+    rate = harness.rate(500_000)
+    with Daemon("--source", f"sim:rate={rate}", "-o", out, "--set", "pipeline.buffer=128M", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         wait_written(daemon)
         opened = harness.wait_until(lambda: list(out.glob("*.partial")), "a segment is open")[0]
         opened.unlink()
-        wait_written(daemon, 3_000_000)
+        wait_written(daemon, 3 * rate)
         check_counts(daemon.status())
         code = daemon.stop()
     err = daemon.err.decode()
