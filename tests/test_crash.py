@@ -73,7 +73,7 @@ def left_open(directory):
     """Kills a daemon and gives the segment it left open."""
     with Daemon("--source", f"sim:rate={RATE}", "-o", directory, socket=directory.parent / "first") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"] >= 200_000, "enough is written")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] >= 300_000, "enough is written")
         daemon.process.kill()
         daemon.wait()
     (opened,) = directory.glob("*.partial")
@@ -106,7 +106,8 @@ def test_a_half_done_recovery_is_begun_again(tmp):
 def test_a_torn_tail_keeps_whole_chunks(tmp):
     out = tmp / "out"
     opened = left_open(out)
-    expected = harness.sim_records(4_000_000)
+    # The machine may have been busy, and the daemon have recorded on meanwhile.
+    expected = harness.sim_records(len(harness.lz4_dc([opened])) // 12 + 1_000_000)
     data = opened.read_bytes()
     for cut in (1, 1000, 400_000):
         sealed = opened.with_suffix("")
