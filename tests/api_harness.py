@@ -31,7 +31,7 @@ class Answer:
         return self.headers.get("content-type", "").partition(";")[0]
 
 
-def curl(socket, method, path, body=None, content="application/json", args=(), timeout=30, **options):
+def curl(socket, method, path, body=None, content="application/json", args=(), timeout=harness.TIMEOUT_S, **options):
     """A request by curl. `body`: a text, or what becomes JSON; `options` are subprocess.run's."""
     argv = ["curl", "-sSi", "--globoff", "--path-as-is", "--max-time", str(timeout), "--unix-socket", str(socket)]
     argv += ["-I"] if method == "HEAD" else ["-X", method]

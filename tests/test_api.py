@@ -461,7 +461,7 @@ def test_the_flight_recorder_is_written_out(tmp):
         api.bad(*SNAPSHOT, status=409)
         wait_records(api, 100000)
         equal(api.good("DELETE", "/v1/recordings/current")["recording"]["id"], going["id"])
-        more = api.good(*SNAPSHOT, {"pre": "12K", "post": "300ms"}, status=201)["recording"]
+        more = api.good(*SNAPSHOT, {"pre": "12K", "post": "1s"}, status=201)["recording"]
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "its end")
         row = api.good("GET", "/v1/recordings")["recordings"][-1]
         equal(row["id"], more["id"])
@@ -493,7 +493,7 @@ def test_replays_are_started_listed_and_cancelled(tmp):
         done = wait_until(lambda: (one := api.good("GET", f"/v1/replays/{done['id']}")["replay"])["state"] == "done" and one, "its end")
         equal((done["error"], done["damages"], done["recording"]["reason"]), (None, 0, "source"))
         equal(lz4_dc(segments(tmp / "out")), sim_records(300000), "what is recorded of it")
-        slow = api.good(*REPLAY, {"path": str(path), "speed": 0.01}, status=201)["replay"]
+        slow = api.good(*REPLAY, {"path": str(path), "speed": 0.0001}, status=201)["replay"]
         equal((slow["state"], api.good("GET", "/v1/status")["state"]), ("running", "replaying"))
         equal(api.good("GET", "/v1/status")["replay"], {"id": slow["id"], "path": str(path)})
         equal(api.good("GET", "/v1/replays/current")["replay"]["id"], slow["id"])
@@ -525,6 +525,7 @@ def test_events_tell_all_that_happens_and_agree_with_the_status(tmp):
             api.good(*NOTE, {"metadata": {"k": "v"}})
             mark = api.good(*MARK, {"text": "m"}, status=201)["mark"]
             api.good(*ROTATE)
+            wait_until(lambda: api.good("GET", "/v1/recordings/current")["recording"]["segments"] == 2, "a second segment")
             ended = api.good("DELETE", "/v1/recordings/current")["recording"]
             events.until(lambda event: event["event"] == "status" and event["status"]["recording"] is None)
             seen = list(events.objects)
@@ -608,7 +609,7 @@ def test_a_stop_waits_for_the_disk_and_is_answered_once_there_is_room(tmp):
             equal(waiting.poll(), None, "the answer waits")
             faults.set("")
             equal(events.until(lambda event: event["event"] == "disk")["stuck"], False)
-            ended = json.loads(waiting.communicate(timeout=60)[0])["recording"]
+            ended = json.loads(waiting.communicate(timeout=harness.TIMEOUT_S)[0])["recording"]
         equal((ended["id"], ended["state"]), (draining["id"], "complete"))
         verify(segments(tmp / "out"))
         equal(sum(row["records"] for row in info(segments(tmp / "out"))), ended["records"])
@@ -628,7 +629,7 @@ def test_who_waits_for_a_disk_that_is_given_up_is_let_go(tmp):
             time.sleep(0.2)
             daemon.process.send_signal(signal.SIGTERM)
         assert daemon.wait() not in (0, -signal.SIGKILL)
-        answer = waiting.communicate(timeout=60)[0]
+        answer = waiting.communicate(timeout=harness.TIMEOUT_S)[0]
         assert not answer or json.loads(answer)["recording"]["state"] == "torn", answer
 
 
@@ -753,7 +754,7 @@ def test_every_path_and_method_of_the_description_answers_as_it_says(tmp):
         api.good("DELETE", "/v1/recordings/current")
         api.good(*SNAPSHOT, status=201)
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the snapshot's end")
-        replay = api.good(*REPLAY, {"path": str(path), "speed": 0.01}, status=201)["replay"]["id"]
+        replay = api.good(*REPLAY, {"path": str(path), "speed": 0.0001}, status=201)["replay"]["id"]
         api.good("GET", "/v1/replays")
         api.good("GET", f"/v1/replays/{replay}")
         api.good("DELETE", f"/v1/replays/{replay}")

@@ -9,7 +9,8 @@ from api_harness import Api, Stream
 from harness import BUSCAPD, Daemon, equal, run
 
 SAMPLES = 340000
-SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K")
+# Chunks are full, however slowly a machine fills them.
+SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K", "--set", "pipeline.flush=1h")
 KEEP = ("--set", "output.keep_raw=yes")
 
 
@@ -63,7 +64,7 @@ def test_a_command_slower_than_the_sealing_holds_up_nothing_and_is_ended(tmp):
 
 def test_a_command_that_takes_too_long_is_ended_and_the_next_is_run(tmp):
     command = script(tmp, 'case $1 in *-00000.*) sleep 1000;; *) touch $D/second;; esac')
-    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *command, "--set", "output.sealed_timeout=300ms")
+    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *command, "--set", "output.sealed_timeout=3s")
     equal(done.returncode, 0, done.stderr.decode())
     assert "took too long, and was ended" in done.stderr.decode(), done.stderr.decode()
     assert (tmp / "second").exists()

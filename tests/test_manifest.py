@@ -9,7 +9,8 @@ import harness
 from harness import BUSCAPD, Daemon, Faults, each, equal, info, run, verify
 
 SAMPLES = 340000
-SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K")
+# Chunks are full, however slowly a machine fills them.
+SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K", "--set", "pipeline.flush=1h")
 KEEP = ("--set", "output.keep_raw=yes")
 
 
