@@ -191,7 +191,7 @@ class Running:
         return self
 
     def __exit__(self, *exception):
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate(timeout=300)
         if exception[0] is None:
             self.said = json.loads(out)
 

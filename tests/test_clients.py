@@ -23,8 +23,9 @@ PLACES = 64 + 168 + 64  # of others, of the owner, being ended
 # What daemon/server.h, bulletin.h and tap.h state; the answers' texts are statuses here.
 STATED = PLACES * 36 * KIB + 4 * MIB + MIB + 8 * 280 * KIB + PLACES * 8 * KIB
 SECONDS = 12  # longer than any of the server's time-outs
-RATE = 3_000_000
-FEW = 3 if harness.is_sanitized() else 20  # answers of the status, at least
+RATE = 1_000_000
+BUFFER = 128 * MIB  # for ten seconds: a disk may stand still for a while
+FEW = 20  # answers of the status, at least
 
 
 def memory(process):
@@ -35,11 +36,12 @@ def memory(process):
 
 def recording(tmp, *options):
     return Daemon("--source", f"sim:rate={harness.rate(RATE)}", "-o", tmp / "out", "-b", "filesize:64M",
-                  "-b", "files:2", *options, socket=tmp / "socket")
+                  "-b", "files:2", "--set", f"pipeline.buffer={BUFFER}", *options, socket=tmp / "socket")
 
 
 def record_for_a_while(tmp, bad_clients):
-    """Records with or without them. Returns samples dropped, memory, samples of the status, what the crowd said."""
+    """Records with or without them. Returns samples dropped, memory but for that of chunks, samples of the status,
+    what the crowd said."""
     with recording(tmp) as daemon:
         daemon.wait_ready()
         with contextlib.ExitStack() as stack:
@@ -47,11 +49,14 @@ def record_for_a_while(tmp, bad_clients):
             if bad_clients:
                 bad = stack.enter_context(crowd.Running(daemon.socket, bad_clients))
             time.sleep(SECONDS)
+            harness.wait_until(lambda: watch.samples >= FEW, "the status is answered")
             watch.finish()
         status = daemon.status()
         dropped = check_counts(status)["dropped"]
         equal(status["state"], "recording")
-        used = memory(daemon.process)
+        # A chunk that was never filled takes none.
+        buffer = status["buffer"]
+        used = memory(daemon.process) - (buffer["chunks"] - buffer["low_water"]) * BUFFER // buffer["chunks"]
         equal(daemon.stop(), 0 if not dropped["buffer"] else 4, daemon.err)
     return dropped["buffer"] + dropped["disk"], used, watch, bad.said if bad_clients else None
 
@@ -64,7 +69,6 @@ def test_a_thousand_bad_clients_cost_no_sample_and_bounded_memory(tmp):
     harness.note(f"{sum(said['connected'].values())} bad connections; the status was answered {watch.samples} times, "
                  f"in {watch.slowest * 1e3:.0f} ms at most; {used / MIB:.1f} MiB against {before / MIB:.1f} without")
     assert dropped <= alone, f"{dropped} samples dropped, {alone} without the clients"
-    assert watch.samples > FEW, watch.samples
     if not harness.is_sanitized():
         assert used <= before + STATED, f"{used - before} bytes, {STATED} stated"
     for kind in crowd.KINDS:
@@ -75,7 +79,7 @@ def test_headers_of_a_megabyte_are_refused(tmp):
     with recording(tmp) as daemon:
         daemon.wait_ready()
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(20)
+            client.settimeout(harness.TIMEOUT_S)
             client.connect(str(daemon.socket))
             with contextlib.suppress(OSError):
                 client.sendall(crowd.Huge.request)
@@ -83,19 +87,20 @@ def test_headers_of_a_megabyte_are_refused(tmp):
         daemon.stop()
 
 
-def read_for(client, seconds):
-    """What comes in that time."""
-    pieces = []
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        client.settimeout(left)
-        try:
-            piece = client.recv(1 << 20)
-        except TimeoutError:
-            break
+def lines_of(client):
+    """The objects of a stream as they come, from its head on."""
+    client.settimeout(harness.TIMEOUT_S)
+    got = b""
+    while b"\r\n\r\n" not in got:
+        got += client.recv(1 << 16)
+    head, _, got = got.partition(b"\r\n\r\n")
+    assert b" 200 " in head, head
+    while True:
+        *lines, got = got.split(b"\n")
+        yield from map(json.loads, lines)
+        piece = client.recv(1 << 16)
         assert piece, "the stream has ended"
-        pieces.append(piece)
-    return b"".join(pieces)
+        got += piece
 
 
 def test_a_slow_reader_of_live_records_is_told_exactly_what_it_missed(tmp):
@@ -105,20 +110,20 @@ def test_a_slow_reader_of_live_records_is_told_exactly_what_it_missed(tmp):
             client.connect(str(daemon.socket))
             client.sendall(b"GET /v1/records HTTP/1.0\r\n\r\n")
             time.sleep(2)
-            head, _, body = read_for(client, 2).partition(b"\r\n\r\n")
-        assert b" 200 " in head, head
-        lines = [json.loads(line) for line in body[: body.rindex(b"\n")].splitlines()]
-        following, records, missed = None, 0, 0
-        for line in lines:
-            if "missed" in line:
-                equal(list(line), ["missed"], line)
-                missed += line["missed"]
-                following = following + line["missed"] if following is not None else None
-            elif "record" in line:
-                equal(line["record"], following if following is not None else line["record"], f"after {records} records")
-                following = line["record"] + 1
-                records += 1
-        assert records > 5000 and missed > 1000, (records, missed)
+            following, records, missed = None, 0, 0
+            for line in lines_of(client):
+                if "missed" in line:
+                    equal(list(line), ["missed"], line)
+                    missed += line["missed"]
+                    following = following + line["missed"] if following is not None else None
+                elif "record" in line:
+                    equal(line["record"], following if following is not None else line["record"], f"after {records} records")
+                    following = line["record"] + 1
+                    records += 1
+                if records > 5000 and missed > 1000:
+                    break
+                if records % 5000 == 4999:
+                    time.sleep(1)  # slow again, until it has missed something
         check_counts(daemon.status())
         equal(daemon.stop(), 0, daemon.err)
 
@@ -146,7 +151,7 @@ def as_nobody(groups, code, *argv):
     """Runs Python code as a user who is in these groups alone. Returns what it printed."""
     done = subprocess.run(
         [PYTHON, "-c", code, *map(str, argv)], user=NOBODY, group=NOBODY, extra_groups=groups, cwd="/",
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=60)
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=harness.TIMEOUT_S)
     equal(done.returncode, 0, done.stderr.decode())
     return done.stdout.decode()
 
@@ -154,7 +159,7 @@ def as_nobody(groups, code, *argv):
 TRY = """
 import socket, sys
 with socket.socket(socket.AF_UNIX) as client:
-    client.settimeout(20)
+    client.settimeout(300)
     try:
         client.connect(sys.argv[1])
     except OSError as why:
@@ -177,23 +182,17 @@ def test_a_user_outside_the_group_is_refused_and_one_inside_is_answered(tmp):
         daemon.stop()
 
 
+# Two more than there are places: the last is refused.
 HOLD = """
 import socket, sys
-clients = [socket.socket(socket.AF_UNIX) for _ in range(100)]
-refused = 0
+clients = [socket.socket(socket.AF_UNIX) for _ in range(66)]
 for client in clients:
     client.connect(sys.argv[1])
-for client in clients:
-    client.settimeout(1)
-    try:
-        answer = client.recv(1000)
-    except TimeoutError:
-        continue
-    assert answer.startswith(b"HTTP/1.1 503 "), answer
-    assert b'{"error":"' in answer, answer
-    refused += 1
-    break
-print("some refused" if refused else "none refused", flush=True)
+clients[-1].settimeout(300)
+answer = clients[-1].recv(1000)
+assert answer.startswith(b"HTTP/1.1 503 "), answer
+assert b'{"error":"' in answer, answer
+print("some refused", flush=True)
 sys.stdin.read()
 """
 
@@ -205,17 +204,16 @@ def test_others_take_no_place_of_the_owner(tmp):
     with recording(tmp, "--set", f"socket.group={name}") as daemon:
         daemon.wait_ready()
         holder = subprocess.Popen(
-            [PYTHON, "-c", HOLD.replace("range(100)", "range(66)").replace("settimeout(1)", "settimeout(0.05)"),
-             str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/", stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE)
+            [PYTHON, "-c", HOLD, str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             equal(holder.stdout.readline(), b"some refused\n")
-            for _ in range(20):
-                check_counts(daemon.status())
-            # One of the group is told at once while all places are taken.
+            # One of the group is told at once while all places are taken, which is for ten seconds.
             harness.equal(as_nobody([gid], TRY, daemon.socket).strip(), "HTTP/1.1 503", "one too many")
+            for _ in range(20):
+                check_counts(json.loads(ask(daemon.socket).partition(b"\r\n\r\n")[2]))
         finally:
-            holder.communicate(timeout=60)
+            holder.communicate(timeout=harness.TIMEOUT_S)
         harness.wait_until(lambda: as_nobody([gid], TRY, daemon.socket).strip() == "HTTP/1.1 200", "there is a place again")
         equal(daemon.stop(), 0, daemon.err)
 
@@ -229,7 +227,7 @@ def test_bad_clients_of_the_group_leave_the_owner_alone(tmp):
         with crowd.Running(daemon.socket, 300, user=NOBODY, group=NOBODY, extra_groups=[gid]) as bad:
             with Watch(daemon.socket) as watch:
                 time.sleep(3)
-        assert watch.samples > FEW, watch.samples
+                watch.wait_samples(FEW)
         refused = sum(answers.get("503", 0) for answers in bad.said["answers"].values())
         assert refused > 0, bad.said
         equal(daemon.stop(), 0, daemon.err)
