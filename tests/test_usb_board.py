@@ -29,7 +29,7 @@ def check_stream(tmp, board, figures, gaps=0):
 
 def test_a_paced_stream_comes_whole(tmp):
     with Board(f"serial=A1,rate={harness.rate(2000000)},fifo=50000000") as board:
-        figures = board.read_bare("-t", 1, "-o", tmp / "capture")
+        figures = board.read_bare("-t", 2, "-o", tmp / "capture")
         check_stream(tmp, board, figures)
         assert figures["bytes"] > 1000000, figures
         equal(board.state()["files"], 0, "files left open")
@@ -47,7 +47,7 @@ def test_transfers_end_short_at_random_places(tmp):
         with Board("serial=A1,packet=64") as board:
             board.host(kind)
             board.command("short on")
-            figures = board.read_bare("-t", 0.5, "-o", tmp / "capture")
+            figures = board.read_bare("-t", 1.5, "-o", tmp / "capture")
             check_stream(tmp, board, figures)
             assert figures["short"] > 10, figures
 
@@ -74,7 +74,7 @@ def test_faults_are_told_as_a_kernel_does(tmp):
         with Board(f"serial=A1,rate={harness.rate(1000000)},fifo=50000000") as board:
             for _ in range(3):
                 board.command(fault)
-            figures = board.read_bare("-t", 0.5, "-o", tmp / "capture")
+            figures = board.read_bare("-t", 1.5, "-o", tmp / "capture")
             equal(figures["bytes"], board.sent()["bytes"], fault)
             assert figures["errors"] >= 3, (fault, figures)
 

@@ -11,6 +11,8 @@ from usb_harness import Board, Recorder
 RATE = harness.rate(200_000)
 # Its FIFO overflows on no machine, however busy.
 BOARD = f"serial=A1,rate={RATE},fifo=100000000"
+# A board that is told to stop has a second for that: not too many at a time.
+WORKERS = 2 if harness.is_sanitized() else 3
 
 
 def events(recorded, kind="gap"):
@@ -64,24 +66,37 @@ def test_a_fault_is_counted_said_and_on_record_and_the_recording_goes_on():
         equal(len(recorded.triggers), int(name == "triggers"), "triggers")
         equal(len(recorded.epochs), 1, "epochs")
 
-    harness.each(one, [(name,) for name in FAULTS], workers=4)
+    harness.each(one, [(name,) for name in FAULTS], workers=WORKERS)
 
 
 def test_faults_that_go_on_and_on_have_the_board_reset(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board) as daemon:
             daemon.wait_more(1000)
-            for _ in range(16):
-                board.command("protocol-error")
-            daemon.wait_for(lambda s: s["source"]["board"]["restarts"], "it is reset")
-            daemon.wait_more(20_000)
-            equal((daemon.board["errors"], daemon.board["unplugs"]), (16, 0), "errors")
+            errors = 0
+            # Where they are told too slowly, data come in between.
+            while not daemon.board["restarts"] and errors < 160:
+                errors += 16
+                for _ in range(16):
+                    board.command("protocol-error")
+                daemon.wait_for(lambda s: s["source"]["board"]["errors"] == errors, "all have come")
+                daemon.wait_more(20_000)
+            assert daemon.board["restarts"], "it is reset"
+            equal((daemon.board["errors"], daemon.board["unplugs"]), (errors, 0), "errors")
             daemon.end(wanted=4)
-        recorded = daemon.check(board, given_up=2048 * 16)
+        recorded = daemon.check(board, given_up=2048 * errors)
     assert {"transfer"} <= {gap.cause for gap in events(recorded)} <= {"transfer", *TORN}, events(recorded)
     assert daemon.said("resetting it"), daemon.log
     # Sixteen faults are said once, or a few times on a slow machine.
-    assert daemon.log.count("a transfer failed on its way") < 5, daemon.log
+    assert daemon.log.count("a transfer failed on its way") < 5 * errors // 16, daemon.log
+
+
+def replug(daemon, board, **options):
+    """Out and in again, and the daemon has it again: what comes then is of this plug."""
+    plugs = daemon.board["plugs"]
+    board.unplug(**options)
+    board.plug()
+    daemon.wait_for(lambda s: s["source"]["board"]["plugs"] > plugs, "it is back")
 
 
 def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
@@ -95,8 +110,7 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
                 daemon.wait_more(dice.choice((1, 1000, 20_000)))
                 kind = dice.choice(kinds)
                 if kind == "unplug":
-                    board.unplug()
-                    board.plug()
+                    replug(daemon, board)
                 else:
                     board.command(kind)
             status = daemon.wait_more(100_000)
@@ -115,8 +129,7 @@ def test_what_was_on_its_way_when_a_board_is_unplugged_stands_before_the_gap(tmp
         with Recorder(tmp, board, settings="transfer_size=16K") as daemon:
             for i in range(60):
                 daemon.wait_more(dice.choice((1, 1000, 5000)))
-                board.unplug(event_first=i % 4 != 0)
-                board.plug()
+                replug(daemon, board, event_first=i % 4 != 0)
             daemon.wait_more(5000)
             daemon.end(wanted=4)
         recorded = daemon.check(board)
@@ -152,18 +165,19 @@ def test_what_a_timed_out_transfer_holds_is_taken(tmp):
 
 def test_a_silent_board_is_said_to_be_and_so_is_its_return(tmp):
     with Board(BOARD) as board:
-        with Recorder(tmp, board, settings="silence=300ms") as daemon:
+        # Longer than a machine stands still.
+        with Recorder(tmp, board, settings="silence=2s") as daemon:
             daemon.wait_more()
             board.command("freeze")
             daemon.wait_for(lambda s: s["source"]["board"]["silences"] == 1, "it is silent")
-            time.sleep(0.7)
+            time.sleep(4.5)
             equal((daemon.board["silences"], daemon.board["restarts"]), (1, 0), "silences are counted once")
             board.command("thaw")
             daemon.wait_more()
             daemon.end()
         # A machine that stood still for long has lost samples in the board's FIFO.
         daemon.check(board)
-        equal(daemon.log.count("no data for 0."), 1, daemon.log)
+        equal(daemon.log.count("no data for "), 1, daemon.log)
         assert daemon.said("A1 at 1-1", "data again, after"), daemon.log
 
 
@@ -182,15 +196,15 @@ def test_a_board_on_an_idle_bus_that_sends_heartbeats_is_not_silent(tmp):
 
 def test_a_silent_board_is_restarted_where_that_is_configured(tmp):
     with Board(BOARD) as board:
-        with Recorder(tmp, board, settings="silence=300ms,silence_action=restart") as daemon:
+        with Recorder(tmp, board, settings="silence=1s,silence_action=restart") as daemon:
             daemon.wait_more()
             board.command("freeze")
             daemon.wait_for(lambda s: s["source"]["board"]["restarts"] >= 2, "it is reset")
             board.command("thaw")
             daemon.wait_more(20_000)
-            restarts = daemon.board["restarts"]
             daemon.end(wanted=4)
         recorded = daemon.check(board)
+        restarts = daemon.final["source"]["board"]["restarts"]
         equal([gap.cause for gap in events(recorded) if gap.cause != "board"], ["transfer"] * restarts, "gaps")
         assert daemon.said("no data for") and daemon.said("resetting it"), daemon.log
 
@@ -318,7 +332,7 @@ def test_a_device_that_is_no_board_is_said_to_be_none_and_waited_for():
             done = run(BUSCAPD, "--list-boards", env={**os.environ, **board.env})
             equal(done.returncode, 0, done.stdout)
 
-    harness.each(one, list(NO_BOARDS.items()), workers=4)
+    harness.each(one, list(NO_BOARDS.items()), workers=WORKERS)
 
 
 def test_a_board_that_lies_where_it_matters_little_is_recorded():
@@ -339,7 +353,7 @@ def test_a_board_that_lies_where_it_matters_little_is_recorded():
             for name in set(os.listdir(tmp / "out")) - {".buscapd.lock"}:
                 assert name.endswith((".byu.lz4", ".xxh128")), name
 
-    harness.each(one, list(BOARDS.items()), workers=4)
+    harness.each(one, list(BOARDS.items()), workers=WORKERS)
 
 
 def test_texts_of_a_board_that_are_no_texts_are_made_harmless(tmp):
