@@ -8,7 +8,6 @@ import shutil
 import signal
 import string
 import subprocess
-import time
 
 import harness
 from harness import BUILD, BUSCAP, BUSCAPD, ROOT, Daemon, equal, run
@@ -362,7 +361,7 @@ def test_every_example_of_the_live_side_runs(tmp):
             process = shell(tmp, "exec " + line, where)
             if command in STAYS:
                 if command == "events":
-                    time.sleep(0.5)
+                    harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "it reads along")
                     finish(shell(tmp, "buscap mark here", where), "mark")
                 interrupt_when_it_prints(process)
             finish(process, line)

@@ -185,7 +185,7 @@ def check_same(metrics, status):
     equal(metrics.has("disk_left_seconds"), hours is not None, "hours_left")
     if hours is not None:
         assert math.isclose(metrics.value("disk_left_seconds"), hours * 3600)
-    assert 0 <= metrics.value("uptime_seconds") - status["uptime_s"] < 60
+    assert 0 <= metrics.value("uptime_seconds") - status["uptime_s"] < 3600
     assert metrics.value("clients") >= 1
     equal({name for name in metrics.families if name not in metrics.asked and not name.startswith("buscapd_recording")}, set(),
           "metrics that nothing of the status is compared with")
@@ -221,9 +221,13 @@ def test_metrics_are_the_status(tmp):
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
         wait_until(lambda: daemon.status()["rates"]["samples_per_s"] == 0, "a second in which nothing came")
-        status = daemon.status()
+        # Others write to the same disk: what is free is looked at again each second.
+        for _ in range(20):
+            status, metrics = daemon.status(), get_metrics(tmp / "socket")
+            if daemon.status()["disk"] == status["disk"]:
+                break
         assert check_counts(status)["written"] > 0 and status["counts"]["gaps"] > 0
-        check_same(get_metrics(tmp / "socket"), status)
+        check_same(metrics, status)
         daemon.stop()
 
 
@@ -268,6 +272,7 @@ def test_the_flight_recorder_and_metadata_are_told(tmp):
 
 
 def free_port():
+    """A port that nobody has, though somebody may take it before it is used."""
     with sockets.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
@@ -334,8 +339,8 @@ def test_a_port_that_is_taken_is_named(tmp):
 
 PROMETHEUS = """\
 global:
-  scrape_interval: 500ms
-  scrape_timeout: 400ms
+  scrape_interval: 2s
+  scrape_timeout: 2s
 scrape_configs:
   - job_name: buscapd
     static_configs:
@@ -363,10 +368,10 @@ def test_prometheus_scrapes_it_and_answers_queries(tmp):
         daemon.wait_ready()
         with Daemon(f"--config.file={tmp}/prometheus.yml", f"--storage.tsdb.path={tmp}/tsdb", f"--web.listen-address=127.0.0.1:{ports[1]}",
                     "--log.level=warn", program=program) as prometheus:
-            first = wait_until(lambda: query(ports[1], "buscapd_received_samples_total"), "a scrape", timeout=60)
-            wait_until(lambda: query(ports[1], "buscapd_received_samples_total")[0][1] > first[0][1], "a later one", timeout=60)
+            first = wait_until(lambda: query(ports[1], "buscapd_received_samples_total"), "a scrape")
+            wait_until(lambda: query(ports[1], "buscapd_received_samples_total")[0][1] > first[0][1], "a later one")
             equal(query(ports[1], 'up{job="buscapd"}')[0][1], 1)
-            rate = wait_until(lambda: query(ports[1], "rate(buscapd_written_samples_total[10s])"), "a rate", timeout=60)
+            rate = wait_until(lambda: query(ports[1], "rate(buscapd_written_samples_total[30s])"), "a rate")
             assert rate[0][1] > 0
             reasons = query(ports[1], "buscapd_dropped_samples_total")
             equal({labels["reason"] for labels, _ in reasons}, set(daemon.status()["counts"]["dropped"]))

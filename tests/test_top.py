@@ -60,12 +60,16 @@ def check_page(text, bus, has_graphs=True):
             assert re.search(f"[{BLOCKS}]", line) and " max " in line, line
     for kind, share in (("MEMREAD", "45.0"), ("FETCH", "28.0"), ("IOWRITE", "1.0")):
         assert re.search(rf"^{kind} .* {share} %", text, re.M), text
-    assert re.search(rf" 0 +{r'2.[45]. M +' if has_graphs else ''}55\.0 %", text) and re.search(r"0x0001f000  12\.5 %", text), text
+    # 2.48 M, but for when the daemon answered.
+    rate_of_it = r"[123]\.\d\d M +" if has_graphs else ""
+    assert re.search(rf" 0 +{rate_of_it}55\.0 %", text), text
+    assert re.search(r"0x0001f000  12\.5 %", text), text
     equal(line_of(text, "lost ").split()[1], "none" if bus.lost == 0 else f"{bus.lost:,}")
 
 
 def is_whole(text):
-    return "the last 3 s" in text and "q quit" in text
+    """It has seen three seconds of what is on the bus, or more, where nobody looked in time."""
+    return re.search(r"the last ([3-9]|\d\d+) s", text) and "q quit" in text
 
 
 # ---- in a terminal
@@ -138,12 +142,12 @@ def test_p_pauses_and_then_shows_what_happened_meanwhile(tmp):
     with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24) as terminal:
         terminal.wait_for(is_whole, "the page")
         terminal.press("p")
-        before = terminal.wait_for(lambda text: "paused" in text and "p go on" in text, "the pause")
+        before = terminal.wait_for(lambda text: "paused" in text and "p go on" in text and text == terminal.text(), "the pause")
         bus.lost = 4711
         time.sleep(3)
         equal(terminal.text(), before, "the paused screen")
         terminal.resize(100, 24)
-        text = terminal.wait_for(lambda text: len(text.split("\n")[0]) == 100, "the paused page, wider")
+        text = terminal.wait_for(lambda text: len(text.split("\n")[0]) == 100 and text == terminal.text(), "the paused page, wider")
         equal(line_of(text, "lost "), "lost       none")
         terminal.press("p")
         text = terminal.wait_for(lambda text: "paused" not in text and "4,711" in text, "the page going on")
@@ -207,7 +211,7 @@ def test_a_daemon_that_leaves_and_comes_back_is_told(tmp):
     try:
         text = terminal.wait_for(lambda text: "no daemon" in text, "the daemon is gone")
         assert "recording  up" not in text, text
-        text = terminal.wait_for(lambda text: re.search(r"\([3-9] s\)", text), "how long it is gone")
+        text = terminal.wait_for(lambda text: re.search(r"\(([3-9]|\d\d+) s\)", text), "how long it is gone")
         assert re.search(r"no word since \d\d:\d\d:\d\d \(\d+ s\), trying again", text.split("\n")[1]), text
         assert "buscapd" in text.split("\n")[2], text  # what to do about it
         assert "samples/s" in text and "MEMREAD" in text, text  # as it was
@@ -215,8 +219,8 @@ def test_a_daemon_that_leaves_and_comes_back_is_told(tmp):
         bus.begun = time.monotonic() - 7
         bus.lost = 33
         with FakeDaemon(tmp / "s", bus):
-            text = terminal.wait_for(lambda text: "no daemon" not in text and "recording  up 7" in text
-                                     or "recording  up 8" in text or "recording  up 9" in text, "it is back")
+            text = terminal.wait_for(lambda text: "no daemon" not in text and "recording  up" in text
+                                     and "recording  up 1 h" not in text, "it is back")
             # What it had lost before belongs to no second that was seen.
             assert line_of(text, "lost ") == "lost       33 samples, 1 gap, buffer 33", text
             assert "max 0" in line_of(text, "lost/s"), text
@@ -331,7 +335,7 @@ def test_a_refresh_sends_what_has_changed_alone(tmp):
                 then = read_for(main, seconds)
                 os.write(main, b"q")
                 read_for(main, 0.5)
-                equal(process.wait(20), 0)
+                equal(process.wait(harness.TIMEOUT_S), 0)
             finally:
                 process.kill()
                 process.communicate()
@@ -365,7 +369,7 @@ def test_without_a_terminal_one_page_is_printed(tmp):
         equal(done.returncode, 0, done.stderr)
         with open("/dev/full", "w") as full:
             done = subprocess.run([BUSCAP, "top", "--socket", tmp / "s"], stdin=subprocess.DEVNULL, stdout=full,
-                                  stderr=subprocess.PIPE, timeout=60, check=False)
+                                  stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S, check=False)
         equal(done.returncode, 1, done.stderr)
 
 

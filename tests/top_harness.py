@@ -167,7 +167,7 @@ class Terminal:
         env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LC_ALL")}
         done = subprocess.run(
             ["tmux", "-u", "-f", "/dev/null", "-L", self.name, *map(str, argv)], env={**env, "TMUX_TMPDIR": str(self.directory)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S, check=False)
         harness.equal(done.returncode, 0, f"tmux {argv}: {done.stderr.decode()}")
         return done.stdout.decode()
 
@@ -205,7 +205,7 @@ class Terminal:
     def wait_for(self, condition, what):
         """Waits until condition(screen's text) is true. Returns the text."""
         last = ""
-        end = time.monotonic() + 30
+        end = time.monotonic() + harness.TIMEOUT_S
         while time.monotonic() < end:
             last = self.text()
             if condition(last):
