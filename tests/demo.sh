@@ -32,6 +32,9 @@ daemon=$!
 trap 'kill $daemon 2>/dev/null' EXIT
 trap 'exit 1' HUP INT PIPE TERM
 sleep 3
+until [ -S "$socket" ] || ! kill -0 $daemon; do # a machine may have other things to do
+	sleep 0.1
+done
 
 say "ask it how things stand"
 show "$build/buscap" status --socket "$socket"
