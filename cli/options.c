@@ -17,18 +17,6 @@ void bc_options_begin(struct bc_options *o, const struct bc_console *console,
 	bc_usage_getopt(&o->getopt, usage);
 }
 
-/* How many long options begin with a word, "--t" or "--t=1". */
-static unsigned count_beginning(const struct bc_options *o, const char *word)
-{
-	const char *name = word[1] == '-' ? word + 2 : "";
-	size_t n = strcspn(name, "=");
-	unsigned count = 0;
-
-	for (const struct option *all = o->getopt.all; all->name != NULL; all++)
-		count += n != 0 && strncmp(all->name, name, n) == 0;
-	return count;
-}
-
 int bc_options_next(struct bc_options *o)
 {
 	if (!o->has_begun) {
@@ -44,24 +32,9 @@ int bc_options_next(struct bc_options *o)
 	}
 	if (letter != '?' && letter != ':')
 		return letter;
-	/* A long option was taken whole; of a cluster of short ones only the letter is known. */
-	const char *word = o->argv[optind - 1];
-	char brief_word[3] = {'-', (char)optopt, '\0'};
-	if (optopt != 0 && (word[0] != '-' || word[1] != '-' || optind == before))
-		word = brief_word;
-	if (letter == ':')
-		bc_complain(o->console, NULL, "option %s lacks its value; see buscap %s --help",
-			word, o->usage->name);
-	else if (count_beginning(o, word) == 1)
-		bc_complain(o->console, NULL, "option %.*s takes no value; see buscap %s --help",
-			(int)strcspn(word, "="), word, o->usage->name);
-	else if (count_beginning(o, word) > 1)
-		bc_complain(o->console, NULL,
-			"%s is the beginning of several options; see buscap %s --help", word,
-			o->usage->name);
-	else
-		bc_complain(o->console, NULL, "no option %s here; see buscap %s --help", word,
-			o->usage->name);
+	char what[256];
+	bc_usage_refuse(what, sizeof(what), &o->getopt, letter, o->argv, before);
+	bc_complain(o->console, NULL, "%s; see buscap %s --help", what, o->usage->name);
 	return '?';
 }
 

@@ -154,7 +154,6 @@ static bool take_option(struct bc_options *o, int option)
 	case OPT_SET:
 		return override_any(o, optarg);
 	default:
-		fprintf(stderr, "buscapd: try buscapd --help\n");
 		return false;
 	}
 }
@@ -180,14 +179,22 @@ static bool print(int option)
 enum bc_options_result bc_options_read(struct bc_options *o, int argc, char **argv)
 {
 	struct bc_usage_getopt all;
+	char what[256];
+	int before = 1;
 	int option;
 
 	memset(o, 0, sizeof(*o));
 	bc_usage_getopt(&all, &usage);
-	/* Without its ':' it complains itself. */
-	while ((option = getopt_long(argc, argv, all.brief + 1, all.all, NULL)) != -1) {
+	opterr = 0;
+	for (; (option = getopt_long(argc, argv, all.brief, all.all, NULL)) != -1;
+		before = optind) {
 		if (print(option))
 			return BC_OPTIONS_EXIT;
+		if (option == '?' || option == ':') {
+			bc_usage_refuse(what, sizeof(what), &all, option, argv, before);
+			fprintf(stderr, "buscapd: %s; see buscapd --help\n", what);
+			return BC_OPTIONS_WRONG;
+		}
 		if (!take_option(o, option))
 			return BC_OPTIONS_WRONG;
 	}

@@ -52,6 +52,37 @@ void bc_usage_getopt(struct bc_usage_getopt *g, const struct bc_usage *usage)
 	add_getopt(g, &all, &brief, &help_option);
 }
 
+/* How many long options begin with a word, "--t" or "--t=1". */
+static unsigned count_beginning(const struct bc_usage_getopt *g, const char *word)
+{
+	const char *name = word[1] == '-' ? word + 2 : "";
+	size_t n = strcspn(name, "=");
+	unsigned count = 0;
+
+	for (const struct option *all = g->all; all->name != NULL; all++)
+		count += n != 0 && strncmp(all->name, name, n) == 0;
+	return count;
+}
+
+void bc_usage_refuse(char *out, size_t room, const struct bc_usage_getopt *g, int got,
+	char *const *argv, int before)
+{
+	/* A long option was taken whole; of a cluster of short ones only the letter is known. */
+	const char *word = argv[optind - 1];
+	char brief_word[3] = {'-', (char)optopt, '\0'};
+
+	if (optopt != 0 && (word[0] != '-' || word[1] != '-' || optind == before))
+		word = brief_word;
+	if (got == ':')
+		snprintf(out, room, "option %.200s lacks its value", word);
+	else if (count_beginning(g, word) == 1)
+		snprintf(out, room, "option %.*s takes no value", (int)strcspn(word, "="), word);
+	else if (count_beginning(g, word) > 1)
+		snprintf(out, room, "%.200s is the beginning of several options", word);
+	else
+		snprintf(out, room, "no option %.200s here", word);
+}
+
 /* ---- for people */
 
 /* Prints a text that stands from `column` on, in lines of which all but the first are indented. */

@@ -71,6 +71,12 @@ struct bc_usage_getopt {
 /* `usage` has BC_USAGE_OPTIONS_MAX options at most; --help, which it need not list, gives 'h'. */
 void bc_usage_getopt(struct bc_usage_getopt *getopt, const struct bc_usage *usage);
 
+/* Says in `out` what is wrong with an option, for which getopt_long(), given all->brief and
+ * all->all, has returned ':' or '?' (`got`): "option --source lacks its value". `before` is what
+ * optind was before that call, 1 at the beginning. */
+void bc_usage_refuse(char *out, size_t room, const struct bc_usage_getopt *all, int got,
+	char *const *argv, int before);
+
 /* Prints what --help says: of a command with verbs, of them all. */
 void bc_usage_help(FILE *out, const char *program, const struct bc_usage *usage);
 
