@@ -320,8 +320,8 @@ const struct bc_config_key bc_config_keys[] = {
 		 "fdatasync this often while there is something new (200ms)"},
 		read_sync},
 	{{0, "pipeline.stuck", "TIME", "time",
-		 "the watchdog is not fed while a worker or the writer is at one thing longer "
-		 "(60s)"},
+		 "a worker or the writer that is at one thing longer is told in the log, and the "
+		 "watchdog not fed; 0: neither (60s)"},
 		read_stuck},
 	{{0, "mapping.invalid", "WHAT", "choice:drop|keep",
 		 "invalid bus cycles: drop and count them, or keep them as type F0 + cycle (drop)"},

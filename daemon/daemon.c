@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "daemon/front.h"
+#include "daemon/hang.h"
 #include "daemon/hook.h"
 #include "daemon/lock.h"
 #include "daemon/log.h"
@@ -69,6 +70,7 @@ struct bc_daemon {
 	uint64_t seen_written; /* when the service manager was last told how things stand */
 	uint64_t started_ns;
 	struct bc_account account;
+	struct bc_hang hang;
 	unsigned looks; /* since the account was looked at */
 };
 
@@ -88,17 +90,18 @@ static struct bc_status status_of(void *context)
 	return status;
 }
 
-/* Whether the work gets on, for the service manager. */
-static void look_for_service(struct bc_daemon *d)
+/* Whether the work gets on: for the log, and for the service manager. */
+static void look_at_work(struct bc_daemon *d)
 {
-	if (!bc_service_is_heard(&d->service))
-		return;
 	struct bc_stint_seen longest = bc_recorder_longest_stint(d->recorder);
 	uint64_t written = bc_recorder_counts(d->recorder)->written;
+	bool is_stuck = bc_hang_look(&d->hang, &longest, d->config.stuck_ns, d->config.dir,
+		bc_service_is_watched(&d->service));
+
 	if (d->is_stopping && written != d->seen_written)
 		bc_service_extend(&d->service, NULL);
 	d->seen_written = written;
-	bc_service_watch(&d->service, &longest, d->config.stuck_ns, d->config.dir);
+	bc_service_watch(&d->service, is_stuck);
 }
 
 static void on_look(uv_timer_t *timer)
@@ -109,7 +112,7 @@ static void on_look(uv_timer_t *timer)
 		bc_service_ready(&d->service);
 	d->is_ready = true;
 	bc_recorder_look(d->recorder);
-	look_for_service(d);
+	look_at_work(d);
 	if (++d->looks < LOOKS_A_SECOND)
 		return;
 	d->looks = 0;

@@ -11,7 +11,6 @@
 #include "capture/board.h"
 #include "daemon/clock.h"
 #include "daemon/log.h"
-#include "daemon/rfc3339.h"
 #include "formats/utf8.h"
 
 #define S_NS UINT64_C(1000000000)
@@ -266,49 +265,12 @@ void bc_service_fail(struct bc_service *s, int error, const char *why)
 
 /* The watchdog */
 
-static double seconds_since(uint64_t since_ns)
-{
-	return (double)(bc_now_ns() - since_ns) * 1e-9;
-}
-
-static void say_stuck(const struct bc_stint_seen *stuck, const char *dir)
-{
-	char since[BC_RFC3339_BYTES];
-	bool has_file = stuck->file[0] != '\0';
-
-	bc_rfc3339_write(since, bc_wall_ns() - (int64_t)(bc_now_ns() - stuck->since_ns));
-	bc_log(BC_LOG_ERROR,
-		"%s has been %s%s%s%s%s for %.0f s, since %s, and the call doesn't return: the "
-		"watchdog is not fed until it does; the service manager then ends buscapd and "
-		"starts it again, which recovers what is open",
-		stuck->who, stuck->what, has_file ? " " : "", has_file ? dir : "",
-		has_file ? "/" : "", stuck->file, seconds_since(stuck->since_ns), since);
-}
-
-static bool is_stuck(struct bc_service *s, const struct bc_stint_seen *longest, uint64_t limit_ns,
-	const char *dir)
-{
-	bool is = limit_ns != 0 && longest->since_ns != 0 &&
-		  bc_now_ns() - longest->since_ns >= limit_ns;
-
-	if (is && longest->since_ns != s->stuck.since_ns) {
-		say_stuck(longest, dir);
-		s->stuck = *longest;
-	} else if (!is && s->stuck.since_ns != 0) {
-		bc_log(BC_LOG_NOTICE, "%s goes on, after %.0f s: the watchdog is fed again",
-			s->stuck.who, seconds_since(s->stuck.since_ns));
-		s->stuck.since_ns = 0;
-	}
-	return is;
-}
-
-void bc_service_watch(struct bc_service *s, const struct bc_stint_seen *longest, uint64_t limit_ns,
-	const char *dir)
+void bc_service_watch(struct bc_service *s, bool is_stuck)
 {
 	if (s->fd < 0)
 		return;
 	pay(s);
-	if (s->watchdog_ns == 0 || is_stuck(s, longest, limit_ns, dir))
+	if (s->watchdog_ns == 0 || is_stuck)
 		return;
 	uint64_t now = bc_now_ns();
 	if (now - s->fed_ns >= s->watchdog_ns / MEALS && send_text(s, "WATCHDOG=1") != -EAGAIN)

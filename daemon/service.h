@@ -22,7 +22,6 @@
 #include <sys/un.h>
 
 #include "daemon/status.h"
-#include "daemon/stint.h"
 
 #define BC_SERVICE_TEXT_MAX 512
 
@@ -35,7 +34,6 @@ struct bc_service {
 	uint64_t extended_ns;
 	bool is_stopping;
 	bool has_complained;            /* that nothing can be sent */
-	struct bc_stint_seen stuck;     /* for which it isn't fed; since_ns 0: it is */
 	char owed[128];                 /* the state that could not be sent yet; or empty */
 	char text[BC_SERVICE_TEXT_MAX]; /* as told last */
 };
@@ -57,11 +55,9 @@ void bc_service_stop(struct bc_service *service);
  * anything is sent. `text` says what it is at; NULL: nothing new. */
 void bc_service_extend(struct bc_service *service, const char *text);
 
-/* To be called ten times a second or so: feeds the watchdog, unless the thread that is longest at
- * one piece of work has been at it for `limit_ns` or more (0: any time); that is logged then.
- * `dir` is where its file is. */
-void bc_service_watch(struct bc_service *service, const struct bc_stint_seen *longest,
-	uint64_t limit_ns, const char *dir);
+/* To be called ten times a second or so: feeds the watchdog, unless the work is stuck
+ * (daemon/hang.h). */
+void bc_service_watch(struct bc_service *service, bool is_stuck);
 
 /* Says how things stand, if that is something new; to be called once a second. */
 void bc_service_tell(struct bc_service *service, const struct bc_status *status);

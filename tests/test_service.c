@@ -15,6 +15,7 @@
 
 #include "capture/board.h"
 #include "daemon/clock.h"
+#include "daemon/hang.h"
 #include "daemon/service.h"
 #include "formats/utf8.h"
 #include "tests/temp_dir.h"
@@ -26,6 +27,7 @@ struct fixture {
 	struct temp_dir dir;
 	int manager; /* listens */
 	struct bc_service service;
+	struct bc_hang hang;
 	struct bc_recording recording;
 	struct bc_counts counts;
 	struct bc_writer_report report;
@@ -312,20 +314,19 @@ static unsigned fill_up(struct fixture *f)
 static void test_the_latest_state_that_was_not_taken_is_sent_later(void **state)
 {
 	struct fixture *f = *state;
-	struct bc_stint_seen nobody = {.since_ns = 0};
 
 	open_service(f, NULL);
 	unsigned count = fill_up(f);
 	bc_service_ready(&f->service);
 	bc_service_reload(&f->service);
 	bc_service_ready(&f->service);
-	bc_service_watch(&f->service, &nobody, S, "/");
+	bc_service_watch(&f->service, false);
 	for (unsigned i = 0; i < count; i++)
 		assert_string_equal(heard(f), "X");
 	assert_string_equal(heard(f), "");
-	bc_service_watch(&f->service, &nobody, S, "/");
+	bc_service_watch(&f->service, false);
 	assert_string_equal(heard(f), "READY=1");
-	bc_service_watch(&f->service, &nobody, S, "/");
+	bc_service_watch(&f->service, false);
 	assert_string_equal(heard(f), "");
 	assert_int_equal(lines_logged(f, "\n"), 0);
 }
@@ -338,7 +339,7 @@ static void test_a_manager_that_is_gone_is_missed_once(void **state)
 	close(f->manager);
 	bc_service_ready(&f->service);
 	for (int i = 0; i < 10; i++)
-		bc_service_watch(&f->service, &(struct bc_stint_seen){.since_ns = 0}, S, "/");
+		bc_service_watch(&f->service, false);
 	bc_service_stop(&f->service);
 	assert_int_equal(lines_logged(f, "\n"), 1);
 	assert_int_equal(lines_logged(f, "can't be told"), 1);
@@ -354,10 +355,9 @@ static void test_without_a_manager_every_call_does_nothing(void **state)
 	bc_service_open(&f->service);
 	assert_false(bc_service_is_heard(&f->service));
 	assert_false(bc_service_is_watched(&f->service));
-	struct bc_stint_seen stuck = {.since_ns = 1, .who = "the writer", .what = "syncing"};
 	bc_service_extend(&f->service, "x");
 	bc_service_ready(&f->service);
-	bc_service_watch(&f->service, &stuck, 1, "/");
+	bc_service_watch(&f->service, true);
 	bc_service_tell(&f->service, &f->status);
 	bc_service_reload(&f->service);
 	bc_service_fail(&f->service, -EIO, "x");
@@ -371,15 +371,14 @@ static void test_without_a_manager_every_call_does_nothing(void **state)
 static void test_the_watchdog_is_fed_often_enough_and_not_more(void **state)
 {
 	struct fixture *f = *state;
-	struct bc_stint_seen nobody = {.since_ns = 0};
 
 	open_service(f, "60000000");
 	for (int i = 0; i < 5; i++)
-		bc_service_watch(&f->service, &nobody, S, "/");
+		bc_service_watch(&f->service, false);
 	assert_string_equal(heard(f), "WATCHDOG=1");
 	assert_string_equal(heard(f), "");
 	f->service.fed_ns -= 15 * S;
-	bc_service_watch(&f->service, &nobody, S, "/");
+	bc_service_watch(&f->service, false);
 	assert_string_equal(heard(f), "WATCHDOG=1");
 }
 
@@ -387,7 +386,8 @@ static void test_the_watchdog_is_fed_often_enough_and_not_more(void **state)
 static const char *feed(struct fixture *f, const struct bc_stint_seen *longest, uint64_t limit_ns)
 {
 	f->service.fed_ns = 0;
-	bc_service_watch(&f->service, longest, limit_ns, "/var/lib/buscapd");
+	bc_service_watch(&f->service, bc_hang_look(&f->hang, longest, limit_ns, "/var/lib/buscapd",
+					      bc_service_is_watched(&f->service)));
 	return heard(f);
 }
 
@@ -435,7 +435,8 @@ static void test_who_hangs_for_too_long_keeps_the_watchdog_hungry(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_string_equal(feed(f, &writer, 50 * S), "WATCHDOG=1");
 	assert_int_equal(lines_logged(f, "\n"), 2);
-	assert_int_equal(lines_timed(f, "the writer goes on, after ", 50, " s", began_ns), 1);
+	assert_int_equal(
+		lines_timed(f, "the writer goes on, after ", 50, " s: the watchdog", began_ns), 1);
 	/* And somebody else hangs. */
 	worker.since_ns = bc_now_ns() - 70 * S;
 	assert_string_equal(feed(f, &worker, 60 * S), "");
@@ -445,6 +446,30 @@ static void test_who_hangs_for_too_long_keeps_the_watchdog_hungry(void **state)
 	worker.since_ns = 0;
 	assert_string_equal(feed(f, &worker, 60 * S), "WATCHDOG=1");
 	assert_int_equal(lines_logged(f, "\n"), 4);
+}
+
+static void test_who_hangs_is_told_where_nobody_watches_too(void **state)
+{
+	struct fixture *f = *state;
+	struct bc_stint_seen writer = {.who = "the writer", .what = "looking through", .file = "."};
+
+	uint64_t began_ns = bc_now_ns();
+	writer.since_ns = began_ns - 50 * S;
+	assert_false(bc_hang_look(&f->hang, &writer, 0, "/d", false));
+	assert_false(bc_hang_look(&f->hang, &writer, 60 * S, "/d", false));
+	assert_int_equal(lines_logged(f, "\n"), 0);
+	for (int i = 0; i < 5; i++)
+		assert_true(bc_hang_look(&f->hang, &writer, 50 * S, "/d", false));
+	assert_int_equal(lines_timed(f, "error: the writer has been looking through /d/. for ", 50,
+				 " s, since", began_ns),
+		1);
+	assert_int_equal(lines_logged(f, "nothing more is written until it does"), 1);
+	writer.since_ns = 0;
+	for (int i = 0; i < 5; i++)
+		assert_false(bc_hang_look(&f->hang, &writer, 50 * S, "/d", false));
+	assert_int_equal(lines_timed(f, "the writer goes on, after ", 50, " s\n", began_ns), 1);
+	assert_int_equal(lines_logged(f, "\n"), 2);
+	assert_int_equal(lines_logged(f, "watchdog"), 0);
 }
 
 int main(void)
@@ -477,6 +502,8 @@ int main(void)
 			test_the_watchdog_is_fed_often_enough_and_not_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_who_hangs_for_too_long_keeps_the_watchdog_hungry, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_who_hangs_is_told_where_nobody_watches_too, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -417,6 +417,25 @@ def test_a_writer_that_hangs_is_told_and_the_watchdog_not_fed(tmp):
     ])
 
 
+def test_a_writer_that_hangs_is_told_without_a_manager_too(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    with Daemon("-o", out, *SIM, "--set", "pipeline.stuck=1s", socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+        faults.set("pwrite:hold")
+        harness.wait_until(lambda: "the writer has been" in log_of(daemon), "it is noticed")
+        time.sleep(1.5)
+        faults.set("")
+        harness.wait_until(lambda: "the writer goes on" in log_of(daemon), "it goes on")
+        daemon.stop()
+    lines = [line for line in daemon.err.decode().splitlines() if "the writer" in line]
+    equal(len(lines), 2, lines)
+    assert f"error: the writer has been writing to {out}/20" in lines[0] and "nothing more is written" in lines[0], lines
+    assert "watchdog" not in daemon.err.decode(), lines
+
+
 def refuse(directory, rules):
     out = directory / "out"
     out.mkdir()
