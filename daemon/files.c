@@ -22,9 +22,12 @@ static int look(struct bc_files *f, struct bc_space_state *state, uint64_t comin
 	uint64_t coming_files, uint64_t files)
 {
 	bc_stint_begin(&f->pair.stint, "looking through", ".");
-	return bc_room_look(&f->room, &f->pair.limits, state, f->pair.dir, f->pair.dir_fd,
+	int rc = bc_room_look(&f->room, &f->pair.limits, state, f->pair.dir, f->pair.dir_fd,
 		&f->rules.space, files, coming_bytes, coming_files, f->pair.report.bytes,
 		&f->pair.stint);
+	if (rc == 0 && state->deleted != 0)
+		bc_pair_forget_deleted(&f->pair);
+	return rc;
 }
 
 /* Keeps to the space rules. Returns false when nothing may be written now. */

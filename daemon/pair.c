@@ -403,6 +403,19 @@ void bc_pair_check_deleted(struct bc_pair *p)
 	}
 }
 
+static bool has_gone(const struct bc_pair *p, const char *file)
+{
+	return file[0] != '\0' && faccessat(p->dir_fd, file, F_OK, 0) != 0 && errno == ENOENT;
+}
+
+void bc_pair_forget_deleted(struct bc_pair *p)
+{
+	if (p->segment.file.fd < 0 && has_gone(p, p->report.file))
+		p->report.file[0] = '\0';
+	if (has_gone(p, p->total.file))
+		p->total.file[0] = '\0';
+}
+
 /* Beginning */
 
 static struct bc_segment_name name_of(const struct bc_segment_header *header)

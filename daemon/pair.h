@@ -73,6 +73,10 @@ void bc_pair_leave_raw(struct bc_pair *pair);
 /* Ends the pair: what is open is sealed. Returns false when that must be tried again. */
 bool bc_pair_cut(struct bc_pair *pair) __attribute__((warn_unused_result));
 
+/* Sealed files were deleted, by a space rule: one that the report, or what ENDED will say, still
+ * names is not named any more. */
+void bc_pair_forget_deleted(struct bc_pair *pair);
+
 /* Closes what is open as it is. */
 void bc_pair_abandon(struct bc_pair *pair);
 

@@ -88,11 +88,13 @@ void bc_status_progress(const struct bc_status *s, struct bc_status_progress *pr
 	const struct bc_writer_report *report = s->report;
 
 	memset(progress, 0, sizeof(*progress));
-	if (report->recording_tag != s->recording->tag || report->file[0] == '\0')
+	if (report->recording_tag != s->recording->tag)
 		return;
 	progress->segment = report->segment;
 	progress->records = report->recording_records;
 	progress->bytes = report->recording_bytes;
+	if (report->file[0] == '\0')
+		return;
 	snprintf(progress->path, sizeof(progress->path), "%s/%s%s", s->dir, report->file,
 		report->is_open ? BC_PARTIAL_SUFFIX : "");
 }

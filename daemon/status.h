@@ -71,7 +71,7 @@ struct bc_status_progress {
 	uint32_t segment;
 	uint64_t records;
 	uint64_t bytes;
-	char path[4096 + BC_SEGMENT_NAME_MAX + 16]; /* of its newest file; empty: it has none yet */
+	char path[4096 + BC_SEGMENT_NAME_MAX + 16]; /* of its newest file; empty: it has none now */
 };
 void bc_status_progress(const struct bc_status *status, struct bc_status_progress *progress);
 

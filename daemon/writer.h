@@ -52,8 +52,8 @@ struct bc_writer_report {
 	uint64_t recording_bytes; /* of its segments */
 	uint64_t recording_records;
 	uint32_t segment;               /* the open one, or the one sealed last */
-	char file[BC_SEGMENT_NAME_MAX]; /* its name; empty: none yet, or it was left or lost, and
-					 * the next isn't begun */
+	char file[BC_SEGMENT_NAME_MAX]; /* its name; empty: none yet, or it was left, lost or
+					 * deleted, and the next isn't begun */
 	bool is_open;                   /* `file` still has .partial behind its name */
 	bool is_full;                   /* the recording has reached stop_bytes */
 	bool is_stuck;                  /* a chunk can't be written for now */

@@ -28,7 +28,7 @@ struct bc_writer_news {
 	const struct bc_recording *recording;
 	/* The file, without a directory: the segment or raw capture; with BEGUN it has
 	 * BC_PARTIAL_SUFFIX behind it still. With ENDED the last segment that was sealed; empty if
-	 * none was. */
+	 * none was, or a space rule has deleted it. */
 	char file[BC_SEGMENT_NAME_MAX];
 	uint32_t segment;
 	uint64_t first_record; /* the segment's, in the recording */

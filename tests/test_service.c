@@ -154,6 +154,10 @@ static void test_a_recording_is_told_in_one_sentence(void **state)
 	f->status.rates.samples_per_s = 99940;
 	f->report.recording_bytes = UINT64_MAX;
 	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 18447 PB written, 321 lost");
+	/* Its newest file is lost, and the next isn't begun. */
+	f->report.recording_bytes = 12345678901;
+	f->report.file[0] = '\0';
+	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 12.3 GB written, 321 lost");
 	/* What is written is of another recording still. */
 	f->report.recording_tag = 8;
 	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 0 B written, 321 lost");

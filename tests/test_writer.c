@@ -96,9 +96,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-enum { CUT = 1, LAST = 2 };
+enum { CUT = 1, LAST = 2, EMPTY = 4 };
 
-/* Hands the writer a chunk of RECORDS records; with `gap`, one that says so many are lost. */
+/* Hands the writer a chunk of RECORDS records, or an EMPTY one; with `gap`, one that says so many
+ * are lost. */
 static void put(struct fixture *f, unsigned recording, unsigned flags, uint64_t gap)
 {
 	struct bc_encoded *e = bc_queue_pop(&f->outputs);
@@ -118,6 +119,8 @@ static void put(struct fixture *f, unsigned recording, unsigned flags, uint64_t 
 	memset(e, 0, offsetof(struct bc_encoded, data));
 	bc_chunk_gaps(chunk, &e->gaps, &e->lost);
 	e->bytes = bc_chunk_encode(e->data, chunk, &e->header_bytes);
+	if ((flags & EMPTY) != 0)
+		e->bytes = 0;
 	e->info = chunk->info;
 	e->sequence = f->next_sequence++;
 	e->recording = &f->recordings[recording];
@@ -214,6 +217,33 @@ static void test_a_segment_and_a_recording_are_told_from_beginning_to_end(void *
 	assert_int_equal(n->bytes, first->bytes + second->bytes);
 	assert_string_equal(n->file, second->file);
 	assert_null(n->next);
+}
+
+static void test_a_sealed_segment_that_a_rule_has_deleted_is_not_named_any_more(void **state)
+{
+	struct fixture *f = *state;
+	struct bc_writer_rules rules = {.sync_ns = 1000000};
+	struct bc_writer_report report;
+
+	put(f, 0, CUT, 0);
+	const struct bc_writer_news *sealed = wait_news(f, 2)->next;
+	bc_writer_report(f->writer, &report);
+	assert_string_equal(report.file, sealed->file);
+	rules.space.max_age_ns = 1;
+	bc_writer_set_rules(f->writer, &rules);
+	for (int i = 0; i < 10000 && report.file[0] != '\0'; i++) {
+		usleep(1000);
+		bc_writer_report(f->writer, &report);
+	}
+	assert_string_equal(report.file, "");
+	assert_int_equal(faccessat(f->dir.fd, sealed->file, F_OK, 0), -1);
+	/* What was written of the recording was written all the same. */
+	assert_int_equal(report.recording_records, RECORDS);
+	put(f, 0, LAST | EMPTY, 0);
+	const struct bc_writer_news *ended = wait_news(f, 3)->next->next;
+	assert_int_equal(ended->kind, BC_NEWS_ENDED);
+	assert_int_equal(ended->records, RECORDS);
+	assert_string_equal(ended->file, "");
 }
 
 static void test_recordings_that_follow_closely_are_not_mixed_up(void **state)
@@ -380,6 +410,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			test_a_segment_and_a_recording_are_told_from_beginning_to_end, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_sealed_segment_that_a_rule_has_deleted_is_not_named_any_more, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			test_recordings_that_follow_closely_are_not_mixed_up, setup, teardown),
