@@ -312,9 +312,8 @@ static void print_disk(const struct page *p)
 	if (cJSON_IsNumber(hours) && hours->valuedouble < 0.05)
 		add(p, ", enough for less than 3 min at this rate");
 	else if (cJSON_IsNumber(hours) && isfinite(hours->valuedouble))
-		add(p, ", enough for %s at this rate (%.1f h)",
-			bc_quantity_time(time, hours->valuedouble * 3600),
-			fmin(fmax(hours->valuedouble, 0), 1e9));
+		add(p, ", enough for %s at this rate",
+			bc_quantity_time(time, hours->valuedouble * 3600));
 	end(p);
 	if (text_of(disk, "last_error") != NULL) {
 		begin(p, "");
