@@ -45,11 +45,22 @@ static bool read_text(char *out, size_t out_room, const char *value, char *why, 
 	return true;
 }
 
+/* A path as it is. A shell would have put the home directory there, and a directory named "~" is
+ * hardly meant. */
+static bool read_path(char *out, size_t out_room, const char *value, char *why, size_t room)
+{
+	if (value[0] == '~' && (value[1] == '/' || value[1] == '\0'))
+		return complain(why, room,
+			"~ stands for no directory here: write the path in full (./~ if it is "
+			"named so)");
+	return read_text(out, out_room, value, why, room);
+}
+
 static bool read_dir(struct bc_config *c, const char *value, char *why, size_t room)
 {
 	if (value[0] == '\0')
 		return complain(why, room, "dir wants a directory");
-	return read_text(c->dir, sizeof(c->dir), value, why, room);
+	return read_path(c->dir, sizeof(c->dir), value, why, room);
 }
 
 static bool read_label(struct bc_config *c, const char *value, char *why, size_t room)
@@ -154,7 +165,7 @@ static bool read_size_version(struct bc_config *c, const char *value, char *why,
 
 static bool read_socket(struct bc_config *c, const char *v, char *why, size_t room)
 {
-	return read_text(c->socket, sizeof(c->socket), v, why, room);
+	return read_path(c->socket, sizeof(c->socket), v, why, room);
 }
 
 static bool read_group(struct bc_config *c, const char *v, char *why, size_t room)

@@ -66,9 +66,14 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *why, 
 		if (!read_file_setting(spec, comma + 1, why, why_room))
 			return false;
 	}
-	if (spec->path[0] != '\0')
+	if (spec->path[0] == '~' && (spec->path[1] == '/' || spec->path[1] == '\0'))
+		snprintf(why, why_room,
+			"file: ~ stands for no directory here: write the path in full (./~ if it "
+			"is named so)");
+	else if (spec->path[0] == '\0')
+		snprintf(why, why_room, "file: wants a path, or - for standard input");
+	else
 		return true;
-	snprintf(why, why_room, "file: wants a path, or - for standard input");
 	return false;
 }
 

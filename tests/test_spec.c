@@ -29,6 +29,8 @@ static void test_a_file_is_its_path(void **state)
 	assert_int_equal(spec.format, BC_FORMAT_UNKNOWN);
 	assert_int_equal(spec.clock_hz, 0);
 	assert_string_equal(read_good("file:-").path, "-");
+	assert_string_equal(read_good("file:./~").path, "./~");
+	assert_string_equal(read_good("file:~a").path, "~a");
 }
 
 static void test_settings_of_a_file_stand_behind_commas(void **state)
@@ -114,6 +116,8 @@ static void test_what_is_wrong_is_said(void **state)
 		{"files:x", "sources"},
 		{"file:", "path"},
 		{"file:,format=byu", "path"},
+		{"file:~", "~ stands for no directory"},
+		{"file:~/a,format=byu", "~ stands for no directory"},
 		{"file:x,format=wav", "no such format"},
 		{"file:x,format=unknown", "no such format"},
 		{"file:x,clock_hz=0", "clock_hz"},
