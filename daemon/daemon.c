@@ -254,7 +254,9 @@ static void stop(struct bc_daemon *d)
 	d->stop_written = bc_recorder_counts(d->recorder)->written;
 	bc_service_stop(&d->service);
 	d->stop_seconds = 0;
-	uv_timer_start(&d->stop_timer, on_stop_second, 1000, 1000);
+	/* When all is sealed, it is commands that are waited for, and no disk. */
+	if (!d->is_over)
+		uv_timer_start(&d->stop_timer, on_stop_second, 1000, 1000);
 	bc_recorder_end(d->recorder);
 }
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 import harness
 from api_harness import Api, Stream
@@ -60,6 +61,17 @@ def test_a_command_slower_than_the_sealing_holds_up_nothing_and_is_ended(tmp):
     assert "the daemon ends" in done.stderr.decode(), done.stderr.decode()
     for pid in (tmp / "pids").read_text().split():
         assert not os.path.exists(f"/proc/{pid}/stat") or " Z " in open(f"/proc/{pid}/stat").read(), pid
+
+
+def test_a_signal_while_a_command_is_waited_for_blames_no_disk(tmp):
+    command = script(tmp, "trap '' TERM; touch $D/runs; while :; do sleep 1; done")
+    with Daemon("--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "out", *command) as daemon:
+        harness.wait_until((tmp / "runs").exists, "the command runs")
+        time.sleep(0.5)
+        equal(daemon.stop(), 0, daemon.err)
+    err = daemon.err.decode()
+    assert "SIGTERM: stopping" in err and "took too long, and was ended" in err, err
+    assert "disk" not in err and "given up" not in err, err
 
 
 def test_a_command_that_takes_too_long_is_ended_and_the_next_is_run(tmp):
