@@ -129,6 +129,19 @@ bool bc_asked_start(struct bc_asked *asked, const char *text, size_t bytes, char
 	return is_good;
 }
 
+/* How long a snapshot goes on: for so much, until it is stopped, or not at all. */
+static bool read_end(struct bc_asked *asked, const struct bc_body *body)
+{
+	struct bc_start *start = &asked->start;
+
+	if (!read_length(body, "post", &start->post) || !bc_body_flag(body, "go_on", &start->go_on))
+		return false;
+	if (start->post.unit == BC_LENGTH_ALL)
+		return bc_body_wrong(body, "post", "it is a time or a size");
+	return start->post.unit == BC_LENGTH_NONE || !start->go_on ||
+	       bc_body_wrong(body, "post", "it doesn't go with go_on");
+}
+
 bool bc_asked_snapshot(
 	struct bc_asked *asked, const char *text, size_t bytes, char *why, size_t room)
 {
@@ -138,9 +151,7 @@ bool bc_asked_snapshot(
 	if (!bc_body_read(&body, text, bytes, snapshot_names, why, room))
 		return false;
 	bool is_good = read_label(asked, &body) && read_metadata(asked, &body) &&
-		       read_length(&body, "pre", &asked->start.pre) &&
-		       read_length(&body, "post", &asked->start.post) &&
-		       bc_body_flag(&body, "go_on", &asked->start.go_on);
+		       read_length(&body, "pre", &asked->start.pre) && read_end(asked, &body);
 	bc_body_free(&body);
 	return is_good;
 }

@@ -162,6 +162,8 @@ BAD_BODIES = [
     (MARK, {"text": "x" * 1025}, "text: it has 1 to 1024 bytes"), (MARK, {"text": "é" * 513}, "text: it has 1 to 1024 bytes"),
     (MARK, {"text": ["x"]}, "text: it is a text"), (MARK, {"text": "x", "at": 1}, "at: no such member"),
     (SNAPSHOT, {"pre": "now"}, "pre: "), (SNAPSHOT, {"post": {}}, "post: "), (SNAPSHOT, {"go_on": 1}, "go_on: it is true or false"),
+    (SNAPSHOT, {"post": "all"}, "post: it is a time or a size"),
+    (SNAPSHOT, {"post": "1s", "go_on": True}, "post: it doesn't go with go_on"),
     (SNAPSHOT, {"limits": {}}, "limits: no such member"),
     (ARM, {}, "name: it is missing"), (ARM, {"name": "a"}, "when: it is missing"),
     (ARM, {"name": "a", "when": "gap"}, "action: it is missing"), (ARM, {**TRIGGER, "name": "a b"}, "name: "),
