@@ -1,6 +1,7 @@
 #include "daemon/recorder_parts.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "daemon/log.h"
 
@@ -32,6 +33,18 @@ static void end_by_trigger(struct bc_part *part, uint32_t at)
 	bc_session_end_at(part->session, at);
 }
 
+/* A toggle is one of the two. Marks may come by the hundred a second. */
+static void log_hit(struct bc_recorder *r, const struct bc_trigger *trigger,
+	enum bc_trigger_action does, uint64_t record)
+{
+	char place[40] = "outside of a recording";
+
+	if (record != UINT64_MAX)
+		snprintf(place, sizeof(place), "at record %" PRIu64, record);
+	bc_log_limited(&r->limits, does == BC_ACTION_MARK ? BC_LOG_DEBUG : BC_LOG_INFO,
+		"trigger %s has hit, %s: %s", trigger->name, place, bc_trigger_action_name(does));
+}
+
 /* A trigger of one of the parts has hit, at a position of its lane. */
 static void act(struct bc_part *part, const struct bc_hit *hit, uint32_t at)
 {
@@ -44,10 +57,7 @@ static void act(struct bc_part *part, const struct bc_hit *hit, uint32_t at)
 									  : BC_ACTION_STOP;
 
 	bc_recorder_tell_hit(r, hit, record);
-	/* A toggle is one of the two. Marks may come by the hundred a second. */
-	bc_log_limited(&r->limits, trigger->action == BC_ACTION_MARK ? BC_LOG_DEBUG : BC_LOG_INFO,
-		"trigger %s has hit, at record %" PRIu64 ": %s", trigger->name, record,
-		bc_trigger_action_name(does));
+	log_hit(r, trigger, does, record);
 	if (trigger->action == BC_ACTION_MARK)
 		return;
 	if (part->take == NULL)
