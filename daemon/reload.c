@@ -71,6 +71,6 @@ void bc_reload_done(const struct bc_config *config)
 {
 	bc_log(BC_LOG_NOTICE,
 		"SIGHUP: rotation, space, filters, sampling, triggers, metadata, sealed_command, "
-		"flush, sync, stuck and log level are as configured");
+		"flush, sync, stuck, reserve and log level are as configured");
 	bc_log_set_level(config->log_level);
 }
