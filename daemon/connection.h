@@ -41,7 +41,9 @@ struct bc_connections {
 	unsigned others_max;
 	unsigned owners_max;
 	uint64_t patience_ns;
-	size_t body_bytes[2]; /* memory of the bodies of others' requests, and of the owner's */
+	size_t long_bytes;      /* as bc_server_options.long_bytes */
+	size_t body_bytes[2];   /* memory of the bodies of others' requests, and of the owner's */
+	size_t answer_bytes[2]; /* the same of their long answers */
 	struct {
 		int fd;
 		uint64_t until_ns;

@@ -98,10 +98,70 @@ static void answered(struct bc_request *r, unsigned status, struct MHD_Response 
 	}
 }
 
+/* A text that is counted for as long as it is being sent. */
+struct long_answer {
+	size_t *counted; /* which is there until libmicrohttpd has stopped */
+	size_t bytes;
+	char *text;
+};
+
+static void free_long_answer(void *context)
+{
+	struct long_answer *answer = context;
+
+	*answer->counted -= answer->bytes;
+	free(answer->text);
+	free(answer);
+}
+
+static bool is_too_much(const struct bc_connections *all, size_t counted, size_t bytes)
+{
+	return counted != 0 && counted + bytes > all->long_bytes;
+}
+
+/* Takes the text. Returns NULL when memory ran out. */
+static struct MHD_Response *make_long(size_t *counted, char *text, size_t bytes)
+{
+	struct long_answer *answer = malloc(sizeof(*answer));
+
+	if (answer == NULL) {
+		free(text);
+		return NULL;
+	}
+	*answer = (struct long_answer){counted, bytes, text};
+	*counted += bytes;
+	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+		bytes, text, free_long_answer, answer);
+	if (response == NULL)
+		free_long_answer(answer);
+	return response;
+}
+
+/* The same, of any length. */
+static struct MHD_Response *make_response(char *text, size_t bytes, size_t *counted)
+{
+	if (bytes > BC_SERVER_SHORT_BYTES)
+		return make_long(counted, text, bytes);
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		bytes, text, MHD_RESPMEM_MUST_FREE);
+	if (response == NULL)
+		free(text);
+	return response;
+}
+
+static struct MHD_Response *make_error(unsigned status)
+{
+	static char no_memory[] = "{\"error\":\"there is no memory for this now\"}\n";
+	static char too_much[] =
+		"{\"error\":\"there are too many long answers at a time; try again later\"}\n";
+	char *text = status == MHD_HTTP_SERVICE_UNAVAILABLE ? too_much : no_memory;
+
+	return MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_PERSISTENT);
+}
+
 void bc_request_answer(struct bc_request *r, unsigned status, const char *content_type, char *text,
 	const char *allow)
 {
-	static char no_memory[] = "{\"error\":\"there is no memory for this now\"}\n";
 	struct MHD_Response *response;
 
 	if (r->connection == NULL) {
@@ -109,16 +169,17 @@ void bc_request_answer(struct bc_request *r, unsigned status, const char *conten
 		let_go(r);
 		return;
 	}
-	if (text == NULL) {
-		status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+	struct bc_connections *all = r->connection->all;
+	size_t *counted = &all->answer_bytes[r->connection->is_owner];
+	size_t bytes = text != NULL ? strlen(text) : 0;
+	bool is_refused = bytes > BC_SERVER_SHORT_BYTES && is_too_much(all, *counted, bytes);
+	if (text == NULL || is_refused) {
+		free(text);
+		status = is_refused ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_INTERNAL_SERVER_ERROR;
 		content_type = "application/json";
-		response = MHD_create_response_from_buffer(
-			strlen(no_memory), no_memory, MHD_RESPMEM_PERSISTENT);
+		response = make_error(status);
 	} else {
-		response = MHD_create_response_from_buffer(
-			strlen(text), text, MHD_RESPMEM_MUST_FREE);
-		if (response == NULL)
-			free(text);
+		response = make_response(text, bytes, counted);
 	}
 	if (response != NULL) {
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);

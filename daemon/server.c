@@ -373,6 +373,8 @@ int bc_server_start(
 	server->connections.others_max = options->connections_max;
 	server->connections.owners_max = BC_SERVER_OWNER_PLACES;
 	server->connections.patience_ns = (uint64_t)patience_ms * 1000000;
+	server->connections.long_bytes = options->long_bytes != 0 ? options->long_bytes
+								  : BC_SERVER_LONG_BYTES;
 	server->mhd = start_mhd(server);
 	if (server->mhd == NULL) {
 		free(server);

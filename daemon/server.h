@@ -14,8 +14,10 @@
  *   connections of the owner        BC_SERVER_OWNER_PLACES of its own
  *   memory of a connection          36 KiB: 32 KiB for heads both ways, and some state
  *   memory of bodies                2 MiB of the owner's and 2 MiB of others' at a time, else 503
- *   memory in all                   4 MiB, and 36 KiB for each of connections_max,
- *                                   BC_SERVER_OWNER_PLACES and 64; and the answers' texts
+ *   memory of answers               16 KiB; those that are longer 4 MiB of the owner's and 4 MiB of
+ *                                   others' at a time, or one that is longer than that, else 503
+ *   memory in all                   12 MiB, and 52 KiB for each of connections_max,
+ *                                   BC_SERVER_OWNER_PLACES and 64
  *
  * The owner is root or who we run as, and always finds a place: for one more the one is ended that
  * has longest not asked anything, or not taken its answer, if that is 50 ms at least; meanwhile
@@ -27,6 +29,7 @@
 #define BC_DAEMON_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -40,6 +43,11 @@
 /* Of all bodies at a time, of the owner's and of others' each. */
 #define BC_SERVER_BODIES_BYTES (2u << 20)
 
+/* Answers no longer than this are always given; the longer ones have so much at a time, the owner's
+ * and others' each. */
+#define BC_SERVER_SHORT_BYTES 16384u
+#define BC_SERVER_LONG_BYTES  (4u << 20)
+
 struct bc_server;
 
 struct bc_server_options {
@@ -47,6 +55,7 @@ struct bc_server_options {
 	bool is_local; /* a Unix socket: the kernel knows who asks */
 	unsigned connections_max; /* of others than the owner, 1 .. 4096 */
 	unsigned patience_ms;     /* instead of the 10 s above; 0: those */
+	size_t long_bytes;        /* instead of BC_SERVER_LONG_BYTES; 0: those */
 	void *context;
 
 	/* Called once for each whole request, from the loop. It must lead to one answer or stream,

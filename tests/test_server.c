@@ -28,6 +28,7 @@ struct desk {
 	unsigned feed_count;
 	unsigned members; /* of the last query */
 	bool was_owner;
+	size_t long_bytes; /* of /long */
 };
 
 static size_t read_feed(void *context, char *out, size_t room)
@@ -124,10 +125,10 @@ static void on_request(struct server_rig *rig, struct bc_request *request)
 	} else if (strcmp(path, "/refused") == 0) {
 		bc_request_answer(request, 405, "text/plain", strdup("no\n"), "GET, PUT");
 	} else if (strcmp(path, "/long") == 0) {
-		char *text = malloc(LONG_BYTES);
+		char *text = malloc(desk->long_bytes + 1);
 		assert_non_null(text);
-		memset(text, 'x', LONG_BYTES);
-		text[LONG_BYTES - 1] = '\0';
+		memset(text, 'x', desk->long_bytes);
+		text[desk->long_bytes] = '\0';
 		bc_request_answer(request, 200, "text/plain", text, NULL);
 	} else {
 		echo(request);
@@ -139,6 +140,7 @@ static void open_with(struct server_rig *rig, struct desk *desk, struct bc_serve
 	if (options.connections_max == 0)
 		options.connections_max = 64;
 	memset(desk, 0, sizeof(*desk));
+	desk->long_bytes = LONG_BYTES;
 	rig_open(rig, &options, on_request);
 	rig->context = desk;
 }
@@ -415,6 +417,64 @@ static void test_bodies_are_bounded_in_all(void **state)
 	}
 	free(whole);
 	rig_close(&rig);
+}
+
+static int ask_long(struct server_rig *rig)
+{
+	int fd = rig_connect(rig);
+
+	rig_say(rig, fd, "GET /long HTTP/1.0\r\n\r\n");
+	rig_turn(rig, 10);
+	return fd;
+}
+
+static void assert_long(struct server_rig *rig, int fd, int status)
+{
+	char *answer = rig_read_all(rig, fd);
+
+	if (status == 200)
+		assert_int_equal(rig_status(answer), 200);
+	else
+		assert_error(answer, status);
+	free(answer);
+	close(fd);
+}
+
+static void test_long_answers_are_bounded_in_all(void **state)
+{
+	enum { FITTING = 4 };
+	struct server_rig rig;
+	struct desk desk;
+	int fds[FITTING];
+
+	(void)state;
+	for (int is_local = 0; is_local < 2; is_local++) {
+		open_with(&rig, &desk, (struct bc_server_options){.is_local = is_local != 0});
+		desk.long_bytes = BC_SERVER_LONG_BYTES / FITTING;
+		for (int i = 0; i < FITTING; i++)
+			fds[i] = ask_long(&rig);
+		assert_long(&rig, ask_long(&rig), 503);
+		/* What is short is always answered. */
+		desk.long_bytes = BC_SERVER_SHORT_BYTES;
+		assert_long(&rig, ask_long(&rig), 200);
+		/* One that has been taken makes room for another, and so does one whose client has
+		 * gone. */
+		desk.long_bytes = BC_SERVER_LONG_BYTES / FITTING;
+		assert_long(&rig, fds[0], 200);
+		fds[0] = ask_long(&rig);
+		close(fds[1]);
+		RIG_UNTIL(&rig, bc_server_clients(rig.server) == FITTING - 1);
+		fds[1] = ask_long(&rig);
+		assert_long(&rig, ask_long(&rig), 503);
+		for (int i = 0; i < FITTING; i++)
+			assert_long(&rig, fds[i], 200);
+		/* One that is longer than all that is given can be had alone. */
+		desk.long_bytes = BC_SERVER_LONG_BYTES + 1;
+		fds[0] = ask_long(&rig);
+		assert_long(&rig, ask_long(&rig), 503);
+		assert_long(&rig, fds[0], 200);
+		rig_close(&rig);
+	}
 }
 
 static void test_head_gets_the_headers_alone(void **state)
@@ -748,7 +808,8 @@ static void test_the_owner_always_finds_a_place(void **state)
 	int fds[2 * BC_SERVER_OWNER_PLACES];
 
 	(void)state;
-	open_desk(&rig, &desk);
+	open_with(
+		&rig, &desk, (struct bc_server_options){.is_local = true, .long_bytes = SIZE_MAX});
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		crowd(&rig, fds, 2 * BC_SERVER_OWNER_PLACES, bad[i]);
 		for (int k = 0; k < 20; k++)
@@ -1065,6 +1126,7 @@ int main(void)
 		cmocka_unit_test(test_a_head_of_16_kib_is_taken_and_no_more),
 		cmocka_unit_test(test_a_body_of_64_kib_is_taken_and_no_more),
 		cmocka_unit_test(test_bodies_are_bounded_in_all),
+		cmocka_unit_test(test_long_answers_are_bounded_in_all),
 		cmocka_unit_test(test_head_gets_the_headers_alone),
 		cmocka_unit_test(test_an_answer_without_memory_is_an_error_and_allow_is_told),
 		cmocka_unit_test(test_pipelined_requests_are_answered_in_their_order),
