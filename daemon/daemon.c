@@ -1,4 +1,4 @@
-#include "daemon/daemon.h"
+#include "daemon/daemon_parts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -6,73 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
-#include <uv.h>
 
-#include "daemon/front.h"
-#include "daemon/hang.h"
-#include "daemon/hook.h"
 #include "daemon/lock.h"
 #include "daemon/log.h"
-#include "daemon/recorder.h"
-#include "daemon/reload.h"
-#include "daemon/service.h"
-#include "daemon/socket.h"
 #include "daemon/source_open.h"
 #include "daemon/stale.h"
 #include "daemon/status.h"
 #include "formats/json.h"
 
-/* A stop waits this long for a disk that takes nothing; then what is in memory is given up. Each
- * second is looked at: the time that the process was held up, and the writer with it, is none. */
-#define STOP_SECONDS 10
-
-/* And then so long for the writer to hear of it: a call that hangs can't be given up, but the
- * process can. */
-#define HANG_SECONDS 3
-
-/* At the end the commands for sealed segments get so long. */
-#define COMMANDS_NS UINT64_C(10000000000)
-
-/* A second signal this soon is the first once more: timeout(1) and shells send it to the process
- * and to its group. */
-#define AGAIN_NS UINT64_C(1000000000)
-
 #define LOOK_MS        100
 #define LOOKS_A_SECOND 10
-
-enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
-
-struct bc_daemon {
-	const struct bc_options *options;
-	struct bc_config config;
-	uv_loop_t loop;
-	int dir_fd;
-	struct bc_socket socket;
-	struct bc_service service;
-	char before[BC_RECORDING_ID_MAX]; /* the recording that this run goes on after; or empty */
-	struct bc_recorder *recorder;
-	struct bc_front *front;
-	struct bc_hook *hook;
-	bool is_stopping;     /* by a signal */
-	uint64_t stopping_ns; /* since then */
-	bool is_over;
-	bool is_ready;   /* the loop turns */
-	bool has_failed; /* to start; what was begun is being stopped */
-	enum bc_exit exit_code;
-	uv_signal_t signals[SIGNALS];
-	uv_timer_t look;
-	uv_timer_t stop_timer;
-	uv_timer_t reload;
-	unsigned stop_seconds; /* of STOP_SECONDS, then of HANG_SECONDS */
-	uint64_t stop_written; /* when the disk had taken something last */
-	uint64_t seen_written; /* when the service manager was last told how things stand */
-	uint64_t started_ns;
-	struct bc_account account;
-	struct bc_hang hang;
-	unsigned looks; /* since the account was looked at */
-};
 
 /* Status */
 
@@ -127,184 +70,6 @@ static void on_look(uv_timer_t *timer)
 	bc_service_tell(&d->service, &status);
 }
 
-/* Signals, and who takes them */
-
-static const int signal_numbers[SIGNALS] = {
-	[SIGNAL_TERM] = SIGTERM, [SIGNAL_INT] = SIGINT, [SIGNAL_HUP] = SIGHUP};
-
-static void block_signals(int how)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (int i = 0; i < SIGNALS; i++)
-		sigaddset(&set, signal_numbers[i]);
-	pthread_sigmask(how, &set, NULL);
-}
-
-/* The end */
-
-/* Closes everything that the loop turns for; it then returns. */
-static void end(struct bc_daemon *d)
-{
-	/* Without a handle it is the default again: the next one would end what ends already. */
-	block_signals(SIG_BLOCK);
-	for (int i = 0; i < SIGNALS; i++) {
-		uv_close((uv_handle_t *)&d->signals[i], NULL);
-		signal(signal_numbers[i], SIG_IGN);
-	}
-	uv_close((uv_handle_t *)&d->look, NULL);
-	uv_close((uv_handle_t *)&d->stop_timer, NULL);
-	uv_close((uv_handle_t *)&d->reload, NULL);
-	bc_recorder_close(d->recorder);
-	bc_front_close(d->front);
-	bc_hook_close(d->hook);
-}
-
-static bool print_status(struct bc_daemon *d)
-{
-	struct bc_status now = bc_front_status(d->front);
-	char *status = bc_status_write(&now);
-	bool is_printed = status != NULL && fputs(status, stdout) >= 0 && fflush(stdout) == 0;
-
-	if (!is_printed)
-		bc_log(BC_LOG_ERROR, "the status can't be printed on standard output: %s",
-			strerror(errno));
-	free(status);
-	return is_printed;
-}
-
-static void on_hook_done(void *context)
-{
-	struct bc_daemon *d = context;
-
-	bc_account_end(&d->account);
-	d->exit_code = bc_recorder_exit(d->recorder);
-	if (d->has_failed || (d->options->once && !print_status(d)))
-		d->exit_code = BC_EXIT_FAILED;
-	end(d);
-}
-
-/* What was sealed last is to be dealt with, too. */
-static void on_over(void *context)
-{
-	struct bc_daemon *d = context;
-
-	d->is_over = true;
-	bc_service_stop(&d->service);
-	bc_service_extend(&d->service, NULL);
-	uv_timer_stop(&d->stop_timer);
-	bc_hook_finish(d->hook, COMMANDS_NS, on_hook_done);
-}
-
-static void release(struct bc_daemon *d)
-{
-	bc_socket_release(&d->socket, d->config.socket);
-	bc_service_close(&d->service);
-	if (d->dir_fd >= 0)
-		close(d->dir_fd);
-}
-
-static void on_hang(uv_timer_t *timer)
-{
-	struct bc_daemon *d = timer->data;
-
-	if (++d->stop_seconds < HANG_SECONDS)
-		return;
-	bc_log(BC_LOG_ERROR,
-		"%s: the disk doesn't answer: ending without it; the next start recovers the open "
-		"segment",
-		d->config.dir);
-	if (d->options->once)
-		print_status(d);
-	release(d);
-	_exit(BC_EXIT_FAILED);
-}
-
-static void abandon(struct bc_daemon *d)
-{
-	bc_recorder_abandon(d->recorder);
-	d->stop_seconds = 0;
-	uv_timer_start(&d->stop_timer, on_hang, 1000, 1000);
-}
-
-static void on_stop_second(uv_timer_t *timer)
-{
-	struct bc_daemon *d = timer->data;
-	uint64_t written = bc_recorder_counts(d->recorder)->written;
-
-	if (written != d->stop_written)
-		d->stop_seconds = 0;
-	else
-		d->stop_seconds++;
-	d->stop_written = written;
-	if (d->stop_seconds < STOP_SECONDS)
-		return;
-	bc_log(BC_LOG_ERROR, "the disk has taken nothing for %d s: what is in memory is given up",
-		STOP_SECONDS);
-	abandon(d);
-}
-
-/* What signals ask for */
-
-static void stop(struct bc_daemon *d)
-{
-	d->is_stopping = true;
-	d->stopping_ns = uv_hrtime();
-	d->stop_written = bc_recorder_counts(d->recorder)->written;
-	bc_service_stop(&d->service);
-	d->stop_seconds = 0;
-	/* When all is sealed, it is commands that are waited for, and no disk. */
-	if (!d->is_over)
-		uv_timer_start(&d->stop_timer, on_stop_second, 1000, 1000);
-	bc_recorder_end(d->recorder);
-}
-
-/* At the end of the loop's turn, once for all the signals of it: a flood holds nothing up. */
-static void on_reload(uv_timer_t *timer)
-{
-	struct bc_daemon *d = timer->data;
-
-	bc_service_reload(&d->service);
-	if (bc_reload(&d->config, d->options)) {
-		if (bc_hook_set(d->hook, d->config.sealed_command, d->config.sealed_timeout_ns) !=
-			0)
-			bc_log(BC_LOG_ERROR,
-				"SIGHUP: not enough memory for sealed_command: it stays");
-		bc_recorder_reload(d->recorder);
-		bc_front_reload(d->front);
-		bc_front_tell(d->front, "reload", cJSON_CreateObject());
-		bc_reload_done(&d->config);
-	}
-	bc_service_ready(&d->service);
-}
-
-static void tell_stopping(struct bc_daemon *d, const char *signal)
-{
-	cJSON *object = bc_front_is_heard(d->front) ? cJSON_CreateObject() : NULL;
-
-	if (object == NULL)
-		return;
-	bc_json_add_text(object, "signal", signal);
-	bc_front_tell(d->front, "stopping", object);
-}
-
-static void on_signal(uv_signal_t *handle, int number)
-{
-	struct bc_daemon *d = handle->data;
-
-	if (number == SIGHUP) {
-		uv_timer_start(&d->reload, on_reload, 0, 0);
-	} else if (!d->is_stopping) {
-		bc_log(BC_LOG_NOTICE, "%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
-		tell_stopping(d, number == SIGTERM ? "SIGTERM" : "SIGINT");
-		stop(d);
-	} else if (!d->is_over && uv_hrtime() - d->stopping_ns >= AGAIN_NS) {
-		bc_log(BC_LOG_WARNING, "told to stop again: what is not written yet is given up");
-		abandon(d);
-	}
-}
-
 /* The recorder's news */
 
 static void on_event(void *context, const char *name, cJSON *object)
@@ -351,17 +116,9 @@ static void on_command_failed(void *context, const char *path, int status, const
 
 static void start_handles(struct bc_daemon *d)
 {
-	for (int i = 0; i < SIGNALS; i++) {
-		uv_signal_init(&d->loop, &d->signals[i]);
-		d->signals[i].data = d;
-		uv_signal_start(&d->signals[i], on_signal, signal_numbers[i]);
-	}
+	bc_daemon_start_signals(d);
 	uv_timer_init(&d->loop, &d->look);
-	uv_timer_init(&d->loop, &d->stop_timer);
-	uv_timer_init(&d->loop, &d->reload);
 	d->look.data = d;
-	d->stop_timer.data = d;
-	d->reload.data = d;
 	d->account.looked_ns = uv_hrtime();
 	uv_timer_start(&d->look, on_look, 0, LOOK_MS);
 }
@@ -474,7 +231,7 @@ static void start(struct bc_daemon *d, struct bc_source *source)
 		.on_event = on_event,
 		.has_listeners = has_listeners,
 		.on_sealed = on_sealed,
-		.on_over = on_over,
+		.on_over = bc_daemon_on_over,
 	};
 	const char *what = "the socket's services";
 	char why[512];
@@ -501,10 +258,10 @@ static void start(struct bc_daemon *d, struct bc_source *source)
 				    : "");
 	say_failed(d, rc, why);
 	if (d->recorder == NULL) {
-		end(d);
+		bc_daemon_end(d);
 	} else {
 		d->has_failed = true;
-		stop(d);
+		bc_daemon_stop(d);
 	}
 }
 
@@ -530,7 +287,7 @@ static void run(struct bc_daemon *d)
 	}
 	/* The loop takes the signals from here on, those too that came in the meantime. The
 	 * threads, all started, go on without them. */
-	block_signals(SIG_UNBLOCK);
+	bc_daemon_block_signals(SIG_UNBLOCK);
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 }
 
@@ -551,10 +308,10 @@ enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_con
 	bc_log_set_level(config->log_level);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	block_signals(SIG_BLOCK);
+	bc_daemon_block_signals(SIG_BLOCK);
 	if (take_passed(d))
 		run(d);
-	release(d);
+	bc_daemon_release(d);
 	if (uv_loop_close(&d->loop) != 0)
 		bc_log(BC_LOG_ERROR, "handles are left on the loop; this is a mistake in buscapd");
 	enum bc_exit code = d->exit_code;

@@ -474,6 +474,10 @@ def test_the_units_of_the_page_are_those_of_the_service():
     assert p.text("FILES").count("metrics.conf") == len(list((ROOT / "systemd").glob("metrics.conf.in")))
 
 
+def signal_sources():
+    return "".join((ROOT / "daemon" / name).read_text() for name in ("daemon.c", "daemon_end.c"))
+
+
 def wrong_signals(p, text):
     handled = set(re.findall(r"\] = (SIG[A-Z]+)", text.partition("signal_numbers[SIGNALS]")[2].partition(";")[0]))
     handled |= set(re.findall(r"signal\((SIG[A-Z]+), SIG_IGN\)", text))
@@ -483,7 +487,7 @@ def wrong_signals(p, text):
 
 
 def test_every_signal_that_the_daemon_handles_stands_in_its_page():
-    equal(wrong_signals(page("buscapd.8"), (ROOT / "daemon/daemon.c").read_text()), [])
+    equal(wrong_signals(page("buscapd.8"), signal_sources()), [])
 
 
 def variables(folder):
@@ -727,7 +731,7 @@ def test_each_key_format_signal_and_variable_that_drifts_is_found():
     check_drift(page("buscap-formats.5"), lambda q: wrong_formats(q, listed),
                 lambda line: line.startswith(".It Cm ") or bool(re.match(r"\.Cm (\w+= ,? ?)+\.", line)),
                 ".It Cm invented")
-    source = (ROOT / "daemon/daemon.c").read_text()
+    source = signal_sources()
     signals = {line for line in page("buscapd.8").sections["SIGNALS"] if line.startswith(".It Dv")}
     check_drift(page("buscapd.8"), lambda q: wrong_signals(q, source), (signals - {".It Dv SIGKILL"}).__contains__,
                 ".It Dv SIGNONE")
