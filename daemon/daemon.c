@@ -289,6 +289,7 @@ static void run(struct bc_daemon *d)
 	 * threads, all started, go on without them. */
 	bc_daemon_block_signals(SIG_UNBLOCK);
 	uv_run(&d->loop, UV_RUN_DEFAULT);
+	bc_daemon_close_loop(d);
 }
 
 enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_config *config)

@@ -18,6 +18,10 @@
  * process can. */
 #define HANG_SECONDS 3
 
+/* At the end the threads are looked at so often, whether they have come to rest. */
+#define REST_MS    20
+#define REST_LOOKS (STOP_SECONDS * 1000 / REST_MS)
+
 /* At the end the commands for sealed segments get so long. */
 #define COMMANDS_NS UINT64_C(10000000000)
 
@@ -50,6 +54,25 @@ void bc_daemon_release(struct bc_daemon *d)
 		close(d->dir_fd);
 }
 
+/* A call that hangs is not waited for. */
+static void leave(struct bc_daemon *d)
+{
+	bc_log(BC_LOG_ERROR,
+		"%s: the disk doesn't answer: ending without it; the next start recovers what is "
+		"open",
+		d->config.dir);
+	bc_daemon_release(d);
+	_exit(BC_EXIT_FAILED);
+}
+
+static void on_end_second(uv_timer_t *timer)
+{
+	struct bc_daemon *d = timer->data;
+
+	if (++d->stop_seconds == STOP_SECONDS)
+		leave(d);
+}
+
 void bc_daemon_end(struct bc_daemon *d)
 {
 	/* Without a handle it is the default again: the next one would end what ends already. */
@@ -60,10 +83,39 @@ void bc_daemon_end(struct bc_daemon *d)
 	}
 	uv_close((uv_handle_t *)&d->look, NULL);
 	uv_close((uv_handle_t *)&d->reload, NULL);
-	uv_close((uv_handle_t *)&d->stop_timer, NULL);
+	/* A job on libuv's pool that hangs keeps the loop turning, and isn't waited for either. */
+	d->stop_seconds = 0;
+	uv_timer_start(&d->stop_timer, on_end_second, 1000, 1000);
+	uv_unref((uv_handle_t *)&d->stop_timer);
 	bc_recorder_close(d->recorder);
 	bc_front_close(d->front);
 	bc_hook_close(d->hook);
+}
+
+void bc_daemon_close_loop(struct bc_daemon *d)
+{
+	if (!d->has_handles)
+		return;
+	uv_close((uv_handle_t *)&d->stop_timer, NULL);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
+}
+
+static void end_at_rest(struct bc_daemon *d);
+
+static void on_rest_time(uv_timer_t *timer)
+{
+	end_at_rest(timer->data);
+}
+
+/* The end waits for the threads: for one that hangs it would wait for ever. */
+static void end_at_rest(struct bc_daemon *d)
+{
+	if (bc_recorder_longest_stint(d->recorder).since_ns == 0)
+		bc_daemon_end(d);
+	else if (d->rest_looks++ < REST_LOOKS)
+		uv_timer_start(&d->stop_timer, on_rest_time, REST_MS, 0);
+	else
+		leave(d);
 }
 
 static bool print_status(struct bc_daemon *d)
@@ -87,7 +139,7 @@ static void on_hook_done(void *context)
 	d->exit_code = bc_recorder_exit(d->recorder);
 	if (d->has_failed || (d->options->once && !print_status(d)))
 		d->exit_code = BC_EXIT_FAILED;
-	bc_daemon_end(d);
+	end_at_rest(d);
 }
 
 /* What was sealed last is to be dealt with, too. */
@@ -108,14 +160,9 @@ static void on_hang(uv_timer_t *timer)
 
 	if (++d->stop_seconds < HANG_SECONDS)
 		return;
-	bc_log(BC_LOG_ERROR,
-		"%s: the disk doesn't answer: ending without it; the next start recovers the open "
-		"segment",
-		d->config.dir);
 	if (d->options->once)
 		print_status(d);
-	bc_daemon_release(d);
-	_exit(BC_EXIT_FAILED);
+	leave(d);
 }
 
 static void abandon(struct bc_daemon *d)
@@ -213,4 +260,5 @@ void bc_daemon_start_signals(struct bc_daemon *d)
 	uv_timer_init(&d->loop, &d->reload);
 	d->stop_timer.data = d;
 	d->reload.data = d;
+	d->has_handles = true;
 }

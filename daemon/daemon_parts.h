@@ -32,12 +32,14 @@ struct bc_daemon {
 	bool is_over;
 	bool is_ready;   /* the loop turns */
 	bool has_failed; /* to start; what was begun is being stopped */
+	bool has_handles;
 	enum bc_exit exit_code;
 	uv_signal_t signals[SIGNALS];
 	uv_timer_t look;
 	uv_timer_t stop_timer; /* of one step of the end after the other */
 	uv_timer_t reload;
-	unsigned stop_seconds; /* of STOP_SECONDS, then of HANG_SECONDS */
+	unsigned stop_seconds; /* of those that the disk gets */
+	unsigned rest_looks;   /* at the threads, at the end */
 	uint64_t stop_written; /* when the disk was last looked at, while it stops */
 	uint64_t seen_written; /* when the service manager was last told how things stand */
 	uint64_t started_ns;
@@ -62,6 +64,9 @@ void bc_daemon_on_over(void *context);
 
 /* Closes everything that the loop turns for; it then returns. */
 void bc_daemon_end(struct bc_daemon *d);
+
+/* Behind the loop: closes what was left to watch over the end. */
+void bc_daemon_close_loop(struct bc_daemon *d);
 
 /* Gives directory and socket back. */
 void bc_daemon_release(struct bc_daemon *d);

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import time
@@ -524,6 +525,34 @@ def slow_end(directory):
 
 def test_a_stop_ends_even_where_a_write_hangs(tmp):
     each(hang, [(2,), (1,)] if LONG else [(2,)])
+
+
+def idle_hang(directory, is_asked):
+    """Nothing is recorded, and the writer's look at the directory hangs; or a client's as well."""
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", out)
+    with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        faults.set("openat:hold")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+        if is_asked:
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(str(directory / "socket"))
+            client.sendall(b"GET /v1/recordings HTTP/1.0\r\n\r\n")
+            time.sleep(0.3)
+        code = daemon.stop(signal.SIGINT, 30)
+        if is_asked:
+            client.close()
+    err = daemon.err.decode()
+    equal(code, 1, err)
+    assert "the disk doesn't answer: ending without it" in err, err
+    assert not (directory / "socket").exists()
+
+
+def test_a_stop_ends_where_nothing_is_recorded_and_the_disk_hangs(tmp):
+    each(idle_hang, [(False,), (True,)])
 
 
 def test_a_stop_waits_for_a_slow_disk(tmp):
