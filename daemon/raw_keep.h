@@ -1,5 +1,5 @@
 /* A live stream on its way into raw blocks: where in it the next byte stands, and what has to be
- * said before it. daemon/pipeline.h has the blocks, and asks here what goes into them. */
+ * said before it. daemon/lane.h has the blocks, and asks here what goes into them. */
 #ifndef BC_DAEMON_RAW_KEEP_H
 #define BC_DAEMON_RAW_KEEP_H
 

@@ -125,6 +125,21 @@ static void add_copy(struct recovery *r, const struct bc_segment_name *name, con
 	add_to_manifest(r, name, file, hash);
 }
 
+/* It can't be recovered now. */
+static void tell_left(struct recovery *r, const char *from, int rc)
+{
+	if (rc == -EEXIST)
+		bc_log_limited(&r->limits, BC_LOG_ERROR,
+			"%s/%s: a sealed segment of its name is there, with fewer records; look at "
+			"both with buscap info, and remove one",
+			r->dir, from);
+	else
+		bc_log_limited(&r->limits, BC_LOG_ERROR,
+			"%s/%s: an earlier run left it open, and it can't be recovered now: %s; it "
+			"stays as it is",
+			r->dir, from, strerror(-rc));
+}
+
 static enum outcome recover(struct recovery *r, const struct bc_segment_name *partial)
 {
 	struct bc_segment_name sealed = *partial;
@@ -159,18 +174,8 @@ static enum outcome recover(struct recovery *r, const struct bc_segment_name *pa
 		add_copy(r, &sealed, to);
 		return IS_REMOVED;
 	}
-	if (rc == -EEXIST) {
-		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: a sealed segment of its name is there, with fewer records; look at "
-			"both with buscap info, and remove one",
-			r->dir, from);
-		return IS_LEFT;
-	}
 	if (rc != 0) {
-		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: an earlier run left it open, and it can't be recovered now: %s; it "
-			"stays as it is",
-			r->dir, from, strerror(-rc));
+		tell_left(r, from, rc);
 		return IS_LEFT;
 	}
 	report(r, to, &recovered);

@@ -126,7 +126,7 @@ struct bc_event bc_hit_event(const struct bc_hit *hit);
  * false is returned. */
 bool bc_watch_record(struct bc_chunk *chunk, const struct bc_hit *hit);
 
-/* How many marks and triggers a chunk has. Those that come from elsewhere go by the same limit. */
+/* How many marks and triggers a chunk has, whoever set them. */
 unsigned bc_chunk_notes(const struct bc_chunk *chunk);
 
 #endif
