@@ -42,12 +42,14 @@ struct piece {
 struct file_source {
 	struct bc_source source;
 	uv_loop_t *loop;
-	uv_async_t wake_loop; /* a piece is ready */
+	uv_async_t wake_loop; /* a piece is ready, or the thread has ended */
 	struct bc_stream stream;
 	enum bc_format format;
 	uv_thread_t thread;
 	bool has_thread;
-	bool is_over; /* the sink has had its end */
+	bool is_over;    /* the sink has had its end, or gets nothing more before it */
+	bool owes_end;   /* it gets that when the thread has ended */
+	bool is_closing; /* likewise the handle is closed then */
 	struct bc_block_replay replay;
 
 	/* Shared with the thread. */
@@ -56,6 +58,7 @@ struct file_source {
 	unsigned first; /* pieces[first], and `ready` behind it, are filled */
 	unsigned ready;
 	bool is_stopping;
+	bool has_exited; /* the thread does nothing more */
 	struct piece *pieces;
 };
 
@@ -232,9 +235,8 @@ static void read_capture(struct file_source *f, struct bc_input *input)
 	bc_raw_reader_close(reader);
 }
 
-static void run(void *context)
+static void read_all(struct file_source *f)
 {
-	struct file_source *f = context;
 	struct bc_input *input;
 	struct bc_probe probe;
 	int rc = bc_input_open(&input, f->stream, f->format, &probe);
@@ -259,6 +261,17 @@ static void run(void *context)
 	else
 		read_bytes(f, input, probe.format);
 	bc_input_close(input);
+}
+
+static void run(void *context)
+{
+	struct file_source *f = context;
+
+	read_all(f);
+	uv_mutex_lock(&f->lock);
+	f->has_exited = true;
+	uv_mutex_unlock(&f->lock);
+	uv_async_send(&f->wake_loop);
 }
 
 static bool give_block(struct file_source *f, struct piece *piece)
@@ -325,9 +338,32 @@ static void deliver(struct file_source *f)
 	}
 }
 
+static void on_closed(uv_handle_t *handle);
+
+/* When the thread has ended: what has waited for that is done. */
+static void look_for_exit(struct file_source *f)
+{
+	uv_mutex_lock(&f->lock);
+	bool has_exited = f->has_exited;
+	uv_mutex_unlock(&f->lock);
+	if (!f->has_thread || !has_exited)
+		return;
+	uv_thread_join(&f->thread);
+	f->has_thread = false;
+	if (f->is_closing) {
+		uv_close((uv_handle_t *)&f->wake_loop, on_closed);
+	} else if (f->owes_end) {
+		f->owes_end = false;
+		f->source.sink.end(f->source.sink.context, 0, "");
+	}
+}
+
 static void on_wake_loop(uv_async_t *async)
 {
-	deliver(container_of(async, struct file_source, wake_loop));
+	struct file_source *f = container_of(async, struct file_source, wake_loop);
+
+	deliver(f);
+	look_for_exit(f);
 }
 
 static int file_start(struct bc_source *source)
@@ -353,17 +389,14 @@ static void wake_thread(struct file_source *f)
 		assert(!"an eventfd takes a 1");
 }
 
+/* It isn't waited for: a read may hang, on a file server that is dead. */
 static void end_thread(struct file_source *f)
 {
-	if (!f->has_thread)
-		return;
 	uv_mutex_lock(&f->lock);
 	f->is_stopping = true;
 	uv_cond_signal(&f->changed);
 	uv_mutex_unlock(&f->lock);
 	wake_thread(f);
-	uv_thread_join(&f->thread);
-	f->has_thread = false;
 }
 
 /* What was read of a pipe is nowhere else any more: the thread hands it over, and then the end. */
@@ -377,9 +410,12 @@ static void file_stop(struct bc_source *source)
 		wake_thread(f);
 		return;
 	}
-	end_thread(f);
 	f->is_over = true;
-	source->sink.end(source->sink.context, 0, "");
+	f->owes_end = f->has_thread;
+	if (f->has_thread)
+		end_thread(f);
+	else
+		source->sink.end(source->sink.context, 0, "");
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -401,8 +437,11 @@ static void file_close(struct bc_source *source)
 	struct file_source *f = container_of(source, struct file_source, source);
 
 	f->is_over = true;
-	end_thread(f);
-	uv_close((uv_handle_t *)&f->wake_loop, on_closed);
+	f->is_closing = true;
+	if (f->has_thread)
+		end_thread(f);
+	else
+		uv_close((uv_handle_t *)&f->wake_loop, on_closed);
 }
 
 static const struct bc_source_ops file_ops = {

@@ -5,8 +5,8 @@
  *     bc_source_start()      data begin to come to the sink, on the loop's thread
  *     sink.data() returns false: the sink is full. The source keeps that data as it is and waits;
  *     bc_source_resume()     offers it again
- *     bc_source_stop()       the source ends early, with what it still has to say; before the
- *                            start it does nothing
+ *     bc_source_stop()       the source ends early, with what it still has to say, now or later;
+ *                            before the start it does nothing
  *     sink.end()             once, the last call to the sink
  *     bc_source_close()      frees everything; at any time after making
  *
@@ -130,7 +130,7 @@ static inline void bc_source_last(struct bc_source *source)
 }
 
 /* Ends the source without a word to the sink. Its memory is freed when the loop has closed its
- * handles. NULL is no source. */
+ * handles, which waits for a read that hangs. NULL is no source. */
 static inline void bc_source_close(struct bc_source *source)
 {
 	if (source != NULL)

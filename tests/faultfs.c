@@ -1,8 +1,8 @@
 /* Goes under a program's file calls (LD_PRELOAD) and makes chosen ones fail, be short or hang.
  *
  * Only calls on files at or below FAULTFS_DIR, an absolute path without symbolic links, are looked
- * at. They are pwrite, write, fdatasync, fsync, openat, renameat2 and ftruncate; renameat and the
- * 64-bit names count as the same. Each kind is counted from 1.
+ * at. They are pwrite, write, fdatasync, fsync, openat, renameat2, ftruncate and read; renameat and
+ * the 64-bit names count as the same. Each kind is counted from 1.
  *
  *   FAULTFS_ENDING   only calls on files whose path ends so
  *   FAULTFS          rules, separated by commas
@@ -28,10 +28,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum kind { PWRITE, WRITE, FDATASYNC, FSYNC, OPENAT, RENAMEAT2, FTRUNCATE, KINDS };
+enum kind { PWRITE, WRITE, FDATASYNC, FSYNC, OPENAT, RENAMEAT2, FTRUNCATE, READ, KINDS };
 
 static const char *const kind_names[KINDS] = {
-	"pwrite", "write", "fdatasync", "fsync", "openat", "renameat2", "ftruncate"};
+	"pwrite", "write", "fdatasync", "fsync", "openat", "renameat2", "ftruncate", "read"};
 
 static const struct {
 	const char *name;
@@ -259,6 +259,14 @@ EXPORT ssize_t write(int fd, const void *data, size_t count)
 {
 	REAL(write)
 	int action = judge_fd(WRITE, fd);
+
+	return action > 0 ? fail(action) : real(fd, data, cut_short(action, count));
+}
+
+EXPORT ssize_t read(int fd, void *data, size_t count)
+{
+	REAL(read)
+	int action = judge_fd(READ, fd);
 
 	return action > 0 ? fail(action) : real(fd, data, cut_short(action, count));
 }
