@@ -93,7 +93,7 @@ void bc_safe_write_escaped(struct bc_output *output, const char *text)
 void bc_safe_print_escaped(FILE *out, const char *text)
 {
 	size_t left = strlen(text);
-	char buffer[1024];
+	char buffer[1024] = "";
 	size_t used = 0;
 
 	/* Standard error has no buffer of its own: a message is to be one write. */
