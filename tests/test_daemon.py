@@ -32,13 +32,13 @@ def daemon_in(tmp, *argv, **options):
     return Daemon("-o", tmp / "out", *argv, socket=tmp / "socket", **options)
 
 
-def refused(*argv, code, words, lines=1, **options):
+def refused(*argv, code, words, **options):
     """A run that ends at once with this exit code and one line with these words. Returns the line."""
     done = run(BUSCAPD, *argv, **options)
     err = done.stderr.decode()
     equal(done.returncode, code, f"{argv}: {err}")
     equal(done.stdout, b"", "standard output")
-    equal(err.count("\n"), lines, f"lines; {err}")
+    equal(err.count("\n"), 1, f"lines; {err}")
     for word in words:
         assert word in err, f"{argv}: {word!r} is not in: {err}"
     return err
@@ -59,10 +59,10 @@ def test_help_and_version():
 
 def test_wrong_options_are_named():
     for argv, words in [
-        (["--frob"], ["--frob"]), (["-c"], ["'c'"]), (["--source"], ["--source"]), (["-b", "filesize"], ["filesize"]),
+        (["--frob"], ["--frob"]), (["-c"], ["-c "]), (["--source"], ["--source"]), (["-b", "filesize"], ["filesize"]),
         (["--set", "nonsense"], ["nonsense"]),
     ]:
-        refused(*argv, code=2, words=words, lines=2 if argv[0] in ("--frob", "-c", "--source") else 1)
+        refused(*argv, code=2, words=words)
     base = ["--check-config", "--source", "sim"]
     for argv, words in [
         (["stray"], ["stray"]), (["-b", "weight:3"], ["weight"]), (["-b", "filesize:0"], ["filesize"]),
