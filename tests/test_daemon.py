@@ -59,8 +59,8 @@ def test_help_and_version():
 
 def test_wrong_options_are_named():
     for argv, words in [
-        (["--frob"], ["--frob"]), (["-c"], ["-c "]), (["--source"], ["--source"]), (["-b", "filesize"], ["filesize"]),
-        (["--set", "nonsense"], ["nonsense"]),
+        (["--frob"], ["--frob"]), (["-c"], ["-c lacks its value"]), (["--source"], ["--source"]),
+        (["-b", "filesize"], ["filesize"]), (["--set", "nonsense"], ["nonsense"]),
     ]:
         refused(*argv, code=2, words=words)
     base = ["--check-config", "--source", "sim"]
