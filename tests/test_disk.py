@@ -542,7 +542,7 @@ def idle_hang(directory, is_asked):
             client.connect(str(directory / "socket"))
             client.sendall(b"GET /v1/recordings HTTP/1.0\r\n\r\n")
             time.sleep(0.3)
-        code = daemon.stop(signal.SIGINT, 30)
+        code = daemon.stop(signal.SIGINT)
         if is_asked:
             client.close()
     err = daemon.err.decode()
@@ -575,7 +575,7 @@ def test_a_replay_whose_file_hangs_holds_nothing_up(tmp):
         before = daemon.status()["counts"]["received"]
         harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 20_000, "the bus is received")
         faults.set("")
-        client.settimeout(20)
+        client.settimeout(harness.TIMEOUT_S)
         answer = b""
         while piece := client.recv(65536):
             answer += piece

@@ -690,7 +690,7 @@ def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
                                   stderr=subprocess.PIPE) as process:
                 process.stdout.readline()
                 process.stdout.close()
-                equal(process.wait(20), 0, argv)
+                equal(process.wait(harness.TIMEOUT_S), 0, argv)
                 equal(process.stderr.read(), b"", argv)
 
 

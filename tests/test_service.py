@@ -421,7 +421,7 @@ def test_a_writer_that_hangs_is_told_without_a_manager_too(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
-    with Daemon("-o", out, *SIM, "--set", "pipeline.stuck=1s", socket=tmp / "socket", env=faults.env) as daemon:
+    with Daemon("-o", out, *SIM, "--set", "pipeline.stuck=6s", socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
         faults.set("pwrite:hold")
