@@ -275,6 +275,7 @@ static void test_time_is_asked_for_once_a_second_at_most(void **state)
 	open_service(f, NULL);
 	for (int i = 0; i < 100; i++) {
 		bc_service_extend(&f->service, "recovering x");
+		assert_true(f->service.extended_ns != 0);
 		f->service.extended_ns = bc_now_ns(); /* however long this takes us */
 	}
 	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000\nSTATUS=recovering x");
