@@ -1,7 +1,5 @@
 #include "cli/live.h"
 
-#include <fcntl.h>
-
 #include "cli/ask.h"
 #include "cli/interrupt.h"
 #include "cli/safe_text.h"
@@ -40,11 +38,6 @@ static bool take_line(void *context, char *text, size_t bytes)
 	return is_good && !is_enough(s);
 }
 
-static bool is_open(int fd)
-{
-	return fcntl(fd, F_GETFD) >= 0;
-}
-
 static enum bc_exit follow(struct showing *s, struct bc_client *client)
 {
 	const struct bc_live *live = s->live;
@@ -53,8 +46,6 @@ static enum bc_exit follow(struct showing *s, struct bc_client *client)
 	enum bc_exit code = bc_client_stream(client, live->path, take_line, s);
 	uint64_t lines = UINT64_MAX;
 
-	if (!is_open(s->output.fd))
-		fds[1].fd = -1; /* a write will say so */
 	while (code == BC_EXIT_OK && !bc_client_is_over(client) && fds[0].revents == 0 &&
 		fds[1].revents == 0) {
 		if (lines == bc_client_lines(client)) {
