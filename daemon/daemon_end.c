@@ -83,7 +83,8 @@ void bc_daemon_end(struct bc_daemon *d)
 	}
 	uv_close((uv_handle_t *)&d->look, NULL);
 	uv_close((uv_handle_t *)&d->reload, NULL);
-	/* A job on libuv's pool that hangs keeps the loop turning, and isn't waited for either. */
+	/* A job on libuv's pool, or a file's reading, that hangs keeps the loop turning, and isn't
+	 * waited for either. */
 	d->stop_seconds = 0;
 	uv_timer_start(&d->stop_timer, on_end_second, 1000, 1000);
 	uv_unref((uv_handle_t *)&d->stop_timer);

@@ -42,7 +42,8 @@ int bc_hook_output_open(struct bc_hook_output *output, uv_loop_t *loop, int *wri
 	const char *name, void (*on_end)(void *context), void *context)
 	__attribute__((warn_unused_result));
 
-/* What is there still is read without a pause: the command has ended. */
+/* What is there still is read without a pause: the command has ended. on_end() may be called from
+ * within. */
 void bc_hook_output_drain(struct bc_hook_output *output);
 
 /* Ends it; on_closed() is called when its memory is free. */
