@@ -215,6 +215,11 @@ class Daemon:
     def status(self):
         return status(self.socket)
 
+    def log_so_far(self):
+        """What it has said on standard error so far."""
+        self._collect()
+        return self.err.decode()
+
     def wait_ready(self):
         """Waits until the socket answers, and returns the status."""
 

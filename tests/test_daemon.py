@@ -418,16 +418,11 @@ def test_garbage_on_the_socket_is_borne(tmp):
 
 def reload(daemon, said):
     """Sends SIGHUP and waits for a line of the log. Returns the log."""
-
-    def log():
-        daemon._collect()
-        return daemon.err.decode()
-
-    before = log().count("SIGHUP")
+    before = daemon.log_so_far().count("SIGHUP")
     daemon.process.send_signal(signal.SIGHUP)
-    harness.wait_until(lambda: log().count("SIGHUP") > before, "it has read its configuration")
-    assert said in log(), log()
-    return log()
+    harness.wait_until(lambda: daemon.log_so_far().count("SIGHUP") > before, "it has read its configuration")
+    assert said in daemon.log_so_far(), daemon.log_so_far()
+    return daemon.log_so_far()
 
 
 def test_a_reload_changes_rotation_and_flush(tmp):
@@ -474,8 +469,7 @@ def test_a_reload_changes_the_log_level(tmp):
     with daemon_in(tmp, *SIM, "-c", path, "-b", "duration:0.2") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: len(harness.segments(tmp / "out")) > 2, "segments follow one another")
-        daemon._collect()
-        equal(daemon.err, b"", "the log")
+        equal(daemon.log_so_far(), "", "the log")
         path.write_text("[log]\nlevel = info\n")
         daemon.process.send_signal(signal.SIGHUP)
         count = len(harness.segments(tmp / "out"))

@@ -87,11 +87,6 @@ def service(tmp, manager, *argv, env=None, **options):
     return Daemon("-o", tmp / "out", *argv, socket=tmp / "socket", env={**manager.env, **(env or {})}, **options)
 
 
-def log_of(daemon):
-    daemon._collect()
-    return daemon.err.decode()
-
-
 # ---- the states
 
 
@@ -138,7 +133,7 @@ def test_a_service_without_a_board_says_that_it_waits(tmp):
             if daemon.process.poll() is None:
                 harness.wait_until(lambda: manager.states() or daemon.process.poll() is not None, "it has started")
             if daemon.process.poll() is not None:
-                harness.skip(f"no USB here: {log_of(daemon)}")
+                harness.skip(f"no USB here: {daemon.log_so_far()}")
             manager.wait_for("STATUS=waiting for a board")
             daemon.stop()
         equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
@@ -160,7 +155,7 @@ def test_a_reload_is_told_also_when_it_is_refused(tmp):
                 name, _, value = reloading[1].partition("=")
                 equal((name, len(reloading)), ("MONOTONIC_USEC", 2), "with it")
                 assert before_us <= int(value) <= time.monotonic_ns() // 1000, (before_us, value)
-                assert said in log_of(daemon), daemon.err
+                assert said in daemon.log_so_far(), daemon.err
             equal(daemon.stop(), 0, daemon.err)
         equal(manager.states(), ["READY=1", *["RELOADING=1", "READY=1"] * 2, "STOPPING=1"], "states")
 
@@ -177,7 +172,7 @@ def test_a_service_that_stops_is_not_ready_any_more(tmp):
             daemon.process.send_signal(signal.SIGTERM)
             manager.wait_for("STOPPING=1")
             daemon.process.send_signal(signal.SIGHUP)
-            harness.wait_until(lambda: "SIGHUP" in log_of(daemon), "it has read its configuration")
+            harness.wait_until(lambda: "SIGHUP" in daemon.log_so_far(), "it has read its configuration")
             manager.wait_for("STATUS=stopping: ")
             faults.set("")
             equal(daemon.wait(), 0, daemon.err)
@@ -390,7 +385,7 @@ def hang(directory, rules, ending, words, *argv):
             manager.wait_for("READY=1")
             harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
             faults.set(rules)
-            harness.wait_until(lambda: "the writer has been" in log_of(daemon), "it is noticed")
+            harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
             manager.catch_up()
             count = fed(manager)
             time.sleep(2)
@@ -425,10 +420,10 @@ def test_a_writer_that_hangs_is_told_without_a_manager_too(tmp):
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
         faults.set("pwrite:hold")
-        harness.wait_until(lambda: "the writer has been" in log_of(daemon), "it is noticed")
+        harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
         time.sleep(1.5)
         faults.set("")
-        harness.wait_until(lambda: "the writer goes on" in log_of(daemon), "it goes on")
+        harness.wait_until(lambda: "the writer goes on" in daemon.log_so_far(), "it goes on")
         daemon.stop()
     lines = [line for line in daemon.err.decode().splitlines() if "the writer" in line]
     equal(len(lines), 2, lines)
@@ -481,7 +476,7 @@ def test_a_hang_may_be_allowed(tmp):
             manager.wait_for("READY=1")
             harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
             faults.set("fdatasync:hold")
-            harness.wait_until(lambda: "the writer has been" in log_of(daemon), "it is noticed")
+            harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
             count = fed(manager)
             conf.write_text("[pipeline]\nstuck = 0\n")
             daemon.process.send_signal(signal.SIGHUP)
