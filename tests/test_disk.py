@@ -555,6 +555,27 @@ def test_a_stop_ends_where_nothing_is_recorded_and_the_disk_hangs(tmp):
     each(idle_hang, [(False,), (True,)])
 
 
+def test_a_stop_ends_where_a_list_of_recordings_hangs(tmp):
+    """The writer rests; a job on libuv's pool doesn't end."""
+    out = tmp / "out"
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=1000", "-o", out)
+    equal(done.returncode, 0, done.stderr)
+    faults = Faults(tmp, out)
+    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", out)
+    with Daemon(*argv, socket=tmp / "socket", env={**faults.env, "FAULTFS_ENDING": ".byu.lz4"}) as daemon:
+        daemon.wait_ready()
+        faults.set("openat:hold")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(daemon.socket))
+            client.sendall(b"GET /v1/recordings HTTP/1.0\r\n\r\n")
+            harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+            code = daemon.stop()
+    err = daemon.err.decode()
+    equal(code, 1, err)
+    assert "the disk doesn't answer: ending without it" in err, err
+    assert not (tmp / "socket").exists()
+
+
 def test_a_replay_whose_file_hangs_holds_nothing_up(tmp):
     far = tmp / "far"
     far.mkdir()
