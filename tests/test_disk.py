@@ -648,9 +648,10 @@ def test_a_service_goes_on_when_its_directory_is_made_again(tmp):
     segments = harness.segments(out)
     assert segments
     verify(segments)
-    dropped = watch.last["counts"]["dropped"]
-    assert dropped["disk"] > 100_000, dropped
-    equal(lost_by_cause(segments).get("disk"), dropped["disk"], "losses on record")
+    # A slow machine may have lost more after the last look at the status.
+    told = int(re.search(r"samples lost: .*?(\d+) of disk", daemon.err.decode())[1])
+    assert told >= watch.last["counts"]["dropped"]["disk"] > 100_000, told
+    equal(lost_by_cause(segments).get("disk"), told, "losses on record")
 
 
 def test_a_deleted_open_segment_is_noticed(tmp):
