@@ -194,11 +194,12 @@ uint32_t bc_lane_actions(const struct bc_lane *l)
 	bool can_stop = l->state == BC_LANE_RECORDING;
 	uint32_t actions = 0;
 
-	if (l->state != BC_LANE_IDLE)
+	/* Before anything has come there is no place to mark, and nothing held. */
+	if (l->state != BC_LANE_IDLE && l->has_begun)
 		actions |= 1u << BC_ACTION_MARK;
 	if (can_start)
 		actions |= 1u << BC_ACTION_START | 1u << BC_ACTION_TOGGLE;
-	if (can_start && l->state == BC_LANE_FLIGHT)
+	if (can_start && l->state == BC_LANE_FLIGHT && l->has_begun)
 		actions |= 1u << BC_ACTION_SNAPSHOT;
 	if (can_stop)
 		actions |= 1u << BC_ACTION_STOP | 1u << BC_ACTION_TOGGLE;

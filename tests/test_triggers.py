@@ -166,6 +166,52 @@ def test_marks_stand_before_the_records_that_hit(tmp):
     equal({text for _, text in marks}, {"here"}, "texts")
 
 
+def in_silence(tmp, action, mode, *settings):
+    """A daemon with a trigger `q` that an idle of 100 ms sets off. A record comes each second: the bus is silent
+    before the first, too."""
+    argv = ["--source", "sim:rate=1", "-o", tmp / "out"]
+    for setting in (f"recording.record={mode}", "trigger q.when=idle 100ms", f"trigger q.action={action}", *settings):
+        argv += ["--set", setting]
+    return Daemon(*argv, socket=tmp / "socket")
+
+
+def trigger_of(daemon):
+    """The trigger as it stands."""
+    code, answer = harness.http(daemon.socket, "/v1/triggers/q")
+    equal(code, 200, answer)
+    return json.loads(answer)["trigger"]
+
+
+def test_each_silence_is_marked_once_while_it_lasts(tmp):
+    with in_silence(tmp, "mark", "always", "trigger q.text=silence") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: trigger_of(daemon)["fired"] >= 3, "three silences")
+        check_counts(daemon.status())
+        stands = trigger_of(daemon)
+        equal(stands["missed"], 0, "marked without a place: there was no record yet")
+        equal(daemon.stop(), 0, daemon.err)
+    said = harness.info(harness.segments(tmp / "out"))
+    marks = [event["record"] for info in said for event in info["events"] if event["kind"] == "mark"]
+    equal({event["text"] for info in said for event in info["events"] if event["kind"] == "mark"}, {"silence"}, "texts")
+    assert len(marks) >= stands["fired"], (marks, stands)
+    equal(marks, sorted(set(marks)), "one mark between two records")
+    assert 1 <= marks[0] and marks[-1] <= sum(info["records"] for info in said), marks
+
+
+def test_a_snapshot_in_a_silence_has_what_came_before_it(tmp):
+    """The first silence, before anything has come, takes none, and uses up no hold-off."""
+    with in_silence(tmp, "snapshot", "flight", "trigger q.holdoff=1h") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["sealed"]["segments"] == 1, "a snapshot is sealed")
+        check_counts(daemon.status())
+        equal(trigger_of(daemon)["fired"], 1, "how often it acted")
+        equal(daemon.stop(), 0, daemon.err)
+    (info, records), = recordings(tmp / "out")
+    count = sum(segment["records"] for segment in info)
+    assert count >= 1, info
+    check_slice(Bus(1000), info, records, 0, count - 1, tick_offset(tmp))
+
+
 def model_of_filter(bus, wanted):
     """What a filter leaves: records that it keeps, their deltas taking up those of what went."""
     out, carried, is_first = [], 0, True
