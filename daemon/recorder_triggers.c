@@ -97,9 +97,14 @@ void bc_recorder_look_for_silence(struct bc_part *part)
 			return;
 		bc_watch_acted(&part->watch, &hit);
 		struct bc_event event = bc_hit_event(&hit);
+		/* What it begins has it at its beginning. */
+		bool is_outside = bc_lane_state(lane) == BC_LANE_IDLE;
+		if (is_outside)
+			act(part, &hit, BC_LANE_NOW);
 		if (bc_lane_state(lane) != BC_LANE_IDLE &&
 			!bc_lane_mark(lane, &event, bc_trigger_text(hit.trigger), BC_LANE_NOW))
 			hit.trigger->missed++;
-		act(part, &hit, BC_LANE_NOW);
+		if (!is_outside)
+			act(part, &hit, BC_LANE_NOW);
 	}
 }

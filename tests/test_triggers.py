@@ -212,6 +212,27 @@ def test_a_snapshot_in_a_silence_has_what_came_before_it(tmp):
     check_slice(Bus(1000), info, records, 0, count - 1, tick_offset(tmp))
 
 
+def test_silences_begin_and_end_recordings_that_say_so(tmp):
+    bus = Bus(1000)
+    with in_silence(tmp, "toggle", "on-demand", "pipeline.flush=1h") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["sealed"]["segments"] >= 2, "two recordings are sealed")
+        check_counts(daemon.status())
+        equal(daemon.stop(), 0, daemon.err)
+    offset = tick_offset(tmp)
+    behind = 0
+    for number, (info, records) in enumerate(recordings(tmp / "out")):
+        first = bus.ticks.index(info[0]["first_tick"] - offset)
+        count = sum(segment["records"] for segment in info)
+        check_slice(bus, info, records, first, first + count - 1, offset)
+        assert first >= behind, f"record {first} is recorded twice"
+        behind = first + count
+        events = [(event["record"], event["text"]) for segment in info for event in segment["events"]]
+        # The first may begin before anything has come, and the last ends with the daemon.
+        if number == 1:
+            equal(events, [(0, "q"), (count, "q")], "what stands before it and behind it")
+
+
 def model_of_filter(bus, wanted):
     """What a filter leaves: records that it keeps, their deltas taking up those of what went."""
     out, carried, is_first = [], 0, True
