@@ -8,6 +8,7 @@ import signal
 import time
 
 import harness
+from api_harness import daemon_in
 from harness import BUSCAP, BUSCAPD, Daemon, Faults, ask, equal, info, note, run, segments, verify, wait_until
 from usb_harness import BARE_READER, Board, Recorder
 
@@ -297,6 +298,36 @@ def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
     assert re.search(r"# gap: an unknown number of samples lost \(unplugged, \d+\.\d+ s\)", dump(tmp / "out")), "dump"
     for words in (("A1 at 1-1", "unplugged", "goes on when it comes back"), ("streaming",), ("breaks in the stream: 1",)):
         assert daemon.said(*words), daemon.log
+
+
+def test_a_board_is_open_while_nothing_is_recorded_and_its_trigger_begins_what_a_loss_ends(tmp):
+    triggers = ("trigger on.when=board", "trigger on.action=start", "trigger off.when=gap", "trigger off.action=stop")
+    settings = [word for setting in triggers for word in ("--set", setting)]
+    with Board(BOARD) as board, daemon_in(tmp, *settings, source="usb", env=board.env) as daemon:
+        daemon.wait_ready()
+
+        def status_with(condition, what):
+            return wait_until(lambda: (now := daemon.status()) and condition(now) and now, what)
+
+        idle = status_with(lambda now: now["counts"]["dropped"]["idle"] > 1000, "samples come, and are left")
+        equal((idle["state"], idle["recording"], idle["source"]["board"]["state"]), ("idle", None, "streaming"), "idle")
+        equal((idle["counts"]["written"], idle["triggers"]), (0, 2), "written, triggers")
+        board.command("trigger")
+        status_with(lambda now: now["state"] == "recording" and now["counts"]["written"] > 20_000, "it records")
+        board.command("lose 123")
+        ended = status_with(lambda now: now["state"] == "idle" and now["sealed"]["segments"] == 1, "it has ended")
+        left = ended["counts"]["dropped"]["idle"]
+        later = status_with(lambda now: now["counts"]["dropped"]["idle"] > left, "the board goes on")
+        equal((later["source"]["board"]["state"], later["source"]["board"]["plugs"]), ("streaming", 1), "the board")
+        equal(later["counts"]["written"], ended["counts"]["written"], "nothing more is written")
+        harness.check_counts(later)
+        equal(daemon.stop(), 4, daemon.err)
+    verify(segments(tmp / "out"))
+    (said,) = info(segments(tmp / "out"))
+    equal(said["records"], later["counts"]["written"], "records")
+    equal({cause: gap["lost"] for cause, gap in said["gaps"]["causes"].items()}, {"board": 123}, "gaps")
+    equal([(event["record"], event["text"]) for event in said["events"]],
+          [(0, None), (0, "on"), (said["records"] - 1, "off")], "the board's trigger and ours")
 
 
 def test_a_board_that_another_program_has_is_taken_when_it_lets_go(tmp):
