@@ -189,7 +189,11 @@ class Api:
         return answer
 
     def good(self, method, path, body=None, status=200, **options):
-        """The object of a good answer."""
+        """The object of a good answer, to a body that is as described."""
+        if isinstance(body, dict):
+            described = DESCRIPTION["paths"][template(path)][method.lower()]["requestBody"]
+            found = list(problems(described["content"]["application/json"]["schema"], body))
+            assert not found, f"{method} {path} {body!r}: {found[:5]}"
         answer = self.ask(method, path, body, **options)
         equal(answer.status, status, f"{method} {path} {body!r}: {answer.body!r}")
         return answer.json()

@@ -68,6 +68,19 @@ def test_every_path_of_the_daemon_is_described_and_in_the_document():
         assert f"`{name}`" in document, name
 
 
+def test_the_members_of_bodies_and_queries_that_are_described_are_those_that_the_daemon_reads():
+    source = (harness.ROOT / "daemon/api_asked.c").read_text()
+    read = {name: set(re.findall(r'"(\w+)"', names))
+            for name, names in re.findall(r"static const char \*const (\w+)_names\[\] = \{([^}]*)NULL\};", source)}
+    schemas = {"start": "NewRecording", "snapshot": "NewSnapshot", "replay": "NewReplay", "trigger": "NewTrigger",
+               "limit": "Limits", "mark": "NewMark", "note": "Note", "no": "Nothing"}
+    described = {name: set(find(f"#/components/schemas/{schema}").get("properties", {})) for name, schema in schemas.items()}
+    equal(read, described)
+    (names,) = re.findall(r"records_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api.c").read_text())
+    described = {one["name"] for one in DESCRIPTION["paths"]["/v1/records"]["get"]["parameters"]}
+    equal(set(re.findall(r'"(\w+)"', names)), described, "the query of /v1/records")
+
+
 # ---- what is refused
 
 
@@ -172,6 +185,7 @@ BAD_BODIES = [
     (ARM, {**TRIGGER, "when": "idle"}, "when: "), (ARM, {**TRIGGER, "when": "addr=1 " * 60}, "when: "),
     (ARM, {**TRIGGER, "action": "go"}, "action: "), (ARM, {**TRIGGER, "holdoff": "x"}, "holdoff: "),
     (ARM, {**TRIGGER, "text": "x" * 257}, "text: "), (ARM, {**TRIGGER, "pre": True}, "pre: "),
+    (ARM, {**TRIGGER, "action": "start", "post": "all"}, "post: "),
     (REPLAY, {}, "path: it is missing"), (REPLAY, {"path": "trace"}, "path: it is absolute"),
     (REPLAY, {"path": "/" + "x" * 4096}, "path: "), (REPLAY, {"path": "/x", "format": "tape"}, "format: "),
     (REPLAY, {"path": "/x", "format": "csv"}, "format: "), (REPLAY, {"path": "/x", "clock_hz": 0}, "clock_hz: "),
