@@ -1,8 +1,9 @@
 #!/bin/sh
 # fresh.sh RELEASE...
 # From nothing to reading records, as a newcomer to Debian gets there. For each release, in a clean root made by
-# mmdebstrap that has git, make, gcc and libc6-dev: clones the last commit, runs make demo, make test, make
-# deb and make units; then in another clean root installs the packages, records with them, removes and purges them.
+# mmdebstrap that has git, make, gcc and libc6-dev (and certificates, for a mirror over https): clones the last
+# commit, runs make demo, make test, make deb and make units; then in another clean root installs the packages,
+# records with them, removes and purges them.
 # Wants root, and the right to mount: every mount is in a name space of its own and goes with the processes in
 # it, however they end. The log of each step is build/fresh/RELEASE-STEP.log.
 # ONLY=WORDS: only those tests, as in run.sh. MIRROR=URI: of Debian, where apt's sources here don't name one.
