@@ -50,7 +50,8 @@ static void stream_events(struct bc_call *call)
 		rc = bc_bulletin_add(call->api->bulletin, call->request, first);
 	}
 	if (rc == -EBUSY)
-		bc_call_error(call->request, 503, "64 clients read events already", NULL);
+		bc_call_error(call->request, 503,
+			"64 clients read events already, or 56 that aren't the owner", NULL);
 	else if (rc != 0)
 		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 }
@@ -89,7 +90,8 @@ static void stream_records(struct bc_call *call)
 	}
 	free(filter);
 	if (rc == -EBUSY)
-		bc_call_error(call->request, 503, "8 clients read live records already", NULL);
+		bc_call_error(call->request, 503,
+			"8 clients read live records already, or 6 that aren't the owner", NULL);
 	else if (rc != 0)
 		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 }

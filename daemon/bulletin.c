@@ -24,6 +24,7 @@ struct reader {
 	struct reader **link;
 	struct bc_bulletin *bulletin;
 	struct bc_push *push;
+	bool is_owner;
 	uint64_t next_seq;
 	struct object *part; /* being sent, or NULL */
 	size_t part_sent;
@@ -32,7 +33,8 @@ struct reader {
 struct bc_bulletin {
 	struct reader *readers;
 	unsigned reader_count;
-	uint64_t last_seq; /* that was posted */
+	unsigned other_count; /* of them, not the owner's */
+	uint64_t last_seq;    /* that was posted */
 	struct object *queue[BC_BULLETIN_OBJECTS];
 	unsigned first; /* of the queue: its oldest */
 	unsigned count;
@@ -225,6 +227,7 @@ static void on_closed(void *context)
 	if (reader->next != NULL)
 		reader->next->link = reader->link;
 	*reader->link = reader->next;
+	b->other_count -= !reader->is_owner;
 	free(reader);
 	if (--b->reader_count == 0)
 		while (b->count != 0)
@@ -235,8 +238,10 @@ int bc_bulletin_add(struct bc_bulletin *b, struct bc_request *request, cJSON *fi
 {
 	static const struct bc_push_ops ops = {
 		.read = on_read, .is_over = is_over, .closed = on_closed};
+	bool is_owner = bc_request_is_owner(request);
 
-	if (b->reader_count == BC_BULLETIN_READERS) {
+	if (b->reader_count == BC_BULLETIN_READERS ||
+		(!is_owner && b->other_count == BC_BULLETIN_OTHERS)) {
 		cJSON_Delete(first);
 		return -EBUSY;
 	}
@@ -245,6 +250,7 @@ int bc_bulletin_add(struct bc_bulletin *b, struct bc_request *request, cJSON *fi
 	if (reader == NULL || object == NULL)
 		goto fail;
 	reader->bulletin = b;
+	reader->is_owner = is_owner;
 	reader->next_seq = b->last_seq + 1;
 	reader->part = object;
 	reader->push = bc_request_stream(request, "application/x-ndjson", &ops, reader);
@@ -256,6 +262,7 @@ int bc_bulletin_add(struct bc_bulletin *b, struct bc_request *request, cJSON *fi
 		reader->next->link = &reader->next;
 	b->readers = reader;
 	b->reader_count++;
+	b->other_count += !is_owner;
 	return 0;
 fail:
 	let_go(object);

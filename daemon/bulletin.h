@@ -18,6 +18,7 @@
 #include "daemon/request.h"
 
 #define BC_BULLETIN_READERS      64u
+#define BC_BULLETIN_OTHERS       56u /* of them, who isn't the owner */
 #define BC_BULLETIN_BYTES        (1u << 20)
 #define BC_BULLETIN_OBJECTS      4096u
 #define BC_BULLETIN_OBJECT_BYTES (256u << 10)
@@ -40,7 +41,8 @@ void bc_bulletin_post(struct bc_bulletin *bulletin, const char *name, cJSON *obj
 
 /* Answers a request with the stream of events. Its first object is a "status": `first`, which is
  * taken, has its members, as for bc_bulletin_post(). Returns 0; -EBUSY when BC_BULLETIN_READERS
- * read already; or -ENOMEM. Then the request is the caller's to answer. */
+ * read already, or BC_BULLETIN_OTHERS and this is one more of them; or -ENOMEM. Then the request is
+ * the caller's to answer. */
 int bc_bulletin_add(struct bc_bulletin *bulletin, struct bc_request *request, cJSON *first)
 	__attribute__((warn_unused_result));
 

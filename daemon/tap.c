@@ -25,6 +25,7 @@ struct tap {
 	struct tap *next;
 	struct tap **link;
 	struct bc_push *push;
+	bool is_owner;
 	struct bc_filter filter;
 	uint64_t limit; /* records still to be queued; UINT64_MAX: any number */
 	bool is_done;   /* it has queued all that it may */
@@ -37,6 +38,7 @@ struct tap {
 struct bc_taps {
 	struct tap *first;
 	unsigned count;
+	unsigned others; /* of them, not the owner's */
 	struct bc_tap_place place;
 	int64_t budget_ns;
 	uint64_t counted_ns; /* the budget is, up to then */
@@ -283,6 +285,7 @@ static void on_closed(void *context)
 		tap->next->link = tap->link;
 	*tap->link = tap->next;
 	tap->taps->count--;
+	tap->taps->others -= !tap->is_owner;
 	free(tap);
 }
 
@@ -291,13 +294,15 @@ int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct b
 {
 	static const struct bc_push_ops ops = {
 		.read = on_read, .is_over = is_over, .closed = on_closed};
+	bool is_owner = bc_request_is_owner(request);
 
-	if (taps->count == BC_TAPS_MAX)
+	if (taps->count == BC_TAPS_MAX || (!is_owner && taps->others == BC_TAPS_OTHERS))
 		return -EBUSY;
 	struct tap *tap = calloc(1, sizeof(*tap));
 	if (tap == NULL)
 		return -ENOMEM;
 	tap->taps = taps;
+	tap->is_owner = is_owner;
 	tap->filter = *filter;
 	tap->limit = limit != 0 ? limit : UINT64_MAX;
 	tap->push = bc_request_stream(request, "application/x-ndjson", &ops, tap);
@@ -311,6 +316,7 @@ int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct b
 		tap->next->link = &tap->next;
 	taps->first = tap;
 	taps->count++;
+	taps->others += !is_owner;
 	return 0;
 }
 

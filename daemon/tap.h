@@ -27,7 +27,8 @@
 #include "formats/chunk.h"
 #include "formats/filter.h"
 
-#define BC_TAPS_MAX 8u
+#define BC_TAPS_MAX    8u
+#define BC_TAPS_OTHERS 6u /* of them, who isn't the owner */
 
 /* What a client is to be told of is told this much later at most, many records at a time. */
 #define BC_TAPS_DELAY_MS 10u
@@ -47,8 +48,9 @@ unsigned bc_taps_count(const struct bc_taps *taps);
 
 /* Answers a request with live records: those that the filter wants by address, type and processor
  * (nothing else of it is looked at), and all gaps, marks and triggers. The stream ends after
- * `limit` records; 0: never. Returns 0; -EBUSY when there are BC_TAPS_MAX already; or -ENOMEM. Then
- * the request is the caller's to answer. */
+ * `limit` records; 0: never. Returns 0; -EBUSY when there are BC_TAPS_MAX already, or
+ * BC_TAPS_OTHERS and this is one more of them; or -ENOMEM. Then the request is the caller's to
+ * answer. */
 int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct bc_filter *filter,
 	uint64_t limit) __attribute__((warn_unused_result));
 

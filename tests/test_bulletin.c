@@ -20,16 +20,21 @@ static void on_request(struct server_rig *rig, struct bc_request *request)
 		bc_request_answer(request, 503, "text/plain", strdup("no\n"), NULL);
 }
 
-static void open_board(struct board *board)
+/* Its readers are the owner's, or not. */
+static void open_board_to(struct board *board, bool is_owner)
 {
-	/* As the owner there would be no room for all readers and then some. */
-	struct bc_server_options options = {.connections_max = 200};
+	struct bc_server_options options = {.is_local = is_owner, .connections_max = 200};
 
 	rig_open(&board->rig, &options, on_request);
 	board->rig.context = board;
 	board->refused = 0;
 	assert_int_equal(bc_bulletin_open(&board->bulletin), 0);
 	assert_false(bc_bulletin_has_readers(board->bulletin));
+}
+
+static void open_board(struct board *board)
+{
+	open_board_to(board, false);
 }
 
 static void close_board(struct board *board)
@@ -272,27 +277,33 @@ static void test_an_object_longer_than_any_piece_arrives_whole(void **state)
 	close_board(&board);
 }
 
-static void test_there_are_64_readers_and_no_more(void **state)
+static void read_by_as_many_as_may(bool is_owner)
 {
+	const unsigned most = is_owner ? BC_BULLETIN_READERS : BC_BULLETIN_OTHERS;
 	struct board board;
 	int fds[BC_BULLETIN_READERS];
 
-	(void)state;
-	open_board(&board);
-	for (unsigned i = 0; i < BC_BULLETIN_READERS; i++)
+	open_board_to(&board, is_owner);
+	for (unsigned i = 0; i < most; i++)
 		fds[i] = subscribe(&board);
 	char *answer = rig_ask(&board.rig, "GET /v1/events HTTP/1.0\r\n\r\n");
 	assert_int_equal(rig_status(answer), 503);
 	free(answer);
 	assert_int_equal(board.refused, -EBUSY);
 	close(fds[7]);
-	RIG_UNTIL(&board.rig,
-		(post(&board, 1), bc_bulletin_readers(board.bulletin) == BC_BULLETIN_READERS - 1));
+	RIG_UNTIL(&board.rig, (post(&board, 1), bc_bulletin_readers(board.bulletin) == most - 1));
 	fds[7] = subscribe(&board);
 	assert_int_equal(board.refused, 0);
-	for (unsigned i = 0; i < BC_BULLETIN_READERS; i++)
+	for (unsigned i = 0; i < most; i++)
 		close(fds[i]);
 	close_board(&board);
+}
+
+static void test_there_are_64_readers_and_no_more_and_56_of_others(void **state)
+{
+	(void)state;
+	read_by_as_many_as_may(true);
+	read_by_as_many_as_may(false);
 }
 
 static void test_texts_of_any_bytes_stay_json(void **state)
@@ -346,7 +357,7 @@ int main(void)
 		cmocka_unit_test(test_a_reader_too_slow_is_told_exactly_what_it_missed),
 		cmocka_unit_test(test_what_memory_ran_out_for_is_missed_at_its_place),
 		cmocka_unit_test(test_an_object_longer_than_any_piece_arrives_whole),
-		cmocka_unit_test(test_there_are_64_readers_and_no_more),
+		cmocka_unit_test(test_there_are_64_readers_and_no_more_and_56_of_others),
 		cmocka_unit_test(test_texts_of_any_bytes_stay_json),
 		cmocka_unit_test(test_closing_with_slow_readers_leaves_nothing),
 	};

@@ -218,6 +218,47 @@ def test_others_take_no_place_of_the_owner(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
+# As many streams as others may have, and one more of each, which is refused.
+HOLD_STREAMS = """
+import socket, sys
+clients = []
+for path, most in (("events", 56), ("records", 6)):
+    said = []
+    for _ in range(most + 1):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(300)
+        client.connect(sys.argv[1])
+        client.sendall(b"GET /v1/" + path.encode() + b" HTTP/1.0\\r\\n\\r\\n")
+        said.append(client.recv(12).decode())
+        clients.append(client)
+    assert said == ["HTTP/1.1 200"] * most + ["HTTP/1.1 503"], said
+print("all held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_others_take_no_stream_of_the_owner(tmp):
+    need_root()
+    name, gid = a_group()
+    tmp.chmod(0o755)
+    with recording(tmp, "--set", f"socket.group={name}") as daemon:
+        daemon.wait_ready()
+        holder = subprocess.Popen(
+            [PYTHON, "-c", HOLD_STREAMS, str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            equal(holder.stdout.readline(), b"all held\n")
+            for path in ("events", "records"):
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.settimeout(harness.TIMEOUT_S)
+                    client.connect(str(daemon.socket))
+                    client.sendall(f"GET /v1/{path} HTTP/1.0\r\n\r\n".encode())
+                    equal(client.recv(12), b"HTTP/1.1 200", path)
+        finally:
+            holder.communicate(timeout=harness.TIMEOUT_S)
+        assert daemon.stop() in (0, 4), daemon.err
+
+
 def test_bad_clients_of_the_group_leave_the_owner_alone(tmp):
     need_root()
     name, gid = a_group()
