@@ -387,7 +387,6 @@ def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
         equal(noted["metadata"], {"run": "8", "who": "é", "operator": "ng"})
         mark = api.good(*MARK, {"text": 'the "relay"\nclicked'}, status=201)["mark"]
         equal(mark["text"], 'the "relay"\nclicked')
-        assert mark["record"] >= 0
         turned = api.good(*ROTATE)["recording"]
         equal(turned["id"], begun["id"])
         wait_until(lambda: api.good("GET", "/v1/recordings/current")["recording"]["segments"] == 2, "a second segment")
@@ -402,8 +401,11 @@ def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
         verify(files)
         equal(sum(row["records"] for row in info(files)), ended["records"])
         equal(len(lz4_dc(files)), 12 * ended["records"])
-        dumped = run(BUSCAP, "dump", *files).stdout.decode(errors="replace")
-        assert "relay" in dumped
+        marks = [(event["record"], event["text"]) for event in info(files[:1])[0]["events"] if event["kind"] == "mark"]
+        equal(marks, [(mark["record"], mark["text"])], "marks before the rotation: where the answer says")
+        dumped = run(BUSCAP, "dump", *files).stdout.decode(errors="replace").splitlines()
+        at = next(n for n, line in enumerate(dumped) if line.startswith("# mark: "))
+        equal(sum(not line.startswith("#") for line in dumped[:at]), mark["record"], "records before it in the dump")
         again = api.good("GET", "/v1/recordings")["recordings"]
         equal([(row["id"], row["state"], row["records"]) for row in again], [(begun["id"], "complete", ended["records"])])
         equal(api.good("GET", "/v1/status")["state"], "idle")
@@ -468,11 +470,17 @@ def test_the_flight_recorder_is_written_out(tmp):
         api = Api(tmp / "socket")
         held = wait_until(lambda: api.good("GET", "/v1/status")["flight"]["records"] > 20000 and daemon.status()["flight"], "records held")
         assert held["seconds"] >= 0 and held["chunks"] >= 1
+        equal(list((tmp / "out").glob("*.lz4*")), [], "files, while all is in memory only")
+        mark = api.good(*MARK, {"text": "meanwhile"}, status=201)["mark"]
+        equal((mark["text"], mark["record"]), ("meanwhile", None), "a mark between recordings")
         taken = api.good(*SNAPSHOT, {"label": "hang", "metadata": {"seen": "no video"}}, status=201)["recording"]
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "it is written")
         row = api.good("GET", "/v1/recordings")["recordings"][-1]
         equal((row["id"], row["label"], row["state"]), (taken["id"], "hang", "complete"))
         assert row["records"] > 20000, row
+        marks = [event for one in info(segments(tmp / "out")) for event in one["events"] if event["kind"] == "mark"]
+        equal([event["text"] for event in marks], ["meanwhile"], "the mark is kept with what was held")
+        assert 0 < marks[0]["record"] <= row["records"], marks
         going = api.good(*SNAPSHOT, {"pre": "100ms", "go_on": True}, status=201)["recording"]
         api.bad(*SNAPSHOT, status=409)
         wait_records(api, 100000)
