@@ -424,6 +424,9 @@ def test_it_shows_what_the_daemon_says(tmp):
                 text = terminal.wait_for(lambda text: re.search(r"^MEMREAD ", text, re.M), "what is on the bus")
                 equal(len(re.findall(r" [012] +[\d.]+ k +\d+\.\d %", text)), 3, text)
                 assert re.search(r"0x\w{8} +≥?\d", text), text
+            for width, height in ((80, 24), (200, 50)):
+                terminal.resize(width, height)
+                check_fits(terminal)
             equal(daemon.stop(), 0)
             text = terminal.wait_for(lambda text: "no daemon" in text, "the daemon is gone")
             terminal.press("q")
