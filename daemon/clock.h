@@ -14,6 +14,15 @@ static inline uint64_t bc_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* What the calling thread has had of the processor: time in which it wasn't run is none. */
+static inline uint64_t bc_thread_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* The time of day, since the Unix epoch. It may be set, also back. */
 static inline int64_t bc_wall_ns(void)
 {

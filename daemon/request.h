@@ -63,8 +63,8 @@ struct bc_push *bc_request_stream(struct bc_request *request, const char *conten
  * from within. */
 void bc_push_wake(struct bc_push *push);
 
-/* What the server has spent so far on serving clients, all of them: for a stream that is not to
- * cost too much. */
+/* Time of the processor that all clients have had so far: for a stream that is not to cost too
+ * much. */
 uint64_t bc_push_served_ns(const struct bc_push *push);
 
 #endif

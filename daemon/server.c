@@ -42,7 +42,7 @@ struct bc_server {
 	struct bc_connection *arriving; /* being given to libmicrohttpd */
 	int waiting_fd;                 /* of the owner, accepted, for a place; -1: none */
 	uint64_t gone_due_ns;
-	uint64_t served_ns; /* spent in libmicrohttpd */
+	uint64_t served_ns; /* of the processor, spent in libmicrohttpd */
 	bool is_deaf; /* until some time has passed: no descriptor was to be had, or no place */
 	uv_poll_t listening;
 	uv_poll_t poll;
@@ -86,9 +86,9 @@ static void turn(struct bc_server *server)
 
 	uv_idle_stop(&server->soon);
 	uv_timer_stop(&server->timer);
-	uint64_t began_ns = bc_now_ns();
+	uint64_t began_ns = bc_thread_ns();
 	MHD_run(server->mhd);
-	server->served_ns += bc_now_ns() - began_ns;
+	server->served_ns += bc_thread_ns() - began_ns;
 	if (MHD_get_timeout(server->mhd, &due_ms) != MHD_YES)
 		return;
 	if (due_ms == 0)

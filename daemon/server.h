@@ -78,6 +78,7 @@ void bc_server_close(struct bc_server *server);
 
 /* For daemon/request. A connection was resumed: libmicrohttpd is to look at it soon. */
 void bc_server_turn_soon(struct bc_server *server);
-uint64_t bc_server_served_ns(const struct bc_server *server); /* time spent on clients */
+/* Time of the processor that clients have had. */
+uint64_t bc_server_served_ns(const struct bc_server *server);
 
 #endif

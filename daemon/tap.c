@@ -11,12 +11,10 @@
 #include "formats/json_text.h"
 #include "formats/text.h"
 
-/* Of the loop's time: one part in so many. What wasn't used is kept, up to KEEP_NS; what was used
- * too much is owed, up to OWE_NS: where it is more, the machine held us up, and taps would be
- * passed over for twenty times as long. */
+/* Of the time that passes the loop may spend one part in so many on taps, as the processor counts
+ * it. What wasn't used is kept, up to KEEP_NS; what was used too much is owed. */
 #define SHARE   20
 #define KEEP_NS INT64_C(2000000)
-#define OWE_NS  INT64_C(100000000)
 
 #define LINE_BYTES (6 * BC_CHUNK_TEXT_BYTES + 512)
 
@@ -50,13 +48,6 @@ struct bc_taps {
 
 /* The budget */
 
-static void spend(struct bc_taps *taps, uint64_t ns)
-{
-	taps->budget_ns -= (int64_t)ns;
-	if (taps->budget_ns < -OWE_NS)
-		taps->budget_ns = -OWE_NS;
-}
-
 static uint64_t begin_work(struct bc_taps *taps)
 {
 	uint64_t now_ns = bc_now_ns();
@@ -67,16 +58,16 @@ static uint64_t begin_work(struct bc_taps *taps)
 		taps->budget_ns = KEEP_NS;
 	/* Whatever the server did when it served taps is held to be for them. */
 	if (taps->has_served)
-		spend(taps, served_ns - taps->served_ns);
+		taps->budget_ns -= (int64_t)(served_ns - taps->served_ns);
 	taps->counted_ns = now_ns;
 	taps->served_ns = served_ns;
 	taps->has_served = false;
-	return now_ns;
+	return bc_thread_ns();
 }
 
 static void end_work(struct bc_taps *taps, uint64_t began_ns)
 {
-	spend(taps, bc_now_ns() - began_ns);
+	taps->budget_ns -= (int64_t)(bc_thread_ns() - began_ns);
 }
 
 /* Looking */
