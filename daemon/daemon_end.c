@@ -54,14 +54,15 @@ void bc_daemon_release(struct bc_daemon *d)
 		close(d->dir_fd);
 }
 
-/* A call that hangs is not waited for. */
+/* A call that hangs is not waited for. The directory is its thread's still, and stays open. */
 static void leave(struct bc_daemon *d)
 {
 	bc_log(BC_LOG_ERROR,
 		"%s: the disk doesn't answer: ending without it; the next start recovers what is "
 		"open",
 		d->config.dir);
-	bc_daemon_release(d);
+	bc_socket_release(&d->socket, d->config.socket);
+	bc_service_close(&d->service);
 	_exit(BC_EXIT_FAILED);
 }
 
