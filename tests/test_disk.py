@@ -194,7 +194,9 @@ def fault_free_calls(directory, *options):
 def indexes(tmp, *kinds):
     made = fault_free_calls(tmp)
     assert all(made[kind] > 1 for kind in kinds), made
-    return [(kind, number) for kind in kinds for number in range(1, made[kind] + 1)]
+    every = [(kind, number) for kind in kinds for number in range(1, made[kind] + 1)]
+    # Whether threads race doesn't hang on the index, and a program that is looked at for it is slow.
+    return every[::4] if harness.BUILD.name == "thread" else every
 
 
 def test_each_call_fails_once(tmp):
