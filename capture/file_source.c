@@ -235,6 +235,16 @@ static void read_capture(struct file_source *f, struct bc_input *input)
 	bc_raw_reader_close(reader);
 }
 
+static void hand_over_no_bus(struct file_source *f, enum bc_format format)
+{
+	char what[128];
+
+	snprintf(what, sizeof(what),
+		"it is %s, which isn't of the bus: buscap convert makes bcp1 or byu of it",
+		bc_format_name(format));
+	hand_over_end(f, -EINVAL, what);
+}
+
 static void read_all(struct file_source *f)
 {
 	struct bc_input *input;
@@ -254,7 +264,9 @@ static void read_all(struct file_source *f)
 		hand_over_end(f, rc, strerror(-rc));
 		return;
 	}
-	if (probe.format == BC_FORMAT_SEGMENT)
+	if (!bc_format_is_bus(probe.format))
+		hand_over_no_bus(f, probe.format);
+	else if (probe.format == BC_FORMAT_SEGMENT)
 		read_segments(f, input);
 	else if (probe.is_capture)
 		read_capture(f, input);

@@ -12,7 +12,7 @@ import stat
 import time
 
 import harness
-from harness import BUSCAPD, Daemon, Watch, ask, check_counts, equal, info, run, verify
+from harness import BUSCAP, BUSCAPD, Daemon, Watch, ask, check_counts, equal, info, run, verify
 
 SIM = ("--source", "sim:rate=200k")
 
@@ -82,6 +82,34 @@ def test_wrong_options_are_named():
     ]:
         refused(*base, *argv, code=2, words=words)
     refused("--check-config", code=2, words=["no source", "--source"])
+
+
+def test_a_trace_that_is_not_of_the_bus_is_refused_by_its_name(tmp):
+    bus = tmp / "bus.bcp1"
+    equal(run(BUSCAP, "sim", "--count", "2000", "-O", "bcp1", "-o", bus).returncode, 0, "sim")
+    traces = {}
+    for name in ("din", "xdin", "laplace", "laplace-text", "tarmac", "vcd", "csv", "ndjson", "rowbinary"):
+        traces[name] = tmp / name
+        done = run(BUSCAP, "convert", "-O", name, "-o", traces[name], bus)
+        equal(done.returncode, 0, done.stderr.decode())
+    traces["lackey"] = tmp / "lackey"
+    traces["lackey"].write_text("I  04001000,3\n L 1ffeff0a8,8\n S 1ffeff0a0,8\nI  04001003,5\n")
+    told = []
+    for name, path in traces.items():
+        done = run(BUSCAPD, "--once", "--source", f"file:{path}", "-o", tmp / "out", "--no-socket")
+        err = done.stderr.decode()
+        equal(done.returncode, 1, f"{name}: {err}")
+        assert json.loads(done.stdout)["counts"]["received"] == 0, done.stdout
+        if f"it is {name}, which isn't of the bus: buscap convert" in err:
+            told.append(name)
+        else:
+            assert "can't tell its format" in err, f"{name}: {err}"
+    assert {"din", "xdin", "laplace-text", "tarmac", "lackey"} <= set(told), told
+    with daemon_in(tmp, "--source", "sim", "--set", "recording.record=on-demand") as daemon:
+        daemon.wait_ready()
+        done = run(BUSCAP, "replay", "--wait", "--socket", daemon.socket, traces["din"])
+        assert done.returncode == 1 and b"it is din, which isn't of the bus" in done.stderr + done.stdout, done
+        equal(daemon.stop(), 0, daemon.err)
 
 
 def config(tmp, text, name="buscapd.conf"):
