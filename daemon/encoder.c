@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct worker {
 	struct bc_encoder *encoder;
@@ -17,6 +18,20 @@ struct bc_encoder {
 	struct worker workers[];
 };
 
+static void add_losses(struct bc_losses *losses, const struct bc_chunk *chunk)
+{
+	memset(losses, 0, sizeof(*losses));
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		if (event->kind != BC_EVENT_GAP)
+			continue;
+		unsigned cause = event->cause < BC_GAP_CAUSES ? event->cause : 0;
+		losses->gaps[cause]++;
+		losses->lost[cause] += event->value;
+		losses->inexact[cause] |= !event->exact;
+	}
+}
+
 static void encode(struct bc_encoded *out, struct bc_slot *slot)
 {
 	out->sequence = slot->sequence;
@@ -26,6 +41,7 @@ static void encode(struct bc_encoded *out, struct bc_slot *slot)
 	out->is_written = false;
 	out->bytes = 0;
 	bc_chunk_gaps(&slot->chunk, &out->gaps, &out->lost);
+	add_losses(&out->losses, &slot->chunk);
 	if (!bc_chunk_is_empty(&slot->chunk))
 		out->bytes = bc_chunk_encode(out->data, &slot->chunk, &out->header_bytes);
 	out->info = slot->chunk.info;

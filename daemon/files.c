@@ -183,31 +183,51 @@ bool bc_files_are_full(const struct bc_files *f)
 	       f->pair.segment.chunks == BC_SEGMENT_CHUNKS;
 }
 
-/* Ends what is open with a gap for the records given up, if the disk takes that much. `e` is the
+/* A gap for each cause. Returns how many, and what they say is lost. */
+static uint64_t add_given_up(
+	struct bc_chunk *note, const struct bc_losses *given_up, uint64_t *lost)
+{
+	uint64_t gaps = 0;
+
+	*lost = 0;
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		struct bc_event gap = {
+			.kind = BC_EVENT_GAP,
+			.cause = (uint8_t)cause,
+			.exact = !given_up->inexact[cause],
+			.value = given_up->lost[cause],
+		};
+		if (given_up->gaps[cause] == 0)
+			continue;
+		if (!bc_chunk_add_event(note, &gap, NULL))
+			assert(!"an empty chunk has room for an event of each cause");
+		gaps++;
+		*lost += gap.value;
+	}
+	return gaps;
+}
+
+/* Ends what is open with gaps for what was given up, if the disk takes that much. `e` is the
  * recording's last chunk, and its bytes aren't wanted any more. */
 static void note_given_up(struct bc_files *f, struct bc_encoded *e)
 {
 	struct bc_chunk *note = f->note;
-	struct bc_event gap = {
-		.kind = BC_EVENT_GAP,
-		.cause = BC_GAP_DISK,
-		.exact = true,
-		.value = f->given_up,
-	};
 	size_t header_bytes;
+	uint64_t lost;
 
-	if (f->given_up == 0 || f->pair.segment.file.fd < 0 || f->pair.segment.chunks == 0)
+	if (f->pair.segment.file.fd < 0 || f->pair.segment.chunks == 0)
 		return;
 	bc_chunk_reset(note, e->info.last_tick, e->info.epoch);
 	note->info.recording_tag = e->recording->tag;
 	note->info.first_record = f->next_record;
 	note->info.wall_ns = e->info.wall_ns;
-	if (!bc_chunk_add_event(note, &gap, NULL))
-		assert(!"an empty chunk has room for an event");
+	uint64_t gaps = add_given_up(note, &f->given_up, &lost);
+	if (gaps == 0)
+		return;
 	bc_chunk_encode(e->data, note, &header_bytes);
 	bc_stint_begin(&f->pair.stint, "writing to", f->pair.segment.file.open_name);
 	int rc = bc_segment_append(
-		&f->pair.segment, e->data, header_bytes, &note->info, 1, f->given_up);
+		&f->pair.segment, e->data, header_bytes, &note->info, gaps, lost);
 	if (rc != 0)
 		bc_log(BC_LOG_ERROR,
 			"%s/%s: the gap at its end can't be written: %s; what was lost there is "
@@ -220,7 +240,13 @@ void bc_files_give_up(struct bc_files *f, struct bc_encoded *e)
 	if (!e->is_written) {
 		f->pair.report.abandoned += e->info.records;
 		f->pair.total.abandoned += e->info.records;
-		f->given_up += e->info.records;
+		for (int cause = 0; cause < BC_GAP_CAUSES; cause++) {
+			f->given_up.gaps[cause] += e->losses.gaps[cause];
+			f->given_up.lost[cause] += e->losses.lost[cause];
+			f->given_up.inexact[cause] |= e->losses.inexact[cause];
+		}
+		f->given_up.gaps[BC_GAP_DISK] += e->info.records != 0;
+		f->given_up.lost[BC_GAP_DISK] += e->info.records;
 	}
 	if (e->raw_bytes != 0 && !e->is_raw_written)
 		f->pair.report.raw_abandoned += e->raw_plain_bytes;
@@ -282,7 +308,7 @@ void bc_files_begin(struct bc_files *f, const struct bc_recording *recording)
 {
 	bc_pair_begin(&f->pair, recording);
 	f->next_record = 0;
-	f->given_up = 0;
+	memset(&f->given_up, 0, sizeof(f->given_up));
 }
 
 void bc_files_close(struct bc_files *f)

@@ -20,9 +20,9 @@ struct bc_files {
 	uint64_t sync_at_ns;
 	uint64_t look_at_ns; /* at the space and at the open files */
 	struct bc_room room;
-	uint64_t next_record;  /* behind the last written one of the recording */
-	uint64_t given_up;     /* records of the recording */
-	struct bc_chunk *note; /* for the gap that says so */
+	uint64_t next_record;      /* behind the last written one of the recording */
+	struct bc_losses given_up; /* of the recording: its records, and the gaps among them */
+	struct bc_chunk *note;     /* for the gaps that say so */
 };
 
 /* No file is open yet. `dir_fd` stays the caller's. Returns 0 or -ENOMEM. */

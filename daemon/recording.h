@@ -55,6 +55,13 @@ static inline bool bc_slot_is_empty(const struct bc_slot *slot)
 	       (slot->raw == NULL || bc_raw_block_is_empty(slot->raw));
 }
 
+/* What gaps say is lost. */
+struct bc_losses {
+	uint64_t gaps[BC_GAP_CAUSES];
+	uint64_t lost[BC_GAP_CAUSES];
+	bool inexact[BC_GAP_CAUSES]; /* at least so many */
+};
+
 /* A chunk once encoded. */
 struct bc_encoded {
 	uint64_t sequence;
@@ -66,6 +73,7 @@ struct bc_encoded {
 	struct bc_chunk_info info;
 	uint64_t gaps; /* gap events, and what they say is lost */
 	uint64_t lost;
+	struct bc_losses losses; /* the same by cause */
 	size_t header_bytes;
 	size_t bytes; /* 0: an empty chunk */
 	enum bc_format raw_form;

@@ -484,6 +484,24 @@ def test_the_end_comes_while_the_disk_is_full(tmp):
         equal(len(recorded) // 12, counts["written"], "records in the files")
 
 
+def test_what_a_stop_gives_up_on_a_full_disk_is_on_record_with_the_gaps_in_it(tmp):
+    with harness.SmallDisk(tmp, "12M") as disk:
+        source = f"sim:rate={RATE},loss=0.01"
+        with Daemon("--once", "--source", source, "-o", disk / "out", "-b", "filesize:4M", *SMALL,
+                    socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["disk"] > 100_000, "the buffer is full")
+            daemon.process.send_signal(signal.SIGTERM)
+            code = daemon.wait()
+        err = daemon.err.decode()
+        assert code in (1, 4), err
+        counts = check_counts(json.loads(daemon.out))
+        if "the gap at its end can't be written" in err:
+            harness.skip("the disk had no room for a gap either")
+        on_record = lost_by_cause(all_segments(disk / "out"))
+        equal((on_record["disk"], on_record["board"]), (counts["dropped"]["disk"], counts["board_lost"]), "on record")
+
+
 def hang(directory, signals):
     out = directory / "out"
     out.mkdir()
