@@ -1,6 +1,8 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/boards.h"
@@ -19,6 +21,15 @@ static bool open_standard_fds(void)
 	return fd >= 0 && close(fd) == 0;
 }
 
+/* What was asked for has been printed, or not. */
+static enum bc_exit printed(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return BC_EXIT_OK;
+	fprintf(stderr, "buscapd: can't write the output: %s\n", strerror(errno));
+	return BC_EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	struct bc_options options;
@@ -29,7 +40,7 @@ int main(int argc, char **argv)
 		return BC_EXIT_FAILED;
 	switch (bc_options_read(&options, argc, argv)) {
 	case BC_OPTIONS_EXIT:
-		return BC_EXIT_OK;
+		return (int)printed();
 	case BC_OPTIONS_WRONG:
 		return BC_EXIT_USAGE;
 	case BC_OPTIONS_RUN:

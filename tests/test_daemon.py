@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import stat
+import subprocess
 import time
 
 import harness
@@ -55,6 +56,14 @@ def test_help_and_version():
     assert max(map(len, done.stdout.splitlines())) <= 100
     done = run(BUSCAPD, "--version")
     assert re.fullmatch(rb"buscapd \d+\.\d+\.\d+\n", done.stdout), done.stdout
+
+
+def test_help_that_can_not_be_written_is_a_failure():
+    for option in ("--help", "--version", "--options"):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([BUSCAPD, option], stdout=full, stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S)
+        equal(done.returncode, 1, option)
+        equal(done.stderr, b"buscapd: can't write the output: No space left on device\n", option)
 
 
 def test_wrong_options_are_named():
