@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import stat
-import subprocess
 import time
 
 import harness
@@ -61,7 +60,7 @@ def test_help_and_version():
 def test_help_that_can_not_be_written_is_a_failure():
     for option in ("--help", "--version", "--options"):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([BUSCAPD, option], stdout=full, stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S)
+            done = run(BUSCAPD, option, stdout=full)
         equal(done.returncode, 1, option)
         equal(done.stderr, b"buscapd: can't write the output: No space left on device\n", option)
 

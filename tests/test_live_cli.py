@@ -406,7 +406,7 @@ def test_status_as_json_is_the_object_as_it_came(tmp):
 def test_watching_without_a_terminal_appends(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         argv = [BUSCAP, "status", "--watch", "0.1", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             harness.wait_until(lambda: len(daemon.asked) >= 4, "three pages, and it has asked for one more")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=harness.TIMEOUT_S)
@@ -419,7 +419,7 @@ def test_watching_without_a_terminal_appends(tmp):
 def test_watching_as_json_is_a_line_each(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         argv = [BUSCAP, "status", "--json", "--watch=0.1", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        with harness.popen(argv, stdout=subprocess.PIPE) as process:
             harness.wait_until(lambda: len(daemon.asked) >= 4, "three lines, and it has asked for one more")
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=harness.TIMEOUT_S)
@@ -431,7 +431,7 @@ def test_watching_on_a_terminal_redraws_in_place(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         here, there = pty.openpty()
         argv = [BUSCAP, "status", "--watch", "0.1", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=there, stderr=there) as process:
+        with harness.popen(argv, stdout=there, stderr=there) as process:
             os.close(there)
             harness.wait_until(lambda: len(daemon.asked) >= 4, "three pages, and it has asked for one more")
             process.send_signal(signal.SIGINT)
@@ -602,7 +602,7 @@ def test_waiting_for_a_replay_can_be_given_up(tmp):
     with MockDaemon(tmp / "s", {"POST /v1/replays": (201, {"replay": REPLAY}),
                                 f"GET /v1/replays/{REPLAY['id']}": {"replay": REPLAY}}) as daemon:
         argv = [BUSCAP, "replay", "--wait", tmp / "x", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             harness.wait_until(lambda: len(daemon.asked) >= 3, "it waits")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=harness.TIMEOUT_S)
@@ -650,7 +650,7 @@ def test_interrupting_ends_a_stream_cleanly(tmp):
         for number in (signal.SIGINT, signal.SIGTERM):
             lines = RECORDS if argv[0] == "tail" else EVENTS
             with MockDaemon(tmp / "s", {f"GET {path}": Stream(*lines, is_open=True)}):
-                with subprocess.Popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
+                with harness.popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE) as process:
                     got = b""
                     while got.count(b"\n") < 8:
@@ -665,7 +665,7 @@ def test_nobody_reading_the_output_ends_it(tmp):
         return Stream(*[json.dumps(RECORDS[0]).encode() + b"\n" for _ in range(20000)], is_open=True)
 
     with MockDaemon(tmp / "s", {"GET /v1/records": many}):
-        with subprocess.Popen([BUSCAP, "tail", "--socket", tmp / "s"], stdout=subprocess.PIPE,
+        with harness.popen([BUSCAP, "tail", "--socket", tmp / "s"], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as process:
             process.stdout.readline()
             process.stdout.close()
@@ -686,7 +686,7 @@ def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
     started = {"event": "recording-started", "seq": 1, "time": TIME, "recording": RECORDING}
     with MockDaemon(tmp / "s", {"GET /v1/records": quiet, "GET /v1/events": Stream(started, is_open=True)}):
         for argv in (("tail",), ("events", "--changes")):
-            with subprocess.Popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
+            with harness.popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE) as process:
                 process.stdout.readline()
                 process.stdout.close()
@@ -919,7 +919,7 @@ def test_a_stream_ends_with_the_daemon(tmp):
         with on_demand(tmp) as daemon:
             daemon.wait_ready()
             argv = [BUSCAP, "events", "--changes", "--socket", tmp / "s"]
-            with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
                 harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "it reads events")
                 daemon.process.send_signal(kill)
                 out, err = process.communicate(timeout=harness.TIMEOUT_S)
@@ -946,7 +946,7 @@ ENDLESS = ("buscap status --watch", "buscap tail", "buscap events", "buscap even
 
 def run_until_it_prints(argv, env):
     """An endless command: interrupted after its first line, it ends well. Something happens meanwhile."""
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+    with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
         got = threading.Thread(target=process.stdout.readline)
         got.start()
         while got.is_alive():

@@ -517,7 +517,7 @@ class Activated(Daemon):
     def __enter__(self):
         self._out = harness.tempfile.TemporaryFile()
         self._err = harness.tempfile.TemporaryFile()
-        self.process = harness.subprocess.Popen(
+        self.process = harness.popen(
             self.argv, stdin=self.stdin, stdout=self._out, stderr=self._err, env=self.env, close_fds=False)
         return self
 

@@ -326,7 +326,7 @@ def test_a_refresh_sends_what_has_changed_alone(tmp):
     fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     try:
         with FakeDaemon(tmp / "s", Bus()):
-            process = subprocess.Popen(
+            process = harness.popen(
                 [need(BUSCAP), "top", "--socket", tmp / "s"], stdin=other, stdout=other, stderr=subprocess.PIPE,
                 env={**UTF8, "TERM": "xterm-256color"})
             try:
@@ -368,8 +368,7 @@ def test_without_a_terminal_one_page_is_printed(tmp):
         done = run(BUSCAP, "top", env={**UTF8, "BUSCAP_SOCKET": str(tmp / "s")})
         equal(done.returncode, 0, done.stderr)
         with open("/dev/full", "w") as full:
-            done = subprocess.run([BUSCAP, "top", "--socket", tmp / "s"], stdin=subprocess.DEVNULL, stdout=full,
-                                  stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S, check=False)
+            done = run(BUSCAP, "top", "--socket", tmp / "s", stdout=full)
         equal(done.returncode, 1, done.stderr)
 
 
