@@ -2,6 +2,7 @@
 makes the calls fail."""
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -22,6 +23,11 @@ MIB = 1 << 20
 
 # The least buffer there is: overflows soonest.
 SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7M")
+
+
+def endless(rate):
+    """A source that doesn't end before its test does, nor fills the disk where the test hangs."""
+    return f"sim:rate={rate},count={60 * rate}"
 
 
 def all_segments(directory, recording=""):
@@ -119,12 +125,17 @@ def check_syncs(calls):
     return {name for name, (_, has_synced, has_failed) in unsynced.items() if not has_synced or has_failed}
 
 
+@functools.cache
+def sweep_records():
+    return harness.sim_records(SAMPLES)
+
+
 def check_sweep(directory, code, status, err, faults):
     """What holds however a call failed: all records are there once, in order, in whole segments."""
     out = directory / "out"
     counts = check_counts(status)
     recording = status["recording"]["id"]
-    equal(counts["written"], SAMPLES, "written")
+    equal(counts["written"], len(sweep_records()) // 12, "written")
     equal(counts["in_flight"], 0, "in_flight")
     for path in harness.segments(out):
         verify([path])
@@ -136,10 +147,10 @@ def check_sweep(directory, code, status, err, faults):
     if left_open:
         assert all(path.stem in err for path in left_open), f"the log names what is left open: {err}"
         if "ftruncate" not in {kind for kind, _, done, _ in faults.calls() if done != "ok"}:
-            equal(harness.compare_with_sim(all_segments(out, recording)), SAMPLES, "records before recovery")
+            equal(harness.lz4_dc(all_segments(out, recording)), sweep_records(), "records before recovery")
         recover(out)
     verify(harness.segments(out))
-    equal(harness.compare_with_sim(all_segments(out, recording)), SAMPLES, "records")
+    equal(harness.lz4_dc(all_segments(out, recording)), sweep_records(), "records")
 
 
 def has_failed(faults):
@@ -232,7 +243,7 @@ def test_each_call_fails_until_switched_off(tmp):
 # ---- a source that can't wait
 
 
-RATE = harness.rate(3_000_000)
+RATE = harness.rate(1_500_000)
 
 
 # Samples of the status while something is wrong: it is answered all the same.
@@ -275,7 +286,7 @@ def live_failure(directory, rules):
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
-    argv = ("--once", "--source", f"sim:rate={RATE}", "-o", out, "-b", "filesize:2M", *SMALL)
+    argv = ("--once", "--source", endless(RATE), "-o", out, "-b", "filesize:2M", *SMALL)
     has_losses = rules.startswith("pwrite") and "short" not in rules
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
@@ -308,7 +319,7 @@ def test_a_disk_without_errors_loses_nothing(tmp):
     # A buffer for a quarter of a minute: a machine may have other things to do for a while.
     rate = harness.rate(500_000)
     out = tmp / "out"
-    argv = ("--once", "--source", f"sim:rate={rate}", "-o", out, "-b", "filesize:2M", "--set", "pipeline.buffer=128M")
+    argv = ("--once", "--source", endless(rate), "-o", out, "-b", "filesize:2M", "--set", "pipeline.buffer=128M")
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
@@ -326,12 +337,12 @@ def peak_bytes(daemon):
 
 
 def test_a_held_up_writer_costs_what_the_buffer_can_not_hold(tmp):
-    seconds = 30 if LONG else 3
+    seconds = 30 if LONG else 1
     rate = harness.rate(2_000_000)
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
-    argv = ("--once", "--source", f"sim:rate={rate}", "-o", out, "--set", "pipeline.buffer=16M")
+    argv = ("--once", "--source", endless(rate), "-o", out, "-b", "filesize:4M", "--set", "pipeline.buffer=16M")
     with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
@@ -362,12 +373,12 @@ def test_a_held_up_writer_costs_what_the_buffer_can_not_hold(tmp):
 
 
 def test_memory_is_bounded_at_a_high_rate(tmp):
-    seconds = 30 if LONG else 3
+    seconds = 30 if LONG else 1
     rate = harness.rate(10_000_000)
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
-    source = f"sim:rate={rate},agents=4,loss=0.001,corrupt=0.001"
+    source = endless(rate) + ",agents=4,loss=0.001,corrupt=0.001"
     argv = ("--once", "--source", source, "-o", out, "--set", "pipeline.buffer=16M")
     with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
@@ -402,7 +413,7 @@ def test_the_counts_add_up_through_overload(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
-    source = f"sim:rate={2 * RATE},agents=4,loss=0.02,corrupt=0.02,seed=9"
+    source = endless(2 * RATE) + ",agents=4,loss=0.02,corrupt=0.02,seed=9"
     argv = ("--source", source, "-o", out, "-b", "filesize:3M", *SMALL)
     with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
@@ -432,7 +443,7 @@ def test_a_full_disk_is_said_once_and_recording_resumes(tmp):
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(40 * MIB))
         out = disk / "out"
-        argv = ("--once", "--source", f"sim:rate={rate}", "-o", out, "-b", "filesize:2M", *SMALL)
+        argv = ("--once", "--source", endless(rate), "-o", out, "-b", "filesize:2M", *SMALL)
         with Daemon(*argv, socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             with Watch(daemon.socket) as watch:
@@ -466,7 +477,7 @@ def signal_twice(daemon):
 
 def test_the_end_comes_while_the_disk_is_full(tmp):
     with harness.SmallDisk(tmp, "4M") as disk:
-        with Daemon("--once", "--source", f"sim:rate={RATE}", "-o", disk / "out", socket=tmp / "socket") as daemon:
+        with Daemon("--once", "--source", endless(RATE), "-o", disk / "out", socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk is full")
             signal_twice(daemon)
@@ -489,7 +500,7 @@ def test_the_end_comes_while_the_disk_is_full(tmp):
 
 def test_what_a_stop_gives_up_on_a_full_disk_is_on_record_with_the_gaps_in_it(tmp):
     with harness.SmallDisk(tmp, "12M") as disk:
-        source = f"sim:rate={RATE},loss=0.01"
+        source = endless(RATE) + ",loss=0.01"
         with Daemon("--once", "--source", source, "-o", disk / "out", "-b", "filesize:4M", *SMALL,
                     socket=tmp / "socket") as daemon:
             daemon.wait_ready()
@@ -509,7 +520,7 @@ def hang(directory, signals):
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
-    with Daemon("--source", "sim:rate=1M", "-o", out, socket=directory / "socket", env=faults.env) as daemon:
+    with Daemon("--source", endless(1_000_000), "-o", out, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         wait_written(daemon)
         faults.set("pwrite:hold")
@@ -533,7 +544,7 @@ def slow_end(directory):
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
-    argv = ("--source", f"sim:rate={RATE}", "-o", out)
+    argv = ("--source", endless(RATE), "-o", out)
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         faults.set("pwrite:slow")
@@ -639,7 +650,7 @@ def test_a_stop_waits_for_a_slow_disk(tmp):
 
 def test_a_directory_that_vanishes_ends_a_once_recording(tmp):
     out = tmp / "out"
-    with Daemon("--once", "--source", "sim:rate=1M", "-o", out, socket=tmp / "socket") as daemon:
+    with Daemon("--once", "--source", endless(1_000_000), "-o", out, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         wait_written(daemon)
         shutil.rmtree(out)
@@ -655,7 +666,7 @@ def test_a_directory_that_vanishes_ends_a_once_recording(tmp):
 def test_a_service_goes_on_when_its_directory_is_made_again(tmp):
     out = tmp / "out"
     rate = harness.rate(1_000_000)
-    with Daemon("--source", f"sim:rate={rate}", "-o", out, *SMALL, socket=tmp / "socket") as daemon:
+    with Daemon("--source", endless(rate), "-o", out, *SMALL, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
             wait_written(daemon)
@@ -679,7 +690,7 @@ def test_a_service_goes_on_when_its_directory_is_made_again(tmp):
 def test_a_deleted_open_segment_is_noticed(tmp):
     out = tmp / "out"
     rate = harness.rate(500_000)
-    with Daemon("--source", f"sim:rate={rate}", "-o", out, "--set", "pipeline.buffer=128M", socket=tmp / "socket") as daemon:
+    with Daemon("--source", endless(rate), "-o", out, "--set", "pipeline.buffer=128M", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         wait_written(daemon)
         opened = harness.wait_until(lambda: list(out.glob("*.partial")), "a segment is open")[0]
