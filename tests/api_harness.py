@@ -40,23 +40,23 @@ def _in_bytes(body):
     return (body if isinstance(body, str) else json.dumps(body)).encode()
 
 
-def send(socket, method, path, body=None, content="application/json", timeout=harness.TIMEOUT_S):
-    """A request over a connection of its own. `body`: a text, or what becomes JSON."""
+def send(socket, method, path, body=None, content="application/json", timeout=harness.TIMEOUT_S, **who):
+    """A request over a connection of its own. `body`: a text, or what becomes JSON; `who` asks: harness.being()."""
     headers = {"Content-Type": content} if body is not None and content else {}
     answer = Answer()
     answer.status, answer.headers, answer.body = harness.exchange(
-        socket, method, path, _in_bytes(body), headers, timeout)
+        socket, method, path, _in_bytes(body), headers, timeout, who)
     return answer
 
 
-def curl(socket, method, path, body=None, content="application/json", args=(), timeout=harness.TIMEOUT_S, **options):
-    """The same by curl, with more of its arguments and of subprocess.Popen's."""
+def curl(socket, method, path, body=None, content="application/json", args=(), timeout=harness.TIMEOUT_S):
+    """The same by curl, with more of its arguments."""
     argv = ["curl", "-sSi", "--globoff", "--path-as-is", "--max-time", str(timeout), "--unix-socket", str(socket)]
     argv += ["-I"] if method == "HEAD" else ["-X", method]
     data = _in_bytes(body)
     if data is not None:
         argv += ["--data-binary", "@-", "-H", f"Content-Type: {content}" if content else "Content-Type:"]
-    done = run(*argv, *args, "http://localhost" + path, data=data, **options)
+    done = run(*argv, *args, "http://localhost" + path, data=data)
     equal(done.returncode, 0, f"curl: {done.stderr.decode()}")
     return Answer.parse(done.stdout)
 
@@ -186,8 +186,8 @@ class Api:
         self.seen = set()
 
     def ask(self, method, path, body=None, **options):
-        """Returns the answer, which is as described. Options that send() doesn't have are for curl()."""
-        by = send if options.keys() <= {"content", "timeout"} else curl
+        """Returns the answer, which is as described. With `args` it is curl that asks."""
+        by = curl if "args" in options else send
         answer = by(self.socket, method, path, body, **options)
         where = f"{method} {path} -> {answer.status} {answer.body[:300]!r}"
         known = template(path)
@@ -227,18 +227,17 @@ class Api:
 
 
 class Stream:
-    """curl reading a stream. lines(n) waits for so many objects; each is held against the schema."""
+    """A stream that is being read. Within the block its head has come: what happens from then on is in it."""
 
-    def __init__(self, socket, path, name, args=()):
+    def __init__(self, socket, path, name):
         self.name = name
+        self.path = path
         self.objects = []
-        self.process = harness.popen(
-            ["curl", "-sS", "-N", "--globoff", "--unix-socket", str(socket), *args, "http://localhost" + path],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self._connection = harness.Connection(socket, harness.TIMEOUT_S)
 
     def read(self):
         """The next object, or None at the end."""
-        line = self.process.stdout.readline()
+        line = self._answer.readline()
         if not line:
             return None
         assert line.endswith(b"\n"), line
@@ -260,12 +259,14 @@ class Stream:
         return self.objects
 
     def __enter__(self):
+        self._connection.request("GET", self.path)
+        self._answer = self._connection.getresponse()
+        equal(self._answer.status, 200, self.path)
         return self
 
     def __exit__(self, *exception):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+        self._answer.close()
+        self._connection.close()
 
 
 def daemon_in(tmp, *argv, mode="on-demand", source="sim:rate=200k", **options):
