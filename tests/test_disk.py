@@ -136,13 +136,14 @@ def check_sweep(directory, code, status, err, faults):
     recording = status["recording"]["id"]
     equal(counts["written"], len(sweep_records()) // 12, "written")
     equal(counts["in_flight"], 0, "in_flight")
-    verify(harness.segments(out))
     left_open = list(out.glob("*.partial"))
     equal(code, 1 if left_open else 0, f"exit code, {len(left_open)} left open; {err}")
     unsynced = {path.name for path in left_open} & check_syncs(faults.calls())
     if unsynced or not left_open:
         equal(counts["durable"] == counts["written"], not unsynced, f"all is durable; {counts}")
     if left_open:
+        for path in harness.segments(out):  # one between them may be missing
+            verify([path])
         assert all(path.stem in err for path in left_open), f"the log names what is left open: {err}"
         if "ftruncate" not in {kind for kind, _, done, _ in faults.calls() if done != "ok"}:
             equal(harness.lz4_dc(all_segments(out, recording)), sweep_records(), "records before recovery")
