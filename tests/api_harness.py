@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 
 import harness
 from harness import BUSCAPD, Daemon, equal, run

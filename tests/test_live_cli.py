@@ -700,12 +700,13 @@ def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
 
 
 def test_the_daemons_sentence_is_told(tmp):
-    for argv in EACH:
+    others = ((500, {}), (500, {"error": 7}), (404, []), response(503, b"busy"), response(400, b""))
+    for number, argv in enumerate(EACH):
         with MockDaemon(tmp / "s", {"*": (409, {"error": "not \x1b[2J\u202enow: \\ \u00e4"})}):
             out, err = buscap(*argv, socket_path=tmp / "s", code=1)
             equal(out, "", argv)
             equal(err, f"buscap {argv[0]}: not \\x1b[2J\\xe2\\x80\\xaenow: \\x5c \u00e4\n")
-        for answer in ((500, {}), (500, {"error": 7}), (404, []), response(503, b"busy"), response(400, b"")):
+        for answer in harness.in_turn(others, number):
             with MockDaemon(tmp / "s", {"*": answer}):
                 one_line(buscap(*argv, socket_path=tmp / "s", code=1)[1], "HTTP status")
 
