@@ -6,6 +6,7 @@
 #include "formats/raw_reader.h"
 #include "formats/raw_writer.h"
 #include "tests/dice.h"
+#include "tests/support/test.h"
 #include "tests/temp_dir.h"
 
 #define RAW_RECORDING "20261120T091500Z-3f9a2c"
