@@ -4,7 +4,7 @@
 
 #include "daemon/account.h"
 #include "daemon/clock.h"
-#include "tests/ear.h"
+#include "tests/support/ear.h"
 #include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "formats/bcp1.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 /* CRC-32 bit by bit, from its definition. */

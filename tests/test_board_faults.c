@@ -1,5 +1,5 @@
 #include "tests/board/rig.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 /* Losses */

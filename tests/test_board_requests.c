@@ -1,6 +1,6 @@
 #include "capture/sim.h"
 #include "tests/board/rig.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 /* FTDI */

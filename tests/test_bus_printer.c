@@ -6,8 +6,8 @@
 
 #include "formats/bcp1.h"
 #include "formats/page_map.h"
-#include "tests/dice.h"
-#include "tests/print_run.h"
+#include "tests/support/dice.h"
+#include "tests/support/print_run.h"
 #include "tests/support/test.h"
 
 static struct bc_mapping *default_mapping(void)

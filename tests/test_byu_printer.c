@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "formats/dialect.h"
-#include "tests/dice.h"
-#include "tests/print_run.h"
+#include "tests/support/dice.h"
+#include "tests/support/print_run.h"
 #include "tests/support/test.h"
 
 static const enum bc_format dialects[] = {
@@ -345,7 +345,7 @@ TEST(an_entry_without_a_time_among_others_has_no_delta)
 
 /* ---- samples */
 
-/* What a recording of the same makes of it: tests/traces.h has that. */
+/* What a recording of the same makes of it: tests/support/traces.h has that. */
 TEST(a_boards_frames_become_the_records_of_a_recording)
 {
 	struct trace bcp1 = trace_of_sim(3, 20000, 3);

@@ -7,9 +7,9 @@
 
 #include "daemon/catalog.h"
 #include "daemon/catalog_read.h"
-#include "tests/small_segment.h"
+#include "tests/support/small_segment.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 TEST_THREADS;
 

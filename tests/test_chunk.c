@@ -3,7 +3,7 @@
 #include <xxhash.h>
 
 #include "formats/chunk.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 static void set_up(struct bc_chunk *chunk)

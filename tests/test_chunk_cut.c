@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/chunk_cut.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define RECORDS_MAX 40u

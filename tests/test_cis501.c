@@ -1,8 +1,8 @@
-#include "tests/formatted.h"
+#include "tests/support/formatted.h"
 
 #include <inttypes.h>
 
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define REAL_TRACE "../shared/data/cis501/sjeng-1K.trace"

@@ -3,7 +3,7 @@
 
 #include "formats/clockline.h"
 #include "formats/drift.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define IDLE  100

@@ -4,7 +4,7 @@
 
 #include "formats/compare.h"
 #include "formats/entry_text.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define ALL ((UINT64_C(1) << BC_FIELD_COUNT) - 1)

@@ -7,9 +7,9 @@
 #include "formats/options.h"
 #include "formats/parser.h"
 #include "formats/text.h"
-#include "tests/dice.h"
-#include "tests/printed.h"
-#include "tests/sample_entries.h"
+#include "tests/support/dice.h"
+#include "tests/support/printed.h"
+#include "tests/support/sample_entries.h"
 #include "tests/support/test.h"
 
 #define BYU_HOLDS                                                                      \

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "formats/dialect.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define RECORDS 9

@@ -8,12 +8,12 @@
 
 #include "capture/file_source.h"
 #include "formats/segment_writer.h"
-#include "tests/dice.h"
-#include "tests/raw_blocks.h"
-#include "tests/source_run.h"
+#include "tests/support/dice.h"
+#include "tests/support/raw_blocks.h"
+#include "tests/support/source_run.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/traces.h"
 
 TEST_THREADS;
 

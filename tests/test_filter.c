@@ -5,7 +5,7 @@
 
 #include "formats/filter.h"
 #include "formats/reader.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define RECORDS 200u

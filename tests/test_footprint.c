@@ -5,7 +5,7 @@
 #include "formats/footprint.h"
 #include "formats/reader.h"
 #include "formats/record.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 static struct bc_footprint open_footprint(uint64_t line, uint64_t page, uint64_t memory)

@@ -7,10 +7,10 @@
 
 #include "formats/bytes.h"
 #include "formats/frame.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/traces.h"
 
 /* Records of every nature, with an encoder's padding behind them. */
 struct content {

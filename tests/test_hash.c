@@ -3,7 +3,7 @@
 
 #include "formats/hash.h"
 #include "formats/hash_avx2.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define LONG ((size_t)1 << 20)

@@ -10,8 +10,8 @@
 #include "daemon/hook.h"
 #include "daemon/hook_output.h"
 #include "daemon/log.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 TEST_THREADS;
 

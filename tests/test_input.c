@@ -9,10 +9,10 @@
 
 #include "formats/input.h"
 #include "formats/segment_writer.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/traces.h"
 
 TEST_THREADS;
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "formats/jump.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define ITEMS 2000u

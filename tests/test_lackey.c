@@ -1,4 +1,4 @@
-#include "tests/formatted.h"
+#include "tests/support/formatted.h"
 #include "tests/support/test.h"
 
 #include <inttypes.h>

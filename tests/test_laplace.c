@@ -1,9 +1,9 @@
-#include "tests/formatted.h"
+#include "tests/support/formatted.h"
 
 #include <inttypes.h>
 
 #include "formats/laplace.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 static const char good[] = "r 1 4 0 10";

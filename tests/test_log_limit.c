@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "daemon/log_limit.h"
-#include "tests/ear.h"
+#include "tests/support/ear.h"
 #include "tests/support/test.h"
 
 TEST_THREADS;

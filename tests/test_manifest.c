@@ -8,8 +8,8 @@
 #include "daemon/log.h"
 #include "daemon/manifest.h"
 #include "daemon/space.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 #define REC      "20261120T091500Z-3f9a2c"
 #define OTHER    "20261120T091501Z-3f9a2c"

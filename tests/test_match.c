@@ -6,7 +6,7 @@
 
 #include "formats/compare.h"
 #include "formats/match.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define ITEMS_MAX 60000u

@@ -6,7 +6,7 @@
 #include "daemon/mix.h"
 #include "formats/json.h"
 #include "formats/record.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -7,8 +7,8 @@
 #include <xxhash.h>
 
 #include "formats/new_file.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 #define NAME "f"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "formats/page_map.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 static const uint64_t seeds[] = {0, 1, 2, 0x123456789ABCDEF, UINT64_MAX};

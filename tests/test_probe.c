@@ -7,9 +7,9 @@
 #include "formats/probe.h"
 #include "formats/segment.h"
 #include "formats/segment_header.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
-#include "tests/traces.h"
+#include "tests/support/traces.h"
 
 #define SEEDS   10
 #define SAMPLES 12000u /* more than is looked at, in every format */

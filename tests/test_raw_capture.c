@@ -6,7 +6,7 @@
 
 #include "formats/bytes.h"
 #include "formats/input.h"
-#include "tests/raw_blocks.h"
+#include "tests/support/raw_blocks.h"
 #include "tests/support/test.h"
 
 /* Of what is exhausted, every so manyth under AddressSanitizer, which maps each reader anew. */

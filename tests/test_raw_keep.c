@@ -6,7 +6,7 @@
 #include "capture/block_replay.h"
 #include "daemon/raw_keep.h"
 #include "formats/sample.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define EVENTS_MAX 4000u

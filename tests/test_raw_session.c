@@ -9,10 +9,10 @@
 #include "daemon/log.h"
 #include "daemon/session.h"
 #include "formats/segment_reader.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/traces.h"
 
 TEST_THREADS;
 

@@ -1,15 +1,15 @@
 #include <inttypes.h>
 #include <sys/socket.h>
 
-#include "tests/small_segment.h"
+#include "tests/support/small_segment.h"
 
 #include "formats/dialect.h"
 #include "formats/parser.h"
 #include "formats/reader.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/traces.h"
 
 /* What a reader gives, as text: a line an entry, a fault, or a run of records. Freed with free().
  */

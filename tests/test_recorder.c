@@ -8,9 +8,9 @@
 #include "daemon/log.h"
 #include "daemon/recorder.h"
 #include "formats/segment_reader.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 #define RECORDS_MAX    200000u
 #define RECORDINGS_MAX 4096u

@@ -1,6 +1,6 @@
 /* A small segment damaged in every way, recovered in all three modes: the copy verifies, its
  * records are those of the chunks that were whole, in order, and its gaps say what is missing. */
-#include "tests/small_segment.h"
+#include "tests/support/small_segment.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "formats/recur.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define ITEMS 3000u

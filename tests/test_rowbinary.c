@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "formats/rowbinary.h"
-#include "tests/dice.h"
-#include "tests/print_run.h"
+#include "tests/support/dice.h"
+#include "tests/support/print_run.h"
 #include "tests/support/test.h"
 
 static struct bc_entry entry_at(uint64_t tick)

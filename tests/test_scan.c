@@ -4,7 +4,7 @@
 
 #include "formats/scan_block.h"
 #include "formats/text.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 /* The number of hex digits at the beginning, and their value, byte by byte. */

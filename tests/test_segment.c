@@ -11,9 +11,9 @@
 #include "formats/segment_index.h"
 #include "formats/segment_reader.h"
 #include "formats/segment_writer.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 #define RECORDING "20261120T091500Z-3f9a2c"
 #define NAME      RECORDING "-00000.byu.lz4"

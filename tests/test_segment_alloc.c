@@ -11,8 +11,8 @@
 #include "formats/segment_index.h"
 #include "formats/segment_reader.h"
 #include "formats/segment_writer.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 

@@ -1,7 +1,7 @@
 /* A small segment damaged in every way there is: the reader, and the real code of `buscap dump` and
  * `buscap verify`, must end, must show no wrong record as good, and must still give every chunk
  * that was not touched. */
-#include "tests/small_segment.h"
+#include "tests/support/small_segment.h"
 
 #include "cli/dump.h"
 #include "cli/verify.h"

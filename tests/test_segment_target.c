@@ -1,5 +1,5 @@
 /* Entries into a segment, and buscap cut on a small one: what the file then holds. */
-#include "tests/small_segment.h"
+#include "tests/support/small_segment.h"
 
 #include "cli/cut.h"
 #include "cli/segment_target.h"

@@ -1,4 +1,4 @@
-#include "tests/server_rig.h"
+#include "tests/support/server_rig.h"
 #include "tests/support/test.h"
 
 #include <ctype.h>

@@ -12,8 +12,8 @@
 #include "daemon/hang.h"
 #include "daemon/service.h"
 #include "formats/utf8.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 #define REC "20261120T091500Z-3f9a2c-boot"
 #define S   UINT64_C(1000000000)

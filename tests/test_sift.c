@@ -7,7 +7,7 @@
 
 #include "daemon/sift.h"
 #include "formats/where.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define CHUNKS      64u

@@ -6,7 +6,7 @@
 #include "capture/sim_source.h"
 #include "formats/bcp1.h"
 #include "formats/bytes.h"
-#include "tests/source_run.h"
+#include "tests/support/source_run.h"
 #include "tests/support/test.h"
 
 TEST_THREADS;

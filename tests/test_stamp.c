@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "formats/stamp.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 /* Any request of the bus, as a sample: NC_D_READ of the lowest byte, INVALID, special. */

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "formats/stream.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 TEST_THREADS;
 

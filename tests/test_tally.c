@@ -3,7 +3,7 @@
 
 #include "formats/record.h"
 #include "formats/tally.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define RECORDS 5000u

@@ -1,11 +1,11 @@
-#include "tests/server_rig.h"
+#include "tests/support/server_rig.h"
 
 #include <cjson/cJSON.h>
 #include <poll.h>
 
 #include "daemon/tap.h"
 #include "formats/json.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 struct bench {

@@ -6,8 +6,8 @@
 #include "formats/format.h"
 #include "formats/tarmac_print.h"
 #include "formats/text.h"
+#include "tests/support/tarmac_lines.h"
 #include "tests/support/test.h"
-#include "tests/tarmac_lines.h"
 
 /* An entry in words: what it is, time, CPU and the fields of its kind. */
 static int describe(char *out, size_t room, const struct bc_entry *e)

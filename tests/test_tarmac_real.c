@@ -7,8 +7,8 @@
 #include "formats/scan.h"
 #include "formats/tarmac_print.h"
 #include "formats/tarmac_register.h"
+#include "tests/support/tarmac_lines.h"
 #include "tests/support/test.h"
-#include "tests/tarmac_lines.h"
 
 #define DATA "../shared/data/tarmac/"
 

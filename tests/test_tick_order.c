@@ -2,7 +2,7 @@
 
 #include "formats/compare.h"
 #include "formats/tick_order.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define ENTRIES 40u

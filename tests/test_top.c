@@ -9,7 +9,7 @@
 #include "cli/top_page.h"
 #include "cli/top_state.h"
 #include "cli/top_table.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define SECOND_NS UINT64_C(1000000000)

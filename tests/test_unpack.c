@@ -6,7 +6,7 @@
 #include <zstd.h>
 
 #include "formats/unpack.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 /* Enough for several blocks of each. */

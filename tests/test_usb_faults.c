@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "tests/support/test.h"
-#include "tests/usb_run.h"
+#include "tests/support/usb_run.h"
 
 TEST_THREADS;
 

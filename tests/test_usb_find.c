@@ -4,7 +4,7 @@
 
 #include "capture/usb_find.h"
 #include "tests/support/test.h"
-#include "tests/usb_run.h"
+#include "tests/support/usb_run.h"
 
 TEST_THREADS;
 TEST_VALGRIND;

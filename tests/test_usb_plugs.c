@@ -5,7 +5,7 @@
 
 #include "tests/board/usbfs_state.h"
 #include "tests/support/test.h"
-#include "tests/usb_run.h"
+#include "tests/support/usb_run.h"
 
 TEST_THREADS;
 

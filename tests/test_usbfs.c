@@ -3,7 +3,7 @@
 #include <poll.h>
 
 #include "tests/support/test.h"
-#include "tests/usb_desk.h"
+#include "tests/support/usb_desk.h"
 
 TEST_THREADS;
 TEST_VALGRIND;

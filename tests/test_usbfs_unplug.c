@@ -1,6 +1,6 @@
 /* Boards that come and go, at any time, under libusb and nothing else. */
 #include "tests/support/test.h"
-#include "tests/usb_desk.h"
+#include "tests/support/usb_desk.h"
 
 TEST_THREADS;
 

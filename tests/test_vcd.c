@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "formats/options.h"
-#include "tests/dice.h"
-#include "tests/printed.h"
+#include "tests/support/dice.h"
+#include "tests/support/printed.h"
 #include "tests/support/test.h"
 
 #define TIMED (BC_CAN_REFERENCE | BC_HAS_TIME | BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC)

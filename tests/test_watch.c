@@ -8,7 +8,7 @@
 
 #include "daemon/watch.h"
 #include "formats/chunk_cut.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define STREAM_MAX 3000u

@@ -11,8 +11,8 @@
 #include "daemon/manifest.h"
 #include "daemon/writer.h"
 #include "formats/segment_reader.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-#include "tests/temp_dir.h"
 
 TEST_THREADS;
 

@@ -11,7 +11,7 @@
 #include "formats/printer.h"
 #include "formats/reader.h"
 #include "tests/support/test.h"
-#include "tests/traces.h"
+#include "tests/support/traces.h"
 
 /* What became of entries: the bytes, and all that was counted. */
 struct printed {
