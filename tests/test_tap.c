@@ -1,11 +1,12 @@
-#include "tests/server_rig.h"
+#include "tests/support/server_rig.h"
 
 #include <cjson/cJSON.h>
 #include <poll.h>
 
 #include "daemon/tap.h"
 #include "formats/json.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 struct bench {
 	struct server_rig rig;
@@ -291,14 +292,13 @@ static void drop_missed(char *answer)
 
 static const struct bc_event mark = {.kind = BC_EVENT_MARK};
 
-static void test_every_wanted_record_comes_or_is_counted(void **state)
+TEST(every_wanted_record_comes_or_is_counted)
 {
 	struct bench bench;
 	struct bc_filter filters[4];
 	struct reading r;
 	int fds[4];
 
-	(void)state;
 	open_bench(&bench);
 	for (unsigned i = 0; i < 4; i++)
 		bc_filter_init(&filters[i]);
@@ -330,12 +330,11 @@ static void test_every_wanted_record_comes_or_is_counted(void **state)
 	close_bench(&bench);
 }
 
-static void test_ticks_go_on_by_the_anchors(void **state)
+TEST(ticks_go_on_by_the_anchors)
 {
 	struct bench bench;
 	struct reading r;
 
-	(void)state;
 	open_bench(&bench);
 	int fd = listen_in(&bench);
 	for (uint32_t at = 0; at < 140; at++) {
@@ -371,14 +370,13 @@ static void test_ticks_go_on_by_the_anchors(void **state)
 	close_bench(&bench);
 }
 
-static void test_gaps_marks_and_triggers_stand_where_they_were(void **state)
+TEST(gaps_marks_and_triggers_stand_where_they_were)
 {
 	struct bench bench;
 	struct reading r;
 	struct bc_event gap = {
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_BOARD, .exact = true, .value = 7};
 
-	(void)state;
 	open_bench(&bench);
 	bench.filter.has_addr = true; /* nobody's */
 	bench.filter.addr = (struct bc_span){0xFFFFFFF0, 0xFFFFFFFF};
@@ -434,12 +432,11 @@ static void test_gaps_marks_and_triggers_stand_where_they_were(void **state)
 	close_bench(&bench);
 }
 
-static void test_a_tap_too_slow_is_told_exactly_what_it_missed(void **state)
+TEST(a_tap_too_slow_is_told_exactly_what_it_missed)
 {
 	struct bench bench;
 	struct reading r;
 
-	(void)state;
 	open_bench(&bench);
 	int fd = listen_in(&bench);
 	uint64_t gaps = 0;
@@ -467,12 +464,11 @@ static void test_a_tap_too_slow_is_told_exactly_what_it_missed(void **state)
 	close_bench(&bench);
 }
 
-static void test_what_takes_too_much_of_the_loop_is_passed_over_and_counted(void **state)
+TEST(what_takes_too_much_of_the_loop_is_passed_over_and_counted)
 {
 	struct bench bench;
 	uint64_t passed = 0;
 
-	(void)state;
 	open_bench(&bench);
 	bench.filter.has_addr = true; /* nothing fills the queue */
 	bench.filter.addr = (struct bc_span){0xFFFFFFF0, 0xFFFFFFFF};
@@ -497,12 +493,11 @@ static void test_what_takes_too_much_of_the_loop_is_passed_over_and_counted(void
 	close_bench(&bench);
 }
 
-static void test_a_limit_ends_the_stream_behind_that_record(void **state)
+TEST(a_limit_ends_the_stream_behind_that_record)
 {
 	struct bench bench;
 	struct reading r;
 
-	(void)state;
 	open_bench(&bench);
 	for (uint64_t limit = 1; limit < 200; limit += limit < 5 ? 1 : 62) {
 		bench.n = 0;
@@ -531,12 +526,11 @@ static void test_a_limit_ends_the_stream_behind_that_record(void **state)
 	close_bench(&bench);
 }
 
-static void test_there_are_8_taps_and_no_more(void **state)
+TEST(there_are_8_taps_and_no_more)
 {
 	struct bench bench;
 	int fds[BC_TAPS_MAX];
 
-	(void)state;
 	open_bench(&bench);
 	for (unsigned i = 0; i < BC_TAPS_MAX; i++)
 		fds[i] = listen_in(&bench);
@@ -551,19 +545,4 @@ static void test_there_are_8_taps_and_no_more(void **state)
 	for (unsigned i = 0; i < BC_TAPS_MAX; i++)
 		close(fds[i]);
 	close_bench(&bench);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_wanted_record_comes_or_is_counted),
-		cmocka_unit_test(test_ticks_go_on_by_the_anchors),
-		cmocka_unit_test(test_gaps_marks_and_triggers_stand_where_they_were),
-		cmocka_unit_test(test_a_tap_too_slow_is_told_exactly_what_it_missed),
-		cmocka_unit_test(test_what_takes_too_much_of_the_loop_is_passed_over_and_counted),
-		cmocka_unit_test(test_a_limit_ends_the_stream_behind_that_record),
-		cmocka_unit_test(test_there_are_8_taps_and_no_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
