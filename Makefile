@@ -48,6 +48,10 @@ TOOLS := \
 	tmux:tmux \
 	jq:jq \
 	zsh:zsh
+PYTHON_MODULES := \
+	pytest:python3-pytest \
+	xdist:python3-pytest-xdist \
+	pytest_timeout:python3-pytest-timeout
 FUZZ_TOOLS := \
 	clang:clang$(comma)libclang-rt-dev
 TEST_LIBRARIES := cmocka:% libusbredirparser-0.5:% umockdev-1.0:%
@@ -107,11 +111,8 @@ BC_LDFLAGS = -pthread $(if $(SAN),-fsanitize=$(SAN))
 FOLDERS := formats capture daemon cli
 SOURCES := $(wildcard $(FOLDERS:=/*.c))
 TESTS   := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
-# What has threads; the rest would only take long under SAN=thread.
-THREADED := test_queue test_decoder test_file_source test_sim_source test_stream test_input \
-	test_usbfs test_usbfs_unplug test_raw_session test_writer test_hook test_catalog test_metadata \
-	test_usb_source test_usb_faults test_usb_plugs test_usb_edges test_usb_calls test_usb_find \
-	test_stint test_log test_log_limit
+# What has threads says so; the rest would only take long under SAN=thread.
+THREADED := $(patsubst tests/%.c,%,$(shell grep -l '^TEST_THREADS;' tests/test_*.c))
 # With ONLY="WORD..." those whose name has one of the words.
 ONLY     ?=
 is_wanted = $(if $(ONLY),$(strip $(foreach word,$(ONLY),$(findstring $(word),$(1)))),yes)
@@ -225,7 +226,7 @@ $(BUILD)/tests/%.so:
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
 
 deps: ## install what is missing, or say what it is
-	@tests/deps.sh $(LIBRARIES) -- $(TOOLS)
+	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) -- $(PYTHON_MODULES)
 
 demo: deps all ## record the simulated bus for a few seconds and look at the result
 	@tests/demo.sh $(BUILD)
@@ -235,11 +236,16 @@ demo-lackey: deps all ## put a real program's trace on the bus, record it and lo
 
 test: deps check ## install, build and run all tests
 
+# Tests mostly wait: two more at a time than there are cores, but under the thread sanitizer.
+empty :=
+PYTEST_FLAGS = -n $(if $(filter thread,$(SAN)),$(CORES) -m threads,$(shell expr $(CORES) + 2)) \
+	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
+
 check: all $(CHECKED:%=$(BUILD)/tests/%) $(HELPERS) ## run all tests; with SAN=thread those with threads
-	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(CHECKED:%=$(BUILD)/tests/%)
+	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
-	@tests/deps.sh -- $(MACHINE_TOOLS)
+	@tests/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)
 	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py build/deb
 
 check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and check it; installs one
@@ -257,7 +263,7 @@ bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against 
 	@BUILD=$(BUILD) $(PYTHON) tests/bench.py
 
 picture: all $(HELPERS) ## draw docs/top.svg: buscap top as it looks on a recording, in six minutes
-	@tests/deps.sh $(LIBRARIES) -- $(TOOLS)
+	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) -- $(PYTHON_MODULES)
 	@BUILD=$(BUILD) $(PYTHON) tests/picture.py docs/top.svg
 
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
@@ -429,7 +435,7 @@ lint-deb: deb ## lintian over the packages: no error, no warning
 	$(Q)lintian --allow-root --pedantic --tag-display-limit 0 --fail-on error,warning $(PACKAGE_DIR)/*.changes
 
 test-package: deb ## install, upgrade, remove and purge the packages in a root of SUITE (as root)
-	@tests/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck
+	@tests/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck -- $(PYTHON_MODULES)
 	$(Q)$(PYTHON) tests/check_package.py $(PACKAGE_DIR)
 
 dist: ## pack the sources of the last commit into build/buscapd-VERSION.tar.gz

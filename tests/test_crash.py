@@ -5,8 +5,12 @@ import os
 import random
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAPD, Daemon, Faults, each, equal, info, run, verify
+
+pytestmark = pytest.mark.threads
 
 RATE = harness.rate(2_000_000)
 ROUNDS = int(os.environ.get("ROUNDS", 30))
@@ -204,7 +208,3 @@ def test_a_service_continues_the_newest_and_once_only_what_was_cut_off(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
         equal(daemon.stop(), 0, daemon.err)
     equal(info(harness.segments(out))[-1]["continues"], latest["recording"], "the recording before")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -14,9 +14,13 @@ import struct
 import subprocess
 import time
 
+import pytest
+
 import harness
 import reference
 from harness import BUSCAPD, Daemon, Faults, Watch, check_counts, each, equal, info, run, verify
+
+pytestmark = pytest.mark.threads
 
 LONG = bool(os.environ.get("LONG"))
 MIB = 1 << 20
@@ -421,6 +425,7 @@ def test_the_counts_add_up_through_overload(tmp):
     assert counts["dropped"]["buffer"] + counts["dropped"]["disk"] > 0 and counts["dropped"]["invalid"] > 0, counts
 
 
+@pytest.mark.root
 def test_a_full_disk_is_said_once_and_recording_resumes(tmp):
     rate = harness.rate(2_000_000)
     with harness.SmallDisk(tmp, "48M") as disk:
@@ -459,6 +464,7 @@ def signal_twice(daemon):
     daemon.process.send_signal(signal.SIGTERM)
 
 
+@pytest.mark.root
 def test_the_end_comes_while_the_disk_is_full(tmp):
     with harness.SmallDisk(tmp, "4M") as disk:
         with Daemon("--once", "--source", f"sim:rate={RATE}", "-o", disk / "out", socket=tmp / "socket") as daemon:
@@ -484,6 +490,7 @@ def test_the_end_comes_while_the_disk_is_full(tmp):
         equal(len(recorded) // 12, counts["written"], "records in the files")
 
 
+@pytest.mark.root
 def test_what_a_stop_gives_up_on_a_full_disk_is_on_record_with_the_gaps_in_it(tmp):
     with harness.SmallDisk(tmp, "12M") as disk:
         source = f"sim:rate={RATE},loss=0.01"
@@ -497,7 +504,7 @@ def test_what_a_stop_gives_up_on_a_full_disk_is_on_record_with_the_gaps_in_it(tm
         assert code in (1, 4), err
         counts = check_counts(json.loads(daemon.out))
         if "the gap at its end can't be written" in err:
-            harness.skip("the disk had no room for a gap either")
+            pytest.skip("the disk had no room for a gap either")
         on_record = lost_by_cause(all_segments(disk / "out"))
         equal((on_record["disk"], on_record["board"]), (counts["dropped"]["disk"], counts["board_lost"]), "on record")
 
@@ -626,9 +633,8 @@ def test_a_replay_whose_file_hangs_holds_nothing_up(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
+@pytest.mark.long
 def test_a_stop_waits_for_a_slow_disk(tmp):
-    if not LONG:
-        harness.skip("takes 20 s; LONG=1 runs it")
     slow_end(tmp)
 
 
@@ -696,7 +702,3 @@ def test_a_deleted_open_segment_is_noticed(tmp):
     assert first > 0, segments
     expected = harness.sim_records(first + len(recorded) // 12 + 100_000)
     equal(recorded, expected[12 * first : 12 * first + len(recorded)], "what follows")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -13,9 +13,13 @@ import tempfile
 import threading
 import time
 
+import pytest
+
 import harness
 import reference
 from harness import BUSCAPD, ROOT, equal, run
+
+pytestmark = pytest.mark.threads
 
 REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
 _NONE = type(None)
