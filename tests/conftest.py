@@ -24,17 +24,30 @@ LIMIT_OF_PROCESS_S = LIMIT_S + 60
 @pytest.fixture
 def tmp():
     """A new directory. Its path is short: that of a Unix socket has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="buscap-", ignore_cleanup_errors=True) as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         yield pathlib.Path(directory)
 
 
 # ---- which tests run, and when
 
 
+def is_worker(config):
+    return hasattr(config, "workerinput")
+
+
 def pytest_configure(config):
     config.real_stderr = os.dup(2)  # nothing is captured yet
-    for number in (signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+    if not is_worker(config):
+        # All temporary files of a run are below one directory: what a killed process leaves is removed, too.
+        config.directory = tempfile.TemporaryDirectory(prefix="buscap-", ignore_cleanup_errors=True)
+        os.chmod(config.directory.name, 0o711)
+        os.environ["TMPDIR"] = tempfile.tempdir = config.directory.name
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def pytest_unconfigure(config):
+    if not is_worker(config):
+        config.directory.cleanup()
 
 
 def pytest_collection_modifyitems(items):
@@ -122,6 +135,9 @@ class ProgramTest(pytest.Item):
             harness.note(f"{name} is skipped")
         if code != 0:
             pytest.fail(f"exit code {code}" if code > 0 else signal.Signals(-code).name, pytrace=False)
+
+    def repr_failure(self, excinfo):
+        return excinfo.exconly()
 
     def reportinfo(self):
         return self.path, 0, self.name
