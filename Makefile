@@ -436,7 +436,7 @@ lint-deb: deb ## lintian over the packages: no error, no warning
 
 test-package: deb ## install, upgrade, remove and purge the packages in a root of SUITE (as root)
 	@tests/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck -- $(PYTHON_MODULES)
-	$(Q)$(PYTHON) tests/check_package.py $(PACKAGE_DIR)
+	$(Q)PACKAGES=$(PACKAGE_DIR) $(PYTHON) -m pytest -v tests/check_package.py
 
 dist: ## pack the sources of the last commit into build/buscapd-VERSION.tar.gz
 	@mkdir -p build

@@ -16,9 +16,8 @@ from xdist.scheduler import LoadScheduling
 import harness
 
 # A test past its limit fails, with its traceback. If it doesn't end even so, its process ends, with the stacks of all
-# threads; xdist starts another process and goes on.
+# threads, a minute later; xdist starts another process and goes on.
 LIMIT_S = 2 * harness.TIMEOUT_S
-LIMIT_OF_PROCESS_S = LIMIT_S + 60
 
 
 @pytest.fixture
@@ -36,13 +35,16 @@ def is_worker(config):
 
 
 def pytest_configure(config):
+    os.chdir(harness.ROOT)
     config.real_stderr = os.dup(2)  # nothing is captured yet
     if not is_worker(config):
         # All temporary files of a run are below one directory: what a killed process leaves is removed, too.
         config.directory = tempfile.TemporaryDirectory(prefix="buscap-", ignore_cleanup_errors=True)
         os.chmod(config.directory.name, 0o711)
         os.environ["TMPDIR"] = tempfile.tempdir = config.directory.name
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            if signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
 
 
 def pytest_unconfigure(config):
@@ -52,7 +54,8 @@ def pytest_unconfigure(config):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        item.add_marker(pytest.mark.timeout(LIMIT_S))
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LIMIT_S))
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip("needs root"))
         if item.get_closest_marker("long") and not os.environ.get("BUSCAP_LONG"):
@@ -89,7 +92,8 @@ def turn_of(item):
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     with turn_of(item):
-        faulthandler.dump_traceback_later(LIMIT_OF_PROCESS_S, exit=True, file=item.config.real_stderr)
+        limit = item.get_closest_marker("timeout").args[0] + 60
+        faulthandler.dump_traceback_later(limit, exit=True, file=item.config.real_stderr)
         yield
         faulthandler.cancel_dump_traceback_later()
 

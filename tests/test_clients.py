@@ -9,7 +9,6 @@ import pathlib
 import re
 import socket
 import subprocess
-import sys
 import time
 
 import pytest
@@ -17,7 +16,7 @@ import pytest
 import crowd
 import harness
 from crowd import PYTHON
-from harness import Daemon, Watch, ask, check_counts, equal
+from harness import Daemon, Watch, ask, check_counts, equal, run
 
 pytestmark = [pytest.mark.alone, pytest.mark.threads]
 
@@ -148,9 +147,7 @@ NOBODY = 65534
 
 def as_nobody(groups, code, *argv):
     """Runs Python code as a user who is in these groups alone. Returns what it printed."""
-    done = subprocess.run(
-        [PYTHON, "-c", code, *map(str, argv)], user=NOBODY, group=NOBODY, extra_groups=groups, cwd="/",
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=harness.TIMEOUT_S)
+    done = run(PYTHON, "-c", code, *argv, user=NOBODY, group=NOBODY, extra_groups=groups, cwd="/")
     equal(done.returncode, 0, done.stderr.decode())
     return done.stdout.decode()
 
@@ -202,7 +199,7 @@ def test_others_take_no_place_of_the_owner(tmp):
     tmp.chmod(0o755)
     with recording(tmp, "--set", f"socket.group={name}") as daemon:
         daemon.wait_ready()
-        holder = subprocess.Popen(
+        holder = harness.popen(
             [PYTHON, "-c", HOLD, str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
@@ -242,7 +239,7 @@ def test_others_take_no_stream_of_the_owner(tmp):
     tmp.chmod(0o755)
     with recording(tmp, "--set", f"socket.group={name}") as daemon:
         daemon.wait_ready()
-        holder = subprocess.Popen(
+        holder = harness.popen(
             [PYTHON, "-c", HOLD_STREAMS, str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:

@@ -407,7 +407,7 @@ def test_status_as_json_is_the_object_as_it_came(tmp):
 def test_watching_without_a_terminal_appends(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         argv = [BUSCAP, "status", "--watch", "0.1", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             harness.wait_until(lambda: len(daemon.asked) >= 4, "three pages, and it has asked for one more")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=harness.TIMEOUT_S)
@@ -420,7 +420,7 @@ def test_watching_without_a_terminal_appends(tmp):
 def test_watching_as_json_is_a_line_each(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         argv = [BUSCAP, "status", "--json", "--watch=0.1", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        with harness.popen(argv, stdout=subprocess.PIPE) as process:
             harness.wait_until(lambda: len(daemon.asked) >= 4, "three lines, and it has asked for one more")
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=harness.TIMEOUT_S)
@@ -432,7 +432,7 @@ def test_watching_on_a_terminal_redraws_in_place(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         here, there = pty.openpty()
         argv = [BUSCAP, "status", "--watch", "0.1", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=there, stderr=there) as process:
+        with harness.popen(argv, stdout=there, stderr=there) as process:
             os.close(there)
             harness.wait_until(lambda: len(daemon.asked) >= 4, "three pages, and it has asked for one more")
             process.send_signal(signal.SIGINT)
@@ -603,7 +603,7 @@ def test_waiting_for_a_replay_can_be_given_up(tmp):
     with MockDaemon(tmp / "s", {"POST /v1/replays": (201, {"replay": REPLAY}),
                                 f"GET /v1/replays/{REPLAY['id']}": {"replay": REPLAY}}) as daemon:
         argv = [BUSCAP, "replay", "--wait", tmp / "x", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             harness.wait_until(lambda: len(daemon.asked) >= 3, "it waits")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=harness.TIMEOUT_S)
@@ -651,11 +651,13 @@ def test_interrupting_ends_a_stream_cleanly(tmp):
         for number in (signal.SIGINT, signal.SIGTERM):
             lines = RECORDS if argv[0] == "tail" else EVENTS
             with MockDaemon(tmp / "s", {f"GET {path}": Stream(*lines, is_open=True)}):
-                with subprocess.Popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
+                with harness.popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE) as process:
                     got = b""
                     while got.count(b"\n") < 8:
-                        got += os.read(process.stdout.fileno(), 65536)
+                        piece = os.read(process.stdout.fileno(), 65536)
+                        assert piece, "it has ended"
+                        got += piece
                     process.send_signal(number)
                     out, err = process.communicate(timeout=harness.TIMEOUT_S)
                 equal((process.returncode, err), (0, b""), argv)
@@ -666,7 +668,7 @@ def test_nobody_reading_the_output_ends_it(tmp):
         return Stream(*[json.dumps(RECORDS[0]).encode() + b"\n" for _ in range(20000)], is_open=True)
 
     with MockDaemon(tmp / "s", {"GET /v1/records": many}):
-        with subprocess.Popen([BUSCAP, "tail", "--socket", tmp / "s"], stdout=subprocess.PIPE,
+        with harness.popen([BUSCAP, "tail", "--socket", tmp / "s"], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as process:
             process.stdout.readline()
             process.stdout.close()
@@ -687,7 +689,7 @@ def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
     started = {"event": "recording-started", "seq": 1, "time": TIME, "recording": RECORDING}
     with MockDaemon(tmp / "s", {"GET /v1/records": quiet, "GET /v1/events": Stream(started, is_open=True)}):
         for argv in (("tail",), ("events", "--changes")):
-            with subprocess.Popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
+            with harness.popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE) as process:
                 process.stdout.readline()
                 process.stdout.close()
@@ -721,18 +723,14 @@ ANSWERS = (
 )
 
 
-# With sanitizers, which make a program slow to begin, every third place has to do.
-STEP = 3 if harness.is_sanitized() else 1
-
-
-def each_in_turn(function, count, workers=4):
-    """Runs function(n) for each n, some at a time."""
+def each_in_turn(function, cases, workers=4):
+    """Runs function(case) for each, some at a time."""
     problems = []
 
     def work(first):
-        for n in range(first, count, workers):
+        for case in cases[first::workers]:
             try:
-                function(n)
+                function(case)
             except Exception as why:  # pylint: disable=broad-except
                 problems.append(why)
                 return
@@ -756,7 +754,7 @@ def test_an_answer_cut_at_any_byte_is_survived(tmp):
             equal(out, "", at)
             assert err.count("\n") == 1, err
 
-    each_in_turn(lambda n: cut(n * STEP), len(whole) // STEP)
+    each_in_turn(cut, harness.some(range(len(whole)), 7))
 
 
 def test_a_stream_cut_at_any_byte_is_told(tmp):
@@ -771,7 +769,7 @@ def test_a_stream_cut_at_any_byte_is_told(tmp):
             assert err.count("\n") == 1, err
             assert at < len(head) or "buscapd has ended" in err, (at, err)
 
-    each_in_turn(lambda n: cut(n * STEP), (len(whole) - 4) // STEP)
+    each_in_turn(cut, harness.some(range(len(whole) - 4), 7))
 
 
 def test_what_is_no_http_and_no_json_is_told(tmp):
@@ -812,11 +810,7 @@ def variants(value):
 
 def test_members_of_any_type_are_survived(tmp):
     for argv, path, answer in ANSWERS:
-        odd = list(variants(answer))
-        if argv == ("status",):
-            odd = odd[::2]
-        if harness.is_sanitized():
-            odd = odd[::4]
+        odd = harness.some(variants(answer), 17)
         at = [0]
         with MockDaemon(tmp / "s", {path: lambda _, at=at, odd=odd: (200, odd[at[0]])}):
             for n in range(len(odd)):
@@ -831,7 +825,7 @@ def test_objects_of_any_kind_in_a_stream_are_survived(tmp):
     out, _ = asks(tmp, ("events",), "GET", "/v1/events", None, Stream(*odd))
     equal(out.count("\n"), len(odd))
     for number, record in enumerate(RECORDS):
-        for other in variants(record):
+        for other in harness.some(variants(record), 7):
             with MockDaemon(tmp / "s", {"*": Stream(RECORDS[0], other, RECORDS[0])}):
                 out, err = buscap("tail", "-a", socket_path=tmp / "s", code=None)
                 assert out.startswith(RECORDS_TEXT[: RECORDS_TEXT.index("\n")]), (number, out)
@@ -920,7 +914,7 @@ def test_a_stream_ends_with_the_daemon(tmp):
         with on_demand(tmp) as daemon:
             daemon.wait_ready()
             argv = [BUSCAP, "events", "--changes", "--socket", tmp / "s"]
-            with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
                 harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "it reads events")
                 daemon.process.send_signal(kill)
                 out, err = process.communicate(timeout=harness.TIMEOUT_S)
@@ -947,7 +941,7 @@ ENDLESS = ("buscap status --watch", "buscap tail", "buscap events", "buscap even
 
 def run_until_it_prints(argv, env):
     """An endless command: interrupted after its first line, it ends well. Something happens meanwhile."""
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+    with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
         got = threading.Thread(target=process.stdout.readline)
         got.start()
         while got.is_alive():

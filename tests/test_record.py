@@ -750,9 +750,3 @@ def test_file_and_lz_accept_the_segments(tmp):
     data, _ = frames(many_samples(3000))
     result = record_bytes(tmp, data, None)
     accepted_by_the_tools(result.segments)
-
-
-if __name__ == "__main__":
-    os.chdir(ROOT)
-    sys.dont_write_bytecode = True
-    harness.main(globals())

@@ -132,6 +132,7 @@ static uint64_t number(const cJSON *object, const char *name)
 }
 
 struct reading {
+	bool has_begun; /* the head of the answer has come */
 	uint64_t at;    /* of bench->seen */
 	uint64_t slack; /* so many of those that follow are counted as missed */
 	uint64_t records;
@@ -230,9 +231,13 @@ static void take_line(struct reading *r, const struct bench *bench, const struct
 static void take_answer(
 	struct reading *r, const struct bench *bench, const struct bc_filter *filter, char *answer)
 {
-	char *at = (char *)(uintptr_t)rig_body(answer);
+	char *at = answer;
 
-	assert_int_equal(rig_status(answer), 200);
+	if (!r->has_begun) {
+		assert_int_equal(rig_status(answer), 200);
+		at = (char *)(uintptr_t)rig_body(answer);
+	}
+	r->has_begun = true;
 	for (char *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
 		*end = '\0';
 		take_line(r, bench, filter, at);
@@ -243,14 +248,14 @@ static void take_answer(
 
 /* Reads until nothing has come for a hundred turns, a millisecond each at least: the clock must go
  * on for what is told later, and turns be made while it does. */
-static void read_on(struct bench *bench, int fd, struct reading *r, const struct bc_filter *filter)
+static void read_more(
+	struct bench *bench, int fd, struct reading *r, const struct bc_filter *filter)
 {
 	size_t room = 16u << 20;
 	char *text = malloc(room);
 	size_t used = 0;
 
 	assert_non_null(text);
-	memset(r, 0, sizeof(*r));
 	for (int quiet = 0; quiet < 100; quiet++) {
 		ssize_t n = recv(fd, text + used, room - used - 1, 0);
 		assert_true(n >= 0 || errno == EAGAIN);
@@ -266,6 +271,22 @@ static void read_on(struct bench *bench, int fd, struct reading *r, const struct
 	}
 	text[used] = '\0';
 	take_answer(r, bench, filter, text);
+}
+
+static void read_on(struct bench *bench, int fd, struct reading *r, const struct bc_filter *filter)
+{
+	memset(r, 0, sizeof(*r));
+	read_more(bench, fd, r, filter);
+}
+
+/* Takes the lines out that tell of records nobody looked at: a slow machine has them. */
+static void drop_missed(char *answer)
+{
+	for (char *line; (line = strstr(answer, "{\"missed\":")) != NULL;) {
+		const char *next = strchr(line, '\n');
+		assert_non_null(next);
+		memmove(line, next + 1, strlen(next + 1) + 1);
+	}
 }
 
 static const struct bc_event mark = {.kind = BC_EVENT_MARK};
@@ -334,8 +355,16 @@ static void test_ticks_go_on_by_the_anchors(void **state)
 		rig_turn(&bench.rig, 1);
 	}
 	read_on(&bench, fd, &r, &bench.filter);
+	/* A slow machine has used up the budget, which comes back with time. */
+	for (uint64_t end_ns = bc_now_ns() + RIG_WAIT_NS; r.records == 0;) {
+		assert_true(bc_now_ns() < end_ns);
+		begin_chunk(&bench, 0);
+		uint64_t tick = bench.tick;
+		add_records(&bench, 70);
+		show(&bench, 0, tick);
+		read_more(&bench, fd, &r, &bench.filter);
+	}
 	pass(&r, &bench, &bench.filter, bench.n);
-	assert_true(r.records > 0);
 	assert_int_equal(r.records + r.missed, bench.n);
 	assert_int_equal(r.marks + r.missed_events, 140);
 	close(fd);
@@ -377,6 +406,7 @@ static void test_gaps_marks_and_triggers_stand_where_they_were(void **state)
 	bc_taps_end(bench.taps, bench.chunk);
 	bool is_over;
 	char *answer = rig_read(&bench.rig, fd, 300, &is_over);
+	drop_missed(answer);
 	const char *wanted =
 		"{\"gap\":{\"cause\":\"board\",\"lost\":7,\"exact\":true}}\n"
 		"{\"gap\":{\"cause\":\"board\",\"lost\":7,\"exact\":true}}\n"
