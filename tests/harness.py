@@ -36,6 +36,11 @@ def some(cases, n):
     return list(cases)[:: 1 if LONG else n]
 
 
+def in_turn(cases, number):
+    """One of the cases, by turns; with BUSCAP_LONG all."""
+    return cases if LONG else [cases[number % len(cases)]]
+
+
 # Every program that a test starts, and what that program starts in turn, has this in its environment.
 MARK = "BUSCAP_TEST_PROCESS"
 

@@ -38,7 +38,7 @@ def memory(process):
 
 
 def recording(tmp, *options):
-    return Daemon("--source", f"sim:rate={harness.rate(RATE)}", "-o", tmp / "out", "-b", "filesize:64M",
+    return Daemon("--source", f"sim:rate={harness.rate(RATE)},count={120 * RATE}", "-o", tmp / "out", "-b", "filesize:16M",
                   "-b", "files:2", "--set", f"pipeline.buffer={BUFFER}", *options, socket=tmp / "socket")
 
 
@@ -51,7 +51,7 @@ def record_for_a_while(tmp, bad_clients):
             watch = stack.enter_context(Watch(daemon.socket))
             if bad_clients:
                 bad = stack.enter_context(crowd.Running(daemon.socket, bad_clients))
-            time.sleep(SECONDS)
+            time.sleep(SECONDS if bad_clients else 2)
             harness.wait_until(lambda: watch.samples >= FEW, "the status is answered")
             watch.finish()
         status = daemon.status()

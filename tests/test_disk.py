@@ -219,34 +219,30 @@ def indexes(tmp, *kinds):
     return every[::4] if harness.BUILD.name == "thread" else every
 
 
-def in_turn(cases, number):
-    """One of the cases, by turns; with BUSCAP_LONG all."""
-    return cases if LONG else [cases[number % len(cases)]]
-
 
 def test_each_call_fails_once(tmp):
     jobs = [(f"{kind}:{number}:{error}",)
             for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2")
-            for error in in_turn(ERRORS, number)]
+            for error in harness.in_turn(ERRORS, number)]
     each(one_failure, jobs)
 
 
 def test_each_write_is_short(tmp):
     numbers = [number for _, number in indexes(tmp, "pwrite")]
-    each(one_failure, [(f"pwrite:{number}{more}:short",) for number in numbers for more in in_turn(("", "+"), number)])
+    each(one_failure, [(f"pwrite:{number}{more}:short",) for number in numbers for more in harness.in_turn(("", "+"), number)])
 
 
 def test_each_write_is_short_then_fails_and_can_not_be_undone(tmp):
     jobs = [(f"pwrite:{number}:short,pwrite:{number + 1}:{error},ftruncate:{undone}",)
             for _, number in indexes(tmp, "pwrite") if number > 1
-            for error, undone in in_turn([(error, undone) for undone in ("99:EIO", "2+:EIO") for error in ERRORS], number)]
+            for error, undone in harness.in_turn([(error, undone) for undone in ("99:EIO", "2+:EIO") for error in ERRORS], number)]
     each(one_failure, jobs)
 
 
 def test_each_call_fails_until_switched_off(tmp):
     jobs = [(f"{kind}:{number}+:{error}",)
             for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2")
-            for error in in_turn(ERRORS, number + 1)]
+            for error in harness.in_turn(ERRORS, number + 1)]
     each(failures_until_switched_off, jobs, workers=12)
 
 

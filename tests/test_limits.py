@@ -196,22 +196,20 @@ def used(directory):
 
 def test_max_use_is_kept_at_every_moment(tmp):
     out = tmp / "out"
-    argv = ("--source", f"sim:rate={harness.rate(1_000_000)}", "-o", out, "--set", "space.max_use=6M", "--set",
+    argv = ("--source", f"sim:rate={harness.rate(2_000_000)},count=30M", "-o", out, "--set", "space.max_use=6M", "--set",
             "pipeline.buffer=128M")
     most = 0
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         while daemon.status()["recording"]["bytes"] < 20 * MIB:
             most = max(most, used(out))
+            time.sleep(0.002)
         equal(daemon.stop(), 0, daemon.err)
     # It looks each 32nd of it, and the index of the segment being sealed comes on top.
     assert 4 * MIB < most < 6 * MIB + 2 * 600_000, most
     segments = harness.segments(out)
     verify(segments)
-    recorded = harness.lz4_dc(segments)
-    first = info(segments)[0]["first_record"]
-    expected = harness.sim_records(first + len(recorded) // 12 + 1_000_000)
-    equal(expected[12 * first :][: len(recorded)] == recorded, True, "the newest are kept")
+    assert harness.compare_with_sim(segments, info(segments)[0]["first_record"]) > 0, "the newest are kept"
 
 
 def test_max_use_deletes_what_earlier_runs_left(tmp):

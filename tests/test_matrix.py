@@ -140,8 +140,7 @@ def matrix():
 
 
 def convert(form, path, target, out, *options, extra=""):
-    return subprocess.run([BUSCAP, "convert", "-I", form, "-i", path, "-O", target + extra, "-o", out, *options],
-                          capture_output=True, text=True)
+    return run(BUSCAP, "convert", "-I", form, "-i", path, "-O", target + extra, "-o", out, *options, text=True)
 
 
 def extra_of(target):

@@ -213,7 +213,7 @@ def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
     def one(tmp, count, is_streaming):
         count //= scale
         # Short frames, so that some of them come whole each time.
-        with Board("serial=A1,rate=1000000", plugged=False) as board:
+        with Board("serial=A1,rate=1000000,fifo=40000000", plugged=False) as board:
             board.command("frame 256" if is_streaming else "send 0")
             settings = "back_off_max=1ms,transfers=2,transfer_size=4K"
             with Recorder(tmp, board, "--set", "log.level=error", settings=settings) as daemon:
