@@ -48,6 +48,10 @@ TOOLS := \
 	tmux:tmux \
 	jq:jq \
 	zsh:zsh
+PYTHON_MODULES := \
+	pytest:python3-pytest \
+	xdist:python3-pytest-xdist \
+	pytest_timeout:python3-pytest-timeout
 FUZZ_TOOLS := \
 	clang:clang$(comma)libclang-rt-dev
 TEST_LIBRARIES := cmocka:% libusbredirparser-0.5:% umockdev-1.0:%
@@ -228,7 +232,7 @@ $(BUILD)/tests/%.so:
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
 
 deps: ## install what is missing, or say what it is
-	@tests/deps.sh $(LIBRARIES) -- $(TOOLS)
+	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) -- $(PYTHON_MODULES)
 
 demo: deps all ## record the simulated bus for a few seconds and look at the result
 	@tests/demo.sh $(BUILD)
@@ -238,11 +242,16 @@ demo-lackey: deps all ## put a real program's trace on the bus, record it and lo
 
 test: deps check ## install, build and run all tests
 
+# Tests mostly wait: two more at a time than there are cores, but under the thread sanitizer.
+empty :=
+PYTEST_FLAGS = -n $(if $(filter thread,$(SAN)),$(CORES) -m threads,$(shell expr $(CORES) + 2)) \
+	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
+
 check: all $(CHECKED:%=$(BUILD)/tests/%) $(HELPERS) ## run all tests; with SAN=thread those with threads
-	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(CHECKED:%=$(BUILD)/tests/%)
+	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
-	@tests/deps.sh -- $(MACHINE_TOOLS)
+	@tests/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)
 	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py build/deb
 
 check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and check it; installs one
@@ -260,7 +269,7 @@ bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against 
 	@BUILD=$(BUILD) $(PYTHON) tests/bench.py
 
 picture: all $(HELPERS) ## draw docs/top.svg: buscap top as it looks on a recording, in six minutes
-	@tests/deps.sh $(LIBRARIES) -- $(TOOLS)
+	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) -- $(PYTHON_MODULES)
 	@BUILD=$(BUILD) $(PYTHON) tests/picture.py docs/top.svg
 
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
@@ -432,8 +441,8 @@ lint-deb: deb ## lintian over the packages: no error, no warning
 	$(Q)lintian --allow-root --pedantic --tag-display-limit 0 --fail-on error,warning $(PACKAGE_DIR)/*.changes
 
 test-package: deb ## install, upgrade, remove and purge the packages in a root of SUITE (as root)
-	@tests/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck
-	$(Q)$(PYTHON) tests/check_package.py $(PACKAGE_DIR)
+	@tests/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck -- $(PYTHON_MODULES)
+	$(Q)PACKAGES=$(PACKAGE_DIR) $(PYTHON) -m pytest -v tests/check_package.py
 
 dist: ## pack the sources of the last commit into build/buscapd-VERSION.tar.gz
 	@mkdir -p build

@@ -1,19 +1,7 @@
-"""What the Python tests share: running tests, programs and the daemon.
-
-A test script defines functions named test_* (a test is a sentence; letters and underscores only, run.sh
-counts by that) and ends with
-
-    if __name__ == "__main__":
-        harness.main(globals())
-
-They run in the order of the file and are printed as cmocka does. A test that takes an argument gets a fresh
-directory (pathlib.Path), removed afterwards. `test.py NAME...` runs only those tests whose names contain one of
-the words.
-"""
+"""What the Python tests share: programs, the daemon, and faults below it."""
 
 import concurrent.futures
 import contextlib
-import inspect
 import json
 import os
 import pathlib
@@ -27,6 +15,8 @@ import threading
 import time
 import traceback
 from http.client import HTTPConnection, HTTPException
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / os.environ.get("BUILD", "build")
@@ -91,53 +81,16 @@ def popen(argv, env=None, **options):
     return subprocess.Popen([str(a) for a in argv], env=env, **options)
 
 
-class Skip(Exception):
-    pass
-
-
-def skip(reason):
-    """Ends the running test; it counts as skipped."""
-    raise Skip(reason)
-
-
 def need(path):
-    """Skips the running test when a file or program is not there. Returns the path."""
+    """Skips the running test if a file or program is not there. Returns the path."""
+    __tracebackhide__ = True
     if not pathlib.Path(path).exists():
-        skip(f"{os.path.relpath(path, ROOT)} is not there")
+        pytest.skip(f"{os.path.relpath(path, ROOT)} is not there")
     return path
 
 
-def _run_one(name, function):
-    """Returns "OK", "FAILED" or "SKIPPED"."""
-    print(f"[ RUN      ] {name}", flush=True)
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-test-"))
-    try:
-        function(*[directory] * len(inspect.signature(function).parameters))
-    except Skip as why:
-        print(f"[  SKIPPED ] {name}\nskipped: {name}: {why}", flush=True)
-        return "SKIPPED"
-    except Exception:
-        traceback.print_exc(file=sys.stdout)
-        print(f"[  FAILED  ] {name}", flush=True)
-        return "FAILED"
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"[       OK ] {name}", flush=True)
-    return "OK"
-
-
-def main(names):
-    """Runs the test_* functions among `names` and exits: 0 if none failed."""
-    tests = [(n, f) for n, f in names.items() if n.startswith("test_") and callable(f)]
-    words = sys.argv[1:]
-    if words:
-        tests = [(n, f) for n, f in tests if any(word in n for word in words)]
-    results = [_run_one(name, function) for name, function in tests]
-    sys.exit(1 if "FAILED" in results or not results else 0)
-
-
 def note(text):
-    """A line that run.sh shows even when all is well."""
+    """Prints a line that the summary of the run repeats, also if the test passes."""
     print(f"  | {text}", flush=True)
 
 
@@ -296,7 +249,7 @@ class Daemon:
         self._collect()
         self._out.close()
         self._err.close()
-        if exception[0] is not None and exception[0] is not Skip:
+        if exception[0] is not None and exception[0] is not pytest.skip.Exception:
             print(f"{' '.join(self.argv)}: exit {self.process.returncode}\n{self.err.decode(errors='replace')}")
         elif exception[0] is None:
             check_sound(self.err)
@@ -468,7 +421,7 @@ class SmallDisk:
         self.path.mkdir()
         done = run("mount", "-t", "tmpfs", "-o", f"size={self.size}", "tmpfs", self.path)
         if done.returncode != 0:
-            skip(f"a tmpfs can't be mounted: {done.stderr.decode().strip()}")
+            pytest.skip(f"a tmpfs can't be mounted: {done.stderr.decode().strip()}")
         return self.path
 
     def __exit__(self, *exception):
@@ -482,7 +435,7 @@ def each(function, jobs, workers=6):
         directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-job-"))
         try:
             function(directory, *job)
-        except Skip as why:
+        except pytest.skip.Exception as why:
             note(f"{job} is left out: {why}")
         except Exception:
             return f"{job}: {traceback.format_exc(limit=-2)}"

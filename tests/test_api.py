@@ -8,9 +8,13 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 import harness
 from api_harness import DESCRIPTION, METHODS, Api, Stream, curl, daemon_in, described_methods, find, problems, send, template
-from harness import BUSCAP, Faults, check_counts, equal, info, lz4_dc, run, segments, sim_records, skip, verify, wait_until
+from harness import BUSCAP, Faults, check_counts, equal, info, lz4_dc, run, segments, sim_records, verify, wait_until
+
+pytestmark = pytest.mark.threads
 
 SIM_PATHS = {"{name}": "roi", "{id}": "current"}
 
@@ -302,8 +306,6 @@ def test_what_has_no_time_is_refused_with_why(tmp):
 
 def others(tmp):
     """Somebody else who may open the socket."""
-    if os.getuid() != 0:
-        skip("only root can ask as another user")
     tmp.chmod(0o755)
     return {"user": 65534, "group": os.stat(tmp / "socket").st_gid, "extra_groups": []}
 
@@ -317,6 +319,7 @@ RESERVED = {
 }
 
 
+@pytest.mark.root
 def test_what_is_reserved_is_refused_to_others_and_not_to_the_owner(tmp):
     for right, requests in RESERVED.items():
         with daemon_in(tmp, "--set", f"socket.reserve={right}") as daemon:
@@ -338,6 +341,7 @@ def test_what_is_reserved_is_refused_to_others_and_not_to_the_owner(tmp):
             assert daemon.stop() in (0, 4)
 
 
+@pytest.mark.root
 def test_all_of_it_can_be_reserved(tmp):
     with daemon_in(tmp, "--set", "socket.reserve=" + ",".join(RESERVED)) as daemon:
         daemon.wait_ready()
@@ -350,9 +354,8 @@ def test_all_of_it_can_be_reserved(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.root
 def test_the_socket_is_for_its_group(tmp):
-    if os.getuid() != 0:
-        skip("only root can ask as another user")
     group = next(one for one in grp.getgrall() if one.gr_gid not in (0, 65534))
     inside = {"user": 65534, "group": group.gr_gid, "extra_groups": []}
     with daemon_in(tmp, "--set", f"socket.group={group.gr_name}") as daemon:
@@ -792,7 +795,3 @@ def test_every_path_and_method_of_the_description_answers_as_it_says(tmp):
         good = {(method, where) for method, where, status in api.seen if status < 300}
         equal(good, {(method, where) for where in DESCRIPTION["paths"] for method in described_methods(where, with_head=False)})
         assert daemon.stop() in (0, 4)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -10,6 +10,8 @@ import struct
 import subprocess
 import tempfile
 
+import pytest
+
 import harness
 import reference
 from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
@@ -318,7 +320,7 @@ def test_a_torn_tail_is_told_and_the_rest_printed(tmp):
         equal(json.loads(buscap("info", "--json", path, code=3)[0])["torn_bytes"], over, "info's torn_bytes")
 
 
-def test_a_real_trace_is_printed(_tmp):
+def test_a_real_trace_is_printed():
     data = need(REAL_TRACE).read_bytes()
     text, err = buscap("dump", REAL_TRACE, code=3)
     equal(text, byu_text(data), "the text")
@@ -821,7 +823,7 @@ def test_sim_writes_nothing_binary_to_a_terminal():
     try:
         main_end, terminal = pty.openpty()
     except OSError as why:
-        harness.skip(f"no terminal can be had: {why}")
+        pytest.skip(f"no terminal can be had: {why}")
     done = run(need(BUSCAP), "sim", "-O", "byu", stdout=terminal)
     equal(done.returncode, 2, "exit code")
     one_line(done.stderr.decode(), "terminal", "-o")
@@ -834,7 +836,7 @@ def test_long_work_is_shown_on_a_terminal_and_what_is_wrong_on_lines_of_its_own(
         try:
             ours, terminal = pty.openpty()
         except OSError as why:
-            harness.skip(f"no terminal can be had: {why}")
+            pytest.skip(f"no terminal can be had: {why}")
         fifo = tmp / f"{command[0]}.fifo"
         os.mkfifo(fifo)
         other = tmp / "other.txt"
@@ -881,7 +883,3 @@ def test_long_work_is_shown_on_a_terminal_and_what_is_wrong_on_lines_of_its_own(
             process.kill()
             process.wait()
             os.close(ours)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -9,13 +9,16 @@ import pathlib
 import re
 import socket
 import subprocess
-import sys
 import time
+
+import pytest
 
 import crowd
 import harness
 from crowd import PYTHON
-from harness import Daemon, Watch, ask, check_counts, equal, run, skip
+from harness import Daemon, Watch, ask, check_counts, equal, run
+
+pytestmark = [pytest.mark.alone, pytest.mark.threads]
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -131,17 +134,12 @@ def test_a_slow_reader_of_live_records_is_told_exactly_what_it_missed(tmp):
 # ---- who may ask
 
 
-def need_root():
-    if os.geteuid() != 0:
-        skip("only root can be somebody else")
-
-
 def a_group():
     """A group that nobody who matters is in."""
     for name in ("games", "nogroup", "daemon"):
         with contextlib.suppress(KeyError):
             return name, grp.getgrnam(name).gr_gid
-    return skip("no group to be had")
+    return pytest.skip("no group to be had")
 
 
 NOBODY = 65534
@@ -168,8 +166,8 @@ with socket.socket(socket.AF_UNIX) as client:
 """
 
 
+@pytest.mark.root
 def test_a_user_outside_the_group_is_refused_and_one_inside_is_answered(tmp):
-    need_root()
     name, gid = a_group()
     tmp.chmod(0o755)
     with recording(tmp, "--set", f"socket.group={name}") as daemon:
@@ -195,8 +193,8 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.root
 def test_others_take_no_place_of_the_owner(tmp):
-    need_root()
     name, gid = a_group()
     tmp.chmod(0o755)
     with recording(tmp, "--set", f"socket.group={name}") as daemon:
@@ -235,8 +233,8 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.root
 def test_others_take_no_stream_of_the_owner(tmp):
-    need_root()
     name, gid = a_group()
     tmp.chmod(0o755)
     with recording(tmp, "--set", f"socket.group={name}") as daemon:
@@ -257,8 +255,8 @@ def test_others_take_no_stream_of_the_owner(tmp):
         assert daemon.stop() in (0, 4), daemon.err
 
 
+@pytest.mark.root
 def test_bad_clients_of_the_group_leave_the_owner_alone(tmp):
-    need_root()
     name, gid = a_group()
     tmp.chmod(0o755)
     with recording(tmp, "--set", f"socket.group={name}") as daemon:
@@ -270,7 +268,3 @@ def test_bad_clients_of_the_group_leave_the_owner_alone(tmp):
         refused = sum(answers.get("503", 0) for answers in bad.said["answers"].values())
         assert refused > 0, bad.said
         equal(daemon.stop(), 0, daemon.err)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -7,6 +7,8 @@ import re
 import shutil
 import time
 
+import pytest
+
 import harness
 from harness import BUILD, BUSCAP, equal, need, run
 from test_help import BUSCAP_ROWS, BUSCAPD_ROWS, COMMANDS, CONFIG, options_of, verbs_of, words_of
@@ -84,7 +86,7 @@ class Zsh:
 
     def __init__(self, tmp):
         if shutil.which("zsh") is None:
-            harness.skip("zsh is not installed")
+            pytest.skip("zsh is not installed")
         self.dir = tmp
         (tmp / ".zshrc").write_text(ZSHRC)
 
@@ -409,7 +411,3 @@ def test_the_files_are_whole():
         shell = "bash" if name.endswith(".bash") else "zsh"
         if shutil.which(shell):
             equal(run(shell, "-n", FILES / name).stderr, b"", name)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,12 +1,15 @@
 """A daemon that is killed, and what it left: the next start has all that was written."""
 
-import json
 import os
 import random
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAPD, Daemon, Faults, each, equal, info, run, verify
+
+pytestmark = pytest.mark.threads
 
 RATE = harness.rate(2_000_000)
 # A daemon is killed within a second: the source ends only where the machine leaves the test no time to do it.
@@ -201,7 +204,3 @@ def test_a_service_continues_the_newest_and_once_only_what_was_cut_off(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
         equal(daemon.stop(), 0, daemon.err)
     equal(info(harness.segments(out))[-1]["continues"], latest["recording"], "the recording before")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

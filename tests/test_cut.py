@@ -9,6 +9,8 @@ import resource
 import struct
 import subprocess
 
+import pytest
+
 import harness
 import reference
 from cut_model import (Recording, buscap, can_write, fields, gaps_among, own_gaps, read, record_file)
@@ -202,7 +204,7 @@ def bytes_read(*argv):
     try:
         text = pathlib.Path(f"/proc/{process.pid}/io").read_text()
     except OSError:
-        harness.skip("/proc/PID/io can't be read")
+        pytest.skip("/proc/PID/io can't be read")
     finally:
         process.wait()
     equal(process.returncode, 0, err)
@@ -531,6 +533,7 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
     buscap("cut", tmp / "missing", code=1)
 
 
+@pytest.mark.root
 def test_a_full_disk_is_told_and_leaves_what_is_whole(tmp):
     path = long_recording(tmp)
     with harness.SmallDisk(tmp, "4M") as disk:
@@ -643,7 +646,3 @@ def test_a_time_of_day_that_is_none_is_refused(tmp):
         buscap("cut", "--from", f"2026-01-01T{clock}Z", "-O", "csv", path, code=2)
     for good in ("2024-02-29T23:59:59Z", "2026-12-31T23:59:60Z", "2000-02-29T00:00:00+23:59"):
         buscap("cut", "--from", good, "-O", "csv", path)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

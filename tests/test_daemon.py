@@ -11,8 +11,12 @@ import socket
 import stat
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, Watch, ask, check_counts, equal, info, run, verify
+
+pytestmark = pytest.mark.threads
 
 SIM = ("--source", "sim:rate=200k")
 
@@ -194,7 +198,7 @@ def test_an_unreadable_configuration_is_named(tmp):
     try:
         run(BUSCAPD, "--version", user=65534, group=65534, extra_groups=[])
     except PermissionError:
-        harness.skip("another user can't run the program where it lies")
+        pytest.skip("another user can't run the program where it lies")
     refused("--check-config", "-c", path, code=2, words=[str(path), "Permission denied"], user=65534, group=65534,
             extra_groups=[])
 
@@ -579,7 +583,3 @@ def test_a_replay_keeps_the_pace_it_is_told(tmp):
         assert segment["duration_s"] > 0.25, segment
         harness.note(f"--speed {speed}: {segment['duration_s']:.3f} s of the bus took {took:.3f} s")
         assert took >= segment["duration_s"] / factor - 0.02, f"{speed}: {took} s"
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -405,7 +405,3 @@ def test_tarmac_is_compared_as_trace_matcher_does(tmp):
     text, _ = diff(QUICKSORT, tmp / "b.tarmac", code=1)
     assert f"1 entry only in A: line {taken + 1} of A, behind line {taken} of B" in text, text
     assert "... and 980 more" in text, text
-
-
-if __name__ == "__main__":
-    harness.main(globals())

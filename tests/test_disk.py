@@ -14,9 +14,13 @@ import struct
 import subprocess
 import time
 
+import pytest
+
 import harness
 import reference
 from harness import BUSCAPD, LONG, Daemon, Faults, Watch, check_counts, each, equal, info, run, verify
+
+pytestmark = pytest.mark.threads
 
 MIB = 1 << 20
 
@@ -439,6 +443,7 @@ def test_the_counts_add_up_through_overload(tmp):
     assert counts["dropped"]["buffer"] + counts["dropped"]["disk"] > 0 and counts["dropped"]["invalid"] > 0, counts
 
 
+@pytest.mark.root
 def test_a_full_disk_is_said_once_and_recording_resumes(tmp):
     rate = harness.rate(2_000_000)
     with harness.SmallDisk(tmp, "48M") as disk:
@@ -477,6 +482,7 @@ def signal_twice(daemon):
     daemon.process.send_signal(signal.SIGTERM)
 
 
+@pytest.mark.root
 def test_the_end_comes_while_the_disk_is_full(tmp):
     with harness.SmallDisk(tmp, "4M") as disk:
         with Daemon("--once", "--source", endless(RATE), "-o", disk / "out", socket=tmp / "socket") as daemon:
@@ -500,6 +506,7 @@ def test_the_end_comes_while_the_disk_is_full(tmp):
         equal(harness.compare_with_sim(segments), counts["written"], "records in the files")
 
 
+@pytest.mark.root
 def test_what_a_stop_gives_up_on_a_full_disk_is_on_record_with_the_gaps_in_it(tmp):
     with harness.SmallDisk(tmp, "12M") as disk:
         source = endless(RATE) + ",loss=0.01"
@@ -513,7 +520,7 @@ def test_what_a_stop_gives_up_on_a_full_disk_is_on_record_with_the_gaps_in_it(tm
         assert code in (1, 4), err
         counts = check_counts(json.loads(daemon.out))
         if "the gap at its end can't be written" in err:
-            harness.skip("the disk had no room for a gap either")
+            pytest.skip("the disk had no room for a gap either")
         on_record = lost_by_cause(all_segments(disk / "out"))
         equal((on_record["disk"], on_record["board"]), (counts["dropped"]["disk"], counts["board_lost"]), "on record")
 
@@ -641,9 +648,8 @@ def test_a_replay_whose_file_hangs_holds_nothing_up(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
+@pytest.mark.long
 def test_a_stop_waits_for_a_slow_disk(tmp):
-    if not LONG:
-        harness.skip("takes 20 s; BUSCAP_LONG=1 runs it")
     slow_end(tmp)
 
 
@@ -709,7 +715,3 @@ def test_a_deleted_open_segment_is_noticed(tmp):
     first = info(segments)[0]["first_record"]
     assert first > 0, segments
     assert harness.compare_with_sim(segments, first) > 0, "nothing follows"
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -2,10 +2,13 @@
 
 import signal
 
-import harness
+import pytest
+
 from api_harness import Api, Stream, daemon_in
 from harness import BUSCAP, Faults, check_counts, equal, run, wait_until
 from usb_harness import Board
+
+pytestmark = pytest.mark.threads
 
 START = ("POST", "/v1/recordings")
 STOP = ("DELETE", "/v1/recordings/current")
@@ -287,7 +290,3 @@ def test_a_recording_whose_segments_are_all_sealed_just_now_is_still_under_way(t
         (row,) = api.good("GET", "/v1/recordings")["recordings"]
         equal((row["id"], row["state"], row["ended"]), (begun["id"], "recording", None))
         equal(daemon.stop(), 0)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

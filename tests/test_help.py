@@ -376,7 +376,3 @@ def test_every_example_of_the_live_side_runs(tmp):
             for undo in ("record stop", "trigger remove begin"):
                 shell(tmp, f"buscap {undo}", where).communicate(timeout=harness.TIMEOUT_S)
         equal(daemon.stop() in (0, 4), True, "the daemon's exit code")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -5,9 +5,13 @@ import os
 import signal
 import time
 
+import pytest
+
 import harness
 from api_harness import Api, Stream
 from harness import BUSCAPD, Daemon, equal, run
+
+pytestmark = pytest.mark.threads
 
 SAMPLES = 340000
 # Chunks are full, however slowly a machine fills them.
@@ -138,7 +142,3 @@ def test_many_segments_at_full_speed_with_a_slow_command_lose_nothing(tmp):
     equal(status["sealed"]["segments"], len(segments), "segments")
     # What was ended in its midst has said its name already.
     assert 0 <= len(said) + status["sealed"]["commands_failed"] - len(segments) <= 1, (len(said), status["sealed"])
-
-
-if __name__ == "__main__":
-    harness.main(globals())

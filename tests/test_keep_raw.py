@@ -5,9 +5,13 @@ import json
 import os
 import time
 
+import pytest
+
 import harness
 import reference
 from harness import BUSCAP, BUSCAPD, Daemon, Faults, Watch, check_counts, equal, info, run, verify
+
+pytestmark = pytest.mark.threads
 
 MIB = 1 << 20
 KEEP = ("--set", "output.keep_raw=yes")
@@ -218,6 +222,7 @@ def test_an_orphan_goes_in_its_turn(tmp):
 # ---- a disk that is full, fails, or is held up
 
 
+@pytest.mark.root
 def test_a_full_disk_costs_a_patient_source_nothing(tmp):
     """It waits; nothing is written twice, and nothing is missing."""
     with harness.SmallDisk(tmp, "16M") as disk:
@@ -427,7 +432,3 @@ def test_dump_shows_a_captures_samples(tmp):
     plain = tmp / "plain.bcp1"
     plain.write_bytes(harness.lz4_dc([raw]))
     equal(run(BUSCAP, "dump", raw).stdout, run(BUSCAP, "dump", plain).stdout, "dump")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

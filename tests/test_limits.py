@@ -6,6 +6,8 @@ import os
 import struct
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, info, run, verify
 
@@ -232,6 +234,7 @@ def take(file, size):
     return True
 
 
+@pytest.mark.root
 def test_keep_free_leaves_room_to_others(tmp):
     with harness.SmallDisk(tmp, "16M") as disk:
         out = disk / "out"
@@ -263,7 +266,3 @@ def test_max_age_deletes_what_is_old(tmp):
     second, err = record(out, "sim:rate=max,count=1000", "--set", "space.max_age=2d")
     equal(names(second)[:-1], names(first)[2:], "kept")
     equal(err.count("deleted, to keep to max_age"), 2, err)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

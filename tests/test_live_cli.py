@@ -13,6 +13,8 @@ import subprocess
 import threading
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAP, BUSCAPD, equal, need, run
 from mock_daemon import MockDaemon, Stream, response
@@ -286,9 +288,8 @@ def test_each_reason_has_its_sentence(tmp):
     one_line(buscap("status", socket_path=tmp / ("x" * 120), code=6)[1], "too long")
 
 
+@pytest.mark.root
 def test_who_may_not_is_told_the_group(tmp):
-    if os.geteuid() != 0:
-        harness.skip("only root can be somebody else")
     with MockDaemon(tmp / "s", {}):
         tmp.chmod(0o755)
         os.chown(tmp / "s", 0, 1)
@@ -998,7 +999,3 @@ def test_every_command_of_the_tour_works(tmp):
     finally:
         if daemon is not None:
             daemon.__exit__(AssertionError, None, None)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -13,8 +13,12 @@ import sys
 import threading
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAPD, Daemon, Faults, equal, run, verify
+
+pytestmark = pytest.mark.threads
 
 SIM = ("--source", "sim:rate=200k")
 WATCHDOG_US = 1_000_000
@@ -133,7 +137,7 @@ def test_a_service_without_a_board_says_that_it_waits(tmp):
             if daemon.process.poll() is None:
                 harness.wait_until(lambda: manager.states() or daemon.process.poll() is not None, "it has started")
             if daemon.process.poll() is not None:
-                harness.skip(f"no USB here: {daemon.log_so_far()}")
+                pytest.skip(f"no USB here: {daemon.log_so_far()}")
             manager.wait_for("STATUS=waiting for a board")
             daemon.stop()
         equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
@@ -672,7 +676,3 @@ def test_metrics_have_a_socket_of_their_own(tmp):
             done = run("curl", "-sS", "--max-time", "20", f"http://127.0.0.1:{port}/metrics")
             assert b"buscap" in done.stdout, done
             equal(daemon.stop(), 0, daemon.err)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

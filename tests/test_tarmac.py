@@ -149,7 +149,3 @@ def test_an_access_without_a_size_has_no_place_in_it():
     assert b"tarmac holds no size: 1 left out" in done.stderr, done.stderr
     equal(run(BUSCAP, "convert", "-I", "din:size=4", "-O", "tarmac", data=b"0 1000\n1 123456789\n").stdout,
           b"0 clk MR4 00001000 xxxxxxxx\n1 clk MW4 0000000123456789 xxxxxxxx\n")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -11,6 +11,8 @@ import subprocess
 import termios
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, need, run
 from top_harness import Bus, FakeDaemon, Terminal
@@ -431,8 +433,4 @@ def test_it_shows_what_the_daemon_says(tmp):
             terminal.press("q")
             equal(terminal.wait_end(), 0)
     if not has_mix:
-        harness.skip("this daemon has no /v1/mix; the rest holds")
-
-
-if __name__ == "__main__":
-    harness.main(globals())
+        pytest.skip("this daemon has no /v1/mix; the rest holds")

@@ -4,8 +4,12 @@ import json
 import struct
 import time
 
+import pytest
+
 import harness
-from harness import BUSCAP, Daemon, check_counts, equal, main, run
+from harness import BUSCAP, Daemon, check_counts, equal, run
+
+pytestmark = pytest.mark.threads
 
 COUNT = 400_000
 RATE = harness.rate(400_000)
@@ -421,7 +425,3 @@ def test_the_flight_recorder_holds_what_it_is_told_and_no_more(tmp):
         equal(daemon.stop(), 0, daemon.err)
     harness.verify(harness.segments(out))
     equal(sum(i["records"] for i in harness.info(harness.segments(out))), taken["records"], "records")
-
-
-if __name__ == "__main__":
-    main(globals())

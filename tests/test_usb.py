@@ -7,10 +7,14 @@ import re
 import signal
 import time
 
+import pytest
+
 import harness
 from api_harness import daemon_in
 from harness import BUSCAP, BUSCAPD, Daemon, Faults, ask, equal, info, note, run, segments, verify, wait_until
 from usb_harness import BARE_READER, Board, Recorder
+
+pytestmark = [pytest.mark.alone, pytest.mark.threads]
 
 RATE = harness.rate(200_000)
 # Its FIFO overflows on no machine, however busy.
@@ -540,7 +544,7 @@ def test_a_board_that_may_not_be_opened_is_listed_as_such():
         try:
             code, out, err = buscapd(board, "--list-boards", **nobody)
         except PermissionError:
-            harness.skip("another user can't run the program where it lies")
+            pytest.skip("another user can't run the program where it lies")
         equal((code, err), (5, ""), out)
         line = re.search(r"^1-1 .*", out, re.M).group()
         assert "a board, but this user may not open it" in line and "udev rule" in line, out
@@ -649,7 +653,3 @@ def test_no_usbfs_memory_at_all_is_said_and_tried_again(tmp):
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
         equal(daemon.log.count("usbfs_memory_mb"), 1, daemon.log)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -142,7 +142,3 @@ def test_a_reader_that_is_killed_leaves_what_it_did_not_get():
         wait_until(lambda: board.state()["files"] == 0, "the file is closed")
         equal((board.state()["memory"], board.state()["pending"]), (0, 0), "left")
         assert board.read_bare("-c", 100000)["errors"] == 0
-
-
-if __name__ == "__main__":
-    harness.main(globals())

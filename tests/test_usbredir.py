@@ -930,7 +930,3 @@ def test_commands_are_answered_in_order_one_line_each(tmp):
         json.loads(board.answer())
         equal(board.answer(), "error: the line is too long")
         equal(board.answer(), "alone")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

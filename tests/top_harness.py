@@ -9,6 +9,8 @@ import socketserver
 import threading
 import time
 
+import pytest
+
 import harness
 
 
@@ -160,7 +162,7 @@ class Terminal:
         self.name = f"top{id(self)}"  # an earlier one's server may still be leaving
         self.env = {"LC_ALL": "C.UTF-8", "TZ": "UTC", **(env or {})}
         if shutil.which("tmux") is None:
-            harness.skip("tmux is not there")
+            pytest.skip("tmux is not there")
 
     def tmux(self, *argv):
         env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LC_ALL")}

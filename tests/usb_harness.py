@@ -25,6 +25,8 @@ import subprocess
 import signal
 import sys
 
+import pytest
+
 import harness
 import reference
 from harness import BUILD, Daemon, Watch, equal, info, run, segments, wait_until
@@ -107,7 +109,7 @@ class Board:
         self.process.stdin.write(line.encode() + b"\n")
         answer = self._line()
         if answer == "error: no pty":
-            harness.skip("there are no pseudo-terminals (/dev/pts) for the boards' nodes")
+            pytest.skip("there are no pseudo-terminals (/dev/pts) for the boards' nodes")
         assert not answer.startswith("error"), f"{line}: {answer}"
         return answer
 
@@ -127,7 +129,7 @@ class Board:
         try:
             self.ask(f"deny {number}")
         except AssertionError as why:
-            harness.skip(str(why))
+            pytest.skip(str(why))
 
     def allow(self, number=1):
         self.ask(f"allow {number}")
