@@ -19,7 +19,7 @@ from harness import Daemon, Watch, ask, check_counts, equal, skip
 
 KIB = 1 << 10
 MIB = 1 << 20
-PLACES = 64 + 168 + 64  # of others, of the owner, being ended
+PLACES = 64 + 168 + 32 + 64  # of others, of the owner, refused, being ended
 # What daemon/server.h, bulletin.h and tap.h state; the answers are statuses here, of less than 8 KiB.
 STATED = PLACES * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB
 SECONDS = 12  # longer than any of the server's time-outs
