@@ -9,7 +9,6 @@
 
 #include "capture/usb_feed.h"
 #include "capture/usb_loop.h"
-#include "capture/usb_stream.h"
 #include "capture/usb_work.h"
 
 /* How a board is found, opened, started, watched, stopped and found again: the state machine of a

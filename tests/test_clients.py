@@ -182,13 +182,14 @@ def test_a_user_outside_the_group_is_refused_and_one_inside_is_answered(tmp):
         daemon.stop()
 
 
-# Two more than there are places: the last is refused.
+# Two more than there are places: the last is refused when it asks.
 HOLD = """
 import socket, sys
 clients = [socket.socket(socket.AF_UNIX) for _ in range(66)]
 for client in clients:
     client.connect(sys.argv[1])
 clients[-1].settimeout(300)
+clients[-1].sendall(b"GET /v1/status HTTP/1.0\\r\\n\\r\\n")
 answer = clients[-1].recv(1000)
 assert answer.startswith(b"HTTP/1.1 503 "), answer
 assert b'{"error":"' in answer, answer
