@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.threads]
 
 KIB = 1 << 10
 MIB = 1 << 20
-PLACES = 64 + 168 + 64  # of others, of the owner, being ended
+PLACES = 64 + 168 + 32 + 64  # of others, of the owner, refused, being ended
 # What daemon/server.h, bulletin.h and tap.h state; the answers are statuses here, of less than 8 KiB.
 STATED = PLACES * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB
 SECONDS = 12  # longer than any of the server's time-outs
@@ -178,13 +178,14 @@ def test_a_user_outside_the_group_is_refused_and_one_inside_is_answered(tmp):
         daemon.stop()
 
 
-# Two more than there are places: the last is refused.
+# Two more than there are places: the last is refused when it asks.
 HOLD = """
 import socket, sys
 clients = [socket.socket(socket.AF_UNIX) for _ in range(66)]
 for client in clients:
     client.connect(sys.argv[1])
 clients[-1].settimeout(300)
+clients[-1].sendall(b"GET /v1/status HTTP/1.0\\r\\n\\r\\n")
 answer = clients[-1].recv(1000)
 assert answer.startswith(b"HTTP/1.1 503 "), answer
 assert b'{"error":"' in answer, answer
