@@ -51,7 +51,7 @@ def test_a_pipe_that_is_stopped_has_what_was_read_of_it_recorded(tmp):
         given = fill(pipe, stream)
         assert given < len(stream), "the buffer took all of it"
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: "SIGTERM" in daemon.log_so_far(), "it is told to stop")
+        time.sleep(0.3)  # nothing tells that it has stopped reading
         faults.set("")
         equal(daemon.wait(), 0, daemon.err)
         read = given - unread(pipe)
