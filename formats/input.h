@@ -35,6 +35,9 @@ void bc_input_close(struct bc_input *input);
 ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room)
 	__attribute__((warn_unused_result));
 
+/* A stream of what bc_input_read() gives. The input must outlive it. */
+struct bc_stream bc_input_stream(struct bc_input *input);
+
 /* The head that was read to tell the format, while nothing has been taken of it; *bytes is set to
  * its length. Valid until the next call. */
 const uint8_t *bc_input_head(const struct bc_input *input, size_t *bytes);

@@ -106,8 +106,8 @@ static enum bc_format probe_lines(
 			f == BC_FORMAT_LAPLACE_EVENTS ||
 			!fits((enum bc_format)f, text, bytes, entries))
 			continue;
-		int n = snprintf(
-			why + used, why_room - used, "%s%s", used != 0 ? " or " : "", info->name);
+		int n = snprintf(why + used, why_room - used, "%s%s", used != 0 ? " or " : "",
+			bc_format_name((enum bc_format)f));
 		used += n > 0 && (size_t)n < why_room - used ? (size_t)n : 0;
 		only = only == BC_FORMAT_UNKNOWN ? (enum bc_format)f : BC_FORMATS;
 	}

@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #include "formats/chunk.h"
+#include "formats/format_id.h"
 #include "formats/frame.h"
-#include "formats/probe.h"
 #include "formats/segment.h"
 
 #define BC_RAW_VERSION      1u

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/tarmac.h"
+#include "formats/tarmac_line.h"
 #include "formats/text.h"
 
 struct tarmac_printer {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "formats/format.h"
+#include "formats/tarmac_line.h"
 #include "formats/tarmac_print.h"
 #include "formats/text.h"
 #include "tests/support/tarmac_lines.h"
