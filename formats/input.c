@@ -186,7 +186,8 @@ int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 		reader, in->stream, in->packed + in->start, in->end - in->start);
 }
 
-int bc_input_capture(struct bc_input *in, struct bc_raw_reader **reader)
+int bc_input_capture(struct bc_input *in, struct bc_segment_reader **reader)
 {
-	return bc_raw_reader_open(reader, in->stream, in->packed + in->start, in->end - in->start);
+	return bc_segment_reader_open(
+		reader, in->stream, in->packed + in->start, in->end - in->start);
 }

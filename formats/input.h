@@ -15,7 +15,6 @@
 #include <sys/types.h>
 
 #include "formats/probe.h"
-#include "formats/raw_reader.h"
 #include "formats/segment_reader.h"
 #include "formats/stream.h"
 
@@ -52,7 +51,7 @@ int bc_input_segments(struct bc_input *input, struct bc_segment_reader **reader)
 
 /* Makes a reader of an input that is a raw capture; bc_input_read() of one gives the bytes alone.
  * Returns 0 or -ENOMEM. Close the reader before the input. */
-int bc_input_capture(struct bc_input *input, struct bc_raw_reader **reader)
+int bc_input_capture(struct bc_input *input, struct bc_segment_reader **reader)
 	__attribute__((warn_unused_result));
 
 #endif
