@@ -95,11 +95,10 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (format_options.clock_hz == 0)
 		format_options.clock_hz = bc_trace_clock_hz(source);
 	bc_fit_init(&t->fit, t->format, &format_options);
-	t->state = malloc(info->printer->state_bytes + 1);
-	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;
-	if (rc != 0)
+	t->state = bc_printer_start(info->printer, &format_options);
+	if (t->state == NULL)
 		bc_complain(console, NULL, "not enough memory");
-	if (rc != 0 || (t->output == &t->own && open_own(t) != BC_EXIT_OK)) {
+	if (t->state == NULL || (t->output == &t->own && open_own(t) != BC_EXIT_OK)) {
 		free(t->state);
 		return BC_EXIT_FAILED;
 	}

@@ -45,15 +45,6 @@ struct byu {
 	bool is_inexact; /* a record without a delta has gone by, not the first */
 };
 
-static void byu_begin(void *state, const struct bc_format_options *options)
-{
-	struct byu *byu = state;
-
-	(void)options;
-	byu->tick = 0;
-	byu->is_inexact = false;
-}
-
 static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum bc_format format)
 {
 	size_t bytes = bc_dialect_bytes(format);
@@ -88,10 +79,8 @@ static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum
 	{                                                                      \
 		return parse_records(state, p, format);                        \
 	}                                                                      \
-	const struct bc_parser bc_##name##_parser = {.record_bytes = (bytes),  \
-		.state_bytes = sizeof(struct byu),                             \
-		.begin = byu_begin,                                            \
-		.parse = parse_##name}
+	const struct bc_parser bc_##name##_parser = {                          \
+		.record_bytes = (bytes), .state_bytes = sizeof(struct byu), .parse = parse_##name}
 
 DIALECT(byu, BC_FORMAT_BYU, 12);
 DIALECT(byu16, BC_FORMAT_BYU16, 16);

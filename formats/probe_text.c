@@ -43,11 +43,10 @@ static struct count try_parser(
 	struct bc_parse p = {
 		.at = text, .end = text + bytes, .number = 1, .entries = entries, .room = ENTRIES};
 	struct count count = {0};
-	void *state = malloc(parser->state_bytes + 1);
+	void *state = bc_parser_start(parser, &options);
 
 	if (state == NULL)
 		return (struct count){.lines = 1, .bad = 1};
-	parser->begin(state, &options);
 	while (p.at < p.end) {
 		p.count = 0;
 		enum bc_parse_end end = parser->parse(state, &p);

@@ -14,15 +14,6 @@ struct tarmac_printer {
 	bool has_number;
 };
 
-static int begin_tarmac(void *state, const struct bc_format_options *options)
-{
-	struct tarmac_printer *t = state;
-
-	(void)options;
-	*t = (struct tarmac_printer){.ticks = 0};
-	return 0;
-}
-
 static char *put_text(char *out, struct bc_text text)
 {
 	if (text.bytes != 0)
@@ -212,4 +203,4 @@ static int print_tarmac(void *state, struct bc_print *p)
 }
 
 const struct bc_printer bc_tarmac_printer = {
-	.state_bytes = sizeof(struct tarmac_printer), .begin = begin_tarmac, .print = print_tarmac};
+	.state_bytes = sizeof(struct tarmac_printer), .print = print_tarmac};
