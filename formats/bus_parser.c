@@ -5,30 +5,23 @@
 #include "formats/dialect.h"
 #include "formats/mapping.h"
 
-struct raw6 {
-	struct bc_mapping mapping;
-};
-
 static void raw6_begin(void *state, const struct bc_format_options *options)
 {
-	struct raw6 *raw6 = state;
 	struct bc_mapping_options mapping = bc_mapping_options_default();
 
 	(void)options;
 	mapping.keep_invalid = true; /* whether they are wanted is the target's to say */
-	bc_mapping_init(&raw6->mapping, &mapping);
+	bc_mapping_init(state, &mapping);
 }
 
 static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
 {
-	const struct raw6 *raw6 = state;
-
 	for (; p->at < p->end; p->at += BC_SAMPLE_BYTES, p->number++) {
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		struct bc_entry *entry = &p->entries[p->count++];
 		bc_entry_of_sample(
-			entry, (const uint8_t *)p->at, &raw6->mapping, 0, p->number, p->number + 1);
+			entry, (const uint8_t *)p->at, state, 0, p->number, p->number + 1);
 		/* What the format has no place for was not in it. */
 		entry->has &= ~(uint32_t)(BC_HAS_PROC | BC_HAS_TIME);
 	}
@@ -36,7 +29,7 @@ static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
 }
 
 const struct bc_parser bc_raw6_parser = {.record_bytes = BC_SAMPLE_BYTES,
-	.state_bytes = sizeof(struct raw6),
+	.state_bytes = sizeof(struct bc_mapping),
 	.begin = raw6_begin,
 	.parse = parse_raw6};
 
