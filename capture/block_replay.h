@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "capture/source.h"
-#include "formats/raw_reader.h"
+#include "formats/segment_reader.h"
 
 /* All zero at the beginning. */
 struct bc_block_replay {

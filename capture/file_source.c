@@ -134,24 +134,36 @@ static void set_header(struct piece *piece, const struct bc_segment_header *head
 		piece->header = *header;
 }
 
-/* Turns one finding of the segment reader into a piece. Returns false when it was the last. */
-static bool read_chunk(struct file_source *f, struct bc_segment_reader *reader)
+/* The end of what the reader gives. `is_torn`: damage was the last of a raw capture. */
+static void end_segments(struct file_source *f, const struct bc_segment_reader *reader,
+	bool is_capture, bool is_torn)
+{
+	const char *what = "";
+
+	if (is_capture && is_torn)
+		what = "the raw capture's end is damaged or torn";
+	else if (!is_capture && !bc_segment_reader_is_sealed(reader))
+		what = "a segment without its index: open or torn";
+	hand_over_end(f, what[0] != '\0' ? -EBADMSG : 0, what);
+}
+
+/* Turns one finding of the reader into a piece. Returns false when it was the last. */
+static bool read_piece(
+	struct file_source *f, struct bc_segment_reader *reader, bool is_capture, bool *is_torn)
 {
 	struct piece *piece = wait_free(f);
 
 	if (piece == NULL)
 		return false;
-	int found = bc_segment_read(reader, &piece->content.chunk);
+	int found = is_capture ? bc_raw_read(reader, &piece->content.block)
+			       : bc_segment_read(reader, &piece->content.chunk);
 	if (found < 0) {
 		hand_over_end(f, found, strerror(-found));
 		return false;
 	}
 	switch ((enum bc_segment_found)found) {
 	case BC_FOUND_END:
-		if (bc_segment_reader_is_sealed(reader))
-			hand_over_end(f, 0, "");
-		else
-			hand_over_end(f, -EBADMSG, "a segment without its index: open or torn");
+		end_segments(f, reader, is_capture, *is_torn);
 		return false;
 	case BC_FOUND_SEGMENT:
 	case BC_FOUND_INDEX:
@@ -160,79 +172,33 @@ static bool read_chunk(struct file_source *f, struct bc_segment_reader *reader)
 		tell_damage(piece, bc_segment_reader_damage(reader));
 		break;
 	case BC_FOUND_CHUNK:
-		piece->kind = PIECE_CHUNK;
-		piece->format = BC_FORMAT_SEGMENT;
+		piece->kind = is_capture ? PIECE_BLOCK : PIECE_CHUNK;
+		piece->format = is_capture ? piece->content.block.form : BC_FORMAT_SEGMENT;
 		piece->missing = bc_segment_reader_missing(reader);
+		piece->follows = bc_segment_reader_follows(reader);
+		piece->has_begun = false;
 		set_header(piece, bc_segment_reader_header(reader));
 		break;
 	}
+	*is_torn = found == BC_FOUND_DAMAGE;
 	hand_over(f);
 	return true;
 }
 
-static void read_segments(struct file_source *f, struct bc_input *input)
+/* Reads chunks of segments, or the blocks of a raw capture. */
+static void read_segments(struct file_source *f, struct bc_input *input, bool is_capture)
 {
 	struct bc_segment_reader *reader;
-	int rc = bc_input_segments(input, &reader);
+	bool is_torn = false;
+	int rc = is_capture ? bc_input_capture(input, &reader) : bc_input_segments(input, &reader);
 
 	if (rc != 0) {
 		hand_over_end(f, rc, strerror(-rc));
 		return;
 	}
-	while (read_chunk(f, reader))
+	while (read_piece(f, reader, is_capture, &is_torn))
 		continue;
 	bc_segment_reader_close(reader);
-}
-
-/* Turns one finding of a raw capture's reader into a piece. Returns false when it was the last. */
-static bool read_block(struct file_source *f, struct bc_raw_reader *reader, bool *is_torn)
-{
-	struct piece *piece = wait_free(f);
-
-	if (piece == NULL)
-		return false;
-	int found = bc_raw_read(reader, &piece->content.block);
-	if (found < 0) {
-		hand_over_end(f, found, strerror(-found));
-		return false;
-	}
-	switch ((enum bc_raw_found)found) {
-	case BC_RAW_FOUND_END:
-		hand_over_end(f, *is_torn ? -EBADMSG : 0,
-			*is_torn ? "the raw capture's end is damaged or torn" : "");
-		return false;
-	case BC_RAW_FOUND_FILE:
-		return true;
-	case BC_RAW_FOUND_DAMAGE:
-		*is_torn = true;
-		tell_damage(piece, bc_raw_reader_damage(reader));
-		break;
-	case BC_RAW_FOUND_BLOCK:
-		*is_torn = false;
-		piece->kind = PIECE_BLOCK;
-		piece->format = piece->content.block.form;
-		set_header(piece, bc_raw_reader_header(reader));
-		piece->follows = bc_raw_reader_follows(reader);
-		piece->has_begun = false;
-		break;
-	}
-	hand_over(f);
-	return true;
-}
-
-static void read_capture(struct file_source *f, struct bc_input *input)
-{
-	struct bc_raw_reader *reader;
-	bool is_torn = false;
-	int rc = bc_input_capture(input, &reader);
-
-	if (rc != 0) {
-		hand_over_end(f, rc, strerror(-rc));
-		return;
-	}
-	while (read_block(f, reader, &is_torn))
-		continue;
-	bc_raw_reader_close(reader);
 }
 
 static void hand_over_no_bus(struct file_source *f, enum bc_format format)
@@ -266,10 +232,8 @@ static void read_all(struct file_source *f)
 	}
 	if (!bc_format_is_bus(probe.format))
 		hand_over_no_bus(f, probe.format);
-	else if (probe.format == BC_FORMAT_SEGMENT)
-		read_segments(f, input);
-	else if (probe.is_capture)
-		read_capture(f, input);
+	else if (probe.format == BC_FORMAT_SEGMENT || probe.is_capture)
+		read_segments(f, input, probe.is_capture);
 	else
 		read_bytes(f, input, probe.format);
 	bc_input_close(input);

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "formats/chunk.h"
-#include "formats/probe.h"
+#include "formats/format_id.h"
 #include "formats/segment_header.h"
 
 /* A place where the stream breaks: what comes behind it doesn't go on where what came before

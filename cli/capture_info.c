@@ -36,25 +36,25 @@ static void begin_file(struct bc_capture_info *info, const struct bc_segment_hea
 int bc_capture_info_gather(struct bc_capture_info *info, struct bc_file *file,
 	bc_on_capture_damage on_damage, void *context)
 {
-	struct bc_raw_reader *reader = NULL;
+	struct bc_segment_reader *reader = NULL;
 	struct bc_raw_block *block = malloc(sizeof(*block));
 	int found = block != NULL ? bc_input_capture(file->input, &reader) : -ENOMEM;
 
 	memset(info, 0, sizeof(*info));
-	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_RAW_FOUND_END) {
-		if (found == BC_RAW_FOUND_FILE) {
-			begin_file(info, bc_raw_reader_header(reader));
-		} else if (found == BC_RAW_FOUND_BLOCK) {
+	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_FOUND_END) {
+		if (found == BC_FOUND_SEGMENT) {
+			begin_file(info, bc_segment_reader_header(reader));
+		} else if (found == BC_FOUND_CHUNK) {
 			add_block(info, block);
-			info->holes += bc_raw_reader_follows(reader) == BC_RAW_BEHIND_HOLE;
+			info->holes += bc_segment_reader_follows(reader) == BC_RAW_BEHIND_HOLE;
 		} else {
 			info->damages++;
-			on_damage(context, bc_raw_reader_damage(reader));
+			on_damage(context, bc_segment_reader_damage(reader));
 		}
 	}
 	if (reader != NULL)
-		info->bytes = bc_raw_reader_offset(reader);
-	bc_raw_reader_close(reader);
+		info->bytes = bc_segment_reader_offset(reader);
+	bc_segment_reader_close(reader);
 	free(block);
 	return found;
 }

@@ -9,7 +9,7 @@
 #include "cli/file.h"
 #include "cli/output.h"
 #include "formats/json.h"
-#include "formats/raw_reader.h"
+#include "formats/segment_reader.h"
 
 struct bc_capture_info {
 	uint64_t bytes; /* of the file */

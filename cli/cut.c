@@ -403,7 +403,7 @@ static void conclude(const struct cut *c)
 			"%" PRIu64 " delta%s of 0xffffffff ticks or more, over what is left out, "
 			"stand%s as 0xffffffff: %s has no room for more",
 			c->long_deltas, bc_plural(c->long_deltas), c->long_deltas == 1 ? "s" : "",
-			c->target.info->name);
+			bc_format_name(c->target.format));
 }
 
 static enum bc_exit run_cut(struct cut *c)

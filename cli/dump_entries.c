@@ -100,8 +100,8 @@ void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
 
 	if (!check(dump, file))
 		return;
-	void *state = malloc(printer->state_bytes + 1);
-	int rc = state != NULL ? printer->begin(state, &options.format) : -ENOMEM;
+	void *state = bc_printer_start(printer, &options.format);
+	int rc = state != NULL ? 0 : -ENOMEM;
 
 	if (rc == 0)
 		rc = bc_reader_open(&reader, file->input, file->probe.format, &options);

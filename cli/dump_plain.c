@@ -226,7 +226,7 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 {
 	struct bc_frames *f = NULL;
 	uint64_t number = 0;
-	int rc = bc_frames_open(&f, file->input);
+	int rc = bc_frames_open(&f, bc_input_stream(file->input));
 	bool is_over = rc != 0;
 
 	dump->has_epoch = false;

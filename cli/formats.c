@@ -40,7 +40,8 @@ static void list(struct bc_output *output)
 	for (unsigned f = 1; f < BC_FORMATS; f++) {
 		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
 		bc_output_format(output, "%c%c %-14s %s\n", info->can_read ? 'r' : '-',
-			info->can_write ? 'w' : '-', info->name, info->summary);
+			info->can_write ? 'w' : '-', bc_format_name((enum bc_format)f),
+			info->summary);
 		list_options(output, "options to read", info->read_options);
 		list_options(output, "options to write", info->write_options);
 	}

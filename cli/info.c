@@ -233,7 +233,7 @@ static enum bc_exit info_frames(struct job *job, struct bc_file *file)
 {
 	struct bc_frames *f;
 	struct plain_info info = {.word = "sample", .bytes = file->bytes};
-	int rc = bc_frames_open(&f, file->input);
+	int rc = bc_frames_open(&f, bc_input_stream(file->input));
 
 	if (rc < 0)
 		return bc_complain_read(job->console, file, rc);

@@ -290,7 +290,8 @@ void bc_stats_print(struct bc_output *o, const struct bc_stats *s, uint64_t top)
 	bool has_samples = s->format == BC_FORMAT_RAW6 || s->format == BC_FORMAT_BCP1;
 	const char *word = info->is_text ? "entries" : has_samples ? "samples" : "records";
 
-	bc_output_format(o, "%s: %" PRIu64 " %s\n", info->name, bc_stats_entries(s), word);
+	bc_output_format(
+		o, "%s: %" PRIu64 " %s\n", bc_format_name(s->format), bc_stats_entries(s), word);
 	fact(o, "references", "%14" PRIu64, t->references);
 	if (t->without_size != t->references)
 		fact(o, "bytes moved", "%14" PRIu64 "%s", t->bytes,

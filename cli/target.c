@@ -85,7 +85,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 		return open_segment(t, options);
 	if (!info->can_write) {
 		bc_complain(console, NULL, "%s can't be written; name another format with -O",
-			info->name);
+			bc_format_name(options->format));
 		return BC_EXIT_USAGE;
 	}
 	if (is_console && !info->is_text && isatty(console->out))
@@ -95,11 +95,10 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (format_options.clock_hz == 0)
 		format_options.clock_hz = bc_trace_clock_hz(source);
 	bc_fit_init(&t->fit, t->format, &format_options);
-	t->state = malloc(info->printer->state_bytes + 1);
-	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;
-	if (rc != 0)
+	t->state = bc_printer_start(info->printer, &format_options);
+	if (t->state == NULL)
 		bc_complain(console, NULL, "not enough memory");
-	if (rc != 0 || (t->output == &t->own && open_own(t) != BC_EXIT_OK)) {
+	if (t->state == NULL || (t->output == &t->own && open_own(t) != BC_EXIT_OK)) {
 		free(t->state);
 		return BC_EXIT_FAILED;
 	}
@@ -123,7 +122,7 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t
 		"%s: its %s can't stand in %s, and --strict allows no loss; the output ends "
 		"before it",
 		bc_trace_place(t->source, entry->number, place),
-		bc_trait_name(traits & (0 - traits)), t->info->name);
+		bc_trait_name(traits & (0 - traits)), bc_format_name(t->format));
 	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
 	return false;
 }
@@ -206,7 +205,8 @@ static void tell_trait(
 	/* It has a place for the trait, but not for all that these entries have of it. */
 	if (reduced != 0 && (trait & t->info->holds) != 0) {
 		bc_complain(t->console, NULL, "%s could not keep every %s: of %" PRIu64 " entr%s",
-			t->info->name, bc_trait_name(trait), reduced, reduced == 1 ? "y" : "ies");
+			bc_format_name(t->format), bc_trait_name(trait), reduced,
+			reduced == 1 ? "y" : "ies");
 		reduced = 0;
 	}
 	if (reduced != 0 && (trait & BC_FIELDS) != 0)
@@ -219,7 +219,7 @@ static void tell_trait(
 		snprintf(how + used, sizeof(how) - used, "%s%" PRIu64 " left out",
 			used != 0 ? ", " : "", left_out);
 	if (how[0] != '\0')
-		bc_complain(t->console, NULL, "%s holds no %s: %s", t->info->name,
+		bc_complain(t->console, NULL, "%s holds no %s: %s", bc_format_name(t->format),
 			bc_trait_name(trait), how);
 }
 

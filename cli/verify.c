@@ -325,7 +325,7 @@ static void tell_packing(struct check *c)
 static enum bc_exit verify_frames(struct check *c)
 {
 	struct bc_frames *f = NULL;
-	int rc = bc_frames_open(&f, c->file->input);
+	int rc = bc_frames_open(&f, bc_input_stream(c->file->input));
 	uint64_t jumps = 0;
 
 	while (rc == 0 && (rc = bc_frames_next(f)) > BC_FRAMES_END) {

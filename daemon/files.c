@@ -39,7 +39,7 @@ static bool enforce_space(struct bc_files *f, uint64_t coming_bytes, uint64_t co
 	f->look_at_ns = bc_now_ns() + LOOK_NS;
 	if (look(f, &state, coming_bytes, coming_files, files) != 0)
 		return true; /* the write itself will say what is wrong */
-	if (state.is_over && (f->pair.segment.chunks != 0 || f->pair.raw.blocks != 0)) {
+	if (state.is_over && (f->pair.segment.chunks != 0 || f->pair.raw.chunks != 0)) {
 		/* The open files are all that is left: sealed, they may be deleted. */
 		if (!bc_pair_cut(&f->pair))
 			return false;

@@ -140,7 +140,7 @@ static struct bc_writer_news news_of_raw(const struct bc_pair *p)
 		.first_record = p->raw_first,
 		.wall_ns = p->raw_wall_ns,
 		.bytes = p->raw.file.bytes,
-		.chunks = p->raw.blocks,
+		.chunks = p->raw.chunks,
 	};
 
 	snprintf(
@@ -231,7 +231,7 @@ static void abandon_raw(struct bc_pair *p)
 	if (p->raw.file.fd < 0)
 		return;
 	bc_stint_begin(&p->stint, "closing", p->raw.file.open_name);
-	if (p->raw.blocks == 0) {
+	if (p->raw.chunks == 0) {
 		unlinkat(p->dir_fd, p->raw.file.open_name, 0);
 		if (p->segment.file.fd < 0)
 			p->next_number--;
@@ -241,7 +241,7 @@ static void abandon_raw(struct bc_pair *p)
 		p->report.unsealed++;
 		p->must_cut = true;
 	}
-	bc_raw_abandon(&p->raw);
+	bc_segment_abandon(&p->raw);
 }
 
 void bc_pair_leave_segment(struct bc_pair *p)
@@ -256,7 +256,7 @@ void bc_pair_leave_segment(struct bc_pair *p)
 
 void bc_pair_leave_raw(struct bc_pair *p)
 {
-	if (p->raw.blocks != 0)
+	if (p->raw.chunks != 0)
 		bc_log_limited(&p->limits, BC_LOG_ERROR,
 			"%s/%s: left as it is; the next start keeps what is whole of it", p->dir,
 			p->raw.file.open_name);
@@ -338,7 +338,7 @@ static bool seal_raw(struct bc_pair *p)
 	struct bc_new_file *file = &p->raw.file;
 	char name[BC_NEW_FILE_NAME_MAX];
 
-	if (file->fd < 0 || p->raw.blocks == 0) {
+	if (file->fd < 0 || p->raw.chunks == 0) {
 		abandon_raw(p);
 		return true;
 	}
@@ -347,11 +347,11 @@ static bool seal_raw(struct bc_pair *p)
 		if (file->fd < 0)
 			return true;
 	}
-	uint32_t blocks = p->raw.blocks;
+	uint32_t blocks = p->raw.chunks;
 	memcpy(name, file->name, sizeof(name));
 	struct bc_writer_news news = news_of_raw(p);
 	bc_stint_begin(&p->stint, "sealing", file->open_name);
-	int rc = bc_raw_seal(&p->raw);
+	int rc = bc_segment_seal(&p->raw);
 	if (rc == 0) {
 		memcpy(news.hash, p->raw.file.sealed_hash, sizeof(news.hash));
 		add_to_manifest(p, &news);
@@ -396,7 +396,7 @@ void bc_pair_check_deleted(struct bc_pair *p)
 			"its bytes are lost");
 		bc_log_limited(
 			&p->limits, BC_LOG_ERROR, "%s; going on in a new segment", p->report.error);
-		bc_raw_abandon(&p->raw);
+		bc_segment_abandon(&p->raw);
 		p->total.left_open++;
 		p->report.deleted++;
 		p->must_cut = true;

@@ -14,7 +14,6 @@
 #include "daemon/stint.h"
 #include "daemon/writer.h"
 #include "daemon/writer_news.h"
-#include "formats/raw_writer.h"
 #include "formats/segment_writer.h"
 
 struct bc_pair {
@@ -27,7 +26,7 @@ struct bc_pair {
 	struct bc_writer_news_list news;      /* for the loop */
 	struct bc_writer_news total;          /* of the recording so far, as its ENDED will say */
 	struct bc_segment_writer segment;
-	struct bc_raw_writer raw;
+	struct bc_segment_writer raw;
 	uint64_t segment_first; /* first record of the open segment, and when it came */
 	int64_t segment_wall_ns;
 	uint64_t raw_first; /* the same of the raw capture */

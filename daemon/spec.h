@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "capture/sim.h"
-#include "formats/probe.h"
+#include "formats/format_id.h"
 
 enum bc_source_kind { BC_SOURCE_NONE, BC_SOURCE_FILE, BC_SOURCE_SIM, BC_SOURCE_USB };
 

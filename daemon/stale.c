@@ -13,7 +13,6 @@
 #include "daemon/log_limit.h"
 #include "daemon/manifest.h"
 #include "daemon/space.h"
-#include "formats/raw_writer.h"
 #include "formats/recover.h"
 #include "formats/segment_index.h"
 

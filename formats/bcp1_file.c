@@ -9,7 +9,7 @@
 #include "formats/bytes.h"
 #include "formats/sample.h"
 
-int bc_frames_open(struct bc_frames **frames, struct bc_input *input)
+int bc_frames_open(struct bc_frames **frames, struct bc_stream stream)
 {
 	struct bc_frames *f = malloc(sizeof(*f));
 
@@ -17,7 +17,7 @@ int bc_frames_open(struct bc_frames **frames, struct bc_input *input)
 		return -ENOMEM;
 	memset(f, 0, offsetof(struct bc_frames, reader));
 	bc_bcp1_reader_init(&f->reader);
-	f->input = input;
+	f->stream = stream;
 	f->data = f->buffer;
 	*frames = f;
 	return 0;
@@ -120,7 +120,7 @@ static int find(struct bc_frames *f)
 			judge_between(f, f->reader.offset);
 			return 0;
 		}
-		ssize_t n = bc_input_read(f->input, f->buffer, sizeof(f->buffer));
+		ssize_t n = bc_stream_read(f->stream, f->buffer, sizeof(f->buffer));
 		if (n < 0 && n != -EBADMSG)
 			return (int)n;
 		f->error = n < 0 ? (int)n : 0;

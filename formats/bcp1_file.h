@@ -8,7 +8,7 @@
 
 #include "formats/bcp1.h"
 #include "formats/chunk.h"
-#include "formats/input.h"
+#include "formats/stream.h"
 
 #define BC_FRAMES_BUFFER (256u << 10)
 
@@ -63,7 +63,7 @@ struct bc_frames {
 	uint64_t whole_end; /* offset behind the last whole frame */
 	uint64_t hurt_end;  /* offset where the last damaged frame should end; 0: none since */
 	char hurt[48];
-	struct bc_input *input;
+	struct bc_stream stream;
 	const uint8_t *data;
 	size_t bytes;
 	bool is_read; /* all of the input is, or all that can be */
@@ -72,8 +72,8 @@ struct bc_frames {
 	uint8_t buffer[BC_FRAMES_BUFFER];
 };
 
-/* Begins with an input of bcp1. Returns 0 or -ENOMEM. */
-int bc_frames_open(struct bc_frames **frames, struct bc_input *input);
+/* Starts reading a stream of bcp1 (bc_input_stream() of an input). Returns 0 or -ENOMEM. */
+int bc_frames_open(struct bc_frames **frames, struct bc_stream stream);
 void bc_frames_close(struct bc_frames *frames);
 
 /* The next finding, enum bc_frames_found, or a negative errno of reading: -EBADMSG, when the LZ4

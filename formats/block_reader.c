@@ -43,10 +43,9 @@ static int open_blocks(struct bc_reader *r)
 	memset(b->bytes + BLOCK_BYTES, 0, BC_PARSE_PADDING);
 	r->state = b;
 	b->number = parser->record_bytes == 0;
-	b->parser = malloc(parser->state_bytes + 1);
+	b->parser = bc_parser_start(parser, &r->options.format);
 	if (b->parser == NULL)
 		return -ENOMEM;
-	parser->begin(b->parser, &r->options.format);
 	size_t bytes = bc_dialect_bytes(r->format); /* 0: it is no BYU */
 	b->as_records = r->options.as_records && bytes != 0 &&
 			(bytes == BC_RECORD_BYTES || !r->options.wide_as_entries);

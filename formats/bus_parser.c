@@ -3,60 +3,25 @@
 #include <stdbool.h>
 
 #include "formats/dialect.h"
-#include "formats/reader.h"
-
-void bc_entry_of_record(
-	struct bc_entry *entry, const uint8_t *record, uint64_t number, uint64_t tick)
-{
-	bc_entry_reference(entry, record[4], bc_le32(record), number);
-	entry->has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME;
-	entry->size = record[5];
-	entry->attr = record[6];
-	entry->proc = record[7];
-	entry->delta = bc_le32(record + 8);
-	entry->has_delta = true;
-	entry->tick = tick;
-}
-
-void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_BYTES],
-	const struct bc_mapping *mapping, uint8_t proc, uint64_t number, uint64_t tick)
-{
-	uint8_t record[BC_RECORD_BYTES] = {0};
-
-	bc_map_sample(record, bc_map_entry(mapping, sample), sample, proc);
-	bc_entry_reference(entry, record[4], bc_le32(record), number);
-	entry->has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_SAMPLE;
-	entry->size = record[5];
-	entry->attr = record[6];
-	entry->proc = record[7];
-	entry->tick = tick;
-	memcpy(entry->sample, sample, BC_SAMPLE_BYTES);
-}
-
-struct raw6 {
-	struct bc_mapping mapping;
-};
+#include "formats/mapping.h"
 
 static void raw6_begin(void *state, const struct bc_format_options *options)
 {
-	struct raw6 *raw6 = state;
 	struct bc_mapping_options mapping = bc_mapping_options_default();
 
 	(void)options;
 	mapping.keep_invalid = true; /* whether they are wanted is the target's to say */
-	bc_mapping_init(&raw6->mapping, &mapping);
+	bc_mapping_init(state, &mapping);
 }
 
 static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
 {
-	const struct raw6 *raw6 = state;
-
 	for (; p->at < p->end; p->at += BC_SAMPLE_BYTES, p->number++) {
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		struct bc_entry *entry = &p->entries[p->count++];
 		bc_entry_of_sample(
-			entry, (const uint8_t *)p->at, &raw6->mapping, 0, p->number, p->number + 1);
+			entry, (const uint8_t *)p->at, state, 0, p->number, p->number + 1);
 		/* What the format has no place for was not in it. */
 		entry->has &= ~(uint32_t)(BC_HAS_PROC | BC_HAS_TIME);
 	}
@@ -64,7 +29,7 @@ static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
 }
 
 const struct bc_parser bc_raw6_parser = {.record_bytes = BC_SAMPLE_BYTES,
-	.state_bytes = sizeof(struct raw6),
+	.state_bytes = sizeof(struct bc_mapping),
 	.begin = raw6_begin,
 	.parse = parse_raw6};
 
@@ -72,15 +37,6 @@ struct byu {
 	uint64_t tick;
 	bool is_inexact; /* a record without a delta has gone by, not the first */
 };
-
-static void byu_begin(void *state, const struct bc_format_options *options)
-{
-	struct byu *byu = state;
-
-	(void)options;
-	byu->tick = 0;
-	byu->is_inexact = false;
-}
 
 static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum bc_format format)
 {
@@ -116,10 +72,8 @@ static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum
 	{                                                                      \
 		return parse_records(state, p, format);                        \
 	}                                                                      \
-	const struct bc_parser bc_##name##_parser = {.record_bytes = (bytes),  \
-		.state_bytes = sizeof(struct byu),                             \
-		.begin = byu_begin,                                            \
-		.parse = parse_##name}
+	const struct bc_parser bc_##name##_parser = {                          \
+		.record_bytes = (bytes), .state_bytes = sizeof(struct byu), .parse = parse_##name}
 
 DIALECT(byu, BC_FORMAT_BYU, 12);
 DIALECT(byu16, BC_FORMAT_BYU16, 16);

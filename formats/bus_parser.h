@@ -3,7 +3,6 @@
 #ifndef BC_FORMATS_BUS_PARSER_H
 #define BC_FORMATS_BUS_PARSER_H
 
-#include "formats/mapping.h"
 #include "formats/parser.h"
 
 /* A tick a sample, the first at tick 1. */

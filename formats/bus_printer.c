@@ -27,30 +27,25 @@ struct bus {
 
 _Static_assert(BC_BCP1_WRITER_MAX <= BC_PRINT_MAX, "one call's frames have room");
 
-static int begin(struct bus *bus, const struct bc_format_options *options, bool is_framed)
+static void begin(struct bus *bus, const struct bc_format_options *options, bool is_framed)
 {
 	bus->is_framed = is_framed;
 	bus->has_map = options->map_pages;
 	bus->is_ticked = (options->source_holds & BC_HAS_TIME) != 0;
 	bus->has_agents = (options->source_holds & BC_HAS_PROC) != 0;
-	bus->is_open = false;
-	bus->tick = 0;
-	bus->epoch = 0;
-	bus->has_epoch = false;
 	bc_page_map_init(&bus->map, options->seed);
 	if (is_framed)
 		bc_bcp1_writer_init(&bus->writer);
-	return 0;
 }
 
-static int begin_raw6(void *state, const struct bc_format_options *options)
+static void begin_raw6(void *state, const struct bc_format_options *options)
 {
-	return begin(state, options, false);
+	begin(state, options, false);
 }
 
-static int begin_bcp1(void *state, const struct bc_format_options *options)
+static void begin_bcp1(void *state, const struct bc_format_options *options)
 {
-	return begin(state, options, true);
+	begin(state, options, true);
 }
 
 static void end(void *state)

@@ -3,10 +3,9 @@
 #include "formats/byu_row.h"
 #include "formats/dialect.h"
 
-static int begin(void *state, const struct bc_format_options *options)
+static void begin(void *state, const struct bc_format_options *options)
 {
 	bc_byu_clock_init(state, options);
-	return 0;
 }
 
 static int print_records(struct bc_byu_clock *clock, struct bc_print *p, enum bc_format format)

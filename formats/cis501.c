@@ -380,13 +380,6 @@ static char *put_line(char *out, const struct bc_entry *entry)
 	return out;
 }
 
-static int begin_printer(void *state, const struct bc_format_options *options)
-{
-	(void)state;
-	(void)options;
-	return 0;
-}
-
 static int print_cis501(void *state, struct bc_print *p)
 {
 	(void)state;
@@ -402,4 +395,4 @@ static int print_cis501(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_cis501_printer = {.begin = begin_printer, .print = print_cis501};
+const struct bc_printer bc_cis501_printer = {.print = print_cis501};

@@ -32,11 +32,10 @@ struct csv {
 	struct bc_type_word types[BC_REF_TYPES];
 };
 
-static int begin(void *state, const struct bc_format_options *options)
+static void begin(void *state, const struct bc_format_options *options)
 {
 	struct csv *csv = state;
 
-	memset(csv, 0, sizeof(*csv));
 	csv->columns = bc_columns_of_trace(options->source_holds);
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		csv->of_kind[kind] = bc_columns_of_kind(kind);
@@ -49,7 +48,6 @@ static int begin(void *state, const struct bc_format_options *options)
 	memset(csv->commas, ',', sizeof(csv->commas));
 	bc_small_decimals_init(&csv->small);
 	bc_type_words(csv->types);
-	return 0;
 }
 
 static void print_head(void *state, struct bc_print *p)

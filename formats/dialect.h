@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/probe.h"
+#include "formats/format_id.h"
 #include "formats/record.h"
 
 /* Bytes of one record of a BYU dialect; 0 for other formats. */

@@ -117,12 +117,6 @@ static inline int xdin_type(char letter)
 	return at <= 'w' - 'c' ? types[at] - 1 : -1;
 }
 
-static void xdin_begin(void *state, const struct bc_format_options *options)
-{
-	(void)state;
-	(void)options;
-}
-
 /* The line as it is nearly always: a letter and two numbers, with one space between. */
 static inline const char *scan_plain_xdin(const char *at, struct line *line)
 {
@@ -191,14 +185,7 @@ static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_xdin_parser = {.begin = xdin_begin, .parse = parse_xdin};
-
-static int begin_printer(void *state, const struct bc_format_options *options)
-{
-	(void)state;
-	(void)options;
-	return 0;
-}
+const struct bc_parser bc_xdin_parser = {.parse = parse_xdin};
 
 static char din_label(unsigned type)
 {
@@ -230,7 +217,7 @@ static int print_din(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_din_printer = {.begin = begin_printer, .print = print_din};
+const struct bc_printer bc_din_printer = {.print = print_din};
 
 static char xdin_letter(unsigned type)
 {
@@ -266,4 +253,4 @@ static int print_xdin(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_xdin_printer = {.begin = begin_printer, .print = print_xdin};
+const struct bc_printer bc_xdin_printer = {.print = print_xdin};

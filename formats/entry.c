@@ -215,3 +215,31 @@ size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct 
 		return 0;
 	}
 }
+
+void bc_entry_of_record(
+	struct bc_entry *entry, const uint8_t *record, uint64_t number, uint64_t tick)
+{
+	bc_entry_reference(entry, record[4], bc_le32(record), number);
+	entry->has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME;
+	entry->size = record[5];
+	entry->attr = record[6];
+	entry->proc = record[7];
+	entry->delta = bc_le32(record + 8);
+	entry->has_delta = true;
+	entry->tick = tick;
+}
+
+void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_BYTES],
+	const struct bc_mapping *mapping, uint8_t proc, uint64_t number, uint64_t tick)
+{
+	uint8_t record[BC_RECORD_BYTES] = {0};
+
+	bc_map_sample(record, bc_map_entry(mapping, sample), sample, proc);
+	bc_entry_reference(entry, record[4], bc_le32(record), number);
+	entry->has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_SAMPLE;
+	entry->size = record[5];
+	entry->attr = record[6];
+	entry->proc = record[7];
+	entry->tick = tick;
+	memcpy(entry->sample, sample, BC_SAMPLE_BYTES);
+}

@@ -16,8 +16,10 @@
 #include <stdint.h>
 
 #include "formats/chunk.h"
+#include "formats/mapping.h"
 #include "formats/record.h"
 #include "formats/sample.h"
+#include "formats/text.h"
 
 enum bc_entry_kind {
 	BC_ENTRY_REFERENCE,
@@ -92,11 +94,8 @@ enum bc_unit {
 	BC_UNITS,
 };
 
-/* Bytes of the input, or of a state of the reader: valid until its next call. */
-struct bc_text {
-	const char *at;
-	uint32_t bytes;
-};
+/* A text of an entry is bytes of the input, or of a state of the reader: valid until its next call.
+ */
 
 /* CIS501: one micro-op. The entry's addr is the PC. */
 struct bc_uop {
@@ -208,6 +207,14 @@ static inline void bc_entry_reference(
 	entry->line.at = NULL;
 	entry->line.bytes = 0;
 }
+
+/* Makes an entry of one BYU record. `tick` is its absolute tick, `number` its number. */
+void bc_entry_of_record(
+	struct bc_entry *entry, const uint8_t *record, uint64_t number, uint64_t tick);
+
+/* Makes an entry of a bus sample: the record that `mapping` makes of it, and the sample itself. */
+void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_BYTES],
+	const struct bc_mapping *mapping, uint8_t proc, uint64_t number, uint64_t tick);
 
 /* The most references that one entry stands for. */
 #define BC_REFERENCES_MAX 2u

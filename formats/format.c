@@ -1,7 +1,5 @@
 #include "formats/format.h"
 
-#include <string.h>
-
 #include "formats/bus_parser.h"
 #include "formats/bus_printer.h"
 #include "formats/byu_printer.h"
@@ -28,16 +26,15 @@
 #define DINERO_HOLDS (BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MISC)
 
 static const struct bc_format_info formats[BC_FORMATS] = {
-	[BC_FORMAT_UNKNOWN] = {.name = "unknown", .summary = "not known"},
-	[BC_FORMAT_SEGMENT] = {.name = "segment",
-		.summary = "buscapd's own files: BYU records in lz4, with gaps and times",
-		.can_read = true,
-		.can_write = true,
-		.holds = BYU_HOLDS | BC_CAN_EVENT,
-		.addr_bits = 32,
-		.write_options = BC_OPTION_CLOCK_HZ | BC_OPTION_INVALID},
-	[BC_FORMAT_BCP1] = {.name = "bcp1",
-		.summary = "what a capture board sends: bus samples in frames",
+	[BC_FORMAT_UNKNOWN] = {.summary = "not known"},
+	[BC_FORMAT_SEGMENT] =
+		{.summary = "buscapd's own files: BYU records in lz4, with gaps and times",
+			.can_read = true,
+			.can_write = true,
+			.holds = BYU_HOLDS | BC_CAN_EVENT,
+			.addr_bits = 32,
+			.write_options = BC_OPTION_CLOCK_HZ | BC_OPTION_INVALID},
+	[BC_FORMAT_BCP1] = {.summary = "what a capture board sends: bus samples in frames",
 		.can_read = true,
 		.can_write = true,
 		.printer = &bc_bcp1_printer,
@@ -45,8 +42,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE | BC_HAS_TIME | BC_CAN_EVENT,
 		.addr_bits = 32,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
-	[BC_FORMAT_RAW6] = {.name = "raw6",
-		.summary = "BYU Pentium bus trace: bus samples of 6 bytes",
+	[BC_FORMAT_RAW6] = {.summary = "BYU Pentium bus trace: bus samples of 6 bytes",
 		.can_read = true,
 		.can_write = true,
 		.parser = &bc_raw6_parser,
@@ -55,8 +51,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE,
 		.addr_bits = 32,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
-	[BC_FORMAT_BYU] = {.name = "byu",
-		.summary = "BYU address trace: records of 12 bytes",
+	[BC_FORMAT_BYU] = {.summary = "BYU address trace: records of 12 bytes",
 		.can_read = true,
 		.can_write = true,
 		.parser = &bc_byu_parser,
@@ -65,8 +60,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_TIME,
 		.addr_bits = 32,
 		.write_options = BC_OPTION_INVALID},
-	[BC_FORMAT_BYU16] = {.name = "byu16",
-		.summary = "the same in 16 bytes, addresses of 64 bits",
+	[BC_FORMAT_BYU16] = {.summary = "the same in 16 bytes, addresses of 64 bits",
 		.can_read = true,
 		.can_write = true,
 		.parser = &bc_byu16_parser,
@@ -75,8 +69,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_TIME,
 		.addr_bits = 64,
 		.write_options = BC_OPTION_INVALID},
-	[BC_FORMAT_BYU24] = {.name = "byu24",
-		.summary = "the same in 24 bytes, addresses and times of 64 bits",
+	[BC_FORMAT_BYU24] = {.summary = "the same in 24 bytes, addresses and times of 64 bits",
 		.can_read = true,
 		.can_write = true,
 		.parser = &bc_byu24_parser,
@@ -85,8 +78,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_TIME,
 		.addr_bits = 64,
 		.write_options = BC_OPTION_INVALID},
-	[BC_FORMAT_BYU_BE] = {.name = "byu-be",
-		.summary = "the 12 bytes with big-endian fields",
+	[BC_FORMAT_BYU_BE] = {.summary = "the 12 bytes with big-endian fields",
 		.can_read = true,
 		.can_write = true,
 		.parser = &bc_byu_be_parser,
@@ -95,8 +87,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_TIME,
 		.addr_bits = 32,
 		.write_options = BC_OPTION_INVALID},
-	[BC_FORMAT_LAPLACE] = {.name = "laplace",
-		.summary = "Laplace's references: records of 18 bytes",
+	[BC_FORMAT_LAPLACE] = {.summary = "Laplace's references: records of 18 bytes",
 		.can_read = true,
 		.can_write = true,
 		.parser = &bc_laplace_parser,
@@ -106,8 +97,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.addr_bits = 32,
 		.read_options = BC_OPTION_ENDIAN,
 		.write_options = BC_OPTION_ENDIAN},
-	[BC_FORMAT_LAPLACE_TEXT] = {.name = "laplace-text",
-		.summary = "the same as text, addresses of 64 bits",
+	[BC_FORMAT_LAPLACE_TEXT] = {.summary = "the same as text, addresses of 64 bits",
 		.is_text = true,
 		.can_read = true,
 		.can_write = true,
@@ -116,8 +106,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
 			 BC_HAS_SPACE | BC_HAS_LETTER,
 		.addr_bits = 64},
-	[BC_FORMAT_LAPLACE_EVENTS] = {.name = "laplace-events",
-		.summary = "Laplace's kernel events",
+	[BC_FORMAT_LAPLACE_EVENTS] = {.summary = "Laplace's kernel events",
 		.is_text = true,
 		.can_read = true,
 		.can_write = true,
@@ -125,8 +114,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.printer = &bc_laplace_events_printer,
 		.holds = BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER,
 		.addr_bits = 64},
-	[BC_FORMAT_CIS501] = {.name = "cis501",
-		.summary = "micro-ops, 14 columns a line",
+	[BC_FORMAT_CIS501] = {.summary = "micro-ops, 14 columns a line",
 		.is_text = true,
 		.can_read = true,
 		.can_write = true,
@@ -135,19 +123,19 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.holds = BC_CAN_UOP,
 		.addr_bits = 64,
 		.read_options = BC_OPTION_SIZE},
-	[BC_FORMAT_TARMAC] = {.name = "tarmac",
-		.summary = "Tarmac and ISPRAS Trace Matcher: instructions, accesses, registers",
-		.is_text = true,
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_tarmac_parser,
-		.printer = &bc_tarmac_printer,
-		.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE | BC_CAN_REFERENCE |
-			 BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_DATA | BC_HAS_PHYS,
-		.needs = BC_HAS_SIZE,
-		.addr_bits = 64},
-	[BC_FORMAT_DIN] = {.name = "din",
-		.summary = "Dinero: label and address",
+	[BC_FORMAT_TARMAC] =
+		{.summary = "Tarmac and ISPRAS Trace Matcher: instructions, accesses, registers",
+			.is_text = true,
+			.can_read = true,
+			.can_write = true,
+			.parser = &bc_tarmac_parser,
+			.printer = &bc_tarmac_printer,
+			.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE |
+				 BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME |
+				 BC_HAS_DATA | BC_HAS_PHYS,
+			.needs = BC_HAS_SIZE,
+			.addr_bits = 64},
+	[BC_FORMAT_DIN] = {.summary = "Dinero: label and address",
 		.is_text = true,
 		.can_read = true,
 		.can_write = true,
@@ -156,8 +144,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.holds = DINERO_HOLDS | BC_CAN_FLUSH,
 		.addr_bits = 64,
 		.read_options = BC_OPTION_SIZE},
-	[BC_FORMAT_XDIN] = {.name = "xdin",
-		.summary = "Dinero, extended: letter, address and size",
+	[BC_FORMAT_XDIN] = {.summary = "Dinero, extended: letter, address and size",
 		.is_text = true,
 		.can_read = true,
 		.can_write = true,
@@ -165,16 +152,14 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.printer = &bc_xdin_printer,
 		.holds = DINERO_HOLDS | BC_CAN_CACHE | BC_HAS_SIZE,
 		.addr_bits = 64},
-	[BC_FORMAT_LACKEY] = {.name = "lackey",
-		.summary = "valgrind --tool=lackey --trace-mem=yes",
+	[BC_FORMAT_LACKEY] = {.summary = "valgrind --tool=lackey --trace-mem=yes",
 		.is_text = true,
 		.can_read = true,
 		.parser = &bc_lackey_parser,
 		.printer = &bc_lackey_printer,
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MODIFY | BC_HAS_SIZE,
 		.addr_bits = 64},
-	[BC_FORMAT_VCD] = {.name = "vcd",
-		.summary = "value change dump, for GTKWave and PulseView",
+	[BC_FORMAT_VCD] = {.summary = "value change dump, for GTKWave and PulseView",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_vcd_printer,
@@ -182,22 +167,20 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_TIME | BC_CAN_REFERENCE,
 		.addr_bits = 64,
 		.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ},
-	[BC_FORMAT_ROWBINARY] = {.name = "rowbinary",
-		.summary = "ClickHouse: session, number, absolute time and the BYU fields",
-		.can_write = true,
-		.printer = &bc_rowbinary_printer,
-		.holds = BYU_HOLDS,
-		.addr_bits = 32,
-		.write_options = BC_OPTION_SESSION | BC_OPTION_INVALID},
-	[BC_FORMAT_CSV] = {.name = "csv",
-		.summary = "a header row, then a row an entry",
+	[BC_FORMAT_ROWBINARY] =
+		{.summary = "ClickHouse: session, number, absolute time and the BYU fields",
+			.can_write = true,
+			.printer = &bc_rowbinary_printer,
+			.holds = BYU_HOLDS,
+			.addr_bits = 32,
+			.write_options = BC_OPTION_SESSION | BC_OPTION_INVALID},
+	[BC_FORMAT_CSV] = {.summary = "a header row, then a row an entry",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_csv_printer,
 		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
 		.addr_bits = 64},
-	[BC_FORMAT_NDJSON] = {.name = "ndjson",
-		.summary = "a JSON object a line",
+	[BC_FORMAT_NDJSON] = {.summary = "a JSON object a line",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_ndjson_printer,
@@ -208,19 +191,6 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 const struct bc_format_info *bc_format_info(enum bc_format format)
 {
 	return &formats[format];
-}
-
-const char *bc_format_name(enum bc_format format)
-{
-	return formats[format].name;
-}
-
-enum bc_format bc_format_by_name(const char *name)
-{
-	for (unsigned format = 1; format < BC_FORMATS; format++)
-		if (strcmp(formats[format].name, name) == 0)
-			return (enum bc_format)format;
-	return BC_FORMAT_UNKNOWN;
 }
 
 static bool is_byu(enum bc_format format)

@@ -1,4 +1,5 @@
-/* The formats that are known here: names, what each can hold, and how it is read and written.
+/* The formats that are known here: what each can hold, and how it is read and written. Their names
+ * are in formats/format_id.h.
  * docs/formats.md describes them, and has the matrix of what becomes of each in each. */
 #ifndef BC_FORMATS_FORMAT_H
 #define BC_FORMATS_FORMAT_H
@@ -7,35 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/format_id.h"
+
 struct bc_parser;
 struct bc_printer;
 
-enum bc_format {
-	BC_FORMAT_UNKNOWN,
-	BC_FORMAT_SEGMENT, /* our own .byu.lz4, sealed or not, one or several */
-	BC_FORMAT_BCP1,    /* formats/bcp1.h */
-	BC_FORMAT_RAW6,    /* formats/sample.h */
-	BC_FORMAT_BYU,     /* formats/record.h */
-	BC_FORMAT_BYU16,   /* dialects of it: formats/dialect.h */
-	BC_FORMAT_BYU24,
-	BC_FORMAT_BYU_BE,
-	BC_FORMAT_LAPLACE, /* formats/laplace.h */
-	BC_FORMAT_LAPLACE_TEXT,
-	BC_FORMAT_LAPLACE_EVENTS, /* formats/laplace_events.h */
-	BC_FORMAT_CIS501,         /* formats/cis501.h */
-	BC_FORMAT_TARMAC,         /* formats/tarmac.h */
-	BC_FORMAT_DIN,            /* formats/dinero.h */
-	BC_FORMAT_XDIN,
-	BC_FORMAT_LACKEY,    /* formats/lackey.h */
-	BC_FORMAT_VCD,       /* formats/vcd.h */
-	BC_FORMAT_ROWBINARY, /* formats/rowbinary.h */
-	BC_FORMAT_CSV,       /* formats/csv.h */
-	BC_FORMAT_NDJSON,    /* formats/ndjson.h */
-	BC_FORMATS,
-};
-
 struct bc_format_info {
-	const char *name;    /* "raw6", "byu16", ...; "segment" for our own */
 	const char *summary; /* a phrase for a list */
 	bool is_text;
 	bool can_read;
@@ -52,18 +30,6 @@ struct bc_format_info {
 
 /* Never NULL; that of BC_FORMAT_UNKNOWN can neither be read nor written. */
 const struct bc_format_info *bc_format_info(enum bc_format format);
-
-const char *bc_format_name(enum bc_format format);
-
-/* The format of that name, or BC_FORMAT_UNKNOWN. */
-enum bc_format bc_format_by_name(const char *name);
-
-/* Whether it is of the bus: segments, bcp1, raw6 and BYU in its dialects, what a recorder records
- * and replays. */
-static inline bool bc_format_is_bus(enum bc_format format)
-{
-	return format >= BC_FORMAT_SEGMENT && format <= BC_FORMAT_BYU_BE;
-}
 
 /* Whether a trace of one format can stand in the other. */
 enum bc_conversion {

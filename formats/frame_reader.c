@@ -31,7 +31,7 @@ static int open_frames(struct bc_reader *r)
 	r->state = f;
 	mapping.keep_invalid = true; /* whether they are wanted is the target's to say */
 	bc_mapping_init(&f->mapping, &mapping);
-	return bc_frames_open(&f->frames, r->input);
+	return bc_frames_open(&f->frames, bc_input_stream(r->input));
 }
 
 static void close_frames(struct bc_reader *r)

@@ -171,22 +171,23 @@ static ssize_t read_unpacked(void *context, void *out, size_t room)
 	return bc_input_read(context, out, room);
 }
 
-/* LZ4 frames are the segments' and captures' own; what is around them all has to come off first. */
-static struct bc_stream unpacked(struct bc_input *in)
+struct bc_stream bc_input_stream(struct bc_input *in)
 {
 	return (struct bc_stream){
 		.fd = in->stream.fd, .wake_fd = -1, .read = read_unpacked, .context = in};
 }
 
+/* LZ4 frames are the segments' own; what is around them all has to come off first. */
 int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 {
 	if (in->unpacker != NULL)
-		return bc_segment_reader_open(reader, unpacked(in), NULL, 0);
+		return bc_segment_reader_open(reader, bc_input_stream(in), NULL, 0);
 	return bc_segment_reader_open(
 		reader, in->stream, in->packed + in->start, in->end - in->start);
 }
 
-int bc_input_capture(struct bc_input *in, struct bc_raw_reader **reader)
+int bc_input_capture(struct bc_input *in, struct bc_segment_reader **reader)
 {
-	return bc_raw_reader_open(reader, in->stream, in->packed + in->start, in->end - in->start);
+	return bc_segment_reader_open(
+		reader, in->stream, in->packed + in->start, in->end - in->start);
 }

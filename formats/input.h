@@ -15,7 +15,6 @@
 #include <sys/types.h>
 
 #include "formats/probe.h"
-#include "formats/raw_reader.h"
 #include "formats/segment_reader.h"
 #include "formats/stream.h"
 
@@ -35,6 +34,9 @@ void bc_input_close(struct bc_input *input);
 ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room)
 	__attribute__((warn_unused_result));
 
+/* A stream of what bc_input_read() gives. The input must outlive it. */
+struct bc_stream bc_input_stream(struct bc_input *input);
+
 /* The head that was read to tell the format, while nothing has been taken of it; *bytes is set to
  * its length. Valid until the next call. */
 const uint8_t *bc_input_head(const struct bc_input *input, size_t *bytes);
@@ -49,7 +51,7 @@ int bc_input_segments(struct bc_input *input, struct bc_segment_reader **reader)
 
 /* Makes a reader of an input that is a raw capture; bc_input_read() of one gives the bytes alone.
  * Returns 0 or -ENOMEM. Close the reader before the input. */
-int bc_input_capture(struct bc_input *input, struct bc_raw_reader **reader)
+int bc_input_capture(struct bc_input *input, struct bc_segment_reader **reader)
 	__attribute__((warn_unused_result));
 
 #endif

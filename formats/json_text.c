@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "formats/text.h"
 #include "formats/utf8.h"
 
 /* How a byte of a string is written: 0: as it is; 'u': \u00XX; 'm': it begins a sequence of UTF-8,

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "formats/entry.h"
+#include "formats/text.h"
 
 /* Writes the text with quotes around it, up to six bytes for each of its own and two. UTF-8 stands
  * as it is; a byte that belongs to no sequence of it as \u0080 to \u00ff, the character of its

@@ -5,12 +5,6 @@
 #include "formats/scan_block.h"
 #include "formats/text.h"
 
-static void lackey_begin(void *state, const struct bc_format_options *options)
-{
-	(void)state;
-	(void)options;
-}
-
 static inline int type_of(char letter)
 {
 	switch (letter) {
@@ -114,14 +108,7 @@ static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_lackey_parser = {.begin = lackey_begin, .parse = parse_lackey};
-
-static int begin_printer(void *state, const struct bc_format_options *options)
-{
-	(void)state;
-	(void)options;
-	return 0;
-}
+const struct bc_parser bc_lackey_parser = {.parse = parse_lackey};
 
 static const char *head_of(unsigned type)
 {
@@ -155,4 +142,4 @@ static int print_lackey(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_lackey_printer = {.begin = begin_printer, .print = print_lackey};
+const struct bc_printer bc_lackey_printer = {.print = print_lackey};

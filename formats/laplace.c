@@ -85,12 +85,6 @@ const struct bc_parser bc_laplace_parser = {.record_bytes = BC_LAPLACE_BYTES,
 
 /* Text */
 
-static void text_begin(void *state, const struct bc_format_options *options)
-{
-	(void)state;
-	(void)options;
-}
-
 /* A number with the spaces before it; behind it is the next, or the line's end. */
 static inline bool take_hex(const char **at, uint64_t *value, uint64_t most)
 {
@@ -193,7 +187,7 @@ static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_laplace_text_parser = {.begin = text_begin, .parse = parse_text};
+const struct bc_parser bc_laplace_text_parser = {.parse = parse_text};
 
 /* Printing */
 
@@ -202,13 +196,11 @@ struct laplace_printer {
 	bool is_big_endian;
 };
 
-static int begin_printer(void *state, const struct bc_format_options *options)
+static void begin_printer(void *state, const struct bc_format_options *options)
 {
 	struct laplace_printer *l = state;
 
-	l->tick = 0;
 	l->is_big_endian = options->is_big_endian;
-	return 0;
 }
 
 static inline char letter_of(const struct bc_entry *entry)

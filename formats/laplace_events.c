@@ -6,12 +6,6 @@
 #include "formats/scan_block.h"
 #include "formats/text.h"
 
-static void events_begin(void *state, const struct bc_format_options *options)
-{
-	(void)state;
-	(void)options;
-}
-
 /* Whether the digits [at, end) are the ones that the number would be printed with. */
 static bool is_plain(const char *at, const char *end, uint64_t value)
 {
@@ -67,14 +61,7 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_laplace_events_parser = {.begin = events_begin, .parse = parse_events};
-
-static int begin_printer(void *state, const struct bc_format_options *options)
-{
-	(void)state;
-	(void)options;
-	return 0;
-}
+const struct bc_parser bc_laplace_events_parser = {.parse = parse_events};
 
 static char *put_text(char *out, struct bc_text text)
 {
@@ -111,4 +98,4 @@ static int print_events(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_laplace_events_printer = {.begin = begin_printer, .print = print_events};
+const struct bc_printer bc_laplace_events_printer = {.print = print_events};

@@ -18,15 +18,9 @@
 #include <stdint.h>
 
 #include "formats/entry.h"
+#include "formats/match_options.h"
 
 struct bc_match;
-
-struct bc_match_source {
-	/* The next entries, valid until the next call: returns 1 with at least one, 0 at the end,
-	 * or a negative errno. */
-	int (*next)(void *context, const struct bc_entry **run, size_t *count);
-	void *context;
-};
 
 /* Is told of all entries of both rows, each once and in their order. What returns false ends it. */
 struct bc_match_sink {
@@ -45,14 +39,6 @@ struct bc_match_sink {
 	/* Nothing was found within the look-ahead where both go on alike: what was told to differ
 	 * last is all that was looked at, and it goes on behind that. */
 	void (*lost)(void *context);
-};
-
-struct bc_match_options {
-	uint64_t fields;  /* BC_FIELD_*: with BC_FIELD_TIME, times are compared */
-	uint64_t window;  /* ticks */
-	size_t lookahead; /* entries of either row that are held, at most; not 0 */
-	/* The clocks' origins have nothing to do with each other: the first pair sets the skew. */
-	bool is_relative;
 };
 
 /* Returns 0 or -ENOMEM. Sources and sink are copied. */

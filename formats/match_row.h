@@ -9,7 +9,7 @@
 
 #include "formats/align.h"
 #include "formats/backlog.h"
-#include "formats/match.h"
+#include "formats/match_options.h"
 
 struct bc_match_row {
 	struct bc_match_source source;

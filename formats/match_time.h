@@ -9,7 +9,7 @@
 
 #include "formats/compare.h"
 #include "formats/entry.h"
-#include "formats/match.h"
+#include "formats/match_options.h"
 #include "formats/record.h"
 
 static inline bool bc_match_time_is_compared(const struct bc_match_options *options)

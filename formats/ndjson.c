@@ -27,14 +27,13 @@ struct ndjson {
 	struct bc_type_word types[BC_REF_TYPES];
 };
 
-static int begin(void *state, const struct bc_format_options *options)
+static void begin(void *state, const struct bc_format_options *options)
 {
 	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)(OF_ALL | OF_SOME);
 	struct ndjson *ndjson = state;
 	uint64_t columns = bc_columns_of_trace(options->source_holds) | BC_COLUMN(BC_COLUMN_KIND);
 	const uint64_t of_text = BC_COLUMN(BC_COLUMN_UNIT) | BC_COLUMN(BC_COLUMN_LINE);
 
-	memset(ndjson, 0, sizeof(*ndjson));
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		ndjson->of_kind[kind] = columns & bc_columns_of_kind(kind);
 	ndjson->has_epoch = (columns & BC_COLUMN(BC_COLUMN_EPOCH)) != 0;
@@ -47,7 +46,6 @@ static int begin(void *state, const struct bc_format_options *options)
 	}
 	bc_small_decimals_init(&ndjson->small);
 	bc_type_words(ndjson->types);
-	return 0;
 }
 
 static char *put_cell(char *out, struct bc_cell cell)

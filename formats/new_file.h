@@ -9,7 +9,7 @@
  * What is appended is hashed on its way, so that the sealed file's hash is known without reading
  * it.
  *
- * formats/segment_writer.h and formats/raw_writer.h make their files with it. One thread at a time.
+ * formats/segment_writer.h makes its files with it. One thread at a time.
  */
 #ifndef BC_FORMATS_NEW_FILE_H
 #define BC_FORMATS_NEW_FILE_H

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "formats/entry.h"
 #include "formats/options.h"
@@ -47,12 +48,23 @@ enum bc_parse_end {
 struct bc_parser {
 	size_t record_bytes; /* of a binary format's record; 0: it is lines */
 	size_t state_bytes;
-	/* Sets a state up for the beginning of a file. */
+	/* Sets up a state, all zero, for a new file; NULL: zero will do. */
 	void (*begin)(void *state, const struct bc_format_options *options);
 	/* Goes on until one of the ends. A blank line is never malformed by itself: each format
 	 * says what it is. A '\r' before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);
 };
+
+/* Allocates and sets up a state for a new file. Free it with free(). NULL: out of memory. */
+static inline void *bc_parser_start(
+	const struct bc_parser *parser, const struct bc_format_options *options)
+{
+	void *state = calloc(1, parser->state_bytes + 1);
+
+	if (state != NULL && parser->begin != NULL)
+		parser->begin(state, options);
+	return state;
+}
 
 static inline enum bc_parse_end bc_parse_bad(
 	struct bc_parse *parse, const char *bad, const char *expected)

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "formats/entry.h"
 #include "formats/options.h"
@@ -35,8 +36,8 @@ struct bc_print {
 
 struct bc_printer {
 	size_t state_bytes;
-	/* Sets a state up for a new file. Returns 0 or a negative errno. */
-	int (*begin)(void *state, const struct bc_format_options *options);
+	/* Sets up a state, all zero, for a new file; NULL: zero will do. */
+	void (*begin)(void *state, const struct bc_format_options *options);
 	/* Writes what stands before the first entry; NULL: nothing does. */
 	void (*head)(void *state, struct bc_print *print);
 	/* Prints entries until all are or fewer than BC_PRINT_MAX bytes are free. Returns 0, or
@@ -48,6 +49,17 @@ struct bc_printer {
 	/* Frees what `begin` took beside the state; NULL: nothing. */
 	void (*end)(void *state);
 };
+
+/* Allocates and sets up a state for a new file. Call `end`, then free(). NULL: out of memory. */
+static inline void *bc_printer_start(
+	const struct bc_printer *printer, const struct bc_format_options *options)
+{
+	void *state = calloc(1, printer->state_bytes + 1);
+
+	if (state != NULL && printer->begin != NULL)
+		printer->begin(state, options);
+	return state;
+}
 
 static inline void bc_print_lose(struct bc_print *print, uint32_t trait)
 {

@@ -90,55 +90,54 @@ static bool is_torn_bcp1(const uint8_t *head, size_t bytes)
 	return bytes >= 4 && bytes < BC_BCP1_HEADER_BYTES && memcmp(head, "BCP1", 4) == 0;
 }
 
-/* A whole chunk header or segment header somewhere in the head: the beginning may be damaged. */
-static bool has_segment_item(const uint8_t *head, size_t bytes)
+/* Whether a whole header of a file, a chunk or a block begins here; *form is then its format.
+ * `piece` has room for a chunk and for a block. */
+static bool is_item(const uint8_t *in, size_t bytes, void *piece, enum bc_format *form)
 {
-	struct bc_chunk *chunk = NULL;
+	struct bc_segment_header header;
+	struct bc_raw_block *block = piece;
+	size_t length;
+
+	*form = BC_FORMAT_SEGMENT;
+	if ((length = bc_chunk_header_bytes(in)) != 0)
+		return length <= bytes && bc_chunk_header_read(piece, in, length);
+	if ((length = bc_segment_header_bytes(in)) != 0)
+		return length <= bytes && bc_segment_header_read(&header, in, length);
+	if ((length = bc_raw_header_bytes(in)) != 0)
+		return length <= bytes && bc_raw_header_read(&header, form, in, length);
+	if ((length = bc_raw_table_bytes(in)) == 0 || length > bytes ||
+		!bc_raw_table_read(block, in, length))
+		return false;
+	*form = block->form;
+	return true;
+}
+
+/* The first whole item of a segment, or of a raw capture, somewhere in the head: the beginning may
+ * be damaged. Returns BC_FORMAT_SEGMENT, the raw capture's form, or BC_FORMAT_UNKNOWN. */
+static enum bc_format find_item(const uint8_t *head, size_t bytes, bool is_raw)
+{
+	enum bc_format form;
+	void *piece = NULL;
 	bool found = false;
 
 	for (size_t at = 0; !found && at + BC_SKIPPABLE_BYTES <= bytes; at++) {
-		if ((bc_le32(head + at) & ~3u) != BC_MAGIC_SEGMENT_HEADER)
+		if ((bc_le32(head + at) & ~7u) != BC_MAGIC_SEGMENT_HEADER)
 			continue;
-		size_t length = bc_chunk_header_bytes(head + at);
-		if (length != 0 && at + length <= bytes) {
-			if (chunk == NULL)
-				chunk = malloc(sizeof(*chunk));
-			found = chunk != NULL && bc_chunk_header_read(chunk, head + at, length);
-		}
-		length = bc_segment_header_bytes(head + at);
-		if (length != 0 && at + length <= bytes) {
-			struct bc_segment_header header;
-			found = found || bc_segment_header_read(&header, head + at, length);
-		}
+		if (piece == NULL)
+			piece = malloc(sizeof(union {
+				struct bc_chunk c;
+				struct bc_raw_block b;
+			}));
+		found = piece != NULL && is_item(head + at, bytes - at, piece, &form) &&
+			is_raw == (form != BC_FORMAT_SEGMENT);
 	}
-	free(chunk);
-	return found;
+	free(piece);
+	return found ? form : BC_FORMAT_UNKNOWN;
 }
 
-/* The form of a raw capture by a whole header or block table somewhere in the head; else
- * BC_FORMAT_UNKNOWN. */
-static enum bc_format find_raw_item(const uint8_t *head, size_t bytes)
+static bool has_segment_item(const uint8_t *head, size_t bytes)
 {
-	struct bc_raw_block *block = NULL;
-	enum bc_format form = BC_FORMAT_UNKNOWN;
-
-	for (size_t at = 0; form == BC_FORMAT_UNKNOWN && at + BC_SKIPPABLE_BYTES <= bytes; at++) {
-		size_t length = bc_raw_header_bytes(head + at);
-		if (length != 0 && at + length <= bytes) {
-			struct bc_segment_header header;
-			if (!bc_raw_header_read(&header, &form, head + at, length))
-				form = BC_FORMAT_UNKNOWN;
-		}
-		length = bc_raw_table_bytes(head + at);
-		if (length != 0 && at + length <= bytes) {
-			if (block == NULL)
-				block = malloc(sizeof(*block));
-			if (block != NULL && bc_raw_table_read(block, head + at, length))
-				form = block->form;
-		}
-	}
-	free(block);
-	return form;
+	return find_item(head, bytes, false) == BC_FORMAT_SEGMENT;
 }
 
 /* The empty frame, and behind it a header with this magic, as far as the bytes go. */
@@ -290,7 +289,7 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
 {
 	memset(probe, 0, sizeof(*probe));
-	enum bc_format form = find_raw_item(head, bytes);
+	enum bc_format form = find_item(head, bytes, true);
 	if (form != BC_FORMAT_UNKNOWN) {
 		*probe = (struct bc_probe){
 			.format = form, .packing = BC_PACKING_LZ4, .is_capture = true};

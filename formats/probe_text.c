@@ -43,11 +43,10 @@ static struct count try_parser(
 	struct bc_parse p = {
 		.at = text, .end = text + bytes, .number = 1, .entries = entries, .room = ENTRIES};
 	struct count count = {0};
-	void *state = malloc(parser->state_bytes + 1);
+	void *state = bc_parser_start(parser, &options);
 
 	if (state == NULL)
 		return (struct count){.lines = 1, .bad = 1};
-	parser->begin(state, &options);
 	while (p.at < p.end) {
 		p.count = 0;
 		enum bc_parse_end end = parser->parse(state, &p);
@@ -106,8 +105,8 @@ static enum bc_format probe_lines(
 			f == BC_FORMAT_LAPLACE_EVENTS ||
 			!fits((enum bc_format)f, text, bytes, entries))
 			continue;
-		int n = snprintf(
-			why + used, why_room - used, "%s%s", used != 0 ? " or " : "", info->name);
+		int n = snprintf(why + used, why_room - used, "%s%s", used != 0 ? " or " : "",
+			bc_format_name((enum bc_format)f));
 		used += n > 0 && (size_t)n < why_room - used ? (size_t)n : 0;
 		only = only == BC_FORMAT_UNKNOWN ? (enum bc_format)f : BC_FORMATS;
 	}

@@ -10,7 +10,7 @@
  *
  * A block is filled with bc_raw_block_add(), encoded whole with bc_raw_encode(), and
  * read back with bc_raw_table_read() and bc_raw_frame_read(). Files are for
- * formats/raw_writer.h and formats/raw_reader.h. */
+ * formats/segment_writer.h and formats/segment_reader.h. */
 #ifndef BC_FORMATS_RAW_CAPTURE_H
 #define BC_FORMATS_RAW_CAPTURE_H
 
@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #include "formats/chunk.h"
+#include "formats/format_id.h"
 #include "formats/frame.h"
-#include "formats/probe.h"
 #include "formats/segment.h"
 
 #define BC_RAW_VERSION      1u

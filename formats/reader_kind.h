@@ -4,9 +4,13 @@
 #ifndef BC_FORMATS_READER_KIND_H
 #define BC_FORMATS_READER_KIND_H
 
-#include "formats/reader.h"
+#include "formats/batch.h"
+#include "formats/format.h"
+#include "formats/input.h"
 
 #define BC_READER_ENTRIES 192
+
+struct bc_reader;
 
 struct bc_reader_kind {
 	int (*open)(struct bc_reader *reader); /* sets reader->state */

@@ -2,10 +2,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A whole chunk of the input. */
@@ -440,5 +442,68 @@ out:
 	free(r.places);
 	free(r.encoded);
 	free(r.chunk);
+	return rc;
+}
+
+/* Raw captures */
+
+/* Goes through the file and finds where its last whole block ends. */
+static int survey_blocks(
+	struct bc_raw_recovered *r, int fd, uint64_t *end, const struct bc_steps *steps)
+{
+	struct bc_raw_block *block = malloc(sizeof(*block));
+	struct bc_segment_reader *reader = NULL;
+	uint64_t damages = 0;
+	int found = -ENOMEM;
+
+	if (block != NULL)
+		found = bc_segment_reader_open(&reader,
+			(struct bc_stream){.fd = fd, .wake_fd = -1, .steps = steps}, NULL, 0);
+	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_FOUND_END) {
+		damages += found == BC_FOUND_DAMAGE;
+		if (found != BC_FOUND_CHUNK)
+			continue;
+		r->blocks++;
+		r->bytes += block->bytes;
+		r->damages = damages;
+		size_t table_bytes;
+		bc_segment_reader_encoded(reader, &table_bytes);
+		*end = bc_segment_reader_offset(reader) + table_bytes + block->frame_bytes;
+	}
+	bc_segment_reader_close(reader);
+	free(block);
+	return found;
+}
+
+int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, const char *to,
+	const struct bc_steps *steps)
+{
+	struct stat st;
+	uint64_t end = 0;
+	int rc = 0;
+	int fd = openat(dir_fd, from, O_RDWR | O_CLOEXEC);
+
+	memset(r, 0, sizeof(*r));
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		rc = -errno;
+		goto out;
+	}
+	rc = survey_blocks(r, fd, &end, steps);
+	if (rc != 0)
+		goto out;
+	r->cut_bytes = (uint64_t)st.st_size - end;
+	if (r->blocks == 0) {
+		rc = unlinkat(dir_fd, from, 0) != 0 ? -errno : 0;
+		goto out;
+	}
+	if ((r->cut_bytes != 0 && ftruncate(fd, (off_t)end) != 0) || fdatasync(fd) != 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = bc_rename_new(dir_fd, from, to);
+	if (rc == 0 && bc_file_hash_read(r->hash, fd, steps) != 0)
+		r->hash[0] = '\0';
+out:
+	if (fd >= 0)
+		close(fd);
 	return rc;
 }

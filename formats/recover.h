@@ -51,4 +51,19 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 	const struct bc_segment_name *fallback, enum bc_recover_mode mode,
 	const struct bc_steps *steps) __attribute__((warn_unused_result));
 
+struct bc_raw_recovered {
+	uint64_t blocks;
+	uint64_t bytes;     /* of the stream, in them */
+	uint64_t cut_bytes; /* of the file, behind the last whole block: cut off */
+	uint64_t damages;   /* places before that which can't be read: left as they are */
+	char hash[BC_FILE_HASH_CHARS]; /* of the file then; empty: it could not be read for that */
+};
+
+/* Makes a raw capture whole that was left open: `from` is cut to its last whole block, made durable
+ * and renamed to `to`; without a whole block it is removed. Returns 0, -EEXIST when `to` is taken,
+ * or another negative errno; `from` is then there still. Each piece read of it is one of the
+ * `steps`, which may be NULL. */
+int bc_raw_recover(struct bc_raw_recovered *recovered, int dir_fd, const char *from, const char *to,
+	const struct bc_steps *steps) __attribute__((warn_unused_result));
+
 #endif

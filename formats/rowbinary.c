@@ -10,14 +10,12 @@ struct rowbinary {
 	uint64_t seq;
 };
 
-static int begin(void *state, const struct bc_format_options *options)
+static void begin(void *state, const struct bc_format_options *options)
 {
 	struct rowbinary *r = state;
 
 	bc_byu_clock_init(&r->clock, options);
 	r->session = options->session;
-	r->seq = 0;
-	return 0;
 }
 
 static int print_rows(void *state, struct bc_print *p)

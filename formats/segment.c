@@ -1,9 +1,11 @@
 #include "formats/segment.h"
 
+#include <errno.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "formats/bytes.h"
+#include "formats/hash.h"
 
 /* Offsets in a chunk header. The fixed part begins behind the skippable header. */
 enum {
@@ -222,6 +224,16 @@ bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t 
 	       info->event_bytes == header_bytes - BC_CHUNK_HEADER_MIN &&
 	       info->first_tick < BC_TICK_END && info->last_tick < BC_TICK_END &&
 	       read_events(chunk, header + AT_VARIABLE, hash);
+}
+
+int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame)
+{
+	size_t bytes = (size_t)chunk->info.records * BC_RECORD_BYTES;
+	int rc = bc_frame_read(chunk->records, bytes, frame, chunk->info.frame_bytes);
+
+	if (rc == 0 && bc_hash(chunk->records, bytes) != chunk->info.records_hash)
+		rc = -EBADMSG;
+	return rc;
 }
 
 void bc_index_row_write(uint8_t out[BC_INDEX_ROW_BYTES], uint64_t offset, const uint8_t *header)

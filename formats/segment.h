@@ -67,6 +67,11 @@ size_t bc_chunk_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
  * the chunk, whatever the bytes say. */
 bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t header_bytes);
 
+/* Decodes the chunk's frame, info.frame_bytes at `frame`, into its records. Returns 0, -EBADMSG if
+ * it is not what the header says, or -ENOMEM. */
+int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame)
+	__attribute__((warn_unused_result));
+
 /* The index row of an encoded chunk that stands at `offset` of its segment. */
 void bc_index_row_write(uint8_t out[BC_INDEX_ROW_BYTES], uint64_t offset, const uint8_t *header);
 

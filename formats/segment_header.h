@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/format_id.h"
 #include "formats/mapping.h"
-#include "formats/probe.h"
 #include "formats/segment.h"
 
 #define BC_RECORDING_ID_MAX 112 /* with the terminating zero; formats/segment_name.h */

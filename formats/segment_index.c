@@ -89,10 +89,17 @@ uint64_t bc_segment_index_row(
 	return bc_index_row_read(info, index->rows + (size_t)row * BC_INDEX_ROW_BYTES);
 }
 
-/* Binary search for the first row that is not before what is looked for. */
-static uint32_t first_row(const struct bc_segment_index *index,
-	bool (*is_before)(const struct bc_chunk_info *info, uint32_t epoch, uint64_t value),
-	uint32_t epoch, uint64_t value)
+static bool is_before(
+	const struct bc_chunk_info *info, bool by_tick, uint32_t epoch, uint64_t value)
+{
+	if (!by_tick)
+		return info->first_record + info->records <= value;
+	return info->epoch < epoch || (info->epoch == epoch && info->last_tick < value);
+}
+
+/* Binary search for the first row that is not before a tick of an epoch, or a record. */
+static uint32_t first_row(
+	const struct bc_segment_index *index, bool by_tick, uint32_t epoch, uint64_t value)
 {
 	uint32_t low = 0;
 	uint32_t high = index->head.rows;
@@ -101,7 +108,7 @@ static uint32_t first_row(const struct bc_segment_index *index,
 		uint32_t middle = low + (high - low) / 2;
 		struct bc_chunk_info info;
 		bc_segment_index_row(index, middle, &info);
-		if (is_before(&info, epoch, value))
+		if (is_before(&info, by_tick, epoch, value))
 			low = middle + 1;
 		else
 			high = middle;
@@ -109,24 +116,13 @@ static uint32_t first_row(const struct bc_segment_index *index,
 	return low;
 }
 
-static bool is_before_record(const struct bc_chunk_info *info, uint32_t epoch, uint64_t record)
-{
-	(void)epoch;
-	return info->first_record + info->records <= record;
-}
-
-static bool is_before_tick(const struct bc_chunk_info *info, uint32_t epoch, uint64_t tick)
-{
-	return info->epoch < epoch || (info->epoch == epoch && info->last_tick < tick);
-}
-
 uint32_t bc_segment_index_find_record(const struct bc_segment_index *index, uint64_t record)
 {
-	return first_row(index, is_before_record, 0, record);
+	return first_row(index, false, 0, record);
 }
 
 uint32_t bc_segment_index_find_tick(
 	const struct bc_segment_index *index, uint32_t epoch, uint64_t tick)
 {
-	return first_row(index, is_before_tick, epoch, tick);
+	return first_row(index, true, epoch, tick);
 }

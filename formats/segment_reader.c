@@ -8,12 +8,14 @@
 #include <xxhash.h>
 
 #include "formats/bytes.h"
-#include "formats/hash.h"
 #include "formats/window.h"
 
-/* The largest thing that is looked at whole is a chunk; a header of JSON is smaller. */
-#define WINDOW_BYTES (2 * BC_CHUNK_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
+/* The largest thing that is looked at whole is a block; a chunk and a header of JSON are smaller.
+ */
+#define WINDOW_BYTES (2 * BC_RAW_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
 #define HEAD_MAX     (1u << 20)
+
+_Static_assert(BC_CHUNK_ENCODED_MAX <= BC_RAW_ENCODED_MAX, "a block is the largest");
 
 struct bc_segment_reader {
 	struct bc_window w;
@@ -22,10 +24,15 @@ struct bc_segment_reader {
 	bool has_header;
 	struct bc_segment_header header;
 	struct bc_segment_damage damage;
-	struct bc_chunk_info last; /* the chunk found last */
+	struct bc_chunk *chunk;     /* the caller's, of a segment; else NULL */
+	struct bc_raw_block *block; /* the caller's, of a raw capture; else NULL */
+	/* The way through the recording, behind the piece found last. */
 	bool has_last;
-	uint64_t missing;
-	size_t encoded_header_bytes; /* of the chunk found last, at bytes[encoded_at] */
+	uint64_t tag;
+	uint64_t next;    /* number of the record, or place of the byte, that should follow */
+	uint64_t missing; /* records */
+	enum bc_raw_follows follows;
+	size_t encoded_header_bytes; /* of the piece found last, at bytes[encoded_at] */
 	size_t encoded_at;
 	/* The present segment's own account of its index. */
 	uint64_t segment_at; /* its place in the bytes */
@@ -107,103 +114,167 @@ uint64_t bc_segment_reader_missing(const struct bc_segment_reader *r)
 	return r->missing;
 }
 
+enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *r)
+{
+	return r->follows;
+}
+
 bool bc_segment_reader_is_sealed(const struct bc_segment_reader *r)
 {
 	return r->is_sealed;
 }
 
+/* The two kinds of file that are read here, and what is said of damage in them. */
+struct kind {
+	uint32_t file_magic;
+	uint32_t piece_magic; /* of a chunk's header or a block's table */
+	uint32_t version;
+	const char *foreign;
+	const char *bad_file_header;
+	const char *bad_version;
+	const char *bad_piece_header;
+};
+
+static const struct kind segment_kind = {
+	.file_magic = BC_MAGIC_SEGMENT_HEADER,
+	.piece_magic = BC_MAGIC_CHUNK_HEADER,
+	.version = BC_SEGMENT_VERSION,
+	.foreign = "bytes that belong to no chunk",
+	.bad_file_header = "the segment header is damaged",
+	.bad_version = "a segment of a version that this program doesn't know",
+	.bad_piece_header = "a chunk's header is damaged",
+};
+
+static const struct kind raw_kind = {
+	.file_magic = BC_MAGIC_RAW_HEADER,
+	.piece_magic = BC_MAGIC_RAW_TABLE,
+	.version = BC_RAW_VERSION,
+	.foreign = "bytes that belong to no block",
+	.bad_file_header = "the header is damaged",
+	.bad_version = "a raw capture of a version that this program doesn't know",
+	.bad_piece_header = "a block's table is damaged",
+};
+
+static const struct kind *kind_of(const struct bc_segment_reader *r)
+{
+	return r->block != NULL ? &raw_kind : &segment_kind;
+}
+
 /* What stands here, by its first bytes. */
-enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_SEGMENT, ITEM_CHUNK, ITEM_INDEX };
+enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX };
+
+/* Sets the length of the item's header; 0: there is none such. */
+static enum item identify(const struct bc_segment_reader *r, size_t *bytes, const char **why)
+{
+	const uint8_t *here = bc_window_here(&r->w);
+	const struct kind *kind = kind_of(r);
+	bool is_raw = r->block != NULL;
+	uint32_t magic = bc_le32(here);
+
+	*bytes = 0;
+	*why = kind->foreign;
+	if (memcmp(here, bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
+		*bytes = BC_EMPTY_FRAME_BYTES;
+		return ITEM_EMPTY_FRAME;
+	}
+	if (magic == kind->file_magic) {
+		*why = kind->bad_file_header;
+		*bytes = is_raw ? bc_raw_header_bytes(here) : bc_segment_header_bytes(here);
+		return ITEM_FILE;
+	}
+	if (magic == kind->piece_magic) {
+		*why = kind->bad_piece_header;
+		*bytes = is_raw ? bc_raw_table_bytes(here) : bc_chunk_header_bytes(here);
+		return ITEM_PIECE;
+	}
+	if (magic == BC_MAGIC_INDEX && !is_raw) {
+		*why = "the index is damaged";
+		*bytes = BC_INDEX_HEAD_BYTES;
+		return ITEM_INDEX;
+	}
+	return ITEM_NONE;
+}
+
+static bool read_file_header(
+	const struct bc_segment_reader *r, struct bc_segment_header *header, size_t bytes)
+{
+	const uint8_t *here = bc_window_here(&r->w);
+	enum bc_format form;
+
+	return r->block != NULL ? bc_raw_header_read(header, &form, here, bytes)
+				: bc_segment_header_read(header, here, bytes);
+}
+
+/* Whether the item's header, which is there in full, is whole. */
+static bool is_whole(
+	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **why)
+{
+	const uint8_t *here = bc_window_here(&r->w);
+	struct bc_segment_header header;
+	struct bc_index_head head;
+
+	switch (item) {
+	case ITEM_EMPTY_FRAME:
+		return memcmp(here, bc_empty_frame, bytes) == 0;
+	case ITEM_FILE:
+		if (!read_file_header(r, &header, bytes))
+			return false;
+		*why = kind_of(r)->bad_version;
+		return header.version == kind_of(r)->version;
+	case ITEM_PIECE:
+		return r->block != NULL ? bc_raw_table_read(r->block, here, bytes)
+					: bc_chunk_header_read(r->chunk, here, bytes);
+	case ITEM_INDEX:
+		return bc_index_head_read(&head, here);
+	case ITEM_NONE:
+		break;
+	}
+	return false;
+}
 
 /* Recognises an item, reads far enough to tell its header from chance, and sets its header's
  * length. Returns the item, ITEM_NONE with *why set, or a negative errno. */
-static int recognise(
-	struct bc_segment_reader *r, struct bc_chunk *chunk, size_t *bytes, const char **why)
+static int recognise(struct bc_segment_reader *r, size_t *bytes, const char **why)
 {
-	*why = "bytes that belong to no chunk";
+	static const char torn[] = "torn: the bytes end in a header";
+
+	*why = torn;
 	int rc = bc_window_fill(&r->w, BC_SKIPPABLE_BYTES);
-	if (rc <= 0) {
-		*why = "torn: the bytes end in a chunk's header";
+	if (rc <= 0)
 		return rc;
-	}
-	if (memcmp(bc_window_here(&r->w), bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
-		*bytes = BC_EMPTY_FRAME_BYTES;
-		rc = bc_window_fill(&r->w, *bytes);
-		if (rc <= 0 || memcmp(bc_window_here(&r->w), bc_empty_frame, *bytes) != 0)
-			return rc < 0 ? rc : ITEM_NONE;
-		return ITEM_EMPTY_FRAME;
-	}
-	switch (bc_le32(bc_window_here(&r->w))) {
-	case BC_MAGIC_SEGMENT_HEADER:
-		*why = "the segment header is damaged";
-		*bytes = bc_segment_header_bytes(bc_window_here(&r->w));
-		break;
-	case BC_MAGIC_CHUNK_HEADER:
-		*why = "a chunk's header is damaged";
-		*bytes = bc_chunk_header_bytes(bc_window_here(&r->w));
-		break;
-	case BC_MAGIC_INDEX:
-		*why = "the index is damaged";
-		*bytes = BC_INDEX_HEAD_BYTES;
-		break;
-	default:
-		return ITEM_NONE;
-	}
+	enum item item = identify(r, bytes, why);
 	if (*bytes == 0)
 		return ITEM_NONE;
 	rc = bc_window_fill(&r->w, *bytes);
-	if (rc < 0)
+	if (rc == 0)
+		*why = torn;
+	if (rc <= 0)
 		return rc;
-	if (rc == 0) {
-		*why = "torn: the bytes end in a header";
-		return ITEM_NONE;
-	}
-	switch (bc_le32(bc_window_here(&r->w))) {
-	case BC_MAGIC_SEGMENT_HEADER: {
-		struct bc_segment_header header;
-		if (!bc_segment_header_read(&header, bc_window_here(&r->w), *bytes))
-			return ITEM_NONE;
-		if (header.version != BC_SEGMENT_VERSION) {
-			*why = "a segment of a version that this program doesn't know";
-			return ITEM_NONE;
-		}
-		return ITEM_SEGMENT;
-	}
-	case BC_MAGIC_CHUNK_HEADER:
-		return bc_chunk_header_read(chunk, bc_window_here(&r->w), *bytes) ? ITEM_CHUNK
-										  : ITEM_NONE;
-	default: {
-		struct bc_index_head head;
-		return bc_index_head_read(&head, bc_window_here(&r->w)) ? ITEM_INDEX : ITEM_NONE;
-	}
-	}
+	return is_whole(r, item, *bytes, why) ? (int)item : ITEM_NONE;
 }
 
 /* Finds the next place, from here on, where an item that can be told from chance begins. */
-static int resynchronise(struct bc_segment_reader *r, struct bc_chunk *chunk)
+static int resynchronise(struct bc_segment_reader *r)
 {
 	for (;;) {
+		size_t bytes;
+		const char *why;
 		int rc = bc_window_seek_magic(&r->w);
 		if (rc <= 0)
 			return rc;
-		size_t bytes;
-		const char *why;
-		rc = recognise(r, chunk, &bytes, &why);
-		if (rc < 0)
-			return rc;
-		if (rc == ITEM_SEGMENT || rc == ITEM_CHUNK || rc == ITEM_INDEX)
-			return 0;
+		rc = recognise(r, &bytes, &why);
+		if (rc != ITEM_NONE)
+			return rc < 0 ? rc : 0;
 		bc_window_take(&r->w, 1);
 	}
 }
 
-static int report_damage(
-	struct bc_segment_reader *r, struct bc_chunk *chunk, uint64_t offset, const char *what)
+static int report_damage(struct bc_segment_reader *r, uint64_t offset, const char *what)
 {
 	r->damage.offset = offset;
 	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
 	r->is_damaged = true;
-	int rc = resynchronise(r, chunk);
+	int rc = resynchronise(r);
 	r->damage.bytes = r->w.offset - offset;
 	return rc < 0 ? rc : BC_FOUND_DAMAGE;
 }
@@ -224,17 +295,15 @@ static void expect_first(struct bc_segment_reader *r)
 {
 	uint64_t tag = bc_recording_tag(r->header.recording);
 
-	if (r->has_last && r->last.recording_tag == tag)
+	if (r->has_last && r->tag == tag)
 		return;
 	r->has_last = true;
-	r->last = (struct bc_chunk_info){
-		.recording_tag = tag,
-		.first_record = r->header.first_record,
-	};
+	r->tag = tag;
+	r->next = r->header.first_record;
 }
 
-/* Moves past a chunk's frame without looking at it. Returns 1, 0 if the bytes end before, or a
- * negative errno. */
+/* Moves past a frame without looking at it. Returns 1, 0 if the bytes end before, or a negative
+ * errno. */
 static int skip_frame(struct bc_segment_reader *r, size_t bytes)
 {
 	while (bytes != 0) {
@@ -248,67 +317,95 @@ static int skip_frame(struct bc_segment_reader *r, size_t bytes)
 	return 1;
 }
 
-/* Takes a chunk for the one found last, unless it stands behind chunks that come after it: the way
- * through a recording is never gone back. */
-static void remember(struct bc_segment_reader *r, const struct bc_chunk_info *info)
+/* What is missing before a chunk. It becomes the one found last, unless it stands behind chunks
+ * that come after it: the way through a recording is never gone back. */
+static void follow_chunk(struct bc_segment_reader *r)
 {
-	if (r->has_last && r->last.recording_tag == info->recording_tag &&
-		r->last.first_record + r->last.records > info->first_record + info->records)
+	const struct bc_chunk_info *info = &r->chunk->info;
+	uint64_t next = info->first_record + info->records;
+	bool is_known = r->has_last && r->tag == info->recording_tag;
+
+	r->missing = is_known ? bc_chunk_missing(r->chunk, r->next) : 0;
+	if (is_known && r->next > next)
 		return;
 	r->has_last = true;
-	r->last = *info;
+	r->tag = info->recording_tag;
+	r->next = next;
 }
 
-static int read_chunk(struct bc_segment_reader *r, struct bc_chunk *chunk, size_t header_bytes)
+static void follow_block(struct bc_segment_reader *r)
 {
-	const struct bc_chunk_info *info = &chunk->info;
+	r->follows = !r->has_last                        ? BC_RAW_FIRST
+		     : r->tag != r->block->recording_tag ? BC_RAW_BEHIND_OTHER
+		     : r->next == r->block->offset       ? BC_RAW_AT_ONCE
+							 : BC_RAW_BEHIND_HOLE;
+	r->has_last = true;
+	r->tag = r->block->recording_tag;
+	r->next = r->block->offset + bc_raw_block_span(r->block);
+}
+
+static int report_bad_frame(
+	struct bc_segment_reader *r, uint64_t offset, size_t header_bytes, bool is_torn)
+{
+	char what[96];
+
+	if (r->block != NULL)
+		snprintf(what, sizeof(what), "%s",
+			is_torn ? "torn: the bytes end in a block" : "a block's checksum is wrong");
+	else if (is_torn)
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 ": torn, the bytes end in its records",
+			r->chunk->info.number);
+	else
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 " (%" PRIu32 " records): a checksum is wrong",
+			r->chunk->info.number, r->chunk->info.records);
+	bc_window_take(&r->w, header_bytes);
+	return report_damage(r, offset, what);
+}
+
+/* Reads a chunk or a block, whose header stands here and is read. */
+static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
+{
+	bool is_raw = r->block != NULL;
+	size_t frame_bytes = is_raw ? r->block->frame_bytes : r->chunk->info.frame_bytes;
 	uint64_t offset = r->w.offset;
 	uint8_t row[BC_INDEX_ROW_BYTES];
-	char what[96];
 	int rc;
 
-	bc_index_row_write(row, offset - r->segment_at, bc_window_here(&r->w));
-	r->missing = 0;
-	if (r->has_last && r->last.recording_tag == info->recording_tag)
-		r->missing = bc_chunk_missing(chunk, r->last.first_record + r->last.records);
+	if (!is_raw)
+		bc_index_row_write(row, offset - r->segment_at, bc_window_here(&r->w));
 	if (r->skip_records) {
 		bc_window_take(&r->w, header_bytes);
-		rc = skip_frame(r, info->frame_bytes);
+		header_bytes = 0;
+		rc = skip_frame(r, frame_bytes);
 	} else {
-		rc = bc_window_fill(&r->w, header_bytes + info->frame_bytes);
+		rc = bc_window_fill(&r->w, header_bytes + frame_bytes);
 	}
 	if (rc < 0)
 		return rc;
-	if (rc == 0) {
-		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 ": torn, the bytes end in its records", info->number);
-		if (!r->skip_records)
-			bc_window_take(&r->w, header_bytes);
-		return report_damage(r, chunk, offset, what);
-	}
+	if (rc == 0)
+		return report_bad_frame(r, offset, header_bytes, true);
 	if (!r->skip_records) {
-		size_t bytes = (size_t)info->records * BC_RECORD_BYTES;
-		rc = bc_frame_read(chunk->records, bytes, bc_window_here(&r->w) + header_bytes,
-			info->frame_bytes);
+		const uint8_t *frame = bc_window_here(&r->w) + header_bytes;
+		rc = is_raw ? bc_raw_frame_read(r->block, frame)
+			    : bc_chunk_frame_read(r->chunk, frame);
 		if (rc == -ENOMEM)
 			return rc;
-		if (rc == 0 && bc_hash(chunk->records, bytes) != info->records_hash)
-			rc = -EBADMSG;
-		if (rc != 0) {
-			snprintf(what, sizeof(what),
-				"chunk %" PRIu32 " (%" PRIu32 " records): a checksum is wrong",
-				info->number, info->records);
-			bc_window_take(&r->w, header_bytes);
-			return report_damage(r, chunk, offset, what);
-		}
+		if (rc != 0)
+			return report_bad_frame(r, offset, header_bytes, false);
 		r->encoded_at = r->w.start;
 		r->encoded_header_bytes = header_bytes;
-		bc_window_take(&r->w, header_bytes + info->frame_bytes);
+		bc_window_take(&r->w, header_bytes + frame_bytes);
+	}
+	r->is_sealed = false;
+	if (is_raw) {
+		follow_block(r);
+		return BC_FOUND_CHUNK;
 	}
 	XXH3_64bits_update(r->rows_hash, row, sizeof(row));
 	r->rows++;
-	r->is_sealed = false;
-	remember(r, info);
+	follow_chunk(r);
 	return BC_FOUND_CHUNK;
 }
 
@@ -358,7 +455,7 @@ static const char *check_index_tail(
 	return NULL;
 }
 
-static int read_index(struct bc_segment_reader *r, struct bc_chunk *chunk)
+static int read_index(struct bc_segment_reader *r)
 {
 	struct bc_index_head head;
 	uint64_t offset = r->w.offset;
@@ -381,7 +478,7 @@ static int read_index(struct bc_segment_reader *r, struct bc_chunk *chunk)
 	if (rc < 0)
 		return rc;
 	if (why != NULL)
-		return report_damage(r, chunk, offset, why);
+		return report_damage(r, offset, why);
 	if (!r->is_damaged && (head.rows != r->rows || XXH3_64bits_digest(hash) != derived ||
 				      head.offset != offset - r->segment_at)) {
 		r->damage = (struct bc_segment_damage){
@@ -394,7 +491,7 @@ static int read_index(struct bc_segment_reader *r, struct bc_chunk *chunk)
 	return BC_FOUND_INDEX;
 }
 
-int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
+static int read_next(struct bc_segment_reader *r)
 {
 	for (;;) {
 		size_t bytes = 0;
@@ -402,11 +499,9 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 
 		r->found_at = r->w.offset;
 		int rc = bc_window_fill(&r->w, 1);
-		if (rc < 0)
-			return rc;
-		if (rc == 0)
-			return BC_FOUND_END;
-		int item = recognise(r, chunk, &bytes, &why);
+		if (rc <= 0)
+			return rc < 0 ? rc : BC_FOUND_END;
+		int item = recognise(r, &bytes, &why);
 		if (item < 0)
 			return item;
 		switch ((enum item)item) {
@@ -415,24 +510,37 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 			r->has_header = false;
 			bc_window_take(&r->w, bytes);
 			continue;
-		case ITEM_SEGMENT:
+		case ITEM_FILE:
 			if (r->w.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
 				begin_segment(r, r->w.offset - BC_EMPTY_FRAME_BYTES);
-			r->has_header = bc_segment_header_read(
-				&r->header, bc_window_here(&r->w), bytes);
-			expect_first(r);
+			r->has_header = read_file_header(r, &r->header, bytes);
+			if (r->chunk != NULL)
+				expect_first(r);
 			bc_window_take(&r->w, bytes);
 			return BC_FOUND_SEGMENT;
-		case ITEM_CHUNK:
-			return read_chunk(r, chunk, bytes);
+		case ITEM_PIECE:
+			return read_piece(r, bytes);
 		case ITEM_INDEX:
-			return read_index(r, chunk);
+			return read_index(r);
 		case ITEM_NONE:
 			break;
 		}
-		uint64_t offset = r->w.offset;
 		r->is_sealed = false;
 		bc_window_take(&r->w, 1);
-		return report_damage(r, chunk, offset, why);
+		return report_damage(r, r->found_at, why);
 	}
+}
+
+int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
+{
+	r->chunk = chunk;
+	r->block = NULL;
+	return read_next(r);
+}
+
+int bc_raw_read(struct bc_segment_reader *r, struct bc_raw_block *block)
+{
+	r->chunk = NULL;
+	r->block = block;
+	return read_next(r);
 }

@@ -1,9 +1,9 @@
-/* Reads segments: whole ones, open or torn ones, damaged ones, several behind one another; from a
- * file or from a pipe.
+/* Reads segments and raw captures: whole, open, torn or damaged ones, several in a row; from a file
+ * or from a pipe.
  *
- * bc_segment_read() goes through the bytes in order and gives one finding at a time. What it gives
- * as BC_FOUND_CHUNK has passed every checksum. Damage never ends the reading: it is reported with
- * its place, and the next whole chunk is looked for behind it.
+ * bc_segment_read() reads a segment, bc_raw_read() a raw capture (formats/raw_capture.h). Each call
+ * gives the next finding. A chunk or block that it gives has passed every checksum. Damage never
+ * ends the reading: it is reported with its place, and the next whole chunk or block is found.
  *
  * A sealed segment in a regular file can also be read in part: load its index
  * (formats/segment_index.h), look up the chunks that hold a record or a tick, and confine the
@@ -15,16 +15,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/raw_capture.h"
 #include "formats/segment.h"
 #include "formats/segment_header.h"
 #include "formats/stream.h"
 
 enum bc_segment_found {
 	BC_FOUND_END,     /* the bytes are over; asked again, the same */
-	BC_FOUND_SEGMENT, /* a segment begins; its header is in reader->header */
-	BC_FOUND_CHUNK,   /* a whole chunk */
+	BC_FOUND_SEGMENT, /* a segment or raw capture begins: bc_segment_reader_header() */
+	BC_FOUND_CHUNK,   /* a whole chunk or block */
 	BC_FOUND_INDEX,   /* a segment's index, whole and true to the chunks read: it was sealed */
-	BC_FOUND_DAMAGE,  /* reader->damage says what and where */
+	BC_FOUND_DAMAGE,  /* bc_segment_reader_damage() says what and where */
 };
 
 struct bc_segment_damage {
@@ -55,12 +56,15 @@ void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 int bc_segment_read(struct bc_segment_reader *reader, struct bc_chunk *chunk)
 	__attribute__((warn_unused_result));
 
-/* Valid until the next call of bc_segment_read(). The header is that of the latest segment begun,
- * or NULL if none was whole. */
+int bc_raw_read(struct bc_segment_reader *reader, struct bc_raw_block *block)
+	__attribute__((warn_unused_result));
+
+/* Valid until the next read. The header is that of the latest segment begun, or NULL if none was
+ * whole. */
 const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment_reader *reader);
 const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment_reader *reader);
 
-/* The chunk found last as it stands in the file: header and frame. */
+/* The chunk or block found last as it is in the file: header and frame. */
 const uint8_t *bc_segment_reader_encoded(
 	const struct bc_segment_reader *reader, size_t *header_bytes);
 
@@ -70,6 +74,15 @@ uint64_t bc_segment_reader_offset(const struct bc_segment_reader *reader);
 /* After BC_FOUND_CHUNK: how many records of the same recording are missing between the chunk found
  * before and this one, with no gap event that says so. */
 uint64_t bc_segment_reader_missing(const struct bc_segment_reader *reader);
+
+/* After BC_FOUND_CHUNK of bc_raw_read(): how the block follows the one found before. */
+enum bc_raw_follows {
+	BC_RAW_FIRST,        /* there was none */
+	BC_RAW_AT_ONCE,      /* nothing is missing between them */
+	BC_RAW_BEHIND_HOLE,  /* some of the stream is */
+	BC_RAW_BEHIND_OTHER, /* it is of another recording */
+};
+enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *reader);
 
 /* After BC_FOUND_END: whether the bytes ended behind a whole index. */
 bool bc_segment_reader_is_sealed(const struct bc_segment_reader *reader);

@@ -19,21 +19,36 @@ static void forget(struct bc_segment_writer *w)
 	w->file = closed;
 }
 
-int bc_segment_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
-	const struct bc_segment_header *header)
+/* `form`: BC_FORMAT_SEGMENT, or that of a raw capture. */
+static int create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
+	const struct bc_segment_header *header, enum bc_format form)
 {
 	uint8_t *head;
 	size_t bytes;
 
 	memset(w, 0, sizeof(*w));
 	w->file.fd = -1;
-	int rc = bc_segment_header_write(&head, &bytes, header);
+	w->is_raw = form != BC_FORMAT_SEGMENT;
+	w->segment = header->segment;
+	int rc = w->is_raw ? bc_raw_header_write(&head, &bytes, header, form)
+			   : bc_segment_header_write(&head, &bytes, header);
 	if (rc != 0)
 		return rc;
-	w->segment = header->segment;
 	rc = bc_new_file_create(&w->file, dir_fd, name, suffix, head, bytes);
 	free(head);
 	return rc;
+}
+
+int bc_segment_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
+	const struct bc_segment_header *header)
+{
+	return create(w, dir_fd, name, suffix, header, BC_FORMAT_SEGMENT);
+}
+
+int bc_raw_create(struct bc_segment_writer *w, int dir_fd, const char *name,
+	const struct bc_segment_header *header, enum bc_format form)
+{
+	return create(w, dir_fd, name, BC_PARTIAL_SUFFIX, header, form);
 }
 
 static int make_row_room(struct bc_segment_writer *w)
@@ -71,6 +86,14 @@ int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t head
 	return 0;
 }
 
+int bc_raw_append(struct bc_segment_writer *w, const uint8_t *encoded, size_t bytes)
+{
+	int rc = bc_new_file_append(&w->file, encoded, bytes);
+
+	w->chunks += rc == 0;
+	return rc;
+}
+
 static int write_index(struct bc_segment_writer *w)
 {
 	size_t rows_bytes = (size_t)w->chunks * BC_INDEX_ROW_BYTES;
@@ -98,7 +121,7 @@ static int write_index(struct bc_segment_writer *w)
 
 int bc_segment_seal(struct bc_segment_writer *w)
 {
-	int rc = write_index(w);
+	int rc = w->is_raw ? 0 : write_index(w);
 
 	if (rc != 0) {
 		bc_new_file_cut_back(&w->file);

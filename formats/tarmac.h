@@ -23,9 +23,6 @@
 
 #include "formats/parser.h"
 
-/* A memory access of at most so many bytes is read and written. */
-#define BC_TARMAC_ACCESS_MAX 512u
-
 extern const struct bc_parser bc_tarmac_parser;
 
 #endif

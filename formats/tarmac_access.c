@@ -2,8 +2,6 @@
 
 #include <byteswap.h>
 
-#include "formats/tarmac.h"
-
 _Static_assert(
 	BC_TARMAC_ACCESS_MAX / 8 <= BC_LINE_ENTRIES, "an access's parts fit a line's entries");
 

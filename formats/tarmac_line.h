@@ -6,6 +6,9 @@
 #include "formats/parser.h"
 #include "formats/scan.h"
 
+/* The longest memory access that is read and written, in bytes. */
+#define BC_TARMAC_ACCESS_MAX 512u
+
 /* What a line turned out to be. */
 enum bc_tarmac_taken {
 	BC_TARMAC_TAKEN,

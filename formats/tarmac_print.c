@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/tarmac.h"
+#include "formats/tarmac_line.h"
 #include "formats/text.h"
 
 struct tarmac_printer {
@@ -13,15 +13,6 @@ struct tarmac_printer {
 	uint64_t number; /* of the line that was printed last as it stood */
 	bool has_number;
 };
-
-static int begin_tarmac(void *state, const struct bc_format_options *options)
-{
-	struct tarmac_printer *t = state;
-
-	(void)options;
-	*t = (struct tarmac_printer){.ticks = 0};
-	return 0;
-}
 
 static char *put_text(char *out, struct bc_text text)
 {
@@ -212,4 +203,4 @@ static int print_tarmac(void *state, struct bc_print *p)
 }
 
 const struct bc_printer bc_tarmac_printer = {
-	.state_bytes = sizeof(struct tarmac_printer), .begin = begin_tarmac, .print = print_tarmac};
+	.state_bytes = sizeof(struct tarmac_printer), .print = print_tarmac};

@@ -12,6 +12,12 @@
 #include <emmintrin.h>
 #endif
 
+/* Bytes that may be anything, without a terminating zero. */
+struct bc_text {
+	const char *at;
+	uint32_t bytes;
+};
+
 /* A string literal, which memcpy() makes a few stores of and mempcpy() a call. */
 #define BC_PUT(out, literal) \
 	((char *)memcpy((out), (literal), sizeof(literal) - 1) + (sizeof(literal) - 1))

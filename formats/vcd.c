@@ -42,11 +42,10 @@ struct vcd {
 	struct bc_type_word types[BC_REF_TYPES];
 };
 
-static int begin(void *state, const struct bc_format_options *options)
+static void begin(void *state, const struct bc_format_options *options)
 {
 	struct vcd *vcd = state;
 
-	memset(vcd, 0, sizeof(*vcd));
 	vcd->clock_hz = options->clock_hz;
 	vcd->is_timed = (options->source_holds & BC_HAS_TIME) != 0;
 	/* Those of Tarmac do. */
@@ -54,7 +53,6 @@ static int begin(void *state, const struct bc_format_options *options)
 	vcd->is_in_ps = vcd->clock_hz != 0 || vcd->has_units;
 	vcd->step = vcd->clock_hz != 0 ? PS_PER_S / vcd->clock_hz : vcd->is_in_ps ? PS_PER_NS : 1;
 	bc_type_words(vcd->types);
-	return 0;
 }
 
 static void print_head(void *state, struct bc_print *p)

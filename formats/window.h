@@ -1,6 +1,6 @@
 /* A window on a stream, for readers that look at things whole and go on after damage: as much is
- * held as is asked for, what is done with is taken away. formats/segment_reader.h and
- * formats/raw_reader.h look through one. */
+ * held as is asked for, what is done with is taken away. formats/segment_reader.h
+ * looks through one. */
 #ifndef BC_FORMATS_WINDOW_H
 #define BC_FORMATS_WINDOW_H
 

@@ -58,10 +58,10 @@ static void print_ours(enum bc_format format, const struct bc_entry *entries, in
 	uint64_t reduced[BC_TRAIT_BITS] = {0};
 	struct bc_format_options options = bc_format_options_default();
 	const struct bc_printer *printer = bc_format_info(format)->printer;
-	void *state = malloc(printer->state_bytes);
 
 	options.source_holds = bc_format_info(BC_FORMAT_BYU)->holds;
-	if (state == NULL || printer->begin(state, &options) != 0)
+	void *state = bc_printer_start(printer, &options);
+	if (state == NULL)
 		exit(1);
 	struct bc_print p = {.entries = entries,
 		.count = ENTRIES,

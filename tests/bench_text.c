@@ -305,11 +305,10 @@ static size_t parse_batch(
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_parse p = {
 		.at = block, .end = block + n, .number = 1, .entries = entries, .room = room};
-	void *state = malloc(parser->state_bytes + 1);
+	void *state = bc_parser_start(parser, &options);
 
 	if (state == NULL)
 		exit(1);
-	parser->begin(state, &options);
 	if (parser->parse(state, &p) == BC_PARSE_BAD)
 		exit(1);
 	free(state);
@@ -324,9 +323,9 @@ static double print_ours(
 	uint64_t reduced[BC_TRAIT_BITS] = {0};
 	size_t room = 2 * BC_PRINT_MAX;
 	char *out = malloc(room);
-	void *state = malloc(printer->state_bytes + 1);
+	void *state = bc_printer_start(printer, &options);
 
-	if (out == NULL || state == NULL || printer->begin(state, &options) != 0)
+	if (out == NULL || state == NULL)
 		exit(1);
 	memset(out, 0, room);
 	double start = cpu_s();
@@ -377,12 +376,11 @@ static double parse_ours(enum bc_format format, char *block, size_t n)
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_parse p = {
 		.at = block, .end = block + n, .number = 1, .entries = entries, .room = BATCH};
-	void *state = malloc(parser->state_bytes + 1);
+	void *state = bc_parser_start(parser, &options);
 	size_t count = 0;
 
 	if (state == NULL)
 		exit(1);
-	parser->begin(state, &options);
 	double start = cpu_s();
 	while (p.at != p.end) {
 		p.count = 0;

@@ -89,9 +89,9 @@ static void convert(struct bc_input *input, enum bc_format from, enum bc_format 
 	options.format.source_holds = bc_format_info(from)->holds;
 	options.format.map_pages = true;
 	bc_fit_init(&w.fit, to, &options.format);
-	w.state = malloc(w.printer->state_bytes + 1);
+	w.state = bc_printer_start(w.printer, &options.format);
 	w.out = malloc(BC_PRINT_MAX);
-	if (w.state == NULL || w.out == NULL || w.printer->begin(w.state, &options.format) != 0)
+	if (w.state == NULL || w.out == NULL)
 		abort();
 	write_all(&w, reader);
 	if (w.printer->end != NULL)

@@ -149,11 +149,10 @@ static inline size_t fuzz_parse(const struct bc_parser *parser,
 {
 	size_t record = parser->record_bytes;
 	uint64_t number = record == 0;
-	void *state = malloc(parser->state_bytes + 1);
+	void *state = bc_parser_start(parser, options);
 	size_t bad = 0;
 
 	FUZZ_CHECK(state != NULL);
-	parser->begin(state, options);
 	for (size_t at = 0; at < size;) {
 		size_t n = size - at < step ? size - at : step;
 		if (record != 0) {
@@ -193,8 +192,8 @@ static inline int fuzz_format(enum bc_format format, const uint8_t *data, size_t
 	for (int i = 0; i < 2; i++) {
 		struct fuzz_printing *to = &printing[i];
 		const struct fuzz_printing *from = &printing[0];
-		to->state = malloc(info->printer->state_bytes + 1);
-		FUZZ_CHECK(to->state != NULL && info->printer->begin(to->state, &options) == 0);
+		to->state = bc_printer_start(info->printer, &options);
+		FUZZ_CHECK(to->state != NULL);
 		if (i == 0)
 			fuzz_parse(info->parser, &options, data + 1, size - 1, step, to);
 		else if (from->bytes != 0)

@@ -40,7 +40,7 @@ static void read_blocks(struct bc_input *input)
 {
 	static struct bc_raw_block block;
 	struct bc_block_replay replay = {.next_entry = 0};
-	struct bc_raw_reader *reader;
+	struct bc_segment_reader *reader;
 	uint64_t given = 0;
 	uint64_t kept = 0;
 	const bool is_over = false;
@@ -49,21 +49,21 @@ static void read_blocks(struct bc_input *input)
 
 	if (bc_input_capture(input, &reader) != 0)
 		return;
-	while ((found = bc_raw_read(reader, &block)) > BC_RAW_FOUND_END) {
-		if (found != BC_RAW_FOUND_BLOCK)
+	while ((found = bc_raw_read(reader, &block)) > BC_FOUND_END) {
+		if (found != BC_FOUND_CHUNK)
 			continue;
 		if (XXH3_64bits(block.data, block.bytes) != block.hash)
 			abort();
 		kept += block.bytes;
-		bc_block_replay_begin(&replay, &block, bc_raw_reader_follows(reader));
+		bc_block_replay_begin(&replay, &block, bc_segment_reader_follows(reader));
 		if (!bc_block_replay_give(
-			    &replay, &block, bc_raw_reader_header(reader), &sink, &is_over))
+			    &replay, &block, bc_segment_reader_header(reader), &sink, &is_over))
 			abort();
 	}
 	if (!bc_block_replay_flush(&replay, &sink) || given > kept)
 		abort();
 	bc_block_replay_free(&replay);
-	bc_raw_reader_close(reader);
+	bc_segment_reader_close(reader);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -95,15 +95,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bc_format_options options = bc_format_options_default();
 	char *block = malloc(size + 1 + BC_PARSE_PADDING);
 	uint64_t state[8];
-	uint64_t printer[8];
+	void *printer = bc_printer_start(&bc_tarmac_printer, &options);
 	enum bc_parse_end end;
 
-	check(block != NULL && bc_tarmac_printer.state_bytes <= sizeof(printer));
+	check(block != NULL && printer != NULL);
 	memcpy(block, data, size);
 	block[size] = '\n';
 	memset(block + size + 1, 0xA5, BC_PARSE_PADDING);
 	bc_tarmac_parser.begin(state, &options);
-	check(bc_tarmac_printer.begin(printer, &options) == 0);
 	struct bc_parse p = {.at = block, .end = block + size + 1, .number = 1, .entries = entries};
 	do {
 		const char *begin = p.at;
@@ -122,6 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	} while (end != BC_PARSE_DONE);
 	check(p.at == p.end);
+	free(printer);
 	free(block);
 	return 0;
 }

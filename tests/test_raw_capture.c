@@ -6,6 +6,7 @@
 
 #include "formats/bytes.h"
 #include "formats/input.h"
+#include "formats/recover.h"
 #include "tests/support/raw_blocks.h"
 #include "tests/support/test.h"
 
@@ -65,34 +66,34 @@ static void put(struct fixture *f, const uint8_t *bytes, size_t n)
 static struct findings read_all(struct fixture *f)
 {
 	struct findings found = {.blocks = 0};
-	struct bc_raw_reader *reader;
+	struct bc_segment_reader *reader;
 	int what;
 
-	assert_int_equal(bc_raw_reader_open(&reader,
+	assert_int_equal(bc_segment_reader_open(&reader,
 				 (struct bc_stream){.fd = f->copy, .wake_fd = -1}, NULL, 0),
 		0);
-	while ((what = bc_raw_read(reader, f->block)) > BC_RAW_FOUND_END) {
-		if (what == BC_RAW_FOUND_FILE) {
+	while ((what = bc_raw_read(reader, f->block)) > BC_FOUND_END) {
+		if (what == BC_FOUND_SEGMENT) {
 			found.files++;
-			found.has_header = bc_raw_reader_header(reader) != NULL;
+			found.has_header = bc_segment_reader_header(reader) != NULL;
 			if (found.has_header)
-				found.header = *bc_raw_reader_header(reader);
-		} else if (what == BC_RAW_FOUND_BLOCK) {
+				found.header = *bc_segment_reader_header(reader);
+		} else if (what == BC_FOUND_CHUNK) {
 			unsigned i = raw_which(&f->raw, f->block);
 			found.has[i] = true;
-			found.follows[i] = bc_raw_reader_follows(reader);
+			found.follows[i] = bc_segment_reader_follows(reader);
 			found.blocks++;
 		} else {
-			assert_int_equal(what, BC_RAW_FOUND_DAMAGE);
-			const struct bc_segment_damage *damage = bc_raw_reader_damage(reader);
+			assert_int_equal(what, BC_FOUND_DAMAGE);
+			const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
 			assert_true(damage->bytes > 0);
 			if (found.damages++ == 0)
 				found.damage = *damage;
 		}
 	}
-	assert_int_equal(what, BC_RAW_FOUND_END);
-	assert_int_equal(bc_raw_read(reader, f->block), BC_RAW_FOUND_END);
-	bc_raw_reader_close(reader);
+	assert_int_equal(what, BC_FOUND_END);
+	assert_int_equal(bc_raw_read(reader, f->block), BC_FOUND_END);
+	bc_segment_reader_close(reader);
 	return found;
 }
 

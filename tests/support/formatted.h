@@ -53,7 +53,7 @@ static inline struct parsed parse_bytes(
 	struct parsed parsed = {
 		.entries = calloc(FORMATTED_ENTRIES + BC_LINE_ENTRIES, sizeof(*parsed.entries)),
 		.block = malloc(n + BC_PARSE_PADDING)};
-	void *state = malloc(parser->state_bytes + 1);
+	void *state = bc_parser_start(parser, &options);
 	bool is_over = false;
 
 	assert_non_null(parsed.entries);
@@ -63,7 +63,6 @@ static inline struct parsed parse_bytes(
 	/* Behind the block stands what may look like its lines going on. */
 	for (size_t i = 0; i < BC_PARSE_PADDING; i++)
 		parsed.block[n + i] = ((const char *)bytes)[i % n];
-	parser->begin(state, &options);
 	struct bc_parse p = {
 		.at = parsed.block, .end = parsed.block + n, .number = parser->record_bytes == 0};
 	while (!is_over) {
@@ -117,12 +116,11 @@ static inline struct printed print_entries(enum bc_format format, const char *op
 	const struct bc_printer *printer = bc_format_info(format)->printer;
 	struct bc_format_options options = formatted_options(format, options_text, false);
 	struct printed printed = {0};
-	void *state = malloc(printer->state_bytes + 1);
+	void *state = bc_printer_start(printer, &options);
 	uint64_t reduced[BC_TRAIT_BITS] = {0};
 	struct bc_print p = {.entries = entries, .count = count, .reduced = reduced};
 
 	assert_non_null(state);
-	assert_int_equal(printer->begin(state, &options), 0);
 	while (p.count != 0 && printed.rc == 0) {
 		size_t before = p.count;
 		/* Room for an entry and little more: each call prints some. */

@@ -39,9 +39,8 @@ static inline void print_run_begin(struct print_run *run, struct printed *to, en
 	*run = (struct print_run){.info = bc_format_info(format), .slack = slack, .to = to};
 	assert_non_null(run->info->printer);
 	bc_fit_init(&run->fit, format, options);
-	run->state = malloc(run->info->printer->state_bytes + 1);
+	run->state = bc_printer_start(run->info->printer, options);
 	assert_non_null(run->state);
-	assert_int_equal(run->info->printer->begin(run->state, options), 0);
 }
 
 static inline struct bc_print print_run_room(struct print_run *run)

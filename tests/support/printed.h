@@ -39,12 +39,11 @@ static struct printed print_all(enum bc_format format, const struct bc_format_op
 		.count = count,
 		.room = BC_PRINT_MAX + 300,
 		.reduced = all.reduced};
-	void *state = malloc(printer->state_bytes);
+	void *state = bc_printer_start(printer, options);
 
 	p.out = malloc(p.room);
 	assert_non_null(p.out);
 	assert_non_null(state);
-	assert_int_equal(printer->begin(state, options), 0);
 	if (printer->head != NULL)
 		printer->head(state, &p);
 	printed_take(&all, &p);

@@ -3,8 +3,8 @@
 #ifndef BC_TESTS_RAW_BLOCKS_H
 #define BC_TESTS_RAW_BLOCKS_H
 
-#include "formats/raw_reader.h"
-#include "formats/raw_writer.h"
+#include "formats/segment_reader.h"
+#include "formats/segment_writer.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -109,7 +109,7 @@ static inline void raw_fill(struct raw_blocks *r)
 static inline void raw_make(struct raw_blocks *r, struct temp_dir *dir)
 {
 	struct bc_segment_header header = raw_header(0);
-	struct bc_raw_writer writer;
+	struct bc_segment_writer writer;
 	uint8_t *encoded = malloc(BC_RAW_ENCODED_MAX);
 
 	r->blocks = calloc(RAW_BLOCKS, sizeof(*r->blocks));
@@ -127,7 +127,7 @@ static inline void raw_make(struct raw_blocks *r, struct temp_dir *dir)
 		r->stream_bytes += r->blocks[i].bytes;
 	}
 	assert_true(temp_exists(dir, RAW_NAME ".partial"));
-	assert_int_equal(bc_raw_seal(&writer), 0);
+	assert_int_equal(bc_segment_seal(&writer), 0);
 	assert_int_equal(writer.file.fd, -1);
 	r->file = temp_read(dir, RAW_NAME, &r->file_bytes);
 	r->begin[RAW_BLOCKS] = r->file_bytes;
