@@ -4,15 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/safe_text.h"
-
 enum bc_exit bc_ask_open(
 	struct bc_client **client, const struct bc_console *console, const char *socket)
 {
 	if (bc_client_open(client, socket) == 0)
 		return BC_EXIT_OK;
-	bc_complain(console, NULL, "not enough memory");
-	return BC_EXIT_FAILED;
+	return bc_complain_memory(console);
 }
 
 enum bc_exit bc_ask(const struct bc_console *console, const char *socket, const char *method,
@@ -41,13 +38,11 @@ enum bc_exit bc_ask_print_json(const struct bc_console *console, const struct bc
 
 	if (bytes == 0)
 		return BC_EXIT_OK;
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	}
 	while (bytes != 0 && answer->text[bytes - 1] == '\n')
 		bytes--;
-	bc_safe_json(&output, answer->text, bytes);
+	bc_output_json(&output, answer->text, bytes);
 	return bc_output_close(&output, console);
 }
 

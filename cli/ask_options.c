@@ -65,7 +65,7 @@ int bc_verbs_run(const struct bc_console *console, const struct bc_usage *usage,
 
 static bool without_memory(const struct bc_console *console)
 {
-	bc_complain(console, NULL, "not enough memory");
+	bc_complain_memory(console);
 	return false;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/segment_text.h"
+#include "cli/output.h"
 
 static void add_block(struct bc_capture_info *info, const struct bc_raw_block *block)
 {
@@ -61,29 +61,29 @@ int bc_capture_info_gather(struct bc_capture_info *info, struct bc_file *file,
 
 void bc_capture_info_print(struct bc_output *output, const struct bc_capture_info *info)
 {
-	bc_fact(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
+	bc_status_line(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
 	if (info->files > 1)
-		bc_fact(output, "files", "%" PRIu64, info->files);
+		bc_status_line(output, "files", "%" PRIu64, info->files);
 	if (info->has_header) {
 		const struct bc_segment_header *h = &info->header;
 		char source[sizeof(h->source_kind) + sizeof(h->source_name)];
 		snprintf(source, sizeof(source), "%s %s", h->source_kind, h->source_name);
-		bc_fact_text(output, "recording", h->recording);
-		bc_fact(output, "segment", "%" PRIu32, h->segment);
-		bc_fact_text(output, "source", source);
+		bc_status_line_safe(output, "recording", h->recording);
+		bc_status_line(output, "segment", "%" PRIu32, h->segment);
+		bc_status_line_safe(output, "source", source);
 		if (h->clock_hz != 0)
-			bc_fact(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
+			bc_status_line(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
 		else
-			bc_fact(output, "clock", "not known");
+			bc_status_line(output, "clock", "not known");
 	}
-	bc_fact(output, "stream", "%" PRIu64 " byte%s, from byte %" PRIu64 " on",
+	bc_status_line(output, "stream", "%" PRIu64 " byte%s, from byte %" PRIu64 " on",
 		info->stream_bytes, bc_plural(info->stream_bytes), info->offset);
-	bc_fact(output, "blocks", "%" PRIu64, info->blocks);
-	bc_fact(output, "transfers", "%" PRIu64 " with times", info->transfers);
-	bc_fact(output, "breaks", "%" PRIu64 ", %" PRIu64 " byte%s not kept", info->breaks,
+	bc_status_line(output, "blocks", "%" PRIu64, info->blocks);
+	bc_status_line(output, "transfers", "%" PRIu64 " with times", info->transfers);
+	bc_status_line(output, "breaks", "%" PRIu64 ", %" PRIu64 " byte%s not kept", info->breaks,
 		info->dropped_bytes, bc_plural(info->dropped_bytes));
 	if (info->holes != 0)
-		bc_fact(output, "holes", "%" PRIu64, info->holes);
+		bc_status_line(output, "holes", "%" PRIu64, info->holes);
 }
 
 bool bc_capture_info_json(cJSON *object, const struct bc_capture_info *info)

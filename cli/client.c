@@ -78,7 +78,7 @@ static enum bc_exit fail_timeout(struct bc_client *c)
 static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct bc_gathered *body)
 {
 	if (body->is_without_memory || code == CURLE_OUT_OF_MEMORY)
-		return fail(c, BC_EXIT_FAILED, "not enough memory");
+		return fail(c, BC_EXIT_FAILED, "out of memory");
 	if (body->is_too_long)
 		return fail(c, BC_EXIT_FAILED,
 			"what the daemon sent is longer than %zu MiB: it is not taken",
@@ -209,9 +209,9 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 	struct bc_answer *a = answer != NULL ? answer : &own;
 	*a = (struct bc_answer){0};
 	if (body != NULL && (text = cJSON_PrintUnformatted(body)) == NULL)
-		return fail(c, BC_EXIT_FAILED, "not enough memory");
+		return fail(c, BC_EXIT_FAILED, "out of memory");
 	if (!set_call(c, method, path, text, &got)) {
-		code = fail(c, BC_EXIT_FAILED, "not enough memory");
+		code = fail(c, BC_EXIT_FAILED, "out of memory");
 	} else {
 		CURLcode rc = curl_easy_perform(c->call);
 		if (rc == CURLE_OK && !c->has_head)
@@ -304,7 +304,7 @@ enum bc_exit bc_client_stream(struct bc_client *c, const char *path,
 	if (s->curl != NULL)
 		curl_easy_cleanup(s->curl);
 	s->curl = NULL;
-	return fail(c, BC_EXIT_FAILED, "not enough memory");
+	return fail(c, BC_EXIT_FAILED, "out of memory");
 }
 
 /* The stream has ended as `rc` says. */
@@ -346,7 +346,7 @@ static bool perform(struct bc_client *c, enum bc_exit *code)
 	int left;
 
 	if (curl_multi_perform(c->multi, &running) != CURLM_OK) {
-		*code = fail(c, BC_EXIT_FAILED, "not enough memory");
+		*code = fail(c, BC_EXIT_FAILED, "out of memory");
 		end_stream(c);
 		return false;
 	}

@@ -17,7 +17,7 @@ static void text(struct bc_output *o, const cJSON *object, const char *name)
 {
 	const char *value = cJSON_GetStringValue(get(object, name));
 
-	bc_safe_write(o, value != NULL && *value != '\0' ? value : "-");
+	bc_output_safe(o, value != NULL && *value != '\0' ? value : "-");
 }
 
 /* "12,345 records". */
@@ -185,9 +185,9 @@ static void print_note(struct bc_output *o, const cJSON *event)
 	cJSON_ArrayForEach(note, get(event, "metadata"))
 	{
 		bc_output_format(o, " ");
-		bc_safe_write(o, note->string);
+		bc_output_safe(o, note->string);
 		bc_output_format(o, "=");
-		bc_safe_write(o, cJSON_GetStringValue(note));
+		bc_output_safe(o, cJSON_GetStringValue(note));
 	}
 }
 
@@ -268,7 +268,7 @@ static void print_unknown(struct bc_output *o, const cJSON *event)
 	char *json = cJSON_PrintUnformatted(event);
 
 	if (json != NULL)
-		bc_safe_json(o, json, strlen(json));
+		bc_output_json(o, json, strlen(json));
 	cJSON_free(json);
 }
 

@@ -10,7 +10,6 @@
 #include "cli/entry_count.h"
 #include "cli/file.h"
 #include "cli/options.h"
-#include "cli/safe_text.h"
 #include "cli/segment_info.h"
 #include "cli/segment_text.h"
 #include "formats/bcp1_file.h"
@@ -69,8 +68,7 @@ static enum bc_exit end_json(struct job *job, cJSON *object, bool ok)
 
 	cJSON_Delete(object);
 	if (text == NULL) {
-		bc_complain(job->console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return bc_complain_memory(job->console);
 	}
 	bc_output_text(&job->output, text, strlen(text));
 	bc_output_text(&job->output, "\n", 1);
@@ -81,7 +79,7 @@ static enum bc_exit end_json(struct job *job, cJSON *object, bool ok)
 /* "FILE: ", with which what is told of it begins. */
 static void name_file(struct job *job, const struct bc_file *file)
 {
-	bc_safe_write(&job->output, file->name);
+	bc_output_safe(&job->output, file->name);
 	bc_output_text(&job->output, ": ", 2);
 }
 
@@ -194,20 +192,21 @@ static enum bc_exit tell_plain(
 	name_file(job, file);
 	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));
-	bc_fact(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
-	bc_fact(output, words, "%" PRIu64, info->count);
+	bc_status_line(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
+	bc_status_line(output, words, "%" PRIu64, info->count);
 	if (f != NULL) {
-		bc_fact(output, "frames", "%" PRIu64 "%s", f->frames,
+		bc_status_line(output, "frames", "%" PRIu64 "%s", f->frames,
 			f->has_last ? "" : ", the board's last one not among them");
 		if (f->gaps == 0)
-			bc_fact(output, "gaps", "0");
+			bc_status_line(output, "gaps", "0");
 		else
-			bc_fact(output, "gaps", "%" PRIu64 ", at least %" PRIu64 " sample%s lost",
-				f->gaps, f->lost, bc_plural(f->lost));
-		bc_fact(output, "epochs", "%" PRIu32, f->frames != 0 ? f->epoch + 1 : 0);
+			bc_status_line(output, "gaps",
+				"%" PRIu64 ", at least %" PRIu64 " sample%s lost", f->gaps, f->lost,
+				bc_plural(f->lost));
+		bc_status_line(output, "epochs", "%" PRIu32, f->frames != 0 ? f->epoch + 1 : 0);
 	}
 	if (info->torn_bytes != 0)
-		bc_fact(output, f != NULL ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
+		bc_status_line(output, f != NULL ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
 			info->torn_bytes, bc_plural(info->torn_bytes),
 			f != NULL ? "in no whole frame" : "left over at the end");
 	return BC_EXIT_OK;
@@ -309,12 +308,14 @@ static enum bc_exit info_entries(struct job *job, struct bc_file *file)
 	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));
 	if (file->is_regular)
-		bc_fact(output, "size", "%" PRIu64 " byte%s", file->bytes, bc_plural(file->bytes));
+		bc_status_line(
+			output, "size", "%" PRIu64 " byte%s", file->bytes, bc_plural(file->bytes));
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		if (counts.kinds[kind] != 0)
-			bc_fact(output, bc_entry_kind_name(kind), "%" PRIu64, counts.kinds[kind]);
+			bc_status_line(
+				output, bc_entry_kind_name(kind), "%" PRIu64, counts.kinds[kind]);
 	if (counts.faults != 0)
-		bc_fact(output, "malformed", "%" PRIu64, counts.faults);
+		bc_status_line(output, "malformed", "%" PRIu64, counts.faults);
 	return code;
 }
 
@@ -358,10 +359,8 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 	}
 	if (optind == argc)
 		return bc_complain_usage(console, "no file is named");
-	if (bc_output_open(&job.output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&job.output, console))
 		return BC_EXIT_FAILED;
-	}
 	for (int i = optind; i < argc && !bc_output_is_over(&job.output); i++)
 		code = bc_exit_worse(code, info_file(&job, argv[i]));
 	return bc_exit_worse(code, bc_output_close(&job.output, console));

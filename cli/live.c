@@ -26,7 +26,7 @@ static bool take_line(void *context, char *text, size_t bytes)
 
 	if (is_good && (live->is_wanted == NULL || live->is_wanted(live->context, object))) {
 		if (live->is_json)
-			bc_safe_json(&s->output, text, bytes);
+			bc_output_json(&s->output, text, bytes);
 		else
 			is_good = live->show(live->context, &s->output, object);
 	}
@@ -70,8 +70,7 @@ enum bc_exit bc_live_run(const struct bc_live *live)
 
 	if (code != BC_EXIT_OK)
 		return code;
-	if (bc_output_open(&s.output, live->console->out) != 0) {
-		bc_complain(live->console, NULL, "not enough memory");
+	if (!bc_output_open(&s.output, live->console)) {
 		bc_client_close(client);
 		return BC_EXIT_FAILED;
 	}

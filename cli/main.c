@@ -12,6 +12,7 @@
 #include "cli/convert.h"
 #include "cli/cut.h"
 #include "cli/diff.h"
+#include "cli/diff_options.h"
 #include "cli/dump.h"
 #include "cli/events.h"
 #include "cli/formats.h"

@@ -43,10 +43,8 @@ static enum bc_exit print(const struct bc_console *console, const struct bc_answ
 
 	if (!cJSON_IsObject(mark))
 		return bc_ask_complain_answer(console);
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	}
 	if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(mark, "record")))
 		bc_output_format(&output, "mark before record %" PRIu64 ", ",
 			bc_json_get_u64(mark, "record"));
@@ -70,7 +68,7 @@ int bc_cmd_mark(const struct bc_console *console, int argc, char **argv)
 	char *text = join(argv + optind, argc - optind);
 	cJSON *body = cJSON_CreateObject();
 	if (text == NULL || body == NULL || !bc_json_add_text(body, "text", text)) {
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 		free(text);
 		cJSON_Delete(body);
 		return BC_EXIT_FAILED;

@@ -99,8 +99,7 @@ static int start(const struct bc_console *console, int argc, char **argv)
 	int letter;
 
 	if (body == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return bc_complain_memory(console);
 	}
 	bc_options_begin(&o, console, &start_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
@@ -158,9 +157,8 @@ static int list(const struct bc_console *console, int argc, char **argv)
 	code = ask_list(console, &options, &answer, &recordings);
 	if (code == BC_EXIT_OK && options.is_json) {
 		code = bc_ask_print_json(console, &answer);
-	} else if (code == BC_EXIT_OK && bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
-		code = BC_EXIT_FAILED;
+	} else if (code == BC_EXIT_OK && !bc_output_open(&output, console)) {
+		code = bc_complain_memory(console);
 	} else if (code == BC_EXIT_OK) {
 		bc_recordings_print(&output, recordings, bc_json_get_u64(answer.json, "left_out"));
 		code = bc_output_close(&output, console);
@@ -185,8 +183,7 @@ static enum bc_exit pick(const struct bc_console *console, const char *id, const
 		if (picked == NULL || !cJSON_AddItemToObject(picked, "recording", copy)) {
 			cJSON_Delete(copy);
 			cJSON_Delete(picked);
-			bc_complain(console, NULL, "not enough memory");
-			return BC_EXIT_FAILED;
+			return bc_complain_memory(console);
 		}
 		bc_answer_free(answer);
 		answer->json = picked;
@@ -238,8 +235,7 @@ static int note(const struct bc_console *console, int argc, char **argv)
 		return bc_complain_usage(console, "a note is wanted, as program=ls");
 	cJSON *body = cJSON_CreateObject();
 	if (body == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return bc_complain_memory(console);
 	}
 	for (int i = optind; i < argc; i++) {
 		if (bc_ask_note(console, body, argv[i]))

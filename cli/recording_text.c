@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "cli/column.h"
+#include "cli/output.h"
 #include "cli/quantity.h"
-#include "cli/safe_text.h"
-#include "cli/segment_text.h"
 
 static const cJSON *get(const cJSON *object, const char *name)
 {
@@ -22,7 +21,7 @@ static void fact_text(struct bc_output *o, const char *name, const cJSON *object
 	const char *text = text_of(object, key);
 
 	if (text != NULL)
-		bc_fact_text(o, name, text);
+		bc_status_line_safe(o, name, text);
 }
 
 static void fact_count(struct bc_output *o, const char *name, const cJSON *object, const char *key)
@@ -30,7 +29,8 @@ static void fact_count(struct bc_output *o, const char *name, const cJSON *objec
 	char count[BC_QUANTITY_MAX];
 
 	if (cJSON_IsNumber(get(object, key)))
-		bc_fact(o, name, "%s", bc_quantity_count(count, bc_json_get_u64(object, key)));
+		bc_status_line(
+			o, name, "%s", bc_quantity_count(count, bc_json_get_u64(object, key)));
 }
 
 static const char *reason_text(const char *reason)
@@ -59,9 +59,9 @@ void bc_recording_print_notes(struct bc_output *o, const cJSON *recording)
 		if (note->string == NULL || !cJSON_IsString(note))
 			continue;
 		bc_output_format(o, "  %-11s ", "note");
-		bc_safe_write(o, note->string);
+		bc_output_safe(o, note->string);
 		bc_output_text(o, "=", 1);
-		bc_safe_write(o, note->valuestring);
+		bc_output_safe(o, note->valuestring);
 		bc_output_text(o, "\n", 1);
 	}
 }
@@ -81,10 +81,10 @@ static void print_amounts(struct bc_output *o, const cJSON *r)
 	fact_count(o, "segments", r, "segments");
 	fact_count(o, "records", r, "records");
 	if (cJSON_IsNumber(get(r, "bytes")))
-		bc_fact(o, "on disk", "%s",
+		bc_status_line(o, "on disk", "%s",
 			bc_quantity_bytes(size, (double)bc_json_get_u64(r, "bytes")));
 	if (cJSON_IsNumber(get(r, "lost")) && bc_json_get_u64(r, "lost") == 0)
-		bc_fact(o, "lost", "nothing");
+		bc_status_line(o, "lost", "nothing");
 	else
 		fact_count(o, "lost", r, "lost");
 }
@@ -95,17 +95,17 @@ void bc_recording_print(struct bc_output *o, const cJSON *r)
 	const char *reason = text_of(r, "reason");
 
 	bc_output_format(o, "recording ");
-	bc_safe_write(o, text_of(r, "id"));
+	bc_output_safe(o, text_of(r, "id"));
 	if (state != NULL) {
 		bc_output_format(o, ": ");
-		bc_safe_write(o, state);
+		bc_output_safe(o, state);
 	}
 	bc_output_text(o, "\n", 1);
 	fact_text(o, "label", r, "label");
 	fact_text(o, "started", r, "started");
 	fact_text(o, "ended", r, "ended");
 	if (reason != NULL)
-		bc_fact_text(o, "because", reason_text(reason));
+		bc_status_line_safe(o, "because", reason_text(reason));
 	if (!is_nothing_yet(r))
 		print_amounts(o, r);
 	fact_text(o, "newest file", r, "path");
@@ -139,7 +139,7 @@ void bc_recordings_print(struct bc_output *o, const cJSON *recordings, uint64_t 
 			bc_quantity_bytes(size, (double)bc_json_get_u64(r, "bytes"));
 		const char *label = text_of(r, "label");
 		bc_output_format(o, "%8s  ", size);
-		bc_safe_write(o, label != NULL ? label : "-");
+		bc_output_safe(o, label != NULL ? label : "-");
 		bc_output_text(o, "\n", 1);
 	}
 }
@@ -154,10 +154,8 @@ enum bc_exit bc_recording_print_answer(
 		return bc_ask_print_json(console, answer);
 	if (!cJSON_IsObject(recording))
 		return bc_ask_complain_answer(console);
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	}
 	bc_recording_print(&output, recording);
 	return bc_output_close(&output, console);
 }

@@ -141,8 +141,7 @@ static enum bc_exit add_path(const struct bc_console *console, cJSON *body, cons
 	free(absolute);
 	if (ok)
 		return BC_EXIT_OK;
-	bc_complain(console, NULL, "not enough memory");
-	return BC_EXIT_FAILED;
+	return bc_complain_memory(console);
 }
 
 /* How a replay that has ended ended. */
@@ -225,8 +224,7 @@ static enum bc_exit start_and_wait(
 		if (path != NULL) {
 			code = wait_for_end(console, client, answer, path);
 		} else {
-			bc_complain(console, NULL, "not enough memory");
-			code = BC_EXIT_FAILED;
+			code = bc_complain_memory(console);
 		}
 	}
 	free(path);
@@ -287,8 +285,7 @@ static int cancel(const struct bc_console *console, int argc, char **argv)
 		return bc_complain_usage(console, "cancel takes one ID, or none");
 	char *path = path_of(optind < argc ? argv[optind] : "current");
 	if (path == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return bc_complain_memory(console);
 	}
 	code = bc_ask(console, ask.socket, "DELETE", path, NULL, BC_ASK_SEAL_MS, &answer);
 	if (code == BC_EXIT_OK)
@@ -311,7 +308,7 @@ int bc_cmd_replay(const struct bc_console *console, int argc, char **argv)
 	if (wanted.body != NULL)
 		code = run(console, argc, argv, &wanted);
 	else
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 	cJSON_Delete(wanted.body);
 	return code;
 }

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "cli/column.h"
+#include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/recording_text.h"
 #include "cli/safe_text.h"
-#include "cli/segment_text.h"
 
 static const char *text_of(const cJSON *object, const char *name)
 {
@@ -29,17 +29,17 @@ static void print_one(struct bc_output *o, const cJSON *p)
 	char count[BC_QUANTITY_MAX];
 
 	bc_output_format(o, "replay ");
-	bc_safe_write(o, text_of(p, "id"));
+	bc_output_safe(o, text_of(p, "id"));
 	if (text_of(p, "state") != NULL) {
 		bc_output_format(o, ": ");
-		bc_safe_write(o, text_of(p, "state"));
+		bc_output_safe(o, text_of(p, "state"));
 	}
 	bc_output_text(o, "\n", 1);
 	for (unsigned i = 0; i < 2; i++)
 		if (text_of(p, facts[i].key) != NULL)
-			bc_fact_text(o, facts[i].name, text_of(p, facts[i].key));
+			bc_status_line_safe(o, facts[i].name, text_of(p, facts[i].key));
 	if (damages != 0)
-		bc_fact(o, "damaged", "at %s place%s", bc_quantity_count(count, damages),
+		bc_status_line(o, "damaged", "at %s place%s", bc_quantity_count(count, damages),
 			bc_plural(damages));
 	if (cJSON_IsObject(recording))
 		bc_recording_print(o, recording);
@@ -62,7 +62,7 @@ static void print_table(struct bc_output *o, const cJSON *replays)
 		bc_column_text(o, 9, p, "state");
 		bc_column_time(o, p, "started");
 		bc_column_count(o, 17, cJSON_GetObjectItemCaseSensitive(p, "recording"), "records");
-		bc_safe_write(o, text_of(p, "path"));
+		bc_output_safe(o, text_of(p, "path"));
 		bc_output_text(o, "\n", 1);
 	}
 }
@@ -78,10 +78,8 @@ enum bc_exit bc_replay_print_answer(
 		return bc_ask_print_json(console, answer);
 	if (!cJSON_IsObject(one) && !cJSON_IsArray(several))
 		return bc_ask_complain_answer(console);
-	if (bc_output_open(&o, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&o, console))
 		return BC_EXIT_FAILED;
-	}
 	if (cJSON_IsObject(one))
 		print_one(&o, one);
 	else

@@ -1,7 +1,6 @@
 #include "cli/rotate.h"
 
 #include "cli/ask_options.h"
-#include "cli/safe_text.h"
 
 const struct bc_usage bc_rotate_usage = {
 	.name = "rotate",
@@ -22,12 +21,10 @@ static enum bc_exit print(const struct bc_console *console, const struct bc_answ
 
 	if (id == NULL)
 		return bc_ask_complain_answer(console);
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	}
 	bc_output_format(&output, "recording ");
-	bc_safe_write(&output, id);
+	bc_output_safe(&output, id);
 	bc_output_format(&output, ": the next record is in a new segment\n");
 	return bc_output_close(&output, console);
 }

@@ -116,7 +116,7 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 		t->encoded = malloc(BC_CHUNK_ENCODED_MAX);
 	}
 	if (t == NULL || t->encoded == NULL) {
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 		free(t);
 		return BC_EXIT_FAILED;
 	}

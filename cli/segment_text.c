@@ -5,32 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/safe_text.h"
-
 #define NS_PER_S 1000000000
-
-static void begin_fact(struct bc_output *output, const char *name)
-{
-	bc_output_format(output, "  %-11s ", name);
-}
-
-void bc_fact(struct bc_output *output, const char *name, const char *format, ...)
-{
-	va_list args;
-
-	begin_fact(output, name);
-	va_start(args, format);
-	bc_output_vformat(output, format, args);
-	va_end(args);
-	bc_output_text(output, "\n", 1);
-}
-
-void bc_fact_text(struct bc_output *output, const char *name, const char *text)
-{
-	begin_fact(output, name);
-	bc_safe_write(output, text);
-	bc_output_text(output, "\n", 1);
-}
 
 static void write_wall(char out[48], int64_t wall_ns)
 {
@@ -85,7 +60,7 @@ static void print_mapping(struct bc_output *output, const struct bc_segment_head
 	for (size_t i = 0, at = 0; i < BC_CYCLES; i++)
 		at += (size_t)snprintf(attr + at, sizeof(attr) - at, "%s%x", i != 0 ? " " : "",
 			h->mapping.attr[i]);
-	bc_fact(output, "mapping", "sizes of BYU %s, invalid cycles %s, attr %s",
+	bc_status_line(output, "mapping", "sizes of BYU %s, invalid cycles %s, attr %s",
 		h->mapping.size_v1_0 ? "v1.0" : "v1.1",
 		h->mapping.keep_invalid ? "kept" : "dropped", attr);
 }
@@ -95,30 +70,30 @@ static void print_header(struct bc_output *output, const struct bc_segment_info 
 	const struct bc_segment_header *h = &info->header;
 	char text[sizeof(h->source_kind) + sizeof(h->source_name)];
 
-	bc_fact_text(output, "recording", h->recording);
+	bc_status_line_safe(output, "recording", h->recording);
 	if (h->label[0] != '\0')
-		bc_fact_text(output, "label", h->label);
-	bc_fact(output, "segment", "%" PRIu32, h->segment);
+		bc_status_line_safe(output, "label", h->label);
+	bc_status_line(output, "segment", "%" PRIu32, h->segment);
 	if (h->continues[0] != '\0')
-		bc_fact_text(output, "continues", h->continues);
+		bc_status_line_safe(output, "continues", h->continues);
 	snprintf(text, sizeof(text), "%s %s", h->source_kind, h->source_name);
-	bc_fact_text(output, "source", text);
+	bc_status_line_safe(output, "source", text);
 	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0') {
 		snprintf(text, sizeof(text), "serial %s, firmware %s", h->board_serial,
 			h->board_firmware);
-		bc_fact_text(output, "board", text);
+		bc_status_line_safe(output, "board", text);
 	}
 	if (h->clock_hz != 0)
-		bc_fact(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
+		bc_status_line(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
 	else
-		bc_fact(output, "clock", "not known");
+		bc_status_line(output, "clock", "not known");
 	print_mapping(output, h);
-	bc_fact_text(output, "host", h->host);
-	bc_fact_text(output, "program", h->program);
+	bc_status_line_safe(output, "host", h->host);
+	bc_status_line_safe(output, "program", h->program);
 	if (h->metadata[0] == '\0')
 		return;
-	begin_fact(output, "metadata");
-	bc_safe_write_escaped(output, h->metadata);
+	bc_output_format(output, "  %-11s ", "metadata");
+	bc_output_escaped(output, h->metadata);
 	bc_output_text(output, "\n", 1);
 }
 
@@ -134,12 +109,13 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 				at != 0 ? ", " : "", sum->count, bc_gap_cause_name(i));
 	}
 	if (info->gaps.count == 0)
-		bc_fact(output, "gaps", "0");
+		bc_status_line(output, "gaps", "0");
 	else if (info->gaps.lost == 0 && info->gaps.is_inexact)
-		bc_fact(output, "gaps", "%" PRIu64 " (%s), an unknown number of samples lost",
-			info->gaps.count, causes);
+		bc_status_line(output, "gaps",
+			"%" PRIu64 " (%s), an unknown number of samples lost", info->gaps.count,
+			causes);
 	else
-		bc_fact(output, "gaps", "%" PRIu64 " (%s), %s%" PRIu64 " sample%s lost",
+		bc_status_line(output, "gaps", "%" PRIu64 " (%s), %s%" PRIu64 " sample%s lost",
 			info->gaps.count, causes, info->gaps.is_inexact ? "at least " : "",
 			info->gaps.lost, bc_plural(info->gaps.lost));
 }
@@ -154,14 +130,14 @@ static void print_seen(struct bc_output *output, const struct bc_segment_info *i
 		if (has_bit(info->types, i))
 			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s",
 				at != 0 ? " " : "", type_name(number, i));
-	bc_fact(output, "types", "%s", text);
+	bc_status_line(output, "types", "%s", text);
 	text[0] = '\0';
 	at = 0;
 	for (unsigned i = 0; i < 256; i++)
 		if (has_bit(info->procs, i))
 			at += (size_t)snprintf(
 				text + at, sizeof(text) - at, "%s%u", at != 0 ? " " : "", i);
-	bc_fact(output, "processors", "%s", text);
+	bc_status_line(output, "processors", "%s", text);
 }
 
 static const char *happening_name(uint8_t kind)
@@ -179,14 +155,13 @@ static const char *happening_name(uint8_t kind)
 static void print_happenings(struct bc_output *output, const struct bc_segment_info *info)
 {
 	for (const struct bc_segment_happening *h = info->happenings; h != NULL; h = h->next) {
-		begin_fact(output, happening_name(h->kind));
-		bc_output_format(
-			output, "record %" PRIu64 "%s", h->record, h->bytes != 0 ? ": " : "");
-		bc_safe_write_bytes(output, h->text, h->bytes);
+		bc_output_format(output, "  %-11s record %" PRIu64 "%s", happening_name(h->kind),
+			h->record, h->bytes != 0 ? ": " : "");
+		bc_output_safe_bytes(output, h->text, h->bytes);
 		bc_output_text(output, "\n", 1);
 	}
 	if (info->happenings_left != 0)
-		bc_fact(output, "and more", "%" PRIu64 "; buscap dump shows them all",
+		bc_status_line(output, "and more", "%" PRIu64 "; buscap dump shows them all",
 			info->happenings_left);
 }
 
@@ -196,29 +171,29 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 
 	if (info->has_header)
 		print_header(output, info);
-	bc_fact(output, "chunks", "%" PRIu64, info->chunks);
+	bc_status_line(output, "chunks", "%" PRIu64, info->chunks);
 	if (info->records != 0)
-		bc_fact(output, "records", "%" PRIu64 " (%" PRIu64 " to %" PRIu64 ")",
+		bc_status_line(output, "records", "%" PRIu64 " (%" PRIu64 " to %" PRIu64 ")",
 			info->records, info->first_record, info->last_record);
 	else
-		bc_fact(output, "records", "0");
+		bc_status_line(output, "records", "0");
 	if (info->records != 0)
-		bc_fact(output, "ticks", "%" PRIu64 " to %" PRIu64, info->first_tick,
+		bc_status_line(output, "ticks", "%" PRIu64 " to %" PRIu64, info->first_tick,
 			info->last_tick);
-	bc_fact(output, "epochs", "%" PRIu64, info->epochs);
+	bc_status_line(output, "epochs", "%" PRIu64, info->epochs);
 	if (info->has_wall) {
 		write_wall(wall, info->wall_ns);
-		bc_fact(output, "first", "%s", wall);
+		bc_status_line(output, "first", "%s", wall);
 	}
 	if (info->has_header && info->header.clock_hz != 0)
-		bc_fact(output, "duration", "%.6f s", duration_s(info));
+		bc_status_line(output, "duration", "%.6f s", duration_s(info));
 	else
-		bc_fact(output, "duration", "%" PRIu64 " ticks", info->duration_ticks);
-	bc_fact(output, "size", "%" PRIu64 " bytes for %" PRIu64 " of records, %.2f to 1",
+		bc_status_line(output, "duration", "%" PRIu64 " ticks", info->duration_ticks);
+	bc_status_line(output, "size", "%" PRIu64 " bytes for %" PRIu64 " of records, %.2f to 1",
 		info->bytes, unpacked_bytes(info), ratio(info));
 	print_gaps(output, info);
-	bc_fact(output, "marks", "%" PRIu64, info->marks);
-	bc_fact(output, "triggers", "%" PRIu64, info->triggers);
+	bc_status_line(output, "marks", "%" PRIu64, info->marks);
+	bc_status_line(output, "triggers", "%" PRIu64, info->triggers);
 	print_happenings(output, info);
 	print_seen(output, info);
 }

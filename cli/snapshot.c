@@ -45,8 +45,7 @@ int bc_cmd_snapshot(const struct bc_console *console, int argc, char **argv)
 	int letter;
 
 	if (body == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return bc_complain_memory(console);
 	}
 	bc_options_begin(&o, console, &bc_snapshot_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {

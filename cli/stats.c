@@ -176,10 +176,8 @@ static enum bc_exit print(
 	struct bc_output output;
 	bool ok = true;
 
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	}
 	if (w->is_cis501)
 		print_cis501(&output, stats);
 	else if (w->is_json)
@@ -187,7 +185,7 @@ static enum bc_exit print(
 	else
 		bc_stats_print(&output, stats, w->top);
 	if (!ok)
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 	return bc_exit_worse(ok ? BC_EXIT_OK : BC_EXIT_FAILED, bc_output_close(&output, console));
 }
 
@@ -209,8 +207,7 @@ static enum bc_exit run(
 	bc_trace_show_progress(&trace, NULL);
 	stats = bc_stats_new(&w->stats);
 	if (stats == NULL || bc_stats_gather(stats, &trace) != 0) {
-		bc_complain(console, NULL, "not enough memory");
-		code = BC_EXIT_FAILED;
+		code = bc_complain_memory(console);
 		goto out;
 	}
 	code = bc_exit_worse(trace.exit, print(console, w, stats));

@@ -7,7 +7,6 @@
 
 #include "cli/ask_options.h"
 #include "cli/interrupt.h"
-#include "cli/safe_text.h"
 #include "cli/status_text.h"
 
 static const struct bc_usage_option options[] = {
@@ -44,7 +43,7 @@ static void print(struct bc_output *o, const struct bc_answer *answer, const str
 	if (wanted->ask.is_json) {
 		while (bytes != 0 && answer->text[bytes - 1] == '\n')
 			bytes--;
-		bc_safe_json(o, answer->text, bytes);
+		bc_output_json(o, answer->text, bytes);
 		return;
 	}
 	if (is_in_place)
@@ -145,8 +144,7 @@ int bc_cmd_status(const struct bc_console *console, int argc, char **argv)
 	code = bc_ask_open(&client, console, wanted.ask.socket);
 	if (code != BC_EXIT_OK)
 		return code;
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console)) {
 		bc_client_close(client);
 		return BC_EXIT_FAILED;
 	}

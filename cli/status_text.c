@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cli/quantity.h"
-#include "cli/safe_text.h"
 #include "formats/json.h"
 
 #define SAFE_MAX 1024
@@ -65,7 +64,7 @@ static void add_text(const struct page *p, const char *before, const char *text)
 	if (text == NULL)
 		return;
 	add(p, "%s", before);
-	bc_safe_write(p->o, text);
+	bc_output_safe(p->o, text);
 }
 
 /* "12,345 records". */

@@ -68,7 +68,7 @@ static bool add_query(
 	if (encoded == NULL ||
 		asprintf(&longer, "%s%c%s%s", t->query, strchr(t->query, '?') != NULL ? '&' : '?',
 			key, encoded) < 0) {
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 		free(encoded);
 		return false;
 	}
@@ -194,14 +194,14 @@ static void show_gap(struct bc_output *o, const cJSON *gap)
 	else
 		bc_output_format(o, "# gap: %s%" PRIu64 " sample%s lost (",
 			is_exact ? "" : "at least ", lost, bc_plural(lost));
-	bc_safe_write(o, cJSON_GetStringValue(get(gap, "cause")));
+	bc_output_safe(o, cJSON_GetStringValue(get(gap, "cause")));
 	bc_output_format(o, ")\n");
 }
 
 static void show_note(struct bc_output *o, const char *word, const char *text)
 {
 	bc_output_format(o, "# %s%s", word, text != NULL ? ": " : "");
-	bc_safe_write(o, text);
+	bc_output_safe(o, text);
 	bc_output_text(o, "\n", 1);
 }
 
@@ -274,7 +274,7 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 	enum bc_exit code = BC_EXIT_FAILED;
 
 	if (t.query == NULL) {
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 	} else if (read_options(console, argc, argv, &t, &code)) {
 		const struct bc_live live = {.console = console,
 			.socket = t.socket,

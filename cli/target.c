@@ -56,8 +56,8 @@ static enum bc_exit open_own(struct bc_target *t)
 	if (bc_output_file_open(&t->file, t->console, t->path, t->source->paths,
 		    t->source->count) != BC_EXIT_OK)
 		return BC_EXIT_FAILED;
-	if (bc_output_open(&t->own, t->file.fd) != 0) {
-		bc_complain(t->console, NULL, "not enough memory");
+	if (!bc_output_open_fd(&t->own, t->file.fd)) {
+		bc_complain_memory(t->console);
 		bc_output_file_close(&t->file, t->console, false);
 		return BC_EXIT_FAILED;
 	}
@@ -98,7 +98,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	t->state = malloc(info->printer->state_bytes + 1);
 	int rc = t->state != NULL ? info->printer->begin(t->state, &format_options) : -ENOMEM;
 	if (rc != 0)
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 	if (rc != 0 || (t->output == &t->own && open_own(t) != BC_EXIT_OK)) {
 		free(t->state);
 		return BC_EXIT_FAILED;

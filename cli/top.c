@@ -332,12 +332,11 @@ static enum bc_exit print_page(struct top *top)
 	top->view.is_screen = false;
 	top->view.width = page_width(top->console);
 	top->view.height = facts + bc_top_tables_wanted(top->view.width, top->state);
-	if (bc_top_page_draw(&grid, top->state, &top->view, &at) != 0 ||
-		bc_output_open(&output, top->console->out) != 0) {
-		bc_complain(top->console, NULL, "not enough memory");
-		bc_top_grid_close(&grid);
+	if (!bc_output_open(&output, top->console))
 		return BC_EXIT_FAILED;
-	}
+	if (bc_top_page_draw(&grid, top->state, &top->view, &at) != 0)
+		return bc_exit_worse(
+			bc_complain_memory(top->console), bc_output_close(&output, top->console));
 	for (unsigned y = 0; y < grid.height; y++) {
 		size_t bytes = bc_top_grid_line(&grid, y, line);
 		if (bytes == 0) {
@@ -412,8 +411,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	if (top.state != NULL) {
 		code = run(&top, is_once);
 	} else {
-		bc_complain(console, NULL, "not enough memory");
-		code = BC_EXIT_FAILED;
+		code = bc_complain_memory(console);
 	}
 	if (top.shown != top.state)
 		free(top.shown);

@@ -7,7 +7,6 @@
 #include "cli/ask_options.h"
 #include "cli/column.h"
 #include "cli/quantity.h"
-#include "cli/safe_text.h"
 #include "formats/json.h"
 
 static const struct bc_usage_option add_options[] = {
@@ -91,7 +90,7 @@ static void print_more(struct bc_output *o, const cJSON *t)
 		if (cJSON_IsString(item) && *item->valuestring != '\0' &&
 			(name == NULL || strcmp(item->valuestring, name) != 0)) {
 			bc_output_format(o, ", %s ", more[i]);
-			bc_safe_write(o, item->valuestring);
+			bc_output_safe(o, item->valuestring);
 		} else if (cJSON_IsNumber(item)) {
 			char time[BC_QUANTITY_MAX];
 			bc_output_format(
@@ -107,7 +106,7 @@ static void print_row(struct bc_output *o, int width, const cJSON *t)
 	bc_column_count(o, 10, t, "fired");
 	bc_column_count(o, 10, t, "missed");
 	bc_column_text(o, 13, t, "from");
-	bc_safe_write(o, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(t, "when")));
+	bc_output_safe(o, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(t, "when")));
 	print_more(o, t);
 	bc_output_text(o, "\n", 1);
 }
@@ -134,10 +133,8 @@ static enum bc_exit print(const struct bc_console *console, const struct bc_answ
 		return bc_ask_print_json(console, answer);
 	if (!cJSON_IsArray(triggers) && !cJSON_IsObject(triggers))
 		return bc_ask_complain_answer(console);
-	if (bc_output_open(&o, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&o, console))
 		return BC_EXIT_FAILED;
-	}
 	if (cJSON_IsArray(triggers) && cJSON_GetArraySize(triggers) == 0) {
 		bc_output_format(&o, "no triggers\n");
 		return bc_output_close(&o, console);
@@ -205,8 +202,7 @@ static bool read_add(const struct bc_console *console, int argc, char **argv, cJ
 	}
 	if (!bc_json_add_text(body, "name", argv[optind]) ||
 		!bc_json_add_text(body, "action", argv[optind + 1])) {
-		bc_complain(console, NULL, "not enough memory");
-		*code = BC_EXIT_FAILED;
+		*code = bc_complain_memory(console);
 		return false;
 	}
 	if (!add_when(body, argv + optind + 2, argc - optind - 2)) {
@@ -247,7 +243,7 @@ static int take_away(const struct bc_console *console, int argc, char **argv)
 		return bc_complain_usage(console, "remove wants one NAME");
 	char *name = bc_ask_encode(argv[optind]);
 	if (name == NULL || asprintf(&path, "/v1/triggers/%s", name) < 0) {
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 		free(name);
 		return BC_EXIT_FAILED;
 	}
