@@ -86,21 +86,24 @@ void bc_capture_info_print(struct bc_output *output, const struct bc_capture_inf
 		bc_status_line(output, "holes", "%" PRIu64, info->holes);
 }
 
-bool bc_capture_info_json(cJSON *object, const struct bc_capture_info *info)
+json_t *bc_capture_info_json(const struct bc_capture_info *info)
 {
 	const struct bc_segment_header *h = &info->header;
 
-	return bc_json_add_u64(object, "bytes", info->bytes) &&
-	       bc_json_add_u64(object, "files", info->files) &&
-	       bc_json_add_text(object, "recording", info->has_header ? h->recording : NULL) &&
-	       bc_json_add_u64(object, "segment", h->segment) &&
-	       bc_json_add_u64(object, "clock_hz", h->clock_hz) &&
-	       bc_json_add_u64(object, "stream_bytes", info->stream_bytes) &&
-	       bc_json_add_u64(object, "stream_offset", info->offset) &&
-	       bc_json_add_u64(object, "blocks", info->blocks) &&
-	       bc_json_add_u64(object, "transfers", info->transfers) &&
-	       bc_json_add_u64(object, "breaks", info->breaks) &&
-	       bc_json_add_u64(object, "dropped_bytes", info->dropped_bytes) &&
-	       bc_json_add_u64(object, "holes", info->holes) &&
-	       bc_json_add_u64(object, "damages", info->damages);
+	return bc_json_object((struct bc_json_member[]){
+		{"bytes", bc_json_u64(info->bytes)},
+		{"files", bc_json_u64(info->files)},
+		{"recording", bc_json_text(info->has_header ? h->recording : NULL)},
+		{"segment", bc_json_u64(h->segment)},
+		{"clock_hz", bc_json_u64(h->clock_hz)},
+		{"stream_bytes", bc_json_u64(info->stream_bytes)},
+		{"stream_offset", bc_json_u64(info->offset)},
+		{"blocks", bc_json_u64(info->blocks)},
+		{"transfers", bc_json_u64(info->transfers)},
+		{"breaks", bc_json_u64(info->breaks)},
+		{"dropped_bytes", bc_json_u64(info->dropped_bytes)},
+		{"holes", bc_json_u64(info->holes)},
+		{"damages", bc_json_u64(info->damages)},
+		{NULL, NULL},
+	});
 }

@@ -14,6 +14,7 @@
 #include "cli/segment_text.h"
 #include "formats/bcp1_file.h"
 #include "formats/dialect.h"
+#include "formats/json.h"
 #include "formats/sample.h"
 
 static const struct bc_usage_option options[] = {
@@ -44,36 +45,26 @@ struct job {
 	struct bc_format_options options; /* of the format */
 };
 
-/* A JSON object with what is told of every file. */
-static cJSON *begin_json(const struct bc_file *file)
+/* Prints what every file has, and `more`, which is released. */
+static enum bc_exit print_json(struct job *job, const struct bc_file *file, json_t *more)
 {
-	cJSON *object = cJSON_CreateObject();
 	enum bc_packing packing = file->probe.format == BC_FORMAT_SEGMENT ? BC_PACKING_LZ4
 									  : file->probe.packing;
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"file", bc_json_text(file->name)},
+		{"format", json_string(bc_format_name(file->probe.format))},
+		{"lz4", json_boolean(packing == BC_PACKING_LZ4)},
+		{"packing", json_string(bc_packing_name(packing))},
+		{"is_capture", json_boolean(file->probe.is_capture)},
+		{NULL, NULL},
+	});
 
-	if (object != NULL && bc_json_add_text(object, "file", file->name) &&
-		bc_json_add_text(object, "format", bc_format_name(file->probe.format)) &&
-		cJSON_AddBoolToObject(object, "lz4", packing == BC_PACKING_LZ4) != NULL &&
-		bc_json_add_text(object, "packing", bc_packing_name(packing)) &&
-		cJSON_AddBoolToObject(object, "is_capture", file->probe.is_capture) != NULL)
-		return object;
-	cJSON_Delete(object);
-	return NULL;
-}
-
-/* Prints and frees the object; `ok`: every member could be added. */
-static enum bc_exit end_json(struct job *job, cJSON *object, bool ok)
-{
-	char *text = ok ? cJSON_PrintUnformatted(object) : NULL;
-
-	cJSON_Delete(object);
-	if (text == NULL) {
-		return bc_complain_memory(job->console);
+	if (json_object_update_new(object, more) != 0) {
+		json_decref(object);
+		object = NULL;
 	}
-	bc_output_text(&job->output, text, strlen(text));
-	bc_output_text(&job->output, "\n", 1);
-	cJSON_free(text);
-	return BC_EXIT_OK;
+	return bc_output_json_value(&job->output, object) ? BC_EXIT_OK
+							  : bc_complain_memory(job->console);
 }
 
 /* "FILE: ", with which what is told of it begins. */
@@ -86,11 +77,8 @@ static void name_file(struct job *job, const struct bc_file *file)
 static enum bc_exit tell_segment(
 	struct job *job, const struct bc_file *file, const struct bc_segment_info *info)
 {
-	if (job->is_json) {
-		cJSON *object = begin_json(file);
-		bool ok = object != NULL && bc_segment_info_json(object, info);
-		return end_json(job, object, ok);
-	}
+	if (job->is_json)
+		return print_json(job, file, bc_segment_info_json(info));
 	name_file(job, file);
 	bc_output_format(&job->output, "%s%s\n",
 		info->segments > 1 ? "several segments" : "segment",
@@ -141,9 +129,7 @@ static enum bc_exit info_capture(struct job *job, struct bc_file *file)
 	if (rc < 0)
 		return bc_complain_read(job->console, file, rc);
 	if (job->is_json) {
-		cJSON *object = begin_json(file);
-		bool ok = object != NULL && bc_capture_info_json(object, &info);
-		code = end_json(job, object, ok);
+		code = print_json(job, file, bc_capture_info_json(&info));
 	} else {
 		name_file(job, file);
 		bc_output_format(
@@ -163,14 +149,32 @@ struct plain_info {
 	const struct bc_frames *frames; /* bcp1 only */
 };
 
-static bool json_frames(cJSON *object, const struct bc_frames *f)
+static json_t *plain_json(const struct plain_info *info, const char *words)
 {
-	return bc_json_add_u64(object, "frames", f->frames) &&
-	       bc_json_add_u64(object, "gaps", f->gaps) &&
-	       bc_json_add_u64(object, "lost", f->lost) &&
-	       bc_json_add_u64(object, "epochs", f->frames != 0 ? (uint64_t)f->epoch + 1 : 0) &&
-	       bc_json_add_u64(object, "last_tick", f->tick) &&
-	       cJSON_AddBoolToObject(object, "has_last_frame", f->has_last) != NULL;
+	const struct bc_frames *f = info->frames;
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"bytes", bc_json_u64(info->bytes)},
+		{words, bc_json_u64(info->count)},
+		{"torn_bytes", bc_json_u64(info->torn_bytes)},
+		{NULL, NULL},
+	});
+
+	if (f != NULL &&
+		json_object_update_new(object,
+			bc_json_object((struct bc_json_member[]){
+				{"frames", bc_json_u64(f->frames)},
+				{"gaps", bc_json_u64(f->gaps)},
+				{"lost", bc_json_u64(f->lost)},
+				{"epochs",
+					bc_json_u64(f->frames != 0 ? (uint64_t)f->epoch + 1 : 0)},
+				{"last_tick", bc_json_u64(f->tick)},
+				{"has_last_frame", json_boolean(f->has_last)},
+				{NULL, NULL},
+			})) != 0) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
 }
 
 static enum bc_exit tell_plain(
@@ -181,14 +185,8 @@ static enum bc_exit tell_plain(
 	char words[16];
 
 	snprintf(words, sizeof(words), "%ss", info->word);
-	if (job->is_json) {
-		cJSON *object = begin_json(file);
-		bool ok = object != NULL && bc_json_add_u64(object, "bytes", info->bytes) &&
-			  bc_json_add_u64(object, words, info->count) &&
-			  bc_json_add_u64(object, "torn_bytes", info->torn_bytes) &&
-			  (f == NULL || json_frames(object, f));
-		return end_json(job, object, ok);
-	}
+	if (job->is_json)
+		return print_json(job, file, plain_json(info, words));
 	name_file(job, file);
 	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));
@@ -279,14 +277,20 @@ static enum bc_exit info_plain(struct job *job, struct bc_file *file)
 	return conclude_plain(job, file, &info);
 }
 
-static bool json_entries(cJSON *object, const struct bc_entry_counts *counts)
+static json_t *entries_json(const struct bc_file *file, const struct bc_entry_counts *counts)
 {
-	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++) {
-		const char *name = bc_entry_kind_name(kind);
-		if (counts->kinds[kind] != 0 && !bc_json_add_u64(object, name, counts->kinds[kind]))
-			return false;
-	}
-	return bc_json_add_u64(object, "malformed", counts->faults);
+	json_t *object = json_object();
+	int rc = json_object_set_new(object, "bytes", bc_json_u64(file->bytes));
+
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		if (counts->kinds[kind] != 0)
+			rc |= json_object_set_new(
+				object, bc_entry_kind_name(kind), bc_json_u64(counts->kinds[kind]));
+	rc |= json_object_set_new(object, "malformed", bc_json_u64(counts->faults));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
 }
 
 /* The other formats: what is in them, by kind. */
@@ -298,12 +302,8 @@ static enum bc_exit info_entries(struct job *job, struct bc_file *file)
 
 	if (code == BC_EXIT_FAILED)
 		return code;
-	if (job->is_json) {
-		cJSON *object = begin_json(file);
-		bool ok = object != NULL && bc_json_add_u64(object, "bytes", file->bytes) &&
-			  json_entries(object, &counts);
-		return bc_exit_worse(code, end_json(job, object, ok));
-	}
+	if (job->is_json)
+		return bc_exit_worse(code, print_json(job, file, entries_json(file, &counts)));
 	name_file(job, file);
 	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));

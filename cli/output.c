@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/safe_text.h"
+#include "formats/json.h"
 #include "formats/utf8.h"
 
 bool bc_output_open_fd(struct bc_output *o, int fd)
@@ -145,6 +146,19 @@ void bc_output_json(struct bc_output *o, const char *json, size_t bytes)
 		is_escaped = is_string && *json == '\\' && !is_escaped;
 	}
 	bc_output_text(o, "\n", 1);
+}
+
+bool bc_output_json_value(struct bc_output *o, json_t *value)
+{
+	char *text = bc_json_print(value);
+
+	json_decref(value);
+	if (text == NULL)
+		return false;
+	bc_output_text(o, text, strlen(text));
+	bc_output_text(o, "\n", 1);
+	free(text);
+	return true;
 }
 
 void bc_status_line(struct bc_output *o, const char *name, const char *format, ...)

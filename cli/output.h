@@ -6,6 +6,7 @@
 #ifndef BC_CLI_OUTPUT_H
 #define BC_CLI_OUTPUT_H
 
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +47,11 @@ void bc_output_escaped(struct bc_output *output, const char *text);
 /* Writes a JSON text in one line, as it came but for what JSON doesn't allow in it as such: control
  * characters and bytes that are not UTF-8 become \uXXXX within strings and blanks outside. */
 void bc_output_json(struct bc_output *output, const char *json, size_t bytes);
+
+/* Writes our own JSON on a line, and releases it. Returns false when memory ran out, now or while
+ * it was made (NULL). */
+bool bc_output_json_value(struct bc_output *output, json_t *value)
+	__attribute__((warn_unused_result));
 
 /* Write a line with its name in a column; the second, a text of others made safe. */
 void bc_status_line(struct bc_output *output, const char *name, const char *format, ...)

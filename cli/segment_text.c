@@ -198,148 +198,149 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 	print_seen(output, info);
 }
 
-static bool json_header(cJSON *object, const struct bc_segment_info *info)
+static int header_json(json_t *object, const struct bc_segment_header *h)
 {
-	const struct bc_segment_header *h = &info->header;
-	const char *label = h->label[0] != '\0' ? h->label : NULL;
-	const char *continues = h->continues[0] != '\0' ? h->continues : NULL;
+	json_t *metadata = json_loads(h->metadata, JSON_ALLOW_NUL, NULL);
+	json_t *board = json_null();
+	json_t *mapping = json_null();
 
-	if (!bc_json_add_text(object, "recording", h->recording) ||
-		!bc_json_add_text(object, "label", label) ||
-		!bc_json_add_u64(object, "segment", h->segment) ||
-		!bc_json_add_text(object, "continues", continues) ||
-		!bc_json_add_text(object, "host", h->host) ||
-		!bc_json_add_text(object, "program", h->program))
-		return false;
-	cJSON *source = cJSON_AddObjectToObject(object, "source");
-	if (!bc_json_add_text(source, "kind", h->source_kind) ||
-		!bc_json_add_text(source, "name", h->source_name) ||
-		!bc_json_add_u64(source, "clock_hz", h->clock_hz))
-		return false;
-	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0') {
-		cJSON *board = cJSON_AddObjectToObject(object, "board");
-		if (!bc_json_add_text(board, "serial", h->board_serial) ||
-			!bc_json_add_text(board, "firmware", h->board_firmware))
-			return false;
-	} else if (cJSON_AddNullToObject(object, "board") == NULL) {
-		return false;
+	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0')
+		board = bc_json_object((struct bc_json_member[]){
+			{"serial", bc_json_text(h->board_serial)},
+			{"firmware", bc_json_text(h->board_firmware)},
+			{NULL, NULL},
+		});
+	if (h->has_mapping) {
+		json_t *attr = json_array();
+		for (int i = 0; i < BC_CYCLES; i++)
+			json_array_append_new(attr, json_integer(h->mapping.attr[i]));
+		mapping = bc_json_object((struct bc_json_member[]){
+			{"size", json_string(h->mapping.size_v1_0 ? "v1.0" : "v1.1")},
+			{"invalid", json_string(h->mapping.keep_invalid ? "keep" : "drop")},
+			{"attr", attr},
+			{NULL, NULL},
+		});
 	}
-	return cJSON_AddRawToObject(
-		       object, "metadata", h->metadata[0] != '\0' ? h->metadata : "{}") != NULL;
+	return json_object_update_new(
+		object, bc_json_object((struct bc_json_member[]){
+				{"recording", bc_json_text(h->recording)},
+				{"label", bc_json_text_or_null(h->label)},
+				{"segment", json_integer(h->segment)},
+				{"continues", bc_json_text_or_null(h->continues)},
+				{"host", bc_json_text(h->host)},
+				{"program", bc_json_text(h->program)},
+				{"source", bc_json_object((struct bc_json_member[]){
+						   {"kind", bc_json_text(h->source_kind)},
+						   {"name", bc_json_text(h->source_name)},
+						   {"clock_hz", bc_json_u64(h->clock_hz)},
+						   {NULL, NULL},
+					   })},
+				{"board", board},
+				{"metadata", metadata != NULL ? metadata : json_object()},
+				{"mapping", mapping},
+				{NULL, NULL},
+			}));
 }
 
-static bool json_mapping(cJSON *object, const struct bc_segment_header *h)
+static json_t *gap_sum_json(const struct bc_gap_sum *sum)
 {
-	if (!h->has_mapping)
-		return cJSON_AddNullToObject(object, "mapping") != NULL;
-	cJSON *mapping = cJSON_AddObjectToObject(object, "mapping");
-	if (!bc_json_add_text(mapping, "size", h->mapping.size_v1_0 ? "v1.0" : "v1.1") ||
-		!bc_json_add_text(mapping, "invalid", h->mapping.keep_invalid ? "keep" : "drop"))
-		return false;
-	cJSON *attr = cJSON_AddArrayToObject(mapping, "attr");
-	for (int i = 0; i < BC_CYCLES; i++)
-		if (!cJSON_AddItemToArray(attr, cJSON_CreateNumber(h->mapping.attr[i])))
-			return false;
-	return true;
+	return bc_json_object((struct bc_json_member[]){
+		{"count", bc_json_u64(sum->count)},
+		{"lost", bc_json_u64(sum->lost)},
+		{"exact", json_boolean(!sum->is_inexact)},
+		{NULL, NULL},
+	});
 }
 
-static bool json_gap_sum(cJSON *object, const struct bc_gap_sum *sum)
+static json_t *gaps_json(const struct bc_segment_info *info)
 {
-	return bc_json_add_u64(object, "count", sum->count) &&
-	       bc_json_add_u64(object, "lost", sum->lost) &&
-	       cJSON_AddBoolToObject(object, "exact", !sum->is_inexact) != NULL;
+	json_t *gaps = gap_sum_json(&info->gaps);
+	json_t *causes = json_object();
+
+	for (unsigned i = 0; i < BC_GAP_CAUSES; i++)
+		if (info->causes[i].count != 0)
+			json_object_set_new(
+				causes, bc_gap_cause_name(i), gap_sum_json(&info->causes[i]));
+	if (json_object_set_new(gaps, "causes", causes) == 0)
+		return gaps;
+	json_decref(gaps);
+	return NULL;
 }
 
-static bool json_gaps(cJSON *object, const struct bc_segment_info *info)
+static json_t *happenings_json(const struct bc_segment_info *info)
 {
-	cJSON *gaps = cJSON_AddObjectToObject(object, "gaps");
-	if (!json_gap_sum(gaps, &info->gaps))
-		return false;
-	cJSON *causes = cJSON_AddObjectToObject(gaps, "causes");
-	for (unsigned i = 0; i < BC_GAP_CAUSES; i++) {
-		if (info->causes[i].count == 0)
-			continue;
-		cJSON *cause = cJSON_AddObjectToObject(causes, bc_gap_cause_name(i));
-		if (!json_gap_sum(cause, &info->causes[i]))
-			return false;
-	}
-	return causes != NULL;
+	json_t *list = json_array();
+
+	for (const struct bc_segment_happening *h = info->happenings; h != NULL; h = h->next)
+		json_array_append_new(list, bc_json_object((struct bc_json_member[]){
+						    {"kind", json_string(happening_name(h->kind))},
+						    {"record", bc_json_u64(h->record)},
+						    {"text", bc_json_text_or_null(h->text)},
+						    {NULL, NULL},
+					    }));
+	return list;
 }
 
-static bool json_happenings(cJSON *object, const struct bc_segment_info *info)
+static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 {
-	cJSON *list = cJSON_AddArrayToObject(object, "events");
-
-	for (const struct bc_segment_happening *h = info->happenings; list != NULL && h != NULL;
-		h = h->next) {
-		cJSON *item = cJSON_CreateObject();
-		if (!cJSON_AddItemToArray(list, item) ||
-			!bc_json_add_text(item, "kind", happening_name(h->kind)) ||
-			!bc_json_add_u64(item, "record", h->record) ||
-			!bc_json_add_text(item, "text", h->bytes != 0 ? h->text : NULL))
-			return false;
-	}
-	return list != NULL && bc_json_add_u64(object, "events_left", info->happenings_left);
-}
-
-static bool json_seen(cJSON *object, const struct bc_segment_info *info)
-{
-	cJSON *types = cJSON_AddArrayToObject(object, "types");
-	cJSON *procs = cJSON_AddArrayToObject(object, "processors");
+	json_t *list = json_array();
 	char number[8];
 
-	for (unsigned i = 0; i < 256; i++) {
-		if (has_bit(info->types, i) &&
-			!cJSON_AddItemToArray(types, cJSON_CreateString(type_name(number, i))))
-			return false;
-		if (has_bit(info->procs, i) && !cJSON_AddItemToArray(procs, cJSON_CreateNumber(i)))
-			return false;
-	}
-	return types != NULL && procs != NULL;
+	for (unsigned i = 0; i < 256; i++)
+		if (has_bit(bitmap, i))
+			json_array_append_new(list,
+				is_type ? json_string(type_name(number, i)) : json_integer(i));
+	return list;
 }
 
 /* Where something is not known, null. */
-static bool json_when(cJSON *object, const char *name, uint64_t value, bool is_known)
+static json_t *known(bool is_known, uint64_t value)
 {
-	return is_known ? bc_json_add_u64(object, name, value)
-			: cJSON_AddNullToObject(object, name) != NULL;
+	return is_known ? bc_json_u64(value) : json_null();
 }
 
-static bool json_time(cJSON *object, const struct bc_segment_info *info)
+json_t *bc_segment_info_json(const struct bc_segment_info *info)
 {
 	bool has_records = info->records != 0;
 	bool has_clock = info->has_header && info->header.clock_hz != 0;
 	char wall[48];
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"sealed", json_boolean(info->is_sealed)},
+		{"segments", bc_json_u64(info->segments)},
+		{"damages", bc_json_u64(info->damages)},
+		{NULL, NULL},
+	});
+	int rc = info->has_header ? header_json(object, &info->header) : 0;
 
 	write_wall(wall, info->wall_ns);
-	return json_when(object, "first_tick", info->first_tick, has_records) &&
-	       json_when(object, "last_tick", info->last_tick, has_records) &&
-	       bc_json_add_u64(object, "epochs", info->epochs) &&
-	       bc_json_add_u64(object, "duration_ticks", info->duration_ticks) &&
-	       (has_clock ? cJSON_AddNumberToObject(object, "duration_s", duration_s(info))
-			  : cJSON_AddNullToObject(object, "duration_s")) != NULL &&
-	       bc_json_add_text(object, "first_wall", info->has_wall ? wall : NULL) &&
-	       (info->has_wall ? bc_json_add_i64(object, "first_wall_ns", info->wall_ns)
-			       : cJSON_AddNullToObject(object, "first_wall_ns") != NULL);
-}
-
-bool bc_segment_info_json(cJSON *object, const struct bc_segment_info *info)
-{
-	bool has_records = info->records != 0;
-
-	return cJSON_AddBoolToObject(object, "sealed", info->is_sealed) != NULL &&
-	       bc_json_add_u64(object, "segments", info->segments) &&
-	       bc_json_add_u64(object, "damages", info->damages) &&
-	       (!info->has_header ||
-		       (json_header(object, info) && json_mapping(object, &info->header))) &&
-	       bc_json_add_u64(object, "chunks", info->chunks) &&
-	       bc_json_add_u64(object, "records", info->records) &&
-	       json_when(object, "first_record", info->first_record, has_records) &&
-	       json_when(object, "last_record", info->last_record, has_records) &&
-	       json_time(object, info) && bc_json_add_u64(object, "bytes", info->bytes) &&
-	       bc_json_add_u64(object, "record_bytes", unpacked_bytes(info)) &&
-	       cJSON_AddNumberToObject(object, "ratio", ratio(info)) != NULL &&
-	       json_gaps(object, info) && bc_json_add_u64(object, "marks", info->marks) &&
-	       bc_json_add_u64(object, "triggers", info->triggers) &&
-	       json_happenings(object, info) && json_seen(object, info);
+	rc |= json_object_update_new(object,
+		bc_json_object((struct bc_json_member[]){
+			{"chunks", bc_json_u64(info->chunks)},
+			{"records", bc_json_u64(info->records)},
+			{"first_record", known(has_records, info->first_record)},
+			{"last_record", known(has_records, info->last_record)},
+			{"first_tick", known(has_records, info->first_tick)},
+			{"last_tick", known(has_records, info->last_tick)},
+			{"epochs", bc_json_u64(info->epochs)},
+			{"duration_ticks", bc_json_u64(info->duration_ticks)},
+			{"duration_s", has_clock ? bc_json_double(duration_s(info)) : json_null()},
+			{"first_wall", info->has_wall ? json_string(wall) : json_null()},
+			{"first_wall_ns",
+				info->has_wall ? json_integer(info->wall_ns) : json_null()},
+			{"bytes", bc_json_u64(info->bytes)},
+			{"record_bytes", bc_json_u64(unpacked_bytes(info))},
+			{"ratio", bc_json_double(ratio(info))},
+			{"gaps", gaps_json(info)},
+			{"marks", bc_json_u64(info->marks)},
+			{"triggers", bc_json_u64(info->triggers)},
+			{"events", happenings_json(info)},
+			{"events_left", bc_json_u64(info->happenings_left)},
+			{"types", seen_json(info->types, true)},
+			{"processors", seen_json(info->procs, false)},
+			{NULL, NULL},
+		}));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
 }

@@ -10,7 +10,7 @@
 
 void bc_segment_info_print(struct bc_output *output, const struct bc_segment_info *info);
 
-/* Adds members to an object. Returns false when memory ran out. */
-bool bc_segment_info_json(cJSON *object, const struct bc_segment_info *info);
+/* A new object. NULL when memory ran out. */
+json_t *bc_segment_info_json(const struct bc_segment_info *info);
 
 #endif

@@ -145,20 +145,6 @@ static bool check(const struct bc_console *console, const struct wanted *w)
 	return false;
 }
 
-static bool print_json(struct bc_output *output, const struct bc_stats *stats)
-{
-	cJSON *object = bc_stats_json(stats);
-	char *text = object != NULL ? cJSON_PrintUnformatted(object) : NULL;
-
-	cJSON_Delete(object);
-	if (text == NULL)
-		return false;
-	bc_output_text(output, text, strlen(text));
-	bc_output_text(output, "\n", 1);
-	cJSON_free(text);
-	return true;
-}
-
 /* As that reader, which counts every line as a record. */
 static void print_cis501(struct bc_output *output, const struct bc_stats *stats)
 {
@@ -181,7 +167,7 @@ static enum bc_exit print(
 	if (w->is_cis501)
 		print_cis501(&output, stats);
 	else if (w->is_json)
-		ok = print_json(&output, stats);
+		ok = bc_output_json_value(&output, bc_stats_json(stats));
 	else
 		bc_stats_print(&output, stats, w->top);
 	if (!ok)
