@@ -198,6 +198,15 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 	print_seen(output, info);
 }
 
+/* Appends a value; a list that can't take it becomes NULL. */
+static void append(json_t **list, json_t *value)
+{
+	if (json_array_append_new(*list, value) == 0)
+		return;
+	json_decref(*list);
+	*list = NULL;
+}
+
 static int header_json(json_t *object, const struct bc_segment_header *h)
 {
 	json_t *metadata = json_loads(h->metadata, JSON_ALLOW_NUL, NULL);
@@ -213,7 +222,7 @@ static int header_json(json_t *object, const struct bc_segment_header *h)
 	if (h->has_mapping) {
 		json_t *attr = json_array();
 		for (int i = 0; i < BC_CYCLES; i++)
-			json_array_append_new(attr, json_integer(h->mapping.attr[i]));
+			append(&attr, json_integer(h->mapping.attr[i]));
 		mapping = bc_json_object((struct bc_json_member[]){
 			{"size", json_string(h->mapping.size_v1_0 ? "v1.0" : "v1.1")},
 			{"invalid", json_string(h->mapping.keep_invalid ? "keep" : "drop")},
@@ -256,12 +265,13 @@ static json_t *gaps_json(const struct bc_segment_info *info)
 {
 	json_t *gaps = gap_sum_json(&info->gaps);
 	json_t *causes = json_object();
+	int rc = 0;
 
 	for (unsigned i = 0; i < BC_GAP_CAUSES; i++)
 		if (info->causes[i].count != 0)
-			json_object_set_new(
+			rc |= json_object_set_new(
 				causes, bc_gap_cause_name(i), gap_sum_json(&info->causes[i]));
-	if (json_object_set_new(gaps, "causes", causes) == 0)
+	if ((rc | json_object_set_new(gaps, "causes", causes)) == 0)
 		return gaps;
 	json_decref(gaps);
 	return NULL;
@@ -272,12 +282,12 @@ static json_t *happenings_json(const struct bc_segment_info *info)
 	json_t *list = json_array();
 
 	for (const struct bc_segment_happening *h = info->happenings; h != NULL; h = h->next)
-		json_array_append_new(list, bc_json_object((struct bc_json_member[]){
-						    {"kind", json_string(happening_name(h->kind))},
-						    {"record", bc_json_u64(h->record)},
-						    {"text", bc_json_text_or_null(h->text)},
-						    {NULL, NULL},
-					    }));
+		append(&list, bc_json_object((struct bc_json_member[]){
+				      {"kind", json_string(happening_name(h->kind))},
+				      {"record", bc_json_u64(h->record)},
+				      {"text", bc_json_text_or_null(h->text)},
+				      {NULL, NULL},
+			      }));
 	return list;
 }
 
@@ -288,7 +298,7 @@ static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 
 	for (unsigned i = 0; i < 256; i++)
 		if (has_bit(bitmap, i))
-			json_array_append_new(list,
+			append(&list,
 				is_type ? json_string(type_name(number, i)) : json_integer(i));
 	return list;
 }

@@ -169,7 +169,7 @@ static enum bc_exit print(
 	else if (w->is_json)
 		ok = bc_output_json_value(&output, bc_stats_json(stats));
 	else
-		bc_stats_print(&output, stats, w->top);
+		ok = bc_stats_print(&output, stats, w->top);
 	if (!ok)
 		bc_complain_memory(console);
 	return bc_exit_worse(ok ? BC_EXIT_OK : BC_EXIT_FAILED, bc_output_close(&output, console));

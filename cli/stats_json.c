@@ -2,7 +2,26 @@
 
 #include <stdlib.h>
 
-#include "cli/stats_text.h"
+/* The two readings of a memory type: by its low two bits, as the BYU document names them, and as
+ * the P6 bus's code, NULL for one without a name. */
+static const char *attr_byu(unsigned attr)
+{
+	static const char *const names[] = {
+		"uncacheable", "write-through", "write-protected", "write-back"};
+
+	return names[attr & 3];
+}
+
+static const char *attr_p6(unsigned attr)
+{
+	static const char *const names[8] = {[0] = "uncacheable",
+		[4] = "write-combining",
+		[5] = "write-through",
+		[6] = "write-protected",
+		[7] = "write-back"};
+
+	return attr < 8 ? names[attr] : NULL;
+}
 
 /* What is made, and whether all of it could be. */
 struct maker {
@@ -99,8 +118,8 @@ static void add_tally(struct maker *m, json_t *root, const struct bc_tally *t)
 			continue;
 		json_t *row = row_in(m, attrs);
 		u64(m, row, "attr", attr);
-		text(m, row, "low_two_bits", bc_attr_byu(attr));
-		text(m, row, "p6", bc_attr_p6(attr));
+		text(m, row, "low_two_bits", attr_byu(attr));
+		text(m, row, "p6", attr_p6(attr));
 		u64(m, row, "references", t->attrs[attr]);
 	}
 	u64(m, root, "without_attr", t->without_attr);

@@ -156,8 +156,7 @@ static void parse_notes(char *out, size_t bytes, json_t *metadata)
 bool bc_status_parse(struct bc_status *status, const json_t *object)
 {
 	memset(status, 0, sizeof(*status));
-	if (!json_is_string(bc_json_path(object, "state")) ||
-		!json_is_object(bc_json_path(object, "counts")))
+	if (!json_is_string(bc_json_path(object, "state")))
 		return false;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		parse_field(status, object, &fields[i]);

@@ -394,7 +394,7 @@ def test_status_says_when_the_number_of_lost_samples_is_unknown(tmp):
 
 
 def test_status_as_json_is_the_object_as_it_came(tmp):
-    text = b'{ "b": 1.50,"a":18446744073709551615, "state":"idle", "s":"\xc3\xa4\\u001b" }'
+    text = b'{ "b": 1.50,"a":9223372036854775807, "state":"idle", "s":"\xc3\xa4\\u001b" }'
     asks(tmp, ("status", "--json"), "GET", "/v1/status", None, response(200, text + b"\n"), text.decode() + "\n")
 
 
