@@ -874,7 +874,7 @@ def test_the_daemon_does_what_the_commands_ask(tmp):
         harness.wait_until(lambda: json.loads(ask("status", "--json"))["recording"]["segment"] == 1,
                            "the second segment has its first records")
         text = ask("record", "stop")
-        assert ": complete\n" in text and "  segments    2\n" in text and "it was told to stop" in text, text
+        assert ": complete\n" in text and "  segments    2\n" in text and "stopped on request" in text, text
         paths = harness.segments(tmp / "rec")
         equal(len(paths), 2)
         dumped, _ = buscap("dump", *paths)
