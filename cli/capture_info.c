@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/segment_text.h"
+#include "cli/output.h"
 
 static void add_block(struct bc_capture_info *info, const struct bc_raw_block *block)
 {
@@ -61,46 +61,49 @@ int bc_capture_info_gather(struct bc_capture_info *info, struct bc_file *file,
 
 void bc_capture_info_print(struct bc_output *output, const struct bc_capture_info *info)
 {
-	bc_fact(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
+	bc_status_line(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
 	if (info->files > 1)
-		bc_fact(output, "files", "%" PRIu64, info->files);
+		bc_status_line(output, "files", "%" PRIu64, info->files);
 	if (info->has_header) {
 		const struct bc_segment_header *h = &info->header;
 		char source[sizeof(h->source_kind) + sizeof(h->source_name)];
 		snprintf(source, sizeof(source), "%s %s", h->source_kind, h->source_name);
-		bc_fact_text(output, "recording", h->recording);
-		bc_fact(output, "segment", "%" PRIu32, h->segment);
-		bc_fact_text(output, "source", source);
+		bc_status_line_safe(output, "recording", h->recording);
+		bc_status_line(output, "segment", "%" PRIu32, h->segment);
+		bc_status_line_safe(output, "source", source);
 		if (h->clock_hz != 0)
-			bc_fact(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
+			bc_status_line(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
 		else
-			bc_fact(output, "clock", "not known");
+			bc_status_line(output, "clock", "not known");
 	}
-	bc_fact(output, "stream", "%" PRIu64 " byte%s, from byte %" PRIu64 " on",
+	bc_status_line(output, "stream", "%" PRIu64 " byte%s, from byte %" PRIu64 " on",
 		info->stream_bytes, bc_plural(info->stream_bytes), info->offset);
-	bc_fact(output, "blocks", "%" PRIu64, info->blocks);
-	bc_fact(output, "transfers", "%" PRIu64 " with times", info->transfers);
-	bc_fact(output, "breaks", "%" PRIu64 ", %" PRIu64 " byte%s not kept", info->breaks,
+	bc_status_line(output, "blocks", "%" PRIu64, info->blocks);
+	bc_status_line(output, "transfers", "%" PRIu64 " with times", info->transfers);
+	bc_status_line(output, "breaks", "%" PRIu64 ", %" PRIu64 " byte%s not kept", info->breaks,
 		info->dropped_bytes, bc_plural(info->dropped_bytes));
 	if (info->holes != 0)
-		bc_fact(output, "holes", "%" PRIu64, info->holes);
+		bc_status_line(output, "holes", "%" PRIu64, info->holes);
 }
 
-bool bc_capture_info_json(cJSON *object, const struct bc_capture_info *info)
+json_t *bc_capture_info_json(const struct bc_capture_info *info)
 {
 	const struct bc_segment_header *h = &info->header;
 
-	return bc_json_add_u64(object, "bytes", info->bytes) &&
-	       bc_json_add_u64(object, "files", info->files) &&
-	       bc_json_add_text(object, "recording", info->has_header ? h->recording : NULL) &&
-	       bc_json_add_u64(object, "segment", h->segment) &&
-	       bc_json_add_u64(object, "clock_hz", h->clock_hz) &&
-	       bc_json_add_u64(object, "stream_bytes", info->stream_bytes) &&
-	       bc_json_add_u64(object, "stream_offset", info->offset) &&
-	       bc_json_add_u64(object, "blocks", info->blocks) &&
-	       bc_json_add_u64(object, "transfers", info->transfers) &&
-	       bc_json_add_u64(object, "breaks", info->breaks) &&
-	       bc_json_add_u64(object, "dropped_bytes", info->dropped_bytes) &&
-	       bc_json_add_u64(object, "holes", info->holes) &&
-	       bc_json_add_u64(object, "damages", info->damages);
+	return bc_json_object((struct bc_json_member[]){
+		{"bytes", bc_json_u64(info->bytes)},
+		{"files", bc_json_u64(info->files)},
+		{"recording", bc_json_text(info->has_header ? h->recording : NULL)},
+		{"segment", bc_json_u64(h->segment)},
+		{"clock_hz", bc_json_u64(h->clock_hz)},
+		{"stream_bytes", bc_json_u64(info->stream_bytes)},
+		{"stream_offset", bc_json_u64(info->offset)},
+		{"blocks", bc_json_u64(info->blocks)},
+		{"transfers", bc_json_u64(info->transfers)},
+		{"breaks", bc_json_u64(info->breaks)},
+		{"dropped_bytes", bc_json_u64(info->dropped_bytes)},
+		{"holes", bc_json_u64(info->holes)},
+		{"damages", bc_json_u64(info->damages)},
+		{NULL, NULL},
+	});
 }

@@ -35,7 +35,7 @@ int bc_capture_info_gather(struct bc_capture_info *info, struct bc_file *file,
 
 void bc_capture_info_print(struct bc_output *output, const struct bc_capture_info *info);
 
-/* Adds members to an object. Returns false when memory ran out. */
-bool bc_capture_info_json(cJSON *object, const struct bc_capture_info *info);
+/* A new object. NULL when memory ran out. */
+json_t *bc_capture_info_json(const struct bc_capture_info *info);
 
 #endif

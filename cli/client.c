@@ -1,6 +1,7 @@
 #include "cli/client.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -10,8 +11,10 @@
 #include <time.h>
 
 #include "cli/gathered.h"
+#include "cli/json_path.h"
 #include "cli/reach.h"
 #include "cli/safe_text.h"
+#include "formats/json.h"
 
 #define FDS_MAX 8
 
@@ -28,6 +31,7 @@ struct stream {
 };
 
 struct bc_client {
+	const struct bc_console *console;
 	char *path;
 	CURLM *multi;
 	CURL *call;
@@ -78,7 +82,7 @@ static enum bc_exit fail_timeout(struct bc_client *c)
 static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct bc_gathered *body)
 {
 	if (body->is_without_memory || code == CURLE_OUT_OF_MEMORY)
-		return fail(c, BC_EXIT_FAILED, "not enough memory");
+		return fail(c, BC_EXIT_FAILED, "out of memory");
 	if (body->is_too_long)
 		return fail(c, BC_EXIT_FAILED,
 			"what the daemon sent is longer than %zu MiB: it is not taken",
@@ -105,11 +109,11 @@ static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct b
 }
 
 /* The daemon's own sentence, or what stands for it. */
-static enum bc_exit fail_refused(struct bc_client *c, long status, const cJSON *json)
+static enum bc_exit fail_refused(struct bc_client *c, long status, const json_t *json)
 {
-	const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "error"));
+	const char *error = bc_json_path_text(json, "error");
 
-	if (error == NULL || *error == '\0')
+	if (error == NULL)
 		return fail(c, BC_EXIT_FAILED,
 			"the daemon refused it with HTTP status %ld, and doesn't say why", status);
 	bc_safe_text(c->why, sizeof(c->why), error);
@@ -190,16 +194,16 @@ static enum bc_exit read_answer(struct bc_client *c, struct bc_gathered *body, s
 	a->bytes = body->used;
 	*body = (struct bc_gathered){0};
 	if (a->bytes != 0)
-		a->json = cJSON_ParseWithLengthOpts(a->text, a->bytes + 1, NULL, true);
+		a->json = bc_json_parse_object(a->text, a->bytes);
 	if (!is_ok)
 		return fail_refused(c, a->status, a->json);
-	if (a->bytes == 0 || cJSON_IsObject(a->json))
+	if (a->bytes == 0 || a->json != NULL)
 		return BC_EXIT_OK;
-	return fail(c, BC_EXIT_FAILED, "what the daemon answered is no JSON object");
+	return fail(c, BC_EXIT_FAILED, "the daemon's answer is not a JSON object");
 }
 
 enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char *path,
-	const cJSON *body, struct bc_answer *answer)
+	const json_t *body, struct bc_answer *answer)
 {
 	struct bc_answer own = {0};
 	struct bc_gathered got = {.most = BC_CLIENT_ANSWER_BYTES};
@@ -208,10 +212,10 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 
 	struct bc_answer *a = answer != NULL ? answer : &own;
 	*a = (struct bc_answer){0};
-	if (body != NULL && (text = cJSON_PrintUnformatted(body)) == NULL)
-		return fail(c, BC_EXIT_FAILED, "not enough memory");
+	if (body != NULL && (text = bc_json_print(body)) == NULL)
+		return fail(c, BC_EXIT_FAILED, "out of memory");
 	if (!set_call(c, method, path, text, &got)) {
-		code = fail(c, BC_EXIT_FAILED, "not enough memory");
+		code = fail(c, BC_EXIT_FAILED, "out of memory");
 	} else {
 		CURLcode rc = curl_easy_perform(c->call);
 		if (rc == CURLE_OK && !c->has_head)
@@ -224,7 +228,7 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 		}
 	}
 	bc_gathered_free(&got);
-	cJSON_free(text);
+	free(text);
 	if (answer == NULL)
 		bc_answer_free(&own);
 	return code;
@@ -232,7 +236,7 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 
 void bc_answer_free(struct bc_answer *answer)
 {
-	cJSON_Delete(answer->json);
+	json_decref(answer->json);
 	free(answer->text);
 	*answer = (struct bc_answer){0};
 }
@@ -304,7 +308,7 @@ enum bc_exit bc_client_stream(struct bc_client *c, const char *path,
 	if (s->curl != NULL)
 		curl_easy_cleanup(s->curl);
 	s->curl = NULL;
-	return fail(c, BC_EXIT_FAILED, "not enough memory");
+	return fail(c, BC_EXIT_FAILED, "out of memory");
 }
 
 /* The stream has ended as `rc` says. */
@@ -313,7 +317,7 @@ static enum bc_exit finish_stream(struct bc_client *c, CURLcode rc)
 	struct stream *s = &c->stream;
 	long status = status_of(s->curl);
 	enum bc_exit code = BC_EXIT_OK;
-	cJSON *json = NULL;
+	json_t *json = NULL;
 
 	if (rc == CURLE_OK && !s->has_head)
 		rc = CURLE_PARTIAL_FILE;
@@ -327,13 +331,12 @@ static enum bc_exit finish_stream(struct bc_client *c, CURLcode rc)
 		code = fail_curl(c, rc, &s->rest);
 	else if (status < 200 || status > 299) {
 		if (s->rest.used != 0)
-			json = cJSON_ParseWithLengthOpts(
-				s->rest.bytes, s->rest.used + 1, NULL, true);
+			json = bc_json_parse_object(s->rest.bytes, s->rest.used);
 		code = fail_refused(c, status, json);
 	} else if (s->rest.used != 0) {
 		code = fail(c, BC_EXIT_FAILED, "what the daemon sent is cut off in the middle");
 	}
-	cJSON_Delete(json);
+	json_decref(json);
 	end_stream(c);
 	return code;
 }
@@ -346,7 +349,7 @@ static bool perform(struct bc_client *c, enum bc_exit *code)
 	int left;
 
 	if (curl_multi_perform(c->multi, &running) != CURLM_OK) {
-		*code = fail(c, BC_EXIT_FAILED, "not enough memory");
+		*code = fail(c, BC_EXIT_FAILED, "out of memory");
 		end_stream(c);
 		return false;
 	}
@@ -423,20 +426,22 @@ bool bc_client_is_over(const struct bc_client *c)
 
 /* ---- the client */
 
-int bc_client_open(struct bc_client **client, const char *path)
+enum bc_exit bc_client_open(
+	struct bc_client **client, const struct bc_console *console, const char *path)
 {
 	const char *set = getenv("BUSCAP_SOCKET");
 	struct bc_client *c = calloc(1, sizeof(*c));
 
 	*client = NULL;
 	if (c == NULL)
-		return -ENOMEM;
+		return bc_complain_memory(console);
 	if (curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK) {
 		free(c);
-		return -ENOMEM;
+		return bc_complain_memory(console);
 	}
 	if (path == NULL || *path == '\0')
 		path = set != NULL && *set != '\0' ? set : BC_CLIENT_SOCKET;
+	c->console = console;
 	c->path = strdup(path);
 	c->timeout_ms = BC_CLIENT_TIMEOUT_MS;
 	c->multi = curl_multi_init();
@@ -444,10 +449,10 @@ int bc_client_open(struct bc_client **client, const char *path)
 	c->json_header = curl_slist_append(NULL, "Content-Type: application/json");
 	if (c->path == NULL || c->multi == NULL || c->call == NULL || c->json_header == NULL) {
 		bc_client_close(c);
-		return -ENOMEM;
+		return bc_complain_memory(console);
 	}
 	*client = c;
-	return 0;
+	return BC_EXIT_OK;
 }
 
 void bc_client_close(struct bc_client *c)
@@ -478,9 +483,48 @@ const char *bc_client_why(const struct bc_client *c)
 	return c->why;
 }
 
-enum bc_exit bc_client_complain(
-	const struct bc_client *c, const struct bc_console *console, enum bc_exit code)
+enum bc_exit bc_client_complain(const struct bc_client *c, enum bc_exit code)
 {
-	bc_complain(console, code == BC_EXIT_UNREACHABLE ? c->path : NULL, "%s", c->why);
+	bc_complain(c->console, code == BC_EXIT_UNREACHABLE ? c->path : NULL, "%s", c->why);
 	return code;
+}
+
+enum bc_exit bc_client_complain_answer(const struct bc_client *c)
+{
+	bc_complain(c->console, NULL,
+		"the daemon's answer lacks what it should have; is it a buscapd of "
+		"version " BC_VERSION "?");
+	return BC_EXIT_FAILED;
+}
+
+void bc_answer_write_json(struct bc_output *output, const struct bc_answer *answer)
+{
+	size_t bytes = answer->bytes;
+
+	while (bytes != 0 && answer->text[bytes - 1] == '\n')
+		bytes--;
+	if (bytes != 0)
+		bc_output_json(output, answer->text, bytes);
+}
+
+char *bc_client_encode(const char *text)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	char *encoded = malloc(strlen(text) * 3 + 1);
+	char *p = encoded;
+
+	if (encoded == NULL)
+		return NULL;
+	for (; *text != '\0'; text++) {
+		unsigned char c = (unsigned char)*text;
+		if (c < 0x80 && (isalnum(c) || strchr("-._~", c) != NULL)) {
+			*p++ = (char)c;
+			continue;
+		}
+		*p++ = '%';
+		*p++ = digits[c >> 4];
+		*p++ = digits[c & 15];
+	}
+	*p = '\0';
+	return encoded;
 }

@@ -21,13 +21,14 @@
 #ifndef BC_CLI_CLIENT_H
 #define BC_CLI_CLIENT_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "cli/console.h"
+#include "cli/output.h"
 
 #define BC_CLIENT_SOCKET "/run/buscapd/buscapd.sock"
 
@@ -35,21 +36,37 @@
 #define BC_CLIENT_LINE_BYTES   (4u << 20)  /* the longest line of a stream */
 #define BC_CLIENT_TIMEOUT_MS   10000       /* a call's, unless told otherwise */
 
+/* What all commands of the daemon share: the options --json and --socket, whose letters are above
+ * those of single characters, and the exit codes. */
+enum {
+	BC_CLIENT_OPT_SOCKET = 1000,
+	BC_CLIENT_OPT_JSON,
+	BC_CLIENT_OPT_MORE /* others start here */
+};
+#define BC_CLIENT_OPTION_SOCKET                                                         \
+	{                                                                               \
+		BC_CLIENT_OPT_SOCKET, "socket", "PATH", "file",                         \
+			"the daemon's socket ($BUSCAP_SOCKET, or " BC_CLIENT_SOCKET ")" \
+	}
+#define BC_CLIENT_EXITS "0 ok, 1 failed or refused, 2 wrong usage, 6 the daemon can't be reached."
+
 struct bc_client;
 
 /* What a call brought. `json` is NULL for an answer without a body. */
 struct bc_answer {
-	long status; /* of HTTP: 200, 409, ...; 0: there was no answer */
-	cJSON *json; /* an object */
-	char *text;  /* the body as it came, a zero behind it; NULL if empty */
+	long status;  /* of HTTP: 200, 409, ...; 0: there was no answer */
+	json_t *json; /* an object */
+	char *text;   /* the body as it came, a zero behind it; NULL if empty */
 	size_t bytes;
 };
 
 void bc_answer_free(struct bc_answer *answer);
 
 /* The socket is `path`, or, where that is NULL or empty, $BUSCAP_SOCKET if it is set and not empty,
- * or BC_CLIENT_SOCKET. Connects to nothing yet. Returns 0 or -ENOMEM. */
-int bc_client_open(struct bc_client **client, const char *path) __attribute__((warn_unused_result));
+ * or BC_CLIENT_SOCKET. Connects to nothing yet. Complains and returns BC_EXIT_FAILED when memory
+ * ran out. */
+enum bc_exit bc_client_open(struct bc_client **client, const struct bc_console *console,
+	const char *path) __attribute__((warn_unused_result));
 
 /* Ends the stream, if there is one. NULL is allowed. */
 void bc_client_close(struct bc_client *client);
@@ -64,7 +81,7 @@ void bc_client_set_timeout(struct bc_client *client, long ms);
  * answer is the caller's to free, whatever is returned; `answer` may be NULL where only the success
  * matters. */
 enum bc_exit bc_client_call(struct bc_client *client, const char *method, const char *path,
-	const cJSON *body, struct bc_answer *answer) __attribute__((warn_unused_result));
+	const json_t *body, struct bc_answer *answer) __attribute__((warn_unused_result));
 
 /* Begins a stream, GET of `path`, in place of the one before it. `line` is called from within
  * bc_client_wait() with each line, without its newline and with a zero behind it; the text is valid
@@ -94,7 +111,16 @@ bool bc_client_is_over(const struct bc_client *client);
 const char *bc_client_why(const struct bc_client *client);
 
 /* Prints that on standard error, "buscap COMMAND: PATH: ...", and returns `code`. */
-enum bc_exit bc_client_complain(
-	const struct bc_client *client, const struct bc_console *console, enum bc_exit code);
+enum bc_exit bc_client_complain(const struct bc_client *client, enum bc_exit code);
+
+/* Complains that the daemon answered other than docs/api.md says, and returns BC_EXIT_FAILED. */
+enum bc_exit bc_client_complain_answer(const struct bc_client *client);
+
+/* Writes an answer's JSON as it came, made safe, in one line; nothing if it has no body. */
+void bc_answer_write_json(struct bc_output *output, const struct bc_answer *answer);
+
+/* `text` for a path or a query: all but letters, digits, '-', '.', '_' and '~' as %XX. NULL when
+ * memory ran out; the caller's to free. */
+char *bc_client_encode(const char *text);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "cli/json_path.h"
 #include "cli/quantity.h"
 #include "cli/safe_text.h"
-#include "formats/json.h"
 
 #define TEXT_MAX  1024
 #define WIDTH_MAX 128u
@@ -17,39 +17,41 @@ static void put(struct bc_output *o, int width, const char *text)
 	bc_output_format(o, "%-*s  ", width, safe);
 }
 
-int bc_column_width(const cJSON *array, const char *name, int least)
+int bc_column_width(const json_t *array, const char *name, int least)
 {
-	const cJSON *row;
+	const json_t *row;
+	size_t i;
 	int width = least;
 
-	cJSON_ArrayForEach(row, array)
+	json_array_foreach(array, i, row)
 	{
-		const char *text = cJSON_GetStringValue(
-			cJSON_GetObjectItemCaseSensitive(row, name));
+		const char *text = bc_json_path_text(row, name);
 		int n = text != NULL ? (int)strnlen(text, WIDTH_MAX) : 0;
 		width = n > width ? n : width;
 	}
 	return width;
 }
 
-void bc_column_text(struct bc_output *o, int width, const cJSON *object, const char *name)
+void bc_column_text(struct bc_output *o, int width, const json_t *object, const char *name)
 {
-	put(o, width, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name)));
+	put(o, width, bc_json_path_text(object, name));
 }
 
-void bc_column_count(struct bc_output *o, int width, const cJSON *object, const char *name)
+void bc_column_count(struct bc_output *o, int width, const json_t *object, const char *name)
 {
 	char count[BC_QUANTITY_MAX] = "-";
 
-	if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(object, name)))
-		bc_quantity_count(count, bc_json_get_u64(object, name));
+	if (json_is_number(bc_json_path(object, name)))
+		bc_quantity_count(count, bc_json_path_count(object, name));
 	bc_output_format(o, "%*s  ", width, count);
 }
 
-void bc_column_time(struct bc_output *o, const cJSON *object, const char *name)
+void bc_column_time(struct bc_output *o, const json_t *object, const char *name)
 {
-	char time[BC_COLUMN_TIME + 1];
+	const char *text = bc_json_path_text(object, name);
+	char time[BC_COLUMN_TIME + 1] = "";
 
-	bc_json_get_text(object, name, time, sizeof(time));
+	if (text != NULL)
+		strncat(time, text, BC_COLUMN_TIME);
 	put(o, BC_COLUMN_TIME, time);
 }

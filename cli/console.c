@@ -24,6 +24,12 @@ void bc_complain(const struct bc_console *console, const char *file, const char 
 	fputc('\n', console->err);
 }
 
+enum bc_exit bc_complain_memory(const struct bc_console *console)
+{
+	bc_complain(console, NULL, "out of memory");
+	return BC_EXIT_FAILED;
+}
+
 void bc_complain_damage(const struct bc_console *console, const char *file, uint64_t offset,
 	uint64_t bytes, const char *what)
 {

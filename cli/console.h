@@ -29,6 +29,9 @@ struct bc_console {
 void bc_complain(const struct bc_console *console, const char *file, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Complains that memory ran out, and returns BC_EXIT_FAILED. */
+enum bc_exit bc_complain_memory(const struct bc_console *console);
+
 /* Complains about a place in a file that can't be read. */
 void bc_complain_damage(const struct bc_console *console, const char *file, uint64_t offset,
 	uint64_t bytes, const char *what);

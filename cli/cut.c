@@ -496,8 +496,7 @@ int bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
 	struct cut *c = calloc(1, sizeof(*c));
 
 	if (c == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return bc_complain_memory(console);
 	}
 	c->console = console;
 	enum bc_exit code = bc_in_out_init(&c->wanted, console, argc);

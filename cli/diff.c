@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "cli/diff_class.h"
+#include "cli/diff_json.h"
 #include "cli/diff_options.h"
+#include "cli/diff_text.h"
 #include "cli/options.h"
 #include "formats/compare.h"
 
@@ -84,7 +86,7 @@ static bool end_difference(struct bc_diff *d)
 	else if (!d->is_quiet)
 		bc_diff_text_difference(d);
 	if (!ok)
-		bc_complain(d->console, NULL, "not enough memory");
+		bc_complain_memory(d->console);
 	d->before_count = 0;
 	d->after = d->is_json || d->is_quiet ? 0 : d->context;
 	d->shifted = 0;
@@ -195,11 +197,6 @@ static void on_lost(void *context)
 	d->is_lost = true;
 }
 
-const char *bc_diff_kind(const struct bc_diff *d)
-{
-	return d->a.count == 0 ? "only_b" : d->b.count == 0 ? "only_a" : "changed";
-}
-
 /* What of the two can be compared at all, and whether that is what was asked for. */
 static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted *w)
 {
@@ -297,8 +294,7 @@ static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 	if (has_all)
 		return code;
 no_memory:
-	bc_complain(d->console, NULL, "not enough memory");
-	return BC_EXIT_FAILED;
+	return bc_complain_memory(d->console);
 }
 
 static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
@@ -311,11 +307,10 @@ static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 	d->a.lines = calloc(d->show + 1, sizeof(*d->a.lines));
 	d->b.lines = calloc(d->show + 1, sizeof(*d->b.lines));
 	d->before = calloc(d->context + 1, sizeof(*d->before));
-	if (d->a.lines == NULL || d->b.lines == NULL || d->before == NULL ||
-		bc_output_open(&d->output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (d->a.lines == NULL || d->b.lines == NULL || d->before == NULL)
+		return bc_complain_memory(console);
+	if (!bc_output_open(&d->output, console))
 		return BC_EXIT_FAILED;
-	}
 	code = bc_trace_open(
 		&d->a.trace, console, d->a.paths, d->a.path_count, w->format_a, &w->reader_a);
 	if (code != BC_EXIT_OK)
@@ -344,7 +339,7 @@ int bc_cmd_diff(const struct bc_console *console, int argc, char **argv)
 	enum bc_exit code = BC_EXIT_FAILED;
 
 	if (d == NULL) {
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 		return code;
 	}
 	d->console = console;

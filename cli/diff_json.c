@@ -1,111 +1,113 @@
-/* Differences as JSON objects, one a line: docs/diff.md. */
+#include "cli/diff_json.h"
+
 #include <string.h>
 
-#include "cli/diff.h"
 #include "formats/compare.h"
 #include "formats/json.h"
 
-static bool add_fields(cJSON *object, const char *name, uint64_t fields)
+/* What the difference at hand is. */
+static const char *kind(const struct bc_diff *d)
 {
-	cJSON *array = cJSON_AddArrayToObject(object, name);
-	bool ok = array != NULL;
+	return d->a.count == 0 ? "only_b" : d->b.count == 0 ? "only_a" : "changed";
+}
 
-	for (; ok && fields != 0; fields &= fields - 1) {
-		cJSON *item = cJSON_CreateString(bc_field_name(fields & (0 - fields)));
-		ok = item != NULL && cJSON_AddItemToArray(array, item);
+static json_t *names_of(uint64_t fields)
+{
+	json_t *array = json_array();
+
+	for (; fields != 0; fields &= fields - 1)
+		if (json_array_append_new(
+			    array, json_string(bc_field_name(fields & (0 - fields)))) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+/* Sets a member, and makes it all NULL where that fails. */
+static json_t *with(json_t *object, const char *name, json_t *value)
+{
+	if (json_object_set_new(object, name, value) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *side_of(const struct bc_diff *d, const struct bc_diff_side *side)
+{
+	json_t *object = with(json_object(), "count", bc_json_u64(side->count));
+	json_t *entries = json_array();
+
+	if (side->count != 0) {
+		object = with(object, "first", bc_json_u64(side->first));
+		object = with(object, "last", bc_json_u64(side->last));
 	}
-	return ok;
-}
-
-/* Prints and frees the object; `ok`: every member could be added. */
-static bool print(struct bc_diff *d, cJSON *object, bool ok)
-{
-	char *text = ok ? cJSON_PrintUnformatted(object) : NULL;
-
-	cJSON_Delete(object);
-	if (text == NULL)
-		return false;
-	bc_output_text(&d->output, text, strlen(text));
-	bc_output_text(&d->output, "\n", 1);
-	cJSON_free(text);
-	return true;
-}
-
-static bool add_lines(cJSON *object, const struct bc_diff *d, const struct bc_diff_side *side)
-{
-	cJSON *array = cJSON_AddArrayToObject(object, "entries");
-	bool ok = array != NULL;
-
-	for (size_t i = 0; ok && i < d->show && i < side->count; i++) {
+	if (side->has_behind)
+		object = with(object, "behind", bc_json_u64(side->behind));
+	for (size_t i = 0; i < d->show && i < side->count; i++) {
 		const struct bc_diff_line *line = &side->lines[i];
-		cJSON *item = cJSON_CreateObject();
-		ok = item != NULL && cJSON_AddItemToArray(array, item) &&
-		     bc_json_add_u64(item, "number", line->number) &&
-		     bc_json_add_text(item, "text", line->text) &&
-		     (!d->is_paired || add_fields(item, "fields", line->fields));
+		json_t *item = with(json_object(), "number", bc_json_u64(line->number));
+		item = with(item, "text", bc_json_text(line->text));
+		if (d->is_paired)
+			item = with(item, "fields", names_of(line->fields));
+		if (json_array_append_new(entries, item) != 0) {
+			json_decref(entries);
+			entries = NULL;
+		}
 	}
-	return ok;
-}
-
-static bool add_side(cJSON *object, const struct bc_diff *d, const struct bc_diff_side *side)
-{
-	cJSON *at = cJSON_AddObjectToObject(object, side == &d->a ? "a" : "b");
-	bool ok = at != NULL && bc_json_add_u64(at, "count", side->count);
-
-	if (ok && side->count != 0)
-		ok = bc_json_add_u64(at, "first", side->first) &&
-		     bc_json_add_u64(at, "last", side->last);
-	if (ok && side->has_behind)
-		ok = bc_json_add_u64(at, "behind", side->behind);
-	return ok && add_lines(at, d, side);
+	return with(object, "entries", entries);
 }
 
 bool bc_diff_json_difference(struct bc_diff *d)
 {
-	cJSON *object = cJSON_CreateObject();
-	bool ok = object != NULL && bc_json_add_u64(object, "difference", d->differences) &&
-		  bc_json_add_text(object, "kind", bc_diff_kind(d)) && add_side(object, d, &d->a) &&
-		  add_side(object, d, &d->b) &&
-		  add_fields(object, "fields", d->is_paired ? d->differ : 0) &&
-		  bc_json_add_i64(object, "clock_shift", d->shifted) &&
-		  cJSON_AddBoolToObject(object, "is_lost", d->is_lost) != NULL;
-
-	return print(d, object, ok);
+	return bc_output_json_value(
+		&d->output, bc_json_object((struct bc_json_member[]){
+				    {"difference", bc_json_u64(d->differences)},
+				    {"kind", json_string(kind(d))},
+				    {"a", side_of(d, &d->a)},
+				    {"b", side_of(d, &d->b)},
+				    {"fields", names_of(d->is_paired ? d->differ : 0)},
+				    {"clock_shift", json_integer(d->shifted)},
+				    {"is_lost", json_boolean(d->is_lost)},
+				    {NULL, NULL},
+			    }));
 }
 
-static bool add_trace(cJSON *object, const struct bc_diff *d, const struct bc_diff_side *side)
+static json_t *trace_of(const struct bc_diff_side *side)
 {
 	char place[BC_PLACE_TEXT_MAX];
-	cJSON *at = cJSON_AddObjectToObject(object, side == &d->a ? "a" : "b");
-	bool ok = at != NULL;
+	json_t *left_out = json_object();
 
 	bc_trace_place(&side->trace, 0, place);
 	place[strcspn(place, " ")] = '\0';
-	ok = ok && bc_json_add_text(at, "file", side->paths[0]) &&
-	     bc_json_add_u64(at, "files", (uint64_t)side->path_count) &&
-	     bc_json_add_text(at, "format", bc_format_name(side->trace.format)) &&
-	     bc_json_add_text(at, "numbers", place) &&
-	     bc_json_add_u64(at, "entries", side->entries);
-	cJSON *left_out = ok ? cJSON_AddObjectToObject(at, "left_out") : NULL;
-	ok = left_out != NULL;
-	for (unsigned bit = 0; ok && bit < BC_TRAIT_BITS; bit++)
+	for (unsigned bit = 0; bit < BC_TRAIT_BITS; bit++)
 		if (side->fit.left_out[bit] != 0)
-			ok = bc_json_add_u64(
-				left_out, bc_trait_name(1u << bit), side->fit.left_out[bit]);
-	return ok;
+			left_out = with(left_out, bc_trait_name(1u << bit),
+				bc_json_u64(side->fit.left_out[bit]));
+	return bc_json_object((struct bc_json_member[]){
+		{"file", bc_json_text(side->paths[0])},
+		{"files", json_integer(side->path_count)},
+		{"format", json_string(bc_format_name(side->trace.format))},
+		{"numbers", json_string(place)},
+		{"entries", bc_json_u64(side->entries)},
+		{"left_out", left_out},
+		{NULL, NULL},
+	});
 }
 
 bool bc_diff_json_summary(struct bc_diff *d, bool is_whole)
 {
-	cJSON *object = cJSON_CreateObject();
-	bool ok = object != NULL && bc_json_add_u64(object, "differences", d->differences) &&
-		  cJSON_AddBoolToObject(object, "is_whole", is_whole) != NULL &&
-		  bc_json_add_u64(object, "same", d->same) &&
-		  bc_json_add_u64(object, "reordered", d->reordered) &&
-		  bc_json_add_u64(object, "changed", d->changed) &&
-		  bc_json_add_u64(object, "only_a", d->only_a) &&
-		  bc_json_add_u64(object, "only_b", d->only_b) && add_trace(object, d, &d->a) &&
-		  add_trace(object, d, &d->b) && add_fields(object, "fields", d->fields);
-
-	return print(d, object, ok);
+	return bc_output_json_value(
+		&d->output, bc_json_object((struct bc_json_member[]){
+				    {"differences", bc_json_u64(d->differences)},
+				    {"is_whole", json_boolean(is_whole)},
+				    {"same", bc_json_u64(d->same)},
+				    {"reordered", bc_json_u64(d->reordered)},
+				    {"changed", bc_json_u64(d->changed)},
+				    {"only_a", bc_json_u64(d->only_a)},
+				    {"only_b", bc_json_u64(d->only_b)},
+				    {"a", trace_of(&d->a)},
+				    {"b", trace_of(&d->b)},
+				    {NULL, NULL},
+			    }));
 }

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/diff.h"
+#include "cli/diff_state.h"
+#include "formats/usage.h"
+
+extern const struct bc_usage bc_diff_usage;
 
 /* What stands in no bc_diff, for it is checked against the traces first. */
 struct bc_diff_wanted {

@@ -1,9 +1,8 @@
-/* Differences as a person reads them: A's entries behind '-', B's behind '+'. */
+#include "cli/diff_text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/diff.h"
-#include "cli/safe_text.h"
 #include "formats/compare.h"
 
 #define RED   "\033[31m"
@@ -33,9 +32,9 @@ void bc_diff_text_begin(struct bc_diff *d)
 	int more = d->b.path_count - 1;
 
 	bc_output_format(&d->output, "--- A: ");
-	bc_safe_write(&d->output, d->a.trace.file.name);
+	bc_output_safe(&d->output, d->a.trace.file.name);
 	bc_output_format(&d->output, " (%s)\n+++ B: ", bc_format_name(d->a.trace.format));
-	bc_safe_write(&d->output, d->b.trace.file.name);
+	bc_output_safe(&d->output, d->b.trace.file.name);
 	if (more != 0)
 		bc_output_format(&d->output, " and %d more", more);
 	bc_output_format(&d->output, " (%s)\n", bc_format_name(d->b.trace.format));

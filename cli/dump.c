@@ -1,12 +1,14 @@
 #include "cli/dump.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/dump_entries.h"
+#include "cli/dump_plain.h"
+#include "cli/dump_print.h"
+#include "cli/dump_segments.h"
 #include "cli/order.h"
-#include "cli/safe_text.h"
 
 static const struct bc_usage_option options[] = {
 	{'n', "records", "A-B", "range",
@@ -35,49 +37,6 @@ const struct bc_usage bc_dump_usage = {
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: what is good was printed.",
 	.example = "buscap dump -n 1000-1099 *.byu.lz4",
 };
-
-void bc_dump_gap(struct bc_dump *dump, const struct bc_event *gap)
-{
-	const char *name = bc_gap_cause_name(gap->cause);
-	char lasted[32] = "";
-
-	if (dump->is_plain)
-		return;
-	if (gap->duration_ns != 0)
-		snprintf(lasted, sizeof(lasted), ", %.6f s", (double)gap->duration_ns * 1e-9);
-	if (!gap->exact && gap->value == 0)
-		bc_output_format(&dump->output, "# gap: an unknown number of samples lost (%s%s)\n",
-			name, lasted);
-	else
-		bc_output_format(&dump->output, "# gap: %s%" PRIu64 " sample%s lost (%s%s)\n",
-			gap->exact ? "" : "at least ", gap->value, bc_plural(gap->value), name,
-			lasted);
-}
-
-/* What a mark's text may do to a terminal or to the lines, it does not. */
-void bc_dump_note(struct bc_dump *dump, const char *word, const char *text, size_t bytes)
-{
-	if (dump->is_plain)
-		return;
-	bc_output_format(&dump->output, "# %s%s", word, bytes != 0 ? ": " : "");
-	bc_safe_write_bytes(&dump->output, text, bytes);
-	bc_output_text(&dump->output, "\n", 1);
-}
-
-void bc_dump_epoch(struct bc_dump *dump, uint32_t epoch)
-{
-	if (dump->has_epoch && dump->epoch != epoch && !dump->is_plain)
-		bc_output_format(&dump->output, "# epoch %" PRIu32 "\n", epoch);
-	dump->has_epoch = true;
-	dump->epoch = epoch;
-}
-
-void bc_dump_damage(struct bc_dump *dump, const struct bc_file *file, uint64_t offset,
-	uint64_t bytes, const char *what)
-{
-	bc_complain_damage(dump->console, file->name, offset, bytes, what);
-	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
-}
 
 static bool read_epoch(const struct bc_console *console, struct bc_range *epochs)
 {
@@ -173,8 +132,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	struct bc_dump *dump = calloc(1, sizeof(*dump));
 
 	if (dump == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return bc_complain_memory(console);
 	}
 	dump->console = console;
 	bc_options_begin(&o, console, &bc_dump_usage, argc, argv);
@@ -183,8 +141,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	bc_record_text_init(&dump->text);
 	if (!read_options(dump, &format, &o))
 		goto out;
-	if (bc_output_open(&dump->output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&dump->output, console)) {
 		dump->exit = BC_EXIT_FAILED;
 		goto out;
 	}

@@ -5,66 +5,11 @@
 #ifndef BC_CLI_DUMP_H
 #define BC_CLI_DUMP_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "cli/console.h"
-#include "cli/file.h"
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/record_text.h"
-#include "formats/continuity.h"
 #include "formats/usage.h"
-
-/* A dump under way: what is wanted, and how far it is. */
-struct bc_dump {
-	const struct bc_console *console;
-	struct bc_output output;
-	struct bc_format_options format; /* what was said behind the format's name */
-	struct bc_record_text text;
-	struct bc_continuity continuity;
-	bool has_last; /* `last` is the chunk that was passed last, printed or not */
-	struct bc_chunk_info last;
-	uint64_t again_chunks; /* of the file at hand, left out: they were there before */
-	uint64_t again_records;
-	struct bc_range records;
-	struct bc_range ticks;
-	struct bc_range epochs;
-	bool has_range;   /* some of it isn't wanted */
-	bool has_epochs;  /* of these, the epochs are not all */
-	bool has_ticks;   /* each record's tick is: to choose by, or to print */
-	bool is_plain;    /* no lines that begin with '#' */
-	bool is_absolute; /* each line ends in its tick */
-	bool has_epoch;   /* `epoch` is that of the chunk or frame printed last */
-	uint32_t epoch;
-	enum bc_exit exit;
-};
 
 extern const struct bc_usage bc_dump_usage;
 
 int bc_cmd_dump(const struct bc_console *console, int argc, char **argv);
-
-/* The parts of it: print one file, and set dump->exit. */
-void bc_dump_segments(struct bc_dump *dump, struct bc_file *file); /* cli/dump_segments.c */
-void bc_dump_plain(struct bc_dump *dump, struct bc_file *file);    /* cli/dump_plain.c */
-void bc_dump_frames(struct bc_dump *dump, struct bc_file *file);   /* cli/dump_plain.c */
-void bc_dump_entries(struct bc_dump *dump, struct bc_file *file);  /* cli/dump_entries.c */
-
-/* The lines that begin with '#'; none when the dump is plain. */
-void bc_dump_gap(struct bc_dump *dump, const struct bc_event *gap);
-void bc_dump_note(struct bc_dump *dump, const char *word, const char *text, size_t bytes);
-void bc_dump_epoch(struct bc_dump *dump, uint32_t epoch);
-
-/* Complains of a place that can't be read; the dump goes on. */
-void bc_dump_damage(struct bc_dump *dump, const struct bc_file *file, uint64_t offset,
-	uint64_t bytes, const char *what);
-
-/* Whether a record or sample is wanted. */
-static inline bool bc_dump_wants(
-	const struct bc_dump *dump, uint64_t number, uint64_t tick, uint32_t epoch)
-{
-	return bc_range_has(dump->records, number) && bc_range_has(dump->ticks, tick) &&
-	       bc_range_has(dump->epochs, epoch);
-}
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/dump.h"
+#include "cli/dump_entries.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "cli/dump.h"
+#include "cli/dump_plain.h"
 
 #include <errno.h>
 #include <inttypes.h>

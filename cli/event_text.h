@@ -2,13 +2,13 @@
 #ifndef BC_CLI_EVENT_TEXT_H
 #define BC_CLI_EVENT_TEXT_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "cli/output.h"
 
 /* Prints it. Returns false when it has no name and so is no event. One that isn't known is printed
  * as its JSON. */
-bool bc_event_print(struct bc_output *output, const cJSON *event);
+bool bc_event_print(struct bc_output *output, const json_t *event);
 
 #endif

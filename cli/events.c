@@ -2,19 +2,21 @@
 
 #include <string.h>
 
-#include "cli/ask_options.h"
+#include "cli/client.h"
 #include "cli/event_text.h"
+#include "cli/json_path.h"
 #include "cli/live.h"
+#include "cli/options.h"
 
 /* A status comes each second. */
 #define SILENCE_MS 30000
 
-enum { OPTION_CHANGES = BC_ASK_MORE };
+enum { OPTION_CHANGES = BC_CLIENT_OPT_MORE };
 
 static const struct bc_usage_option options[] = {
 	{OPTION_CHANGES, "changes", NULL, NULL, "without the status each second"},
-	{BC_ASK_JSON, "json", NULL, NULL, "an object a line, as it comes"},
-	BC_ASK_OPTION_SOCKET,
+	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "an object a line, as it comes"},
+	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
 
@@ -25,19 +27,19 @@ const struct bc_usage bc_events_usage = {
 		"recordings, segments, marks, triggers, gaps, the board and the disk; and the "
 		"status first and each second.",
 	.options = options,
-	.exits = BC_ASK_EXITS,
+	.exits = BC_CLIENT_EXITS,
 	.example = "buscap events --changes",
 };
 
-static bool show(void *context, struct bc_output *output, const cJSON *event)
+static bool show(void *context, struct bc_output *output, const json_t *event)
 {
 	(void)context;
 	return bc_event_print(output, event);
 }
 
-static bool is_change(void *context, const cJSON *event)
+static bool is_change(void *context, const json_t *event)
 {
-	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "event"));
+	const char *name = bc_json_path_text(event, "event");
 
 	(void)context;
 	return name == NULL || strcmp(name, "status") != 0;
@@ -56,10 +58,10 @@ int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 		case OPTION_CHANGES:
 			live.is_wanted = is_change;
 			break;
-		case BC_ASK_JSON:
+		case BC_CLIENT_OPT_JSON:
 			live.is_json = true;
 			break;
-		case BC_ASK_SOCKET:
+		case BC_CLIENT_OPT_SOCKET:
 			live.socket = optarg;
 			break;
 		default:

@@ -122,10 +122,8 @@ int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
 	}
 	if (optind != argc)
 		return bc_complain_usage(console, "it takes no operands");
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	}
 	if (is_matrix)
 		print_matrix(&output);
 	else

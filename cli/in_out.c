@@ -10,8 +10,7 @@ enum bc_exit bc_in_out_init(struct bc_in_out *c, const struct bc_console *consol
 		.paths = calloc((size_t)argc + 1, sizeof(*c->paths))};
 	if (c->paths != NULL)
 		return BC_EXIT_OK;
-	bc_complain(console, NULL, "not enough memory");
-	return BC_EXIT_FAILED;
+	return bc_complain_memory(console);
 }
 
 void bc_in_out_free(struct bc_in_out *c)

@@ -10,11 +10,11 @@
 #include "cli/entry_count.h"
 #include "cli/file.h"
 #include "cli/options.h"
-#include "cli/safe_text.h"
 #include "cli/segment_info.h"
 #include "cli/segment_text.h"
 #include "formats/bcp1_file.h"
 #include "formats/dialect.h"
+#include "formats/json.h"
 #include "formats/sample.h"
 
 static const struct bc_usage_option options[] = {
@@ -45,54 +45,40 @@ struct job {
 	struct bc_format_options options; /* of the format */
 };
 
-/* A JSON object with what is told of every file. */
-static cJSON *begin_json(const struct bc_file *file)
+/* Prints what every file has, and `more`, which is released. */
+static enum bc_exit print_json(struct job *job, const struct bc_file *file, json_t *more)
 {
-	cJSON *object = cJSON_CreateObject();
 	enum bc_packing packing = file->probe.format == BC_FORMAT_SEGMENT ? BC_PACKING_LZ4
 									  : file->probe.packing;
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"file", bc_json_text(file->name)},
+		{"format", json_string(bc_format_name(file->probe.format))},
+		{"lz4", json_boolean(packing == BC_PACKING_LZ4)},
+		{"packing", json_string(bc_packing_name(packing))},
+		{"is_capture", json_boolean(file->probe.is_capture)},
+		{NULL, NULL},
+	});
 
-	if (object != NULL && bc_json_add_text(object, "file", file->name) &&
-		bc_json_add_text(object, "format", bc_format_name(file->probe.format)) &&
-		cJSON_AddBoolToObject(object, "lz4", packing == BC_PACKING_LZ4) != NULL &&
-		bc_json_add_text(object, "packing", bc_packing_name(packing)) &&
-		cJSON_AddBoolToObject(object, "is_capture", file->probe.is_capture) != NULL)
-		return object;
-	cJSON_Delete(object);
-	return NULL;
-}
-
-/* Prints and frees the object; `ok`: every member could be added. */
-static enum bc_exit end_json(struct job *job, cJSON *object, bool ok)
-{
-	char *text = ok ? cJSON_PrintUnformatted(object) : NULL;
-
-	cJSON_Delete(object);
-	if (text == NULL) {
-		bc_complain(job->console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+	if (json_object_update_new(object, more) != 0) {
+		json_decref(object);
+		object = NULL;
 	}
-	bc_output_text(&job->output, text, strlen(text));
-	bc_output_text(&job->output, "\n", 1);
-	cJSON_free(text);
-	return BC_EXIT_OK;
+	return bc_output_json_value(&job->output, object) ? BC_EXIT_OK
+							  : bc_complain_memory(job->console);
 }
 
 /* "FILE: ", with which what is told of it begins. */
 static void name_file(struct job *job, const struct bc_file *file)
 {
-	bc_safe_write(&job->output, file->name);
+	bc_output_safe(&job->output, file->name);
 	bc_output_text(&job->output, ": ", 2);
 }
 
 static enum bc_exit tell_segment(
 	struct job *job, const struct bc_file *file, const struct bc_segment_info *info)
 {
-	if (job->is_json) {
-		cJSON *object = begin_json(file);
-		bool ok = object != NULL && bc_segment_info_json(object, info);
-		return end_json(job, object, ok);
-	}
+	if (job->is_json)
+		return print_json(job, file, bc_segment_info_json(info));
 	name_file(job, file);
 	bc_output_format(&job->output, "%s%s\n",
 		info->segments > 1 ? "several segments" : "segment",
@@ -143,9 +129,7 @@ static enum bc_exit info_capture(struct job *job, struct bc_file *file)
 	if (rc < 0)
 		return bc_complain_read(job->console, file, rc);
 	if (job->is_json) {
-		cJSON *object = begin_json(file);
-		bool ok = object != NULL && bc_capture_info_json(object, &info);
-		code = end_json(job, object, ok);
+		code = print_json(job, file, bc_capture_info_json(&info));
 	} else {
 		name_file(job, file);
 		bc_output_format(
@@ -165,14 +149,32 @@ struct plain_info {
 	const struct bc_frames *frames; /* bcp1 only */
 };
 
-static bool json_frames(cJSON *object, const struct bc_frames *f)
+static json_t *plain_json(const struct plain_info *info, const char *words)
 {
-	return bc_json_add_u64(object, "frames", f->frames) &&
-	       bc_json_add_u64(object, "gaps", f->gaps) &&
-	       bc_json_add_u64(object, "lost", f->lost) &&
-	       bc_json_add_u64(object, "epochs", f->frames != 0 ? (uint64_t)f->epoch + 1 : 0) &&
-	       bc_json_add_u64(object, "last_tick", f->tick) &&
-	       cJSON_AddBoolToObject(object, "has_last_frame", f->has_last) != NULL;
+	const struct bc_frames *f = info->frames;
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"bytes", bc_json_u64(info->bytes)},
+		{words, bc_json_u64(info->count)},
+		{"torn_bytes", bc_json_u64(info->torn_bytes)},
+		{NULL, NULL},
+	});
+
+	if (f != NULL &&
+		json_object_update_new(object,
+			bc_json_object((struct bc_json_member[]){
+				{"frames", bc_json_u64(f->frames)},
+				{"gaps", bc_json_u64(f->gaps)},
+				{"lost", bc_json_u64(f->lost)},
+				{"epochs",
+					bc_json_u64(f->frames != 0 ? (uint64_t)f->epoch + 1 : 0)},
+				{"last_tick", bc_json_u64(f->tick)},
+				{"has_last_frame", json_boolean(f->has_last)},
+				{NULL, NULL},
+			})) != 0) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
 }
 
 static enum bc_exit tell_plain(
@@ -183,31 +185,26 @@ static enum bc_exit tell_plain(
 	char words[16];
 
 	snprintf(words, sizeof(words), "%ss", info->word);
-	if (job->is_json) {
-		cJSON *object = begin_json(file);
-		bool ok = object != NULL && bc_json_add_u64(object, "bytes", info->bytes) &&
-			  bc_json_add_u64(object, words, info->count) &&
-			  bc_json_add_u64(object, "torn_bytes", info->torn_bytes) &&
-			  (f == NULL || json_frames(object, f));
-		return end_json(job, object, ok);
-	}
+	if (job->is_json)
+		return print_json(job, file, plain_json(info, words));
 	name_file(job, file);
 	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));
-	bc_fact(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
-	bc_fact(output, words, "%" PRIu64, info->count);
+	bc_status_line(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
+	bc_status_line(output, words, "%" PRIu64, info->count);
 	if (f != NULL) {
-		bc_fact(output, "frames", "%" PRIu64 "%s", f->frames,
+		bc_status_line(output, "frames", "%" PRIu64 "%s", f->frames,
 			f->has_last ? "" : ", the board's last one not among them");
 		if (f->gaps == 0)
-			bc_fact(output, "gaps", "0");
+			bc_status_line(output, "gaps", "0");
 		else
-			bc_fact(output, "gaps", "%" PRIu64 ", at least %" PRIu64 " sample%s lost",
-				f->gaps, f->lost, bc_plural(f->lost));
-		bc_fact(output, "epochs", "%" PRIu32, f->frames != 0 ? f->epoch + 1 : 0);
+			bc_status_line(output, "gaps",
+				"%" PRIu64 ", at least %" PRIu64 " sample%s lost", f->gaps, f->lost,
+				bc_plural(f->lost));
+		bc_status_line(output, "epochs", "%" PRIu32, f->frames != 0 ? f->epoch + 1 : 0);
 	}
 	if (info->torn_bytes != 0)
-		bc_fact(output, f != NULL ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
+		bc_status_line(output, f != NULL ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
 			info->torn_bytes, bc_plural(info->torn_bytes),
 			f != NULL ? "in no whole frame" : "left over at the end");
 	return BC_EXIT_OK;
@@ -280,14 +277,20 @@ static enum bc_exit info_plain(struct job *job, struct bc_file *file)
 	return conclude_plain(job, file, &info);
 }
 
-static bool json_entries(cJSON *object, const struct bc_entry_counts *counts)
+static json_t *entries_json(const struct bc_file *file, const struct bc_entry_counts *counts)
 {
-	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++) {
-		const char *name = bc_entry_kind_name(kind);
-		if (counts->kinds[kind] != 0 && !bc_json_add_u64(object, name, counts->kinds[kind]))
-			return false;
-	}
-	return bc_json_add_u64(object, "malformed", counts->faults);
+	json_t *object = json_object();
+	int rc = json_object_set_new(object, "bytes", bc_json_u64(file->bytes));
+
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		if (counts->kinds[kind] != 0)
+			rc |= json_object_set_new(
+				object, bc_entry_kind_name(kind), bc_json_u64(counts->kinds[kind]));
+	rc |= json_object_set_new(object, "malformed", bc_json_u64(counts->faults));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
 }
 
 /* The other formats: what is in them, by kind. */
@@ -299,22 +302,20 @@ static enum bc_exit info_entries(struct job *job, struct bc_file *file)
 
 	if (code == BC_EXIT_FAILED)
 		return code;
-	if (job->is_json) {
-		cJSON *object = begin_json(file);
-		bool ok = object != NULL && bc_json_add_u64(object, "bytes", file->bytes) &&
-			  json_entries(object, &counts);
-		return bc_exit_worse(code, end_json(job, object, ok));
-	}
+	if (job->is_json)
+		return bc_exit_worse(code, print_json(job, file, entries_json(file, &counts)));
 	name_file(job, file);
 	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));
 	if (file->is_regular)
-		bc_fact(output, "size", "%" PRIu64 " byte%s", file->bytes, bc_plural(file->bytes));
+		bc_status_line(
+			output, "size", "%" PRIu64 " byte%s", file->bytes, bc_plural(file->bytes));
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		if (counts.kinds[kind] != 0)
-			bc_fact(output, bc_entry_kind_name(kind), "%" PRIu64, counts.kinds[kind]);
+			bc_status_line(
+				output, bc_entry_kind_name(kind), "%" PRIu64, counts.kinds[kind]);
 	if (counts.faults != 0)
-		bc_fact(output, "malformed", "%" PRIu64, counts.faults);
+		bc_status_line(output, "malformed", "%" PRIu64, counts.faults);
 	return code;
 }
 
@@ -358,10 +359,8 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 	}
 	if (optind == argc)
 		return bc_complain_usage(console, "no file is named");
-	if (bc_output_open(&job.output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&job.output, console))
 		return BC_EXIT_FAILED;
-	}
 	for (int i = optind; i < argc && !bc_output_is_over(&job.output); i++)
 		code = bc_exit_worse(code, info_file(&job, argv[i]));
 	return bc_exit_worse(code, bc_output_close(&job.output, console));

@@ -1,7 +1,8 @@
 #include "cli/live.h"
 
-#include "cli/ask.h"
+#include "cli/client.h"
 #include "cli/interrupt.h"
+#include "cli/json_path.h"
 #include "cli/safe_text.h"
 
 struct showing {
@@ -21,16 +22,16 @@ static bool take_line(void *context, char *text, size_t bytes)
 {
 	struct showing *s = context;
 	const struct bc_live *live = s->live;
-	cJSON *object = cJSON_ParseWithLengthOpts(text, bytes + 1, NULL, true);
-	bool is_good = cJSON_IsObject(object);
+	json_t *object = bc_json_parse_object(text, bytes);
+	bool is_good = object != NULL;
 
 	if (is_good && (live->is_wanted == NULL || live->is_wanted(live->context, object))) {
 		if (live->is_json)
-			bc_safe_json(&s->output, text, bytes);
+			bc_output_json(&s->output, text, bytes);
 		else
 			is_good = live->show(live->context, &s->output, object);
 	}
-	cJSON_Delete(object);
+	json_decref(object);
 	if (!is_good) {
 		s->is_odd = true;
 		bc_safe_text(s->odd, sizeof(s->odd), text);
@@ -59,19 +60,18 @@ static enum bc_exit follow(struct showing *s, struct bc_client *client)
 		code = bc_client_wait(client, fds, 2, live->silence_ms);
 		bc_output_flush(&s->output);
 	}
-	return code != BC_EXIT_OK ? bc_client_complain(client, live->console, code) : code;
+	return code != BC_EXIT_OK ? bc_client_complain(client, code) : code;
 }
 
 enum bc_exit bc_live_run(const struct bc_live *live)
 {
 	struct showing s = {.live = live};
 	struct bc_client *client;
-	enum bc_exit code = bc_ask_open(&client, live->console, live->socket);
+	enum bc_exit code = bc_client_open(&client, live->console, live->socket);
 
 	if (code != BC_EXIT_OK)
 		return code;
-	if (bc_output_open(&s.output, live->console->out) != 0) {
-		bc_complain(live->console, NULL, "not enough memory");
+	if (!bc_output_open(&s.output, live->console)) {
 		bc_client_close(client);
 		return BC_EXIT_FAILED;
 	}
@@ -79,8 +79,7 @@ enum bc_exit bc_live_run(const struct bc_live *live)
 	bc_client_close(client);
 	enum bc_exit closed = bc_output_close(&s.output, live->console);
 	if (s.is_odd) {
-		bc_complain(
-			live->console, NULL, "what the daemon sent makes no sense here: %s", s.odd);
+		bc_complain(live->console, NULL, "unexpected line from the daemon: %s", s.odd);
 		closed = bc_exit_worse(closed, BC_EXIT_FAILED);
 	}
 	return bc_exit_worse(code, closed);

@@ -3,7 +3,7 @@
 #ifndef BC_CLI_LIVE_H
 #define BC_CLI_LIVE_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -18,9 +18,9 @@ struct bc_live {
 	int silence_ms;     /* so long without a line is no answer; -1: it may be silent for ever */
 
 	/* An object that came. Returns false when it can't be one of this stream, which ends it. */
-	bool (*show)(void *context, struct bc_output *output, const cJSON *object);
+	bool (*show)(void *context, struct bc_output *output, const json_t *object);
 	/* Asked of each object first: whether it is to be shown. NULL: all are. */
-	bool (*is_wanted)(void *context, const cJSON *object);
+	bool (*is_wanted)(void *context, const json_t *object);
 	/* Asked after each: whether that was enough. NULL: it never is. */
 	bool (*is_enough)(void *context);
 	void *context;

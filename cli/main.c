@@ -11,25 +11,21 @@
 #include "cli/console.h"
 #include "cli/convert.h"
 #include "cli/cut.h"
+#include "cli/daemon_command.h"
 #include "cli/diff.h"
+#include "cli/diff_options.h"
 #include "cli/dump.h"
 #include "cli/events.h"
 #include "cli/formats.h"
 #include "cli/info.h"
-#include "cli/mark.h"
 #include "cli/merge.h"
-#include "cli/record.h"
 #include "cli/recover.h"
-#include "cli/replay.h"
-#include "cli/rotate.h"
 #include "cli/safe_text.h"
 #include "cli/sim.h"
-#include "cli/snapshot.h"
 #include "cli/stats.h"
 #include "cli/status.h"
 #include "cli/tail.h"
 #include "cli/top.h"
-#include "cli/trigger.h"
 #include "cli/verify.h"
 
 static const struct {
@@ -49,12 +45,12 @@ static const struct {
 	{&bc_sim_usage, bc_cmd_sim},
 	{&bc_status_usage, bc_cmd_status},
 	{&bc_top_usage, bc_cmd_top},
-	{&bc_record_usage, bc_cmd_record},
-	{&bc_rotate_usage, bc_cmd_rotate},
-	{&bc_mark_usage, bc_cmd_mark},
-	{&bc_snapshot_usage, bc_cmd_snapshot},
-	{&bc_trigger_usage, bc_cmd_trigger},
-	{&bc_replay_usage, bc_cmd_replay},
+	{&bc_record_usage, bc_cmd_daemon},
+	{&bc_rotate_usage, bc_cmd_daemon},
+	{&bc_mark_usage, bc_cmd_daemon},
+	{&bc_snapshot_usage, bc_cmd_daemon},
+	{&bc_trigger_usage, bc_cmd_daemon},
+	{&bc_replay_usage, bc_cmd_daemon},
 	{&bc_tail_usage, bc_cmd_tail},
 	{&bc_events_usage, bc_cmd_events},
 };

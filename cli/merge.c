@@ -416,8 +416,7 @@ static enum bc_exit merge_paths(struct merge *m)
 		return bc_complain_usage(m->console, "two files or more are merged");
 	if (!bc_merge_inputs_make(
 		    &m->inputs, m->console, m->wanted.paths, m->wanted.count, m->clock_hz)) {
-		bc_complain(m->console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return bc_complain_memory(m->console);
 	}
 	if (m->format_count > 1 && m->format_count != m->inputs.count)
 		return bc_complain_usage(m->console,
@@ -443,15 +442,13 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 	struct merge *m = calloc(1, sizeof(*m));
 
 	if (m == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		return BC_EXIT_FAILED;
+		return bc_complain_memory(console);
 	}
 	m->console = console;
 	enum bc_exit code = bc_in_out_init(&m->wanted, console, argc);
 	m->formats = calloc((size_t)argc + 1, sizeof(*m->formats));
 	if (code == BC_EXIT_OK && m->formats == NULL) {
-		bc_complain(console, NULL, "not enough memory");
-		code = BC_EXIT_FAILED;
+		code = bc_complain_memory(console);
 	}
 	if (code == BC_EXIT_OK)
 		code = read_and_run(m, argc, argv);

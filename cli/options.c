@@ -190,20 +190,21 @@ enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usa
 	struct bc_output output;
 	char *text = NULL;
 	size_t bytes;
+	enum bc_exit code = BC_EXIT_FAILED;
 	FILE *memory = open_memstream(&text, &bytes);
 
 	if (memory == NULL)
-		goto no_memory;
+		return bc_complain_memory(console);
 	bc_usage_help(memory, "buscap", usage);
-	if (fclose(memory) != 0 || bc_output_open(&output, console->out) != 0)
-		goto no_memory;
-	bc_output_text(&output, text, bytes);
+	bool ok = fclose(memory) == 0;
+	if (ok && bc_output_open(&output, console)) {
+		bc_output_text(&output, text, bytes);
+		code = bc_output_close(&output, console);
+	} else if (!ok) {
+		bc_complain_memory(console);
+	}
 	free(text);
-	return bc_output_close(&output, console);
-no_memory:
-	bc_complain(console, NULL, "not enough memory");
-	free(text);
-	return BC_EXIT_FAILED;
+	return code;
 }
 
 enum bc_exit bc_complain_usage(const struct bc_console *console, const char *what)

@@ -7,10 +7,22 @@
 #include <string.h>
 #include <unistd.h>
 
-int bc_output_open(struct bc_output *o, int fd)
+#include "cli/safe_text.h"
+#include "formats/json.h"
+#include "formats/utf8.h"
+
+bool bc_output_open_fd(struct bc_output *o, int fd)
 {
 	*o = (struct bc_output){.fd = fd, .buffer = malloc(BC_OUTPUT_BYTES)};
-	return o->buffer != NULL ? 0 : -ENOMEM;
+	return o->buffer != NULL;
+}
+
+bool bc_output_open(struct bc_output *o, const struct bc_console *console)
+{
+	if (bc_output_open_fd(o, console->out))
+		return true;
+	bc_complain_memory(console);
+	return false;
 }
 
 /* A standard output that is set not to wait, as some shells' children find theirs. */
@@ -81,6 +93,90 @@ void bc_output_format(struct bc_output *o, const char *format, ...)
 	va_start(args, format);
 	bc_output_vformat(o, format, args);
 	va_end(args);
+}
+
+static void write_pieces(struct bc_output *o, const char *text, size_t bytes, bool is_escaped)
+{
+	char piece[BC_SAFE_PIECE_MAX];
+
+	for (size_t took; bytes != 0; text += took, bytes -= took) {
+		took = bc_safe_piece(piece, text, bytes, is_escaped);
+		bc_output_text(o, piece, strlen(piece));
+	}
+}
+
+void bc_output_safe_bytes(struct bc_output *o, const char *text, size_t bytes)
+{
+	write_pieces(o, text, bytes, false);
+}
+
+void bc_output_safe(struct bc_output *o, const char *text)
+{
+	write_pieces(o, text, text != NULL ? strlen(text) : 0, false);
+}
+
+void bc_output_escaped(struct bc_output *o, const char *text)
+{
+	write_pieces(o, text, strlen(text), true);
+}
+
+void bc_output_json(struct bc_output *o, const char *json, size_t bytes)
+{
+	bool is_string = false;
+	bool is_escaped = false;
+
+	for (uint32_t took; bytes != 0; json += took, bytes -= took) {
+		const unsigned char *p = (const unsigned char *)json;
+		uint32_t length = bc_utf8_bytes(p, bytes);
+		uint32_t code = length != 0 ? bc_utf8_code(p, length) : 0;
+		bool is_control = code < 0x20 || (code >= 0x7F && code <= 0x9F);
+		took = length != 0 ? length : 1;
+		if (!is_string && (length == 0 || is_control)) {
+			bc_output_text(o, " ", 1);
+			continue;
+		}
+		if (length == 0)
+			bc_output_text(o, "\\ufffd", 6);
+		else if (is_control)
+			bc_output_format(o, "\\u%04x", (unsigned)code);
+		else
+			bc_output_text(o, json, took);
+		if (*json == '"' && !is_escaped)
+			is_string = !is_string;
+		is_escaped = is_string && *json == '\\' && !is_escaped;
+	}
+	bc_output_text(o, "\n", 1);
+}
+
+bool bc_output_json_value(struct bc_output *o, json_t *value)
+{
+	char *text = bc_json_print(value);
+
+	json_decref(value);
+	if (text == NULL)
+		return false;
+	bc_output_text(o, text, strlen(text));
+	bc_output_text(o, "\n", 1);
+	free(text);
+	return true;
+}
+
+void bc_status_line(struct bc_output *o, const char *name, const char *format, ...)
+{
+	va_list args;
+
+	bc_output_format(o, "  %-11s ", name);
+	va_start(args, format);
+	bc_output_vformat(o, format, args);
+	va_end(args);
+	bc_output_text(o, "\n", 1);
+}
+
+void bc_status_line_safe(struct bc_output *o, const char *name, const char *text)
+{
+	bc_output_format(o, "  %-11s ", name);
+	bc_output_safe(o, text);
+	bc_output_text(o, "\n", 1);
 }
 
 enum bc_exit bc_output_close(struct bc_output *o, const struct bc_console *console)

@@ -77,8 +77,7 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 			return BC_EXIT_FAILED;
 		if (asprintf(&file->partial, "%s.partial", path) < 0) {
 			file->partial = NULL;
-			bc_complain(console, NULL, "not enough memory");
-			return BC_EXIT_FAILED;
+			return bc_complain_memory(console);
 		}
 	}
 	const char *name = file->partial != NULL ? file->partial : path;

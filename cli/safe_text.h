@@ -5,26 +5,21 @@
 #ifndef BC_CLI_SAFE_TEXT_H
 #define BC_CLI_SAFE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-
-#include "cli/output.h"
 
 /* Copies `text` (NULL: nothing) to `out`, cut to fit with its zero, never within an escape or a
  * character. Returns `out`. */
 const char *bc_safe_text(char *out, size_t room, const char *text);
 
-/* Write it to an output. */
-void bc_safe_write(struct bc_output *output, const char *text);
-void bc_safe_write_bytes(struct bc_output *output, const char *text, size_t bytes);
+/* The next piece of a text of `n` bytes: what to write for it, with its zero. `is_escaped`: the
+ * backslashes in it are escapes already, as in JSON, and stay. Returns how many bytes of the text
+ * the piece is for. */
+#define BC_SAFE_PIECE_MAX 20u
+size_t bc_safe_piece(char out[BC_SAFE_PIECE_MAX], const char *text, size_t n, bool is_escaped);
 
-/* The same of a text whose backslashes are escapes already, as of JSON or of a sentence that was
- * made safe in part: they stay. */
-void bc_safe_write_escaped(struct bc_output *output, const char *text);
+/* Prints a text whose backslashes are escapes already. */
 void bc_safe_print_escaped(FILE *out, const char *text);
-
-/* Writes a JSON text in one line, as it came but for what JSON doesn't allow in it as such: control
- * characters and bytes that are no UTF-8 become \uXXXX within strings and blanks outside. */
-void bc_safe_json(struct bc_output *output, const char *json, size_t bytes);
 
 #endif

@@ -1,6 +1,5 @@
 #include "cli/segment_target.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/json.h"
 #include "formats/segment_name.h"
 #include "formats/segment_writer.h"
 
@@ -116,7 +116,7 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 		t->encoded = malloc(BC_CHUNK_ENCODED_MAX);
 	}
 	if (t == NULL || t->encoded == NULL) {
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 		free(t);
 		return BC_EXIT_FAILED;
 	}
@@ -142,35 +142,47 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	return BC_EXIT_OK;
 }
 
+/* Returns false when it doesn't fit. */
+static bool print_metadata(struct bc_segment_header *h, const json_t *metadata)
+{
+	char *text = bc_json_print(metadata);
+	bool fits = text != NULL && strlen(text) < sizeof(h->metadata) - 5;
+
+	if (fits)
+		strcpy(h->metadata, text);
+	free(text);
+	return fits;
+}
+
 /* The source's metadata, and where the segment comes from. */
 static void make_metadata(struct bc_segment_target *t, const char *from)
 {
 	struct bc_segment_header *h = &t->header;
-	cJSON *all = cJSON_Parse(h->metadata[0] != '\0' ? h->metadata : "{}");
-	cJSON *own = cJSON_CreateObject();
+	json_t *all = json_loads(h->metadata[0] != '\0' ? h->metadata : "{}", JSON_ALLOW_NUL, NULL);
+	json_t *own = json_object();
 	const char *key[2] = {t->origin.key, "cut"};
 	const char *value[2] = {from, t->origin.how};
 
-	if (!cJSON_IsObject(all)) {
-		cJSON_Delete(all);
-		all = cJSON_CreateObject();
+	if (!json_is_object(all)) {
+		json_decref(all);
+		all = json_object();
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		if (value[i] == NULL)
 			continue;
-		cJSON_DeleteItemFromObjectCaseSensitive(all, key[i]);
-		cJSON_AddStringToObject(all, key[i], value[i]);
-		cJSON_AddStringToObject(own, key[i], value[i]);
+		json_object_del(all, key[i]);
+		(void)json_object_set_new(all, key[i], bc_json_text(value[i]));
+		(void)json_object_set_new(own, key[i], bc_json_text(value[i]));
 	}
-	if (!cJSON_PrintPreallocated(all, h->metadata, sizeof(h->metadata) - 5, false)) {
+	if (!print_metadata(h, all)) {
 		bc_complain(t->console, t->path,
 			"the source's metadata leave no room for what it was made from, and are "
 			"left out");
-		if (!cJSON_PrintPreallocated(own, h->metadata, sizeof(h->metadata) - 5, false))
+		if (!print_metadata(h, own))
 			h->metadata[0] = '\0';
 	}
-	cJSON_Delete(all);
-	cJSON_Delete(own);
+	json_decref(all);
+	json_decref(own);
 }
 
 /* A header without a recording to take it from. */

@@ -5,32 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/safe_text.h"
-
 #define NS_PER_S 1000000000
-
-static void begin_fact(struct bc_output *output, const char *name)
-{
-	bc_output_format(output, "  %-11s ", name);
-}
-
-void bc_fact(struct bc_output *output, const char *name, const char *format, ...)
-{
-	va_list args;
-
-	begin_fact(output, name);
-	va_start(args, format);
-	bc_output_vformat(output, format, args);
-	va_end(args);
-	bc_output_text(output, "\n", 1);
-}
-
-void bc_fact_text(struct bc_output *output, const char *name, const char *text)
-{
-	begin_fact(output, name);
-	bc_safe_write(output, text);
-	bc_output_text(output, "\n", 1);
-}
 
 static void write_wall(char out[48], int64_t wall_ns)
 {
@@ -85,7 +60,7 @@ static void print_mapping(struct bc_output *output, const struct bc_segment_head
 	for (size_t i = 0, at = 0; i < BC_CYCLES; i++)
 		at += (size_t)snprintf(attr + at, sizeof(attr) - at, "%s%x", i != 0 ? " " : "",
 			h->mapping.attr[i]);
-	bc_fact(output, "mapping", "sizes of BYU %s, invalid cycles %s, attr %s",
+	bc_status_line(output, "mapping", "sizes of BYU %s, invalid cycles %s, attr %s",
 		h->mapping.size_v1_0 ? "v1.0" : "v1.1",
 		h->mapping.keep_invalid ? "kept" : "dropped", attr);
 }
@@ -95,30 +70,30 @@ static void print_header(struct bc_output *output, const struct bc_segment_info 
 	const struct bc_segment_header *h = &info->header;
 	char text[sizeof(h->source_kind) + sizeof(h->source_name)];
 
-	bc_fact_text(output, "recording", h->recording);
+	bc_status_line_safe(output, "recording", h->recording);
 	if (h->label[0] != '\0')
-		bc_fact_text(output, "label", h->label);
-	bc_fact(output, "segment", "%" PRIu32, h->segment);
+		bc_status_line_safe(output, "label", h->label);
+	bc_status_line(output, "segment", "%" PRIu32, h->segment);
 	if (h->continues[0] != '\0')
-		bc_fact_text(output, "continues", h->continues);
+		bc_status_line_safe(output, "continues", h->continues);
 	snprintf(text, sizeof(text), "%s %s", h->source_kind, h->source_name);
-	bc_fact_text(output, "source", text);
+	bc_status_line_safe(output, "source", text);
 	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0') {
 		snprintf(text, sizeof(text), "serial %s, firmware %s", h->board_serial,
 			h->board_firmware);
-		bc_fact_text(output, "board", text);
+		bc_status_line_safe(output, "board", text);
 	}
 	if (h->clock_hz != 0)
-		bc_fact(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
+		bc_status_line(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
 	else
-		bc_fact(output, "clock", "not known");
+		bc_status_line(output, "clock", "not known");
 	print_mapping(output, h);
-	bc_fact_text(output, "host", h->host);
-	bc_fact_text(output, "program", h->program);
+	bc_status_line_safe(output, "host", h->host);
+	bc_status_line_safe(output, "program", h->program);
 	if (h->metadata[0] == '\0')
 		return;
-	begin_fact(output, "metadata");
-	bc_safe_write_escaped(output, h->metadata);
+	bc_output_format(output, "  %-11s ", "metadata");
+	bc_output_escaped(output, h->metadata);
 	bc_output_text(output, "\n", 1);
 }
 
@@ -134,12 +109,13 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 				at != 0 ? ", " : "", sum->count, bc_gap_cause_name(i));
 	}
 	if (info->gaps.count == 0)
-		bc_fact(output, "gaps", "0");
+		bc_status_line(output, "gaps", "0");
 	else if (info->gaps.lost == 0 && info->gaps.is_inexact)
-		bc_fact(output, "gaps", "%" PRIu64 " (%s), an unknown number of samples lost",
-			info->gaps.count, causes);
+		bc_status_line(output, "gaps",
+			"%" PRIu64 " (%s), an unknown number of samples lost", info->gaps.count,
+			causes);
 	else
-		bc_fact(output, "gaps", "%" PRIu64 " (%s), %s%" PRIu64 " sample%s lost",
+		bc_status_line(output, "gaps", "%" PRIu64 " (%s), %s%" PRIu64 " sample%s lost",
 			info->gaps.count, causes, info->gaps.is_inexact ? "at least " : "",
 			info->gaps.lost, bc_plural(info->gaps.lost));
 }
@@ -154,14 +130,14 @@ static void print_seen(struct bc_output *output, const struct bc_segment_info *i
 		if (has_bit(info->types, i))
 			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s",
 				at != 0 ? " " : "", type_name(number, i));
-	bc_fact(output, "types", "%s", text);
+	bc_status_line(output, "types", "%s", text);
 	text[0] = '\0';
 	at = 0;
 	for (unsigned i = 0; i < 256; i++)
 		if (has_bit(info->procs, i))
 			at += (size_t)snprintf(
 				text + at, sizeof(text) - at, "%s%u", at != 0 ? " " : "", i);
-	bc_fact(output, "processors", "%s", text);
+	bc_status_line(output, "processors", "%s", text);
 }
 
 static const char *happening_name(uint8_t kind)
@@ -179,14 +155,13 @@ static const char *happening_name(uint8_t kind)
 static void print_happenings(struct bc_output *output, const struct bc_segment_info *info)
 {
 	for (const struct bc_segment_happening *h = info->happenings; h != NULL; h = h->next) {
-		begin_fact(output, happening_name(h->kind));
-		bc_output_format(
-			output, "record %" PRIu64 "%s", h->record, h->bytes != 0 ? ": " : "");
-		bc_safe_write_bytes(output, h->text, h->bytes);
+		bc_output_format(output, "  %-11s record %" PRIu64 "%s", happening_name(h->kind),
+			h->record, h->bytes != 0 ? ": " : "");
+		bc_output_safe_bytes(output, h->text, h->bytes);
 		bc_output_text(output, "\n", 1);
 	}
 	if (info->happenings_left != 0)
-		bc_fact(output, "and more", "%" PRIu64 "; buscap dump shows them all",
+		bc_status_line(output, "and more", "%" PRIu64 "; buscap dump shows them all",
 			info->happenings_left);
 }
 
@@ -196,175 +171,186 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 
 	if (info->has_header)
 		print_header(output, info);
-	bc_fact(output, "chunks", "%" PRIu64, info->chunks);
+	bc_status_line(output, "chunks", "%" PRIu64, info->chunks);
 	if (info->records != 0)
-		bc_fact(output, "records", "%" PRIu64 " (%" PRIu64 " to %" PRIu64 ")",
+		bc_status_line(output, "records", "%" PRIu64 " (%" PRIu64 " to %" PRIu64 ")",
 			info->records, info->first_record, info->last_record);
 	else
-		bc_fact(output, "records", "0");
+		bc_status_line(output, "records", "0");
 	if (info->records != 0)
-		bc_fact(output, "ticks", "%" PRIu64 " to %" PRIu64, info->first_tick,
+		bc_status_line(output, "ticks", "%" PRIu64 " to %" PRIu64, info->first_tick,
 			info->last_tick);
-	bc_fact(output, "epochs", "%" PRIu64, info->epochs);
+	bc_status_line(output, "epochs", "%" PRIu64, info->epochs);
 	if (info->has_wall) {
 		write_wall(wall, info->wall_ns);
-		bc_fact(output, "first", "%s", wall);
+		bc_status_line(output, "first", "%s", wall);
 	}
 	if (info->has_header && info->header.clock_hz != 0)
-		bc_fact(output, "duration", "%.6f s", duration_s(info));
+		bc_status_line(output, "duration", "%.6f s", duration_s(info));
 	else
-		bc_fact(output, "duration", "%" PRIu64 " ticks", info->duration_ticks);
-	bc_fact(output, "size", "%" PRIu64 " bytes for %" PRIu64 " of records, %.2f to 1",
+		bc_status_line(output, "duration", "%" PRIu64 " ticks", info->duration_ticks);
+	bc_status_line(output, "size", "%" PRIu64 " bytes for %" PRIu64 " of records, %.2f to 1",
 		info->bytes, unpacked_bytes(info), ratio(info));
 	print_gaps(output, info);
-	bc_fact(output, "marks", "%" PRIu64, info->marks);
-	bc_fact(output, "triggers", "%" PRIu64, info->triggers);
+	bc_status_line(output, "marks", "%" PRIu64, info->marks);
+	bc_status_line(output, "triggers", "%" PRIu64, info->triggers);
 	print_happenings(output, info);
 	print_seen(output, info);
 }
 
-static bool json_header(cJSON *object, const struct bc_segment_info *info)
+/* Appends a value; a list that can't take it becomes NULL. */
+static void append(json_t **list, json_t *value)
 {
-	const struct bc_segment_header *h = &info->header;
-	const char *label = h->label[0] != '\0' ? h->label : NULL;
-	const char *continues = h->continues[0] != '\0' ? h->continues : NULL;
+	if (json_array_append_new(*list, value) == 0)
+		return;
+	json_decref(*list);
+	*list = NULL;
+}
 
-	if (!bc_json_add_text(object, "recording", h->recording) ||
-		!bc_json_add_text(object, "label", label) ||
-		!bc_json_add_u64(object, "segment", h->segment) ||
-		!bc_json_add_text(object, "continues", continues) ||
-		!bc_json_add_text(object, "host", h->host) ||
-		!bc_json_add_text(object, "program", h->program))
-		return false;
-	cJSON *source = cJSON_AddObjectToObject(object, "source");
-	if (!bc_json_add_text(source, "kind", h->source_kind) ||
-		!bc_json_add_text(source, "name", h->source_name) ||
-		!bc_json_add_u64(source, "clock_hz", h->clock_hz))
-		return false;
-	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0') {
-		cJSON *board = cJSON_AddObjectToObject(object, "board");
-		if (!bc_json_add_text(board, "serial", h->board_serial) ||
-			!bc_json_add_text(board, "firmware", h->board_firmware))
-			return false;
-	} else if (cJSON_AddNullToObject(object, "board") == NULL) {
-		return false;
+static int header_json(json_t *object, const struct bc_segment_header *h)
+{
+	json_t *metadata = json_loads(h->metadata, JSON_ALLOW_NUL, NULL);
+	json_t *board = json_null();
+	json_t *mapping = json_null();
+
+	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0')
+		board = bc_json_object((struct bc_json_member[]){
+			{"serial", bc_json_text(h->board_serial)},
+			{"firmware", bc_json_text(h->board_firmware)},
+			{NULL, NULL},
+		});
+	if (h->has_mapping) {
+		json_t *attr = json_array();
+		for (int i = 0; i < BC_CYCLES; i++)
+			append(&attr, json_integer(h->mapping.attr[i]));
+		mapping = bc_json_object((struct bc_json_member[]){
+			{"size", json_string(h->mapping.size_v1_0 ? "v1.0" : "v1.1")},
+			{"invalid", json_string(h->mapping.keep_invalid ? "keep" : "drop")},
+			{"attr", attr},
+			{NULL, NULL},
+		});
 	}
-	return cJSON_AddRawToObject(
-		       object, "metadata", h->metadata[0] != '\0' ? h->metadata : "{}") != NULL;
+	return json_object_update_new(
+		object, bc_json_object((struct bc_json_member[]){
+				{"recording", bc_json_text(h->recording)},
+				{"label", bc_json_text_or_null(h->label)},
+				{"segment", json_integer(h->segment)},
+				{"continues", bc_json_text_or_null(h->continues)},
+				{"host", bc_json_text(h->host)},
+				{"program", bc_json_text(h->program)},
+				{"source", bc_json_object((struct bc_json_member[]){
+						   {"kind", bc_json_text(h->source_kind)},
+						   {"name", bc_json_text(h->source_name)},
+						   {"clock_hz", bc_json_u64(h->clock_hz)},
+						   {NULL, NULL},
+					   })},
+				{"board", board},
+				{"metadata", metadata != NULL ? metadata : json_object()},
+				{"mapping", mapping},
+				{NULL, NULL},
+			}));
 }
 
-static bool json_mapping(cJSON *object, const struct bc_segment_header *h)
+static json_t *gap_sum_json(const struct bc_gap_sum *sum)
 {
-	if (!h->has_mapping)
-		return cJSON_AddNullToObject(object, "mapping") != NULL;
-	cJSON *mapping = cJSON_AddObjectToObject(object, "mapping");
-	if (!bc_json_add_text(mapping, "size", h->mapping.size_v1_0 ? "v1.0" : "v1.1") ||
-		!bc_json_add_text(mapping, "invalid", h->mapping.keep_invalid ? "keep" : "drop"))
-		return false;
-	cJSON *attr = cJSON_AddArrayToObject(mapping, "attr");
-	for (int i = 0; i < BC_CYCLES; i++)
-		if (!cJSON_AddItemToArray(attr, cJSON_CreateNumber(h->mapping.attr[i])))
-			return false;
-	return true;
+	return bc_json_object((struct bc_json_member[]){
+		{"count", bc_json_u64(sum->count)},
+		{"lost", bc_json_u64(sum->lost)},
+		{"exact", json_boolean(!sum->is_inexact)},
+		{NULL, NULL},
+	});
 }
 
-static bool json_gap_sum(cJSON *object, const struct bc_gap_sum *sum)
+static json_t *gaps_json(const struct bc_segment_info *info)
 {
-	return bc_json_add_u64(object, "count", sum->count) &&
-	       bc_json_add_u64(object, "lost", sum->lost) &&
-	       cJSON_AddBoolToObject(object, "exact", !sum->is_inexact) != NULL;
+	json_t *gaps = gap_sum_json(&info->gaps);
+	json_t *causes = json_object();
+	int rc = 0;
+
+	for (unsigned i = 0; i < BC_GAP_CAUSES; i++)
+		if (info->causes[i].count != 0)
+			rc |= json_object_set_new(
+				causes, bc_gap_cause_name(i), gap_sum_json(&info->causes[i]));
+	if ((rc | json_object_set_new(gaps, "causes", causes)) == 0)
+		return gaps;
+	json_decref(gaps);
+	return NULL;
 }
 
-static bool json_gaps(cJSON *object, const struct bc_segment_info *info)
+static json_t *happenings_json(const struct bc_segment_info *info)
 {
-	cJSON *gaps = cJSON_AddObjectToObject(object, "gaps");
-	if (!json_gap_sum(gaps, &info->gaps))
-		return false;
-	cJSON *causes = cJSON_AddObjectToObject(gaps, "causes");
-	for (unsigned i = 0; i < BC_GAP_CAUSES; i++) {
-		if (info->causes[i].count == 0)
-			continue;
-		cJSON *cause = cJSON_AddObjectToObject(causes, bc_gap_cause_name(i));
-		if (!json_gap_sum(cause, &info->causes[i]))
-			return false;
-	}
-	return causes != NULL;
+	json_t *list = json_array();
+
+	for (const struct bc_segment_happening *h = info->happenings; h != NULL; h = h->next)
+		append(&list, bc_json_object((struct bc_json_member[]){
+				      {"kind", json_string(happening_name(h->kind))},
+				      {"record", bc_json_u64(h->record)},
+				      {"text", bc_json_text_or_null(h->text)},
+				      {NULL, NULL},
+			      }));
+	return list;
 }
 
-static bool json_happenings(cJSON *object, const struct bc_segment_info *info)
+static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 {
-	cJSON *list = cJSON_AddArrayToObject(object, "events");
-
-	for (const struct bc_segment_happening *h = info->happenings; list != NULL && h != NULL;
-		h = h->next) {
-		cJSON *item = cJSON_CreateObject();
-		if (!cJSON_AddItemToArray(list, item) ||
-			!bc_json_add_text(item, "kind", happening_name(h->kind)) ||
-			!bc_json_add_u64(item, "record", h->record) ||
-			!bc_json_add_text(item, "text", h->bytes != 0 ? h->text : NULL))
-			return false;
-	}
-	return list != NULL && bc_json_add_u64(object, "events_left", info->happenings_left);
-}
-
-static bool json_seen(cJSON *object, const struct bc_segment_info *info)
-{
-	cJSON *types = cJSON_AddArrayToObject(object, "types");
-	cJSON *procs = cJSON_AddArrayToObject(object, "processors");
+	json_t *list = json_array();
 	char number[8];
 
-	for (unsigned i = 0; i < 256; i++) {
-		if (has_bit(info->types, i) &&
-			!cJSON_AddItemToArray(types, cJSON_CreateString(type_name(number, i))))
-			return false;
-		if (has_bit(info->procs, i) && !cJSON_AddItemToArray(procs, cJSON_CreateNumber(i)))
-			return false;
-	}
-	return types != NULL && procs != NULL;
+	for (unsigned i = 0; i < 256; i++)
+		if (has_bit(bitmap, i))
+			append(&list,
+				is_type ? json_string(type_name(number, i)) : json_integer(i));
+	return list;
 }
 
 /* Where something is not known, null. */
-static bool json_when(cJSON *object, const char *name, uint64_t value, bool is_known)
+static json_t *known(bool is_known, uint64_t value)
 {
-	return is_known ? bc_json_add_u64(object, name, value)
-			: cJSON_AddNullToObject(object, name) != NULL;
+	return is_known ? bc_json_u64(value) : json_null();
 }
 
-static bool json_time(cJSON *object, const struct bc_segment_info *info)
+json_t *bc_segment_info_json(const struct bc_segment_info *info)
 {
 	bool has_records = info->records != 0;
 	bool has_clock = info->has_header && info->header.clock_hz != 0;
 	char wall[48];
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"sealed", json_boolean(info->is_sealed)},
+		{"segments", bc_json_u64(info->segments)},
+		{"damages", bc_json_u64(info->damages)},
+		{NULL, NULL},
+	});
+	int rc = info->has_header ? header_json(object, &info->header) : 0;
 
 	write_wall(wall, info->wall_ns);
-	return json_when(object, "first_tick", info->first_tick, has_records) &&
-	       json_when(object, "last_tick", info->last_tick, has_records) &&
-	       bc_json_add_u64(object, "epochs", info->epochs) &&
-	       bc_json_add_u64(object, "duration_ticks", info->duration_ticks) &&
-	       (has_clock ? cJSON_AddNumberToObject(object, "duration_s", duration_s(info))
-			  : cJSON_AddNullToObject(object, "duration_s")) != NULL &&
-	       bc_json_add_text(object, "first_wall", info->has_wall ? wall : NULL) &&
-	       (info->has_wall ? bc_json_add_i64(object, "first_wall_ns", info->wall_ns)
-			       : cJSON_AddNullToObject(object, "first_wall_ns") != NULL);
-}
-
-bool bc_segment_info_json(cJSON *object, const struct bc_segment_info *info)
-{
-	bool has_records = info->records != 0;
-
-	return cJSON_AddBoolToObject(object, "sealed", info->is_sealed) != NULL &&
-	       bc_json_add_u64(object, "segments", info->segments) &&
-	       bc_json_add_u64(object, "damages", info->damages) &&
-	       (!info->has_header ||
-		       (json_header(object, info) && json_mapping(object, &info->header))) &&
-	       bc_json_add_u64(object, "chunks", info->chunks) &&
-	       bc_json_add_u64(object, "records", info->records) &&
-	       json_when(object, "first_record", info->first_record, has_records) &&
-	       json_when(object, "last_record", info->last_record, has_records) &&
-	       json_time(object, info) && bc_json_add_u64(object, "bytes", info->bytes) &&
-	       bc_json_add_u64(object, "record_bytes", unpacked_bytes(info)) &&
-	       cJSON_AddNumberToObject(object, "ratio", ratio(info)) != NULL &&
-	       json_gaps(object, info) && bc_json_add_u64(object, "marks", info->marks) &&
-	       bc_json_add_u64(object, "triggers", info->triggers) &&
-	       json_happenings(object, info) && json_seen(object, info);
+	rc |= json_object_update_new(object,
+		bc_json_object((struct bc_json_member[]){
+			{"chunks", bc_json_u64(info->chunks)},
+			{"records", bc_json_u64(info->records)},
+			{"first_record", known(has_records, info->first_record)},
+			{"last_record", known(has_records, info->last_record)},
+			{"first_tick", known(has_records, info->first_tick)},
+			{"last_tick", known(has_records, info->last_tick)},
+			{"epochs", bc_json_u64(info->epochs)},
+			{"duration_ticks", bc_json_u64(info->duration_ticks)},
+			{"duration_s", has_clock ? bc_json_double(duration_s(info)) : json_null()},
+			{"first_wall", info->has_wall ? json_string(wall) : json_null()},
+			{"first_wall_ns",
+				info->has_wall ? json_integer(info->wall_ns) : json_null()},
+			{"bytes", bc_json_u64(info->bytes)},
+			{"record_bytes", bc_json_u64(unpacked_bytes(info))},
+			{"ratio", bc_json_double(ratio(info))},
+			{"gaps", gaps_json(info)},
+			{"marks", bc_json_u64(info->marks)},
+			{"triggers", bc_json_u64(info->triggers)},
+			{"events", happenings_json(info)},
+			{"events_left", bc_json_u64(info->happenings_left)},
+			{"types", seen_json(info->types, true)},
+			{"processors", seen_json(info->procs, false)},
+			{NULL, NULL},
+		}));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
 }

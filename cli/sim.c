@@ -187,7 +187,7 @@ static enum bc_exit run(const struct bc_console *console, const struct wanted *w
 		free(chunk);
 		return BC_EXIT_FAILED;
 	}
-	if (chunk == NULL || bc_output_open(&output, fd) != 0) {
+	if (chunk == NULL || !bc_output_open_fd(&output, fd)) {
 		rc = -ENOMEM;
 	} else {
 		output.name = wanted->path;

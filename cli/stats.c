@@ -145,20 +145,6 @@ static bool check(const struct bc_console *console, const struct wanted *w)
 	return false;
 }
 
-static bool print_json(struct bc_output *output, const struct bc_stats *stats)
-{
-	cJSON *object = bc_stats_json(stats);
-	char *text = object != NULL ? cJSON_PrintUnformatted(object) : NULL;
-
-	cJSON_Delete(object);
-	if (text == NULL)
-		return false;
-	bc_output_text(output, text, strlen(text));
-	bc_output_text(output, "\n", 1);
-	cJSON_free(text);
-	return true;
-}
-
 /* As that reader, which counts every line as a record. */
 static void print_cis501(struct bc_output *output, const struct bc_stats *stats)
 {
@@ -176,18 +162,16 @@ static enum bc_exit print(
 	struct bc_output output;
 	bool ok = true;
 
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	}
 	if (w->is_cis501)
 		print_cis501(&output, stats);
 	else if (w->is_json)
-		ok = print_json(&output, stats);
+		ok = bc_output_json_value(&output, bc_stats_json(stats));
 	else
-		bc_stats_print(&output, stats, w->top);
+		ok = bc_stats_print(&output, stats, w->top);
 	if (!ok)
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 	return bc_exit_worse(ok ? BC_EXIT_OK : BC_EXIT_FAILED, bc_output_close(&output, console));
 }
 
@@ -209,8 +193,7 @@ static enum bc_exit run(
 	bc_trace_show_progress(&trace, NULL);
 	stats = bc_stats_new(&w->stats);
 	if (stats == NULL || bc_stats_gather(stats, &trace) != 0) {
-		bc_complain(console, NULL, "not enough memory");
-		code = BC_EXIT_FAILED;
+		code = bc_complain_memory(console);
 		goto out;
 	}
 	code = bc_exit_worse(trace.exit, print(console, w, stats));

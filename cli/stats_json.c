@@ -2,126 +2,142 @@
 
 #include <stdlib.h>
 
-#include "cli/stats_text.h"
+/* The two readings of a memory type: by its low two bits, as the BYU document names them, and as
+ * the P6 bus's code, NULL for one without a name. */
+static const char *attr_byu(unsigned attr)
+{
+	static const char *const names[] = {
+		"uncacheable", "write-through", "write-protected", "write-back"};
+
+	return names[attr & 3];
+}
+
+static const char *attr_p6(unsigned attr)
+{
+	static const char *const names[8] = {[0] = "uncacheable",
+		[4] = "write-combining",
+		[5] = "write-through",
+		[6] = "write-protected",
+		[7] = "write-back"};
+
+	return attr < 8 ? names[attr] : NULL;
+}
 
 /* What is made, and whether all of it could be. */
 struct maker {
 	bool ok;
 };
 
-static void u64(struct maker *m, cJSON *object, const char *name, uint64_t value)
+static void set(struct maker *m, json_t *object, const char *name, json_t *value)
 {
-	m->ok = m->ok && bc_json_add_u64(object, name, value);
+	m->ok = json_object_set_new(object, name, value) == 0 && m->ok;
 }
 
-static void number(struct maker *m, cJSON *object, const char *name, double value)
+static void u64(struct maker *m, json_t *object, const char *name, uint64_t value)
 {
-	m->ok = m->ok && cJSON_AddNumberToObject(object, name, value) != NULL;
+	set(m, object, name, bc_json_u64(value));
 }
 
-static void text(struct maker *m, cJSON *object, const char *name, const char *value)
+static void number(struct maker *m, json_t *object, const char *name, double value)
 {
-	m->ok = m->ok && bc_json_add_text(object, name, value);
+	set(m, object, name, bc_json_double(value));
 }
 
-static void truth(struct maker *m, cJSON *object, const char *name, bool value)
+static void text(struct maker *m, json_t *object, const char *name, const char *value)
 {
-	m->ok = m->ok && cJSON_AddBoolToObject(object, name, value) != NULL;
+	set(m, object, name, bc_json_text(value));
 }
 
-static cJSON *object_in(struct maker *m, cJSON *object, const char *name)
+static void truth(struct maker *m, json_t *object, const char *name, bool value)
 {
-	cJSON *made = m->ok ? cJSON_AddObjectToObject(object, name) : NULL;
-
-	m->ok = made != NULL;
-	return made;
+	set(m, object, name, json_boolean(value));
 }
 
-static cJSON *array_in(struct maker *m, cJSON *object, const char *name)
+static json_t *object_in(struct maker *m, json_t *object, const char *name)
 {
-	cJSON *made = m->ok ? cJSON_AddArrayToObject(object, name) : NULL;
-
-	m->ok = made != NULL;
-	return made;
+	set(m, object, name, json_object());
+	return json_object_get(object, name);
 }
 
-static cJSON *row_in(struct maker *m, cJSON *array)
+static json_t *array_in(struct maker *m, json_t *object, const char *name)
 {
-	cJSON *made = m->ok ? cJSON_CreateObject() : NULL;
+	set(m, object, name, json_array());
+	return json_object_get(object, name);
+}
 
-	m->ok = made != NULL;
-	if (made != NULL)
-		cJSON_AddItemToArray(array, made);
-	return made;
+static json_t *row_in(struct maker *m, json_t *array)
+{
+	m->ok = json_array_append_new(array, json_object()) == 0 && m->ok;
+	return json_array_get(array, json_array_size(array) - 1);
 }
 
 /* A value and how many references have it. */
 static void value_row(
-	struct maker *m, cJSON *array, const char *name, uint64_t value, uint64_t references)
+	struct maker *m, json_t *array, const char *name, uint64_t value, uint64_t references)
 {
 	if (references == 0)
 		return;
-	cJSON *row = row_in(m, array);
+	json_t *row = row_in(m, array);
 	u64(m, row, name, value);
 	u64(m, row, "references", references);
 }
 
-static void add_types(struct maker *m, cJSON *root, const struct bc_tally *t)
+static void add_types(struct maker *m, json_t *root, const struct bc_tally *t)
 {
-	cJSON *types = array_in(m, root, "types");
+	json_t *types = array_in(m, root, "types");
 
 	for (unsigned type = 0; type < BC_REF_TYPES; type++) {
 		if (t->types[type] == 0)
 			continue;
-		cJSON *row = row_in(m, types);
+		json_t *row = row_in(m, types);
 		u64(m, row, "type", type);
 		text(m, row, "name", bc_ref_type_name(type));
 		u64(m, row, "references", t->types[type]);
 		u64(m, row, "bytes", t->type_bytes[type]);
 	}
-	cJSON *letters = array_in(m, root, "letters");
+	json_t *letters = array_in(m, root, "letters");
 	for (unsigned letter = 0; letter < 256; letter++)
 		value_row(m, letters, "letter", letter, t->letters[letter]);
 }
 
-static void add_tally(struct maker *m, cJSON *root, const struct bc_tally *t)
+static void add_tally(struct maker *m, json_t *root, const struct bc_tally *t)
 {
 	u64(m, root, "references", t->references);
 	u64(m, root, "bytes", t->bytes);
 	add_types(m, root, t);
-	cJSON *sizes = array_in(m, root, "sizes");
+	json_t *sizes = array_in(m, root, "sizes");
 	for (unsigned size = 0; size < 256; size++)
 		value_row(m, sizes, "size", size, t->sizes[size]);
 	for (size_t i = 0; i < t->large_count; i++)
 		value_row(m, sizes, "size", t->large[i].size, t->large[i].references);
 	u64(m, root, "other_sizes", t->large_others);
 	u64(m, root, "without_size", t->without_size);
-	cJSON *attrs = array_in(m, root, "attrs");
+	json_t *attrs = array_in(m, root, "attrs");
 	for (unsigned attr = 0; attr < 256; attr++) {
 		if (t->attrs[attr] == 0)
 			continue;
-		cJSON *row = row_in(m, attrs);
+		json_t *row = row_in(m, attrs);
 		u64(m, row, "attr", attr);
-		text(m, row, "low_two_bits", bc_attr_byu(attr));
-		text(m, row, "p6", bc_attr_p6(attr));
+		text(m, row, "low_two_bits", attr_byu(attr));
+		text(m, row, "p6", attr_p6(attr));
 		u64(m, row, "references", t->attrs[attr]);
 	}
 	u64(m, root, "without_attr", t->without_attr);
-	cJSON *procs = array_in(m, root, "processors");
+	json_t *procs = array_in(m, root, "processors");
 	for (unsigned proc = 0; proc < BC_TALLY_PROCS; proc++)
 		value_row(m, procs, "proc", proc, t->procs[proc]);
 	u64(m, root, "without_proc", t->without_proc);
 }
 
 /* An array of the names, each under `key`, and their counts. */
-static void add_rows(struct maker *m, cJSON *object, const char *member, const char *key,
+static void add_rows(struct maker *m, json_t *object, const char *member, const char *key,
 	const struct bc_names *names)
 {
-	cJSON *array = array_in(m, object, member);
+	json_t *array = array_in(m, object, member);
 
 	for (size_t i = 0; i < names->count && m->ok; i++) {
 		char *name = bc_name_text(&names->rows[i]);
-		cJSON *row = row_in(m, array);
+		json_t *row = row_in(m, array);
 		m->ok = m->ok && name != NULL;
 		text(m, row, key, name);
 		u64(m, row, "count", names->rows[i].count);
@@ -130,32 +146,32 @@ static void add_rows(struct maker *m, cJSON *object, const char *member, const c
 }
 
 static void add_names(
-	struct maker *m, cJSON *root, const char *member, const struct bc_names *names)
+	struct maker *m, json_t *root, const char *member, const struct bc_names *names)
 {
-	cJSON *object = object_in(m, root, member);
+	json_t *object = object_in(m, root, member);
 
 	u64(m, object, "total", names->total);
 	u64(m, object, "others", names->others);
 	add_rows(m, object, "names", "name", names);
 }
 
-static void add_gap(struct maker *m, cJSON *object, const struct bc_gap_count *gap)
+static void add_gap(struct maker *m, json_t *object, const struct bc_gap_count *gap)
 {
 	u64(m, object, "gaps", gap->gaps);
 	u64(m, object, "lost", gap->lost);
 	u64(m, object, "inexact", gap->inexact);
 }
 
-static void add_events(struct maker *m, cJSON *root, const struct bc_happenings *h)
+static void add_events(struct maker *m, json_t *root, const struct bc_happenings *h)
 {
-	cJSON *events = object_in(m, root, "events");
+	json_t *events = object_in(m, root, "events");
 
 	add_gap(m, events, &h->gaps);
-	cJSON *causes = array_in(m, events, "causes");
+	json_t *causes = array_in(m, events, "causes");
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		if (h->causes[cause].gaps == 0)
 			continue;
-		cJSON *row = row_in(m, causes);
+		json_t *row = row_in(m, causes);
 		text(m, row, "cause", bc_gap_cause_name(cause));
 		add_gap(m, row, &h->causes[cause]);
 	}
@@ -163,9 +179,9 @@ static void add_events(struct maker *m, cJSON *root, const struct bc_happenings 
 	u64(m, events, "triggers", h->triggers);
 }
 
-static void add_uops(struct maker *m, cJSON *root, const struct bc_happenings *h)
+static void add_uops(struct maker *m, json_t *root, const struct bc_happenings *h)
 {
-	cJSON *uops = object_in(m, root, "uops");
+	json_t *uops = object_in(m, root, "uops");
 
 	u64(m, uops, "micro_ops", h->kinds[BC_ENTRY_UOP]);
 	u64(m, uops, "macro_ops", h->macro_ops);
@@ -179,9 +195,9 @@ static void add_uops(struct maker *m, cJSON *root, const struct bc_happenings *h
 	add_names(m, uops, "micro_opcodes", &h->micros);
 }
 
-static void add_instructions(struct maker *m, cJSON *root, const struct bc_happenings *h)
+static void add_instructions(struct maker *m, json_t *root, const struct bc_happenings *h)
 {
-	cJSON *object = object_in(m, root, "instructions");
+	json_t *object = object_in(m, root, "instructions");
 
 	u64(m, object, "instructions", h->kinds[BC_ENTRY_INSTRUCTION]);
 	u64(m, object, "executed", h->effects[BC_EFFECT_EXECUTED]);
@@ -191,17 +207,17 @@ static void add_instructions(struct maker *m, cJSON *root, const struct bc_happe
 	add_names(m, object, "sets", &h->sets);
 	add_names(m, object, "mnemonics", &h->mnemonics);
 	add_names(m, root, "registers", &h->registers);
-	cJSON *kernel = object_in(m, root, "kernel_events");
+	json_t *kernel = object_in(m, root, "kernel_events");
 	u64(m, kernel, "total", h->kinds[BC_ENTRY_KERNEL]);
 	u64(m, kernel, "others", h->tags.others);
 	add_rows(m, kernel, "tags", "tag", &h->tags);
 	u64(m, root, "lines_kept", h->kinds[BC_ENTRY_LINE]);
 }
 
-static void add_blocks(struct maker *m, cJSON *root, const char *member,
+static void add_blocks(struct maker *m, json_t *root, const char *member,
 	const struct bc_line_table *table, uint64_t bytes, bool is_least)
 {
-	cJSON *object = object_in(m, root, member);
+	json_t *object = object_in(m, root, member);
 
 	u64(m, object, "bytes_each", bytes);
 	u64(m, object, "touched", table->count);
@@ -211,10 +227,10 @@ static void add_blocks(struct maker *m, cJSON *root, const char *member,
 	truth(m, object, "at_least", is_least);
 }
 
-static void add_footprint(struct maker *m, cJSON *root, const struct bc_stats *s)
+static void add_footprint(struct maker *m, json_t *root, const struct bc_stats *s)
 {
 	const struct bc_footprint *f = &s->footprint;
-	cJSON *object = object_in(m, root, "footprint");
+	json_t *object = object_in(m, root, "footprint");
 	unsigned buckets = BC_REUSE_BUCKETS;
 
 	u64(m, object, "references", f->references);
@@ -231,12 +247,12 @@ static void add_footprint(struct maker *m, cJSON *root, const struct bc_stats *s
 	u64(m, object, "touches", f->touches);
 	u64(m, object, "first", f->first);
 	u64(m, object, "untracked", f->untracked);
-	cJSON *array = array_in(m, object, "within");
+	json_t *array = array_in(m, object, "within");
 	uint64_t sum = 0;
 	while (buckets != 0 && f->reuse[buckets - 1] == 0)
 		buckets--;
 	for (unsigned k = 0; k < buckets; k++) {
-		cJSON *row = row_in(m, array);
+		json_t *row = row_in(m, array);
 		sum += f->reuse[k];
 		u64(m, row, "references", UINT64_C(1) << k);
 		u64(m, row, "touches", sum);
@@ -244,21 +260,21 @@ static void add_footprint(struct maker *m, cJSON *root, const struct bc_stats *s
 	}
 }
 
-static void add_intervals(struct maker *m, cJSON *time, const struct bc_clockline *c)
+static void add_intervals(struct maker *m, json_t *time, const struct bc_clockline *c)
 {
 	struct bc_clock_windows w;
 	unsigned buckets = BC_CLOCKLINE_BUCKETS;
-	cJSON *object = object_in(m, time, "intervals");
+	json_t *object = object_in(m, time, "intervals");
 
 	u64(m, object, "known", c->intervals);
 	u64(m, object, "ticks", c->interval_ticks);
 	u64(m, object, "shortest", c->intervals != 0 ? c->interval_min : 0);
 	u64(m, object, "longest", c->interval_max);
-	cJSON *array = array_in(m, object, "by_power_of_two");
+	json_t *array = array_in(m, object, "by_power_of_two");
 	while (buckets != 0 && c->interval_buckets[buckets - 1] == 0)
 		buckets--;
 	for (unsigned i = 0; i < buckets; i++) {
-		cJSON *row = row_in(m, array);
+		json_t *row = row_in(m, array);
 		u64(m, row, "from", i != 0 ? UINT64_C(1) << (i - 1) : 0);
 		u64(m, row, "intervals", c->interval_buckets[i]);
 	}
@@ -280,12 +296,12 @@ static void add_intervals(struct maker *m, cJSON *time, const struct bc_clocklin
 	u64(m, object, "fewest_references", has_windows ? w.fewest : 0);
 }
 
-static void add_spans(struct maker *m, cJSON *time, const struct bc_clockline *c)
+static void add_spans(struct maker *m, json_t *time, const struct bc_clockline *c)
 {
-	cJSON *array = array_in(m, time, "epochs");
+	json_t *array = array_in(m, time, "epochs");
 
 	for (unsigned i = 0; i < c->epochs && i < BC_CLOCKLINE_EPOCHS; i++) {
-		cJSON *row = row_in(m, array);
+		json_t *row = row_in(m, array);
 		u64(m, row, "references", c->spans[i].references);
 		u64(m, row, "first_tick", c->spans[i].first_tick);
 		u64(m, row, "last_tick", c->spans[i].last_tick);
@@ -293,10 +309,10 @@ static void add_spans(struct maker *m, cJSON *time, const struct bc_clockline *c
 	u64(m, time, "epoch_count", c->epochs);
 }
 
-static void add_drift(struct maker *m, cJSON *time, const struct bc_stats *s)
+static void add_drift(struct maker *m, json_t *time, const struct bc_stats *s)
 {
 	struct bc_drift_result drift;
-	cJSON *object = object_in(m, time, "drift");
+	json_t *object = object_in(m, time, "drift");
 
 	bc_drift_result(&s->drift, &drift);
 	bool is_known = drift.state == BC_DRIFT_KNOWN;
@@ -310,16 +326,16 @@ static void add_drift(struct maker *m, cJSON *time, const struct bc_stats *s)
 	number(m, object, "seconds", drift.seconds);
 }
 
-static void add_time(struct maker *m, cJSON *root, const struct bc_stats *s)
+static void add_time(struct maker *m, json_t *root, const struct bc_stats *s)
 {
 	const struct bc_clockline *c = &s->clockline;
 	double hz = bc_stats_hz(s);
 
 	if (c->references == 0) {
-		m->ok = m->ok && cJSON_AddNullToObject(root, "time") != NULL;
+		set(m, root, "time", json_null());
 		return;
 	}
-	cJSON *time = object_in(m, root, "time");
+	json_t *time = object_in(m, root, "time");
 	text(m, time, "unit",
 		s->is_unit_mixed          ? "mixed"
 		: s->unit == BC_UNIT_TICK ? "tick"
@@ -337,10 +353,10 @@ static void add_time(struct maker *m, cJSON *root, const struct bc_stats *s)
 		add_drift(m, time, s);
 }
 
-cJSON *bc_stats_json(const struct bc_stats *s)
+json_t *bc_stats_json(const struct bc_stats *s)
 {
 	const struct bc_happenings *h = &s->happenings;
-	cJSON *root = cJSON_CreateObject();
+	json_t *root = json_object();
 	struct maker m = {.ok = root != NULL};
 
 	text(&m, root, "format", bc_format_name(s->format));
@@ -358,6 +374,6 @@ cJSON *bc_stats_json(const struct bc_stats *s)
 	add_time(&m, root, s);
 	if (m.ok)
 		return root;
-	cJSON_Delete(root);
+	json_decref(root);
 	return NULL;
 }

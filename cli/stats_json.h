@@ -6,6 +6,6 @@
 #include "formats/json.h"
 
 /* Returns a new object that the caller deletes, or NULL when memory ran out. */
-cJSON *bc_stats_json(const struct bc_stats *stats);
+json_t *bc_stats_json(const struct bc_stats *stats);
 
 #endif

@@ -5,17 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/ask_options.h"
+#include "cli/client.h"
 #include "cli/interrupt.h"
-#include "cli/safe_text.h"
-#include "cli/status_text.h"
+#include "cli/options.h"
+#include "cli/status_lines.h"
 
 static const struct bc_usage_option options[] = {
 	{'w', "watch", "[SECONDS]", "number",
 		"again each second, or every so many: on a terminal in place, else one below the "
 		"other; until Ctrl-C"},
-	{BC_ASK_JSON, "json", NULL, NULL, "the daemon's object, in one line, as it came"},
-	BC_ASK_OPTION_SOCKET,
+	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "the daemon's object, in one line, as it came"},
+	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
 
@@ -25,41 +25,44 @@ const struct bc_usage bc_status_usage = {
 	.text = "Says how things stand with the running daemon: source and board, recording, "
 		"rates, losses, buffer and disk.",
 	.options = options,
-	.exits = BC_ASK_EXITS,
+	.exits = BC_CLIENT_EXITS,
 	.example = "buscap status --watch 5",
 };
 
 struct wanted {
-	struct bc_ask_options ask;
+	const char *socket;
+	bool is_json;
 	bool is_watching;
 	int period_ms;
 };
 
-/* The page, or the object. On a terminal each page is written over the one before. */
-static void print(struct bc_output *o, const struct bc_answer *answer, const struct wanted *wanted,
+/* Prints the page, on a terminal over the one before, or the object. Returns false when it isn't a
+ * status. */
+static bool print(struct bc_output *o, const struct bc_answer *answer, const struct wanted *wanted,
 	bool is_in_place, bool is_first)
 {
-	size_t bytes = answer->bytes;
+	struct bc_status status;
 
-	if (wanted->ask.is_json) {
-		while (bytes != 0 && answer->text[bytes - 1] == '\n')
-			bytes--;
-		bc_safe_json(o, answer->text, bytes);
-		return;
+	if (!bc_status_parse(&status, answer->json))
+		return false;
+	if (wanted->is_json) {
+		bc_answer_write_json(o, answer);
+		return true;
 	}
 	if (is_in_place)
 		bc_output_format(o, is_first ? "\033[2J\033[H" : "\033[H");
 	else if (!is_first)
 		bc_output_text(o, "\n", 1);
-	bc_status_print(o, answer->json, is_in_place ? "\033[K" : "");
+	bc_status_print(o, &status, is_in_place ? "\033[K" : "");
 	if (is_in_place)
 		bc_output_format(o, "\033[J");
+	return true;
 }
 
 static enum bc_exit show(const struct bc_console *console, struct bc_client *client,
 	const struct wanted *wanted, struct bc_output *o)
 {
-	bool is_in_place = wanted->is_watching && !wanted->ask.is_json && isatty(console->out);
+	bool is_in_place = wanted->is_watching && !wanted->is_json && isatty(console->out);
 	int interrupt = wanted->is_watching ? bc_interrupt_open() : -1;
 	enum bc_exit code = BC_EXIT_OK;
 	struct bc_answer answer;
@@ -67,11 +70,9 @@ static enum bc_exit show(const struct bc_console *console, struct bc_client *cli
 	for (bool is_first = true; code == BC_EXIT_OK; is_first = false) {
 		code = bc_client_call(client, "GET", "/v1/status", NULL, &answer);
 		if (code != BC_EXIT_OK)
-			bc_client_complain(client, console, code);
-		else if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(answer.json, "state")))
-			code = bc_ask_complain_answer(console);
-		else
-			print(o, &answer, wanted, is_in_place, is_first);
+			bc_client_complain(client, code);
+		else if (!print(o, &answer, wanted, is_in_place, is_first))
+			code = bc_client_complain_answer(client);
 		bc_answer_free(&answer);
 		bc_output_flush(o);
 		if (!wanted->is_watching || bc_output_is_over(o) ||
@@ -114,11 +115,11 @@ static bool read_options(const struct bc_console *console, int argc, char **argv
 			if (has_period && !read_period(console, optarg, &wanted->period_ms))
 				return false;
 			break;
-		case BC_ASK_JSON:
-			wanted->ask.is_json = true;
+		case BC_CLIENT_OPT_JSON:
+			wanted->is_json = true;
 			break;
-		case BC_ASK_SOCKET:
-			wanted->ask.socket = optarg;
+		case BC_CLIENT_OPT_SOCKET:
+			wanted->socket = optarg;
 			break;
 		default:
 			*code = o.exit;
@@ -142,11 +143,10 @@ int bc_cmd_status(const struct bc_console *console, int argc, char **argv)
 
 	if (!read_options(console, argc, argv, &wanted, &code))
 		return code;
-	code = bc_ask_open(&client, console, wanted.ask.socket);
+	code = bc_client_open(&client, console, wanted.socket);
 	if (code != BC_EXIT_OK)
 		return code;
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console)) {
 		bc_client_close(client);
 		return BC_EXIT_FAILED;
 	}

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/ask_options.h"
+#include "cli/client.h"
+#include "cli/json_path.h"
 #include "cli/live.h"
+#include "cli/options.h"
 #include "cli/safe_text.h"
-#include "formats/json.h"
 #include "formats/record.h"
 
-enum { OPTION_ADDR = BC_ASK_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT };
+enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT };
 
 static const struct bc_usage_option options[] = {
 	{'n', "records", "N", "number", "end after so many records"},
@@ -22,8 +23,8 @@ static const struct bc_usage_option options[] = {
 		"only these: read, write, fetch, the names that dump prints, 0xf2; a,b"},
 	{OPTION_PROC, "proc", "PROCS", "range", "only of these processors: 0,2-3"},
 	{OPTION_PORT, "port", "RANGE", "range", "only I/O writes there: e0-e3"},
-	{BC_ASK_JSON, "json", NULL, NULL, "an object a line, as it comes"},
-	BC_ASK_OPTION_SOCKET,
+	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "an object a line, as it comes"},
+	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
 
@@ -35,7 +36,7 @@ const struct bc_usage bc_tail_usage = {
 		"never waits for it. Gaps, marks and what was missed stand on lines of their own, "
 		"which begin with \"# \".",
 	.options = options,
-	.exits = BC_ASK_EXITS,
+	.exits = BC_CLIENT_EXITS,
 	.example = "buscap tail -n 20 --type write --addr 300000-3fffff",
 };
 
@@ -55,7 +56,7 @@ static bool add_query(
 	const struct bc_console *console, struct tail *t, const char *option, const char *value)
 {
 	const char *name = option + 2;
-	char *encoded = bc_ask_encode(value);
+	char *encoded = bc_client_encode(value);
 	char *longer = NULL;
 	char key[16];
 
@@ -68,7 +69,7 @@ static bool add_query(
 	if (encoded == NULL ||
 		asprintf(&longer, "%s%c%s%s", t->query, strchr(t->query, '?') != NULL ? '&' : '?',
 			key, encoded) < 0) {
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 		free(encoded);
 		return false;
 	}
@@ -100,7 +101,7 @@ static bool read_option(const struct bc_console *console, int letter, struct tai
 	case 'a':
 		t->is_absolute = true;
 		return true;
-	case BC_ASK_JSON:
+	case BC_CLIENT_OPT_JSON:
 		t->is_json = true;
 		return true;
 	case OPTION_ADDR:
@@ -111,7 +112,7 @@ static bool read_option(const struct bc_console *console, int letter, struct tai
 		return add_query(console, t, "--proc", optarg);
 	case OPTION_PORT:
 		return add_query(console, t, "--port", optarg);
-	case BC_ASK_SOCKET:
+	case BC_CLIENT_OPT_SOCKET:
 		t->socket = optarg;
 		return true;
 	default:
@@ -119,14 +120,9 @@ static bool read_option(const struct bc_console *console, int letter, struct tai
 	}
 }
 
-static const cJSON *get(const cJSON *object, const char *name)
+static bool read_addr(const json_t *record, uint64_t *addr)
 {
-	return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
-static bool read_addr(const cJSON *record, uint64_t *addr)
-{
-	const char *text = cJSON_GetStringValue(get(record, "addr"));
+	const char *text = bc_json_path_text(record, "addr");
 	char *end;
 
 	if (text == NULL || strncmp(text, "0x", 2) != 0 || strlen(text) > 18)
@@ -138,17 +134,16 @@ static bool read_addr(const cJSON *record, uint64_t *addr)
 }
 
 /* A whole number up to `most`. */
-static bool read_number(const cJSON *record, const char *name, uint64_t most, uint64_t *value)
+static bool read_number(const json_t *record, const char *name, uint64_t most, uint64_t *value)
 {
-	const cJSON *item = get(record, name);
-
-	*value = bc_json_get_u64(record, name);
-	return cJSON_IsNumber(item) && item->valuedouble >= 0 && *value <= most;
+	*value = bc_json_path_count(record, name);
+	return json_number_value(bc_json_path(record, name)) >= 0 &&
+	       json_is_number(bc_json_path(record, name)) && *value <= most;
 }
 
-static void show_epoch(struct tail *t, struct bc_output *o, const cJSON *record)
+static void show_epoch(struct tail *t, struct bc_output *o, const json_t *record)
 {
-	uint64_t epoch = bc_json_get_u64(record, "epoch");
+	uint64_t epoch = bc_json_path_count(record, "epoch");
 
 	if (t->has_epoch && epoch != t->epoch)
 		bc_output_format(o, "# epoch %" PRIu64 "\n", epoch);
@@ -157,9 +152,9 @@ static void show_epoch(struct tail *t, struct bc_output *o, const cJSON *record)
 }
 
 /* The line that dump prints. */
-static bool show_record(struct tail *t, struct bc_output *o, const cJSON *record)
+static bool show_record(struct tail *t, struct bc_output *o, const json_t *record)
 {
-	const char *type = cJSON_GetStringValue(get(record, "type"));
+	const char *type = bc_json_path_text(record, "type");
 	char safe[64];
 	uint64_t addr;
 	uint64_t size;
@@ -172,70 +167,70 @@ static bool show_record(struct tail *t, struct bc_output *o, const cJSON *record
 		!read_number(record, "attr", UINT8_MAX, &attr) ||
 		!read_number(record, "proc", UINT8_MAX, &proc))
 		return false;
-	if (!cJSON_IsNull(get(record, "time")) && !read_number(record, "time", BC_TIME_NONE, &time))
+	if (!json_is_null(bc_json_path(record, "time")) &&
+		!read_number(record, "time", BC_TIME_NONE, &time))
 		return false;
 	show_epoch(t, o, record);
 	bc_output_format(o,
 		"%08" PRIx64 "\t%s\t%2" PRIu64 "\t%02" PRIx64 "\t%" PRIu64 "\t%08" PRIx64, addr,
 		bc_safe_text(safe, sizeof(safe), type), size, attr, proc, time);
 	if (t->is_absolute)
-		bc_output_format(o, "\t%" PRIu64, bc_json_get_u64(record, "tick"));
+		bc_output_format(o, "\t%" PRIu64, bc_json_path_count(record, "tick"));
 	bc_output_text(o, "\n", 1);
 	return true;
 }
 
-static void show_gap(struct bc_output *o, const cJSON *gap)
+static void show_gap(struct bc_output *o, const json_t *gap)
 {
-	uint64_t lost = bc_json_get_u64(gap, "lost");
-	bool is_exact = cJSON_IsTrue(get(gap, "exact"));
+	uint64_t lost = bc_json_path_count(gap, "lost");
+	bool is_exact = json_is_true(bc_json_path(gap, "exact"));
 
 	if (lost == 0 && !is_exact)
 		bc_output_format(o, "# gap: an unknown number of samples lost (");
 	else
 		bc_output_format(o, "# gap: %s%" PRIu64 " sample%s lost (",
 			is_exact ? "" : "at least ", lost, bc_plural(lost));
-	bc_safe_write(o, cJSON_GetStringValue(get(gap, "cause")));
+	bc_output_safe(o, bc_json_path_text(gap, "cause"));
 	bc_output_format(o, ")\n");
 }
 
 static void show_note(struct bc_output *o, const char *word, const char *text)
 {
 	bc_output_format(o, "# %s%s", word, text != NULL ? ": " : "");
-	bc_safe_write(o, text);
+	bc_output_safe(o, text);
 	bc_output_text(o, "\n", 1);
 }
 
 /* Objects that are none of these are of a newer daemon. */
-static bool show(void *context, struct bc_output *o, const cJSON *object)
+static bool show(void *context, struct bc_output *o, const json_t *object)
 {
-	const cJSON *mark = get(object, "mark");
-	const cJSON *trigger = get(object, "trigger");
+	static const char *const notes[] = {"mark", "trigger"};
+	const json_t *gap = bc_json_path(object, "gap");
+	uint64_t missed = bc_json_path_count(object, "missed");
 
-	if (get(object, "addr") != NULL)
+	if (bc_json_path(object, "addr") != NULL)
 		return show_record(context, o, object);
-	if (get(object, "missed") != NULL) {
-		uint64_t missed = bc_json_get_u64(object, "missed");
-		bc_output_format(o, "# missed: %" PRIu64 " record%s that nobody looked at\n",
-			missed, bc_plural(missed));
+	if (bc_json_path(object, "missed") != NULL)
+		bc_output_format(o, "# skipped: %" PRIu64 " record%s (too fast to show)\n", missed,
+			bc_plural(missed));
+	if (gap != NULL)
+		show_gap(o, gap);
+	for (unsigned i = 0; i < 2; i++) {
+		const json_t *note = bc_json_path(object, notes[i]);
+		if (note != NULL)
+			show_note(o, notes[i],
+				json_is_object(note) ? bc_json_path_text(note, "text")
+						     : json_string_value(note));
 	}
-	if (get(object, "gap") != NULL)
-		show_gap(o, get(object, "gap"));
-	if (mark != NULL)
-		show_note(o, "mark",
-			cJSON_GetStringValue(cJSON_IsObject(mark) ? get(mark, "text") : mark));
-	if (trigger != NULL)
-		show_note(o, "trigger",
-			cJSON_GetStringValue(
-				cJSON_IsObject(trigger) ? get(trigger, "text") : trigger));
 	return true;
 }
 
 /* Counts the records, too. */
-static bool is_wanted(void *context, const cJSON *object)
+static bool is_wanted(void *context, const json_t *object)
 {
 	struct tail *t = context;
 
-	t->shown += get(object, "addr") != NULL;
+	t->shown += bc_json_path(object, "addr") != NULL;
 	return true;
 }
 
@@ -274,7 +269,7 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 	enum bc_exit code = BC_EXIT_FAILED;
 
 	if (t.query == NULL) {
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 	} else if (read_options(console, argc, argv, &t, &code)) {
 		const struct bc_live live = {.console = console,
 			.socket = t.socket,

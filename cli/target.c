@@ -56,8 +56,8 @@ static enum bc_exit open_own(struct bc_target *t)
 	if (bc_output_file_open(&t->file, t->console, t->path, t->source->paths,
 		    t->source->count) != BC_EXIT_OK)
 		return BC_EXIT_FAILED;
-	if (bc_output_open(&t->own, t->file.fd) != 0) {
-		bc_complain(t->console, NULL, "not enough memory");
+	if (!bc_output_open_fd(&t->own, t->file.fd)) {
+		bc_complain_memory(t->console);
 		bc_output_file_close(&t->file, t->console, false);
 		return BC_EXIT_FAILED;
 	}
@@ -97,7 +97,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	bc_fit_init(&t->fit, t->format, &format_options);
 	t->state = bc_printer_start(info->printer, &format_options);
 	if (t->state == NULL)
-		bc_complain(console, NULL, "not enough memory");
+		bc_complain_memory(console);
 	if (t->state == NULL || (t->output == &t->own && open_own(t) != BC_EXIT_OK)) {
 		free(t->state);
 		return BC_EXIT_FAILED;

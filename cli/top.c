@@ -11,8 +11,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli/ask.h"
 #include "cli/client.h"
+#include "cli/json_path.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/top_page.h"
@@ -32,12 +32,12 @@
 #define STALE_NS (10 * SECOND_NS)
 
 enum {
-	OPTION_ONCE = BC_ASK_MORE,
+	OPTION_ONCE = BC_CLIENT_OPT_MORE,
 };
 
 static const struct bc_usage_option options[] = {
 	{OPTION_ONCE, "once", NULL, NULL, "print one page and exit, also on a terminal"},
-	BC_ASK_OPTION_SOCKET,
+	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
 
@@ -53,7 +53,7 @@ const struct bc_usage bc_top_usage = {
 		"Keys: q quits, p pauses the display, s changes the order of the tables, ? shows "
 		"the keys.",
 	.options = options,
-	.exits = BC_ASK_EXITS,
+	.exits = BC_CLIENT_EXITS,
 	.example = "buscap top --once",
 };
 
@@ -83,7 +83,7 @@ static struct bc_top_now now(void)
 	};
 }
 
-static bool take_status(struct top *top, const cJSON *status)
+static bool take_status(struct top *top, const json_t *status)
 {
 	struct bc_top_now at = now();
 
@@ -124,14 +124,14 @@ static enum bc_exit ask_status(struct top *top)
 static bool take_line(void *context, char *text, size_t bytes)
 {
 	struct top *top = context;
-	cJSON *object = cJSON_ParseWithLength(text, bytes);
-	const char *event = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "event"));
-	const cJSON *status = cJSON_GetObjectItemCaseSensitive(object, "status");
+	json_t *object = bc_json_parse_object(text, bytes);
+	const char *event = bc_json_path_text(object, "event");
+	const json_t *status = bc_json_path(object, "status");
 
 	/* Other events may have a status of their own: that of a command is a number. */
 	if (event != NULL && strcmp(event, "status") == 0 && !take_status(top, status))
 		bc_top_state_away(top->state, "what it sends is no status");
-	cJSON_Delete(object);
+	json_decref(object);
 	return true;
 }
 
@@ -332,12 +332,11 @@ static enum bc_exit print_page(struct top *top)
 	top->view.is_screen = false;
 	top->view.width = page_width(top->console);
 	top->view.height = facts + bc_top_tables_wanted(top->view.width, top->state);
-	if (bc_top_page_draw(&grid, top->state, &top->view, &at) != 0 ||
-		bc_output_open(&output, top->console->out) != 0) {
-		bc_complain(top->console, NULL, "not enough memory");
-		bc_top_grid_close(&grid);
+	if (!bc_output_open(&output, top->console))
 		return BC_EXIT_FAILED;
-	}
+	if (bc_top_page_draw(&grid, top->state, &top->view, &at) != 0)
+		return bc_exit_worse(
+			bc_complain_memory(top->console), bc_output_close(&output, top->console));
 	for (unsigned y = 0; y < grid.height; y++) {
 		size_t bytes = bc_top_grid_line(&grid, y, line);
 		if (bytes == 0) {
@@ -395,7 +394,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == '?')
 			return o.exit;
-		if (letter == BC_ASK_SOCKET)
+		if (letter == BC_CLIENT_OPT_SOCKET)
 			socket = optarg;
 		is_once = is_once || letter == OPTION_ONCE;
 	}
@@ -404,7 +403,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	/* The characters that may be drawn are the terminal's; numbers stay as they are. */
 	setlocale(LC_CTYPE, "");
 	top.view.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	enum bc_exit code = bc_ask_open(&top.client, console, socket);
+	enum bc_exit code = bc_client_open(&top.client, console, socket);
 	if (code != BC_EXIT_OK)
 		return code;
 	top.state = calloc(1, sizeof(*top.state));
@@ -412,8 +411,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	if (top.state != NULL) {
 		code = run(&top, is_once);
 	} else {
-		bc_complain(console, NULL, "not enough memory");
-		code = BC_EXIT_FAILED;
+		code = bc_complain_memory(console);
 	}
 	if (top.shown != top.state)
 		free(top.shown);

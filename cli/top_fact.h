@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "cli/quantity.h"
+#include "cli/status_lines.h"
 #include "cli/top_grid.h"
 #include "cli/top_state.h"
 
@@ -33,28 +33,8 @@ void bc_top_say(struct bc_top_fact *fact, enum bc_top_style style, const char *f
 /* The label at the beginning of a line, in less than `room` columns. */
 void bc_top_put_label(struct bc_top_grid *grid, unsigned y, unsigned room, const char *label);
 
-/* "3 s", "2 min 5 s": as bc_quantity_time(), of whole seconds. Returns `out`. */
-const char *bc_top_seconds(char out[BC_QUANTITY_MAX], double seconds);
-
-/* Where a fact goes and what it is made from. */
-struct bc_top_facts {
-	struct bc_top_grid *grid;
-	unsigned label; /* columns that it has */
-	unsigned y;
-	bool is_labelled; /* the label isn't that of the line above */
-	const struct bc_top_state *state;
-	const struct bc_top_now *now;
-};
-
-void bc_top_fact_source(const struct bc_top_facts *facts);
-void bc_top_fact_board(const struct bc_top_facts *facts);
-void bc_top_fact_recording(const struct bc_top_facts *facts);
-void bc_top_fact_amounts(const struct bc_top_facts *facts);
-void bc_top_fact_replay(const struct bc_top_facts *facts);
-void bc_top_fact_flight(const struct bc_top_facts *facts);
-void bc_top_fact_disk(const struct bc_top_facts *facts);
-void bc_top_fact_lost(const struct bc_top_facts *facts);
-void bc_top_fact_left_out(const struct bc_top_facts *facts);
-void bc_top_fact_more(const struct bc_top_facts *facts);
+/* Draws a line of the status at (x, y), without its label. */
+void bc_top_fact_draw(struct bc_top_grid *grid, unsigned x, unsigned y, enum bc_status_line_id line,
+	const struct bc_top_state *state, const struct bc_top_now *now);
 
 #endif

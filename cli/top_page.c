@@ -8,6 +8,7 @@
 #include "cli/top_fact.h"
 #include "cli/top_graph.h"
 #include "cli/top_table.h"
+#include "formats/record.h"
 
 #define VALUE_WIDTH 10u
 #define NOTE_WIDTH  12u
@@ -81,14 +82,14 @@ _Static_assert(sizeof(by_importance) / sizeof(by_importance[0]) == ITEMS, "each 
 struct page {
 	struct bc_top_grid *grid;
 	const struct bc_top_state *state;
-	const struct bc_top_status *status;
+	const struct bc_status *status;
 	const struct bc_top_view *view;
 	const struct bc_top_now *now;
 	unsigned label;
 	unsigned lines[ITEMS]; /* 0: left out */
 };
 
-static bool has_left_out(const struct bc_top_status *s)
+static bool has_left_out(const struct bc_status *s)
 {
 	return (s->counts.filtered | s->counts.invalid | s->counts.idle) != 0;
 }
@@ -103,7 +104,7 @@ static unsigned graph_rows(const struct page *page, enum item item)
 /* How many lines an item would like, at least; 0: there is nothing to say. */
 static unsigned lines_of(const struct page *page, enum item item)
 {
-	const struct bc_top_status *s = page->status;
+	const struct bc_status *s = page->status;
 	bool is_screen = page->view->is_screen;
 	bool is_known = page->state->has_status;
 	bool is_low = is_screen && page->view->height < LOW_SCREEN;
@@ -189,7 +190,7 @@ static enum bc_top_style state_style(const char *state)
 
 static void draw_header(const struct page *page)
 {
-	const struct bc_top_status *s = page->status;
+	const struct bc_status *s = page->status;
 	bool has_clock = page->grid->width >= 60;
 	struct bc_top_fact fact = bc_top_fact_begin(
 		page->grid, 0, 0, has_clock ? page->grid->width - 20 : page->grid->width);
@@ -205,7 +206,7 @@ static void draw_header(const struct page *page)
 	if (page->view->is_paused && !has_clock)
 		bc_top_say(&fact, BC_TOP_WARN, "paused");
 	if (page->state->has_status)
-		bc_top_say(&fact, BC_TOP_PLAIN, "up %s", bc_top_seconds(text, s->uptime_s));
+		bc_top_say(&fact, BC_TOP_PLAIN, "up %s", bc_status_seconds(text, s->uptime_s));
 	draw_clock(page);
 }
 
@@ -221,7 +222,7 @@ static void draw_away(const struct page *page, unsigned y)
 		localtime_r(&state->looked_wall, &tm);
 		strftime(since, sizeof(since), "%H:%M:%S", &tm);
 		bc_top_say(&fact, BC_TOP_BAD, "no word since %s (%s)", since,
-			bc_top_seconds(about, (double)(page->now->ns - state->looked_ns) / 1e9));
+			bc_status_seconds(about, (double)(page->now->ns - state->looked_ns) / 1e9));
 	}
 	bc_top_say(&fact, BC_TOP_BAD, "trying again");
 	if (page->lines[ITEM_AWAY] > 1)
@@ -324,7 +325,7 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 /* Where a line stands now. */
 static double value_now(const struct page *page, enum bc_top_line line)
 {
-	const struct bc_top_status *s = page->status;
+	const struct bc_status *s = page->status;
 	const struct bc_top_second *second = bc_top_state_second(
 		page->state, page->state->looked_ns / 1000000000);
 
@@ -332,11 +333,11 @@ static double value_now(const struct page *page, enum bc_top_line line)
 	case BC_TOP_SAMPLES:
 		return s->rates.samples;
 	case BC_TOP_RECORDS:
-		return s->rates.records;
+		return s->rates.bytes_in / BC_RECORD_BYTES;
 	case BC_TOP_BYTES_OUT:
 		return s->rates.bytes_out;
 	case BC_TOP_BUFFER:
-		return bc_top_in_use(s);
+		return bc_status_in_use(s);
 	case BC_TOP_LOST:
 		return second != NULL ? second->values[BC_TOP_LOST] : 0;
 	case BC_TOP_LINES:
@@ -345,20 +346,26 @@ static double value_now(const struct page *page, enum bc_top_line line)
 	return 0;
 }
 
+static const enum bc_status_line_id status_lines[ITEMS] = {
+	[ITEM_SOURCE] = BC_STATUS_SOURCE,
+	[ITEM_BOARD] = BC_STATUS_BOARD,
+	[ITEM_RECORDING] = BC_STATUS_RECORDING,
+	[ITEM_AMOUNTS] = BC_STATUS_AMOUNTS,
+	[ITEM_REPLAY] = BC_STATUS_REPLAY,
+	[ITEM_FLIGHT] = BC_STATUS_FLIGHT,
+	[ITEM_DISK] = BC_STATUS_DISK,
+	[ITEM_LOST] = BC_STATUS_LOST,
+	[ITEM_LEFT_OUT] = BC_STATUS_LEFT_OUT,
+	[ITEM_MORE] = BC_STATUS_DAEMON,
+};
+
+static bool is_status_line(enum item item)
+{
+	return item >= ITEM_SOURCE && item <= ITEM_MORE;
+}
+
 static void draw_item(const struct page *page, enum item item, unsigned y)
 {
-	static void (*const facts[ITEMS])(const struct bc_top_facts *facts) = {
-		[ITEM_SOURCE] = bc_top_fact_source,
-		[ITEM_BOARD] = bc_top_fact_board,
-		[ITEM_RECORDING] = bc_top_fact_recording,
-		[ITEM_AMOUNTS] = bc_top_fact_amounts,
-		[ITEM_REPLAY] = bc_top_fact_replay,
-		[ITEM_FLIGHT] = bc_top_fact_flight,
-		[ITEM_DISK] = bc_top_fact_disk,
-		[ITEM_LOST] = bc_top_fact_lost,
-		[ITEM_LEFT_OUT] = bc_top_fact_left_out,
-		[ITEM_MORE] = bc_top_fact_more,
-	};
 	static const struct {
 		const char *label;
 		enum bc_top_line line;
@@ -371,14 +378,13 @@ static void draw_item(const struct page *page, enum item item, unsigned y)
 	};
 	unsigned rows = page->lines[item];
 
-	if (facts[item] != NULL)
-		facts[item](&(struct bc_top_facts){.grid = page->grid,
-			.label = page->label,
-			.y = y,
-			.is_labelled = item != ITEM_AMOUNTS || page->lines[ITEM_RECORDING] == 0,
-			.state = page->state,
-			.now = page->now});
-	else if (rates[item].label != NULL)
+	enum bc_status_line_id line = status_lines[item];
+
+	if (is_status_line(item)) {
+		if (item != ITEM_AMOUNTS || page->lines[ITEM_RECORDING] == 0)
+			bc_top_put_label(page->grid, y, page->label, bc_status_label(line));
+		bc_top_fact_draw(page->grid, page->label, y, line, page->state, page->now);
+	} else if (rates[item].label != NULL)
 		draw_rate(page, y, rows, rates[item].line, rates[item].label,
 			value_now(page, rates[item].line));
 	else if (item == ITEM_SCALE)

@@ -4,103 +4,12 @@
 #ifndef BC_CLI_TOP_STATE_H
 #define BC_CLI_TOP_STATE_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-/* Counts of the daemon's life and what stands beside them in /v1/status. */
-struct bc_top_status {
-	char version[32];
-	char state[32];
-	char mode[32];
-	double uptime_s;
-	uint64_t clients;
-	struct {
-		char kind[32];
-		char name[256];
-		uint64_t clock_hz; /* 0: not known */
-	} source;
-	struct {
-		bool is_there; /* the source has one, plugged in or not */
-		char state[32];
-		char id[32];
-		char serial[160];
-		char product[160];
-		char speed[32];
-		char firmware[32];
-		uint64_t plugs;
-		uint64_t unplugs;
-		uint64_t troubles; /* stalls, overflows, errors, time-outs, silences, restarts */
-		char last_error[256];
-	} board;
-	struct {
-		bool is_there;
-		char id[160];
-		char label[160];
-		char path[1024];
-		double started_s; /* of Unix time; 0: not known */
-		uint64_t segment;
-		uint64_t records;
-		uint64_t bytes;
-	} recording;
-	struct {
-		bool is_there;
-		double seconds;
-		double limit_seconds; /* 0: none */
-		uint64_t bytes;
-		uint64_t limit_bytes; /* 0: none */
-	} flight;
-	char replay[1024]; /* path of the file, empty: none */
-	struct {
-		uint64_t received;
-		uint64_t written;
-		uint64_t buffer; /* dropped */
-		uint64_t disk;   /* dropped */
-		uint64_t board;  /* lost */
-		uint64_t filtered;
-		uint64_t invalid;
-		uint64_t idle;
-		uint64_t skipped_bytes;
-		uint64_t gaps;
-	} counts;
-	struct {
-		double samples;
-		double records;
-		double bytes_out;
-	} rates; /* a second */
-	struct {
-		uint64_t chunks;
-		uint64_t free;
-		uint64_t low_water;
-	} buffer;
-	struct {
-		uint64_t free_bytes;
-		double hours_left; /* less than 0: not filling up */
-		char last_error[256];
-	} disk;
-	uint64_t triggers; /* armed */
-	struct {
-		uint64_t segments;
-		uint64_t waiting; /* commands */
-		uint64_t failed;
-	} sealed;
-};
-
-/* The samples that are lost: what makes a gap. */
-static inline uint64_t bc_top_lost(const struct bc_top_status *status)
-{
-	return status->counts.buffer + status->counts.disk + status->counts.board;
-}
-
-/* The share of the buffer that is in use, 0 to 1. */
-static inline double bc_top_in_use(const struct bc_top_status *status)
-{
-	uint64_t chunks = status->buffer.chunks;
-	uint64_t free = status->buffer.free;
-
-	return free < chunks ? (double)(chunks - free) / (double)chunks : 0;
-}
+#include "cli/status_model.h"
 
 #define BC_TOP_KINDS 256u /* of types and of processors that are told apart */
 #define BC_TOP_PAGES 32u
@@ -155,7 +64,7 @@ struct bc_top_state {
 	uint64_t looked_ns;
 	time_t looked_wall; /* when the latest status came */
 	uint64_t lost_ns;   /* when something was lost last; 0: not while this has been running */
-	struct bc_top_status status;
+	struct bc_status status;
 	struct bc_top_second seconds[BC_TOP_SECONDS]; /* by second modulo their number */
 	struct bc_top_mix mixes[BC_TOP_MIX_PERIOD + 1];
 	unsigned latest_mix;
@@ -170,10 +79,10 @@ struct bc_top_now {
 /* All zero at first; it is too large for a stack. A status has come. Returns false, and changes
  * nothing, when the object is none. */
 bool bc_top_state_status(
-	struct bc_top_state *state, const cJSON *status, const struct bc_top_now *now);
+	struct bc_top_state *state, const json_t *status, const struct bc_top_now *now);
 
 /* A mix has come; NULL: this daemon tells none. */
-void bc_top_state_mix(struct bc_top_state *state, const cJSON *mix, const struct bc_top_now *now);
+void bc_top_state_mix(struct bc_top_state *state, const json_t *mix, const struct bc_top_now *now);
 
 /* The daemon can't be reached or says nothing sensible; `why`, safe to print, says it. */
 void bc_top_state_away(struct bc_top_state *state, const char *why);

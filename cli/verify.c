@@ -13,7 +13,6 @@
 #include "cli/order.h"
 #include "cli/output.h"
 #include "cli/record_text.h"
-#include "cli/safe_text.h"
 #include "formats/bcp1_file.h"
 #include "formats/continuity.h"
 #include "formats/dialect.h"
@@ -78,7 +77,7 @@ struct check {
 /* "FILE: ", with which each line on it begins. */
 static void name_file(const struct check *c)
 {
-	bc_safe_write(c->output, c->file->name);
+	bc_output_safe(c->output, c->file->name);
 	bc_output_text(c->output, ": ", 2);
 }
 
@@ -475,10 +474,8 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 	}
 	if (optind == argc)
 		return bc_complain_usage(console, "no file is named");
-	if (bc_output_open(&output, console->out) != 0) {
-		bc_complain(console, NULL, "not enough memory");
+	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	}
 	const char **paths = (const char **)argv + optind;
 	int n = argc - optind;
 	bc_order_segments(paths, n);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/safe_text.h"
 #include "formats/json.h"
@@ -123,7 +124,7 @@ TEST(what_is_escaped_already_is_not_again)
 		assert_printed(text + i, wanted + (i == 0 ? 0 : i + 3));
 }
 
-/* What bc_safe_json() writes of a text. */
+/* What bc_output_json() writes of a text. */
 static char *safe_json(const char *json, size_t bytes)
 {
 	struct bc_output output;
@@ -131,8 +132,8 @@ static char *safe_json(const char *json, size_t bytes)
 	char *out = calloc(1, 8192);
 
 	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(bc_output_open(&output, ends[1]), 0);
-	bc_safe_json(&output, json, bytes);
+	assert_true(bc_output_open_fd(&output, ends[1]));
+	bc_output_json(&output, json, bytes);
 	bc_output_flush(&output);
 	free(output.buffer);
 	close(ends[1]);

@@ -362,7 +362,7 @@ def test_lines_beyond_the_memory_are_told_as_at_least():
     assert lines["at_least"] and lines["touched"] < 50000, lines
     equal(said["reuse"]["untracked"] + lines["touched"], 50000, "touches")
     text, _ = buscap("stats", "-I", "byu", "--memory", "100k", data=data)
-    assert "at least" in text and "not known, no memory" in text, text
+    assert "at least" in text and "unknown, out of memory" in text, text
     said, _ = stats("-I", "byu", data=data)
     equal((said["footprint"]["lines"]["at_least"], said["footprint"]["lines"]["touched"]), (False, 50000), "lines")
 
