@@ -199,6 +199,46 @@ static void test_the_status_says_the_same(void **state)
 	free(text);
 }
 
+/* Members, their order, and each number to its last digit. */
+static void test_the_status_is_written_byte_for_byte(void **state)
+{
+	struct fixture *f = *state;
+	char *text = bc_status_write(&f->status);
+
+	assert_string_equal(text,
+		"{\"version\":\"0.1.0\",\"state\":\"recording\",\"mode\":\"flight\","
+		"\"source\":{\"kind\":\"usb\",\"name\":\"usb\\\"\\n\\\\\","
+		"\"clock_hz\":66000000,\"board\":{\"state\":\"back-off\","
+		"\"id\":\"1209:0001\",\"serial\":\"A\\\"1\\\\\\n2\","
+		"\"product\":\"b\xC3\xBFus\",\"port\":\"\",\"address\":0,\"speed\":\"\","
+		"\"endpoint\":129,\"packet_bytes\":512,\"transfers\":0,\"transfer_bytes\":0,"
+		"\"info\":{\"firmware\":\"\",\"serial\":\"\",\"protocol_version\":0,"
+		"\"clock_hz\":66000000,\"features\":0,\"fifo_samples\":0},"
+		"\"counters\":{\"samples\":18446744073709551615,\"lost\":1,\"fifo_high\":2},"
+		"\"bytes\":12345,\"plugs\":3,\"unplugs\":0,\"stalls\":0,\"overflows\":0,"
+		"\"errors\":0,\"timeouts\":0,\"silences\":0,\"restarts\":0,"
+		"\"last_error\":\"it\\nis \\\"gone\\\"\"}},"
+		"\"recording\":{\"id\":\"20261120T091500Z-3f9a2c\",\"label\":null,"
+		"\"started\":\"2026-11-20T09:15:00Z\",\"segment\":4,"
+		"\"path\":\"/var/lib/\xC3\xBE/a.byu.lz4\",\"records\":90,\"bytes\":0,"
+		"\"metadata\":{\"run\":\"a\\n\\\"b\\\"\",\"two words\":\"x\"}},"
+		"\"replay\":{\"id\":\"id\",\"path\":\"/p\"},\"flight\":{\"seconds\":1.5,"
+		"\"bytes\":12,\"records\":1,\"chunks\":1,\"limit_seconds\":2.5,"
+		"\"limit_bytes\":0},\"counts\":{\"received\":100,\"written\":90,"
+		"\"durable\":80,\"in_flight\":5,\"dropped\":{\"buffer\":1,\"disk\":1,"
+		"\"invalid\":1,\"filtered\":1,\"idle\":1},\"board_lost\":7,"
+		"\"skipped_bytes\":0,\"gaps\":0,\"damages\":0,\"unknown_special\":0,"
+		"\"raw_dropped_bytes\":0},\"rates\":{\"samples_per_s\":0,"
+		"\"bytes_in_per_s\":0,\"bytes_out_per_s\":1000000},\"buffer\":{\"chunks\":0,"
+		"\"free\":0,\"low_water\":0},\"disk\":{\"free_bytes\":1099511627776,"
+		"\"hours_left\":305.4,\"stuck\":false,"
+		"\"last_error\":\"No space left on device\"},\"sealed\":{\"segments\":0,"
+		"\"commands_waiting\":0,\"commands_failed\":0,\"manifest_failed\":0},"
+		"\"triggers\":0,\"clients\":3,\"streams\":{\"events\":2,\"records\":0},"
+		"\"uptime_s\":12.3}\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +249,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_what_is_not_there_is_not_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_status_says_the_same, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_the_status_is_written_byte_for_byte, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
