@@ -22,6 +22,7 @@ LIBRARIES := \
 	libxxhash:libxxhash-dev \
 	libdeflate:libdeflate-dev \
 	libcjson:libcjson-dev \
+	jansson:libjansson-dev \
 	inih:libinih-dev \
 	libmicrohttpd:libmicrohttpd-dev \
 	libusb-1.0:libusb-1.0-0-dev \
@@ -79,7 +80,7 @@ LINT_TOOLS := \
 	clang-tidy:clang-tidy \
 	cppcheck:cppcheck
 
-FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate libcjson
+FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate libcjson jansson
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0 libsystemd
 CLI_PKGS     := $(FORMATS_PKGS) libcurl ncursesw
 PROGRAM_PKGS := $(DAEMON_PKGS) libcurl ncursesw

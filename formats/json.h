@@ -1,24 +1,48 @@
-/* What cJSON lacks: 64-bit integers that never pass through a double. */
+/* What jansson lacks: texts of any bytes, 64-bit numbers, one printed form.
+ *
+ * Objects are built with json_pack() or json_object_set_new() and these values; both release a
+ * value, and fail, when memory ran out:
+ *
+ *     json_t *disk = json_pack("{s:o, s:o, s:b}", "path", bc_json_text(path),
+ *             "free_bytes", bc_json_u64(free_bytes), "stuck", is_stuck);
+ */
 #ifndef BC_FORMATS_JSON_H
 #define BC_FORMATS_JSON_H
 
 #include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Add an integer member. Return false when memory ran out. */
+/* A string; null for NULL. Bytes that are not UTF-8 are replaced (formats/utf8.h): a file name may
+ * be anything, a JSON text may not. NULL when memory ran out. */
+json_t *bc_json_text(const char *text) __attribute__((warn_unused_result));
+
+/* An integer. jansson's are signed: a number above INT64_MAX becomes a string of its digits. NULL
+ * when memory ran out. */
+json_t *bc_json_u64(uint64_t value) __attribute__((warn_unused_result));
+
+/* A number; an integer if it is whole (2, not 2.0), null if it is not finite. NULL when memory ran
+ * out. */
+json_t *bc_json_double(double value) __attribute__((warn_unused_result));
+
+/* Any value as text without blanks, the members in the order in which they were set. The caller
+ * frees it. NULL when memory ran out, or for NULL. */
+char *bc_json_print(const json_t *json) __attribute__((warn_unused_result));
+
+/* Copies a string member to `out`, cut to outlen - 1 bytes; the empty string if there is none. */
+void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen);
+
+/* A number member; 0 if there is none or it is negative. A fraction is cut off; one that is written
+ * as a real number is 2^53 at most. */
+uint64_t bc_json_member_u64(const json_t *object, const char *name);
+
+/* The same for cJSON, until its last user is gone. */
 bool bc_json_add_u64(cJSON *object, const char *name, uint64_t value);
 bool bc_json_add_i64(cJSON *object, const char *name, int64_t value);
-
-/* Adds the string, or null for NULL. What of it isn't UTF-8 is made so (formats/utf8.h): a file's
- * name may be anything, a JSON text may not. */
 bool bc_json_add_text(cJSON *object, const char *name, const char *text);
-
-/* Copies a string member to `out`, cut to fit with its zero; the empty string if there is none. */
 void bc_json_get_text(const cJSON *object, const char *name, char *out, size_t room);
-
-/* A number member from 0 to 2^53, cut to that range; 0 if there is none. */
 uint64_t bc_json_get_u64(const cJSON *object, const char *name);
 
 #endif
