@@ -25,6 +25,11 @@ json_t *bc_json_text(const char *text)
 	return string;
 }
 
+json_t *bc_json_text_or_null(const char *text)
+{
+	return text[0] != '\0' ? bc_json_text(text) : json_null();
+}
+
 json_t *bc_json_u64(uint64_t value)
 {
 	char digits[24];
@@ -42,6 +47,19 @@ json_t *bc_json_double(double value)
 	if (fabs(value) <= (double)DOUBLE_EXACT_MAX && !(fabs(value) > floor(fabs(value))))
 		return json_integer((json_int_t)value);
 	return json_real(value);
+}
+
+json_t *bc_json_object(const struct bc_json_member *members)
+{
+	json_t *object = json_object();
+	bool ok = true;
+
+	for (; members->name != NULL; members++)
+		ok = json_object_set_new(object, members->name, members->value) == 0 && ok;
+	if (ok)
+		return object;
+	json_decref(object);
+	return NULL;
 }
 
 char *bc_json_print(const json_t *json)

@@ -1,11 +1,14 @@
-/* What jansson lacks: texts of any bytes, 64-bit numbers, one printed form.
+/* What jansson lacks: texts of any bytes, 64-bit numbers, one printed form, objects from a table:
  *
- * Objects are built with json_pack() or json_object_set_new() and these values; both release a
- * value, and fail, when memory ran out:
+ *     json_t *disk = bc_json_object((struct bc_json_member[]){
+ *             {"path", bc_json_text(path)},
+ *             {"free_bytes", bc_json_u64(free_bytes)},
+ *             {"stuck", json_boolean(is_stuck)},
+ *             {NULL, NULL},
+ *     });
  *
- *     json_t *disk = json_pack("{s:o, s:o, s:b}", "path", bc_json_text(path),
- *             "free_bytes", bc_json_u64(free_bytes), "stuck", is_stuck);
- */
+ * As in jansson, a value of NULL is memory that ran out: what would contain it is NULL, too, and
+ * the other values are released. */
 #ifndef BC_FORMATS_JSON_H
 #define BC_FORMATS_JSON_H
 
@@ -19,6 +22,9 @@
  * be anything, a JSON text may not. NULL when memory ran out. */
 json_t *bc_json_text(const char *text) __attribute__((warn_unused_result));
 
+/* The same; null for the empty string. */
+json_t *bc_json_text_or_null(const char *text) __attribute__((warn_unused_result));
+
 /* An integer. jansson's are signed: a number above INT64_MAX becomes a string of its digits. NULL
  * when memory ran out. */
 json_t *bc_json_u64(uint64_t value) __attribute__((warn_unused_result));
@@ -26,6 +32,14 @@ json_t *bc_json_u64(uint64_t value) __attribute__((warn_unused_result));
 /* A number; an integer if it is whole (2, not 2.0), null if it is not finite. NULL when memory ran
  * out. */
 json_t *bc_json_double(double value) __attribute__((warn_unused_result));
+
+struct bc_json_member {
+	const char *name;
+	json_t *value;
+};
+
+/* An object of the members before the one with no name. It takes their values. */
+json_t *bc_json_object(const struct bc_json_member *members) __attribute__((warn_unused_result));
 
 /* Any value as text without blanks, the members in the order in which they were set. The caller
  * frees it. NULL when memory ran out, or for NULL. */

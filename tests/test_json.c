@@ -68,6 +68,24 @@ static void test_members_are_printed_in_the_order_in_which_they_were_set(void **
 	assert_null(bc_json_print(NULL));
 }
 
+static void test_an_object_is_made_of_a_table_or_not_at_all(void **state)
+{
+	(void)state;
+	assert_printed(bc_json_object((struct bc_json_member[]){
+			       {"b", bc_json_text_or_null("")},
+			       {"a", bc_json_text_or_null("x")},
+			       {NULL, NULL},
+		       }),
+		"{\"b\":null,\"a\":\"x\"}");
+	assert_printed(bc_json_object((struct bc_json_member[]){{NULL, NULL}}), "{}");
+	assert_null(bc_json_object((struct bc_json_member[]){
+		{"a", bc_json_u64(1)},
+		{"b", NULL},
+		{"c", bc_json_u64(2)},
+		{NULL, NULL},
+	}));
+}
+
 static void test_members_of_another_type_are_empty(void **state)
 {
 	json_t *object = json_loads(
@@ -101,6 +119,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_above_int64_are_strings_of_digits),
 		cmocka_unit_test(test_whole_doubles_have_no_fraction),
 		cmocka_unit_test(test_members_are_printed_in_the_order_in_which_they_were_set),
+		cmocka_unit_test(test_an_object_is_made_of_a_table_or_not_at_all),
 		cmocka_unit_test(test_members_of_another_type_are_empty),
 	};
 
