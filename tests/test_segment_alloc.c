@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,15 @@ void *realloc(void *old, size_t bytes)
 	void *p = fails() ? NULL : __libc_realloc(old, bytes);
 
 	heap.live += heap.is_on && p != NULL && old == NULL;
+	return p;
+}
+
+/* For jansson, whose parser overruns its buffer when an allocation fails (2.14: lex_save). */
+static void *malloc_without_fail(size_t bytes)
+{
+	void *p = __libc_malloc(bytes);
+
+	heap.live += heap.is_on && p != NULL;
 	return p;
 }
 
@@ -164,12 +174,6 @@ static int is_no_memory(int rc)
 	return rc == -ENOMEM;
 }
 
-/* cJSON doesn't say why it has no object. */
-static int is_an_error(int rc)
-{
-	return rc == -ENOMEM || rc == -EINVAL;
-}
-
 static int create(struct fixture *f)
 {
 	struct bc_segment_writer writer;
@@ -185,7 +189,7 @@ static void test_creating_a_segment_fails_with_nothing_left_behind(void **state)
 {
 	struct fixture *f = *state;
 
-	fail_each(f, create, is_an_error);
+	fail_each(f, create, is_no_memory);
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 
@@ -391,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_an_input_says_that_memory_ran_out),
 	};
 
+	json_set_alloc_funcs(malloc_without_fail, free);
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
 

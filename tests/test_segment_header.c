@@ -94,9 +94,7 @@ static void assert_same(const struct bc_segment_header *a, const struct bc_segme
 	}
 	assert_string_equal(a->host, b->host);
 	assert_string_equal(a->program, b->program);
-	/* JSON's numbers are doubles to the reader. */
-	int64_t off = a->wall_ns - b->wall_ns;
-	assert_true(off > -1000 && off < 1000);
+	assert_true(a->wall_ns == b->wall_ns);
 	assert_int_equal(a->first_tick, b->first_tick);
 	assert_int_equal(a->first_epoch, b->first_epoch);
 	assert_int_equal(a->first_record, b->first_record);
@@ -265,8 +263,8 @@ static void test_the_edges_of_every_number_come_back(void **state)
 {
 	(void)state;
 	static const uint64_t numbers[] = {
-		0, 1, UINT32_MAX, UINT64_C(1) << 32, (UINT64_C(1) << 53) - 1, UINT64_C(1) << 53};
-	static const int64_t walls[] = {0, 1, -1, INT64_C(-1000000000), INT64_C(9000000000000000)};
+		0, 1, UINT32_MAX, UINT64_C(1) << 32, (UINT64_C(1) << 53) + 1, INT64_MAX};
+	static const int64_t walls[] = {0, 1, -1, INT64_C(-1000000000), INT64_MAX, INT64_MIN};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		struct bc_segment_header h = {
@@ -294,7 +292,7 @@ static void test_the_edges_of_every_number_come_back(void **state)
 	}
 }
 
-/* Whole 64-bit numbers stand in the text, for readers that can read them. */
+/* 64-bit numbers are exact; jansson's are signed, what is above them is a string of digits. */
 static void test_numbers_are_written_as_whole_integers(void **state)
 {
 	(void)state;
@@ -306,7 +304,7 @@ static void test_numbers_are_written_as_whole_integers(void **state)
 	uint8_t *frame = write_header(&h, &bytes);
 	frame[bytes - 8] = '\0'; /* where the hash was */
 	const char *text = (const char *)frame + 8;
-	assert_non_null(strstr(text, "\"tick\":18446744073709551615,"));
+	assert_non_null(strstr(text, "\"tick\":\"18446744073709551615\","));
 	assert_non_null(strstr(text, "\"wall_ns\":-9223372036854775808,"));
 	assert_non_null(strstr(text, "\"version\":1,"));
 	free(frame);
@@ -330,7 +328,7 @@ static void test_metadata_comes_back_as_json(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {"{\"a\":\"b\"}", "{\"\":\"\"}",
-		"{\"who\":\"me\",\"n\":[1,2,{\"x\":null}],\"\":\"\"}", "{\"a\":1,\"a\":2}"};
+		"{\"who\":\"me\",\"n\":[1,2,{\"x\":null}],\"\":\"\"}"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		assert_metadata_comes_back(texts[i], texts[i]);

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "formats/json.h"
 #include "formats/utf8.h"
 
 /* One character in the fewest bytes. Returns how many. */
@@ -87,21 +86,6 @@ static void test_a_text_is_cut_between_characters(void **state)
 		assert_int_equal(bc_utf8_cut(text, most), cuts[most]);
 }
 
-static void test_json_of_any_bytes_is_utf8(void **state)
-{
-	cJSON *object = cJSON_CreateObject();
-
-	(void)state;
-	assert_true(bc_json_add_text(object, "good", "\xC3\xA9\""));
-	assert_true(bc_json_add_text(object, "bad", "/x\xFF\n"));
-	assert_true(bc_json_add_text(object, "none", NULL));
-	char *text = cJSON_PrintUnformatted(object);
-	assert_string_equal(
-		text, "{\"good\":\"\xC3\xA9\\\"\",\"bad\":\"/x\xC3\xBF\\n\",\"none\":null}");
-	cJSON_free(text);
-	cJSON_Delete(object);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,7 +93,6 @@ int main(void)
 		cmocka_unit_test(test_harmful_are_controls_and_what_turns_or_joins_others),
 		cmocka_unit_test(test_what_is_mended_is_utf8_and_the_rest_stays),
 		cmocka_unit_test(test_a_text_is_cut_between_characters),
-		cmocka_unit_test(test_json_of_any_bytes_is_utf8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
