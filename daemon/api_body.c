@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/rules.h"
@@ -37,6 +38,16 @@ static bool refuse_member(const struct bc_body *body, const char *member, const 
 	return bc_body_wrong(body, member, sentence);
 }
 
+/* jansson quotes the text at the error, and may cut a character of it. */
+static void refuse_json(const struct bc_body *body, const json_error_t *error)
+{
+	char *text = bc_utf8_mend(error->text);
+
+	snprintf(body->why, body->room, "invalid JSON at byte %d: %s", error->position,
+		text != NULL ? text : "out of memory");
+	free(text);
+}
+
 static bool check_members(const struct bc_body *body, const char *const *names)
 {
 	const char *member;
@@ -62,7 +73,7 @@ bool bc_body_read(struct bc_body *body, const char *text, size_t bytes, const ch
 	body->object = bytes != 0 ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error)
 				  : json_object();
 	if (body->object == NULL && bytes != 0)
-		snprintf(why, room, "invalid JSON at byte %d: %s", error.position, error.text);
+		refuse_json(body, &error);
 	else if (body->object == NULL)
 		snprintf(why, room, "out of memory");
 	else if (!json_is_object(body->object))
