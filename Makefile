@@ -108,11 +108,8 @@ BC_LDFLAGS = -pthread $(if $(SAN),-fsanitize=$(SAN))
 FOLDERS := formats capture daemon cli
 SOURCES := $(wildcard $(FOLDERS:=/*.c))
 TESTS   := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
-# What has threads; the rest would only take long under SAN=thread.
-THREADED := test_queue test_decoder test_file_source test_sim_source test_stream test_input \
-	test_usbfs test_usbfs_unplug test_raw_session test_writer test_hook test_catalog test_metadata \
-	test_usb_source test_usb_faults test_usb_plugs test_usb_edges test_usb_calls test_usb_find \
-	test_stint test_log test_log_limit
+# What has threads says so; the rest would only take long under SAN=thread.
+THREADED := $(patsubst tests/%.c,%,$(shell grep -l '^TEST_THREADS;' tests/test_*.c))
 # With ONLY="WORD..." those whose name has one of the words.
 ONLY     ?=
 is_wanted = $(if $(ONLY),$(strip $(foreach word,$(ONLY),$(findstring $(word),$(1)))),yes)
@@ -140,7 +137,7 @@ all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) ## build both programs into
 # Where everything may be missing yet, install first.
 ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
 $(SOURCES:%.c=$(BUILD)/%.o) $(TESTS:%=$(BUILD)/tests/%.o): | deps
-$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/*.c)): | deps
+$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/*.c tests/support/*.c)): | deps
 endif
 
 $(BUILD)/%.o: %.c
@@ -148,7 +145,8 @@ $(BUILD)/%.o: %.c
 	$(say) CC $<
 	$(Q)$(CC) $(BC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(TESTS:%=$(BUILD)/tests/%.o): BC_CFLAGS += $(test_cflags)
+SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+$(TESTS:%=$(BUILD)/tests/%.o) $(SUPPORT_OBJECTS): BC_CFLAGS += $(test_cflags)
 
 define archive
 $(BUILD)/lib$(1).a: $$(call objects,$(1))
@@ -176,7 +174,12 @@ $(BUILD)/completion/_%: $(BUILD)/% cli/completion.sh
 	$(say) GEN $@
 	$(Q)cli/completion.sh zsh $< >$@
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libboard.a $(BUILD)/libcli.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
+# main() of the tests, and what they share.
+$(BUILD)/libsupport.a: $(SUPPORT_OBJECTS)
+	$(say) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libsupport.a $(BUILD)/libboard.a $(BUILD)/libcli.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
 	$(say) LINK $@
 	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,$(TEST_PKGS))
 
@@ -185,7 +188,7 @@ USBFS_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/usbfs*.c))
 $(USBFS_OBJECTS): # being named, they don't make the general rule above look nearer
 
 define link_usb
-$(BUILD)/tests/$(1)%: $(BUILD)/tests/$(1)%.o $(USBFS_OBJECTS) $(BUILD)/libboard.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
+$(BUILD)/tests/$(1)%: $(BUILD)/tests/$(1)%.o $(USBFS_OBJECTS) $(BUILD)/libsupport.a $(BUILD)/libboard.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
 	$$(say) LINK $$@
 	$$(Q)$$(CC) $$(BC_LDFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(call pkg_libs,$$(TEST_PKGS)) -ldl
 endef
@@ -264,7 +267,7 @@ picture: all $(HELPERS) ## draw docs/top.svg: buscap top as it looks on a record
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) $(LINT_TOOLS)
 	$(say) LINT clang-format
-	$(Q)clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board))
+	$(Q)clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board tests/support))
 	$(say) LINT clang-tidy
 	$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES)) $(SOURCES:%=tidy/%)
 	$(say) LINT cppcheck
@@ -307,7 +310,7 @@ fuzz: all ## fuzz what reads bytes from outside, FUZZ_SECONDS (10) each
 	@tests/fuzz.sh build/fuzz $(FUZZ_SECONDS)
 
 # What opens and closes devices at every point: the sanitizers don't see into libusb.
-VALGRIND := test_usbfs test_usb_find test_usb_edges test_usb_calls
+VALGRIND := $(patsubst tests/%.c,%,$(shell grep -l '^TEST_VALGRIND;' tests/test_*.c))
 
 valgrind: $(VALGRIND:%=valgrind/%) ## run the tests that open and close devices under valgrind
 
@@ -320,7 +323,7 @@ layers: ## fail if an include crosses the layers
 	@tests/layers.sh
 
 format: ## reformat the sources
-	$(Q)clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board))
+	$(Q)clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board tests/support))
 
 # Where `make install` puts what is no program. The configuration's place is the program's own. zsh looks
 # for completions in site-functions; vendor-completions is for Debian's packages.
@@ -447,4 +450,4 @@ help: ## this list
 	@echo '  ONLY="WORD..." is of the tests those whose name has one of the words'
 	@echo '  V=1 shows the commands; CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR are respected'
 
--include $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/board/*.d build/fuzz/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/board/*.d $(BUILD)/tests/support/*.d build/fuzz/*/*.d)

@@ -5,7 +5,6 @@ import pathlib
 import pty
 import re
 import shutil
-import subprocess
 import time
 
 import harness
@@ -93,7 +92,7 @@ class Zsh:
         self.terminal, slave = pty.openpty()
         env = {"PATH": os.environ["PATH"], "ZDOTDIR": str(self.dir), "FILES": str(FILES), "TERM": "vt100",
                "LC_ALL": "C.UTF-8", "HOME": str(self.dir)}
-        self.process = subprocess.Popen(["zsh", "-i"], stdin=slave, stdout=slave, stderr=slave, env=env, cwd=self.dir,
+        self.process = harness.popen(["zsh", "-i"], stdin=slave, stdout=slave, stderr=slave, env=env, cwd=self.dir,
                                         start_new_session=True)
         os.close(slave)
         os.set_blocking(self.terminal, False)
@@ -307,7 +306,7 @@ def bash_types(directory, keys, before=""):
     rc.write_text(f"{before}\nsource {FILES}/buscap.bash\nsource {FILES}/buscapd.bash\nPS1='ready> '\n"
                   "bind 'set bell-style none' 'set page-completions off' 'set completion-query-items 0'\n"
                   f"""bind -x '"\\C-t": printf %s "$READLINE_LINE" >{result}.part; mv {result}.part {result}'\n""")
-    shell = subprocess.Popen(["bash", "--rcfile", rc, "-i"], stdin=slave, stdout=slave, stderr=slave,
+    shell = harness.popen(["bash", "--rcfile", rc, "-i"], stdin=slave, stdout=slave, stderr=slave,
                              cwd=directory, env={"PATH": os.environ["PATH"], "TERM": "vt100", "HOME": str(directory)},
                              start_new_session=True)
     os.close(slave)

@@ -196,7 +196,7 @@ def test_marks_and_triggers_stay(tmp):
 
 def bytes_read(*argv):
     """How many bytes a command's calls of read() gave."""
-    process = subprocess.Popen([str(a) for a in argv], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = harness.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     err = process.stderr.read().decode()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     try:
@@ -564,14 +564,13 @@ def test_nor_is_one_that_came_through_a_redirection(tmp):
             if not (tmp / "link").exists():
                 os.link(trace, tmp / "link")
             with open(trace, "rb") as source, open(trace if mode else os.devnull, mode or "wb") as out:
-                done = subprocess.run([str(a) for a in argv + more], stdin=source, stdout=out,
-                                      stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S, check=False)
+                done = run(*argv, *more, stdin=source, stdout=out)
             equal(done.returncode, 1, f"exit code of {argv + more}")
             assert b"an input" in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
             equal(trace.read_bytes(), text, "the input")
     # Another file may be written behind its end.
     with open(trace, "rb") as source, open(other, "ab") as out:
-        subprocess.run([str(a) for a in argv], stdin=source, stdout=out, timeout=harness.TIMEOUT_S, check=True)
+        equal(run(*argv, stdin=source, stdout=out).returncode, 0)
     equal(other.read_bytes(), text + b"w 10 4\n", "another file")
 
 

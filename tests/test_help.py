@@ -301,7 +301,7 @@ STAYS = ("status", "events")
 
 def shell(directory, line, socket=None):
     env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "BUSCAP_SOCKET": str(socket)}
-    return subprocess.Popen(["bash", "-o", "pipefail", "-c", line], cwd=directory, env=env, stdin=subprocess.DEVNULL,
+    return harness.popen(["bash", "-o", "pipefail", "-c", line], cwd=directory, env=env, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 

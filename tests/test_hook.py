@@ -67,7 +67,7 @@ def test_a_signal_while_a_command_is_waited_for_blames_no_disk(tmp):
     command = script(tmp, "trap '' TERM; touch $D/runs; while :; do sleep 1; done")
     with Daemon("--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "out", *command) as daemon:
         harness.wait_until((tmp / "runs").exists, "the command runs")
-        time.sleep(0.5)
+        time.sleep(0.1)
         equal(daemon.stop(), 0, daemon.err)
     err = daemon.err.decode()
     assert "SIGTERM: stopping" in err and "took too long, and was ended" in err, err

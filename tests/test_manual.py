@@ -303,7 +303,7 @@ class Reloaded:
 
     def __enter__(self):
         self.write({})
-        self.process = subprocess.Popen([str(need(BUSCAPD)), "-c", str(self.conf)], stdin=subprocess.DEVNULL,
+        self.process = harness.popen([need(BUSCAPD), "-c", str(self.conf)], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=open(self.log, "wb"))
         harness.wait_until(self.answers, "it answers")
         return self
@@ -598,7 +598,7 @@ def run_script(text, directory):
     env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
     env.pop("BUSCAP_SOCKET", None)
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(["sh", "-eu", "-c", text + "wait\n"], cwd=directory, env=env,
+        process = harness.popen(["sh", "-eu", "-c", text + "wait\n"], cwd=directory, env=env,
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
             code = process.wait(harness.TIMEOUT_S)

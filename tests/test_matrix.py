@@ -5,7 +5,6 @@ refused."""
 import gzip
 import re
 import struct
-import subprocess
 import zlib
 
 import harness
@@ -126,7 +125,7 @@ def source(directory, form):
 
 def matrix():
     """The text, {(from, to): cell}, {letter: name}, {(from, to): letters of what single entries may lose}."""
-    text = subprocess.run([BUSCAP, "formats", "--matrix"], capture_output=True, text=True, check=True).stdout
+    text = run(BUSCAP, "formats", "--matrix").stdout.decode()
     lines = text.splitlines()
     targets = [cell.strip() for cell in lines[0].split("|")[2:-1]]
     cells, maybe = {}, {}
@@ -141,8 +140,7 @@ def matrix():
 
 
 def convert(form, path, target, out, *options, extra=""):
-    return subprocess.run([BUSCAP, "convert", "-I", form, "-i", path, "-O", target + extra, "-o", out, *options],
-                          capture_output=True, text=True)
+    return run(BUSCAP, "convert", "-I", form, "-i", path, "-O", target + extra, "-o", out, *options, text=True)
 
 
 def extra_of(target):
@@ -205,7 +203,7 @@ def test_the_document_has_the_matrix_of_the_program():
 
 def test_every_readable_format_has_a_row_and_every_writable_one_a_column():
     _, cells, *_ = matrix()
-    listed = subprocess.run([BUSCAP, "formats"], capture_output=True, text=True, check=True).stdout
+    listed = run(BUSCAP, "formats").stdout.decode()
     rows = re.findall(r"^([r-])([w-]) (\S+)", listed, re.M)
     assert {f for r, _, f in rows if r == "r"} == {f for f, _ in cells}
     assert {f for _, w, f in rows if w == "w"} == {t for _, t in cells}

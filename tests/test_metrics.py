@@ -8,7 +8,7 @@ import socket as sockets
 import time
 
 import harness
-from api_harness import Api, curl, daemon_in
+from api_harness import Api, daemon_in, send
 from harness import Daemon, check_counts, equal, run, skip, wait_until
 
 TYPES = {"counter", "gauge", "info", "stateset"}
@@ -192,7 +192,7 @@ def check_same(metrics, status):
 
 
 def get_metrics(socket):
-    answer = curl(socket, "GET", "/metrics")
+    answer = send(socket, "GET", "/metrics")
     equal(answer.status, 200)
     equal(answer.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8")
     return Metrics(answer.body)
@@ -296,7 +296,7 @@ def test_metrics_listen_serves_metrics_and_nothing_else(tmp):
         daemon.wait_ready()
         code, body = get(port)
         equal(code, 200)
-        equal(Metrics(body).labels("build"), Metrics(curl(tmp / "socket", "GET", "/metrics").body).labels("build"))
+        equal(Metrics(body).labels("build"), Metrics(send(tmp / "socket", "GET", "/metrics").body).labels("build"))
         equal(get(port, method="HEAD")[0], 200)
         for method in ("POST", "DELETE", "PUT", "PATCH"):
             equal(get(port, method=method)[0], 405, method)

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +7,7 @@
 
 #include "formats/bytes.h"
 #include "formats/segment_header.h"
+#include "tests/support/test.h"
 
 static struct bc_segment_header full_header(void)
 {
@@ -101,9 +96,8 @@ static void assert_same(const struct bc_segment_header *a, const struct bc_segme
 	assert_string_equal(a->metadata, b->metadata);
 }
 
-static void test_every_field_comes_back(void **state)
+TEST(every_field_comes_back)
 {
-	(void)state;
 	struct bc_segment_header h = full_header();
 	struct bc_segment_header back;
 	size_t bytes;
@@ -149,12 +143,11 @@ static const char empty_text[] =
 	"\"record\":0},\"metadata\":{}}";
 
 /* Order, blanks and escapes of the members are part of the format. */
-static void test_a_header_is_written_byte_for_byte(void **state)
+TEST(a_header_is_written_byte_for_byte)
 {
 	struct bc_segment_header empty = {0};
 	struct bc_segment_header h = full_header();
 
-	(void)state;
 	assert_segment_text(&empty, empty_text);
 	strcpy(h.metadata, "{\"who\":\"me\",\"\xC3\xA9/\":\"\\u20ac\\n\\/\"}");
 	assert_segment_text(&h,
@@ -174,7 +167,7 @@ static void test_a_header_is_written_byte_for_byte(void **state)
 		"\"metadata\":{\"who\":\"me\",\"\xC3\xA9/\":\"\xE2\x82\xAC\\n/\"}}");
 }
 
-static void test_a_raw_capture_s_header_is_a_segment_s_with_its_form(void **state)
+TEST(a_raw_capture_s_header_is_a_segment_s_with_its_form)
 {
 	struct bc_segment_header empty = {0};
 	const char *rest = strstr(empty_text, ",\"version\"");
@@ -182,7 +175,6 @@ static void test_a_raw_capture_s_header_is_a_segment_s_with_its_form(void **stat
 	uint8_t *out;
 	size_t bytes;
 
-	(void)state;
 	snprintf(
 		expected, sizeof(expected), "{\"format\":\"buscap-raw\",\"form\":\"bcp1\"%s", rest);
 	assert_int_equal(bc_raw_header_write(&out, &bytes, &empty, BC_FORMAT_BCP1), 0);
@@ -212,7 +204,7 @@ static void assert_name_text(const char *name, const char *expected)
 	free(out);
 }
 
-static void test_every_character_is_escaped_byte_for_byte(void **state)
+TEST(every_character_is_escaped_byte_for_byte)
 {
 	static const char *const cases[][2] = {
 		{"\x01\x02\x03\x04\x05\x06\x07\x08",
@@ -235,7 +227,6 @@ static void test_every_character_is_escaped_byte_for_byte(void **state)
 		{"\xC3", "\xC3\x83"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_name_text(cases[i][0], cases[i][1]);
 	for (int c = ' '; c < 0x7F; c++) {
@@ -245,9 +236,8 @@ static void test_every_character_is_escaped_byte_for_byte(void **state)
 	}
 }
 
-static void test_an_empty_header_comes_back_empty(void **state)
+TEST(an_empty_header_comes_back_empty)
 {
-	(void)state;
 	struct bc_segment_header h = {0};
 	struct bc_segment_header back;
 	size_t bytes;
@@ -259,9 +249,8 @@ static void test_an_empty_header_comes_back_empty(void **state)
 	free(frame);
 }
 
-static void test_the_edges_of_every_number_come_back(void **state)
+TEST(the_edges_of_every_number_come_back)
 {
-	(void)state;
 	static const uint64_t numbers[] = {
 		0, 1, UINT32_MAX, UINT64_C(1) << 32, (UINT64_C(1) << 53) + 1, INT64_MAX};
 	static const int64_t walls[] = {0, 1, -1, INT64_C(-1000000000), INT64_MAX, INT64_MIN};
@@ -293,9 +282,8 @@ static void test_the_edges_of_every_number_come_back(void **state)
 }
 
 /* 64-bit numbers are exact; jansson's are signed, what is above them is a string of digits. */
-static void test_numbers_are_written_as_whole_integers(void **state)
+TEST(numbers_are_written_as_whole_integers)
 {
-	(void)state;
 	struct bc_segment_header h = full_header();
 	size_t bytes;
 
@@ -324,9 +312,8 @@ static void assert_metadata_comes_back(const char *text, const char *expected)
 	free(frame);
 }
 
-static void test_metadata_comes_back_as_json(void **state)
+TEST(metadata_comes_back_as_json)
 {
-	(void)state;
 	static const char *const texts[] = {"{\"a\":\"b\"}", "{\"\":\"\"}",
 		"{\"who\":\"me\",\"n\":[1,2,{\"x\":null}],\"\":\"\"}"};
 
@@ -337,9 +324,8 @@ static void test_metadata_comes_back_as_json(void **state)
 	assert_metadata_comes_back("", "");
 }
 
-static void test_metadata_of_any_length_that_fits_comes_back(void **state)
+TEST(metadata_of_any_length_that_fits_comes_back)
 {
-	(void)state;
 	char text[BC_METADATA_MAX];
 
 	for (size_t n = BC_METADATA_MAX - 64; n < BC_METADATA_MAX; n++) {
@@ -351,9 +337,8 @@ static void test_metadata_of_any_length_that_fits_comes_back(void **state)
 	}
 }
 
-static void test_metadata_that_is_no_object_is_refused(void **state)
+TEST(metadata_that_is_no_object_is_refused)
 {
-	(void)state;
 	static const char *const texts[] = {
 		"[]", "null", "1", "\"x\"", "{", "{\"a\"}", "{a:1}", "x{}", " "};
 
@@ -368,9 +353,8 @@ static void test_metadata_that_is_no_object_is_refused(void **state)
 }
 
 /* Made by another program: all else can be read. */
-static void test_metadata_too_long_is_left_out_whole(void **state)
+TEST(metadata_too_long_is_left_out_whole)
 {
-	(void)state;
 	size_t n = 3 * BC_METADATA_MAX;
 	char *text = malloc(n + 200);
 	struct bc_segment_header back;
@@ -390,9 +374,8 @@ static void test_metadata_too_long_is_left_out_whole(void **state)
 	free(text);
 }
 
-static void test_every_flipped_bit_is_refused(void **state)
+TEST(every_flipped_bit_is_refused)
 {
-	(void)state;
 	struct bc_segment_header h = full_header();
 	struct bc_segment_header back;
 	size_t bytes;
@@ -411,9 +394,8 @@ static void test_every_flipped_bit_is_refused(void **state)
 	free(frame);
 }
 
-static void test_a_length_out_of_range_begins_no_header(void **state)
+TEST(a_length_out_of_range_begins_no_header)
 {
-	(void)state;
 	uint8_t in[BC_SKIPPABLE_BYTES];
 	static const struct {
 		uint32_t magic;
@@ -437,9 +419,8 @@ static void test_a_length_out_of_range_begins_no_header(void **state)
 	}
 }
 
-static void test_other_json_is_refused_though_its_hash_is_right(void **state)
+TEST(other_json_is_refused_though_its_hash_is_right)
 {
-	(void)state;
 	static const char *const texts[] = {"", "x", "null", "[]", "{}", "{",
 		"{\"format\":\"buscap-segment\"}", "{\"version\":1}",
 		"{\"format\":\"other\",\"version\":1}", "{\"format\":1,\"version\":1}",
@@ -459,9 +440,8 @@ static void test_other_json_is_refused_though_its_hash_is_right(void **state)
 	}
 }
 
-static void test_members_of_the_wrong_type_are_empty(void **state)
+TEST(members_of_the_wrong_type_are_empty)
 {
-	(void)state;
 	size_t bytes;
 	struct bc_segment_header back;
 	uint8_t *frame = frame_of(
@@ -490,9 +470,8 @@ static void test_members_of_the_wrong_type_are_empty(void **state)
 	free(frame);
 }
 
-static void test_texts_too_long_are_cut_to_their_fields(void **state)
+TEST(texts_too_long_are_cut_to_their_fields)
 {
-	(void)state;
 	char text[2000];
 	char filler[1001];
 	struct bc_segment_header back;
@@ -516,9 +495,8 @@ static void test_texts_too_long_are_cut_to_their_fields(void **state)
 }
 
 /* JSON nested without end is refused, not followed. */
-static void test_nesting_without_end_is_survived(void **state)
+TEST(nesting_without_end_is_survived)
 {
-	(void)state;
 	size_t depth = 100000;
 	char *text = malloc(depth + 1);
 	struct bc_segment_header back;
@@ -531,29 +509,4 @@ static void test_nesting_without_end_is_survived(void **state)
 	assert_false(bc_segment_header_read(&back, frame, bytes));
 	free(frame);
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_field_comes_back),
-		cmocka_unit_test(test_a_header_is_written_byte_for_byte),
-		cmocka_unit_test(test_a_raw_capture_s_header_is_a_segment_s_with_its_form),
-		cmocka_unit_test(test_every_character_is_escaped_byte_for_byte),
-		cmocka_unit_test(test_an_empty_header_comes_back_empty),
-		cmocka_unit_test(test_the_edges_of_every_number_come_back),
-		cmocka_unit_test(test_numbers_are_written_as_whole_integers),
-		cmocka_unit_test(test_metadata_comes_back_as_json),
-		cmocka_unit_test(test_metadata_that_is_no_object_is_refused),
-		cmocka_unit_test(test_metadata_of_any_length_that_fits_comes_back),
-		cmocka_unit_test(test_metadata_too_long_is_left_out_whole),
-		cmocka_unit_test(test_every_flipped_bit_is_refused),
-		cmocka_unit_test(test_a_length_out_of_range_begins_no_header),
-		cmocka_unit_test(test_other_json_is_refused_though_its_hash_is_right),
-		cmocka_unit_test(test_members_of_the_wrong_type_are_empty),
-		cmocka_unit_test(test_texts_too_long_are_cut_to_their_fields),
-		cmocka_unit_test(test_nesting_without_end_is_survived),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ def test_a_status_is_sent_when_it_changes_and_once_a_second_at_most(tmp):
             manager.wait_for("STATUS=idle")
             manager.catch_up()
             count = len(manager.heard)
-            time.sleep(2.5)
+            time.sleep(1.5)
             manager.catch_up()
             equal(len(manager.heard), count, "nothing has changed")
             equal(daemon.stop(), 0, daemon.err)
@@ -296,7 +296,7 @@ def test_a_long_recovery_asks_for_time_while_it_gets_on(tmp):
                                "it syncs")
             manager.catch_up()
             count = len(manager.heard)
-            time.sleep(2.5)
+            time.sleep(1.5)
             manager.catch_up()
             equal(len(manager.heard), count, "what hangs does not get on")
             faults.set("")
@@ -341,7 +341,7 @@ def test_a_long_stop_asks_for_time_while_it_gets_on(tmp):
             daemon.process.send_signal(signal.SIGTERM)
             manager.wait_for("STOPPING=1")
             manager.wait_for("EXTEND_TIMEOUT_USEC=60000000")
-            time.sleep(2.5)
+            time.sleep(1.5)
             manager.catch_up()
             equal(len(manager.lines("EXTEND_")), 1, "while nothing is written")
             faults.set("pwrite:slow")
@@ -388,7 +388,7 @@ def hang(directory, rules, ending, words, *argv):
             harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
             manager.catch_up()
             count = fed(manager)
-            time.sleep(2)
+            time.sleep(1.2)
             manager.catch_up()
             equal(fed(manager), count, "fed while the writer hangs")
             harness.check_counts(daemon.status())
@@ -421,7 +421,7 @@ def test_a_writer_that_hangs_is_told_without_a_manager_too(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
         faults.set("pwrite:hold")
         harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
-        time.sleep(1.5)
+        time.sleep(0.3)
         faults.set("")
         harness.wait_until(lambda: "the writer goes on" in daemon.log_so_far(), "it goes on")
         daemon.stop()
@@ -517,7 +517,7 @@ class Activated(Daemon):
     def __enter__(self):
         self._out = harness.tempfile.TemporaryFile()
         self._err = harness.tempfile.TemporaryFile()
-        self.process = harness.subprocess.Popen(
+        self.process = harness.popen(
             self.argv, stdin=self.stdin, stdout=self._out, stderr=self._err, env=self.env, close_fds=False)
         return self
 

@@ -47,7 +47,7 @@ def test_a_pipe_that_is_stopped_has_what_was_read_of_it_recorded(tmp):
         given = fill(pipe, stream)
         assert given < len(stream), "the buffer took all of it"
         daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        harness.wait_until(lambda: "SIGTERM" in daemon.log_so_far(), "it is told to stop")
         faults.set("")
         equal(daemon.wait(), 0, daemon.err)
         read = given - unread(pipe)
@@ -86,9 +86,9 @@ def test_what_is_given_up_at_the_stop_is_a_gap_at_the_end(tmp):
 
 
 def test_a_bus_faster_than_the_machine_leaves_the_daemon_awake(tmp):
-    with Daemon("--source", "sim:rate=1G", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+    with Daemon("--source", "sim:rate=1G,count=500M", "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        time.sleep(1)
+        time.sleep(0.5)
         slowest = max(seconds_of(daemon.status) for _ in range(5))
         took = seconds_of(lambda: equal(daemon.stop() in (0, 4), True, daemon.err))
     # One that sleeps would not have answered, or not have ended, within any time-out.

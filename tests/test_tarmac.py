@@ -86,7 +86,7 @@ def feed(pipe, data, chunk):
 def test_a_pipe_may_give_it_in_any_pieces():
     for name, data in files():
         for chunk in (1, 7, 61, 4093) if len(data) < 20000 else (997, 4093, 65537):
-            with subprocess.Popen([BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac"], stdin=subprocess.PIPE,
+            with harness.popen([BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac"], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE) as program:
                 feeder = threading.Thread(target=feed, args=(program.stdin, data, chunk))
                 feeder.start()

@@ -6,7 +6,6 @@ import os
 import pathlib
 import shutil
 import socketserver
-import subprocess
 import threading
 import time
 
@@ -165,9 +164,8 @@ class Terminal:
 
     def tmux(self, *argv):
         env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LC_ALL")}
-        done = subprocess.run(
-            ["tmux", "-u", "-f", "/dev/null", "-L", self.name, *map(str, argv)], env={**env, "TMUX_TMPDIR": str(self.directory)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S, check=False)
+        done = harness.run("tmux", "-u", "-f", "/dev/null", "-L", self.name, *argv,
+                           env={**env, "TMUX_TMPDIR": str(self.directory)})
         harness.equal(done.returncode, 0, f"tmux {argv}: {done.stderr.decode()}")
         return done.stdout.decode()
 

@@ -58,7 +58,7 @@ class Board:
             harness.need(path)
         # GLib's threads are no business of a sanitizer that doesn't know its locks.
         options = os.environ.get("TSAN_OPTIONS", "") + ":ignore_noninstrumented_modules=1"
-        self.process = subprocess.Popen(
+        self.process = harness.popen(
             self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
             env={**os.environ, "TSAN_OPTIONS": options})
         try:
