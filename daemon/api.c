@@ -38,16 +38,9 @@ static void get_mix(struct bc_call *call)
 static void stream_events(struct bc_call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
-	cJSON *object = bc_status_json(&status);
-	cJSON *first = object != NULL ? cJSON_CreateObject() : NULL;
-	int rc = -ENOMEM;
+	json_t *first = json_pack("{s:o}", "status", bc_status_json(&status));
+	int rc = bc_bulletin_add(call->api->bulletin, call->request, first);
 
-	if (first == NULL) {
-		cJSON_Delete(object);
-	} else {
-		cJSON_AddItemToObject(first, "status", object);
-		rc = bc_bulletin_add(call->api->bulletin, call->request, first);
-	}
 	if (rc == -EBUSY)
 		bc_call_error(call->request, 503,
 			"64 clients read events already, or 56 that aren't the owner", NULL);

@@ -182,8 +182,8 @@ static bool read_format(struct bc_asked *asked, const struct bc_body *body)
 
 static bool read_speed(struct bc_asked *asked, const struct bc_body *body)
 {
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(body->object, "speed");
-	const char *word = cJSON_GetStringValue(item);
+	const json_t *item = json_object_get(body->object, "speed");
+	const char *word = json_string_value(item);
 	double *speed = &asked->replay.speed;
 
 	if (item == NULL || (word != NULL && strcmp(word, "max") == 0)) {
@@ -194,7 +194,7 @@ static bool read_speed(struct bc_asked *asked, const struct bc_body *body)
 		*speed = 1;
 		return true;
 	}
-	*speed = cJSON_IsNumber(item) ? item->valuedouble : 0;
+	*speed = json_number_value(item);
 	return (*speed >= 1e-6 && *speed <= 1e6) ||
 	       bc_body_wrong(body, "speed",
 		       "it is \"max\", \"realtime\", or how many times that, up to 1000000");

@@ -1,6 +1,5 @@
-/* The JSON object that a request brings, read strictly: what isn't JSON by RFC 8259, a member that
- * isn't known or stands twice, one of another type or out of its range is refused with a sentence
- * that names it.
+/* A request's JSON object, read strictly: invalid JSON (RFC 8259), a member that is unknown or
+ * given twice, of another type or out of range is refused with a sentence that names it.
  *
  *     static const char *const names[] = {"text", "records", NULL};
  *
@@ -15,7 +14,7 @@
 #ifndef BC_DAEMON_API_BODY_H
 #define BC_DAEMON_API_BODY_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,7 +28,7 @@
 #define BC_BODY_NUMBER_MAX UINT64_C(9007199254740991)
 
 struct bc_body {
-	cJSON *object;
+	json_t *object;
 	char where[64]; /* "limits.", "triggers[2]."; empty for the body itself */
 	char *why;      /* the caller's */
 	size_t room;

@@ -7,39 +7,28 @@
 #include "formats/json.h"
 
 void bc_call_answer_object(
-	struct bc_request *request, unsigned status, cJSON *root, const char *allow)
+	struct bc_request *request, unsigned status, json_t *root, const char *allow)
 {
-	char *printed = root != NULL ? cJSON_PrintUnformatted(root) : NULL;
+	char *printed = bc_json_print(root);
 	char *line = NULL;
 
 	if (printed != NULL && asprintf(&line, "%s\n", printed) < 0)
 		line = NULL;
-	cJSON_free(printed);
-	cJSON_Delete(root);
+	free(printed);
+	json_decref(root);
 	bc_request_answer(request, status, BC_JSON_TYPE, line, allow);
 }
 
-void bc_call_answer(struct bc_request *request, unsigned status, const char *name, cJSON *value)
+void bc_call_answer(struct bc_request *request, unsigned status, const char *name, json_t *value)
 {
-	cJSON *root = value != NULL ? cJSON_CreateObject() : NULL;
-
-	if (root == NULL)
-		cJSON_Delete(value);
-	else
-		cJSON_AddItemToObject(root, name, value);
-	bc_call_answer_object(request, status, root, NULL);
+	bc_call_answer_object(request, status, json_pack("{s:o}", name, value), NULL);
 }
 
 void bc_call_error(
 	struct bc_request *request, unsigned status, const char *sentence, const char *allow)
 {
-	cJSON *root = cJSON_CreateObject();
-
-	if (root != NULL && !bc_json_add_text(root, "error", sentence)) {
-		cJSON_Delete(root);
-		root = NULL;
-	}
-	bc_call_answer_object(request, status, root, allow);
+	bc_call_answer_object(
+		request, status, json_pack("{s:o}", "error", bc_json_text(sentence)), allow);
 }
 
 void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal)

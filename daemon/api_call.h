@@ -2,7 +2,7 @@
 #ifndef BC_DAEMON_API_CALL_H
 #define BC_DAEMON_API_CALL_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,10 +37,10 @@ struct bc_call {
 /* Answers, with an object that is taken; NULL is memory that ran out, and a 500. `allow` is for a
  * 405, else NULL. */
 void bc_call_answer_object(
-	struct bc_request *request, unsigned status, cJSON *object, const char *allow);
+	struct bc_request *request, unsigned status, json_t *object, const char *allow);
 
 /* The same with {"NAME": VALUE}. */
-void bc_call_answer(struct bc_request *request, unsigned status, const char *name, cJSON *value);
+void bc_call_answer(struct bc_request *request, unsigned status, const char *name, json_t *value);
 
 /* The same with {"error": SENTENCE}. */
 void bc_call_error(

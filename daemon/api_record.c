@@ -37,65 +37,64 @@ static void settle(struct bc_call *call, struct later *later, enum bc_refusal re
 	bc_call_refuse(call, refusal);
 }
 
-static const char *text_of(const cJSON *object, const char *name)
+static bool is_text(const json_t *object, const char *name, const char *text)
 {
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+	const char *value = json_string_value(json_object_get(object, name));
 
-	return text != NULL ? text : "";
+	return value != NULL && strcmp(value, text) == 0;
 }
 
 /* What the recorder knows better than the directory: what isn't sealed, wasn't when the directory
  * was read, or goes on although all that there is of it just now is sealed. NULL: nothing. */
-static cJSON *known_better(struct bc_recorder *recorder, const cJSON *row)
+static json_t *known_better(struct bc_recorder *recorder, const json_t *row)
 {
-	cJSON *known = bc_recorder_known_json(recorder, text_of(row, "id"));
-	bool is_better = strcmp(text_of(row, "state"), "torn") == 0 ||
-			 cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(known, "ended"));
+	const char *id = json_string_value(json_object_get(row, "id"));
+	json_t *known = id != NULL ? bc_recorder_known_json(recorder, id) : NULL;
 
-	if (known != NULL && is_better)
+	if (is_text(row, "state", "torn") || json_is_null(json_object_get(known, "ended")))
 		return known;
-	cJSON_Delete(known);
+	json_decref(known);
 	return NULL;
 }
 
 /* Returns false when memory ran out. */
-static bool put_known(struct bc_recorder *recorder, cJSON *rows)
+static bool put_known(struct bc_recorder *recorder, json_t *rows)
 {
-	cJSON *current = bc_recorder_take_json(recorder);
-	cJSON *next;
+	json_t *current = bc_recorder_take_json(recorder);
+	const json_t *id = json_object_get(current, "id");
 	bool is_listed = current == NULL;
+	bool ok = true;
+	size_t i;
+	json_t *row;
 
-	for (cJSON *row = rows->child; row != NULL; row = next) {
-		next = row->next;
-		is_listed = is_listed || strcmp(text_of(row, "id"), text_of(current, "id")) == 0;
-		cJSON *known = known_better(recorder, row);
-		if (known != NULL && !cJSON_ReplaceItemViaPointer(rows, row, known)) {
-			cJSON_Delete(known);
-			cJSON_Delete(current);
-			return false;
-		}
+	json_array_foreach(rows, i, row)
+	{
+		is_listed = is_listed || json_equal(json_object_get(row, "id"), id);
+		json_t *known = known_better(recorder, row);
+		if (known != NULL)
+			ok = json_array_set_new(rows, i, known) == 0 && ok;
 	}
 	if (!is_listed)
-		return cJSON_AddItemToArray(rows, current);
-	cJSON_Delete(current);
-	return true;
+		return json_array_append_new(rows, current) == 0 && ok;
+	json_decref(current);
+	return ok;
 }
 
-static void on_listed(void *context, cJSON *rows)
+static void on_listed(void *context, json_t *rows)
 {
 	struct later *later = context;
-	cJSON *root = rows != NULL ? cJSON_CreateObject() : NULL;
 
 	if (rows == NULL) {
 		bc_call_error(later->request, 500,
 			"the directory can't be read; the log of buscapd says why", NULL);
-	} else if (root == NULL || !put_known(later->api->recorder, rows) ||
-		   !bc_json_add_u64(root, "left_out", bc_catalog_left_out(later->api->catalog)) ||
-		   !cJSON_AddItemToObject(root, "recordings", rows)) {
-		cJSON_Delete(root);
-		cJSON_Delete(rows);
-		bc_call_answer_object(later->request, 500, NULL, NULL);
 	} else {
+		bool ok = put_known(later->api->recorder, rows);
+		json_t *root = json_pack("{s:o, s:o}", "left_out",
+			bc_json_u64(bc_catalog_left_out(later->api->catalog)), "recordings", rows);
+		if (!ok) {
+			json_decref(root);
+			root = NULL;
+		}
 		bc_call_answer_object(later->request, 200, root, NULL);
 	}
 	free(later);
@@ -192,7 +191,7 @@ void bc_api_take_snapshot(struct bc_call *call)
 
 void bc_api_get_current(struct bc_call *call)
 {
-	cJSON *current = bc_recorder_take_json(call->api->recorder);
+	json_t *current = bc_recorder_take_json(call->api->recorder);
 
 	if (current != NULL)
 		bc_call_answer(call->request, 200, "recording", current);
@@ -237,26 +236,6 @@ void bc_api_rotate(struct bc_call *call)
 		bc_call_refuse(call, refusal);
 }
 
-/* Null where nothing is recorded: a mark among what the flight recorder holds. */
-static bool add_record(cJSON *object, uint64_t record)
-{
-	if (record == UINT64_MAX)
-		return cJSON_AddNullToObject(object, "record") != NULL;
-	return bc_json_add_u64(object, "record", record);
-}
-
-static cJSON *mark_json(const struct bc_mark *mark)
-{
-	cJSON *object = cJSON_CreateObject();
-
-	if (object != NULL && bc_json_add_text(object, "text", mark->text) &&
-		add_record(object, mark->record) && bc_json_add_u64(object, "tick", mark->tick) &&
-		bc_json_add_u64(object, "epoch", mark->epoch))
-		return object;
-	cJSON_Delete(object);
-	return NULL;
-}
-
 static enum bc_refusal mark(struct bc_call *call, const struct bc_asked *asked)
 {
 	struct bc_mark set;
@@ -264,7 +243,7 @@ static enum bc_refusal mark(struct bc_call *call, const struct bc_asked *asked)
 		call->api->recorder, asked->mark, &set, call->why, sizeof(call->why));
 
 	if (refusal == BC_GRANTED)
-		bc_call_answer(call->request, 201, "mark", mark_json(&set));
+		bc_call_answer(call->request, 201, "mark", bc_recorder_mark_json(&set));
 	return refusal;
 }
 
@@ -284,7 +263,7 @@ void bc_api_list_triggers(struct bc_call *call)
 /* Answers with the trigger of that name, if there is one. */
 static void answer_trigger(struct bc_call *call, unsigned status, const char *name)
 {
-	cJSON *one = bc_recorder_trigger_json(call->api->recorder, name);
+	json_t *one = bc_recorder_trigger_json(call->api->recorder, name);
 
 	if (one != NULL)
 		bc_call_answer(call->request, status, "trigger", one);
@@ -316,14 +295,14 @@ void bc_api_arm_trigger(struct bc_call *call)
 /* The answer is how it stood. */
 void bc_api_disarm_trigger(struct bc_call *call)
 {
-	cJSON *one = bc_recorder_trigger_json(call->api->recorder, call->name);
+	json_t *one = bc_recorder_trigger_json(call->api->recorder, call->name);
 	enum bc_refusal refusal = bc_recorder_disarm(
 		call->api->recorder, call->name, call->why, sizeof(call->why));
 	if (refusal == BC_GRANTED) {
 		bc_call_answer(call->request, 200, "trigger", one);
 		return;
 	}
-	cJSON_Delete(one);
+	json_decref(one);
 	bc_call_refuse(call, refusal);
 }
 
@@ -337,7 +316,7 @@ void bc_api_list_replays(struct bc_call *call)
 
 static void answer_replay(struct bc_call *call, unsigned status, const char *id)
 {
-	cJSON *one = bc_recorder_replay_json(call->api->recorder, id);
+	json_t *one = bc_recorder_replay_json(call->api->recorder, id);
 
 	if (one != NULL)
 		bc_call_answer(call->request, status, "replay", one);

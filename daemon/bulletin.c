@@ -48,44 +48,28 @@ static void let_go(struct object *object)
 {
 	if (object == NULL || --object->holders != 0)
 		return;
-	cJSON_free(object->text);
+	free(object->text);
 	free(object);
 }
 
-static bool add_head(cJSON *head, const char *name, uint64_t seq)
-{
-	char time[BC_RFC3339_BYTES];
-
-	bc_rfc3339_write(time, bc_wall_ns());
-	return bc_json_add_text(head, "event", name) && bc_json_add_u64(head, "seq", seq) &&
-	       bc_json_add_text(head, "time", time);
-}
-
-/* Moves all members behind those that are there. */
-static void move_members(cJSON *to, cJSON *from)
-{
-	for (cJSON *item; (item = cJSON_DetachItemFromArray(from, 0)) != NULL;)
-		cJSON_AddItemToArray(to, item);
-}
-
 /* Takes `members`. Returns NULL when memory ran out, or it is too long. */
-static struct object *make_object(const char *name, uint64_t seq, cJSON *members)
+static struct object *make_object(const char *name, uint64_t seq, json_t *members)
 {
 	struct object *object = NULL;
 	char *text = NULL;
-	cJSON *head = cJSON_CreateObject();
+	char time[BC_RFC3339_BYTES];
 
-	if (members != NULL && head != NULL && add_head(head, name, seq)) {
-		move_members(head, members);
-		text = cJSON_PrintUnformatted(head);
-	}
-	cJSON_Delete(members);
-	cJSON_Delete(head);
+	bc_rfc3339_write(time, bc_wall_ns());
+	json_t *whole = json_pack(
+		"{s:s, s:o, s:s}", "event", name, "seq", bc_json_u64(seq), "time", time);
+	if (json_object_update_new(whole, members) == 0)
+		text = bc_json_print(whole);
+	json_decref(whole);
 	size_t n = text != NULL ? strlen(text) : 0;
 	if (text != NULL && n < BC_BULLETIN_OBJECT_BYTES)
 		object = malloc(sizeof(*object));
 	if (object == NULL) {
-		cJSON_free(text);
+		free(text);
 		return NULL;
 	}
 	text[n] = '\n'; /* in place of its zero */
@@ -122,13 +106,13 @@ static struct object *oldest_from(const struct bc_bulletin *b, uint64_t seq)
 	return b->queue[(b->first + low) % BC_BULLETIN_OBJECTS];
 }
 
-void bc_bulletin_post(struct bc_bulletin *b, const char *name, cJSON *object)
+void bc_bulletin_post(struct bc_bulletin *b, const char *name, json_t *object)
 {
 	uint64_t seq = ++b->last_seq;
 	struct object *made = NULL;
 
 	if (b->reader_count == 0)
-		cJSON_Delete(object);
+		json_decref(object);
 	else
 		made = make_object(name, seq, object);
 	if (made != NULL) {
@@ -235,7 +219,7 @@ static void on_closed(void *context)
 			drop_oldest(b);
 }
 
-int bc_bulletin_add(struct bc_bulletin *b, struct bc_request *request, cJSON *first)
+int bc_bulletin_add(struct bc_bulletin *b, struct bc_request *request, json_t *first)
 {
 	static const struct bc_push_ops ops = {
 		.read = on_read, .is_over = is_over, .closed = on_closed};
@@ -243,7 +227,7 @@ int bc_bulletin_add(struct bc_bulletin *b, struct bc_request *request, cJSON *fi
 
 	if (b->reader_count == BC_BULLETIN_READERS ||
 		(!is_owner && b->other_count == BC_BULLETIN_OTHERS)) {
-		cJSON_Delete(first);
+		json_decref(first);
 		return -EBUSY;
 	}
 	struct reader *reader = calloc(1, sizeof(*reader));

@@ -12,7 +12,7 @@
 #ifndef BC_DAEMON_BULLETIN_H
 #define BC_DAEMON_BULLETIN_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 
 #define BC_BULLETIN_READERS      64u
@@ -36,13 +36,13 @@ unsigned bc_bulletin_readers(const struct bc_bulletin *bulletin);
 
 /* Posts an event: `object`, which is taken, has the members behind event, seq and time; NULL stands
  * for memory that ran out, which is counted as missed. Cheap, however slow the readers are. */
-void bc_bulletin_post(struct bc_bulletin *bulletin, const char *name, cJSON *object);
+void bc_bulletin_post(struct bc_bulletin *bulletin, const char *name, json_t *object);
 
 /* Answers a request with the stream of events. Its first object is a "status": `first`, which is
  * taken, has its members, as for bc_bulletin_post(). Returns 0; -EBUSY when BC_BULLETIN_READERS
  * read already, or BC_BULLETIN_OTHERS and this is one more of them; or -ENOMEM. Then the request is
  * the caller's to answer. */
-int bc_bulletin_add(struct bc_bulletin *bulletin, struct bc_request *request, cJSON *first)
+int bc_bulletin_add(struct bc_bulletin *bulletin, struct bc_request *request, json_t *first)
 	__attribute__((warn_unused_result));
 
 #endif

@@ -22,7 +22,7 @@ struct bc_catalog {
 	bool is_closing;
 	atomic_bool is_cancelled;
 	struct bc_catalog_reading reading;
-	cJSON *rows;
+	json_t *rows;
 	uint64_t left_out;
 	struct waiter *served;  /* by the job that runs */
 	struct waiter *waiting; /* for the next: what they want to see may have come since */
@@ -33,23 +33,23 @@ struct bc_catalog {
 static void forget(struct bc_catalog *c)
 {
 	bc_log_limits_end(&c->limits);
-	cJSON_Delete(c->rows);
+	json_decref(c->rows);
 	free(c);
 }
 
 /* Each gets rows of its own, the last these. */
-static void answer_all(struct waiter *first, cJSON *rows)
+static void answer_all(struct waiter *first, json_t *rows)
 {
 	while (first != NULL) {
 		struct waiter *next = first->next;
-		cJSON *own = next != NULL && rows != NULL ? cJSON_Duplicate(rows, true) : rows;
+		json_t *own = next != NULL && rows != NULL ? json_deep_copy(rows) : rows;
 		if (next == NULL)
 			rows = NULL;
 		first->answer(first->context, own);
 		free(first);
 		first = next;
 	}
-	cJSON_Delete(rows);
+	json_decref(rows);
 }
 
 static void read_rows(uv_work_t *work)
@@ -65,7 +65,7 @@ static void on_read(uv_work_t *work, int status)
 {
 	struct bc_catalog *c = work->data;
 	struct waiter *served = c->served;
-	cJSON *rows = c->rows;
+	json_t *rows = c->rows;
 
 	c->is_busy = false;
 	if (c->is_closing) {

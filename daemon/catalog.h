@@ -9,7 +9,7 @@
 #ifndef BC_DAEMON_CATALOG_H
 #define BC_DAEMON_CATALOG_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -21,7 +21,7 @@ int bc_catalog_open(struct bc_catalog **catalog, uv_loop_t *loop, const char *di
 
 /* Takes `rows`, an array as bc_catalog_read() makes it, which is the callee's. NULL: the directory
  * can't be read, which was logged, or memory ran out, or the catalog is being closed. */
-typedef void (*bc_catalog_answer)(void *context, cJSON *rows);
+typedef void (*bc_catalog_answer)(void *context, json_t *rows);
 
 /* Lists the directory as it is from now on. answer() is called once, never from within this call.
  * The recording under way is among the rows once it has a file, as a torn one: the caller knows

@@ -133,49 +133,40 @@ static bool read_start(int64_t *ns, const char *id)
 	return true;
 }
 
-static bool add_time(cJSON *object, const char *name, bool is_known, int64_t ns)
+static json_t *time_json(bool is_known, int64_t ns)
 {
 	char text[BC_RFC3339_BYTES];
 
 	bc_rfc3339_write(text, ns);
-	return bc_json_add_text(object, name, is_known ? text : NULL);
+	return bc_json_text(is_known ? text : NULL);
 }
 
-static bool add_number(cJSON *object, const char *name, bool is_known, uint64_t value)
+static json_t *row_json(const struct scan *s, const struct row *row)
 {
-	return is_known ? bc_json_add_u64(object, name, value)
-			: cJSON_AddNullToObject(object, name) != NULL;
-}
-
-static cJSON *row_json(const struct scan *s, const struct row *row)
-{
-	const char *label = row->header.label;
-	const char *metadata = row->header.metadata;
 	char path[4096 + BC_SEGMENT_NAME_MAX + 1];
 	int64_t started_ns = 0;
 	bool has_start = read_start(&started_ns, row->id);
-	cJSON *object = cJSON_CreateObject();
 
 	snprintf(path, sizeof(path), "%s/%s", s->reading->dir, row->file);
-	if (object != NULL && bc_json_add_text(object, "id", row->id) &&
-		bc_json_add_text(object, "label", label[0] != '\0' ? label : NULL) &&
-		add_time(object, "started", has_start, started_ns) &&
-		add_time(object, "ended", !row->is_torn, row->changed_ns) &&
-		bc_json_add_text(object, "state", row->is_torn ? "torn" : "complete") &&
-		bc_json_add_u64(object, "segments", row->segments) &&
-		add_number(object, "records", row->is_counted, row->records) &&
-		bc_json_add_u64(object, "bytes", row->bytes) &&
-		add_number(object, "lost", row->is_counted, row->lost) &&
-		cJSON_AddRawToObject(object, "metadata", metadata[0] != '\0' ? metadata : "{}") !=
-			NULL &&
-		bc_json_add_text(object, "path", path) && bc_json_add_text(object, "reason", NULL))
-		return object;
-	cJSON_Delete(object);
-	return NULL;
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(row->id)},
+		{"label", bc_json_text_or_null(row->header.label)},
+		{"started", time_json(has_start, started_ns)},
+		{"ended", time_json(!row->is_torn, row->changed_ns)},
+		{"state", bc_json_text(row->is_torn ? "torn" : "complete")},
+		{"segments", bc_json_u64(row->segments)},
+		{"records", row->is_counted ? bc_json_u64(row->records) : json_null()},
+		{"bytes", bc_json_u64(row->bytes)},
+		{"lost", row->is_counted ? bc_json_u64(row->lost) : json_null()},
+		{"metadata", bc_metadata_parse(row->header.metadata)},
+		{"path", bc_json_text(path)},
+		{"reason", json_null()},
+		{NULL, NULL},
+	});
 }
 
 /* The files [begin, end) of one recording. Returns false when memory ran out. */
-static bool add_row(struct scan *s, cJSON *rows, const struct bc_segment_entry *begin,
+static bool add_row(struct scan *s, json_t *rows, const struct bc_segment_entry *begin,
 	const struct bc_segment_entry *end)
 {
 	const struct bc_segment_entry *newest = NULL;
@@ -192,10 +183,7 @@ static bool add_row(struct scan *s, cJSON *rows, const struct bc_segment_entry *
 		if (entry->format == BC_FORMAT_SEGMENT)
 			add_segment(s, row, entry, entry == newest);
 	/* A recording whose segments are gone may have a raw capture left. */
-	cJSON *object = newest != NULL ? row_json(s, row) : NULL;
-	bool is_good = newest == NULL || (object != NULL && cJSON_AddItemToArray(rows, object));
-	if (!is_good)
-		cJSON_Delete(object);
+	bool is_good = newest == NULL || json_array_append_new(rows, row_json(s, row)) == 0;
 	free(row);
 	return is_good;
 }
@@ -219,7 +207,7 @@ static uint64_t count_recordings(const struct bc_segment_list *list)
 	return count;
 }
 
-static bool add_rows(struct scan *s, cJSON *rows, const struct bc_segment_list *list)
+static bool add_rows(struct scan *s, json_t *rows, const struct bc_segment_list *list)
 {
 	struct bc_catalog_reading *r = s->reading;
 	uint64_t count = count_recordings(list);
@@ -237,10 +225,10 @@ static bool add_rows(struct scan *s, cJSON *rows, const struct bc_segment_list *
 	return true;
 }
 
-cJSON *bc_catalog_read(struct bc_catalog_reading *r)
+json_t *bc_catalog_read(struct bc_catalog_reading *r)
 {
 	struct bc_segment_list list = {.entries = NULL};
-	cJSON *rows = cJSON_CreateArray();
+	json_t *rows = json_array();
 	struct scan s = {
 		.reading = r,
 		.dir_fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
@@ -259,7 +247,7 @@ cJSON *bc_catalog_read(struct bc_catalog_reading *r)
 	if (r->status == 0 && is_cancelled(&s))
 		r->status = -ECANCELED;
 	if (r->status != 0) {
-		cJSON_Delete(rows);
+		json_decref(rows);
 		rows = NULL;
 	}
 	if (s.dir_fd >= 0)

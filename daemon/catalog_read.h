@@ -3,7 +3,7 @@
 #ifndef BC_DAEMON_CATALOG_READ_H
 #define BC_DAEMON_CATALOG_READ_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,6 +31,6 @@ struct bc_catalog_reading {
  *
  * Returns NULL with reading->status set: the directory can't be read, memory ran out, or it was
  * cancelled. */
-cJSON *bc_catalog_read(struct bc_catalog_reading *reading);
+json_t *bc_catalog_read(struct bc_catalog_reading *reading);
 
 #endif

@@ -72,7 +72,7 @@ static void on_look(uv_timer_t *timer)
 
 /* The recorder's news */
 
-static void on_event(void *context, const char *name, cJSON *object)
+static void on_event(void *context, const char *name, json_t *object)
 {
 	struct bc_daemon *d = context;
 
@@ -102,14 +102,10 @@ static void on_sealed(void *context, const struct bc_writer_news *news)
 static void on_command_failed(void *context, const char *path, int status, const char *error)
 {
 	struct bc_daemon *d = context;
-	cJSON *object = has_listeners(d) ? cJSON_CreateObject() : NULL;
-
-	if (object == NULL)
-		return;
-	bc_json_add_text(object, "path", path);
-	bc_json_add_i64(object, "status", status);
-	bc_json_add_text(object, "error", error);
-	on_event(d, "command", object);
+	if (has_listeners(d))
+		on_event(d, "command",
+			json_pack("{s:o, s:i, s:o}", "path", bc_json_text(path), "status", status,
+				"error", bc_json_text(error)));
 }
 
 /* The beginning */

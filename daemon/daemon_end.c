@@ -219,7 +219,7 @@ static void on_reload(uv_timer_t *timer)
 				"SIGHUP: not enough memory for sealed_command: it stays");
 		bc_recorder_reload(d->recorder);
 		bc_front_reload(d->front);
-		bc_front_tell(d->front, "reload", cJSON_CreateObject());
+		bc_front_tell(d->front, "reload", json_object());
 		bc_reload_done(&d->config);
 	}
 	bc_service_ready(&d->service);
@@ -227,12 +227,8 @@ static void on_reload(uv_timer_t *timer)
 
 static void tell_stopping(struct bc_daemon *d, const char *signal)
 {
-	cJSON *object = bc_front_is_heard(d->front) ? cJSON_CreateObject() : NULL;
-
-	if (object == NULL)
-		return;
-	bc_json_add_text(object, "signal", signal);
-	bc_front_tell(d->front, "stopping", object);
+	if (bc_front_is_heard(d->front))
+		bc_front_tell(d->front, "stopping", json_pack("{s:s}", "signal", signal));
 }
 
 static void on_signal(uv_signal_t *handle, int number)

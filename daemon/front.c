@@ -54,7 +54,7 @@ struct bc_taps *bc_front_taps(struct bc_front *f)
 	return is_open(f) ? f->taps : NULL;
 }
 
-void bc_front_tell(struct bc_front *f, const char *name, cJSON *object)
+void bc_front_tell(struct bc_front *f, const char *name, json_t *object)
 {
 	bc_bulletin_post(f->bulletin, name, object);
 }
@@ -73,15 +73,7 @@ void bc_front_look(struct bc_front *f)
 	if (!bc_front_is_heard(f))
 		return;
 	struct bc_status status = bc_front_status(f);
-	cJSON *object = cJSON_CreateObject();
-	cJSON *inner = bc_status_json(&status);
-	if (object != NULL && inner != NULL && cJSON_AddItemToObject(object, "status", inner)) {
-		bc_front_tell(f, "status", object);
-		return;
-	}
-	cJSON_Delete(object);
-	cJSON_Delete(inner);
-	bc_front_tell(f, "status", NULL);
+	bc_front_tell(f, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
 }
 
 static int serve_socket(struct bc_front *f)

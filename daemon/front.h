@@ -4,7 +4,7 @@
 #ifndef BC_DAEMON_FRONT_H
 #define BC_DAEMON_FRONT_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <uv.h>
 
@@ -41,7 +41,7 @@ int bc_front_serve(struct bc_front *front, struct bc_recorder *recorder, const c
 void bc_front_reload(struct bc_front *front);
 
 /* An event, as bc_recorder_options.on_event() has it; and whether anybody reads along. */
-void bc_front_tell(struct bc_front *front, const char *name, cJSON *object);
+void bc_front_tell(struct bc_front *front, const char *name, json_t *object);
 bool bc_front_is_heard(const struct bc_front *front);
 
 /* Once a second: tells the status to who reads along. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "capture/board.h"
+#include "formats/metadata.h"
 #include "formats/utf8.h"
 
 /* A metric's name, its unit, with which the name then ends, or the empty text, and what it is. */
@@ -153,19 +154,20 @@ static void write_source(FILE *out, const struct bc_status *s)
 /* Each of the user's pairs is a series: a key need not be a label's name. */
 static void write_metadata(FILE *out, const char *text)
 {
-	cJSON *metadata = cJSON_Parse(text != NULL && text[0] != '\0' ? text : "{}");
-	const cJSON *pair;
+	json_t *metadata = bc_metadata_parse(text);
+	const char *key;
+	json_t *value;
 
-	if (metadata != NULL && metadata->child != NULL)
+	if (json_object_size(metadata) != 0)
 		begin(out, &(struct family){"recording_metadata", "", "What the user noted on it."},
 			"info");
-	cJSON_ArrayForEach(pair, metadata)
+	json_object_foreach(metadata, key, value)
 	{
 		fputs("buscapd_recording_metadata_info{", out);
-		label(out, "key", pair->string, ",");
-		label(out, "value", cJSON_GetStringValue(pair), "} 1\n");
+		label(out, "key", key, ",");
+		label(out, "value", json_string_value(value), "} 1\n");
 	}
-	cJSON_Delete(metadata);
+	json_decref(metadata);
 }
 
 static void write_recording(FILE *out, const struct bc_status *s)

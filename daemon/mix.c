@@ -280,32 +280,29 @@ static unsigned gather(const struct bc_mix *mix, struct hot hottest[BC_MIX_TOLD]
 	return n;
 }
 
-static bool add_page(cJSON *array, const struct hot *hot)
+static json_t *page_json(const struct hot *hot)
 {
 	char text[16];
 	uint64_t samples = whole_below(hot->samples);
-	cJSON *object = cJSON_CreateObject();
 
 	snprintf(text, sizeof(text), "0x%08x", hot->page << BC_MIX_PAGE_LOG);
-	if (object == NULL || !cJSON_AddItemToArray(array, object)) {
-		cJSON_Delete(object);
-		return false;
-	}
-	return bc_json_add_text(object, "addr", text) &&
-	       bc_json_add_u64(object, "samples", samples) &&
-	       bc_json_add_u64(object, "more", whole_above(hot->most) - samples);
+	return json_pack("{s:s, s:o, s:o}", "addr", text, "samples", bc_json_u64(samples), "more",
+		bc_json_u64(whole_above(hot->most) - samples));
 }
 
-static bool add_pages(cJSON *root, const struct bc_mix *mix)
+static json_t *pages_json(const struct bc_mix *mix)
 {
 	struct hot hottest[BC_MIX_TOLD];
 	unsigned n = gather(mix, hottest);
-	cJSON *array = cJSON_AddArrayToObject(root, "pages");
-	bool ok = array != NULL;
+	json_t *array = json_array();
+	bool ok = true;
 
-	for (unsigned i = 0; ok && i < n; i++)
-		ok = add_page(array, &hottest[i]);
-	return ok;
+	for (unsigned i = 0; i < n; i++)
+		ok = json_array_append_new(array, page_json(&hottest[i])) == 0 && ok;
+	if (ok)
+		return array;
+	json_decref(array);
+	return NULL;
 }
 
 static uint64_t sum(const uint64_t lanes[LANES])
@@ -317,47 +314,37 @@ static uint64_t sum(const uint64_t lanes[LANES])
 	return all;
 }
 
-static bool add_types(cJSON *root, const struct bc_mix *mix)
+/* Each count that is not 0, under the type's name or the processor's number. */
+static json_t *counts_json(const uint64_t counts[256][LANES], bool are_types)
 {
-	cJSON *types = cJSON_AddObjectToObject(root, "types");
-	bool ok = types != NULL;
+	json_t *object = json_object();
+	bool ok = true;
 
-	for (unsigned type = 0; ok && type < 256; type++) {
-		const char *name = bc_reqtype_name((uint8_t)type);
+	for (unsigned i = 0; i < 256; i++) {
+		const char *name = are_types ? bc_reqtype_name((uint8_t)i) : NULL;
 		char number[8];
-		uint64_t n = sum(mix->types[type]);
-		snprintf(number, sizeof(number), "0x%02x", type);
+		uint64_t n = sum(counts[i]);
+		snprintf(number, sizeof(number), are_types ? "0x%02x" : "%u", i);
 		if (n != 0)
-			ok = bc_json_add_u64(types, name != NULL ? name : number, n);
+			ok = json_object_set_new(
+				     object, name != NULL ? name : number, bc_json_u64(n)) == 0 &&
+			     ok;
 	}
-	return ok;
-}
-
-static bool add_procs(cJSON *root, const struct bc_mix *mix)
-{
-	cJSON *procs = cJSON_AddObjectToObject(root, "procs");
-	bool ok = procs != NULL;
-
-	for (unsigned proc = 0; ok && proc < 256; proc++) {
-		char number[8];
-		uint64_t n = sum(mix->procs[proc]);
-		snprintf(number, sizeof(number), "%u", proc);
-		if (n != 0)
-			ok = bc_json_add_u64(procs, number, n);
-	}
-	return ok;
-}
-
-cJSON *bc_mix_json(const struct bc_mix *mix)
-{
-	cJSON *root = cJSON_CreateObject();
-
-	if (root != NULL && bc_json_add_u64(root, "sampled", mix->sampled) &&
-		bc_json_add_u64(root, "of", mix->of) && add_types(root, mix) &&
-		add_procs(root, mix) &&
-		bc_json_add_u64(root, "memory", whole_above(mix->memory / mix->weight)) &&
-		add_pages(root, mix))
-		return root;
-	cJSON_Delete(root);
+	if (ok)
+		return object;
+	json_decref(object);
 	return NULL;
+}
+
+json_t *bc_mix_json(const struct bc_mix *mix)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"sampled", bc_json_u64(mix->sampled)},
+		{"of", bc_json_u64(mix->of)},
+		{"types", counts_json(mix->types, true)},
+		{"procs", counts_json(mix->procs, false)},
+		{"memory", bc_json_u64(whole_above(mix->memory / mix->weight))},
+		{"pages", pages_json(mix)},
+		{NULL, NULL},
+	});
 }

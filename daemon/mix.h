@@ -19,7 +19,7 @@
 #ifndef BC_DAEMON_MIX_H
 #define BC_DAEMON_MIX_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdint.h>
 
 #include "formats/chunk.h"
@@ -56,6 +56,6 @@ void bc_mix_age(struct bc_mix *mix, uint64_t now_ns);
  * The page had at least `samples` and at most `samples + more` of the `memory`; both are rounded so
  * that this stays true. Pages come by `samples`, the most first, equal ones by address; those with
  * none are left out. The caller's to free; NULL when memory ran out. */
-cJSON *bc_mix_json(const struct bc_mix *mix);
+json_t *bc_mix_json(const struct bc_mix *mix);
 
 #endif

@@ -12,7 +12,7 @@
 #ifndef BC_DAEMON_RECORDER_H
 #define BC_DAEMON_RECORDER_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -40,7 +40,7 @@ struct bc_recorder_options {
 
 	/* Something has changed: an object of GET /v1/events, which is the callee's. NULL: there
 	 * was no memory for it. */
-	void (*on_event)(void *context, const char *name, cJSON *object);
+	void (*on_event)(void *context, const char *name, json_t *object);
 	bool (*has_listeners)(void *context); /* whether anybody hears of it */
 
 	/* A segment, or the raw capture beside it, is sealed. */
@@ -168,14 +168,15 @@ enum bc_refusal bc_recorder_disarm(
 	struct bc_recorder *recorder, const char *name, char *why, size_t room);
 
 /* Objects for answers; NULL: there is none, or no memory. */
-cJSON *bc_recorder_take_json(struct bc_recorder *recorder); /* under way, or being sealed */
+json_t *bc_recorder_take_json(struct bc_recorder *recorder); /* under way, or being sealed */
 /* Of a recording of this run, by its id: those that are not sealed, and the latest that are. */
-cJSON *bc_recorder_known_json(struct bc_recorder *recorder, const char *id);
-cJSON *bc_recorder_ended_json(struct bc_recorder *recorder, const struct bc_take *take);
-cJSON *bc_recorder_ended_replay_json(struct bc_recorder *recorder, const struct bc_take *take);
-cJSON *bc_recorder_replays_json(struct bc_recorder *recorder);
-cJSON *bc_recorder_replay_json(struct bc_recorder *recorder, const char *id);
-cJSON *bc_recorder_triggers_json(struct bc_recorder *recorder);
-cJSON *bc_recorder_trigger_json(struct bc_recorder *recorder, const char *name);
+json_t *bc_recorder_known_json(struct bc_recorder *recorder, const char *id);
+json_t *bc_recorder_ended_json(struct bc_recorder *recorder, const struct bc_take *take);
+json_t *bc_recorder_ended_replay_json(struct bc_recorder *recorder, const struct bc_take *take);
+json_t *bc_recorder_replays_json(struct bc_recorder *recorder);
+json_t *bc_recorder_replay_json(struct bc_recorder *recorder, const char *id);
+json_t *bc_recorder_mark_json(const struct bc_mark *mark);
+json_t *bc_recorder_triggers_json(struct bc_recorder *recorder);
+json_t *bc_recorder_trigger_json(struct bc_recorder *recorder, const char *name);
 
 #endif

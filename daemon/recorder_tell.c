@@ -6,6 +6,7 @@
 #include "capture/board.h"
 #include "daemon/rfc3339.h"
 #include "formats/json.h"
+#include "formats/metadata.h"
 
 static bool is_draining(const struct bc_recorder *r)
 {
@@ -66,82 +67,62 @@ bool bc_recorder_is_heard(struct bc_recorder *r)
 	return r->options.has_listeners(r->options.context);
 }
 
-static void tell(struct bc_recorder *r, const char *name, cJSON *object)
+static void tell(struct bc_recorder *r, const char *name, json_t *object)
 {
 	r->options.on_event(r->options.context, name, object);
 }
 
-static cJSON *take_json(struct bc_recorder *r, const struct bc_take *take)
+static json_t *take_json(struct bc_recorder *r, const struct bc_take *take)
 {
 	struct bc_take_now now = now_of(r, take);
 
 	return bc_take_json(take, &now, bc_recorder_config(r)->dir);
 }
 
-static cJSON *replay_json(struct bc_recorder *r, const struct bc_take *take)
+static json_t *replay_json(struct bc_recorder *r, const struct bc_take *take)
 {
 	struct bc_take_now now = now_of(r, take);
 
 	return bc_take_replay_json(take, &now, bc_recorder_config(r)->dir);
 }
 
-/* {NAME: value}, of which it takes the value. */
-static cJSON *wrap(const char *name, cJSON *value)
-{
-	cJSON *object = cJSON_CreateObject();
-
-	if (object != NULL && value != NULL && cJSON_AddItemToObject(object, name, value))
-		return object;
-	cJSON_Delete(object);
-	cJSON_Delete(value);
-	return NULL;
-}
-
 void bc_recorder_tell_take(struct bc_recorder *r, const char *event, const struct bc_take *take)
 {
 	if (bc_recorder_is_heard(r))
-		tell(r, event, wrap("recording", take_json(r, take)));
+		tell(r, event, json_pack("{s:o}", "recording", take_json(r, take)));
 }
 
 void bc_recorder_tell_replay(struct bc_recorder *r, const char *event, const struct bc_take *take)
 {
 	if (bc_recorder_is_heard(r))
-		tell(r, event, wrap("replay", replay_json(r, take)));
+		tell(r, event, json_pack("{s:o}", "replay", replay_json(r, take)));
 }
 
 /* The state is always told before anything that it is seen in. */
 void bc_recorder_tell_state(struct bc_recorder *r)
 {
 	const char *now = state_of(r);
-	cJSON *object;
 
 	if (strcmp(now, r->state) == 0)
 		return;
-	object = bc_recorder_is_heard(r) ? cJSON_CreateObject() : NULL;
-	if (object != NULL) {
-		bc_json_add_text(object, "from", r->state);
-		bc_json_add_text(object, "to", now);
-		tell(r, "state", object);
-	}
+	if (bc_recorder_is_heard(r))
+		tell(r, "state", json_pack("{s:s, s:s}", "from", r->state, "to", now));
 	r->state = now;
 }
 
 static void tell_disk(struct bc_recorder *r)
 {
 	const struct bc_writer_report *report = bc_pipeline_report(r->pipeline);
-	cJSON *object;
 
 	bool is_new = strcmp(report->error, r->disk_error) != 0;
 	if (report->is_stuck == r->is_stuck && !is_new)
 		return;
 	r->is_stuck = report->is_stuck;
 	memcpy(r->disk_error, report->error, sizeof(r->disk_error));
-	object = bc_recorder_is_heard(r) ? cJSON_CreateObject() : NULL;
-	if (object == NULL)
-		return;
-	cJSON_AddBoolToObject(object, "stuck", report->is_stuck);
-	bc_json_add_text(object, "error", report->is_stuck || is_new ? report->error : NULL);
-	tell(r, "disk", object);
+	if (bc_recorder_is_heard(r))
+		tell(r, "disk",
+			json_pack("{s:b, s:o}", "stuck", report->is_stuck, "error",
+				bc_json_text(report->is_stuck || is_new ? report->error : NULL)));
 }
 
 static void tell_board(struct bc_recorder *r)
@@ -149,17 +130,14 @@ static void tell_board(struct bc_recorder *r)
 	const struct bc_board *board = r->live.session != NULL
 					       ? bc_session_source(r->live.session)->board
 					       : NULL;
-	cJSON *object;
 
 	if (board == NULL || (int)board->state == r->board_state)
 		return;
 	r->board_state = (int)board->state;
-	object = bc_recorder_is_heard(r) ? cJSON_CreateObject() : NULL;
-	if (object == NULL)
-		return;
-	bc_json_add_text(object, "state", bc_board_state_name(board->state));
-	bc_json_add_text(object, "error", board->last_error[0] != '\0' ? board->last_error : NULL);
-	tell(r, "board", object);
+	if (bc_recorder_is_heard(r))
+		tell(r, "board",
+			json_pack("{s:s, s:o}", "state", bc_board_state_name(board->state), "error",
+				bc_json_text_or_null(board->last_error)));
 }
 
 static void tell_gaps_of(struct bc_recorder *r, struct bc_part *part)
@@ -171,16 +149,12 @@ static void tell_gaps_of(struct bc_recorder *r, struct bc_part *part)
 	bc_lane_take_gaps(bc_session_lane(part->session), sums);
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		const struct bc_gap_sum *sum = &sums[cause];
-		cJSON *object = (sum->gaps != 0 || sum->lost != 0) && bc_recorder_is_heard(r)
-					? cJSON_CreateObject()
-					: NULL;
-		if (object == NULL)
+		if ((sum->gaps == 0 && sum->lost == 0) || !bc_recorder_is_heard(r))
 			continue;
-		bc_json_add_text(object, "cause", bc_gap_cause_name(cause));
-		bc_json_add_u64(object, "gaps", sum->gaps);
-		bc_json_add_u64(object, "lost", sum->lost);
-		cJSON_AddBoolToObject(object, "exact", !sum->is_inexact);
-		tell(r, "gap", object);
+		tell(r, "gap",
+			json_pack("{s:s, s:o, s:o, s:b}", "cause", bc_gap_cause_name(cause), "gaps",
+				bc_json_u64(sum->gaps), "lost", bc_json_u64(sum->lost), "exact",
+				!sum->is_inexact));
 	}
 }
 
@@ -201,91 +175,93 @@ void bc_recorder_tell_changes(struct bc_recorder *r)
 void bc_recorder_tell_armed(struct bc_recorder *r, const struct bc_trigger *trigger)
 {
 	if (bc_recorder_is_heard(r))
-		tell(r, "trigger-armed", wrap("trigger", bc_trigger_json(trigger)));
+		tell(r, "trigger-armed", json_pack("{s:o}", "trigger", bc_trigger_json(trigger)));
 }
 
 void bc_recorder_tell_disarmed(struct bc_recorder *r, const char *name)
 {
 	if (bc_recorder_is_heard(r))
-		tell(r, "trigger-disarmed", wrap("name", cJSON_CreateString(name)));
+		tell(r, "trigger-disarmed", json_pack("{s:o}", "name", bc_json_text(name)));
 }
 
 void bc_recorder_tell_segment(struct bc_recorder *r, const struct bc_writer_news *news)
 {
 	bool is_sealed = news->kind != BC_NEWS_BEGUN;
-	cJSON *o = bc_recorder_is_heard(r) ? cJSON_CreateObject() : NULL;
 	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
 	char started[BC_RFC3339_BYTES];
 
-	if (o == NULL)
+	if (!bc_recorder_is_heard(r))
 		return;
 	snprintf(path, sizeof(path), "%s/%s%s", bc_recorder_config(r)->dir, news->file,
 		is_sealed ? "" : BC_PARTIAL_SUFFIX);
 	bc_rfc3339_write(started, news->wall_ns);
-	bc_json_add_text(o, "recording", news->recording->header.recording);
-	bc_json_add_u64(o, "segment", news->segment);
-	bc_json_add_text(o, "path", path);
-	if (is_sealed) {
-		bc_json_add_u64(o, "records", news->records);
-		bc_json_add_u64(o, "bytes", news->bytes);
-		bc_json_add_u64(o, "chunks", news->chunks);
-		bc_json_add_u64(o, "gaps", news->gaps);
-		bc_json_add_u64(o, "lost", news->lost);
-		bc_json_add_text(o, "hash", news->hash);
-		bc_json_add_u64(o, "first_record", news->first_record);
-		bc_json_add_text(o, "started", started);
-	}
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"recording", bc_json_text(news->recording->header.recording)},
+		{"segment", bc_json_u64(news->segment)},
+		{"path", bc_json_text(path)},
+		{NULL, NULL},
+	});
+	if (is_sealed)
+		json_object_update_new(
+			object, bc_json_object((struct bc_json_member[]){
+					{"records", bc_json_u64(news->records)},
+					{"bytes", bc_json_u64(news->bytes)},
+					{"chunks", bc_json_u64(news->chunks)},
+					{"gaps", bc_json_u64(news->gaps)},
+					{"lost", bc_json_u64(news->lost)},
+					{"hash", bc_json_text(news->hash)},
+					{"first_record", bc_json_u64(news->first_record)},
+					{"started", bc_json_text(started)},
+					{NULL, NULL},
+				}));
 	tell(r,
 		news->kind == BC_NEWS_BEGUN    ? "segment-begun"
 		: news->kind == BC_NEWS_SEALED ? "segment-sealed"
 					       : "capture-sealed",
-		o);
+		object);
 }
 
-static bool add_record(cJSON *object, uint64_t record)
+/* Null where nothing is recorded: of a mark in what the flight recorder holds. */
+static json_t *record_json(uint64_t record)
 {
-	if (record == UINT64_MAX)
-		return cJSON_AddNullToObject(object, "record") != NULL;
-	return bc_json_add_u64(object, "record", record);
+	return record != UINT64_MAX ? bc_json_u64(record) : json_null();
+}
+
+json_t *bc_recorder_mark_json(const struct bc_mark *mark)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "text", bc_json_text(mark->text), "record",
+		record_json(mark->record), "tick", bc_json_u64(mark->tick), "epoch",
+		bc_json_u64(mark->epoch));
 }
 
 void bc_recorder_tell_mark(struct bc_recorder *r, const struct bc_mark *mark)
 {
-	cJSON *object = bc_recorder_is_heard(r) ? cJSON_CreateObject() : NULL;
-
-	if (object == NULL)
-		return;
-	bc_json_add_text(object, "text", mark->text);
-	add_record(object, mark->record);
-	bc_json_add_u64(object, "tick", mark->tick);
-	bc_json_add_u64(object, "epoch", mark->epoch);
-	tell(r, "mark", wrap("mark", object));
+	if (bc_recorder_is_heard(r))
+		tell(r, "mark", json_pack("{s:o}", "mark", bc_recorder_mark_json(mark)));
 }
 
 void bc_recorder_tell_note(struct bc_recorder *r, const struct bc_take *take, const char *note)
 {
-	cJSON *object = bc_recorder_is_heard(r) ? cJSON_CreateObject() : NULL;
-
-	if (object == NULL)
-		return;
-	bc_json_add_text(object, "recording", take->recording.header.recording);
-	cJSON_AddItemToObject(
-		object, "metadata", note[0] != '\0' ? cJSON_Parse(note) : cJSON_CreateObject());
-	tell(r, "note", object);
+	if (bc_recorder_is_heard(r))
+		tell(r, "note",
+			json_pack("{s:o, s:o}", "recording",
+				bc_json_text(take->recording.header.recording), "metadata",
+				bc_metadata_parse(note)));
 }
 
 void bc_recorder_tell_hit(struct bc_recorder *r, const struct bc_hit *hit, uint64_t record)
 {
-	cJSON *object = bc_recorder_is_heard(r) ? cJSON_CreateObject() : NULL;
-
-	if (object == NULL)
+	if (!bc_recorder_is_heard(r))
 		return;
-	bc_json_add_text(object, "name", hit->trigger->name);
-	bc_json_add_text(object, "action", bc_trigger_action_name(hit->trigger->action));
-	add_record(object, record);
-	bc_json_add_u64(object, "tick", hit->tick);
-	bc_json_add_u64(object, "epoch", hit->epoch);
-	tell(r, "trigger", object);
+	tell(r, "trigger",
+		bc_json_object((struct bc_json_member[]){
+			{"name", bc_json_text(hit->trigger->name)},
+			{"action", bc_json_text(bc_trigger_action_name(hit->trigger->action))},
+			{"record", record_json(record)},
+			{"tick", bc_json_u64(hit->tick)},
+			{"epoch", bc_json_u64(hit->epoch)},
+			{NULL, NULL},
+		}));
 }
 
 /* Objects */
@@ -303,14 +279,14 @@ static const struct bc_take *shown_take(struct bc_recorder *r)
 	return r->takes;
 }
 
-cJSON *bc_recorder_take_json(struct bc_recorder *r)
+json_t *bc_recorder_take_json(struct bc_recorder *r)
 {
 	const struct bc_take *take = shown_take(r);
 
 	return take != NULL && take->state != BC_TAKE_ENDED ? take_json(r, take) : NULL;
 }
 
-cJSON *bc_recorder_known_json(struct bc_recorder *r, const char *id)
+json_t *bc_recorder_known_json(struct bc_recorder *r, const char *id)
 {
 	const struct bc_take *take = r->takes;
 
@@ -319,48 +295,43 @@ cJSON *bc_recorder_known_json(struct bc_recorder *r, const char *id)
 	return take != NULL ? take_json(r, take) : NULL;
 }
 
-cJSON *bc_recorder_ended_json(struct bc_recorder *r, const struct bc_take *take)
+json_t *bc_recorder_ended_json(struct bc_recorder *r, const struct bc_take *take)
 {
 	return take_json(r, take);
 }
 
-cJSON *bc_recorder_ended_replay_json(struct bc_recorder *r, const struct bc_take *take)
+json_t *bc_recorder_ended_replay_json(struct bc_recorder *r, const struct bc_take *take)
 {
 	return replay_json(r, take);
 }
 
-cJSON *bc_recorder_replay_json(struct bc_recorder *r, const char *id)
+json_t *bc_recorder_replay_json(struct bc_recorder *r, const char *id)
 {
 	const struct bc_take *take = bc_recorder_find_replay(r, id);
 
 	return take != NULL ? replay_json(r, take) : NULL;
 }
 
-cJSON *bc_recorder_replays_json(struct bc_recorder *r)
+json_t *bc_recorder_replays_json(struct bc_recorder *r)
 {
-	cJSON *array = cJSON_CreateArray();
+	json_t *array = json_array();
 
-	for (const struct bc_take *t = r->takes; array != NULL && t != NULL; t = t->next) {
-		cJSON *object = t->is_replay ? replay_json(r, t) : NULL;
-		if (object != NULL)
-			cJSON_AddItemToArray(array, object);
-	}
+	for (const struct bc_take *t = r->takes; t != NULL; t = t->next)
+		if (t->is_replay)
+			json_array_append_new(array, replay_json(r, t));
 	return array;
 }
 
-cJSON *bc_recorder_triggers_json(struct bc_recorder *r)
+json_t *bc_recorder_triggers_json(struct bc_recorder *r)
 {
-	cJSON *array = cJSON_CreateArray();
+	json_t *array = json_array();
 
-	for (unsigned i = 0; array != NULL && i < r->live.watch.count; i++) {
-		cJSON *object = bc_trigger_json(&r->live.watch.armed[i].trigger);
-		if (object != NULL)
-			cJSON_AddItemToArray(array, object);
-	}
+	for (unsigned i = 0; i < r->live.watch.count; i++)
+		json_array_append_new(array, bc_trigger_json(&r->live.watch.armed[i].trigger));
 	return array;
 }
 
-cJSON *bc_recorder_trigger_json(struct bc_recorder *r, const char *name)
+json_t *bc_recorder_trigger_json(struct bc_recorder *r, const char *name)
 {
 	const struct bc_trigger *trigger = bc_watch_find(&r->live.watch, name);
 

@@ -1,8 +1,6 @@
 #include "daemon/recording_settings.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/rules.h"
@@ -61,28 +59,6 @@ static bool read_flight_size(
 	return true;
 }
 
-/* Adds a text to the metadata, or replaces it; an empty one is taken out. */
-static bool set_metadata(
-	char metadata[BC_METADATA_MAX], const char *key, const char *value, char *why, size_t room)
-{
-	char text[BC_METADATA_MAX];
-	cJSON *all = cJSON_Parse(metadata[0] != '\0' ? metadata : "{}");
-	char *printed = NULL;
-
-	if (all != NULL)
-		cJSON_DeleteItemFromObjectCaseSensitive(all, key);
-	if (all != NULL && (value[0] == '\0' || cJSON_AddStringToObject(all, key, value) != NULL))
-		printed = cJSON_PrintUnformatted(all);
-	cJSON_Delete(all);
-	if (printed == NULL)
-		return complain(why, room, "no memory for metadata");
-	bool is_good = bc_metadata_read(text, printed, why, room);
-	if (is_good)
-		snprintf(metadata, BC_METADATA_MAX, "%s", text);
-	free(printed);
-	return is_good;
-}
-
 bool bc_recording_setting_read(struct bc_recording_settings *settings, struct bc_sampling *sampling,
 	const char *key, const char *value, char *why, size_t room)
 {
@@ -98,7 +74,7 @@ bool bc_recording_setting_read(struct bc_recording_settings *settings, struct bc
 	} else if (strcmp(key, "sampling") == 0) {
 		is_good = bc_sampling_read(sampling, value, what, sizeof(what));
 	} else if (strncmp(key, "metadata.", 9) == 0) {
-		is_good = set_metadata(settings->metadata, key + 9, value, what, sizeof(what));
+		is_good = bc_metadata_set(settings->metadata, key + 9, value, what, sizeof(what));
 	} else {
 		snprintf(why, room, "[recording] %.80s: no such key", key);
 		return false;

@@ -7,80 +7,100 @@
 
 #include "capture/board.h"
 #include "formats/json.h"
+#include "formats/metadata.h"
 
 const char *const bc_status_states[] = {
 	"idle", "waiting", "recording", "replaying", "draining", "failed", NULL};
 const char *const bc_status_modes[] = {"always", "on-demand", "flight", NULL};
 
-static bool add_counters(cJSON *board, const struct bc_board *b)
+static json_t *counters_json(const struct bc_board *b)
 {
 	if (!b->has_counters)
-		return cJSON_AddNullToObject(board, "counters") != NULL;
-	cJSON *counters = cJSON_AddObjectToObject(board, "counters");
-	return counters != NULL && bc_json_add_u64(counters, "samples", b->counters.samples) &&
-	       bc_json_add_u64(counters, "lost", b->counters.lost) &&
-	       bc_json_add_u64(counters, "fifo_high", b->counters.fifo_high);
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"samples", bc_json_u64(b->counters.samples)},
+		{"lost", bc_json_u64(b->counters.lost)},
+		{"fifo_high", bc_json_u64(b->counters.fifo_high)},
+		{NULL, NULL},
+	});
 }
 
-static bool add_identity(cJSON *board, const struct bc_board *b)
+/* What the board reports about itself; null if it does not. */
+static json_t *info_json(const struct bc_board *b)
+{
+	if (!b->has_info)
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"firmware", bc_json_text(b->firmware)},
+		{"serial", bc_json_text(b->own_serial)},
+		{"protocol_version", bc_json_u64(b->protocol_version)},
+		{"clock_hz", bc_json_u64(b->clock_hz)},
+		{"features", bc_json_u64(b->features)},
+		{"fifo_samples", bc_json_u64(b->fifo_samples)},
+		{NULL, NULL},
+	});
+}
+
+/* Empty until the board has been found. */
+static json_t *identity_json(const struct bc_board *b)
 {
 	const struct bc_board_identity *id = &b->identity;
 	char text[16];
 
+	if (id->vid == 0)
+		return json_object();
 	snprintf(text, sizeof(text), "%04x:%04x", id->vid, id->pid);
-	return bc_json_add_text(board, "id", text) &&
-	       bc_json_add_text(board, "serial", id->serial[0] != '\0' ? id->serial : NULL) &&
-	       bc_json_add_text(board, "product", id->product[0] != '\0' ? id->product : NULL) &&
-	       bc_json_add_text(board, "port", id->port) &&
-	       bc_json_add_u64(board, "address", id->address) &&
-	       bc_json_add_text(board, "speed", id->speed) &&
-	       bc_json_add_u64(board, "endpoint", id->endpoint) &&
-	       bc_json_add_u64(board, "packet_bytes", id->packet_bytes) &&
-	       bc_json_add_u64(board, "transfers", b->transfers) &&
-	       bc_json_add_u64(board, "transfer_bytes", b->transfer_bytes);
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(text)},
+		{"serial", bc_json_text_or_null(id->serial)},
+		{"product", bc_json_text_or_null(id->product)},
+		{"port", bc_json_text(id->port)},
+		{"address", bc_json_u64(id->address)},
+		{"speed", bc_json_text(id->speed)},
+		{"endpoint", bc_json_u64(id->endpoint)},
+		{"packet_bytes", bc_json_u64(id->packet_bytes)},
+		{"transfers", bc_json_u64(b->transfers)},
+		{"transfer_bytes", bc_json_u64(b->transfer_bytes)},
+		{"info", info_json(b)},
+		{NULL, NULL},
+	});
 }
 
-/* What the board said of itself; null where it didn't. */
-static bool add_info(cJSON *board, const struct bc_board *b)
-{
-	if (!b->has_info)
-		return cJSON_AddNullToObject(board, "info") != NULL;
-	cJSON *info = cJSON_AddObjectToObject(board, "info");
-	return info != NULL && bc_json_add_text(info, "firmware", b->firmware) &&
-	       bc_json_add_text(info, "serial", b->own_serial) &&
-	       bc_json_add_u64(info, "protocol_version", b->protocol_version) &&
-	       bc_json_add_u64(info, "clock_hz", b->clock_hz) &&
-	       bc_json_add_u64(info, "features", b->features) &&
-	       bc_json_add_u64(info, "fifo_samples", b->fifo_samples);
-}
-
-static bool add_board(cJSON *source, const struct bc_board *b)
+static json_t *board_json(const struct bc_board *b)
 {
 	if (b == NULL)
-		return cJSON_AddNullToObject(source, "board") != NULL;
-	cJSON *board = cJSON_AddObjectToObject(source, "board");
-	return board != NULL && bc_json_add_text(board, "state", bc_board_state_name(b->state)) &&
-	       (b->identity.vid == 0 || (add_identity(board, b) && add_info(board, b))) &&
-	       add_counters(board, b) && bc_json_add_u64(board, "bytes", b->bytes) &&
-	       bc_json_add_u64(board, "plugs", b->plugs) &&
-	       bc_json_add_u64(board, "unplugs", b->unplugs) &&
-	       bc_json_add_u64(board, "stalls", b->stalls) &&
-	       bc_json_add_u64(board, "overflows", b->overflows) &&
-	       bc_json_add_u64(board, "errors", b->errors) &&
-	       bc_json_add_u64(board, "timeouts", b->timeouts) &&
-	       bc_json_add_u64(board, "silences", b->silences) &&
-	       bc_json_add_u64(board, "restarts", b->restarts) &&
-	       bc_json_add_text(
-		       board, "last_error", b->last_error[0] != '\0' ? b->last_error : NULL);
+		return json_null();
+	json_t *board = json_pack("{s:s}", "state", bc_board_state_name(b->state));
+	json_t *counts = bc_json_object((struct bc_json_member[]){
+		{"counters", counters_json(b)},
+		{"bytes", bc_json_u64(b->bytes)},
+		{"plugs", bc_json_u64(b->plugs)},
+		{"unplugs", bc_json_u64(b->unplugs)},
+		{"stalls", bc_json_u64(b->stalls)},
+		{"overflows", bc_json_u64(b->overflows)},
+		{"errors", bc_json_u64(b->errors)},
+		{"timeouts", bc_json_u64(b->timeouts)},
+		{"silences", bc_json_u64(b->silences)},
+		{"restarts", bc_json_u64(b->restarts)},
+		{"last_error", bc_json_text_or_null(b->last_error)},
+		{NULL, NULL},
+	});
+	bool has_identity = json_object_update_new(board, identity_json(b)) == 0;
+	if (json_object_update_new(board, counts) == 0 && has_identity)
+		return board;
+	json_decref(board);
+	return NULL;
 }
 
-static bool add_source(cJSON *root, const struct bc_status *s)
+static json_t *source_json(const struct bc_status *s)
 {
-	cJSON *source = cJSON_AddObjectToObject(root, "source");
-
-	return source != NULL && bc_json_add_text(source, "kind", s->source_kind) &&
-	       bc_json_add_text(source, "name", s->source_name) &&
-	       bc_json_add_u64(source, "clock_hz", s->clock_hz) && add_board(source, s->board);
+	return bc_json_object((struct bc_json_member[]){
+		{"kind", bc_json_text(s->source_kind)},
+		{"name", bc_json_text(s->source_name)},
+		{"clock_hz", bc_json_u64(s->clock_hz)},
+		{"board", board_json(s->board)},
+		{NULL, NULL},
+	});
 }
 
 void bc_status_progress(const struct bc_status *s, struct bc_status_progress *progress)
@@ -99,74 +119,78 @@ void bc_status_progress(const struct bc_status *s, struct bc_status_progress *pr
 		report->is_open ? BC_PARTIAL_SUFFIX : "");
 }
 
-static bool add_recording(cJSON *root, const struct bc_status *s)
+static json_t *recording_json(const struct bc_status *s)
 {
-	const char *metadata = s->metadata != NULL && s->metadata[0] != '\0' ? s->metadata : "{}";
 	char started[32];
 	struct bc_status_progress progress;
 
 	if (s->recording == NULL)
-		return cJSON_AddNullToObject(root, "recording") != NULL;
+		return json_null();
 	const struct bc_segment_header *header = &s->recording->header;
 	time_t seconds = (time_t)(s->recording->started_ns / 1000000000);
 	struct tm tm;
 	gmtime_r(&seconds, &tm);
 	strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	bc_status_progress(s, &progress);
-	cJSON *recording = cJSON_AddObjectToObject(root, "recording");
-	return recording != NULL && bc_json_add_text(recording, "id", header->recording) &&
-	       bc_json_add_text(
-		       recording, "label", header->label[0] != '\0' ? header->label : NULL) &&
-	       bc_json_add_text(recording, "started", started) &&
-	       bc_json_add_u64(recording, "segment", progress.segment) &&
-	       bc_json_add_text(
-		       recording, "path", progress.path[0] != '\0' ? progress.path : NULL) &&
-	       bc_json_add_u64(recording, "records", progress.records) &&
-	       bc_json_add_u64(recording, "bytes", progress.bytes) &&
-	       cJSON_AddRawToObject(recording, "metadata", metadata) != NULL;
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(header->recording)},
+		{"label", bc_json_text_or_null(header->label)},
+		{"started", bc_json_text(started)},
+		{"segment", bc_json_u64(progress.segment)},
+		{"path", bc_json_text_or_null(progress.path)},
+		{"records", bc_json_u64(progress.records)},
+		{"bytes", bc_json_u64(progress.bytes)},
+		{"metadata", bc_metadata_parse(s->metadata)},
+		{NULL, NULL},
+	});
 }
 
-static bool add_counts(cJSON *root, const struct bc_status *s)
+static json_t *counts_json(const struct bc_status *s)
 {
 	const struct bc_counts *c = s->counts;
-	cJSON *counts = cJSON_AddObjectToObject(root, "counts");
+	json_t *dropped = bc_json_object((struct bc_json_member[]){
+		{"buffer", bc_json_u64(c->dropped_buffer)},
+		{"disk", bc_json_u64(c->dropped_disk)},
+		{"invalid", bc_json_u64(c->dropped_invalid)},
+		{"filtered", bc_json_u64(c->dropped_filtered)},
+		{"idle", bc_json_u64(c->dropped_idle)},
+		{NULL, NULL},
+	});
 
-	if (counts == NULL || !bc_json_add_u64(counts, "received", c->received) ||
-		!bc_json_add_u64(counts, "written", c->written) ||
-		!bc_json_add_u64(counts, "durable", c->durable) ||
-		!bc_json_add_u64(counts, "in_flight", c->in_flight))
-		return false;
-	cJSON *dropped = cJSON_AddObjectToObject(counts, "dropped");
-	return dropped != NULL && bc_json_add_u64(dropped, "buffer", c->dropped_buffer) &&
-	       bc_json_add_u64(dropped, "disk", c->dropped_disk) &&
-	       bc_json_add_u64(dropped, "invalid", c->dropped_invalid) &&
-	       bc_json_add_u64(dropped, "filtered", c->dropped_filtered) &&
-	       bc_json_add_u64(dropped, "idle", c->dropped_idle) &&
-	       bc_json_add_u64(counts, "board_lost", c->board_lost) &&
-	       bc_json_add_u64(counts, "skipped_bytes", c->skipped_bytes) &&
-	       bc_json_add_u64(counts, "gaps", c->gaps) &&
-	       bc_json_add_u64(counts, "damages", s->damages) &&
-	       bc_json_add_u64(counts, "unknown_special", c->unknown_special) &&
-	       bc_json_add_u64(counts, "raw_dropped_bytes", c->raw_dropped_bytes);
+	return bc_json_object((struct bc_json_member[]){
+		{"received", bc_json_u64(c->received)},
+		{"written", bc_json_u64(c->written)},
+		{"durable", bc_json_u64(c->durable)},
+		{"in_flight", bc_json_u64(c->in_flight)},
+		{"dropped", dropped},
+		{"board_lost", bc_json_u64(c->board_lost)},
+		{"skipped_bytes", bc_json_u64(c->skipped_bytes)},
+		{"gaps", bc_json_u64(c->gaps)},
+		{"damages", bc_json_u64(s->damages)},
+		{"unknown_special", bc_json_u64(c->unknown_special)},
+		{"raw_dropped_bytes", bc_json_u64(c->raw_dropped_bytes)},
+		{NULL, NULL},
+	});
 }
 
-static bool add_rates(cJSON *root, const struct bc_status *s)
+static json_t *rates_json(const struct bc_status *s)
 {
-	cJSON *rates = cJSON_AddObjectToObject(root, "rates");
-
-	return rates != NULL &&
-	       bc_json_add_u64(rates, "samples_per_s", (uint64_t)s->rates.samples_per_s) &&
-	       bc_json_add_u64(rates, "bytes_in_per_s", (uint64_t)s->rates.bytes_in_per_s) &&
-	       bc_json_add_u64(rates, "bytes_out_per_s", (uint64_t)s->rates.bytes_out_per_s);
+	return bc_json_object((struct bc_json_member[]){
+		{"samples_per_s", bc_json_u64((uint64_t)s->rates.samples_per_s)},
+		{"bytes_in_per_s", bc_json_u64((uint64_t)s->rates.bytes_in_per_s)},
+		{"bytes_out_per_s", bc_json_u64((uint64_t)s->rates.bytes_out_per_s)},
+		{NULL, NULL},
+	});
 }
 
-static bool add_buffer(cJSON *root, const struct bc_status *s)
+static json_t *buffer_json(const struct bc_status *s)
 {
-	cJSON *buffer = cJSON_AddObjectToObject(root, "buffer");
-
-	return buffer != NULL && bc_json_add_u64(buffer, "chunks", s->buffer.chunks) &&
-	       bc_json_add_u64(buffer, "free", s->buffer.free) &&
-	       bc_json_add_u64(buffer, "low_water", s->buffer.low_water);
+	return bc_json_object((struct bc_json_member[]){
+		{"chunks", bc_json_u64(s->buffer.chunks)},
+		{"free", bc_json_u64(s->buffer.free)},
+		{"low_water", bc_json_u64(s->buffer.low_water)},
+		{NULL, NULL},
+	});
 }
 
 static double tenths(double value)
@@ -184,92 +208,101 @@ bool bc_status_hours_left(const struct bc_status *s, double *hours)
 	return true;
 }
 
-static bool add_disk(cJSON *root, const struct bc_status *s)
+static json_t *disk_json(const struct bc_status *s)
 {
 	const struct bc_writer_report *report = s->report;
-	cJSON *disk = cJSON_AddObjectToObject(root, "disk");
 	double hours;
+	json_t *left = bc_status_hours_left(s, &hours) ? bc_json_double(hours) : json_null();
 
-	if (disk == NULL || !bc_json_add_u64(disk, "free_bytes", report->free_bytes))
-		return false;
-	cJSON *left = bc_status_hours_left(s, &hours)
-			      ? cJSON_AddNumberToObject(disk, "hours_left", hours)
-			      : cJSON_AddNullToObject(disk, "hours_left");
-	return left != NULL && cJSON_AddBoolToObject(disk, "stuck", report->is_stuck) != NULL &&
-	       bc_json_add_text(
-		       disk, "last_error", report->error[0] != '\0' ? report->error : NULL);
+	return bc_json_object((struct bc_json_member[]){
+		{"free_bytes", bc_json_u64(report->free_bytes)},
+		{"hours_left", left},
+		{"stuck", json_boolean(report->is_stuck)},
+		{"last_error", bc_json_text_or_null(report->error)},
+		{NULL, NULL},
+	});
 }
 
-static bool add_flight(cJSON *root, const struct bc_status *s)
+static json_t *flight_json(const struct bc_status *s)
 {
 	const struct bc_status_flight *f = s->flight;
 
 	if (f == NULL)
-		return cJSON_AddNullToObject(root, "flight") != NULL;
-	cJSON *flight = cJSON_AddObjectToObject(root, "flight");
-	return flight != NULL &&
-	       cJSON_AddNumberToObject(flight, "seconds", tenths(f->seconds)) != NULL &&
-	       bc_json_add_u64(flight, "bytes", f->bytes) &&
-	       bc_json_add_u64(flight, "records", f->records) &&
-	       bc_json_add_u64(flight, "chunks", f->chunks) &&
-	       cJSON_AddNumberToObject(flight, "limit_seconds", f->limit_seconds) != NULL &&
-	       bc_json_add_u64(flight, "limit_bytes", f->limit_bytes);
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"seconds", bc_json_double(tenths(f->seconds))},
+		{"bytes", bc_json_u64(f->bytes)},
+		{"records", bc_json_u64(f->records)},
+		{"chunks", bc_json_u64(f->chunks)},
+		{"limit_seconds", bc_json_double(f->limit_seconds)},
+		{"limit_bytes", bc_json_u64(f->limit_bytes)},
+		{NULL, NULL},
+	});
 }
 
-static bool add_replay(cJSON *root, const struct bc_status *s)
+static json_t *replay_json(const struct bc_status *s)
 {
 	if (s->replay_id == NULL)
-		return cJSON_AddNullToObject(root, "replay") != NULL;
-	cJSON *replay = cJSON_AddObjectToObject(root, "replay");
-	return replay != NULL && bc_json_add_text(replay, "id", s->replay_id) &&
-	       bc_json_add_text(replay, "path", s->replay_path);
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(s->replay_id)},
+		{"path", bc_json_text(s->replay_path)},
+		{NULL, NULL},
+	});
 }
 
-static bool add_streams(cJSON *root, const struct bc_status *s)
+static json_t *streams_json(const struct bc_status *s)
 {
-	cJSON *streams = cJSON_AddObjectToObject(root, "streams");
-
-	return streams != NULL && bc_json_add_u64(streams, "events", s->streams_events) &&
-	       bc_json_add_u64(streams, "records", s->streams_records);
+	return bc_json_object((struct bc_json_member[]){
+		{"events", bc_json_u64(s->streams_events)},
+		{"records", bc_json_u64(s->streams_records)},
+		{NULL, NULL},
+	});
 }
 
-static bool add_sealed(cJSON *root, const struct bc_status *s)
+static json_t *sealed_json(const struct bc_status *s)
 {
-	cJSON *sealed = cJSON_AddObjectToObject(root, "sealed");
-
-	return sealed != NULL && bc_json_add_u64(sealed, "segments", s->sealed_segments) &&
-	       bc_json_add_u64(sealed, "commands_waiting", s->commands_waiting) &&
-	       bc_json_add_u64(sealed, "commands_failed", s->commands_failed) &&
-	       bc_json_add_u64(sealed, "manifest_failed", s->report->manifest_failed);
+	return bc_json_object((struct bc_json_member[]){
+		{"segments", bc_json_u64(s->sealed_segments)},
+		{"commands_waiting", bc_json_u64(s->commands_waiting)},
+		{"commands_failed", bc_json_u64(s->commands_failed)},
+		{"manifest_failed", bc_json_u64(s->report->manifest_failed)},
+		{NULL, NULL},
+	});
 }
 
-cJSON *bc_status_json(const struct bc_status *s)
+json_t *bc_status_json(const struct bc_status *s)
 {
-	cJSON *root = cJSON_CreateObject();
-
-	if (root != NULL && bc_json_add_text(root, "version", BC_VERSION) &&
-		bc_json_add_text(root, "state", s->state) &&
-		bc_json_add_text(root, "mode", s->mode) && add_source(root, s) &&
-		add_recording(root, s) && add_replay(root, s) && add_flight(root, s) &&
-		add_counts(root, s) && add_rates(root, s) && add_buffer(root, s) &&
-		add_disk(root, s) && add_sealed(root, s) &&
-		bc_json_add_u64(root, "triggers", s->triggers) &&
-		bc_json_add_u64(root, "clients", s->clients) && add_streams(root, s) &&
-		cJSON_AddNumberToObject(root, "uptime_s", tenths(s->uptime_s)) != NULL)
-		return root;
-	cJSON_Delete(root);
-	return NULL;
+	return bc_json_object((struct bc_json_member[]){
+		{"version", bc_json_text(BC_VERSION)},
+		{"state", bc_json_text(s->state)},
+		{"mode", bc_json_text(s->mode)},
+		{"source", source_json(s)},
+		{"recording", recording_json(s)},
+		{"replay", replay_json(s)},
+		{"flight", flight_json(s)},
+		{"counts", counts_json(s)},
+		{"rates", rates_json(s)},
+		{"buffer", buffer_json(s)},
+		{"disk", disk_json(s)},
+		{"sealed", sealed_json(s)},
+		{"triggers", bc_json_u64(s->triggers)},
+		{"clients", bc_json_u64(s->clients)},
+		{"streams", streams_json(s)},
+		{"uptime_s", bc_json_double(tenths(s->uptime_s))},
+		{NULL, NULL},
+	});
 }
 
 char *bc_status_write(const struct bc_status *s)
 {
 	char *line = NULL;
-	cJSON *root = bc_status_json(s);
-	char *text = root != NULL ? cJSON_PrintUnformatted(root) : NULL;
+	json_t *root = bc_status_json(s);
+	char *text = bc_json_print(root);
 
 	if (text != NULL && asprintf(&line, "%s\n", text) < 0)
 		line = NULL;
-	cJSON_free(text);
-	cJSON_Delete(root);
+	free(text);
+	json_decref(root);
 	return line;
 }

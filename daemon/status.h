@@ -3,7 +3,7 @@
 #ifndef BC_DAEMON_STATUS_H
 #define BC_DAEMON_STATUS_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -76,7 +76,7 @@ struct bc_status_progress {
 void bc_status_progress(const struct bc_status *status, struct bc_status_progress *progress);
 
 /* The object; NULL when memory ran out. */
-cJSON *bc_status_json(const struct bc_status *status);
+json_t *bc_status_json(const struct bc_status *status);
 
 /* The same as one line of text with its newline, for the caller to free; NULL when memory ran
  * out. */

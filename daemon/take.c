@@ -8,6 +8,7 @@
 #include "daemon/clock.h"
 #include "daemon/rfc3339.h"
 #include "formats/json.h"
+#include "formats/metadata.h"
 
 struct bc_take_waiter {
 	struct bc_take_waiter *next;
@@ -90,53 +91,44 @@ static const char *reason_name(enum bc_take_reason reason)
 	return names[reason];
 }
 
-static bool add_time(cJSON *object, const char *name, bool is_known, int64_t ns)
+static json_t *time_json(bool is_known, int64_t ns)
 {
 	char text[BC_RFC3339_BYTES];
 
 	bc_rfc3339_write(text, ns);
-	return bc_json_add_text(object, name, is_known ? text : NULL);
+	return bc_json_text(is_known ? text : NULL);
 }
 
-static bool add_metadata(cJSON *object, const char *metadata)
-{
-	cJSON *parsed = metadata[0] != '\0' ? cJSON_Parse(metadata) : cJSON_CreateObject();
-
-	return parsed != NULL && cJSON_AddItemToObject(object, "metadata", parsed);
-}
-
-static bool add_path(cJSON *object, const char *dir, const char *file, bool is_open)
+static json_t *path_json(const char *dir, const char *file, bool is_open)
 {
 	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
 
 	snprintf(path, sizeof(path), "%s/%s%s", dir, file, is_open ? BC_PARTIAL_SUFFIX : "");
-	return bc_json_add_text(object, "path", file[0] != '\0' ? path : NULL);
+	return bc_json_text(file[0] != '\0' ? path : NULL);
 }
 
-cJSON *bc_take_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
+json_t *bc_take_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
 {
 	const struct bc_segment_header *header = &t->recording.header;
 	const struct bc_writer_news *totals = &t->totals;
 	bool has_ended = t->state == BC_TAKE_ENDED;
-	cJSON *object = cJSON_CreateObject();
+	const char *file = has_ended ? totals->file : now->file;
 
-	if (object != NULL && bc_json_add_text(object, "id", header->recording) &&
-		bc_json_add_text(
-			object, "label", header->label[0] != '\0' ? header->label : NULL) &&
-		add_time(object, "started", true, t->recording.started_ns) &&
-		add_time(object, "ended", has_ended, t->ended_ns) &&
-		bc_json_add_text(object, "state", state_name(t)) &&
-		bc_json_add_u64(object, "segments", has_ended ? totals->segments : now->segments) &&
-		bc_json_add_u64(object, "records", has_ended ? totals->records : now->records) &&
-		bc_json_add_u64(object, "bytes", has_ended ? totals->bytes : now->bytes) &&
-		bc_json_add_u64(object, "lost", has_ended ? totals->lost : now->lost) &&
-		add_metadata(object, header->metadata) &&
-		add_path(object, dir, has_ended ? totals->file : now->file,
-			!has_ended && now->is_open) &&
-		bc_json_add_text(object, "reason", reason_name(t->reason)))
-		return object;
-	cJSON_Delete(object);
-	return NULL;
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(header->recording)},
+		{"label", bc_json_text_or_null(header->label)},
+		{"started", time_json(true, t->recording.started_ns)},
+		{"ended", time_json(has_ended, t->ended_ns)},
+		{"state", bc_json_text(state_name(t))},
+		{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
+		{"records", bc_json_u64(has_ended ? totals->records : now->records)},
+		{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
+		{"lost", bc_json_u64(has_ended ? totals->lost : now->lost)},
+		{"metadata", bc_metadata_parse(header->metadata)},
+		{"path", path_json(dir, file, !has_ended && now->is_open)},
+		{"reason", bc_json_text(reason_name(t->reason))},
+		{NULL, NULL},
+	});
 }
 
 static const char *replay_state(const struct bc_take *t)
@@ -150,23 +142,17 @@ static const char *replay_state(const struct bc_take *t)
 	return t->is_cancelled ? "cancelled" : "done";
 }
 
-cJSON *bc_take_replay_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
+json_t *bc_take_replay_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
 {
-	cJSON *object = cJSON_CreateObject();
-	cJSON *recording = bc_take_json(t, now, dir);
-	bool has_ended = t->state == BC_TAKE_ENDED;
-
-	if (object != NULL && recording != NULL &&
-		bc_json_add_text(object, "id", t->recording.header.recording) &&
-		bc_json_add_text(object, "path", t->path) &&
-		bc_json_add_text(object, "state", replay_state(t)) &&
-		add_time(object, "started", true, t->recording.started_ns) &&
-		add_time(object, "ended", has_ended, t->ended_ns) &&
-		bc_json_add_u64(object, "damages", t->damages) &&
-		bc_json_add_text(object, "error", t->error[0] != '\0' ? t->error : NULL) &&
-		cJSON_AddItemToObject(object, "recording", recording))
-		return object;
-	cJSON_Delete(object);
-	cJSON_Delete(recording);
-	return NULL;
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(t->recording.header.recording)},
+		{"path", bc_json_text(t->path)},
+		{"state", bc_json_text(replay_state(t))},
+		{"started", time_json(true, t->recording.started_ns)},
+		{"ended", time_json(t->state == BC_TAKE_ENDED, t->ended_ns)},
+		{"damages", bc_json_u64(t->damages)},
+		{"error", bc_json_text_or_null(t->error)},
+		{"recording", bc_take_json(t, now, dir)},
+		{NULL, NULL},
+	});
 }

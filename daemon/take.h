@@ -3,7 +3,7 @@
 #ifndef BC_DAEMON_TAKE_H
 #define BC_DAEMON_TAKE_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -95,8 +95,8 @@ struct bc_take_now {
 
 /* The recording as an object (docs/api.md), or the replay that it is of. `now` is looked at while
  * it has not ended. NULL when memory ran out. */
-cJSON *bc_take_json(const struct bc_take *take, const struct bc_take_now *now, const char *dir);
-cJSON *bc_take_replay_json(
+json_t *bc_take_json(const struct bc_take *take, const struct bc_take_now *now, const char *dir);
+json_t *bc_take_replay_json(
 	const struct bc_take *take, const struct bc_take_now *now, const char *dir);
 
 #endif

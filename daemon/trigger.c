@@ -171,32 +171,32 @@ const char *bc_trigger_text(const struct bc_trigger *trigger)
 	return trigger->text[0] != '\0' ? trigger->text : trigger->name;
 }
 
-static bool add_length(cJSON *object, const char *name, struct bc_length length)
+static json_t *length_json(struct bc_length length)
 {
 	char text[BC_LENGTH_TEXT_MAX];
 
 	bc_length_print(text, length);
-	return bc_json_add_text(object, name, length.unit != BC_LENGTH_NONE ? text : NULL);
+	return bc_json_text(length.unit != BC_LENGTH_NONE ? text : NULL);
 }
 
-cJSON *bc_trigger_json(const struct bc_trigger *t)
+json_t *bc_trigger_json(const struct bc_trigger *t)
 {
 	const struct bc_length holdoff = {
 		.unit = t->holdoff_ns != 0 ? BC_LENGTH_TIME : BC_LENGTH_NONE,
 		.value = t->holdoff_ns,
 	};
-	cJSON *object = cJSON_CreateObject();
 
-	if (object != NULL && bc_json_add_text(object, "name", t->name) &&
-		bc_json_add_text(object, "when", t->when) &&
-		bc_json_add_text(object, "action", bc_trigger_action_name(t->action)) &&
-		add_length(object, "pre", t->pre) && add_length(object, "post", t->post) &&
-		bc_json_add_text(object, "text", bc_trigger_text(t)) &&
-		add_length(object, "holdoff", holdoff) &&
-		bc_json_add_u64(object, "fired", t->fired) &&
-		bc_json_add_u64(object, "missed", t->missed) &&
-		bc_json_add_text(object, "from", t->is_of_request ? "request" : "configuration"))
-		return object;
-	cJSON_Delete(object);
-	return NULL;
+	return bc_json_object((struct bc_json_member[]){
+		{"name", bc_json_text(t->name)},
+		{"when", bc_json_text(t->when)},
+		{"action", bc_json_text(bc_trigger_action_name(t->action))},
+		{"pre", length_json(t->pre)},
+		{"post", length_json(t->post)},
+		{"text", bc_json_text(bc_trigger_text(t))},
+		{"holdoff", length_json(holdoff)},
+		{"fired", bc_json_u64(t->fired)},
+		{"missed", bc_json_u64(t->missed)},
+		{"from", bc_json_text(t->is_of_request ? "request" : "configuration")},
+		{NULL, NULL},
+	});
 }

@@ -5,7 +5,7 @@
 #ifndef BC_DAEMON_TRIGGER_H
 #define BC_DAEMON_TRIGGER_H
 
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,6 +81,6 @@ const char *bc_trigger_text(const struct bc_trigger *trigger);
 /* {"name","when","action","pre","post","text","holdoff","fired","missed","from"}: lengths and
  * texts as they are read, null where there is none; the text is never null. NULL when memory
  * runs out; the caller's to delete. */
-cJSON *bc_trigger_json(const struct bc_trigger *trigger) __attribute__((warn_unused_result));
+json_t *bc_trigger_json(const struct bc_trigger *trigger) __attribute__((warn_unused_result));
 
 #endif

@@ -1,17 +1,15 @@
 #include "formats/metadata.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "formats/json.h"
 #include "formats/utf8.h"
 
-/* What cJSON_PrintPreallocated() wants beyond the text. */
-#define PRINT_SLACK 5
-
-static bool complain(char *why, size_t room, const char *text)
+static bool complain(char *err, size_t errlen, const char *text)
 {
-	snprintf(why, room, "%s", text);
+	snprintf(err, errlen, "%s", text);
 	return false;
 }
 
@@ -31,124 +29,106 @@ bool bc_metadata_key_is_valid(const char *key)
 	return n >= 1 && n <= BC_METADATA_KEY_MAX;
 }
 
-/* An escaped zero would end a string of C before its time. */
-static bool has_zero(const char *json)
+static bool check_member(const char *key, const char *value, char *err, size_t errlen)
 {
-	for (; *json != '\0'; json++) {
-		if (*json != '\\')
-			continue;
-		if (strncmp(json, "\\u0000", 6) == 0)
-			return true;
-		if (*++json == '\0')
-			return false;
-	}
-	return false;
-}
-
-static bool check_member(const cJSON *member, char *why, size_t room)
-{
-	const char *value = cJSON_GetStringValue(member);
-
-	if (!bc_metadata_key_is_valid(member->string))
-		return complain(why, room,
+	if (!bc_metadata_key_is_valid(key))
+		return complain(err, errlen,
 			"a key of the metadata has 1 to 64 letters, digits, points, underscores "
 			"and dashes");
 	if (value == NULL) {
-		snprintf(why, room, "metadata %s: a value is a string", member->string);
+		snprintf(err, errlen, "metadata %s: a value is a string", key);
 		return false;
 	}
 	size_t bytes = strlen(value);
 	if (bytes > BC_METADATA_VALUE_MAX) {
-		snprintf(why, room, "metadata %s: a value has up to %u bytes, and this has %zu",
-			member->string, BC_METADATA_VALUE_MAX, bytes);
-		return false;
-	}
-	if (!bc_utf8_is_valid(value, bytes)) {
-		snprintf(why, room, "metadata %s: the value is not UTF-8", member->string);
+		snprintf(err, errlen, "metadata %s: a value has up to %u bytes, and this has %zu",
+			key, BC_METADATA_VALUE_MAX, bytes);
 		return false;
 	}
 	return true;
 }
 
 /* Prints an object to `out`. Returns false, with `out` as it was, when it doesn't fit. */
-static bool print(char out[BC_METADATA_MAX], cJSON *object, char *why, size_t room)
+static bool print(char out[BC_METADATA_MAX], const json_t *object, char *err, size_t errlen)
 {
-	char text[BC_METADATA_MAX + PRINT_SLACK];
+	char *text = json_object_size(object) != 0 ? bc_json_print(object) : strdup("");
+	bool fits = text != NULL && strlen(text) < BC_METADATA_MAX;
 
-	if (object->child == NULL) {
-		out[0] = '\0';
-		return true;
-	}
-	if (!cJSON_PrintPreallocated(object, text, sizeof(text), false) ||
-		strlen(text) >= BC_METADATA_MAX) {
-		snprintf(why, room, "the metadata are longer than %d bytes in all",
-			BC_METADATA_MAX - 1);
-		return false;
-	}
-	memcpy(out, text, strlen(text) + 1);
-	return true;
-}
-
-/* Adds a member, or gives the one of its name another value. */
-static bool set_member(cJSON *all, const cJSON *member)
-{
-	cJSON *copy = cJSON_Duplicate(member, true);
-
-	if (copy == NULL)
-		return false;
-	bool is_set = cJSON_GetObjectItemCaseSensitive(all, member->string) != NULL
-			      ? cJSON_ReplaceItemInObjectCaseSensitive(all, member->string, copy)
-			      : cJSON_AddItemToObject(all, member->string, copy);
-	if (!is_set)
-		cJSON_Delete(copy);
-	return is_set;
-}
-
-static bool set_members(cJSON *all, const cJSON *more)
-{
-	const cJSON *member;
-
-	cJSON_ArrayForEach(member, more) if (!set_member(all, member)) return false;
-	return true;
-}
-
-bool bc_metadata_read(char out[BC_METADATA_MAX], const char *text, char *why, size_t room)
-{
-	cJSON *given = has_zero(text) ? NULL : cJSON_ParseWithOpts(text, NULL, true);
-	cJSON *all = cJSON_CreateObject();
-	const cJSON *member;
-	bool is_good = false;
-
-	if (!cJSON_IsObject(given) || all == NULL) {
-		complain(why, room, "the metadata are a JSON object of strings");
-		goto out;
-	}
-	is_good = true;
-	cJSON_ArrayForEach(member, given) is_good = is_good && check_member(member, why, room);
-	if (!is_good)
-		goto out;
-	/* One by one: of two of a name the last is meant. */
-	is_good = set_members(all, given) || complain(why, room, "not enough memory");
-	is_good = is_good && print(out, all, why, room);
-out:
-	cJSON_Delete(all);
-	cJSON_Delete(given);
-	return is_good;
-}
-
-bool bc_metadata_merge(char all[BC_METADATA_MAX], const char *more, char *why, size_t room)
-{
-	cJSON *old = cJSON_Parse(all[0] != '\0' ? all : "{}");
-	cJSON *new = cJSON_Parse(more[0] != '\0' ? more : "{}");
-	bool is_good = cJSON_IsObject(old) && cJSON_IsObject(new);
-
-	if (!is_good)
-		complain(why, room, "the metadata are no JSON object");
-	else if (!set_members(old, new))
-		is_good = complain(why, room, "not enough memory");
+	if (fits)
+		strcpy(out, text);
+	else if (text == NULL)
+		complain(err, errlen, "out of memory");
 	else
-		is_good = print(all, old, why, room);
-	cJSON_Delete(old);
-	cJSON_Delete(new);
-	return is_good;
+		snprintf(err, errlen, "the metadata are longer than %d bytes in all",
+			BC_METADATA_MAX - 1);
+	free(text);
+	return fits;
+}
+
+json_t *bc_metadata_parse(const char *text)
+{
+	return text != NULL && text[0] != '\0' ? json_loads(text, 0, NULL) : json_object();
+}
+
+bool bc_metadata_from_json(
+	char out[BC_METADATA_MAX], const json_t *object, char *err, size_t errlen)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(object))
+		return complain(err, errlen, "the metadata are a JSON object of strings");
+	json_object_foreach((json_t *)object, key, value)
+	{
+		if (!check_member(key, json_string_value(value), err, errlen))
+			return false;
+	}
+	return print(out, object, err, errlen);
+}
+
+bool bc_metadata_read(char out[BC_METADATA_MAX], const char *text, char *err, size_t errlen)
+{
+	json_t *object = json_loads(text, 0, NULL);
+	bool ok = bc_metadata_from_json(out, object, err, errlen);
+
+	json_decref(object);
+	return ok;
+}
+
+bool bc_metadata_set(
+	char all[BC_METADATA_MAX], const char *key, const char *value, char *err, size_t errlen)
+{
+	bool ok = false;
+
+	if (!check_member(key, value, err, errlen))
+		return false;
+	if (!bc_utf8_is_valid(value, strlen(value))) {
+		snprintf(err, errlen, "metadata %s: the value is not UTF-8", key);
+		return false;
+	}
+	json_t *object = bc_metadata_parse(all);
+	json_object_del(object, key);
+	if (value[0] == '\0' || json_object_set_new(object, key, json_string(value)) == 0)
+		ok = print(all, object, err, errlen);
+	else
+		complain(err, errlen, "out of memory");
+	json_decref(object);
+	return ok;
+}
+
+bool bc_metadata_merge(char all[BC_METADATA_MAX], const char *more, char *err, size_t errlen)
+{
+	json_t *old = bc_metadata_parse(all);
+	json_t *new = bc_metadata_parse(more);
+	bool ok = false;
+
+	if (!json_is_object(old) || !json_is_object(new))
+		complain(err, errlen, "the metadata are no JSON object");
+	else if (json_object_update(old, new) != 0)
+		complain(err, errlen, "out of memory");
+	else
+		ok = print(all, old, err, errlen);
+	json_decref(old);
+	json_decref(new);
+	return ok;
 }

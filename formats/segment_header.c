@@ -8,73 +8,50 @@
 
 #include "formats/bytes.h"
 #include "formats/json.h"
+#include "formats/metadata.h"
 #include "formats/raw_capture.h"
 
-static bool add_source(cJSON *root, const struct bc_segment_header *h)
-{
-	cJSON *source = cJSON_AddObjectToObject(root, "source");
-
-	return source != NULL && bc_json_add_text(source, "kind", h->source_kind) &&
-	       bc_json_add_text(source, "name", h->source_name) &&
-	       bc_json_add_u64(source, "clock_hz", h->clock_hz);
-}
-
-static bool add_board(cJSON *root, const struct bc_segment_header *h)
+static json_t *board_json(const struct bc_segment_header *h)
 {
 	if (h->board_serial[0] == '\0' && h->board_firmware[0] == '\0')
-		return cJSON_AddNullToObject(root, "board") != NULL;
-	cJSON *board = cJSON_AddObjectToObject(root, "board");
-	return board != NULL && bc_json_add_text(board, "serial", h->board_serial) &&
-	       bc_json_add_text(board, "firmware", h->board_firmware);
+		return json_null();
+	return json_pack("{s:o, s:o}", "serial", bc_json_text(h->board_serial), "firmware",
+		bc_json_text(h->board_firmware));
 }
 
-static bool add_mapping(cJSON *root, const struct bc_segment_header *h)
+static json_t *mapping_json(const struct bc_segment_header *h)
 {
 	if (!h->has_mapping)
-		return cJSON_AddNullToObject(root, "mapping") != NULL;
-	cJSON *mapping = cJSON_AddObjectToObject(root, "mapping");
-	if (mapping == NULL ||
-		!bc_json_add_text(mapping, "size", h->mapping.size_v1_0 ? "v1.0" : "v1.1") ||
-		!bc_json_add_text(mapping, "invalid", h->mapping.keep_invalid ? "keep" : "drop"))
-		return false;
-	cJSON *attr = cJSON_AddArrayToObject(mapping, "attr");
-	for (int cycle = 0; attr != NULL && cycle < BC_CYCLES; cycle++) {
-		cJSON *number = cJSON_CreateNumber(h->mapping.attr[cycle]);
-		if (number == NULL || !cJSON_AddItemToArray(attr, number))
-			return false;
-	}
-	return attr != NULL;
+		return json_null();
+	json_t *attr = json_array();
+	for (int cycle = 0; cycle < BC_CYCLES; cycle++)
+		if (json_array_append_new(attr, json_integer(h->mapping.attr[cycle])) != 0)
+			break;
+	json_t *mapping = json_pack("{s:s, s:s, s:o}", "size",
+		h->mapping.size_v1_0 ? "v1.0" : "v1.1", "invalid",
+		h->mapping.keep_invalid ? "keep" : "drop", "attr", attr);
+	if (json_array_size(json_object_get(mapping, "attr")) == BC_CYCLES)
+		return mapping;
+	json_decref(mapping);
+	return NULL;
 }
 
-static bool add_first(cJSON *root, const struct bc_segment_header *h)
+static json_t *first_json(const struct bc_segment_header *h)
 {
 	char text[32];
 	time_t seconds = (time_t)(h->wall_ns / 1000000000);
 	struct tm tm;
-	cJSON *first = cJSON_AddObjectToObject(root, "first");
 
 	gmtime_r(&seconds, &tm);
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	return first != NULL && bc_json_add_text(first, "wall", text) &&
-	       bc_json_add_i64(first, "wall_ns", h->wall_ns) &&
-	       bc_json_add_u64(first, "tick", h->first_tick) &&
-	       bc_json_add_u64(first, "epoch", h->first_epoch) &&
-	       bc_json_add_u64(first, "record", h->first_record);
-}
-
-static bool add_metadata(cJSON *root, const char *text)
-{
-	cJSON *metadata = cJSON_Parse(text[0] != '\0' ? text : "{}");
-
-	if (cJSON_IsObject(metadata) && cJSON_AddItemToObject(root, "metadata", metadata))
-		return true;
-	cJSON_Delete(metadata);
-	return false;
-}
-
-static const char *text_or_null(const char *text)
-{
-	return text[0] != '\0' ? text : NULL;
+	return bc_json_object((struct bc_json_member[]){
+		{"wall", bc_json_text(text)},
+		{"wall_ns", json_integer(h->wall_ns)},
+		{"tick", bc_json_u64(h->first_tick)},
+		{"epoch", bc_json_u64(h->first_epoch)},
+		{"record", bc_json_u64(h->first_record)},
+		{NULL, NULL},
+	});
 }
 
 /* What a file of this kind begins with. */
@@ -88,34 +65,56 @@ static const struct kind segment_kind = {
 	BC_MAGIC_SEGMENT_HEADER, BC_SEGMENT_VERSION, "buscap-segment"};
 static const struct kind raw_kind = {BC_MAGIC_RAW_HEADER, BC_RAW_VERSION, "buscap-raw"};
 
-/* `form`: a raw capture's; NULL for a segment. */
+/* Takes `metadata`. `form` is a raw capture's; NULL for a segment. */
+static char *header_text(const struct kind *kind, const struct bc_segment_header *h,
+	const char *form, json_t *metadata)
+{
+	json_t *source = bc_json_object((struct bc_json_member[]){
+		{"kind", bc_json_text(h->source_kind)},
+		{"name", bc_json_text(h->source_name)},
+		{"clock_hz", bc_json_u64(h->clock_hz)},
+		{NULL, NULL},
+	});
+	json_t *rest = bc_json_object((struct bc_json_member[]){
+		{"version", bc_json_u64(kind->version)},
+		{"recording", bc_json_text(h->recording)},
+		{"label", bc_json_text_or_null(h->label)},
+		{"segment", bc_json_u64(h->segment)},
+		{"continues", bc_json_text_or_null(h->continues)},
+		{"source", source},
+		{"board", board_json(h)},
+		{"mapping", mapping_json(h)},
+		{"host", bc_json_text(h->host)},
+		{"program", bc_json_text(h->program)},
+		{"first", first_json(h)},
+		{"metadata", metadata},
+		{NULL, NULL},
+	});
+	json_t *root = json_pack("{s:s, s:s*}", "format", kind->format, "form", form);
+	if (json_object_update_new(root, rest) != 0) {
+		json_decref(root);
+		return NULL;
+	}
+	char *text = bc_json_print(root);
+
+	json_decref(root);
+	return text;
+}
+
 static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
 	const struct bc_segment_header *h, const char *form)
 {
+	json_t *metadata = bc_metadata_parse(h->metadata);
 	int rc = -ENOMEM;
-	char *text = NULL;
-	cJSON *root = cJSON_CreateObject();
 
 	*out = NULL;
-	if (root == NULL || !bc_json_add_text(root, "format", kind->format) ||
-		(form != NULL && !bc_json_add_text(root, "form", form)) ||
-		!bc_json_add_u64(root, "version", kind->version) ||
-		!bc_json_add_text(root, "recording", h->recording) ||
-		!bc_json_add_text(root, "label", text_or_null(h->label)) ||
-		!bc_json_add_u64(root, "segment", h->segment) ||
-		!bc_json_add_text(root, "continues", text_or_null(h->continues)) ||
-		!add_source(root, h) || !add_board(root, h) || !add_mapping(root, h) ||
-		!bc_json_add_text(root, "host", h->host) ||
-		!bc_json_add_text(root, "program", h->program) || !add_first(root, h))
-		goto out;
-	if (!add_metadata(root, h->metadata)) {
-		rc = -EINVAL;
-		goto out;
+	if (!json_is_object(metadata)) {
+		json_decref(metadata);
+		return -EINVAL;
 	}
-	text = cJSON_PrintUnformatted(root);
+	char *text = header_text(kind, h, form, metadata);
 	if (text == NULL)
-		goto out;
-
+		return -ENOMEM;
 	size_t length = strlen(text);
 	*bytes = BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES + length + BC_HASH_BYTES;
 	if (*bytes > BC_SEGMENT_HEADER_MAX) {
@@ -135,8 +134,7 @@ static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
 	bc_put_le64(p + hashed, XXH3_64bits(p, hashed));
 	rc = 0;
 out:
-	cJSON_free(text);
-	cJSON_Delete(root);
+	free(text);
 	return rc;
 }
 
@@ -171,33 +169,30 @@ size_t bc_raw_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
 	return header_bytes(in, &raw_kind);
 }
 
-static void read_mapping(struct bc_segment_header *h, const cJSON *mapping)
+static void read_mapping(struct bc_segment_header *h, const json_t *mapping)
 {
-	const cJSON *attr = cJSON_GetObjectItemCaseSensitive(mapping, "attr");
+	const json_t *attr = json_object_get(mapping, "attr");
 	char text[8];
 
-	h->has_mapping = cJSON_IsObject(mapping);
-	bc_json_get_text(mapping, "size", text, sizeof(text));
+	h->has_mapping = json_is_object(mapping);
+	bc_json_member_text(mapping, "size", text, sizeof(text));
 	h->mapping.size_v1_0 = strcmp(text, "v1.0") == 0;
-	bc_json_get_text(mapping, "invalid", text, sizeof(text));
+	bc_json_member_text(mapping, "invalid", text, sizeof(text));
 	h->mapping.keep_invalid = strcmp(text, "keep") == 0;
-	for (int cycle = 0; cycle < BC_CYCLES; cycle++) {
-		const cJSON *number = cJSON_GetArrayItem(attr, cycle);
-		if (cJSON_IsNumber(number))
-			h->mapping.attr[cycle] = (uint8_t)number->valueint;
-	}
+	for (size_t cycle = 0; cycle < BC_CYCLES; cycle++)
+		h->mapping.attr[cycle] = (uint8_t)json_integer_value(json_array_get(attr, cycle));
 }
 
 /* Returns false when memory ran out. */
-static bool read_metadata(struct bc_segment_header *h, const cJSON *metadata)
+static bool read_metadata(struct bc_segment_header *h, const json_t *metadata)
 {
-	if (!cJSON_IsObject(metadata) || metadata->child == NULL)
+	if (json_object_size(metadata) == 0)
 		return true;
-	char *text = cJSON_PrintUnformatted(metadata);
+	char *text = bc_json_print(metadata);
 	/* Where it doesn't fit it is left out whole: half a JSON object is none. */
 	if (text != NULL && strlen(text) < sizeof(h->metadata))
 		strcpy(h->metadata, text);
-	cJSON_free(text);
+	free(text);
 	return text != NULL;
 }
 
@@ -211,37 +206,33 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 	if (bc_le64(in + hashed) != XXH3_64bits(in, hashed))
 		return false;
 	memset(h, 0, sizeof(*h));
-	cJSON *root = cJSON_ParseWithLength(
-		(const char *)in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES);
-	bc_json_get_text(root, "format", format, sizeof(format));
+	json_t *root = json_loadb(
+		(const char *)in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES, 0, NULL);
+	bc_json_member_text(root, "format", format, sizeof(format));
 	if (form != NULL)
-		bc_json_get_text(root, "form", form, 16);
-	h->version = (uint32_t)bc_json_get_u64(root, "version");
-	bc_json_get_text(root, "recording", h->recording, sizeof(h->recording));
-	bc_json_get_text(root, "label", h->label, sizeof(h->label));
-	h->segment = (uint32_t)bc_json_get_u64(root, "segment");
-	bc_json_get_text(root, "continues", h->continues, sizeof(h->continues));
-	bc_json_get_text(root, "host", h->host, sizeof(h->host));
-	bc_json_get_text(root, "program", h->program, sizeof(h->program));
-	const cJSON *source = cJSON_GetObjectItemCaseSensitive(root, "source");
-	bc_json_get_text(source, "kind", h->source_kind, sizeof(h->source_kind));
-	bc_json_get_text(source, "name", h->source_name, sizeof(h->source_name));
-	h->clock_hz = bc_json_get_u64(source, "clock_hz");
-	const cJSON *board = cJSON_GetObjectItemCaseSensitive(root, "board");
-	bc_json_get_text(board, "serial", h->board_serial, sizeof(h->board_serial));
-	bc_json_get_text(board, "firmware", h->board_firmware, sizeof(h->board_firmware));
-	read_mapping(h, cJSON_GetObjectItemCaseSensitive(root, "mapping"));
-	const cJSON *first = cJSON_GetObjectItemCaseSensitive(root, "first");
-	/* wall_ns lies above 2^53: what a double loses of it is less than a microsecond. */
-	const cJSON *wall = cJSON_GetObjectItemCaseSensitive(first, "wall_ns");
-	h->wall_ns = cJSON_IsNumber(wall) && wall->valuedouble > -9e18 && wall->valuedouble < 9e18
-			     ? (int64_t)wall->valuedouble
-			     : 0;
-	h->first_tick = bc_json_get_u64(first, "tick");
-	h->first_epoch = (uint32_t)bc_json_get_u64(first, "epoch");
-	h->first_record = bc_json_get_u64(first, "record");
-	bool is_whole = read_metadata(h, cJSON_GetObjectItemCaseSensitive(root, "metadata"));
-	cJSON_Delete(root);
+		bc_json_member_text(root, "form", form, 16);
+	h->version = (uint32_t)bc_json_member_u64(root, "version");
+	bc_json_member_text(root, "recording", h->recording, sizeof(h->recording));
+	bc_json_member_text(root, "label", h->label, sizeof(h->label));
+	h->segment = (uint32_t)bc_json_member_u64(root, "segment");
+	bc_json_member_text(root, "continues", h->continues, sizeof(h->continues));
+	bc_json_member_text(root, "host", h->host, sizeof(h->host));
+	bc_json_member_text(root, "program", h->program, sizeof(h->program));
+	const json_t *source = json_object_get(root, "source");
+	bc_json_member_text(source, "kind", h->source_kind, sizeof(h->source_kind));
+	bc_json_member_text(source, "name", h->source_name, sizeof(h->source_name));
+	h->clock_hz = bc_json_member_u64(source, "clock_hz");
+	const json_t *board = json_object_get(root, "board");
+	bc_json_member_text(board, "serial", h->board_serial, sizeof(h->board_serial));
+	bc_json_member_text(board, "firmware", h->board_firmware, sizeof(h->board_firmware));
+	read_mapping(h, json_object_get(root, "mapping"));
+	const json_t *first = json_object_get(root, "first");
+	h->wall_ns = json_integer_value(json_object_get(first, "wall_ns"));
+	h->first_tick = bc_json_member_u64(first, "tick");
+	h->first_epoch = (uint32_t)bc_json_member_u64(first, "epoch");
+	h->first_record = bc_json_member_u64(first, "record");
+	bool is_whole = read_metadata(h, json_object_get(root, "metadata"));
+	json_decref(root);
 	return is_whole && strcmp(format, kind->format) == 0 && h->version != 0;
 }
 

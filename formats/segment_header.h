@@ -35,7 +35,7 @@ struct bc_segment_header {
 	char host[65];
 	char program[32];
 	int64_t wall_ns;     /* host's time of day when the segment's first record arrived */
-	uint64_t first_tick; /* of that record; exact in its chunk's header only (2^53 here) */
+	uint64_t first_tick; /* of that record; below 2^63 here, any in its chunk's header */
 	uint32_t first_epoch;
 	uint64_t first_record;          /* its number in the recording */
 	char metadata[BC_METADATA_MAX]; /* the user's, a JSON object; empty: {} */

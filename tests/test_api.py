@@ -160,7 +160,7 @@ BAD_BODIES = [
     (START, {"label": "x" * 65}, "label: "), (START, {"label": None}, "label: it is a text"),
     (START, {"metadata": []}, "metadata: it is an object"), (START, {"metadata": {"a": 1}}, "metadata a: "),
     (START, {"metadata": {"": "x"}}, "metadata"), (START, {"metadata": {"a=b": "x"}}, "metadata"),
-    (START, {"metadata": {"k": "v" * 1025}}, "metadata k: "), (START, {"metadata": {f"k{n}": "v" * 1000 for n in range(5)}}, "metadata"), (START, {"metadata": {str(n): "" for n in range(300)}}, "metadata: "),
+    (START, {"metadata": {"k": "v" * 1025}}, "metadata k: "), (START, {"metadata": {f"k{n}": "v" * 1000 for n in range(5)}}, "metadata"), (START, {"metadata": {str(n): "" for n in range(600)}}, "longer than 4095 bytes"),
     (START, {"limits": 5}, "limits: it is an object"), (START, {"limits": {"size": 1}}, "limits.size: no such member"),
     (START, {"limits": {"records": 0}}, "limits.records: "), (START, {"limits": {"records": 1.5}}, "limits.records: "),
     (START, {"limits": {"records": "7"}}, "limits.records: "), (START, {"limits": {"records": 2**53}}, "limits.records: "),

@@ -13,9 +13,8 @@ struct board {
 static void on_request(struct server_rig *rig, struct bc_request *request)
 {
 	struct board *board = rig->context;
-	cJSON *first = cJSON_CreateObject();
+	json_t *first = json_pack("{s:{}}", "status");
 
-	cJSON_AddItemToObject(first, "status", cJSON_CreateObject());
 	board->refused = bc_bulletin_add(board->bulletin, request, first);
 	if (board->refused != 0)
 		bc_request_answer(request, 503, "text/plain", strdup("no\n"), NULL);
@@ -48,22 +47,17 @@ static void close_board(struct board *board)
 
 static void post(struct board *board, uint64_t value)
 {
-	cJSON *object = cJSON_CreateObject();
-
-	assert_true(bc_json_add_u64(object, "value", value));
-	bc_bulletin_post(board->bulletin, "test", object);
+	bc_bulletin_post(board->bulletin, "test", json_pack("{s:o}", "value", bc_json_u64(value)));
 }
 
 static void post_long(struct board *board, uint64_t value, size_t bytes)
 {
-	cJSON *object = cJSON_CreateObject();
 	char *text = malloc(bytes + 1);
 
 	assert_non_null(text);
 	memset(text, 'x', bytes);
 	text[bytes] = '\0';
-	assert_true(bc_json_add_u64(object, "value", value));
-	assert_true(bc_json_add_text(object, "text", text));
+	json_t *object = json_pack("{s:o, s:s}", "value", bc_json_u64(value), "text", text);
 	free(text);
 	bc_bulletin_post(board->bulletin, "test", object);
 }
@@ -89,32 +83,31 @@ struct reading {
 	uint64_t last_value;
 };
 
-static uint64_t number(const cJSON *object, const char *name)
+static uint64_t number(const json_t *object, const char *name)
 {
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+	const json_t *item = json_object_get(object, name);
 
-	assert_true(cJSON_IsNumber(item));
-	return (uint64_t)item->valuedouble;
+	assert_true(json_is_number(item));
+	return (uint64_t)json_integer_value(item);
 }
 
 static void take_line(struct reading *r, const char *line)
 {
-	cJSON *object = cJSON_Parse(line);
+	json_t *object = json_loads(line, 0, NULL);
 	char name[32];
 	char time[64];
 
 	if (object == NULL)
 		fail_msg("no JSON: %.200s", line);
-	assert_string_equal(object->child->string, "event");
-	assert_string_equal(object->child->next->string, "seq");
-	assert_string_equal(object->child->next->next->string, "time");
-	bc_json_get_text(object, "event", name, sizeof(name));
-	bc_json_get_text(object, "time", time, sizeof(time));
+	assert_int_equal(strncmp(line, "{\"event\":", 9), 0);
+	assert_non_null(strstr(line, ",\"seq\":"));
+	bc_json_member_text(object, "event", name, sizeof(name));
+	bc_json_member_text(object, "time", time, sizeof(time));
 	assert_int_equal(strlen(time), 30);
 	uint64_t seq = number(object, "seq");
 	if (r->next_seq == 0) {
 		assert_string_equal(name, "status");
-		assert_non_null(cJSON_GetObjectItemCaseSensitive(object, "status"));
+		assert_non_null(json_object_get(object, "status"));
 	} else {
 		assert_int_equal(seq, r->next_seq);
 	}
@@ -131,7 +124,7 @@ static void take_line(struct reading *r, const char *line)
 		r->last_value = value;
 		r->events++;
 	}
-	cJSON_Delete(object);
+	json_decref(object);
 }
 
 /* Takes the lines of an answer of HTTP/1.0; a last one without its end is left. */
@@ -310,9 +303,8 @@ TEST(texts_of_any_bytes_stay_json)
 	int fd = subscribe(&board);
 	for (unsigned first = 1; first < 256; first++) {
 		char text[6] = {(char)first, '"', (char)(first * 7 % 255 + 1), '\\', '\n', 0};
-		cJSON *object = cJSON_CreateObject();
-		assert_true(bc_json_add_u64(object, "value", first));
-		assert_true(bc_json_add_text(object, "text", text));
+		json_t *object = json_pack(
+			"{s:o, s:o}", "value", bc_json_u64(first), "text", bc_json_text(text));
 		bc_bulletin_post(board.bulletin, "test", object);
 	}
 	bool is_over;

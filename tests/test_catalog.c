@@ -7,6 +7,7 @@
 
 #include "daemon/catalog.h"
 #include "daemon/catalog_read.h"
+#include "formats/json.h"
 #include "tests/support/small_segment.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -21,7 +22,7 @@ struct fixture {
 	struct bc_catalog *catalog;
 	atomic_bool is_cancelled;
 	struct bc_catalog_reading reading;
-	cJSON *rows; /* of bc_catalog_read() */
+	json_t *rows; /* of bc_catalog_read() */
 	unsigned answers;
 	int count; /* of rows in the last answer */
 	bool asks_again;
@@ -40,25 +41,25 @@ static void tear_down(struct fixture *f)
 	bc_catalog_close(f->catalog);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
-	cJSON_Delete(f->rows);
+	json_decref(f->rows);
 	temp_dir_remove(&f->dir);
 }
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-static cJSON *row(struct fixture *f, int rows, int number)
+static json_t *row(struct fixture *f, size_t rows, size_t number)
 {
-	cJSON_Delete(f->rows);
+	json_decref(f->rows);
 	f->rows = bc_catalog_read(&f->reading);
 	assert_int_equal(f->reading.status, 0);
-	assert_int_equal(cJSON_GetArraySize(f->rows), rows);
-	return cJSON_GetArrayItem(f->rows, number);
+	assert_int_equal(json_array_size(f->rows), rows);
+	return json_array_get(f->rows, number);
 }
 
 /* Holds a member against its JSON. */
-static void assert_member(const cJSON *object, const char *name, const char *wanted)
+static void assert_member(const json_t *object, const char *name, const char *wanted)
 {
-	char *text = cJSON_PrintUnformatted(cJSON_GetObjectItem(object, name));
+	char *text = bc_json_print(json_object_get(object, name));
 
 	assert_non_null(text);
 	if (strcmp(text, wanted) != 0)
@@ -85,7 +86,7 @@ TEST_F(a_recording_is_a_row_with_what_its_segments_tell)
 	temp_write(&f->dir, SMALL_RECORDING "-00004.bcp1.lz4", "raw", 3);
 	temp_write(&f->dir, SMALL_RECORDING ".xxh128", "", 0);
 	temp_write(&f->dir, "notes.txt", "", 0);
-	const cJSON *r = row(f, 1, 0);
+	const json_t *r = row(f, 1, 0);
 	assert_member(r, "id", "\"" SMALL_RECORDING "\"");
 	assert_member(r, "label", "\"boot\"");
 	assert_member(r, "started", "\"2026-11-20T09:15:00.248291015Z\"");
@@ -99,8 +100,8 @@ TEST_F(a_recording_is_a_row_with_what_its_segments_tell)
 	snprintf(wanted, sizeof(wanted), "\"%s/" SMALL_RECORDING "-00004.byu.lz4\"", f->dir.path);
 	assert_member(r, "path", wanted);
 	assert_member(r, "reason", "null");
-	assert_true(cJSON_IsString(cJSON_GetObjectItem(r, "ended")));
-	assert_int_equal(cJSON_GetArraySize(r), 12);
+	assert_true(json_is_string(json_object_get(r, "ended")));
+	assert_int_equal(json_object_size(r), 12);
 }
 
 TEST_F(recordings_stand_oldest_first)
@@ -129,7 +130,7 @@ TEST_F(what_is_not_sealed_makes_a_recording_torn)
 					  (char[TEMP_PATH_BYTES]){0}),
 				 1000),
 		0);
-	const cJSON *r = row(f, 1, 0);
+	const json_t *r = row(f, 1, 0);
 	assert_member(r, "state", "\"torn\"");
 	assert_member(r, "ended", "null");
 	assert_member(r, "records", "null");
@@ -146,14 +147,14 @@ TEST_F(a_damaged_segment_at_any_byte_makes_no_row_unreadable)
 	for (size_t i = 0; i < s.size; i += SMALL_STEP) {
 		s.bytes[i] ^= 0x41;
 		temp_write(&f->dir, s.name, s.bytes, s.size);
-		const cJSON *r = row(f, 1, 0);
+		const json_t *r = row(f, 1, 0);
 		assert_member(r, "id", "\"" SMALL_RECORDING "\"");
 		assert_member(r, "segments", "1");
 		s.bytes[i] ^= 0x41;
 	}
 	for (size_t n = 0; n < s.size; n += SMALL_STEP) {
 		temp_write(&f->dir, s.name, s.bytes, n);
-		const cJSON *r = row(f, 1, 0);
+		const json_t *r = row(f, 1, 0);
 		assert_member(r, "records", "null"); /* it has no whole index */
 	}
 	free(s.bytes);
@@ -171,7 +172,7 @@ TEST_F(what_is_no_file_is_passed_over)
 TEST_F(a_name_without_a_time_has_no_start)
 {
 	temp_write(&f->dir, "mine-00000.byu.lz4", "x", 1);
-	const cJSON *r = row(f, 1, 0);
+	const json_t *r = row(f, 1, 0);
 	assert_member(r, "id", "\"mine\"");
 	assert_member(r, "started", "null");
 	assert_member(r, "label", "null");
@@ -187,7 +188,7 @@ TEST_F(of_too_many_recordings_the_newest_are_told)
 			i / 3600, i / 60 % 60, i % 60);
 		temp_write(&f->dir, name, "", 0);
 	}
-	const cJSON *r = row(f, BC_CATALOG_ROWS_MAX, 0);
+	const json_t *r = row(f, BC_CATALOG_ROWS_MAX, 0);
 	assert_member(r, "id", "\"20261120T000007Z-000000\"");
 	assert_int_equal(f->reading.left_out, 7);
 }
@@ -226,13 +227,13 @@ TEST_F(what_was_noted_is_in_the_metadata)
 
 /* On the loop */
 
-static void on_answer(void *context, cJSON *rows)
+static void on_answer(void *context, json_t *rows)
 {
 	struct fixture *f = context;
 
 	f->answers++;
-	f->count = rows != NULL ? cJSON_GetArraySize(rows) : -1;
-	cJSON_Delete(rows);
+	f->count = rows != NULL ? (int)json_array_size(rows) : -1;
+	json_decref(rows);
 	if (f->asks_again) {
 		f->asks_again = false;
 		assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);

@@ -1,14 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-#include <math.h>
-
 #include "formats/json.h"
+#include "tests/support/test.h"
 
 static void assert_printed(json_t *value, const char *expected)
 {
@@ -20,34 +15,30 @@ static void assert_printed(json_t *value, const char *expected)
 	json_decref(value);
 }
 
-static void test_text_of_any_bytes_is_utf8(void **state)
+TEST(text_of_any_bytes_is_utf8)
 {
-	(void)state;
 	assert_printed(bc_json_text("\xC3\xA9\""), "\"\xC3\xA9\\\"\"");
 	assert_printed(bc_json_text("/x\xFF\n"), "\"/x\xC3\xBF\\n\"");
 	assert_printed(bc_json_text(""), "\"\"");
 	assert_printed(bc_json_text(NULL), "null");
 }
 
-static void test_controls_are_escaped_in_lower_case_and_backslashes_stay(void **state)
+TEST(controls_are_escaped_in_lower_case_and_backslashes_stay)
 {
-	(void)state;
 	assert_printed(bc_json_text("\x1F\x0B\\\\u001F\\\x1A"),
 		"\"\\u001f\\u000b\\\\\\\\u001F\\\\\\u001a\"");
 }
 
-static void test_numbers_above_int64_are_strings_of_digits(void **state)
+TEST(numbers_above_int64_are_strings_of_digits)
 {
-	(void)state;
 	assert_printed(bc_json_u64(0), "0");
 	assert_printed(bc_json_u64(INT64_MAX), "9223372036854775807");
 	assert_printed(bc_json_u64(UINT64_C(1) << 63), "\"9223372036854775808\"");
 	assert_printed(bc_json_u64(UINT64_MAX), "\"18446744073709551615\"");
 }
 
-static void test_whole_doubles_have_no_fraction(void **state)
+TEST(whole_doubles_have_no_fraction)
 {
-	(void)state;
 	assert_printed(bc_json_double(0), "0");
 	assert_printed(bc_json_double(-2), "-2");
 	assert_printed(bc_json_double(0.1), "0.1");
@@ -57,20 +48,18 @@ static void test_whole_doubles_have_no_fraction(void **state)
 	assert_printed(bc_json_double(NAN), "null");
 }
 
-static void test_members_are_printed_in_the_order_in_which_they_were_set(void **state)
+TEST(members_are_printed_in_the_order_in_which_they_were_set)
 {
 	json_t *object = json_pack("{s:o, s:b, s:[i]}", "z", bc_json_text("1"), "a", 1, "m", 5);
 
-	(void)state;
 	json_object_set_new(object, "b", json_null());
 	json_object_set_new(object, "z", json_integer(2));
 	assert_printed(object, "{\"z\":2,\"a\":true,\"m\":[5],\"b\":null}");
 	assert_null(bc_json_print(NULL));
 }
 
-static void test_an_object_is_made_of_a_table_or_not_at_all(void **state)
+TEST(an_object_is_made_of_a_table_or_not_at_all)
 {
-	(void)state;
 	assert_printed(bc_json_object((struct bc_json_member[]){
 			       {"b", bc_json_text_or_null("")},
 			       {"a", bc_json_text_or_null("x")},
@@ -86,7 +75,7 @@ static void test_an_object_is_made_of_a_table_or_not_at_all(void **state)
 	}));
 }
 
-static void test_members_of_another_type_are_empty(void **state)
+TEST(members_of_another_type_are_empty)
 {
 	json_t *object = json_loads(
 		"{\"text\":\"abc\",\"number\":9223372036854775807,\"real\":2.75,\"much\":1e300,"
@@ -94,7 +83,6 @@ static void test_members_of_another_type_are_empty(void **state)
 		0, NULL);
 	char out[3];
 
-	(void)state;
 	bc_json_member_text(object, "text", out, sizeof(out));
 	assert_string_equal(out, "ab");
 	bc_json_member_text(object, "number", out, sizeof(out));
@@ -109,19 +97,4 @@ static void test_members_of_another_type_are_empty(void **state)
 	assert_true(bc_json_member_u64(object, "none") == 0);
 	assert_true(bc_json_member_u64(NULL, "number") == 0);
 	json_decref(object);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text_of_any_bytes_is_utf8),
-		cmocka_unit_test(test_controls_are_escaped_in_lower_case_and_backslashes_stay),
-		cmocka_unit_test(test_numbers_above_int64_are_strings_of_digits),
-		cmocka_unit_test(test_whole_doubles_have_no_fraction),
-		cmocka_unit_test(test_members_are_printed_in_the_order_in_which_they_were_set),
-		cmocka_unit_test(test_an_object_is_made_of_a_table_or_not_at_all),
-		cmocka_unit_test(test_members_of_another_type_are_empty),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

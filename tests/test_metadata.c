@@ -123,7 +123,10 @@ TEST_F(a_value_that_is_not_utf8_is_refused)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(text, sizeof(text), "{\"a\":\"%s\"}", bad[i]);
-		assert_refused(f, text, "not UTF-8");
+		assert_refused(f, text, "a JSON object of strings");
+		strcpy(f->out, "");
+		assert_false(bc_metadata_set(f->out, "a", bad[i], f->why, sizeof(f->why)));
+		assert_string_equal(f->why, "metadata a: the value is not UTF-8");
 	}
 }
 
@@ -200,15 +203,15 @@ static void *read_headers(void *context)
 
 	for (int i = 0; i < 20000; i++) {
 		bc_recording_header(recording, &header);
-		cJSON *object = cJSON_Parse(header.metadata);
+		json_t *object = json_loads(header.metadata, 0, NULL);
 		/* Whole, and both members are of one note. */
-		if (!cJSON_IsObject(object))
+		if (!json_is_object(object))
 			return torn;
-		bc_json_get_text(object, "a", key, sizeof(key));
-		const char *b = cJSON_GetStringValue(cJSON_GetObjectItem(object, "b"));
+		bc_json_member_text(object, "a", key, sizeof(key));
+		const char *b = json_string_value(json_object_get(object, "b"));
 		if (b == NULL || b[0] != key[0])
 			return mixed;
-		cJSON_Delete(object);
+		json_decref(object);
 	}
 	return NULL;
 }

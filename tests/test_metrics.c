@@ -165,19 +165,58 @@ TEST_F(what_is_not_there_is_not_told)
 TEST_F(the_status_says_the_same)
 {
 	char *text = bc_status_write(&f->status);
-	cJSON *root = cJSON_Parse(text);
+	json_t *root = json_loads(text, 0, NULL);
 
 	assert_non_null(root);
 	assert_true(bc_utf8_is_valid(text, strlen(text)));
 	assert_int_equal(text[strlen(text) - 1], '\n');
-	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(root, "mode")), "flight");
-	cJSON *flight = cJSON_GetObjectItem(root, "flight");
-	assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(flight, "limit_seconds")) > 2.4);
-	cJSON *metadata = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "recording"), "metadata");
-	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(metadata, "run")), "a\n\"b\"");
+	assert_string_equal(json_string_value(json_object_get(root, "mode")), "flight");
+	json_t *flight = json_object_get(root, "flight");
+	assert_true(json_number_value(json_object_get(flight, "limit_seconds")) > 2.4);
+	json_t *metadata = json_object_get(json_object_get(root, "recording"), "metadata");
+	assert_string_equal(json_string_value(json_object_get(metadata, "run")), "a\n\"b\"");
 	assert_non_null(strstr(text, "\"replay\":{\"id\":\"id\",\"path\":\"/p\"}"));
 	assert_non_null(strstr(text, "\"streams\":{\"events\":2,\"records\":0}"));
-	assert_non_null(strstr(text, "\"samples\":18446744073709551615"));
-	cJSON_Delete(root);
+	assert_non_null(strstr(text, "\"samples\":\"18446744073709551615\""));
+	json_decref(root);
+	free(text);
+}
+
+/* Members, their order, and each number to its last digit. */
+TEST_F(the_status_is_written_byte_for_byte)
+{
+	char *text = bc_status_write(&f->status);
+
+	assert_string_equal(text,
+		"{\"version\":\"0.1.0\",\"state\":\"recording\",\"mode\":\"flight\","
+		"\"source\":{\"kind\":\"usb\",\"name\":\"usb\\\"\\n\\\\\","
+		"\"clock_hz\":66000000,\"board\":{\"state\":\"back-off\","
+		"\"id\":\"1209:0001\",\"serial\":\"A\\\"1\\\\\\n2\","
+		"\"product\":\"b\xC3\xBFus\",\"port\":\"\",\"address\":0,\"speed\":\"\","
+		"\"endpoint\":129,\"packet_bytes\":512,\"transfers\":0,\"transfer_bytes\":0,"
+		"\"info\":{\"firmware\":\"\",\"serial\":\"\",\"protocol_version\":0,"
+		"\"clock_hz\":66000000,\"features\":0,\"fifo_samples\":0},"
+		"\"counters\":{\"samples\":\"18446744073709551615\",\"lost\":1,\"fifo_high\":2},"
+		"\"bytes\":12345,\"plugs\":3,\"unplugs\":0,\"stalls\":0,\"overflows\":0,"
+		"\"errors\":0,\"timeouts\":0,\"silences\":0,\"restarts\":0,"
+		"\"last_error\":\"it\\nis \\\"gone\\\"\"}},"
+		"\"recording\":{\"id\":\"20261120T091500Z-3f9a2c\",\"label\":null,"
+		"\"started\":\"2026-11-20T09:15:00Z\",\"segment\":4,"
+		"\"path\":\"/var/lib/\xC3\xBE/a.byu.lz4\",\"records\":90,\"bytes\":0,"
+		"\"metadata\":{\"run\":\"a\\n\\\"b\\\"\",\"two words\":\"x\"}},"
+		"\"replay\":{\"id\":\"id\",\"path\":\"/p\"},\"flight\":{\"seconds\":1.5,"
+		"\"bytes\":12,\"records\":1,\"chunks\":1,\"limit_seconds\":2.5,"
+		"\"limit_bytes\":0},\"counts\":{\"received\":100,\"written\":90,"
+		"\"durable\":80,\"in_flight\":5,\"dropped\":{\"buffer\":1,\"disk\":1,"
+		"\"invalid\":1,\"filtered\":1,\"idle\":1},\"board_lost\":7,"
+		"\"skipped_bytes\":0,\"gaps\":0,\"damages\":0,\"unknown_special\":0,"
+		"\"raw_dropped_bytes\":0},\"rates\":{\"samples_per_s\":0,"
+		"\"bytes_in_per_s\":0,\"bytes_out_per_s\":1000000},\"buffer\":{\"chunks\":0,"
+		"\"free\":0,\"low_water\":0},\"disk\":{\"free_bytes\":1099511627776,"
+		"\"hours_left\":305.4,\"stuck\":false,"
+		"\"last_error\":\"No space left on device\"},\"sealed\":{\"segments\":0,"
+		"\"commands_waiting\":0,\"commands_failed\":0,\"manifest_failed\":0},"
+		"\"triggers\":0,\"clients\":3,\"streams\":{\"events\":2,\"records\":0},"
+		"\"uptime_s\":12.3}\n");
 	free(text);
 }

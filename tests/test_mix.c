@@ -52,56 +52,59 @@ static void flush(struct fixture *f)
 }
 
 /* As whoever asks gets it: printed and read again. */
-static cJSON *told(const struct bc_mix *mix)
+static json_t *told(const struct bc_mix *mix)
 {
-	cJSON *object = bc_mix_json(mix);
-	char *text = cJSON_PrintUnformatted(object);
-	cJSON *read = cJSON_Parse(text);
+	json_t *object = bc_mix_json(mix);
+	char *text = bc_json_print(object);
+	json_t *read = json_loads(text, 0, NULL);
 
 	assert_non_null(read);
-	cJSON_free(text);
-	cJSON_Delete(object);
+	free(text);
+	json_decref(object);
 	return read;
 }
 
-static uint64_t member(const cJSON *mix, const char *of, const char *name)
+static uint64_t member(const json_t *mix, const char *of, const char *name)
 {
-	return bc_json_get_u64(cJSON_GetObjectItemCaseSensitive(mix, of), name);
+	return bc_json_member_u64(json_object_get(mix, of), name);
 }
 
-static uint64_t sum_of(const cJSON *mix, const char *name)
+static uint64_t sum_of(const json_t *mix, const char *name)
 {
-	const cJSON *item;
+	const char *key;
+	json_t *item;
 	uint64_t sum = 0;
 
-	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(mix, name))
-		sum += (uint64_t)item->valuedouble;
+	json_object_foreach(json_object_get(mix, name), key, item)
+	{
+		sum += (uint64_t)json_integer_value(item);
+	}
 	return sum;
 }
 
-static uint32_t page_of(const cJSON *page)
+static uint32_t page_of(const json_t *page)
 {
-	const char *addr = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(page, "addr"));
+	const char *addr = json_string_value(json_object_get(page, "addr"));
 
 	assert_non_null(addr);
 	assert_int_equal(strlen(addr), 10);
 	return (uint32_t)(strtoull(addr, NULL, 16) >> BC_MIX_PAGE_LOG);
 }
 
-static const cJSON *pages_of(const cJSON *mix)
+static json_t *pages_of(const json_t *mix)
 {
-	return cJSON_GetObjectItemCaseSensitive(mix, "pages");
+	return json_object_get(mix, "pages");
 }
 
 TEST_F(nothing_seen_is_told_as_nothing)
 {
-	cJSON *object = bc_mix_json(f->mix);
-	char *text = cJSON_PrintUnformatted(object);
+	json_t *object = bc_mix_json(f->mix);
+	char *text = bc_json_print(object);
 
 	assert_string_equal(text,
 		"{\"sampled\":0,\"of\":0,\"types\":{},\"procs\":{},\"memory\":0,\"pages\":[]}");
-	cJSON_free(text);
-	cJSON_Delete(object);
+	free(text);
+	json_decref(object);
 }
 
 /* After any number of records. */
@@ -118,18 +121,18 @@ TEST_F(of_each_1024_records_64_are_counted)
 		seen++;
 		if (i % 61 != 0 && i % BC_MIX_BLOCK != 0)
 			continue;
-		cJSON *mix = told(f->mix);
-		uint64_t sampled = bc_json_get_u64(mix, "sampled");
-		assert_int_equal(bc_json_get_u64(mix, "of"), seen + BC_CHUNK_RECORDS);
+		json_t *mix = told(f->mix);
+		uint64_t sampled = bc_json_member_u64(mix, "sampled");
+		assert_int_equal(bc_json_member_u64(mix, "of"), seen + BC_CHUNK_RECORDS);
 		assert_int_equal(sum_of(mix, "types"), sampled);
 		assert_int_equal(sum_of(mix, "procs"), sampled);
-		assert_int_equal(bc_json_get_u64(mix, "memory"), sampled);
+		assert_int_equal(bc_json_member_u64(mix, "memory"), sampled);
 		uint64_t blocks = (seen + BC_CHUNK_RECORDS) / BC_MIX_BLOCK;
 		assert_in_range(sampled, blocks * BC_MIX_SAMPLES,
 			blocks * BC_MIX_SAMPLES + ((seen + BC_CHUNK_RECORDS) % BC_MIX_BLOCK != 0
 								  ? BC_MIX_SAMPLES
 								  : 0));
-		cJSON_Delete(mix);
+		json_decref(mix);
 	}
 }
 
@@ -137,7 +140,7 @@ TEST_F(of_each_1024_records_64_are_counted)
 TEST_F(the_pieces_in_which_records_come_make_no_difference)
 {
 	const uint32_t records = 5000;
-	cJSON *whole = NULL;
+	json_t *whole = NULL;
 
 	while (f->chunk->info.records < records)
 		put(f, dice_below(&f->dice, 50), (uint8_t)dice_below(&f->dice, 4),
@@ -149,14 +152,14 @@ TEST_F(the_pieces_in_which_records_come_make_no_difference)
 			f->chunk->info.records = from + piece < records ? from + piece : records;
 			bc_mix_records(mix, f->chunk, from);
 		}
-		cJSON *got = told(mix);
+		json_t *got = told(mix);
 		if (whole == NULL)
-			whole = cJSON_Duplicate(got, true);
-		assert_true(cJSON_Compare(got, whole, true));
-		cJSON_Delete(got);
+			whole = json_incref(got);
+		assert_true(json_equal(got, whole));
+		json_decref(got);
 		bc_mix_close(mix);
 	}
-	cJSON_Delete(whole);
+	json_decref(whole);
 }
 
 /* The place in a block is told by the processor, four places a number. */
@@ -168,7 +171,7 @@ TEST_F(each_place_of_a_block_has_the_same_chance)
 	for (unsigned i = 0; i < blocks * BC_MIX_BLOCK; i++)
 		put(f, 0, BC_REQ_FETCH, (uint8_t)(i % BC_MIX_BLOCK / 4));
 	flush(f);
-	cJSON *mix = told(f->mix);
+	json_t *mix = told(f->mix);
 	for (unsigned proc = 0; proc < 256; proc++) {
 		char name[8];
 		snprintf(name, sizeof(name), "%u", proc);
@@ -176,7 +179,7 @@ TEST_F(each_place_of_a_block_has_the_same_chance)
 		assert_true(fabs((double)member(mix, "procs", name) - expected) <
 			    6 * 4 * sqrt(expected / 4));
 	}
-	cJSON_Delete(mix);
+	json_decref(mix);
 }
 
 TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
@@ -205,9 +208,9 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 		put(f, page, types[type], (uint8_t)(i % 8 == 0));
 	}
 	flush(f);
-	cJSON *mix = told(f->mix);
-	double share = (double)records / (double)bc_json_get_u64(mix, "sampled");
-	assert_int_equal(bc_json_get_u64(mix, "of"), records);
+	json_t *mix = told(f->mix);
+	double share = (double)records / (double)bc_json_member_u64(mix, "sampled");
+	assert_int_equal(bc_json_member_u64(mix, "of"), records);
 	for (unsigned type = 0; type < 6; type++) {
 		const char *name = bc_reqtype_name(types[type]);
 		double n = (double)member(mix, "types", name != NULL ? name : "0xf2");
@@ -218,17 +221,17 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 		    6 * sqrt(records / 8.0 / share));
 	/* The hottest pages are the hottest told, each within its own bounds. */
 	for (unsigned i = 0; i < HOT; i++) {
-		const cJSON *page = cJSON_GetArrayItem(pages_of(mix), (int)i);
+		const json_t *page = json_array_get(pages_of(mix), i);
 		uint32_t hot = page_of(page) - 1000;
 		assert_in_range(hot, 0, HOT - 1);
 		double truth = true_pages[hot] / share;
-		double least = (double)bc_json_get_u64(page, "samples");
-		double most = least + (double)bc_json_get_u64(page, "more");
+		double least = (double)bc_json_member_u64(page, "samples");
+		double most = least + (double)bc_json_member_u64(page, "more");
 		assert_true(least - 6 * sqrt(truth) < truth && truth < most + 6 * sqrt(truth));
 		assert_true(most - least < truth / 10);
 	}
-	assert_int_equal(cJSON_GetArraySize(pages_of(mix)), BC_MIX_TOLD);
-	cJSON_Delete(mix);
+	assert_int_equal(json_array_size(pages_of(mix)), BC_MIX_TOLD);
+	json_decref(mix);
 }
 
 /* Whole blocks of one page each: what is counted of it is known to the last sample. Far more pages
@@ -250,21 +253,22 @@ TEST_F(a_pages_count_lies_where_it_is_said_to_lie)
 		if (block % 5000 != 4999)
 			continue;
 		flush(f);
-		cJSON *mix = told(f->mix);
-		const cJSON *told_page;
+		json_t *mix = told(f->mix);
+		json_t *told_page;
+		size_t place;
 		uint64_t before = UINT64_MAX;
-		assert_int_equal(bc_json_get_u64(mix, "memory"), (block + 1) * BC_MIX_SAMPLES);
-		cJSON_ArrayForEach(told_page, pages_of(mix))
+		assert_int_equal(bc_json_member_u64(mix, "memory"), (block + 1) * BC_MIX_SAMPLES);
+		json_array_foreach(pages_of(mix), place, told_page)
 		{
-			uint64_t least = bc_json_get_u64(told_page, "samples");
-			uint64_t more = bc_json_get_u64(told_page, "more");
+			uint64_t least = bc_json_member_u64(told_page, "samples");
+			uint64_t more = bc_json_member_u64(told_page, "more");
 			uint64_t n = truth[page_of(told_page)];
 			assert_true(least <= n && n <= least + more);
 			assert_true(least <= before && least != 0);
 			before = least;
 			inexact += more != 0;
 		}
-		cJSON_Delete(mix);
+		json_decref(mix);
 	}
 	assert_int_not_equal(inexact, 0); /* the bound was put to the test */
 	free(truth);
@@ -275,20 +279,20 @@ TEST_F(only_memory_has_pages)
 	for (unsigned i = 0; i < 256 * BC_MIX_BLOCK; i++)
 		put(f, i / BC_MIX_BLOCK, (uint8_t)(i / BC_MIX_BLOCK), 7);
 	flush(f);
-	cJSON *mix = told(f->mix);
-	assert_int_equal(cJSON_GetArraySize(pages_of(mix)), 4);
+	json_t *mix = told(f->mix);
+	assert_int_equal(json_array_size(pages_of(mix)), 4);
 	for (int i = 0; i < 4; i++) {
-		const cJSON *page = cJSON_GetArrayItem(pages_of(mix), i);
+		const json_t *page = json_array_get(pages_of(mix), (size_t)i);
 		assert_int_equal(page_of(page), i);
-		assert_int_equal(bc_json_get_u64(page, "samples"), BC_MIX_SAMPLES);
-		assert_int_equal(bc_json_get_u64(page, "more"), 0);
+		assert_int_equal(bc_json_member_u64(page, "samples"), BC_MIX_SAMPLES);
+		assert_int_equal(bc_json_member_u64(page, "more"), 0);
 	}
-	assert_int_equal(bc_json_get_u64(mix, "memory"), 4 * BC_MIX_SAMPLES);
-	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(mix, "types")), 256);
+	assert_int_equal(bc_json_member_u64(mix, "memory"), 4 * BC_MIX_SAMPLES);
+	assert_int_equal(json_object_size(json_object_get(mix, "types")), 256);
 	assert_int_equal(member(mix, "types", "IOWRITE"), BC_MIX_SAMPLES);
 	assert_int_equal(member(mix, "types", "0xf2"), BC_MIX_SAMPLES);
 	assert_int_equal(member(mix, "procs", "7"), 256 * BC_MIX_SAMPLES);
-	cJSON_Delete(mix);
+	json_decref(mix);
 }
 
 static void put_blocks(struct fixture *f, uint32_t page, unsigned blocks)
@@ -300,13 +304,13 @@ static void put_blocks(struct fixture *f, uint32_t page, unsigned blocks)
 
 static void check_page(struct fixture *f, int place, uint32_t page, uint64_t samples)
 {
-	cJSON *mix = told(f->mix);
-	const cJSON *item = cJSON_GetArrayItem(pages_of(mix), place);
+	json_t *mix = told(f->mix);
+	const json_t *item = json_array_get(pages_of(mix), (size_t)place);
 
 	assert_non_null(item);
 	assert_int_equal(page_of(item), page);
-	assert_int_equal(bc_json_get_u64(item, "samples"), samples);
-	cJSON_Delete(mix);
+	assert_int_equal(bc_json_member_u64(item, "samples"), samples);
+	json_decref(mix);
 }
 
 TEST_F(pages_halve_each_ten_seconds_and_the_rest_stays)
@@ -320,12 +324,12 @@ TEST_F(pages_halve_each_ten_seconds_and_the_rest_stays)
 		for (unsigned tenth = 0; tenth < 10; tenth++)
 			bc_mix_age(f->mix, now += SECOND_NS);
 	}
-	cJSON *mix = told(f->mix);
-	assert_int_equal(cJSON_GetArraySize(pages_of(mix)), 0);
-	assert_int_equal(bc_json_get_u64(mix, "sampled"), 1024 * BC_MIX_SAMPLES);
+	json_t *mix = told(f->mix);
+	assert_int_equal(json_array_size(pages_of(mix)), 0);
+	assert_int_equal(bc_json_member_u64(mix, "sampled"), 1024 * BC_MIX_SAMPLES);
 	assert_int_equal(member(mix, "types", "FETCH"), 1024 * BC_MIX_SAMPLES);
-	assert_int_equal(bc_json_get_u64(mix, "memory"), 1); /* less than one, but not none */
-	cJSON_Delete(mix);
+	assert_int_equal(bc_json_member_u64(mix, "memory"), 1); /* less than one, but not none */
+	json_decref(mix);
 }
 
 TEST_F(a_page_that_is_hot_now_passes_one_that_was)
@@ -350,21 +354,23 @@ TEST_F(weights_never_overflow_and_old_counts_end)
 	for (unsigned i = 0; i < 20000; i++) {
 		put_blocks(f, i & 0xFFFFF, 1);
 		put_blocks(f, i & 0xFFFFF, 1);
-		cJSON *mix = told(f->mix);
+		json_t *mix = told(f->mix);
 		uint64_t samples = 0;
-		const cJSON *page;
-		cJSON_ArrayForEach(page, pages_of(mix)) samples += bc_json_get_u64(page, "samples");
-		assert_in_range(samples, 0, bc_json_get_u64(mix, "memory"));
-		assert_in_range(
-			bc_json_get_u64(mix, "memory"), 2 * BC_MIX_SAMPLES, 200 * BC_MIX_SAMPLES);
-		cJSON_Delete(mix);
+		json_t *page;
+		size_t place;
+		json_array_foreach(pages_of(mix), place, page)
+			samples += bc_json_member_u64(page, "samples");
+		assert_in_range(samples, 0, bc_json_member_u64(mix, "memory"));
+		assert_in_range(bc_json_member_u64(mix, "memory"), 2 * BC_MIX_SAMPLES,
+			200 * BC_MIX_SAMPLES);
+		json_decref(mix);
 		bc_mix_age(f->mix, now += (1 + steps_s[i % 9]) * SECOND_NS);
 		bc_mix_age(f->mix, now - 1);
 		bc_mix_age(f->mix, now);
 	}
 	bc_mix_age(f->mix, UINT64_MAX);
-	cJSON *mix = told(f->mix);
-	assert_int_equal(cJSON_GetArraySize(pages_of(mix)), 0);
-	assert_int_equal(bc_json_get_u64(mix, "memory"), 0);
-	cJSON_Delete(mix);
+	json_t *mix = told(f->mix);
+	assert_int_equal(json_array_size(pages_of(mix)), 0);
+	assert_int_equal(bc_json_member_u64(mix, "memory"), 0);
+	json_decref(mix);
 }

@@ -292,11 +292,11 @@ struct owner {
 	enum bc_exit code;
 };
 
-static void on_event(void *context, const char *name, cJSON *object)
+static void on_event(void *context, const char *name, json_t *object)
 {
 	(void)context;
 	(void)name;
-	cJSON_Delete(object);
+	json_decref(object);
 }
 
 static bool has_listeners(void *context)

@@ -2,6 +2,7 @@
  * malloc() and its like are this program's own. */
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,15 @@ void *realloc(void *old, size_t bytes)
 	return p;
 }
 
+/* For jansson, whose parser overruns its buffer when an allocation fails (2.14: lex_save). */
+static void *malloc_without_fail(size_t bytes)
+{
+	void *p = __libc_malloc(bytes);
+
+	heap.live += heap.is_on && p != NULL;
+	return p;
+}
+
 void free(void *p)
 {
 	heap.live -= heap.is_on && p != NULL;
@@ -95,6 +105,7 @@ struct fixture {
 
 static void set_up(struct fixture *f)
 {
+	json_set_alloc_funcs(malloc_without_fail, free);
 	temp_dir_make(&f->dir);
 	f->header = (struct bc_segment_header){
 		.recording = "20261120T091500Z-3f9a2c",
@@ -152,12 +163,6 @@ static int is_no_memory(int rc)
 	return rc == -ENOMEM;
 }
 
-/* cJSON doesn't say why it has no object. */
-static int is_an_error(int rc)
-{
-	return rc == -ENOMEM || rc == -EINVAL;
-}
-
 static int create(struct fixture *f)
 {
 	struct bc_segment_writer writer;
@@ -171,7 +176,7 @@ static int create(struct fixture *f)
 
 TEST_F(creating_a_segment_fails_with_nothing_left_behind)
 {
-	fail_each(f, create, is_an_error);
+	fail_each(f, create, is_no_memory);
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 

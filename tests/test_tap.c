@@ -1,6 +1,5 @@
 #include "tests/support/server_rig.h"
 
-#include <cjson/cJSON.h>
 #include <poll.h>
 
 #include "daemon/tap.h"
@@ -123,13 +122,13 @@ static void show(struct bench *bench, uint32_t from, uint64_t tick)
 	bc_taps_records(bench->taps, bench->chunk, from, bench->n - n, tick);
 }
 
-static uint64_t number(const cJSON *object, const char *name)
+static uint64_t number(const json_t *object, const char *name)
 {
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+	const json_t *item = json_object_get(object, name);
 
-	if (!cJSON_IsNumber(item))
+	if (!json_is_number(item))
 		fail_msg("%s is no number", name);
-	return (uint64_t)item->valuedouble;
+	return (uint64_t)json_integer_value(item);
 }
 
 struct reading {
@@ -171,7 +170,7 @@ static void pass(
 }
 
 static void take_record(struct reading *r, const struct bench *bench,
-	const struct bc_filter *filter, const cJSON *object)
+	const struct bc_filter *filter, const json_t *object)
 {
 	char text[32];
 	uint64_t at = number(object, "record");
@@ -186,47 +185,48 @@ static void take_record(struct reading *r, const struct bench *bench,
 	assert_int_equal(number(object, "size"), 8);
 	assert_int_equal(number(object, "attr"), 6);
 	assert_int_equal(number(object, "proc"), seen->record.proc);
-	bc_json_get_text(object, "addr", text, sizeof(text));
+	bc_json_member_text(object, "addr", text, sizeof(text));
 	assert_int_equal(strtoul(text, NULL, 16), seen->record.addr);
 	if (seen->record.time == BC_TIME_NONE)
-		assert_true(cJSON_IsNull(cJSON_GetObjectItem(object, "time")));
+		assert_true(json_is_null(json_object_get(object, "time")));
 	else
 		assert_int_equal(number(object, "time"), seen->record.time);
 	r->records++;
 }
 
-static void take_mark(struct reading *r, const cJSON *mark)
+static void take_mark(struct reading *r, const json_t *mark)
 {
-	bc_json_get_text(mark, "text", r->last_mark, sizeof(r->last_mark));
-	r->mark_record = cJSON_IsNull(cJSON_GetObjectItem(mark, "record")) ? BC_TAP_NO_RECORD
-									   : number(mark, "record");
-	r->mark_tick = cJSON_IsNull(cJSON_GetObjectItem(mark, "tick")) ? UINT64_MAX
-								       : number(mark, "tick");
+	bc_json_member_text(mark, "text", r->last_mark, sizeof(r->last_mark));
+	r->mark_record = json_is_null(json_object_get(mark, "record")) ? BC_TAP_NO_RECORD
+								       : number(mark, "record");
+	r->mark_tick = json_is_null(json_object_get(mark, "tick")) ? UINT64_MAX
+								   : number(mark, "tick");
 	r->marks++;
 }
 
 static void take_line(struct reading *r, const struct bench *bench, const struct bc_filter *filter,
 	const char *line)
 {
-	cJSON *object = cJSON_Parse(line);
+	json_t *object = json_loads(line, 0, NULL);
 
 	if (object == NULL)
 		fail_msg("no JSON: %.300s", line);
-	const char *first = object->child->string;
+	const char *first = json_object_iter_key(json_object_iter(object));
+	const json_t *value = json_object_get(object, first);
 	if (strcmp(first, "record") == 0) {
 		take_record(r, bench, filter, object);
 	} else if (strcmp(first, "missed") == 0) {
 		r->missed += number(object, "missed");
 		r->slack += number(object, "missed");
-		if (cJSON_HasObjectItem(object, "events"))
+		if (json_object_get(object, "events") != NULL)
 			r->missed_events += number(object, "events");
 	} else if (strcmp(first, "gap") == 0) {
 		r->gaps++;
-		r->lost += number(object->child, "lost");
+		r->lost += number(value, "lost");
 	} else {
-		take_mark(r, object->child);
+		take_mark(r, value);
 	}
-	cJSON_Delete(object);
+	json_decref(object);
 }
 
 static void take_answer(

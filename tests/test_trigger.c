@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/trigger.h"
+#include "formats/json.h"
 #include "tests/support/test.h"
 
 static char why[300];
@@ -65,25 +66,25 @@ TEST(what_a_trigger_prints_is_what_it_was_given)
 	t.fired = UINT64_MAX;
 	t.missed = 3;
 	t.is_of_request = true;
-	cJSON *object = bc_trigger_json(&t);
-	char *text = cJSON_PrintUnformatted(object);
+	json_t *object = bc_trigger_json(&t);
+	char *text = bc_json_print(object);
 	assert_string_equal(text,
 		"{\"name\":\"roi\",\"when\":\"port=e0-e3\",\"action\":\"snapshot\",\"pre\":\"5s\","
 		"\"post\":\"16M\",\"text\":\"\xc3\xa4 \\\"quoted\\\"\",\"holdoff\":\"1500ms\","
-		"\"fired\":18446744073709551615,\"missed\":3,\"from\":\"request\"}");
+		"\"fired\":\"18446744073709551615\",\"missed\":3,\"from\":\"request\"}");
 	free(text);
-	cJSON_Delete(object);
+	json_decref(object);
 	assert_true(bc_trigger_init(&t, "plain", why, sizeof(why)));
 	assert_true(bc_trigger_set(&t, "when", "board", why, sizeof(why)));
 	assert_true(bc_trigger_set(&t, "action", "mark", why, sizeof(why)));
 	object = bc_trigger_json(&t);
-	text = cJSON_PrintUnformatted(object);
+	text = bc_json_print(object);
 	assert_string_equal(text,
 		"{\"name\":\"plain\",\"when\":\"board\",\"action\":\"mark\",\"pre\":null,"
 		"\"post\":null,\"text\":\"plain\",\"holdoff\":null,\"fired\":0,\"missed\":0,"
 		"\"from\":\"configuration\"}");
 	free(text);
-	cJSON_Delete(object);
+	json_decref(object);
 }
 
 TEST(names_are_plain_words)

@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/json.h"
 #include "formats/utf8.h"
 #include "tests/support/test.h"
 
@@ -76,18 +75,4 @@ TEST(a_text_is_cut_between_characters)
 
 	for (size_t most = 0; most < sizeof(cuts) / sizeof(cuts[0]); most++)
 		assert_int_equal(bc_utf8_cut(text, most), cuts[most]);
-}
-
-TEST(json_of_any_bytes_is_utf8)
-{
-	cJSON *object = cJSON_CreateObject();
-
-	assert_true(bc_json_add_text(object, "good", "\xC3\xA9\""));
-	assert_true(bc_json_add_text(object, "bad", "/x\xFF\n"));
-	assert_true(bc_json_add_text(object, "none", NULL));
-	char *text = cJSON_PrintUnformatted(object);
-	assert_string_equal(
-		text, "{\"good\":\"\xC3\xA9\\\"\",\"bad\":\"/x\xC3\xBF\\n\",\"none\":null}");
-	cJSON_free(text);
-	cJSON_Delete(object);
 }
