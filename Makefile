@@ -21,7 +21,6 @@ LIBRARIES := \
 	libzstd:libzstd-dev \
 	libxxhash:libxxhash-dev \
 	libdeflate:libdeflate-dev \
-	libcjson:libcjson-dev \
 	jansson:libjansson-dev \
 	inih:libinih-dev \
 	libmicrohttpd:libmicrohttpd-dev \
@@ -84,7 +83,7 @@ LINT_TOOLS := \
 	clang-tidy:clang-tidy \
 	cppcheck:cppcheck
 
-FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate libcjson jansson
+FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0 libsystemd
 CLI_PKGS     := $(FORMATS_PKGS) libcurl ncursesw
 PROGRAM_PKGS := $(DAEMON_PKGS) libcurl ncursesw

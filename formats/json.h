@@ -12,7 +12,6 @@
 #ifndef BC_FORMATS_JSON_H
 #define BC_FORMATS_JSON_H
 
-#include <cjson/cJSON.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,12 +50,5 @@ void bc_json_member_text(const json_t *object, const char *name, char *out, size
 /* A number member; 0 if there is none or it is negative. A fraction is cut off; one that is written
  * as a real number is 2^53 at most. */
 uint64_t bc_json_member_u64(const json_t *object, const char *name);
-
-/* The same for cJSON, until its last user is gone. */
-bool bc_json_add_u64(cJSON *object, const char *name, uint64_t value);
-bool bc_json_add_i64(cJSON *object, const char *name, int64_t value);
-bool bc_json_add_text(cJSON *object, const char *name, const char *text);
-void bc_json_get_text(const cJSON *object, const char *name, char *out, size_t room);
-uint64_t bc_json_get_u64(const cJSON *object, const char *name);
 
 #endif
