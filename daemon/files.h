@@ -11,15 +11,18 @@
 
 #include "daemon/pair.h"
 #include "daemon/recording.h"
-#include "daemon/room.h"
-#include "daemon/writer.h"
+#include "daemon/rules.h"
 
 struct bc_files {
 	struct bc_pair pair;
 	struct bc_writer_rules rules; /* may be changed at any time */
 	uint64_t sync_at_ns;
 	uint64_t look_at_ns; /* at the space and at the open files */
-	struct bc_room room;
+	/* How much may still be written before a space rule breaks, so that the directory need not
+	 * be searched before each chunk. */
+	uint64_t room_bytes;       /* as of the last look */
+	uint64_t room_written;     /* the bytes written then */
+	char space_error[256];     /* as logged last */
 	uint64_t next_record;      /* behind the last written one of the recording */
 	struct bc_losses given_up; /* of the recording: its records, and the gaps among them */
 	struct bc_chunk *note;     /* for the gaps that say so */

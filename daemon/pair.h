@@ -12,8 +12,8 @@
 
 #include "daemon/log_limit.h"
 #include "daemon/stint.h"
-#include "daemon/writer.h"
 #include "daemon/writer_news.h"
+#include "daemon/writer_stats.h"
 #include "formats/raw_writer.h"
 #include "formats/segment_writer.h"
 
