@@ -75,10 +75,6 @@ struct bc_config {
 
 void bc_config_default(struct bc_config *config);
 
-/* Sets one key. On failure returns false with a sentence in `why`. */
-bool bc_config_set(struct bc_config *config, const char *section, const char *key,
-	const char *value, char *why, size_t why_room) __attribute__((warn_unused_result));
-
 /* Whether the source can't wait: a board, or a simulated one with a rate. */
 bool bc_config_is_live(const struct bc_config *config);
 

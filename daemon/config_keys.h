@@ -23,4 +23,8 @@ struct bc_config_key {
 /* Ends in a row without help. */
 extern const struct bc_config_key bc_config_keys[];
 
+/* Sets one key. On failure returns false with a sentence in `why`. */
+bool bc_config_set(struct bc_config *config, const char *section, const char *key,
+	const char *value, char *why, size_t why_room) __attribute__((warn_unused_result));
+
 #endif

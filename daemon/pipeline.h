@@ -23,7 +23,8 @@
 struct bc_pipeline;
 
 struct bc_pipeline_options {
-	uint64_t buffer_bytes; /* all chunks and output slots together */
+	uint64_t buffer_bytes; /* all chunks and output slots together; at least
+				bc_pool_least_bytes() */
 	unsigned workers;
 	bool keeps_raw; /* slots have room for the stream's bytes */
 	const char *dir;
@@ -37,9 +38,6 @@ struct bc_pipeline_options {
 	 * recording any more. Follows on_report(). */
 	void (*on_news)(void *context, const struct bc_writer_news *news);
 };
-
-/* The least buffer that so many workers can do with. */
-uint64_t bc_pipeline_least_buffer(unsigned workers, bool keeps_raw);
 
 /* Takes the memory and starts the threads. Returns 0 or a negative errno. */
 int bc_pipeline_open(struct bc_pipeline **pipeline, uv_loop_t *loop,

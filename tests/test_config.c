@@ -12,8 +12,9 @@
 #include <cmocka.h>
 
 #include "daemon/config_file.h"
+#include "daemon/config_keys.h"
 #include "daemon/options.h"
-#include "daemon/pipeline.h"
+#include "daemon/pool.h"
 
 struct fixture {
 	char dir[64];
@@ -303,7 +304,7 @@ static void test_settings_that_do_not_go_together_are_refused(void **state)
 	assert_non_null(strstr(f->why, "speed"));
 	assert_true(bc_config_set(c, "source", "speed", "max", f->why, sizeof(f->why)));
 	c->workers = 2;
-	c->buffer_bytes = bc_pipeline_least_buffer(2, false);
+	c->buffer_bytes = bc_pool_least_bytes(2, false);
 	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
 	c->buffer_bytes--;
 	assert_false(bc_config_check(c, f->why, sizeof(f->why)));
@@ -356,7 +357,7 @@ static void test_the_flight_recorder_fits_beside_what_the_workers_need(void **st
 	set(f, "recording", "record", "flight");
 	take(f);
 	c->workers = 2;
-	c->buffer_bytes = bc_pipeline_least_buffer(2, false) + (8u << 20);
+	c->buffer_bytes = bc_pool_least_bytes(2, false) + (8u << 20);
 	set(f, "recording", "flight_size", "8M");
 	take(f);
 	c->buffer_bytes--;

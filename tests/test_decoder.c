@@ -17,6 +17,7 @@
 #include "daemon/decoder.h"
 #include "daemon/log.h"
 #include "daemon/manifest.h"
+#include "daemon/pool.h"
 #include "formats/segment_reader.h"
 
 #define STREAM_MAX 65536u
@@ -124,7 +125,7 @@ static int tear_down(void **state)
 static void begin(struct fixture *f, bool is_live)
 {
 	struct bc_pipeline_options pipeline = {
-		.buffer_bytes = bc_pipeline_least_buffer(1, false) + 2 * sizeof(struct bc_slot),
+		.buffer_bytes = bc_pool_least_bytes(1, false) + 2 * sizeof(struct bc_slot),
 		.workers = 1,
 		.dir = f->dir,
 		.dir_fd = f->dir_fd,
