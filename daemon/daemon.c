@@ -14,6 +14,7 @@
 #include "daemon/hook.h"
 #include "daemon/lock.h"
 #include "daemon/log.h"
+#include "daemon/loss_report.h"
 #include "daemon/recorder.h"
 #include "daemon/reload.h"
 #include "daemon/service.h"
@@ -75,9 +76,11 @@ struct bc_daemon {
 	uint64_t stop_written; /* when the disk was last looked at, while it stops */
 	uint64_t seen_written; /* when the service manager was last told how things stand */
 	uint64_t started_ns;
-	struct bc_account account;
+	struct bc_rates rates;
+	struct bc_rate_meter meter;
+	struct bc_loss_report losses;
 	struct bc_hang hang;
-	unsigned looks; /* since the account was looked at */
+	unsigned looks; /* since the rates were polled */
 };
 
 /* Status */
@@ -88,7 +91,7 @@ static struct bc_status status_of(void *context)
 	struct bc_daemon *d = context;
 	struct bc_status status = bc_recorder_status(d->recorder);
 
-	status.rates = d->account.rates;
+	status.rates = d->rates;
 	status.uptime_s = (double)(uv_hrtime() - d->started_ns) * 1e-9;
 	status.commands_waiting = bc_hook_waiting(d->hook);
 	status.commands_failed = bc_hook_failed(d->hook);
@@ -123,8 +126,9 @@ static void on_look(uv_timer_t *timer)
 		return;
 	d->looks = 0;
 	uint64_t now = uv_hrtime();
-	bc_account_look(
-		&d->account, bc_recorder_counts(d->recorder), bc_recorder_report(d->recorder), now);
+	bc_rates_poll(&d->rates, &d->meter, bc_recorder_counts(d->recorder),
+		bc_recorder_report(d->recorder), now);
+	bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder), now);
 	bc_front_look(d->front);
 	bc_hook_look(d->hook, now);
 	if (!bc_service_is_heard(&d->service))
@@ -286,7 +290,7 @@ static void on_hook_done(void *context)
 {
 	struct bc_daemon *d = context;
 
-	bc_account_end(&d->account);
+	bc_loss_report_finish(&d->losses);
 	d->exit_code = bc_recorder_exit(d->recorder);
 	if (d->has_failed || (d->options->once && !print_status(d)))
 		d->exit_code = BC_EXIT_FAILED;
@@ -423,7 +427,8 @@ static void start_handles(struct bc_daemon *d)
 	start_signals(d);
 	uv_timer_init(&d->loop, &d->look);
 	d->look.data = d;
-	d->account.looked_ns = uv_hrtime();
+	d->meter.polled_ns = uv_hrtime();
+	d->losses.looked_ns = d->meter.polled_ns;
 	uv_timer_start(&d->look, on_look, 0, LOOK_MS);
 }
 
@@ -550,8 +555,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 	if (rc != 0) {
 		bc_source_close(source);
 	} else {
-		options.mix = bc_front_mix(d->front);
-		options.taps = bc_front_taps(d->front);
+		options.viewer = bc_front_viewer(d->front);
 		rc = bc_recorder_open(&d->recorder, &options, source, &what);
 	}
 	if (rc == 0)

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/source.h"
+#include "daemon/counts.h"
+#include "daemon/lane.h"
 #include "formats/bcp1.h"
 #include "formats/dialect.h"
 #include "formats/stamp.h"

@@ -8,11 +8,12 @@
 #define BC_DAEMON_DECODER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "capture/source.h"
-#include "daemon/lane.h"
-#include "formats/mapping.h"
+struct bc_lane;
+struct bc_mapping;
+struct bc_source_data;
 
 /* What to do with the sample whose tick has reached the limit. */
 enum bc_limit_answer {

@@ -5,9 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/source.h"
 #include "daemon/clock.h"
+#include "daemon/pipeline.h"
 #include "daemon/raw_keep.h"
+#include "daemon/sift.h"
+#include "daemon/watch.h"
 #include "formats/chunk_cut.h"
+#include "formats/stamp.h"
 
 struct bc_lane {
 	struct bc_lane_options options;
@@ -99,8 +104,8 @@ static void forget_pending(struct bc_lane *l)
 /* A chunk gets nothing more. */
 static void leave_chunk(struct bc_lane *l, const struct bc_chunk *chunk)
 {
-	if (l->options.taps != NULL)
-		bc_taps_end(l->options.taps, chunk);
+	if (l->options.viewer != NULL)
+		l->options.viewer->end(l->options.viewer->context, chunk);
 	if (l->options.watch != NULL)
 		bc_watch_leave(l->options.watch, chunk);
 }
@@ -387,14 +392,12 @@ static void watch_records(struct bc_lane *l, uint32_t from)
 /* Shows what is new to all that look at it. */
 static void show(struct bc_lane *l, uint32_t from, uint64_t tick_before)
 {
+	const struct bc_lane_viewer *viewer = l->options.viewer;
 	const struct bc_chunk *chunk = &l->filling->chunk;
 
-	if (l->options.mix != NULL)
-		bc_mix_records(l->options.mix, chunk, from);
-	if (l->options.taps != NULL && !bc_taps_are_empty(l->options.taps))
-		bc_taps_records(l->options.taps, chunk, from,
-			l->state == BC_LANE_RECORDING ? l->sent + from : BC_TAP_NO_RECORD,
-			tick_before);
+	if (viewer != NULL)
+		viewer->records(viewer->context, chunk, from,
+			l->state == BC_LANE_RECORDING ? l->sent + from : UINT64_MAX, tick_before);
 	watch_records(l, from);
 }
 
@@ -508,8 +511,8 @@ void bc_lane_dropped(struct bc_lane *l, const struct bc_stamped *stamped)
 	if (stamped->kept == 0)
 		return;
 	l->last_ns = uv_hrtime();
-	if (l->options.taps != NULL)
-		bc_taps_passed(l->options.taps, stamped->kept);
+	if (l->options.viewer != NULL)
+		l->options.viewer->passed(l->options.viewer->context, stamped->kept);
 	if (l->state == BC_LANE_IDLE || l->ending != NULL) {
 		c->dropped_idle += stamped->kept;
 		return;

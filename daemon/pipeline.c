@@ -5,6 +5,7 @@
 
 #include "daemon/encoder.h"
 #include "daemon/pool.h"
+#include "daemon/writer.h"
 
 struct bc_pipeline {
 	struct bc_pipeline_options options;

@@ -17,10 +17,13 @@
 #include <uv.h>
 
 #include "daemon/counts.h"
-#include "daemon/recording.h"
-#include "daemon/writer.h"
+#include "daemon/rules.h"
+#include "daemon/writer_news.h"
+#include "daemon/writer_stats.h"
 
 struct bc_pipeline;
+struct bc_slot;
+struct bc_stint_seen;
 
 struct bc_pipeline_options {
 	uint64_t buffer_bytes; /* all chunks and output slots together; at least

@@ -130,8 +130,8 @@ static void on_news(void *context, const struct bc_writer_news *news)
  * went. */
 enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 {
-	bc_account_care(bc_pipeline_report(r->pipeline));
-	return bc_account_exit(bc_session_source(r->live.session)->is_replay, r->has_lost,
+	bc_exit_log_files(bc_pipeline_report(r->pipeline));
+	return bc_exit_status(bc_session_source(r->live.session)->is_replay, r->has_lost,
 		bc_pipeline_report(r->pipeline), &r->outcome);
 }
 
@@ -288,8 +288,7 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 				.is_flight = bc_recorder_is_flight(r),
 				.flight = r->flight,
 				.sift = &config->sift,
-				.mix = r->options.mix,
-				.taps = r->options.taps,
+				.viewer = r->options.viewer,
 				.watch = &r->live.watch,
 				.context = &r->live,
 				.on_hit = bc_recorder_on_hit,

@@ -18,15 +18,14 @@
 #include <uv.h>
 
 #include "capture/source.h"
-#include "daemon/account.h"
 #include "daemon/config.h"
-#include "daemon/mix.h"
+#include "daemon/exit_status.h"
+#include "daemon/lane.h"
 #include "daemon/status.h"
 #include "daemon/take.h"
 #include "daemon/trigger.h"
 
 struct bc_recorder;
-struct bc_taps;
 
 struct bc_recorder_options {
 	uv_loop_t *loop;
@@ -34,8 +33,7 @@ struct bc_recorder_options {
 	int dir_fd;                     /* the caller's, stays open */
 	bool is_once;                   /* the recording is all there is to do */
 	const char *before;             /* the recording that the first one goes on after; empty */
-	struct bc_mix *mix;             /* may be NULL, as may taps */
-	struct bc_taps *taps;
+	const struct bc_lane_viewer *viewer; /* NULL: none */
 	void *context;
 
 	/* Something has changed: an object of GET /v1/events, which is the callee's. NULL: there

@@ -11,6 +11,7 @@
 #include "daemon/pipeline.h"
 #include "daemon/recorder.h"
 #include "daemon/session.h"
+#include "daemon/watch.h"
 
 /* What the live source's session is, and a replay's while one runs. */
 struct bc_part {

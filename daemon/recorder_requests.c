@@ -277,8 +277,7 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 			{
 				.flush_ns = bc_recorder_config(r)->flush_ns,
 				.sift = &bc_recorder_config(r)->sift,
-				.mix = r->options.mix,
-				.taps = r->options.taps,
+				.viewer = r->options.viewer,
 				.watch = &r->replay.watch,
 				.context = &r->replay,
 				.on_hit = bc_recorder_on_hit,

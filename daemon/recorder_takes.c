@@ -10,6 +10,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/log.h"
+#include "daemon/loss_report.h"
 #include "formats/metadata.h"
 
 /* Replays that are over and still known. */
@@ -263,10 +264,10 @@ void bc_recorder_take_ended(
 		r->outcome.damages += take->damages;
 		r->outcome.breaks += breaks;
 		/* What a flight recorder held may have had gaps before the recording was begun. */
-		r->has_lost = r->has_lost || bc_account_has_lost(counts, &take->counts_before) ||
+		r->has_lost = r->has_lost || bc_loss_report_has_lost(counts, &take->counts_before) ||
 			      (news->lost != 0 && !bc_session_source(part->session)->is_replay);
 	}
-	bc_account_summary(take->recording.header.recording,
+	bc_loss_report_summary(take->recording.header.recording,
 		bc_session_ends_with_recording(r->live.session) && !take->is_replay, counts,
 		&take->counts_before, news, outcome, take->damages, breaks);
 	disarm_of(r, part, take);

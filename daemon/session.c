@@ -6,11 +6,15 @@
 #include <string.h>
 
 #include "capture/board.h"
+#include "capture/source.h"
 #include "daemon/bus_time.h"
 #include "daemon/clock.h"
 #include "daemon/decoder.h"
 #include "daemon/log.h"
 #include "daemon/log_limit.h"
+#include "daemon/pipeline.h"
+#include "daemon/recording.h"
+#include "daemon/writer_stats.h"
 #include "formats/metadata.h"
 
 /* A paced replay takes what is due this often. */

@@ -12,12 +12,13 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "capture/source.h"
 #include "daemon/lane.h"
-#include "daemon/pipeline.h"
 #include "daemon/rules.h"
 
+struct bc_mapping;
+struct bc_pipeline;
 struct bc_session;
+struct bc_source;
 
 struct bc_session_options {
 	uv_loop_t *loop;

@@ -12,9 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/recording.h"
 #include "formats/file_hash.h"
 #include "formats/segment_name.h"
+
+struct bc_recording;
 
 enum bc_writer_news_kind {
 	BC_NEWS_BEGUN,

@@ -14,11 +14,17 @@
 #include <cmocka.h>
 
 #include "capture/sim.h"
+#include "capture/source.h"
 #include "daemon/decoder.h"
+#include "daemon/lane.h"
 #include "daemon/log.h"
 #include "daemon/manifest.h"
+#include "daemon/pipeline.h"
 #include "daemon/pool.h"
+#include "daemon/recording.h"
+#include "formats/mapping.h"
 #include "formats/segment_reader.h"
+#include "formats/stamp.h"
 
 #define STREAM_MAX 65536u
 #define OUT_MAX    (16u << 20)

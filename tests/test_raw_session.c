@@ -12,8 +12,11 @@
 #include <string.h>
 
 #include "capture/file_source.h"
+#include "capture/source.h"
 #include "daemon/log.h"
+#include "daemon/pipeline.h"
 #include "daemon/pool.h"
+#include "daemon/recording.h"
 #include "daemon/session.h"
 #include "formats/segment_reader.h"
 #include "tests/dice.h"
