@@ -7,10 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "capture/board.h"
 #include "capture/file_source.h"
@@ -23,9 +20,6 @@
 #include "daemon/session.h"
 #include "daemon/watch.h"
 #include "formats/metadata.h"
-
-/* Replays that are over and still known. */
-#define REPLAYS_KEPT 16u
 
 /* Of the pool, so many chunks are for what is on its way. */
 #define CHUNKS_ON_THEIR_WAY 4u
@@ -47,10 +41,8 @@ struct bc_recorder {
 	uv_timer_t defer; /* closes a replay's session, or says that all is over */
 	struct bc_part live;
 	struct bc_part replay;
-	struct bc_take *takes;          /* of this run, the newest first */
+	struct bc_takes takes;
 	struct bc_flight_limits flight; /* chunks 0: there is no flight recorder */
-	time_t id_second; /* the latest recording's id is of this second, and this number */
-	uint32_t id_number;
 	bool is_ending;
 	bool is_first; /* the first recording of this run is still to come */
 	bool has_told_over;
@@ -83,7 +75,7 @@ static struct bc_part *current_part(struct bc_recorder *r)
 
 static bool is_draining(const struct bc_recorder *r)
 {
-	for (const struct bc_take *t = r->takes; t != NULL; t = t->next)
+	for (const struct bc_take *t = r->takes.newest; t != NULL; t = t->next)
 		if (t->state == BC_TAKE_DRAINING)
 			return true;
 	return false;
@@ -216,7 +208,7 @@ static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_tak
 /* The triggers of recordings that have ended: not within a search for triggers. */
 static void disarm_ended(struct bc_recorder *r)
 {
-	for (struct bc_take *t = r->takes; t != NULL; t = t->next)
+	for (struct bc_take *t = r->takes.newest; t != NULL; t = t->next)
 		if (t->state == BC_TAKE_DRAINING)
 			disarm_of(r, t->is_replay ? &r->replay : &r->live, t);
 }
@@ -225,7 +217,7 @@ static void disarm_ended(struct bc_recorder *r)
 static void forget_trigger(struct bc_recorder *r, const char *name)
 {
 	/* Another of that name isn't any recording's own. */
-	for (struct bc_take *t = r->takes; t != NULL; t = t->next)
+	for (struct bc_take *t = r->takes.newest; t != NULL; t = t->next)
 		for (unsigned i = 0; !t->is_replay && i < t->triggers_count; i++)
 			if (strcmp(t->triggers[i], name) == 0)
 				memcpy(t->triggers[i], t->triggers[--t->triggers_count],
@@ -253,67 +245,13 @@ static bool has_limits(const struct bc_stop_rules *limits)
 	return limits->duration_ns != 0 || limits->records != 0 || limits->file_bytes != 0;
 }
 
-static void describe(struct bc_recorder *r, struct bc_recording *recording,
-	const struct bc_source *source, const char *label)
-{
-	const struct bc_config *config = r->options.config;
-	struct bc_segment_header *h = &recording->header;
-	struct timespec now;
-	uint32_t random = 0;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (getrandom(&random, sizeof(random), 0) < 0)
-		random = (uint32_t)now.tv_nsec ^ (uint32_t)getpid();
-	/* Half of it is the second's fraction: recordings that begin in one second sort, too. */
-	random = (uint32_t)((uint64_t)now.tv_nsec * 4096 / 1000000000) << 12 | (random & 0xFFF);
-	/* And those that triggers begin within one batch are no two of one name. */
-	if (now.tv_sec == r->id_second && random <= r->id_number)
-		random = (r->id_number + 1) & 0xFFFFFF;
-	r->id_second = now.tv_sec;
-	r->id_number = random;
-	recording->started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	bc_recording_id_write(h->recording, recording->started_ns, random, label);
-	recording->tag = bc_recording_tag(h->recording);
-	snprintf(h->label, sizeof(h->label), "%s", label);
-	snprintf(h->source_kind, sizeof(h->source_kind), "%s", source->kind);
-	snprintf(h->source_name, sizeof(h->source_name), "%s", source->name);
-	h->clock_hz = source->clock_hz;
-	snprintf(h->host, sizeof(h->host), "%s", config->host);
-	snprintf(h->program, sizeof(h->program), "buscapd " BC_VERSION);
-}
-
-/* Forgets what nobody asks for any more: ended recordings but the latest, and old replays. */
-static void forget_takes(struct bc_recorder *r)
-{
-	struct bc_take **at = &r->takes;
-	unsigned replays = 0;
-	bool has_last = false;
-
-	while (*at != NULL) {
-		struct bc_take *t = *at;
-		bool is_kept = t->state != BC_TAKE_ENDED ||
-			       (t->is_replay ? ++replays <= REPLAYS_KEPT : !has_last);
-		has_last = has_last || (!t->is_replay && t->state == BC_TAKE_ENDED);
-		if (is_kept) {
-			at = &t->next;
-			continue;
-		}
-		*at = t->next;
-		bc_take_free(t);
-	}
-}
-
 /* The take of a replay of this run, by its id or "current"; NULL: there is none. */
 static struct bc_take *find_replay(struct bc_recorder *r, const char *id)
 {
-	struct bc_take *take = r->takes;
-
 	if (strcmp(id, "current") == 0)
 		return r->replay.take;
-	while (take != NULL &&
-		!(take->is_replay && strcmp(take->recording.header.recording, id) == 0))
-		take = take->next;
-	return take;
+	struct bc_take *take = bc_takes_find(&r->takes, id);
+	return take != NULL && take->is_replay ? take : NULL;
 }
 
 /* A take of a part's session, which is under way from here on; NULL when memory ran out. */
@@ -321,20 +259,17 @@ static struct bc_take *add_take(
 	struct bc_recorder *r, struct bc_part *part, const struct bc_start *start)
 {
 	const struct bc_config *config = r->options.config;
-	struct bc_take *take = bc_take_new();
 	const char *label = start->label != NULL && start->label[0] != '\0' ? start->label
 									    : config->label;
+	struct bc_take *take = bc_takes_add(
+		&r->takes, label, bc_session_source(part->session), config->host);
 
 	if (take == NULL)
 		return NULL;
-	describe(r, &take->recording, bc_session_source(part->session), label);
 	take->counts_before = *bc_pipeline_counts(r->pipeline);
 	take->damages_before = bc_session_outcome(part->session)->damages;
 	take->breaks_before = bc_session_outcome(part->session)->breaks;
-	take->next = r->takes;
-	r->takes = take;
 	part->take = take;
-	forget_takes(r);
 	return take;
 }
 
@@ -763,8 +698,8 @@ static enum bc_refusal no_recording(char *why, size_t room)
 bool bc_recorder_await_sealing(struct bc_recorder *r, void *context,
 	void (*done)(void *context, const struct bc_take *ended))
 {
-	return r->takes != NULL && r->takes->state == BC_TAKE_DRAINING &&
-	       bc_take_wait(r->takes, context, done) == 0;
+	return r->takes.newest != NULL && r->takes.newest->state == BC_TAKE_DRAINING &&
+	       bc_take_wait(r->takes.newest, context, done) == 0;
 }
 
 enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *why, size_t room, void *context,
@@ -1017,7 +952,7 @@ static void on_report(void *context)
 
 static struct bc_take *take_of(struct bc_recorder *r, const struct bc_recording *recording)
 {
-	struct bc_take *take = r->takes;
+	struct bc_take *take = r->takes.newest;
 
 	while (take != NULL && &take->recording != recording)
 		take = take->next;
@@ -1087,9 +1022,10 @@ static const struct bc_take *shown_take(struct bc_recorder *r)
 
 	if (part != NULL)
 		return part->take;
-	if (r->takes == NULL || (r->takes->state == BC_TAKE_ENDED && !r->options.is_once))
+	if (r->takes.newest == NULL ||
+		(r->takes.newest->state == BC_TAKE_ENDED && !r->options.is_once))
 		return NULL;
-	return r->takes;
+	return r->takes.newest;
 }
 
 static const struct bc_status_flight *flight_of(struct bc_recorder *r)
@@ -1157,15 +1093,14 @@ cJSON *bc_recorder_take_json(struct bc_recorder *r)
 {
 	const struct bc_take *take = shown_take(r);
 
-	return take != NULL && take->state != BC_TAKE_ENDED ? bc_recorder_ended_json(r, take) : NULL;
+	return take != NULL && take->state != BC_TAKE_ENDED ? bc_recorder_ended_json(r, take)
+							    : NULL;
 }
 
 cJSON *bc_recorder_known_json(struct bc_recorder *r, const char *id)
 {
-	const struct bc_take *take = r->takes;
+	const struct bc_take *take = bc_takes_find(&r->takes, id);
 
-	while (take != NULL && strcmp(take->recording.header.recording, id) != 0)
-		take = take->next;
 	return take != NULL ? bc_recorder_ended_json(r, take) : NULL;
 }
 
@@ -1180,7 +1115,7 @@ cJSON *bc_recorder_replays_json(struct bc_recorder *r)
 {
 	cJSON *array = cJSON_CreateArray();
 
-	for (const struct bc_take *t = r->takes; array != NULL && t != NULL; t = t->next) {
+	for (const struct bc_take *t = r->takes.newest; array != NULL && t != NULL; t = t->next) {
 		cJSON *object = t->is_replay ? bc_recorder_ended_replay_json(r, t) : NULL;
 		if (object != NULL)
 			cJSON_AddItemToArray(array, object);
@@ -1280,7 +1215,7 @@ void bc_recorder_end(struct bc_recorder *r)
 
 void bc_recorder_abandon(struct bc_recorder *r)
 {
-	const struct bc_take *newest = r->takes;
+	const struct bc_take *newest = r->takes.newest;
 
 	/* With the newest all that come before it are given up. */
 	while (newest != NULL && newest->state == BC_TAKE_ENDED)
@@ -1435,10 +1370,6 @@ void bc_recorder_close(struct bc_recorder *r)
 	bc_session_close(r->live.session);
 	bc_session_close(r->replay.session);
 	bc_pipeline_close(r->pipeline);
-	while (r->takes != NULL) {
-		struct bc_take *take = r->takes;
-		r->takes = take->next;
-		bc_take_free(take);
-	}
+	bc_takes_free(&r->takes);
 	uv_close((uv_handle_t *)&r->defer, on_closed);
 }
