@@ -12,6 +12,7 @@
 #include "daemon/pair.h"
 #include "daemon/recording.h"
 #include "daemon/rules.h"
+#include "formats/must_check.h"
 
 struct bc_files {
 	struct bc_pair pair;
@@ -30,7 +31,7 @@ struct bc_files {
 
 /* No file is open yet. `dir_fd` stays the caller's. Returns 0 or -ENOMEM. */
 int bc_files_init(struct bc_files *files, const char *dir, int dir_fd,
-	const struct bc_writer_rules *rules) __attribute__((warn_unused_result));
+	const struct bc_writer_rules *rules) BC_MUST_CHECK;
 
 /* Leaves what is open as it is. */
 void bc_files_destroy(struct bc_files *files);
@@ -40,8 +41,7 @@ void bc_files_begin(struct bc_files *files, const struct bc_recording *recording
 
 /* Writes what of a chunk and its raw block isn't written yet. Returns false when that must be tried
  * again. */
-bool bc_files_write(struct bc_files *files, struct bc_encoded *encoded)
-	__attribute__((warn_unused_result));
+bool bc_files_write(struct bc_files *files, struct bc_encoded *encoded) BC_MUST_CHECK;
 
 /* Whether the pair is as long as a rule lets it be. */
 bool bc_files_are_full(const struct bc_files *files);

@@ -25,6 +25,7 @@
 
 #include "daemon/flight.h"
 #include "formats/chunk.h"
+#include "formats/must_check.h"
 
 struct bc_counts;
 struct bc_hit;
@@ -83,8 +84,7 @@ struct bc_lane_options {
 };
 
 /* Opens a lane, idle or in flight. Returns 0 or -ENOMEM. */
-int bc_lane_open(struct bc_lane **lane, const struct bc_lane_options *options)
-	__attribute__((warn_unused_result));
+int bc_lane_open(struct bc_lane **lane, const struct bc_lane_options *options) BC_MUST_CHECK;
 
 /* No recording may be under way, nor an end wait to be sent. Gives its slots back. Memory goes when
  * the loop has closed the handle. NULL is none. */

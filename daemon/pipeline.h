@@ -20,6 +20,7 @@
 #include "daemon/rules.h"
 #include "daemon/writer_news.h"
 #include "daemon/writer_stats.h"
+#include "formats/must_check.h"
 
 struct bc_pipeline;
 struct bc_slot;
@@ -44,7 +45,7 @@ struct bc_pipeline_options {
 
 /* Takes the memory and starts the threads. Returns 0 or a negative errno. */
 int bc_pipeline_open(struct bc_pipeline **pipeline, uv_loop_t *loop,
-	const struct bc_pipeline_options *options) __attribute__((warn_unused_result));
+	const struct bc_pipeline_options *options) BC_MUST_CHECK;
 
 /* Ends the threads. Memory goes when the loop has closed the handles. */
 void bc_pipeline_close(struct bc_pipeline *pipeline);

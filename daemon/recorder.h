@@ -24,6 +24,7 @@
 #include "daemon/status.h"
 #include "daemon/take.h"
 #include "daemon/trigger.h"
+#include "formats/must_check.h"
 
 struct bc_recorder;
 
@@ -52,7 +53,7 @@ struct bc_recorder_options {
 /* Starts the pipeline, and the source, which is the recorder's from here on. Returns 0, or a
  * negative errno with the source closed and *what, constant text, that couldn't be started. */
 int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_options *options,
-	struct bc_source *source, const char **what) __attribute__((warn_unused_result));
+	struct bc_source *source, const char **what) BC_MUST_CHECK;
 
 /* After on_over(), not within it. Memory goes when the loop has closed the handles. NULL is none.
  */

@@ -12,6 +12,7 @@
 #include "daemon/recording.h"
 #include "daemon/trigger.h"
 #include "daemon/writer_news.h"
+#include "formats/must_check.h"
 
 #define BC_TAKE_TRIGGERS BC_TRIGGERS_REQUESTED
 
@@ -92,8 +93,7 @@ void bc_takes_free(struct bc_takes *takes);
 
 /* Calls done() when the take has ended. Returns 0 or -ENOMEM. */
 int bc_take_wait(struct bc_take *take, void *context,
-	void (*done)(void *context, const struct bc_take *take))
-	__attribute__((warn_unused_result));
+	void (*done)(void *context, const struct bc_take *take)) BC_MUST_CHECK;
 
 /* It has ended: whoever waits is told. */
 void bc_take_end(struct bc_take *take, const struct bc_writer_news *totals);

@@ -18,6 +18,7 @@
 #include "daemon/stint.h"
 #include "daemon/writer_news.h"
 #include "daemon/writer_stats.h"
+#include "formats/must_check.h"
 
 struct bc_writer;
 
@@ -33,8 +34,8 @@ struct bc_writer_options {
 };
 
 /* Starts the thread. Returns 0 or a negative errno. */
-int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *options)
-	__attribute__((warn_unused_result));
+int bc_writer_start(
+	struct bc_writer **writer, const struct bc_writer_options *options) BC_MUST_CHECK;
 
 void bc_writer_report(struct bc_writer *writer, struct bc_writer_report *report);
 
