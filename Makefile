@@ -48,6 +48,10 @@ TOOLS := \
 	tmux:tmux \
 	jq:jq \
 	zsh:zsh
+PYTHON_MODULES := \
+	pytest:python3-pytest \
+	xdist:python3-pytest-xdist \
+	pytest_timeout:python3-pytest-timeout
 FUZZ_TOOLS := \
 	clang:clang$(comma)libclang-rt-dev
 TEST_LIBRARIES := cmocka:% libusbredirparser-0.5:% umockdev-1.0:%
@@ -107,11 +111,8 @@ BC_LDFLAGS = -pthread $(if $(SAN),-fsanitize=$(SAN))
 FOLDERS := formats capture daemon cli
 SOURCES := $(wildcard $(FOLDERS:=/*.c))
 TESTS   := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
-# What has threads; the rest would only take long under SAN=thread.
-THREADED := test_queue test_decoder test_file_source test_sim_source test_stream test_input \
-	test_usbfs test_usbfs_unplug test_raw_session test_writer test_hook test_catalog test_metadata \
-	test_usb_source test_usb_faults test_usb_plugs test_usb_edges test_usb_calls test_usb_find \
-	test_stint test_log test_log_limit
+# What has threads says so; the rest would only take long under SAN=thread.
+THREADED := $(patsubst tests/%.c,%,$(shell grep -l '^TEST_THREADS;' tests/test_*.c))
 # With ONLY="WORD..." those whose name has one of the words.
 ONLY     ?=
 is_wanted = $(if $(ONLY),$(strip $(foreach word,$(ONLY),$(findstring $(word),$(1)))),yes)
@@ -139,7 +140,7 @@ all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) ## build both programs into
 # Where everything may be missing yet, install first.
 ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
 $(SOURCES:%.c=$(BUILD)/%.o) $(TESTS:%=$(BUILD)/tests/%.o): | deps
-$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/*.c)): | deps
+$(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/*.c tests/support/*.c)): | deps
 endif
 
 $(BUILD)/%.o: %.c
@@ -147,7 +148,8 @@ $(BUILD)/%.o: %.c
 	$(say) CC $<
 	$(Q)$(CC) $(BC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(TESTS:%=$(BUILD)/tests/%.o): BC_CFLAGS += $(test_cflags)
+SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+$(TESTS:%=$(BUILD)/tests/%.o) $(SUPPORT_OBJECTS): BC_CFLAGS += $(test_cflags)
 
 define archive
 $(BUILD)/lib$(1).a: $$(call objects,$(1))
@@ -175,7 +177,12 @@ $(BUILD)/completion/_%: $(BUILD)/% cli/completion.sh
 	$(say) GEN $@
 	$(Q)cli/completion.sh zsh $< >$@
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libboard.a $(BUILD)/libcli.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
+# main() of the tests, and what they share.
+$(BUILD)/libsupport.a: $(SUPPORT_OBJECTS)
+	$(say) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libsupport.a $(BUILD)/libboard.a $(BUILD)/libcli.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
 	$(say) LINK $@
 	$(Q)$(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,$(TEST_PKGS))
 
@@ -184,7 +191,7 @@ USBFS_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/usbfs*.c))
 $(USBFS_OBJECTS): # being named, they don't make the general rule above look nearer
 
 define link_usb
-$(BUILD)/tests/$(1)%: $(BUILD)/tests/$(1)%.o $(USBFS_OBJECTS) $(BUILD)/libboard.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
+$(BUILD)/tests/$(1)%: $(BUILD)/tests/$(1)%.o $(USBFS_OBJECTS) $(BUILD)/libsupport.a $(BUILD)/libboard.a $(BUILD)/libdaemon.a $(BUILD)/libcapture.a $(BUILD)/libformats.a
 	$$(say) LINK $$@
 	$$(Q)$$(CC) $$(BC_LDFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(call pkg_libs,$$(TEST_PKGS)) -ldl
 endef
@@ -225,7 +232,7 @@ $(BUILD)/tests/%.so:
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
 
 deps: ## install what is missing, or say what it is
-	@tests/deps.sh $(LIBRARIES) -- $(TOOLS)
+	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) -- $(PYTHON_MODULES)
 
 demo: deps all ## record the simulated bus for a few seconds and look at the result
 	@tests/demo.sh $(BUILD)
@@ -235,11 +242,16 @@ demo-lackey: deps all ## put a real program's trace on the bus, record it and lo
 
 test: deps check ## install, build and run all tests
 
+# Tests mostly wait: two more at a time than there are cores, but under the thread sanitizer.
+empty :=
+PYTEST_FLAGS = -n $(if $(filter thread,$(SAN)),$(CORES) -m threads,$(shell expr $(CORES) + 2)) \
+	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
+
 check: all $(CHECKED:%=$(BUILD)/tests/%) $(HELPERS) ## run all tests; with SAN=thread those with threads
-	@BUILD=$(BUILD) PYTHON=$(PYTHON) tests/run.sh $(CHECKED:%=$(BUILD)/tests/%)
+	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
-	@tests/deps.sh -- $(MACHINE_TOOLS)
+	@tests/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)
 	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py build/deb
 
 check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and check it; installs one
@@ -257,13 +269,13 @@ bench: all $(BENCHES:%=$(BUILD)/tests/%) ## print speed and size ratios against 
 	@BUILD=$(BUILD) $(PYTHON) tests/bench.py
 
 picture: all $(HELPERS) ## draw docs/top.svg: buscap top as it looks on a recording, in six minutes
-	@tests/deps.sh $(LIBRARIES) -- $(TOOLS)
+	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) -- $(PYTHON_MODULES)
 	@BUILD=$(BUILD) $(PYTHON) tests/picture.py docs/top.svg
 
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 	@tests/deps.sh $(LIBRARIES) -- $(TOOLS) $(LINT_TOOLS)
 	$(say) LINT clang-format
-	$(Q)clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board))
+	$(Q)clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board tests/support))
 	$(say) LINT clang-tidy
 	$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES)) $(SOURCES:%=tidy/%)
 	$(say) LINT cppcheck
@@ -306,7 +318,7 @@ fuzz: all ## fuzz what reads bytes from outside, FUZZ_SECONDS (10) each
 	@tests/fuzz.sh build/fuzz $(FUZZ_SECONDS)
 
 # What opens and closes devices at every point: the sanitizers don't see into libusb.
-VALGRIND := test_usbfs test_usb_find test_usb_edges test_usb_calls
+VALGRIND := $(patsubst tests/%.c,%,$(shell grep -l '^TEST_VALGRIND;' tests/test_*.c))
 
 valgrind: $(VALGRIND:%=valgrind/%) ## run the tests that open and close devices under valgrind
 
@@ -319,7 +331,7 @@ layers: ## fail if an include crosses the layers
 	@tests/layers.sh
 
 format: ## reformat the sources
-	$(Q)clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board))
+	$(Q)clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS) tests tests/board tests/support))
 
 # Where `make install` puts what is no program. The configuration's place is the program's own. zsh looks
 # for completions in site-functions; vendor-completions is for Debian's packages.
@@ -429,8 +441,8 @@ lint-deb: deb ## lintian over the packages: no error, no warning
 	$(Q)lintian --allow-root --pedantic --tag-display-limit 0 --fail-on error,warning $(PACKAGE_DIR)/*.changes
 
 test-package: deb ## install, upgrade, remove and purge the packages in a root of SUITE (as root)
-	@tests/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck
-	$(Q)$(PYTHON) tests/check_package.py $(PACKAGE_DIR)
+	@tests/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck -- $(PYTHON_MODULES)
+	$(Q)PACKAGES=$(PACKAGE_DIR) $(PYTHON) -m pytest -v tests/check_package.py
 
 dist: ## pack the sources of the last commit into build/buscapd-VERSION.tar.gz
 	@mkdir -p build
@@ -446,4 +458,4 @@ help: ## this list
 	@echo '  ONLY="WORD..." is of the tests those whose name has one of the words'
 	@echo '  V=1 shows the commands; CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR are respected'
 
--include $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/board/*.d build/fuzz/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/board/*.d $(BUILD)/tests/support/*.d build/fuzz/*/*.d)

@@ -14,6 +14,7 @@
 #include "capture/source.h"
 #include "capture/usb_find.h"
 #include "capture/usb_request.h"
+#include "capture/usb_stream.h"
 
 /* The clock of raw6 samples where nobody tells another: nanoseconds of the host. */
 #define BC_USB_HOST_CLOCK_HZ 1000000000u

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/api_call.h"
 #include "daemon/api_record.h"
 #include "daemon/metrics.h"
 #include "daemon/rights.h"

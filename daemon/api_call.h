@@ -1,4 +1,4 @@
-/* A request on its way to its answer. */
+/* A request on its way to its answer, and what the paths answer from. */
 #ifndef BC_DAEMON_API_CALL_H
 #define BC_DAEMON_API_CALL_H
 
@@ -6,11 +6,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/api.h"
+#include "daemon/bulletin.h"
+#include "daemon/catalog.h"
+#include "daemon/mix.h"
 #include "daemon/recorder.h"
 #include "daemon/request.h"
+#include "daemon/tap.h"
 
 #define BC_JSON_TYPE "application/json"
+
+/* All are the owner's, and outlast the server. */
+struct bc_api {
+	void *context;
+	struct bc_status (*status)(void *context); /* the whole: recorder, server and streams */
+	struct bc_recorder *recorder;
+	struct bc_bulletin *bulletin;
+	struct bc_taps *taps;
+	struct bc_mix *mix;
+	struct bc_catalog *catalog;
+	uint32_t reserved; /* bits of enum bc_right: for the owner alone */
+};
 
 struct bc_call {
 	struct bc_api *api;

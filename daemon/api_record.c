@@ -18,13 +18,23 @@ struct later {
 	unsigned status;
 };
 
-static struct later *answer_later(struct bc_call *call)
+/* Returns NULL when memory ran out. */
+static struct later *answer_later(struct bc_call *call, unsigned status)
 {
 	struct later *later = malloc(sizeof(*later));
 
 	if (later != NULL)
-		*later = (struct later){.api = call->api, .request = call->request};
+		*later = (struct later){call->api, call->request, status};
 	return later;
+}
+
+/* What `later` waits for has been asked of the recorder. */
+static void settle(struct bc_call *call, struct later *later, enum bc_refusal refusal)
+{
+	if (refusal == BC_GRANTED)
+		return;
+	free(later);
+	bc_call_refuse(call, refusal);
 }
 
 static const char *text_of(const cJSON *object, const char *name)
@@ -93,7 +103,7 @@ static void on_listed(void *context, cJSON *rows)
 
 void bc_api_list_recordings(struct bc_call *call)
 {
-	struct later *later = answer_later(call);
+	struct later *later = answer_later(call, 200);
 
 	if (later != NULL && bc_catalog_list(call->api->catalog, later, on_listed) == 0)
 		return;
@@ -173,9 +183,7 @@ void bc_api_take_snapshot(struct bc_call *call)
 {
 	if (!do_as_asked(call, bc_asked_snapshot, snapshot))
 		return;
-	struct later *later = answer_later(call);
-	if (later != NULL)
-		later->status = 201;
+	struct later *later = answer_later(call, 201);
 	if (later != NULL && bc_recorder_await_sealing(call->api->recorder, later, on_sealed))
 		return;
 	free(later);
@@ -205,19 +213,14 @@ void bc_api_note_on_current(struct bc_call *call)
 
 void bc_api_stop_current(struct bc_call *call)
 {
-	struct later *later = answer_later(call);
+	struct later *later = answer_later(call, 200);
 
-	if (later == NULL) {
+	if (later == NULL)
 		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
-		return;
-	}
-	later->status = 200;
-	enum bc_refusal refusal = bc_recorder_stop(
-		call->api->recorder, call->why, sizeof(call->why), later, on_sealed);
-	if (refusal == BC_GRANTED)
-		return;
-	free(later);
-	bc_call_refuse(call, refusal);
+	else
+		settle(call, later,
+			bc_recorder_stop(call->api->recorder, call->why, sizeof(call->why), later,
+				on_sealed));
 }
 
 void bc_api_rotate(struct bc_call *call)
@@ -267,8 +270,7 @@ static enum bc_refusal mark(struct bc_call *call, const struct bc_asked *asked)
 
 void bc_api_set_mark(struct bc_call *call)
 {
-	if (!do_as_asked(call, bc_asked_mark, mark))
-		return;
+	(void)do_as_asked(call, bc_asked_mark, mark);
 }
 
 /* Triggers */
@@ -308,8 +310,7 @@ static enum bc_refusal arm(struct bc_call *call, const struct bc_asked *asked)
 
 void bc_api_arm_trigger(struct bc_call *call)
 {
-	if (!do_as_asked(call, bc_asked_trigger, arm))
-		return;
+	(void)do_as_asked(call, bc_asked_trigger, arm);
 }
 
 /* The answer is how it stood. */
@@ -375,17 +376,12 @@ static void on_cancelled(void *context, const struct bc_take *ended)
 
 void bc_api_cancel_replay(struct bc_call *call)
 {
-	struct later *later = answer_later(call);
+	struct later *later = answer_later(call, 200);
 
-	if (later == NULL) {
+	if (later == NULL)
 		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
-		return;
-	}
-	later->status = 200;
-	enum bc_refusal refusal = bc_recorder_cancel(
-		call->api->recorder, call->name, call->why, sizeof(call->why), later, on_cancelled);
-	if (refusal == BC_GRANTED)
-		return;
-	free(later);
-	bc_call_refuse(call, refusal);
+	else
+		settle(call, later,
+			bc_recorder_cancel(call->api->recorder, call->name, call->why,
+				sizeof(call->why), later, on_cancelled));
 }

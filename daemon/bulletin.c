@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/clock.h"
+#include "daemon/request.h"
 #include "daemon/rfc3339.h"
 #include "formats/json.h"
 

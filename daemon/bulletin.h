@@ -15,8 +15,6 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
-#include "daemon/request.h"
-
 #define BC_BULLETIN_READERS      64u
 #define BC_BULLETIN_OTHERS       56u /* of them, who isn't the owner */
 #define BC_BULLETIN_BYTES        (1u << 20)
@@ -24,6 +22,7 @@
 #define BC_BULLETIN_OBJECT_BYTES (256u << 10)
 
 struct bc_bulletin;
+struct bc_request;
 
 /* Returns 0 or -ENOMEM. */
 int bc_bulletin_open(struct bc_bulletin **bulletin) __attribute__((warn_unused_result));

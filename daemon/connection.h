@@ -1,8 +1,10 @@
-/* The server's connections: who they are, how long each may still take, who has to go.
+/* The server's connections: which of them has a place, and which makes way for the owner.
  *
- * A connection's place is taken by bc_connections_admit() and given back by
- * bc_connections_remove(); its descriptor is libmicrohttpd's in between. Everything is of the
- * loop's thread. */
+ * bc_connections_admit() gives a connection its place, bc_connections_remove() takes it back; in
+ * between, its descriptor is libmicrohttpd's. Everything belongs to the loop's thread.
+ *
+ * libmicrohttpd limits connections, too, but it can't tell the owner from others and closes what
+ * exceeds the limit without a word. So places are counted here; its limit is above their sum. */
 #ifndef BC_DAEMON_CONNECTION_H
 #define BC_DAEMON_CONNECTION_H
 
@@ -14,8 +16,22 @@ struct bc_connections;
 struct bc_request;
 struct MHD_Connection;
 
-/* Refused ones, held for a moment so that the client can read why. */
-#define BC_CONNECTIONS_REFUSED 32
+enum bc_place {
+	BC_PLACE_OTHER,
+	BC_PLACE_OWNER,
+	BC_PLACE_REFUSED, /* its request gets a 503 */
+	BC_PLACE_ENDING,  /* shut down; libmicrohttpd hasn't noticed yet */
+	BC_PLACES,
+};
+
+/* Connections that are refused at a time; one more ends the oldest. */
+#define BC_CONNECTIONS_REFUSED 32u
+
+enum bc_phase {
+	BC_PHASE_ASKING,  /* we wait for a request, or for the rest of it */
+	BC_PHASE_WORKING, /* the client waits for us, or reads a stream */
+	BC_PHASE_SENDING, /* the client is to read its answer */
+};
 
 struct bc_connection {
 	struct bc_connections *all;
@@ -24,63 +40,39 @@ struct bc_connection {
 	struct MHD_Connection *mhd;
 	int fd;
 	bool is_owner;
-	bool is_ending;             /* it was shut down; libmicrohttpd hasn't noticed yet */
-	bool is_begun;              /* the first line of a request has come */
-	bool has_bad_path;          /* with a zero byte in it */
-	unsigned requests;          /* that were answered */
-	uint64_t since_ns;          /* when it began, or last was given something to do */
-	uint64_t due_ns;            /* a request must be whole then; 0: none is waited for */
+	bool has_zero; /* the request's target has a zero byte in it */
+	enum bc_place place;
+	enum bc_phase phase;
+	uint64_t since_ns;          /* when the phase began */
 	struct bc_request *request; /* under way, or NULL */
 };
 
 struct bc_connections {
 	struct bc_connection *first;
-	unsigned owners; /* of those that are not ending */
-	unsigned others;
-	unsigned count; /* of all */
-	unsigned others_max;
-	unsigned owners_max;
-	uint64_t patience_ns;
+	unsigned used[BC_PLACES];
+	unsigned max[BC_PLACES]; /* of others, of the owner */
+
+	/* What requests share; index 1 is the owner's. */
 	size_t long_bytes;      /* as bc_server_options.long_bytes */
-	size_t body_bytes[2];   /* memory of the bodies of others' requests, and of the owner's */
-	size_t answer_bytes[2]; /* the same of their long answers */
-	struct {
-		int fd;
-		uint64_t until_ns;
-	} refused[BC_CONNECTIONS_REFUSED];
-	unsigned refused_count;
+	size_t answer_bytes[2]; /* memory of long answers */
+	unsigned bodies[2];
+	uint64_t served_ns; /* processor time spent in libmicrohttpd */
+
+	/* Set by the server. */
+	void *server;
+	void (*turn_soon)(void *server); /* a connection was resumed */
+	void *context;
+	void (*request)(void *context, struct bc_request *request); /* NULL: we stop */
 };
 
-enum bc_admission {
-	BC_ADMITTED,
-	BC_ADMITTED_LATER, /* a place is soon to be had: ask again */
-	BC_REFUSED,        /* the client was told why, and the descriptor is taken care of */
-};
+/* Gives an accepted descriptor a place. Returns 0 with *connection set; -EAGAIN when the owner will
+ * soon have a place: ask again; or -ENOMEM. */
+int bc_connections_admit(struct bc_connections *all, int fd, bool is_owner,
+	struct bc_connection **connection) __attribute__((warn_unused_result));
 
-/* Finds a place for a descriptor that was accepted; *connection is set when it is admitted. */
-enum bc_admission bc_connections_admit(struct bc_connections *all, int fd, bool is_owner,
-	uint64_t now_ns, struct bc_connection **connection);
-
-/* Gives the place back and frees the connection. The descriptor is not touched. */
+/* Takes the place back and frees the connection. The descriptor is not touched. */
 void bc_connections_remove(struct bc_connections *all, struct bc_connection *connection);
 
-/* Ends what took too long, and lets refused ones go. */
-void bc_connections_look(struct bc_connections *all, uint64_t now_ns);
-
-/* Lets all refused ones go. */
-void bc_connections_close(struct bc_connections *all);
-
-/* Answers with an error past libmicrohttpd, which must have nothing under way to the client. The
- * status with its words; the sentence is put into JSON as it stands. */
-void bc_connection_tell(
-	const struct bc_connection *connection, const char *status, const char *sentence);
-
-/* How far a request is. begun: its first line is there; whole: nothing more is waited for; done:
- * answered, the next may come. */
-void bc_connection_begun(
-	struct bc_connections *all, struct bc_connection *connection, uint64_t now_ns);
-void bc_connection_whole(struct bc_connection *connection, uint64_t now_ns);
-void bc_connection_done(
-	struct bc_connections *all, struct bc_connection *connection, uint64_t now_ns);
+void bc_connection_set_phase(struct bc_connection *connection, enum bc_phase phase);
 
 #endif

@@ -3,11 +3,56 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "daemon/exchange.h"
+#include "daemon/request_internal.h"
 
 /* What a client of HTTP/1.0 is sent of a stream at a time. */
 #define BLOCK_BYTES 16384
+
+struct refusal {
+	unsigned status;
+	const char *body;
+};
+
+/* The server's own answers. */
+#define REFUSAL(name, status, sentence) \
+	static const struct refusal name = {status, "{\"error\":\"" sentence "\"}\n"}
+
+REFUSAL(zero_byte, MHD_HTTP_BAD_REQUEST, "the path or the query has a zero byte in it");
+REFUSAL(long_head, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
+	"the headers are too long: the limit is 16 KiB");
+REFUSAL(long_body, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too long: the limit is 64 KiB");
+REFUSAL(no_memory, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
+REFUSAL(no_place, MHD_HTTP_SERVICE_UNAVAILABLE,
+	"there are too many connections; try again later, or close others");
+REFUSAL(many_bodies, MHD_HTTP_SERVICE_UNAVAILABLE,
+	"too many requests with a body at a time; try again later");
+REFUSAL(many_answers, MHD_HTTP_SERVICE_UNAVAILABLE,
+	"there are too many long answers at a time; try again later");
+REFUSAL(stopping, MHD_HTTP_SERVICE_UNAVAILABLE, "buscapd is stopping");
+
+struct bc_request {
+	struct bc_connection *connection; /* NULL: libmicrohttpd is done with the request */
+	const char *method;
+	const char *path;
+	char *body; /* NULL, or BC_REQUEST_BODY_BYTES and a zero */
+	size_t body_bytes;
+	const struct refusal *refusal; /* the answer once all has come; NULL: the receiver's */
+	bool is_handed_on;
+	bool is_answered; /* response is what libmicrohttpd takes next */
+	bool is_suspended;
+	unsigned status;
+	struct MHD_Response *response; /* NULL although it is answered: memory ran out */
+	struct bc_push *push;          /* NULL: no stream */
+};
+
+struct bc_push {
+	struct bc_request *request;    /* NULL: libmicrohttpd is done with it */
+	const struct bc_push_ops *ops; /* NULL: it never began */
+	void *context;
+	bool has_gone; /* the client */
+};
 
 /* What a request says */
 
@@ -77,13 +122,178 @@ bool bc_request_is_owner(const struct bc_request *r)
 	return r->connection != NULL && r->connection->is_owner;
 }
 
-/* Its answer */
+/* How it comes */
 
-static void let_go(struct bc_request *r)
+/* The path of a target that names its server as well, as a request to a proxy does: servers must
+ * accept it (RFC 9112, 3.2.2). The server named is us, by whatever name. */
+static const char *path_of_target(const char *target)
 {
-	free(r->body);
-	free(r);
+	size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
+			: strncasecmp(target, "https://", 8) == 0 ? 8
+								  : 0;
+
+	if (scheme == 0)
+		return target;
+	const char *path = strchr(target + scheme, '/');
+	return path != NULL ? path : "/";
 }
+
+static enum MHD_Result receive_head(
+	struct bc_connection *connection, const char *path, const char *method, void **slot)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+		connection->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+	struct bc_request *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return MHD_NO;
+	*slot = r;
+	r->connection = connection;
+	r->path = path_of_target(path);
+	r->method = method;
+	connection->request = r;
+	if (connection->place == BC_PLACE_REFUSED)
+		r->refusal = &no_place;
+	else if (info != NULL && info->header_size > BC_REQUEST_HEAD_BYTES)
+		r->refusal = &long_head;
+	else if (connection->has_zero)
+		r->refusal = &zero_byte;
+	return MHD_YES;
+}
+
+static unsigned *bodies_of(const struct bc_request *r)
+{
+	return &r->connection->all->bodies[r->connection->is_owner];
+}
+
+static void free_body(struct bc_request *r)
+{
+	*bodies_of(r) -= r->body != NULL;
+	free(r->body);
+	r->body = NULL;
+}
+
+/* Bodies that are to be refused are read to their end, or the client would not be there for the
+ * answer. */
+static enum MHD_Result receive_body(struct bc_request *r, const char *bytes, size_t n)
+{
+	if (r->refusal == NULL && n > BC_REQUEST_BODY_BYTES - r->body_bytes)
+		r->refusal = &long_body;
+	if (r->refusal == NULL && r->body == NULL) {
+		if (*bodies_of(r) == BC_REQUEST_BODIES)
+			r->refusal = &many_bodies;
+		else if ((r->body = malloc(BC_REQUEST_BODY_BYTES + 1)) == NULL)
+			r->refusal = &no_memory;
+		else
+			*bodies_of(r) += 1;
+	}
+	if (r->refusal != NULL)
+		return MHD_YES;
+	memcpy(r->body + r->body_bytes, bytes, n);
+	r->body_bytes += n;
+	r->body[r->body_bytes] = '\0';
+	return MHD_YES;
+}
+
+static struct MHD_Response *make_refusal(const struct refusal *refusal)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		strlen(refusal->body), (void *)refusal->body, MHD_RESPMEM_PERSISTENT);
+
+	if (response != NULL)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+	return response;
+}
+
+static void refuse(struct bc_request *r, const struct refusal *refusal)
+{
+	r->status = refusal->status;
+	r->response = make_refusal(refusal);
+	r->is_answered = true;
+	if (r->response != NULL)
+		MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+static enum MHD_Result send_answer(struct bc_request *r)
+{
+	struct bc_connection *connection = r->connection;
+
+	free_body(r);
+	if (r->response == NULL)
+		return MHD_NO;
+	if (r->push == NULL)
+		bc_connection_set_phase(connection, BC_PHASE_SENDING);
+	else /* a stream may be read as slowly as its client likes */
+		MHD_set_connection_option(connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	enum MHD_Result result = MHD_queue_response(connection->mhd, r->status, r->response);
+	MHD_destroy_response(r->response);
+	r->response = NULL;
+	return result;
+}
+
+static enum MHD_Result receive_end(struct bc_request *r)
+{
+	const struct bc_connections *all = r->connection->all;
+
+	if (!r->is_handed_on) {
+		bc_connection_set_phase(r->connection, BC_PHASE_WORKING);
+		if (r->refusal == NULL && all->request == NULL)
+			r->refusal = &stopping;
+		r->is_handed_on = true;
+		if (r->refusal != NULL)
+			refuse(r, r->refusal);
+		else
+			all->request(all->context, r);
+	}
+	if (r->is_answered)
+		return send_answer(r);
+	r->is_suspended = true;
+	MHD_suspend_connection(r->connection->mhd);
+	return MHD_YES;
+}
+
+enum MHD_Result bc_request_part(struct bc_connection *connection, const char *path,
+	const char *method, const char *body, size_t *body_bytes, void **request)
+{
+	struct bc_request *r = *request;
+	size_t n = *body_bytes;
+
+	if (r == NULL)
+		return receive_head(connection, path, method, request);
+	if (n == 0)
+		return receive_end(r);
+	*body_bytes = 0;
+	return receive_body(r, body, n);
+}
+
+void bc_request_completed(struct bc_request *r)
+{
+	if (r == NULL)
+		return;
+	/* The receiver still has to answer it and keeps the body: the server is being closed. */
+	bool is_kept = r->is_handed_on && !r->is_answered;
+	if (!is_kept)
+		free_body(r);
+	r->connection = NULL;
+	if (r->push != NULL)
+		r->push->request = NULL;
+	if (r->response != NULL) {
+		MHD_destroy_response(r->response);
+		r->response = NULL;
+	}
+	if (!is_kept)
+		free(r);
+}
+
+void bc_request_resume(struct bc_request *r)
+{
+	if (!r->is_suspended)
+		return;
+	r->is_suspended = false;
+	MHD_resume_connection(r->connection->mhd);
+}
+
+/* Its answer */
 
 /* The answer is there: libmicrohttpd takes it when it next looks at the connection. */
 static void answered(struct bc_request *r, unsigned status, struct MHD_Response *response)
@@ -92,9 +302,9 @@ static void answered(struct bc_request *r, unsigned status, struct MHD_Response 
 	r->status = status;
 	r->response = response;
 	if (r->is_suspended) {
-		struct bc_server *server = r->server;
-		bc_exchange_resume(r);
-		bc_server_turn_soon(server);
+		struct bc_connections *all = r->connection->all;
+		bc_request_resume(r);
+		all->turn_soon(all->server);
 	}
 }
 
@@ -112,11 +322,6 @@ static void free_long_answer(void *context)
 	*answer->counted -= answer->bytes;
 	free(answer->text);
 	free(answer);
-}
-
-static bool is_too_much(const struct bc_connections *all, size_t counted, size_t bytes)
-{
-	return counted != 0 && counted + bytes > all->long_bytes;
 }
 
 /* Takes the text. Returns NULL when memory ran out. */
@@ -140,7 +345,7 @@ static struct MHD_Response *make_long(size_t *counted, char *text, size_t bytes)
 /* The same, of any length. */
 static struct MHD_Response *make_response(char *text, size_t bytes, size_t *counted)
 {
-	if (bytes > BC_SERVER_SHORT_BYTES)
+	if (bytes > BC_ANSWER_SHORT_BYTES)
 		return make_long(counted, text, bytes);
 	struct MHD_Response *response = MHD_create_response_from_buffer(
 		bytes, text, MHD_RESPMEM_MUST_FREE);
@@ -149,38 +354,32 @@ static struct MHD_Response *make_response(char *text, size_t bytes, size_t *coun
 	return response;
 }
 
-static struct MHD_Response *make_error(unsigned status)
-{
-	static char no_memory[] = "{\"error\":\"there is no memory for this now\"}\n";
-	static char too_much[] =
-		"{\"error\":\"there are too many long answers at a time; try again later\"}\n";
-	char *text = status == MHD_HTTP_SERVICE_UNAVAILABLE ? too_much : no_memory;
-
-	return MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_PERSISTENT);
-}
-
 void bc_request_answer(struct bc_request *r, unsigned status, const char *content_type, char *text,
 	const char *allow)
 {
+	const struct refusal *refusal = NULL;
 	struct MHD_Response *response;
 
 	if (r->connection == NULL) {
 		free(text);
-		let_go(r);
+		free(r->body);
+		free(r);
 		return;
 	}
-	struct bc_connections *all = r->connection->all;
-	size_t *counted = &all->answer_bytes[r->connection->is_owner];
+	const struct bc_connections *all = r->connection->all;
+	size_t *counted = &r->connection->all->answer_bytes[r->connection->is_owner];
 	size_t bytes = text != NULL ? strlen(text) : 0;
-	bool is_refused = bytes > BC_SERVER_SHORT_BYTES && is_too_much(all, *counted, bytes);
-	if (text == NULL || is_refused) {
+	if (text == NULL)
+		refusal = &no_memory;
+	else if (bytes > BC_ANSWER_SHORT_BYTES && *counted != 0 &&
+		 *counted + bytes > all->long_bytes)
+		refusal = &many_answers;
+	if (refusal != NULL) {
 		free(text);
-		status = is_refused ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_INTERNAL_SERVER_ERROR;
-		content_type = "application/json";
-		response = make_error(status);
-	} else {
-		response = make_response(text, bytes, counted);
+		answered(r, refusal->status, make_refusal(refusal));
+		return;
 	}
+	response = make_response(text, bytes, counted);
 	if (response != NULL) {
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
 		if (allow != NULL)
@@ -232,7 +431,7 @@ struct bc_push *bc_request_stream(struct bc_request *r, const char *content_type
 		free(push);
 		return NULL;
 	}
-	/* The time-out of the connection is off from now on, so it ends with the stream. */
+	/* The time-out of the connection is off from then on, so it ends with the stream. */
 	if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) !=
 			MHD_YES ||
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") != MHD_YES) {
@@ -253,21 +452,21 @@ void bc_push_wake(struct bc_push *push)
 
 	if (r == NULL || !r->is_suspended)
 		return;
-	bc_exchange_resume(r);
-	bc_server_turn_soon(r->server);
+	bc_request_resume(r);
+	r->connection->all->turn_soon(r->connection->all->server);
 }
 
 uint64_t bc_push_served_ns(const struct bc_push *push)
 {
-	return push->request != NULL ? bc_server_served_ns(push->request->server) : 0;
+	return push->request != NULL ? push->request->connection->all->served_ns : 0;
 }
 
-bool bc_exchange_is_waiting_stream(const struct bc_request *r)
+bool bc_request_is_waiting_stream(const struct bc_request *r)
 {
 	return r->push != NULL && r->is_suspended;
 }
 
-void bc_exchange_end_stream(struct bc_request *r)
+void bc_request_end_stream(struct bc_request *r)
 {
 	r->push->has_gone = true;
 	bc_push_wake(r->push);

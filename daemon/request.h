@@ -10,6 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define BC_REQUEST_HEAD_BYTES 16384u
+#define BC_REQUEST_BODY_BYTES 65536u
+
+/* Bodies at a time, of the owner's requests and of others' each. */
+#define BC_REQUEST_BODIES 32u
+
+/* Answers no longer than this are always given. Longer ones may take this much memory at a time,
+ * the owner's and others' each. */
+#define BC_ANSWER_SHORT_BYTES 16384u
+#define BC_ANSWER_LONG_BYTES  (4u << 20)
+
 struct bc_request;
 
 /* Texts last until the request is answered, or the server closed. */

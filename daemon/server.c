@@ -10,14 +10,12 @@
 #include <unistd.h>
 
 #include "daemon/clock.h"
-#include "daemon/connection.h"
-#include "daemon/exchange.h"
+#include "daemon/request_internal.h"
 
-#define PATIENCE_MS      10000
-#define LOOK_MS          100
+#define TIMEOUT_S        10
+#define LOOK_MS          1000 /* how often clients of streams are checked */
 #define DEAF_MS          20
-#define GONE_NS          UINT64_C(1000000000) /* how often streams are asked for their client */
-#define CONNECTION_BYTES 32768                /* of libmicrohttpd, for heads both ways */
+#define CONNECTION_BYTES 32768 /* of libmicrohttpd, for heads both ways */
 #define CONNECTIONS_MOST 4096u
 
 /* A program built with the headers of an older libmicrohttpd runs with the newer library too, whose
@@ -41,13 +39,11 @@ struct bc_server {
 	struct bc_connections connections;
 	struct bc_connection *arriving; /* being given to libmicrohttpd */
 	int waiting_fd;                 /* of the owner, accepted, for a place; -1: none */
-	uint64_t gone_due_ns;
-	uint64_t served_ns; /* of the processor, spent in libmicrohttpd */
 	bool is_deaf; /* until some time has passed: no descriptor was to be had, or no place */
 	uv_poll_t listening;
 	uv_poll_t poll;
 	uv_timer_t timer; /* for libmicrohttpd's time-outs */
-	uv_timer_t look;  /* for ours, while there are connections */
+	uv_timer_t look;  /* while there are connections, or the server is deaf */
 	uv_idle_t soon;
 	unsigned open_handles;
 };
@@ -73,8 +69,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	turn(poll->data);
 }
 
-void bc_server_turn_soon(struct bc_server *server)
+static void turn_soon(void *context)
 {
+	struct bc_server *server = context;
+
 	uv_idle_start(&server->soon, on_soon);
 }
 
@@ -88,11 +86,11 @@ static void turn(struct bc_server *server)
 	uv_timer_stop(&server->timer);
 	uint64_t began_ns = bc_thread_ns();
 	MHD_run(server->mhd);
-	server->served_ns += bc_thread_ns() - began_ns;
+	server->connections.served_ns += bc_thread_ns() - began_ns;
 	if (MHD_get_timeout(server->mhd, &due_ms) != MHD_YES)
 		return;
 	if (due_ms == 0)
-		bc_server_turn_soon(server);
+		turn_soon(server);
 	else
 		uv_timer_start(&server->timer, on_timer, due_ms, 0);
 }
@@ -102,9 +100,9 @@ static void end_streams_of_gone_clients(struct bc_server *server)
 {
 	for (struct bc_connection *c = server->connections.first; c != NULL; c = c->next) {
 		struct pollfd fd = {.fd = c->fd};
-		if (c->request != NULL && bc_exchange_is_waiting_stream(c->request) &&
+		if (c->request != NULL && bc_request_is_waiting_stream(c->request) &&
 			poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR)) != 0)
-			bc_exchange_end_stream(c->request);
+			bc_request_end_stream(c->request);
 	}
 }
 
@@ -114,21 +112,13 @@ static void take_some(struct bc_server *server);
 static void on_look(uv_timer_t *timer)
 {
 	struct bc_server *server = timer->data;
-	uint64_t now_ns = bc_now_ns();
 
-	/* Where the loop was held up, what has come meanwhile came in time. */
-	turn(server);
-	bc_connections_look(&server->connections, now_ns);
-	turn(server);
-	if (now_ns >= server->gone_due_ns) {
-		server->gone_due_ns = now_ns + GONE_NS;
-		end_streams_of_gone_clients(server);
-	}
+	end_streams_of_gone_clients(server);
 	if (server->is_deaf) {
 		server->is_deaf = false;
 		uv_poll_start(&server->listening, UV_READABLE, on_listening);
 		take_some(server);
-	} else if (server->connections.count == 0 && server->connections.refused_count == 0) {
+	} else if (server->connections.first == NULL) {
 		uv_timer_stop(&server->look);
 	}
 }
@@ -159,17 +149,15 @@ static bool admit(struct bc_server *server, int fd)
 	struct sockaddr_storage address = {.ss_family = AF_UNIX};
 	socklen_t length = sizeof(address);
 
-	server->waiting_fd = -1;
-	switch (bc_connections_admit(
-		&server->connections, fd, is_of_owner, bc_now_ns(), &server->arriving)) {
-	case BC_ADMITTED_LATER:
-		server->waiting_fd = fd;
+	int rc = bc_connections_admit(&server->connections, fd, is_of_owner, &server->arriving);
+	server->waiting_fd = rc == -EAGAIN ? fd : -1;
+	if (rc == -EAGAIN) {
 		be_deaf(server);
 		return false;
-	case BC_REFUSED:
+	}
+	if (rc != 0) {
+		close(fd);
 		return true;
-	case BC_ADMITTED:
-		break;
 	}
 	if (getpeername(fd, (struct sockaddr *)&address, &length) != 0)
 		length = sizeof(address.ss_family);
@@ -231,16 +219,11 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **slot
 	}
 }
 
-/* The first line of a request is there, and not decoded yet. */
-static void *on_first_line(void *context, const char *uri, struct MHD_Connection *mhd)
+/* The target of a request is there, and not decoded yet. */
+static void *on_target(void *context, const char *target, struct MHD_Connection *mhd)
 {
-	struct bc_server *server = context;
-	struct bc_connection *connection = connection_of(mhd);
-
-	bc_connection_begun(&server->connections, connection, bc_now_ns());
-	connection->has_bad_path = strstr(uri, "%00") != NULL;
-	/* It would end it without a word: until the request is answered the time is ours. */
-	MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	(void)context;
+	connection_of(mhd)->has_zero = strstr(target, "%00") != NULL;
 	return NULL;
 }
 
@@ -248,22 +231,22 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 	const char *method, const char *version, const char *body, size_t *body_bytes,
 	void **request)
 {
-	struct bc_server *server = context;
-
+	(void)context;
 	(void)version;
-	return bc_exchange_part(&server->options, server, connection_of(mhd), path, method, body,
-		body_bytes, request);
+	return bc_request_part(connection_of(mhd), path, method, body, body_bytes, request);
 }
 
 static void on_completed(void *context, struct MHD_Connection *mhd, void **request,
 	enum MHD_RequestTerminationCode why)
 {
-	struct bc_server *server = context;
+	struct bc_connection *connection = connection_of(mhd);
 
+	(void)context;
 	(void)why;
-	bc_exchange_completed(*request);
+	bc_request_completed(*request);
 	*request = NULL;
-	bc_connection_done(&server->connections, connection_of(mhd), bc_now_ns());
+	connection->request = NULL;
+	bc_connection_set_phase(connection, BC_PHASE_ASKING);
 }
 
 /* What libmicrohttpd says of its clients is theirs to know, not the log's. */
@@ -276,14 +259,11 @@ static void ignore_log(void *context, const char *format, va_list args)
 
 /* The server's life */
 
-uint64_t bc_server_served_ns(const struct bc_server *server)
-{
-	return server->served_ns;
-}
-
 unsigned bc_server_clients(const struct bc_server *server)
 {
-	return server->connections.count;
+	const unsigned *used = server->connections.used;
+
+	return used[BC_PLACE_OWNER] + used[BC_PLACE_OTHER];
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -298,7 +278,7 @@ static void resume_all(struct bc_server *server)
 {
 	for (struct bc_connection *c = server->connections.first; c != NULL; c = c->next)
 		if (c->request != NULL)
-			bc_exchange_resume(c->request);
+			bc_request_resume(c->request);
 }
 
 void bc_server_close(struct bc_server *server)
@@ -306,7 +286,7 @@ void bc_server_close(struct bc_server *server)
 	if (server == NULL)
 		return;
 	/* Streams may have something to say still: why they end, for one. Who asks now is told. */
-	server->options.request = NULL;
+	server->connections.request = NULL;
 	for (unsigned turns = 0; turns < LAST_TURNS; turns++) {
 		resume_all(server);
 		MHD_run(server->mhd);
@@ -315,10 +295,9 @@ void bc_server_close(struct bc_server *server)
 	uv_close((uv_handle_t *)&server->listening, on_closed);
 	uv_close((uv_handle_t *)&server->poll, on_closed); /* before what it polls is closed */
 	MHD_stop_daemon(server->mhd);
-	bc_connections_close(&server->connections);
 	if (server->waiting_fd >= 0)
 		close(server->waiting_fd);
-	assert(server->connections.count == 0);
+	assert(server->connections.first == NULL);
 	uv_close((uv_handle_t *)&server->timer, on_closed);
 	uv_close((uv_handle_t *)&server->look, on_closed);
 	uv_close((uv_handle_t *)&server->soon, on_closed);
@@ -328,16 +307,19 @@ void bc_server_close(struct bc_server *server)
  * says nothing of one that it then has no place for. */
 static struct MHD_Daemon *start_mhd(struct bc_server *server)
 {
-	const struct bc_connections *all = &server->connections;
+	const struct bc_server_options *options = &server->options;
+	unsigned places = options->connections_max + BC_SERVER_OWNER_PLACES +
+			  BC_CONNECTIONS_REFUSED + ENDING_PLACES;
+	unsigned timeout_s = options->timeout_s != 0 ? options->timeout_s : TIMEOUT_S;
 
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
 					MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_THREAD_SAFETY,
 		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, all->others_max + all->owners_max + ENDING_PLACES,
-		MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, server,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
-		on_connection, server, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_LIMIT, places, MHD_OPTION_CONNECTION_TIMEOUT, timeout_s,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+		MHD_OPTION_END);
 }
 
 static int init_polls(struct bc_server *server, uv_loop_t *loop)
@@ -364,17 +346,20 @@ int bc_server_start(
 {
 	assert(options->connections_max >= 1 && options->connections_max <= CONNECTIONS_MOST);
 	struct bc_server *server = calloc(1, sizeof(*server));
-	unsigned patience_ms = options->patience_ms != 0 ? options->patience_ms : PATIENCE_MS;
 
 	if (server == NULL)
 		return -ENOMEM;
 	server->options = *options;
 	server->waiting_fd = -1;
-	server->connections.others_max = options->connections_max;
-	server->connections.owners_max = BC_SERVER_OWNER_PLACES;
-	server->connections.patience_ns = (uint64_t)patience_ms * 1000000;
-	server->connections.long_bytes = options->long_bytes != 0 ? options->long_bytes
-								  : BC_SERVER_LONG_BYTES;
+	server->connections = (struct bc_connections){
+		.max = {[BC_PLACE_OTHER] = options->connections_max,
+			[BC_PLACE_OWNER] = BC_SERVER_OWNER_PLACES},
+		.long_bytes = options->long_bytes != 0 ? options->long_bytes : BC_ANSWER_LONG_BYTES,
+		.server = server,
+		.turn_soon = turn_soon,
+		.context = options->context,
+		.request = options->request,
+	};
 	server->mhd = start_mhd(server);
 	if (server->mhd == NULL) {
 		free(server);

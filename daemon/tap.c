@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/clock.h"
-#include "daemon/tap_queue.h"
+#include "daemon/request.h"
 #include "formats/columns.h"
 #include "formats/json_text.h"
 #include "formats/text.h"

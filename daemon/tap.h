@@ -22,7 +22,6 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "daemon/request.h"
 #include "daemon/tap_queue.h"
 #include "formats/chunk.h"
 #include "formats/filter.h"
@@ -33,6 +32,7 @@
 /* What a client is to be told of is told this much later at most, many records at a time. */
 #define BC_TAPS_DELAY_MS 10u
 
+struct bc_request;
 struct bc_taps;
 
 /* Returns 0 or -ENOMEM. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/usb_stream.h"
 #include "daemon/rules.h"
 
 #define MS_NS UINT64_C(1000000)

@@ -1,8 +1,7 @@
-"""What the tests of the socket share: curl as the client, and the OpenAPI description that answers are held against."""
+"""What the tests of the socket share: requests, and the OpenAPI description that answers are held against."""
 
 import json
 import re
-import subprocess
 
 import harness
 from harness import BUSCAPD, Daemon, equal, run
@@ -14,7 +13,9 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 class Answer:
     """What came back: status, headers by lower-case names, body in bytes."""
 
-    def __init__(self, text):
+    @classmethod
+    def parse(cls, text):
+        self = cls()
         self.status, self.headers = 100, {}
         while self.status == 100:  # of Expect: 100-continue
             head, _, text = text.partition(b"\r\n\r\n")
@@ -23,6 +24,7 @@ class Answer:
             self.headers = {name.lower(): value.strip() for name, _, value in
                             (line.partition(":") for line in lines[1:])}
         self.body = text
+        return self
 
     def json(self):
         return json.loads(self.body)
@@ -31,17 +33,31 @@ class Answer:
         return self.headers.get("content-type", "").partition(";")[0]
 
 
-def curl(socket, method, path, body=None, content="application/json", args=(), timeout=harness.TIMEOUT_S, **options):
-    """A request by curl. `body`: a text, or what becomes JSON; `options` are subprocess.run's."""
+def _in_bytes(body):
+    if body is None or isinstance(body, bytes):
+        return body
+    return (body if isinstance(body, str) else json.dumps(body)).encode()
+
+
+def send(socket, method, path, body=None, content="application/json", timeout=harness.TIMEOUT_S, **who):
+    """A request over a connection of its own. `body`: a text, or what becomes JSON; `who` asks: harness.being()."""
+    headers = {"Content-Type": content} if body is not None and content else {}
+    answer = Answer()
+    answer.status, answer.headers, answer.body = harness.exchange(
+        socket, method, path, _in_bytes(body), headers, timeout, who)
+    return answer
+
+
+def curl(socket, method, path, body=None, content="application/json", args=(), timeout=harness.TIMEOUT_S):
+    """The same by curl, with more of its arguments."""
     argv = ["curl", "-sSi", "--globoff", "--path-as-is", "--max-time", str(timeout), "--unix-socket", str(socket)]
     argv += ["-I"] if method == "HEAD" else ["-X", method]
-    data = None
-    if body is not None:
-        data = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
+    data = _in_bytes(body)
+    if data is not None:
         argv += ["--data-binary", "@-", "-H", f"Content-Type: {content}" if content else "Content-Type:"]
-    done = run(*argv, *args, "http://localhost" + path, data=data, **options)
+    done = run(*argv, *args, "http://localhost" + path, data=data)
     equal(done.returncode, 0, f"curl: {done.stderr.decode()}")
-    return Answer(done.stdout)
+    return Answer.parse(done.stdout)
 
 
 # ---- the description
@@ -169,8 +185,9 @@ class Api:
         self.seen = set()
 
     def ask(self, method, path, body=None, **options):
-        """Returns the answer, which is as described."""
-        answer = curl(self.socket, method, path, body, **options)
+        """Returns the answer, which is as described. With `args` it is curl that asks."""
+        by = curl if "args" in options else send
+        answer = by(self.socket, method, path, body, **options)
         where = f"{method} {path} -> {answer.status} {answer.body[:300]!r}"
         known = template(path)
         if known is None or method not in described_methods(known):
@@ -209,18 +226,17 @@ class Api:
 
 
 class Stream:
-    """curl reading a stream. lines(n) waits for so many objects; each is held against the schema."""
+    """A stream that is being read. Within the block its head has come: what happens from then on is in it."""
 
-    def __init__(self, socket, path, name, args=()):
+    def __init__(self, socket, path, name):
         self.name = name
+        self.path = path
         self.objects = []
-        self.process = subprocess.Popen(
-            ["curl", "-sS", "-N", "--globoff", "--unix-socket", str(socket), *args, "http://localhost" + path],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self._connection = harness.Connection(socket, harness.TIMEOUT_S)
 
     def read(self):
         """The next object, or None at the end."""
-        line = self.process.stdout.readline()
+        line = self._answer.readline()
         if not line:
             return None
         assert line.endswith(b"\n"), line
@@ -242,12 +258,14 @@ class Stream:
         return self.objects
 
     def __enter__(self):
+        self._connection.request("GET", self.path)
+        self._answer = self._connection.getresponse()
+        equal(self._answer.status, 200, self.path)
         return self
 
     def __exit__(self, *exception):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+        self._answer.close()
+        self._connection.close()
 
 
 def daemon_in(tmp, *argv, mode="on-demand", source="sim:rate=200k", **options):

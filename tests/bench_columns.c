@@ -12,7 +12,7 @@
 #include "formats/format.h"
 #include "formats/printer.h"
 #include "formats/reader.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 
 #define ENTRIES 100000u
 #define ROOM    (512u << 10)

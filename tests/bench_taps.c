@@ -14,7 +14,7 @@
 #include "daemon/clock.h"
 #include "daemon/server.h"
 #include "daemon/tap.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 
 #define BATCH  2048u
 #define RUN_NS UINT64_C(2000000000)

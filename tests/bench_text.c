@@ -15,7 +15,7 @@
 #include "formats/parser.h"
 #include "formats/printer.h"
 #include "formats/reader.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
 
 #define LINES 200000u
 #define BATCH                                                                               \

@@ -1,7 +1,7 @@
 """The packages in a Debian of their own: installed, upgraded, removed and purged as root in a root directory that
 mmdebstrap makes (kept in build/roots/, for the next time). Without a running systemd: what the packages' scripts
-would have it do is written down instead. `check_package.py DIR` takes the packages from DIR; SUITE is the Debian's
-name, this machine's unless told."""
+would have it do is written down instead. PACKAGES is their directory, SUITE the
+Debian's name, this machine's by default."""
 
 import contextlib
 import os
@@ -9,17 +9,22 @@ import pathlib
 import platform
 import re
 import shutil
-import signal
-import sys
 import tempfile
 import zlib
+
+import pytest
 
 import harness
 from harness import ROOT, equal, run
 
 SUITE = os.environ.get("SUITE") or platform.freedesktop_os_release().get("VERSION_CODENAME", "")
 ROOTS = ROOT / "build/roots"
-PACKAGES = pathlib.Path(sys.argv.pop(1)).resolve()
+pytestmark = pytest.mark.timeout(1800)
+
+if os.getuid() != 0:
+    pytest.exit("the packages are tried in a root directory of their own: that takes root", 1)
+
+PACKAGES = pathlib.Path(os.environ["PACKAGES"]).resolve()
 
 # Stands in for systemd: the socket is enabled, nothing runs. What only makes links is done.
 SYSTEMCTL = """#!/bin/sh
@@ -307,11 +312,3 @@ def test_purge_of_what_never_recorded_leaves_nothing():
         root.install(package("buscapd"), package("buscap-tools"))
         root.run("dpkg", "--purge", "buscapd", "buscap-tools")
         equal(root.run("find", "/etc", "/usr", "/var/lib", "-name", "*buscap*", "!", "-path", "/var/lib/dpkg/*"), "", "left")
-
-
-if __name__ == "__main__":
-    if os.getuid() != 0:
-        sys.exit("the packages are tried in a root directory of their own: that takes root")
-    for number in (signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))  # as an interrupt: nothing stays mounted
-    harness.main(globals())

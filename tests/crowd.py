@@ -44,7 +44,7 @@ class Client:
             self.socket = None
             return
         self.answer = b""
-        self.left = self.request
+        self.left = memoryview(self.request)  # what is left of it is no copy
         self.crowd.connected[self.kind] += 1
         if self.reads:
             self.crowd.selector.register(self.socket, selectors.EVENT_READ, self)
@@ -186,7 +186,9 @@ class Running:
         self.said = None
 
     def __enter__(self):
-        self.process = subprocess.Popen(
+        import harness  # not where the text runs by itself
+
+        self.process = harness.popen(
             self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", **self.options)
         return self
 

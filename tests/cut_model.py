@@ -6,6 +6,8 @@ import pathlib
 import shutil
 import tempfile
 
+import pytest
+
 import harness
 import reference
 from harness import BUSCAP, BUSCAPD, equal, need, run
@@ -99,10 +101,10 @@ def can_write(name):
     """Whether the program writes a format; else the running test is skipped."""
     done = run(need(BUSCAP), "convert", "-O", name, "-I", "raw6", data=b"")
     if b"can be read only" in done.stderr:
-        harness.skip(f"{name} is not written")
+        pytest.skip(f"{name} is not written")
 
 
 def can_read(name):
     done = run(need(BUSCAP), "convert", "-I", name, "-O", "xdin", data=b"")
     if b"can be written only" in done.stderr:
-        harness.skip(f"{name} is not read")
+        pytest.skip(f"{name} is not read")

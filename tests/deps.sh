@@ -1,30 +1,30 @@
 #!/bin/sh
-# deps.sh LIBRARY:PACKAGE[,PACKAGE]... -- COMMAND:PACKAGE[,PACKAGE]...
-# Looks for each library by its pkg-config name and each command; installs the Debian packages of
-# those missing, or names them where there is no apt. A package A/B is A, or B where this release has no A.
+# deps.sh LIBRARY:PACKAGE[,PACKAGE]... -- COMMAND:PACKAGE[,PACKAGE]... -- MODULE:PACKAGE[,PACKAGE]...
+# Looks for each library by its pkg-config name, each command, and each module of Python; installs the Debian
+# packages of those missing, or names them where there is no apt. A package A/B is A, or B where this release has no A.
 set -u
 
-is_library=1
+kind=library
 missing=
 packages=
 for pair in "$@"; do
 	if [ "$pair" = -- ]; then
-		is_library=0
+		[ $kind = library ] && kind=command || kind=module
 		continue
 	fi
 	name=${pair%%:*}
-	if [ $is_library = 1 ]; then
-		pkg-config --exists "$name" 2>/dev/null && continue
-	else
-		command -v "$name" >/dev/null 2>&1 && continue
-	fi
+	case $kind in
+	library) pkg-config --exists "$name" 2>/dev/null && continue ;;
+	command) command -v "$name" >/dev/null 2>&1 && continue ;;
+	module) /usr/bin/python3 -c "import $name" 2>/dev/null && continue ;;
+	esac
 	missing="$missing $name"
 	packages="$packages $(echo "${pair#*:}" | tr , ' ')"
 done
 [ -z "$missing" ] && exit 0
 
 if ! command -v apt-get >/dev/null 2>&1; then
-	echo "missing (by pkg-config name, or command):$missing" >&2
+	echo "missing (pkg-config names, commands, Python modules):$missing" >&2
 	echo "there is no apt-get here: install them and run make again" >&2
 	exit 1
 fi

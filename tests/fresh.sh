@@ -6,7 +6,7 @@
 # records with them, removes and purges them.
 # Wants root, and the right to mount: every mount is in a name space of its own and goes with the processes in
 # it, however they end. The log of each step is build/fresh/RELEASE-STEP.log.
-# ONLY=WORDS: only those tests, as in run.sh. MIRROR=URI: of Debian, where apt's sources here don't name one.
+# ONLY=WORDS: only those tests, as in make check. MIRROR=URI: of Debian, where apt's sources here don't name one.
 # KEEP=1 leaves the roots there. Packages stay in ~/.cache/buscapd for the next time.
 set -u
 cd "$(dirname "$0")/.." || exit 1

@@ -1,18 +1,7 @@
-"""What the Python tests share: running tests, programs and the daemon.
-
-A test script defines functions named test_* (a test is a sentence; letters and underscores only, run.sh
-counts by that) and ends with
-
-    if __name__ == "__main__":
-        harness.main(globals())
-
-They run in the order of the file and are printed as cmocka does. A test that takes an argument gets a fresh
-directory (pathlib.Path), removed afterwards. `test.py NAME...` runs only those tests whose names contain one of
-the words.
-"""
+"""What the Python tests share: programs, the daemon, and faults below it."""
 
 import concurrent.futures
-import inspect
+import contextlib
 import json
 import os
 import pathlib
@@ -25,6 +14,9 @@ import tempfile
 import threading
 import time
 import traceback
+from http.client import HTTPConnection, HTTPException
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / os.environ.get("BUILD", "build")
@@ -35,53 +27,70 @@ BUSCAP = BUILD / "buscap"
 TIMEOUT_S = 360 if BUILD.parent.name == "build" else 180
 
 
-class Skip(Exception):
-    pass
+# Whether long sweeps visit every case.
+LONG = bool(os.environ.get("BUSCAP_LONG"))
 
 
-def skip(reason):
-    """Ends the running test; it counts as skipped."""
-    raise Skip(reason)
+def some(cases, n):
+    """Every n-th of the cases; with BUSCAP_LONG all."""
+    return list(cases)[:: 1 if LONG else n]
+
+
+def in_turn(cases, number):
+    """One of the cases, by turns; with BUSCAP_LONG all."""
+    return cases if LONG else [cases[number % len(cases)]]
+
+
+# Every program that a test starts, and what that program starts in turn, has this in its environment.
+MARK = "BUSCAP_TEST_PROCESS"
+
+# Waits until its standard input ends, which is when the test process has ended, however that came about, and kills all
+# processes that still have the mark: hooks and servers that have left their parent too.
+GUARD = r"""
+import os, signal, sys
+mark = sys.argv[1].encode()
+sys.stdin.buffer.read()
+found = True
+while found:
+    found = False
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as environ:
+                if mark in environ.read().split(b"\0"):
+                    os.kill(int(pid), signal.SIGKILL)
+                    found = True
+        except OSError:
+            pass
+"""
+
+
+def _start_guard():
+    os.environ[MARK] = f"{os.getpid()}-{time.time_ns()}"
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", GUARD, f"{MARK}={os.environ[MARK]}"], stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", env={}, start_new_session=True)
+
+
+_guard = _start_guard()
+
+
+def popen(argv, env=None, **options):
+    """subprocess.Popen of a program that ends with the test process."""
+    if env is not None:
+        env = {**env, MARK: os.environ[MARK]}
+    return subprocess.Popen([str(a) for a in argv], env=env, **options)
 
 
 def need(path):
-    """Skips the running test when a file or program is not there. Returns the path."""
+    """Skips the running test if a file or program is not there. Returns the path."""
+    __tracebackhide__ = True
     if not pathlib.Path(path).exists():
-        skip(f"{os.path.relpath(path, ROOT)} is not there")
+        pytest.skip(f"{os.path.relpath(path, ROOT)} is not there")
     return path
 
 
-def _run_one(name, function):
-    """Returns "OK", "FAILED" or "SKIPPED"."""
-    print(f"[ RUN      ] {name}", flush=True)
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-test-"))
-    try:
-        function(*[directory] * len(inspect.signature(function).parameters))
-    except Skip as why:
-        print(f"[  SKIPPED ] {name}\nskipped: {name}: {why}", flush=True)
-        return "SKIPPED"
-    except Exception:
-        traceback.print_exc(file=sys.stdout)
-        print(f"[  FAILED  ] {name}", flush=True)
-        return "FAILED"
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"[       OK ] {name}", flush=True)
-    return "OK"
-
-
-def main(names):
-    """Runs the test_* functions among `names` and exits: 0 if none failed."""
-    tests = [(n, f) for n, f in names.items() if n.startswith("test_") and callable(f)]
-    words = sys.argv[1:]
-    if words:
-        tests = [(n, f) for n, f in tests if any(word in n for word in words)]
-    results = [_run_one(name, function) for name, function in tests]
-    sys.exit(1 if "FAILED" in results or not results else 0)
-
-
 def note(text):
-    """A line that run.sh shows even when all is well."""
+    """Prints a line that the summary of the run repeats, also if the test passes."""
     print(f"  | {text}", flush=True)
 
 
@@ -101,10 +110,17 @@ def equal(got, wanted, what=""):
 def run(*argv, data=None, timeout=TIMEOUT_S, **options):
     """Runs a program to its end: a CompletedProcess with stdout and stderr in bytes. Past the time-out it is
     killed and the test fails."""
-    done = subprocess.run(
-        [str(a) for a in argv], input=data, stdin=None if data is not None else subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False, **options)
-    if argv[0] == BUSCAPD:
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    if data is not None:
+        options["stdin"] = subprocess.PIPE
+    with popen(argv, **options) as process:
+        try:
+            out, err = process.communicate(data, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    if argv[0] == BUSCAPD and err is not None:
         check_sound(done.stderr)
     return done
 
@@ -124,20 +140,63 @@ def segments(directory, suffix=".byu.lz4", prefix=""):
     return sorted(pathlib.Path(directory).glob(f"{prefix}*{suffix}"))
 
 
-def http(socket, path, method="GET", body=None):
+@contextlib.contextmanager
+def being(user, group, extra_groups):
+    """Root is somebody else within the block, as far as the kernel tells the other end of a socket."""
+    own = os.getegid(), os.getgroups()
+    os.setgroups(extra_groups)
+    os.setegid(group)
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(own[0])
+        os.setgroups(own[1])
+
+
+class Connection(HTTPConnection):
+    """HTTP over a Unix socket; `who` are the arguments of being()."""
+
+    def __init__(self, path, timeout, who=None):
+        super().__init__("localhost", timeout=timeout)
+        self.path = str(path)
+        self.who = who
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        with being(**self.who) if self.who else contextlib.nullcontext():
+            self.sock.connect(self.path)
+
+
+def exchange(socket_path, method, path, body=None, headers=None, timeout=TIMEOUT_S, who=None):
+    """Sends a request. Returns (status, headers, body in bytes); the names of headers are in lower case."""
+    connection = Connection(socket_path, timeout, who)
+    try:
+        try:
+            connection.request(method, path, body, headers or {})
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it is refused before the whole body has come; the answer is there
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def http(socket_path, path, method="GET", body=None):
     """A request over the Unix socket. Returns (status, body in bytes)."""
-    argv = ["curl", "-sS", "--max-time", str(TIMEOUT_S), "--unix-socket", str(socket), "-X", method, "-w", "\n%{http_code}"]
-    if body is not None:
-        argv += ["-H", "Content-Type: application/json", "--data-binary", body]
-    done = run(*argv, "http://localhost" + path)
-    equal(done.returncode, 0, f"curl: {done.stderr.decode()}")
-    text, _, code = done.stdout.rpartition(b"\n")
-    return int(code), text
+    headers = {} if body is None else {"Content-Type": "application/json"}
+    try:
+        code, _, text = exchange(socket_path, method, path, body, headers)
+    except (OSError, HTTPException) as why:
+        raise AssertionError(f"{method} {path}: {why!r}") from why
+    return code, text
 
 
-def status(socket):
+def status(socket_path):
     """GET /v1/status as an object."""
-    code, body = http(socket, "/v1/status")
+    code, body = http(socket_path, "/v1/status")
     equal(code, 200, body.decode(errors="replace"))
     return json.loads(body)
 
@@ -179,7 +238,7 @@ class Daemon:
         # To files: a pipe that nobody reads would hold the daemon up.
         self._out = tempfile.TemporaryFile()
         self._err = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(
+        self.process = popen(
             self.argv, stdin=self.stdin, stdout=self._out, stderr=self._err, env=self.env)
         return self
 
@@ -190,7 +249,7 @@ class Daemon:
         self._collect()
         self._out.close()
         self._err.close()
-        if exception[0] is not None and exception[0] is not Skip:
+        if exception[0] is not None and exception[0] is not pytest.skip.Exception:
             print(f"{' '.join(self.argv)}: exit {self.process.returncode}\n{self.err.decode(errors='replace')}")
         elif exception[0] is None:
             check_sound(self.err)
@@ -362,7 +421,7 @@ class SmallDisk:
         self.path.mkdir()
         done = run("mount", "-t", "tmpfs", "-o", f"size={self.size}", "tmpfs", self.path)
         if done.returncode != 0:
-            skip(f"a tmpfs can't be mounted: {done.stderr.decode().strip()}")
+            pytest.skip(f"a tmpfs can't be mounted: {done.stderr.decode().strip()}")
         return self.path
 
     def __exit__(self, *exception):
@@ -376,7 +435,7 @@ def each(function, jobs, workers=6):
         directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-job-"))
         try:
             function(directory, *job)
-        except Skip as why:
+        except pytest.skip.Exception as why:
             note(f"{job} is left out: {why}")
         except Exception:
             return f"{job}: {traceback.format_exc(limit=-2)}"
@@ -422,6 +481,62 @@ def sim_records(count, seed=1, **settings):
     done = run(BUSCAP, "sim", "-s", seed, "-n", count, "-O", "byu", *options)
     equal(done.returncode, 0, done.stderr)
     return done.stdout
+
+
+@contextlib.contextmanager
+def output_of(*argv):
+    """The standard output of a program, as a file. The program is killed at the end of the block."""
+    with popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        try:
+            yield process.stdout
+        finally:
+            process.kill()
+
+
+class SimStream:
+    """The records of a simulated bus one after the other, as many as are read: for outputs too long for memory."""
+
+    def __init__(self, seed=1):
+        self._program = output_of(BUSCAP, "sim", "-s", seed, "-n", 1 << 40, "-O", "byu")
+
+    def __enter__(self):
+        self._out = self._program.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        self._program.__exit__(*exception)
+
+    def read(self, records):
+        """The next so many records, in bytes."""
+        data = self._out.read(12 * records)
+        equal(len(data), 12 * records, "bytes of the simulator")
+        return data
+
+    def skip(self, records):
+        """Reads over records. Returns the sum of their delta times."""
+        ticks = 0
+        while records != 0:
+            n = min(records, PIECE)
+            ticks += sum(memoryview(self.read(n)).cast("I")[2::3])
+            records -= n
+        return ticks
+
+
+PIECE = 100_000  # records
+
+
+def compare_with_sim(paths, first=0, seed=1):
+    """The records of these segments are those of the simulator from number `first` on. Returns how many there are."""
+    records = 0
+    with SimStream(seed) as expected:
+        expected.skip(first)
+        for path in paths:
+            with output_of("lz4", "-dc", path) as recorded:
+                while got := recorded.read(12 * PIECE):
+                    equal(len(got) % 12, 0, f"{path}: odd bytes")
+                    assert got == expected.read(len(got) // 12), f"{path}: not the source's records"
+                    records += len(got) // 12
+    return records
 
 
 def check_sound(err):

@@ -1,4 +1,4 @@
-"""The socket, with curl as its client: every path and method, every refusal, and the OpenAPI description of both."""
+"""The socket: every path and method, every refusal, and the OpenAPI description of both."""
 
 import grp
 import json
@@ -8,9 +8,13 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 import harness
-from api_harness import DESCRIPTION, METHODS, Api, Stream, curl, daemon_in, described_methods, find, problems, template
-from harness import BUSCAP, Faults, check_counts, equal, info, lz4_dc, run, segments, sim_records, skip, verify, wait_until
+from api_harness import DESCRIPTION, METHODS, Api, Stream, curl, daemon_in, described_methods, find, problems, send, template
+from harness import BUSCAP, Faults, check_counts, equal, info, lz4_dc, run, segments, sim_records, verify, wait_until
+
+pytestmark = pytest.mark.threads
 
 SIM_PATHS = {"{name}": "roi", "{id}": "current"}
 
@@ -93,7 +97,7 @@ def test_a_path_that_is_not_there_is_not_found(tmp):
                      "/metrics/", "/metrics/x", "/v1/%00", "/v1/status%20", "//v1/status", "/v1/../v1/status", "/%FF",
                      "/v1/" + "x" * 3000):
             for method in ("GET", "POST", "DELETE"):
-                answer = curl(tmp / "socket", method, path)
+                answer = send(tmp / "socket", method, path)
                 assert answer.status == 404 or (path == "/v1/%00" and answer.status in (400, 404)), (path, answer.status)
                 if answer.status == 404:
                     assert answer.json()["error"], path
@@ -111,9 +115,9 @@ def test_a_target_may_name_its_server(tmp):
         daemon.wait_ready()
         for server in ("http://localhost", "HTTP://[::1]:80", "https://example.org", "http://"):
             for target, status in (("/v1/status", 200), ("/v1/%73tatus", 200), ("/v1/records?limit=x", 400), ("", 404), ("/v2", 404)):
-                answer = curl(tmp / "socket", "GET", "/", args=("--request-target", server + target))
+                answer = send(tmp / "socket", "GET", server + target)
                 equal(answer.status, status, server + target)
-        equal(curl(tmp / "socket", "GET", "/", args=("--request-target", "ftp://localhost/v1/status")).status, 404)
+        equal(send(tmp / "socket", "GET", "ftp://localhost/v1/status").status, 404)
         equal(daemon.stop(), 0)
 
 
@@ -125,7 +129,7 @@ def test_a_method_that_a_path_has_not_is_refused_with_those_it_has(tmp):
             for method in METHODS:
                 if method in allowed:
                     continue
-                answer = curl(tmp / "socket", method, path_of(described))
+                answer = send(tmp / "socket", method, path_of(described))
                 equal(answer.status, 405, f"{method} {described}")
                 equal(set(answer.headers["allow"].split(", ")), allowed, f"{method} {described}")
                 if method != "HEAD":
@@ -139,8 +143,8 @@ def test_head_is_get_without_a_body(tmp):
         for described in DESCRIPTION["paths"]:
             if "HEAD" not in described_methods(described):
                 continue
-            head = curl(tmp / "socket", "HEAD", path_of(described))
-            get = curl(tmp / "socket", "GET", path_of(described))
+            head = send(tmp / "socket", "HEAD", path_of(described))
+            get = send(tmp / "socket", "GET", path_of(described))
             equal((head.status, head.type(), head.body), (get.status, get.type(), b""), described)
             assert int(head.headers["content-length"]) > 0
         equal(daemon.stop(), 0)
@@ -249,7 +253,7 @@ def test_what_is_too_long_is_refused(tmp):
         for size in (20000, 100000):
             answer = curl(socket, "GET", "/v1/status", args=("-H", "X-Long: " + "x" * size))
             equal(answer.status, 431, f"a header of {size} bytes")
-            answer = curl(socket, "GET", "/" + "x" * size)
+            answer = send(socket, "GET", "/" + "x" * size)
             assert answer.status in (414, 431), (size, answer.status)
         api.good("GET", "/v1/status")
         equal(daemon.stop(), 0)
@@ -301,9 +305,7 @@ def test_what_has_no_time_is_refused_with_why(tmp):
 
 
 def others(tmp):
-    """subprocess options of somebody else who may open the socket."""
-    if os.getuid() != 0:
-        skip("only root can ask as another user")
+    """Somebody else who may open the socket."""
     tmp.chmod(0o755)
     return {"user": 65534, "group": os.stat(tmp / "socket").st_gid, "extra_groups": []}
 
@@ -317,6 +319,7 @@ RESERVED = {
 }
 
 
+@pytest.mark.root
 def test_what_is_reserved_is_refused_to_others_and_not_to_the_owner(tmp):
     for right, requests in RESERVED.items():
         with daemon_in(tmp, "--set", f"socket.reserve={right}") as daemon:
@@ -338,6 +341,7 @@ def test_what_is_reserved_is_refused_to_others_and_not_to_the_owner(tmp):
             assert daemon.stop() in (0, 4)
 
 
+@pytest.mark.root
 def test_all_of_it_can_be_reserved(tmp):
     with daemon_in(tmp, "--set", "socket.reserve=" + ",".join(RESERVED)) as daemon:
         daemon.wait_ready()
@@ -350,9 +354,8 @@ def test_all_of_it_can_be_reserved(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.root
 def test_the_socket_is_for_its_group(tmp):
-    if os.getuid() != 0:
-        skip("only root can ask as another user")
     group = next(one for one in grp.getgrall() if one.gr_gid not in (0, 65534))
     inside = {"user": 65534, "group": group.gr_gid, "extra_groups": []}
     with daemon_in(tmp, "--set", f"socket.group={group.gr_name}") as daemon:
@@ -613,7 +616,7 @@ def stuck_stop(tmp, api, faults):
     wait_records(api)
     faults.set(FULL)
     wait_until(lambda: api.good("GET", "/v1/status")["disk"]["last_error"], "the disk is full")
-    waiting = subprocess.Popen(["curl", "-sS", "-X", "DELETE", "--unix-socket", str(tmp / "socket"), "http://localhost/v1/recordings/current"],
+    waiting = harness.popen(["curl", "-sS", "-X", "DELETE", "--unix-socket", str(tmp / "socket"), "http://localhost/v1/recordings/current"],
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     wait_until(lambda: api.good("GET", "/v1/status")["state"] == "draining", "it drains")
     return waiting
@@ -792,7 +795,3 @@ def test_every_path_and_method_of_the_description_answers_as_it_says(tmp):
         good = {(method, where) for method, where, status in api.seen if status < 300}
         equal(good, {(method, where) for where in DESCRIPTION["paths"] for method in described_methods(where, with_head=False)})
         assert daemon.stop() in (0, 4)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,16 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "daemon/api_body.h"
 #include "daemon/rights.h"
 #include "formats/utf8.h"
+#include "tests/support/test.h"
 
 static const char *const names[] = {
 	"text", "flag", "number", "time", "size", "words", "metadata", "inner", "list", NULL};
@@ -77,11 +72,10 @@ static bool read_all(struct all *a, const char *text)
 	return is_good;
 }
 
-static void test_what_is_said_is_read(void **state)
+TEST(what_is_said_is_read)
 {
 	struct all a;
 
-	(void)state;
 	assert_true(read_all(&a,
 		" {\"text\":\"a\\u00e9b\",\"flag\":true,\"number\":9007199254740991,\"time\":0.25,"
 		"\"size\":\"2K\",\"words\":1.5,\"metadata\":{\"k\":\"v\\n\",\"l.m\":\"\"},"
@@ -100,17 +94,16 @@ static void test_what_is_said_is_read(void **state)
 	assert_string_equal(a.words, "16M");
 }
 
-static void test_nothing_is_an_empty_object(void **state)
+TEST(nothing_is_an_empty_object)
 {
 	struct all a;
 
-	(void)state;
 	assert_true(read_all(&a, ""));
 	assert_true(read_all(&a, "{}"));
 	assert_true(a.count == 0 && a.metadata[0] == '\0');
 }
 
-static void test_what_is_wrong_is_named(void **state)
+TEST(what_is_wrong_is_named)
 {
 	static const struct {
 		const char *text;
@@ -176,7 +169,6 @@ static void test_what_is_wrong_is_named(void **state)
 	};
 	struct all a;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		bool is_read = read_all(&a, wrong[i].text);
 		if (is_read || strstr(a.why, wrong[i].words) == NULL)
@@ -184,25 +176,23 @@ static void test_what_is_wrong_is_named(void **state)
 	}
 }
 
-static void test_a_zero_byte_is_refused(void **state)
+TEST(a_zero_byte_is_refused)
 {
 	static const char text[] = "{\"text\":\"a\0b\"}";
 	struct all a;
 
-	(void)state;
 	assert_false(read_bytes(&a, text, sizeof(text) - 1));
 	assert_non_null(strstr(a.why, "UTF-8 without zeros"));
 	assert_false(read_bytes(&a, "{}", 3));
 }
 
-static void test_every_beginning_of_a_body_is_refused(void **state)
+TEST(every_beginning_of_a_body_is_refused)
 {
 	static const char whole[] = "{\"text\":\"\\u00e9\xE2\x82\xAC\",\"number\":-1.5e+3,\"list\":"
 				    "[{\"number\":1}],\"flag\":true}";
 	struct all a;
 	char cut[sizeof(whole)];
 
-	(void)state;
 	for (size_t n = 1; n < sizeof(whole) - 1; n++) {
 		memcpy(cut, whole, n);
 		cut[n] = '\0';
@@ -211,12 +201,11 @@ static void test_every_beginning_of_a_body_is_refused(void **state)
 	}
 }
 
-static void test_a_long_name_is_cut_between_characters(void **state)
+TEST(a_long_name_is_cut_between_characters)
 {
 	struct all a;
 	char text[256];
 
-	(void)state;
 	for (unsigned lead = 0; lead < 4; lead++) {
 		char *end = text + sprintf(text, "{\"%.*s", (int)lead, "xyz");
 		for (unsigned i = 0; i < 30; i++)
@@ -228,13 +217,12 @@ static void test_a_long_name_is_cut_between_characters(void **state)
 	}
 }
 
-static void test_many_members_are_refused_early(void **state)
+TEST(many_members_are_refused_early)
 {
 	struct all a;
 	char *text = malloc(BC_BODY_MAX);
 	char *end = stpcpy(text, "{\"metadata\":{");
 
-	(void)state;
 	for (unsigned i = 0; i < 5000; i++)
 		end += sprintf(end, "%s\"%u\":\"\"", i == 0 ? "" : ",", i);
 	strcpy(end, "}}");
@@ -243,12 +231,11 @@ static void test_many_members_are_refused_early(void **state)
 	free(text);
 }
 
-static void test_a_body_may_have_no_members_at_all(void **state)
+TEST(a_body_may_have_no_members_at_all)
 {
 	struct bc_body body;
 	char why[128];
 
-	(void)state;
 	assert_true(bc_body_read(&body, "{}", 2, no_names, why, sizeof(why)));
 	assert_false(bc_body_need(&body, "text"));
 	assert_string_equal(why, "text: it is missing");
@@ -257,12 +244,11 @@ static void test_a_body_may_have_no_members_at_all(void **state)
 	assert_string_equal(why, "a: no such member; there are none");
 }
 
-static void test_rights_are_read_by_name(void **state)
+TEST(rights_are_read_by_name)
 {
 	char why[128];
 	uint32_t rights = 99;
 
-	(void)state;
 	assert_true(bc_rights_read(&rights, "", why, sizeof(why)));
 	assert_int_equal(rights, 0);
 	assert_true(bc_rights_read(&rights, " record,mark ,, replay", why, sizeof(why)));
@@ -276,21 +262,4 @@ static void test_rights_are_read_by_name(void **state)
 	assert_false(bc_rights_read(&rights, "record, rec", why, sizeof(why)));
 	assert_false(bc_rights_read(&rights, "marks", why, sizeof(why)));
 	assert_int_equal(rights, 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_said_is_read),
-		cmocka_unit_test(test_nothing_is_an_empty_object),
-		cmocka_unit_test(test_what_is_wrong_is_named),
-		cmocka_unit_test(test_a_zero_byte_is_refused),
-		cmocka_unit_test(test_every_beginning_of_a_body_is_refused),
-		cmocka_unit_test(test_a_long_name_is_cut_between_characters),
-		cmocka_unit_test(test_many_members_are_refused_early),
-		cmocka_unit_test(test_a_body_may_have_no_members_at_all),
-		cmocka_unit_test(test_rights_are_read_by_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/bcp1.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 /* CRC-32 bit by bit, from its definition. */
 static uint32_t crc_of(const uint8_t *p, size_t n)
@@ -65,9 +60,8 @@ static void assert_same_header(const struct bc_bcp1_header *a, const struct bc_b
 	assert_int_equal(a->lost, b->lost);
 }
 
-static void test_a_header_is_laid_out_as_the_document_says(void **state)
+TEST(a_header_is_laid_out_as_the_document_says)
 {
-	(void)state;
 	uint8_t expected[BC_BCP1_HEADER_BYTES] = {
 		'B', 'C', 'P', '1', 6, 0, 9, 0, 4, 3, 2, 1, 3, 0, 0, 0};
 	uint8_t out[BC_BCP1_HEADER_BYTES];
@@ -79,9 +73,8 @@ static void test_a_header_is_laid_out_as_the_document_says(void **state)
 	assert_memory_equal(out, expected, sizeof(out));
 }
 
-static void test_every_bit_of_every_field_comes_back(void **state)
+TEST(every_bit_of_every_field_comes_back)
 {
-	(void)state;
 	struct bc_bcp1_header headers[16 + 8 + 32 + 16 + 63 + 32] = {{0}};
 	size_t n = 0;
 
@@ -107,9 +100,8 @@ static void test_every_bit_of_every_field_comes_back(void **state)
 	}
 }
 
-static void test_every_flipped_bit_of_a_header_is_refused(void **state)
+TEST(every_flipped_bit_of_a_header_is_refused)
 {
-	(void)state;
 	uint8_t bytes[BC_BCP1_HEADER_BYTES];
 	struct bc_bcp1_header back;
 
@@ -122,9 +114,8 @@ static void test_every_flipped_bit_of_a_header_is_refused(void **state)
 	assert_true(bc_bcp1_read_header(&back, bytes));
 }
 
-static void test_a_header_out_of_range_is_refused_though_its_crc_is_right(void **state)
+TEST(a_header_out_of_range_is_refused_though_its_crc_is_right)
 {
-	(void)state;
 	static const struct {
 		uint32_t samples;
 		uint64_t tick;
@@ -148,9 +139,8 @@ static void test_a_header_out_of_range_is_refused_though_its_crc_is_right(void *
 	}
 }
 
-static void test_unknown_flags_and_the_reserved_byte_are_passed_over(void **state)
+TEST(unknown_flags_and_the_reserved_byte_are_passed_over)
 {
-	(void)state;
 	uint8_t bytes[BC_BCP1_HEADER_BYTES];
 	struct bc_bcp1_header back;
 
@@ -163,9 +153,8 @@ static void test_unknown_flags_and_the_reserved_byte_are_passed_over(void **stat
 	assert_int_equal(back.samples, some_header.samples);
 }
 
-static void test_a_frame_ends_in_the_crc_of_its_samples_when_it_has_any(void **state)
+TEST(a_frame_ends_in_the_crc_of_its_samples_when_it_has_any)
 {
-	(void)state;
 	struct dice dice = {.state = 5};
 
 	for (uint32_t samples = 0; samples < 20; samples++) {
@@ -315,11 +304,8 @@ static size_t append_frame(struct fixture *f, uint32_t sequence, uint32_t sample
 }
 
 /* A stream with everything that can go wrong in it, some 600 bytes. */
-static int make_stream(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
 	f->reader = malloc(sizeof(*f->reader));
 	assert_non_null(f->reader);
 	append(f, "xB", 2);
@@ -348,23 +334,18 @@ static int make_stream(void **state)
 	f->n -= 5; /* torn at the end */
 	append(f, "BCP", 3);
 	f->judged = judge(f->stream, f->n);
-	*state = f;
-	return 0;
 }
 
-static int drop_stream(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	free(f->reader);
-	free(f);
-	return 0;
 }
+
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
 
 /* The reference's own judgement, held against what was put in by hand. */
-static void test_the_stream_holds_what_was_put_into_it(void **state)
+TEST_F(the_stream_holds_what_was_put_into_it)
 {
-	const struct fixture *f = *state;
 	static const struct {
 		bool is_frame;
 		uint32_t sequence;
@@ -405,29 +386,23 @@ static void assert_split(struct fixture *f, size_t first, size_t second)
 	assert_same_findings(&found, &f->judged);
 }
 
-static void test_every_split_into_two_reads_finds_the_same(void **state)
+TEST_F(every_split_into_two_reads_finds_the_same)
 {
-	struct fixture *f = *state;
-
 	for (size_t split = 0; split <= f->n; split++) {
 		assert_split(f, split, split);
 		assert_split(f, split, f->n); /* the end is told by a read of nothing */
 	}
 }
 
-static void test_every_split_into_three_reads_finds_the_same(void **state)
+TEST_F(every_split_into_three_reads_finds_the_same)
 {
-	struct fixture *f = *state;
-
 	for (size_t first = 0; first <= f->n; first++)
 		for (size_t second = first; second <= f->n; second++)
 			assert_split(f, first, second);
 }
 
-static void test_reads_of_any_one_length_find_the_same(void **state)
+TEST_F(reads_of_any_one_length_find_the_same)
 {
-	struct fixture *f = *state;
-
 	for (size_t step = 1; step <= f->n; step++) {
 		struct findings found = {0};
 		bc_bcp1_reader_init(f->reader);
@@ -439,10 +414,8 @@ static void test_reads_of_any_one_length_find_the_same(void **state)
 	}
 }
 
-static void test_every_prefix_is_judged_in_full_at_its_end(void **state)
+TEST_F(every_prefix_is_judged_in_full_at_its_end)
 {
-	struct fixture *f = *state;
-
 	for (size_t n = 0; n <= f->n; n++) {
 		struct findings expected = judge(f->stream, n);
 		struct findings found = {0};
@@ -461,10 +434,8 @@ static void test_every_prefix_is_judged_in_full_at_its_end(void **state)
 	}
 }
 
-static void test_every_flipped_bit_of_a_stream_is_judged_in_full(void **state)
+TEST_F(every_flipped_bit_of_a_stream_is_judged_in_full)
 {
-	struct fixture *f = *state;
-
 	for (size_t bit = 0; bit < f->n * 8; bit++) {
 		struct findings found = {0};
 		f->stream[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -477,10 +448,8 @@ static void test_every_flipped_bit_of_a_stream_is_judged_in_full(void **state)
 	}
 }
 
-static void test_a_reader_started_over_has_forgotten_the_stream_before(void **state)
+TEST_F(a_reader_started_over_has_forgotten_the_stream_before)
 {
-	struct fixture *f = *state;
-
 	for (size_t n = 0; n <= f->n; n += 7) {
 		struct findings found = {0};
 		bc_bcp1_reader_init(f->reader);
@@ -493,9 +462,8 @@ static void test_a_reader_started_over_has_forgotten_the_stream_before(void **st
 }
 
 /* Where a frame stands whole in the caller's bytes, it is not copied. */
-static void test_a_whole_frame_in_one_read_is_given_where_it_stands(void **state)
+TEST_F(a_whole_frame_in_one_read_is_given_where_it_stands)
 {
-	struct fixture *f = *state;
 	const uint8_t *data = f->stream;
 	size_t left = f->n;
 	struct bc_bcp1_frame frame;
@@ -545,9 +513,8 @@ static void run_large(
 	assert_int_equal(f->reader->offset, n);
 }
 
-static void test_the_largest_frames_pass_in_reads_of_any_length(void **state)
+TEST_F(the_largest_frames_pass_in_reads_of_any_length)
 {
-	struct fixture *f = *state;
 	static const size_t steps[] = {
 		997, 4096, 65536, 300007, BC_BCP1_FRAME_MAX - 1, BC_BCP1_FRAME_MAX, 1u << 20};
 	enum { FRAMES = 5 };
@@ -573,9 +540,8 @@ static void test_the_largest_frames_pass_in_reads_of_any_length(void **state)
 	free(frame);
 }
 
-static void test_a_header_that_claims_the_most_samples_holds_nothing_up_for_good(void **state)
+TEST_F(a_header_that_claims_the_most_samples_holds_nothing_up_for_good)
 {
-	struct fixture *f = *state;
 	struct bc_bcp1_header claim = {.samples = BC_BCP1_SAMPLES_MAX};
 	uint8_t head[BC_BCP1_HEADER_BYTES];
 	size_t good = f->judged.n;
@@ -615,9 +581,8 @@ static void test_a_header_that_claims_the_most_samples_holds_nothing_up_for_good
 }
 
 /* Each claim fills the reader's buffer to its end, from 32 bytes further on than the one before. */
-static void test_a_largest_frame_behind_claims_of_as_many_samples_is_found(void **state)
+TEST_F(a_largest_frame_behind_claims_of_as_many_samples_is_found)
 {
-	struct fixture *f = *state;
 	enum { CLAIMS = 3 };
 	struct bc_bcp1_header claim = {.samples = BC_BCP1_SAMPLES_MAX};
 	size_t bytes;
@@ -641,9 +606,8 @@ static void test_a_largest_frame_behind_claims_of_as_many_samples_is_found(void 
 	free(frame);
 }
 
-static void test_headers_that_all_claim_the_most_samples_are_each_judged(void **state)
+TEST_F(headers_that_all_claim_the_most_samples_are_each_judged)
 {
-	struct fixture *f = *state;
 	enum { HEADERS = 200 };
 	size_t n = HEADERS * BC_BCP1_HEADER_BYTES;
 	uint8_t *stream = malloc(n);
@@ -662,9 +626,8 @@ static void test_headers_that_all_claim_the_most_samples_are_each_judged(void **
 	free(stream);
 }
 
-static void test_magics_without_an_end_are_skipped(void **state)
+TEST_F(magics_without_an_end_are_skipped)
 {
-	struct fixture *f = *state;
 	static const char *const patterns[] = {"BCP1", "B", "BC", "BCP", "BCP1BCPBCB", "x"};
 	size_t n = 1 << 18;
 	uint8_t *stream = malloc(n);
@@ -684,9 +647,8 @@ static void test_magics_without_an_end_are_skipped(void **state)
 	free(stream);
 }
 
-static void test_noise_holds_no_frame(void **state)
+TEST_F(noise_holds_no_frame)
 {
-	struct fixture *f = *state;
 	struct dice dice = {.state = 17};
 	size_t n = 1 << 18;
 	uint8_t *stream = malloc(n);
@@ -698,36 +660,4 @@ static void test_noise_holds_no_frame(void **state)
 	assert_int_equal(counts[true] + counts[false], 0);
 	assert_int_equal(f->reader->skipped_bytes, n);
 	free(stream);
-}
-
-int main(void)
-{
-	const struct CMUnitTest headers[] = {
-		cmocka_unit_test(test_a_header_is_laid_out_as_the_document_says),
-		cmocka_unit_test(test_every_bit_of_every_field_comes_back),
-		cmocka_unit_test(test_every_flipped_bit_of_a_header_is_refused),
-		cmocka_unit_test(test_a_header_out_of_range_is_refused_though_its_crc_is_right),
-		cmocka_unit_test(test_unknown_flags_and_the_reserved_byte_are_passed_over),
-		cmocka_unit_test(test_a_frame_ends_in_the_crc_of_its_samples_when_it_has_any),
-	};
-	const struct CMUnitTest streams[] = {
-		cmocka_unit_test(test_the_stream_holds_what_was_put_into_it),
-		cmocka_unit_test(test_every_split_into_two_reads_finds_the_same),
-		cmocka_unit_test(test_every_split_into_three_reads_finds_the_same),
-		cmocka_unit_test(test_reads_of_any_one_length_find_the_same),
-		cmocka_unit_test(test_every_prefix_is_judged_in_full_at_its_end),
-		cmocka_unit_test(test_every_flipped_bit_of_a_stream_is_judged_in_full),
-		cmocka_unit_test(test_a_reader_started_over_has_forgotten_the_stream_before),
-		cmocka_unit_test(test_a_whole_frame_in_one_read_is_given_where_it_stands),
-		cmocka_unit_test(test_the_largest_frames_pass_in_reads_of_any_length),
-		cmocka_unit_test(
-			test_a_header_that_claims_the_most_samples_holds_nothing_up_for_good),
-		cmocka_unit_test(test_a_largest_frame_behind_claims_of_as_many_samples_is_found),
-		cmocka_unit_test(test_headers_that_all_claim_the_most_samples_are_each_judged),
-		cmocka_unit_test(test_magics_without_an_end_are_skipped),
-		cmocka_unit_test(test_noise_holds_no_frame),
-	};
-	int failed = cmocka_run_group_tests_name("headers", headers, NULL, NULL);
-
-	return failed + cmocka_run_group_tests_name("streams", streams, make_stream, drop_stream);
 }

@@ -1,13 +1,12 @@
 #include "capture/sim.h"
 #include "formats/sample.h"
 #include "tests/board/rig.h"
+#include "tests/support/test.h"
 
 /* The stream */
 
-static void test_a_board_sends_nothing_until_it_is_started(void **state)
+TEST_RIG(a_board_sends_nothing_until_it_is_started)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.rate = 1000});
 	assert_int_equal(transfer(rig), BOARD_NAK);
 	assert_true(board_due_ns(rig->board, rig->now_ns) == UINT64_MAX);
@@ -22,9 +21,8 @@ static void test_a_board_sends_nothing_until_it_is_started(void **state)
 	check_ledger(rig);
 }
 
-static void test_frames_are_whole_for_every_transfer_size(void **state)
+TEST_RIG(frames_are_whole_for_every_transfer_size)
 {
-	struct rig *rig = *state;
 	static const uint16_t packets[] = {64, 512, 1024};
 
 	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
@@ -43,9 +41,8 @@ static void test_frames_are_whole_for_every_transfer_size(void **state)
 	}
 }
 
-static void test_the_stream_is_the_same_for_every_transfer_size(void **state)
+TEST_RIG(the_stream_is_the_same_for_every_transfer_size)
 {
-	struct rig *rig = *state;
 	static const size_t rooms[] = {512, 1536, 4608, 16384, 65536, 66048};
 	static const struct board_options options = {.seed = 3, .agents = 4};
 	size_t n = 1000000;
@@ -68,9 +65,8 @@ static void test_the_stream_is_the_same_for_every_transfer_size(void **state)
 	free(stream);
 }
 
-static void test_the_samples_are_those_of_the_simulated_bus(void **state)
+TEST_RIG(the_samples_are_those_of_the_simulated_bus)
 {
-	struct rig *rig = *state;
 	static uint8_t frame[BC_SIM_FRAME_MAX];
 	struct bc_sim *sim;
 
@@ -92,10 +88,8 @@ static void test_the_samples_are_those_of_the_simulated_bus(void **state)
 	bc_sim_close(sim);
 }
 
-static void test_ticks_rise_from_lap_to_lap(void **state)
+TEST_RIG(ticks_rise_from_lap_to_lap)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.seed = 2});
 	command(rig, "send 1000000");
 	start(rig);
@@ -105,9 +99,8 @@ static void test_ticks_rise_from_lap_to_lap(void **state)
 	stop_and_check(rig);
 }
 
-static void test_a_stopped_board_ends_with_its_last_frame(void **state)
+TEST_RIG(a_stopped_board_ends_with_its_last_frame)
 {
-	struct rig *rig = *state;
 	static const uint64_t rates[] = {0, 1, 30, 12345, 5000000};
 
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
@@ -139,9 +132,8 @@ static void test_a_stopped_board_ends_with_its_last_frame(void **state)
 	}
 }
 
-static void test_the_same_calls_give_the_same_stream(void **state)
+TEST_RIG(the_same_calls_give_the_same_stream)
 {
-	struct rig *rig = *state;
 	static uint8_t streams[2][1 << 20];
 	size_t lengths[2] = {0};
 
@@ -168,9 +160,8 @@ static void test_the_same_calls_give_the_same_stream(void **state)
 
 /* Time */
 
-static void test_a_paced_board_makes_its_samples_by_the_time(void **state)
+TEST_RIG(a_paced_board_makes_its_samples_by_the_time)
 {
-	struct rig *rig = *state;
 	static const uint64_t rates[] = {1, 7, 1000, 99999, 1000003, 7777777};
 
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
@@ -185,10 +176,8 @@ static void test_a_paced_board_makes_its_samples_by_the_time(void **state)
 	}
 }
 
-static void test_a_frame_goes_out_when_it_is_full_or_a_tenth_of_a_second_old(void **state)
+TEST_RIG(a_frame_goes_out_when_it_is_full_or_a_tenth_of_a_second_old)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.rate = 1000});
 	start(rig);
 	uint64_t first_ns = rig->now_ns + MS_NS;
@@ -209,10 +198,8 @@ static void test_a_frame_goes_out_when_it_is_full_or_a_tenth_of_a_second_old(voi
 	assert_int_equal(rig->receiver.samples, 111);
 }
 
-static void test_an_idle_board_sends_heartbeats(void **state)
+TEST_RIG(an_idle_board_sends_heartbeats)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	command(rig, "send 10");
 	start(rig);
@@ -237,10 +224,8 @@ static void test_an_idle_board_sends_heartbeats(void **state)
 	stop_and_check(rig);
 }
 
-static void test_a_heartbeat_is_not_ahead_of_samples_that_wait(void **state)
+TEST_RIG(a_heartbeat_is_not_ahead_of_samples_that_wait)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.rate = 50});
 	command(rig, "heartbeat 7");
 	start(rig);
@@ -251,10 +236,8 @@ static void test_a_heartbeat_is_not_ahead_of_samples_that_wait(void **state)
 	check_ledger(rig);
 }
 
-static void test_a_rate_can_change(void **state)
+TEST_RIG(a_rate_can_change)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.rate = 1000});
 	start(rig);
 	run_for(rig, SECOND_NS);
@@ -272,9 +255,8 @@ static void test_a_rate_can_change(void **state)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-static void test_send_makes_exactly_so_many(void **state)
+TEST_RIG(send_makes_exactly_so_many)
 {
-	struct rig *rig = *state;
 	static const uint64_t rates[] = {0, 4567};
 
 	for (size_t i = 0; i < 2; i++) {
@@ -293,10 +275,8 @@ static void test_send_makes_exactly_so_many(void **state)
 	}
 }
 
-static void test_a_frozen_board_sends_nothing_and_goes_on(void **state)
+TEST_RIG(a_frozen_board_sends_nothing_and_goes_on)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.rate = 1000});
 	start(rig);
 	run_for(rig, SECOND_NS);
@@ -314,9 +294,8 @@ static void test_a_frozen_board_sends_nothing_and_goes_on(void **state)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-static void test_frames_have_so_many_samples_at_most(void **state)
+TEST_RIG(frames_have_so_many_samples_at_most)
 {
-	struct rig *rig = *state;
 	static const uint32_t sizes[] = {1, 2, 77, 2047, 2048};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -333,10 +312,8 @@ static void test_frames_have_so_many_samples_at_most(void **state)
 
 /* Power */
 
-static void test_an_unplugged_board_begins_anew(void **state)
+TEST_RIG(an_unplugged_board_begins_anew)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.rate = 200000});
 	start(rig);
 	rig->now_ns += 50 * MS_NS;
@@ -372,10 +349,8 @@ static void test_an_unplugged_board_begins_anew(void **state)
 	assert_int_equal(rig->receiver.samples, 200000);
 }
 
-static void test_the_tick_falls_after_a_loss_of_power(void **state)
+TEST_RIG(the_tick_falls_after_a_loss_of_power)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	for (int i = 0; i < 4; i++) {
 		start(rig);
@@ -387,10 +362,8 @@ static void test_the_tick_falls_after_a_loss_of_power(void **state)
 	}
 }
 
-static void test_a_board_with_its_own_power_goes_on_over_an_unplug(void **state)
+TEST_RIG(a_board_with_its_own_power_goes_on_over_an_unplug)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.rate = 100000, .fifo_samples = 50000});
 	command(rig, "self-powered on");
 	start(rig);
@@ -414,9 +387,8 @@ static void test_a_board_with_its_own_power_goes_on_over_an_unplug(void **state)
 
 /* raw6 */
 
-static void test_raw6_is_the_samples_and_nothing_else(void **state)
+TEST_RIG(raw6_is_the_samples_and_nothing_else)
 {
-	struct rig *rig = *state;
 	static uint8_t raw[1 << 16], framed[1 << 16];
 	size_t n = 0;
 
@@ -456,10 +428,8 @@ static uint64_t drain_raw(struct rig *rig)
 	return bytes;
 }
 
-static void test_raw6_stops_without_a_word(void **state)
+TEST_RIG(raw6_stops_without_a_word)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){
 				.rate = 1234, .form = BOARD_RAW6, .packet_bytes = 64, .agents = 3});
 	rig->room = 64;
@@ -482,10 +452,8 @@ static void test_raw6_stops_without_a_word(void **state)
 	assert_int_equal(board_sent(rig->board).dropped_samples, 0);
 }
 
-static void test_raw6_counts_whole_samples_of_each_run(void **state)
+TEST_RIG(raw6_counts_whole_samples_of_each_run)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.form = BOARD_RAW6});
 	uint64_t samples = 0;
 	for (size_t n = 1; n <= 20; n++) {
@@ -509,9 +477,8 @@ static void test_raw6_counts_whole_samples_of_each_run(void **state)
 	}
 }
 
-static void test_raw6_loses_without_a_word(void **state)
+TEST_RIG(raw6_loses_without_a_word)
 {
-	struct rig *rig = *state;
 	static const char *const refused[] = {"corrupt", "garbage 5", "lose-frames 1", "trigger"};
 
 	open_board(rig,
@@ -530,52 +497,4 @@ static void test_raw6_loses_without_a_word(void **state)
 		assert_false(board_command(rig->board, refused[i], rig->answer, rig->now_ns));
 		assert_string_equal(rig->answer, "error: raw6 has no frames");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_a_board_sends_nothing_until_it_is_started, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_frames_are_whole_for_every_transfer_size, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_stream_is_the_same_for_every_transfer_size, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_samples_are_those_of_the_simulated_bus, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ticks_rise_from_lap_to_lap, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_stopped_board_ends_with_its_last_frame, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_same_calls_give_the_same_stream, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_paced_board_makes_its_samples_by_the_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_frame_goes_out_when_it_is_full_or_a_tenth_of_a_second_old, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_an_idle_board_sends_heartbeats, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_heartbeat_is_not_ahead_of_samples_that_wait, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_rate_can_change, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_send_makes_exactly_so_many, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_frozen_board_sends_nothing_and_goes_on, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_frames_have_so_many_samples_at_most, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_an_unplugged_board_begins_anew, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_tick_falls_after_a_loss_of_power, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_board_with_its_own_power_goes_on_over_an_unplug, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_raw6_is_the_samples_and_nothing_else, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_raw6_stops_without_a_word, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_raw6_counts_whole_samples_of_each_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_raw6_loses_without_a_word, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

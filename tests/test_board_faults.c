@@ -1,11 +1,11 @@
 #include "tests/board/rig.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 /* Losses */
 
-static void test_what_the_fifo_has_no_room_for_is_lost_and_told(void **state)
+TEST_RIG(what_the_fifo_has_no_room_for_is_lost_and_told)
 {
-	struct rig *rig = *state;
 	uint64_t most;
 
 	open_board(rig, &(struct board_options){.rate = 100000, .fifo_samples = 3000});
@@ -33,10 +33,8 @@ static void test_what_the_fifo_has_no_room_for_is_lost_and_told(void **state)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-static void test_a_fifo_smaller_than_a_frame_works(void **state)
+TEST_RIG(a_fifo_smaller_than_a_frame_works)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.rate = 1000, .fifo_samples = 1});
 	start(rig);
 	run_for(rig, SECOND_NS);
@@ -46,10 +44,8 @@ static void test_a_fifo_smaller_than_a_frame_works(void **state)
 	assert_true(rig->receiver.samples < 12);
 }
 
-static void test_a_loss_is_told_in_the_next_header(void **state)
+TEST_RIG(a_loss_is_told_in_the_next_header)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	start(rig);
 	transfers(rig, 1);
@@ -69,10 +65,8 @@ static void test_a_loss_is_told_in_the_next_header(void **state)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-static void test_a_loss_without_a_sample_behind_it_is_told_all_the_same(void **state)
+TEST_RIG(a_loss_without_a_sample_behind_it_is_told_all_the_same)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	command(rig, "send 0");
 	command(rig, "heartbeat off");
@@ -90,9 +84,8 @@ static void test_a_loss_without_a_sample_behind_it_is_told_all_the_same(void **s
 	assert_int_equal(rig->receiver.header.lost, 3);
 }
 
-static void test_lost_frames_are_a_jump_of_the_sequence(void **state)
+TEST_RIG(lost_frames_are_a_jump_of_the_sequence)
 {
-	struct rig *rig = *state;
 	static const uint64_t rates[] = {0, 100000};
 
 	for (size_t i = 0; i < 2; i++) {
@@ -114,10 +107,8 @@ static void test_lost_frames_are_a_jump_of_the_sequence(void **state)
 	}
 }
 
-static void test_a_corrupt_frame_is_torn(void **state)
+TEST_RIG(a_corrupt_frame_is_torn)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.agents = 2});
 	command(rig, "frame 3"); /* so that a header is often hit */
 	start(rig);
@@ -136,9 +127,8 @@ static void test_a_corrupt_frame_is_torn(void **state)
 	assert_true(board_sent(rig->board).torn_samples > rig->receiver.damaged_samples);
 }
 
-static void test_garbage_stands_between_frames(void **state)
+TEST_RIG(garbage_stands_between_frames)
 {
-	struct rig *rig = *state;
 	static const uint64_t lengths[] = {1, 31, 100, 16384, 100000};
 	uint64_t garbage = 0;
 
@@ -157,10 +147,8 @@ static void test_garbage_stands_between_frames(void **state)
 	assert_int_equal(board_sent(rig->board).torn_frames, 0);
 }
 
-static void test_a_trigger_marks_one_frame_with_samples(void **state)
+TEST_RIG(a_trigger_marks_one_frame_with_samples)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	command(rig, "send 0");
 	start(rig);
@@ -177,10 +165,8 @@ static void test_a_trigger_marks_one_frame_with_samples(void **state)
 	stop_and_check(rig);
 }
 
-static void test_a_board_can_stop_unasked(void **state)
+TEST_RIG(a_board_can_stop_unasked)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	start(rig);
 	transfers(rig, 3);
@@ -195,10 +181,8 @@ static void test_a_board_can_stop_unasked(void **state)
 
 /* Faults of a transfer */
 
-static void test_a_stall_lasts_until_it_is_cleared_and_loses_nothing(void **state)
+TEST_RIG(a_stall_lasts_until_it_is_cleared_and_loses_nothing)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	start(rig);
 	transfers(rig, 2);
@@ -220,10 +204,8 @@ static void test_a_stall_lasts_until_it_is_cleared_and_loses_nothing(void **stat
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-static void test_protocol_errors_and_timeouts_lose_nothing(void **state)
+TEST_RIG(protocol_errors_and_timeouts_lose_nothing)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	command(rig, "timeout 5");
 	assert_int_equal(transfer(rig), -ETIMEDOUT); /* though it has nothing */
@@ -248,10 +230,8 @@ static void test_protocol_errors_and_timeouts_lose_nothing(void **state)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-static void test_an_overflow_drops_so_many_bytes_and_the_ledger_knows_which_frames(void **state)
+TEST_RIG(an_overflow_drops_so_many_bytes_and_the_ledger_knows_which_frames)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	command(rig, "frame 5");
 	command(rig, "lose 1");
@@ -277,10 +257,8 @@ static void test_an_overflow_drops_so_many_bytes_and_the_ledger_knows_which_fram
 	assert_true(rig->receiver.damaged_samples > 500);
 }
 
-static void test_the_last_frame_can_be_cut_off_too(void **state)
+TEST_RIG(the_last_frame_can_be_cut_off_too)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	command(rig, "send 100");
 	start(rig);
@@ -295,10 +273,8 @@ static void test_the_last_frame_can_be_cut_off_too(void **state)
 	check_ledger_at_end(rig);
 }
 
-static void test_a_buffer_of_no_whole_packets_overflows(void **state)
+TEST_RIG(a_buffer_of_no_whole_packets_overflows)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	start(rig);
 	rig->room = 1000;
@@ -329,9 +305,8 @@ static void test_a_buffer_of_no_whole_packets_overflows(void **state)
 	check_ledger_at_end(rig);
 }
 
-static void test_short_transfers_lose_nothing(void **state)
+TEST_RIG(short_transfers_lose_nothing)
 {
-	struct rig *rig = *state;
 	unsigned empty = 0, cut = 0;
 
 	open_board(rig, &(struct board_options){.packet_bytes = 64});
@@ -354,9 +329,8 @@ static void test_short_transfers_lose_nothing(void **state)
 
 /* What is lost behind the board */
 
-static void test_bytes_that_did_not_arrive_are_taken_back(void **state)
+TEST_RIG(bytes_that_did_not_arrive_are_taken_back)
 {
-	struct rig *rig = *state;
 	size_t total = 0;
 
 	for (size_t back = 0; back == 0 || back <= total; back += back < 600 ? 1 : 97) {
@@ -400,10 +374,8 @@ static void test_bytes_that_did_not_arrive_are_taken_back(void **state)
 	}
 }
 
-static void test_more_than_is_remembered_is_not_taken_back(void **state)
+TEST_RIG(more_than_is_remembered_is_not_taken_back)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	assert_true(board_undelivered(rig->board, 0));
 	assert_false(board_undelivered(rig->board, 1));
@@ -498,9 +470,8 @@ static void run_wild(struct rig *rig, struct dice *dice)
 		start(rig);
 }
 
-static void test_the_ledger_is_exact_whatever_happens(void **state)
+TEST_RIG(the_ledger_is_exact_whatever_happens)
 {
-	struct rig *rig = *state;
 	uint64_t torn = 0;
 
 	for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -534,47 +505,4 @@ static void test_the_ledger_is_exact_whatever_happens(void **state)
 		torn += sent.torn_frames;
 	}
 	assert_true(torn > 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_what_the_fifo_has_no_room_for_is_lost_and_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_fifo_smaller_than_a_frame_works, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_loss_is_told_in_the_next_header, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_loss_without_a_sample_behind_it_is_told_all_the_same, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_lost_frames_are_a_jump_of_the_sequence, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_corrupt_frame_is_torn, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_garbage_stands_between_frames, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_trigger_marks_one_frame_with_samples, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_board_can_stop_unasked, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_stall_lasts_until_it_is_cleared_and_loses_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_protocol_errors_and_timeouts_lose_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_an_overflow_drops_so_many_bytes_and_the_ledger_knows_which_frames,
-			setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_last_frame_can_be_cut_off_too, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_buffer_of_no_whole_packets_overflows, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_short_transfers_lose_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_bytes_that_did_not_arrive_are_taken_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_more_than_is_remembered_is_not_taken_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_ledger_is_exact_whatever_happens, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

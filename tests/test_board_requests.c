@@ -1,6 +1,7 @@
 #include "capture/sim.h"
 #include "tests/board/rig.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 /* FTDI */
 
@@ -30,10 +31,8 @@ static int ftdi_transfer(struct rig *rig, size_t packet)
 
 static const struct board_options ftdi = {.is_ftdi = true, .serial = "FT1"};
 
-static void test_ftdi_sends_status_each_latency_time(void **state)
+TEST_RIG(ftdi_sends_status_each_latency_time)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &ftdi);
 	assert_int_equal(ftdi_transfer(rig, 512), 0);
 	assert_int_equal(rig->bytes, 2);
@@ -51,9 +50,8 @@ static void test_ftdi_sends_status_each_latency_time(void **state)
 	assert_int_equal(board_sent(rig->board).bytes, 0);
 }
 
-static void test_ftdi_streams_in_sync_fifo_mode(void **state)
+TEST_RIG(ftdi_streams_in_sync_fifo_mode)
 {
-	struct rig *rig = *state;
 	static const uint16_t packets[] = {64, 512, 1024};
 
 	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
@@ -85,10 +83,8 @@ static void test_ftdi_streams_in_sync_fifo_mode(void **state)
 	}
 }
 
-static void test_ftdi_data_end_with_a_packet_that_is_not_full(void **state)
+TEST_RIG(ftdi_data_end_with_a_packet_that_is_not_full)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &ftdi);
 	command(rig, "send 59"); /* 508 bytes of a frame */
 	ftdi_set(rig, 11, 0x40FF, 1);
@@ -103,10 +99,8 @@ static void test_ftdi_data_end_with_a_packet_that_is_not_full(void **state)
 	check_ledger(rig);
 }
 
-static void test_ftdi_remembers_what_was_set(void **state)
+TEST_RIG(ftdi_remembers_what_was_set)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &ftdi);
 	ftdi_set(rig, 0, 0, 1);
 	ftdi_set(rig, 0, 1, 1);
@@ -135,10 +129,8 @@ static void test_ftdi_remembers_what_was_set(void **state)
 		"\"resets\":1,\"purges\":2}");
 }
 
-static void test_an_ftdi_purge_drops_the_rest_of_a_frame(void **state)
+TEST_RIG(an_ftdi_purge_drops_the_rest_of_a_frame)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &ftdi);
 	rig->room = 5120;
 	ftdi_set(rig, 11, 0x40FF, 1);
@@ -151,9 +143,8 @@ static void test_an_ftdi_purge_drops_the_rest_of_a_frame(void **state)
 	assert_in_range(board_sent(rig->board).torn_frames, 10, 20);
 }
 
-static void test_ftdi_bytes_that_did_not_arrive_are_taken_back(void **state)
+TEST_RIG(ftdi_bytes_that_did_not_arrive_are_taken_back)
 {
-	struct rig *rig = *state;
 	static uint8_t data[8][5000];
 	size_t total = 8 * 4608;
 
@@ -186,10 +177,8 @@ static void test_ftdi_bytes_that_did_not_arrive_are_taken_back(void **state)
 	}
 }
 
-static void test_a_board_that_answers_no_requests_sends_unasked(void **state)
+TEST_RIG(a_board_that_answers_no_requests_sends_unasked)
 {
-	struct rig *rig = *state;
-
 	for (int i = 0; i < 4; i++) {
 		open_board(rig, &(struct board_options){.is_ftdi = i % 2 == 1});
 		command(rig, i < 2 ? "requests stall" : "requests hang");
@@ -263,9 +252,8 @@ static void assert_text(struct rig *rig, unsigned index, const char *text)
 		assert_int_equal(bc_le16(rig->data + 2 + 2 * i), (uint8_t)text[i]);
 }
 
-static void test_descriptors_are_complete_at_every_speed(void **state)
+TEST_RIG(descriptors_are_complete_at_every_speed)
 {
-	struct rig *rig = *state;
 	static const struct {
 		uint16_t packet;
 		uint16_t version;
@@ -314,10 +302,8 @@ static void test_descriptors_are_complete_at_every_speed(void **state)
 	}
 }
 
-static void test_descriptors_are_cut_to_the_room(void **state)
+TEST_RIG(descriptors_are_cut_to_the_room)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.serial = "0"});
 	for (unsigned type = 0; type < 256; type++) {
 		uint8_t whole[512];
@@ -334,10 +320,8 @@ static void test_descriptors_are_cut_to_the_room(void **state)
 	}
 }
 
-static void test_ids_and_texts_are_as_told(void **state)
+TEST_RIG(ids_and_texts_are_as_told)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){.vid = 0xABCD, .pid = 0x1234});
 	get_descriptor(rig, 1, 0);
 	assert_int_equal(bc_le16(rig->data + 8), 0xABCD);
@@ -360,9 +344,8 @@ static void test_ids_and_texts_are_as_told(void **state)
 	assert_memory_equal(rig->data + 32, "A \0\xff\\\0\0", 7);
 }
 
-static void test_get_info_says_what_the_board_is(void **state)
+TEST_RIG(get_info_says_what_the_board_is)
 {
-	struct rig *rig = *state;
 	static const uint8_t zeros[32];
 
 	open_board(rig, &(struct board_options){.serial = "XY"});
@@ -385,10 +368,8 @@ static void test_get_info_says_what_the_board_is(void **state)
 	assert_int_equal(board_sent(rig->board).starts, 0);
 }
 
-static void test_standard_requests_are_answered(void **state)
+TEST_RIG(standard_requests_are_answered)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	assert_int_equal(control(rig, 0x80, 8, 0, 0, 1), 1);
 	assert_int_equal(rig->data[0], 0);
@@ -415,9 +396,8 @@ static void test_standard_requests_are_answered(void **state)
 	assert_int_equal(control(rig, 0xA0, 6, 0x0100, 0, 64), -EPIPE);
 }
 
-static void test_hostile_set_up_packets_never_write_beyond_their_data(void **state)
+TEST_RIG(hostile_set_up_packets_never_write_beyond_their_data)
 {
-	struct rig *rig = *state;
 	static const uint16_t lengths[] = {0, 1, 2, 7, 18, 63, 64, 255, 4096, 65535};
 	static const char *const lies[] = {"lie none", "lie wild-info", "lie many-interfaces"};
 	struct dice dice = {1};
@@ -457,9 +437,8 @@ static struct walk walk_with_lie(struct rig *rig, const char *lie)
 	return walk(rig->data, n);
 }
 
-static void test_each_lie_about_the_endpoint_is_told(void **state)
+TEST_RIG(each_lie_about_the_endpoint_is_told)
 {
-	struct rig *rig = *state;
 	struct walk w;
 
 	open_board(rig, &(struct board_options){0});
@@ -481,10 +460,8 @@ static void test_each_lie_about_the_endpoint_is_told(void **state)
 	assert_int_equal(bc_le16(w.endpoint + 4), 512);
 }
 
-static void test_each_lie_about_lengths_is_told(void **state)
+TEST_RIG(each_lie_about_lengths_is_told)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	command(rig, "lie truncated-config");
 	size_t n = get_descriptor(rig, 2, 0);
@@ -510,10 +487,8 @@ static void test_each_lie_about_lengths_is_told(void **state)
 	assert_int_equal(get_descriptor(rig, 3, 3), 0);
 }
 
-static void test_among_many_interfaces_the_last_is_the_boards(void **state)
+TEST_RIG(among_many_interfaces_the_last_is_the_boards)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	struct walk w = walk_with_lie(rig, "lie many-interfaces");
 	assert_int_equal(w.interfaces, 32);
@@ -526,10 +501,8 @@ static void test_among_many_interfaces_the_last_is_the_boards(void **state)
 	transfers(rig, 1);
 }
 
-static void test_the_endpoint_can_be_in_an_alternate_setting_alone(void **state)
+TEST_RIG(the_endpoint_can_be_in_an_alternate_setting_alone)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	struct walk w = walk_with_lie(rig, "lie alternate");
 	assert_int_equal(w.interfaces, 1);
@@ -547,9 +520,8 @@ static void test_the_endpoint_can_be_in_an_alternate_setting_alone(void **state)
 
 /* Commands and options */
 
-static void test_a_command_that_is_wrong_changes_nothing(void **state)
+TEST_RIG(a_command_that_is_wrong_changes_nothing)
 {
-	struct rig *rig = *state;
 	static const char *const wrong[] = {"", " ", "rat 5", "rate", "rate ", "rate 0", "rate -1",
 		"rate 5x", "rate 1000000001", "rate 99999999999999999999999", "send", "send x",
 		"frame 0", "frame 2049", "short", "short maybe", "overflow", "timeout -1",
@@ -570,10 +542,8 @@ static void test_a_command_that_is_wrong_changes_nothing(void **state)
 	assert_false(board_command(rig->board, "stall", rig->answer, rig->now_ns));
 }
 
-static void test_sent_is_one_json_object(void **state)
+TEST_RIG(sent_is_one_json_object)
 {
-	struct rig *rig = *state;
-
 	open_board(rig, &(struct board_options){0});
 	command(rig, "send 5");
 	command(rig, "lose 2");
@@ -588,57 +558,11 @@ static void test_sent_is_one_json_object(void **state)
 		"\"captured_lost\":2,\"starts\":1,\"stops\":1,\"plugs\":1}");
 }
 
-static void test_options_out_of_range_are_refused(void **state)
+TEST(options_out_of_range_are_refused)
 {
-	(void)state;
 	assert_null(board_new(&(struct board_options){.packet_bytes = 63}));
 	assert_null(board_new(&(struct board_options){.packet_bytes = 2048}));
 	assert_null(board_new(&(struct board_options){.agents = 5}));
 	assert_null(board_new(&(struct board_options){.rate = (uint64_t)BOARD_RATE_MAX + 1}));
 	board_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_ftdi_sends_status_each_latency_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_ftdi_streams_in_sync_fifo_mode, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_ftdi_data_end_with_a_packet_that_is_not_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ftdi_remembers_what_was_set, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_an_ftdi_purge_drops_the_rest_of_a_frame, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_ftdi_bytes_that_did_not_arrive_are_taken_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_board_that_answers_no_requests_sends_unasked, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_descriptors_are_complete_at_every_speed, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_descriptors_are_cut_to_the_room, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ids_and_texts_are_as_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_get_info_says_what_the_board_is, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_standard_requests_are_answered, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_hostile_set_up_packets_never_write_beyond_their_data, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_each_lie_about_the_endpoint_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_each_lie_about_lengths_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_among_many_interfaces_the_last_is_the_boards, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_endpoint_can_be_in_an_alternate_setting_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_command_that_is_wrong_changes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sent_is_one_json_object, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_options_out_of_range_are_refused, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

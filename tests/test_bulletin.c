@@ -1,7 +1,8 @@
-#include "tests/server_rig.h"
+#include "tests/support/server_rig.h"
 
 #include "daemon/bulletin.h"
 #include "formats/json.h"
+#include "tests/support/test.h"
 
 struct board {
 	struct server_rig rig;
@@ -165,13 +166,12 @@ static void read_on(struct board *board, int fd, struct reading *r)
 	take_answer(r, text);
 }
 
-static void test_readers_get_the_status_first_and_then_what_is_posted(void **state)
+TEST(readers_get_the_status_first_and_then_what_is_posted)
 {
 	struct board board;
 	struct reading r;
 	int fds[3];
 
-	(void)state;
 	open_board(&board);
 	post(&board, 1); /* to nobody */
 	for (int i = 0; i < 3; i++) {
@@ -193,14 +193,13 @@ static void test_readers_get_the_status_first_and_then_what_is_posted(void **sta
 	close_board(&board);
 }
 
-static void test_a_reader_too_slow_is_told_exactly_what_it_missed(void **state)
+TEST(a_reader_too_slow_is_told_exactly_what_it_missed)
 {
 	struct board board;
 	struct reading slow;
 	struct reading quick;
 	uint64_t posted = 0;
 
-	(void)state;
 	open_board(&board);
 	int fd = subscribe(&board);
 	/* Its socket is full, then the queue, then more. Others come and go meanwhile. */
@@ -231,12 +230,11 @@ static void test_a_reader_too_slow_is_told_exactly_what_it_missed(void **state)
 	close_board(&board);
 }
 
-static void test_what_memory_ran_out_for_is_missed_at_its_place(void **state)
+TEST(what_memory_ran_out_for_is_missed_at_its_place)
 {
 	struct board board;
 	struct reading r;
 
-	(void)state;
 	open_board(&board);
 	int fd = subscribe(&board);
 	for (uint64_t i = 1; i <= 100; i++) {
@@ -256,12 +254,11 @@ static void test_what_memory_ran_out_for_is_missed_at_its_place(void **state)
 	close_board(&board);
 }
 
-static void test_an_object_longer_than_any_piece_arrives_whole(void **state)
+TEST(an_object_longer_than_any_piece_arrives_whole)
 {
 	struct board board;
 	struct reading r;
 
-	(void)state;
 	open_board(&board);
 	int fd = subscribe(&board);
 	/* While the first is being sent the queue goes on over it. */
@@ -299,18 +296,16 @@ static void read_by_as_many_as_may(bool is_owner)
 	close_board(&board);
 }
 
-static void test_there_are_64_readers_and_no_more_and_56_of_others(void **state)
+TEST(there_are_64_readers_and_no_more_and_56_of_others)
 {
-	(void)state;
 	read_by_as_many_as_may(true);
 	read_by_as_many_as_may(false);
 }
 
-static void test_texts_of_any_bytes_stay_json(void **state)
+TEST(texts_of_any_bytes_stay_json)
 {
 	struct board board;
 
-	(void)state;
 	open_board(&board);
 	int fd = subscribe(&board);
 	for (unsigned first = 1; first < 256; first++) {
@@ -332,12 +327,11 @@ static void test_texts_of_any_bytes_stay_json(void **state)
 	close_board(&board);
 }
 
-static void test_closing_with_slow_readers_leaves_nothing(void **state)
+TEST(closing_with_slow_readers_leaves_nothing)
 {
 	struct board board;
 	int fds[5];
 
-	(void)state;
 	open_board(&board);
 	for (int i = 0; i < 5; i++) {
 		fds[i] = subscribe(&board);
@@ -348,19 +342,4 @@ static void test_closing_with_slow_readers_leaves_nothing(void **state)
 	close_board(&board);
 	for (int i = 0; i < 5; i++)
 		close(fds[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_readers_get_the_status_first_and_then_what_is_posted),
-		cmocka_unit_test(test_a_reader_too_slow_is_told_exactly_what_it_missed),
-		cmocka_unit_test(test_what_memory_ran_out_for_is_missed_at_its_place),
-		cmocka_unit_test(test_an_object_longer_than_any_piece_arrives_whole),
-		cmocka_unit_test(test_there_are_64_readers_and_no_more_and_56_of_others),
-		cmocka_unit_test(test_texts_of_any_bytes_stay_json),
-		cmocka_unit_test(test_closing_with_slow_readers_leaves_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

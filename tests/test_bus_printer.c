@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,8 +6,9 @@
 
 #include "formats/bcp1.h"
 #include "formats/page_map.h"
-#include "tests/dice.h"
-#include "tests/print_run.h"
+#include "tests/support/dice.h"
+#include "tests/support/print_run.h"
+#include "tests/support/test.h"
 
 static struct bc_mapping *default_mapping(void)
 {
@@ -28,9 +23,8 @@ static struct bc_mapping *default_mapping(void)
 
 /* ---- samples as they stand */
 
-static void test_any_samples_come_back_from_raw6_and_from_frames(void **state)
+TEST(any_samples_come_back_from_raw6_and_from_frames)
 {
-	(void)state;
 	struct dice dice = {.state = 31};
 
 	for (size_t n = 0; n < 9000; n += 1 + n / 2) {
@@ -140,10 +134,8 @@ static void assert_same_entries(const struct trace *a, const struct trace *b)
 	free(bt);
 }
 
-static void test_any_frames_come_back_as_frames_that_say_the_same(void **state)
+TEST(any_frames_come_back_as_frames_that_say_the_same)
 {
-	(void)state;
-
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct trace in = any_frames(seed, 40);
 		struct printed out = convert_trace(&in, BC_FORMAT_BCP1, BC_FORMAT_BCP1, NULL);
@@ -154,10 +146,8 @@ static void test_any_frames_come_back_as_frames_that_say_the_same(void **state)
 	}
 }
 
-static void test_a_simulated_board_comes_back_and_nothing_is_lost(void **state)
+TEST(a_simulated_board_comes_back_and_nothing_is_lost)
 {
-	(void)state;
-
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		struct trace in = trace_of_sim(agents, 10000, agents);
 		struct printed out = convert_trace(&in, BC_FORMAT_BCP1, BC_FORMAT_BCP1, NULL);
@@ -197,9 +187,8 @@ static struct bc_bcp1_header header_at(const struct trace *trace, unsigned which
 	}
 }
 
-static void test_a_whole_trace_is_its_documents_bytes(void **state)
+TEST(a_whole_trace_is_its_documents_bytes)
 {
-	(void)state;
 	/* Two samples of agents 1 and 0, 0x0203 ticks apart, in frame 0; the last frame. */
 	struct bc_entry entries[] = {
 		sample_entry(0x123456789A, 1, 1), sample_entry(0x1234567A9D, 0, 0)};
@@ -219,10 +208,8 @@ static void test_a_whole_trace_is_its_documents_bytes(void **state)
 	printed_free(&out);
 }
 
-static void test_an_empty_trace_is_one_last_frame(void **state)
+TEST(an_empty_trace_is_one_last_frame)
 {
-	(void)state;
-
 	struct printed out = print_entries(NULL, 0, BC_FORMAT_RAW6, BC_FORMAT_BCP1, NULL);
 	assert_int_equal(out.trace.n, BC_BCP1_HEADER_BYTES);
 	assert_int_equal(header_at(&out.trace, 0).flags, BC_BCP1_LAST);
@@ -241,9 +228,8 @@ static struct bc_bcp1_header first_of_two(struct bc_entry a, struct bc_entry b)
 	return header;
 }
 
-static void test_a_frame_ends_where_a_delta_is_too_long_or_processors_differ(void **state)
+TEST(a_frame_ends_where_a_delta_is_too_long_or_processors_differ)
 {
-	(void)state;
 	struct bc_bcp1_header h = first_of_two(
 		sample_entry(5, 0, 0), sample_entry(5 + 65535, 0, 0));
 	assert_int_equal(h.samples, 2);
@@ -268,9 +254,8 @@ static void test_a_frame_ends_where_a_delta_is_too_long_or_processors_differ(voi
 	assert_int_equal(h.samples, 1);
 }
 
-static void test_a_frame_has_2048_samples_at_most(void **state)
+TEST(a_frame_has_2048_samples_at_most)
 {
-	(void)state;
 	struct bc_entry *entries = malloc(4097 * sizeof(*entries));
 
 	assert_non_null(entries);
@@ -325,9 +310,8 @@ static size_t through_frames(struct bc_event event, struct bc_event out[4], uint
 	return n;
 }
 
-static void test_a_gap_is_held_with_its_number_and_what_is_not_held_is_counted(void **state)
+TEST(a_gap_is_held_with_its_number_and_what_is_not_held_is_counted)
 {
-	(void)state;
 	static const struct {
 		struct bc_event gap;
 		uint64_t board;    /* the number lost that is read again, */
@@ -376,9 +360,8 @@ static void test_a_gap_is_held_with_its_number_and_what_is_not_held_is_counted(v
 	}
 }
 
-static void test_triggers_are_held_and_marks_are_counted(void **state)
+TEST(triggers_are_held_and_marks_are_counted)
 {
-	(void)state;
 	struct bc_event read[4];
 	uint64_t lost;
 
@@ -390,9 +373,8 @@ static void test_triggers_are_held_and_marks_are_counted(void **state)
 	assert_int_equal(lost, 1);
 }
 
-static void test_events_at_both_ends_of_a_trace_are_held(void **state)
+TEST(events_at_both_ends_of_a_trace_are_held)
 {
-	(void)state;
 	static const struct bc_event gap = {
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_SEQUENCE, .exact = false};
 	static const struct bc_event loss = {
@@ -420,9 +402,8 @@ static void test_events_at_both_ends_of_a_trace_are_held(void **state)
 }
 
 /* An epoch begins where it did, whether the tick falls, stays or rises. */
-static void test_an_epoch_is_held_whatever_its_ticks_are(void **state)
+TEST(an_epoch_is_held_whatever_its_ticks_are)
 {
-	(void)state;
 	static const uint64_t ticks[] = {0, 1, 2, 1000, BC_TICK_END - 1};
 
 	for (size_t a = 0; a < 5; a++) {
@@ -447,9 +428,8 @@ static void test_an_epoch_is_held_whatever_its_ticks_are(void **state)
 	}
 }
 
-static void test_a_tick_that_falls_within_an_epoch_is_a_time_lost(void **state)
+TEST(a_tick_that_falls_within_an_epoch_is_a_time_lost)
 {
-	(void)state;
 	struct bc_entry entries[] = {sample_entry(9, 0, 0), sample_entry(8, 0, 0)};
 
 	struct printed out = print_entries(entries, 2, BC_FORMAT_BCP1, BC_FORMAT_BCP1, NULL);
@@ -491,9 +471,8 @@ static bool is_contiguous(uint8_t be)
 
 /* Every sample's record is turned back into samples that make the same record, but for byte enables
  * with holes: their bytes become as many in a row. */
-static void test_the_record_of_every_sample_makes_samples_of_the_same_record(void **state)
+TEST(the_record_of_every_sample_makes_samples_of_the_same_record)
 {
-	(void)state;
 	static const uint32_t addresses[] = {0, 0x10, 0x1F, 0x12345678, 0xFFFFFFF0, 0xFFFFFFEF};
 	struct bc_mapping *mapping = default_mapping();
 
@@ -541,9 +520,8 @@ static void assert_covered(
 	assert_int_equal(at, entry->addr + entry->size);
 }
 
-static void test_an_access_is_cut_at_eight_bytes_and_all_of_it_is_there(void **state)
+TEST(an_access_is_cut_at_eight_bytes_and_all_of_it_is_there)
 {
-	(void)state;
 	static const uint16_t types[] = {BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMWRITE,
 		BC_REQ_IOREAD, BC_REQ_IOWRITE, BC_REQ_INTA, 0xF0, 0xFB};
 	struct bc_mapping *mapping = default_mapping();
@@ -575,9 +553,8 @@ static void test_an_access_is_cut_at_eight_bytes_and_all_of_it_is_there(void **s
 	free(mapping);
 }
 
-static void test_a_line_fill_whose_attr_says_so_is_one_burst_with_its_address(void **state)
+TEST(a_line_fill_whose_attr_says_so_is_one_burst_with_its_address)
 {
-	(void)state;
 	struct bc_record r = {.addr = 0x1234567D, .reqtype = BC_REQ_MEMREAD, .size = 32, .attr = 7};
 	static const uint8_t read[] = {0x12, 0x34, 0x56, 0x7D, 0x00, 0xC0};
 	static const uint8_t write[] = {0x12, 0x34, 0x56, 0x7D, 0x00, 0xE0};
@@ -602,9 +579,8 @@ static void test_a_line_fill_whose_attr_says_so_is_one_burst_with_its_address(vo
 	printed_free(&out);
 }
 
-static void test_what_a_special_cycle_can_not_say_is_counted(void **state)
+TEST(what_a_special_cycle_can_not_say_is_counted)
 {
-	(void)state;
 	struct bc_record r = {.addr = 0x18, .reqtype = BC_REQ_HALT};
 	static const uint8_t halt[] = {0, 0, 0, 0x08, 0xFB, 0x30};
 	static const uint8_t grant[] = {0, 0, 0, 0x18, 0xFB, 0x30};
@@ -625,9 +601,8 @@ static void test_what_a_special_cycle_can_not_say_is_counted(void **state)
 }
 
 /* What no Pentium bus shows: F1 would come back as an interrupt acknowledge. */
-static void test_a_type_without_a_cycle_is_left_out(void **state)
+TEST(a_type_without_a_cycle_is_left_out)
 {
-	(void)state;
 	unsigned held = 0;
 
 	for (unsigned type = 0; type < 0x100; type++) {
@@ -648,9 +623,8 @@ static void test_a_type_without_a_cycle_is_left_out(void **state)
 	assert_int_equal(held, 3 + 2 + 1 + 8 + 6);
 }
 
-static void test_without_a_clock_each_sample_has_its_tick(void **state)
+TEST(without_a_clock_each_sample_has_its_tick)
 {
-	(void)state;
 	struct bc_entry entries[2];
 	size_t count;
 
@@ -668,9 +642,8 @@ static void test_without_a_clock_each_sample_has_its_tick(void **state)
 	printed_free(&out);
 }
 
-static void test_with_a_clock_the_samples_of_an_access_are_of_one_tick(void **state)
+TEST(with_a_clock_the_samples_of_an_access_are_of_one_tick)
 {
-	(void)state;
 	struct bc_entry entry;
 	size_t count;
 
@@ -712,9 +685,8 @@ static void assert_refused(struct bc_entry bad, enum bc_format to, bool has_map,
 	printed_free(&out);
 }
 
-static void test_what_ends_behind_32_bits_is_refused_by_name(void **state)
+TEST(what_ends_behind_32_bits_is_refused_by_name)
 {
-	(void)state;
 	struct bc_entry entry;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -744,9 +716,8 @@ static void test_what_ends_behind_32_bits_is_refused_by_name(void **state)
 	assert_refused(entry, BC_FORMAT_BCP1, false, "its time 0x8000000000000000 ");
 }
 
-static void test_the_last_byte_of_32_bits_is_taken(void **state)
+TEST(the_last_byte_of_32_bits_is_taken)
 {
-	(void)state;
 	static const uint8_t wanted[] = {0xFF, 0xFF, 0xFF, 0xF8, 0x0F, 0xD0};
 	struct bc_entry entry;
 
@@ -761,9 +732,8 @@ static void test_the_last_byte_of_32_bits_is_taken(void **state)
 }
 
 /* Longer than what one call of the printer has room for. */
-static void test_a_huge_access_is_cut_over_several_calls(void **state)
+TEST(a_huge_access_is_cut_over_several_calls)
 {
-	(void)state;
 	struct bc_mapping *mapping = default_mapping();
 	struct bc_entry entry;
 
@@ -785,9 +755,8 @@ static void test_a_huge_access_is_cut_over_several_calls(void **state)
 
 /* ---- pages */
 
-static void test_pages_get_frames_in_the_order_of_their_touch(void **state)
+TEST(pages_get_frames_in_the_order_of_their_touch)
 {
-	(void)state;
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entries[3];
 
@@ -811,9 +780,8 @@ static void test_pages_get_frames_in_the_order_of_their_touch(void **state)
 	printed_free(&out);
 }
 
-static void test_only_memory_is_mapped(void **state)
+TEST(only_memory_is_mapped)
 {
-	(void)state;
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entries[3];
 	static const uint8_t wanted[] = {0, 0, 0, 0x60, 0xFE, 0x70, /**/
@@ -832,9 +800,8 @@ static void test_only_memory_is_mapped(void **state)
 	printed_free(&out);
 }
 
-static void test_more_pages_than_32_bits_have_are_refused_by_name(void **state)
+TEST(more_pages_than_32_bits_have_are_refused_by_name)
 {
-	(void)state;
 	struct bc_entry entry;
 	struct bc_format_options options = bc_format_options_default();
 
@@ -861,38 +828,4 @@ static void test_more_pages_than_32_bits_have_are_refused_by_name(void **state)
 	assert_int_equal(out.rc, -ERANGE);
 	print_run_end(&run);
 	printed_free(&out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_samples_come_back_from_raw6_and_from_frames),
-		cmocka_unit_test(test_any_frames_come_back_as_frames_that_say_the_same),
-		cmocka_unit_test(test_a_simulated_board_comes_back_and_nothing_is_lost),
-		cmocka_unit_test(test_a_whole_trace_is_its_documents_bytes),
-		cmocka_unit_test(test_an_empty_trace_is_one_last_frame),
-		cmocka_unit_test(test_a_frame_ends_where_a_delta_is_too_long_or_processors_differ),
-		cmocka_unit_test(test_a_frame_has_2048_samples_at_most),
-		cmocka_unit_test(
-			test_a_gap_is_held_with_its_number_and_what_is_not_held_is_counted),
-		cmocka_unit_test(test_triggers_are_held_and_marks_are_counted),
-		cmocka_unit_test(test_events_at_both_ends_of_a_trace_are_held),
-		cmocka_unit_test(test_an_epoch_is_held_whatever_its_ticks_are),
-		cmocka_unit_test(test_a_tick_that_falls_within_an_epoch_is_a_time_lost),
-		cmocka_unit_test(test_the_record_of_every_sample_makes_samples_of_the_same_record),
-		cmocka_unit_test(test_an_access_is_cut_at_eight_bytes_and_all_of_it_is_there),
-		cmocka_unit_test(test_a_line_fill_whose_attr_says_so_is_one_burst_with_its_address),
-		cmocka_unit_test(test_what_a_special_cycle_can_not_say_is_counted),
-		cmocka_unit_test(test_a_type_without_a_cycle_is_left_out),
-		cmocka_unit_test(test_without_a_clock_each_sample_has_its_tick),
-		cmocka_unit_test(test_with_a_clock_the_samples_of_an_access_are_of_one_tick),
-		cmocka_unit_test(test_what_ends_behind_32_bits_is_refused_by_name),
-		cmocka_unit_test(test_the_last_byte_of_32_bits_is_taken),
-		cmocka_unit_test(test_a_huge_access_is_cut_over_several_calls),
-		cmocka_unit_test(test_pages_get_frames_in_the_order_of_their_touch),
-		cmocka_unit_test(test_only_memory_is_mapped),
-		cmocka_unit_test(test_more_pages_than_32_bits_have_are_refused_by_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include "formats/bytes.h"
+#include "tests/support/test.h"
 
 #define PLACES 9 /* every alignment, and one more */
 
@@ -23,10 +18,8 @@ static uint64_t by_hand(const uint8_t *p, unsigned n, int is_big)
 	return v;
 }
 
-static void test_loads_take_their_bytes_in_order_at_any_alignment(void **state)
+TEST(loads_take_their_bytes_in_order_at_any_alignment)
 {
-	(void)state;
-
 	for (unsigned at = 0; at < PLACES; at++) {
 		assert_int_equal(bc_le16(bytes + at), by_hand(bytes + at, 2, 0));
 		assert_int_equal(bc_le32(bytes + at), by_hand(bytes + at, 4, 0));
@@ -49,19 +42,13 @@ static void test_loads_take_their_bytes_in_order_at_any_alignment(void **state)
 				assert_int_equal(out[i], 0x5A);           \
 	}
 
-static void test_stores_change_their_bytes_and_no_other(void **state)
-{
-	(void)state;
+TEST(stores_change_their_bytes_and_no_other){
+	ASSERT_STORES(bc_put_le16, 2, 0x8192, 0) ASSERT_STORES(bc_put_le32, 4, 0xF1E2D3C4, 0)
+		ASSERT_STORES(bc_put_le64, 8, UINT64_C(0xF1E2D3C4B5A69788), 0)
+			ASSERT_STORES(bc_put_be32, 4, 0xF1E2D3C4, 1)}
 
-	ASSERT_STORES(bc_put_le16, 2, 0x8192, 0)
-	ASSERT_STORES(bc_put_le32, 4, 0xF1E2D3C4, 0)
-	ASSERT_STORES(bc_put_le64, 8, UINT64_C(0xF1E2D3C4B5A69788), 0)
-	ASSERT_STORES(bc_put_be32, 4, 0xF1E2D3C4, 1)
-}
-
-static void test_every_bit_comes_back(void **state)
+TEST(every_bit_comes_back)
 {
-	(void)state;
 	uint8_t out[8];
 
 	for (unsigned bit = 0; bit < 64; bit++) {
@@ -75,15 +62,4 @@ static void test_every_bit_comes_back(void **state)
 		bc_put_le16(out, (uint16_t)v);
 		assert_int_equal(bc_le16(out), (uint16_t)v);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loads_take_their_bytes_in_order_at_any_alignment),
-		cmocka_unit_test(test_stores_change_their_bytes_and_no_other),
-		cmocka_unit_test(test_every_bit_comes_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

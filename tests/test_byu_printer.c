@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,8 +5,9 @@
 #include <string.h>
 
 #include "formats/dialect.h"
-#include "tests/dice.h"
-#include "tests/print_run.h"
+#include "tests/support/dice.h"
+#include "tests/support/print_run.h"
+#include "tests/support/test.h"
 
 static const enum bc_format dialects[] = {
 	BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
@@ -48,10 +43,8 @@ static struct trace make_trace(enum bc_format format, uint64_t seed, size_t reco
 	return trace;
 }
 
-static void test_every_dialect_becomes_every_other_and_nothing_is_lost(void **state)
+TEST(every_dialect_becomes_every_other_and_nothing_is_lost)
 {
-	(void)state;
-
 	for (size_t from = 0; from < DIALECTS; from++) {
 		for (size_t to = 0; to < DIALECTS; to++) {
 			struct trace in = make_trace(dialects[from], 5 + from, RECORDS);
@@ -67,10 +60,8 @@ static void test_every_dialect_becomes_every_other_and_nothing_is_lost(void **st
 	}
 }
 
-static void test_an_empty_trace_is_empty_in_every_dialect(void **state)
+TEST(an_empty_trace_is_empty_in_every_dialect)
 {
-	(void)state;
-
 	for (size_t to = 0; to < DIALECTS; to++) {
 		struct printed out = print_entries(NULL, 0, BC_FORMAT_BYU, dialects[to], NULL);
 		assert_nothing_lost(&out);
@@ -80,9 +71,8 @@ static void test_an_empty_trace_is_empty_in_every_dialect(void **state)
 }
 
 /* Addresses and times of 64 bits come back as they were, sums of times past 64 bits included. */
-static void test_byu24_comes_back_byte_for_byte(void **state)
+TEST(byu24_comes_back_byte_for_byte)
 {
-	(void)state;
 	struct dice dice = {.state = 21};
 	struct trace in = {.bytes = malloc(RECORDS * 24), .n = RECORDS * 24};
 
@@ -120,9 +110,8 @@ static struct bc_entry full_entry(void)
 	return entry;
 }
 
-static void test_each_layout_is_its_documents_byte_for_byte(void **state)
+TEST(each_layout_is_its_documents_byte_for_byte)
 {
-	(void)state;
 	static const uint8_t byu[] = {
 		0x78, 0x56, 0x34, 0x12, 3, 0xA1, 0xB2, 0xC3, 0x44, 0x33, 0x22, 0x11};
 	static const uint8_t byu_be[] = {
@@ -149,9 +138,8 @@ static void test_each_layout_is_its_documents_byte_for_byte(void **state)
 	printed_free(&out);
 }
 
-static void test_what_an_entry_lacks_is_zero(void **state)
+TEST(what_an_entry_lacks_is_zero)
 {
-	(void)state;
 	static const uint8_t wanted[] = {9, 0, 0, 0, 1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF};
 	struct bc_entry entry;
 
@@ -187,10 +175,8 @@ static void assert_taken(enum bc_format to, const struct bc_entry *entry)
 	printed_free(&out);
 }
 
-static void test_what_is_too_large_for_a_field_is_refused_by_name(void **state)
+TEST(what_is_too_large_for_a_field_is_refused_by_name)
 {
-	(void)state;
-
 	for (size_t d = 0; d < DIALECTS; d++) {
 		enum bc_format to = dialects[d];
 		struct bc_entry entry = full_entry();
@@ -289,9 +275,8 @@ static void assert_times(enum bc_format from, enum bc_format to, const struct mo
 #define ASSERT_TIMES(from, to, moments, wanted, lost) \
 	assert_times(from, to, moments, wanted, sizeof(wanted) / sizeof(wanted[0]), lost)
 
-static void test_a_delta_stays_as_it_stands_the_first_of_a_slice_too(void **state)
+TEST(a_delta_stays_as_it_stands_the_first_of_a_slice_too)
 {
-	(void)state;
 	static const struct moment moments[] = {
 		DELTA(77, 77), DELTA(80, 3), DELTA(80, NONE), DELTA(80, 0), DELTA(90, 10)};
 	static const uint64_t wanted[] = {77, 3, NONE, 0, 10};
@@ -299,9 +284,8 @@ static void test_a_delta_stays_as_it_stands_the_first_of_a_slice_too(void **stat
 	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, wanted, 0);
 }
 
-static void test_where_entries_were_left_out_the_times_still_add_up(void **state)
+TEST(where_entries_were_left_out_the_times_still_add_up)
 {
-	(void)state;
 	static const struct moment moments[] = {
 		DELTA(77, 77), DELTA(90, 3), DELTA(95, NONE), DELTA(96, 1)};
 	static const uint64_t wanted[] = {77, 13, 5, 1};
@@ -309,9 +293,8 @@ static void test_where_entries_were_left_out_the_times_still_add_up(void **state
 	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, wanted, 0);
 }
 
-static void test_the_next_of_several_files_keeps_its_deltas(void **state)
+TEST(the_next_of_several_files_keeps_its_deltas)
 {
-	(void)state;
 	static const struct moment moments[] = {
 		DELTA(0, NONE), DELTA(50, 50), DELTA(0, NONE), DELTA(4, 4), DELTA(2, 2)};
 	static const uint64_t wanted[] = {NONE, 50, NONE, 4, 2};
@@ -319,9 +302,8 @@ static void test_the_next_of_several_files_keeps_its_deltas(void **state)
 	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, wanted, 0);
 }
 
-static void test_absolute_ticks_become_deltas(void **state)
+TEST(absolute_ticks_become_deltas)
 {
-	(void)state;
 	static const struct moment moments[] = {
 		TICK(1000), TICK(1000), TICK(1007), EPOCH(3, 1), EPOCH(5, 1), EPOCH(9, 2)};
 	static const uint64_t wanted[] = {NONE, 0, 7, NONE, 2, NONE};
@@ -329,9 +311,8 @@ static void test_absolute_ticks_become_deltas(void **state)
 	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU, moments, wanted, 0);
 }
 
-static void test_a_difference_that_no_field_holds_is_a_time_lost(void **state)
+TEST(a_difference_that_no_field_holds_is_a_time_lost)
 {
-	(void)state;
 	static const struct moment moments[] = {
 		TICK(0), TICK(0xFFFFFFFE), TICK(0x1FFFFFFFD), TICK(0x2FFFFFFFD), TICK(0x2FFFFFFFC)};
 	static const uint64_t narrow[] = {NONE, 0xFFFFFFFE, NONE, NONE, NONE};
@@ -344,9 +325,8 @@ static void test_a_difference_that_no_field_holds_is_a_time_lost(void **state)
 	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU24, moments, wide, 2);
 }
 
-static void test_without_a_clock_an_entry_is_a_tick(void **state)
+TEST(without_a_clock_an_entry_is_a_tick)
 {
-	(void)state;
 	static const struct moment moments[] = {NO_TIME, NO_TIME, NO_TIME};
 	static const uint64_t wanted[] = {NONE, 1, 1};
 
@@ -354,9 +334,8 @@ static void test_without_a_clock_an_entry_is_a_tick(void **state)
 	ASSERT_TIMES(BC_FORMAT_DIN, BC_FORMAT_BYU24, moments, wanted, 0);
 }
 
-static void test_an_entry_without_a_time_among_others_has_no_delta(void **state)
+TEST(an_entry_without_a_time_among_others_has_no_delta)
 {
-	(void)state;
 	static const struct moment moments[] = {
 		NO_TIME, TICK(10), NO_TIME, TICK(15), NO_TIME, NO_TIME, TICK(15)};
 	static const uint64_t wanted[] = {NONE, NONE, NONE, 5, NONE, NONE, 0};
@@ -366,10 +345,9 @@ static void test_an_entry_without_a_time_among_others_has_no_delta(void **state)
 
 /* ---- samples */
 
-/* What a recording of the same makes of it: tests/traces.h has that. */
-static void test_a_boards_frames_become_the_records_of_a_recording(void **state)
+/* What a recording of the same makes of it: tests/support/traces.h has that. */
+TEST(a_boards_frames_become_the_records_of_a_recording)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(3, 20000, 3);
 
 	for (size_t d = 0; d < DIALECTS; d++) {
@@ -382,9 +360,8 @@ static void test_a_boards_frames_become_the_records_of_a_recording(void **state)
 	trace_free(&bcp1);
 }
 
-static void test_an_invalid_sample_is_left_out_but_had_its_tick(void **state)
+TEST(an_invalid_sample_is_left_out_but_had_its_tick)
 {
-	(void)state;
 	static uint8_t samples[] = {
 		0, 0, 0, 0, 0xFF, 0x00, /* invalid */
 		0, 0, 0, 8, 0xFE, 0xD0, /* NC_D_READ */
@@ -409,27 +386,4 @@ static void test_an_invalid_sample_is_left_out_but_had_its_tick(void **state)
 	assert_bytes(&out, kept, sizeof(kept));
 	assert_int_equal(out.left_out[__builtin_ctz(BC_CAN_INVALID)], 0);
 	printed_free(&out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_dialect_becomes_every_other_and_nothing_is_lost),
-		cmocka_unit_test(test_an_empty_trace_is_empty_in_every_dialect),
-		cmocka_unit_test(test_byu24_comes_back_byte_for_byte),
-		cmocka_unit_test(test_each_layout_is_its_documents_byte_for_byte),
-		cmocka_unit_test(test_what_an_entry_lacks_is_zero),
-		cmocka_unit_test(test_what_is_too_large_for_a_field_is_refused_by_name),
-		cmocka_unit_test(test_a_delta_stays_as_it_stands_the_first_of_a_slice_too),
-		cmocka_unit_test(test_where_entries_were_left_out_the_times_still_add_up),
-		cmocka_unit_test(test_the_next_of_several_files_keeps_its_deltas),
-		cmocka_unit_test(test_absolute_ticks_become_deltas),
-		cmocka_unit_test(test_a_difference_that_no_field_holds_is_a_time_lost),
-		cmocka_unit_test(test_without_a_clock_an_entry_is_a_tick),
-		cmocka_unit_test(test_an_entry_without_a_time_among_others_has_no_delta),
-		cmocka_unit_test(test_a_boards_frames_become_the_records_of_a_recording),
-		cmocka_unit_test(test_an_invalid_sample_is_left_out_but_had_its_tick),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

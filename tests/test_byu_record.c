@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "formats/record.h"
+#include "tests/support/test.h"
 
 /* byutr.h, as the format's document has it. */
 static const struct {
@@ -41,9 +36,8 @@ static const char *documented_name(unsigned code)
 	return NULL;
 }
 
-static void test_fields_stand_where_the_document_puts_them(void **state)
+TEST(fields_stand_where_the_document_puts_them)
 {
-	(void)state;
 	static const uint8_t bytes[BC_RECORD_BYTES] = {
 		0x78, 0x56, 0x34, 0x12, 0x21, 0x20, 0x07, 0x0F, 0xEF, 0xCD, 0xAB, 0x89};
 	struct bc_record record = bc_record_load(bytes);
@@ -59,10 +53,8 @@ static void test_fields_stand_where_the_document_puts_them(void **state)
 	assert_memory_equal(stored, bytes, sizeof(bytes));
 }
 
-static void test_every_bit_of_a_record_comes_back(void **state)
+TEST(every_bit_of_a_record_comes_back)
 {
-	(void)state;
-
 	for (unsigned bit = 0; bit < BC_RECORD_BYTES * 8; bit++) {
 		uint8_t bytes[BC_RECORD_BYTES] = {0};
 		uint8_t stored[BC_RECORD_BYTES];
@@ -73,10 +65,8 @@ static void test_every_bit_of_a_record_comes_back(void **state)
 	}
 }
 
-static void test_every_documented_request_type_has_its_name_and_no_other_code_has_one(void **state)
+TEST(every_documented_request_type_has_its_name_and_no_other_code_has_one)
 {
-	(void)state;
-
 	for (unsigned code = 0; code < 256; code++) {
 		const char *name = bc_reqtype_name((uint8_t)code);
 		if (documented_name(code) != NULL)
@@ -103,10 +93,8 @@ static void assert_prints_as_b2a(const struct bc_record *r)
 	assert_memory_equal(out, expected, (size_t)n);
 }
 
-static void test_every_value_of_every_byte_field_prints_as_b2a_does(void **state)
+TEST(every_value_of_every_byte_field_prints_as_b2a_does)
 {
-	(void)state;
-
 	for (unsigned value = 0; value < 256; value++) {
 		struct bc_record r = {.addr = 0x00C0FFEE, .time = 0x2a};
 		r.reqtype = (uint8_t)value;
@@ -120,10 +108,8 @@ static void test_every_value_of_every_byte_field_prints_as_b2a_does(void **state
 	}
 }
 
-static void test_every_digit_at_every_place_prints_as_b2a_does(void **state)
+TEST(every_digit_at_every_place_prints_as_b2a_does)
 {
-	(void)state;
-
 	for (unsigned place = 0; place < 32; place += 4) {
 		for (uint32_t digit = 0; digit < 16; digit++) {
 			struct bc_record r = {.addr = digit << place, .time = ~(digit << place)};
@@ -132,26 +118,10 @@ static void test_every_digit_at_every_place_prints_as_b2a_does(void **state)
 	}
 }
 
-static void test_the_longest_line_fits(void **state)
+TEST(the_longest_line_fits)
 {
-	(void)state;
 	struct bc_record r = {
 		UINT32_MAX, BC_REQ_CNTRLAGNTRES, UINT8_MAX, UINT8_MAX, UINT8_MAX, BC_TIME_NONE};
 
 	assert_prints_as_b2a(&r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields_stand_where_the_document_puts_them),
-		cmocka_unit_test(test_every_bit_of_a_record_comes_back),
-		cmocka_unit_test(
-			test_every_documented_request_type_has_its_name_and_no_other_code_has_one),
-		cmocka_unit_test(test_every_value_of_every_byte_field_prints_as_b2a_does),
-		cmocka_unit_test(test_every_digit_at_every_place_prints_as_b2a_does),
-		cmocka_unit_test(test_the_longest_line_fits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

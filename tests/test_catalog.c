@@ -1,20 +1,17 @@
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "daemon/catalog.h"
 #include "daemon/catalog_read.h"
-#include "tests/small_segment.h"
-#include "tests/temp_dir.h"
+#include "tests/support/small_segment.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
 
 #define OTHER "20261121T000000Z-000000-later"
 
@@ -30,31 +27,24 @@ struct fixture {
 	bool asks_again;
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
 	temp_dir_make(&f->dir);
 	assert_int_equal(uv_loop_init(&f->loop), 0);
 	f->reading = (struct bc_catalog_reading){
 		.dir = f->dir.path, .is_cancelled = &f->is_cancelled};
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	bc_catalog_close(f->catalog);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
 	cJSON_Delete(f->rows);
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static cJSON *row(struct fixture *f, int rows, int number)
 {
@@ -85,9 +75,8 @@ static void make(struct fixture *f, uint32_t number, uint64_t first_record, uint
 	free(s.bytes);
 }
 
-static void test_a_recording_is_a_row_with_what_its_segments_tell(void **state)
+TEST_F(a_recording_is_a_row_with_what_its_segments_tell)
 {
-	struct fixture *f = *state;
 	char wanted[TEMP_PATH_BYTES + 2];
 	uint64_t bytes = 0;
 
@@ -114,9 +103,8 @@ static void test_a_recording_is_a_row_with_what_its_segments_tell(void **state)
 	assert_int_equal(cJSON_GetArraySize(r), 12);
 }
 
-static void test_recordings_stand_oldest_first(void **state)
+TEST_F(recordings_stand_oldest_first)
 {
-	struct fixture *f = *state;
 	uint64_t bytes = 0;
 
 	make(f, 0, 0, &bytes);
@@ -128,9 +116,8 @@ static void test_recordings_stand_oldest_first(void **state)
 	assert_member(row(f, 2, 1), "started", "\"2026-11-21T00:00:00.000000000Z\"");
 }
 
-static void test_what_is_not_sealed_makes_a_recording_torn(void **state)
+TEST_F(what_is_not_sealed_makes_a_recording_torn)
 {
-	struct fixture *f = *state;
 	uint64_t bytes = 0;
 
 	make(f, 0, 0, &bytes);
@@ -151,9 +138,8 @@ static void test_what_is_not_sealed_makes_a_recording_torn(void **state)
 	assert_member(r, "label", "\"boot\"");
 }
 
-static void test_a_damaged_segment_at_any_byte_makes_no_row_unreadable(void **state)
+TEST_F(a_damaged_segment_at_any_byte_makes_no_row_unreadable)
 {
-	struct fixture *f = *state;
 	struct small_segment s;
 
 	small_make(&s, f->dir.fd, 0, 0);
@@ -173,10 +159,8 @@ static void test_a_damaged_segment_at_any_byte_makes_no_row_unreadable(void **st
 	free(s.bytes);
 }
 
-static void test_what_is_no_file_is_passed_over(void **state)
+TEST_F(what_is_no_file_is_passed_over)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(mkfifoat(f->dir.fd, OTHER "-00000.byu.lz4", 0600), 0);
 	assert_int_equal(symlinkat("/etc/passwd", f->dir.fd, OTHER "-00001.byu.lz4"), 0);
 	row(f, 0, 0);
@@ -184,10 +168,8 @@ static void test_what_is_no_file_is_passed_over(void **state)
 	row(f, 0, 0);
 }
 
-static void test_a_name_without_a_time_has_no_start(void **state)
+TEST_F(a_name_without_a_time_has_no_start)
 {
-	struct fixture *f = *state;
-
 	temp_write(&f->dir, "mine-00000.byu.lz4", "x", 1);
 	const cJSON *r = row(f, 1, 0);
 	assert_member(r, "id", "\"mine\"");
@@ -196,9 +178,8 @@ static void test_a_name_without_a_time_has_no_start(void **state)
 	assert_member(r, "metadata", "{}");
 }
 
-static void test_of_too_many_recordings_the_newest_are_told(void **state)
+TEST_F(of_too_many_recordings_the_newest_are_told)
 {
-	struct fixture *f = *state;
 	char name[80];
 
 	for (unsigned i = 0; i < BC_CATALOG_ROWS_MAX + 7; i++) {
@@ -211,9 +192,8 @@ static void test_of_too_many_recordings_the_newest_are_told(void **state)
 	assert_int_equal(f->reading.left_out, 7);
 }
 
-static void test_what_was_noted_is_in_the_metadata(void **state)
+TEST_F(what_was_noted_is_in_the_metadata)
 {
-	struct fixture *f = *state;
 	static const char *const notes[] = {
 		"{\"who\":\"you\",\"run\":\"7\"}", "no object", "{\"run\":\"8\"}"};
 	struct bc_segment_header header = {
@@ -259,9 +239,8 @@ static void on_answer(void *context, cJSON *rows)
 	}
 }
 
-static void test_all_who_ask_are_answered_and_never_from_within(void **state)
+TEST_F(all_who_ask_are_answered_and_never_from_within)
 {
-	struct fixture *f = *state;
 	uint64_t bytes = 0;
 
 	make(f, 0, 0, &bytes);
@@ -276,10 +255,8 @@ static void test_all_who_ask_are_answered_and_never_from_within(void **state)
 	assert_int_equal(f->count, 1);
 }
 
-static void test_a_directory_that_is_not_there_is_said(void **state)
+TEST_F(a_directory_that_is_not_there_is_said)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(bc_catalog_open(&f->catalog, &f->loop, "/nowhere/at/all"), 0);
 	assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -287,9 +264,8 @@ static void test_a_directory_that_is_not_there_is_said(void **state)
 	assert_int_equal(f->count, -1);
 }
 
-static void test_it_may_be_closed_while_it_reads(void **state)
+TEST_F(it_may_be_closed_while_it_reads)
 {
-	struct fixture *f = *state;
 	uint64_t bytes = 0;
 
 	make(f, 0, 0, &bytes);
@@ -308,35 +284,4 @@ static void test_it_may_be_closed_while_it_reads(void **state)
 	atomic_store(&f->is_cancelled, true);
 	assert_null(bc_catalog_read(&f->reading));
 	assert_int_equal(f->reading.status, -ECANCELED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_a_recording_is_a_row_with_what_its_segments_tell, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_recordings_stand_oldest_first, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_is_not_sealed_makes_a_recording_torn, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_damaged_segment_at_any_byte_makes_no_row_unreadable, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_is_no_file_is_passed_over, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_name_without_a_time_has_no_start, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_of_too_many_recordings_the_newest_are_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_was_noted_is_in_the_metadata, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_all_who_ask_are_answered_and_never_from_within, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_directory_that_is_not_there_is_said, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_it_may_be_closed_while_it_reads, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,48 +1,33 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "formats/chunk.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
-static int setup(void **state)
+static void set_up(struct bc_chunk *chunk)
 {
-	*state = malloc(sizeof(struct bc_chunk));
-	if (*state != NULL)
-		memset(*state, 0xCC, sizeof(struct bc_chunk));
-	return *state == NULL;
+	memset(chunk, 0xCC, sizeof(*chunk));
 }
 
-static int teardown(void **state)
-{
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(bc_chunk, set_up, NOTHING)
 
 static void put_record(struct bc_chunk *chunk, struct bc_record record)
 {
 	bc_record_store(chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
 }
 
-static void test_a_chunk_holds_the_most_whole_records_in_a_mebibyte(void **state)
+TEST(a_chunk_holds_the_most_whole_records_in_a_mebibyte)
 {
-	(void)state;
 	size_t mebibyte = 1 << 20;
 
 	assert_true(BC_CHUNK_RECORDS * (size_t)BC_RECORD_BYTES <= mebibyte);
 	assert_true((BC_CHUNK_RECORDS + 1) * (size_t)BC_RECORD_BYTES > mebibyte);
 }
 
-static void test_a_reset_chunk_is_empty_and_goes_on_from_its_tick(void **state)
+TEST_WITH(bc_chunk, chunk, a_reset_chunk_is_empty_and_goes_on_from_its_tick)
 {
-	struct bc_chunk *chunk = *state;
-
 	bc_chunk_reset(chunk, UINT64_C(0x123456789ABCDEF), 7);
 	assert_true(bc_chunk_is_empty(chunk));
 	assert_true(bc_chunk_has_room(chunk, BC_CHUNK_EVENTS));
@@ -59,9 +44,8 @@ static void test_a_reset_chunk_is_empty_and_goes_on_from_its_tick(void **state)
 	assert_int_equal(chunk->text_bytes, 0);
 }
 
-static void test_a_record_or_an_event_makes_a_chunk_not_empty(void **state)
+TEST_WITH(bc_chunk, chunk, a_record_or_an_event_makes_a_chunk_not_empty)
 {
-	struct bc_chunk *chunk = *state;
 	struct bc_event event = {.kind = BC_EVENT_GAP};
 
 	bc_chunk_reset(chunk, 0, 0);
@@ -72,9 +56,8 @@ static void test_a_record_or_an_event_makes_a_chunk_not_empty(void **state)
 	assert_false(bc_chunk_is_empty(chunk));
 }
 
-static void test_events_are_kept_in_order_with_their_texts(void **state)
+TEST_WITH(bc_chunk, chunk, events_are_kept_in_order_with_their_texts)
 {
-	struct bc_chunk *chunk = *state;
 	char text[8];
 
 	bc_chunk_reset(chunk, 0, 0);
@@ -107,9 +90,8 @@ static void test_events_are_kept_in_order_with_their_texts(void **state)
 	}
 }
 
-static void test_an_event_too_many_is_refused_and_changes_nothing(void **state)
+TEST_WITH(bc_chunk, chunk, an_event_too_many_is_refused_and_changes_nothing)
 {
-	struct bc_chunk *chunk = *state;
 	struct bc_event event = {.kind = BC_EVENT_ANCHOR};
 
 	bc_chunk_reset(chunk, 0, 0);
@@ -125,9 +107,8 @@ static void test_an_event_too_many_is_refused_and_changes_nothing(void **state)
 	assert_memory_equal(&chunk->info, &before, sizeof(before));
 }
 
-static void test_texts_fill_their_room_to_the_last_byte_and_no_further(void **state)
+TEST_WITH(bc_chunk, chunk, texts_fill_their_room_to_the_last_byte_and_no_further)
 {
-	struct bc_chunk *chunk = *state;
 	char text[BC_CHUNK_TEXT_BYTES + 1];
 
 	memset(text, 't', sizeof(text));
@@ -150,10 +131,8 @@ static void test_texts_fill_their_room_to_the_last_byte_and_no_further(void **st
 	}
 }
 
-static void test_a_chunk_full_of_records_has_no_room(void **state)
+TEST_WITH(bc_chunk, chunk, a_chunk_full_of_records_has_no_room)
 {
-	struct bc_chunk *chunk = *state;
-
 	bc_chunk_reset(chunk, 0, 0);
 	chunk->info.records = BC_CHUNK_RECORDS - 1;
 	assert_true(bc_chunk_has_room(chunk, 0));
@@ -162,9 +141,8 @@ static void test_a_chunk_full_of_records_has_no_room(void **state)
 	assert_false(bc_chunk_has_room(chunk, 0));
 }
 
-static void test_an_empty_chunk_is_described_as_such(void **state)
+TEST_WITH(bc_chunk, chunk, an_empty_chunk_is_described_as_such)
 {
-	struct bc_chunk *chunk = *state;
 	static const uint64_t none[4];
 
 	bc_chunk_reset(chunk, 5, 0);
@@ -176,10 +154,8 @@ static void test_an_empty_chunk_is_described_as_such(void **state)
 	assert_true(chunk->info.records_hash == XXH3_64bits("", 0));
 }
 
-static void test_every_type_and_processor_has_its_bit(void **state)
+TEST_WITH(bc_chunk, chunk, every_type_and_processor_has_its_bit)
 {
-	struct bc_chunk *chunk = *state;
-
 	for (unsigned value = 0; value < 256; value++) {
 		uint64_t types[4] = {0};
 		uint64_t procs[4] = {0};
@@ -199,10 +175,8 @@ static void test_every_type_and_processor_has_its_bit(void **state)
 }
 
 /* The lowest and the highest address are found wherever they stand, the edges of the range too. */
-static void test_the_address_range_is_found_at_every_place(void **state)
+TEST_WITH(bc_chunk, chunk, the_address_range_is_found_at_every_place)
 {
-	struct bc_chunk *chunk = *state;
-
 	for (unsigned low = 0; low < 6; low++) {
 		for (unsigned high = 0; high < 6; high++) {
 			if (low == high)
@@ -225,9 +199,8 @@ static void test_the_address_range_is_found_at_every_place(void **state)
 	assert_int_equal(chunk->info.addr_high, 0x1234);
 }
 
-static void test_a_full_chunk_is_described_to_its_last_record(void **state)
+TEST_WITH(bc_chunk, chunk, a_full_chunk_is_described_to_its_last_record)
 {
-	struct bc_chunk *chunk = *state;
 	struct dice dice = {.state = 3};
 
 	bc_chunk_reset(chunk, 0, 0);
@@ -245,9 +218,8 @@ static void test_a_full_chunk_is_described_to_its_last_record(void **state)
 	assert_true(chunk->info.records_hash == XXH3_64bits(chunk->records, BC_CHUNK_BYTES));
 }
 
-static void test_missing_records_are_those_no_gap_at_the_head_speaks_of(void **state)
+TEST_WITH(bc_chunk, chunk, missing_records_are_those_no_gap_at_the_head_speaks_of)
 {
-	struct bc_chunk *chunk = *state;
 	struct bc_event damaged = {.kind = BC_EVENT_GAP, .cause = BC_GAP_DAMAGED, .exact = true};
 	struct bc_event board = {
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_BOARD, .exact = true, .value = 50};
@@ -286,9 +258,8 @@ static void test_missing_records_are_those_no_gap_at_the_head_speaks_of(void **s
 	assert_true(bc_chunk_missing(chunk, 40) == 35);
 }
 
-static void test_an_inexact_gap_of_damage_covers_whatever_is_missing(void **state)
+TEST_WITH(bc_chunk, chunk, an_inexact_gap_of_damage_covers_whatever_is_missing)
 {
-	struct bc_chunk *chunk = *state;
 	struct bc_event damaged = {.kind = BC_EVENT_GAP, .cause = BC_GAP_DAMAGED, .value = 1};
 
 	bc_chunk_reset(chunk, 0, 0);
@@ -298,9 +269,8 @@ static void test_an_inexact_gap_of_damage_covers_whatever_is_missing(void **stat
 	assert_true(bc_chunk_missing(chunk, 0) == 0);
 }
 
-static void test_every_cause_has_its_word_and_other_numbers_are_unknown(void **state)
+TEST(every_cause_has_its_word_and_other_numbers_are_unknown)
 {
-	(void)state;
 	static const char *const words[BC_GAP_CAUSES] = {"unknown", "buffer", "disk", "board",
 		"sequence", "crc", "unplugged", "damaged", "transfer"};
 
@@ -309,9 +279,8 @@ static void test_every_cause_has_its_word_and_other_numbers_are_unknown(void **s
 			bc_gap_cause_name(cause), cause < BC_GAP_CAUSES ? words[cause] : "unknown");
 }
 
-static void test_ticks_of_records_are_summed_past_32_bits_and_no_delta_adds_nothing(void **state)
+TEST_WITH(bc_chunk, chunk, ticks_of_records_are_summed_past_32_bits_and_no_delta_adds_nothing)
 {
-	struct bc_chunk *chunk = *state;
 	static const uint32_t times[] = {
 		BC_TIME_NONE, 5, 0, 0xFFFFFFFE, BC_TIME_NONE, 0xFFFFFFFE, 1, BC_TIME_NONE};
 	uint64_t tick = 1000;
@@ -325,28 +294,4 @@ static void test_ticks_of_records_are_summed_past_32_bits_and_no_delta_adds_noth
 		assert_true(bc_records_ticks(chunk->records, i + 1, 1000) == tick);
 	}
 	assert_true(tick > UINT32_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_chunk_holds_the_most_whole_records_in_a_mebibyte),
-		cmocka_unit_test(test_a_reset_chunk_is_empty_and_goes_on_from_its_tick),
-		cmocka_unit_test(test_a_record_or_an_event_makes_a_chunk_not_empty),
-		cmocka_unit_test(test_events_are_kept_in_order_with_their_texts),
-		cmocka_unit_test(test_an_event_too_many_is_refused_and_changes_nothing),
-		cmocka_unit_test(test_texts_fill_their_room_to_the_last_byte_and_no_further),
-		cmocka_unit_test(test_a_chunk_full_of_records_has_no_room),
-		cmocka_unit_test(test_an_empty_chunk_is_described_as_such),
-		cmocka_unit_test(test_every_type_and_processor_has_its_bit),
-		cmocka_unit_test(test_the_address_range_is_found_at_every_place),
-		cmocka_unit_test(test_a_full_chunk_is_described_to_its_last_record),
-		cmocka_unit_test(test_missing_records_are_those_no_gap_at_the_head_speaks_of),
-		cmocka_unit_test(test_an_inexact_gap_of_damage_covers_whatever_is_missing),
-		cmocka_unit_test(test_every_cause_has_its_word_and_other_numbers_are_unknown),
-		cmocka_unit_test(
-			test_ticks_of_records_are_summed_past_32_bits_and_no_delta_adds_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,18 +1,13 @@
 /* Cuts of chunks against a model that knows of each record its tick, and of each event the record
  * that it stands before. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "formats/chunk_cut.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define RECORDS_MAX 40u
 #define EVENTS_MAX  64u
@@ -46,17 +41,7 @@ struct fixture {
 	struct bc_chunk rest;
 };
 
-static int set_up(void **state)
-{
-	*state = malloc(sizeof(struct fixture));
-	return *state == NULL;
-}
-
-static int tear_down(void **state)
-{
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(fixture, NOTHING, NOTHING)
 
 static void add_event(struct fixture *f, const struct bc_event *event, const char *text)
 {
@@ -192,9 +177,8 @@ static uint32_t events_before(const struct model *m, uint32_t position)
 	return n;
 }
 
-static void test_every_cut_keeps_ticks_and_events_on_both_sides(void **state)
+TEST_F(every_cut_keeps_ticks_and_events_on_both_sides)
 {
-	struct fixture *f = *state;
 	struct dice dice = {1};
 
 	for (unsigned round = 0; round < 600; round++) {
@@ -218,9 +202,8 @@ static void test_every_cut_keeps_ticks_and_events_on_both_sides(void **state)
 	}
 }
 
-static void test_cuts_of_cuts_are_as_good(void **state)
+TEST_F(cuts_of_cuts_are_as_good)
 {
-	struct fixture *f = *state;
 	struct dice dice = {2};
 
 	for (unsigned round = 0; round < 3000; round++) {
@@ -267,9 +250,8 @@ static void test_cuts_of_cuts_are_as_good(void **state)
 	}
 }
 
-static void test_an_event_is_put_behind_those_of_its_record_and_before_the_next(void **state)
+TEST_F(an_event_is_put_behind_those_of_its_record_and_before_the_next)
 {
-	struct fixture *f = *state;
 	struct dice dice = {3};
 
 	for (unsigned round = 0; round < 400; round++) {
@@ -292,9 +274,8 @@ static void test_an_event_is_put_behind_those_of_its_record_and_before_the_next(
 	}
 }
 
-static void test_an_event_without_room_changes_nothing(void **state)
+TEST_F(an_event_without_room_changes_nothing)
 {
-	struct fixture *f = *state;
 	struct dice dice = {4};
 	static const char text[BC_CHUNK_TEXT_BYTES];
 	struct bc_event mark = {.position = 3, .kind = BC_EVENT_MARK, .text_bytes = 4000};
@@ -314,9 +295,8 @@ static void test_an_event_without_room_changes_nothing(void **state)
 	assert_memory_equal(&f->chunk, &f->copy, sizeof(f->chunk));
 }
 
-static void test_a_detached_chunk_begins_with_an_anchor_and_goes_on_as_before(void **state)
+TEST_F(a_detached_chunk_begins_with_an_anchor_and_goes_on_as_before)
 {
-	struct fixture *f = *state;
 	struct dice dice = {5};
 
 	for (unsigned round = 0; round < 3000; round++) {
@@ -343,10 +323,8 @@ static void test_a_detached_chunk_begins_with_an_anchor_and_goes_on_as_before(vo
 	}
 }
 
-static void test_a_chunk_with_all_its_events_used_is_detached_only_if_it_has_its_anchor(
-	void **state)
+TEST_F(a_chunk_with_all_its_events_used_is_detached_only_if_it_has_its_anchor)
 {
-	struct fixture *f = *state;
 	const struct bc_event gap = {.position = 1, .kind = BC_EVENT_GAP};
 	const struct bc_event anchor = {.kind = BC_EVENT_ANCHOR, .exact = true, .value = 5};
 
@@ -365,9 +343,8 @@ static void test_a_chunk_with_all_its_events_used_is_detached_only_if_it_has_its
 	}
 }
 
-static void test_the_largest_chunk_is_split_anywhere(void **state)
+TEST_F(the_largest_chunk_is_split_anywhere)
 {
-	struct fixture *f = *state;
 	static const uint32_t places[] = {0, 1, 2, 40000, BC_CHUNK_RECORDS - 1, BC_CHUNK_RECORDS};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
@@ -390,21 +367,4 @@ static void test_the_largest_chunk_is_split_anywhere(void **state)
 		assert_true(
 			f->rest.info.first_tick == (places[i] < BC_CHUNK_RECORDS ? tick_at : tick));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_cut_keeps_ticks_and_events_on_both_sides),
-		cmocka_unit_test(test_cuts_of_cuts_are_as_good),
-		cmocka_unit_test(
-			test_an_event_is_put_behind_those_of_its_record_and_before_the_next),
-		cmocka_unit_test(test_an_event_without_room_changes_nothing),
-		cmocka_unit_test(test_a_detached_chunk_begins_with_an_anchor_and_goes_on_as_before),
-		cmocka_unit_test(
-			test_a_chunk_with_all_its_events_used_is_detached_only_if_it_has_its_anchor),
-		cmocka_unit_test(test_the_largest_chunk_is_split_anywhere),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,8 +1,9 @@
-#include "tests/formatted.h"
+#include "tests/support/formatted.h"
 
 #include <inttypes.h>
 
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define REAL_TRACE "../shared/data/cis501/sjeng-1K.trace"
 
@@ -54,9 +55,8 @@ static void assert_prints_as_printf(const struct bc_entry *entries, size_t count
 	free(expected);
 }
 
-static void test_the_documents_example_is_read_and_printed_in_columns(void **state)
+TEST(the_documents_example_is_read_and_printed_in_columns)
 {
-	(void)state;
 	struct parsed parsed = parse_text(BC_FORMAT_CIS501, "", seed);
 	const struct bc_entry *e = &parsed.entries[2];
 
@@ -86,9 +86,8 @@ static void test_the_documents_example_is_read_and_printed_in_columns(void **sta
 }
 
 /* And what was printed is read as the same, however its columns are split. */
-static void test_any_white_space_may_stand_between_columns(void **state)
+TEST(any_white_space_may_stand_between_columns)
 {
-	(void)state;
 	static const char *const between[] = {
 		" ", "\t", "  ", " \t ", "\r", "         ", "                 "};
 	static const char aligned[] = "1 48d1de -1 -1 13 - - -         0            0       48d1e2 "
@@ -111,9 +110,8 @@ static void test_any_white_space_may_stand_between_columns(void **state)
 	}
 }
 
-static void test_a_blank_line_is_passed_over_and_counted(void **state)
+TEST(a_blank_line_is_passed_over_and_counted)
 {
-	(void)state;
 	char text[1000];
 
 	snprintf(text, sizeof(text), "\n%s\n \t\r\n\n%s\n", good, good);
@@ -125,9 +123,8 @@ static void test_a_blank_line_is_passed_over_and_counted(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_a_file_may_begin_in_the_middle_of_a_macro_op(void **state)
+TEST(a_file_may_begin_in_the_middle_of_a_macro_op)
 {
-	(void)state;
 	struct parsed parsed = parse_text(BC_FORMAT_CIS501, "", strchr(seed, '\n') + 1);
 	struct bc_entry references[BC_REFERENCES_MAX];
 
@@ -143,9 +140,8 @@ static void test_a_file_may_begin_in_the_middle_of_a_macro_op(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_loads_and_stores_have_the_size_that_the_user_says_and_others_none(void **state)
+TEST(loads_and_stores_have_the_size_that_the_user_says_and_others_none)
 {
-	(void)state;
 	struct parsed parsed = parse_text(BC_FORMAT_CIS501, "size=4", seed);
 
 	for (size_t i = 0; i < parsed.count; i++) {
@@ -157,10 +153,8 @@ static void test_loads_and_stores_have_the_size_that_the_user_says_and_others_no
 }
 
 /* Each column of 64 bits takes all of them, and no more. */
-static void test_the_edges_of_64_bits_are_exact_in_every_column(void **state)
+TEST(the_edges_of_64_bits_are_exact_in_every_column)
 {
-	(void)state;
-
 	for (unsigned column = 0; column < 4; column++) {
 		for (size_t i = 0; i < FORMATTED_EDGES; i++) {
 			uint64_t v[4] = {0x1234, 0, 0, 0};
@@ -190,9 +184,8 @@ static void test_the_edges_of_64_bits_are_exact_in_every_column(void **state)
 		"column 12", good);
 }
 
-static void test_immediates_go_from_the_least_to_the_greatest_of_64_bits(void **state)
+TEST(immediates_go_from_the_least_to_the_greatest_of_64_bits)
 {
-	(void)state;
 	static const int64_t edges[] = {0, 1, -1, 9, -9, 10, -10, 99999999, 100000000, 999999999,
 		1000000000, -9999999, -10000000, -99999999, -100000000, INT32_MIN, INT64_MAX,
 		INT64_MIN, INT64_MIN + 1};
@@ -214,9 +207,8 @@ static void test_immediates_go_from_the_least_to_the_greatest_of_64_bits(void **
 		"column 9", good);
 }
 
-static void test_registers_and_steps_take_any_number_of_32_bits(void **state)
+TEST(registers_and_steps_take_any_number_of_32_bits)
 {
-	(void)state;
 	static const int32_t edges[] = {
 		-1, 0, 9, 10, 49, 50, 99, 100, -9, -10, -99, 12345, INT32_MAX, INT32_MIN};
 
@@ -245,9 +237,8 @@ static void test_registers_and_steps_take_any_number_of_32_bits(void **state)
 		"column 1", good);
 }
 
-static void test_opcodes_longer_than_their_column_push_the_rest_on(void **state)
+TEST(opcodes_longer_than_their_column_push_the_rest_on)
 {
-	(void)state;
 	char text[4000] = "";
 
 	for (int n = 1; n < 40; n++)
@@ -264,10 +255,8 @@ static void test_opcodes_longer_than_their_column_push_the_rest_on(void **state)
 
 /* Every prefix of a line lacks a column, and that one is named; but for the last, any part of which
  * is an opcode. */
-static void test_every_prefix_of_a_line_is_told_by_the_column_that_it_lacks(void **state)
+TEST(every_prefix_of_a_line_is_told_by_the_column_that_it_lacks)
 {
-	(void)state;
-
 	for (size_t n = 1; n < sizeof(good) - 1; n++) {
 		char line[100];
 		char words[32];
@@ -284,9 +273,8 @@ static void test_every_prefix_of_a_line_is_told_by_the_column_that_it_lacks(void
 	}
 }
 
-static void test_each_malformed_column_is_told_with_its_place(void **state)
+TEST(each_malformed_column_is_told_with_its_place)
 {
-	(void)state;
 	static const struct {
 		const char *line;
 		size_t column;
@@ -315,9 +303,8 @@ static void test_each_malformed_column_is_told_with_its_place(void **state)
 			BC_FORMAT_CIS501, cases[i].line, cases[i].column, cases[i].words, good);
 }
 
-static void test_any_micro_op_is_printed_as_printf_does_and_read_back(void **state)
+TEST(any_micro_op_is_printed_as_printf_does_and_read_back)
 {
-	(void)state;
 	struct dice dice = {.state = 5};
 	struct bc_entry entries[500];
 	char names[500][40];
@@ -354,9 +341,8 @@ static void test_any_micro_op_is_printed_as_printf_does_and_read_back(void **sta
 	parsed_free(&parsed);
 }
 
-static void test_opcodes_that_fit_no_line_are_refused(void **state)
+TEST(opcodes_that_fit_no_line_are_refused)
 {
-	(void)state;
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, 0, 0, 1);
@@ -367,9 +353,8 @@ static void test_opcodes_that_fit_no_line_are_refused(void **state)
 	assert_refused(BC_FORMAT_CIS501, "", &entry, "its opcodes");
 }
 
-static void test_a_real_trace_is_printed_as_it_stands(void **state)
+TEST(a_real_trace_is_printed_as_it_stands)
 {
-	(void)state;
 	FILE *file = fopen(REAL_TRACE, "r");
 	size_t macro_ops = 0;
 
@@ -393,27 +378,4 @@ static void test_a_real_trace_is_printed_as_it_stands(void **state)
 	free(printed.text);
 	free(text);
 	parsed_free(&parsed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_documents_example_is_read_and_printed_in_columns),
-		cmocka_unit_test(test_any_white_space_may_stand_between_columns),
-		cmocka_unit_test(test_a_blank_line_is_passed_over_and_counted),
-		cmocka_unit_test(test_a_file_may_begin_in_the_middle_of_a_macro_op),
-		cmocka_unit_test(
-			test_loads_and_stores_have_the_size_that_the_user_says_and_others_none),
-		cmocka_unit_test(test_the_edges_of_64_bits_are_exact_in_every_column),
-		cmocka_unit_test(test_immediates_go_from_the_least_to_the_greatest_of_64_bits),
-		cmocka_unit_test(test_registers_and_steps_take_any_number_of_32_bits),
-		cmocka_unit_test(test_opcodes_longer_than_their_column_push_the_rest_on),
-		cmocka_unit_test(test_every_prefix_of_a_line_is_told_by_the_column_that_it_lacks),
-		cmocka_unit_test(test_each_malformed_column_is_told_with_its_place),
-		cmocka_unit_test(test_any_micro_op_is_printed_as_printf_does_and_read_back),
-		cmocka_unit_test(test_opcodes_that_fit_no_line_are_refused),
-		cmocka_unit_test(test_a_real_trace_is_printed_as_it_stands),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

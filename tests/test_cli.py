@@ -10,6 +10,8 @@ import struct
 import subprocess
 import tempfile
 
+import pytest
+
 import harness
 import reference
 from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
@@ -210,7 +212,7 @@ def test_a_closed_pipe_ends_it_quietly(tmp):
     path = tmp / "x.raw6"
     path.write_bytes(simulate("--count", "300000", out_format="raw6"))
     for argv in (["dump", path], ["sim", "-O", "bcp1", "--count", "50000000"]):
-        process = subprocess.Popen([BUSCAP, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = harness.popen([BUSCAP, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout.read(100)
         process.stdout.close()
         equal(process.wait(harness.TIMEOUT_S), 0, "exit code")
@@ -233,7 +235,7 @@ def test_a_full_disk_is_told(tmp):
     path.write_bytes(reference.make_byu(random.Random(1), 5000)[0])
     for argv in (["dump", path], ["verify", path], ["info", path], ["sim", "-O", "byu"], ["dump", "--help"]):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([BUSCAP, *map(str, argv)], stdout=full, stderr=subprocess.PIPE, check=False)
+            done = run(BUSCAP, *argv, stdout=full)
         equal(done.returncode, 1, f"exit code of {argv}")
         one_line(done.stderr.decode(), "No space left")
 
@@ -241,7 +243,7 @@ def test_a_full_disk_is_told(tmp):
 def test_a_full_disk_is_told_of_each_text():
     for argv in (["--help"], ["--version"], ["formats"], ["formats", "-m"], *([c, "--help"] for c in COMMANDS)):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([BUSCAP, *argv], stdout=full, stderr=subprocess.PIPE, check=False)
+            done = run(BUSCAP, *argv, stdout=full)
         equal(done.returncode, 1, f"exit code of {argv}")
         one_line(done.stderr.decode(), "No space left")
 
@@ -318,7 +320,7 @@ def test_a_torn_tail_is_told_and_the_rest_printed(tmp):
         equal(json.loads(buscap("info", "--json", path, code=3)[0])["torn_bytes"], over, "info's torn_bytes")
 
 
-def test_a_real_trace_is_printed(_tmp):
+def test_a_real_trace_is_printed():
     data = need(REAL_TRACE).read_bytes()
     text, err = buscap("dump", REAL_TRACE, code=3)
     equal(text, byu_text(data), "the text")
@@ -821,8 +823,8 @@ def test_sim_writes_nothing_binary_to_a_terminal():
     try:
         main_end, terminal = pty.openpty()
     except OSError as why:
-        harness.skip(f"no terminal can be had: {why}")
-    done = subprocess.run([need(BUSCAP), "sim", "-O", "byu"], stdout=terminal, stderr=subprocess.PIPE, check=False)
+        pytest.skip(f"no terminal can be had: {why}")
+    done = run(need(BUSCAP), "sim", "-O", "byu", stdout=terminal)
     equal(done.returncode, 2, "exit code")
     one_line(done.stderr.decode(), "terminal", "-o")
     os.close(terminal)
@@ -834,7 +836,7 @@ def test_long_work_is_shown_on_a_terminal_and_what_is_wrong_on_lines_of_its_own(
         try:
             ours, terminal = pty.openpty()
         except OSError as why:
-            harness.skip(f"no terminal can be had: {why}")
+            pytest.skip(f"no terminal can be had: {why}")
         fifo = tmp / f"{command[0]}.fifo"
         os.mkfifo(fifo)
         other = tmp / "other.txt"
@@ -842,8 +844,7 @@ def test_long_work_is_shown_on_a_terminal_and_what_is_wrong_on_lines_of_its_own(
         files = [fifo, other] if command[0] == "merge" else [fifo]
         if command[0] != "merge":
             command += ["-I", "laplace-text"]
-        process = subprocess.Popen([str(a) for a in [need(BUSCAP), *command, *files]], stdout=subprocess.DEVNULL,
-                                   stderr=terminal)
+        process = harness.popen([need(BUSCAP), *command, *files], stdout=subprocess.DEVNULL, stderr=terminal)
         try:
             os.close(terminal)
             source = open(fifo, "wb")
@@ -882,7 +883,3 @@ def test_long_work_is_shown_on_a_terminal_and_what_is_wrong_on_lines_of_its_own(
             process.kill()
             process.wait()
             os.close(ours)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,15 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/clockline.h"
 #include "formats/drift.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define IDLE  100
 #define BURST 4
@@ -22,12 +17,11 @@ static void run(struct bc_clockline *c, const uint64_t *ticks, size_t n)
 	bc_clockline_end(c);
 }
 
-static void test_intervals_idles_and_bursts_are_what_their_words_say(void **state)
+TEST(intervals_idles_and_bursts_are_what_their_words_say)
 {
 	static const uint64_t ticks[] = {1000, 1004, 1008, 1013, 1113, 1214, 1218, 1218, 1219};
 	struct bc_clockline c;
 
-	(void)state;
 	run(&c, ticks, 9);
 	assert_int_equal(c.references, 9);
 	assert_int_equal(c.epochs, 1);
@@ -49,12 +43,11 @@ static void test_intervals_idles_and_bursts_are_what_their_words_say(void **stat
 	assert_int_equal(c.spans[0].last_tick, 1219);
 }
 
-static void test_an_empty_clock_has_no_figures(void **state)
+TEST(an_empty_clock_has_no_figures)
 {
 	struct bc_clock_windows w;
 	struct bc_clockline c;
 
-	(void)state;
 	run(&c, NULL, 0);
 	assert_int_equal(c.epochs, 0);
 	assert_false(bc_clockline_windows(&c, &w));
@@ -66,11 +59,10 @@ static void test_an_empty_clock_has_no_figures(void **state)
 	assert_false(bc_clockline_windows(&c, &w));
 }
 
-static void test_no_interval_is_known_across_a_break_or_another_clock(void **state)
+TEST(no_interval_is_known_across_a_break_or_another_clock)
 {
 	struct bc_clockline c;
 
-	(void)state;
 	bc_clockline_init(&c, IDLE, BURST);
 	bc_clockline_tick(&c, 10);
 	bc_clockline_tick(&c, 12);
@@ -90,12 +82,11 @@ static void test_no_interval_is_known_across_a_break_or_another_clock(void **sta
 	assert_int_equal(c.spans[1].last_tick, 6);
 }
 
-static void test_a_tick_that_falls_is_told_and_takes_no_time(void **state)
+TEST(a_tick_that_falls_is_told_and_takes_no_time)
 {
 	static const uint64_t ticks[] = {50, 60, 40, 58, 70};
 	struct bc_clockline c;
 
-	(void)state;
 	run(&c, ticks, 5);
 	assert_int_equal(c.backward, 2);
 	assert_int_equal(c.ticks, 20);
@@ -103,12 +94,11 @@ static void test_a_tick_that_falls_is_told_and_takes_no_time(void **state)
 }
 
 /* The windows against those that are cut once all is over. */
-static void test_windows_double_until_all_time_has_room(void **state)
+TEST(windows_double_until_all_time_has_room)
 {
 	static uint64_t ticks[20000];
 	struct dice dice = {5};
 
-	(void)state;
 	for (unsigned shift = 0; shift < 40; shift++) {
 		struct bc_clockline c;
 		struct bc_clock_windows w;
@@ -143,13 +133,12 @@ static void put_times(uint8_t *records, const uint32_t *times, size_t n)
 		bc_put_le32(records + i * BC_RECORD_BYTES + 8, times[i]);
 }
 
-static void test_a_time_that_is_no_delta_is_no_interval(void **state)
+TEST(a_time_that_is_no_delta_is_no_interval)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 3, BC_TIME_NONE, 200};
 	uint8_t records[4 * BC_RECORD_BYTES];
 	struct bc_clockline c;
 
-	(void)state;
 	put_times(records, times, 4);
 	bc_clockline_init(&c, IDLE, BURST);
 	bc_clockline_records(&c, records, 4, 0);
@@ -183,13 +172,12 @@ static void add(struct bc_chunk *chunk, uint32_t position, uint8_t kind, bool ex
 	assert_true(bc_chunk_add_event(chunk, &event, NULL));
 }
 
-static void test_anchors_and_gaps_of_a_chunk_stand_in_its_time(void **state)
+TEST(anchors_and_gaps_of_a_chunk_stand_in_its_time)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 7, BC_TIME_NONE, 5, 900, BC_TIME_NONE, 2, 3};
 	struct bc_chunk *chunk = make_chunk(times, 8, 1000);
 	struct bc_clockline c;
 
-	(void)state;
 	add(chunk, 0, BC_EVENT_ANCHOR, true, 1000);
 	add(chunk, 2, BC_EVENT_ANCHOR, true, 5000000000); /* a long idle, known exactly */
 	add(chunk, 3, BC_EVENT_MARK, false, 0);
@@ -211,13 +199,12 @@ static void test_anchors_and_gaps_of_a_chunk_stand_in_its_time(void **state)
 }
 
 /* docs/segment-format.md, section 7. */
-static void test_an_anchor_is_of_a_record_without_a_delta_alone(void **state)
+TEST(an_anchor_is_of_a_record_without_a_delta_alone)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 7, 5};
 	struct bc_chunk *chunk = make_chunk(times, 3, 1000);
 	struct bc_clockline c;
 
-	(void)state;
 	add(chunk, 0, BC_EVENT_ANCHOR, true, 5000);
 	add(chunk, 1, BC_EVENT_ANCHOR, false, 6000);
 	add(chunk, 3, BC_EVENT_ANCHOR, false, 7000);
@@ -229,11 +216,10 @@ static void test_an_anchor_is_of_a_record_without_a_delta_alone(void **state)
 	free(chunk);
 }
 
-static void test_skipping_tells_the_same_duration(void **state)
+TEST(skipping_tells_the_same_duration)
 {
 	struct bc_clockline c;
 
-	(void)state;
 	bc_clockline_init(&c, IDLE, BURST);
 	bc_clockline_skip(&c, 100, 200, 10);
 	bc_clockline_skip(&c, 205, 300, 10);
@@ -274,11 +260,10 @@ static void assert_near(double got, double wanted, double most)
 	assert_true(got - wanted <= most && wanted - got <= most);
 }
 
-static void test_drift_is_found(void **state)
+TEST(drift_is_found)
 {
 	static const double ppm[] = {0, 1, -1, 50, -200, 9000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ppm) / sizeof(ppm[0]); i++) {
 		struct bc_drift_result r = watch(ppm[i], 0, 600);
 		assert_int_equal(r.state, BC_DRIFT_KNOWN);
@@ -290,9 +275,8 @@ static void test_drift_is_found(void **state)
 	}
 }
 
-static void test_too_short_a_watch_or_a_replay_tells_no_drift(void **state)
+TEST(too_short_a_watch_or_a_replay_tells_no_drift)
 {
-	(void)state;
 	assert_int_equal(watch(1, 0, 0).state, BC_DRIFT_NO_PAIRS);
 	assert_int_equal(watch(1, 0, 1).state, BC_DRIFT_SHORT);
 	assert_int_equal(watch(1, 0, 100).state, BC_DRIFT_SHORT);
@@ -301,12 +285,11 @@ static void test_too_short_a_watch_or_a_replay_tells_no_drift(void **state)
 	assert_int_equal(watch(-500000, 0, 600).state, BC_DRIFT_REPLAY);
 }
 
-static void test_a_clock_that_stands_or_a_host_that_goes_back_is_no_drift(void **state)
+TEST(a_clock_that_stands_or_a_host_that_goes_back_is_no_drift)
 {
 	struct bc_drift drift = {.now = {.pairs = 0}};
 	struct bc_drift_result r;
 
-	(void)state;
 	for (unsigned i = 0; i < 50; i++)
 		bc_drift_add(&drift, 1, 0, HZ, 5, (int64_t)i * 1000000000);
 	bc_drift_result(&drift, &r);
@@ -322,12 +305,11 @@ static void test_a_clock_that_stands_or_a_host_that_goes_back_is_no_drift(void *
 	bc_drift_add(&drift, 2, 0, 1, UINT64_MAX, INT64_MIN);
 }
 
-static void test_the_clock_that_was_watched_longest_counts(void **state)
+TEST(the_clock_that_was_watched_longest_counts)
 {
 	struct bc_drift drift = {.now = {.pairs = 0}};
 	struct bc_drift_result r;
 
-	(void)state;
 	for (uint32_t epoch = 0; epoch < 3; epoch++)
 		for (unsigned i = 0; i < (epoch == 1 ? 100u : 20u); i++)
 			bc_drift_add(&drift, 1, epoch, HZ, (uint64_t)i * HZ,
@@ -336,25 +318,4 @@ static void test_the_clock_that_was_watched_longest_counts(void **state)
 	assert_int_equal(r.epoch, 1);
 	assert_int_equal(r.pairs, 100);
 	assert_near(r.ppm, -1, 0.001);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_intervals_idles_and_bursts_are_what_their_words_say),
-		cmocka_unit_test(test_an_empty_clock_has_no_figures),
-		cmocka_unit_test(test_no_interval_is_known_across_a_break_or_another_clock),
-		cmocka_unit_test(test_a_tick_that_falls_is_told_and_takes_no_time),
-		cmocka_unit_test(test_windows_double_until_all_time_has_room),
-		cmocka_unit_test(test_a_time_that_is_no_delta_is_no_interval),
-		cmocka_unit_test(test_anchors_and_gaps_of_a_chunk_stand_in_its_time),
-		cmocka_unit_test(test_an_anchor_is_of_a_record_without_a_delta_alone),
-		cmocka_unit_test(test_skipping_tells_the_same_duration),
-		cmocka_unit_test(test_drift_is_found),
-		cmocka_unit_test(test_too_short_a_watch_or_a_replay_tells_no_drift),
-		cmocka_unit_test(test_a_clock_that_stands_or_a_host_that_goes_back_is_no_drift),
-		cmocka_unit_test(test_the_clock_that_was_watched_longest_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,11 @@ import random
 import shutil
 import struct
 
+import pytest
+
 import harness
 import reference
-from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run, skip
+from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
 
 DATA = ROOT / "../shared/data"
 NO_DELTA = 0xFFFFFFFF
@@ -29,7 +31,7 @@ def convert(source, target, *paths, data=None, code=0):
     done = run(need(BUSCAP), "convert", "-I", source, "-O", target, *paths, data=data)
     err = done.stderr.decode()
     if done.returncode == 2 and "can be written only" in err:
-        skip(f"{source} can't be read yet")
+        pytest.skip(f"{source} can't be read yet")
     if code is not None:
         equal(done.returncode, code, f"{source} to {target}: {err}")
     return done.stdout, err
@@ -316,7 +318,7 @@ def check_vcd(text, wanted, scale, tmp):
         equal(states[time], state, f"at {time}")
     assert last > max(wanted), "a time behind the last reference"
     if shutil.which("vcd2fst") is None or shutil.which("fst2vcd") is None:
-        skip("vcd2fst or fst2vcd is not there; the rest is well")
+        pytest.skip("vcd2fst or fst2vcd is not there; the rest is well")
     (tmp / "a.vcd").write_text(text)
     done = run("vcd2fst", tmp / "a.vcd", tmp / "a.fst")
     equal(done.returncode, 0, f"vcd2fst: {done.stdout}{done.stderr}")
@@ -392,7 +394,3 @@ def test_a_dump_of_what_has_no_times_has_a_tick_a_reference(tmp):
               2: {"seq": 2, "addr": 0, "type": 0x101, "name": "MISC", "size": None, **unknown},
               3: {"seq": 3, "addr": 0, "type": 0x101, "name": "MISC", "size": None, **unknown}}
     check_vcd(text.decode(), wanted, "1ns", tmp)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

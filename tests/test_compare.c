@@ -1,16 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/compare.h"
 #include "formats/entry_text.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define ALL ((UINT64_C(1) << BC_FIELD_COUNT) - 1)
 
@@ -77,12 +72,11 @@ static void roll_entry(struct bc_entry *e, struct dice *dice)
 	}
 }
 
-static void test_what_does_not_differ_has_the_same_hash(void **state)
+TEST(what_does_not_differ_has_the_same_hash)
 {
 	struct dice dice = {.state = 99};
 	unsigned same = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 300000; i++) {
 		struct bc_entry a;
 		struct bc_entry b;
@@ -103,9 +97,8 @@ static void test_what_does_not_differ_has_the_same_hash(void **state)
 	assert_true(same > 1000);
 }
 
-static void test_fields_are_found_by_their_names(void **state)
+TEST(fields_are_found_by_their_names)
 {
-	(void)state;
 	for (unsigned i = 0; i < BC_FIELD_COUNT; i++) {
 		const char *name = bc_field_name(UINT64_C(1) << i);
 		assert_int_equal(bc_field_by_name(name, strlen(name)), UINT64_C(1) << i);
@@ -113,12 +106,11 @@ static void test_fields_are_found_by_their_names(void **state)
 	}
 }
 
-static void test_what_is_shown_is_short_and_printable(void **state)
+TEST(what_is_shown_is_short_and_printable)
 {
 	struct dice dice = {.state = 7};
 	static char long_text[4000];
 
-	(void)state;
 	memset(long_text, 'y', sizeof(long_text));
 	for (unsigned i = 0; i < 50000; i++) {
 		struct bc_entry e;
@@ -138,14 +130,4 @@ static void test_what_is_shown_is_short_and_printable(void **state)
 			assert_string_equal(out + n - 3, "...");
 		free(out);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_does_not_differ_has_the_same_hash),
-		cmocka_unit_test(test_fields_are_found_by_their_names),
-		cmocka_unit_test(test_what_is_shown_is_short_and_printable),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,9 @@ import pathlib
 import pty
 import re
 import shutil
-import subprocess
 import time
+
+import pytest
 
 import harness
 from harness import BUILD, BUSCAP, equal, need, run
@@ -85,7 +86,7 @@ class Zsh:
 
     def __init__(self, tmp):
         if shutil.which("zsh") is None:
-            harness.skip("zsh is not installed")
+            pytest.skip("zsh is not installed")
         self.dir = tmp
         (tmp / ".zshrc").write_text(ZSHRC)
 
@@ -93,7 +94,7 @@ class Zsh:
         self.terminal, slave = pty.openpty()
         env = {"PATH": os.environ["PATH"], "ZDOTDIR": str(self.dir), "FILES": str(FILES), "TERM": "vt100",
                "LC_ALL": "C.UTF-8", "HOME": str(self.dir)}
-        self.process = subprocess.Popen(["zsh", "-i"], stdin=slave, stdout=slave, stderr=slave, env=env, cwd=self.dir,
+        self.process = harness.popen(["zsh", "-i"], stdin=slave, stdout=slave, stderr=slave, env=env, cwd=self.dir,
                                         start_new_session=True)
         os.close(slave)
         os.set_blocking(self.terminal, False)
@@ -307,7 +308,7 @@ def bash_types(directory, keys, before=""):
     rc.write_text(f"{before}\nsource {FILES}/buscap.bash\nsource {FILES}/buscapd.bash\nPS1='ready> '\n"
                   "bind 'set bell-style none' 'set page-completions off' 'set completion-query-items 0'\n"
                   f"""bind -x '"\\C-t": printf %s "$READLINE_LINE" >{result}.part; mv {result}.part {result}'\n""")
-    shell = subprocess.Popen(["bash", "--rcfile", rc, "-i"], stdin=slave, stdout=slave, stderr=slave,
+    shell = harness.popen(["bash", "--rcfile", rc, "-i"], stdin=slave, stdout=slave, stderr=slave,
                              cwd=directory, env={"PATH": os.environ["PATH"], "TERM": "vt100", "HOME": str(directory)},
                              start_new_session=True)
     os.close(slave)
@@ -410,7 +411,3 @@ def test_the_files_are_whole():
         shell = "bash" if name.endswith(".bash") else "zsh"
         if shutil.which(shell):
             equal(run(shell, "-n", FILES / name).stderr, b"", name)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

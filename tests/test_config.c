@@ -1,20 +1,15 @@
 #include <getopt.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "daemon/config_file.h"
 #include "daemon/config_keys.h"
 #include "daemon/options.h"
 #include "daemon/pool.h"
+#include "tests/support/test.h"
 
 struct fixture {
 	char dir[64];
@@ -23,22 +18,16 @@ struct fixture {
 	struct bc_config config;
 };
 
-static int set_up(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	snprintf(f->dir, sizeof(f->dir), "/tmp/buscap-config-XXXXXX");
-	if (mkdtemp(f->dir) == NULL)
-		return -1;
+	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->file, sizeof(f->file), "%s/buscapd.conf", f->dir);
 	bc_config_default(&f->config);
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
 	static const char *const files[] = {
 		"buscapd.conf", "conf.d/10.conf", "conf.d/20.conf", "conf.d/30.off", "conf.d", ""};
 
@@ -48,9 +37,9 @@ static int tear_down(void **state)
 		if (remove(path) != 0)
 			continue;
 	}
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void put(const struct fixture *f, const char *name, const char *text)
 {
@@ -69,9 +58,8 @@ static bool load(struct fixture *f)
 	return bc_config_load(&f->config, f->file, false, f->why, sizeof(f->why));
 }
 
-static void test_every_key_of_the_document_can_be_set(void **state)
+TEST_F(every_key_of_the_document_can_be_set)
 {
-	struct fixture *f = *state;
 	const struct bc_config *c = &f->config;
 
 	put(f, "buscapd.conf",
@@ -148,10 +136,8 @@ static void test_every_key_of_the_document_can_be_set(void **state)
 	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
 }
 
-static void test_a_source_s_own_settings_are_before_those_of_its_section(void **state)
+TEST_F(a_source_s_own_settings_are_before_those_of_its_section)
 {
-	struct fixture *f = *state;
-
 	put(f, "buscapd.conf",
 		"[source]\nsource = usb:serial=B2,wait=1\n[usb]\nserial = A1\ntransfers = 4\n");
 	assert_true(load(f));
@@ -167,9 +153,8 @@ static void test_a_source_s_own_settings_are_before_those_of_its_section(void **
 	assert_int_equal(usb.wish.vid, 0x1234);
 }
 
-static void test_conf_d_is_read_in_order_and_later_wins(void **state)
+TEST_F(conf_d_is_read_in_order_and_later_wins)
 {
-	struct fixture *f = *state;
 	char path[160];
 
 	snprintf(path, sizeof(path), "%s/conf.d", f->dir);
@@ -187,9 +172,8 @@ static void test_conf_d_is_read_in_order_and_later_wins(void **state)
 	assert_non_null(strstr(f->why, "conf.d/20.conf:3:"));
 }
 
-static void test_a_mistake_names_file_and_line(void **state)
+TEST_F(a_mistake_names_file_and_line)
 {
-	struct fixture *f = *state;
 	static const struct {
 		const char *text;
 		const char *part;
@@ -257,9 +241,8 @@ static void test_a_mistake_names_file_and_line(void **state)
 	}
 }
 
-static void test_metrics_are_for_this_machine_alone(void **state)
+TEST_F(metrics_are_for_this_machine_alone)
 {
-	struct fixture *f = *state;
 	static const char *const good[] = {
 		"127.0.0.1:1", "127.1.2.3:65535", "[::1]:9180", "127.0.0.1:9180", ""};
 	static const char *const bad[] = {"0.0.0.0:9180", "192.168.0.1:9180", "[::]:9180",
@@ -280,19 +263,16 @@ static void test_metrics_are_for_this_machine_alone(void **state)
 	}
 }
 
-static void test_a_missing_file_is_good_only_where_it_may_be(void **state)
+TEST_F(a_missing_file_is_good_only_where_it_may_be)
 {
-	struct fixture *f = *state;
-
 	assert_false(load(f));
 	assert_non_null(strstr(f->why, "No such file"));
 	assert_true(bc_config_load(&f->config, f->file, true, f->why, sizeof(f->why)));
 	assert_false(bc_config_load(&f->config, f->dir, true, f->why, sizeof(f->why)));
 }
 
-static void test_settings_that_do_not_go_together_are_refused(void **state)
+TEST_F(settings_that_do_not_go_together_are_refused)
 {
-	struct fixture *f = *state;
 	struct bc_config *c = &f->config;
 
 	assert_false(bc_config_check(c, f->why, sizeof(f->why)));
@@ -330,9 +310,8 @@ static void take(struct fixture *f)
 		fail_msg("%s", f->why);
 }
 
-static void test_recording_on_demand_wants_a_source_that_does_not_wait(void **state)
+TEST_F(recording_on_demand_wants_a_source_that_does_not_wait)
 {
-	struct fixture *f = *state;
 	static const char *const modes[] = {"on-demand", "flight"};
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -348,9 +327,8 @@ static void test_recording_on_demand_wants_a_source_that_does_not_wait(void **st
 	}
 }
 
-static void test_the_flight_recorder_fits_beside_what_the_workers_need(void **state)
+TEST_F(the_flight_recorder_fits_beside_what_the_workers_need)
 {
-	struct fixture *f = *state;
 	struct bc_config *c = &f->config;
 
 	set(f, "source", "source", "usb");
@@ -371,10 +349,8 @@ static void test_the_flight_recorder_fits_beside_what_the_workers_need(void **st
 	take(f);
 }
 
-static void test_a_trigger_is_whole_and_can_act(void **state)
+TEST_F(a_trigger_is_whole_and_can_act)
 {
-	struct fixture *f = *state;
-
 	set(f, "source", "source", "usb");
 	set(f, "trigger x", "when", "gap");
 	refuse(f, "trigger x: action is missing");
@@ -407,10 +383,8 @@ static void test_a_trigger_is_whole_and_can_act(void **state)
 	take(f);
 }
 
-static void test_once_goes_without_the_flight_recorder_s_triggers(void **state)
+TEST_F(once_goes_without_the_flight_recorder_s_triggers)
 {
-	struct fixture *f = *state;
-
 	set(f, "source", "source", "usb");
 	set(f, "recording", "record", "flight");
 	set(f, "trigger a", "when", "gap");
@@ -427,9 +401,8 @@ static void test_once_goes_without_the_flight_recorder_s_triggers(void **state)
 	assert_int_equal(f->config.triggers[0].pre.unit, BC_LENGTH_NONE);
 }
 
-static void test_more_triggers_than_are_armed_are_refused(void **state)
+TEST_F(more_triggers_than_are_armed_are_refused)
 {
-	struct fixture *f = *state;
 	char section[32];
 
 	for (unsigned i = 0; i < BC_TRIGGERS_CONFIGURED; i++) {
@@ -443,9 +416,8 @@ static void test_more_triggers_than_are_armed_are_refused(void **state)
 	assert_int_equal(f->config.triggers_count, BC_TRIGGERS_CONFIGURED);
 }
 
-static void test_metadata_are_kept_to_what_a_header_holds(void **state)
+TEST_F(metadata_are_kept_to_what_a_header_holds)
 {
-	struct fixture *f = *state;
 	struct bc_recording_settings *r = &f->config.recording;
 	char key[24];
 	char value[160];
@@ -494,10 +466,8 @@ static bool configure(struct fixture *f, const char *const *arguments)
 	return is_good;
 }
 
-static void test_once_records_from_the_start_unless_the_command_line_disagrees(void **state)
+TEST_F(once_records_from_the_start_unless_the_command_line_disagrees)
 {
-	struct fixture *f = *state;
-
 	assert_true(configure(f, (const char *[]){NULL}));
 	assert_int_equal(f->config.recording.mode, BC_RECORD_FLIGHT);
 	assert_true(configure(f, (const char *[]){"--once", NULL}));
@@ -510,44 +480,4 @@ static void test_once_records_from_the_start_unless_the_command_line_disagrees(v
 	assert_true(configure(f, (const char *[]){"--set", "trigger x.when=port=e0-e3", "--set",
 					 "trigger x.action=mark", NULL}));
 	assert_string_equal(f->config.triggers[0].when, "port=e0-e3");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_every_key_of_the_document_can_be_set, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_source_s_own_settings_are_before_those_of_its_section, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_conf_d_is_read_in_order_and_later_wins, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_mistake_names_file_and_line, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_metrics_are_for_this_machine_alone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_missing_file_is_good_only_where_it_may_be, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_settings_that_do_not_go_together_are_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_recording_on_demand_wants_a_source_that_does_not_wait, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_the_flight_recorder_fits_beside_what_the_workers_need, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_trigger_is_whole_and_can_act, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_once_goes_without_the_flight_recorder_s_triggers, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_more_triggers_than_are_armed_are_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_metadata_are_kept_to_what_a_header_holds, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_once_records_from_the_start_unless_the_command_line_disagrees, set_up,
-			tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

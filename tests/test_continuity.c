@@ -1,14 +1,9 @@
 /* formats/continuity.h, held against the plainest reading of what it says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "formats/continuity.h"
+#include "tests/support/test.h"
 
 #define TAG 77u
 
@@ -31,9 +26,8 @@ static enum bc_place take(
 
 /* Chunks in any order, each of some records behind or among those that were taken: a chunk is there
  * for the first time if none of its records was, and was there before if one was. */
-static void test_chunks_in_any_order_are_there_once(void **state)
+TEST(chunks_in_any_order_are_there_once)
 {
-	(void)state;
 	uint32_t seed = 1;
 
 	for (unsigned round = 0; round < 20000; round++) {
@@ -65,9 +59,8 @@ static void test_chunks_in_any_order_are_there_once(void **state)
 	}
 }
 
-static void test_holes_that_are_filled_take_no_place(void **state)
+TEST(holes_that_are_filled_take_no_place)
 {
-	(void)state;
 	struct bc_continuity c = {0};
 	uint64_t missing;
 
@@ -82,10 +75,8 @@ static void test_holes_that_are_filled_take_no_place(void **state)
 	bc_continuity_reset(&c);
 }
 
-static void test_of_more_holes_than_are_kept_the_first_are_forgotten_and_no_chunk_is_lost(
-	void **state)
+TEST(of_more_holes_than_are_kept_the_first_are_forgotten_and_no_chunk_is_lost)
 {
-	(void)state;
 	const uint64_t holes = 5 * (uint64_t)BC_CONTINUITY_HOLES;
 	struct bc_continuity c = {0};
 	uint64_t missing;
@@ -103,16 +94,4 @@ static void test_of_more_holes_than_are_kept_the_first_are_forgotten_and_no_chun
 			is_known ? BC_PLACE_AGAIN : BC_PLACE_BEHIND);
 	}
 	bc_continuity_reset(&c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chunks_in_any_order_are_there_once),
-		cmocka_unit_test(test_holes_that_are_filled_take_no_place),
-		cmocka_unit_test(
-			test_of_more_holes_than_are_kept_the_first_are_forgotten_and_no_chunk_is_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +7,10 @@
 #include "formats/options.h"
 #include "formats/parser.h"
 #include "formats/text.h"
-#include "tests/dice.h"
-#include "tests/printed.h"
-#include "tests/sample_entries.h"
+#include "tests/support/dice.h"
+#include "tests/support/printed.h"
+#include "tests/support/sample_entries.h"
+#include "tests/support/test.h"
 
 #define BYU_HOLDS                                                                      \
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
@@ -29,7 +24,7 @@ static void check(uint32_t holds, const struct bc_entry *entries, size_t count, 
 	free(text);
 }
 
-static void test_columns_are_those_that_a_trace_may_fill(void **state)
+TEST(columns_are_those_that_a_trace_may_fill)
 {
 	static const struct {
 		uint32_t holds;
@@ -54,19 +49,17 @@ static void test_columns_are_those_that_a_trace_may_fill(void **state)
 			"opcode,disassembly,register,value,line\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		check(cases[i].holds, NULL, 0, cases[i].header);
 }
 
-static void test_each_kind_has_its_cells(void **state)
+TEST(each_kind_has_its_cells)
 {
 	const struct bc_entry entries[] = {whole_reference(), whole_instruction(), whole_uop(),
 		whole_register(), whole_kernel_event(), whole_event(0, ""),
 		whole_event(BC_EVENT_GAP, ""), whole_event(BC_EVENT_MARK, "a \"b\""),
 		whole_event(BC_EVENT_TRIGGER, ""), whole_line("BR x, y")};
 
-	(void)state;
 	check(ALL_HOLDS, entries, sizeof(entries) / sizeof(entries[0]),
 		"kind,number,tick,unit,epoch,type,addr,size,attr,proc,delta,letter,space,phys,dat"
 		"a,bus_addr,byte_enables,control,effect,id,set,mode,opcode,disassembly,register,v"
@@ -94,7 +87,7 @@ static char *put_known(char *out, bool is_known, uint64_t number)
 	return out + sprintf(out, is_known ? ",%" PRIu64 : ",", number);
 }
 
-static void test_any_reference_is_what_printf_makes_of_it(void **state)
+TEST(any_reference_is_what_printf_makes_of_it)
 {
 	const uint32_t sets[] = {BYU_HOLDS, BYU_HOLDS | BC_CAN_EVENT,
 		BYU_HOLDS | BC_CAN_EVENT | BC_CAN_KERNEL, BYU_HOLDS | BC_CAN_EVENT | BC_CAN_UOP};
@@ -102,7 +95,6 @@ static void test_any_reference_is_what_printf_makes_of_it(void **state)
 	struct dice dice = {3};
 	char wanted[400];
 
-	(void)state;
 	for (int round = 0; round < 40000; round++) {
 		/* One that the printer has seen before, for what it keeps between rows. */
 		struct bc_entry two[2] = {random_reference(&dice), random_reference(&dice)};
@@ -133,12 +125,11 @@ static void test_any_reference_is_what_printf_makes_of_it(void **state)
 	}
 }
 
-static void test_samples_and_spaces_are_what_printf_makes_of_them(void **state)
+TEST(samples_and_spaces_are_what_printf_makes_of_them)
 {
 	struct dice dice = {7};
 	char wanted[200];
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		struct bc_entry e = random_any_reference(&dice);
 		e.type = BC_REQ_MEMREAD;
@@ -158,7 +149,7 @@ static void test_samples_and_spaces_are_what_printf_makes_of_them(void **state)
 	}
 }
 
-static void test_numbers_of_all_lengths_are_exact(void **state)
+TEST(numbers_of_all_lengths_are_exact)
 {
 	struct bc_decimal_row row = {0};
 	struct bc_small_decimals small;
@@ -166,7 +157,6 @@ static void test_numbers_of_all_lengths_are_exact(void **state)
 	char wanted[32];
 	char got[64];
 
-	(void)state;
 	bc_small_decimals_init(&small);
 	for (int round = 0; round < 400000; round++) {
 		uint64_t n = dice_roll(&dice) >> dice_below(&dice, 64);
@@ -241,9 +231,8 @@ static void check_text(const char *text, uint32_t bytes)
 	printed_free(&all);
 }
 
-static void test_every_byte_of_a_text_comes_back(void **state)
+TEST(every_byte_of_a_text_comes_back)
 {
-	(void)state;
 	for (unsigned a = 0; a < 256; a++) {
 		for (unsigned b = 0; b < 256; b++) {
 			const char text[] = {(char)a, 'x', (char)b};
@@ -253,12 +242,11 @@ static void test_every_byte_of_a_text_comes_back(void **state)
 	}
 }
 
-static void test_every_letter_comes_back(void **state)
+TEST(every_letter_comes_back)
 {
 	char got[8];
 	size_t bytes;
 
-	(void)state;
 	for (unsigned letter = 1; letter < 256; letter++) {
 		struct bc_entry entry = whole_reference();
 		entry.letter = (char)letter;
@@ -273,14 +261,13 @@ static void test_every_letter_comes_back(void **state)
 	}
 }
 
-static void test_the_longest_line_of_quotes_fits_and_more_is_refused(void **state)
+TEST(the_longest_line_of_quotes_fits_and_more_is_refused)
 {
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entries[2] = {whole_line("first"), whole_instruction()};
 	size_t most = 2 * (BC_LINE_MAX - 1);
 	char *quotes = malloc(8 * BC_LINE_MAX);
 
-	(void)state;
 	assert_non_null(quotes);
 	memset(quotes, '"', 8 * BC_LINE_MAX);
 	options.source_holds = ALL_HOLDS;
@@ -303,20 +290,4 @@ static void test_the_longest_line_of_quotes_fits_and_more_is_refused(void **stat
 	assert_non_null(strstr(all.text, ",first\n"));
 	printed_free(&all);
 	free(quotes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_columns_are_those_that_a_trace_may_fill),
-		cmocka_unit_test(test_each_kind_has_its_cells),
-		cmocka_unit_test(test_any_reference_is_what_printf_makes_of_it),
-		cmocka_unit_test(test_samples_and_spaces_are_what_printf_makes_of_them),
-		cmocka_unit_test(test_numbers_of_all_lengths_are_exact),
-		cmocka_unit_test(test_every_byte_of_a_text_comes_back),
-		cmocka_unit_test(test_every_letter_comes_back),
-		cmocka_unit_test(test_the_longest_line_of_quotes_fits_and_more_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

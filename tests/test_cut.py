@@ -9,6 +9,8 @@ import resource
 import struct
 import subprocess
 
+import pytest
+
 import harness
 import reference
 from cut_model import (Recording, buscap, can_write, fields, gaps_among, own_gaps, read, record_file)
@@ -196,13 +198,13 @@ def test_marks_and_triggers_stay(tmp):
 
 def bytes_read(*argv):
     """How many bytes a command's calls of read() gave."""
-    process = subprocess.Popen([str(a) for a in argv], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = harness.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     err = process.stderr.read().decode()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     try:
         text = pathlib.Path(f"/proc/{process.pid}/io").read_text()
     except OSError:
-        harness.skip("/proc/PID/io can't be read")
+        pytest.skip("/proc/PID/io can't be read")
     finally:
         process.wait()
     equal(process.returncode, 0, err)
@@ -531,6 +533,7 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
     buscap("cut", tmp / "missing", code=1)
 
 
+@pytest.mark.root
 def test_a_full_disk_is_told_and_leaves_what_is_whole(tmp):
     path = long_recording(tmp)
     with harness.SmallDisk(tmp, "4M") as disk:
@@ -564,14 +567,13 @@ def test_nor_is_one_that_came_through_a_redirection(tmp):
             if not (tmp / "link").exists():
                 os.link(trace, tmp / "link")
             with open(trace, "rb") as source, open(trace if mode else os.devnull, mode or "wb") as out:
-                done = subprocess.run([str(a) for a in argv + more], stdin=source, stdout=out,
-                                      stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S, check=False)
+                done = run(*argv, *more, stdin=source, stdout=out)
             equal(done.returncode, 1, f"exit code of {argv + more}")
             assert b"an input" in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
             equal(trace.read_bytes(), text, "the input")
     # Another file may be written behind its end.
     with open(trace, "rb") as source, open(other, "ab") as out:
-        subprocess.run([str(a) for a in argv], stdin=source, stdout=out, timeout=harness.TIMEOUT_S, check=True)
+        equal(run(*argv, stdin=source, stdout=out).returncode, 0)
     equal(other.read_bytes(), text + b"w 10 4\n", "another file")
 
 
@@ -644,7 +646,3 @@ def test_a_time_of_day_that_is_none_is_refused(tmp):
         buscap("cut", "--from", f"2026-01-01T{clock}Z", "-O", "csv", path, code=2)
     for good in ("2024-02-29T23:59:59Z", "2026-12-31T23:59:60Z", "2000-02-29T00:00:00+23:59"):
         buscap("cut", "--from", good, "-O", "csv", path)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

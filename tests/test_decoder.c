@@ -2,16 +2,10 @@
  * stream into pieces is the same. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "capture/sim.h"
 #include "capture/source.h"
@@ -25,6 +19,9 @@
 #include "formats/mapping.h"
 #include "formats/segment_reader.h"
 #include "formats/stamp.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
 
 #define STREAM_MAX 65536u
 #define OUT_MAX    (16u << 20)
@@ -102,31 +99,26 @@ static void on_damage(void *context, const char *what)
 	((struct fixture *)context)->damages++;
 }
 
-static int set_up(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
 	const struct bc_mapping_options options = bc_mapping_options_default();
 
 	bc_log_set_level(BC_LOG_ERROR);
 	snprintf(f->dir, sizeof(f->dir), "/tmp/buscap-decoder-XXXXXX");
-	if (mkdtemp(f->dir) == NULL)
-		return -1;
+	assert_non_null(mkdtemp(f->dir));
 	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY);
+	assert_true(f->dir_fd >= 0);
 	bc_mapping_init(&f->mapping, &options);
 	snprintf(f->recording.header.recording, BC_RECORDING_ID_MAX, "20260101T000000Z-000000");
-	*state = f;
-	return f->dir_fd < 0 ? -1 : 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	close(f->dir_fd);
 	rmdir(f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void begin(struct fixture *f, bool is_live)
 {
@@ -372,17 +364,16 @@ static size_t make_bcp1(uint8_t *out, uint64_t samples, uint32_t frame_samples, 
 	return bytes;
 }
 
-static void test_frames_cut_anywhere_give_the_same_records(void **state)
+TEST_F(frames_cut_anywhere_give_the_same_records)
 {
 	static uint8_t stream[STREAM_MAX];
 	size_t bytes = make_bcp1(stream, 40, 7, 0);
 
-	try_every_cut(*state, BC_FORMAT_BCP1, stream, bytes);
+	try_every_cut(f, BC_FORMAT_BCP1, stream, bytes);
 }
 
-static void test_damaged_frames_cut_anywhere_give_the_same_gaps(void **state)
+TEST_F(damaged_frames_cut_anywhere_give_the_same_gaps)
 {
-	struct fixture *f = *state;
 	static uint8_t stream[STREAM_MAX];
 	size_t bytes = make_bcp1(stream, 40, 5, 300000);
 
@@ -392,7 +383,7 @@ static void test_damaged_frames_cut_anywhere_give_the_same_gaps(void **state)
 	assert_true(f->counts.skipped_bytes >= 9);
 }
 
-static void test_plain_formats_cut_anywhere_give_the_same_records(void **state)
+TEST_F(plain_formats_cut_anywhere_give_the_same_records)
 {
 	static const enum bc_format formats[] = {
 		BC_FORMAT_RAW6, BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
@@ -406,12 +397,11 @@ static void test_plain_formats_cut_anywhere_give_the_same_records(void **state)
 		memset(stream + record * 24 + 20, 0, 4);
 	}
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
-		try_every_cut(*state, formats[i], stream, sizeof(stream));
+		try_every_cut(f, formats[i], stream, sizeof(stream));
 }
 
-static void test_a_value_that_does_not_fit_leaves_a_gap_at_its_place(void **state)
+TEST_F(a_value_that_does_not_fit_leaves_a_gap_at_its_place)
 {
-	struct fixture *f = *state;
 	uint8_t stream[24 * 4] = {0};
 
 	for (uint8_t i = 0; i < 4; i++)
@@ -429,9 +419,8 @@ static void test_a_value_that_does_not_fit_leaves_a_gap_at_its_place(void **stat
 	assert_int_equal(f->damages, 1);
 }
 
-static void test_segments_cut_at_any_tick_hold_the_same_records(void **state)
+TEST_F(segments_cut_at_any_tick_hold_the_same_records)
 {
-	struct fixture *f = *state;
 	static uint8_t stream[STREAM_MAX];
 	static uint8_t whole[OUT_MAX];
 	size_t bytes = make_bcp1(stream, 60, 16, 0);
@@ -453,9 +442,8 @@ static void test_segments_cut_at_any_tick_hold_the_same_records(void **state)
 
 /* A pool of five chunks, and a million samples at once: a live source loses most of them, and what
  * is lost stands in the file. */
-static void test_what_a_live_source_loses_is_on_record(void **state)
+TEST_F(what_a_live_source_loses_is_on_record)
 {
-	struct fixture *f = *state;
 	static uint8_t frame[BC_SIM_FRAME_MAX];
 	struct bc_sim_options options = {.seed = 5, .count = 1000000, .agents = 1};
 	struct bc_sim *sim;
@@ -557,10 +545,8 @@ static uint64_t break_at(struct fixture *f, size_t cut, const struct bc_source_b
 	return before;
 }
 
-static void test_a_break_at_any_byte_of_a_frame_tears_that_frame_alone(void **state)
+TEST_F(a_break_at_any_byte_of_a_frame_tears_that_frame_alone)
 {
-	struct fixture *f = *state;
-
 	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut++) {
 		bool has_header = cut >= BC_BCP1_HEADER_BYTES;
 		/* The next frame there is. */
@@ -575,9 +561,8 @@ static void test_a_break_at_any_byte_of_a_frame_tears_that_frame_alone(void **st
 	}
 }
 
-static void test_a_frame_around_a_break_that_cuts_nothing_is_whole(void **state)
+TEST_F(a_frame_around_a_break_that_cuts_nothing_is_whole)
 {
-	struct fixture *f = *state;
 	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
 	size_t n = put_frame(bytes, &frame);
@@ -595,9 +580,8 @@ static void test_a_frame_around_a_break_that_cuts_nothing_is_whole(void **state)
 	}
 }
 
-static void test_a_frame_missing_behind_a_break_is_a_gap_of_its_own(void **state)
+TEST_F(a_frame_missing_behind_a_break_is_a_gap_of_its_own)
 {
-	struct fixture *f = *state;
 	const struct bc_bcp1_header after = {
 		.sequence = 10, .samples = AFTER_SAMPLES, .tick = 3000};
 
@@ -608,10 +592,9 @@ static void test_a_frame_missing_behind_a_break_is_a_gap_of_its_own(void **state
 	}
 }
 
-static void test_behind_a_restart_the_numbers_and_the_clock_begin_anew(void **state)
+TEST_F(behind_a_restart_the_numbers_and_the_clock_begin_anew)
 {
 	static const uint64_t ticks[] = {0, 5, 1000, 2003, 3000, 1000000};
-	struct fixture *f = *state;
 
 	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut++) {
 		/* Ticks below, at and above the last. */
@@ -636,9 +619,8 @@ static void test_behind_a_restart_the_numbers_and_the_clock_begin_anew(void **st
 }
 
 /* The first frame behind it may be damaged itself. */
-static void test_behind_a_restart_a_damaged_frame_begins_the_epoch(void **state)
+TEST_F(behind_a_restart_a_damaged_frame_begins_the_epoch)
 {
-	struct fixture *f = *state;
 	const struct bc_bcp1_header before = {.sequence = 7, .samples = 2, .tick = 1000};
 	const struct bc_bcp1_header damaged = {.sequence = 70, .samples = 2, .tick = 5000};
 	const struct bc_bcp1_header after = {.sequence = 71, .samples = 2, .tick = 5100};
@@ -660,10 +642,8 @@ static void test_behind_a_restart_a_damaged_frame_begins_the_epoch(void **state)
 	assert_int_equal(f->ticks[2].tick, 5100);
 }
 
-static void test_a_break_before_the_first_frame_and_behind_the_last_stands_in_its_place(
-	void **state)
+TEST_F(a_break_before_the_first_frame_and_behind_the_last_stands_in_its_place)
 {
-	struct fixture *f = *state;
 	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
 	size_t n = put_frame(bytes, &frame);
@@ -701,10 +681,9 @@ static void push_raw6(struct fixture *f, size_t bytes, uint64_t since_ns, uint64
 	push_data(f, &data);
 }
 
-static void test_samples_of_raw6_are_spread_evenly_over_their_piece(void **state)
+TEST_F(samples_of_raw6_are_spread_evenly_over_their_piece)
 {
 	static const uint64_t clocks[] = {1000000000, 66000000, 3, 1};
-	struct fixture *f = *state;
 
 	for (size_t c = 0; c < sizeof(clocks) / sizeof(clocks[0]); c++) {
 		for (size_t samples = 1; samples <= 41; samples += 8) {
@@ -726,10 +705,8 @@ static void test_samples_of_raw6_are_spread_evenly_over_their_piece(void **state
 	}
 }
 
-static void test_a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on(void **state)
+TEST_F(a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on)
 {
-	struct fixture *f = *state;
-
 	for (unsigned is_restart = 0; is_restart <= 1; is_restart++) {
 		const struct bc_source_break *broken = is_restart ? &unplug_break : &transfer_break;
 		for (size_t torn = 0; torn < 6; torn++) {
@@ -754,10 +731,8 @@ static void test_a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on(voi
 	}
 }
 
-static void test_times_of_raw6_that_begin_anew_open_an_epoch(void **state)
+TEST_F(times_of_raw6_that_begin_anew_open_an_epoch)
 {
-	struct fixture *f = *state;
-
 	begin(f, false);
 	bc_decoder_set_clock(f->decoder, 1000000000);
 	push_raw6(f, 3 * 6, 1000, 1300);
@@ -774,10 +749,8 @@ static void test_times_of_raw6_that_begin_anew_open_an_epoch(void **state)
 	assert_int_equal(f->gaps, 0);
 }
 
-static void test_raw6_without_a_clock_is_a_tick_a_sample(void **state)
+TEST_F(raw6_without_a_clock_is_a_tick_a_sample)
 {
-	struct fixture *f = *state;
-
 	begin(f, false);
 	bc_decoder_set_clock(f->decoder, 0);
 	push_raw6(f, 3 * 6, 1000, 1300);
@@ -787,10 +760,8 @@ static void test_raw6_without_a_clock_is_a_tick_a_sample(void **state)
 		assert_int_equal(f->ticks[i].tick, i + 1);
 }
 
-static void test_a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole(void **state)
+TEST_F(a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole)
 {
-	struct fixture *f = *state;
-
 	for (size_t torn = 0; torn < 6; torn++) {
 		begin(f, false);
 		bc_decoder_set_clock(f->decoder, 1000000000);
@@ -805,10 +776,8 @@ static void test_a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole(void
 	}
 }
 
-static void test_a_sample_of_raw6_in_two_pieces_counts_with_the_second(void **state)
+TEST_F(a_sample_of_raw6_in_two_pieces_counts_with_the_second)
 {
-	struct fixture *f = *state;
-
 	for (size_t torn = 1; torn < 6; torn++) {
 		begin(f, false);
 		bc_decoder_set_clock(f->decoder, 1000000000);
@@ -837,9 +806,8 @@ static void push_loss(struct fixture *f, uint64_t lost)
 		f, BC_FORMAT_BCP1, (struct bc_source_break){.cause = BC_GAP_BOARD, .lost = lost});
 }
 
-static void test_losses_that_frames_have_told_are_not_counted_again(void **state)
+TEST_F(losses_that_frames_have_told_are_not_counted_again)
 {
-	struct fixture *f = *state;
 	const struct bc_bcp1_header told = {
 		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
@@ -864,9 +832,8 @@ static void test_losses_that_frames_have_told_are_not_counted_again(void **state
 	}
 }
 
-static void test_a_restarted_board_counts_from_zero(void **state)
+TEST_F(a_restarted_board_counts_from_zero)
 {
-	struct fixture *f = *state;
 	const struct bc_bcp1_header told = {
 		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
@@ -882,9 +849,8 @@ static void test_a_restarted_board_counts_from_zero(void **state)
 }
 
 /* A loss is no place where the stream breaks: the frame around it is whole. */
-static void test_a_loss_that_is_told_in_mid_frame_leaves_the_frame_whole(void **state)
+TEST_F(a_loss_that_is_told_in_mid_frame_leaves_the_frame_whole)
 {
-	struct fixture *f = *state;
 	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
 	size_t n = put_frame(bytes, &frame);
@@ -924,9 +890,8 @@ static void give_dir_back(struct fixture *f, int dir)
 }
 
 /* A million samples, more than there are chunks for, with a break and a loss every so often. */
-static void test_breaks_that_find_no_room_are_on_record_all_the_same(void **state)
+TEST_F(breaks_that_find_no_room_are_on_record_all_the_same)
 {
-	struct fixture *f = *state;
 	static uint8_t frame[BC_SIM_FRAME_MAX];
 	struct bc_sim_options options = {.seed = 5, .count = 1000000, .agents = 1};
 	struct bc_sim *sim;
@@ -958,65 +923,4 @@ static void test_breaks_that_find_no_room_are_on_record_all_the_same(void **stat
 			f->events[i].event.kind == BC_EVENT_GAP)
 			lasted_ns += f->events[i].event.duration_ns;
 	assert_int_equal(lasted_ns, breaks * uncut_break.duration_ns);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_frames_cut_anywhere_give_the_same_records, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_damaged_frames_cut_anywhere_give_the_same_gaps, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_plain_formats_cut_anywhere_give_the_same_records, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_value_that_does_not_fit_leaves_a_gap_at_its_place, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_segments_cut_at_any_tick_hold_the_same_records, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_what_a_live_source_loses_is_on_record, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_break_at_any_byte_of_a_frame_tears_that_frame_alone, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_times_of_raw6_that_begin_anew_open_an_epoch, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_raw6_without_a_clock_is_a_tick_a_sample, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_frame_around_a_break_that_cuts_nothing_is_whole, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_frame_missing_behind_a_break_is_a_gap_of_its_own, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_behind_a_restart_the_numbers_and_the_clock_begin_anew, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_behind_a_restart_a_damaged_frame_begins_the_epoch, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_break_before_the_first_frame_and_behind_the_last_stands_in_its_place,
-			set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_samples_of_raw6_are_spread_evenly_over_their_piece, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_sample_of_raw6_in_two_pieces_counts_with_the_second, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_losses_that_frames_have_told_are_not_counted_again, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_restarted_board_counts_from_zero, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_loss_that_is_told_in_mid_frame_leaves_the_frame_whole, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_breaks_that_find_no_room_are_on_record_all_the_same, set_up,
-			tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/dialect.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define RECORDS 9
 
@@ -59,10 +54,8 @@ static struct bc_record record_of(struct dice *dice, unsigned i)
 	};
 }
 
-static void test_each_dialect_has_its_length_and_other_formats_none(void **state)
+TEST(each_dialect_has_its_length_and_other_formats_none)
 {
-	(void)state;
-
 	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BYU), 12);
 	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BYU_BE), 12);
 	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BYU16), 16);
@@ -74,10 +67,8 @@ static void test_each_dialect_has_its_length_and_other_formats_none(void **state
 }
 
 /* Any number of records, 0 included, and not one byte more or less. */
-static void test_records_of_every_dialect_become_the_same_byu_records(void **state)
+TEST(records_of_every_dialect_become_the_same_byu_records)
 {
-	(void)state;
-
 	for (size_t d = 0; d < DIALECTS; d++) {
 		for (size_t n = 0; n <= RECORDS; n++) {
 			struct dice dice = {.state = 7};
@@ -106,9 +97,8 @@ static void test_records_of_every_dialect_become_the_same_byu_records(void **sta
 	}
 }
 
-static void test_a_byu_record_may_be_turned_in_place(void **state)
+TEST(a_byu_record_may_be_turned_in_place)
 {
-	(void)state;
 	struct dice dice = {.state = 9};
 	uint8_t bytes[RECORDS * BC_RECORD_BYTES];
 	uint8_t copy[RECORDS * BC_RECORD_BYTES];
@@ -152,10 +142,8 @@ static void assert_stops(enum bc_format format, uint64_t addr_high, uint64_t tim
 	}
 }
 
-static void test_a_value_of_more_than_32_bits_stops_before_its_record(void **state)
+TEST(a_value_of_more_than_32_bits_stops_before_its_record)
 {
-	(void)state;
-
 	for (unsigned bit = 0; bit < 32; bit++) {
 		assert_stops(BC_FORMAT_BYU16, UINT64_C(1) << bit, 0);
 		assert_stops(BC_FORMAT_BYU24, UINT64_C(1) << bit, 0);
@@ -164,9 +152,8 @@ static void test_a_value_of_more_than_32_bits_stops_before_its_record(void **sta
 	}
 }
 
-static void test_fields_are_read_as_they_stand_in_every_dialect(void **state)
+TEST(fields_are_read_as_they_stand_in_every_dialect)
 {
-	(void)state;
 	struct dice dice = {.state = 13};
 
 	for (size_t d = 0; d < DIALECTS; d++) {
@@ -182,17 +169,4 @@ static void test_fields_are_read_as_they_stand_in_every_dialect(void **state)
 			assert_true(time == r.time);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_dialect_has_its_length_and_other_formats_none),
-		cmocka_unit_test(test_records_of_every_dialect_become_the_same_byu_records),
-		cmocka_unit_test(test_a_byu_record_may_be_turned_in_place),
-		cmocka_unit_test(test_a_value_of_more_than_32_bits_stops_before_its_record),
-		cmocka_unit_test(test_fields_are_read_as_they_stand_in_every_dialect),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,8 +241,7 @@ def test_a_terminal_gets_colour_unless_it_is_unwanted(tmp):
     a, b = put(tmp / "a.din", "0 1\n"), put(tmp / "b.din", "0 2\n")
     for no_color, wanted in (("", True), ("1", False)):
         ours, theirs = pty.openpty()
-        done = subprocess.run([need(BUSCAP), "diff", "-I", "din", a, b], stdout=theirs, stdin=subprocess.DEVNULL,
-                              timeout=harness.TIMEOUT_S, env={**os.environ, "NO_COLOR": no_color}, check=False)
+        done = run(need(BUSCAP), "diff", "-I", "din", a, b, stdout=theirs, env={**os.environ, "NO_COLOR": no_color})
         os.close(theirs)
         equal(done.returncode, 1, "exit code")
         text = os.read(ours, 65536)
@@ -273,7 +272,7 @@ def test_memory_is_bounded_and_standard_input_is_read_as_it_comes(tmp):
     ends = [os.pipe(), os.pipe()]
     for end in ends:
         fcntl.fcntl(end[1], fcntl.F_SETPIPE_SZ, 4096)
-    child = subprocess.Popen([need(BUSCAP), "diff", "-I", "byu", f"/dev/fd/{ends[0][0]}", f"/dev/fd/{ends[1][0]}"],
+    child = harness.popen([need(BUSCAP), "diff", "-I", "byu", f"/dev/fd/{ends[0][0]}", f"/dev/fd/{ends[1][0]}"],
                              pass_fds=[ends[0][0], ends[1][0]], stdout=subprocess.PIPE)
     data = byu.read_bytes()
 
@@ -406,7 +405,3 @@ def test_tarmac_is_compared_as_trace_matcher_does(tmp):
     text, _ = diff(QUICKSORT, tmp / "b.tarmac", code=1)
     assert f"1 entry only in A: line {taken + 1} of A, behind line {taken} of B" in text, text
     assert "... and 980 more" in text, text
-
-
-if __name__ == "__main__":
-    harness.main(globals())

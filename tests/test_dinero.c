@@ -1,8 +1,9 @@
-#include "tests/formatted.h"
+#include "tests/support/formatted.h"
 
 #include <inttypes.h>
 
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 static const struct {
 	char label;
@@ -16,10 +17,8 @@ static const struct {
 } xdin_letters[] = {{'r', BC_REQ_MEMREAD}, {'w', BC_REQ_MEMWRITE}, {'i', BC_REQ_FETCH},
 	{'m', BC_REF_MISC}, {'c', BC_REF_COPYBACK}, {'v', BC_REF_INVALIDATE}};
 
-static void test_every_label_of_din_is_its_type_and_comes_back(void **state)
+TEST(every_label_of_din_is_its_type_and_comes_back)
 {
-	(void)state;
-
 	for (size_t i = 0; i < sizeof(din_labels) / sizeof(din_labels[0]); i++) {
 		char line[40];
 		snprintf(line, sizeof(line), "%c 7fff12\n", din_labels[i].label);
@@ -34,10 +33,8 @@ static void test_every_label_of_din_is_its_type_and_comes_back(void **state)
 	}
 }
 
-static void test_every_letter_of_xdin_is_its_type_and_comes_back(void **state)
+TEST(every_letter_of_xdin_is_its_type_and_comes_back)
 {
-	(void)state;
-
 	for (size_t i = 0; i < sizeof(xdin_letters) / sizeof(xdin_letters[0]); i++) {
 		char line[40];
 		snprintf(line, sizeof(line), "%c 7fff12 1f\n", xdin_letters[i].letter);
@@ -53,19 +50,16 @@ static void test_every_letter_of_xdin_is_its_type_and_comes_back(void **state)
 	assert_reprints(BC_FORMAT_XDIN, "r 10 0\n", "r 10 0\n");
 }
 
-static void test_what_follows_on_a_line_of_din_is_not_looked_at(void **state)
+TEST(what_follows_on_a_line_of_din_is_not_looked_at)
 {
-	(void)state;
-
 	assert_reprints(BC_FORMAT_DIN,
 		"0 10 and more\n  1\t0x20\r\n2 0X00FF \n3 000000000000000000000000ab 4\n",
 		"0 10\n1 20\n2 ff\n3 ab\n");
 	assert_reprints(BC_FORMAT_XDIN, " r 0x10  0X4 \r\n", "r 10 4\n");
 }
 
-static void test_an_access_of_din_has_the_size_that_the_user_says(void **state)
+TEST(an_access_of_din_has_the_size_that_the_user_says)
 {
-	(void)state;
 	struct parsed parsed = parse_text(BC_FORMAT_DIN, "size=8", "0 1\n1 1\n2 1\n3 1\n4 1\n");
 
 	for (size_t i = 0; i < 5; i++) {
@@ -75,10 +69,8 @@ static void test_an_access_of_din_has_the_size_that_the_user_says(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_addresses_have_64_bits_and_not_one_more(void **state)
+TEST(addresses_have_64_bits_and_not_one_more)
 {
-	(void)state;
-
 	for (size_t i = 0; i < FORMATTED_EDGES; i++) {
 		char line[100];
 		snprintf(line, sizeof(line), "1 %" PRIx64 "\n", formatted_edges[i]);
@@ -94,9 +86,8 @@ static void test_addresses_have_64_bits_and_not_one_more(void **state)
 	assert_malformed(BC_FORMAT_XDIN, "r 1 10000000000000000", 21, "32 bits", "r 1 1");
 }
 
-static void test_each_malformed_line_is_told_with_its_place(void **state)
+TEST(each_malformed_line_is_told_with_its_place)
 {
-	(void)state;
 	static const struct {
 		enum bc_format format;
 		const char *line;
@@ -133,9 +124,8 @@ static void test_each_malformed_line_is_told_with_its_place(void **state)
 			cases[i].format == BC_FORMAT_DIN ? "0 1" : "r 1 1");
 }
 
-static void test_any_references_come_back(void **state)
+TEST(any_references_come_back)
 {
-	(void)state;
 	struct dice dice = {.state = 21};
 
 	for (int is_extended = 0; is_extended < 2; is_extended++) {
@@ -164,19 +154,4 @@ static void test_any_references_come_back(void **state)
 		free(printed.text);
 		parsed_free(&parsed);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_label_of_din_is_its_type_and_comes_back),
-		cmocka_unit_test(test_every_letter_of_xdin_is_its_type_and_comes_back),
-		cmocka_unit_test(test_what_follows_on_a_line_of_din_is_not_looked_at),
-		cmocka_unit_test(test_an_access_of_din_has_the_size_that_the_user_says),
-		cmocka_unit_test(test_addresses_have_64_bits_and_not_one_more),
-		cmocka_unit_test(test_each_malformed_line_is_told_with_its_place),
-		cmocka_unit_test(test_any_references_come_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,14 @@
 """Events and status never disagree: what the objects of the stream tell is, at each `status`, what it says."""
 
 import signal
-import time
 
-import harness
+import pytest
+
 from api_harness import Api, Stream, daemon_in
 from harness import BUSCAP, Faults, check_counts, equal, run, wait_until
 from usb_harness import Board
+
+pytestmark = pytest.mark.threads
 
 START = ("POST", "/v1/recordings")
 STOP = ("DELETE", "/v1/recordings/current")
@@ -185,9 +187,9 @@ def test_events_and_status_never_disagree(tmp):
                     own = {"name": "own", "when": "addr=0", "action": "mark"}
                     api.good(*START, {"limits": {"records": 100000000}, "triggers": [own]}, status=201)
                     api.good("PATCH", "/v1/recordings/current", {"metadata": {"k": str(turn)}})
-                    time.sleep(0.1)
+                    polled(api, lambda status: status["recording"]["records"] > 0, "records come")
                     api.good("POST", "/v1/rotate")
-                    api.good("GET", "/v1/status")
+                    polled(api, lambda status: status["recording"]["segment"] == 1, "the second segment is begun")
                     api.good(*STOP)
                 api.good(*ARM, {"name": "b", "when": "gap", "action": "mark"}, status=201)
                 settings.write_text(f"[trigger {'ca'[turn % 2]}]\nwhen = port=8{turn}\naction = mark\n"
@@ -201,7 +203,7 @@ def test_events_and_status_never_disagree(tmp):
                 speed = {0: 0.05, 2: 0.0001}.get(turn, "max")
                 api.good(*REPLAY, {"path": str(trace), "speed": speed}, status=201)
                 if turn == 2:
-                    time.sleep(0.1)
+                    polled(api, lambda status: status["replay"] is not None, "it is replayed")
                     api.good("DELETE", "/v1/replays/current")
                 over(api)
             equal(daemon.stop(), 4)
@@ -215,7 +217,7 @@ def test_events_and_status_never_disagree(tmp):
 def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")
-    with daemon_in(tmp, "--set", "pipeline.buffer=16M", source="sim:rate=2M", mode="always", env=faults.env) as daemon:
+    with daemon_in(tmp, "--set", "pipeline.buffer=16M", source="sim:rate=2M,count=200M", mode="always", env=faults.env) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
@@ -288,7 +290,3 @@ def test_a_recording_whose_segments_are_all_sealed_just_now_is_still_under_way(t
         (row,) = api.good("GET", "/v1/recordings")["recordings"]
         equal((row["id"], row["state"], row["ended"]), (begun["id"], "recording", None))
         equal(daemon.stop(), 0)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

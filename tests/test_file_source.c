@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,11 +8,14 @@
 
 #include "capture/file_source.h"
 #include "formats/segment_writer.h"
-#include "tests/dice.h"
-#include "tests/raw_blocks.h"
-#include "tests/source_run.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/dice.h"
+#include "tests/support/raw_blocks.h"
+#include "tests/support/source_run.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
+
+TEST_THREADS;
 
 #define CHUNKS        7u
 #define CHUNK_RECORDS 1000u
@@ -67,12 +64,11 @@ static void write_segment(struct fixture *f)
 	free(chunk);
 }
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
 	struct dice dice = {.state = 3};
 
-	assert_non_null(f);
+	signal(SIGPIPE, SIG_IGN);
 	temp_dir_make(&f->dir);
 	raw_make(&f->raw, &f->dir);
 	write_segment(f);
@@ -81,22 +77,18 @@ static int setup(void **state)
 	assert_non_null(f->large.bytes);
 	dice_fill(&dice, f->large.bytes, f->large.n);
 	temp_write(&f->dir, "large", f->large.bytes, f->large.n);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	trace_free(&f->large);
 	trace_free(&f->segment);
 	trace_free(&f->records);
 	raw_free(&f->raw);
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
 
 static void open_run(
 	struct fixture *f, struct source_run *run, const char *name, enum bc_format format)
@@ -122,9 +114,8 @@ static void assert_gave(const struct source_run *run, const uint8_t *bytes, size
 
 /* Whole files */
 
-static void test_every_format_comes_whole_and_in_order_compressed_or_not(void **state)
+TEST_F(every_format_comes_whole_and_in_order_compressed_or_not)
 {
-	struct fixture *f = *state;
 	static const enum bc_format formats[] = {BC_FORMAT_BCP1, BC_FORMAT_RAW6, BC_FORMAT_BYU,
 		BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
 	struct trace bcp1 = trace_of_sim(1, 100000, 3);
@@ -153,10 +144,8 @@ static void test_every_format_comes_whole_and_in_order_compressed_or_not(void **
 	trace_free(&bcp1);
 }
 
-static void test_a_file_of_any_few_bytes_comes_whole(void **state)
+TEST_F(a_file_of_any_few_bytes_comes_whole)
 {
-	struct fixture *f = *state;
-
 	for (size_t n = 0; n < 30; n++) {
 		struct source_run run;
 		temp_write(&f->dir, "few", f->large.bytes, n);
@@ -168,10 +157,8 @@ static void test_a_file_of_any_few_bytes_comes_whole(void **state)
 	}
 }
 
-static void test_a_large_file_comes_whole_however_often_each_piece_is_refused(void **state)
+TEST_F(a_large_file_comes_whole_however_often_each_piece_is_refused)
 {
-	struct fixture *f = *state;
-
 	for (unsigned refusals = 0; refusals <= 3; refusals++) {
 		struct source_run run;
 		open_run(f, &run, "large", BC_FORMAT_RAW6);
@@ -184,10 +171,8 @@ static void test_a_large_file_comes_whole_however_often_each_piece_is_refused(vo
 	}
 }
 
-static void test_a_segment_comes_chunk_by_chunk_however_often_each_is_refused(void **state)
+TEST_F(a_segment_comes_chunk_by_chunk_however_often_each_is_refused)
 {
-	struct fixture *f = *state;
-
 	for (unsigned refusals = 0; refusals <= 3; refusals++) {
 		struct source_run run;
 		open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
@@ -204,9 +189,8 @@ static void test_a_segment_comes_chunk_by_chunk_however_often_each_is_refused(vo
 
 /* Files that are not whole */
 
-static void test_a_damaged_chunk_is_reported_in_its_place_and_its_records_are_missed(void **state)
+TEST_F(a_damaged_chunk_is_reported_in_its_place_and_its_records_are_missed)
 {
-	struct fixture *f = *state;
 	size_t chunk = (size_t)CHUNK_RECORDS * BC_RECORD_BYTES;
 
 	for (unsigned refusals = 0; refusals <= 2; refusals++) {
@@ -232,9 +216,8 @@ static void test_a_damaged_chunk_is_reported_in_its_place_and_its_records_are_mi
 	}
 }
 
-static void test_a_segment_without_its_index_gives_its_chunks_and_is_said_to_be_torn(void **state)
+TEST_F(a_segment_without_its_index_gives_its_chunks_and_is_said_to_be_torn)
 {
-	struct fixture *f = *state;
 	struct source_run run;
 
 	temp_write(&f->dir, "open", f->segment.bytes, f->segment.n - bc_index_bytes(CHUNKS));
@@ -247,9 +230,8 @@ static void test_a_segment_without_its_index_gives_its_chunks_and_is_said_to_be_
 	source_run_close(&run);
 }
 
-static void test_torn_lz4_gives_what_is_whole_and_is_said_to_be_torn(void **state)
+TEST_F(torn_lz4_gives_what_is_whole_and_is_said_to_be_torn)
 {
-	struct fixture *f = *state;
 	struct trace packed = trace_to_lz4(&f->large, false);
 	struct source_run run;
 
@@ -265,9 +247,8 @@ static void test_torn_lz4_gives_what_is_whole_and_is_said_to_be_torn(void **stat
 	trace_free(&packed);
 }
 
-static void test_a_format_that_cannot_be_told_is_said_to_and_how_to_name_it(void **state)
+TEST_F(a_format_that_cannot_be_told_is_said_to_and_how_to_name_it)
 {
-	struct fixture *f = *state;
 	struct source_run run;
 
 	open_run(f, &run, "large", BC_FORMAT_UNKNOWN);
@@ -279,9 +260,8 @@ static void test_a_format_that_cannot_be_told_is_said_to_and_how_to_name_it(void
 	source_run_close(&run);
 }
 
-static void test_what_cannot_be_opened_is_refused_at_once(void **state)
+TEST_F(what_cannot_be_opened_is_refused_at_once)
 {
-	struct fixture *f = *state;
 	struct source_run run;
 	char path[TEMP_PATH_BYTES];
 	struct bc_file_options options = {.path = temp_path(&f->dir, "missing", path)};
@@ -298,9 +278,8 @@ static void test_what_cannot_be_opened_is_refused_at_once(void **state)
 
 /* Stopping and closing */
 
-static void test_it_can_be_closed_without_a_start(void **state)
+TEST_F(it_can_be_closed_without_a_start)
 {
-	struct fixture *f = *state;
 	struct source_run run;
 
 	open_run(f, &run, "large", BC_FORMAT_RAW6);
@@ -311,10 +290,8 @@ static void test_it_can_be_closed_without_a_start(void **state)
 
 /* At the start, and when any number of pieces is taken; by the sink within its call or on the next
  * turn; while pieces are refused or not. */
-static void test_stopped_at_any_piece_it_ends_once_and_nothing_comes_behind(void **state)
+TEST_F(stopped_at_any_piece_it_ends_once_and_nothing_comes_behind)
 {
-	struct fixture *f = *state;
-
 	for (uint32_t pieces = 0; pieces <= CHUNKS; pieces++) {
 		for (int within = 0; within < 2; within++) {
 			for (unsigned refusals = 0; refusals <= 1; refusals++) {
@@ -338,10 +315,8 @@ static void test_stopped_at_any_piece_it_ends_once_and_nothing_comes_behind(void
 	}
 }
 
-static void test_closed_at_any_piece_nothing_more_comes(void **state)
+TEST_F(closed_at_any_piece_nothing_more_comes)
 {
-	struct fixture *f = *state;
-
 	for (uint32_t pieces = 0; pieces < CHUNKS; pieces++) {
 		for (int within = 0; within < 2; within++) {
 			for (unsigned refusals = 0; refusals <= 1; refusals++) {
@@ -360,10 +335,8 @@ static void test_closed_at_any_piece_nothing_more_comes(void **state)
 	}
 }
 
-static void test_it_can_be_closed_within_its_end(void **state)
+TEST_F(it_can_be_closed_within_its_end)
 {
-	struct fixture *f = *state;
-
 	for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
 		struct source_run run;
 		open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
@@ -378,9 +351,8 @@ static void test_it_can_be_closed_within_its_end(void **state)
 	}
 }
 
-static void test_closed_while_its_thread_waits_for_room_it_closes(void **state)
+TEST_F(closed_while_its_thread_waits_for_room_it_closes)
 {
-	struct fixture *f = *state;
 	struct source_run run;
 
 	open_run(f, &run, "large", BC_FORMAT_RAW6);
@@ -402,10 +374,8 @@ static void make_fifo(struct fixture *f)
 	assert_int_equal(mkfifo(temp_path(&f->dir, "fifo", path), 0600), 0);
 }
 
-static void test_a_fifo_that_nobody_writes_to_can_be_stopped_and_closed(void **state)
+TEST_F(a_fifo_that_nobody_writes_to_can_be_stopped_and_closed)
 {
-	struct fixture *f = *state;
-
 	make_fifo(f);
 	for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
 		for (int turns = 0; turns < 3; turns++) {
@@ -461,9 +431,8 @@ static void *feed(void *context)
 	return NULL;
 }
 
-static void test_a_fifo_is_read_from_a_writer_that_comes_later(void **state)
+TEST_F(a_fifo_is_read_from_a_writer_that_comes_later)
 {
-	struct fixture *f = *state;
 	struct trace bcp1 = trace_of_sim(1, 20000, 2);
 
 	for (unsigned refusals = 0; refusals < 2; refusals++) {
@@ -494,10 +463,8 @@ static void let_go(struct source_run *run)
 	uv_run(&run->loop, UV_RUN_DEFAULT);
 }
 
-static void test_a_fifo_is_stopped_while_its_writer_writes_on(void **state)
+TEST_F(a_fifo_is_stopped_while_its_writer_writes_on)
 {
-	struct fixture *f = *state;
-
 	for (int is_closed = 0; is_closed < 2; is_closed++) {
 		for (uint32_t pieces = 1; pieces < 4; pieces++) {
 			char path[TEMP_PATH_BYTES];
@@ -521,9 +488,8 @@ static void test_a_fifo_is_stopped_while_its_writer_writes_on(void **state)
 	}
 }
 
-static void test_standard_input_is_read_and_left_open(void **state)
+TEST_F(standard_input_is_read_and_left_open)
 {
-	struct fixture *f = *state;
 	int kept = dup(STDIN_FILENO);
 
 	for (int acts = 0; acts < 3; acts++) { /* nothing, a stop, a close */
@@ -611,9 +577,8 @@ static void hear_capture(struct fixture *f, const uint8_t *bytes, size_t n, unsi
 	source_run_close(&run);
 }
 
-static void test_a_capture_comes_as_it_was_kept(void **state)
+TEST_F(a_capture_comes_as_it_was_kept)
 {
-	struct fixture *f = *state;
 	struct source_run run;
 	struct heard heard = {.text = ""};
 
@@ -630,9 +595,8 @@ static void test_a_capture_comes_as_it_was_kept(void **state)
 	source_run_close(&run);
 }
 
-static void test_a_capture_breaks_where_some_of_it_is_missing(void **state)
+TEST_F(a_capture_breaks_where_some_of_it_is_missing)
 {
-	struct fixture *f = *state;
 	struct raw_blocks *r = &f->raw;
 	uint8_t *bytes = malloc(2 * r->file_bytes);
 	size_t n = r->begin[2];
@@ -656,9 +620,8 @@ static void test_a_capture_breaks_where_some_of_it_is_missing(void **state)
 	free(bytes);
 }
 
-static void test_a_torn_capture_gives_what_is_whole(void **state)
+TEST_F(a_torn_capture_gives_what_is_whole)
 {
-	struct fixture *f = *state;
 	struct raw_blocks *r = &f->raw;
 
 	hear_capture(f, r->file, r->begin[4], 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, 0);
@@ -666,9 +629,8 @@ static void test_a_torn_capture_gives_what_is_whole(void **state)
 		hear_capture(f, r->file, n, 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, -EBADMSG);
 }
 
-static void test_captures_behind_one_another_are_one(void **state)
+TEST_F(captures_behind_one_another_are_one)
 {
-	struct fixture *f = *state;
 	struct raw_blocks *r = &f->raw;
 	uint8_t *bytes = malloc(2 * r->file_bytes);
 	size_t n = r->begin[3];
@@ -683,10 +645,8 @@ static void test_captures_behind_one_another_are_one(void **state)
 	free(bytes);
 }
 
-static void test_a_capture_can_be_stopped_and_closed_at_any_piece(void **state)
+TEST_F(a_capture_can_be_stopped_and_closed_at_any_piece)
 {
-	struct fixture *f = *state;
-
 	temp_write(&f->dir, "capture", f->raw.file, f->raw.file_bytes);
 	for (uint32_t at = 0; at <= 8; at++) {
 		for (unsigned how = 0; how < 4; how++) {
@@ -702,38 +662,4 @@ static void test_a_capture_can_be_stopped_and_closed_at_any_piece(void **state)
 			source_run_close(&run);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_format_comes_whole_and_in_order_compressed_or_not),
-		cmocka_unit_test(test_a_file_of_any_few_bytes_comes_whole),
-		cmocka_unit_test(test_a_large_file_comes_whole_however_often_each_piece_is_refused),
-		cmocka_unit_test(test_a_segment_comes_chunk_by_chunk_however_often_each_is_refused),
-		cmocka_unit_test(
-			test_a_damaged_chunk_is_reported_in_its_place_and_its_records_are_missed),
-		cmocka_unit_test(
-			test_a_segment_without_its_index_gives_its_chunks_and_is_said_to_be_torn),
-		cmocka_unit_test(test_torn_lz4_gives_what_is_whole_and_is_said_to_be_torn),
-		cmocka_unit_test(test_a_format_that_cannot_be_told_is_said_to_and_how_to_name_it),
-		cmocka_unit_test(test_what_cannot_be_opened_is_refused_at_once),
-		cmocka_unit_test(test_it_can_be_closed_without_a_start),
-		cmocka_unit_test(test_stopped_at_any_piece_it_ends_once_and_nothing_comes_behind),
-		cmocka_unit_test(test_closed_at_any_piece_nothing_more_comes),
-		cmocka_unit_test(test_it_can_be_closed_within_its_end),
-		cmocka_unit_test(test_closed_while_its_thread_waits_for_room_it_closes),
-		cmocka_unit_test(test_a_fifo_that_nobody_writes_to_can_be_stopped_and_closed),
-		cmocka_unit_test(test_a_fifo_is_read_from_a_writer_that_comes_later),
-		cmocka_unit_test(test_a_fifo_is_stopped_while_its_writer_writes_on),
-		cmocka_unit_test(test_standard_input_is_read_and_left_open),
-		cmocka_unit_test(test_a_capture_comes_as_it_was_kept),
-		cmocka_unit_test(test_a_capture_breaks_where_some_of_it_is_missing),
-		cmocka_unit_test(test_a_torn_capture_gives_what_is_whole),
-		cmocka_unit_test(test_captures_behind_one_another_are_one),
-		cmocka_unit_test(test_a_capture_can_be_stopped_and_closed_at_any_piece),
-	};
-
-	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

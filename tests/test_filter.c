@@ -1,17 +1,12 @@
 /* The filter's three forms against the plainest reading of what they say. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "formats/filter.h"
 #include "formats/reader.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define RECORDS 200u
 
@@ -89,14 +84,13 @@ static bool matches(const struct bc_filter *f, const struct bc_record *r)
 	       (!f->has_procs || has_bit(f->procs, r->proc));
 }
 
-static void test_records_and_entries_match_as_the_document_says(void **state)
+TEST(records_and_entries_match_as_the_document_says)
 {
 	struct dice dice = {1};
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	struct bc_filter f;
 	unsigned found = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
 		make_chunk(&dice, chunk);
 		make_filter(&dice, &f, &chunk->info);
@@ -145,7 +139,7 @@ static bool is_then(const struct bc_filter *f, const struct bc_chunk_info *info,
 				       at < (__int128)f->to_ns * (__int128)clock_hz);
 }
 
-static void test_no_chunk_that_holds_an_answer_is_passed_over(void **state)
+TEST(no_chunk_that_holds_an_answer_is_passed_over)
 {
 	struct dice dice = {2};
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
@@ -153,7 +147,6 @@ static void test_no_chunk_that_holds_an_answer_is_passed_over(void **state)
 	unsigned refused = 0;
 	unsigned taken = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 5000; round++) {
 		uint64_t clock_hz = 1 + dice_below(&dice, 200000000);
 		struct bc_filter_bounds bounds;
@@ -181,7 +174,7 @@ static void test_no_chunk_that_holds_an_answer_is_passed_over(void **state)
 	free(chunk);
 }
 
-static void test_chunk_without_records_stands_for_the_record_before(void **state)
+TEST(chunk_without_records_stands_for_the_record_before)
 {
 	struct bc_filter f;
 	struct bc_filter_bounds bounds;
@@ -191,7 +184,6 @@ static void test_chunk_without_records_stands_for_the_record_before(void **state
 		.last_tick = 50,
 		.addr_low = UINT32_MAX};
 
-	(void)state;
 	bc_filter_init(&f);
 	f.numbers = (struct bc_span){9, 9};
 	assert_true(bc_filter_chunk(&f, &info, 0, &bounds));
@@ -199,13 +191,12 @@ static void test_chunk_without_records_stands_for_the_record_before(void **state
 	assert_false(bc_filter_chunk(&f, &info, 0, &bounds));
 }
 
-static void test_without_a_clock_a_chunk_is_then_or_not_as_a_whole(void **state)
+TEST(without_a_clock_a_chunk_is_then_or_not_as_a_whole)
 {
 	struct bc_filter f;
 	struct bc_filter_bounds bounds;
 	struct bc_chunk_info info = {.records = 10, .wall_ns = 1000, .last_tick = 500};
 
-	(void)state;
 	bc_filter_init(&f);
 	f.has_wall = true;
 	f.from_ns = 1000;
@@ -217,7 +208,7 @@ static void test_without_a_clock_a_chunk_is_then_or_not_as_a_whole(void **state)
 	assert_false(bc_filter_chunk(&f, &info, 0, &bounds));
 }
 
-static void test_times_at_the_ends_of_64_bits_do_not_wrap(void **state)
+TEST(times_at_the_ends_of_64_bits_do_not_wrap)
 {
 	struct bc_filter f;
 	struct bc_filter_bounds bounds;
@@ -226,7 +217,6 @@ static void test_times_at_the_ends_of_64_bits_do_not_wrap(void **state)
 		.first_tick = BC_TICK_END - 11,
 		.last_tick = BC_TICK_END - 1};
 
-	(void)state;
 	bc_filter_init(&f);
 	f.has_wall = true;
 	f.from_ns = INT64_MIN;
@@ -236,17 +226,4 @@ static void test_times_at_the_ends_of_64_bits_do_not_wrap(void **state)
 	assert_int_equal(bounds.ticks.last, info.last_tick);
 	f.from_ns = INT64_MAX;
 	assert_false(bc_filter_chunk(&f, &info, 1, &bounds));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_records_and_entries_match_as_the_document_says),
-		cmocka_unit_test(test_no_chunk_that_holds_an_answer_is_passed_over),
-		cmocka_unit_test(test_chunk_without_records_stands_for_the_record_before),
-		cmocka_unit_test(test_without_a_clock_a_chunk_is_then_or_not_as_a_whole),
-		cmocka_unit_test(test_times_at_the_ends_of_64_bits_do_not_wrap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include "formats/fit.h"
+#include "tests/support/test.h"
 
 /* Fits entries to a target; what comes out, in order. */
 struct fitted {
@@ -70,9 +65,8 @@ static struct bc_entry reference(unsigned type, uint32_t has)
 	return entry;
 }
 
-static void test_what_a_target_holds_passes_in_one_run_and_nothing_is_lost(void **state)
+TEST(what_a_target_holds_passes_in_one_run_and_nothing_is_lost)
 {
-	(void)state;
 	struct bc_entry entries[10];
 
 	for (unsigned i = 0; i < 10; i++)
@@ -86,10 +80,8 @@ static void test_what_a_target_holds_passes_in_one_run_and_nothing_is_lost(void 
 	assert_int_equal(fitted.count, 0);
 }
 
-static void test_each_field_that_a_target_lacks_is_counted_and_the_entry_passes(void **state)
+TEST(each_field_that_a_target_lacks_is_counted_and_the_entry_passes)
 {
-	(void)state;
-
 	for (unsigned format = 1; format < BC_FORMATS; format++) {
 		uint32_t holds = bc_format_info((enum bc_format)format)->holds;
 		if ((holds & BC_CAN_REFERENCE) == 0)
@@ -111,9 +103,8 @@ static void test_each_field_that_a_target_lacks_is_counted_and_the_entry_passes(
 	}
 }
 
-static void test_types_that_a_target_lacks_become_plain_ones_or_are_left_out(void **state)
+TEST(types_that_a_target_lacks_become_plain_ones_or_are_left_out)
 {
-	(void)state;
 	static const struct {
 		unsigned type;
 		int becomes; /* in a target of reads, writes and fetches; -1: left out */
@@ -151,9 +142,8 @@ static void test_types_that_a_target_lacks_become_plain_ones_or_are_left_out(voi
 	}
 }
 
-static void test_a_modify_becomes_a_read_and_a_write_of_the_same_place(void **state)
+TEST(a_modify_becomes_a_read_and_a_write_of_the_same_place)
 {
-	(void)state;
 	struct bc_entry entry = reference(BC_REF_MODIFY, BC_HAS_SIZE);
 
 	entry.size = 4;
@@ -168,9 +158,8 @@ static void test_a_modify_becomes_a_read_and_a_write_of_the_same_place(void **st
 	assert_lost(&fitted, BC_CAN_MODIFY, 0, 1);
 }
 
-static void test_a_type_known_by_its_letter_alone_stands_only_where_letters_do(void **state)
+TEST(a_type_known_by_its_letter_alone_stands_only_where_letters_do)
 {
-	(void)state;
 	struct bc_entry entries[2] = {reference(BC_REF_LETTER, BC_HAS_LETTER | BC_HAS_TIME),
 		reference(BC_REQ_FETCH, BC_HAS_LETTER | BC_HAS_TIME)};
 
@@ -185,10 +174,8 @@ static void test_a_type_known_by_its_letter_alone_stands_only_where_letters_do(v
 	assert_int_equal(reduced(&fitted, BC_HAS_TIME), 1);
 }
 
-static void test_invalid_cycles_of_samples_are_kept_only_when_wanted_or_with_the_sample(
-	void **state)
+TEST(invalid_cycles_of_samples_are_kept_only_when_wanted_or_with_the_sample)
 {
-	(void)state;
 	struct bc_entry entry = reference(BC_REQ_INVALID + 2, BC_HAS_SAMPLE);
 
 	struct fitted fitted = fit(BC_FORMAT_BYU, false, &entry, 1);
@@ -220,9 +207,8 @@ static struct bc_entry uop(int32_t step, char access, uint32_t size)
 	return entry;
 }
 
-static void test_micro_ops_become_a_fetch_a_macro_op_and_their_loads_and_stores(void **state)
+TEST(micro_ops_become_a_fetch_a_macro_op_and_their_loads_and_stores)
 {
-	(void)state;
 	struct bc_entry entries[4] = {
 		uop(1, 'L', 4), uop(2, '-', 0), uop(3, 'S', 4), uop(1, '-', 0)};
 
@@ -244,9 +230,8 @@ static void test_micro_ops_become_a_fetch_a_macro_op_and_their_loads_and_stores(
 	assert_int_equal(reduced(&fitted, BC_HAS_SIZE), 4);
 }
 
-static void test_an_instruction_becomes_its_fetch(void **state)
+TEST(an_instruction_becomes_its_fetch)
 {
-	(void)state;
 	struct bc_entry entry = reference(0, BC_HAS_PROC | BC_HAS_TIME | BC_HAS_SIZE);
 
 	entry.kind = BC_ENTRY_INSTRUCTION;
@@ -263,10 +248,8 @@ static void test_an_instruction_becomes_its_fetch(void **state)
 
 /* One entry of each kind into each target: it stands there, becomes references, or is left out, and
  * is counted unless it stands. */
-static void test_every_kind_stands_becomes_or_is_counted_in_every_target(void **state)
+TEST(every_kind_stands_becomes_or_is_counted_in_every_target)
 {
-	(void)state;
-
 	for (unsigned format = 1; format < BC_FORMATS; format++) {
 		uint32_t holds = bc_format_info((enum bc_format)format)->holds;
 		for (uint8_t kind = 0; kind < BC_ENTRY_KINDS; kind++) {
@@ -294,9 +277,8 @@ static void test_every_kind_stands_becomes_or_is_counted_in_every_target(void **
 	}
 }
 
-static void test_a_reference_without_a_size_is_left_out_where_there_must_be_one(void **state)
+TEST(a_reference_without_a_size_is_left_out_where_there_must_be_one)
 {
-	(void)state;
 	struct bc_entry entries[3] = {reference(BC_REQ_MEMREAD, 0),
 		reference(BC_REQ_MEMREAD, BC_HAS_SIZE), reference(BC_REQ_MEMREAD, BC_HAS_SIZE)};
 
@@ -308,9 +290,8 @@ static void test_a_reference_without_a_size_is_left_out_where_there_must_be_one(
 	assert_lost(&fitted, 0, BC_HAS_SIZE, 2);
 }
 
-static void test_counts_go_on_from_batch_to_batch(void **state)
+TEST(counts_go_on_from_batch_to_batch)
 {
-	(void)state;
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entry = reference(BC_REQ_MEMREAD, BC_HAS_TIME);
 	const struct bc_entry *run;
@@ -324,28 +305,4 @@ static void test_counts_go_on_from_batch_to_batch(void **state)
 		assert_int_equal(bc_fit_next(&fitting, &run), 0);
 	}
 	assert_int_equal(fitting.reduced[__builtin_ctz(BC_HAS_TIME)], 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_a_target_holds_passes_in_one_run_and_nothing_is_lost),
-		cmocka_unit_test(
-			test_each_field_that_a_target_lacks_is_counted_and_the_entry_passes),
-		cmocka_unit_test(test_types_that_a_target_lacks_become_plain_ones_or_are_left_out),
-		cmocka_unit_test(test_a_modify_becomes_a_read_and_a_write_of_the_same_place),
-		cmocka_unit_test(
-			test_a_type_known_by_its_letter_alone_stands_only_where_letters_do),
-		cmocka_unit_test(
-			test_invalid_cycles_of_samples_are_kept_only_when_wanted_or_with_the_sample),
-		cmocka_unit_test(
-			test_micro_ops_become_a_fetch_a_macro_op_and_their_loads_and_stores),
-		cmocka_unit_test(test_an_instruction_becomes_its_fetch),
-		cmocka_unit_test(test_every_kind_stands_becomes_or_is_counted_in_every_target),
-		cmocka_unit_test(
-			test_a_reference_without_a_size_is_left_out_where_there_must_be_one),
-		cmocka_unit_test(test_counts_go_on_from_batch_to_batch),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +5,8 @@
 #include "formats/footprint.h"
 #include "formats/reader.h"
 #include "formats/record.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 static struct bc_footprint open_footprint(uint64_t line, uint64_t page, uint64_t memory)
 {
@@ -33,11 +28,10 @@ static void refer(struct bc_footprint *f, unsigned type, uint64_t addr, uint32_t
 	bc_footprint_reference(f, &entry);
 }
 
-static void test_blocks_that_are_no_powers_of_two_are_refused(void **state)
+TEST(blocks_that_are_no_powers_of_two_are_refused)
 {
 	static const uint64_t bad[][2] = {{0, 4096}, {32, 0}, {33, 4096}, {32, 4095}, {64, 32}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct bc_footprint_options options = {
 			.line_bytes = bad[i][0], .page_bytes = bad[i][1], .memory_bytes = 1 << 20};
@@ -47,11 +41,10 @@ static void test_blocks_that_are_no_powers_of_two_are_refused(void **state)
 	}
 }
 
-static void test_each_way_of_touching_a_line_is_counted(void **state)
+TEST(each_way_of_touching_a_line_is_counted)
 {
 	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
 
-	(void)state;
 	refer(&f, BC_REQ_MEMREAD, 0x1000, 8);
 	refer(&f, BC_REQ_MEMWRITE, 0x1008, 8); /* the same line */
 	refer(&f, BC_REQ_FETCH, 0x2000, 4);
@@ -76,11 +69,10 @@ static void test_each_way_of_touching_a_line_is_counted(void **state)
 	bc_footprint_close(&f);
 }
 
-static void test_a_reference_touches_every_line_it_reaches(void **state)
+TEST(a_reference_touches_every_line_it_reaches)
 {
 	struct bc_footprint f = open_footprint(32, 64, 1 << 20);
 
-	(void)state;
 	refer(&f, BC_REQ_MEMREAD, 0x101F, 2);
 	assert_int_equal(f.lines.count, 2);
 	assert_int_equal(f.pages.count, 1);
@@ -99,11 +91,10 @@ static void test_a_reference_touches_every_line_it_reaches(void **state)
 	bc_footprint_close(&f);
 }
 
-static void test_a_reference_of_very_many_lines_is_counted_at_least(void **state)
+TEST(a_reference_of_very_many_lines_is_counted_at_least)
 {
 	struct bc_footprint f = open_footprint(1, 1, 100 << 20);
 
-	(void)state;
 	refer(&f, BC_REQ_MEMREAD, 0, BC_FOOTPRINT_LINES_MAX);
 	assert_false(f.is_cut);
 	assert_int_equal(f.lines.count, BC_FOOTPRINT_LINES_MAX);
@@ -113,9 +104,8 @@ static void test_a_reference_of_very_many_lines_is_counted_at_least(void **state
 	bc_footprint_close(&f);
 }
 
-static void test_a_burst_touches_its_aligned_block(void **state)
+TEST(a_burst_touches_its_aligned_block)
 {
-	(void)state;
 	struct bc_footprint f = open_footprint(32, 4096, 64 << 20);
 	struct bc_record record = {.addr = 0x1018, .reqtype = BC_REQ_MEMREAD, .size = 32};
 	uint8_t bytes[BC_RECORD_BYTES];
@@ -131,12 +121,11 @@ static void test_a_burst_touches_its_aligned_block(void **state)
 	bc_footprint_close(&f);
 }
 
-static void test_address_spaces_are_told_apart(void **state)
+TEST(address_spaces_are_told_apart)
 {
 	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
 	struct bc_entry entry;
 
-	(void)state;
 	for (unsigned i = 0; i < 60; i++) {
 		bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, i);
 		entry.has = BC_HAS_SPACE;
@@ -150,12 +139,11 @@ static void test_address_spaces_are_told_apart(void **state)
 }
 
 /* Each is met again at once and much later; with one too many, that one is told to be left out. */
-static void test_as_many_address_spaces_as_can_be_numbered_are_told_apart(void **state)
+TEST(as_many_address_spaces_as_can_be_numbered_are_told_apart)
 {
 	struct bc_footprint f = open_footprint(32, 4096, 16 << 20);
 	struct bc_entry entry;
 
-	(void)state;
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, 1);
 	entry.has = BC_HAS_SPACE;
 	for (unsigned i = 0; i < 2 * BC_LINE_SPACES; i++) {
@@ -202,9 +190,8 @@ static void check_small(const unsigned *lines, unsigned n)
 	bc_footprint_close(&f);
 }
 
-static void test_reuse_of_every_small_trace_is_what_looking_back_finds(void **state)
+TEST(reuse_of_every_small_trace_is_what_looking_back_finds)
 {
-	(void)state;
 	for (unsigned n = 0; n <= SMALL_LENGTH; n++) {
 		unsigned all = 1;
 		for (unsigned i = 0; i < n; i++)
@@ -218,7 +205,7 @@ static void test_reuse_of_every_small_trace_is_what_looking_back_finds(void **st
 	}
 }
 
-static void test_records_and_entries_touch_alike(void **state)
+TEST(records_and_entries_touch_alike)
 {
 	static const uint8_t types[] = {BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMREADINV,
 		BC_REQ_MEMWRITE, BC_REQ_IOWRITE, BC_REQ_DEFERREPLY, 0xF4};
@@ -227,7 +214,6 @@ static void test_records_and_entries_touch_alike(void **state)
 	uint8_t *records = malloc(20000 * BC_RECORD_BYTES);
 	struct dice dice = {77};
 
-	(void)state;
 	assert_non_null(records);
 	for (size_t i = 0; i < 20000; i++) {
 		struct bc_record record = {
@@ -254,9 +240,8 @@ static void test_records_and_entries_touch_alike(void **state)
 	bc_footprint_close(&b);
 }
 
-static void test_memory_is_bounded_and_what_does_not_fit_is_told(void **state)
+TEST(memory_is_bounded_and_what_does_not_fit_is_told)
 {
-	(void)state;
 	for (uint64_t memory = 0; memory <= 1 << 20; memory = memory * 2 + 1000) {
 		struct bc_footprint f = open_footprint(32, 4096, memory);
 		for (uint64_t i = 0; i < 100000; i++)
@@ -271,22 +256,4 @@ static void test_memory_is_bounded_and_what_does_not_fit_is_told(void **state)
 		assert_int_equal(f.reuse[17], 1);
 		bc_footprint_close(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_blocks_that_are_no_powers_of_two_are_refused),
-		cmocka_unit_test(test_each_way_of_touching_a_line_is_counted),
-		cmocka_unit_test(test_a_reference_touches_every_line_it_reaches),
-		cmocka_unit_test(test_a_reference_of_very_many_lines_is_counted_at_least),
-		cmocka_unit_test(test_a_burst_touches_its_aligned_block),
-		cmocka_unit_test(test_address_spaces_are_told_apart),
-		cmocka_unit_test(test_as_many_address_spaces_as_can_be_numbered_are_told_apart),
-		cmocka_unit_test(test_reuse_of_every_small_trace_is_what_looking_back_finds),
-		cmocka_unit_test(test_records_and_entries_touch_alike),
-		cmocka_unit_test(test_memory_is_bounded_and_what_does_not_fit_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 """The formats of text through buscap convert, on whole files: seeds' examples, a real trace, messages and codes."""
 
-import harness
 from harness import BUSCAP, ROOT, equal, need, run
 
 SJENG = ROOT / "../shared/data/cis501/sjeng-1K.trace"
@@ -71,8 +70,8 @@ def test_a_real_programs_references_become_dinero():
           b"f 1 3 0 4016930\nw 2 8 0 1ffefffd88\nr 3 1 0 4222cac\n")
 
 
-def test_a_malformed_line_is_told_with_file_line_and_column_and_the_rest_is_read(directory):
-    path = directory / "a.din"
+def test_a_malformed_line_is_told_with_file_line_and_column_and_the_rest_is_read(tmp):
+    path = tmp / "a.din"
     path.write_bytes(b"0 1\n0 x\n1 2\n")
     done = run(need(BUSCAP), "convert", "-I", "din", "-O", "din", path)
     equal((done.returncode, done.stdout), (3, b"0 1\n1 2\n"))
@@ -107,7 +106,3 @@ def test_dump_refuses_what_a_text_lacks(tmp):
     equal((done.stdout, done.returncode), (b"r 3 4 1000 0\nr 4 4 1000 0\n", 0), "ticks 3 and 4")
     done = run(BUSCAP, "dump", "-I", "din", "-n", "2", din)
     equal((done.stdout, done.returncode), (b"1 2000\n", 0), "line 2")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

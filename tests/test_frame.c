@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <lz4frame.h>
 #include <stdbool.h>
@@ -13,9 +7,10 @@
 
 #include "formats/bytes.h"
 #include "formats/frame.h"
-#include "tests/dice.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
 
 /* Records of every nature, with an encoder's padding behind them. */
 struct content {
@@ -32,7 +27,7 @@ struct fixture {
 	uint8_t frame[BC_FRAME_MAX];
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
 	static const struct content plan[CONTENTS] = {
 		{"nothing", 0, NULL},
@@ -45,12 +40,10 @@ static int setup(void **state)
 		{"some records of the bus", 1000 * BC_RECORD_BYTES, NULL},
 		{"some random records", 100 * BC_RECORD_BYTES, NULL},
 	};
-	struct fixture *f = malloc(sizeof(*f));
 	struct dice dice = {.state = 3};
 	struct trace bcp1 = trace_of_sim(1, BC_CHUNK_RECORDS + 100, 2);
 	struct trace bus = trace_to_byu(&bcp1, BC_FORMAT_BYU);
 
-	assert_non_null(f);
 	assert_true(bus.n >= BC_CHUNK_BYTES);
 	temp_dir_make(&f->dir);
 	for (size_t i = 0; i < CONTENTS; i++) {
@@ -66,20 +59,16 @@ static int setup(void **state)
 	}
 	trace_free(&bus);
 	trace_free(&bcp1);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < CONTENTS; i++)
 		free(f->contents[i].records);
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
 
 static size_t write_frame(struct fixture *f, const struct content *c)
 {
@@ -108,10 +97,8 @@ static int read_frame(const uint8_t *frame, size_t n, size_t bytes, const uint8_
 	return rc;
 }
 
-static void test_every_content_comes_back(void **state)
+TEST_F(every_content_comes_back)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
 		size_t n = write_frame(f, c);
@@ -119,10 +106,8 @@ static void test_every_content_comes_back(void **state)
 	}
 }
 
-static void test_every_small_number_of_records_comes_back(void **state)
+TEST_F(every_small_number_of_records_comes_back)
 {
-	struct fixture *f = *state;
-
 	for (size_t records = 0; records <= 200; records++) {
 		for (size_t i = 3; i <= 5; i++) { /* constant, random, bus */
 			struct content c = f->contents[i];
@@ -138,10 +123,8 @@ static bool can_shrink(const struct content *c)
 	return strstr(c->name, "random") == NULL && c->bytes > BC_RECORD_BYTES;
 }
 
-static void test_what_does_not_shrink_is_stored(void **state)
+TEST_F(what_does_not_shrink_is_stored)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
 		size_t n = write_frame(f, c);
@@ -158,10 +141,8 @@ static void test_what_does_not_shrink_is_stored(void **state)
 	}
 }
 
-static void test_a_frame_says_its_contents_size_and_has_one_block_and_no_checksums(void **state)
+TEST_F(a_frame_says_its_contents_size_and_has_one_block_and_no_checksums)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
 		size_t n = write_frame(f, c);
@@ -175,10 +156,8 @@ static void test_a_frame_says_its_contents_size_and_has_one_block_and_no_checksu
 	}
 }
 
-static void test_a_block_that_would_not_shrink_has_no_length(void **state)
+TEST_F(a_block_that_would_not_shrink_has_no_length)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 1; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
 		uint8_t *out = malloc(c->bytes - 1); /* no room is used beyond */
@@ -190,9 +169,8 @@ static void test_a_block_that_would_not_shrink_has_no_length(void **state)
 	}
 }
 
-static void test_a_block_does_not_depend_on_what_was_compressed_before(void **state)
+TEST_F(a_block_does_not_depend_on_what_was_compressed_before)
 {
-	struct fixture *f = *state;
 	const struct content *c = &f->contents[5];
 	uint8_t *first = malloc(c->bytes);
 	uint8_t *again = malloc(c->bytes);
@@ -226,10 +204,8 @@ static void assert_lz4_decodes(
 	free(out);
 }
 
-static void test_the_lz4_program_decodes_every_content(void **state)
+TEST_F(the_lz4_program_decodes_every_content)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
 		size_t n = write_frame(f, c);
@@ -238,9 +214,8 @@ static void test_the_lz4_program_decodes_every_content(void **state)
 	}
 }
 
-static void test_the_lz4_program_decodes_frames_behind_one_another(void **state)
+TEST_F(the_lz4_program_decodes_frames_behind_one_another)
 {
-	struct fixture *f = *state;
 	enum { ROUNDS = 2 };
 	size_t room = ROUNDS * CONTENTS * (BC_FRAME_MAX + BC_EMPTY_FRAME_BYTES);
 	uint8_t *frames = malloc(room);
@@ -264,10 +239,8 @@ static void test_the_lz4_program_decodes_frames_behind_one_another(void **state)
 	free(frames);
 }
 
-static void test_the_empty_frame_holds_nothing(void **state)
+TEST_F(the_empty_frame_holds_nothing)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(read_frame(bc_empty_frame, BC_EMPTY_FRAME_BYTES, 0, NULL), 0);
 	assert_int_equal(read_frame(bc_empty_frame, BC_EMPTY_FRAME_BYTES, 1, NULL), -EBADMSG);
 	temp_write(&f->dir, "empty.lz4", bc_empty_frame, BC_EMPTY_FRAME_BYTES);
@@ -278,7 +251,7 @@ static void test_the_empty_frame_holds_nothing(void **state)
 
 /* Any LZ4 frame will do, whoever made it: small blocks, each leaning on the one before, checksums.
  */
-static void test_a_frame_of_other_making_is_read(void **state)
+TEST(a_frame_of_other_making_is_read)
 {
 	const size_t bytes = (size_t)20000 * BC_RECORD_BYTES;
 	LZ4F_preferences_t preferences = {
@@ -291,7 +264,6 @@ static void test_a_frame_of_other_making_is_read(void **state)
 	uint8_t *frame = malloc(room);
 	uint8_t *out = malloc(bytes);
 
-	(void)state;
 	assert_true(in != NULL && frame != NULL && out != NULL);
 	for (size_t i = 0; i < bytes; i++)
 		in[i] = (uint8_t)(i % 12 == 0 ? i / 12 : i % 12);
@@ -306,10 +278,8 @@ static void test_a_frame_of_other_making_is_read(void **state)
 	free(out);
 }
 
-static void test_every_prefix_of_a_frame_is_refused(void **state)
+TEST_F(every_prefix_of_a_frame_is_refused)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
 		size_t n = write_frame(f, c);
@@ -321,10 +291,8 @@ static void test_every_prefix_of_a_frame_is_refused(void **state)
 	}
 }
 
-static void test_bytes_behind_a_frame_are_refused(void **state)
+TEST_F(bytes_behind_a_frame_are_refused)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
 		size_t n = write_frame(f, c);
@@ -338,10 +306,8 @@ static void test_bytes_behind_a_frame_are_refused(void **state)
 	}
 }
 
-static void test_another_number_of_bytes_than_asked_for_is_refused(void **state)
+TEST_F(another_number_of_bytes_than_asked_for_is_refused)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
 		size_t n = write_frame(f, c);
@@ -356,10 +322,8 @@ static void test_another_number_of_bytes_than_asked_for_is_refused(void **state)
 }
 
 /* All but the records themselves, whose checksum stands elsewhere: those must only be survived. */
-static void test_every_flipped_bit_of_a_frames_own_bytes_is_refused(void **state)
+TEST_F(every_flipped_bit_of_a_frames_own_bytes_is_refused)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 1; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
 		if (c->bytes > 1000 * BC_RECORD_BYTES)
@@ -375,9 +339,8 @@ static void test_every_flipped_bit_of_a_frames_own_bytes_is_refused(void **state
 	}
 }
 
-static void test_noise_is_refused(void **state)
+TEST(noise_is_refused)
 {
-	(void)state;
 	struct dice dice = {.state = 5};
 	uint8_t noise[300];
 
@@ -389,28 +352,4 @@ static void test_noise_is_refused(void **state)
 		assert_int_equal(
 			read_frame(noise, n, 12 * (1 + dice_below(&dice, 50)), NULL), -EBADMSG);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_content_comes_back),
-		cmocka_unit_test(test_every_small_number_of_records_comes_back),
-		cmocka_unit_test(test_what_does_not_shrink_is_stored),
-		cmocka_unit_test(
-			test_a_frame_says_its_contents_size_and_has_one_block_and_no_checksums),
-		cmocka_unit_test(test_a_block_that_would_not_shrink_has_no_length),
-		cmocka_unit_test(test_a_block_does_not_depend_on_what_was_compressed_before),
-		cmocka_unit_test(test_the_lz4_program_decodes_every_content),
-		cmocka_unit_test(test_the_lz4_program_decodes_frames_behind_one_another),
-		cmocka_unit_test(test_the_empty_frame_holds_nothing),
-		cmocka_unit_test(test_a_frame_of_other_making_is_read),
-		cmocka_unit_test(test_every_prefix_of_a_frame_is_refused),
-		cmocka_unit_test(test_bytes_behind_a_frame_are_refused),
-		cmocka_unit_test(test_another_number_of_bytes_than_asked_for_is_refused),
-		cmocka_unit_test(test_every_flipped_bit_of_a_frames_own_bytes_is_refused),
-		cmocka_unit_test(test_noise_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,14 +1,9 @@
 /* The status bytes at the head of each packet. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "capture/ftdi.h"
+#include "tests/support/test.h"
 
 #define STATUS_0 0x32
 #define STATUS_1 0x60
@@ -35,11 +30,10 @@ static void check(const uint8_t *bytes, uint8_t from, size_t count)
 		assert_int_equal(bytes[i], (uint8_t)(from + i));
 }
 
-static void test_every_length_comes_back_without_the_status_bytes(void **state)
+TEST(every_length_comes_back_without_the_status_bytes)
 {
 	static const size_t packets[] = {8, 64, 512, 1024};
 
-	(void)state;
 	for (size_t p = 0; p < sizeof(packets) / sizeof(packets[0]); p++) {
 		for (size_t count = 0; count <= 3 * packets[p]; count++) {
 			uint8_t whole[4200];
@@ -56,9 +50,8 @@ static void test_every_length_comes_back_without_the_status_bytes(void **state)
 }
 
 /* A stream in transfers, each ended early by a short packet. */
-static void test_every_split_into_two_transfers_gives_the_same_stream(void **state)
+TEST(every_split_into_two_transfers_gives_the_same_stream)
 {
-	(void)state;
 	for (size_t packet = 8; packet <= 64; packet *= 8) {
 		for (size_t cut = 0; cut <= 200; cut++) {
 			uint8_t transfer[512];
@@ -77,9 +70,8 @@ static void test_every_split_into_two_transfers_gives_the_same_stream(void **sta
 }
 
 /* A transfer cut off anywhere gives what there was up to there. */
-static void test_every_prefix_of_a_transfer_gives_its_part_of_the_stream(void **state)
+TEST(every_prefix_of_a_transfer_gives_its_part_of_the_stream)
 {
-	(void)state;
 	for (size_t packet = 8; packet <= 64; packet *= 8) {
 		uint8_t whole[512];
 		size_t bytes = wrap(whole, 0, 150, packet);
@@ -99,27 +91,14 @@ static void test_every_prefix_of_a_transfer_gives_its_part_of_the_stream(void **
 }
 
 /* A packet that has no data may stand anywhere but in front of a longer one of its transfer. */
-static void test_packets_of_status_alone_are_nothing(void **state)
+TEST(packets_of_status_alone_are_nothing)
 {
 	uint8_t transfer[3 * 4] = {0x32, 0x60, 1, 2, 0x32, 0x60, 3, 4, 0x32, 0x60};
 
-	(void)state;
 	assert_int_equal(bc_ftdi_strip(transfer, 10, 4), 4);
 	check(transfer, 1, 4);
 	transfer[0] = 0x32;
 	assert_int_equal(bc_ftdi_strip(transfer, 2, 512), 0);
 	assert_int_equal(bc_ftdi_strip(transfer, 1, 512), 0);
 	assert_int_equal(bc_ftdi_strip(transfer, 0, 512), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_length_comes_back_without_the_status_bytes),
-		cmocka_unit_test(test_every_split_into_two_transfers_gives_the_same_stream),
-		cmocka_unit_test(test_every_prefix_of_a_transfer_gives_its_part_of_the_stream),
-		cmocka_unit_test(test_packets_of_status_alone_are_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/happenings.h"
+#include "tests/support/test.h"
 
 static struct bc_text text_of(const char *text)
 {
@@ -20,12 +15,11 @@ static void add(struct bc_names *names, const char *name)
 	assert_int_equal(bc_names_add(names, text_of(name)), 0);
 }
 
-static void test_names_are_counted_and_put_in_order(void **state)
+TEST(names_are_counted_and_put_in_order)
 {
 	struct bc_names names = {.count = 0};
 	char name[16];
 
-	(void)state;
 	bc_names_sort(&names);
 	for (unsigned i = 0; i < 3000; i++)
 		for (unsigned times = 0; times <= i % 3; times++) {
@@ -46,13 +40,12 @@ static void test_names_are_counted_and_put_in_order(void **state)
 	bc_names_free(&names);
 }
 
-static void test_more_names_than_there_is_room_for_are_counted_together(void **state)
+TEST(more_names_than_there_is_room_for_are_counted_together)
 {
 	struct bc_names names = {.count = 0};
 	char name[16];
 	static char large[65000];
 
-	(void)state;
 	for (unsigned i = 0; i < BC_NAMES_MAX + 9; i++) {
 		snprintf(name, sizeof(name), "%u", i);
 		add(&names, name);
@@ -74,11 +67,10 @@ static void test_more_names_than_there_is_room_for_are_counted_together(void **s
 	bc_names_free(&names);
 }
 
-static void test_a_name_is_printed_in_ascii(void **state)
+TEST(a_name_is_printed_in_ascii)
 {
 	struct bc_names names = {.count = 0};
 
-	(void)state;
 	assert_int_equal(
 		bc_names_add(&names, (struct bc_text){.at = "a\\\xC3\x00\x1B.", .bytes = 6}), 0);
 	bc_names_sort(&names);
@@ -94,7 +86,7 @@ static void take(struct bc_happenings *h, const struct bc_entry *entry)
 	assert_int_equal(bc_happenings_entry(h, entry), 0);
 }
 
-static void test_micro_ops_are_counted(void **state)
+TEST(micro_ops_are_counted)
 {
 	static const struct bc_uop uops[] = {
 		{.step = 1, .flags = 'R', .branch = 'T', .access = '-'},
@@ -105,7 +97,6 @@ static void test_micro_ops_are_counted(void **state)
 	struct bc_happenings h = {.marks = 0};
 	struct bc_entry entry;
 
-	(void)state;
 	bc_entry_reference(&entry, 0, 0, 1);
 	entry.kind = BC_ENTRY_UOP;
 	for (size_t i = 0; i < 4; i++) {
@@ -129,12 +120,11 @@ static void test_micro_ops_are_counted(void **state)
 	bc_happenings_free(&h);
 }
 
-static void test_instructions_are_counted_by_what_became_of_them(void **state)
+TEST(instructions_are_counted_by_what_became_of_them)
 {
 	struct bc_happenings h = {.marks = 0};
 	struct bc_entry entry;
 
-	(void)state;
 	bc_entry_reference(&entry, 0, 0, 1);
 	entry.kind = BC_ENTRY_INSTRUCTION;
 	entry.instruction = (struct bc_instruction){
@@ -161,12 +151,11 @@ static void test_instructions_are_counted_by_what_became_of_them(void **state)
 	bc_happenings_free(&h);
 }
 
-static void test_gaps_marks_registers_and_kernel_events_are_counted(void **state)
+TEST(gaps_marks_registers_and_kernel_events_are_counted)
 {
 	struct bc_happenings h = {.marks = 0};
 	struct bc_entry entry;
 
-	(void)state;
 	bc_happenings_event(
 		&h, &(struct bc_event){
 			    .kind = BC_EVENT_GAP, .cause = BC_GAP_CRC, .exact = true, .value = 30});
@@ -203,18 +192,4 @@ static void test_gaps_marks_registers_and_kernel_events_are_counted(void **state
 	assert_int_equal(h.kinds[BC_ENTRY_EVENT], 2);
 	assert_int_equal(h.kinds[BC_ENTRY_LINE], 1);
 	bc_happenings_free(&h);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names_are_counted_and_put_in_order),
-		cmocka_unit_test(test_more_names_than_there_is_room_for_are_counted_together),
-		cmocka_unit_test(test_a_name_is_printed_in_ascii),
-		cmocka_unit_test(test_micro_ops_are_counted),
-		cmocka_unit_test(test_instructions_are_counted_by_what_became_of_them),
-		cmocka_unit_test(test_gaps_marks_registers_and_kernel_events_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <xxhash.h>
 
 #include "formats/hash.h"
 #include "formats/hash_avx2.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define LONG ((size_t)1 << 20)
 
@@ -20,12 +15,11 @@ static void check(const uint8_t *data, size_t bytes)
 		assert_int_equal(bc_hash_avx2(data, bytes), XXH3_64bits(data, bytes));
 }
 
-static void test_every_length_and_place_hashes_as_the_library_does(void **state)
+TEST(every_length_and_place_hashes_as_the_library_does)
 {
 	uint8_t *data = malloc(LONG + 64);
 	struct dice dice = {3};
 
-	(void)state;
 	assert_non_null(data);
 	dice_fill(&dice, data, LONG + 64);
 	for (size_t bytes = 0; bytes <= 3000; bytes++)
@@ -34,13 +28,4 @@ static void test_every_length_and_place_hashes_as_the_library_does(void **state)
 		check(data + bytes % 64, bytes);
 	check(data, LONG);
 	free(data);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_length_and_place_hashes_as_the_library_does),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@ import signal
 import string
 import subprocess
 
+import pytest
+
 import harness
 from harness import BUILD, BUSCAP, BUSCAPD, ROOT, Daemon, equal, run
 
@@ -158,23 +160,28 @@ def test_every_option_that_is_listed_is_taken():
                 equal(service_refusal(word, "--frobnicate"), "buscapd: no option --frobnicate here; see buscapd --help\n")
 
 
-def test_no_other_option_is_taken():
-    names = {row.long for row in BUSCAP_ROWS + BUSCAPD_ROWS if row.long and row.command != "config"}
+NAMES = sorted({row.long for row in BUSCAP_ROWS + BUSCAPD_ROWS if row.long and row.command != "config"})
+
+
+@pytest.mark.parametrize("command", filter(takes_options, COMMANDS))
+def test_no_other_option_is_taken(command):
     letters = {row.short for row in BUSCAP_ROWS + BUSCAPD_ROWS if row.short} | {"x", "Z", "0"}
-    for command in filter(takes_options, COMMANDS):
-        rows = options_of(command)
-        longs = {row.long for row in rows if row.long}
-        for letter in letters - {row.short for row in rows}:
-            told = refusal(*command.split(), "-" + letter)
-            assert f"no option -{letter} here" in told, (command, told)
-        for name in names | {"frobnicate"}:
-            if not any(long.startswith(name) for long in longs):
-                told = refusal(*command.split(), "--" + name)
-                assert f"no option --{name} here" in told, (command, told)
+    rows = options_of(command)
+    longs = {row.long for row in rows if row.long}
+    for letter in letters - {row.short for row in rows}:
+        told = refusal(*command.split(), "-" + letter)
+        assert f"no option -{letter} here" in told, told
+    for name in (*NAMES, "frobnicate"):
+        if not any(long.startswith(name) for long in longs):
+            told = refusal(*command.split(), "--" + name)
+            assert f"no option --{name} here" in told, told
+
+
+def test_the_daemon_takes_no_other_option():
     rows = options_of("-", BUSCAPD_ROWS)
     for letter in set(string.ascii_letters + string.digits) - {row.short for row in rows}:
         equal(service_refusal("-" + letter), f"buscapd: no option -{letter} here; see buscapd --help\n")
-    for name in names:
+    for name in NAMES:
         if not any(row.long.startswith(name) for row in rows):
             equal(service_refusal("--" + name), f"buscapd: no option --{name} here; see buscapd --help\n")
 
@@ -301,7 +308,7 @@ STAYS = ("status", "events")
 
 def shell(directory, line, socket=None):
     env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "BUSCAP_SOCKET": str(socket)}
-    return subprocess.Popen(["bash", "-o", "pipefail", "-c", line], cwd=directory, env=env, stdin=subprocess.DEVNULL,
+    return harness.popen(["bash", "-o", "pipefail", "-c", line], cwd=directory, env=env, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
@@ -376,7 +383,3 @@ def test_every_example_of_the_live_side_runs(tmp):
             for undo in ("record stop", "trigger remove begin"):
                 shell(tmp, f"buscap {undo}", where).communicate(timeout=harness.TIMEOUT_S)
         equal(daemon.stop() in (0, 4), True, "the daemon's exit code")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,22 +1,19 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "daemon/hook.h"
 #include "daemon/hook_output.h"
 #include "daemon/log.h"
-#include "tests/temp_dir.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
 
 #define REC  "20261120T091500Z-3f9a2c"
 #define HASH "0123456789abcdef0123456789abcdef"
@@ -35,11 +32,8 @@ struct fixture {
 	int stderr_fd; /* the real one, while the log goes into the directory */
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
 	temp_dir_make(&f->dir);
 	assert_int_equal(uv_loop_init(&f->loop), 0);
 	f->stderr_fd = dup(STDERR_FILENO);
@@ -47,24 +41,20 @@ static int setup(void **state)
 	assert_true(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
 	close(fd);
 	bc_log_set_level(BC_LOG_INFO);
-	*state = f;
-	return 0;
 }
 
 /* Whatever has happened, no handle and no process is left. */
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	bc_hook_close(f->hook);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	dup2(f->stderr_fd, STDERR_FILENO);
 	close(f->stderr_fd);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void on_failed(void *context, const char *path, int status, const char *error)
 {
@@ -152,10 +142,8 @@ static unsigned count_in_log(struct fixture *f, const char *words)
 	return n;
 }
 
-static void test_the_command_is_run_for_each_file_in_order_and_told_of_it(void **state)
+TEST_F(the_command_is_run_for_each_file_in_order_and_told_of_it)
 {
-	struct fixture *f = *state;
-
 	setenv("NOTIFY_SOCKET", "/nowhere", 1);
 	setenv("BUSCAP_HASH", "of another", 1);
 	setenv("TEST_HOOK", "kept", 1);
@@ -185,10 +173,8 @@ static void test_the_command_is_run_for_each_file_in_order_and_told_of_it(void *
 	assert_int_equal(bc_hook_failed(f->hook), 0);
 }
 
-static void test_without_a_command_nothing_is_run(void **state)
+TEST_F(without_a_command_nothing_is_run)
 {
-	struct fixture *f = *state;
-
 	open_hook(f, "", 0);
 	add(f, 0);
 	assert_int_equal(bc_hook_waiting(f->hook), 0);
@@ -198,10 +184,8 @@ static void test_without_a_command_nothing_is_run(void **state)
 	assert_int_equal(f->done, 1);
 }
 
-static void test_a_command_that_fails_is_counted_and_told_and_the_next_is_run(void **state)
+TEST_F(a_command_that_fails_is_counted_and_told_and_the_next_is_run)
 {
-	struct fixture *f = *state;
-
 	open_hook(f, script(f, "c", "case $1 in *0) exit 7;; *1) kill -9 $$;; esac"), 0);
 	add(f, 0);
 	run_until_idle(f);
@@ -220,10 +204,8 @@ static void test_a_command_that_fails_is_counted_and_told_and_the_next_is_run(vo
 	assert_int_equal(count_in_log(f, "/out/00000: exit code 7"), 1);
 }
 
-static void test_a_failure_over_and_over_is_logged_once(void **state)
+TEST_F(a_failure_over_and_over_is_logged_once)
 {
-	struct fixture *f = *state;
-
 	open_hook(f, script(f, "c", "exit 3"), 0);
 	for (unsigned i = 0; i < 50; i++)
 		add(f, i);
@@ -238,10 +220,8 @@ static void test_a_failure_over_and_over_is_logged_once(void **state)
 }
 
 /* It may be the last failure for hours. */
-static void test_failures_that_were_only_counted_are_told_by_a_look(void **state)
+TEST_F(failures_that_were_only_counted_are_told_by_a_look)
 {
-	struct fixture *f = *state;
-
 	open_hook(f, script(f, "c", "exit 3"), 0);
 	for (unsigned i = 0; i < 5; i++)
 		add(f, i);
@@ -255,11 +235,10 @@ static void test_failures_that_were_only_counted_are_told_by_a_look(void **state
 	assert_int_equal(count_in_log(f, "the same of"), 1);
 }
 
-static void test_what_systemd_tells_the_daemon_is_not_told_to_the_command(void **state)
+TEST_F(what_systemd_tells_the_daemon_is_not_told_to_the_command)
 {
 	static const char *const names[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
 		"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "JOURNAL_STREAM"};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		setenv(names[i], "1", 1);
@@ -275,10 +254,8 @@ static void test_what_systemd_tells_the_daemon_is_not_told_to_the_command(void *
 	free(said);
 }
 
-static void test_what_can_not_be_run_is_a_failure(void **state)
+TEST_F(what_can_not_be_run_is_a_failure)
 {
-	struct fixture *f = *state;
-
 	temp_write(&f->dir, "no", "no program", 10);
 	static const char *const names[] = {"missing", "no", "log/x", "."};
 	open_hook(f, "", 0);
@@ -309,10 +286,8 @@ static bool is_alive(int pid)
 	return what != 'Z';
 }
 
-static void test_a_command_that_hangs_is_ended_with_what_it_has_started(void **state)
+TEST_F(a_command_that_hangs_is_ended_with_what_it_has_started)
 {
-	struct fixture *f = *state;
-
 	open_hook(
 		f, script(f, "c", "sleep 1000 & echo $! >$D/new; mv $D/new $D/child; wait"), S / 5);
 	/* On a slow machine it takes longer to begin. */
@@ -334,10 +309,8 @@ static void test_a_command_that_hangs_is_ended_with_what_it_has_started(void **s
 	free(child);
 }
 
-static void test_a_command_that_ignores_sigterm_is_killed(void **state)
+TEST_F(a_command_that_ignores_sigterm_is_killed)
 {
-	struct fixture *f = *state;
-
 	open_hook(f, script(f, "c", "trap '' TERM; echo there; while :; do sleep 1; done"), S / 5);
 	add(f, 0);
 	add(f, 1);
@@ -346,10 +319,8 @@ static void test_a_command_that_ignores_sigterm_is_killed(void **state)
 	assert_string_equal(f->error, "took too long, and was ended");
 }
 
-static void test_its_output_goes_to_the_log_line_by_line(void **state)
+TEST_F(its_output_goes_to_the_log_line_by_line)
 {
-	struct fixture *f = *state;
-
 	open_hook(f,
 		script(f, "c",
 			"echo one; echo two >&2; printf 'a\\033[31mb\\n'; echo; printf 'no end'"),
@@ -363,10 +334,8 @@ static void test_its_output_goes_to_the_log_line_by_line(void **state)
 	assert_int_equal(count_in_log(f, "/c: no end\n"), 1);
 }
 
-static void test_a_flood_of_output_is_read_and_mostly_counted(void **state)
+TEST_F(a_flood_of_output_is_read_and_mostly_counted)
 {
-	struct fixture *f = *state;
-
 	open_hook(f,
 		script(f, "c",
 			"i=0; while [ $i -lt 8000 ]; do echo $i 6789012345678901234567890; "
@@ -380,9 +349,8 @@ static void test_a_flood_of_output_is_read_and_mostly_counted(void **state)
 	assert_int_equal(count_in_log(f, "/c: 7950 lines more are not logged"), 1);
 }
 
-static void test_a_long_line_is_cut_and_said_to_be(void **state)
+TEST_F(a_long_line_is_cut_and_said_to_be)
 {
-	struct fixture *f = *state;
 	char wanted[BC_HOOK_LINE_MAX + 8];
 
 	open_hook(f, script(f, "c", "head -c 100000 /dev/zero | tr '\\0' x; echo; echo next"), 0);
@@ -394,10 +362,8 @@ static void test_a_long_line_is_cut_and_said_to_be(void **state)
 	assert_int_equal(count_in_log(f, "/c: next\n"), 1);
 }
 
-static void test_what_it_leaves_running_does_not_hold_up_the_next(void **state)
+TEST_F(what_it_leaves_running_does_not_hold_up_the_next)
 {
-	struct fixture *f = *state;
-
 	open_hook(f, script(f, "c", "sleep 1000 & echo $! >>$D/children"), 0);
 	add(f, 0);
 	add(f, 1);
@@ -412,10 +378,8 @@ static void test_what_it_leaves_running_does_not_hold_up_the_next(void **state)
 	free(children);
 }
 
-static void test_ten_thousand_files_faster_than_the_command_are_bounded_and_counted(void **state)
+TEST_F(ten_thousand_files_faster_than_the_command_are_bounded_and_counted)
 {
-	struct fixture *f = *state;
-
 	open_hook(f, "/bin/true", 0);
 	for (unsigned i = 0; i < 10000; i++)
 		add(f, i);
@@ -432,10 +396,8 @@ static void test_ten_thousand_files_faster_than_the_command_are_bounded_and_coun
 	assert_int_equal(f->failures, 10000 - BC_HOOK_WAITING_MAX - 1);
 }
 
-static void test_the_end_waits_for_what_waits(void **state)
+TEST_F(the_end_waits_for_what_waits)
 {
-	struct fixture *f = *state;
-
 	open_hook(f, script(f, "c", "echo $1 >>$D/said"), 0);
 	for (unsigned i = 0; i < 20; i++)
 		add(f, i);
@@ -449,10 +411,8 @@ static void test_the_end_waits_for_what_waits(void **state)
 	free(said);
 }
 
-static void test_the_end_waits_no_longer_than_told(void **state)
+TEST_F(the_end_waits_no_longer_than_told)
 {
-	struct fixture *f = *state;
-
 	open_hook(f, script(f, "c", "trap '' TERM; while :; do sleep 1; done"), 0);
 	for (unsigned i = 0; i < 20; i++)
 		add(f, i);
@@ -466,10 +426,8 @@ static void test_the_end_waits_no_longer_than_told(void **state)
 	assert_int_equal(bc_hook_failed(f->hook), 21);
 }
 
-static void test_it_may_be_closed_at_any_moment(void **state)
+TEST_F(it_may_be_closed_at_any_moment)
 {
-	struct fixture *f = *state;
-
 	script(f, "c", "echo out; touch $D/runs; sleep 0.05");
 	for (unsigned turns = 0; turns < 60; turns++) {
 		open_hook(f, f->command, 0);
@@ -495,9 +453,8 @@ static void run_held(struct fixture *f, char command[TEMP_PATH_BYTES])
 	run_until_there(f, "runs");
 }
 
-static void test_another_command_is_run_from_the_next_file_on(void **state)
+TEST_F(another_command_is_run_from_the_next_file_on)
 {
-	struct fixture *f = *state;
 	char first[TEMP_PATH_BYTES];
 
 	run_held(f, first);
@@ -512,9 +469,8 @@ static void test_another_command_is_run_from_the_next_file_on(void **state)
 	assert_int_equal(bc_hook_waiting(f->hook), 0);
 }
 
-static void test_a_command_that_was_to_be_replaced_and_then_not_stays(void **state)
+TEST_F(a_command_that_was_to_be_replaced_and_then_not_stays)
 {
-	struct fixture *f = *state;
 	char first[TEMP_PATH_BYTES];
 
 	run_held(f, first);
@@ -526,54 +482,4 @@ static void test_a_command_that_was_to_be_replaced_and_then_not_stays(void **sta
 	assert_string_equal(said, "one /out/00000\none /out/00001\n");
 	free(said);
 	assert_int_equal(f->failures, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_the_command_is_run_for_each_file_in_order_and_told_of_it, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_without_a_command_nothing_is_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_command_that_fails_is_counted_and_told_and_the_next_is_run, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_failure_over_and_over_is_logged_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_can_not_be_run_is_a_failure, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_command_that_hangs_is_ended_with_what_it_has_started, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_command_that_ignores_sigterm_is_killed, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_its_output_goes_to_the_log_line_by_line, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_flood_of_output_is_read_and_mostly_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_long_line_is_cut_and_said_to_be, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_it_leaves_running_does_not_hold_up_the_next, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_ten_thousand_files_faster_than_the_command_are_bounded_and_counted,
-			setup, teardown),
-		cmocka_unit_test_setup_teardown(test_the_end_waits_for_what_waits, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_end_waits_no_longer_than_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_it_may_be_closed_at_any_moment, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_another_command_is_run_from_the_next_file_on, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_failures_that_were_only_counted_are_told_by_a_look, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_systemd_tells_the_daemon_is_not_told_to_the_command, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_command_that_was_to_be_replaced_and_then_not_stays, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

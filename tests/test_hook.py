@@ -5,9 +5,13 @@ import os
 import signal
 import time
 
+import pytest
+
 import harness
 from api_harness import Api, Stream
 from harness import BUSCAPD, Daemon, equal, run
+
+pytestmark = pytest.mark.threads
 
 SAMPLES = 340000
 # Chunks are full, however slowly a machine fills them.
@@ -67,7 +71,7 @@ def test_a_signal_while_a_command_is_waited_for_blames_no_disk(tmp):
     command = script(tmp, "trap '' TERM; touch $D/runs; while :; do sleep 1; done")
     with Daemon("--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "out", *command) as daemon:
         harness.wait_until((tmp / "runs").exists, "the command runs")
-        time.sleep(0.5)
+        time.sleep(0.1)
         equal(daemon.stop(), 0, daemon.err)
     err = daemon.err.decode()
     assert "SIGTERM: stopping" in err and "took too long, and was ended" in err, err
@@ -138,7 +142,3 @@ def test_many_segments_at_full_speed_with_a_slow_command_lose_nothing(tmp):
     equal(status["sealed"]["segments"], len(segments), "segments")
     # What was ended in its midst has said its name already.
     assert 0 <= len(said) + status["sealed"]["commands_failed"] - len(segments) <= 1, (len(said), status["sealed"])
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,9 +9,12 @@
 
 #include "formats/input.h"
 #include "formats/segment_writer.h"
-#include "tests/dice.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
+
+TEST_THREADS;
 
 #define SAMPLES 20000u
 
@@ -32,11 +29,8 @@ struct fixture {
 	struct trace packed[FORMATS];
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = malloc(sizeof(*f));
-
-	assert_non_null(f);
 	temp_dir_make(&f->dir);
 	f->plain[0] = trace_of_sim(1, SAMPLES, 2);
 	for (size_t i = 1; i < FORMATS; i++)
@@ -44,22 +38,18 @@ static int setup(void **state)
 							   : trace_to_byu(&f->plain[0], formats[i]);
 	for (size_t i = 0; i < FORMATS; i++)
 		f->packed[i] = trace_to_lz4(&f->plain[i], i % 2);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < FORMATS; i++) {
 		trace_free(&f->plain[i]);
 		trace_free(&f->packed[i]);
 	}
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
 
 static int open_bytes(struct fixture *f, const uint8_t *bytes, size_t n)
 {
@@ -108,9 +98,8 @@ static void assert_gives(int fd, enum bc_format wanted, enum bc_format format, b
 	close(fd);
 }
 
-static void test_every_format_is_read_whole_compressed_or_not(void **state)
+TEST_F(every_format_is_read_whole_compressed_or_not)
 {
-	struct fixture *f = *state;
 	static const size_t rooms[] = {1, 1000, 65536, 1 << 20};
 
 	for (size_t i = 0; i < FORMATS; i++) {
@@ -124,10 +113,8 @@ static void test_every_format_is_read_whole_compressed_or_not(void **state)
 	}
 }
 
-static void test_a_format_named_is_not_looked_for(void **state)
+TEST_F(a_format_named_is_not_looked_for)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < FORMATS; i++) {
 		const struct trace *plain = &f->plain[FORMATS - 1 - i];
 		const struct trace *packed = &f->packed[FORMATS - 1 - i];
@@ -138,10 +125,8 @@ static void test_a_format_named_is_not_looked_for(void **state)
 	}
 }
 
-static void test_files_of_few_bytes_are_read_whole_when_their_format_is_named(void **state)
+TEST_F(files_of_few_bytes_are_read_whole_when_their_format_is_named)
 {
-	struct fixture *f = *state;
-
 	for (size_t n = 0; n < 100; n++) {
 		struct trace part = {f->plain[0].bytes, n};
 		int fd = open_bytes(f, part.bytes, n);
@@ -173,9 +158,8 @@ static void *feed(void *context)
 	return NULL;
 }
 
-static void test_a_pipe_is_read_like_a_file_however_its_bytes_come(void **state)
+TEST_F(a_pipe_is_read_like_a_file_however_its_bytes_come)
 {
-	struct fixture *f = *state;
 	static const size_t steps[] = {3, 1000, 70001};
 
 	for (size_t s = 0; s < 3; s++) {
@@ -197,9 +181,8 @@ static void test_a_pipe_is_read_like_a_file_however_its_bytes_come(void **state)
 	}
 }
 
-static void test_frames_of_lz4_behind_one_another_are_one_stream(void **state)
+TEST_F(frames_of_lz4_behind_one_another_are_one_stream)
 {
-	struct fixture *f = *state;
 	const struct trace *byu = &f->plain[2];
 	size_t half = byu->n / 2;
 	struct trace first = {byu->bytes, half};
@@ -283,9 +266,8 @@ static void assert_gives_blocks(
 	}
 }
 
-static void test_every_torn_lz4_gives_its_whole_blocks_and_says_that_it_is_torn(void **state)
+TEST_F(every_torn_lz4_gives_its_whole_blocks_and_says_that_it_is_torn)
 {
-	struct fixture *f = *state;
 	struct blocks b = make_blocks(f);
 
 	for (size_t n = 4; n < b.packed.n; n += 1499)
@@ -296,9 +278,8 @@ static void test_every_torn_lz4_gives_its_whole_blocks_and_says_that_it_is_torn(
 	drop_blocks(&b);
 }
 
-static void test_every_damaged_block_is_given_up_and_all_before_it_given(void **state)
+TEST_F(every_damaged_block_is_given_up_and_all_before_it_given)
 {
-	struct fixture *f = *state;
 	struct blocks b = make_blocks(f);
 
 	for (int i = 0; i < 3; i++) {
@@ -323,9 +304,8 @@ static void test_every_damaged_block_is_given_up_and_all_before_it_given(void **
 	drop_blocks(&b);
 }
 
-static void test_garbage_behind_the_last_frame_is_damage_and_all_before_it_given(void **state)
+TEST_F(garbage_behind_the_last_frame_is_damage_and_all_before_it_given)
 {
-	struct fixture *f = *state;
 	struct blocks b = make_blocks(f);
 	uint8_t *longer = malloc(b.packed.n + 50);
 
@@ -338,9 +318,8 @@ static void test_garbage_behind_the_last_frame_is_damage_and_all_before_it_given
 	drop_blocks(&b);
 }
 
-static void test_what_cannot_be_told_is_refused_and_said_why(void **state)
+TEST_F(what_cannot_be_told_is_refused_and_said_why)
 {
-	struct fixture *f = *state;
 	struct dice dice = {.state = 3};
 	uint8_t noise[5000];
 	struct bc_probe probe;
@@ -398,9 +377,8 @@ static struct trace make_segment(struct fixture *f)
 	return segment;
 }
 
-static void test_a_segment_is_read_by_chunks_from_its_first_byte(void **state)
+TEST_F(a_segment_is_read_by_chunks_from_its_first_byte)
 {
-	struct fixture *f = *state;
 	struct trace segment = make_segment(f);
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 
@@ -437,9 +415,8 @@ static void test_a_segment_is_read_by_chunks_from_its_first_byte(void **state)
 	trace_free(&segment);
 }
 
-static void test_a_segment_whose_head_is_gone_is_told_by_its_end(void **state)
+TEST_F(a_segment_whose_head_is_gone_is_told_by_its_end)
 {
-	struct fixture *f = *state;
 	struct trace segment = make_segment(f);
 	struct bc_probe probe;
 	struct bc_input *input;
@@ -464,9 +441,8 @@ static void test_a_segment_whose_head_is_gone_is_told_by_its_end(void **state)
 }
 
 /* Asked for by the user: a segment's records are plain BYU to any reader of LZ4. */
-static void test_a_segment_named_byu_is_read_as_its_plain_records(void **state)
+TEST_F(a_segment_named_byu_is_read_as_its_plain_records)
 {
-	struct fixture *f = *state;
 	struct trace segment = make_segment(f);
 	struct trace records = {f->plain[2].bytes, 36000};
 
@@ -501,10 +477,8 @@ static void *open_input(void *context)
 	return NULL;
 }
 
-static void test_a_wake_breaks_off_opening_and_reading(void **state)
+TEST(a_wake_breaks_off_opening_and_reading)
 {
-	(void)state;
-
 	for (int reads_on = 0; reads_on < 2; reads_on++) {
 		for (size_t given = 0; given < 40; given += 3) {
 			static const uint8_t bytes[40] = {1, 2, 3};
@@ -525,27 +499,4 @@ static void test_a_wake_breaks_off_opening_and_reading(void **state)
 			close(wake_fd);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_format_is_read_whole_compressed_or_not),
-		cmocka_unit_test(test_a_format_named_is_not_looked_for),
-		cmocka_unit_test(test_files_of_few_bytes_are_read_whole_when_their_format_is_named),
-		cmocka_unit_test(test_a_pipe_is_read_like_a_file_however_its_bytes_come),
-		cmocka_unit_test(test_frames_of_lz4_behind_one_another_are_one_stream),
-		cmocka_unit_test(
-			test_every_torn_lz4_gives_its_whole_blocks_and_says_that_it_is_torn),
-		cmocka_unit_test(test_every_damaged_block_is_given_up_and_all_before_it_given),
-		cmocka_unit_test(
-			test_garbage_behind_the_last_frame_is_damage_and_all_before_it_given),
-		cmocka_unit_test(test_what_cannot_be_told_is_refused_and_said_why),
-		cmocka_unit_test(test_a_segment_is_read_by_chunks_from_its_first_byte),
-		cmocka_unit_test(test_a_segment_whose_head_is_gone_is_told_by_its_end),
-		cmocka_unit_test(test_a_segment_named_byu_is_read_as_its_plain_records),
-		cmocka_unit_test(test_a_wake_breaks_off_opening_and_reading),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

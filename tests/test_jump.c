@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include "formats/jump.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define ITEMS 2000u
 
@@ -56,9 +51,8 @@ static bool find(struct rows *r, const struct bc_align_time *time, struct bc_jum
 	return has_found || has_any;
 }
 
-static void test_what_is_left_out_is_found_at_any_length(void **state)
+TEST(what_is_left_out_is_found_at_any_length)
 {
-	(void)state;
 	for (size_t n = 1; n < ITEMS - 20; n += 13) {
 		struct rows r = rows_of(2, 0);
 		struct bc_jump best = {.is_clock_kept = true};
@@ -77,9 +71,8 @@ static void test_what_is_left_out_is_found_at_any_length(void **state)
 	}
 }
 
-static void test_among_what_is_alike_the_clock_says_which(void **state)
+TEST(among_what_is_alike_the_clock_says_which)
 {
-	(void)state;
 	for (size_t n = 1; n < ITEMS - 20; n += 13) {
 		struct rows r = rows_of(1, 10);
 		struct bc_align_time time = {.skew = 0, .window = 1};
@@ -97,9 +90,8 @@ static void test_among_what_is_alike_the_clock_says_which(void **state)
 	}
 }
 
-static void test_what_is_replaced_is_found_at_any_length(void **state)
+TEST(what_is_replaced_is_found_at_any_length)
 {
-	(void)state;
 	for (size_t n = 1; n < 1000; n += 7) {
 		for (size_t m = n; m <= 2 * n; m += n) {
 			struct rows r = rows_of(1000, 0);
@@ -120,23 +112,21 @@ static void test_what_is_replaced_is_found_at_any_length(void **state)
 	}
 }
 
-static void test_a_good_way_is_kept(void **state)
+TEST(a_good_way_is_kept)
 {
 	struct rows r = rows_of(1, 10);
 	struct bc_jump best = {.run = BC_JUMP_LONG, .edits = 1, .hunks = 1, .is_clock_kept = true};
 	const struct bc_jump before = best;
 
-	(void)state;
 	take_out(&r.b, 100);
 	assert_false(find(&r, NULL, &best));
 	assert_memory_equal(&best, &before, sizeof(best));
 }
 
-static void test_of_two_ways_one_is_better_at_most(void **state)
+TEST(of_two_ways_one_is_better_at_most)
 {
 	struct dice dice = {.state = 8};
 
-	(void)state;
 	for (unsigned i = 0; i < 100000; i++) {
 		struct bc_jump ways[2];
 		for (unsigned k = 0; k < 2; k++)
@@ -148,16 +138,4 @@ static void test_of_two_ways_one_is_better_at_most(void **state)
 			     bc_jump_is_better(&ways[1], &ways[0]));
 		assert_false(bc_jump_is_better(&ways[0], &ways[0]));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_left_out_is_found_at_any_length),
-		cmocka_unit_test(test_among_what_is_alike_the_clock_says_which),
-		cmocka_unit_test(test_what_is_replaced_is_found_at_any_length),
-		cmocka_unit_test(test_a_good_way_is_kept),
-		cmocka_unit_test(test_of_two_ways_one_is_better_at_most),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-#include "tests/formatted.h"
+#include "tests/support/formatted.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
 
@@ -14,9 +15,8 @@ static const char trace[] = "==4711== Lackey, an example Valgrind tool\n"
 			    "\n"
 			    "==4711== Counted 1 call to main()\n";
 
-static void test_loads_stores_modifies_and_fetches_are_read(void **state)
+TEST(loads_stores_modifies_and_fetches_are_read)
 {
-	(void)state;
 	static const struct {
 		unsigned type;
 		uint64_t addr;
@@ -43,9 +43,8 @@ static void test_loads_stores_modifies_and_fetches_are_read(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_a_trace_that_is_only_valgrinds_words_has_no_reference(void **state)
+TEST(a_trace_that_is_only_valgrinds_words_has_no_reference)
 {
-	(void)state;
 	struct parsed parsed = parse_text(
 		BC_FORMAT_LACKEY, "", "==1== a\n==\n==1==\n\n \r\n==2== I  10,4\n");
 
@@ -54,10 +53,8 @@ static void test_a_trace_that_is_only_valgrinds_words_has_no_reference(void **st
 	parsed_free(&parsed);
 }
 
-static void test_addresses_have_64_bits_and_sizes_32(void **state)
+TEST(addresses_have_64_bits_and_sizes_32)
 {
-	(void)state;
-
 	for (size_t i = 0; i < FORMATTED_EDGES; i++) {
 		char line[100];
 		uint32_t size = (uint32_t)formatted_edges[i];
@@ -76,9 +73,8 @@ static void test_addresses_have_64_bits_and_sizes_32(void **state)
 	assert_malformed(BC_FORMAT_LACKEY, " L 0,99999999999999999999", 25, "size", good);
 }
 
-static void test_what_the_program_printed_between_is_told(void **state)
+TEST(what_the_program_printed_between_is_told)
 {
-	(void)state;
 	static const struct {
 		const char *line;
 		size_t column;
@@ -108,26 +104,12 @@ static void test_what_the_program_printed_between_is_told(void **state)
 			BC_FORMAT_LACKEY, cases[i].line, cases[i].column, cases[i].words, good);
 }
 
-static void test_it_is_read_only(void **state)
+TEST(it_is_read_only)
 {
-	(void)state;
 	uint32_t lost;
 
 	assert_true(bc_format_info(BC_FORMAT_LACKEY)->can_read);
 	assert_false(bc_format_info(BC_FORMAT_LACKEY)->can_write);
 	assert_int_equal(bc_format_conversion(BC_FORMAT_DIN, BC_FORMAT_LACKEY, &lost),
 		BC_CONVERSION_REFUSED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loads_stores_modifies_and_fetches_are_read),
-		cmocka_unit_test(test_a_trace_that_is_only_valgrinds_words_has_no_reference),
-		cmocka_unit_test(test_addresses_have_64_bits_and_sizes_32),
-		cmocka_unit_test(test_what_the_program_printed_between_is_told),
-		cmocka_unit_test(test_it_is_read_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,10 @@ import random
 import shutil
 import struct
 
+import pytest
+
 import harness
-from harness import BUSCAP, BUSCAPD, equal, need, run, skip
+from harness import BUSCAP, BUSCAPD, equal, need, run
 
 PROGRAM = """
 static volatile int numbers[4096];
@@ -96,7 +98,7 @@ def convert(lackey, target, code=0):
 def lackey_of(directory):
     """What lackey says of a small program, its loader included: bytes."""
     if not shutil.which("valgrind") or not shutil.which("cc"):
-        skip("valgrind and a C compiler are wanted")
+        pytest.skip("valgrind and a C compiler are wanted")
     source = directory / "program.c"
     source.write_text(PROGRAM)
     program = directory / "program"
@@ -108,13 +110,13 @@ def lackey_of(directory):
     return log.read_bytes()
 
 
-def test_a_real_programs_trace_is_recorded_as_it_was(directory):
-    lackey = lackey_of(directory)
+def test_a_real_programs_trace_is_recorded_as_it_was(tmp):
+    lackey = lackey_of(tmp)
     lines = lackey.decode().splitlines()
     letters = [line.split()[0] for line in lines if line.strip() and not line.startswith("==")]
     assert len(letters) > 20000 and set(letters) == {"I", "L", "S", "M"}, set(letters)
     bcp1, err = convert(lackey, "bcp1:map=pages,seed=1")
-    got = record(directory, bcp1)
+    got = record(tmp, bcp1)
     pages = Pages(1)
     equal(got, expected(lines, pages.physical), "the dump")
     assert len(pages.frames) > 50, len(pages.frames)
@@ -135,31 +137,31 @@ def any_lines(seed, count, bits):
     return lines
 
 
-def test_any_accesses_are_cut_and_mapped_as_the_documents_say(directory):
+def test_any_accesses_are_cut_and_mapped_as_the_documents_say(tmp):
     for seed in (0, 1, 7, M64):
         lines = any_lines(seed % 1000, 2000, 64)
         bcp1, _ = convert(("\n".join(lines) + "\n").encode(), f"bcp1:map=pages,seed={seed}")
-        aside = directory / str(seed)
+        aside = tmp / str(seed)
         aside.mkdir()
         equal(record(aside, bcp1), expected(lines, Pages(seed).physical), f"seed {seed}")
 
 
-def test_the_seed_is_one_unless_said_otherwise(_):
+def test_the_seed_is_one_unless_said_otherwise():
     lackey = ("\n".join(any_lines(3, 500, 64)) + "\n").encode()
     equal(convert(lackey, "bcp1:map=pages")[0], convert(lackey, "bcp1:map=pages,seed=1")[0])
     assert convert(lackey, "bcp1:map=pages")[0] != convert(lackey, "bcp1:map=pages,seed=2")[0]
 
 
-def test_without_a_map_addresses_of_32_bits_stay_as_they_are(directory):
+def test_without_a_map_addresses_of_32_bits_stay_as_they_are(tmp):
     lines = any_lines(5, 2000, 32)
     for target in ("bcp1", "bcp1:map=none"):
         bcp1, _ = convert(("\n".join(lines) + "\n").encode(), target)
-        aside = directory / target.replace(":", "-")
+        aside = tmp / target.replace(":", "-")
         aside.mkdir()
         equal(record(aside, bcp1), expected(lines, lambda address: address), target)
 
 
-def test_without_a_map_an_address_over_32_bits_is_refused_with_its_line(_):
+def test_without_a_map_an_address_over_32_bits_is_refused_with_its_line():
     lackey = b"==1== words\nI  00001000,3\n L 1fff000bb8,8\nI  00001003,3\n"
     for target, bytes_before in (("bcp1", 32 + 8 + 4 + 32), ("raw6", 6)):
         out, err = convert(lackey, target, code=1)
@@ -170,17 +172,17 @@ def test_without_a_map_an_address_over_32_bits_is_refused_with_its_line(_):
     assert "line 1" in err and "0x100000001" in err, err
 
 
-def test_a_seed_without_a_map_is_refused(_):
+def test_a_seed_without_a_map_is_refused():
     done = run(need(BUSCAP), "convert", "-I", "lackey", "-O", "bcp1:seed=3", data=b"")
     equal(done.returncode, 2, done.stderr.decode())
     assert b"map=pages" in done.stderr, done.stderr
 
 
-def test_raw6_has_the_same_samples_as_the_frames(directory):
+def test_raw6_has_the_same_samples_as_the_frames(tmp):
     lackey = ("\n".join(any_lines(9, 3000, 64)) + "\n").encode()
     raw6, _ = convert(lackey, "raw6:map=pages")
     bcp1, _ = convert(lackey, "bcp1:map=pages")
-    path = directory / "trace.bcp1"
+    path = tmp / "trace.bcp1"
     path.write_bytes(bcp1)
     done = run(BUSCAP, "convert", "-O", "raw6", path)
     equal(done.returncode, 0, done.stderr.decode())
@@ -188,7 +190,3 @@ def test_raw6_has_the_same_samples_as_the_frames(directory):
     equal(len(raw6) % 6, 0)
     # The last frame says that it is the last.
     equal(struct.unpack_from("<4sH", bcp1, len(bcp1) - 32), (b"BCP1", 8))
-
-
-if __name__ == "__main__":
-    harness.main(globals())

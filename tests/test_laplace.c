@@ -1,9 +1,10 @@
-#include "tests/formatted.h"
+#include "tests/support/formatted.h"
 
 #include <inttypes.h>
 
 #include "formats/laplace.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 static const char good[] = "r 1 4 0 10";
 
@@ -21,18 +22,14 @@ static const struct {
 	const uint8_t *bytes;
 } orders[] = {{"", seed_little}, {"endian=little", seed_little}, {"endian=big", seed_big}};
 
-static void test_the_documents_examples_are_printed_as_they_stand(void **state)
+TEST(the_documents_examples_are_printed_as_they_stand)
 {
-	(void)state;
-
 	assert_reprints(BC_FORMAT_LAPLACE_TEXT, seed, seed);
 	assert_reprints(BC_FORMAT_LAPLACE_TEXT, seed_wide, seed_wide);
 }
 
-static void test_a_record_has_its_fields_in_either_order_of_bytes(void **state)
+TEST(a_record_has_its_fields_in_either_order_of_bytes)
 {
-	(void)state;
-
 	for (size_t i = 0; i < 3; i++) {
 		struct parsed parsed = parse_bytes(
 			BC_FORMAT_LAPLACE, orders[i].options, orders[i].bytes, BC_LAPLACE_BYTES);
@@ -58,10 +55,8 @@ static void test_a_record_has_its_fields_in_either_order_of_bytes(void **state)
 }
 
 /* All 256 of them, in both forms. */
-static void test_every_printable_letter_survives_and_no_other_byte_is_a_type(void **state)
+TEST(every_printable_letter_survives_and_no_other_byte_is_a_type)
 {
-	(void)state;
-
 	for (unsigned c = 0; c < 256; c++) {
 		uint8_t record[2 * BC_LAPLACE_BYTES];
 		char line[80];
@@ -96,18 +91,15 @@ static void test_every_printable_letter_survives_and_no_other_byte_is_a_type(voi
 	}
 }
 
-static void test_text_that_is_not_canonical_is_read_and_printed_so(void **state)
+TEST(text_that_is_not_canonical_is_read_and_printed_so)
 {
-	(void)state;
-
 	assert_reprints(BC_FORMAT_LAPLACE_TEXT,
 		"\n  w\t00FF  08 \t000A   00000000DEADBEEF \r\n\r\n", "w ff 8 a deadbeef\n");
 	assert_reprints(BC_FORMAT_LAPLACE_TEXT, "f 0 0 0 0\n", "f 0 0 0 0\n");
 }
 
-static void test_a_length_of_zero_is_unknown_and_an_unknown_one_zero(void **state)
+TEST(a_length_of_zero_is_unknown_and_an_unknown_one_zero)
 {
-	(void)state;
 	struct parsed parsed = parse_text(BC_FORMAT_LAPLACE_TEXT, "", "r 5 0 0 10\n");
 
 	assert_int_equal(parsed.entries[0].has, BC_HAS_TIME | BC_HAS_SPACE);
@@ -117,10 +109,8 @@ static void test_a_length_of_zero_is_unknown_and_an_unknown_one_zero(void **stat
 	parsed_free(&parsed);
 }
 
-static void test_text_takes_numbers_up_to_their_last_bit_and_no_further(void **state)
+TEST(text_takes_numbers_up_to_their_last_bit_and_no_further)
 {
-	(void)state;
-
 	for (size_t i = 0; i < FORMATTED_EDGES; i++) {
 		uint64_t v = formatted_edges[i];
 		char line[200];
@@ -139,9 +129,8 @@ static void test_text_takes_numbers_up_to_their_last_bit_and_no_further(void **s
 		BC_FORMAT_LAPLACE_TEXT, "r 1 1 1 10000000000000000", 25, "an address", good);
 }
 
-static void test_each_malformed_field_is_told_with_its_place(void **state)
+TEST(each_malformed_field_is_told_with_its_place)
 {
-	(void)state;
 	static const struct {
 		const char *line;
 		size_t column;
@@ -169,9 +158,8 @@ static void test_each_malformed_field_is_told_with_its_place(void **state)
 			cases[i].words, good);
 }
 
-static void test_what_comes_without_time_gets_a_tick_each(void **state)
+TEST(what_comes_without_time_gets_a_tick_each)
 {
-	(void)state;
 	struct bc_entry entries[5];
 
 	for (unsigned i = 0; i < 5; i++)
@@ -200,9 +188,8 @@ static void test_what_comes_without_time_gets_a_tick_each(void **state)
 	}
 }
 
-static void test_what_fits_no_record_is_refused_by_name(void **state)
+TEST(what_fits_no_record_is_refused_by_name)
 {
-	(void)state;
 	struct bc_entry entry;
 
 	for (unsigned bit = 0; bit < 64; bit++) {
@@ -226,9 +213,8 @@ static void test_what_fits_no_record_is_refused_by_name(void **state)
 	assert_refused(BC_FORMAT_LAPLACE, "endian=big", &entry, "its size of 4294967295 bytes");
 }
 
-static void test_any_records_come_back_in_either_order_and_as_text(void **state)
+TEST(any_records_come_back_in_either_order_and_as_text)
 {
-	(void)state;
 	struct dice dice = {.state = 3};
 
 	for (size_t i = 0; i < 3; i++) {
@@ -257,9 +243,8 @@ static const char seed_events[] = "F 123456789abcdef7 100 77\n"
 				  "M 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 "
 				  "1029384756afbecd foobar.so\n";
 
-static void test_kernel_events_have_tag_time_and_rest_and_stand_verbatim(void **state)
+TEST(kernel_events_have_tag_time_and_rest_and_stand_verbatim)
 {
-	(void)state;
 	struct parsed parsed = parse_text(BC_FORMAT_LAPLACE_EVENTS, "", seed_events);
 
 	assert_int_equal(parsed.count, 2);
@@ -278,9 +263,8 @@ static void test_kernel_events_have_tag_time_and_rest_and_stand_verbatim(void **
 }
 
 /* Whatever its spaces, digits and tag. */
-static void test_every_event_that_is_read_is_printed_as_it_stood(void **state)
+TEST(every_event_that_is_read_is_printed_as_it_stood)
 {
-	(void)state;
 	static const struct {
 		const char *line;
 		char letter;
@@ -325,10 +309,8 @@ static void test_every_event_that_is_read_is_printed_as_it_stood(void **state)
 	assert_reprints(BC_FORMAT_LAPLACE_EVENTS, "\n \nF 1\n", "F 1\n");
 }
 
-static void test_malformed_events_are_told(void **state)
+TEST(malformed_events_are_told)
 {
-	(void)state;
-
 	assert_malformed(BC_FORMAT_LAPLACE_EVENTS, "F", 2, "a timestamp", good);
 	assert_malformed(BC_FORMAT_LAPLACE_EVENTS, "F ", 3, "a timestamp", good);
 	assert_malformed(BC_FORMAT_LAPLACE_EVENTS, "F x", 3, "a timestamp", good);
@@ -339,9 +321,8 @@ static void test_malformed_events_are_told(void **state)
 	assert_malformed(BC_FORMAT_LAPLACE_EVENTS, " \xc3\xb6 1", 2, "a tag", good);
 }
 
-static void test_an_event_that_fits_no_line_is_refused(void **state)
+TEST(an_event_that_fits_no_line_is_refused)
 {
-	(void)state;
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, 0, 0, 1);
@@ -350,26 +331,4 @@ static void test_an_event_that_fits_no_line_is_refused(void **state)
 	entry.kernel.tag = (struct bc_text){"F", 1};
 	entry.kernel.rest = (struct bc_text){"", BC_LINE_MAX};
 	assert_refused(BC_FORMAT_LAPLACE_EVENTS, "", &entry, "fit a line");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_documents_examples_are_printed_as_they_stand),
-		cmocka_unit_test(test_a_record_has_its_fields_in_either_order_of_bytes),
-		cmocka_unit_test(test_every_printable_letter_survives_and_no_other_byte_is_a_type),
-		cmocka_unit_test(test_text_that_is_not_canonical_is_read_and_printed_so),
-		cmocka_unit_test(test_a_length_of_zero_is_unknown_and_an_unknown_one_zero),
-		cmocka_unit_test(test_text_takes_numbers_up_to_their_last_bit_and_no_further),
-		cmocka_unit_test(test_each_malformed_field_is_told_with_its_place),
-		cmocka_unit_test(test_what_comes_without_time_gets_a_tick_each),
-		cmocka_unit_test(test_what_fits_no_record_is_refused_by_name),
-		cmocka_unit_test(test_any_records_come_back_in_either_order_and_as_text),
-		cmocka_unit_test(test_kernel_events_have_tag_time_and_rest_and_stand_verbatim),
-		cmocka_unit_test(test_every_event_that_is_read_is_printed_as_it_stood),
-		cmocka_unit_test(test_malformed_events_are_told),
-		cmocka_unit_test(test_an_event_that_fits_no_line_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

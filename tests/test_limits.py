@@ -4,8 +4,9 @@ import contextlib
 import json
 import os
 import struct
-import subprocess
 import time
+
+import pytest
 
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, info, run, verify
@@ -195,22 +196,20 @@ def used(directory):
 
 def test_max_use_is_kept_at_every_moment(tmp):
     out = tmp / "out"
-    argv = ("--source", f"sim:rate={harness.rate(1_000_000)}", "-o", out, "--set", "space.max_use=6M", "--set",
+    argv = ("--source", f"sim:rate={harness.rate(2_000_000)},count=30M", "-o", out, "--set", "space.max_use=6M", "--set",
             "pipeline.buffer=128M")
     most = 0
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         while daemon.status()["recording"]["bytes"] < 20 * MIB:
             most = max(most, used(out))
+            time.sleep(0.002)
         equal(daemon.stop(), 0, daemon.err)
     # It looks each 32nd of it, and the index of the segment being sealed comes on top.
     assert 4 * MIB < most < 6 * MIB + 2 * 600_000, most
     segments = harness.segments(out)
     verify(segments)
-    recorded = harness.lz4_dc(segments)
-    first = info(segments)[0]["first_record"]
-    expected = harness.sim_records(first + len(recorded) // 12 + 1_000_000)
-    equal(expected[12 * first :][: len(recorded)] == recorded, True, "the newest are kept")
+    assert harness.compare_with_sim(segments, info(segments)[0]["first_record"]) > 0, "the newest are kept"
 
 
 def test_max_use_deletes_what_earlier_runs_left(tmp):
@@ -235,6 +234,7 @@ def take(file, size):
     return True
 
 
+@pytest.mark.root
 def test_keep_free_leaves_room_to_others(tmp):
     with harness.SmallDisk(tmp, "16M") as disk:
         out = disk / "out"
@@ -262,11 +262,7 @@ def test_max_age_deletes_what_is_old(tmp):
     first, _ = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K")
     equal(len(first), 4, "segments")
     for path in first[:2]:
-        subprocess.run(["touch", "-d", "3 days ago", path], check=True)
+        os.utime(path, (time.time() - 3 * 86400,) * 2)
     second, err = record(out, "sim:rate=max,count=1000", "--set", "space.max_age=2d")
     equal(names(second)[:-1], names(first)[2:], "kept")
     equal(err.count("deleted, to keep to max_age"), 2, err)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

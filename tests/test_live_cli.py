@@ -13,6 +13,8 @@ import subprocess
 import threading
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAP, BUSCAPD, equal, need, run
 from mock_daemon import MockDaemon, Stream, response
@@ -286,9 +288,8 @@ def test_each_reason_has_its_sentence(tmp):
     one_line(buscap("status", socket_path=tmp / ("x" * 120), code=6)[1], "too long")
 
 
+@pytest.mark.root
 def test_who_may_not_is_told_the_group(tmp):
-    if os.geteuid() != 0:
-        harness.skip("only root can be somebody else")
     with MockDaemon(tmp / "s", {}):
         tmp.chmod(0o755)
         os.chown(tmp / "s", 0, 1)
@@ -406,7 +407,7 @@ def test_status_as_json_is_the_object_as_it_came(tmp):
 def test_watching_without_a_terminal_appends(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         argv = [BUSCAP, "status", "--watch", "0.1", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             harness.wait_until(lambda: len(daemon.asked) >= 4, "three pages, and it has asked for one more")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=harness.TIMEOUT_S)
@@ -419,7 +420,7 @@ def test_watching_without_a_terminal_appends(tmp):
 def test_watching_as_json_is_a_line_each(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         argv = [BUSCAP, "status", "--json", "--watch=0.1", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        with harness.popen(argv, stdout=subprocess.PIPE) as process:
             harness.wait_until(lambda: len(daemon.asked) >= 4, "three lines, and it has asked for one more")
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=harness.TIMEOUT_S)
@@ -431,7 +432,7 @@ def test_watching_on_a_terminal_redraws_in_place(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         here, there = pty.openpty()
         argv = [BUSCAP, "status", "--watch", "0.1", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=there, stderr=there) as process:
+        with harness.popen(argv, stdout=there, stderr=there) as process:
             os.close(there)
             harness.wait_until(lambda: len(daemon.asked) >= 4, "three pages, and it has asked for one more")
             process.send_signal(signal.SIGINT)
@@ -602,7 +603,7 @@ def test_waiting_for_a_replay_can_be_given_up(tmp):
     with MockDaemon(tmp / "s", {"POST /v1/replays": (201, {"replay": REPLAY}),
                                 f"GET /v1/replays/{REPLAY['id']}": {"replay": REPLAY}}) as daemon:
         argv = [BUSCAP, "replay", "--wait", tmp / "x", "--socket", tmp / "s"]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             harness.wait_until(lambda: len(daemon.asked) >= 3, "it waits")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=harness.TIMEOUT_S)
@@ -650,11 +651,13 @@ def test_interrupting_ends_a_stream_cleanly(tmp):
         for number in (signal.SIGINT, signal.SIGTERM):
             lines = RECORDS if argv[0] == "tail" else EVENTS
             with MockDaemon(tmp / "s", {f"GET {path}": Stream(*lines, is_open=True)}):
-                with subprocess.Popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
+                with harness.popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE) as process:
                     got = b""
                     while got.count(b"\n") < 8:
-                        got += os.read(process.stdout.fileno(), 65536)
+                        piece = os.read(process.stdout.fileno(), 65536)
+                        assert piece, "it has ended"
+                        got += piece
                     process.send_signal(number)
                     out, err = process.communicate(timeout=harness.TIMEOUT_S)
                 equal((process.returncode, err), (0, b""), argv)
@@ -665,7 +668,7 @@ def test_nobody_reading_the_output_ends_it(tmp):
         return Stream(*[json.dumps(RECORDS[0]).encode() + b"\n" for _ in range(20000)], is_open=True)
 
     with MockDaemon(tmp / "s", {"GET /v1/records": many}):
-        with subprocess.Popen([BUSCAP, "tail", "--socket", tmp / "s"], stdout=subprocess.PIPE,
+        with harness.popen([BUSCAP, "tail", "--socket", tmp / "s"], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as process:
             process.stdout.readline()
             process.stdout.close()
@@ -686,7 +689,7 @@ def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
     started = {"event": "recording-started", "seq": 1, "time": TIME, "recording": RECORDING}
     with MockDaemon(tmp / "s", {"GET /v1/records": quiet, "GET /v1/events": Stream(started, is_open=True)}):
         for argv in (("tail",), ("events", "--changes")):
-            with subprocess.Popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
+            with harness.popen([BUSCAP, *argv, "--socket", tmp / "s"], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE) as process:
                 process.stdout.readline()
                 process.stdout.close()
@@ -698,12 +701,13 @@ def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
 
 
 def test_the_daemons_sentence_is_told(tmp):
-    for argv in EACH:
+    others = ((500, {}), (500, {"error": 7}), (404, []), response(503, b"busy"), response(400, b""))
+    for number, argv in enumerate(EACH):
         with MockDaemon(tmp / "s", {"*": (409, {"error": "not \x1b[2J\u202enow: \\ \u00e4"})}):
             out, err = buscap(*argv, socket_path=tmp / "s", code=1)
             equal(out, "", argv)
             equal(err, f"buscap {argv[0]}: not \\x1b[2J\\xe2\\x80\\xaenow: \\x5c \u00e4\n")
-        for answer in ((500, {}), (500, {"error": 7}), (404, []), response(503, b"busy"), response(400, b"")):
+        for answer in harness.in_turn(others, number):
             with MockDaemon(tmp / "s", {"*": answer}):
                 one_line(buscap(*argv, socket_path=tmp / "s", code=1)[1], "HTTP status")
 
@@ -720,18 +724,14 @@ ANSWERS = (
 )
 
 
-# With sanitizers, which make a program slow to begin, every third place has to do.
-STEP = 3 if harness.is_sanitized() else 1
-
-
-def each_in_turn(function, count, workers=4):
-    """Runs function(n) for each n, some at a time."""
+def each_in_turn(function, cases, workers=4):
+    """Runs function(case) for each, some at a time."""
     problems = []
 
     def work(first):
-        for n in range(first, count, workers):
+        for case in cases[first::workers]:
             try:
-                function(n)
+                function(case)
             except Exception as why:  # pylint: disable=broad-except
                 problems.append(why)
                 return
@@ -755,7 +755,7 @@ def test_an_answer_cut_at_any_byte_is_survived(tmp):
             equal(out, "", at)
             assert err.count("\n") == 1, err
 
-    each_in_turn(lambda n: cut(n * STEP), len(whole) // STEP)
+    each_in_turn(cut, harness.some(range(len(whole)), 7))
 
 
 def test_a_stream_cut_at_any_byte_is_told(tmp):
@@ -770,7 +770,7 @@ def test_a_stream_cut_at_any_byte_is_told(tmp):
             assert err.count("\n") == 1, err
             assert at < len(head) or "buscapd has ended" in err, (at, err)
 
-    each_in_turn(lambda n: cut(n * STEP), (len(whole) - 4) // STEP)
+    each_in_turn(cut, harness.some(range(len(whole) - 4), 7))
 
 
 def test_what_is_no_http_and_no_json_is_told(tmp):
@@ -783,8 +783,10 @@ def test_what_is_no_http_and_no_json_is_told(tmp):
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}", b"HTTP/1.1 100 Continue\r\n\r\n" * 50,
             b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n\x1f\x8b"]
-    for argv, path, _ in ANSWERS + ((("tail",), "GET /v1/records", None), (("events",), "GET /v1/events", None)):
-        for n, answer in enumerate([response(200, body) for body in bodies] + raws):
+    answers = list(enumerate([response(200, body) for body in bodies] + raws))
+    streams = (("tail",), "GET /v1/records", None), (("events",), "GET /v1/events", None)
+    for number, (argv, path, _) in enumerate(ANSWERS + streams):
+        for n, answer in answers if harness.LONG else answers[number % 4 :: 4]:
             with MockDaemon(tmp / "s", {path: answer}):
                 out, err = buscap(*argv, socket_path=tmp / "s", code=None)
                 if argv[0] not in ("tail", "events") or n not in (0,):
@@ -811,11 +813,7 @@ def variants(value):
 
 def test_members_of_any_type_are_survived(tmp):
     for argv, path, answer in ANSWERS:
-        odd = list(variants(answer))
-        if argv == ("status",):
-            odd = odd[::2]
-        if harness.is_sanitized():
-            odd = odd[::4]
+        odd = harness.some(variants(answer), 17)
         at = [0]
         with MockDaemon(tmp / "s", {path: lambda _, at=at, odd=odd: (200, odd[at[0]])}):
             for n in range(len(odd)):
@@ -830,7 +828,7 @@ def test_objects_of_any_kind_in_a_stream_are_survived(tmp):
     out, _ = asks(tmp, ("events",), "GET", "/v1/events", None, Stream(*odd))
     equal(out.count("\n"), len(odd))
     for number, record in enumerate(RECORDS):
-        for other in variants(record):
+        for other in harness.some(variants(record), 7):
             with MockDaemon(tmp / "s", {"*": Stream(RECORDS[0], other, RECORDS[0])}):
                 out, err = buscap("tail", "-a", socket_path=tmp / "s", code=None)
                 assert out.startswith(RECORDS_TEXT[: RECORDS_TEXT.index("\n")]), (number, out)
@@ -919,7 +917,7 @@ def test_a_stream_ends_with_the_daemon(tmp):
         with on_demand(tmp) as daemon:
             daemon.wait_ready()
             argv = [BUSCAP, "events", "--changes", "--socket", tmp / "s"]
-            with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
                 harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "it reads events")
                 daemon.process.send_signal(kill)
                 out, err = process.communicate(timeout=harness.TIMEOUT_S)
@@ -946,7 +944,7 @@ ENDLESS = ("buscap status --watch", "buscap tail", "buscap events", "buscap even
 
 def run_until_it_prints(argv, env):
     """An endless command: interrupted after its first line, it ends well. Something happens meanwhile."""
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+    with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
         got = threading.Thread(target=process.stdout.readline)
         got.start()
         while got.is_alive():
@@ -1001,7 +999,3 @@ def test_every_command_of_the_tour_works(tmp):
     finally:
         if daemon is not None:
             daemon.__exit__(AssertionError, None, None)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,14 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "daemon/log.h"
 #include "formats/utf8.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
 
 /* The line of a text, without its newline. */
 static const char *line_of(const char *text)
@@ -22,9 +19,8 @@ static const char *line_of(const char *text)
 	return line;
 }
 
-static void test_no_byte_forges_a_line_or_moves_a_cursor(void **state)
+TEST(no_byte_forges_a_line_or_moves_a_cursor)
 {
-	(void)state;
 	for (int byte = 1; byte < 256; byte++) {
 		char text[2] = {(char)byte, '\0'};
 		char escaped[8];
@@ -36,9 +32,8 @@ static void test_no_byte_forges_a_line_or_moves_a_cursor(void **state)
 	assert_string_equal(line_of("\x1b[31m"), "\\x1b[31m");
 }
 
-static void test_text_of_any_language_stays_as_it_is(void **state)
+TEST(text_of_any_language_stays_as_it_is)
 {
-	(void)state;
 	assert_string_equal(line_of("d\xc3\xa9p\xc3\xb4t \xe2\x82\xac \xf0\x9f\x98\x80"),
 		"d\xc3\xa9p\xc3\xb4t \xe2\x82\xac \xf0\x9f\x98\x80");
 	assert_string_equal(line_of("\xc2\x9b"), "\\xc2\\x9b");          /* CSI */
@@ -48,13 +43,12 @@ static void test_text_of_any_language_stays_as_it_is(void **state)
 }
 
 /* Of each length and kind of character, behind each length of prefix. */
-static void test_a_line_is_below_a_thousand_bytes_and_says_that_it_is_cut(void **state)
+TEST(a_line_is_below_a_thousand_bytes_and_says_that_it_is_cut)
 {
 	static const char *const characters[] = {"x", "\n", "\xc3\xa9", "\xe2\x82\xac", "\xff"};
 	char text[2048];
 	char line[BC_LOG_LINE_MAX];
 
-	(void)state;
 	for (size_t kind = 0; kind < sizeof(characters) / sizeof(characters[0]); kind++) {
 		size_t used = 0;
 		for (text[0] = '\0'; used < 1500; used += strlen(characters[kind])) {
@@ -73,23 +67,10 @@ static void test_a_line_is_below_a_thousand_bytes_and_says_that_it_is_cut(void *
 	}
 }
 
-static void test_levels_have_their_names(void **state)
+TEST(levels_have_their_names)
 {
-	(void)state;
 	assert_int_equal(bc_log_level_by_name("error"), BC_LOG_ERROR);
 	assert_int_equal(bc_log_level_by_name("debug"), BC_LOG_DEBUG);
 	assert_int_equal(bc_log_level_by_name("loud"), -1);
 	assert_int_equal(bc_log_level_by_name(""), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_byte_forges_a_line_or_moves_a_cursor),
-		cmocka_unit_test(test_text_of_any_language_stays_as_it_is),
-		cmocka_unit_test(test_a_line_is_below_a_thousand_bytes_and_says_that_it_is_cut),
-		cmocka_unit_test(test_levels_have_their_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "daemon/log_limit.h"
-#include "tests/ear.h"
+#include "tests/support/ear.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
 
 #define SECOND UINT64_C(1000000000)
 #define WEEK   (7 * 24 * 3600 * SECOND)
@@ -37,24 +34,22 @@ static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *told)
 	return lines;
 }
 
-static void test_the_first_are_logged_as_they_come(void **state)
+TEST(the_first_are_logged_as_they_come)
 {
 	struct bc_log_limit limit = {.kind = NULL};
 	double seconds;
 
-	(void)state;
 	for (unsigned i = 0; i < BC_LOG_BURST; i++)
 		assert_true(bc_log_limit_admits(&limit, SECOND + i));
 	assert_false(bc_log_limit_admits(&limit, SECOND + BC_LOG_BURST));
 	assert_int_equal(bc_log_limit_due(&limit, SECOND + BC_LOG_BURST, &seconds), 0);
 }
 
-static void test_the_rest_is_summed_up_after_the_window(void **state)
+TEST(the_rest_is_summed_up_after_the_window)
 {
 	struct bc_log_limit limit = {.kind = NULL};
 	double seconds;
 
-	(void)state;
 	for (unsigned i = 0; i < 70; i++)
 		(void)bc_log_limit_admits(&limit, SECOND * (i + 1));
 	assert_int_equal(bc_log_limit_due(&limit, SECOND * 71 - 1, &seconds), 0);
@@ -63,25 +58,23 @@ static void test_the_rest_is_summed_up_after_the_window(void **state)
 	assert_int_equal(bc_log_limit_due(&limit, SECOND * 1000, &seconds), 0);
 }
 
-static void test_what_has_stopped_is_summed_up_sooner(void **state)
+TEST(what_has_stopped_is_summed_up_sooner)
 {
 	struct bc_log_limit limit = {.kind = NULL};
 	double seconds;
 
-	(void)state;
 	for (unsigned i = 0; i < 20; i++)
 		(void)bc_log_limit_admits(&limit, SECOND);
 	assert_int_equal(bc_log_limit_due(&limit, SECOND * 16 - 1, &seconds), 0);
 	assert_int_equal(bc_log_limit_due(&limit, SECOND * 16, &seconds), 10);
 }
 
-static void test_after_a_quiet_window_all_is_as_at_first(void **state)
+TEST(after_a_quiet_window_all_is_as_at_first)
 {
 	struct bc_log_limit limit = {.kind = NULL};
 	double seconds;
 	uint64_t now = SECOND;
 
-	(void)state;
 	for (unsigned i = 0; i < 20; i++)
 		(void)bc_log_limit_admits(&limit, now);
 	now += BC_LOG_WINDOW_NS;
@@ -96,7 +89,7 @@ static void test_after_a_quiet_window_all_is_as_at_first(void **state)
 }
 
 /* From many a second to one in an hour: for a week, and none of them untold. */
-static void test_a_fault_of_a_week_is_some_hundreds_of_lines(void **state)
+TEST(a_fault_of_a_week_is_some_hundreds_of_lines)
 {
 	static const uint64_t steps[] = {SECOND / 100, SECOND / 4, SECOND, 5 * SECOND, 7 * SECOND,
 		14 * SECOND, 15 * SECOND, 16 * SECOND, 20 * SECOND, 31 * SECOND, 59 * SECOND,
@@ -104,7 +97,6 @@ static void test_a_fault_of_a_week_is_some_hundreds_of_lines(void **state)
 		1799 * SECOND, 1801 * SECOND, 3599 * SECOND, 3601 * SECOND};
 	uint64_t told;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		unsigned lines = lines_of(steps[i], WEEK, &told);
 		assert_in_range(lines, 100, 700);
@@ -127,12 +119,11 @@ static char *without_times(char *heard)
 	return heard;
 }
 
-static void test_kinds_are_limited_apart_and_the_sum_has_the_latest(void **state)
+TEST(kinds_are_limited_apart_and_the_sum_has_the_latest)
 {
 	static struct ear ear;
 	struct bc_log_limits limits = {.count = 0};
 
-	(void)state;
 	listen_to(&ear);
 	for (int i = 0; i < 12; i++)
 		bc_log_limited(&limits, BC_LOG_WARNING, "a%d", i);
@@ -147,14 +138,13 @@ static void test_kinds_are_limited_apart_and_the_sum_has_the_latest(void **state
 		"buscapd: warning: 2 more times in the last 0.0 s; the latest: a11\n");
 }
 
-static void test_more_kinds_than_there_is_room_for_share_a_limit(void **state)
+TEST(more_kinds_than_there_is_room_for_share_a_limit)
 {
 	static struct ear ear;
 	static const char kinds[BC_LOG_KINDS + 20];
 	struct bc_log_limits limits = {.count = 0};
 	unsigned lines = 0;
 
-	(void)state;
 	listen_to(&ear);
 	for (unsigned i = 0; i < sizeof(kinds); i++)
 		bc_log_limited_text(&limits, BC_LOG_WARNING, &kinds[i], "x");
@@ -166,13 +156,12 @@ static void test_more_kinds_than_there_is_room_for_share_a_limit(void **state)
 }
 
 /* Marks come by the hundred, and are told at level debug; a start has the same format. */
-static void test_what_the_level_leaves_out_hides_nothing_of_a_more_urgent_level(void **state)
+TEST(what_the_level_leaves_out_hides_nothing_of_a_more_urgent_level)
 {
 	static const char format[] = "trigger %s has hit";
 	static struct ear ear;
 	struct bc_log_limits limits = {.count = 0};
 
-	(void)state;
 	listen_to(&ear);
 	for (unsigned i = 0; i < 1000; i++) {
 		bc_log_limited(&limits, BC_LOG_DEBUG, format, "mark");
@@ -183,14 +172,13 @@ static void test_what_the_level_leaves_out_hides_nothing_of_a_more_urgent_level(
 	assert_string_equal(end_listening(&ear), "buscapd: trigger start has hit\n");
 }
 
-static void test_levels_of_a_kind_are_limited_apart(void **state)
+TEST(levels_of_a_kind_are_limited_apart)
 {
 	static const char kind[] = "kind";
 	static struct ear ear;
 	struct bc_log_limits limits = {.count = 0};
 	const char *heard;
 
-	(void)state;
 	listen_to(&ear);
 	for (unsigned i = 0; i < BC_LOG_BURST + 5; i++)
 		bc_log_limited_text(&limits, BC_LOG_NOTICE, kind, "whole");
@@ -202,13 +190,12 @@ static void test_levels_of_a_kind_are_limited_apart(void **state)
 		strstr(heard, "buscapd: 5 more times in the last 0.0 s; the latest: whole"));
 }
 
-static void test_a_limit_that_kinds_share_tells_at_the_level_of_the_most_urgent(void **state)
+TEST(a_limit_that_kinds_share_tells_at_the_level_of_the_most_urgent)
 {
 	static struct ear ear;
 	static const char kinds[BC_LOG_KINDS + BC_LOG_BURST];
 	struct bc_log_limits limits = {.count = 0};
 
-	(void)state;
 	listen_to(&ear);
 	for (unsigned i = 0; i < sizeof(kinds); i++)
 		bc_log_limited_text(&limits, BC_LOG_INFO, &kinds[i], "x");
@@ -218,7 +205,7 @@ static void test_a_limit_that_kinds_share_tells_at_the_level_of_the_most_urgent(
 	assert_non_null(strstr(end_listening(&ear), "buscapd: error: 3 more times"));
 }
 
-static void test_a_long_text_is_summed_up_with_a_sign_that_it_is_cut(void **state)
+TEST(a_long_text_is_summed_up_with_a_sign_that_it_is_cut)
 {
 	static struct ear ear;
 	static const char kind[] = "kind";
@@ -226,7 +213,6 @@ static void test_a_long_text_is_summed_up_with_a_sign_that_it_is_cut(void **stat
 	char text[600];
 	char *seen;
 
-	(void)state;
 	for (size_t bytes = 395; bytes < 405; bytes++) {
 		size_t n = bytes - bytes % 2;
 		for (size_t i = 0; i < n; i += 2)
@@ -246,25 +232,4 @@ static void test_a_long_text_is_summed_up_with_a_sign_that_it_is_cut(void **stat
 		assert_in_range(strlen(seen), 397, 399);
 		assert_string_equal(seen + strlen(seen) - 5, "\xc3\xa9...");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_first_are_logged_as_they_come),
-		cmocka_unit_test(test_the_rest_is_summed_up_after_the_window),
-		cmocka_unit_test(test_what_has_stopped_is_summed_up_sooner),
-		cmocka_unit_test(test_after_a_quiet_window_all_is_as_at_first),
-		cmocka_unit_test(test_a_fault_of_a_week_is_some_hundreds_of_lines),
-		cmocka_unit_test(test_kinds_are_limited_apart_and_the_sum_has_the_latest),
-		cmocka_unit_test(test_more_kinds_than_there_is_room_for_share_a_limit),
-		cmocka_unit_test(
-			test_what_the_level_leaves_out_hides_nothing_of_a_more_urgent_level),
-		cmocka_unit_test(test_levels_of_a_kind_are_limited_apart),
-		cmocka_unit_test(test_a_long_text_is_summed_up_with_a_sign_that_it_is_cut),
-		cmocka_unit_test(
-			test_a_limit_that_kinds_share_tells_at_the_level_of_the_most_urgent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -403,7 +403,3 @@ def test_a_line_that_is_too_long_is_cut_and_says_so(tmp):
     equal(done.returncode != 0, True, done.stderr)
     for line in lines_of(done.stderr, own=False):
         assert len(line) < 1000, line
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,16 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "daemon/clock.h"
 #include "daemon/loss_report.h"
-#include "tests/ear.h"
+#include "tests/support/ear.h"
+#include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -21,22 +16,13 @@ struct fixture {
 	struct ear ear;
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
 	f->now_ns = bc_now_ns();
 	f->losses.looked_ns = f->now_ns;
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
-{
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(fixture, set_up, NOTHING)
 
 static void look(struct fixture *f, unsigned seconds)
 {
@@ -46,10 +32,8 @@ static void look(struct fixture *f, unsigned seconds)
 	}
 }
 
-static void test_a_time_of_losses_is_told_at_both_ends_with_all_that_was_lost(void **state)
+TEST_F(a_time_of_losses_is_told_at_both_ends_with_all_that_was_lost)
 {
-	struct fixture *f = *state;
-
 	listen_to(&f->ear);
 	look(f, 5);
 	f->counts.dropped_buffer += 7;
@@ -67,9 +51,8 @@ static void test_a_time_of_losses_is_told_at_both_ends_with_all_that_was_lost(vo
 		"for want of buffer, 2 by the board, in 12.0 s\n");
 }
 
-static void test_losses_that_go_on_are_told_after_one_minute_two_and_four(void **state)
+TEST_F(losses_that_go_on_are_told_after_one_minute_two_and_four)
 {
-	struct fixture *f = *state;
 	const char *heard;
 	unsigned lines = 0;
 
@@ -88,9 +71,8 @@ static void test_losses_that_go_on_are_told_after_one_minute_two_and_four(void *
 }
 
 /* The stream turns from good to bad and back at each look. */
-static void test_what_was_only_counted_is_told_at_the_end(void **state)
+TEST_F(what_was_only_counted_is_told_at_the_end)
 {
-	struct fixture *f = *state;
 	const char *heard;
 
 	listen_to(&f->ear);
@@ -109,20 +91,4 @@ static void test_what_was_only_counted_is_told_at_the_end(void **state)
 	assert_non_null(strstr(heard, "the latest: 1000 of the last 1000 samples are no valid"));
 	assert_non_null(strstr(heard, "buscapd: 2 more times in the last "));
 	assert_non_null(strstr(heard, "the latest: what comes is valid again\n"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_a_time_of_losses_is_told_at_both_ends_with_all_that_was_lost, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_losses_that_go_on_are_told_after_one_minute_two_and_four, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_was_only_counted_is_told_at_the_end, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "daemon/log.h"
 #include "daemon/manifest.h"
 #include "daemon/space.h"
-#include "tests/temp_dir.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
 
 #define REC      "20261120T091500Z-3f9a2c"
 #define OTHER    "20261120T091501Z-3f9a2c"
@@ -26,24 +21,14 @@
 #define LINE     HASH "  " FIRST "\n"
 #define LINE2    HASH2 "  " SECOND "\n"
 
-static int setup(void **state)
+static void set_up(struct temp_dir *dir)
 {
-	struct temp_dir *dir = malloc(sizeof(*dir));
-
 	signal(SIGXFSZ, SIG_IGN);
 	bc_log_set_level(BC_LOG_ERROR);
-	assert_non_null(dir);
 	temp_dir_make(dir);
-	*state = dir;
-	return 0;
 }
 
-static int teardown(void **state)
-{
-	temp_dir_remove(*state);
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(temp_dir, set_up, temp_dir_remove)
 
 static void assert_file(const struct temp_dir *dir, const char *name, const char *text)
 {
@@ -55,10 +40,8 @@ static void assert_file(const struct temp_dir *dir, const char *name, const char
 	free(bytes);
 }
 
-static void test_each_file_gets_a_line(void **state)
+TEST_WITH(temp_dir, dir, each_file_gets_a_line)
 {
-	struct temp_dir *dir = *state;
-
 	assert_false(bc_manifest_has(dir->fd, REC, FIRST));
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
 	assert_file(dir, MANIFEST, LINE);
@@ -70,10 +53,8 @@ static void test_each_file_gets_a_line(void **state)
 	assert_false(bc_manifest_has(dir->fd, OTHER, FIRST));
 }
 
-static void test_a_last_line_torn_at_any_byte_is_cut_off_by_the_next(void **state)
+TEST_WITH(temp_dir, dir, a_last_line_torn_at_any_byte_is_cut_off_by_the_next)
 {
-	struct temp_dir *dir = *state;
-
 	for (size_t n = 0; n < strlen(LINE2); n++) {
 		char torn[sizeof(LINE LINE2)];
 		snprintf(torn, sizeof(torn), LINE "%.*s", (int)n, LINE2);
@@ -85,10 +66,8 @@ static void test_a_last_line_torn_at_any_byte_is_cut_off_by_the_next(void **stat
 	}
 }
 
-static void test_the_only_line_torn_at_any_byte_is_cut_off_by_the_next(void **state)
+TEST_WITH(temp_dir, dir, the_only_line_torn_at_any_byte_is_cut_off_by_the_next)
 {
-	struct temp_dir *dir = *state;
-
 	for (size_t n = 0; n < strlen(LINE); n++) {
 		temp_write(dir, MANIFEST, LINE, n);
 		assert_int_equal(bc_manifest_add(dir->fd, REC, SECOND, HASH2), 0);
@@ -96,10 +75,8 @@ static void test_the_only_line_torn_at_any_byte_is_cut_off_by_the_next(void **st
 	}
 }
 
-static void test_a_line_that_fails_at_any_byte_leaves_the_manifest_as_it_was(void **state)
+TEST_WITH(temp_dir, dir, a_line_that_fails_at_any_byte_leaves_the_manifest_as_it_was)
 {
-	struct temp_dir *dir = *state;
-
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
 	for (size_t room = 0; room < strlen(LINE2); room++) {
 		struct rlimit limit;
@@ -114,9 +91,8 @@ static void test_a_line_that_fails_at_any_byte_leaves_the_manifest_as_it_was(voi
 	}
 }
 
-static void test_what_is_no_manifest_is_left_alone(void **state)
+TEST_WITH(temp_dir, dir, what_is_no_manifest_is_left_alone)
 {
-	struct temp_dir *dir = *state;
 	char long_line[1000];
 
 	memset(long_line, 'x', sizeof(long_line));
@@ -139,10 +115,8 @@ static void test_what_is_no_manifest_is_left_alone(void **state)
 	assert_false(bc_manifest_has(dir->fd, REC, FIRST));
 }
 
-static void test_a_name_can_not_forge_a_line(void **state)
+TEST_WITH(temp_dir, dir, a_name_can_not_forge_a_line)
 {
-	struct temp_dir *dir = *state;
-
 	assert_int_equal(bc_manifest_add(dir->fd, REC, "a\nb", HASH), -EINVAL);
 	assert_int_equal(bc_manifest_add(dir->fd, "../x", FIRST, HASH), -EINVAL);
 	assert_int_equal(temp_dir_empty(dir), 0);
@@ -157,10 +131,8 @@ static void enforce(const struct temp_dir *dir, uint64_t files, unsigned deleted
 	assert_int_equal(space.deleted, deleted);
 }
 
-static void test_the_space_rules_remove_a_manifest_with_the_last_file(void **state)
+TEST_WITH(temp_dir, dir, the_space_rules_remove_a_manifest_with_the_last_file)
 {
-	struct temp_dir *dir = *state;
-
 	temp_write(dir, FIRST, "", 0);
 	temp_write(dir, SECOND, "", 0);
 	temp_write(dir, REC "-00001.bcp1.lz4", "", 0);
@@ -179,37 +151,12 @@ static void test_the_space_rules_remove_a_manifest_with_the_last_file(void **sta
 	assert_true(temp_exists(dir, OTHER ".xxh128")); /* something is open still */
 }
 
-static void test_a_listing_passes_over_manifests(void **state)
+TEST_WITH(temp_dir, dir, a_listing_passes_over_manifests)
 {
-	struct temp_dir *dir = *state;
 	struct bc_segment_list list;
 
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
 	assert_int_equal(bc_segments_list(&list, dir->fd), 0);
 	assert_int_equal(list.count, 0);
 	free(list.entries);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_each_file_gets_a_line, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_last_line_torn_at_any_byte_is_cut_off_by_the_next, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_only_line_torn_at_any_byte_is_cut_off_by_the_next, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_line_that_fails_at_any_byte_leaves_the_manifest_as_it_was, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_is_no_manifest_is_left_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_name_can_not_forge_a_line, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_space_rules_remove_a_manifest_with_the_last_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_listing_passes_over_manifests, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

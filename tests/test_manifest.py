@@ -165,7 +165,3 @@ def test_a_line_that_failed_is_missing_and_the_others_are_whole(tmp):
     equal(len(missing), 1, "files without a line")
     assert f"the hash of {missing.pop()} can't be added: No space left" in done.stderr.decode(), done.stderr
     equal(run("xxhsum", "--strict", "-c", manifest.name, cwd=tmp / "out").returncode, 0, "xxhsum")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

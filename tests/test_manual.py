@@ -11,6 +11,8 @@ import signal
 import subprocess
 import tempfile
 
+import pytest
+
 import harness
 import manual_page
 from harness import BUILD, BUSCAP, BUSCAPD, ROOT, equal, need, run
@@ -253,13 +255,13 @@ def test_every_key_of_the_configuration_stands_in_its_page_with_its_default():
     equal(wrong_keys(page("buscapd.conf.5"), keys(), documented()), [])
 
 
-def test_the_attrs_of_the_page_are_those_that_samples_get(directory):
+def test_the_attrs_of_the_page_are_those_that_samples_get(tmp):
     attrs = {"I_FETCH": 3, "D_READ": 3, "WRITE_BACK": 3, "D_WRITE": 1}
     text = conf_items(page("buscapd.conf.5"))["mapping.attr.CYCLE"][1]
     equal(text, "3 of I_FETCH, D_READ and WRITE_BACK, 1 of D_WRITE, 0 of all others")
-    done = run(need(BUSCAPD), "-c", "/dev/null", "--once", "--source", "sim:rate=max,count=1000", "-o", directory / "t")
+    done = run(need(BUSCAPD), "-c", "/dev/null", "--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "t")
     equal(done.returncode, 0, done.stderr.decode())
-    facts = run(BUSCAP, "info", *harness.segments(directory / "t")).stdout.decode()
+    facts = run(BUSCAP, "info", *harness.segments(tmp / "t")).stdout.decode()
     numbers = re.search(r"attr ([\d ]+)$", facts, re.M).group(1).split()
     names_ = ("- INT_ACK - SPECIAL - IO_READ - IO_WRITE I_FETCH NC_I_FETCH - - D_READ NC_D_READ WRITE_BACK "
               "D_WRITE").split()
@@ -303,7 +305,7 @@ class Reloaded:
 
     def __enter__(self):
         self.write({})
-        self.process = subprocess.Popen([str(need(BUSCAPD)), "-c", str(self.conf)], stdin=subprocess.DEVNULL,
+        self.process = harness.popen([need(BUSCAPD), "-c", str(self.conf)], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=open(self.log, "wb"))
         harness.wait_until(self.answers, "it answers")
         return self
@@ -356,23 +358,23 @@ def wrong_reloads(d, p):
     return problems
 
 
-def test_what_sighup_changes_is_what_the_page_says(directory):
-    with Reloaded(directory) as d:
+def test_what_sighup_changes_is_what_the_page_says(tmp):
+    with Reloaded(tmp) as d:
         equal(wrong_reloads(d, page("buscapd.conf.5")), [])
 
 
-def test_the_defaults_that_want_a_restart_are_those_that_the_daemon_has(directory):
+def test_the_defaults_that_want_a_restart_are_those_that_the_daemon_has(tmp):
     """A default that is written out changes nothing."""
-    with Reloaded(directory) as d:
+    with Reloaded(tmp) as d:
         for key, (_, default, reload) in conf_items(page("buscapd.conf.5")).items():
             if reload != "no" or default == "none" or key in {*d.base, *NOT_OF_A_SIMULATED_BUS, "mapping.attr.CYCLE"}:
                 continue
             equal(d.reload({key: default}), [], f"{key} = {default}")
 
 
-def test_the_number_of_workers_is_that_of_the_cores(directory):
+def test_the_number_of_workers_is_that_of_the_cores(tmp):
     equal(conf_items(page("buscapd.conf.5"))["pipeline.workers"][1], "one a core")
-    with Reloaded(directory) as d:
+    with Reloaded(tmp) as d:
         del d.base["pipeline.workers"]
         cores = min(os.sysconf("SC_NPROCESSORS_ONLN"), 64)
         equal(d.reload({}), [] if cores == 2 else ["pipeline.workers"])
@@ -598,7 +600,7 @@ def run_script(text, directory):
     env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
     env.pop("BUSCAP_SOCKET", None)
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(["sh", "-eu", "-c", text + "wait\n"], cwd=directory, env=env,
+        process = harness.popen(["sh", "-eu", "-c", text + "wait\n"], cwd=directory, env=env,
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
             code = process.wait(harness.TIMEOUT_S)
@@ -628,7 +630,7 @@ def check_examples(name, directory):
     assert count
     if script:
         if harness.is_sanitized():
-            harness.skip("with sanitizers the programs don't keep up with the examples' rates")
+            pytest.skip("with sanitizers the programs don't keep up with the examples' rates")
         need(shutil.which("lz4") or "lz4")
         for attempt in range(3):
             here = directory / str(attempt)
@@ -640,20 +642,20 @@ def check_examples(name, directory):
         equal(code, 0, f"{script}\n{said}")
 
 
-def test_the_examples_of_buscapd_work(directory):
-    check_examples("buscapd.8", directory)
+def test_the_examples_of_buscapd_work(tmp):
+    check_examples("buscapd.8", tmp)
 
 
-def test_the_examples_of_buscap_work(directory):
-    check_examples("buscap.1", directory)
+def test_the_examples_of_buscap_work(tmp):
+    check_examples("buscap.1", tmp)
 
 
-def test_the_examples_of_the_configuration_work(directory):
-    check_examples("buscapd.conf.5", directory)
+def test_the_examples_of_the_configuration_work(tmp):
+    check_examples("buscapd.conf.5", tmp)
 
 
-def test_the_examples_of_the_formats_work(directory):
-    check_examples("buscap-formats.5", directory)
+def test_the_examples_of_the_formats_work(tmp):
+    check_examples("buscap-formats.5", tmp)
 
 
 # ---- that all this can fail
@@ -742,7 +744,3 @@ def test_each_key_format_signal_and_variable_that_drifts_is_found():
                 lambda line: bool(re.fullmatch(r"\.It \d", line)), ".It 9")
     check_drift(page("buscapd.8"), lambda q: wrong_exit_codes(q, "daemon/exit_status.h"),
                 lambda line: bool(re.fullmatch(r"\.It \d", line)), ".It 9")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "formats/mapping.h"
+#include "tests/support/test.h"
 
 /* The mapping as it is written down, a row a cycle type, worked out byte by byte: slow, and written
  * without a look at the code under test. */
@@ -140,9 +135,8 @@ static const uint32_t addresses[] = {0, 1, 2, 3, 4, 5, 6, 7, 0x10, 0x1F, 0x0000F
 
 #define ADDRESSES (sizeof(addresses) / sizeof(addresses[0]))
 
-static void test_the_whole_table_is_as_written_down(void **state)
+TEST(the_whole_table_is_as_written_down)
 {
-	(void)state;
 	struct bc_mapping_options options = bc_mapping_options_default();
 	struct bc_mapping mapping;
 
@@ -152,9 +146,8 @@ static void test_the_whole_table_is_as_written_down(void **state)
 	assert_maps(&mapping, NULL, 0x1000, 0xFF);
 }
 
-static void test_invalid_cycles_are_kept_when_asked_and_nothing_else_changes(void **state)
+TEST(invalid_cycles_are_kept_when_asked_and_nothing_else_changes)
 {
-	(void)state;
 	struct bc_mapping_options options = bc_mapping_options_default();
 	struct bc_mapping mapping;
 
@@ -164,9 +157,8 @@ static void test_invalid_cycles_are_kept_when_asked_and_nothing_else_changes(voi
 		assert_maps(&mapping, &options, addresses[i], 3);
 }
 
-static void test_version_1_0_has_no_size_above_8(void **state)
+TEST(version_1_0_has_no_size_above_8)
 {
-	(void)state;
 	struct bc_mapping_options options = bc_mapping_options_default();
 	struct bc_mapping mapping;
 
@@ -176,9 +168,8 @@ static void test_version_1_0_has_no_size_above_8(void **state)
 		assert_maps(&mapping, &options, addresses[i], 3);
 }
 
-static void test_each_cycle_types_attr_can_be_overridden_alone(void **state)
+TEST(each_cycle_types_attr_can_be_overridden_alone)
 {
-	(void)state;
 	struct bc_mapping mapping;
 
 	for (unsigned cycle = 0; cycle < BC_CYCLES; cycle++) {
@@ -192,9 +183,8 @@ static void test_each_cycle_types_attr_can_be_overridden_alone(void **state)
 	}
 }
 
-static void test_overrides_go_together(void **state)
+TEST(overrides_go_together)
 {
-	(void)state;
 	struct bc_mapping_options options = {.size_v1_0 = true, .keep_invalid = true};
 	struct bc_mapping mapping;
 
@@ -205,9 +195,8 @@ static void test_overrides_go_together(void **state)
 		assert_maps(&mapping, &options, addresses[i], 15);
 }
 
-static void test_the_mapping_keeps_what_it_was_made_with(void **state)
+TEST(the_mapping_keeps_what_it_was_made_with)
 {
-	(void)state;
 	struct bc_mapping_options options = bc_mapping_options_default();
 	struct bc_mapping mapping;
 
@@ -221,18 +210,4 @@ static void test_the_mapping_keeps_what_it_was_made_with(void **state)
 	assert_true(mapping.options.keep_invalid);
 	assert_false(mapping.options.size_v1_0);
 	assert_memory_equal(mapping.options.attr, options.attr, sizeof(options.attr));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_whole_table_is_as_written_down),
-		cmocka_unit_test(test_invalid_cycles_are_kept_when_asked_and_nothing_else_changes),
-		cmocka_unit_test(test_version_1_0_has_no_size_above_8),
-		cmocka_unit_test(test_each_cycle_types_attr_can_be_overridden_alone),
-		cmocka_unit_test(test_overrides_go_together),
-		cmocka_unit_test(test_the_mapping_keeps_what_it_was_made_with),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

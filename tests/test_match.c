@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +6,8 @@
 
 #include "formats/compare.h"
 #include "formats/match.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define ITEMS_MAX 60000u
 
@@ -189,25 +184,19 @@ struct rows {
 	struct told told;
 };
 
-static int set_up(void **state)
+static void set_up(struct rows *r)
 {
-	struct rows *r = calloc(1, sizeof(*r));
-
 	r->a = calloc(ITEMS_MAX, sizeof(*r->a));
 	r->b = calloc(ITEMS_MAX, sizeof(*r->b));
-	*state = r;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(struct rows *r)
 {
-	struct rows *r = *state;
-
 	free(r->a);
 	free(r->b);
-	free(r);
-	return 0;
 }
+
+TEST_FIXTURE(rows, set_up, tear_down)
 
 /* Addresses as a program has them: loops of many rounds over a few, and now and then another. */
 static void make_a(struct rows *r, size_t count, bool has_time)
@@ -291,25 +280,24 @@ static size_t word(unsigned n, char out[8])
 
 #define WORDS 1093u
 
-/* Each pair takes and frees the memory anew, which a sanitizer makes long work. */
-#ifdef __SANITIZE_ADDRESS__
-#define STRIDE 37u
-#else
-#define STRIDE 1u
-#endif
-
-static void test_short_rows_differ_by_no_more_than_they_must(void **state)
+/* The sweeps below take three minutes: they visit every n-th case, with BUSCAP_LONG=1 all. */
+static unsigned stride(unsigned n)
 {
-	struct rows *r = *state;
+	return getenv("BUSCAP_LONG") != NULL ? 1 : n;
+}
+
+TEST_WITH(rows, r, short_rows_differ_by_no_more_than_they_must)
+{
 	struct bc_match_options options = plain;
 
 	options.lookahead = 16;
+	unsigned step = stride(37);
 	for (unsigned i = 0; i < WORDS; i++) {
 		char a[8];
 		r->a_count = word(i, a);
 		for (size_t k = 0; k < r->a_count; k++)
 			bc_entry_reference(&r->a[k], BC_REQ_MEMREAD, (uint64_t)a[k], k);
-		for (unsigned j = i % STRIDE; j < WORDS; j += STRIDE) {
+		for (unsigned j = i % step; j < WORDS; j += step) {
 			char b[8];
 			r->b_count = word(j, b);
 			for (size_t k = 0; k < r->b_count; k++)
@@ -323,10 +311,8 @@ static void test_short_rows_differ_by_no_more_than_they_must(void **state)
 	}
 }
 
-static void test_the_same_is_the_same_however_it_is_read(void **state)
+TEST_WITH(rows, r, the_same_is_the_same_however_it_is_read)
 {
-	struct rows *r = *state;
-
 	make_a(r, 1000, true);
 	make_b(r, 0, 0, 0, 0);
 	assert_int_equal(compare(r, &timed), 0);
@@ -342,6 +328,10 @@ static const size_t places[] = {0, 1, 7, 8, 9, 31, 32, 33, 39, 40, 45, 49, 50, 9
 	256, 257, 1024, 2490, 2900, 2960, 2968, 2990, 2992, 2995, 2999, 3000};
 
 #define PLACES (sizeof(places) / sizeof(places[0]))
+
+static const size_t counts[] = {1, 2, 10, 200, 300, 1000, 10000};
+
+#define COUNTS (sizeof(counts) / sizeof(counts[0]))
 
 static void one_difference(struct rows *r, size_t at, size_t out, size_t in)
 {
@@ -368,33 +358,29 @@ static void one_difference(struct rows *r, size_t at, size_t out, size_t in)
 	}
 }
 
-static void test_what_was_inserted_is_one_difference_wherever_it_stands(void **state)
+TEST_WITH(rows, r, what_was_inserted_is_one_difference_wherever_it_stands)
 {
-	static const size_t counts[] = {1, 2, 10, 200, 300, 1000, 10000};
 
 	for (size_t i = 0; i < PLACES; i++)
-		for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
-			one_difference(*state, places[i], 0, counts[c]);
+		for (size_t c = i % stride(7); c < COUNTS; c += stride(7))
+			one_difference(r, places[i], 0, counts[c]);
 }
 
-static void test_what_was_changed_is_one_difference_wherever_it_stands(void **state)
+TEST_WITH(rows, r, what_was_changed_is_one_difference_wherever_it_stands)
 {
-	static const size_t counts[] = {1, 2, 10, 200, 300, 1000, 10000};
 
 	for (size_t i = 0; i < PLACES; i++)
-		for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
-			one_difference(*state, places[i], counts[c], counts[c]);
+		for (size_t c = i % stride(7); c < COUNTS; c += stride(7))
+			one_difference(r, places[i], counts[c], counts[c]);
 }
 
 /* What is left out of a loop may as well have been another round of it: which can't be told, and
  * the place is not what it was; so the row has no loops. */
-static void test_what_was_left_out_is_one_difference_wherever_it_stood(void **state)
+TEST_WITH(rows, r, what_was_left_out_is_one_difference_wherever_it_stood)
 {
-	struct rows *r = *state;
-	static const size_t counts[] = {1, 2, 10, 200, 300, 1000, 10000};
 
 	for (size_t i = 0; i < PLACES; i++) {
-		for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+		for (size_t c = i % stride(7); c < COUNTS; c += stride(7)) {
 			make_a(r, 3000 + counts[c], true);
 			for (size_t k = 0; k < r->a_count; k++)
 				r->a[k].addr = k * 64;
@@ -471,23 +457,22 @@ static void one_in_loops(struct rows *r, const struct bc_match_options *options,
 	assert_int_equal(r->told.differences, 1);
 }
 
-static void test_an_edit_in_a_program_that_loops_is_one_difference(void **state)
+TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference)
 {
-	struct rows *r = *state;
-	static const size_t counts[] = {1, 10, 300, 1000};
+	static const size_t edits[] = {1, 10, 300, 1000};
 
 	make_loops(r, 20000);
-	for (size_t at = 500; at < 18500; at += 1237) {
-		for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+	for (size_t at = 500; at < 18500; at += 1237 * stride(7)) {
+		for (size_t c = 0; c < sizeof(edits) / sizeof(edits[0]); c++) {
 			for (enum edit edit = 0; edit < EDITS; edit++) {
-				edit_loops(r, edit, at, counts[c], false);
-				one_in_loops(r, &plain, counts[c]);
-				one_in_loops(r, &timed, counts[c]);
+				edit_loops(r, edit, at, edits[c], false);
+				one_in_loops(r, &plain, edits[c]);
+				one_in_loops(r, &timed, edits[c]);
 				if (edit == TWICE)
 					continue;
 				/* By absolute times it is known to the entry. */
-				edit_loops(r, edit, at, counts[c], true);
-				one_in_loops(r, &timed, counts[c]);
+				edit_loops(r, edit, at, edits[c], true);
+				one_in_loops(r, &timed, edits[c]);
 				assert_int_equal(r->told.last_a, at);
 				assert_int_equal(r->told.shifts, 0);
 			}
@@ -495,10 +480,8 @@ static void test_an_edit_in_a_program_that_loops_is_one_difference(void **state)
 	}
 }
 
-static void test_many_changes_are_each_a_difference(void **state)
+TEST_WITH(rows, r, many_changes_are_each_a_difference)
 {
-	struct rows *r = *state;
-
 	for (size_t apart = 4; apart <= 700; apart += apart / 3 + 1) {
 		size_t changes = 0;
 		make_a(r, 30000, true);
@@ -513,9 +496,8 @@ static void test_many_changes_are_each_a_difference(void **state)
 
 /* What is told of A's entries and of B's adds up (run() checks it), where many have the same times
  * and look alike. */
-static void test_changes_in_a_coarse_clock_add_up(void **state)
+TEST_WITH(rows, r, changes_in_a_coarse_clock_add_up)
 {
-	struct rows *r = *state;
 	struct dice dice = {.state = 31337};
 
 	for (unsigned round = 0; round < 40; round++) {
@@ -537,10 +519,8 @@ static void test_changes_in_a_coarse_clock_add_up(void **state)
 	}
 }
 
-static void test_each_field_of_a_reference_is_told_by_its_name(void **state)
+TEST_WITH(rows, r, each_field_of_a_reference_is_told_by_its_name)
 {
-	struct rows *r = *state;
-
 	make_a(r, 500, true);
 	for (size_t i = 0; i < r->a_count; i++)
 		r->a[i].has |= BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_DATA | BC_HAS_PHYS | BC_HAS_SPACE;
@@ -571,10 +551,8 @@ static void test_each_field_of_a_reference_is_told_by_its_name(void **state)
 	}
 }
 
-static void test_a_delta_that_differs_is_one_difference(void **state)
+TEST_WITH(rows, r, a_delta_that_differs_is_one_difference)
 {
-	struct rows *r = *state;
-
 	for (size_t at = 0; at < 100; at++) {
 		make_a(r, 100, true);
 		make_b(r, at, 0, 0, 1000);
@@ -586,10 +564,8 @@ static void test_a_delta_that_differs_is_one_difference(void **state)
 	}
 }
 
-static void test_one_time_that_differs_is_one_difference(void **state)
+TEST_WITH(rows, r, one_time_that_differs_is_one_difference)
 {
-	struct rows *r = *state;
-
 	for (size_t at = 0; at < 99; at++) {
 		make_a(r, 100, true);
 		make_b(r, 0, 0, 0, 0);
@@ -602,10 +578,8 @@ static void test_one_time_that_differs_is_one_difference(void **state)
 	}
 }
 
-static void test_one_poll_more_is_told_by_its_time(void **state)
+TEST_WITH(rows, r, one_poll_more_is_told_by_its_time)
 {
-	struct rows *r = *state;
-
 	for (size_t at = 0; at <= 40; at++) {
 		make_a(r, 100, true);
 		for (size_t i = 0; i < 40; i++)
@@ -622,9 +596,8 @@ static void test_one_poll_more_is_told_by_its_time(void **state)
 	}
 }
 
-static void test_a_clock_that_starts_elsewhere_matters_only_if_it_is_to(void **state)
+TEST_WITH(rows, r, a_clock_that_starts_elsewhere_matters_only_if_it_is_to)
 {
-	struct rows *r = *state;
 	struct bc_match_options relative = timed;
 
 	make_a(r, 100, true);
@@ -663,11 +636,11 @@ static void swap(struct rows *r, size_t i, size_t k, uint64_t apart)
 	number(r);
 }
 
-static void test_order_within_the_window_is_no_difference(void **state)
+TEST_WITH(rows, r, order_within_the_window_is_no_difference)
 {
-	struct rows *r = *state;
 	struct bc_match_options options = timed;
 
+	options.lookahead = 256;
 	for (uint64_t window = 0; window < 12; window++) {
 		options.window = window;
 		for (size_t i = 60; i < 70; i++) {
@@ -685,10 +658,8 @@ static void test_order_within_the_window_is_no_difference(void **state)
 	}
 }
 
-static void test_order_without_times_is_a_difference(void **state)
+TEST_WITH(rows, r, order_without_times_is_a_difference)
 {
-	struct rows *r = *state;
-
 	swap(r, 60, 61, 0);
 	assert_int_equal(compare(r, &plain), 0);
 	assert_int_equal(r->told.differences, 2);
@@ -696,10 +667,8 @@ static void test_order_without_times_is_a_difference(void **state)
 	assert_int_equal(r->told.differences, 0);
 }
 
-static void test_a_change_among_what_is_reordered_is_that_change(void **state)
+TEST_WITH(rows, r, a_change_among_what_is_reordered_is_that_change)
 {
-	struct rows *r = *state;
-
 	for (size_t at = 55; at < 70; at++) {
 		swap(r, 60, 61, 0);
 		for (size_t i = 0; i < r->a_count; i++) {
@@ -713,9 +682,8 @@ static void test_a_change_among_what_is_reordered_is_that_change(void **state)
 	}
 }
 
-static void test_memory_stays_within_the_look_ahead(void **state)
+TEST_WITH(rows, r, memory_stays_within_the_look_ahead)
 {
-	struct rows *r = *state;
 	struct bc_match_options options = plain;
 	static const size_t lookaheads[] = {1, 2, 16, 100, 1000, 5000};
 
@@ -734,10 +702,8 @@ static void test_memory_stays_within_the_look_ahead(void **state)
 	}
 }
 
-static void test_rows_with_nothing_in_common_are_one_difference(void **state)
+TEST_WITH(rows, r, rows_with_nothing_in_common_are_one_difference)
 {
-	struct rows *r = *state;
-
 	make_a(r, 50000, true);
 	make_b(r, 0, 50000, 50000, 0);
 	assert_int_equal(compare(r, &timed), 0);
@@ -746,9 +712,8 @@ static void test_rows_with_nothing_in_common_are_one_difference(void **state)
 	assert_true(r->told.lost != 0);
 }
 
-static void test_edits_at_random_are_told_and_rows_found_again(void **state)
+TEST_WITH(rows, r, edits_at_random_are_told_and_rows_found_again)
 {
-	struct rows *r = *state;
 	struct dice dice = {.state = 4711};
 
 	for (unsigned round = 0; round < 60; round++) {
@@ -773,10 +738,8 @@ static void test_edits_at_random_are_told_and_rows_found_again(void **state)
 	}
 }
 
-static void test_it_ends_when_the_sink_says_so_or_a_source_fails(void **state)
+TEST_WITH(rows, r, it_ends_when_the_sink_says_so_or_a_source_fails)
 {
-	struct rows *r = *state;
-
 	make_a(r, 1000, false);
 	make_b(r, 0, 0, 0, 0);
 	r->b[100].size = r->b[500].size = 1;
@@ -790,9 +753,8 @@ static void test_it_ends_when_the_sink_says_so_or_a_source_fails(void **state)
 }
 
 /* Texts are where the source keeps them, and gone with its next call. */
-static void test_texts_outlive_their_source(void **state)
+TEST_WITH(rows, r, texts_outlive_their_source)
 {
-	struct rows *r = *state;
 	char name[16] = "x0";
 
 	for (size_t i = 0; i < 2000; i++) {
@@ -818,32 +780,4 @@ static void test_texts_outlive_their_source(void **state)
 	r->b[700].reg.name.at = "X1";
 	assert_int_equal(compare(r, &plain), 0);
 	assert_int_equal(r->told.fields, BC_FIELD_NAME);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_short_rows_differ_by_no_more_than_they_must),
-		cmocka_unit_test(test_the_same_is_the_same_however_it_is_read),
-		cmocka_unit_test(test_what_was_inserted_is_one_difference_wherever_it_stands),
-		cmocka_unit_test(test_what_was_changed_is_one_difference_wherever_it_stands),
-		cmocka_unit_test(test_what_was_left_out_is_one_difference_wherever_it_stood),
-		cmocka_unit_test(test_an_edit_in_a_program_that_loops_is_one_difference),
-		cmocka_unit_test(test_many_changes_are_each_a_difference),
-		cmocka_unit_test(test_changes_in_a_coarse_clock_add_up),
-		cmocka_unit_test(test_each_field_of_a_reference_is_told_by_its_name),
-		cmocka_unit_test(test_a_delta_that_differs_is_one_difference),
-		cmocka_unit_test(test_one_time_that_differs_is_one_difference),
-		cmocka_unit_test(test_one_poll_more_is_told_by_its_time),
-		cmocka_unit_test(test_a_clock_that_starts_elsewhere_matters_only_if_it_is_to),
-		cmocka_unit_test(test_order_within_the_window_is_no_difference),
-		cmocka_unit_test(test_order_without_times_is_a_difference),
-		cmocka_unit_test(test_a_change_among_what_is_reordered_is_that_change),
-		cmocka_unit_test(test_memory_stays_within_the_look_ahead),
-		cmocka_unit_test(test_rows_with_nothing_in_common_are_one_difference),
-		cmocka_unit_test(test_edits_at_random_are_told_and_rows_found_again),
-		cmocka_unit_test(test_it_ends_when_the_sink_says_so_or_a_source_fails),
-		cmocka_unit_test(test_texts_outlive_their_source),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

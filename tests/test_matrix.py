@@ -8,7 +8,8 @@ import struct
 import subprocess
 import zlib
 
-import harness
+import pytest
+
 from harness import BUSCAP, BUSCAPD, ROOT, run
 
 
@@ -108,6 +109,9 @@ SOURCES = {"raw6": raw6, "bcp1": bcp1, "byu": byu, "byu16": lambda: byu("<QBBBBI
            "din": din, "xdin": xdin, "lackey": lackey}
 
 
+FORMS = ["segment", *SOURCES]
+
+
 def source(directory, form):
     path = directory / ("source.byu.lz4" if form == "segment" else f"source.{form}")
     if path.exists():
@@ -126,7 +130,7 @@ def source(directory, form):
 
 def matrix():
     """The text, {(from, to): cell}, {letter: name}, {(from, to): letters of what single entries may lose}."""
-    text = subprocess.run([BUSCAP, "formats", "--matrix"], capture_output=True, text=True, check=True).stdout
+    text = run(BUSCAP, "formats", "--matrix").stdout.decode()
     lines = text.splitlines()
     targets = [cell.strip() for cell in lines[0].split("|")[2:-1]]
     cells, maybe = {}, {}
@@ -140,9 +144,12 @@ def matrix():
     return text, cells, dict(re.findall(r"^- (\w): (.*)$", text, re.M)), maybe
 
 
+def row(cells, form):
+    return [(target, cell) for (of, target), cell in cells.items() if of == form]
+
+
 def convert(form, path, target, out, *options, extra=""):
-    return subprocess.run([BUSCAP, "convert", "-I", form, "-i", path, "-O", target + extra, "-o", out, *options],
-                          capture_output=True, text=True)
+    return run(BUSCAP, "convert", "-I", form, "-i", path, "-O", target + extra, "-o", out, *options, text=True)
 
 
 def extra_of(target):
@@ -171,30 +178,30 @@ def narrowed(directory, form, path, target):
 TEXTS = ["laplace-text", "laplace-events", "cis501", "tarmac", "din", "xdin", "lackey"]
 
 
-def test_every_text_format_is_told_by_its_content_whatever_it_is_compressed_in(directory):
-    for form in TEXTS:
-        plain = source(directory, form).read_bytes()
-        path = directory / "trace"
-        for packed in (plain, gzip.compress(plain), run("zstd", "-c", data=plain).stdout,
-                       run("lz4", "-c", data=plain).stdout, gzip.compress(plain[:30]) + gzip.compress(plain[30:])):
-            path.write_bytes(packed)
-            done = run(BUSCAP, "convert", "-O", "ndjson", path)
-            assert done.returncode == 0, (form, done.stderr)
-            named = run(BUSCAP, "convert", "-I", form, "-O", "ndjson", data=packed)
-            assert (done.stdout, done.returncode) == (named.stdout, named.returncode), form
-            assert run(BUSCAP, "info", path).stdout.split()[1].rstrip(b",").decode() == form
+@pytest.mark.parametrize("form", TEXTS)
+def test_every_text_format_is_told_by_its_content_whatever_it_is_compressed_in(tmp, form):
+    plain = source(tmp, form).read_bytes()
+    path = tmp / "trace"
+    for packed in (plain, gzip.compress(plain), run("zstd", "-c", data=plain).stdout,
+                   run("lz4", "-c", data=plain).stdout, gzip.compress(plain[:30]) + gzip.compress(plain[30:])):
+        path.write_bytes(packed)
+        done = run(BUSCAP, "convert", "-O", "ndjson", path)
+        assert done.returncode == 0, (form, done.stderr)
+        named = run(BUSCAP, "convert", "-I", form, "-O", "ndjson", data=packed)
+        assert (done.stdout, done.returncode) == (named.stdout, named.returncode), form
+        assert run(BUSCAP, "info", path).stdout.split()[1].rstrip(b",").decode() == form
 
 
-def test_dump_prints_each_format_as_its_own_text(directory):
+def test_dump_prints_each_format_as_its_own_text(tmp):
     for form in TEXTS:
-        path = source(directory, form)
+        path = source(tmp, form)
         own = path.read_bytes()
         if form == "lackey":  # valgrind's own words aside
             own = re.sub(rb"==.*\n", b"", own).replace(b"C", b"c").replace(b"BE", b"be")
         assert run(BUSCAP, "dump", "-I", form, path).stdout == own, form
-    binary = run(BUSCAP, "dump", "-I", "laplace", source(directory, "laplace")).stdout.splitlines()
+    binary = run(BUSCAP, "dump", "-I", "laplace", source(tmp, "laplace")).stdout.splitlines()
     assert binary[0] == b"r 123456789abcdef0 1 0 9a8b7000" and len(binary) == 120
-    lines = run(BUSCAP, "dump", "-I", "din", "-n", "2-3", source(directory, "din")).stdout
+    lines = run(BUSCAP, "dump", "-I", "din", "-n", "2-3", source(tmp, "din")).stdout
     assert lines == b"1 ffffffffffffffff\n2 408ed4\n"
 
 
@@ -205,40 +212,42 @@ def test_the_document_has_the_matrix_of_the_program():
 
 def test_every_readable_format_has_a_row_and_every_writable_one_a_column():
     _, cells, *_ = matrix()
-    listed = subprocess.run([BUSCAP, "formats"], capture_output=True, text=True, check=True).stdout
+    listed = run(BUSCAP, "formats").stdout.decode()
     rows = re.findall(r"^([r-])([w-]) (\S+)", listed, re.M)
-    assert {f for r, _, f in rows if r == "r"} == {f for f, _ in cells}
+    assert {f for r, _, f in rows if r == "r"} == {f for f, _ in cells} == set(FORMS)
     assert {f for _, w, f in rows if w == "w"} == {t for _, t in cells}
     assert {f for f, _ in cells} == set(SOURCES) | {"segment"}
 
 
-def test_what_is_lossless_comes_back_the_same_and_strictly(directory):
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_lossless_comes_back_the_same_and_strictly(tmp, form):
     _, cells, *_ = matrix()
     readable = {f for f, _ in cells}
-    for (form, target), cell in cells.items():
+    for target, cell in row(cells, form):
         if cell != "=":
             continue
-        path = narrowed(directory, form, source(directory, form), target)
-        out = directory / f"{form}-{target}{suffix(target)}"
+        path = narrowed(tmp, form, source(tmp, form), target)
+        out = tmp / f"{form}-{target}{suffix(target)}"
         done = convert(form, path, target, out, "--strict", extra=extra_of(target) if form in WIDE else "")
         assert done.returncode == 0, (form, target, done.stderr)
         assert "holds no" not in done.stderr, (form, target, done.stderr)
         assert out.stat().st_size > 0, (form, target)
         if target in readable and form != "lackey" and form != "segment":
-            back = directory / f"{form}-{target}-back{suffix(form)}"
+            back = tmp / f"{form}-{target}-back{suffix(form)}"
             done = convert(target, out, form, back)
             assert done.returncode == 0, (form, target, done.stderr)
             assert back.read_bytes() == path.read_bytes(), (form, target)
 
 
-def test_what_is_lossy_says_what_is_lost_and_strict_refuses_it(directory):
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_lossy_says_what_is_lost_and_strict_refuses_it(tmp, form):
     _, cells, letters, maybe = matrix()
     untold = []
-    for (form, target), cell in cells.items():
+    for target, cell in row(cells, form):
         if cell in ("=", "no"):
             continue
-        path = narrowed(directory, form, source(directory, form), target)
-        out = directory / f"{form}-{target}{suffix(target)}"
+        path = narrowed(tmp, form, source(tmp, form), target)
+        out = tmp / f"{form}-{target}{suffix(target)}"
         done = convert(form, path, target, out, extra=extra_of(target))
         assert done.returncode == 0, (form, target, done.stderr)
         told = set(re.findall(r"holds no ([^:]*):", done.stderr))
@@ -258,17 +267,14 @@ def test_what_is_lossy_says_what_is_lost_and_strict_refuses_it(directory):
     assert not untold, untold
 
 
-def test_what_is_refused_is_refused_with_a_reason(directory):
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_refused_is_refused_with_a_reason(tmp, form):
     _, cells, *_ = matrix()
-    for (form, target), cell in cells.items():
+    for target, cell in row(cells, form):
         if cell != "no":
             continue
-        out = directory / f"{form}-{target}{suffix(target)}"
-        done = convert(form, source(directory, form), target, out)
+        out = tmp / f"{form}-{target}{suffix(target)}"
+        done = convert(form, source(tmp, form), target, out)
         assert done.returncode == 2, (form, target, done.stderr)
         assert re.search(r"nothing of \S+ can stand in \S+: ", done.stderr), (form, target, done.stderr)
         assert not out.exists()
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -238,7 +238,3 @@ def test_each_input_may_have_its_own_format(tmp):
                                       "r 28 4 1 4"], "the two as one")
     _, err = buscap("merge", "-I", "laplace", "-I", "laplace", "-I", "laplace", references, events, code=2)
     assert "once for each" in err, err
-
-
-if __name__ == "__main__":
-    harness.main(globals())

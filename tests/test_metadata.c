@@ -1,34 +1,21 @@
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "daemon/recording.h"
 #include "formats/json.h"
 #include "formats/metadata.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
 
 struct fixture {
 	char out[BC_METADATA_MAX];
 	char why[256];
 };
 
-static int setup(void **state)
-{
-	*state = calloc(1, sizeof(struct fixture));
-	return *state == NULL ? -1 : 0;
-}
-
-static int teardown(void **state)
-{
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(fixture, NOTHING, NOTHING)
 
 static bool read_it(struct fixture *f, const char *text)
 {
@@ -45,10 +32,8 @@ static void assert_refused(struct fixture *f, const char *text, const char *word
 		fail_msg("%s: %s", text, f->why);
 }
 
-static void test_an_object_of_strings_is_taken_without_blanks(void **state)
+TEST_F(an_object_of_strings_is_taken_without_blanks)
 {
-	struct fixture *f = *state;
-
 	assert_true(read_it(f, " { \"who\" : \"me\" , \"run.2_a-B\" : \"\\u00e9\\n\" } "));
 	assert_string_equal(f->out, "{\"who\":\"me\",\"run.2_a-B\":\"\xc3\xa9\\n\"}");
 	assert_true(read_it(f, "{}"));
@@ -60,9 +45,8 @@ static void test_an_object_of_strings_is_taken_without_blanks(void **state)
 	assert_string_equal(f->out, "{\"a\":\"1\"}");
 }
 
-static void test_what_is_no_object_of_strings_is_refused(void **state)
+TEST_F(what_is_no_object_of_strings_is_refused)
 {
-	struct fixture *f = *state;
 	static const char *const bad[] = {"", "x", "null", "[]", "[\"a\"]", "\"a\"", "1", "{",
 		"{}x", "{\"a\":\"b\"", "{\"a\"}", "{a:\"b\"}", "{\"a\":\"x\\u0000y\"}"};
 	static const char *const not_strings[] = {"1", "null", "true", "[]", "{}", "[\"b\"]"};
@@ -77,9 +61,8 @@ static void test_what_is_no_object_of_strings_is_refused(void **state)
 	assert_true(read_it(f, "{\"a\":\"x\\\\u0000y\"}")); /* a backslash, then letters */
 }
 
-static void test_every_other_character_in_a_key_is_refused(void **state)
+TEST_F(every_other_character_in_a_key_is_refused)
 {
-	struct fixture *f = *state;
 	static const char good[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
@@ -105,9 +88,8 @@ static char *make(char *out, size_t key, size_t value)
 	return out;
 }
 
-static void test_keys_values_and_the_whole_have_their_limits(void **state)
+TEST_F(keys_values_and_the_whole_have_their_limits)
 {
-	struct fixture *f = *state;
 	char text[8192];
 
 	assert_true(read_it(f, make(text, BC_METADATA_KEY_MAX, BC_METADATA_VALUE_MAX)));
@@ -133,9 +115,8 @@ static void test_keys_values_and_the_whole_have_their_limits(void **state)
 	}
 }
 
-static void test_a_value_that_is_not_utf8_is_refused(void **state)
+TEST_F(a_value_that_is_not_utf8_is_refused)
 {
-	struct fixture *f = *state;
 	static const char *const bad[] = {"\x80", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80",
 		"\xc3", "\xe2\x82", "a\xffz"};
 	char text[64];
@@ -153,10 +134,8 @@ static void assert_merged(struct fixture *f, const char *all, const char *more, 
 	assert_string_equal(f->out, wanted);
 }
 
-static void test_merging_sets_members_where_they_stand_and_keeps_the_others(void **state)
+TEST_F(merging_sets_members_where_they_stand_and_keeps_the_others)
 {
-	struct fixture *f = *state;
-
 	assert_merged(f, "", "", "");
 	assert_merged(f, "", "{\"a\":\"1\"}", "{\"a\":\"1\"}");
 	assert_merged(f, "{\"a\":\"1\"}", "", "{\"a\":\"1\"}");
@@ -168,9 +147,8 @@ static void test_merging_sets_members_where_they_stand_and_keeps_the_others(void
 		"{\"n\":[1,2],\"cut from\":null,\"a\":\"1\"}");
 }
 
-static void test_merging_beyond_the_limit_changes_nothing(void **state)
+TEST_F(merging_beyond_the_limit_changes_nothing)
 {
-	struct fixture *f = *state;
 	char before[BC_METADATA_MAX];
 	char text[2048];
 
@@ -191,9 +169,8 @@ static void test_merging_beyond_the_limit_changes_nothing(void **state)
 
 /* Recordings */
 
-static void test_a_note_is_in_the_headers_from_then_on(void **state)
+TEST_F(a_note_is_in_the_headers_from_then_on)
 {
-	struct fixture *f = *state;
 	struct bc_recording recording;
 	struct bc_segment_header header;
 
@@ -236,9 +213,8 @@ static void *read_headers(void *context)
 	return NULL;
 }
 
-static void test_the_writer_never_sees_half_a_note(void **state)
+TEST_F(the_writer_never_sees_half_a_note)
 {
-	struct fixture *f = *state;
 	struct bc_recording recording;
 	pthread_t thread;
 	void *wrong;
@@ -260,31 +236,4 @@ static void test_the_writer_never_sees_half_a_note(void **state)
 	if (wrong != NULL)
 		fail_msg("%s", (const char *)wrong);
 	bc_recording_destroy(&recording);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_an_object_of_strings_is_taken_without_blanks, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_is_no_object_of_strings_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_every_other_character_in_a_key_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_keys_values_and_the_whole_have_their_limits, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_value_that_is_not_utf8_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_merging_sets_members_where_they_stand_and_keeps_the_others, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_merging_beyond_the_limit_changes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_note_is_in_the_headers_from_then_on, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_writer_never_sees_half_a_note, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,7 +215,3 @@ def test_what_is_set_while_recording_is_in_this_segment_as_a_note_and_in_the_nex
     equal((one["events"][0]["record"], one["events"][0]["text"]), (mark["record"], "here \u00e9\n"), "the mark")
     equal(json.loads(one["events"][1]["text"]), {"run": "2", "more": "\u20ac"}, "the note")
     equal([kind for kind, _, _ in dumped(first)], kinds, "dump of the first")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,16 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "capture/board.h"
 #include "daemon/metrics.h"
 #include "formats/utf8.h"
+#include "tests/support/test.h"
 
 /* A status with something of everything, and texts that are as bad as they can be. */
 struct fixture {
@@ -39,10 +34,8 @@ static void fill_board(struct bc_board *board)
 	strcpy(board->last_error, "it\nis \"gone\"");
 }
 
-static int set_up(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	fill_board(&f->board);
 	strcpy(f->recording.header.recording, "20261120T091500Z-3f9a2c");
 	f->recording.started_ns = INT64_C(1795166100500000000);
@@ -80,15 +73,9 @@ static int set_up(void **state)
 		.clients = 3,
 		.streams_events = 2,
 		.uptime_s = 12.34};
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
-{
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(fixture, set_up, NOTHING)
 
 static bool has_line(const char *text, const char *line)
 {
@@ -102,7 +89,7 @@ static bool has_line(const char *text, const char *line)
 	return false;
 }
 
-static void test_texts_of_others_can_not_break_a_line(void **state)
+TEST_F(texts_of_others_can_not_break_a_line)
 {
 	static const char *const lines[] = {
 		"buscapd_source_info{kind=\"usb\",name=\"usb\\\"\\n\\\\\"} 1",
@@ -113,7 +100,6 @@ static void test_texts_of_others_can_not_break_a_line(void **state)
 		"\xC3\xBE/a.byu.lz4\"} 1",
 		"buscapd_disk_error_info{error=\"No space left on device\"} 1",
 	};
-	struct fixture *f = *state;
 	char *text = bc_metrics_write(&f->status);
 
 	assert_non_null(text);
@@ -125,7 +111,7 @@ static void test_texts_of_others_can_not_break_a_line(void **state)
 	free(text);
 }
 
-static void test_counts_are_whole_to_the_last_digit(void **state)
+TEST_F(counts_are_whole_to_the_last_digit)
 {
 	static const char *const lines[] = {
 		"buscapd_received_samples_total 100",
@@ -144,7 +130,6 @@ static void test_counts_are_whole_to_the_last_digit(void **state)
 		"# TYPE buscapd_received_samples counter",
 		"# UNIT buscapd_received_samples samples",
 	};
-	struct fixture *f = *state;
 	char *text = bc_metrics_write(&f->status);
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -154,11 +139,10 @@ static void test_counts_are_whole_to_the_last_digit(void **state)
 	free(text);
 }
 
-static void test_what_is_not_there_is_not_told(void **state)
+TEST_F(what_is_not_there_is_not_told)
 {
 	static const char *const absent[] = {
 		"board", "recording_info", "replay", "flight_", "disk_left", "disk_error"};
-	struct fixture *f = *state;
 
 	f->status.board = NULL;
 	f->status.recording = NULL;
@@ -178,9 +162,8 @@ static void test_what_is_not_there_is_not_told(void **state)
 	free(text);
 }
 
-static void test_the_status_says_the_same(void **state)
+TEST_F(the_status_says_the_same)
 {
-	struct fixture *f = *state;
 	char *text = bc_status_write(&f->status);
 	cJSON *root = cJSON_Parse(text);
 
@@ -197,19 +180,4 @@ static void test_the_status_says_the_same(void **state)
 	assert_non_null(strstr(text, "\"samples\":18446744073709551615"));
 	cJSON_Delete(root);
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_texts_of_others_can_not_break_a_line, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_counts_are_whole_to_the_last_digit, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_what_is_not_there_is_not_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_the_status_says_the_same, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,10 @@ import shutil
 import socket as sockets
 import time
 
-import harness
-from api_harness import Api, curl, daemon_in
-from harness import Daemon, check_counts, equal, run, skip, wait_until
+import pytest
+
+from api_harness import Api, daemon_in, send
+from harness import Daemon, check_counts, equal, run, wait_until
 
 TYPES = {"counter", "gauge", "info", "stateset"}
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -192,7 +193,7 @@ def check_same(metrics, status):
 
 
 def get_metrics(socket):
-    answer = curl(socket, "GET", "/metrics")
+    answer = send(socket, "GET", "/metrics")
     equal(answer.status, 200)
     equal(answer.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8")
     return Metrics(answer.body)
@@ -296,7 +297,7 @@ def test_metrics_listen_serves_metrics_and_nothing_else(tmp):
         daemon.wait_ready()
         code, body = get(port)
         equal(code, 200)
-        equal(Metrics(body).labels("build"), Metrics(curl(tmp / "socket", "GET", "/metrics").body).labels("build"))
+        equal(Metrics(body).labels("build"), Metrics(send(tmp / "socket", "GET", "/metrics").body).labels("build"))
         equal(get(port, method="HEAD")[0], 200)
         for method in ("POST", "DELETE", "PUT", "PATCH"):
             equal(get(port, method=method)[0], 405, method)
@@ -318,7 +319,7 @@ def test_metrics_listen_takes_ipv_six(tmp):
             with sockets.socket(sockets.AF_INET6) as probe:
                 probe.bind(("::1", 0))
         except OSError:
-            skip("there is no IPv6 here")
+            pytest.skip("there is no IPv6 here")
         daemon.wait_ready()
         equal(get(port, host="[::1]")[0], 200)
         assert daemon.stop() in (0, 4)
@@ -361,7 +362,7 @@ def query(port, expression):
 def test_prometheus_scrapes_it_and_answers_queries(tmp):
     program = shutil.which("prometheus")
     if program is None:
-        skip("prometheus is not installed (apt-get install prometheus)")
+        pytest.skip("prometheus is not installed (apt-get install prometheus)")
     ports = free_port(), free_port()
     (tmp / "prometheus.yml").write_text(PROMETHEUS.format(port=ports[0]))
     with listening(tmp, ports[0], mode="always") as daemon:
@@ -383,7 +384,3 @@ def test_prometheus_scrapes_it_and_answers_queries(tmp):
             prometheus.stop()
             assert b"err=" not in prometheus.err.replace(b"err=null", b""), prometheus.err[-3000:]
         assert daemon.stop() in (0, 4)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +6,8 @@
 #include "daemon/mix.h"
 #include "formats/json.h"
 #include "formats/record.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -22,26 +17,20 @@ struct fixture {
 	struct dice dice;
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
-	f->chunk = calloc(1, sizeof(*f->chunk));
+	f->chunk = test_alloc(sizeof(*f->chunk));
 	f->dice.state = 1;
-	*state = f;
-	return f->chunk != NULL ? bc_mix_open(&f->mix) : -1;
+	assert_int_equal(bc_mix_open(&f->mix), 0);
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	bc_mix_close(f->mix);
 	free(f->chunk);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void put(struct fixture *f, uint32_t page, uint8_t type, uint8_t proc)
 {
@@ -104,9 +93,8 @@ static const cJSON *pages_of(const cJSON *mix)
 	return cJSON_GetObjectItemCaseSensitive(mix, "pages");
 }
 
-static void test_nothing_seen_is_told_as_nothing(void **state)
+TEST_F(nothing_seen_is_told_as_nothing)
 {
-	struct fixture *f = *state;
 	cJSON *object = bc_mix_json(f->mix);
 	char *text = cJSON_PrintUnformatted(object);
 
@@ -117,9 +105,8 @@ static void test_nothing_seen_is_told_as_nothing(void **state)
 }
 
 /* After any number of records. */
-static void test_of_each_1024_records_64_are_counted(void **state)
+TEST_F(of_each_1024_records_64_are_counted)
 {
-	struct fixture *f = *state;
 	uint64_t seen = 0;
 
 	for (unsigned i = 0; i < BC_CHUNK_RECORDS; i++)
@@ -147,9 +134,8 @@ static void test_of_each_1024_records_64_are_counted(void **state)
 }
 
 /* However the records come: all at once, one by one, cut anywhere. */
-static void test_the_pieces_in_which_records_come_make_no_difference(void **state)
+TEST_F(the_pieces_in_which_records_come_make_no_difference)
 {
-	struct fixture *f = *state;
 	const uint32_t records = 5000;
 	cJSON *whole = NULL;
 
@@ -174,9 +160,8 @@ static void test_the_pieces_in_which_records_come_make_no_difference(void **stat
 }
 
 /* The place in a block is told by the processor, four places a number. */
-static void test_each_place_of_a_block_has_the_same_chance(void **state)
+TEST_F(each_place_of_a_block_has_the_same_chance)
 {
-	struct fixture *f = *state;
 	const unsigned blocks = 20000;
 	const double expected = 4.0 * blocks * BC_MIX_SAMPLES / BC_MIX_BLOCK;
 
@@ -194,9 +179,8 @@ static void test_each_place_of_a_block_has_the_same_chance(void **state)
 	cJSON_Delete(mix);
 }
 
-static void test_shares_of_a_skewed_bus_are_near_the_truth(void **state)
+TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 {
-	struct fixture *f = *state;
 	static const uint8_t types[] = {
 		BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMWRITE, BC_REQ_IOWRITE, BC_REQ_INTA, 0xF2};
 	static const unsigned per_1000[] = {600, 250, 120, 20, 8, 2};
@@ -249,9 +233,8 @@ static void test_shares_of_a_skewed_bus_are_near_the_truth(void **state)
 
 /* Whole blocks of one page each: what is counted of it is known to the last sample. Far more pages
  * than are held, so that most are forgotten and come again. */
-static void test_a_pages_count_lies_where_it_is_said_to_lie(void **state)
+TEST_F(a_pages_count_lies_where_it_is_said_to_lie)
 {
-	struct fixture *f = *state;
 	enum { PAGES = 1 << 15, BLOCKS = 100000 };
 	uint64_t *truth = calloc(PAGES, sizeof(*truth));
 	unsigned inexact = 0;
@@ -287,10 +270,8 @@ static void test_a_pages_count_lies_where_it_is_said_to_lie(void **state)
 	free(truth);
 }
 
-static void test_only_memory_has_pages(void **state)
+TEST_F(only_memory_has_pages)
 {
-	struct fixture *f = *state;
-
 	for (unsigned i = 0; i < 256 * BC_MIX_BLOCK; i++)
 		put(f, i / BC_MIX_BLOCK, (uint8_t)(i / BC_MIX_BLOCK), 7);
 	flush(f);
@@ -328,9 +309,8 @@ static void check_page(struct fixture *f, int place, uint32_t page, uint64_t sam
 	cJSON_Delete(mix);
 }
 
-static void test_pages_halve_each_ten_seconds_and_the_rest_stays(void **state)
+TEST_F(pages_halve_each_ten_seconds_and_the_rest_stays)
 {
-	struct fixture *f = *state;
 	uint64_t now = 77 * SECOND_NS;
 
 	bc_mix_age(f->mix, now);
@@ -348,10 +328,8 @@ static void test_pages_halve_each_ten_seconds_and_the_rest_stays(void **state)
 	cJSON_Delete(mix);
 }
 
-static void test_a_page_that_is_hot_now_passes_one_that_was(void **state)
+TEST_F(a_page_that_is_hot_now_passes_one_that_was)
 {
-	struct fixture *f = *state;
-
 	bc_mix_age(f->mix, SECOND_NS);
 	put_blocks(f, 1, 100);
 	put_blocks(f, 2, 40);
@@ -363,9 +341,8 @@ static void test_a_page_that_is_hot_now_passes_one_that_was(void **state)
 }
 
 /* Months, in steps of any length; time that stands still or goes back changes nothing. */
-static void test_weights_never_overflow_and_old_counts_end(void **state)
+TEST_F(weights_never_overflow_and_old_counts_end)
 {
-	struct fixture *f = *state;
 	static const uint64_t steps_s[] = {1, 0, 10, 59, 600, 639, 641, 86400, 1000000};
 	uint64_t now = SECOND_NS;
 
@@ -390,31 +367,4 @@ static void test_weights_never_overflow_and_old_counts_end(void **state)
 	assert_int_equal(cJSON_GetArraySize(pages_of(mix)), 0);
 	assert_int_equal(bc_json_get_u64(mix, "memory"), 0);
 	cJSON_Delete(mix);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_nothing_seen_is_told_as_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_of_each_1024_records_64_are_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_pieces_in_which_records_come_make_no_difference, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_each_place_of_a_block_has_the_same_chance, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_shares_of_a_skewed_bus_are_near_the_truth, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_pages_count_lies_where_it_is_said_to_lie, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_only_memory_has_pages, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_pages_halve_each_ten_seconds_and_the_rest_stays, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_page_that_is_hot_now_passes_one_that_was, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_weights_never_overflow_and_old_counts_end, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,9 +6,10 @@
 
 #include "formats/options.h"
 #include "formats/parser.h"
-#include "tests/dice.h"
-#include "tests/printed.h"
-#include "tests/sample_entries.h"
+#include "tests/support/dice.h"
+#include "tests/support/printed.h"
+#include "tests/support/sample_entries.h"
+#include "tests/support/test.h"
 
 #define BYU_HOLDS                                                                      \
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
@@ -28,11 +23,10 @@ static void check(uint32_t holds, const struct bc_entry *entry, const char *want
 	free(text);
 }
 
-static void test_each_kind_has_its_keys(void **state)
+TEST(each_kind_has_its_keys)
 {
 	struct bc_entry entry;
 
-	(void)state;
 	entry = whole_reference();
 	check(ALL_HOLDS, &entry,
 		"{\"kind\":\"reference\",\"number\":7,\"tick\":99,\"unit\":\"clk\",\"epoch\":1,"
@@ -65,12 +59,11 @@ static void test_each_kind_has_its_keys(void **state)
 	check(BC_CAN_LINE, &entry, "{\"kind\":\"line\",\"number\":6,\"line\":\"BR\\tx\"}\n");
 }
 
-static void test_each_event_has_its_keys(void **state)
+TEST(each_event_has_its_keys)
 {
 	const uint32_t holds = BYU_HOLDS | BC_CAN_EVENT;
 	struct bc_entry entry;
 
-	(void)state;
 	entry = whole_event(0, "");
 	check(holds, &entry, "{\"kind\":\"epoch\",\"number\":40,\"tick\":1000,\"epoch\":2}\n");
 	entry = whole_event(BC_EVENT_GAP, "");
@@ -95,12 +88,11 @@ static char *put_known(char *out, bool is_known, const char *key, uint64_t numbe
 	return is_known ? out + sprintf(out, ",\"%s\":%" PRIu64, key, number) : out;
 }
 
-static void test_any_reference_is_what_printf_makes_of_it(void **state)
+TEST(any_reference_is_what_printf_makes_of_it)
 {
 	struct dice dice = {3};
 	char wanted[400];
 
-	(void)state;
 	for (int round = 0; round < 40000; round++) {
 		struct bc_entry two[2] = {random_reference(&dice), random_reference(&dice)};
 		const struct bc_entry *e = &two[1];
@@ -126,12 +118,11 @@ static void test_any_reference_is_what_printf_makes_of_it(void **state)
 	}
 }
 
-static void test_samples_spaces_and_letters_are_what_printf_makes_of_them(void **state)
+TEST(samples_spaces_and_letters_are_what_printf_makes_of_them)
 {
 	struct dice dice = {7};
 	char wanted[300];
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		struct bc_entry e = random_any_reference(&dice);
 		e.type = BC_REQ_MEMREAD;
@@ -245,9 +236,8 @@ static void check_text(const uint8_t *text, uint32_t bytes)
 	printed_free(&all);
 }
 
-static void test_any_two_bytes_are_a_string_that_says_them(void **state)
+TEST(any_two_bytes_are_a_string_that_says_them)
 {
-	(void)state;
 	for (unsigned a = 0; a < 256; a++) {
 		for (unsigned b = 0; b < 256; b++) {
 			const uint8_t text[] = {(uint8_t)a, (uint8_t)b};
@@ -258,13 +248,12 @@ static void test_any_two_bytes_are_a_string_that_says_them(void **state)
 	}
 }
 
-static void test_sequences_of_utf8_are_kept_and_what_looks_like_them_is_not(void **state)
+TEST(sequences_of_utf8_are_kept_and_what_looks_like_them_is_not)
 {
 	static const uint8_t edges[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2,
 		0xDF, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5};
 	const unsigned n = sizeof(edges);
 
-	(void)state;
 	for (unsigned i = 0; i < n * n * n * n; i++) {
 		const uint8_t text[] = {edges[i / n / n / n], edges[i / n / n % n],
 			edges[i / n % n], edges[i % n], 0x80};
@@ -276,13 +265,12 @@ static void test_sequences_of_utf8_are_kept_and_what_looks_like_them_is_not(void
 	}
 }
 
-static void test_the_longest_line_of_controls_fits_and_more_is_refused(void **state)
+TEST(the_longest_line_of_controls_fits_and_more_is_refused)
 {
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entries[2] = {whole_line("first"), whole_instruction()};
 	char *bytes = malloc(BC_LINE_MAX);
 
-	(void)state;
 	assert_non_null(bytes);
 	memset(bytes, 1, BC_LINE_MAX);
 	options.source_holds = ALL_HOLDS;
@@ -304,19 +292,4 @@ static void test_the_longest_line_of_controls_fits_and_more_is_refused(void **st
 	assert_non_null(strstr(all.text, "\"line\":\"first\"}\n"));
 	printed_free(&all);
 	free(bytes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_kind_has_its_keys),
-		cmocka_unit_test(test_each_event_has_its_keys),
-		cmocka_unit_test(test_any_reference_is_what_printf_makes_of_it),
-		cmocka_unit_test(test_samples_spaces_and_letters_are_what_printf_makes_of_them),
-		cmocka_unit_test(test_any_two_bytes_are_a_string_that_says_them),
-		cmocka_unit_test(test_sequences_of_utf8_are_kept_and_what_looks_like_them_is_not),
-		cmocka_unit_test(test_the_longest_line_of_controls_fits_and_more_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

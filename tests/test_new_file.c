@@ -1,41 +1,26 @@
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <cmocka.h>
-
 #include "formats/new_file.h"
-#include "tests/temp_dir.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
 
 #define NAME "f"
 
 static const uint8_t bytes[4096] = {1, 2, 3, 4, 5, 0xFF, 7};
 
-static int setup(void **state)
+static void set_up(struct temp_dir *dir)
 {
-	struct temp_dir *dir = malloc(sizeof(*dir));
-
 	signal(SIGXFSZ, SIG_IGN);
-	assert_non_null(dir);
 	temp_dir_make(dir);
-	*state = dir;
-	return 0;
 }
 
-static int teardown(void **state)
-{
-	temp_dir_remove(*state);
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(temp_dir, set_up, temp_dir_remove)
 
 static void set_file_limit(rlim_t limit_bytes)
 {
@@ -65,9 +50,8 @@ static void begin(struct bc_new_file *f, const struct temp_dir *dir, size_t head
 	assert_int_equal(bc_new_file_create(f, dir->fd, NAME, ".partial", bytes, head), 0);
 }
 
-static void test_the_hash_is_that_of_the_bytes_in_the_sealed_file(void **state)
+TEST_WITH(temp_dir, dir, the_hash_is_that_of_the_bytes_in_the_sealed_file)
 {
-	struct temp_dir *dir = *state;
 	struct bc_new_file f;
 
 	/* Around the sizes at which XXH3 goes about it in another way. */
@@ -82,9 +66,8 @@ static void test_the_hash_is_that_of_the_bytes_in_the_sealed_file(void **state)
 	}
 }
 
-static void test_an_append_that_fails_at_any_byte_is_not_in_the_hash(void **state)
+TEST_WITH(temp_dir, dir, an_append_that_fails_at_any_byte_is_not_in_the_hash)
 {
-	struct temp_dir *dir = *state;
 	struct bc_new_file f;
 
 	begin(&f, dir, 100);
@@ -98,9 +81,8 @@ static void test_an_append_that_fails_at_any_byte_is_not_in_the_hash(void **stat
 	assert_hashed(dir, f.sealed_hash);
 }
 
-static void test_an_end_is_in_the_hash_unless_it_is_undone(void **state)
+TEST_WITH(temp_dir, dir, an_end_is_in_the_hash_unless_it_is_undone)
 {
-	struct temp_dir *dir = *state;
 	struct bc_new_file f;
 
 	begin(&f, dir, 100);
@@ -126,9 +108,8 @@ static void test_an_end_is_in_the_hash_unless_it_is_undone(void **state)
 	assert_hashed(dir, f.sealed_hash);
 }
 
-static void test_what_could_not_be_cut_off_at_once_is_cut_off_before_the_seal(void **state)
+TEST_WITH(temp_dir, dir, what_could_not_be_cut_off_at_once_is_cut_off_before_the_seal)
 {
-	struct temp_dir *dir = *state;
 	struct bc_new_file f;
 	size_t n;
 
@@ -144,9 +125,8 @@ static void test_what_could_not_be_cut_off_at_once_is_cut_off_before_the_seal(vo
 	assert_int_equal(n, 130);
 }
 
-static void test_a_file_is_hashed_by_reading_as_it_is_by_writing(void **state)
+TEST_WITH(temp_dir, dir, a_file_is_hashed_by_reading_as_it_is_by_writing)
 {
-	struct temp_dir *dir = *state;
 	char hash[BC_FILE_HASH_CHARS];
 	struct bc_new_file f;
 
@@ -160,23 +140,4 @@ static void test_a_file_is_hashed_by_reading_as_it_is_by_writing(void **state)
 	close(fd);
 	assert_string_equal(hash, f.sealed_hash);
 	assert_int_equal(bc_file_hash_read(hash, -1, NULL), -EBADF);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_the_hash_is_that_of_the_bytes_in_the_sealed_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_an_append_that_fails_at_any_byte_is_not_in_the_hash, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_an_end_is_in_the_hash_unless_it_is_undone, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_could_not_be_cut_off_at_once_is_cut_off_before_the_seal, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_file_is_hashed_by_reading_as_it_is_by_writing, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

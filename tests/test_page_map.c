@@ -1,24 +1,18 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/page_map.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 static const uint64_t seeds[] = {0, 1, 2, 0x123456789ABCDEF, UINT64_MAX};
 
 #define SEEDS (sizeof(seeds) / sizeof(seeds[0]))
 
 /* Worked out from the header's text alone, in another language. */
-static void test_the_first_frames_are_those_of_the_seed(void **state)
+TEST(the_first_frames_are_those_of_the_seed)
 {
-	(void)state;
 	static const struct {
 		uint64_t seed;
 		uint32_t frames[6]; /* of pages 0, 1, 2, 3, 1023, 1024 */
@@ -40,10 +34,8 @@ static void test_the_first_frames_are_those_of_the_seed(void **state)
 }
 
 /* All that there are, each once; and the table is full then, but what is in it stays. */
-static void test_every_frame_is_given_once(void **state)
+TEST(every_frame_is_given_once)
 {
-	(void)state;
-
 	for (size_t i = 0; i < SEEDS; i++) {
 		struct bc_page_map map;
 		uint8_t *seen = calloc(BC_PAGES_MAX, 1);
@@ -65,9 +57,8 @@ static void test_every_frame_is_given_once(void **state)
 	}
 }
 
-static void test_a_page_keeps_its_frame(void **state)
+TEST(a_page_keeps_its_frame)
 {
-	(void)state;
 	struct dice dice = {.state = 5};
 	struct bc_page_map map;
 	uint64_t pages[3000];
@@ -87,9 +78,8 @@ static void test_a_page_keeps_its_frame(void **state)
 	bc_page_map_free(&map);
 }
 
-static void test_a_range_is_touched_whole_or_not_at_all(void **state)
+TEST(a_range_is_touched_whole_or_not_at_all)
 {
-	(void)state;
 	struct bc_page_map map;
 
 	bc_page_map_init(&map, 1);
@@ -103,16 +93,4 @@ static void test_a_range_is_touched_whole_or_not_at_all(void **state)
 	assert_int_equal(bc_page_map_touch(&map, 5, 4 + BC_PAGES_MAX), 0);
 	assert_int_equal(bc_page_map_touch(&map, 0, UINT64_MAX), -ENOSPC);
 	bc_page_map_free(&map);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_first_frames_are_those_of_the_seed),
-		cmocka_unit_test(test_every_frame_is_given_once),
-		cmocka_unit_test(test_a_page_keeps_its_frame),
-		cmocka_unit_test(test_a_range_is_touched_whole_or_not_at_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +7,9 @@
 #include "formats/probe.h"
 #include "formats/segment.h"
 #include "formats/segment_header.h"
-#include "tests/dice.h"
-#include "tests/traces.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
 
 #define SEEDS   10
 #define SAMPLES 12000u /* more than is looked at, in every format */
@@ -110,10 +105,8 @@ static struct trace make_segment(bool has_chunk)
 	return trace;
 }
 
-static void test_a_segment_is_told_by_its_head(void **state)
+TEST(a_segment_is_told_by_its_head)
 {
-	(void)state;
-
 	for (int has_chunk = 0; has_chunk < 2; has_chunk++) {
 		struct trace segment = make_segment(has_chunk);
 		assert_told(&segment, BC_FORMAT_SEGMENT, false);
@@ -125,9 +118,8 @@ static void test_a_segment_is_told_by_its_head(void **state)
 	}
 }
 
-static void test_a_segment_with_its_head_damaged_is_told_by_what_follows(void **state)
+TEST(a_segment_with_its_head_damaged_is_told_by_what_follows)
 {
-	(void)state;
 	struct trace segment = make_segment(true);
 
 	for (size_t at = 0; at < segment.n; at++) {
@@ -143,9 +135,8 @@ static void test_a_segment_with_its_head_damaged_is_told_by_what_follows(void **
 }
 
 /* An empty frame may stand before others of LZ4; it alone makes no segment. */
-static void test_an_empty_lz4_frame_before_lz4_is_no_segment(void **state)
+TEST(an_empty_lz4_frame_before_lz4_is_no_segment)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(1, 2000, 1);
 	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
 	struct trace packed = trace_to_lz4(&byu, true);
@@ -165,10 +156,8 @@ static void test_an_empty_lz4_frame_before_lz4_is_no_segment(void **state)
 
 /* The simulated bus */
 
-static void test_the_simulated_bus_is_told_right_in_every_format(void **state)
+TEST(the_simulated_bus_is_told_right_in_every_format)
 {
-	(void)state;
-
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		for (unsigned agents = 1; agents <= 4; agents += 3) {
 			struct trace bcp1 = trace_of_sim(seed, SAMPLES, agents);
@@ -183,10 +172,8 @@ static void test_the_simulated_bus_is_told_right_in_every_format(void **state)
 	}
 }
 
-static void test_compressed_it_is_told_as_what_is_inside(void **state)
+TEST(compressed_it_is_told_as_what_is_inside)
 {
-	(void)state;
-
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct trace bcp1 = trace_of_sim(seed, SAMPLES, 1);
 		struct trace packed = trace_to_lz4(&bcp1, true);
@@ -204,10 +191,8 @@ static void test_compressed_it_is_told_as_what_is_inside(void **state)
 }
 
 /* Cut off anywhere, it is told right or not told; it is never told wrong. */
-static void test_no_prefix_of_the_simulated_bus_is_told_wrong(void **state)
+TEST(no_prefix_of_the_simulated_bus_is_told_wrong)
 {
-	(void)state;
-
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct trace bcp1 = trace_of_sim(seed, 2000, 1 + seed % 4);
 		for (size_t n = 0; n <= 1000; n++) {
@@ -232,9 +217,8 @@ static void test_no_prefix_of_the_simulated_bus_is_told_wrong(void **state)
 	}
 }
 
-static void test_a_capture_that_begins_in_the_middle_of_a_frame_is_bcp1(void **state)
+TEST(a_capture_that_begins_in_the_middle_of_a_frame_is_bcp1)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(3, SAMPLES, 2);
 
 	for (size_t cut = 1; cut < 9000; cut += 31) {
@@ -244,9 +228,8 @@ static void test_a_capture_that_begins_in_the_middle_of_a_frame_is_bcp1(void **s
 	trace_free(&bcp1);
 }
 
-static void test_answers_given_early_stand(void **state)
+TEST(answers_given_early_stand)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(5, SAMPLES, 1);
 	struct trace packed = trace_to_lz4(&bcp1, true);
 
@@ -264,9 +247,8 @@ static void test_answers_given_early_stand(void **state)
 	trace_free(&bcp1);
 }
 
-static void test_the_real_trace_is_byu(void **state)
+TEST(the_real_trace_is_byu)
 {
-	(void)state;
 	const char *path = getenv("BC_TEST_PENTIUM2_TRACE");
 	if (path == NULL)
 		path = "../shared/data/byu/pentium2-slice.tr";
@@ -306,9 +288,8 @@ static bool names(const struct bc_probe *probe, enum bc_format format)
 	return strstr(words, word) != NULL;
 }
 
-static void test_nothing_is_said_to_be_empty(void **state)
+TEST(nothing_is_said_to_be_empty)
 {
-	(void)state;
 	struct bc_probe probe = told((const uint8_t *)"", 0);
 	struct trace nothing = {(uint8_t *)"", 0};
 	struct trace packed = trace_to_lz4(&nothing, true);
@@ -323,9 +304,8 @@ static void test_nothing_is_said_to_be_empty(void **state)
 	trace_free(&packed);
 }
 
-static void test_what_fits_several_formats_is_said_to_and_each_is_named(void **state)
+TEST(what_fits_several_formats_is_said_to_and_each_is_named)
 {
-	(void)state;
 	static const uint8_t zeros[480];
 
 	for (size_t n = 24; n <= sizeof(zeros); n += 24) {
@@ -341,9 +321,8 @@ static void test_what_fits_several_formats_is_said_to_and_each_is_named(void **s
 }
 
 /* Records whose times read alike in both orders. */
-static void test_byu_that_could_be_of_either_byte_order_is_said_to_be(void **state)
+TEST(byu_that_could_be_of_either_byte_order_is_said_to_be)
 {
-	(void)state;
 	uint8_t bytes[100 * BC_RECORD_BYTES];
 
 	for (uint32_t i = 0; i < 100; i++)
@@ -357,9 +336,8 @@ static void test_byu_that_could_be_of_either_byte_order_is_said_to_be(void **sta
 	assert_false(names(&probe, BC_FORMAT_BYU16));
 }
 
-static void test_noise_fits_no_format(void **state)
+TEST(noise_fits_no_format)
 {
-	(void)state;
 	struct dice dice = {.state = 41};
 	uint8_t *bytes = malloc(BC_PROBE_BYTES);
 
@@ -379,9 +357,8 @@ static void test_noise_fits_no_format(void **state)
 	free(bytes);
 }
 
-static void test_text_fits_no_format(void **state)
+TEST(text_fits_no_format)
 {
-	(void)state;
 	static const char text[] = "0 9f8e7 MEMREAD\n1 9f8e8 MEMWRITE, and so on, line by line\n";
 	char bytes[40 * sizeof(text)];
 
@@ -391,9 +368,8 @@ static void test_text_fits_no_format(void **state)
 }
 
 /* LZ4 that is damaged or holds what is no trace has an answer, too. */
-static void test_every_flipped_byte_of_compressed_noise_has_an_answer(void **state)
+TEST(every_flipped_byte_of_compressed_noise_has_an_answer)
 {
-	(void)state;
 	struct dice dice = {.state = 43};
 	uint8_t noise[700];
 	struct trace plain = {noise, sizeof(noise)};
@@ -411,9 +387,8 @@ static void test_every_flipped_byte_of_compressed_noise_has_an_answer(void **sta
 	trace_free(&packed);
 }
 
-static void test_a_few_strange_records_are_forgiven_and_more_are_not(void **state)
+TEST(a_few_strange_records_are_forgiven_and_more_are_not)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(9, SAMPLES, 1);
 	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
 
@@ -427,9 +402,8 @@ static void test_a_few_strange_records_are_forgiven_and_more_are_not(void **stat
 	trace_free(&bcp1);
 }
 
-static void test_a_format_has_one_name_and_the_name_leads_back(void **state)
+TEST(a_format_has_one_name_and_the_name_leads_back)
 {
-	(void)state;
 	static const char *const words[BC_FORMATS] = {"unknown", "segment", "bcp1", "raw6", "byu",
 		"byu16", "byu24", "byu-be", "laplace", "laplace-text", "laplace-events", "cis501",
 		"tarmac", "din", "xdin", "lackey", "vcd", "rowbinary", "csv", "ndjson"};
@@ -442,29 +416,4 @@ static void test_a_format_has_one_name_and_the_name_leads_back(void **state)
 	assert_int_equal(bc_format_by_name("BYU"), BC_FORMAT_UNKNOWN);
 	assert_int_equal(bc_format_by_name("byu2"), BC_FORMAT_UNKNOWN);
 	assert_int_equal(bc_format_by_name("byu "), BC_FORMAT_UNKNOWN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_segment_is_told_by_its_head),
-		cmocka_unit_test(test_a_segment_with_its_head_damaged_is_told_by_what_follows),
-		cmocka_unit_test(test_an_empty_lz4_frame_before_lz4_is_no_segment),
-		cmocka_unit_test(test_the_simulated_bus_is_told_right_in_every_format),
-		cmocka_unit_test(test_compressed_it_is_told_as_what_is_inside),
-		cmocka_unit_test(test_no_prefix_of_the_simulated_bus_is_told_wrong),
-		cmocka_unit_test(test_a_capture_that_begins_in_the_middle_of_a_frame_is_bcp1),
-		cmocka_unit_test(test_answers_given_early_stand),
-		cmocka_unit_test(test_the_real_trace_is_byu),
-		cmocka_unit_test(test_nothing_is_said_to_be_empty),
-		cmocka_unit_test(test_what_fits_several_formats_is_said_to_and_each_is_named),
-		cmocka_unit_test(test_byu_that_could_be_of_either_byte_order_is_said_to_be),
-		cmocka_unit_test(test_noise_fits_no_format),
-		cmocka_unit_test(test_text_fits_no_format),
-		cmocka_unit_test(test_every_flipped_byte_of_compressed_noise_has_an_answer),
-		cmocka_unit_test(test_a_few_strange_records_are_forgiven_and_more_are_not),
-		cmocka_unit_test(test_a_format_has_one_name_and_the_name_leads_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

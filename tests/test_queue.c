@@ -1,20 +1,15 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/queue.h"
+#include "tests/support/test.h"
 
-static void test_items_come_out_in_order_round_and_round(void **state)
+TEST_THREADS;
+
+TEST(items_come_out_in_order_round_and_round)
 {
 	struct bc_queue queue;
 	static char items[8];
 	unsigned in = 0;
 	unsigned out = 0;
 
-	(void)state;
 	assert_int_equal(bc_queue_init(&queue, 5), 0);
 	for (int round = 0; round < 20; round++) {
 		for (int i = 0; i < 3; i++)
@@ -27,13 +22,12 @@ static void test_items_come_out_in_order_round_and_round(void **state)
 	bc_queue_destroy(&queue);
 }
 
-static void test_a_pool_gives_the_item_that_came_last(void **state)
+TEST(a_pool_gives_the_item_that_came_last)
 {
 	struct bc_queue queue;
 	char a;
 	char b;
 
-	(void)state;
 	assert_int_equal(bc_queue_init(&queue, 2), 0);
 	bc_queue_push(&queue, &a);
 	bc_queue_push(&queue, &b);
@@ -42,12 +36,11 @@ static void test_a_pool_gives_the_item_that_came_last(void **state)
 	bc_queue_destroy(&queue);
 }
 
-static void test_waiting_ends_with_the_time_or_the_queue(void **state)
+TEST(waiting_ends_with_the_time_or_the_queue)
 {
 	struct bc_queue queue;
 	char a;
 
-	(void)state;
 	assert_int_equal(bc_queue_init(&queue, 1), 0);
 	assert_null(bc_queue_pop_within(&queue, 1000000));
 	assert_null(bc_queue_pop_within(&queue, 0));
@@ -77,13 +70,12 @@ static void *pass_on(void *context)
 	return NULL;
 }
 
-static void test_nothing_is_lost_between_threads(void **state)
+TEST(nothing_is_lost_between_threads)
 {
 	static uint32_t seen[ITEMS];
 	struct relay relay;
 	pthread_t threads[3];
 
-	(void)state;
 	assert_int_equal(bc_queue_init(&relay.there, ITEMS), 0);
 	assert_int_equal(bc_queue_init(&relay.back, ITEMS), 0);
 	for (int i = 0; i < 3; i++)
@@ -99,16 +91,4 @@ static void test_nothing_is_lost_between_threads(void **state)
 		assert_int_equal(seen[i], 1);
 	bc_queue_destroy(&relay.there);
 	bc_queue_destroy(&relay.back);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_items_come_out_in_order_round_and_round),
-		cmocka_unit_test(test_a_pool_gives_the_item_that_came_last),
-		cmocka_unit_test(test_waiting_ends_with_the_time_or_the_queue),
-		cmocka_unit_test(test_nothing_is_lost_between_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* The layout of a raw capture: what is written is read, and whatever becomes of the file, a reader
  * invents nothing and says what is damaged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <sys/mman.h>
 #include <xxhash.h>
 
 #include "formats/bytes.h"
 #include "formats/input.h"
-#include "tests/raw_blocks.h"
+#include "tests/support/raw_blocks.h"
+#include "tests/support/test.h"
 
 /* Of what is exhausted, every so manyth under AddressSanitizer, which maps each reader anew. */
 #ifdef __SANITIZE_ADDRESS__
@@ -28,32 +23,25 @@ struct fixture {
 	int copy; /* a file in memory */
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
 	temp_dir_make(&f->dir);
 	raw_make(&f->raw, &f->dir);
 	f->block = malloc(sizeof(*f->block));
 	assert_non_null(f->block);
 	f->copy = memfd_create("copy", MFD_CLOEXEC);
 	assert_true(f->copy >= 0);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	close(f->copy);
 	free(f->block);
 	raw_free(&f->raw);
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 struct findings {
 	unsigned blocks;
@@ -108,10 +96,8 @@ static struct findings read_all(struct fixture *f)
 	return found;
 }
 
-static void test_what_is_written_is_read(void **state)
+TEST_F(what_is_written_is_read)
 {
-	struct fixture *f = *state;
-
 	put(f, f->raw.file, f->raw.file_bytes);
 	struct findings found = read_all(f);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
@@ -126,9 +112,8 @@ static void test_what_is_written_is_read(void **state)
 	assert_int_equal(f->raw.blocks[4].entries, 1); /* cuts without times tell nothing */
 }
 
-static void test_an_lz4_program_gives_the_stream(void **state)
+TEST_F(an_lz4_program_gives_the_stream)
 {
-	struct fixture *f = *state;
 	struct bc_input *input;
 	struct bc_probe probe;
 	uint8_t out[4096];
@@ -149,10 +134,8 @@ static void test_an_lz4_program_gives_the_stream(void **state)
 	bc_input_close(input);
 }
 
-static void test_every_prefix_keeps_whole_blocks(void **state)
+TEST_F(every_prefix_keeps_whole_blocks)
 {
-	struct fixture *f = *state;
-
 	for (size_t n = 0; n < f->raw.file_bytes; n += STEP) {
 		unsigned whole = 0;
 		bool is_border = n == 0 || n == BC_EMPTY_FRAME_BYTES;
@@ -167,9 +150,8 @@ static void test_every_prefix_keeps_whole_blocks(void **state)
 	}
 }
 
-static void test_a_flipped_bit_costs_no_more_than_its_block(void **state)
+TEST_F(a_flipped_bit_costs_no_more_than_its_block)
 {
-	struct fixture *f = *state;
 	unsigned harmless = 0;
 
 	for (size_t bit = 0; bit < f->raw.file_bytes * 8; bit += STEP) {
@@ -216,10 +198,8 @@ static bool reads_with(struct fixture *f, size_t at, unsigned bytes, uint64_t va
 	return bc_raw_table_read(f->block, table, n);
 }
 
-static void test_a_table_that_says_too_much_is_refused(void **state)
+TEST_F(a_table_that_says_too_much_is_refused)
 {
-	struct fixture *f = *state;
-
 	assert_true(reads_with(f, 32, 8, 12345)); /* the offset may be any */
 	assert_int_equal(f->block->offset, 12345);
 	assert_false(reads_with(f, 8, 4, 2));  /* version */
@@ -240,10 +220,9 @@ static void test_a_table_that_says_too_much_is_refused(void **state)
 	assert_true(reads_with(f, 72, 8, 1000));
 }
 
-static void test_a_table_has_a_possible_length(void **state)
+TEST_F(a_table_has_a_possible_length)
 {
 	uint8_t in[BC_SKIPPABLE_BYTES];
-	(void)state;
 
 	bc_put_le32(in, BC_MAGIC_RAW_TABLE);
 	for (uint32_t n = 0; n < 4 * BC_RAW_TABLE_MIN; n++) {
@@ -263,9 +242,8 @@ static void test_a_table_has_a_possible_length(void **state)
 	assert_int_equal(bc_raw_table_bytes(in), 0);
 }
 
-static void test_a_full_block_is_read(void **state)
+TEST_F(a_full_block_is_read)
 {
-	struct fixture *f = *state;
 	struct bc_raw_block *full = malloc(sizeof(*full));
 	uint8_t *encoded = malloc(BC_RAW_ENCODED_MAX);
 	uint8_t *data = malloc(BC_RAW_BLOCK_BYTES);
@@ -303,9 +281,8 @@ static void test_a_full_block_is_read(void **state)
 	free(full);
 }
 
-static void test_files_behind_one_another_are_one_stream(void **state)
+TEST_F(files_behind_one_another_are_one_stream)
 {
-	struct fixture *f = *state;
 	struct raw_blocks *r = &f->raw;
 	size_t head = r->begin[0];
 	size_t n = r->file_bytes + head;
@@ -335,9 +312,8 @@ static void test_files_behind_one_another_are_one_stream(void **state)
 	free(both);
 }
 
-static void test_a_torn_one_is_cut_to_its_last_whole_block(void **state)
+TEST_F(a_torn_one_is_cut_to_its_last_whole_block)
 {
-	struct fixture *f = *state;
 	struct raw_blocks *r = &f->raw;
 	struct bc_raw_recovered recovered;
 
@@ -377,9 +353,8 @@ static void count_step(void *context)
 	(*steps)++;
 }
 
-static void test_each_piece_read_of_a_torn_one_is_a_step(void **state)
+TEST_F(each_piece_read_of_a_torn_one_is_a_step)
 {
-	struct fixture *f = *state;
 	struct bc_raw_recovered recovered;
 	unsigned steps = 0;
 	struct bc_steps listener = {.on_step = count_step, .context = &steps};
@@ -393,9 +368,8 @@ static void test_each_piece_read_of_a_torn_one_is_a_step(void **state)
 	assert_int_equal(steps, once);
 }
 
-static void test_a_torn_one_replaces_nothing(void **state)
+TEST_F(a_torn_one_replaces_nothing)
 {
-	struct fixture *f = *state;
 	struct bc_raw_recovered recovered;
 
 	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
@@ -405,9 +379,8 @@ static void test_a_torn_one_replaces_nothing(void **state)
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "none", "other", NULL), -ENOENT);
 }
 
-static void test_damage_before_the_end_of_a_torn_one_is_left(void **state)
+TEST_F(damage_before_the_end_of_a_torn_one_is_left)
 {
-	struct fixture *f = *state;
 	struct raw_blocks *r = &f->raw;
 	struct bc_raw_recovered recovered;
 	size_t size;
@@ -422,9 +395,8 @@ static void test_damage_before_the_end_of_a_torn_one_is_left(void **state)
 	assert_int_equal(size, r->begin[4]);
 }
 
-static void test_the_form_is_told_without_a_header(void **state)
+TEST_F(the_form_is_told_without_a_header)
 {
-	struct fixture *f = *state;
 	struct bc_probe probe;
 
 	for (size_t at = 0; at < f->raw.begin[0]; at++) {
@@ -441,9 +413,8 @@ static void test_the_form_is_told_without_a_header(void **state)
 	assert_true(probe.is_capture);
 }
 
-static void test_a_named_format_keeps_the_transfers_if_it_is_the_captures(void **state)
+TEST_F(a_named_format_keeps_the_transfers_if_it_is_the_captures)
 {
-	struct fixture *f = *state;
 	struct bc_stream stream = {.fd = f->copy, .wake_fd = -1};
 	struct bc_input *input;
 	struct bc_probe probe;
@@ -460,7 +431,7 @@ static void test_a_named_format_keeps_the_transfers_if_it_is_the_captures(void *
 	bc_input_close(input);
 }
 
-static void test_names_are_told_from_those_of_segments(void **state)
+TEST_F(names_are_told_from_those_of_segments)
 {
 	static const struct {
 		const char *file;
@@ -473,7 +444,6 @@ static void test_names_are_told_from_those_of_segments(void **state)
 	struct bc_segment_name name;
 	enum bc_format form;
 	char file[BC_SEGMENT_NAME_MAX];
-	(void)state;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		assert_false(bc_segment_name_read(&name, names[i].file));
@@ -486,29 +456,4 @@ static void test_names_are_told_from_those_of_segments(void **state)
 	assert_false(bc_raw_name_read(&name, &form, RAW_RECORDING "-00000.byu.lz4"));
 	assert_false(bc_raw_name_read(&name, &form, RAW_RECORDING "-00000.bcp1"));
 	assert_false(bc_raw_name_read(&name, &form, RAW_RECORDING ".bcp1.lz4"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_what_is_written_is_read),
-		TEST(test_an_lz4_program_gives_the_stream),
-		TEST(test_every_prefix_keeps_whole_blocks),
-		TEST(test_a_flipped_bit_costs_no_more_than_its_block),
-		TEST(test_a_table_that_says_too_much_is_refused),
-		TEST(test_a_table_has_a_possible_length),
-		TEST(test_a_full_block_is_read),
-		TEST(test_files_behind_one_another_are_one_stream),
-		TEST(test_a_torn_one_is_cut_to_its_last_whole_block),
-		TEST(test_each_piece_read_of_a_torn_one_is_a_step),
-		TEST(test_a_torn_one_replaces_nothing),
-		TEST(test_damage_before_the_end_of_a_torn_one_is_left),
-		TEST(test_the_form_is_told_without_a_header),
-		TEST(test_a_named_format_keeps_the_transfers_if_it_is_the_captures),
-		TEST(test_names_are_told_from_those_of_segments),
-#undef TEST
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

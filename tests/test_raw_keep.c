@@ -1,18 +1,13 @@
 /* A stream on its way into raw blocks and out of them again: what comes out is what went in, piece
  * by piece, but for what was dropped, and that is said. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "capture/block_replay.h"
 #include "daemon/raw_keep.h"
 #include "formats/sample.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define EVENTS_MAX 4000u
 #define BLOCKS_MAX 64u
@@ -52,11 +47,8 @@ struct fixture {
 	uint64_t dropped;
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
 	f->dice.state = 99;
 	f->blocks = calloc(BLOCKS_MAX, sizeof(*f->blocks));
 	f->stream = malloc(STREAM_MAX);
@@ -65,20 +57,16 @@ static int setup(void **state)
 	assert_non_null(f->stream);
 	assert_non_null(f->out);
 	dice_fill(&f->dice, f->stream, STREAM_MAX);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	free(f->blocks);
 	free(f->stream);
 	free(f->out);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void begin_block(struct fixture *f)
 {
@@ -303,26 +291,20 @@ static void send_anything(struct fixture *f, enum bc_format format)
 	assert_true(f->count > 20);
 }
 
-static void test_raw6_comes_out_as_it_went_in(void **state)
+TEST_F(raw6_comes_out_as_it_went_in)
 {
-	struct fixture *f = *state;
-
 	send_anything(f, BC_FORMAT_RAW6);
 	check(f);
 }
 
-static void test_bcp1_comes_out_as_it_went_in(void **state)
+TEST_F(bcp1_comes_out_as_it_went_in)
 {
-	struct fixture *f = *state;
-
 	send_anything(f, BC_FORMAT_BCP1);
 	check(f);
 }
 
-static void test_a_long_transfer_goes_on_from_block_to_block(void **state)
+TEST_F(a_long_transfer_goes_on_from_block_to_block)
 {
-	struct fixture *f = *state;
-
 	f->format = BC_FORMAT_RAW6;
 	f->may_refuse = true;
 	send_bytes(f, 100, true, false);
@@ -332,9 +314,8 @@ static void test_a_long_transfer_goes_on_from_block_to_block(void **state)
 	check(f);
 }
 
-static void test_a_transfer_whose_rest_was_dropped_ends_where_it_was(void **state)
+TEST_F(a_transfer_whose_rest_was_dropped_ends_where_it_was)
 {
-	struct fixture *f = *state;
 	struct bc_source_data data = {
 		.format = BC_FORMAT_RAW6,
 		.bytes = f->stream,
@@ -354,10 +335,8 @@ static void test_a_transfer_whose_rest_was_dropped_ends_where_it_was(void **stat
 	assert_int_equal(f->got[1].broken.cause, BC_GAP_DISK);
 }
 
-static void test_breaks_that_find_no_block_wait_and_are_not_forgotten(void **state)
+TEST_F(breaks_that_find_no_block_wait_and_are_not_forgotten)
 {
-	struct fixture *f = *state;
-
 	f->format = BC_FORMAT_RAW6;
 	send_bytes(f, 7, true, false);
 	send_bytes(f, 7, true, true);
@@ -368,9 +347,8 @@ static void test_breaks_that_find_no_block_wait_and_are_not_forgotten(void **sta
 	check(f);
 }
 
-static void test_more_breaks_than_can_wait_become_one(void **state)
+TEST_F(more_breaks_than_can_wait_become_one)
 {
-	struct fixture *f = *state;
 	struct bc_raw_block *block = &f->blocks[0];
 
 	f->format = BC_FORMAT_BCP1;
@@ -386,9 +364,8 @@ static void test_more_breaks_than_can_wait_become_one(void **state)
 }
 
 /* A replay that begins behind a hole begins with a whole sample. */
-static void test_the_rest_of_a_sample_behind_a_hole_is_left_out(void **state)
+TEST_F(the_rest_of_a_sample_behind_a_hole_is_left_out)
 {
-	struct fixture *f = *state;
 	struct bc_source_sink sink = {.context = f, .data = on_data};
 	struct bc_block_replay replay = {.next_entry = 0};
 	bool is_over = false;
@@ -414,21 +391,4 @@ static void test_the_rest_of_a_sample_behind_a_hole_is_left_out(void **state)
 	assert_true(bc_block_replay_give(&replay, &f->blocks[0], NULL, &sink, &is_over));
 	assert_int_equal(f->got_count, 4);
 	bc_block_replay_free(&replay);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_raw6_comes_out_as_it_went_in),
-		TEST(test_bcp1_comes_out_as_it_went_in),
-		TEST(test_a_long_transfer_goes_on_from_block_to_block),
-		TEST(test_a_transfer_whose_rest_was_dropped_ends_where_it_was),
-		TEST(test_breaks_that_find_no_block_wait_and_are_not_forgotten),
-		TEST(test_more_breaks_than_can_wait_become_one),
-		TEST(test_the_rest_of_a_sample_behind_a_hole_is_left_out),
-#undef TEST
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* Recordings of a board in software, with raw bytes kept: a replay of them must make the same
  * records at the same ticks, and the same gaps, of raw6 too, whose ticks are of the host's clock.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +13,12 @@
 #include "daemon/recording.h"
 #include "daemon/session.h"
 #include "formats/segment_reader.h"
-#include "tests/dice.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
+
+TEST_THREADS;
 
 #define SAMPLES 400000u
 
@@ -408,9 +405,8 @@ static void check_replay(enum bc_format format, const struct trace *trace)
 	temp_dir_remove(&dir);
 }
 
-static void test_raw6_is_replayed_with_its_times_and_breaks(void **state)
+TEST(raw6_is_replayed_with_its_times_and_breaks)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(3, SAMPLES, 2);
 	struct trace raw6 = trace_to_raw6(&bcp1);
 
@@ -419,9 +415,8 @@ static void test_raw6_is_replayed_with_its_times_and_breaks(void **state)
 	trace_free(&bcp1);
 }
 
-static void test_bcp1_is_replayed_with_its_breaks(void **state)
+TEST(bcp1_is_replayed_with_its_breaks)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(4, SAMPLES, 2);
 
 	check_replay(BC_FORMAT_BCP1, &bcp1);
@@ -474,10 +469,8 @@ static void check_begun(enum bc_format format, const struct trace *trace, unsign
 	temp_dir_remove(&dir);
 }
 
-static void test_what_begins_within_a_frame_or_sample_is_replayed_from_its_first_record(
-	void **state)
+TEST(what_begins_within_a_frame_or_sample_is_replayed_from_its_first_record)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(5, 20000, 2);
 	struct trace raw6 = trace_to_raw6(&bcp1);
 
@@ -487,16 +480,4 @@ static void test_what_begins_within_a_frame_or_sample_is_replayed_from_its_first
 	}
 	trace_free(&raw6);
 	trace_free(&bcp1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_raw6_is_replayed_with_its_times_and_breaks),
-		cmocka_unit_test(test_bcp1_is_replayed_with_its_breaks),
-		cmocka_unit_test(
-			test_what_begins_within_a_frame_or_sample_is_replayed_from_its_first_record),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,15 @@
 #include <inttypes.h>
 #include <sys/socket.h>
 
-#include "tests/small_segment.h"
+#include "tests/support/small_segment.h"
 
 #include "formats/dialect.h"
 #include "formats/parser.h"
 #include "formats/reader.h"
-#include "tests/dice.h"
-#include "tests/temp_dir.h"
-#include "tests/traces.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
 
 /* What a reader gives, as text: a line an entry, a fault, or a run of records. Freed with free().
  */
@@ -175,10 +176,8 @@ static const struct {
 
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))
 
-static void test_every_split_of_the_input_gives_the_same(void **state)
+TEST(every_split_of_the_input_gives_the_same)
 {
-	(void)state;
-
 	for (size_t s = 0; s < SAMPLES; s++) {
 		const uint8_t *bytes = (const uint8_t *)samples[s].bytes;
 		size_t n = samples[s].n;
@@ -209,9 +208,8 @@ static void test_every_split_of_the_input_gives_the_same(void **state)
 }
 
 /* What came before is given, and what follows; each is told once, with its place. */
-static void test_malformed_lines_are_told_with_line_and_column_and_passed(void **state)
+TEST(malformed_lines_are_told_with_line_and_column_and_passed)
 {
-	(void)state;
 	static const char trace[] = "0 1\n5 1\n1 2\n\n  2 xyz\n2 3\n0 4 \n0";
 	char *text = read_all(fd_of(trace, sizeof(trace) - 1), BC_FORMAT_DIN, &nothing_special);
 	static const char rest[] = " has 0 size 0 attr 0 proc 0 tick 0 delta 0 epoch 0\n";
@@ -233,10 +231,8 @@ static void test_malformed_lines_are_told_with_line_and_column_and_passed(void *
 	free(text);
 }
 
-static void test_the_last_line_may_lack_its_newline(void **state)
+TEST(the_last_line_may_lack_its_newline)
 {
-	(void)state;
-
 	for (size_t s = 0; s < SAMPLES; s++) {
 		if (bc_format_info(samples[s].format)->parser->record_bytes != 0)
 			continue;
@@ -251,10 +247,8 @@ static void test_the_last_line_may_lack_its_newline(void **state)
 	}
 }
 
-static void test_an_empty_file_has_nothing(void **state)
+TEST(an_empty_file_has_nothing)
 {
-	(void)state;
-
 	for (enum bc_format format = BC_FORMAT_BCP1; format < BC_FORMATS; format++) {
 		if (!bc_format_info(format)->can_read)
 			continue;
@@ -266,9 +260,8 @@ static void test_an_empty_file_has_nothing(void **state)
 
 /* Lines at the limit and over it, at any place in the reader's blocks: those over it are told, each
  * once, and no other line suffers. */
-static void test_a_line_over_the_limit_is_told_and_passed_wherever_it_stands(void **state)
+TEST(a_line_over_the_limit_is_told_and_passed_wherever_it_stands)
 {
-	(void)state;
 	static const size_t lengths[] = {BC_LINE_MAX - 2, BC_LINE_MAX - 1, BC_LINE_MAX,
 		BC_LINE_MAX + 1, 3 * BC_LINE_MAX, 300000, 600000};
 	struct dice dice = {.state = 17};
@@ -336,9 +329,8 @@ static void test_a_line_over_the_limit_is_told_and_passed_wherever_it_stands(voi
 	}
 }
 
-static void test_a_torn_record_is_told_with_its_place(void **state)
+TEST(a_torn_record_is_told_with_its_place)
 {
-	(void)state;
 	static const struct {
 		enum bc_format format;
 		size_t record;
@@ -369,9 +361,8 @@ static void test_a_torn_record_is_told_with_its_place(void **state)
 	}
 }
 
-static void test_a_malformed_record_is_told_by_its_offset_and_passed(void **state)
+TEST(a_malformed_record_is_told_by_its_offset_and_passed)
 {
-	(void)state;
 	char bytes[5 * 18];
 
 	for (size_t bad = 0; bad < 5; bad++) {
@@ -392,9 +383,8 @@ static void test_a_malformed_record_is_told_by_its_offset_and_passed(void **stat
 	}
 }
 
-static void test_a_line_that_damage_cuts_off_is_not_taken_for_a_shorter_one(void **state)
+TEST(a_line_that_damage_cuts_off_is_not_taken_for_a_shorter_one)
 {
-	(void)state;
 	static const char line[] = "2 123456789a\n";
 	struct trace plain = {.n = 20000 * (sizeof(line) - 1)};
 
@@ -416,9 +406,8 @@ static void test_a_line_that_damage_cuts_off_is_not_taken_for_a_shorter_one(void
 
 /* BYU */
 
-static void test_every_dialect_gives_the_same_as_records_and_as_entries(void **state)
+TEST(every_dialect_gives_the_same_as_records_and_as_entries)
 {
-	(void)state;
 	static const enum bc_format dialects[] = {
 		BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
 	struct trace bcp1 = trace_of_sim(1, 3000, 2);
@@ -441,10 +430,8 @@ static void test_every_dialect_gives_the_same_as_records_and_as_entries(void **s
 	trace_free(&bcp1);
 }
 
-static void test_a_record_too_large_for_byu_is_left_out_as_a_record_only(void **state)
+TEST(a_record_too_large_for_byu_is_left_out_as_a_record_only)
 {
-	(void)state;
-
 	for (int is_wide = 0; is_wide < 2; is_wide++) {
 		size_t stride = is_wide ? 24 : 16;
 		for (size_t large = 0; large < 4; large++) {
@@ -474,9 +461,8 @@ static void test_a_record_too_large_for_byu_is_left_out_as_a_record_only(void **
 
 /* Frames */
 
-static void test_a_board_stream_gives_what_was_sent(void **state)
+TEST(a_board_stream_gives_what_was_sent)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(5, 4000, 2);
 	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
 	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
@@ -520,9 +506,8 @@ static void test_a_board_stream_gives_what_was_sent(void **state)
 	trace_free(&bcp1);
 }
 
-static void test_missing_and_damaged_frames_are_gaps_and_faults(void **state)
+TEST(missing_and_damaged_frames_are_gaps_and_faults)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(5, 4000, 1);
 	struct bc_bcp1_header header;
 	size_t second = 0;
@@ -557,26 +542,19 @@ struct segments {
 	struct small_segment one;
 };
 
-static int setup(void **state)
+static void set_up(struct segments *s)
 {
-	struct segments *s = calloc(1, sizeof(*s));
-
-	assert_non_null(s);
 	temp_dir_make(&s->dir);
 	small_make(&s->one, s->dir.fd, 0, 0);
-	*state = s;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct segments *s)
 {
-	struct segments *s = *state;
-
 	free(s->one.bytes);
 	temp_dir_remove(&s->dir);
-	free(s);
-	return 0;
 }
+
+TEST_FIXTURE(segments, set_up, tear_down)
 
 /* What is expected of the chunks that are kept: records with their absolute ticks, events at their
  * places, a new epoch, and a gap for what is lost rather than not wanted. */
@@ -680,9 +658,8 @@ static struct segment_run run_segment(int fd, const struct wanted *wanted)
 	return run;
 }
 
-static void test_a_segment_gives_records_events_and_epochs_in_their_places(void **state)
+TEST_WITH(segments, s, a_segment_gives_records_events_and_epochs_in_their_places)
 {
-	const struct segments *s = *state;
 	const bool keep[SMALL_CHUNKS] = {true, true, true, true, true, true};
 	char *expected = expect_chunks(&s->one, keep, false);
 	struct segment_run run = run_segment(fd_of(s->one.bytes, s->one.size), &nothing_special);
@@ -694,9 +671,8 @@ static void test_a_segment_gives_records_events_and_epochs_in_their_places(void 
 }
 
 /* As records each chunk's first tick is reached from the tick before it. */
-static void test_a_segment_as_records_has_the_ticks_of_its_entries(void **state)
+TEST_WITH(segments, s, a_segment_as_records_has_the_ticks_of_its_entries)
 {
-	const struct segments *s = *state;
 	struct wanted wanted = {.as_records = true};
 	char *records = read_all(fd_of(s->one.bytes, s->one.size), BC_FORMAT_SEGMENT, &wanted);
 	char *entries = read_all(
@@ -722,9 +698,8 @@ static void test_a_segment_as_records_has_the_ticks_of_its_entries(void **state)
 }
 
 /* docs/segment-format.md, section 7. */
-static void test_an_anchor_is_the_tick_of_a_record_without_a_delta(void **state)
+TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
 {
-	(void)state;
 	static const uint32_t times[] = {BC_TIME_NONE, 7, BC_TIME_NONE, 5};
 	static const uint64_t ticks[] = {1000, 1007, 9000, 9005};
 	static struct bc_chunk chunk;
@@ -756,10 +731,8 @@ static void test_an_anchor_is_the_tick_of_a_record_without_a_delta(void **state)
 	free(text);
 }
 
-static void test_each_damaged_chunk_is_a_fault_and_the_others_are_read(void **state)
+TEST_WITH(segments, s, each_damaged_chunk_is_a_fault_and_the_others_are_read)
 {
-	const struct segments *s = *state;
-
 	for (unsigned hurt = 0; hurt < SMALL_CHUNKS; hurt++) {
 		bool keep[SMALL_CHUNKS];
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
@@ -777,10 +750,8 @@ static void test_each_damaged_chunk_is_a_fault_and_the_others_are_read(void **st
 }
 
 /* Cut out of the file, a chunk is missing before the next; the last one only the index knows. */
-static void test_each_missing_chunk_is_told_before_the_next(void **state)
+TEST_WITH(segments, s, each_missing_chunk_is_told_before_the_next)
 {
-	const struct segments *s = *state;
-
 	for (unsigned gone = 0; gone + 1 < SMALL_CHUNKS; gone++) {
 		const struct small_chunk *chunk = &s->one.chunks[gone];
 		bool keep[SMALL_CHUNKS];
@@ -809,9 +780,8 @@ static void test_each_missing_chunk_is_told_before_the_next(void **state)
 	}
 }
 
-static void test_a_chunk_that_is_there_twice_is_given_once(void **state)
+TEST_WITH(segments, s, a_chunk_that_is_there_twice_is_given_once)
 {
-	const struct segments *s = *state;
 	const bool keep[SMALL_CHUNKS] = {true, true, true, true, true, true};
 	char *expected = expect_chunks(&s->one, keep, false);
 
@@ -847,10 +817,8 @@ static bool wants(void *context, const struct bc_chunk_info *info)
 
 /* Every choice of chunks; and that what isn't wanted isn't read shows in that its damage is not
  * seen. */
-static void test_with_an_index_only_the_wanted_chunks_are_read(void **state)
+TEST_WITH(segments, s, with_an_index_only_the_wanted_chunks_are_read)
 {
-	const struct segments *s = *state;
-
 	for (unsigned mask = 0; mask < 1u << SMALL_CHUNKS; mask++) {
 		struct choice choice;
 		int fd = fd_of(s->one.bytes, s->one.size);
@@ -881,9 +849,8 @@ static void test_with_an_index_only_the_wanted_chunks_are_read(void **state)
 }
 
 /* Segments of one recording: what was not wanted of the first is not missing before the second. */
-static void test_continuity_goes_from_file_to_file_past_what_is_not_wanted(void **state)
+TEST_WITH(segments, s, continuity_goes_from_file_to_file_past_what_is_not_wanted)
 {
-	const struct segments *s = *state;
 	struct bc_continuity continuity = {0};
 	struct small_segment two;
 	struct small_segment three;
@@ -921,9 +888,8 @@ static void test_continuity_goes_from_file_to_file_past_what_is_not_wanted(void 
 	free(three.bytes);
 }
 
-static void test_a_format_that_is_not_read_is_refused(void **state)
+TEST(a_format_that_is_not_read_is_refused)
 {
-	(void)state;
 	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
 	struct bc_reader *reader;
 	struct bc_input *input;
@@ -937,33 +903,4 @@ static void test_a_format_that_is_not_read_is_refused(void **state)
 	bc_reader_close(NULL);
 	bc_input_close(input);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_split_of_the_input_gives_the_same),
-		cmocka_unit_test(test_malformed_lines_are_told_with_line_and_column_and_passed),
-		cmocka_unit_test(test_the_last_line_may_lack_its_newline),
-		cmocka_unit_test(test_an_empty_file_has_nothing),
-		cmocka_unit_test(test_a_line_over_the_limit_is_told_and_passed_wherever_it_stands),
-		cmocka_unit_test(test_a_torn_record_is_told_with_its_place),
-		cmocka_unit_test(test_a_malformed_record_is_told_by_its_offset_and_passed),
-		cmocka_unit_test(test_a_line_that_damage_cuts_off_is_not_taken_for_a_shorter_one),
-		cmocka_unit_test(test_every_dialect_gives_the_same_as_records_and_as_entries),
-		cmocka_unit_test(test_a_record_too_large_for_byu_is_left_out_as_a_record_only),
-		cmocka_unit_test(test_a_board_stream_gives_what_was_sent),
-		cmocka_unit_test(test_missing_and_damaged_frames_are_gaps_and_faults),
-		cmocka_unit_test(test_a_segment_gives_records_events_and_epochs_in_their_places),
-		cmocka_unit_test(test_a_segment_as_records_has_the_ticks_of_its_entries),
-		cmocka_unit_test(test_an_anchor_is_the_tick_of_a_record_without_a_delta),
-		cmocka_unit_test(test_each_damaged_chunk_is_a_fault_and_the_others_are_read),
-		cmocka_unit_test(test_each_missing_chunk_is_told_before_the_next),
-		cmocka_unit_test(test_a_chunk_that_is_there_twice_is_given_once),
-		cmocka_unit_test(test_with_an_index_only_the_wanted_chunks_are_read),
-		cmocka_unit_test(test_continuity_goes_from_file_to_file_past_what_is_not_wanted),
-		cmocka_unit_test(test_a_format_that_is_not_read_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 
+import pytest
+
 import harness
 from harness import BUSCAPD, Daemon, equal, run
 
@@ -43,7 +45,7 @@ def test_every_command_of_the_five_minutes_works(tmp):
                 daemon.__exit__(None, None, None)
                 daemon = None
             elif words[0] == "valgrind" and shutil.which("valgrind") is None:
-                harness.skip("valgrind is not there")
+                pytest.skip("valgrind is not there")
             else:
                 if words[1:] == ["top"]:
                     here = here.replace(" top", " top --once", 1)
@@ -107,7 +109,3 @@ def test_the_index_has_every_document():
 def test_the_readme_is_no_longer_than_a_newcomer_reads():
     lines = README.read_text().splitlines()
     assert len(lines) < 250, len(lines)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

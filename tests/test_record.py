@@ -13,9 +13,13 @@ import tempfile
 import threading
 import time
 
+import pytest
+
 import harness
 import reference
 from harness import BUSCAPD, ROOT, equal, run
+
+pytestmark = pytest.mark.threads
 
 REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
 _NONE = type(None)
@@ -746,9 +750,3 @@ def test_file_and_lz_accept_the_segments(tmp):
     data, _ = frames(many_samples(3000))
     result = record_bytes(tmp, data, None)
     accepted_by_the_tools(result.segments)
-
-
-if __name__ == "__main__":
-    os.chdir(ROOT)
-    sys.dont_write_bytecode = True
-    harness.main(globals())

@@ -1,12 +1,6 @@
 /* Recordings that triggers and limits begin and end: at whatever record of whatever batch, each
  * must hold the records that a plain reading of the settings gives, with their ticks and events.
  * The recorder, its session, lane and writer are the daemon's own; the source is a script. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +9,9 @@
 #include "daemon/log.h"
 #include "daemon/recorder.h"
 #include "formats/segment_reader.h"
-#include "tests/dice.h"
-#include "tests/temp_dir.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
 
 #define RECORDS_MAX    200000u
 #define RECORDINGS_MAX 4096u
@@ -478,9 +473,8 @@ static void free_stream(struct stream *s)
 	free(s->ticks);
 }
 
-static void test_recordings_begin_and_end_at_every_record_of_a_batch(void **state)
+TEST(recordings_begin_and_end_at_every_record_of_a_batch)
 {
-	(void)state;
 	for (uint32_t first = 0; first < 12; first++)
 		for (uint32_t last = first; last < 12; last++) {
 			struct stream s = make_stream(14);
@@ -495,9 +489,8 @@ static void test_recordings_begin_and_end_at_every_record_of_a_batch(void **stat
 		}
 }
 
-static void test_limits_and_lengths_hold_within_a_batch(void **state)
+TEST(limits_and_lengths_hold_within_a_batch)
 {
-	(void)state;
 	struct dice dice = {.state = 77};
 
 	for (unsigned round = 0; round < 200; round++) {
@@ -519,10 +512,8 @@ static void test_limits_and_lengths_hold_within_a_batch(void **state)
 	}
 }
 
-static void test_recordings_begin_and_end_around_the_borders_of_chunks(void **state)
+TEST(recordings_begin_and_end_around_the_borders_of_chunks)
 {
-	(void)state;
-
 	for (int at = -2; at <= 2; at++)
 		for (int flight = 0; flight < 2; flight++) {
 			struct stream s = make_stream(RECORDS_MAX);
@@ -537,15 +528,4 @@ static void test_recordings_begin_and_end_around_the_borders_of_chunks(void **st
 			run(&s, &rules, 2048, 5);
 			free_stream(&s);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings_begin_and_end_at_every_record_of_a_batch),
-		cmocka_unit_test(test_limits_and_lengths_hold_within_a_batch),
-		cmocka_unit_test(test_recordings_begin_and_end_around_the_borders_of_chunks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,13 @@
 /* A small segment damaged in every way, recovered in all three modes: the copy verifies, its
  * records are those of the chunks that were whole, in order, and its gaps say what is missing. */
-#include "tests/small_segment.h"
+#include "tests/support/small_segment.h"
 
 #include <errno.h>
 
 #include "cli/recover.h"
 #include "cli/verify.h"
 #include "formats/recover.h"
+#include "tests/support/test.h"
 
 struct fixture {
 	char dir[64];
@@ -20,10 +21,8 @@ struct fixture {
 
 #define OUT "out.byu.lz4"
 
-static int set_up(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	/* In memory where there is a place for it: thousands of files are written. */
 	strcpy(f->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/buscap-recover-XXXXXX"
 						     : "/tmp/buscap-recover-XXXXXX");
@@ -34,14 +33,10 @@ static int set_up(void **state)
 	assert_true(bc_segment_name_read(&f->name, f->segment.name));
 	f->chunk = malloc(sizeof(*f->chunk));
 	memcpy(f->copy, f->segment.bytes, f->segment.size);
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	unlinkat(f->dir_fd, f->segment.name, 0);
 	unlinkat(f->dir_fd, f->next.name, 0);
 	close(f->dir_fd);
@@ -49,9 +44,9 @@ static int tear_down(void **state)
 	free(f->segment.bytes);
 	free(f->next.bytes);
 	free(f->chunk);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 /* What a copy holds. */
 struct copy {
@@ -202,9 +197,8 @@ static void check_modes(struct fixture *f, const uint8_t *bytes, size_t size,
 	}
 }
 
-static void test_a_whole_segment_is_copied_whole(void **state)
+TEST_F(a_whole_segment_is_copied_whole)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 	bool all[SMALL_CHUNKS];
 
@@ -226,9 +220,8 @@ static void test_a_whole_segment_is_copied_whole(void **state)
 	assert_int_equal(read.header.clock_hz, 66000000);
 }
 
-static void test_every_prefix_is_recovered(void **state)
+TEST_F(every_prefix_is_recovered)
 {
-	struct fixture *f = *state;
 	bool keep[SMALL_CHUNKS];
 
 	for (size_t n = 0; n < f->segment.size; n += SMALL_STEP) {
@@ -246,9 +239,8 @@ static void test_every_prefix_is_recovered(void **state)
 	}
 }
 
-static void test_every_flipped_bit_is_recovered(void **state)
+TEST_F(every_flipped_bit_is_recovered)
 {
-	struct fixture *f = *state;
 	bool keep[SMALL_CHUNKS];
 
 	for (size_t bit = 0; bit < f->segment.size * 8; bit += 3 * SMALL_STEP) {
@@ -264,9 +256,8 @@ static void test_every_flipped_bit_is_recovered(void **state)
 	}
 }
 
-static void test_a_lost_gap_leaves_an_unknown_one(void **state)
+TEST_F(a_lost_gap_leaves_an_unknown_one)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 
 	/* Chunk 4 has no records: only the chunks' numbers tell that it is missing. */
@@ -278,9 +269,8 @@ static void test_a_lost_gap_leaves_an_unknown_one(void **state)
 	f->copy[f->segment.chunks[4].begin + 30] ^= 1;
 }
 
-static void test_swapped_and_repeated_chunks_are_put_in_order(void **state)
+TEST_F(swapped_and_repeated_chunks_are_put_in_order)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 	static const unsigned order[] = {1, 0, 1, 3, 2, 5, 4, 0, 5};
 	size_t n = f->segment.chunks[0].begin;
@@ -302,9 +292,8 @@ static void test_swapped_and_repeated_chunks_are_put_in_order(void **state)
 	assert_int_equal(r.missing, 0);
 }
 
-static void test_another_segments_chunks_are_left_out(void **state)
+TEST_F(another_segments_chunks_are_left_out)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 	uint8_t bytes[32768];
 
@@ -323,9 +312,8 @@ static void hurt_header(uint8_t *bytes)
 	bytes[BC_EMPTY_FRAME_BYTES + 40] ^= 0x10;
 }
 
-static void test_a_later_segment_without_header_keeps_its_place(void **state)
+TEST_F(a_later_segment_without_header_keeps_its_place)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 	uint8_t bytes[32768];
 	const struct small_segment *s = &f->next;
@@ -357,9 +345,8 @@ static void count_step(void *context)
 	(*steps)++;
 }
 
-static void test_each_piece_read_is_a_step(void **state)
+TEST_F(each_piece_read_is_a_step)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 	unsigned steps = 0;
 	struct bc_steps listener = {.on_step = count_step, .context = &steps};
@@ -374,9 +361,8 @@ static void test_each_piece_read_is_a_step(void **state)
 	close(fd);
 }
 
-static void test_a_file_of_another_name_gets_no_false_recording(void **state)
+TEST_F(a_file_of_another_name_gets_no_false_recording)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 	struct bc_segment_name other = f->name;
 
@@ -433,9 +419,8 @@ static size_t make_full_table(struct fixture *f, uint8_t *out)
 	return size;
 }
 
-static void test_a_full_event_table_puts_the_gap_into_a_chunk_of_its_own(void **state)
+TEST_F(a_full_event_table_puts_the_gap_into_a_chunk_of_its_own)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 	uint8_t bytes[32768];
 	size_t size = make_full_table(f, bytes);
@@ -470,9 +455,8 @@ static void test_a_full_event_table_puts_the_gap_into_a_chunk_of_its_own(void **
 	unlinkat(f->dir_fd, OUT, 0);
 }
 
-static void test_a_copy_damaged_again_counts_all_that_is_missing(void **state)
+TEST_F(a_copy_damaged_again_counts_all_that_is_missing)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 	size_t size;
 
@@ -504,9 +488,8 @@ static void test_a_copy_damaged_again_counts_all_that_is_missing(void **state)
 	free(bytes);
 }
 
-static void test_names_that_are_taken_are_left_alone(void **state)
+TEST_F(names_that_are_taken_are_left_alone)
 {
-	struct fixture *f = *state;
 	struct bc_recovered r;
 	static const char *const taken[] = {OUT, OUT BC_RECOVER_SUFFIX};
 
@@ -526,9 +509,8 @@ static void test_names_that_are_taken_are_left_alone(void **state)
 	}
 }
 
-static void test_the_command_says_what_was_kept(void **state)
+TEST_F(the_command_says_what_was_kept)
 {
-	struct fixture *f = *state;
 	char in[512];
 	char out[128];
 
@@ -572,24 +554,4 @@ static void test_the_command_says_what_was_kept(void **state)
 	assert_non_null(strstr(run.err, "is the input itself"));
 	small_run_free(&run);
 	unlink(in);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_whole_segment_is_copied_whole),
-		cmocka_unit_test(test_every_prefix_is_recovered),
-		cmocka_unit_test(test_every_flipped_bit_is_recovered),
-		cmocka_unit_test(test_a_lost_gap_leaves_an_unknown_one),
-		cmocka_unit_test(test_swapped_and_repeated_chunks_are_put_in_order),
-		cmocka_unit_test(test_another_segments_chunks_are_left_out),
-		cmocka_unit_test(test_a_later_segment_without_header_keeps_its_place),
-		cmocka_unit_test(test_each_piece_read_is_a_step),
-		cmocka_unit_test(test_a_file_of_another_name_gets_no_false_recording),
-		cmocka_unit_test(test_a_full_event_table_puts_the_gap_into_a_chunk_of_its_own),
-		cmocka_unit_test(test_a_copy_damaged_again_counts_all_that_is_missing),
-		cmocka_unit_test(test_names_that_are_taken_are_left_alone),
-		cmocka_unit_test(test_the_command_says_what_was_kept),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include "formats/recur.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define ITEMS 3000u
 #define KNOWN 400u
@@ -35,13 +30,12 @@ static uint64_t look(const uint64_t *row, size_t from, size_t end, const uint64_
 	return 0;
 }
 
-static void test_a_stretch_is_found_where_it_stands_last(void **state)
+TEST(a_stretch_is_found_where_it_stands_last)
 {
 	uint64_t row[ITEMS];
 	struct bc_recur recur;
 	struct dice dice = {.state = 5};
 
-	(void)state;
 	make_row(row);
 	assert_int_equal(bc_recur_init(&recur, KNOWN), 0);
 	for (size_t at = 0; at + BC_RECUR_ITEMS < ITEMS;) {
@@ -58,12 +52,11 @@ static void test_a_stretch_is_found_where_it_stands_last(void **state)
 	bc_recur_free(&recur);
 }
 
-static void test_too_few_items_are_no_stretch(void **state)
+TEST(too_few_items_are_no_stretch)
 {
 	uint64_t row[BC_RECUR_ITEMS] = {0};
 	struct bc_recur recur;
 
-	(void)state;
 	assert_int_equal(bc_recur_init(&recur, 1), 0);
 	for (size_t n = 0; n < BC_RECUR_ITEMS; n++) {
 		bc_recur_take(&recur, row, n, 7);
@@ -72,13 +65,4 @@ static void test_too_few_items_are_no_stretch(void **state)
 	bc_recur_take(&recur, row, BC_RECUR_ITEMS, 7);
 	assert_int_equal(bc_recur_end(&recur, row), 8);
 	bc_recur_free(&recur);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_stretch_is_found_where_it_stands_last),
-		cmocka_unit_test(test_too_few_items_are_no_stretch),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

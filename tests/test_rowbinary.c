@@ -1,16 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/rowbinary.h"
-#include "tests/dice.h"
-#include "tests/print_run.h"
+#include "tests/support/dice.h"
+#include "tests/support/print_run.h"
+#include "tests/support/test.h"
 
 static struct bc_entry entry_at(uint64_t tick)
 {
@@ -25,9 +20,8 @@ static struct bc_entry entry_at(uint64_t tick)
 	return entry;
 }
 
-static void test_two_rows_are_their_columns_byte_for_byte(void **state)
+TEST(two_rows_are_their_columns_byte_for_byte)
 {
-	(void)state;
 	static const uint8_t wanted[] = {0xEF, 0xBE, 0xAD, 0xDE,                     /* session */
 		0, 0, 0, 0, 0, 0, 0, 0,                                              /* seq */
 		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,                      /* t */
@@ -49,9 +43,8 @@ static void test_two_rows_are_their_columns_byte_for_byte(void **state)
 }
 
 /* The rows' last 12 bytes are the BYU file, their t the sum of its times. */
-static void test_the_rows_of_a_byu_trace_hold_it_as_it_was(void **state)
+TEST(the_rows_of_a_byu_trace_hold_it_as_it_was)
 {
-	(void)state;
 	struct trace bcp1 = trace_of_sim(5, 20000, 2);
 	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
 	uint64_t tick = 0;
@@ -75,9 +68,8 @@ static void test_the_rows_of_a_byu_trace_hold_it_as_it_was(void **state)
 }
 
 /* Absolute ticks, past what a delta holds; an epoch starts them over. */
-static void test_t_is_the_absolute_tick_of_a_boards_samples(void **state)
+TEST(t_is_the_absolute_tick_of_a_boards_samples)
 {
-	(void)state;
 	static const uint64_t ticks[] = {7, 9, 0x100000008, 0x100000009, 4};
 	static const uint32_t times[] = {BC_TIME_NONE, 2, BC_TIME_NONE, 1, BC_TIME_NONE};
 	struct bc_entry entries[5];
@@ -95,9 +87,8 @@ static void test_t_is_the_absolute_tick_of_a_boards_samples(void **state)
 	printed_free(&out);
 }
 
-static void test_without_a_clock_t_counts_entries_from_one_on(void **state)
+TEST(without_a_clock_t_counts_entries_from_one_on)
 {
-	(void)state;
 	struct bc_entry entries[3];
 
 	for (unsigned i = 0; i < 3; i++)
@@ -108,10 +99,8 @@ static void test_without_a_clock_t_counts_entries_from_one_on(void **state)
 	printed_free(&out);
 }
 
-static void test_what_is_too_large_is_refused_by_name(void **state)
+TEST(what_is_too_large_is_refused_by_name)
 {
-	(void)state;
-
 	for (unsigned i = 0; i < 4; i++) {
 		static const char *const words[] = {"its address 0x100000000 ", "its size 0x100 ",
 			"its processor 0x100 ", "its time 0x100000000 "};
@@ -129,17 +118,4 @@ static void test_what_is_too_large_is_refused_by_name(void **state)
 		assert_non_null(strstr(out.why, words[i]));
 		printed_free(&out);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two_rows_are_their_columns_byte_for_byte),
-		cmocka_unit_test(test_the_rows_of_a_byu_trace_hold_it_as_it_was),
-		cmocka_unit_test(test_t_is_the_absolute_tick_of_a_boards_samples),
-		cmocka_unit_test(test_without_a_clock_t_counts_entries_from_one_on),
-		cmocka_unit_test(test_what_is_too_large_is_refused_by_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

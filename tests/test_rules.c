@@ -1,13 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/rules.h"
+#include "tests/support/test.h"
 
-static void test_sizes_have_units_of_1024_and_a_unit_when_bare(void **state)
+TEST(sizes_have_units_of_1024_and_a_unit_when_bare)
 {
 	static const struct {
 		const char *text;
@@ -19,7 +13,6 @@ static void test_sizes_have_units_of_1024_and_a_unit_when_bare(void **state)
 		"0x10", "16777216T", "18446744073709551616", "99999999999999999999"};
 	uint64_t bytes;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_true(bc_size_read(&bytes, good[i].text, 1000));
 		assert_int_equal(bytes, good[i].bytes);
@@ -28,7 +21,7 @@ static void test_sizes_have_units_of_1024_and_a_unit_when_bare(void **state)
 		assert_false(bc_size_read(&bytes, bad[i], 1000));
 }
 
-static void test_times_are_seconds_unless_they_say_otherwise(void **state)
+TEST(times_are_seconds_unless_they_say_otherwise)
 {
 	static const struct {
 		const char *text;
@@ -41,7 +34,6 @@ static void test_times_are_seconds_unless_they_say_otherwise(void **state)
 		"", "s", "-1", "1 s", "1S", "1us", "1.5.5", ".5", "106752d", "1,5", "1e3"};
 	uint64_t ns;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_true(bc_time_read(&ns, good[i].text));
 		assert_int_equal(ns, good[i].ns);
@@ -50,12 +42,11 @@ static void test_times_are_seconds_unless_they_say_otherwise(void **state)
 		assert_false(bc_time_read(&ns, bad[i]));
 }
 
-static void test_rotation_rules_add_up(void **state)
+TEST(rotation_rules_add_up)
 {
 	struct bc_rotation rotation = {0};
 	const char *why;
 
-	(void)state;
 	assert_true(bc_rotation_read(&rotation, "filesize:256", &why));
 	assert_int_equal(rotation.file_bytes, 256000);
 	assert_true(bc_rotation_read(&rotation, "filesize:256M", &why));
@@ -69,12 +60,11 @@ static void test_rotation_rules_add_up(void **state)
 	assert_int_equal(rotation.files, 10);
 }
 
-static void test_stop_rules_add_up(void **state)
+TEST(stop_rules_add_up)
 {
 	struct bc_stop_rules rules = {0};
 	const char *why;
 
-	(void)state;
 	assert_true(bc_stop_rule_read(&rules, "duration:10", &why));
 	assert_true(bc_stop_rule_read(&rules, "records:18446744073709551615", &why));
 	assert_true(bc_stop_rule_read(&rules, "filesize:1G", &why));
@@ -83,13 +73,12 @@ static void test_stop_rules_add_up(void **state)
 	assert_int_equal(rules.file_bytes, 1 << 30);
 }
 
-static void test_a_wrong_rule_is_refused_with_a_sentence(void **state)
+TEST(a_wrong_rule_is_refused_with_a_sentence)
 {
 	static const char *const bad[] = {"", "filesize", "filesize:", "filesize:0", "filesize:-1",
 		"duration:0", "duration:x", "files:0", "files:1K", "size:5", "records:0",
 		"records:1M", "Filesize:1"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct bc_rotation rotation = {0};
 		struct bc_stop_rules rules = {0};
@@ -100,17 +89,4 @@ static void test_a_wrong_rule_is_refused_with_a_sentence(void **state)
 		assert_false(bc_stop_rule_read(&rules, bad[i], &why));
 		assert_non_null(why);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes_have_units_of_1024_and_a_unit_when_bare),
-		cmocka_unit_test(test_times_are_seconds_unless_they_say_otherwise),
-		cmocka_unit_test(test_rotation_rules_add_up),
-		cmocka_unit_test(test_stop_rules_add_up),
-		cmocka_unit_test(test_a_wrong_rule_is_refused_with_a_sentence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

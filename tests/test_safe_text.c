@@ -1,10 +1,4 @@
 /* What others say can't harm a terminal, a line or a JSON text, whatever bytes it has. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +7,7 @@
 #include "cli/quantity.h"
 #include "cli/safe_text.h"
 #include "formats/json.h"
+#include "tests/support/test.h"
 
 static void assert_safe(const char *text, const char *wanted)
 {
@@ -22,9 +17,8 @@ static void assert_safe(const char *text, const char *wanted)
 	assert_string_equal(out, wanted);
 }
 
-static void test_text_stays_as_it_is(void **state)
+TEST(text_stays_as_it_is)
 {
-	(void)state;
 	assert_safe("", "");
 	assert_safe(NULL, "");
 	assert_safe("a b\"'<>&%", "a b\"'<>&%");
@@ -32,9 +26,8 @@ static void test_text_stays_as_it_is(void **state)
 		"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
 }
 
-static void test_controls_become_numbers(void **state)
+TEST(controls_become_numbers)
 {
-	(void)state;
 	assert_safe("\x1b[31m\r\n\t\x7f", "\\x1b[31m\\x0d\\x0a\\x09\\x7f");
 	assert_safe("\xc2\x9b"
 		    "2J",
@@ -46,9 +39,8 @@ static void test_controls_become_numbers(void **state)
 	assert_safe("\\x1b", "\\x5cx1b");
 }
 
-static void test_what_is_no_utf8_becomes_numbers(void **state)
+TEST(what_is_no_utf8_becomes_numbers)
 {
-	(void)state;
 	assert_safe("\xff\xc3", "\\xff\\xc3");
 	assert_safe("\xc0\xaf", "\\xc0\\xaf");                   /* too long a form */
 	assert_safe("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* half of a pair */
@@ -67,12 +59,11 @@ static bool is_harmless(const char *text)
 }
 
 /* All pairs of bytes, and each behind each beginning of a character of three. */
-static void test_no_bytes_are_harmful(void **state)
+TEST(no_bytes_are_harmful)
 {
 	char text[5] = {0};
 	char out[64];
 
-	(void)state;
 	for (unsigned first = 1; first < 256; first++) {
 		for (unsigned second = 1; second < 256; second++) {
 			text[0] = (char)first;
@@ -85,12 +76,11 @@ static void test_no_bytes_are_harmful(void **state)
 	}
 }
 
-static void test_a_text_is_cut_between_its_pieces(void **state)
+TEST(a_text_is_cut_between_its_pieces)
 {
 	const char *text = "a\x1b\xc3\xa4z";
 	const char *whole = "a\\x1b\xc3\xa4z";
 
-	(void)state;
 	for (size_t room = 1; room <= strlen(whole) + 1; room++) {
 		char out[16];
 		memset(out, '?', sizeof(out));
@@ -115,13 +105,12 @@ static void assert_printed(const char *text, const char *wanted)
 	free(out);
 }
 
-static void test_what_is_escaped_already_is_not_again(void **state)
+TEST(what_is_escaped_already_is_not_again)
 {
 	char text[6001];
 	char wanted[sizeof(text) * 4];
 	char *p = wanted;
 
-	(void)state;
 	assert_printed("", "");
 	assert_printed("a \\x1b \x1b[2J\n \xc3\xa4 \xff", "a \\x1b \\x1b[2J\\x0a \xc3\xa4 \\xff");
 	/* Longer than what is written at once, at each of its places. */
@@ -163,9 +152,8 @@ static void assert_json(const char *json, const char *wanted)
 	free(out);
 }
 
-static void test_json_stays_json_in_one_line(void **state)
+TEST(json_stays_json_in_one_line)
 {
-	(void)state;
 	assert_json("{\"a\": [1,\n\t2.50]}", "{\"a\": [1,  2.50]}");
 	assert_json("{\"a\":\"\x1b\n\\\"\x07\"}", "{\"a\":\"\\u001b\\u000a\\\"\\u0007\"}");
 	assert_json("{\"a\":\"\xc2\x9b\xff\"}", "{\"a\":\"\\u009b\\ufffd\"}");
@@ -174,9 +162,8 @@ static void test_json_stays_json_in_one_line(void **state)
 }
 
 /* Each byte in a string, and between values. */
-static void test_json_with_any_byte_can_be_read(void **state)
+TEST(json_with_any_byte_can_be_read)
 {
-	(void)state;
 	for (unsigned byte = 1; byte < 256; byte++) {
 		char json[] = "{\"a\":\"-?-\"}";
 		if (byte == '"' || byte == '\\')
@@ -191,7 +178,7 @@ static void test_json_with_any_byte_can_be_read(void **state)
 	}
 }
 
-static void test_quantities_have_three_digits_and_a_unit(void **state)
+TEST(quantities_have_three_digits_and_a_unit)
 {
 	static const struct {
 		double bytes;
@@ -201,7 +188,6 @@ static void test_quantities_have_three_digits_and_a_unit(void **state)
 		{1e300, "1000000000000000 PB"}};
 	char out[BC_QUANTITY_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		assert_string_equal(bc_quantity_bytes(out, sizes[i].bytes), sizes[i].text);
 	assert_string_equal(bc_quantity_rate(out, 1999968), "2.00 M");
@@ -211,7 +197,7 @@ static void test_quantities_have_three_digits_and_a_unit(void **state)
 	assert_string_equal(bc_quantity_count(out, UINT64_MAX), "18,446,744,073,709,551,615");
 }
 
-static void test_times_have_two_units(void **state)
+TEST(times_have_two_units)
 {
 	static const struct {
 		double s;
@@ -221,25 +207,6 @@ static void test_times_have_two_units(void **state)
 		{1e300, "11574074 d 1 h"}};
 	char out[BC_QUANTITY_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
 		assert_string_equal(bc_quantity_time(out, times[i].s), times[i].text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text_stays_as_it_is),
-		cmocka_unit_test(test_controls_become_numbers),
-		cmocka_unit_test(test_what_is_no_utf8_becomes_numbers),
-		cmocka_unit_test(test_no_bytes_are_harmful),
-		cmocka_unit_test(test_a_text_is_cut_between_its_pieces),
-		cmocka_unit_test(test_what_is_escaped_already_is_not_again),
-		cmocka_unit_test(test_json_stays_json_in_one_line),
-		cmocka_unit_test(test_json_with_any_byte_can_be_read),
-		cmocka_unit_test(test_quantities_have_three_digits_and_a_unit),
-		cmocka_unit_test(test_times_have_two_units),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

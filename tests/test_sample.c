@@ -1,30 +1,22 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "formats/sample.h"
+#include "tests/support/test.h"
 
 /* The control byte's upper four bits, as the format's document names them. */
 static const char *const documented[16] = {"INVALID", "INT_ACK", "INVALID", "SPECIAL", "INVALID",
 	"IO_READ", "INVALID", "IO_WRITE", "I_FETCH", "NC_I_FETCH", "INVALID", "INVALID", "D_READ",
 	"NC_D_READ", "WRITE_BACK", "D_WRITE"};
 
-static void test_cycle_names_are_the_documents(void **state)
+TEST(cycle_names_are_the_documents)
 {
-	(void)state;
-
 	for (unsigned cycle = 0; cycle < 64; cycle++)
 		assert_string_equal(bc_cycle_name(cycle), documented[cycle % 16]);
 }
 
-static void test_a_name_leads_back_to_its_cycle_and_other_words_to_none(void **state)
+TEST(a_name_leads_back_to_its_cycle_and_other_words_to_none)
 {
-	(void)state;
 	static const char *const others[] = {"INVALID", "", "int_ack", "INT_ACK ", " INT_ACK",
 		"INT_AC", "D_READD", "READ", "0", "1"};
 
@@ -47,10 +39,8 @@ static void assert_prints(const uint8_t sample[BC_SAMPLE_BYTES], uint32_t addres
 	assert_memory_equal(out, expected, (size_t)n);
 }
 
-static void test_every_cycle_and_byte_enable_prints_as_the_document_does(void **state)
+TEST(every_cycle_and_byte_enable_prints_as_the_document_does)
 {
-	(void)state;
-
 	for (unsigned control = 0; control < 256; control++) {
 		for (unsigned enables = 0; enables < 256; enables++) {
 			uint8_t sample[BC_SAMPLE_BYTES] = {
@@ -60,25 +50,11 @@ static void test_every_cycle_and_byte_enable_prints_as_the_document_does(void **
 	}
 }
 
-static void test_the_address_is_read_with_its_first_byte_highest(void **state)
+TEST(the_address_is_read_with_its_first_byte_highest)
 {
-	(void)state;
-
 	for (unsigned bit = 0; bit < 32; bit++) {
 		uint8_t sample[BC_SAMPLE_BYTES] = {[4] = 0xF0, [5] = 0xC0};
 		sample[3 - bit / 8] = (uint8_t)(1 << bit % 8);
 		assert_prints(sample, UINT32_C(1) << bit);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cycle_names_are_the_documents),
-		cmocka_unit_test(test_a_name_leads_back_to_its_cycle_and_other_words_to_none),
-		cmocka_unit_test(test_every_cycle_and_byte_enable_prints_as_the_document_does),
-		cmocka_unit_test(test_the_address_is_read_with_its_first_byte_highest),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

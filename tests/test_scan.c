@@ -1,16 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "formats/scan_block.h"
 #include "formats/text.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 /* The number of hex digits at the beginning, and their value, byte by byte. */
 static unsigned hex_by_byte(const char *at, unsigned most, uint64_t *value)
@@ -53,10 +48,8 @@ static void assert_blanks(const char *at)
 	assert_int_equal(bc_controls16_plain(at), expected);
 }
 
-static void test_every_byte_is_a_digit_or_a_blank_or_neither_at_every_place(void **state)
+TEST(every_byte_is_a_digit_or_a_blank_or_neither_at_every_place)
 {
-	(void)state;
-
 	for (unsigned place = 0; place < 16; place++) {
 		for (unsigned byte = 0; byte < 256; byte++) {
 			char text[32];
@@ -72,9 +65,8 @@ static void test_every_byte_is_a_digit_or_a_blank_or_neither_at_every_place(void
 	}
 }
 
-static void test_any_bytes_are_scanned_as_one_by_one(void **state)
+TEST(any_bytes_are_scanned_as_one_by_one)
 {
-	(void)state;
 	static const char near[] = "0123456789abcdefABCDEF \n\t,x/:@G`g";
 	struct dice dice = {.state = 4};
 
@@ -91,9 +83,8 @@ static void test_any_bytes_are_scanned_as_one_by_one(void **state)
 }
 
 /* Both ways, with as many zeros before as there may be. */
-static void test_hex_takes_64_bits_behind_any_zeros_and_stops_at_one_digit_more(void **state)
+TEST(hex_takes_64_bits_behind_any_zeros_and_stops_at_one_digit_more)
 {
-	(void)state;
 	struct dice dice = {.state = 6};
 
 	for (unsigned digits = 1; digits <= 20; digits++) {
@@ -120,9 +111,8 @@ static void test_hex_takes_64_bits_behind_any_zeros_and_stops_at_one_digit_more(
 	}
 }
 
-static void test_decimals_end_at_the_last_bit_and_not_before(void **state)
+TEST(decimals_end_at_the_last_bit_and_not_before)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		bool is_unsigned;
@@ -168,9 +158,8 @@ static void test_decimals_end_at_the_last_bit_and_not_before(void **state)
 	}
 }
 
-static void test_short_decimals_are_taken_from_their_end(void **state)
+TEST(short_decimals_are_taken_from_their_end)
 {
-	(void)state;
 	struct dice dice = {.state = 12};
 
 	for (unsigned digits = 1; digits <= 8; digits++) {
@@ -194,9 +183,8 @@ static void test_short_decimals_are_taken_from_their_end(void **state)
 	}
 }
 
-static void test_numbers_are_put_as_printf_does(void **state)
+TEST(numbers_are_put_as_printf_does)
 {
-	(void)state;
 	struct dice dice = {.state = 8};
 
 	for (unsigned round = 0; round < 20000; round++) {
@@ -218,19 +206,4 @@ static void test_numbers_are_put_as_printf_does(void **state)
 		snprintf(expected, sizeof(expected), "%" PRIu64, v);
 		assert_string_equal(out, expected);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_byte_is_a_digit_or_a_blank_or_neither_at_every_place),
-		cmocka_unit_test(test_any_bytes_are_scanned_as_one_by_one),
-		cmocka_unit_test(
-			test_hex_takes_64_bits_behind_any_zeros_and_stops_at_one_digit_more),
-		cmocka_unit_test(test_decimals_end_at_the_last_bit_and_not_before),
-		cmocka_unit_test(test_short_decimals_are_taken_from_their_end),
-		cmocka_unit_test(test_numbers_are_put_as_printf_does),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

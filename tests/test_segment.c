@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,8 +11,9 @@
 #include "formats/segment_index.h"
 #include "formats/segment_reader.h"
 #include "formats/segment_writer.h"
-#include "tests/dice.h"
-#include "tests/temp_dir.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
 
 #define RECORDING "20261120T091500Z-3f9a2c"
 #define NAME      RECORDING "-00000.byu.lz4"
@@ -52,24 +47,18 @@ struct fixture {
 	uint8_t encoded[BC_CHUNK_ENCODED_MAX];
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = malloc(sizeof(*f));
-
-	assert_non_null(f);
+	signal(SIGXFSZ, SIG_IGN);
 	temp_dir_make(&f->dir);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static struct bc_segment_header header_of(uint32_t segment, uint64_t first_record)
 {
@@ -253,10 +242,8 @@ static void assert_end(struct fixture *f, struct bc_segment_reader *reader, bool
 
 /* Writing and reading back */
 
-static void test_a_sealed_segment_is_read_back_whole(void **state)
+TEST_F(a_sealed_segment_is_read_back_whole)
 {
-	struct fixture *f = *state;
-
 	write_segment(f, NAME, 3, 1000, true);
 	assert_true(temp_exists(&f->dir, NAME));
 	assert_false(temp_exists(&f->dir, PARTIAL));
@@ -266,10 +253,8 @@ static void test_a_sealed_segment_is_read_back_whole(void **state)
 	end_reading(&r);
 }
 
-static void test_a_segment_being_written_is_read_up_to_its_last_chunk_and_is_not_sealed(
-	void **state)
+TEST_F(a_segment_being_written_is_read_up_to_its_last_chunk_and_is_not_sealed)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
@@ -291,9 +276,8 @@ static void test_a_segment_being_written_is_read_up_to_its_last_chunk_and_is_not
 	assert_false(temp_exists(&f->dir, NAME));
 }
 
-static void test_a_segment_without_chunks_can_be_sealed_and_read(void **state)
+TEST_F(a_segment_without_chunks_can_be_sealed_and_read)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	struct bc_segment_index index;
@@ -312,9 +296,8 @@ static void test_a_segment_without_chunks_can_be_sealed_and_read(void **state)
 	end_reading(&r);
 }
 
-static void test_segments_behind_one_another_are_read_as_a_row(void **state)
+TEST_F(segments_behind_one_another_are_read_as_a_row)
 {
-	struct fixture *f = *state;
 	uint64_t records = record_before(CHUNKS);
 	size_t n[2];
 
@@ -346,9 +329,8 @@ static void test_segments_behind_one_another_are_read_as_a_row(void **state)
 }
 
 /* What stands a second time is not gone back to: nothing is missing behind it. */
-static void test_a_segment_begun_twice_leaves_nothing_missing(void **state)
+TEST_F(a_segment_begun_twice_leaves_nothing_missing)
 {
-	struct fixture *f = *state;
 	uint64_t records = record_before(CHUNKS);
 	size_t n[2];
 
@@ -382,9 +364,8 @@ static void test_a_segment_begun_twice_leaves_nothing_missing(void **state)
 	free(bytes[1]);
 }
 
-static void test_bytes_read_before_come_first(void **state)
+TEST_F(bytes_read_before_come_first)
 {
-	struct fixture *f = *state;
 	size_t n;
 
 	write_segment(f, NAME, 0, 0, true);
@@ -411,9 +392,8 @@ static void test_bytes_read_before_come_first(void **state)
 	bc_segment_reader_close(NULL);
 }
 
-static void test_full_chunks_come_back(void **state)
+TEST_F(full_chunks_come_back)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	struct dice dice = {.state = 7};
@@ -470,10 +450,8 @@ static struct bc_segment_index load_index(int fd)
 	return index;
 }
 
-static void test_the_index_has_a_row_for_each_chunk_and_the_totals(void **state)
+TEST_F(the_index_has_a_row_for_each_chunk_and_the_totals)
 {
-	struct fixture *f = *state;
-
 	write_segment(f, NAME, 2, 77, true);
 	struct reading r = begin_reading(f, NAME);
 	struct bc_segment_index index = load_index(r.fd);
@@ -500,9 +478,8 @@ static void test_the_index_has_a_row_for_each_chunk_and_the_totals(void **state)
 	end_reading(&r);
 }
 
-static void test_every_record_is_found_by_its_number(void **state)
+TEST_F(every_record_is_found_by_its_number)
 {
-	struct fixture *f = *state;
 	uint64_t from = 77;
 
 	write_segment(f, NAME, 2, from, true);
@@ -519,10 +496,8 @@ static void test_every_record_is_found_by_its_number(void **state)
 	end_reading(&r);
 }
 
-static void test_every_tick_of_every_epoch_is_found(void **state)
+TEST_F(every_tick_of_every_epoch_is_found)
 {
-	struct fixture *f = *state;
-
 	write_segment(f, NAME, 0, 0, true);
 	struct reading r = begin_reading(f, NAME);
 	struct bc_segment_index index = load_index(r.fd);
@@ -551,10 +526,8 @@ static void test_every_tick_of_every_epoch_is_found(void **state)
 	end_reading(&r);
 }
 
-static void test_any_row_of_chunks_is_read_without_the_others(void **state)
+TEST_F(any_row_of_chunks_is_read_without_the_others)
 {
-	struct fixture *f = *state;
-
 	write_segment(f, NAME, 0, 0, true);
 	struct reading r = begin_reading(f, NAME);
 	struct bc_segment_index index = load_index(r.fd);
@@ -586,10 +559,8 @@ static void test_any_row_of_chunks_is_read_without_the_others(void **state)
 	end_reading(&r);
 }
 
-static void test_headers_alone_are_read_without_the_records(void **state)
+TEST_F(headers_alone_are_read_without_the_records)
 {
-	struct fixture *f = *state;
-
 	write_segment(f, NAME, 0, 0, true);
 	struct reading r = begin_reading(f, NAME);
 	bc_segment_reader_skip_records(r.reader);
@@ -618,9 +589,8 @@ static int load_error(struct fixture *f, const char *name)
 	return rc;
 }
 
-static void test_what_has_no_index_is_said_to_have_none(void **state)
+TEST_F(what_has_no_index_is_said_to_have_none)
 {
-	struct fixture *f = *state;
 	struct bc_segment_index index;
 	size_t n;
 	int fds[2];
@@ -648,9 +618,8 @@ static void test_what_has_no_index_is_said_to_have_none(void **state)
 	assert_int_equal(bc_segment_index_load(&index, -1), -EBADF);
 }
 
-static void test_every_flipped_bit_of_an_index_is_noticed(void **state)
+TEST_F(every_flipped_bit_of_an_index_is_noticed)
 {
-	struct fixture *f = *state;
 	size_t n;
 
 	write_segment(f, NAME, 0, 0, true);
@@ -671,9 +640,8 @@ static void test_every_flipped_bit_of_an_index_is_noticed(void **state)
 	free(bytes);
 }
 
-static void test_records_of_chunks_that_were_taken_out_are_missed(void **state)
+TEST_F(records_of_chunks_that_were_taken_out_are_missed)
 {
-	struct fixture *f = *state;
 	uint64_t from = 500;
 	size_t n;
 
@@ -713,9 +681,8 @@ static void test_records_of_chunks_that_were_taken_out_are_missed(void **state)
 
 /* Names */
 
-static void test_names_that_are_taken_are_refused_and_left_alone(void **state)
+TEST_F(names_that_are_taken_are_refused_and_left_alone)
 {
-	struct fixture *f = *state;
 	static const char *const taken[] = {NAME, PARTIAL};
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
@@ -741,9 +708,8 @@ static void test_names_that_are_taken_are_refused_and_left_alone(void **state)
 	}
 }
 
-static void test_names_too_long_are_refused(void **state)
+TEST_F(names_too_long_are_refused)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	char name[400];
@@ -758,9 +724,8 @@ static void test_names_too_long_are_refused(void **state)
 	}
 }
 
-static void test_a_header_that_cannot_be_written_leaves_nothing(void **state)
+TEST_F(a_header_that_cannot_be_written_leaves_nothing)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
@@ -774,9 +739,8 @@ static void test_a_header_that_cannot_be_written_leaves_nothing(void **state)
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 
-static void test_sealing_never_replaces_a_file_and_can_be_tried_again(void **state)
+TEST_F(sealing_never_replaces_a_file_and_can_be_tried_again)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	size_t n;
@@ -808,9 +772,8 @@ static void test_sealing_never_replaces_a_file_and_can_be_tried_again(void **sta
 	end_reading(&r);
 }
 
-static void test_a_deleted_segment_is_noticed(void **state)
+TEST_F(a_deleted_segment_is_noticed)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
@@ -823,9 +786,8 @@ static void test_a_deleted_segment_is_noticed(void **state)
 	assert_int_equal(writer.file.fd, -1);
 }
 
-static void test_a_sync_makes_durable_what_is_appended(void **state)
+TEST_F(a_sync_makes_durable_what_is_appended)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
@@ -859,9 +821,8 @@ static size_t file_bytes(struct fixture *f, const char *name)
 	return (size_t)st.st_size;
 }
 
-static void test_a_chunk_that_fails_at_any_byte_is_undone_and_can_be_tried_again(void **state)
+TEST_F(a_chunk_that_fails_at_any_byte_is_undone_and_can_be_tried_again)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
@@ -890,9 +851,8 @@ static void test_a_chunk_that_fails_at_any_byte_is_undone_and_can_be_tried_again
 	end_reading(&r);
 }
 
-static void test_a_seal_that_fails_at_any_byte_is_undone_and_can_be_tried_again(void **state)
+TEST_F(a_seal_that_fails_at_any_byte_is_undone_and_can_be_tried_again)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
@@ -916,9 +876,8 @@ static void test_a_seal_that_fails_at_any_byte_is_undone_and_can_be_tried_again(
 	end_reading(&r);
 }
 
-static void test_a_segment_that_cannot_be_begun_at_any_byte_leaves_nothing(void **state)
+TEST_F(a_segment_that_cannot_be_begun_at_any_byte_leaves_nothing)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	int rc = -EFBIG;
@@ -938,9 +897,8 @@ static void test_a_segment_that_cannot_be_begun_at_any_byte_leaves_nothing(void 
 	bc_segment_abandon(&writer);
 }
 
-static void test_a_segment_holds_65536_chunks_and_no_more(void **state)
+TEST_F(a_segment_holds_65536_chunks_and_no_more)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	size_t header_bytes;
@@ -971,17 +929,7 @@ static void test_a_segment_holds_65536_chunks_and_no_more(void **state)
 	end_reading(&r);
 }
 
-static int empty_dir(void **state)
-{
-	struct fixture *f = *state;
-
-	temp_dir_empty(&f->dir);
-	return 0;
-}
-
-#define TEST(test) cmocka_unit_test_setup(test, empty_dir)
-
-static void test_ticks_that_no_clock_reaches_make_no_header(void **state)
+TEST(ticks_that_no_clock_reaches_make_no_header)
 {
 	static struct bc_chunk chunk;
 	static struct bc_chunk read;
@@ -989,7 +937,6 @@ static void test_ticks_that_no_clock_reaches_make_no_header(void **state)
 	const struct bc_event anchor = {
 		.kind = BC_EVENT_ANCHOR, .exact = true, .value = BC_TICK_END - 1};
 
-	(void)state;
 	bc_chunk_reset(&chunk, BC_TICK_END - 1, 0);
 	assert_true(bc_chunk_add_event(&chunk, &anchor, NULL));
 	chunk.info.event_bytes = BC_EVENT_BYTES;
@@ -1002,43 +949,4 @@ static void test_ticks_that_no_clock_reaches_make_no_header(void **state)
 	chunk.info.last_tick--;
 	chunk.info.first_tick++;
 	assert_false(bc_chunk_header_read(&read, header, bc_chunk_header_write(header, &chunk)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest reading[] = {
-		cmocka_unit_test(test_ticks_that_no_clock_reaches_make_no_header),
-		TEST(test_a_sealed_segment_is_read_back_whole),
-		TEST(test_a_segment_being_written_is_read_up_to_its_last_chunk_and_is_not_sealed),
-		TEST(test_a_segment_without_chunks_can_be_sealed_and_read),
-		TEST(test_segments_behind_one_another_are_read_as_a_row),
-		TEST(test_a_segment_begun_twice_leaves_nothing_missing),
-		TEST(test_bytes_read_before_come_first),
-		TEST(test_full_chunks_come_back),
-		TEST(test_the_index_has_a_row_for_each_chunk_and_the_totals),
-		TEST(test_every_record_is_found_by_its_number),
-		TEST(test_every_tick_of_every_epoch_is_found),
-		TEST(test_any_row_of_chunks_is_read_without_the_others),
-		TEST(test_headers_alone_are_read_without_the_records),
-		TEST(test_what_has_no_index_is_said_to_have_none),
-		TEST(test_every_flipped_bit_of_an_index_is_noticed),
-		TEST(test_records_of_chunks_that_were_taken_out_are_missed),
-	};
-	const struct CMUnitTest writing[] = {
-		TEST(test_names_that_are_taken_are_refused_and_left_alone),
-		TEST(test_names_too_long_are_refused),
-		TEST(test_a_header_that_cannot_be_written_leaves_nothing),
-		TEST(test_sealing_never_replaces_a_file_and_can_be_tried_again),
-		TEST(test_a_deleted_segment_is_noticed),
-		TEST(test_a_sync_makes_durable_what_is_appended),
-		TEST(test_a_chunk_that_fails_at_any_byte_is_undone_and_can_be_tried_again),
-		TEST(test_a_seal_that_fails_at_any_byte_is_undone_and_can_be_tried_again),
-		TEST(test_a_segment_that_cannot_be_begun_at_any_byte_leaves_nothing),
-		TEST(test_a_segment_holds_65536_chunks_and_no_more),
-	};
-
-	signal(SIGXFSZ, SIG_IGN);
-	int failed = cmocka_run_group_tests_name("reading", reading, setup, teardown);
-
-	return failed + cmocka_run_group_tests_name("writing", writing, setup, teardown);
 }

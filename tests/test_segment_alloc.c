@@ -1,11 +1,5 @@
 /* Every allocation of writing and reading a segment fails in turn, those of the libraries included:
  * malloc() and its like are this program's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -17,14 +11,15 @@
 #include "formats/segment_index.h"
 #include "formats/segment_reader.h"
 #include "formats/segment_writer.h"
-#include "tests/temp_dir.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-int main(void)
+/* The sanitizers have the allocator for themselves. */
+TEST(allocations_fail_in_turn)
 {
-	print_message("skipped: failing allocations, which the sanitizers have for themselves\n");
-	return 0;
+	skip();
 }
 
 #else
@@ -98,11 +93,8 @@ struct fixture {
 	uint8_t encoded[BC_CHUNK_ENCODED_MAX];
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = malloc(sizeof(*f));
-
-	assert_non_null(f);
 	temp_dir_make(&f->dir);
 	f->header = (struct bc_segment_header){
 		.recording = "20261120T091500Z-3f9a2c",
@@ -115,18 +107,14 @@ static int setup(void **state)
 	};
 	for (size_t i = 0; i < sizeof(f->records); i++)
 		f->records[i] = (uint8_t)(i * 7);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 /* Runs `work` with the first allocation failing, then the second, and so on until none does. It
  * returns what it came to; what it took it must have given back. */
@@ -181,18 +169,15 @@ static int create(struct fixture *f)
 	return rc;
 }
 
-static void test_creating_a_segment_fails_with_nothing_left_behind(void **state)
+TEST_F(creating_a_segment_fails_with_nothing_left_behind)
 {
-	struct fixture *f = *state;
-
 	fail_each(f, create, is_an_error);
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 
 /* A chunk whose index row has no room is refused, and what was written can be sealed. */
-static void test_an_index_that_cannot_grow_refuses_the_chunk_and_keeps_the_others(void **state)
+TEST_F(an_index_that_cannot_grow_refuses_the_chunk_and_keeps_the_others)
 {
-	struct fixture *f = *state;
 	size_t header_bytes;
 
 	for (long allocations = 0; allocations < 3; allocations++) {
@@ -260,10 +245,8 @@ static int load(struct fixture *f)
 	return rc;
 }
 
-static void test_loading_an_index_says_that_memory_ran_out(void **state)
+TEST_F(loading_an_index_says_that_memory_ran_out)
 {
-	struct fixture *f = *state;
-
 	write_segment(f);
 	fail_each(f, load, is_no_memory);
 	temp_dir_empty(&f->dir);
@@ -312,10 +295,8 @@ static int is_no_memory_or_damage(int rc)
 	return rc == -ENOMEM || rc == 1 || rc == 0;
 }
 
-static void test_reading_a_segment_never_gives_a_chunk_that_is_not_whole(void **state)
+TEST_F(reading_a_segment_never_gives_a_chunk_that_is_not_whole)
 {
-	struct fixture *f = *state;
-
 	write_segment(f);
 	fail_each(f, read_segment, is_no_memory_or_damage);
 	temp_dir_empty(&f->dir);
@@ -370,28 +351,12 @@ static int is_no_memory_or_bad(int rc)
 	return rc == -ENOMEM || rc == -EBADMSG || rc == 0;
 }
 
-static void test_an_input_says_that_memory_ran_out(void **state)
+TEST_F(an_input_says_that_memory_ran_out)
 {
-	struct fixture *f = *state;
-
 	write_segment(f);
 	fail_each(f, open_input, is_no_memory_or_damage);
 	fail_each(f, read_plain, is_no_memory_or_bad);
 	temp_dir_empty(&f->dir);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_creating_a_segment_fails_with_nothing_left_behind),
-		cmocka_unit_test(
-			test_an_index_that_cannot_grow_refuses_the_chunk_and_keeps_the_others),
-		cmocka_unit_test(test_loading_an_index_says_that_memory_ran_out),
-		cmocka_unit_test(test_reading_a_segment_never_gives_a_chunk_that_is_not_whole),
-		cmocka_unit_test(test_an_input_says_that_memory_ran_out),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }
 
 #endif

@@ -1,10 +1,11 @@
 /* A small segment damaged in every way there is: the reader, and the real code of `buscap dump` and
  * `buscap verify`, must end, must show no wrong record as good, and must still give every chunk
  * that was not touched. */
-#include "tests/small_segment.h"
+#include "tests/support/small_segment.h"
 
 #include "cli/dump.h"
 #include "cli/verify.h"
+#include "tests/support/test.h"
 
 #define FILE_MAX 32768
 
@@ -20,10 +21,8 @@ struct fixture {
 	char expected[4 * FILE_MAX];
 };
 
-static int set_up(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	/* In memory where there is a place for it: thousands of files are written. */
 	strcpy(f->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/buscap-damage-XXXXXX"
 						     : "/tmp/buscap-damage-XXXXXX");
@@ -34,14 +33,10 @@ static int set_up(void **state)
 	f->chunk = malloc(sizeof(*f->chunk));
 	snprintf(f->path, sizeof(f->path), "%s/copy", f->dir);
 	snprintf(f->named, sizeof(f->named), "%s/" SMALL_RECORDING "-00007.byu.lz4", f->dir);
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	unlink(f->path);
 	unlink(f->named);
 	unlinkat(f->dir_fd, f->segment.name, 0);
@@ -51,9 +46,9 @@ static int tear_down(void **state)
 	free(f->segment.bytes);
 	free(f->next.bytes);
 	free(f->chunk);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void write_file(const char *path, const uint8_t *bytes, size_t size)
 {
@@ -132,9 +127,8 @@ static struct findings read_bytes(struct fixture *f, const uint8_t *bytes, size_
 	return found;
 }
 
-static void test_a_whole_segment_is_read_whole(void **state)
+TEST_F(a_whole_segment_is_read_whole)
 {
-	struct fixture *f = *state;
 	struct findings found = read_bytes(f, f->segment.bytes, f->segment.size);
 
 	assert_int_equal(found.chunks, SMALL_CHUNKS);
@@ -151,10 +145,8 @@ static void find_kept(
 		keep[i] = end <= s->chunks[i].begin || begin >= s->chunks[i].end;
 }
 
-static void test_every_prefix_gives_its_whole_chunks(void **state)
+TEST_F(every_prefix_gives_its_whole_chunks)
 {
-	struct fixture *f = *state;
-
 	for (size_t n = 0; n < f->segment.size; n += SMALL_STEP) {
 		struct findings found = read_bytes(f, f->segment.bytes, n);
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
@@ -163,9 +155,8 @@ static void test_every_prefix_gives_its_whole_chunks(void **state)
 	}
 }
 
-static void test_every_flipped_bit_costs_its_own_chunk_alone(void **state)
+TEST_F(every_flipped_bit_costs_its_own_chunk_alone)
 {
-	struct fixture *f = *state;
 	bool keep[SMALL_CHUNKS];
 
 	memcpy(f->copy, f->segment.bytes, f->segment.size);
@@ -195,9 +186,8 @@ static void check_commands(const char *path, const char *expected, int code)
 	small_run_free(&verify);
 }
 
-static void test_dump_and_verify_every_prefix(void **state)
+TEST_F(dump_and_verify_every_prefix)
 {
-	struct fixture *f = *state;
 	bool keep[SMALL_CHUNKS];
 
 	for (size_t n = f->segment.size % SMALL_STEP; n <= f->segment.size; n += SMALL_STEP) {
@@ -208,9 +198,8 @@ static void test_dump_and_verify_every_prefix(void **state)
 	}
 }
 
-static void test_dump_and_verify_every_flipped_bit(void **state)
+TEST_F(dump_and_verify_every_flipped_bit)
 {
-	struct fixture *f = *state;
 	bool keep[SMALL_CHUNKS];
 
 	write_file(f->path, f->segment.bytes, f->segment.size);
@@ -235,9 +224,8 @@ static size_t insert(struct fixture *f, size_t at, const uint8_t *bytes, size_t 
 	return f->segment.size + size;
 }
 
-static void test_garbage_at_every_place_costs_one_chunk_at_most(void **state)
+TEST_F(garbage_at_every_place_costs_one_chunk_at_most)
 {
-	struct fixture *f = *state;
 	uint8_t garbage[64];
 	bool keep[SMALL_CHUNKS];
 
@@ -256,9 +244,8 @@ static void test_garbage_at_every_place_costs_one_chunk_at_most(void **state)
 	}
 }
 
-static void test_every_hole_costs_its_own_chunks_alone(void **state)
+TEST_F(every_hole_costs_its_own_chunks_alone)
 {
-	struct fixture *f = *state;
 	bool keep[SMALL_CHUNKS];
 	static const size_t sizes[] = {1, 2, 7, 8, 64, 160, 161, 400, 1000};
 
@@ -280,10 +267,8 @@ static void test_every_hole_costs_its_own_chunks_alone(void **state)
 	}
 }
 
-static void test_a_segment_behind_every_prefix_of_another_is_read_whole(void **state)
+TEST_F(a_segment_behind_every_prefix_of_another_is_read_whole)
 {
-	struct fixture *f = *state;
-
 	for (size_t n = f->segment.size % SMALL_STEP; n <= f->segment.size; n += SMALL_STEP) {
 		memcpy(f->copy, f->segment.bytes, n);
 		memcpy(f->copy + n, f->next.bytes, f->next.size);
@@ -297,9 +282,8 @@ static void test_a_segment_behind_every_prefix_of_another_is_read_whole(void **s
 	}
 }
 
-static void test_segments_behind_one_another_are_dumped_as_one(void **state)
+TEST_F(segments_behind_one_another_are_dumped_as_one)
 {
-	struct fixture *f = *state;
 	bool all[SMALL_CHUNKS];
 
 	memset(all, 1, sizeof(all));
@@ -325,9 +309,8 @@ static void copy_chunk(uint8_t *out, size_t *at, const struct small_segment *s, 
 	*at += bytes;
 }
 
-static void test_a_chunk_that_stands_twice_is_shown_once(void **state)
+TEST_F(a_chunk_that_stands_twice_is_shown_once)
 {
-	struct fixture *f = *state;
 	bool all[SMALL_CHUNKS];
 
 	memset(all, 1, sizeof(all));
@@ -347,10 +330,8 @@ static void test_a_chunk_that_stands_twice_is_shown_once(void **state)
 	}
 }
 
-static void test_swapped_chunks_are_shown_and_told(void **state)
+TEST_F(swapped_chunks_are_shown_and_told)
 {
-	struct fixture *f = *state;
-
 	for (unsigned swapped = 0; swapped + 1 < SMALL_CHUNKS - 2; swapped++) {
 		size_t n = f->segment.chunks[0].begin;
 		memcpy(f->copy, f->segment.bytes, n);
@@ -374,9 +355,8 @@ static void test_swapped_chunks_are_shown_and_told(void **state)
 	}
 }
 
-static void test_a_chunk_cut_out_cleanly_is_missed(void **state)
+TEST_F(a_chunk_cut_out_cleanly_is_missed)
 {
-	struct fixture *f = *state;
 	bool keep[SMALL_CHUNKS];
 
 	for (unsigned cut = 0; cut < SMALL_CHUNKS; cut++) {
@@ -391,10 +371,8 @@ static void test_a_chunk_cut_out_cleanly_is_missed(void **state)
 	}
 }
 
-static void test_a_pipe_gives_what_a_file_does(void **state)
+TEST_F(a_pipe_gives_what_a_file_does)
 {
-	struct fixture *f = *state;
-
 	/* In pieces of many lengths, each a write of its own. */
 	for (size_t piece = 1; piece < 200; piece += SMALL_STEP) {
 		int fds[2];
@@ -421,9 +399,8 @@ static void test_a_pipe_gives_what_a_file_does(void **state)
 	}
 }
 
-static void test_a_damaged_head_does_not_hide_what_the_file_is(void **state)
+TEST_F(a_damaged_head_does_not_hide_what_the_file_is)
 {
-	struct fixture *f = *state;
 	bool all[SMALL_CHUNKS];
 
 	memset(all, 1, sizeof(all));
@@ -434,25 +411,4 @@ static void test_a_damaged_head_does_not_hide_what_the_file_is(void **state)
 		write_file(f->path, f->copy, f->segment.size);
 		check_commands(f->path, f->expected, 3);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_whole_segment_is_read_whole),
-		cmocka_unit_test(test_every_prefix_gives_its_whole_chunks),
-		cmocka_unit_test(test_every_flipped_bit_costs_its_own_chunk_alone),
-		cmocka_unit_test(test_dump_and_verify_every_prefix),
-		cmocka_unit_test(test_dump_and_verify_every_flipped_bit),
-		cmocka_unit_test(test_garbage_at_every_place_costs_one_chunk_at_most),
-		cmocka_unit_test(test_every_hole_costs_its_own_chunks_alone),
-		cmocka_unit_test(test_a_segment_behind_every_prefix_of_another_is_read_whole),
-		cmocka_unit_test(test_segments_behind_one_another_are_dumped_as_one),
-		cmocka_unit_test(test_a_chunk_that_stands_twice_is_shown_once),
-		cmocka_unit_test(test_swapped_chunks_are_shown_and_told),
-		cmocka_unit_test(test_a_chunk_cut_out_cleanly_is_missed),
-		cmocka_unit_test(test_a_pipe_gives_what_a_file_does),
-		cmocka_unit_test(test_a_damaged_head_does_not_hide_what_the_file_is),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

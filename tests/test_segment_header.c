@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +7,7 @@
 
 #include "formats/bytes.h"
 #include "formats/segment_header.h"
+#include "tests/support/test.h"
 
 static struct bc_segment_header full_header(void)
 {
@@ -103,9 +98,8 @@ static void assert_same(const struct bc_segment_header *a, const struct bc_segme
 	assert_string_equal(a->metadata, b->metadata);
 }
 
-static void test_every_field_comes_back(void **state)
+TEST(every_field_comes_back)
 {
-	(void)state;
 	struct bc_segment_header h = full_header();
 	struct bc_segment_header back;
 	size_t bytes;
@@ -122,9 +116,8 @@ static void test_every_field_comes_back(void **state)
 	}
 }
 
-static void test_an_empty_header_comes_back_empty(void **state)
+TEST(an_empty_header_comes_back_empty)
 {
-	(void)state;
 	struct bc_segment_header h = {0};
 	struct bc_segment_header back;
 	size_t bytes;
@@ -136,9 +129,8 @@ static void test_an_empty_header_comes_back_empty(void **state)
 	free(frame);
 }
 
-static void test_the_edges_of_every_number_come_back(void **state)
+TEST(the_edges_of_every_number_come_back)
 {
-	(void)state;
 	static const uint64_t numbers[] = {
 		0, 1, UINT32_MAX, UINT64_C(1) << 32, (UINT64_C(1) << 53) - 1, UINT64_C(1) << 53};
 	static const int64_t walls[] = {0, 1, -1, INT64_C(-1000000000), INT64_C(9000000000000000)};
@@ -170,9 +162,8 @@ static void test_the_edges_of_every_number_come_back(void **state)
 }
 
 /* Whole 64-bit numbers stand in the text, for readers that can read them. */
-static void test_numbers_are_written_as_whole_integers(void **state)
+TEST(numbers_are_written_as_whole_integers)
 {
-	(void)state;
 	struct bc_segment_header h = full_header();
 	size_t bytes;
 
@@ -201,9 +192,8 @@ static void assert_metadata_comes_back(const char *text, const char *expected)
 	free(frame);
 }
 
-static void test_metadata_comes_back_as_json(void **state)
+TEST(metadata_comes_back_as_json)
 {
-	(void)state;
 	static const char *const texts[] = {"{\"a\":\"b\"}", "{\"\":\"\"}",
 		"{\"who\":\"me\",\"n\":[1,2,{\"x\":null}],\"\":\"\"}", "{\"a\":1,\"a\":2}"};
 
@@ -214,9 +204,8 @@ static void test_metadata_comes_back_as_json(void **state)
 	assert_metadata_comes_back("", "");
 }
 
-static void test_metadata_of_any_length_that_fits_comes_back(void **state)
+TEST(metadata_of_any_length_that_fits_comes_back)
 {
-	(void)state;
 	char text[BC_METADATA_MAX];
 
 	for (size_t n = BC_METADATA_MAX - 64; n < BC_METADATA_MAX; n++) {
@@ -228,9 +217,8 @@ static void test_metadata_of_any_length_that_fits_comes_back(void **state)
 	}
 }
 
-static void test_metadata_that_is_no_object_is_refused(void **state)
+TEST(metadata_that_is_no_object_is_refused)
 {
-	(void)state;
 	static const char *const texts[] = {
 		"[]", "null", "1", "\"x\"", "{", "{\"a\"}", "{a:1}", "x{}", " "};
 
@@ -245,9 +233,8 @@ static void test_metadata_that_is_no_object_is_refused(void **state)
 }
 
 /* Made by another program: all else can be read. */
-static void test_metadata_too_long_is_left_out_whole(void **state)
+TEST(metadata_too_long_is_left_out_whole)
 {
-	(void)state;
 	size_t n = 3 * BC_METADATA_MAX;
 	char *text = malloc(n + 200);
 	struct bc_segment_header back;
@@ -267,9 +254,8 @@ static void test_metadata_too_long_is_left_out_whole(void **state)
 	free(text);
 }
 
-static void test_every_flipped_bit_is_refused(void **state)
+TEST(every_flipped_bit_is_refused)
 {
-	(void)state;
 	struct bc_segment_header h = full_header();
 	struct bc_segment_header back;
 	size_t bytes;
@@ -288,9 +274,8 @@ static void test_every_flipped_bit_is_refused(void **state)
 	free(frame);
 }
 
-static void test_a_length_out_of_range_begins_no_header(void **state)
+TEST(a_length_out_of_range_begins_no_header)
 {
-	(void)state;
 	uint8_t in[BC_SKIPPABLE_BYTES];
 	static const struct {
 		uint32_t magic;
@@ -314,9 +299,8 @@ static void test_a_length_out_of_range_begins_no_header(void **state)
 	}
 }
 
-static void test_other_json_is_refused_though_its_hash_is_right(void **state)
+TEST(other_json_is_refused_though_its_hash_is_right)
 {
-	(void)state;
 	static const char *const texts[] = {"", "x", "null", "[]", "{}", "{",
 		"{\"format\":\"buscap-segment\"}", "{\"version\":1}",
 		"{\"format\":\"other\",\"version\":1}", "{\"format\":1,\"version\":1}",
@@ -336,9 +320,8 @@ static void test_other_json_is_refused_though_its_hash_is_right(void **state)
 	}
 }
 
-static void test_members_of_the_wrong_type_are_empty(void **state)
+TEST(members_of_the_wrong_type_are_empty)
 {
-	(void)state;
 	size_t bytes;
 	struct bc_segment_header back;
 	uint8_t *frame = frame_of(
@@ -367,9 +350,8 @@ static void test_members_of_the_wrong_type_are_empty(void **state)
 	free(frame);
 }
 
-static void test_texts_too_long_are_cut_to_their_fields(void **state)
+TEST(texts_too_long_are_cut_to_their_fields)
 {
-	(void)state;
 	char text[2000];
 	char filler[1001];
 	struct bc_segment_header back;
@@ -393,9 +375,8 @@ static void test_texts_too_long_are_cut_to_their_fields(void **state)
 }
 
 /* JSON nested without end is refused, not followed. */
-static void test_nesting_without_end_is_survived(void **state)
+TEST(nesting_without_end_is_survived)
 {
-	(void)state;
 	size_t depth = 100000;
 	char *text = malloc(depth + 1);
 	struct bc_segment_header back;
@@ -408,26 +389,4 @@ static void test_nesting_without_end_is_survived(void **state)
 	assert_false(bc_segment_header_read(&back, frame, bytes));
 	free(frame);
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_field_comes_back),
-		cmocka_unit_test(test_an_empty_header_comes_back_empty),
-		cmocka_unit_test(test_the_edges_of_every_number_come_back),
-		cmocka_unit_test(test_numbers_are_written_as_whole_integers),
-		cmocka_unit_test(test_metadata_comes_back_as_json),
-		cmocka_unit_test(test_metadata_that_is_no_object_is_refused),
-		cmocka_unit_test(test_metadata_of_any_length_that_fits_comes_back),
-		cmocka_unit_test(test_metadata_too_long_is_left_out_whole),
-		cmocka_unit_test(test_every_flipped_bit_is_refused),
-		cmocka_unit_test(test_a_length_out_of_range_begins_no_header),
-		cmocka_unit_test(test_other_json_is_refused_though_its_hash_is_right),
-		cmocka_unit_test(test_members_of_the_wrong_type_are_empty),
-		cmocka_unit_test(test_texts_too_long_are_cut_to_their_fields),
-		cmocka_unit_test(test_nesting_without_end_is_survived),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

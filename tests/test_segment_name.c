@@ -1,21 +1,15 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/segment_name.h"
+#include "tests/support/test.h"
 
 #define RECORDING "20261120T091500Z-3f9a2c"
 
-static void test_a_label_is_letters_digits_dots_underscores_and_dashes(void **state)
+TEST(a_label_is_letters_digits_dots_underscores_and_dashes)
 {
-	(void)state;
 	static const char good[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
@@ -31,9 +25,8 @@ static void test_a_label_is_letters_digits_dots_underscores_and_dashes(void **st
 	}
 }
 
-static void test_a_label_has_1_to_64_characters(void **state)
+TEST(a_label_has_1_to_64_characters)
 {
-	(void)state;
 	char label[BC_LABEL_MAX + 8];
 
 	for (size_t n = 0; n < sizeof(label); n++) {
@@ -43,9 +36,8 @@ static void test_a_label_has_1_to_64_characters(void **state)
 	}
 }
 
-static void test_an_id_is_the_utc_start_six_hex_digits_and_the_label(void **state)
+TEST(an_id_is_the_utc_start_six_hex_digits_and_the_label)
 {
-	(void)state;
 	static const struct {
 		int64_t wall_ns;
 		uint32_t random;
@@ -68,9 +60,8 @@ static void test_an_id_is_the_utc_start_six_hex_digits_and_the_label(void **stat
 }
 
 /* In whatever zone the machine stands. */
-static void test_an_id_does_not_depend_on_the_time_zone(void **state)
+TEST(an_id_does_not_depend_on_the_time_zone)
 {
-	(void)state;
 	char id[BC_RECORDING_ID_MAX];
 
 	setenv("TZ", "Pacific/Auckland", 1);
@@ -79,9 +70,8 @@ static void test_an_id_does_not_depend_on_the_time_zone(void **state)
 	unsetenv("TZ");
 }
 
-static void test_the_longest_label_makes_a_name_that_comes_back(void **state)
+TEST(the_longest_label_makes_a_name_that_comes_back)
 {
-	(void)state;
 	char label[BC_LABEL_MAX + 1];
 	struct bc_segment_name name = {.segment = 999999999, .is_partial = true};
 	struct bc_segment_name back;
@@ -98,9 +88,8 @@ static void test_the_longest_label_makes_a_name_that_comes_back(void **state)
 	assert_true(back.is_partial);
 }
 
-static void test_names_are_written_as_documented(void **state)
+TEST(names_are_written_as_documented)
 {
-	(void)state;
 	static const struct {
 		uint32_t segment;
 		bool is_partial;
@@ -130,9 +119,8 @@ static void test_names_are_written_as_documented(void **state)
 	}
 }
 
-static void test_a_label_that_looks_like_a_number_stays_part_of_the_recording(void **state)
+TEST(a_label_that_looks_like_a_number_stays_part_of_the_recording)
 {
-	(void)state;
 	struct bc_segment_name name;
 
 	assert_true(bc_segment_name_read(&name, RECORDING "-12345-00003.byu.lz4"));
@@ -143,9 +131,8 @@ static void test_a_label_that_looks_like_a_number_stays_part_of_the_recording(vo
 	assert_int_equal(name.segment, 3);
 }
 
-static void test_other_files_are_no_segments(void **state)
+TEST(other_files_are_no_segments)
 {
-	(void)state;
 	static const char *const others[] = {"", ".", "..", ".byu.lz4", ".partial",
 		".byu.lz4.partial", "-00000.byu.lz4", "00000.byu.lz4", "x00000.byu.lz4",
 		RECORDING ".byu.lz4", RECORDING "-.byu.lz4", RECORDING "-0.byu.lz4",
@@ -166,9 +153,8 @@ static void test_other_files_are_no_segments(void **state)
 }
 
 /* Two files can't be the same segment: what is read is what would be written. */
-static void test_a_number_with_zeros_too_many_is_no_segments(void **state)
+TEST(a_number_with_zeros_too_many_is_no_segments)
 {
-	(void)state;
 	struct bc_segment_name name;
 
 	assert_false(bc_segment_name_read(&name, RECORDING "-000000.byu.lz4"));
@@ -177,9 +163,8 @@ static void test_a_number_with_zeros_too_many_is_no_segments(void **state)
 	assert_true(bc_segment_name_read(&name, RECORDING "-112345.byu.lz4.partial"));
 }
 
-static void test_a_recording_too_long_is_refused(void **state)
+TEST(a_recording_too_long_is_refused)
 {
-	(void)state;
 	char file[2 * BC_RECORDING_ID_MAX + 32];
 
 	for (size_t n = 1; n < 2 * BC_RECORDING_ID_MAX; n++) {
@@ -190,9 +175,8 @@ static void test_a_recording_too_long_is_refused(void **state)
 	}
 }
 
-static void test_names_sort_by_recording_then_number_then_sealed_first(void **state)
+TEST(names_sort_by_recording_then_number_then_sealed_first)
 {
-	(void)state;
 	static const char *const sorted[] = {
 		"20261120T091500Z-3f9a2c-00000.byu.lz4",
 		"20261120T091500Z-3f9a2c-00000.byu.lz4.partial",
@@ -216,23 +200,4 @@ static void test_names_sort_by_recording_then_number_then_sealed_first(void **st
 			assert_int_equal((order > 0) - (order < 0), (a > b) - (a < b));
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_label_is_letters_digits_dots_underscores_and_dashes),
-		cmocka_unit_test(test_a_label_has_1_to_64_characters),
-		cmocka_unit_test(test_an_id_is_the_utc_start_six_hex_digits_and_the_label),
-		cmocka_unit_test(test_an_id_does_not_depend_on_the_time_zone),
-		cmocka_unit_test(test_the_longest_label_makes_a_name_that_comes_back),
-		cmocka_unit_test(test_names_are_written_as_documented),
-		cmocka_unit_test(test_a_label_that_looks_like_a_number_stays_part_of_the_recording),
-		cmocka_unit_test(test_other_files_are_no_segments),
-		cmocka_unit_test(test_a_number_with_zeros_too_many_is_no_segments),
-		cmocka_unit_test(test_a_recording_too_long_is_refused),
-		cmocka_unit_test(test_names_sort_by_recording_then_number_then_sealed_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

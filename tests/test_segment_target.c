@@ -1,8 +1,9 @@
 /* Entries into a segment, and buscap cut on a small one: what the file then holds. */
-#include "tests/small_segment.h"
+#include "tests/support/small_segment.h"
 
 #include "cli/cut.h"
 #include "cli/segment_target.h"
+#include "tests/support/test.h"
 
 struct fixture {
 	char dir[64];
@@ -16,10 +17,8 @@ struct fixture {
 	char path[128];
 };
 
-static int set_up(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	strcpy(f->dir, "/tmp/buscap-target-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -31,15 +30,12 @@ static int set_up(void **state)
 	f->paths[0] = "trace.txt";
 	f->source = (struct bc_trace){.console = &f->console, .paths = f->paths, .count = 1};
 	snprintf(f->path, sizeof(f->path), "%s/out.byu.lz4", f->dir);
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(struct fixture *f)
 {
 	static const char *const names[] = {"out.byu.lz4", "out.byu.lz4.partial",
 		SMALL_RECORDING "-00000.byu.lz4", SMALL_RECORDING "-00007.byu.lz4"};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unlinkat(f->dir_fd, names[i], 0);
@@ -47,9 +43,9 @@ static int tear_down(void **state)
 	assert_int_equal(rmdir(f->dir), 0);
 	fclose(f->console.err);
 	free(f->err);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void open_target(struct fixture *f)
 {
@@ -130,10 +126,8 @@ static struct found read_out(struct fixture *f)
 	return found;
 }
 
-static void test_ticks_that_fall_begin_an_epoch_each(void **state)
+TEST_F(ticks_that_fall_begin_an_epoch_each)
 {
-	struct fixture *f = *state;
-
 	open_target(f);
 	for (unsigned i = 0; i < 10; i++) {
 		struct bc_entry entry = read_at(1000 - i * 10, 0);
@@ -147,13 +141,12 @@ static void test_ticks_that_fall_begin_an_epoch_each(void **state)
 	assert_int_equal(found.last_epoch, 9);
 }
 
-static void test_epochs_only_grow(void **state)
+TEST_F(epochs_only_grow)
 {
 	static const struct {
 		uint32_t in;
 		uint32_t out;
 	} epochs[] = {{3, 3}, {3, 3}, {7, 7}, {2, 8}, {3, 9}, {20, 20}, {0, 21}};
-	struct fixture *f = *state;
 
 	for (size_t n = 1; n <= sizeof(epochs) / sizeof(epochs[0]); n++) {
 		open_target(f);
@@ -167,9 +160,8 @@ static void test_epochs_only_grow(void **state)
 	}
 }
 
-static void test_events_beyond_a_chunks_room_go_into_the_next(void **state)
+TEST_F(events_beyond_a_chunks_room_go_into_the_next)
 {
-	struct fixture *f = *state;
 	char text[4001];
 
 	memset(text, 'x', sizeof(text) - 1);
@@ -194,9 +186,8 @@ static void test_events_beyond_a_chunks_room_go_into_the_next(void **state)
 	assert_int_equal(found.text_bytes, 12000);
 }
 
-static void test_gaps_of_a_cause_at_a_place_are_one(void **state)
+TEST_F(gaps_of_a_cause_at_a_place_are_one)
 {
-	struct fixture *f = *state;
 	struct bc_entry entry = read_at(1, 0);
 
 	open_target(f);
@@ -211,9 +202,8 @@ static void test_gaps_of_a_cause_at_a_place_are_one(void **state)
 	assert_int_equal(read_out(f).events, 1 + 6);
 }
 
-static void test_more_chunks_than_a_segment_holds_are_refused(void **state)
+TEST_F(more_chunks_than_a_segment_holds_are_refused)
 {
-	struct fixture *f = *state;
 	char why[160] = "";
 	uint32_t n = 0;
 
@@ -234,9 +224,8 @@ static void test_more_chunks_than_a_segment_holds_are_refused(void **state)
 	assert_int_not_equal(access(f->path, F_OK), 0);
 }
 
-static void test_a_tick_past_the_end_is_refused(void **state)
+TEST_F(a_tick_past_the_end_is_refused)
 {
-	struct fixture *f = *state;
 	struct bc_entry entry = read_at(BC_TICK_END - 1, 0);
 	char why[160];
 
@@ -250,9 +239,8 @@ static void test_a_tick_past_the_end_is_refused(void **state)
 	assert_int_equal(read_out(f).records, 1);
 }
 
-static void test_header_is_the_sources_with_a_word_on_where_it_is_from(void **state)
+TEST_F(header_is_the_sources_with_a_word_on_where_it_is_from)
 {
-	struct fixture *f = *state;
 	struct small_segment *s = malloc(sizeof(*s));
 	char in[400];
 
@@ -275,9 +263,8 @@ static void test_header_is_the_sources_with_a_word_on_where_it_is_from(void **st
 	free(s);
 }
 
-static void test_metadata_without_room_are_left_out_with_a_word(void **state)
+TEST_F(metadata_without_room_are_left_out_with_a_word)
 {
-	struct fixture *f = *state;
 	struct bc_entry entry = read_at(1, 0);
 	char *metadata = f->source.header.metadata;
 
@@ -295,9 +282,8 @@ static void test_metadata_without_room_are_left_out_with_a_word(void **state)
 	assert_non_null(strstr(f->err, "no room"));
 }
 
-static void test_big_record_numbers_choose_as_small_ones_do(void **state)
+TEST_F(big_record_numbers_choose_as_small_ones_do)
 {
-	struct fixture *f = *state;
 	struct small_segment *s = malloc(sizeof(*s));
 	const uint64_t base = UINT64_C(1) << 53;
 	char in[400];
@@ -312,22 +298,4 @@ static void test_big_record_numbers_choose_as_small_ones_do(void **state)
 	small_run_free(&run);
 	free(s->bytes);
 	free(s);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(test_ticks_that_fall_begin_an_epoch_each),
-		TEST(test_epochs_only_grow),
-		TEST(test_events_beyond_a_chunks_room_go_into_the_next),
-		TEST(test_gaps_of_a_cause_at_a_place_are_one),
-		TEST(test_more_chunks_than_a_segment_holds_are_refused),
-		TEST(test_a_tick_past_the_end_is_refused),
-		TEST(test_header_is_the_sources_with_a_word_on_where_it_is_from),
-		TEST(test_metadata_without_room_are_left_out_with_a_word),
-		TEST(test_big_record_numbers_choose_as_small_ones_do),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,6 @@ import struct
 import sys
 import types
 
-import harness
 from harness import BUSCAPD, ROOT, equal, run, segments
 from reference import MANY, NO_DELTA, Features, decode_header, make_bcp1
 
@@ -280,7 +279,3 @@ def test_a_segment_that_is_missing_or_torn_is_noticed(tmp):
         except (AssertionError, struct.error):
             continue
         raise AssertionError(f"a segment torn at {length} of {len(whole)} bytes passed")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

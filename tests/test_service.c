@@ -1,9 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +7,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "capture/board.h"
 #include "daemon/clock.h"
 #include "daemon/hang.h"
 #include "daemon/service.h"
 #include "formats/utf8.h"
-#include "tests/temp_dir.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
 
 #define REC "20261120T091500Z-3f9a2c-boot"
 #define S   UINT64_C(1000000000)
@@ -51,13 +46,11 @@ static void open_service(struct fixture *f, const char *watchdog_us)
 	assert_int_equal(bc_service_is_watched(&f->service), watchdog_us != NULL);
 }
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char path[TEMP_PATH_BYTES];
 
-	assert_non_null(f);
 	temp_dir_make(&f->dir);
 	temp_path(&f->dir, "notify", path);
 	assert_true(strlen(path) < sizeof(address.sun_path));
@@ -81,23 +74,19 @@ static int setup(void **state)
 	int fd = openat(f->dir.fd, "log", O_WRONLY | O_CREAT | O_APPEND, 0600);
 	assert_true(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
 	close(fd);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	dup2(f->stderr_fd, STDERR_FILENO);
 	close(f->stderr_fd);
 	bc_service_close(&f->service);
 	close(f->manager);
 	bc_recording_destroy(&f->recording);
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 /* The next notice; the empty string: there is none. */
 static const char *heard(struct fixture *f)
@@ -133,10 +122,8 @@ static void assert_words(struct fixture *f, bool is_stopping, const char *wanted
 	assert_string_equal(words, wanted);
 }
 
-static void test_a_recording_is_told_in_one_sentence(void **state)
+TEST_F(a_recording_is_told_in_one_sentence)
 {
-	struct fixture *f = *state;
-
 	assert_words(f, false, "recording " REC ": 0 samples/s, 0 B written, 0 lost");
 	f->status.rates.samples_per_s = 4987654;
 	f->report.recording_bytes = 12345678901;
@@ -163,10 +150,8 @@ static void test_a_recording_is_told_in_one_sentence(void **state)
 	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 0 B written, 321 lost");
 }
 
-static void test_each_state_has_its_words(void **state)
+TEST_F(each_state_has_its_words)
 {
-	struct fixture *f = *state;
-
 	f->status.board = &f->board;
 	f->status.state = "waiting";
 	assert_words(f, false, "waiting for a board");
@@ -190,9 +175,8 @@ static void test_each_state_has_its_words(void **state)
 	assert_words(f, false, "idle; the disk takes nothing: /x: no room: full");
 }
 
-static void test_every_state_of_the_status_is_told(void **state)
+TEST_F(every_state_of_the_status_is_told)
 {
-	struct fixture *f = *state;
 	char words[BC_SERVICE_TEXT_MAX];
 
 	for (const char *const *name = bc_status_states; *name != NULL; name++) {
@@ -203,10 +187,8 @@ static void test_every_state_of_the_status_is_told(void **state)
 	}
 }
 
-static void test_a_stop_says_what_is_left_to_do(void **state)
+TEST_F(a_stop_says_what_is_left_to_do)
 {
-	struct fixture *f = *state;
-
 	f->counts.in_flight = 12;
 	f->status.commands_waiting = 3;
 	assert_words(f, true, "stopping: 12 samples to be written yet");
@@ -223,10 +205,8 @@ static void test_a_stop_says_what_is_left_to_do(void **state)
 
 /* Notices */
 
-static void test_a_status_is_one_line_of_utf8_whatever_is_in_it(void **state)
+TEST_F(a_status_is_one_line_of_utf8_whatever_is_in_it)
 {
-	struct fixture *f = *state;
-
 	open_service(f, NULL);
 	f->status.state = "idle";
 	f->report.is_stuck = true;
@@ -237,9 +217,8 @@ static void test_a_status_is_one_line_of_utf8_whatever_is_in_it(void **state)
 	assert_string_equal(heard(f), "");
 }
 
-static void test_a_text_that_is_too_long_is_cut(void **state)
+TEST_F(a_text_that_is_too_long_is_cut)
 {
-	struct fixture *f = *state;
 	char why[3000];
 
 	open_service(f, NULL);
@@ -253,10 +232,8 @@ static void test_a_text_that_is_too_long_is_cut(void **state)
 	assert_true(bc_utf8_is_valid(text, strlen(text)));
 }
 
-static void test_what_has_not_changed_is_not_told_again(void **state)
+TEST_F(what_has_not_changed_is_not_told_again)
 {
-	struct fixture *f = *state;
-
 	open_service(f, NULL);
 	f->status.state = "idle";
 	for (int i = 0; i < 3; i++) {
@@ -268,10 +245,8 @@ static void test_what_has_not_changed_is_not_told_again(void **state)
 	assert_string_equal(heard(f), "STATUS=the source has failed; the log says why");
 }
 
-static void test_time_is_asked_for_once_a_second_at_most(void **state)
+TEST_F(time_is_asked_for_once_a_second_at_most)
 {
-	struct fixture *f = *state;
-
 	open_service(f, NULL);
 	for (int i = 0; i < 100; i++) {
 		bc_service_extend(&f->service, "recovering x");
@@ -288,10 +263,8 @@ static void test_time_is_asked_for_once_a_second_at_most(void **state)
 	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000");
 }
 
-static void test_what_stops_is_neither_ready_nor_reloading(void **state)
+TEST_F(what_stops_is_neither_ready_nor_reloading)
 {
-	struct fixture *f = *state;
-
 	open_service(f, NULL);
 	bc_service_ready(&f->service);
 	bc_service_stop(&f->service);
@@ -316,10 +289,8 @@ static unsigned fill_up(struct fixture *f)
 	return count;
 }
 
-static void test_the_latest_state_that_was_not_taken_is_sent_later(void **state)
+TEST_F(the_latest_state_that_was_not_taken_is_sent_later)
 {
-	struct fixture *f = *state;
-
 	open_service(f, NULL);
 	unsigned count = fill_up(f);
 	bc_service_ready(&f->service);
@@ -336,10 +307,8 @@ static void test_the_latest_state_that_was_not_taken_is_sent_later(void **state)
 	assert_int_equal(lines_logged(f, "\n"), 0);
 }
 
-static void test_a_manager_that_is_gone_is_missed_once(void **state)
+TEST_F(a_manager_that_is_gone_is_missed_once)
 {
-	struct fixture *f = *state;
-
 	open_service(f, "1");
 	close(f->manager);
 	bc_service_ready(&f->service);
@@ -351,10 +320,8 @@ static void test_a_manager_that_is_gone_is_missed_once(void **state)
 	f->manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 }
 
-static void test_without_a_manager_every_call_does_nothing(void **state)
+TEST_F(without_a_manager_every_call_does_nothing)
 {
-	struct fixture *f = *state;
-
 	unsetenv("NOTIFY_SOCKET");
 	setenv("WATCHDOG_USEC", "1", 1);
 	bc_service_open(&f->service);
@@ -373,10 +340,8 @@ static void test_without_a_manager_every_call_does_nothing(void **state)
 
 /* The watchdog */
 
-static void test_the_watchdog_is_fed_often_enough_and_not_more(void **state)
+TEST_F(the_watchdog_is_fed_often_enough_and_not_more)
 {
-	struct fixture *f = *state;
-
 	open_service(f, "60000000");
 	for (int i = 0; i < 5; i++)
 		bc_service_watch(&f->service, false);
@@ -411,9 +376,8 @@ static unsigned lines_timed(struct fixture *f, const char *before, unsigned seco
 	return lines;
 }
 
-static void test_who_hangs_for_too_long_keeps_the_watchdog_hungry(void **state)
+TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 {
-	struct fixture *f = *state;
 	struct bc_stint_seen writer = {
 		.who = "the writer", .what = "syncing", .file = "a.byu.lz4.partial"};
 	struct bc_stint_seen worker = {.who = "worker 1 of 2", .what = "encoding a chunk"};
@@ -453,9 +417,8 @@ static void test_who_hangs_for_too_long_keeps_the_watchdog_hungry(void **state)
 	assert_int_equal(lines_logged(f, "\n"), 4);
 }
 
-static void test_who_hangs_is_told_where_nobody_watches_too(void **state)
+TEST_F(who_hangs_is_told_where_nobody_watches_too)
 {
-	struct fixture *f = *state;
 	struct bc_stint_seen writer = {.who = "the writer", .what = "looking through", .file = "."};
 
 	uint64_t began_ns = bc_now_ns();
@@ -475,41 +438,4 @@ static void test_who_hangs_is_told_where_nobody_watches_too(void **state)
 	assert_int_equal(lines_timed(f, "the writer goes on, after ", 50, " s\n", began_ns), 1);
 	assert_int_equal(lines_logged(f, "\n"), 2);
 	assert_int_equal(lines_logged(f, "watchdog"), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_a_recording_is_told_in_one_sentence, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_each_state_has_its_words, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_every_state_of_the_status_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_stop_says_what_is_left_to_do, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_status_is_one_line_of_utf8_whatever_is_in_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_text_that_is_too_long_is_cut, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_has_not_changed_is_not_told_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_time_is_asked_for_once_a_second_at_most, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_stops_is_neither_ready_nor_reloading, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_latest_state_that_was_not_taken_is_sent_later, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_manager_that_is_gone_is_missed_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_without_a_manager_every_call_does_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_the_watchdog_is_fed_often_enough_and_not_more, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_who_hangs_for_too_long_keeps_the_watchdog_hungry, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_who_hangs_is_told_where_nobody_watches_too, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,12 @@ import sys
 import threading
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAPD, Daemon, Faults, equal, run, verify
+
+pytestmark = pytest.mark.threads
 
 SIM = ("--source", "sim:rate=200k")
 WATCHDOG_US = 1_000_000
@@ -114,7 +118,7 @@ def test_a_status_is_sent_when_it_changes_and_once_a_second_at_most(tmp):
             manager.wait_for("STATUS=idle")
             manager.catch_up()
             count = len(manager.heard)
-            time.sleep(2.5)
+            time.sleep(1.5)
             manager.catch_up()
             equal(len(manager.heard), count, "nothing has changed")
             equal(daemon.stop(), 0, daemon.err)
@@ -133,7 +137,7 @@ def test_a_service_without_a_board_says_that_it_waits(tmp):
             if daemon.process.poll() is None:
                 harness.wait_until(lambda: manager.states() or daemon.process.poll() is not None, "it has started")
             if daemon.process.poll() is not None:
-                harness.skip(f"no USB here: {daemon.log_so_far()}")
+                pytest.skip(f"no USB here: {daemon.log_so_far()}")
             manager.wait_for("STATUS=waiting for a board")
             daemon.stop()
         equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
@@ -296,7 +300,7 @@ def test_a_long_recovery_asks_for_time_while_it_gets_on(tmp):
                                "it syncs")
             manager.catch_up()
             count = len(manager.heard)
-            time.sleep(2.5)
+            time.sleep(1.5)
             manager.catch_up()
             equal(len(manager.heard), count, "what hangs does not get on")
             faults.set("")
@@ -341,7 +345,7 @@ def test_a_long_stop_asks_for_time_while_it_gets_on(tmp):
             daemon.process.send_signal(signal.SIGTERM)
             manager.wait_for("STOPPING=1")
             manager.wait_for("EXTEND_TIMEOUT_USEC=60000000")
-            time.sleep(2.5)
+            time.sleep(1.5)
             manager.catch_up()
             equal(len(manager.lines("EXTEND_")), 1, "while nothing is written")
             faults.set("pwrite:slow")
@@ -388,7 +392,7 @@ def hang(directory, rules, ending, words, *argv):
             harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
             manager.catch_up()
             count = fed(manager)
-            time.sleep(2)
+            time.sleep(1.2)
             manager.catch_up()
             equal(fed(manager), count, "fed while the writer hangs")
             harness.check_counts(daemon.status())
@@ -421,7 +425,7 @@ def test_a_writer_that_hangs_is_told_without_a_manager_too(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
         faults.set("pwrite:hold")
         harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
-        time.sleep(1.5)
+        time.sleep(0.3)
         faults.set("")
         harness.wait_until(lambda: "the writer goes on" in daemon.log_so_far(), "it goes on")
         daemon.stop()
@@ -517,7 +521,7 @@ class Activated(Daemon):
     def __enter__(self):
         self._out = harness.tempfile.TemporaryFile()
         self._err = harness.tempfile.TemporaryFile()
-        self.process = harness.subprocess.Popen(
+        self.process = harness.popen(
             self.argv, stdin=self.stdin, stdout=self._out, stderr=self._err, env=self.env, close_fds=False)
         return self
 
@@ -672,7 +676,3 @@ def test_metrics_have_a_socket_of_their_own(tmp):
             done = run("curl", "-sS", "--max-time", "20", f"http://127.0.0.1:{port}/metrics")
             assert b"buscap" in done.stdout, done
             equal(daemon.stop(), 0, daemon.err)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

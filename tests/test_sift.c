@@ -1,19 +1,14 @@
 /* Sifting against a model: the same stream is stamped twice, once as it is, once sifted, and the
  * second must be what remains of the first when the unwanted is struck out. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "daemon/sift.h"
 #include "formats/where.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define CHUNKS      64u
 #define RUN_MAX     200u
@@ -62,33 +57,25 @@ struct fixture {
 	unsigned marks;
 };
 
-static int set_up(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	if (f == NULL)
-		return -1;
 	for (unsigned i = 0; i < CHUNKS; i++) {
 		f->plain.chunk[i] = malloc(sizeof(struct bc_chunk));
 		f->sifted.chunk[i] = malloc(sizeof(struct bc_chunk));
 	}
 	struct bc_mapping_options options = bc_mapping_options_default();
 	bc_mapping_init(&f->mapping, &options);
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (unsigned i = 0; i < CHUNKS; i++) {
 		free(f->plain.chunk[i]);
 		free(f->sifted.chunk[i]);
 	}
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static struct bc_chunk *last_chunk(struct stream *s)
 {
@@ -471,9 +458,8 @@ static void run(struct fixture *f, unsigned kind, uint32_t long_in)
 	}
 }
 
-static void test_samples_lose_nothing_but_what_is_unwanted(void **state)
+TEST_F(samples_lose_nothing_but_what_is_unwanted)
 {
-	struct fixture *f = *state;
 	uint64_t removed = 0;
 	uint64_t kept = 0;
 
@@ -489,10 +475,8 @@ static void test_samples_lose_nothing_but_what_is_unwanted(void **state)
 	assert_true(removed > 100000 && kept > 100000);
 }
 
-static void test_records_with_and_without_anchors_lose_nothing_but_what_is_unwanted(void **state)
+TEST_F(records_with_and_without_anchors_lose_nothing_but_what_is_unwanted)
 {
-	struct fixture *f = *state;
-
 	f->dice.state = 2;
 	f->prefill = 0;
 	for (unsigned round = 0; round < 20000; round++) {
@@ -502,9 +486,8 @@ static void test_records_with_and_without_anchors_lose_nothing_but_what_is_unwan
 	}
 }
 
-static void test_a_record_stays_for_its_ticks_where_no_anchor_has_room(void **state)
+TEST_F(a_record_stays_for_its_ticks_where_no_anchor_has_room)
 {
-	struct fixture *f = *state;
 	uint32_t bridges = 0;
 
 	f->dice.state = 3;
@@ -521,10 +504,8 @@ static void test_a_record_stays_for_its_ticks_where_no_anchor_has_room(void **st
 	assert_true(bridges > 1000);
 }
 
-static void test_rules_that_come_and_go_in_the_middle_are_taken_as_they_come(void **state)
+TEST_F(rules_that_come_and_go_in_the_middle_are_taken_as_they_come)
 {
-	struct fixture *f = *state;
-
 	f->dice.state = 4;
 	/* The model knows one set of rules; so these are none, and those that want nothing, in
 	 * turn: what is kept is what came under the first. */
@@ -554,10 +535,8 @@ static void test_rules_that_come_and_go_in_the_middle_are_taken_as_they_come(voi
 	}
 }
 
-static void test_a_filter_that_keeps_all_changes_nothing(void **state)
+TEST_F(a_filter_that_keeps_all_changes_nothing)
 {
-	struct fixture *f = *state;
-
 	f->dice.state = 5;
 	f->prefill = 0;
 	memset(&f->sift, 0, sizeof(f->sift));
@@ -589,13 +568,12 @@ static void test_a_filter_that_keeps_all_changes_nothing(void **state)
 	}
 }
 
-static void test_settings_are_read_replaced_and_taken_away(void **state)
+TEST(settings_are_read_replaced_and_taken_away)
 {
 	struct bc_sift sift = {0};
 	char why[400];
 	char name[16];
 
-	(void)state;
 	assert_true(bc_sift_keeps_all(&sift));
 	assert_true(bc_sift_set(&sift, "keep", "type=read", why, sizeof(why)));
 	assert_true(bc_sift_set(&sift, "keep.vga", "addr=a0000-bffff", why, sizeof(why)));
@@ -623,14 +601,13 @@ static void test_settings_are_read_replaced_and_taken_away(void **state)
 	assert_true(bc_sift_set(&sift, "keep.7", "proc=2", why, sizeof(why)));
 }
 
-static void test_sampling_is_a_width_and_a_period(void **state)
+TEST(sampling_is_a_width_and_a_period)
 {
 	static const char *const bad[] = {"10ms", "0/1s", "2s/1s", "1s/", "/1s", "1s/0", "x/1s",
 		"1s/1s/1s", "99999999999999999999999999999999999999999999/1s"};
 	struct bc_sampling sampling = {1, 2};
 	char why[200];
 
-	(void)state;
 	assert_true(bc_sampling_read(&sampling, "10ms/1s", why, sizeof(why)));
 	assert_true(sampling.width_ns == 10000000 && sampling.period_ns == 1000000000);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -639,20 +616,4 @@ static void test_sampling_is_a_width_and_a_period(void **state)
 	}
 	assert_true(bc_sampling_read(&sampling, "all", why, sizeof(why)));
 	assert_true(sampling.width_ns == 0 && sampling.period_ns == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_samples_lose_nothing_but_what_is_unwanted),
-		cmocka_unit_test(
-			test_records_with_and_without_anchors_lose_nothing_but_what_is_unwanted),
-		cmocka_unit_test(test_a_record_stays_for_its_ticks_where_no_anchor_has_room),
-		cmocka_unit_test(test_rules_that_come_and_go_in_the_middle_are_taken_as_they_come),
-		cmocka_unit_test(test_a_filter_that_keeps_all_changes_nothing),
-		cmocka_unit_test(test_settings_are_read_replaced_and_taken_away),
-		cmocka_unit_test(test_sampling_is_a_width_and_a_period),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <lz4.h>
 #include <stdbool.h>
@@ -18,6 +12,7 @@
 #include "formats/mapping.h"
 #include "formats/record.h"
 #include "formats/sample.h"
+#include "tests/support/test.h"
 
 #define MANY 1000000u /* samples: enough for everything rare to have happened */
 
@@ -147,9 +142,8 @@ static bool is_same(const struct got_sample *a, const struct got_sample *b)
 	       a->tick == b->tick;
 }
 
-static void test_options_out_of_range_are_refused(void **state)
+TEST(options_out_of_range_are_refused)
 {
-	(void)state;
 	struct bc_sim_options bad[] = {
 		{.agents = 0},
 		{.agents = 5},
@@ -165,9 +159,8 @@ static void test_options_out_of_range_are_refused(void **state)
 	bc_sim_close(NULL);
 }
 
-static void test_count_is_exact(void **state)
+TEST(count_is_exact)
 {
-	(void)state;
 	static const uint64_t counts[] = {1, 2, BC_SIM_FRAME_SAMPLES - 1, BC_SIM_FRAME_SAMPLES,
 		BC_SIM_FRAME_SAMPLES + 1, 100000};
 
@@ -184,9 +177,8 @@ static void test_count_is_exact(void **state)
 		}
 }
 
-static void test_stop_ends_with_one_last_frame(void **state)
+TEST(stop_ends_with_one_last_frame)
 {
-	(void)state;
 	static const uint32_t cuts[] = {100};
 
 	for (uint64_t stop_at = 1; stop_at < 4; stop_at++) {
@@ -199,9 +191,8 @@ static void test_stop_ends_with_one_last_frame(void **state)
 	}
 }
 
-static void test_stop_before_the_first_frame_leaves_the_last_alone(void **state)
+TEST(stop_before_the_first_frame_leaves_the_last_alone)
 {
-	(void)state;
 	uint8_t bytes[BC_SIM_FRAME_MAX];
 	struct bc_sim_options options = options_of(5, 0, 1);
 	struct bc_bcp1_header header;
@@ -218,9 +209,8 @@ static void test_stop_before_the_first_frame_leaves_the_last_alone(void **state)
 	bc_sim_close(sim);
 }
 
-static void test_frames_are_numbered_from_zero_and_hold_what_was_asked(void **state)
+TEST(frames_are_numbered_from_zero_and_hold_what_was_asked)
 {
-	(void)state;
 	uint8_t bytes[BC_SIM_FRAME_MAX];
 	struct bc_sim_options options = options_of(6, 0, 3);
 	struct bc_bcp1_header header;
@@ -245,9 +235,8 @@ static void test_frames_are_numbered_from_zero_and_hold_what_was_asked(void **st
 }
 
 /* The bytes are a promise: a change of these numbers is a change of every simulated recording. */
-static void test_bytes_are_the_same_on_every_machine(void **state)
+TEST(bytes_are_the_same_on_every_machine)
 {
-	(void)state;
 	static const uint64_t hashes[] = {0, UINT64_C(0x015E6C3386053F11),
 		UINT64_C(0xFFC3D3081D024C57), UINT64_C(0xF2108F07246FF143),
 		UINT64_C(0x160AF7F1F61A654F)};
@@ -265,9 +254,8 @@ static void test_bytes_are_the_same_on_every_machine(void **state)
 	}
 }
 
-static void test_other_seeds_and_numbers_of_agents_give_other_samples(void **state)
+TEST(other_seeds_and_numbers_of_agents_give_other_samples)
 {
-	(void)state;
 	uint64_t hashes[12];
 
 	for (unsigned i = 0; i < 12; i++) {
@@ -280,9 +268,8 @@ static void test_other_seeds_and_numbers_of_agents_give_other_samples(void **sta
 	}
 }
 
-static void test_samples_do_not_depend_on_where_frames_end(void **state)
+TEST(samples_do_not_depend_on_where_frames_end)
 {
-	(void)state;
 	static const uint32_t cuts[][3] = {{1, 1, 1}, {7, 7, 7}, {100, 0, 3}, {2048, 1, 500}};
 
 	for (unsigned agents = 1; agents <= 4; agents++) {
@@ -299,9 +286,8 @@ static void test_samples_do_not_depend_on_where_frames_end(void **state)
 	}
 }
 
-static void test_a_long_silence_begins_a_new_frame(void **state)
+TEST(a_long_silence_begins_a_new_frame)
 {
-	(void)state;
 	struct bc_sim_options options = options_of(2, MANY, 1);
 	struct got got = run_whole(&options);
 
@@ -310,9 +296,8 @@ static void test_a_long_silence_begins_a_new_frame(void **state)
 	free(got.samples);
 }
 
-static void test_losses_are_holes_in_the_same_stream(void **state)
+TEST(losses_are_holes_in_the_same_stream)
 {
-	(void)state;
 	struct bc_sim_options options = options_of(3, 200000, 2);
 	struct bc_sim_options lossless = options_of(3, 600000, 2);
 	options.loss_ppm = 300000;
@@ -334,9 +319,8 @@ static void test_losses_are_holes_in_the_same_stream(void **state)
 	free(all.samples);
 }
 
-static void test_losses_and_corruption_are_accounted_for(void **state)
+TEST(losses_and_corruption_are_accounted_for)
 {
-	(void)state;
 	static const uint32_t cuts[] = {2048, 17, 0, 300};
 
 	for (unsigned agents = 1; agents <= 4; agents++)
@@ -356,9 +340,8 @@ static void test_losses_and_corruption_are_accounted_for(void **state)
 		}
 }
 
-static void test_all_may_be_lost_or_corrupted_and_the_stream_still_ends(void **state)
+TEST(all_may_be_lost_or_corrupted_and_the_stream_still_ends)
 {
-	(void)state;
 	struct bc_sim_options options = options_of(8, 20000, 4);
 	options.loss_ppm = 1000000;
 	options.corrupt_ppm = 1000000;
@@ -376,33 +359,24 @@ struct fixture {
 	struct got got[5];
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	if (f == NULL)
-		return -1;
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		struct bc_sim_options options = options_of(agents, MANY, agents);
 		f->got[agents] = run_whole(&options);
 	}
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (unsigned agents = 1; agents <= 4; agents++)
 		free(f->got[agents].samples);
-	free(f);
-	return 0;
 }
 
-static void test_every_cycle_type_occurs_in_its_proportion(void **state)
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
+
+TEST_F(every_cycle_type_occurs_in_its_proportion)
 {
-	const struct fixture *f = *state;
 	/* Least and most in a million. */
 	static const struct {
 		size_t least, most;
@@ -434,10 +408,8 @@ static void test_every_cycle_type_occurs_in_its_proportion(void **state)
 	}
 }
 
-static void test_each_agent_is_seen_and_no_other(void **state)
+TEST_F(each_agent_is_seen_and_no_other)
 {
-	const struct fixture *f = *state;
-
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		size_t counts[16] = {0};
 		for (size_t i = 0; i < MANY; i++)
@@ -493,10 +465,8 @@ static void assert_well_formed(const struct got_sample *s)
 	}
 }
 
-static void test_addresses_and_byte_enables_are_a_pentiums(void **state)
+TEST_F(addresses_and_byte_enables_are_a_pentiums)
 {
-	const struct fixture *f = *state;
-
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		bool is_seen[256] = {false};
 		for (size_t i = 0; i < MANY; i++) {
@@ -514,10 +484,8 @@ static void test_addresses_and_byte_enables_are_a_pentiums(void **state)
 	}
 }
 
-static void test_special_cycles_are_halts_stops_and_flushes(void **state)
+TEST_F(special_cycles_are_halts_stops_and_flushes)
 {
-	const struct fixture *f = *state;
-
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		size_t halts = 0, stops = 0, flushes = 0, others = 0;
 		size_t write_backs = 0; /* that no flush cycle followed yet */
@@ -547,10 +515,8 @@ static void test_special_cycles_are_halts_stops_and_flushes(void **state)
 	}
 }
 
-static void test_interrupts_are_acknowledged_in_pairs_and_ended_at_port_20(void **state)
+TEST_F(interrupts_are_acknowledged_in_pairs_and_ended_at_port_20)
 {
-	const struct fixture *f = *state;
-
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		const struct got_sample *s = f->got[agents].samples;
 		size_t pairs = 0, ends = 0;
@@ -576,9 +542,8 @@ static void test_interrupts_are_acknowledged_in_pairs_and_ended_at_port_20(void 
 	}
 }
 
-static void test_the_timer_ticks_a_hundred_times_a_second(void **state)
+TEST_F(the_timer_ticks_a_hundred_times_a_second)
 {
-	const struct fixture *f = *state;
 	const struct got *got = &f->got[1];
 	uint64_t ticks = got->samples[MANY - 1].tick - got->samples[0].tick;
 	size_t timer_reads = 0;
@@ -591,9 +556,8 @@ static void test_the_timer_ticks_a_hundred_times_a_second(void **state)
 		ticks / (BC_SIM_CLOCK_HZ / 100) + 2);
 }
 
-static void test_write_backs_follow_the_fill_that_evicts_them(void **state)
+TEST_F(write_backs_follow_the_fill_that_evicts_them)
 {
-	const struct fixture *f = *state;
 	const struct got_sample *s = f->got[1].samples;
 	size_t evicted = 0, flushed = 0;
 
@@ -659,9 +623,8 @@ static double lz4_ratio(const uint8_t *records, size_t n)
 	return out_bytes != 0 ? in_bytes / out_bytes : 0;
 }
 
-static void test_a_recording_compresses_as_traces_do(void **state)
+TEST_F(a_recording_compresses_as_traces_do)
 {
-	const struct fixture *f = *state;
 	uint8_t *records = malloc((size_t)MANY * BC_RECORD_BYTES);
 
 	assert_non_null(records);
@@ -794,9 +757,8 @@ static void print_table(const struct column *columns)
 
 /* The real trace is of a machine with its caches off, so that the two differ where they must: its
  * accesses are single ones, and each instruction is fetched from memory. */
-static void test_the_mix_stands_beside_a_real_trace(void **state)
+TEST_F(the_mix_stands_beside_a_real_trace)
 {
-	const struct fixture *f = *state;
 	struct column *columns = calloc(5, sizeof(*columns));
 	uint8_t *records = malloc((size_t)MANY * BC_RECORD_BYTES);
 
@@ -816,36 +778,4 @@ static void test_the_mix_stands_beside_a_real_trace(void **state)
 	}
 	free(columns);
 	free(records);
-}
-
-int main(void)
-{
-	const struct CMUnitTest stream_tests[] = {
-		cmocka_unit_test(test_options_out_of_range_are_refused),
-		cmocka_unit_test(test_count_is_exact),
-		cmocka_unit_test(test_stop_ends_with_one_last_frame),
-		cmocka_unit_test(test_stop_before_the_first_frame_leaves_the_last_alone),
-		cmocka_unit_test(test_frames_are_numbered_from_zero_and_hold_what_was_asked),
-		cmocka_unit_test(test_bytes_are_the_same_on_every_machine),
-		cmocka_unit_test(test_other_seeds_and_numbers_of_agents_give_other_samples),
-		cmocka_unit_test(test_samples_do_not_depend_on_where_frames_end),
-		cmocka_unit_test(test_a_long_silence_begins_a_new_frame),
-		cmocka_unit_test(test_losses_are_holes_in_the_same_stream),
-		cmocka_unit_test(test_losses_and_corruption_are_accounted_for),
-		cmocka_unit_test(test_all_may_be_lost_or_corrupted_and_the_stream_still_ends),
-	};
-	const struct CMUnitTest bus_tests[] = {
-		cmocka_unit_test(test_every_cycle_type_occurs_in_its_proportion),
-		cmocka_unit_test(test_each_agent_is_seen_and_no_other),
-		cmocka_unit_test(test_addresses_and_byte_enables_are_a_pentiums),
-		cmocka_unit_test(test_special_cycles_are_halts_stops_and_flushes),
-		cmocka_unit_test(test_interrupts_are_acknowledged_in_pairs_and_ended_at_port_20),
-		cmocka_unit_test(test_the_timer_ticks_a_hundred_times_a_second),
-		cmocka_unit_test(test_write_backs_follow_the_fill_that_evicts_them),
-		cmocka_unit_test(test_a_recording_compresses_as_traces_do),
-		cmocka_unit_test(test_the_mix_stands_beside_a_real_trace),
-	};
-	int failed = cmocka_run_group_tests_name("the stream", stream_tests, NULL, NULL);
-
-	return failed + cmocka_run_group_tests_name("the bus", bus_tests, setup, teardown);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,7 +6,10 @@
 #include "capture/sim_source.h"
 #include "formats/bcp1.h"
 #include "formats/bytes.h"
-#include "tests/source_run.h"
+#include "tests/support/source_run.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
 
 /* Some 50 frames of 2048 samples. */
 static const struct bc_sim_options options = {.seed = 7, .count = 100000, .agents = 2};
@@ -24,12 +21,10 @@ struct stream {
 	uint32_t frames;
 };
 
-static int setup(void **state)
+static void set_up(struct stream *stream)
 {
-	struct stream *stream = calloc(1, sizeof(*stream));
 	struct bc_sim *sim;
 
-	assert_non_null(stream);
 	stream->bytes = malloc(options.count * 16);
 	assert_non_null(stream->bytes);
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
@@ -39,18 +34,14 @@ static int setup(void **state)
 		stream->frames++;
 	}
 	bc_sim_close(sim);
-	*state = stream;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct stream *stream)
 {
-	struct stream *stream = *state;
-
 	free(stream->bytes);
-	free(stream);
-	return 0;
 }
+
+TEST_SHARED_FIXTURE(stream, set_up, tear_down)
 
 static void open_run(struct source_run *run, const struct bc_sim_options *with, uint64_t rate)
 {
@@ -88,31 +79,30 @@ static uint64_t count_samples(const struct source_run *run, unsigned *lasts)
 	return samples;
 }
 
-static void test_all_comes_in_order(void **state)
+TEST_WITH(stream, stream, all_comes_in_order)
 {
 	struct source_run run;
 
 	open_run(&run, &options, 0);
 	source_run_all(&run);
-	assert_whole(&run, *state);
+	assert_whole(&run, stream);
 	source_run_close(&run);
 }
 
-static void test_all_comes_in_order_however_often_each_frame_is_refused(void **state)
+TEST_WITH(stream, stream, all_comes_in_order_however_often_each_frame_is_refused)
 {
 	for (unsigned refusals = 1; refusals <= 3; refusals++) {
 		struct source_run run;
 		open_run(&run, &options, 0);
 		run.refusals = refusals;
 		source_run_all(&run);
-		assert_whole(&run, *state);
+		assert_whole(&run, stream);
 		source_run_close(&run);
 	}
 }
 
-static void test_options_out_of_range_are_refused(void **state)
+TEST(options_out_of_range_are_refused)
 {
-	(void)state;
 	static const struct bc_sim_options bad = {.agents = 9};
 	struct source_run run;
 
@@ -122,10 +112,8 @@ static void test_options_out_of_range_are_refused(void **state)
 	source_run_close(&run);
 }
 
-static void test_it_can_be_closed_without_a_start(void **state)
+TEST(it_can_be_closed_without_a_start)
 {
-	(void)state;
-
 	for (uint64_t rate = 0; rate <= 1000; rate += 1000) {
 		struct source_run run;
 		open_run(&run, &options, rate);
@@ -150,10 +138,8 @@ static void run_stopped(
 	source_run_all(run);
 }
 
-static void test_stopped_at_any_frame_it_ends_with_one_last_frame(void **state)
+TEST_WITH(stream, stream, stopped_at_any_frame_it_ends_with_one_last_frame)
 {
-	const struct stream *stream = *state;
-
 	for (uint32_t frames = 0; frames <= 20; frames++) {
 		for (int within = 0; within < 2; within++) {
 			for (unsigned refusals = 0; refusals <= 2; refusals++) {
@@ -175,10 +161,8 @@ static void test_stopped_at_any_frame_it_ends_with_one_last_frame(void **state)
 	}
 }
 
-static void test_closed_at_any_frame_nothing_more_comes(void **state)
+TEST(closed_at_any_frame_nothing_more_comes)
 {
-	(void)state;
-
 	for (uint32_t frames = 0; frames <= 10; frames++) {
 		for (int within = 0; within < 2; within++) {
 			for (unsigned refusals = 0; refusals <= 1; refusals++) {
@@ -196,21 +180,20 @@ static void test_closed_at_any_frame_nothing_more_comes(void **state)
 	}
 }
 
-static void test_it_can_be_closed_within_its_end(void **state)
+TEST_WITH(stream, stream, it_can_be_closed_within_its_end)
 {
 	struct source_run run;
 
 	open_run(&run, &options, 0);
 	run.closes_within_end = true;
 	source_run_all(&run);
-	assert_whole(&run, *state);
+	assert_whole(&run, stream);
 	source_run_close(&run);
 }
 
 /* The frames are cut by the host's time; the samples in them are the same. */
-static void test_a_paced_source_sends_the_same_samples(void **state)
+TEST_WITH(stream, stream, a_paced_source_sends_the_same_samples)
 {
-	const struct stream *stream = *state;
 	struct bc_sim_options few = options;
 	struct source_run run;
 	unsigned lasts;
@@ -258,10 +241,8 @@ static void test_a_paced_source_sends_the_same_samples(void **state)
 	source_run_close(&run);
 }
 
-static void test_a_paced_source_is_stopped_and_closed_at_any_frame(void **state)
+TEST(a_paced_source_is_stopped_and_closed_at_any_frame)
 {
-	(void)state;
-
 	for (uint32_t frames = 0; frames <= 3; frames++) {
 		for (int within = 0; within < 2; within++) {
 			struct source_run run;
@@ -288,14 +269,13 @@ static void count_turn(uv_prepare_t *prepare)
 	++*(unsigned *)prepare->data;
 }
 
-static void test_the_loop_turns_while_it_sends(void **state)
+TEST(the_loop_turns_while_it_sends)
 {
 	struct source_run run;
 	uv_prepare_t prepare;
 	unsigned turns = 0;
 	struct bc_sim_options many = options;
 
-	(void)state;
 	many.count = 1000000;
 	open_run(&run, &many, 0);
 	uv_prepare_init(&run.loop, &prepare);
@@ -305,22 +285,4 @@ static void test_the_loop_turns_while_it_sends(void **state)
 	assert_true(turns >= run.pieces / 100);
 	uv_close((uv_handle_t *)&prepare, NULL);
 	source_run_close(&run);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_comes_in_order),
-		cmocka_unit_test(test_all_comes_in_order_however_often_each_frame_is_refused),
-		cmocka_unit_test(test_options_out_of_range_are_refused),
-		cmocka_unit_test(test_it_can_be_closed_without_a_start),
-		cmocka_unit_test(test_stopped_at_any_frame_it_ends_with_one_last_frame),
-		cmocka_unit_test(test_closed_at_any_frame_nothing_more_comes),
-		cmocka_unit_test(test_it_can_be_closed_within_its_end),
-		cmocka_unit_test(test_a_paced_source_sends_the_same_samples),
-		cmocka_unit_test(test_a_paced_source_is_stopped_and_closed_at_any_frame),
-		cmocka_unit_test(test_the_loop_turns_while_it_sends),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "daemon/spec.h"
 #include "daemon/usb_settings.h"
+#include "tests/support/test.h"
 
 static struct bc_source_spec read_good(const char *text)
 {
@@ -19,11 +14,10 @@ static struct bc_source_spec read_good(const char *text)
 	return spec;
 }
 
-static void test_a_file_is_its_path(void **state)
+TEST(a_file_is_its_path)
 {
 	struct bc_source_spec spec = read_good("file:/a/b c.bcp1");
 
-	(void)state;
 	assert_int_equal(spec.kind, BC_SOURCE_FILE);
 	assert_string_equal(spec.path, "/a/b c.bcp1");
 	assert_int_equal(spec.format, BC_FORMAT_UNKNOWN);
@@ -33,11 +27,10 @@ static void test_a_file_is_its_path(void **state)
 	assert_string_equal(read_good("file:~a").path, "~a");
 }
 
-static void test_settings_of_a_file_stand_behind_commas(void **state)
+TEST(settings_of_a_file_stand_behind_commas)
 {
 	struct bc_source_spec spec = read_good("file:x,format=raw6,clock_hz=100000000");
 
-	(void)state;
 	assert_string_equal(spec.path, "x");
 	assert_int_equal(spec.format, BC_FORMAT_RAW6);
 	assert_int_equal(spec.clock_hz, 100000000);
@@ -46,19 +39,17 @@ static void test_settings_of_a_file_stand_behind_commas(void **state)
 	assert_int_equal(spec.clock_hz, 5);
 }
 
-static void test_commas_belong_to_a_path_that_has_them(void **state)
+TEST(commas_belong_to_a_path_that_has_them)
 {
-	(void)state;
 	assert_string_equal(read_good("file:a,b").path, "a,b");
 	assert_string_equal(read_good("file:a,b,format=byu").path, "a,b");
 	assert_string_equal(read_good("file:a,B=1").path, "a,B=1");
 }
 
-static void test_the_simulated_bus_has_defaults_and_settings(void **state)
+TEST(the_simulated_bus_has_defaults_and_settings)
 {
 	struct bc_source_spec spec = read_good("sim");
 
-	(void)state;
 	assert_int_equal(spec.kind, BC_SOURCE_SIM);
 	assert_int_equal(spec.rate, 1000000);
 	assert_int_equal(spec.sim.count, 0);
@@ -74,7 +65,7 @@ static void test_the_simulated_bus_has_defaults_and_settings(void **state)
 	assert_int_equal(read_good("sim:rate=20k").rate, 20000);
 }
 
-static void test_a_board_has_its_settings_behind_commas(void **state)
+TEST(a_board_has_its_settings_behind_commas)
 {
 	struct bc_usb_options usb = bc_usb_options_default();
 	char why[512] = "";
@@ -83,7 +74,6 @@ static void test_a_board_has_its_settings_behind_commas(void **state)
 			   "silence=1s,silence_action=restart,back_off=5ms,back_off_max=1s,"
 			   "ftdi_latency=2ms,ftdi_mode=fifo";
 
-	(void)state;
 	assert_int_equal(read_good("usb").kind, BC_SOURCE_USB);
 	struct bc_source_spec spec = read_good(text);
 	assert_int_equal(spec.kind, BC_SOURCE_USB);
@@ -106,7 +96,7 @@ static void test_a_board_has_its_settings_behind_commas(void **state)
 	assert_int_equal(usb.ftdi.mode, 0);
 }
 
-static void test_what_is_wrong_is_said(void **state)
+TEST(what_is_wrong_is_said)
 {
 	static const struct {
 		const char *text;
@@ -156,7 +146,6 @@ static void test_what_is_wrong_is_said(void **state)
 		{"usbx", "sources"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct bc_source_spec spec;
 		char why[512] = "";
@@ -165,18 +154,4 @@ static void test_what_is_wrong_is_said(void **state)
 		if (strstr(why, bad[i].part) == NULL)
 			fail_msg("'%s': '%s' says nothing of '%s'", bad[i].text, why, bad[i].part);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_file_is_its_path),
-		cmocka_unit_test(test_settings_of_a_file_stand_behind_commas),
-		cmocka_unit_test(test_commas_belong_to_a_path_that_has_them),
-		cmocka_unit_test(test_the_simulated_bus_has_defaults_and_settings),
-		cmocka_unit_test(test_a_board_has_its_settings_behind_commas),
-		cmocka_unit_test(test_what_is_wrong_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

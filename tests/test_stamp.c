@@ -1,15 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/stamp.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 /* Any request of the bus, as a sample: NC_D_READ of the lowest byte, INVALID, special. */
 #define READ_CONTROL    0xD0
@@ -27,26 +22,17 @@ struct fixture {
 	struct bc_chunk next;
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = malloc(sizeof(*f));
 	struct bc_mapping_options options = bc_mapping_options_default();
 
-	if (f == NULL)
-		return -1;
 	memset(f, 0xCC, sizeof(*f));
 	bc_mapping_init(&f->mapping, &options);
 	options.keep_invalid = true;
 	bc_mapping_init(&f->keeping, &options);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
-{
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(fixture, set_up, NOTHING)
 
 static void begin(struct fixture *f)
 {
@@ -107,9 +93,8 @@ static struct bc_record stamp_one(struct fixture *f, uint64_t tick)
 
 /* Samples */
 
-static void test_the_first_record_has_no_delta_and_an_anchor(void **state)
+TEST_F(the_first_record_has_no_delta_and_an_anchor)
 {
-	struct fixture *f = *state;
 	static const uint64_t ticks[] = {
 		0, 1, 0xFFFFFFFE, 0xFFFFFFFF, 0x100000000, BC_TICK_END - 1};
 
@@ -124,9 +109,8 @@ static void test_the_first_record_has_no_delta_and_an_anchor(void **state)
 	}
 }
 
-static void test_a_delta_is_told_up_to_0xfffffffe_and_anchored_from_there(void **state)
+TEST_F(a_delta_is_told_up_to_0xfffffffe_and_anchored_from_there)
 {
-	struct fixture *f = *state;
 	static const struct {
 		uint64_t delta;
 		uint32_t time;
@@ -160,9 +144,8 @@ static void test_a_delta_is_told_up_to_0xfffffffe_and_anchored_from_there(void *
 	}
 }
 
-static void test_ticks_within_a_frame_add_up_from_its_headers(void **state)
+TEST_F(ticks_within_a_frame_add_up_from_its_headers)
 {
-	struct fixture *f = *state;
 	uint8_t samples[4 * BC_BCP1_SAMPLE_BYTES];
 	uint8_t *p = samples;
 
@@ -188,9 +171,8 @@ static void test_ticks_within_a_frame_add_up_from_its_headers(void **state)
 	assert_int_equal(record_of(&f->chunk, 4).addr, 0x40);
 }
 
-static void test_a_frame_at_tick_0_begins_at_0_whatever_its_first_sample_claims(void **state)
+TEST_F(a_frame_at_tick_0_begins_at_0_whatever_its_first_sample_claims)
 {
-	struct fixture *f = *state;
 	uint8_t samples[2 * BC_BCP1_SAMPLE_BYTES];
 
 	begin(f);
@@ -204,10 +186,8 @@ static void test_a_frame_at_tick_0_begins_at_0_whatever_its_first_sample_claims(
 	assert_int_equal(f->chunk.info.last_tick, 3);
 }
 
-static void test_a_frame_without_samples_changes_nothing(void **state)
+TEST_F(a_frame_without_samples_changes_nothing)
 {
-	struct fixture *f = *state;
-
 	begin(f);
 	stamp_one(f, 50);
 	struct bc_samples run = frame_of(NULL, 0, 9000, 0, 0);
@@ -219,9 +199,8 @@ static void test_a_frame_without_samples_changes_nothing(void **state)
 	assert_int_equal(stamp_one(f, 60).time, 10);
 }
 
-static void test_raw_samples_are_a_tick_apart(void **state)
+TEST_F(raw_samples_are_a_tick_apart)
 {
-	struct fixture *f = *state;
 	uint8_t samples[5 * BC_SAMPLE_BYTES];
 
 	begin(f);
@@ -246,10 +225,8 @@ static void test_raw_samples_are_a_tick_apart(void **state)
 	assert_anchor(&f->chunk, 0, 0, 1, true);
 }
 
-static void test_the_processor_is_the_headers_or_with_the_flag_each_samples(void **state)
+TEST_F(the_processor_is_the_headers_or_with_the_flag_each_samples)
 {
-	struct fixture *f = *state;
-
 	for (unsigned agent = 0; agent < 16; agent++) {
 		uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 		put_sample(sample, 0, (uint8_t)(READ_CONTROL | agent), 0);
@@ -267,9 +244,8 @@ static void test_the_processor_is_the_headers_or_with_the_flag_each_samples(void
 	}
 }
 
-static void test_dropped_invalid_cycles_add_their_ticks(void **state)
+TEST_F(dropped_invalid_cycles_add_their_ticks)
 {
-	struct fixture *f = *state;
 	uint8_t samples[6 * BC_BCP1_SAMPLE_BYTES];
 	uint8_t *p = samples;
 
@@ -307,9 +283,8 @@ static void test_dropped_invalid_cycles_add_their_ticks(void **state)
 	assert_int_equal(record_of(&f->chunk, 3).time, 1000);
 }
 
-static void test_nothing_but_invalid_cycles_leaves_the_first_record_the_first(void **state)
+TEST_F(nothing_but_invalid_cycles_leaves_the_first_record_the_first)
 {
-	struct fixture *f = *state;
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 
 	begin(f);
@@ -321,9 +296,8 @@ static void test_nothing_but_invalid_cycles_leaves_the_first_record_the_first(vo
 	assert_anchor(&f->chunk, 0, 0, 300, true);
 }
 
-static void test_special_cycles_of_no_document_are_counted(void **state)
+TEST_F(special_cycles_of_no_document_are_counted)
 {
-	struct fixture *f = *state;
 	uint8_t samples[3 * BC_BCP1_SAMPLE_BYTES];
 
 	put_sample(put_sample(put_sample(samples, 0, SPECIAL_CONTROL, 0), 0, SPECIAL_CONTROL, 1), 0,
@@ -338,10 +312,8 @@ static void test_special_cycles_of_no_document_are_counted(void **state)
 	assert_int_equal(record_of(&f->chunk, 1).reqtype, BC_REQ_SHUTDOWN);
 }
 
-static void test_an_epoch_begins_again_without_a_delta(void **state)
+TEST_F(an_epoch_begins_again_without_a_delta)
 {
-	struct fixture *f = *state;
-
 	begin(f);
 	stamp_one(f, 1000000);
 	bc_stamper_next_epoch(&f->stamper, 3);
@@ -353,9 +325,8 @@ static void test_an_epoch_begins_again_without_a_delta(void **state)
 	assert_int_equal(stamp_one(f, 9).time, 4);
 }
 
-static void test_a_chunk_without_records_keeps_the_tick_it_was_begun_with(void **state)
+TEST_F(a_chunk_without_records_keeps_the_tick_it_was_begun_with)
 {
-	struct fixture *f = *state;
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 
 	begin(f);
@@ -380,10 +351,8 @@ static enum bc_stamp_end skip_one(struct fixture *f, uint64_t tick, uint8_t cont
 	return bc_stamp_skip_samples(&f->stamper, &run, limit, &f->stamped);
 }
 
-static void test_skipped_samples_are_counted_as_what_they_would_have_been(void **state)
+TEST_F(skipped_samples_are_counted_as_what_they_would_have_been)
 {
-	struct fixture *f = *state;
-
 	begin(f);
 	assert_int_equal(skip_one(f, 10, READ_CONTROL, BC_NO_TICK_LIMIT), BC_STAMP_DONE);
 	assert_int_equal(f->stamped.taken, 1);
@@ -400,10 +369,8 @@ static void test_skipped_samples_are_counted_as_what_they_would_have_been(void *
 	assert_int_equal(f->stamped.unknown, 1);
 }
 
-static void test_the_delta_after_skipped_samples_leads_across_them(void **state)
+TEST_F(the_delta_after_skipped_samples_leads_across_them)
 {
-	struct fixture *f = *state;
-
 	begin(f);
 	stamp_one(f, 100);
 	skip_one(f, 200, READ_CONTROL, BC_NO_TICK_LIMIT);
@@ -416,10 +383,8 @@ static void test_the_delta_after_skipped_samples_leads_across_them(void **state)
 	assert_anchor(&f->chunk, 1, 2, 350 + UINT64_C(0xFFFFFFFF), true);
 }
 
-static void test_samples_skipped_before_the_first_record_leave_it_the_first(void **state)
+TEST_F(samples_skipped_before_the_first_record_leave_it_the_first)
 {
-	struct fixture *f = *state;
-
 	begin(f);
 	skip_one(f, 200, READ_CONTROL, BC_NO_TICK_LIMIT);
 	assert_int_equal(stamp_one(f, 350).time, BC_TIME_NONE);
@@ -428,9 +393,8 @@ static void test_samples_skipped_before_the_first_record_leave_it_the_first(void
 
 /* Limits */
 
-static void test_a_limit_stops_before_the_sample_at_it(void **state)
+TEST_F(a_limit_stops_before_the_sample_at_it)
 {
-	struct fixture *f = *state;
 	uint8_t samples[5 * BC_BCP1_SAMPLE_BYTES];
 	uint8_t *p = samples;
 
@@ -592,9 +556,8 @@ static struct made expect(const struct fixture *f, const struct run runs[8])
 	return made;
 }
 
-static void test_a_run_cut_into_chunks_anywhere_gives_the_same_records(void **state)
+TEST_F(a_run_cut_into_chunks_anywhere_gives_the_same_records)
 {
-	struct fixture *f = *state;
 	struct run runs[8];
 
 	make_runs(runs);
@@ -609,9 +572,8 @@ static void test_a_run_cut_into_chunks_anywhere_gives_the_same_records(void **st
 	}
 }
 
-static void test_a_run_stopped_at_any_tick_goes_on_as_if_it_had_not_been(void **state)
+TEST_F(a_run_stopped_at_any_tick_goes_on_as_if_it_had_not_been)
 {
-	struct fixture *f = *state;
 	struct run runs[8];
 
 	make_runs(runs);
@@ -664,9 +626,8 @@ static uint32_t make_long_run(const struct fixture *f, struct dice *dice, bool h
 	return kept;
 }
 
-static void test_a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one(void **state)
+TEST_F(a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one)
 {
-	struct fixture *f = *state;
 	struct dice dice = {.state = 29};
 	uint8_t *samples = malloc((size_t)LONG_RUN * BC_BCP1_SAMPLE_BYTES);
 	uint8_t *records = malloc((size_t)LONG_RUN * BC_RECORD_BYTES);
@@ -732,9 +693,8 @@ static void test_a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one(v
 	free(samples);
 }
 
-static void test_a_full_chunk_takes_nothing_and_loses_nothing(void **state)
+TEST_F(a_full_chunk_takes_nothing_and_loses_nothing)
 {
-	struct fixture *f = *state;
 	uint8_t samples[3 * BC_BCP1_SAMPLE_BYTES];
 	uint8_t *p = put_sample(samples, 1, INVALID_CONTROL, 0);
 
@@ -765,9 +725,8 @@ static void test_a_full_chunk_takes_nothing_and_loses_nothing(void **state)
 	assert_int_equal(record_of(&f->next, 0).time, 105);
 }
 
-static void test_a_full_event_table_holds_up_only_what_wants_an_anchor(void **state)
+TEST_F(a_full_event_table_holds_up_only_what_wants_an_anchor)
 {
-	struct fixture *f = *state;
 	uint8_t samples[2 * BC_BCP1_SAMPLE_BYTES];
 
 	put_sample(put_sample(samples, 1, READ_CONTROL, 0), 2, READ_CONTROL, 9);
@@ -794,9 +753,8 @@ static void test_a_full_event_table_holds_up_only_what_wants_an_anchor(void **st
 	assert_anchor(&f->next, 0, 0, UINT64_C(1) << 33, true);
 }
 
-static void test_a_chunk_takes_exactly_its_records(void **state)
+TEST_F(a_chunk_takes_exactly_its_records)
 {
-	struct fixture *f = *state;
 	uint32_t count = BC_CHUNK_RECORDS + 1;
 	uint8_t *samples = calloc(count, BC_SAMPLE_BYTES);
 
@@ -842,9 +800,8 @@ static enum bc_stamp_end stamp_run(struct fixture *f, struct bc_records *run)
 	return bc_stamp_records(&f->stamper, run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
 }
 
-static void test_records_are_kept_as_they_stand(void **state)
+TEST_F(records_are_kept_as_they_stand)
 {
-	struct fixture *f = *state;
 	static const uint32_t times[] = {
 		BC_TIME_NONE, 0, 1, 0xFFFFFFFE, 0xFFFFFFFE, BC_TIME_NONE, 7, BC_TIME_NONE};
 	enum { N = sizeof(times) / sizeof(times[0]) };
@@ -872,9 +829,8 @@ static void test_records_are_kept_as_they_stand(void **state)
 	assert_int_equal(f->chunk.info.last_tick, tick + 7);
 }
 
-static void test_a_first_record_with_a_delta_keeps_it(void **state)
+TEST_F(a_first_record_with_a_delta_keeps_it)
 {
-	struct fixture *f = *state;
 	uint8_t record[BC_RECORD_BYTES];
 
 	begin(f);
@@ -891,9 +847,8 @@ static void test_a_first_record_with_a_delta_keeps_it(void **state)
 	assert_anchor(&f->chunk, 0, 1, 1234, false);
 }
 
-static void test_anchors_of_the_chunk_they_come_from_are_carried_along(void **state)
+TEST_F(anchors_of_the_chunk_they_come_from_are_carried_along)
 {
-	struct fixture *f = *state;
 	static const uint32_t times[] = {BC_TIME_NONE, 5, BC_TIME_NONE, BC_TIME_NONE, 3};
 	uint8_t *p = f->next.records;
 
@@ -935,9 +890,8 @@ static void test_anchors_of_the_chunk_they_come_from_are_carried_along(void **st
 	}
 }
 
-static void test_an_anchor_at_any_tick_is_taken_where_there_is_no_limit(void **state)
+TEST_F(an_anchor_at_any_tick_is_taken_where_there_is_no_limit)
 {
-	struct fixture *f = *state;
 	static const uint64_t ticks[] = {0, BC_TICK_END, UINT64_MAX - 1, UINT64_MAX};
 
 	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
@@ -960,9 +914,8 @@ static void test_an_anchor_at_any_tick_is_taken_where_there_is_no_limit(void **s
 	}
 }
 
-static void test_a_skipped_record_of_unknown_delta_leaves_the_next_one_without(void **state)
+TEST_F(a_skipped_record_of_unknown_delta_leaves_the_next_one_without)
 {
-	struct fixture *f = *state;
 	static const uint32_t times[] = {100, BC_TIME_NONE, 20, 3, 5, 0xFFFFFFFE, 7};
 	uint8_t records[7 * BC_RECORD_BYTES];
 	uint8_t *p = records;
@@ -989,9 +942,8 @@ static void test_a_skipped_record_of_unknown_delta_leaves_the_next_one_without(v
 	assert_anchor(&f->chunk, 1, 3, 128 + UINT64_C(0xFFFFFFFE) + 7, false);
 }
 
-static void test_skipped_records_add_their_ticks_to_the_next_delta(void **state)
+TEST_F(skipped_records_add_their_ticks_to_the_next_delta)
 {
-	struct fixture *f = *state;
 	static const uint32_t times[] = {100, 20, 7, 3, 0xFFFFFFF0, 500};
 	uint8_t records[6 * BC_RECORD_BYTES];
 	uint8_t *p = records;
@@ -1020,9 +972,8 @@ static void test_skipped_records_add_their_ticks_to_the_next_delta(void **state)
 	assert_anchor(&f->chunk, 0, 2, 130 + UINT64_C(0xFFFFFFF0) + 500, true);
 }
 
-static void test_records_cut_into_chunks_or_at_a_limit_anywhere_are_the_same(void **state)
+TEST_F(records_cut_into_chunks_or_at_a_limit_anywhere_are_the_same)
 {
-	struct fixture *f = *state;
 	enum { N = 24 };
 	static const uint32_t times[] = {7, BC_TIME_NONE, 0xFFFFFFFE, 1};
 	uint8_t records[N * BC_RECORD_BYTES];
@@ -1068,9 +1019,8 @@ static void test_records_cut_into_chunks_or_at_a_limit_anywhere_are_the_same(voi
 	}
 }
 
-static void test_a_limit_stops_before_the_record_at_it(void **state)
+TEST_F(a_limit_stops_before_the_record_at_it)
 {
-	struct fixture *f = *state;
 	uint8_t records[3 * BC_RECORD_BYTES];
 
 	put_record(put_record(put_record(records, 0, 10), 1, 10), 2, 10);
@@ -1132,11 +1082,10 @@ static void check_pace(struct fixture *f, uint64_t ticks, uint32_t samples, uint
 	assert_int_equal(f->stamper.tick, 1000 + ticks);
 }
 
-static void test_a_pace_is_even_and_ends_on_its_last_tick(void **state)
+TEST_F(a_pace_is_even_and_ends_on_its_last_tick)
 {
 	static const uint64_t ticks[] = {
 		0, 1, 2, 7, 99, 100, 101, 65536, 1000003, UINT64_C(0xFFFFFFFF), UINT64_C(1) << 61};
-	struct fixture *f = *state;
 
 	for (size_t t = 0; t < sizeof(ticks) / sizeof(ticks[0]); t++)
 		for (uint32_t samples = 1; samples <= 300; samples += samples < 20 ? 1 : 31)
@@ -1144,11 +1093,10 @@ static void test_a_pace_is_even_and_ends_on_its_last_tick(void **state)
 				check_pace(f, ticks[t], samples, piece);
 }
 
-static void test_a_pace_of_the_most_samples_ends_on_its_last_tick(void **state)
+TEST(a_pace_of_the_most_samples_ends_on_its_last_tick)
 {
 	static const uint64_t ticks[] = {0, 1, UINT32_MAX - 1u, UINT32_MAX, UINT64_C(1) << 33};
 
-	(void)state;
 	for (size_t t = 0; t < sizeof(ticks) / sizeof(ticks[0]); t++) {
 		struct bc_pace pace = bc_pace_of(ticks[t], UINT32_MAX);
 		assert_int_equal(pace.step * UINT32_MAX + pace.rest, ticks[t]);
@@ -1162,9 +1110,8 @@ static void test_a_pace_of_the_most_samples_ends_on_its_last_tick(void **state)
 }
 
 /* Skipped samples take their ticks along. */
-static void test_a_pace_goes_on_across_skipped_samples(void **state)
+TEST_F(a_pace_goes_on_across_skipped_samples)
 {
-	struct fixture *f = *state;
 	uint8_t raw[10 * BC_SAMPLE_BYTES];
 
 	for (uint32_t i = 0; i < 10; i++)
@@ -1184,48 +1131,4 @@ static void test_a_pace_goes_on_across_skipped_samples(void **state)
 			BC_STAMP_DONE);
 		assert_int_equal(f->stamper.tick, 33);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_first_record_has_no_delta_and_an_anchor),
-		cmocka_unit_test(test_a_delta_is_told_up_to_0xfffffffe_and_anchored_from_there),
-		cmocka_unit_test(test_ticks_within_a_frame_add_up_from_its_headers),
-		cmocka_unit_test(
-			test_a_frame_at_tick_0_begins_at_0_whatever_its_first_sample_claims),
-		cmocka_unit_test(test_a_frame_without_samples_changes_nothing),
-		cmocka_unit_test(test_raw_samples_are_a_tick_apart),
-		cmocka_unit_test(test_the_processor_is_the_headers_or_with_the_flag_each_samples),
-		cmocka_unit_test(test_dropped_invalid_cycles_add_their_ticks),
-		cmocka_unit_test(test_nothing_but_invalid_cycles_leaves_the_first_record_the_first),
-		cmocka_unit_test(test_special_cycles_of_no_document_are_counted),
-		cmocka_unit_test(test_an_epoch_begins_again_without_a_delta),
-		cmocka_unit_test(test_a_chunk_without_records_keeps_the_tick_it_was_begun_with),
-		cmocka_unit_test(test_skipped_samples_are_counted_as_what_they_would_have_been),
-		cmocka_unit_test(test_the_delta_after_skipped_samples_leads_across_them),
-		cmocka_unit_test(test_samples_skipped_before_the_first_record_leave_it_the_first),
-		cmocka_unit_test(test_a_limit_stops_before_the_sample_at_it),
-		cmocka_unit_test(test_a_run_cut_into_chunks_anywhere_gives_the_same_records),
-		cmocka_unit_test(test_a_run_stopped_at_any_tick_goes_on_as_if_it_had_not_been),
-		cmocka_unit_test(
-			test_a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one),
-		cmocka_unit_test(test_a_full_chunk_takes_nothing_and_loses_nothing),
-		cmocka_unit_test(test_a_full_event_table_holds_up_only_what_wants_an_anchor),
-		cmocka_unit_test(test_a_chunk_takes_exactly_its_records),
-		cmocka_unit_test(test_records_are_kept_as_they_stand),
-		cmocka_unit_test(test_a_first_record_with_a_delta_keeps_it),
-		cmocka_unit_test(test_anchors_of_the_chunk_they_come_from_are_carried_along),
-		cmocka_unit_test(test_an_anchor_at_any_tick_is_taken_where_there_is_no_limit),
-		cmocka_unit_test(
-			test_a_skipped_record_of_unknown_delta_leaves_the_next_one_without),
-		cmocka_unit_test(test_skipped_records_add_their_ticks_to_the_next_delta),
-		cmocka_unit_test(test_records_cut_into_chunks_or_at_a_limit_anywhere_are_the_same),
-		cmocka_unit_test(test_a_limit_stops_before_the_record_at_it),
-		cmocka_unit_test(test_a_pace_is_even_and_ends_on_its_last_tick),
-		cmocka_unit_test(test_a_pace_of_the_most_samples_ends_on_its_last_tick),
-		cmocka_unit_test(test_a_pace_goes_on_across_skipped_samples),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

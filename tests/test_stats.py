@@ -7,7 +7,6 @@ import re
 import struct
 import subprocess
 
-import harness
 import reference
 from harness import BUSCAP, ROOT, equal, need, run
 from test_cli import TYPES, buscap, make_segments, one_line, simulate
@@ -177,7 +176,7 @@ def test_bad_options_are_one_line_and_exit_two(tmp):
     one_line(buscap("stats", "--as", "cis501", "-I", "byu", trace, code=2)[1], "byu", "without micro-ops")
 
 
-def test_an_empty_trace_has_no_figures(_tmp):
+def test_an_empty_trace_has_no_figures():
     for name in ("byu", "din", "raw6"):
         for argv in ((), ("--totals",)):
             said, _ = stats("-I", name, *argv, data=b"")
@@ -208,7 +207,7 @@ def test_plain_byu_is_counted(tmp):
         assert "footprint" not in totals and "intervals" not in totals["time"], totals
 
 
-def test_lines_pages_idles_and_bursts_are_as_long_as_asked(_tmp):
+def test_lines_pages_idles_and_bursts_are_as_long_as_asked():
     data, _ = reference.make_byu(random.Random(5), 2000)
     records = records_of(data)
     for line, page, idle, burst in ((1, 1, 0, 0), (8, 64, 500, 20), (64, 1 << 20, 998, 999), (1 << 32, 1 << 40, 1, 2)):
@@ -217,7 +216,7 @@ def test_lines_pages_idles_and_bursts_are_as_long_as_asked(_tmp):
         check_time(said, plain_epochs(records), idle, burst)
 
 
-def test_reuse_of_every_small_trace(_tmp):
+def test_reuse_of_every_small_trace():
     """All traces of up to four references over three places, one of them across two lines."""
     places = ((0, 8), (28, 8), (64, 4))
     for n in range(1, 5):
@@ -248,7 +247,7 @@ def test_several_files_are_counted_as_one_and_a_pipe_as_a_file(tmp):
         equal(stats("-I", "byu", *argv, data=parts[0])[0], one, "through a pipe")
 
 
-def test_dialects_are_counted_with_all_their_bits(_tmp):
+def test_dialects_are_counted_with_all_their_bits():
     for dialect in ("byu16", "byu24", "byu-be"):
         data, _ = reference.make_byu(random.Random(6), 1500, dialect)
         said, _ = stats("-I", dialect, data=data)
@@ -356,7 +355,7 @@ def test_what_is_damaged_or_malformed_is_told_and_the_rest_counted(tmp):
     assert "line 2" in err, err
 
 
-def test_lines_beyond_the_memory_are_told_as_at_least(_tmp):
+def test_lines_beyond_the_memory_are_told_as_at_least():
     data = b"".join(struct.pack("<I4BI", i * 32, 1, 8, 3, 0, 1) for i in range(50000))
     said, _ = stats("-I", "byu", "--memory", "100k", data=data)
     lines = said["footprint"]["lines"]
@@ -404,7 +403,7 @@ def test_ticks_are_seconds_where_the_clock_is_known(tmp):
     assert re.search(r"duration +\d+ ticks \([0-9.]+ (us|ms)\)", text), text
 
 
-def test_a_real_bus_trace_is_counted(_tmp):
+def test_a_real_bus_trace_is_counted():
     path = need(SHARED / "byu/pentium2-slice.tr")
     said, err = stats(path, code=3)
     one_line(err, "2 bytes")
@@ -458,7 +457,7 @@ def uops_of(path):
     return [line.split() for line in path.read_text().splitlines()]
 
 
-def test_a_real_micro_op_trace_is_counted(_tmp):
+def test_a_real_micro_op_trace_is_counted():
     path = need(SHARED / "cis501/sjeng-1K.trace")
     text, _ = buscap("stats", "--as", "cis501", "-I", "cis501", path)
     equal(text, need(SHARED / "cis501/sjeng-1K.expected").read_text(), "the course's four lines")
@@ -488,7 +487,7 @@ def test_a_real_micro_op_trace_is_counted(_tmp):
           dict(collections.Counter(r[1] for r in records)), "references")
 
 
-def test_a_laplace_trace_is_counted_by_letter_and_space(_tmp):
+def test_a_laplace_trace_is_counted_by_letter_and_space():
     rng = random.Random(12)
     entries, tick = [], 0xFFFFFFFFFF
     for _ in range(2000):
@@ -509,14 +508,14 @@ def test_a_laplace_trace_is_counted_by_letter_and_space(_tmp):
     equal(numbers_of(page, "references by type")["'Z'"], said["letters"][0]["references"], "the page")
 
 
-def test_kernel_events_are_counted_by_tag(_tmp):
+def test_kernel_events_are_counted_by_tag():
     lines = "F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\n"
     said, _ = stats("-I", "laplace-events", data=(lines * 3 + lines[: lines.index("M")]).encode())
     equal(said["kernel_events"], {"total": 7, "others": 0, "tags": [{"tag": "F", "count": 4}, {"tag": "M", "count": 3}]}, "tags")
     equal((said["references"], said["time"]), (0, None), "no references")
 
 
-def test_real_tarmac_traces_are_counted(_tmp):
+def test_real_tarmac_traces_are_counted():
     for name in ("quicksort", "calltest32", "indextest"):
         path = need(SHARED / f"tarmac/{name}.tarmac")
         said, _ = stats("-I", "tarmac", path)
@@ -531,7 +530,3 @@ def test_real_tarmac_traces_are_counted(_tmp):
         reads = sum(row["references"] for row in said["types"] if row["name"] in ("MEMREAD", "MEMWRITE"))
         assert reads >= words["MR"] + words["MW"] > 0, (name, reads, words)
         assert said["registers"]["total"] >= words["R"] > 0, (name, words)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,23 +1,19 @@
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "daemon/clock.h"
 #include "daemon/encoder.h"
 #include "daemon/stint.h"
+#include "tests/support/test.h"
 
-static void test_who_rests_is_not_seen(void **state)
+TEST_THREADS;
+
+TEST(who_rests_is_not_seen)
 {
 	struct bc_stint stint;
 	struct bc_stint_seen seen = {.who = "nobody"};
-	(void)state;
 
 	bc_stint_init(&stint);
 	assert_false(bc_stint_look(&stint, &seen));
@@ -29,12 +25,11 @@ static void test_who_rests_is_not_seen(void **state)
 	bc_stint_destroy(&stint);
 }
 
-static void test_what_a_thread_is_at_is_seen_and_since_when(void **state)
+TEST(what_a_thread_is_at_is_seen_and_since_when)
 {
 	struct bc_stint stint;
 	struct bc_stint_seen seen = {.since_ns = 0};
 	uint64_t before = bc_now_ns();
-	(void)state;
 
 	bc_stint_init(&stint);
 	bc_stint_begin(&stint, "writing to", "file");
@@ -45,11 +40,10 @@ static void test_what_a_thread_is_at_is_seen_and_since_when(void **state)
 	bc_stint_destroy(&stint);
 }
 
-static void test_the_longest_of_several_is_kept(void **state)
+TEST(the_longest_of_several_is_kept)
 {
 	struct bc_stint stints[3];
 	struct bc_stint_seen longest = {.since_ns = 0};
-	(void)state;
 
 	for (int i = 0; i < 3; i++)
 		bc_stint_init(&stints[i]);
@@ -73,12 +67,11 @@ static void test_the_longest_of_several_is_kept(void **state)
 		bc_stint_destroy(&stints[i]);
 }
 
-static void test_a_long_name_is_cut(void **state)
+TEST(a_long_name_is_cut)
 {
 	struct bc_stint stint;
 	struct bc_stint_seen seen = {.since_ns = 0};
 	char name[2 * BC_STINT_FILE_MAX];
-	(void)state;
 
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
@@ -113,12 +106,10 @@ static void on_slot_freed(void *context)
 	pthread_mutex_unlock(&f->gate);
 }
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
 	struct bc_queue *queues[] = {&f->chunks, &f->free_slots, &f->outputs, &f->encoded};
 
-	assert_non_null(f);
 	pthread_mutex_init(&f->gate, NULL);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(bc_queue_init(queues[i], WORKERS), 0);
@@ -142,14 +133,10 @@ static int setup(void **state)
 		.context = f,
 	};
 	assert_int_equal(bc_encoder_start(&f->encoder, WORKERS, &options), 0);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	bc_encoder_stop(f->encoder);
 	bc_recording_destroy(&f->recording);
 	bc_queue_destroy(&f->chunks);
@@ -161,9 +148,9 @@ static int teardown(void **state)
 		free(f->all[i]);
 	}
 	pthread_mutex_destroy(&f->gate);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static bool is_busy(struct fixture *f, struct bc_stint_seen *longest)
 {
@@ -172,9 +159,8 @@ static bool is_busy(struct fixture *f, struct bc_stint_seen *longest)
 	return longest->since_ns != 0;
 }
 
-static void test_a_worker_that_hangs_in_a_chunk_is_seen(void **state)
+TEST_F(a_worker_that_hangs_in_a_chunk_is_seen)
 {
-	struct fixture *f = *state;
 	struct bc_stint_seen longest;
 	struct bc_stint_seen again;
 
@@ -204,18 +190,4 @@ static void test_a_worker_that_hangs_in_a_chunk_is_seen(void **state)
 		usleep(1000);
 	for (unsigned i = 0; i < WORKERS; i++)
 		bc_queue_push(&f->outputs, f->all[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_rests_is_not_seen),
-		cmocka_unit_test(test_what_a_thread_is_at_is_seen_and_since_when),
-		cmocka_unit_test(test_the_longest_of_several_is_kept),
-		cmocka_unit_test(test_a_long_name_is_cut),
-		cmocka_unit_test_setup_teardown(
-			test_a_worker_that_hangs_in_a_chunk_is_seen, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,12 @@ import tempfile
 import termios
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, info, run, verify
+
+pytestmark = pytest.mark.threads
 
 
 def unread(fd):
@@ -47,7 +51,7 @@ def test_a_pipe_that_is_stopped_has_what_was_read_of_it_recorded(tmp):
         given = fill(pipe, stream)
         assert given < len(stream), "the buffer took all of it"
         daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        harness.wait_until(lambda: "SIGTERM" in daemon.log_so_far(), "it is told to stop")
         faults.set("")
         equal(daemon.wait(), 0, daemon.err)
         read = given - unread(pipe)
@@ -86,9 +90,9 @@ def test_what_is_given_up_at_the_stop_is_a_gap_at_the_end(tmp):
 
 
 def test_a_bus_faster_than_the_machine_leaves_the_daemon_awake(tmp):
-    with Daemon("--source", "sim:rate=1G", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+    with Daemon("--source", "sim:rate=1G,count=500M", "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        time.sleep(1)
+        time.sleep(0.5)
         slowest = max(seconds_of(daemon.status) for _ in range(5))
         took = seconds_of(lambda: equal(daemon.stop() in (0, 4), True, daemon.err))
     # One that sleeps would not have answered, or not have ended, within any time-out.
@@ -123,10 +127,9 @@ def test_a_directory_is_held_whatever_is_deleted_in_it(tmp):
         daemon.stop()
 
 
+@pytest.mark.root
 def test_what_a_run_by_root_left_in_the_directory_keeps_no_other_user_out():
     """And who may read the directory alone is told who has it."""
-    if os.geteuid() != 0:
-        harness.skip("it takes root to be two users")
     nobody = {"user": 65534, "group": 65534, "extra_groups": []}
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         os.chmod(place, 0o755)
@@ -149,6 +152,7 @@ def test_what_a_run_by_root_left_in_the_directory_keeps_no_other_user_out():
         equal((out / ".buscapd.lock").stat().st_uid, 65534)
 
 
+@pytest.mark.root
 def test_keep_free_holds_at_every_moment(tmp):
     keep = 5 << 20
     with harness.SmallDisk(tmp, "20M") as disk:
@@ -185,7 +189,3 @@ def test_standard_descriptors_may_be_closed(tmp):
         # Without a standard output the status has nowhere to go: /dev/null takes it.
         equal(done.returncode, 0, f"{closed}: {done.stderr}")
         equal(len(list((tmp / "out").glob("*.partial"))), 0, "left open")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,35 +8,31 @@
 #include <unistd.h>
 
 #include "formats/stream.h"
-#include "tests/dice.h"
-#include "tests/temp_dir.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
 
 struct fixture {
 	struct temp_dir dir;
 	int wake_fd;
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = malloc(sizeof(*f));
-
-	assert_non_null(f);
 	temp_dir_make(&f->dir);
 	f->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_true(f->wake_fd >= 0);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	close(f->wake_fd);
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void wake(const struct fixture *f)
 {
@@ -71,9 +61,8 @@ static void assert_reads(struct bc_stream stream, const uint8_t *expected, size_
 	free(out);
 }
 
-static void test_a_file_is_read_to_its_end(void **state)
+TEST_F(a_file_is_read_to_its_end)
 {
-	struct fixture *f = *state;
 	uint8_t bytes[1000];
 	struct dice dice = {.state = 3};
 
@@ -114,9 +103,8 @@ static void *feed(void *context)
 }
 
 /* Whether or not reading the pipe can fail for want of bytes. */
-static void test_a_pipe_is_read_as_its_bytes_come(void **state)
+TEST_F(a_pipe_is_read_as_its_bytes_come)
 {
-	struct fixture *f = *state;
 	struct dice dice = {.state = 5};
 	uint8_t bytes[3000];
 
@@ -137,9 +125,8 @@ static void test_a_pipe_is_read_as_its_bytes_come(void **state)
 	}
 }
 
-static void test_a_wake_comes_before_bytes_and_stays(void **state)
+TEST_F(a_wake_comes_before_bytes_and_stays)
 {
-	struct fixture *f = *state;
 	int fds[2];
 	uint8_t out[4];
 
@@ -186,9 +173,8 @@ static void assert_wakes(const struct fixture *f, int fd)
 	assert_int_equal(read(f->wake_fd, &drained, sizeof(drained)), sizeof(drained));
 }
 
-static void test_a_read_that_waits_is_broken_off_from_another_thread(void **state)
+TEST_F(a_read_that_waits_is_broken_off_from_another_thread)
 {
-	struct fixture *f = *state;
 	char path[TEMP_PATH_BYTES];
 
 	for (int round = 0; round < 50; round++) {
@@ -207,9 +193,8 @@ static void test_a_read_that_waits_is_broken_off_from_another_thread(void **stat
 	close(fd);
 }
 
-static void test_what_cannot_be_read_is_an_error(void **state)
+TEST_F(what_cannot_be_read_is_an_error)
 {
-	struct fixture *f = *state;
 	uint8_t out[4];
 	int fds[2];
 
@@ -228,17 +213,4 @@ static void test_what_cannot_be_read_is_an_error(void **state)
 	assert_int_equal(
 		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = f->wake_fd}, out, 4),
 		-EBADF);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_file_is_read_to_its_end),
-		cmocka_unit_test(test_a_pipe_is_read_as_its_bytes_come),
-		cmocka_unit_test(test_a_wake_comes_before_bytes_and_stays),
-		cmocka_unit_test(test_a_read_that_waits_is_broken_off_from_another_thread),
-		cmocka_unit_test(test_what_cannot_be_read_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

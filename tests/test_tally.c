@@ -1,29 +1,14 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/record.h"
 #include "formats/tally.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define RECORDS 5000u
 
-static int setup(void **state)
-{
-	*state = calloc(1, sizeof(struct bc_tally));
-	return *state != NULL ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(bc_tally, NOTHING, NOTHING)
 
 /* What the fields add up to, counted the plain way. */
 struct plain {
@@ -72,11 +57,10 @@ static void fill(uint8_t *records, uint32_t kinds)
 	}
 }
 
-static void test_records_are_counted_however_many_kinds_there_are(void **state)
+TEST_WITH(bc_tally, tally, records_are_counted_however_many_kinds_there_are)
 {
 	static const uint32_t kinds[] = {1, 2, 23, 500, 5000, 1u << 31};
 	uint8_t *records = malloc(RECORDS * BC_RECORD_BYTES);
-	struct bc_tally *tally = *state;
 
 	assert_non_null(records);
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
@@ -91,10 +75,9 @@ static void test_records_are_counted_however_many_kinds_there_are(void **state)
 	free(records);
 }
 
-static void test_any_split_of_the_records_counts_the_same(void **state)
+TEST_WITH(bc_tally, tally, any_split_of_the_records_counts_the_same)
 {
 	uint8_t records[40 * BC_RECORD_BYTES];
-	struct bc_tally *tally = *state;
 	struct plain plain = {.all_bytes = 0};
 
 	for (size_t i = 0; i < sizeof(records); i++)
@@ -111,10 +94,9 @@ static void test_any_split_of_the_records_counts_the_same(void **state)
 	}
 }
 
-static void test_a_count_that_would_not_fit_is_settled_in_time(void **state)
+TEST_WITH(bc_tally, tally, a_count_that_would_not_fit_is_settled_in_time)
 {
 	uint8_t record[BC_RECORD_BYTES] = {0, 0, 0, 0, BC_REQ_MEMREAD, 8, 3, 1};
-	struct bc_tally *tally = *state;
 
 	bc_tally_records(tally, record, 1);
 	tally->pending = (1u << 31) - 1; /* as if so many had been counted */
@@ -127,9 +109,8 @@ static void test_a_count_that_would_not_fit_is_settled_in_time(void **state)
 	assert_int_equal(tally->procs[1], 3);
 }
 
-static void test_what_an_entry_lacks_is_counted_as_not_known(void **state)
+TEST_WITH(bc_tally, tally, what_an_entry_lacks_is_counted_as_not_known)
 {
-	struct bc_tally *tally = *state;
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REF_MODIFY, 0x1000, 1);
@@ -159,9 +140,8 @@ static void test_what_an_entry_lacks_is_counted_as_not_known(void **state)
 	assert_int_equal(tally->letters['q'], 1);
 }
 
-static void test_more_large_sizes_than_are_told_apart_are_counted_together(void **state)
+TEST_WITH(bc_tally, tally, more_large_sizes_than_are_told_apart_are_counted_together)
 {
-	struct bc_tally *tally = *state;
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0, 1);
@@ -174,23 +154,4 @@ static void test_more_large_sizes_than_are_told_apart_are_counted_together(void 
 	assert_int_equal(tally->large_count, BC_TALLY_LARGE);
 	assert_int_equal(tally->large[BC_TALLY_LARGE - 1].references, 2);
 	assert_int_equal(tally->large_others, 14);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_records_are_counted_however_many_kinds_there_are, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_any_split_of_the_records_counts_the_same, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_count_that_would_not_fit_is_settled_in_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_an_entry_lacks_is_counted_as_not_known, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_more_large_sizes_than_are_told_apart_are_counted_together, setup,
-			teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
-#include "tests/server_rig.h"
+#include "tests/support/server_rig.h"
 
 #include <cjson/cJSON.h>
 #include <poll.h>
 
 #include "daemon/tap.h"
 #include "formats/json.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 struct bench {
 	struct server_rig rig;
@@ -132,6 +133,7 @@ static uint64_t number(const cJSON *object, const char *name)
 }
 
 struct reading {
+	bool has_begun; /* the head of the answer has come */
 	uint64_t at;    /* of bench->seen */
 	uint64_t slack; /* so many of those that follow are counted as missed */
 	uint64_t records;
@@ -230,9 +232,13 @@ static void take_line(struct reading *r, const struct bench *bench, const struct
 static void take_answer(
 	struct reading *r, const struct bench *bench, const struct bc_filter *filter, char *answer)
 {
-	char *at = (char *)(uintptr_t)rig_body(answer);
+	char *at = answer;
 
-	assert_int_equal(rig_status(answer), 200);
+	if (!r->has_begun) {
+		assert_int_equal(rig_status(answer), 200);
+		at = (char *)(uintptr_t)rig_body(answer);
+	}
+	r->has_begun = true;
 	for (char *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
 		*end = '\0';
 		take_line(r, bench, filter, at);
@@ -243,14 +249,14 @@ static void take_answer(
 
 /* Reads until nothing has come for a hundred turns, a millisecond each at least: the clock must go
  * on for what is told later, and turns be made while it does. */
-static void read_on(struct bench *bench, int fd, struct reading *r, const struct bc_filter *filter)
+static void read_more(
+	struct bench *bench, int fd, struct reading *r, const struct bc_filter *filter)
 {
 	size_t room = 16u << 20;
 	char *text = malloc(room);
 	size_t used = 0;
 
 	assert_non_null(text);
-	memset(r, 0, sizeof(*r));
 	for (int quiet = 0; quiet < 100; quiet++) {
 		ssize_t n = recv(fd, text + used, room - used - 1, 0);
 		assert_true(n >= 0 || errno == EAGAIN);
@@ -268,16 +274,31 @@ static void read_on(struct bench *bench, int fd, struct reading *r, const struct
 	take_answer(r, bench, filter, text);
 }
 
+static void read_on(struct bench *bench, int fd, struct reading *r, const struct bc_filter *filter)
+{
+	memset(r, 0, sizeof(*r));
+	read_more(bench, fd, r, filter);
+}
+
+/* Takes the lines out that tell of records nobody looked at: a slow machine has them. */
+static void drop_missed(char *answer)
+{
+	for (char *line; (line = strstr(answer, "{\"missed\":")) != NULL;) {
+		const char *next = strchr(line, '\n');
+		assert_non_null(next);
+		memmove(line, next + 1, strlen(next + 1) + 1);
+	}
+}
+
 static const struct bc_event mark = {.kind = BC_EVENT_MARK};
 
-static void test_every_wanted_record_comes_or_is_counted(void **state)
+TEST(every_wanted_record_comes_or_is_counted)
 {
 	struct bench bench;
 	struct bc_filter filters[4];
 	struct reading r;
 	int fds[4];
 
-	(void)state;
 	open_bench(&bench);
 	for (unsigned i = 0; i < 4; i++)
 		bc_filter_init(&filters[i]);
@@ -309,12 +330,11 @@ static void test_every_wanted_record_comes_or_is_counted(void **state)
 	close_bench(&bench);
 }
 
-static void test_ticks_go_on_by_the_anchors(void **state)
+TEST(ticks_go_on_by_the_anchors)
 {
 	struct bench bench;
 	struct reading r;
 
-	(void)state;
 	open_bench(&bench);
 	int fd = listen_in(&bench);
 	for (uint32_t at = 0; at < 140; at++) {
@@ -334,22 +354,29 @@ static void test_ticks_go_on_by_the_anchors(void **state)
 		rig_turn(&bench.rig, 1);
 	}
 	read_on(&bench, fd, &r, &bench.filter);
+	/* A slow machine has used up the budget, which comes back with time. */
+	for (uint64_t end_ns = bc_now_ns() + RIG_WAIT_NS; r.records == 0;) {
+		assert_true(bc_now_ns() < end_ns);
+		begin_chunk(&bench, 0);
+		uint64_t tick = bench.tick;
+		add_records(&bench, 70);
+		show(&bench, 0, tick);
+		read_more(&bench, fd, &r, &bench.filter);
+	}
 	pass(&r, &bench, &bench.filter, bench.n);
-	assert_true(r.records > 0);
 	assert_int_equal(r.records + r.missed, bench.n);
 	assert_int_equal(r.marks + r.missed_events, 140);
 	close(fd);
 	close_bench(&bench);
 }
 
-static void test_gaps_marks_and_triggers_stand_where_they_were(void **state)
+TEST(gaps_marks_and_triggers_stand_where_they_were)
 {
 	struct bench bench;
 	struct reading r;
 	struct bc_event gap = {
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_BOARD, .exact = true, .value = 7};
 
-	(void)state;
 	open_bench(&bench);
 	bench.filter.has_addr = true; /* nobody's */
 	bench.filter.addr = (struct bc_span){0xFFFFFFF0, 0xFFFFFFFF};
@@ -377,6 +404,7 @@ static void test_gaps_marks_and_triggers_stand_where_they_were(void **state)
 	bc_taps_end(bench.taps, bench.chunk);
 	bool is_over;
 	char *answer = rig_read(&bench.rig, fd, 300, &is_over);
+	drop_missed(answer);
 	const char *wanted =
 		"{\"gap\":{\"cause\":\"board\",\"lost\":7,\"exact\":true}}\n"
 		"{\"gap\":{\"cause\":\"board\",\"lost\":7,\"exact\":true}}\n"
@@ -404,12 +432,11 @@ static void test_gaps_marks_and_triggers_stand_where_they_were(void **state)
 	close_bench(&bench);
 }
 
-static void test_a_tap_too_slow_is_told_exactly_what_it_missed(void **state)
+TEST(a_tap_too_slow_is_told_exactly_what_it_missed)
 {
 	struct bench bench;
 	struct reading r;
 
-	(void)state;
 	open_bench(&bench);
 	int fd = listen_in(&bench);
 	uint64_t gaps = 0;
@@ -437,12 +464,11 @@ static void test_a_tap_too_slow_is_told_exactly_what_it_missed(void **state)
 	close_bench(&bench);
 }
 
-static void test_what_takes_too_much_of_the_loop_is_passed_over_and_counted(void **state)
+TEST(what_takes_too_much_of_the_loop_is_passed_over_and_counted)
 {
 	struct bench bench;
 	uint64_t passed = 0;
 
-	(void)state;
 	open_bench(&bench);
 	bench.filter.has_addr = true; /* nothing fills the queue */
 	bench.filter.addr = (struct bc_span){0xFFFFFFF0, 0xFFFFFFFF};
@@ -467,12 +493,11 @@ static void test_what_takes_too_much_of_the_loop_is_passed_over_and_counted(void
 	close_bench(&bench);
 }
 
-static void test_a_limit_ends_the_stream_behind_that_record(void **state)
+TEST(a_limit_ends_the_stream_behind_that_record)
 {
 	struct bench bench;
 	struct reading r;
 
-	(void)state;
 	open_bench(&bench);
 	for (uint64_t limit = 1; limit < 200; limit += limit < 5 ? 1 : 62) {
 		bench.n = 0;
@@ -501,12 +526,11 @@ static void test_a_limit_ends_the_stream_behind_that_record(void **state)
 	close_bench(&bench);
 }
 
-static void test_there_are_8_taps_and_no_more(void **state)
+TEST(there_are_8_taps_and_no_more)
 {
 	struct bench bench;
 	int fds[BC_TAPS_MAX];
 
-	(void)state;
 	open_bench(&bench);
 	for (unsigned i = 0; i < BC_TAPS_MAX; i++)
 		fds[i] = listen_in(&bench);
@@ -521,19 +545,4 @@ static void test_there_are_8_taps_and_no_more(void **state)
 	for (unsigned i = 0; i < BC_TAPS_MAX; i++)
 		close(fds[i]);
 	close_bench(&bench);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_wanted_record_comes_or_is_counted),
-		cmocka_unit_test(test_ticks_go_on_by_the_anchors),
-		cmocka_unit_test(test_gaps_marks_and_triggers_stand_where_they_were),
-		cmocka_unit_test(test_a_tap_too_slow_is_told_exactly_what_it_missed),
-		cmocka_unit_test(test_what_takes_too_much_of_the_loop_is_passed_over_and_counted),
-		cmocka_unit_test(test_a_limit_ends_the_stream_behind_that_record),
-		cmocka_unit_test(test_there_are_8_taps_and_no_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +6,8 @@
 #include "formats/format.h"
 #include "formats/tarmac_print.h"
 #include "formats/text.h"
-#include "tests/tarmac_lines.h"
+#include "tests/support/tarmac_lines.h"
+#include "tests/support/test.h"
 
 /* An entry in words: what it is, time, CPU and the fields of its kind. */
 static int describe(char *out, size_t room, const struct bc_entry *e)
@@ -160,11 +155,10 @@ static const struct {
 	{"R X0 01234567 89abcdef N_Cx", "no time [X0] [01234567 89abcdef]"},
 };
 
-static void test_a_line_becomes_the_entries_that_it_means(void **state)
+TEST(a_line_becomes_the_entries_that_it_means)
 {
 	char means[2048];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct lines l = line_read(known[i].line);
 		assert_int_equal(l.end, BC_PARSE_DONE);
@@ -218,9 +212,8 @@ static const char *const strange[] = {
 	"\x80\xff\x01 clk",
 };
 
-static void test_a_strange_line_is_kept(void **state)
+TEST(a_strange_line_is_kept)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
 		struct lines l = line_read(strange[i]);
 		if (l.end != BC_PARSE_DONE)
@@ -233,7 +226,7 @@ static void test_a_strange_line_is_kept(void **state)
 	}
 }
 
-static void test_a_malformed_line_is_told_with_its_column(void **state)
+TEST(a_malformed_line_is_told_with_its_column)
 {
 	static const struct {
 		const char *line;
@@ -274,7 +267,6 @@ static void test_a_malformed_line_is_told_with_its_column(void **state)
 		{"18446744073709551616 clk R r0 00000000", 20, "time"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct lines l = line_read(bad[i].line);
 		assert_int_equal(l.end, BC_PARSE_BAD);
@@ -287,11 +279,10 @@ static void test_a_malformed_line_is_told_with_its_column(void **state)
 	}
 }
 
-static void test_every_prefix_of_a_line_is_read_kept_or_malformed(void **state)
+TEST(every_prefix_of_a_line_is_read_kept_or_malformed)
 {
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		for (size_t n = 0; n <= strlen(known[i].line); n++) {
 			memcpy(text, known[i].line, n);
@@ -304,11 +295,10 @@ static void test_every_prefix_of_a_line_is_read_kept_or_malformed(void **state)
 	}
 }
 
-static void test_every_byte_of_a_line_may_be_any_other(void **state)
+TEST(every_byte_of_a_line_may_be_any_other)
 {
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		size_t n = strlen(known[i].line);
 		for (size_t at = 0; at < n; at++) {
@@ -324,7 +314,7 @@ static void test_every_byte_of_a_line_may_be_any_other(void **state)
 	}
 }
 
-static void test_a_line_without_a_time_has_that_of_the_line_before(void **state)
+TEST(a_line_without_a_time_has_that_of_the_line_before)
 {
 	static const char text[] = "R r0 00000001\n"
 				   "12 ns R r0 00000001\n"
@@ -338,7 +328,6 @@ static void test_a_line_without_a_time_has_that_of_the_line_before(void **state)
 				    "13 ps MEMREAD 0 1 1";
 	char got[1024];
 
-	(void)state;
 	struct lines l = lines_read(text, sizeof(text) - 1, BC_LINE_ENTRIES);
 	lines_check(&l);
 	describe_all(got, sizeof(got), &l);
@@ -346,7 +335,7 @@ static void test_a_line_without_a_time_has_that_of_the_line_before(void **state)
 	lines_free(&l);
 }
 
-static void test_a_line_that_goes_on_with_an_access_has_its_kind(void **state)
+TEST(a_line_that_goes_on_with_an_access_has_its_kind)
 {
 	static const char text[] =
 		"1 tic ES (000000d8:c878) T thrd_s: LDM r0!,{r3-r6}\n"
@@ -368,7 +357,6 @@ static void test_a_line_that_goes_on_with_an_access_has_its_kind(void **state)
 		"1 tic MEMREAD 4028 4 11111111; 1 tic kept; 1 tic kept";
 	char got[1024];
 
-	(void)state;
 	struct lines l = lines_read(text, sizeof(text) - 1, BC_LINE_ENTRIES);
 	lines_check(&l);
 	describe_all(got, sizeof(got), &l);
@@ -376,14 +364,13 @@ static void test_a_line_that_goes_on_with_an_access_has_its_kind(void **state)
 	lines_free(&l);
 }
 
-static void test_entries_are_the_same_however_few_there_is_room_for(void **state)
+TEST(entries_are_the_same_however_few_there_is_room_for)
 {
 	char text[8192];
 	char all[16384];
 	char some[16384];
 	size_t n = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", known[i].line);
 	assert_true(n < sizeof(text));
@@ -400,13 +387,12 @@ static void test_entries_are_the_same_however_few_there_is_room_for(void **state
 	}
 }
 
-static void test_the_longest_access_has_as_many_entries_as_a_line_may(void **state)
+TEST(the_longest_access_has_as_many_entries_as_a_line_may)
 {
 	char line[2048];
 	size_t n = (size_t)snprintf(
 		line, sizeof(line), "1 clk MR%u 00001000 ", BC_TARMAC_ACCESS_MAX);
 
-	(void)state;
 	memset(line + n, '5', BC_TARMAC_ACCESS_MAX * 2);
 	line[n + BC_TARMAC_ACCESS_MAX * 2] = '\0';
 	struct lines l = line_read(line);
@@ -453,14 +439,13 @@ static char *print_all(
 	return text;
 }
 
-static void test_what_was_read_is_printed_as_it_stood(void **state)
+TEST(what_was_read_is_printed_as_it_stood)
 {
 	char text[8192];
 	char why[160];
 	size_t n = 0;
 	size_t printed;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", known[i].line);
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n",
@@ -476,7 +461,7 @@ static void test_what_was_read_is_printed_as_it_stood(void **state)
 	lines_free(&l);
 }
 
-static void test_lines_printed_from_their_fields(void **state)
+TEST(lines_printed_from_their_fields)
 {
 	static const struct {
 		const char *line;
@@ -505,7 +490,6 @@ static void test_lines_printed_from_their_fields(void **state)
 	static char out[BC_PRINT_MAX];
 	char line[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct lines l = line_read(lines[i].line);
 		assert_int_equal(l.count, 1);
@@ -519,13 +503,12 @@ static void test_lines_printed_from_their_fields(void **state)
 	}
 }
 
-static void test_references_of_other_formats_are_printed(void **state)
+TEST(references_of_other_formats_are_printed)
 {
 	struct bc_entry e[5];
 	char why[160];
 	size_t n;
 
-	(void)state;
 	bc_entry_reference(&e[0], BC_REQ_MEMREAD, 0x8034, 0);
 	e[0].has = BC_HAS_SIZE | BC_HAS_PROC;
 	e[0].size = 4;
@@ -555,13 +538,12 @@ static void test_references_of_other_formats_are_printed(void **state)
 	free(out);
 }
 
-static void test_a_reference_without_a_size_is_refused(void **state)
+TEST(a_reference_without_a_size_is_refused)
 {
 	struct bc_entry e[2];
 	char why[160];
 	size_t n;
 
-	(void)state;
 	bc_entry_reference(&e[0], BC_REQ_MEMREAD, 0x8034, 0);
 	e[0].has = BC_HAS_SIZE;
 	e[0].size = BC_TARMAC_ACCESS_MAX;
@@ -580,37 +562,14 @@ static void test_a_reference_without_a_size_is_refused(void **state)
 	free(out);
 }
 
-static void test_an_entry_whose_line_was_cut_away_is_printed_from_its_fields(void **state)
+TEST(an_entry_whose_line_was_cut_away_is_printed_from_its_fields)
 {
 	char why[160];
 	size_t n;
 
-	(void)state;
 	struct lines l = line_read("1 clk MR16 40017100 400f731b40000000 3ff87cc460000000");
 	char *out = print_all(l.entries + 1, 1, &n, 0, why);
 	assert_string_equal(out, "1 clk MR8 40017108 400f731b40000000\n");
 	free(out);
 	lines_free(&l);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_line_becomes_the_entries_that_it_means),
-		cmocka_unit_test(test_a_strange_line_is_kept),
-		cmocka_unit_test(test_a_malformed_line_is_told_with_its_column),
-		cmocka_unit_test(test_every_prefix_of_a_line_is_read_kept_or_malformed),
-		cmocka_unit_test(test_every_byte_of_a_line_may_be_any_other),
-		cmocka_unit_test(test_a_line_without_a_time_has_that_of_the_line_before),
-		cmocka_unit_test(test_a_line_that_goes_on_with_an_access_has_its_kind),
-		cmocka_unit_test(test_entries_are_the_same_however_few_there_is_room_for),
-		cmocka_unit_test(test_the_longest_access_has_as_many_entries_as_a_line_may),
-		cmocka_unit_test(test_what_was_read_is_printed_as_it_stood),
-		cmocka_unit_test(test_lines_printed_from_their_fields),
-		cmocka_unit_test(test_references_of_other_formats_are_printed),
-		cmocka_unit_test(test_a_reference_without_a_size_is_refused),
-		cmocka_unit_test(test_an_entry_whose_line_was_cut_away_is_printed_from_its_fields),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ def feed(pipe, data, chunk):
 def test_a_pipe_may_give_it_in_any_pieces():
     for name, data in files():
         for chunk in (1, 7, 61, 4093) if len(data) < 20000 else (997, 4093, 65537):
-            with subprocess.Popen([BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac"], stdin=subprocess.PIPE,
+            with harness.popen([BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac"], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE) as program:
                 feeder = threading.Thread(target=feed, args=(program.stdin, data, chunk))
                 feeder.start()
@@ -149,7 +149,3 @@ def test_an_access_without_a_size_has_no_place_in_it():
     assert b"tarmac holds no size: 1 left out" in done.stderr, done.stderr
     equal(run(BUSCAP, "convert", "-I", "din:size=4", "-O", "tarmac", data=b"0 1000\n1 123456789\n").stdout,
           b"0 clk MR4 00001000 xxxxxxxx\n1 clk MW4 0000000123456789 xxxxxxxx\n")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

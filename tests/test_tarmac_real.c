@@ -1,11 +1,5 @@
 /* Real lines: what Arm's own parser reads from them, and the files whose lines have the forms that
  * are printed from fields. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +7,8 @@
 #include "formats/scan.h"
 #include "formats/tarmac_print.h"
 #include "formats/tarmac_register.h"
-#include "tests/tarmac_lines.h"
+#include "tests/support/tarmac_lines.h"
+#include "tests/support/test.h"
 
 #define DATA "../shared/data/tarmac/"
 
@@ -169,7 +164,7 @@ static void check_line(
 	assert_memory_equal(events, r->events, n);
 }
 
-static void test_events_are_those_that_arm_s_parser_reads(void **state)
+TEST(events_are_those_that_arm_s_parser_reads)
 {
 	size_t n;
 	size_t reference_n;
@@ -179,7 +174,6 @@ static void test_events_are_those_that_arm_s_parser_reads(void **state)
 	struct agreed a = {.lines = 0};
 	struct reference r;
 
-	(void)state;
 	struct lines l = lines_read(text, n, 1024);
 	assert_int_equal(l.end, BC_PARSE_DONE);
 	lines_check(&l);
@@ -245,25 +239,12 @@ static void check_fields(const char *path, unsigned lines, unsigned modelled)
 	free(text);
 }
 
-static void test_lines_of_a_64_bit_model_are_the_same_from_their_fields(void **state)
+TEST(lines_of_a_64_bit_model_are_the_same_from_their_fields)
 {
-	(void)state;
 	check_fields(DATA "quicksort.tarmac", 4322, 4306);
 }
 
-static void test_lines_of_a_32_bit_model_are_the_same_from_their_fields(void **state)
+TEST(lines_of_a_32_bit_model_are_the_same_from_their_fields)
 {
-	(void)state;
 	check_fields(DATA "calltest32.tarmac", 280, 276);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events_are_those_that_arm_s_parser_reads),
-		cmocka_unit_test(test_lines_of_a_64_bit_model_are_the_same_from_their_fields),
-		cmocka_unit_test(test_lines_of_a_32_bit_model_are_the_same_from_their_fields),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "formats/tarmac_register.h"
+#include "tests/support/test.h"
 
 static int write_of(struct bc_register_write *out, const char *name, const char *value)
 {
@@ -18,7 +13,7 @@ static int write_of(struct bc_register_write *out, const char *name, const char 
 	return bc_tarmac_register(out, &reg);
 }
 
-static void test_a_register_write_has_a_name_an_offset_and_bytes(void **state)
+TEST(a_register_write_has_a_name_an_offset_and_bytes)
 {
 	static const struct {
 		const char *name;
@@ -70,7 +65,6 @@ static void test_a_register_write_has_a_name_an_offset_and_bytes(void **state)
 	struct bc_register_write w;
 	char means[128];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
 		assert_int_equal(write_of(&w, writes[i].name, writes[i].value), 0);
 		int n = snprintf(means, sizeof(means), "%s %u ", w.name, w.offset);
@@ -80,12 +74,11 @@ static void test_a_register_write_has_a_name_an_offset_and_bytes(void **state)
 	}
 }
 
-static void test_what_is_no_value_is_refused(void **state)
+TEST(what_is_no_value_is_refused)
 {
 	struct bc_register_write w;
 	char wide[2 * BC_REGISTER_BYTES + 3];
 
-	(void)state;
 	assert_int_equal(write_of(&w, "r0", ""), -EINVAL);
 	assert_int_equal(write_of(&w, "r0", "__"), -EINVAL);
 	assert_int_equal(write_of(&w, "r0", "0g"), -EINVAL);
@@ -104,14 +97,4 @@ static void test_what_is_no_value_is_refused(void **state)
 	wide[2 * BC_REGISTER_BYTES] = '\0';
 	assert_int_equal(write_of(&w, "z0", wide), 0);
 	assert_int_equal(w.bytes, BC_REGISTER_BYTES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_register_write_has_a_name_an_offset_and_bytes),
-		cmocka_unit_test(test_what_is_no_value_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* formats/tick_order.h, held against going through all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "formats/compare.h"
 #include "formats/tick_order.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define ENTRIES 40u
 #define FIELDS  (BC_FIELD_KIND | BC_FIELD_ADDR)
@@ -46,9 +41,8 @@ static void check(
 		assert_true(b->hashes[order->at[found + wanted]] != hash);
 }
 
-static void test_entries_are_found_by_hash_and_tick(void **state)
+TEST(entries_are_found_by_hash_and_tick)
 {
-	(void)state;
 	struct dice dice = {.state = 5};
 
 	for (unsigned round = 0; round < 200; round++) {
@@ -71,13 +65,4 @@ static void test_entries_are_found_by_hash_and_tick(void **state)
 		bc_tick_order_free(&order);
 		bc_backlog_free(&backlog);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_entries_are_found_by_hash_and_tick),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <ctype.h>
 #include <locale.h>
 #include <stdio.h>
@@ -15,7 +9,8 @@
 #include "cli/top_page.h"
 #include "cli/top_state.h"
 #include "cli/top_table.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define WIDTHS    250u
@@ -27,28 +22,21 @@ struct fixture {
 	struct bc_top_view view;
 };
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
 	setlocale(LC_CTYPE, "C.UTF-8");
-	f->state = calloc(1, sizeof(*f->state));
+	f->state = test_alloc(sizeof(*f->state));
 	f->now = (struct bc_top_now){.ns = 5000 * SECOND_NS, .wall = 1795000000};
 	f->view = (struct bc_top_view){
 		.width = 80, .height = 24, .is_utf8 = true, .is_screen = true};
-	*state = f;
-	return f->state != NULL ? 0 : -1;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	free(f->state);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static cJSON *parse(const char *text)
 {
@@ -271,10 +259,8 @@ static void check_each_size(struct fixture *f, unsigned step)
 	assert_true(seen > WIDTHS * HEIGHTS / step / step);
 }
 
-static void test_no_page_is_wider_or_higher_than_it_may_be(void **state)
+TEST_F(no_page_is_wider_or_higher_than_it_may_be)
 {
-	struct fixture *f = *state;
-
 	check_each_size(f, 3); /* nothing known at all */
 	run_on(f);
 	check_each_size(f, 1);
@@ -321,9 +307,8 @@ static struct numbers *all_numbers(struct fixture *f)
 	return all;
 }
 
-static void test_no_number_is_cut_without_a_sign(void **state)
+TEST_F(no_number_is_cut_without_a_sign)
 {
-	struct fixture *f = *state;
 	const char *signs[] = {"~", "\u2026"};
 
 	run_on(f);
@@ -343,10 +328,8 @@ static void test_no_number_is_cut_without_a_sign(void **state)
 	}
 }
 
-static void test_what_matters_most_is_there_as_long_as_there_is_a_line(void **state)
+TEST_F(what_matters_most_is_there_as_long_as_there_is_a_line)
 {
-	struct fixture *f = *state;
-
 	run_on(f);
 	f->view.height = 1;
 	check_has(f, "recording");
@@ -364,9 +347,8 @@ static void test_what_matters_most_is_there_as_long_as_there_is_a_line(void **st
 
 /* ---- what stands on it */
 
-static void test_a_screen_of_80_by_24_shows_all_that_is_asked_for(void **state)
+TEST_F(a_screen_of_80_by_24_shows_all_that_is_asked_for)
 {
-	struct fixture *f = *state;
 	static const char *const wanted[] = {"buscap top  recording", "usb, clock 66.7 MHz",
 		"streaming, 1209:0001 BC-00427", "20261120T194302Z-ab12cd", "1.23 G records",
 		"9.88 GB", "segment 31", "write: error 28", "10.6 hours left", "samples/s",
@@ -378,10 +360,8 @@ static void test_a_screen_of_80_by_24_shows_all_that_is_asked_for(void **state)
 		check_has(f, wanted[i]);
 }
 
-static void test_tables_are_of_the_last_ten_seconds(void **state)
+TEST_F(tables_are_of_the_last_ten_seconds)
 {
-	struct fixture *f = *state;
-
 	run_on(f);
 	f->view.height = 60;
 	f->view.width = 120;
@@ -392,10 +372,8 @@ static void test_tables_are_of_the_last_ten_seconds(void **state)
 	check_has(f, "255         1.00 k   6.2 %");
 }
 
-static void test_the_order_of_tables_is_by_share_or_by_name(void **state)
+TEST_F(the_order_of_tables_is_by_share_or_by_name)
 {
-	struct fixture *f = *state;
-
 	run_on(f);
 	f->view.height = 60;
 	char *text = page_text(f);
@@ -415,10 +393,8 @@ static void test_the_order_of_tables_is_by_share_or_by_name(void **state)
 	free(text);
 }
 
-static void test_a_bus_that_has_gone_quiet_shows_what_was_before(void **state)
+TEST_F(a_bus_that_has_gone_quiet_shows_what_was_before)
 {
-	struct fixture *f = *state;
-
 	run_on(f);
 	for (unsigned i = 0; i < 12; i++) {
 		f->now.ns += SECOND_NS;
@@ -430,10 +406,8 @@ static void test_a_bus_that_has_gone_quiet_shows_what_was_before(void **state)
 	check_has(f, "<0.1 %");
 }
 
-static void test_losses_are_told_as_they_come(void **state)
+TEST_F(losses_are_told_as_they_come)
 {
-	struct fixture *f = *state;
-
 	f->view.height = 40;
 	look(f, parse("{\"state\":\"recording\",\"counts\":{\"received\":1},\"uptime_s\":1}"),
 		NULL);
@@ -462,10 +436,8 @@ static void test_losses_are_told_as_they_come(void **state)
 	check_has(f, "lost/s              0");
 }
 
-static void test_an_absent_daemon_is_told_with_its_time(void **state)
+TEST_F(an_absent_daemon_is_told_with_its_time)
 {
-	struct fixture *f = *state;
-
 	run_on(f);
 	bc_top_state_away(f->state, "connection refused");
 	f->now.ns += 23 * SECOND_NS;
@@ -479,10 +451,8 @@ static void test_an_absent_daemon_is_told_with_its_time(void **state)
 	check_has(f, "7.00 M");
 }
 
-static void test_texts_of_others_cannot_leave_their_place(void **state)
+TEST_F(texts_of_others_cannot_leave_their_place)
 {
-	struct fixture *f = *state;
-
 	look(f,
 		parse("{\"state\":\"recording\\u001b[2J\",\"counts\":{},\"source\":{\"kind\":"
 		      "\"a\\nb\","
@@ -502,9 +472,8 @@ static void test_texts_of_others_cannot_leave_their_place(void **state)
 }
 
 /* Any object with a state and counts, whatever else in it is missing or of another type. */
-static void test_a_status_with_any_member_missing_is_shown(void **state)
+TEST_F(a_status_with_any_member_missing_is_shown)
 {
-	struct fixture *f = *state;
 	cJSON *whole = full_status(5, 10, 0);
 	static const char *const others[] = {"null", "5", "\"x\"", "[]", "{}", "true", "-1e308"};
 
@@ -531,10 +500,8 @@ static void test_a_status_with_any_member_missing_is_shown(void **state)
 
 /* ---- the graphs */
 
-static void test_a_graph_shows_minutes_but_never_more_than_ten(void **state)
+TEST_F(a_graph_shows_minutes_but_never_more_than_ten)
 {
-	(void)state;
-
 	for (unsigned width = 5; width <= BC_TOP_WIDTH_MAX; width++) {
 		unsigned seconds = bc_top_graph_step(width) * width;
 		assert_true(seconds >= 240);
@@ -565,9 +532,8 @@ static void look_rate(struct fixture *f, double rate, unsigned lost)
 		NULL);
 }
 
-static void test_each_second_is_a_step_of_the_graph(void **state)
+TEST_F(each_second_is_a_step_of_the_graph)
 {
-	struct fixture *f = *state;
 	char line[BC_TOP_LINE_BYTES];
 	char wanted[BC_TOP_LINE_BYTES] = "";
 	double highest;
@@ -585,9 +551,8 @@ static void test_each_second_is_a_step_of_the_graph(void **state)
 	assert_string_equal(line + 231, "_..,-=+*#");
 }
 
-static void test_one_lost_sample_is_seen_in_ten_minutes(void **state)
+TEST_F(one_lost_sample_is_seen_in_ten_minutes)
 {
-	struct fixture *f = *state;
 	char line[BC_TOP_LINE_BYTES];
 	double highest;
 
@@ -606,9 +571,8 @@ static void test_one_lost_sample_is_seen_in_ten_minutes(void **state)
 }
 
 /* Looks that come late, twice in a second, or not at all. */
-static void test_seconds_without_a_look_are_blank_but_jitter_is_none(void **state)
+TEST_F(seconds_without_a_look_are_blank_but_jitter_is_none)
 {
-	struct fixture *f = *state;
 	char line[BC_TOP_LINE_BYTES];
 	double highest;
 
@@ -636,12 +600,11 @@ static void test_seconds_without_a_look_are_blank_but_jitter_is_none(void **stat
 
 /* ---- the grid */
 
-static void test_a_grid_takes_any_place_and_any_room(void **state)
+TEST_F(a_grid_takes_any_place_and_any_room)
 {
 	struct dice dice = {.state = 7};
 	static const char *const texts[] = {"", "x", "12345", "\u2588\u2588", "\u4e2d\u6587\u5b57",
 		"a\xff\xc3", "\xe4\xb8", "\xf0\x9f\x98\x80", "tab\there"};
-	(void)state;
 
 	for (unsigned i = 0; i < 200000; i++) {
 		struct bc_top_grid grid;
@@ -664,11 +627,10 @@ static void test_a_grid_takes_any_place_and_any_room(void **state)
 	}
 }
 
-static void test_a_text_that_is_cut_ends_in_the_sign(void **state)
+TEST_F(a_text_that_is_cut_ends_in_the_sign)
 {
 	struct bc_top_grid grid;
 	char line[BC_TOP_LINE_BYTES];
-	(void)state;
 
 	assert_int_equal(bc_top_grid_open(&grid, 20, 3, true), 0);
 	assert_int_equal(bc_top_put(&grid, 0, 0, 5, BC_TOP_PLAIN, "12345"), 5);
@@ -685,30 +647,4 @@ static void test_a_text_that_is_cut_ends_in_the_sign(void **state)
 	assert_int_equal(grid.width, BC_TOP_WIDTH_MAX);
 	assert_int_equal(grid.height, BC_TOP_HEIGHT_MAX);
 	bc_top_grid_close(&grid);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_no_page_is_wider_or_higher_than_it_may_be),
-		TEST(test_no_number_is_cut_without_a_sign),
-		TEST(test_what_matters_most_is_there_as_long_as_there_is_a_line),
-		TEST(test_a_screen_of_80_by_24_shows_all_that_is_asked_for),
-		TEST(test_tables_are_of_the_last_ten_seconds),
-		TEST(test_the_order_of_tables_is_by_share_or_by_name),
-		TEST(test_a_bus_that_has_gone_quiet_shows_what_was_before),
-		TEST(test_losses_are_told_as_they_come),
-		TEST(test_an_absent_daemon_is_told_with_its_time),
-		TEST(test_texts_of_others_cannot_leave_their_place),
-		TEST(test_a_status_with_any_member_missing_is_shown),
-		TEST(test_a_graph_shows_minutes_but_never_more_than_ten),
-		TEST(test_each_second_is_a_step_of_the_graph),
-		TEST(test_one_lost_sample_is_seen_in_ten_minutes),
-		TEST(test_seconds_without_a_look_are_blank_but_jitter_is_none),
-		TEST(test_a_grid_takes_any_place_and_any_room),
-		TEST(test_a_text_that_is_cut_ends_in_the_sign),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@ import subprocess
 import termios
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, need, run
 from top_harness import Bus, FakeDaemon, Terminal
@@ -112,7 +114,7 @@ def test_it_follows_any_size_of_the_window(tmp):
             if width >= 40:
                 check_fits(terminal)
             else:
-                time.sleep(0.5)  # nothing but to be still there
+                time.sleep(0.2)  # nothing but to be still there
         text = terminal.wait_for(lambda text: "the last 10 s" in text, "a page that went on meanwhile")
         check_page(text, bus)
         terminal.press("q")
@@ -144,7 +146,7 @@ def test_p_pauses_and_then_shows_what_happened_meanwhile(tmp):
         terminal.press("p")
         before = terminal.wait_for(lambda text: "paused" in text and "p go on" in text and text == terminal.text(), "the pause")
         bus.lost = 4711
-        time.sleep(3)
+        time.sleep(1.5)
         equal(terminal.text(), before, "the paused screen")
         terminal.resize(100, 24)
         text = terminal.wait_for(lambda text: len(text.split("\n")[0]) == 100 and text == terminal.text(), "the paused page, wider")
@@ -175,7 +177,7 @@ def test_a_new_size_is_no_key(tmp):
         terminal.wait_for(lambda text: "pauses the display" in text, "the keys")
         terminal.resize(90, 30)
         terminal.wait_for(lambda text: len(text.split("\n")[0]) == 90, "the keys, on a wider screen")
-        time.sleep(1)
+        time.sleep(0.3)
         assert "pauses the display" in terminal.text(), terminal.text()
 
 
@@ -326,7 +328,7 @@ def test_a_refresh_sends_what_has_changed_alone(tmp):
     fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     try:
         with FakeDaemon(tmp / "s", Bus()):
-            process = subprocess.Popen(
+            process = harness.popen(
                 [need(BUSCAP), "top", "--socket", tmp / "s"], stdin=other, stdout=other, stderr=subprocess.PIPE,
                 env={**UTF8, "TERM": "xterm-256color"})
             try:
@@ -368,8 +370,7 @@ def test_without_a_terminal_one_page_is_printed(tmp):
         done = run(BUSCAP, "top", env={**UTF8, "BUSCAP_SOCKET": str(tmp / "s")})
         equal(done.returncode, 0, done.stderr)
         with open("/dev/full", "w") as full:
-            done = subprocess.run([BUSCAP, "top", "--socket", tmp / "s"], stdin=subprocess.DEVNULL, stdout=full,
-                                  stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S, check=False)
+            done = run(BUSCAP, "top", "--socket", tmp / "s", stdout=full)
         equal(done.returncode, 1, done.stderr)
 
 
@@ -432,8 +433,4 @@ def test_it_shows_what_the_daemon_says(tmp):
             terminal.press("q")
             equal(terminal.wait_end(), 0)
     if not has_mix:
-        harness.skip("this daemon has no /v1/mix; the rest holds")
-
-
-if __name__ == "__main__":
-    harness.main(globals())
+        pytest.skip("this daemon has no /v1/mix; the rest holds")

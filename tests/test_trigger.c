@@ -1,19 +1,14 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "daemon/trigger.h"
+#include "tests/support/test.h"
 
 static char why[300];
 
-static void test_a_length_is_a_time_a_size_or_all(void **state)
+TEST(a_length_is_a_time_a_size_or_all)
 {
 	static const struct {
 		const char *text;
@@ -40,7 +35,6 @@ static void test_a_length_is_a_time_a_size_or_all(void **state)
 	struct bc_length length;
 	char text[BC_LENGTH_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (!bc_length_read(&length, good[i].text, why, sizeof(why)))
 			fail_msg("%s: %s", good[i].text, why);
@@ -57,14 +51,13 @@ static void test_a_length_is_a_time_a_size_or_all(void **state)
 	}
 }
 
-static void test_what_a_trigger_prints_is_what_it_was_given(void **state)
+TEST(what_a_trigger_prints_is_what_it_was_given)
 {
 	static const char *const keys[][2] = {{"when", "port=e0-e3"}, {"action", "snapshot"},
 		{"pre", "5s"}, {"post", "16M"}, {"text", "\xc3\xa4 \"quoted\""},
 		{"holdoff", "1.5"}};
 	struct bc_trigger t;
 
-	(void)state;
 	assert_true(bc_trigger_init(&t, "roi", why, sizeof(why)));
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_true(bc_trigger_set(&t, keys[i][0], keys[i][1], why, sizeof(why)));
@@ -93,24 +86,22 @@ static void test_what_a_trigger_prints_is_what_it_was_given(void **state)
 	cJSON_Delete(object);
 }
 
-static void test_names_are_plain_words(void **state)
+TEST(names_are_plain_words)
 {
 	static const char *const bad[] = {
 		"", "a b", "a/b", "a.b", "\xc3\xa4", "123456789012345678901234567890123"};
 	struct bc_trigger t;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(bc_trigger_init(&t, bad[i], why, sizeof(why)));
 	assert_true(bc_trigger_init(&t, "12345678901234567890123456789_-2", why, sizeof(why)));
 }
 
-static void test_a_mistake_leaves_a_trigger_as_it_was(void **state)
+TEST(a_mistake_leaves_a_trigger_as_it_was)
 {
 	struct bc_trigger t;
 	char text[300];
 
-	(void)state;
 	assert_true(bc_trigger_init(&t, "x", why, sizeof(why)));
 	assert_true(bc_trigger_set(&t, "when", "addr=1000-1fff proc=1", why, sizeof(why)));
 	struct bc_trigger before = t;
@@ -129,16 +120,4 @@ static void test_a_mistake_leaves_a_trigger_as_it_was(void **state)
 	text[256] = '\0';
 	assert_true(bc_trigger_set(&t, "text", text, why, sizeof(why)));
 	assert_int_equal(strlen(bc_trigger_text(&t)), 256);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_length_is_a_time_a_size_or_all),
-		cmocka_unit_test(test_what_a_trigger_prints_is_what_it_was_given),
-		cmocka_unit_test(test_names_are_plain_words),
-		cmocka_unit_test(test_a_mistake_leaves_a_trigger_as_it_was),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,12 @@ import json
 import struct
 import time
 
+import pytest
+
 import harness
-from harness import BUSCAP, Daemon, check_counts, equal, main, run
+from harness import BUSCAP, Daemon, check_counts, equal, run
+
+pytestmark = pytest.mark.threads
 
 COUNT = 400_000
 RATE = harness.rate(400_000)
@@ -406,13 +410,13 @@ def test_the_flight_recorder_holds_what_it_is_told_and_no_more(tmp):
                 "recording.flight_size=3M", "--set", "recording.flight_time=1h", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["flight"]["bytes"] >= 3 << 20, "it is full")
-        for _ in range(20):
+        for _ in range(10):
             status = daemon.status()
             check_counts(status)
             equal(status["state"], "idle", "the state")
             assert 3 << 20 <= status["flight"]["bytes"] <= (3 << 20) + 2 * CHUNK_RECORDS * 12, status["flight"]
             equal(status["counts"]["in_flight"], status["flight"]["records"], "in flight")
-            time.sleep(0.1)
+            time.sleep(0.05)
         code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
         equal(code, 201, answer)
         taken = json.loads(answer)["recording"]
@@ -421,7 +425,3 @@ def test_the_flight_recorder_holds_what_it_is_told_and_no_more(tmp):
         equal(daemon.stop(), 0, daemon.err)
     harness.verify(harness.segments(out))
     equal(sum(i["records"] for i in harness.info(harness.segments(out))), taken["records"], "records")
-
-
-if __name__ == "__main__":
-    main(globals())

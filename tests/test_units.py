@@ -6,6 +6,8 @@ import re
 import signal
 import socket
 
+import pytest
+
 import harness
 from api_harness import Api
 from harness import BUSCAPD, ROOT, Daemon, equal, need, run
@@ -124,7 +126,7 @@ def allowed_calls():
 def traced(tmp):
     """What to start the daemon with to have its system calls in tmp/calls. The process is the daemon."""
     if harness.is_sanitized():
-        harness.skip("sanitizers make system calls of their own")
+        pytest.skip("sanitizers make system calls of their own")
     need("/usr/bin/systemd-analyze")
     need("/usr/bin/strace")
     return "strace", ["-D", "-f", "-qq", "-o", tmp / "calls"]
@@ -190,7 +192,7 @@ def make(*words):
 def test_the_shells_find_the_completions_that_make_install_puts_below_usr_local(tmp):
     """Where each looks by itself: zsh as its own list says, bash-completion in the data directories' default."""
     if harness.BUILD.name != "build":
-        harness.skip("the same files as those of the build without sanitizers")
+        pytest.skip("the same files as those of the build without sanitizers")
     need("/usr/bin/zsh")
     make("install-daemon", "install-tools", f"DESTDIR={tmp}", "PREFIX=/usr/local")
     done = run("zsh", "-f", "-c", "print -l $fpath")
@@ -205,7 +207,7 @@ def test_the_shells_find_the_completions_that_make_install_puts_below_usr_local(
 
 def test_make_install_follows_destdir_and_prefix_and_uninstall_leaves_the_configuration(tmp):
     if harness.BUILD.name != "build":
-        harness.skip("the same files as those of the build without sanitizers")
+        pytest.skip("the same files as those of the build without sanitizers")
     there = ["install", f"DESTDIR={tmp}", "PREFIX=/opt/bus"]
     make(*there)
     for unit in ("buscapd.service", "buscapd@.service"):
@@ -222,7 +224,3 @@ def test_make_install_follows_destdir_and_prefix_and_uninstall_leaves_the_config
     make("uninstall", *there[1:])
     left = [str(path.relative_to(tmp)) for path in tmp.rglob("*") if not path.is_dir()]
     equal(left, ["etc/buscapd/buscapd.conf"], "left")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

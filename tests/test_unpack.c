@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <lz4frame.h>
 #include <stdlib.h>
@@ -12,7 +6,8 @@
 #include <zstd.h>
 
 #include "formats/unpack.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 /* Enough for several blocks of each. */
 #define PLAIN 300000u
@@ -54,25 +49,17 @@ static size_t pack(uint8_t *out, enum bc_packing packing, const uint8_t *in, siz
 	return n;
 }
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = malloc(sizeof(*f));
 	struct dice dice = {.state = 7};
 
-	assert_non_null(f);
 	for (size_t i = 0; i < PLAIN; i++)
 		f->plain[i] = i % 3 != 0 ? (uint8_t)(i / 100) : (uint8_t)dice_roll(&dice);
 	for (size_t i = 0; i < PACKINGS; i++)
 		f->bytes[i] = pack(f->packed[i], packings[i], f->plain, PLAIN);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
-{
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(fixture, set_up, NOTHING)
 
 struct result {
 	size_t given; /* plain bytes, which were those of `plain` */
@@ -115,9 +102,8 @@ static struct result unpack(enum bc_packing packing, const uint8_t *packed, size
 	return result;
 }
 
-static void test_what_was_packed_comes_out_whatever_the_pieces(void **state)
+TEST_F(what_was_packed_comes_out_whatever_the_pieces)
 {
-	const struct fixture *f = *state;
 	static const size_t pieces[] = {1, 3, 4096, 65536, ROOM};
 	static const size_t rooms[] = {7, 4096, 1u << 20};
 
@@ -131,9 +117,8 @@ static void test_what_was_packed_comes_out_whatever_the_pieces(void **state)
 			}
 }
 
-static void test_several_behind_one_another_are_one_trace(void **state)
+TEST_F(several_behind_one_another_are_one_trace)
 {
-	const struct fixture *f = *state;
 	uint8_t *twice = malloc(2 * ROOM);
 	uint8_t *plain = malloc(2 * PLAIN);
 
@@ -153,9 +138,8 @@ static void test_several_behind_one_another_are_one_trace(void **state)
 	free(plain);
 }
 
-static void test_zeros_behind_gzip_are_passed_and_other_bytes_are_damage(void **state)
+TEST_F(zeros_behind_gzip_are_passed_and_other_bytes_are_damage)
 {
-	const struct fixture *f = *state;
 	uint8_t *packed = calloc(1, ROOM);
 
 	assert_non_null(packed);
@@ -172,9 +156,8 @@ static void test_zeros_behind_gzip_are_passed_and_other_bytes_are_damage(void **
 }
 
 /* Every prefix of a short one, and some of the long. */
-static void test_a_torn_one_gives_what_is_there_and_may_not_end(void **state)
+TEST_F(a_torn_one_gives_what_is_there_and_may_not_end)
 {
-	const struct fixture *f = *state;
 	uint8_t *packed = malloc(ROOM);
 
 	assert_non_null(packed);
@@ -195,9 +178,8 @@ static void test_a_torn_one_gives_what_is_there_and_may_not_end(void **state)
 	free(packed);
 }
 
-static void test_what_it_gives_before_damage_is_good(void **state)
+TEST_F(what_it_gives_before_damage_is_good)
 {
-	const struct fixture *f = *state;
 	uint8_t *packed = malloc(ROOM);
 
 	assert_non_null(packed);
@@ -232,28 +214,12 @@ static void test_what_it_gives_before_damage_is_good(void **state)
 	free(packed);
 }
 
-static void test_each_is_told_by_its_magic_and_nothing_else_is(void **state)
+TEST_F(each_is_told_by_its_magic_and_nothing_else_is)
 {
-	const struct fixture *f = *state;
-
 	for (size_t i = 0; i < PACKINGS; i++) {
 		assert_int_equal(bc_packing_of(f->packed[i], f->bytes[i]), packings[i]);
 		assert_int_equal(bc_packing_of(f->packed[i], 2), BC_PACKING_NONE);
 	}
 	assert_int_equal(bc_packing_of(f->plain, PLAIN), BC_PACKING_NONE);
 	assert_int_equal(bc_packing_of(NULL, 0), BC_PACKING_NONE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_was_packed_comes_out_whatever_the_pieces),
-		cmocka_unit_test(test_several_behind_one_another_are_one_trace),
-		cmocka_unit_test(test_zeros_behind_gzip_are_passed_and_other_bytes_are_damage),
-		cmocka_unit_test(test_a_torn_one_gives_what_is_there_and_may_not_end),
-		cmocka_unit_test(test_what_it_gives_before_damage_is_good),
-		cmocka_unit_test(test_each_is_told_by_its_magic_and_nothing_else_is),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

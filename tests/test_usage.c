@@ -1,16 +1,11 @@
 /* What the tables of options become: formats/usage.h. */
 #include <getopt.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "formats/usage.h"
+#include "tests/support/test.h"
 
 static const struct bc_usage_option rows[] = {
 	{'n', "count", "N", "number", "how many"},
@@ -59,11 +54,10 @@ static char *help_of(const struct bc_usage *of)
 	return text;
 }
 
-static void test_getopt_takes_what_the_table_has(void **state)
+TEST(getopt_takes_what_the_table_has)
 {
 	struct bc_usage_getopt g;
 
-	(void)state;
 	bc_usage_getopt(&g, &usage);
 	assert_string_equal(g.brief, ":n:b:w::h");
 	assert_string_equal(g.all[0].name, "count");
@@ -79,11 +73,10 @@ static void test_getopt_takes_what_the_table_has(void **state)
 	assert_null(g.all[4].name);
 }
 
-static void test_help_has_all_of_the_table(void **state)
+TEST(help_has_all_of_the_table)
 {
 	char *text = help_of(&usage);
 
-	(void)state;
 	assert_string_equal(text, "usage: prog do [OPTION]... -n N [FILE]...\n"
 				  "\n"
 				  "Does it.\n"
@@ -100,7 +93,7 @@ static void test_help_has_all_of_the_table(void **state)
 	free(text);
 }
 
-static void test_options_of_verbs_stand_apart_but_for_those_of_all(void **state)
+TEST(options_of_verbs_stand_apart_but_for_those_of_all)
 {
 	struct bc_usage all = usage;
 	struct bc_usage alone = {.name = "do",
@@ -109,7 +102,6 @@ static void test_options_of_verbs_stand_apart_but_for_those_of_all(void **state)
 		.exits = "0 ok.",
 		.example = "prog do stop"};
 
-	(void)state;
 	all.verbs = verbs;
 	char *text = help_of(&all);
 	assert_non_null(strstr(text, "usage: prog do [OPTION]... -n N [FILE]...\n"
@@ -125,12 +117,11 @@ static void test_options_of_verbs_stand_apart_but_for_those_of_all(void **state)
 	free(text);
 }
 
-static void test_no_line_is_longer_than_100_and_no_word_is_lost(void **state)
+TEST(no_line_is_longer_than_100_and_no_word_is_lost)
 {
 	struct bc_usage long_one = usage;
 	char words[600];
 
-	(void)state;
 	for (size_t n = 1; n <= 12; n++) {
 		size_t used = 0;
 		for (size_t i = 0; used < 500; i++) {
@@ -154,11 +145,10 @@ static void test_no_line_is_longer_than_100_and_no_word_is_lost(void **state)
 	}
 }
 
-static void test_lines_of_a_text_are_kept_and_their_parts_indented(void **state)
+TEST(lines_of_a_text_are_kept_and_their_parts_indented)
 {
 	struct bc_usage lines = usage;
 
-	(void)state;
 	lines.text =
 		"one\n\n  two    columns\n"
 		"    0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 "
@@ -169,14 +159,13 @@ static void test_lines_of_a_text_are_kept_and_their_parts_indented(void **state)
 	free(text);
 }
 
-static void test_options_are_listed_a_line_each(void **state)
+TEST(options_are_listed_a_line_each)
 {
 	struct bc_usage all = usage;
 	char *text = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 
-	(void)state;
 	all.verbs = verbs;
 	bc_usage_list(out, &all);
 	fclose(out);
@@ -191,18 +180,4 @@ static void test_options_are_listed_a_line_each(void **state)
 				  "do stop\tx\textra\t\tnone\tand more\n"
 				  "do stop\th\thelp\t\tnone\tthis text\n");
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_getopt_takes_what_the_table_has),
-		cmocka_unit_test(test_help_has_all_of_the_table),
-		cmocka_unit_test(test_options_of_verbs_stand_apart_but_for_those_of_all),
-		cmocka_unit_test(test_no_line_is_longer_than_100_and_no_word_is_lost),
-		cmocka_unit_test(test_lines_of_a_text_are_kept_and_their_parts_indented),
-		cmocka_unit_test(test_options_are_listed_a_line_each),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

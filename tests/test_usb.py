@@ -7,10 +7,14 @@ import re
 import signal
 import time
 
+import pytest
+
 import harness
 from api_harness import daemon_in
 from harness import BUSCAP, BUSCAPD, Daemon, Faults, ask, equal, info, note, run, segments, verify, wait_until
 from usb_harness import BARE_READER, Board, Recorder
+
+pytestmark = [pytest.mark.alone, pytest.mark.threads]
 
 RATE = harness.rate(200_000)
 # Its FIFO overflows on no machine, however busy.
@@ -55,12 +59,13 @@ def dump(directory, *options):
 
 def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
     rate = harness.rate(5_000_000)
-    samples = rate * (5 if harness.is_sanitized() else 60)
+    samples = rate * (60 if harness.LONG else 5)
     # Its FIFO has room for forty seconds: a machine may be several times slower, or busy with something else for a
     # while, but a daemon that can't keep up at all loses samples.
     with Board(f"serial=A1,rate={rate},fifo={40 * rate}", plugged=False) as board:
         board.command(f"send {samples}")
-        options = ["-b", "filesize:64M", "-b", "files:2", "--set", "pipeline.buffer=512M"]
+        # Ten seconds of it, or two.
+        options = ["-b", "filesize:16M", "-b", "files:2", "--set", f"pipeline.buffer={512 if harness.LONG else 128}M"]
         with Recorder(tmp, board, *options) as daemon:
             board.plug()
             daemon.wait_for(lambda s: s["counts"]["received"], "samples")
@@ -202,13 +207,13 @@ def cycle(daemon, board, count, is_streaming):
 
 
 def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
-    scale = 20 if harness.is_sanitized() else 1
+    scale = 1 if harness.LONG and not harness.is_sanitized() else 20
     figures = []
 
     def one(tmp, count, is_streaming):
         count //= scale
         # Short frames, so that some of them come whole each time.
-        with Board("serial=A1,rate=1000000", plugged=False) as board:
+        with Board("serial=A1,rate=1000000,fifo=40000000", plugged=False) as board:
             board.command("frame 256" if is_streaming else "send 0")
             settings = "back_off_max=1ms,transfers=2,transfer_size=4K"
             with Recorder(tmp, board, "--set", "log.level=error", settings=settings) as daemon:
@@ -278,7 +283,7 @@ def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
             away = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it is gone")
             equal((away["state"], away["source"]["board"]["unplugs"]), ("waiting", 1), "while it is away")
             equal(away["source"]["board"]["serial"], "A1", "the board that is waited for")
-            time.sleep(0.5)
+            time.sleep(0.1)
             board.plug()
             plugged = time.monotonic()
             status = daemon.wait_more()
@@ -539,7 +544,7 @@ def test_a_board_that_may_not_be_opened_is_listed_as_such():
         try:
             code, out, err = buscapd(board, "--list-boards", **nobody)
         except PermissionError:
-            harness.skip("another user can't run the program where it lies")
+            pytest.skip("another user can't run the program where it lies")
         equal((code, err), (5, ""), out)
         line = re.search(r"^1-1 .*", out, re.M).group()
         assert "a board, but this user may not open it" in line and "udev rule" in line, out
@@ -648,7 +653,3 @@ def test_no_usbfs_memory_at_all_is_said_and_tried_again(tmp):
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
         equal(daemon.log.count("usbfs_memory_mb"), 1, daemon.log)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -2,7 +2,11 @@
  * some on. It either streams in the end or says why not, and ends when it is stopped. */
 #include <errno.h>
 
-#include "tests/usb_run.h"
+#include "tests/support/test.h"
+#include "tests/support/usb_run.h"
+
+TEST_THREADS;
+TEST_VALGRIND;
 
 static const int errors[] = {EIO, ENODEV, ENOMEM, EBUSY, EACCES};
 
@@ -53,10 +57,8 @@ static bool may_fail(enum usbfs_call call)
 }
 
 /* One of them, each in turn; then it is as if nothing had been, but for a break. */
-static void test_every_call_that_fails_once_is_survived(void **state)
+TEST_RUN(every_call_that_fails_once_is_survived)
 {
-	struct usb_run *run = *state;
-
 	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
 		unsigned count = may_fail(call) ? count_calls(run, call) : 0;
 		/* Files are read by the dozen, and few ways to fail. */
@@ -79,11 +81,10 @@ static void test_every_call_that_fails_once_is_survived(void **state)
 }
 
 /* All of them, from some on: it says so or manages; once they go well again, it streams. */
-static void test_every_call_that_goes_on_failing_is_told(void **state)
+TEST_RUN(every_call_that_goes_on_failing_is_told)
 {
 	static const enum usbfs_call calls[] = {
 		USBFS_OPEN, USBFS_CLAIM, USBFS_SUBMIT, USBFS_ASK, USBFS_SYSFS};
-	struct usb_run *run = *state;
 
 	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		for (size_t e = 0; e < ERRORS; e++) {
@@ -104,10 +105,8 @@ static void test_every_call_that_goes_on_failing_is_told(void **state)
 }
 
 /* And it can be stopped, and closed, meanwhile. */
-static void test_a_source_whose_calls_fail_ends_all_the_same(void **state)
+TEST_RUN(a_source_whose_calls_fail_ends_all_the_same)
 {
-	struct usb_run *run = *state;
-
 	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
 		if (!may_fail(call) || call == USBFS_REAP)
 			continue;
@@ -123,17 +122,4 @@ static void test_a_source_whose_calls_fail_ends_all_the_same(void **state)
 	}
 	usb_run_start(run);
 	usb_run_close(run);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		USB_RUN_TEST(test_every_call_that_fails_once_is_survived),
-		USB_RUN_TEST(test_every_call_that_goes_on_failing_is_told),
-		USB_RUN_TEST(test_a_source_whose_calls_fail_ends_all_the_same),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,11 @@
  * libusb makes of the kernel, and at every turn of the loop. It ends once, and leaves nothing. */
 #include <stdatomic.h>
 
-#include "tests/usb_run.h"
+#include "tests/support/test.h"
+#include "tests/support/usb_run.h"
+
+TEST_THREADS;
+TEST_VALGRIND;
 
 /* What happens before the nth call, whatever thread makes it. */
 enum action { UNPLUG, REPLUG, LOSE_POWER, STOP, CLOSE, ACTIONS };
@@ -141,29 +145,29 @@ static void try_before_every_call(struct usb_run *run, enum action action)
 	usb_run_close(run);
 }
 
-static void test_unplugged_before_every_call(void **state)
+TEST_RUN(unplugged_before_every_call)
 {
-	try_before_every_call(*state, UNPLUG);
+	try_before_every_call(run, UNPLUG);
 }
 
-static void test_unplugged_and_plugged_in_again_before_every_call(void **state)
+TEST_RUN(unplugged_and_plugged_in_again_before_every_call)
 {
-	try_before_every_call(*state, REPLUG);
+	try_before_every_call(run, REPLUG);
 }
 
-static void test_without_power_before_every_call(void **state)
+TEST_RUN(without_power_before_every_call)
 {
-	try_before_every_call(*state, LOSE_POWER);
+	try_before_every_call(run, LOSE_POWER);
 }
 
-static void test_stopped_before_every_call(void **state)
+TEST_RUN(stopped_before_every_call)
 {
-	try_before_every_call(*state, STOP);
+	try_before_every_call(run, STOP);
 }
 
-static void test_closed_before_every_call(void **state)
+TEST_RUN(closed_before_every_call)
 {
-	try_before_every_call(*state, CLOSE);
+	try_before_every_call(run, CLOSE);
 }
 
 static void try_at_every_turn(struct usb_run *run, enum action action)
@@ -187,29 +191,12 @@ static void try_at_every_turn(struct usb_run *run, enum action action)
 	usb_run_close(run);
 }
 
-static void test_stopped_at_every_turn(void **state)
+TEST_RUN(stopped_at_every_turn)
 {
-	try_at_every_turn(*state, STOP);
+	try_at_every_turn(run, STOP);
 }
 
-static void test_closed_at_every_turn(void **state)
+TEST_RUN(closed_at_every_turn)
 {
-	try_at_every_turn(*state, CLOSE);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		USB_RUN_TEST(test_unplugged_before_every_call),
-		USB_RUN_TEST(test_unplugged_and_plugged_in_again_before_every_call),
-		USB_RUN_TEST(test_without_power_before_every_call),
-		USB_RUN_TEST(test_stopped_before_every_call),
-		USB_RUN_TEST(test_closed_before_every_call),
-		USB_RUN_TEST(test_stopped_at_every_turn),
-		USB_RUN_TEST(test_closed_at_every_turn),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	try_at_every_turn(run, CLOSE);
 }

@@ -2,7 +2,10 @@
  * samples may be missing, and the stream goes on. */
 #include <errno.h>
 
-#include "tests/usb_run.h"
+#include "tests/support/test.h"
+#include "tests/support/usb_run.h"
+
+TEST_THREADS;
 
 static const struct bc_board *board_of(const struct usb_run *run)
 {
@@ -61,10 +64,8 @@ static void fall_silent(struct usb_run *run)
 
 /* Stalls */
 
-static void test_a_stall_is_cleared_and_the_stream_goes_on(void **state)
+TEST_RUN(a_stall_is_cleared_and_the_stream_goes_on)
 {
-	struct usb_run *run = *state;
-
 	begin(run, 1000000);
 	usb_run_tell(run, "stall");
 	usb_run_until(run, run->breaks_count == 1);
@@ -81,10 +82,8 @@ static void test_a_stall_is_cleared_and_the_stream_goes_on(void **state)
 }
 
 /* The board has 16 faults waiting at most. */
-static void test_stalls_with_data_in_between_never_reset_the_board(void **state)
+TEST_RUN(stalls_with_data_in_between_never_reset_the_board)
 {
-	struct usb_run *run = *state;
-
 	begin(run, 1000000);
 	for (unsigned i = 1; i <= 12; i++) {
 		usb_run_tell(run, "stall");
@@ -96,10 +95,8 @@ static void test_stalls_with_data_in_between_never_reset_the_board(void **state)
 	end(run);
 }
 
-static void test_eight_stalls_without_data_reset_the_board(void **state)
+TEST_RUN(eight_stalls_without_data_reset_the_board)
 {
-	struct usb_run *run = *state;
-
 	begin(run, 1000000);
 	fall_silent(run);
 	for (unsigned i = 0; i < 8; i++)
@@ -119,10 +116,9 @@ static void test_eight_stalls_without_data_reset_the_board(void **state)
 	end(run);
 }
 
-static void test_a_halt_that_is_not_cleared_resets_the_board(void **state)
+TEST_RUN(a_halt_that_is_not_cleared_resets_the_board)
 {
 	static const int errors[] = {EIO, EPIPE, ETIMEDOUT, ENOMEM, ENOENT};
-	struct usb_run *run = *state;
 
 	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		begin(run, 1000000);
@@ -144,10 +140,8 @@ static void test_a_halt_that_is_not_cleared_resets_the_board(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_stop_while_a_halt_is_cleared_still_takes_what_is_held(void **state)
+TEST_RUN(a_stop_while_a_halt_is_cleared_still_takes_what_is_held)
 {
-	struct usb_run *run = *state;
-
 	/* Where we were held up, it is cleared again before the stop. */
 	for (unsigned ms = 50;; ms *= 2) {
 		begin(run, 1000000);
@@ -166,10 +160,8 @@ static void test_a_stop_while_a_halt_is_cleared_still_takes_what_is_held(void **
 	assert_false(run->breaks[0].is_restart);
 }
 
-static void test_a_stall_during_the_drain_ends_with_a_break(void **state)
+TEST_RUN(a_stall_during_the_drain_ends_with_a_break)
 {
-	struct usb_run *run = *state;
-
 	begin(run, 1000000);
 	usb_run_tell(run, "freeze");
 	usb_run_pass(run, 20);
@@ -186,10 +178,8 @@ static void test_a_stall_during_the_drain_ends_with_a_break(void **state)
 
 /* Overflow, protocol errors */
 
-static void test_an_overflow_loses_the_excess_and_the_stream_goes_on(void **state)
+TEST_RUN(an_overflow_loses_the_excess_and_the_stream_goes_on)
 {
-	struct usb_run *run = *state;
-
 	begin(run, 1000000);
 	usb_run_tell(run, "overflow 5000");
 	usb_run_until(run, board_of(run)->overflows == 1);
@@ -201,10 +191,8 @@ static void test_an_overflow_loses_the_excess_and_the_stream_goes_on(void **stat
 	end(run);
 }
 
-static void test_a_protocol_error_is_a_break_and_the_stream_goes_on(void **state)
+TEST_RUN(a_protocol_error_is_a_break_and_the_stream_goes_on)
 {
-	struct usb_run *run = *state;
-
 	begin(run, 1000000);
 	usb_run_tell(run, "protocol-error");
 	usb_run_until(run, board_of(run)->errors == 1);
@@ -215,10 +203,8 @@ static void test_a_protocol_error_is_a_break_and_the_stream_goes_on(void **state
 	end(run);
 }
 
-static void test_many_protocol_errors_reset_the_board(void **state)
+TEST_RUN(many_protocol_errors_reset_the_board)
 {
-	struct usb_run *run = *state;
-
 	begin(run, 1000000);
 	fall_silent(run);
 	for (unsigned i = 0; i < 8; i++)
@@ -232,9 +218,8 @@ static void test_many_protocol_errors_reset_the_board(void **state)
 	end(run);
 }
 
-static void test_faults_are_told_once_a_second_and_all_counted(void **state)
+TEST_RUN(faults_are_told_once_a_second_and_all_counted)
 {
-	struct usb_run *run = *state;
 	unsigned told = 0;
 
 	begin(run, 1000000);
@@ -251,10 +236,8 @@ static void test_faults_are_told_once_a_second_and_all_counted(void **state)
 	end(run);
 }
 
-static void test_a_loss_of_power_is_an_unplug_once_the_hub_has_noticed(void **state)
+TEST_RUN(a_loss_of_power_is_an_unplug_once_the_hub_has_noticed)
 {
-	struct usb_run *run = *state;
-
 	for (unsigned i = 0; i < 8; i++) {
 		run->options.transfers = i < 4 ? 1 + i : 16;
 		usbfs_set_threaded(i % 2 != 0);
@@ -278,10 +261,8 @@ static void test_a_loss_of_power_is_an_unplug_once_the_hub_has_noticed(void **st
 
 /* Time-outs and cancelled transfers */
 
-static void test_a_transfer_that_times_out_hands_over_what_it_has(void **state)
+TEST_RUN(a_transfer_that_times_out_hands_over_what_it_has)
 {
-	struct usb_run *run = *state;
-
 	run->options.timeout_ms = 10;
 	usb_run_board(run, 100000);
 	usb_run_plug(run);
@@ -300,10 +281,8 @@ static void test_a_transfer_that_times_out_hands_over_what_it_has(void **state)
 	end(run);
 }
 
-static void test_transfers_that_time_out_all_the_time_lose_nothing(void **state)
+TEST_RUN(transfers_that_time_out_all_the_time_lose_nothing)
 {
-	struct usb_run *run = *state;
-
 	for (unsigned i = 0; i < 2; i++) {
 		run->options.timeout_ms = 1 + i * 2;
 		usbfs_set_threaded(i % 2 != 0);
@@ -321,10 +300,8 @@ static void test_transfers_that_time_out_all_the_time_lose_nothing(void **state)
 	usb_run_close(run);
 }
 
-static void test_cancelled_transfers_bring_their_data(void **state)
+TEST_RUN(cancelled_transfers_bring_their_data)
 {
-	struct usb_run *run = *state;
-
 	/* After a stall: once it is cleared nothing is cancelled any more. So at the end, of a
 	 * board that doesn't know how to stop. */
 	for (unsigned count = 1; count <= 16; count += 5) {
@@ -365,10 +342,8 @@ static unsigned said_times(const struct usb_run *run, const char *words)
 	return times;
 }
 
-static void test_silence_is_said_once_and_when_it_is_over(void **state)
+TEST_RUN(silence_is_said_once_and_when_it_is_over)
 {
-	struct usb_run *run = *state;
-
 	run->options.silence_ns = 200000000;
 	begin(run, 1000000);
 	for (unsigned i = 1; i <= 2; i++) {
@@ -387,10 +362,8 @@ static void test_silence_is_said_once_and_when_it_is_over(void **state)
 	end(run);
 }
 
-static void test_a_silent_board_is_reset_when_that_is_wanted(void **state)
+TEST_RUN(a_silent_board_is_reset_when_that_is_wanted)
 {
-	struct usb_run *run = *state;
-
 	run->options.silence_ns = 200000000;
 	run->options.restarts_silent = true;
 	begin(run, 1000000);
@@ -410,10 +383,8 @@ static void test_a_silent_board_is_reset_when_that_is_wanted(void **state)
 
 #define URB(bytes) ((uint64_t)(bytes) + USBFS_URB_BYTES)
 
-static void test_without_memory_it_goes_on_with_less_and_takes_more_when_it_can(void **state)
+TEST_RUN(without_memory_it_goes_on_with_less_and_takes_more_when_it_can)
 {
-	struct usb_run *run = *state;
-
 	for (unsigned fits = 1; fits <= 16; fits += 5) {
 		usbfs_set_memory(URB(65536) * fits + 2 * URB(64));
 		begin(run, 1000000);
@@ -438,10 +409,8 @@ static void test_without_memory_it_goes_on_with_less_and_takes_more_when_it_can(
 	usb_run_close(run);
 }
 
-static void test_where_no_whole_transfer_fits_they_are_shorter(void **state)
+TEST_RUN(where_no_whole_transfer_fits_they_are_shorter)
 {
-	struct usb_run *run = *state;
-
 	for (uint64_t bytes = 8192; bytes < 65536; bytes += 20000) {
 		usbfs_set_memory(bytes + 2048);
 		begin(run, 100000);
@@ -462,10 +431,8 @@ static void test_where_no_whole_transfer_fits_they_are_shorter(void **state)
 
 /* Whatever is left for requests when the transfers have taken theirs: the board is started, and
  * stopped. */
-static void test_transfers_leave_memory_for_the_requests(void **state)
+TEST_RUN(transfers_leave_memory_for_the_requests)
 {
-	struct usb_run *run = *state;
-
 	for (uint64_t rest = 0; rest < 2 * URB(64); rest += 60) {
 		usbfs_set_memory(4 * URB(65536) + rest);
 		begin(run, 1000000);
@@ -479,10 +446,8 @@ static void test_transfers_leave_memory_for_the_requests(void **state)
 	usb_run_close(run);
 }
 
-static void test_with_no_memory_at_all_it_says_so_and_tries_again(void **state)
+TEST_RUN(with_no_memory_at_all_it_says_so_and_tries_again)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usbfs_set_memory(1000);
@@ -496,10 +461,9 @@ static void test_with_no_memory_at_all_it_says_so_and_tries_again(void **state)
 	end(run);
 }
 
-static void test_submits_that_fail_now_and_then_lose_nothing(void **state)
+TEST_RUN(submits_that_fail_now_and_then_lose_nothing)
 {
 	static const int errors[] = {ENOMEM, EIO, ENODEV};
-	struct usb_run *run = *state;
 
 	for (unsigned e = 0; e < 3; e++) {
 		for (unsigned transfers = 1; transfers <= 16; transfers += 5) {
@@ -527,10 +491,8 @@ static void test_submits_that_fail_now_and_then_lose_nothing(void **state)
 	usb_run_close(run);
 }
 
-static void test_submits_that_go_on_failing_reset_the_board(void **state)
+TEST_RUN(submits_that_go_on_failing_reset_the_board)
 {
-	struct usb_run *run = *state;
-
 	for (unsigned transfers = 1; transfers <= 16; transfers += 5) {
 		run->options.transfers = transfers;
 		begin(run, 1000000);
@@ -550,10 +512,8 @@ static void test_submits_that_go_on_failing_reset_the_board(void **state)
 
 /* Requests */
 
-static void test_a_board_that_stalls_every_request_streams(void **state)
+TEST_RUN(a_board_that_stalls_every_request_streams)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_tell(run, "requests stall");
@@ -570,10 +530,8 @@ static void test_a_board_that_stalls_every_request_streams(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_board_that_never_answers_streams(void **state)
+TEST_RUN(a_board_that_never_answers_streams)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 100000);
 	usb_run_plug(run);
 	usb_run_tell(run, "requests hang");
@@ -588,20 +546,17 @@ static void test_a_board_that_never_answers_streams(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_board_that_hangs_at_the_stop_is_left_after_a_second(void **state)
+TEST_RUN(a_board_that_hangs_at_the_stop_is_left_after_a_second)
 {
-	struct usb_run *run = *state;
-
 	begin(run, 1000000);
 	usb_run_tell(run, "requests hang");
 	end(run);
 	assert_int_equal(run->last_frames, 0);
 }
 
-static void test_wild_answers_are_passed_over(void **state)
+TEST_RUN(wild_answers_are_passed_over)
 {
 	static const char *const lies[] = {"lie short-info", "lie wild-info"};
-	struct usb_run *run = *state;
 
 	for (unsigned i = 0; i < 2; i++) {
 		usb_run_board(run, 1000000);
@@ -618,10 +573,8 @@ static void test_wild_answers_are_passed_over(void **state)
 	usb_run_close(run);
 }
 
-static void test_texts_of_a_board_are_printable(void **state)
+TEST_RUN(texts_of_a_board_are_printable)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_tell(run, "firmware \\x1b[2J\\xff\\x07abcdefghijklmnop");
@@ -637,41 +590,4 @@ static void test_texts_of_a_board_are_printable(void **state)
 			assert_true(*c >= ' ' && *c <= '~');
 	assert_int_equal(strlen(board_of(run)->firmware), 16);
 	end(run);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		USB_RUN_TEST(test_a_stall_is_cleared_and_the_stream_goes_on),
-		USB_RUN_TEST(test_stalls_with_data_in_between_never_reset_the_board),
-		USB_RUN_TEST(test_eight_stalls_without_data_reset_the_board),
-		USB_RUN_TEST(test_a_halt_that_is_not_cleared_resets_the_board),
-		USB_RUN_TEST(test_a_stop_while_a_halt_is_cleared_still_takes_what_is_held),
-		USB_RUN_TEST(test_a_stall_during_the_drain_ends_with_a_break),
-		USB_RUN_TEST(test_an_overflow_loses_the_excess_and_the_stream_goes_on),
-		USB_RUN_TEST(test_a_protocol_error_is_a_break_and_the_stream_goes_on),
-		USB_RUN_TEST(test_many_protocol_errors_reset_the_board),
-		USB_RUN_TEST(test_faults_are_told_once_a_second_and_all_counted),
-		USB_RUN_TEST(test_a_loss_of_power_is_an_unplug_once_the_hub_has_noticed),
-		USB_RUN_TEST(test_a_transfer_that_times_out_hands_over_what_it_has),
-		USB_RUN_TEST(test_transfers_that_time_out_all_the_time_lose_nothing),
-		USB_RUN_TEST(test_cancelled_transfers_bring_their_data),
-		USB_RUN_TEST(test_silence_is_said_once_and_when_it_is_over),
-		USB_RUN_TEST(test_a_silent_board_is_reset_when_that_is_wanted),
-		USB_RUN_TEST(test_without_memory_it_goes_on_with_less_and_takes_more_when_it_can),
-		USB_RUN_TEST(test_where_no_whole_transfer_fits_they_are_shorter),
-		USB_RUN_TEST(test_transfers_leave_memory_for_the_requests),
-		USB_RUN_TEST(test_with_no_memory_at_all_it_says_so_and_tries_again),
-		USB_RUN_TEST(test_submits_that_fail_now_and_then_lose_nothing),
-		USB_RUN_TEST(test_submits_that_go_on_failing_reset_the_board),
-		USB_RUN_TEST(test_a_board_that_stalls_every_request_streams),
-		USB_RUN_TEST(test_a_board_that_never_answers_streams),
-		USB_RUN_TEST(test_a_board_that_hangs_at_the_stop_is_left_after_a_second),
-		USB_RUN_TEST(test_wild_answers_are_passed_over),
-		USB_RUN_TEST(test_texts_of_a_board_are_printable),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,13 @@ import os
 import random
 import time
 
+import pytest
+
 import harness
 from harness import BUSCAPD, equal, run
 from usb_harness import Board, Recorder
+
+pytestmark = pytest.mark.threads
 
 RATE = harness.rate(200_000)
 # Its FIFO overflows on no machine, however busy.
@@ -367,7 +371,3 @@ def test_texts_of_a_board_that_are_no_texts_are_made_harmless(tmp):
         daemon.check(board, gaps={})
     for text in (status["source"]["board"]["serial"], status["source"]["board"]["info"]["firmware"], daemon.log):
         assert all(" " <= c <= "~" or c == "\n" for c in text), repr(text)
-
-
-if __name__ == "__main__":
-    harness.main(globals())

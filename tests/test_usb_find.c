@@ -3,7 +3,11 @@
 #include <errno.h>
 
 #include "capture/usb_find.h"
-#include "tests/usb_run.h"
+#include "tests/support/test.h"
+#include "tests/support/usb_run.h"
+
+TEST_THREADS;
+TEST_VALGRIND;
 
 struct fixture {
 	libusb_context *context;
@@ -14,27 +18,19 @@ struct fixture {
 	unsigned count;
 };
 
-static int set_up(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	if (f == NULL)
-		return -1;
 	usbfs_start();
 	f->wish = (struct bc_usb_wish){.vid = 0x1209, .pid = 0x0001};
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (unsigned i = 0; i < f->count; i++)
 		board_free(f->boards[i]);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void plug(struct fixture *f, const struct board_options *options, const char *lie)
 {
@@ -73,12 +69,11 @@ static const struct bc_usb_device *find(const struct fixture *f, const char *por
 	return NULL;
 }
 
-static void test_boards_stand_first_and_in_the_order_of_their_ports(void **state)
+TEST_F(boards_stand_first_and_in_the_order_of_their_ports)
 {
 	const struct board_options other = {.vid = 0x0403, .pid = 0x6014, .serial = "F"};
 	const struct board_options a = {.serial = "A1"};
 	const struct board_options b = {.serial = "B2", .packet_bytes = 64};
-	struct fixture *f = *state;
 
 	plug(f, &other, NULL);
 	plug(f, &a, NULL);
@@ -101,11 +96,10 @@ static void test_boards_stand_first_and_in_the_order_of_their_ports(void **state
 	end(f);
 }
 
-static void test_a_serial_number_chooses(void **state)
+TEST_F(a_serial_number_chooses)
 {
 	const struct board_options a = {.serial = "A1"};
 	const struct board_options none = {0};
-	struct fixture *f = *state;
 	char text[BC_USB_WISH_TEXT];
 
 	plug(f, &a, NULL);
@@ -149,10 +143,9 @@ static const struct lie {
 
 #define LIES (sizeof(lies) / sizeof(lies[0]))
 
-static void test_a_list_tells_what_is_wrong_with_a_board_that_lies(void **state)
+TEST_F(a_list_tells_what_is_wrong_with_a_board_that_lies)
 {
 	const struct board_options a = {.serial = "A1"};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < LIES; i++) {
 		plug(f, &a, lies[i].command);
@@ -175,11 +168,10 @@ static void test_a_list_tells_what_is_wrong_with_a_board_that_lies(void **state)
 }
 
 /* What can't be read makes a device no board, and the list no shorter. */
-static void test_files_that_can_not_be_read_are_no_disaster(void **state)
+TEST_F(files_that_can_not_be_read_are_no_disaster)
 {
 	static const int errors[] = {EACCES, EIO, ENOENT, ENOMEM};
 	const struct board_options a = {.serial = "A1"};
-	struct fixture *f = *state;
 
 	plug(f, &a, NULL);
 	assert_int_equal(libusb_init(&f->context), 0);
@@ -202,10 +194,8 @@ static void test_files_that_can_not_be_read_are_no_disaster(void **state)
 
 /* The source and such boards */
 
-static void test_the_source_streams_from_what_is_a_board_and_says_why_not_else(void **state)
+TEST_RUN(the_source_streams_from_what_is_a_board_and_says_why_not_else)
 {
-	struct usb_run *run = *state;
-
 	for (size_t i = 0; i < LIES; i++) {
 		char answer[BOARD_ANSWER];
 		usb_run_board(run, 1000000);
@@ -230,10 +220,8 @@ static void test_the_source_streams_from_what_is_a_board_and_says_why_not_else(v
 }
 
 /* Between the list and the open it becomes another. */
-static void test_a_board_may_begin_to_lie_at_any_time(void **state)
+TEST_RUN(a_board_may_begin_to_lie_at_any_time)
 {
-	struct usb_run *run = *state;
-
 	for (size_t i = 0; i < LIES; i++) {
 		usb_run_board(run, 1000000);
 		usb_run_plug(run);
@@ -249,18 +237,16 @@ static void test_a_board_may_begin_to_lie_at_any_time(void **state)
 	usb_run_close(run);
 }
 
-static void test_texts_are_made_printable(void **state)
+TEST(texts_are_made_printable)
 {
 	char text[] = "A\x01z\x7f\xff~ \n";
 
-	(void)state;
 	bc_usb_clean(text);
 	assert_string_equal(text, "A?z??~ ?");
 }
 
-static void test_every_code_of_libusb_is_an_errno(void **state)
+TEST(every_code_of_libusb_is_an_errno)
 {
-	(void)state;
 	assert_int_equal(bc_usb_errno(0), 0);
 	assert_int_equal(bc_usb_errno(LIBUSB_ERROR_NO_DEVICE), -ENODEV);
 	assert_int_equal(bc_usb_errno(LIBUSB_ERROR_ACCESS), -EACCES);
@@ -268,25 +254,4 @@ static void test_every_code_of_libusb_is_an_errno(void **state)
 	assert_int_equal(bc_usb_errno(LIBUSB_ERROR_OTHER), -EIO);
 	for (int code = -120; code < 0; code++)
 		assert_true(bc_usb_errno(code) < 0);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_boards_stand_first_and_in_the_order_of_their_ports, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_serial_number_chooses, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_list_tells_what_is_wrong_with_a_board_that_lies, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_files_that_can_not_be_read_are_no_disaster, set_up, tear_down),
-		USB_RUN_TEST(test_the_source_streams_from_what_is_a_board_and_says_why_not_else),
-		USB_RUN_TEST(test_a_board_may_begin_to_lie_at_any_time),
-		cmocka_unit_test(test_texts_are_made_printable),
-		cmocka_unit_test(test_every_code_of_libusb_is_an_errno),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

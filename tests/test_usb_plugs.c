@@ -4,7 +4,10 @@
 #include <malloc.h>
 
 #include "tests/board/usbfs_state.h"
-#include "tests/usb_run.h"
+#include "tests/support/test.h"
+#include "tests/support/usb_run.h"
+
+TEST_THREADS;
 
 static const struct bc_board *board_of(const struct usb_run *run)
 {
@@ -19,10 +22,8 @@ static void end(struct usb_run *run)
 	usb_run_close(run);
 }
 
-static void test_an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on(void **state)
+TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on)
 {
-	struct usb_run *run = *state;
-
 	for (unsigned i = 0; i < 4; i++) {
 		usbfs_set_threaded(i % 2 != 0);
 		usb_run_board(run, 1000000);
@@ -54,10 +55,8 @@ static void test_an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on(void 
 }
 
 /* The break stands at the end when nothing comes behind it. */
-static void test_a_stop_while_the_board_is_away_tells_the_break(void **state)
+TEST_RUN(a_stop_while_the_board_is_away_tells_the_break)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -71,10 +70,8 @@ static void test_a_stop_while_the_board_is_away_tells_the_break(void **state)
 	assert_true(run->breaks[0].duration_ns >= 20000000);
 }
 
-static void test_a_board_that_keeps_its_power_tells_what_it_lost_meanwhile(void **state)
+TEST_RUN(a_board_that_keeps_its_power_tells_what_it_lost_meanwhile)
 {
-	struct usb_run *run = *state;
-
 	const struct board_options options = {
 		.serial = "A1", .rate = 1000000, .seed = 7, .fifo_samples = 10000};
 
@@ -117,10 +114,8 @@ static struct other plug_other(const char *serial)
 	return other;
 }
 
-static void test_a_second_board_is_named_and_ignored(void **state)
+TEST_RUN(a_second_board_is_named_and_ignored)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	struct other b2 = plug_other("B2");
@@ -140,9 +135,8 @@ static void test_a_second_board_is_named_and_ignored(void **state)
 	board_free(c3.board);
 }
 
-static void test_a_board_is_chosen_by_its_serial_number(void **state)
+TEST_RUN(a_board_is_chosen_by_its_serial_number)
 {
-	struct usb_run *run = *state;
 	struct other b2 = plug_other("B2");
 
 	usb_run_board(run, 1000000);
@@ -156,10 +150,8 @@ static void test_a_board_is_chosen_by_its_serial_number(void **state)
 	board_free(b2.board);
 }
 
-static void test_after_an_unplug_only_the_same_board_is_taken_back(void **state)
+TEST_RUN(after_an_unplug_only_the_same_board_is_taken_back)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -179,11 +171,10 @@ static void test_after_an_unplug_only_the_same_board_is_taken_back(void **state)
 	board_free(b2.board);
 }
 
-static void test_a_board_without_a_serial_number_streams_and_comes_back(void **state)
+TEST_RUN(a_board_without_a_serial_number_streams_and_comes_back)
 {
 	const struct board_options options = {
 		.rate = 1000000, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
-	struct usb_run *run = *state;
 
 	usb_run_board_of(run, &options);
 	usb_run_plug(run);
@@ -199,11 +190,10 @@ static void test_a_board_without_a_serial_number_streams_and_comes_back(void **s
 }
 
 /* It stands behind the other on the list, and is not what is ignored. */
-static void test_the_board_in_use_is_never_named_as_ignored(void **state)
+TEST_RUN(the_board_in_use_is_never_named_as_ignored)
 {
 	const struct board_options options = {
 		.rate = 1000000, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
-	struct usb_run *run = *state;
 	struct other first = plug_other("X");
 
 	usb_run_board_of(run, &options);
@@ -222,10 +212,8 @@ static void test_the_board_in_use_is_never_named_as_ignored(void **state)
 
 /* Boards that can't be had */
 
-static void test_a_board_that_may_not_be_opened_yet_is_tried_again(void **state)
+TEST_RUN(a_board_that_may_not_be_opened_yet_is_tried_again)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usbfs_fail(USBFS_OPEN, EACCES, 0, 5);
@@ -244,10 +232,8 @@ static void test_a_board_that_may_not_be_opened_yet_is_tried_again(void **state)
 
 /* From 1 ms on doubled up to 64 ms: 383 ms lie between the first try and the twelfth, each of these
  * times less than a millisecond shorter. */
-static void test_tries_become_rarer(void **state)
+TEST_RUN(tries_become_rarer)
 {
-	struct usb_run *run = *state;
-
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 64000000;
 	usb_run_board(run, 1000000);
@@ -275,10 +261,8 @@ static uint64_t flap(struct usb_run *run, unsigned times)
 	return (uv_hrtime() - since_ns) / 1000000;
 }
 
-static void test_a_flapping_board_is_left_alone_for_longer_and_longer(void **state)
+TEST_RUN(a_flapping_board_is_left_alone_for_longer_and_longer)
 {
-	struct usb_run *run = *state;
-
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 128000000;
 	usb_run_board(run, 1000000);
@@ -295,10 +279,8 @@ static void test_a_flapping_board_is_left_alone_for_longer_and_longer(void **sta
 
 /* It has been steady once: after the next unplug it is taken back at once, and no sooner than any
  * other after those that follow. */
-static void test_a_board_that_was_steady_once_is_not_for_ever(void **state)
+TEST_RUN(a_board_that_was_steady_once_is_not_for_ever)
 {
-	struct usb_run *run = *state;
-
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 128000000;
 	usb_run_board(run, 100000);
@@ -310,10 +292,8 @@ static void test_a_board_that_was_steady_once_is_not_for_ever(void **state)
 	end(run);
 }
 
-static void test_a_driver_of_the_kernel_is_detached(void **state)
+TEST_RUN(a_driver_of_the_kernel_is_detached)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usbfs_bind_driver(run->port, "ftdi_sio");
@@ -323,10 +303,8 @@ static void test_a_driver_of_the_kernel_is_detached(void **state)
 	end(run);
 }
 
-static void test_an_interface_that_another_program_has_is_told_and_tried_again(void **state)
+TEST_RUN(an_interface_that_another_program_has_is_told_and_tried_again)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usbfs_fail(USBFS_CLAIM, EBUSY, 0, 100000);
@@ -339,10 +317,8 @@ static void test_an_interface_that_another_program_has_is_told_and_tried_again(v
 	end(run);
 }
 
-static void test_a_board_that_is_none_is_waited_for_with_the_reason(void **state)
+TEST_RUN(a_board_that_is_none_is_waited_for_with_the_reason)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	char answer[BOARD_ANSWER];
 	assert_true(board_command(run->board, "lie no-endpoint", answer, 0));
@@ -359,11 +335,10 @@ static void test_a_board_that_is_none_is_waited_for_with_the_reason(void **state
 
 /* Calls that take long are made by others than the loop's thread, which waits for none of them:
  * usb_run_close() has counted both. */
-static void test_slow_calls_do_not_hold_up_the_loop(void **state)
+TEST_RUN(slow_calls_do_not_hold_up_the_loop)
 {
 	static const enum usbfs_call slow[] = {USBFS_OPEN, USBFS_CLAIM, USBFS_RELEASE,
 		USBFS_CLEAR_HALT, USBFS_RESET, USBFS_CLOSE, USBFS_SET_INTERFACE, USBFS_SYSFS};
-	struct usb_run *run = *state;
 
 	for (unsigned i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
 		usb_run_board(run, 1000000);
@@ -437,9 +412,8 @@ static bool is_slow(void)
 	return getenv("USB_RUN_FEW") != NULL;
 }
 
-static void test_a_thousand_unplugs_in_mid_stream_leave_nothing_behind(void **state)
+TEST_RUN(a_thousand_unplugs_in_mid_stream_leave_nothing_behind)
 {
-	struct usb_run *run = *state;
 	unsigned times = is_slow() ? 50 : 1000;
 	size_t memory = 0;
 	unsigned fds = 0;
@@ -469,9 +443,8 @@ static void test_a_thousand_unplugs_in_mid_stream_leave_nothing_behind(void **st
 	end(run);
 }
 
-static void test_thousands_of_plugs_without_data_leave_nothing_behind(void **state)
+TEST_RUN(thousands_of_plugs_without_data_leave_nothing_behind)
 {
-	struct usb_run *run = *state;
 	unsigned times = is_slow() ? 50 : 2000;
 	size_t memory = 0;
 	unsigned fds = 0;
@@ -498,32 +471,4 @@ static void test_thousands_of_plugs_without_data_leave_nothing_behind(void **sta
 	assert_true(memory_in_use() < memory + port_memory(times) + 65536);
 	assert_int_equal(run->breaks_count, times);
 	end(run);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		USB_RUN_TEST(test_an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on),
-		USB_RUN_TEST(test_a_stop_while_the_board_is_away_tells_the_break),
-		USB_RUN_TEST(test_a_board_that_keeps_its_power_tells_what_it_lost_meanwhile),
-		USB_RUN_TEST(test_a_second_board_is_named_and_ignored),
-		USB_RUN_TEST(test_a_board_is_chosen_by_its_serial_number),
-		USB_RUN_TEST(test_after_an_unplug_only_the_same_board_is_taken_back),
-		USB_RUN_TEST(test_a_board_without_a_serial_number_streams_and_comes_back),
-		USB_RUN_TEST(test_the_board_in_use_is_never_named_as_ignored),
-		USB_RUN_TEST(test_a_board_that_may_not_be_opened_yet_is_tried_again),
-		USB_RUN_TEST(test_tries_become_rarer),
-		USB_RUN_TEST(test_a_flapping_board_is_left_alone_for_longer_and_longer),
-		USB_RUN_TEST(test_a_board_that_was_steady_once_is_not_for_ever),
-		USB_RUN_TEST(test_a_driver_of_the_kernel_is_detached),
-		USB_RUN_TEST(test_an_interface_that_another_program_has_is_told_and_tried_again),
-		USB_RUN_TEST(test_a_board_that_is_none_is_waited_for_with_the_reason),
-		USB_RUN_TEST(test_slow_calls_do_not_hold_up_the_loop),
-		USB_RUN_TEST(test_a_thousand_unplugs_in_mid_stream_leave_nothing_behind),
-		USB_RUN_TEST(test_thousands_of_plugs_without_data_leave_nothing_behind),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

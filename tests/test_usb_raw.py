@@ -70,7 +70,3 @@ def test_a_bcp1_recording_is_replayed_from_its_raw_capture(tmp):
 
 def test_a_raw6_recording_is_replayed_with_the_same_stamps(tmp):
     check_replay(tmp, "raw6")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

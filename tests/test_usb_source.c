@@ -3,7 +3,10 @@
  * test_usb_plugs.c. */
 #include <errno.h>
 
-#include "tests/usb_run.h"
+#include "tests/support/test.h"
+#include "tests/support/usb_run.h"
+
+TEST_THREADS;
 
 /* A clean end: every sample that left the board is here, and nothing else. */
 static void check_whole(struct usb_run *run)
@@ -18,10 +21,8 @@ static void check_whole(struct usb_run *run)
 	assert_int_equal(run->source->board->bytes, run->bytes);
 }
 
-static void test_every_sample_of_a_streaming_board_arrives(void **state)
+TEST_RUN(every_sample_of_a_streaming_board_arrives)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -38,10 +39,8 @@ static void test_every_sample_of_a_streaming_board_arrives(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end(void **state)
+TEST_RUN(a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -55,10 +54,8 @@ static void test_a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end(void *
 	usb_run_close(run);
 }
 
-static void test_a_board_that_leaves_before_it_has_stopped_leaves_a_gap_at_the_end(void **state)
+TEST_RUN(a_board_that_leaves_before_it_has_stopped_leaves_a_gap_at_the_end)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -93,10 +90,8 @@ static uint64_t stop_slowly(struct usb_run *run)
 	return uv_hrtime() - frozen_ns;
 }
 
-static void test_a_board_that_takes_its_time_to_stop_is_taken_to_its_last_frame(void **state)
+TEST_RUN(a_board_that_takes_its_time_to_stop_is_taken_to_its_last_frame)
 {
-	struct usb_run *run = *state;
-
 	/* Where we were held up it had more than its second, and may have been left. */
 	for (unsigned tries = 1; stop_slowly(run) > 900000000; tries++) {
 		assert_true(tries < 20);
@@ -108,10 +103,8 @@ static void test_a_board_that_takes_its_time_to_stop_is_taken_to_its_last_frame(
 	usb_run_close(run);
 }
 
-static void test_what_the_board_says_of_itself_is_known(void **state)
+TEST_RUN(what_the_board_says_of_itself_is_known)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -138,10 +131,8 @@ static void test_what_the_board_says_of_itself_is_known(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_board_that_comes_later_is_waited_for(void **state)
+TEST_RUN(a_board_that_comes_later_is_waited_for)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_start(run);
 	usb_run_until(run, usb_run_said(run, "waiting for it"));
@@ -179,11 +170,10 @@ static void try_size(struct usb_run *run, uint16_t packet_bytes, uint32_t transf
 	usb_run_again(run);
 }
 
-static void test_frames_cross_transfers_of_any_size(void **state)
+TEST_RUN(frames_cross_transfers_of_any_size)
 {
 	static const uint32_t sizes[] = {4096, 4097, 5000, 10240, 65535, 100000};
 	static const uint16_t packets[] = {64, 512, 1024};
-	struct usb_run *run = *state;
 
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		for (unsigned k = 0; k < sizeof(packets) / sizeof(packets[0]); k++)
@@ -192,10 +182,9 @@ static void test_frames_cross_transfers_of_any_size(void **state)
 	usb_run_close(run);
 }
 
-static void test_short_packets_and_empty_ones_lose_nothing(void **state)
+TEST_RUN(short_packets_and_empty_ones_lose_nothing)
 {
 	static const uint16_t packets[] = {64, 512, 1024};
-	struct usb_run *run = *state;
 
 	for (unsigned k = 0; k < sizeof(packets) / sizeof(packets[0]); k++) {
 		try_size(run, packets[k], 65536, 16, true);
@@ -205,10 +194,8 @@ static void test_short_packets_and_empty_ones_lose_nothing(void **state)
 	usb_run_close(run);
 }
 
-static void test_transfers_that_libusb_splits_lose_nothing(void **state)
+TEST_RUN(transfers_that_libusb_splits_lose_nothing)
 {
-	struct usb_run *run = *state;
-
 	for (int i = 0; i < 4; i++) {
 		usbfs_set_caps(USBFS_CAPS_SPLIT);
 		usbfs_set_threaded(i >= 2);
@@ -218,10 +205,8 @@ static void test_transfers_that_libusb_splits_lose_nothing(void **state)
 	usb_run_close(run);
 }
 
-static void test_transfers_done_by_another_thread_lose_nothing(void **state)
+TEST_RUN(transfers_done_by_another_thread_lose_nothing)
 {
-	struct usb_run *run = *state;
-
 	for (int i = 0; i < 4; i++) {
 		usbfs_set_threaded(true);
 		try_size(run, 512, i < 2 ? 4096 : 65536, 4, i % 2 != 0);
@@ -230,10 +215,8 @@ static void test_transfers_done_by_another_thread_lose_nothing(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_board_as_fast_as_it_is_read_is_accounted_for(void **state)
+TEST_RUN(a_board_as_fast_as_it_is_read_is_accounted_for)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 0);
 	usb_run_plug(run);
 	usbfs_set_threaded(true);
@@ -248,10 +231,8 @@ static void test_a_board_as_fast_as_it_is_read_is_accounted_for(void **state)
 
 /* Ends */
 
-static void test_a_stop_takes_what_the_board_still_holds(void **state)
+TEST_RUN(a_stop_takes_what_the_board_still_holds)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -270,10 +251,8 @@ static void test_a_stop_takes_what_the_board_still_holds(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_last_frame_unasked_ends_the_stream_a_second_later(void **state)
+TEST_RUN(a_last_frame_unasked_ends_the_stream_a_second_later)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -289,10 +268,8 @@ static void test_a_last_frame_unasked_ends_the_stream_a_second_later(void **stat
 	usb_run_close(run);
 }
 
-static void test_a_board_that_sends_more_after_its_last_frame_goes_on(void **state)
+TEST_RUN(a_board_that_sends_more_after_its_last_frame_goes_on)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 100000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -305,10 +282,9 @@ static void test_a_board_that_sends_more_after_its_last_frame_goes_on(void **sta
 	usb_run_close(run);
 }
 
-static void test_a_board_that_goes_on_sending_is_cut_off(void **state)
+TEST_RUN(a_board_that_goes_on_sending_is_cut_off)
 {
 	static const uint8_t zeros[512];
-	struct usb_run *run = *state;
 
 	usb_run_board(run, 0);
 	usb_run_plug(run);
@@ -323,10 +299,8 @@ static void test_a_board_that_goes_on_sending_is_cut_off(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_stop_finds_the_source_in_any_state(void **state)
+TEST_RUN(a_stop_finds_the_source_in_any_state)
 {
-	struct usb_run *run = *state;
-
 	/* Nothing there. */
 	usb_run_start(run);
 	usb_run_stop(run);
@@ -364,10 +338,8 @@ static void test_a_stop_finds_the_source_in_any_state(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_second_stop_changes_nothing(void **state)
+TEST_RUN(a_second_stop_changes_nothing)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -381,10 +353,8 @@ static void test_a_second_stop_changes_nothing(void **state)
 	usb_run_close(run);
 }
 
-static void test_a_source_that_was_never_started_closes(void **state)
+TEST_RUN(a_source_that_was_never_started_closes)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_source(run);
@@ -415,10 +385,8 @@ static void close_at_1000(struct usb_run *run)
 		close_now(run);
 }
 
-static void test_the_sink_may_stop_the_source(void **state)
+TEST_RUN(the_sink_may_stop_the_source)
 {
-	struct usb_run *run = *state;
-
 	for (unsigned transfers = 1; transfers <= 2; transfers++) {
 		run->options.transfers = transfers;
 		run->on_data = stop_at_1000;
@@ -434,10 +402,8 @@ static void test_the_sink_may_stop_the_source(void **state)
 	usb_run_close(run);
 }
 
-static void test_the_sink_may_close_the_source(void **state)
+TEST_RUN(the_sink_may_close_the_source)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	for (unsigned transfers = 1; transfers <= 2; transfers++) {
 		run->options.transfers = transfers;
@@ -462,10 +428,8 @@ static void test_the_sink_may_close_the_source(void **state)
 
 /* What the board lost */
 
-static void test_losses_that_the_board_counts_are_told_at_the_end(void **state)
+TEST_RUN(losses_that_the_board_counts_are_told_at_the_end)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -484,10 +448,8 @@ static void test_losses_that_the_board_counts_are_told_at_the_end(void **state)
 	usb_run_close(run);
 }
 
-static void test_losses_from_before_the_start_are_not_counted_again(void **state)
+TEST_RUN(losses_from_before_the_start_are_not_counted_again)
 {
-	struct usb_run *run = *state;
-
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
@@ -510,10 +472,8 @@ static void test_losses_from_before_the_start_are_not_counted_again(void **state
 
 /* Waiting */
 
-static void test_a_board_is_waited_for_no_longer_than_configured(void **state)
+TEST_RUN(a_board_is_waited_for_no_longer_than_configured)
 {
-	struct usb_run *run = *state;
-
 	run->options.wait_ns = 50000000;
 	usb_run_start(run);
 	usb_run_until(run, run->ends == 1);
@@ -551,14 +511,13 @@ static void test_a_board_is_waited_for_no_longer_than_configured(void **state)
 
 /* raw6, and the FTDI chip */
 
-static void test_raw6_comes_whole_with_rising_times(void **state)
+TEST_RUN(raw6_comes_whole_with_rising_times)
 {
 	const struct board_options options = {.serial = "R1",
 		.form = BOARD_RAW6,
 		.rate = 1000000,
 		.seed = 7,
 		.fifo_samples = RUN_FIFO_SAMPLES};
-	struct usb_run *run = *state;
 
 	usb_run_board_of(run, &options);
 	run->options.protocol = BC_FORMAT_RAW6;
@@ -573,7 +532,7 @@ static void test_raw6_comes_whole_with_rising_times(void **state)
 	usb_run_close(run);
 }
 
-static void test_the_clock_of_a_board_that_tells_none_is_the_configured_or_the_hosts(void **state)
+TEST_RUN(the_clock_of_a_board_that_tells_none_is_the_configured_or_the_hosts)
 {
 	const struct board_options options = {.serial = "R1",
 		.form = BOARD_RAW6,
@@ -581,7 +540,6 @@ static void test_the_clock_of_a_board_that_tells_none_is_the_configured_or_the_h
 		.seed = 7,
 		.fifo_samples = RUN_FIFO_SAMPLES};
 	static const uint64_t clocks[] = {0, 12345678};
-	struct usb_run *run = *state;
 
 	usb_run_board_of(run, &options);
 	for (unsigned i = 0; i < 2; i++) {
@@ -632,50 +590,10 @@ static void try_ftdi(struct usb_run *run, uint16_t packet_bytes, uint8_t mode)
 	usb_run_again(run);
 }
 
-static void test_the_status_bytes_of_an_ftdi_chip_are_not_in_the_stream(void **state)
+TEST_RUN(the_status_bytes_of_an_ftdi_chip_are_not_in_the_stream)
 {
-	struct usb_run *run = *state;
-
 	try_ftdi(run, 512, 0x40);
 	try_ftdi(run, 64, 0x40);
 	usb_run_start(run);
 	usb_run_close(run);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		USB_RUN_TEST(test_every_sample_of_a_streaming_board_arrives),
-		USB_RUN_TEST(test_what_the_board_says_of_itself_is_known),
-		USB_RUN_TEST(test_a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end),
-		USB_RUN_TEST(
-			test_a_board_that_leaves_before_it_has_stopped_leaves_a_gap_at_the_end),
-		USB_RUN_TEST(test_a_board_that_takes_its_time_to_stop_is_taken_to_its_last_frame),
-		USB_RUN_TEST(test_a_board_that_comes_later_is_waited_for),
-		USB_RUN_TEST(test_frames_cross_transfers_of_any_size),
-		USB_RUN_TEST(test_short_packets_and_empty_ones_lose_nothing),
-		USB_RUN_TEST(test_transfers_that_libusb_splits_lose_nothing),
-		USB_RUN_TEST(test_transfers_done_by_another_thread_lose_nothing),
-		USB_RUN_TEST(test_a_board_as_fast_as_it_is_read_is_accounted_for),
-		USB_RUN_TEST(test_a_stop_takes_what_the_board_still_holds),
-		USB_RUN_TEST(test_a_last_frame_unasked_ends_the_stream_a_second_later),
-		USB_RUN_TEST(test_a_board_that_sends_more_after_its_last_frame_goes_on),
-		USB_RUN_TEST(test_a_board_that_goes_on_sending_is_cut_off),
-		USB_RUN_TEST(test_a_stop_finds_the_source_in_any_state),
-		USB_RUN_TEST(test_a_second_stop_changes_nothing),
-		USB_RUN_TEST(test_a_source_that_was_never_started_closes),
-		USB_RUN_TEST(test_the_sink_may_stop_the_source),
-		USB_RUN_TEST(test_the_sink_may_close_the_source),
-		USB_RUN_TEST(test_losses_that_the_board_counts_are_told_at_the_end),
-		USB_RUN_TEST(test_losses_from_before_the_start_are_not_counted_again),
-		USB_RUN_TEST(test_a_board_is_waited_for_no_longer_than_configured),
-		USB_RUN_TEST(test_raw6_comes_whole_with_rising_times),
-		USB_RUN_TEST(
-			test_the_clock_of_a_board_that_tells_none_is_the_configured_or_the_hosts),
-		USB_RUN_TEST(test_the_status_bytes_of_an_ftdi_chip_are_not_in_the_stream),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

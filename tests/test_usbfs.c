@@ -2,13 +2,16 @@
  * bear from libusb and usbfs stands here in the small. */
 #include <poll.h>
 
-#include "tests/usb_desk.h"
+#include "tests/support/test.h"
+#include "tests/support/usb_desk.h"
+
+TEST_THREADS;
+TEST_VALGRIND;
 
 /* Enumeration */
 
-static void test_a_board_is_listed_with_what_the_kernel_knows_of_it(void **state)
+TEST_DESK(a_board_is_listed_with_what_the_kernel_knows_of_it)
 {
-	struct desk *desk = *state;
 	struct libusb_config_descriptor *config;
 	libusb_device **list;
 	uint8_t ports[7];
@@ -41,10 +44,8 @@ static void test_a_board_is_listed_with_what_the_kernel_knows_of_it(void **state
 	end(desk);
 }
 
-static void test_other_files_are_left_alone(void **state)
+TEST_DESK(other_files_are_left_alone)
 {
-	struct desk *desk = *state;
-
 	begin(desk);
 	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -56,9 +57,8 @@ static void test_other_files_are_left_alone(void **state)
 	end(desk);
 }
 
-static void test_requests_are_answered_by_the_board(void **state)
+TEST_DESK(requests_are_answered_by_the_board)
 {
-	struct desk *desk = *state;
 	uint8_t info[64] = {0};
 	unsigned char serial[32];
 
@@ -115,10 +115,8 @@ static void read_stream(struct desk *desk, uint64_t samples)
 	close_board(desk);
 }
 
-static void test_a_stream_arrives_whole(void **state)
+TEST_DESK(a_stream_arrives_whole)
 {
-	struct desk *desk = *state;
-
 	for (unsigned way = 0; way < 8; way++) {
 		struct desk fresh = *desk;
 		if (way != 0)
@@ -136,19 +134,16 @@ static void test_a_stream_arrives_whole(void **state)
 	}
 }
 
-static void test_a_paced_stream_arrives_whole(void **state)
+TEST_DESK(a_paced_stream_arrives_whole)
 {
-	struct desk *desk = *state;
-
 	begin(desk);
 	command(desk, "rate 1000000");
 	read_stream(desk, 200000);
 	end(desk);
 }
 
-static void test_a_replay_comes_over_and_over(void **state)
+TEST_DESK(a_replay_comes_over_and_over)
 {
-	struct desk *desk = *state;
 	uint8_t bytes[1000];
 	struct reader *r = desk->reader;
 
@@ -172,9 +167,8 @@ static void test_a_replay_comes_over_and_over(void **state)
 
 /* Faults of the board */
 
-static void test_a_stall_is_over_when_the_halt_is_cleared(void **state)
+TEST_DESK(a_stall_is_over_when_the_halt_is_cleared)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 
 	begin(desk);
@@ -198,9 +192,8 @@ static void test_a_stall_is_over_when_the_halt_is_cleared(void **state)
 	end(desk);
 }
 
-static void test_an_overflow_is_told_and_the_stream_goes_on(void **state)
+TEST_DESK(an_overflow_is_told_and_the_stream_goes_on)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 
 	begin(desk);
@@ -220,9 +213,8 @@ static void test_an_overflow_is_told_and_the_stream_goes_on(void **state)
 	end(desk);
 }
 
-static void test_a_protocol_error_is_an_error(void **state)
+TEST_DESK(a_protocol_error_is_an_error)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 
 	begin(desk);
@@ -240,9 +232,8 @@ static void test_a_protocol_error_is_an_error(void **state)
 
 /* The host has no timeouts: a transfer that stands still is taken back by libusb, with what had
  * come. */
-static void test_a_transfer_that_times_out_carries_what_had_come(void **state)
+TEST_DESK(a_transfer_that_times_out_carries_what_had_come)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 
 	begin(desk);
@@ -272,9 +263,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void test_cancelled_transfers_may_carry_data(void **state)
+TEST_DESK(cancelled_transfers_may_carry_data)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 	char answer[BOARD_ANSWER];
 
@@ -299,9 +289,8 @@ static void test_cancelled_transfers_may_carry_data(void **state)
 	end(desk);
 }
 
-static void test_memory_is_limited_until_it_is_reaped(void **state)
+TEST_DESK(memory_is_limited_until_it_is_reaped)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 
 	begin(desk);
@@ -326,9 +315,8 @@ static void test_memory_is_limited_until_it_is_reaped(void **state)
 
 /* Split into URBs, a transfer that finds no memory for all of them is submitted all the same: it
  * ends with an error, and with what its first URBs took. */
-static void test_a_split_transfer_half_submitted_is_an_error_later(void **state)
+TEST_DESK(a_split_transfer_half_submitted_is_an_error_later)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 
 	usbfs_set_caps(USBFS_CAPS_SPLIT);
@@ -345,9 +333,8 @@ static void test_a_split_transfer_half_submitted_is_an_error_later(void **state)
 	end(desk);
 }
 
-static void test_calls_fail_as_they_are_told_to(void **state)
+TEST_DESK(calls_fail_as_they_are_told_to)
 {
-	struct desk *desk = *state;
 	libusb_device_handle *handle;
 
 	begin(desk);
@@ -373,10 +360,8 @@ static void test_calls_fail_as_they_are_told_to(void **state)
 }
 
 /* libusb released the interface for the reset, and still believes to have it. */
-static void test_after_a_reset_that_failed_only_opening_anew_helps(void **state)
+TEST_DESK(after_a_reset_that_failed_only_opening_anew_helps)
 {
-	struct desk *desk = *state;
-
 	begin(desk);
 	open_board(desk);
 	usbfs_fail(USBFS_RESET, EIO, 0, 1);
@@ -391,10 +376,8 @@ static void test_after_a_reset_that_failed_only_opening_anew_helps(void **state)
 	end(desk);
 }
 
-static void test_a_driver_has_the_interface_until_it_is_detached(void **state)
+TEST_DESK(a_driver_has_the_interface_until_it_is_detached)
 {
-	struct desk *desk = *state;
-
 	begin(desk);
 	usbfs_bind_driver(desk->port, "ftdi_sio");
 	desk->handle = libusb_open_device_with_vid_pid(desk->context, VID, PID);
@@ -409,9 +392,8 @@ static void test_a_driver_has_the_interface_until_it_is_detached(void **state)
 	end(desk);
 }
 
-static void test_releasing_an_interface_sets_its_alternate_setting_back(void **state)
+TEST_DESK(releasing_an_interface_sets_its_alternate_setting_back)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 	char answer[BOARD_ANSWER];
 
@@ -430,10 +412,8 @@ static void test_releasing_an_interface_sets_its_alternate_setting_back(void **s
 	end(desk);
 }
 
-static void test_what_was_left_behind_is_told(void **state)
+TEST_DESK(what_was_left_behind_is_told)
 {
-	struct desk *desk = *state;
-
 	begin(desk);
 	open_board(desk);
 	int fd = open("/dev/bus/usb/001/002", O_RDWR | O_CLOEXEC);
@@ -456,9 +436,8 @@ static void *reset_device(void *context)
 	return NULL;
 }
 
-static void test_while_a_thread_resets_the_device_others_wait_for_it(void **state)
+TEST_DESK(while_a_thread_resets_the_device_others_wait_for_it)
 {
-	struct desk *desk = *state;
 	pthread_t thread;
 	libusb_device_handle *other;
 	unsigned tries = 0;
@@ -499,9 +478,8 @@ static void meet_twice(void *context)
 
 /* libusb lets nobody handle events while it closes a device, of that context, and keeps its own
  * descriptor ready all the while: a loop that watches it spins. */
-static void test_while_a_thread_closes_a_device_no_other_is_read(void **state)
+TEST_DESK(while_a_thread_closes_a_device_no_other_is_read)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 	libusb_device_handle *other;
 	pthread_barrier_t barrier;
@@ -542,9 +520,8 @@ static void *hang(void *context)
 	return NULL;
 }
 
-static void test_a_thread_that_waits_for_a_request_runs_everybodys_callbacks(void **state)
+TEST_DESK(a_thread_that_waits_for_a_request_runs_everybodys_callbacks)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 	pthread_t thread;
 
@@ -561,33 +538,4 @@ static void test_a_thread_that_waits_for_a_request_runs_everybodys_callbacks(voi
 	reader_stop(desk);
 	close_board(desk);
 	end(desk);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_board_is_listed_with_what_the_kernel_knows_of_it),
-		TEST(test_other_files_are_left_alone),
-		TEST(test_requests_are_answered_by_the_board),
-		TEST(test_a_stream_arrives_whole),
-		TEST(test_a_paced_stream_arrives_whole),
-		TEST(test_a_replay_comes_over_and_over),
-		TEST(test_a_stall_is_over_when_the_halt_is_cleared),
-		TEST(test_an_overflow_is_told_and_the_stream_goes_on),
-		TEST(test_a_protocol_error_is_an_error),
-		TEST(test_a_transfer_that_times_out_carries_what_had_come),
-		TEST(test_cancelled_transfers_may_carry_data),
-		TEST(test_memory_is_limited_until_it_is_reaped),
-		TEST(test_a_split_transfer_half_submitted_is_an_error_later),
-		TEST(test_calls_fail_as_they_are_told_to),
-		TEST(test_after_a_reset_that_failed_only_opening_anew_helps),
-		TEST(test_a_driver_has_the_interface_until_it_is_detached),
-		TEST(test_releasing_an_interface_sets_its_alternate_setting_back),
-		TEST(test_what_was_left_behind_is_told),
-		TEST(test_while_a_thread_resets_the_device_others_wait_for_it),
-		TEST(test_while_a_thread_closes_a_device_no_other_is_read),
-		TEST(test_a_thread_that_waits_for_a_request_runs_everybodys_callbacks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
 /* Boards that come and go, at any time, under libusb and nothing else. */
-#include "tests/usb_desk.h"
+#include "tests/support/test.h"
+#include "tests/support/usb_desk.h"
 
-static void test_unplugged_in_mid_stream_every_transfer_comes_back(void **state)
+TEST_THREADS;
+
+TEST_DESK(unplugged_in_mid_stream_every_transfer_comes_back)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 
 	usbfs_set_threaded(true);
@@ -26,9 +28,8 @@ static void test_unplugged_in_mid_stream_every_transfer_comes_back(void **state)
 	end(desk);
 }
 
-static void test_an_idle_device_is_known_to_be_gone_before_udev_says_so(void **state)
+TEST_DESK(an_idle_device_is_known_to_be_gone_before_udev_says_so)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 
 	begin(desk);
@@ -52,9 +53,8 @@ static void test_an_idle_device_is_known_to_be_gone_before_udev_says_so(void **s
 	end(desk);
 }
 
-static void test_a_board_without_power_fails_until_the_hub_notices(void **state)
+TEST_DESK(a_board_without_power_fails_until_the_hub_notices)
 {
-	struct desk *desk = *state;
 	struct reader *r = desk->reader;
 
 	begin(desk);
@@ -73,10 +73,8 @@ static void test_a_board_without_power_fails_until_the_hub_notices(void **state)
 }
 
 /* A device that came between libusb_init() and this is told twice by libusb 1.0.26. */
-static void test_an_arrival_may_be_told_twice(void **state)
+TEST_DESK(an_arrival_may_be_told_twice)
 {
-	struct desk *desk = *state;
-
 	assert_int_equal(libusb_init(&desk->context), 0);
 	desk->port = usbfs_plug(desk->board);
 	libusb_unref_device(find(desk));
@@ -86,10 +84,8 @@ static void test_an_arrival_may_be_told_twice(void **state)
 	end(desk);
 }
 
-static void test_a_thousand_plugs_leave_nothing_behind(void **state)
+TEST_DESK(a_thousand_plugs_leave_nothing_behind)
 {
-	struct desk *desk = *state;
-
 	begin(desk);
 	watch(desk, LIBUSB_HOTPLUG_ENUMERATE);
 	int fd = free_fd();
@@ -151,9 +147,8 @@ static bool try_session(struct desk *desk)
 	return is_through;
 }
 
-static void test_unplugged_at_any_call_nothing_is_left_behind(void **state)
+TEST_DESK(unplugged_at_any_call_nothing_is_left_behind)
 {
-	struct desk *desk = *state;
 	bool is_through = false;
 	unsigned n = 1;
 
@@ -173,10 +168,8 @@ static void test_unplugged_at_any_call_nothing_is_left_behind(void **state)
 	end(desk);
 }
 
-static void test_any_call_may_say_that_the_device_is_gone(void **state)
+TEST_DESK(any_call_may_say_that_the_device_is_gone)
 {
-	struct desk *desk = *state;
-
 	begin(desk);
 	int fd = free_fd();
 	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
@@ -194,19 +187,4 @@ static void test_any_call_may_say_that_the_device_is_gone(void **state)
 	}
 	libusb_exit(desk->context);
 	usbfs_stop();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_unplugged_in_mid_stream_every_transfer_comes_back),
-		TEST(test_an_idle_device_is_known_to_be_gone_before_udev_says_so),
-		TEST(test_a_board_without_power_fails_until_the_hub_notices),
-		TEST(test_an_arrival_may_be_told_twice),
-		TEST(test_a_thousand_plugs_leave_nothing_behind),
-		TEST(test_unplugged_at_any_call_nothing_is_left_behind),
-		TEST(test_any_call_may_say_that_the_device_is_gone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

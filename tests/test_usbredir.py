@@ -42,7 +42,7 @@ class Board:
         self.argv = [str(need(PROGRAM)), *map(str, options), str(self.path)]
 
     def __enter__(self):
-        self.process = subprocess.Popen(
+        self.process = harness.popen(
             self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self._answers = b""
         equal(self.ask("state") in ("alone", "unplugged"), True, "the state at first")
@@ -930,7 +930,3 @@ def test_commands_are_answered_in_order_one_line_each(tmp):
         json.loads(board.answer())
         equal(board.answer(), "error: the line is too long")
         equal(board.answer(), "alone")
-
-
-if __name__ == "__main__":
-    harness.main(globals())

@@ -1,14 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "formats/json.h"
 #include "formats/utf8.h"
+#include "tests/support/test.h"
 
 /* One character in the fewest bytes. Returns how many. */
 static uint32_t put(uint8_t *out, uint32_t c)
@@ -25,11 +20,10 @@ static uint32_t put(uint8_t *out, uint32_t c)
 	return n;
 }
 
-static void test_every_character_is_known_and_no_surrogate(void **state)
+TEST(every_character_is_known_and_no_surrogate)
 {
 	uint8_t bytes[4];
 
-	(void)state;
 	for (uint32_t c = 0; c < 0x110000; c++) {
 		uint32_t n = put(bytes, c);
 		uint32_t wanted = c >= 0xD800 && c <= 0xDFFF ? 0 : n;
@@ -43,11 +37,10 @@ static void test_every_character_is_known_and_no_surrogate(void **state)
 	assert_int_equal(bc_utf8_bytes((const uint8_t *)"\xE0\x9F\xBF", 3), 0);
 }
 
-static void test_harmful_are_controls_and_what_turns_or_joins_others(void **state)
+TEST(harmful_are_controls_and_what_turns_or_joins_others)
 {
 	unsigned harmful = 0;
 
-	(void)state;
 	for (uint32_t c = 0; c < 0x110000; c++)
 		harmful += bc_utf8_is_harmful(c);
 	/* 32 controls, DEL and 32 more; 5, 7 and 16 of U+2000 to U+20FF; the byte order mark. */
@@ -58,11 +51,10 @@ static void test_harmful_are_controls_and_what_turns_or_joins_others(void **stat
 }
 
 /* All texts of two bytes. */
-static void test_what_is_mended_is_utf8_and_the_rest_stays(void **state)
+TEST(what_is_mended_is_utf8_and_the_rest_stays)
 {
 	char text[3] = "";
 
-	(void)state;
 	for (unsigned pair = 0; pair < 65536; pair++) {
 		text[0] = (char)(pair & 0xFF);
 		text[1] = (char)(pair >> 8);
@@ -77,21 +69,19 @@ static void test_what_is_mended_is_utf8_and_the_rest_stays(void **state)
 	free(mended);
 }
 
-static void test_a_text_is_cut_between_characters(void **state)
+TEST(a_text_is_cut_between_characters)
 {
 	static const char text[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x9A\x8C.";
 	static const size_t cuts[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11, 11};
 
-	(void)state;
 	for (size_t most = 0; most < sizeof(cuts) / sizeof(cuts[0]); most++)
 		assert_int_equal(bc_utf8_cut(text, most), cuts[most]);
 }
 
-static void test_json_of_any_bytes_is_utf8(void **state)
+TEST(json_of_any_bytes_is_utf8)
 {
 	cJSON *object = cJSON_CreateObject();
 
-	(void)state;
 	assert_true(bc_json_add_text(object, "good", "\xC3\xA9\""));
 	assert_true(bc_json_add_text(object, "bad", "/x\xFF\n"));
 	assert_true(bc_json_add_text(object, "none", NULL));
@@ -100,17 +90,4 @@ static void test_json_of_any_bytes_is_utf8(void **state)
 		text, "{\"good\":\"\xC3\xA9\\\"\",\"bad\":\"/x\xC3\xBF\\n\",\"none\":null}");
 	cJSON_free(text);
 	cJSON_Delete(object);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_character_is_known_and_no_surrogate),
-		cmocka_unit_test(test_harmful_are_controls_and_what_turns_or_joins_others),
-		cmocka_unit_test(test_what_is_mended_is_utf8_and_the_rest_stays),
-		cmocka_unit_test(test_a_text_is_cut_between_characters),
-		cmocka_unit_test(test_json_of_any_bytes_is_utf8),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,8 +5,9 @@
 #include <string.h>
 
 #include "formats/options.h"
-#include "tests/dice.h"
-#include "tests/printed.h"
+#include "tests/support/dice.h"
+#include "tests/support/printed.h"
+#include "tests/support/test.h"
 
 #define TIMED (BC_CAN_REFERENCE | BC_HAS_TIME | BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC)
 #define UNITS (TIMED | BC_CAN_INSTRUCTION | BC_CAN_REGISTER)
@@ -89,11 +84,10 @@ static void check_times(
 	check_times(all, (const uint64_t[]){__VA_ARGS__}, \
 		sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), lost)
 
-static void test_only_what_changes_is_written(void **state)
+TEST(only_what_changes_is_written)
 {
 	struct bc_entry entries[4] = {at_tick(5), at_tick(7), at_tick(8), at_tick(1000)};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		entries[i].has |= BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC;
 		entries[i].size = 8;
@@ -123,9 +117,8 @@ static void test_only_what_changes_is_written(void **state)
 	printed_free(&all);
 }
 
-static void test_nothing_is_a_head_alone(void **state)
+TEST(nothing_is_a_head_alone)
 {
-	(void)state;
 	struct printed all = print_vcd(TIMED, 50000000, NULL, 0);
 	assert_string_equal(all.text,
 		"$comment\n\t50000000 ticks are a second, rounded down to picoseconds\n$end\n"
@@ -133,11 +126,10 @@ static void test_nothing_is_a_head_alone(void **state)
 	printed_free(&all);
 }
 
-static void test_any_number_has_its_bits(void **state)
+TEST(any_number_has_its_bits)
 {
 	struct dice dice = {5};
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		struct bc_entry entry = at_tick(1);
 		uint64_t number = round < 64 ? UINT64_C(1) << round
@@ -159,11 +151,10 @@ static void test_any_number_has_its_bits(void **state)
 	}
 }
 
-static void test_what_has_no_time_is_a_tick_behind_another(void **state)
+TEST(what_has_no_time_is_a_tick_behind_another)
 {
 	struct bc_entry entries[3] = {at_tick(0), at_tick(0), at_tick(0)};
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		entries[i].has = 0;
 	struct printed all = print_vcd(BC_CAN_REFERENCE, 0, entries, 3);
@@ -175,11 +166,10 @@ static void test_what_has_no_time_is_a_tick_behind_another(void **state)
 	printed_free(&all);
 }
 
-static void test_one_without_a_time_among_others_is_where_the_last_was(void **state)
+TEST(one_without_a_time_among_others_is_where_the_last_was)
 {
 	struct bc_entry entries[3] = {at_tick(6), at_tick(0), at_tick(9)};
 
-	(void)state;
 	entries[1].has = 0;
 	struct printed all = print_vcd(TIMED, 0, entries, 3);
 	CHECK_TIMES(&all, 0, 6, 9, 10);
@@ -187,11 +177,10 @@ static void test_one_without_a_time_among_others_is_where_the_last_was(void **st
 	printed_free(&all);
 }
 
-static void test_several_at_one_time_are_counted(void **state)
+TEST(several_at_one_time_are_counted)
 {
 	struct bc_entry entries[4] = {at_tick(6), at_tick(6), at_tick(6), at_tick(7)};
 
-	(void)state;
 	struct printed all = print_vcd(TIMED, 0, entries, 4);
 	CHECK_TIMES(&all, 0, 6, 7, 8);
 	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 2);
@@ -199,23 +188,21 @@ static void test_several_at_one_time_are_counted(void **state)
 	printed_free(&all);
 }
 
-static void test_time_that_goes_back_goes_on_behind_the_last(void **state)
+TEST(time_that_goes_back_goes_on_behind_the_last)
 {
 	struct bc_entry entries[5] = {
 		at_tick(100), at_tick(110), at_tick(3), at_tick(8), at_tick(20)};
 
-	(void)state;
 	struct printed all = print_vcd(TIMED, 0, entries, 5);
 	CHECK_TIMES(&all, 1, 100, 110, 111, 116, 128, 129);
 	printed_free(&all);
 }
 
-static void test_a_clock_that_starts_over_goes_on_behind_the_last(void **state)
+TEST(a_clock_that_starts_over_goes_on_behind_the_last)
 {
 	struct bc_entry entries[5] = {
 		at_tick(100), at_tick(110), at_tick(5000), at_tick(5007), at_tick(1)};
 
-	(void)state;
 	entries[2].epoch = entries[3].epoch = 1;
 	entries[4].epoch = 2;
 	struct printed all = print_vcd(TIMED, 1000000000, entries, 5);
@@ -223,13 +210,12 @@ static void test_a_clock_that_starts_over_goes_on_behind_the_last(void **state)
 	printed_free(&all);
 }
 
-static void test_times_are_exact_to_the_picosecond_however_late(void **state)
+TEST(times_are_exact_to_the_picosecond_however_late)
 {
 	static const uint64_t clocks[] = {
 		1, 3, 7, 66666666, 66666667, 100000000, 133333333, 999999999999, 1000000000000};
 	struct dice dice = {6};
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		uint64_t hz = clocks[dice_below(&dice, 9)];
 		uint64_t seconds = dice_below(&dice, 9223372);
@@ -254,11 +240,10 @@ static void test_times_are_exact_to_the_picosecond_however_late(void **state)
 	}
 }
 
-static void test_a_time_that_readers_have_no_bits_for_is_refused(void **state)
+TEST(a_time_that_readers_have_no_bits_for_is_refused)
 {
 	struct bc_entry entries[2] = {at_tick(1), at_tick(INT64_MAX)};
 
-	(void)state;
 	struct printed all = print_vcd(TIMED, 0, entries, 2);
 	CHECK_TIMES(&all, 0, 1, INT64_MAX);
 	printed_free(&all);
@@ -284,13 +269,12 @@ static void test_a_time_that_readers_have_no_bits_for_is_refused(void **state)
 	printed_free(&all);
 }
 
-static void test_units_that_a_trace_names_are_those(void **state)
+TEST(units_that_a_trace_names_are_those)
 {
 	static const uint8_t units[] = {
 		BC_UNIT_PS, BC_UNIT_NS, BC_UNIT_US, BC_UNIT_CLK, BC_UNIT_TICK, BC_UNIT_CYC};
 	struct bc_entry entries[6];
 
-	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
 		entries[i] = at_tick(i < 2 ? 3 : i + 3);
 		entries[i].unit = units[i];
@@ -305,23 +289,4 @@ static void test_units_that_a_trace_names_are_those(void **state)
 	all = print_vcd(UNITS, 500000000, entries, 6);
 	CHECK_TIMES(&all, 0, 3, 3000, 5000000, 12000000, 14000000, 16000000, 16002000);
 	printed_free(&all);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_only_what_changes_is_written),
-		cmocka_unit_test(test_nothing_is_a_head_alone),
-		cmocka_unit_test(test_any_number_has_its_bits),
-		cmocka_unit_test(test_what_has_no_time_is_a_tick_behind_another),
-		cmocka_unit_test(test_one_without_a_time_among_others_is_where_the_last_was),
-		cmocka_unit_test(test_several_at_one_time_are_counted),
-		cmocka_unit_test(test_time_that_goes_back_goes_on_behind_the_last),
-		cmocka_unit_test(test_a_clock_that_starts_over_goes_on_behind_the_last),
-		cmocka_unit_test(test_times_are_exact_to_the_picosecond_however_late),
-		cmocka_unit_test(test_a_time_that_readers_have_no_bits_for_is_refused),
-		cmocka_unit_test(test_units_that_a_trace_names_are_those),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* The watch against a model that has the whole stream before it: whatever batches and chunks it
  * comes in, however these are split at hits, each hit comes once, in order. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "daemon/watch.h"
 #include "formats/chunk_cut.h"
-#include "tests/dice.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
 
 #define STREAM_MAX 3000u
 #define HITS_MAX   (STREAM_MAX * 8)
@@ -47,17 +42,7 @@ struct fixture {
 	unsigned filling; /* which of the two */
 };
 
-static int set_up(void **state)
-{
-	*state = calloc(1, sizeof(struct fixture));
-	return *state == NULL;
-}
-
-static int tear_down(void **state)
-{
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(fixture, NOTHING, NOTHING)
 
 static struct bc_trigger make_trigger(const char *name, const char *when, const char *action)
 {
@@ -297,9 +282,8 @@ static void feed(struct fixture *f)
 	watch(f, from);
 }
 
-static void test_each_hit_comes_once_and_in_order_whatever_the_batches(void **state)
+TEST_F(each_hit_comes_once_and_in_order_whatever_the_batches)
 {
-	struct fixture *f = *state;
 	uint64_t total = 0;
 
 	f->dice.state = 1;
@@ -340,9 +324,8 @@ static struct bc_chunk *reads(struct fixture *f, uint32_t n)
 	return chunk;
 }
 
-static void test_marks_beyond_what_a_chunk_takes_are_counted_as_missed(void **state)
+TEST_F(marks_beyond_what_a_chunk_takes_are_counted_as_missed)
 {
-	struct fixture *f = *state;
 	struct bc_trigger t = make_trigger("m", "type=read", "mark");
 	struct bc_trigger other = make_trigger("o", "addr=0", "start");
 	struct bc_chunk *chunk = reads(f, 1000);
@@ -373,9 +356,8 @@ static void test_marks_beyond_what_a_chunk_takes_are_counted_as_missed(void **st
 	}
 }
 
-static void test_a_mark_without_room_is_missed_and_held_off(void **state)
+TEST_F(a_mark_without_room_is_missed_and_held_off)
 {
-	struct fixture *f = *state;
 	struct bc_trigger t = make_trigger("m", "type=read", "mark");
 	struct bc_chunk *chunk = reads(f, 1000);
 	const struct bc_event gap = {.kind = BC_EVENT_GAP};
@@ -404,9 +386,8 @@ static void test_a_mark_without_room_is_missed_and_held_off(void **state)
 	assert_int_equal(f->watch.armed[0].trigger.missed, 1011);
 }
 
-static void test_marks_with_a_hold_off_are_as_many_with_room_as_without(void **state)
+TEST_F(marks_with_a_hold_off_are_as_many_with_room_as_without)
 {
-	struct fixture *f = *state;
 	struct dice dice = {9};
 	const struct bc_event gap = {.kind = BC_EVENT_GAP};
 	struct bc_hit hit;
@@ -439,9 +420,8 @@ static void test_marks_with_a_hold_off_are_as_many_with_room_as_without(void **s
 	}
 }
 
-static void test_actions_that_can_not_act_now_are_not_looked_for(void **state)
+TEST_F(actions_that_can_not_act_now_are_not_looked_for)
 {
-	struct fixture *f = *state;
 	struct bc_trigger start = make_trigger("start", "addr=0", "start");
 	struct bc_trigger stop = make_trigger("stop", "addr=0", "stop");
 	struct bc_chunk *chunk = reads(f, 10);
@@ -463,9 +443,8 @@ static void test_actions_that_can_not_act_now_are_not_looked_for(void **state)
 	assert_int_equal(position, 10);
 }
 
-static void test_what_else_hits_at_a_record_that_is_gone_is_missed_and_hits_no_other(void **state)
+TEST_F(what_else_hits_at_a_record_that_is_gone_is_missed_and_hits_no_other)
 {
-	struct fixture *f = *state;
 	struct bc_trigger start = make_trigger("start", "addr=0", "start");
 	struct bc_trigger mark = make_trigger("mark", "addr=0", "mark");
 	struct bc_hit hit;
@@ -492,9 +471,8 @@ static void test_what_else_hits_at_a_record_that_is_gone_is_missed_and_hits_no_o
 	}
 }
 
-static void test_stops_and_toggles_come_last_at_their_record_and_alone(void **state)
+TEST_F(stops_and_toggles_come_last_at_their_record_and_alone)
 {
-	struct fixture *f = *state;
 	const char *const actions[] = {"stop", "toggle", "mark", "start"};
 	struct bc_chunk *chunk = reads(f, 2);
 	struct bc_hit hit;
@@ -516,9 +494,8 @@ static void test_stops_and_toggles_come_last_at_their_record_and_alone(void **st
 	assert_false(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
 }
 
-static void test_a_silence_hits_once_and_not_again_when_it_ends(void **state)
+TEST_F(a_silence_hits_once_and_not_again_when_it_ends)
 {
-	struct fixture *f = *state;
 	struct bc_trigger idle = make_trigger("idle", "idle 1ms", "mark");
 	struct bc_chunk *chunk = reads(f, 10);
 	struct bc_hit hit;
@@ -545,9 +522,8 @@ static void test_a_silence_hits_once_and_not_again_when_it_ends(void **state)
 	assert_true(bc_watch_silence(&f->watch, 20000000, 10000000, &hit));
 }
 
-static void test_a_hold_off_goes_by_the_host_where_the_bus_has_no_clock(void **state)
+TEST_F(a_hold_off_goes_by_the_host_where_the_bus_has_no_clock)
 {
-	struct fixture *f = *state;
 	struct bc_trigger t = make_trigger("t", "addr=0", "start");
 	struct bc_chunk *chunk = reads(f, 100);
 	struct bc_hit hit;
@@ -565,9 +541,8 @@ static void test_a_hold_off_goes_by_the_host_where_the_bus_has_no_clock(void **s
 	assert_true(bc_watch_next(&f->watch, chunk, &from, 0, &hit));
 }
 
-static void test_triggers_are_armed_up_to_a_number_and_by_one_name_each(void **state)
+TEST_F(triggers_are_armed_up_to_a_number_and_by_one_name_each)
 {
-	struct fixture *f = *state;
 	struct bc_trigger t = make_trigger("x", "gap", "mark");
 
 	bc_watch_init(&f->watch);
@@ -588,9 +563,8 @@ static void test_triggers_are_armed_up_to_a_number_and_by_one_name_each(void **s
 	assert_int_equal(f->watch.count, 31);
 }
 
-static void test_a_new_configuration_leaves_what_has_not_changed(void **state)
+TEST_F(a_new_configuration_leaves_what_has_not_changed)
 {
-	struct fixture *f = *state;
 	struct bc_trigger t[3] = {make_trigger("a", "gap", "mark"),
 		make_trigger("b", "board", "mark"), make_trigger("c", "gap", "stop")};
 	struct bc_trigger request = make_trigger("d", "gap", "mark");
@@ -614,24 +588,4 @@ static void test_a_new_configuration_leaves_what_has_not_changed(void **state)
 	assert_true(bc_watch_find(&f->watch, "d")->is_of_request);
 	bc_watch_configure(&f->watch, NULL, 0);
 	assert_int_equal(f->watch.count, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_hit_comes_once_and_in_order_whatever_the_batches),
-		cmocka_unit_test(test_marks_beyond_what_a_chunk_takes_are_counted_as_missed),
-		cmocka_unit_test(test_a_mark_without_room_is_missed_and_held_off),
-		cmocka_unit_test(test_marks_with_a_hold_off_are_as_many_with_room_as_without),
-		cmocka_unit_test(test_actions_that_can_not_act_now_are_not_looked_for),
-		cmocka_unit_test(
-			test_what_else_hits_at_a_record_that_is_gone_is_missed_and_hits_no_other),
-		cmocka_unit_test(test_stops_and_toggles_come_last_at_their_record_and_alone),
-		cmocka_unit_test(test_a_silence_hits_once_and_not_again_when_it_ends),
-		cmocka_unit_test(test_a_hold_off_goes_by_the_host_where_the_bus_has_no_clock),
-		cmocka_unit_test(test_triggers_are_armed_up_to_a_number_and_by_one_name_each),
-		cmocka_unit_test(test_a_new_configuration_leaves_what_has_not_changed),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -61,9 +61,9 @@ def is_hit(row, port):
     return isinstance(row, Reference) and row.kind == "IOWRITE" and row.addr <= port < row.addr + row.size
 
 
-def test_a_filter_leaves_what_it_wants_with_its_ticks_and_every_gap(directory):
-    whole, _ = once(directory / "whole")
-    kept, counts = once(directory / "kept", "filter.keep=type=read,write", "filter.keep.io=type=IO_WRITE",
+def test_a_filter_leaves_what_it_wants_with_its_ticks_and_every_gap(tmp):
+    whole, _ = once(tmp / "whole")
+    kept, counts = once(tmp / "kept", "filter.keep=type=read,write", "filter.keep.io=type=IO_WRITE",
                         "filter.leave_out=proc=1 addr=0-ffffff")
     wanted = [row for row in whole if not isinstance(row, Reference) or (
         row.kind in ("MEMREAD", "MEMREADINV", "MEMWRITE", "IOWRITE") and not (
@@ -83,19 +83,19 @@ def losses(rows):
     return sums
 
 
-def test_a_sample_is_the_beginning_of_each_period_of_the_bus_s_time(directory):
-    whole, _ = once(directory / "whole")
+def test_a_sample_is_the_beginning_of_each_period_of_the_bus_s_time(tmp):
+    whole, _ = once(tmp / "whole")
     for sampling, width, period in (("1ms/10ms", 66000, 660000), ("0.00001/0.0001", 660, 6600)):
-        kept, counts = once(directory / str(width), f"recording.sampling={sampling}")
+        kept, counts = once(tmp / str(width), f"recording.sampling={sampling}")
         equal(references(kept), [row for row in references(whole) if row.tick % period < width])
         equal(losses(kept), losses(whole))
         equal(counts["dropped"]["filtered"], len(references(whole)) - len(references(kept)))
         assert 0 < len(references(kept)) < len(references(whole)) / 5
 
 
-def test_a_write_to_a_port_makes_a_mark_before_it(directory):
-    whole, _ = once(directory / "whole")
-    marked, _ = once(directory / "marked", "trigger roi.when=port=20", "trigger roi.action=mark",
+def test_a_write_to_a_port_makes_a_mark_before_it(tmp):
+    whole, _ = once(tmp / "whole")
+    marked, _ = once(tmp / "marked", "trigger roi.when=port=20", "trigger roi.action=mark",
                      "trigger roi.text=ä \"here\"")
     wanted = []
     for row in whole:
@@ -106,29 +106,29 @@ def test_a_write_to_a_port_makes_a_mark_before_it(directory):
     assert len(marked) - len(whole) > 10
 
 
-def test_a_stop_ends_the_recording_with_the_record_that_hit(directory):
-    whole, _ = once(directory / "whole")
-    stopped, _ = once(directory / "stopped", "trigger end.when=port=43", "trigger end.action=stop")
+def test_a_stop_ends_the_recording_with_the_record_that_hit(tmp):
+    whole, _ = once(tmp / "whole")
+    stopped, _ = once(tmp / "stopped", "trigger end.when=port=43", "trigger end.action=stop")
     at = next(n for n, row in enumerate(whole) if is_hit(row, 0x43))
     equal(stopped, whole[:at] + [("trigger", "end"), whole[at]])
 
 
-def test_what_is_left_out_triggers_nothing(directory):
-    kept, _ = once(directory / "kept", "filter.leave_out=type=IO_WRITE", "trigger roi.when=port=20",
+def test_what_is_left_out_triggers_nothing(tmp):
+    kept, _ = once(tmp / "kept", "filter.leave_out=type=IO_WRITE", "trigger roi.when=port=20",
                    "trigger roi.action=mark")
     assert not [row for row in kept if row == ("mark", "roi")]
 
 
-def test_a_port_starts_and_stops_recordings(directory):
+def test_a_port_starts_and_stops_recordings(tmp):
     # A live bus, slow enough that nothing is lost; what it brings before and between isn't kept.
     source = "sim:rate=200k,count=400000,seed=5"
-    whole = references(once(directory / "whole", source="sim:rate=max,count=400000,seed=5")[0])
+    whole = references(once(tmp / "whole", source="sim:rate=max,count=400000,seed=5")[0])
     hits = [n for n, row in enumerate(whole) if is_hit(row, 0x43)]
     place = {row: n for n, row in enumerate(whole)}
     equal(len(place), len(whole))
-    with Daemon("--source", source, "-o", directory / "live", "--set", "recording.record=on-demand",
+    with Daemon("--source", source, "-o", tmp / "live", "--set", "recording.record=on-demand",
                 "--set", "trigger roi.when=port=43", "--set", "trigger roi.action=toggle",
-                socket=directory / "s") as daemon:
+                socket=tmp / "s") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 400000, "the bus is over")
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all is written")
@@ -138,7 +138,7 @@ def test_a_port_starts_and_stops_recordings(directory):
     told = [line for line in daemon.err.decode().splitlines() if "trigger roi has hit" in line]
     assert told and all(line.endswith(("hit, outside of a recording: start", ": stop")) for line in told), told
     recordings = {}
-    for path in harness.segments(directory / "live"):
+    for path in harness.segments(tmp / "live"):
         recordings.setdefault(path.name[:-len("-00000.byu.lz4")], []).append(path)
     assert recordings
     for paths in recordings.values():
@@ -154,11 +154,11 @@ def test_a_port_starts_and_stops_recordings(directory):
             equal(rows[-2], ("trigger", "roi"))
 
 
-def test_a_new_configuration_changes_filters_and_triggers_at_once(directory):
-    config = directory / "c.conf"
+def test_a_new_configuration_changes_filters_and_triggers_at_once(tmp):
+    config = tmp / "c.conf"
     config.write_text("[filter]\nkeep = type=IO_WRITE\n[trigger roi]\nwhen = port=43\naction = mark\n")
-    with Daemon("-c", config, "--source", "sim:rate=200k,seed=5", "-o", directory / "live",
-                socket=directory / "s") as daemon:
+    with Daemon("-c", config, "--source", "sim:rate=200k,seed=5", "-o", tmp / "live",
+                socket=tmp / "s") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"] > 0, "something is written")
         config.write_text("[filter]\nkeep = type=read\n[trigger all]\nwhen = proc=0\naction = mark\nholdoff = 1ms\n")
@@ -167,7 +167,7 @@ def test_a_new_configuration_changes_filters_and_triggers_at_once(directory):
         harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 200000, "it goes on")
         equal(daemon.status()["triggers"], 1)
         equal(daemon.stop(), 0)
-    rows = rows_of(harness.segments(directory / "live"))
+    rows = rows_of(harness.segments(tmp / "live"))
     kinds = [row.kind == "IOWRITE" for row in references(rows)]
     change = kinds.index(False)
     assert all(kinds[:change]) and not any(kinds[change:])
@@ -175,7 +175,3 @@ def test_a_new_configuration_changes_filters_and_triggers_at_once(directory):
     assert ("mark", "all") in rows and rows.index(("mark", "all")) > change
     ticks = [row.tick for row in references(rows)]
     equal(ticks, sorted(ticks))
-
-
-if __name__ == "__main__":
-    harness.main(globals())

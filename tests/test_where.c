@@ -1,15 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "formats/where.h"
+#include "tests/support/test.h"
 
 static struct bc_filter filter;
 
@@ -32,9 +27,8 @@ static void read_good(const char *text)
 		fail_msg("'%s': %s", text, why);
 }
 
-static void test_all_words_must_hold(void **state)
+TEST(all_words_must_hold)
 {
-	(void)state;
 	read_good("addr=1000-1fff type=read,write proc=0,2-3");
 	assert_true(wants(0x1000, BC_REQ_MEMREAD, 4, 0));
 	assert_true(wants(0xffe, BC_REQ_MEMREADINV, 4, 3));
@@ -45,22 +39,20 @@ static void test_all_words_must_hold(void **state)
 	assert_false(wants(0x1000, BC_REQ_MEMREAD, 4, 4));
 }
 
-static void test_blanks_and_their_order_do_not_matter(void **state)
+TEST(blanks_and_their_order_do_not_matter)
 {
 	struct bc_filter first;
 
-	(void)state;
 	read_good("proc=1 type=FETCH");
 	first = filter;
 	read_good("  \ttype=fetch   proc=1\t ");
 	assert_memory_equal(&first, &filter, sizeof(filter));
 }
 
-static void test_a_port_is_an_i_o_write_at_its_address(void **state)
+TEST(a_port_is_an_i_o_write_at_its_address)
 {
 	struct bc_filter first;
 
-	(void)state;
 	read_good("port=e0-e3");
 	assert_true(wants(0xe0, BC_REQ_IOWRITE, 1, 0));
 	assert_true(wants(0xe3, BC_REQ_IOWRITE, 1, 9));
@@ -80,9 +72,8 @@ static void test_a_port_is_an_i_o_write_at_its_address(void **state)
 	assert_false(wants(0x81, BC_REQ_IOWRITE, 1, 0));
 }
 
-static void test_ranges_may_be_open(void **state)
+TEST(ranges_may_be_open)
 {
-	(void)state;
 	read_good("addr=fff0-");
 	assert_true(wants(0xfff0, 0, 1, 0) && wants(UINT32_MAX, 0, 1, 0));
 	assert_false(wants(0xffef, 0, 1, 0));
@@ -94,7 +85,7 @@ static void test_ranges_may_be_open(void **state)
 	assert_false(wants(0x1233, 0, 1, 0) || wants(0x1235, 0, 1, 0));
 }
 
-static void test_a_mistake_names_the_word_and_what_is_wanted(void **state)
+TEST(a_mistake_names_the_word_and_what_is_wanted)
 {
 	static const struct {
 		const char *text;
@@ -136,7 +127,6 @@ static void test_a_mistake_names_the_word_and_what_is_wanted(void **state)
 	};
 	char why[200];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		why[0] = '\0';
 		if (bc_where_read(&filter, bad[i].text, why, sizeof(why)))
@@ -146,11 +136,10 @@ static void test_a_mistake_names_the_word_and_what_is_wanted(void **state)
 	}
 }
 
-static void test_texts_of_any_length_are_read_or_refused(void **state)
+TEST(texts_of_any_length_are_read_or_refused)
 {
 	char why[16];
 
-	(void)state;
 	for (size_t n = 1; n < 3000; n++) {
 		char *text = malloc(n + 16);
 		memset(text, '1', n);
@@ -166,12 +155,11 @@ static void test_texts_of_any_length_are_read_or_refused(void **state)
 	}
 }
 
-static void test_a_filter_stays_as_it_was_after_a_mistake(void **state)
+TEST(a_filter_stays_as_it_was_after_a_mistake)
 {
 	struct bc_filter before;
 	char why[200];
 
-	(void)state;
 	read_good("type=read proc=3");
 	before = filter;
 	assert_false(bc_where_types(&filter, "write,nonsense", why, sizeof(why)));
@@ -181,19 +169,4 @@ static void test_a_filter_stays_as_it_was_after_a_mistake(void **state)
 	assert_memory_equal(&filter, &before, sizeof(filter));
 	assert_true(bc_where_types(&filter, "write", why, sizeof(why)));
 	assert_true(wants(0, BC_REQ_MEMREAD, 1, 3) && wants(0, BC_REQ_MEMWRITE, 1, 3));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_words_must_hold),
-		cmocka_unit_test(test_blanks_and_their_order_do_not_matter),
-		cmocka_unit_test(test_a_port_is_an_i_o_write_at_its_address),
-		cmocka_unit_test(test_ranges_may_be_open),
-		cmocka_unit_test(test_a_mistake_names_the_word_and_what_is_wanted),
-		cmocka_unit_test(test_texts_of_any_length_are_read_or_refused),
-		cmocka_unit_test(test_a_filter_stays_as_it_was_after_a_mistake),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "daemon/log.h"
 #include "daemon/manifest.h"
 #include "daemon/writer.h"
 #include "formats/segment_reader.h"
-#include "tests/temp_dir.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
 
 #define OUTPUTS    16u
 #define RECORDS    100u
@@ -41,13 +38,10 @@ static void on_reported(void *context)
 	(void)context;
 }
 
-static int setup(void **state)
+static void set_up(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	signal(SIGXFSZ, SIG_IGN);
 	bc_log_set_level(BC_LOG_ERROR);
-	assert_non_null(f);
 	temp_dir_make(&f->dir);
 	f->all = malloc(OUTPUTS * sizeof(*f->all));
 	f->chunk = malloc(sizeof(*f->chunk));
@@ -75,14 +69,10 @@ static int setup(void **state)
 		.context = f,
 	};
 	assert_int_equal(bc_writer_start(&f->writer, &options), 0);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void tear_down(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	bc_writer_stop(f->writer);
 	bc_writer_news_free(f->news.first);
 	for (unsigned i = 0; i < RECORDINGS; i++)
@@ -92,9 +82,9 @@ static int teardown(void **state)
 	free(f->all);
 	free(f->chunk);
 	temp_dir_remove(&f->dir);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 enum { CUT = 1, LAST = 2, EMPTY = 4 };
 
@@ -179,9 +169,8 @@ static void assert_sealed(struct fixture *f, const struct bc_writer_news *n)
 	assert_true(bc_manifest_has(f->dir.fd, n->recording->header.recording, n->file));
 }
 
-static void test_a_segment_and_a_recording_are_told_from_beginning_to_end(void **state)
+TEST_F(a_segment_and_a_recording_are_told_from_beginning_to_end)
 {
-	struct fixture *f = *state;
 	static const enum bc_writer_news_kind kinds[] = {
 		BC_NEWS_BEGUN, BC_NEWS_SEALED, BC_NEWS_BEGUN, BC_NEWS_SEALED, BC_NEWS_ENDED};
 
@@ -219,9 +208,8 @@ static void test_a_segment_and_a_recording_are_told_from_beginning_to_end(void *
 	assert_null(n->next);
 }
 
-static void test_a_sealed_segment_that_a_rule_has_deleted_is_not_named_any_more(void **state)
+TEST_F(a_sealed_segment_that_a_rule_has_deleted_is_not_named_any_more)
 {
-	struct fixture *f = *state;
 	struct bc_writer_rules rules = {.sync_ns = 1000000};
 	struct bc_writer_report report;
 
@@ -246,9 +234,8 @@ static void test_a_sealed_segment_that_a_rule_has_deleted_is_not_named_any_more(
 	assert_string_equal(ended->file, "");
 }
 
-static void test_recordings_that_follow_closely_are_not_mixed_up(void **state)
+TEST_F(recordings_that_follow_closely_are_not_mixed_up)
 {
-	struct fixture *f = *state;
 	static const enum bc_writer_news_kind kinds[] = {
 		BC_NEWS_BEGUN, BC_NEWS_SEALED, BC_NEWS_ENDED};
 	struct bc_writer_report report;
@@ -276,9 +263,8 @@ static void test_recordings_that_follow_closely_are_not_mixed_up(void **state)
 	assert_int_equal(report.manifest_failed, 0);
 }
 
-static void test_each_recording_has_a_limit_of_its_own(void **state)
+TEST_F(each_recording_has_a_limit_of_its_own)
 {
-	struct fixture *f = *state;
 	struct bc_writer_report report;
 
 	f->recordings[0].stop_bytes = 1;
@@ -320,9 +306,8 @@ static void wait_stuck(struct fixture *f)
 	}
 }
 
-static void test_giving_up_ends_with_the_recording_that_it_was_for(void **state)
+TEST_F(giving_up_ends_with_the_recording_that_it_was_for)
 {
-	struct fixture *f = *state;
 	struct bc_writer_report report;
 
 	set_file_limit(10);
@@ -347,9 +332,8 @@ static void test_giving_up_ends_with_the_recording_that_it_was_for(void **state)
 	assert_int_equal(report.written, RECORDS);
 }
 
-static void test_giving_up_what_has_ended_already_is_of_no_effect(void **state)
+TEST_F(giving_up_what_has_ended_already_is_of_no_effect)
 {
-	struct fixture *f = *state;
 	struct bc_writer_report report = {.sealed = 0};
 
 	put(f, 0, LAST, 0);
@@ -363,9 +347,8 @@ static void test_giving_up_what_has_ended_already_is_of_no_effect(void **state)
 	assert_int_equal(n->next->next->next->next->next->records, RECORDS);
 }
 
-static void test_what_is_noted_is_in_the_segments_begun_from_then_on(void **state)
+TEST_F(what_is_noted_is_in_the_segments_begun_from_then_on)
 {
-	struct fixture *f = *state;
 	struct bc_segment_header header;
 	char note[BC_METADATA_MAX];
 	char why[128];
@@ -386,10 +369,8 @@ static void test_what_is_noted_is_in_the_segments_begun_from_then_on(void **stat
 	}
 }
 
-static void test_a_segment_that_is_left_open_is_counted(void **state)
+TEST_F(a_segment_that_is_left_open_is_counted)
 {
-	struct fixture *f = *state;
-
 	temp_write(&f->dir, "20261120T091500Z-3f9a2c-00001.byu.lz4", "mine", 4);
 	put(f, 0, 0, 3);
 	wait_news(f, 1);
@@ -403,30 +384,4 @@ static void test_a_segment_that_is_left_open_is_counted(void **state)
 	assert_int_equal(n->records, 2 * RECORDS);
 	assert_int_equal(n->lost, 7);
 	assert_true(temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4.partial"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_a_segment_and_a_recording_are_told_from_beginning_to_end, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_sealed_segment_that_a_rule_has_deleted_is_not_named_any_more, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			test_recordings_that_follow_closely_are_not_mixed_up, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_each_recording_has_a_limit_of_its_own, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_giving_up_ends_with_the_recording_that_it_was_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_giving_up_what_has_ended_already_is_of_no_effect, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_what_is_noted_is_in_the_segments_begun_from_then_on, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_segment_that_is_left_open_is_counted, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,10 @@ import os
 import pathlib
 import shutil
 import socketserver
-import subprocess
 import threading
 import time
+
+import pytest
 
 import harness
 
@@ -161,13 +162,12 @@ class Terminal:
         self.name = f"top{id(self)}"  # an earlier one's server may still be leaving
         self.env = {"LC_ALL": "C.UTF-8", "TZ": "UTC", **(env or {})}
         if shutil.which("tmux") is None:
-            harness.skip("tmux is not there")
+            pytest.skip("tmux is not there")
 
     def tmux(self, *argv):
         env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LC_ALL")}
-        done = subprocess.run(
-            ["tmux", "-u", "-f", "/dev/null", "-L", self.name, *map(str, argv)], env={**env, "TMUX_TMPDIR": str(self.directory)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=harness.TIMEOUT_S, check=False)
+        done = harness.run("tmux", "-u", "-f", "/dev/null", "-L", self.name, *argv,
+                           env={**env, "TMUX_TMPDIR": str(self.directory)})
         harness.equal(done.returncode, 0, f"tmux {argv}: {done.stderr.decode()}")
         return done.stdout.decode()
 

@@ -25,6 +25,8 @@ import subprocess
 import signal
 import sys
 
+import pytest
+
 import harness
 import reference
 from harness import BUILD, Daemon, Watch, equal, info, run, segments, wait_until
@@ -58,7 +60,7 @@ class Board:
             harness.need(path)
         # GLib's threads are no business of a sanitizer that doesn't know its locks.
         options = os.environ.get("TSAN_OPTIONS", "") + ":ignore_noninstrumented_modules=1"
-        self.process = subprocess.Popen(
+        self.process = harness.popen(
             self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
             env={**os.environ, "TSAN_OPTIONS": options})
         try:
@@ -107,7 +109,7 @@ class Board:
         self.process.stdin.write(line.encode() + b"\n")
         answer = self._line()
         if answer == "error: no pty":
-            harness.skip("there are no pseudo-terminals (/dev/pts) for the boards' nodes")
+            pytest.skip("there are no pseudo-terminals (/dev/pts) for the boards' nodes")
         assert not answer.startswith("error"), f"{line}: {answer}"
         return answer
 
@@ -127,7 +129,7 @@ class Board:
         try:
             self.ask(f"deny {number}")
         except AssertionError as why:
-            harness.skip(str(why))
+            pytest.skip(str(why))
 
     def allow(self, number=1):
         self.ask(f"allow {number}")

@@ -5,12 +5,6 @@
 #ifndef BC_TESTS_BOARD_RIG_H
 #define BC_TESTS_BOARD_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -21,6 +15,7 @@
 #include "formats/bcp1.h"
 #include "formats/bytes.h"
 #include "tests/board/board.h"
+#include "tests/support/test.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define MS_NS     UINT64_C(1000000)
@@ -108,23 +103,14 @@ struct rig {
 	uint8_t data[1 << 17];
 };
 
-static inline int setup(void **state)
+static inline void tear_down_rig(struct rig *rig)
 {
-	struct rig *rig = calloc(1, sizeof(*rig));
-
-	assert_non_null(rig);
-	*state = rig;
-	return 0;
-}
-
-static inline int teardown(void **state)
-{
-	struct rig *rig = *state;
-
 	board_free(rig->board);
-	free(rig);
-	return 0;
 }
+
+TEST_FIXTURE(rig, NOTHING, tear_down_rig)
+
+#define TEST_RIG(name) TEST_WITH(rig, rig, name)
 
 /* A new board in the rig, and a receiver that knows nothing. */
 static inline void open_board(struct rig *rig, const struct board_options *options)

@@ -2,17 +2,12 @@
 #ifndef BC_TESTS_TARMAC_LINES_H
 #define BC_TESTS_TARMAC_LINES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "formats/tarmac.h"
+#include "tests/support/test.h"
 
 /* What was read of a text. The entries' texts lie in `bytes`. */
 struct lines {

@@ -8,6 +8,7 @@
 #include "formats/entry.h"
 #include "formats/format.h"
 #include "formats/printer.h"
+#include "tests/support/test.h"
 
 struct printed {
 	char *text; /* with a terminating zero */

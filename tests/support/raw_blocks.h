@@ -5,8 +5,9 @@
 
 #include "formats/raw_reader.h"
 #include "formats/raw_writer.h"
-#include "tests/dice.h"
-#include "tests/temp_dir.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
 
 #define RAW_RECORDING "20261120T091500Z-3f9a2c"
 #define RAW_NAME      RAW_RECORDING "-00000.raw6.lz4"

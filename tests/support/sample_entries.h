@@ -3,8 +3,8 @@
 #define BC_TESTS_SAMPLE_ENTRIES_H
 
 #include "formats/entry.h"
-#include "tests/dice.h"
-#include "tests/printed.h"
+#include "tests/support/dice.h"
+#include "tests/support/printed.h"
 
 #define ALL_HOLDS (BC_FIELDS | BC_TYPES | BC_KINDS)
 

@@ -5,11 +5,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cli/console.h"
 #include "formats/segment_index.h"
 #include "formats/segment_reader.h"
 #include "formats/segment_writer.h"
+#include "tests/support/test.h"
 
 #define SMALL_CHUNKS    6u
 #define SMALL_RECORDS   46u /* in all */

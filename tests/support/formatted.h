@@ -2,20 +2,15 @@
 #ifndef BC_TESTS_FORMATTED_H
 #define BC_TESTS_FORMATTED_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "formats/format.h"
 #include "formats/parser.h"
 #include "formats/printer.h"
+#include "tests/support/test.h"
 
 #define FORMATTED_ENTRIES 4096u
 #define FORMATTED_FAULTS  64u

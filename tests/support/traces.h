@@ -3,14 +3,9 @@
 #ifndef BC_TESTS_TRACES_H
 #define BC_TESTS_TRACES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <lz4frame.h>
 
 #include "capture/sim.h"
@@ -18,6 +13,7 @@
 #include "formats/mapping.h"
 #include "formats/probe.h"
 #include "formats/record.h"
+#include "tests/support/test.h"
 
 struct trace {
 	uint8_t *bytes; /* freed by trace_free() */

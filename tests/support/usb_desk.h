@@ -7,21 +7,16 @@
 #include <fcntl.h>
 #include <libusb.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "formats/bcp1.h"
 #include "tests/board/board.h"
 #include "tests/board/usbfs.h"
+#include "tests/support/test.h"
 
 #define VID       0x1209
 #define PID       0x0001
@@ -83,30 +78,27 @@ static inline void command(struct desk *desk, const char *line)
 		fail_msg("%s: %s", line, answer);
 }
 
-static inline int setup(void **state)
+static inline void set_up_desk(struct desk *desk)
 {
 	static const struct board_options options = {.serial = "B-0001", .seed = 3, .agents = 2};
-	struct desk *desk = calloc(1, sizeof(*desk));
 
 	desk->reader = calloc(1, sizeof(*desk->reader));
 	desk->free_fd = free_fd();
 	desk->board = board_new(&options);
 	assert_non_null(desk->board);
 	usbfs_start();
-	*state = desk;
-	return 0;
 }
 
-static inline int teardown(void **state)
+static inline void tear_down_desk(struct desk *desk)
 {
-	struct desk *desk = *state;
-
 	usbfs_stop(); /* where a test has failed */
 	board_free(desk->board);
 	free(desk->reader);
-	free(desk);
-	return 0;
 }
+
+TEST_FIXTURE(desk, set_up_desk, tear_down_desk)
+
+#define TEST_DESK(name) TEST_WITH(desk, desk, name)
 
 static inline void begin(struct desk *desk)
 {
@@ -304,7 +296,5 @@ static inline libusb_device *find(struct desk *desk)
 	libusb_free_device_list(list, 1);
 	return found;
 }
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 #endif

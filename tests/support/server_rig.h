@@ -3,12 +3,6 @@
 #ifndef BC_TESTS_SERVER_RIG_H
 #define BC_TESTS_SERVER_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,6 +15,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/server.h"
+#include "tests/support/test.h"
 
 /* Nothing here takes so long; a test that waits for it in vain has failed. */
 #define RIG_WAIT_NS UINT64_C(30000000000)

@@ -1,34 +1,27 @@
 /* Runs a USB source on a loop of its own against boards in software, and keeps what its sink hears.
  *
- *     usb_run_set_up()         a loop, the shim, options; no source and no board yet
- *     usb_run_board(), usb_run_plug()
- *     usb_run_source()         makes the source
- *     usb_run_start()          starts it; makes it first, if that wasn't done
- *     usb_run_until()          turns the loop until a condition holds; fails after RUN_SECONDS
- *     usb_run_stop()           as its owner does; waits for its end
- *     usb_run_close()          closes all; nothing may be left: no handle, descriptor, claim, URB
- *     usb_run_tear_down()
+ *     TEST_RUN(name)           a test with `run`: a loop, the shim, options; no source, no board
+ * yet usb_run_board(), usb_run_plug() usb_run_source()         makes the source usb_run_start()
+ * starts it; makes it first, if that wasn't done usb_run_until()          turns the loop until a
+ * condition holds; fails after RUN_SECONDS usb_run_stop()           as its owner does; waits for
+ * its end usb_run_close()          closes all; nothing may be left: no handle, descriptor, claim,
+ * URB
  */
 #ifndef BC_TESTS_USB_RUN_H
 #define BC_TESTS_USB_RUN_H
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
 
-#include <cmocka.h>
-
 #include "capture/board.h"
 #include "capture/usb_source.h"
 #include "formats/bcp1.h"
 #include "tests/board/usbfs.h"
+#include "tests/support/test.h"
 
 #define RUN_SECONDS 60
 
@@ -174,25 +167,14 @@ static inline void usb_run_open(struct usb_run *run)
 	uv_timer_start(&run->tick, usb_run_tick, 5, 5);
 }
 
-static inline int usb_run_set_up(void **state)
+static inline void usb_run_tear_down(struct usb_run *run)
 {
-	struct usb_run *run = calloc(1, sizeof(*run));
-
-	if (run == NULL)
-		return -1;
-	usb_run_open(run);
-	*state = run;
-	return 0;
-}
-
-static inline int usb_run_tear_down(void **state)
-{
-	struct usb_run *run = *state;
-
 	board_free(run->board);
-	free(run);
-	return 0;
 }
+
+TEST_FIXTURE(usb_run, usb_run_open, usb_run_tear_down)
+
+#define TEST_RUN(name) TEST_WITH(usb_run, run, name)
 
 static inline void usb_run_board_of(struct usb_run *run, const struct board_options *options)
 {
@@ -316,7 +298,5 @@ static inline void usb_run_again(struct usb_run *run)
 	usb_run_close(run);
 	usb_run_open(run);
 }
-
-#define USB_RUN_TEST(test) cmocka_unit_test_setup_teardown(test, usb_run_set_up, usb_run_tear_down)
 
 #endif

@@ -2,21 +2,16 @@
 #ifndef BC_TESTS_PRINT_RUN_H
 #define BC_TESTS_PRINT_RUN_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "formats/fit.h"
 #include "formats/printer.h"
 #include "formats/reader.h"
-#include "tests/traces.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
 
 /* What became of entries: the bytes, and all that was counted. */
 struct printed {

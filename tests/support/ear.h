@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "tests/support/test.h"
+
 struct ear {
 	int stderr_fd;
 	int pipe_fd;

@@ -4,20 +4,16 @@
 #define BC_TESTS_SOURCE_RUN_H
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <uv.h>
 
 #include "capture/source.h"
+#include "tests/support/test.h"
 
 enum source_act { ACT_NONE, ACT_STOP, ACT_CLOSE };
 

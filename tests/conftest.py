@@ -1,0 +1,167 @@
+"""How pytest runs the tests: the temporary directory, time limits, tests that run alone, and the C programs."""
+
+import contextlib
+import faulthandler
+import fcntl
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+
+import pytest
+from xdist.scheduler import LoadScheduling
+
+import harness
+
+# A test past its limit fails, with its traceback. If it doesn't end even so, its process ends, with the stacks of all
+# threads, a minute later; xdist starts another process and goes on.
+LIMIT_S = 2 * harness.TIMEOUT_S
+
+
+@pytest.fixture
+def tmp():
+    """A new directory. Its path is short: that of a Unix socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        yield pathlib.Path(directory)
+
+
+# ---- which tests run, and when
+
+
+def is_worker(config):
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config):
+    os.chdir(harness.ROOT)
+    config.real_stderr = os.dup(2)  # nothing is captured yet
+    if not is_worker(config):
+        # All temporary files of a run are below one directory: what a killed process leaves is removed, too.
+        config.directory = tempfile.TemporaryDirectory(prefix="buscap-", ignore_cleanup_errors=True)
+        os.chmod(config.directory.name, 0o711)
+        os.environ["TMPDIR"] = tempfile.tempdir = config.directory.name
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            if signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
+
+
+def pytest_unconfigure(config):
+    if not is_worker(config):
+        config.directory.cleanup()
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LIMIT_S))
+        if item.get_closest_marker("root") and os.geteuid() != 0:
+            item.add_marker(pytest.mark.skip("needs root"))
+        if item.get_closest_marker("long") and not os.environ.get("BUSCAP_LONG"):
+            item.add_marker(pytest.mark.skip("takes long; BUSCAP_LONG=1 runs it"))
+    # The programs are the longest items: first. Others would wait for those that run alone: last.
+    items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, not isinstance(item, ProgramTest)))
+
+
+class OneAhead(LoadScheduling):
+    """Gives each process the next test only, so that no test waits for a long one while another process is idle."""
+
+    def _send_tests(self, node, num):
+        super()._send_tests(node, max(0, min(num, 2 - len(self.node2pending[node]))))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return OneAhead(config, log) if config.getoption("dist") == "load" else None
+
+
+@contextlib.contextmanager
+def turn_of(item):
+    """Waits until the test may run: one marked alone when no other runs. Whoever comes after it waits, too."""
+    directory = harness.BUILD / "tests"
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / "next.lock", "w") as next_lock, open(directory / "run.lock", "w") as run_lock:
+        fcntl.flock(next_lock, fcntl.LOCK_EX)
+        is_alone = item.get_closest_marker("alone") is not None
+        fcntl.flock(run_lock, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
+        fcntl.flock(next_lock, fcntl.LOCK_UN)
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    with turn_of(item):
+        limit = item.get_closest_marker("timeout").args[0] + 60
+        faulthandler.dump_traceback_later(limit, exit=True, file=item.config.real_stderr)
+        yield
+        faulthandler.cancel_dump_traceback_later()
+
+
+# ---- C programs
+
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix == ".c" and file_path.name.startswith("test_") and file_path.parent.name != "support":
+        return Program.from_parent(parent, path=file_path)
+    return None
+
+
+class Program(pytest.File):
+    def collect(self):
+        item = ProgramTest.from_parent(self, name=self.path.stem)
+        if re.search(r"^TEST_THREADS;", self.path.read_text(), re.M):
+            item.add_marker("threads")
+        yield item
+
+
+class ProgramTest(pytest.Item):
+    """All tests of a cmocka program."""
+
+    def runtest(self):
+        path = harness.BUILD / self.path.relative_to(harness.ROOT).with_suffix("")
+        if not path.exists():
+            pytest.fail(f"{path} is not there: make check builds it", pytrace=False)
+        with tempfile.TemporaryFile() as out:
+            program = subprocess.Popen(
+                [path], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                code = program.wait()
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(program.pid, signal.SIGKILL)
+                program.wait()
+                out.seek(0)
+                text = out.read().decode(errors="replace")
+                print(text)
+        self.user_properties.append(("c_tests", len(re.findall(r"^\[       OK \]", text, re.M))))
+        for name in sorted(set(re.findall(r"^\[ *SKIPPED *\] (\w+)$", text, re.M | re.I))):
+            harness.note(f"{name} is skipped")
+        if code != 0:
+            pytest.fail(f"exit code {code}" if code > 0 else signal.Signals(-code).name, pytrace=False)
+
+    def repr_failure(self, excinfo):
+        return excinfo.exconly()
+
+    def reportinfo(self):
+        return self.path, 0, self.name
+
+
+# ---- the summary
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The lines of harness.note(), and how many C tests passed."""
+    programs = tests = 0
+    for report in sum(terminalreporter.stats.values(), []):
+        if getattr(report, "when", None) != "call":
+            continue
+        for line in report.capstdout.splitlines():
+            if line.startswith("  | "):
+                terminalreporter.write_line(f"{pathlib.Path(report.nodeid.partition('::')[0]).stem}{line[1:]}")
+        for name, value in report.user_properties:
+            if name == "c_tests":
+                programs += 1
+                tests += value
+    if programs:
+        terminalreporter.write_line(f"{tests} C tests passed, in {programs} programs")

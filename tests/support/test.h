@@ -1,0 +1,127 @@
+/* How the C tests are written. A test program is one file of tests, linked with test_main.c:
+ *
+ *     TEST(a_queue_keeps_its_order)
+ *     {
+ *             assert_int_equal(...);
+ *     }
+ *
+ * Tests run in the order of the file. Those that share a fixture, struct fixture, get it as `f`:
+ *
+ *     TEST_FIXTURE(fixture, set_up, tear_down)
+ *
+ *     TEST_F(a_full_queue_refuses)
+ *     {
+ *             assert_false(bc_queue_push(&f->queue, NULL));
+ *     }
+ *
+ * TEST_FIXTURE() makes a new one for each test: zeroed memory, set_up(f) before the test and
+ * tear_down(f) after it. TEST_SHARED_FIXTURE() makes one for the whole program. NOTHING stands for
+ * a set_up or tear_down with nothing to do. TEST_WITH() is for fixtures of another name.
+ *
+ * A test of a table of cases runs for each of them, as `c`, and says which one failed:
+ *
+ *     static const struct { const char *text; int rc; } bad[] = {...};
+ *
+ *     TEST_CASES(bad_texts_are_refused, bad)
+ *     {
+ *             assert_int_equal(parse(c->text), c->rc);
+ *     }
+ */
+#ifndef BC_TESTS_SUPPORT_TEST_H
+#define BC_TESTS_SUPPORT_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* What a file is for: the Makefile looks for these words. */
+#define TEST_THREADS  _Static_assert(1, "runs under ThreadSanitizer too")
+#define TEST_VALGRIND _Static_assert(1, "runs under valgrind too")
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#define NOTHING(fixture) ((void)(fixture))
+
+/* Called by the macros below, before main(). */
+void test_register(int line, struct CMUnitTest test);
+void test_register_shared(CMFixtureFunction set_up, CMFixtureFunction tear_down);
+
+/* Zeroed memory. The test fails if there is none. */
+void *test_alloc(size_t bytes);
+
+/* The case that is running, or -1. If it is set after a test, that case has failed. */
+extern int test_case;
+int test_end_cases(void **state);
+
+#define TEST_REGISTER_(name, set_up, tear_down)                                                \
+	__attribute__((constructor)) static void test_register_##name(void)                    \
+	{                                                                                      \
+		test_register(__LINE__,                                                        \
+			(struct CMUnitTest){#name, test_run_##name, set_up, tear_down, NULL}); \
+	}
+
+#define TEST(name)                                \
+	static void test_##name(void);            \
+	static void test_run_##name(void **state) \
+	{                                         \
+		(void)state;                      \
+		test_##name();                    \
+	}                                         \
+	TEST_REGISTER_(name, NULL, NULL)          \
+	static void test_##name(void)
+
+#define TEST_F(name) TEST_WITH(fixture, f, name)
+
+#define TEST_WITH(tag, variable, name)                         \
+	static void test_##name(struct tag *variable);         \
+	static void test_run_##name(void **state)              \
+	{                                                      \
+		test_##name(*state);                           \
+	}                                                      \
+	TEST_REGISTER_(name, test_begin_##tag, test_end_##tag) \
+	static void test_##name(__attribute__((unused)) struct tag *variable)
+
+#define TEST_CASES(name, table)                                                    \
+	static void test_##name(const __typeof__((table)[0]) *c);                  \
+	static void test_run_##name(void **state)                                  \
+	{                                                                          \
+		(void)state;                                                       \
+		for (test_case = 0; test_case < (int)COUNT_OF(table); test_case++) \
+			test_##name(&(table)[test_case]);                          \
+		test_case = -1;                                                    \
+	}                                                                          \
+	TEST_REGISTER_(name, NULL, test_end_cases)                                 \
+	static void test_##name(const __typeof__((table)[0]) *c)
+
+#define TEST_FIXTURE(tag, set_up, tear_down) \
+	TEST_FIXTURE_(test_begin_##tag, test_end_##tag, tag, set_up, tear_down)
+
+#define TEST_SHARED_FIXTURE(tag, set_up, tear_down)                               \
+	enum { test_begin_##tag = 0, test_end_##tag = 0 };                        \
+	TEST_FIXTURE_(test_begin_shared, test_end_shared, tag, set_up, tear_down) \
+	__attribute__((constructor)) static void test_register_fixture(void)      \
+	{                                                                         \
+		test_register_shared(test_begin_shared, test_end_shared);         \
+	}
+
+#define TEST_FIXTURE_(begin, end, tag, set_up, tear_down)           \
+	__attribute__((unused)) static int begin(void **state)      \
+	{                                                           \
+		struct tag *fixture = test_alloc(sizeof(*fixture)); \
+		*state = fixture;                                   \
+		set_up(fixture);                                    \
+		return 0;                                           \
+	}                                                           \
+	__attribute__((unused)) static int end(void **state)        \
+	{                                                           \
+		struct tag *fixture = *state;                       \
+		tear_down(fixture);                                 \
+		free(fixture);                                      \
+		return 0;                                           \
+	}
+
+#endif

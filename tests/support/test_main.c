@@ -1,0 +1,100 @@
+/* main() of every C test program:
+ *
+ *     PROGRAM          runs all of its tests
+ *     PROGRAM NAME...  runs these
+ *     PROGRAM --list   prints their names, one a line
+ *
+ * It fails if a test does, or if there is no test of a name. A program that hangs is killed after
+ * TEST_SECONDS; the last line of its output then names the test. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+
+#define TEST_SECONDS 900
+#define TESTS_MAX    200
+
+static struct CMUnitTest tests[TESTS_MAX];
+static int lines[TESTS_MAX];
+static size_t count;
+static CMFixtureFunction shared_set_up;
+static CMFixtureFunction shared_tear_down;
+
+int test_case = -1;
+
+/* Constructors run in any order: the tests are sorted by their lines. */
+void test_register(int line, struct CMUnitTest test)
+{
+	size_t i = count++;
+
+	if (count > TESTS_MAX)
+		abort();
+	for (; i > 0 && lines[i - 1] > line; i--) {
+		tests[i] = tests[i - 1];
+		lines[i] = lines[i - 1];
+	}
+	tests[i] = test;
+	lines[i] = line;
+}
+
+void test_register_shared(CMFixtureFunction set_up, CMFixtureFunction tear_down)
+{
+	shared_set_up = set_up;
+	shared_tear_down = tear_down;
+}
+
+void *test_alloc(size_t bytes)
+{
+	void *memory = calloc(1, bytes);
+
+	assert_non_null(memory);
+	return memory;
+}
+
+int test_end_cases(void **state)
+{
+	(void)state;
+	if (test_case >= 0)
+		print_error("failed: case %d of the table, the first is 0\n", test_case);
+	test_case = -1;
+	return 0;
+}
+
+/* Moves the named tests to the front, in the order of the file. */
+static int choose(char **names, int n)
+{
+	size_t chosen = 0;
+
+	for (int i = 0; i < n; i++) {
+		size_t at = 0;
+		while (at < count && strcmp(tests[at].name, names[i]) != 0)
+			at++;
+		if (at == count) {
+			fprintf(stderr, "no test %s\n", names[i]);
+			return -1;
+		}
+		lines[at] = 0; /* chosen */
+	}
+	for (size_t at = 0; at < count; at++)
+		if (lines[at] == 0)
+			tests[chosen++] = tests[at];
+	count = chosen;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+		for (size_t i = 0; i < count; i++)
+			printf("%s\n", tests[i].name);
+		return 0;
+	}
+	if (argc > 1 && choose(argv + 1, argc - 1) != 0)
+		return 2;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	alarm(TEST_SECONDS);
+	return _cmocka_run_group_tests(program_invocation_short_name, tests, count, shared_set_up,
+		       shared_tear_down) != 0;
+}
