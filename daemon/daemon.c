@@ -55,7 +55,7 @@ struct bc_daemon {
 	int dir_fd;
 	struct bc_socket socket;
 	struct bc_service service;
-	char before[BC_RECORDING_ID_MAX]; /* the recording that this run_daemon goes on after; or
+	char before[BC_RECORDING_ID_MAX]; /* the recording that this run goes on after; or
 					     empty */
 	struct bc_recorder *recorder;
 	struct bc_front *front;
@@ -64,7 +64,7 @@ struct bc_daemon {
 	uint64_t stopping_ns; /* since then */
 	bool is_over;
 	bool is_ready;   /* the loop turns */
-	bool has_failed; /* to start_all; what was begun is being stopped */
+	bool has_failed; /* to start; what was begun is being stopped */
 	bool has_handles;
 	enum bc_exit exit_code;
 	uv_signal_t signals[SIGNALS];
@@ -208,7 +208,7 @@ static void release_claims(struct bc_daemon *d)
 static void exit_without_disk(struct bc_daemon *d)
 {
 	bc_log(BC_LOG_ERROR,
-		"%s: the disk doesn't answer: ending without it; the next start_all recovers what "
+		"%s: the disk doesn't answer: ending without it; the next start recovers what "
 		"is "
 		"open",
 		d->config.dir);
@@ -487,7 +487,7 @@ static void on_recovery_progress(void *context, const char *file)
 	bc_service_extend(&d->service, text);
 }
 
-/* Recovers what an earlier run_daemon left, and learns which recording this one goes on after: a
+/* Recovers what an earlier run left, and learns which recording this one goes on after: a
  * service's goes on after the newest, a --once recording only after one that was cut off. */
 static void look_back(struct bc_daemon *d)
 {
@@ -498,7 +498,7 @@ static void look_back(struct bc_daemon *d)
 
 	if (recovered < 0)
 		bc_log(BC_LOG_ERROR,
-			"%s: can't be read: %s; what an earlier run_daemon may have left open "
+			"%s: can't be read: %s; what an earlier run may have left open "
 			"there stays "
 			"as it is",
 			d->config.dir, strerror(-recovered));
@@ -606,7 +606,7 @@ enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_con
 	struct bc_daemon *d = calloc(1, sizeof(*d));
 
 	if (d == NULL || uv_loop_init(&d->loop) != 0) {
-		bc_log(BC_LOG_ERROR, "no memory to start_all with");
+		bc_log(BC_LOG_ERROR, "no memory to start with");
 		free(d);
 		return BC_EXIT_FAILED;
 	}
