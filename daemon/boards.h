@@ -3,7 +3,7 @@
 #ifndef BC_DAEMON_BOARDS_H
 #define BC_DAEMON_BOARDS_H
 
-#include "daemon/account.h"
+#include "daemon/exit_status.h"
 #include "daemon/config.h"
 
 /* Prints the list on standard output. Returns BC_EXIT_OK, BC_EXIT_NO_DEVICE when no board is among

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/config_keys.h"
-#include "daemon/pipeline.h"
+#include "daemon/pool.h"
 #include "daemon/usb_settings.h"
 
 #define CONNECTIONS 64u
@@ -45,112 +44,6 @@ static bool complain(char *why, size_t why_room, const char *text)
 	return false;
 }
 
-/* [mapping] attr.D_WRITE = 1: a cycle type's attr. */
-static bool set_attr(
-	struct bc_config *c, const char *name, const char *value, char *why, size_t room)
-{
-	int cycle = bc_cycle_by_name(name);
-	uint64_t attr;
-
-	if (cycle < 0) {
-		snprintf(why, room,
-			"attr.%s: no such cycle type; they are INT_ACK, SPECIAL, "
-			"IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
-			"WRITE_BACK and D_WRITE",
-			name);
-		return false;
-	}
-	if (!bc_number_read(&attr, value) || attr > 255) {
-		snprintf(why, room, "attr.%s = %.200s: an attr is a number from 0 to 255", name,
-			value);
-		return false;
-	}
-	c->mapping.attr[cycle] = (uint8_t)attr;
-	return true;
-}
-
-/* [rotation] and [stop] hold the rules of -b and -a. */
-static bool set_rule(struct bc_config *c, bool is_rotation, const char *rule, const char *value,
-	char *why, size_t room)
-{
-	char text[256];
-	const char *what = "too long";
-	bool is_whole = (size_t)snprintf(text, sizeof(text), "%s:%s", rule, value) < sizeof(text);
-
-	if (is_whole && (is_rotation ? bc_rotation_read(&c->rotation, text, &what)
-				     : bc_stop_rule_read(&c->stop, text, &what)))
-		return true;
-	snprintf(why, room, "%s = %.200s: %s", rule, value, what);
-	return false;
-}
-
-/* [trigger NAME]: each is made by its first key. */
-static bool set_trigger(struct bc_config *c, const char *name, const char *key, const char *value,
-	char *why, size_t room)
-{
-	char what[200];
-	unsigned i = 0;
-
-	while (i < c->triggers_count && strcmp(c->triggers[i].name, name) != 0)
-		i++;
-	if (i == BC_TRIGGERS_CONFIGURED) {
-		snprintf(why, room, "[trigger %.40s]: there are 16 triggers at most", name);
-		return false;
-	}
-	if (i == c->triggers_count && !bc_trigger_init(&c->triggers[i], name, what, sizeof(what))) {
-		snprintf(why, room, "[trigger %.40s]: %s", name, what);
-		return false;
-	}
-	if (!bc_trigger_set(&c->triggers[i], key, value, what, sizeof(what))) {
-		snprintf(why, room, "%.40s = %.200s: %s", key, value, what);
-		return false;
-	}
-	c->triggers_count += i == c->triggers_count;
-	return true;
-}
-
-static bool is_named(const char *name, const char *section, const char *key)
-{
-	size_t n = strlen(section);
-
-	return strncmp(name, section, n) == 0 && name[n] == '.' && strcmp(name + n + 1, key) == 0;
-}
-
-bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
-	char *why, size_t room)
-{
-	char what[160];
-
-	if (strcmp(section, "recording") == 0)
-		return bc_recording_setting_read(
-			&c->recording, &c->sift.sampling, key, value, why, room);
-	if (strcmp(section, "filter") == 0)
-		return bc_sift_set(&c->sift, key, value, why, room);
-	if (strncmp(section, "trigger ", 8) == 0)
-		return set_trigger(
-			c, section + 8 + strspn(section + 8, " "), key, value, why, room);
-	if (strcmp(section, "usb") == 0)
-		return bc_usb_setting_read(&c->usb, key, value, why, room);
-	if (strcmp(section, "mapping") == 0 && strncmp(key, "attr.", 5) == 0)
-		return set_attr(c, key + 5, value, why, room);
-	bool is_rotation = strcmp(section, "rotation") == 0;
-	if (is_rotation || strcmp(section, "stop") == 0)
-		return set_rule(c, is_rotation, key, value, why, room);
-	for (const struct bc_config_key *k = bc_config_keys; k->usage.help != NULL; k++) {
-		if (k->read == NULL || !is_named(k->usage.name, section, key))
-			continue;
-		if (k->read(c, value, what, sizeof(what)))
-			return true;
-		snprintf(why, room, "%s = %.200s: %s", key, value, what);
-		return false;
-	}
-	if (section[0] == '\0')
-		snprintf(why, room, "%s: a key stands in a [section]", key);
-	else
-		snprintf(why, room, "[%s] %s: no such key", section, key);
-	return false;
-}
-
 bool bc_config_keeps_raw(const struct bc_config *c)
 {
 	return c->keep_raw && c->source.kind != BC_SOURCE_FILE;
@@ -181,7 +74,7 @@ bool bc_config_is_live(const struct bc_config *c)
 /* What of the buffer the workers don't need. */
 static uint64_t flight_most(const struct bc_config *c)
 {
-	uint64_t least = bc_pipeline_least_buffer(c->workers, bc_config_keeps_raw(c));
+	uint64_t least = bc_pool_least_bytes(c->workers, bc_config_keeps_raw(c));
 
 	return c->buffer_bytes > least ? c->buffer_bytes - least : 0;
 }
@@ -252,7 +145,7 @@ static bool check_trigger(
 bool bc_config_check(const struct bc_config *c, char *why, size_t room)
 {
 	bool keeps_raw = bc_config_keeps_raw(c);
-	uint64_t least = bc_pipeline_least_buffer(c->workers, keeps_raw);
+	uint64_t least = bc_pool_least_bytes(c->workers, keeps_raw);
 
 	if (c->source.kind == BC_SOURCE_NONE)
 		return complain(why, room,

@@ -18,6 +18,7 @@
 #include "daemon/spec.h"
 #include "daemon/trigger.h"
 #include "formats/mapping.h"
+#include "formats/must_check.h"
 #include "formats/segment_name.h"
 
 #define BC_WORKERS_MAX 64u
@@ -75,10 +76,6 @@ struct bc_config {
 
 void bc_config_default(struct bc_config *config);
 
-/* Sets one key. On failure returns false with a sentence in `why`. */
-bool bc_config_set(struct bc_config *config, const char *section, const char *key,
-	const char *value, char *why, size_t why_room) __attribute__((warn_unused_result));
-
 /* Whether the source can't wait: a board, or a simulated one with a rate. */
 bool bc_config_is_live(const struct bc_config *config);
 
@@ -92,7 +89,6 @@ bool bc_config_keeps_raw(const struct bc_config *config);
 struct bc_usb_options bc_config_usb(const struct bc_config *config);
 
 /* What no single key can tell: settings that don't go together. */
-bool bc_config_check(const struct bc_config *config, char *why, size_t why_room)
-	__attribute__((warn_unused_result));
+bool bc_config_check(const struct bc_config *config, char *why, size_t why_room) BC_MUST_CHECK;
 
 #endif

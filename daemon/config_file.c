@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/config_keys.h"
+
 /* A file being read, and what is wrong with it first. */
 struct loading {
 	struct bc_config *config;

@@ -7,11 +7,12 @@
 #include <stddef.h>
 
 #include "daemon/config.h"
+#include "formats/must_check.h"
 
 /* Reads a file and conf.d/(anything).conf beside it, in the order of their names. `is_optional`:
  * the file may be missing. On failure returns false with a line in `why` that names file and line.
  */
 bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *why,
-	size_t why_room) __attribute__((warn_unused_result));
+	size_t why_room) BC_MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "daemon/config.h"
+#include "formats/must_check.h"
 #include "formats/usage.h"
 
 struct bc_config_key {
@@ -22,5 +23,9 @@ struct bc_config_key {
 
 /* Ends in a row without help. */
 extern const struct bc_config_key bc_config_keys[];
+
+/* Sets one key. On failure returns false with a sentence in `why`. */
+bool bc_config_set(struct bc_config *config, const char *section, const char *key,
+	const char *value, char *why, size_t why_room) BC_MUST_CHECK;
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef BC_DAEMON_DAEMON_H
 #define BC_DAEMON_DAEMON_H
 
-#include "daemon/account.h"
+#include "daemon/exit_status.h"
 #include "daemon/options.h"
 
 /* Runs until the source is over (--once) or a signal comes. Returns the exit code; what went wrong

@@ -8,11 +8,14 @@
 #define BC_DAEMON_DECODER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "capture/source.h"
-#include "daemon/lane.h"
-#include "formats/mapping.h"
+#include "formats/must_check.h"
+
+struct bc_lane;
+struct bc_mapping;
+struct bc_source_data;
 
 /* What to do with the sample whose tick has reached the limit. */
 enum bc_limit_answer {
@@ -44,8 +47,8 @@ struct bc_decoder_options {
 struct bc_decoder;
 
 /* Makes a decoder for one stream. Returns 0 or -ENOMEM. */
-int bc_decoder_open(struct bc_decoder **decoder, const struct bc_decoder_options *options)
-	__attribute__((warn_unused_result));
+int bc_decoder_open(
+	struct bc_decoder **decoder, const struct bc_decoder_options *options) BC_MUST_CHECK;
 void bc_decoder_close(struct bc_decoder *decoder);
 
 /* The ticks of a second, where the time of raw6 samples is told in nanoseconds. */

@@ -9,6 +9,7 @@
 #include "daemon/queue.h"
 #include "daemon/recording.h"
 #include "daemon/stint.h"
+#include "formats/must_check.h"
 
 struct bc_encoder;
 
@@ -24,7 +25,7 @@ struct bc_encoder_queues {
 
 /* Starts `workers` threads. Returns 0 or a negative errno. */
 int bc_encoder_start(struct bc_encoder **encoder, unsigned workers,
-	const struct bc_encoder_queues *queues) __attribute__((warn_unused_result));
+	const struct bc_encoder_queues *queues) BC_MUST_CHECK;
 
 /* Closes the queue of chunks, waits for the workers to encode what is in it, frees the encoder. The
  * writer must be giving outputs back meanwhile. NULL is none. */

@@ -9,6 +9,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/log.h"
+#include "daemon/space.h"
 
 #define LOOK_NS UINT64_C(1000000000)
 
@@ -18,16 +19,36 @@
 
 /* Room */
 
+static uint64_t room_in(const struct bc_space_rules *rules, const struct bc_space_state *state)
+{
+	uint64_t room = UINT64_MAX;
+
+	if (rules->max_use_bytes != 0)
+		room = rules->max_use_bytes - state->used_bytes;
+	if (rules->keep_free_bytes != 0 && state->free_bytes - rules->keep_free_bytes < room)
+		room = state->free_bytes - rules->keep_free_bytes;
+	return room;
+}
+
 static int look(struct bc_files *f, struct bc_space_state *state, uint64_t coming_bytes,
 	uint64_t coming_files, uint64_t files)
 {
 	bc_stint_begin(&f->pair.stint, "looking through", ".");
-	int rc = bc_room_look(&f->room, &f->pair.limits, state, f->pair.dir, f->pair.dir_fd,
-		&f->rules.space, files, coming_bytes, coming_files, f->pair.report.bytes,
-		&f->pair.stint);
-	if (rc == 0 && state->deleted != 0)
+	f->room_written = f->pair.report.bytes;
+	f->room_bytes = UINT64_MAX;
+	int rc = bc_space_enforce(state, f->pair.dir_fd, &f->rules.space, files, coming_bytes,
+		coming_files, &f->pair.stint);
+	if (rc != 0)
+		return rc;
+	if (strcmp(state->error, f->space_error) != 0 && state->error[0] != '\0')
+		bc_log_limited(&f->pair.limits, BC_LOG_ERROR,
+			"%s/%s; it is tried again once a second", f->pair.dir, state->error);
+	memcpy(f->space_error, state->error, sizeof(f->space_error));
+	if (!state->is_over)
+		f->room_bytes = room_in(&f->rules.space, state);
+	if (state->deleted != 0)
 		bc_pair_forget_deleted(&f->pair);
-	return rc;
+	return 0;
 }
 
 /* Keeps to the space rules. Returns false when nothing may be written now. */
@@ -55,7 +76,9 @@ static bool enforce_space(struct bc_files *f, uint64_t coming_bytes, uint64_t co
 /* Looks at the space again before something is appended that might break a rule. */
 static bool make_room(struct bc_files *f, uint64_t coming_bytes)
 {
-	return bc_room_is_there(&f->room, f->pair.report.bytes, coming_bytes) ||
+	uint64_t written = f->pair.report.bytes - f->room_written;
+
+	return f->room_bytes == UINT64_MAX || written + coming_bytes <= f->room_bytes ||
 	       enforce_space(f, coming_bytes, 0);
 }
 

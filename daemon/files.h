@@ -11,15 +11,19 @@
 
 #include "daemon/pair.h"
 #include "daemon/recording.h"
-#include "daemon/room.h"
-#include "daemon/writer.h"
+#include "daemon/rules.h"
+#include "formats/must_check.h"
 
 struct bc_files {
 	struct bc_pair pair;
 	struct bc_writer_rules rules; /* may be changed at any time */
 	uint64_t sync_at_ns;
 	uint64_t look_at_ns; /* at the space and at the open files */
-	struct bc_room room;
+	/* How much may still be written before a space rule breaks, so that the directory need not
+	 * be searched before each chunk. */
+	uint64_t room_bytes;       /* as of the last look */
+	uint64_t room_written;     /* the bytes written then */
+	char space_error[256];     /* as logged last */
 	uint64_t next_record;      /* behind the last written one of the recording */
 	struct bc_losses given_up; /* of the recording: its records, and the gaps among them */
 	struct bc_chunk *note;     /* for the gaps that say so */
@@ -27,7 +31,7 @@ struct bc_files {
 
 /* No file is open yet. `dir_fd` stays the caller's. Returns 0 or -ENOMEM. */
 int bc_files_init(struct bc_files *files, const char *dir, int dir_fd,
-	const struct bc_writer_rules *rules) __attribute__((warn_unused_result));
+	const struct bc_writer_rules *rules) BC_MUST_CHECK;
 
 /* Leaves what is open as it is. */
 void bc_files_destroy(struct bc_files *files);
@@ -37,8 +41,7 @@ void bc_files_begin(struct bc_files *files, const struct bc_recording *recording
 
 /* Writes what of a chunk and its raw block isn't written yet. Returns false when that must be tried
  * again. */
-bool bc_files_write(struct bc_files *files, struct bc_encoded *encoded)
-	__attribute__((warn_unused_result));
+bool bc_files_write(struct bc_files *files, struct bc_encoded *encoded) BC_MUST_CHECK;
 
 /* Whether the pair is as long as a rule lets it be. */
 bool bc_files_are_full(const struct bc_files *files);

@@ -9,6 +9,7 @@
 
 #include "daemon/length.h"
 #include "daemon/recording.h"
+#include "formats/must_check.h"
 
 /* What is to be held: the latest `ns` by the host's clock, the latest `bytes` of records, and no
  * more than so many chunks. 0: no such limit, but for chunks. */
@@ -34,8 +35,7 @@ struct bc_flight_state {
 };
 
 /* Returns 0 or -ENOMEM. Free it either way; no slot may be in it then. */
-int bc_flight_init(struct bc_flight *flight, const struct bc_flight_limits *limits)
-	__attribute__((warn_unused_result));
+int bc_flight_init(struct bc_flight *flight, const struct bc_flight_limits *limits) BC_MUST_CHECK;
 void bc_flight_free(struct bc_flight *flight);
 
 /* Adds a chunk behind the others. There must be room: bc_flight_has_room(). */

@@ -16,6 +16,7 @@ struct bc_front {
 	struct bc_bulletin *bulletin;
 	struct bc_taps *taps;
 	struct bc_mix *mix;
+	struct bc_lane_viewer viewer;
 	struct bc_catalog *catalog;
 	struct bc_server *server;  /* NULL: no socket */
 	struct bc_server *metrics; /* NULL: no metrics_listen */
@@ -38,20 +39,33 @@ static struct bc_status api_status(void *context)
 	return bc_front_status(context);
 }
 
-/* Where nobody can ask, nobody need count. */
-static bool is_open(const struct bc_front *f)
+static void view_records(void *context, const struct bc_chunk *chunk, uint32_t from,
+	uint64_t first_record, uint64_t tick_before)
 {
-	return f->options.listen_fd >= 0;
+	struct bc_front *f = context;
+
+	bc_mix_records(f->mix, chunk, from);
+	bc_taps_records(f->taps, chunk, from, first_record, tick_before);
 }
 
-struct bc_mix *bc_front_mix(struct bc_front *f)
+static void view_end(void *context, const struct bc_chunk *chunk)
 {
-	return is_open(f) ? f->mix : NULL;
+	struct bc_front *f = context;
+
+	bc_taps_end(f->taps, chunk);
 }
 
-struct bc_taps *bc_front_taps(struct bc_front *f)
+static void view_passed(void *context, uint64_t records)
 {
-	return is_open(f) ? f->taps : NULL;
+	struct bc_front *f = context;
+
+	bc_taps_passed(f->taps, records);
+}
+
+const struct bc_lane_viewer *bc_front_viewer(const struct bc_front *f)
+{
+	/* Without a socket there are no clients, so nothing is counted. */
+	return f->options.listen_fd >= 0 ? &f->viewer : NULL;
 }
 
 void bc_front_tell(struct bc_front *f, const char *name, json_t *object)
@@ -141,6 +155,12 @@ int bc_front_open(struct bc_front **front, const struct bc_front_options *option
 	if (f == NULL)
 		return -ENOMEM;
 	f->options = *options;
+	f->viewer = (struct bc_lane_viewer){
+		.context = f,
+		.records = view_records,
+		.end = view_end,
+		.passed = view_passed,
+	};
 	f->metrics_fd = -1;
 	int rc = bc_bulletin_open(&f->bulletin);
 	if (rc == 0)

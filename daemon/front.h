@@ -9,10 +9,8 @@
 #include <uv.h>
 
 #include "daemon/config.h"
-#include "daemon/mix.h"
 #include "daemon/recorder.h"
 #include "daemon/status.h"
-#include "daemon/tap.h"
 
 struct bc_front;
 
@@ -28,9 +26,9 @@ struct bc_front_options {
 int bc_front_open(struct bc_front **front, const struct bc_front_options *options)
 	__attribute__((warn_unused_result));
 
-/* What the recorder shows its records to; NULL where there is no socket to ask for it. */
-struct bc_mix *bc_front_mix(struct bc_front *front);
-struct bc_taps *bc_front_taps(struct bc_front *front);
+/* What the recorder shows its records to: the mix and the taps; NULL where there is no socket to
+ * ask for it. */
+const struct bc_lane_viewer *bc_front_viewer(const struct bc_front *front);
 
 /* Opens the servers, on the socket and for metrics_listen. The recorder must last until
  * bc_front_close(). Returns 0, or a negative errno with what couldn't be opened in `what`. */

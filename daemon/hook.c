@@ -309,6 +309,49 @@ static unsigned lines_left(struct bc_hook *h)
 	return left < BC_HOOK_LINES_MAX ? left : BC_HOOK_LINES_MAX;
 }
 
+#define OWN_VARIABLES      3
+#define OWN_VARIABLE_BYTES (BC_RECORDING_ID_MAX + 32)
+
+/* What systemd tells us alone, and what we tell the command. */
+static bool is_replaced(const char *variable)
+{
+	static const char *const names[] = {"NOTIFY_SOCKET=", "WATCHDOG_USEC=", "WATCHDOG_PID=",
+		"LISTEN_PID=", "LISTEN_FDS=", "LISTEN_FDNAMES=", "JOURNAL_STREAM=",
+		"BUSCAP_RECORDING=", "BUSCAP_SEGMENT=", "BUSCAP_HASH="};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(variable, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* One piece of memory: the pointers, and behind them the texts of our own. */
+static char **make_environment(const struct bc_hook_file *file)
+{
+	size_t count = 0;
+
+	while (environ[count] != NULL)
+		count++;
+	size_t pointers = (count + OWN_VARIABLES + 1) * sizeof(char *);
+	char **variables = malloc(pointers + (size_t)OWN_VARIABLES * OWN_VARIABLE_BYTES);
+	if (variables == NULL)
+		return NULL;
+	char *own = (char *)variables + pointers;
+	char **next = variables;
+	for (size_t i = 0; i < count; i++)
+		if (!is_replaced(environ[i]))
+			*next++ = environ[i];
+	for (int i = 0; i < OWN_VARIABLES; i++)
+		*next++ = own + (size_t)i * OWN_VARIABLE_BYTES;
+	*next = NULL;
+	snprintf(own, OWN_VARIABLE_BYTES, "BUSCAP_RECORDING=%s", file->recording);
+	own += OWN_VARIABLE_BYTES;
+	snprintf(own, OWN_VARIABLE_BYTES, "BUSCAP_SEGMENT=%" PRIu32, file->segment);
+	own += OWN_VARIABLE_BYTES;
+	snprintf(own, OWN_VARIABLE_BYTES, "BUSCAP_HASH=%s", file->hash);
+	return variables;
+}
+
 static void run(struct bc_hook *h, struct item *item)
 {
 	int output_fd = -1;
@@ -322,8 +365,8 @@ static void run(struct bc_hook *h, struct item *item)
 	h->output.limits = &h->limits;
 	h->has_output = h->start_error == 0;
 	if (h->start_error == 0)
-		h->start_error = bc_hook_process_start(
-			&h->process, h->command, &item->file, output_fd);
+		h->start_error = bc_hook_process_start(&h->process, h->command, item->file.path,
+			make_environment(&item->file), output_fd);
 	if (h->start_error != 0)
 		close_command(h);
 	else if (h->options.timeout_ns != 0)

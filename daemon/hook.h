@@ -26,6 +26,7 @@
 #include <uv.h>
 
 #include "formats/file_hash.h"
+#include "formats/must_check.h"
 #include "formats/segment_header.h"
 
 #define BC_HOOK_WAITING_MAX 1024u
@@ -52,13 +53,11 @@ struct bc_hook_file {
 };
 
 /* Returns 0 or -ENOMEM. */
-int bc_hook_open(struct bc_hook **hook, const struct bc_hook_options *options)
-	__attribute__((warn_unused_result));
+int bc_hook_open(struct bc_hook **hook, const struct bc_hook_options *options) BC_MUST_CHECK;
 
 /* Another command, or none, and another time from the next file on; what waits for none is
  * forgotten. Returns 0, or -ENOMEM with the old ones kept. */
-int bc_hook_set(struct bc_hook *hook, const char *command, uint64_t timeout_ns)
-	__attribute__((warn_unused_result));
+int bc_hook_set(struct bc_hook *hook, const char *command, uint64_t timeout_ns) BC_MUST_CHECK;
 
 /* Runs the command for a file as soon as it is its turn. Does nothing without a command. */
 void bc_hook_add(struct bc_hook *hook, const struct bc_hook_file *file);

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "daemon/log_limit.h"
+#include "formats/must_check.h"
 
 /* Lines of one command that are logged, and bytes of a line. */
 #define BC_HOOK_LINES_MAX 50u
@@ -39,8 +40,7 @@ struct bc_hook_output {
 /* Makes a pipe, whose end to write to is the caller's to give on and close. on_end() is called when
  * nobody has it any more. Returns 0, or a negative errno with nothing to close. */
 int bc_hook_output_open(struct bc_hook_output *output, uv_loop_t *loop, int *write_fd,
-	const char *name, void (*on_end)(void *context), void *context)
-	__attribute__((warn_unused_result));
+	const char *name, void (*on_end)(void *context), void *context) BC_MUST_CHECK;
 
 /* What is there still is read without a pause: the command has ended. on_end() may be called from
  * within. */

@@ -3,62 +3,15 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/hook.h"
-
 #define NICE 10
-
-#define OWN_VARIABLES      3
-#define OWN_VARIABLE_BYTES (BC_RECORDING_ID_MAX + 32)
-
-/* What systemd tells us alone, and what we tell the command. */
-static bool is_replaced(const char *variable)
-{
-	static const char *const names[] = {"NOTIFY_SOCKET=", "WATCHDOG_USEC=", "WATCHDOG_PID=",
-		"LISTEN_PID=", "LISTEN_FDS=", "LISTEN_FDNAMES=", "JOURNAL_STREAM=",
-		"BUSCAP_RECORDING=", "BUSCAP_SEGMENT=", "BUSCAP_HASH="};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strncmp(variable, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
-}
-
-/* One piece of memory: the pointers, and behind them the texts of our own. */
-static char **make_environment(const struct bc_hook_file *file)
-{
-	size_t count = 0;
-
-	while (environ[count] != NULL)
-		count++;
-	size_t pointers = (count + OWN_VARIABLES + 1) * sizeof(char *);
-	char **variables = malloc(pointers + (size_t)OWN_VARIABLES * OWN_VARIABLE_BYTES);
-	if (variables == NULL)
-		return NULL;
-	char *own = (char *)variables + pointers;
-	char **next = variables;
-	for (size_t i = 0; i < count; i++)
-		if (!is_replaced(environ[i]))
-			*next++ = environ[i];
-	for (int i = 0; i < OWN_VARIABLES; i++)
-		*next++ = own + (size_t)i * OWN_VARIABLE_BYTES;
-	*next = NULL;
-	snprintf(own, OWN_VARIABLE_BYTES, "BUSCAP_RECORDING=%s", file->recording);
-	own += OWN_VARIABLE_BYTES;
-	snprintf(own, OWN_VARIABLE_BYTES, "BUSCAP_SEGMENT=%" PRIu32, file->segment);
-	own += OWN_VARIABLE_BYTES;
-	snprintf(own, OWN_VARIABLE_BYTES, "BUSCAP_HASH=%s", file->hash);
-	return variables;
-}
 
 /* A session of its own is a process group of its own. Signals are as for a new program, whatever
  * the daemon has blocked. */
@@ -171,17 +124,17 @@ void bc_hook_process_init(
 	p->work.data = p;
 }
 
-int bc_hook_process_start(struct bc_hook_process *p, const char *command,
-	const struct bc_hook_file *file, int output_fd)
+int bc_hook_process_start(struct bc_hook_process *p, const char *command, const char *path,
+	char **environment, int output_fd)
 {
 	assert(!p->is_starting && !p->is_running);
 	p->command = command;
-	p->path = file->path;
+	p->path = path;
 	p->output_fd = output_fd;
 	p->signal = 0;
 	p->status = 0;
 	p->start_error = 0;
-	p->environment = make_environment(file);
+	p->environment = environment;
 	if (p->environment == NULL || uv_signal_start(&p->child, on_child, SIGCHLD) != 0 ||
 		uv_queue_work(p->child.loop, &p->work, start, on_started) != 0) {
 		uv_signal_stop(&p->child);

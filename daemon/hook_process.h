@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
-struct bc_hook_file;
+#include "formats/must_check.h"
 
 struct bc_hook_process {
 	uv_work_t work;
@@ -39,11 +39,11 @@ struct bc_hook_process {
 void bc_hook_process_init(struct bc_hook_process *process, uv_loop_t *loop,
 	void (*on_end)(void *context), void *context);
 
-/* Runs COMMAND PATH; both stay the caller's until on_end(), and `output_fd`, its standard output
- * and error, becomes the process's. One run at a time. Returns 0, or -ENOMEM with output_fd closed.
- */
-int bc_hook_process_start(struct bc_hook_process *process, const char *command,
-	const struct bc_hook_file *file, int output_fd) __attribute__((warn_unused_result));
+/* Runs COMMAND PATH; both stay the caller's until on_end(). `environment` is one piece of allocated
+ * memory (NULL: memory ran out); it and `output_fd`, standard output and error, become the
+ * process's. One run at a time. Returns 0, or -ENOMEM with output_fd closed. */
+int bc_hook_process_start(struct bc_hook_process *process, const char *command, const char *path,
+	char **environment, int output_fd) BC_MUST_CHECK;
 
 /* Whether it runs still: on_end() is called from within when it does not. */
 bool bc_hook_process_look(struct bc_hook_process *process);

@@ -23,21 +23,41 @@
 
 #include <uv.h>
 
-#include "capture/source.h"
 #include "daemon/flight.h"
-#include "daemon/mix.h"
-#include "daemon/pipeline.h"
-#include "daemon/sift.h"
-#include "daemon/tap.h"
-#include "daemon/watch.h"
-#include "formats/stamp.h"
+#include "formats/chunk.h"
+#include "formats/must_check.h"
 
+struct bc_counts;
+struct bc_hit;
 struct bc_lane;
+struct bc_pipeline;
+struct bc_sift;
+struct bc_source_data;
+struct bc_stamped;
+struct bc_stamper;
+struct bc_watch;
 
 enum bc_lane_state { BC_LANE_IDLE, BC_LANE_FLIGHT, BC_LANE_RECORDING };
 
 /* The end of what the lane has now, as a position. */
 #define BC_LANE_NOW UINT32_MAX
+
+/* What live clients see of a lane. */
+struct bc_lane_viewer {
+	void *context;
+
+	/* The records from `from` to the chunk's end are new, with the events at their positions.
+	 * `first_record` is the number of record `from` in the recording, UINT64_MAX outside of
+	 * one; `tick_before` is the tick of the record before it. */
+	void (*records)(void *context, const struct bc_chunk *chunk, uint32_t from,
+		uint64_t first_record, uint64_t tick_before);
+
+	/* Nothing more comes into the chunk: the events after its last record can be shown. */
+	void (*end)(void *context, const struct bc_chunk *chunk);
+
+	/* This many records passed that no chunk was free for. */
+	void (*passed)(void *context, uint64_t records);
+};
 
 struct bc_lane_options {
 	uv_loop_t *loop;
@@ -46,11 +66,9 @@ struct bc_lane_options {
 	uint64_t flush_ns; /* a recording's chunk is handed on this long after its first record */
 	bool is_flight;    /* between recordings it is in flight, not idle */
 	struct bc_flight_limits flight;
-	const struct bc_sift *sift; /* what is kept; NULL: everything */
-	/* See what comes, and may be NULL. */
-	struct bc_mix *mix;
-	struct bc_taps *taps;
-	struct bc_watch *watch;
+	const struct bc_sift *sift;          /* what is kept; NULL: everything */
+	const struct bc_lane_viewer *viewer; /* NULL: none */
+	struct bc_watch *watch;              /* NULL: none */
 	void *context;
 
 	/* A trigger of the watch has hit: its event is on record; what it sets off is the callee's
@@ -66,8 +84,7 @@ struct bc_lane_options {
 };
 
 /* Opens a lane, idle or in flight. Returns 0 or -ENOMEM. */
-int bc_lane_open(struct bc_lane **lane, const struct bc_lane_options *options)
-	__attribute__((warn_unused_result));
+int bc_lane_open(struct bc_lane **lane, const struct bc_lane_options *options) BC_MUST_CHECK;
 
 /* No recording may be under way, nor an end wait to be sent. Gives its slots back. Memory goes when
  * the loop has closed the handle. NULL is none. */

@@ -11,6 +11,7 @@
 #include "daemon/clock.h"
 #include "daemon/lock.h"
 #include "daemon/manifest.h"
+#include "daemon/recording.h"
 #include "formats/segment_name.h"
 
 #define RETRY_NS UINT64_C(500000000)

@@ -12,8 +12,9 @@
 
 #include "daemon/log_limit.h"
 #include "daemon/stint.h"
-#include "daemon/writer.h"
 #include "daemon/writer_news.h"
+#include "daemon/writer_stats.h"
+#include "formats/must_check.h"
 #include "formats/segment_writer.h"
 
 struct bc_pair {
@@ -52,10 +53,10 @@ uint32_t bc_pair_number(const struct bc_pair *pair);
 
 /* Begin a file, with bc_pair_number() as the header's segment. Return false when that must be tried
  * again. */
-bool bc_pair_open_segment(struct bc_pair *pair, const struct bc_segment_header *header)
-	__attribute__((warn_unused_result));
+bool bc_pair_open_segment(
+	struct bc_pair *pair, const struct bc_segment_header *header) BC_MUST_CHECK;
 bool bc_pair_open_raw(struct bc_pair *pair, const struct bc_segment_header *header,
-	enum bc_format form) __attribute__((warn_unused_result));
+	enum bc_format form) BC_MUST_CHECK;
 
 /* What is in hand must wait; `file` may be empty. Always returns false. */
 bool bc_pair_get_stuck(struct bc_pair *pair, const char *file, const char *what, const char *why);
@@ -70,7 +71,7 @@ void bc_pair_leave_segment(struct bc_pair *pair);
 void bc_pair_leave_raw(struct bc_pair *pair);
 
 /* Ends the pair: what is open is sealed. Returns false when that must be tried again. */
-bool bc_pair_cut(struct bc_pair *pair) __attribute__((warn_unused_result));
+bool bc_pair_cut(struct bc_pair *pair) BC_MUST_CHECK;
 
 /* Sealed files were deleted, by a space rule: one that the report, or what ENDED will say, still
  * names is not named any more. */

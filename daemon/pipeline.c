@@ -5,6 +5,7 @@
 
 #include "daemon/encoder.h"
 #include "daemon/pool.h"
+#include "daemon/writer.h"
 
 struct bc_pipeline {
 	struct bc_pipeline_options options;
@@ -22,11 +23,6 @@ struct bc_pipeline {
 };
 
 /* Slots */
-
-uint64_t bc_pipeline_least_buffer(unsigned workers, bool keeps_raw)
-{
-	return bc_pool_least_bytes(workers, keeps_raw);
-}
 
 struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *p)
 {

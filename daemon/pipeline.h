@@ -17,13 +17,18 @@
 #include <uv.h>
 
 #include "daemon/counts.h"
-#include "daemon/recording.h"
-#include "daemon/writer.h"
+#include "daemon/rules.h"
+#include "daemon/writer_news.h"
+#include "daemon/writer_stats.h"
+#include "formats/must_check.h"
 
 struct bc_pipeline;
+struct bc_slot;
+struct bc_stint_seen;
 
 struct bc_pipeline_options {
-	uint64_t buffer_bytes; /* all chunks and output slots together */
+	uint64_t buffer_bytes; /* all chunks and output slots together; at least
+				bc_pool_least_bytes() */
 	unsigned workers;
 	bool keeps_raw; /* slots have room for the stream's bytes */
 	const char *dir;
@@ -38,12 +43,9 @@ struct bc_pipeline_options {
 	void (*on_news)(void *context, const struct bc_writer_news *news);
 };
 
-/* The least buffer that so many workers can do with. */
-uint64_t bc_pipeline_least_buffer(unsigned workers, bool keeps_raw);
-
 /* Takes the memory and starts the threads. Returns 0 or a negative errno. */
 int bc_pipeline_open(struct bc_pipeline **pipeline, uv_loop_t *loop,
-	const struct bc_pipeline_options *options) __attribute__((warn_unused_result));
+	const struct bc_pipeline_options *options) BC_MUST_CHECK;
 
 /* Ends the threads. Memory goes when the loop has closed the handles. */
 void bc_pipeline_close(struct bc_pipeline *pipeline);

@@ -9,6 +9,7 @@
 
 #include "daemon/queue.h"
 #include "daemon/recording.h"
+#include "formats/must_check.h"
 
 struct bc_pool {
 	unsigned slots_count;
@@ -28,8 +29,8 @@ uint64_t bc_pool_least_bytes(unsigned workers, bool keeps_raw);
 
 /* Takes so much memory, no less than that, into a pool of zeros. Returns 0 or -ENOMEM; free it
  * either way. */
-int bc_pool_take(struct bc_pool *pool, uint64_t bytes, unsigned workers, bool keeps_raw)
-	__attribute__((warn_unused_result));
+int bc_pool_take(
+	struct bc_pool *pool, uint64_t bytes, unsigned workers, bool keeps_raw) BC_MUST_CHECK;
 void bc_pool_free(struct bc_pool *pool);
 
 #endif

@@ -18,15 +18,15 @@
 #include <uv.h>
 
 #include "capture/source.h"
-#include "daemon/account.h"
 #include "daemon/config.h"
-#include "daemon/mix.h"
+#include "daemon/exit_status.h"
+#include "daemon/lane.h"
 #include "daemon/status.h"
 #include "daemon/take.h"
 #include "daemon/trigger.h"
+#include "formats/must_check.h"
 
 struct bc_recorder;
-struct bc_taps;
 
 struct bc_recorder_options {
 	uv_loop_t *loop;
@@ -34,8 +34,7 @@ struct bc_recorder_options {
 	int dir_fd;                     /* the caller's, stays open */
 	bool is_once;                   /* the recording is all there is to do */
 	const char *before;             /* the recording that the first one goes on after; empty */
-	struct bc_mix *mix;             /* may be NULL, as may taps */
-	struct bc_taps *taps;
+	const struct bc_lane_viewer *viewer; /* NULL: none */
 	void *context;
 
 	/* Something has changed: an object of GET /v1/events, which is the callee's. NULL: there
@@ -54,7 +53,7 @@ struct bc_recorder_options {
 /* Starts the pipeline, and the source, which is the recorder's from here on. Returns 0, or a
  * negative errno with the source closed and *what, constant text, that couldn't be started. */
 int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_options *options,
-	struct bc_source *source, const char **what) __attribute__((warn_unused_result));
+	struct bc_source *source, const char **what) BC_MUST_CHECK;
 
 /* After on_over(), not within it. Memory goes when the loop has closed the handles. NULL is none.
  */

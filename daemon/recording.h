@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/must_check.h"
 #include "formats/raw_capture.h"
 #include "formats/segment_header.h"
 
@@ -32,7 +33,7 @@ void bc_recording_destroy(struct bc_recording *recording);
  * nothing to set). Returns false, with nothing changed and a clause in `why`, when it is no such
  * object or the metadata would grow too long. The loop's thread. */
 bool bc_recording_note(struct bc_recording *recording, const char *more, char note[BC_METADATA_MAX],
-	char *why, size_t why_room) __attribute__((warn_unused_result));
+	char *why, size_t why_room) BC_MUST_CHECK;
 
 /* Its header, with the metadata as they are now. Any thread. */
 void bc_recording_header(const struct bc_recording *recording, struct bc_segment_header *header);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/sift.h"
+#include "formats/must_check.h"
 #include "formats/segment_header.h"
 
 enum bc_record_mode {
@@ -27,8 +28,7 @@ struct bc_recording_settings bc_recording_settings_default(void);
 /* Sets record, flight_time, flight_size or metadata.KEY; sampling goes to *sampling. On failure
  * returns false with a sentence in `why`. */
 bool bc_recording_setting_read(struct bc_recording_settings *settings, struct bc_sampling *sampling,
-	const char *key, const char *value, char *why, size_t why_room)
-	__attribute__((warn_unused_result));
+	const char *key, const char *value, char *why, size_t why_room) BC_MUST_CHECK;
 
 /* "always", "on-demand", "flight". */
 const char *bc_record_mode_name(enum bc_record_mode mode);

@@ -28,6 +28,13 @@ struct bc_space_rules {
 	uint64_t max_age_ns;
 };
 
+/* What the writer keeps to. */
+struct bc_writer_rules {
+	struct bc_rotation rotation;
+	struct bc_space_rules space;
+	uint64_t sync_ns; /* fdatasync this often while there is something to sync */
+};
+
 /* Reads "RULE:VALUE" of -b and -a. On failure returns false with a sentence in *why, which is
  * constant text. */
 bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **why)

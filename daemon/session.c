@@ -1,14 +1,66 @@
-#include "daemon/session_parts.h"
+#include "daemon/session.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/board.h"
+#include "capture/source.h"
+#include "daemon/bus_time.h"
+#include "daemon/clock.h"
+#include "daemon/decoder.h"
 #include "daemon/log.h"
+#include "daemon/log_limit.h"
+#include "daemon/pipeline.h"
+#include "daemon/recording.h"
+#include "daemon/writer_stats.h"
+#include "formats/metadata.h"
 
 /* A paced replay takes what is due this often. */
 #define PACE_MS 5
+
+enum session_state {
+	SESSION_RUNNING,
+	SESSION_STOPPING,  /* the source was told to end, or has ended: its rest is being taken */
+	SESSION_FINISHING, /* the pipeline writes and seals what it has */
+	SESSION_DONE,
+};
+
+enum { TIMER_PACE, TIMER_STOP, TIMER_ROTATE, TIMER_DEFER, TIMERS };
+
+struct bc_session {
+	struct bc_session_options options;
+	struct bc_session_outcome outcome;
+	enum session_state state;
+	struct bc_lane *lane;
+	struct bc_decoder *decoder;
+	bool is_paced;
+	bool has_source_ended;
+	bool is_cut_short;     /* a replay was stopped before its end */
+	bool has_data;         /* the first piece has come, */
+	enum bc_format format; /* of this form */
+	bool is_waiting;       /* the source was refused, and waits to be resumed */
+	bool is_kept;          /* the piece that it was refused is in the raw capture already */
+	uv_timer_t timers[TIMERS];
+	unsigned open_handles;
+	struct bc_bus_time time; /* a replay's */
+	uint64_t pace_start_ns;
+
+	struct bc_log_limits limits; /* of what the source tells, and what is damaged */
+
+	unsigned unsealed; /* recordings that have ended, and are on their way to the disk */
+
+	/* The recording under way, if `recording` isn't NULL. */
+	struct bc_recording *recording;
+	struct bc_rotation rotation;
+	struct bc_stop_rules stop;
+	bool is_rotation_timed;  /* the timer runs for the present segment */
+	uint64_t records_at_cut; /* the segment has begun when there are more */
+	bool has_cut;            /* the next segment's number is our doing */
+	uint32_t segment;        /* the writer's latest */
+	bool has_hit_limit;
+};
 
 /* Bus time */
 
@@ -27,7 +79,7 @@ static void set_clock(struct bc_session *s, uint64_t clock_hz)
 }
 
 /* Gives the decoder the nearest of what ends a segment, the recording or the pace. */
-void bc_session_set_limit(struct bc_session *s)
+static void set_limit(struct bc_session *s)
 {
 	bc_decoder_set_tick_limit(s->decoder, bc_bus_time_limit(&s->time));
 }
@@ -46,7 +98,7 @@ static void on_epoch(void *context, uint64_t tick)
 		if (s->is_paced)
 			s->time.paced_until = 1;
 	}
-	bc_session_set_limit(s);
+	set_limit(s);
 }
 
 static enum bc_limit_answer on_limit(void *context, uint64_t tick)
@@ -62,11 +114,11 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 		return BC_LIMIT_WAIT;
 	bc_lane_cut(s->lane);
 	bc_bus_time_set_cut(&s->time, &s->rotation, tick);
-	bc_session_set_limit(s);
+	set_limit(s);
 	return BC_LIMIT_GO_ON;
 }
 
-/* The end */
+/* The end of a recording, and of the session */
 
 static void on_defer(uv_timer_t *timer);
 
@@ -74,6 +126,29 @@ static void on_defer(uv_timer_t *timer);
 static void defer(struct bc_session *s)
 {
 	uv_timer_start(&s->timers[TIMER_DEFER], on_defer, 0, 0);
+}
+
+/* Ends the session, from within a call of the source. */
+static void stop_soon(struct bc_session *s)
+{
+	if (s->state == SESSION_RUNNING)
+		defer(s);
+}
+
+/* The recording gets nothing more. */
+static void end_recording(struct bc_session *s, uint32_t at)
+{
+	s->recording = NULL;
+	s->unsealed++;
+	uv_timer_stop(&s->timers[TIMER_STOP]);
+	uv_timer_stop(&s->timers[TIMER_ROTATE]);
+	bc_lane_finish(s->lane, at);
+}
+
+void bc_session_finish(struct bc_session *s, uint32_t at)
+{
+	if (s->recording != NULL)
+		end_recording(s, at);
 }
 
 static void finish(struct bc_session *s)
@@ -85,7 +160,7 @@ static void finish(struct bc_session *s)
 	for (int i = 0; i < TIMERS; i++)
 		uv_timer_stop(&s->timers[i]);
 	if (s->recording != NULL)
-		bc_session_end_recording(s, BC_LANE_NOW);
+		end_recording(s, BC_LANE_NOW);
 	if (s->unsealed == 0)
 		defer(s);
 }
@@ -100,11 +175,13 @@ static void finish_decoder(struct bc_session *s)
 		finish(s);
 }
 
-/* Ends the session, from within a call of the source. */
-void bc_session_stop_soon(struct bc_session *s)
+void bc_session_stop(struct bc_session *s)
 {
-	if (s->state == SESSION_RUNNING)
-		defer(s);
+	if (s->state != SESSION_RUNNING)
+		return;
+	s->state = SESSION_STOPPING;
+	s->is_cut_short = s->options.source->is_replay;
+	bc_source_stop(s->options.source);
 }
 
 static void done(struct bc_session *s)
@@ -126,28 +203,9 @@ static void on_defer(uv_timer_t *timer)
 void bc_session_end_at(struct bc_session *s, uint32_t at)
 {
 	if (s->recording != NULL)
-		bc_session_end_recording(s, at);
+		end_recording(s, at);
 	bc_decoder_end(s->decoder);
-	bc_session_stop_soon(s);
-}
-
-static void on_full(void *context, uint32_t at)
-{
-	bc_session_reach_limit(context, at);
-}
-
-void bc_session_stop(struct bc_session *s)
-{
-	if (s->state != SESSION_RUNNING)
-		return;
-	s->state = SESSION_STOPPING;
-	s->is_cut_short = s->options.source->is_replay;
-	bc_source_stop(s->options.source);
-}
-
-void bc_session_look(struct bc_session *s)
-{
-	bc_log_limits_look(&s->limits, uv_hrtime());
+	stop_soon(s);
 }
 
 bool bc_session_is_draining(const struct bc_session *s)
@@ -167,6 +225,224 @@ void bc_session_abandon(struct bc_session *s)
 	finish(s);
 }
 
+/* The recording is as long as it may be, up to `at`. */
+static void reach_limit(struct bc_session *s, uint32_t at)
+{
+	if (s->recording == NULL)
+		return;
+	s->has_hit_limit = true;
+	if (!s->options.ends_with_recording) {
+		s->options.on_limit(s->options.context, at);
+	} else if (at == BC_LANE_NOW) {
+		stop_soon(s);
+	} else {
+		bc_session_end_at(s, at);
+	}
+}
+
+/* Rotation by time */
+
+static void on_rotate(uv_timer_t *timer);
+
+/* A live recording's segments are cut by the host's time. */
+static void time_rotation(struct bc_session *s)
+{
+	const struct bc_rotation *rotation = &s->rotation;
+	uint64_t ns = UINT64_MAX;
+
+	if (s->options.source->is_replay || s->recording == NULL)
+		return;
+	if (rotation->duration_ns != 0)
+		ns = rotation->duration_ns;
+	if (rotation->interval_ns != 0) {
+		uint64_t until = rotation->interval_ns -
+				 (uint64_t)bc_wall_ns() % rotation->interval_ns;
+		ns = until < ns ? until : ns;
+	}
+	s->is_rotation_timed = true;
+	if (ns == UINT64_MAX) {
+		uv_timer_stop(&s->timers[TIMER_ROTATE]);
+		return;
+	}
+	/* The loop's time is that of its turn, in whole milliseconds: a cut that came before its
+	 * moment would be followed by another at it. */
+	uv_update_time(s->options.loop);
+	uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, ns / 1000000 + 2, 0);
+}
+
+static void on_rotate(uv_timer_t *timer)
+{
+	struct bc_session *s = timer->data;
+
+	bc_lane_cut(s->lane);
+	s->has_cut = true;
+	s->records_at_cut = bc_lane_records(s->lane);
+	s->is_rotation_timed = false;
+}
+
+/* A segment begins with its first record: from then on its time runs. */
+static void time_segment(struct bc_session *s)
+{
+	if (s->recording != NULL && !s->is_rotation_timed &&
+		bc_lane_records(s->lane) != s->records_at_cut)
+		time_rotation(s);
+}
+
+void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rotation)
+{
+	s->rotation = *rotation;
+	if (s->state != SESSION_RUNNING || s->recording == NULL)
+		return;
+	s->is_rotation_timed = false;
+	time_segment(s);
+	if (s->time.has_epoch && s->options.source->is_replay) {
+		bc_bus_time_set_cut(&s->time, rotation, bc_decoder_tick(s->decoder));
+		set_limit(s);
+	}
+}
+
+/* The time that is left to a recording */
+
+static void on_stop_time(uv_timer_t *timer)
+{
+	struct bc_session *s = timer->data;
+
+	bc_lane_check_full(s->lane);
+	reach_limit(s, BC_LANE_NOW);
+}
+
+/* A live recording ends so long from now by the host's clock, unless it does so earlier already. */
+static void set_host_rest(struct bc_session *s, uint64_t ns)
+{
+	uv_timer_t *timer = &s->timers[TIMER_STOP];
+	uint64_t ms = (ns + 999999) / 1000000;
+
+	if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > ms)
+		uv_timer_start(timer, on_stop_time, ms, 0);
+}
+
+/* The time of a live recording runs from its start; from a board's first data, for nobody knows
+ * when that comes. */
+static void start_stop_timer(struct bc_session *s)
+{
+	if (!s->options.source->is_replay && s->stop.duration_ns != 0)
+		set_host_rest(s, s->stop.duration_ns);
+}
+
+/* A replay ends by the bus's time, which what it has taken already may have passed. */
+static void set_bus_rest(struct bc_session *s, uint32_t at, uint64_t ns)
+{
+	uint64_t tick = bc_lane_place(s->lane, at != 0 && at != BC_LANE_NOW ? at - 1 : at).tick;
+	uint64_t ticks = bc_bus_ticks(&s->time, ns);
+	uint64_t end = ticks < BC_TICK_END - tick ? tick + ticks : BC_TICK_END;
+	uint64_t stop_at = bc_bus_time(&s->time, end);
+
+	bc_lane_set_room_until(s->lane, at, end);
+	if (stop_at < s->time.stop_at)
+		s->time.stop_at = stop_at;
+	set_limit(s);
+}
+
+void bc_session_set_rest(struct bc_session *s, uint32_t at, const struct bc_length *rest)
+{
+	uint64_t records = rest->value / BC_RECORD_BYTES;
+
+	switch (rest->unit) {
+	case BC_LENGTH_NONE:
+	case BC_LENGTH_ALL:
+		break;
+	case BC_LENGTH_TIME:
+		if (s->options.source->is_replay)
+			set_bus_rest(s, at, rest->value);
+		else
+			set_host_rest(s, rest->value);
+		break;
+	case BC_LENGTH_BYTES:
+		bc_lane_set_room(s->lane, at, records != 0 ? records : 1);
+		break;
+	}
+}
+
+/* The beginning of a recording */
+
+/* A board tells who it is when it is there. */
+static void describe_board(struct bc_session *s)
+{
+	struct bc_segment_header *header = &s->recording->header;
+	const struct bc_source *source = s->options.source;
+	const struct bc_board *board = source->board;
+	const char *serial = board->has_info && board->own_serial[0] != '\0'
+				     ? board->own_serial
+				     : board->identity.serial;
+
+	snprintf(header->source_name, sizeof(header->source_name), "%s", source->name);
+	snprintf(header->board_serial, sizeof(header->board_serial), "%.*s",
+		(int)sizeof(header->board_serial) - 1, serial);
+	if (board->has_info)
+		memcpy(header->board_firmware, board->firmware, sizeof(header->board_firmware));
+}
+
+/* What was noted before stays, below what is noted now. */
+static void carry_metadata(struct bc_segment_header *header, const struct bc_segment_header *from)
+{
+	char all[BC_METADATA_MAX];
+	char why[160];
+
+	memcpy(all, from->metadata, sizeof(all));
+	if (bc_metadata_merge(all, header->metadata, why, sizeof(why)))
+		memcpy(header->metadata, all, sizeof(all));
+	else
+		bc_log(BC_LOG_WARNING, "the metadata of what is replayed are left out: %s", why);
+}
+
+/* What only the data tell of the recording. A replay of a segment is as its segment was (`from`);
+ * one of a raw capture is mapped anew. */
+static void complete_recording(struct bc_session *s, const struct bc_segment_header *from)
+{
+	struct bc_segment_header *header = &s->recording->header;
+
+	if (s->options.source->board != NULL) {
+		describe_board(s);
+		start_stop_timer(s);
+	}
+	if (s->format == BC_FORMAT_BCP1 || s->format == BC_FORMAT_RAW6) {
+		header->has_mapping = true;
+		header->mapping = s->options.mapping->options;
+	} else if (from != NULL) {
+		header->has_mapping = from->has_mapping;
+		header->mapping = from->mapping;
+	}
+	if (from != NULL) {
+		memcpy(header->board_serial, from->board_serial, sizeof(header->board_serial));
+		memcpy(header->board_firmware, from->board_firmware,
+			sizeof(header->board_firmware));
+		carry_metadata(header, from);
+	}
+	header->clock_hz = s->options.source->clock_hz;
+}
+
+uint32_t bc_session_record(struct bc_session *s, const struct bc_session_recording *what)
+{
+	s->recording = what->recording;
+	s->rotation = what->rotation;
+	s->stop = what->stop;
+	s->is_rotation_timed = false;
+	s->records_at_cut = 0;
+	s->has_cut = false;
+	s->segment = 0;
+	s->has_hit_limit = false;
+	/* Before its first chunk is sent: the writer's thread reads it then. */
+	if (s->has_data)
+		complete_recording(s, NULL);
+	uint32_t at = bc_lane_record(
+		s->lane, what->recording, &what->before, what->at, what->stop.records);
+	if (s->options.source->board == NULL)
+		start_stop_timer(s);
+	if (bc_lane_room(s->lane) == 0)
+		set_host_rest(s, 0); /* what was held is all that it may have */
+	return at;
+}
+
 /* The source's calls */
 
 /* The first piece tells what the source is. */
@@ -179,7 +455,7 @@ static void learn(struct bc_session *s, const struct bc_source_data *data)
 	if (source->clock_hz == 0 && data->header != NULL)
 		source->clock_hz = data->header->clock_hz;
 	if (s->recording != NULL)
-		bc_session_complete_recording(s, data->header);
+		complete_recording(s, data->header);
 	if (data->format == BC_FORMAT_RAW6 && data->has_times && source->clock_hz == 0)
 		bc_log(BC_LOG_WARNING,
 			"%s: its samples have times, but their clock is not known: a tick each; "
@@ -224,10 +500,10 @@ static bool on_data(void *context, const struct bc_source_data *data)
 	bool is_taken = keep_raw(s, data) && bc_decoder_push(s->decoder, data);
 	s->is_waiting = !is_taken;
 	s->is_kept = s->is_kept && !is_taken;
-	bc_session_time_segment(s);
+	time_segment(s);
 	if (bc_decoder_is_over(s->decoder)) {
 		bc_source_last(s->options.source); /* nothing more is wanted of it */
-		bc_session_stop_soon(s);
+		stop_soon(s);
 	}
 	return is_taken;
 }
@@ -297,7 +573,7 @@ void bc_session_on_report(struct bc_session *s)
 	if (s->recording == NULL || report->recording_tag != s->recording->tag)
 		return;
 	if (report->is_full) {
-		bc_session_reach_limit(s, BC_LANE_NOW);
+		reach_limit(s, BC_LANE_NOW);
 		return;
 	}
 	if (s->state != SESSION_RUNNING || report->file[0] == '\0')
@@ -305,7 +581,7 @@ void bc_session_on_report(struct bc_session *s)
 	bool is_new = report->segment != s->segment;
 	s->segment = report->segment;
 	if (is_new && !s->has_cut)
-		bc_session_time_rotation(s); /* the writer has cut, by size */
+		time_rotation(s); /* the writer has cut, by size */
 	s->has_cut = s->has_cut && !is_new;
 }
 
@@ -327,7 +603,7 @@ static void on_pace(uv_timer_t *timer)
 	if (!s->time.has_epoch)
 		return;
 	s->time.paced_until = ticks > 9e18 ? UINT64_MAX : (uint64_t)ticks + 1;
-	bc_session_set_limit(s);
+	set_limit(s);
 	if (s->has_source_ended)
 		finish_decoder(s);
 	else if (s->is_waiting)
@@ -335,6 +611,11 @@ static void on_pace(uv_timer_t *timer)
 }
 
 /* Life */
+
+void bc_session_look(struct bc_session *s)
+{
+	bc_log_limits_look(&s->limits, uv_hrtime());
+}
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -355,6 +636,11 @@ void bc_session_close(struct bc_session *s)
 	bc_log_limits_end(&s->limits);
 	for (int i = 0; i < TIMERS; i++)
 		uv_close((uv_handle_t *)&s->timers[i], on_closed);
+}
+
+static void on_full(void *context, uint32_t at)
+{
+	reach_limit(context, at);
 }
 
 static int open_lane(struct bc_session *s)

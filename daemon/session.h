@@ -12,12 +12,14 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "capture/source.h"
 #include "daemon/lane.h"
-#include "daemon/pipeline.h"
 #include "daemon/rules.h"
+#include "formats/must_check.h"
 
+struct bc_mapping;
+struct bc_pipeline;
 struct bc_session;
+struct bc_source;
 
 struct bc_session_options {
 	uv_loop_t *loop;
@@ -47,8 +49,8 @@ struct bc_session_outcome {
 };
 
 /* Starts the source. Returns 0, or a negative errno with the source closed. */
-int bc_session_start(struct bc_session **session, const struct bc_session_options *options)
-	__attribute__((warn_unused_result));
+int bc_session_start(
+	struct bc_session **session, const struct bc_session_options *options) BC_MUST_CHECK;
 
 /* What a recording is to be. */
 struct bc_session_recording {

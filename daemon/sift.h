@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "formats/filter.h"
+#include "formats/must_check.h"
 #include "formats/stamp.h"
 
 #define BC_SIFT_RULES    8u
@@ -96,10 +97,10 @@ uint32_t bc_sift_records(const struct bc_sift *sift, const struct bc_sift_state 
 /* Sets one key of [filter]: keep, keep.NAME, leave_out, leave_out.NAME; the same key again replaces
  * its rule, an empty value takes it away. On failure returns false with a sentence in `why`. */
 bool bc_sift_set(struct bc_sift *sift, const char *key, const char *value, char *why,
-	size_t why_room) __attribute__((warn_unused_result));
+	size_t why_room) BC_MUST_CHECK;
 
 /* Reads "WIDTH/PERIOD", as 10ms/1s; empty or "all": everything. The same. */
-bool bc_sampling_read(struct bc_sampling *sampling, const char *text, char *why, size_t why_room)
-	__attribute__((warn_unused_result));
+bool bc_sampling_read(
+	struct bc_sampling *sampling, const char *text, char *why, size_t why_room) BC_MUST_CHECK;
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "daemon/rules.h"
 #include "daemon/stint.h"
+#include "formats/must_check.h"
 #include "formats/segment_name.h"
 
 struct bc_space_state {
@@ -28,8 +29,8 @@ struct bc_space_state {
  * many segments are about to be opened. Logs each deletion, and each is a piece of work of the
  * stint, which may be NULL. Returns 0 or a negative errno. */
 int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
-	uint64_t files, uint64_t coming_bytes, uint64_t coming_files, struct bc_stint *stint)
-	__attribute__((warn_unused_result));
+	uint64_t files, uint64_t coming_bytes, uint64_t coming_files,
+	struct bc_stint *stint) BC_MUST_CHECK;
 
 /* One file of a directory. */
 struct bc_segment_entry {
@@ -50,6 +51,6 @@ void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segmen
 /* Lists the segments and raw captures of a directory, oldest first, those of one number side by
  * side, the segment first. Returns 0, or a negative errno with an empty
  * list. */
-int bc_segments_list(struct bc_segment_list *list, int dir_fd) __attribute__((warn_unused_result));
+int bc_segments_list(struct bc_segment_list *list, int dir_fd) BC_MUST_CHECK;
 
 #endif

@@ -10,18 +10,13 @@
 #include "capture/source.h"
 #include "daemon/counts.h"
 #include "daemon/pipeline.h"
+#include "daemon/rates.h"
 #include "daemon/recording.h"
 #include "daemon/writer.h"
 
 /* What `state` and `mode` may be; the lists end with NULL. */
 extern const char *const bc_status_states[];
 extern const char *const bc_status_modes[];
-
-struct bc_rates {
-	double samples_per_s;
-	double bytes_in_per_s; /* of records, before compression */
-	double bytes_out_per_s;
-};
 
 /* What the flight recorder holds, and may hold; a limit of 0 is none. */
 struct bc_status_flight {

@@ -4,26 +4,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
+#include "capture/source.h"
 #include "daemon/clock.h"
 #include "daemon/rfc3339.h"
 #include "formats/json.h"
 #include "formats/metadata.h"
+
+/* Replays that are over and still known. */
+#define REPLAYS_KEPT 16u
 
 struct bc_take_waiter {
 	struct bc_take_waiter *next;
 	void *context;
 	void (*done)(void *context, const struct bc_take *take);
 };
-
-struct bc_take *bc_take_new(void)
-{
-	struct bc_take *t = calloc(1, sizeof(*t));
-
-	if (t != NULL)
-		bc_recording_init(&t->recording);
-	return t;
-}
 
 int bc_take_wait(
 	struct bc_take *t, void *context, void (*done)(void *context, const struct bc_take *take))
@@ -56,11 +53,93 @@ void bc_take_end(struct bc_take *t, const struct bc_writer_news *totals)
 	tell_waiters(t);
 }
 
-void bc_take_free(struct bc_take *t)
+static void free_take(struct bc_take *t)
 {
 	tell_waiters(t);
 	bc_recording_destroy(&t->recording);
 	free(t);
+}
+
+static void describe(struct bc_takes *takes, struct bc_recording *recording, const char *label,
+	const struct bc_source *source, const char *host)
+{
+	struct bc_segment_header *h = &recording->header;
+	struct timespec now;
+	uint32_t random = 0;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		random = (uint32_t)now.tv_nsec ^ (uint32_t)getpid();
+	/* Half of it is the second's fraction: recordings that begin in one second sort, too. */
+	random = (uint32_t)((uint64_t)now.tv_nsec * 4096 / 1000000000) << 12 | (random & 0xFFF);
+	/* And those that triggers begin within one batch are no two of one name. */
+	if (now.tv_sec == takes->id_second && random <= takes->id_number)
+		random = (takes->id_number + 1) & 0xFFFFFF;
+	takes->id_second = now.tv_sec;
+	takes->id_number = random;
+	recording->started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	bc_recording_id_write(h->recording, recording->started_ns, random, label);
+	recording->tag = bc_recording_tag(h->recording);
+	snprintf(h->label, sizeof(h->label), "%s", label);
+	snprintf(h->source_kind, sizeof(h->source_kind), "%s", source->kind);
+	snprintf(h->source_name, sizeof(h->source_name), "%s", source->name);
+	h->clock_hz = source->clock_hz;
+	snprintf(h->host, sizeof(h->host), "%s", host);
+	snprintf(h->program, sizeof(h->program), "buscapd " BC_VERSION);
+}
+
+/* Forgets what nobody asks for any more: ended recordings but the latest, and old replays. */
+static void forget_old(struct bc_takes *takes)
+{
+	struct bc_take **at = &takes->newest;
+	unsigned replays = 0;
+	bool has_last = false;
+
+	while (*at != NULL) {
+		struct bc_take *t = *at;
+		bool is_kept = t->state != BC_TAKE_ENDED ||
+			       (t->is_replay ? ++replays <= REPLAYS_KEPT : !has_last);
+		has_last = has_last || (!t->is_replay && t->state == BC_TAKE_ENDED);
+		if (is_kept) {
+			at = &t->next;
+			continue;
+		}
+		*at = t->next;
+		free_take(t);
+	}
+}
+
+struct bc_take *bc_takes_add(
+	struct bc_takes *takes, const char *label, const struct bc_source *source, const char *host)
+{
+	struct bc_take *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	bc_recording_init(&t->recording);
+	describe(takes, &t->recording, label, source, host);
+	t->next = takes->newest;
+	takes->newest = t;
+	forget_old(takes);
+	return t;
+}
+
+struct bc_take *bc_takes_find(const struct bc_takes *takes, const char *id)
+{
+	struct bc_take *t = takes->newest;
+
+	while (t != NULL && strcmp(t->recording.header.recording, id) != 0)
+		t = t->next;
+	return t;
+}
+
+void bc_takes_free(struct bc_takes *takes)
+{
+	while (takes->newest != NULL) {
+		struct bc_take *t = takes->newest;
+		takes->newest = t->next;
+		free_take(t);
+	}
 }
 
 static const char *state_name(const struct bc_take *t)

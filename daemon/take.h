@@ -6,11 +6,13 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "daemon/counts.h"
 #include "daemon/recording.h"
 #include "daemon/trigger.h"
 #include "daemon/writer_news.h"
+#include "formats/must_check.h"
 
 #define BC_TAKE_TRIGGERS BC_TRIGGERS_REQUESTED
 
@@ -30,6 +32,8 @@ enum bc_take_reason {
 	BC_TAKE_SIGNAL,
 	BC_TAKE_FAILED,
 };
+
+struct bc_source;
 
 /* Somebody who waits for its end. */
 struct bc_take_waiter;
@@ -69,19 +73,30 @@ struct bc_take {
 	char error[512]; /* empty: none */
 };
 
-/* An empty one; NULL when memory ran out. */
-struct bc_take *bc_take_new(void);
+/* The takes of this run, the newest first; empty when all zero. */
+struct bc_takes {
+	struct bc_take *newest;
+	time_t id_second; /* the latest recording's id is of this second, and has this number */
+	uint32_t id_number;
+};
+
+/* Adds one with a new id, described but for its metadata. Ended ones are forgotten, except for the
+ * latest recording and the latest replays. Returns NULL when memory ran out. */
+struct bc_take *bc_takes_add(struct bc_takes *takes, const char *label,
+	const struct bc_source *source, const char *host);
+
+/* The one with that id; NULL: there is none. */
+struct bc_take *bc_takes_find(const struct bc_takes *takes, const char *id);
+
+/* Frees them. A waiter gets its take as it is: how it ended is not known. */
+void bc_takes_free(struct bc_takes *takes);
 
 /* Calls done() when the take has ended. Returns 0 or -ENOMEM. */
 int bc_take_wait(struct bc_take *take, void *context,
-	void (*done)(void *context, const struct bc_take *take))
-	__attribute__((warn_unused_result));
+	void (*done)(void *context, const struct bc_take *take)) BC_MUST_CHECK;
 
 /* It has ended: whoever waits is told. */
 void bc_take_end(struct bc_take *take, const struct bc_writer_news *totals);
-
-/* Frees it; whoever waits still is told that it isn't known how it ended: as it stands. */
-void bc_take_free(struct bc_take *take);
 
 /* What is known of a take that has not ended yet. */
 struct bc_take_now {

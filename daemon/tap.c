@@ -387,11 +387,6 @@ void bc_taps_passed(struct bc_taps *taps, uint64_t records)
 
 /* Life */
 
-bool bc_taps_are_empty(const struct bc_taps *taps)
-{
-	return taps->count == 0;
-}
-
 unsigned bc_taps_count(const struct bc_taps *taps)
 {
 	return taps->count;

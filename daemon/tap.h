@@ -42,8 +42,6 @@ int bc_taps_open(struct bc_taps **taps, uv_loop_t *loop) __attribute__((warn_unu
  * handle. NULL is none. */
 void bc_taps_close(struct bc_taps *taps);
 
-/* Whether nobody looks; then the calls below do nothing, and needn't be made. */
-bool bc_taps_are_empty(const struct bc_taps *taps);
 unsigned bc_taps_count(const struct bc_taps *taps);
 
 /* Answers a request with live records: those that the filter wants by address, type and processor

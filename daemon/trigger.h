@@ -12,6 +12,7 @@
 
 #include "daemon/length.h"
 #include "formats/filter.h"
+#include "formats/must_check.h"
 
 #define BC_TRIGGER_NAME_MAX 32u
 #define BC_TRIGGER_TEXT_MAX 256u
@@ -56,18 +57,17 @@ struct bc_trigger {
 
 /* A trigger of that name with nothing set. Returns false with a sentence in `why` if it can't be a
  * name: up to 32 letters, digits, underscores and dashes. */
-bool bc_trigger_init(struct bc_trigger *trigger, const char *name, char *why, size_t why_room)
-	__attribute__((warn_unused_result));
+bool bc_trigger_init(
+	struct bc_trigger *trigger, const char *name, char *why, size_t why_room) BC_MUST_CHECK;
 
 /* Sets when, action, pre, post, text or holdoff. On failure returns false with a sentence in `why`
  * that doesn't name the key. */
 bool bc_trigger_set(struct bc_trigger *trigger, const char *key, const char *value, char *why,
-	size_t why_room) __attribute__((warn_unused_result));
+	size_t why_room) BC_MUST_CHECK;
 
 /* What no single key can tell: what is missing, or doesn't go together. The sentence names the
  * trigger. */
-bool bc_trigger_check(const struct bc_trigger *trigger, char *why, size_t why_room)
-	__attribute__((warn_unused_result));
+bool bc_trigger_check(const struct bc_trigger *trigger, char *why, size_t why_room) BC_MUST_CHECK;
 
 /* Whether two are the same, but for what they counted. */
 bool bc_trigger_equal(const struct bc_trigger *a, const struct bc_trigger *b);
@@ -81,6 +81,6 @@ const char *bc_trigger_text(const struct bc_trigger *trigger);
 /* {"name","when","action","pre","post","text","holdoff","fired","missed","from"}: lengths and
  * texts as they are read, null where there is none; the text is never null. NULL when memory
  * runs out; the caller's to delete. */
-json_t *bc_trigger_json(const struct bc_trigger *trigger) __attribute__((warn_unused_result));
+json_t *bc_trigger_json(const struct bc_trigger *trigger) BC_MUST_CHECK;
 
 #endif

@@ -31,6 +31,7 @@
 
 #include "daemon/trigger.h"
 #include "formats/chunk.h"
+#include "formats/must_check.h"
 
 #define BC_WATCH_TRIGGERS (BC_TRIGGERS_CONFIGURED + BC_TRIGGERS_REQUESTED)
 
@@ -78,8 +79,7 @@ void bc_watch_init(struct bc_watch *watch);
 
 /* Arms one. Returns 0, -EEXIST when one of that name is armed, -ENOSPC when there are enough of the
  * configuration or of requests. */
-int bc_watch_add(struct bc_watch *watch, const struct bc_trigger *trigger)
-	__attribute__((warn_unused_result));
+int bc_watch_add(struct bc_watch *watch, const struct bc_trigger *trigger) BC_MUST_CHECK;
 
 /* Disarms one. Returns 0 or -ENOENT. Not within a loop over hits. */
 int bc_watch_remove(struct bc_watch *watch, const char *name);

@@ -17,15 +17,10 @@
 #include "daemon/rules.h"
 #include "daemon/stint.h"
 #include "daemon/writer_news.h"
-#include "formats/segment_name.h"
+#include "daemon/writer_stats.h"
+#include "formats/must_check.h"
 
 struct bc_writer;
-
-struct bc_writer_rules {
-	struct bc_rotation rotation;
-	struct bc_space_rules space;
-	uint64_t sync_ns; /* fdatasync this often while there is something to sync */
-};
 
 struct bc_writer_options {
 	const char *dir; /* for messages, and to open it again when it was replaced */
@@ -38,38 +33,9 @@ struct bc_writer_options {
 	void *context;
 };
 
-/* How things stand. Sums are since the start, of records unless they say bytes. */
-struct bc_writer_report {
-	uint64_t written;       /* given to the kernel */
-	uint64_t durable;       /* of them, made durable */
-	uint64_t unrecorded;    /* left out: they came after the recording had reached stop_bytes */
-	uint64_t abandoned;     /* given up, by bc_writer_abandon() */
-	uint64_t raw_abandoned; /* bytes of the stream, likewise */
-	uint64_t bytes;         /* of all that was written */
-	/* Of the recording that the writer is at, or was at last, told by its tag; 0: of none yet.
-	 * The loop may be at another already. */
-	uint64_t recording_tag;
-	uint64_t recording_bytes; /* of its segments */
-	uint64_t recording_records;
-	uint32_t segment;               /* the open one, or the one sealed last */
-	char file[BC_SEGMENT_NAME_MAX]; /* its name; empty: none yet, or it was left, lost or
-					 * deleted, and the next isn't begun */
-	bool is_open;                   /* `file` still has .partial behind its name */
-	bool is_full;                   /* the recording has reached stop_bytes */
-	bool is_stuck;                  /* a chunk can't be written for now */
-	bool is_hopeless; /* and won't be without somebody's help: no directory, no permission */
-	uint64_t sealed;  /* segments */
-	uint64_t manifest_failed; /* files whose hash is missing in their manifest */
-	uint64_t news_lost;       /* news that there was no memory for */
-	unsigned unsealed;        /* files that could not be sealed */
-	unsigned deleted;         /* files that somebody deleted while they were open */
-	uint64_t free_bytes;      /* of the file system, when last looked */
-	char error[256];          /* the latest; empty: none yet */
-};
-
 /* Starts the thread. Returns 0 or a negative errno. */
-int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *options)
-	__attribute__((warn_unused_result));
+int bc_writer_start(
+	struct bc_writer **writer, const struct bc_writer_options *options) BC_MUST_CHECK;
 
 void bc_writer_report(struct bc_writer *writer, struct bc_writer_report *report);
 

@@ -1,5 +1,6 @@
 /* What the writer tells the loop, one by one and in order: a segment was begun, or sealed, or a
- * recording has ended. How much has been written meanwhile stands in its report (daemon/writer.h).
+ * recording has ended. How much has been written meanwhile is in its report
+ * (daemon/writer_stats.h).
  *
  * Of each recording: BEGUN, then SEALED, for each segment; RAW_SEALED for each raw capture beside
  * them; ENDED last. Recordings follow one another; nothing of the next comes before the ENDED of
@@ -11,9 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/recording.h"
 #include "formats/file_hash.h"
 #include "formats/segment_name.h"
+
+struct bc_recording;
 
 enum bc_writer_news_kind {
 	BC_NEWS_BEGUN,

@@ -9,7 +9,7 @@ import harness
 
 # The functions whose format is a line of the log, and which argument it is.
 FUNCTIONS = {
-    "bc_log": 1, "bc_log_limited": 2, "bc_usb_feed_tell": 2, "bc_usb_tell_failure": 1, "bc_decode_damage": 1,
+    "bc_log": 1, "bc_log_limited": 2, "bc_usb_feed_tell": 2, "bc_usb_tell_failure": 1, "report_damage": 1,
 }
 
 # Sentences, and parts of them, that are made elsewhere and logged as they are: the file, and the arguments of calls
@@ -21,7 +21,7 @@ SENTENCES = {
     "daemon/source_open.c": {"snprintf": (2,)},
     "daemon/session.c": {"snprintf": (2,)},
     "daemon/space.c": {"snprintf": (2,)},
-    "daemon/account.c": {"snprintf": (2,)},
+    "daemon/loss_report.c": {"snprintf": (2,)},
     "daemon/pair.c": {"bc_pair_get_stuck": (2,), "set_error": (2, 3), "refuse_file": (1,)},
     "daemon/files.c": {"bc_pair_get_stuck": (2,)},
     "daemon/hook.c": {"snprintf": (2,), "fail": (3,)},
@@ -126,8 +126,9 @@ def lines():
                         for text in formats(argument):
                             add(text, set(), path)
     for text in re.findall(r'return "(.+?)";|, "((?:while|for|by) .+?)"}', "".join(
-            without_comments((harness.ROOT / path).read_text()) for path in ("capture/usb_feed.c", "daemon/account.c"))):
-        add("\0 " + text[1] if text[1] else text[0], set(), "daemon/account.c" if text[1] else "capture/usb_feed.c")
+            without_comments((harness.ROOT / path).read_text())
+            for path in ("capture/usb_feed.c", "daemon/loss_report.c"))):
+        add("\0 " + text[1] if text[1] else text[0], set(), "daemon/loss_report.c" if text[1] else "capture/usb_feed.c")
     return found
 
 

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "daemon/config_file.h"
+#include "daemon/config_keys.h"
 #include "daemon/options.h"
-#include "daemon/pipeline.h"
+#include "daemon/pool.h"
 #include "tests/support/test.h"
 
 struct fixture {
@@ -283,7 +284,7 @@ TEST_F(settings_that_do_not_go_together_are_refused)
 	assert_non_null(strstr(f->why, "speed"));
 	assert_true(bc_config_set(c, "source", "speed", "max", f->why, sizeof(f->why)));
 	c->workers = 2;
-	c->buffer_bytes = bc_pipeline_least_buffer(2, false);
+	c->buffer_bytes = bc_pool_least_bytes(2, false);
 	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
 	c->buffer_bytes--;
 	assert_false(bc_config_check(c, f->why, sizeof(f->why)));
@@ -334,7 +335,7 @@ TEST_F(the_flight_recorder_fits_beside_what_the_workers_need)
 	set(f, "recording", "record", "flight");
 	take(f);
 	c->workers = 2;
-	c->buffer_bytes = bc_pipeline_least_buffer(2, false) + (8u << 20);
+	c->buffer_bytes = bc_pool_least_bytes(2, false) + (8u << 20);
 	set(f, "recording", "flight_size", "8M");
 	take(f);
 	c->buffer_bytes--;

@@ -8,10 +8,17 @@
 #include <unistd.h>
 
 #include "capture/sim.h"
+#include "capture/source.h"
 #include "daemon/decoder.h"
+#include "daemon/lane.h"
 #include "daemon/log.h"
 #include "daemon/manifest.h"
+#include "daemon/pipeline.h"
+#include "daemon/pool.h"
+#include "daemon/recording.h"
+#include "formats/mapping.h"
 #include "formats/segment_reader.h"
+#include "formats/stamp.h"
 #include "tests/support/test.h"
 
 TEST_THREADS;
@@ -116,7 +123,7 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 static void begin(struct fixture *f, bool is_live)
 {
 	struct bc_pipeline_options pipeline = {
-		.buffer_bytes = bc_pipeline_least_buffer(1, false) + 2 * sizeof(struct bc_slot),
+		.buffer_bytes = bc_pool_least_bytes(1, false) + 2 * sizeof(struct bc_slot),
 		.workers = 1,
 		.dir = f->dir,
 		.dir_fd = f->dir_fd,

@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "capture/file_source.h"
+#include "capture/source.h"
 #include "daemon/log.h"
+#include "daemon/pipeline.h"
+#include "daemon/pool.h"
+#include "daemon/recording.h"
 #include "daemon/session.h"
 #include "formats/segment_reader.h"
 #include "tests/support/dice.h"
@@ -193,7 +197,7 @@ static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 {
 	const struct bc_mapping_options mapping = bc_mapping_options_default();
 	struct bc_pipeline_options pipeline = {
-		.buffer_bytes = bc_pipeline_least_buffer(1, keeps_raw),
+		.buffer_bytes = bc_pool_least_bytes(1, keeps_raw),
 		.workers = 1,
 		.keeps_raw = keeps_raw,
 		.dir = dir->path,

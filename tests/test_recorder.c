@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/config_keys.h"
 #include "daemon/log.h"
 #include "daemon/recorder.h"
 #include "formats/segment_reader.h"

@@ -46,13 +46,13 @@ static void open_bench(struct bench *bench)
 	bench->dice.state = 5;
 	bc_filter_init(&bench->filter);
 	assert_int_equal(bc_taps_open(&bench->taps, &bench->rig.loop), 0);
-	assert_true(bc_taps_are_empty(bench->taps));
+	assert_true(bc_taps_count(bench->taps) == 0);
 }
 
 static void close_bench(struct bench *bench)
 {
 	rig_close_server(&bench->rig);
-	assert_true(bc_taps_are_empty(bench->taps));
+	assert_true(bc_taps_count(bench->taps) == 0);
 	bc_taps_close(bench->taps);
 	rig_close(&bench->rig);
 	free(bench->chunk);
@@ -387,7 +387,7 @@ TEST(gaps_marks_and_triggers_stand_where_they_were)
 	assert_string_equal(r.last_mark, "early");
 	assert_true(r.mark_record == BC_TAP_NO_RECORD && r.mark_tick == UINT64_MAX);
 	close(fd);
-	RIG_UNTIL(&bench.rig, bc_taps_are_empty(bench.taps));
+	RIG_UNTIL(&bench.rig, bc_taps_count(bench.taps) == 0);
 
 	/* Each new batch has what stands at its own records, once; the end has the rest. */
 	fd = listen_in(&bench);
@@ -413,7 +413,7 @@ TEST(gaps_marks_and_triggers_stand_where_they_were)
 	assert_int_equal(strncmp(rig_body(answer), wanted, strlen(wanted)), 0);
 	free(answer);
 	close(fd);
-	RIG_UNTIL(&bench.rig, bc_taps_are_empty(bench.taps));
+	RIG_UNTIL(&bench.rig, bc_taps_count(bench.taps) == 0);
 
 	fd = listen_in(&bench);
 	char text[BC_CHUNK_TEXT_BYTES + 1];
@@ -506,7 +506,7 @@ TEST(a_limit_ends_the_stream_behind_that_record)
 		begin_chunk(&bench, 0);
 		/* While the budget is used up it takes longer. */
 		uint64_t end_ns = bc_now_ns() + RIG_WAIT_NS;
-		while (!bc_taps_are_empty(bench.taps)) {
+		while (bc_taps_count(bench.taps) != 0) {
 			assert_true(bc_now_ns() < end_ns);
 			uint32_t from = bench.chunk->info.records;
 			if (from > BC_CHUNK_RECORDS - 100) {

@@ -1,10 +1,11 @@
-#include "daemon/account.h"
+#include "daemon/loss_report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "daemon/log.h"
-#include "formats/record.h"
+#include "daemon/session.h"
+#include "daemon/writer_news.h"
 
 /* In the time between two looks: from so many on, they say something. */
 #define MISFIT_SAMPLES 1000u
@@ -19,7 +20,7 @@ static uint64_t lost_of(const struct bc_counts *c)
 }
 
 /* Says, once, that what comes can hardly be what it is taken for. */
-static void look_for_misfit(struct bc_account *a, const struct bc_counts *c)
+static void look_for_misfit(struct bc_loss_report *a, const struct bc_counts *c)
 {
 	uint64_t received = c->received - a->looked.received;
 	uint64_t invalid = c->dropped_invalid - a->looked.dropped_invalid;
@@ -65,7 +66,7 @@ static void write_losses(char out[160], const struct bc_counts *c, const struct 
 				used != 0 ? ", " : "", losses[i].count, losses[i].what);
 }
 
-static void begin_losing(struct bc_account *a, const struct bc_counts *c, uint64_t now)
+static void begin_losing(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
 {
 	char losses[160] = "";
 
@@ -81,7 +82,7 @@ static void begin_losing(struct bc_account *a, const struct bc_counts *c, uint64
 		losses, (double)(now - a->losing_since_ns) * 1e-9);
 }
 
-static void tell_losing(struct bc_account *a, const struct bc_counts *c, uint64_t now)
+static void tell_losing(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
 {
 	char losses[160] = "";
 
@@ -94,7 +95,7 @@ static void tell_losing(struct bc_account *a, const struct bc_counts *c, uint64_
 	a->tell_at_ns = now + a->tell_after_ns;
 }
 
-static void end_losing(struct bc_account *a, const struct bc_counts *c)
+static void end_losing(struct bc_loss_report *a, const struct bc_counts *c)
 {
 	char losses[160] = "";
 
@@ -104,7 +105,7 @@ static void end_losing(struct bc_account *a, const struct bc_counts *c)
 		losses, (double)(a->lost_ns - a->losing_since_ns) * 1e-9);
 }
 
-static void look_for_losses(struct bc_account *a, const struct bc_counts *c, uint64_t now)
+static void look_for_losses(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
 {
 	bool has_lost = lost_of(c) != lost_of(&a->looked);
 
@@ -118,26 +119,18 @@ static void look_for_losses(struct bc_account *a, const struct bc_counts *c, uin
 		tell_losing(a, c, now);
 }
 
-void bc_account_end(struct bc_account *a)
+void bc_loss_report_finish(struct bc_loss_report *a)
 {
 	bc_log_limits_end(&a->limits);
 }
 
-void bc_account_look(struct bc_account *a, const struct bc_counts *c,
-	const struct bc_writer_report *report, uint64_t now)
+void bc_loss_report_poll(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
 {
-	double seconds = (double)(now - a->looked_ns) * 1e-9;
-	uint64_t written_bytes = (c->written - a->looked.written) * BC_RECORD_BYTES;
-
-	a->rates.samples_per_s = (double)(c->received - a->looked.received) / seconds;
-	a->rates.bytes_in_per_s = (double)written_bytes / seconds;
-	a->rates.bytes_out_per_s = (double)(report->bytes - a->looked_bytes) / seconds;
 	look_for_losses(a, c, now);
 	look_for_misfit(a, c);
 	bc_log_limits_look(&a->limits, now);
 	a->looked = *c;
 	a->looked_ns = now;
-	a->looked_bytes = report->bytes;
 }
 
 static void log_written(const char *recording, const struct bc_counts *c, const struct bc_counts *b,
@@ -162,7 +155,7 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 			recording, records, received, invalid);
 }
 
-void bc_account_summary(const char *recording, bool is_alone, const struct bc_counts *c,
+void bc_loss_report_summary(const char *recording, bool is_alone, const struct bc_counts *c,
 	const struct bc_counts *b, const struct bc_writer_news *totals,
 	const struct bc_session_outcome *outcome, uint64_t damages, uint64_t breaks)
 {
@@ -194,34 +187,7 @@ void bc_account_summary(const char *recording, bool is_alone, const struct bc_co
 		bc_log(BC_LOG_ERROR, "%s", outcome->why);
 }
 
-void bc_account_care(const struct bc_writer_report *report)
-{
-	if (report->unsealed != 0)
-		bc_log(BC_LOG_ERROR,
-			"files that could not be sealed: %u; the next start recovers what is in "
-			"their .partial files",
-			report->unsealed);
-	if (report->deleted != 0)
-		bc_log(BC_LOG_ERROR,
-			"files that somebody deleted while they were written: %u; what was in "
-			"them is lost",
-			report->deleted);
-}
-
-bool bc_account_has_lost(const struct bc_counts *c, const struct bc_counts *b)
+bool bc_loss_report_has_lost(const struct bc_counts *c, const struct bc_counts *b)
 {
 	return lost_of(c) != lost_of(b) || c->raw_dropped_bytes != b->raw_dropped_bytes;
-}
-
-enum bc_exit bc_account_exit(bool is_replay, bool has_lost, const struct bc_writer_report *report,
-	const struct bc_session_outcome *outcome)
-{
-	if (outcome->has_no_device)
-		return BC_EXIT_NO_DEVICE;
-	if (outcome->has_failed || report->unsealed != 0 || report->deleted != 0)
-		return BC_EXIT_FAILED;
-	if (is_replay && outcome->damages != 0)
-		return BC_EXIT_DAMAGED;
-	bool is_whole = !has_lost && outcome->damages == 0;
-	return is_whole && (is_replay || outcome->breaks == 0) ? BC_EXIT_OK : BC_EXIT_LOST;
 }

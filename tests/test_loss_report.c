@@ -2,17 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/account.h"
 #include "daemon/clock.h"
+#include "daemon/loss_report.h"
 #include "tests/support/ear.h"
 #include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
 
 struct fixture {
-	struct bc_account account;
+	struct bc_loss_report losses;
 	struct bc_counts counts;
-	struct bc_writer_report report;
 	uint64_t now_ns;
 	struct ear ear;
 };
@@ -20,7 +19,7 @@ struct fixture {
 static void set_up(struct fixture *f)
 {
 	f->now_ns = bc_now_ns();
-	f->account.looked_ns = f->now_ns;
+	f->losses.looked_ns = f->now_ns;
 }
 
 TEST_FIXTURE(fixture, set_up, NOTHING)
@@ -29,7 +28,7 @@ static void look(struct fixture *f, unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds; i++) {
 		f->now_ns += SECOND;
-		bc_account_look(&f->account, &f->counts, &f->report, f->now_ns);
+		bc_loss_report_poll(&f->losses, &f->counts, f->now_ns);
 	}
 }
 
@@ -44,7 +43,7 @@ TEST_F(a_time_of_losses_is_told_at_both_ends_with_all_that_was_lost)
 	look(f, 1);
 	f->counts.dropped_disk += 1;
 	look(f, 30);
-	bc_account_end(&f->account);
+	bc_loss_report_finish(&f->losses);
 	assert_string_equal(end_listening(&f->ear),
 		"buscapd: warning: samples are being lost: 7 for want of buffer, in the last "
 		"1.0 s; each gap is on record at its place, and the recording goes on\n"
@@ -84,9 +83,9 @@ TEST_F(what_was_only_counted_is_told_at_the_end)
 		f->counts.received += 1000;
 		look(f, 1);
 		f->now_ns = bc_now_ns(); /* nothing is summed up meanwhile */
-		f->account.looked_ns = f->now_ns;
+		f->losses.looked_ns = f->now_ns;
 	}
-	bc_account_end(&f->account);
+	bc_loss_report_finish(&f->losses);
 	heard = end_listening(&f->ear);
 	assert_non_null(strstr(heard, "buscapd: warning: 2 more times in the last "));
 	assert_non_null(strstr(heard, "the latest: 1000 of the last 1000 samples are no valid"));
