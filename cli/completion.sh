@@ -1,7 +1,7 @@
 #!/bin/sh
 # completion.sh bash|zsh PROGRAM
 # Prints the completion of buscap or buscapd for a shell, made of what `PROGRAM --options` lists
-# (formats/usage.h says how) and of `buscap formats`. What it prints asks no program any more.
+# (formats/base/usage.h says how) and of `buscap formats`. What it prints asks no program any more.
 set -eu
 
 shell=$1

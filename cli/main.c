@@ -8,25 +8,25 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/console.h"
-#include "cli/convert.h"
-#include "cli/cut.h"
-#include "cli/daemon_command.h"
-#include "cli/diff.h"
-#include "cli/diff_options.h"
-#include "cli/dump.h"
-#include "cli/events.h"
-#include "cli/formats.h"
-#include "cli/info.h"
-#include "cli/merge.h"
-#include "cli/recover.h"
-#include "cli/safe_text.h"
-#include "cli/sim.h"
-#include "cli/stats.h"
-#include "cli/status.h"
-#include "cli/tail.h"
-#include "cli/top.h"
-#include "cli/verify.h"
+#include "cli/term/console.h"
+#include "cli/trace/convert.h"
+#include "cli/trace/cut.h"
+#include "cli/client/daemon_command.h"
+#include "cli/diff/diff.h"
+#include "cli/diff/diff_options.h"
+#include "cli/trace/dump.h"
+#include "cli/client/events.h"
+#include "cli/trace/formats.h"
+#include "cli/trace/info.h"
+#include "cli/trace/merge.h"
+#include "cli/trace/recover.h"
+#include "cli/term/safe_text.h"
+#include "cli/trace/sim.h"
+#include "cli/stats/stats.h"
+#include "cli/client/status.h"
+#include "cli/client/tail.h"
+#include "cli/top/top.h"
+#include "cli/trace/verify.h"
 
 static const struct {
 	const struct bc_usage *usage;
@@ -74,7 +74,7 @@ static int end_output(void)
 static const struct bc_usage_option options[] = {
 	{'V', "version", NULL, NULL, "the version"},
 	{OPTION_OPTIONS, "options", NULL, NULL,
-		"what all commands take, a line an option, for programs: formats/usage.h has it"},
+		"what all commands take, a line an option, for programs: formats/base/usage.h has it"},
 	{0},
 };
 

@@ -10,7 +10,7 @@
  *     board_undelivered()  takes back what was given and didn't arrive
  *     board_sent()         the truth that a receiver's counts are held against
  *
- * Its stream is the simulated bus (capture/sim.h) as docs/board-protocol.md has it: bcp1 or raw6,
+ * Its stream is the simulated bus (capture/sim/sim.h) as docs/board-protocol.md has it: bcp1 or raw6,
  * and with is_ftdi in packets with two status bytes at the head of each. It is made from a loop of
  * 131,072 samples of that bus, gone round for ever with rising ticks: a frame costs a copy and its
  * CRCs. A full frame has `frame` samples, or ends before a delta that is too long. The first

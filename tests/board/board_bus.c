@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/sim.h"
-#include "formats/bytes.h"
-#include "formats/sample.h"
+#include "capture/sim/sim.h"
+#include "formats/base/bytes.h"
+#include "formats/bus/sample.h"
 
 #define LOOP_SAMPLES (UINT32_C(1) << 17)
 

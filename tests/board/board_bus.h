@@ -1,4 +1,4 @@
-/* The bus that a board stands on: a loop of samples, taken once from capture/sim.h and gone round
+/* The bus that a board stands on: a loop of samples, taken once from capture/sim/sim.h and gone round
  * for ever, so that a lap costs a memcpy. A loop is much longer than what LZ4 looks back on: the
  * stream packs as well as the simulated bus itself. Ticks rise from lap to lap.
  *

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "formats/bytes.h"
+#include "formats/base/bytes.h"
 
 enum {
 	DEVICE = 1,

@@ -6,8 +6,8 @@
 #ifndef BC_TESTS_BOARD_BOARD_INTERNAL_H
 #define BC_TESTS_BOARD_BOARD_INTERNAL_H
 
-#include "capture/sim.h"
-#include "capture/sim_random.h"
+#include "capture/sim/sim.h"
+#include "capture/sim/sim_random.h"
 #include "tests/board/board.h"
 #include "tests/board/board_bus.h"
 #include "tests/board/board_ledger.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bcp1.h"
-#include "formats/sample.h"
+#include "formats/bus/bcp1.h"
+#include "formats/bus/sample.h"
 
 bool board_ledger_init(struct board_ledger *ledger)
 {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "formats/bytes.h"
+#include "formats/base/bytes.h"
 
 /* bmRequestType */
 #define IN        0x80

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "formats/bcp1.h"
-#include "formats/sample.h"
+#include "formats/bus/bcp1.h"
+#include "formats/bus/sample.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bcp1.h"
-#include "formats/bytes.h"
+#include "formats/bus/bcp1.h"
+#include "formats/base/bytes.h"
 #include "tests/board/board.h"
 #include "tests/support/test.h"
 

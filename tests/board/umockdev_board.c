@@ -1,6 +1,6 @@
 /* umockdev_board [BOARD]...
  * Boards in software for programs that run under libumockdev-preload: they see them in sysfs, hear
- * of them by udev, and talk to them through /dev/bus/usb. tests/usb_harness.py drives it.
+ * of them by udev, and talk to them through /dev/bus/usb. tests/support/usb_harness.py drives it.
  *
  * BOARD is a row of key=value, separated by commas, as in struct board_options: vid, pid, serial,
  * firmware, form (bcp1 or raw6), ftdi, packet, seed, agents, rate, fifo. Without any there is one.

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "formats/bytes.h"
+#include "formats/base/bytes.h"
 
 #define MAX_INTERFACES  32
 #define MAX_DESCRIPTORS 4096

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "formats/bytes.h"
+#include "formats/base/bytes.h"
 
 #define DEVICE_BYTES 18
 #define CONFIG_BYTES 9

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/bytes.h"
+#include "formats/base/bytes.h"
 #include "tests/board/usbfs_kernel.h"
 
 #define DEVICE_BYTES        18u

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "formats/bytes.h"
+#include "formats/base/bytes.h"
 #include "tests/board/usbfs_kernel.h"
 #include "tests/board/usbfs_state.h"
 

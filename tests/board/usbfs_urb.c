@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "formats/bytes.h"
+#include "formats/base/bytes.h"
 #include "tests/board/usbfs_kernel.h"
 #include "tests/board/usbfs_state.h"
 

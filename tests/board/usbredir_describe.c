@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "formats/bytes.h"
+#include "formats/base/bytes.h"
 
 #define CONFIG_MAX 4096u
 

@@ -11,7 +11,7 @@
 
 #include <usbredirparser.h>
 
-#include "formats/bytes.h"
+#include "formats/base/bytes.h"
 #include "tests/board/usbredir_describe.h"
 #include "tests/board/usbredir_refuse.h"
 

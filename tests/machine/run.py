@@ -18,7 +18,7 @@ import time
 import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE.parent / "support"))
 import steps  # noqa: E402
 from image import CannotMake, find  # noqa: E402
 from machine import Machine  # noqa: E402

@@ -4,7 +4,7 @@
     recording = read_recording(paths)            one recording, from its segments
     found = compare(recording, frames, 0)        where it begins and ends in the stream; AssertionError where it differs
 
-The records are made from the samples by tests/reference.py, which shares nothing with the programs. The board's bus is a
+The records are made from the samples by tests/support/reference.py, which shares nothing with the programs. The board's bus is a
 loop, so that the same frames come again and again: each is decoded once.
 """
 
@@ -16,7 +16,7 @@ import struct
 import sys
 import zlib
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import reference  # noqa: E402
 from reference import AGENT, LAST, LOSS, MANY, NO_DELTA  # noqa: E402
 

@@ -1,6 +1,6 @@
 /* Numbers for tests that want many of them and the same each time: a xorshift64* generator. */
-#ifndef BC_TESTS_DICE_H
-#define BC_TESTS_DICE_H
+#ifndef BC_TESTS_SUPPORT_DICE_H
+#define BC_TESTS_SUPPORT_DICE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* What is logged while somebody listens, from standard error, which is a pipe meanwhile: 64 KiB at
  * most. */
-#ifndef BC_TESTS_EAR_H
-#define BC_TESTS_EAR_H
+#ifndef BC_TESTS_SUPPORT_EAR_H
+#define BC_TESTS_SUPPORT_EAR_H
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,15 +1,15 @@
 /* A format's parser and printer by themselves, on text or records held in memory. */
-#ifndef BC_TESTS_FORMATTED_H
-#define BC_TESTS_FORMATTED_H
+#ifndef BC_TESTS_SUPPORT_FORMATTED_H
+#define BC_TESTS_SUPPORT_FORMATTED_H
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/format.h"
-#include "formats/parser.h"
-#include "formats/printer.h"
+#include "formats/codec/format.h"
+#include "formats/trace/parser.h"
+#include "formats/trace/printer.h"
 #include "tests/support/test.h"
 
 #define FORMATTED_ENTRIES 4096u

@@ -1,15 +1,15 @@
 /* Traces through reader, fit and printer in memory: what `buscap convert` does, without files. */
-#ifndef BC_TESTS_PRINT_RUN_H
-#define BC_TESTS_PRINT_RUN_H
+#ifndef BC_TESTS_SUPPORT_PRINT_RUN_H
+#define BC_TESTS_SUPPORT_PRINT_RUN_H
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/fit.h"
-#include "formats/printer.h"
-#include "formats/reader.h"
+#include "formats/reader/entry_convert.h"
+#include "formats/trace/printer.h"
+#include "formats/reader/reader.h"
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 

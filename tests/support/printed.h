@@ -1,13 +1,13 @@
 /* What a format's printer makes of entries, in pieces as they come from a small room. */
-#ifndef BC_TESTS_PRINTED_H
-#define BC_TESTS_PRINTED_H
+#ifndef BC_TESTS_SUPPORT_PRINTED_H
+#define BC_TESTS_SUPPORT_PRINTED_H
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/entry.h"
-#include "formats/format.h"
-#include "formats/printer.h"
+#include "formats/trace/entry.h"
+#include "formats/codec/format.h"
+#include "formats/trace/printer.h"
 #include "tests/support/test.h"
 
 struct printed {

@@ -1,10 +1,10 @@
 /* A raw capture of several blocks, with transfers, breaks and what is missing between them: its
  * file, and what a reader must make of it. */
-#ifndef BC_TESTS_RAW_BLOCKS_H
-#define BC_TESTS_RAW_BLOCKS_H
+#ifndef BC_TESTS_SUPPORT_RAW_BLOCKS_H
+#define BC_TESTS_SUPPORT_RAW_BLOCKS_H
 
-#include "formats/segment_reader.h"
-#include "formats/segment_writer.h"
+#include "formats/segment/segment_reader.h"
+#include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"

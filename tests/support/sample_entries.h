@@ -1,8 +1,8 @@
 /* One entry of each kind with everything in it, for the tests of printers. */
-#ifndef BC_TESTS_SAMPLE_ENTRIES_H
-#define BC_TESTS_SAMPLE_ENTRIES_H
+#ifndef BC_TESTS_SUPPORT_SAMPLE_ENTRIES_H
+#define BC_TESTS_SUPPORT_SAMPLE_ENTRIES_H
 
-#include "formats/entry.h"
+#include "formats/trace/entry.h"
 #include "tests/support/dice.h"
 #include "tests/support/printed.h"
 

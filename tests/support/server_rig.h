@@ -1,7 +1,7 @@
 /* A server on a real loop and its clients on real sockets, in one thread: clients never block, and
  * waiting turns the loop. */
-#ifndef BC_TESTS_SERVER_RIG_H
-#define BC_TESTS_SERVER_RIG_H
+#ifndef BC_TESTS_SUPPORT_SERVER_RIG_H
+#define BC_TESTS_SUPPORT_SERVER_RIG_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "daemon/clock.h"
-#include "daemon/server.h"
+#include "daemon/base/clock.h"
+#include "daemon/http/server.h"
 #include "tests/support/test.h"
 
 /* Nothing here takes so long; a test that waits for it in vain has failed. */

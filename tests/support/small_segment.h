@@ -1,7 +1,7 @@
 /* A small segment of several chunks, with every kind of event, to be damaged in every way: its
  * bytes, and what a reader and `buscap dump` must make of each chunk. */
-#ifndef BC_TESTS_SMALL_SEGMENT_H
-#define BC_TESTS_SMALL_SEGMENT_H
+#ifndef BC_TESTS_SUPPORT_SMALL_SEGMENT_H
+#define BC_TESTS_SUPPORT_SMALL_SEGMENT_H
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/console.h"
-#include "formats/segment_index.h"
-#include "formats/segment_reader.h"
-#include "formats/segment_writer.h"
+#include "cli/term/console.h"
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_reader.h"
+#include "formats/segment/segment_writer.h"
 #include "tests/support/test.h"
 
 #define SMALL_CHUNKS    6u

@@ -1,7 +1,7 @@
 /* A source run on a loop of its own, by a sink that gathers what comes and may be as difficult as a
  * sink may be. */
-#ifndef BC_TESTS_SOURCE_RUN_H
-#define BC_TESTS_SOURCE_RUN_H
+#ifndef BC_TESTS_SUPPORT_SOURCE_RUN_H
+#define BC_TESTS_SUPPORT_SOURCE_RUN_H
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 #include <uv.h>
 
-#include "capture/source.h"
+#include "capture/source/source.h"
 #include "tests/support/test.h"
 
 enum source_act { ACT_NONE, ACT_STOP, ACT_CLOSE };

@@ -1,12 +1,12 @@
 /* Lines of Tarmac as entries, and entries as words, for the tests of formats/tarmac*.c. */
-#ifndef BC_TESTS_TARMAC_LINES_H
-#define BC_TESTS_TARMAC_LINES_H
+#ifndef BC_TESTS_SUPPORT_TARMAC_LINES_H
+#define BC_TESTS_SUPPORT_TARMAC_LINES_H
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/tarmac.h"
+#include "formats/codec/tarmac.h"
 #include "tests/support/test.h"
 
 /* What was read of a text. The entries' texts lie in `bytes`. */

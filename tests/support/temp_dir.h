@@ -1,7 +1,7 @@
 /* A directory of a test's own, and what it has files for. The functions fail the test they are
  * called in. */
-#ifndef BC_TESTS_TEMP_DIR_H
-#define BC_TESTS_TEMP_DIR_H
+#ifndef BC_TESTS_SUPPORT_TEMP_DIR_H
+#define BC_TESTS_SUPPORT_TEMP_DIR_H
 
 #include <dirent.h>
 #include <fcntl.h>

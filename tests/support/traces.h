@@ -1,18 +1,18 @@
 /* The simulated bus as the files that hold it: bcp1, raw6, BYU and its dialects, compressed or not.
  */
-#ifndef BC_TESTS_TRACES_H
-#define BC_TESTS_TRACES_H
+#ifndef BC_TESTS_SUPPORT_TRACES_H
+#define BC_TESTS_SUPPORT_TRACES_H
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <lz4frame.h>
 
-#include "capture/sim.h"
-#include "formats/bytes.h"
-#include "formats/mapping.h"
-#include "formats/probe.h"
-#include "formats/record.h"
+#include "capture/sim/sim.h"
+#include "formats/base/bytes.h"
+#include "formats/bus/mapping.h"
+#include "formats/reader/probe.h"
+#include "formats/bus/record.h"
 #include "tests/support/test.h"
 
 struct trace {

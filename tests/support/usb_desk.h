@@ -1,7 +1,7 @@
 /* A desk with a board on it and the least that reads boards: libusb with a number of transfers, and
  * bcp1 taken apart. The functions fail the test they are called in. */
-#ifndef BC_TESTS_USB_DESK_H
-#define BC_TESTS_USB_DESK_H
+#ifndef BC_TESTS_SUPPORT_USB_DESK_H
+#define BC_TESTS_SUPPORT_USB_DESK_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "formats/bcp1.h"
+#include "formats/bus/bcp1.h"
 #include "tests/board/board.h"
 #include "tests/board/usbfs.h"
 #include "tests/support/test.h"

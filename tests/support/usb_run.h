@@ -7,8 +7,8 @@
  * its end usb_run_close()          closes all; nothing may be left: no handle, descriptor, claim,
  * URB
  */
-#ifndef BC_TESTS_USB_RUN_H
-#define BC_TESTS_USB_RUN_H
+#ifndef BC_TESTS_SUPPORT_USB_RUN_H
+#define BC_TESTS_SUPPORT_USB_RUN_H
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "capture/board.h"
-#include "capture/usb_source.h"
-#include "formats/bcp1.h"
+#include "capture/usb/board.h"
+#include "capture/usb/usb_source.h"
+#include "formats/bus/bcp1.h"
 #include "tests/board/usbfs.h"
 #include "tests/support/test.h"
 

@@ -1,0 +1,177 @@
+#include "capture/sim/sim.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "capture/sim/sim_agent.h"
+#include "capture/sim/sim_bus.h"
+#include "capture/sim/sim_random.h"
+#include "formats/base/bytes.h"
+
+#define MILLION 1000000u
+
+/* A board that has been on for a while, up to a minute. */
+#define FIRST_TICK_MAX 0xFFFFFFFEu
+
+struct bc_sim {
+	struct bc_sim_options options;
+	struct bc_sim_sent sent;
+	struct bc_sim_random loss;
+	struct bc_sim_random corruption;
+	uint32_t sequence;
+	uint64_t tick;  /* of the last sample sent */
+	bool has_cycle; /* `cycle` was taken from the bus and not sent yet */
+	bool is_stopped;
+	bool is_over;
+	struct bc_sim_cycle cycle;
+	uint64_t cycle_tick;
+	struct bc_sim_bus bus;
+	struct bc_sim_agent agents[BC_SIM_AGENTS_MAX];
+};
+
+int bc_sim_open(struct bc_sim **sim, const struct bc_sim_options *options)
+{
+	*sim = NULL;
+	if (options->agents < 1 || options->agents > BC_SIM_AGENTS_MAX ||
+		options->loss_ppm > MILLION || options->corrupt_ppm > MILLION)
+		return -EINVAL;
+	struct bc_sim *s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+
+	struct bc_sim_random random = {.state = options->seed};
+	s->options = *options;
+	s->loss.state = bc_sim_random(&random);
+	s->corruption.state = bc_sim_random(&random);
+	s->tick = (uint64_t)1 + bc_sim_between(&random, 0, FIRST_TICK_MAX);
+	uint64_t bus_seed = bc_sim_random(&random);
+	uint64_t agent_seed = bc_sim_random(&random);
+	bc_sim_bus_init(&s->bus, bus_seed, options->agents, s->tick);
+	for (unsigned i = 0; i < options->agents; i++) {
+		bc_sim_agent_init(&s->agents[i], agent_seed, i, &s->bus);
+		bc_sim_agent_run(&s->agents[i], &s->bus);
+	}
+	*sim = s;
+	return 0;
+}
+
+void bc_sim_close(struct bc_sim *sim)
+{
+	free(sim);
+}
+
+void bc_sim_stop(struct bc_sim *sim)
+{
+	sim->is_stopped = true;
+}
+
+uint64_t bc_sim_tick(const struct bc_sim *sim)
+{
+	return sim->tick;
+}
+
+struct bc_sim_sent bc_sim_sent(const struct bc_sim *sim)
+{
+	return sim->sent;
+}
+
+/* Makes sure that the next cycle of the bus is at hand. */
+static void look_ahead(struct bc_sim *sim)
+{
+	if (sim->has_cycle)
+		return;
+	int port = bc_sim_bus_take(&sim->bus, &sim->cycle, &sim->cycle_tick);
+	if (port >= 0 && bc_sim_port_is_empty(&sim->bus.ports[port]))
+		bc_sim_agent_run(&sim->agents[port], &sim->bus);
+	sim->has_cycle = true;
+}
+
+/* The samples lost before a frame, which the bus has seen and nobody gets. */
+static uint32_t lose(struct bc_sim *sim)
+{
+	if (bc_sim_between(&sim->loss, 1, MILLION) > sim->options.loss_ppm ||
+		sim->sent.samples == 0)
+		return 0;
+	uint32_t lost = bc_sim_between(&sim->loss, 1, BC_SIM_LOSS_MAX);
+	for (uint32_t i = 0; i < lost; i++) {
+		look_ahead(sim);
+		sim->has_cycle = false;
+	}
+	return lost;
+}
+
+/* Writes samples until the frame is full or a delta too long; returns how many. */
+static uint32_t fill(struct bc_sim *sim, uint32_t samples_max, uint8_t *out)
+{
+	uint32_t n = 0;
+
+	for (; n < samples_max; n++, out += BC_BCP1_SAMPLE_BYTES) {
+		look_ahead(sim);
+		uint64_t delta = n == 0 ? 0 : sim->cycle_tick - sim->tick;
+		if (delta > UINT16_MAX)
+			break;
+		bc_put_be32(out, sim->cycle.address);
+		out[4] = sim->cycle.enables;
+		out[5] = sim->cycle.control;
+		bc_put_le16(out + 6, (uint16_t)delta);
+		sim->tick = sim->cycle_tick;
+		sim->has_cycle = false;
+	}
+	return n;
+}
+
+/* Flips one bit of a frame. */
+static void corrupt(
+	struct bc_sim *sim, const struct bc_bcp1_header *header, uint8_t *frame, size_t bytes)
+{
+	if (bc_sim_between(&sim->corruption, 1, MILLION) > sim->options.corrupt_ppm)
+		return;
+	uint32_t bit = bc_sim_between(&sim->corruption, 0, (uint32_t)bytes * 8 - 1);
+
+	frame[bit / 8] = (uint8_t)(frame[bit / 8] ^ 1u << bit % 8);
+	sim->sent.corrupted_frames++;
+	sim->sent.corrupted_samples += header->samples;
+	if (bit < BC_BCP1_HEADER_BYTES * 8)
+		sim->sent.corrupted_lost += header->lost;
+}
+
+static uint32_t samples_at_most(const struct bc_sim *sim, uint32_t samples_max)
+{
+	uint64_t left = sim->options.count - sim->sent.samples;
+
+	if (samples_max > BC_SIM_FRAME_SAMPLES)
+		samples_max = BC_SIM_FRAME_SAMPLES;
+	return sim->options.count != 0 && left < samples_max ? (uint32_t)left : samples_max;
+}
+
+size_t bc_sim_next(struct bc_sim *sim, uint32_t samples_max, uint8_t frame[BC_SIM_FRAME_MAX])
+{
+	if (sim->is_over)
+		return 0;
+
+	struct bc_bcp1_header header = {
+		.flags = sim->options.agents > 1 ? BC_BCP1_AGENT : 0,
+		.sequence = sim->sequence++,
+		.tick = sim->tick,
+	};
+	if (sim->is_stopped ||
+		(sim->options.count != 0 && sim->sent.samples == sim->options.count)) {
+		header.flags |= BC_BCP1_LAST;
+		sim->is_over = true;
+	} else if (samples_max != 0) {
+		header.lost = lose(sim);
+		if (header.lost != 0)
+			header.flags |= BC_BCP1_LOSS;
+		look_ahead(sim);
+		header.tick = sim->cycle_tick;
+		header.samples = fill(
+			sim, samples_at_most(sim, samples_max), frame + BC_BCP1_HEADER_BYTES);
+	}
+	size_t bytes = bc_bcp1_write_frame(frame, &header);
+	sim->sent.frames++;
+	sim->sent.samples += header.samples;
+	sim->sent.lost += header.lost;
+	corrupt(sim, &header, frame, bytes);
+	return bytes;
+}

@@ -1,0 +1,328 @@
+#include "capture/sim/sim_bus.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define LINE_BYTES 32u
+#define LINE_MASK  (~(LINE_BYTES - 1))
+#define STATE_MASK (LINE_BYTES - 1)
+
+enum state {
+	SHARED = 1,
+	EXCLUSIVE = 2,
+	MODIFIED = 3,
+};
+
+/* How long cycles hold the bus, in ticks. */
+#define FILL_L2_TICKS   6  /* 3-1-1-1 */
+#define FILL_ROW_TICKS  13 /* 7-2-2-2, the row is open */
+#define FILL_MISS_TICKS 18 /* 12-2-2-2, another row is */
+#define WRITE_L2_TICKS  3
+#define WRITE_ROW_TICKS 5
+#define LOCKED_TICKS    6
+#define SPECIAL_TICKS   4
+#define INT_ACK_TICKS   24
+#define GLITCH_TICKS    2
+
+#define GLITCH_CYCLES 20000
+
+/* Each row of the memory is refreshed in its turn, every 15.6 us. */
+#define REFRESH_EVERY_TICKS 1031
+#define REFRESH_TICKS       6
+
+void bc_sim_bus_init(struct bc_sim_bus *bus, uint64_t seed, unsigned agents, uint64_t tick)
+{
+	assert(agents >= 1 && agents <= BC_SIM_AGENTS_MAX);
+	memset(bus, 0, sizeof(*bus));
+	bus->random.state = seed;
+	bus->glitch = bc_sim_between(&bus->random, 1, 2 * GLITCH_CYCLES);
+	bus->free = tick;
+	bus->refresh = tick;
+	bus->agents = agents;
+	for (unsigned i = 0; i < agents; i++)
+		bus->ports[i].clock = tick;
+}
+
+/* The place of an address's line, moved to the front of its set; NULL when it isn't in. */
+static uint32_t *find(struct bc_sim_cache *cache, uint32_t address)
+{
+	uint32_t *ways = cache->sets[address / LINE_BYTES % BC_SIM_SETS];
+	uint32_t line = address & LINE_MASK;
+
+	if ((ways[0] & LINE_MASK) == line)
+		return &ways[0];
+	if ((ways[1] & LINE_MASK) != line)
+		return NULL;
+	uint32_t found = ways[1];
+	ways[1] = ways[0];
+	ways[0] = found;
+	return &ways[0];
+}
+
+/* Brings in a line that isn't in; returns the one that leaves, 0 when there is none. */
+static uint32_t insert(struct bc_sim_cache *cache, uint32_t address, enum state state)
+{
+	uint32_t *ways = cache->sets[address / LINE_BYTES % BC_SIM_SETS];
+	uint32_t leaves = 0;
+
+	if (ways[0] != 0) {
+		leaves = ways[1];
+		ways[1] = ways[0];
+	}
+	ways[0] = (address & LINE_MASK) | state;
+	return leaves;
+}
+
+static void push(struct bc_sim_bus *bus, unsigned agent, const struct bc_sim_cycle *cycle)
+{
+	struct bc_sim_port *port = &bus->ports[agent];
+
+	if (bc_sim_port_is_empty(port))
+		port->head = port->tail = 0;
+	assert(port->tail < BC_SIM_QUEUE);
+	struct bc_sim_cycle *queued = &port->queue[port->tail++];
+	*queued = *cycle;
+	queued->wait = port->core_clocks / BC_SIM_CORE_PER_TICK;
+	port->core_clocks %= BC_SIM_CORE_PER_TICK;
+}
+
+static uint8_t control_of(enum bc_cycle cycle, unsigned agent)
+{
+	return (uint8_t)((unsigned)cycle << 4 | agent);
+}
+
+/* Active low: a zero for each byte asked for. */
+static uint8_t enables_of(uint32_t address, unsigned bytes)
+{
+	return (uint8_t) ~(((1u << bytes) - 1) << (address & 7));
+}
+
+enum memory {
+	IN_L2,
+	IN_OPEN_ROW,
+	IN_CLOSED_ROW,
+};
+
+/* Which memory answers, with the line in the second-level cache afterwards if it is a fill. */
+static enum memory answer(struct bc_sim_bus *bus, uint32_t address, bool fills)
+{
+	uint8_t *l2 = &bus->l2[address / LINE_BYTES % BC_SIM_L2_LINES];
+	uint8_t tag = (uint8_t)(address / (LINE_BYTES * BC_SIM_L2_LINES) + 1);
+
+	if (*l2 == tag)
+		return IN_L2;
+	if (fills)
+		*l2 = tag;
+	uint32_t *row = &bus->rows[address >> 12 & (BC_SIM_BANKS - 1)];
+	if (*row == address >> 14)
+		return IN_OPEN_ROW;
+	*row = address >> 14;
+	return IN_CLOSED_ROW;
+}
+
+static void push_burst(struct bc_sim_bus *bus, unsigned owner, unsigned agent, enum bc_cycle cycle,
+	uint32_t address, uint8_t enables)
+{
+	static const uint8_t ticks[] = {
+		[IN_L2] = FILL_L2_TICKS,
+		[IN_OPEN_ROW] = FILL_ROW_TICKS,
+		[IN_CLOSED_ROW] = FILL_MISS_TICKS,
+	};
+
+	push(bus, owner,
+		&(struct bc_sim_cycle){
+			.address = address & ~7u,
+			.enables = enables,
+			.control = control_of(cycle, agent),
+			.ticks = ticks[answer(bus, address, cycle != BC_CYCLE_WRITE_BACK)],
+		});
+}
+
+static bool is_coherent(const struct bc_sim_bus *bus, uint32_t address)
+{
+	return bus->agents > 1 && address >= BC_SIM_SHARED_BEGIN && address < BC_SIM_SHARED_END;
+}
+
+/* What the other agents' caches do when `agent` asks for a line. A modified one is written back by
+ * its holder, in the asking port's queue, for the asker waits for it. Returns whether one of them
+ * keeps the line. */
+static bool snoop(struct bc_sim_bus *bus, unsigned agent, uint32_t address, bool is_write)
+{
+	bool kept = false;
+
+	for (unsigned other = 0; other < bus->agents; other++) {
+		if (other == agent)
+			continue;
+		uint32_t *place = find(&bus->ports[other].data, address);
+		if (place == NULL)
+			continue;
+		if ((*place & STATE_MASK) == MODIFIED)
+			push_burst(bus, agent, other, BC_CYCLE_WRITE_BACK, address & LINE_MASK, 0);
+		*place = is_write ? 0 : (address & LINE_MASK) | SHARED;
+		kept = kept || !is_write;
+	}
+	return kept;
+}
+
+void bc_sim_fetch(struct bc_sim_bus *bus, unsigned agent, uint32_t address)
+{
+	struct bc_sim_cache *cache = &bus->ports[agent].code;
+
+	if (find(cache, address) != NULL)
+		return;
+	insert(cache, address, SHARED);
+	push_burst(bus, agent, agent, BC_CYCLE_I_FETCH, address, 0);
+}
+
+void bc_sim_read(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
+{
+	struct bc_sim_cache *cache = &bus->ports[agent].data;
+
+	if (find(cache, address) != NULL)
+		return;
+	enum state state = EXCLUSIVE;
+	if (is_coherent(bus, address) && snoop(bus, agent, address, false))
+		state = SHARED;
+	push_burst(bus, agent, agent, BC_CYCLE_D_READ, address, enables_of(address, bytes));
+
+	/* The fill goes first: the line that leaves waits in the write-back buffer. */
+	uint32_t leaves = insert(cache, address, state);
+	if ((leaves & STATE_MASK) == MODIFIED)
+		push_burst(bus, agent, agent, BC_CYCLE_WRITE_BACK, leaves & LINE_MASK, 0);
+}
+
+void bc_sim_write(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
+{
+	uint32_t *place = find(&bus->ports[agent].data, address);
+
+	if (place != NULL && (*place & STATE_MASK) != SHARED) {
+		*place = (address & LINE_MASK) | MODIFIED;
+		return;
+	}
+	if (is_coherent(bus, address))
+		snoop(bus, agent, address, true);
+	if (place != NULL)
+		*place = (address & LINE_MASK) | EXCLUSIVE;
+	uint8_t ticks = answer(bus, address, false) == IN_L2 ? WRITE_L2_TICKS : WRITE_ROW_TICKS;
+	bc_sim_single(bus, agent, BC_CYCLE_D_WRITE, address, bytes, ticks);
+}
+
+void bc_sim_single(struct bc_sim_bus *bus, unsigned agent, enum bc_cycle cycle, uint32_t address,
+	unsigned bytes, uint8_t ticks)
+{
+	push(bus, agent,
+		&(struct bc_sim_cycle){
+			.address = address & ~7u,
+			.enables = enables_of(address, bytes),
+			.control = control_of(cycle, agent),
+			.ticks = ticks,
+		});
+}
+
+/* Makes the last cycle queued keep the bus until the next. */
+static void lock_last(struct bc_sim_port *port)
+{
+	port->queue[port->tail - 1].locked = true;
+}
+
+void bc_sim_exchange(struct bc_sim_bus *bus, unsigned agent, uint32_t address)
+{
+	bc_sim_single(bus, agent, BC_CYCLE_NC_D_READ, address, 4, LOCKED_TICKS);
+	lock_last(&bus->ports[agent]);
+	bc_sim_single(bus, agent, BC_CYCLE_D_WRITE, address, 4, LOCKED_TICKS);
+}
+
+void bc_sim_special(
+	struct bc_sim_bus *bus, unsigned agent, enum bc_special special, uint32_t address)
+{
+	push(bus, agent,
+		&(struct bc_sim_cycle){
+			.address = address,
+			.enables = (uint8_t)special,
+			.control = control_of(BC_CYCLE_SPECIAL, agent),
+			.ticks = SPECIAL_TICKS,
+		});
+}
+
+void bc_sim_int_ack(struct bc_sim_bus *bus, unsigned agent)
+{
+	bc_sim_single(bus, agent, BC_CYCLE_INT_ACK, 4, 1, INT_ACK_TICKS);
+	lock_last(&bus->ports[agent]);
+	bc_sim_single(bus, agent, BC_CYCLE_INT_ACK, 0, 1, INT_ACK_TICKS);
+}
+
+void bc_sim_write_back_all(struct bc_sim_bus *bus, unsigned agent)
+{
+	struct bc_sim_port *port = &bus->ports[agent];
+
+	for (unsigned set = 0; set < BC_SIM_SETS; set++)
+		for (unsigned way = 0; way < BC_SIM_WAYS; way++) {
+			uint32_t line = port->data.sets[set][way];
+			if ((line & STATE_MASK) == MODIFIED)
+				push_burst(bus, agent, agent, BC_CYCLE_WRITE_BACK, line & LINE_MASK,
+					0);
+		}
+	memset(&port->code, 0, sizeof(port->code));
+	memset(&port->data, 0, sizeof(port->data));
+}
+
+/* An invalid cycle, as a board reports when it takes a sample in between: what was on the address
+ * lines, with a type that means nothing. */
+static void glitch(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle)
+{
+	static const uint8_t types[] = {0, 2, 4, 6, 10, 11};
+	uint32_t type = types[bc_sim_between(&bus->random, 0, sizeof(types) - 1)];
+	uint32_t agent = bc_sim_between(&bus->random, 0, bus->agents - 1);
+
+	*cycle = (struct bc_sim_cycle){
+		.address = bus->last_address,
+		.enables = (uint8_t)bc_sim_between(&bus->random, 0, 255),
+		.control = (uint8_t)(type << 4 | agent),
+		.ticks = GLITCH_TICKS,
+	};
+	bus->glitch = bc_sim_between(&bus->random, 1, 2 * GLITCH_CYCLES);
+}
+
+static uint64_t request_tick(const struct bc_sim_port *port)
+{
+	return port->clock + port->queue[port->head].wait;
+}
+
+static int first_to_ask(const struct bc_sim_bus *bus)
+{
+	int first = 0;
+
+	for (unsigned i = 1; i < bus->agents; i++)
+		if (request_tick(&bus->ports[i]) < request_tick(&bus->ports[first]))
+			first = (int)i;
+	return first;
+}
+
+int bc_sim_bus_take(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t *tick)
+{
+	if (bus->glitch == 0 && !bus->is_locked) {
+		glitch(bus, cycle);
+		*tick = bus->free;
+		bus->free += cycle->ticks;
+		return -1;
+	}
+	bus->glitch -= bus->glitch != 0;
+
+	if (!bus->is_locked)
+		bus->owner = first_to_ask(bus);
+	struct bc_sim_port *port = &bus->ports[bus->owner];
+	uint64_t start = request_tick(port);
+	*cycle = port->queue[port->head++];
+	if (start < bus->free)
+		start = bus->free;
+	if (start >= bus->refresh) {
+		bus->refresh = start - start % REFRESH_EVERY_TICKS + REFRESH_EVERY_TICKS;
+		start += REFRESH_TICKS;
+	}
+	bus->free = start + cycle->ticks;
+	port->clock = bus->free;
+	bus->is_locked = cycle->locked;
+	bus->last_address = cycle->address;
+	*tick = start;
+	return bus->owner;
+}

@@ -1,0 +1,493 @@
+#include "capture/source/file_source.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/source/block_replay.h"
+#include "formats/reader/input.h"
+
+#define PIECES      3u
+#define PIECE_BYTES (1u << 20)
+
+/* So many pieces are handed over before the loop may turn. */
+#define PIECES_A_TURN 4
+
+enum piece_kind { PIECE_BYTES_KIND, PIECE_CHUNK, PIECE_BLOCK, PIECE_DAMAGE, PIECE_END };
+
+struct piece {
+	enum piece_kind kind;
+	enum bc_format format;
+	size_t count;
+	uint64_t missing;
+	bool has_header;
+	struct bc_segment_header header;
+	enum bc_raw_follows follows; /* of a block: the one before */
+	bool has_begun;              /* some of it was given */
+	int status;
+	char what[256];
+	union {
+		uint8_t bytes[PIECE_BYTES];
+		struct bc_chunk chunk;
+		struct bc_raw_block block;
+	} content;
+};
+
+struct file_source {
+	struct bc_source source;
+	uv_loop_t *loop;
+	uv_async_t wake_loop; /* a piece is ready, or the thread has ended */
+	struct bc_stream stream;
+	enum bc_format format;
+	uv_thread_t thread;
+	bool has_thread;
+	bool is_over;    /* the sink has had its end, or gets nothing more before it */
+	bool owes_end;   /* it gets that when the thread has ended */
+	bool is_closing; /* likewise the handle is closed then */
+	struct bc_block_replay replay;
+
+	/* Shared with the thread. */
+	uv_mutex_t lock;
+	uv_cond_t changed;
+	unsigned first; /* pieces[first], and `ready` behind it, are filled */
+	unsigned ready;
+	bool is_stopping;
+	bool has_exited; /* the thread does nothing more */
+	struct piece *pieces;
+};
+
+/* The thread: waits for a free piece. NULL when it shall stop. */
+static struct piece *wait_free(struct file_source *f)
+{
+	struct piece *piece = NULL;
+
+	uv_mutex_lock(&f->lock);
+	while (f->ready == PIECES && !f->is_stopping)
+		uv_cond_wait(&f->changed, &f->lock);
+	if (!f->is_stopping)
+		piece = &f->pieces[(f->first + f->ready) % PIECES];
+	uv_mutex_unlock(&f->lock);
+	return piece;
+}
+
+static void hand_over(struct file_source *f)
+{
+	uv_mutex_lock(&f->lock);
+	f->ready++;
+	uv_mutex_unlock(&f->lock);
+	uv_async_send(&f->wake_loop);
+}
+
+static void hand_over_end(struct file_source *f, int status, const char *what)
+{
+	struct piece *piece = wait_free(f);
+
+	if (piece == NULL)
+		return;
+	piece->kind = PIECE_END;
+	piece->status = status == -ECANCELED ? 0 : status; /* told to end: that is no failure */
+	snprintf(piece->what, sizeof(piece->what), "%s", what);
+	hand_over(f);
+}
+
+static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_format format)
+{
+	for (;;) {
+		struct piece *piece = wait_free(f);
+		if (piece == NULL)
+			return;
+		ssize_t n = bc_input_read(input, piece->content.bytes, PIECE_BYTES);
+		if (n == -EBADMSG) {
+			hand_over_end(
+				f, (int)n, "what it is compressed in is damaged or torn here");
+			return;
+		}
+		if (n <= 0) {
+			hand_over_end(f, (int)n, n < 0 ? strerror((int)-n) : "");
+			return;
+		}
+		piece->kind = PIECE_BYTES_KIND;
+		piece->format = format;
+		piece->count = (size_t)n;
+		hand_over(f);
+	}
+}
+
+static void tell_damage(struct piece *piece, const struct bc_segment_damage *damage)
+{
+	piece->kind = PIECE_DAMAGE;
+	snprintf(piece->what, sizeof(piece->what), "offset %llu, %llu bytes: %s",
+		(unsigned long long)damage->offset, (unsigned long long)damage->bytes,
+		damage->what);
+}
+
+static void set_header(struct piece *piece, const struct bc_segment_header *header)
+{
+	piece->has_header = header != NULL;
+	if (header != NULL)
+		piece->header = *header;
+}
+
+/* The end of what the reader gives. `is_torn`: damage was the last of a raw capture. */
+static void end_segments(struct file_source *f, const struct bc_segment_reader *reader,
+	bool is_capture, bool is_torn)
+{
+	const char *what = "";
+
+	if (is_capture && is_torn)
+		what = "the raw capture's end is damaged or torn";
+	else if (!is_capture && !bc_segment_reader_is_sealed(reader))
+		what = "a segment without its index: open or torn";
+	hand_over_end(f, what[0] != '\0' ? -EBADMSG : 0, what);
+}
+
+/* Turns one finding of the reader into a piece. Returns false when it was the last. */
+static bool read_piece(
+	struct file_source *f, struct bc_segment_reader *reader, bool is_capture, bool *is_torn)
+{
+	struct piece *piece = wait_free(f);
+
+	if (piece == NULL)
+		return false;
+	int found = is_capture ? bc_raw_read(reader, &piece->content.block)
+			       : bc_segment_read(reader, &piece->content.chunk);
+	if (found < 0) {
+		hand_over_end(f, found, strerror(-found));
+		return false;
+	}
+	switch ((enum bc_segment_found)found) {
+	case BC_FOUND_END:
+		end_segments(f, reader, is_capture, *is_torn);
+		return false;
+	case BC_FOUND_SEGMENT:
+	case BC_FOUND_INDEX:
+		return true;
+	case BC_FOUND_DAMAGE:
+		tell_damage(piece, bc_segment_reader_damage(reader));
+		break;
+	case BC_FOUND_CHUNK:
+		piece->kind = is_capture ? PIECE_BLOCK : PIECE_CHUNK;
+		piece->format = is_capture ? piece->content.block.form : BC_FORMAT_SEGMENT;
+		piece->missing = bc_segment_reader_missing(reader);
+		piece->follows = bc_segment_reader_follows(reader);
+		piece->has_begun = false;
+		set_header(piece, bc_segment_reader_header(reader));
+		break;
+	}
+	*is_torn = found == BC_FOUND_DAMAGE;
+	hand_over(f);
+	return true;
+}
+
+/* Reads chunks of segments, or the blocks of a raw capture. */
+static void read_segments(struct file_source *f, struct bc_input *input, bool is_capture)
+{
+	struct bc_segment_reader *reader;
+	bool is_torn = false;
+	int rc = is_capture ? bc_input_capture(input, &reader) : bc_input_segments(input, &reader);
+
+	if (rc != 0) {
+		hand_over_end(f, rc, strerror(-rc));
+		return;
+	}
+	while (read_piece(f, reader, is_capture, &is_torn))
+		continue;
+	bc_segment_reader_close(reader);
+}
+
+static void hand_over_no_bus(struct file_source *f, enum bc_format format)
+{
+	char what[128];
+
+	snprintf(what, sizeof(what),
+		"it is %s, which isn't of the bus: buscap convert makes bcp1 or byu of it",
+		bc_format_name(format));
+	hand_over_end(f, -EINVAL, what);
+}
+
+static void read_all(struct file_source *f)
+{
+	struct bc_input *input;
+	struct bc_probe probe;
+	int rc = bc_input_open(&input, f->stream, f->format, &probe);
+
+	if (rc == -EINVAL) {
+		char what[320];
+		snprintf(what, sizeof(what),
+			"can't tell its format: %s; say which it is (file:PATH,format=F; for a "
+			"replay: --format F)",
+			probe.why);
+		hand_over_end(f, rc, what);
+		return;
+	}
+	if (rc != 0) {
+		hand_over_end(f, rc, strerror(-rc));
+		return;
+	}
+	if (!bc_format_is_bus(probe.format))
+		hand_over_no_bus(f, probe.format);
+	else if (probe.format == BC_FORMAT_SEGMENT || probe.is_capture)
+		read_segments(f, input, probe.is_capture);
+	else
+		read_bytes(f, input, probe.format);
+	bc_input_close(input);
+}
+
+static void run(void *context)
+{
+	struct file_source *f = context;
+
+	read_all(f);
+	uv_mutex_lock(&f->lock);
+	f->has_exited = true;
+	uv_mutex_unlock(&f->lock);
+	uv_async_send(&f->wake_loop);
+}
+
+static bool give_block(struct file_source *f, struct piece *piece)
+{
+	const struct bc_raw_block *block = &piece->content.block;
+
+	if (!piece->has_begun)
+		bc_block_replay_begin(&f->replay, block, piece->follows);
+	piece->has_begun = true;
+	return bc_block_replay_give(&f->replay, block, piece->has_header ? &piece->header : NULL,
+		&f->source.sink, &f->is_over);
+}
+
+/* Gives a piece to the sink. Returns whether the sink is done with it. */
+static bool give(struct file_source *f, struct piece *piece)
+{
+	const struct bc_source_sink *sink = &f->source.sink;
+	struct bc_source_data data = {.format = piece->format};
+
+	if (piece->kind != PIECE_BLOCK && !bc_block_replay_flush(&f->replay, sink))
+		return false;
+	switch (piece->kind) {
+	case PIECE_BYTES_KIND:
+		data.bytes = piece->content.bytes;
+		data.count = piece->count;
+		return sink->data(sink->context, &data);
+	case PIECE_CHUNK:
+		data.chunk = &piece->content.chunk;
+		data.missing = piece->missing;
+		data.header = piece->has_header ? &piece->header : NULL;
+		return sink->data(sink->context, &data);
+	case PIECE_BLOCK:
+		return give_block(f, piece);
+	case PIECE_DAMAGE:
+		sink->damage(sink->context, piece->what);
+		return true;
+	case PIECE_END:
+		f->is_over = true;
+		sink->end(sink->context, piece->status, piece->what);
+		return true;
+	}
+	return true;
+}
+
+static void deliver(struct file_source *f)
+{
+	for (int turn = 0; !f->is_over; turn++) {
+		uv_mutex_lock(&f->lock);
+		struct piece *piece = f->ready != 0 ? &f->pieces[f->first] : NULL;
+		uv_mutex_unlock(&f->lock);
+		if (piece == NULL)
+			return;
+		if (turn == PIECES_A_TURN) {
+			uv_async_send(&f->wake_loop);
+			return;
+		}
+		if (!give(f, piece))
+			return;
+		uv_mutex_lock(&f->lock);
+		f->first = (f->first + 1) % PIECES;
+		f->ready--;
+		uv_cond_signal(&f->changed);
+		uv_mutex_unlock(&f->lock);
+	}
+}
+
+static void on_closed(uv_handle_t *handle);
+
+/* When the thread has ended: what has waited for that is done. */
+static void look_for_exit(struct file_source *f)
+{
+	uv_mutex_lock(&f->lock);
+	bool has_exited = f->has_exited;
+	uv_mutex_unlock(&f->lock);
+	if (!f->has_thread || !has_exited)
+		return;
+	uv_thread_join(&f->thread);
+	f->has_thread = false;
+	if (f->is_closing) {
+		uv_close((uv_handle_t *)&f->wake_loop, on_closed);
+	} else if (f->owes_end) {
+		f->owes_end = false;
+		f->source.sink.end(f->source.sink.context, 0, "");
+	}
+}
+
+static void on_wake_loop(uv_async_t *async)
+{
+	struct file_source *f = container_of(async, struct file_source, wake_loop);
+
+	deliver(f);
+	look_for_exit(f);
+}
+
+static int file_start(struct bc_source *source)
+{
+	struct file_source *f = container_of(source, struct file_source, source);
+	int rc = uv_thread_create(&f->thread, run, f);
+
+	f->has_thread = rc == 0;
+	return rc;
+}
+
+static void file_resume(struct bc_source *source)
+{
+	deliver(container_of(source, struct file_source, source));
+}
+
+/* Breaks off a read that waits. */
+static void wake_thread(struct file_source *f)
+{
+	uint64_t one = 1;
+
+	if (write(f->stream.wake_fd, &one, sizeof(one)) < 0)
+		assert(!"an eventfd takes a 1");
+}
+
+/* It isn't waited for: a read may hang, on a file server that is dead. */
+static void end_thread(struct file_source *f)
+{
+	uv_mutex_lock(&f->lock);
+	f->is_stopping = true;
+	uv_cond_signal(&f->changed);
+	uv_mutex_unlock(&f->lock);
+	wake_thread(f);
+}
+
+/* What was read of a pipe is nowhere else any more: the thread hands it over, and then the end. */
+static void file_stop(struct bc_source *source)
+{
+	struct file_source *f = container_of(source, struct file_source, source);
+
+	if (f->is_over)
+		return;
+	if (source->is_stream) {
+		wake_thread(f);
+		return;
+	}
+	f->is_over = true;
+	f->owes_end = f->has_thread;
+	if (f->has_thread)
+		end_thread(f);
+	else
+		source->sink.end(source->sink.context, 0, "");
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct file_source *f = container_of(handle, struct file_source, wake_loop);
+
+	if (f->stream.fd != STDIN_FILENO)
+		close(f->stream.fd);
+	close(f->stream.wake_fd);
+	uv_cond_destroy(&f->changed);
+	uv_mutex_destroy(&f->lock);
+	bc_block_replay_free(&f->replay);
+	free(f->pieces);
+	free(f);
+}
+
+static void file_close(struct bc_source *source)
+{
+	struct file_source *f = container_of(source, struct file_source, source);
+
+	f->is_over = true;
+	f->is_closing = true;
+	if (f->has_thread)
+		end_thread(f);
+	else
+		uv_close((uv_handle_t *)&f->wake_loop, on_closed);
+}
+
+static const struct bc_source_ops file_ops = {
+	.start = file_start,
+	.resume = file_resume,
+	.stop = file_stop,
+	.close = file_close,
+};
+
+static int open_path(const char *path)
+{
+	struct stat st;
+
+	if (strcmp(path, "-") == 0)
+		return STDIN_FILENO;
+	/* Opening a FIFO must not wait for its writer: the reading thread does, and can be woken.
+	 */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
+		close(fd);
+		return -EISDIR;
+	}
+	return fd;
+}
+
+int bc_file_source_open(
+	struct bc_source **source, uv_loop_t *loop, const struct bc_file_options *options)
+{
+	int rc = open_path(options->path);
+	if (rc < 0)
+		return rc;
+	int fd = rc;
+	struct file_source *f = calloc(1, sizeof(*f));
+	int wake_fd = eventfd(0, EFD_CLOEXEC);
+	struct piece *pieces = malloc(PIECES * sizeof(*pieces));
+	if (f == NULL || pieces == NULL || wake_fd < 0) {
+		rc = wake_fd < 0 ? -errno : -ENOMEM;
+		goto fail;
+	}
+	if ((rc = uv_mutex_init(&f->lock)) != 0)
+		goto fail;
+	if ((rc = uv_cond_init(&f->changed)) != 0)
+		goto fail_lock;
+	if ((rc = uv_async_init(loop, &f->wake_loop, on_wake_loop)) != 0)
+		goto fail_cond;
+	f->source.ops = &file_ops;
+	f->source.kind = "file";
+	f->source.is_replay = true;
+	f->source.is_stream = lseek(fd, 0, SEEK_CUR) < 0;
+	f->source.clock_hz = options->clock_hz;
+	snprintf(f->source.name, sizeof(f->source.name), "%s", options->path);
+	f->loop = loop;
+	f->format = options->format;
+	f->stream = (struct bc_stream){.fd = fd, .wake_fd = wake_fd};
+	f->pieces = pieces;
+	*source = &f->source;
+	return 0;
+
+fail_cond:
+	uv_cond_destroy(&f->changed);
+fail_lock:
+	uv_mutex_destroy(&f->lock);
+fail:
+	if (wake_fd >= 0)
+		close(wake_fd);
+	if (fd != STDIN_FILENO)
+		close(fd);
+	free(pieces);
+	free(f);
+	return rc;
+}

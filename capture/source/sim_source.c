@@ -1,0 +1,187 @@
+#include "capture/source/sim_source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A paced source sends what is due this often. */
+#define PACE_MS 5
+
+/* It may be so far behind, a tenth of a second, and send for so long before the loop turns. */
+#define BACKLOGS_A_SECOND 10
+#define TURN_NS           20000000
+
+/* As fast as it is taken: so many frames before the loop may turn. */
+#define FRAMES_A_TURN 64
+
+struct sim_source {
+	struct bc_source source;
+	uv_loop_t *loop;
+	uv_timer_t timer; /* paced: ticks each PACE_MS */
+	uv_idle_t idle;   /* not paced: active while the sink takes */
+	unsigned open_handles;
+	struct bc_sim *sim;
+	uint64_t rate;
+	uint64_t start_ns;
+	uint64_t sent; /* samples of frames made */
+	bool is_over;
+	bool is_sending; /* a frame is with the sink */
+	size_t held;     /* bytes of a frame that the sink hasn't taken yet */
+	uint8_t frame[BC_SIM_FRAME_MAX];
+};
+
+static void stop_handles(struct sim_source *s)
+{
+	uv_timer_stop(&s->timer);
+	uv_idle_stop(&s->idle);
+}
+
+/* Sends the held frame, or a new one of at most `samples_max` samples. Returns false when the sink
+ * is full or the stream is over. */
+static bool send_frame(struct sim_source *s, uint32_t samples_max)
+{
+	const struct bc_source_sink *sink = &s->source.sink;
+
+	if (s->held == 0) {
+		s->held = bc_sim_next(s->sim, samples_max, s->frame);
+		s->sent = bc_sim_sent(s->sim).samples;
+	}
+	if (s->held == 0) {
+		s->is_over = true;
+		stop_handles(s);
+		sink->end(sink->context, 0, "");
+		return false;
+	}
+	struct bc_source_data data = {
+		.format = BC_FORMAT_BCP1,
+		.bytes = s->frame,
+		.count = s->held,
+	};
+	s->is_sending = true;
+	bool is_taken = sink->data(sink->context, &data);
+	s->is_sending = false;
+	if (!is_taken)
+		return false;
+	s->held = 0;
+	return !s->is_over;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct sim_source *s = container_of(timer, struct sim_source, timer);
+	uint64_t now_ns = uv_hrtime();
+	uint64_t elapsed_ns = now_ns - s->start_ns;
+	uint64_t due = elapsed_ns / 1000000000 * s->rate +
+		       elapsed_ns % 1000000000 * s->rate / 1000000000;
+
+	uint64_t backlog_max = s->rate / BACKLOGS_A_SECOND + 1;
+
+	/* A machine that can't make so many samples gets fewer, and the loop turns all the same. */
+	if (due - s->sent > backlog_max) {
+		s->start_ns += (due - s->sent - backlog_max) * 1000000000 / s->rate;
+		due = s->sent + backlog_max;
+	}
+	while (!s->is_over && s->sent < due && uv_hrtime() - now_ns < TURN_NS) {
+		uint64_t want = due - s->sent;
+		if (!send_frame(
+			    s, want < BC_SIM_FRAME_SAMPLES ? (uint32_t)want : BC_SIM_FRAME_SAMPLES))
+			return;
+	}
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+	struct sim_source *s = container_of(idle, struct sim_source, idle);
+
+	for (int i = 0; i < FRAMES_A_TURN; i++) {
+		if (!send_frame(s, BC_SIM_FRAME_SAMPLES)) {
+			uv_idle_stop(&s->idle); /* until resumed */
+			return;
+		}
+	}
+}
+
+static int sim_start(struct bc_source *source)
+{
+	struct sim_source *s = container_of(source, struct sim_source, source);
+
+	s->start_ns = uv_hrtime();
+	if (s->rate != 0)
+		return uv_timer_start(&s->timer, on_timer, PACE_MS, PACE_MS);
+	return uv_idle_start(&s->idle, on_idle);
+}
+
+static void sim_resume(struct bc_source *source)
+{
+	struct sim_source *s = container_of(source, struct sim_source, source);
+
+	if (s->rate == 0 && !s->is_over)
+		uv_idle_start(&s->idle, on_idle);
+}
+
+/* A board that is told to stop sends its last frame. */
+static void sim_stop(struct bc_source *source)
+{
+	struct sim_source *s = container_of(source, struct sim_source, source);
+
+	if (s->is_over)
+		return;
+	bc_sim_stop(s->sim);
+	/* Told by the sink itself in the middle of a frame: the last one comes in its turn. */
+	while (!s->is_sending && send_frame(s, 0))
+		continue;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct sim_source *s = handle->data;
+
+	if (--s->open_handles != 0)
+		return;
+	bc_sim_close(s->sim);
+	free(s);
+}
+
+static void sim_close(struct bc_source *source)
+{
+	struct sim_source *s = container_of(source, struct sim_source, source);
+
+	s->is_over = true;
+	uv_close((uv_handle_t *)&s->timer, on_closed);
+	uv_close((uv_handle_t *)&s->idle, on_closed);
+}
+
+static const struct bc_source_ops sim_ops = {
+	.start = sim_start,
+	.resume = sim_resume,
+	.stop = sim_stop,
+	.close = sim_close,
+};
+
+int bc_sim_source_open(struct bc_source **source, uv_loop_t *loop,
+	const struct bc_sim_options *options, uint64_t rate)
+{
+	struct sim_source *s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+	int rc = bc_sim_open(&s->sim, options);
+	if (rc != 0) {
+		free(s);
+		return rc;
+	}
+	s->source.ops = &sim_ops;
+	s->source.kind = "sim";
+	s->source.is_live = rate != 0;
+	s->source.clock_hz = BC_SIM_CLOCK_HZ;
+	snprintf(s->source.name, sizeof(s->source.name), "simulated bus, seed %llu",
+		(unsigned long long)options->seed);
+	s->loop = loop;
+	s->rate = rate;
+	uv_timer_init(loop, &s->timer);
+	uv_idle_init(loop, &s->idle);
+	s->timer.data = s;
+	s->idle.data = s;
+	s->open_handles = 2;
+	*source = &s->source;
+	return 0;
+}

@@ -1,0 +1,185 @@
+#include "capture/usb/usb_framer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <uv.h>
+
+#include "capture/usb/ftdi.h"
+
+/* Faults that come in a row are counted, and told no more often than this. */
+#define TELL_NS UINT64_C(1000000000)
+
+void bc_usb_feed_tell_text(
+	struct bc_usb_feed *f, enum bc_news news, const char *kind, const char *what)
+{
+	const struct bc_source_sink *sink = &f->source->sink;
+
+	if (!f->is_cut && sink->news != NULL)
+		sink->news(sink->context, news, kind, what);
+}
+
+void bc_usb_feed_tell(struct bc_usb_feed *f, enum bc_news news, const char *format, ...)
+{
+	char what[640];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	bc_usb_feed_tell_text(f, news, format, what);
+}
+
+static void send_piece(struct bc_usb_feed *f, struct bc_source_data *data)
+{
+	const struct bc_source_sink *sink = &f->source->sink;
+
+	data->format = f->protocol;
+	if (f->is_cut)
+		return;
+	bool is_taken = sink->data(sink->context, data);
+	assert(is_taken); /* a live source is never refused */
+	(void)is_taken;
+}
+
+void bc_usb_feed_begin(struct bc_usb_feed *f)
+{
+	uint64_t now = uv_hrtime();
+
+	if (f->base_ns == 0)
+		f->base_ns = now;
+	f->arrived_ns = now - f->base_ns;
+	f->is_begun_again = true;
+	f->heard_ns = now;
+	f->last_frame_ns = 0;
+	f->is_silent = false;
+}
+
+void bc_usb_feed_bytes(struct bc_usb_feed *f, uint8_t *bytes, size_t count, uint16_t packet_bytes)
+{
+	uint64_t now = uv_hrtime();
+
+	if (f->link == BC_USB_FTDI)
+		count = bc_ftdi_strip(bytes, count, packet_bytes);
+	if (count == 0)
+		return;
+	/* What was on its way when a board had to be restarted, or left, came before that. */
+	if (!f->broken.is_restart || f->is_begun_again)
+		bc_usb_feed_resume(f);
+	if (f->is_silent)
+		bc_usb_feed_tell(f, BC_NEWS_NOTICE, "%s: data again, after %.1f s", f->source->name,
+			(double)(now - f->heard_ns) * 1e-9);
+	f->is_silent = false;
+	f->heard_ns = now;
+	f->last_frame_ns = 0;
+	f->faults = 0;
+	f->has_streamed = true;
+	f->board->bytes += count;
+	struct bc_source_data data = {
+		.bytes = bytes,
+		.count = count,
+		.has_times = true,
+		.since_ns = f->arrived_ns,
+		.until_ns = now - f->base_ns,
+	};
+	f->arrived_ns = data.until_ns;
+	send_piece(f, &data);
+}
+
+static const char *fault_text(enum bc_usb_fault fault)
+{
+	switch (fault) {
+	case BC_USB_STALL:
+		return "its endpoint has stalled";
+	case BC_USB_OVERFLOW:
+		return "it sent more than was asked for (overflow): the excess is lost";
+	case BC_USB_ERROR:
+		return "a transfer failed on its way: a bad cable, or hub?";
+	case BC_USB_REFUSED:
+		return "the system takes no transfer for it";
+	case BC_USB_TIMEOUT:
+	case BC_USB_GONE:
+		break;
+	}
+	return "";
+}
+
+void bc_usb_feed_fault(struct bc_usb_feed *f, enum bc_usb_fault fault)
+{
+	struct bc_board *b = f->board;
+	uint64_t now = uv_hrtime();
+
+	switch (fault) {
+	case BC_USB_TIMEOUT:
+		b->timeouts++;
+		return;
+	case BC_USB_GONE:
+		return;
+	case BC_USB_STALL:
+		b->stalls++;
+		break;
+	case BC_USB_OVERFLOW:
+		b->overflows++;
+		break;
+	case BC_USB_ERROR:
+	case BC_USB_REFUSED:
+		b->errors++;
+		break;
+	}
+	f->faults++;
+	snprintf(b->last_error, sizeof(b->last_error), "%s", fault_text(fault));
+	if (fault != BC_USB_REFUSED)
+		bc_usb_feed_break(f, BC_GAP_TRANSFER, false);
+	f->broken.is_cut = f->broken.is_cut || (f->has_break && fault == BC_USB_OVERFLOW);
+	if (f->told_ns[fault] != 0 && now - f->told_ns[fault] < TELL_NS)
+		return;
+	f->told_ns[fault] = now;
+	bc_usb_feed_tell(f, BC_NEWS_WARNING,
+		"%s: %s%s%s (so far: stalls %" PRIu64 ", overflows %" PRIu64
+		", failed transfers %" PRIu64 ")",
+		f->source->name, fault_text(fault),
+		f->has_break ? "; a gap stands at this place" : "",
+		f->protocol == BC_FORMAT_RAW6 && fault != BC_USB_STALL && fault != BC_USB_REFUSED
+			? "; raw6 can't find its place again: what follows may be wrong"
+			: "",
+		b->stalls, b->overflows, b->errors);
+}
+
+void bc_usb_feed_break(struct bc_usb_feed *f, enum bc_gap_cause cause, bool is_restart)
+{
+	if (!f->has_streamed)
+		return;
+	if (!f->has_break) {
+		f->has_break = true;
+		f->broken = (struct bc_source_break){.cause = cause};
+		f->broken_ns = uv_hrtime();
+	}
+	if (cause == BC_GAP_UNPLUGGED)
+		f->broken.cause = cause;
+	if (is_restart) {
+		f->broken.is_restart = true;
+		f->broken.is_cut = true;
+		f->is_begun_again = false;
+	}
+}
+
+void bc_usb_feed_resume(struct bc_usb_feed *f)
+{
+	struct bc_source_data data = {.broken = &f->broken};
+
+	if (!f->has_break)
+		return;
+	f->has_break = false;
+	f->broken.duration_ns = uv_hrtime() - f->broken_ns;
+	send_piece(f, &data);
+}
+
+void bc_usb_feed_lost(struct bc_usb_feed *f, uint64_t lost)
+{
+	const struct bc_source_break broken = {.cause = BC_GAP_BOARD, .lost = lost};
+	struct bc_source_data data = {.broken = &broken};
+
+	bc_usb_feed_resume(f);
+	send_piece(f, &data);
+}

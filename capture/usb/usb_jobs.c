@@ -1,0 +1,138 @@
+#include "capture/usb/usb_jobs.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static void name_other(struct bc_usb_work *w, const struct bc_board_identity *id)
+{
+	size_t at = strlen(w->others);
+
+	snprintf(w->others + at, sizeof(w->others) - at, "%s%s at %s", at != 0 ? ", " : "",
+		id->serial[0] != '\0' ? id->serial : "one without a serial number", id->port);
+}
+
+static void find(struct bc_usb_work *w)
+{
+	struct bc_usb_list list;
+
+	bc_usb_work_forget(w);
+	w->others[0] = '\0';
+	w->why_not[0] = '\0';
+	w->what = "list the devices";
+	w->status = bc_usb_list(&list, w->context, &w->wish);
+	w->is_unread = w->status != 0;
+	if (w->status != 0)
+		return;
+	for (size_t i = 0; i < list.count; i++) {
+		const struct bc_usb_device *d = &list.devices[i];
+		bool is_match = d->why_not[0] == '\0';
+		bool is_named = d->identity.vid == w->wish.vid && d->identity.pid == w->wish.pid;
+		if (d->device == w->device)
+			continue;
+		w->is_unread = w->is_unread || (is_named && d->is_unread);
+		if (d->is_gone)
+			continue;
+		if (is_match && w->found == NULL && w->device == NULL) {
+			w->found = libusb_ref_device(d->device);
+			w->found_id = d->identity;
+		} else if (is_match || d->is_other) {
+			name_other(w, &d->identity);
+		} else if (is_named) {
+			snprintf(w->why_not, sizeof(w->why_not), "the device at %s is no board: %s",
+				d->identity.port, d->why_not);
+		}
+	}
+	bc_usb_list_free(&list);
+}
+
+static int open_and_claim(struct bc_usb_work *w)
+{
+	w->what = "open it";
+	int rc = libusb_open(w->device, &w->handle);
+	if (rc != 0) {
+		w->handle = NULL;
+		return rc;
+	}
+	/* A serial driver claims an FTDI chip. Where there is no such thing as detaching it, the
+	 * claim itself will tell. */
+	libusb_set_auto_detach_kernel_driver(w->handle, 1);
+	w->what = "claim its interface";
+	rc = libusb_claim_interface(w->handle, w->identity.interface);
+	if (rc != 0)
+		return rc;
+	w->is_claimed = true;
+	w->what = "select its alternate setting";
+	if (w->identity.setting == 0)
+		return 0;
+	return libusb_set_interface_alt_setting(
+		w->handle, w->identity.interface, w->identity.setting);
+}
+
+static void close_all(struct bc_usb_work *w)
+{
+	/* What fails here, fails because the device is gone or hangs: it is let go all the same. */
+	if (w->handle != NULL && w->wants_reset)
+		libusb_reset_device(w->handle);
+	if (w->is_claimed)
+		libusb_release_interface(w->handle, w->identity.interface);
+	if (w->handle != NULL)
+		libusb_close(w->handle);
+	if (w->device != NULL)
+		libusb_unref_device(w->device);
+	w->is_claimed = false;
+	w->handle = NULL;
+	w->device = NULL;
+}
+
+static void run(uv_work_t *work)
+{
+	struct bc_usb_work *w = work->data;
+
+	w->status = 0;
+	switch (w->job) {
+	case BC_USB_FIND:
+		find(w);
+		break;
+	case BC_USB_OPEN:
+		w->status = bc_usb_errno(open_and_claim(w));
+		break;
+	case BC_USB_CLEAR:
+		w->what = "clear the halt of its endpoint";
+		w->status = bc_usb_errno(libusb_clear_halt(w->handle, w->identity.endpoint));
+		break;
+	case BC_USB_CLOSE:
+		close_all(w);
+		break;
+	}
+}
+
+static void on_done(uv_work_t *work, int status)
+{
+	struct bc_usb_work *w = work->data;
+
+	(void)status; /* never cancelled */
+	w->is_busy = false;
+	w->done(w);
+}
+
+void bc_usb_work_start(struct bc_usb_work *w, uv_loop_t *loop, enum bc_usb_job job)
+{
+	assert(!w->is_busy);
+	if (job == BC_USB_OPEN) {
+		w->device = w->found;
+		w->identity = w->found_id;
+		w->found = NULL;
+	}
+	w->job = job;
+	w->is_busy = true;
+	w->work.data = w;
+	uv_queue_work(loop, &w->work, run, on_done);
+}
+
+void bc_usb_work_forget(struct bc_usb_work *w)
+{
+	if (w->found != NULL)
+		libusb_unref_device(w->found);
+	w->found = NULL;
+}

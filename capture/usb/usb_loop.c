@@ -1,0 +1,281 @@
+#include "capture/usb/usb_loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "capture/usb/usb_find.h"
+
+/* libusb's own event and timer, udev's monitor, and one device with some to spare. */
+#define WATCHES_MAX 16
+
+struct watch {
+	uv_poll_t poll;
+	struct bc_usb_loop *usb;
+	int fd;
+	bool is_own;     /* of libusb itself: there from the start to the end */
+	bool is_stopped; /* libuv has, on an error of the descriptor */
+	bool is_seen;    /* in the list that is being gone through */
+};
+
+struct bc_usb_loop {
+	struct bc_usb_loop_options options;
+	libusb_context *context;
+	libusb_hotplug_callback_handle hotplug;
+	struct watch *watches[WATCHES_MAX];
+	atomic_bool has_changed; /* libusb's set of descriptors has, on whatever thread */
+	bool is_open;
+	bool is_released; /* another thread works on a device */
+	bool is_closing;
+	unsigned closing; /* watches that the loop hasn't closed yet */
+	uv_work_t exit_job;
+};
+
+static void on_fd_added(int fd, short events, void *context)
+{
+	struct bc_usb_loop *u = context;
+
+	(void)fd;
+	(void)events;
+	atomic_store(&u->has_changed, true);
+}
+
+static void on_fd_removed(int fd, void *context)
+{
+	on_fd_added(fd, 0, context);
+}
+
+static int LIBUSB_CALL on_hotplug(
+	libusb_context *context, libusb_device *device, libusb_hotplug_event event, void *data)
+{
+	struct bc_usb_loop *u = data;
+
+	(void)context;
+	if (!u->is_closing)
+		u->options.on_hotplug(
+			u->options.context, device, event == LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT);
+	return 0;
+}
+
+/* libusb_exit() waits for its hotplug thread: not on the loop. */
+static void exit_libusb(uv_work_t *job)
+{
+	struct bc_usb_loop *u = job->data;
+
+	libusb_exit(u->context);
+}
+
+static void on_exited(uv_work_t *job, int status)
+{
+	struct bc_usb_loop *u = job->data;
+	struct bc_usb_loop_options options = u->options;
+
+	(void)status;
+	free(u);
+	options.on_closed(options.context);
+}
+
+static void exit_when_closed(struct bc_usb_loop *u)
+{
+	if (u->is_closing && u->closing == 0)
+		uv_queue_work(u->options.loop, &u->exit_job, exit_libusb, on_exited);
+}
+
+static void on_watch_closed(uv_handle_t *handle)
+{
+	struct watch *watch = handle->data;
+	struct bc_usb_loop *u = watch->usb;
+
+	free(watch);
+	u->closing--;
+	exit_when_closed(u);
+}
+
+static void close_watch(struct bc_usb_loop *u, struct watch **slot)
+{
+	struct watch *watch = *slot;
+
+	*slot = NULL;
+	u->closing++;
+	uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
+}
+
+static void handle_events(struct bc_usb_loop *u)
+{
+	struct timeval zero = {0, 0};
+
+	/* What it may return is nothing that a caller could mend: faults come with the transfers.
+	 */
+	libusb_handle_events_timeout_completed(u->context, &zero, NULL);
+	if (!u->is_released && atomic_load(&u->has_changed) && bc_usb_loop_sync(u) != 0)
+		atomic_store(&u->has_changed, true); /* no memory: at the next turn */
+	if (u->is_open && !u->is_closing)
+		u->options.on_turn(u->options.context);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+	struct watch *watch = poll->data;
+
+	(void)events;
+	if (status < 0) {
+		/* An unplugged device is an error of its descriptor, and libuv stops to poll it.
+		 * libusb has to hear of it all the same; if it can't listen now, it is polled
+		 * again. */
+		watch->is_stopped = true;
+		atomic_store(&watch->usb->has_changed, true);
+	}
+	handle_events(watch->usb);
+}
+
+/* What libusb waits for; a usbfs descriptor is writable when a transfer is done. */
+static int uv_events_of(short events)
+{
+	return ((events & POLLIN) != 0 ? UV_READABLE : 0) |
+	       ((events & POLLOUT) != 0 ? UV_WRITABLE : 0);
+}
+
+static struct watch *find_watch(struct bc_usb_loop *u, int fd)
+{
+	for (int i = 0; i < WATCHES_MAX; i++)
+		if (u->watches[i] != NULL && u->watches[i]->fd == fd)
+			return u->watches[i];
+	return NULL;
+}
+
+static int add_watch(struct bc_usb_loop *u, const struct libusb_pollfd *pollfd)
+{
+	for (int i = 0; i < WATCHES_MAX; i++) {
+		if (u->watches[i] != NULL)
+			continue;
+		struct watch *watch = calloc(1, sizeof(*watch));
+		if (watch == NULL)
+			return -ENOMEM;
+		int rc = uv_poll_init(u->options.loop, &watch->poll, pollfd->fd);
+		if (rc != 0) {
+			free(watch);
+			return rc;
+		}
+		watch->usb = u;
+		watch->fd = pollfd->fd;
+		watch->is_own = !u->is_open;
+		watch->is_seen = true;
+		watch->poll.data = watch;
+		u->watches[i] = watch;
+		return uv_poll_start(&watch->poll, uv_events_of(pollfd->events), on_poll);
+	}
+	return -EMFILE;
+}
+
+int bc_usb_loop_sync(struct bc_usb_loop *u)
+{
+	int rc = 0;
+
+	u->is_released = false;
+	atomic_store(&u->has_changed, false);
+	const struct libusb_pollfd **pollfds = libusb_get_pollfds(u->context);
+	if (pollfds == NULL)
+		return -ENOMEM;
+	for (int i = 0; i < WATCHES_MAX; i++)
+		if (u->watches[i] != NULL)
+			u->watches[i]->is_seen = false;
+	for (int i = 0; pollfds[i] != NULL && rc == 0; i++) {
+		struct watch *watch = find_watch(u, pollfds[i]->fd);
+		if (watch == NULL) {
+			rc = add_watch(u, pollfds[i]);
+			continue;
+		}
+		watch->is_seen = true;
+		if (watch->is_stopped)
+			rc = uv_poll_start(&watch->poll, uv_events_of(pollfds[i]->events), on_poll);
+		watch->is_stopped = false;
+	}
+	libusb_free_pollfds(pollfds);
+	for (int i = 0; i < WATCHES_MAX && rc == 0; i++)
+		if (u->watches[i] != NULL && !u->watches[i]->is_seen)
+			close_watch(u, &u->watches[i]);
+	return rc;
+}
+
+void bc_usb_loop_release(struct bc_usb_loop *u)
+{
+	u->is_released = true;
+	for (int i = 0; i < WATCHES_MAX; i++) {
+		struct watch *watch = u->watches[i];
+		if (watch == NULL)
+			continue;
+		if (!watch->is_own) {
+			close_watch(u, &u->watches[i]);
+			continue;
+		}
+		/* A thread that closes a device keeps all others from handling events, with
+		 * libusb's own descriptor readable all the while: the loop would turn and turn. */
+		uv_poll_stop(&watch->poll);
+		watch->is_stopped = true;
+	}
+}
+
+libusb_context *bc_usb_loop_context(struct bc_usb_loop *u)
+{
+	return u->context;
+}
+
+static void close_all(struct bc_usb_loop *u)
+{
+	u->is_closing = true;
+	libusb_set_pollfd_notifiers(u->context, NULL, NULL, NULL);
+	for (int i = 0; i < WATCHES_MAX; i++)
+		if (u->watches[i] != NULL)
+			close_watch(u, &u->watches[i]);
+	exit_when_closed(u);
+}
+
+void bc_usb_loop_close(struct bc_usb_loop *u)
+{
+	libusb_hotplug_deregister_callback(u->context, u->hotplug);
+	close_all(u);
+}
+
+static void nothing_closed(void *context)
+{
+	(void)context;
+}
+
+int bc_usb_loop_open(struct bc_usb_loop **usb, const struct bc_usb_loop_options *options)
+{
+	struct bc_usb_loop *u = calloc(1, sizeof(*u));
+
+	if (u == NULL)
+		return -ENOMEM;
+	u->options = *options;
+	u->exit_job.data = u;
+	int rc = libusb_init(&u->context);
+	if (rc != 0) {
+		free(u);
+		return rc == LIBUSB_ERROR_OTHER ? -ENOTSUP : bc_usb_errno(rc);
+	}
+	if (!libusb_has_capability(LIBUSB_CAP_HAS_HOTPLUG) ||
+		libusb_pollfds_handle_timeouts(u->context) != 1) {
+		libusb_exit(u->context);
+		free(u);
+		return -ENOTSUP;
+	}
+	/* The descriptors that exist first, then the notifiers: some exist from the start. */
+	rc = bc_usb_loop_sync(u);
+	libusb_set_pollfd_notifiers(u->context, on_fd_added, on_fd_removed, u);
+	if (rc == 0)
+		rc = bc_usb_errno(libusb_hotplug_register_callback(u->context,
+			LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED | LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT, 0,
+			LIBUSB_HOTPLUG_MATCH_ANY, LIBUSB_HOTPLUG_MATCH_ANY,
+			LIBUSB_HOTPLUG_MATCH_ANY, on_hotplug, u, &u->hotplug));
+	if (rc != 0) {
+		u->options.on_closed = nothing_closed;
+		close_all(u);
+		return rc;
+	}
+	u->is_open = true;
+	*usb = u;
+	return 0;
+}

@@ -1,0 +1,184 @@
+#include "capture/usb/usb_request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/usb/usb_find.h"
+#include "formats/base/bytes.h"
+
+#define TIMEOUT_MS 1000
+
+#define INFO_BYTES     64
+#define COUNTERS_BYTES 24
+
+#define PROTOCOL_VERSION 1
+
+/* The board protocol's are to the interface, FTDI's to the device, with the number of the port that
+ * is meant, from 1, in wIndex. */
+#define TO_INTERFACE   (LIBUSB_REQUEST_TYPE_VENDOR | LIBUSB_RECIPIENT_INTERFACE)
+#define FROM_INTERFACE (LIBUSB_ENDPOINT_IN | TO_INTERFACE)
+#define TO_FTDI        (LIBUSB_REQUEST_TYPE_VENDOR | LIBUSB_RECIPIENT_DEVICE)
+
+/* Requests of FTDI's chips, as in libftdi's ftdi.h and Linux' ftdi_sio.h. */
+enum { FTDI_RESET = 0, FTDI_SET_LATENCY = 9, FTDI_SET_BITMODE = 11 };
+enum { FTDI_RESET_ALL = 0, FTDI_RESET_PURGE_RX = 1 };
+#define FTDI_ALL_PINS 0xFF
+
+struct bc_usb_request {
+	bc_usb_answer answer;
+	void *context;
+	struct libusb_transfer *transfer;
+	enum bc_usb_step step;
+	bool is_flying;
+	uint8_t buffer[LIBUSB_CONTROL_SETUP_SIZE + INFO_BYTES];
+};
+
+struct setup {
+	const char *name;
+	uint8_t type;
+	uint8_t request;
+	uint16_t value;
+	uint16_t bytes;
+};
+
+static const struct setup setups[BC_USB_STEPS] = {
+	[BC_USB_GET_INFO] = {"GET_INFO", FROM_INTERFACE, 1, 0, INFO_BYTES},
+	[BC_USB_START] = {"START", TO_INTERFACE, 2, 0, 0},
+	[BC_USB_STOP] = {"STOP", TO_INTERFACE, 3, 0, 0},
+	[BC_USB_GET_COUNTERS] = {"GET_COUNTERS", FROM_INTERFACE, 4, 0, COUNTERS_BYTES},
+	[BC_USB_FTDI_RESET] = {"FTDI reset", TO_FTDI, FTDI_RESET, FTDI_RESET_ALL, 0},
+	[BC_USB_FTDI_PURGE] = {"FTDI purge", TO_FTDI, FTDI_RESET, FTDI_RESET_PURGE_RX, 0},
+	[BC_USB_FTDI_LATENCY] = {"FTDI latency timer", TO_FTDI, FTDI_SET_LATENCY, 0, 0},
+	[BC_USB_FTDI_MODE_RESET] = {"FTDI bit mode reset", TO_FTDI, FTDI_SET_BITMODE, 0, 0},
+	[BC_USB_FTDI_MODE] = {"FTDI bit mode", TO_FTDI, FTDI_SET_BITMODE, 0, 0},
+};
+
+const char *bc_usb_step_name(enum bc_usb_step step)
+{
+	return setups[step].name;
+}
+
+static int status_of(const struct libusb_transfer *transfer)
+{
+	switch (transfer->status) {
+	case LIBUSB_TRANSFER_COMPLETED:
+		return 0;
+	case LIBUSB_TRANSFER_STALL:
+		return -EPIPE;
+	case LIBUSB_TRANSFER_TIMED_OUT:
+		return -ETIMEDOUT;
+	case LIBUSB_TRANSFER_NO_DEVICE:
+		return -ENODEV;
+	case LIBUSB_TRANSFER_CANCELLED:
+		return -ECANCELED;
+	case LIBUSB_TRANSFER_OVERFLOW:
+		return -EOVERFLOW;
+	default:
+		return -EIO;
+	}
+}
+
+static void LIBUSB_CALL on_transfer(struct libusb_transfer *transfer)
+{
+	struct bc_usb_request *r = transfer->user_data;
+	int count = transfer->actual_length;
+
+	r->is_flying = false;
+	r->answer(r->context, r->step, status_of(transfer),
+		libusb_control_transfer_get_data(transfer), count > 0 ? (unsigned)count : 0);
+}
+
+int bc_usb_request_send(
+	struct bc_usb_request *r, const struct bc_usb_target *target, enum bc_usb_step step)
+{
+	const struct setup *setup = &setups[step];
+	uint16_t value = setup->value;
+	uint16_t index = target->interface;
+
+	if (setup->type == TO_FTDI)
+		index++;
+	if (step == BC_USB_FTDI_LATENCY)
+		value = target->ftdi.latency_ms;
+	if (step == BC_USB_FTDI_MODE)
+		value = (uint16_t)(target->ftdi.mode << 8 | FTDI_ALL_PINS);
+	memset(r->buffer, 0, sizeof(r->buffer));
+	libusb_fill_control_setup(
+		r->buffer, setup->type, setup->request, value, index, setup->bytes);
+	libusb_fill_control_transfer(
+		r->transfer, target->handle, r->buffer, on_transfer, r, TIMEOUT_MS);
+	errno = 0;
+	int rc = libusb_submit_transfer(r->transfer);
+	r->step = step;
+	r->is_flying = rc == 0;
+	/* Of bulk transfers libusb tells that there was no memory, of these it doesn't. */
+	return rc == LIBUSB_ERROR_IO && errno == ENOMEM ? -ENOMEM : bc_usb_errno(rc);
+}
+
+void bc_usb_request_cancel(struct bc_usb_request *r)
+{
+	if (r->is_flying)
+		libusb_cancel_transfer(r->transfer);
+}
+
+bool bc_usb_request_is_flying(const struct bc_usb_request *r)
+{
+	return r->is_flying;
+}
+
+int bc_usb_request_open(struct bc_usb_request **request, bc_usb_answer answer, void *context)
+{
+	struct bc_usb_request *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return -ENOMEM;
+	r->answer = answer;
+	r->context = context;
+	r->transfer = libusb_alloc_transfer(0);
+	if (r->transfer == NULL) {
+		free(r);
+		return -ENOMEM;
+	}
+	*request = r;
+	return 0;
+}
+
+void bc_usb_request_close(struct bc_usb_request *r)
+{
+	if (r == NULL)
+		return;
+	libusb_free_transfer(r->transfer);
+	free(r);
+}
+
+/* A text that fills its field has no zero at its end. */
+static void read_text(char *out, const uint8_t *in, size_t bytes)
+{
+	memcpy(out, in, bytes);
+	out[bytes] = '\0';
+	bc_usb_clean(out);
+}
+
+bool bc_usb_read_info(struct bc_board *board, const uint8_t *data, unsigned count)
+{
+	if (count < INFO_BYTES || bc_le32(data) != PROTOCOL_VERSION)
+		return false;
+	board->has_info = true;
+	board->protocol_version = bc_le32(data);
+	board->clock_hz = bc_le32(data + 4);
+	board->features = bc_le32(data + 8);
+	board->fifo_samples = bc_le32(data + 12);
+	read_text(board->firmware, data + 16, 16);
+	read_text(board->own_serial, data + 32, 32);
+	return true;
+}
+
+bool bc_usb_read_counters(struct bc_board_counters *counters, const uint8_t *data, unsigned count)
+{
+	if (count < COUNTERS_BYTES)
+		return false;
+	counters->samples = bc_le64(data);
+	counters->lost = bc_le64(data + 8);
+	counters->fifo_high = bc_le64(data + 16);
+	return true;
+}

@@ -1,0 +1,254 @@
+#include "capture/usb/usb_stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "capture/usb/usb_find.h"
+
+struct transfer {
+	struct bc_usb_stream *stream;
+	struct libusb_transfer *usb;
+	uint8_t *buffer;
+	bool is_flying; /* submitted, and not handed on yet */
+	bool is_done;
+};
+
+struct bc_usb_stream {
+	struct bc_usb_stream_options options;
+	libusb_device_handle *handle;
+	uint8_t endpoint;
+	uint16_t packet_bytes;
+	uint32_t bytes; /* of each transfer submitted from now on */
+	bool is_cancelling;
+	bool is_sparing; /* the next that comes back stays out */
+
+	/* The transfers in flight, in the order of their submission, which is the stream's: what is
+	 * done early waits for those before it. */
+	unsigned first;
+	unsigned flying;
+	struct transfer **order;
+	struct transfer transfers[];
+};
+
+static void LIBUSB_CALL on_transfer(struct libusb_transfer *usb);
+
+static uint32_t round_down(uint32_t bytes, uint16_t packet)
+{
+	return bytes < packet ? packet : bytes - bytes % packet;
+}
+
+static int submit(struct transfer *t)
+{
+	struct bc_usb_stream *s = t->stream;
+
+	libusb_fill_bulk_transfer(t->usb, s->handle, s->endpoint, t->buffer, (int)s->bytes,
+		on_transfer, t, s->options.timeout_ms);
+	t->is_done = false;
+	int rc = libusb_submit_transfer(t->usb);
+	if (rc != 0)
+		return bc_usb_errno(rc);
+	t->is_flying = true;
+	s->order[(s->first + s->flying++) % s->options.transfers] = t;
+	return 0;
+}
+
+/* Where there is no memory for a single one, they are shortened until there is. */
+static int submit_or_shorten(struct transfer *t)
+{
+	struct bc_usb_stream *s = t->stream;
+	int rc = submit(t);
+
+	while (rc == -ENOMEM && s->flying == 0 && s->bytes / 2 >= BC_USB_TRANSFER_LEAST) {
+		s->bytes = round_down(s->bytes / 2, s->packet_bytes);
+		rc = submit(t);
+	}
+	return rc;
+}
+
+int bc_usb_stream_fill(struct bc_usb_stream *s)
+{
+	uint32_t whole = round_down(s->options.transfer_bytes, s->packet_bytes);
+	int rc = 0;
+
+	if (s->is_cancelling)
+		return 0;
+	s->is_sparing = false;
+	if (s->flying == s->options.transfers && s->bytes < whole)
+		s->bytes = s->bytes > whole / 2 ? whole : s->bytes * 2;
+	for (unsigned i = 0; i < s->options.transfers && rc == 0; i++)
+		if (!s->transfers[i].is_flying)
+			rc = submit_or_shorten(&s->transfers[i]);
+	return rc;
+}
+
+static enum bc_usb_fault fault_of(enum libusb_transfer_status status)
+{
+	switch (status) {
+	case LIBUSB_TRANSFER_STALL:
+		return BC_USB_STALL;
+	case LIBUSB_TRANSFER_OVERFLOW:
+		return BC_USB_OVERFLOW;
+	case LIBUSB_TRANSFER_TIMED_OUT:
+		return BC_USB_TIMEOUT;
+	case LIBUSB_TRANSFER_NO_DEVICE:
+		return BC_USB_GONE;
+	default:
+		return BC_USB_ERROR;
+	}
+}
+
+/* Hands on what a transfer brought, and submits it again. */
+static void hand_on(struct bc_usb_stream *s, struct transfer *t)
+{
+	enum libusb_transfer_status status = t->usb->status;
+	bool was_cancelling = s->is_cancelling;
+	int count = t->usb->actual_length;
+
+	/* Whatever became of it, what it carries is the board's; but no more than there was room
+	 * for. */
+	assert(count <= t->usb->length);
+	if (count > 0)
+		s->options.on_data(s->options.context, t->buffer, (size_t)count);
+	t->is_flying = false;
+	/* Cancelled by nobody, it is as good as submitted again. On their way back they may all say
+	 * what one has said already. */
+	if (status == LIBUSB_TRANSFER_NO_DEVICE ||
+		(status != LIBUSB_TRANSFER_COMPLETED && status != LIBUSB_TRANSFER_CANCELLED &&
+			!was_cancelling))
+		s->options.on_fault(s->options.context, fault_of(status));
+	if (s->is_cancelling)
+		return;
+	if (s->is_sparing && s->flying != 0) {
+		s->is_sparing = false;
+		return;
+	}
+	int rc = submit_or_shorten(t);
+	/* It stays out, and nothing is lost by that: the board waits. bc_usb_stream_fill() may get
+	 * it back. */
+	if (rc == -ENODEV)
+		s->options.on_fault(s->options.context, BC_USB_GONE);
+	else if (rc != 0 && rc != -ENOMEM && s->flying == 0)
+		s->options.on_fault(s->options.context, BC_USB_REFUSED);
+}
+
+static void LIBUSB_CALL on_transfer(struct libusb_transfer *usb)
+{
+	struct transfer *done = usb->user_data;
+	struct bc_usb_stream *s = done->stream;
+
+	done->is_done = true;
+	while (s->flying != 0 && s->order[s->first]->is_done) {
+		struct transfer *t = s->order[s->first];
+		s->first = (s->first + 1) % s->options.transfers;
+		s->flying--;
+		hand_on(s, t);
+	}
+}
+
+int bc_usb_stream_start(struct bc_usb_stream *s, libusb_device_handle *handle, uint8_t endpoint,
+	uint16_t packet_bytes)
+{
+	assert(s->flying == 0);
+	s->handle = handle;
+	s->endpoint = endpoint;
+	s->packet_bytes = packet_bytes;
+	s->bytes = round_down(s->options.transfer_bytes, packet_bytes);
+	s->is_cancelling = false;
+	int rc = bc_usb_stream_fill(s);
+	return s->flying != 0 ? 0 : rc;
+}
+
+bool bc_usb_stream_spare(struct bc_usb_stream *s)
+{
+	struct transfer *last = NULL;
+	unsigned pending = 0;
+
+	for (unsigned i = 0; i < s->flying; i++) {
+		struct transfer *t = s->order[(s->first + i) % s->options.transfers];
+		if (t->is_done)
+			continue;
+		last = t;
+		pending++;
+	}
+	if (last == NULL || (pending == 1 && s->bytes / 2 < BC_USB_TRANSFER_LEAST))
+		return false;
+	if (pending == 1)
+		s->bytes = round_down(s->bytes / 2, s->packet_bytes);
+	else
+		s->is_sparing = true;
+	libusb_cancel_transfer(last->usb);
+	return true;
+}
+
+void bc_usb_stream_cancel(struct bc_usb_stream *s)
+{
+	s->is_cancelling = true;
+	/* The last first: data that still arrives then belongs before what is cancelled. */
+	for (unsigned i = s->flying; i-- > 0;) {
+		struct transfer *t = s->order[(s->first + i) % s->options.transfers];
+		if (!t->is_done)
+			libusb_cancel_transfer(t->usb);
+	}
+}
+
+bool bc_usb_stream_is_idle(const struct bc_usb_stream *s)
+{
+	return s->flying == 0;
+}
+
+unsigned bc_usb_stream_flying(const struct bc_usb_stream *s)
+{
+	return s->flying;
+}
+
+uint32_t bc_usb_stream_bytes(const struct bc_usb_stream *s)
+{
+	uint32_t bytes = UINT32_MAX;
+
+	for (unsigned i = 0; i < s->flying; i++) {
+		const struct transfer *t = s->order[(s->first + i) % s->options.transfers];
+		if ((uint32_t)t->usb->length < bytes)
+			bytes = (uint32_t)t->usb->length;
+	}
+	return s->flying != 0 ? bytes : s->bytes;
+}
+
+void bc_usb_stream_close(struct bc_usb_stream *s)
+{
+	if (s == NULL)
+		return;
+	assert(s->flying == 0);
+	for (unsigned i = 0; i < s->options.transfers; i++) {
+		libusb_free_transfer(s->transfers[i].usb);
+		free(s->transfers[i].buffer);
+	}
+	free(s->order);
+	free(s);
+}
+
+int bc_usb_stream_open(struct bc_usb_stream **stream, const struct bc_usb_stream_options *options)
+{
+	assert(options->transfers != 0 && options->transfer_bytes >= BC_USB_TRANSFER_LEAST);
+	struct bc_usb_stream *s = calloc(
+		1, sizeof(*s) + options->transfers * sizeof(s->transfers[0]));
+
+	if (s == NULL)
+		return -ENOMEM;
+	s->options = *options;
+	s->order = calloc(options->transfers, sizeof(struct transfer *));
+	bool is_whole = s->order != NULL;
+	for (unsigned i = 0; i < options->transfers; i++) {
+		struct transfer *t = &s->transfers[i];
+		t->stream = s;
+		t->usb = libusb_alloc_transfer(0);
+		t->buffer = malloc(options->transfer_bytes);
+		is_whole = is_whole && t->usb != NULL && t->buffer != NULL;
+	}
+	if (!is_whole) {
+		bc_usb_stream_close(s);
+		return -ENOMEM;
+	}
+	*stream = s;
+	return 0;
+}

@@ -1,0 +1,32 @@
+#include "cli/client/byte_buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool bc_gathered_add(struct bc_gathered *g, const char *bytes, size_t n)
+{
+	if (n > g->most - g->used) {
+		g->is_too_long = true;
+		return false;
+	}
+	if (g->room - g->used <= n) {
+		size_t room = (g->used + n) * 2 + 1;
+		char *grown = realloc(g->bytes, room);
+		if (grown == NULL) {
+			g->is_without_memory = true;
+			return false;
+		}
+		g->bytes = grown;
+		g->room = room;
+	}
+	memcpy(g->bytes + g->used, bytes, n);
+	g->used += n;
+	g->bytes[g->used] = '\0';
+	return true;
+}
+
+void bc_gathered_free(struct bc_gathered *g)
+{
+	free(g->bytes);
+	*g = (struct bc_gathered){0};
+}

@@ -1,0 +1,18 @@
+/* The commands that ask the daemon something and print its answer: rows of one table. */
+#ifndef BC_CLI_CLIENT_DAEMON_COMMAND_H
+#define BC_CLI_CLIENT_DAEMON_COMMAND_H
+
+#include "cli/term/console.h"
+#include "formats/base/usage.h"
+
+extern const struct bc_usage bc_record_usage;
+extern const struct bc_usage bc_rotate_usage;
+extern const struct bc_usage bc_mark_usage;
+extern const struct bc_usage bc_snapshot_usage;
+extern const struct bc_usage bc_trigger_usage;
+extern const struct bc_usage bc_replay_usage;
+
+/* Runs the one that argv[0] names. */
+int bc_cmd_daemon(const struct bc_console *console, int argc, char **argv);
+
+#endif

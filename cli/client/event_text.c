@@ -1,0 +1,140 @@
+#include "cli/client/event_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/term/json_path.h"
+#include "cli/term/humanize.h"
+#include "cli/term/safe_text.h"
+#include "cli/client/status_model.h"
+#include "cli/term/template.h"
+#include "formats/base/json.h"
+
+static void print_status(struct bc_output *o, const json_t *event)
+{
+	struct bc_status status;
+	char rate[BC_QUANTITY_MAX];
+	char lost[BC_QUANTITY_MAX];
+
+	bc_status_parse(&status, bc_json_path(event, "status"));
+	bc_output_format(o, "%s, %s samples/s, ", status.state[0] != '\0' ? status.state : "-",
+		bc_quantity_rate(rate, status.rates.samples));
+	bc_template_print(o, "{status.counts.received sample} received", event);
+	bc_output_format(o, ", %s lost", bc_quantity_count(lost, bc_status_lost(&status)));
+}
+
+static void print_gap(struct bc_output *o, const json_t *event)
+{
+	bool is_exact = json_is_true(bc_json_path(event, "exact"));
+
+	if (!is_exact && bc_json_path_count(event, "lost") == 0)
+		bc_output_format(o, "an unknown number of samples");
+	else
+		bc_template_print(o, is_exact ? "{lost sample}" : "at least {lost sample}", event);
+	bc_template_print(o, " lost ({cause})", event);
+	if (bc_json_path_count(event, "gaps") > 1)
+		bc_template_print(o, " in {gaps gap}", event);
+}
+
+static void print_note(struct bc_output *o, const json_t *event)
+{
+	const char *key;
+	json_t *value;
+
+	bc_template_print(o, "{recording}", event);
+	json_object_foreach(bc_json_path(event, "metadata"), key, value)
+	{
+		bc_output_text(o, " ", 1);
+		bc_output_safe(o, key);
+		bc_output_text(o, "=", 1);
+		bc_output_safe(o, json_string_value(value));
+	}
+}
+
+static void print_disk(struct bc_output *o, const json_t *event)
+{
+	bool is_stuck = json_is_true(bc_json_path(event, "stuck"));
+
+	bc_template_print(o,
+		is_stuck ? "[nothing can be written: {error}]"
+			 : "[write failed: {error}; ]writing again",
+		event);
+}
+
+/* An event's name is printed with blanks for its dashes. */
+static const struct {
+	const char *event;
+	const char *template; /* NULL: print() does it */
+	void (*print)(struct bc_output *o, const json_t *event);
+} known[] = {
+	{"status", NULL, print_status},
+	{"state", "{from} -> {to}", NULL},
+	{"recording-started", "{recording.id}[, label {recording.label}]", NULL},
+	{"recording-stopped",
+		"{recording.id}: {recording.records record} in {recording.segments segment}"
+		"[, {recording.lost sample} lost]; ended by {recording.reason}",
+		NULL},
+	{"segment-begun", "{path}", NULL},
+	{"segment-sealed", "{path}: {records record}, {bytes B}[, {lost sample} lost], hash {hash}",
+		NULL},
+	{"capture-sealed", "{path}: {bytes B}, hash {hash}", NULL},
+	{"mark", "{mark.text}[, before record {mark.record}], tick {mark.tick}", NULL},
+	{"trigger", "{name}: {action}[, at record {record}], tick {tick}", NULL},
+	{"trigger-armed", "{trigger.name}: {trigger.action} at {trigger.when}", NULL},
+	{"trigger-disarmed", "{name}", NULL},
+	{"gap", NULL, print_gap},
+	{"note", NULL, print_note},
+	{"disk", NULL, print_disk},
+	{"board", "{state}[: {error}]", NULL},
+	{"replay-started", "{replay.id}: {replay.path}, {replay.state}[: {replay.error}]", NULL},
+	{"replay-ended", "{replay.id}: {replay.path}, {replay.state}[: {replay.error}]", NULL},
+	{"command", "failed for {path}[, exit code {status}][: {error}]", NULL},
+	{"reload", "configuration read again", NULL},
+	{"missed", "{count event} (this program was too slow)", NULL},
+	{"stopping", "the daemon stops[, by {signal}]", NULL},
+};
+
+/* "2026-11-20T09:15:00.123Z": what is below a millisecond is for programs. */
+static void print_time(struct bc_output *o, const json_t *event)
+{
+	const char *text = bc_json_path_text(event, "time");
+	char time[24] = "";
+	char safe[100];
+
+	if (text != NULL)
+		strncat(time, text, sizeof(time) - 1);
+	bc_output_format(o, "%s%s ", bc_safe_text(safe, sizeof(safe), time),
+		strlen(time) == 23 && time[22] != 'Z' ? "Z" : "");
+}
+
+bool bc_event_print(struct bc_output *o, const json_t *event)
+{
+	const char *name = json_string_value(bc_json_path(event, "event"));
+	size_t i = 0;
+
+	if (name == NULL)
+		return false;
+	print_time(o, event);
+	while (i < sizeof(known) / sizeof(known[0]) && strcmp(name, known[i].event) != 0)
+		i++;
+	if (i == sizeof(known) / sizeof(known[0])) {
+		char *json = bc_json_print(event);
+		if (json != NULL)
+			bc_output_json(o, json, strlen(json));
+		free(json);
+		return true;
+	}
+	char title[32];
+	snprintf(title, sizeof(title), "%s", name);
+	for (char *dash = title; (dash = strchr(dash, '-')) != NULL;)
+		*dash = ' ';
+	bc_output_format(o, "%-17s  ", title);
+	if (known[i].template != NULL)
+		bc_template_print(o, known[i].template, event);
+	else
+		known[i].print(o, event);
+	bc_output_text(o, "\n", 1);
+	return true;
+}

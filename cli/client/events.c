@@ -1,0 +1,74 @@
+#include "cli/client/events.h"
+
+#include <string.h>
+
+#include "cli/client/client.h"
+#include "cli/client/event_text.h"
+#include "cli/term/json_path.h"
+#include "cli/client/live.h"
+#include "cli/term/options.h"
+
+/* A status comes each second. */
+#define SILENCE_MS 30000
+
+enum { OPTION_CHANGES = BC_CLIENT_OPT_MORE };
+
+static const struct bc_usage_option options[] = {
+	{OPTION_CHANGES, "changes", NULL, NULL, "without the status each second"},
+	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "an object a line, as it comes"},
+	BC_CLIENT_OPTION_SOCKET,
+	{0},
+};
+
+const struct bc_usage bc_events_usage = {
+	.name = "events",
+	.summary = "print what happens in the daemon",
+	.text = "Prints what happens in the daemon as it happens, a line each, until Ctrl-C: "
+		"recordings, segments, marks, triggers, gaps, the board and the disk; and the "
+		"status first and each second.",
+	.options = options,
+	.exits = BC_CLIENT_EXITS,
+	.example = "buscap events --changes",
+};
+
+static bool show(void *context, struct bc_output *output, const json_t *event)
+{
+	(void)context;
+	return bc_event_print(output, event);
+}
+
+static bool is_change(void *context, const json_t *event)
+{
+	const char *name = bc_json_path_text(event, "event");
+
+	(void)context;
+	return name == NULL || strcmp(name, "status") != 0;
+}
+
+int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
+{
+	struct bc_live live = {
+		.console = console, .path = "/v1/events", .silence_ms = SILENCE_MS, .show = show};
+	struct bc_options o;
+	int letter;
+
+	bc_options_begin(&o, console, &bc_events_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		switch (letter) {
+		case OPTION_CHANGES:
+			live.is_wanted = is_change;
+			break;
+		case BC_CLIENT_OPT_JSON:
+			live.is_json = true;
+			break;
+		case BC_CLIENT_OPT_SOCKET:
+			live.socket = optarg;
+			break;
+		default:
+			return o.exit;
+		}
+	}
+	if (optind < argc)
+		return bc_complain_usage(console, "it takes no operands");
+	return bc_live_run(&live);
+}

@@ -1,0 +1,16 @@
+/* Whether the daemon's socket can be connected to, and in words why not. libcurl tells only that it
+ * couldn't, and doesn't wait for a place in a full queue. */
+#ifndef BC_CLI_CLIENT_SOCKET_PROBE_H
+#define BC_CLI_CLIENT_SOCKET_PROBE_H
+
+#include <stddef.h>
+
+/* Connects to the Unix socket at `path`, waiting up to timeout_ms for a place in its queue, and
+ * hangs up. Returns 0 or a negative errno; -EAGAIN: no place in that time. */
+int bc_reach(const char *path, long timeout_ms) __attribute__((warn_unused_result));
+
+/* A sentence, to be put behind the path, that says why bc_reach() returned `error` and what to do
+ * about it. */
+void bc_reach_why(char *out, size_t room, const char *path, int error, long timeout_ms);
+
+#endif

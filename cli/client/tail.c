@@ -1,0 +1,287 @@
+#include "cli/client/tail.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/client/client.h"
+#include "cli/term/json_path.h"
+#include "cli/client/live.h"
+#include "cli/term/options.h"
+#include "cli/term/safe_text.h"
+#include "formats/bus/record.h"
+
+enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT };
+
+static const struct bc_usage_option options[] = {
+	{'n', "records", "N", "number", "end after so many records"},
+	{'a', "absolute", NULL, NULL, "end each line with its absolute tick"},
+	{OPTION_ADDR, "addr", "RANGE", "range", "only these addresses, in hexadecimal: 1000-1fff"},
+	{OPTION_TYPE, "type", "TYPES", "list:read|write|fetch",
+		"only these: read, write, fetch, the names that dump prints, 0xf2; a,b"},
+	{OPTION_PROC, "proc", "PROCS", "range", "only of these processors: 0,2-3"},
+	{OPTION_PORT, "port", "RANGE", "range", "only I/O writes there: e0-e3"},
+	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "an object a line, as it comes"},
+	BC_CLIENT_OPTION_SOCKET,
+	{0},
+};
+
+const struct bc_usage bc_tail_usage = {
+	.name = "tail",
+	.summary = "print records as they come",
+	.text = "Prints the records that come from the bus, as dump does, until Ctrl-C. When there "
+		"are more than can be looked at, the rest is passed over and counted: the capture "
+		"never waits for it. Gaps, marks and what was missed stand on lines of their own, "
+		"which begin with \"# \".",
+	.options = options,
+	.exits = BC_CLIENT_EXITS,
+	.example = "buscap tail -n 20 --type write --addr 300000-3fffff",
+};
+
+struct tail {
+	char *query; /* the path with what is asked for behind it */
+	uint64_t limit;
+	uint64_t shown;
+	bool is_absolute;
+	bool is_json;
+	bool has_epoch;
+	uint64_t epoch;
+	const char *socket;
+};
+
+/* Adds "?name=value" to the query. */
+static bool add_query(
+	const struct bc_console *console, struct tail *t, const char *option, const char *value)
+{
+	const char *name = option + 2;
+	char *encoded = bc_client_encode(value);
+	char *longer = NULL;
+	char key[16];
+
+	snprintf(key, sizeof(key), "%s=", name);
+	if (strstr(t->query, key) != NULL) {
+		bc_complain(console, NULL, "%s is given twice", option);
+		free(encoded);
+		return false;
+	}
+	if (encoded == NULL ||
+		asprintf(&longer, "%s%c%s%s", t->query, strchr(t->query, '?') != NULL ? '&' : '?',
+			key, encoded) < 0) {
+		bc_complain_memory(console);
+		free(encoded);
+		return false;
+	}
+	free(encoded);
+	free(t->query);
+	t->query = longer;
+	return true;
+}
+
+static bool read_limit(const struct bc_console *console, struct tail *t)
+{
+	char number[24];
+
+	if (!bc_option_count(console, "--records", &t->limit))
+		return false;
+	if (t->limit == 0) {
+		bc_complain(console, NULL, "--records 0: a number above 0 is wanted");
+		return false;
+	}
+	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
+	return add_query(console, t, "--limit", number);
+}
+
+static bool read_option(const struct bc_console *console, int letter, struct tail *t)
+{
+	switch (letter) {
+	case 'n':
+		return read_limit(console, t);
+	case 'a':
+		t->is_absolute = true;
+		return true;
+	case BC_CLIENT_OPT_JSON:
+		t->is_json = true;
+		return true;
+	case OPTION_ADDR:
+		return add_query(console, t, "--addr", optarg);
+	case OPTION_TYPE:
+		return add_query(console, t, "--type", optarg);
+	case OPTION_PROC:
+		return add_query(console, t, "--proc", optarg);
+	case OPTION_PORT:
+		return add_query(console, t, "--port", optarg);
+	case BC_CLIENT_OPT_SOCKET:
+		t->socket = optarg;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool read_addr(const json_t *record, uint64_t *addr)
+{
+	const char *text = bc_json_path_text(record, "addr");
+	char *end;
+
+	if (text == NULL || strncmp(text, "0x", 2) != 0 || strlen(text) > 18)
+		return false;
+	errno = 0;
+	*addr = strtoull(text + 2, &end, 16);
+	return end != text + 2 && *end == '\0' && text[2] != '-' && text[2] != '+' &&
+	       text[2] != ' ' && errno == 0;
+}
+
+/* A whole number up to `most`. */
+static bool read_number(const json_t *record, const char *name, uint64_t most, uint64_t *value)
+{
+	*value = bc_json_path_count(record, name);
+	return json_number_value(bc_json_path(record, name)) >= 0 &&
+	       json_is_number(bc_json_path(record, name)) && *value <= most;
+}
+
+static void show_epoch(struct tail *t, struct bc_output *o, const json_t *record)
+{
+	uint64_t epoch = bc_json_path_count(record, "epoch");
+
+	if (t->has_epoch && epoch != t->epoch)
+		bc_output_format(o, "# epoch %" PRIu64 "\n", epoch);
+	t->has_epoch = true;
+	t->epoch = epoch;
+}
+
+/* The line that dump prints. */
+static bool show_record(struct tail *t, struct bc_output *o, const json_t *record)
+{
+	const char *type = bc_json_path_text(record, "type");
+	char safe[64];
+	uint64_t addr;
+	uint64_t size;
+	uint64_t attr;
+	uint64_t proc;
+	uint64_t time = BC_TIME_NONE;
+
+	if (!read_addr(record, &addr) || type == NULL ||
+		!read_number(record, "size", UINT8_MAX, &size) ||
+		!read_number(record, "attr", UINT8_MAX, &attr) ||
+		!read_number(record, "proc", UINT8_MAX, &proc))
+		return false;
+	if (!json_is_null(bc_json_path(record, "time")) &&
+		!read_number(record, "time", BC_TIME_NONE, &time))
+		return false;
+	show_epoch(t, o, record);
+	bc_output_format(o,
+		"%08" PRIx64 "\t%s\t%2" PRIu64 "\t%02" PRIx64 "\t%" PRIu64 "\t%08" PRIx64, addr,
+		bc_safe_text(safe, sizeof(safe), type), size, attr, proc, time);
+	if (t->is_absolute)
+		bc_output_format(o, "\t%" PRIu64, bc_json_path_count(record, "tick"));
+	bc_output_text(o, "\n", 1);
+	return true;
+}
+
+static void show_gap(struct bc_output *o, const json_t *gap)
+{
+	uint64_t lost = bc_json_path_count(gap, "lost");
+	bool is_exact = json_is_true(bc_json_path(gap, "exact"));
+
+	if (lost == 0 && !is_exact)
+		bc_output_format(o, "# gap: an unknown number of samples lost (");
+	else
+		bc_output_format(o, "# gap: %s%" PRIu64 " sample%s lost (",
+			is_exact ? "" : "at least ", lost, bc_plural(lost));
+	bc_output_safe(o, bc_json_path_text(gap, "cause"));
+	bc_output_format(o, ")\n");
+}
+
+static void show_note(struct bc_output *o, const char *word, const char *text)
+{
+	bc_output_format(o, "# %s%s", word, text != NULL ? ": " : "");
+	bc_output_safe(o, text);
+	bc_output_text(o, "\n", 1);
+}
+
+/* Objects that are none of these are of a newer daemon. */
+static bool show(void *context, struct bc_output *o, const json_t *object)
+{
+	static const char *const notes[] = {"mark", "trigger"};
+	const json_t *gap = bc_json_path(object, "gap");
+	uint64_t missed = bc_json_path_count(object, "missed");
+
+	if (bc_json_path(object, "addr") != NULL)
+		return show_record(context, o, object);
+	if (bc_json_path(object, "missed") != NULL)
+		bc_output_format(o, "# skipped: %" PRIu64 " record%s (too fast to show)\n", missed,
+			bc_plural(missed));
+	if (gap != NULL)
+		show_gap(o, gap);
+	for (unsigned i = 0; i < 2; i++) {
+		const json_t *note = bc_json_path(object, notes[i]);
+		if (note != NULL)
+			show_note(o, notes[i],
+				json_is_object(note) ? bc_json_path_text(note, "text")
+						     : json_string_value(note));
+	}
+	return true;
+}
+
+/* Counts the records, too. */
+static bool is_wanted(void *context, const json_t *object)
+{
+	struct tail *t = context;
+
+	t->shown += bc_json_path(object, "addr") != NULL;
+	return true;
+}
+
+static bool is_enough(void *context)
+{
+	const struct tail *t = context;
+
+	return t->limit != 0 && t->shown >= t->limit;
+}
+
+/* Returns false when the command is over, *code then being how. */
+static bool read_options(
+	const struct bc_console *console, int argc, char **argv, struct tail *t, enum bc_exit *code)
+{
+	struct bc_options o;
+	int letter;
+
+	bc_options_begin(&o, console, &bc_tail_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (read_option(console, letter, t))
+			continue;
+		*code = o.exit;
+		return false;
+	}
+	if (optind < argc) {
+		*code = bc_complain_usage(
+			console, "it takes no operands: dump is for files, tail for the daemon");
+		return false;
+	}
+	return true;
+}
+
+int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
+{
+	struct tail t = {.query = strdup("/v1/records")};
+	enum bc_exit code = BC_EXIT_FAILED;
+
+	if (t.query == NULL) {
+		bc_complain_memory(console);
+	} else if (read_options(console, argc, argv, &t, &code)) {
+		const struct bc_live live = {.console = console,
+			.socket = t.socket,
+			.path = t.query,
+			.is_json = t.is_json,
+			.silence_ms = -1,
+			.show = show,
+			.is_wanted = is_wanted,
+			.is_enough = is_enough,
+			.context = &t};
+		code = bc_live_run(&live);
+	}
+	free(t.query);
+	return code;
+}

@@ -1,0 +1,353 @@
+#include "cli/diff/diff.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/diff/diff_class.h"
+#include "cli/diff/diff_json.h"
+#include "cli/diff/diff_options.h"
+#include "cli/diff/diff_text.h"
+#include "cli/term/options.h"
+#include "formats/diff/compare.h"
+
+/* What a trace's entries can be made to be. */
+static uint32_t can_be(const struct bc_trace *trace)
+{
+	uint32_t holds = bc_trace_holds(trace);
+
+	return (holds & (BC_CAN_INSTRUCTION | BC_CAN_UOP)) != 0
+		       ? holds | BC_CAN_REFERENCE | BC_CAN_FETCH
+		       : holds;
+}
+
+/* ---- the two rows */
+
+/* The next entries of a trace, as far as the other's format can hold them and they are asked for:
+ * bc_match_source. */
+static int next_run(void *context, const struct bc_entry **run, size_t *count)
+{
+	struct bc_diff_side *side = context;
+	uint64_t only = side->diff->only;
+	struct bc_batch batch;
+
+	for (;;) {
+		for (; side->left != 0 && (bc_diff_class_of(side->run) & only) == 0; side->left--)
+			side->run++;
+		if (side->left != 0)
+			break;
+		side->left = bc_fit_next(&side->fit, &side->run);
+		if (side->left != 0)
+			continue;
+		if (!bc_trace_next(&side->trace, &batch))
+			return 0;
+		bc_fit_batch(&side->fit, batch.entries, batch.count);
+	}
+	size_t n = 1;
+	while (n < side->left &&
+		(only == BC_DIFF_CLASSES || (bc_diff_class_of(&side->run[n]) & only) != 0))
+		n++;
+	*run = side->run;
+	*count = n;
+	side->run += n;
+	side->left -= n;
+	return 1;
+}
+
+static void set_line(struct bc_diff_line *line, const struct bc_entry *entry, uint64_t fields)
+{
+	line->number = entry->number;
+	line->fields = fields;
+	bc_entry_text(line->text, entry);
+}
+
+static void pass(struct bc_diff_side *side, const struct bc_entry *entries, size_t count)
+{
+	if (count == 0)
+		return;
+	side->entries += count;
+	side->has_last = true;
+	side->last = entries[count - 1].number;
+}
+
+/* The difference at hand is over. Returns false when nothing more is of use. */
+static bool end_difference(struct bc_diff *d)
+{
+	uint64_t pairs = d->a.count < d->b.count ? d->a.count : d->b.count;
+	bool ok = true;
+
+	d->is_open = false;
+	d->changed += pairs;
+	d->only_a += d->a.count - pairs;
+	d->only_b += d->b.count - pairs;
+	if (d->is_json)
+		ok = bc_diff_json_difference(d);
+	else if (!d->is_quiet)
+		bc_diff_text_difference(d);
+	if (!ok)
+		bc_complain_memory(d->console);
+	d->before_count = 0;
+	d->after = d->is_json || d->is_quiet ? 0 : d->context;
+	d->shifted = 0;
+	d->is_lost = false;
+	return ok && !bc_output_is_over(&d->output);
+}
+
+static bool on_same(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n)
+{
+	struct bc_diff *d = context;
+	bool goes_on = true;
+	size_t i = 0;
+
+	if (d->is_open)
+		goes_on = end_difference(d);
+	pass(&d->a, a, n);
+	pass(&d->b, b, n);
+	d->same += n;
+	if (d->is_json || d->is_quiet)
+		goto out;
+	for (; goes_on && d->after != 0 && i < n; i++, d->after--) {
+		struct bc_diff_line line;
+		set_line(&line, &a[i], 0);
+		bc_diff_text_context(d, &line);
+	}
+	/* The last ones, in case a difference follows. */
+	i = n - i > d->context ? n - d->context : i;
+	size_t drop = d->before_count + (n - i);
+	drop = drop > d->context ? drop - d->context : 0;
+	memmove(d->before, d->before + drop, (d->before_count - drop) * sizeof(*d->before));
+	d->before_count -= drop;
+	for (; i < n; i++)
+		set_line(&d->before[d->before_count++], &a[i], 0);
+out:
+	d->is_stopped = d->limit != 0 && d->differences >= d->limit && d->after == 0;
+	return goes_on && !d->is_stopped;
+}
+
+static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count,
+	const struct bc_entry *b, size_t b_count)
+{
+	struct bc_diff *d = context;
+
+	pass(&d->a, a, a_count);
+	pass(&d->b, b, b_count);
+	d->reordered += a_count;
+	return true;
+}
+
+static void begin_side(struct bc_diff_side *side)
+{
+	side->count = 0;
+	side->has_behind = side->has_last;
+	side->behind = side->last;
+}
+
+static void add_side(
+	struct bc_diff_side *side, const struct bc_entry *entries, size_t count, size_t show)
+{
+	if (count != 0 && side->count == 0)
+		side->first = entries[0].number;
+	for (size_t i = 0; i < count && side->count + i < show; i++)
+		set_line(&side->lines[side->count + i], &entries[i], 0);
+	side->count += count;
+	pass(side, entries, count);
+}
+
+static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
+	const struct bc_entry *b, size_t b_count)
+{
+	struct bc_diff *d = context;
+
+	if (!d->is_open) {
+		if (d->limit != 0 && d->differences >= d->limit) {
+			d->is_stopped = true;
+			return false;
+		}
+		d->is_open = d->is_paired = true;
+		d->differ = 0;
+		d->differences++;
+		begin_side(&d->a);
+		begin_side(&d->b);
+	}
+	uint64_t at = d->a.count;
+	d->is_paired = d->is_paired && a_count == b_count;
+	add_side(&d->a, a, a_count, d->show);
+	add_side(&d->b, b, b_count, d->show);
+	for (size_t i = 0; d->is_paired && i < a_count; i++) {
+		uint64_t fields = bc_match_fields(d->match, &a[i], &b[i]);
+		d->differ |= fields;
+		if (at + i < d->show)
+			d->a.lines[at + i].fields = d->b.lines[at + i].fields = fields;
+	}
+	return !d->is_quiet && !bc_output_is_over(&d->output);
+}
+
+static void on_shifted(void *context, int64_t ticks)
+{
+	struct bc_diff *d = context;
+
+	d->shifted = (int64_t)((uint64_t)d->shifted + (uint64_t)ticks);
+}
+
+static void on_lost(void *context)
+{
+	struct bc_diff *d = context;
+
+	d->is_lost = true;
+}
+
+/* What of the two can be compared at all, and whether that is what was asked for. */
+static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted *w)
+{
+	const struct bc_trace *a = &d->a.trace;
+	const struct bc_trace *b = &d->b.trace;
+	uint32_t common = bc_diff_classes_of(can_be(a)) & bc_diff_classes_of(can_be(b));
+	uint64_t fields = bc_compare_fields(bc_trace_holds(a), bc_trace_holds(b));
+	uint64_t missing = w->only & ~(uint64_t)common;
+
+	if (common == 0 || missing != 0) {
+		bc_complain(d->console, NULL, "%sA is %s and B is %s: they don't both hold %s",
+			missing != 0 ? "--only: " : "", bc_format_name(a->format),
+			bc_format_name(b->format),
+			missing != 0 ? bc_diff_class_name(missing & (0 - missing))
+				     : "anything that can be compared");
+		return BC_EXIT_USAGE;
+	}
+	if ((fields & BC_FIELD_OPCODE) != 0)
+		fields |= w->fields & BC_FIELD_ID; /* if it is asked for */
+	missing = w->fields & ~fields;
+	if (missing != 0) {
+		bc_complain(d->console, NULL,
+			"--fields: A is %s and B is %s: they don't both hold %s",
+			bc_format_name(a->format), bc_format_name(b->format),
+			bc_field_name(missing & (0 - missing)));
+		return BC_EXIT_USAGE;
+	}
+	d->only = w->only != 0 ? w->only : BC_DIFF_CLASSES;
+	d->fields = (w->fields != 0 ? w->fields | BC_FIELD_KIND : fields) & ~w->ignored;
+	if ((d->fields & ~BC_FIELD_KIND) == 0 && w->ignored != 0)
+		return bc_complain_usage(
+			d->console, "with --ignore, no field is left to be compared");
+	return BC_EXIT_OK;
+}
+
+/* A side gives what the other's format can hold; micro-ops that are not asked for are references
+ * still. */
+static void fit_side(
+	struct bc_diff_side *side, const struct bc_diff *d, const struct bc_diff_side *other)
+{
+	side->diff = d;
+	bc_fit_init(&side->fit, side->trace.format, &side->trace.options.format);
+	side->fit.holds = can_be(&other->trace);
+	side->fit.needs = 0; /* nothing is written */
+	if ((d->only & BC_DIFF_UOP) == 0)
+		side->fit.holds &= ~(uint32_t)BC_CAN_UOP;
+}
+
+/* BYU's times are sums from the file's beginning on. */
+static bool is_sum(enum bc_format format)
+{
+	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
+}
+
+static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
+{
+	struct bc_match_options how = {.fields = d->fields,
+		.window = w->window,
+		.lookahead = d->lookahead,
+		.is_relative = w->is_relative ||
+			       is_sum(d->a.trace.format) != is_sum(d->b.trace.format)};
+	struct bc_match_source a = {.next = next_run, .context = &d->a};
+	struct bc_match_source b = {.next = next_run, .context = &d->b};
+	struct bc_match_sink sink = {.context = d,
+		.same = on_same,
+		.reordered = on_reordered,
+		.differ = on_differ,
+		.shifted = on_shifted,
+		.lost = on_lost};
+	enum bc_exit code = BC_EXIT_OK;
+	bool is_whole;
+
+	if (bc_match_open(&d->match, &how, &a, &b, &sink) != 0)
+		goto no_memory;
+	if (!d->is_json && !d->is_quiet)
+		bc_diff_text_begin(d);
+	/* The list itself says how far it is, where it is looked at. */
+	if (d->is_quiet || !isatty(d->console->out)) {
+		bc_trace_show_progress(&d->a.trace, NULL);
+		bc_trace_show_progress(&d->b.trace, &d->a.trace);
+	}
+	int rc = bc_match_run(d->match);
+	assert(rc >= 0); /* the sources say 0 and 1; what failed is in the traces' exit codes */
+	bool has_all = rc != 1 || d->is_stopped || d->is_quiet || bc_output_is_over(&d->output);
+	if (d->is_open && !end_difference(d))
+		has_all = has_all && bc_output_is_over(&d->output);
+	code = bc_exit_worse(d->a.trace.exit, d->b.trace.exit);
+	is_whole = rc == 0 && code == BC_EXIT_OK;
+	if (d->is_json)
+		has_all = has_all && bc_diff_json_summary(d, is_whole);
+	else if (!d->is_quiet)
+		bc_diff_text_summary(d, is_whole);
+	if (d->differences != 0)
+		code = bc_exit_worse(code, BC_EXIT_FAILED);
+	if (has_all)
+		return code;
+no_memory:
+	return bc_complain_memory(d->console);
+}
+
+static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
+{
+	const struct bc_console *console = d->console;
+	const char *no_color = getenv("NO_COLOR");
+	enum bc_exit code;
+
+	d->has_color = isatty(console->out) && (no_color == NULL || no_color[0] == '\0');
+	d->a.lines = calloc(d->show + 1, sizeof(*d->a.lines));
+	d->b.lines = calloc(d->show + 1, sizeof(*d->b.lines));
+	d->before = calloc(d->context + 1, sizeof(*d->before));
+	if (d->a.lines == NULL || d->b.lines == NULL || d->before == NULL)
+		return bc_complain_memory(console);
+	if (!bc_output_open(&d->output, console))
+		return BC_EXIT_FAILED;
+	code = bc_trace_open(
+		&d->a.trace, console, d->a.paths, d->a.path_count, w->format_a, &w->reader_a);
+	if (code != BC_EXIT_OK)
+		goto no_a;
+	code = bc_trace_open(
+		&d->b.trace, console, d->b.paths, d->b.path_count, w->format_b, &w->reader_b);
+	if (code == BC_EXIT_OK)
+		code = check_common(d, w);
+	if (code != BC_EXIT_OK)
+		goto out;
+	fit_side(&d->a, d, &d->b);
+	fit_side(&d->b, d, &d->a);
+	code = compare(d, w);
+	bc_match_close(d->match);
+out:
+	bc_trace_close(&d->b.trace);
+no_a:
+	bc_trace_close(&d->a.trace);
+	return bc_exit_worse(code, bc_output_close(&d->output, console));
+}
+
+int bc_cmd_diff(const struct bc_console *console, int argc, char **argv)
+{
+	struct bc_diff *d = calloc(1, sizeof(*d));
+	struct bc_diff_wanted w;
+	enum bc_exit code = BC_EXIT_FAILED;
+
+	if (d == NULL) {
+		bc_complain_memory(console);
+		return code;
+	}
+	d->console = console;
+	if (bc_diff_read_options(&w, d, argc, argv, &code))
+		code = run(d, &w);
+	free(d->a.lines);
+	free(d->b.lines);
+	free(d->before);
+	free(d);
+	return code;
+}

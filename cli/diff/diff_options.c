@@ -1,0 +1,225 @@
+#include "cli/diff/diff_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/diff/diff_class.h"
+#include "cli/term/options.h"
+#include "cli/io/segment_order.h"
+#include "formats/diff/compare.h"
+
+#define LOOKAHEAD_MIN 16u
+#define LOOKAHEAD_MAX 1000000u
+#define LINES_MAX     100000u
+
+enum {
+	OPTION_FORMAT_A = 1000,
+	OPTION_FORMAT_B,
+	OPTION_ONLY,
+	OPTION_FIELDS,
+	OPTION_IGNORE,
+};
+
+#define FIELDS_KIND                                                                                \
+	"list:kind|addr|type|size|attr|proc|time|space|data|phys|enables|letter|effect|id|opcode|" \
+	"set|mode|"                                                                                \
+	"disassembly|name|value|step|registers|flags|branch|access|immediate|memory|fallthrough|"  \
+	"target|macro|micro|text|event"
+
+static const struct bc_usage_option options[] = {
+	{'I', "input-format", "FMT", "format-read",
+		"the format of both, with its options; it is told by content where that is "
+		"certain"},
+	{OPTION_FORMAT_A, "format-a", "FMT", "format-read", "that of A alone"},
+	{OPTION_FORMAT_B, "format-b", "FMT", "format-read", "that of B alone"},
+	{OPTION_ONLY, "only", "KINDS", "list:inst|mem|reg|uop|kernel|event|line",
+		"compare these alone, of inst, mem, reg, uop, kernel, event, line: \"inst\" are "
+		"fetches too, \"mem\" loads and stores of micro-ops too"},
+	{OPTION_FIELDS, "fields", "FIELDS", FIELDS_KIND,
+		"compare these fields alone, as addr,type,size"},
+	{OPTION_IGNORE, "ignore", "FIELDS", FIELDS_KIND, "don't compare these, as time"},
+	{'w', "window", "N", "number",
+		"entries whose ticks are at most N apart may stand in any order, and their times "
+		"are the same (default 1)"},
+	{'r', "relative", NULL, NULL,
+		"the traces' clocks start anywhere: the first two entries say how far they are "
+		"apart"},
+	{'l', "lookahead", "N", "number",
+		"look so many entries ahead for where both go on alike (default 16384); memory is "
+		"bounded by it"},
+	{'1', "first", NULL, NULL, "stop behind the first difference"},
+	{'n', "limit", "N", "number", "stop behind the Nth"},
+	{'s', "show", "N", "number",
+		"list the first N entries of each side of a difference (default 20)"},
+	{'U', "context", "N", "number", "and N that match, before it and behind it (default 3)"},
+	{'j', "json", NULL, NULL, "one JSON object a difference, and a last one, each on a line"},
+	{'q', "quiet", NULL, NULL, "no output: the exit code alone says it"},
+	{0},
+};
+
+const struct bc_usage bc_diff_usage = {
+	.name = "diff",
+	.operands = "A B [MORE OF B]...",
+	.kind = "file",
+	.summary = "compare two traces",
+	.text = "Compares two traces, of one format or of two, and lists where they differ. \"-\" "
+		"is standard input. A is the first file; B is the second, or all others if they "
+		"are the segments of one recording. What only one of the formats can hold is not "
+		"compared; docs/diff.md has all of it.",
+	.options = options,
+	.exits = "0 they are the same, 1 they differ or the comparison failed, 2 wrong usage, 3 "
+		 "damaged or malformed, and the same as far as they are good.",
+	.example = "buscap diff --only inst,reg --ignore time golden.tarmac dut.tarmac",
+};
+
+/* What a set's bits are called. */
+struct names {
+	uint64_t (*by_name)(const char *, size_t);
+	const char *(*name)(uint64_t);
+	unsigned count;
+};
+
+static const struct names classes = {
+	bc_diff_class_by_name, bc_diff_class_name, BC_DIFF_CLASS_COUNT};
+static const struct names fields = {bc_field_by_name, bc_field_name, BC_FIELD_COUNT};
+
+static void complain_name(const struct bc_console *console, const char *option,
+	const struct names *names, const char *name, size_t bytes)
+{
+	char list[512] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < names->count && used < sizeof(list); i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+			i == 0                  ? ""
+			: i + 1 == names->count ? " and "
+						: ", ",
+			names->name(UINT64_C(1) << i));
+	bc_complain(console, NULL, "%s %s: there is no \"%.*s\"; there are %s", option, optarg,
+		(int)bytes, name, list);
+}
+
+/* Reads "name,name" into a set of bits. */
+static bool read_names(const struct bc_console *console, const char *option,
+	const struct names *names, uint64_t *set)
+{
+	for (const char *at = optarg;; at++) {
+		size_t n = strcspn(at, ",");
+		uint64_t bit = names->by_name(at, n);
+		if (bit == 0) {
+			complain_name(console, option, names, at, n);
+			return false;
+		}
+		*set |= bit;
+		at += n;
+		if (*at == '\0')
+			return true;
+	}
+}
+
+static bool read_number(const struct bc_console *console, const char *option, uint64_t least,
+	uint64_t most, size_t *value)
+{
+	uint64_t n;
+
+	if (!bc_option_count(console, option, &n))
+		return false;
+	if (n < least || n > most) {
+		bc_complain(console, NULL, "%s %s: it can be %llu to %llu", option, optarg,
+			(unsigned long long)least, (unsigned long long)most);
+		return false;
+	}
+	*value = (size_t)n;
+	return true;
+}
+
+static bool read_option(const struct bc_console *console, int letter, struct bc_diff_wanted *w)
+{
+	struct bc_diff *d = w->diff;
+
+	switch (letter) {
+	case 'I':
+		if (!bc_option_read_format(console, "-I", &w->format_a, &w->reader_a.format))
+			return false;
+		w->format_b = w->format_a;
+		w->reader_b.format = w->reader_a.format;
+		return true;
+	case OPTION_FORMAT_A:
+		return bc_option_read_format(
+			console, "--format-a", &w->format_a, &w->reader_a.format);
+	case OPTION_FORMAT_B:
+		return bc_option_read_format(
+			console, "--format-b", &w->format_b, &w->reader_b.format);
+	case OPTION_ONLY:
+		return read_names(console, "--only", &classes, &w->only);
+	case OPTION_FIELDS:
+		return read_names(console, "--fields", &fields, &w->fields);
+	case OPTION_IGNORE:
+		return read_names(console, "--ignore", &fields, &w->ignored);
+	case 'w':
+		return bc_option_count(console, "--window", &w->window);
+	case 'r':
+		return w->is_relative = true;
+	case 'l':
+		return read_number(
+			console, "--lookahead", LOOKAHEAD_MIN, LOOKAHEAD_MAX, &d->lookahead);
+	case '1':
+		d->limit = 1;
+		return true;
+	case 'n':
+		return read_number(console, "--limit", 1, SIZE_MAX, &d->limit);
+	case 's':
+		return read_number(console, "--show", 0, LINES_MAX, &d->show);
+	case 'U':
+		return read_number(console, "--context", 0, LINES_MAX, &d->context);
+	case 'j':
+		return d->is_json = true;
+	case 'q':
+		return d->is_quiet = true;
+	default:
+		return false;
+	}
+}
+
+static enum bc_exit read_operands(
+	struct bc_diff *d, const struct bc_console *console, int argc, char **argv)
+{
+	int count = argc - optind;
+	const char **paths = (const char **)argv + optind;
+
+	if (count < 2)
+		return bc_complain_usage(console, "two traces are wanted");
+	d->a.paths = paths;
+	d->a.path_count = 1;
+	d->b.paths = paths + 1;
+	d->b.path_count = count - 1;
+	if (count > 2 && !bc_order_is_one_recording(d->b.paths, d->b.path_count))
+		return bc_complain_usage(console,
+			"two traces are wanted: of more files, all behind the first must be "
+			"segments of one recording");
+	return bc_check_inputs(console, paths, count);
+}
+
+bool bc_diff_read_options(
+	struct bc_diff_wanted *w, struct bc_diff *d, int argc, char **argv, enum bc_exit *code)
+{
+	struct bc_options o;
+	int letter;
+
+	*w = (struct bc_diff_wanted){.diff = d,
+		.reader_a = {.format = bc_format_options_default(), .index_fd = -1},
+		.reader_b = {.format = bc_format_options_default(), .index_fd = -1},
+		.window = 1};
+	d->lookahead = 16384;
+	d->show = 20;
+	d->context = 3;
+	bc_options_begin(&o, d->console, &bc_diff_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (read_option(d->console, letter, w))
+			continue;
+		*code = o.exit;
+		return false;
+	}
+	*code = read_operands(d, d->console, argc, argv);
+	return *code == BC_EXIT_OK;
+}

@@ -1,0 +1,32 @@
+/* What buscap diff is asked for. */
+#ifndef BC_CLI_DIFF_DIFF_OPTIONS_H
+#define BC_CLI_DIFF_DIFF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/diff/diff_state.h"
+#include "formats/base/usage.h"
+
+extern const struct bc_usage bc_diff_usage;
+
+/* What stands in no bc_diff, for it is checked against the traces first. */
+struct bc_diff_wanted {
+	struct bc_diff *diff;
+	enum bc_format format_a; /* BC_FORMAT_UNKNOWN: told by content */
+	enum bc_format format_b;
+	struct bc_reader_options reader_a;
+	struct bc_reader_options reader_b;
+	uint64_t only; /* classes, as named; 0: all */
+	uint64_t fields;
+	uint64_t ignored;
+	uint64_t window;
+	bool is_relative;
+};
+
+/* Reads the arguments into *wanted and `diff`, whose console is set. Returns false when the command
+ * is over, with *code set: after a complaint, or when help was asked for. */
+bool bc_diff_read_options(struct bc_diff_wanted *wanted, struct bc_diff *diff, int argc,
+	char **argv, enum bc_exit *code);
+
+#endif

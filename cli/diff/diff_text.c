@@ -1,0 +1,158 @@
+#include "cli/diff/diff_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "formats/diff/compare.h"
+
+#define RED   "\033[31m"
+#define GREEN "\033[32m"
+#define CYAN  "\033[36m"
+#define PLAIN "\033[0m"
+
+static void put_line(struct bc_diff *d, char mark, const struct bc_diff_line *line)
+{
+	const char *color = mark == '-' ? RED : mark == '+' ? GREEN : "";
+	bool has_color = d->has_color && color[0] != '\0';
+
+	bc_output_format(&d->output, "%s%c %8" PRIu64 "  %s", has_color ? color : "", mark,
+		line->number, line->text);
+	if (mark == '+' && line->fields != 0) {
+		bc_output_format(&d->output, "  [");
+		for (uint64_t left = line->fields; left != 0; left &= left - 1)
+			bc_output_format(&d->output, "%s%s", left == line->fields ? "" : ",",
+				bc_field_name(left & (0 - left)));
+		bc_output_format(&d->output, "]");
+	}
+	bc_output_format(&d->output, "%s\n", has_color ? PLAIN : "");
+}
+
+void bc_diff_text_begin(struct bc_diff *d)
+{
+	int more = d->b.path_count - 1;
+
+	bc_output_format(&d->output, "--- A: ");
+	bc_output_safe(&d->output, d->a.trace.file.name);
+	bc_output_format(&d->output, " (%s)\n+++ B: ", bc_format_name(d->a.trace.format));
+	bc_output_safe(&d->output, d->b.trace.file.name);
+	if (more != 0)
+		bc_output_format(&d->output, " and %d more", more);
+	bc_output_format(&d->output, " (%s)\n", bc_format_name(d->b.trace.format));
+}
+
+/* "record 17 to 36 of A", or "behind record 16 of A". */
+static void put_place(struct bc_diff *d, const struct bc_diff_side *side)
+{
+	char place[BC_PLACE_TEXT_MAX];
+	char name = side == &d->a ? 'A' : 'B';
+
+	if (side->count != 0) {
+		bc_output_format(
+			&d->output, "%s", bc_trace_place(&side->trace, side->first, place));
+		if (side->count > 1)
+			bc_output_format(&d->output, " to %" PRIu64, side->last);
+		bc_output_format(&d->output, " of %c", name);
+	} else if (side->has_behind) {
+		bc_output_format(&d->output, "behind %s of %c",
+			bc_trace_place(&side->trace, side->behind, place), name);
+	} else {
+		bc_output_format(&d->output, "before the first of %c", name);
+	}
+}
+
+static void put_head(struct bc_diff *d)
+{
+	uint64_t n = d->a.count;
+	uint64_t k = d->b.count;
+
+	bc_output_format(
+		&d->output, "\n%s@@ %" PRIu64 ": ", d->has_color ? CYAN : "", d->differences);
+	if (n == 0 || k == 0) {
+		bc_output_format(&d->output, "%" PRIu64 " %s only in %c", n + k,
+			n + k == 1 ? "entry" : "entries", n != 0 ? 'A' : 'B');
+	} else if (d->is_paired) {
+		bc_output_format(
+			&d->output, n == 1 ? "differs in" : "%" PRIu64 " entries differ in", n);
+		for (uint64_t left = d->differ; left != 0; left &= left - 1)
+			bc_output_format(&d->output, "%s %s", left == d->differ ? "" : ",",
+				bc_field_name(left & (0 - left)));
+	} else {
+		bc_output_format(&d->output, "%" PRIu64 " of A where %" PRIu64 " of B %s", n, k,
+			k == 1 ? "is" : "are");
+	}
+	bc_output_format(&d->output, ": ");
+	put_place(d, n != 0 ? &d->a : &d->b);
+	bc_output_format(&d->output, ", ");
+	put_place(d, n != 0 ? &d->b : &d->a);
+	bc_output_format(&d->output, "%s\n", d->has_color ? PLAIN : "");
+}
+
+static void put_more(struct bc_diff *d, char mark, const struct bc_diff_side *side)
+{
+	if (side->count > d->show)
+		bc_output_format(&d->output, "%c      ... and %" PRIu64 " more\n", mark,
+			side->count - d->show);
+}
+
+void bc_diff_text_difference(struct bc_diff *d)
+{
+	put_head(d);
+	for (size_t i = 0; i < d->before_count; i++)
+		put_line(d, ' ', &d->before[i]);
+	for (size_t i = 0; i < d->show && i < d->a.count; i++) {
+		put_line(d, '-', &d->a.lines[i]);
+		if (d->is_paired)
+			put_line(d, '+', &d->b.lines[i]);
+	}
+	put_more(d, '-', &d->a);
+	for (size_t i = 0; !d->is_paired && i < d->show && i < d->b.count; i++)
+		put_line(d, '+', &d->b.lines[i]);
+	put_more(d, '+', &d->b);
+	if (d->is_lost)
+		bc_output_format(&d->output,
+			"# A and B were not in step again within %zu entries (--lookahead)\n",
+			d->lookahead);
+	if (d->shifted != 0)
+		bc_output_format(&d->output,
+			"# from here on B's clock is %" PRIu64 " tick%s %s than before\n",
+			d->shifted > 0 ? (uint64_t)d->shifted : 0 - (uint64_t)d->shifted,
+			d->shifted == 1 || d->shifted == -1 ? "" : "s",
+			d->shifted > 0 ? "further ahead" : "further behind");
+}
+
+void bc_diff_text_context(struct bc_diff *d, const struct bc_diff_line *line)
+{
+	put_line(d, ' ', line);
+}
+
+static void put_left_out(struct bc_diff *d, const struct bc_diff_side *side)
+{
+	for (unsigned bit = 0; bit < BC_TRAIT_BITS; bit++)
+		if (side->fit.left_out[bit] != 0)
+			bc_output_format(&d->output,
+				"not compared, for the other format can't hold them: %" PRIu64
+				" of %c (%s)\n",
+				side->fit.left_out[bit], side == &d->a ? 'A' : 'B',
+				bc_trait_name(1u << bit));
+}
+
+void bc_diff_text_summary(struct bc_diff *d, bool is_whole)
+{
+	const char *what = d->differences == 0 ? is_whole ? "the same" : "no difference found"
+					       : "they differ";
+
+	bc_output_format(&d->output, "%s%s", d->differences != 0 ? "\n" : "", what);
+	if (d->differences != 0)
+		bc_output_format(&d->output, " in %" PRIu64 " place%s%s", d->differences,
+			bc_plural(d->differences), d->is_stopped ? ", where it was stopped" : "");
+	bc_output_format(&d->output,
+		": %" PRIu64 " of A and %" PRIu64 " of B compared; %" PRIu64 " match, %" PRIu64
+		" in another order, %" PRIu64 " changed, %" PRIu64 " only in A, %" PRIu64
+		" only in B\n",
+		d->a.entries, d->b.entries, d->same, d->reordered, d->changed, d->only_a,
+		d->only_b);
+	put_left_out(d, &d->a);
+	put_left_out(d, &d->b);
+	if (!is_whole && !d->is_stopped)
+		bc_output_format(&d->output, "what could not be read was not compared\n");
+}

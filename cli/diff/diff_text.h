@@ -1,0 +1,14 @@
+/* Differences as text, for a person. */
+#ifndef BC_CLI_DIFF_DIFF_TEXT_H
+#define BC_CLI_DIFF_DIFF_TEXT_H
+
+#include "cli/diff/diff_state.h"
+
+/* Write the difference at hand, which has come to its end; an entry that matches after it; and what
+ * it all came to. */
+void bc_diff_text_begin(struct bc_diff *diff);
+void bc_diff_text_difference(struct bc_diff *diff);
+void bc_diff_text_context(struct bc_diff *diff, const struct bc_diff_line *line);
+void bc_diff_text_summary(struct bc_diff *diff, bool is_whole);
+
+#endif

@@ -1,0 +1,48 @@
+#include "cli/io/convert_args.h"
+
+#include <stdlib.h>
+
+enum bc_exit bc_in_out_init(struct bc_in_out *c, const struct bc_console *console, int argc)
+{
+	*c = (struct bc_in_out){.console = console,
+		.reader = {.format = bc_format_options_default(), .index_fd = -1},
+		.target = {.options = bc_format_options_default()},
+		.paths = calloc((size_t)argc + 1, sizeof(*c->paths))};
+	if (c->paths != NULL)
+		return BC_EXIT_OK;
+	return bc_complain_memory(console);
+}
+
+void bc_in_out_free(struct bc_in_out *c)
+{
+	free(c->paths);
+	c->paths = NULL;
+}
+
+bool bc_in_out_option(struct bc_in_out *c, int letter)
+{
+	switch (letter) {
+	case 'I':
+		return bc_option_read_format(c->console, "-I", &c->from, &c->reader.format);
+	case 'O':
+		return bc_option_write_format(
+			c->console, "-O", &c->target.format, &c->target.options);
+	case 'o':
+		c->target.path = optarg;
+		return true;
+	case BC_IN_OUT_STRICT:
+		c->target.is_strict = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+enum bc_exit bc_in_out_operands(struct bc_in_out *c, int argc, char **argv)
+{
+	for (int i = optind; i < argc; i++)
+		c->paths[c->count++] = argv[i];
+	if (c->count == 0)
+		c->paths[c->count++] = "-";
+	return bc_check_inputs(c->console, c->paths, c->count);
+}

@@ -1,0 +1,26 @@
+#include "cli/io/fault.h"
+
+#include <inttypes.h>
+
+/* So many faults of a file are told one by one. */
+#define TOLD 10
+
+void bc_complain_fault(const struct bc_console *console, const char *file,
+	const struct bc_fault *fault, uint64_t told)
+{
+	if (told >= TOLD)
+		return;
+	if (fault->line != 0)
+		bc_complain(console, file, "line %" PRIu64 ", column %" PRIu32 ": %s", fault->line,
+			fault->column, fault->what);
+	else if (fault->bytes != 0)
+		bc_complain_damage(console, file, fault->offset, fault->bytes, fault->what);
+	else
+		bc_complain(console, file, "offset %" PRIu64 ": %s", fault->offset, fault->what);
+}
+
+void bc_complain_faults_left(const struct bc_console *console, const char *file, uint64_t faults)
+{
+	if (faults > TOLD)
+		bc_complain(console, file, "and %" PRIu64 " more of these", faults - TOLD);
+}

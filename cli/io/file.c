@@ -1,0 +1,154 @@
+#include "cli/io/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/segment/segment_name.h"
+
+static const char *advice(int error)
+{
+	switch (error) {
+	case ENOENT:
+		return "; check the name";
+	case EACCES:
+	case EPERM:
+		return "; it is not yours to read: see its owner and mode";
+	case EISDIR:
+		return "; name the files in it";
+	default:
+		return "";
+	}
+}
+
+int bc_open_readable(const struct bc_console *console, const char *path)
+{
+	struct stat st;
+	int rc = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		rc = -errno;
+	else if (fstat(fd, &st) != 0)
+		rc = -errno;
+	else if (S_ISDIR(st.st_mode))
+		rc = -EISDIR;
+	if (rc == 0)
+		return fd;
+	bc_complain(console, path, "can't open it: %s%s", strerror(-rc), advice(-rc));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash != NULL ? slash + 1 : path;
+}
+
+static int open_input(struct bc_file *file, enum bc_format wanted)
+{
+	struct bc_stream stream = {.fd = file->fd, .wake_fd = -1};
+	struct bc_segment_name name;
+	int rc = bc_input_open(&file->input, stream, wanted, &file->probe);
+
+	if (rc != -EINVAL || !file->is_regular ||
+		!bc_segment_name_read(&name, base_name(file->name)))
+		return rc;
+	if (lseek(file->fd, 0, SEEK_SET) < 0)
+		return -errno;
+	return bc_input_open(&file->input, stream, BC_FORMAT_SEGMENT, &file->probe);
+}
+
+enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
+	enum bc_format wanted)
+{
+	struct bc_segment_name name;
+	struct stat st;
+
+	*file = (struct bc_file){.name = path, .is_ours = strcmp(path, "-") != 0};
+	if (file->is_ours) {
+		file->fd = bc_open_readable(console, path);
+		if (file->fd < 0)
+			return BC_EXIT_FAILED;
+		file->is_partial = bc_segment_name_read(&name, base_name(path)) && name.is_partial;
+	} else {
+		file->name = "standard input";
+		file->fd = console->in;
+	}
+	/* Standard input may be a file that was read from before: only a file of ours begins at 0.
+	 */
+	if (file->is_ours && fstat(file->fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		file->is_regular = true;
+		file->bytes = (uint64_t)st.st_size;
+	}
+	int rc = open_input(file, wanted);
+	/* What has to be unpacked can't be sought in. */
+	if (rc == 0 && file->probe.format == BC_FORMAT_SEGMENT &&
+		file->probe.packing > BC_PACKING_LZ4)
+		file->is_regular = false;
+	if (rc == 0)
+		return BC_EXIT_OK;
+	if (rc == -EINVAL)
+		bc_complain(console, file->name, "can't tell its format: %s; name it with -I",
+			file->probe.why);
+	else
+		bc_complain_read(console, file, rc);
+	bc_file_close(file);
+	return BC_EXIT_FAILED;
+}
+
+void bc_file_close(struct bc_file *file)
+{
+	bc_input_close(file->input);
+	file->input = NULL;
+	if (file->is_ours && file->fd >= 0)
+		close(file->fd);
+	file->fd = -1;
+}
+
+bool bc_file_would_wait(const struct bc_file *file)
+{
+	struct pollfd pollfd = {.fd = file->fd, .events = POLLIN};
+
+	return !file->is_regular && poll(&pollfd, 1, 0) == 0;
+}
+
+enum bc_exit bc_complain_read(
+	const struct bc_console *console, const struct bc_file *file, int error)
+{
+	if (error == -ENOMEM)
+		bc_complain(console, file->name, "not enough memory to read it");
+	else if (error == -EBADMSG)
+		bc_complain_packing(console, file, "; nothing behind that can be read");
+	else
+		bc_complain(console, file->name, "can't read it: %s%s", strerror(-error),
+			advice(-error));
+	return error == -EBADMSG ? BC_EXIT_DAMAGED : BC_EXIT_FAILED;
+}
+
+const char *bc_packing_text(enum bc_packing packing)
+{
+	switch (packing) {
+	case BC_PACKING_LZ4:
+		return ", in LZ4 frames";
+	case BC_PACKING_GZIP:
+		return ", in gzip";
+	case BC_PACKING_ZSTD:
+		return ", in zstd frames";
+	case BC_PACKING_NONE:
+		break;
+	}
+	return "";
+}
+
+void bc_complain_packing(
+	const struct bc_console *console, const struct bc_file *file, const char *where)
+{
+	bc_complain(console, file->name, "its %s frames are damaged or torn%s",
+		bc_packing_name(file->probe.packing), where);
+}

@@ -1,0 +1,307 @@
+#include "cli/io/filter_args.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/term/options.h"
+#include "formats/trace/filter_parse.h"
+
+#define NS_PER_S INT64_C(1000000000)
+
+void bc_select_init(struct bc_select *s)
+{
+	memset(s, 0, sizeof(*s));
+	bc_filter_init(&s->filter);
+	s->filter.from_ns = INT64_MIN;
+	s->filter.to_ns = INT64_MAX;
+}
+
+/* Keeps what was asked for, for the metadata. */
+static void note(struct bc_select *s, const char *option)
+{
+	size_t used = strlen(s->told);
+
+	snprintf(s->told + used, sizeof(s->told) - used, "%s%s=%s", used != 0 ? " " : "",
+		option + 2, optarg);
+}
+
+static bool read_span(struct bc_select *s, const struct bc_console *console, const char *option,
+	bool *has, struct bc_span *span)
+{
+	struct bc_range range;
+
+	if (*has) {
+		bc_complain(console, NULL, "%s is given twice; see buscap %s --help", option,
+			console->command);
+		return false;
+	}
+	if (!bc_option_range(console, option, &range))
+		return false;
+	*has = true;
+	*span = (struct bc_span){range.first, range.last};
+	note(s, option);
+	return true;
+}
+
+bool bc_select_numbers(struct bc_select *s, const struct bc_console *console, const char *option)
+{
+	return read_span(s, console, option, &s->has_numbers, &s->filter.numbers);
+}
+
+bool bc_select_ticks(struct bc_select *s, const struct bc_console *console, const char *option)
+{
+	return read_span(s, console, option, &s->has_ticks, &s->filter.ticks);
+}
+
+bool bc_select_epochs(struct bc_select *s, const struct bc_console *console, const char *option)
+{
+	return read_span(s, console, option, &s->has_epochs, &s->filter.epochs);
+}
+
+/* "12.25" of units of `unit_ns` each. Returns what stands behind it, or NULL. */
+static const char *read_decimal(const char *text, int64_t unit_ns, __int128 *ns)
+{
+	__int128 sum = 0;
+	const char *p = text;
+
+	for (; *p >= '0' && *p <= '9'; p++) {
+		sum = sum * 10 + (*p - '0');
+		if (sum > INT64_MAX)
+			return NULL;
+	}
+	if (p == text)
+		return NULL;
+	*ns = sum * unit_ns;
+	if (*p != '.')
+		return p;
+	int64_t part = unit_ns;
+	const char *point = p++;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		part /= 10;
+		*ns += (__int128)part * (*p - '0');
+	}
+	return p == point + 1 ? NULL : p;
+}
+
+/* "10s", "1.5ms", "2h"; a number alone is of seconds. */
+static bool read_duration(const char *text, __int128 *ns)
+{
+	static const struct {
+		const char *name;
+		int64_t ns;
+	} units[] = {{"", NS_PER_S}, {"s", NS_PER_S}, {"ms", 1000000}, {"us", 1000}, {"ns", 1},
+		{"min", 60 * NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}};
+	const char *unit = text + strspn(text, "0123456789.");
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(unit, units[i].name) == 0)
+			return read_decimal(text, units[i].ns, ns) == unit;
+	return false;
+}
+
+/* So many digits, no sign, no blank. */
+static bool read_digits(const char **text, int digits, int *value)
+{
+	*value = 0;
+	for (; digits > 0; digits--, (*text)++) {
+		if (**text < '0' || **text > '9')
+			return false;
+		*value = *value * 10 + (**text - '0');
+	}
+	return true;
+}
+
+static bool read_char(const char **text, const char *any)
+{
+	if (**text == '\0' || strchr(any, **text) == NULL)
+		return false;
+	(*text)++;
+	return true;
+}
+
+/* "Z", "+01:00": how far local time is ahead. */
+static bool read_zone(const char *p, int *seconds)
+{
+	int hours = 0;
+	int minutes = 0;
+	bool is_behind = *p == '-';
+
+	*seconds = 0;
+	if ((*p == 'Z' || *p == 'z') && p[1] == '\0')
+		return true;
+	bool ok = read_char(&p, "+-") && read_digits(&p, 2, &hours) && read_char(&p, ":") &&
+		  read_digits(&p, 2, &minutes) && *p == '\0' && hours < 24 && minutes < 60;
+	*seconds = (hours * 3600 + minutes * 60) * (is_behind ? -1 : 1);
+	return ok;
+}
+
+/* RFC 3339, "2026-11-20T15:00:00.5Z". */
+static bool read_date(const char *p, __int128 *ns)
+{
+	struct tm tm = {0};
+	__int128 fraction = 0;
+	int zone;
+
+	bool ok = read_digits(&p, 4, &tm.tm_year) && read_char(&p, "-") &&
+		  read_digits(&p, 2, &tm.tm_mon) && read_char(&p, "-") &&
+		  read_digits(&p, 2, &tm.tm_mday) && read_char(&p, "Tt ") &&
+		  read_digits(&p, 2, &tm.tm_hour) && read_char(&p, ":") &&
+		  read_digits(&p, 2, &tm.tm_min) && read_char(&p, ":") &&
+		  read_digits(&p, 2, &tm.tm_sec);
+	if (ok && *p == '.') {
+		char digits[32] = "0";
+		size_t n = strspn(p + 1, "0123456789");
+		ok = n > 0 && n < sizeof(digits) - 3;
+		if (ok)
+			memcpy(digits + 1, p, n + 1);
+		ok = ok && read_decimal(digits, NS_PER_S, &fraction) != NULL;
+		p += n + 1;
+	}
+	if (!ok || !read_zone(p, &zone))
+		return false;
+	if (tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	/* What is no date, as the 31st of February, is made another. */
+	int month = tm.tm_mon;
+	int day = tm.tm_mday;
+	int second = tm.tm_sec;
+	tm.tm_sec = 0;
+	time_t seconds = timegm(&tm) + second;
+	if (tm.tm_mon != month || tm.tm_mday != day)
+		return false;
+	*ns = ((__int128)seconds - zone) * NS_PER_S + fraction;
+	return true;
+}
+
+static bool read_time(
+	const struct bc_console *console, const char *option, int64_t *ns, bool *is_relative)
+{
+	__int128 value = 0;
+	bool ok = false;
+
+	*is_relative = optarg[0] == '+';
+	if (optarg[0] == '+') {
+		ok = read_duration(optarg + 1, &value);
+	} else if (optarg[0] == '@') {
+		const char *end = read_decimal(optarg + 1, NS_PER_S, &value);
+		ok = end != NULL && *end == '\0';
+	} else {
+		ok = read_date(optarg, &value);
+	}
+	if (ok && value <= INT64_MAX && value >= INT64_MIN) {
+		*ns = (int64_t)value;
+		return true;
+	}
+	bc_complain(console, NULL,
+		"%s %s: a time of day is wanted, as 2026-11-20T15:00:00Z, @1795186800 (seconds "
+		"since 1970) or +10s (from the beginning)",
+		option, optarg);
+	return false;
+}
+
+static bool is_wall_ordered(const struct bc_select *s)
+{
+	return s->from_is_relative != s->to_is_relative || s->filter.from_ns <= s->filter.to_ns;
+}
+
+static bool read_border(struct bc_select *s, const struct bc_console *console, const char *option,
+	int64_t *ns, bool *is_relative)
+{
+	if (*ns != INT64_MIN && *ns != INT64_MAX) {
+		bc_complain(console, NULL, "%s is given twice; see buscap %s --help", option,
+			console->command);
+		return false;
+	}
+	if (!read_time(console, option, ns, is_relative))
+		return false;
+	s->filter.has_wall = true;
+	bool has_both = s->filter.from_ns != INT64_MIN && s->filter.to_ns != INT64_MAX;
+	if (has_both && !is_wall_ordered(s)) {
+		bc_complain(console, NULL, "%s %s: the time ends before it begins", option, optarg);
+		return false;
+	}
+	note(s, option);
+	return true;
+}
+
+bool bc_select_from(struct bc_select *s, const struct bc_console *console, const char *option)
+{
+	return read_border(s, console, option, &s->filter.from_ns, &s->from_is_relative);
+}
+
+bool bc_select_to(struct bc_select *s, const struct bc_console *console, const char *option)
+{
+	return read_border(s, console, option, &s->filter.to_ns, &s->to_is_relative);
+}
+
+/* Reads a value as bc_where_...() does, and complains as they say. */
+static bool read_where(struct bc_select *s, const struct bc_console *console, const char *option,
+	bool (*read)(struct bc_filter *filter, const char *value, char *why, size_t room))
+{
+	char why[160];
+
+	if (!read(&s->filter, optarg, why, sizeof(why))) {
+		bc_complain(console, NULL, "%s %s: %s", option, optarg, why);
+		return false;
+	}
+	note(s, option);
+	return true;
+}
+
+bool bc_select_addr(struct bc_select *s, const struct bc_console *console, const char *option)
+{
+	if (s->filter.has_addr) {
+		bc_complain(console, NULL, "%s is given twice; see buscap %s --help", option,
+			console->command);
+		return false;
+	}
+	return read_where(s, console, option, bc_where_addr);
+}
+
+bool bc_select_type(struct bc_select *s, const struct bc_console *console, const char *option)
+{
+	return read_where(s, console, option, bc_where_types);
+}
+
+bool bc_select_proc(struct bc_select *s, const struct bc_console *console, const char *option)
+{
+	return read_where(s, console, option, bc_where_procs);
+}
+
+void bc_select_begin(struct bc_select *s, int64_t wall_ns)
+{
+	int64_t *const ns[] = {&s->filter.from_ns, &s->filter.to_ns};
+	bool *const is_relative[] = {&s->from_is_relative, &s->to_is_relative};
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (*is_relative[i] && __builtin_add_overflow(*ns[i], wall_ns, ns[i]))
+			*ns[i] = INT64_MAX;
+		*is_relative[i] = false;
+	}
+}
+
+bool bc_select_check(const struct bc_select *s, const struct bc_trace *trace)
+{
+	const char *name = bc_format_name(trace->format);
+	uint32_t holds = bc_trace_holds(trace);
+	const char *lacks = NULL;
+
+	if (s->filter.has_wall && trace->format != BC_FORMAT_SEGMENT)
+		lacks = "time of day: --from and --to are for segments";
+	else if (s->has_ticks && (holds & BC_HAS_TIME) == 0)
+		lacks = "time: --ticks can't choose from it";
+	else if (s->has_epochs && trace->format != BC_FORMAT_SEGMENT &&
+		 trace->format != BC_FORMAT_BCP1)
+		lacks = "epochs: --epoch can't choose from it";
+	else if (s->filter.has_procs && (holds & BC_HAS_PROC) == 0)
+		lacks = "processors: --proc can't choose from it";
+	else if ((s->filter.has_addr || s->filter.has_types) &&
+		 (holds & (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)) == 0)
+		lacks = "references: --addr and --type can't choose from it";
+	if (lacks != NULL)
+		bc_complain(trace->console, NULL, "%s has no %s", name, lacks);
+	return lacks == NULL;
+}

@@ -1,0 +1,118 @@
+#include "cli/io/output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Whether an open file is one of those that are read. */
+static bool is_input(int fd, const struct bc_console *console, const char *const *inputs, int count)
+{
+	struct stat st;
+	struct stat in;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return false;
+	for (int i = 0; i < count; i++) {
+		bool is_console = strcmp(inputs[i], "-") == 0;
+		int rc = is_console ? fstat(console->in, &in) : stat(inputs[i], &in);
+		if (rc == 0 && in.st_dev == st.st_dev && in.st_ino == st.st_ino)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a path names a plain file, or none yet: it can be replaced by another. */
+static bool is_replaceable(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 ? S_ISREG(st.st_mode) : errno == ENOENT;
+}
+
+/* Opens for writing, without touching what is there. */
+static int open_path(
+	const struct bc_console *console, const char *path, const char *const *inputs, int count)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+
+	if (fd < 0) {
+		bc_complain(console, path, "can't write it: %s", strerror(errno));
+		return -1;
+	}
+	if (!is_input(fd, console, inputs, count))
+		return fd;
+	bc_complain(console, path, "it is an input; name another -o");
+	close(fd);
+	return -1;
+}
+
+/* That the file can be written is found out before the work, not behind it. */
+static bool may_replace(
+	const struct bc_console *console, const char *path, const char *const *inputs, int count)
+{
+	if (access(path, F_OK) != 0)
+		return true;
+	int fd = open_path(console, path, inputs, count);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_console *console,
+	const char *path, const char *const *inputs, int count)
+{
+	*file = (struct bc_output_file){.fd = console->out, .path = path};
+	if (path == NULL) {
+		if (!is_input(console->out, console, inputs, count))
+			return BC_EXIT_OK;
+		bc_complain(console, NULL, "standard output is an input too; name another file");
+		return BC_EXIT_FAILED;
+	}
+	if (is_replaceable(path)) {
+		if (!may_replace(console, path, inputs, count))
+			return BC_EXIT_FAILED;
+		if (asprintf(&file->partial, "%s.partial", path) < 0) {
+			file->partial = NULL;
+			return bc_complain_memory(console);
+		}
+	}
+	const char *name = file->partial != NULL ? file->partial : path;
+	file->fd = open_path(console, name, inputs, count);
+	if (file->fd >= 0 && ftruncate(file->fd, 0) != 0 && errno != EINVAL) {
+		bc_complain(console, name, "can't write it: %s", strerror(errno));
+		close(file->fd);
+		file->fd = -1;
+	}
+	if (file->fd >= 0)
+		return BC_EXIT_OK;
+	free(file->partial);
+	return BC_EXIT_FAILED;
+}
+
+enum bc_exit bc_output_file_close(
+	struct bc_output_file *file, const struct bc_console *console, bool is_whole)
+{
+	enum bc_exit code = BC_EXIT_OK;
+
+	if (file->path == NULL)
+		return code;
+	if (close(file->fd) != 0 && is_whole) {
+		bc_complain(console, file->path, "can't write it: %s", strerror(errno));
+		code = BC_EXIT_FAILED;
+	}
+	if (file->partial != NULL && is_whole && code == BC_EXIT_OK &&
+		rename(file->partial, file->path) != 0) {
+		bc_complain(console, file->path, "can't give it its name: %s", strerror(errno));
+		code = BC_EXIT_FAILED;
+	}
+	if (file->partial != NULL && (!is_whole || code != BC_EXIT_OK))
+		bc_complain(console, file->path, "it is not made; what was written is left in %s",
+			file->partial);
+	free(file->partial);
+	file->partial = NULL;
+	return code;
+}

@@ -1,0 +1,62 @@
+#include "cli/io/record_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/base/fast_format.h"
+
+_Static_assert(8 + 27 + 8 + 1 <= BC_RECORD_TEXT_MAX, "a line, and what is copied over its end");
+
+void bc_record_text_init(struct bc_record_text *text)
+{
+	memset(text, 0, sizeof(*text));
+}
+
+static void keep(struct bc_record_text *text, size_t slot, const uint8_t *in)
+{
+	char line[BC_RECORD_TEXT_MAX];
+	struct bc_record record = bc_record_load(in);
+	size_t n = bc_record_print(line, &record);
+	size_t middle = n - 8 - 8 - 1; /* without address, time and newline */
+
+	text->kept[slot].meta = bc_le32(in + 4);
+	text->kept[slot].bytes = (uint8_t)middle;
+	memcpy(text->kept[slot].text, line + 8, middle);
+}
+
+size_t bc_record_text_print(
+	struct bc_record_text *text, char *out, const uint8_t *records, size_t n)
+{
+	const uint8_t *end = records + n * BC_RECORD_BYTES;
+	char *p = out;
+
+	for (const uint8_t *in = records; in < end; in += BC_RECORD_BYTES) {
+		uint32_t meta = bc_le32(in + 4);
+		size_t slot = meta * 0x9E3779B1u >> 24;
+		if (text->kept[slot].meta != meta || text->kept[slot].bytes == 0)
+			keep(text, slot, in);
+		p = bc_put_hex32(p, bc_le32(in));
+		/* All of it, for the speed of a copy of known length; the time goes over the rest.
+		 */
+		memcpy(p, text->kept[slot].text, sizeof(text->kept[slot].text));
+		p = bc_put_hex32(p + text->kept[slot].bytes, bc_le32(in + 8));
+		*p++ = '\n';
+	}
+	return (size_t)(p - out);
+}
+
+bool bc_misfit_print(char out[BC_MISFIT_TEXT_MAX], const uint8_t *in, enum bc_format format)
+{
+	uint64_t addr;
+	uint64_t time;
+
+	bc_dialect_fields(in, format, &addr, &time);
+	if (addr <= UINT32_MAX && time <= UINT32_MAX)
+		return false;
+	bool is_addr = addr > UINT32_MAX;
+	snprintf(out, BC_MISFIT_TEXT_MAX,
+		"its %s 0x%" PRIx64 " doesn't fit the 32 bits of a BYU record",
+		is_addr ? "address" : "time", is_addr ? addr : time);
+	return true;
+}

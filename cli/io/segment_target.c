@@ -1,0 +1,514 @@
+#include "cli/io/segment_target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "formats/base/json.h"
+#include "formats/segment/segment_name.h"
+#include "formats/segment/segment_writer.h"
+
+#define NS_PER_S 1000000000
+
+struct bc_segment_target {
+	const struct bc_console *console;
+	const char *path;
+	const char *name; /* in its directory */
+	uint64_t clock_hz;
+	struct bc_origin origin;
+	int dir_fd;
+	bool is_created;
+	bool has_failed; /* to write: it isn't tried again */
+	struct bc_segment_writer writer;
+	bool has_header; /* all of `header` but for its first chunk is there */
+	struct bc_segment_header header;
+	uint64_t tag;
+	int64_t now_ns;   /* when it was opened: of entries whose time of day nobody knows */
+	bool has_record;  /* one was put in this epoch */
+	uint64_t records; /* put so far */
+	uint64_t tick;    /* of the last */
+	uint32_t epoch;
+	bool is_ticked; /* the source has times */
+	bool has_source_epoch;
+	uint32_t source_epoch; /* of the entry before */
+	uint8_t *encoded;
+	struct bc_chunk chunk;
+};
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash != NULL ? slash + 1 : path;
+}
+
+static int open_directory(const char *path, size_t bytes)
+{
+	char directory[4096];
+
+	if (bytes >= sizeof(directory)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(directory, path, bytes);
+	directory[bytes] = '\0';
+	return open(bytes != 0 ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void complain_exists(const struct bc_segment_target *t, const char *suffix)
+{
+	bc_complain(t->console, t->path,
+		"not made: %s%s exists already, and a segment never replaces a file; remove it or "
+		"name another -o",
+		t->name, suffix);
+}
+
+/* Whether both names are free. */
+static bool is_free(const struct bc_segment_target *t)
+{
+	static const char *const suffixes[] = {"", BC_PARTIAL_SUFFIX};
+	char name[BC_NEW_FILE_NAME_MAX];
+	struct stat st;
+
+	for (unsigned i = 0; i < 2; i++) {
+		int n = snprintf(name, sizeof(name), "%s%s", t->name, suffixes[i]);
+		if (n >= (int)sizeof(name)) {
+			bc_complain(t->console, t->path, "not made: %s", strerror(ENAMETOOLONG));
+			return false;
+		}
+		if (fstatat(t->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+			complain_exists(t, suffixes[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void forget(struct bc_segment_target *t)
+{
+	if (t->dir_fd >= 0)
+		close(t->dir_fd);
+	free(t->encoded);
+	free(t);
+}
+
+static void begin_chunk(struct bc_segment_target *t)
+{
+	bc_chunk_reset(&t->chunk, t->tick, t->epoch);
+	t->chunk.info.first_record = t->records;
+}
+
+enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
+	const struct bc_console *console, const char *path, uint64_t clock_hz,
+	const struct bc_origin *origin)
+{
+	struct bc_segment_target *t = malloc(sizeof(*t));
+	struct timespec now;
+
+	if (t != NULL) {
+		memset(t, 0, offsetof(struct bc_segment_target, chunk));
+		t->encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	}
+	if (t == NULL || t->encoded == NULL) {
+		bc_complain_memory(console);
+		free(t);
+		return BC_EXIT_FAILED;
+	}
+	t->console = console;
+	t->path = path;
+	t->name = base_name(path);
+	t->clock_hz = clock_hz;
+	t->origin = *origin;
+	clock_gettime(CLOCK_REALTIME, &now);
+	t->now_ns = (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+	t->dir_fd = open_directory(path, (size_t)(t->name - path));
+	bool ok = t->dir_fd >= 0 && t->name[0] != '\0';
+	if (t->dir_fd < 0)
+		bc_complain(console, path, "can't open its directory: %s", strerror(errno));
+	else if (t->name[0] == '\0')
+		bc_complain(console, path, "it names a directory; -o wants a file");
+	if (!ok || !is_free(t)) {
+		forget(t);
+		return BC_EXIT_FAILED;
+	}
+	begin_chunk(t);
+	*target = t;
+	return BC_EXIT_OK;
+}
+
+/* Returns false when it doesn't fit. */
+static bool print_metadata(struct bc_segment_header *h, const json_t *metadata)
+{
+	char *text = bc_json_print(metadata);
+	bool fits = text != NULL && strlen(text) < sizeof(h->metadata) - 5;
+
+	if (fits)
+		strcpy(h->metadata, text);
+	free(text);
+	return fits;
+}
+
+/* The source's metadata, and where the segment comes from. */
+static void make_metadata(struct bc_segment_target *t, const char *from)
+{
+	struct bc_segment_header *h = &t->header;
+	json_t *all = json_loads(h->metadata[0] != '\0' ? h->metadata : "{}", JSON_ALLOW_NUL, NULL);
+	json_t *own = json_object();
+	const char *key[2] = {t->origin.key, "cut"};
+	const char *value[2] = {from, t->origin.how};
+
+	if (!json_is_object(all)) {
+		json_decref(all);
+		all = json_object();
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		if (value[i] == NULL)
+			continue;
+		json_object_del(all, key[i]);
+		(void)json_object_set_new(all, key[i], bc_json_text(value[i]));
+		(void)json_object_set_new(own, key[i], bc_json_text(value[i]));
+	}
+	if (!print_metadata(h, all)) {
+		bc_complain(t->console, t->path,
+			"the source's metadata leave no room for what it was made from, and are "
+			"left out");
+		if (!print_metadata(h, own))
+			h->metadata[0] = '\0';
+	}
+	json_decref(all);
+	json_decref(own);
+}
+
+/* A header without a recording to take it from. */
+static void make_header(struct bc_segment_target *t, const struct bc_trace *source)
+{
+	struct bc_segment_header *h = &t->header;
+
+	snprintf(h->source_kind, sizeof(h->source_kind), "file");
+	snprintf(h->source_name, sizeof(h->source_name), "%s", source->paths[0]);
+	if (gethostname(h->host, sizeof(h->host) - 1) != 0)
+		h->host[0] = '\0';
+}
+
+/* All of the header but for what the first chunk says. */
+static void take_header(struct bc_segment_target *t, const struct bc_trace *source)
+{
+	struct bc_segment_header *h = &t->header;
+	const char *from = t->origin.from;
+	char recording[BC_RECORDING_ID_MAX];
+
+	if (t->has_header)
+		return;
+	t->has_header = true;
+	bool has_one = source->has_header && !t->origin.is_of_many;
+	if (has_one)
+		*h = source->header;
+	else
+		make_header(t, source);
+	memcpy(recording, h->recording, sizeof(recording));
+	if (from == NULL)
+		from = has_one ? recording : source->paths[0];
+	h->version = BC_SEGMENT_VERSION;
+	h->segment = 0;
+	h->continues[0] = '\0';
+	if (t->clock_hz != 0)
+		h->clock_hz = t->clock_hz;
+	snprintf(h->program, sizeof(h->program), "buscap %s", BC_VERSION);
+	make_metadata(t, from);
+}
+
+/* The time of day of a tick. */
+static int64_t wall_of(
+	const struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
+{
+	struct bc_moment m = *moment;
+
+	if (!m.is_known)
+		m = (struct bc_moment){.wall_ns = t->now_ns, .clock_hz = t->header.clock_hz};
+	if (m.clock_hz == 0)
+		return m.wall_ns;
+	__int128 ns = (__int128)tick - (__int128)m.tick;
+	ns = ns * NS_PER_S / (__int128)m.clock_hz + m.wall_ns;
+	return ns > INT64_MAX || ns < INT64_MIN ? m.wall_ns : (int64_t)ns;
+}
+
+/* Creates the file, once what stands in its header is known: its first chunk. */
+static int create(struct bc_segment_target *t)
+{
+	struct bc_segment_header *h = &t->header;
+	const struct bc_chunk_info *first = &t->chunk.info;
+	uint32_t random = 0;
+	bool is_empty = bc_chunk_is_empty(&t->chunk);
+
+	h->wall_ns = is_empty ? t->now_ns : first->wall_ns;
+	h->first_tick = first->first_tick;
+	h->first_epoch = first->epoch;
+	h->first_record = 0;
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+		random = (uint32_t)t->now_ns ^ (uint32_t)getpid();
+	uint64_t fraction = (uint64_t)(h->wall_ns > 0 ? h->wall_ns : 0) % NS_PER_S;
+	random = (uint32_t)(fraction * 4096 / NS_PER_S) << 12 | (random & 0xFFF);
+	bc_recording_id_write(h->recording, h->wall_ns, random, h->label);
+	t->tag = bc_recording_tag(h->recording);
+	int rc = bc_segment_create(&t->writer, t->dir_fd, t->name, BC_PARTIAL_SUFFIX, h);
+	t->is_created = rc == 0;
+	return rc;
+}
+
+static enum bc_exit complain_write(struct bc_segment_target *t, int rc)
+{
+	t->has_failed = true;
+	if (rc == -EEXIST)
+		complain_exists(t, "");
+	else if (rc == -EFBIG && t->writer.chunks == BC_SEGMENT_CHUNKS)
+		bc_complain(t->console, t->path,
+			"a segment holds %u chunks, and this is more; cut it into several",
+			BC_SEGMENT_CHUNKS);
+	else
+		bc_complain(t->console, t->path, "can't write it: %s", strerror(-rc));
+	return BC_EXIT_FAILED;
+}
+
+/* Writes the chunk at hand, if there is something in it, and begins the next. Returns 0, or a
+ * negative errno after a complaint. */
+static int end_chunk(struct bc_segment_target *t)
+{
+	size_t header_bytes;
+	uint64_t gaps;
+	uint64_t lost;
+
+	if (!bc_chunk_is_empty(&t->chunk)) {
+		int rc = t->is_created ? 0 : create(t);
+		if (rc == 0) {
+			t->chunk.info.recording_tag = t->tag;
+			bc_chunk_gaps(&t->chunk, &gaps, &lost);
+			bc_chunk_encode(t->encoded, &t->chunk, &header_bytes);
+			rc = bc_segment_append(
+				&t->writer, t->encoded, header_bytes, &t->chunk.info, gaps, lost);
+		}
+		if (rc != 0) {
+			complain_write(t, rc);
+			return rc;
+		}
+	}
+	begin_chunk(t);
+	return 0;
+}
+
+/* The time of day of a chunk is that of what came to it first. */
+static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
+{
+	if (t->chunk.info.records == 0)
+		t->chunk.info.wall_ns = wall_of(t, moment, tick);
+}
+
+/* An epoch ends where the entries' own does, and where their ticks fall. Its number only grows,
+ * whatever the entries' is. */
+static int follow_epoch(struct bc_segment_target *t, const struct bc_entry *entry)
+{
+	bool is_other = t->has_source_epoch && entry->epoch != t->source_epoch;
+	bool has_fallen = t->has_record && !is_other && (entry->has & BC_HAS_TIME) != 0 &&
+			  entry->tick < t->tick;
+	uint32_t epoch = t->epoch;
+
+	if (!t->has_source_epoch || (is_other && entry->epoch > epoch))
+		epoch = entry->epoch;
+	else if (is_other || has_fallen)
+		epoch++;
+	t->has_source_epoch = true;
+	t->source_epoch = entry->epoch;
+	if (epoch == t->epoch)
+		return 0;
+	int rc = end_chunk(t);
+	t->epoch = epoch;
+	t->tick = 0;
+	t->has_record = false;
+	begin_chunk(t);
+	return rc;
+}
+
+/* Gaps of one cause at one place are one, but for those that stand for an event each. */
+static bool join_gap(struct bc_segment_target *t, const struct bc_event *gap)
+{
+	struct bc_chunk *chunk = &t->chunk;
+
+	if (gap->kind != BC_EVENT_GAP || gap->cause == BC_GAP_UNPLUGGED ||
+		gap->cause == BC_GAP_TRANSFER)
+		return false;
+	for (uint32_t i = chunk->info.events; i > 0; i--) {
+		struct bc_event *event = &chunk->events[i - 1];
+		if (event->position != chunk->info.records)
+			return false;
+		if (event->kind != BC_EVENT_GAP || event->cause != gap->cause)
+			continue;
+		event->exact = event->exact && gap->exact;
+		if (__builtin_add_overflow(event->value, gap->value, &event->value)) {
+			event->value = UINT64_MAX;
+			event->exact = false;
+		}
+		event->duration_ns += gap->duration_ns;
+		return true;
+	}
+	return false;
+}
+
+static int put_event(
+	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
+{
+	struct bc_event event = entry->note.event;
+	int rc = follow_epoch(t, entry);
+
+	/* A new epoch is the records' to tell. */
+	if (rc != 0 || event.kind == 0 || join_gap(t, &event))
+		return rc;
+	for (;;) {
+		set_wall(t, moment, entry->tick);
+		event.position = t->chunk.info.records;
+		event.text_bytes = (uint16_t)entry->note.text.bytes;
+		if (bc_chunk_add_event(&t->chunk, &event, entry->note.text.at))
+			return 0;
+		rc = end_chunk(t);
+		if (rc != 0)
+			return rc;
+	}
+}
+
+/* Says what of a reference has no place in a record. Returns true if something hasn't. */
+static bool is_too_large(const struct bc_entry *entry, char why[160])
+{
+	if (entry->addr > UINT32_MAX)
+		snprintf(why, 160, "its address 0x%" PRIx64 " doesn't fit the 32 bits of a record",
+			entry->addr);
+	else if (entry->size > UINT8_MAX)
+		snprintf(why, 160,
+			"its size of %" PRIu32 " bytes doesn't fit the 8 bits of a record",
+			entry->size);
+	else if (entry->proc > UINT8_MAX)
+		snprintf(why, 160, "its processor %u doesn't fit the 8 bits of a record",
+			(unsigned)entry->proc);
+	else if (entry->type > UINT8_MAX)
+		snprintf(why, 160, "its type can't stand in a record");
+	else if ((entry->has & BC_HAS_TIME) != 0 && entry->tick >= BC_TICK_END)
+		snprintf(why, 160, "its tick %" PRIu64 " is not below 2^63", entry->tick);
+	else
+		return false;
+	return true;
+}
+
+/* A source without any time has a tick a sample, as a recorder gives it; an entry that lacks its
+ * time among others that have theirs lets none pass. */
+static uint64_t tick_of(const struct bc_segment_target *t, const struct bc_entry *entry)
+{
+	bool is_sample = (entry->has & BC_HAS_SAMPLE) != 0;
+
+	if ((entry->has & BC_HAS_TIME) != 0)
+		return entry->tick;
+	if (t->is_ticked)
+		return t->tick;
+	return is_sample && entry->number >= t->tick ? entry->number + 1 : t->tick + 1;
+}
+
+/* Adds a record behind the others. Returns 0, or a negative errno after a complaint. */
+static int put_reference(
+	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
+{
+	struct bc_chunk_info *info = &t->chunk.info;
+	int rc = follow_epoch(t, entry);
+	uint64_t tick = tick_of(t, entry);
+	uint64_t delta = tick - t->tick;
+
+	/* The first record of an epoch has a delta only where it had one all along. */
+	bool is_first = !t->has_record;
+	bool has_delta = delta < BC_TIME_NONE && (!is_first || entry->has_delta);
+	if (entry->has_delta && entry->delta == BC_TIME_NONE)
+		has_delta = false;
+	if (is_first && (t->epoch != 0 || t->records != 0 || entry->delta != delta))
+		has_delta = false;
+	if (rc == 0 && !bc_chunk_has_room(&t->chunk, has_delta ? 0 : 1))
+		rc = end_chunk(t);
+	if (rc != 0)
+		return rc;
+	set_wall(t, moment, tick);
+	if (!has_delta) {
+		struct bc_event anchor = {.position = info->records,
+			.kind = BC_EVENT_ANCHOR,
+			.exact = !entry->is_inexact,
+			.value = tick};
+		if (!bc_chunk_add_event(&t->chunk, &anchor, NULL))
+			return -ENOMEM; /* there was room */
+	}
+	struct bc_record record = {.addr = (uint32_t)entry->addr,
+		.reqtype = (uint8_t)entry->type,
+		.size = (uint8_t)entry->size,
+		.attr = entry->attr,
+		.proc = (uint8_t)entry->proc,
+		.time = has_delta ? (uint32_t)delta : BC_TIME_NONE};
+	bc_record_store(t->chunk.records + (size_t)info->records * BC_RECORD_BYTES, &record);
+	if (info->records == 0)
+		info->first_tick = tick;
+	info->last_tick = tick;
+	info->records++;
+	t->records++;
+	t->tick = tick;
+	t->has_record = true;
+	return 0;
+}
+
+size_t bc_segment_target_put(struct bc_segment_target *t, const struct bc_entry *entries,
+	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char why[160])
+{
+	why[0] = '\0';
+	take_header(t, source);
+	t->is_ticked = (bc_trace_holds(source) & BC_HAS_TIME) != 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct bc_entry *entry = &entries[i];
+		bool is_event = entry->kind == BC_ENTRY_EVENT;
+		if (!is_event && is_too_large(entry, why))
+			return i;
+		if ((is_event ? put_event : put_reference)(t, entry, moment) != 0)
+			return i;
+	}
+	return count;
+}
+
+void bc_segment_target_abandon(struct bc_segment_target *t)
+{
+	/* What is gathered of a chunk is good, whatever came behind it. */
+	if (!t->has_failed)
+		(void)!end_chunk(t);
+	if (t->is_created) {
+		bc_complain(t->console, t->path, "not sealed: what came before is left in %s%s",
+			t->name, BC_PARTIAL_SUFFIX);
+		bc_segment_abandon(&t->writer);
+	}
+	forget(t);
+}
+
+enum bc_exit bc_segment_target_seal(struct bc_segment_target *t, const struct bc_trace *source)
+{
+	take_header(t, source);
+	int rc = end_chunk(t);
+
+	if (rc == 0 && !t->is_created) {
+		rc = create(t);
+		if (rc != 0)
+			complain_write(t, rc);
+	}
+	if (rc == 0) {
+		rc = bc_segment_seal(&t->writer);
+		if (rc != 0)
+			complain_write(t, rc);
+	}
+	if (rc != 0) {
+		bc_segment_target_abandon(t);
+		return BC_EXIT_FAILED;
+	}
+	forget(t);
+	return BC_EXIT_OK;
+}

@@ -1,0 +1,283 @@
+#include "cli/io/target.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/term/options.h"
+
+enum bc_exit bc_target_check(
+	const struct bc_console *console, const struct bc_trace *trace, enum bc_format to)
+{
+	enum bc_format from = trace->format;
+	uint32_t lost;
+
+	if (from == to ||
+		bc_traits_conversion(bc_trace_holds(trace), to, &lost) != BC_CONVERSION_REFUSED)
+		return BC_EXIT_OK;
+	bc_complain(console, NULL, "nothing of %s can stand in %s: %s", bc_format_name(from),
+		bc_format_name(to), bc_format_why_refused(from, to));
+	return BC_EXIT_USAGE;
+}
+
+static struct bc_print begin_print(struct bc_target *t)
+{
+	char *out = bc_output_room(t->output, BC_PRINT_MAX);
+
+	return (struct bc_print){
+		.out = out, .room = BC_OUTPUT_BYTES - t->output->used, .reduced = t->fit.reduced};
+}
+
+static void end_print(struct bc_target *t, const struct bc_print *print)
+{
+	t->output->used += print->used;
+}
+
+static enum bc_exit open_segment(struct bc_target *t, const struct bc_target_options *options)
+{
+	struct bc_format_options format_options = options->options;
+	struct bc_origin origin = options->origin;
+
+	if (t->path == NULL)
+		return bc_complain_usage(t->console,
+			"a segment is a sealed file, with its index behind everything and a name "
+			"that says it is whole; it can't be written to standard output: use -o");
+	if (origin.key == NULL)
+		origin.key = "converted_from";
+	bc_fit_init(&t->fit, t->format, &format_options);
+	return bc_segment_target_open(
+		&t->segment, t->console, t->path, format_options.clock_hz, &origin);
+}
+
+static enum bc_exit open_own(struct bc_target *t)
+{
+	if (bc_output_file_open(&t->file, t->console, t->path, t->source->paths,
+		    t->source->count) != BC_EXIT_OK)
+		return BC_EXIT_FAILED;
+	if (!bc_output_open_fd(&t->own, t->file.fd)) {
+		bc_complain_memory(t->console);
+		bc_output_file_close(&t->file, t->console, false);
+		return BC_EXIT_FAILED;
+	}
+	t->own.name = t->path;
+	return BC_EXIT_OK;
+}
+
+enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *console,
+	const struct bc_target_options *options, const struct bc_trace *source)
+{
+	const struct bc_format_info *info = bc_format_info(options->format);
+	bool is_console = options->path == NULL || strcmp(options->path, "-") == 0;
+	struct bc_format_options format_options = options->options;
+
+	*t = (struct bc_target){.console = console,
+		.path = is_console ? NULL : options->path,
+		.format = options->format,
+		.info = info,
+		.is_strict = options->is_strict,
+		.source = source,
+		.moment = &source->moment,
+		.own = {.fd = -1},
+		.output = options->beside != NULL ? options->beside->output : &t->own};
+	if (options->format == BC_FORMAT_SEGMENT)
+		return open_segment(t, options);
+	if (!info->can_write) {
+		bc_complain(console, NULL, "%s can't be written; name another format with -O",
+			bc_format_name(options->format));
+		return BC_EXIT_USAGE;
+	}
+	if (is_console && !info->is_text && isatty(console->out))
+		return bc_complain_usage(
+			console, "the output is binary, and a terminal is no place for it: use -o");
+	format_options.source_holds = bc_trace_holds(source) | options->source_holds;
+	if (format_options.clock_hz == 0)
+		format_options.clock_hz = bc_trace_clock_hz(source);
+	bc_fit_init(&t->fit, t->format, &format_options);
+	t->state = bc_printer_start(info->printer, &format_options);
+	if (t->state == NULL)
+		bc_complain_memory(console);
+	if (t->state == NULL || (t->output == &t->own && open_own(t) != BC_EXIT_OK)) {
+		free(t->state);
+		return BC_EXIT_FAILED;
+	}
+	if (info->printer->head != NULL) {
+		struct bc_print print = begin_print(t);
+		info->printer->head(t->state, &print);
+		end_print(t, &print);
+	}
+	return BC_EXIT_OK;
+}
+
+/* Refuses what is lost, if that was asked for. */
+static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t traits)
+{
+	char place[BC_PLACE_TEXT_MAX];
+
+	if (!t->is_strict || traits == 0)
+		return true;
+	bc_trace_hide_progress(t->source);
+	bc_complain(t->console, NULL,
+		"%s: its %s can't stand in %s, and --strict allows no loss; the output ends "
+		"before it",
+		bc_trace_place(t->source, entry->number, place),
+		bc_trait_name(traits & (0 - traits)), bc_format_name(t->format));
+	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
+	return false;
+}
+
+static bool put_segment(struct bc_target *t, const struct bc_entry *run, size_t count)
+{
+	char place[BC_PLACE_TEXT_MAX];
+	char why[160];
+	size_t n = bc_segment_target_put(t->segment, run, count, t->source, t->moment, why);
+
+	if (n == count)
+		return true;
+	bc_trace_hide_progress(t->source);
+	if (why[0] != '\0')
+		bc_complain(t->console, NULL, "%s: %s; the output ends before it",
+			bc_trace_place(t->source, run[n].number, place), why);
+	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
+	return false;
+}
+
+static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t count)
+{
+	char place[BC_PLACE_TEXT_MAX];
+
+	if (t->segment != NULL)
+		return put_segment(t, run, count);
+	for (size_t i = 0; i < count; i++)
+		t->kept_lines += run[i].kind == BC_ENTRY_LINE;
+	while (count != 0 && !bc_output_is_over(t->output)) {
+		struct bc_print print = begin_print(t);
+		print.entries = run;
+		print.count = count;
+		int rc = t->info->printer->print(t->state, &print);
+		end_print(t, &print);
+		if (!may_lose(t, run, print.lost))
+			return false;
+		if (rc != 0) {
+			bc_trace_hide_progress(t->source);
+			bc_complain(t->console, NULL, "%s: %s; the output ends before it",
+				bc_trace_place(t->source, print.entries->number, place), print.why);
+			t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
+			return false;
+		}
+		run = print.entries;
+		count = print.count;
+	}
+	return !bc_output_is_over(t->output);
+}
+
+bool bc_target_put(struct bc_target *t, const struct bc_entry *entries, size_t count)
+{
+	const struct bc_entry *run;
+	size_t n;
+
+	bc_fit_batch(&t->fit, entries, count);
+	while ((n = bc_fit_next(&t->fit, &run)) != 0) {
+		if (t->fit.lost != NULL && !may_lose(t, t->fit.lost, t->fit.lost_traits))
+			return false;
+		if (!print_run(t, run, n))
+			return false;
+	}
+	if (t->fit.lost != NULL && !may_lose(t, t->fit.lost, t->fit.lost_traits))
+		return false;
+	t->fit.lost = NULL;
+	return true;
+}
+
+void bc_target_flush_if_idle(struct bc_target *t)
+{
+	if (t->segment == NULL && t->source->is_open && bc_file_would_wait(&t->source->file))
+		bc_output_flush(t->output);
+}
+
+/* What of one trait the target could not hold. */
+static void tell_trait(
+	const struct bc_target *t, uint32_t trait, uint64_t reduced, uint64_t left_out)
+{
+	char how[96] = "";
+
+	/* It has a place for the trait, but not for all that these entries have of it. */
+	if (reduced != 0 && (trait & t->info->holds) != 0) {
+		bc_complain(t->console, NULL, "%s could not keep every %s: of %" PRIu64 " entr%s",
+			bc_format_name(t->format), bc_trait_name(trait), reduced,
+			reduced == 1 ? "y" : "ies");
+		reduced = 0;
+	}
+	if (reduced != 0 && (trait & BC_FIELDS) != 0)
+		snprintf(how, sizeof(how), "%" PRIu64 " entr%s without it", reduced,
+			reduced == 1 ? "y stands" : "ies stand");
+	else if (reduced != 0)
+		snprintf(how, sizeof(how), "%" PRIu64 " became what it holds", reduced);
+	size_t used = strlen(how);
+	if (left_out != 0)
+		snprintf(how + used, sizeof(how) - used, "%s%" PRIu64 " left out",
+			used != 0 ? ", " : "", left_out);
+	if (how[0] != '\0')
+		bc_complain(t->console, NULL, "%s holds no %s: %s", bc_format_name(t->format),
+			bc_trait_name(trait), how);
+}
+
+static void tell_lost(const struct bc_target *t)
+{
+	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
+		tell_trait(t, 1u << i, t->fit.reduced[i], t->fit.left_out[i]);
+	if (t->kept_lines != 0)
+		bc_complain(t->console, NULL,
+			"%" PRIu64 " line%s of kinds that are not modelled, kept as %s",
+			t->kept_lines, t->kept_lines == 1 ? " is" : "s are",
+			t->kept_lines == 1 ? "it stands" : "they stand");
+}
+
+void bc_target_end_source(struct bc_target *t, enum bc_exit exit)
+{
+	if (exit != BC_EXIT_FAILED)
+		return;
+	bc_complain(t->console, t->path, "what could not be read is not in the output");
+	t->exit = bc_exit_worse(t->exit, exit);
+}
+
+static void close_segment(struct bc_target *t)
+{
+	if (t->exit == BC_EXIT_OK)
+		t->exit = bc_segment_target_seal(t->segment, t->source);
+	else
+		bc_segment_target_abandon(t->segment);
+	t->segment = NULL;
+}
+
+static void close_output(struct bc_target *t)
+{
+	t->exit = bc_exit_worse(t->exit, bc_output_close(&t->own, t->console));
+	t->exit = bc_exit_worse(
+		t->exit, bc_output_file_close(&t->file, t->console, t->exit == BC_EXIT_OK));
+}
+
+enum bc_exit bc_target_close(struct bc_target *t)
+{
+	const struct bc_printer *printer = t->info->printer;
+	bool is_over = false;
+
+	if (t->segment != NULL) {
+		close_segment(t);
+		tell_lost(t);
+		return t->exit;
+	}
+	while (printer->tail != NULL && !is_over && !bc_output_is_over(t->output)) {
+		struct bc_print print = begin_print(t);
+		is_over = printer->tail(t->state, &print);
+		end_print(t, &print);
+	}
+	if (t->output == &t->own)
+		close_output(t);
+	if (printer->end != NULL)
+		printer->end(t->state);
+	free(t->state);
+	tell_lost(t);
+	return t->exit;
+}

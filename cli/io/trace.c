@@ -1,0 +1,217 @@
+#include "cli/io/trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/io/fault.h"
+#include "cli/io/segment_order.h"
+
+/* Opens the next file. */
+static enum bc_exit open_next(struct bc_trace *t)
+{
+	enum bc_exit rc = bc_file_open(&t->file, t->console, t->paths[t->next++], t->wanted);
+
+	if (rc != BC_EXIT_OK)
+		return rc;
+	enum bc_format format = t->file.probe.format;
+	if (t->format != BC_FORMAT_UNKNOWN && t->format != format) {
+		bc_complain(t->console, t->file.name,
+			"it is %s and the files before it are %s; give each format its own run",
+			bc_format_name(format), bc_format_name(t->format));
+		bc_file_close(&t->file);
+		return BC_EXIT_FAILED;
+	}
+	t->format = format;
+	t->options.index_fd = t->file.is_regular ? t->file.fd : -1;
+	int error = bc_reader_open(&t->reader, t->file.input, format, &t->options);
+	if (error == -ENOTSUP)
+		bc_complain(t->console, t->file.name, "%s can be written, not read",
+			bc_format_name(format));
+	else if (error != 0)
+		bc_complain_read(t->console, &t->file, error);
+	if (error != 0) {
+		bc_file_close(&t->file);
+		return error == -ENOTSUP ? BC_EXIT_USAGE : BC_EXIT_FAILED;
+	}
+	t->is_open = true;
+	t->faults = 0;
+	return BC_EXIT_OK;
+}
+
+enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *console,
+	const char **paths, int count, enum bc_format wanted,
+	const struct bc_reader_options *options)
+{
+	*trace = (struct bc_trace){.console = console,
+		.paths = paths,
+		.count = count,
+		.wanted = wanted,
+		.options = *options};
+	trace->options.continuity = &trace->continuity;
+	bc_order_segments(paths, count);
+	trace->exit = open_next(trace);
+	return trace->exit;
+}
+
+static void close_file(struct bc_trace *t)
+{
+	if (!t->is_open)
+		return;
+	bc_trace_hide_progress(t);
+	bc_complain_faults_left(t->console, t->file.name, t->faults);
+	t->done_bytes += t->file.is_regular ? t->file.bytes : bc_input_position(t->file.input);
+	bc_reader_close(t->reader);
+	bc_file_close(&t->file);
+	t->is_open = false;
+}
+
+void bc_trace_close(struct bc_trace *trace)
+{
+	close_file(trace);
+	bc_continuity_reset(&trace->continuity);
+}
+
+/* The bytes of all files. What is no file has no size, and then nobody knows the sum: 0. */
+static uint64_t sum_sizes(const struct bc_trace *t)
+{
+	uint64_t total = 0;
+	struct stat st;
+
+	for (int i = 0; i < t->count; i++) {
+		bool is_console = strcmp(t->paths[i], "-") == 0;
+		if (is_console || stat(t->paths[i], &st) != 0 || !S_ISREG(st.st_mode))
+			return 0;
+		total += (uint64_t)st.st_size;
+	}
+	return total;
+}
+
+void bc_trace_show_progress(struct bc_trace *t, struct bc_trace *with)
+{
+	if (with != NULL) {
+		t->progress = with->progress;
+		bc_progress_extend(t->progress, sum_sizes(t));
+		return;
+	}
+	t->progress = &t->own_progress;
+	bc_progress_begin(t->progress, t->console, sum_sizes(t));
+}
+
+void bc_trace_hide_progress(const struct bc_trace *t)
+{
+	if (t->progress != NULL)
+		bc_progress_clear(t->progress);
+}
+
+/* How much of the file at hand has been read. */
+static uint64_t position(const struct bc_trace *t)
+{
+	off_t at = t->file.is_regular ? lseek(t->file.fd, 0, SEEK_CUR) : -1;
+
+	return at >= 0 ? (uint64_t)at : bc_input_position(t->file.input);
+}
+
+static void note_progress(struct bc_trace *t)
+{
+	uint64_t done = t->done_bytes + position(t);
+
+	t->progress->done_bytes += done - t->shown_bytes;
+	t->shown_bytes = done;
+	if (bc_progress_is_due(t->progress))
+		bc_progress_show(t->progress);
+}
+
+static void note_moment(struct bc_trace *t, const struct bc_batch *batch)
+{
+	const struct bc_segment_header *header = bc_reader_header(t->reader);
+	const struct bc_chunk_info *info = batch->chunk_info;
+
+	if (!t->has_header && header != NULL) {
+		t->has_header = true;
+		t->header = *header;
+	}
+	if (info != NULL)
+		t->moment = (struct bc_moment){.is_known = true,
+			.wall_ns = info->wall_ns,
+			.tick = info->first_tick,
+			.epoch = info->epoch,
+			.clock_hz = header != NULL ? header->clock_hz : 0};
+}
+
+bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
+{
+	for (;;) {
+		int rc = t->is_open ? bc_reader_next(t->reader, batch) : 0;
+		if (rc < 0) {
+			bc_trace_hide_progress(t);
+			t->exit = bc_exit_worse(
+				t->exit, bc_complain_read(t->console, &t->file, rc));
+			rc = 0;
+		}
+		if (rc > 0) {
+			note_moment(t, batch);
+			if (t->progress != NULL && bc_progress_is_on(t->progress))
+				note_progress(t);
+			if (batch->fault != NULL) {
+				bc_trace_hide_progress(t);
+				bc_complain_fault(
+					t->console, t->file.name, batch->fault, t->faults++);
+				t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);
+			}
+			return true;
+		}
+		if (rc == 0 && t->is_open)
+			note_moment(t, batch);
+		close_file(t);
+		if (t->next >= t->count)
+			return false;
+		enum bc_exit opened = open_next(t);
+		t->exit = bc_exit_worse(t->exit, opened);
+	}
+}
+
+const char *bc_trace_place(
+	const struct bc_trace *trace, uint64_t number, char out[BC_PLACE_TEXT_MAX])
+{
+	enum bc_format format = trace->format;
+	const char *word = bc_format_info(format)->is_text                        ? "line"
+			   : format == BC_FORMAT_RAW6 || format == BC_FORMAT_BCP1 ? "sample"
+										  : "record";
+
+	snprintf(out, BC_PLACE_TEXT_MAX, "%s %" PRIu64, word, number);
+	return out;
+}
+
+uint32_t bc_trace_holds(const struct bc_trace *trace)
+{
+	uint32_t holds = bc_format_info(trace->format)->holds;
+
+	return holds | (trace->options.format.size != 0 ? BC_HAS_SIZE : 0);
+}
+
+void bc_trace_pass_file(struct bc_trace *t)
+{
+	close_file(t);
+}
+
+uint64_t bc_trace_clock_hz(const struct bc_trace *t)
+{
+	struct bc_segment_header header;
+	size_t bytes;
+
+	if (!t->is_open || t->format != BC_FORMAT_SEGMENT)
+		return 0;
+	const uint8_t *head = bc_input_head(t->file.input, &bytes);
+	if (bytes < BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES)
+		return 0;
+	head += BC_EMPTY_FRAME_BYTES;
+	bytes -= BC_EMPTY_FRAME_BYTES;
+	size_t length = bc_segment_header_bytes(head);
+	if (length == 0 || length > bytes || !bc_segment_header_read(&header, head, length))
+		return 0;
+	return header.clock_hz;
+}

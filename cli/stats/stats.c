@@ -1,0 +1,236 @@
+#include "cli/stats/stats.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/term/options.h"
+#include "cli/stats/stats_gather.h"
+#include "cli/stats/stats_json.h"
+#include "cli/stats/stats_text.h"
+
+enum {
+	OPTION_AS = 1000,
+	OPTION_TOTALS,
+	OPTION_LINE,
+	OPTION_PAGE,
+	OPTION_MEMORY,
+	OPTION_IDLE,
+	OPTION_BURST,
+	OPTION_CLOCK_HZ,
+	OPTION_TOP,
+};
+
+static const struct bc_usage_option options[] = {
+	{'I', "input-format", "FMT", "format-read",
+		"the files' format, with its options: laplace:endian=big; it is told by content "
+		"where that is certain"},
+	{'j', "json", NULL, NULL, "one JSON object"},
+	{OPTION_AS, "as", "cis501", "choice:cis501",
+		"the four lines that the course's own reader prints of micro-ops"},
+	{OPTION_TOTALS, "totals", NULL, NULL,
+		"leave out footprint, reuse, intervals, idles and bursts: several times as fast"},
+	{OPTION_LINE, "line", "N", "number", "bytes of a line, a power of two (32)"},
+	{OPTION_PAGE, "page", "N", "number", "bytes of a page, a power of two (4096)"},
+	{OPTION_MEMORY, "memory", "BYTES", "number",
+		"for footprint and reuse, at most (1G); 1k is 1000; lines beyond that are told as "
+		"\"at least\""},
+	{OPTION_IDLE, "idle", "TICKS", "number",
+		"longer intervals between references are idles (1000)"},
+	{OPTION_BURST, "burst", "TICKS", "number",
+		"references with at most so many between them are a burst (8)"},
+	{OPTION_CLOCK_HZ, "clock-hz", "N", "number",
+		"ticks a second, where the trace doesn't say or says it wrong"},
+	{OPTION_TOP, "top", "N", "number",
+		"how many rows of each table are printed (20); JSON has all"},
+	{0},
+};
+
+const struct bc_usage bc_stats_usage = {
+	.name = "stats",
+	.operands = "[FILE]...",
+	.kind = "file",
+	.summary = "summarise a trace: totals, mix, footprint, reuse, time",
+	.text = "Summarises traces, several files of one format as one: totals by type, size, "
+		"memory type and processor, instruction mix, footprint, reuse, time. Without "
+		"files, and for \"-\", it reads standard input. docs/stats.md defines each figure.",
+	.options = options,
+	.more = "Reuse is the share of references whose line was touched within so many references "
+		"before.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or malformed: what is good was counted.",
+	.example = "buscap stats --json *.byu.lz4 | jq .time.seconds",
+};
+
+struct wanted {
+	enum bc_format from;
+	struct bc_reader_options reader;
+	struct bc_stats_options stats;
+	bool is_json;
+	bool is_cis501;
+	uint64_t top;
+};
+
+/* A power of two. */
+static bool read_block(const struct bc_console *console, const char *option, uint64_t *bytes)
+{
+	if (!bc_option_u64(console, option, bytes))
+		return false;
+	if (*bytes != 0 && (*bytes & (*bytes - 1)) == 0)
+		return true;
+	bc_complain(console, NULL, "%s %s: a power of two is wanted, as 64", option, optarg);
+	return false;
+}
+
+static bool read_as(const struct bc_console *console, struct wanted *w)
+{
+	w->is_cis501 = strcmp(optarg, "cis501") == 0;
+	if (!w->is_cis501)
+		bc_complain(console, NULL, "--as %s: only cis501 is known", optarg);
+	return w->is_cis501;
+}
+
+static bool read_clock(const struct bc_console *console, uint64_t *hz)
+{
+	if (!bc_option_count(console, "--clock-hz", hz))
+		return false;
+	if (*hz == 0)
+		bc_complain(console, NULL, "--clock-hz 0: a clock ticks");
+	return *hz != 0;
+}
+
+static bool read_option(const struct bc_console *console, int letter, struct wanted *w)
+{
+	switch (letter) {
+	case 'I':
+		return bc_option_read_format(console, "-I", &w->from, &w->reader.format);
+	case 'j':
+		w->is_json = true;
+		return true;
+	case OPTION_AS:
+		return read_as(console, w);
+	case OPTION_TOTALS:
+		w->stats.is_totals = true;
+		return true;
+	case OPTION_LINE:
+		return read_block(console, "--line", &w->stats.footprint.line_bytes);
+	case OPTION_PAGE:
+		return read_block(console, "--page", &w->stats.footprint.page_bytes);
+	case OPTION_MEMORY:
+		return bc_option_count(console, "--memory", &w->stats.footprint.memory_bytes);
+	case OPTION_IDLE:
+		return bc_option_count(console, "--idle", &w->stats.idle_ticks);
+	case OPTION_BURST:
+		return bc_option_count(console, "--burst", &w->stats.burst_ticks);
+	case OPTION_CLOCK_HZ:
+		return read_clock(console, &w->stats.clock_hz);
+	case OPTION_TOP:
+		return bc_option_count(console, "--top", &w->top);
+	default:
+		return false;
+	}
+}
+
+static bool check(const struct bc_console *console, const struct wanted *w)
+{
+	const struct bc_footprint_options *f = &w->stats.footprint;
+
+	if (w->is_json && w->is_cis501) {
+		bc_complain_usage(console, "--json and --as are two ways to print it");
+		return false;
+	}
+	if (f->page_bytes >= f->line_bytes)
+		return true;
+	bc_complain(console, NULL, "a page of %" PRIu64 " bytes is smaller than a line of %" PRIu64,
+		f->page_bytes, f->line_bytes);
+	return false;
+}
+
+/* As that reader, which counts every line as a record. */
+static void print_cis501(struct bc_output *output, const struct bc_stats *stats)
+{
+	uint64_t uops = stats->happenings.kinds[BC_ENTRY_UOP];
+
+	bc_output_format(output,
+		"Processing trace...\nProcessed %" PRIu64 " trace records.\nMicro-ops: %" PRIu64
+		"\nMacro-ops: %" PRIu64 "\n",
+		uops, uops, stats->happenings.macro_ops);
+}
+
+static enum bc_exit print(
+	const struct bc_console *console, const struct wanted *w, const struct bc_stats *stats)
+{
+	struct bc_output output;
+	bool ok = true;
+
+	if (!bc_output_open(&output, console))
+		return BC_EXIT_FAILED;
+	if (w->is_cis501)
+		print_cis501(&output, stats);
+	else if (w->is_json)
+		ok = bc_output_json_value(&output, bc_stats_json(stats));
+	else
+		ok = bc_stats_print(&output, stats, w->top);
+	if (!ok)
+		bc_complain_memory(console);
+	return bc_exit_worse(ok ? BC_EXIT_OK : BC_EXIT_FAILED, bc_output_close(&output, console));
+}
+
+static enum bc_exit run(
+	const struct bc_console *console, struct wanted *w, const char **paths, int count)
+{
+	struct bc_trace trace;
+	struct bc_stats *stats = NULL;
+	enum bc_exit code = bc_trace_open(&trace, console, paths, count, w->from, &w->reader);
+
+	if (code != BC_EXIT_OK)
+		goto out;
+	if (w->is_cis501 && trace.format != BC_FORMAT_CIS501) {
+		bc_complain(console, NULL, "--as cis501: the trace is %s, without micro-ops",
+			bc_format_name(trace.format));
+		code = BC_EXIT_USAGE;
+		goto out;
+	}
+	bc_trace_show_progress(&trace, NULL);
+	stats = bc_stats_new(&w->stats);
+	if (stats == NULL || bc_stats_gather(stats, &trace) != 0) {
+		code = bc_complain_memory(console);
+		goto out;
+	}
+	code = bc_exit_worse(trace.exit, print(console, w, stats));
+out:
+	bc_stats_free(stats);
+	bc_trace_close(&trace);
+	return code;
+}
+
+int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
+{
+	static const char *standard_input[] = {"-"};
+	struct wanted w = {
+		.reader = {.format = bc_format_options_default(),
+			.as_records = true,
+			.wide_as_entries = true,
+			.index_fd = -1},
+		.stats = {.footprint = {.line_bytes = 32,
+				  .page_bytes = 4096,
+				  .memory_bytes = 1000000000},
+			.idle_ticks = 1000,
+			.burst_ticks = 8},
+		.top = 20,
+	};
+	struct bc_options o;
+	int letter;
+
+	bc_options_begin(&o, console, &bc_stats_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1)
+		if (!read_option(console, letter, &w))
+			return o.exit;
+	if (!check(console, &w))
+		return BC_EXIT_USAGE;
+	if (optind == argc)
+		return run(console, &w, standard_input, 1);
+	const char **paths = (const char **)argv + optind;
+	int count = argc - optind;
+	enum bc_exit code = bc_check_inputs(console, paths, count);
+	return code == BC_EXIT_OK ? (int)run(console, &w, paths, count) : (int)code;
+}

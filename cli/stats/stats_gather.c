@@ -1,0 +1,210 @@
+#include "cli/stats/stats_gather.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "formats/bus/record.h"
+
+struct bc_stats *bc_stats_new(const struct bc_stats_options *options)
+{
+	struct bc_stats *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->options = *options;
+	bc_clockline_init(&s->clockline, options->idle_ticks, options->burst_ticks);
+	if (bc_footprint_open(&s->footprint, &options->footprint) == 0)
+		return s;
+	bc_stats_free(s);
+	return NULL;
+}
+
+void bc_stats_free(struct bc_stats *s)
+{
+	if (s == NULL)
+		return;
+	bc_happenings_free(&s->happenings);
+	bc_footprint_close(&s->footprint);
+	free(s);
+}
+
+static void take_hz(struct bc_stats *s, uint64_t hz)
+{
+	if (s->options.clock_hz != 0)
+		hz = s->options.clock_hz;
+	if (s->clockline.references != 0 && hz != s->clock_hz)
+		s->is_hz_mixed = true;
+	s->clock_hz = s->is_hz_mixed ? 0 : hz;
+}
+
+static void take_unit(struct bc_stats *s, uint8_t unit)
+{
+	s->is_unit_mixed |= s->clockline.references != 0 && unit != s->unit;
+	s->unit = unit;
+}
+
+/* Chunks of a recording follow one another, whichever files they are in. */
+static void follow_chunk(struct bc_stats *s, const struct bc_chunk_info *info)
+{
+	if (!s->has_clock || info->recording_tag != s->tag || info->epoch != s->epoch)
+		bc_clockline_begin(&s->clockline);
+	else if (info->first_record != s->next_record)
+		bc_clockline_break(&s->clockline);
+	s->has_clock = true;
+	s->tag = info->recording_tag;
+	s->epoch = info->epoch;
+	s->next_record = info->first_record + info->records;
+}
+
+/* The host's time of a chunk is that of its first record, unless that one's tick is only a lower
+ * bound. */
+static void take_drift(struct bc_stats *s, const struct bc_chunk *chunk)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+
+	for (uint32_t i = 0; i < info->events && chunk->events[i].position == 0; i++)
+		if (chunk->events[i].kind == BC_EVENT_ANCHOR && !chunk->events[i].exact)
+			return;
+	bc_drift_add(&s->drift, info->recording_tag, info->epoch, s->clock_hz, info->first_tick,
+		info->wall_ns);
+}
+
+static void take_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_t hz)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+
+	if (info->records != 0) {
+		take_hz(s, hz);
+		follow_chunk(s, info);
+		take_drift(s, chunk);
+	}
+	if (s->options.is_totals)
+		bc_clockline_skip(&s->clockline, info->first_tick, info->last_tick, info->records);
+	else
+		bc_clockline_chunk(&s->clockline, chunk);
+	for (uint32_t i = 0; i < info->events; i++)
+		bc_happenings_event(&s->happenings, &chunk->events[i]);
+}
+
+static void take_plain(struct bc_stats *s, const struct bc_batch *batch)
+{
+	uint32_t time = bc_le32(batch->records + 8);
+	uint64_t tick = batch->tick + (time != BC_TIME_NONE ? time : 0);
+
+	take_hz(s, 0);
+	if (!s->options.is_totals)
+		bc_clockline_records(&s->clockline, batch->records, batch->record_count, tick);
+	else
+		bc_clockline_skip(&s->clockline, tick,
+			bc_records_ticks(batch->records, batch->record_count, batch->tick),
+			batch->record_count);
+}
+
+static void take_records(
+	struct bc_stats *s, const struct bc_trace *trace, const struct bc_batch *batch)
+{
+	const struct bc_segment_header *header;
+
+	if (batch->chunk != NULL) {
+		header = bc_reader_header(trace->reader);
+		take_chunk(s, batch->chunk, header != NULL ? header->clock_hz : 0);
+	} else if (batch->record_count != 0) {
+		take_plain(s, batch);
+	}
+	s->happenings.kinds[BC_ENTRY_REFERENCE] += batch->record_count;
+	bc_tally_records(&s->tally, batch->records, batch->record_count);
+	if (!s->options.is_totals)
+		bc_footprint_records(&s->footprint, batch->records, batch->record_count);
+}
+
+static void take_time(struct bc_stats *s, const struct bc_entry *entry)
+{
+	if (s->has_clock && entry->epoch != s->epoch)
+		bc_clockline_begin(&s->clockline);
+	s->has_clock = true;
+	s->epoch = entry->epoch;
+	take_hz(s, 0);
+	take_unit(s, entry->unit);
+	if (entry->has_delta && entry->delta == BC_TIME_NONE)
+		bc_clockline_break(&s->clockline);
+	if (s->options.is_totals)
+		bc_clockline_skip(&s->clockline, entry->tick, entry->tick, 1);
+	else
+		bc_clockline_tick(&s->clockline, entry->tick);
+}
+
+static int take_entry(struct bc_stats *s, const struct bc_entry *entry)
+{
+	struct bc_entry references[BC_REFERENCES_MAX];
+	size_t n = bc_entry_references(references, entry);
+
+	for (size_t i = 0; i < n; i++) {
+		bc_tally_reference(&s->tally, &references[i]);
+		if ((references[i].has & BC_HAS_TIME) != 0)
+			take_time(s, &references[i]);
+		if (!s->options.is_totals)
+			bc_footprint_reference(&s->footprint, &references[i]);
+	}
+	if (entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP)
+		bc_clockline_break(&s->clockline);
+	return bc_happenings_entry(&s->happenings, entry);
+}
+
+int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
+{
+	struct bc_batch batch;
+
+	s->format = trace->format;
+	s->files = trace->count;
+	s->file = trace->next;
+	while (bc_trace_next(trace, &batch)) {
+		/* A file that is no segment has a clock of its own. */
+		if (trace->next != s->file && trace->format != BC_FORMAT_SEGMENT) {
+			bc_clockline_begin(&s->clockline);
+			s->has_clock = false;
+		}
+		s->file = trace->next;
+		take_records(s, trace, &batch);
+		for (size_t i = 0; i < batch.count; i++)
+			if (take_entry(s, &batch.entries[i]) != 0)
+				return -ENOMEM;
+	}
+	bc_tally_settle(&s->tally);
+	bc_clockline_end(&s->clockline);
+	bc_happenings_sort(&s->happenings);
+	return 0;
+}
+
+uint64_t bc_stats_entries(const struct bc_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		sum += kind != BC_ENTRY_EVENT ? s->happenings.kinds[kind] : 0;
+	return sum;
+}
+
+double bc_stats_hz(const struct bc_stats *s)
+{
+	static const double units[BC_UNITS] = {
+		[BC_UNIT_NS] = 1e9, [BC_UNIT_PS] = 1e12, [BC_UNIT_US] = 1e6};
+
+	if (s->clockline.references == 0 || s->is_unit_mixed || s->is_hz_mixed)
+		return 0;
+	return units[s->unit] != 0 ? units[s->unit] : (double)s->clock_hz;
+}
+
+const char *bc_stats_why_no_drift(const struct bc_drift_result *drift)
+{
+	switch (drift->state) {
+	case BC_DRIFT_NO_PAIRS:
+		return "there is no host's time beside ticks of a known rate";
+	case BC_DRIFT_SHORT:
+		return "too short a time was recorded";
+	case BC_DRIFT_REPLAY:
+		return "its ticks did not pass at the clock's pace, as in a replay";
+	case BC_DRIFT_KNOWN:
+		break;
+	}
+	return NULL;
+}

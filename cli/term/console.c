@@ -1,0 +1,60 @@
+#include "cli/term/console.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "cli/term/safe_text.h"
+
+/* A file's name has up to 4096 bytes, and may stand in it twice. What is longer is cut. */
+#define COMPLAINT_MAX 10000u
+
+void bc_complain(const struct bc_console *console, const char *file, const char *format, ...)
+{
+	char text[COMPLAINT_MAX];
+	va_list args;
+
+	int used = snprintf(text, sizeof(text), "buscap %s: %s%s", console->command,
+		file != NULL ? file : "", file != NULL ? ": " : "");
+	if (used >= 0 && (size_t)used < sizeof(text)) {
+		va_start(args, format);
+		vsnprintf(text + used, sizeof(text) - (size_t)used, format, args);
+		va_end(args);
+	}
+	bc_safe_print_escaped(console->err, text);
+	fputc('\n', console->err);
+}
+
+enum bc_exit bc_complain_memory(const struct bc_console *console)
+{
+	bc_complain(console, NULL, "out of memory");
+	return BC_EXIT_FAILED;
+}
+
+void bc_complain_damage(const struct bc_console *console, const char *file, uint64_t offset,
+	uint64_t bytes, const char *what)
+{
+	bc_complain(console, file, "offset %" PRIu64 ", %" PRIu64 " byte%s: %s", offset, bytes,
+		bc_plural(bytes), what);
+}
+
+static int badness(enum bc_exit code)
+{
+	switch (code) {
+	case BC_EXIT_OK:
+		return 0;
+	case BC_EXIT_DAMAGED:
+		return 1;
+	case BC_EXIT_FAILED:
+		return 2;
+	case BC_EXIT_UNREACHABLE:
+		return 3;
+	case BC_EXIT_USAGE:
+		return 4;
+	}
+	return 4;
+}
+
+enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b)
+{
+	return badness(a) >= badness(b) ? a : b;
+}

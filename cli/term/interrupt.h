@@ -1,0 +1,16 @@
+/* Ctrl-C as something to wait for: a command that shows what goes on ends then cleanly, with what
+ * it has written out. */
+#ifndef BC_CLI_TERM_INTERRUPT_H
+#define BC_CLI_TERM_INTERRUPT_H
+
+#include <stdbool.h>
+
+/* From now on SIGINT, SIGTERM and SIGHUP no longer end the program but make the returned descriptor
+ * readable (POLLIN). Returns it, open until the program ends, or a negative errno: they then end it
+ * as before. */
+int bc_interrupt_open(void) __attribute__((warn_unused_result));
+
+/* Waits up to timeout_ms for one of them. Returns whether it came. */
+bool bc_interrupt_wait(int fd, int timeout_ms);
+
+#endif

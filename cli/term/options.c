@@ -1,0 +1,214 @@
+#include "cli/term/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/term/output.h"
+
+void bc_options_begin(struct bc_options *o, const struct bc_console *console,
+	const struct bc_usage *usage, int argc, char **argv)
+{
+	*o = (struct bc_options){.console = console,
+		.usage = usage,
+		.argc = argc,
+		.argv = argv,
+		.exit = BC_EXIT_USAGE};
+	bc_usage_getopt(&o->getopt, usage);
+}
+
+int bc_options_next(struct bc_options *o)
+{
+	if (!o->has_begun) {
+		optind = 0; /* glibc: start over */
+		opterr = 0;
+		o->has_begun = true;
+	}
+	int before = optind != 0 ? optind : 1;
+	int letter = getopt_long(o->argc, o->argv, o->getopt.brief, o->getopt.all, NULL);
+	if (letter == 'h') {
+		o->exit = bc_print_help(o->console, o->usage);
+		return '?';
+	}
+	if (letter != '?' && letter != ':')
+		return letter;
+	char what[256];
+	bc_usage_refuse(what, sizeof(what), &o->getopt, letter, o->argv, before);
+	bc_complain(o->console, NULL, "%s; see buscap %s --help", what, o->usage->name);
+	return '?';
+}
+
+static bool read_u64(const char *text, size_t n, uint64_t *value)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		uint64_t digit = (uint64_t)(text[i] - '0');
+		if (sum > (UINT64_MAX - digit) / 10)
+			return false;
+		sum = sum * 10 + digit;
+	}
+	*value = sum;
+	return n != 0;
+}
+
+bool bc_option_u64(const struct bc_console *console, const char *option, uint64_t *value)
+{
+	if (read_u64(optarg, strlen(optarg), value))
+		return true;
+	bc_complain(console, NULL, "%s %s: a decimal number is wanted, as 1000000", option, optarg);
+	return false;
+}
+
+bool bc_option_count(const struct bc_console *console, const char *option, uint64_t *value)
+{
+	static const char letters[] = "kMG";
+	size_t n = strlen(optarg);
+	const char *letter = n != 0 ? strchr(letters, optarg[n - 1]) : NULL;
+	size_t thousands = letter != NULL ? (size_t)(letter - letters) + 1 : 0;
+	bool ok = read_u64(optarg, letter != NULL ? n - 1 : n, value);
+
+	while (ok && thousands-- != 0)
+		ok = !__builtin_mul_overflow(*value, UINT64_C(1000), value);
+	if (!ok)
+		bc_complain(console, NULL,
+			"%s %s: a decimal number is wanted, as 1000000, 1000k or 1M", option,
+			optarg);
+	return ok;
+}
+
+bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range)
+{
+	const char *dash = strchr(optarg, '-');
+	bool ok = true;
+
+	*range = (struct bc_range){.first = 0, .last = UINT64_MAX};
+	if (dash == NULL) {
+		ok = read_u64(optarg, strlen(optarg), &range->first);
+		range->last = range->first;
+	} else {
+		if (dash != optarg)
+			ok = read_u64(optarg, (size_t)(dash - optarg), &range->first);
+		if (ok && dash[1] != '\0')
+			ok = read_u64(dash + 1, strlen(dash + 1), &range->last);
+		ok = ok && optarg[1] != '\0';
+	}
+	if (!ok)
+		bc_complain(console, NULL, "%s %s: a range is wanted, as 100-199, 100- or -99",
+			option, optarg);
+	else if (range->first > range->last)
+		bc_complain(
+			console, NULL, "%s %s: the range ends before it begins", option, optarg);
+	return ok && range->first <= range->last;
+}
+
+bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm)
+{
+	char *end;
+	double value = strtod(optarg, &end);
+	if (end == optarg || *end != '\0' || !(value >= 0 && value <= 1)) {
+		bc_complain(console, NULL, "%s %s: a probability from 0 to 1 is wanted, as 0.001",
+			option, optarg);
+		return false;
+	}
+	if (value > 0 && value < 0.5e-6) {
+		bc_complain(console, NULL, "%s %s: less than 0.000001 can't be told from 0", option,
+			optarg);
+		return false;
+	}
+	*ppm = (uint32_t)(value * 1e6 + 0.5);
+	return true;
+}
+
+/* Takes the name off "name:more". Returns what is behind it, or NULL. */
+static const char *read_format_name(enum bc_format *format)
+{
+	size_t n = strcspn(optarg, ":");
+	char name[32];
+
+	*format = BC_FORMAT_UNKNOWN;
+	if (n < sizeof(name)) {
+		memcpy(name, optarg, n);
+		name[n] = '\0';
+		*format = bc_format_by_name(name);
+	}
+	return optarg[n] == ':' ? optarg + n + 1 : NULL;
+}
+
+static bool read_format(const struct bc_console *console, const char *option,
+	enum bc_format *format, struct bc_format_options *options, bool is_output)
+{
+	const char *more = read_format_name(format);
+	const struct bc_format_info *info = bc_format_info(*format);
+	char why[160];
+
+	if (*format == BC_FORMAT_UNKNOWN) {
+		bc_complain(
+			console, NULL, "%s %s: no such format; see buscap formats", option, optarg);
+		return false;
+	}
+	if (is_output ? !info->can_write : !info->can_read) {
+		bc_complain(console, NULL, "%s %s: it can be %s only; see buscap formats", option,
+			optarg, is_output ? "read" : "written");
+		return false;
+	}
+	if (more == NULL ||
+		bc_format_options_read(options, more,
+			is_output ? info->write_options : info->read_options, why, sizeof(why)))
+		return true;
+	bc_complain(console, NULL, "%s %s: %s", option, optarg, why);
+	return false;
+}
+
+bool bc_option_read_format(const struct bc_console *console, const char *option,
+	enum bc_format *format, struct bc_format_options *options)
+{
+	return read_format(console, option, format, options, false);
+}
+
+bool bc_option_write_format(const struct bc_console *console, const char *option,
+	enum bc_format *format, struct bc_format_options *options)
+{
+	return read_format(console, option, format, options, true);
+}
+
+enum bc_exit bc_check_inputs(const struct bc_console *console, const char **paths, int count)
+{
+	int found = 0;
+
+	for (int i = 0; i < count; i++)
+		found += strcmp(paths[i], "-") == 0;
+	if (found < 2)
+		return BC_EXIT_OK;
+	return bc_complain_usage(console, "standard input, \"-\", can be read once only");
+}
+
+enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage)
+{
+	struct bc_output output;
+	char *text = NULL;
+	size_t bytes;
+	enum bc_exit code = BC_EXIT_FAILED;
+	FILE *memory = open_memstream(&text, &bytes);
+
+	if (memory == NULL)
+		return bc_complain_memory(console);
+	bc_usage_help(memory, "buscap", usage);
+	bool ok = fclose(memory) == 0;
+	if (ok && bc_output_open(&output, console)) {
+		bc_output_text(&output, text, bytes);
+		code = bc_output_close(&output, console);
+	} else if (!ok) {
+		bc_complain_memory(console);
+	}
+	free(text);
+	return code;
+}
+
+enum bc_exit bc_complain_usage(const struct bc_console *console, const char *what)
+{
+	bc_complain(console, NULL, "%s; see buscap %s --help", what, console->command);
+	return BC_EXIT_USAGE;
+}

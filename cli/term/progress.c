@@ -1,0 +1,102 @@
+#include "cli/term/progress.h"
+
+#include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+#define STEP_NS   (SECOND_NS / 4)
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+}
+
+void bc_progress_begin(
+	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes)
+{
+	int fd = fileno(console->err);
+
+	*progress = (struct bc_progress){.total_bytes = total_bytes};
+	if (fd < 0 || !isatty(fd))
+		return;
+	progress->console = console;
+	progress->begin_ns = now_ns();
+	progress->next_ns = progress->begin_ns + SECOND_NS;
+}
+
+void bc_progress_extend(struct bc_progress *progress, uint64_t total_bytes)
+{
+	bool is_known = progress->total_bytes != 0 && total_bytes != 0;
+
+	progress->total_bytes = is_known ? progress->total_bytes + total_bytes : 0;
+}
+
+bool bc_progress_is_due(struct bc_progress *progress)
+{
+	if (progress->console == NULL)
+		return false;
+	uint64_t now = now_ns();
+	if (now < progress->next_ns)
+		return false;
+	progress->next_ns = now + STEP_NS;
+	return true;
+}
+
+static void print_bytes(char out[16], double bytes)
+{
+	static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+	unsigned unit = 0;
+
+	while (bytes >= 1000 && unit < 4) {
+		bytes /= 1000;
+		unit++;
+	}
+	snprintf(out, 16, bytes < 10 && unit != 0 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}
+
+void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint64_t total_bytes,
+	uint64_t elapsed_ns)
+{
+	double seconds = (double)elapsed_ns / (double)SECOND_NS;
+	double rate = seconds > 0 ? (double)done_bytes / seconds : 0;
+	char done[16];
+	char total[16];
+	char per_second[16];
+
+	print_bytes(done, (double)done_bytes);
+	print_bytes(per_second, rate);
+	if (total_bytes == 0 || done_bytes > total_bytes) {
+		snprintf(out, BC_PROGRESS_TEXT_MAX, "%s, %s/s", done, per_second);
+		return;
+	}
+	print_bytes(total, (double)total_bytes);
+	uint64_t left = rate > 0 ? (uint64_t)((double)(total_bytes - done_bytes) / rate) + 1 : 0;
+	snprintf(out, BC_PROGRESS_TEXT_MAX, "%s of %s (%.0f %%), %s/s, %" PRIu64 ":%02u left", done,
+		total, 100.0 * (double)done_bytes / (double)total_bytes, per_second, left / 60,
+		(unsigned)(left % 60));
+}
+
+void bc_progress_show(struct bc_progress *progress)
+{
+	char text[BC_PROGRESS_TEXT_MAX];
+
+	bc_progress_print(
+		text, progress->done_bytes, progress->total_bytes, now_ns() - progress->begin_ns);
+	/* Back to the line's beginning, the text, and nothing behind it. */
+	fprintf(progress->console->err, "\r%s\033[K", text);
+	fflush(progress->console->err);
+	progress->is_shown = true;
+}
+
+void bc_progress_clear(struct bc_progress *progress)
+{
+	if (!progress->is_shown)
+		return;
+	fputs("\r\033[K", progress->console->err);
+	fflush(progress->console->err);
+	progress->is_shown = false;
+}

@@ -1,0 +1,87 @@
+#include "cli/term/template.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "cli/term/json_path.h"
+#include "cli/term/humanize.h"
+
+/* A member that a template names. */
+struct member {
+	const json_t *value;
+	char word[32];
+};
+
+/* Reads "{path word}" at `p`. Returns where the template goes on. */
+static const char *read_member(struct member *member, const char *p, const json_t *object)
+{
+	char path[64] = "";
+	size_t n = strcspn(++p, " }");
+
+	strncat(path, p, n < sizeof(path) ? n : sizeof(path) - 1);
+	member->value = bc_json_path(object, path);
+	p += n + (p[n] == ' ');
+	n = strcspn(p, "}");
+	member->word[0] = '\0';
+	strncat(member->word, p, n < sizeof(member->word) ? n : sizeof(member->word) - 1);
+	return p + n + 1;
+}
+
+static uint64_t count_of(const struct member *member)
+{
+	double value = json_number_value(member->value);
+
+	if (json_is_integer(member->value))
+		return value > 0 ? (uint64_t)json_integer_value(member->value) : 0;
+	return value > 0 ? (uint64_t)(value < 1e18 ? value : 1e18) : 0;
+}
+
+static bool is_there(const struct member *member)
+{
+	if (json_is_string(member->value))
+		return json_string_value(member->value)[0] != '\0';
+	if (!json_is_number(member->value) || json_number_value(member->value) < 0)
+		return false;
+	bool is_counted = member->word[0] != '\0' && strchr("#B", member->word[0]) == NULL;
+	return !is_counted || count_of(member) != 0;
+}
+
+static void print_member(struct bc_output *o, const struct member *member)
+{
+	uint64_t count = count_of(member);
+	char text[BC_QUANTITY_MAX];
+
+	if (strcmp(member->word, "B") == 0)
+		bc_output_format(o, "%s", bc_quantity_bytes(text, (double)count));
+	else if (strcmp(member->word, "#") == 0)
+		bc_output_format(o, "%s", bc_quantity_count(text, count));
+	else if (member->word[0] != '\0')
+		bc_output_format(o, "%s %s%s", bc_quantity_count(text, count), member->word,
+			bc_plural(count));
+	else if (!is_there(member))
+		bc_output_text(o, "-", 1);
+	else if (json_is_string(member->value))
+		bc_output_safe(o, json_string_value(member->value));
+	else
+		bc_output_format(o, "%" PRIu64, count);
+}
+
+void bc_template_print(struct bc_output *o, const char *p, const json_t *object)
+{
+	while (*p != '\0') {
+		struct member member;
+		size_t n = strcspn(p, "{[]");
+		bc_output_text(o, p, n);
+		p += n;
+		if (*p == '{') {
+			p = read_member(&member, p, object);
+			print_member(o, &member);
+		} else if (*p == '[') {
+			read_member(&member, strchr(p, '{'), object);
+			p = is_there(&member) ? p + 1 : strchr(p, ']') + 1;
+		} else if (*p == ']') {
+			p++;
+		}
+	}
+}

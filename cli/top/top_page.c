@@ -1,0 +1,447 @@
+#include "cli/top/top_page.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/term/humanize.h"
+#include "cli/top/top_fact.h"
+#include "cli/top/top_graph.h"
+#include "cli/top/top_table.h"
+#include "formats/bus/record.h"
+
+#define VALUE_WIDTH 10u
+#define NOTE_WIDTH  12u
+#define GRAPH_LEAST 5u
+
+/* The screen's lines from top to bottom. */
+enum item {
+	ITEM_HEADER,
+	ITEM_AWAY,
+	ITEM_SOURCE,
+	ITEM_BOARD,
+	ITEM_RECORDING,
+	ITEM_AMOUNTS,
+	ITEM_REPLAY,
+	ITEM_FLIGHT,
+	ITEM_DISK,
+	ITEM_LOST,
+	ITEM_LEFT_OUT,
+	ITEM_MORE,
+	ITEM_BLANK_RATES,
+	ITEM_SCALE,
+	ITEM_SAMPLES,
+	ITEM_RECORDS,
+	ITEM_TO_DISK,
+	ITEM_BUFFER,
+	ITEM_LOST_GRAPH,
+	ITEM_BLANK_TABLES,
+	ITEM_TABLES,
+	ITEM_KEYS,
+	ITEMS,
+};
+
+/* By importance: what comes first is shown as long as there is a line for it. The tables come with
+ * their least, then grow, then what is nice to have. */
+static const enum item by_importance[] = {
+	ITEM_HEADER,
+	ITEM_AWAY,
+	ITEM_SAMPLES,
+	ITEM_LOST,
+	ITEM_DISK,
+	ITEM_BUFFER,
+	ITEM_KEYS,
+	ITEM_AMOUNTS,
+	ITEM_TO_DISK,
+	ITEM_REPLAY,
+	ITEM_FLIGHT,
+	ITEM_TABLES,
+	ITEM_RECORDS,
+	ITEM_RECORDING,
+	ITEM_BOARD,
+	ITEM_SOURCE,
+	ITEM_LOST_GRAPH,
+	ITEM_BLANK_TABLES,
+	ITEM_BLANK_RATES,
+	ITEM_SCALE,
+	ITEM_LEFT_OUT,
+	ITEM_MORE,
+};
+
+_Static_assert(sizeof(by_importance) / sizeof(by_importance[0]) == ITEMS, "each item once");
+
+/* The last two are left out of a screen lower than this, for the tables. */
+#define LOW_SCREEN 28u
+
+/* From here on the reason for which the daemon is away has a line of its own. */
+#define AWAY_SCREEN 16u
+
+/* From here on graphs have more than one row. */
+#define HIGH_SCREEN 40u
+
+struct page {
+	struct bc_top_grid *grid;
+	const struct bc_top_state *state;
+	const struct bc_status *status;
+	const struct bc_top_view *view;
+	const struct bc_top_now *now;
+	unsigned label;
+	unsigned lines[ITEMS]; /* 0: left out */
+};
+
+static bool has_left_out(const struct bc_status *s)
+{
+	return (s->counts.filtered | s->counts.invalid | s->counts.idle) != 0;
+}
+
+static unsigned graph_rows(const struct page *page, enum item item)
+{
+	if (!page->view->is_screen || page->view->height < HIGH_SCREEN)
+		return 1;
+	return item == ITEM_SAMPLES ? 4 : item == ITEM_LOST_GRAPH ? 1 : 2;
+}
+
+/* How many lines an item would like, at least; 0: there is nothing to say. */
+static unsigned lines_of(const struct page *page, enum item item)
+{
+	const struct bc_status *s = page->status;
+	bool is_screen = page->view->is_screen;
+	bool is_known = page->state->has_status;
+	bool is_low = is_screen && page->view->height < LOW_SCREEN;
+
+	switch (item) {
+	case ITEM_HEADER:
+		return 1;
+	case ITEM_AWAY:
+		return !page->state->is_away ? 0 : page->view->height < AWAY_SCREEN ? 1 : 2;
+	case ITEM_BOARD:
+		return is_known && s->board.is_there;
+	case ITEM_RECORDING:
+	case ITEM_AMOUNTS:
+		return is_known && (s->recording.is_there || item == ITEM_AMOUNTS);
+	case ITEM_REPLAY:
+		return is_known && s->replay[0] != '\0';
+	case ITEM_FLIGHT:
+		return is_known && s->flight.is_there;
+	case ITEM_LEFT_OUT:
+		return is_known && !is_low && has_left_out(s);
+	case ITEM_MORE:
+		return is_known && !is_low;
+	case ITEM_SCALE:
+	case ITEM_LOST_GRAPH:
+	case ITEM_KEYS:
+		return is_screen;
+	case ITEM_SAMPLES:
+	case ITEM_RECORDS:
+	case ITEM_TO_DISK:
+	case ITEM_BUFFER:
+		return is_known ? graph_rows(page, item) : 0;
+	case ITEM_TABLES:
+		return is_known ? BC_TOP_TABLES_LEAST : 0;
+	case ITEM_SOURCE:
+	case ITEM_DISK:
+	case ITEM_LOST:
+	case ITEM_BLANK_RATES:
+	case ITEM_BLANK_TABLES:
+		return is_known;
+	case ITEMS:
+		break;
+	}
+	return 0;
+}
+
+/* Gives lines to what is most important; the tables take what is left. */
+static void share_out(struct page *page)
+{
+	unsigned left = page->grid->height;
+
+	for (unsigned i = 0; i < ITEMS; i++) {
+		enum item item = by_importance[i];
+		unsigned lines = lines_of(page, item);
+		page->lines[item] = lines <= left ? lines : 0;
+		left -= page->lines[item];
+	}
+	if (page->lines[ITEM_TABLES] == 0)
+		page->lines[ITEM_BLANK_TABLES] = 0;
+	else
+		page->lines[ITEM_TABLES] += left;
+}
+
+/* ---- the lines */
+
+static void draw_clock(const struct page *page)
+{
+	struct tm tm = {0};
+	char text[32];
+
+	localtime_r(&page->now->wall, &tm);
+	strftime(text, sizeof(text), page->view->is_paused ? "paused  %H:%M:%S" : "%H:%M:%S", &tm);
+	if (page->grid->width >= 60)
+		bc_top_put_right(page->grid, page->grid->width - 20, 0, 20,
+			page->view->is_paused ? BC_TOP_WARN : BC_TOP_PLAIN, text);
+}
+
+static enum bc_top_style state_style(const char *state)
+{
+	if (strcmp(state, "recording") == 0 || strcmp(state, "replaying") == 0)
+		return BC_TOP_GOOD;
+	return strcmp(state, "failed") == 0 ? BC_TOP_BAD : BC_TOP_WARN;
+}
+
+static void draw_header(const struct page *page)
+{
+	const struct bc_status *s = page->status;
+	bool has_clock = page->grid->width >= 60;
+	struct bc_top_fact fact = bc_top_fact_begin(
+		page->grid, 0, 0, has_clock ? page->grid->width - 20 : page->grid->width);
+	char text[BC_QUANTITY_MAX];
+
+	fact.separator = "  ";
+	if (page->grid->width >= 30)
+		bc_top_say(&fact, BC_TOP_TITLE, "buscap top");
+	if (page->state->is_away)
+		bc_top_say(&fact, BC_TOP_BAD, "no daemon");
+	else
+		bc_top_say(&fact, state_style(s->state), "%s", s->state);
+	if (page->view->is_paused && !has_clock)
+		bc_top_say(&fact, BC_TOP_WARN, "paused");
+	if (page->state->has_status)
+		bc_top_say(&fact, BC_TOP_PLAIN, "up %s", bc_status_seconds(text, s->uptime_s));
+	draw_clock(page);
+}
+
+static void draw_away(const struct page *page, unsigned y)
+{
+	const struct bc_top_state *state = page->state;
+	struct bc_top_fact fact = bc_top_fact_begin(page->grid, 0, y, page->grid->width);
+	struct tm tm = {0};
+	char since[32];
+	char about[BC_QUANTITY_MAX];
+
+	if (state->has_status) {
+		localtime_r(&state->looked_wall, &tm);
+		strftime(since, sizeof(since), "%H:%M:%S", &tm);
+		bc_top_say(&fact, BC_TOP_BAD, "no word since %s (%s)", since,
+			bc_status_seconds(about, (double)(page->now->ns - state->looked_ns) / 1e9));
+	}
+	bc_top_say(&fact, BC_TOP_BAD, "trying again");
+	if (page->lines[ITEM_AWAY] > 1)
+		fact = bc_top_fact_begin(page->grid, 0, y + 1, page->grid->width);
+	bc_top_say(&fact, BC_TOP_PLAIN, "%s", state->why);
+}
+
+static void draw_keys(const struct page *page)
+{
+	struct bc_top_fact fact = bc_top_fact_begin(
+		page->grid, 0, page->grid->height - 1, page->grid->width);
+
+	fact.separator = "   ";
+	bc_top_say(&fact, BC_TOP_DIM, "q quit");
+	bc_top_say(&fact, BC_TOP_DIM, page->view->is_paused ? "p go on" : "p pause");
+	bc_top_say(&fact, BC_TOP_DIM, "s order: %s", page->view->is_by_name ? "name" : "share");
+	bc_top_say(&fact, BC_TOP_DIM, "? keys");
+}
+
+/* The second at which the graphs end: that of the latest look, or now when looks fail. */
+static uint64_t graph_end(const struct page *page)
+{
+	return (page->state->is_away ? page->now->ns : page->state->looked_ns) / 1000000000;
+}
+
+static unsigned graph_width(const struct page *page)
+{
+	unsigned taken = page->label + VALUE_WIDTH + 2;
+
+	if (page->grid->width >= 60)
+		taken += NOTE_WIDTH + 1;
+	if (!page->view->is_screen || page->grid->width < taken + GRAPH_LEAST)
+		return 0;
+	return page->grid->width - taken;
+}
+
+static void draw_scale(const struct page *page, unsigned y)
+{
+	unsigned width = graph_width(page);
+	unsigned step = bc_top_graph_step(width);
+	char span[BC_QUANTITY_MAX];
+	char text[100];
+
+	if (width == 0)
+		return;
+	snprintf(text, sizeof(text), "last %s, %u s each", bc_quantity_time(span, step * width),
+		step);
+	if (bc_top_columns(page->grid, text) <= width)
+		bc_top_put(page->grid, page->label + VALUE_WIDTH + 2, y, width, BC_TOP_DIM, text);
+}
+
+static void print_value(char out[BC_QUANTITY_MAX], enum bc_top_line line, double value)
+{
+	char text[BC_QUANTITY_MAX];
+
+	switch (line) {
+	case BC_TOP_BYTES_OUT:
+		bc_quantity_bytes(text, value);
+		break;
+	case BC_TOP_BUFFER:
+		snprintf(text, sizeof(text), "%.0f %%", value * 100);
+		break;
+	case BC_TOP_SAMPLES:
+	case BC_TOP_RECORDS:
+	case BC_TOP_LOST:
+	case BC_TOP_LINES:
+		bc_quantity_rate(text, value);
+		break;
+	}
+	snprintf(out, BC_QUANTITY_MAX, "%s", text);
+}
+
+/* A value, what it was, and the most that it was. */
+static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum bc_top_line line,
+	const char *label, double value)
+{
+	unsigned x = page->label;
+	unsigned width = graph_width(page);
+	char text[BC_QUANTITY_MAX];
+	char note[BC_QUANTITY_MAX + 8];
+	bool is_bad = line == BC_TOP_LOST && value > 0;
+
+	bc_top_put_label(page->grid, y, x, label);
+	print_value(text, line, value);
+	bc_top_put_right(page->grid, x, y, VALUE_WIDTH, is_bad ? BC_TOP_BAD : BC_TOP_BOLD, text);
+	if (width == 0)
+		return;
+	x += VALUE_WIDTH + 2;
+	double most = bc_top_graph_draw(page->grid, x, y, width, rows,
+		line == BC_TOP_LOST ? BC_TOP_BAD : BC_TOP_GRAPH, page->state, line,
+		graph_end(page));
+	if (page->grid->width < 60)
+		return;
+	print_value(text, line, most);
+	snprintf(note, sizeof(note), "max %s", text);
+	bc_top_put_right(
+		page->grid, page->grid->width - NOTE_WIDTH, y, NOTE_WIDTH, BC_TOP_DIM, note);
+}
+
+/* Where a line stands now. */
+static double value_now(const struct page *page, enum bc_top_line line)
+{
+	const struct bc_status *s = page->status;
+	const struct bc_top_second *second = bc_top_state_second(
+		page->state, page->state->looked_ns / 1000000000);
+
+	switch (line) {
+	case BC_TOP_SAMPLES:
+		return s->rates.samples;
+	case BC_TOP_RECORDS:
+		return s->rates.bytes_in / BC_RECORD_BYTES;
+	case BC_TOP_BYTES_OUT:
+		return s->rates.bytes_out;
+	case BC_TOP_BUFFER:
+		return bc_status_in_use(s);
+	case BC_TOP_LOST:
+		return second != NULL ? second->values[BC_TOP_LOST] : 0;
+	case BC_TOP_LINES:
+		break;
+	}
+	return 0;
+}
+
+static const enum bc_status_line_id status_lines[ITEMS] = {
+	[ITEM_SOURCE] = BC_STATUS_SOURCE,
+	[ITEM_BOARD] = BC_STATUS_BOARD,
+	[ITEM_RECORDING] = BC_STATUS_RECORDING,
+	[ITEM_AMOUNTS] = BC_STATUS_AMOUNTS,
+	[ITEM_REPLAY] = BC_STATUS_REPLAY,
+	[ITEM_FLIGHT] = BC_STATUS_FLIGHT,
+	[ITEM_DISK] = BC_STATUS_DISK,
+	[ITEM_LOST] = BC_STATUS_LOST,
+	[ITEM_LEFT_OUT] = BC_STATUS_LEFT_OUT,
+	[ITEM_MORE] = BC_STATUS_DAEMON,
+};
+
+static bool is_status_line(enum item item)
+{
+	return item >= ITEM_SOURCE && item <= ITEM_MORE;
+}
+
+static void draw_item(const struct page *page, enum item item, unsigned y)
+{
+	static const struct {
+		const char *label;
+		enum bc_top_line line;
+	} rates[ITEMS] = {
+		[ITEM_SAMPLES] = {"samples/s", BC_TOP_SAMPLES},
+		[ITEM_RECORDS] = {"records/s", BC_TOP_RECORDS},
+		[ITEM_TO_DISK] = {"to disk/s", BC_TOP_BYTES_OUT},
+		[ITEM_BUFFER] = {"buffer", BC_TOP_BUFFER},
+		[ITEM_LOST_GRAPH] = {"lost/s", BC_TOP_LOST},
+	};
+	unsigned rows = page->lines[item];
+
+	enum bc_status_line_id line = status_lines[item];
+
+	if (is_status_line(item)) {
+		if (item != ITEM_AMOUNTS || page->lines[ITEM_RECORDING] == 0)
+			bc_top_put_label(page->grid, y, page->label, bc_status_label(line));
+		bc_top_fact_draw(page->grid, page->label, y, line, page->state, page->now);
+	} else if (rates[item].label != NULL)
+		draw_rate(page, y, rows, rates[item].line, rates[item].label,
+			value_now(page, rates[item].line));
+	else if (item == ITEM_SCALE)
+		draw_scale(page, y);
+	else if (item == ITEM_TABLES)
+		bc_top_tables_draw(page->grid, y, rows, page->state, page->view->is_by_name);
+}
+
+static void draw_help(const struct page *page)
+{
+	static const char *const lines[] = {
+		"q  quits",
+		"p  pauses the display; what happens meanwhile",
+		"   is shown when it goes on",
+		"s  orders the tables by share, or by name and",
+		"   address",
+		"?  shows these keys; any key goes back",
+		"",
+		"Rates, buffer and losses: the last second, and",
+		"the last minutes as a line; the highest second",
+		"stands behind it. Of types and processors the",
+		"last 10 s, of pages the last half minute.",
+	};
+
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		bc_top_put(page->grid, page->grid->width >= 50 ? 2 : 0, i + 2, page->grid->width,
+			BC_TOP_PLAIN, lines[i]);
+}
+
+int bc_top_page_draw(struct bc_top_grid *grid, const struct bc_top_state *state,
+	const struct bc_top_view *view, const struct bc_top_now *now)
+{
+	int rc = bc_top_grid_open(grid, view->width, view->height, view->is_utf8);
+	struct page page = {.grid = grid,
+		.state = state,
+		.status = &state->status,
+		.view = view,
+		.now = now,
+		.label = view->width >= 33 ? 11 : view->width / 3};
+	unsigned y = 0;
+
+	if (rc != 0)
+		return rc;
+	share_out(&page);
+	for (enum item item = 0; item < ITEMS && !view->is_help; item++) {
+		if (page.lines[item] != 0)
+			draw_item(&page, item, y);
+		y += page.lines[item];
+	}
+	if (view->is_help)
+		draw_help(&page);
+	if (state->is_away && !view->is_help)
+		bc_top_grid_restyle(grid, BC_TOP_DIM);
+	draw_header(&page);
+	if (page.lines[ITEM_AWAY] != 0)
+		draw_away(&page, 1);
+	if (page.lines[ITEM_KEYS] != 0)
+		draw_keys(&page);
+	return 0;
+}

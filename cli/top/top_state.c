@@ -1,0 +1,165 @@
+#include "cli/top/top_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/term/json_path.h"
+#include "cli/term/safe_text.h"
+#include "formats/bus/record.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* Looks come about once a second: within this time of the one before, the seconds between them are
+ * taken to be as the later says. */
+#define HOLE_MAX 3u
+
+/* Puts a look down for its second. Two in one second: the later, but what was lost adds up. */
+static void note_second(
+	struct bc_top_state *state, uint64_t second, const struct bc_status *s, uint64_t lost)
+{
+	struct bc_top_second *at = &state->seconds[second % BC_TOP_SECONDS];
+	double before = at->is_known && at->second == second ? at->values[BC_TOP_LOST] : 0;
+
+	at->second = second;
+	at->is_known = true;
+	at->values[BC_TOP_SAMPLES] = s->rates.samples;
+	at->values[BC_TOP_RECORDS] = s->rates.bytes_in / BC_RECORD_BYTES;
+	at->values[BC_TOP_BYTES_OUT] = s->rates.bytes_out;
+	at->values[BC_TOP_BUFFER] = bc_status_in_use(s);
+	at->values[BC_TOP_LOST] = before + (double)lost;
+}
+
+bool bc_top_state_status(
+	struct bc_top_state *state, const json_t *object, const struct bc_top_now *now)
+{
+	struct bc_status *s = malloc(sizeof(*s));
+	uint64_t lost = 0;
+
+	if (s == NULL || !bc_status_parse(s, object)) {
+		free(s);
+		return false;
+	}
+	/* Whose counts begin anew is another daemon, or the same started again. */
+	bool is_same = state->has_status && s->uptime_s >= state->status.uptime_s &&
+		       s->counts.received >= state->status.counts.received &&
+		       bc_status_lost(s) >= bc_status_lost(&state->status);
+	if (is_same) {
+		lost = bc_status_lost(s) - bc_status_lost(&state->status);
+	} else {
+		memset(state->mixes, 0, sizeof(state->mixes));
+		state->lost_ns = 0;
+	}
+	if (lost != 0)
+		state->lost_ns = now->ns;
+	uint64_t second = now->ns / SECOND_NS;
+	uint64_t before = state->looked_ns / SECOND_NS;
+	if (state->has_status && !state->is_away && second > before && second - before <= HOLE_MAX)
+		while (++before < second)
+			note_second(state, before, s, 0);
+	note_second(state, second, s, lost);
+	state->status = *s;
+	state->has_status = true;
+	state->is_away = false;
+	state->looked_ns = now->ns;
+	state->looked_wall = now->wall;
+	free(s);
+	return true;
+}
+
+static unsigned read_table(struct bc_top_count *table, json_t *object)
+{
+	const char *key;
+	json_t *item;
+	unsigned n = 0;
+
+	json_object_foreach(object, key, item)
+	{
+		if (n == BC_TOP_KINDS || !json_is_number(item))
+			continue;
+		bc_safe_text(table[n].name, sizeof(table[n].name), key);
+		table[n++].count = bc_json_path_count(object, key);
+	}
+	return n;
+}
+
+static void read_pages(struct bc_top_mix *mix, const json_t *array)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(array, i, item)
+	{
+		struct bc_top_page_count *page = &mix->pages[mix->pages_count];
+		const char *addr = bc_json_path_text(item, "addr");
+		if (mix->pages_count == BC_TOP_PAGES || addr == NULL)
+			continue;
+		page->addr = strtoull(addr, NULL, 16);
+		page->samples = bc_json_path_count(item, "samples");
+		page->more = bc_json_path_count(item, "more");
+		mix->pages_count++;
+	}
+}
+
+void bc_top_state_mix(
+	struct bc_top_state *state, const json_t *object, const struct bc_top_now *now)
+{
+	const struct bc_top_mix *before = bc_top_state_latest_mix(state);
+
+	if (!json_is_object(object)) {
+		memset(state->mixes, 0, sizeof(state->mixes));
+		return;
+	}
+	uint64_t sampled = bc_json_path_count(object, "sampled");
+	if (before->is_known && sampled < before->sampled)
+		memset(state->mixes, 0, sizeof(state->mixes));
+	state->latest_mix = (state->latest_mix + 1) % (BC_TOP_MIX_PERIOD + 1);
+	struct bc_top_mix *mix = &state->mixes[state->latest_mix];
+	*mix = (struct bc_top_mix){.is_known = true, .at_ns = now->ns, .sampled = sampled};
+	mix->of = bc_json_path_count(object, "of");
+	mix->types_count = read_table(mix->types, bc_json_path(object, "types"));
+	mix->procs_count = read_table(mix->procs, bc_json_path(object, "procs"));
+	mix->memory = bc_json_path_count(object, "memory");
+	read_pages(mix, bc_json_path(object, "pages"));
+}
+
+void bc_top_state_away(struct bc_top_state *state, const char *why)
+{
+	state->is_away = true;
+	snprintf(state->why, sizeof(state->why), "%s", why);
+}
+
+const struct bc_top_mix *bc_top_state_latest_mix(const struct bc_top_state *state)
+{
+	return &state->mixes[state->latest_mix];
+}
+
+const struct bc_top_mix *bc_top_state_earlier_mix(const struct bc_top_state *state)
+{
+	const struct bc_top_mix *latest = bc_top_state_latest_mix(state);
+
+	/* From the oldest on. Half a second more, for looks come not quite on the second. */
+	for (unsigned i = 1; i <= BC_TOP_MIX_PERIOD; i++) {
+		const struct bc_top_mix *mix =
+			&state->mixes[(state->latest_mix + i) % (BC_TOP_MIX_PERIOD + 1)];
+		if (mix->is_known && latest->at_ns > mix->at_ns &&
+			latest->at_ns - mix->at_ns <= BC_TOP_MIX_PERIOD * SECOND_NS + SECOND_NS / 2)
+			return mix;
+	}
+	return NULL;
+}
+
+uint64_t bc_top_count_of(const struct bc_top_count *table, unsigned count, const char *name)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (strcmp(table[i].name, name) == 0)
+			return table[i].count;
+	return 0;
+}
+
+const struct bc_top_second *bc_top_state_second(const struct bc_top_state *state, uint64_t second)
+{
+	const struct bc_top_second *at = &state->seconds[second % BC_TOP_SECONDS];
+
+	return at->is_known && at->second == second ? at : NULL;
+}

@@ -1,0 +1,334 @@
+#include "cli/top/top_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/term/humanize.h"
+
+#define TABLES      3u
+#define GAP         3u
+#define RATE_WIDTH  9u
+#define SHARE_WIDTH 8u
+#define BAR_LEAST   5u
+
+struct row {
+	char name[24];
+	uint64_t number; /* what a number in the name is; the order of names */
+	double rate;     /* a second */
+	double share;
+	bool is_least; /* the share may be more */
+};
+
+struct table {
+	const char *title;
+	unsigned name_width;
+	bool has_rate;
+	unsigned count;
+	struct row rows[BC_TOP_KINDS];
+};
+
+static const unsigned name_widths[TABLES] = {12, 9, 10};
+
+/* What all three tables are made from. */
+struct mix {
+	const struct bc_top_mix *latest;
+	const struct bc_top_mix *earlier; /* NULL: count from the daemon's beginning */
+	double seconds;                   /* between the two, 0: not known */
+};
+
+static struct mix mix_of(const struct bc_top_state *state)
+{
+	struct mix mix = {.latest = bc_top_state_latest_mix(state),
+		.earlier = bc_top_state_earlier_mix(state)};
+
+	/* When nothing came lately, there is more to see in what came before. */
+	if (mix.earlier == NULL || mix.earlier->sampled == mix.latest->sampled)
+		mix.earlier = NULL;
+	else
+		mix.seconds = (double)(mix.latest->at_ns - mix.earlier->at_ns) / 1e9;
+	return mix;
+}
+
+static void add_kinds(struct table *table, const struct mix *mix, const struct bc_top_count *now,
+	unsigned now_count, const struct bc_top_count *before, unsigned before_count)
+{
+	const struct bc_top_mix *earlier = mix->earlier;
+	double sampled = (double)(mix->latest->sampled - (earlier ? earlier->sampled : 0));
+	double of = (double)mix->latest->of - (double)(earlier ? earlier->of : 0);
+
+	for (unsigned i = 0; i < now_count; i++) {
+		uint64_t was = bc_top_count_of(before, before_count, now[i].name);
+		struct row *row = &table->rows[table->count];
+		if (now[i].count <= was || sampled <= 0)
+			continue;
+		*row = (struct row){.number = strtoull(now[i].name, NULL, 10)};
+		snprintf(row->name, sizeof(row->name), "%s", now[i].name);
+		row->share = (double)(now[i].count - was) / sampled;
+		row->rate = mix->seconds > 0 ? row->share * of / mix->seconds : 0;
+		table->count++;
+	}
+}
+
+static void add_pages(struct table *table, const struct bc_top_mix *mix)
+{
+	for (unsigned i = 0; i < mix->pages_count && mix->memory != 0; i++) {
+		const struct bc_top_page_count *page = &mix->pages[i];
+		struct row *row = &table->rows[table->count++];
+		*row = (struct row){.number = page->addr};
+		snprintf(row->name, sizeof(row->name), "0x%08" PRIx64, page->addr);
+		row->share = (double)page->samples / (double)mix->memory;
+		row->is_least = page->more > page->samples / 20;
+	}
+}
+
+static void fill(struct table *table, unsigned which, const struct mix *mix)
+{
+	static const char *const titles[TABLES] = {"type", "processor", "page"};
+	const struct bc_top_mix *latest = mix->latest;
+	const struct bc_top_mix *earlier = mix->earlier;
+
+	table->title = titles[which];
+	table->name_width = name_widths[which];
+	table->has_rate = which != 2 && mix->seconds > 0;
+	table->count = 0;
+	if (which == 0)
+		add_kinds(table, mix, latest->types, latest->types_count,
+			earlier ? earlier->types : NULL, earlier ? earlier->types_count : 0);
+	else if (which == 1)
+		add_kinds(table, mix, latest->procs, latest->procs_count,
+			earlier ? earlier->procs : NULL, earlier ? earlier->procs_count : 0);
+	else
+		add_pages(table, latest);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct row *x = a;
+	const struct row *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int by_share(const void *a, const void *b)
+{
+	const struct row *x = a;
+	const struct row *y = b;
+
+	if (x->share != y->share)
+		return x->share < y->share ? 1 : -1;
+	return by_name(a, b);
+}
+
+/* "45.2 %"; what is little but not nothing is not 0, and what isn't all is not 100. */
+static void print_share(char out[BC_QUANTITY_MAX], const struct row *row, bool is_utf8)
+{
+	double percent = row->share < 1 ? row->share * 100 : 100;
+	const char *sign = row->is_least ? is_utf8 ? "\u2265" : ">=" : "";
+
+	if (percent > 0 && percent < 0.05)
+		snprintf(out, BC_QUANTITY_MAX, "<0.1 %%");
+	else if (percent < 99.95)
+		snprintf(out, BC_QUANTITY_MAX, "%s%.1f %%", sign, percent);
+	else
+		snprintf(out, BC_QUANTITY_MAX, percent < 100 ? ">99.9 %%" : "100 %%");
+}
+
+static void draw_bar(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned width, double share)
+{
+	unsigned eighths = (unsigned)(share * 8 * width + 0.5);
+
+	for (unsigned i = 0; i < width && eighths != 0; i++) {
+		unsigned part = eighths < 8 ? eighths : 8;
+		/* The left blocks are named from the full one down. */
+		if (grid->is_utf8)
+			bc_top_put_code(grid, x + i, y, BC_TOP_GRAPH, 0x2590 - part);
+		else if (part >= 4)
+			bc_top_put_code(grid, x + i, y, BC_TOP_GRAPH, '#');
+		eighths -= part;
+	}
+}
+
+/* Where the columns of a table are that is so wide. */
+struct columns {
+	unsigned name;
+	unsigned rate; /* widths; 0: there is none */
+	unsigned share;
+	unsigned bar;
+};
+
+static struct columns columns_of(const struct table *table, unsigned width)
+{
+	struct columns c = {.name = table->name_width < width ? table->name_width : width};
+	unsigned left = width - c.name;
+
+	if (left >= SHARE_WIDTH) {
+		c.share = SHARE_WIDTH;
+		left -= SHARE_WIDTH;
+	}
+	if (table->has_rate && left >= RATE_WIDTH) {
+		c.rate = RATE_WIDTH;
+		left -= RATE_WIDTH;
+	}
+	if (c.share != 0 && left >= BAR_LEAST + 1)
+		c.bar = left - 1;
+	return c;
+}
+
+static void draw_row(struct bc_top_grid *grid, unsigned x, unsigned y, const struct columns *c,
+	const struct row *row, double most)
+{
+	char text[BC_QUANTITY_MAX];
+
+	bc_top_put(grid, x, y, c->name, BC_TOP_PLAIN, row->name);
+	x += c->name;
+	if (c->rate != 0 && row->rate > 0)
+		bc_top_put_right(
+			grid, x, y, c->rate, BC_TOP_PLAIN, bc_quantity_rate(text, row->rate));
+	x += c->rate;
+	if (c->share != 0) {
+		print_share(text, row, grid->is_utf8);
+		bc_top_put_right(grid, x, y, c->share, BC_TOP_PLAIN, text);
+	}
+	if (c->bar != 0 && most > 0)
+		draw_bar(grid, x + c->share + 1, y, c->bar, row->share / most);
+}
+
+static void draw_table(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned width,
+	unsigned lines, struct table *table, bool is_sorted_by_name)
+{
+	struct columns c = columns_of(table, width);
+	unsigned shown = table->count < lines ? table->count : lines - 2;
+	char more[32];
+
+	bc_top_put(grid, x, y, width, BC_TOP_BOLD, table->title);
+	if (c.rate != 0)
+		bc_top_put_right(grid, x + c.name, y, c.rate, BC_TOP_BOLD, "per s");
+	if (c.share != 0)
+		bc_top_put_right(grid, x + c.name + c.rate, y, c.share, BC_TOP_BOLD, "share");
+	if (table->count == 0) {
+		bc_top_put(grid, x, y + 1, width, BC_TOP_DIM, "none yet");
+		return;
+	}
+	qsort(table->rows, table->count, sizeof(table->rows[0]), by_share);
+	double most = table->rows[0].share;
+	if (is_sorted_by_name)
+		qsort(table->rows, shown, sizeof(table->rows[0]), by_name);
+	for (unsigned i = 0; i < shown; i++)
+		draw_row(grid, x, y + 1 + i, &c, &table->rows[i], most);
+	if (shown == table->count)
+		return;
+	snprintf(more, sizeof(more), "and %u more", table->count - shown);
+	bc_top_put(grid, x, y + 1 + shown, width, BC_TOP_DIM, more);
+}
+
+/* How many stand side by side. */
+static unsigned tables_across(unsigned width)
+{
+	unsigned least = 0;
+	unsigned across = 0;
+
+	for (; across < TABLES; across++) {
+		least += name_widths[across] + SHARE_WIDTH + (across != 2 ? RATE_WIDTH : 0);
+		if (across != 0 && least + across * GAP > width)
+			break;
+	}
+	return across;
+}
+
+/* What the figures are of. */
+static void draw_heading(struct bc_top_grid *grid, unsigned y, const struct mix *mix)
+{
+	const struct bc_top_mix *latest = mix->latest;
+	char text[160];
+
+	if (!latest->is_known) {
+		bc_top_put(grid, 0, y, grid->width, BC_TOP_DIM,
+			"what is on the bus is not told by this daemon");
+		return;
+	}
+	if (latest->sampled == 0)
+		snprintf(text, sizeof(text), "on the bus: nothing so far");
+	else if (mix->seconds > 0)
+		snprintf(text, sizeof(text), "on the bus, the last %.0f s, by one sample in %.0f",
+			mix->seconds, (double)latest->of / (double)latest->sampled);
+	else
+		snprintf(text, sizeof(text),
+			"on the bus since the daemon began, by one sample in %.0f",
+			(double)latest->of / (double)latest->sampled);
+	bc_top_put(grid, 0, y, grid->width, BC_TOP_DIM, text);
+}
+
+/* The lines that a band of tables wants, from table `first` on: titles and all rows. */
+static unsigned band_wants(const struct bc_top_mix *mix, unsigned first, unsigned across)
+{
+	const unsigned counts[TABLES] = {mix->types_count, mix->procs_count, mix->pages_count};
+	unsigned most = 1;
+
+	for (unsigned i = first; i < first + across && i < TABLES; i++)
+		most = counts[i] > most ? counts[i] : most;
+	return most + 1;
+}
+
+unsigned bc_top_tables_wanted(unsigned width, const struct bc_top_state *state)
+{
+	const struct bc_top_mix *mix = bc_top_state_latest_mix(state);
+	unsigned across = tables_across(width);
+	unsigned wanted = 1;
+
+	for (unsigned first = 0; first < TABLES; first += across)
+		wanted += band_wants(mix, first, across);
+	return wanted;
+}
+
+/* One table or several side by side, on the same lines. */
+static void draw_band(struct bc_top_grid *grid, unsigned y, unsigned lines, const struct mix *mix,
+	unsigned first, unsigned across, bool is_sorted_by_name)
+{
+	unsigned count = TABLES - first < across ? TABLES - first : across;
+	unsigned least = (count - 1) * GAP;
+	unsigned x = 0;
+	struct table table;
+
+	for (unsigned i = 0; i < count; i++)
+		least += name_widths[first + i] + SHARE_WIDTH + (first + i != 2 ? RATE_WIDTH : 0);
+	unsigned extra = grid->width > least ? (grid->width - least) / count : 0;
+	for (unsigned i = first; i < first + count; i++) {
+		unsigned width = name_widths[i] + SHARE_WIDTH + (i != 2 ? RATE_WIDTH : 0) + extra;
+		fill(&table, i, mix);
+		if (width > grid->width)
+			width = grid->width;
+		draw_table(grid, x, y, width, lines, &table, is_sorted_by_name);
+		x += width + GAP;
+	}
+}
+
+void bc_top_tables_draw(struct bc_top_grid *grid, unsigned y, unsigned lines,
+	const struct bc_top_state *state, bool is_sorted_by_name)
+{
+	struct mix mix = mix_of(state);
+	unsigned across = tables_across(grid->width);
+	unsigned bands = (TABLES + across - 1) / across;
+
+	if (lines == 0)
+		return;
+	draw_heading(grid, y++, &mix);
+	lines--;
+	if (!mix.latest->is_known || mix.latest->sampled == 0)
+		return;
+	/* Bands that would have less than two rows are left out, the last first. */
+	while (bands > 1 && lines / bands < 3)
+		bands--;
+	for (unsigned band = 0; band < bands; band++) {
+		unsigned wanted = band_wants(mix.latest, band * across, across);
+		unsigned part = lines / (bands - band);
+		part = part < wanted ? part : wanted;
+		if (part >= 2)
+			draw_band(grid, y, part, &mix, band * across, across, is_sorted_by_name);
+		y += part;
+		lines -= part;
+	}
+}

@@ -1,0 +1,91 @@
+#include "cli/trace/convert.h"
+
+#include "cli/io/convert_args.h"
+#include "cli/term/options.h"
+#include "cli/io/target.h"
+#include "cli/io/trace.h"
+
+static const struct bc_usage_option options[] = {
+	{'I', "input-format", "FMT", "format-read",
+		"the files' format, with its options: laplace:endian=big; it is told by content "
+		"where that is certain"},
+	{'i', "input", "FILE", "file", "one more file to read"},
+	{'O', "output-format", "FMT", "format-write",
+		"the format to write, with its options: bcp1:map=pages,seed=1"},
+	BC_IN_OUT_OPTIONS,
+	{0},
+};
+
+const struct bc_usage bc_convert_usage = {
+	.name = "convert",
+	.required = "-O FMT",
+	.operands = "[FILE]...",
+	.kind = "file",
+	.summary = "write a trace in another format",
+	.text = "Reads traces of one format and writes them as another. Without files, and for "
+		"\"-\", it reads standard input. `buscap formats` lists the formats and their "
+		"options; docs/formats.md says what of each can stand in which.",
+	.options = options,
+	.more = "What the target can't hold is counted, by kind, on standard error.",
+	.exits = "0 ok, 1 failed (with --strict: something would be lost), 2 wrong usage or no "
+		 "such conversion, 3 damaged or malformed: what is good was written.",
+	.example = "valgrind --tool=lackey --trace-mem=yes --log-fd=9 9>&1 >/dev/null ls |\n       "
+		   "      buscap convert -I lackey -O bcp1:map=pages,seed=1 -o ls.bcp1",
+};
+
+static enum bc_exit run(struct bc_in_out *c)
+{
+	struct bc_trace trace;
+	struct bc_target target;
+	struct bc_batch batch;
+	enum bc_exit code = bc_trace_open(
+		&trace, c->console, c->paths, c->count, c->from, &c->reader);
+
+	if (code == BC_EXIT_OK)
+		code = bc_target_check(c->console, &trace, c->target.format);
+	if (code == BC_EXIT_OK)
+		code = bc_target_open(&target, c->console, &c->target, &trace);
+	if (code != BC_EXIT_OK)
+		goto out;
+	bc_trace_show_progress(&trace, NULL);
+	while (bc_trace_next(&trace, &batch)) {
+		if (!bc_target_put(&target, batch.entries, batch.count))
+			break;
+		bc_target_flush_if_idle(&target);
+	}
+	bc_trace_hide_progress(&trace);
+	bc_target_end_source(&target, trace.exit);
+	code = bc_target_close(&target);
+	code = bc_exit_worse(code, trace.exit);
+out:
+	bc_trace_close(&trace);
+	return code;
+}
+
+int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
+{
+	struct bc_in_out c;
+	struct bc_options o;
+	enum bc_exit code = bc_in_out_init(&c, console, argc);
+	int letter;
+
+	if (code != BC_EXIT_OK)
+		return code;
+	bc_options_begin(&o, console, &bc_convert_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter == 'i') {
+			c.paths[c.count++] = optarg;
+		} else if (!bc_in_out_option(&c, letter)) {
+			code = o.exit;
+			goto out;
+		}
+	}
+	code = bc_in_out_operands(&c, argc, argv);
+	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)
+		code = bc_complain_usage(console, "-O is missing: the format to write");
+	if (code == BC_EXIT_OK)
+		code = run(&c);
+out:
+	bc_in_out_free(&c);
+	return code;
+}

@@ -1,0 +1,510 @@
+#include "cli/trace/cut.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/io/convert_args.h"
+#include "cli/term/options.h"
+#include "cli/io/filter_args.h"
+#include "cli/io/target.h"
+#include "cli/io/trace.h"
+
+enum { OPTION_FROM = 1000, OPTION_TO, OPTION_TYPE };
+
+static const struct bc_usage_option options[] = {
+	{'n', "records", "A-B", "range", "by number, from 0; of text by line, from 1"},
+	{'t', "ticks", "A-B", "range", "by absolute tick"},
+	{'e', "epoch", "A-B", "range", "by the epoch of the ticks"},
+	{OPTION_FROM, "from", "TIME", "text",
+		"by time of day, this or later: 2026-11-20T15:00:00Z, @1795186800 (seconds since "
+		"1970), +10s (from the beginning; h, min, s, ms, us, ns)"},
+	{OPTION_TO, "to", "TIME", "text", "and before this"},
+	{'a', "addr", "A-B", "range", "references that touch these hexadecimal addresses"},
+	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
+		"read, write, fetch, or a name that dump prints, or 0xf2"},
+	{'p', "proc", "N[,N-M]", "range", "by processor"},
+	{'I', "input-format", "FMT", "format-read",
+		"the files' format, with its options; it is told by content where that is certain"},
+	{'O', "output-format", "FMT", "format-write",
+		"another format than the files' own, as in convert"},
+	BC_IN_OUT_OPTIONS,
+	{0},
+};
+
+const struct bc_usage bc_cut_usage = {
+	.name = "cut",
+	.operands = "[FILE]...",
+	.kind = "file",
+	.summary = "write the part of a trace that is wanted",
+	.text = "Writes the part of a trace that is wanted: what all of the options choose. "
+		"Without files, and for \"-\", it reads standard input. Of a sealed segment only "
+		"the chunks are read that can hold something wanted.",
+	.options = options,
+	.more = "A range is A-B, A-, -B or A. Time stays true: the ticks of what is left out are "
+		"part of the next record's. A segment that is written is a recording of its own "
+		"and says in its metadata what it was cut from; its gaps are the source's.",
+	.exits = "0 ok, also when nothing is wanted, 1 failed, 2 wrong usage, 3 damaged or "
+		 "malformed: what is good was written.",
+	.example = "buscap cut --addr b8000-bffff --type write -o screen.byu.lz4 *.byu.lz4",
+};
+
+#define CUT_ENTRIES 256u
+
+struct cut {
+	const struct bc_console *console;
+	struct bc_select select;
+	struct bc_in_out wanted;
+	struct bc_trace trace;
+	struct bc_target target;
+	bool has_begun;  /* the beginning of the trace is known, for times of day */
+	bool told_clock; /* that the clock's rate isn't known */
+	/* The entry kept last, in the file at hand. */
+	int file; /* trace.next: which */
+	bool has_last;
+	uint64_t last_tick;
+	uint32_t last_epoch;
+	uint64_t next_number; /* of a chunk's first record, if none is left out before it */
+	bool has_skipped;     /* something was left out since */
+	bool is_delta_lost;   /* and nobody knows its ticks */
+	bool is_inexact;      /* of plain records: one without a delta has gone by */
+	uint64_t kept;        /* entries, events aside */
+	uint64_t long_deltas; /* that don't fit their field */
+	bool is_over;         /* the target wants no more */
+	size_t n;
+	struct bc_entry entries[CUT_ENTRIES];
+};
+
+/* The rate of the clock of the segment at hand. */
+static uint64_t clock_of(const struct cut *c)
+{
+	const struct bc_segment_header *header = c->trace.is_open
+							 ? bc_reader_header(c->trace.reader)
+							 : NULL;
+
+	return header != NULL ? header->clock_hz : 0;
+}
+
+static bool get_bounds(
+	struct cut *c, const struct bc_chunk_info *info, struct bc_filter_bounds *bounds)
+{
+	uint64_t clock_hz = c->select.filter.has_wall ? clock_of(c) : 0;
+
+	if (!c->has_begun)
+		bc_select_begin(&c->select, info->wall_ns);
+	c->has_begun = true;
+	if (c->select.filter.has_wall && clock_hz == 0 && !c->told_clock) {
+		c->told_clock = true;
+		bc_trace_hide_progress(&c->trace);
+		bc_complain(c->console, c->trace.file.name,
+			"its clock's rate isn't known: --from and --to take or leave whole chunks, "
+			"by the time of day of their first record");
+	}
+	return bc_filter_chunk(&c->select.filter, info, clock_hz, bounds);
+}
+
+static bool wants_chunk(void *context, const struct bc_chunk_info *info)
+{
+	struct bc_filter_bounds bounds;
+
+	return get_bounds(context, info, &bounds);
+}
+
+/* Hands over what is gathered. */
+static void flush(struct cut *c)
+{
+	if (c->n != 0 && !c->is_over)
+		c->is_over = !bc_target_put(&c->target, c->entries, c->n);
+	c->n = 0;
+}
+
+/* What was left out adds its ticks to the delta of what follows it. The first of a file counts from
+ * tick 0, as all sums of deltas do. */
+static void renew_delta(struct cut *c, struct bc_entry *entry)
+{
+	bool has_base = c->has_last && c->last_epoch == entry->epoch;
+	bool is_short = c->target.format == BC_FORMAT_BYU || c->target.format == BC_FORMAT_BYU16 ||
+			c->target.format == BC_FORMAT_BYU_BE;
+
+	if (!entry->has_delta || !c->has_skipped || entry->delta == BC_TIME_NONE)
+		return;
+	entry->delta = entry->tick - (has_base ? c->last_tick : 0);
+	if (c->is_delta_lost || (!has_base && c->target.format == BC_FORMAT_SEGMENT)) {
+		entry->delta = BC_TIME_NONE; /* a segment has anchors for absolute ticks */
+	} else if (is_short && entry->delta >= BC_TIME_NONE) {
+		entry->delta = BC_TIME_NONE;
+		c->long_deltas += has_base;
+	}
+}
+
+/* Takes the next free entry, set to `entry`, into the cut. */
+static void keep(struct cut *c, const struct bc_entry *entry)
+{
+	if (c->n == CUT_ENTRIES)
+		flush(c);
+	struct bc_entry *kept = &c->entries[c->n++];
+	*kept = *entry;
+	if (kept->kind == BC_ENTRY_EVENT)
+		return;
+	renew_delta(c, kept);
+	c->has_last = true;
+	c->last_tick = kept->tick;
+	c->last_epoch = kept->epoch;
+	c->has_skipped = false;
+	c->is_delta_lost = false;
+	c->kept++;
+}
+
+/* A record that is left out. One without a delta leaves none to the next, unless an anchor or its
+ * place as the very first tells its tick. */
+static void skip(struct cut *c, uint32_t time, bool is_inexact)
+{
+	c->has_skipped = true;
+	c->is_delta_lost |= time == BC_TIME_NONE && is_inexact;
+}
+
+/* A run of records on their way through the filter. */
+struct run {
+	const uint8_t *at;
+	size_t left;
+	uint64_t number; /* of the record at `at` */
+	uint64_t tick;   /* of the record before it */
+	uint32_t epoch;
+	const struct bc_filter_bounds *bounds;
+};
+
+static bool in_bounds(const struct bc_filter_bounds *bounds, uint64_t number, uint64_t tick)
+{
+	return bc_span_has(bounds->numbers, number) && bc_span_has(bounds->ticks, tick);
+}
+
+/* Up to BC_FILTER_RECORDS of which some are wanted, one by one. */
+static void take_some(struct cut *c, struct run *run, size_t n, uint64_t bits)
+{
+	struct bc_entry entry;
+
+	for (size_t i = 0; i < n; i++, run->at += BC_RECORD_BYTES, run->number++) {
+		uint32_t time = bc_le32(run->at + 8);
+		run->tick += time != BC_TIME_NONE ? time : 0;
+		if (c->trace.format != BC_FORMAT_SEGMENT && time == BC_TIME_NONE)
+			c->is_inexact |= run->number != 0;
+		if ((bits >> i & 1) == 0 || !in_bounds(run->bounds, run->number, run->tick)) {
+			skip(c, time, c->is_inexact);
+			continue;
+		}
+		bc_entry_of_record(&entry, run->at, run->number, run->tick);
+		entry.epoch = run->epoch;
+		entry.is_inexact = c->is_inexact;
+		keep(c, &entry);
+	}
+	run->left -= n;
+}
+
+/* Passes over records, of which none can be wanted. */
+static void pass(struct cut *c, struct run *run, size_t n, uint64_t ticks)
+{
+	if (n == 0)
+		return;
+	c->has_skipped = true;
+	run->tick += ticks;
+	run->at += n * BC_RECORD_BYTES;
+	run->number += n;
+	run->left -= n;
+}
+
+/* Whether a stretch of plain records has one without a delta. */
+static bool has_no_delta(const uint8_t *records, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bc_le32(records + i * BC_RECORD_BYTES + 8) == BC_TIME_NONE)
+			return true;
+	return false;
+}
+
+/* `n` records; in a segment at most the first of them has no delta, its tick being known. */
+static void take_run(struct cut *c, struct run *run, size_t n)
+{
+	const struct bc_filter *f = &c->select.filter;
+	bool is_plain = c->trace.format != BC_FORMAT_SEGMENT;
+
+	while (n != 0 && !c->is_over) {
+		size_t part = n < BC_FILTER_RECORDS ? n : BC_FILTER_RECORDS;
+		uint64_t ticks;
+		uint64_t bits = bc_filter_records(f, run->at, part, &ticks);
+		bool is_out = run->number + part <= run->bounds->numbers.first ||
+			      run->number > run->bounds->numbers.last ||
+			      run->tick + ticks < run->bounds->ticks.first ||
+			      run->tick > run->bounds->ticks.last;
+		if (bits != 0 && !is_out) {
+			take_some(c, run, part, bits);
+		} else {
+			if (bc_le32(run->at + 8) == BC_TIME_NONE ||
+				(is_plain && has_no_delta(run->at, part)))
+				take_some(c, run, part, 0);
+			else
+				pass(c, run, part, ticks);
+		}
+		n -= part;
+	}
+}
+
+static void keep_event(struct cut *c, const struct bc_chunk *chunk, const struct bc_event *event,
+	uint64_t number, uint64_t tick)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, 0, 0, number);
+	entry.kind = BC_ENTRY_EVENT;
+	entry.tick = tick;
+	entry.epoch = chunk->info.epoch;
+	entry.note.event = *event;
+	entry.note.text = (struct bc_text){chunk->text + event->text, event->text_bytes};
+	keep(c, &entry);
+}
+
+/* The events before the record that the run has come to: they are wanted if it is in the bounds.
+ * Returns the event behind them. */
+static uint32_t take_events(
+	struct cut *c, struct run *run, const struct bc_chunk *chunk, uint32_t event)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	uint32_t position = (uint32_t)(run->number - info->first_record);
+	uint32_t end = event;
+	uint64_t number = run->number;
+
+	for (; end < info->events && chunk->events[end].position <= position; end++) {
+		if (chunk->events[end].kind != BC_EVENT_ANCHOR)
+			continue;
+		c->is_inexact = !chunk->events[end].exact;
+		if (position != 0)
+			run->tick = chunk->events[end].value;
+	}
+	uint64_t tick = run->tick;
+	if (position == info->records) { /* they lie behind the record before */
+		number -= number != 0;
+	} else {
+		uint32_t time = bc_le32(run->at + 8);
+		tick += time != BC_TIME_NONE ? time : 0;
+	}
+	for (; event < end && in_bounds(run->bounds, number, tick); event++)
+		if (chunk->events[event].kind != BC_EVENT_ANCHOR)
+			keep_event(c, chunk, &chunk->events[event], number, tick);
+	return end;
+}
+
+static void take_chunk(struct cut *c, const struct bc_chunk *chunk)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	struct bc_filter_bounds bounds;
+	struct run run = {.at = chunk->records,
+		.left = info->records,
+		.number = info->first_record,
+		.tick = info->first_tick,
+		.epoch = info->epoch,
+		.bounds = &bounds};
+	uint32_t event = 0;
+
+	/* Chunks that were not even read, or are missing. */
+	c->has_skipped |= info->first_record != c->next_number;
+	c->next_number = info->first_record + info->records;
+	if (!get_bounds(c, info, &bounds)) {
+		c->has_skipped |= info->records != 0;
+		return;
+	}
+	if (c->has_last && c->last_epoch != info->epoch)
+		c->is_inexact = false;
+	/* The run stands at the record before the first. */
+	uint32_t time = info->records != 0 ? bc_le32(run.at + 8) : BC_TIME_NONE;
+	run.tick -= time != BC_TIME_NONE ? time : 0;
+	do {
+		event = take_events(c, &run, chunk, event);
+		size_t n = run.left;
+		if (event < info->events && chunk->events[event].position < info->records)
+			n = chunk->events[event].position - (run.number - info->first_record);
+		take_run(c, &run, n);
+	} while (run.left != 0 && !c->is_over);
+	if (!c->is_over)
+		take_events(c, &run, chunk, event);
+	/* What `entries` point to lives as long as the chunk. */
+	flush(c);
+}
+
+/* Plain records, whose numbers and ticks begin anew in each file. */
+static void take_records(struct cut *c, const struct bc_batch *batch)
+{
+	const struct bc_filter *f = &c->select.filter;
+	struct bc_filter_bounds bounds = {.numbers = f->numbers, .ticks = f->ticks};
+	struct run run = {.at = batch->records,
+		.left = batch->record_count,
+		.number = batch->first_number,
+		.tick = batch->tick,
+		.bounds = &bounds};
+
+	take_run(c, &run, run.left);
+	flush(c);
+}
+
+/* Entries: those of one line are kept or left out together. */
+static void take_entries(struct cut *c, const struct bc_entry *entries, size_t count)
+{
+	for (size_t i = 0; i < count && !c->is_over;) {
+		bool is_wanted = false;
+		size_t end = i;
+		do
+			is_wanted |= bc_filter_entry(&c->select.filter, &entries[end++]);
+		while (end < count && entries[end].is_continued);
+		for (; i < end; i++) {
+			if (is_wanted)
+				keep(c, &entries[i]);
+			else if (entries[i].kind != BC_ENTRY_EVENT)
+				skip(c, entries[i].has_delta ? (uint32_t)entries[i].delta : 0,
+					entries[i].is_inexact);
+		}
+	}
+	flush(c);
+}
+
+static void take_batch(struct cut *c, const struct bc_batch *batch)
+{
+	if (c->file != c->trace.next) {
+		c->file = c->trace.next;
+		if (c->trace.format != BC_FORMAT_SEGMENT) {
+			c->has_last = false;
+			c->is_inexact = false;
+		}
+	}
+	if (batch->chunk != NULL)
+		take_chunk(c, batch->chunk);
+	else if (batch->records != NULL)
+		take_records(c, batch);
+	else
+		take_entries(c, batch->entries, batch->count);
+}
+
+/* Whether the batch is behind all that is wanted of its file: numbers only grow in one. Chunks of
+ * segments are chosen by their own. */
+static bool is_behind(const struct cut *c, const struct bc_batch *batch)
+{
+	uint64_t last = c->select.filter.numbers.last;
+
+	if (c->trace.format == BC_FORMAT_SEGMENT || last == UINT64_MAX)
+		return false;
+	if (batch->count != 0)
+		return batch->entries[batch->count - 1].number > last;
+	return batch->record_count != 0 && batch->first_number + batch->record_count > last;
+}
+
+static void conclude(const struct cut *c)
+{
+	if (c->kept == 0 && c->target.exit == BC_EXIT_OK)
+		bc_complain(c->console, NULL, "nothing of it is wanted: the output is empty");
+	if (c->long_deltas != 0)
+		bc_complain(c->console, NULL,
+			"%" PRIu64 " delta%s of 0xffffffff ticks or more, over what is left out, "
+			"stand%s as 0xffffffff: %s has no room for more",
+			c->long_deltas, bc_plural(c->long_deltas), c->long_deltas == 1 ? "s" : "",
+			bc_format_name(c->target.format));
+}
+
+static enum bc_exit run_cut(struct cut *c)
+{
+	struct bc_in_out *w = &c->wanted;
+	struct bc_trace *trace = &c->trace;
+	struct bc_batch batch;
+
+	enum bc_exit code = bc_trace_open(
+		trace, c->console, w->paths, w->count, w->from, &w->reader);
+	if (code == BC_EXIT_OK && !bc_select_check(&c->select, trace))
+		code = BC_EXIT_USAGE;
+	if (w->target.format == BC_FORMAT_UNKNOWN)
+		w->target.format = trace->format;
+	if (code == BC_EXIT_OK)
+		code = bc_target_check(c->console, trace, w->target.format);
+	if (code == BC_EXIT_OK)
+		code = bc_target_open(&c->target, c->console, &w->target, trace);
+	if (code != BC_EXIT_OK)
+		goto out;
+	bc_trace_show_progress(trace, NULL);
+	while (!c->is_over && bc_trace_next(trace, &batch)) {
+		take_batch(c, &batch);
+		bc_target_flush_if_idle(&c->target);
+		if (is_behind(c, &batch))
+			bc_trace_pass_file(trace);
+	}
+	bc_trace_hide_progress(trace);
+	bc_target_end_source(&c->target, trace->exit);
+	code = bc_exit_worse(trace->exit, bc_target_close(&c->target));
+	conclude(c);
+out:
+	bc_trace_close(trace);
+	return code;
+}
+
+static bool read_option(struct cut *c, int letter)
+{
+	struct bc_select *s = &c->select;
+
+	switch (letter) {
+	case 'n':
+		return bc_select_numbers(s, c->console, "--records");
+	case 't':
+		return bc_select_ticks(s, c->console, "--ticks");
+	case 'e':
+		return bc_select_epochs(s, c->console, "--epoch");
+	case OPTION_FROM:
+		return bc_select_from(s, c->console, "--from");
+	case OPTION_TO:
+		return bc_select_to(s, c->console, "--to");
+	case 'a':
+		return bc_select_addr(s, c->console, "--addr");
+	case OPTION_TYPE:
+		return bc_select_type(s, c->console, "--type");
+	case 'p':
+		return bc_select_proc(s, c->console, "--proc");
+	default:
+		return bc_in_out_option(&c->wanted, letter);
+	}
+}
+
+static void set_up(struct cut *c)
+{
+	struct bc_in_out *w = &c->wanted;
+
+	w->reader.as_records = true;
+	w->reader.wide_as_entries = true;
+	w->reader.wants_chunk = wants_chunk;
+	w->reader.context = c;
+	w->target.origin = (struct bc_origin){.key = "cut_from", .how = c->select.told};
+	bc_select_init(&c->select);
+}
+
+static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
+{
+	struct bc_options o;
+	int letter;
+
+	bc_options_begin(&o, c->console, &bc_cut_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1)
+		if (!read_option(c, letter))
+			return o.exit;
+	enum bc_exit code = bc_in_out_operands(&c->wanted, argc, argv);
+	return code == BC_EXIT_OK ? run_cut(c) : code;
+}
+
+int bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
+{
+	struct cut *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		return bc_complain_memory(console);
+	}
+	c->console = console;
+	enum bc_exit code = bc_in_out_init(&c->wanted, console, argc);
+	if (code == BC_EXIT_OK) {
+		set_up(c);
+		code = read_and_run(c, argc, argv);
+	}
+	bc_in_out_free(&c->wanted);
+	free(c);
+	return code;
+}

@@ -1,0 +1,159 @@
+#include "cli/trace/dump.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/trace/dump_entries.h"
+#include "cli/trace/dump_plain.h"
+#include "cli/trace/dump_print.h"
+#include "cli/trace/dump_segments.h"
+#include "cli/io/segment_order.h"
+
+static const struct bc_usage_option options[] = {
+	{'n', "records", "A-B", "range",
+		"only the records numbered A to B, from 0 (A- and -B are open ranges); of text, "
+		"the lines, from 1"},
+	{'t', "ticks", "A-B", "range", "only what lies between these absolute ticks"},
+	{'e', "epoch", "N", "number", "only epoch N (the clock starts over with each)"},
+	{'a', "absolute", NULL, NULL, "end each line with its absolute tick"},
+	{'p', "plain", NULL, NULL, "no lines that begin with '#' (gaps, marks, triggers)"},
+	{'I', "input", "FMT", "format-read",
+		"the files' format, where it can't be told by content, with its options: "
+		"laplace:endian=big; see buscap formats"},
+	{0},
+};
+
+const struct bc_usage bc_dump_usage = {
+	.name = "dump",
+	.operands = "FILE...",
+	.kind = "file",
+	.summary = "print a trace as text",
+	.text = "Prints traces as text: segments (.byu.lz4) and BYU files as b2a does, bus samples "
+		"(raw6, bcp1) as the printer of their document does, Laplace's records as their "
+		"text, text formats as they are. Segments are put in order; \"-\" is standard "
+		"input.",
+	.options = options,
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: what is good was printed.",
+	.example = "buscap dump -n 1000-1099 *.byu.lz4",
+};
+
+static bool read_epoch(const struct bc_console *console, struct bc_range *epochs)
+{
+	if (!bc_option_u64(console, "--epoch", &epochs->first))
+		return false;
+	epochs->last = epochs->first;
+	return true;
+}
+
+/* Returns false when the command is over, with dump->exit set. */
+static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc_options *o)
+{
+	const struct bc_console *console = dump->console;
+	bool ok = true;
+	bool is_given[UCHAR_MAX + 1] = {false};
+	int letter;
+
+	while (ok && (letter = bc_options_next(o)) != -1) {
+		if (is_given[letter] && strchr("nte", letter) != NULL) {
+			dump->exit = bc_complain_usage(
+				console, letter == 'n'   ? "--records is given twice"
+					 : letter == 't' ? "--ticks is given twice"
+							 : "--epoch is given twice");
+			return false;
+		}
+		is_given[letter] = true;
+		switch (letter) {
+		case 'n':
+			ok = bc_option_range(console, "--records", &dump->records);
+			dump->has_range = true;
+			break;
+		case 't':
+			ok = bc_option_range(console, "--ticks", &dump->ticks);
+			dump->has_range = true;
+			dump->has_ticks = true;
+			break;
+		case 'e':
+			ok = read_epoch(console, &dump->epochs);
+			dump->has_range = true;
+			dump->has_epochs = true;
+			break;
+		case 'a':
+			dump->is_absolute = true;
+			dump->has_ticks = true;
+			break;
+		case 'p':
+			dump->is_plain = true;
+			break;
+		case 'I':
+			ok = bc_option_read_format(console, "-I", format, &dump->format);
+			break;
+		default:
+			ok = false;
+		}
+	}
+	if (ok && optind < o->argc)
+		return true;
+	dump->exit = ok ? bc_complain_usage(console, "no file is named") : o->exit;
+	return false;
+}
+
+static void dump_file(struct bc_dump *dump, const char *path, enum bc_format format)
+{
+	struct bc_file file;
+	enum bc_exit rc = bc_file_open(&file, dump->console, path, format);
+
+	if (rc != BC_EXIT_OK) {
+		dump->exit = bc_exit_worse(dump->exit, rc);
+		return;
+	}
+	switch (file.probe.format) {
+	case BC_FORMAT_SEGMENT:
+		bc_dump_segments(dump, &file);
+		break;
+	case BC_FORMAT_BCP1:
+		bc_dump_frames(dump, &file);
+		break;
+	default:
+		if (bc_format_is_bus(file.probe.format))
+			bc_dump_plain(dump, &file);
+		else
+			bc_dump_entries(dump, &file);
+		break;
+	}
+	bc_file_close(&file);
+}
+
+int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
+{
+	enum bc_format format = BC_FORMAT_UNKNOWN;
+	const struct bc_range all = {.first = 0, .last = UINT64_MAX};
+	struct bc_options o;
+	struct bc_dump *dump = calloc(1, sizeof(*dump));
+
+	if (dump == NULL) {
+		return bc_complain_memory(console);
+	}
+	dump->console = console;
+	bc_options_begin(&o, console, &bc_dump_usage, argc, argv);
+	dump->format = bc_format_options_default();
+	dump->records = dump->ticks = dump->epochs = all;
+	bc_record_text_init(&dump->text);
+	if (!read_options(dump, &format, &o))
+		goto out;
+	if (!bc_output_open(&dump->output, console)) {
+		dump->exit = BC_EXIT_FAILED;
+		goto out;
+	}
+	const char **paths = (const char **)argv + optind;
+	int n = argc - optind;
+	bc_order_segments(paths, n);
+	for (int i = 0; i < n && !bc_output_is_over(&dump->output); i++)
+		dump_file(dump, paths[i], format);
+	dump->exit = bc_exit_worse(dump->exit, bc_output_close(&dump->output, console));
+out:
+	bc_continuity_reset(&dump->continuity);
+	int code = dump->exit;
+	free(dump);
+	return code;
+}

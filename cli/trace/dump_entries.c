@@ -1,0 +1,128 @@
+#include "cli/trace/dump_entries.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cli/io/fault.h"
+#include "formats/trace/printer.h"
+#include "formats/reader/reader.h"
+
+/* The printer of a format's own text. */
+static const struct bc_printer *text_printer(enum bc_format format)
+{
+	if (format == BC_FORMAT_LAPLACE)
+		format = BC_FORMAT_LAPLACE_TEXT;
+	return bc_format_info(format)->printer;
+}
+
+static void complain(
+	struct bc_dump *dump, const struct bc_file *file, enum bc_exit code, const char *what)
+{
+	bc_complain(dump->console, file->name, "%s", what);
+	dump->exit = bc_exit_worse(dump->exit, code);
+}
+
+/* Whether what is asked for is there: a text has lines of its own, and few have times. */
+static bool check(struct bc_dump *dump, const struct bc_file *file)
+{
+	const struct bc_format_info *info = bc_format_info(file->probe.format);
+	const char *lacks = NULL;
+
+	if (dump->is_absolute)
+		lacks = "--absolute is for segments, BYU and bus samples; this one's lines are its "
+			"own";
+	else if (dump->has_epochs)
+		lacks = "it has no epochs: --epoch can't choose from it";
+	else if (dump->has_ticks && (info->holds & BC_HAS_TIME) == 0)
+		lacks = "it has no time: --ticks can't choose from it";
+	if (lacks != NULL)
+		complain(dump, file, BC_EXIT_USAGE, lacks);
+	return lacks == NULL;
+}
+
+/* Returns false after a complaint. */
+static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
+	const struct bc_printer *printer, void *state, const struct bc_entry *entries, size_t count)
+{
+	uint64_t reduced[BC_TRAIT_BITS] = {0};
+
+	while (count != 0 && !bc_output_is_over(&dump->output)) {
+		struct bc_print print = {.entries = entries,
+			.count = count,
+			.out = bc_output_room(&dump->output, BC_PRINT_MAX),
+			.room = BC_PRINT_MAX,
+			.reduced = reduced};
+		int rc = printer->print(state, &print);
+		dump->output.used += print.used;
+		if (rc != 0) {
+			complain(dump, file, BC_EXIT_FAILED, print.why);
+			return false;
+		}
+		entries = print.entries;
+		count = print.count;
+	}
+	return !bc_output_is_over(&dump->output);
+}
+
+/* Prints the entries of a batch that are wanted, run by run. Returns false when no more is. */
+static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
+	const struct bc_printer *printer, void *state, const struct bc_batch *batch)
+{
+	size_t i = 0;
+
+	while (i < batch->count) {
+		size_t from = i;
+		while (i < batch->count && bc_dump_wants(dump, batch->entries[i].number,
+						   batch->entries[i].tick, batch->entries[i].epoch))
+			i++;
+		if (!print_entries(dump, file, printer, state, batch->entries + from, i - from))
+			return false;
+		if (i == from)
+			i++;
+	}
+	return true;
+}
+
+/* Whether a batch is behind all that is wanted: numbers only grow. */
+static bool is_behind(const struct bc_dump *dump, const struct bc_batch *batch)
+{
+	return batch->count != 0 && batch->entries[batch->count - 1].number > dump->records.last;
+}
+
+void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
+{
+	const struct bc_reader_options options = {.format = dump->format, .index_fd = -1};
+	const struct bc_printer *printer = text_printer(file->probe.format);
+	struct bc_reader *reader = NULL;
+	struct bc_batch batch;
+	uint64_t faults = 0;
+	bool goes_on = true;
+
+	if (!check(dump, file))
+		return;
+	void *state = bc_printer_start(printer, &options.format);
+	int rc = state != NULL ? 0 : -ENOMEM;
+
+	if (rc == 0)
+		rc = bc_reader_open(&reader, file->input, file->probe.format, &options);
+	while (rc == 0 && goes_on) {
+		int got = bc_reader_next(reader, &batch);
+		if (got <= 0) {
+			rc = got;
+			break;
+		}
+		goes_on = print_batch(dump, file, printer, state, &batch) &&
+			  !is_behind(dump, &batch);
+		if (bc_file_would_wait(file))
+			bc_output_flush(&dump->output);
+		if (batch.fault != NULL)
+			bc_complain_fault(dump->console, file->name, batch.fault, faults++);
+	}
+	bc_complain_faults_left(dump->console, file->name, faults);
+	if (faults != 0)
+		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+	if (rc < 0)
+		dump->exit = bc_exit_worse(dump->exit, bc_complain_read(dump->console, file, rc));
+	bc_reader_close(reader);
+	free(state);
+}

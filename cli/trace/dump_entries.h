@@ -1,0 +1,10 @@
+/* Dumps files of other formats, as their own text. */
+#ifndef BC_CLI_TRACE_DUMP_ENTRIES_H
+#define BC_CLI_TRACE_DUMP_ENTRIES_H
+
+#include "cli/trace/dump_print.h"
+
+/* Prints one file, and sets dump->exit. */
+void bc_dump_entries(struct bc_dump *dump, struct bc_file *file);
+
+#endif

@@ -1,0 +1,267 @@
+#include "cli/trace/dump_plain.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/bus/bcp1_file.h"
+#include "formats/bus/dialect.h"
+#include "formats/bus/sample.h"
+
+/* Records or samples at a time: what is read at once, and what their text has room for. */
+#define RUN       4096u
+#define BYTES_MAX 24u
+
+_Static_assert(RUN *BC_RECORD_TEXT_MAX <= BC_OUTPUT_BYTES, "a run's text fits the output's buffer");
+
+/* A file of records or samples without frames, on its way through. */
+struct plain {
+	struct bc_dump *dump;
+	const struct bc_file *file;
+	size_t stride;
+	uint64_t number; /* of the next record */
+	uint64_t tick;   /* of the last one */
+	size_t held;     /* bytes of `in` that are no whole record yet */
+	uint8_t in[RUN * BYTES_MAX];
+	uint8_t records[RUN * BC_RECORD_BYTES];
+};
+
+static void end_with_tick(struct bc_dump *dump, char before, uint64_t tick)
+{
+	if (!dump->is_absolute)
+		return;
+	dump->output.used--; /* over the newline */
+	bc_output_format(&dump->output, "%c%" PRIu64 "\n", before, tick);
+}
+
+static void print_records(struct plain *p, const uint8_t *records, size_t n)
+{
+	struct bc_dump *dump = p->dump;
+
+	if (!dump->has_range && !dump->has_ticks) {
+		char *out = bc_output_room(&dump->output, n * BC_RECORD_TEXT_MAX);
+		dump->output.used += bc_record_text_print(&dump->text, out, records, n);
+		p->number += n;
+		return;
+	}
+	for (size_t i = 0; i < n; i++, records += BC_RECORD_BYTES, p->number++) {
+		p->tick = bc_records_ticks(records, 1, p->tick);
+		if (!bc_dump_wants(dump, p->number, p->tick, 0))
+			continue;
+		char *out = bc_output_room(&dump->output, BC_RECORD_TEXT_MAX);
+		dump->output.used += bc_record_text_print(&dump->text, out, records, 1);
+		end_with_tick(dump, '\t', p->tick);
+	}
+}
+
+static void print_sample(struct bc_dump *dump, const uint8_t *sample, uint64_t tick)
+{
+	char *out = bc_output_room(&dump->output, BC_SAMPLE_TEXT_MAX);
+	dump->output.used += bc_sample_print(out, sample);
+	end_with_tick(dump, ' ', tick);
+}
+
+static void print_all(struct bc_dump *dump, const uint8_t *samples, size_t n, size_t stride)
+{
+	while (n != 0) {
+		size_t run = n < RUN ? n : RUN;
+		char *out = bc_output_room(&dump->output, run * BC_SAMPLE_TEXT_MAX);
+		char *p = out;
+		for (size_t i = 0; i < run; i++, samples += stride)
+			p += bc_sample_print(p, samples);
+		dump->output.used += (size_t)(p - out);
+		n -= run;
+	}
+}
+
+/* Samples without a clock are a tick each, the first at tick 1. */
+static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
+{
+	if (!p->dump->has_range && !p->dump->is_absolute) {
+		print_all(p->dump, samples, n, BC_SAMPLE_BYTES);
+		p->number += n;
+		return;
+	}
+	for (size_t i = 0; i < n; i++, p->number++)
+		if (bc_dump_wants(p->dump, p->number, p->number + 1, 0))
+			print_sample(p->dump, samples + i * BC_SAMPLE_BYTES, p->number + 1);
+}
+
+/* A record that BYU has no room for is left out, and adds no ticks. */
+static void leave_out(struct plain *p, const uint8_t *in)
+{
+	struct bc_dump *dump = p->dump;
+	char what[BC_MISFIT_TEXT_MAX];
+
+	if (bc_dump_wants(dump, p->number, p->tick, 0) &&
+		bc_misfit_print(what, in, p->file->probe.format)) {
+		bc_complain(dump->console, p->file->name, "record %" PRIu64 ": %s: left out",
+			p->number, what);
+		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+	}
+	p->number++;
+}
+
+static void print_plain(struct plain *p, size_t n)
+{
+	enum bc_format format = p->file->probe.format;
+	const uint8_t *in = p->in;
+
+	if (format == BC_FORMAT_RAW6) {
+		print_samples(p, in, n);
+		return;
+	}
+	while (n != 0) {
+		size_t whole = bc_dialect_read(p->records, in, n, format);
+		print_records(p, p->records, whole);
+		in += whole * p->stride;
+		n -= whole;
+		if (n == 0)
+			break;
+		leave_out(p, in);
+		in += p->stride;
+		n--;
+	}
+}
+
+/* Says what is left over at the end. */
+static void end_plain(struct plain *p, ssize_t rc)
+{
+	struct bc_dump *dump = p->dump;
+	const char *word = p->file->probe.format == BC_FORMAT_RAW6 ? "sample" : "record";
+
+	if (rc < 0 && rc != -EBADMSG) {
+		dump->exit = bc_exit_worse(
+			dump->exit, bc_complain_read(dump->console, p->file, (int)rc));
+		return;
+	}
+	if (rc == -EBADMSG)
+		bc_complain(dump->console, p->file->name,
+			"its %s frames are damaged or torn behind %" PRIu64 " %s%s",
+			bc_packing_name(p->file->probe.packing), p->number, word,
+			bc_plural(p->number));
+	if (p->held != 0)
+		bc_complain(dump->console, p->file->name,
+			"torn: %zu byte%s left over behind %" PRIu64 " whole %s%s", p->held,
+			p->held == 1 ? " is" : "s are", p->number, word, bc_plural(p->number));
+	if (rc < 0 || p->held != 0)
+		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+}
+
+void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
+{
+	bool is_raw6 = file->probe.format == BC_FORMAT_RAW6;
+	struct plain *p = malloc(sizeof(*p));
+
+	if (p == NULL) {
+		dump->exit = bc_exit_worse(
+			dump->exit, bc_complain_read(dump->console, file, -ENOMEM));
+		return;
+	}
+	p->dump = dump;
+	p->file = file;
+	p->stride = is_raw6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(file->probe.format);
+	p->number = 0;
+	p->tick = 0;
+	p->held = 0;
+	for (;;) {
+		size_t room = RUN * p->stride - p->held;
+		ssize_t rc = bc_input_read(file->input, p->in + p->held, room);
+		if (rc <= 0) {
+			end_plain(p, rc);
+			break;
+		}
+		size_t bytes = p->held + (size_t)rc;
+		size_t n = bytes / p->stride;
+		print_plain(p, n);
+		if (bc_output_is_over(&dump->output) || p->number > dump->records.last)
+			break;
+		p->held = bytes - n * p->stride;
+		memmove(p->in, p->in + n * p->stride, p->held);
+	}
+	free(p);
+}
+
+static void print_frame(struct bc_dump *dump, const struct bc_frames *f, uint64_t number)
+{
+	const struct bc_bcp1_header *header = &f->frame.header;
+	const uint8_t *sample = f->frame.samples;
+	uint64_t tick = header->tick;
+	uint64_t last = number + header->samples - 1;
+
+	if (header->samples == 0 || last < dump->records.first || number > dump->records.last ||
+		!bc_range_has(dump->epochs, f->epoch))
+		return;
+	bc_dump_epoch(dump, f->epoch);
+	if (!dump->has_range && !dump->is_absolute) {
+		print_all(dump, sample, header->samples, BC_BCP1_SAMPLE_BYTES);
+		return;
+	}
+	for (uint32_t i = 0; i < header->samples; i++, sample += BC_BCP1_SAMPLE_BYTES) {
+		tick += i != 0 ? bc_le16(sample + BC_SAMPLE_BYTES) : 0;
+		if (bc_dump_wants(dump, number + i, tick, f->epoch))
+			print_sample(dump, sample, tick);
+	}
+}
+
+/* A gap is shown where the samples around it are, as near as that can be told. */
+static void print_gap(struct bc_dump *dump, const struct bc_file *file, const struct bc_frames *f,
+	uint64_t number)
+{
+	if (bc_dump_wants(dump, number, f->frame.header.tick, f->epoch)) {
+		bc_dump_epoch(dump, f->epoch);
+		const struct bc_event gap = {.cause = (uint8_t)f->gap.cause,
+			.exact = f->gap.is_exact,
+			.value = f->gap.lost};
+		bc_dump_gap(dump, &gap);
+	}
+	if (f->gap.cause != BC_GAP_SEQUENCE)
+		return;
+	bc_complain(dump->console, file->name, "frames are missing behind sample %" PRIu64, number);
+	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+}
+
+void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
+{
+	struct bc_frames *f = NULL;
+	uint64_t number = 0;
+	int rc = bc_frames_open(&f, bc_input_stream(file->input));
+	bool is_over = rc != 0;
+
+	dump->has_epoch = false;
+	while (!is_over && !bc_output_is_over(&dump->output)) {
+		rc = bc_frames_next(f);
+		switch (rc) {
+		case BC_FRAMES_FRAME:
+			print_frame(dump, f, number);
+			number += f->frame.header.samples;
+			break;
+		case BC_FRAMES_GAP:
+			print_gap(dump, file, f, number);
+			break;
+		case BC_FRAMES_TRIGGER:
+			if (bc_dump_wants(dump, number, f->frame.header.tick, f->epoch)) {
+				bc_dump_epoch(dump, f->epoch);
+				bc_dump_note(dump, "trigger", NULL, 0);
+			}
+			break;
+		case BC_FRAMES_DAMAGE:
+			bc_dump_damage(
+				dump, file, f->damage.offset, f->damage.bytes, f->damage.what);
+			break;
+		default: /* the end, or a failure */
+			is_over = true;
+		}
+	}
+	if (rc == -EBADMSG)
+		bc_complain(dump->console, file->name,
+			"its %s frames are damaged or torn behind %" PRIu64 " sample%s",
+			bc_packing_name(file->probe.packing), number, bc_plural(number));
+	else if (rc < 0)
+		bc_complain_read(dump->console, file, rc);
+	if (rc < 0)
+		dump->exit = bc_exit_worse(
+			dump->exit, rc == -EBADMSG ? BC_EXIT_DAMAGED : BC_EXIT_FAILED);
+	bc_frames_close(f);
+}

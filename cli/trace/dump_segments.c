@@ -1,0 +1,413 @@
+#include "cli/trace/dump_segments.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_reader.h"
+
+/* As many records as the output has room for at once. */
+#define RUN_RECORDS (BC_OUTPUT_BYTES / BC_RECORD_TEXT_MAX)
+
+static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
+{
+	return chunk->records + (size_t)n * BC_RECORD_BYTES;
+}
+
+static void print_run(
+	struct bc_dump *dump, const struct bc_chunk *chunk, uint32_t from, uint32_t to)
+{
+	while (from < to && !bc_output_is_over(&dump->output)) {
+		uint32_t n = to - from < RUN_RECORDS ? to - from : RUN_RECORDS;
+		char *out = bc_output_room(&dump->output, (size_t)n * BC_RECORD_TEXT_MAX);
+		dump->output.used += bc_record_text_print(
+			&dump->text, out, record_at(chunk, from), n);
+		from += n;
+	}
+}
+
+static void print_event(
+	struct bc_dump *dump, const struct bc_chunk *chunk, const struct bc_event *event)
+{
+	const char *text = chunk->text + event->text;
+
+	switch (event->kind) {
+	case BC_EVENT_GAP:
+		bc_dump_gap(dump, event);
+		break;
+	case BC_EVENT_MARK:
+		bc_dump_note(dump, "mark", text, event->text_bytes);
+		break;
+	case BC_EVENT_TRIGGER:
+		bc_dump_note(dump, "trigger", text, event->text_bytes);
+		break;
+	case BC_EVENT_NOTE:
+		bc_dump_note(dump, "note", text, event->text_bytes);
+		break;
+	default: /* an anchor only says what the ticks are */
+		break;
+	}
+}
+
+/* Prints the records [from, to) and the events among them; those at the chunk's end too when it is
+ * reached. */
+static void print_part(
+	struct bc_dump *dump, const struct bc_chunk *chunk, uint32_t from, uint32_t to)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+
+	for (uint32_t i = 0; i < info->events && !dump->is_plain; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		if (event->position < from || event->kind == BC_EVENT_ANCHOR)
+			continue;
+		if (event->position > to || (event->position == to && to < info->records))
+			break;
+		print_run(dump, chunk, from, event->position);
+		from = event->position;
+		print_event(dump, chunk, event);
+	}
+	print_run(dump, chunk, from, to);
+}
+
+/* The same record by record, for what depends on ticks. */
+static void print_by_tick(
+	struct bc_dump *dump, const struct bc_chunk *chunk, uint32_t from, uint32_t to)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	uint64_t tick = info->first_tick;
+	uint32_t event = 0;
+	bool is_wanted = bc_range_has(dump->ticks, info->last_tick);
+
+	for (uint32_t i = 0; i < to && !bc_output_is_over(&dump->output); i++) {
+		const uint8_t *record = record_at(chunk, i);
+		uint32_t time = bc_le32(record + 8);
+		tick += i != 0 && time != BC_TIME_NONE ? time : 0;
+		uint32_t events_from = event;
+		for (; event < info->events && chunk->events[event].position <= i; event++)
+			if (chunk->events[event].kind == BC_EVENT_ANCHOR && time == BC_TIME_NONE)
+				tick = chunk->events[event].value;
+		is_wanted = i >= from && bc_range_has(dump->ticks, tick);
+		if (!is_wanted)
+			continue;
+		for (; events_from < event; events_from++)
+			print_event(dump, chunk, &chunk->events[events_from]);
+		print_run(dump, chunk, i, i + 1);
+		if (dump->is_absolute) {
+			dump->output.used--; /* over the newline */
+			bc_output_format(&dump->output, "\t%" PRIu64 "\n", tick);
+		}
+	}
+	if (to == info->records && is_wanted)
+		for (; event < info->events; event++)
+			print_event(dump, chunk, &chunk->events[event]);
+}
+
+/* The part of a chunk that is wanted by its numbers. Returns false if there is none. */
+static bool find_part(
+	const struct bc_dump *dump, const struct bc_chunk_info *info, uint32_t *from, uint32_t *to)
+{
+	uint64_t first = info->first_record;
+	uint64_t end = first + info->records;
+
+	*from = 0;
+	*to = info->records;
+	if (!bc_range_has(dump->epochs, info->epoch))
+		return false;
+	if (info->records == 0) /* it stands for what comes behind the record before it */
+		return dump->records.last >= first && dump->records.first <= first;
+	if (dump->records.first >= end || dump->records.last < first)
+		return false;
+	if (dump->records.first > first)
+		*from = (uint32_t)(dump->records.first - first);
+	if (dump->records.last < end - 1)
+		*to = (uint32_t)(dump->records.last - first) + 1;
+	return true;
+}
+
+static void print_chunk(struct bc_dump *dump, const struct bc_chunk *chunk)
+{
+	uint32_t from;
+	uint32_t to;
+
+	if (!find_part(dump, &chunk->info, &from, &to))
+		return;
+	bc_dump_epoch(dump, chunk->info.epoch);
+	if (dump->has_ticks)
+		print_by_tick(dump, chunk, from, to);
+	else
+		print_part(dump, chunk, from, to);
+}
+
+/* Whether what is missing between the last chunk and this one may be wanted by its ticks. */
+static bool is_time_wanted(const struct bc_dump *dump, const struct bc_chunk_info *info)
+{
+	const struct bc_chunk_info *last = &dump->last;
+	bool has_last = dump->has_last && last->recording_tag == info->recording_tag;
+
+	if (has_last && last->epoch != info->epoch)
+		return (bc_range_has(dump->epochs, last->epoch) &&
+			       dump->ticks.last > last->last_tick) ||
+		       (bc_range_has(dump->epochs, info->epoch) &&
+			       dump->ticks.first < info->first_tick) ||
+		       (dump->epochs.first < info->epoch && dump->epochs.last > last->epoch);
+	uint64_t low = has_last ? last->last_tick : 0;
+	uint64_t high = info->first_tick;
+	if (high > low + 1) { /* else there is no tick between them: it is theirs */
+		low++;
+		high--;
+	}
+	return bc_range_has(dump->epochs, info->epoch) && dump->ticks.first <= high &&
+	       dump->ticks.last >= low;
+}
+
+/* Whether some of the records that are missing from `first` up to a chunk are wanted. */
+static bool is_hole_wanted(
+	const struct bc_dump *dump, const struct bc_chunk_info *info, uint64_t first)
+{
+	return dump->records.first < info->first_record && dump->records.last >= first &&
+	       is_time_wanted(dump, info);
+}
+
+/* Records missing before a chunk, as far as they are wanted. */
+static void tell_missing(struct bc_dump *dump, const struct bc_file *file,
+	const struct bc_chunk_info *info, uint64_t missing, uint64_t offset)
+{
+	uint64_t first = info->first_record - missing;
+
+	if (!is_hole_wanted(dump, info, first))
+		return;
+	bc_complain(dump->console, file->name,
+		"offset %" PRIu64 ": %" PRIu64 " record%s missing before chunk %" PRIu32
+		" (record%s %" PRIu64 " on)",
+		offset, missing, missing == 1 ? " is" : "s are", info->number, bc_plural(missing),
+		first);
+	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+	const struct bc_event gap = {.cause = BC_GAP_DAMAGED, .exact = true, .value = missing};
+	bc_dump_gap(dump, &gap);
+}
+
+/* The dump is past this chunk. */
+static void pass(struct bc_dump *dump, const struct bc_chunk_info *info)
+{
+	dump->has_last = true;
+	dump->last = *info;
+}
+
+static int take_chunk(struct bc_dump *dump, const struct bc_file *file,
+	const struct bc_chunk *chunk, uint64_t offset)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	uint64_t missing;
+	char what[96];
+	int place = bc_continuity_take(&dump->continuity, chunk, &missing);
+
+	if (place < 0)
+		return place;
+	if (missing != 0)
+		tell_missing(dump, file, info, missing, offset);
+	if (place == BC_PLACE_AGAIN) {
+		dump->again_chunks++;
+		dump->again_records += info->records;
+		return 0;
+	}
+	if (place == BC_PLACE_BEHIND) {
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 " (%" PRIu32
+			" record%s) stands behind chunks that come after it",
+			info->number, info->records, bc_plural(info->records));
+		bc_dump_damage(dump, file, offset, bc_chunk_encoded_bytes(info), what);
+	}
+	print_chunk(dump, chunk);
+	if (place == BC_PLACE_NEXT)
+		pass(dump, info);
+	return 0;
+}
+
+/* One line on all that a file had and that was there before: mostly it was given twice. */
+static void tell_again(struct bc_dump *dump, const struct bc_file *file)
+{
+	if (dump->again_chunks == 0)
+		return;
+	bc_complain(dump->console, file->name,
+		"%" PRIu64 " chunk%s (%" PRIu64 " record%s) of it %s there before: left out",
+		dump->again_chunks, bc_plural(dump->again_chunks), dump->again_records,
+		bc_plural(dump->again_records), dump->again_chunks == 1 ? "was" : "were");
+	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+	dump->again_chunks = 0;
+	dump->again_records = 0;
+}
+
+/* A segment is over: says so if it has no index and nothing else told why. */
+static void end_segment(struct bc_dump *dump, const struct bc_file *file, bool is_open)
+{
+	if (!is_open || file->is_partial)
+		return;
+	bc_complain(dump->console, file->name,
+		"it has no index: it was cut off, or never sealed; all whole chunks are printed");
+	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+}
+
+/* Goes through what the reader finds. `is_whole`: it reads the file from its beginning to its end,
+ * where every segment should have its index. Returns 0 or a negative errno. */
+static int read_chunks(struct bc_dump *dump, const struct bc_file *file,
+	struct bc_segment_reader *reader, struct bc_chunk *chunk, bool is_whole)
+{
+	const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
+	bool has_begun = false;
+	bool is_open =
+		is_whole; /* an index is still to come, and no damage has told why it doesn't */
+	int rc = 0;
+
+	while (rc == 0 && !bc_output_is_over(&dump->output)) {
+		int found = bc_segment_read(reader, chunk);
+		if (found < 0)
+			return found;
+		switch ((enum bc_segment_found)found) {
+		case BC_FOUND_SEGMENT:
+			end_segment(dump, file, has_begun && is_open);
+			bc_continuity_expect(&dump->continuity, bc_segment_reader_header(reader));
+			has_begun = true;
+			is_open = is_whole;
+			break;
+		case BC_FOUND_CHUNK:
+			rc = take_chunk(dump, file, chunk, bc_segment_reader_offset(reader));
+			has_begun = true;
+			break;
+		case BC_FOUND_INDEX:
+			is_open = false;
+			break;
+		case BC_FOUND_DAMAGE:
+			bc_dump_damage(dump, file, damage->offset, damage->bytes, damage->what);
+			is_open = false;
+			break;
+		case BC_FOUND_END:
+			end_segment(dump, file, is_open);
+			return 0;
+		}
+	}
+	return rc;
+}
+
+/* Whether a chunk holds something that is wanted. */
+static bool is_row_wanted(const struct bc_dump *dump, const struct bc_chunk_info *info)
+{
+	uint32_t from;
+	uint32_t to;
+
+	return find_part(dump, info, &from, &to) && info->last_tick >= dump->ticks.first &&
+	       info->first_tick <= dump->ticks.last;
+}
+
+/* Whether a segment is the one read last over again. */
+static bool is_again(const struct bc_dump *dump, const struct bc_segment_index *index)
+{
+	struct bc_chunk_info info;
+
+	if (index->head.rows == 0)
+		return false;
+	bc_segment_index_row(index, index->head.rows - 1, &info);
+	return dump->has_last && dump->last.recording_tag == info.recording_tag &&
+	       dump->last.segment == info.segment &&
+	       dump->continuity.next >= info.first_record + info.records;
+}
+
+/* Whether records are missing between the segments read before and this chunk, a segment's first,
+ * that may be wanted. The chunk itself may know of them, by a gap. */
+static bool is_behind_hole(const struct bc_dump *dump, const struct bc_chunk_info *info)
+{
+	const struct bc_continuity *c = &dump->continuity;
+
+	return c->has_recording && c->tag == info->recording_tag && c->next < info->first_record &&
+	       is_hole_wanted(dump, info, c->next);
+}
+
+/* Leaves out a segment that was there before. */
+static void pass_again(struct bc_dump *dump, const struct bc_segment_index *index)
+{
+	struct bc_chunk_info info;
+
+	for (uint32_t row = 0; row < index->head.rows; row++) {
+		bc_segment_index_row(index, row, &info);
+		if (!is_row_wanted(dump, &info))
+			continue;
+		dump->again_chunks++;
+		dump->again_records += info.records;
+	}
+}
+
+/* The run of neighbours from this row on that are to be read: those that hold something wanted, and
+ * the first one too if it stands behind a hole that is. Returns its end, `row` if there is none. */
+static uint32_t find_run(const struct bc_dump *dump, const struct bc_segment_index *index,
+	uint32_t row, bool is_behind, uint64_t *end)
+{
+	struct bc_chunk_info info;
+
+	*end = bc_segment_index_row(index, row, &info);
+	for (; row < index->head.rows; row++) {
+		bc_segment_index_row(index, row, &info);
+		if (!is_behind && !is_row_wanted(dump, &info))
+			break;
+		is_behind = false;
+		*end += bc_chunk_encoded_bytes(&info);
+	}
+	return row;
+}
+
+/* Reads only the chunks that are to be read, run by run. */
+static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
+	struct bc_segment_reader *reader, struct bc_chunk *chunk,
+	const struct bc_segment_index *index)
+{
+	struct bc_continuity *c = &dump->continuity;
+	struct bc_chunk_info info;
+
+	for (uint32_t row = 0; row < index->head.rows; row++) {
+		uint64_t end;
+		uint64_t begin = bc_segment_index_row(index, row, &info);
+		bool is_behind = row == 0 && is_behind_hole(dump, &info);
+		uint32_t run = find_run(dump, index, row, is_behind, &end);
+		if (run != row) {
+			/* What isn't read isn't missing. */
+			if (!is_behind)
+				bc_continuity_jump(c, info.recording_tag, info.first_record);
+			int rc = bc_segment_reader_range(reader, begin, end);
+			if (rc == 0)
+				rc = read_chunks(dump, file, reader, chunk, false);
+			if (rc < 0)
+				return rc;
+			row = run - 1;
+			bc_segment_index_row(index, row, &info);
+		}
+		pass(dump, &info);
+	}
+	if (index->head.rows != 0)
+		bc_continuity_jump(c, info.recording_tag, info.first_record + info.records);
+	return 0;
+}
+
+void bc_dump_segments(struct bc_dump *dump, struct bc_file *file)
+{
+	struct bc_segment_reader *reader = NULL;
+	struct bc_segment_index index = {.rows = NULL};
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	int rc = chunk != NULL ? bc_input_segments(file->input, &reader) : -ENOMEM;
+
+	if (rc == 0 && dump->has_range && file->is_regular &&
+		bc_segment_index_load(&index, file->fd) == 0) {
+		if (is_again(dump, &index))
+			pass_again(dump, &index);
+		else
+			rc = read_by_index(dump, file, reader, chunk, &index);
+	} else if (rc == 0) {
+		rc = read_chunks(dump, file, reader, chunk, true);
+	}
+	tell_again(dump, file);
+	if (rc < 0)
+		dump->exit = bc_exit_worse(dump->exit, bc_complain_read(dump->console, file, rc));
+	bc_segment_index_free(&index);
+	bc_segment_reader_close(reader);
+	free(chunk);
+}

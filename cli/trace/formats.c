@@ -1,0 +1,132 @@
+#include "cli/trace/formats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/term/options.h"
+#include "cli/term/output.h"
+#include "formats/trace/entry.h"
+#include "formats/codec/format.h"
+#include "formats/base/options.h"
+
+static const struct bc_usage_option options[] = {
+	{'m', "matrix", NULL, NULL,
+		"what becomes of a trace of each format in each other: a table in Markdown"},
+	{0},
+};
+
+const struct bc_usage bc_formats_usage = {
+	.name = "formats",
+	.summary = "list the formats of traces",
+	.text = "Lists the formats that can be read (r) and written (w), with the options that may "
+		"stand behind their names: laplace:endian=big.",
+	.options = options,
+	.exits = "0 ok, 2 wrong usage.",
+	.example = "buscap formats --matrix",
+};
+
+static void list_options(struct bc_output *output, const char *word, unsigned keys)
+{
+	if (keys == 0)
+		return;
+	bc_output_format(output, "%18s%s:", "", word);
+	for (; keys != 0; keys &= keys - 1)
+		bc_output_format(output, " %s=", bc_option_key_name(keys & (0 - keys)));
+	bc_output_text(output, "\n", 1);
+}
+
+static void list(struct bc_output *output)
+{
+	for (unsigned f = 1; f < BC_FORMATS; f++) {
+		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
+		bc_output_format(output, "%c%c %-14s %s\n", info->can_read ? 'r' : '-',
+			info->can_write ? 'w' : '-', bc_format_name((enum bc_format)f),
+			info->summary);
+		list_options(output, "options to read", info->read_options);
+		list_options(output, "options to write", info->write_options);
+	}
+}
+
+static void print_letters(struct bc_output *output, uint32_t traits)
+{
+	for (; traits != 0; traits &= traits - 1)
+		bc_output_format(output, "%c", 'a' + __builtin_ctz(traits));
+}
+
+/* A trait is a letter, explained below the table: a cell has those of what is lost, and in
+ * parentheses of what may be. Returns them all. */
+static uint32_t print_cell(struct bc_output *output, enum bc_format from, enum bc_format to)
+{
+	uint32_t lost;
+	enum bc_conversion conversion = bc_format_conversion(from, to, &lost);
+	uint32_t may_lose = bc_format_may_lose(from, to);
+
+	if (conversion == BC_CONVERSION_REFUSED) {
+		bc_output_format(output, " no |");
+		return 0;
+	}
+	bc_output_format(output, conversion == BC_CONVERSION_LOSSLESS ? " =" : " ");
+	print_letters(output, lost);
+	if (may_lose != 0) {
+		bc_output_format(output, " (");
+		print_letters(output, may_lose);
+		bc_output_format(output, ")");
+	}
+	bc_output_format(output, " |");
+	return lost | may_lose;
+}
+
+static void print_matrix(struct bc_output *output)
+{
+	uint32_t used = 0;
+
+	bc_output_format(output, "| from \\\\ to |");
+	for (unsigned to = 1; to < BC_FORMATS; to++)
+		if (bc_format_info((enum bc_format)to)->can_write)
+			bc_output_format(output, " %s |", bc_format_name((enum bc_format)to));
+	bc_output_format(output, "\n|---|");
+	for (unsigned to = 1; to < BC_FORMATS; to++)
+		if (bc_format_info((enum bc_format)to)->can_write)
+			bc_output_format(output, "---|");
+	bc_output_text(output, "\n", 1);
+	for (unsigned from = 1; from < BC_FORMATS; from++) {
+		if (!bc_format_info((enum bc_format)from)->can_read)
+			continue;
+		bc_output_format(output, "| %s |", bc_format_name((enum bc_format)from));
+		for (unsigned to = 1; to < BC_FORMATS; to++) {
+			if (bc_format_info((enum bc_format)to)->can_write)
+				used |= print_cell(
+					output, (enum bc_format)from, (enum bc_format)to);
+		}
+		bc_output_text(output, "\n", 1);
+	}
+	bc_output_format(output, "\n=: lossless; no: refused; letters: lossy, without these; in "
+				 "parentheses: what single entries may lose\n\n");
+	for (; used != 0; used &= used - 1)
+		bc_output_format(output, "- %c: %s\n", 'a' + __builtin_ctz(used),
+			bc_trait_name(used & (0 - used)));
+}
+
+int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
+{
+	struct bc_options o;
+	struct bc_output output;
+	bool is_matrix = false;
+	int letter;
+
+	bc_options_begin(&o, console, &bc_formats_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter != 'm')
+			return o.exit;
+		is_matrix = true;
+	}
+	if (optind != argc)
+		return bc_complain_usage(console, "it takes no operands");
+	if (!bc_output_open(&output, console))
+		return BC_EXIT_FAILED;
+	if (is_matrix)
+		print_matrix(&output);
+	else
+		list(&output);
+	return bc_output_close(&output, console);
+}

@@ -1,0 +1,367 @@
+#include "cli/trace/info.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/trace/capture_info.h"
+#include "cli/io/entry_count.h"
+#include "cli/io/file.h"
+#include "cli/term/options.h"
+#include "cli/trace/segment_info.h"
+#include "cli/trace/segment_text.h"
+#include "formats/bus/bcp1_file.h"
+#include "formats/bus/dialect.h"
+#include "formats/base/json.h"
+#include "formats/bus/sample.h"
+
+static const struct bc_usage_option options[] = {
+	{'j', "json", NULL, NULL, "one JSON object a file, each on a line"},
+	{'I', "input", "FMT", "format-read",
+		"the files' format, where it can't be told by content: see buscap formats"},
+	{0},
+};
+
+const struct bc_usage bc_info_usage = {
+	.name = "info",
+	.operands = "FILE...",
+	.kind = "file",
+	.summary = "say what a file is",
+	.text = "Says what files are and what is in them. Of a sealed segment only the header and "
+		"the index are read: buscap verify checks the rest. Of a raw capture all is read, "
+		"and checked.",
+	.options = options,
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn, as far as was looked.",
+	.example = "buscap info --json *.byu.lz4 | jq .records",
+};
+
+struct job {
+	const struct bc_console *console;
+	struct bc_output output;
+	bool is_json;
+	enum bc_format format;
+	struct bc_format_options options; /* of the format */
+};
+
+/* Prints what every file has, and `more`, which is released. */
+static enum bc_exit print_json(struct job *job, const struct bc_file *file, json_t *more)
+{
+	enum bc_packing packing = file->probe.format == BC_FORMAT_SEGMENT ? BC_PACKING_LZ4
+									  : file->probe.packing;
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"file", bc_json_text(file->name)},
+		{"format", json_string(bc_format_name(file->probe.format))},
+		{"lz4", json_boolean(packing == BC_PACKING_LZ4)},
+		{"packing", json_string(bc_packing_name(packing))},
+		{"is_capture", json_boolean(file->probe.is_capture)},
+		{NULL, NULL},
+	});
+
+	if (json_object_update_new(object, more) != 0) {
+		json_decref(object);
+		object = NULL;
+	}
+	return bc_output_json_value(&job->output, object) ? BC_EXIT_OK
+							  : bc_complain_memory(job->console);
+}
+
+/* "FILE: ", with which what is told of it begins. */
+static void name_file(struct job *job, const struct bc_file *file)
+{
+	bc_output_safe(&job->output, file->name);
+	bc_output_text(&job->output, ": ", 2);
+}
+
+static enum bc_exit tell_segment(
+	struct job *job, const struct bc_file *file, const struct bc_segment_info *info)
+{
+	if (job->is_json)
+		return print_json(job, file, bc_segment_info_json(info));
+	name_file(job, file);
+	bc_output_format(&job->output, "%s%s\n",
+		info->segments > 1 ? "several segments" : "segment",
+		info->is_sealed ? ", sealed" : ", not sealed");
+	bc_segment_info_print(&job->output, info);
+	return BC_EXIT_OK;
+}
+
+static enum bc_exit info_segment(struct job *job, struct bc_file *file)
+{
+	struct bc_segment_info info;
+	int rc = bc_segment_info_gather(&info, file);
+
+	if (rc < 0) {
+		bc_segment_info_free(&info);
+		return bc_complain_read(job->console, file, rc);
+	}
+	enum bc_exit code = tell_segment(job, file, &info);
+	if (info.damages != 0) {
+		bc_complain_damage(job->console, file->name, info.damage.offset, info.damage.bytes,
+			info.damage.what);
+		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
+	}
+	bc_segment_info_free(&info);
+	return code;
+}
+
+struct damage_context {
+	struct job *job;
+	const struct bc_file *file;
+};
+
+static void on_capture_damage(void *context, const struct bc_segment_damage *damage)
+{
+	const struct damage_context *c = context;
+
+	bc_complain_damage(
+		c->job->console, c->file->name, damage->offset, damage->bytes, damage->what);
+}
+
+static enum bc_exit info_capture(struct job *job, struct bc_file *file)
+{
+	struct damage_context context = {.job = job, .file = file};
+	struct bc_capture_info info;
+	enum bc_exit code = BC_EXIT_OK;
+	int rc = bc_capture_info_gather(&info, file, on_capture_damage, &context);
+
+	if (rc < 0)
+		return bc_complain_read(job->console, file, rc);
+	if (job->is_json) {
+		code = print_json(job, file, bc_capture_info_json(&info));
+	} else {
+		name_file(job, file);
+		bc_output_format(
+			&job->output, "raw capture, %s\n", bc_format_name(file->probe.format));
+		bc_capture_info_print(&job->output, &info);
+	}
+	return info.damages != 0 ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
+}
+
+/* What is told of the formats that are no segments. */
+struct plain_info {
+	const char *word; /* what `count` counts */
+	uint64_t bytes;   /* of the file */
+	uint64_t count;
+	uint64_t torn_bytes;            /* that belong to nothing whole */
+	bool is_broken;                 /* what it is compressed in is damaged or torn */
+	const struct bc_frames *frames; /* bcp1 only */
+};
+
+static json_t *plain_json(const struct plain_info *info, const char *words)
+{
+	const struct bc_frames *f = info->frames;
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"bytes", bc_json_u64(info->bytes)},
+		{words, bc_json_u64(info->count)},
+		{"torn_bytes", bc_json_u64(info->torn_bytes)},
+		{NULL, NULL},
+	});
+
+	if (f != NULL &&
+		json_object_update_new(object,
+			bc_json_object((struct bc_json_member[]){
+				{"frames", bc_json_u64(f->frames)},
+				{"gaps", bc_json_u64(f->gaps)},
+				{"lost", bc_json_u64(f->lost)},
+				{"epochs",
+					bc_json_u64(f->frames != 0 ? (uint64_t)f->epoch + 1 : 0)},
+				{"last_tick", bc_json_u64(f->tick)},
+				{"has_last_frame", json_boolean(f->has_last)},
+				{NULL, NULL},
+			})) != 0) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
+static enum bc_exit tell_plain(
+	struct job *job, const struct bc_file *file, const struct plain_info *info)
+{
+	struct bc_output *output = &job->output;
+	const struct bc_frames *f = info->frames;
+	char words[16];
+
+	snprintf(words, sizeof(words), "%ss", info->word);
+	if (job->is_json)
+		return print_json(job, file, plain_json(info, words));
+	name_file(job, file);
+	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
+		bc_packing_text(file->probe.packing));
+	bc_status_line(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
+	bc_status_line(output, words, "%" PRIu64, info->count);
+	if (f != NULL) {
+		bc_status_line(output, "frames", "%" PRIu64 "%s", f->frames,
+			f->has_last ? "" : ", the board's last one not among them");
+		if (f->gaps == 0)
+			bc_status_line(output, "gaps", "0");
+		else
+			bc_status_line(output, "gaps",
+				"%" PRIu64 ", at least %" PRIu64 " sample%s lost", f->gaps, f->lost,
+				bc_plural(f->lost));
+		bc_status_line(output, "epochs", "%" PRIu32, f->frames != 0 ? f->epoch + 1 : 0);
+	}
+	if (info->torn_bytes != 0)
+		bc_status_line(output, f != NULL ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
+			info->torn_bytes, bc_plural(info->torn_bytes),
+			f != NULL ? "in no whole frame" : "left over at the end");
+	return BC_EXIT_OK;
+}
+
+static enum bc_exit conclude_plain(
+	struct job *job, const struct bc_file *file, const struct plain_info *info)
+{
+	enum bc_exit code = tell_plain(job, file, info);
+
+	if (info->is_broken)
+		bc_complain_packing(job->console, file, "");
+	if (info->torn_bytes != 0)
+		bc_complain(job->console, file->name,
+			"damaged or torn: %" PRIu64 " byte%s no whole %s", info->torn_bytes,
+			info->torn_bytes == 1 ? " is" : "s are", info->word);
+	if (info->is_broken || info->torn_bytes != 0)
+		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
+	return code;
+}
+
+static enum bc_exit info_frames(struct job *job, struct bc_file *file)
+{
+	struct bc_frames *f;
+	struct plain_info info = {.word = "sample", .bytes = file->bytes};
+	int rc = bc_frames_open(&f, bc_input_stream(file->input));
+
+	if (rc < 0)
+		return bc_complain_read(job->console, file, rc);
+	while ((rc = bc_frames_next(f)) > BC_FRAMES_END)
+		if (rc == BC_FRAMES_DAMAGE)
+			info.torn_bytes += f->damage.bytes;
+	enum bc_exit code = BC_EXIT_FAILED;
+	if (rc == BC_FRAMES_END || rc == -EBADMSG) {
+		info.count = f->samples;
+		info.is_broken = rc != BC_FRAMES_END;
+		info.frames = f;
+		if (!file->is_regular)
+			info.bytes = f->reader.offset;
+		code = conclude_plain(job, file, &info);
+	} else {
+		bc_complain_read(job->console, file, rc);
+	}
+	bc_frames_close(f);
+	return code;
+}
+
+static enum bc_exit info_plain(struct job *job, struct bc_file *file)
+{
+	enum bc_format format = file->probe.format;
+	bool is_raw6 = format == BC_FORMAT_RAW6;
+	size_t stride = is_raw6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+	struct plain_info info = {.word = is_raw6 ? "sample" : "record", .bytes = file->bytes};
+	uint64_t bytes = file->bytes;
+
+	if (!file->is_regular || file->probe.packing != BC_PACKING_NONE) {
+		uint8_t buffer[65536];
+		ssize_t n;
+		bytes = 0;
+		while ((n = bc_input_read(file->input, buffer, sizeof(buffer))) > 0)
+			bytes += (uint64_t)n;
+		if (n < 0 && n != -EBADMSG)
+			return bc_complain_read(job->console, file, (int)n);
+		info.is_broken = n < 0;
+	}
+	if (!file->is_regular)
+		info.bytes = bytes;
+	info.count = bytes / stride;
+	info.torn_bytes = bytes % stride;
+	return conclude_plain(job, file, &info);
+}
+
+static json_t *entries_json(const struct bc_file *file, const struct bc_entry_counts *counts)
+{
+	json_t *object = json_object();
+	int rc = json_object_set_new(object, "bytes", bc_json_u64(file->bytes));
+
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		if (counts->kinds[kind] != 0)
+			rc |= json_object_set_new(
+				object, bc_entry_kind_name(kind), bc_json_u64(counts->kinds[kind]));
+	rc |= json_object_set_new(object, "malformed", bc_json_u64(counts->faults));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+/* The other formats: what is in them, by kind. */
+static enum bc_exit info_entries(struct job *job, struct bc_file *file)
+{
+	struct bc_output *output = &job->output;
+	struct bc_entry_counts counts;
+	enum bc_exit code = bc_count_entries(&counts, job->console, file, &job->options);
+
+	if (code == BC_EXIT_FAILED)
+		return code;
+	if (job->is_json)
+		return bc_exit_worse(code, print_json(job, file, entries_json(file, &counts)));
+	name_file(job, file);
+	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
+		bc_packing_text(file->probe.packing));
+	if (file->is_regular)
+		bc_status_line(
+			output, "size", "%" PRIu64 " byte%s", file->bytes, bc_plural(file->bytes));
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		if (counts.kinds[kind] != 0)
+			bc_status_line(
+				output, bc_entry_kind_name(kind), "%" PRIu64, counts.kinds[kind]);
+	if (counts.faults != 0)
+		bc_status_line(output, "malformed", "%" PRIu64, counts.faults);
+	return code;
+}
+
+static enum bc_exit info_file(struct job *job, const char *path)
+{
+	struct bc_file file;
+	enum bc_exit code = bc_file_open(&file, job->console, path, job->format);
+
+	if (code != BC_EXIT_OK)
+		return code;
+	if (file.probe.is_capture)
+		code = info_capture(job, &file);
+	else if (file.probe.format == BC_FORMAT_SEGMENT)
+		code = info_segment(job, &file);
+	else if (file.probe.format == BC_FORMAT_BCP1)
+		code = info_frames(job, &file);
+	else if (bc_format_is_bus(file.probe.format))
+		code = info_plain(job, &file);
+	else
+		code = info_entries(job, &file);
+	bc_file_close(&file);
+	return code;
+}
+
+int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
+{
+	struct job job = {.console = console,
+		.format = BC_FORMAT_UNKNOWN,
+		.options = bc_format_options_default()};
+	struct bc_options o;
+	enum bc_exit code = BC_EXIT_OK;
+	int letter;
+
+	bc_options_begin(&o, console, &bc_info_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter == 'j')
+			job.is_json = true;
+		else if (letter != 'I' ||
+			 !bc_option_read_format(console, "-I", &job.format, &job.options))
+			return o.exit;
+	}
+	if (optind == argc)
+		return bc_complain_usage(console, "no file is named");
+	if (!bc_output_open(&job.output, console))
+		return BC_EXIT_FAILED;
+	for (int i = optind; i < argc && !bc_output_is_over(&job.output); i++)
+		code = bc_exit_worse(code, info_file(&job, argv[i]));
+	return bc_exit_worse(code, bc_output_close(&job.output, console));
+}

@@ -1,0 +1,460 @@
+#include "cli/trace/merge.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/io/convert_args.h"
+#include "cli/trace/merge_inputs.h"
+#include "cli/term/options.h"
+#include "cli/io/target.h"
+
+enum { OPTION_BY = 1000, OPTION_CLOCK, OPTION_RENUMBER };
+
+static const struct bc_usage_option options[] = {
+	{OPTION_BY, "by", "tick|wall", "choice:tick|wall",
+		"tick: by epoch and tick as they stand, the inputs have one clock; wall: by time "
+		"of day, ticks become ns since the beginning, the default for segments of "
+		"different recordings"},
+	{OPTION_CLOCK, "clock-hz", "N", "number",
+		"ticks a second, of recordings that don't tell their own"},
+	{OPTION_RENUMBER, "renumber", "N", "number",
+		"the inputs' processors are told apart: the second's have N added, the third's 2 "
+		"N, and so on; each is below N"},
+	{'I', "input-format", "FMT", "format-read",
+		"the inputs' format, with its options; or given once for each input, in their "
+		"order; it is told by content where that is certain"},
+	{'O', "output-format", "FMT", "format-write",
+		"the format to write, as in convert. By default it is the inputs', if that is one; "
+		"references and kernel events of Laplace become one text, each on its own format's "
+		"lines"},
+	BC_IN_OUT_OPTIONS,
+	{0},
+};
+
+const struct bc_usage bc_merge_usage = {
+	.name = "merge",
+	.operands = "FILE FILE...",
+	.kind = "file",
+	.summary = "write several traces as one, by time",
+	.text = "Merges traces by time. Each file is one input, but for the segments of one "
+		"recording, which are one together; what has the same time comes in the order of "
+		"the inputs.",
+	.options = options,
+	.exits = "0 ok, 1 failed, 2 wrong usage, or an input has no time, 3 damaged or malformed: "
+		 "what is good was written.",
+	.example = "buscap merge references.txt events.txt -o both.txt",
+};
+
+#define MERGE_ENTRIES 256u
+#define NS_PER_S      1000000000u
+
+/* What -I says of an input. */
+struct input_format {
+	enum bc_format format;
+	struct bc_format_options options;
+};
+
+struct merge {
+	const struct bc_console *console;
+	struct bc_in_out wanted;
+	struct input_format *formats; /* of -I: none, one for all inputs, or one for each */
+	size_t format_count;
+	enum bc_merge_by by;
+	uint64_t clock_hz;
+	uint64_t renumber; /* 0: processors stay */
+	struct bc_merge_inputs inputs;
+	/* Laplace's references and kernel events: the second goes into the output of the first. */
+	bool is_mixed;
+	struct bc_target target;
+	struct bc_target events;
+	bool has_events;
+	uint64_t base; /* by wall: what the ticks count from */
+	struct bc_moment moment;
+	char from_names[1024]; /* of the metadata */
+	struct bc_entry entries[MERGE_ENTRIES];
+};
+
+static bool is_laplace(enum bc_format format)
+{
+	return format == BC_FORMAT_LAPLACE || format == BC_FORMAT_LAPLACE_TEXT;
+}
+
+/* Opens the inputs and reads the first of each. */
+static enum bc_exit open_inputs(struct merge *m)
+{
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		struct bc_merge_input *in = &m->inputs.all[i];
+		const struct input_format *of = m->format_count != 0
+							? &m->formats[m->format_count == 1 ? 0 : i]
+							: NULL;
+		struct bc_reader_options reader = m->wanted.reader;
+		if (of != NULL)
+			reader.format = of->options;
+		enum bc_exit code = bc_merge_input_open(
+			in, of != NULL ? of->format : BC_FORMAT_UNKNOWN, &reader);
+		if (code != BC_EXIT_OK)
+			return code;
+		if ((bc_trace_holds(&in->trace) & BC_HAS_TIME) == 0) {
+			bc_complain(m->console, in->paths[0],
+				"%s has no time: there is nothing to merge it by",
+				bc_format_name(in->trace.format));
+			return BC_EXIT_USAGE;
+		}
+		bc_merge_input_fill(in);
+	}
+	return BC_EXIT_OK;
+}
+
+/* What to write where nothing is said. */
+static enum bc_exit choose_format(struct merge *m)
+{
+	enum bc_format first = m->inputs.all[0].trace.format;
+	bool is_one = true;
+	bool has_events = false;
+	bool all_laplace = true;
+
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		enum bc_format format = m->inputs.all[i].trace.format;
+		is_one = is_one && format == first;
+		has_events |= format == BC_FORMAT_LAPLACE_EVENTS;
+		all_laplace = all_laplace &&
+			      (is_laplace(format) || format == BC_FORMAT_LAPLACE_EVENTS);
+	}
+	if (m->wanted.target.format != BC_FORMAT_UNKNOWN)
+		return BC_EXIT_OK;
+	if (!is_one && !all_laplace)
+		return bc_complain_usage(m->console,
+			"the inputs are of different formats: -O is wanted, the format to write");
+	m->is_mixed = !is_one && has_events;
+	m->wanted.target.format = is_one ? first : BC_FORMAT_LAPLACE_TEXT;
+	return BC_EXIT_OK;
+}
+
+static void choose_order(struct merge *m)
+{
+	if (m->by == BC_MERGE_BY_UNKNOWN)
+		m->by = bc_merge_inputs_are_recordings(&m->inputs) ? BC_MERGE_BY_WALL
+								   : BC_MERGE_BY_TICK;
+}
+
+/* Whether what was said of clocks has to do with the order. */
+static enum bc_exit check_clocks(const struct merge *m)
+{
+	uint64_t out_hz = m->wanted.target.options.clock_hz;
+
+	if (m->by == BC_MERGE_BY_TICK && m->clock_hz != 0)
+		return bc_complain_usage(m->console,
+			"--clock-hz is for --by wall, and these are merged by tick, as it stands");
+	if (m->by == BC_MERGE_BY_WALL && out_hz != 0 && out_hz != NS_PER_S)
+		return bc_complain_usage(m->console,
+			"by time of day the ticks that are written are ns: its clock_hz is "
+			"1000000000");
+	return BC_EXIT_OK;
+}
+
+/* The first keys, and what the ticks of the output count from. */
+static enum bc_exit begin(struct merge *m)
+{
+	m->base = UINT64_MAX;
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		struct bc_merge_input *in = &m->inputs.all[i];
+		if (in->is_over)
+			continue;
+		bc_merge_input_look(in, m->by);
+		m->base = in->key.time < m->base ? in->key.time : m->base;
+	}
+	if (m->by != BC_MERGE_BY_WALL)
+		return BC_EXIT_OK;
+	if (!bc_merge_inputs_have_clocks(&m->inputs))
+		return BC_EXIT_USAGE;
+	m->moment = (struct bc_moment){.is_known = true,
+		.wall_ns = (int64_t)(m->base ^ (UINT64_C(1) << 63)),
+		.clock_hz = NS_PER_S};
+	m->wanted.target.options.clock_hz = m->moment.clock_hz;
+	return BC_EXIT_OK;
+}
+
+/* The metadata name what was merged, as far as there is room. */
+static void name_inputs(struct merge *m)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		const struct bc_merge_input *in = &m->inputs.all[i];
+		const char *name = in->trace.has_header ? in->trace.header.recording : in->paths[0];
+		size_t n = strlen(name);
+		if (used + n + 8 > sizeof(m->from_names)) {
+			memcpy(m->from_names + used, " ...", 5);
+			break;
+		}
+		used += (size_t)sprintf(m->from_names + used, "%s%s", used != 0 ? " " : "", name);
+	}
+	m->wanted.target.origin = (struct bc_origin){
+		.key = "merged_from", .from = m->from_names, .is_of_many = true};
+}
+
+static enum bc_exit check_formats(const struct merge *m)
+{
+	enum bc_exit code = BC_EXIT_OK;
+
+	for (size_t i = 0; i < m->inputs.count && code == BC_EXIT_OK; i++) {
+		enum bc_format from = m->inputs.all[i].trace.format;
+		bool is_event = m->is_mixed && from == BC_FORMAT_LAPLACE_EVENTS;
+		code = bc_target_check(m->console, &m->inputs.all[i].trace,
+			is_event ? from : m->wanted.target.format);
+	}
+	return code;
+}
+
+static enum bc_exit open_targets(struct merge *m)
+{
+	struct bc_target_options o = m->wanted.target;
+	const struct bc_trace *first = &m->inputs.all[0].trace;
+	struct bc_trace all = *first;
+
+	/* All of the files are inputs, and none may be written over. */
+	all.paths = m->wanted.paths;
+	all.count = m->wanted.count;
+	for (size_t i = 0; i < m->inputs.count; i++)
+		o.source_holds |= bc_trace_holds(&m->inputs.all[i].trace);
+	if (o.options.clock_hz == 0 && first->has_header)
+		o.options.clock_hz = first->header.clock_hz;
+	enum bc_exit code = bc_target_open(&m->target, m->console, &o, &all);
+	m->target.source = first;
+	m->target.moment = &first->moment;
+	if (code != BC_EXIT_OK || !m->is_mixed)
+		return code;
+	o.format = BC_FORMAT_LAPLACE_EVENTS;
+	o.beside = &m->target;
+	code = bc_target_open(&m->events, m->console, &o, first);
+	m->has_events = code == BC_EXIT_OK;
+	if (code != BC_EXIT_OK)
+		return bc_exit_worse(code, bc_target_close(&m->target));
+	return code;
+}
+
+/* An entry as it stands in the output. Returns false after a complaint. */
+static bool adapt(
+	struct merge *m, const struct bc_merge_input *in, size_t input, struct bc_entry *entry)
+{
+	char place[BC_PLACE_TEXT_MAX];
+
+	/* The delta was since the entry before in its own input. */
+	entry->has_delta = false;
+	if (m->by == BC_MERGE_BY_WALL) {
+		entry->tick = in->key.time - m->base;
+		entry->epoch = 0;
+	}
+	if (m->renumber == 0 || (entry->has & BC_HAS_PROC) == 0)
+		return true;
+	uint64_t proc = entry->proc + input * m->renumber;
+	if (entry->proc < m->renumber && proc <= UINT16_MAX) {
+		entry->proc = (uint16_t)proc;
+		return true;
+	}
+	bc_trace_hide_progress(&in->trace);
+	bc_complain(m->console, in->trace.file.name,
+		"%s: its processor %u has no place: --renumber %" PRIu64
+		" gives each input so many",
+		bc_trace_place(&in->trace, entry->number, place), (unsigned)entry->proc,
+		m->renumber);
+	m->target.exit = bc_exit_worse(m->target.exit, BC_EXIT_FAILED);
+	return false;
+}
+
+static bool put(struct merge *m, const struct bc_merge_input *in, size_t n)
+{
+	bool is_event = m->is_mixed && in->trace.format == BC_FORMAT_LAPLACE_EVENTS;
+	struct bc_target *target = is_event ? &m->events : &m->target;
+
+	target->source = &in->trace;
+	target->moment = m->by == BC_MERGE_BY_WALL ? &m->moment : &in->trace.moment;
+	return bc_target_put(target, m->entries, n);
+}
+
+/* Writes a run of the first input's entries. Returns false when no more is of use. */
+static bool take_run(struct merge *m)
+{
+	size_t rival;
+	size_t first = bc_merge_inputs_first(&m->inputs, &rival);
+	size_t n = 0;
+
+	if (first == m->inputs.count)
+		return false;
+	struct bc_merge_input *in = &m->inputs.all[first];
+	do {
+		struct bc_entry *entry = &m->entries[n];
+		*entry = *in->at++;
+		in->left--;
+		/* By time of day there are no epochs. */
+		bool is_epoch = entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == 0;
+		if (!is_epoch || m->by != BC_MERGE_BY_WALL) {
+			if (!adapt(m, in, first, entry))
+				return false;
+			n++;
+		}
+		if (in->left != 0)
+			bc_merge_input_look(in, m->by);
+	} while (in->left != 0 && n < MERGE_ENTRIES &&
+		 bc_merge_inputs_stays_first(&m->inputs, first, rival));
+	if (n != 0 && !put(m, in, n))
+		return false;
+	if (in->left != 0)
+		return true;
+	bc_merge_input_fill(in);
+	if (!in->is_over)
+		bc_merge_input_look(in, m->by);
+	return true;
+}
+
+/* What is told of the inputs once all is done. */
+static enum bc_exit conclude(const struct merge *m)
+{
+	enum bc_exit code = BC_EXIT_OK;
+
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		const struct bc_merge_input *in = &m->inputs.all[i];
+		code = bc_exit_worse(code, in->trace.exit);
+		if (in->disorders != 0)
+			bc_complain(m->console, in->paths[0],
+				"%" PRIu64 " of it %s not in the order of time, by %" PRIu64
+				" %s at most, and merged as %s",
+				in->disorders, in->disorders == 1 ? "is" : "are", in->most_early,
+				m->by == BC_MERGE_BY_WALL ? "ns" : "ticks",
+				in->disorders == 1 ? "it comes" : "they come");
+		if (in->no_clock)
+			bc_complain(m->console, in->paths[0],
+				"some of its times of day could not be told: its clock's rate "
+				"isn't known there");
+	}
+	return code;
+}
+
+static enum bc_exit run(struct merge *m)
+{
+	enum bc_exit code = open_inputs(m);
+
+	if (code == BC_EXIT_OK)
+		code = choose_format(m);
+	if (code == BC_EXIT_OK)
+		code = check_formats(m);
+	if (code != BC_EXIT_OK)
+		return code;
+	choose_order(m);
+	code = check_clocks(m);
+	if (code == BC_EXIT_OK)
+		code = begin(m);
+	if (code != BC_EXIT_OK)
+		return code;
+	name_inputs(m);
+	code = open_targets(m);
+	if (code != BC_EXIT_OK)
+		return code;
+	for (size_t i = 0; i < m->inputs.count; i++)
+		bc_trace_show_progress(
+			&m->inputs.all[i].trace, i != 0 ? &m->inputs.all[0].trace : NULL);
+	while (take_run(m))
+		;
+	bc_trace_hide_progress(&m->inputs.all[0].trace);
+	if (m->has_events)
+		code = bc_target_close(&m->events);
+	m->target.source = &m->inputs.all[0].trace;
+	enum bc_exit read = BC_EXIT_OK;
+	for (size_t i = 0; i < m->inputs.count; i++)
+		read = bc_exit_worse(read, m->inputs.all[i].trace.exit);
+	bc_target_end_source(&m->target, read);
+	code = bc_exit_worse(code, bc_target_close(&m->target));
+	return bc_exit_worse(code, conclude(m));
+}
+
+static bool read_by(struct merge *m)
+{
+	if (strcmp(optarg, "tick") == 0)
+		m->by = BC_MERGE_BY_TICK;
+	else if (strcmp(optarg, "wall") == 0)
+		m->by = BC_MERGE_BY_WALL;
+	else
+		bc_complain(m->console, NULL, "--by %s: tick or wall is wanted", optarg);
+	return m->by != BC_MERGE_BY_UNKNOWN;
+}
+
+static bool read_positive(const struct merge *m, const char *option, uint64_t most, uint64_t *n)
+{
+	if (!bc_option_u64(m->console, option, n))
+		return false;
+	if (*n == 0 || *n > most)
+		bc_complain(m->console, NULL, "%s %s: a number from 1 to %" PRIu64 " is wanted",
+			option, optarg, most);
+	return *n != 0 && *n <= most;
+}
+
+static bool read_option(struct merge *m, int letter)
+{
+	struct input_format *of = &m->formats[m->format_count];
+
+	switch (letter) {
+	case 'I':
+		of->options = bc_format_options_default();
+		m->format_count++;
+		return bc_option_read_format(m->console, "-I", &of->format, &of->options);
+	case OPTION_BY:
+		return read_by(m);
+	case OPTION_CLOCK:
+		return read_positive(m, "--clock-hz", INT64_MAX, &m->clock_hz);
+	case OPTION_RENUMBER:
+		return read_positive(m, "--renumber", UINT16_MAX, &m->renumber);
+	default:
+		return bc_in_out_option(&m->wanted, letter);
+	}
+}
+
+static enum bc_exit merge_paths(struct merge *m)
+{
+	if (m->wanted.count < 2)
+		return bc_complain_usage(m->console, "two files or more are merged");
+	if (!bc_merge_inputs_make(
+		    &m->inputs, m->console, m->wanted.paths, m->wanted.count, m->clock_hz)) {
+		return bc_complain_memory(m->console);
+	}
+	if (m->format_count > 1 && m->format_count != m->inputs.count)
+		return bc_complain_usage(m->console,
+			"-I is given once for all inputs, or once for each in their order");
+	return run(m);
+}
+
+static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
+{
+	struct bc_options o;
+	int letter;
+
+	bc_options_begin(&o, m->console, &bc_merge_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1)
+		if (!read_option(m, letter))
+			return o.exit;
+	enum bc_exit code = bc_in_out_operands(&m->wanted, argc, argv);
+	return code == BC_EXIT_OK ? merge_paths(m) : code;
+}
+
+int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
+{
+	struct merge *m = calloc(1, sizeof(*m));
+
+	if (m == NULL) {
+		return bc_complain_memory(console);
+	}
+	m->console = console;
+	enum bc_exit code = bc_in_out_init(&m->wanted, console, argc);
+	m->formats = calloc((size_t)argc + 1, sizeof(*m->formats));
+	if (code == BC_EXIT_OK && m->formats == NULL) {
+		code = bc_complain_memory(console);
+	}
+	if (code == BC_EXIT_OK)
+		code = read_and_run(m, argc, argv);
+	free(m->formats);
+	bc_merge_inputs_close(&m->inputs);
+	bc_in_out_free(&m->wanted);
+	free(m);
+	return code;
+}

@@ -1,0 +1,245 @@
+#include "cli/trace/recover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/io/file.h"
+#include "cli/term/options.h"
+#include "formats/segment/recover.h"
+
+static const struct bc_usage_option options[] = {
+	{'m', "mode", "MODE", "choice:strict|tail|salvage",
+		"strict: only if nothing is damaged (the index may be missing); tail: every chunk "
+		"up to the first damage (this is the default); salvage: every whole chunk, and "
+		"what is missing between them becomes a gap"},
+	{'o', "output", "OUT", "file", "the file to make"},
+	{0},
+};
+
+const struct bc_usage bc_recover_usage = {
+	.name = "recover",
+	.required = "-o OUT",
+	.operands = "IN",
+	.kind = "file",
+	.summary = "make a whole segment out of a torn or damaged one",
+	.text = "Makes a whole, sealed segment out of a torn or damaged one. IN is only read; OUT "
+		"must not exist yet and may stand beside IN.",
+	.options = options,
+	.exits = "0 all was kept, 1 failed and OUT was not made, 2 wrong usage, 3 IN was damaged: "
+		 "what was good by the mode is in OUT.",
+	.example = "buscap recover X-00000.byu.lz4.partial -o X-00000.byu.lz4",
+};
+
+struct job {
+	const struct bc_console *console;
+	enum bc_recover_mode mode;
+	const char *in;
+	const char *out;
+};
+
+static bool read_mode(const struct bc_console *console, enum bc_recover_mode *mode)
+{
+	if (strcmp(optarg, "strict") == 0)
+		*mode = BC_RECOVER_STRICT;
+	else if (strcmp(optarg, "tail") == 0)
+		*mode = BC_RECOVER_TAIL;
+	else if (strcmp(optarg, "salvage") == 0)
+		*mode = BC_RECOVER_SALVAGE;
+	else {
+		bc_complain(console, NULL, "--mode %s: strict, tail or salvage is wanted", optarg);
+		return false;
+	}
+	return true;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash != NULL ? slash + 1 : path;
+}
+
+/* Opens the directory that OUT is to stand in. */
+static int open_directory(const struct job *job)
+{
+	char path[4096];
+	size_t n = (size_t)(base_name(job->out) - job->out);
+
+	if (n >= sizeof(path)) {
+		bc_complain(job->console, job->out, "can't make it: %s", strerror(ENAMETOOLONG));
+		return -1;
+	}
+	memcpy(path, job->out, n);
+	path[n] = '\0';
+	int fd = open(n != 0 ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		bc_complain(
+			job->console, job->out, "can't open its directory: %s", strerror(errno));
+	return fd;
+}
+
+/* Refuses an OUT that is there already. */
+static bool is_free(const struct job *job, int in)
+{
+	struct stat in_st;
+	struct stat out_st;
+
+	if (base_name(job->out)[0] == '\0') {
+		bc_complain(job->console, job->out, "it names a directory; -o wants a file");
+		return false;
+	}
+	if (lstat(job->out, &out_st) != 0)
+		return true;
+	if (fstat(in, &in_st) == 0 && in_st.st_dev == out_st.st_dev &&
+		in_st.st_ino == out_st.st_ino)
+		bc_complain(job->console, job->out,
+			"it is the input itself, which is never touched; name another -o");
+	else
+		bc_complain(job->console, job->out,
+			"it exists already and is not replaced; remove it or name another -o");
+	return false;
+}
+
+/* Says in words what became of the input. */
+static void report(const struct job *job, const struct bc_recovered *r)
+{
+	const struct bc_console *console = job->console;
+
+	if (r->damages != 0) {
+		bc_complain_damage(
+			console, job->in, r->first.offset, r->first.bytes, r->first.what);
+		if (r->damages > 1)
+			bc_complain(console, job->in,
+				"and %" PRIu64 " more; %" PRIu64 " damaged byte%s in all",
+				r->damages - 1, r->damaged_bytes, bc_plural(r->damaged_bytes));
+	}
+	if (r->is_written)
+		bc_complain(console, job->out,
+			"%" PRIu64 " chunk%s, %" PRIu64 " record%s kept; sealed", r->chunks,
+			bc_plural(r->chunks), r->records, bc_plural(r->records));
+	if (r->missing != 0)
+		bc_complain(console, job->out,
+			"%" PRIu64 " record%s missing between them, as its gaps say", r->missing,
+			r->missing == 1 ? " is" : "s are");
+	if (r->lost_chunks != 0)
+		bc_complain(console, job->in,
+			"%" PRIu64 " whole chunk%s (%" PRIu64
+			" record%s) behind the first damage not kept; --mode salvage keeps %s",
+			r->lost_chunks, bc_plural(r->lost_chunks), r->lost_records,
+			bc_plural(r->lost_records), r->lost_chunks == 1 ? "it" : "them");
+}
+
+static enum bc_exit conclude(const struct job *job, const struct bc_recovered *r, int rc)
+{
+	const struct bc_console *console = job->console;
+
+	if (rc == -EBADMSG) {
+		report(job, r);
+		bc_complain(console, job->out,
+			"not made: the input is damaged, and the mode is strict; --mode tail or "
+			"salvage keeps what is good");
+		return BC_EXIT_FAILED;
+	}
+	if (rc == -EEXIST) {
+		bc_complain(console, job->out,
+			"not made: it, or %s%s, exists; that one may be left of a recovery broken "
+			"off: remove it",
+			base_name(job->out), BC_RECOVER_SUFFIX);
+		return BC_EXIT_FAILED;
+	}
+	if (rc != 0) {
+		bc_complain(console, job->out, "not made: %s",
+			rc == -EIO ? "reading failed, or the input changed meanwhile"
+				   : strerror(-rc));
+		return BC_EXIT_FAILED;
+	}
+	report(job, r);
+	if (!r->is_written) {
+		bc_complain(console, job->out, "not made: the input has no chunk to keep%s",
+			r->lost_chunks != 0 ? " in this mode" : "");
+		return BC_EXIT_FAILED;
+	}
+	return r->damages != 0 || r->lost_chunks != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
+}
+
+static bool is_capture(const struct bc_file *file)
+{
+	uint8_t head[BC_PROBE_BYTES];
+	struct bc_probe probe;
+	ssize_t n = pread(file->fd, head, sizeof(head), 0);
+
+	return n > 0 && bc_probe(&probe, head, (size_t)n, true) && probe.is_capture;
+}
+
+/* Whether IN is what can be recovered: a regular file. It is read as a segment whatever its head
+ * says, for that may be what is damaged. Complains if not. */
+static bool is_recoverable(const struct job *job)
+{
+	struct bc_file file;
+
+	if (bc_file_open(&file, job->console, job->in, BC_FORMAT_SEGMENT) != BC_EXIT_OK)
+		return false;
+	bool ok = file.is_regular;
+	if (ok && is_capture(&file)) {
+		ok = false;
+		bc_complain(job->console, job->in,
+			"it is a raw capture: buscapd makes a torn one whole at its next start, "
+			"and "
+			"replays what is good of a damaged one");
+	} else if (!ok)
+		bc_complain(
+			job->console, job->in, "only segments in regular files can be recovered");
+	bc_file_close(&file);
+	return ok;
+}
+
+static enum bc_exit run(const struct job *job)
+{
+	struct bc_recovered recovered;
+	struct bc_segment_name fallback;
+
+	if (!is_recoverable(job))
+		return BC_EXIT_FAILED;
+	int in = bc_open_readable(job->console, job->in);
+	if (in < 0)
+		return BC_EXIT_FAILED;
+	int dir = is_free(job, in) ? open_directory(job) : -1;
+	enum bc_exit code = BC_EXIT_FAILED;
+	if (dir >= 0) {
+		bool has_name = bc_segment_name_read(&fallback, base_name(job->in)) ||
+				bc_segment_name_read(&fallback, base_name(job->out));
+		int rc = bc_recover(&recovered, in, dir, base_name(job->out),
+			has_name ? &fallback : NULL, job->mode, NULL);
+		code = conclude(job, &recovered, rc);
+		close(dir);
+	}
+	close(in);
+	return code;
+}
+
+int bc_cmd_recover(const struct bc_console *console, int argc, char **argv)
+{
+	struct job job = {.console = console, .mode = BC_RECOVER_TAIL};
+	struct bc_options o;
+	int letter;
+
+	bc_options_begin(&o, console, &bc_recover_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter == 'o')
+			job.out = optarg;
+		else if (letter != 'm' || !read_mode(console, &job.mode))
+			return o.exit;
+	}
+	if (argc - optind != 1)
+		return bc_complain_usage(console,
+			argc == optind ? "no file is named" : "one file at a time is recovered");
+	if (job.out == NULL || strcmp(job.out, "-") == 0)
+		return bc_complain_usage(console, "-o is missing: the file to make");
+	job.in = argv[optind];
+	return run(&job);
+}

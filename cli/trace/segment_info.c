@@ -1,0 +1,262 @@
+#include "cli/trace/segment_info.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/segment/metadata.h"
+#include "formats/segment/segment_index.h"
+
+static void add_gap(struct bc_gap_sum *sum, const struct bc_event *gap)
+{
+	sum->count++;
+	sum->lost += gap->value;
+	sum->is_inexact |= !gap->exact;
+}
+
+/* Keeps what is to be told one by one. Returns 0 or -ENOMEM. */
+static int keep(
+	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
+{
+	size_t bytes = event->text_bytes;
+
+	if (info->happenings_count == BC_INFO_HAPPENINGS) {
+		info->happenings_left++;
+		return 0;
+	}
+	struct bc_segment_happening *h = malloc(sizeof(*h) + bytes + 1);
+	if (h == NULL)
+		return -ENOMEM;
+	h->next = NULL;
+	h->kind = event->kind;
+	h->record = chunk->info.first_record + event->position;
+	h->bytes = bytes;
+	memcpy(h->text, chunk->text + event->text, bytes);
+	h->text[bytes] = '\0';
+	if (info->last_happening == NULL)
+		info->happenings = h;
+	else
+		info->last_happening->next = h;
+	info->last_happening = h;
+	info->happenings_count++;
+	return 0;
+}
+
+/* What a note has set is as good as what the header says. A text that is no object is nobody's. */
+static void take_note(
+	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
+{
+	char note[BC_METADATA_MAX];
+	char why[128];
+
+	if (!info->has_header || event->text_bytes >= sizeof(note) ||
+		bc_recording_tag(info->header.recording) != chunk->info.recording_tag)
+		return;
+	memcpy(note, chunk->text + event->text, event->text_bytes);
+	note[event->text_bytes] = '\0';
+	if (!bc_metadata_merge(info->header.metadata, note, why, sizeof(why)))
+		return;
+}
+
+static int add_events(struct bc_segment_info *info, const struct bc_chunk *chunk)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < chunk->info.events; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		switch (event->kind) {
+		case BC_EVENT_GAP:
+			add_gap(&info->gaps, event);
+			add_gap(&info->causes[event->cause < BC_GAP_CAUSES ? event->cause : 0],
+				event);
+			continue;
+		case BC_EVENT_MARK:
+			info->marks++;
+			break;
+		case BC_EVENT_TRIGGER:
+			info->triggers++;
+			break;
+		case BC_EVENT_NOTE:
+			info->notes++;
+			take_note(info, chunk, event);
+			break;
+		default:
+			continue;
+		}
+		rc = keep(info, chunk, event);
+	}
+	return rc;
+}
+
+/* The time line goes on through a chunk; each epoch has a clock of its own. */
+static void add_ticks(struct bc_segment_info *info, const struct bc_chunk_info *chunk)
+{
+	if (info->epochs == 0)
+		info->first_tick = chunk->first_tick;
+	if (info->epochs == 0 || info->epoch != chunk->epoch) {
+		info->epochs++;
+		info->epoch = chunk->epoch;
+		info->epoch_tick = chunk->first_tick;
+	}
+	if (chunk->last_tick > info->epoch_tick) {
+		info->duration_ticks += chunk->last_tick - info->epoch_tick;
+		info->epoch_tick = chunk->last_tick;
+	}
+	info->last_tick = chunk->last_tick;
+}
+
+static void add_chunk(struct bc_segment_info *info, const struct bc_chunk_info *chunk)
+{
+	info->chunks++;
+	if (!info->has_wall)
+		info->wall_ns = chunk->wall_ns;
+	info->has_wall = true;
+	if (chunk->records == 0)
+		return;
+	if (info->records == 0)
+		info->first_record = chunk->first_record;
+	info->last_record = chunk->first_record + chunk->records - 1;
+	info->records += chunk->records;
+	add_ticks(info, chunk);
+	for (int i = 0; i < 4; i++) {
+		info->types[i] |= chunk->types[i];
+		info->procs[i] |= chunk->procs[i];
+	}
+}
+
+static void note_damage(struct bc_segment_info *info, const struct bc_segment_damage *damage)
+{
+	if (info->damages++ == 0)
+		info->damage = *damage;
+}
+
+static void take_header(struct bc_segment_info *info, const struct bc_segment_reader *reader)
+{
+	if (info->has_header)
+		return;
+	info->has_header = true;
+	info->header = *bc_segment_reader_header(reader);
+}
+
+/* Goes through what the reader finds, to its end. */
+static int walk(
+	struct bc_segment_info *info, struct bc_segment_reader *reader, struct bc_chunk *chunk)
+{
+	bool is_open = false;
+
+	for (;;) {
+		int found = bc_segment_read(reader, chunk);
+		int rc = 0;
+		if (found < 0)
+			return found;
+		switch ((enum bc_segment_found)found) {
+		case BC_FOUND_SEGMENT:
+			info->is_sealed &= !is_open;
+			info->segments++;
+			is_open = true;
+			take_header(info, reader);
+			break;
+		case BC_FOUND_CHUNK:
+			add_chunk(info, &chunk->info);
+			rc = add_events(info, chunk);
+			break;
+		case BC_FOUND_INDEX:
+			is_open = false;
+			break;
+		case BC_FOUND_DAMAGE:
+			note_damage(info, bc_segment_reader_damage(reader));
+			break;
+		case BC_FOUND_END:
+			info->is_sealed &= !is_open && bc_segment_reader_is_sealed(reader);
+			return 0;
+		}
+		if (rc < 0)
+			return rc;
+	}
+}
+
+/* The events of a chunk, from its header in the file. */
+static int read_events(struct bc_segment_info *info, int fd, uint64_t offset,
+	const struct bc_chunk_info *row, struct bc_chunk *chunk)
+{
+	uint8_t header[BC_CHUNK_HEADER_MAX];
+	size_t bytes = BC_CHUNK_HEADER_MIN + (size_t)row->event_bytes;
+	bool is_good = bytes <= sizeof(header);
+
+	if (is_good) {
+		ssize_t n = pread(fd, header, bytes, (off_t)offset);
+		if (n < 0)
+			return -errno;
+		is_good = (size_t)n == bytes && bc_chunk_header_bytes(header) == bytes &&
+			  bc_chunk_header_read(chunk, header, bytes);
+	}
+	if (is_good)
+		return add_events(info, chunk);
+	struct bc_segment_damage damage = {.offset = offset, .bytes = bytes};
+	snprintf(damage.what, sizeof(damage.what), "the header of chunk %" PRIu32 " is damaged",
+		row->number);
+	note_damage(info, &damage);
+	return 0;
+}
+
+/* A sealed segment: its head, the rows of its index, and the headers of the chunks that have
+ * events. */
+static int gather_by_index(struct bc_segment_info *info, const struct bc_file *file,
+	struct bc_segment_reader *reader, struct bc_chunk *chunk,
+	const struct bc_segment_index *index)
+{
+	uint64_t head_bytes = index->head.offset;
+	struct bc_chunk_info row;
+
+	if (index->head.rows != 0)
+		head_bytes = bc_segment_index_row(index, 0, &row);
+	int rc = bc_segment_reader_range(reader, 0, head_bytes);
+	if (rc == 0)
+		rc = walk(info, reader, chunk);
+	info->is_sealed = true;
+	info->segments = 1;
+	for (uint32_t i = 0; rc == 0 && i < index->head.rows; i++) {
+		uint64_t offset = bc_segment_index_row(index, i, &row);
+		add_chunk(info, &row);
+		if (row.events != 0)
+			rc = read_events(info, file->fd, offset, &row, chunk);
+	}
+	return rc;
+}
+
+int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file)
+{
+	struct bc_segment_reader *reader = NULL;
+	struct bc_segment_index index = {.rows = NULL};
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	int rc = chunk != NULL ? bc_input_segments(file->input, &reader) : -ENOMEM;
+
+	memset(info, 0, sizeof(*info));
+	info->bytes = file->bytes;
+	info->is_sealed = true;
+	if (rc == 0 && file->is_regular && bc_segment_index_load(&index, file->fd) == 0) {
+		rc = gather_by_index(info, file, reader, chunk, &index);
+	} else if (rc == 0) {
+		bc_segment_reader_skip_records(reader);
+		rc = walk(info, reader, chunk);
+		if (!file->is_regular)
+			info->bytes = bc_segment_reader_offset(reader);
+	}
+	bc_segment_index_free(&index);
+	bc_segment_reader_close(reader);
+	free(chunk);
+	return rc;
+}
+
+void bc_segment_info_free(struct bc_segment_info *info)
+{
+	while (info->happenings != NULL) {
+		struct bc_segment_happening *next = info->happenings->next;
+		free(info->happenings);
+		info->happenings = next;
+	}
+	info->last_happening = NULL;
+}

@@ -1,0 +1,68 @@
+/* What a segment file holds, gathered from its header and index, or from its chunks' headers where
+ * there is no index. Records are neither read nor checked. */
+#ifndef BC_CLI_TRACE_SEGMENT_INFO_H
+#define BC_CLI_TRACE_SEGMENT_INFO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/io/file.h"
+#include "formats/segment/segment_reader.h"
+
+struct bc_gap_sum {
+	uint64_t count;
+	uint64_t lost; /* at least */
+	bool is_inexact;
+};
+
+/* A mark, trigger or note, where it stands. */
+struct bc_segment_happening {
+	struct bc_segment_happening *next;
+	uint8_t kind;    /* enum bc_event_kind */
+	uint64_t record; /* before this record of the recording */
+	size_t bytes;
+	char text[]; /* with a zero behind it */
+};
+
+/* Of a segment with more of them the first are kept, and the others counted. */
+#define BC_INFO_HAPPENINGS 1000u
+
+struct bc_segment_info {
+	uint64_t bytes;    /* of the file */
+	uint64_t segments; /* in it; what follows of the header is the first one's */
+	bool has_header;
+	struct bc_segment_header header; /* with the metadata that notes have set since */
+	bool is_sealed;                  /* all of them are */
+	uint64_t damages;                /* places that could not be read, as far as was looked */
+	struct bc_segment_damage damage; /* the first of them */
+	uint64_t chunks;
+	uint64_t records;
+	uint64_t first_record; /* numbers of the first and the last, when there are any */
+	uint64_t last_record;
+	uint64_t first_tick;
+	uint64_t last_tick;
+	uint64_t epochs;
+	uint64_t duration_ticks; /* of all epochs together */
+	bool has_wall;
+	int64_t wall_ns; /* of the first record */
+	struct bc_gap_sum gaps;
+	struct bc_gap_sum causes[BC_GAP_CAUSES];
+	uint64_t marks;
+	uint64_t triggers;
+	uint64_t notes;
+	struct bc_segment_happening *happenings; /* in their order */
+	struct bc_segment_happening *last_happening;
+	size_t happenings_count;
+	uint64_t happenings_left; /* that are not among them */
+	uint64_t types[4];
+	uint64_t procs[4];
+	/* While gathering. */
+	uint32_t epoch;
+	uint64_t epoch_tick;
+};
+
+/* Gathers. Returns 0 or a negative errno. Free it either way. */
+int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file);
+void bc_segment_info_free(struct bc_segment_info *info);
+
+#endif

@@ -1,0 +1,223 @@
+#include "cli/trace/sim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/sim/sim.h"
+#include "cli/term/options.h"
+#include "cli/term/output.h"
+#include "formats/base/bytes.h"
+#include "formats/bus/stamp.h"
+
+enum { OPTION_LOSS = 1000, OPTION_CORRUPT };
+
+static const struct bc_usage_option options[] = {
+	{'O', "output-format", "FMT", "choice:bcp1|raw6|byu",
+		"bcp1 (the board's frames), raw6 (its samples alone) or byu (the records made of "
+		"them)"},
+	{'o', "output", "FILE", "file",
+		"the file to write, instead of standard output; one that is there already is "
+		"replaced"},
+	{'s', "seed", "N", "number", "which bus (1)"},
+	{'n', "count", "N", "number",
+		"samples (1000000); 1k is 1000, and M and G a million and a thousand million"},
+	{'a', "agents", "N", "choice:1|2|3|4", "processors, 1 to 4 (1)"},
+	{OPTION_LOSS, "loss", "P", "number",
+		"chance that the board loses samples before a frame (0)"},
+	{OPTION_CORRUPT, "corrupt", "P", "number",
+		"chance that a frame has a flipped bit; bcp1 only (0)"},
+	{0},
+};
+
+const struct bc_usage bc_sim_usage = {
+	.name = "sim",
+	.required = "-O FMT",
+	.summary = "write the stream of a simulated bus",
+	.text = "Writes what a capture board on a simulated Pentium bus would send: the same seed "
+		"gives the same bytes, everywhere and always. All formats are of the same stream.",
+	.options = options,
+	.exits = "0 ok, 1 failed, 2 wrong usage.",
+	.example = "buscap sim --seed 7 --count 100000 -O byu -o bus.byu",
+};
+
+struct wanted {
+	struct bc_sim_options sim;
+	enum bc_format format;
+	const char *path; /* NULL: the console's output */
+};
+
+static bool read_agents(const struct bc_console *console, unsigned *agents)
+{
+	uint64_t n;
+
+	if (!bc_option_u64(console, "--agents", &n))
+		return false;
+	*agents = (unsigned)n;
+	if (n >= 1 && n <= 4)
+		return true;
+	bc_complain(console, NULL, "--agents %s: a bus has 1 to 4 of them", optarg);
+	return false;
+}
+
+static bool read_output_format(const struct bc_console *console, enum bc_format *format)
+{
+	*format = bc_format_by_name(optarg);
+	if (*format == BC_FORMAT_BCP1 || *format == BC_FORMAT_RAW6 || *format == BC_FORMAT_BYU)
+		return true;
+	bc_complain(console, NULL, "-O %s: bcp1, raw6 or byu can be written", optarg);
+	return false;
+}
+
+static bool read_option(const struct bc_console *console, int letter, struct wanted *wanted)
+{
+	switch (letter) {
+	case 'O':
+		return read_output_format(console, &wanted->format);
+	case 'o':
+		wanted->path = strcmp(optarg, "-") != 0 ? optarg : NULL;
+		return true;
+	case 's':
+		return bc_option_u64(console, "--seed", &wanted->sim.seed);
+	case 'n':
+		return bc_option_count(console, "--count", &wanted->sim.count);
+	case 'a':
+		return read_agents(console, &wanted->sim.agents);
+	case OPTION_LOSS:
+		return bc_option_ppm(console, "--loss", &wanted->sim.loss_ppm);
+	case OPTION_CORRUPT:
+		return bc_option_ppm(console, "--corrupt", &wanted->sim.corrupt_ppm);
+	default:
+		return false;
+	}
+}
+
+static enum bc_exit check(
+	const struct bc_console *console, const struct wanted *wanted, int operands)
+{
+	if (operands != 0)
+		return bc_complain_usage(console, "it takes no operands; -o names the output");
+	if (wanted->format == BC_FORMAT_UNKNOWN)
+		return bc_complain_usage(console, "-O is missing: bcp1, raw6 or byu");
+	if (wanted->sim.corrupt_ppm != 0 && wanted->format != BC_FORMAT_BCP1)
+		return bc_complain_usage(console, "--corrupt is for -O bcp1: the other formats "
+						  "have no checksums that would tell");
+	if (wanted->path == NULL && isatty(console->out))
+		return bc_complain_usage(
+			console, "the output is binary, and a terminal is no place for it: use -o");
+	return BC_EXIT_OK;
+}
+
+static void write_records(struct bc_output *output, struct bc_stamper *stamper,
+	struct bc_chunk *chunk, const struct bc_bcp1_frame *frame)
+{
+	struct bc_samples run = bc_samples_of_frame(frame);
+	struct bc_stamped stamped;
+	enum bc_stamp_end end;
+
+	do {
+		end = bc_stamp_samples(stamper, &run, BC_NO_TICK_LIMIT, chunk, &stamped);
+		bc_output_text(
+			output, chunk->records, (size_t)chunk->info.records * BC_RECORD_BYTES);
+		bc_chunk_reset(chunk, stamper->tick, stamper->epoch);
+	} while (end == BC_STAMP_FULL);
+}
+
+static void write_samples(struct bc_output *output, const struct bc_bcp1_frame *frame)
+{
+	const uint8_t *sample = frame->samples;
+	uint32_t count = frame->header.samples;
+	char *out = bc_output_room(output, (size_t)count * BC_SAMPLE_BYTES);
+
+	for (uint32_t i = 0; i < count; i++, sample += BC_BCP1_SAMPLE_BYTES)
+		memcpy(out + (size_t)i * BC_SAMPLE_BYTES, sample, BC_SAMPLE_BYTES);
+	output->used += (size_t)count * BC_SAMPLE_BYTES;
+}
+
+/* Writes the whole stream, or as much of it as somebody reads. */
+static int write_stream(
+	struct bc_output *output, const struct wanted *wanted, struct bc_chunk *chunk)
+{
+	const struct bc_mapping_options mapping_options = bc_mapping_options_default();
+	struct bc_mapping mapping;
+	struct bc_stamper stamper;
+	struct bc_sim *sim;
+	uint8_t bytes[BC_SIM_FRAME_MAX];
+	size_t n;
+	int rc = bc_sim_open(&sim, &wanted->sim);
+
+	if (rc != 0)
+		return rc;
+	if (wanted->sim.count == 0)
+		bc_sim_stop(sim); /* none are wanted; to the simulator 0 is no end */
+	bc_mapping_init(&mapping, &mapping_options);
+	bc_stamper_init(&stamper, &mapping);
+	bc_chunk_reset(chunk, 0, 0);
+	while ((n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, bytes)) != 0 &&
+		!bc_output_is_over(output)) {
+		struct bc_bcp1_frame frame = {.samples = bytes + BC_BCP1_HEADER_BYTES};
+		if (wanted->format == BC_FORMAT_BCP1)
+			bc_output_text(output, bytes, n);
+		else if (!bc_bcp1_read_header(&frame.header, bytes))
+			continue;
+		else if (wanted->format == BC_FORMAT_RAW6)
+			write_samples(output, &frame);
+		else
+			write_records(output, &stamper, chunk, &frame);
+	}
+	bc_sim_close(sim);
+	return 0;
+}
+
+static enum bc_exit run(const struct bc_console *console, const struct wanted *wanted)
+{
+	struct bc_output output = {.fd = -1};
+	int rc = 0;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	int fd = console->out;
+
+	if (wanted->path != NULL)
+		fd = open(wanted->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		bc_complain(console, wanted->path, "can't write it: %s", strerror(errno));
+		free(chunk);
+		return BC_EXIT_FAILED;
+	}
+	if (chunk == NULL || !bc_output_open_fd(&output, fd)) {
+		rc = -ENOMEM;
+	} else {
+		output.name = wanted->path;
+		rc = write_stream(&output, wanted, chunk);
+	}
+	enum bc_exit code = BC_EXIT_OK;
+	if (rc != 0) {
+		bc_complain(console, NULL, "can't simulate the bus: %s", strerror(-rc));
+		code = BC_EXIT_FAILED;
+	}
+	if (output.buffer != NULL)
+		code = bc_exit_worse(code, bc_output_close(&output, console));
+	if (wanted->path != NULL && close(fd) != 0 && code == BC_EXIT_OK) {
+		bc_complain(console, wanted->path, "can't write it: %s", strerror(errno));
+		code = BC_EXIT_FAILED;
+	}
+	free(chunk);
+	return code;
+}
+
+int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
+{
+	struct wanted wanted = {.sim = {.seed = 1, .count = 1000000, .agents = 1}};
+	struct bc_options o;
+	int letter;
+
+	bc_options_begin(&o, console, &bc_sim_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1)
+		if (!read_option(console, letter, &wanted))
+			return o.exit;
+	enum bc_exit code = check(console, &wanted, argc - optind);
+	return code != BC_EXIT_OK ? (int)code : (int)run(console, &wanted);
+}

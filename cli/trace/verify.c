@@ -1,0 +1,486 @@
+#include "cli/trace/verify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/trace/capture_info.h"
+#include "cli/io/entry_count.h"
+#include "cli/io/file.h"
+#include "cli/term/options.h"
+#include "cli/io/segment_order.h"
+#include "cli/term/output.h"
+#include "cli/io/record_text.h"
+#include "formats/bus/bcp1_file.h"
+#include "formats/segment/sequence_check.h"
+#include "formats/bus/dialect.h"
+#include "formats/bus/sample.h"
+#include "formats/segment/segment_reader.h"
+
+static const struct bc_usage_option options[] = {
+	{'I', "input", "FMT", "format-read",
+		"the files' format, where it can't be told by content: see buscap formats"},
+	{0},
+};
+
+const struct bc_usage bc_verify_usage = {
+	.name = "verify",
+	.operands = "FILE...",
+	.kind = "file",
+	.summary = "check that files are whole",
+	.text = "Checks segments (every checksum, the index against the chunks, that no chunk and "
+		"no record is missing, from file to file too), raw captures (every block's "
+		"checksums) and bcp1 streams (every frame's checksums, the sequence). The plain "
+		"formats have no checksums: only a torn end and values too long for a record can "
+		"be told. Texts are read: malformed lines are told.\n"
+		"One line on each damage, and one on each file. Segments are put in order.",
+	.options = options,
+	.exits = "0 all is whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed.",
+	.example = "buscap verify *.byu.lz4",
+};
+
+/* How far the recording of the segments checked before goes. */
+struct ending {
+	bool is_known;
+	uint64_t tag;
+	uint64_t next; /* number of the record that should follow */
+};
+
+/* The check of one file. */
+struct check {
+	const struct bc_console *console;
+	struct bc_output *output;
+	const struct bc_file *file;
+	const struct bc_format_options *options; /* of its format */
+	uint64_t damages;
+	/* Of a segment. */
+	struct bc_continuity continuity;
+	struct ending *before; /* where the files before ended; moved on by this one */
+	bool is_behind_hole;   /* records are missing between them and this one */
+	uint64_t segments;
+	uint64_t unsealed;
+	uint64_t chunks;
+	uint64_t records;
+	uint64_t gaps;
+	bool has_header; /* of the present segment: */
+	bool has_identity;
+	bool has_begun;
+	bool is_sealed;
+	bool is_hurt;
+	uint64_t tag;
+	uint32_t segment;
+	uint32_t next_number;
+};
+
+/* "FILE: ", with which each line on it begins. */
+static void name_file(const struct check *c)
+{
+	bc_output_safe(c->output, c->file->name);
+	bc_output_text(c->output, ": ", 2);
+}
+
+static void tell(struct check *c, uint64_t offset, uint64_t bytes, const char *what)
+{
+	name_file(c);
+	bc_output_format(c->output, "offset %" PRIu64 ", %" PRIu64 " byte%s: %s\n", offset, bytes,
+		bc_plural(bytes), what);
+	c->damages++;
+	c->is_hurt = true;
+}
+
+static void end_segment(struct check *c)
+{
+	if (c->has_begun && !c->is_sealed)
+		c->unsealed++;
+	c->segments += c->has_begun;
+	c->has_begun = false;
+	c->is_sealed = false;
+	c->is_hurt = false;
+	c->has_identity = false;
+	c->next_number = 0;
+}
+
+/* The file begins with this record: goes on where the files before ended, if they can have led up
+ * to it. */
+static void follow(struct check *c, uint64_t tag, uint64_t first)
+{
+	const struct ending *before = c->before;
+
+	if (c->continuity.has_recording || !before->is_known || before->tag != tag ||
+		before->next > first)
+		return;
+	bc_continuity_jump(&c->continuity, tag, before->next);
+	c->is_behind_hole = before->next < first;
+}
+
+/* Where the files up to this one end; what a file holds twice is no step back. */
+static void end_file(const struct check *c)
+{
+	const struct bc_continuity *continuity = &c->continuity;
+	struct ending *before = c->before;
+
+	if (!continuity->has_recording)
+		return;
+	if (before->is_known && before->tag == continuity->tag && before->next > continuity->next)
+		return;
+	*before = (struct ending){
+		.is_known = true, .tag = continuity->tag, .next = continuity->next};
+}
+
+static void begin_segment(struct check *c, const struct bc_segment_header *header)
+{
+	/* Damage just before it is damage of its own head, if no segment was under way. */
+	bool is_hurt = c->is_hurt && !c->has_begun;
+
+	end_segment(c);
+	c->is_hurt = is_hurt;
+	c->has_begun = true;
+	c->has_identity = true;
+	c->tag = bc_recording_tag(header->recording);
+	c->segment = header->segment;
+	follow(c, c->tag, header->first_record);
+	bc_continuity_expect(&c->continuity, header);
+}
+
+/* Where a chunk should stand, by its numbers. */
+static void check_place(
+	struct check *c, const struct bc_chunk_info *info, uint64_t offset, const char *words)
+{
+	char what[160];
+
+	snprintf(what, sizeof(what), "chunk %" PRIu32 " (%" PRIu32 " record%s) %s", info->number,
+		info->records, bc_plural(info->records), words);
+	tell(c, offset, bc_chunk_encoded_bytes(info), what);
+}
+
+/* Whether a chunk is of this segment and stands behind the one with the number before its own. */
+static void check_numbers(
+	struct check *c, const struct bc_chunk_info *info, uint64_t missing, uint64_t offset)
+{
+	if (!c->has_identity) {
+		c->has_identity = true;
+		c->tag = info->recording_tag;
+		c->segment = info->segment;
+	}
+	if (info->recording_tag != c->tag)
+		check_place(c, info, offset, "is of another recording");
+	else if (info->segment != c->segment)
+		check_place(c, info, offset, "is of another segment");
+	else if (info->number > c->next_number && missing == 0 && !c->is_hurt)
+		check_place(c, info, offset, "is not the next: chunks are missing before it");
+	if (info->number >= c->next_number)
+		c->next_number = info->number + 1;
+	c->is_hurt = false; /* the next chunk should follow this one */
+}
+
+/* The first chunk of a file that goes on behind a hole: it may know of it, by a gap. */
+static void tell_hole_before(struct check *c, const struct bc_chunk_info *info, uint64_t missing)
+{
+	c->is_behind_hole = missing != 0;
+	if (missing == 0)
+		return;
+	name_file(c);
+	bc_output_format(c->output,
+		"%" PRIu64 " record%s missing before it (record%s %" PRIu64 " on)\n", missing,
+		missing == 1 ? " is" : "s are", bc_plural(missing), info->first_record - missing);
+}
+
+static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t offset)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	uint64_t missing;
+	char words[96];
+
+	follow(c, info->recording_tag, info->first_record);
+	int place = bc_continuity_take(&c->continuity, chunk, &missing);
+	if (place < 0)
+		return place;
+	c->has_begun = true;
+	if (c->is_behind_hole && c->chunks == 0) {
+		tell_hole_before(c, info, missing);
+	} else if (missing != 0) {
+		snprintf(words, sizeof(words), "follows %" PRIu64 " record%s", missing,
+			missing == 1 ? " that is missing" : "s that are missing");
+		check_place(c, info, offset, words);
+	}
+	check_numbers(c, info, missing, offset);
+	if (place == BC_PLACE_AGAIN) {
+		check_place(c, info, offset, "was there before");
+		return 0;
+	}
+	if (place == BC_PLACE_BEHIND)
+		check_place(c, info, offset, "stands behind chunks that come after it");
+	c->is_hurt = false;
+	c->chunks++;
+	c->records += info->records;
+	for (uint32_t i = 0; i < info->events; i++)
+		c->gaps += chunk->events[i].kind == BC_EVENT_GAP;
+	return 0;
+}
+
+static int read_segments(struct check *c, struct bc_segment_reader *reader, struct bc_chunk *chunk)
+{
+	const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
+
+	for (;;) {
+		int found = bc_segment_read(reader, chunk);
+		if (found < 0)
+			return found;
+		switch ((enum bc_segment_found)found) {
+		case BC_FOUND_SEGMENT:
+			begin_segment(c, bc_segment_reader_header(reader));
+			break;
+		case BC_FOUND_CHUNK:
+			found = check_chunk(c, chunk, bc_segment_reader_offset(reader));
+			if (found < 0)
+				return found;
+			break;
+		case BC_FOUND_INDEX:
+			c->has_begun = true;
+			c->is_sealed = true;
+			break;
+		case BC_FOUND_DAMAGE:
+			tell(c, damage->offset, damage->bytes, damage->what);
+			break;
+		case BC_FOUND_END:
+			if (!c->has_begun && c->segments == 0)
+				c->has_begun = true; /* nothing whole: a segment it was to be */
+			end_segment(c);
+			return 0;
+		}
+	}
+}
+
+static enum bc_exit summarize_segments(const struct check *c)
+{
+	bool is_whole = c->damages == 0 && c->unsealed == 0;
+	const char *state = c->damages != 0 ? "damaged: " : is_whole ? "ok: " : "";
+	const char *sealed = c->unsealed == 0 ? "sealed"
+			     : c->segments == 1
+				     ? "not sealed (no index: it was cut off, or is still open)"
+				     : "not all sealed (an index is missing)";
+
+	name_file(c);
+	bc_output_format(c->output, "%s%s", state, sealed);
+	if (c->segments > 1)
+		bc_output_format(c->output, ", %" PRIu64 " segments", c->segments);
+	bc_output_format(c->output,
+		", %" PRIu64 "%s chunk%s, %" PRIu64 " record%s, %" PRIu64 " gap%s\n", c->chunks,
+		is_whole ? "" : " good", bc_plural(c->chunks), c->records, bc_plural(c->records),
+		c->gaps, bc_plural(c->gaps));
+	return is_whole && !c->is_behind_hole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+}
+
+static enum bc_exit verify_segments(struct check *c)
+{
+	struct bc_segment_reader *reader = NULL;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	int rc = chunk != NULL ? bc_input_segments(c->file->input, &reader) : -ENOMEM;
+
+	if (rc == 0)
+		rc = read_segments(c, reader, chunk);
+	enum bc_exit code = rc < 0 ? bc_complain_read(c->console, c->file, rc)
+				   : summarize_segments(c);
+	end_file(c);
+	bc_continuity_reset(&c->continuity);
+	bc_segment_reader_close(reader);
+	free(chunk);
+	return code;
+}
+
+static void on_capture_damage(void *context, const struct bc_segment_damage *damage)
+{
+	tell(context, damage->offset, damage->bytes, damage->what);
+}
+
+static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
+{
+	struct bc_capture_info info;
+	int rc = bc_capture_info_gather(&info, file, on_capture_damage, c);
+
+	if (rc < 0)
+		return bc_complain_read(c->console, file, rc);
+	bool is_whole = info.damages == 0 && info.holes == 0;
+	name_file(c);
+	bc_output_format(c->output,
+		"%s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64
+		" bytes of the stream, %" PRIu64 " break%s%s\n",
+		is_whole ? "ok" : "damaged", bc_format_name(file->probe.format), info.blocks,
+		is_whole ? "" : " good", bc_plural(info.blocks), info.stream_bytes, info.breaks,
+		bc_plural(info.breaks), info.holes != 0 ? "; some of the stream is missing" : "");
+	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+}
+
+static void tell_packing(struct check *c)
+{
+	name_file(c);
+	bc_output_format(c->output, "its %s frames are damaged or torn\n",
+		bc_packing_name(c->file->probe.packing));
+	c->damages++;
+}
+
+static enum bc_exit verify_frames(struct check *c)
+{
+	struct bc_frames *f = NULL;
+	int rc = bc_frames_open(&f, bc_input_stream(c->file->input));
+	uint64_t jumps = 0;
+
+	while (rc == 0 && (rc = bc_frames_next(f)) > BC_FRAMES_END) {
+		if (rc == BC_FRAMES_DAMAGE)
+			tell(c, f->damage.offset, f->damage.bytes, f->damage.what);
+		if (rc == BC_FRAMES_GAP && f->gap.cause == BC_GAP_SEQUENCE) {
+			name_file(c);
+			bc_output_format(c->output,
+				"offset %" PRIu64 ": the sequence jumps: frames are missing\n",
+				f->gap.offset);
+			jumps++;
+		}
+		rc = 0;
+	}
+	if (rc == -EBADMSG)
+		tell_packing(c);
+	enum bc_exit code = BC_EXIT_OK;
+	if (rc < 0 && rc != -EBADMSG) {
+		code = bc_complain_read(c->console, c->file, rc);
+	} else {
+		bool is_whole = c->damages == 0 && jumps == 0;
+		name_file(c);
+		bc_output_format(c->output,
+			"%s: bcp1, %" PRIu64 "%s frame%s, %" PRIu64 " sample%s, %" PRIu64
+			" gap%s%s\n",
+			is_whole ? "ok" : "damaged", f->frames, is_whole ? "" : " good",
+			bc_plural(f->frames), f->samples, bc_plural(f->samples), f->gaps,
+			bc_plural(f->gaps),
+			f->has_last ? "" : ", the board's last frame is not there");
+		code = is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+	}
+	bc_frames_close(f);
+	return code;
+}
+
+/* Of n records at `in`, numbered from `first`, those with a value longer than a BYU record has. */
+static void tell_misfits(struct check *c, const uint8_t *in, size_t n, uint64_t first)
+{
+	enum bc_format format = c->file->probe.format;
+	size_t stride = bc_dialect_bytes(format);
+	char what[BC_MISFIT_TEXT_MAX];
+
+	if (format != BC_FORMAT_BYU16 && format != BC_FORMAT_BYU24)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		if (!bc_misfit_print(what, in + i * stride, format))
+			continue;
+		name_file(c);
+		bc_output_format(c->output, "record %" PRIu64 ": %s\n", first + i, what);
+		c->damages++;
+	}
+}
+
+static enum bc_exit verify_plain(struct check *c)
+{
+	enum bc_format format = c->file->probe.format;
+	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+	const char *word = format == BC_FORMAT_RAW6 ? "sample" : "record";
+	uint64_t bytes = 0;
+	size_t held = 0; /* bytes of a record that is not whole yet */
+	uint8_t buffer[65536];
+	ssize_t n;
+
+	while ((n = bc_input_read(c->file->input, buffer + held, sizeof(buffer) - held)) > 0) {
+		uint64_t first = bytes / stride;
+		bytes += (uint64_t)n;
+		held += (size_t)n;
+		tell_misfits(c, buffer, held / stride, first);
+		memmove(buffer, buffer + held - held % stride, held % stride);
+		held %= stride;
+	}
+	if (n < 0 && n != -EBADMSG)
+		return bc_complain_read(c->console, c->file, (int)n);
+	if (n < 0)
+		tell_packing(c);
+	if (bytes % stride != 0)
+		tell(c, bytes - bytes % stride, bytes % stride, "torn: they are no whole record");
+	name_file(c);
+	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s%s, no checksums to verify them by\n",
+		c->damages != 0 ? "damaged" : "ok", bc_format_name(format), bytes / stride,
+		c->damages != 0 ? "whole " : "", word, bc_plural(bytes / stride));
+	return c->damages != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
+}
+
+static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
+{
+	struct bc_entry_counts counts;
+	uint64_t sum = 0;
+	enum bc_exit code = bc_count_entries(&counts, c->console, file, c->options);
+
+	if (code == BC_EXIT_FAILED)
+		return code;
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		sum += counts.kinds[kind];
+	name_file(c);
+	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s\n",
+		counts.faults != 0 ? "damaged" : "ok", bc_format_name(file->probe.format), sum,
+		counts.faults != 0 ? "good " : "", sum == 1 ? "entry" : "entries");
+	return code;
+}
+
+static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
+	const char *path, enum bc_format format, const struct bc_format_options *format_options,
+	struct ending *before)
+{
+	struct bc_file file;
+	enum bc_exit code = bc_file_open(&file, console, path, format);
+
+	if (code != BC_EXIT_OK)
+		return code;
+	struct check check = {.console = console,
+		.output = output,
+		.file = &file,
+		.options = format_options,
+		.before = before};
+	if (file.probe.is_capture) {
+		code = verify_capture(&check, &file);
+	} else if (file.probe.format == BC_FORMAT_SEGMENT) {
+		code = verify_segments(&check);
+	} else if (file.probe.format == BC_FORMAT_BCP1) {
+		code = verify_frames(&check);
+	} else if (bc_format_is_bus(file.probe.format)) {
+		code = verify_plain(&check);
+	} else {
+		code = verify_entries(&check, &file);
+	}
+	bc_file_close(&file);
+	bc_output_flush(output); /* a line at a time: the next file may take long */
+	return code;
+}
+
+int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
+{
+	enum bc_format format = BC_FORMAT_UNKNOWN;
+	struct bc_format_options format_options = bc_format_options_default();
+	struct bc_options o;
+	struct bc_output output;
+	struct ending before = {.is_known = false};
+	enum bc_exit code = BC_EXIT_OK;
+	int letter;
+
+	bc_options_begin(&o, console, &bc_verify_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter != 'I' ||
+			!bc_option_read_format(console, "-I", &format, &format_options))
+			return o.exit;
+	}
+	if (optind == argc)
+		return bc_complain_usage(console, "no file is named");
+	if (!bc_output_open(&output, console))
+		return BC_EXIT_FAILED;
+	const char **paths = (const char **)argv + optind;
+	int n = argc - optind;
+	bc_order_segments(paths, n);
+	for (int i = 0; i < n && !bc_output_is_over(&output); i++)
+		code = bc_exit_worse(code,
+			verify_file(console, &output, paths[i], format, &format_options, &before));
+	return bc_exit_worse(code, bc_output_close(&output, console));
+}

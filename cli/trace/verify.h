@@ -1,0 +1,13 @@
+/* buscap verify: whether files are whole: every checksum, the index against the chunks, nothing
+ * missing between them. */
+#ifndef BC_CLI_TRACE_VERIFY_H
+#define BC_CLI_TRACE_VERIFY_H
+
+#include "cli/term/console.h"
+#include "formats/base/usage.h"
+
+extern const struct bc_usage bc_verify_usage;
+
+int bc_cmd_verify(const struct bc_console *console, int argc, char **argv);
+
+#endif

@@ -1,0 +1,259 @@
+#include "daemon/api/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/api/api_record.h"
+#include "daemon/api/metrics.h"
+#include "daemon/http/permissions.h"
+#include "daemon/base/rules.h"
+#include "formats/trace/filter_parse.h"
+
+/* Reading */
+
+static void get_status(struct bc_call *call)
+{
+	struct bc_status status = call->api->status(call->api->context);
+
+	bc_request_answer(call->request, 200, BC_JSON_TYPE, bc_status_write(&status), NULL);
+}
+
+static void get_metrics(struct bc_call *call)
+{
+	struct bc_status status = call->api->status(call->api->context);
+
+	bc_request_answer(call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status), NULL);
+}
+
+static void get_mix(struct bc_call *call)
+{
+	bc_call_answer_object(call->request, 200, bc_mix_json(call->api->mix), NULL);
+}
+
+/* Streams */
+
+static void stream_events(struct bc_call *call)
+{
+	struct bc_status status = call->api->status(call->api->context);
+	json_t *first = json_pack("{s:o}", "status", bc_status_json(&status));
+	int rc = bc_bulletin_add(call->api->bulletin, call->request, first);
+
+	if (rc == -EBUSY)
+		bc_call_error(call->request, 503,
+			"64 clients read events already, or 56 that aren't the owner", NULL);
+	else if (rc != 0)
+		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
+}
+
+static bool read_wanted(struct bc_call *call, struct bc_filter *filter, uint64_t *limit)
+{
+	static const char *const words[] = {"addr", "type", "proc", "port"};
+	const char *value = bc_request_query(call->request, "limit");
+
+	bc_filter_init(filter);
+	*limit = 0;
+	if (value != NULL && (!bc_number_read(limit, value) || *limit == 0)) {
+		snprintf(call->why, sizeof(call->why), "limit: it is a whole number above 0");
+		return false;
+	}
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		value = bc_request_query(call->request, words[i]);
+		if (value != NULL &&
+			!bc_where_word(filter, words[i], value, call->why, sizeof(call->why)))
+			return false;
+	}
+	return true;
+}
+
+static void stream_records(struct bc_call *call)
+{
+	struct bc_filter *filter = malloc(sizeof(*filter));
+	uint64_t limit;
+	int rc = -ENOMEM;
+
+	if (filter != NULL && !read_wanted(call, filter, &limit)) {
+		bc_call_refuse(call, BC_BAD_VALUE);
+		rc = 0;
+	} else if (filter != NULL) {
+		rc = bc_taps_add(call->api->taps, call->request, filter, limit);
+	}
+	free(filter);
+	if (rc == -EBUSY)
+		bc_call_error(call->request, 503,
+			"8 clients read live records already, or 6 that aren't the owner", NULL);
+	else if (rc != 0)
+		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
+}
+
+/* Routes */
+
+struct route {
+	const char *method;
+	const char *path; /* with a slash at its end a name follows */
+	void (*answer)(struct bc_call *call);
+	uint32_t rights; /* those without which nobody but the owner gets it */
+	bool is_stream;
+	const char *const *query; /* its members, NULL at the end; NULL: none */
+};
+
+#define RIGHT(name) (UINT32_C(1) << BC_RIGHT_##name)
+
+static const char *const records_query[] = {"limit", "addr", "type", "proc", "port", NULL};
+
+static const struct route routes[] = {
+	{"GET", "/v1/status", get_status, 0, false, NULL},
+	{"GET", "/v1/events", stream_events, 0, true, NULL},
+	{"GET", "/v1/mix", get_mix, 0, false, NULL},
+	{"GET", "/v1/recordings", bc_api_list_recordings, 0, false, NULL},
+	{"POST", "/v1/recordings", bc_api_start_recording, RIGHT(RECORD), false, NULL},
+	{"GET", "/v1/recordings/current", bc_api_get_current, 0, false, NULL},
+	{"PATCH", "/v1/recordings/current", bc_api_note_on_current, RIGHT(NOTE), false, NULL},
+	{"DELETE", "/v1/recordings/current", bc_api_stop_current, RIGHT(RECORD), false, NULL},
+	{"POST", "/v1/rotate", bc_api_rotate, RIGHT(ROTATE), false, NULL},
+	{"POST", "/v1/marks", bc_api_set_mark, RIGHT(MARK), false, NULL},
+	{"POST", "/v1/snapshot", bc_api_take_snapshot, RIGHT(SNAPSHOT), false, NULL},
+	{"GET", "/v1/triggers", bc_api_list_triggers, 0, false, NULL},
+	{"POST", "/v1/triggers", bc_api_arm_trigger, RIGHT(TRIGGER), false, NULL},
+	{"GET", "/v1/triggers/", bc_api_get_trigger, 0, false, NULL},
+	{"DELETE", "/v1/triggers/", bc_api_disarm_trigger, RIGHT(TRIGGER), false, NULL},
+	{"GET", "/v1/replays", bc_api_list_replays, 0, false, NULL},
+	{"POST", "/v1/replays", bc_api_start_replay, RIGHT(REPLAY), false, NULL},
+	{"GET", "/v1/replays/", bc_api_get_replay, 0, false, NULL},
+	{"DELETE", "/v1/replays/", bc_api_cancel_replay, RIGHT(REPLAY), false, NULL},
+	{"GET", "/v1/records", stream_records, 0, true, records_query},
+	{"GET", "/metrics", get_metrics, 0, false, NULL},
+};
+
+#define ROUTES (sizeof(routes) / sizeof(routes[0]))
+
+/* Whether a route is of that path; *name is then what it has open, or NULL. */
+static bool is_of_path(const struct route *route, const char *path, const char **name)
+{
+	size_t n = strlen(route->path);
+
+	*name = NULL;
+	if (route->path[n - 1] != '/')
+		return strcmp(route->path, path) == 0;
+	*name = path + n;
+	return strncmp(route->path, path, n) == 0 && path[n] != '\0' &&
+	       strchr(path + n, '/') == NULL;
+}
+
+static bool is_of_method(const struct route *route, const char *method)
+{
+	return strcmp(route->method, method) == 0 ||
+	       (!route->is_stream && strcmp(route->method, "GET") == 0 &&
+		       strcmp(method, "HEAD") == 0);
+}
+
+/* Finds the route, or answers: there is no such path, or it hasn't that method. */
+static const struct route *find_route(struct bc_call *call)
+{
+	const char *path = bc_request_path(call->request);
+	const char *method = bc_request_method(call->request);
+	char allow[64] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < ROUTES; i++) {
+		if (!is_of_path(&routes[i], path, &call->name))
+			continue;
+		if (is_of_method(&routes[i], method))
+			return &routes[i];
+		bool has_head = !routes[i].is_stream && strcmp(routes[i].method, "GET") == 0;
+		n += (size_t)snprintf(allow + n, sizeof(allow) - n, "%s%s%s", n == 0 ? "" : ", ",
+			routes[i].method, has_head ? ", HEAD" : "");
+	}
+	if (n == 0) {
+		bc_call_error(call->request, 404,
+			"there is nothing at this path; GET /v1/status tells how things stand",
+			NULL);
+	} else {
+		snprintf(call->why, sizeof(call->why), "this path takes %s", allow);
+		bc_call_error(call->request, 405, call->why, allow);
+	}
+	return NULL;
+}
+
+/* The query */
+
+struct query {
+	struct bc_call *call;
+	const char *const *names;
+	uint32_t seen; /* a bit a name */
+	bool is_good;
+};
+
+static bool check_query_member(void *context, const char *name, const char *value)
+{
+	struct query *query = context;
+	unsigned i = 0;
+
+	(void)value;
+	while (query->names[i] != NULL && strcmp(query->names[i], name) != 0)
+		i++;
+	query->is_good = query->names[i] != NULL && (query->seen >> i & 1) == 0;
+	query->seen |= UINT32_C(1) << i;
+	if (!query->is_good)
+		snprintf(query->call->why, sizeof(query->call->why), "%.100s: %s", name,
+			query->names[i] != NULL ? "it stands in the query twice"
+						: "the query of this path has no such member");
+	return query->is_good;
+}
+
+static bool check_query(struct bc_call *call, const struct route *route)
+{
+	static const char *const none[] = {NULL};
+	struct query query = {
+		.call = call, .names = route->query != NULL ? route->query : none, .is_good = true};
+
+	bc_request_each_query(call->request, &query, check_query_member);
+	if (!query.is_good)
+		bc_call_refuse(call, BC_BAD_VALUE);
+	return query.is_good;
+}
+
+/* The body's beginnings: whether there may be one, and whether it is said to be JSON. */
+static bool check_body(struct bc_call *call, const struct route *route)
+{
+	const char *type = bc_request_content_type(call->request);
+	const size_t n = strlen(BC_JSON_TYPE);
+	size_t bytes;
+
+	bc_request_body(call->request, &bytes);
+	if (bytes == 0)
+		return true;
+	if (route->method[0] != 'P') {
+		snprintf(call->why, sizeof(call->why), "a %s has no body here", route->method);
+		bc_call_refuse(call, BC_BAD_VALUE);
+		return false;
+	}
+	if (type != NULL && strncasecmp(type, BC_JSON_TYPE, n) == 0 &&
+		(type[n] == '\0' || strchr("; \t", type[n]) != NULL))
+		return true;
+	bc_call_error(call->request, 415,
+		"the body is JSON: send Content-Type: " BC_JSON_TYPE " with it", NULL);
+	return false;
+}
+
+void bc_api_request(void *api, struct bc_request *request)
+{
+	struct bc_call call = {.api = api, .request = request};
+	const struct route *route = find_route(&call);
+
+	if (route != NULL && bc_call_may(&call, route->rights) && check_query(&call, route) &&
+		check_body(&call, route))
+		route->answer(&call);
+}
+
+void bc_api_metrics_only(void *api, struct bc_request *request)
+{
+	struct bc_call call = {.api = api, .request = request};
+
+	if (strcmp(bc_request_path(request), "/metrics") == 0)
+		bc_api_request(api, request);
+	else
+		bc_call_error(call.request, 404, "only /metrics is here", NULL);
+}

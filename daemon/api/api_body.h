@@ -1,0 +1,91 @@
+/* A request's JSON object, read strictly: invalid JSON (RFC 8259), a member that is unknown or
+ * given twice, of another type or out of range is refused with a sentence that names it.
+ *
+ *     static const char *const names[] = {"text", "records", NULL};
+ *
+ *     if (!bc_body_read(&body, text, bytes, names, why, room))
+ *             return false;
+ *     is_good = bc_body_text(&body, "text", out, sizeof(out)) &&
+ *               bc_body_number(&body, "records", 1, most, &records);
+ *     bc_body_free(&body);
+ *
+ * Each reader leaves its variable alone, and is content, when the member is missing; one that must
+ * be there is asked for with bc_body_need(). They return false with the sentence in `why`. */
+#ifndef BC_DAEMON_API_API_BODY_H
+#define BC_DAEMON_API_API_BODY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/segment/segment_header.h"
+
+/* The longest body; the server refuses more. */
+#define BC_BODY_MAX (UINT32_C(64) << 10)
+
+/* The largest number: up to here a JSON number is exact wherever it is read. */
+#define BC_BODY_NUMBER_MAX UINT64_C(9007199254740991)
+
+struct bc_body {
+	json_t *object;
+	char where[64]; /* "limits.", "triggers[2]."; empty for the body itself */
+	char *why;      /* the caller's */
+	size_t room;
+};
+
+/* Reads a body; an empty one is {}. `names` ends with NULL and is what it may have. `why` is kept
+ * for the readers. */
+bool bc_body_read(struct bc_body *body, const char *text, size_t bytes, const char *const *names,
+	char *why, size_t room) __attribute__((warn_unused_result));
+
+/* Frees what bc_body_read() made; not for objects within it. */
+void bc_body_free(struct bc_body *body);
+
+bool bc_body_has(const struct bc_body *body, const char *name);
+
+/* Refuses a body without this member. */
+bool bc_body_need(const struct bc_body *body, const char *name) __attribute__((warn_unused_result));
+
+/* A text of 1 to room - 1 bytes. */
+bool bc_body_text(const struct bc_body *body, const char *name, char *out, size_t room)
+	__attribute__((warn_unused_result));
+
+bool bc_body_flag(const struct bc_body *body, const char *name, bool *flag)
+	__attribute__((warn_unused_result));
+
+/* A whole number; `most` is BC_BODY_NUMBER_MAX at most. */
+bool bc_body_number(const struct bc_body *body, const char *name, uint64_t least, uint64_t most,
+	uint64_t *number) __attribute__((warn_unused_result));
+
+/* A time above 0: a number of seconds, or a text such as "10ms". */
+bool bc_body_time(const struct bc_body *body, const char *name, uint64_t *ns)
+	__attribute__((warn_unused_result));
+
+/* A size above 0: a number of bytes, or a text such as "64M". */
+bool bc_body_size(const struct bc_body *body, const char *name, uint64_t *bytes)
+	__attribute__((warn_unused_result));
+
+/* What may be a number of seconds or a text that the caller reads: as text. */
+bool bc_body_words(const struct bc_body *body, const char *name, char *out, size_t room)
+	__attribute__((warn_unused_result));
+
+/* The user's key=value pairs, by the rules of formats/segment/metadata.h: a JSON object, or the empty text
+ * if there are none. */
+bool bc_body_metadata(const struct bc_body *body, const char *name, char out[BC_METADATA_MAX])
+	__attribute__((warn_unused_result));
+
+/* An object within, which stays the body's. *inner is empty where there is none. */
+bool bc_body_object(const struct bc_body *body, const char *name, const char *const *names,
+	struct bc_body *inner) __attribute__((warn_unused_result));
+
+/* A list of up to `most` objects: how many there are, and the one at `at`. */
+bool bc_body_count(const struct bc_body *body, const char *name, unsigned most, unsigned *count)
+	__attribute__((warn_unused_result));
+bool bc_body_element(const struct bc_body *body, const char *name, unsigned at,
+	const char *const *names, struct bc_body *inner) __attribute__((warn_unused_result));
+
+/* Puts "NAME: SENTENCE" into `why`. Returns false. */
+bool bc_body_wrong(const struct bc_body *body, const char *name, const char *sentence);
+
+#endif

@@ -1,0 +1,60 @@
+#include "daemon/api/api_call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/http/permissions.h"
+#include "formats/base/json.h"
+
+void bc_call_answer_object(
+	struct bc_request *request, unsigned status, json_t *root, const char *allow)
+{
+	char *printed = bc_json_print(root);
+	char *line = NULL;
+
+	if (printed != NULL && asprintf(&line, "%s\n", printed) < 0)
+		line = NULL;
+	free(printed);
+	json_decref(root);
+	bc_request_answer(request, status, BC_JSON_TYPE, line, allow);
+}
+
+void bc_call_answer(struct bc_request *request, unsigned status, const char *name, json_t *value)
+{
+	bc_call_answer_object(request, status, json_pack("{s:o}", name, value), NULL);
+}
+
+void bc_call_error(
+	struct bc_request *request, unsigned status, const char *sentence, const char *allow)
+{
+	bc_call_answer_object(
+		request, status, json_pack("{s:o}", "error", bc_json_text(sentence)), allow);
+}
+
+void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal)
+{
+	static const unsigned statuses[] = {
+		[BC_BAD_VALUE] = 400,
+		[BC_NOT_FOUND] = 404,
+		[BC_NOT_NOW] = 409,
+		[BC_FAILED] = 500,
+	};
+
+	bc_call_error(call->request, statuses[refusal], call->why, NULL);
+}
+
+bool bc_call_may(struct bc_call *call, uint32_t rights)
+{
+	uint32_t lacking = rights & call->api->reserved;
+	enum bc_right right = 0;
+
+	if (lacking == 0 || bc_request_is_owner(call->request))
+		return true;
+	while ((lacking & bc_right_bit(right)) == 0)
+		right++;
+	snprintf(call->why, sizeof(call->why),
+		"the configuration reserves this (%s) for root and the user that buscapd runs as",
+		bc_right_name(right));
+	bc_call_error(call->request, 403, call->why, NULL);
+	return false;
+}

@@ -1,0 +1,44 @@
+/* What a request asks for, read from its body: each kind of request has a function that knows its
+ * members. docs/api.md lists them. */
+#ifndef BC_DAEMON_API_API_PARAMS_H
+#define BC_DAEMON_API_API_PARAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/recorder/recorder.h"
+#include "daemon/trigger/trigger.h"
+#include "formats/segment/segment_header.h"
+#include "formats/segment/segment_name.h"
+
+/* About 160 KiB, for the triggers. */
+struct bc_asked {
+	struct bc_start start; /* points to what stands below */
+	char label[BC_LABEL_MAX + 1];
+	char metadata[BC_METADATA_MAX];
+	struct bc_trigger triggers[BC_TRIGGERS_REQUESTED]; /* to be armed alone: the first */
+	struct bc_replay_request replay;                   /* with `start` in it */
+	char path[4096];
+	char mark[BC_MARK_TEXT_MAX + 1];
+};
+
+/* Each reads a body of `bytes` into *asked, which is zeroed. On failure returns false with a
+ * sentence in `why` that names the member. */
+bool bc_asked_start(struct bc_asked *asked, const char *body, size_t bytes, char *why, size_t room)
+	__attribute__((warn_unused_result));
+bool bc_asked_snapshot(struct bc_asked *asked, const char *body, size_t bytes, char *why,
+	size_t room) __attribute__((warn_unused_result));
+bool bc_asked_replay(struct bc_asked *asked, const char *body, size_t bytes, char *why, size_t room)
+	__attribute__((warn_unused_result));
+bool bc_asked_trigger(struct bc_asked *asked, const char *body, size_t bytes, char *why,
+	size_t room) __attribute__((warn_unused_result));
+bool bc_asked_mark(struct bc_asked *asked, const char *body, size_t bytes, char *why, size_t room)
+	__attribute__((warn_unused_result));
+bool bc_asked_note(struct bc_asked *asked, const char *body, size_t bytes, char *why, size_t room)
+	__attribute__((warn_unused_result));
+
+/* {} or no body. */
+bool bc_asked_nothing(const char *body, size_t bytes, char *why, size_t room)
+	__attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,25 @@
+/* The socket's paths that have to do with recordings: what starts and ends them, marks, metadata,
+ * triggers, replays. Each function answers its request, now or later. */
+#ifndef BC_DAEMON_API_API_RECORD_H
+#define BC_DAEMON_API_API_RECORD_H
+
+#include "daemon/api/api_call.h"
+
+void bc_api_list_recordings(struct bc_call *call);
+void bc_api_start_recording(struct bc_call *call);
+void bc_api_take_snapshot(struct bc_call *call);
+void bc_api_get_current(struct bc_call *call);
+void bc_api_note_on_current(struct bc_call *call);
+void bc_api_stop_current(struct bc_call *call);
+void bc_api_rotate(struct bc_call *call);
+void bc_api_set_mark(struct bc_call *call);
+void bc_api_list_triggers(struct bc_call *call);
+void bc_api_get_trigger(struct bc_call *call);
+void bc_api_arm_trigger(struct bc_call *call);
+void bc_api_disarm_trigger(struct bc_call *call);
+void bc_api_list_replays(struct bc_call *call);
+void bc_api_get_replay(struct bc_call *call);
+void bc_api_start_replay(struct bc_call *call);
+void bc_api_cancel_replay(struct bc_call *call);
+
+#endif

@@ -1,0 +1,259 @@
+#include "daemon/api/catalog_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/base/rfc3339.h"
+#include "daemon/store/retention.h"
+#include "formats/base/json.h"
+#include "formats/segment/metadata.h"
+#include "formats/segment/segment_index.h"
+
+struct scan {
+	struct bc_catalog_reading *reading;
+	int dir_fd;
+	struct bc_chunk *chunk; /* for the events of one */
+	uint8_t *header;        /* BC_SEGMENT_HEADER_MAX */
+};
+
+/* A recording, as far as its files tell. */
+struct row {
+	const char *id;
+	struct bc_segment_header header; /* the newest segment's; recording empty: it has none */
+	uint64_t segments;
+	uint64_t bytes;
+	uint64_t records;
+	uint64_t lost;
+	bool is_counted; /* every segment has its numbers */
+	bool is_torn;
+	int64_t changed_ns; /* the newest segment */
+	char file[BC_SEGMENT_NAME_MAX];
+};
+
+static bool is_cancelled(const struct scan *s)
+{
+	return atomic_load(s->reading->is_cancelled);
+}
+
+/* Metadata that were noted in a segment go before those of its header. */
+static void add_notes(
+	struct scan *s, struct row *row, int fd, uint64_t offset, uint32_t event_bytes)
+{
+	uint8_t header[BC_CHUNK_HEADER_MAX];
+	size_t bytes = BC_CHUNK_HEADER_MIN + (size_t)event_bytes;
+	char note[BC_METADATA_MAX];
+	char why[128];
+
+	if (bytes > sizeof(header) || pread(fd, header, bytes, (off_t)offset) != (ssize_t)bytes ||
+		bc_chunk_header_bytes(header) != bytes ||
+		!bc_chunk_header_read(s->chunk, header, bytes))
+		return;
+	for (uint32_t i = 0; i < s->chunk->info.events; i++) {
+		const struct bc_event *event = &s->chunk->events[i];
+		if (event->kind != BC_EVENT_NOTE || event->text_bytes >= sizeof(note))
+			continue;
+		memcpy(note, s->chunk->text + event->text, event->text_bytes);
+		note[event->text_bytes] = '\0';
+		/* One that is no object, or too much, is nobody's. */
+		if (!bc_metadata_merge(row->header.metadata, note, why, sizeof(why)))
+			continue;
+	}
+}
+
+static void read_notes(struct scan *s, struct row *row, int fd)
+{
+	struct bc_segment_index index;
+	struct bc_chunk_info info;
+
+	if (bc_segment_index_load(&index, fd) != 0)
+		return;
+	for (uint32_t i = 0; i < index.head.rows && !is_cancelled(s); i++) {
+		uint64_t offset = bc_segment_index_row(&index, i, &info);
+		if (info.events != 0)
+			add_notes(s, row, fd, offset, info.event_bytes);
+	}
+	bc_segment_index_free(&index);
+}
+
+static bool read_header(struct scan *s, struct bc_segment_header *header, int fd)
+{
+	uint8_t begin[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
+
+	if (pread(fd, begin, sizeof(begin), 0) != (ssize_t)sizeof(begin))
+		return false;
+	size_t bytes = bc_segment_header_bytes(begin + BC_EMPTY_FRAME_BYTES);
+	return bytes != 0 && pread(fd, s->header, bytes, BC_EMPTY_FRAME_BYTES) == (ssize_t)bytes &&
+	       bc_segment_header_read(header, s->header, bytes);
+}
+
+/* Adds a segment to its recording's row. It may be deleted, sealed or renamed meanwhile. */
+static void add_segment(
+	struct scan *s, struct row *row, const struct bc_segment_entry *entry, bool is_newest)
+{
+	struct bc_index_head head;
+
+	bc_segment_entry_name(row->file, entry);
+	row->segments++;
+	row->bytes += entry->bytes;
+	row->changed_ns = entry->changed_ns;
+	row->is_torn = row->is_torn || entry->name.is_partial;
+	int fd = openat(s->dir_fd, row->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0 && bc_segment_index_read_head(&head, fd) == 0) {
+		row->records += head.records;
+		row->lost += head.lost;
+	} else {
+		row->is_counted = false;
+	}
+	if (fd >= 0 && is_newest && read_header(s, &row->header, fd))
+		read_notes(s, row, fd);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* When a recording began is in its id: the second, and the fraction of it in 4096ths. */
+static bool read_start(int64_t *ns, const char *id)
+{
+	struct tm tm = {.tm_year = 0};
+	unsigned fraction;
+	int end = 0;
+
+	if (strlen(id) < 23 ||
+		sscanf(id, "%4d%2d%2dT%2d%2d%2dZ-%3x%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+			&tm.tm_hour, &tm.tm_min, &tm.tm_sec, &fraction, &end) != 7 ||
+		end != 20)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	*ns = (int64_t)timegm(&tm) * 1000000000 + (int64_t)fraction * 1000000000 / 4096;
+	return true;
+}
+
+static json_t *time_json(bool is_known, int64_t ns)
+{
+	char text[BC_RFC3339_BYTES];
+
+	bc_rfc3339_write(text, ns);
+	return bc_json_text(is_known ? text : NULL);
+}
+
+static json_t *row_json(const struct scan *s, const struct row *row)
+{
+	char path[4096 + BC_SEGMENT_NAME_MAX + 1];
+	int64_t started_ns = 0;
+	bool has_start = read_start(&started_ns, row->id);
+
+	snprintf(path, sizeof(path), "%s/%s", s->reading->dir, row->file);
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(row->id)},
+		{"label", bc_json_text_or_null(row->header.label)},
+		{"started", time_json(has_start, started_ns)},
+		{"ended", time_json(!row->is_torn, row->changed_ns)},
+		{"state", bc_json_text(row->is_torn ? "torn" : "complete")},
+		{"segments", bc_json_u64(row->segments)},
+		{"records", row->is_counted ? bc_json_u64(row->records) : json_null()},
+		{"bytes", bc_json_u64(row->bytes)},
+		{"lost", row->is_counted ? bc_json_u64(row->lost) : json_null()},
+		{"metadata", bc_metadata_parse(row->header.metadata)},
+		{"path", bc_json_text(path)},
+		{"reason", json_null()},
+		{NULL, NULL},
+	});
+}
+
+/* The files [begin, end) of one recording. Returns false when memory ran out. */
+static bool add_row(struct scan *s, json_t *rows, const struct bc_segment_entry *begin,
+	const struct bc_segment_entry *end)
+{
+	const struct bc_segment_entry *newest = NULL;
+	struct row *row = calloc(1, sizeof(*row));
+
+	if (row == NULL)
+		return false;
+	row->id = begin->name.recording;
+	row->is_counted = true;
+	for (const struct bc_segment_entry *entry = begin; entry < end; entry++)
+		if (entry->format == BC_FORMAT_SEGMENT)
+			newest = entry;
+	for (const struct bc_segment_entry *entry = begin; entry < end && !is_cancelled(s); entry++)
+		if (entry->format == BC_FORMAT_SEGMENT)
+			add_segment(s, row, entry, entry == newest);
+	/* A recording whose segments are gone may have a raw capture left. */
+	bool is_good = newest == NULL || json_array_append_new(rows, row_json(s, row)) == 0;
+	free(row);
+	return is_good;
+}
+
+static size_t end_of_recording(const struct bc_segment_list *list, size_t begin)
+{
+	size_t end = begin + 1;
+
+	while (end < list->count &&
+		strcmp(list->entries[end].name.recording, list->entries[begin].name.recording) == 0)
+		end++;
+	return end;
+}
+
+static uint64_t count_recordings(const struct bc_segment_list *list)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < list->count; i = end_of_recording(list, i))
+		count++;
+	return count;
+}
+
+static bool add_rows(struct scan *s, json_t *rows, const struct bc_segment_list *list)
+{
+	struct bc_catalog_reading *r = s->reading;
+	uint64_t count = count_recordings(list);
+	uint64_t passed = 0;
+	size_t end;
+
+	r->left_out = count > BC_CATALOG_ROWS_MAX ? count - BC_CATALOG_ROWS_MAX : 0;
+	for (size_t i = 0; i < list->count && !is_cancelled(s); i = end) {
+		end = end_of_recording(list, i);
+		if (passed++ < r->left_out)
+			continue;
+		if (!add_row(s, rows, &list->entries[i], &list->entries[end]))
+			return false;
+	}
+	return true;
+}
+
+json_t *bc_catalog_read(struct bc_catalog_reading *r)
+{
+	struct bc_segment_list list = {.entries = NULL};
+	json_t *rows = json_array();
+	struct scan s = {
+		.reading = r,
+		.dir_fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.chunk = malloc(sizeof(*s.chunk)),
+		.header = malloc(BC_SEGMENT_HEADER_MAX),
+	};
+
+	r->left_out = 0;
+	r->status = s.dir_fd < 0 ? -errno : 0;
+	if (rows == NULL || s.chunk == NULL || s.header == NULL)
+		r->status = -ENOMEM;
+	if (r->status == 0)
+		r->status = bc_segments_list(&list, s.dir_fd);
+	if (r->status == 0 && !add_rows(&s, rows, &list))
+		r->status = -ENOMEM;
+	if (r->status == 0 && is_cancelled(&s))
+		r->status = -ECANCELED;
+	if (r->status != 0) {
+		json_decref(rows);
+		rows = NULL;
+	}
+	if (s.dir_fd >= 0)
+		close(s.dir_fd);
+	free(list.entries);
+	free(s.chunk);
+	free(s.header);
+	return rows;
+}

@@ -1,0 +1,142 @@
+#include "daemon/base/rules.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool bc_number_read(uint64_t *value, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	unsigned long long n = strtoull(text, &end, 10);
+	*value = n;
+	return isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0;
+}
+
+/* The number at the head of a text, and what follows it. */
+static bool read_head(uint64_t *value, const char *text, const char **rest)
+{
+	char *end;
+
+	errno = 0;
+	unsigned long long n = strtoull(text, &end, 10);
+	*value = n;
+	*rest = end;
+	return isdigit((unsigned char)text[0]) && errno == 0;
+}
+
+static bool scale(uint64_t *value, uint64_t by)
+{
+	return !__builtin_mul_overflow(*value, by, value);
+}
+
+bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit)
+{
+	static const struct {
+		const char *suffix;
+		uint64_t bytes;
+	} units[] = {{"K", 1ull << 10}, {"M", 1ull << 20}, {"G", 1ull << 30}, {"T", 1ull << 40}};
+	const char *rest;
+
+	if (!read_head(bytes, text, &rest))
+		return false;
+	if (*rest == '\0')
+		return scale(bytes, unit);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(rest, units[i].suffix) == 0)
+			return scale(bytes, units[i].bytes);
+	return false;
+}
+
+/* Digits behind a decimal point, as billionths. */
+static uint64_t read_fraction(const char **rest)
+{
+	uint64_t billionths = 0;
+	uint64_t place = 100000000;
+
+	for ((*rest)++; isdigit((unsigned char)**rest); (*rest)++, place /= 10)
+		billionths += place * (uint64_t)(**rest - '0');
+	return billionths;
+}
+
+bool bc_time_read(uint64_t *ns, const char *text)
+{
+	static const struct {
+		const char *suffix;
+		uint64_t ns;
+	} units[] = {{"", 1000000000}, {"ms", 1000000}, {"s", 1000000000}, {"m", 60000000000},
+		{"h", 3600000000000}, {"d", 86400000000000}};
+	const char *rest;
+	uint64_t billionths = 0;
+
+	if (!read_head(ns, text, &rest))
+		return false;
+	if (*rest == '.')
+		billionths = read_fraction(&rest);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(rest, units[i].suffix) != 0)
+			continue;
+		uint64_t part = (uint64_t)((double)billionths * 1e-9 * (double)units[i].ns);
+		return scale(ns, units[i].ns) && !__builtin_add_overflow(*ns, part, ns) &&
+		       *ns <= INT64_MAX;
+	}
+	return false;
+}
+
+/* The value of "name:value" when the text has that name, else NULL. */
+static const char *value_of(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncmp(text, name, n) == 0 && text[n] == ':' ? text + n + 1 : NULL;
+}
+
+#define FILESIZE_WHY "filesize wants a size above 0: a number of kB, or with K, M, G or T"
+#define DURATION_WHY "duration wants a time above 0: seconds, or with ms, s, m, h or d"
+
+bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **why)
+{
+	const char *value;
+
+	if ((value = value_of(text, "filesize")) != NULL) {
+		*why = FILESIZE_WHY;
+		return bc_size_read(&rotation->file_bytes, value, 1000) &&
+		       rotation->file_bytes != 0;
+	}
+	if ((value = value_of(text, "duration")) != NULL) {
+		*why = DURATION_WHY;
+		return bc_time_read(&rotation->duration_ns, value) && rotation->duration_ns != 0;
+	}
+	if ((value = value_of(text, "interval")) != NULL) {
+		*why = "interval wants a time above 0: seconds, or with ms, s, m, h or d";
+		return bc_time_read(&rotation->interval_ns, value) && rotation->interval_ns != 0;
+	}
+	if ((value = value_of(text, "files")) != NULL) {
+		*why = "files wants a number above 0";
+		return bc_number_read(&rotation->files, value) && rotation->files != 0;
+	}
+	*why = "the rules are filesize:, duration:, interval: and files:";
+	return false;
+}
+
+bool bc_stop_rule_read(struct bc_stop_rules *rules, const char *text, const char **why)
+{
+	const char *value;
+
+	if ((value = value_of(text, "filesize")) != NULL) {
+		*why = FILESIZE_WHY;
+		return bc_size_read(&rules->file_bytes, value, 1000) && rules->file_bytes != 0;
+	}
+	if ((value = value_of(text, "duration")) != NULL) {
+		*why = DURATION_WHY;
+		return bc_time_read(&rules->duration_ns, value) && rules->duration_ns != 0;
+	}
+	if ((value = value_of(text, "records")) != NULL) {
+		*why = "records wants a number above 0";
+		return bc_number_read(&rules->records, value) && rules->records != 0;
+	}
+	*why = "the rules are duration:, records: and filesize:";
+	return false;
+}

@@ -1,0 +1,183 @@
+#include "daemon/config/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/ingest/pool.h"
+#include "daemon/config/usb_settings.h"
+
+#define CONNECTIONS 64u
+
+/* Of all transfers of a board; the kernel gives 16 MiB unless told otherwise. */
+#define TRANSFERS_BYTES_MAX (UINT64_C(256) << 20)
+
+void bc_config_default(struct bc_config *c)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	memset(c, 0, sizeof(*c));
+	snprintf(c->dir, sizeof(c->dir), "/var/lib/buscapd");
+	if (gethostname(c->host, sizeof(c->host) - 1) != 0)
+		snprintf(c->host, sizeof(c->host), "unknown");
+	c->buffer_bytes = 64u << 20;
+	c->workers = cores < 1                      ? 1
+		     : cores > (long)BC_WORKERS_MAX ? BC_WORKERS_MAX
+						    : (unsigned)cores;
+	c->flush_ns = 1000000000;
+	c->sync_ns = 200000000;
+	c->stuck_ns = 60000000000;
+	c->sealed_timeout_ns = UINT64_C(3600000000000);
+	c->recording = bc_recording_settings_default();
+	c->mapping = bc_mapping_options_default();
+	c->usb = bc_usb_options_default();
+	snprintf(c->socket, sizeof(c->socket), "/run/buscapd/buscapd.sock");
+	snprintf(c->socket_group, sizeof(c->socket_group), "buscap");
+	c->connections = CONNECTIONS;
+	c->log_level = BC_LOG_INFO;
+}
+
+static bool complain(char *why, size_t why_room, const char *text)
+{
+	snprintf(why, why_room, "%s", text);
+	return false;
+}
+
+bool bc_config_keeps_raw(const struct bc_config *c)
+{
+	return c->keep_raw && c->source.kind != BC_SOURCE_FILE;
+}
+
+static bool check_usb(const struct bc_config *c, char *why, size_t room)
+{
+	struct bc_usb_options usb = bc_config_usb(c);
+
+	if (usb.link == BC_USB_FTDI && !usb.has_id)
+		return complain(why, room,
+			"link = ftdi wants the chip's id, too: id = 0403:6014, 0403:6010, or what "
+			"its EEPROM says");
+	if ((uint64_t)usb.transfers * usb.transfer_bytes > TRANSFERS_BYTES_MAX)
+		return complain(
+			why, room, "transfers of transfer_size are 256 MiB together at most");
+	if (usb.back_off_ns > usb.back_off_max_ns)
+		return complain(why, room, "back_off is longer than back_off_max");
+	return true;
+}
+
+bool bc_config_is_live(const struct bc_config *c)
+{
+	return c->source.kind == BC_SOURCE_USB ||
+	       (c->source.kind == BC_SOURCE_SIM && c->source.rate != 0);
+}
+
+/* What of the buffer the workers don't need. */
+static uint64_t flight_most(const struct bc_config *c)
+{
+	uint64_t least = bc_pool_least_bytes(c->workers, bc_config_keeps_raw(c));
+
+	return c->buffer_bytes > least ? c->buffer_bytes - least : 0;
+}
+
+void bc_config_make_once(struct bc_config *c)
+{
+	unsigned kept = 0;
+
+	c->recording.mode = BC_RECORD_ALWAYS;
+	for (unsigned i = 0; i < c->triggers_count; i++) {
+		c->triggers[i].pre = (struct bc_length){BC_LENGTH_NONE, 0};
+		if (c->triggers[i].action != BC_ACTION_SNAPSHOT)
+			c->triggers[kept++] = c->triggers[i];
+	}
+	c->triggers_count = kept;
+}
+
+static bool check_recording(const struct bc_config *c, char *why, size_t room)
+{
+	enum bc_record_mode mode = c->recording.mode;
+
+	if (mode != BC_RECORD_ALWAYS && !bc_config_is_live(c)) {
+		snprintf(why, room,
+			"record = %s wants a source that doesn't wait: a board, or the simulated "
+			"bus with a rate",
+			bc_record_mode_name(mode));
+		return false;
+	}
+	if (mode != BC_RECORD_FLIGHT)
+		return true;
+	if (c->keep_raw)
+		return complain(why, room,
+			"keep_raw doesn't go with record = flight, which holds records only");
+	if (c->recording.flight_bytes <= flight_most(c))
+		return true;
+	snprintf(why, room,
+		"flight_size: a buffer of %llu MiB has room for %llu MiB of it beside what the "
+		"workers need",
+		(unsigned long long)(c->buffer_bytes >> 20),
+		(unsigned long long)(flight_most(c) >> 20));
+	return false;
+}
+
+static bool check_trigger(
+	const struct bc_config *c, const struct bc_trigger *t, char *why, size_t room)
+{
+	bool begins = t->action == BC_ACTION_START || t->action == BC_ACTION_TOGGLE ||
+		      t->action == BC_ACTION_SNAPSHOT;
+	bool wants_flight = t->action == BC_ACTION_SNAPSHOT || t->pre.unit != BC_LENGTH_NONE;
+
+	if (!bc_trigger_check(t, why, room))
+		return false;
+	if (begins && !bc_config_is_live(c)) {
+		snprintf(why, room,
+			"trigger %s: %s wants a board, or the simulated bus with a rate; a replay "
+			"is one recording",
+			t->name, bc_trigger_action_name(t->action));
+		return false;
+	}
+	if (wants_flight && c->recording.mode != BC_RECORD_FLIGHT) {
+		snprintf(why, room, "trigger %s: %s wants record = flight", t->name,
+			t->action == BC_ACTION_SNAPSHOT ? "snapshot" : "pre");
+		return false;
+	}
+	return true;
+}
+
+bool bc_config_check(const struct bc_config *c, char *why, size_t room)
+{
+	bool keeps_raw = bc_config_keeps_raw(c);
+	uint64_t least = bc_pool_least_bytes(c->workers, keeps_raw);
+
+	if (c->source.kind == BC_SOURCE_NONE)
+		return complain(why, room,
+			"no source: give --source usb, file:PATH or sim, or source = in [source]");
+	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40)) {
+		snprintf(why, room,
+			"buffer: %u workers%s want at least %llu MiB, and 1 TiB is the most",
+			c->workers, keeps_raw ? " with keep_raw" : "",
+			(unsigned long long)(least >> 20) + 1);
+		return false;
+	}
+	if (c->speed != 0 && c->source.kind != BC_SOURCE_FILE)
+		return complain(why, room,
+			"speed paces a file, and nothing else; the simulated bus has rate= in its "
+			"source");
+	if (!check_recording(c, why, room))
+		return false;
+	for (unsigned i = 0; i < c->triggers_count; i++)
+		if (!check_trigger(c, &c->triggers[i], why, room))
+			return false;
+	if (c->source.kind == BC_SOURCE_USB)
+		return check_usb(c, why, room);
+	return true;
+}
+
+struct bc_usb_options bc_config_usb(const struct bc_config *c)
+{
+	struct bc_usb_options usb = c->usb;
+	char why[64];
+
+	/* Read once already, when the source was set: it can't fail. */
+	if (!bc_usb_settings_read(&usb, c->source.usb, why, sizeof(why)))
+		return c->usb;
+	return usb;
+}

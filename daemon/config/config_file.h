@@ -1,0 +1,18 @@
+/* The files that a configuration is read from: INI, by inih, with conf.d beside the first. What the
+ * keys mean is daemon/config/config.h's. */
+#ifndef BC_DAEMON_CONFIG_CONFIG_FILE_H
+#define BC_DAEMON_CONFIG_CONFIG_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/config/config.h"
+#include "formats/base/must_check.h"
+
+/* Reads a file and conf.d/(anything).conf beside it, in the order of their names. `is_optional`:
+ * the file may be missing. On failure returns false with a line in `why` that names file and line.
+ */
+bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *why,
+	size_t why_room) BC_MUST_CHECK;
+
+#endif

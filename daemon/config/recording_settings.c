@@ -1,0 +1,85 @@
+#include "daemon/config/recording_settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/rules.h"
+#include "formats/segment/metadata.h"
+
+static const char *const modes[] = {
+	[BC_RECORD_ALWAYS] = "always",
+	[BC_RECORD_ON_DEMAND] = "on-demand",
+	[BC_RECORD_FLIGHT] = "flight",
+};
+
+#define MODES (sizeof(modes) / sizeof(modes[0]))
+
+const char *bc_record_mode_name(enum bc_record_mode mode)
+{
+	return mode < MODES ? modes[mode] : "unknown";
+}
+
+struct bc_recording_settings bc_recording_settings_default(void)
+{
+	return (struct bc_recording_settings){.flight_ns = UINT64_C(10000000000)};
+}
+
+static bool complain(char *why, size_t room, const char *text)
+{
+	snprintf(why, room, "%s", text);
+	return false;
+}
+
+static bool read_mode(struct bc_recording_settings *s, const char *value, char *why, size_t room)
+{
+	for (size_t i = 0; i < MODES; i++) {
+		if (strcmp(value, modes[i]) != 0)
+			continue;
+		s->mode = (enum bc_record_mode)i;
+		return true;
+	}
+	return complain(why, room, "record is always, on-demand or flight");
+}
+
+static bool read_flight_time(
+	struct bc_recording_settings *s, const char *value, char *why, size_t room)
+{
+	return bc_time_read(&s->flight_ns, value) ||
+	       complain(why, room, "a time is a number of seconds, or with ms, s, m, h or d");
+}
+
+static bool read_flight_size(
+	struct bc_recording_settings *s, const char *value, char *why, size_t room)
+{
+	uint64_t bytes;
+
+	if (!bc_size_read(&bytes, value, 1))
+		return complain(why, room, "a size is a number of bytes, or with K, M, G or T");
+	s->flight_bytes = bytes;
+	return true;
+}
+
+bool bc_recording_setting_read(struct bc_recording_settings *settings, struct bc_sampling *sampling,
+	const char *key, const char *value, char *why, size_t room)
+{
+	char what[200];
+	bool is_good;
+
+	if (strcmp(key, "record") == 0) {
+		is_good = read_mode(settings, value, what, sizeof(what));
+	} else if (strcmp(key, "flight_time") == 0) {
+		is_good = read_flight_time(settings, value, what, sizeof(what));
+	} else if (strcmp(key, "flight_size") == 0) {
+		is_good = read_flight_size(settings, value, what, sizeof(what));
+	} else if (strcmp(key, "sampling") == 0) {
+		is_good = bc_sampling_read(sampling, value, what, sizeof(what));
+	} else if (strncmp(key, "metadata.", 9) == 0) {
+		is_good = bc_metadata_set(settings->metadata, key + 9, value, what, sizeof(what));
+	} else {
+		snprintf(why, room, "[recording] %.80s: no such key", key);
+		return false;
+	}
+	if (!is_good)
+		snprintf(why, room, "%.80s = %.200s: %s", key, value, what);
+	return is_good;
+}

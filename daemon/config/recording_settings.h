@@ -1,0 +1,36 @@
+/* [recording] of the configuration: when something is recorded, and what is noted on it. */
+#ifndef BC_DAEMON_CONFIG_RECORDING_SETTINGS_H
+#define BC_DAEMON_CONFIG_RECORDING_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/trigger/record_filter.h"
+#include "formats/base/must_check.h"
+#include "formats/segment/segment_header.h"
+
+enum bc_record_mode {
+	BC_RECORD_ALWAYS,    /* from the start to the end */
+	BC_RECORD_ON_DEMAND, /* when a request or a trigger says so */
+	BC_RECORD_FLIGHT,    /* the same, and what came last is kept in memory until then */
+};
+
+struct bc_recording_settings {
+	enum bc_record_mode mode;
+	uint64_t flight_ns;    /* the flight recorder holds so much; 0: no such limit */
+	uint64_t flight_bytes; /* and no more than this, of records; 0: as the buffer has room */
+	char metadata[BC_METADATA_MAX]; /* a JSON object of texts; empty: {} */
+};
+
+struct bc_recording_settings bc_recording_settings_default(void);
+
+/* Sets record, flight_time, flight_size or metadata.KEY; sampling goes to *sampling. On failure
+ * returns false with a sentence in `why`. */
+bool bc_recording_setting_read(struct bc_recording_settings *settings, struct bc_sampling *sampling,
+	const char *key, const char *value, char *why, size_t why_room) BC_MUST_CHECK;
+
+/* "always", "on-demand", "flight". */
+const char *bc_record_mode_name(enum bc_record_mode mode);
+
+#endif

@@ -1,0 +1,28 @@
+/* What --source names: `usb`, `file:PATH`, `sim`, each with its settings. */
+#ifndef BC_DAEMON_CONFIG_SOURCE_SPEC_H
+#define BC_DAEMON_CONFIG_SOURCE_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capture/sim/sim.h"
+#include "formats/base/format_id.h"
+
+enum bc_source_kind { BC_SOURCE_NONE, BC_SOURCE_FILE, BC_SOURCE_SIM, BC_SOURCE_USB };
+
+struct bc_source_spec {
+	enum bc_source_kind kind;
+	char path[4096];       /* file */
+	enum bc_format format; /* file: BC_FORMAT_UNKNOWN: told by content */
+	uint64_t clock_hz;     /* file: 0: not said */
+	struct bc_sim_options sim;
+	uint64_t rate;  /* sim: samples a second; 0: as fast as they are taken */
+	char usb[1024]; /* usb: its settings, for bc_usb_settings_read(); they are good */
+};
+
+/* Reads a specification. On failure returns false with a sentence in `why`. */
+bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *why, size_t why_room)
+	__attribute__((warn_unused_result));
+
+#endif

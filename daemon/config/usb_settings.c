@@ -1,0 +1,209 @@
+#include "daemon/config/usb_settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/rules.h"
+
+#define MS_NS UINT64_C(1000000)
+
+static bool read_id(struct bc_usb_options *o, const char *value)
+{
+	unsigned vid;
+	unsigned pid;
+	int end = 0;
+
+	if (strspn(value, "0123456789abcdefABCDEF:") != strlen(value) ||
+		sscanf(value, "%4x:%4x%n", &vid, &pid, &end) != 2 || value[end] != '\0')
+		return false;
+	o->wish.vid = (uint16_t)vid;
+	o->wish.pid = (uint16_t)pid;
+	o->has_id = true;
+	return true;
+}
+
+static bool read_serial(struct bc_usb_options *o, const char *value)
+{
+	if (strlen(value) > BC_SERIAL_MAX)
+		return false;
+	memset(o->wish.serial, 0, sizeof(o->wish.serial));
+	strcpy(o->wish.serial, value);
+	return true;
+}
+
+static bool read_protocol(struct bc_usb_options *o, const char *value)
+{
+	o->protocol = bc_format_by_name(value);
+	return o->protocol == BC_FORMAT_BCP1 || o->protocol == BC_FORMAT_RAW6;
+}
+
+static bool read_link(struct bc_usb_options *o, const char *value)
+{
+	o->link = strcmp(value, "ftdi") == 0 ? BC_USB_FTDI : BC_USB_PLAIN;
+	return o->link == BC_USB_FTDI || strcmp(value, "plain") == 0;
+}
+
+static bool read_transfers(struct bc_usb_options *o, const char *value)
+{
+	uint64_t transfers;
+
+	if (!bc_number_read(&transfers, value) || transfers < 1 || transfers > BC_USB_TRANSFERS_MAX)
+		return false;
+	o->transfers = (unsigned)transfers;
+	return true;
+}
+
+static bool read_transfer_size(struct bc_usb_options *o, const char *value)
+{
+	uint64_t bytes;
+
+	if (!bc_size_read(&bytes, value, 1) || bytes < BC_USB_TRANSFER_LEAST ||
+		bytes > BC_USB_TRANSFER_BYTES_MAX)
+		return false;
+	o->transfer_bytes = (uint32_t)bytes;
+	return true;
+}
+
+/* A time, or 0 for what shall not be. */
+static bool read_time(uint64_t *ns, const char *value)
+{
+	if (strcmp(value, "0") == 0) {
+		*ns = 0;
+		return true;
+	}
+	return bc_time_read(ns, value);
+}
+
+static bool read_transfer_timeout(struct bc_usb_options *o, const char *value)
+{
+	uint64_t ns;
+
+	if (!read_time(&ns, value) || ns > 3600000 * MS_NS)
+		return false;
+	o->timeout_ms = (uint32_t)((ns + MS_NS - 1) / MS_NS);
+	return true;
+}
+
+static bool read_clock_hz(struct bc_usb_options *o, const char *value)
+{
+	return bc_number_read(&o->clock_hz, value) && o->clock_hz <= UINT64_C(1000000000000);
+}
+
+static bool read_wait(struct bc_usb_options *o, const char *value)
+{
+	return read_time(&o->wait_ns, value);
+}
+
+static bool read_silence(struct bc_usb_options *o, const char *value)
+{
+	return read_time(&o->silence_ns, value);
+}
+
+static bool read_silence_action(struct bc_usb_options *o, const char *value)
+{
+	o->restarts_silent = strcmp(value, "restart") == 0;
+	return o->restarts_silent || strcmp(value, "say") == 0;
+}
+
+static bool read_back_off(struct bc_usb_options *o, const char *value)
+{
+	return bc_time_read(&o->back_off_ns, value) && o->back_off_ns >= MS_NS;
+}
+
+static bool read_back_off_max(struct bc_usb_options *o, const char *value)
+{
+	return bc_time_read(&o->back_off_max_ns, value) && o->back_off_max_ns >= MS_NS;
+}
+
+static bool read_ftdi_latency(struct bc_usb_options *o, const char *value)
+{
+	uint64_t ns;
+
+	if (!bc_time_read(&ns, value) || ns < MS_NS || ns > 255 * MS_NS)
+		return false;
+	o->ftdi.latency_ms = (uint8_t)(ns / MS_NS);
+	return true;
+}
+
+static bool read_ftdi_mode(struct bc_usb_options *o, const char *value)
+{
+	o->ftdi.mode = strcmp(value, "sync-fifo") == 0 ? 0x40 : 0;
+	return o->ftdi.mode != 0 || strcmp(value, "fifo") == 0;
+}
+
+static const struct {
+	const char *key;
+	bool (*read)(struct bc_usb_options *options, const char *value);
+	const char *wants;
+} settings[] = {
+	{"id", read_id, "VID:PID, four hexadecimal digits each, as 1209:0001"},
+	{"serial", read_serial, "a serial number of up to 127 characters; empty: any"},
+	{"protocol", read_protocol, "bcp1 or raw6"},
+	{"link", read_link, "plain or ftdi"},
+	{"transfers", read_transfers, "a number from 1 to 256"},
+	{"transfer_size", read_transfer_size, "a size from 4K to 16M"},
+	{"transfer_timeout", read_transfer_timeout, "a time up to 1h; 0: none"},
+	{"clock_hz", read_clock_hz, "ticks a second; 0: not known"},
+	{"wait", read_wait, "a time; 0: for ever"},
+	{"silence", read_silence, "a time; 0: never"},
+	{"silence_action", read_silence_action, "say or restart"},
+	{"back_off", read_back_off, "a time of 1ms or more"},
+	{"back_off_max", read_back_off_max, "a time of 1ms or more"},
+	{"ftdi_latency", read_ftdi_latency, "a time from 1ms to 255ms"},
+	{"ftdi_mode", read_ftdi_mode, "sync-fifo or fifo"},
+};
+
+bool bc_usb_setting_read(
+	struct bc_usb_options *options, const char *key, const char *value, char *why, size_t room)
+{
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		if (strcmp(settings[i].key, key) != 0)
+			continue;
+		if (settings[i].read(options, value))
+			return true;
+		snprintf(why, room, "%s = %.200s: %s is %s", key, value, key, settings[i].wants);
+		return false;
+	}
+	int at = snprintf(why, room, "%.50s: a board has no such setting; there are", key);
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (at > 0 && (size_t)at < room)
+			at += snprintf(why + at, room - (size_t)at, " %s", settings[i].key);
+	return false;
+}
+
+bool bc_usb_settings_read(struct bc_usb_options *options, const char *text, char *why, size_t room)
+{
+	char copy[1024];
+	char *rest = copy;
+	char *setting;
+
+	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy)) {
+		snprintf(why, room, "usb: its settings are too long");
+		return false;
+	}
+	while (copy[0] != '\0' && (setting = strsep(&rest, ",")) != NULL) {
+		char *equals = strchr(setting, '=');
+		if (equals == NULL) {
+			snprintf(why, room, "'%s': a setting of usb: is KEY=VALUE, as serial=X",
+				setting);
+			return false;
+		}
+		*equals = '\0';
+		if (!bc_usb_setting_read(options, setting, equals + 1, why, room))
+			return false;
+	}
+	return true;
+}
+
+bool bc_usb_settings_equal(const struct bc_usb_options *a, const struct bc_usb_options *b)
+{
+	return a->wish.vid == b->wish.vid && a->wish.pid == b->wish.pid &&
+	       strcmp(a->wish.serial, b->wish.serial) == 0 && a->protocol == b->protocol &&
+	       a->link == b->link && a->ftdi.latency_ms == b->ftdi.latency_ms &&
+	       a->ftdi.mode == b->ftdi.mode && a->transfers == b->transfers &&
+	       a->transfer_bytes == b->transfer_bytes && a->timeout_ms == b->timeout_ms &&
+	       a->clock_hz == b->clock_hz && a->wait_ns == b->wait_ns &&
+	       a->silence_ns == b->silence_ns && a->restarts_silent == b->restarts_silent &&
+	       a->back_off_ns == b->back_off_ns && a->back_off_max_ns == b->back_off_max_ns;
+}

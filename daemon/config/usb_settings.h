@@ -1,0 +1,22 @@
+/* The settings of a board, as [usb] of the configuration and `usb:KEY=VALUE,...` of a source have
+ * them; docs/configuration.md. */
+#ifndef BC_DAEMON_CONFIG_USB_SETTINGS_H
+#define BC_DAEMON_CONFIG_USB_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "capture/usb/usb_source.h"
+
+/* Sets one. On failure returns false with a sentence in `why`. */
+bool bc_usb_setting_read(struct bc_usb_options *options, const char *key, const char *value,
+	char *why, size_t why_room) __attribute__((warn_unused_result));
+
+/* Sets what "key=value,key=value" says; an empty text says nothing. */
+bool bc_usb_settings_read(struct bc_usb_options *options, const char *text, char *why,
+	size_t why_room) __attribute__((warn_unused_result));
+
+/* Whether two boards are configured alike. */
+bool bc_usb_settings_equal(const struct bc_usb_options *a, const struct bc_usb_options *b);
+
+#endif

@@ -1,0 +1,167 @@
+#include "daemon/hook/hook_process.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NICE 10
+
+/* A session of its own is a process group of its own. Signals are as for a new program, whatever
+ * the daemon has blocked. */
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+	sigset_t none;
+	sigset_t all;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	int rc = posix_spawnattr_setflags(
+		attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	if (rc == 0)
+		rc = posix_spawnattr_setsigmask(attributes, &none);
+	if (rc == 0)
+		rc = posix_spawnattr_setsigdefault(attributes, &all);
+	return rc;
+}
+
+static int set_files(posix_spawn_file_actions_t *files, int output_fd)
+{
+	int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(files, output_fd, STDOUT_FILENO);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(files, output_fd, STDERR_FILENO);
+	return rc;
+}
+
+/* On the pool. */
+static void start(uv_work_t *work)
+{
+	struct bc_hook_process *p = work->data;
+	char *words[] = {(char *)p->command, (char *)p->path, NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+
+	int rc = posix_spawnattr_init(&attributes);
+	if (rc == 0) {
+		rc = posix_spawn_file_actions_init(&files);
+		if (rc == 0) {
+			rc = set_attributes(&attributes);
+			if (rc == 0)
+				rc = set_files(&files, p->output_fd);
+			if (rc == 0)
+				rc = posix_spawn(&p->pid, p->command, &files, &attributes, words,
+					p->environment);
+			posix_spawn_file_actions_destroy(&files);
+		}
+		posix_spawnattr_destroy(&attributes);
+	}
+	if (rc == 0)
+		setpriority(PRIO_PGRP, (id_t)p->pid, NICE);
+	p->start_error = -rc;
+}
+
+bool bc_hook_process_look(struct bc_hook_process *p)
+{
+	if (!p->is_running || waitpid(p->pid, &p->status, WNOHANG) == 0)
+		return true;
+	p->is_running = false;
+	uv_signal_stop(&p->child);
+	p->on_end(p->context);
+	return false;
+}
+
+static void on_child(uv_signal_t *signal, int number)
+{
+	(void)number;
+	bc_hook_process_look(signal->data);
+}
+
+static void on_part_closed(struct bc_hook_process *p)
+{
+	if (--p->to_close == 0)
+		p->on_closed(p->context);
+}
+
+static void on_started(uv_work_t *work, int status)
+{
+	struct bc_hook_process *p = work->data;
+
+	p->is_starting = false;
+	close(p->output_fd);
+	free(p->environment);
+	if (status != 0)
+		p->start_error = status;
+	p->is_running = p->start_error == 0;
+	if (p->signal != 0)
+		bc_hook_process_signal(p, p->signal);
+	if (p->on_closed != NULL) {
+		on_part_closed(p);
+		return;
+	}
+	if (!p->is_running) {
+		uv_signal_stop(&p->child);
+		p->on_end(p->context);
+		return;
+	}
+	bc_hook_process_look(p); /* it may have ended before this was known */
+}
+
+void bc_hook_process_init(
+	struct bc_hook_process *p, uv_loop_t *loop, void (*on_end)(void *context), void *context)
+{
+	*p = (struct bc_hook_process){.on_end = on_end, .context = context};
+	uv_signal_init(loop, &p->child);
+	p->child.data = p;
+	p->work.data = p;
+}
+
+int bc_hook_process_start(struct bc_hook_process *p, const char *command, const char *path,
+	char **environment, int output_fd)
+{
+	assert(!p->is_starting && !p->is_running);
+	p->command = command;
+	p->path = path;
+	p->output_fd = output_fd;
+	p->signal = 0;
+	p->status = 0;
+	p->start_error = 0;
+	p->environment = environment;
+	if (p->environment == NULL || uv_signal_start(&p->child, on_child, SIGCHLD) != 0 ||
+		uv_queue_work(p->child.loop, &p->work, start, on_started) != 0) {
+		uv_signal_stop(&p->child);
+		free(p->environment);
+		close(output_fd);
+		return -ENOMEM;
+	}
+	p->is_starting = true;
+	return 0;
+}
+
+void bc_hook_process_signal(struct bc_hook_process *p, int number)
+{
+	if (p->is_starting)
+		p->signal = number;
+	else if (p->is_running)
+		kill(-p->pid, number);
+}
+
+static void on_signal_closed(uv_handle_t *handle)
+{
+	on_part_closed(handle->data);
+}
+
+void bc_hook_process_close(struct bc_hook_process *p, void (*on_closed)(void *context))
+{
+	p->on_closed = on_closed;
+	p->to_close = p->is_starting ? 2 : 1;
+	uv_close((uv_handle_t *)&p->child, on_signal_closed);
+}

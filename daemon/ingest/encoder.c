@@ -1,0 +1,135 @@
+#include "daemon/ingest/encoder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct worker {
+	struct bc_encoder *encoder;
+	pthread_t thread;
+	struct bc_stint stint;
+};
+
+struct bc_encoder {
+	struct bc_encoder_queues queues;
+	unsigned count;
+	unsigned started;
+	struct worker workers[];
+};
+
+static void add_losses(struct bc_losses *losses, const struct bc_chunk *chunk)
+{
+	memset(losses, 0, sizeof(*losses));
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		if (event->kind != BC_EVENT_GAP)
+			continue;
+		unsigned cause = event->cause < BC_GAP_CAUSES ? event->cause : 0;
+		losses->gaps[cause]++;
+		losses->lost[cause] += event->value;
+		losses->inexact[cause] |= !event->exact;
+	}
+}
+
+static void encode(struct bc_encoded *out, struct bc_slot *slot)
+{
+	out->sequence = slot->sequence;
+	out->recording = slot->recording;
+	out->cut_after = slot->cut_after;
+	out->is_last = slot->is_last;
+	out->is_written = false;
+	out->bytes = 0;
+	bc_chunk_gaps(&slot->chunk, &out->gaps, &out->lost);
+	add_losses(&out->losses, &slot->chunk);
+	if (!bc_chunk_is_empty(&slot->chunk))
+		out->bytes = bc_chunk_encode(out->data, &slot->chunk, &out->header_bytes);
+	out->info = slot->chunk.info;
+	out->is_raw_written = false;
+	out->raw_bytes = 0;
+	if (slot->raw == NULL || bc_raw_block_is_empty(slot->raw))
+		return;
+	out->raw_form = slot->raw->form;
+	out->raw_plain_bytes = slot->raw->bytes;
+	out->raw_bytes = bc_raw_encode(out->raw, slot->raw);
+}
+
+static void *work(void *context)
+{
+	struct worker *worker = context;
+	const struct bc_encoder_queues *q = &worker->encoder->queues;
+	struct bc_encoded *out;
+	struct bc_slot *slot;
+
+	while ((out = bc_queue_pop(q->outputs)) != NULL) {
+		slot = bc_queue_pop(q->chunks);
+		if (slot == NULL) {
+			bc_queue_push(q->outputs, out);
+			break;
+		}
+		bc_stint_begin(&worker->stint, "encoding a chunk", "");
+		encode(out, slot);
+		bc_queue_push(q->free_slots, slot);
+		bc_queue_push(q->encoded, out);
+		q->slot_freed(q->context);
+		bc_stint_rest(&worker->stint);
+	}
+	return NULL;
+}
+
+static void join(struct bc_encoder *encoder)
+{
+	bc_queue_close(encoder->queues.chunks);
+	while (encoder->started > 0)
+		pthread_join(encoder->workers[--encoder->started].thread, NULL);
+}
+
+static void free_encoder(struct bc_encoder *encoder)
+{
+	for (unsigned i = 0; i < encoder->count; i++)
+		bc_stint_destroy(&encoder->workers[i].stint);
+	free(encoder);
+}
+
+int bc_encoder_start(
+	struct bc_encoder **encoder, unsigned workers, const struct bc_encoder_queues *queues)
+{
+	struct bc_encoder *e = malloc(sizeof(*e) + workers * sizeof(e->workers[0]));
+
+	if (e == NULL)
+		return -ENOMEM;
+	e->queues = *queues;
+	e->count = workers;
+	e->started = 0;
+	for (unsigned i = 0; i < workers; i++) {
+		e->workers[i].encoder = e;
+		bc_stint_init(&e->workers[i].stint);
+	}
+	for (; e->started < workers; e->started++) {
+		struct worker *worker = &e->workers[e->started];
+		int rc = pthread_create(&worker->thread, NULL, work, worker);
+		if (rc != 0) {
+			join(e);
+			free_encoder(e);
+			return -rc;
+		}
+	}
+	*encoder = e;
+	return 0;
+}
+
+void bc_encoder_stop(struct bc_encoder *encoder)
+{
+	if (encoder == NULL)
+		return;
+	join(encoder);
+	free_encoder(encoder);
+}
+
+void bc_encoder_look(struct bc_encoder *encoder, struct bc_stint_seen *longest)
+{
+	for (unsigned i = 0; i < encoder->count; i++)
+		if (bc_stint_look(&encoder->workers[i].stint, longest))
+			snprintf(longest->who, sizeof(longest->who), "worker %u of %u", i + 1,
+				encoder->count);
+}

@@ -1,0 +1,207 @@
+#include "daemon/ingest/pipeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/ingest/encoder.h"
+#include "daemon/ingest/pool.h"
+#include "daemon/store/writer.h"
+
+struct bc_pipeline {
+	struct bc_pipeline_options options;
+	uv_async_t wake; /* from the threads: a slot is free, or the writer has news */
+
+	struct bc_pool pool;
+	struct bc_encoder *encoder;
+	struct bc_writer *writer;
+	struct bc_writer_report report; /* as last seen */
+
+	struct bc_counts counts;
+	unsigned low_water;
+	uint64_t next_sequence;
+	bool wants_room; /* somebody was told that no slot is free */
+};
+
+/* Slots */
+
+struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *p)
+{
+	return (struct bc_buffer_state){
+		.chunks = p->pool.slots_count,
+		.free = bc_queue_count(&p->pool.free_slots),
+		.low_water = p->low_water,
+	};
+}
+
+struct bc_slot *bc_pipeline_take(struct bc_pipeline *p)
+{
+	struct bc_slot *slot = bc_queue_pop_newest(&p->pool.free_slots);
+
+	if (slot == NULL) {
+		p->wants_room = true;
+		p->low_water = 0;
+		return NULL;
+	}
+	unsigned free = bc_queue_count(&p->pool.free_slots);
+	if (free < p->low_water)
+		p->low_water = free;
+	return slot;
+}
+
+void bc_pipeline_give_back(struct bc_pipeline *p, struct bc_slot *slot)
+{
+	bc_queue_push(&p->pool.free_slots, slot);
+	if (p->wants_room)
+		uv_async_send(&p->wake);
+}
+
+void bc_pipeline_send(struct bc_pipeline *p, struct bc_slot *slot)
+{
+	slot->sequence = p->next_sequence++;
+	bc_queue_push(&p->pool.chunks, slot);
+}
+
+bool bc_pipeline_is_busy(struct bc_pipeline *p)
+{
+	return bc_queue_count(&p->pool.chunks) != 0;
+}
+
+void bc_pipeline_abandon(struct bc_pipeline *p, const struct bc_recording *recording)
+{
+	bc_writer_abandon(p->writer, recording);
+}
+
+/* Reports */
+
+/* Takes over what the writer has done. */
+static void take_report(struct bc_pipeline *p)
+{
+	struct bc_writer_report now;
+	struct bc_counts *c = &p->counts;
+	struct bc_writer_news *news = bc_writer_take_news(p->writer, &now);
+	uint64_t written = now.written - p->report.written;
+	uint64_t unrecorded = now.unrecorded - p->report.unrecorded;
+	uint64_t abandoned = now.abandoned - p->report.abandoned;
+	c->written += written;
+	c->durable = now.durable;
+	c->dropped_idle += unrecorded;
+	c->dropped_disk += abandoned;
+	c->raw_dropped_bytes += now.raw_abandoned - p->report.raw_abandoned;
+	c->in_flight -= written + unrecorded + abandoned;
+	p->report = now;
+	p->options.on_report(p->options.context);
+	for (const struct bc_writer_news *n = news; n != NULL; n = n->next)
+		p->options.on_news(p->options.context, n);
+	bc_writer_news_free(news);
+}
+
+static void on_wake(uv_async_t *async)
+{
+	struct bc_pipeline *p = async->data;
+
+	take_report(p);
+	if (!p->wants_room || bc_queue_count(&p->pool.free_slots) == 0)
+		return;
+	p->wants_room = false;
+	p->options.on_room(p->options.context);
+}
+
+static void wake_loop(void *context)
+{
+	struct bc_pipeline *p = context;
+
+	uv_async_send(&p->wake);
+}
+
+struct bc_counts *bc_pipeline_counts(struct bc_pipeline *p)
+{
+	return &p->counts;
+}
+
+const struct bc_writer_report *bc_pipeline_report(const struct bc_pipeline *p)
+{
+	return &p->report;
+}
+
+void bc_pipeline_look(struct bc_pipeline *p, struct bc_stint_seen *longest)
+{
+	bc_encoder_look(p->encoder, longest);
+	bc_writer_look(p->writer, longest);
+}
+
+/* Life */
+
+static int start_threads(struct bc_pipeline *p)
+{
+	struct bc_encoder_queues queues = {
+		.chunks = &p->pool.chunks,
+		.free_slots = &p->pool.free_slots,
+		.outputs = &p->pool.free_outputs,
+		.encoded = &p->pool.encoded,
+		.slot_freed = wake_loop,
+		.context = p,
+	};
+	struct bc_writer_options writer = {
+		.dir = p->options.dir,
+		.dir_fd = p->options.dir_fd,
+		.rules = p->options.rules,
+		.encoded = &p->pool.encoded,
+		.outputs = &p->pool.free_outputs,
+		.outputs_count = p->pool.outputs_count,
+		.reported = wake_loop,
+		.context = p,
+	};
+	int rc = bc_encoder_start(&p->encoder, p->options.workers, &queues);
+
+	if (rc == 0)
+		rc = bc_writer_start(&p->writer, &writer);
+	return rc;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct bc_pipeline *p = handle->data;
+
+	bc_pool_free(&p->pool);
+	free(p);
+}
+
+int bc_pipeline_open(
+	struct bc_pipeline **pipeline, uv_loop_t *loop, const struct bc_pipeline_options *options)
+{
+	struct bc_pipeline *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return -ENOMEM;
+	p->options = *options;
+	int rc = bc_pool_take(
+		&p->pool, options->buffer_bytes, options->workers, options->keeps_raw);
+	p->low_water = p->pool.slots_count;
+	if (rc == 0)
+		rc = uv_async_init(loop, &p->wake, on_wake);
+	if (rc != 0) {
+		bc_pool_free(&p->pool);
+		free(p);
+		return rc;
+	}
+	p->wake.data = p;
+	rc = start_threads(p);
+	if (rc != 0) {
+		bc_pipeline_close(p);
+		return rc;
+	}
+	*pipeline = p;
+	return 0;
+}
+
+void bc_pipeline_close(struct bc_pipeline *p)
+{
+	bc_encoder_stop(p->encoder);
+	bc_writer_stop(p->writer);
+	uv_close((uv_handle_t *)&p->wake, on_closed);
+}
+
+void bc_pipeline_set_rules(struct bc_pipeline *p, const struct bc_writer_rules *rules)
+{
+	bc_writer_set_rules(p->writer, rules);
+}

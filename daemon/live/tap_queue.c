@@ -1,0 +1,125 @@
+#include "daemon/live/tap_queue.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Records leave room for what happens between them. */
+#define RECORD_SLOTS 5632u
+#define REFILL_SLOTS (RECORD_SLOTS / 2)
+
+static struct bc_tap_item *add_slot(struct bc_tap_queue *q)
+{
+	return &q->slots[(q->first + q->used++) % BC_TAP_SLOTS];
+}
+
+static struct bc_tap_item *take_slot(struct bc_tap_queue *q)
+{
+	struct bc_tap_item *slot = &q->slots[q->first];
+
+	q->first = (q->first + 1) % BC_TAP_SLOTS;
+	q->used--;
+	return slot;
+}
+
+/* Makes sure of that many slots below `limit`, and of one for what was missed, which is queued. */
+static bool make_room(struct bc_tap_queue *q, unsigned slots, unsigned limit)
+{
+	bool has_missed = q->missed != 0 || q->missed_events != 0;
+
+	if (q->used + slots + has_missed > limit)
+		return false;
+	if (has_missed) {
+		*add_slot(q) = (struct bc_tap_item){
+			.kind = BC_TAP_MISSED, .number = q->missed, .tick = q->missed_events};
+		q->missed = 0;
+		q->missed_events = 0;
+	}
+	return true;
+}
+
+bool bc_tap_queue_wants_records(struct bc_tap_queue *q)
+{
+	if (q->is_over_full && q->used <= REFILL_SLOTS)
+		q->is_over_full = false;
+	return !q->is_over_full;
+}
+
+bool bc_tap_queue_record(struct bc_tap_queue *q, const uint8_t *record, uint64_t number,
+	uint64_t tick, uint32_t epoch)
+{
+	if (!make_room(q, 1, RECORD_SLOTS)) {
+		q->is_over_full = true;
+		return false;
+	}
+	struct bc_tap_item *item = add_slot(q);
+	item->kind = BC_TAP_RECORD;
+	memcpy(item->record, record, BC_RECORD_BYTES);
+	item->number = number;
+	item->tick = tick;
+	item->epoch = epoch;
+	return true;
+}
+
+static unsigned slots_of(size_t text_bytes)
+{
+	return (unsigned)((text_bytes + sizeof(struct bc_tap_item) - 1) /
+			  sizeof(struct bc_tap_item));
+}
+
+static void add_text(struct bc_tap_queue *q, const char *text, size_t n)
+{
+	while (n != 0) {
+		size_t part = n < sizeof(struct bc_tap_item) ? n : sizeof(struct bc_tap_item);
+		memcpy(add_slot(q), text, part);
+		text += part;
+		n -= part;
+	}
+}
+
+void bc_tap_queue_event(struct bc_tap_queue *q, const struct bc_event *event, const char *text,
+	const struct bc_tap_place *place)
+{
+	static const uint8_t kinds[] = {[BC_EVENT_GAP] = BC_TAP_GAP,
+		[BC_EVENT_MARK] = BC_TAP_MARK,
+		[BC_EVENT_TRIGGER] = BC_TAP_TRIGGER};
+	bool is_gap = event->kind == BC_EVENT_GAP;
+	uint16_t n = is_gap ? 0 : event->text_bytes;
+
+	assert(n <= BC_CHUNK_TEXT_BYTES);
+	if (event->kind >= sizeof(kinds) || kinds[event->kind] == BC_TAP_NOTHING)
+		return;
+	if (!make_room(q, 1 + slots_of(n), BC_TAP_SLOTS)) {
+		q->missed_events++;
+		return;
+	}
+	*add_slot(q) = (struct bc_tap_item){
+		.kind = kinds[event->kind],
+		.cause = event->cause,
+		.exact = event->exact,
+		.text_bytes = n,
+		.number = is_gap ? event->value : place->record,
+		.tick = place->tick,
+		.epoch = place->epoch,
+	};
+	add_text(q, text, n);
+}
+
+bool bc_tap_queue_is_empty(const struct bc_tap_queue *q)
+{
+	return q->used == 0 && q->missed == 0 && q->missed_events == 0;
+}
+
+bool bc_tap_queue_take(
+	struct bc_tap_queue *q, struct bc_tap_item *item, char text[BC_TAP_TEXT_ROOM])
+{
+	if (q->used == 0 && !bc_tap_queue_is_empty(q) && !make_room(q, 0, BC_TAP_SLOTS))
+		return false;
+	if (q->used == 0)
+		return false;
+	*item = *take_slot(q);
+	if (item->kind != BC_TAP_MARK && item->kind != BC_TAP_TRIGGER)
+		return true;
+	for (unsigned i = 0; i < slots_of(item->text_bytes); i++)
+		memcpy(text + i * sizeof(*item), take_slot(q), sizeof(*item));
+	return true;
+}

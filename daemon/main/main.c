@@ -1,0 +1,60 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/main/boards.h"
+#include "daemon/main/daemon.h"
+#include "daemon/base/log.h"
+#include "daemon/config/options.h"
+
+/* A descriptor that nobody has opened would be the next file's: a message would go into it. */
+static bool open_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd >= 0 && close(fd) == 0;
+}
+
+/* What was asked for has been printed, or not. */
+static enum bc_exit printed(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return BC_EXIT_OK;
+	fprintf(stderr, "buscapd: can't write the output: %s\n", strerror(errno));
+	return BC_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	struct bc_options options;
+	struct bc_config config;
+	char why[1024];
+
+	if (!open_standard_fds())
+		return BC_EXIT_FAILED;
+	switch (bc_options_read(&options, argc, argv)) {
+	case BC_OPTIONS_EXIT:
+		return (int)printed();
+	case BC_OPTIONS_WRONG:
+		return BC_EXIT_USAGE;
+	case BC_OPTIONS_RUN:
+		break;
+	}
+	if (!bc_options_config(&options, &config, why, sizeof(why))) {
+		bc_log(BC_LOG_ERROR, "%s", why);
+		return BC_EXIT_USAGE;
+	}
+	if (options.check_config) {
+		puts("the configuration is good");
+		return BC_EXIT_OK;
+	}
+	if (options.list_boards)
+		return (int)bc_boards_print(&config);
+	return (int)bc_daemon_run(&options, &config);
+}

@@ -1,0 +1,76 @@
+#include "daemon/main/reload.h"
+
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/config/usb_settings.h"
+
+/* Names what of a new configuration must wait for a restart. */
+static void log_unchanged(const struct bc_config *old, const struct bc_config *new)
+{
+	const struct {
+		const char *name;
+		bool differs;
+	} settings[] = {
+		{"source.source", strcmp(old->source_text, new->source_text) != 0},
+		{"[usb]", !bc_usb_settings_equal(&old->usb, &new->usb)},
+		{"source.speed", old->speed < new->speed || old->speed > new->speed},
+		{"output.dir", strcmp(old->dir, new->dir) != 0},
+		{"output.keep_raw", old->keep_raw != new->keep_raw},
+		{"output.label", strcmp(old->label, new->label) != 0},
+		{"recording.record", old->recording.mode != new->recording.mode},
+		{"recording.flight_time", old->recording.flight_ns != new->recording.flight_ns},
+		{"recording.flight_size",
+			old->recording.flight_bytes != new->recording.flight_bytes},
+		{"[stop]", memcmp(&old->stop, &new->stop, sizeof(old->stop)) != 0},
+		{"pipeline.buffer", old->buffer_bytes != new->buffer_bytes},
+		{"pipeline.workers", old->workers != new->workers},
+		{"[mapping]", memcmp(&old->mapping, &new->mapping, sizeof(old->mapping)) != 0},
+		{"socket.path", strcmp(old->socket, new->socket) != 0},
+		{"socket.group", strcmp(old->socket_group, new->socket_group) != 0},
+		{"socket.connections", old->connections != new->connections},
+		{"socket.metrics_listen",
+			strcmp(old->metrics_listen.text, new->metrics_listen.text) != 0},
+	};
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (settings[i].differs)
+			bc_log(BC_LOG_WARNING,
+				"%s has changed: that wants a restart, and stays as it was until "
+				"then",
+				settings[i].name);
+}
+
+bool bc_reload(struct bc_config *config, const struct bc_options *options)
+{
+	struct bc_config new;
+	char why[1024];
+
+	if (!bc_options_config(options, &new, why, sizeof(why))) {
+		bc_log(BC_LOG_ERROR, "SIGHUP: %s; the configuration stays as it was", why);
+		return false;
+	}
+	log_unchanged(config, &new);
+	config->rotation = new.rotation;
+	config->space = new.space;
+	config->flush_ns = new.flush_ns;
+	config->sync_ns = new.sync_ns;
+	config->stuck_ns = new.stuck_ns;
+	config->log_level = new.log_level;
+	config->sift = new.sift;
+	memcpy(config->triggers, new.triggers, sizeof(new.triggers));
+	config->triggers_count = new.triggers_count;
+	memcpy(config->recording.metadata, new.recording.metadata, sizeof(new.recording.metadata));
+	config->reserve = new.reserve;
+	memcpy(config->sealed_command, new.sealed_command, sizeof(new.sealed_command));
+	config->sealed_timeout_ns = new.sealed_timeout_ns;
+	return true;
+}
+
+void bc_reload_done(const struct bc_config *config)
+{
+	bc_log(BC_LOG_NOTICE,
+		"SIGHUP: rotation, space, filters, sampling, triggers, metadata, sealed_command, "
+		"flush, sync, stuck, reserve and log level are as configured");
+	bc_log_set_level(config->log_level);
+}

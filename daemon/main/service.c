@@ -1,0 +1,278 @@
+#include "daemon/main/service.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "capture/usb/board.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "formats/base/utf8.h"
+
+#define S_NS UINT64_C(1000000000)
+
+/* More than a stop takes from the last progress on: ten seconds or twenty till the disk is given
+ * up, a call that hangs, the commands for sealed segments (daemon/main/daemon.c). */
+#define EXTENSION_US 60000000
+
+/* The watchdog wants to be fed within its time; half of it is usual. */
+#define MEALS 4
+
+/* Sending */
+
+/* A datagram that is never waited for. sd_notify() would wait for a manager that doesn't read, and
+ * the recording with it. Returns 0 or a negative errno. */
+static int send_text(struct bc_service *s, const char *text)
+{
+	ssize_t sent = sendto(s->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
+		(const struct sockaddr *)&s->address, s->address_bytes);
+	int rc = sent < 0 ? -errno : 0;
+
+	if (rc != 0 && rc != -EAGAIN && !s->has_complained) {
+		s->has_complained = true;
+		bc_log(BC_LOG_WARNING, "the service manager can't be told how things stand: %s",
+			strerror(-rc));
+	}
+	return rc;
+}
+
+static void pay(struct bc_service *s)
+{
+	if (s->owed[0] != '\0' && send_text(s, s->owed) != -EAGAIN)
+		s->owed[0] = '\0';
+}
+
+/* A state takes the place of one that is still owed. */
+static void send_state(struct bc_service *s, const char *state)
+{
+	snprintf(s->owed, sizeof(s->owed), "%s", state);
+	pay(s);
+}
+
+/* Life */
+
+void bc_service_open(struct bc_service *s)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	uint64_t watchdog_us;
+
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
+	if (path == NULL || path[0] == '\0')
+		return;
+	size_t n = strlen(path);
+	if ((path[0] != '/' && path[0] != '@') || n >= sizeof(s->address.sun_path)) {
+		bc_log(BC_LOG_WARNING, "NOTIFY_SOCKET=%s: not a socket that can be notified", path);
+		return;
+	}
+	s->address.sun_family = AF_UNIX;
+	memcpy(s->address.sun_path, path, n);
+	if (path[0] == '@')
+		s->address.sun_path[0] = '\0';
+	/* An abstract name has no zero behind it. */
+	s->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n +
+				       (path[0] == '/' ? 1 : 0));
+	s->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (s->fd < 0)
+		bc_log(BC_LOG_WARNING, "the service manager can't be told how things stand: %s",
+			strerror(errno));
+	else if (sd_watchdog_enabled(0, &watchdog_us) > 0)
+		s->watchdog_ns = watchdog_us * 1000;
+}
+
+void bc_service_close(struct bc_service *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+/* States */
+
+void bc_service_ready(struct bc_service *s)
+{
+	if (s->fd < 0 || s->is_stopping)
+		return;
+	send_state(s, "READY=1");
+}
+
+void bc_service_reload(struct bc_service *s)
+{
+	char state[64];
+
+	if (s->fd < 0 || s->is_stopping)
+		return;
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, bc_now_ns() / 1000);
+	send_state(s, state);
+}
+
+void bc_service_stop(struct bc_service *s)
+{
+	if (s->fd < 0 || s->is_stopping)
+		return;
+	s->is_stopping = true;
+	send_state(s, "STOPPING=1");
+	bc_service_extend(s, NULL);
+}
+
+/* Status */
+
+/* Puts '?' for what may not stand in a notice: a status is one line of UTF-8. */
+static void make_plain(char *text)
+{
+	size_t n = strlen(text);
+
+	for (size_t i = 0; i < n;) {
+		uint32_t bytes = bc_utf8_bytes((const uint8_t *)text + i, n - i);
+		if (bytes == 0 || (unsigned char)text[i] < ' ' || text[i] == '\x7f') {
+			text[i++] = '?';
+			continue;
+		}
+		i += bytes;
+	}
+}
+
+/* "12.3 GB", "40 B", "5.0 M samples/s", "40 samples/s"; `unit` with a blank before it, or none. */
+static void write_amount(char *out, size_t room, double amount, const char *unit)
+{
+	static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
+	size_t i = 0;
+
+	while (amount >= 999.5 && i + 1 < sizeof(prefixes) / sizeof(prefixes[0])) {
+		amount /= 1000;
+		i++;
+	}
+	snprintf(out, room, "%.*f%s%s%s", i != 0 && amount < 99.95 ? 1 : 0, amount,
+		i != 0 || unit[0] != ' ' ? " " : "", prefixes[i], unit);
+}
+
+static uint64_t lost_of(const struct bc_counts *c)
+{
+	return c->dropped_buffer + c->dropped_disk + c->board_lost;
+}
+
+static void write_recording(
+	char *out, size_t room, const struct bc_status *s, const char *doing, bool has_rate)
+{
+	struct bc_status_progress progress;
+	char rate[32];
+	char written[32];
+
+	if (s->recording == NULL) {
+		snprintf(out, room, "%s", doing);
+		return;
+	}
+	bc_status_progress(s, &progress);
+	write_amount(rate, sizeof(rate), s->rates.samples_per_s, " samples/s");
+	write_amount(written, sizeof(written), (double)progress.bytes, "B");
+	snprintf(out, room, "%s %s: %s%s%s written, %" PRIu64 " lost", doing,
+		s->recording->header.recording, has_rate ? rate : "", has_rate ? ", " : "", written,
+		lost_of(s->counts));
+}
+
+static void write_stopping(char *out, size_t room, const struct bc_status *s)
+{
+	if (s->counts->in_flight != 0)
+		snprintf(out, room, "stopping: %" PRIu64 " sample%s to be written yet",
+			s->counts->in_flight, s->counts->in_flight == 1 ? "" : "s");
+	else if (s->commands_waiting != 0)
+		snprintf(out, room,
+			"stopping: %" PRIu64 " command%s for sealed segments to be run yet",
+			s->commands_waiting, s->commands_waiting == 1 ? "" : "s");
+	else
+		snprintf(out, room, "stopping");
+}
+
+void bc_service_words(char *out, size_t room, const struct bc_status *s, bool is_stopping)
+{
+	bool has_no_board = s->board != NULL && s->board->state != BC_BOARD_STREAMING;
+	char words[BC_SERVICE_TEXT_MAX];
+
+	if (is_stopping)
+		write_stopping(words, sizeof(words), s);
+	else if (strcmp(s->state, "recording") == 0 || strcmp(s->state, "replaying") == 0)
+		write_recording(words, sizeof(words), s, s->state, true);
+	else if (strcmp(s->state, "waiting") == 0 && s->counts->received == 0)
+		snprintf(words, sizeof(words), "waiting for a board");
+	else if (strcmp(s->state, "waiting") == 0)
+		write_recording(
+			words, sizeof(words), s, "waiting for a board to go on with", false);
+	else if (strcmp(s->state, "draining") == 0)
+		write_recording(words, sizeof(words), s, "sealing", false);
+	else if (strcmp(s->state, "failed") == 0)
+		snprintf(words, sizeof(words), "the source has failed; the log says why");
+	else
+		snprintf(words, sizeof(words), "%s%s", s->state,
+			has_no_board ? ", waiting for a board" : "");
+	snprintf(out, room, "%s%s%s", words,
+		s->report->is_stuck ? "; the disk takes nothing: " : "",
+		s->report->is_stuck ? s->report->error : "");
+}
+
+/* Sends `prefix`, and the status in a line behind it, unless it is as told last. */
+static void send_status(struct bc_service *s, const char *prefix, const char *words)
+{
+	char text[BC_SERVICE_TEXT_MAX];
+	char notice[BC_SERVICE_TEXT_MAX + 128];
+
+	snprintf(text, sizeof(text), "%s", words);
+	make_plain(text);
+	bool is_new = text[0] != '\0' && strcmp(text, s->text) != 0;
+	if (prefix[0] == '\0' && !is_new)
+		return;
+	snprintf(notice, sizeof(notice), "%s%s%s%s", prefix,
+		prefix[0] != '\0' && is_new ? "\n" : "", is_new ? "STATUS=" : "",
+		is_new ? text : "");
+	if (send_text(s, notice) == 0 && is_new)
+		memcpy(s->text, text, sizeof(text));
+}
+
+void bc_service_tell(struct bc_service *s, const struct bc_status *status)
+{
+	char words[BC_SERVICE_TEXT_MAX];
+
+	if (s->fd < 0)
+		return;
+	bc_service_words(words, sizeof(words), status, s->is_stopping);
+	send_status(s, "", words);
+}
+
+void bc_service_extend(struct bc_service *s, const char *text)
+{
+	char extension[64];
+	uint64_t now = bc_now_ns();
+
+	if (s->fd < 0 || (s->extended_ns != 0 && now - s->extended_ns < S_NS))
+		return;
+	s->extended_ns = now;
+	snprintf(extension, sizeof(extension), "EXTEND_TIMEOUT_USEC=%d", EXTENSION_US);
+	send_status(s, extension, text != NULL ? text : "");
+}
+
+void bc_service_fail(struct bc_service *s, int error, const char *why)
+{
+	char number[32];
+
+	if (s->fd < 0)
+		return;
+	snprintf(number, sizeof(number), "ERRNO=%d", -error);
+	send_status(s, number, why);
+}
+
+/* The watchdog */
+
+void bc_service_watch(struct bc_service *s, bool is_stuck)
+{
+	if (s->fd < 0)
+		return;
+	pay(s);
+	if (s->watchdog_ns == 0 || is_stuck)
+		return;
+	uint64_t now = bc_now_ns();
+	if (now - s->fed_ns >= s->watchdog_ns / MEALS && send_text(s, "WATCHDOG=1") != -EAGAIN)
+		s->fed_ns = now;
+}

@@ -1,0 +1,227 @@
+#include "daemon/main/socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/base/lock.h"
+
+#define PID_OF_SYSTEMD 1
+
+/* Passed */
+
+/* Where a Unix socket listens, as people write it. */
+static void write_address(char *out, size_t room, const struct sockaddr_un *address, size_t bytes)
+{
+	size_t n = bytes > offsetof(struct sockaddr_un, sun_path)
+			   ? bytes - offsetof(struct sockaddr_un, sun_path)
+			   : 0;
+
+	if (n == 0)
+		snprintf(out, room, "no path");
+	else if (address->sun_path[0] == '\0')
+		snprintf(out, room, "@%.*s", (int)(n - 1), address->sun_path + 1);
+	else
+		snprintf(out, room, "%.*s", (int)n, address->sun_path);
+}
+
+/* One node may have several paths, as /run and /var/run. */
+static bool is_same_node(const char *a, const char *b)
+{
+	struct stat x;
+	struct stat y;
+
+	return strcmp(a, b) == 0 || (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+					    x.st_ino == y.st_ino);
+}
+
+static bool check_passed(int fd, const char *path, char *why, size_t room)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNSPEC};
+	socklen_t bytes = sizeof(address);
+	char where[sizeof(address.sun_path) + 2];
+
+	if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0 ||
+		getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
+		snprintf(why, room,
+			"what systemd passed is no listening Unix stream socket; the socket unit "
+			"wants ListenStream=%s, and Accept=no",
+			path[0] != '\0' ? path : "PATH");
+		return false;
+	}
+	write_address(where, sizeof(where), &address, bytes);
+	if (path[0] == '\0') {
+		snprintf(why, room,
+			"systemd passed the socket %s, and the configuration wants none: give its "
+			"path as socket.path, or stop the socket unit",
+			where);
+		return false;
+	}
+	if (address.sun_path[0] == '\0' || !is_same_node(where, path)) {
+		snprintf(why, room,
+			"systemd passed the socket %s, and socket.path is %s: make the socket "
+			"unit's ListenStream= and the configuration say the same",
+			where, path);
+		return false;
+	}
+	return true;
+}
+
+int bc_socket_take_passed(struct bc_socket *s, const char *path, char *why, size_t room)
+{
+	int count = sd_listen_fds(1); /* which sets FD_CLOEXEC on each */
+	int fd = SD_LISTEN_FDS_START;
+
+	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
+	if (count == 0)
+		return 0;
+	if (count < 0) {
+		snprintf(why, room, "the environment's LISTEN_FDS can't be followed: %s",
+			strerror(-count));
+		return -EINVAL;
+	}
+	if (count > 1) {
+		snprintf(why, room,
+			"systemd passed %d sockets, and buscapd takes one; the socket unit wants "
+			"one ListenStream= alone",
+			count);
+		return -EINVAL;
+	}
+	if (!check_passed(fd, path, why, room))
+		return -EINVAL;
+	/* Accepting must not wait, whatever the unit says of NonBlocking=. */
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+		snprintf(why, room, "the socket that systemd passed: %s", strerror(errno));
+		return -EINVAL;
+	}
+	s->fd = fd;
+	s->is_passed = true;
+	return 0;
+}
+
+/* Made here */
+
+/* Whether somebody listens on the socket; then *pid is who. */
+static bool is_alive(const struct sockaddr_un *address, long *pid)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* EAGAIN: it listens, and is too busy to take one more. */
+	bool is_connected = fd >= 0 &&
+			    (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+				    errno == EAGAIN);
+
+	*pid = 0;
+	if (is_connected && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
+		*pid = peer.pid;
+	if (fd >= 0)
+		close(fd);
+	return is_connected;
+}
+
+static int listen_on(const struct sockaddr_un *address, const char *group)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	const struct group *entry = group[0] != '\0' ? getgrnam(group) : NULL;
+	mode_t before = umask(0117);
+	int rc = bind(fd, (const struct sockaddr *)address, sizeof(*address));
+	rc = rc == 0 ? 0 : -errno;
+	umask(before);
+	if (rc == 0 && entry != NULL && chown(address->sun_path, (uid_t)-1, entry->gr_gid) != 0)
+		rc = errno == EPERM ? 0 : -errno; /* not our group: those of our own can connect */
+	if (rc == 0 && listen(fd, SOMAXCONN) != 0)
+		rc = -errno;
+	if (rc != 0) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/* Takes the place of a stale socket. Returns the listening fd or a negative errno; -EBUSY with who
+ * listens there in *holder. */
+static int take_place(const struct sockaddr_un *address, const char *group, long *holder)
+{
+	struct stat st;
+
+	if (is_alive(address, holder))
+		return -EBUSY;
+	if (lstat(address->sun_path, &st) == 0) {
+		if (!S_ISSOCK(st.st_mode))
+			return -EEXIST;
+		unlink(address->sun_path);
+	}
+	return listen_on(address, group);
+}
+
+static void say_why(char *why, size_t room, const char *path, int rc, long holder)
+{
+	if (rc == -EBUSY && holder == PID_OF_SYSTEMD)
+		snprintf(why, room,
+			"%s: systemd listens there, for a service: stop its socket unit, or give "
+			"another path with --socket",
+			path);
+	else if (rc == -EBUSY)
+		snprintf(why, room,
+			"%s: the process with pid %ld listens there; stop that one, or give "
+			"another path with --socket",
+			path, holder);
+	else if (rc == -EEXIST)
+		snprintf(why, room, "%s: something that is no socket is in its place", path);
+	else
+		snprintf(why, room,
+			"%s: can't listen there: %s; give another path with --socket, or none with "
+			"--no-socket",
+			path, strerror(-rc));
+}
+
+int bc_socket_claim(
+	struct bc_socket *s, const char *path, const char *group, char *why, size_t room)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char lock_path[sizeof(address.sun_path) + 8];
+	long holder;
+
+	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		snprintf(why, room, "%s: too long for a socket's path", path);
+		return -ENAMETOOLONG;
+	}
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
+	int lock_fd = bc_lock_file(lock_path, &holder);
+	int rc = lock_fd < 0 ? lock_fd : take_place(&address, group, &holder);
+	if (rc < 0) {
+		say_why(why, room, path, rc, holder);
+		if (lock_fd >= 0)
+			close(lock_fd);
+		return rc;
+	}
+	s->fd = rc;
+	s->lock_fd = lock_fd;
+	return 0;
+}
+
+void bc_socket_release(struct bc_socket *s, const char *path)
+{
+	if (s->fd < 0)
+		return;
+	if (!s->is_passed)
+		unlink(path);
+	close(s->fd);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
+}

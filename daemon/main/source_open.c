@@ -1,0 +1,50 @@
+#include "daemon/main/source_open.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/source/file_source.h"
+#include "capture/source/sim_source.h"
+#include "capture/usb/usb_source.h"
+
+static int open_usb(
+	struct bc_source **source, uv_loop_t *loop, const struct bc_config *config, bool is_once)
+{
+	struct bc_usb_options usb = bc_config_usb(config);
+
+	if (!is_once)
+		usb.wait_ns = 0;
+	return bc_usb_source_open(source, loop, &usb);
+}
+
+static int open_file(struct bc_source **source, uv_loop_t *loop, const struct bc_source_spec *spec)
+{
+	struct bc_file_options file = {
+		.path = spec->path,
+		.format = spec->format,
+		.clock_hz = spec->clock_hz,
+	};
+
+	return bc_file_source_open(source, loop, &file);
+}
+
+int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_config *config,
+	bool is_once, char *why, size_t room)
+{
+	const struct bc_source_spec *spec = &config->source;
+	const char *hint = "";
+	int rc;
+
+	if (spec->kind == BC_SOURCE_SIM) {
+		rc = bc_sim_source_open(source, loop, &spec->sim, spec->rate);
+	} else if (spec->kind == BC_SOURCE_USB) {
+		rc = open_usb(source, loop, config, is_once);
+		hint = ": libusb can't start; has it a netlink socket (AF_NETLINK)?";
+	} else {
+		rc = open_file(source, loop, spec);
+	}
+	if (rc != 0)
+		snprintf(why, room, "%s: can't be opened: %s%s", config->source_text, strerror(-rc),
+			hint);
+	return rc;
+}

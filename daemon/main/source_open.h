@@ -1,0 +1,18 @@
+/* Opens the source that the configuration names. */
+#ifndef BC_DAEMON_MAIN_SOURCE_OPEN_H
+#define BC_DAEMON_MAIN_SOURCE_OPEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "capture/source/source.h"
+#include "daemon/config/config.h"
+
+/* Returns 0 with the source, closed by bc_source_close(); or a negative errno with a sentence in
+ * `why`, which wants room for the source's text. With `is_once` a board must come within the
+ * configuration's time; else it is waited for, for ever. */
+int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_config *config,
+	bool is_once, char *why, size_t why_room) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,32 @@
+#include "daemon/recorder/exit_status.h"
+
+#include "daemon/base/log.h"
+#include "daemon/recorder/session.h"
+#include "daemon/store/writer_stats.h"
+
+enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_report *report,
+	const struct bc_session_outcome *outcome)
+{
+	if (outcome->has_no_device)
+		return BC_EXIT_NO_DEVICE;
+	if (outcome->has_failed || report->unsealed != 0 || report->deleted != 0)
+		return BC_EXIT_FAILED;
+	if (is_replay && outcome->damages != 0)
+		return BC_EXIT_DAMAGED;
+	bool is_whole = !has_lost && outcome->damages == 0;
+	return is_whole && (is_replay || outcome->breaks == 0) ? BC_EXIT_OK : BC_EXIT_LOST;
+}
+
+void bc_exit_log_files(const struct bc_writer_report *report)
+{
+	if (report->unsealed != 0)
+		bc_log(BC_LOG_ERROR,
+			"files that could not be sealed: %u; the next start recovers what is in "
+			"their .partial files",
+			report->unsealed);
+	if (report->deleted != 0)
+		bc_log(BC_LOG_ERROR,
+			"files that somebody deleted while they were written: %u; what was in "
+			"them is lost",
+			report->deleted);
+}

@@ -1,0 +1,193 @@
+#include "daemon/recorder/loss_report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/base/log.h"
+#include "daemon/recorder/session.h"
+#include "daemon/store/writer_notices.h"
+
+/* In the time between two looks: from so many on, they say something. */
+#define MISFIT_SAMPLES 1000u
+#define MISFIT_BYTES   65536u
+
+/* Losses with no more than this between them are told as one time of losses. */
+#define QUIET_NS UINT64_C(10000000000)
+
+static uint64_t lost_of(const struct bc_counts *c)
+{
+	return c->dropped_buffer + c->dropped_disk + c->board_lost;
+}
+
+/* Says, once, that what comes can hardly be what it is taken for. */
+static void look_for_misfit(struct bc_loss_report *a, const struct bc_counts *c)
+{
+	uint64_t received = c->received - a->looked.received;
+	uint64_t invalid = c->dropped_invalid - a->looked.dropped_invalid;
+	uint64_t skipped = c->skipped_bytes - a->looked.skipped_bytes;
+	bool is_noise = received >= MISFIT_SAMPLES && invalid > received / 10;
+	bool is_no_frame = received == 0 && skipped >= MISFIT_BYTES;
+
+	if (!a->is_misfit && is_noise)
+		bc_log_limited(&a->limits, BC_LOG_WARNING,
+			"%" PRIu64 " of the last %" PRIu64
+			" samples are no valid cycles, and left out: is the protocol another, or "
+			"has raw6 lost its place?",
+			invalid, received);
+	if (!a->is_misfit && is_no_frame)
+		bc_log_limited(&a->limits, BC_LOG_WARNING,
+			"bytes come (%" PRIu64
+			" in the last second), and no valid frame is among them: nothing is "
+			"recorded of them; is the protocol another?",
+			skipped);
+	if (received == 0 && skipped == 0)
+		return;
+	if (a->is_misfit && !is_noise && !is_no_frame)
+		bc_log_limited(&a->limits, BC_LOG_NOTICE, "what comes is valid again");
+	a->is_misfit = is_noise || is_no_frame;
+}
+
+/* What was lost since `b`, by what lost it; what lost nothing isn't named. */
+static void write_losses(char out[160], const struct bc_counts *c, const struct bc_counts *b)
+{
+	const struct {
+		uint64_t count;
+		const char *what;
+	} losses[] = {
+		{c->dropped_disk - b->dropped_disk, "while the disk took nothing"},
+		{c->dropped_buffer - b->dropped_buffer, "for want of buffer"},
+		{c->board_lost - b->board_lost, "by the board"},
+	};
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+		if (losses[i].count != 0)
+			used += (size_t)snprintf(out + used, 160 - used, "%s%" PRIu64 " %s",
+				used != 0 ? ", " : "", losses[i].count, losses[i].what);
+}
+
+static void begin_losing(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+{
+	char losses[160] = "";
+
+	a->is_losing = true;
+	a->before = a->looked;
+	a->losing_since_ns = a->looked_ns;
+	a->tell_after_ns = BC_LOG_WINDOW_NS;
+	a->tell_at_ns = now + a->tell_after_ns;
+	write_losses(losses, c, &a->before);
+	bc_log_limited(&a->limits, BC_LOG_WARNING,
+		"samples are being lost: %s, in the last %.1f s; each gap is on record at its "
+		"place, and the recording goes on",
+		losses, (double)(now - a->losing_since_ns) * 1e-9);
+}
+
+static void tell_losing(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+{
+	char losses[160] = "";
+
+	write_losses(losses, c, &a->before);
+	bc_log(BC_LOG_WARNING,
+		"samples are still being lost: %s, in the last %.0f s; is the disk, or the "
+		"machine, too slow for the source?",
+		losses, (double)(now - a->losing_since_ns) * 1e-9);
+	a->tell_after_ns = bc_log_next_window(a->tell_after_ns);
+	a->tell_at_ns = now + a->tell_after_ns;
+}
+
+static void end_losing(struct bc_loss_report *a, const struct bc_counts *c)
+{
+	char losses[160] = "";
+
+	a->is_losing = false;
+	write_losses(losses, c, &a->before);
+	bc_log_limited(&a->limits, BC_LOG_NOTICE, "no more samples are lost: it was %s, in %.1f s",
+		losses, (double)(a->lost_ns - a->losing_since_ns) * 1e-9);
+}
+
+static void look_for_losses(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+{
+	bool has_lost = lost_of(c) != lost_of(&a->looked);
+
+	if (has_lost && !a->is_losing)
+		begin_losing(a, c, now);
+	if (has_lost)
+		a->lost_ns = now;
+	if (a->is_losing && now - a->lost_ns >= QUIET_NS)
+		end_losing(a, c);
+	else if (a->is_losing && now >= a->tell_at_ns)
+		tell_losing(a, c, now);
+}
+
+void bc_loss_report_finish(struct bc_loss_report *a)
+{
+	bc_log_limits_end(&a->limits);
+}
+
+void bc_loss_report_poll(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+{
+	look_for_losses(a, c, now);
+	look_for_misfit(a, c);
+	bc_log_limits_look(&a->limits, now);
+	a->looked = *c;
+	a->looked_ns = now;
+}
+
+static void log_written(const char *recording, const struct bc_counts *c, const struct bc_counts *b,
+	uint64_t records)
+{
+	uint64_t received = c->received - b->received;
+	uint64_t invalid = c->dropped_invalid - b->dropped_invalid;
+	uint64_t idle = c->dropped_idle - b->dropped_idle;
+
+	if (received == 0 && records == 0)
+		bc_log(BC_LOG_NOTICE, "%s: nothing was recorded: the source gave no sample",
+			recording);
+	else if (idle != 0)
+		bc_log(BC_LOG_NOTICE,
+			"%s: %" PRIu64 " records written; %" PRIu64 " samples received, %" PRIu64
+			" of them invalid cycles, %" PRIu64 " after the recording's end",
+			recording, records, received, invalid, idle);
+	else
+		bc_log(BC_LOG_NOTICE,
+			"%s: %" PRIu64 " records written; %" PRIu64 " samples received, %" PRIu64
+			" of them invalid cycles",
+			recording, records, received, invalid);
+}
+
+void bc_loss_report_summary(const char *recording, bool is_alone, const struct bc_counts *c,
+	const struct bc_counts *b, const struct bc_writer_news *totals,
+	const struct bc_session_outcome *outcome, uint64_t damages, uint64_t breaks)
+{
+	/* Where recordings come and go, what was received in between says nothing of one. */
+	if (!is_alone)
+		bc_log(BC_LOG_NOTICE, "%s: %" PRIu64 " records written, in %" PRIu32 " segment%s",
+			recording, totals->records, totals->segments,
+			totals->segments == 1 ? "" : "s");
+	else if (c->received != b->received || totals->records != 0 || !outcome->has_failed)
+		log_written(recording, c, b, totals->records);
+	if (breaks != 0)
+		bc_log(BC_LOG_WARNING,
+			"%s: breaks in the stream: %" PRIu64 "; each is a gap on record", recording,
+			breaks);
+	if (lost_of(c) != lost_of(b) || damages != 0)
+		bc_log(BC_LOG_WARNING,
+			"%s: gaps on record: %" PRIu64 "; samples lost: %" PRIu64
+			" for want of buffer, %" PRIu64 " of disk, %" PRIu64
+			" by the board; places damaged: %" PRIu64 ", bytes skipped: %" PRIu64,
+			recording, c->gaps - b->gaps, c->dropped_buffer - b->dropped_buffer,
+			c->dropped_disk - b->dropped_disk, c->board_lost - b->board_lost, damages,
+			c->skipped_bytes - b->skipped_bytes);
+	if (c->raw_dropped_bytes != b->raw_dropped_bytes)
+		bc_log(BC_LOG_WARNING,
+			"%s: bytes of the stream that the raw capture lacks: %" PRIu64
+			"; its breaks say where",
+			recording, c->raw_dropped_bytes - b->raw_dropped_bytes);
+	if (outcome->has_failed)
+		bc_log(BC_LOG_ERROR, "%s", outcome->why);
+}
+
+bool bc_loss_report_has_lost(const struct bc_counts *c, const struct bc_counts *b)
+{
+	return lost_of(c) != lost_of(b) || c->raw_dropped_bytes != b->raw_dropped_bytes;
+}

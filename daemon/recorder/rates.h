@@ -1,0 +1,28 @@
+/* How fast samples come and bytes go. */
+#ifndef BC_DAEMON_RECORDER_RATES_H
+#define BC_DAEMON_RECORDER_RATES_H
+
+#include <stdint.h>
+
+struct bc_rates {
+	double samples_per_s;
+	double bytes_in_per_s; /* of records, before compression */
+	double bytes_out_per_s;
+};
+
+/* What was counted at the last poll; zero at the start, except polled_ns. */
+struct bc_rate_meter {
+	uint64_t polled_ns; /* of bc_now_ns() */
+	uint64_t received;
+	uint64_t written;
+	uint64_t bytes_out;
+};
+
+struct bc_counts;
+struct bc_writer_report;
+
+/* Sets the rates since the last poll, at `now_ns` of bc_now_ns(). */
+void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
+	const struct bc_counts *counts, const struct bc_writer_report *report, uint64_t now_ns);
+
+#endif

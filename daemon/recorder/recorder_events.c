@@ -1,0 +1,178 @@
+#include "daemon/recorder/recorder_events.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/usb/board.h"
+#include "daemon/ingest/channel.h"
+#include "daemon/base/rfc3339.h"
+#include "daemon/recorder/recording.h"
+#include "daemon/trigger/trigger_engine.h"
+#include "formats/base/json.h"
+#include "formats/segment/metadata.h"
+
+bool bc_recorder_events_are_heard(const struct bc_recorder_events *e)
+{
+	return e->has_listeners(e->context);
+}
+
+static void emit(struct bc_recorder_events *e, const char *name, json_t *object)
+{
+	e->on_event(e->context, name, object);
+}
+
+void bc_recorder_events_take(struct bc_recorder_events *e, const char *event,
+	const struct bc_take *take, const struct bc_take_now *now)
+{
+	if (bc_recorder_events_are_heard(e))
+		emit(e, event, json_pack("{s:o}", "recording", bc_take_json(take, now, e->dir)));
+}
+
+void bc_recorder_events_replay(struct bc_recorder_events *e, const char *event,
+	const struct bc_take *take, const struct bc_take_now *now)
+{
+	if (bc_recorder_events_are_heard(e))
+		emit(e, event,
+			json_pack("{s:o}", "replay", bc_take_replay_json(take, now, e->dir)));
+}
+
+void bc_recorder_events_state(struct bc_recorder_events *e, const char *now)
+{
+	if (strcmp(now, e->state) == 0)
+		return;
+	if (bc_recorder_events_are_heard(e))
+		emit(e, "state", json_pack("{s:s, s:s}", "from", e->state, "to", now));
+	e->state = now;
+}
+
+void bc_recorder_events_disk(struct bc_recorder_events *e, const struct bc_writer_report *report)
+{
+	bool is_new = strcmp(report->error, e->disk_error) != 0;
+
+	if (report->is_stuck == e->is_stuck && !is_new)
+		return;
+	e->is_stuck = report->is_stuck;
+	memcpy(e->disk_error, report->error, sizeof(e->disk_error));
+	if (bc_recorder_events_are_heard(e))
+		emit(e, "disk",
+			json_pack("{s:b, s:o}", "stuck", report->is_stuck, "error",
+				bc_json_text(report->is_stuck || is_new ? report->error : NULL)));
+}
+
+void bc_recorder_events_board(struct bc_recorder_events *e, const struct bc_board *board)
+{
+	if (board == NULL || (int)board->state == e->board_state)
+		return;
+	e->board_state = (int)board->state;
+	if (bc_recorder_events_are_heard(e))
+		emit(e, "board",
+			json_pack("{s:s, s:o}", "state", bc_board_state_name(board->state), "error",
+				bc_json_text_or_null(board->last_error)));
+}
+
+void bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_gap_sum *sums)
+{
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		const struct bc_gap_sum *sum = &sums[cause];
+		if ((sum->gaps == 0 && sum->lost == 0) || !bc_recorder_events_are_heard(e))
+			continue;
+		emit(e, "gap",
+			json_pack("{s:s, s:o, s:o, s:b}", "cause", bc_gap_cause_name(cause), "gaps",
+				bc_json_u64(sum->gaps), "lost", bc_json_u64(sum->lost), "exact",
+				!sum->is_inexact));
+	}
+}
+
+void bc_recorder_events_armed(struct bc_recorder_events *e, const struct bc_trigger *trigger)
+{
+	if (bc_recorder_events_are_heard(e))
+		emit(e, "trigger-armed", json_pack("{s:o}", "trigger", bc_trigger_json(trigger)));
+}
+
+void bc_recorder_events_disarmed(struct bc_recorder_events *e, const char *name)
+{
+	if (bc_recorder_events_are_heard(e))
+		emit(e, "trigger-disarmed", json_pack("{s:o}", "name", bc_json_text(name)));
+}
+
+void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_writer_news *news)
+{
+	bool is_sealed = news->kind != BC_NEWS_BEGUN;
+	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
+	char started[BC_RFC3339_BYTES];
+
+	if (!bc_recorder_events_are_heard(e))
+		return;
+	snprintf(path, sizeof(path), "%s/%s%s", e->dir, news->file,
+		is_sealed ? "" : BC_PARTIAL_SUFFIX);
+	bc_rfc3339_write(started, news->wall_ns);
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"recording", bc_json_text(news->recording->header.recording)},
+		{"segment", bc_json_u64(news->segment)},
+		{"path", bc_json_text(path)},
+		{NULL, NULL},
+	});
+	if (is_sealed)
+		json_object_update_new(
+			object, bc_json_object((struct bc_json_member[]){
+					{"records", bc_json_u64(news->records)},
+					{"bytes", bc_json_u64(news->bytes)},
+					{"chunks", bc_json_u64(news->chunks)},
+					{"gaps", bc_json_u64(news->gaps)},
+					{"lost", bc_json_u64(news->lost)},
+					{"hash", bc_json_text(news->hash)},
+					{"first_record", bc_json_u64(news->first_record)},
+					{"started", bc_json_text(started)},
+					{NULL, NULL},
+				}));
+	emit(e,
+		news->kind == BC_NEWS_BEGUN    ? "segment-begun"
+		: news->kind == BC_NEWS_SEALED ? "segment-sealed"
+					       : "capture-sealed",
+		object);
+}
+
+/* Null while nothing is recorded: for a mark in the overwrite ring. */
+static json_t *record_json(uint64_t record)
+{
+	return record != UINT64_MAX ? bc_json_u64(record) : json_null();
+}
+
+json_t *bc_recorder_events_mark_json(const char *text, const struct bc_place *place)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "text", bc_json_text(text), "record",
+		record_json(place->record), "tick", bc_json_u64(place->tick), "epoch",
+		bc_json_u64(place->epoch));
+}
+
+void bc_recorder_events_mark(
+	struct bc_recorder_events *e, const char *text, const struct bc_place *place)
+{
+	if (bc_recorder_events_are_heard(e))
+		emit(e, "mark", json_pack("{s:o}", "mark", bc_recorder_events_mark_json(text, place)));
+}
+
+void bc_recorder_events_note(
+	struct bc_recorder_events *e, const struct bc_take *take, const char *note)
+{
+	if (bc_recorder_events_are_heard(e))
+		emit(e, "note",
+			json_pack("{s:o, s:o}", "recording",
+				bc_json_text(take->recording.header.recording), "metadata",
+				bc_metadata_parse(note)));
+}
+
+void bc_recorder_events_hit(struct bc_recorder_events *e, const struct bc_hit *hit, uint64_t record)
+{
+	if (!bc_recorder_events_are_heard(e))
+		return;
+	emit(e, "trigger",
+		bc_json_object((struct bc_json_member[]){
+			{"name", bc_json_text(hit->trigger->name)},
+			{"action", bc_json_text(bc_trigger_action_name(hit->trigger->action))},
+			{"record", record_json(record)},
+			{"tick", bc_json_u64(hit->tick)},
+			{"epoch", bc_json_u64(hit->epoch)},
+			{NULL, NULL},
+		}));
+}

@@ -1,0 +1,237 @@
+#include "daemon/recorder/recording.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "capture/source/source.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/rfc3339.h"
+#include "formats/base/json.h"
+#include "formats/segment/metadata.h"
+
+/* Replays that are over and still known. */
+#define REPLAYS_KEPT 16u
+
+struct bc_take_waiter {
+	struct bc_take_waiter *next;
+	void *context;
+	void (*done)(void *context, const struct bc_take *take);
+};
+
+int bc_take_wait(
+	struct bc_take *t, void *context, void (*done)(void *context, const struct bc_take *take))
+{
+	struct bc_take_waiter *waiter = malloc(sizeof(*waiter));
+
+	if (waiter == NULL)
+		return -ENOMEM;
+	*waiter = (struct bc_take_waiter){t->waiters, context, done};
+	t->waiters = waiter;
+	return 0;
+}
+
+static void tell_waiters(struct bc_take *t)
+{
+	while (t->waiters != NULL) {
+		struct bc_take_waiter *waiter = t->waiters;
+		t->waiters = waiter->next;
+		waiter->done(waiter->context, t);
+		free(waiter);
+	}
+}
+
+void bc_take_end(struct bc_take *t, const struct bc_writer_news *totals)
+{
+	t->state = BC_TAKE_ENDED;
+	t->ended_ns = bc_wall_ns();
+	t->totals = *totals;
+	t->totals.next = NULL;
+	tell_waiters(t);
+}
+
+static void free_take(struct bc_take *t)
+{
+	tell_waiters(t);
+	bc_recording_destroy(&t->recording);
+	free(t);
+}
+
+static void describe(struct bc_takes *takes, struct bc_recording *recording, const char *label,
+	const struct bc_source *source, const char *host)
+{
+	struct bc_segment_header *h = &recording->header;
+	struct timespec now;
+	uint32_t random = 0;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		random = (uint32_t)now.tv_nsec ^ (uint32_t)getpid();
+	/* Half of it is the second's fraction: recordings that begin in one second sort, too. */
+	random = (uint32_t)((uint64_t)now.tv_nsec * 4096 / 1000000000) << 12 | (random & 0xFFF);
+	/* And those that triggers begin within one batch are no two of one name. */
+	if (now.tv_sec == takes->id_second && random <= takes->id_number)
+		random = (takes->id_number + 1) & 0xFFFFFF;
+	takes->id_second = now.tv_sec;
+	takes->id_number = random;
+	recording->started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	bc_recording_id_write(h->recording, recording->started_ns, random, label);
+	recording->tag = bc_recording_tag(h->recording);
+	snprintf(h->label, sizeof(h->label), "%s", label);
+	snprintf(h->source_kind, sizeof(h->source_kind), "%s", source->kind);
+	snprintf(h->source_name, sizeof(h->source_name), "%s", source->name);
+	h->clock_hz = source->clock_hz;
+	snprintf(h->host, sizeof(h->host), "%s", host);
+	snprintf(h->program, sizeof(h->program), "buscapd " BC_VERSION);
+}
+
+/* Forgets what nobody asks for any more: ended recordings but the latest, and old replays. */
+static void forget_old(struct bc_takes *takes)
+{
+	struct bc_take **at = &takes->newest;
+	unsigned replays = 0;
+	bool has_last = false;
+
+	while (*at != NULL) {
+		struct bc_take *t = *at;
+		bool is_kept = t->state != BC_TAKE_ENDED ||
+			       (t->is_replay ? ++replays <= REPLAYS_KEPT : !has_last);
+		has_last = has_last || (!t->is_replay && t->state == BC_TAKE_ENDED);
+		if (is_kept) {
+			at = &t->next;
+			continue;
+		}
+		*at = t->next;
+		free_take(t);
+	}
+}
+
+struct bc_take *bc_takes_add(
+	struct bc_takes *takes, const char *label, const struct bc_source *source, const char *host)
+{
+	struct bc_take *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	bc_recording_init(&t->recording);
+	describe(takes, &t->recording, label, source, host);
+	t->next = takes->newest;
+	takes->newest = t;
+	forget_old(takes);
+	return t;
+}
+
+struct bc_take *bc_takes_find(const struct bc_takes *takes, const char *id)
+{
+	struct bc_take *t = takes->newest;
+
+	while (t != NULL && strcmp(t->recording.header.recording, id) != 0)
+		t = t->next;
+	return t;
+}
+
+void bc_takes_free(struct bc_takes *takes)
+{
+	while (takes->newest != NULL) {
+		struct bc_take *t = takes->newest;
+		takes->newest = t->next;
+		free_take(t);
+	}
+}
+
+static const char *state_name(const struct bc_take *t)
+{
+	switch (t->state) {
+	case BC_TAKE_RECORDING:
+		return "recording";
+	case BC_TAKE_DRAINING:
+		return "draining";
+	case BC_TAKE_ENDED:
+		return t->totals.left_open != 0 ? "torn" : "complete";
+	}
+	return "";
+}
+
+static const char *reason_name(enum bc_take_reason reason)
+{
+	static const char *const names[] = {
+		[BC_TAKE_GOES_ON] = NULL,
+		[BC_TAKE_REQUEST] = "request",
+		[BC_TAKE_LIMIT] = "limit",
+		[BC_TAKE_TRIGGER] = "trigger",
+		[BC_TAKE_SOURCE] = "source",
+		[BC_TAKE_SIGNAL] = "signal",
+		[BC_TAKE_FAILED] = "failed",
+	};
+
+	return names[reason];
+}
+
+static json_t *time_json(bool is_known, int64_t ns)
+{
+	char text[BC_RFC3339_BYTES];
+
+	bc_rfc3339_write(text, ns);
+	return bc_json_text(is_known ? text : NULL);
+}
+
+static json_t *path_json(const char *dir, const char *file, bool is_open)
+{
+	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
+
+	snprintf(path, sizeof(path), "%s/%s%s", dir, file, is_open ? BC_PARTIAL_SUFFIX : "");
+	return bc_json_text(file[0] != '\0' ? path : NULL);
+}
+
+json_t *bc_take_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
+{
+	const struct bc_segment_header *header = &t->recording.header;
+	const struct bc_writer_news *totals = &t->totals;
+	bool has_ended = t->state == BC_TAKE_ENDED;
+	const char *file = has_ended ? totals->file : now->file;
+
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(header->recording)},
+		{"label", bc_json_text_or_null(header->label)},
+		{"started", time_json(true, t->recording.started_ns)},
+		{"ended", time_json(has_ended, t->ended_ns)},
+		{"state", bc_json_text(state_name(t))},
+		{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
+		{"records", bc_json_u64(has_ended ? totals->records : now->records)},
+		{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
+		{"lost", bc_json_u64(has_ended ? totals->lost : now->lost)},
+		{"metadata", bc_metadata_parse(header->metadata)},
+		{"path", path_json(dir, file, !has_ended && now->is_open)},
+		{"reason", bc_json_text(reason_name(t->reason))},
+		{NULL, NULL},
+	});
+}
+
+static const char *replay_state(const struct bc_take *t)
+{
+	if (t->state == BC_TAKE_RECORDING)
+		return "running";
+	if (t->state == BC_TAKE_DRAINING)
+		return "draining";
+	if (t->error[0] != '\0')
+		return "failed";
+	return t->is_cancelled ? "cancelled" : "done";
+}
+
+json_t *bc_take_replay_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(t->recording.header.recording)},
+		{"path", bc_json_text(t->path)},
+		{"state", bc_json_text(replay_state(t))},
+		{"started", time_json(true, t->recording.started_ns)},
+		{"ended", time_json(t->state == BC_TAKE_ENDED, t->ended_ns)},
+		{"damages", bc_json_u64(t->damages)},
+		{"error", bc_json_text_or_null(t->error)},
+		{"recording", bc_take_json(t, now, dir)},
+		{NULL, NULL},
+	});
+}

@@ -1,0 +1,117 @@
+/* A take: a recording of this run as the daemon sees it, from its beginning to when it is sealed,
+ * with how it went. What the encoder and the writer need of it is in its struct bc_recording. */
+#ifndef BC_DAEMON_RECORDER_RECORDING_H
+#define BC_DAEMON_RECORDER_RECORDING_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "daemon/ingest/counts.h"
+#include "daemon/store/recording_info.h"
+#include "daemon/trigger/trigger.h"
+#include "daemon/store/writer_notices.h"
+#include "formats/base/must_check.h"
+
+#define BC_TAKE_TRIGGERS BC_TRIGGERS_REQUESTED
+
+enum bc_take_state {
+	BC_TAKE_RECORDING,
+	BC_TAKE_DRAINING, /* it has ended; the rest is being written and sealed */
+	BC_TAKE_ENDED,
+};
+
+/* Why it ended. */
+enum bc_take_reason {
+	BC_TAKE_GOES_ON,
+	BC_TAKE_REQUEST, /* somebody asked */
+	BC_TAKE_LIMIT,
+	BC_TAKE_TRIGGER,
+	BC_TAKE_SOURCE, /* it was over */
+	BC_TAKE_SIGNAL,
+	BC_TAKE_FAILED,
+};
+
+struct bc_source;
+
+/* Somebody who waits for its end. */
+struct bc_take_waiter;
+
+struct bc_take {
+	struct bc_take *next; /* the one before it */
+	struct bc_recording recording;
+	enum bc_take_state state;
+	enum bc_take_reason reason;
+	int64_t ended_ns; /* host's time of day */
+
+	/* At its beginning. */
+	struct bc_counts counts_before;
+	uint64_t damages_before;
+	uint64_t breaks_before;
+
+	/* When it got nothing more, if it has been told to end: what comes while it is being sealed
+	 * is not its own. */
+	bool has_after;
+	struct bc_counts counts_after;
+	uint64_t damages_after;
+	uint64_t breaks_after;
+
+	/* At its end. */
+	uint64_t damages;
+	struct bc_writer_news totals;
+	struct bc_take_waiter *waiters;
+
+	/* Triggers that are armed until its end, by name. */
+	unsigned triggers_count;
+	char triggers[BC_TAKE_TRIGGERS][BC_TRIGGER_NAME_MAX + 1];
+
+	/* Of a replay. */
+	bool is_replay;
+	bool is_cancelled;
+	char path[4096];
+	char error[512]; /* empty: none */
+};
+
+/* The takes of this run, the newest first; empty when all zero. */
+struct bc_takes {
+	struct bc_take *newest;
+	time_t id_second; /* the latest recording's id is of this second, and has this number */
+	uint32_t id_number;
+};
+
+/* Adds one with a new id, described but for its metadata. Ended ones are forgotten, except for the
+ * latest recording and the latest replays. Returns NULL when memory ran out. */
+struct bc_take *bc_takes_add(struct bc_takes *takes, const char *label,
+	const struct bc_source *source, const char *host);
+
+/* The one with that id; NULL: there is none. */
+struct bc_take *bc_takes_find(const struct bc_takes *takes, const char *id);
+
+/* Frees them. A waiter gets its take as it is: how it ended is not known. */
+void bc_takes_free(struct bc_takes *takes);
+
+/* Calls done() when the take has ended. Returns 0 or -ENOMEM. */
+int bc_take_wait(struct bc_take *take, void *context,
+	void (*done)(void *context, const struct bc_take *take)) BC_MUST_CHECK;
+
+/* It has ended: whoever waits is told. */
+void bc_take_end(struct bc_take *take, const struct bc_writer_news *totals);
+
+/* What is known of a take that has not ended yet. */
+struct bc_take_now {
+	uint64_t records; /* written, or on their way */
+	uint64_t bytes;
+	uint32_t segments;
+	uint64_t lost;
+	const char *file; /* its newest, without a directory; empty: none yet */
+	bool is_open;     /* it has BC_PARTIAL_SUFFIX behind that name still */
+};
+
+/* The recording as an object (docs/api.md), or the replay that it is of. `now` is looked at while
+ * it has not ended. NULL when memory ran out. */
+json_t *bc_take_json(const struct bc_take *take, const struct bc_take_now *now, const char *dir);
+json_t *bc_take_replay_json(
+	const struct bc_take *take, const struct bc_take_now *now, const char *dir);
+
+#endif

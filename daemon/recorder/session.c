@@ -1,0 +1,742 @@
+#include "daemon/recorder/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/usb/board.h"
+#include "capture/source/source.h"
+#include "daemon/recorder/bus_time.h"
+#include "daemon/base/clock.h"
+#include "daemon/ingest/decoder.h"
+#include "daemon/base/log.h"
+#include "daemon/base/log_limit.h"
+#include "daemon/ingest/pipeline.h"
+#include "daemon/store/recording_info.h"
+#include "daemon/store/writer_stats.h"
+#include "formats/segment/metadata.h"
+
+/* A paced replay takes what is due this often. */
+#define PACE_MS 5
+
+enum session_state {
+	SESSION_RUNNING,
+	SESSION_STOPPING,  /* the source was told to end, or has ended: its rest is being taken */
+	SESSION_FINISHING, /* the pipeline writes and seals what it has */
+	SESSION_DONE,
+};
+
+enum { TIMER_PACE, TIMER_STOP, TIMER_ROTATE, TIMER_DEFER, TIMERS };
+
+struct bc_session {
+	struct bc_session_options options;
+	struct bc_session_outcome outcome;
+	enum session_state state;
+	struct bc_lane *lane;
+	struct bc_decoder *decoder;
+	bool is_paced;
+	bool has_source_ended;
+	bool is_cut_short;     /* a replay was stopped before its end */
+	bool has_data;         /* the first piece has come, */
+	enum bc_format format; /* of this form */
+	bool is_waiting;       /* the source was refused, and waits to be resumed */
+	bool is_kept;          /* the piece that it was refused is in the raw capture already */
+	uv_timer_t timers[TIMERS];
+	unsigned open_handles;
+	struct bc_bus_time time; /* a replay's */
+	uint64_t pace_start_ns;
+
+	struct bc_log_limits limits; /* of what the source tells, and what is damaged */
+
+	unsigned unsealed; /* recordings that have ended, and are on their way to the disk */
+
+	/* The recording under way, if `recording` isn't NULL. */
+	struct bc_recording *recording;
+	struct bc_rotation rotation;
+	struct bc_stop_rules stop;
+	bool is_rotation_timed;  /* the timer runs for the present segment */
+	uint64_t records_at_cut; /* the segment has begun when there are more */
+	bool has_cut;            /* the next segment's number is our doing */
+	uint32_t segment;        /* the writer's latest */
+	bool has_hit_limit;
+};
+
+/* Bus time */
+
+/* Limits of time in a replay need a clock; where nobody tells it, it is taken for a usual one. */
+static void set_clock(struct bc_session *s, uint64_t clock_hz)
+{
+	bool is_needed = s->is_paced || s->rotation.duration_ns != 0 ||
+			 s->rotation.interval_ns != 0 || s->stop.duration_ns != 0;
+
+	s->time.clock_hz = clock_hz != 0 ? clock_hz : BC_USUAL_CLOCK_HZ;
+	if (clock_hz == 0 && s->options.source->is_replay && is_needed)
+		bc_log(BC_LOG_WARNING,
+			"%s: its clock is not known: limits of time take it for %u Hz; name "
+			"it with clock_hz=",
+			s->options.source->name, BC_USUAL_CLOCK_HZ);
+}
+
+/* Gives the decoder the nearest of what ends a segment, the recording or the pace. */
+static void set_limit(struct bc_session *s)
+{
+	bc_decoder_set_tick_limit(s->decoder, bc_bus_time_limit(&s->time));
+}
+
+static void on_epoch(void *context, uint64_t tick)
+{
+	struct bc_session *s = context;
+	bool is_first = !s->time.has_epoch;
+
+	bc_bus_time_epoch(&s->time, tick, bc_decoder_tick(s->decoder));
+	if (is_first && s->options.source->is_replay) {
+		s->pace_start_ns = uv_hrtime();
+		bc_bus_time_set_cut(&s->time, &s->rotation, tick);
+		if (s->stop.duration_ns != 0)
+			s->time.stop_at = bc_bus_ticks(&s->time, s->stop.duration_ns);
+		if (s->is_paced)
+			s->time.paced_until = 1;
+	}
+	set_limit(s);
+}
+
+static enum bc_limit_answer on_limit(void *context, uint64_t tick)
+{
+	struct bc_session *s = context;
+	uint64_t now = bc_bus_time(&s->time, tick);
+
+	if (now >= s->time.stop_at) {
+		s->has_hit_limit = true;
+		return BC_LIMIT_END;
+	}
+	if (now >= s->time.paced_until)
+		return BC_LIMIT_WAIT;
+	bc_lane_cut(s->lane);
+	bc_bus_time_set_cut(&s->time, &s->rotation, tick);
+	set_limit(s);
+	return BC_LIMIT_GO_ON;
+}
+
+/* The end of a recording, and of the session */
+
+static void on_defer(uv_timer_t *timer);
+
+/* Later, not from within a call of the source, the lane or the owner: on the loop's next turn. */
+static void defer(struct bc_session *s)
+{
+	uv_timer_start(&s->timers[TIMER_DEFER], on_defer, 0, 0);
+}
+
+/* Ends the session, from within a call of the source. */
+static void stop_soon(struct bc_session *s)
+{
+	if (s->state == SESSION_RUNNING)
+		defer(s);
+}
+
+/* The recording gets nothing more. */
+static void end_recording(struct bc_session *s, uint32_t at)
+{
+	s->recording = NULL;
+	s->unsealed++;
+	uv_timer_stop(&s->timers[TIMER_STOP]);
+	uv_timer_stop(&s->timers[TIMER_ROTATE]);
+	bc_lane_finish(s->lane, at);
+}
+
+void bc_session_finish(struct bc_session *s, uint32_t at)
+{
+	if (s->recording != NULL)
+		end_recording(s, at);
+}
+
+static void finish(struct bc_session *s)
+{
+	if (s->state >= SESSION_FINISHING)
+		return;
+	s->state = SESSION_FINISHING;
+	bc_log_limits_end(&s->limits); /* before the summary */
+	for (int i = 0; i < TIMERS; i++)
+		uv_timer_stop(&s->timers[i]);
+	if (s->recording != NULL)
+		end_recording(s, BC_LANE_NOW);
+	if (s->unsealed == 0)
+		defer(s);
+}
+
+/* After the source's end: what the decoder still holds may have to wait for room, too. */
+static void finish_decoder(struct bc_session *s)
+{
+	if (!s->has_source_ended || s->state >= SESSION_FINISHING)
+		return;
+	/* Where a replay was cut short, nothing is torn. */
+	if (s->is_cut_short || bc_decoder_finish(s->decoder))
+		finish(s);
+}
+
+void bc_session_stop(struct bc_session *s)
+{
+	if (s->state != SESSION_RUNNING)
+		return;
+	s->state = SESSION_STOPPING;
+	s->is_cut_short = s->options.source->is_replay;
+	bc_source_stop(s->options.source);
+}
+
+static void done(struct bc_session *s)
+{
+	s->state = SESSION_DONE;
+	s->options.on_done(s->options.context);
+}
+
+static void on_defer(uv_timer_t *timer)
+{
+	struct bc_session *s = timer->data;
+
+	if (s->state == SESSION_RUNNING)
+		bc_session_stop(s);
+	else if (s->state == SESSION_FINISHING)
+		done(s);
+}
+
+void bc_session_end_at(struct bc_session *s, uint32_t at)
+{
+	if (s->recording != NULL)
+		end_recording(s, at);
+	bc_decoder_end(s->decoder);
+	stop_soon(s);
+}
+
+bool bc_session_is_draining(const struct bc_session *s)
+{
+	return s->state != SESSION_RUNNING;
+}
+
+void bc_session_abandon(struct bc_session *s)
+{
+	bool is_loss = s->recording != NULL || s->unsealed != 0;
+
+	if (is_loss && !s->outcome.has_failed)
+		snprintf(s->outcome.why, sizeof(s->outcome.why),
+			"what was in memory could not be written and is given up");
+	s->outcome.has_failed = s->outcome.has_failed || is_loss;
+	bc_session_stop(s);
+	finish(s);
+}
+
+/* The recording is as long as it may be, up to `at`. */
+static void reach_limit(struct bc_session *s, uint32_t at)
+{
+	if (s->recording == NULL)
+		return;
+	s->has_hit_limit = true;
+	if (!s->options.ends_with_recording) {
+		s->options.on_limit(s->options.context, at);
+	} else if (at == BC_LANE_NOW) {
+		stop_soon(s);
+	} else {
+		bc_session_end_at(s, at);
+	}
+}
+
+/* Rotation by time */
+
+static void on_rotate(uv_timer_t *timer);
+
+/* A live recording's segments are cut by the host's time. */
+static void time_rotation(struct bc_session *s)
+{
+	const struct bc_rotation *rotation = &s->rotation;
+	uint64_t ns = UINT64_MAX;
+
+	if (s->options.source->is_replay || s->recording == NULL)
+		return;
+	if (rotation->duration_ns != 0)
+		ns = rotation->duration_ns;
+	if (rotation->interval_ns != 0) {
+		uint64_t until = rotation->interval_ns -
+				 (uint64_t)bc_wall_ns() % rotation->interval_ns;
+		ns = until < ns ? until : ns;
+	}
+	s->is_rotation_timed = true;
+	if (ns == UINT64_MAX) {
+		uv_timer_stop(&s->timers[TIMER_ROTATE]);
+		return;
+	}
+	/* The loop's time is that of its turn, in whole milliseconds: a cut that came before its
+	 * moment would be followed by another at it. */
+	uv_update_time(s->options.loop);
+	uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, ns / 1000000 + 2, 0);
+}
+
+static void on_rotate(uv_timer_t *timer)
+{
+	struct bc_session *s = timer->data;
+
+	bc_lane_cut(s->lane);
+	s->has_cut = true;
+	s->records_at_cut = bc_lane_records(s->lane);
+	s->is_rotation_timed = false;
+}
+
+/* A segment begins with its first record: from then on its time runs. */
+static void time_segment(struct bc_session *s)
+{
+	if (s->recording != NULL && !s->is_rotation_timed &&
+		bc_lane_records(s->lane) != s->records_at_cut)
+		time_rotation(s);
+}
+
+void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rotation)
+{
+	s->rotation = *rotation;
+	if (s->state != SESSION_RUNNING || s->recording == NULL)
+		return;
+	s->is_rotation_timed = false;
+	time_segment(s);
+	if (s->time.has_epoch && s->options.source->is_replay) {
+		bc_bus_time_set_cut(&s->time, rotation, bc_decoder_tick(s->decoder));
+		set_limit(s);
+	}
+}
+
+/* The time that is left to a recording */
+
+static void on_stop_time(uv_timer_t *timer)
+{
+	struct bc_session *s = timer->data;
+
+	bc_lane_check_full(s->lane);
+	reach_limit(s, BC_LANE_NOW);
+}
+
+/* A live recording ends so long from now by the host's clock, unless it does so earlier already. */
+static void set_host_rest(struct bc_session *s, uint64_t ns)
+{
+	uv_timer_t *timer = &s->timers[TIMER_STOP];
+	uint64_t ms = (ns + 999999) / 1000000;
+
+	if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > ms)
+		uv_timer_start(timer, on_stop_time, ms, 0);
+}
+
+/* The time of a live recording runs from its start; from a board's first data, for nobody knows
+ * when that comes. */
+static void start_stop_timer(struct bc_session *s)
+{
+	if (!s->options.source->is_replay && s->stop.duration_ns != 0)
+		set_host_rest(s, s->stop.duration_ns);
+}
+
+/* A replay ends by the bus's time, which what it has taken already may have passed. */
+static void set_bus_rest(struct bc_session *s, uint32_t at, uint64_t ns)
+{
+	uint64_t tick = bc_lane_place(s->lane, at != 0 && at != BC_LANE_NOW ? at - 1 : at).tick;
+	uint64_t ticks = bc_bus_ticks(&s->time, ns);
+	uint64_t end = ticks < BC_TICK_END - tick ? tick + ticks : BC_TICK_END;
+	uint64_t stop_at = bc_bus_time(&s->time, end);
+
+	bc_lane_set_room_until(s->lane, at, end);
+	if (stop_at < s->time.stop_at)
+		s->time.stop_at = stop_at;
+	set_limit(s);
+}
+
+void bc_session_set_rest(struct bc_session *s, uint32_t at, const struct bc_length *rest)
+{
+	uint64_t records = rest->value / BC_RECORD_BYTES;
+
+	switch (rest->unit) {
+	case BC_LENGTH_NONE:
+	case BC_LENGTH_ALL:
+		break;
+	case BC_LENGTH_TIME:
+		if (s->options.source->is_replay)
+			set_bus_rest(s, at, rest->value);
+		else
+			set_host_rest(s, rest->value);
+		break;
+	case BC_LENGTH_BYTES:
+		bc_lane_set_room(s->lane, at, records != 0 ? records : 1);
+		break;
+	}
+}
+
+/* The beginning of a recording */
+
+/* A board tells who it is when it is there. */
+static void describe_board(struct bc_session *s)
+{
+	struct bc_segment_header *header = &s->recording->header;
+	const struct bc_source *source = s->options.source;
+	const struct bc_board *board = source->board;
+	const char *serial = board->has_info && board->own_serial[0] != '\0'
+				     ? board->own_serial
+				     : board->identity.serial;
+
+	snprintf(header->source_name, sizeof(header->source_name), "%s", source->name);
+	snprintf(header->board_serial, sizeof(header->board_serial), "%.*s",
+		(int)sizeof(header->board_serial) - 1, serial);
+	if (board->has_info)
+		memcpy(header->board_firmware, board->firmware, sizeof(header->board_firmware));
+}
+
+/* What was noted before stays, below what is noted now. */
+static void carry_metadata(struct bc_segment_header *header, const struct bc_segment_header *from)
+{
+	char all[BC_METADATA_MAX];
+	char why[160];
+
+	memcpy(all, from->metadata, sizeof(all));
+	if (bc_metadata_merge(all, header->metadata, why, sizeof(why)))
+		memcpy(header->metadata, all, sizeof(all));
+	else
+		bc_log(BC_LOG_WARNING, "the metadata of what is replayed are left out: %s", why);
+}
+
+/* What only the data tell of the recording. A replay of a segment is as its segment was (`from`);
+ * one of a raw capture is mapped anew. */
+static void complete_recording(struct bc_session *s, const struct bc_segment_header *from)
+{
+	struct bc_segment_header *header = &s->recording->header;
+
+	if (s->options.source->board != NULL) {
+		describe_board(s);
+		start_stop_timer(s);
+	}
+	if (s->format == BC_FORMAT_BCP1 || s->format == BC_FORMAT_RAW6) {
+		header->has_mapping = true;
+		header->mapping = s->options.mapping->options;
+	} else if (from != NULL) {
+		header->has_mapping = from->has_mapping;
+		header->mapping = from->mapping;
+	}
+	if (from != NULL) {
+		memcpy(header->board_serial, from->board_serial, sizeof(header->board_serial));
+		memcpy(header->board_firmware, from->board_firmware,
+			sizeof(header->board_firmware));
+		carry_metadata(header, from);
+	}
+	header->clock_hz = s->options.source->clock_hz;
+}
+
+uint32_t bc_session_record(struct bc_session *s, const struct bc_session_recording *what)
+{
+	s->recording = what->recording;
+	s->rotation = what->rotation;
+	s->stop = what->stop;
+	s->is_rotation_timed = false;
+	s->records_at_cut = 0;
+	s->has_cut = false;
+	s->segment = 0;
+	s->has_hit_limit = false;
+	/* Before its first chunk is sent: the writer's thread reads it then. */
+	if (s->has_data)
+		complete_recording(s, NULL);
+	uint32_t at = bc_lane_record(
+		s->lane, what->recording, &what->before, what->at, what->stop.records);
+	if (s->options.source->board == NULL)
+		start_stop_timer(s);
+	if (bc_lane_room(s->lane) == 0)
+		set_host_rest(s, 0); /* what was held is all that it may have */
+	return at;
+}
+
+/* The source's calls */
+
+/* The first piece tells what the source is. */
+static void learn(struct bc_session *s, const struct bc_source_data *data)
+{
+	struct bc_source *source = s->options.source;
+
+	s->has_data = true;
+	s->format = data->format;
+	if (source->clock_hz == 0 && data->header != NULL)
+		source->clock_hz = data->header->clock_hz;
+	if (s->recording != NULL)
+		complete_recording(s, data->header);
+	if (data->format == BC_FORMAT_RAW6 && data->has_times && source->clock_hz == 0)
+		bc_log(BC_LOG_WARNING,
+			"%s: its samples have times, but their clock is not known: a tick each; "
+			"name it with clock_hz=",
+			source->name);
+	set_clock(s, source->clock_hz);
+	bc_decoder_set_clock(s->decoder, source->clock_hz);
+	bc_lane_set_clock(s->lane, source->clock_hz);
+}
+
+/* A recording that begins in the midst of a stream: its raw capture begins with the frame or sample
+ * that the stream is in the middle of. Returns false when that must wait. */
+static bool begin_raw(struct bc_session *s, const struct bc_source_data *data)
+{
+	struct bc_source_data begun = {.format = data->format};
+
+	if (!bc_lane_is_raw_fresh(s->lane))
+		return true;
+	begun.count = bc_decoder_carried(s->decoder, &begun.bytes);
+	return begun.count == 0 || bc_lane_keep_raw(s->lane, &begun, s->options.source->is_live);
+}
+
+/* Keeps a piece as it came, once: not when it is offered again. Returns false when it must wait. */
+static bool keep_raw(struct bc_session *s, const struct bc_source_data *data)
+{
+	if (!s->is_kept && !bc_decoder_is_over(s->decoder))
+		s->is_kept = begin_raw(s, data) &&
+			     bc_lane_keep_raw(s->lane, data, s->options.source->is_live);
+	return s->is_kept || bc_decoder_is_over(s->decoder);
+}
+
+static bool on_data(void *context, const struct bc_source_data *data)
+{
+	struct bc_session *s = context;
+
+	if (s->state >= SESSION_FINISHING)
+		return true;
+	if (!s->has_data)
+		learn(s, data);
+	if (data->broken != NULL && data->broken->cause != BC_GAP_BOARD && !s->is_waiting)
+		s->outcome.breaks++;
+	bool is_taken = keep_raw(s, data) && bc_decoder_push(s->decoder, data);
+	s->is_waiting = !is_taken;
+	s->is_kept = s->is_kept && !is_taken;
+	time_segment(s);
+	if (bc_decoder_is_over(s->decoder)) {
+		bc_source_last(s->options.source); /* nothing more is wanted of it */
+		stop_soon(s);
+	}
+	return is_taken;
+}
+
+static void on_damage(void *context, const char *what)
+{
+	struct bc_session *s = context;
+
+	s->outcome.damages++;
+	bc_log_limited(&s->limits, BC_LOG_WARNING, "%s: %s", s->options.source->name, what);
+}
+
+static void on_news(void *context, enum bc_news news, const char *kind, const char *what)
+{
+	struct bc_session *s = context;
+	static const enum bc_log_level levels[] = {
+		[BC_NEWS_INFO] = BC_LOG_INFO,
+		[BC_NEWS_NOTICE] = BC_LOG_NOTICE,
+		[BC_NEWS_WARNING] = BC_LOG_WARNING,
+	};
+
+	bc_log_limited_text(&s->limits, levels[news], kind, what);
+}
+
+static void on_last(void *context)
+{
+	struct bc_session *s = context;
+
+	bc_source_last(s->options.source);
+}
+
+static void on_source_end(void *context, int status, const char *what)
+{
+	struct bc_session *s = context;
+
+	if (status == -EBADMSG) {
+		on_damage(s, what);
+	} else if (status != 0) {
+		s->outcome.has_failed = true;
+		s->outcome.has_no_device = status == -ENODEV;
+		snprintf(s->outcome.why, sizeof(s->outcome.why), "%s: %s", s->options.source->name,
+			what);
+	}
+	s->has_source_ended = true;
+	if (s->state == SESSION_RUNNING)
+		s->state = SESSION_STOPPING;
+	finish_decoder(s);
+}
+
+/* The pipeline's news */
+
+void bc_session_on_room(struct bc_session *s)
+{
+	bc_lane_on_room(s->lane);
+	if (s->state >= SESSION_FINISHING)
+		return;
+	if (s->has_source_ended)
+		finish_decoder(s);
+	else if (s->is_waiting)
+		bc_source_resume(s->options.source);
+}
+
+void bc_session_on_report(struct bc_session *s)
+{
+	const struct bc_writer_report *report = bc_pipeline_report(s->options.pipeline);
+
+	if (s->recording == NULL || report->recording_tag != s->recording->tag)
+		return;
+	if (report->is_full) {
+		reach_limit(s, BC_LANE_NOW);
+		return;
+	}
+	if (s->state != SESSION_RUNNING || report->file[0] == '\0')
+		return;
+	bool is_new = report->segment != s->segment;
+	s->segment = report->segment;
+	if (is_new && !s->has_cut)
+		time_rotation(s); /* the writer has cut, by size */
+	s->has_cut = s->has_cut && !is_new;
+}
+
+void bc_session_on_ended(struct bc_session *s)
+{
+	s->unsealed--;
+	if (s->state == SESSION_FINISHING && s->unsealed == 0)
+		done(s);
+}
+
+/* Pace */
+
+static void on_pace(uv_timer_t *timer)
+{
+	struct bc_session *s = timer->data;
+	double elapsed = (double)(uv_hrtime() - s->pace_start_ns) * 1e-9;
+	double ticks = elapsed * s->options.speed * (double)s->time.clock_hz;
+
+	if (!s->time.has_epoch)
+		return;
+	s->time.paced_until = ticks > 9e18 ? UINT64_MAX : (uint64_t)ticks + 1;
+	set_limit(s);
+	if (s->has_source_ended)
+		finish_decoder(s);
+	else if (s->is_waiting)
+		bc_source_resume(s->options.source);
+}
+
+/* Life */
+
+void bc_session_look(struct bc_session *s)
+{
+	bc_log_limits_look(&s->limits, uv_hrtime());
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct bc_session *s = handle->data;
+
+	if (--s->open_handles != 0)
+		return;
+	bc_decoder_close(s->decoder);
+	free(s);
+}
+
+void bc_session_close(struct bc_session *s)
+{
+	if (s == NULL)
+		return;
+	bc_source_close(s->options.source);
+	bc_lane_close(s->lane);
+	bc_log_limits_end(&s->limits);
+	for (int i = 0; i < TIMERS; i++)
+		uv_close((uv_handle_t *)&s->timers[i], on_closed);
+}
+
+static void on_full(void *context, uint32_t at)
+{
+	reach_limit(context, at);
+}
+
+static int open_lane(struct bc_session *s)
+{
+	struct bc_lane_options lane = s->options.lane;
+
+	lane.loop = s->options.loop;
+	lane.pipeline = s->options.pipeline;
+	lane.session = s;
+	lane.on_full = on_full;
+	return bc_lane_open(&s->lane, &lane);
+}
+
+static int open_decoder(struct bc_session *s)
+{
+	struct bc_source *source = s->options.source;
+	struct bc_decoder_options decoder = {
+		.lane = s->lane,
+		.mapping = s->options.mapping,
+		.is_live = source->is_live || s->is_paced,
+		.clock_hz = source->clock_hz,
+		.context = s,
+		.on_epoch = on_epoch,
+		.on_limit = on_limit,
+		.on_last = on_last,
+		.on_damage = on_damage,
+	};
+
+	return bc_decoder_open(&s->decoder, &decoder);
+}
+
+int bc_session_start(struct bc_session **session, const struct bc_session_options *options)
+{
+	struct bc_session *s = calloc(1, sizeof(*s));
+	struct bc_source *source = options->source;
+
+	if (s == NULL) {
+		bc_source_close(source);
+		return -ENOMEM;
+	}
+	s->options = *options;
+	s->is_paced = source->is_replay && options->speed != 0;
+	bc_bus_time_init(&s->time);
+	int rc = open_lane(s);
+	if (rc == 0)
+		rc = open_decoder(s);
+	if (rc != 0) {
+		bc_source_close(source);
+		bc_lane_close(s->lane);
+		free(s);
+		return rc;
+	}
+	for (int i = 0; i < TIMERS; i++) {
+		uv_timer_init(options->loop, &s->timers[i]);
+		s->timers[i].data = s;
+	}
+	s->open_handles = TIMERS;
+	struct bc_source_sink sink = {
+		.context = s,
+		.data = on_data,
+		.damage = on_damage,
+		.news = on_news,
+		.end = on_source_end,
+	};
+	rc = bc_source_start(source, &sink);
+	if (rc != 0) {
+		bc_session_close(s);
+		return rc;
+	}
+	if (s->is_paced)
+		uv_timer_start(&s->timers[TIMER_PACE], on_pace, PACE_MS, PACE_MS);
+	*session = s;
+	return 0;
+}
+
+bool bc_session_ends_with_recording(const struct bc_session *s)
+{
+	return s->options.ends_with_recording;
+}
+
+bool bc_session_hit_limit(const struct bc_session *s)
+{
+	return s->has_hit_limit;
+}
+
+struct bc_lane *bc_session_lane(const struct bc_session *s)
+{
+	return s->lane;
+}
+
+const struct bc_source *bc_session_source(const struct bc_session *s)
+{
+	return s->options.source;
+}
+
+const struct bc_session_outcome *bc_session_outcome(const struct bc_session *s)
+{
+	return &s->outcome;
+}

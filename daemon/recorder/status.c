@@ -1,0 +1,308 @@
+#include "daemon/recorder/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "capture/usb/board.h"
+#include "formats/base/json.h"
+#include "formats/segment/metadata.h"
+
+const char *const bc_status_states[] = {
+	"idle", "waiting", "recording", "replaying", "draining", "failed", NULL};
+const char *const bc_status_modes[] = {"always", "on-demand", "flight", NULL};
+
+static json_t *counters_json(const struct bc_board *b)
+{
+	if (!b->has_counters)
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"samples", bc_json_u64(b->counters.samples)},
+		{"lost", bc_json_u64(b->counters.lost)},
+		{"fifo_high", bc_json_u64(b->counters.fifo_high)},
+		{NULL, NULL},
+	});
+}
+
+/* What the board reports about itself; null if it does not. */
+static json_t *info_json(const struct bc_board *b)
+{
+	if (!b->has_info)
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"firmware", bc_json_text(b->firmware)},
+		{"serial", bc_json_text(b->own_serial)},
+		{"protocol_version", bc_json_u64(b->protocol_version)},
+		{"clock_hz", bc_json_u64(b->clock_hz)},
+		{"features", bc_json_u64(b->features)},
+		{"fifo_samples", bc_json_u64(b->fifo_samples)},
+		{NULL, NULL},
+	});
+}
+
+/* Empty until the board has been found. */
+static json_t *identity_json(const struct bc_board *b)
+{
+	const struct bc_board_identity *id = &b->identity;
+	char text[16];
+
+	if (id->vid == 0)
+		return json_object();
+	snprintf(text, sizeof(text), "%04x:%04x", id->vid, id->pid);
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(text)},
+		{"serial", bc_json_text_or_null(id->serial)},
+		{"product", bc_json_text_or_null(id->product)},
+		{"port", bc_json_text(id->port)},
+		{"address", bc_json_u64(id->address)},
+		{"speed", bc_json_text(id->speed)},
+		{"endpoint", bc_json_u64(id->endpoint)},
+		{"packet_bytes", bc_json_u64(id->packet_bytes)},
+		{"transfers", bc_json_u64(b->transfers)},
+		{"transfer_bytes", bc_json_u64(b->transfer_bytes)},
+		{"info", info_json(b)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *board_json(const struct bc_board *b)
+{
+	if (b == NULL)
+		return json_null();
+	json_t *board = json_pack("{s:s}", "state", bc_board_state_name(b->state));
+	json_t *counts = bc_json_object((struct bc_json_member[]){
+		{"counters", counters_json(b)},
+		{"bytes", bc_json_u64(b->bytes)},
+		{"plugs", bc_json_u64(b->plugs)},
+		{"unplugs", bc_json_u64(b->unplugs)},
+		{"stalls", bc_json_u64(b->stalls)},
+		{"overflows", bc_json_u64(b->overflows)},
+		{"errors", bc_json_u64(b->errors)},
+		{"timeouts", bc_json_u64(b->timeouts)},
+		{"silences", bc_json_u64(b->silences)},
+		{"restarts", bc_json_u64(b->restarts)},
+		{"last_error", bc_json_text_or_null(b->last_error)},
+		{NULL, NULL},
+	});
+	bool has_identity = json_object_update_new(board, identity_json(b)) == 0;
+	if (json_object_update_new(board, counts) == 0 && has_identity)
+		return board;
+	json_decref(board);
+	return NULL;
+}
+
+static json_t *source_json(const struct bc_status *s)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"kind", bc_json_text(s->source_kind)},
+		{"name", bc_json_text(s->source_name)},
+		{"clock_hz", bc_json_u64(s->clock_hz)},
+		{"board", board_json(s->board)},
+		{NULL, NULL},
+	});
+}
+
+void bc_status_progress(const struct bc_status *s, struct bc_status_progress *progress)
+{
+	const struct bc_writer_report *report = s->report;
+
+	memset(progress, 0, sizeof(*progress));
+	if (report->recording_tag != s->recording->tag)
+		return;
+	progress->segment = report->segment;
+	progress->records = report->recording_records;
+	progress->bytes = report->recording_bytes;
+	if (report->file[0] == '\0')
+		return;
+	snprintf(progress->path, sizeof(progress->path), "%s/%s%s", s->dir, report->file,
+		report->is_open ? BC_PARTIAL_SUFFIX : "");
+}
+
+static json_t *recording_json(const struct bc_status *s)
+{
+	char started[32];
+	struct bc_status_progress progress;
+
+	if (s->recording == NULL)
+		return json_null();
+	const struct bc_segment_header *header = &s->recording->header;
+	time_t seconds = (time_t)(s->recording->started_ns / 1000000000);
+	struct tm tm;
+	gmtime_r(&seconds, &tm);
+	strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	bc_status_progress(s, &progress);
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(header->recording)},
+		{"label", bc_json_text_or_null(header->label)},
+		{"started", bc_json_text(started)},
+		{"segment", bc_json_u64(progress.segment)},
+		{"path", bc_json_text_or_null(progress.path)},
+		{"records", bc_json_u64(progress.records)},
+		{"bytes", bc_json_u64(progress.bytes)},
+		{"metadata", bc_metadata_parse(s->metadata)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *counts_json(const struct bc_status *s)
+{
+	const struct bc_counts *c = s->counts;
+	json_t *dropped = bc_json_object((struct bc_json_member[]){
+		{"buffer", bc_json_u64(c->dropped_buffer)},
+		{"disk", bc_json_u64(c->dropped_disk)},
+		{"invalid", bc_json_u64(c->dropped_invalid)},
+		{"filtered", bc_json_u64(c->dropped_filtered)},
+		{"idle", bc_json_u64(c->dropped_idle)},
+		{NULL, NULL},
+	});
+
+	return bc_json_object((struct bc_json_member[]){
+		{"received", bc_json_u64(c->received)},
+		{"written", bc_json_u64(c->written)},
+		{"durable", bc_json_u64(c->durable)},
+		{"in_flight", bc_json_u64(c->in_flight)},
+		{"dropped", dropped},
+		{"board_lost", bc_json_u64(c->board_lost)},
+		{"skipped_bytes", bc_json_u64(c->skipped_bytes)},
+		{"gaps", bc_json_u64(c->gaps)},
+		{"damages", bc_json_u64(s->damages)},
+		{"unknown_special", bc_json_u64(c->unknown_special)},
+		{"raw_dropped_bytes", bc_json_u64(c->raw_dropped_bytes)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *rates_json(const struct bc_status *s)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"samples_per_s", bc_json_u64((uint64_t)s->rates.samples_per_s)},
+		{"bytes_in_per_s", bc_json_u64((uint64_t)s->rates.bytes_in_per_s)},
+		{"bytes_out_per_s", bc_json_u64((uint64_t)s->rates.bytes_out_per_s)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *buffer_json(const struct bc_status *s)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"chunks", bc_json_u64(s->buffer.chunks)},
+		{"free", bc_json_u64(s->buffer.free)},
+		{"low_water", bc_json_u64(s->buffer.low_water)},
+		{NULL, NULL},
+	});
+}
+
+static double tenths(double value)
+{
+	return (double)(uint64_t)(value * 10) / 10;
+}
+
+bool bc_status_hours_left(const struct bc_status *s, double *hours)
+{
+	double out = s->rates.bytes_out_per_s;
+
+	if (out < 1)
+		return false;
+	*hours = tenths((double)s->report->free_bytes / out / 3600);
+	return true;
+}
+
+static json_t *disk_json(const struct bc_status *s)
+{
+	const struct bc_writer_report *report = s->report;
+	double hours;
+	json_t *left = bc_status_hours_left(s, &hours) ? bc_json_double(hours) : json_null();
+
+	return bc_json_object((struct bc_json_member[]){
+		{"free_bytes", bc_json_u64(report->free_bytes)},
+		{"hours_left", left},
+		{"stuck", json_boolean(report->is_stuck)},
+		{"last_error", bc_json_text_or_null(report->error)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *flight_json(const struct bc_status *s)
+{
+	const struct bc_status_flight *f = s->flight;
+
+	if (f == NULL)
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"seconds", bc_json_double(tenths(f->seconds))},
+		{"bytes", bc_json_u64(f->bytes)},
+		{"records", bc_json_u64(f->records)},
+		{"chunks", bc_json_u64(f->chunks)},
+		{"limit_seconds", bc_json_double(f->limit_seconds)},
+		{"limit_bytes", bc_json_u64(f->limit_bytes)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *replay_json(const struct bc_status *s)
+{
+	if (s->replay_id == NULL)
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(s->replay_id)},
+		{"path", bc_json_text(s->replay_path)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *streams_json(const struct bc_status *s)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"events", bc_json_u64(s->streams_events)},
+		{"records", bc_json_u64(s->streams_records)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *sealed_json(const struct bc_status *s)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"segments", bc_json_u64(s->sealed_segments)},
+		{"commands_waiting", bc_json_u64(s->commands_waiting)},
+		{"commands_failed", bc_json_u64(s->commands_failed)},
+		{"manifest_failed", bc_json_u64(s->report->manifest_failed)},
+		{NULL, NULL},
+	});
+}
+
+json_t *bc_status_json(const struct bc_status *s)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"version", bc_json_text(BC_VERSION)},
+		{"state", bc_json_text(s->state)},
+		{"mode", bc_json_text(s->mode)},
+		{"source", source_json(s)},
+		{"recording", recording_json(s)},
+		{"replay", replay_json(s)},
+		{"flight", flight_json(s)},
+		{"counts", counts_json(s)},
+		{"rates", rates_json(s)},
+		{"buffer", buffer_json(s)},
+		{"disk", disk_json(s)},
+		{"sealed", sealed_json(s)},
+		{"triggers", bc_json_u64(s->triggers)},
+		{"clients", bc_json_u64(s->clients)},
+		{"streams", streams_json(s)},
+		{"uptime_s", bc_json_double(tenths(s->uptime_s))},
+		{NULL, NULL},
+	});
+}
+
+char *bc_status_write(const struct bc_status *s)
+{
+	char *line = NULL;
+	json_t *root = bc_status_json(s);
+	char *text = bc_json_print(root);
+
+	if (text != NULL && asprintf(&line, "%s\n", text) < 0)
+		line = NULL;
+	free(text);
+	json_decref(root);
+	return line;
+}

@@ -1,0 +1,136 @@
+#include "daemon/store/manifest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/segment/segment_name.h"
+
+/* 32 hex digits, two blanks, a name, a newline. */
+#define LINE_MAX_BYTES (BC_FILE_HASH_CHARS + 2 + BC_SEGMENT_NAME_MAX)
+
+void bc_manifest_name(char out[BC_MANIFEST_NAME_MAX], const char *recording)
+{
+	snprintf(out, BC_MANIFEST_NAME_MAX, "%s" BC_MANIFEST_SUFFIX, recording);
+}
+
+static int open_it(int dir_fd, const char *recording, int flags)
+{
+	char name[BC_MANIFEST_NAME_MAX];
+
+	bc_manifest_name(name, recording);
+	return openat(dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0640);
+}
+
+/* Where the last whole line ends: no line is longer than what is looked at. Returns a negative
+ * errno if that can't be told. */
+static off_t end_of_lines(int fd, off_t bytes)
+{
+	char tail[LINE_MAX_BYTES];
+	size_t n = bytes < (off_t)sizeof(tail) ? (size_t)bytes : sizeof(tail);
+	ssize_t got = pread(fd, tail, n, bytes - (off_t)n);
+
+	if (got < 0)
+		return -errno;
+	if ((size_t)got < n)
+		return -EIO; /* somebody else is at it */
+	while (n > 0 && tail[n - 1] != '\n')
+		n--;
+	if (n == 0 && bytes > (off_t)sizeof(tail))
+		return -EBADMSG; /* it is none of ours */
+	return bytes - got + (off_t)n;
+}
+
+static int write_all(int fd, const char *text, size_t bytes, off_t at)
+{
+	while (bytes != 0) {
+		ssize_t n = pwrite(fd, text, bytes, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ENOSPC;
+		text += n;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static int add_line(int dir_fd, int fd, const char *line, size_t bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EBADMSG;
+	off_t end = end_of_lines(fd, st.st_size);
+	if (end < 0)
+		return (int)end;
+	if (end != st.st_size && ftruncate(fd, end) != 0)
+		return -errno;
+	int rc = write_all(fd, line, bytes, end);
+	if (rc != 0) {
+		(void)!ftruncate(fd, end); /* else the next line cuts it off */
+		return rc;
+	}
+	if (fdatasync(fd) != 0)
+		return -errno;
+	/* A file is only as durable as its name. */
+	return end == 0 && fsync(dir_fd) != 0 ? -errno : 0;
+}
+
+int bc_manifest_add(
+	int dir_fd, const char *recording, const char *file, const char hash[BC_FILE_HASH_CHARS])
+{
+	char line[LINE_MAX_BYTES];
+	int n = snprintf(line, sizeof(line), "%s  %s\n", hash, file);
+
+	if (n < 0 || (size_t)n >= sizeof(line))
+		return -ENAMETOOLONG;
+	/* A name with a newline would be a line of its own. No recording has one. */
+	if (strchr(file, '\n') != NULL || strchr(recording, '/') != NULL)
+		return -EINVAL;
+	int fd = open_it(dir_fd, recording, O_RDWR | O_CREAT | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	int rc = add_line(dir_fd, fd, line, (size_t)n);
+	close(fd);
+	return rc;
+}
+
+bool bc_manifest_has(int dir_fd, const char *recording, const char *file)
+{
+	char line[LINE_MAX_BYTES];
+	bool has = false;
+	int fd = open_it(dir_fd, recording, O_RDONLY | O_NONBLOCK);
+	FILE *in = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+	if (in == NULL) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (!has && fgets(line, sizeof(line), in) != NULL) {
+		size_t n = strlen(line);
+		if (n <= BC_FILE_HASH_CHARS + 1 || line[n - 1] != '\n')
+			continue;
+		line[n - 1] = '\0';
+		has = strcmp(line + BC_FILE_HASH_CHARS + 1, file) == 0;
+	}
+	fclose(in);
+	return has;
+}
+
+void bc_manifest_remove(int dir_fd, const char *recording)
+{
+	char name[BC_MANIFEST_NAME_MAX];
+
+	bc_manifest_name(name, recording);
+	unlinkat(dir_fd, name, 0);
+}

@@ -1,0 +1,232 @@
+#include "daemon/store/retention.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/store/manifest.h"
+
+static int append(struct bc_segment_list *list, size_t *room, const struct bc_segment_entry *entry)
+{
+	if (list->entries == NULL || list->count == *room) {
+		*room = *room == 0 ? 64 : *room * 2;
+		struct bc_segment_entry *more = realloc(
+			list->entries, *room * sizeof(*list->entries));
+		if (more == NULL)
+			return -ENOMEM;
+		list->entries = more;
+	}
+	list->entries[list->count++] = *entry;
+	return 0;
+}
+
+void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry)
+{
+	if (entry->format == BC_FORMAT_SEGMENT)
+		bc_segment_name_write(out, &entry->name);
+	else
+		bc_raw_name_write(out, &entry->name, entry->format);
+}
+
+static bool read_name(struct bc_segment_entry *entry, const char *file)
+{
+	entry->format = BC_FORMAT_SEGMENT;
+	return bc_segment_name_read(&entry->name, file) ||
+	       bc_raw_name_read(&entry->name, &entry->format, file);
+}
+
+static bool is_same_number(const struct bc_segment_entry *a, const struct bc_segment_entry *b)
+{
+	return a->name.segment == b->name.segment &&
+	       strcmp(a->name.recording, b->name.recording) == 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct bc_segment_entry *x = a;
+	const struct bc_segment_entry *y = b;
+
+	if (is_same_number(x, y) && x->format != y->format)
+		return x->format < y->format ? -1 : 1;
+	return bc_segment_name_compare(&x->name, &y->name);
+}
+
+int bc_segments_list(struct bc_segment_list *list, int dir_fd)
+{
+	size_t room = 0;
+	int rc = 0;
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	memset(list, 0, sizeof(*list));
+	if (dir == NULL) {
+		rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	for (struct dirent *item; rc == 0 && (item = readdir(dir)) != NULL;) {
+		struct bc_segment_entry entry;
+		struct stat st;
+		if (!read_name(&entry, item->d_name) ||
+			fstatat(dir_fd, item->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+			!S_ISREG(st.st_mode))
+			continue;
+		entry.bytes = (uint64_t)st.st_size;
+		entry.changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+		rc = append(list, &room, &entry);
+	}
+	closedir(dir);
+	if (rc != 0) {
+		free(list->entries);
+		memset(list, 0, sizeof(*list));
+	} else if (list->count != 0) {
+		qsort(list->entries, list->count, sizeof(*list->entries), compare);
+	}
+	return rc;
+}
+
+/* What there is, as rules are held against it. */
+struct usage {
+	uint64_t files;
+	uint64_t used;
+	uint64_t free;
+};
+
+/* The rule that wants the oldest segment deleted, or NULL. */
+static const char *broken_rule(const struct usage *usage, const struct bc_space_rules *rules,
+	uint64_t files, const struct bc_segment_entry *oldest)
+{
+	if (files != 0 && usage->files > files)
+		return "files";
+	if (rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes)
+		return "max_use";
+	if (rules->keep_free_bytes != 0 && usage->free < rules->keep_free_bytes)
+		return "keep_free";
+	if (rules->max_age_ns != 0 && oldest != NULL) {
+		int64_t age = bc_wall_ns() - oldest->changed_ns;
+		if (age > 0 && (uint64_t)age > rules->max_age_ns)
+			return "max_age";
+	}
+	return NULL;
+}
+
+static uint64_t subtract(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static bool delete_file(struct bc_space_state *state, int dir_fd,
+	const struct bc_segment_entry *entry, const char *rule, struct bc_stint *stint)
+{
+	char file[BC_SEGMENT_NAME_MAX];
+
+	bc_segment_entry_name(file, entry);
+	if (stint != NULL)
+		bc_stint_begin(stint, "deleting", file);
+	if (unlinkat(dir_fd, file, 0) != 0) {
+		snprintf(state->error, sizeof(state->error),
+			"%s: can't delete it to keep to %s: %s", file, rule, strerror(errno));
+		return false;
+	}
+	bc_log(BC_LOG_INFO, "%s: deleted, to keep to %s", file, rule);
+	state->deleted++;
+	return true;
+}
+
+/* Deletes what is sealed of the files of one number. */
+static bool delete_pair(struct bc_space_state *state, struct usage *usage, int dir_fd,
+	const struct bc_segment_entry *pair, size_t count, const char *rule, struct bc_stint *stint)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (pair[i].name.is_partial)
+			continue;
+		if (!delete_file(state, dir_fd, &pair[i], rule, stint))
+			return false;
+		usage->files -= pair[i].format == BC_FORMAT_SEGMENT;
+		usage->used = subtract(usage->used, pair[i].bytes);
+		usage->free += pair[i].bytes;
+	}
+	return true;
+}
+
+/* Whether nothing is left of the recording whose sealed files up to, not including, `end` have been
+ * deleted. */
+static bool has_gone(const struct bc_segment_list *list, size_t end)
+{
+	const char *recording = list->entries[end - 1].name.recording;
+
+	if (end < list->count && strcmp(list->entries[end].name.recording, recording) == 0)
+		return false;
+	for (size_t i = end; i-- > 0;) {
+		if (strcmp(list->entries[i].name.recording, recording) != 0)
+			break;
+		if (list->entries[i].name.is_partial)
+			return false;
+	}
+	return true;
+}
+
+static struct usage usage_of(const struct bc_segment_list *list)
+{
+	struct usage usage = {.files = 0};
+
+	for (size_t i = 0; i < list->count; i++) {
+		usage.files += list->entries[i].format == BC_FORMAT_SEGMENT;
+		usage.used += list->entries[i].bytes;
+	}
+	return usage;
+}
+
+int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
+	uint64_t files, uint64_t coming_bytes, uint64_t coming_files, struct bc_stint *stint)
+{
+	struct bc_segment_list list;
+	struct statvfs fs;
+
+	memset(state, 0, sizeof(*state));
+	if (fstatvfs(dir_fd, &fs) != 0)
+		return -errno;
+	int rc = bc_segments_list(&list, dir_fd);
+	if (rc != 0)
+		return rc;
+	struct usage usage = usage_of(&list);
+	usage.files += coming_files;
+	usage.used += coming_bytes;
+	usage.free = subtract((uint64_t)fs.f_bavail * fs.f_frsize, coming_bytes);
+
+	const char *rule;
+	size_t next;
+	for (size_t i = 0; i < list.count; i = next) {
+		const struct bc_segment_entry *first = &list.entries[i];
+		for (next = i + 1; next < list.count; next++)
+			if (!is_same_number(first, &list.entries[next]))
+				break;
+		if (first->name.is_partial)
+			continue; /* the segment is open or torn, or there is none yet */
+		rule = broken_rule(&usage, rules, files, first);
+		if (rule == NULL)
+			break;
+		if (!delete_pair(state, &usage, dir_fd, first, next - i, rule, stint))
+			break; /* younger ones don't go in its place */
+		if (has_gone(&list, next))
+			bc_manifest_remove(dir_fd, first->name.recording);
+	}
+	free(list.entries);
+	rule = broken_rule(&usage, rules, 0, NULL);
+	state->used_bytes = subtract(usage.used, coming_bytes);
+	state->free_bytes = usage.free + coming_bytes;
+	state->is_over = rule != NULL;
+	if (rule != NULL)
+		snprintf(state->why, sizeof(state->why),
+			"%s can't be kept to, and no sealed segment is left to delete", rule);
+	return 0;
+}

@@ -1,0 +1,415 @@
+#include "daemon/trigger/record_filter.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/rules.h"
+#include "formats/trace/filter_parse.h"
+
+#define NS_PER_S 1000000000u
+
+/* A call's way through the new records. They move from `in` to `out`, events likewise. */
+struct sifting {
+	const struct bc_sift *sift;
+	struct bc_chunk *chunk;
+	uint32_t in;
+	uint32_t out;
+	uint32_t end;
+	uint32_t event_in;
+	uint32_t event_out;
+	uint32_t events_end;
+	uint64_t tick;      /* of the record before `in` */
+	uint64_t kept_tick; /* of the record before `out` */
+	bool is_first;      /* the record at `in` is the first of its epoch */
+	bool is_inexact;    /* ticks are lower bounds at `in` */
+	bool wants_anchor;  /* nobody knows the ticks from `out` - 1 to `in` - 1 */
+
+	/* Sampling, in ticks; period 0: none. */
+	uint64_t width;
+	uint64_t period;
+	uint64_t window; /* where a period began, at or before `tick` unless that ran backward */
+};
+
+static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
+{
+	return chunk->records + (size_t)n * BC_RECORD_BYTES;
+}
+
+static uint64_t all_of(uint32_t n)
+{
+	return n < BC_FILTER_RECORDS ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+}
+
+/* The place in its period of a tick: the window is moved there. */
+static uint64_t phase_of(struct sifting *s, uint64_t tick)
+{
+	if (tick - s->window >= s->period)
+		s->window = tick - tick % s->period;
+	return tick - s->window;
+}
+
+/* Which of n records lie in a sample. Where the first of them has no delta, its tick is given by
+ * `anchor`. */
+static uint64_t sample(
+	struct sifting *s, const uint8_t *at, uint32_t n, uint64_t ticks, const uint64_t *anchor)
+{
+	uint64_t tick = anchor != NULL ? *anchor : s->tick;
+	uint64_t phase = phase_of(s, tick);
+	uint64_t bits = 0;
+
+	if (phase + ticks < s->width)
+		return all_of(n);
+	if (phase >= s->width && phase + ticks < s->period)
+		return 0;
+	for (uint32_t i = 0; i < n; i++, at += BC_RECORD_BYTES) {
+		uint32_t time = bc_le32(at + 8);
+		tick += time != BC_TIME_NONE ? time : 0;
+		bits |= (uint64_t)(phase_of(s, tick) < s->width) << i;
+	}
+	return bits;
+}
+
+/* Which of the n <= BC_FILTER_RECORDS records at `in` are wanted, and the sum of their deltas. */
+static uint64_t wanted(struct sifting *s, uint32_t n, uint64_t *ticks, const uint64_t *anchor)
+{
+	const uint8_t *at = record_at(s->chunk, s->in);
+	const struct bc_sift_rules *keep = &s->sift->keep;
+	const struct bc_sift_rules *leave_out = &s->sift->leave_out;
+	uint64_t bits = all_of(n);
+
+	if (s->period != 0 || (keep->count == 0 && leave_out->count == 0)) {
+		*ticks = bc_records_ticks(at, n, 0);
+		if (s->period != 0)
+			bits = sample(s, at, n, *ticks, anchor);
+		if (bits == 0)
+			return 0;
+	}
+	uint64_t kept = keep->count == 0 ? bits : 0;
+	for (unsigned i = 0; i < keep->count && kept != bits; i++)
+		kept |= bits & bc_filter_records(&keep->rules[i].filter, at, n, ticks);
+	for (unsigned i = 0; i < leave_out->count && kept != 0; i++)
+		kept &= ~bc_filter_records(&leave_out->rules[i].filter, at, n, ticks);
+	return kept;
+}
+
+static bool has_event_room(const struct sifting *s)
+{
+	return s->event_out + (s->events_end - s->event_in) < BC_CHUNK_EVENTS;
+}
+
+static void make_anchor(struct sifting *s, uint32_t position)
+{
+	struct bc_event *events = s->chunk->events;
+
+	assert(has_event_room(s));
+	if (s->event_out == s->event_in) {
+		memmove(&events[s->event_in + 1], &events[s->event_in],
+			(s->events_end - s->event_in) * sizeof(*events));
+		s->event_in++;
+		s->events_end++;
+	}
+	events[s->event_out++] = (struct bc_event){
+		.position = position,
+		.kind = BC_EVENT_ANCHOR,
+		.exact = !s->is_inexact,
+		.value = s->tick,
+	};
+}
+
+/* Moves the record whose first eight bytes are at `head` to `out`; its tick is s->tick. */
+static void keep_record(struct sifting *s, const uint8_t *head, bool has_own_anchor)
+{
+	uint8_t *to = record_at(s->chunk, s->out);
+	uint64_t delta = s->tick - s->kept_tick;
+
+	memmove(to, head, 8);
+	if (has_own_anchor) {
+		delta = BC_TIME_NONE;
+	} else if (s->wants_anchor || delta >= BC_TIME_NONE) {
+		make_anchor(s, s->out);
+		delta = BC_TIME_NONE;
+	}
+	bc_put_le32(to + 8, (uint32_t)delta);
+	if (s->out == 0)
+		s->chunk->info.first_tick = s->tick;
+	s->kept_tick = s->tick;
+	s->wants_anchor = false;
+	s->out++;
+}
+
+/* One record that has a delta. */
+static void take_one(struct sifting *s, bool keep)
+{
+	const uint8_t *at = record_at(s->chunk, s->in);
+	uint32_t time = bc_le32(at + 8);
+	uint64_t pending = s->tick - s->kept_tick;
+
+	/* The record before went: it stays after all, being the last that the ticks suffice for. */
+	if (pending < BC_TIME_NONE && pending + time >= BC_TIME_NONE && !s->wants_anchor &&
+		!has_event_room(s))
+		keep_record(s, at - BC_RECORD_BYTES, false);
+	s->tick += time;
+	if (keep)
+		keep_record(s, at, false);
+	s->in++;
+}
+
+/* Moves the events before the record at `in`, anchors only if it stays. */
+static void take_events(struct sifting *s, bool keeps_anchor)
+{
+	struct bc_event *events = s->chunk->events;
+
+	for (; s->event_in < s->events_end && events[s->event_in].position == s->in;
+		s->event_in++) {
+		if (events[s->event_in].kind == BC_EVENT_ANCHOR && !keeps_anchor)
+			continue;
+		events[s->event_out] = events[s->event_in];
+		events[s->event_out++].position = s->out;
+	}
+}
+
+/* The anchor of the record at `in`, or NULL. */
+static const struct bc_event *find_anchor(const struct sifting *s)
+{
+	const struct bc_event *event = &s->chunk->events[s->event_in];
+	const struct bc_event *end = &s->chunk->events[s->events_end];
+
+	for (; event < end && event->position == s->in; event++)
+		if (event->kind == BC_EVENT_ANCHOR)
+			return event;
+	return NULL;
+}
+
+/* A record that has no delta, but an anchor. */
+static void take_anchored(struct sifting *s, const struct bc_event *anchor)
+{
+	uint64_t tick = anchor->value;
+	bool is_exact = anchor->exact;
+	uint64_t ticks;
+	bool keep = wanted(s, 1, &ticks, &tick) != 0;
+
+	take_events(s, keep);
+	if (!keep && (s->is_first || s->is_inexact || !is_exact))
+		s->wants_anchor = true;
+	s->tick = tick;
+	s->is_inexact = !is_exact;
+	s->is_first = false;
+	if (keep)
+		keep_record(s, record_at(s->chunk, s->in), true);
+	s->in++;
+}
+
+/* Moves those of n records that `bits` tells; s->tick is the last one's, and the first has
+ * `pending` ticks to take up. None wants an anchor: all these ticks are no more than a delta holds.
+ */
+static void compact(struct sifting *s, uint32_t n, uint64_t bits, uint32_t pending)
+{
+	const uint8_t *at = record_at(s->chunk, s->in);
+	uint8_t *to = record_at(s->chunk, s->out);
+	uint8_t *first = to;
+
+	/* What goes is written, too, and then overwritten: cheaper than a branch that nobody can
+	 * foretell. `to` is never ahead of `at`. */
+	for (uint32_t i = 0; i < n; i++, at += BC_RECORD_BYTES, bits >>= 1) {
+		uint64_t head = bc_le64(at);
+		uint32_t time = bc_le32(at + 8) + pending;
+		uint32_t keep = bits & 1;
+		bc_put_le64(to, head);
+		bc_put_le32(to + 8, time);
+		to += (size_t)keep * BC_RECORD_BYTES;
+		pending = time & (keep - 1);
+	}
+	s->out += (uint32_t)((to - first) / BC_RECORD_BYTES);
+	s->kept_tick = s->tick - pending;
+}
+
+/* A block without events in it. */
+static void take_block(struct sifting *s, uint32_t n)
+{
+	uint64_t ticks = 0;
+	uint64_t bits = wanted(s, n, &ticks, NULL);
+	uint64_t pending = s->tick - s->kept_tick;
+
+	s->is_first = false;
+	if (s->wants_anchor || pending >= BC_TIME_NONE || pending + ticks >= BC_TIME_NONE ||
+		(s->out == 0 && bits != 0)) {
+		for (uint32_t i = 0; i < n; i++)
+			take_one(s, (bits >> i & 1) != 0);
+		return;
+	}
+	s->tick += ticks;
+	if (bits == all_of(n)) {
+		uint8_t *to = record_at(s->chunk, s->out);
+		if (s->in != s->out)
+			memmove(to, record_at(s->chunk, s->in), (size_t)n * BC_RECORD_BYTES);
+		bc_put_le32(to + 8, bc_le32(to + 8) + (uint32_t)pending);
+		s->out += n;
+		s->kept_tick = s->tick;
+	} else if (bits != 0) {
+		compact(s, n, bits, (uint32_t)pending);
+	}
+	s->in += n;
+}
+
+static void sift_all(struct sifting *s)
+{
+	const struct bc_event *events = s->chunk->events;
+
+	while (s->in < s->end) {
+		const struct bc_event *anchor = find_anchor(s);
+		if (anchor != NULL) {
+			take_anchored(s, anchor);
+			continue;
+		}
+		take_events(s, false);
+		uint32_t until = s->event_in < s->events_end ? events[s->event_in].position
+							     : s->end;
+		uint32_t n = until - s->in;
+		take_block(s, n < BC_FILTER_RECORDS ? n : BC_FILTER_RECORDS);
+	}
+	take_events(s, false);
+}
+
+static uint64_t ticks_of(uint64_t ns, uint64_t clock_hz)
+{
+	unsigned __int128 ticks = (unsigned __int128)ns * clock_hz / NS_PER_S;
+
+	return ticks == 0 ? 1 : ticks >= BC_TICK_END ? BC_TICK_END : (uint64_t)ticks;
+}
+
+static struct sifting begin(const struct bc_sift *sift, const struct bc_sift_state *state,
+	struct bc_chunk *chunk, uint64_t clock_hz)
+{
+	struct sifting s = {
+		.sift = sift,
+		.chunk = chunk,
+		.in = state->from,
+		.out = state->from,
+		.end = chunk->info.records,
+		.events_end = chunk->info.events,
+		.tick = state->record_tick,
+		.kept_tick = state->record_tick,
+		.is_first = state->is_first,
+		.is_inexact = state->is_inexact,
+		.wants_anchor = state->is_delta_lost,
+	};
+
+	while (s.event_in < s.events_end && chunk->events[s.event_in].position < state->from)
+		s.event_in++;
+	s.event_out = s.event_in;
+	if (sift->sampling.period_ns != 0) {
+		clock_hz = clock_hz != 0 ? clock_hz : BC_SIFT_CLOCK_HZ;
+		s.width = ticks_of(sift->sampling.width_ns, clock_hz);
+		s.period = ticks_of(sift->sampling.period_ns, clock_hz);
+		s.window = s.tick - s.tick % s.period;
+	}
+	return s;
+}
+
+uint32_t bc_sift_records(const struct bc_sift *sift, const struct bc_sift_state *state,
+	struct bc_stamper *stamper, struct bc_chunk *chunk, uint64_t clock_hz)
+{
+	if (sift == NULL || chunk->info.records == state->from || bc_sift_keeps_all(sift))
+		return 0;
+	struct sifting s = begin(sift, state, chunk, clock_hz);
+	sift_all(&s);
+	uint32_t removed = s.end - s.out;
+	chunk->info.records = s.out;
+	chunk->info.events = s.event_out;
+	chunk->info.last_tick = s.out != state->from ? s.kept_tick : state->last_tick;
+	if (s.out == 0)
+		chunk->info.first_tick = state->first_tick;
+	stamper->record_tick = s.kept_tick;
+	stamper->is_delta_lost = s.wants_anchor;
+	return removed;
+}
+
+/* Settings */
+
+static bool complain(char *why, size_t room, const char *text)
+{
+	snprintf(why, room, "%s", text);
+	return false;
+}
+
+static bool set_rule(
+	struct bc_sift_rules *rules, const char *name, const char *value, char *why, size_t room)
+{
+	struct bc_sift_rule rule = {.name = ""};
+	unsigned i = 0;
+
+	snprintf(rule.name, sizeof(rule.name), "%s", name);
+	while (i < rules->count && strcmp(rules->rules[i].name, name) != 0)
+		i++;
+	if (value[0] == '\0') {
+		if (i < rules->count)
+			memmove(&rules->rules[i], &rules->rules[i + 1],
+				(--rules->count - i) * sizeof(rule));
+		return true;
+	}
+	if (!bc_where_read(&rule.filter, value, why, room))
+		return false;
+	if ((size_t)snprintf(rule.where, sizeof(rule.where), "%s", value) >= sizeof(rule.where))
+		return complain(why, room, "longer than 199 bytes");
+	if (i == BC_SIFT_RULES)
+		return complain(why, room, "there are 8 of them at most");
+	rules->rules[i] = rule;
+	rules->count += i == rules->count;
+	return true;
+}
+
+static bool is_name(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+	return n != 0 && n <= BC_SIFT_NAME_MAX && name[n] == '\0';
+}
+
+bool bc_sift_set(struct bc_sift *sift, const char *key, const char *value, char *why, size_t room)
+{
+	static const char *const words[] = {"keep", "leave_out"};
+	struct bc_sift_rules *const rules[] = {&sift->keep, &sift->leave_out};
+	char what[200];
+
+	for (unsigned i = 0; i < 2; i++) {
+		size_t n = strlen(words[i]);
+		if (strncmp(key, words[i], n) != 0 || (key[n] != '\0' && key[n] != '.'))
+			continue;
+		if (key[n] == '.' && !is_name(key + n + 1)) {
+			snprintf(why, room,
+				"%.60s: a name has up to 32 letters, digits, underscores and "
+				"dashes",
+				key);
+			return false;
+		}
+		if (set_rule(rules[i], key[n] == '.' ? key + n + 1 : "", value, what, sizeof(what)))
+			return true;
+		snprintf(why, room, "%s = %.200s: %s", key, value, what);
+		return false;
+	}
+	snprintf(why, room, "[filter] %.60s: no such key", key);
+	return false;
+}
+
+bool bc_sampling_read(struct bc_sampling *sampling, const char *text, char *why, size_t room)
+{
+	char width[40];
+	const char *slash = strchr(text, '/');
+	struct bc_sampling read;
+
+	if (text[0] == '\0' || strcmp(text, "all") == 0) {
+		*sampling = (struct bc_sampling){0};
+		return true;
+	}
+	if (slash == NULL || (size_t)(slash - text) >= sizeof(width))
+		return complain(why, room, "sampling is all, or WIDTH/PERIOD, as 10ms/1s");
+	snprintf(width, sizeof(width), "%.*s", (int)(slash - text), text);
+	if (!bc_time_read(&read.width_ns, width) || !bc_time_read(&read.period_ns, slash + 1) ||
+		read.width_ns == 0 || read.width_ns > read.period_ns)
+		return complain(why, room,
+			"sampling is all, or WIDTH/PERIOD, two times of which the first is no "
+			"longer, as 10ms/1s");
+	*sampling = read;
+	return true;
+}

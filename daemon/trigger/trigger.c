@@ -1,0 +1,202 @@
+#include "daemon/trigger/trigger.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/rules.h"
+#include "formats/base/json.h"
+#include "formats/base/utf8.h"
+#include "formats/trace/filter_parse.h"
+
+static const char *const actions[] = {
+	[BC_ACTION_START] = "start",
+	[BC_ACTION_STOP] = "stop",
+	[BC_ACTION_TOGGLE] = "toggle",
+	[BC_ACTION_SNAPSHOT] = "snapshot",
+	[BC_ACTION_MARK] = "mark",
+};
+
+#define ACTIONS (sizeof(actions) / sizeof(actions[0]))
+
+static bool complain(char *why, size_t room, const char *text)
+{
+	snprintf(why, room, "%s", text);
+	return false;
+}
+
+bool bc_trigger_init(struct bc_trigger *trigger, const char *name, char *why, size_t room)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+	memset(trigger, 0, sizeof(*trigger));
+	if (n == 0 || n > BC_TRIGGER_NAME_MAX || name[n] != '\0')
+		return complain(why, room,
+			"the name of a trigger has up to 32 letters, digits, underscores and "
+			"dashes");
+	memcpy(trigger->name, name, n);
+	bc_filter_init(&trigger->filter);
+	return true;
+}
+
+static bool set_when(struct bc_trigger *t, const char *value, char *why, size_t room)
+{
+	struct bc_filter filter;
+	enum bc_trigger_kind kind = BC_TRIGGER_RECORD;
+	uint64_t idle_ns = 0;
+
+	bc_filter_init(&filter);
+	if (strlen(value) >= sizeof(t->when))
+		return complain(why, room, "longer than 255 bytes");
+	if (strcmp(value, "board") == 0)
+		kind = BC_TRIGGER_BOARD;
+	else if (strcmp(value, "gap") == 0)
+		kind = BC_TRIGGER_GAP;
+	else if (strncmp(value, "idle", 4) == 0 && (value[4] == ' ' || value[4] == '\0'))
+		kind = BC_TRIGGER_IDLE;
+	if (kind == BC_TRIGGER_IDLE &&
+		(!bc_time_read(&idle_ns, value + 4 + strspn(value + 4, " ")) || idle_ns == 0))
+		return complain(why, room, "idle wants a time above 0, as idle 10ms");
+	if (kind == BC_TRIGGER_RECORD && !bc_where_read(&filter, value, why, room))
+		return false;
+	t->kind = kind;
+	t->filter = filter;
+	t->idle_ns = idle_ns;
+	snprintf(t->when, sizeof(t->when), "%s", value);
+	return true;
+}
+
+static bool set_action(struct bc_trigger *t, const char *value, char *why, size_t room)
+{
+	for (size_t i = BC_ACTION_START; i < ACTIONS; i++) {
+		if (strcmp(value, actions[i]) != 0)
+			continue;
+		t->action = (enum bc_trigger_action)i;
+		return true;
+	}
+	return complain(why, room, "an action is start, stop, toggle, snapshot or mark");
+}
+
+static bool set_pre(struct bc_trigger *t, const char *value, char *why, size_t room)
+{
+	return bc_length_read(&t->pre, value, why, room);
+}
+
+static bool set_post(struct bc_trigger *t, const char *value, char *why, size_t room)
+{
+	struct bc_length post;
+
+	if (!bc_length_read(&post, value, why, room))
+		return false;
+	if (post.unit == BC_LENGTH_ALL)
+		return complain(why, room, "post is a time or a size");
+	t->post = post;
+	return true;
+}
+
+static bool set_text(struct bc_trigger *t, const char *value, char *why, size_t room)
+{
+	if (strlen(value) > BC_TRIGGER_TEXT_MAX || !bc_utf8_is_valid(value, strlen(value)))
+		return complain(why, room, "a text is up to 256 bytes of UTF-8");
+	memset(t->text, 0, sizeof(t->text));
+	strcpy(t->text, value);
+	return true;
+}
+
+static bool set_holdoff(struct bc_trigger *t, const char *value, char *why, size_t room)
+{
+	return bc_time_read(&t->holdoff_ns, value) ||
+	       complain(why, room, "a time is a number of seconds, or with ms, s, m, h or d");
+}
+
+bool bc_trigger_set(
+	struct bc_trigger *trigger, const char *key, const char *value, char *why, size_t room)
+{
+	static const struct {
+		const char *key;
+		bool (*set)(struct bc_trigger *t, const char *value, char *why, size_t room);
+	} keys[] = {
+		{"when", set_when},
+		{"action", set_action},
+		{"pre", set_pre},
+		{"post", set_post},
+		{"text", set_text},
+		{"holdoff", set_holdoff},
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (strcmp(key, keys[i].key) == 0)
+			return keys[i].set(trigger, value, why, room);
+	return complain(
+		why, room, "no such key; a trigger has when, action, pre, post, text and holdoff");
+}
+
+bool bc_trigger_check(const struct bc_trigger *t, char *why, size_t room)
+{
+	bool begins = t->action == BC_ACTION_START || t->action == BC_ACTION_TOGGLE ||
+		      t->action == BC_ACTION_SNAPSHOT;
+	bool has_post = t->action == BC_ACTION_START || t->action == BC_ACTION_STOP ||
+			t->action == BC_ACTION_SNAPSHOT;
+	const char *what = NULL;
+
+	if (t->kind == BC_TRIGGER_UNSET)
+		what = "when is missing";
+	else if (t->action == BC_ACTION_UNSET)
+		what = "action is missing";
+	else if (t->pre.unit != BC_LENGTH_NONE && !begins)
+		what = "pre goes with start, toggle and snapshot";
+	else if (t->post.unit != BC_LENGTH_NONE && !has_post)
+		what = "post goes with start, stop and snapshot";
+	if (what != NULL)
+		snprintf(why, room, "trigger %s: %s", t->name, what);
+	return what == NULL;
+}
+
+bool bc_trigger_equal(const struct bc_trigger *a, const struct bc_trigger *b)
+{
+	return strcmp(a->name, b->name) == 0 && a->kind == b->kind &&
+	       strcmp(a->when, b->when) == 0 && a->action == b->action &&
+	       a->pre.unit == b->pre.unit && a->pre.value == b->pre.value &&
+	       a->post.unit == b->post.unit && a->post.value == b->post.value &&
+	       strcmp(a->text, b->text) == 0 && a->holdoff_ns == b->holdoff_ns &&
+	       a->is_of_request == b->is_of_request;
+}
+
+const char *bc_trigger_action_name(enum bc_trigger_action action)
+{
+	return action > BC_ACTION_UNSET && action < ACTIONS ? actions[action] : "none";
+}
+
+const char *bc_trigger_text(const struct bc_trigger *trigger)
+{
+	return trigger->text[0] != '\0' ? trigger->text : trigger->name;
+}
+
+static json_t *length_json(struct bc_length length)
+{
+	char text[BC_LENGTH_TEXT_MAX];
+
+	bc_length_print(text, length);
+	return bc_json_text(length.unit != BC_LENGTH_NONE ? text : NULL);
+}
+
+json_t *bc_trigger_json(const struct bc_trigger *t)
+{
+	const struct bc_length holdoff = {
+		.unit = t->holdoff_ns != 0 ? BC_LENGTH_TIME : BC_LENGTH_NONE,
+		.value = t->holdoff_ns,
+	};
+
+	return bc_json_object((struct bc_json_member[]){
+		{"name", bc_json_text(t->name)},
+		{"when", bc_json_text(t->when)},
+		{"action", bc_json_text(bc_trigger_action_name(t->action))},
+		{"pre", length_json(t->pre)},
+		{"post", length_json(t->post)},
+		{"text", bc_json_text(bc_trigger_text(t))},
+		{"holdoff", length_json(holdoff)},
+		{"fired", bc_json_u64(t->fired)},
+		{"missed", bc_json_u64(t->missed)},
+		{"from", bc_json_text(t->is_of_request ? "request" : "configuration")},
+		{NULL, NULL},
+	});
+}

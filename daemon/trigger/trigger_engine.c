@@ -1,0 +1,589 @@
+#include "daemon/trigger/trigger_engine.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "formats/bus/chunk_split.h"
+
+void bc_watch_init(struct bc_watch *w)
+{
+	memset(w, 0, sizeof(*w));
+	w->actions = UINT32_MAX;
+}
+
+/* The triggers that are armed */
+
+static unsigned find(const struct bc_watch *w, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < w->count && strcmp(w->armed[i].trigger.name, name) != 0)
+		i++;
+	return i;
+}
+
+struct bc_trigger *bc_watch_find(struct bc_watch *w, const char *name)
+{
+	unsigned i = find(w, name);
+
+	return i < w->count ? &w->armed[i].trigger : NULL;
+}
+
+int bc_watch_add(struct bc_watch *w, const struct bc_trigger *trigger)
+{
+	unsigned alike = 0;
+
+	if (find(w, trigger->name) < w->count)
+		return -EEXIST;
+	for (unsigned i = 0; i < w->count; i++)
+		alike += w->armed[i].trigger.is_of_request == trigger->is_of_request;
+	if (alike == (trigger->is_of_request ? BC_TRIGGERS_REQUESTED : BC_TRIGGERS_CONFIGURED))
+		return -ENOSPC;
+	if (w->count == 0) { /* nobody looked */
+		w->has_last = false;
+		w->has_gap = false;
+	}
+	w->armed[w->count++] = (struct bc_armed){.trigger = *trigger};
+	return 0;
+}
+
+static uint32_t without_bit(uint32_t bits, unsigned i)
+{
+	uint32_t below = (UINT32_C(1) << i) - 1;
+
+	return (bits & below) | (bits >> 1 & ~below);
+}
+
+static void remove_armed(struct bc_watch *w, unsigned i)
+{
+	w->count--;
+	memmove(&w->armed[i], &w->armed[i + 1], (w->count - i) * sizeof(w->armed[0]));
+	w->due = without_bit(w->due, i);
+	w->waiting = without_bit(w->waiting, i);
+}
+
+int bc_watch_remove(struct bc_watch *w, const char *name)
+{
+	unsigned i = find(w, name);
+
+	if (i == w->count)
+		return -ENOENT;
+	remove_armed(w, i);
+	return 0;
+}
+
+void bc_watch_configure(struct bc_watch *w, const struct bc_trigger *triggers, unsigned count)
+{
+	for (unsigned i = w->count; i-- > 0;) {
+		const struct bc_trigger *armed = &w->armed[i].trigger;
+		bool stays = armed->is_of_request;
+		for (unsigned n = 0; n < count; n++)
+			if (strcmp(armed->name, triggers[n].name) == 0)
+				stays = bc_trigger_equal(armed, &triggers[n]);
+		if (!stays)
+			remove_armed(w, i);
+	}
+	for (unsigned n = 0; n < count && n < BC_TRIGGERS_CONFIGURED; n++)
+		if (find(w, triggers[n].name) == w->count && bc_watch_add(w, &triggers[n]) != 0)
+			return;
+}
+
+/* The search for records at which some trigger hits */
+
+#define NS_PER_S 1000000000u
+#define BLOCK    BC_FILTER_RECORDS
+
+/* A call's view of a chunk. */
+struct search {
+	struct bc_watch *w;
+	const struct bc_chunk *chunk;
+	uint64_t clock_hz;
+	uint32_t at;                       /* the block's first record */
+	uint32_t n;                        /* its length */
+	uint32_t event;                    /* the first at or behind `at` */
+	bool is_head;                      /* nothing of the batch was looked at before `at` */
+	uint32_t first[BC_WATCH_TRIGGERS]; /* the record from which on each may hit */
+	uint64_t bits[BC_WATCH_TRIGGERS];  /* the records of the block at which each hits */
+	uint32_t recordless; /* marks that the chunk has no room for, a bit a trigger */
+
+	/* tick_of()'s. */
+	bool has_tick;
+	uint32_t tick_at;
+	uint32_t tick_event;
+	uint64_t tick;
+};
+
+static uint64_t ticks_of(uint64_t ns, uint64_t clock_hz)
+{
+	unsigned __int128 ticks = (unsigned __int128)ns * clock_hz / NS_PER_S;
+
+	return ticks < BC_TICK_END ? (uint64_t)ticks : BC_TICK_END;
+}
+
+static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
+{
+	return chunk->records + (size_t)n * BC_RECORD_BYTES;
+}
+
+/* The tick of the record behind one with this tick; *event goes on to its anchor. */
+static uint64_t next_tick(const struct bc_chunk *chunk, uint32_t n, uint64_t tick, uint32_t *event)
+{
+	uint32_t time = bc_le32(record_at(chunk, n) + 8);
+
+	if (time != BC_TIME_NONE)
+		return tick + time;
+	for (; *event < chunk->info.events && chunk->events[*event].position <= n; (*event)++)
+		if (chunk->events[*event].kind == BC_EVENT_ANCHOR &&
+			chunk->events[*event].position == n)
+			return chunk->events[*event].value;
+	return tick;
+}
+
+/* The first record at or behind `from`, whose tick is `at`, whose own is no less than `tick`. */
+static uint32_t find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t at, uint64_t tick)
+{
+	uint32_t event = 0;
+
+	if (chunk->info.last_tick < tick)
+		return chunk->info.records;
+	while (at < tick && ++from < chunk->info.records)
+		at = next_tick(chunk, from, at, &event);
+	return from;
+}
+
+/* From which record on a trigger may hit: its hold-off is over there. */
+static uint32_t first_free(const struct search *s, const struct bc_armed *armed)
+{
+	const struct bc_trigger *t = &armed->trigger;
+
+	if ((s->w->actions >> t->action & 1) == 0)
+		return s->chunk->info.records;
+	if (!armed->has_acted || t->holdoff_ns == 0)
+		return s->at;
+	if (s->clock_hz == 0)
+		return bc_now_ns() - armed->acted_ns < t->holdoff_ns ? s->chunk->info.records
+								     : s->at;
+	if (armed->acted_epoch != s->chunk->info.epoch)
+		return s->at;
+	uint64_t free = armed->acted_tick + ticks_of(t->holdoff_ns, s->clock_hz);
+	if (s->chunk->info.last_tick < free)
+		return s->chunk->info.records;
+	return find_tick(s->chunk, s->at, bc_chunk_tick(s->chunk, s->at), free);
+}
+
+static bool has_note_room(const struct bc_chunk *chunk, const struct bc_trigger *trigger)
+{
+	return chunk->info.events < BC_CHUNK_EVENTS && bc_chunk_notes(chunk) < BC_WATCH_NOTES_MAX &&
+	       strlen(bc_trigger_text(trigger)) <= BC_CHUNK_TEXT_BYTES - chunk->text_bytes;
+}
+
+/* Whether a trigger hits at the record that an event stands before. */
+static bool is_of_event(const struct bc_trigger *t, const struct bc_event *event)
+{
+	return (t->kind == BC_TRIGGER_GAP && event->kind == BC_EVENT_GAP) ||
+	       (t->kind == BC_TRIGGER_BOARD && event->kind == BC_EVENT_TRIGGER &&
+		       event->text_bytes == 0);
+}
+
+/* The ticks from the record before to one that has no delta; 0 where nobody knows. */
+static uint64_t long_delta(const struct search *s, uint32_t n)
+{
+	const struct bc_watch *w = s->w;
+	bool is_known = n != 0 || (w->has_last && w->last_epoch == s->chunk->info.epoch);
+	uint64_t before = n != 0 ? bc_chunk_tick(s->chunk, n - 1) : w->last_tick;
+	uint64_t tick = bc_chunk_tick(s->chunk, n);
+
+	return is_known && tick > before ? tick - before : 0;
+}
+
+/* The records of the block that an idle ends with: so many ticks and more came before it, and
+ * nothing is said to be missing there. */
+static uint64_t idle_bits(const struct search *s, uint64_t ticks)
+{
+	const uint8_t *at = record_at(s->chunk, s->at);
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < s->n; i++)
+		bits |= (uint64_t)(bc_le32(at + (size_t)i * BC_RECORD_BYTES + 8) > ticks ||
+				   bc_le32(at + (size_t)i * BC_RECORD_BYTES + 8) == BC_TIME_NONE)
+			<< i;
+	for (uint64_t left = bits; left != 0; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+		if (bc_le32(at + (size_t)i * BC_RECORD_BYTES + 8) == BC_TIME_NONE &&
+			long_delta(s, s->at + i) <= ticks)
+			bits ^= UINT64_C(1) << i;
+	}
+	for (uint32_t e = s->event; e < s->chunk->info.events && bits != 0; e++) {
+		const struct bc_event *event = &s->chunk->events[e];
+		if (event->position >= s->at + s->n)
+			break;
+		if (event->kind == BC_EVENT_GAP)
+			bits &= ~(UINT64_C(1) << (event->position - s->at));
+	}
+	if (s->is_head && s->w->has_gap)
+		bits &= ~UINT64_C(1);
+	return bits;
+}
+
+static uint64_t event_bits(const struct search *s, const struct bc_trigger *t)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t e = s->event; e < s->chunk->info.events; e++) {
+		const struct bc_event *event = &s->chunk->events[e];
+		if (event->position >= s->at + s->n)
+			break;
+		if (is_of_event(t, event))
+			bits |= UINT64_C(1) << (event->position - s->at);
+	}
+	return bits;
+}
+
+/* The records of the block at which a trigger hits, hold-off aside. */
+static uint64_t hits_of(const struct search *s, const struct bc_armed *armed)
+{
+	const struct bc_trigger *t = &armed->trigger;
+	uint64_t ticks;
+
+	switch (t->kind) {
+	case BC_TRIGGER_RECORD:
+		return bc_filter_records(&t->filter, record_at(s->chunk, s->at), s->n, &ticks);
+	case BC_TRIGGER_BOARD:
+	case BC_TRIGGER_GAP:
+		return event_bits(s, t);
+	case BC_TRIGGER_IDLE:
+		if (s->clock_hz == 0)
+			return 0;
+		return idle_bits(s, ticks_of(t->idle_ns, s->clock_hz)) &
+		       ~(uint64_t)(armed->is_silent && s->is_head);
+	case BC_TRIGGER_UNSET:
+		break;
+	}
+	return 0;
+}
+
+/* Sets what each trigger hits in the block. Returns all of it. */
+static uint64_t search_block(struct search *s)
+{
+	const struct bc_chunk_info *info = &s->chunk->info;
+	uint64_t all = 0;
+
+	s->n = info->records - s->at < BLOCK ? info->records - s->at : BLOCK;
+	while (s->event < info->events && s->chunk->events[s->event].position < s->at)
+		s->event++;
+	for (unsigned i = 0; i < s->w->count; i++) {
+		s->bits[i] = 0;
+		if (s->first[i] >= s->at + s->n)
+			continue;
+		s->bits[i] = hits_of(s, &s->w->armed[i]);
+		if (s->is_head)
+			s->bits[i] |= s->w->waiting >> i & 1;
+		if (s->first[i] > s->at)
+			s->bits[i] &= UINT64_MAX << (s->first[i] - s->at);
+		if ((s->recordless >> i & 1) == 0)
+			all |= s->bits[i];
+	}
+	return all;
+}
+
+static void start_search(struct search *s)
+{
+	struct bc_watch *w = s->w;
+
+	for (unsigned i = 0; i < w->count; i++) {
+		const struct bc_trigger *t = &w->armed[i].trigger;
+		s->first[i] = first_free(s, &w->armed[i]);
+		if (t->action == BC_ACTION_MARK && !has_note_room(s->chunk, t))
+			s->recordless |= UINT32_C(1) << i;
+	}
+}
+
+/* What was told of before the first record in hand has had its chance with it. */
+static void end_waiting(struct search *s)
+{
+	s->w->waiting = 0;
+	s->w->has_gap = false;
+	for (unsigned i = 0; i < s->w->count; i++)
+		s->w->armed[i].is_silent = false;
+	s->is_head = false;
+}
+
+/* The tick of a record no further ahead than the last one asked for: the way is gone once. */
+static uint64_t tick_of(struct search *s, uint32_t n)
+{
+	if (!s->has_tick) {
+		s->has_tick = true;
+		s->tick_at = n;
+		s->tick = bc_chunk_tick(s->chunk, n);
+	}
+	while (s->tick_at < n) {
+		s->tick_at++;
+		s->tick = next_tick(s->chunk, s->tick_at, s->tick, &s->tick_event);
+	}
+	return s->tick;
+}
+
+/* A mark for which there is no room, at the block's record `place`: its hold-off begins. */
+static void hold_off(struct search *s, unsigned i, uint32_t place)
+{
+	struct bc_armed *armed = &s->w->armed[i];
+	uint32_t n = s->at + place;
+	uint64_t tick = tick_of(s, n);
+	uint64_t ticks = ticks_of(armed->trigger.holdoff_ns, s->clock_hz);
+
+	armed->has_acted = true;
+	armed->acted_epoch = s->chunk->info.epoch;
+	armed->acted_tick = tick;
+	armed->acted_ns = bc_now_ns();
+	s->first[i] = s->chunk->info.records;
+	if (s->clock_hz != 0)
+		s->first[i] = find_tick(s->chunk, n, tick, tick + ticks);
+	if (s->first[i] <= n)
+		s->first[i] = n + 1;
+}
+
+/* Counts the marks up to a record of the block for which there was no room. */
+static void count_missed(struct search *s, uint32_t until)
+{
+	uint64_t mask = until >= 64 ? UINT64_MAX : (UINT64_C(1) << until) - 1;
+
+	for (unsigned i = 0; i < s->w->count; i++) {
+		struct bc_trigger *t = &s->w->armed[i].trigger;
+		uint64_t bits = (s->recordless >> i & 1) != 0 ? s->bits[i] & mask : 0;
+		if (t->holdoff_ns == 0) {
+			t->missed += (uint64_t)__builtin_popcountll(bits);
+			continue;
+		}
+		while (bits != 0) {
+			t->missed++;
+			hold_off(s, i, (uint32_t)__builtin_ctzll(bits));
+			uint32_t free = s->first[i] - s->at;
+			bits = free < 64 ? bits & UINT64_MAX << free : 0;
+		}
+	}
+}
+
+/* The next record at which some trigger hits, and which they are. Behind the last: 0. */
+static uint32_t find_hits(struct search *s)
+{
+	uint32_t hits = 0;
+
+	start_search(s);
+	s->is_head = true;
+	while (s->at < s->chunk->info.records) {
+		uint64_t all = search_block(s);
+		unsigned place = all != 0 ? (unsigned)__builtin_ctzll(all) : s->n;
+		count_missed(s, place + 1);
+		end_waiting(s);
+		if (all != 0) {
+			for (unsigned i = 0; i < s->w->count; i++)
+				hits |= (uint32_t)(s->bits[i] >> place & 1) << i;
+			s->at += place;
+			return hits & ~s->recordless;
+		}
+		s->at += s->n;
+	}
+	return 0;
+}
+
+/* Goes from record *at < info.records to the next at which armed triggers hit, and returns these, a
+ * bit each; 0, and *at is info.records, when there is none. Marks that the chunk has no room for
+ * are counted as missed on the way. */
+static uint32_t search(
+	struct bc_watch *w, const struct bc_chunk *chunk, uint32_t *at, uint64_t clock_hz)
+{
+	struct search s = {.w = w, .chunk = chunk, .clock_hz = clock_hz, .at = *at};
+	uint32_t hits = find_hits(&s);
+
+	*at = s.at;
+	return hits;
+}
+
+/* Hits */
+
+/* Whether a trigger that hit still may act: another that hit there may have acted meanwhile. */
+static bool may_act(const struct bc_watch *w, unsigned i)
+{
+	return (w->actions >> w->armed[i].trigger.action & 1) != 0;
+}
+
+static bool is_end(const struct bc_trigger *trigger)
+{
+	return trigger->action == BC_ACTION_STOP || trigger->action == BC_ACTION_TOGGLE;
+}
+
+/* The first of the due hits; those that end the recording come behind all that are in it still. */
+static unsigned first_due(const struct bc_watch *w)
+{
+	uint32_t ends = 0;
+
+	for (unsigned i = 0; i < w->count; i++)
+		ends |= (uint32_t)is_end(&w->armed[i].trigger) << i;
+	return (unsigned)__builtin_ctz((w->due & ~ends) != 0 ? w->due & ~ends : w->due);
+}
+
+/* Gives up the due hits: the record is gone. */
+static void miss_due(struct bc_watch *w)
+{
+	for (; w->due != 0; w->due &= w->due - 1) {
+		unsigned i = (unsigned)__builtin_ctz(w->due);
+		w->armed[i].trigger.missed += may_act(w, i);
+	}
+}
+
+static void set_due(struct bc_watch *w, const struct bc_chunk *chunk, uint32_t at, uint32_t hits)
+{
+	w->due = hits;
+	if (hits == 0)
+		return;
+	w->due_head = bc_le64(chunk->records + (size_t)at * BC_RECORD_BYTES);
+	w->due_tick = bc_chunk_tick(chunk, at);
+	w->due_epoch = chunk->info.epoch;
+}
+
+/* Whether the due hits are at this record. */
+static bool is_due_at(const struct bc_watch *w, const struct bc_chunk *chunk, uint32_t at)
+{
+	return at < chunk->info.records && w->due_epoch == chunk->info.epoch &&
+	       w->due_head == bc_le64(chunk->records + (size_t)at * BC_RECORD_BYTES) &&
+	       w->due_tick == bc_chunk_tick(chunk, at);
+}
+
+/* Takes the first of the due hits. */
+static bool take_due(struct bc_watch *w, uint32_t *from, struct bc_hit *hit)
+{
+	while (w->due != 0) {
+		unsigned i = first_due(w);
+		w->due &= ~(UINT32_C(1) << i);
+		bool is_hit = may_act(w, i);
+		/* What it ends has an end then: others have nothing to do at this record. */
+		if (is_hit && is_end(&w->armed[i].trigger))
+			w->due = 0;
+		if (is_hit)
+			*hit = (struct bc_hit){
+				.trigger = &w->armed[i].trigger,
+				.position = *from,
+				.tick = w->due_tick,
+				.epoch = w->due_epoch,
+			};
+		*from += w->due == 0;
+		if (is_hit)
+			return true;
+	}
+	return false;
+}
+
+bool bc_watch_next(struct bc_watch *w, const struct bc_chunk *chunk, uint32_t *from,
+	uint64_t clock_hz, struct bc_hit *hit)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+
+	if (w->count == 0) {
+		w->due = w->waiting = 0;
+		w->has_gap = false;
+		*from = info->records;
+		return false;
+	}
+	if (w->due != 0 && !is_due_at(w, chunk, *from))
+		miss_due(w);
+	if (take_due(w, from, hit))
+		return true;
+	while (*from < info->records) {
+		uint32_t hits = search(w, chunk, from, clock_hz);
+		set_due(w, chunk, *from, hits);
+		if (take_due(w, from, hit))
+			return true;
+	}
+	if (info->records != 0) {
+		w->has_last = true;
+		w->last_epoch = info->epoch;
+		w->last_tick = info->last_tick;
+	}
+	return false;
+}
+
+void bc_watch_leave(struct bc_watch *w, const struct bc_chunk *chunk)
+{
+	for (uint32_t e = chunk->info.events; e-- > 0;) {
+		if (chunk->events[e].position != chunk->info.records)
+			break;
+		w->has_gap = w->has_gap || chunk->events[e].kind == BC_EVENT_GAP;
+		for (unsigned i = 0; i < w->count; i++)
+			if (is_of_event(&w->armed[i].trigger, &chunk->events[e]))
+				w->waiting |= UINT32_C(1) << i;
+	}
+}
+
+bool bc_watch_silence(
+	struct bc_watch *w, uint64_t now_ns, uint64_t last_data_ns, struct bc_hit *hit)
+{
+	for (unsigned i = 0; i < w->count; i++) {
+		struct bc_armed *armed = &w->armed[i];
+		const struct bc_trigger *t = &armed->trigger;
+		if (t->kind != BC_TRIGGER_IDLE || armed->is_silent || now_ns < last_data_ns ||
+			now_ns - last_data_ns <= t->idle_ns)
+			continue;
+		armed->is_silent = true;
+		if (!may_act(w, i) ||
+			(armed->has_acted && now_ns - armed->acted_ns < t->holdoff_ns))
+			continue;
+		*hit = (struct bc_hit){
+			.trigger = &armed->trigger,
+			.tick = w->last_tick,
+			.epoch = w->last_epoch,
+			.is_silence = true,
+		};
+		return true;
+	}
+	return false;
+}
+
+/* What comes of a hit */
+
+void bc_watch_acted(struct bc_watch *w, const struct bc_hit *hit)
+{
+	for (unsigned i = 0; i < w->count; i++) {
+		struct bc_armed *armed = &w->armed[i];
+		if (&armed->trigger != hit->trigger)
+			continue;
+		armed->has_acted = true;
+		armed->acted_epoch = hit->epoch;
+		armed->acted_tick = hit->tick;
+		armed->acted_ns = bc_now_ns();
+		armed->trigger.fired++;
+	}
+}
+
+struct bc_event bc_hit_event(const struct bc_hit *hit)
+{
+	bool is_mark = hit->trigger->action == BC_ACTION_MARK;
+
+	return (struct bc_event){
+		.position = hit->position,
+		.kind = is_mark ? BC_EVENT_MARK : BC_EVENT_TRIGGER,
+		.text_bytes = (uint16_t)strlen(bc_trigger_text(hit->trigger)),
+	};
+}
+
+bool bc_watch_record(struct bc_chunk *chunk, const struct bc_hit *hit)
+{
+	struct bc_event event = bc_hit_event(hit);
+	bool is_there = bc_chunk_notes(chunk) < BC_WATCH_NOTES_MAX &&
+			bc_chunk_insert_event(chunk, &event, bc_trigger_text(hit->trigger));
+
+	hit->trigger->missed += !is_there;
+	return is_there;
+}
+
+unsigned bc_chunk_notes(const struct bc_chunk *chunk)
+{
+	unsigned notes = 0;
+
+	for (uint32_t i = 0; i < chunk->info.events; i++)
+		notes += chunk->events[i].kind == BC_EVENT_MARK ||
+			 chunk->events[i].kind == BC_EVENT_TRIGGER;
+	return notes;
+}

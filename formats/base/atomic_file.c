@@ -1,0 +1,181 @@
+#include "formats/base/atomic_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+static void forget(struct bc_new_file *f)
+{
+	memset(f, 0, sizeof(*f));
+	f->fd = -1;
+}
+
+static int write_at(const struct bc_new_file *f, const uint8_t *p, size_t bytes, uint64_t offset)
+{
+	while (bytes != 0) {
+		ssize_t n = pwrite(f->fd, p, bytes, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENOSPC;
+		p += n;
+		bytes -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* If even that fails, the next write goes over the same place, and a reader stops at what is torn.
+ */
+void bc_new_file_cut_back(struct bc_new_file *f)
+{
+	f->end_bytes = 0;
+	f->is_ragged = ftruncate(f->fd, (off_t)f->bytes) != 0;
+}
+
+static int begin_hash(struct bc_new_file *f)
+{
+	f->hash = XXH3_createState();
+	f->end_hash = XXH3_createState();
+	if (f->hash == NULL || f->end_hash == NULL)
+		return -ENOMEM;
+	XXH3_128bits_reset(f->hash);
+	return 0;
+}
+
+int bc_new_file_create(struct bc_new_file *f, int dir_fd, const char *name, const char *suffix,
+	const uint8_t *head, size_t head_bytes)
+{
+	struct stat st;
+
+	forget(f);
+	f->dir_fd = dir_fd;
+	if (strlen(name) + strlen(suffix) >= BC_NEW_FILE_NAME_MAX)
+		return -ENAMETOOLONG;
+	snprintf(f->name, sizeof(f->name), "%s", name);
+	snprintf(f->open_name, sizeof(f->open_name), "%s%s", name, suffix);
+	if (fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	int rc = begin_hash(f);
+	if (rc == 0) {
+		f->fd = openat(dir_fd, f->open_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+		rc = f->fd < 0 ? -errno : 0;
+	}
+	if (rc != 0) {
+		bc_new_file_abandon(f);
+		return rc;
+	}
+	rc = write_at(f, head, head_bytes, 0);
+	if (rc != 0) {
+		unlinkat(dir_fd, f->open_name, 0);
+		bc_new_file_abandon(f);
+		return rc;
+	}
+	XXH3_128bits_update(f->hash, head, head_bytes);
+	f->bytes = head_bytes;
+	return 0;
+}
+
+int bc_new_file_append(struct bc_new_file *f, const uint8_t *piece, size_t bytes)
+{
+	int rc = write_at(f, piece, bytes, f->bytes);
+
+	if (rc != 0) {
+		bc_new_file_cut_back(f);
+		return rc;
+	}
+	XXH3_128bits_update(f->hash, piece, bytes);
+	f->bytes += bytes;
+	return 0;
+}
+
+int bc_new_file_add_end(struct bc_new_file *f, const uint8_t *piece, size_t bytes)
+{
+	int rc = write_at(f, piece, bytes, f->bytes + f->end_bytes);
+
+	if (rc != 0)
+		return rc;
+	if (f->end_bytes == 0)
+		XXH3_copyState(f->end_hash, f->hash);
+	XXH3_128bits_update(f->end_hash, piece, bytes);
+	f->end_bytes += bytes;
+	return 0;
+}
+
+int bc_new_file_sync(struct bc_new_file *f)
+{
+	if (fdatasync(f->fd) != 0)
+		return -errno;
+	/* A file is only as durable as its name. */
+	if (!f->is_name_durable && fsync(f->dir_fd) != 0)
+		return -errno;
+	f->is_name_durable = true;
+	f->durable = f->bytes;
+	return 0;
+}
+
+/* Not every file system can rename without replacing; a link can't replace anywhere. */
+int bc_rename_new(int dir_fd, const char *from, const char *to)
+{
+	if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL || linkat(dir_fd, from, dir_fd, to, 0) != 0)
+		return -errno;
+	unlinkat(dir_fd, from, 0);
+	return 0;
+}
+
+/* Nothing may stand behind what was written: it would be in no hash, and an index be no end. */
+static int trim(struct bc_new_file *f)
+{
+	if (!f->is_ragged)
+		return 0;
+	if (ftruncate(f->fd, (off_t)(f->bytes + f->end_bytes)) != 0)
+		return -errno;
+	f->is_ragged = false;
+	return 0;
+}
+
+int bc_new_file_seal(struct bc_new_file *f)
+{
+	char hash[BC_FILE_HASH_CHARS];
+	int rc = trim(f);
+
+	if (rc == 0)
+		rc = bc_new_file_sync(f);
+	if (rc == 0)
+		rc = bc_rename_new(f->dir_fd, f->open_name, f->name);
+	if (rc != 0) {
+		bc_new_file_cut_back(f);
+		return rc;
+	}
+	/* Every byte is on the disk. A directory that can't be synced may lose the new name, not
+	 * the file: it is found under the old one and recovered. */
+	fsync(f->dir_fd);
+	bc_file_hash_write(hash, f->end_bytes != 0 ? f->end_hash : f->hash);
+	bc_new_file_abandon(f);
+	memcpy(f->sealed_hash, hash, sizeof(hash));
+	return 0;
+}
+
+void bc_new_file_abandon(struct bc_new_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	XXH3_freeState(f->hash);
+	XXH3_freeState(f->end_hash);
+	forget(f);
+}
+
+bool bc_new_file_is_deleted(const struct bc_new_file *f)
+{
+	struct stat st;
+
+	return fstat(f->fd, &st) == 0 && st.st_nlink == 0;
+}

@@ -1,0 +1,45 @@
+/* The trace formats by number and by name. formats/codec/format.h says what each can hold and how it is
+ * read and written. */
+#ifndef BC_FORMATS_BASE_FORMAT_ID_H
+#define BC_FORMATS_BASE_FORMAT_ID_H
+
+#include <stdbool.h>
+
+enum bc_format {
+	BC_FORMAT_UNKNOWN,
+	BC_FORMAT_SEGMENT, /* our own .byu.lz4, sealed or not, one or several */
+	BC_FORMAT_BCP1,    /* formats/bus/bcp1.h */
+	BC_FORMAT_RAW6,    /* formats/bus/sample.h */
+	BC_FORMAT_BYU,     /* formats/bus/record.h */
+	BC_FORMAT_BYU16,   /* dialects of it: formats/bus/dialect.h */
+	BC_FORMAT_BYU24,
+	BC_FORMAT_BYU_BE,
+	BC_FORMAT_LAPLACE, /* formats/codec/laplace.h */
+	BC_FORMAT_LAPLACE_TEXT,
+	BC_FORMAT_LAPLACE_EVENTS, /* formats/codec/laplace_events.h */
+	BC_FORMAT_CIS501,         /* formats/codec/cis501.h */
+	BC_FORMAT_TARMAC,         /* formats/codec/tarmac.h */
+	BC_FORMAT_DIN,            /* formats/codec/dinero.h */
+	BC_FORMAT_XDIN,
+	BC_FORMAT_LACKEY,    /* formats/codec/lackey.h */
+	BC_FORMAT_VCD,       /* formats/codec/vcd.h */
+	BC_FORMAT_ROWBINARY, /* formats/codec/rowbinary.h */
+	BC_FORMAT_CSV,       /* formats/codec/csv.h */
+	BC_FORMAT_NDJSON,    /* formats/codec/ndjson.h */
+	BC_FORMATS,
+};
+
+/* "raw6", "byu16", ...; "segment" for our own. */
+const char *bc_format_name(enum bc_format format);
+
+/* The format of that name, or BC_FORMAT_UNKNOWN. */
+enum bc_format bc_format_by_name(const char *name);
+
+/* Whether it is of the bus: segments, bcp1, raw6 and BYU in its dialects, what a recorder records
+ * and replays. */
+static inline bool bc_format_is_bus(enum bc_format format)
+{
+	return format >= BC_FORMAT_SEGMENT && format <= BC_FORMAT_BYU_BE;
+}
+
+#endif

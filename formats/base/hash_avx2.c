@@ -1,0 +1,37 @@
+#include "formats/base/hash_avx2.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The functions of xxhash.h as our own, built for more than the rest of the program. clang's pragma
+ * does not tell the header of the target that it sets. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC target("avx2")
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+bool bc_hash_has_avx2(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+
+uint64_t bc_hash_avx2(const void *data, size_t bytes)
+{
+	return XXH3_64bits(data, bytes);
+}
+
+#else
+
+bool bc_hash_has_avx2(void)
+{
+	return false;
+}
+
+uint64_t bc_hash_avx2(const void *data, size_t bytes)
+{
+	(void)data;
+	(void)bytes;
+	abort();
+}
+
+#endif

@@ -1,0 +1,36 @@
+#include "formats/base/input_stream.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+static int wait_readable(struct bc_stream stream)
+{
+	struct pollfd fds[2] = {
+		{.fd = stream.fd, .events = POLLIN},
+		{.fd = stream.wake_fd, .events = POLLIN},
+	};
+
+	while (poll(fds, 2, -1) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return fds[1].revents != 0 ? -ECANCELED : 0;
+}
+
+ssize_t bc_stream_read(struct bc_stream stream, void *out, size_t room)
+{
+	if (stream.read != NULL)
+		return stream.read(stream.context, out, room);
+	for (;;) {
+		int rc = stream.wake_fd >= 0 ? wait_readable(stream) : 0;
+		if (rc != 0)
+			return rc;
+		ssize_t n = read(stream.fd, out, room);
+		if (n > 0)
+			bc_step(stream.steps);
+		if (n >= 0)
+			return n;
+		if (errno != EINTR && (errno != EAGAIN || stream.wake_fd < 0))
+			return -errno;
+	}
+}

@@ -1,0 +1,95 @@
+#include "formats/base/json.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/utf8.h"
+
+/* The largest integer that a double holds with all those below it. */
+#define DOUBLE_EXACT_MAX (UINT64_C(1) << 53)
+
+json_t *bc_json_text(const char *text)
+{
+	if (text == NULL)
+		return json_null();
+	json_t *string = json_string(text);
+	if (string != NULL)
+		return string;
+	char *mended = bc_utf8_mend(text);
+	string = mended != NULL ? json_string(mended) : NULL;
+	free(mended);
+	return string;
+}
+
+json_t *bc_json_text_or_null(const char *text)
+{
+	return text[0] != '\0' ? bc_json_text(text) : json_null();
+}
+
+json_t *bc_json_u64(uint64_t value)
+{
+	char digits[24];
+
+	if (value <= INT64_MAX)
+		return json_integer((json_int_t)value);
+	snprintf(digits, sizeof(digits), "%" PRIu64, value);
+	return json_string(digits);
+}
+
+json_t *bc_json_double(double value)
+{
+	if (!isfinite(value))
+		return json_null();
+	if (fabs(value) <= (double)DOUBLE_EXACT_MAX && !(fabs(value) > floor(fabs(value))))
+		return json_integer((json_int_t)value);
+	return json_real(value);
+}
+
+json_t *bc_json_object(const struct bc_json_member *members)
+{
+	json_t *object = json_object();
+	bool ok = true;
+
+	for (; members->name != NULL; members++)
+		ok = json_object_set_new(object, members->name, members->value) == 0 && ok;
+	if (ok)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+char *bc_json_print(const json_t *json)
+{
+	/* 17 digits would make 0.1 0.10000000000000001. */
+	char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+
+	/* Segment headers have always had \u001b, where jansson writes \u001B. */
+	for (char *p = text; p != NULL && (p = strchr(p, '\\')) != NULL; p += 2)
+		if (p[1] == 'u')
+			for (int i = 4; i < 6; i++)
+				p[i] = (char)tolower((unsigned char)p[i]);
+	return text;
+}
+
+void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	snprintf(out, outlen, "%s", text != NULL ? text : "");
+}
+
+uint64_t bc_json_member_u64(const json_t *object, const char *name)
+{
+	const json_t *item = json_object_get(object, name);
+
+	if (json_is_integer(item))
+		return json_integer_value(item) > 0 ? (uint64_t)json_integer_value(item) : 0;
+	double value = json_real_value(item);
+	if (value >= (double)DOUBLE_EXACT_MAX)
+		return DOUBLE_EXACT_MAX;
+	return value > 0 ? (uint64_t)value : 0;
+}

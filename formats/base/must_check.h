@@ -1,0 +1,7 @@
+/* For functions whose result says whether they did anything. */
+#ifndef BC_FORMATS_BASE_MUST_CHECK_H
+#define BC_FORMATS_BASE_MUST_CHECK_H
+
+#define BC_MUST_CHECK __attribute__((warn_unused_result))
+
+#endif

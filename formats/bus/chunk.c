@@ -1,0 +1,118 @@
+#include "formats/bus/chunk.h"
+
+#include <string.h>
+
+#include "formats/base/hash.h"
+
+void bc_chunk_reset(struct bc_chunk *chunk, uint64_t tick, uint32_t epoch)
+{
+	memset(&chunk->info, 0, sizeof(chunk->info));
+	chunk->info.first_tick = tick;
+	chunk->info.last_tick = tick;
+	chunk->info.epoch = epoch;
+	chunk->text_bytes = 0;
+}
+
+bool bc_chunk_add_event(struct bc_chunk *chunk, const struct bc_event *event, const char *text)
+{
+	if (chunk->info.events == BC_CHUNK_EVENTS ||
+		event->text_bytes > BC_CHUNK_TEXT_BYTES - chunk->text_bytes)
+		return false;
+	struct bc_event *added = &chunk->events[chunk->info.events++];
+	*added = *event;
+	added->text = (uint16_t)chunk->text_bytes;
+	if (event->text_bytes != 0)
+		memcpy(chunk->text + chunk->text_bytes, text, event->text_bytes);
+	chunk->text_bytes += event->text_bytes;
+	return true;
+}
+
+void bc_chunk_describe(struct bc_chunk *chunk)
+{
+	struct bc_chunk_info *info = &chunk->info;
+	const uint8_t *end = chunk->records + (size_t)info->records * BC_RECORD_BYTES;
+	uint32_t low = UINT32_MAX;
+	uint32_t high = 0;
+	uint8_t has_type[256] = {0};
+	uint8_t has_proc[256] = {0};
+
+	for (const uint8_t *p = chunk->records; p < end; p += BC_RECORD_BYTES) {
+		uint32_t addr = bc_le32(p);
+		low = addr < low ? addr : low;
+		high = addr > high ? addr : high;
+		has_type[p[4]] = 1;
+		has_proc[p[7]] = 1;
+	}
+	info->addr_low = low;
+	info->addr_high = high;
+	memset(info->types, 0, sizeof(info->types));
+	memset(info->procs, 0, sizeof(info->procs));
+	for (unsigned i = 0; i < 256; i++) {
+		info->types[i / 64] |= (uint64_t)has_type[i] << i % 64;
+		info->procs[i / 64] |= (uint64_t)has_proc[i] << i % 64;
+	}
+	info->records_hash = bc_hash(chunk->records, (size_t)(end - chunk->records));
+}
+
+uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+
+	if (info->first_record <= expected)
+		return 0;
+	uint64_t missing = info->first_record - expected;
+	for (uint32_t i = 0; i < info->events && chunk->events[i].position == 0; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		if (event->kind != BC_EVENT_GAP || event->cause != BC_GAP_DAMAGED)
+			continue;
+		if (!event->exact || event->value >= missing)
+			return 0;
+		missing -= event->value;
+	}
+	return missing;
+}
+
+void bc_chunk_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost)
+{
+	*gaps = 0;
+	*lost = 0;
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
+		if (chunk->events[i].kind != BC_EVENT_GAP)
+			continue;
+		*gaps += 1;
+		*lost += chunk->events[i].value;
+	}
+}
+
+const char *bc_gap_cause_name(unsigned cause)
+{
+	switch (cause) {
+	case BC_GAP_BUFFER:
+		return "buffer";
+	case BC_GAP_DISK:
+		return "disk";
+	case BC_GAP_BOARD:
+		return "board";
+	case BC_GAP_SEQUENCE:
+		return "sequence";
+	case BC_GAP_CRC:
+		return "crc";
+	case BC_GAP_UNPLUGGED:
+		return "unplugged";
+	case BC_GAP_TRANSFER:
+		return "transfer";
+	case BC_GAP_DAMAGED:
+		return "damaged";
+	default:
+		return "unknown";
+	}
+}
+
+uint64_t bc_records_ticks(const uint8_t *records, size_t n, uint64_t tick)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t time = bc_le32(records + i * BC_RECORD_BYTES + 8);
+		tick += time != BC_TIME_NONE ? time : 0;
+	}
+	return tick;
+}

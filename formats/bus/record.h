@@ -1,0 +1,103 @@
+/* The BYU address-trace record: 12 bytes, little-endian, one bus request each.
+ *
+ *   offset  bytes  field
+ *   0       4      addr     physical address
+ *   4       1      reqtype  request type, BC_REQ_*
+ *   5       1      size     bytes transferred
+ *   6       1      attr     memory type; v1.1 names the low two bits, P6 traces hold 0..7
+ *   7       1      proc     processor or agent id
+ *   8       4      time     clock ticks since the previous request, BC_TIME_NONE: no previous
+ *
+ * Source: BYU Performance Evaluation Laboratory, "BYU Address Trace Format v1.1" and its byutr.h.
+ * A recording's segments hold exactly these records and nothing else once decompressed. */
+#ifndef BC_FORMATS_BUS_RECORD_H
+#define BC_FORMATS_BUS_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/base/bytes.h"
+
+#define BC_RECORD_BYTES 12
+
+/* A `time` that is no delta: the first record of a recording or of an epoch, or a delta too long
+ * for the field. */
+#define BC_TIME_NONE 0xFFFFFFFFu
+
+enum bc_reqtype {
+	BC_REQ_FETCH = 0x00,
+	BC_REQ_MEMREAD = 0x01,
+	BC_REQ_MEMREADINV = 0x02,
+	BC_REQ_MEMWRITE = 0x03,
+	BC_REQ_IOREAD = 0x10,
+	BC_REQ_IOWRITE = 0x11,
+	BC_REQ_DEFERREPLY = 0x20,
+	BC_REQ_INTA = 0x21,
+	BC_REQ_CNTRLAGNTRES = 0x22,
+	BC_REQ_BRTRACEREC = 0x23,
+	BC_REQ_SHUTDOWN = 0x31,
+	BC_REQ_FLUSH = 0x32,
+	BC_REQ_HALT = 0x33,
+	BC_REQ_SYNC = 0x34,
+	BC_REQ_FLUSHACK = 0x35,
+	BC_REQ_STOPCLKACK = 0x36,
+	BC_REQ_SMIACK = 0x37,
+	/* Not of the BYU document: an invalid bus cycle that was kept, plus its control nibble. */
+	BC_REQ_INVALID = 0xF0,
+};
+
+struct bc_record {
+	uint32_t addr;
+	uint8_t reqtype;
+	uint8_t size;
+	uint8_t attr;
+	uint8_t proc;
+	uint32_t time;
+};
+
+static inline struct bc_record bc_record_load(const uint8_t *p)
+{
+	return (struct bc_record){
+		.addr = bc_le32(p),
+		.reqtype = p[4],
+		.size = p[5],
+		.attr = p[6],
+		.proc = p[7],
+		.time = bc_le32(p + 8),
+	};
+}
+
+static inline void bc_record_store(uint8_t *p, const struct bc_record *r)
+{
+	bc_put_le32(p, r->addr);
+	p[4] = r->reqtype;
+	p[5] = r->size;
+	p[6] = r->attr;
+	p[7] = r->proc;
+	bc_put_le32(p + 8, r->time);
+}
+
+/* Where the bytes of a record begin. A burst, of 16 or 32 bytes, starts with the word that was
+ * wanted and wraps around: what it moves is all of the aligned block. Anything else begins at its
+ * address.
+ */
+static inline uint64_t bc_burst_begin(uint64_t addr, uint32_t size)
+{
+	return size == 32 || size == 16 ? addr & ~(uint64_t)(size - 1) : addr;
+}
+
+/* How far below its address a record may begin. */
+#define BC_BURST_BELOW 31u
+
+/* The name that byutr.h gives a request type, or NULL for a code it doesn't know. */
+const char *bc_reqtype_name(uint8_t reqtype);
+
+/* The most bytes that bc_record_print() writes. */
+#define BC_RECORD_TEXT_MAX 64
+
+/* Writes one line as b2a does, newline included and no terminating zero: addr (8 hex digits), type
+ * name, size, attr (hex), proc, time (8 hex digits), with tabs between. A type without a name is
+ * printed as its two hex digits. Returns the number of bytes written. */
+size_t bc_record_print(char out[BC_RECORD_TEXT_MAX], const struct bc_record *record);
+
+#endif

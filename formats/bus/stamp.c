@@ -1,0 +1,373 @@
+#include "formats/bus/stamp.h"
+
+#include <assert.h>
+#include <string.h>
+
+void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mapping)
+{
+	memset(stamper, 0, sizeof(*stamper));
+	stamper->mapping = mapping;
+	stamper->is_first = true;
+}
+
+void bc_stamper_next_epoch(struct bc_stamper *stamper, uint32_t epoch)
+{
+	stamper->tick = 0;
+	stamper->record_tick = 0;
+	stamper->epoch = epoch;
+	stamper->is_first = true;
+	stamper->is_inexact = false;
+	stamper->is_delta_lost = false;
+}
+
+struct bc_samples bc_samples_of_frame(const struct bc_bcp1_frame *frame)
+{
+	const uint8_t *at = frame->samples;
+	uint32_t count = frame->header.samples;
+
+	return (struct bc_samples){
+		.at = at,
+		.count = count,
+		/* The header has the first sample's tick, whatever ticks that sample itself claims.
+		 */
+		.tick = frame->header.tick - (count != 0 ? bc_le16(at + BC_SAMPLE_BYTES) : 0),
+		.proc = frame->header.proc,
+		.has_ticks = true,
+		.has_agent = (frame->header.flags & BC_BCP1_AGENT) != 0,
+	};
+}
+
+struct bc_samples bc_samples_of_raw6(
+	const uint8_t *samples, uint32_t count, uint64_t tick, struct bc_pace pace)
+{
+	return (struct bc_samples){.at = samples, .count = count, .tick = tick, .pace = pace};
+}
+
+struct bc_pace bc_pace_of(uint64_t ticks, uint32_t samples)
+{
+	return (struct bc_pace){
+		.step = ticks / samples,
+		.rest = (uint32_t)(ticks % samples),
+		.samples = samples,
+	};
+}
+
+/* Whether the next sample has the one tick more. */
+static inline bool has_rest(const struct bc_pace *pace)
+{
+	return pace->rest != 0 && pace->phase >= pace->samples - pace->rest;
+}
+
+/* The ticks of the next sample. */
+static inline uint64_t pace_ticks(const struct bc_pace *pace)
+{
+	return pace->step + has_rest(pace);
+}
+
+static inline void pace_on(struct bc_pace *pace)
+{
+	pace->phase = has_rest(pace) ? pace->phase - (pace->samples - pace->rest)
+				     : pace->phase + pace->rest;
+}
+
+static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
+{
+	return chunk->records + (size_t)n * BC_RECORD_BYTES;
+}
+
+/* Where the records of a call go. Kept apart from chunk and stamper while a loop runs, so that the
+ * compiler can hold it in registers. */
+struct cursor {
+	uint8_t *out;         /* of the next record */
+	uint32_t position;    /* its number in the chunk */
+	uint64_t record_tick; /* of the record before */
+	bool is_first;
+};
+
+static struct cursor begin(const struct bc_stamper *s, struct bc_chunk *chunk)
+{
+	return (struct cursor){
+		.out = chunk != NULL ? record_at(chunk, chunk->info.records) : NULL,
+		.position = chunk != NULL ? chunk->info.records : 0,
+		.record_tick = s->record_tick,
+		.is_first = s->is_first,
+	};
+}
+
+static void end(struct bc_stamper *s, struct bc_chunk *chunk, const struct cursor *c)
+{
+	if (chunk == NULL || c->position == chunk->info.records)
+		return;
+	chunk->info.records = c->position;
+	chunk->info.last_tick = c->record_tick;
+	s->record_tick = c->record_tick;
+	s->is_first = false;
+}
+
+static bool add_anchor(struct bc_chunk *chunk, uint32_t position, uint64_t tick, bool is_exact)
+{
+	struct bc_event anchor = {
+		.position = position,
+		.kind = BC_EVENT_ANCHOR,
+		.exact = is_exact,
+		.value = tick,
+	};
+
+	return bc_chunk_add_event(chunk, &anchor, NULL);
+}
+
+/* Stamps the record whose other eight bytes stand at the cursor already. Returns false when it
+ * wants an anchor that the chunk has no room for. */
+static inline __attribute__((always_inline)) bool append(
+	struct bc_chunk *chunk, struct cursor *c, uint64_t tick, bool has_delta, bool is_exact)
+{
+	uint64_t delta = tick - c->record_tick;
+
+	if (__builtin_expect(!has_delta || delta >= BC_TIME_NONE, 0)) {
+		if (!add_anchor(chunk, c->position, tick, is_exact))
+			return false;
+		delta = BC_TIME_NONE;
+	}
+	bc_put_le32(c->out + 8, (uint32_t)delta);
+	if (c->position == 0)
+		chunk->info.first_tick = tick;
+	c->out += BC_RECORD_BYTES;
+	c->position++;
+	c->record_tick = tick;
+	c->is_first = false;
+	return true;
+}
+
+/* Stamps samples that ask for no care: each is kept, and the sample before it was, so that its own
+ * ticks are its delta. Stops at the first that does, or after n. Returns how many it stamped. */
+static inline __attribute__((always_inline)) uint32_t stamp_stretch(
+	const struct bc_mapping *mapping, const uint8_t *at, uint32_t n, struct cursor *cursor,
+	uint32_t proc, const bool has_agent)
+{
+	uint8_t *out = cursor->out;
+	uint64_t tick = cursor->record_tick;
+	uint32_t done = 0;
+
+	for (; done < n; done++, at += BC_BCP1_SAMPLE_BYTES, out += BC_RECORD_BYTES) {
+		uint64_t sample = bc_le64(at);
+		uint32_t entry = mapping->entry[(sample >> 36 & 0xF00) | (sample >> 32 & 0xFF)];
+		if (__builtin_expect(
+			    (entry & (BC_MAP_DROP | BC_MAP_UNKNOWN | BC_MAP_HALT)) != 0, 0))
+			break;
+		uint32_t low = (0u - (entry >> 27 & 1)) & 7;
+		uint32_t addr = __builtin_bswap32((uint32_t)sample);
+		uint32_t ticks = (uint32_t)(sample >> 48);
+		uint64_t agent = has_agent ? sample >> 40 & 15 : proc;
+		addr = (addr & ~low) | (entry & BC_MAP_BYTE) >> 24;
+		bc_put_le64(out, addr | (uint64_t)(entry & 0xFFFFFF) << 32 | agent << 56);
+		bc_put_le32(out + 8, ticks);
+		tick += ticks;
+	}
+	cursor->out = out;
+	cursor->position += done;
+	cursor->record_tick = tick;
+	return done;
+}
+
+/* How many samples may go through stamp_stretch(): as many as there are, have room, and can't reach
+ * the limit whatever their ticks. */
+static uint32_t stretch_max(
+	size_t samples, const struct cursor *cursor, uint64_t tick, uint64_t tick_limit)
+{
+	uint64_t max = (tick_limit - 1 - tick) / UINT16_MAX;
+
+	if (cursor->is_first || cursor->position == 0 || cursor->record_tick != tick ||
+		tick >= tick_limit)
+		return 0;
+	max = samples < max ? samples : max;
+	return BC_CHUNK_RECORDS - cursor->position < max ? BC_CHUNK_RECORDS - cursor->position
+							 : (uint32_t)max;
+}
+
+/* The loop behind all that stamps samples; chunk is NULL to skip them. Inlined into each, so that
+ * the constant arguments cost nothing. */
+static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(struct bc_stamper *s,
+	struct bc_samples *run, uint64_t tick_limit, struct bc_chunk *chunk,
+	struct bc_stamped *stamped, const bool has_ticks, const bool has_agent)
+{
+	const struct bc_mapping *mapping = s->mapping;
+	const size_t stride = has_ticks ? BC_BCP1_SAMPLE_BYTES : BC_SAMPLE_BYTES;
+	const uint8_t run_proc = run->proc;
+	struct bc_pace pace = run->pace;
+	const uint8_t *at = run->at;
+	const uint8_t *run_end = at + run->count * stride;
+	struct cursor cursor = begin(s, chunk);
+	cursor.is_first = cursor.is_first || s->is_delta_lost;
+	uint64_t tick = run->tick;
+	uint32_t kept = 0;
+	uint32_t invalid = 0;
+	uint32_t unknown = 0;
+	enum bc_stamp_end why = BC_STAMP_DONE;
+
+	for (; at < run_end; at += stride) {
+		if (chunk != NULL && has_ticks) {
+			uint32_t n = stretch_max(
+				(size_t)(run_end - at) / stride, &cursor, tick, tick_limit);
+			n = stamp_stretch(mapping, at, n, &cursor, run_proc, has_agent);
+			at += n * stride;
+			kept += n;
+			tick = n != 0 ? cursor.record_tick : tick;
+			if (at == run_end)
+				break;
+		}
+		uint64_t next = tick +
+				(has_ticks ? bc_le16(at + BC_SAMPLE_BYTES) : pace_ticks(&pace));
+		if (next >= tick_limit) {
+			why = BC_STAMP_LIMIT;
+			break;
+		}
+		uint32_t entry = bc_map_entry(mapping, at);
+		if (__builtin_expect((entry & BC_MAP_DROP) != 0, 0)) {
+			invalid++;
+			tick = next;
+			if (!has_ticks)
+				pace_on(&pace);
+			continue;
+		}
+		if (chunk != NULL) {
+			if (cursor.position == BC_CHUNK_RECORDS) {
+				why = BC_STAMP_FULL;
+				break;
+			}
+			bc_map_sample(cursor.out, entry, at, has_agent ? at[5] & 15 : run_proc);
+			if (!append(chunk, &cursor, next, !cursor.is_first, true)) {
+				why = BC_STAMP_FULL;
+				break;
+			}
+		}
+		tick = next;
+		if (!has_ticks)
+			pace_on(&pace);
+		kept++;
+		unknown += (entry & BC_MAP_UNKNOWN) != 0;
+	}
+	end(s, chunk, &cursor);
+	s->is_delta_lost = s->is_delta_lost && (chunk == NULL || kept == 0);
+	*stamped = (struct bc_stamped){kept + invalid, kept, invalid, unknown};
+	run->count -= kept + invalid;
+	run->at = at;
+	run->tick = tick;
+	run->pace = pace;
+	if (kept + invalid != 0)
+		s->tick = tick;
+	return why;
+}
+
+enum bc_stamp_end bc_stamp_samples(struct bc_stamper *stamper, struct bc_samples *run,
+	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
+{
+	assert(chunk->info.epoch == stamper->epoch);
+	if (!run->has_ticks)
+		return stamp_samples(stamper, run, tick_limit, chunk, stamped, false, false);
+	if (run->has_agent)
+		return stamp_samples(stamper, run, tick_limit, chunk, stamped, true, true);
+	return stamp_samples(stamper, run, tick_limit, chunk, stamped, true, false);
+}
+
+enum bc_stamp_end bc_stamp_skip_samples(struct bc_stamper *stamper, struct bc_samples *run,
+	uint64_t tick_limit, struct bc_stamped *stamped)
+{
+	if (run->has_ticks)
+		return stamp_samples(stamper, run, tick_limit, NULL, stamped, true, false);
+	return stamp_samples(stamper, run, tick_limit, NULL, stamped, false, false);
+}
+
+static const struct bc_event *find_anchor(const struct bc_records *run, uint32_t position)
+{
+	for (uint32_t i = 0; run->source != NULL && i < run->source->info.events; i++) {
+		const struct bc_event *event = &run->source->events[i];
+		if (event->kind == BC_EVENT_ANCHOR && event->position == position)
+			return event;
+	}
+	return NULL;
+}
+
+/* When a record was, and how well that is known. */
+struct moment {
+	uint64_t tick;
+	bool has_delta;  /* the ticks since the record before are known */
+	bool is_inexact; /* from here on ticks are lower bounds */
+};
+
+static struct moment moment_of(
+	const struct bc_stamper *s, const struct bc_records *run, uint32_t n, bool is_first)
+{
+	uint32_t time = bc_le32(run->at + (size_t)n * BC_RECORD_BYTES + 8);
+
+	if (time != BC_TIME_NONE)
+		return (struct moment){s->tick + time, !s->is_delta_lost, s->is_inexact};
+	const struct bc_event *anchor = find_anchor(run, run->position + n);
+	if (anchor != NULL)
+		return (struct moment){anchor->value, false, !anchor->exact};
+	return (struct moment){s->tick, false, s->is_inexact || !is_first};
+}
+
+static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *run,
+	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
+{
+	struct cursor cursor = begin(s, chunk);
+	uint32_t taken = 0;
+	enum bc_stamp_end why = BC_STAMP_DONE;
+
+	for (; taken < run->count; taken++) {
+		struct moment moment = moment_of(s, run, taken, cursor.is_first);
+		/* An anchor may say any tick, even the one that stands for no limit. */
+		if (moment.tick >= tick_limit && tick_limit != BC_NO_TICK_LIMIT) {
+			why = BC_STAMP_LIMIT;
+			break;
+		}
+		if (chunk != NULL) {
+			if (cursor.position == BC_CHUNK_RECORDS) {
+				why = BC_STAMP_FULL;
+				break;
+			}
+			memcpy(cursor.out, run->at + (size_t)taken * BC_RECORD_BYTES,
+				BC_RECORD_BYTES);
+			if (!append(chunk, &cursor, moment.tick, moment.has_delta,
+				    !moment.is_inexact)) {
+				why = BC_STAMP_FULL;
+				break;
+			}
+		}
+		/* Who skips a record whose delta nobody knows doesn't know the next one's. */
+		s->is_delta_lost = chunk == NULL && !moment.has_delta &&
+				   (moment.is_inexact || s->is_delta_lost);
+		s->is_inexact = moment.is_inexact;
+		s->tick = moment.tick;
+	}
+	end(s, chunk, &cursor);
+	*stamped = (struct bc_stamped){.taken = taken, .kept = taken};
+	run->at += (size_t)taken * BC_RECORD_BYTES;
+	run->count -= taken;
+	run->position += taken;
+	return why;
+}
+
+uint64_t bc_samples_next_tick(const struct bc_samples *run)
+{
+	return run->tick +
+	       (run->has_ticks ? bc_le16(run->at + BC_SAMPLE_BYTES) : pace_ticks(&run->pace));
+}
+
+uint64_t bc_records_next_tick(const struct bc_stamper *stamper, const struct bc_records *run)
+{
+	return moment_of(stamper, run, 0, stamper->is_first).tick;
+}
+
+enum bc_stamp_end bc_stamp_records(struct bc_stamper *stamper, struct bc_records *run,
+	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
+{
+	assert(chunk->info.epoch == stamper->epoch);
+	return stamp_records(stamper, run, tick_limit, chunk, stamped);
+}
+
+enum bc_stamp_end bc_stamp_skip_records(struct bc_stamper *stamper, struct bc_records *run,
+	uint64_t tick_limit, struct bc_stamped *stamped)
+{
+	return stamp_records(stamper, run, tick_limit, NULL, stamped);
+}

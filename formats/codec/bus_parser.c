@@ -1,0 +1,81 @@
+#include "formats/codec/bus_parser.h"
+
+#include <stdbool.h>
+
+#include "formats/bus/dialect.h"
+#include "formats/bus/mapping.h"
+
+static void raw6_begin(void *state, const struct bc_format_options *options)
+{
+	struct bc_mapping_options mapping = bc_mapping_options_default();
+
+	(void)options;
+	mapping.keep_invalid = true; /* whether they are wanted is the target's to say */
+	bc_mapping_init(state, &mapping);
+}
+
+static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
+{
+	for (; p->at < p->end; p->at += BC_SAMPLE_BYTES, p->number++) {
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		struct bc_entry *entry = &p->entries[p->count++];
+		bc_entry_of_sample(
+			entry, (const uint8_t *)p->at, state, 0, p->number, p->number + 1);
+		/* What the format has no place for was not in it. */
+		entry->has &= ~(uint32_t)(BC_HAS_PROC | BC_HAS_TIME);
+	}
+	return BC_PARSE_DONE;
+}
+
+const struct bc_parser bc_raw6_parser = {.record_bytes = BC_SAMPLE_BYTES,
+	.state_bytes = sizeof(struct bc_mapping),
+	.begin = raw6_begin,
+	.parse = parse_raw6};
+
+struct byu {
+	uint64_t tick;
+	bool is_inexact; /* a record without a delta has gone by, not the first */
+};
+
+static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum bc_format format)
+{
+	size_t bytes = bc_dialect_bytes(format);
+	size_t meta = bytes == BC_RECORD_BYTES ? 4 : 8;
+
+	for (; p->at < p->end; p->at += bytes, p->number++) {
+		const uint8_t *in = (const uint8_t *)p->at;
+		uint64_t addr;
+		uint64_t time;
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		bc_dialect_fields(in, format, &addr, &time);
+		byu->tick += time != BC_TIME_NONE ? time : 0;
+		byu->is_inexact |= time == BC_TIME_NONE && p->number != 0;
+		struct bc_entry *entry = &p->entries[p->count++];
+		bc_entry_reference(entry, in[meta], addr, p->number);
+		entry->has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME;
+		entry->size = in[meta + 1];
+		entry->attr = in[meta + 2];
+		entry->proc = in[meta + 3];
+		entry->delta = time;
+		entry->has_delta = true;
+		entry->is_inexact = byu->is_inexact;
+		entry->tick = byu->tick;
+	}
+	return BC_PARSE_DONE;
+}
+
+/* Each with its dialect known to the compiler. */
+#define DIALECT(name, format, bytes)                                           \
+	static enum bc_parse_end parse_##name(void *state, struct bc_parse *p) \
+	{                                                                      \
+		return parse_records(state, p, format);                        \
+	}                                                                      \
+	const struct bc_parser bc_##name##_parser = {                          \
+		.record_bytes = (bytes), .state_bytes = sizeof(struct byu), .parse = parse_##name}
+
+DIALECT(byu, BC_FORMAT_BYU, 12);
+DIALECT(byu16, BC_FORMAT_BYU16, 16);
+DIALECT(byu24, BC_FORMAT_BYU24, 24);
+DIALECT(byu_be, BC_FORMAT_BYU_BE, 12);

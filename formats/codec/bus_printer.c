@@ -1,0 +1,275 @@
+#include "formats/codec/bus_printer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "formats/bus/bcp1_writer.h"
+#include "formats/base/bytes.h"
+#include "formats/codec/bus_encode.h"
+#include "formats/bus/page_map.h"
+
+struct bus {
+	bool is_framed;
+	bool has_map;
+	bool is_ticked;  /* the trace has times, */
+	bool has_agents; /* and processors */
+	/* The reference whose samples are being put out. */
+	bool is_open;
+	struct bc_cycles cycles;
+	struct bc_page_map map;
+	/* Only in frames. */
+	uint64_t tick;
+	uint32_t epoch;
+	bool has_epoch;
+	struct bc_bcp1_writer writer;
+};
+
+_Static_assert(BC_BCP1_WRITER_MAX <= BC_PRINT_MAX, "one call's frames have room");
+
+static void begin(struct bus *bus, const struct bc_format_options *options, bool is_framed)
+{
+	bus->is_framed = is_framed;
+	bus->has_map = options->map_pages;
+	bus->is_ticked = (options->source_holds & BC_HAS_TIME) != 0;
+	bus->has_agents = (options->source_holds & BC_HAS_PROC) != 0;
+	bc_page_map_init(&bus->map, options->seed);
+	if (is_framed)
+		bc_bcp1_writer_init(&bus->writer);
+}
+
+static void begin_raw6(void *state, const struct bc_format_options *options)
+{
+	begin(state, options, false);
+}
+
+static void begin_bcp1(void *state, const struct bc_format_options *options)
+{
+	begin(state, options, true);
+}
+
+static void end(void *state)
+{
+	struct bus *bus = state;
+
+	bc_page_map_free(&bus->map);
+}
+
+/* ---- what is refused */
+
+static int check_frame_fields(const struct bus *bus, struct bc_print *p)
+{
+	const struct bc_entry *entry = p->entries;
+
+	if (!bus->is_framed)
+		return 0;
+	if (entry->proc > UINT8_MAX) {
+		snprintf(p->why, sizeof(p->why),
+			"its processor 0x%x doesn't fit the 8 bits of a frame's", entry->proc);
+		return -ERANGE;
+	}
+	if ((entry->has & BC_HAS_TIME) != 0 && entry->tick >= BC_TICK_END) {
+		snprintf(p->why, sizeof(p->why),
+			"its time 0x%" PRIx64 " doesn't fit the 63 bits of a frame's tick",
+			entry->tick);
+		return -ERANGE;
+	}
+	return 0;
+}
+
+static int check_address(const struct bus *bus, struct bc_print *p)
+{
+	const struct bc_cycles *c = &bus->cycles;
+	const char *hint = bus->has_map || !c->is_memory ? "" : "; with map=pages it would";
+
+	if (c->last <= UINT32_MAX)
+		return 0;
+	if (c->addr > UINT32_MAX)
+		snprintf(p->why, sizeof(p->why),
+			"its address 0x%" PRIx64 " doesn't fit the 32 bits of the bus%s", c->addr,
+			hint);
+	else
+		snprintf(p->why, sizeof(p->why),
+			"its last byte's address 0x%" PRIx64
+			" doesn't fit the 32 bits of the bus%s",
+			c->last, hint);
+	return -ERANGE;
+}
+
+static int touch_pages(struct bus *bus, struct bc_print *p)
+{
+	const struct bc_cycles *c = &bus->cycles;
+	int rc = bc_page_map_touch(&bus->map, c->addr >> BC_PAGE_BITS, c->last >> BC_PAGE_BITS);
+
+	if (rc == -ENOSPC) {
+		snprintf(p->why, sizeof(p->why),
+			"with its address 0x%" PRIx64
+			" more than the %u pages of 32 bits are touched",
+			c->addr, BC_PAGES_MAX);
+		return -ERANGE;
+	}
+	if (rc != 0)
+		snprintf(p->why, sizeof(p->why),
+			"there is not enough memory for the table of its page");
+	return rc;
+}
+
+/* Checks all of a reference before its first sample is put out. */
+static int open_reference(struct bus *bus, struct bc_print *p)
+{
+	struct bc_cycles *c = &bus->cycles;
+	int rc = check_frame_fields(bus, p);
+
+	if (rc != 0)
+		return rc;
+	if (!bc_cycles_begin(c, p->entries)) {
+		snprintf(p->why, sizeof(p->why),
+			"its 0x%" PRIx32 " bytes from address 0x%" PRIx64
+			" end behind 64 bits of address",
+			p->entries->size, p->entries->addr);
+		return -ERANGE;
+	}
+	rc = bus->has_map && c->is_memory ? touch_pages(bus, p) : check_address(bus, p);
+	if (rc != 0)
+		return rc;
+	for (uint32_t lost = c->lost; lost != 0; lost &= lost - 1)
+		bc_print_lose(p, lost & (0 - lost));
+	bus->is_open = true;
+	return 0;
+}
+
+/* ---- samples */
+
+static void put_framed(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])
+{
+	const struct bc_entry *entry = p->entries;
+
+	if ((entry->has & BC_HAS_TIME) != 0) {
+		if (entry->tick < bus->tick && entry->epoch == bus->epoch)
+			bc_print_lose(p, BC_HAS_TIME);
+		bus->tick = entry->tick;
+	} else {
+		bus->tick += !bus->is_ticked;
+	}
+	bool is_epoch = bus->has_epoch && entry->epoch != bus->epoch;
+	bus->has_epoch = true;
+	bus->epoch = entry->epoch;
+	p->used += bc_bcp1_writer_add(&bus->writer, (uint8_t *)p->out + p->used, sample,
+		entry->proc, bus->tick, is_epoch);
+}
+
+static void put(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])
+{
+	if (bus->is_framed) {
+		put_framed(bus, p, sample);
+		return;
+	}
+	memcpy(p->out + p->used, sample, BC_SAMPLE_BYTES);
+	p->used += BC_SAMPLE_BYTES;
+}
+
+/* The next sample of the open reference. */
+static void put_cycle(struct bus *bus, struct bc_print *p)
+{
+	uint8_t sample[BC_SAMPLE_BYTES];
+	uint64_t addr;
+
+	bc_cycles_next(&bus->cycles, &addr, &sample[4]);
+	if (bus->has_map && bus->cycles.is_memory) {
+		uint64_t low = addr & ((1u << BC_PAGE_BITS) - 1);
+		uint64_t frame = bc_page_map_frame(&bus->map, addr >> BC_PAGE_BITS);
+		addr = frame << BC_PAGE_BITS | low;
+	}
+	bc_put_be32(sample, (uint32_t)addr);
+	sample[5] = bus->cycles.control;
+	if (bus->is_framed && bus->has_agents && p->entries->proc < 16)
+		sample[5] |= (uint8_t)p->entries->proc;
+	put(bus, p, sample);
+}
+
+static void put_gap(struct bus *bus, struct bc_print *p, const struct bc_event *gap)
+{
+	/* A board that can't say how many has a number for that. */
+	bool is_many = gap->cause == BC_GAP_BOARD && gap->value >= BC_BCP1_LOST_MANY;
+	bool is_held = false;
+
+	if (gap->cause == BC_GAP_SEQUENCE)
+		is_held = !gap->exact && gap->value == 0;
+	else if (gap->cause == BC_GAP_BOARD)
+		is_held = gap->exact ? !is_many : gap->value == BC_BCP1_LOST_MANY;
+	if (!is_held || gap->duration_ns != 0)
+		bc_print_lose(p, BC_CAN_EVENT);
+	p->used += bc_bcp1_writer_gap(
+		&bus->writer, (uint8_t *)p->out + p->used, gap->value, gap->exact || is_many);
+}
+
+/* A new epoch is told by the first entry of it. */
+static void put_event(struct bus *bus, struct bc_print *p)
+{
+	const struct bc_entry *entry = p->entries;
+
+	switch (entry->note.event.kind) {
+	case 0:
+		return;
+	case BC_EVENT_GAP:
+		put_gap(bus, p, &entry->note.event);
+		return;
+	case BC_EVENT_TRIGGER:
+		if (entry->note.text.bytes != 0)
+			bc_print_lose(p, BC_CAN_EVENT);
+		p->used += bc_bcp1_writer_trigger(&bus->writer, (uint8_t *)p->out + p->used);
+		return;
+	default:
+		bc_print_lose(p, BC_CAN_EVENT);
+	}
+}
+
+static int print_bus(void *state, struct bc_print *p)
+{
+	struct bus *bus = state;
+	int rc = 0;
+
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_entry *entry = p->entries;
+		if (entry->kind == BC_ENTRY_EVENT) {
+			put_event(bus, p);
+			continue;
+		}
+		if ((entry->has & BC_HAS_SAMPLE) != 0) {
+			rc = check_frame_fields(bus, p);
+			if (rc != 0)
+				return rc;
+			put(bus, p, entry->sample);
+			continue;
+		}
+		if (!bus->is_open)
+			rc = open_reference(bus, p);
+		if (rc != 0)
+			return rc;
+		while (!bus->cycles.is_over) {
+			/* It may be long: it goes on with the next call. */
+			if (!bc_print_has_room(p))
+				return 0;
+			put_cycle(bus, p);
+		}
+		bus->is_open = false;
+	}
+	return 0;
+}
+
+static bool tail(void *state, struct bc_print *p)
+{
+	struct bus *bus = state;
+
+	p->used += bc_bcp1_writer_end(&bus->writer, (uint8_t *)p->out + p->used);
+	return true;
+}
+
+const struct bc_printer bc_raw6_printer = {
+	.state_bytes = sizeof(struct bus), .begin = begin_raw6, .print = print_bus, .end = end};
+
+const struct bc_printer bc_bcp1_printer = {.state_bytes = sizeof(struct bus),
+	.begin = begin_bcp1,
+	.print = print_bus,
+	.tail = tail,
+	.end = end};

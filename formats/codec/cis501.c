@@ -1,0 +1,398 @@
+#include "formats/codec/cis501.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "formats/codec/block_parse.h"
+#include "formats/base/fast_format.h"
+
+struct cis501 {
+	uint32_t size; /* of every load and store: what the user says of them */
+};
+
+/* What is expected in each column. */
+static const char *const columns[] = {
+	"nothing is expected behind column 14, the micro opcode",
+	"column 1, the step, is expected: a decimal number of 32 bits",
+	"column 2, the PC, is expected: a hexadecimal number of at most 64 bits",
+	"column 3, the first source register, is expected: a decimal number of 32 bits",
+	"column 4, the second source register, is expected: a decimal number of 32 bits",
+	"column 5, the destination register, is expected: a decimal number of 32 bits",
+	"column 6, the flags, is expected: R, W or -",
+	"column 7, the branch, is expected: T, N or -",
+	"column 8, load or store, is expected: L, S or -",
+	"column 9, the immediate, is expected: a decimal number of 64 bits",
+	"column 10, the memory address, is expected: a hexadecimal number of at most 64 bits",
+	"column 11, the fallthrough PC, is expected: a hexadecimal number of at most 64 bits",
+	"column 12, the target PC, is expected: a hexadecimal number of at most 64 bits",
+	"column 13, the macro opcode, is expected",
+	"column 14, the micro opcode, is expected",
+};
+
+/* The columns: each with the spaces before it, up to the space or the line's end behind it. */
+
+static inline bool take_int(const char **at, int32_t *value)
+{
+	const char *p = bc_skip_spaces(*at);
+	int64_t wide;
+
+	*at = p;
+	/* Nearly all are -1, or have one or two digits. */
+	bool is_negative = *p == '-';
+	unsigned digit = (uint8_t)(p[is_negative] - '0');
+	if (digit <= 9) {
+		unsigned next = (uint8_t)(p[is_negative + 1] - '0');
+		bool has_two = next <= 9;
+		unsigned sum = has_two ? digit * 10 + next : digit;
+		const char *end = p + is_negative + 1 + has_two;
+		if (bc_is_word_end(*end)) {
+			*value = is_negative ? -(int32_t)sum : (int32_t)sum;
+			*at = end;
+			return true;
+		}
+	}
+	if (!bc_scan_signed(at, &wide) || !bc_is_word_end(**at))
+		return false;
+	if (wide < INT32_MIN || wide > INT32_MAX) {
+		*at = p;
+		return false;
+	}
+	*value = (int32_t)wide;
+	return true;
+}
+
+static inline bool take_immediate(const char **at, int64_t *value)
+{
+	*at = bc_skip_spaces(*at);
+	return bc_scan_signed(at, value) && bc_is_word_end(**at);
+}
+
+static inline bool take_hex(const char **at, uint64_t *value)
+{
+	*at = bc_skip_spaces(*at);
+	return bc_scan_hex_block(at, value) && bc_is_word_end(**at);
+}
+
+static inline bool take_letter(const char **at, char *letter, char one, char other)
+{
+	const char *p = bc_skip_spaces(*at);
+
+	*at = p;
+	*letter = *p;
+	if ((*p != '-' && *p != one && *p != other) || !bc_is_word_end(p[1]))
+		return false;
+	*at = p + 1;
+	return true;
+}
+
+static inline bool take_word(const char **at, struct bc_text *word)
+{
+	const char *p = bc_skip_spaces(*at);
+
+	*at = bc_word_end(p);
+	word->at = p;
+	word->bytes = (uint32_t)(*at - p);
+	return word->bytes != 0;
+}
+
+/* Reads a line up to its newline. Returns 0, or the column that is malformed, with *at at the
+ * offending byte; behind the last one that is 15. */
+static inline unsigned scan_line(const char **at, struct bc_entry *entry)
+{
+	struct bc_uop *uop = &entry->uop;
+
+	if (!take_int(at, &uop->step))
+		return 1;
+	if (!take_hex(at, &entry->addr))
+		return 2;
+	if (!take_int(at, &uop->src1))
+		return 3;
+	if (!take_int(at, &uop->src2))
+		return 4;
+	if (!take_int(at, &uop->dest))
+		return 5;
+	if (!take_letter(at, &uop->flags, 'R', 'W'))
+		return 6;
+	if (!take_letter(at, &uop->branch, 'T', 'N'))
+		return 7;
+	if (!take_letter(at, &uop->access, 'L', 'S'))
+		return 8;
+	if (!take_immediate(at, &uop->immediate))
+		return 9;
+	if (!take_hex(at, &uop->mem_addr))
+		return 10;
+	if (!take_hex(at, &uop->fallthrough))
+		return 11;
+	if (!take_hex(at, &uop->target))
+		return 12;
+	if (!take_word(at, &uop->macro))
+		return 13;
+	if (!take_word(at, &uop->micro))
+		return 14;
+	*at = bc_skip_spaces(*at);
+	return **at == '\n' ? 0 : 15;
+}
+
+/* The line as it is nearly always: of at most 128 bytes, with spaces alone between the columns,
+ * numbers of few digits, and nothing behind the last column. */
+
+#define COLUMNS 14
+
+/* Where the columns begin and end. Returns the length of the line, or 0 when it isn't such a one.
+ */
+static inline unsigned find_columns(const char *at, uint8_t bounds[2 * COLUMNS])
+{
+	uint64_t blanks = bc_blanks64(at);
+	uint64_t more_blanks = bc_blanks64(at + 64);
+	uint64_t bits = blanks ^ (blanks << 1 | 1);
+	uint64_t more_bits = more_blanks ^ (more_blanks << 1 | blanks >> 63);
+	uint64_t controls = bc_controls64(at);
+	uint64_t more_controls = bc_controls64(at + 64);
+	unsigned n = 0;
+
+	if ((controls | more_controls) == 0)
+		return 0;
+	unsigned end = controls != 0 ? (unsigned)__builtin_ctzll(controls)
+				     : 64 + (unsigned)__builtin_ctzll(more_controls);
+	for (; bits != 0 && n < 2 * COLUMNS; bits &= bits - 1)
+		bounds[n++] = (uint8_t)__builtin_ctzll(bits);
+	for (; more_bits != 0 && n < 2 * COLUMNS; more_bits &= more_bits - 1)
+		bounds[n++] = (uint8_t)(64 + __builtin_ctzll(more_bits));
+	return n == 2 * COLUMNS && bounds[n - 1] == end && at[end] == '\n' ? end : 0;
+}
+
+/* What the first of a register's two columns adds, plus one: ten times a digit; nothing, if it is a
+ * minus or blank; 0 for anything else. */
+static const uint8_t tens[256] = {[' '] = 1,
+	['-'] = 1,
+	['0'] = 1,
+	['1'] = 11,
+	['2'] = 21,
+	['3'] = 31,
+	['4'] = 41,
+	['5'] = 51,
+	['6'] = 61,
+	['7'] = 71,
+	['8'] = 81,
+	['9'] = 91};
+
+/* In which of columns 6, 7 and 8 a letter may stand. */
+static const uint8_t letters[256] = {
+	['-'] = 7, ['R'] = 1, ['W'] = 1, ['T'] = 2, ['N'] = 2, ['L'] = 4, ['S'] = 4};
+
+/* Each returns 0, or something else if the column has to be looked at more closely. */
+
+static inline unsigned plain_hex(const char *at, const uint8_t *bounds, uint64_t *value)
+{
+	return bc_hex16(at + bounds[0], value) ^ (unsigned)(bounds[1] - bounds[0]);
+}
+
+static inline unsigned plain_register(const char *at, const uint8_t *bounds, int32_t *value)
+{
+	unsigned one = (uint8_t)(at[bounds[1] - 1] - '0');
+	uint8_t before = (uint8_t)at[bounds[1] - 2];
+	int32_t sign = -(before == '-');
+
+	*value = ((int32_t)(tens[before] - 1u + one) ^ sign) - sign;
+	return (one > 9) | (tens[before] == 0) | (bounds[1] - bounds[0] > 2);
+}
+
+static inline unsigned plain_letter(
+	const char *at, const uint8_t *bounds, unsigned column, char *letter)
+{
+	*letter = at[bounds[0]];
+	return ((letters[(uint8_t)*letter] & column) == 0) | (bounds[1] - bounds[0] != 1);
+}
+
+static inline unsigned plain_immediate(const char *at, const uint8_t *bounds, int64_t *value)
+{
+	int64_t sign = -(int64_t)(at[bounds[0]] == '-');
+	unsigned digits = (unsigned)(bounds[1] - bounds[0] + sign);
+	uint32_t magnitude;
+
+	if (digits - 1 > 7)
+		return 1;
+	bool ok = bc_decimal8_before(at + bounds[1], digits, &magnitude);
+	*value = ((int64_t)magnitude ^ sign) - sign;
+	return !ok;
+}
+
+static inline struct bc_text plain_word(const char *at, const uint8_t *bounds)
+{
+	return (struct bc_text){.at = at + bounds[0], .bytes = (uint32_t)(bounds[1] - bounds[0])};
+}
+
+/* Returns the place behind the line, or NULL when it isn't such a one. */
+static inline const char *scan_plain(const char *at, struct bc_entry *entry)
+{
+	struct bc_uop *uop = &entry->uop;
+	uint8_t b[2 * COLUMNS];
+	unsigned end = find_columns(at, b);
+
+	if (end == 0)
+		return NULL;
+	uop->step = at[b[0]] - '0';
+	unsigned odd = ((unsigned)uop->step > 9) | (b[1] - b[0] != 1);
+	odd |= plain_hex(at, b + 2, &entry->addr);
+	odd |= plain_register(at, b + 4, &uop->src1);
+	odd |= plain_register(at, b + 6, &uop->src2);
+	odd |= plain_register(at, b + 8, &uop->dest);
+	odd |= plain_letter(at, b + 10, 1, &uop->flags);
+	odd |= plain_letter(at, b + 12, 2, &uop->branch);
+	odd |= plain_letter(at, b + 14, 4, &uop->access);
+	odd |= plain_immediate(at, b + 16, &uop->immediate);
+	odd |= plain_hex(at, b + 18, &uop->mem_addr);
+	odd |= plain_hex(at, b + 20, &uop->fallthrough);
+	odd |= plain_hex(at, b + 22, &uop->target);
+	uop->macro = plain_word(at, b + 24);
+	uop->micro = plain_word(at, b + 26);
+	return odd == 0 ? at + end + 1 : NULL;
+}
+
+static void cis501_begin(void *state, const struct bc_format_options *options)
+{
+	struct cis501 *cis501 = state;
+
+	cis501->size = options->size;
+}
+
+static enum bc_parse_end parse_cis501(void *state, struct bc_parse *p)
+{
+	const struct cis501 *cis501 = state;
+
+	for (; p->at < p->end; p->number++) {
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		struct bc_entry *entry = &p->entries[p->count];
+		bc_entry_reference(entry, 0, 0, p->number);
+		entry->kind = BC_ENTRY_UOP;
+		const char *next = scan_plain(p->at, entry);
+		if (next == NULL) {
+			const char *at = bc_skip_spaces(p->at);
+			if (*at == '\n') {
+				p->at = at + 1;
+				continue;
+			}
+			unsigned column = scan_line(&at, entry);
+			if (column != 0)
+				return bc_parse_bad(p, at, columns[column % 15]);
+			next = at + 1;
+		}
+		if (cis501->size != 0 && entry->uop.access != '-') {
+			entry->has = BC_HAS_SIZE;
+			entry->size = cis501->size;
+		}
+		p->count++;
+		p->at = next;
+	}
+	return BC_PARSE_DONE;
+}
+
+const struct bc_parser bc_cis501_parser = {
+	.state_bytes = sizeof(struct cis501), .begin = cis501_begin, .parse = parse_cis501};
+
+/* As "%*llx". */
+static inline char *put_hex_right(char *out, uint64_t value, unsigned width)
+{
+	unsigned digits = 16 - (unsigned)__builtin_clzll(value | 1) / 4;
+
+	memset(out, ' ', 16);
+	return bc_put_hex(out + (digits < width ? width - digits : 0), value);
+}
+
+/* As "%*lld", of at most 16 columns. */
+static inline char *put_decimal_right(char *out, int64_t value, unsigned width)
+{
+	char digits[32 + 16]; /* up to 32, and room for a copy of fixed size, which is no call */
+	unsigned at = 32;
+	uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+	memset(digits, ' ', sizeof(digits));
+	do {
+		digits[--at] = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest != 0);
+	if (value < 0)
+		digits[--at] = '-';
+	if (at > 32 - width)
+		at = 32 - width;
+	memcpy(out, digits + at, 16);
+	if (at < 16)
+		memcpy(out + 16, digits + at + 16, 16 - at);
+	return out + (32 - at);
+}
+
+/* A register: nearly all fit the two columns, which are written without a loop. */
+static inline char *put_register(char *out, int32_t value)
+{
+	if (value >= 0 && value < 100) {
+		out[0] = (char)('0' + value / 10);
+		if (value < 10)
+			out[0] = ' ';
+		out[1] = (char)('0' + value % 10);
+		return out + 2;
+	}
+	if (value < 0 && value > -10) {
+		out[0] = '-';
+		out[1] = (char)('0' - (int)value);
+		return out + 2;
+	}
+	return put_decimal_right(out, value, 2);
+}
+
+static inline char *put_word(char *out, struct bc_text word)
+{
+	memcpy(out, word.at, word.bytes);
+	return out + word.bytes;
+}
+
+static char *put_line(char *out, const struct bc_entry *entry)
+{
+	const struct bc_uop *uop = &entry->uop;
+
+	out = uop->step >= 0 && uop->step < 10 ? (*out = (char)('0' + uop->step), out + 1)
+					       : put_decimal_right(out, uop->step, 1);
+	*out++ = ' ';
+	out = put_hex_right(out, entry->addr, 6);
+	*out++ = ' ';
+	out = put_register(out, uop->src1);
+	*out++ = ' ';
+	out = put_register(out, uop->src2);
+	*out++ = ' ';
+	out = put_register(out, uop->dest);
+	memcpy(out, "       ", 7);
+	out[1] = uop->flags;
+	out[3] = uop->branch;
+	out[5] = uop->access;
+	out = put_decimal_right(out + 7, uop->immediate, 9);
+	*out++ = ' ';
+	out = put_hex_right(out, uop->mem_addr, 12);
+	*out++ = ' ';
+	out = put_hex_right(out, uop->fallthrough, 12);
+	*out++ = ' ';
+	out = put_hex_right(out, uop->target, 12);
+	memset(out, ' ', 9);
+	put_word(out + 1, uop->macro);
+	out += 1 + (uop->macro.bytes < 8 ? 8 : uop->macro.bytes);
+	*out++ = ' ';
+	out = put_word(out, uop->micro);
+	*out++ = '\n';
+	return out;
+}
+
+static int print_cis501(void *state, struct bc_print *p)
+{
+	(void)state;
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_uop *uop = &p->entries->uop;
+		if ((uint64_t)uop->macro.bytes + uop->micro.bytes > BC_LINE_MAX) {
+			snprintf(p->why, sizeof(p->why), "its opcodes don't fit a line of %u bytes",
+				BC_LINE_MAX);
+			return -ERANGE;
+		}
+		p->used = (size_t)(put_line(p->out + p->used, p->entries) - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_cis501_printer = {.print = print_cis501};

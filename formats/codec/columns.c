@@ -1,0 +1,436 @@
+#include "formats/codec/columns.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/trace/parser.h"
+#include "formats/base/fast_format.h"
+
+#define ANY   BC_KINDS
+#define REF   BC_CAN_REFERENCE
+#define INS   BC_CAN_INSTRUCTION
+#define UOP   BC_CAN_UOP
+#define REG   BC_CAN_REGISTER
+#define EVENT BC_CAN_EVENT
+
+/* `kinds` have something in it, and a trace has it that may hold one of them and one of `needs`, if
+ * there are any. */
+struct column {
+	const char *name;
+	uint32_t kinds;
+	uint32_t needs;
+};
+
+static const struct column columns[BC_COLUMNS] = {
+	[BC_COLUMN_KIND] = {"kind", ANY, 0},
+	[BC_COLUMN_NUMBER] = {"number", ANY, 0},
+	[BC_COLUMN_TICK] = {"tick", ANY, BC_HAS_TIME},
+	/* Tarmac alone names units, BYU alone has deltas, and a clock that starts over is known
+	 * where the other events of a capture are. */
+	[BC_COLUMN_UNIT] = {"unit", ANY, INS | REG | BC_CAN_LINE},
+	[BC_COLUMN_EPOCH] = {"epoch", ANY, EVENT},
+	[BC_COLUMN_TYPE] = {"type", REF, 0},
+	[BC_COLUMN_ADDR] = {"addr", REF | INS, 0},
+	[BC_COLUMN_SIZE] = {"size", REF | INS | UOP, BC_HAS_SIZE},
+	[BC_COLUMN_ATTR] = {"attr", REF, BC_HAS_ATTR},
+	[BC_COLUMN_PROC] = {"proc", ANY, BC_HAS_PROC},
+	[BC_COLUMN_DELTA] = {"delta", REF, BC_CAN_P6},
+	[BC_COLUMN_LETTER] = {"letter", REF, BC_HAS_LETTER},
+	[BC_COLUMN_SPACE] = {"space", REF, BC_HAS_SPACE},
+	[BC_COLUMN_PHYS] = {"phys", REF | INS, BC_HAS_PHYS},
+	[BC_COLUMN_DATA] = {"data", REF, BC_HAS_DATA},
+	[BC_COLUMN_BUS_ADDR] = {"bus_addr", REF, BC_HAS_SAMPLE},
+	[BC_COLUMN_BYTE_ENABLES] = {"byte_enables", REF, BC_HAS_SAMPLE},
+	[BC_COLUMN_CONTROL] = {"control", REF, BC_HAS_SAMPLE},
+	[BC_COLUMN_EFFECT] = {"effect", INS, 0},
+	[BC_COLUMN_ID] = {"id", INS, 0},
+	[BC_COLUMN_SET] = {"set", INS, 0},
+	[BC_COLUMN_MODE] = {"mode", INS, 0},
+	[BC_COLUMN_OPCODE] = {"opcode", INS, 0},
+	[BC_COLUMN_DISASSEMBLY] = {"disassembly", INS, 0},
+	[BC_COLUMN_REGISTER] = {"register", REG, 0},
+	[BC_COLUMN_VALUE] = {"value", REG, 0},
+	[BC_COLUMN_STEP] = {"step", UOP, 0},
+	[BC_COLUMN_PC] = {"pc", UOP, 0},
+	[BC_COLUMN_SRC1] = {"src1", UOP, 0},
+	[BC_COLUMN_SRC2] = {"src2", UOP, 0},
+	[BC_COLUMN_DEST] = {"dest", UOP, 0},
+	[BC_COLUMN_FLAGS] = {"flags", UOP, 0},
+	[BC_COLUMN_BRANCH] = {"branch", UOP, 0},
+	[BC_COLUMN_ACCESS] = {"access", UOP, 0},
+	[BC_COLUMN_IMMEDIATE] = {"immediate", UOP, 0},
+	[BC_COLUMN_MEM_ADDR] = {"mem_addr", UOP, 0},
+	[BC_COLUMN_FALLTHROUGH] = {"fallthrough", UOP, 0},
+	[BC_COLUMN_TARGET] = {"target", UOP, 0},
+	[BC_COLUMN_MACRO] = {"macro", UOP, 0},
+	[BC_COLUMN_MICRO] = {"micro", UOP, 0},
+	[BC_COLUMN_TAG] = {"tag", BC_CAN_KERNEL, 0},
+	[BC_COLUMN_REST] = {"rest", BC_CAN_KERNEL, 0},
+	[BC_COLUMN_CAUSE] = {"cause", EVENT, 0},
+	[BC_COLUMN_LOST] = {"lost", EVENT, 0},
+	[BC_COLUMN_EXACT] = {"exact", EVENT, 0},
+	[BC_COLUMN_DURATION_NS] = {"duration_ns", EVENT, 0},
+	[BC_COLUMN_TEXT] = {"text", EVENT, 0},
+	[BC_COLUMN_LINE] = {"line", ANY, BC_CAN_LINE},
+};
+
+const char *bc_column_name(enum bc_column column)
+{
+	return columns[column].name;
+}
+
+uint64_t bc_columns_of_trace(uint32_t holds)
+{
+	uint32_t kinds = holds & BC_KINDS;
+	uint64_t set = 0;
+
+	for (unsigned i = 0; i < BC_COLUMNS; i++) {
+		const struct column *column = &columns[i];
+		if ((kinds & column->kinds) != 0 &&
+			(column->needs == 0 || (holds & column->needs) != 0))
+			set |= BC_COLUMN(i);
+	}
+	return (kinds & (kinds - 1)) != 0 ? set : set & ~BC_COLUMN(BC_COLUMN_KIND);
+}
+
+uint64_t bc_columns_of_kind(unsigned kind)
+{
+	const struct bc_entry entry = {.kind = (uint8_t)kind};
+	uint32_t trait = bc_entry_traits(&entry) & BC_KINDS;
+	uint64_t set = 0;
+
+	for (unsigned i = 0; i < BC_COLUMNS; i++)
+		if ((columns[i].kinds & trait) != 0)
+			set |= BC_COLUMN(i);
+	return set;
+}
+
+static const struct bc_cell empty = {.kind = BC_CELL_EMPTY};
+
+static struct bc_cell decimal(uint64_t number)
+{
+	return (struct bc_cell){.kind = BC_CELL_DECIMAL, .number = number};
+}
+
+static struct bc_cell integer(int64_t number)
+{
+	return (struct bc_cell){.kind = BC_CELL_SIGNED, .number = (uint64_t)number};
+}
+
+static struct bc_cell hex(uint64_t number, unsigned digits)
+{
+	return (struct bc_cell){.kind = BC_CELL_HEX, .number = number, .digits = (uint8_t)digits};
+}
+
+static struct bc_cell word(const char *word)
+{
+	return (struct bc_cell){.kind = BC_CELL_WORD, .at = word, .bytes = (uint32_t)strlen(word)};
+}
+
+static struct bc_cell text(struct bc_text text)
+{
+	return (struct bc_cell){.kind = text.bytes != 0 ? BC_CELL_TEXT : BC_CELL_EMPTY,
+		.at = text.at,
+		.bytes = text.bytes};
+}
+
+static struct bc_cell letter(const char *letter)
+{
+	return text((struct bc_text){.at = letter, .bytes = *letter != '\0'});
+}
+
+static const char *kind_name(const struct bc_entry *entry)
+{
+	static const char *const names[BC_ENTRY_KINDS] = {
+		[BC_ENTRY_REFERENCE] = "reference",
+		[BC_ENTRY_INSTRUCTION] = "instruction",
+		[BC_ENTRY_UOP] = "uop",
+		[BC_ENTRY_REGISTER] = "register",
+		[BC_ENTRY_KERNEL] = "kernel",
+		[BC_ENTRY_EVENT] = "epoch",
+		[BC_ENTRY_LINE] = "line",
+	};
+
+	if (entry->kind != BC_ENTRY_EVENT)
+		return names[entry->kind];
+	switch (entry->note.event.kind) {
+	case BC_EVENT_GAP:
+		return "gap";
+	case BC_EVENT_ANCHOR:
+		return "anchor";
+	case BC_EVENT_MARK:
+		return "mark";
+	case BC_EVENT_TRIGGER:
+		return "trigger";
+	case BC_EVENT_NOTE:
+		return "note";
+	default:
+		return "epoch";
+	}
+}
+
+static struct bc_cell type_cell(const struct bc_entry *entry)
+{
+	const char *name = bc_ref_type_name(entry->type);
+
+	return name != NULL ? word(name) : hex(entry->type, 2);
+}
+
+/* Of the bytes that were moved as many digits as they have, where that is known. */
+static struct bc_cell data_cell(const struct bc_entry *entry)
+{
+	return hex(entry->data, entry->size <= 8 ? 2 * entry->size : 0);
+}
+
+static struct bc_cell reference_cell(enum bc_column column, const struct bc_entry *entry)
+{
+	switch (column) {
+	case BC_COLUMN_TYPE:
+		return type_cell(entry);
+	case BC_COLUMN_ATTR:
+		return (entry->has & BC_HAS_ATTR) != 0 ? decimal(entry->attr) : empty;
+	case BC_COLUMN_DELTA:
+		return entry->has_delta && entry->delta != BC_TIME_NONE ? decimal(entry->delta)
+									: empty;
+	case BC_COLUMN_LETTER:
+		return (entry->has & BC_HAS_LETTER) != 0 ? letter(&entry->letter) : empty;
+	case BC_COLUMN_SPACE:
+		return (entry->has & BC_HAS_SPACE) != 0 ? hex(entry->space, 0) : empty;
+	case BC_COLUMN_DATA:
+		return (entry->has & BC_HAS_DATA) != 0 ? data_cell(entry) : empty;
+	default:
+		break;
+	}
+	if ((entry->has & BC_HAS_SAMPLE) == 0)
+		return empty;
+	switch (column) {
+	case BC_COLUMN_BUS_ADDR:
+		return hex(bc_be32(entry->sample), 0);
+	case BC_COLUMN_BYTE_ENABLES:
+		return hex(entry->sample[4], 2);
+	case BC_COLUMN_CONTROL:
+		return hex(entry->sample[5], 2);
+	default:
+		return empty;
+	}
+}
+
+static struct bc_cell instruction_cell(enum bc_column column, const struct bc_entry *entry)
+{
+	static const char *const effects[] = {[BC_EFFECT_EXECUTED] = "executed",
+		[BC_EFFECT_SKIPPED] = "skipped",
+		[BC_EFFECT_FETCHFAIL] = "fetchfail"};
+	const struct bc_instruction *instruction = &entry->instruction;
+
+	switch (column) {
+	case BC_COLUMN_EFFECT:
+		return word(effects[instruction->effect]);
+	case BC_COLUMN_ID:
+		return instruction->has_id ? decimal(instruction->id) : empty;
+	case BC_COLUMN_SET:
+		return text(instruction->set);
+	case BC_COLUMN_MODE:
+		return text(instruction->mode);
+	case BC_COLUMN_OPCODE:
+		return instruction->digits != 0 ? hex(instruction->opcode, instruction->digits)
+						: empty;
+	case BC_COLUMN_DISASSEMBLY:
+		return text(instruction->disassembly);
+	default:
+		return empty;
+	}
+}
+
+static struct bc_cell uop_cell(enum bc_column column, const struct bc_entry *entry)
+{
+	const struct bc_uop *uop = &entry->uop;
+
+	switch (column) {
+	case BC_COLUMN_STEP:
+		return integer(uop->step);
+	case BC_COLUMN_PC:
+		return hex(entry->addr, 0);
+	case BC_COLUMN_SRC1:
+		return integer(uop->src1);
+	case BC_COLUMN_SRC2:
+		return integer(uop->src2);
+	case BC_COLUMN_DEST:
+		return integer(uop->dest);
+	case BC_COLUMN_FLAGS:
+		return letter(&uop->flags);
+	case BC_COLUMN_BRANCH:
+		return letter(&uop->branch);
+	case BC_COLUMN_ACCESS:
+		return letter(&uop->access);
+	case BC_COLUMN_IMMEDIATE:
+		return integer(uop->immediate);
+	case BC_COLUMN_MEM_ADDR:
+		return hex(uop->mem_addr, 0);
+	case BC_COLUMN_FALLTHROUGH:
+		return hex(uop->fallthrough, 0);
+	case BC_COLUMN_TARGET:
+		return hex(uop->target, 0);
+	case BC_COLUMN_MACRO:
+		return text(uop->macro);
+	case BC_COLUMN_MICRO:
+		return text(uop->micro);
+	default:
+		return empty;
+	}
+}
+
+static struct bc_cell event_cell(enum bc_column column, const struct bc_entry *entry)
+{
+	const struct bc_event *event = &entry->note.event;
+
+	if (column == BC_COLUMN_TEXT)
+		return text(entry->note.text);
+	if (event->kind != BC_EVENT_GAP)
+		return empty;
+	switch (column) {
+	case BC_COLUMN_CAUSE:
+		return word(bc_gap_cause_name(event->cause));
+	case BC_COLUMN_LOST:
+		return decimal(event->value);
+	case BC_COLUMN_EXACT:
+		return (struct bc_cell){.kind = BC_CELL_FLAG, .number = event->exact};
+	case BC_COLUMN_DURATION_NS:
+		return event->duration_ns != 0 ? decimal(event->duration_ns) : empty;
+	default:
+		return empty;
+	}
+}
+
+/* The columns of one kind alone. */
+static struct bc_cell own_cell(enum bc_column column, const struct bc_entry *entry)
+{
+	switch ((enum bc_entry_kind)entry->kind) {
+	case BC_ENTRY_REFERENCE:
+		return reference_cell(column, entry);
+	case BC_ENTRY_INSTRUCTION:
+		return instruction_cell(column, entry);
+	case BC_ENTRY_UOP:
+		return uop_cell(column, entry);
+	case BC_ENTRY_REGISTER:
+		return text(column == BC_COLUMN_REGISTER ? entry->reg.name : entry->reg.value);
+	case BC_ENTRY_KERNEL:
+		return text(column == BC_COLUMN_TAG ? entry->kernel.tag : entry->kernel.rest);
+	case BC_ENTRY_EVENT:
+		return event_cell(column, entry);
+	default:
+		return empty;
+	}
+}
+
+struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entry)
+{
+	uint32_t has = entry->has;
+
+	switch (column) {
+	case BC_COLUMN_KIND:
+		return word(kind_name(entry));
+	case BC_COLUMN_NUMBER:
+		return decimal(entry->number);
+	case BC_COLUMN_TICK:
+		return (has & BC_HAS_TIME) != 0 || entry->kind == BC_ENTRY_EVENT
+			       ? decimal(entry->tick)
+			       : empty;
+	case BC_COLUMN_UNIT:
+		return (has & BC_HAS_TIME) != 0 && entry->unit != BC_UNIT_TICK
+			       ? word(bc_unit_name(entry->unit))
+			       : empty;
+	case BC_COLUMN_EPOCH:
+		return decimal(entry->epoch);
+	case BC_COLUMN_ADDR:
+		return hex(entry->addr, 0);
+	case BC_COLUMN_SIZE:
+		return (has & BC_HAS_SIZE) != 0 ? decimal(entry->size) : empty;
+	case BC_COLUMN_PROC:
+		return (has & BC_HAS_PROC) != 0 ? decimal(entry->proc) : empty;
+	case BC_COLUMN_PHYS:
+		return (has & BC_HAS_PHYS) != 0 ? hex(entry->phys, 0) : empty;
+	case BC_COLUMN_LINE:
+		return entry->is_continued ? empty : text(entry->line);
+	default:
+		return own_cell(column, entry);
+	}
+}
+
+char *bc_cell_put(char *out, struct bc_cell cell)
+{
+	switch ((enum bc_cell_kind)cell.kind) {
+	case BC_CELL_DECIMAL:
+		return bc_put_decimal(out, cell.number);
+	case BC_CELL_SIGNED:
+		return bc_put_signed(out, (int64_t)cell.number);
+	case BC_CELL_HEX:
+		*out++ = '0';
+		*out++ = 'x';
+		return bc_put_hex_padded(out, cell.number, cell.digits);
+	case BC_CELL_FLAG:
+		return stpcpy(out, cell.number != 0 ? "true" : "false");
+	case BC_CELL_WORD:
+		return mempcpy(out, cell.at, cell.bytes);
+	default:
+		return out;
+	}
+}
+
+/* All cells of an entry that are no text, with the keys of all columns. */
+#define FIXED_BYTES 4096
+#define ESCAPED     6
+
+_Static_assert(BC_PRINT_MAX >= 2 * ESCAPED * BC_LINE_MAX + FIXED_BYTES,
+	"the longest line fits, whole and in its parts");
+
+/* The bytes of all its texts, before anything is escaped. */
+static uint64_t text_bytes(const struct bc_entry *entry)
+{
+	uint64_t bytes = entry->line.bytes;
+
+	switch ((enum bc_entry_kind)entry->kind) {
+	case BC_ENTRY_INSTRUCTION:
+		return bytes + entry->instruction.set.bytes + entry->instruction.mode.bytes +
+		       entry->instruction.disassembly.bytes;
+	case BC_ENTRY_UOP:
+		return bytes + entry->uop.macro.bytes + entry->uop.micro.bytes;
+	case BC_ENTRY_REGISTER:
+		return bytes + entry->reg.name.bytes + entry->reg.value.bytes;
+	case BC_ENTRY_KERNEL:
+		return bytes + entry->kernel.tag.bytes + entry->kernel.rest.bytes;
+	case BC_ENTRY_EVENT:
+		return bytes + entry->note.text.bytes;
+	default:
+		return bytes;
+	}
+}
+
+int bc_columns_check(struct bc_print *print)
+{
+	uint64_t bytes = text_bytes(print->entries);
+
+	if (bytes <= (BC_PRINT_MAX - FIXED_BYTES) / ESCAPED)
+		return 0;
+	snprintf(print->why, sizeof(print->why),
+		"its text has %" PRIu64 " bytes, and a row has place for %u", bytes,
+		(BC_PRINT_MAX - FIXED_BYTES) / ESCAPED);
+	return -ERANGE;
+}
+
+void bc_type_words(struct bc_type_word words[BC_REF_TYPES])
+{
+	for (unsigned type = 0; type < BC_REF_TYPES; type++) {
+		const char *name = bc_ref_type_name(type);
+		char code[32] = "0x";
+		if (name == NULL) {
+			bc_put_hex8(code + 2, (uint8_t)type);
+			name = code;
+		}
+		size_t bytes = strnlen(name, sizeof(words[type].text));
+		memset(words[type].text, 0, sizeof(words[type].text));
+		memcpy(words[type].text, name, bytes);
+		words[type].bytes = (uint8_t)bytes;
+	}
+}

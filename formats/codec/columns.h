@@ -1,0 +1,125 @@
+/* Entries as rows of a table: the columns of csv (formats/codec/csv.h), and under the same names the keys
+ * of ndjson (formats/codec/ndjson.h).
+ *
+ * Which columns there are follows from what a trace may hold, not from what it happens to: the
+ * table is known before the first entry. A cell is empty where an entry lacks what the column is
+ * for. docs/formats.md lists the columns and says what each means. */
+#ifndef BC_FORMATS_CODEC_COLUMNS_H
+#define BC_FORMATS_CODEC_COLUMNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/trace/entry.h"
+#include "formats/trace/printer.h"
+
+/* In the order in which they stand. */
+enum bc_column {
+	BC_COLUMN_KIND, /* where there are several kinds */
+	BC_COLUMN_NUMBER,
+	BC_COLUMN_TICK,
+	BC_COLUMN_UNIT,
+	BC_COLUMN_EPOCH,
+	BC_COLUMN_TYPE, /* of references, and */
+	BC_COLUMN_ADDR, /* of instructions, too */
+	BC_COLUMN_SIZE,
+	BC_COLUMN_ATTR,
+	BC_COLUMN_PROC,
+	BC_COLUMN_DELTA,
+	BC_COLUMN_LETTER,
+	BC_COLUMN_SPACE,
+	BC_COLUMN_PHYS,
+	BC_COLUMN_DATA,
+	BC_COLUMN_BUS_ADDR, /* of the bus sample */
+	BC_COLUMN_BYTE_ENABLES,
+	BC_COLUMN_CONTROL,
+	BC_COLUMN_EFFECT, /* of instructions */
+	BC_COLUMN_ID,
+	BC_COLUMN_SET,
+	BC_COLUMN_MODE,
+	BC_COLUMN_OPCODE,
+	BC_COLUMN_DISASSEMBLY,
+	BC_COLUMN_REGISTER, /* of register writes */
+	BC_COLUMN_VALUE,
+	BC_COLUMN_STEP, /* of micro-ops */
+	BC_COLUMN_PC,
+	BC_COLUMN_SRC1,
+	BC_COLUMN_SRC2,
+	BC_COLUMN_DEST,
+	BC_COLUMN_FLAGS,
+	BC_COLUMN_BRANCH,
+	BC_COLUMN_ACCESS,
+	BC_COLUMN_IMMEDIATE,
+	BC_COLUMN_MEM_ADDR,
+	BC_COLUMN_FALLTHROUGH,
+	BC_COLUMN_TARGET,
+	BC_COLUMN_MACRO,
+	BC_COLUMN_MICRO,
+	BC_COLUMN_TAG, /* of kernel events */
+	BC_COLUMN_REST,
+	BC_COLUMN_CAUSE, /* of gaps */
+	BC_COLUMN_LOST,
+	BC_COLUMN_EXACT,
+	BC_COLUMN_DURATION_NS,
+	BC_COLUMN_TEXT, /* of marks and triggers */
+	BC_COLUMN_LINE, /* of what was text */
+	BC_COLUMNS,
+};
+
+/* A set of columns. */
+#define BC_COLUMN(column) (UINT64_C(1) << (column))
+
+enum bc_cell_kind {
+	BC_CELL_EMPTY,
+	BC_CELL_DECIMAL,
+	BC_CELL_SIGNED,
+	BC_CELL_HEX,  /* with at least `digits` digits */
+	BC_CELL_FLAG, /* true or false */
+	BC_CELL_WORD, /* text of letters, digits, '-' alone */
+	BC_CELL_TEXT, /* any bytes */
+};
+
+/* So small that it is returned in registers. */
+struct bc_cell {
+	uint8_t kind;   /* enum bc_cell_kind */
+	uint8_t digits; /* BC_CELL_HEX */
+	uint32_t bytes; /* BC_CELL_WORD, BC_CELL_TEXT: from `at` on */
+	union {
+		uint64_t number; /* of the other kinds; BC_CELL_SIGNED: an int64_t */
+		const char *at;
+	};
+};
+
+static inline struct bc_text bc_cell_text(struct bc_cell cell)
+{
+	return (struct bc_text){.at = cell.at, .bytes = cell.bytes};
+}
+
+const char *bc_column_name(enum bc_column column);
+
+/* The columns of a trace that may hold these traits; without the first if it has one kind only. */
+uint64_t bc_columns_of_trace(uint32_t holds);
+
+/* The columns that entries of a kind, enum bc_entry_kind, may have something in. */
+uint64_t bc_columns_of_kind(unsigned kind);
+
+/* What of an entry stands in a column, which is one of its kind. The text is the entry's. */
+struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entry);
+
+/* Writes a cell that is no text at `out`, as formats/base/fast_format.h does: nothing for an empty one, a word
+ * and a hexadecimal number without quotes. Returns the place behind it. */
+char *bc_cell_put(char *out, struct bc_cell cell);
+
+/* Whether the row of print->entries[0] fits BC_PRINT_MAX with each byte of its texts escaped in
+ * six. Returns 0, or -ERANGE with print->why; entries out of lines always do. */
+int bc_columns_check(struct bc_print *print) __attribute__((warn_unused_result));
+
+/* Names of the types of references, to be copied 16 bytes at a time; "0xf2" for one without. */
+struct bc_type_word {
+	char text[15];
+	uint8_t bytes;
+};
+
+void bc_type_words(struct bc_type_word words[BC_REF_TYPES]);
+
+#endif

@@ -1,0 +1,208 @@
+#include "formats/codec/csv.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/codec/columns.h"
+#include "formats/base/fast_format.h"
+
+/* The columns of references but those of Tarmac, which are printed by code of their own. */
+#define OF_ALL                                                                                 \
+	(BC_COLUMN(BC_COLUMN_KIND) | BC_COLUMN(BC_COLUMN_NUMBER) | BC_COLUMN(BC_COLUMN_TICK) | \
+		BC_COLUMN(BC_COLUMN_EPOCH) | BC_COLUMN(BC_COLUMN_TYPE) |                       \
+		BC_COLUMN(BC_COLUMN_ADDR) | BC_COLUMN(BC_COLUMN_SIZE) |                        \
+		BC_COLUMN(BC_COLUMN_ATTR) | BC_COLUMN(BC_COLUMN_PROC) |                        \
+		BC_COLUMN(BC_COLUMN_DELTA))
+#define OF_SOME                                                                     \
+	(BC_COLUMN(BC_COLUMN_LETTER) | BC_COLUMN(BC_COLUMN_SPACE) |                 \
+		BC_COLUMN(BC_COLUMN_BUS_ADDR) | BC_COLUMN(BC_COLUMN_BYTE_ENABLES) | \
+		BC_COLUMN(BC_COLUMN_CONTROL))
+
+struct csv {
+	uint64_t columns;
+	uint64_t of_kind[BC_ENTRY_KINDS];
+	bool is_plain;   /* its references have no columns but these, */
+	bool has_some;   /* OF_SOME among them, */
+	unsigned behind; /* and so many empty ones behind them */
+	char commas[16];
+	struct bc_decimal_row numbers;
+	struct bc_decimal_row ticks;
+	struct bc_small_decimals small;
+	struct bc_type_word types[BC_REF_TYPES];
+};
+
+static void begin(void *state, const struct bc_format_options *options)
+{
+	struct csv *csv = state;
+
+	csv->columns = bc_columns_of_trace(options->source_holds);
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		csv->of_kind[kind] = bc_columns_of_kind(kind);
+	uint64_t references = csv->columns & csv->of_kind[BC_ENTRY_REFERENCE];
+	csv->has_some = (references & OF_SOME) != 0;
+	csv->behind = (unsigned)__builtin_popcountll(csv->columns & ~(OF_ALL | OF_SOME));
+	csv->is_plain = (references & BC_COLUMN(BC_COLUMN_TYPE)) != 0 &&
+			(references & ~(OF_ALL | OF_SOME)) == 0 &&
+			csv->behind <= sizeof(csv->commas);
+	memset(csv->commas, ',', sizeof(csv->commas));
+	bc_small_decimals_init(&csv->small);
+	bc_type_words(csv->types);
+}
+
+static void print_head(void *state, struct bc_print *p)
+{
+	const struct csv *csv = state;
+	char *out = p->out + p->used;
+
+	for (unsigned column = 0; column < BC_COLUMNS; column++)
+		if ((csv->columns & BC_COLUMN(column)) != 0)
+			out += sprintf(out, "%s,", bc_column_name(column));
+	out[-1] = '\n';
+	p->used = (size_t)(out - p->out);
+}
+
+static char *put_text(char *out, struct bc_text text)
+{
+	bool is_plain = true;
+
+	for (uint32_t i = 0; i < text.bytes; i++) {
+		char c = text.at[i];
+		is_plain &= c != ',' && c != '"' && c != '\n' && c != '\r';
+		out[i] = c;
+	}
+	if (is_plain)
+		return out + text.bytes;
+	*out++ = '"';
+	for (uint32_t i = 0; i < text.bytes; i++) {
+		if (text.at[i] == '"')
+			*out++ = '"';
+		*out++ = text.at[i];
+	}
+	*out++ = '"';
+	return out;
+}
+
+static char *put_row(const struct csv *csv, char *out, const struct bc_entry *entry)
+{
+	uint64_t own = csv->of_kind[entry->kind];
+
+	for (uint64_t left = csv->columns; left != 0; left &= left - 1) {
+		unsigned column = (unsigned)__builtin_ctzll(left);
+		if ((own >> column & 1) != 0) {
+			struct bc_cell cell = bc_column_cell((enum bc_column)column, entry);
+			out = cell.kind == BC_CELL_TEXT ? put_text(out, bc_cell_text(cell))
+							: bc_cell_put(out, cell);
+		}
+		*out++ = ',';
+	}
+	out[-1] = '\n';
+	return out;
+}
+
+static inline bool has(const struct csv *csv, enum bc_column column)
+{
+	return (csv->columns & BC_COLUMN(column)) != 0;
+}
+
+/* A decimal cell of mostly small numbers, and the comma behind it. */
+static inline char *put_small(const struct csv *csv, char *out, uint64_t number, bool is_known)
+{
+	if (is_known)
+		out = bc_put_small_decimal(out, &csv->small, number);
+	*out++ = ',';
+	return out;
+}
+
+static char *put_letter(char *out, const char *letter)
+{
+	return put_text(out, (struct bc_text){.at = letter, .bytes = *letter != '\0'});
+}
+
+/* The cells of OF_SOME. */
+static char *put_some(const struct csv *csv, char *out, const struct bc_entry *entry)
+{
+	uint32_t known = entry->has;
+
+	if (has(csv, BC_COLUMN_LETTER)) {
+		if ((known & BC_HAS_LETTER) != 0)
+			out = put_letter(out, &entry->letter);
+		*out++ = ',';
+	}
+	if (has(csv, BC_COLUMN_SPACE)) {
+		if ((known & BC_HAS_SPACE) != 0)
+			out = bc_put_hex(BC_PUT(out, "0x"), entry->space);
+		*out++ = ',';
+	}
+	if (!has(csv, BC_COLUMN_CONTROL))
+		return out;
+	if ((known & BC_HAS_SAMPLE) == 0)
+		return BC_PUT(out, ",,,");
+	out = bc_put_hex(BC_PUT(out, "0x"), bc_be32(entry->sample));
+	out = bc_put_hex8(BC_PUT(out, ",0x"), entry->sample[4]);
+	out = bc_put_hex8(BC_PUT(out, ",0x"), entry->sample[5]);
+	*out++ = ',';
+	return out;
+}
+
+/* The same as put_row(), for a reference where is_plain. */
+static inline char *put_plain(struct csv *csv, char *out, const struct bc_entry *entry)
+{
+	const struct bc_type_word *type = &csv->types[entry->type];
+	uint32_t known = entry->has;
+
+	if (has(csv, BC_COLUMN_KIND))
+		out = BC_PUT(out, "reference,");
+	out = bc_put_decimal_row(out, &csv->numbers, entry->number);
+	*out++ = ',';
+	if (has(csv, BC_COLUMN_TICK)) {
+		if ((known & BC_HAS_TIME) != 0)
+			out = bc_put_decimal_row(out, &csv->ticks, entry->tick);
+		*out++ = ',';
+	}
+	if (has(csv, BC_COLUMN_EPOCH))
+		out = put_small(csv, out, entry->epoch, true);
+	memcpy(out, type, sizeof(*type));
+	out += type->bytes;
+	out = BC_PUT(out, ",0x");
+	out = bc_put_hex(out, entry->addr);
+	*out++ = ',';
+	if (has(csv, BC_COLUMN_SIZE))
+		out = put_small(csv, out, entry->size, (known & BC_HAS_SIZE) != 0);
+	if (has(csv, BC_COLUMN_ATTR))
+		out = put_small(csv, out, entry->attr, (known & BC_HAS_ATTR) != 0);
+	if (has(csv, BC_COLUMN_PROC))
+		out = put_small(csv, out, entry->proc, (known & BC_HAS_PROC) != 0);
+	if (has(csv, BC_COLUMN_DELTA))
+		out = put_small(
+			csv, out, entry->delta, entry->has_delta && entry->delta != BC_TIME_NONE);
+	if (csv->has_some)
+		out = put_some(csv, out, entry);
+	memcpy(out, csv->commas, sizeof(csv->commas));
+	out += csv->behind;
+	out[-1] = '\n';
+	return out;
+}
+
+static int print(void *state, struct bc_print *p)
+{
+	struct csv *csv = state;
+
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_entry *entry = p->entries;
+		char *out = p->out + p->used;
+		if (csv->is_plain && entry->kind == BC_ENTRY_REFERENCE) {
+			out = put_plain(csv, out, entry);
+		} else {
+			int rc = bc_columns_check(p);
+			if (rc != 0)
+				return rc;
+			out = put_row(csv, out, entry);
+		}
+		p->used = (size_t)(out - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_csv_printer = {
+	.state_bytes = sizeof(struct csv), .begin = begin, .head = print_head, .print = print};

@@ -1,0 +1,256 @@
+#include "formats/codec/dinero.h"
+
+#include "formats/codec/block_parse.h"
+#include "formats/base/fast_format.h"
+
+struct din {
+	uint32_t size; /* of every access: what the user says of them */
+};
+
+static const uint16_t din_types[] = {
+	BC_REQ_MEMREAD, BC_REQ_MEMWRITE, BC_REQ_FETCH, BC_REF_MISC, BC_REF_FLUSH};
+
+static const char bad_address_end[] = "a space is expected behind the address";
+static const char bad_address[] = "a hexadecimal address of at most 64 bits is expected";
+
+/* Digits, with 0x before them or not. */
+static inline bool scan_hex(const char **at, uint64_t *value)
+{
+	if (**at == '0' && ((*at)[1] | 0x20) == 'x')
+		*at += 2;
+	return bc_scan_hex_block(at, value);
+}
+
+static void din_begin(void *state, const struct bc_format_options *options)
+{
+	struct din *din = state;
+
+	din->size = options->size;
+}
+
+/* What stands in a line. */
+struct line {
+	unsigned type;
+	uint64_t addr;
+	uint64_t size;
+};
+
+/* The line as it is nearly always: a label, a space, digits, a newline. Returns the place behind
+ * it, or NULL. */
+static inline const char *scan_plain_din(const char *at, struct line *line)
+{
+	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(3);
+	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 0;
+	unsigned n = bc_hex16(at + 2, &line->addr);
+	unsigned label = (unsigned)(*at - '0');
+
+	if (label > 4 || at[1] != ' ' || n == 0 || n + 2 != end || at[end] != '\n')
+		return NULL;
+	line->type = din_types[label];
+	return at + end + 1;
+}
+
+/* Any line. */
+static const char *scan_din(struct bc_parse *p, struct line *line)
+{
+	const char *at = bc_skip_spaces(p->at);
+	unsigned label = (unsigned)(*at - '0');
+	const char *expected = NULL;
+
+	if (label > 4 || !bc_is_word_end(at[1])) {
+		expected = "a label from 0 to 4 is expected";
+	} else {
+		line->type = din_types[label];
+		at = bc_skip_spaces(at + 1);
+		if (!scan_hex(&at, &line->addr))
+			expected = bad_address;
+		else if (!bc_is_word_end(*at))
+			expected = bad_address_end;
+	}
+	p->bad = at;
+	p->expected = expected;
+	return expected == NULL ? bc_line_end(at) + 1 : NULL;
+}
+
+static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
+{
+	const struct din *din = state;
+
+	for (; p->at < p->end; p->number++) {
+		struct line line;
+
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		const char *next = scan_plain_din(p->at, &line);
+		if (next == NULL)
+			next = scan_din(p, &line);
+		if (next == NULL)
+			return BC_PARSE_BAD;
+		struct bc_entry *entry = &p->entries[p->count++];
+		bc_entry_reference(entry, line.type, line.addr, p->number);
+		/* To flush the cache moves no bytes. */
+		if (din->size != 0 && line.type != BC_REF_FLUSH) {
+			entry->has = BC_HAS_SIZE;
+			entry->size = din->size;
+		}
+		p->at = next;
+	}
+	return BC_PARSE_DONE;
+}
+
+const struct bc_parser bc_din_parser = {
+	.state_bytes = sizeof(struct din), .begin = din_begin, .parse = parse_din};
+
+static inline int xdin_type(char letter)
+{
+	/* By letter, from c on, plus one. */
+	static const uint16_t types['w' - 'c' + 1] = {
+		['r' - 'c'] = BC_REQ_MEMREAD + 1,
+		['w' - 'c'] = BC_REQ_MEMWRITE + 1,
+		['i' - 'c'] = BC_REQ_FETCH + 1,
+		['m' - 'c'] = BC_REF_MISC + 1,
+		['c' - 'c'] = BC_REF_COPYBACK + 1,
+		['v' - 'c'] = BC_REF_INVALIDATE + 1,
+	};
+	unsigned at = (unsigned)(letter - 'c');
+
+	return at <= 'w' - 'c' ? types[at] - 1 : -1;
+}
+
+/* The line as it is nearly always: a letter and two numbers, with one space between. */
+static inline const char *scan_plain_xdin(const char *at, struct line *line)
+{
+	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(3);
+	uint32_t rest = blanks & (blanks - 1);
+	unsigned space = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 0;
+	unsigned end = rest != 0 ? (unsigned)__builtin_ctz(rest) : 0;
+	unsigned n = bc_hex16(at + 2, &line->addr);
+	unsigned m = bc_hex16(at + space + 1, &line->size);
+	int type = xdin_type(*at);
+
+	if (type < 0 || at[1] != ' ' || n == 0 || n + 2 != space || at[space] != ' ' || m == 0 ||
+		m > 8 || space + 1 + m != end || at[end] != '\n')
+		return NULL;
+	line->type = (unsigned)type;
+	return at + end + 1;
+}
+
+static const char *scan_xdin(struct bc_parse *p, struct line *line)
+{
+	const char *at = bc_skip_spaces(p->at);
+	int type = xdin_type(*at);
+
+	p->bad = at;
+	p->expected = "one of r, w, i, m, c, v is expected";
+	if (type < 0 || !bc_is_word_end(at[1]))
+		return NULL;
+	line->type = (unsigned)type;
+	at = bc_skip_spaces(at + 1);
+	bool has_address = scan_hex(&at, &line->addr);
+	p->bad = at;
+	p->expected = has_address ? bad_address_end : bad_address;
+	if (!has_address || !bc_is_word_end(*at))
+		return NULL;
+	const char *digits = at = bc_skip_spaces(at);
+	bool has_size = scan_hex(&at, &line->size);
+	p->bad = has_size ? digits : at;
+	p->expected = "a hexadecimal size of at most 32 bits is expected";
+	if (!has_size || line->size > UINT32_MAX)
+		return NULL;
+	at = bc_skip_spaces(at);
+	p->bad = at;
+	p->expected = "nothing is expected behind the size";
+	return *at == '\n' ? at + 1 : NULL;
+}
+
+static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
+{
+	(void)state;
+	for (; p->at < p->end; p->number++) {
+		struct line line;
+
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		const char *next = scan_plain_xdin(p->at, &line);
+		if (next == NULL)
+			next = scan_xdin(p, &line);
+		if (next == NULL)
+			return BC_PARSE_BAD;
+		struct bc_entry *entry = &p->entries[p->count++];
+		bc_entry_reference(entry, line.type, line.addr, p->number);
+		entry->has = line.size != 0 ? BC_HAS_SIZE : 0;
+		entry->size = (uint32_t)line.size;
+		p->at = next;
+	}
+	return BC_PARSE_DONE;
+}
+
+const struct bc_parser bc_xdin_parser = {.parse = parse_xdin};
+
+static char din_label(unsigned type)
+{
+	switch (type) {
+	case BC_REQ_MEMREAD:
+		return '0';
+	case BC_REQ_MEMWRITE:
+		return '1';
+	case BC_REQ_FETCH:
+		return '2';
+	case BC_REF_FLUSH:
+		return '4';
+	default:
+		return '3';
+	}
+}
+
+static int print_din(void *state, struct bc_print *p)
+{
+	(void)state;
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		char *out = p->out + p->used;
+		*out++ = din_label(p->entries->type);
+		*out++ = ' ';
+		out = bc_put_hex(out, p->entries->addr);
+		*out++ = '\n';
+		p->used = (size_t)(out - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_din_printer = {.print = print_din};
+
+static char xdin_letter(unsigned type)
+{
+	switch (type) {
+	case BC_REQ_MEMREAD:
+		return 'r';
+	case BC_REQ_MEMWRITE:
+		return 'w';
+	case BC_REQ_FETCH:
+		return 'i';
+	case BC_REF_COPYBACK:
+		return 'c';
+	case BC_REF_INVALIDATE:
+		return 'v';
+	default:
+		return 'm';
+	}
+}
+
+static int print_xdin(void *state, struct bc_print *p)
+{
+	(void)state;
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		char *out = p->out + p->used;
+		*out++ = xdin_letter(p->entries->type);
+		*out++ = ' ';
+		out = bc_put_hex(out, p->entries->addr);
+		*out++ = ' ';
+		out = bc_put_hex(out, p->entries->size);
+		*out++ = '\n';
+		p->used = (size_t)(out - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_xdin_printer = {.print = print_xdin};

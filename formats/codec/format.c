@@ -1,0 +1,269 @@
+#include "formats/codec/format.h"
+
+#include "formats/codec/bus_parser.h"
+#include "formats/codec/bus_printer.h"
+#include "formats/codec/byu_printer.h"
+#include "formats/codec/cis501.h"
+#include "formats/codec/csv.h"
+#include "formats/codec/dinero.h"
+#include "formats/trace/entry.h"
+#include "formats/codec/lackey.h"
+#include "formats/codec/laplace.h"
+#include "formats/codec/laplace_events.h"
+#include "formats/codec/ndjson.h"
+#include "formats/base/options.h"
+#include "formats/codec/rowbinary.h"
+#include "formats/codec/tarmac.h"
+#include "formats/codec/tarmac_print.h"
+#include "formats/codec/vcd.h"
+
+#define BUS_HOLDS                                                                        \
+	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_INVALID | BC_HAS_SIZE | \
+		BC_HAS_ATTR | BC_HAS_SAMPLE)
+#define BYU_HOLDS                                                                      \
+	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
+		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+#define DINERO_HOLDS (BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MISC)
+
+static const struct bc_format_info formats[BC_FORMATS] = {
+	[BC_FORMAT_UNKNOWN] = {.summary = "not known"},
+	[BC_FORMAT_SEGMENT] =
+		{.summary = "buscapd's own files: BYU records in lz4, with gaps and times",
+			.can_read = true,
+			.can_write = true,
+			.holds = BYU_HOLDS | BC_CAN_EVENT,
+			.addr_bits = 32,
+			.write_options = BC_OPTION_CLOCK_HZ | BC_OPTION_INVALID},
+	[BC_FORMAT_BCP1] = {.summary = "what a capture board sends: bus samples in frames",
+		.can_read = true,
+		.can_write = true,
+		.printer = &bc_bcp1_printer,
+		.holds = BUS_HOLDS | BC_HAS_PROC | BC_HAS_TIME | BC_CAN_EVENT,
+		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE | BC_HAS_TIME | BC_CAN_EVENT,
+		.addr_bits = 32,
+		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
+	[BC_FORMAT_RAW6] = {.summary = "BYU Pentium bus trace: bus samples of 6 bytes",
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_raw6_parser,
+		.printer = &bc_raw6_printer,
+		.holds = BUS_HOLDS,
+		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE,
+		.addr_bits = 32,
+		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
+	[BC_FORMAT_BYU] = {.summary = "BYU address trace: records of 12 bytes",
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_byu_parser,
+		.printer = &bc_byu_printer,
+		.holds = BYU_HOLDS,
+		.may_lose = BC_HAS_TIME,
+		.addr_bits = 32,
+		.write_options = BC_OPTION_INVALID},
+	[BC_FORMAT_BYU16] = {.summary = "the same in 16 bytes, addresses of 64 bits",
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_byu16_parser,
+		.printer = &bc_byu16_printer,
+		.holds = BYU_HOLDS,
+		.may_lose = BC_HAS_TIME,
+		.addr_bits = 64,
+		.write_options = BC_OPTION_INVALID},
+	[BC_FORMAT_BYU24] = {.summary = "the same in 24 bytes, addresses and times of 64 bits",
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_byu24_parser,
+		.printer = &bc_byu24_printer,
+		.holds = BYU_HOLDS,
+		.may_lose = BC_HAS_TIME,
+		.addr_bits = 64,
+		.write_options = BC_OPTION_INVALID},
+	[BC_FORMAT_BYU_BE] = {.summary = "the 12 bytes with big-endian fields",
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_byu_be_parser,
+		.printer = &bc_byu_be_printer,
+		.holds = BYU_HOLDS,
+		.may_lose = BC_HAS_TIME,
+		.addr_bits = 32,
+		.write_options = BC_OPTION_INVALID},
+	[BC_FORMAT_LAPLACE] = {.summary = "Laplace's references: records of 18 bytes",
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_laplace_parser,
+		.printer = &bc_laplace_printer,
+		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
+			 BC_HAS_SPACE | BC_HAS_LETTER,
+		.addr_bits = 32,
+		.read_options = BC_OPTION_ENDIAN,
+		.write_options = BC_OPTION_ENDIAN},
+	[BC_FORMAT_LAPLACE_TEXT] = {.summary = "the same as text, addresses of 64 bits",
+		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_laplace_text_parser,
+		.printer = &bc_laplace_text_printer,
+		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
+			 BC_HAS_SPACE | BC_HAS_LETTER,
+		.addr_bits = 64},
+	[BC_FORMAT_LAPLACE_EVENTS] = {.summary = "Laplace's kernel events",
+		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_laplace_events_parser,
+		.printer = &bc_laplace_events_printer,
+		.holds = BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER,
+		.addr_bits = 64},
+	[BC_FORMAT_CIS501] = {.summary = "micro-ops, 14 columns a line",
+		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_cis501_parser,
+		.printer = &bc_cis501_printer,
+		.holds = BC_CAN_UOP,
+		.addr_bits = 64,
+		.read_options = BC_OPTION_SIZE},
+	[BC_FORMAT_TARMAC] =
+		{.summary = "Tarmac and ISPRAS Trace Matcher: instructions, accesses, registers",
+			.is_text = true,
+			.can_read = true,
+			.can_write = true,
+			.parser = &bc_tarmac_parser,
+			.printer = &bc_tarmac_printer,
+			.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE |
+				 BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME |
+				 BC_HAS_DATA | BC_HAS_PHYS,
+			.needs = BC_HAS_SIZE,
+			.addr_bits = 64},
+	[BC_FORMAT_DIN] = {.summary = "Dinero: label and address",
+		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_din_parser,
+		.printer = &bc_din_printer,
+		.holds = DINERO_HOLDS | BC_CAN_FLUSH,
+		.addr_bits = 64,
+		.read_options = BC_OPTION_SIZE},
+	[BC_FORMAT_XDIN] = {.summary = "Dinero, extended: letter, address and size",
+		.is_text = true,
+		.can_read = true,
+		.can_write = true,
+		.parser = &bc_xdin_parser,
+		.printer = &bc_xdin_printer,
+		.holds = DINERO_HOLDS | BC_CAN_CACHE | BC_HAS_SIZE,
+		.addr_bits = 64},
+	[BC_FORMAT_LACKEY] = {.summary = "valgrind --tool=lackey --trace-mem=yes",
+		.is_text = true,
+		.can_read = true,
+		.parser = &bc_lackey_parser,
+		.printer = &bc_lackey_printer,
+		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MODIFY | BC_HAS_SIZE,
+		.addr_bits = 64},
+	[BC_FORMAT_VCD] = {.summary = "value change dump, for GTKWave and PulseView",
+		.is_text = true,
+		.can_write = true,
+		.printer = &bc_vcd_printer,
+		.holds = BYU_HOLDS | BC_TYPES,
+		.may_lose = BC_HAS_TIME | BC_CAN_REFERENCE,
+		.addr_bits = 64,
+		.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ},
+	[BC_FORMAT_ROWBINARY] =
+		{.summary = "ClickHouse: session, number, absolute time and the BYU fields",
+			.can_write = true,
+			.printer = &bc_rowbinary_printer,
+			.holds = BYU_HOLDS,
+			.addr_bits = 32,
+			.write_options = BC_OPTION_SESSION | BC_OPTION_INVALID},
+	[BC_FORMAT_CSV] = {.summary = "a header row, then a row an entry",
+		.is_text = true,
+		.can_write = true,
+		.printer = &bc_csv_printer,
+		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
+		.addr_bits = 64},
+	[BC_FORMAT_NDJSON] = {.summary = "a JSON object a line",
+		.is_text = true,
+		.can_write = true,
+		.printer = &bc_ndjson_printer,
+		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
+		.addr_bits = 64},
+};
+
+const struct bc_format_info *bc_format_info(enum bc_format format)
+{
+	return &formats[format];
+}
+
+static bool is_byu(enum bc_format format)
+{
+	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
+}
+
+#define BECOMES_REFERENCE (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)
+
+enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost)
+{
+	const uint32_t told = BC_KINDS & ~(uint32_t)(BC_CAN_EVENT | BC_CAN_LINE);
+	const struct bc_format_info *target = &formats[to];
+	uint32_t common = holds & target->holds & told;
+
+	*lost = holds & ~target->holds;
+	/* Invalid cycles are the samples'; they are records only where they are wanted. */
+	if ((holds & ~target->holds & BC_HAS_SAMPLE) != 0)
+		*lost |= holds & BC_CAN_INVALID;
+	if (!target->can_write)
+		return BC_CONVERSION_REFUSED;
+	if ((holds & BECOMES_REFERENCE) != 0 && (target->holds & BC_CAN_REFERENCE) != 0) {
+		*lost |= target->needs;
+		/* An instruction or micro-op becomes fetches, which have a size. */
+		if ((holds & ~target->holds & (BC_CAN_INSTRUCTION | BC_CAN_UOP)) != 0)
+			*lost |= (BC_HAS_SIZE | BC_CAN_FETCH) & ~target->holds;
+		common |= (holds & target->needs) == target->needs ? BC_CAN_REFERENCE : 0;
+	}
+	if ((common & ~(uint32_t)BC_CAN_REFERENCE) == 0 &&
+		((common & BC_CAN_REFERENCE) == 0 || (holds & target->needs) != target->needs))
+		return BC_CONVERSION_REFUSED;
+	return *lost == 0 ? BC_CONVERSION_LOSSLESS : BC_CONVERSION_LOSSY;
+}
+
+enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, uint32_t *lost)
+{
+	if (!formats[from].can_read)
+		return BC_CONVERSION_REFUSED;
+	/* Its own lines stand as they stood, whatever they lack. */
+	if (from == to && formats[to].can_write) {
+		*lost = 0;
+		return BC_CONVERSION_LOSSLESS;
+	}
+	return bc_traits_conversion(formats[from].holds, to, lost);
+}
+
+uint32_t bc_format_may_lose(enum bc_format from, enum bc_format to)
+{
+	const uint32_t bus = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE;
+	uint32_t source = formats[from].holds;
+	uint32_t lose = formats[to].may_lose & source;
+
+	if (from == to || (is_byu(from) && is_byu(to)))
+		return 0;
+	/* What has no times gets one for each. */
+	if ((source & BC_HAS_TIME) == 0)
+		lose &= ~(uint32_t)BC_CAN_REFERENCE;
+	/* A sample is written as it stands. */
+	return (source & BC_HAS_SAMPLE) != 0 ? lose & ~bus : lose;
+}
+
+const char *bc_format_why_refused(enum bc_format from, enum bc_format to)
+{
+	uint32_t source = formats[from].holds;
+
+	if (!formats[from].can_read)
+		return "it is only written";
+	if (!formats[to].can_write)
+		return "it is only read";
+	if ((formats[to].holds & BC_CAN_REFERENCE) == 0)
+		return (formats[to].holds & BC_CAN_UOP) != 0 ? "it holds micro-ops alone"
+							     : "it holds kernel events alone";
+	if ((source & BECOMES_REFERENCE) == 0)
+		return "there are no references in it";
+	return "it says no sizes, which the other needs";
+}

@@ -1,0 +1,145 @@
+#include "formats/codec/lackey.h"
+
+#include <string.h>
+
+#include "formats/codec/block_parse.h"
+#include "formats/base/fast_format.h"
+
+static inline int type_of(char letter)
+{
+	switch (letter) {
+	case 'I':
+		return BC_REQ_FETCH;
+	case 'L':
+		return BC_REQ_MEMREAD;
+	case 'S':
+		return BC_REQ_MEMWRITE;
+	case 'M':
+		return BC_REF_MODIFY;
+	default:
+		return -1;
+	}
+}
+
+/* What stands in a line. */
+struct line {
+	unsigned type;
+	uint64_t addr;
+	uint64_t size;
+};
+
+/* The line as valgrind writes it, with a size of one or two digits. Returns the place behind it, or
+ * NULL. */
+static inline const char *scan_plain(const char *at, struct line *line)
+{
+	bool is_fetch = at[0] == 'I';
+	int type = type_of(at[!is_fetch]);
+	unsigned n = bc_hex16(at + 3, &line->addr);
+	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(7);
+	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 3;
+	const char *digits = at + 3 + n + 1;
+	unsigned one = (uint8_t)(digits[0] - '0');
+	unsigned two = (uint8_t)(digits[1] - '0');
+	bool has_two = two <= 9;
+
+	if (type < 0 || at[is_fetch] != ' ' || at[2] != ' ' || n == 0 || at[3 + n] != ',' ||
+		one > 9 || 3 + n + 2 + has_two != end || at[end] != '\n')
+		return NULL;
+	line->type = (unsigned)type;
+	line->size = has_two ? one * 10 + two : one;
+	return at + end + 1;
+}
+
+/* Any line with a reference. */
+static const char *scan_any(struct bc_parse *p, struct line *line)
+{
+	const char *at = bc_skip_spaces(p->at);
+	int type = type_of(*at);
+
+	p->bad = at;
+	p->expected = "one of I, L, S, M is expected, or ==";
+	if (type < 0 || !bc_is_word_end(at[1]))
+		return NULL;
+	line->type = (unsigned)type;
+	at = bc_skip_spaces(at + 1);
+	bool has_address = bc_scan_hex_block(&at, &line->addr);
+	p->bad = at;
+	p->expected = has_address ? "a comma is expected behind the address"
+				  : "a hexadecimal address of at most 64 bits is expected";
+	if (!has_address || *at != ',')
+		return NULL;
+	const char *digits = ++at;
+	bool has_size = bc_scan_decimal(&at, &line->size);
+	p->bad = has_size ? digits : at;
+	p->expected = "a decimal size of at most 32 bits is expected";
+	if (!has_size || line->size > UINT32_MAX)
+		return NULL;
+	at = bc_skip_spaces(at);
+	p->bad = at;
+	p->expected = "nothing is expected behind the size";
+	return *at == '\n' ? at + 1 : NULL;
+}
+
+static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
+{
+	(void)state;
+	for (; p->at < p->end; p->number++) {
+		struct line line;
+
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		const char *next = scan_plain(p->at, &line);
+		if (next == NULL) {
+			const char *at = bc_skip_spaces(p->at);
+			if (*at == '\n' || (p->at[0] == '=' && p->at[1] == '=')) {
+				p->at = bc_line_end(at) + 1;
+				continue;
+			}
+			next = scan_any(p, &line);
+		}
+		if (next == NULL)
+			return BC_PARSE_BAD;
+		struct bc_entry *entry = &p->entries[p->count++];
+		bc_entry_reference(entry, line.type, line.addr, p->number);
+		entry->has = line.size != 0 ? BC_HAS_SIZE : 0;
+		entry->size = (uint32_t)line.size;
+		p->at = next;
+	}
+	return BC_PARSE_DONE;
+}
+
+const struct bc_parser bc_lackey_parser = {.parse = parse_lackey};
+
+static const char *head_of(unsigned type)
+{
+	switch (type) {
+	case BC_REQ_FETCH:
+		return "I  ";
+	case BC_REQ_MEMREAD:
+		return " L ";
+	case BC_REQ_MEMWRITE:
+		return " S ";
+	default:
+		return " M ";
+	}
+}
+
+static int print_lackey(void *state, struct bc_print *p)
+{
+	(void)state;
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		char *out = p->out + p->used;
+		uint64_t addr = p->entries->addr;
+		memcpy(out, head_of(p->entries->type), 3);
+		out += 3;
+		out = addr <= UINT32_MAX ? bc_put_hex32(out, (uint32_t)addr)
+					 : bc_put_hex(out, addr);
+		*out++ = ',';
+		out = bc_put_decimal(out, p->entries->size);
+		*out++ = '\n';
+		p->used = (size_t)(out - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_lackey_printer = {.print = print_lackey};

@@ -1,0 +1,297 @@
+#include "formats/codec/laplace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "formats/codec/block_parse.h"
+#include "formats/base/fast_format.h"
+
+static const char bad_type[] = "a type is expected: one printable character";
+
+#define LAPLACE_HAS (BC_HAS_TIME | BC_HAS_SPACE)
+
+/* The record's fields, and where they stand. */
+enum { AT_TYPE = 0, AT_TIME = 1, AT_LENGTH = 9, AT_SPACE = 10, AT_ADDRESS = 14 };
+
+/* Sets a reference up by its type. Returns false when there is no such type. */
+static inline bool begin_reference(struct bc_entry *entry, char letter, uint64_t number)
+{
+	unsigned type = letter == 'r'                    ? (unsigned)BC_REQ_MEMREAD
+			: letter == 'w'                  ? (unsigned)BC_REQ_MEMWRITE
+			: letter == 'f' || letter == 'i' ? (unsigned)BC_REQ_FETCH
+							 : BC_REF_LETTER;
+	bool is_named = type != BC_REF_LETTER && letter != 'i';
+
+	if (letter <= ' ' || letter > '~')
+		return false;
+	bc_entry_reference(entry, type, 0, number);
+	entry->has = LAPLACE_HAS;
+	if (!is_named) {
+		entry->has |= BC_HAS_LETTER;
+		entry->letter = letter;
+	}
+	return true;
+}
+
+static inline void set_size(struct bc_entry *entry, uint32_t size)
+{
+	entry->size = size;
+	entry->has |= size != 0 ? BC_HAS_SIZE : 0;
+}
+
+/* Records */
+
+struct laplace {
+	bool is_big_endian;
+};
+
+static void laplace_begin(void *state, const struct bc_format_options *options)
+{
+	struct laplace *laplace = state;
+
+	laplace->is_big_endian = options->is_big_endian;
+}
+
+static inline enum bc_parse_end parse_records(struct bc_parse *p, bool is_big)
+{
+	for (; p->at < p->end; p->at += BC_LAPLACE_BYTES, p->number++) {
+		const uint8_t *in = (const uint8_t *)p->at;
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		struct bc_entry *entry = &p->entries[p->count];
+		if (!begin_reference(entry, *p->at, p->number))
+			return bc_parse_bad(p, p->at, bad_type);
+		entry->tick = is_big ? bc_be64(in + AT_TIME) : bc_le64(in + AT_TIME);
+		set_size(entry, in[AT_LENGTH]);
+		entry->space = is_big ? bc_be32(in + AT_SPACE) : bc_le32(in + AT_SPACE);
+		entry->addr = is_big ? bc_be32(in + AT_ADDRESS) : bc_le32(in + AT_ADDRESS);
+		p->count++;
+	}
+	return BC_PARSE_DONE;
+}
+
+static enum bc_parse_end parse_laplace(void *state, struct bc_parse *p)
+{
+	const struct laplace *laplace = state;
+
+	return laplace->is_big_endian ? parse_records(p, true) : parse_records(p, false);
+}
+
+const struct bc_parser bc_laplace_parser = {.record_bytes = BC_LAPLACE_BYTES,
+	.state_bytes = sizeof(struct laplace),
+	.begin = laplace_begin,
+	.parse = parse_laplace};
+
+/* Text */
+
+/* A number with the spaces before it; behind it is the next, or the line's end. */
+static inline bool take_hex(const char **at, uint64_t *value, uint64_t most)
+{
+	const char *p = bc_skip_spaces(*at);
+
+	*at = p;
+	if (!bc_scan_hex_block(at, value) || !bc_is_word_end(**at))
+		return false;
+	if (*value <= most)
+		return true;
+	*at = p;
+	return false;
+}
+
+/* The numbers behind the type. */
+struct line {
+	uint64_t tick;
+	uint64_t size;
+	uint64_t space;
+	uint64_t addr;
+};
+
+/* The line as it is nearly always: five fields with one space between, and digits no more than
+ * needed. Returns the place behind it, or NULL. */
+static inline const char *scan_plain(const char *at, struct line *line)
+{
+	uint64_t blanks = bc_blanks64(at) & ~UINT64_C(3);
+	unsigned ends[4];
+
+	for (unsigned i = 0; i < 4; i++, blanks &= blanks - 1) {
+		if (blanks == 0)
+			return NULL;
+		ends[i] = (unsigned)__builtin_ctzll(blanks);
+	}
+	unsigned n = bc_hex16(at + 2, &line->tick);
+	unsigned bad = (at[0] <= ' ') | (n == 0) | ((n + 2) ^ ends[0]);
+	n = bc_hex16(at + ends[0] + 1, &line->size);
+	bad |= (n - 1 > 7) | ((ends[0] + 1 + n) ^ ends[1]);
+	n = bc_hex16(at + ends[1] + 1, &line->space);
+	bad |= (n - 1 > 7) | ((ends[1] + 1 + n) ^ ends[2]);
+	n = bc_hex16(at + ends[2] + 1, &line->addr);
+	bad |= (n == 0) | ((ends[2] + 1 + n) ^ ends[3]);
+	bad |= (unsigned)(at[1] ^ ' ') | (unsigned)(at[ends[0]] ^ ' ') |
+	       (unsigned)(at[ends[1]] ^ ' ') | (unsigned)(at[ends[2]] ^ ' ') |
+	       (unsigned)(at[ends[3]] ^ '\n');
+	return bad == 0 ? at + ends[3] + 1 : NULL;
+}
+
+/* Any line, from behind its type. */
+static const char *scan_any(struct bc_parse *p, const char *at, struct line *line)
+{
+	const char *expected = NULL;
+
+	if (!take_hex(&at, &line->tick, UINT64_MAX))
+		expected = "a timestamp is expected: a hexadecimal number of at most 64 bits";
+	else if (!take_hex(&at, &line->size, UINT32_MAX))
+		expected = "a length is expected: a hexadecimal number of at most 32 bits";
+	else if (!take_hex(&at, &line->space, UINT32_MAX))
+		expected = "an address space is expected: a hexadecimal number of at most 32 bits";
+	else if (!take_hex(&at, &line->addr, UINT64_MAX))
+		expected = "an address is expected: a hexadecimal number of at most 64 bits";
+	else if (*(at = bc_skip_spaces(at)) != '\n')
+		expected = "nothing is expected behind the address";
+	p->bad = at;
+	p->expected = expected;
+	return expected == NULL ? at + 1 : NULL;
+}
+
+static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
+{
+	(void)state;
+	for (; p->at < p->end; p->number++) {
+		struct line line;
+
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		struct bc_entry *entry = &p->entries[p->count];
+		const char *at = p->at;
+		const char *next = scan_plain(at, &line);
+		if (next == NULL) {
+			at = bc_skip_spaces(at);
+			if (*at == '\n') {
+				p->at = at + 1;
+				continue;
+			}
+		}
+		if (!begin_reference(entry, *at, p->number) || !bc_is_word_end(at[1]))
+			return bc_parse_bad(p, at, bad_type);
+		if (next == NULL)
+			next = scan_any(p, at + 1, &line);
+		if (next == NULL)
+			return BC_PARSE_BAD;
+		entry->tick = line.tick;
+		entry->space = (uint32_t)line.space;
+		entry->addr = line.addr;
+		set_size(entry, (uint32_t)line.size);
+		p->count++;
+		p->at = next;
+	}
+	return BC_PARSE_DONE;
+}
+
+const struct bc_parser bc_laplace_text_parser = {.parse = parse_text};
+
+/* Printing */
+
+struct laplace_printer {
+	uint64_t tick; /* of the reference before */
+	bool is_big_endian;
+};
+
+static void begin_printer(void *state, const struct bc_format_options *options)
+{
+	struct laplace_printer *l = state;
+
+	l->is_big_endian = options->is_big_endian;
+}
+
+static inline char letter_of(const struct bc_entry *entry)
+{
+	if ((entry->has & BC_HAS_LETTER) != 0)
+		return entry->letter;
+	if (entry->type == BC_REQ_FETCH)
+		return 'f';
+	return entry->type == BC_REQ_MEMWRITE ? 'w' : 'r';
+}
+
+/* The reference's own time, or the next tick. */
+static inline bool take_tick(struct laplace_printer *l, struct bc_print *p)
+{
+	if ((p->entries->has & BC_HAS_TIME) != 0) {
+		l->tick = p->entries->tick;
+		return true;
+	}
+	if (++l->tick != 0)
+		return true;
+	snprintf(p->why, sizeof(p->why),
+		"it has no time, and the tick behind the one before it doesn't fit 64 bits");
+	return false;
+}
+
+static int refuse_record(struct bc_print *p)
+{
+	const struct bc_entry *entry = p->entries;
+
+	if (entry->addr > UINT32_MAX)
+		snprintf(p->why, sizeof(p->why),
+			"its address 0x%" PRIx64 " doesn't fit the 32 bits of a Laplace record",
+			entry->addr);
+	else
+		snprintf(p->why, sizeof(p->why),
+			"its size of %" PRIu32 " bytes doesn't fit the 8 bits of a Laplace record",
+			entry->size);
+	return -ERANGE;
+}
+
+static int print_laplace(void *state, struct bc_print *p)
+{
+	struct laplace_printer *l = state;
+	bool is_big = l->is_big_endian;
+
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_entry *entry = p->entries;
+		uint8_t *out = (uint8_t *)p->out + p->used;
+		uint32_t space = (entry->has & BC_HAS_SPACE) != 0 ? entry->space : 0;
+		if (entry->addr > UINT32_MAX || entry->size > UINT8_MAX)
+			return refuse_record(p);
+		if (!take_tick(l, p))
+			return -ERANGE;
+		uint32_t addr = (uint32_t)entry->addr;
+		out[AT_TYPE] = (uint8_t)letter_of(entry);
+		bc_put_le64(out + AT_TIME, is_big ? __builtin_bswap64(l->tick) : l->tick);
+		out[AT_LENGTH] = (uint8_t)entry->size;
+		bc_put_le32(out + AT_SPACE, is_big ? __builtin_bswap32(space) : space);
+		bc_put_le32(out + AT_ADDRESS, is_big ? __builtin_bswap32(addr) : addr);
+		p->used += BC_LAPLACE_BYTES;
+	}
+	return 0;
+}
+
+const struct bc_printer bc_laplace_printer = {.state_bytes = sizeof(struct laplace_printer),
+	.begin = begin_printer,
+	.print = print_laplace};
+
+static int print_text(void *state, struct bc_print *p)
+{
+	struct laplace_printer *l = state;
+
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_entry *entry = p->entries;
+		char *out = p->out + p->used;
+		if (!take_tick(l, p))
+			return -ERANGE;
+		*out++ = letter_of(entry);
+		*out++ = ' ';
+		out = bc_put_hex(out, l->tick);
+		*out++ = ' ';
+		out = bc_put_hex(out, entry->size);
+		*out++ = ' ';
+		out = bc_put_hex(out, (entry->has & BC_HAS_SPACE) != 0 ? entry->space : 0);
+		*out++ = ' ';
+		out = bc_put_hex(out, entry->addr);
+		*out++ = '\n';
+		p->used = (size_t)(out - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_laplace_text_printer = {
+	.state_bytes = sizeof(struct laplace_printer), .begin = begin_printer, .print = print_text};

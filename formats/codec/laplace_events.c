@@ -1,0 +1,101 @@
+#include "formats/codec/laplace_events.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "formats/codec/block_parse.h"
+#include "formats/base/fast_format.h"
+
+/* Whether the digits [at, end) are the ones that the number would be printed with. */
+static bool is_plain(const char *at, const char *end, uint64_t value)
+{
+	char digits[40];
+
+	return bc_put_hex(digits, value) - digits == end - at &&
+	       memcmp(digits, at, (size_t)(end - at)) == 0;
+}
+
+static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
+{
+	(void)state;
+	for (; p->at < p->end; p->number++) {
+		uint64_t tick;
+
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		const char *tag = bc_skip_spaces(p->at);
+		if (*tag == '\n') {
+			p->at = tag + 1;
+			continue;
+		}
+		if (*tag <= ' ' || *tag > '~')
+			return bc_parse_bad(p, tag, "a tag is expected: a printable character");
+		const char *tag_end = bc_word_end(tag);
+		const char *time = bc_skip_spaces(tag_end);
+		const char *at = time;
+		if (!bc_scan_hex_block(&at, &tick) || !bc_is_word_end(*at))
+			return bc_parse_bad(p, at,
+				"a timestamp is expected: a hexadecimal number of at most 64 bits");
+		const char *newline = bc_line_end(at);
+		const char *end = newline[-1] == '\r' ? newline - 1 : newline;
+		const char *rest = at < end ? at + 1 : at;
+
+		struct bc_entry *entry = &p->entries[p->count++];
+		bc_entry_reference(entry, 0, 0, p->number);
+		entry->kind = BC_ENTRY_KERNEL;
+		entry->has = BC_HAS_TIME | BC_HAS_LETTER;
+		entry->letter = *tag;
+		entry->tick = tick;
+		entry->kernel.tag = (struct bc_text){.at = tag, .bytes = (uint32_t)(tag_end - tag)};
+		entry->kernel.rest = (struct bc_text){
+			.at = rest, .bytes = (uint32_t)(end > rest ? end - rest : 0)};
+		/* What the printer makes of the fields is this very line? */
+		bool is_same = tag == p->at && time == tag_end + 1 && *tag_end == ' ' &&
+			       is_plain(time, at, tick) && end == newline &&
+			       (at == end || (*at == ' ' && rest < end));
+		if (!is_same)
+			entry->line = (struct bc_text){
+				.at = p->at, .bytes = (uint32_t)(newline - p->at)};
+		p->at = newline + 1;
+	}
+	return BC_PARSE_DONE;
+}
+
+const struct bc_parser bc_laplace_events_parser = {.parse = parse_events};
+
+static char *put_text(char *out, struct bc_text text)
+{
+	memcpy(out, text.at, text.bytes);
+	return out + text.bytes;
+}
+
+static int print_events(void *state, struct bc_print *p)
+{
+	(void)state;
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_entry *entry = p->entries;
+		char *out = p->out + p->used;
+		uint64_t bytes = (uint64_t)entry->kernel.tag.bytes + entry->kernel.rest.bytes;
+		if (entry->line.bytes > BC_LINE_MAX || bytes > BC_LINE_MAX) {
+			snprintf(p->why, sizeof(p->why), "it doesn't fit a line of %u bytes",
+				BC_LINE_MAX);
+			return -ERANGE;
+		}
+		if (entry->line.bytes != 0) {
+			out = put_text(out, entry->line);
+		} else {
+			out = put_text(out, entry->kernel.tag);
+			*out++ = ' ';
+			out = bc_put_hex(out, entry->tick);
+			if (entry->kernel.rest.bytes != 0) {
+				*out++ = ' ';
+				out = put_text(out, entry->kernel.rest);
+			}
+		}
+		*out++ = '\n';
+		p->used = (size_t)(out - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_laplace_events_printer = {.print = print_events};

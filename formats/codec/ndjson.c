@@ -1,0 +1,151 @@
+#include "formats/codec/ndjson.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "formats/codec/columns.h"
+#include "formats/codec/json_text.h"
+#include "formats/base/fast_format.h"
+
+/* What references have but those of Tarmac, which are printed by code of their own. */
+#define OF_ALL  (BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+#define OF_SOME (BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE)
+
+struct key {
+	char text[23]; /* ,"name": */
+	uint8_t bytes;
+};
+
+struct ndjson {
+	uint64_t of_kind[BC_ENTRY_KINDS]; /* the trace's columns */
+	bool has_epoch;
+	bool is_plain; /* its references have nothing but these */
+	struct key keys[BC_COLUMNS];
+	struct bc_decimal_row numbers;
+	struct bc_decimal_row ticks;
+	struct bc_small_decimals small;
+	struct bc_type_word types[BC_REF_TYPES];
+};
+
+static void begin(void *state, const struct bc_format_options *options)
+{
+	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)(OF_ALL | OF_SOME);
+	struct ndjson *ndjson = state;
+	uint64_t columns = bc_columns_of_trace(options->source_holds) | BC_COLUMN(BC_COLUMN_KIND);
+	const uint64_t of_text = BC_COLUMN(BC_COLUMN_UNIT) | BC_COLUMN(BC_COLUMN_LINE);
+
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		ndjson->of_kind[kind] = columns & bc_columns_of_kind(kind);
+	ndjson->has_epoch = (columns & BC_COLUMN(BC_COLUMN_EPOCH)) != 0;
+	ndjson->is_plain = (options->source_holds & not_plain) == 0 && (columns & of_text) == 0;
+	for (unsigned column = 0; column < BC_COLUMNS; column++) {
+		struct key *key = &ndjson->keys[column];
+		char *end = stpcpy(key->text, column == BC_COLUMN_KIND ? "{\"" : ",\"");
+		end = stpcpy(stpcpy(end, bc_column_name((enum bc_column)column)), "\":");
+		key->bytes = (uint8_t)(end - key->text);
+	}
+	bc_small_decimals_init(&ndjson->small);
+	bc_type_words(ndjson->types);
+}
+
+static char *put_cell(char *out, struct bc_cell cell)
+{
+	bool is_quoted = cell.kind == BC_CELL_HEX || cell.kind == BC_CELL_WORD;
+
+	if (cell.kind == BC_CELL_TEXT)
+		return bc_json_put_text(out, bc_cell_text(cell));
+	if (is_quoted)
+		*out++ = '"';
+	out = bc_cell_put(out, cell);
+	if (is_quoted)
+		*out++ = '"';
+	return out;
+}
+
+static char *put_object(const struct ndjson *ndjson, char *out, const struct bc_entry *entry)
+{
+	for (uint64_t left = ndjson->of_kind[entry->kind]; left != 0; left &= left - 1) {
+		unsigned column = (unsigned)__builtin_ctzll(left);
+		struct bc_cell cell = bc_column_cell((enum bc_column)column, entry);
+		if (cell.kind == BC_CELL_EMPTY)
+			continue;
+		const struct key *key = &ndjson->keys[column];
+		memcpy(out, key->text, sizeof(key->text));
+		out = put_cell(out + key->bytes, cell);
+	}
+	return BC_PUT(out, "}\n");
+}
+
+/* The keys of OF_SOME. */
+static char *put_some(char *out, const struct bc_entry *entry)
+{
+	uint32_t known = entry->has;
+
+	if ((known & BC_HAS_LETTER) != 0 && entry->letter != '\0')
+		out = bc_json_put_text(BC_PUT(out, ",\"letter\":"),
+			(struct bc_text){.at = &entry->letter, .bytes = 1});
+	if ((known & BC_HAS_SPACE) != 0) {
+		out = bc_put_hex(BC_PUT(out, ",\"space\":\"0x"), entry->space);
+		*out++ = '"';
+	}
+	if ((known & BC_HAS_SAMPLE) == 0)
+		return out;
+	out = bc_put_hex(BC_PUT(out, ",\"bus_addr\":\"0x"), bc_be32(entry->sample));
+	out = bc_put_hex8(BC_PUT(out, "\",\"byte_enables\":\"0x"), entry->sample[4]);
+	out = bc_put_hex8(BC_PUT(out, "\",\"control\":\"0x"), entry->sample[5]);
+	*out++ = '"';
+	return out;
+}
+
+/* The same as put_object(), for a reference where is_plain. */
+static inline char *put_plain(struct ndjson *ndjson, char *out, const struct bc_entry *entry)
+{
+	const struct bc_type_word *type = &ndjson->types[entry->type];
+	const struct bc_small_decimals *small = &ndjson->small;
+
+	out = BC_PUT(out, "{\"kind\":\"reference\",\"number\":");
+	out = bc_put_decimal_row(out, &ndjson->numbers, entry->number);
+	if ((entry->has & BC_HAS_TIME) != 0)
+		out = bc_put_decimal_row(BC_PUT(out, ",\"tick\":"), &ndjson->ticks, entry->tick);
+	if (ndjson->has_epoch)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"epoch\":"), small, entry->epoch);
+	out = BC_PUT(out, ",\"type\":\"");
+	memcpy(out, type, sizeof(*type));
+	out += type->bytes;
+	out = bc_put_hex(BC_PUT(out, "\",\"addr\":\"0x"), entry->addr);
+	*out++ = '"';
+	if ((entry->has & BC_HAS_SIZE) != 0)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"size\":"), small, entry->size);
+	if ((entry->has & BC_HAS_ATTR) != 0)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"attr\":"), small, entry->attr);
+	if ((entry->has & BC_HAS_PROC) != 0)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"proc\":"), small, entry->proc);
+	if (entry->has_delta && entry->delta != BC_TIME_NONE)
+		out = bc_put_small_decimal(BC_PUT(out, ",\"delta\":"), small, entry->delta);
+	if ((entry->has & OF_SOME) != 0)
+		out = put_some(out, entry);
+	return BC_PUT(out, "}\n");
+}
+
+static int print(void *state, struct bc_print *p)
+{
+	struct ndjson *ndjson = state;
+
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_entry *entry = p->entries;
+		char *out = p->out + p->used;
+		if (ndjson->is_plain && entry->kind == BC_ENTRY_REFERENCE) {
+			out = put_plain(ndjson, out, entry);
+		} else {
+			int rc = bc_columns_check(p);
+			if (rc != 0)
+				return rc;
+			out = put_object(ndjson, out, entry);
+		}
+		p->used = (size_t)(out - p->out);
+	}
+	return 0;
+}
+
+const struct bc_printer bc_ndjson_printer = {
+	.state_bytes = sizeof(struct ndjson), .begin = begin, .print = print};

@@ -1,0 +1,41 @@
+#include "formats/codec/rowbinary.h"
+
+#include "formats/base/bytes.h"
+#include "formats/codec/byu_row.h"
+#include "formats/bus/dialect.h"
+
+struct rowbinary {
+	struct bc_byu_clock clock;
+	uint32_t session;
+	uint64_t seq;
+};
+
+static void begin(void *state, const struct bc_format_options *options)
+{
+	struct rowbinary *r = state;
+
+	bc_byu_clock_init(&r->clock, options);
+	r->session = options->session;
+}
+
+static int print_rows(void *state, struct bc_print *p)
+{
+	struct rowbinary *r = state;
+
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		struct bc_byu_row row;
+		int rc = bc_byu_row(&row, &r->clock, p, UINT32_MAX, UINT32_MAX);
+		if (rc != 0)
+			return rc;
+		uint8_t *out = (uint8_t *)p->out + p->used;
+		bc_put_le32(out, r->session);
+		bc_put_le64(out + 4, r->seq++);
+		bc_put_le64(out + 12, row.tick);
+		bc_dialect_write(out + 20, BC_FORMAT_BYU, row.addr, row.meta, row.time);
+		p->used += BC_ROWBINARY_BYTES;
+	}
+	return 0;
+}
+
+const struct bc_printer bc_rowbinary_printer = {
+	.state_bytes = sizeof(struct rowbinary), .begin = begin, .print = print_rows};

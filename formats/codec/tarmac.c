@@ -1,0 +1,393 @@
+#include "formats/codec/tarmac.h"
+
+#include "formats/codec/tarmac_access.h"
+#include "formats/codec/tarmac_line.h"
+
+/* What the lines before say of the next. */
+struct tarmac {
+	uint64_t tick;
+	uint8_t unit;
+	bool has_time;
+	uint16_t access; /* type of the LD or ST that this line may continue, or BC_TARMAC_NO_ACCESS
+			  */
+};
+
+/* The bytes of an instruction set's name, or 0. */
+static unsigned set_bytes(const char *at)
+{
+	if (*at == 'T' && ((at[1] == '1' && at[2] == '6') || (at[1] == '3' && at[2] == '2')))
+		return bc_is_word_end(at[3]) ? 3 : 0;
+	if (*at != 'A' && *at != 'T' && *at != 'O' && *at != 'X')
+		return 0;
+	return bc_is_word_end(at[1]) ? 1 : 0;
+}
+
+/* An instruction whose parts are put together before it is added. */
+struct instruction {
+	uint64_t addr;
+	uint64_t phys;
+	uint64_t opcode;
+	uint64_t id;
+	uint32_t has;
+	uint32_t size;
+	uint8_t digits;
+	uint8_t effect;
+	bool has_id;
+};
+
+/* Digits, or as many hyphens where it could not be fetched. */
+static bool take_opcode(const char **at, struct instruction *i)
+{
+	const char *begin = *at;
+	size_t digits;
+
+	if (*begin == '-') {
+		while (**at == '-')
+			++*at;
+		digits = (size_t)(*at - begin);
+		i->effect = BC_EFFECT_FETCHFAIL;
+	} else {
+		if (!bc_tarmac_scan_hex(at, &i->opcode))
+			return false;
+		digits = (size_t)(*at - begin);
+		i->digits = (uint8_t)digits;
+	}
+	if (digits > 16)
+		return false;
+	i->size = digits % 2 == 0 ? (uint32_t)(digits / 2) : 0;
+	return true;
+}
+
+/* Instruction set, mode and disassembly: what stands behind the opcode. */
+static enum bc_tarmac_taken take_rest(
+	struct bc_tarmac_line *line, const char *at, struct instruction *i, bool is_es)
+{
+	at = bc_tarmac_skip(at);
+	if (*at == '\n')
+		return bc_tarmac_malformed(
+			line, at, "an instruction set is expected: A, T, T16, T32, O or X");
+	struct bc_entry *entry = bc_tarmac_add(line, BC_ENTRY_INSTRUCTION, 0, i->addr);
+	struct bc_text set = bc_tarmac_text(at, at + set_bytes(at));
+	struct bc_text mode = bc_tarmac_text(at, at);
+	at = bc_tarmac_skip(at + set.bytes);
+
+	const char *word = at;
+	while (*at != ':' && ((uint8_t)*at > ' ' || !bc_is_word_end(*at)))
+		at++;
+	const char *colon = bc_tarmac_skip(at);
+	if (*colon == ':') {
+		mode = bc_tarmac_text(word, at);
+		word = bc_tarmac_skip(colon + 1);
+	}
+	if (is_es && memcmp(word, "CCFAIL", 6) == 0 && bc_is_word_end(word[6])) {
+		i->effect = i->effect == BC_EFFECT_EXECUTED ? BC_EFFECT_SKIPPED : i->effect;
+		word = bc_tarmac_skip(word + 6);
+	}
+	line->end = bc_line_end(word);
+	const char *end = line->end > word && line->end[-1] == '\r' ? line->end - 1 : line->end;
+	entry->has |= i->has | (i->size != 0 ? BC_HAS_SIZE : 0);
+	entry->size = i->size;
+	entry->phys = i->phys;
+	struct bc_instruction *instruction = &entry->instruction;
+	instruction->effect = i->effect;
+	instruction->digits = i->digits;
+	instruction->has_id = i->has_id;
+	instruction->id = i->id;
+	instruction->opcode = i->opcode;
+	instruction->set = set;
+	instruction->mode = mode;
+	instruction->disassembly = bc_tarmac_text(word, end);
+	return BC_TARMAC_TAKEN;
+}
+
+/* What stands in parentheses behind IT: the index of the instruction in decimal; or its address; or
+ * its address and its index in hexadecimal. *addr is what may be the address, when nothing else
+ * turns out to be. */
+static enum bc_tarmac_taken take_bracket(
+	struct bc_tarmac_line *line, const char **at, struct instruction *i, const char **addr)
+{
+	const char *begin = *at + 1;
+	const char *p = begin;
+	uint64_t value;
+
+	*addr = begin;
+	if (bc_tarmac_scan_decimal(&p, &i->id) && *p == ')') {
+		i->has_id = true;
+		*at = bc_tarmac_skip(p + 1);
+		return BC_TARMAC_TAKEN;
+	}
+	const char *end = begin;
+	bool is_hex = bc_tarmac_scan_hex(&end, &value);
+	if (is_hex && *end == ':') {
+		end++;
+		*addr = NULL;
+		is_hex = i->has_id = bc_tarmac_scan_hex(&end, &i->id);
+	}
+	if (!is_hex || *end != ')')
+		return bc_tarmac_malformed(line, end > p ? end : p,
+			"a number of at most 64 bits and ')' are expected");
+	*at = bc_tarmac_skip(end + 1);
+	return BC_TARMAC_TAKEN;
+}
+
+static enum bc_tarmac_taken take_it(struct bc_tarmac_line *line, const char *at)
+{
+	struct instruction i = {.effect = at[1] == 'S' ? BC_EFFECT_SKIPPED : BC_EFFECT_EXECUTED};
+	const char *addr = NULL;
+
+	at = bc_tarmac_skip(at + 2);
+	if (*at == '(') {
+		if (take_bracket(line, &at, &i, &addr) != BC_TARMAC_TAKEN)
+			return BC_TARMAC_MALFORMED;
+	} else if (*at != '\n' && bc_hex_value[(uint8_t)*at] > 15) {
+		return BC_TARMAC_KEPT;
+	}
+	const char *first = at;
+	if (*at != '-' && !bc_tarmac_scan_hex(&at, &i.addr))
+		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
+	if (addr != NULL && (at == first || set_bytes(bc_tarmac_skip(at)) != 0)) {
+		/* An instruction set stands here already: no address but the one in parentheses,
+		 * and what was read is the opcode. */
+		if (!bc_tarmac_scan_hex(&addr, &i.addr))
+			return bc_tarmac_malformed(line, addr, BC_TARMAC_ADDRESS_EXPECTED);
+		i.has_id = false;
+		at = first;
+	} else {
+		if (at == first || !bc_tarmac_take_physical(&at, &i.phys, &i.has))
+			return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
+		at = bc_tarmac_skip(at);
+	}
+	if (!take_opcode(&at, &i) || !bc_is_word_end(*at))
+		return bc_tarmac_malformed(
+			line, at, "a hexadecimal opcode of at most 64 bits is expected");
+	return take_rest(line, at, &i, false);
+}
+
+static enum bc_tarmac_taken take_es(struct bc_tarmac_line *line, const char *at)
+{
+	struct instruction i = {.effect = BC_EFFECT_EXECUTED};
+
+	at = bc_tarmac_skip(at + 2);
+	if (*at != '(')
+		return BC_TARMAC_KEPT; /* EXC, Reset */
+	at++;
+	if (!bc_tarmac_scan_hex(&at, &i.addr) || *at != ':')
+		return bc_tarmac_malformed(
+			line, at, "a hexadecimal address of at most 64 bits and ':' are expected");
+	at++;
+	if (!take_opcode(&at, &i) || *at != ')')
+		return bc_tarmac_malformed(
+			line, at, "a hexadecimal opcode of at most 64 bits and ')' are expected");
+	return take_rest(line, at + 1, &i, true);
+}
+
+/* One group of a register's value: digits, x or X where they are unknown, '-' where they stay. */
+static const char *value_end(const char *at)
+{
+	uint32_t digits;
+
+	if (bc_tarmac_is_separator(*at))
+		return at;
+	while (bc_tarmac_hex8(at, &digits))
+		at += 8;
+	while (bc_hex_value[(uint8_t)*at] <= 15 || bc_tarmac_is_unknown(*at) ||
+		bc_tarmac_is_separator(*at) || *at == '-')
+		at++;
+	return at;
+}
+
+static enum bc_tarmac_taken take_register(struct bc_tarmac_line *line, const char *at)
+{
+	const char *name = bc_tarmac_skip(at + 1);
+	const char *name_end = bc_tarmac_word_end(name);
+
+	if (name == name_end)
+		return bc_tarmac_malformed(line, name, "the name of a register is expected");
+	at = bc_tarmac_skip(name_end);
+	if (*at == '(') { /* which of several: R1 (USR) */
+		while (*at != '\n' && *at != ')')
+			at++;
+		if (*at == '\n')
+			return bc_tarmac_malformed(line, at, "')' is expected");
+		at = bc_tarmac_skip(at + 1);
+	}
+	const char *value = at;
+	const char *end = value_end(at);
+	if (*value == '\n')
+		return bc_tarmac_malformed(line, at, "a hexadecimal value is expected");
+	if (end == value || !bc_is_word_end(*end)) {
+		/* "TLBI ALLE3": no register, and no value. */
+		if ((uint8_t)(*value - '0') > 9)
+			return BC_TARMAC_KEPT;
+		return bc_tarmac_malformed(line, end, "a hexadecimal value is expected");
+	}
+	/* A value may be cut into groups of eight digits by spaces; what else follows is a remark.
+	 */
+	if (end - value == 8) {
+		for (;;) {
+			const char *group = bc_tarmac_skip(end);
+			const char *group_end = value_end(group);
+			if (group_end - group != 8 || !bc_is_word_end(*group_end))
+				break;
+			end = group_end;
+		}
+	}
+	struct bc_entry *entry = bc_tarmac_add(line, BC_ENTRY_REGISTER, 0, 0);
+	entry->reg.name = bc_tarmac_text(name, name_end);
+	entry->reg.value = bc_tarmac_text(value, end);
+	line->end = end;
+	return BC_TARMAC_TAKEN;
+}
+
+/* The unit that a word is, or BC_UNIT_TICK. */
+static unsigned unit_of(const char *at)
+{
+	if (at[0] == 'c' && at[1] == 'l' && at[2] == 'k')
+		return bc_is_word_end(at[3]) ? BC_UNIT_CLK : BC_UNIT_TICK;
+	if (at[0] == 'c' && at[1] == 'y' && at[2] == 'c')
+		return bc_is_word_end(at[3]) ? BC_UNIT_CYC : BC_UNIT_TICK;
+	if (at[0] == 't' && at[1] == 'i' && at[2] == 'c')
+		return bc_is_word_end(at[3]) ? BC_UNIT_TIC : BC_UNIT_TICK;
+	if (at[0] == '\n' || at[1] != 's' || !bc_is_word_end(at[2]))
+		return BC_UNIT_TICK;
+	switch (at[0]) {
+	case 'n':
+		return BC_UNIT_NS;
+	case 'c':
+		return BC_UNIT_CS;
+	case 'p':
+		return BC_UNIT_PS;
+	case 'u':
+		return BC_UNIT_US;
+	default:
+		return BC_UNIT_TICK;
+	}
+}
+
+/* A number with a unit is the time; a number without one is none. Returns whether it is there, and
+ * moves *at behind it; `line->bad` is set where it has more than 64 bits. */
+static bool take_time(struct bc_tarmac_line *line, struct tarmac *t, const char **at)
+{
+	const char *p = *at;
+	uint64_t value = 0;
+
+	if ((uint8_t)(*p - '0') > 9)
+		return false;
+	bool fits = bc_tarmac_scan_decimal(&p, &value);
+	const char *bad = p;
+	while ((uint8_t)(*p - '0') <= 9)
+		p++;
+	const char *name = bc_tarmac_skip(p);
+	unsigned unit = unit_of(name);
+	if (unit == BC_UNIT_TICK)
+		return false;
+	*at = bc_tarmac_skip(bc_tarmac_word_end(name));
+	if (fits) {
+		t->tick = value;
+		t->unit = (uint8_t)unit;
+		t->has_time = true;
+	} else {
+		line->bad = bad;
+	}
+	return true;
+}
+
+/* "cpu0", or behind a time a number alone. A word of another kind behind "cpu" is passed over. */
+static const char *take_cpu(struct bc_tarmac_line *line, const char *at, bool has_time)
+{
+	const char *p = at;
+	uint64_t cpu;
+
+	if (at[0] == 'c' && at[1] == 'p' && at[2] == 'u')
+		p += 3;
+	else if (!has_time || (uint8_t)(*at - '0') > 9)
+		return at;
+	if (bc_tarmac_scan_decimal(&p, &cpu) && bc_is_space(*p) && cpu <= UINT16_MAX) {
+		line->proc = (uint16_t)cpu;
+		line->has |= BC_HAS_PROC;
+		return bc_tarmac_skip(p);
+	}
+	return *at == 'c' ? bc_tarmac_skip(bc_tarmac_word_end(at)) : at;
+}
+
+static enum bc_tarmac_taken take_kind(
+	struct bc_tarmac_line *line, struct tarmac *t, const char *at, uint16_t access)
+{
+	switch (*at) {
+	case 'I':
+		if ((at[1] == 'T' || at[1] == 'S' || at[1] == 'F') && bc_is_word_end(at[2]))
+			return take_it(line, at);
+		return BC_TARMAC_KEPT;
+	case 'R':
+		return bc_is_word_end(at[1]) ? take_register(line, at)
+					     : bc_tarmac_take_rw(line, at);
+	case 'W':
+		return bc_tarmac_take_rw(line, at);
+	case 'M':
+		return bc_tarmac_take_m(line, at);
+	case 'E':
+		return at[1] == 'S' && bc_is_word_end(at[2]) ? take_es(line, at) : BC_TARMAC_KEPT;
+	case 'L':
+	case 'S':
+		if (at[1] != (*at == 'L' ? 'D' : 'T') || !bc_is_word_end(at[2]))
+			return BC_TARMAC_KEPT;
+		return bc_tarmac_take_ld_st(line, at, &t->access);
+	default:
+		t->access = access;
+		return bc_tarmac_take_continued(line, at, &t->access);
+	}
+}
+
+static enum bc_tarmac_taken take_line(struct bc_tarmac_line *line, struct tarmac *t)
+{
+	const char *at = bc_tarmac_skip(line->p->at);
+	uint16_t access = t->access;
+	bool has_time = take_time(line, t, &at);
+	const char *bad_time = line->bad;
+
+	at = take_cpu(line, at, has_time);
+	line->has |= t->has_time ? BC_HAS_TIME : 0;
+	line->tick = t->tick;
+	line->unit = t->unit;
+	line->end = at;
+	t->access = BC_TARMAC_NO_ACCESS;
+	enum bc_tarmac_taken taken = take_kind(line, t, at, access);
+	if (taken == BC_TARMAC_TAKEN && bad_time != NULL)
+		return bc_tarmac_malformed(
+			line, bad_time, "a decimal time of at most 64 bits is expected");
+	return taken;
+}
+
+static void begin_tarmac(void *state, const struct bc_format_options *options)
+{
+	struct tarmac *t = state;
+
+	(void)options;
+	*t = (struct tarmac){.access = BC_TARMAC_NO_ACCESS};
+}
+
+static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
+{
+	struct tarmac *t = state;
+
+	for (; p->at < p->end; p->number++) {
+		if (!bc_parse_has_room(p))
+			return BC_PARSE_FULL;
+		struct bc_tarmac_line line = {.p = p};
+		enum bc_tarmac_taken taken = take_line(&line, t);
+		if (taken == BC_TARMAC_MALFORMED)
+			return bc_parse_bad(p, line.bad, line.expected);
+		if (taken == BC_TARMAC_KEPT) {
+			line.made = 0;
+			bc_tarmac_add(&line, BC_ENTRY_LINE, 0, 0);
+		}
+		const char *end = *line.end == '\n' ? line.end : bc_line_end(line.end);
+		p->entries[p->count].line = bc_tarmac_text(p->at, end);
+		p->count += line.made;
+		p->at = end + 1;
+	}
+	return BC_PARSE_DONE;
+}
+
+const struct bc_parser bc_tarmac_parser = {
+	.state_bytes = sizeof(struct tarmac), .begin = begin_tarmac, .parse = parse_tarmac};

@@ -1,0 +1,274 @@
+#include "formats/codec/tarmac_access.h"
+
+#include <byteswap.h>
+
+_Static_assert(
+	BC_TARMAC_ACCESS_MAX / 8 <= BC_LINE_ENTRIES, "an access's parts fit a line's entries");
+
+/* A memory access, as far as the words before its data tell. */
+struct access {
+	unsigned type;
+	uint32_t size;
+	bool is_memory_order; /* the byte at the lowest address is written first */
+	uint64_t addr;
+	uint64_t phys;
+	uint32_t has;
+};
+
+static void add_access(struct bc_tarmac_line *line, const struct access *a, uint64_t offset,
+	uint32_t size, bool is_known, uint64_t data)
+{
+	struct bc_entry *entry = bc_tarmac_add(line, BC_ENTRY_REFERENCE, a->type, a->addr + offset);
+
+	entry->has |= BC_HAS_SIZE | a->has | (is_known ? BC_HAS_DATA : 0);
+	entry->size = size;
+	entry->phys = a->has != 0 ? a->phys + offset : 0;
+	entry->data = is_known ? data : 0;
+}
+
+/* Up to 16 digits, separators among them passed over. Returns false where there are fewer. */
+static bool take_digits(const char **at, unsigned digits, bool *is_known, uint64_t *data)
+{
+	const char *p = *at;
+	uint64_t sum = 0;
+
+	*is_known = true;
+	while (digits != 0) {
+		uint8_t digit = bc_hex_value[(uint8_t)*p];
+		if (digit <= 15) {
+			sum = sum << 4 | digit;
+		} else if (bc_tarmac_is_unknown(*p)) {
+			*is_known = false;
+		} else if (bc_tarmac_is_separator(*p) || bc_is_space(*p)) {
+			p++;
+			continue;
+		} else {
+			break;
+		}
+		digits--;
+		p++;
+	}
+	*at = p;
+	*data = sum;
+	return digits == 0;
+}
+
+static uint64_t swapped(uint64_t data, uint32_t bytes)
+{
+	return bswap_64(data) >> (8 - bytes) * 8;
+}
+
+/* At most eight bytes of an access. */
+struct part {
+	uint64_t data;
+	uint8_t bytes;
+	bool is_known;
+};
+
+/* Adds the parts of an access from the lowest address up. */
+static void add_parts(struct bc_tarmac_line *line, const struct access *a, const struct part *parts,
+	unsigned count)
+{
+	bool is_known = false;
+	uint64_t offset = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		is_known |= parts[i].is_known;
+	if (!is_known) { /* no data that would have to be cut in parts */
+		add_access(line, a, 0, a->size, false, 0);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		const struct part *part = &parts[a->is_memory_order ? i : count - 1 - i];
+		add_access(line, a, offset, part->bytes, part->is_known, part->data);
+		offset += part->bytes;
+	}
+}
+
+static enum bc_tarmac_taken take_data(
+	struct bc_tarmac_line *line, const char *at, const struct access *a)
+{
+	static const char expected[] =
+		"two hexadecimal digits for each byte of the access are expected";
+	struct part parts[BC_TARMAC_ACCESS_MAX / 8];
+	uint32_t left = a->size;
+	unsigned count = 0;
+
+	/* What is no multiple of eight is at the highest address: written first in a number. */
+	while (left != 0) {
+		struct part *part = &parts[count++];
+		uint32_t odd = left % 8 != 0 && (left < 8 || !a->is_memory_order) ? left % 8 : 8;
+		part->bytes = (uint8_t)odd;
+		if (!take_digits(&at, odd * 2, &part->is_known, &part->data))
+			return bc_tarmac_malformed(line, at, expected);
+		if (a->is_memory_order)
+			part->data = swapped(part->data, odd);
+		left -= odd;
+	}
+	if (!bc_is_word_end(*at))
+		return bc_tarmac_malformed(line, at, expected);
+	line->end = at;
+	add_parts(line, a, parts, count);
+	return BC_TARMAC_TAKEN;
+}
+
+/* A word instead of an address, as in "MCW4___R (01000250:000000bb) TRANSFER 00000000". */
+static bool is_name(const char *at)
+{
+	bool is_hex = true;
+
+	for (; !bc_is_word_end(*at); at++) {
+		if (*at < 'A' || *at > 'Z')
+			return false;
+		is_hex &= *at <= 'F';
+	}
+	return !is_hex;
+}
+
+/* The rest of a memory access behind the word that says what it is. */
+static enum bc_tarmac_taken take_access(
+	struct bc_tarmac_line *line, const char *at, struct access *a)
+{
+	at = bc_tarmac_skip(at);
+	if ((*at == 'X' || *at == 'T') && bc_is_space(at[1])) /* exclusive, translated */
+		at = bc_tarmac_skip(at + 1);
+	if (*at == '(') { /* the instruction that did it */
+		while (*at != '\n' && *at != ')')
+			at++;
+		at = bc_tarmac_skip(at + (*at == ')'));
+	}
+	if (is_name(at))
+		return BC_TARMAC_KEPT;
+	if (!bc_tarmac_scan_hex(&at, &a->addr) || !bc_tarmac_take_physical(&at, &a->phys, &a->has))
+		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
+	at = bc_tarmac_skip(at);
+	if (*at == '(') /* (ABORTED) */
+		return BC_TARMAC_KEPT;
+	return take_data(line, at, a);
+}
+
+/* Of attributes that fill the word up to eight letters the last is the bus: data in the order of
+ * memory, or instructions or peripherals, which are not modelled. */
+enum bc_tarmac_taken bc_tarmac_take_m(struct bc_tarmac_line *line, const char *at)
+{
+	const char *p = at + 1;
+	struct access a = {.type = BC_REQ_MEMREAD};
+	uint64_t size;
+
+	if (*p >= 'A' && *p <= 'Z' && (p[1] == 'R' || p[1] == 'W'))
+		p++;
+	if (*p != 'R' && *p != 'W')
+		return BC_TARMAC_KEPT;
+	a.type = *p++ == 'W' ? BC_REQ_MEMWRITE : BC_REQ_MEMREAD;
+	if (!bc_tarmac_scan_decimal(&p, &size) || size == 0 || size > BC_TARMAC_ACCESS_MAX)
+		return BC_TARMAC_KEPT;
+	a.size = (uint32_t)size;
+	while ((*p >= 'A' && *p <= 'Z') || *p == '_')
+		p++;
+	if (!bc_is_word_end(*p))
+		return BC_TARMAC_KEPT;
+	if (p - at == 8 && (p[-1] == 'I' || p[-1] == 'A'))
+		return BC_TARMAC_KEPT;
+	a.is_memory_order = p - at == 8 && p[-1] == 'D';
+	return take_access(line, p, &a);
+}
+
+enum bc_tarmac_taken bc_tarmac_take_rw(struct bc_tarmac_line *line, const char *at)
+{
+	struct access a = {.type = *at == 'R' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE};
+	unsigned tens = (uint8_t)(at[1] - '0');
+
+	if (tens > 9 || (uint8_t)(at[2] - '0') > 9 || !bc_is_word_end(at[3]))
+		return BC_TARMAC_KEPT;
+	a.size = tens * 10 + (uint8_t)(at[2] - '0');
+	return a.size != 0 ? take_access(line, at + 3, &a) : BC_TARMAC_KEPT;
+}
+
+#define REGION_BYTES   16
+#define REGION_UNUSED  256u
+#define REGION_UNKNOWN 257u
+
+/* Sixteen bytes, the one at the highest address first, each two digits, ".." or "##". */
+static bool take_region(const char **at, unsigned bytes[REGION_BYTES])
+{
+	for (unsigned i = REGION_BYTES; i-- != 0;) {
+		const char *p = *at = bc_tarmac_skip(*at);
+		unsigned high = bc_hex_value[(uint8_t)p[0]];
+		unsigned low = bc_hex_value[(uint8_t)p[1]];
+		if (high <= 15 && low <= 15)
+			bytes[i] = high << 4 | low;
+		else if (p[0] == '.' && p[1] == '.')
+			bytes[i] = REGION_UNUSED;
+		else if (p[0] == '#' && p[1] == '#')
+			bytes[i] = REGION_UNKNOWN;
+		else
+			return false;
+		*at = p + 2;
+	}
+	return bc_is_word_end(**at);
+}
+
+/* Address and region of an LD or ST line: its neighbouring bytes are an access, of at most eight,
+ * cut from the highest address down. */
+static enum bc_tarmac_taken take_diagram(struct bc_tarmac_line *line, const char *at, unsigned type)
+{
+	struct access a = {.type = type};
+	unsigned bytes[REGION_BYTES];
+
+	at = bc_tarmac_skip(at);
+	if (!bc_tarmac_scan_hex(&at, &a.addr) || !bc_is_word_end(*at))
+		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
+	if (!take_region(&at, bytes))
+		return bc_tarmac_malformed(line, at, "16 bytes are expected: digits, .. or ##");
+	for (unsigned end = REGION_BYTES; end != 0;) {
+		uint64_t data = 0;
+		unsigned i = end;
+		if (bytes[i - 1] == REGION_UNUSED) {
+			end--;
+			continue;
+		}
+		bool is_known = bytes[i - 1] != REGION_UNKNOWN;
+		while (i != 0 && end - i < 8 && bytes[i - 1] != REGION_UNUSED &&
+			(bytes[i - 1] != REGION_UNKNOWN) == is_known)
+			data = data << 8 | (bytes[--i] & 0xFF);
+		add_access(line, &a, i, end - i, is_known, data);
+		end = i;
+	}
+	line->end = at;
+	/* No byte of it was touched: nothing that could be an entry. */
+	return line->made != 0 ? BC_TARMAC_TAKEN : BC_TARMAC_KEPT;
+}
+
+enum bc_tarmac_taken bc_tarmac_take_ld_st(
+	struct bc_tarmac_line *line, const char *at, uint16_t *access)
+{
+	uint16_t type = *at == 'L' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE;
+	const char *addr = bc_tarmac_skip(at + 2);
+
+	*access = BC_TARMAC_NO_ACCESS;
+	if (*addr != '\n' && bc_hex_value[(uint8_t)*addr] > 15)
+		return BC_TARMAC_KEPT;
+	enum bc_tarmac_taken taken = take_diagram(line, addr, type);
+	if (taken != BC_TARMAC_MALFORMED)
+		*access = type;
+	return taken;
+}
+
+enum bc_tarmac_taken bc_tarmac_take_continued(
+	struct bc_tarmac_line *line, const char *at, uint16_t *access)
+{
+	uint16_t type = *access;
+	const char *p = at;
+	uint64_t addr;
+
+	*access = BC_TARMAC_NO_ACCESS;
+	if (type == BC_TARMAC_NO_ACCESS || !bc_tarmac_scan_hex(&p, &addr) || !bc_is_space(*p))
+		return BC_TARMAC_KEPT;
+	p = bc_tarmac_skip(p);
+	if (bc_hex_value[(uint8_t)*p] > 15 && *p != '.' && *p != '#')
+		return BC_TARMAC_KEPT;
+	enum bc_tarmac_taken taken = take_diagram(line, at, type);
+	if (taken != BC_TARMAC_MALFORMED)
+		*access = type;
+	return taken;
+}

@@ -1,0 +1,167 @@
+/* A line of Tarmac on its way to be entries: what formats/codec/tarmac.c and the readers of single kinds
+ * of records share. */
+#ifndef BC_FORMATS_CODEC_TARMAC_LINE_H
+#define BC_FORMATS_CODEC_TARMAC_LINE_H
+
+#include "formats/trace/parser.h"
+#include "formats/base/fast_parse.h"
+
+/* The longest memory access that is read and written, in bytes. */
+#define BC_TARMAC_ACCESS_MAX 512u
+
+/* What a line turned out to be. */
+enum bc_tarmac_taken {
+	BC_TARMAC_TAKEN,
+	BC_TARMAC_KEPT, /* of a kind that isn't modelled */
+	BC_TARMAC_MALFORMED,
+};
+
+/* What it has become stands in the parse's entries, behind those that count. */
+struct bc_tarmac_line {
+	struct bc_parse *p;
+	size_t made;
+	uint32_t has; /* of each of its entries */
+	uint16_t proc;
+	uint8_t unit;
+	uint64_t tick;
+	const char *end; /* a place up to which it was read, its newline at most */
+	const char *bad;
+	const char *expected;
+};
+
+#define BC_TARMAC_ADDRESS_EXPECTED "a hexadecimal address of at most 64 bits is expected"
+
+static inline enum bc_tarmac_taken bc_tarmac_malformed(
+	struct bc_tarmac_line *line, const char *bad, const char *expected)
+{
+	line->bad = bad;
+	line->expected = expected;
+	return BC_TARMAC_MALFORMED;
+}
+
+/* Makes the line one entry more; there is room for BC_LINE_ENTRIES. */
+static inline struct bc_entry *bc_tarmac_add(
+	struct bc_tarmac_line *line, unsigned kind, unsigned type, uint64_t addr)
+{
+	struct bc_parse *p = line->p;
+	struct bc_entry *entry = &p->entries[p->count + line->made];
+
+	bc_entry_reference(entry, type, addr, p->number);
+	entry->kind = (uint8_t)kind;
+	entry->has = line->has;
+	entry->tick = line->tick;
+	entry->unit = line->unit;
+	entry->proc = line->proc;
+	entry->is_continued = line->made++ != 0;
+	return entry;
+}
+
+static inline struct bc_text bc_tarmac_text(const char *begin, const char *end)
+{
+	return (struct bc_text){.at = begin, .bytes = (uint32_t)(end - begin)};
+}
+
+/* As bc_skip_spaces() and bc_word_end(), of which most calls find the end at once, or letters. */
+static inline const char *bc_tarmac_skip(const char *at)
+{
+	if ((uint8_t)*at > ' ')
+		return at;
+	if (*at == ' ' && (uint8_t)at[1] > ' ')
+		return at + 1;
+	return bc_skip_spaces(at);
+}
+
+static inline const char *bc_tarmac_word_end(const char *at)
+{
+	for (;; at++) {
+		while ((uint8_t)*at > ' ')
+			at++;
+		if (bc_is_word_end(*at))
+			return at;
+	}
+}
+
+/* As bc_scan_decimal(): 19 digits can't be too large. */
+static inline bool bc_tarmac_scan_decimal(const char **at, uint64_t *value)
+{
+	const char *p = *at;
+	uint64_t sum = 0;
+
+	for (unsigned digit; (digit = (uint8_t)(*p - '0')) <= 9; p++)
+		sum = sum * 10 + digit;
+	if (p == *at || p - *at > 19)
+		return bc_scan_decimal(at, value);
+	*at = p;
+	*value = sum;
+	return true;
+}
+
+/* What may stand among the digits of a number. */
+static inline bool bc_tarmac_is_separator(char c)
+{
+	return c == '_' || c == ':';
+}
+
+static inline bool bc_tarmac_is_unknown(char c)
+{
+	return (c | 0x20) == 'x';
+}
+
+/* Eight hex digits at once; false where one of them is none. Bit 6 tells letters, which have 9 less
+ * than their value in the low four bits; those must give 10 to 15, and others 0 to 9, and the upper
+ * four bits be 3, or 4 or 6 for letters. */
+static inline bool bc_tarmac_hex8(const char *at, uint32_t *value)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t text = bc_le64((const uint8_t *)at);
+	uint64_t letters = text >> 6 & ones;
+	uint64_t x = (text & 0x0F * ones) + 9 * letters;
+	uint64_t wrong = (((x + 6 * ones) >> 4 & ones) ^ letters) | (x >> 4 & ones);
+
+	wrong |= (text ^ (0x30 * ones + 0x10 * letters)) & (0xF0 * ones - 0x20 * letters);
+	if (wrong != 0)
+		return false;
+	x = (x << 4 | x >> 8) & UINT64_C(0x00FF00FF00FF00FF);
+	x = (x | x >> 8) & UINT64_C(0x0000FFFF0000FFFF);
+	*value = __builtin_bswap32((uint32_t)(x | x >> 16));
+	return true;
+}
+
+/* As bc_scan_hex(), faster for numbers of eight or sixteen digits. */
+static inline bool bc_tarmac_scan_hex(const char **at, uint64_t *value)
+{
+	const char *p = *at;
+	uint32_t high;
+	uint32_t low;
+
+	if (!bc_tarmac_hex8(p, &high))
+		return bc_scan_hex(at, value);
+	p += 8;
+	if (bc_hex_value[(uint8_t)*p] > 15) {
+		*at = p;
+		*value = high;
+		return true;
+	}
+	if (!bc_tarmac_hex8(p, &low) || bc_hex_value[(uint8_t)p[8]] <= 15)
+		return bc_scan_hex(at, value);
+	*at = p + 8;
+	*value = (uint64_t)high << 32 | low;
+	return true;
+}
+
+/* Behind an address there may be a physical one, its state, and the address of a second half: takes
+ * them. Returns false where the address doesn't end as one. */
+static inline bool bc_tarmac_take_physical(const char **at, uint64_t *phys, uint32_t *has)
+{
+	if (**at == ':') {
+		++*at;
+		if (!bc_tarmac_scan_hex(at, phys))
+			return false;
+		*has = BC_HAS_PHYS;
+	}
+	if (**at == '_' || **at == ',')
+		*at = bc_tarmac_word_end(*at);
+	return bc_is_word_end(**at);
+}
+
+#endif

@@ -1,0 +1,206 @@
+#include "formats/codec/tarmac_print.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/codec/tarmac_line.h"
+#include "formats/base/fast_format.h"
+
+struct tarmac_printer {
+	uint64_t ticks;  /* of the entries without a time */
+	uint64_t number; /* of the line that was printed last as it stood */
+	bool has_number;
+};
+
+static char *put_text(char *out, struct bc_text text)
+{
+	if (text.bytes != 0)
+		memcpy(out, text.at, text.bytes);
+	return out + text.bytes;
+}
+
+static char *put_word(char *out, const char *word)
+{
+	size_t bytes = strlen(word);
+
+	memcpy(out, word, bytes);
+	return out + bytes;
+}
+
+/* At least so many digits, or as many as it takes. */
+static char *put_digits(char *out, uint64_t value, unsigned digits)
+{
+	unsigned needed = value != 0 ? (67 - (unsigned)__builtin_clzll(value)) / 4 : 1;
+
+	if (digits < needed)
+		digits = needed;
+	bc_put_hex64(out, value << (16 - digits) * 4);
+	return out + digits;
+}
+
+static char *put_address(char *out, const struct bc_entry *entry)
+{
+	out = put_digits(out, entry->addr, entry->addr > UINT32_MAX ? 16 : 8);
+	if ((entry->has & BC_HAS_PHYS) == 0)
+		return out;
+	*out++ = ':';
+	return put_digits(out, entry->phys, 12);
+}
+
+static char *put_time(char *out, const struct bc_entry *entry, uint64_t tick)
+{
+	out = bc_put_decimal(out, tick);
+	*out++ = ' ';
+	out = put_word(out, bc_unit_name(entry->unit != BC_UNIT_TICK ? entry->unit : BC_UNIT_CLK));
+	*out++ = ' ';
+	if ((entry->has & BC_HAS_PROC) != 0) {
+		out = put_word(out, "cpu");
+		out = bc_put_decimal(out, entry->proc);
+		*out++ = ' ';
+	}
+	return out;
+}
+
+static char *put_opcode(char *out, const struct bc_entry *entry)
+{
+	const struct bc_instruction *i = &entry->instruction;
+	unsigned unknown = entry->size - 1 < 8 ? entry->size * 2 : 8;
+
+	if (i->digits != 0)
+		return put_digits(out, i->opcode, i->digits);
+	memset(out, '-', unknown);
+	return out + unknown;
+}
+
+static char *put_instruction(char *out, const struct bc_entry *entry)
+{
+	const struct bc_instruction *i = &entry->instruction;
+
+	out = put_word(out, i->effect == BC_EFFECT_SKIPPED ? "IS (" : "IT (");
+	out = i->has_id ? bc_put_decimal(out, i->id) : put_address(out, entry);
+	*out++ = ')';
+	*out++ = ' ';
+	if (i->has_id) {
+		out = put_address(out, entry);
+		*out++ = ' ';
+	}
+	out = put_opcode(out, entry);
+	if (i->set.bytes != 0) {
+		*out++ = ' ';
+		out = put_text(out, i->set);
+	}
+	if (i->mode.bytes != 0) {
+		*out++ = ' ';
+		out = put_text(out, i->mode);
+	}
+	out = put_word(out, " : ");
+	return put_text(out, i->disassembly);
+}
+
+static char *put_reference(char *out, const struct bc_entry *entry)
+{
+	bool is_known = (entry->has & BC_HAS_DATA) != 0 && entry->size <= 8;
+
+	*out++ = 'M';
+	*out++ = bc_ref_type_plain(entry->type) == BC_REQ_MEMWRITE ? 'W' : 'R';
+	out = bc_put_decimal(out, entry->size);
+	*out++ = ' ';
+	out = put_address(out, entry);
+	*out++ = ' ';
+	if (!is_known) {
+		memset(out, 'x', (size_t)entry->size * 2);
+		return out + (size_t)entry->size * 2;
+	}
+	if ((entry->has & BC_HAS_PHYS) != 0 && entry->size == 8) {
+		out = bc_put_hex32(out, (uint32_t)(entry->data >> 32));
+		*out++ = '_';
+		return bc_put_hex32(out, (uint32_t)entry->data);
+	}
+	/* The size tells how many bytes of the data are meant. */
+	unsigned unused = (8 - entry->size) * 8;
+	return put_digits(out, entry->data << unused >> unused, entry->size * 2);
+}
+
+static char *put_register(char *out, const struct bc_entry *entry)
+{
+	*out++ = 'R';
+	*out++ = ' ';
+	out = put_text(out, entry->reg.name);
+	*out++ = ' ';
+	return put_text(out, entry->reg.value);
+}
+
+char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t tick)
+{
+	if (entry->kind == BC_ENTRY_REFERENCE &&
+		(entry->size == 0 || entry->size > BC_TARMAC_ACCESS_MAX))
+		return NULL;
+	out = put_time(out, entry, tick);
+	if (entry->kind == BC_ENTRY_INSTRUCTION)
+		out = put_instruction(out, entry);
+	else if (entry->kind == BC_ENTRY_REGISTER)
+		out = put_register(out, entry);
+	else
+		out = put_reference(out, entry);
+	*out++ = '\n';
+	return out;
+}
+
+static int too_large(struct bc_print *p, const struct bc_entry *entry)
+{
+	if (entry->size == 0)
+		snprintf(p->why, sizeof(p->why),
+			"its size is unknown, and Tarmac has no memory access without one");
+	else
+		snprintf(p->why, sizeof(p->why),
+			"its %" PRIu32 " bytes are more than the %u that a memory access of Tarmac "
+			"has here",
+			entry->size, BC_TARMAC_ACCESS_MAX);
+	return -ERANGE;
+}
+
+/* An entry of another format, or one whose line was cut from it. */
+static int print_fields(struct tarmac_printer *t, struct bc_print *p, const struct bc_entry *entry)
+{
+	bool has_time = (entry->has & BC_HAS_TIME) != 0;
+	char *out = p->out + p->used;
+	char *end = bc_tarmac_print_fields(out, entry, has_time ? entry->tick : t->ticks);
+
+	if (end == NULL)
+		return too_large(p, entry);
+	t->ticks += !has_time;
+	t->has_number = false;
+	if (entry->kind == BC_ENTRY_REFERENCE && (entry->has & BC_HAS_DATA) != 0 && entry->size > 8)
+		bc_print_lose(p, BC_HAS_DATA);
+	p->used += (size_t)(end - out);
+	return 0;
+}
+
+static int print_tarmac(void *state, struct bc_print *p)
+{
+	struct tarmac_printer *t = state;
+
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_entry *entry = p->entries;
+		if (entry->line.bytes != 0 || entry->kind == BC_ENTRY_LINE) {
+			char *out = put_text(p->out + p->used, entry->line);
+			*out++ = '\n';
+			p->used = (size_t)(out - p->out);
+			t->number = entry->number;
+			t->has_number = true;
+			continue;
+		}
+		/* It stands in the line printed before it. */
+		if (entry->is_continued && t->has_number && t->number == entry->number)
+			continue;
+		int rc = print_fields(t, p, entry);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+const struct bc_printer bc_tarmac_printer = {
+	.state_bytes = sizeof(struct tarmac_printer), .print = print_tarmac};

@@ -1,0 +1,37 @@
+/* Whether the times of a pair are the same, as formats/diff/match.h has it: that of B less the skew
+ * between the clocks lies at most a window from that of A. Private to formats/diff/match.c; inline, for
+ * it is asked of every pair. */
+#ifndef BC_FORMATS_DIFF_MATCH_TIME_H
+#define BC_FORMATS_DIFF_MATCH_TIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/diff/compare.h"
+#include "formats/trace/entry.h"
+#include "formats/diff/match_options.h"
+#include "formats/bus/record.h"
+
+static inline bool bc_match_time_is_compared(const struct bc_match_options *options)
+{
+	return (options->fields & BC_FIELD_TIME) != 0;
+}
+
+static inline bool bc_match_time_is_same(const struct bc_match_options *options,
+	const struct bc_entry *a, const struct bc_entry *b, uint64_t skew)
+{
+	if (!bc_match_time_is_compared(options) || ((a->has | b->has) & BC_HAS_TIME) == 0)
+		return true;
+	if ((a->has & b->has & BC_HAS_TIME) == 0)
+		return false;
+	if (a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK)
+		return false;
+	/* A delta that is none can't be told by the sum of them. */
+	if (a->has_delta && b->has_delta &&
+		(a->delta == BC_TIME_NONE) != (b->delta == BC_TIME_NONE))
+		return false;
+	uint64_t apart = b->tick - a->tick - skew;
+	return apart <= options->window || 0 - apart <= options->window;
+}
+
+#endif

@@ -1,7 +1,0 @@
-/* For functions whose result says whether they did anything. */
-#ifndef BC_FORMATS_MUST_CHECK_H
-#define BC_FORMATS_MUST_CHECK_H
-
-#define BC_MUST_CHECK __attribute__((warn_unused_result))
-
-#endif

@@ -1,0 +1,330 @@
+/* Segments: each chunk's records become entries, with its events between them; what is missing,
+ * damaged or there twice becomes a fault. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/reader/reader_kind.h"
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_reader.h"
+
+struct chunk_state {
+	struct bc_segment_reader *reader;
+	struct bc_segment_index index; /* rows NULL: read from beginning to end */
+	uint32_t row;                  /* the next to look at */
+	bool is_open;                  /* whole reading: an index is still to come */
+	bool has_begun;
+	bool is_over;
+	bool has_chunk; /* records [next, info.records) of the chunk are to come */
+	uint32_t next;
+	uint32_t event;  /* and events from this one on */
+	uint64_t tick;   /* of the record before */
+	bool is_inexact; /* and whether that is no more than a lower bound */
+	bool has_epoch;
+	uint32_t epoch;
+	struct bc_continuity own;
+	struct bc_continuity *continuity;
+	struct bc_chunk chunk;
+};
+
+static int open_chunks(struct bc_reader *r)
+{
+	struct chunk_state *c = malloc(sizeof(*c));
+
+	if (c == NULL)
+		return -ENOMEM;
+	memset(c, 0, offsetof(struct chunk_state, chunk));
+	r->state = c;
+	c->continuity = r->options.continuity != NULL ? r->options.continuity : &c->own;
+	if (r->options.wants_chunk != NULL && r->options.index_fd >= 0 &&
+		bc_segment_index_load(&c->index, r->options.index_fd) != 0)
+		c->index.rows = NULL;
+	c->is_open = c->index.rows == NULL;
+	int rc = bc_input_segments(r->input, &c->reader);
+	if (rc != 0 || c->index.rows == NULL)
+		return rc;
+	/* The header first, and nothing behind it. */
+	struct bc_chunk_info info;
+	uint64_t end = c->index.head.offset;
+	if (c->index.head.rows != 0)
+		end = bc_segment_index_row(&c->index, 0, &info);
+	return bc_segment_reader_range(c->reader, 0, end);
+}
+
+static void close_chunks(struct bc_reader *r)
+{
+	struct chunk_state *c = r->state;
+
+	if (c == NULL)
+		return;
+	bc_segment_reader_close(c->reader);
+	bc_segment_index_free(&c->index);
+	bc_continuity_reset(&c->own);
+	free(c);
+}
+
+static bool is_wanted(const struct bc_reader *r, const struct bc_chunk_info *info)
+{
+	return r->options.wants_chunk == NULL || r->options.wants_chunk(r->options.context, info);
+}
+
+static int tell(struct bc_reader *r, struct bc_batch *batch, uint64_t offset, uint64_t bytes,
+	const char *what)
+{
+	r->fault = (struct bc_fault){.offset = offset, .bytes = bytes};
+	snprintf(r->fault.what, sizeof(r->fault.what), "%s", what);
+	batch->fault = &r->fault;
+	return 1;
+}
+
+/* Whether records that may be wanted are missing between the files before and this one's first
+ * chunk: that is then read, and tells of them, wanted or not. */
+static bool is_behind_hole(
+	const struct bc_reader *r, const struct chunk_state *c, const struct bc_chunk_info *info)
+{
+	struct bc_chunk_info hole;
+
+	return bc_continuity_hole(c->continuity, info, &hole) && is_wanted(r, &hole);
+}
+
+/* Turns the reader to the next run of chunks that are wanted. Returns 1, 0 if there is none, or a
+ * negative errno. */
+static int next_range(struct bc_reader *r, struct chunk_state *c)
+{
+	struct bc_chunk_info info;
+
+	while (c->row < c->index.head.rows) {
+		uint64_t begin = bc_segment_index_row(&c->index, c->row, &info);
+		uint64_t end = begin;
+		uint64_t first = info.first_record;
+		bool is_behind = c->row == 0 && is_behind_hole(r, c, &info);
+		bool is_read = is_behind;
+		while (c->row < c->index.head.rows) {
+			bc_segment_index_row(&c->index, c->row, &info);
+			if (!is_read && !is_wanted(r, &info))
+				break;
+			is_read = false;
+			end += bc_chunk_encoded_bytes(&info);
+			c->row++;
+		}
+		if (end == begin) {
+			c->row++;
+			continue;
+		}
+		/* What isn't read isn't missing. */
+		if (!is_behind)
+			bc_continuity_jump(c->continuity, info.recording_tag, first);
+		int rc = bc_segment_reader_range(c->reader, begin, end);
+		return rc < 0 ? rc : 1;
+	}
+	/* Nor is what another file goes on behind. */
+	if (c->row != 0) {
+		bc_segment_index_row(&c->index, c->row - 1, &info);
+		bc_continuity_pass(c->continuity, &info);
+	}
+	return 0;
+}
+
+/* The tick before the first record of a chunk: of that one, less the time since. */
+static uint64_t tick_before(const struct bc_chunk *chunk)
+{
+	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
+
+	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
+}
+
+/* What is missing before a chunk is a gap at its head, for whoever takes its events. */
+static void put_gap(struct bc_chunk *chunk, uint64_t missing)
+{
+	if (chunk->info.events == BC_CHUNK_EVENTS)
+		return; /* it is told all the same */
+	memmove(chunk->events + 1, chunk->events, chunk->info.events * sizeof(chunk->events[0]));
+	chunk->events[0] = (struct bc_event){
+		.kind = BC_EVENT_GAP, .cause = BC_GAP_DAMAGED, .exact = true, .value = missing};
+	chunk->info.events++;
+}
+
+/* A chunk was found: begins with it, unless it was there before or isn't wanted. */
+static int take_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+	uint64_t offset = bc_segment_reader_offset(c->reader);
+	uint64_t missing;
+	char what[128];
+	int place = bc_continuity_take(c->continuity, &c->chunk, &missing);
+
+	if (place < 0)
+		return place;
+	if (place == BC_PLACE_AGAIN) {
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 " (%" PRIu32 " records) was there before; it is left out",
+			info->number, info->records);
+		return tell(r, batch, offset, bc_chunk_encoded_bytes(info), what);
+	}
+	c->has_chunk = is_wanted(r, info);
+	c->next = 0;
+	c->event = 0;
+	c->tick = info->first_tick;
+	if (place == BC_PLACE_BEHIND) {
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 " stands behind chunks that come after it", info->number);
+		return tell(r, batch, offset, bc_chunk_encoded_bytes(info), what);
+	}
+	if (missing == 0)
+		return 0;
+	put_gap(&c->chunk, missing);
+	snprintf(what, sizeof(what),
+		"%" PRIu64 " record%s missing before chunk %" PRIu32 " (record%s %" PRIu64 " on)",
+		missing, missing == 1 ? " is" : "s are", info->number, missing == 1 ? "" : "s",
+		info->first_record - missing);
+	return tell(r, batch, offset, 0, what);
+}
+
+/* Says that a segment lacks its index, unless damage has told why. Returns 1 for a fault. */
+static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	bool was_open = c->is_open;
+
+	c->is_open = false;
+	if (!was_open)
+		return 0;
+	return tell(r, batch, bc_segment_reader_offset(c->reader), 0,
+		"the segment has no index: it was cut off, is still open, or was never sealed; all "
+		"whole chunks were read");
+}
+
+/* Looks for the next chunk. Returns 1 for a fault, 0, or a negative errno. */
+static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	int found = bc_segment_read(c->reader, &c->chunk);
+	bool is_whole = c->index.rows == NULL;
+	int rc = 0;
+
+	if (found < 0)
+		return found;
+	switch ((enum bc_segment_found)found) {
+	case BC_FOUND_SEGMENT:
+		r->header = bc_segment_reader_header(c->reader);
+		bc_continuity_expect(c->continuity, r->header);
+		rc = c->has_begun ? end_segment(r, c, batch) : 0;
+		c->has_begun = true;
+		c->is_open = is_whole;
+		return rc;
+	case BC_FOUND_CHUNK:
+		c->has_begun = true;
+		return take_chunk(r, c, batch);
+	case BC_FOUND_INDEX:
+		c->is_open = false;
+		return 0;
+	case BC_FOUND_DAMAGE: {
+		const struct bc_segment_damage *d = bc_segment_reader_damage(c->reader);
+		c->is_open = false;
+		return tell(r, batch, d->offset, d->bytes, d->what);
+	}
+	case BC_FOUND_END:
+		break;
+	}
+	if (!is_whole) {
+		rc = next_range(r, c);
+		c->is_over = rc == 0;
+		return rc < 0 ? rc : 0;
+	}
+	c->is_over = true;
+	return end_segment(r, c, batch);
+}
+
+static void add_event(struct bc_reader *r, const struct chunk_state *c, struct bc_batch *batch,
+	const struct bc_event *event)
+{
+	struct bc_entry *entry = &r->entries[batch->count++];
+
+	bc_entry_reference(entry, 0, 0, c->chunk.info.first_record + c->next);
+	entry->kind = BC_ENTRY_EVENT;
+	entry->tick = c->tick;
+	entry->epoch = c->chunk.info.epoch;
+	entry->is_inexact = c->is_inexact;
+	entry->note.event = *event;
+	entry->note.text = (struct bc_text){
+		.at = c->chunk.text + event->text, .bytes = event->text_bytes};
+}
+
+/* An anchor has the tick of a record that has no delta; the first record's is the chunk's own. */
+static void take_anchor(struct chunk_state *c, const struct bc_event *anchor, uint32_t time)
+{
+	if (time != BC_TIME_NONE)
+		return;
+	if (c->next != 0)
+		c->tick = anchor->value;
+	c->is_inexact = !anchor->exact;
+}
+
+/* As many records and events of the chunk as there is room for. */
+static void take_entries(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+
+	if (c->next == 0 && c->event == 0) {
+		if (c->has_epoch && c->epoch != info->epoch)
+			add_event(r, c, batch, &(struct bc_event){.kind = 0});
+		c->is_inexact = c->is_inexact && c->has_epoch && c->epoch == info->epoch;
+		c->has_epoch = true;
+		c->epoch = info->epoch;
+	}
+	batch->chunk_info = info;
+	while (batch->count < BC_READER_ENTRIES) {
+		const uint8_t *record = c->chunk.records + (size_t)c->next * BC_RECORD_BYTES;
+		const struct bc_event *event = &c->chunk.events[c->event];
+		uint32_t time = c->next < info->records ? bc_le32(record + 8) : 0;
+		if (c->event < info->events && event->position <= c->next) {
+			c->event++;
+			if (event->kind == BC_EVENT_ANCHOR)
+				take_anchor(c, event, time);
+			else
+				add_event(r, c, batch, event);
+			continue;
+		}
+		if (c->next == info->records) {
+			c->has_chunk = false;
+			return;
+		}
+		c->tick += c->next != 0 && time != BC_TIME_NONE ? time : 0;
+		struct bc_entry *entry = &r->entries[batch->count++];
+		bc_entry_of_record(entry, record, info->first_record + c->next, c->tick);
+		entry->epoch = info->epoch;
+		entry->is_inexact = c->is_inexact;
+		c->next++;
+	}
+}
+
+static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
+{
+	struct chunk_state *c = r->state;
+
+	while (batch->count == 0) {
+		if (c->has_chunk && r->options.as_records) {
+			c->has_chunk = false;
+			batch->records = c->chunk.records;
+			batch->record_count = c->chunk.info.records;
+			batch->first_number = c->chunk.info.first_record;
+			batch->tick = tick_before(&c->chunk);
+			batch->chunk = &c->chunk;
+			batch->chunk_info = &c->chunk.info;
+			return 1;
+		}
+		if (c->has_chunk) {
+			take_entries(r, c, batch);
+			continue;
+		}
+		if (c->is_over)
+			return 0;
+		int rc = find_chunk(r, c, batch);
+		if (rc != 0)
+			return rc;
+	}
+	return 1;
+}
+
+const struct bc_reader_kind bc_chunk_reader = {
+	.open = open_chunks, .next = next_chunk, .close = close_chunks};

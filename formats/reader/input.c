@@ -1,0 +1,193 @@
+#include "formats/reader/input.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/segment/segment.h"
+
+#define PACKED_BYTES (1u << 18)
+
+struct bc_input {
+	struct bc_stream stream;
+	struct bc_unpacker *unpacker; /* NULL: not compressed */
+	uint64_t read_bytes;          /* from the stream so far */
+	size_t start;                 /* of them not yet given: packed[start .. end) */
+	size_t end;
+	uint8_t packed[PACKED_BYTES];
+};
+
+_Static_assert(PACKED_BYTES >= BC_PROBE_BYTES, "the head is kept in the buffer");
+
+/* Reads on until the format is told. */
+static int read_head(struct bc_input *in, enum bc_format wanted, struct bc_probe *probe)
+{
+	for (;;) {
+		size_t room = BC_PROBE_BYTES - in->end;
+		ssize_t n = bc_stream_read(in->stream, in->packed + in->end, room);
+		if (n < 0)
+			return (int)n;
+		in->end += (size_t)n;
+		in->read_bytes = in->end;
+		bool is_told = bc_probe(probe, in->packed, in->end, n == 0);
+		if (wanted != BC_FORMAT_UNKNOWN) {
+			/* Only whether it is compressed is wanted, and that takes four bytes; but a
+			 * raw capture is one, whoever names its form. */
+			if (n != 0 && (in->end < 4 ||
+					      (!is_told && bc_may_be_capture(in->packed, in->end))))
+				continue;
+			probe->is_capture &= probe->format == wanted;
+			/* A segment named as one of the plain formats: what LZ4 makes of it. */
+			if (probe->format == BC_FORMAT_SEGMENT && wanted != BC_FORMAT_SEGMENT)
+				probe->packing = BC_PACKING_LZ4;
+			probe->format = wanted;
+			is_told = true;
+		}
+		if (is_told)
+			return probe->format != BC_FORMAT_UNKNOWN ? 0 : -EINVAL;
+	}
+}
+
+/* Whether the stream is a regular file that ends as a sealed segment does. */
+static bool ends_as_segment(int fd)
+{
+	uint8_t trailer[BC_TRAILER_BYTES];
+	uint64_t index_offset;
+	uint64_t file_bytes;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= BC_TRAILER_BYTES &&
+	       pread(fd, trailer, sizeof(trailer), st.st_size - BC_TRAILER_BYTES) ==
+		       (ssize_t)sizeof(trailer) &&
+	       bc_trailer_read(&index_offset, &file_bytes, trailer);
+}
+
+static bool needs_unpacking(const struct bc_probe *probe)
+{
+	if (probe->format == BC_FORMAT_SEGMENT && probe->packing == BC_PACKING_LZ4)
+		return false;
+	return probe->packing != BC_PACKING_NONE;
+}
+
+int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_format wanted,
+	struct bc_probe *probe)
+{
+	struct bc_input *in = malloc(sizeof(*in));
+
+	memset(probe, 0, sizeof(*probe));
+	if (in == NULL)
+		return -ENOMEM;
+	memset(in, 0, offsetof(struct bc_input, packed));
+	in->stream = stream;
+	int rc = read_head(in, wanted, probe);
+	if (rc == -EINVAL && ends_as_segment(stream.fd)) {
+		memset(probe, 0, sizeof(*probe));
+		probe->format = BC_FORMAT_SEGMENT;
+		rc = 0;
+	}
+	if (rc == 0 && needs_unpacking(probe)) {
+		in->unpacker = bc_unpack_open(probe->packing);
+		rc = in->unpacker != NULL ? 0 : -ENOMEM;
+	}
+	if (rc != 0) {
+		bc_input_close(in);
+		return rc;
+	}
+	*input = in;
+	return 0;
+}
+
+void bc_input_close(struct bc_input *in)
+{
+	if (in == NULL)
+		return;
+	bc_unpack_close(in->unpacker);
+	free(in);
+}
+
+/* Reads from the stream. */
+static ssize_t read_stream(struct bc_input *in, uint8_t *out, size_t room)
+{
+	ssize_t n = bc_stream_read(in->stream, out, room);
+
+	in->read_bytes += n > 0 ? (uint64_t)n : 0;
+	return n;
+}
+
+static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
+{
+	size_t taken;
+
+	for (;;) {
+		/* First what the decoder holds already. */
+		ssize_t n = bc_unpack(in->unpacker, out, room, NULL, 0, &taken);
+		if (n != 0)
+			return n;
+		if (in->start == in->end) {
+			n = read_stream(in, in->packed, PACKED_BYTES);
+			if (n < 0)
+				return n;
+			in->start = 0;
+			in->end = (size_t)n;
+			if (n == 0)
+				return bc_unpack_may_end(in->unpacker) ? 0 : -EBADMSG;
+		}
+		n = bc_unpack(in->unpacker, out, room, in->packed + in->start, in->end - in->start,
+			&taken);
+		in->start += taken;
+		if (n != 0)
+			return n;
+	}
+}
+
+ssize_t bc_input_read(struct bc_input *in, uint8_t *out, size_t room)
+{
+	if (in->unpacker != NULL)
+		return read_packed(in, out, room);
+	if (in->start == in->end)
+		return read_stream(in, out, room);
+	size_t n = in->end - in->start < room ? in->end - in->start : room;
+	memcpy(out, in->packed + in->start, n);
+	in->start += n;
+	return (ssize_t)n;
+}
+
+const uint8_t *bc_input_head(const struct bc_input *in, size_t *bytes)
+{
+	*bytes = in->end - in->start;
+	return in->packed + in->start;
+}
+
+uint64_t bc_input_position(const struct bc_input *in)
+{
+	return in->read_bytes - (in->end - in->start);
+}
+
+static ssize_t read_unpacked(void *context, void *out, size_t room)
+{
+	return bc_input_read(context, out, room);
+}
+
+struct bc_stream bc_input_stream(struct bc_input *in)
+{
+	return (struct bc_stream){
+		.fd = in->stream.fd, .wake_fd = -1, .read = read_unpacked, .context = in};
+}
+
+/* LZ4 frames are the segments' own; what is around them all has to come off first. */
+int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
+{
+	if (in->unpacker != NULL)
+		return bc_segment_reader_open(reader, bc_input_stream(in), NULL, 0);
+	return bc_segment_reader_open(
+		reader, in->stream, in->packed + in->start, in->end - in->start);
+}
+
+int bc_input_capture(struct bc_input *in, struct bc_segment_reader **reader)
+{
+	return bc_segment_reader_open(
+		reader, in->stream, in->packed + in->start, in->end - in->start);
+}

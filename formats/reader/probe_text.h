@@ -1,0 +1,19 @@
+/* Tells text formats by their lines: the parsers themselves are tried on a head's whole lines. */
+#ifndef BC_FORMATS_READER_PROBE_TEXT_H
+#define BC_FORMATS_READER_PROBE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/codec/format.h"
+
+/* Whether the bytes can be text at all: no control characters but white space. */
+bool bc_is_text(const uint8_t *head, size_t bytes);
+
+/* The only text format that the head's lines fit, or BC_FORMAT_UNKNOWN with *why set to a clause.
+ * `is_all`: the last line may lack its newline. */
+enum bc_format bc_probe_text(
+	const uint8_t *head, size_t bytes, bool is_all, char *why, size_t why_room);
+
+#endif

@@ -1,0 +1,187 @@
+#include "formats/reader/unpack.h"
+
+#include <errno.h>
+#include <lz4frame.h>
+#include <stdlib.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "formats/base/bytes.h"
+
+/* The length that stands before each block of an LZ4 frame. */
+#define LENGTH_BYTES 4u
+
+/* Of a zstd frame: what the decoder wants to see first. */
+#define FRAME_HEADER_MIN 5u
+
+struct bc_unpacker {
+	enum bc_packing packing;
+	bool is_between; /* two frames or members */
+	bool is_padded;  /* gzip: behind the last member, in zeros */
+	size_t hint;     /* LZ4, zstd: bytes that the decoder asks for */
+	LZ4F_dctx *lz4;
+	ZSTD_DStream *zstd;
+	z_stream gzip;
+	bool has_gzip;
+};
+
+const char *bc_packing_name(enum bc_packing packing)
+{
+	static const char *const names[] = {"", "LZ4", "gzip", "zstd"};
+
+	return names[packing];
+}
+
+enum bc_packing bc_packing_of(const uint8_t *head, size_t bytes)
+{
+	if (bytes >= 4 && (bc_le32(head) == 0x184D2204u || (bc_le32(head) & ~15u) == 0x184D2A50u))
+		return BC_PACKING_LZ4;
+	if (bytes >= 3 && head[0] == 0x1F && head[1] == 0x8B && head[2] == 8)
+		return BC_PACKING_GZIP;
+	if (bytes >= 4 && bc_le32(head) == 0xFD2FB528u)
+		return BC_PACKING_ZSTD;
+	return BC_PACKING_NONE;
+}
+
+struct bc_unpacker *bc_unpack_open(enum bc_packing packing)
+{
+	struct bc_unpacker *u = calloc(1, sizeof(*u));
+	bool ok = false;
+
+	if (u == NULL)
+		return NULL;
+	u->packing = packing;
+	u->is_between = true;
+	switch (packing) {
+	case BC_PACKING_LZ4:
+		ok = !LZ4F_isError(LZ4F_createDecompressionContext(&u->lz4, LZ4F_VERSION));
+		break;
+	case BC_PACKING_GZIP:
+		/* 16: a gzip header, and nothing else, is expected. */
+		ok = u->has_gzip = inflateInit2(&u->gzip, 16 + MAX_WBITS) == Z_OK;
+		break;
+	case BC_PACKING_ZSTD:
+		u->zstd = ZSTD_createDStream();
+		ok = u->zstd != NULL;
+		u->hint = ok ? ZSTD_initDStream(u->zstd) : 0;
+		break;
+	case BC_PACKING_NONE:
+		break;
+	}
+	if (ok)
+		return u;
+	bc_unpack_close(u);
+	return NULL;
+}
+
+void bc_unpack_close(struct bc_unpacker *u)
+{
+	if (u == NULL)
+		return;
+	LZ4F_freeDecompressionContext(u->lz4);
+	ZSTD_freeDStream(u->zstd);
+	if (u->has_gzip)
+		inflateEnd(&u->gzip);
+	free(u);
+}
+
+bool bc_unpack_may_end(const struct bc_unpacker *u)
+{
+	return u->is_between;
+}
+
+/* A call that finds damage doesn't tell what it decoded before it. So each is given no more than
+ * one thing to look at: a block without the next one's length, which the decoder asks for with it.
+ */
+static ssize_t unpack_lz4(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in,
+	size_t bytes, size_t *taken)
+{
+	size_t wish = u->hint > LENGTH_BYTES ? u->hint - LENGTH_BYTES : LENGTH_BYTES;
+	size_t out_now = room;
+
+	*taken = bytes < wish ? bytes : wish;
+	size_t given = *taken;
+	u->hint = LZ4F_decompress(u->lz4, out, &out_now, in, taken, NULL);
+	if (LZ4F_isError(u->hint))
+		return -EBADMSG;
+	if (given != 0)
+		u->is_between = u->hint == 0;
+	return (ssize_t)out_now;
+}
+
+/* The decoder's own wish ends with a block too. */
+static ssize_t unpack_zstd(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in,
+	size_t bytes, size_t *taken)
+{
+	size_t wish = u->hint != 0 ? u->hint : FRAME_HEADER_MIN;
+	ZSTD_inBuffer from = {.src = in, .size = bytes < wish ? bytes : wish};
+	ZSTD_outBuffer to = {.dst = out, .size = room};
+
+	size_t rc = ZSTD_decompressStream(u->zstd, &to, &from);
+	if (ZSTD_isError(rc))
+		return -EBADMSG;
+	*taken = from.pos;
+	if (from.size != 0 || to.pos != 0)
+		u->is_between = rc == 0;
+	u->hint = rc;
+	return (ssize_t)to.pos;
+}
+
+/* Behind the last member there may be zeros, as tapes and some tools leave them. */
+static ssize_t skip_padding(const uint8_t *in, size_t bytes, size_t *taken)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (in[i] != 0)
+			return -EBADMSG;
+	*taken = bytes;
+	return 0;
+}
+
+static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in,
+	size_t bytes, size_t *taken)
+{
+	z_stream *z = &u->gzip;
+
+	if (u->is_between && bytes != 0 && z->total_in != 0) {
+		if (in[0] == 0)
+			u->is_padded = true;
+		else if (inflateReset(z) != Z_OK)
+			return -EBADMSG;
+	}
+	if (u->is_padded)
+		return skip_padding(in, bytes, taken);
+	if (u->is_between && bytes == 0)
+		return 0;
+	/* zlib's own lengths have 32 bits, and its input is not const. */
+	size_t most = 1u << 30;
+	z->next_in = (uint8_t *)(uintptr_t)in;
+	z->avail_in = (uInt)(bytes < most ? bytes : most);
+	z->next_out = out;
+	z->avail_out = (uInt)(room < most ? room : most);
+	size_t in_room = z->avail_in;
+	size_t out_room = z->avail_out;
+	int rc = inflate(z, Z_NO_FLUSH);
+	*taken = in_room - z->avail_in;
+	ssize_t n = (ssize_t)(out_room - z->avail_out);
+	if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
+		return n > 0 ? n : -EBADMSG; /* and the same again */
+	u->is_between = rc == Z_STREAM_END;
+	return n;
+}
+
+ssize_t bc_unpack(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in, size_t bytes,
+	size_t *taken)
+{
+	*taken = 0;
+	switch (u->packing) {
+	case BC_PACKING_LZ4:
+		return unpack_lz4(u, out, room, in, bytes, taken);
+	case BC_PACKING_ZSTD:
+		return unpack_zstd(u, out, room, in, bytes, taken);
+	case BC_PACKING_GZIP:
+		return unpack_gzip(u, out, room, in, bytes, taken);
+	case BC_PACKING_NONE:
+		break;
+	}
+	return -EBADMSG;
+}

@@ -1,0 +1,109 @@
+#include "formats/segment/frame.h"
+
+#include <errno.h>
+#include <lz4.h>
+#include <lz4frame.h>
+#include <stdbool.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "formats/base/bytes.h"
+
+#define LZ4_MAGIC 0x184D2204u
+
+enum {
+	FLG_VERSION_1 = 0x40,
+	FLG_INDEPENDENT = 0x20,
+	FLG_CONTENT_SIZE = 0x08,
+	BD_64_KIB = 4 << 4,
+	BD_1_MIB = 6 << 4,
+};
+
+#define BLOCK_STORED 0x80000000u
+#define BLOCK_MAX    (1u << 20)
+
+const uint8_t bc_empty_frame[BC_EMPTY_FRAME_BYTES] = {
+	0x04, 0x22, 0x4D, 0x18, FLG_VERSION_1 | FLG_INDEPENDENT, BD_64_KIB, 0x82, 0, 0, 0, 0};
+
+size_t bc_block_compress(uint8_t *out, const uint8_t *in, size_t bytes)
+{
+	int n = LZ4_compress_default((const char *)in, (char *)out, (int)bytes, (int)bytes - 1);
+	return n > 0 ? (size_t)n : 0;
+}
+
+size_t bc_frame_write(uint8_t *out, const uint8_t *records, size_t bytes)
+{
+	uint8_t *p = out;
+
+	bc_put_le32(p, LZ4_MAGIC);
+	p[4] = FLG_VERSION_1 | FLG_INDEPENDENT | FLG_CONTENT_SIZE;
+	p[5] = BD_1_MIB;
+	bc_put_le64(p + 6, bytes);
+	p[14] = (uint8_t)(XXH32(p + 4, 10, 0) >> 8);
+	p += 15;
+	if (bytes != 0) {
+		uint8_t *block = p + 4;
+		size_t n = bc_block_compress(block, records, bytes);
+		uint32_t stored = n == 0 ? BLOCK_STORED : 0;
+		if (n == 0) {
+			n = bytes;
+			memcpy(block, records, n);
+		}
+		bc_put_le32(p, (uint32_t)n | stored);
+		p = block + n;
+	}
+	bc_put_le32(p, 0);
+	return (size_t)(p + 4 - out);
+}
+
+#define HEAD_BYTES 15
+#define END_BYTES  4
+
+/* A frame as bc_frame_write() makes it, without LZ4F and the buffers that it takes for every frame.
+ * False when it is none, or damaged. */
+static bool read_own(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+{
+	if (bytes == 0 || frame_bytes < HEAD_BYTES + 4 + END_BYTES || bc_le32(frame) != LZ4_MAGIC ||
+		frame[4] != (FLG_VERSION_1 | FLG_INDEPENDENT | FLG_CONTENT_SIZE) ||
+		frame[5] != BD_1_MIB || bc_le64(frame + 6) != bytes ||
+		frame[14] != (uint8_t)(XXH32(frame + 4, 10, 0) >> 8))
+		return false;
+	const uint8_t *block = frame + HEAD_BYTES + 4;
+	uint32_t head = bc_le32(frame + HEAD_BYTES);
+	size_t n = head & ~BLOCK_STORED;
+	if (n != frame_bytes - HEAD_BYTES - 4 - END_BYTES || n > BLOCK_MAX || bytes > BLOCK_MAX ||
+		bc_le32(block + n) != 0)
+		return false;
+	if ((head & BLOCK_STORED) == 0)
+		return LZ4_decompress_safe((const char *)block, (char *)out, (int)n, (int)bytes) ==
+		       (int)bytes;
+	if (n != bytes)
+		return false;
+	memcpy(out, block, n);
+	return true;
+}
+
+int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+{
+	LZ4F_dctx *dctx = NULL;
+	size_t in_done = 0;
+	size_t out_done = 0;
+	size_t hint = 1;
+
+	if (read_own(out, bytes, frame, frame_bytes))
+		return 0;
+	if (LZ4F_isError(LZ4F_createDecompressionContext(&dctx, LZ4F_VERSION)))
+		return -ENOMEM;
+	while (hint != 0) {
+		size_t in_now = frame_bytes - in_done;
+		size_t out_now = bytes - out_done;
+		hint = LZ4F_decompress(
+			dctx, out + out_done, &out_now, frame + in_done, &in_now, NULL);
+		if (LZ4F_isError(hint) || (in_now == 0 && out_now == 0))
+			break;
+		in_done += in_now;
+		out_done += out_now;
+	}
+	LZ4F_freeDecompressionContext(dctx);
+	return hint == 0 && in_done == frame_bytes && out_done == bytes ? 0 : -EBADMSG;
+}

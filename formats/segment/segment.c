@@ -1,0 +1,295 @@
+#include "formats/segment/segment.h"
+
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "formats/base/bytes.h"
+#include "formats/base/hash.h"
+
+/* Offsets in a chunk header. The fixed part begins behind the skippable header. */
+enum {
+	AT_SIZE = 4,
+	AT_VERSION = 8,
+	AT_SEGMENT = 12,
+	AT_NUMBER = 16,
+	AT_RECORDS = 20,
+	AT_FRAME_BYTES = 24,
+	AT_EPOCH = 28,
+	AT_EVENTS = 32,
+	AT_EVENT_BYTES = 36,
+	AT_FIRST_RECORD = 40,
+	AT_FIRST_TICK = 48,
+	AT_LAST_TICK = 56,
+	AT_WALL_NS = 64,
+	AT_ADDR_LOW = 72,
+	AT_ADDR_HIGH = 76,
+	AT_TYPES = 80,
+	AT_PROCS = 112,
+	AT_RECORDS_HASH = 144,
+	AT_RECORDING_TAG = 152,
+	AT_VARIABLE = 160,
+};
+
+_Static_assert(AT_VARIABLE == BC_SKIPPABLE_BYTES + BC_CHUNK_FIXED_BYTES, "the fixed part's length");
+
+/* Offsets in an event. */
+enum {
+	EVENT_KIND = 0,
+	EVENT_FLAGS = 1,
+	EVENT_CAUSE = 2,
+	EVENT_POSITION = 4,
+	EVENT_VALUE = 8,
+	EVENT_DURATION_NS = 16,
+	EVENT_TEXT_BYTES = 24,
+};
+
+#define EVENT_EXACT 1
+
+static const uint8_t trailer_magic[8] = {'B', 'C', 'A', 'P', 'E', 'N', 'D', '1'};
+
+uint64_t bc_recording_tag(const char *recording)
+{
+	return XXH3_64bits(recording, strlen(recording));
+}
+
+static void put_hash(uint8_t *end, const uint8_t *begin)
+{
+	bc_put_le64(end, XXH3_64bits(begin, (size_t)(end - begin)));
+}
+
+static bool has_hash(const uint8_t *end, const uint8_t *begin)
+{
+	return bc_le64(end) == XXH3_64bits(begin, (size_t)(end - begin));
+}
+
+static uint8_t *put_bitmap(uint8_t *p, const uint64_t bitmap[4])
+{
+	for (int i = 0; i < 4; i++, p += 8)
+		bc_put_le64(p, bitmap[i]);
+	return p;
+}
+
+static void get_bitmap(uint64_t bitmap[4], const uint8_t *p)
+{
+	for (int i = 0; i < 4; i++, p += 8)
+		bitmap[i] = bc_le64(p);
+}
+
+static uint8_t *put_event(uint8_t *p, const struct bc_event *event, const char *text)
+{
+	memset(p, 0, BC_EVENT_BYTES);
+	p[EVENT_KIND] = event->kind;
+	p[EVENT_FLAGS] = event->exact ? EVENT_EXACT : 0;
+	p[EVENT_CAUSE] = event->cause;
+	bc_put_le32(p + EVENT_POSITION, event->position);
+	bc_put_le64(p + EVENT_VALUE, event->value);
+	bc_put_le64(p + EVENT_DURATION_NS, event->duration_ns);
+	bc_put_le16(p + EVENT_TEXT_BYTES, event->text_bytes);
+	memcpy(p + BC_EVENT_BYTES, text + event->text, event->text_bytes);
+	return p + BC_EVENT_BYTES + event->text_bytes;
+}
+
+size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	uint8_t *p = out + AT_VARIABLE;
+
+	for (uint32_t i = 0; i < info->events; i++)
+		p = put_event(p, &chunk->events[i], chunk->text);
+	bc_put_le32(out, BC_MAGIC_CHUNK_HEADER);
+	bc_put_le32(out + AT_SIZE, BC_CHUNK_FIXED_BYTES + info->event_bytes + BC_HASH_BYTES);
+	bc_put_le32(out + AT_VERSION, BC_SEGMENT_VERSION);
+	bc_put_le32(out + AT_SEGMENT, info->segment);
+	bc_put_le32(out + AT_NUMBER, info->number);
+	bc_put_le32(out + AT_RECORDS, info->records);
+	bc_put_le32(out + AT_FRAME_BYTES, info->frame_bytes);
+	bc_put_le32(out + AT_EPOCH, info->epoch);
+	bc_put_le32(out + AT_EVENTS, info->events);
+	bc_put_le32(out + AT_EVENT_BYTES, info->event_bytes);
+	bc_put_le64(out + AT_FIRST_RECORD, info->first_record);
+	bc_put_le64(out + AT_FIRST_TICK, info->first_tick);
+	bc_put_le64(out + AT_LAST_TICK, info->last_tick);
+	bc_put_le64(out + AT_WALL_NS, (uint64_t)info->wall_ns);
+	bc_put_le32(out + AT_ADDR_LOW, info->addr_low);
+	bc_put_le32(out + AT_ADDR_HIGH, info->addr_high);
+	put_bitmap(out + AT_TYPES, info->types);
+	put_bitmap(out + AT_PROCS, info->procs);
+	bc_put_le64(out + AT_RECORDS_HASH, info->records_hash);
+	bc_put_le64(out + AT_RECORDING_TAG, info->recording_tag);
+	put_hash(p, out);
+	return (size_t)(p - out) + BC_HASH_BYTES;
+}
+
+size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, size_t *header_bytes)
+{
+	struct bc_chunk_info *info = &chunk->info;
+
+	info->event_bytes = info->events * BC_EVENT_BYTES + chunk->text_bytes;
+	*header_bytes = BC_CHUNK_HEADER_MIN + info->event_bytes;
+	bc_chunk_describe(chunk);
+	info->frame_bytes = (uint32_t)bc_frame_write(
+		out + *header_bytes, chunk->records, (size_t)info->records * BC_RECORD_BYTES);
+	bc_chunk_header_write(out, chunk);
+	return *header_bytes + info->frame_bytes;
+}
+
+void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segment, uint32_t number)
+{
+	bc_put_le32(header + AT_SEGMENT, segment);
+	bc_put_le32(header + AT_NUMBER, number);
+	put_hash(header + header_bytes - BC_HASH_BYTES, header);
+}
+
+uint64_t bc_chunk_encoded_bytes(const struct bc_chunk_info *info)
+{
+	return BC_CHUNK_HEADER_MIN + (uint64_t)info->event_bytes + info->frame_bytes;
+}
+
+size_t bc_chunk_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
+{
+	size_t bytes = (size_t)bc_le32(in + AT_SIZE) + BC_SKIPPABLE_BYTES;
+
+	if (bc_le32(in) != BC_MAGIC_CHUNK_HEADER || bytes < BC_CHUNK_HEADER_MIN ||
+		bytes > BC_CHUNK_HEADER_MAX)
+		return 0;
+	return bytes;
+}
+
+/* The fixed part; `p` points at it, behind a skippable header or an index row's offset. */
+static void read_fixed(struct bc_chunk_info *info, const uint8_t *p)
+{
+	const uint8_t *header = p - BC_SKIPPABLE_BYTES;
+
+	info->segment = bc_le32(header + AT_SEGMENT);
+	info->number = bc_le32(header + AT_NUMBER);
+	info->records = bc_le32(header + AT_RECORDS);
+	info->frame_bytes = bc_le32(header + AT_FRAME_BYTES);
+	info->epoch = bc_le32(header + AT_EPOCH);
+	info->events = bc_le32(header + AT_EVENTS);
+	info->event_bytes = bc_le32(header + AT_EVENT_BYTES);
+	info->first_record = bc_le64(header + AT_FIRST_RECORD);
+	info->first_tick = bc_le64(header + AT_FIRST_TICK);
+	info->last_tick = bc_le64(header + AT_LAST_TICK);
+	info->wall_ns = (int64_t)bc_le64(header + AT_WALL_NS);
+	info->addr_low = bc_le32(header + AT_ADDR_LOW);
+	info->addr_high = bc_le32(header + AT_ADDR_HIGH);
+	get_bitmap(info->types, header + AT_TYPES);
+	get_bitmap(info->procs, header + AT_PROCS);
+	info->records_hash = bc_le64(header + AT_RECORDS_HASH);
+	info->recording_tag = bc_le64(header + AT_RECORDING_TAG);
+}
+
+static bool read_events(struct bc_chunk *chunk, const uint8_t *p, const uint8_t *end)
+{
+	uint32_t events = chunk->info.events;
+	uint32_t before = 0;
+
+	chunk->info.events = 0;
+	chunk->text_bytes = 0;
+	for (uint32_t i = 0; i < events; i++) {
+		if (end - p < BC_EVENT_BYTES)
+			return false;
+		struct bc_event event = {
+			.position = bc_le32(p + EVENT_POSITION),
+			.kind = p[EVENT_KIND],
+			.cause = p[EVENT_CAUSE],
+			.exact = (p[EVENT_FLAGS] & EVENT_EXACT) != 0,
+			.value = bc_le64(p + EVENT_VALUE),
+			.duration_ns = bc_le64(p + EVENT_DURATION_NS),
+			.text_bytes = bc_le16(p + EVENT_TEXT_BYTES),
+		};
+		p += BC_EVENT_BYTES;
+		if ((event.kind == BC_EVENT_ANCHOR && event.value >= BC_TICK_END) ||
+			event.position < before || event.position > chunk->info.records ||
+			end - p < event.text_bytes ||
+			!bc_chunk_add_event(chunk, &event, (const char *)p))
+			return false;
+		before = event.position;
+		p += event.text_bytes;
+	}
+	return p == end;
+}
+
+bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t header_bytes)
+{
+	const uint8_t *hash = header + header_bytes - BC_HASH_BYTES;
+	struct bc_chunk_info *info = &chunk->info;
+
+	if (!has_hash(hash, header) || bc_le32(header + AT_VERSION) != BC_SEGMENT_VERSION)
+		return false;
+	read_fixed(info, header + BC_SKIPPABLE_BYTES);
+	return info->records <= BC_CHUNK_RECORDS && info->events <= BC_CHUNK_EVENTS &&
+	       info->frame_bytes <= BC_FRAME_MAX && info->number < BC_SEGMENT_CHUNKS &&
+	       info->event_bytes == header_bytes - BC_CHUNK_HEADER_MIN &&
+	       info->first_tick < BC_TICK_END && info->last_tick < BC_TICK_END &&
+	       read_events(chunk, header + AT_VARIABLE, hash);
+}
+
+int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame)
+{
+	size_t bytes = (size_t)chunk->info.records * BC_RECORD_BYTES;
+	int rc = bc_frame_read(chunk->records, bytes, frame, chunk->info.frame_bytes);
+
+	if (rc == 0 && bc_hash(chunk->records, bytes) != chunk->info.records_hash)
+		rc = -EBADMSG;
+	return rc;
+}
+
+void bc_index_row_write(uint8_t out[BC_INDEX_ROW_BYTES], uint64_t offset, const uint8_t *header)
+{
+	bc_put_le64(out, offset);
+	memcpy(out + 8, header + BC_SKIPPABLE_BYTES, BC_CHUNK_FIXED_BYTES);
+}
+
+uint64_t bc_index_row_read(struct bc_chunk_info *info, const uint8_t row[BC_INDEX_ROW_BYTES])
+{
+	read_fixed(info, row + 8);
+	return bc_le64(row);
+}
+
+void bc_index_head_write(uint8_t out[BC_INDEX_HEAD_BYTES], const struct bc_index_head *head)
+{
+	bc_put_le32(out, BC_MAGIC_INDEX);
+	bc_put_le32(out + 4, (uint32_t)(bc_index_bytes(head->rows) - BC_SKIPPABLE_BYTES));
+	bc_put_le32(out + 8, BC_SEGMENT_VERSION);
+	bc_put_le32(out + 12, head->rows);
+	bc_put_le64(out + 16, head->records);
+	bc_put_le64(out + 24, head->gaps);
+	bc_put_le64(out + 32, head->lost);
+	bc_put_le64(out + 40, head->offset);
+	bc_put_le64(out + 48, 0);
+	put_hash(out + 56, out);
+}
+
+bool bc_index_head_read(struct bc_index_head *head, const uint8_t in[BC_INDEX_HEAD_BYTES])
+{
+	if (bc_le32(in) != BC_MAGIC_INDEX || !has_hash(in + 56, in) ||
+		bc_le32(in + 8) != BC_SEGMENT_VERSION)
+		return false;
+	head->rows = bc_le32(in + 12);
+	head->records = bc_le64(in + 16);
+	head->gaps = bc_le64(in + 24);
+	head->lost = bc_le64(in + 32);
+	head->offset = bc_le64(in + 40);
+	return head->rows <= BC_SEGMENT_CHUNKS &&
+	       bc_le32(in + 4) == bc_index_bytes(head->rows) - BC_SKIPPABLE_BYTES;
+}
+
+void bc_trailer_write(uint8_t out[BC_TRAILER_BYTES], uint64_t index_offset, uint64_t file_bytes)
+{
+	bc_put_le64(out, index_offset);
+	bc_put_le64(out + 8, file_bytes);
+	memcpy(out + 16, trailer_magic, sizeof(trailer_magic));
+	put_hash(out + 24, out);
+}
+
+bool bc_trailer_read(
+	uint64_t *index_offset, uint64_t *file_bytes, const uint8_t in[BC_TRAILER_BYTES])
+{
+	if (memcmp(in + 16, trailer_magic, sizeof(trailer_magic)) != 0 || !has_hash(in + 24, in))
+		return false;
+	*index_offset = bc_le64(in);
+	*file_bytes = bc_le64(in + 8);
+	return *index_offset <= *file_bytes;
+}

@@ -1,0 +1,110 @@
+/* The bytes of a segment file, REC-00000.byu.lz4: a row of LZ4 frames, with everything of ours in
+ * skippable frames between them. docs/segment-format.md is the specification.
+ *
+ *   an empty LZ4 frame
+ *   skippable 0x184D2A50: segment header, JSON        (formats/segment/segment_header.h)
+ *   for each chunk:
+ *     skippable 0x184D2A51: chunk header
+ *     the LZ4 frame of its records                    (formats/segment/frame.h)
+ *   skippable 0x184D2A52: index and trailer, once the segment is sealed
+ *
+ * This module turns chunk headers, index and trailer into bytes and back; formats/segment/segment_writer.h
+ * and formats/segment/segment_reader.h do files. */
+#ifndef BC_FORMATS_SEGMENT_SEGMENT_H
+#define BC_FORMATS_SEGMENT_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/bus/chunk.h"
+#include "formats/segment/frame.h"
+
+#define BC_SEGMENT_VERSION 1u
+#define BC_SEGMENT_CHUNKS  65536u
+
+#define BC_MAGIC_SEGMENT_HEADER 0x184D2A50u
+#define BC_MAGIC_CHUNK_HEADER   0x184D2A51u
+#define BC_MAGIC_INDEX          0x184D2A52u
+
+/* A skippable frame's own header: its magic and the length of what follows. */
+#define BC_SKIPPABLE_BYTES 8
+
+#define BC_HASH_BYTES 8
+
+/* Chunk header: skippable header, fixed part, events, XXH3-64 of all that. */
+#define BC_CHUNK_FIXED_BYTES 152
+#define BC_EVENT_BYTES       32
+#define BC_CHUNK_HEADER_MIN  (BC_SKIPPABLE_BYTES + BC_CHUNK_FIXED_BYTES + BC_HASH_BYTES)
+#define BC_CHUNK_HEADER_MAX \
+	(BC_CHUNK_HEADER_MIN + BC_CHUNK_EVENTS * BC_EVENT_BYTES + BC_CHUNK_TEXT_BYTES)
+
+/* A chunk as it stands in the file: header and frame. */
+#define BC_CHUNK_ENCODED_MAX (BC_CHUNK_HEADER_MAX + BC_FRAME_MAX)
+
+/* Index: skippable header, fixed part and its XXH3-64, rows and their XXH3-64, trailer. */
+#define BC_INDEX_HEAD_BYTES (BC_SKIPPABLE_BYTES + 48 + BC_HASH_BYTES)
+#define BC_INDEX_ROW_BYTES  (8 + BC_CHUNK_FIXED_BYTES)
+#define BC_TRAILER_BYTES    32
+
+/* Writes a chunk's header at `out` and its frame behind it, and fills in the chunk's derived fields
+ * (bc_chunk_describe(), frame_bytes). `out` has room for BC_CHUNK_ENCODED_MAX. Returns the length
+ * of both; *header_bytes is set to that of the header. */
+size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, size_t *header_bytes);
+
+/* Gives an encoded chunk its place: which segment, which chunk of it. Renews the header's hash. */
+void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segment, uint32_t number);
+
+/* Writes the header alone, from info (frame_bytes and event_bytes included) and events as they are.
+ * Returns its length. */
+size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk);
+
+/* The length of the chunk header whose first 8 bytes are at `in`, or 0 if they begin none. */
+size_t bc_chunk_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
+
+/* Reads a header of bc_chunk_header_bytes() length: info, events and text. Returns false if its
+ * hash is wrong or anything in it out of range; the chunk is then unspecified. Never writes beyond
+ * the chunk, whatever the bytes say. */
+bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t header_bytes);
+
+/* Decodes the chunk's frame, info.frame_bytes at `frame`, into its records. Returns 0, -EBADMSG if
+ * it is not what the header says, or -ENOMEM. */
+int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame)
+	__attribute__((warn_unused_result));
+
+/* The index row of an encoded chunk that stands at `offset` of its segment. */
+void bc_index_row_write(uint8_t out[BC_INDEX_ROW_BYTES], uint64_t offset, const uint8_t *header);
+
+/* The chunk of a row, as its header tells it. Returns the chunk's offset in the file. */
+uint64_t bc_index_row_read(struct bc_chunk_info *info, const uint8_t row[BC_INDEX_ROW_BYTES]);
+
+/* The length of a chunk in the file, header and frame. */
+uint64_t bc_chunk_encoded_bytes(const struct bc_chunk_info *info);
+
+struct bc_index_head {
+	uint32_t rows;
+	uint64_t records;
+	uint64_t gaps;   /* gap events */
+	uint64_t lost;   /* samples that they say are lost, at least */
+	uint64_t offset; /* of the index in the segment */
+};
+
+/* Length of a whole index frame with so many rows, trailer included. */
+static inline uint64_t bc_index_bytes(uint32_t rows)
+{
+	return BC_INDEX_HEAD_BYTES + (uint64_t)rows * BC_INDEX_ROW_BYTES + BC_HASH_BYTES +
+	       BC_TRAILER_BYTES;
+}
+
+void bc_index_head_write(uint8_t out[BC_INDEX_HEAD_BYTES], const struct bc_index_head *head);
+bool bc_index_head_read(struct bc_index_head *head, const uint8_t in[BC_INDEX_HEAD_BYTES]);
+
+/* The trailer tells a reader of a file's end where the index begins. */
+void bc_trailer_write(uint8_t out[BC_TRAILER_BYTES], uint64_t index_offset, uint64_t file_bytes);
+bool bc_trailer_read(
+	uint64_t *index_offset, uint64_t *file_bytes, const uint8_t in[BC_TRAILER_BYTES]);
+
+/* The tag that a recording's chunks carry. */
+uint64_t bc_recording_tag(const char *recording);
+
+#endif

@@ -1,0 +1,253 @@
+#include "formats/segment/segment_header.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "formats/base/bytes.h"
+#include "formats/base/json.h"
+#include "formats/segment/metadata.h"
+#include "formats/segment/raw_capture.h"
+
+static json_t *board_json(const struct bc_segment_header *h)
+{
+	if (h->board_serial[0] == '\0' && h->board_firmware[0] == '\0')
+		return json_null();
+	return json_pack("{s:o, s:o}", "serial", bc_json_text(h->board_serial), "firmware",
+		bc_json_text(h->board_firmware));
+}
+
+static json_t *mapping_json(const struct bc_segment_header *h)
+{
+	if (!h->has_mapping)
+		return json_null();
+	json_t *attr = json_array();
+	for (int cycle = 0; cycle < BC_CYCLES; cycle++)
+		if (json_array_append_new(attr, json_integer(h->mapping.attr[cycle])) != 0)
+			break;
+	json_t *mapping = json_pack("{s:s, s:s, s:o}", "size",
+		h->mapping.size_v1_0 ? "v1.0" : "v1.1", "invalid",
+		h->mapping.keep_invalid ? "keep" : "drop", "attr", attr);
+	if (json_array_size(json_object_get(mapping, "attr")) == BC_CYCLES)
+		return mapping;
+	json_decref(mapping);
+	return NULL;
+}
+
+static json_t *first_json(const struct bc_segment_header *h)
+{
+	char text[32];
+	time_t seconds = (time_t)(h->wall_ns / 1000000000);
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return bc_json_object((struct bc_json_member[]){
+		{"wall", bc_json_text(text)},
+		{"wall_ns", json_integer(h->wall_ns)},
+		{"tick", bc_json_u64(h->first_tick)},
+		{"epoch", bc_json_u64(h->first_epoch)},
+		{"record", bc_json_u64(h->first_record)},
+		{NULL, NULL},
+	});
+}
+
+/* What a file of this kind begins with. */
+struct kind {
+	uint32_t magic;
+	uint32_t version;
+	const char *format; /* the JSON's member of that name */
+};
+
+static const struct kind segment_kind = {
+	BC_MAGIC_SEGMENT_HEADER, BC_SEGMENT_VERSION, "buscap-segment"};
+static const struct kind raw_kind = {BC_MAGIC_RAW_HEADER, BC_RAW_VERSION, "buscap-raw"};
+
+/* Takes `metadata`. `form` is a raw capture's; NULL for a segment. */
+static char *header_text(const struct kind *kind, const struct bc_segment_header *h,
+	const char *form, json_t *metadata)
+{
+	json_t *source = bc_json_object((struct bc_json_member[]){
+		{"kind", bc_json_text(h->source_kind)},
+		{"name", bc_json_text(h->source_name)},
+		{"clock_hz", bc_json_u64(h->clock_hz)},
+		{NULL, NULL},
+	});
+	json_t *rest = bc_json_object((struct bc_json_member[]){
+		{"version", bc_json_u64(kind->version)},
+		{"recording", bc_json_text(h->recording)},
+		{"label", bc_json_text_or_null(h->label)},
+		{"segment", bc_json_u64(h->segment)},
+		{"continues", bc_json_text_or_null(h->continues)},
+		{"source", source},
+		{"board", board_json(h)},
+		{"mapping", mapping_json(h)},
+		{"host", bc_json_text(h->host)},
+		{"program", bc_json_text(h->program)},
+		{"first", first_json(h)},
+		{"metadata", metadata},
+		{NULL, NULL},
+	});
+	json_t *root = json_pack("{s:s, s:s*}", "format", kind->format, "form", form);
+	if (json_object_update_new(root, rest) != 0) {
+		json_decref(root);
+		return NULL;
+	}
+	char *text = bc_json_print(root);
+
+	json_decref(root);
+	return text;
+}
+
+static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
+	const struct bc_segment_header *h, const char *form)
+{
+	json_t *metadata = bc_metadata_parse(h->metadata);
+	int rc = -ENOMEM;
+
+	*out = NULL;
+	if (!json_is_object(metadata)) {
+		json_decref(metadata);
+		return -EINVAL;
+	}
+	char *text = header_text(kind, h, form, metadata);
+	if (text == NULL)
+		return -ENOMEM;
+	size_t length = strlen(text);
+	*bytes = BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES + length + BC_HASH_BYTES;
+	if (*bytes > BC_SEGMENT_HEADER_MAX) {
+		rc = -EINVAL;
+		goto out;
+	}
+	uint8_t *p = malloc(*bytes);
+	if (p == NULL)
+		goto out;
+	*out = p;
+	memcpy(p, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
+	p += BC_EMPTY_FRAME_BYTES;
+	bc_put_le32(p, kind->magic);
+	bc_put_le32(p + 4, (uint32_t)(length + BC_HASH_BYTES));
+	memcpy(p + BC_SKIPPABLE_BYTES, text, length);
+	size_t hashed = BC_SKIPPABLE_BYTES + length;
+	bc_put_le64(p + hashed, XXH3_64bits(p, hashed));
+	rc = 0;
+out:
+	free(text);
+	return rc;
+}
+
+int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *h)
+{
+	return write_header(out, bytes, &segment_kind, h, NULL);
+}
+
+int bc_raw_header_write(
+	uint8_t **out, size_t *bytes, const struct bc_segment_header *h, enum bc_format form)
+{
+	return write_header(out, bytes, &raw_kind, h, bc_format_name(form));
+}
+
+static size_t header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES], const struct kind *kind)
+{
+	size_t bytes = (size_t)bc_le32(in + 4) + BC_SKIPPABLE_BYTES;
+
+	if (bc_le32(in) != kind->magic || bytes > BC_SEGMENT_HEADER_MAX ||
+		bytes < BC_SKIPPABLE_BYTES + BC_HASH_BYTES)
+		return 0;
+	return bytes;
+}
+
+size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
+{
+	return header_bytes(in, &segment_kind);
+}
+
+size_t bc_raw_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
+{
+	return header_bytes(in, &raw_kind);
+}
+
+static void read_mapping(struct bc_segment_header *h, const json_t *mapping)
+{
+	const json_t *attr = json_object_get(mapping, "attr");
+	char text[8];
+
+	h->has_mapping = json_is_object(mapping);
+	bc_json_member_text(mapping, "size", text, sizeof(text));
+	h->mapping.size_v1_0 = strcmp(text, "v1.0") == 0;
+	bc_json_member_text(mapping, "invalid", text, sizeof(text));
+	h->mapping.keep_invalid = strcmp(text, "keep") == 0;
+	for (size_t cycle = 0; cycle < BC_CYCLES; cycle++)
+		h->mapping.attr[cycle] = (uint8_t)json_integer_value(json_array_get(attr, cycle));
+}
+
+/* Returns false when memory ran out. */
+static bool read_metadata(struct bc_segment_header *h, const json_t *metadata)
+{
+	if (json_object_size(metadata) == 0)
+		return true;
+	char *text = bc_json_print(metadata);
+	/* Where it doesn't fit it is left out whole: half a JSON object is none. */
+	if (text != NULL && strlen(text) < sizeof(h->metadata))
+		strcpy(h->metadata, text);
+	free(text);
+	return text != NULL;
+}
+
+/* `form` (NULL: not wanted) is set to the member of that name. */
+static bool read_header(struct bc_segment_header *h, const struct kind *kind, char form[16],
+	const uint8_t *in, size_t bytes)
+{
+	size_t hashed = bytes - BC_HASH_BYTES;
+	char format[24];
+
+	if (bc_le64(in + hashed) != XXH3_64bits(in, hashed))
+		return false;
+	memset(h, 0, sizeof(*h));
+	json_t *root = json_loadb(
+		(const char *)in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES, 0, NULL);
+	bc_json_member_text(root, "format", format, sizeof(format));
+	if (form != NULL)
+		bc_json_member_text(root, "form", form, 16);
+	h->version = (uint32_t)bc_json_member_u64(root, "version");
+	bc_json_member_text(root, "recording", h->recording, sizeof(h->recording));
+	bc_json_member_text(root, "label", h->label, sizeof(h->label));
+	h->segment = (uint32_t)bc_json_member_u64(root, "segment");
+	bc_json_member_text(root, "continues", h->continues, sizeof(h->continues));
+	bc_json_member_text(root, "host", h->host, sizeof(h->host));
+	bc_json_member_text(root, "program", h->program, sizeof(h->program));
+	const json_t *source = json_object_get(root, "source");
+	bc_json_member_text(source, "kind", h->source_kind, sizeof(h->source_kind));
+	bc_json_member_text(source, "name", h->source_name, sizeof(h->source_name));
+	h->clock_hz = bc_json_member_u64(source, "clock_hz");
+	const json_t *board = json_object_get(root, "board");
+	bc_json_member_text(board, "serial", h->board_serial, sizeof(h->board_serial));
+	bc_json_member_text(board, "firmware", h->board_firmware, sizeof(h->board_firmware));
+	read_mapping(h, json_object_get(root, "mapping"));
+	const json_t *first = json_object_get(root, "first");
+	h->wall_ns = json_integer_value(json_object_get(first, "wall_ns"));
+	h->first_tick = bc_json_member_u64(first, "tick");
+	h->first_epoch = (uint32_t)bc_json_member_u64(first, "epoch");
+	h->first_record = bc_json_member_u64(first, "record");
+	bool is_whole = read_metadata(h, json_object_get(root, "metadata"));
+	json_decref(root);
+	return is_whole && strcmp(format, kind->format) == 0 && h->version != 0;
+}
+
+bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size_t bytes)
+{
+	return read_header(h, &segment_kind, NULL, in, bytes);
+}
+
+bool bc_raw_header_read(
+	struct bc_segment_header *h, enum bc_format *form, const uint8_t *in, size_t bytes)
+{
+	char name[16];
+
+	if (!read_header(h, &raw_kind, name, in, bytes))
+		return false;
+	*form = bc_format_by_name(name);
+	return bc_raw_is_form(*form);
+}

@@ -1,0 +1,114 @@
+#include "formats/segment/segment_name.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static bool is_label_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '.' || c == '_' || c == '-';
+}
+
+bool bc_label_is_valid(const char *label)
+{
+	size_t n = strlen(label);
+
+	for (size_t i = 0; i < n; i++)
+		if (!is_label_char(label[i]))
+			return false;
+	return n >= 1 && n <= BC_LABEL_MAX;
+}
+
+void bc_recording_id_write(
+	char out[BC_RECORDING_ID_MAX], int64_t wall_ns, uint32_t random, const char *label)
+{
+	time_t seconds = (time_t)(wall_ns / 1000000000);
+	struct tm tm;
+	char start[32];
+
+	gmtime_r(&seconds, &tm);
+	strftime(start, sizeof(start), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(out, BC_RECORDING_ID_MAX, "%s-%06x%s%.*s", start, (unsigned)(random & 0xFFFFFF),
+		label[0] != '\0' ? "-" : "", BC_LABEL_MAX, label);
+}
+
+static void write_name(
+	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, const char *suffix)
+{
+	snprintf(out, BC_SEGMENT_NAME_MAX, "%s-%05" PRIu32 "%s%s", name->recording, name->segment,
+		suffix, name->is_partial ? BC_PARTIAL_SUFFIX : "");
+}
+
+void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name)
+{
+	write_name(out, name, BC_SEGMENT_SUFFIX);
+}
+
+void bc_raw_name_write(
+	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, enum bc_format form)
+{
+	write_name(out, name, form == BC_FORMAT_RAW6 ? BC_RAW6_SUFFIX : BC_BCP1_SUFFIX);
+}
+
+static bool ends_with(const char *text, size_t *n, const char *suffix)
+{
+	size_t m = strlen(suffix);
+
+	if (*n < m || memcmp(text + *n - m, suffix, m) != 0)
+		return false;
+	*n -= m;
+	return true;
+}
+
+static bool read_name(struct bc_segment_name *name, const char *file, const char *suffix)
+{
+	size_t n = strlen(file);
+
+	name->is_partial = ends_with(file, &n, BC_PARTIAL_SUFFIX);
+	if (!ends_with(file, &n, suffix))
+		return false;
+	size_t digits = 0;
+	while (digits < n && file[n - 1 - digits] >= '0' && file[n - 1 - digits] <= '9')
+		digits++;
+	const char *number = file + n - digits;
+	if (digits < 5 || digits > 10 || (digits > 5 && number[0] == '0') || n < digits + 2 ||
+		number[-1] != '-' || n - digits - 1 >= BC_RECORDING_ID_MAX)
+		return false;
+	unsigned long long segment = strtoull(number, NULL, 10);
+	if (segment > UINT32_MAX)
+		return false;
+	name->segment = (uint32_t)segment;
+	memcpy(name->recording, file, n - digits - 1);
+	name->recording[n - digits - 1] = '\0';
+	return true;
+}
+
+bool bc_segment_name_read(struct bc_segment_name *name, const char *file)
+{
+	return read_name(name, file, BC_SEGMENT_SUFFIX);
+}
+
+bool bc_raw_name_read(struct bc_segment_name *name, enum bc_format *form, const char *file)
+{
+	*form = BC_FORMAT_BCP1;
+	if (read_name(name, file, BC_BCP1_SUFFIX))
+		return true;
+	*form = BC_FORMAT_RAW6;
+	return read_name(name, file, BC_RAW6_SUFFIX);
+}
+
+int bc_segment_name_compare(const void *a, const void *b)
+{
+	const struct bc_segment_name *x = a;
+	const struct bc_segment_name *y = b;
+	int order = strcmp(x->recording, y->recording);
+
+	if (order != 0)
+		return order;
+	if (x->segment != y->segment)
+		return x->segment < y->segment ? -1 : 1;
+	return (int)x->is_partial - (int)y->is_partial;
+}

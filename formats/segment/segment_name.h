@@ -1,0 +1,54 @@
+/* Names of recordings and of their segment files.
+ *
+ *   20261120T091500Z-3f9a2c            a recording: UTC start time, six more hex digits
+ *   20261120T091500Z-3f9a2c-boot       the same with a label
+ *   20261120T091500Z-3f9a2c-00000.byu.lz4            its first segment, sealed
+ *   20261120T091500Z-3f9a2c-00000.byu.lz4.partial    still open, or torn
+ *   20261120T091500Z-3f9a2c-00000.bcp1.lz4           the raw capture beside it
+ *
+ * Segment numbers have five digits, more past 99,999. Names sort by start time. */
+#ifndef BC_FORMATS_SEGMENT_SEGMENT_NAME_H
+#define BC_FORMATS_SEGMENT_SEGMENT_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/segment/segment_header.h"
+
+#define BC_LABEL_MAX        64 /* characters */
+#define BC_SEGMENT_NAME_MAX (BC_RECORDING_ID_MAX + 32)
+
+#define BC_SEGMENT_SUFFIX ".byu.lz4"
+#define BC_BCP1_SUFFIX    ".bcp1.lz4"
+#define BC_RAW6_SUFFIX    ".raw6.lz4"
+#define BC_PARTIAL_SUFFIX ".partial"
+
+struct bc_segment_name {
+	char recording[BC_RECORDING_ID_MAX];
+	uint32_t segment;
+	bool is_partial;
+};
+
+/* Whether a label may stand in a file name: 1..BC_LABEL_MAX letters, digits, '.', '_' and '-'. */
+bool bc_label_is_valid(const char *label);
+
+/* Makes the id of a recording that starts at `wall_ns`; `random` gives the six digits, `label` is
+ * valid or empty. */
+void bc_recording_id_write(
+	char out[BC_RECORDING_ID_MAX], int64_t wall_ns, uint32_t random, const char *label);
+
+void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name);
+
+/* Reads a file's name, without directories. Returns false if it is no segment's. */
+bool bc_segment_name_read(struct bc_segment_name *name, const char *file);
+
+/* The same for the raw capture beside a segment, BC_FORMAT_BCP1 or BC_FORMAT_RAW6. */
+void bc_raw_name_write(
+	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, enum bc_format form);
+bool bc_raw_name_read(struct bc_segment_name *name, enum bc_format *form, const char *file);
+
+/* Orders by recording, then segment, then sealed before partial; for qsort(). */
+int bc_segment_name_compare(const void *a, const void *b);
+
+#endif

@@ -1,0 +1,546 @@
+#include "formats/segment/segment_reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "formats/base/bytes.h"
+#include "formats/segment/read_buffer.h"
+
+/* The largest thing that is looked at whole is a block; a chunk and a header of JSON are smaller.
+ */
+#define WINDOW_BYTES (2 * BC_RAW_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
+#define HEAD_MAX     (1u << 20)
+
+_Static_assert(BC_CHUNK_ENCODED_MAX <= BC_RAW_ENCODED_MAX, "a block is the largest");
+
+struct bc_segment_reader {
+	struct bc_window w;
+	bool skip_records;
+	uint64_t found_at;
+	bool has_header;
+	struct bc_segment_header header;
+	struct bc_segment_damage damage;
+	struct bc_chunk *chunk;     /* the caller's, of a segment; else NULL */
+	struct bc_raw_block *block; /* the caller's, of a raw capture; else NULL */
+	/* The way through the recording, behind the piece found last. */
+	bool has_last;
+	uint64_t tag;
+	uint64_t next;    /* number of the record, or place of the byte, that should follow */
+	uint64_t missing; /* records */
+	enum bc_raw_follows follows;
+	size_t encoded_header_bytes; /* of the piece found last, at bytes[encoded_at] */
+	size_t encoded_at;
+	/* The present segment's own account of its index. */
+	uint64_t segment_at; /* its place in the bytes */
+	uint32_t rows;
+	bool is_damaged; /* some of it could not be read: the index can't be checked */
+	bool is_sealed;
+	bool has_segment; /* one has begun */
+	XXH3_state_t *rows_hash;
+	uint8_t bytes[WINDOW_BYTES];
+};
+
+int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_stream stream,
+	const uint8_t *head, size_t head_bytes)
+{
+	if (head_bytes > HEAD_MAX)
+		return -EINVAL;
+	struct bc_segment_reader *r = malloc(sizeof(*r));
+	XXH3_state_t *hash = XXH3_createState();
+	if (r == NULL || hash == NULL) {
+		free(r);
+		XXH3_freeState(hash);
+		return -ENOMEM;
+	}
+	memset(r, 0, offsetof(struct bc_segment_reader, bytes));
+	bc_window_open(&r->w, stream, r->bytes, WINDOW_BYTES, head, head_bytes);
+	r->rows_hash = hash;
+	XXH3_64bits_reset(hash);
+	*reader = r;
+	return 0;
+}
+
+void bc_segment_reader_close(struct bc_segment_reader *r)
+{
+	if (r == NULL)
+		return;
+	XXH3_freeState(r->rows_hash);
+	free(r);
+}
+
+int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64_t end)
+{
+	int rc = bc_window_range(&r->w, offset, end);
+
+	if (rc != 0)
+		return rc;
+	r->has_last = false;
+	r->is_damaged = true; /* only part of it is read */
+	return 0;
+}
+
+void bc_segment_reader_skip_records(struct bc_segment_reader *r)
+{
+	r->skip_records = true;
+}
+
+const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment_reader *r)
+{
+	return r->has_header ? &r->header : NULL;
+}
+
+const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment_reader *r)
+{
+	return &r->damage;
+}
+
+const uint8_t *bc_segment_reader_encoded(const struct bc_segment_reader *r, size_t *header_bytes)
+{
+	*header_bytes = r->encoded_header_bytes;
+	return r->bytes + r->encoded_at;
+}
+
+uint64_t bc_segment_reader_offset(const struct bc_segment_reader *r)
+{
+	return r->found_at;
+}
+
+uint64_t bc_segment_reader_missing(const struct bc_segment_reader *r)
+{
+	return r->missing;
+}
+
+enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *r)
+{
+	return r->follows;
+}
+
+bool bc_segment_reader_is_sealed(const struct bc_segment_reader *r)
+{
+	return r->is_sealed;
+}
+
+/* The two kinds of file that are read here, and what is said of damage in them. */
+struct kind {
+	uint32_t file_magic;
+	uint32_t piece_magic; /* of a chunk's header or a block's table */
+	uint32_t version;
+	const char *foreign;
+	const char *bad_file_header;
+	const char *bad_version;
+	const char *bad_piece_header;
+};
+
+static const struct kind segment_kind = {
+	.file_magic = BC_MAGIC_SEGMENT_HEADER,
+	.piece_magic = BC_MAGIC_CHUNK_HEADER,
+	.version = BC_SEGMENT_VERSION,
+	.foreign = "bytes that belong to no chunk",
+	.bad_file_header = "the segment header is damaged",
+	.bad_version = "a segment of a version that this program doesn't know",
+	.bad_piece_header = "a chunk's header is damaged",
+};
+
+static const struct kind raw_kind = {
+	.file_magic = BC_MAGIC_RAW_HEADER,
+	.piece_magic = BC_MAGIC_RAW_TABLE,
+	.version = BC_RAW_VERSION,
+	.foreign = "bytes that belong to no block",
+	.bad_file_header = "the header is damaged",
+	.bad_version = "a raw capture of a version that this program doesn't know",
+	.bad_piece_header = "a block's table is damaged",
+};
+
+static const struct kind *kind_of(const struct bc_segment_reader *r)
+{
+	return r->block != NULL ? &raw_kind : &segment_kind;
+}
+
+/* What stands here, by its first bytes. */
+enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX };
+
+/* Sets the length of the item's header; 0: there is none such. */
+static enum item identify(const struct bc_segment_reader *r, size_t *bytes, const char **why)
+{
+	const uint8_t *here = bc_window_here(&r->w);
+	const struct kind *kind = kind_of(r);
+	bool is_raw = r->block != NULL;
+	uint32_t magic = bc_le32(here);
+
+	*bytes = 0;
+	*why = kind->foreign;
+	if (memcmp(here, bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
+		*bytes = BC_EMPTY_FRAME_BYTES;
+		return ITEM_EMPTY_FRAME;
+	}
+	if (magic == kind->file_magic) {
+		*why = kind->bad_file_header;
+		*bytes = is_raw ? bc_raw_header_bytes(here) : bc_segment_header_bytes(here);
+		return ITEM_FILE;
+	}
+	if (magic == kind->piece_magic) {
+		*why = kind->bad_piece_header;
+		*bytes = is_raw ? bc_raw_table_bytes(here) : bc_chunk_header_bytes(here);
+		return ITEM_PIECE;
+	}
+	if (magic == BC_MAGIC_INDEX && !is_raw) {
+		*why = "the index is damaged";
+		*bytes = BC_INDEX_HEAD_BYTES;
+		return ITEM_INDEX;
+	}
+	return ITEM_NONE;
+}
+
+static bool read_file_header(
+	const struct bc_segment_reader *r, struct bc_segment_header *header, size_t bytes)
+{
+	const uint8_t *here = bc_window_here(&r->w);
+	enum bc_format form;
+
+	return r->block != NULL ? bc_raw_header_read(header, &form, here, bytes)
+				: bc_segment_header_read(header, here, bytes);
+}
+
+/* Whether the item's header, which is there in full, is whole. */
+static bool is_whole(
+	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **why)
+{
+	const uint8_t *here = bc_window_here(&r->w);
+	struct bc_segment_header header;
+	struct bc_index_head head;
+
+	switch (item) {
+	case ITEM_EMPTY_FRAME:
+		return memcmp(here, bc_empty_frame, bytes) == 0;
+	case ITEM_FILE:
+		if (!read_file_header(r, &header, bytes))
+			return false;
+		*why = kind_of(r)->bad_version;
+		return header.version == kind_of(r)->version;
+	case ITEM_PIECE:
+		return r->block != NULL ? bc_raw_table_read(r->block, here, bytes)
+					: bc_chunk_header_read(r->chunk, here, bytes);
+	case ITEM_INDEX:
+		return bc_index_head_read(&head, here);
+	case ITEM_NONE:
+		break;
+	}
+	return false;
+}
+
+/* Recognises an item, reads far enough to tell its header from chance, and sets its header's
+ * length. Returns the item, ITEM_NONE with *why set, or a negative errno. */
+static int recognise(struct bc_segment_reader *r, size_t *bytes, const char **why)
+{
+	static const char torn[] = "torn: the bytes end in a header";
+
+	*why = torn;
+	int rc = bc_window_fill(&r->w, BC_SKIPPABLE_BYTES);
+	if (rc <= 0)
+		return rc;
+	enum item item = identify(r, bytes, why);
+	if (*bytes == 0)
+		return ITEM_NONE;
+	rc = bc_window_fill(&r->w, *bytes);
+	if (rc == 0)
+		*why = torn;
+	if (rc <= 0)
+		return rc;
+	return is_whole(r, item, *bytes, why) ? (int)item : ITEM_NONE;
+}
+
+/* Finds the next place, from here on, where an item that can be told from chance begins. */
+static int resynchronise(struct bc_segment_reader *r)
+{
+	for (;;) {
+		size_t bytes;
+		const char *why;
+		int rc = bc_window_seek_magic(&r->w);
+		if (rc <= 0)
+			return rc;
+		rc = recognise(r, &bytes, &why);
+		if (rc != ITEM_NONE)
+			return rc < 0 ? rc : 0;
+		bc_window_take(&r->w, 1);
+	}
+}
+
+static int report_damage(struct bc_segment_reader *r, uint64_t offset, const char *what)
+{
+	r->damage.offset = offset;
+	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
+	r->is_damaged = true;
+	int rc = resynchronise(r);
+	r->damage.bytes = r->w.offset - offset;
+	return rc < 0 ? rc : BC_FOUND_DAMAGE;
+}
+
+static void begin_segment(struct bc_segment_reader *r, uint64_t offset)
+{
+	r->segment_at = offset;
+	r->rows = 0;
+	r->is_damaged = false;
+	r->is_sealed = false;
+	r->has_segment = true;
+	XXH3_64bits_reset(r->rows_hash);
+}
+
+/* A segment's header says with which record it begins, so that a missing first chunk is noticed.
+ * What went before of the same recording tells more. */
+static void expect_first(struct bc_segment_reader *r)
+{
+	uint64_t tag = bc_recording_tag(r->header.recording);
+
+	if (r->has_last && r->tag == tag)
+		return;
+	r->has_last = true;
+	r->tag = tag;
+	r->next = r->header.first_record;
+}
+
+/* Moves past a frame without looking at it. Returns 1, 0 if the bytes end before, or a negative
+ * errno. */
+static int skip_frame(struct bc_segment_reader *r, size_t bytes)
+{
+	while (bytes != 0) {
+		int rc = bc_window_fill(&r->w, 1);
+		if (rc <= 0)
+			return rc;
+		size_t n = bc_window_held(&r->w) < bytes ? bc_window_held(&r->w) : bytes;
+		bc_window_take(&r->w, n);
+		bytes -= n;
+	}
+	return 1;
+}
+
+/* What is missing before a chunk. It becomes the one found last, unless it stands behind chunks
+ * that come after it: the way through a recording is never gone back. */
+static void follow_chunk(struct bc_segment_reader *r)
+{
+	const struct bc_chunk_info *info = &r->chunk->info;
+	uint64_t next = info->first_record + info->records;
+	bool is_known = r->has_last && r->tag == info->recording_tag;
+
+	r->missing = is_known ? bc_chunk_missing(r->chunk, r->next) : 0;
+	if (is_known && r->next > next)
+		return;
+	r->has_last = true;
+	r->tag = info->recording_tag;
+	r->next = next;
+}
+
+static void follow_block(struct bc_segment_reader *r)
+{
+	r->follows = !r->has_last                        ? BC_RAW_FIRST
+		     : r->tag != r->block->recording_tag ? BC_RAW_BEHIND_OTHER
+		     : r->next == r->block->offset       ? BC_RAW_AT_ONCE
+							 : BC_RAW_BEHIND_HOLE;
+	r->has_last = true;
+	r->tag = r->block->recording_tag;
+	r->next = r->block->offset + bc_raw_block_span(r->block);
+}
+
+static int report_bad_frame(
+	struct bc_segment_reader *r, uint64_t offset, size_t header_bytes, bool is_torn)
+{
+	char what[96];
+
+	if (r->block != NULL)
+		snprintf(what, sizeof(what), "%s",
+			is_torn ? "torn: the bytes end in a block" : "a block's checksum is wrong");
+	else if (is_torn)
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 ": torn, the bytes end in its records",
+			r->chunk->info.number);
+	else
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 " (%" PRIu32 " records): a checksum is wrong",
+			r->chunk->info.number, r->chunk->info.records);
+	bc_window_take(&r->w, header_bytes);
+	return report_damage(r, offset, what);
+}
+
+/* Reads a chunk or a block, whose header stands here and is read. */
+static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
+{
+	bool is_raw = r->block != NULL;
+	size_t frame_bytes = is_raw ? r->block->frame_bytes : r->chunk->info.frame_bytes;
+	uint64_t offset = r->w.offset;
+	uint8_t row[BC_INDEX_ROW_BYTES];
+	int rc;
+
+	if (!is_raw)
+		bc_index_row_write(row, offset - r->segment_at, bc_window_here(&r->w));
+	if (r->skip_records) {
+		bc_window_take(&r->w, header_bytes);
+		header_bytes = 0;
+		rc = skip_frame(r, frame_bytes);
+	} else {
+		rc = bc_window_fill(&r->w, header_bytes + frame_bytes);
+	}
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return report_bad_frame(r, offset, header_bytes, true);
+	if (!r->skip_records) {
+		const uint8_t *frame = bc_window_here(&r->w) + header_bytes;
+		rc = is_raw ? bc_raw_frame_read(r->block, frame)
+			    : bc_chunk_frame_read(r->chunk, frame);
+		if (rc == -ENOMEM)
+			return rc;
+		if (rc != 0)
+			return report_bad_frame(r, offset, header_bytes, false);
+		r->encoded_at = r->w.start;
+		r->encoded_header_bytes = header_bytes;
+		bc_window_take(&r->w, header_bytes + frame_bytes);
+	}
+	r->is_sealed = false;
+	if (is_raw) {
+		follow_block(r);
+		return BC_FOUND_CHUNK;
+	}
+	XXH3_64bits_update(r->rows_hash, row, sizeof(row));
+	r->rows++;
+	follow_chunk(r);
+	return BC_FOUND_CHUNK;
+}
+
+/* Goes through the rows of an index, and hashes them. Each row but the last names the place of the
+ * next; where one doesn't, the index is torn and something else follows: the reader stays on the
+ * last row that may still be part of it. Returns 1, 0 if it is not whole, with *why, or a negative
+ * errno. */
+static int read_rows(
+	struct bc_segment_reader *r, uint32_t rows, XXH3_state_t *hash, const char **why)
+{
+	XXH3_64bits_reset(hash);
+	for (uint32_t row = 0; row < rows; row++) {
+		bool is_last = row + 1 == rows;
+		struct bc_chunk_info info;
+		struct bc_chunk_info next;
+		int rc = bc_window_fill(
+			&r->w, is_last ? BC_INDEX_ROW_BYTES : 2 * BC_INDEX_ROW_BYTES);
+		*why = "torn: the bytes end in the index";
+		if (rc <= 0)
+			return rc;
+		uint64_t offset = bc_index_row_read(&info, bc_window_here(&r->w));
+		*why = "the index is damaged";
+		if (!is_last &&
+			bc_index_row_read(&next, bc_window_here(&r->w) + BC_INDEX_ROW_BYTES) !=
+				offset + bc_chunk_encoded_bytes(&info))
+			return 0;
+		XXH3_64bits_update(hash, bc_window_here(&r->w), BC_INDEX_ROW_BYTES);
+		if (!is_last)
+			bc_window_take(&r->w, BC_INDEX_ROW_BYTES);
+	}
+	return 1;
+}
+
+/* What stands behind the rows. Returns what is wrong with it, or NULL. */
+static const char *check_index_tail(
+	const uint8_t *tail, const struct bc_index_head *head, uint64_t rows_hash)
+{
+	uint64_t index_offset;
+	uint64_t file_bytes;
+
+	if (bc_le64(tail) != rows_hash)
+		return "the index is damaged";
+	if (!bc_trailer_read(&index_offset, &file_bytes, tail + BC_HASH_BYTES) ||
+		index_offset != head->offset ||
+		file_bytes != head->offset + bc_index_bytes(head->rows))
+		return "the trailer is damaged";
+	return NULL;
+}
+
+static int read_index(struct bc_segment_reader *r)
+{
+	struct bc_index_head head;
+	uint64_t offset = r->w.offset;
+	uint64_t derived = XXH3_64bits_digest(r->rows_hash);
+	XXH3_state_t *hash = r->rows_hash; /* the chunks' rows are digested: it is free for these */
+	const char *why;
+
+	bc_index_head_read(&head, bc_window_here(&r->w));
+	bc_window_take(&r->w, BC_INDEX_HEAD_BYTES);
+	int rc = read_rows(r, head.rows, hash, &why);
+	if (rc > 0) {
+		size_t last_row = head.rows != 0 ? BC_INDEX_ROW_BYTES : 0;
+		rc = bc_window_fill(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+		why = rc > 0 ? check_index_tail(bc_window_here(&r->w) + last_row, &head,
+				       XXH3_64bits_digest(hash))
+			     : "torn: the bytes end in the index";
+		if (rc > 0 && why == NULL)
+			bc_window_take(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+	}
+	if (rc < 0)
+		return rc;
+	if (why != NULL)
+		return report_damage(r, offset, why);
+	if (!r->is_damaged && (head.rows != r->rows || XXH3_64bits_digest(hash) != derived ||
+				      head.offset != offset - r->segment_at)) {
+		r->damage = (struct bc_segment_damage){
+			.offset = offset, .bytes = r->w.offset - offset};
+		snprintf(r->damage.what, sizeof(r->damage.what),
+			"the index doesn't match the chunks");
+		return BC_FOUND_DAMAGE;
+	}
+	r->is_sealed = true;
+	return BC_FOUND_INDEX;
+}
+
+static int read_next(struct bc_segment_reader *r)
+{
+	for (;;) {
+		size_t bytes = 0;
+		const char *why;
+
+		r->found_at = r->w.offset;
+		int rc = bc_window_fill(&r->w, 1);
+		if (rc <= 0)
+			return rc < 0 ? rc : BC_FOUND_END;
+		int item = recognise(r, &bytes, &why);
+		if (item < 0)
+			return item;
+		switch ((enum item)item) {
+		case ITEM_EMPTY_FRAME:
+			begin_segment(r, r->w.offset);
+			r->has_header = false;
+			bc_window_take(&r->w, bytes);
+			continue;
+		case ITEM_FILE:
+			if (r->w.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
+				begin_segment(r, r->w.offset - BC_EMPTY_FRAME_BYTES);
+			r->has_header = read_file_header(r, &r->header, bytes);
+			if (r->chunk != NULL)
+				expect_first(r);
+			bc_window_take(&r->w, bytes);
+			return BC_FOUND_SEGMENT;
+		case ITEM_PIECE:
+			return read_piece(r, bytes);
+		case ITEM_INDEX:
+			return read_index(r);
+		case ITEM_NONE:
+			break;
+		}
+		r->is_sealed = false;
+		bc_window_take(&r->w, 1);
+		return report_damage(r, r->found_at, why);
+	}
+}
+
+int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
+{
+	r->chunk = chunk;
+	r->block = NULL;
+	return read_next(r);
+}
+
+int bc_raw_read(struct bc_segment_reader *r, struct bc_raw_block *block)
+{
+	r->chunk = NULL;
+	r->block = block;
+	return read_next(r);
+}

@@ -1,0 +1,140 @@
+#include "formats/segment/segment_writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "formats/base/bytes.h"
+
+#define ROWS_FIRST 256u /* then twice as many each time */
+
+static void forget(struct bc_segment_writer *w)
+{
+	struct bc_new_file closed = {.fd = -1};
+
+	memcpy(closed.sealed_hash, w->file.sealed_hash, sizeof(closed.sealed_hash));
+	free(w->rows);
+	memset(w, 0, sizeof(*w));
+	w->file = closed;
+}
+
+/* `form`: BC_FORMAT_SEGMENT, or that of a raw capture. */
+static int create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
+	const struct bc_segment_header *header, enum bc_format form)
+{
+	uint8_t *head;
+	size_t bytes;
+
+	memset(w, 0, sizeof(*w));
+	w->file.fd = -1;
+	w->is_raw = form != BC_FORMAT_SEGMENT;
+	w->segment = header->segment;
+	int rc = w->is_raw ? bc_raw_header_write(&head, &bytes, header, form)
+			   : bc_segment_header_write(&head, &bytes, header);
+	if (rc != 0)
+		return rc;
+	rc = bc_new_file_create(&w->file, dir_fd, name, suffix, head, bytes);
+	free(head);
+	return rc;
+}
+
+int bc_segment_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
+	const struct bc_segment_header *header)
+{
+	return create(w, dir_fd, name, suffix, header, BC_FORMAT_SEGMENT);
+}
+
+int bc_raw_create(struct bc_segment_writer *w, int dir_fd, const char *name,
+	const struct bc_segment_header *header, enum bc_format form)
+{
+	return create(w, dir_fd, name, BC_PARTIAL_SUFFIX, header, form);
+}
+
+static int make_row_room(struct bc_segment_writer *w)
+{
+	if (w->chunks < w->rows_room)
+		return 0;
+	uint32_t room = w->rows_room == 0 ? ROWS_FIRST : w->rows_room * 2;
+	uint8_t *rows = realloc(w->rows, (size_t)room * BC_INDEX_ROW_BYTES);
+	if (rows == NULL)
+		return -ENOMEM;
+	w->rows = rows;
+	w->rows_room = room;
+	return 0;
+}
+
+int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t header_bytes,
+	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost)
+{
+	if (w->chunks == BC_SEGMENT_CHUNKS)
+		return -EFBIG;
+	int rc = make_row_room(w);
+	if (rc != 0)
+		return rc;
+	size_t bytes = header_bytes + info->frame_bytes;
+	bc_chunk_header_place(encoded, header_bytes, w->segment, w->chunks);
+	uint64_t offset = w->file.bytes;
+	rc = bc_new_file_append(&w->file, encoded, bytes);
+	if (rc != 0)
+		return rc;
+	bc_index_row_write(w->rows + (size_t)w->chunks * BC_INDEX_ROW_BYTES, offset, encoded);
+	w->chunks++;
+	w->records += info->records;
+	w->gaps += gaps;
+	w->lost += lost;
+	return 0;
+}
+
+int bc_raw_append(struct bc_segment_writer *w, const uint8_t *encoded, size_t bytes)
+{
+	int rc = bc_new_file_append(&w->file, encoded, bytes);
+
+	w->chunks += rc == 0;
+	return rc;
+}
+
+static int write_index(struct bc_segment_writer *w)
+{
+	size_t rows_bytes = (size_t)w->chunks * BC_INDEX_ROW_BYTES;
+	uint8_t head[BC_INDEX_HEAD_BYTES];
+	uint8_t tail[BC_HASH_BYTES + BC_TRAILER_BYTES];
+	uint64_t file_bytes = w->file.bytes + bc_index_bytes(w->chunks);
+
+	bc_index_head_write(head, &(struct bc_index_head){
+					  .rows = w->chunks,
+					  .records = w->records,
+					  .gaps = w->gaps,
+					  .lost = w->lost,
+					  .offset = w->file.bytes,
+				  });
+	bc_put_le64(tail, XXH3_64bits(w->rows, rows_bytes));
+	bc_trailer_write(tail + BC_HASH_BYTES, w->file.bytes, file_bytes);
+
+	int rc = bc_new_file_add_end(&w->file, head, sizeof(head));
+	if (rc == 0)
+		rc = bc_new_file_add_end(&w->file, w->rows, rows_bytes);
+	if (rc == 0)
+		rc = bc_new_file_add_end(&w->file, tail, sizeof(tail));
+	return rc;
+}
+
+int bc_segment_seal(struct bc_segment_writer *w)
+{
+	int rc = w->is_raw ? 0 : write_index(w);
+
+	if (rc != 0) {
+		bc_new_file_cut_back(&w->file);
+		return rc;
+	}
+	rc = bc_new_file_seal(&w->file);
+	if (rc == 0)
+		forget(w);
+	return rc;
+}
+
+void bc_segment_abandon(struct bc_segment_writer *w)
+{
+	bc_new_file_abandon(&w->file);
+	forget(w);
+}

@@ -1,0 +1,167 @@
+#include "formats/segment/sequence_check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void bc_continuity_reset(struct bc_continuity *c)
+{
+	free(c->holes);
+	memset(c, 0, sizeof(*c));
+}
+
+void bc_continuity_jump(struct bc_continuity *c, uint64_t tag, uint64_t next)
+{
+	c->has_recording = true;
+	c->tag = tag;
+	c->next = next;
+	c->has_number = false;
+	c->has_last = false;
+	c->hole_count = 0;
+	c->known_from = 0;
+}
+
+void bc_continuity_pass(struct bc_continuity *c, const struct bc_chunk_info *info)
+{
+	bc_continuity_jump(c, info->recording_tag, info->first_record + info->records);
+	c->has_last = true;
+	c->last = *info;
+}
+
+bool bc_continuity_hole(
+	const struct bc_continuity *c, const struct bc_chunk_info *info, struct bc_chunk_info *hole)
+{
+	if (!c->has_recording || c->tag != info->recording_tag || info->first_record <= c->next)
+		return false;
+	*hole = *info;
+	hole->first_record = c->next;
+	/* No chunk has as many, but who looks at numbers sees them right. */
+	uint64_t missing = info->first_record - c->next;
+	hole->records = missing < UINT32_MAX ? (uint32_t)missing : UINT32_MAX;
+	hole->events = 0;
+	hole->first_tick = 0;
+	hole->last_tick = info->first_tick;
+	if (c->has_last && c->last.epoch == info->epoch)
+		hole->first_tick = c->last.last_tick;
+	if (c->has_last)
+		hole->wall_ns = c->last.wall_ns;
+	hole->addr_low = 0;
+	hole->addr_high = UINT32_MAX;
+	memset(hole->types, 0xFF, sizeof(hole->types));
+	memset(hole->procs, 0xFF, sizeof(hole->procs));
+	return true;
+}
+
+void bc_continuity_expect(struct bc_continuity *c, const struct bc_segment_header *header)
+{
+	uint64_t tag = bc_recording_tag(header->recording);
+
+	if (!c->has_recording || c->tag != tag)
+		bc_continuity_jump(c, tag, header->first_record);
+}
+
+/* What was missing longest is forgotten. */
+static void forget_holes(struct bc_continuity *c)
+{
+	size_t n = c->hole_count / 2;
+
+	c->hole_count -= n;
+	memmove(c->holes, c->holes + n, c->hole_count * sizeof(*c->holes));
+	c->known_from = c->holes[0].first;
+}
+
+/* Puts a hole in where it belongs by its first record. */
+static int add_hole(struct bc_continuity *c, uint64_t first, uint64_t records)
+{
+	size_t at;
+
+	if (c->hole_count == BC_CONTINUITY_HOLES)
+		forget_holes(c);
+	if (first < c->known_from)
+		return 0;
+	if (c->hole_count == c->hole_room) {
+		size_t room = c->hole_room != 0 ? 2 * c->hole_room : 64;
+		struct bc_hole *holes = realloc(c->holes, room * sizeof(*holes));
+		if (holes == NULL)
+			return -ENOMEM;
+		c->holes = holes;
+		c->hole_room = room;
+	}
+	for (at = c->hole_count; at != 0 && c->holes[at - 1].first > first; at--)
+		c->holes[at] = c->holes[at - 1];
+	c->holes[at] = (struct bc_hole){.first = first, .records = records};
+	c->hole_count++;
+	return 0;
+}
+
+/* The last hole that begins at a record or before it, or NULL. */
+static struct bc_hole *find_hole(const struct bc_continuity *c, uint64_t record)
+{
+	size_t low = 0;
+	size_t high = c->hole_count;
+
+	while (low != high) {
+		size_t middle = low + (high - low) / 2;
+		if (c->holes[middle].first <= record)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low != 0 ? &c->holes[low - 1] : NULL;
+}
+
+/* Takes the chunk's records, of which there are some, out of the hole that they fill. Returns
+ * BC_PLACE_BEHIND if there is one. */
+static int fill_hole(struct bc_continuity *c, const struct bc_chunk_info *info)
+{
+	struct bc_hole *hole = find_hole(c, info->first_record);
+	uint64_t before = hole != NULL ? info->first_record - hole->first : 0;
+
+	if (hole == NULL || before > hole->records || hole->records - before < info->records)
+		return info->first_record < c->known_from ? BC_PLACE_BEHIND : BC_PLACE_AGAIN;
+	uint64_t behind = hole->records - before - info->records;
+	if (before != 0) {
+		hole->records = before;
+		int rc = behind != 0 ? add_hole(c, info->first_record + info->records, behind) : 0;
+		return rc < 0 ? rc : BC_PLACE_BEHIND;
+	}
+	hole->first += info->records;
+	hole->records = behind;
+	if (behind == 0)
+		memmove(hole, hole + 1,
+			(size_t)(c->holes + --c->hole_count - hole) * sizeof(*hole));
+	return BC_PLACE_BEHIND;
+}
+
+int bc_continuity_take(struct bc_continuity *c, const struct bc_chunk *chunk, uint64_t *missing)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+
+	*missing = 0;
+	if (!c->has_recording || c->tag != info->recording_tag)
+		bc_continuity_jump(c, info->recording_tag, info->first_record);
+	bool is_further = !c->has_number || info->segment > c->segment ||
+			  (info->segment == c->segment && info->number > c->number);
+	/* A chunk without records says with its number alone that it was there before. */
+	if (info->records == 0 && !is_further && info->segment == c->segment &&
+		info->number == c->number)
+		return BC_PLACE_AGAIN;
+	if (info->first_record < c->next)
+		return info->records == 0 ? BC_PLACE_BEHIND : fill_hole(c, info);
+
+	*missing = bc_chunk_missing(chunk, c->next);
+	if (info->first_record > c->next) {
+		int rc = add_hole(c, c->next, info->first_record - c->next);
+		if (rc < 0)
+			return rc;
+	}
+	c->next = info->first_record + info->records;
+	c->has_last = true;
+	c->last = *info;
+	if (is_further) {
+		c->has_number = true;
+		c->segment = info->segment;
+		c->number = info->number;
+	}
+	return BC_PLACE_NEXT;
+}

@@ -1,0 +1,199 @@
+#include "formats/stats/footprint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "formats/bus/record.h"
+
+/* What is looked up so many records ahead is in the cache when it is needed. */
+#define AHEAD 16
+
+#define NO_MEMORY 0xFF
+
+static bool is_power_of_two(uint64_t n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+int bc_footprint_open(struct bc_footprint *f, const struct bc_footprint_options *options)
+{
+	*f = (struct bc_footprint){.addr_low = UINT64_MAX};
+	if (!is_power_of_two(options->line_bytes) || !is_power_of_two(options->page_bytes) ||
+		options->page_bytes < options->line_bytes)
+		return -EINVAL;
+	f->line_shift = (unsigned)__builtin_ctzll(options->line_bytes);
+	f->page_shift = (unsigned)__builtin_ctzll(options->page_bytes);
+	/* There are at least as many lines as pages, and mostly many more. */
+	int rc = bc_line_table_open(&f->lines, options->memory_bytes / 4 * 3);
+	return rc != 0 ? rc : bc_line_table_open(&f->pages, options->memory_bytes / 4);
+}
+
+void bc_footprint_close(struct bc_footprint *f)
+{
+	bc_line_table_close(&f->lines);
+	bc_line_table_close(&f->pages);
+	free(f->spaces);
+	f->spaces = NULL;
+}
+
+/* How a type of reference touches memory; NO_MEMORY if it doesn't. */
+static unsigned touch_of(unsigned type)
+{
+	switch (type) {
+	case BC_REQ_FETCH:
+		return BC_TOUCH_FETCH;
+	case BC_REQ_MEMREAD:
+	case BC_REQ_MEMREADINV:
+		return BC_TOUCH_READ;
+	case BC_REQ_MEMWRITE:
+	case BC_REF_COPYBACK:
+		return BC_TOUCH_WRITE;
+	case BC_REF_MODIFY:
+		return BC_TOUCH_READ | BC_TOUCH_WRITE;
+	case BC_REF_MISC:
+	case BC_REF_LETTER:
+		return 0;
+	default:
+		return NO_MEMORY;
+	}
+}
+
+static unsigned log2_up(uint64_t n)
+{
+	return n <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(n - 1);
+}
+
+static inline void touch_line(struct bc_footprint *f, uint64_t line, unsigned space, unsigned how)
+{
+	uint64_t page = line >> (f->page_shift - f->line_shift);
+	uint64_t before;
+	enum bc_line_touch found = bc_line_table_touch(
+		&f->lines, line, space, how, f->references, &before);
+
+	f->touches++;
+	if (found == BC_LINE_FULL) {
+		f->lines_full = true;
+		f->untracked++;
+	} else if (before == 0) {
+		f->first++;
+	} else {
+		f->reuse[log2_up(f->references - before)]++;
+	}
+	/* A line that was touched in this way before has touched its page so, too. */
+	if (found != BC_LINE_AS_BEFORE &&
+		bc_line_table_touch(&f->pages, page, space, how, 1, &before) == BC_LINE_FULL)
+		f->pages_full = true;
+}
+
+static void leave_out(struct bc_footprint *f)
+{
+	f->touches++;
+	f->untracked++;
+	f->lines_full = f->pages_full = true;
+}
+
+static inline void touch(
+	struct bc_footprint *f, uint64_t addr, uint32_t size, unsigned space, unsigned how)
+{
+	uint64_t last;
+
+	/* What goes beyond the end of all addresses ends there. */
+	if (__builtin_add_overflow(addr, size != 0 ? size - 1 : 0, &last))
+		last = UINT64_MAX;
+	f->addr_low = addr < f->addr_low ? addr : f->addr_low;
+	f->addr_high = last > f->addr_high ? last : f->addr_high;
+	if (++f->references >= BC_LINE_TOUCHES) {
+		leave_out(f);
+		return;
+	}
+	uint64_t line = addr >> f->line_shift;
+	uint64_t lines = (last >> f->line_shift) - line;
+	if (lines >= BC_FOOTPRINT_LINES_MAX) {
+		lines = BC_FOOTPRINT_LINES_MAX - 1;
+		f->is_cut = true;
+	}
+	for (uint64_t i = 0; i <= lines; i++)
+		touch_line(f, line + i, space, how);
+}
+
+void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *p = records + i * BC_RECORD_BYTES;
+		unsigned how = touch_of(p[4]);
+		if (i + AHEAD < n)
+			bc_line_table_prefetch(&f->lines,
+				(uint64_t)bc_le32(p + AHEAD * BC_RECORD_BYTES) >> f->line_shift, 0);
+		if (how == NO_MEMORY)
+			f->others++;
+		else
+			touch(f, bc_burst_begin(bc_le32(p), p[5]), p[5], 0, how);
+	}
+}
+
+/* Where an address space stands, or the free slot where it should. */
+static struct bc_space_slot *find_slot(const struct bc_footprint *f, uint32_t space)
+{
+	size_t mask = f->space_slots - 1;
+	size_t at = space * UINT32_C(0x9E3779B1) >> 12 & mask;
+
+	while (f->spaces[at].number != 0 && f->spaces[at].space != space)
+		at = (at + 1) & mask;
+	return &f->spaces[at];
+}
+
+static bool grow_spaces(struct bc_footprint *f)
+{
+	struct bc_footprint old = *f;
+
+	f->space_slots = old.space_slots != 0 ? old.space_slots * 2 : 32;
+	f->spaces = calloc(f->space_slots, sizeof(*f->spaces));
+	if (f->spaces == NULL) {
+		f->spaces = old.spaces;
+		f->space_slots = old.space_slots;
+		return false;
+	}
+	for (size_t i = 0; i < old.space_slots; i++)
+		if (old.spaces[i].number != 0)
+			*find_slot(f, old.spaces[i].space) = old.spaces[i];
+	free(old.spaces);
+	return true;
+}
+
+/* The number of an address space; false when there are too many. Traces stay in one for long. */
+static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
+{
+	_Static_assert(BC_LINE_SPACES <= 1u << 19, "the hash has twenty bits");
+	if (f->space.number == 0 || f->space.space != space) {
+		struct bc_space_slot *slot = NULL;
+		if (f->space_slots != 0)
+			slot = find_slot(f, space);
+		if (slot == NULL || slot->number == 0) {
+			if (f->space_count == BC_LINE_SPACES ||
+				(f->space_count == f->space_slots / 2 && !grow_spaces(f)))
+				return false;
+			slot = find_slot(f, space);
+			*slot = (struct bc_space_slot){space, ++f->space_count};
+		}
+		f->space = *slot;
+	}
+	*number = f->space.number - 1;
+	return true;
+}
+
+void bc_footprint_reference(struct bc_footprint *f, const struct bc_entry *reference)
+{
+	unsigned how = touch_of(reference->type);
+	unsigned space = 0;
+
+	if (how == NO_MEMORY) {
+		f->others++;
+		return;
+	}
+	if ((reference->has & BC_HAS_SPACE) != 0 && !find_space(f, reference->space, &space)) {
+		f->references++;
+		leave_out(f);
+		return;
+	}
+	touch(f, bc_entry_begin(reference), reference->size, space, how);
+}

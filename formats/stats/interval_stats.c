@@ -1,0 +1,207 @@
+#include "formats/stats/interval_stats.h"
+
+void bc_clockline_init(struct bc_clockline *c, uint64_t idle_ticks, uint64_t burst_ticks)
+{
+	*c = (struct bc_clockline){
+		.idle_ticks = idle_ticks, .burst_ticks = burst_ticks, .interval_min = UINT64_MAX};
+}
+
+static void end_run(struct bc_clockline *c)
+{
+	if (c->run >= 2) {
+		c->bursts++;
+		c->burst_references += c->run;
+		c->burst_longest = c->run > c->burst_longest ? c->run : c->burst_longest;
+	}
+	c->run = 0;
+}
+
+static void end_span(struct bc_clockline *c)
+{
+	if (!c->has_clock)
+		return;
+	if (c->epochs <= BC_CLOCKLINE_EPOCHS)
+		c->spans[c->epochs - 1] = c->span;
+	c->has_clock = false;
+}
+
+void bc_clockline_begin(struct bc_clockline *c)
+{
+	end_run(c);
+	end_span(c);
+}
+
+void bc_clockline_break(struct bc_clockline *c)
+{
+	c->is_broken = true;
+}
+
+void bc_clockline_end(struct bc_clockline *c)
+{
+	bc_clockline_begin(c);
+}
+
+static void begin_span(struct bc_clockline *c, uint64_t tick)
+{
+	c->has_clock = true;
+	c->epochs++;
+	c->span = (struct bc_epoch_span){.first_tick = tick, .last_tick = tick};
+	c->is_broken = true;
+}
+
+static void join_windows(struct bc_clockline *c)
+{
+	for (unsigned i = 0; i < BC_CLOCKLINE_WINDOWS / 2; i++)
+		c->windows[i] = c->windows[2 * i] + c->windows[2 * i + 1];
+	for (unsigned i = BC_CLOCKLINE_WINDOWS / 2; i < BC_CLOCKLINE_WINDOWS; i++)
+		c->windows[i] = 0;
+	c->window_shift++;
+}
+
+/* Time passes up to a reference, which is in the window that has come. */
+static inline void pass(struct bc_clockline *c, uint64_t ticks)
+{
+	c->ticks += ticks;
+	/* Only a trace made for it has so many ticks; its last window then has all the rest. */
+	if (__builtin_add_overflow(c->elapsed, ticks, &c->elapsed))
+		c->elapsed = UINT64_MAX;
+	while (__builtin_expect(c->elapsed >> c->window_shift >= BC_CLOCKLINE_WINDOWS, 0))
+		join_windows(c);
+	c->windows[c->elapsed >> c->window_shift]++;
+}
+
+static inline void take_interval(struct bc_clockline *c, uint64_t ticks)
+{
+	c->intervals++;
+	c->interval_ticks += ticks;
+	c->interval_min = ticks < c->interval_min ? ticks : c->interval_min;
+	c->interval_max = ticks > c->interval_max ? ticks : c->interval_max;
+	c->interval_buckets[ticks != 0 ? 64 - __builtin_clzll(ticks) : 0]++;
+	if (ticks > c->idle_ticks) {
+		c->idles++;
+		c->idle_sum_ticks += ticks;
+	}
+	if (ticks > c->burst_ticks)
+		end_run(c);
+	c->run++;
+}
+
+static inline void take(struct bc_clockline *c, uint64_t tick)
+{
+	if (!c->has_clock)
+		begin_span(c, tick);
+	bool is_backward = tick < c->span.last_tick;
+	uint64_t ticks = is_backward ? 0 : tick - c->span.last_tick;
+	c->references++;
+	c->span.references++;
+	c->backward += is_backward;
+	pass(c, ticks);
+	if (is_backward || c->is_broken) {
+		end_run(c);
+		c->run = 1;
+	} else {
+		take_interval(c, ticks);
+	}
+	/* From a tick that fell no time passes until the clock is where it was. */
+	if (!is_backward)
+		c->span.last_tick = tick;
+	c->is_broken = false;
+}
+
+void bc_clockline_tick(struct bc_clockline *c, uint64_t tick)
+{
+	take(c, tick);
+}
+
+/* Records behind one at `tick`. Returns the tick of the last. */
+static uint64_t take_after(struct bc_clockline *c, const uint8_t *records, size_t n, uint64_t tick)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t time = bc_le32(records + i * BC_RECORD_BYTES + 8);
+		if (time != BC_TIME_NONE)
+			tick += time;
+		else
+			c->is_broken = true;
+		take(c, tick);
+	}
+	return tick;
+}
+
+void bc_clockline_records(struct bc_clockline *c, const uint8_t *records, size_t n, uint64_t tick)
+{
+	if (n == 0)
+		return;
+	c->is_broken |= bc_le32(records + 8) == BC_TIME_NONE;
+	take(c, tick);
+	take_after(c, records + BC_RECORD_BYTES, n - 1, tick);
+}
+
+void bc_clockline_chunk(struct bc_clockline *c, const struct bc_chunk *chunk)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	uint64_t tick = info->first_tick; /* of record `next` if has_tick, else of the one before */
+	bool has_tick = true;
+	bool has_anchor = false;
+	uint32_t event = 0;
+
+	for (uint32_t next = 0; next < info->records;) {
+		const uint8_t *records = chunk->records + (size_t)next * BC_RECORD_BYTES;
+		uint32_t time = bc_le32(records + 8);
+		uint32_t end = info->records;
+		for (; event < info->events && chunk->events[event].position <= next; event++) {
+			const struct bc_event *e = &chunk->events[event];
+			bool is_anchor = e->kind == BC_EVENT_ANCHOR && time == BC_TIME_NONE;
+			if (is_anchor) {
+				tick = next != 0 ? e->value : tick;
+				has_tick = has_anchor = true;
+			}
+			if (e->kind == BC_EVENT_GAP || (is_anchor && !e->exact))
+				bc_clockline_break(c);
+		}
+		if (event < info->events && chunk->events[event].position < end)
+			end = chunk->events[event].position;
+		if (time == BC_TIME_NONE && !has_anchor)
+			bc_clockline_break(c);
+		else if (!has_tick)
+			tick += time;
+		take(c, tick);
+		tick = take_after(c, records + BC_RECORD_BYTES, end - next - 1, tick);
+		has_tick = has_anchor = false;
+		next = end;
+	}
+	/* A gap behind the last record. */
+	for (; event < info->events; event++)
+		if (chunk->events[event].kind == BC_EVENT_GAP)
+			bc_clockline_break(c);
+}
+
+void bc_clockline_skip(struct bc_clockline *c, uint64_t first_tick, uint64_t last_tick, uint64_t n)
+{
+	if (n == 0)
+		return;
+	if (!c->has_clock)
+		begin_span(c, first_tick);
+	c->references += n;
+	c->span.references += n;
+	if (last_tick > c->span.last_tick) {
+		c->ticks += last_tick - c->span.last_tick;
+		c->span.last_tick = last_tick;
+	} else {
+		c->backward += last_tick < c->span.last_tick;
+	}
+}
+
+bool bc_clockline_windows(const struct bc_clockline *c, struct bc_clock_windows *windows)
+{
+	/* The last one is still to be filled, but for the chance that it ends just here. */
+	uint64_t count = (c->elapsed + (c->elapsed != UINT64_MAX)) >> c->window_shift;
+
+	*windows = (struct bc_clock_windows){
+		.ticks = UINT64_C(1) << c->window_shift, .count = count, .fewest = UINT64_MAX};
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t n = c->windows[i];
+		windows->most = n > windows->most ? n : windows->most;
+		windows->fewest = n < windows->fewest ? n : windows->fewest;
+	}
+	return count >= 2;
+}

@@ -1,0 +1,103 @@
+#include "formats/stats/line_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define FIRST_SLOTS 32u
+
+#define TOUCH_BITS 3
+#define SPACE_BITS 16
+#define NUMBER_AT  (TOUCH_BITS + SPACE_BITS)
+
+int bc_line_table_open(struct bc_line_table *t, uint64_t max_bytes)
+{
+	*t = (struct bc_line_table){.slot_count = FIRST_SLOTS, .slots_max = FIRST_SLOTS};
+	/* While it grows there are the old slots and twice as many new ones. */
+	while (t->slots_max <= SIZE_MAX / 2 / sizeof(*t->slots) / 2 &&
+		t->slots_max * 2 + t->slots_max <= max_bytes / sizeof(*t->slots))
+		t->slots_max *= 2;
+	t->shift = 64 - (unsigned)__builtin_ctzll(FIRST_SLOTS);
+	t->slots = calloc(FIRST_SLOTS, sizeof(*t->slots));
+	return t->slots != NULL ? 0 : -ENOMEM;
+}
+
+void bc_line_table_close(struct bc_line_table *t)
+{
+	free(t->slots);
+	t->slots = NULL;
+}
+
+static bool is_of(const struct bc_line_slot *slot, uint64_t block, uint64_t space)
+{
+	return slot->block == block &&
+	       (slot->state >> TOUCH_BITS & ((1u << SPACE_BITS) - 1)) == space;
+}
+
+static struct bc_line_slot *find(const struct bc_line_table *t, uint64_t block, uint64_t space)
+{
+	size_t mask = t->slot_count - 1;
+	size_t at = bc_line_table_hash(t, block, space);
+
+	while (t->slots[at].state != 0 && !is_of(&t->slots[at], block, space))
+		at = (at + 1) & mask;
+	return &t->slots[at];
+}
+
+/* False when it may not grow, or memory ran out: it is then full, which is told. */
+static bool grow(struct bc_line_table *t)
+{
+	struct bc_line_table old = *t;
+
+	if (t->slot_count == t->slots_max)
+		return false;
+	t->slots = calloc(old.slot_count * 2, sizeof(*t->slots));
+	if (t->slots == NULL) {
+		t->slots = old.slots;
+		t->slots_max = t->slot_count;
+		return false;
+	}
+	t->slot_count = old.slot_count * 2;
+	t->shift--;
+	for (size_t i = 0; i < old.slot_count; i++) {
+		const struct bc_line_slot *slot = &old.slots[i];
+		uint64_t space = slot->state >> TOUCH_BITS & ((1u << SPACE_BITS) - 1);
+		if (slot->state != 0)
+			*find(t, slot->block, space) = *slot;
+	}
+	free(old.slots);
+	return true;
+}
+
+enum bc_line_touch bc_line_table_touch(struct bc_line_table *t, uint64_t block, unsigned space,
+	unsigned touch, uint64_t number, uint64_t *before)
+{
+	struct bc_line_slot *slot = find(t, block, space);
+	unsigned old = (unsigned)slot->state & BC_TOUCH_ALL;
+	bool is_new = slot->state == 0;
+
+	*before = slot->state >> NUMBER_AT;
+	if (is_new) {
+		if (t->count >= t->slot_count / 4 * 3) {
+			if (!grow(t))
+				return BC_LINE_FULL;
+			slot = find(t, block, space);
+		}
+		slot->block = block;
+		t->count++;
+		t->touched[touch]++;
+	} else if ((old | touch) != old) {
+		t->touched[old]--;
+		t->touched[old | touch]++;
+	}
+	slot->state = number << NUMBER_AT | (uint64_t)space << TOUCH_BITS | old | touch;
+	return is_new || (old | touch) != old ? BC_LINE_CHANGED : BC_LINE_AS_BEFORE;
+}
+
+uint64_t bc_line_table_count(const struct bc_line_table *t, unsigned touch)
+{
+	uint64_t sum = 0;
+
+	for (unsigned set = 1; set <= BC_TOUCH_ALL; set++)
+		sum += (set & touch) != 0 ? t->touched[set] : 0;
+	return sum;
+}

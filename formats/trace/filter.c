@@ -1,0 +1,195 @@
+#include "formats/trace/filter.h"
+
+#include <string.h>
+
+#define NS_PER_S 1000000000
+
+void bc_filter_init(struct bc_filter *f)
+{
+	memset(f, 0, sizeof(*f));
+	f->numbers.last = UINT64_MAX;
+	f->ticks.last = UINT64_MAX;
+	f->epochs.last = UINT64_MAX;
+	f->addr.last = UINT64_MAX;
+}
+
+void bc_filter_add_type(struct bc_filter *f, unsigned type)
+{
+	f->has_types = true;
+	f->types[type / 64] |= UINT64_C(1) << type % 64;
+}
+
+void bc_filter_add_procs(struct bc_filter *f, uint16_t first, uint16_t last)
+{
+	f->has_procs = true;
+	for (unsigned proc = first; proc <= last; proc++)
+		f->procs[proc / 64] |= UINT64_C(1) << proc % 64;
+}
+
+static bool has_bit(const uint64_t *words, unsigned bit)
+{
+	return (words[bit / 64] >> bit % 64 & 1) != 0;
+}
+
+/* The span of what both have. Returns false if that is nothing. */
+static bool narrow(struct bc_span *span, struct bc_span by)
+{
+	if (by.first > span->first)
+		span->first = by.first;
+	if (by.last < span->last)
+		span->last = by.last;
+	return span->first <= span->last;
+}
+
+/* The first tick of a chunk at or behind a time of day: its clock stood at first_tick at wall_ns.
+ * Behind the last tick that there is, one more. */
+static __int128 tick_at(const struct bc_chunk_info *info, uint64_t clock_hz, int64_t ns)
+{
+	__int128 ahead = (__int128)ns - info->wall_ns;
+
+	if (ahead <= 0)
+		return info->first_tick;
+	__int128 product;
+	if (__builtin_mul_overflow(ahead, (__int128)clock_hz, &product))
+		return (__int128)1 << 96;
+	return info->first_tick + product / NS_PER_S + (product % NS_PER_S != 0);
+}
+
+/* Narrows the ticks to those of the times of day that are wanted. */
+static bool narrow_wall(const struct bc_filter *f, const struct bc_chunk_info *info,
+	uint64_t clock_hz, struct bc_span *ticks)
+{
+	if (clock_hz == 0)
+		return info->wall_ns >= f->from_ns && info->wall_ns < f->to_ns;
+	if (f->to_ns <= info->wall_ns)
+		return false;
+	__int128 from = tick_at(info, clock_hz, f->from_ns);
+	__int128 to = tick_at(info, clock_hz, f->to_ns);
+	if (from > UINT64_MAX)
+		return false;
+	return narrow(ticks,
+		(struct bc_span){(uint64_t)from, to > UINT64_MAX ? UINT64_MAX : (uint64_t)to - 1});
+}
+
+/* Whether some record of the chunk may be wanted by address, type and processor. */
+static bool may_match(const struct bc_filter *f, const struct bc_chunk_info *info)
+{
+	uint64_t types = 0;
+	uint64_t procs = 0;
+
+	for (unsigned i = 0; i < 4; i++) {
+		types |= f->types[i] & info->types[i];
+		procs |= f->procs[i] & info->procs[i];
+	}
+	/* A record at addr_high may reach 255 bytes further, a burst at addr_low begin below. */
+	uint64_t low = info->addr_low & ~(uint64_t)BC_BURST_BELOW;
+	if (f->has_addr &&
+		(low > f->addr.last || (uint64_t)info->addr_high + UINT8_MAX <= f->addr.first))
+		return false;
+	return (!f->has_types || types != 0) && (!f->has_procs || procs != 0);
+}
+
+bool bc_filter_chunk(const struct bc_filter *f, const struct bc_chunk_info *info, uint64_t clock_hz,
+	struct bc_filter_bounds *bounds)
+{
+	uint64_t first = info->first_record;
+	uint64_t last = first + info->records - 1;
+
+	if (info->records == 0)
+		first = last = first != 0 ? first - 1 : 0;
+	bounds->numbers = (struct bc_span){first, last};
+	bounds->ticks = (struct bc_span){info->first_tick, info->last_tick};
+	if (!bc_span_has(f->epochs, info->epoch) || !narrow(&bounds->numbers, f->numbers) ||
+		!narrow(&bounds->ticks, f->ticks))
+		return false;
+	if (f->has_wall && !narrow_wall(f, info, clock_hz, &bounds->ticks))
+		return false;
+	/* Its events may be wanted whatever its records are. */
+	return info->events != 0 || may_match(f, info);
+}
+
+static bool overlaps(const struct bc_filter *f, uint64_t addr, uint64_t size)
+{
+	uint64_t last = addr + (size != 0 ? size - 1 : 0);
+
+	return addr <= f->addr.last && (last < addr || last >= f->addr.first);
+}
+
+/* Address alone, and most are none: one comparison tells those that may be. */
+static uint64_t match_addr(
+	const struct bc_filter *f, const uint8_t *records, size_t n, uint64_t *ticks)
+{
+	uint64_t low = f->addr.first > UINT8_MAX ? f->addr.first - UINT8_MAX : 0;
+	uint64_t high = f->addr.last > UINT64_MAX - BC_BURST_BELOW ? UINT64_MAX
+								   : f->addr.last + BC_BURST_BELOW;
+	uint64_t span = high - low;
+	uint64_t bits = 0;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *p = records + i * BC_RECORD_BYTES;
+		uint32_t time = bc_le32(p + 8);
+		sum += time != BC_TIME_NONE ? time : 0;
+		bits |= (uint64_t)(bc_le32(p) - low <= span) << i;
+	}
+	*ticks = sum;
+	for (uint64_t left = bits; left != 0; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+		const uint8_t *p = records + i * BC_RECORD_BYTES;
+		if (!overlaps(f, bc_burst_begin(bc_le32(p), p[5]), p[5]))
+			bits ^= UINT64_C(1) << i;
+	}
+	return bits;
+}
+
+uint64_t bc_filter_records(
+	const struct bc_filter *f, const uint8_t *records, size_t n, uint64_t *ticks)
+{
+	uint64_t bits = n < BC_FILTER_RECORDS ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+
+	if (f->has_addr)
+		bits = match_addr(f, records, n, ticks);
+	else
+		*ticks = bc_records_ticks(records, n, 0);
+	if (bits == 0 || (!f->has_types && !f->has_procs))
+		return bits;
+	uint64_t all_types = f->has_types ? 0 : UINT64_MAX;
+	uint64_t all_procs = f->has_procs ? 0 : UINT64_MAX;
+	uint64_t wanted = 0;
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *p = records + i * BC_RECORD_BYTES;
+		uint64_t type = (f->types[p[4] / 64] | all_types) >> p[4] % 64;
+		uint64_t proc = (f->procs[p[7] / 64] | all_procs) >> p[7] % 64;
+		wanted |= (type & proc & 1) << i;
+	}
+	return bits & wanted;
+}
+
+static bool has_reference(const struct bc_filter *f, const struct bc_entry *entry)
+{
+	struct bc_entry made[BC_REFERENCES_MAX];
+	const struct bc_entry *at = entry;
+	size_t n = 1;
+
+	if (entry->kind != BC_ENTRY_REFERENCE) {
+		n = bc_entry_references(made, entry);
+		at = made;
+	}
+	for (size_t i = 0; i < n; i++)
+		if ((!f->has_addr || overlaps(f, bc_entry_begin(&at[i]), at[i].size)) &&
+			(!f->has_types || has_bit(f->types, at[i].type)))
+			return true;
+	return false;
+}
+
+bool bc_filter_entry(const struct bc_filter *f, const struct bc_entry *entry)
+{
+	if (!bc_span_has(f->numbers, entry->number) || !bc_span_has(f->ticks, entry->tick) ||
+		!bc_span_has(f->epochs, entry->epoch))
+		return false;
+	if (entry->kind == BC_ENTRY_EVENT)
+		return true;
+	if (f->has_procs && ((entry->has & BC_HAS_PROC) == 0 || !has_bit(f->procs, entry->proc)))
+		return false;
+	return (!f->has_addr && !f->has_types) || has_reference(f, entry);
+}

@@ -1,0 +1,229 @@
+#include "formats/trace/filter_parse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define PORT_MAX 0xFFFFu
+
+static bool complain(char *why, size_t room, const char *text)
+{
+	snprintf(why, room, "%s", text);
+	return false;
+}
+
+/* Hexadecimal digits, "0x" before them or not. Returns what stands behind, or NULL. */
+static const char *read_hex(const char *text, uint64_t *value)
+{
+	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		text += 2;
+	const char *p = text;
+	*value = 0;
+	for (; *p != '\0' && strchr(digits, *p) != NULL; p++) {
+		if (*value >> 60 != 0)
+			return NULL;
+		*value = *value << 4 | (uint64_t)((strchr(digits, *p) - digits) & 15);
+	}
+	return p != text ? p : NULL;
+}
+
+bool bc_where_addr(struct bc_filter *filter, const char *value, char *why, size_t room)
+{
+	struct bc_span span = {0, UINT64_MAX};
+	const char *p = value;
+
+	if (*p != '-')
+		p = read_hex(p, &span.first);
+	if (p != NULL && *p == '\0')
+		span.last = span.first;
+	else if (p != NULL && *p == '-' && p[1] != '\0')
+		p = read_hex(p + 1, &span.last);
+	else if (p != NULL && *p == '-' && p != value)
+		p++;
+	if (p == NULL || *p != '\0')
+		return complain(why, room,
+			"a range of hexadecimal addresses is wanted, as 1000-1fff, 1000- or -fff");
+	if (span.first > span.last)
+		return complain(why, room, "the range ends before it begins");
+	filter->has_addr = true;
+	filter->addr = span;
+	return true;
+}
+
+/* All types that come down to this one where only reads, writes and fetches are known; what is read
+ * and written is both. */
+static void add_plain(struct bc_filter *filter, int plain)
+{
+	for (unsigned type = 0; type < BC_REF_TYPES; type++)
+		if (bc_ref_type_plain(type) == plain ||
+			(type == BC_REF_MODIFY && plain == BC_REQ_MEMWRITE))
+			bc_filter_add_type(filter, type);
+}
+
+/* A type by its name, with underscores between its words or without. */
+static int type_by_name(const char *name)
+{
+	char plain[32];
+	size_t n = 0;
+
+	for (; *name != '\0' && n < sizeof(plain) - 1; name++)
+		if (*name != '_')
+			plain[n++] = *name;
+	plain[n] = '\0';
+	return bc_ref_type_by_name(plain);
+}
+
+static bool add_type(struct bc_filter *filter, const char *name)
+{
+	uint64_t number;
+	const char *end = NULL;
+	int type = type_by_name(name);
+
+	if (strcasecmp(name, "read") == 0)
+		add_plain(filter, BC_REQ_MEMREAD);
+	else if (strcasecmp(name, "write") == 0)
+		add_plain(filter, BC_REQ_MEMWRITE);
+	else if (type >= 0)
+		bc_filter_add_type(filter, (unsigned)type);
+	else if (name[0] == '0' && (end = read_hex(name, &number)) != NULL && *end == '\0' &&
+		 number < 0x100)
+		bc_filter_add_type(filter, (unsigned)number);
+	else
+		return false;
+	return true;
+}
+
+bool bc_where_types(struct bc_filter *filter, const char *value, char *why, size_t room)
+{
+	struct bc_filter wider = *filter;
+	char name[32];
+
+	for (const char *p = value;; p++) {
+		size_t n = strcspn(p, ",");
+		snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), p);
+		if (!add_type(&wider, name)) {
+			snprintf(why, room,
+				"\"%.*s\" is no type; there are read, write, fetch, the names that "
+				"dump prints (MEMREADINV) and numbers (0xf2)",
+				(int)(n < 40 ? n : 40), p);
+			return false;
+		}
+		p += n;
+		if (*p == '\0')
+			break;
+	}
+	*filter = wider;
+	return true;
+}
+
+bool bc_where_procs(struct bc_filter *filter, const char *value, char *why, size_t room)
+{
+	struct bc_filter wider = *filter;
+
+	for (const char *p = value;; p++) {
+		char *end;
+		unsigned long first = strtoul(p, &end, 10);
+		bool ok = *p >= '0' && *p <= '9';
+		unsigned long last = first;
+		p = end;
+		if (ok && *p == '-') {
+			ok = p[1] >= '0' && p[1] <= '9';
+			last = ok ? strtoul(p + 1, &end, 10) : 0;
+			p = end;
+		}
+		if (!ok || first > last || last > UINT16_MAX || (*p != ',' && *p != '\0'))
+			return complain(why, room, "processors are wanted, as 0 or 0,2-3");
+		bc_filter_add_procs(&wider, (uint16_t)first, (uint16_t)last);
+		if (*p == '\0')
+			break;
+	}
+	*filter = wider;
+	return true;
+}
+
+/* Writes to I/O ports, of which there are 65,536. */
+static bool read_port(struct bc_filter *filter, const char *value, char *why, size_t room)
+{
+	struct bc_filter ports = *filter;
+
+	if (!bc_where_addr(&ports, value, why, room) || ports.addr.first > PORT_MAX ||
+		(ports.addr.last > PORT_MAX && ports.addr.last != UINT64_MAX))
+		return complain(
+			why, room, "a range of hexadecimal I/O ports is wanted, as e0 or 3f8-3ff");
+	bc_filter_add_type(&ports, BC_REQ_IOWRITE);
+	*filter = ports;
+	return true;
+}
+
+static const struct {
+	const char *name;
+	bool (*read)(struct bc_filter *filter, const char *value, char *why, size_t room);
+	bool asks_addr;
+	bool asks_type;
+	bool asks_proc;
+} words[] = {
+	{"addr", bc_where_addr, true, false, false},
+	{"type", bc_where_types, false, true, false},
+	{"proc", bc_where_procs, false, false, true},
+	{"port", read_port, true, true, false},
+};
+
+bool bc_where_word(
+	struct bc_filter *filter, const char *word, const char *value, char *why, size_t room)
+{
+	char what[160];
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(word, words[i].name) != 0)
+			continue;
+		if ((words[i].asks_addr && filter->has_addr) ||
+			(words[i].asks_type && filter->has_types) ||
+			(words[i].asks_proc && filter->has_procs)) {
+			snprintf(why, room,
+				"%s=%.60s: asked for twice; each of addr, type and proc is given "
+				"once, and port is an addr and a type",
+				word, value);
+			return false;
+		}
+		if (words[i].read(filter, value, what, sizeof(what)))
+			return true;
+		snprintf(why, room, "%s=%.60s: %s", word, value, what);
+		return false;
+	}
+	snprintf(why, room, "%.40s: no such word; there are addr=, type=, proc= and port=", word);
+	return false;
+}
+
+bool bc_where_read(struct bc_filter *filter, const char *text, char *why, size_t room)
+{
+	char copy[1024];
+	char *rest = copy;
+	char *word;
+	bool has_word = false;
+
+	bc_filter_init(filter);
+	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
+		return complain(why, room, "longer than 1023 bytes");
+	while ((word = strsep(&rest, " \t")) != NULL) {
+		char *equals = strchr(word, '=');
+		if (word[0] == '\0')
+			continue;
+		has_word = true;
+		if (equals == NULL) {
+			snprintf(why, room,
+				"%.40s: a word is wanted, as addr=1000-1fff, type=read,write, "
+				"proc=0 or port=e0",
+				word);
+			return false;
+		}
+		*equals = '\0';
+		if (!bc_where_word(filter, word, equals + 1, why, room))
+			return false;
+	}
+	return has_word || complain(why, room,
+				   "says nothing; words are wanted, as addr=1000-1fff, "
+				   "type=read,write, proc=0 or port=e0");
+}

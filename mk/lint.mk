@@ -1,0 +1,30 @@
+# What reads the sources and doesn't run them.
+
+.PHONY: lint layers format
+
+FORMATTED := $(wildcard $(addsuffix /*.[ch],$(LAYERS) $(LAYERS:=/*) tests/* tests/unit/*))
+PARALLEL   = $(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES))
+
+lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
+	@$(call deps,$(LINT_TOOLS))
+	$(say) LINT clang-format
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+	$(say) LINT clang-tidy
+	$(PARALLEL) $(SOURCES:%=tidy/%)
+	$(say) LINT cppcheck
+	$(Q)cppcheck --quiet -j $(CORES) --std=c11 --language=c --enable=warning,performance,portability \
+		--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -D_GNU_SOURCE -I. $(SOURCES)
+	$(say) LINT 'gcc -fanalyzer'
+	$(PARALLEL) $(SOURCES:%=analyze/%)
+
+tidy/%:
+	$(Q)clang-tidy --quiet $* -- $(filter-out -fsanitize% -fno-sanitize%,$(BC_CFLAGS)) 2>/dev/null
+
+analyze/%:
+	$(Q)$(CC) $(BC_CFLAGS) -O1 -fanalyzer -Werror -c -o /dev/null $*
+
+layers: ## check the includes against the table of rooms in docs/architecture.md
+	@$(PYTHON) tests/tools/layers.py
+
+format: ## reformat the sources
+	$(Q)clang-format -i $(FORMATTED)

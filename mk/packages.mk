@@ -1,0 +1,74 @@
+# The Debian packages that the build, the tests and the other targets need. Each list is NAME:PACKAGE[,PACKAGE]...;
+# NAME tells whether the package is there: a pkg-config module for libraries, a command for tools, or a Python module.
+# PACKAGE is A/B where releases differ: A, or B where there is no A.
+
+LIBRARIES := \
+	libuv:libuv1-dev \
+	liblz4:liblz4-dev \
+	zlib:zlib1g-dev \
+	libzstd:libzstd-dev \
+	libxxhash:libxxhash-dev \
+	libdeflate:libdeflate-dev \
+	jansson:libjansson-dev \
+	inih:libinih-dev \
+	libmicrohttpd:libmicrohttpd-dev \
+	libusb-1.0:libusb-1.0-0-dev \
+	libcurl:libcurl4-gnutls-dev \
+	ncursesw:libncurses-dev \
+	libsystemd:libsystemd-dev
+TEST_LIBRARIES := \
+	cmocka:libcmocka-dev \
+	libusbredirparser-0.5:libusbredirparser-dev \
+	umockdev-1.0:libumockdev-dev
+TOOLS := \
+	pkg-config:pkg-config \
+	lz4:lz4 \
+	zstd:zstd \
+	mandoc:mandoc \
+	groff:groff-base \
+	file:file \
+	curl:curl \
+	python3:python3 \
+	xxhsum:xxhash \
+	umockdev-wrapper:umockdev \
+	valgrind:valgrind \
+	strace:strace \
+	vcd2fst:gtkwave \
+	tmux:tmux \
+	jq:jq \
+	zsh:zsh
+PYTHON_MODULES := \
+	pytest:python3-pytest \
+	xdist:python3-pytest-xdist \
+	pytest_timeout:python3-pytest-timeout
+FUZZ_TOOLS := clang:clang$(comma)libclang-rt-dev
+LINT_TOOLS := clang-format:clang-format clang-tidy:clang-tidy cppcheck:cppcheck
+PACKAGE_LIBRARIES := systemd:systemd-dev/systemd udev:systemd-dev/udev
+PACKAGE_TOOLS := \
+	pkg-config:pkg-config \
+	lz4:lz4 \
+	dh:debhelper \
+	dpkg-buildpackage:dpkg-dev$(comma)build-essential
+FRESH_TOOLS := mmdebstrap:mmdebstrap unshare:util-linux git:git
+MACHINE_TOOLS := \
+	qemu-system-x86_64:qemu-system-x86$(comma)qemu-system-common$(comma)seabios$(comma)ipxe-qemu \
+	mmdebstrap:mmdebstrap \
+	busybox:busybox-static \
+	cpio:cpio \
+	depmod:kmod \
+	mkfs.ext4:e2fsprogs \
+	fakeroot:fakeroot \
+	xxhsum:xxhash \
+	lz4:lz4
+
+# $(call deps,MORE TOOLS) installs what the build and the tests need.
+deps = tests/tools/deps.sh $(LIBRARIES) $(TEST_LIBRARIES) -- $(TOOLS) $(1) -- $(PYTHON_MODULES)
+
+.PHONY: deps
+deps: ## install what is missing, or name it
+	@$(call deps)
+
+# Where packages may be missing, they are installed before anything is compiled.
+ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
+$(OBJECTS) $(TEST_OBJECTS): | deps
+endif

@@ -1,0 +1,137 @@
+# Tests, fuzzing and benchmarks. Every tests/unit/*/test_*.c is a program, built to the same path below BUILD.
+
+.PHONY: test check test-long test-machine check-fresh check-clickhouse bench bench-instructions fuzz valgrind
+
+TEST_PKGS     := $(PROGRAM_PKGS) cmocka
+USBREDIR_PKGS := libusbredirparser-0.5
+UMOCKDEV_PKGS := umockdev-1.0
+
+TEST_SOURCES := $(wildcard tests/unit/*/test_*.c)
+# Under SAN=thread only the tests that start threads run; they say so themselves.
+CHECKED      := $(patsubst %.c,$(BUILD)/%,$(if $(filter thread,$(SAN)),$(shell grep -l '^TEST_THREADS;' $(TEST_SOURCES)),$(TEST_SOURCES)))
+BENCHES      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
+TEST_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(TEST_SOURCES) $(wildcard tests/support/*.c tests/board/*.c tests/bench/*.c))
+HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so usbredir_board umockdev_board preload_fix.so bare_reader)
+ONLY         ?=
+
+test_cflags = $(eval test_cflags := $$(shell pkg-config --cflags cmocka))$(test_cflags)
+$(BUILD)/tests/unit/%.o $(BUILD)/tests/support/%.o: BC_CFLAGS += $(test_cflags)
+
+# main() of the test programs, and what they share.
+$(BUILD)/libsupport.a: $(BUILD)/tests/support/test_main.o
+	$(say) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# A kernel's USB in software, for the tests that drive a board: tests/board/usbfs.h.
+USBFS_OBJECTS   := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/usbfs*.c))
+
+$(BUILD)/tests/unit/usb/%: $(BUILD)/tests/unit/usb/%.o $(USBFS_OBJECTS) $(BUILD)/libsupport.a $(BUILD)/libboard.a $(LIB_DAEMON)
+	$(call link,$(TEST_PKGS))
+
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libsupport.a $(BUILD)/libboard.a $(BUILD)/libcli.a $(LIB_DAEMON)
+	$(call link,$(TEST_PKGS))
+
+$(BUILD)/tests/bench/bench_usb%: $(BUILD)/tests/bench/bench_usb%.o $(USBFS_OBJECTS) $(BUILD)/libboard.a $(LIB_DAEMON)
+	$(call link,$(TEST_PKGS))
+
+$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libboard.a $(BUILD)/libcli.a $(LIB_DAEMON)
+	$(call link,$(TEST_PKGS))
+
+# The capture board in software: tests/board/board.h.
+$(BUILD)/libboard.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/board*.c))
+	$(say) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# The board as a USB device for a virtual machine.
+$(BUILD)/tests/board/usbredir_%.o: BC_CFLAGS += $(shell pkg-config --cflags $(USBREDIR_PKGS))
+$(BUILD)/tests/usbredir_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/usbredir_*.c)) \
+		$(BUILD)/libboard.a $(LIB_CAPTURE)
+	$(call link,$(USBREDIR_PKGS) $(FORMATS_PKGS))
+
+# The board as a device in sysfs, for a program under libumockdev-preload; and a minimal reader of it.
+$(BUILD)/tests/board/umockdev_%.o: BC_CFLAGS += $(shell pkg-config --cflags $(UMOCKDEV_PKGS))
+$(BUILD)/tests/umockdev_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/umockdev_*.c)) \
+		$(BUILD)/libboard.a $(SIM_OBJECTS) $(LIB_FORMATS)
+	$(call link,$(UMOCKDEV_PKGS) $(FORMATS_PKGS))
+
+$(BUILD)/tests/bare_reader: $(BUILD)/tests/board/bare_reader.o
+	$(call link,libusb-1.0)
+
+# Preloaded under a program: faultfs makes its file calls fail, be short or slow; preload_fix mends
+# libumockdev-preload.
+$(BUILD)/tests/faultfs.so: tests/support/faultfs.c
+$(BUILD)/tests/preload_fix.so: tests/board/preload_fix.c
+$(BUILD)/tests/%.so:
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
+
+# Tests mostly wait: two more at a time than there are cores, except under the thread sanitizer.
+empty :=
+PYTEST_FLAGS = -n $(if $(filter thread,$(SAN)),$(CORES) -m threads,$(shell expr $(CORES) + 2)) \
+	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
+
+test: deps check ## install, build and run all tests
+
+check: all $(CHECKED) $(HELPERS) ## run all tests; with SAN=thread those that start threads
+	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
+
+test-long: export BUSCAP_LONG := 1
+test-long: check ## run all tests with their long sweeps
+
+test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
+	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)
+	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py build/deb
+
+# With SHORT=1 only tests of what differs most between releases: libraries and tools.
+RELEASES    ?= bookworm trixie
+SHORT       ?=
+FRESH_SHORT := test_server test_config test_usb_find test_usb_board test_segment_alloc test_metadata
+check-fresh: ## demo, test, deb, units, install in clean roots of RELEASES (bookworm trixie), as root; SHORT=1
+	@tests/tools/deps.sh -- $(FRESH_TOOLS)
+	@ONLY='$(if $(SHORT),$(FRESH_SHORT),$(ONLY))' tests/tools/fresh.sh $(RELEASES)
+
+check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and check it; installs one
+	@BUILD=$(BUILD) $(PYTHON) tests/tools/check_clickhouse.py
+
+bench: all $(BENCHES) ## print speed and size ratios against lz4, memcpy, scanf and printf
+	@BUILD=$(BUILD) $(PYTHON) tests/bench/bench.py
+
+bench-instructions: all ## count instructions per record and compare with the committed counts
+	@BUILD=$(BUILD) $(PYTHON) tests/bench/instructions.py
+
+# libFuzzer is part of clang and needs everything instrumented.
+FUZZED  := $(patsubst %.c,build/fuzz/%.o,$(filter-out %/main.c cli/%,$(SOURCES)))
+FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SECONDS    ?= 10
+FUZZ_SANITIZERS := address,undefined
+
+build/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(Q)clang -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread -O1 -g \
+		-fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS) -fno-sanitize-recover=all $(pkg_cflags) \
+		-MMD -MP -c -o $@ $<
+
+build/fuzz/libfuzzed.a: $(FUZZED)
+	$(say) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(FUZZERS): build/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/libfuzzed.a
+	$(say) LINK $@
+	$(Q)clang -pthread -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -o $@ $^ $(call pkg_libs,$(DAEMON_PKGS))
+
+fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (10) each
+	@$(call deps,$(FUZZ_TOOLS))
+	$(Q)$(MAKE) --no-print-directory $(FUZZERS)
+	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
+
+# Valgrind sees into libusb, which the sanitizers don't.
+VALGRIND := $(patsubst %.c,%,$(shell grep -l '^TEST_VALGRIND;' $(TEST_SOURCES)))
+
+valgrind: $(VALGRIND:%=valgrind/%) ## run the tests that open and close devices under valgrind
+
+valgrind/%: $(BUILD)/%
+	$(say) VALGRIND $<
+	$(Q)USB_RUN_FEW=1 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite \
+		--error-exitcode=9 $< >$<.valgrind.log 2>&1 || { tail -n 40 $<.valgrind.log; exit 1; }

@@ -1,0 +1,586 @@
+/* Prints, for each format of text, how many times less CPU ours takes than the obvious loop over
+ * the same lines beside it: the parser against sscanf, both in memory; the reader of a whole file
+ * against fgets and sscanf; the printer against fprintf, both to /dev/null. Laplace's records stand
+ * against fread and fwrite of a record at a time. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "formats/codec/laplace.h"
+#include "formats/trace/parser.h"
+#include "formats/trace/printer.h"
+#include "formats/reader/reader.h"
+#include "tests/support/dice.h"
+
+#define LINES 200000u
+#define BATCH                                                                               \
+	256u /* entries that are printed again and again: as many as a reader gives at once \
+	      */
+#define ROUNDS 5
+
+/* What the loops read, so that none of it is left out as useless. */
+static volatile uint64_t sink;
+
+static double cpu_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Lines as programs make them: code near by, data in a few places, times that grow. */
+static struct dice dice = {.state = 1};
+
+static uint64_t data_address(void)
+{
+	static const uint64_t bases[] = {0x7ffe7ff000, 0x12ff000, 0x4222000};
+
+	return bases[dice_below(&dice, 3)] + dice_below(&dice, 1 << 16);
+}
+
+static uint32_t code_address(void)
+{
+	return 0x400000 + dice_below(&dice, 1 << 20);
+}
+
+static void make_din(FILE *out, unsigned i)
+{
+	fprintf(out, "%u %" PRIx64 "\n", i % 3, data_address());
+}
+
+static uint64_t scan_din(const char *line)
+{
+	unsigned label;
+	uint64_t addr;
+
+	return sscanf(line, "%u %" SCNx64, &label, &addr) == 2 ? label + addr : 0;
+}
+
+static void print_din(FILE *out, const struct bc_entry *e)
+{
+	fprintf(out, "%d %" PRIx64 "\n",
+		e->type == BC_REQ_MEMREAD    ? 0
+		: e->type == BC_REQ_MEMWRITE ? 1
+					     : 2,
+		e->addr);
+}
+
+static void make_xdin(FILE *out, unsigned i)
+{
+	fprintf(out, "%c %" PRIx64 " %x\n", "rwi"[i % 3], data_address(), 1u << i % 5);
+}
+
+static uint64_t scan_xdin(const char *line)
+{
+	char letter;
+	uint64_t addr;
+	unsigned size;
+
+	return sscanf(line, "%c %" SCNx64 " %x", &letter, &addr, &size) == 3 ? addr + size : 0;
+}
+
+static void print_xdin(FILE *out, const struct bc_entry *e)
+{
+	fprintf(out, "%c %" PRIx64 " %" PRIx32 "\n",
+		e->type == BC_REQ_MEMREAD    ? 'r'
+		: e->type == BC_REQ_MEMWRITE ? 'w'
+					     : 'i',
+		e->addr, e->size);
+}
+
+static void make_lackey(FILE *out, unsigned i)
+{
+	if (i % 3 == 0)
+		fprintf(out, "I  %08" PRIx32 ",%u\n", code_address(), 1 + i % 7);
+	else
+		fprintf(out, " %c %08" PRIx64 ",%u\n", "LSM"[i % 3], data_address(), 1u << i % 4);
+}
+
+static uint64_t scan_lackey(const char *line)
+{
+	char letter;
+	uint64_t addr;
+	unsigned size;
+
+	return sscanf(line, " %c %" SCNx64 ",%u", &letter, &addr, &size) == 3 ? addr + size : 0;
+}
+
+static void make_laplace(FILE *out, unsigned i)
+{
+	fprintf(out, "%c %" PRIx64 " %x %x %" PRIx32 "\n", "rwf"[i % 3],
+		UINT64_C(0x123456789abcd) + i * 37, 1u << i % 4, 0x9f8e0 + i % 4, code_address());
+}
+
+static uint64_t scan_laplace(const char *line)
+{
+	char letter;
+	uint64_t tick;
+	unsigned size;
+	unsigned space;
+	uint64_t addr;
+
+	if (sscanf(line, "%c %" SCNx64 " %x %x %" SCNx64, &letter, &tick, &size, &space, &addr) !=
+		5)
+		return 0;
+	return tick + size + space + addr;
+}
+
+static void print_laplace(FILE *out, const struct bc_entry *e)
+{
+	fprintf(out, "%c %" PRIx64 " %" PRIx32 " %" PRIx32 " %" PRIx64 "\n",
+		e->type == BC_REQ_MEMREAD    ? 'r'
+		: e->type == BC_REQ_MEMWRITE ? 'w'
+					     : 'f',
+		e->tick, e->size, e->space, e->addr);
+}
+
+static void make_cis501(FILE *out, unsigned i)
+{
+	static const char *const macros[] = {"SET", "CMP", "MOV", "XOR", "JMP", "J", "MOVSX"};
+	static const char *const micros[] = {
+		"ADD", "LOAD", "SUB", "STORE", "JMP_IMM", "ADD_IMM", "SEXT_DWORD_TO_QWORD"};
+	uint32_t pc = code_address();
+	bool is_access = dice_below(&dice, 3) == 0;
+
+	fprintf(out,
+		"%u %6x %2d %2d %2d %c %c %c %9d %12" PRIx64 " %12" PRIx32 " %12" PRIx32
+		" %-8s %s\n",
+		1 + i % 4 / 3, pc, (int)dice_below(&dice, 51) - 1, (int)dice_below(&dice, 51) - 1,
+		(int)dice_below(&dice, 51) - 1, "RW-"[dice_below(&dice, 3)],
+		"TN----"[dice_below(&dice, 6)], is_access ? 'L' : '-',
+		i % 2 ? 0 : (int)dice_below(&dice, 1000) - 500, is_access ? data_address() : 0,
+		pc + 3, i % 6 ? 0 : code_address(), macros[dice_below(&dice, 7)],
+		micros[dice_below(&dice, 7)]);
+}
+
+static uint64_t scan_cis501(const char *line)
+{
+	int step;
+	int registers[3];
+	uint64_t v[4];
+	int64_t immediate;
+	char letters[3];
+	char macro[64];
+	char micro[64];
+
+	if (sscanf(line,
+		    "%d %" SCNx64 " %d %d %d %c %c %c %" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+		    " %63s %63s",
+		    &step, &v[0], &registers[0], &registers[1], &registers[2], &letters[0],
+		    &letters[1], &letters[2], &immediate, &v[1], &v[2], &v[3], macro, micro) != 14)
+		return 0;
+	return v[0] + v[1] + v[2] + v[3];
+}
+
+static void print_cis501(FILE *out, const struct bc_entry *e)
+{
+	const struct bc_uop *u = &e->uop;
+
+	fprintf(out,
+		"%d %6" PRIx64 " %2d %2d %2d %c %c %c %9" PRId64 " %12" PRIx64 " %12" PRIx64
+		" %12" PRIx64 " %-8.*s %.*s\n",
+		u->step, e->addr, u->src1, u->src2, u->dest, u->flags, u->branch, u->access,
+		u->immediate, u->mem_addr, u->fallthrough, u->target, (int)u->macro.bytes,
+		u->macro.at, (int)u->micro.bytes, u->micro.at);
+}
+
+static void make_tarmac(FILE *out, unsigned i)
+{
+	if (i % 3 == 0)
+		fprintf(out, "%u clk IT (%u) %08x e1a00000 A svc_s : MOV r0,r%u\n", 10 * i, i,
+			code_address(), i % 13);
+	else if (i % 3 == 1)
+		fprintf(out, "%u clk R r%u %08x\n", 10 * i, i % 13, code_address());
+	else
+		fprintf(out, "%u clk MR4 %08x %08x\n", 10 * i, code_address(), code_address());
+}
+
+static uint64_t scan_tarmac(const char *line)
+{
+	uint64_t time;
+	char unit[8];
+	char kind[8];
+	unsigned id;
+	uint64_t addr;
+	uint64_t data;
+	char set[8];
+	char mode[16];
+	char text[64];
+	char name[16];
+
+	if (sscanf(line, "%" SCNu64 " %7s %7s", &time, unit, kind) != 3)
+		return 0;
+	if (kind[0] == 'I')
+		return (uint64_t)sscanf(line,
+			"%" SCNu64 " %7s %7s (%u) %" SCNx64 " %" SCNx64 " %7s %15s : %63[^\n]",
+			&time, unit, kind, &id, &addr, &data, set, mode, text);
+	if (kind[0] == 'R')
+		return (uint64_t)sscanf(
+			line, "%" SCNu64 " %7s %7s %15s %" SCNx64, &time, unit, kind, name, &data);
+	return (uint64_t)sscanf(
+		line, "%" SCNu64 " %7s %7s %" SCNx64 " %" SCNx64, &time, unit, kind, &addr, &data);
+}
+
+static const struct job {
+	enum bc_format format;
+	void (*make)(FILE *, unsigned);
+	uint64_t (*scan)(const char *);
+	void (*print)(FILE *, const struct bc_entry *);
+} jobs[] = {
+	{BC_FORMAT_DIN, make_din, scan_din, print_din},
+	{BC_FORMAT_XDIN, make_xdin, scan_xdin, print_xdin},
+	{BC_FORMAT_LACKEY, make_lackey, scan_lackey, NULL},
+	{BC_FORMAT_LAPLACE_TEXT, make_laplace, scan_laplace, print_laplace},
+	{BC_FORMAT_CIS501, make_cis501, scan_cis501, print_cis501},
+	{BC_FORMAT_TARMAC, make_tarmac, scan_tarmac, NULL},
+};
+
+/* Our reader, over a file. */
+static double read_ours(int fd, enum bc_format format)
+{
+	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
+	struct bc_stream stream = {.fd = fd, .wake_fd = -1};
+	struct bc_reader *reader;
+	struct bc_input *input;
+	struct bc_probe probe;
+	struct bc_batch batch;
+	size_t count = 0;
+	double start = cpu_s();
+
+	if (lseek(fd, 0, SEEK_SET) != 0 || bc_input_open(&input, stream, format, &probe) != 0 ||
+		bc_reader_open(&reader, input, format, &options) != 0)
+		exit(1);
+	while (bc_reader_next(reader, &batch) == 1) {
+		count += batch.count;
+		sink = sink + (batch.count != 0 ? batch.entries[0].addr : 0);
+		if (batch.fault != NULL) {
+			fprintf(stderr, "%s\n", batch.fault->what);
+			exit(1);
+		}
+	}
+	bc_reader_close(reader);
+	bc_input_close(input);
+	if (count < LINES)
+		exit(1);
+	return cpu_s() - start;
+}
+
+static double read_obvious(int fd, uint64_t (*scan)(const char *))
+{
+	char line[512];
+	double start = cpu_s();
+	FILE *file = fdopen(dup(fd), "r");
+
+	if (file == NULL)
+		exit(1);
+	rewind(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+		sink = sink + scan(line);
+	fclose(file);
+	return cpu_s() - start;
+}
+
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static void tell(const char *name, const char *what, double ours, double obvious, const char *peer)
+{
+	printf("%-15s %-6s %6.1f ns each, %-13s %6.1f ns: %5.1f x less CPU\n", name, what,
+		ours * 1e9 / LINES, peer, obvious * 1e9 / LINES, obvious / ours);
+}
+
+/* The first entries of a file, their texts in the block. */
+static size_t parse_batch(
+	enum bc_format format, char *block, size_t n, struct bc_entry *entries, size_t room)
+{
+	const struct bc_parser *parser = bc_format_info(format)->parser;
+	struct bc_format_options options = bc_format_options_default();
+	struct bc_parse p = {
+		.at = block, .end = block + n, .number = 1, .entries = entries, .room = room};
+	void *state = bc_parser_start(parser, &options);
+
+	if (state == NULL)
+		exit(1);
+	if (parser->parse(state, &p) == BC_PARSE_BAD)
+		exit(1);
+	free(state);
+	return p.count;
+}
+
+static double print_ours(
+	enum bc_format format, const struct bc_entry *entries, size_t count, int fd)
+{
+	const struct bc_printer *printer = bc_format_info(format)->printer;
+	struct bc_format_options options = bc_format_options_default();
+	uint64_t reduced[BC_TRAIT_BITS] = {0};
+	size_t room = 2 * BC_PRINT_MAX;
+	char *out = malloc(room);
+	void *state = bc_printer_start(printer, &options);
+
+	if (out == NULL || state == NULL)
+		exit(1);
+	memset(out, 0, room);
+	double start = cpu_s();
+	size_t used = 0;
+	for (size_t left = LINES; left != 0;) {
+		size_t n = count < left ? count : left;
+		struct bc_print p = {.entries = entries,
+			.count = n,
+			.out = out,
+			.used = used,
+			.room = room,
+			.reduced = reduced};
+		if (printer->print(state, &p) != 0)
+			exit(1);
+		left -= n - p.count;
+		used = p.used;
+		if (!bc_print_has_room(&p)) {
+			if (write(fd, out, used) < 0)
+				exit(1);
+			used = 0;
+		}
+	}
+	double took = cpu_s() - start;
+	free(state);
+	free(out);
+	return took;
+}
+
+static double print_obvious(void (*print)(FILE *, const struct bc_entry *),
+	const struct bc_entry *entries, size_t count)
+{
+	FILE *null = fopen("/dev/null", "w");
+	double start = cpu_s();
+
+	if (null == NULL)
+		exit(1);
+	for (size_t i = 0; i < LINES; i++)
+		print(null, &entries[i % count]);
+	fclose(null);
+	return cpu_s() - start;
+}
+
+/* All of the lines, as many entries at a time as a reader takes. */
+static double parse_ours(enum bc_format format, char *block, size_t n)
+{
+	static struct bc_entry entries[BATCH];
+	const struct bc_parser *parser = bc_format_info(format)->parser;
+	struct bc_format_options options = bc_format_options_default();
+	struct bc_parse p = {
+		.at = block, .end = block + n, .number = 1, .entries = entries, .room = BATCH};
+	void *state = bc_parser_start(parser, &options);
+	size_t count = 0;
+
+	if (state == NULL)
+		exit(1);
+	double start = cpu_s();
+	while (p.at != p.end) {
+		p.count = 0;
+		if (parser->parse(state, &p) == BC_PARSE_BAD)
+			exit(1);
+		count += p.count;
+		sink = sink + entries[0].addr;
+	}
+	double took = cpu_s() - start;
+	if (count < LINES)
+		exit(1);
+	free(state);
+	return took;
+}
+
+/* The lines end in zeros. */
+static double parse_obvious(uint64_t (*scan)(const char *), const char *lines, size_t n)
+{
+	double start = cpu_s();
+
+	for (const char *at = lines; at < lines + n; at += strlen(at) + 1)
+		sink = sink + scan(at);
+	return cpu_s() - start;
+}
+
+static void bench_parsing(const struct job *job, int fd, size_t bytes)
+{
+	char *block = malloc(bytes + BC_PARSE_PADDING);
+	char *lines = malloc(bytes);
+	double ours = 1e9;
+	double obvious = 1e9;
+
+	if (block == NULL || lines == NULL || pread(fd, block, bytes, 0) != (ssize_t)bytes)
+		exit(1);
+	memset(block + bytes, 0, BC_PARSE_PADDING);
+	for (size_t i = 0; i < bytes; i++)
+		lines[i] = block[i] != '\n' ? block[i] : '\0';
+	for (int round = 0; round < ROUNDS; round++) {
+		ours = least(ours, parse_ours(job->format, block, bytes));
+		obvious = least(obvious, parse_obvious(job->scan, lines, bytes));
+	}
+	tell(bc_format_name(job->format), "parse", ours, obvious, "sscanf");
+	free(block);
+	free(lines);
+}
+
+static void bench_printing(const struct job *job, int fd, size_t bytes, int null_fd)
+{
+	static struct bc_entry entries[BATCH];
+	char *block = malloc(bytes + BC_PARSE_PADDING);
+	double ours = 1e9;
+	double obvious = 1e9;
+
+	if (block == NULL || pread(fd, block, bytes, 0) != (ssize_t)bytes)
+		exit(1);
+	size_t count = parse_batch(job->format, block, bytes, entries, BATCH);
+	for (int round = 0; round < ROUNDS; round++) {
+		ours = least(ours, print_ours(job->format, entries, count, null_fd));
+		obvious = least(obvious, print_obvious(job->print, entries, count));
+	}
+	tell(bc_format_name(job->format), "print", ours, obvious, "fprintf");
+	free(block);
+}
+
+static void bench_text(const struct job *job, int null_fd)
+{
+	double ours = 1e9;
+	double obvious = 1e9;
+	int fd = memfd_create("lines", MFD_CLOEXEC);
+	FILE *file = fd >= 0 ? fdopen(dup(fd), "w") : NULL;
+
+	if (file == NULL)
+		exit(1);
+	for (unsigned i = 0; i < LINES; i++)
+		job->make(file, i);
+	long bytes = ftell(file);
+	fclose(file);
+	bench_parsing(job, fd, (size_t)bytes);
+	for (int round = 0; round < ROUNDS; round++) {
+		ours = least(ours, read_ours(fd, job->format));
+		obvious = least(obvious, read_obvious(fd, job->scan));
+	}
+	tell(bc_format_name(job->format), "read", ours, obvious, "fgets, sscanf");
+	if (job->print != NULL)
+		bench_printing(job, fd, (size_t)bytes, null_fd);
+	close(fd);
+}
+
+/* BYU's text: b2a's lines. */
+static void bench_record(int null_fd)
+{
+	static struct bc_record records[BATCH];
+	static char out[BATCH * BC_RECORD_TEXT_MAX];
+	double ours = 1e9;
+	double obvious = 1e9;
+
+	for (unsigned i = 0; i < BATCH; i++)
+		records[i] = (struct bc_record){.addr = (uint32_t)data_address(),
+			.reqtype = (uint8_t)(i % 4),
+			.size = 8,
+			.time = dice_below(&dice, 40)};
+	for (int round = 0; round < ROUNDS; round++) {
+		double start = cpu_s();
+		for (size_t i = 0; i < LINES; i += BATCH) {
+			size_t used = 0;
+			for (size_t k = 0; k < BATCH && i + k < LINES; k++)
+				used += bc_record_print(out + used, &records[k]);
+			if (write(null_fd, out, used) < 0)
+				exit(1);
+		}
+		ours = least(ours, cpu_s() - start);
+		FILE *null = fopen("/dev/null", "w");
+		start = cpu_s();
+		for (size_t i = 0; i < LINES && null != NULL; i++) {
+			const struct bc_record *r = &records[i % BATCH];
+			fprintf(null, "%08" PRIx32 "\t%s\t%2d\t%02x\t%1d\t%08" PRIx32 "\n", r->addr,
+				bc_reqtype_name(r->reqtype), r->size, r->attr, r->proc, r->time);
+		}
+		fclose(null);
+		obvious = least(obvious, cpu_s() - start);
+	}
+	tell("byu as text", "print", ours, obvious, "fprintf");
+}
+
+/* A record of Laplace, by hand. */
+static uint64_t fread_records(int fd)
+{
+	uint8_t record[BC_LAPLACE_BYTES];
+	FILE *file = fdopen(dup(fd), "r");
+	uint64_t sum = 0;
+
+	if (file == NULL)
+		exit(1);
+	rewind(file);
+	while (fread(record, sizeof(record), 1, file) == 1)
+		sum += bc_le64(record + 1) + record[9] + bc_le32(record + 10) +
+		       bc_le32(record + 14);
+	fclose(file);
+	return sum;
+}
+
+static void fwrite_record(FILE *out, const struct bc_entry *e)
+{
+	uint8_t record[BC_LAPLACE_BYTES];
+
+	record[0] = 'r';
+	bc_put_le64(record + 1, e->tick);
+	record[9] = (uint8_t)e->size;
+	bc_put_le32(record + 10, e->space);
+	bc_put_le32(record + 14, (uint32_t)e->addr);
+	fwrite(record, sizeof(record), 1, out);
+}
+
+static void bench_laplace(int null_fd)
+{
+	static struct bc_entry entries[BATCH];
+	double ours = 1e9;
+	double obvious = 1e9;
+	int fd = memfd_create("records", MFD_CLOEXEC);
+
+	for (unsigned i = 0; i < BATCH; i++) {
+		bc_entry_reference(&entries[i], BC_REQ_MEMREAD, code_address(), i);
+		entries[i].has = BC_HAS_TIME | BC_HAS_SIZE | BC_HAS_SPACE;
+		entries[i].tick = i * UINT64_C(1000000);
+		entries[i].size = 4;
+		entries[i].space = 0x9f8e7;
+	}
+	for (int round = 0; round < ROUNDS; round++) {
+		ours = least(ours, print_ours(BC_FORMAT_LAPLACE, entries, BATCH, null_fd));
+		obvious = least(obvious, print_obvious(fwrite_record, entries, BATCH));
+	}
+	tell("laplace", "write", ours, obvious, "fwrite");
+	ours = obvious = 1e9;
+	FILE *file = fd >= 0 ? fdopen(dup(fd), "w") : NULL;
+	for (size_t i = 0; i < LINES && file != NULL; i++)
+		fwrite_record(file, &entries[i % BATCH]);
+	if (file == NULL || fclose(file) != 0)
+		exit(1);
+	for (int round = 0; round < ROUNDS; round++) {
+		ours = least(ours, read_ours(fd, BC_FORMAT_LAPLACE));
+		double start = cpu_s();
+		sink = sink + fread_records(fd);
+		obvious = least(obvious, cpu_s() - start);
+	}
+	tell("laplace", "read", ours, obvious, "fread");
+	close(fd);
+}
+
+int main(void)
+{
+	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	if (null_fd < 0)
+		return 1;
+	printf("text of %u lines, CPU a line, least of %d rounds\n", LINES, ROUNDS);
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+		if (bc_format_info(jobs[i].format)->parser != NULL)
+			bench_text(&jobs[i], null_fd);
+	bench_record(null_fd);
+	bench_laplace(null_fd);
+	close(null_fd);
+	return 0;
+}

@@ -1,0 +1,115 @@
+/* Fuzz target: a request's body, as any of those that there are. What is refused is refused with a
+ * sentence in UTF-8; what is taken is within its bounds, and its metadata are JSON that is taken
+ * again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/api/api_params.h"
+#include "daemon/api/api_body.h"
+#include "formats/segment/segment_header.h"
+#include "formats/base/utf8.h"
+
+static const char *const names[] = {"text", "label", "metadata", "limits", "pre", "triggers",
+	"speed", "go_on", "clock_hz", NULL};
+static const char *const inner_names[] = {"duration", "records", "filesize", "when", NULL};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool read_inner(const struct bc_body *inner)
+{
+	uint64_t n = 1;
+	char when[64];
+
+	if (!bc_body_time(inner, "duration", &n) || !bc_body_size(inner, "filesize", &n) ||
+		!bc_body_number(inner, "records", 1, BC_BODY_NUMBER_MAX, &n) ||
+		!bc_body_text(inner, "when", when, sizeof(when)))
+		return false;
+	if (n == 0)
+		abort();
+	return true;
+}
+
+static bool read_body(const struct bc_body *body, char *metadata)
+{
+	char words[64];
+	unsigned count;
+	uint64_t n;
+	bool flag;
+	struct bc_body inner;
+
+	if (!bc_body_text(body, "text", words, sizeof(words)) ||
+		!bc_body_text(body, "label", words, sizeof(words)) ||
+		!bc_body_metadata(body, "metadata", metadata) ||
+		!bc_body_words(body, "pre", words, sizeof(words)) ||
+		!bc_body_words(body, "speed", words, sizeof(words)) ||
+		!bc_body_flag(body, "go_on", &flag) ||
+		!bc_body_number(body, "clock_hz", 1, BC_BODY_NUMBER_MAX, &n) ||
+		!bc_body_object(body, "limits", inner_names, &inner) || !read_inner(&inner) ||
+		!bc_body_count(body, "triggers", 16, &count))
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		if (!bc_body_element(body, "triggers", i, inner_names, &inner) ||
+			!read_inner(&inner))
+			return false;
+	return true;
+}
+
+static void check_metadata(const char *metadata)
+{
+	char body_text[BC_METADATA_MAX + 16];
+	char again[BC_METADATA_MAX];
+	char why[512];
+	struct bc_body body;
+	int n = snprintf(body_text, sizeof(body_text), "{\"metadata\":%s}", metadata);
+
+	if (!bc_body_read(&body, body_text, (size_t)n, names, why, sizeof(why)) ||
+		!bc_body_metadata(&body, "metadata", again) || strcmp(again, metadata) != 0)
+		abort();
+	bc_body_free(&body);
+}
+
+static void check_why(const char *why)
+{
+	if (why[0] == '\0' || !bc_utf8_is_valid(why, strlen(why)))
+		abort();
+}
+
+/* The same body as each request's. */
+static void read_asked(const char *text, size_t bytes)
+{
+	static bool (*const readers[])(struct bc_asked * asked, const char *body, size_t body_bytes,
+		char *why, size_t room) = {bc_asked_start, bc_asked_snapshot, bc_asked_replay,
+		bc_asked_trigger, bc_asked_mark, bc_asked_note};
+	struct bc_asked *asked = malloc(sizeof(*asked));
+	char why[512];
+
+	if (asked == NULL)
+		abort();
+	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+		why[0] = '\0';
+		memset(asked, 0, sizeof(*asked));
+		if (!readers[i](asked, text, bytes, why, sizeof(why)))
+			check_why(why);
+	}
+	free(asked);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bc_body body;
+	char metadata[BC_METADATA_MAX] = "";
+	char why[512] = "";
+	bool is_good = bc_body_read(&body, (const char *)data, size, names, why, sizeof(why));
+
+	if (is_good) {
+		is_good = read_body(&body, metadata);
+		bc_body_free(&body);
+	}
+	if (!is_good)
+		check_why(why);
+	if (is_good && metadata[0] != '\0')
+		check_metadata(metadata);
+	read_asked((const char *)data, size);
+	return 0;
+}

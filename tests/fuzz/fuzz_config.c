@@ -1,0 +1,30 @@
+/* Fuzz target: the configuration, and with it sizes, times, rules and source specifications. A
+ * mistake is answered with a sentence. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/config/config_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bc_config config;
+	char path[64];
+	char why[512] = "";
+	int fd = memfd_create("fuzz", 0);
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	bc_config_default(&config);
+	bool is_good = bc_config_load(&config, path, false, why, sizeof(why)) &&
+		       bc_config_check(&config, why, sizeof(why));
+	if (!is_good && why[0] == '\0')
+		abort();
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* Fuzz target: any bytes as a file, compressed or not, read as what it is told to be or as what the
+ * first byte names, fitted to what the second byte names, and printed. Reading ends, a fault has
+ * words, and a printer keeps to its room and refuses with a reason. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "formats/reader/entry_convert.h"
+#include "formats/reader/input.h"
+#include "formats/trace/printer.h"
+#include "formats/reader/reader.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct writing {
+	const struct bc_printer *printer;
+	void *state;
+	char *out;
+	struct bc_fit fit;
+	size_t printed;
+	bool is_over;
+};
+
+/* One access of 4 GB is as many cycles of a bus: so much of them is as good as all. */
+#define ENOUGH (4u << 20)
+
+static struct bc_print begin(struct writing *w)
+{
+	return (struct bc_print){.out = w->out, .room = BC_PRINT_MAX, .reduced = w->fit.reduced};
+}
+
+static void end(struct writing *w, const struct bc_print *print, int rc)
+{
+	if (print->used > print->room || (rc != 0 && print->why[0] == '\0'))
+		abort();
+	w->printed += print->used;
+	w->is_over = rc != 0 || w->printed > ENOUGH;
+}
+
+static void print_run(struct writing *w, const struct bc_entry *run, size_t n)
+{
+	while (n != 0 && !w->is_over) {
+		struct bc_print print = begin(w);
+		print.entries = run;
+		print.count = n;
+		int rc = w->printer->print(w->state, &print);
+		end(w, &print, rc);
+		if (rc == 0 && print.count == n && print.used == 0)
+			abort(); /* there was room for something */
+		run = print.entries;
+		n = print.count;
+	}
+}
+
+static void write_all(struct writing *w, struct bc_reader *reader)
+{
+	struct bc_batch batch;
+
+	if (w->printer->head != NULL) {
+		struct bc_print print = begin(w);
+		w->printer->head(w->state, &print);
+		end(w, &print, 0);
+	}
+	while (bc_reader_next(reader, &batch) > 0) {
+		const struct bc_entry *run;
+		size_t n;
+		if (batch.fault != NULL && batch.fault->what[0] == '\0')
+			abort();
+		bc_fit_batch(&w->fit, batch.entries, batch.count);
+		while ((n = bc_fit_next(&w->fit, &run)) != 0)
+			print_run(w, run, n);
+	}
+	for (bool is_over = w->printer->tail == NULL || w->is_over; !is_over;) {
+		struct bc_print print = begin(w);
+		is_over = w->printer->tail(w->state, &print);
+		end(w, &print, 0);
+	}
+}
+
+static void convert(struct bc_input *input, enum bc_format from, enum bc_format to)
+{
+	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
+	struct writing w = {.printer = bc_format_info(to)->printer};
+	struct bc_reader *reader;
+
+	if (w.printer == NULL || bc_reader_open(&reader, input, from, &options) != 0)
+		return;
+	options.format.source_holds = bc_format_info(from)->holds;
+	options.format.map_pages = true;
+	bc_fit_init(&w.fit, to, &options.format);
+	w.state = bc_printer_start(w.printer, &options.format);
+	w.out = malloc(BC_PRINT_MAX);
+	if (w.state == NULL || w.out == NULL)
+		abort();
+	write_all(&w, reader);
+	if (w.printer->end != NULL)
+		w.printer->end(w.state);
+	free(w.state);
+	free(w.out);
+	bc_reader_close(reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bc_input *input;
+	struct bc_probe probe;
+
+	if (size < 2)
+		return 0;
+	enum bc_format from = (enum bc_format)(data[0] % BC_FORMATS);
+	enum bc_format to = (enum bc_format)(data[1] % BC_FORMATS);
+	data += 2;
+	size -= 2;
+	if (from != BC_FORMAT_UNKNOWN && !bc_format_info(from)->can_read)
+		return 0;
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET) != 0)
+		abort();
+	if (bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, from, &probe) == 0) {
+		convert(input, probe.format, to);
+		bc_input_close(input);
+	}
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,4 @@
+/* Fuzz target: Laplace's records. */
+#include "tests/fuzz/fuzz_parser.h"
+
+FUZZ_FORMAT(BC_FORMAT_LAPLACE)

@@ -1,0 +1,127 @@
+/* Fuzz target: lines of Tarmac. Their entries' texts lie in the block, each line that isn't
+ * malformed is printed as it stood, and what is printed from an entry's fields is read as that
+ * entry again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/codec/tarmac.h"
+#include "formats/codec/tarmac_print.h"
+#include "formats/codec/tarmac_register.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_text(const char *begin, const char *end, struct bc_text text)
+{
+	if (text.bytes != 0)
+		check(text.at >= begin && text.at + text.bytes <= end &&
+			memchr(text.at, '\n', text.bytes) == NULL);
+}
+
+static void check_texts(const char *begin, const char *end, const struct bc_entry *e)
+{
+	struct bc_register_write w;
+
+	check_text(begin, end, e->line);
+	check(e->is_continued == (e->line.at == NULL));
+	if (e->kind == BC_ENTRY_INSTRUCTION) {
+		check_text(begin, end, e->instruction.set);
+		check_text(begin, end, e->instruction.mode);
+		check_text(begin, end, e->instruction.disassembly);
+	} else if (e->kind == BC_ENTRY_REGISTER) {
+		check_text(begin, end, e->reg.name);
+		check_text(begin, end, e->reg.value);
+		if (bc_tarmac_register(&w, &e->reg) == 0)
+			check(w.bytes <= BC_REGISTER_BYTES && strlen(w.name) < sizeof(w.name));
+	}
+}
+
+static enum bc_parse_end parse(struct bc_parse *p, void *state)
+{
+	p->count = 0;
+	p->room = BC_LINE_ENTRIES + 3;
+	return bc_tarmac_parser.parse(state, p);
+}
+
+/* An access or a register write, printed from its fields, is that same one. */
+static void check_fields(const struct bc_entry *e)
+{
+	static char out[BC_PRINT_MAX + BC_PARSE_PADDING];
+	static struct bc_entry entries[BC_LINE_ENTRIES + 3];
+	uint64_t state[8];
+	struct bc_format_options options = bc_format_options_default();
+	char *end = bc_tarmac_print_fields(out, e, e->tick);
+
+	check(end != NULL && (size_t)(end - out) <= BC_PRINT_MAX && end[-1] == '\n');
+	check(bc_tarmac_parser.state_bytes <= sizeof(state));
+	bc_tarmac_parser.begin(state, &options);
+	struct bc_parse p = {.at = out, .end = end, .number = 1, .entries = entries};
+	check(parse(&p, state) == BC_PARSE_DONE && p.count == 1);
+	check(entries[0].kind == e->kind && entries[0].addr == e->addr &&
+		entries[0].size == e->size && entries[0].data == e->data &&
+		entries[0].tick == e->tick && entries[0].proc == e->proc &&
+		entries[0].has == (e->has | BC_HAS_TIME));
+	if (e->kind == BC_ENTRY_REFERENCE)
+		check(entries[0].type == e->type && entries[0].phys == e->phys);
+}
+
+/* Prints the entries and holds them against the lines from *line on. Returns the place behind. */
+static const char *check_printed(
+	void *printer, const struct bc_entry *entries, size_t count, const char *line)
+{
+	static char out[2 * BC_PRINT_MAX];
+	uint64_t reduced[BC_TRAIT_BITS] = {0};
+	struct bc_print p = {.entries = entries, .count = count, .reduced = reduced};
+
+	while (p.count != 0) {
+		p.out = out;
+		p.used = 0;
+		p.room = sizeof(out);
+		check(bc_tarmac_printer.print(printer, &p) == 0);
+		check(memcmp(out, line, p.used) == 0);
+		line += p.used;
+	}
+	return line;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct bc_entry entries[BC_LINE_ENTRIES + 3];
+	struct bc_format_options options = bc_format_options_default();
+	char *block = malloc(size + 1 + BC_PARSE_PADDING);
+	uint64_t state[8];
+	void *printer = bc_printer_start(&bc_tarmac_printer, &options);
+	enum bc_parse_end end;
+
+	check(block != NULL && printer != NULL);
+	memcpy(block, data, size);
+	block[size] = '\n';
+	memset(block + size + 1, 0xA5, BC_PARSE_PADDING);
+	bc_tarmac_parser.begin(state, &options);
+	struct bc_parse p = {.at = block, .end = block + size + 1, .number = 1, .entries = entries};
+	do {
+		const char *begin = p.at;
+		end = parse(&p, state);
+		for (size_t i = 0; i < p.count; i++) {
+			check_texts(block, p.end, &entries[i]);
+			if (entries[i].kind == BC_ENTRY_REFERENCE ||
+				entries[i].kind == BC_ENTRY_REGISTER)
+				check_fields(&entries[i]);
+		}
+		check(check_printed(printer, entries, p.count, begin) == p.at);
+		if (end == BC_PARSE_BAD) {
+			check(p.bad >= p.at && p.bad < p.end && p.expected != NULL);
+			p.at = (const char *)memchr(p.at, '\n', (size_t)(p.end - p.at)) + 1;
+			p.number++;
+		}
+	} while (end != BC_PARSE_DONE);
+	check(p.at == p.end);
+	free(printer);
+	free(block);
+	return 0;
+}

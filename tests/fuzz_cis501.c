@@ -1,4 +1,0 @@
-/* Fuzz target: CIS501 micro-ops. */
-#include "tests/fuzz_parser.h"
-
-FUZZ_FORMAT(BC_FORMAT_CIS501)

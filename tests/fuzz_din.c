@@ -1,4 +1,0 @@
-/* Fuzz target: Dinero's din. */
-#include "tests/fuzz_parser.h"
-
-FUZZ_FORMAT(BC_FORMAT_DIN)

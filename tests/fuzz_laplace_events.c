@@ -1,4 +1,0 @@
-/* Fuzz target: Laplace's kernel events. */
-#include "tests/fuzz_parser.h"
-
-FUZZ_FORMAT(BC_FORMAT_LAPLACE_EVENTS)

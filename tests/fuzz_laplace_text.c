@@ -1,4 +1,0 @@
-/* Fuzz target: Laplace's text. */
-#include "tests/fuzz_parser.h"
-
-FUZZ_FORMAT(BC_FORMAT_LAPLACE_TEXT)

@@ -1,0 +1,797 @@
+"""The socket: every path and method, every refusal, and the OpenAPI description of both."""
+
+import grp
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import harness
+from api_harness import DESCRIPTION, METHODS, Api, Stream, curl, daemon_in, described_methods, find, problems, send, template
+from harness import BUSCAP, Faults, check_counts, equal, info, lz4_dc, run, segments, sim_records, verify, wait_until
+
+pytestmark = pytest.mark.threads
+
+SIM_PATHS = {"{name}": "roi", "{id}": "current"}
+
+
+def path_of(described):
+    """A path that a described one stands for."""
+    for name, value in SIM_PATHS.items():
+        described = described.replace(name, value)
+    return described
+
+
+def wait_records(api, count=1000):
+    wait_until(lambda: api.good("GET", "/v1/recordings/current")["recording"]["records"] >= count, f"{count} records")
+
+
+# ---- the description itself
+
+
+def test_the_description_is_whole():
+    equal(DESCRIPTION["openapi"][:3], "3.1")
+    references = set(re.findall(r'"\$ref": *"([^"]+)"', (harness.ROOT / "docs/openapi.json").read_text()))
+    for reference in references:
+        find(reference)
+    for kind, things in DESCRIPTION["components"].items():
+        for name in things:
+            assert f"#/components/{kind}/{name}" in references or name in ("Event", "RecordLine"), f"{name} is not used"
+    ids = [operation["operationId"] for path in DESCRIPTION["paths"].values() for operation in path.values()]
+    equal(len(ids), len(set(ids)), "operationIds")
+
+
+def test_the_validator_finds_what_is_wrong():
+    trigger = {"name": "a", "when": "gap", "action": "mark"}
+    equal(list(problems(find("#/components/schemas/NewTrigger"), trigger)), [])
+    for wrong in ({"name": "a b"}, {"action": "go"}, {"when": ""}, {"text": 7}, {"frob": 1}, {"holdoff": None}):
+        assert list(problems(find("#/components/schemas/NewTrigger"), {**trigger, **wrong})), wrong
+    assert list(problems(find("#/components/schemas/NewTrigger"), {"name": "a"}))
+    assert list(problems(find("#/components/schemas/Event"), {"event": "reload", "seq": 1, "time": "now"}))
+
+
+def test_every_path_of_the_daemon_is_described_and_in_the_document():
+    source = (harness.ROOT / "daemon/api/api.c").read_text()
+    routes = re.findall(r'\{"([A-Z]+)", "(/[^"]*)"', source)
+    assert len(routes) > 15, routes
+    ours = {(method, template(path + "x" if path.endswith("/") else path)) for method, path in routes}
+    described = {(method, path) for path in DESCRIPTION["paths"] for method in described_methods(path, with_head=False)}
+    equal(ours, described)
+    document = (harness.ROOT / "docs/api.md").read_text()
+    for path in DESCRIPTION["paths"]:
+        assert "`" + path.replace("{name}", "NAME").replace("{id}", "ID") + "`" in document, path
+    for schema in ("Status", "Recording", "Trigger", "Replay", "NewRecording", "NewSnapshot", "NewReplay", "NewTrigger"):
+        for member in find(f"#/components/schemas/{schema}")["properties"]:
+            assert re.search(rf'[`"]{member}["`]', document), f"{schema}: {member} is not in the document"
+    for event in find("#/components/schemas/Event")["oneOf"]:
+        name = find(event["$ref"])["properties"]["event"]["const"]
+        assert f"`{name}`" in document, name
+
+
+def test_the_members_of_bodies_and_queries_that_are_described_are_those_that_the_daemon_reads():
+    source = (harness.ROOT / "daemon/api/api_params.c").read_text()
+    read = {name: set(re.findall(r'"(\w+)"', names))
+            for name, names in re.findall(r"static const char \*const (\w+)_names\[\] = \{([^}]*)NULL\};", source)}
+    schemas = {"start": "NewRecording", "snapshot": "NewSnapshot", "replay": "NewReplay", "trigger": "NewTrigger",
+               "limit": "Limits", "mark": "NewMark", "note": "Note", "no": "Nothing"}
+    described = {name: set(find(f"#/components/schemas/{schema}").get("properties", {})) for name, schema in schemas.items()}
+    equal(read, described)
+    (names,) = re.findall(r"records_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api.c").read_text())
+    described = {one["name"] for one in DESCRIPTION["paths"]["/v1/records"]["get"]["parameters"]}
+    equal(set(re.findall(r'"(\w+)"', names)), described, "the query of /v1/records")
+
+
+# ---- what is refused
+
+
+def test_a_path_that_is_not_there_is_not_found(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        for path in ("/", "/v1", "/v1/", "/v2/status", "/v1/status/", "/v1/Status", "/v1/recordings/", "/v1/recordings/x",
+                     "/v1/triggers/", "/v1/triggers/a/b", "/v1/triggers/a%2Fb", "/v1/replays/", "/v1/replays/a/",
+                     "/metrics/", "/metrics/x", "/v1/%00", "/v1/status%20", "//v1/status", "/v1/../v1/status", "/%FF",
+                     "/v1/" + "x" * 3000):
+            for method in ("GET", "POST", "DELETE"):
+                answer = send(tmp / "socket", method, path)
+                assert answer.status == 404 or (path == "/v1/%00" and answer.status in (400, 404)), (path, answer.status)
+                if answer.status == 404:
+                    assert answer.json()["error"], path
+        api.bad("GET", "/v1/triggers/nobody", status=404, words="no trigger")
+        api.bad("DELETE", "/v1/triggers/nobody", status=404)
+        api.bad("GET", "/v1/replays/nothing", status=404)
+        api.bad("GET", "/v1/replays/current", status=404, words="nothing is being replayed")
+        api.bad("GET", "/v1/recordings/current", status=404, words="nothing is being recorded")
+        api.bad("DELETE", "/v1/replays/nothing", status=404)
+        equal(daemon.stop(), 0)
+
+
+def test_a_target_may_name_its_server(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        for server in ("http://localhost", "HTTP://[::1]:80", "https://example.org", "http://"):
+            for target, status in (("/v1/status", 200), ("/v1/%73tatus", 200), ("/v1/records?limit=x", 400), ("", 404), ("/v2", 404)):
+                answer = send(tmp / "socket", "GET", server + target)
+                equal(answer.status, status, server + target)
+        equal(send(tmp / "socket", "GET", "ftp://localhost/v1/status").status, 404)
+        equal(daemon.stop(), 0)
+
+
+def test_a_method_that_a_path_has_not_is_refused_with_those_it_has(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        for described in DESCRIPTION["paths"]:
+            allowed = described_methods(described)
+            for method in METHODS:
+                if method in allowed:
+                    continue
+                answer = send(tmp / "socket", method, path_of(described))
+                equal(answer.status, 405, f"{method} {described}")
+                equal(set(answer.headers["allow"].split(", ")), allowed, f"{method} {described}")
+                if method != "HEAD":
+                    assert "this path takes" in answer.json()["error"]
+        equal(daemon.stop(), 0)
+
+
+def test_head_is_get_without_a_body(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        for described in DESCRIPTION["paths"]:
+            if "HEAD" not in described_methods(described):
+                continue
+            head = send(tmp / "socket", "HEAD", path_of(described))
+            get = send(tmp / "socket", "GET", path_of(described))
+            equal((head.status, head.type(), head.body), (get.status, get.type(), b""), described)
+            assert int(head.headers["content-length"]) > 0
+        equal(daemon.stop(), 0)
+
+
+START, NOTE, ROTATE = ("POST", "/v1/recordings"), ("PATCH", "/v1/recordings/current"), ("POST", "/v1/rotate")
+MARK, SNAPSHOT, ARM, REPLAY = ("POST", "/v1/marks"), ("POST", "/v1/snapshot"), ("POST", "/v1/triggers"), ("POST", "/v1/replays")
+TRIGGER = {"name": "a", "when": "gap", "action": "mark"}
+
+BAD_BODIES = [
+    (START, {"frob": 1}, ["frob: no such member", "label"]), (START, {"label": 7}, "label: it is a text"),
+    (START, {"label": ""}, "label: it has 1 to 64 bytes"), (START, {"label": "a/b"}, "label: "),
+    (START, {"label": "x" * 65}, "label: "), (START, {"label": None}, "label: it is a text"),
+    (START, {"metadata": []}, "metadata: it is an object"), (START, {"metadata": {"a": 1}}, "metadata a: "),
+    (START, {"metadata": {"": "x"}}, "metadata"), (START, {"metadata": {"a=b": "x"}}, "metadata"),
+    (START, {"metadata": {"k": "v" * 1025}}, "metadata k: "), (START, {"metadata": {f"k{n}": "v" * 1000 for n in range(5)}}, "metadata"), (START, {"metadata": {str(n): "" for n in range(600)}}, "longer than 4095 bytes"),
+    (START, {"limits": 5}, "limits: it is an object"), (START, {"limits": {"size": 1}}, "limits.size: no such member"),
+    (START, {"limits": {"records": 0}}, "limits.records: "), (START, {"limits": {"records": 1.5}}, "limits.records: "),
+    (START, {"limits": {"records": "7"}}, "limits.records: "), (START, {"limits": {"records": 2**53}}, "limits.records: "),
+    (START, {"limits": {"duration": 0}}, "limits.duration: "), (START, {"limits": {"duration": "soon"}}, "limits.duration: "),
+    (START, {"limits": {"duration": "1e9d"}}, "limits.duration: "), (START, {"limits": {"filesize": "1X"}}, "limits.filesize: "),
+    (START, {"limits": {"filesize": -1}}, "limits.filesize: "), (START, {"pre": "later"}, "pre: "),
+    (START, {"pre": -1}, "pre: "), (START, {"pre": []}, "pre: "), (START, {"pre": 0}, "pre: "),
+    (START, {"triggers": {}}, "triggers: it is a list"), (START, {"triggers": [1]}, "triggers[0]: it is an object"),
+    (START, {"triggers": [TRIGGER] * 17}, "triggers: there are 16 at most"),
+    (START, {"triggers": [TRIGGER, TRIGGER]}, "triggers[1].name: another has it"),
+    (START, {"triggers": [{**TRIGGER, "action": "start"}]}, "triggers[0].action: "),
+    (START, {"triggers": [{**TRIGGER, "frob": 1}]}, "triggers[0].frob: no such member"),
+    (NOTE, {}, "metadata: it is missing"), (NOTE, {"metadata": {"a": None}}, "metadata a: "), (NOTE, {"label": "x"}, "label: no such member"),
+    (ROTATE, {"now": True}, "now: no such member; there are none"),
+    (MARK, {}, "text: it is missing"), (MARK, {"text": ""}, "text: it has 1 to 1024 bytes"),
+    (MARK, {"text": "x" * 1025}, "text: it has 1 to 1024 bytes"), (MARK, {"text": "é" * 513}, "text: it has 1 to 1024 bytes"),
+    (MARK, {"text": ["x"]}, "text: it is a text"), (MARK, {"text": "x", "at": 1}, "at: no such member"),
+    (SNAPSHOT, {"pre": "now"}, "pre: "), (SNAPSHOT, {"post": {}}, "post: "), (SNAPSHOT, {"go_on": 1}, "go_on: it is true or false"),
+    (SNAPSHOT, {"post": "all"}, "post: it is a time or a size"),
+    (SNAPSHOT, {"post": "1s", "go_on": True}, "post: it doesn't go with go_on"),
+    (SNAPSHOT, {"limits": {}}, "limits: no such member"),
+    (ARM, {}, "name: it is missing"), (ARM, {"name": "a"}, "when: it is missing"),
+    (ARM, {"name": "a", "when": "gap"}, "action: it is missing"), (ARM, {**TRIGGER, "name": "a b"}, "name: "),
+    (ARM, {**TRIGGER, "name": "x" * 33}, "name: "), (ARM, {**TRIGGER, "name": 1}, "name: it is a text"),
+    (ARM, {**TRIGGER, "when": "addr=zz"}, "when: "), (ARM, {**TRIGGER, "when": "sometimes"}, "when: "),
+    (ARM, {**TRIGGER, "when": "idle"}, "when: "), (ARM, {**TRIGGER, "when": "addr=1 " * 60}, "when: "),
+    (ARM, {**TRIGGER, "action": "go"}, "action: "), (ARM, {**TRIGGER, "holdoff": "x"}, "holdoff: "),
+    (ARM, {**TRIGGER, "text": "x" * 257}, "text: "), (ARM, {**TRIGGER, "pre": True}, "pre: "),
+    (ARM, {**TRIGGER, "action": "start", "post": "all"}, "post: "),
+    (REPLAY, {}, "path: it is missing"), (REPLAY, {"path": "trace"}, "path: it is absolute"),
+    (REPLAY, {"path": "/" + "x" * 4096}, "path: "), (REPLAY, {"path": "/x", "format": "tape"}, "format: "),
+    (REPLAY, {"path": "/x", "format": "csv"}, "format: "), (REPLAY, {"path": "/x", "clock_hz": 0}, "clock_hz: "),
+    (REPLAY, {"path": "/x", "speed": 0}, "speed: "), (REPLAY, {"path": "/x", "speed": "fast"}, "speed: "),
+    (REPLAY, {"path": "/x", "speed": -1}, "speed: "), (REPLAY, {"path": "/x", "speed": None}, "speed: "),
+    (REPLAY, {"path": "/x", "speed": 1e7}, "speed: "), (REPLAY, {"path": "/x", "pre": "1s"}, "pre: no such member"),
+]
+
+BAD_JSON = ["nothing", "[]", "7", '"x"', "null", "{", '{"text":', '{"text":"x"', '{"text":"x"}}', '{"text":"x"} {}', "{'text':'x'}",
+            '{"text":"x",}', '{text:"x"}', '{"text":"a","text":"b"}', '{"text":"a\\u0000b"}', '{"text":"\\ud800"}',
+            '{"text":"a\tb"}', b'{"text":"\xff"}', b'{"text":"\xc3"}', b'{"text":"a\0b"}', b"\xef\xbb\xbf{}", "[" * 60000,
+            '{"text":' * 5000, '{"text":01}', '{"text":1e}']
+
+
+def test_a_body_that_makes_no_sense_is_refused_with_the_member_s_name(tmp):
+    with daemon_in(tmp) as daemon:
+        before = daemon.wait_ready()
+        api = Api(tmp / "socket")
+        for (method, path), body, words in BAD_BODIES:
+            api.bad(method, path, body, words=words)
+        after = daemon.status()
+        equal((after["state"], after["recording"], after["triggers"]), (before["state"], None, 0), "nothing came of it")
+        equal(daemon.stop(), 0)
+
+
+def test_what_is_no_json_is_refused(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        for text in BAD_JSON:
+            for method, path in (MARK, START, NOTE, REPLAY, ARM, SNAPSHOT, ROTATE):
+                api.bad(method, path, text)
+        equal(daemon.stop(), 0)
+
+
+def test_a_body_is_said_to_be_json_and_is_there_only_where_it_may(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        for content in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp", "application/json2", "json", None):
+            api.bad(*MARK, {"text": "x"}, content=content, status=415, words="application/json")
+        for content in ("application/json", "Application/JSON", "application/json; charset=utf-8", "application/json;x=y"):
+            api.bad(*MARK, {"text": "x"}, content=content, status=409)
+        for described in DESCRIPTION["paths"]:
+            for method in described_methods(described, with_head=False) & {"GET", "DELETE"}:
+                api.bad(method, path_of(described), {}, words="no body")
+        equal(daemon.stop(), 0)
+
+
+def test_what_is_too_long_is_refused(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        socket = tmp / "socket"
+        api = Api(socket)
+        fits = json.dumps({"text": "x"})
+        equal(api.ask(*MARK, fits + " " * (65536 - len(fits))).status, 409, "64 KiB")
+        for text in (fits + " " * (65537 - len(fits)), "x" * 1000000):
+            api.bad(*MARK, text, status=413)
+            api.bad(*MARK, text, status=413, args=("-H", "Transfer-Encoding: chunked"))
+        equal(api.ask(*MARK, fits, args=("-H", "Transfer-Encoding: chunked")).status, 409, "chunked")
+        for size in (20000, 100000):
+            answer = curl(socket, "GET", "/v1/status", args=("-H", "X-Long: " + "x" * size))
+            equal(answer.status, 431, f"a header of {size} bytes")
+            answer = send(socket, "GET", "/" + "x" * size)
+            assert answer.status in (414, 431), (size, answer.status)
+        api.good("GET", "/v1/status")
+        equal(daemon.stop(), 0)
+
+
+def test_a_query_that_makes_no_sense_is_refused(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        for described in DESCRIPTION["paths"]:
+            for method in described_methods(described, with_head=False):
+                api.bad(method, path_of(described) + "?frob=1", words="frob: ")
+        for query, words in [
+            ("limit=0", "limit"), ("limit=-1", "limit"), ("limit=x", "limit"), ("limit=", "limit"), ("limit", "limit"),
+            ("limit=18446744073709551616", "limit"), ("limit=1&limit=2", "limit: it stands in the query twice"),
+            ("addr=zz", "addr"), ("addr=2-1", "addr"), ("type=tape", "type"), ("type=0x100", "type"),
+            ("proc=65536", "proc"), ("proc=x", "proc"), ("port=10000", "port"), ("port=e0&addr=1", ""), ("port=e0&type=read", ""),
+            ("Limit=1", "Limit"), ("%FF=1", ""),
+        ]:
+            api.bad("GET", "/v1/records?" + query, words=words)
+        equal(daemon.stop(), 0)
+
+
+def test_what_has_no_time_is_refused_with_why(tmp):
+    file = trace(tmp, 1000)
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        for (method, path), body in ((NOTE, {"metadata": {"a": "b"}}), (ROTATE, None), (MARK, {"text": "x"}), (SNAPSHOT, None),
+                                     (("DELETE", "/v1/recordings/current"), None)):
+            api.bad(method, path, body, status=409)
+        api.good(*START, status=201)
+        api.bad(*START, status=409, words="recording")
+        api.bad(*REPLAY, {"path": str(file)}, status=409, words=["a recording is under way", "stop it first"])
+        api.bad(*SNAPSHOT, status=409)
+        api.good("DELETE", "/v1/recordings/current")
+        api.bad("DELETE", "/v1/recordings/current", status=409)
+        api.bad(*REPLAY, {"path": str(tmp / "nothing")}, status=404, words="path: ")
+        api.good(*ARM, TRIGGER, status=201)
+        api.bad(*ARM, TRIGGER, status=409, words="a")
+        for n in range(15):
+            api.good(*ARM, {**TRIGGER, "name": f"t{n}"}, status=201)
+        api.bad(*ARM, {**TRIGGER, "name": "more"}, status=409, words="16")
+        equal(api.good("GET", "/v1/status")["triggers"], 16)
+        equal(daemon.stop(), 0)
+
+
+# ---- who may
+
+
+def others(tmp):
+    """Somebody else who may open the socket."""
+    tmp.chmod(0o755)
+    return {"user": 65534, "group": os.stat(tmp / "socket").st_gid, "extra_groups": []}
+
+
+RESERVED = {
+    "record": [(START, {}), (("DELETE", "/v1/recordings/current"), None)], "rotate": [(ROTATE, None)],
+    "mark": [(MARK, {"text": "x"})], "note": [(NOTE, {"metadata": {}})], "snapshot": [(SNAPSHOT, {})],
+    "trigger": [(ARM, TRIGGER), (("DELETE", "/v1/triggers/a"), None), (START, {"triggers": [TRIGGER]}),
+                (REPLAY, {"path": "/dev/null", "triggers": [TRIGGER]})],
+    "replay": [(REPLAY, {"path": "/x"}), (("DELETE", "/v1/replays/current"), None)],
+}
+
+
+@pytest.mark.root
+def test_what_is_reserved_is_refused_to_others_and_not_to_the_owner(tmp):
+    for right, requests in RESERVED.items():
+        with daemon_in(tmp, "--set", f"socket.reserve={right}") as daemon:
+            daemon.wait_ready()
+            other = others(tmp)
+            api = Api(tmp / "socket")
+            for (method, path), body in requests:
+                api.bad(method, path, body, status=403, words=["reserve", right], **other)
+            for described in DESCRIPTION["paths"]:
+                if "HEAD" in described_methods(described):
+                    assert api.ask("GET", path_of(described), **other).status in (200, 404), described
+            equal(daemon.status()["recording"], None)
+            for other_right, free in RESERVED.items():
+                for (method, path), body in free if other_right != right else []:
+                    if body is None or "triggers" not in body:
+                        assert api.ask(method, path, body, **other).status != 403, (right, path)
+            for (method, path), body in requests:
+                assert api.ask(method, path, body).status != 403, (right, path)
+            assert daemon.stop() in (0, 4)
+
+
+@pytest.mark.root
+def test_all_of_it_can_be_reserved(tmp):
+    with daemon_in(tmp, "--set", "socket.reserve=" + ",".join(RESERVED)) as daemon:
+        daemon.wait_ready()
+        other = others(tmp)
+        api = Api(tmp / "socket")
+        for described, methods in DESCRIPTION["paths"].items():
+            for method in methods:
+                if method != "get":
+                    api.bad(method.upper(), path_of(described), status=403, **other)
+        equal(daemon.stop(), 0)
+
+
+@pytest.mark.root
+def test_the_socket_is_for_its_group(tmp):
+    group = next(one for one in grp.getgrall() if one.gr_gid not in (0, 65534))
+    inside = {"user": 65534, "group": group.gr_gid, "extra_groups": []}
+    with daemon_in(tmp, "--set", f"socket.group={group.gr_name}") as daemon:
+        daemon.wait_ready()
+        tmp.chmod(0o755)
+        api = Api(tmp / "socket")
+        done = run("curl", "-sS", "--unix-socket", tmp / "socket", "http://localhost/v1/status", user=65534, group=65534, extra_groups=[])
+        equal((done.returncode, done.stdout), (7, b""), "somebody outside of it")
+        api.good("GET", "/v1/status", **inside)
+        api.good(*START, status=201, **inside)
+        wait_until(lambda: api.good("GET", "/v1/recordings/current", **inside)["recording"]["records"] > 0, "records")
+        api.good(*MARK, {"text": "x"}, status=201, **inside)
+        api.good(*NOTE, {"metadata": {"a": "b"}}, **inside)
+        api.good(*ROTATE, **inside)
+        api.good("DELETE", "/v1/recordings/current", **inside)
+        equal(daemon.stop(), 0)
+
+
+# ---- what it does
+
+
+def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        equal(api.good("GET", "/v1/recordings"), {"recordings": [], "left_out": 0})
+        begun = api.good(*START, {"label": "boot", "metadata": {"run": "7", "who": "é"}}, status=201)["recording"]
+        equal((begun["label"], begun["state"], begun["ended"], begun["metadata"]), ("boot", "recording", None, {"run": "7", "who": "é"}))
+        assert begun["id"].endswith("-boot"), begun
+        wait_records(api)
+        noted = api.good(*NOTE, {"metadata": {"run": "8", "operator": "ng"}})["recording"]
+        equal(noted["metadata"], {"run": "8", "who": "é", "operator": "ng"})
+        mark = api.good(*MARK, {"text": 'the "relay"\nclicked'}, status=201)["mark"]
+        equal(mark["text"], 'the "relay"\nclicked')
+        turned = api.good(*ROTATE)["recording"]
+        equal(turned["id"], begun["id"])
+        wait_until(lambda: api.good("GET", "/v1/recordings/current")["recording"]["segments"] == 2, "a second segment")
+        listed = api.good("GET", "/v1/recordings")["recordings"]
+        equal([row["id"] for row in listed], [begun["id"]])
+        status = api.good("GET", "/v1/status")
+        equal((status["state"], status["recording"]["id"], status["recording"]["metadata"]["run"]), ("recording", begun["id"], "8"))
+        ended = api.good("DELETE", "/v1/recordings/current")["recording"]
+        equal((ended["id"], ended["state"], ended["reason"], ended["segments"]), (begun["id"], "complete", "request", 2))
+        files = segments(tmp / "out")
+        equal(ended["path"], str(files[-1]), "the newest file")
+        verify(files)
+        equal(sum(row["records"] for row in info(files)), ended["records"])
+        equal(len(lz4_dc(files)), 12 * ended["records"])
+        marks = [(event["record"], event["text"]) for event in info(files[:1])[0]["events"] if event["kind"] == "mark"]
+        equal(marks, [(mark["record"], mark["text"])], "marks before the rotation: where the answer says")
+        dumped = run(BUSCAP, "dump", *files).stdout.decode(errors="replace").splitlines()
+        at = next(n for n, line in enumerate(dumped) if line.startswith("# mark: "))
+        equal(sum(not line.startswith("#") for line in dumped[:at]), mark["record"], "records before it in the dump")
+        again = api.good("GET", "/v1/recordings")["recordings"]
+        equal([(row["id"], row["state"], row["records"]) for row in again], [(begun["id"], "complete", ended["records"])])
+        equal(api.good("GET", "/v1/status")["state"], "idle")
+        equal(daemon.stop(), 0)
+
+
+def test_limits_end_a_recording(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        for limits, in_all in (({"records": 54321}, 54321), ({"duration": 0.2}, None), ({"duration": "200ms"}, None), ({"filesize": "64K"}, None)):
+            with Stream(tmp / "socket", "/v1/events", "Event") as events:
+                begun = api.good(*START, {"limits": limits}, status=201)["recording"]
+                ended = events.until(lambda event: event["event"] == "recording-stopped")["recording"]
+            equal((ended["id"], ended["reason"]), (begun["id"], "limit"), limits)
+            if in_all:
+                equal(ended["records"], in_all)
+        equal(len(api.good("GET", "/v1/recordings")["recordings"]), 4)
+        equal(daemon.stop(), 0)
+
+
+def test_triggers_are_armed_listed_and_disarmed(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        equal(api.good("GET", "/v1/triggers"), {"triggers": []})
+        full = {"name": "roi", "when": "type=read proc=0", "action": "mark", "text": "here", "holdoff": "10ms"}
+        armed = api.good(*ARM, full, status=201)["trigger"]
+        equal({key: armed[key] for key in ("name", "when", "action", "text", "from")},
+              {"name": "roi", "when": full["when"], "action": "mark", "text": "here", "from": "request"})
+        api.good(*ARM, {**TRIGGER, "when": "idle 1.5"}, status=201)
+        equal([row["name"] for row in api.good("GET", "/v1/triggers")["triggers"]], ["roi", "a"])
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            api.good(*START, status=201)
+            fired = events.until(lambda event: event["event"] == "trigger")
+        equal((fired["name"], fired["action"]), ("roi", "mark"))
+        assert api.good("GET", "/v1/triggers/roi")["trigger"]["fired"] >= 1
+        api.good("DELETE", "/v1/recordings/current")
+        equal(api.good("DELETE", "/v1/triggers/roi")["trigger"]["name"], "roi")
+        api.bad("GET", "/v1/triggers/roi", status=404)
+        api.bad("DELETE", "/v1/triggers/roi", status=404)
+        equal([row["name"] for row in api.good("GET", "/v1/triggers")["triggers"]], ["a"])
+        equal(daemon.stop(), 0)
+
+
+def test_a_recording_s_own_trigger_ends_it_and_is_gone_with_it(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            api.good(*START, {"triggers": [{"name": "end", "when": "type=read", "action": "stop"}]}, status=201)
+            ended = events.until(lambda event: event["event"] == "recording-stopped")["recording"]
+        equal(ended["reason"], "trigger")
+        assert ended["records"] >= 1
+        equal(api.good("GET", "/v1/triggers"), {"triggers": []})
+        equal(daemon.stop(), 0)
+
+
+def test_the_flight_recorder_is_written_out(tmp):
+    with daemon_in(tmp, mode="flight") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        held = wait_until(lambda: api.good("GET", "/v1/status")["flight"]["records"] > 20000 and daemon.status()["flight"], "records held")
+        assert held["seconds"] >= 0 and held["chunks"] >= 1
+        equal(list((tmp / "out").glob("*.lz4*")), [], "files, while all is in memory only")
+        mark = api.good(*MARK, {"text": "meanwhile"}, status=201)["mark"]
+        equal((mark["text"], mark["record"]), ("meanwhile", None), "a mark between recordings")
+        taken = api.good(*SNAPSHOT, {"label": "hang", "metadata": {"seen": "no video"}}, status=201)["recording"]
+        wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "it is written")
+        row = api.good("GET", "/v1/recordings")["recordings"][-1]
+        equal((row["id"], row["label"], row["state"]), (taken["id"], "hang", "complete"))
+        assert row["records"] > 20000, row
+        marks = [event for one in info(segments(tmp / "out")) for event in one["events"] if event["kind"] == "mark"]
+        equal([event["text"] for event in marks], ["meanwhile"], "the mark is kept with what was held")
+        assert 0 < marks[0]["record"] <= row["records"], marks
+        going = api.good(*SNAPSHOT, {"pre": "100ms", "go_on": True}, status=201)["recording"]
+        api.bad(*SNAPSHOT, status=409)
+        wait_records(api, 100000)
+        equal(api.good("DELETE", "/v1/recordings/current")["recording"]["id"], going["id"])
+        more = api.good(*SNAPSHOT, {"pre": "12K", "post": "1s"}, status=201)["recording"]
+        wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "its end")
+        row = api.good("GET", "/v1/recordings")["recordings"][-1]
+        equal(row["id"], more["id"])
+        assert row["records"] > 1024, row
+        before = api.good(*START, {"pre": "1s"}, status=201)["recording"]
+        equal(before["state"], "recording")
+        api.good("DELETE", "/v1/recordings/current")
+        verify(segments(tmp / "out"))
+        equal(daemon.stop(), 0)
+
+
+def trace(tmp, count):
+    path = tmp / "trace.bcp1"
+    done = run(BUSCAP, "sim", "-s", 1, "-n", count, "-O", "bcp1")
+    equal(done.returncode, 0, done.stderr)
+    path.write_bytes(done.stdout)
+    return path
+
+
+def test_replays_are_started_listed_and_cancelled(tmp):
+    path = trace(tmp, 300000)
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        equal(api.good("GET", "/v1/replays"), {"replays": []})
+        done = api.good(*REPLAY, {"path": str(path), "label": "again", "metadata": {"of": "sim"}, "format": "bcp1", "clock_hz": 66000000},
+                        status=201)["replay"]
+        equal((done["path"], done["recording"]["label"]), (str(path), "again"))
+        done = wait_until(lambda: (one := api.good("GET", f"/v1/replays/{done['id']}")["replay"])["state"] == "done" and one, "its end")
+        equal((done["error"], done["damages"], done["recording"]["reason"]), (None, 0, "source"))
+        equal(lz4_dc(segments(tmp / "out")), sim_records(300000), "what is recorded of it")
+        slow = api.good(*REPLAY, {"path": str(path), "speed": 0.0001}, status=201)["replay"]
+        equal((slow["state"], api.good("GET", "/v1/status")["state"]), ("running", "replaying"))
+        equal(api.good("GET", "/v1/status")["replay"], {"id": slow["id"], "path": str(path)})
+        equal(api.good("GET", "/v1/replays/current")["replay"]["id"], slow["id"])
+        why = ["a replay is under way", slow["id"]]
+        api.bad(*START, status=409, words=why)
+        api.bad(*REPLAY, {"path": str(path)}, status=409, words=why)
+        equal(api.good("DELETE", "/v1/replays/current")["replay"]["id"], slow["id"])
+        wait_until(lambda: api.good("GET", f"/v1/replays/{slow['id']}")["replay"]["state"] == "cancelled", "it is cancelled")
+        equal({row["id"] for row in api.good("GET", "/v1/replays")["replays"]}, {slow["id"], done["id"]})
+        api.bad("DELETE", f"/v1/replays/{slow['id']}", status=409)
+        api.good(*START, status=201)
+        wait_records(api)
+        api.bad(*REPLAY, {"path": str(path)}, status=409)
+        api.good("DELETE", "/v1/recordings/current")
+        verify(segments(tmp / "out"))
+        equal(daemon.stop(), 0)
+
+
+# ---- streams
+
+
+def test_events_tell_all_that_happens_and_agree_with_the_status(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            equal(events.read()["event"], "status")
+            begun = api.good(*START, {"label": "e"}, status=201)["recording"]
+            wait_records(api)
+            api.good(*NOTE, {"metadata": {"k": "v"}})
+            mark = api.good(*MARK, {"text": "m"}, status=201)["mark"]
+            api.good(*ROTATE)
+            wait_until(lambda: api.good("GET", "/v1/recordings/current")["recording"]["segments"] == 2, "a second segment")
+            ended = api.good("DELETE", "/v1/recordings/current")["recording"]
+            events.until(lambda event: event["event"] == "status" and event["status"]["recording"] is None)
+            seen = list(events.objects)
+            equal(daemon.stop(), 0)
+            events.rest()
+        by_name = {}
+        for event in events.objects:
+            by_name.setdefault(event["event"], []).append(event)
+        equal([event["seq"] for event in seen], list(range(seen[0]["seq"], seen[0]["seq"] + len(seen))), "numbers")
+        for event in by_name["status"]:
+            check_counts(event["status"])
+        equal([event["recording"]["id"] for event in by_name["recording-started"]], [begun["id"]])
+        equal(by_name["recording-stopped"][0]["recording"], ended)
+        equal([event["segment"] for event in by_name["segment-begun"]], [0, 1])
+        equal(sum(event["records"] for event in by_name["segment-sealed"]), ended["records"])
+        equal([event["path"] for event in by_name["segment-sealed"]], list(map(str, segments(tmp / "out"))))
+        equal(by_name["mark"][0]["mark"], mark)
+        equal(by_name["note"][0]["metadata"], {"k": "v"})
+        states = [(event["from"], event["to"]) for event in by_name["state"]]
+        for one, other in zip(states, states[1:]):
+            equal(one[1], other[0], "a state goes on from the one before")
+        equal(by_name["stopping"][0]["signal"], "SIGTERM")
+
+
+def test_events_tell_what_goes_wrong_beside_it(tmp):
+    with daemon_in(tmp, "--set", "output.keep_raw=yes", "--set", "output.sealed_command=/bin/false",
+                   source="sim:rate=200k,loss=0.3,corrupt=0.01") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            api.good(*START, status=201)
+            wait_records(api)
+            events.until(lambda event: event["event"] == "gap")
+            ended = api.good("DELETE", "/v1/recordings/current")["recording"]
+            events.until(lambda event: event["event"] == "command")
+            daemon.process.send_signal(signal.SIGHUP)
+            events.until(lambda event: event["event"] == "reload")
+            daemon.stop()
+            events.rest()
+        by_name = {}
+        for event in events.objects:
+            by_name.setdefault(event["event"], []).append(event)
+        assert {event["cause"] for event in by_name["gap"]} & {"board", "crc"}, by_name["gap"]
+        sealed, capture = by_name["segment-sealed"][0], by_name["capture-sealed"][0]
+        assert ended["lost"] > 0 and sealed["gaps"] > 0 and sealed["lost"] > 0, sealed
+        for event in (sealed, capture):
+            hashed = run("xxhsum", "-H2", event["path"]).stdout.decode().split()[0]
+            equal(event["hash"], hashed, event["path"])
+            equal(event["bytes"], os.path.getsize(event["path"]))
+        failed = {event["path"]: event["status"] for event in by_name["command"]}
+        equal(failed[sealed["path"]], 1)
+
+
+FULL = "pwrite:ENOSPC,write:ENOSPC"
+
+
+def stuck_stop(tmp, api, faults):
+    """A recording whose stop waits for the disk: curl, which waits for the answer."""
+    api.good(*START, status=201)
+    wait_records(api)
+    faults.set(FULL)
+    wait_until(lambda: api.good("GET", "/v1/status")["disk"]["last_error"], "the disk is full")
+    waiting = harness.popen(["curl", "-sS", "-X", "DELETE", "--unix-socket", str(tmp / "socket"), "http://localhost/v1/recordings/current"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    wait_until(lambda: api.good("GET", "/v1/status")["state"] == "draining", "it drains")
+    return waiting
+
+
+def test_a_stop_waits_for_the_disk_and_is_answered_once_there_is_room(tmp):
+    (tmp / "out").mkdir()
+    faults = Faults(tmp, tmp / "out")
+    with daemon_in(tmp, env=faults.env) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            waiting = stuck_stop(tmp, api, faults)
+            assert "No space" in events.until(lambda event: event["event"] == "disk")["error"]
+            draining = api.good("GET", "/v1/recordings/current")["recording"]
+            equal((draining["state"], draining["reason"]), ("draining", "request"))
+            equal([row["state"] for row in api.good("GET", "/v1/recordings")["recordings"]], ["draining"])
+            equal(waiting.poll(), None, "the answer waits")
+            faults.set("")
+            equal(events.until(lambda event: event["event"] == "disk")["stuck"], False)
+            ended = json.loads(waiting.communicate(timeout=harness.TIMEOUT_S)[0])["recording"]
+        equal((ended["id"], ended["state"]), (draining["id"], "complete"))
+        verify(segments(tmp / "out"))
+        equal(sum(row["records"] for row in info(segments(tmp / "out"))), ended["records"])
+        assert daemon.stop() in (0, 4)
+
+
+def test_who_waits_for_a_disk_that_is_given_up_is_let_go(tmp):
+    (tmp / "out").mkdir()
+    faults = Faults(tmp, tmp / "out")
+    with daemon_in(tmp, env=faults.env) as daemon:
+        daemon.wait_ready()
+        waiting = stuck_stop(tmp, Api(tmp / "socket"), faults)
+        daemon.process.send_signal(signal.SIGTERM)
+        for _ in range(200):
+            if daemon.process.poll() is not None:
+                break
+            time.sleep(0.2)
+            daemon.process.send_signal(signal.SIGTERM)
+        assert daemon.wait() not in (0, -signal.SIGKILL)
+        answer = waiting.communicate(timeout=harness.TIMEOUT_S)[0]
+        assert not answer or json.loads(answer)["recording"]["state"] == "torn", answer
+
+
+def follow_states(events):
+    """The state and the recording that the events tell are those that each status has."""
+    state = None
+    under_way = []
+    for event in events:
+        if event["event"] == "status":
+            assert state in (None, event["status"]["state"]), event
+            state = event["status"]["state"]
+            recording = event["status"]["recording"]
+            equal(recording and recording["id"], under_way[-1] if under_way else None, event)
+        elif event["event"] == "recording-started":
+            under_way.append(event["recording"]["id"])
+        elif event["event"] == "recording-stopped":
+            under_way.remove(event["recording"]["id"])
+        elif event["event"] == "state":
+            assert state in (None, event["from"]), event
+            state = event["to"]
+
+
+def test_events_and_status_never_disagree(tmp):
+    with daemon_in(tmp, mode="flight") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            events.read()
+            for _ in range(8):
+                api.good(*SNAPSHOT, {"post": "50ms"}, status=201)
+                wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "its end")
+                api.good(*START, {"limits": {"records": 5000}}, status=201)
+                wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "its end")
+            equal(daemon.stop(), 0)
+            follow_states(events.rest())
+        started = [event["recording"]["id"] for event in events.objects if event["event"] == "recording-started"]
+        stopped = [event["recording"]["id"] for event in events.objects if event["event"] == "recording-stopped"]
+        equal(started, stopped)
+        equal(len(started), 16)
+
+
+def test_live_records_are_those_that_are_recorded(tmp):
+    with daemon_in(tmp, source="sim:rate=20k") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        api.good(*START, status=201)
+        wait_records(api, 1)
+        with Stream(tmp / "socket", "/v1/records?limit=3000", "RecordLine") as stream:
+            lines = stream.rest()
+        with Stream(tmp / "socket", "/v1/records?limit=200&type=read,write&addr=0-ffffffff&proc=0", "RecordLine") as stream:
+            chosen = stream.rest()
+        ended = api.good("DELETE", "/v1/recordings/current")["recording"]
+        records = lz4_dc(segments(tmp / "out"))
+        equal(sum("record" in line for line in lines), 3000)
+        equal(sum("record" in line for line in chosen), 200)
+        last = None
+        for line in lines:
+            if "missed" in line and last is not None:
+                last += line["missed"]
+            if "record" not in line:
+                continue
+            number = line["record"]
+            assert last is None or number == last + 1, (last, line)
+            last = number
+            raw = records[12 * number : 12 * number + 12]
+            equal(int(line["addr"], 16), int.from_bytes(raw[:4], "little"), line)
+            equal((line["size"], line["attr"], line["proc"]), tuple(raw[5:8]), line)
+            time_of = int.from_bytes(raw[8:], "little")
+            equal(line["time"], None if time_of == 0xFFFFFFFF else time_of, line)
+        assert ended["records"] > last
+        equal(daemon.stop(), 0)
+
+
+def test_live_records_need_no_recording(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        with Stream(tmp / "socket", "/v1/records?limit=100", "RecordLine") as stream:
+            lines = stream.rest()
+        assert all(line.get("record", 0) is None for line in lines if "addr" in line), lines[:3]
+        equal(daemon.stop(), 0)
+
+
+def test_eight_clients_read_live_records_and_no_more(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        streams = []
+        try:
+            for _ in range(8):
+                streams.append(Stream(tmp / "socket", "/v1/records", "RecordLine").__enter__())
+                streams[-1].read()
+            api.bad("GET", "/v1/records?limit=1", status=503, words="8 clients")
+            equal(api.good("GET", "/v1/status")["streams"]["records"], 8)
+        finally:
+            for stream in streams:
+                stream.__exit__(None, None, None)
+        wait_until(lambda: api.good("GET", "/v1/status")["streams"]["records"] == 0, "they are gone")
+        equal(daemon.stop(), 0)
+
+
+# ---- all of it
+
+
+def test_every_path_and_method_of_the_description_answers_as_it_says(tmp):
+    path = trace(tmp, 50000)
+    with daemon_in(tmp, mode="flight") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        api.good("GET", "/v1/status")
+        api.good("GET", "/v1/mix")
+        equal(api.ask("GET", "/metrics").status, 200)
+        api.good(*ARM, TRIGGER, status=201)
+        api.good("GET", "/v1/triggers")
+        api.good("GET", "/v1/triggers/a")
+        api.good("DELETE", "/v1/triggers/a")
+        api.good(*START, status=201)
+        wait_records(api)
+        api.good("GET", "/v1/recordings")
+        api.good(*NOTE, {"metadata": {"a": "b"}})
+        api.good(*ROTATE)
+        api.good(*MARK, {"text": "x"}, status=201)
+        api.good("DELETE", "/v1/recordings/current")
+        api.good(*SNAPSHOT, status=201)
+        wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the snapshot's end")
+        replay = api.good(*REPLAY, {"path": str(path), "speed": 0.0001}, status=201)["replay"]["id"]
+        api.good("GET", "/v1/replays")
+        api.good("GET", f"/v1/replays/{replay}")
+        api.good("DELETE", f"/v1/replays/{replay}")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            events.read()
+            api.seen.add(("GET", "/v1/events", 200))
+        with Stream(tmp / "socket", "/v1/records?limit=5", "RecordLine") as records:
+            assert records.rest()
+            api.seen.add(("GET", "/v1/records", 200))
+        good = {(method, where) for method, where, status in api.seen if status < 300}
+        equal(good, {(method, where) for where in DESCRIPTION["paths"] for method in described_methods(where, with_head=False)})
+        assert daemon.stop() in (0, 4)

@@ -1,0 +1,885 @@
+"""buscap, the hand tool, from outside: its texts held against tests/support/reference.py, its exit codes and messages."""
+
+import json
+import os
+import pathlib
+import pty
+import random
+import re
+import struct
+import subprocess
+import tempfile
+
+import pytest
+
+import harness
+import reference
+from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
+
+REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
+COMMANDS = ("info", "dump", "convert", "stats", "cut", "merge", "diff", "verify", "recover", "formats", "sim",
+            "status", "top", "record", "rotate", "mark", "snapshot", "trigger", "replay", "tail", "events")
+# Where options stand behind a word that says what to do.
+VERBS = {"record": ["start"], "trigger": ["add"]}
+
+# The names as the documents of the formats print them.
+CYCLES = ("INVALID INT_ACK INVALID SPECIAL INVALID IO_READ INVALID IO_WRITE I_FETCH NC_I_FETCH INVALID INVALID "
+          "D_READ NC_D_READ WRITE_BACK D_WRITE").split()
+TYPES = {0: "FETCH", 1: "MEMREAD", 2: "MEMREADINV", 3: "MEMWRITE", 0x10: "IOREAD", 0x11: "IOWRITE", 0x20: "DEFERREPLY",
+         0x21: "INTA", 0x22: "CNTRLAGNTRES", 0x23: "BRTRACEREC", 0x31: "SHUTDOWN", 0x32: "FLUSH", 0x33: "HALT",
+         0x34: "SYNC", 0x35: "FLUSHACK", 0x36: "STOPCLKACK", 0x37: "SMIACK"}
+CAUSES = {name: number for number, name in reference.GAPS.items()}
+
+
+def buscap(*argv, code=0, **options):
+    """Runs it, checks the exit code, and returns (output, messages) as text."""
+    done = run(need(BUSCAP), *argv, **options)
+    err = done.stderr.decode(errors="replace")
+    if code is not None:
+        equal(done.returncode, code, f"exit code of {' '.join(map(str, argv))}: {err}")
+    return done.stdout.decode(errors="replace"), err
+
+
+def one_line(err, *words):
+    assert err.count("\n") == 1 and err.startswith("buscap"), f"one clear line wanted: {err!r}"
+    for word in words:
+        assert str(word) in err, f"{word!r} wanted in {err!r}"
+
+
+def byu_line(record, *more):
+    addr, reqtype, size, attr, proc, time = struct.unpack("<I4BI", record)
+    name = TYPES.get(reqtype, "%02x" % reqtype)
+    return "\t".join(["%08x" % addr, name, "%2d" % size, "%02x" % attr, "%1d" % proc, "%08x" % time, *more]) + "\n"
+
+
+def byu_text(data):
+    return "".join(byu_line(data[at : at + 12]) for at in range(0, len(data) - 11, 12))
+
+
+def sample_line(address, be, control):
+    return "%08x %02x %s\n" % (address, be, CYCLES[control >> 4])
+
+
+def gap_line(cause, lost, exact):
+    if not exact and lost == 0:
+        return f"# gap: an unknown number of samples lost ({cause})\n"
+    return f"# gap: {'' if exact else 'at least '}{lost} sample{'' if lost == 1 else 's'} lost ({cause})\n"
+
+
+def gaps_at(gaps, at):
+    here = [gap for gap in gaps if gap[0] == at]
+    return "".join(gap_line(*gap[1:]) for gap in sorted(here, key=lambda gap: CAUSES[gap[1]]))
+
+
+def make_segments(directory, data, *options):
+    """Records a bcp1 stream into segments, and returns their paths."""
+    out = pathlib.Path(tempfile.mkdtemp(prefix="rec", dir=directory))
+    path = directory / "stream.bcp1"
+    path.write_bytes(data)
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{path}", "-o", out, *options)
+    assert done.returncode in (0, 3, 4), done.stderr.decode()
+    return harness.segments(out)
+
+
+def simulate(*options, out_format="bcp1"):
+    done = run(need(BUSCAP), "sim", "-O", out_format, *options)
+    equal(done.returncode, 0, done.stderr.decode())
+    return done.stdout
+
+
+# ---- what every command does
+
+
+def test_version_and_help():
+    version, _ = buscap("--version")
+    assert re.fullmatch(r"buscap \d+\.\d+\.\d+\n", version), version
+    text, _ = buscap("--help")
+    equal(re.findall(r"^  (\w+) +\S", text, re.M), list(COMMANDS), "the commands that --help lists")
+    for command in COMMANDS:
+        for option in ("--help", "-h"):
+            help_text, err = buscap(command, option)
+            assert help_text.startswith(f"usage: buscap {command} "), help_text
+            example = help_text.split("\nExample: ")[1]
+            assert re.search(rf"buscap {command}\s", example), help_text
+            assert re.search(r"^Exit code: 0 ", help_text, re.M), help_text
+            too_long = [line for line in help_text.splitlines() if len(line) > 100]
+            equal(too_long, [], "lines of more than 100 characters")
+            equal(err, "", "messages of --help")
+
+
+def test_each_option_that_help_lists_is_taken():
+    for command in COMMANDS:
+        listed = re.findall(r"^ {2,6}(?:(-\w), )?(--[\w-]+)( \w\S*)?", buscap(command, "--help")[0], re.M)
+        assert ("-h", "--help", "") in listed, listed
+        for short, long, value in listed:
+            for option in filter(None, (short, long)):
+                if value:
+                    err = buscap(command, *VERBS.get(command, []), option, code=2)[1]
+                    one_line(err, f"option {option} lacks its value")
+                elif long != "--help":
+                    err = buscap(command, *VERBS.get(command, []), option, "--frobnicate", code=2)[1]
+                    one_line(err, "no option --frobnicate here")
+
+
+def test_wrong_usage_is_one_line_and_exit_two(tmp):
+    trace = tmp / "x.byu"
+    trace.write_bytes(bytes(24))
+    out = tmp / "out"
+    cases = [
+        [], ["frobnicate"], ["dump"], ["verify"], ["info"], ["recover"], ["recover", trace], ["sim"],
+        ["dump", "--frob", trace], ["dump", "-x", trace], ["dump", "-n", "5-3", trace], ["dump", "-n", "a", trace],
+        ["dump", "-n", "-", trace], ["dump", "--records"], ["dump", "-n", "99999999999999999999-", trace],
+        ["dump", "-n", "1", "--records", "2", trace], ["dump", "-t", "1-", "-a", "-t", "-2", trace],
+        ["dump", "-e", "0", "-e", "1", trace], ["dump", "--epoch", "one", trace],
+        ["dump", "-I", "tarball", trace], ["dump", "-I", "byu:x=1", trace],
+        ["dump", "--plain=yes", trace], ["info", "-q", trace], ["verify", "--json", trace],
+        ["recover", "--mode", "best", trace, "-o", out], ["recover", trace, trace, "-o", out],
+        ["recover", trace, "-o", "-"],
+        ["sim", "-O", "byu24"], ["sim", "-O", "bcp1:seed=3"], ["sim", "-O", "bcp1", "--agents", "5"],
+        ["sim", "-O", "bcp1", "--agents", "0"], ["sim", "-O", "bcp1", "--loss", "1.5"],
+        ["sim", "-O", "bcp1", "--loss", "nan"], ["sim", "-O", "bcp1", "--loss", "1e-9"],
+        ["sim", "-O", "raw6", "--corrupt", "0.1"], ["sim", "-O", "bcp1", "--count", "-1"],
+        ["sim", "-O", "bcp1", "--count", "k"], ["sim", "-O", "bcp1", "--count", "1K"],
+        ["sim", "-O", "bcp1", "--count", ""], ["sim", "-O", "bcp1", "--count", "18446744073709551615k"],
+        ["sim", "-O", "bcp1", "file"],
+    ]
+    for argv in cases:
+        text, err = buscap(*argv, code=2)
+        equal(text, "", f"output of {argv}")
+        one_line(err)
+    one_line(buscap("dump", "--records", code=2)[1], "--records")
+    one_line(buscap("dump", "-ax", trace, code=2)[1], "-x")
+    one_line(buscap("dump", "-n", "1", "-n", "2", trace, code=2)[1], "--records is given twice")
+    _, err = buscap("sim", "-O", "foo", code=2)
+    one_line(err, "bcp1, raw6 or byu can be written")
+    assert "byu24" not in err, err
+    assert not out.exists()
+
+
+def test_what_can_not_be_opened_is_one_line_and_exit_one(tmp):
+    unreadable = tmp / "unreadable"
+    unreadable.write_bytes(bytes(12))
+    unreadable.chmod(0)
+    for command in ("info", "dump", "verify"):
+        one_line(buscap(command, tmp / "none", code=1)[1], tmp / "none", "No such file")
+        one_line(buscap(command, tmp, code=1)[1], tmp, "name the files in it")
+        if os.geteuid() != 0:
+            one_line(buscap(command, unreadable, code=1)[1], unreadable, "ermission")
+    one_line(buscap("recover", tmp / "none", "-o", tmp / "out", code=1)[1], tmp / "none")
+    one_line(buscap("sim", "-O", "byu", "-o", tmp / "none/out", code=1)[1], tmp / "none/out")
+
+
+def test_names_of_files_can_not_harm_a_terminal(tmp):
+    name, shown = "a\x1b[31m\nname\u202e", "a\\x1b[31m\\x0aname\\xe2\\x80\\xae"
+    for command in ("info", "dump", "verify"):
+        one_line(buscap(command, tmp / name, code=1)[1], f"{tmp}/{shown}: ", "No such file")
+    one_line(buscap(name, code=2)[1], f"no command {shown};")
+    one_line(buscap("formats", f"--{name}", code=2)[1], f"no option --{shown} here")
+    trace, segment = tmp / name, tmp / f"{name}.byu.lz4"
+    trace.write_bytes(simulate("--count", "1000"))
+    buscap("convert", "-O", "segment", "-o", segment, trace)
+    for path in (trace, segment):
+        for command in ("info", "verify"):
+            text, _ = buscap(command, path)
+            assert text.startswith(f"{tmp}/{shown}{path.name[len(name):]}: "), text
+            assert "\x1b" not in text and "\u202e" not in text, text
+    # The segment's header has the name, too.
+    text, _ = buscap("info", segment)
+    assert f"  source      file {tmp}/{shown}\n" in text, text
+    equal(json.loads(buscap("info", "--json", segment)[0])["source"]["name"], str(trace))
+    text, _ = buscap("diff", trace, segment, code=None)
+    assert "\x1b" not in text and "\u202e" not in text, text
+
+
+def test_a_missing_file_does_not_keep_the_others_from_being_read(tmp):
+    data, expected = reference.make_byu(random.Random(1), 50)
+    path = tmp / "x.byu"
+    path.write_bytes(data)
+    text, err = buscap("dump", "-I", "byu", tmp / "none", path, code=1)
+    equal(text, byu_text(expected.records), "the other file")
+    one_line(err, tmp / "none")
+
+
+def test_what_can_not_be_told_apart_is_asked_for(tmp):
+    path = tmp / "zeros"
+    path.write_bytes(bytes(48))
+    for command in ("info", "dump", "verify"):
+        one_line(buscap(command, path, code=1)[1], "can't tell its format", "-I")
+    equal(buscap("dump", "-I", "byu", path)[0], byu_text(bytes(48)), "named, it is read")
+
+
+def test_a_closed_pipe_ends_it_quietly(tmp):
+    path = tmp / "x.raw6"
+    path.write_bytes(simulate("--count", "300000", out_format="raw6"))
+    for argv in (["dump", path], ["sim", "-O", "bcp1", "--count", "50000000"]):
+        process = harness.popen([BUSCAP, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout.read(100)
+        process.stdout.close()
+        equal(process.wait(harness.TIMEOUT_S), 0, "exit code")
+        equal(process.stderr.read(), b"", "messages")
+        process.stderr.close()
+
+
+def test_standard_input_is_read_once(tmp):
+    trace = tmp / "x.byu"
+    trace.write_bytes(bytes(24))
+    for argv in (["convert", "-O", "csv"], ["cut", "-O", "csv"], ["merge", "-O", "csv"], ["stats"], ["diff"]):
+        _, err = buscap(*argv, "-I", "byu", "-", "-", data=bytes(24), code=2)
+        one_line(err, "standard input", "once")
+        buscap(*argv, "-I", "byu", "-", *([trace] if argv[0] in ("merge", "diff") else []), data=bytes(24))
+    one_line(buscap("convert", "-O", "csv", "-I", "byu", "-i", "-", "-", data=bytes(24), code=2)[1], "once")
+
+
+def test_a_full_disk_is_told(tmp):
+    path = tmp / "x.byu"
+    path.write_bytes(reference.make_byu(random.Random(1), 5000)[0])
+    for argv in (["dump", path], ["verify", path], ["info", path], ["sim", "-O", "byu"], ["dump", "--help"]):
+        with open("/dev/full", "wb") as full:
+            done = run(BUSCAP, *argv, stdout=full)
+        equal(done.returncode, 1, f"exit code of {argv}")
+        one_line(done.stderr.decode(), "No space left")
+
+
+def test_a_full_disk_is_told_of_each_text():
+    for argv in (["--help"], ["--version"], ["formats"], ["formats", "-m"], *([c, "--help"] for c in COMMANDS)):
+        with open("/dev/full", "wb") as full:
+            done = run(BUSCAP, *argv, stdout=full)
+        equal(done.returncode, 1, f"exit code of {argv}")
+        one_line(done.stderr.decode(), "No space left")
+
+
+# ---- dump
+
+
+def test_raw6_is_printed_as_its_document_does(tmp):
+    features = reference.Features(p_invalid=0.1, p_special=0.1, hostile=True)
+    data, _ = reference.make_raw6(random.Random(2), 5000, features)
+    path = tmp / "x"
+    path.write_bytes(data)
+    lines = [sample_line(*s) for s in struct.iter_unpack(">IBB", data)]
+    equal(buscap("dump", "-I", "raw6", path)[0], "".join(lines), "all of it")
+    equal(buscap("dump", "-I", "raw6", "-", data=data)[0], "".join(lines), "from standard input")
+    equal(buscap("dump", "-I", "raw6", "-n", "100-199", path)[0], "".join(lines[100:200]), "records 100-199")
+    equal(buscap("dump", "-I", "raw6", "-n", "-9", path)[0], "".join(lines[:10]), "records -9")
+    equal(buscap("dump", "-I", "raw6", "--records", "4990-", path)[0], "".join(lines[4990:]), "records 4990-")
+    equal(buscap("dump", "-I", "raw6", "-a", "-t", "1-2", path)[0],
+          "".join(f"{line[:-1]} {i + 1}\n" for i, line in enumerate(lines[:2])), "with ticks")
+
+
+def test_byu_and_its_dialects_are_printed_as_b2a_does(tmp):
+    for dialect in ("byu", "byu16", "byu24", "byu-be"):
+        data, expected = reference.make_byu(random.Random(3), 9000, dialect, strange=0.2, no_delta=0.01)
+        path = tmp / dialect
+        path.write_bytes(data)
+        records = bytes(expected.records)
+        equal(buscap("dump", "-I", dialect, path)[0], byu_text(records), dialect)
+        text = "".join(byu_line(records[12 * i : 12 * i + 12], str(expected.ticks[i])) for i in range(100, 5001))
+        equal(buscap("dump", "-I", dialect, "-a", "-n", "100-5000", path)[0], text, f"{dialect}, with ticks")
+        low, high = expected.ticks[200], expected.ticks[300]
+        text = "".join(byu_line(records[12 * i : 12 * i + 12]) for i in range(9000) if low <= expected.ticks[i] <= high)
+        equal(buscap("dump", "-I", dialect, "-t", f"{low}-{high}", path)[0], text, f"{dialect}, by ticks")
+
+
+def test_a_dialects_value_that_does_not_fit_is_left_out_and_told(tmp):
+    n = 9000  # more than are read at once
+    for dialect, size in (("byu16", 16), ("byu24", 24)):
+        data, expected = reference.make_byu(random.Random(3), n, dialect)
+        hurt = bytearray(data)
+        out = {7: "address 0x100000000", 8000: "address 0x123456789", n - 1: "address 0x100000005"}
+        if dialect == "byu24":
+            out[8] = "time 0x200000000"
+            struct.pack_into("<Q", hurt, 24 * 8 + 16, 2 << 32)
+        for number, value in out.items():
+            if value.startswith("address"):
+                struct.pack_into("<Q", hurt, size * number, int(value.split()[1], 16))
+        path = tmp / dialect
+        path.write_bytes(hurt)
+        records = [expected.records[12 * i : 12 * i + 12] for i in range(n)]
+        text, err = buscap("dump", "-I", dialect, path, code=3)
+        equal(text, byu_text(b"".join(r for i, r in enumerate(records) if i not in out)), "what fits")
+        equal(len(err.splitlines()), len(out), err)
+        verified, _ = buscap("verify", "-I", dialect, path, code=3)
+        equal(len(verified.splitlines()), len(out) + 1, verified)
+        for number, value in out.items():
+            assert f"record {number}: its {value} doesn't fit" in err, err
+            assert f"{path}: record {number}: its {value} doesn't fit" in verified, verified
+        assert f"damaged: {dialect}" in verified, verified
+        text, err = buscap("dump", "-I", dialect, "-n", "9-100", path)
+        equal((text, err), (byu_text(b"".join(records[9:101])), ""), "beside them")
+
+
+def test_a_torn_tail_is_told_and_the_rest_printed(tmp):
+    data, expected = reference.make_byu(random.Random(4), 1000)
+    path = tmp / "x"
+    for over in range(1, 12):
+        path.write_bytes(data + data[:over])
+        text, err = buscap("dump", path, code=3)
+        equal(text, byu_text(expected.records), "what is whole")
+        one_line(err, f"{over} byte", "1000 whole records")
+        assert "1000 whole records" in buscap("verify", path, code=3)[0]
+        equal(json.loads(buscap("info", "--json", path, code=3)[0])["torn_bytes"], over, "info's torn_bytes")
+
+
+def test_a_real_trace_is_printed():
+    data = need(REAL_TRACE).read_bytes()
+    text, err = buscap("dump", REAL_TRACE, code=3)
+    equal(text, byu_text(data), "the text")
+    one_line(err, "2 bytes are left over behind 23335 whole records")
+
+
+def test_lz4_around_a_trace_is_undone_and_checked(tmp):
+    data, expected = reference.make_byu(random.Random(5), 100000)
+    packed = run("lz4", "-1", "-B4", "-c", data=data).stdout
+    path = tmp / "x.lz4"
+    path.write_bytes(packed)
+    equal(buscap("dump", path)[0], byu_text(expected.records), "whole")
+    path.write_bytes(packed[: len(packed) // 2])
+    text, err = buscap("dump", path, code=3)
+    assert byu_text(expected.records).startswith(text[: text.rfind("\n") + 1]) and len(text) > 100000
+    assert "LZ4 frames are damaged or torn" in err
+    assert "LZ4 frames are damaged or torn" in buscap("verify", path, code=3)[0]
+
+
+class Seen(reference.Expected):
+    """What a stream shows, sample by sample."""
+
+    def __init__(self, options=None):
+        super().__init__(reference.Options(keep_invalid=True))
+        self.lines = []
+        self.of_epoch = []
+
+    def sample(self, address, be, control, proc, tick):
+        super().sample(address, be, control, proc, tick)
+        self.lines.append(sample_line(address, be, control))
+        self.of_epoch.append(self._epoch)
+
+    def text(self):
+        out = []
+        epoch = None
+        for i in range(len(self.lines) + 1):
+            gaps = gaps_at(self.gaps, i) + "# trigger\n" * self.triggers.count(i)
+            now = self.of_epoch[i] if i < len(self.lines) else self._epoch
+            if i < len(self.lines) or gaps:
+                out.append(f"# epoch {now}\n" if epoch not in (None, now) else "")
+                epoch = now
+            out.append(gaps)
+            out.extend(self.lines[i : i + 1])
+        return "".join(out)
+
+
+def see(data):
+    before, reference.Expected = reference.Expected, Seen
+    try:
+        return reference.decode_bcp1(data)
+    finally:
+        reference.Expected = before
+
+
+def test_bcp1_is_printed_with_its_gaps_in_place(tmp):
+    path = tmp / "x.bcp1"
+    for seed in range(60):
+        rng = random.Random(seed)
+        data, _ = reference.make_bcp1(rng, reference.random_features(rng, rng.choice((0, 1, 300, 2000))))
+        if not data:
+            continue
+        path.write_bytes(data)
+        seen = see(data)
+        missing = any(cause == "sequence" for _, cause, _, _ in seen.gaps)
+        code = 3 if seen.skipped_bytes or missing else 0
+        text, err = buscap("dump", "-I", "bcp1", path, code=code)
+        equal(text.splitlines(), seen.text().splitlines(), f"seed {seed}")
+        equal(err != "", code != 0, "messages")
+        equal(buscap("dump", "-I", "bcp1", "--plain", path, code=code)[0], "".join(seen.lines), f"seed {seed}, plain")
+        text, err = buscap("verify", "-I", "bcp1", path, code=code)
+        assert f" {len(seen.lines)} sample" in text.splitlines()[-1], text
+        skipped = sum(int(n) for n in re.findall(r"offset \d+, (\d+) byte", text))
+        equal(skipped, seen.skipped_bytes, f"seed {seed}: bytes in no frame")
+        info = json.loads(buscap("info", "-I", "bcp1", "--json", path, code=3 if seen.skipped_bytes else 0)[0])
+        equal((info["samples"], info["torn_bytes"], info["gaps"], info["epochs"]),
+              (len(seen.lines), seen.skipped_bytes, len(seen.gaps), seen.epoch_count if info["frames"] else 0), "info")
+
+
+# ---- segments
+
+
+def recorded_text(recorded):
+    """What dump must show of a recording."""
+    out = []
+    begins = {at: epoch for epoch, at in recorded.epochs.items() if at != 0}
+    for i in range(len(recorded.records) // 12 + 1):
+        out.append(f"# epoch {begins[i]}\n" if i in begins else "")
+        out.append(gaps_at(recorded.gaps, i) + "# trigger\n" * recorded.triggers.count(i))
+        if 12 * i < len(recorded.records):
+            out.append(byu_line(recorded.records[12 * i : 12 * i + 12]))
+    return "".join(out)
+
+
+def make_recording(tmp):
+    """Segments of several chunks with gaps, a trigger and two epochs."""
+    rng = random.Random(11)
+    features = reference.Features(samples=250000, frame=3000, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.01,
+                                  p_trigger=0.05, p_pause=0.00001)
+    data, _ = reference.make_bcp1(rng, features)
+    paths = make_segments(tmp, data, "-b", "filesize:300")
+    assert len(paths) >= 3, paths
+    return paths, reference.read_segments(paths)
+
+
+def test_segments_in_any_order_are_one_recording(tmp):
+    paths, recorded = make_recording(tmp)
+    wanted = recorded_text(recorded).splitlines()
+    got = buscap("dump", *paths)[0].splitlines()
+    # Events of one place may stand in another order, gaps of the chunk before them first.
+    equal([line for line in got if line[0] != "#"], [line for line in wanted if line[0] != "#"], "the records")
+    equal(sorted(line for line in got if line[0] == "#"), sorted(line for line in wanted if line[0] == "#"), "the rest")
+    shuffled = paths[:]
+    random.Random(1).shuffle(shuffled)
+    equal(buscap("dump", *shuffled)[0].splitlines(), got, "in another order")
+    renamed = []
+    for i, path in enumerate(reversed(paths)):
+        renamed.append(tmp / f"part{i}")
+        renamed[-1].write_bytes(path.read_bytes())
+    equal(buscap("dump", *renamed)[0].splitlines(), got, "under other names")
+    whole = tmp / "whole"
+    whole.write_bytes(b"".join(path.read_bytes() for path in paths))
+    equal(buscap("dump", whole)[0].splitlines(), got, "in one file")
+    equal(buscap("dump", "-", data=whole.read_bytes())[0].splitlines(), got, "from standard input")
+    equal(buscap("dump", "-I", "byu", whole)[0], byu_text(recorded.records), "as what lz4 makes of them")
+    # A header that is damaged says nothing; the chunks do.
+    hurt = bytearray(renamed[1].read_bytes())
+    hurt[40] ^= 1
+    renamed[1].write_bytes(hurt)
+    text, err = buscap("dump", *renamed, code=3)
+    equal(text.splitlines(), got, "with a damaged header")
+    one_line(err, "segment header is damaged")
+
+
+def test_ranges_of_segments_are_found(tmp):
+    paths, recorded = make_recording(tmp)
+    lines = byu_text(recorded.records).splitlines()
+    n = len(lines)
+    rng = random.Random(5)
+    whole = tmp / "whole"
+    whole.write_bytes(b"".join(path.read_bytes() for path in paths))
+    epoch_of = [max(e for e, at in recorded.epochs.items() if at <= i) for i in range(n)]
+    bounds = [0, 1, n - 1, n, n + 5, *(rng.randrange(n) for _ in range(6))]
+    for first in bounds:
+        last = first + rng.choice((0, 10, 100000))
+        wanted = lines[first : last + 1]
+        equal(buscap("dump", "--plain", "-n", f"{first}-{last}", *paths)[0].splitlines(), wanted, f"{first}-{last}")
+        equal(buscap("dump", "--plain", "-n", f"{first}-{last}", whole)[0].splitlines(), wanted, f"{first}-{last}, whole")
+    for _ in range(6):
+        i = rng.randrange(n)
+        low, epoch = recorded.ticks[i], epoch_of[i]
+        high = low + rng.choice((0, 1000, 1000000))
+        wanted = [f"{line}\t{tick}" for line, tick, e in zip(lines, recorded.ticks, epoch_of)
+                  if low <= tick <= high and e == epoch]
+        got = buscap("dump", "-p", "-a", "-t", f"{low}-{high}", "-e", str(epoch), *paths)[0].splitlines()
+        equal(got, wanted, f"ticks {low}-{high} of epoch {epoch}")
+    for epoch in recorded.epochs:
+        wanted = [line for line, e in zip(lines, epoch_of) if e == epoch]
+        equal(buscap("dump", "-p", "--epoch", str(epoch), *paths)[0].splitlines(), wanted, f"epoch {epoch}")
+
+
+def test_a_range_reads_the_index_and_the_chunks_that_hold_it(tmp):
+    need("/usr/bin/strace")
+    paths = make_segments(tmp, simulate("--count", "2000000"))
+    log = tmp / "log"
+    # Leaks can't be looked for while strace holds the process.
+    done = run("strace", "-f", "-e", "trace=read,pread64", "-o", log, BUSCAP, "dump", "-n", "1000000-1000010", paths[0],
+               env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+    equal(done.returncode, 0, done.stderr.decode())
+    equal(done.stdout.count(b"\n"), 11, "lines")
+    read = sum(int(n) for n in re.findall(r"= (\d+)$", log.read_text(), re.MULTILINE))
+    size = paths[0].stat().st_size
+    assert read < size / 5, f"{read} bytes were read of a file of {size}"
+
+
+def test_a_missing_segment_and_one_given_twice_are_told(tmp):
+    paths, _ = make_recording(tmp)
+    whole = buscap("dump", *paths)[0]
+    text, err = buscap("dump", *paths, paths[1], code=3)
+    equal(text, whole, "one given twice")
+    one_line(err, paths[1], "there before: left out")
+    text, err = buscap("dump", "-n", "0-99", paths[0], paths[0], code=3)
+    equal(text, buscap("dump", "-n", "0-99", paths[0])[0], "a range of one given twice")
+    one_line(err, "1 chunk (", "there before: left out")
+    text, err = buscap("dump", paths[0], paths[2], code=3)
+    assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE)
+    one_line(err, paths[2], "records are missing before chunk 0")
+
+
+def test_a_hole_between_segments_is_told_where_it_is_asked_for(tmp):
+    paths, recorded = make_recording(tmp)
+    lines = byu_text(recorded.records).splitlines()
+    counts = [sum(chunk.info["records"] for chunk in segment.chunks) for segment in recorded.segments]
+    first, last = counts[0], counts[0] + counts[1] - 1  # the records of segment 1
+    rest = [paths[0], *paths[2:]]
+
+    def check(option, low, high, is_told, *more):
+        text, err = buscap("dump", "-p", option, f"{low}-{high}", *more, *reversed(rest), code=3 if is_told else 0)
+        if is_told:
+            one_line(err, paths[2], f"{counts[1]} records are missing before chunk 0 (records {first} on)")
+        else:
+            equal(err, "", f"{option} {low}-{high}")
+        return text.splitlines()
+
+    equal(check("-n", 0, first - 1, False), lines[:first], "before it")
+    equal(check("-n", last + 1, len(lines), False), lines[last + 1 :], "behind it")
+    equal(check("-n", first - 5, last + 5, True), lines[first - 5 : first] + lines[last + 1 : last + 6], "around it")
+    equal(check("-n", first - 5, first, True), lines[first - 5 : first], "its first record")
+    equal(check("-n", last, last + 1, True), lines[last + 1 : last + 2], "its last record")
+    equal(check("-n", first + 10, first + 20, True), [], "within it")
+
+
+def test_a_hole_between_segments_is_found_by_ticks(tmp):
+    paths = make_segments(tmp, simulate("--count", "200000"), "-b", "filesize:200")
+    recorded = reference.read_segments(paths)
+    assert len(paths) >= 3
+    counts = [sum(chunk.info["records"] for chunk in segment.chunks) for segment in recorded.segments]
+    first, last = counts[0], counts[0] + counts[1] - 1
+    ticks = recorded.ticks
+    for low, high, is_told in ((0, ticks[first - 1], False), (ticks[last + 1], ticks[-1], False),
+                               (ticks[first - 2], ticks[first], True), (ticks[last], ticks[last + 2], True),
+                               (ticks[first + 1], ticks[first + 9], True), (ticks[first - 1], ticks[last + 1], True)):
+        _, err = buscap("dump", "-t", f"{low}-{high}", paths[0], *paths[2:], code=3 if is_told else 0)
+        equal("are missing before" in err, is_told, f"ticks {low}-{high}: {err}")
+    # A segment that isn't sealed has no index to look things up in.
+    cut = tmp / (paths[2].name + ".partial")
+    cut.write_bytes(paths[2].read_bytes()[: recorded.segments[2].chunks[-1].offset
+                                           if len(recorded.segments[2].chunks) > 1 else -100])
+    for low, high, is_told in ((0, ticks[first - 1], False), (ticks[first - 2], ticks[first], True)):
+        _, err = buscap("dump", "-t", f"{low}-{high}", paths[0], cut, code=None)
+        equal("are missing before" in err, is_told, f"ticks {low}-{high}, not sealed: {err}")
+
+
+def test_verify_tells_a_hole_between_segments(tmp):
+    paths, recorded = make_recording(tmp)
+    counts = [sum(chunk.info["records"] for chunk in segment.chunks) for segment in recorded.segments]
+    wanted = f"{paths[2]}: {counts[1]} records are missing before it (records {counts[0]} on)\n"
+    for order in ([paths[0], paths[2]], [paths[2], paths[0]], [paths[0], paths[2], paths[0], paths[2]]):
+        text, _ = buscap("verify", *order, code=3)
+        equal(text.count("are missing before it"), 1, text)
+        assert wanted in text and text.count(": ok: ") == len(order), text
+    buscap("verify", *reversed(paths))
+    buscap("verify", *paths[1:])  # what a ring has deleted
+    buscap("verify", paths[1], paths[1])
+    # Between two files of another kind, and with its header gone, it is a hole all the same.
+    other = tmp / "other.bcp1"
+    other.write_bytes(simulate("--count", "10"))
+    assert wanted in buscap("verify", paths[0], other, paths[2], code=3)[0]
+    hurt = bytearray(paths[2].read_bytes())
+    hurt[40] ^= 1
+    paths[2].write_bytes(hurt)
+    assert wanted in buscap("verify", paths[0], paths[2], code=3)[0]
+
+
+def test_a_hole_that_a_gap_explains_is_none(tmp):
+    paths = make_segments(tmp, simulate("--count", "400000"))
+    segment = reference.read_segments(paths).segments[0]
+    data = bytearray(paths[0].read_bytes())
+    # Two halves of one: the second has lost the chunk before it, and its gap says so.
+    chunks = segment.chunks
+    n = chunks[1].info["records"]
+    first = tmp / "first"
+    first.write_bytes(data[: chunks[1].offset])
+    data[chunks[1].offset + 5000] ^= 1
+    hurt = tmp / "hurt"
+    hurt.write_bytes(data)
+    salvaged = tmp / "salvaged.byu.lz4"
+    buscap("recover", "--mode", "salvage", hurt, "-o", salvaged, code=3)
+    assert f"# gap: {n} samples lost (damaged)" in buscap("dump", salvaged)[0]
+    both = salvaged.read_bytes()
+    at = [match.start() for match in re.finditer(re.escape(struct.pack("<I", 0x184D2A51)), both)]
+    second = tmp / "second"
+    second.write_bytes(both[at[1] : at[2]])
+    halves = [tmp / "half0.byu.lz4", tmp / "half1.byu.lz4"]
+    for half, out in zip((first, second), halves):
+        buscap("recover", "--mode", "salvage", half, "-o", out, code=None)
+    text, _ = buscap("verify", *halves)
+    assert "missing" not in text, text
+    for range_options in ([], ["-n", f"{n // 2}-{3 * n}"], ["-n", f"{n + 1}-{n + 2}"]):
+        equal(buscap("dump", *range_options, *halves)[1], "", f"messages of {range_options}")
+
+
+def test_a_segment_whose_head_is_gone_is_still_one(tmp):
+    paths = make_segments(tmp, simulate("--count", "400000"))
+    whole = paths[0].read_bytes()
+    segment = reference.read_segments(paths).segments[0]
+    records = [chunk.records for chunk in segment.chunks]
+    wanted = b"".join(records[1:])
+    path = tmp / "hurt"
+    out = tmp / "out.byu.lz4"
+    assert segment.chunks[1].offset > 65536, "no chunk begins in what is looked at of the head"
+    for hurt in (bytes(2000) + whole[2000:], whole[2000:], random.Random(1).randbytes(2000) + whole[2000:]):
+        path.write_bytes(hurt)
+        assert f"{path}: segment" in buscap("info", path, code=3)[0]
+        assert f"{len(records) - 1} good chunks" in buscap("verify", path, code=3)[0]
+        equal(buscap("dump", "-p", path, code=3)[0], byu_text(wanted), "dump")
+        buscap("recover", "--mode", "salvage", path, "-o", out, code=3)
+        equal(harness.lz4_dc([out]), wanted, "recovered")
+        out.unlink()
+    # Nothing at its end tells it either: recover needs no telling.
+    path.write_bytes(bytes(70000) + whole[70000:-40])
+    one_line(buscap("verify", path, code=1)[1], "can't tell its format")
+    buscap("recover", "--mode", "salvage", path, "-o", out, code=3)
+    assert wanted.endswith(harness.lz4_dc([out])) and out.stat().st_size > 10000
+    # One byte is enough to be no trailer.
+    path.write_bytes(bytes(2000) + whole[2000:-1] + bytes([whole[-1] ^ 1]))
+    one_line(buscap("info", path, code=1)[1], "can't tell its format")
+
+
+def test_info_tells_what_a_segment_holds(tmp):
+    paths, recorded = make_recording(tmp)
+    first = 0
+    out = buscap("info", "--json", *paths)[0].splitlines()
+    equal(len(out), len(paths), "one line a file")
+    for text, path, segment in zip(out, paths, recorded.segments):
+        info = json.loads(text)
+        records = b"".join(chunk.records for chunk in segment.chunks)
+        n = len(records) // 12
+        gaps = [event for chunk in segment.chunks for event in chunk.events if event.kind == "gap"]
+        wanted = {
+            "file": str(path), "format": "segment", "sealed": True, "segments": 1, "damages": 0,
+            "recording": segment.header["recording"], "segment": segment.header["segment"],
+            "host": segment.header["host"], "source": segment.header["source"], "mapping": segment.header["mapping"],
+            "chunks": len(segment.chunks), "records": n, "bytes": path.stat().st_size, "record_bytes": 12 * n,
+            "first_record": first, "last_record": first + n - 1, "first_tick": recorded.ticks[first],
+            "last_tick": recorded.ticks[first + n - 1],
+            "processors": sorted({records[at + 7] for at in range(0, 12 * n, 12)}),
+            "types": [TYPES.get(t, "%02x" % t) for t in sorted({records[at + 4] for at in range(0, 12 * n, 12)})],
+            "epochs": len({chunk.info["epoch"] for chunk in segment.chunks if chunk.records}),
+            "first_wall_ns": segment.chunks[0].info["wall_ns"],
+            "triggers": sum(event.kind == "trigger" for chunk in segment.chunks for event in chunk.events),
+        }
+        equal({name: info[name] for name in wanted}, wanted, "info")
+        equal(info["gaps"]["count"], len(gaps), "gaps")
+        equal(info["gaps"]["lost"], sum(gap.value for gap in gaps), "lost")
+        first += n
+        plain = buscap("info", path)[0]
+        assert f"records     {n} (" in plain and segment.header["recording"] in plain, plain
+        # The same from a pipe, where there is no index to look up.
+        piped = json.loads(buscap("info", "--json", "-", data=path.read_bytes())[0])
+        info["file"] = piped["file"]
+        equal(piped, info, "from standard input")
+
+
+def test_verify_says_that_all_is_well(tmp):
+    paths, recorded = make_recording(tmp)
+    for path, segment in zip(paths, recorded.segments):
+        records = sum(chunk.info["records"] for chunk in segment.chunks)
+        gaps = sum(event.kind == "gap" for chunk in segment.chunks for event in chunk.events)
+        text, err = buscap("verify", path)
+        equal(err, "", "messages")
+
+        def count(n, word):
+            return f"{n} {word}{'' if n == 1 else 's'}"
+
+        equal(text, f"{path}: ok: sealed, {count(len(segment.chunks), 'chunk')}, {count(records, 'record')}, "
+              f"{count(gaps, 'gap')}\n", "verify")
+
+
+def test_a_damaged_chunk_is_named_and_the_others_delivered(tmp):
+    paths = make_segments(tmp, simulate("--count", "400000"))
+    segment = reference.read_segments(paths).segments[0]
+    chunk = segment.chunks[2]
+    hurt = bytearray(paths[0].read_bytes())
+    hurt[chunk.offset + 5000] ^= 4
+    path = tmp / "hurt"
+    path.write_bytes(hurt)
+    n = chunk.info["records"]
+    text, err = buscap("verify", path, code=3)
+    assert f"{path}: offset {chunk.offset}, " in text and f"chunk 2 ({n} records): a checksum is wrong" in text, text
+    assert text.splitlines()[-1].startswith(f"{path}: damaged: sealed, {len(segment.chunks) - 1} good chunks, "), text
+    text, err = buscap("dump", path, code=3)
+    records = [b.records for b in segment.chunks]
+    wanted = byu_text(b"".join(records[:2])) + f"# gap: {n} samples lost (damaged)\n" + byu_text(b"".join(records[3:]))
+    equal(text, wanted, "dump")
+    assert f"offset {chunk.offset}" in err and f"{n} records are missing before chunk 3" in err, err
+
+    for mode, code, kept in (("strict", 1, 0), ("tail", 3, 2), ("salvage", 3, len(records) - 1)):
+        out = tmp / f"{mode}.byu.lz4"
+        _, err = buscap("recover", "--mode", mode, path, "-o", out, code=code)
+        equal(path.read_bytes(), bytes(hurt), "the input")
+        equal(out.exists(), code == 3, "the output")
+        if code == 3:
+            assert f"{kept} chunks, " in err, err
+            buscap("verify", out)
+            equal(run("lz4", "-t", out).returncode, 0, "lz4 -t")
+    equal(harness.lz4_dc([tmp / "salvage.byu.lz4"]), b"".join(records[:2] + records[3:]), "salvage")
+    equal(harness.lz4_dc([tmp / "tail.byu.lz4"]), b"".join(records[:2]), "tail")
+    assert f"# gap: {n} samples lost (damaged)" in buscap("dump", tmp / "salvage.byu.lz4")[0]
+
+
+def test_a_partial_is_read_and_recovered_under_its_final_name(tmp):
+    paths = make_segments(tmp, simulate("--count", "400000"))
+    segment = reference.read_segments(paths).segments[0]
+    data = paths[0].read_bytes()
+    last = segment.chunks[-1]
+    partial = tmp / (paths[0].name + ".partial")
+    out = tmp / paths[0].name
+    records = [chunk.records for chunk in segment.chunks]
+
+    # Cut between two chunks it is just open; within one it is torn.
+    partial.write_bytes(data[: last.offset])
+    equal(buscap("dump", partial)[0], byu_text(b"".join(records[:-1])), "dump of an open segment")
+    assert "not sealed" in buscap("verify", partial, code=3)[0]
+    equal(json.loads(buscap("info", "--json", partial)[0])["sealed"], False, "info")
+    _, err = buscap("recover", partial, "-o", out)
+    equal(harness.lz4_dc([out]), b"".join(records[:-1]), "recovered")
+    buscap("verify", out)
+    one_line(buscap("recover", partial, "-o", out, code=1)[1], "exists already")
+    out.unlink()
+
+    partial.write_bytes(data[: last.offset + 1000])
+    text, err = buscap("dump", partial, code=3)
+    equal(text, byu_text(b"".join(records[:-1])), "dump of a torn segment")
+    one_line(err, f"offset {last.offset}, 1000 bytes", "torn")
+    _, err = buscap("recover", partial, "-o", out, code=3)
+    assert "torn" in err and f"{len(records) - 1} chunks" in err, err
+    equal(harness.lz4_dc([out]), b"".join(records[:-1]), "recovered")
+    equal(sorted(p.name for p in tmp.glob("*.recovering")), [], "left behind")
+    cut = tmp / "cut.byu.lz4"
+    cut.write_bytes(data[: last.offset])
+    one_line(buscap("dump", cut, code=3)[1], "no index")
+
+
+def test_recover_refuses_what_it_must(tmp):
+    paths = make_segments(tmp, simulate("--count", "1000"))
+    before = paths[0].read_bytes()
+    one_line(buscap("recover", paths[0], "-o", paths[0], code=1)[1], "input itself")
+    link = tmp / "link"
+    link.symlink_to(tmp / "nowhere")
+    one_line(buscap("recover", paths[0], "-o", link, code=1)[1], "exists already")
+    one_line(buscap("recover", paths[0], "-o", tmp / "none/out", code=1)[1], "directory")
+    one_line(buscap("recover", paths[0], "-o", f"{tmp}/", code=1)[1], "directory")
+    one_line(buscap("recover", "-", "-o", tmp / "out", code=1, data=before)[1], "regular files")
+    plain = tmp / "x.byu"
+    plain.write_bytes(reference.make_byu(random.Random(1), 100)[0])
+    assert "no chunk" in buscap("recover", plain, "-o", tmp / "out", code=1)[1]
+    empty = tmp / "20260101T000000Z-000000-00000.byu.lz4.partial"
+    empty.write_bytes(before[:11])
+    one_line(buscap("recover", empty, "-o", tmp / "out", code=1)[1], "no chunk")
+    equal(paths[0].read_bytes(), before, "the input")
+    assert not (tmp / "out").exists()
+
+
+# ---- sim
+
+
+def test_sim_writes_one_stream_in_three_formats(tmp):
+    for options in (["--count", "0"], ["--count", "1"], ["--seed", "9", "--count", "50000", "--agents", "3"],
+                    ["--seed", "3", "--count", "50000", "--loss", "0.2"]):
+        bcp1 = simulate(*options)
+        raw6 = simulate(*options, out_format="raw6")
+        byu = simulate(*options, out_format="byu")
+        expected = reference.decode_bcp1(bcp1)
+        equal(expected.received, int(options[options.index("--count") + 1]), "samples")
+        equal(byu, bytes(expected.records), f"byu of {options}")
+        samples = b""
+        at = 0
+        while at < len(bcp1):
+            n = reference.decode_header(bcp1, at)[3]
+            samples += b"".join(bcp1[at + 32 + 8 * i :][:6] for i in range(n))
+            at += 32 + (8 * n + 4 if n else 0)
+        equal(raw6, samples, f"raw6 of {options}")
+        out = tmp / "out"
+        buscap("sim", "-O", "bcp1", "-o", out, *options)
+        equal(out.read_bytes(), bcp1, "into a file, the same bytes")
+    equal(simulate(), simulate("--seed", "1", "--count", "1000000", "--agents", "1"), "the defaults")
+
+
+def test_sim_counts_in_thousands(tmp):
+    equal(simulate("--count", "2k"), simulate("--count", "2000"), "2k")
+    equal(simulate("-n", "1M", out_format="raw6"), simulate(out_format="raw6"), "1M")
+    text, _ = buscap("sim", "--help")
+    assert "1k is 1000" in text and "replaced" in text, text
+    path = tmp / "x"
+    path.write_bytes(b"before")
+    buscap("sim", "-O", "raw6", "-n", "1", "-o", path)
+    equal(path.stat().st_size, 6, "replaced")
+
+
+def test_counts_are_worded(tmp):
+    path = tmp / "x.bcp1"
+    path.write_bytes(simulate("--count", "1000"))
+    text, _ = buscap("info", path)
+    assert re.search(r"^  gaps +0$", text, re.MULTILINE) and "lost" not in text, text
+    one = bytearray(simulate("--count", "1"))
+    one[34] ^= 1
+    path.write_bytes(one)
+    text, _ = buscap("verify", path, code=3)
+    assert "frame 0 (1 sample): " in text, text
+
+
+def test_sim_loses_and_corrupts_on_request():
+    lossy = reference.decode_bcp1(simulate("--count", "200000", "--loss", "0.1"))
+    assert lossy.board_lost > 0 and lossy.skipped_bytes == 0
+    corrupt = reference.decode_bcp1(simulate("--count", "200000", "--corrupt", "0.1"))
+    assert corrupt.skipped_bytes > 0 and corrupt.received < 200000
+
+
+def test_sim_writes_nothing_binary_to_a_terminal():
+    try:
+        main_end, terminal = pty.openpty()
+    except OSError as why:
+        pytest.skip(f"no terminal can be had: {why}")
+    done = run(need(BUSCAP), "sim", "-O", "byu", stdout=terminal)
+    equal(done.returncode, 2, "exit code")
+    one_line(done.stderr.decode(), "terminal", "-o")
+    os.close(terminal)
+    os.close(main_end)
+
+
+def test_long_work_is_shown_on_a_terminal_and_what_is_wrong_on_lines_of_its_own(tmp):
+    for command in (["convert", "-O", "csv"], ["merge", "-I", "laplace-text"], ["stats"]):
+        try:
+            ours, terminal = pty.openpty()
+        except OSError as why:
+            pytest.skip(f"no terminal can be had: {why}")
+        fifo = tmp / f"{command[0]}.fifo"
+        os.mkfifo(fifo)
+        other = tmp / "other.txt"
+        other.write_bytes(b"r ff 4 1000 0\n")
+        files = [fifo, other] if command[0] == "merge" else [fifo]
+        if command[0] != "merge":
+            command += ["-I", "laplace-text"]
+        process = harness.popen([need(BUSCAP), *command, *files], stdout=subprocess.DEVNULL, stderr=terminal)
+        try:
+            os.close(terminal)
+            source = open(fifo, "wb")
+            tick = 0
+            shown = b""
+            os.set_blocking(ours, False)
+
+            def feed():
+                nonlocal tick, shown
+                source.write(b"".join(b"r %x 4 1000 0\n" % (tick + i) for i in range(5000)))
+                source.flush()
+                tick += 5000
+                try:
+                    shown += os.read(ours, 65536)
+                except BlockingIOError:
+                    pass
+                return re.search(rb"\r[0-9.]+ [kM]?B, [0-9.]+ [kM]?B/s\x1b\[K", shown)
+
+            harness.wait_until(feed, "how far it is")
+            source.write(b"no such line\n")
+            source.close()
+            os.set_blocking(ours, True)
+            while True:
+                try:
+                    more = os.read(ours, 65536)
+                except OSError: # EIO: the other end is closed
+                    break
+                shown += more
+                if not more:
+                    break
+            equal(process.wait(harness.TIMEOUT_S), 3, "exit code")
+            # The line is gone before the complaint stands there, and at the end.
+            assert re.search(rb"\r\x1b\[Kbuscap \w+: [^\n]*: line \d+, column 1: [^\n]*\r\n", shown), shown[-300:]
+            assert shown.rfind(b"B/s\x1b[K") < shown.rfind(b"\r\x1b[K"), shown[-300:]
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)

@@ -1,0 +1,271 @@
+"""Clients can't hurt the capture: what bad ones do to a daemon that records, and who may ask at all."""
+
+import contextlib
+import errno
+import grp
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import time
+
+import pytest
+
+import crowd
+import harness
+from crowd import PYTHON
+from harness import Daemon, Watch, ask, check_counts, equal, run
+
+pytestmark = [pytest.mark.alone, pytest.mark.threads]
+
+KIB = 1 << 10
+MIB = 1 << 20
+PLACES = 64 + 168 + 32 + 64  # of others, of the owner, refused, being ended
+# What daemon/http/server.h, bulletin.h and tap.h state; the answers are statuses here, of less than 8 KiB.
+STATED = PLACES * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB
+SECONDS = 12  # longer than any of the server's time-outs
+RATE = 1_000_000
+BUFFER = 128 * MIB  # for ten seconds: a disk may stand still for a while
+FEW = 20  # answers of the status, at least
+
+
+def memory(process):
+    """The most that a process ever had, in bytes."""
+    text = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * KIB
+
+
+def recording(tmp, *options):
+    return Daemon("--source", f"sim:rate={harness.rate(RATE)},count={120 * RATE}", "-o", tmp / "out", "-b", "filesize:16M",
+                  "-b", "files:2", "--set", f"pipeline.buffer={BUFFER}", *options, socket=tmp / "socket")
+
+
+def record_for_a_while(tmp, bad_clients):
+    """Records with or without them. Returns samples dropped, memory but for that of chunks, samples of the status,
+    what the crowd said."""
+    with recording(tmp) as daemon:
+        daemon.wait_ready()
+        with contextlib.ExitStack() as stack:
+            watch = stack.enter_context(Watch(daemon.socket))
+            if bad_clients:
+                bad = stack.enter_context(crowd.Running(daemon.socket, bad_clients))
+            time.sleep(SECONDS if bad_clients else 2)
+            harness.wait_until(lambda: watch.samples >= FEW, "the status is answered")
+            watch.finish()
+        status = daemon.status()
+        dropped = check_counts(status)["dropped"]
+        equal(status["state"], "recording")
+        # A chunk that was never filled takes none.
+        buffer = status["buffer"]
+        used = memory(daemon.process) - (buffer["chunks"] - buffer["low_water"]) * BUFFER // buffer["chunks"]
+        equal(daemon.stop(), 0 if not dropped["buffer"] else 4, daemon.err)
+    return dropped["buffer"] + dropped["disk"], used, watch, bad.said if bad_clients else None
+
+
+def test_a_thousand_bad_clients_cost_no_sample_and_bounded_memory(tmp):
+    for name in ("alone", "crowded"):
+        (tmp / name).mkdir()
+    alone, before, _, _ = record_for_a_while(tmp / "alone", 0)
+    dropped, used, watch, said = record_for_a_while(tmp / "crowded", 1000)
+    harness.note(f"{sum(said['connected'].values())} bad connections; the status was answered {watch.samples} times, "
+                 f"in {watch.slowest * 1e3:.0f} ms at most; {used / MIB:.1f} MiB against {before / MIB:.1f} without")
+    assert dropped <= alone, f"{dropped} samples dropped, {alone} without the clients"
+    if not harness.is_sanitized():
+        assert used <= before + STATED, f"{used - before} bytes, {STATED} stated"
+    for kind in crowd.KINDS:
+        assert said["connected"].get(kind), f"no {kind} client got through: {said}"
+
+
+def test_headers_of_a_megabyte_are_refused(tmp):
+    with recording(tmp) as daemon:
+        daemon.wait_ready()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(harness.TIMEOUT_S)
+            client.connect(str(daemon.socket))
+            with contextlib.suppress(OSError):
+                client.sendall(crowd.Huge.request)
+            assert client.recv(100).startswith(b"HTTP/1.1 431 "), "not 431"
+        daemon.stop()
+
+
+def lines_of(client):
+    """The objects of a stream as they come, from its head on."""
+    client.settimeout(harness.TIMEOUT_S)
+    got = b""
+    while b"\r\n\r\n" not in got:
+        got += client.recv(1 << 16)
+    head, _, got = got.partition(b"\r\n\r\n")
+    assert b" 200 " in head, head
+    while True:
+        *lines, got = got.split(b"\n")
+        yield from map(json.loads, lines)
+        piece = client.recv(1 << 16)
+        assert piece, "the stream has ended"
+        got += piece
+
+
+def test_a_slow_reader_of_live_records_is_told_exactly_what_it_missed(tmp):
+    with recording(tmp) as daemon:
+        daemon.wait_ready()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(daemon.socket))
+            client.sendall(b"GET /v1/records HTTP/1.0\r\n\r\n")
+            time.sleep(2)
+            following, records, missed = None, 0, 0
+            for line in lines_of(client):
+                if "missed" in line:
+                    equal(list(line), ["missed"], line)
+                    missed += line["missed"]
+                    following = following + line["missed"] if following is not None else None
+                elif "record" in line:
+                    equal(line["record"], following if following is not None else line["record"], f"after {records} records")
+                    following = line["record"] + 1
+                    records += 1
+                if records > 5000 and missed > 1000:
+                    break
+                if records % 5000 == 4999:
+                    time.sleep(1)  # slow again, until it has missed something
+        check_counts(daemon.status())
+        equal(daemon.stop(), 0, daemon.err)
+
+
+# ---- who may ask
+
+
+def a_group():
+    """A group that nobody who matters is in."""
+    for name in ("games", "nogroup", "daemon"):
+        with contextlib.suppress(KeyError):
+            return name, grp.getgrnam(name).gr_gid
+    return pytest.skip("no group to be had")
+
+
+NOBODY = 65534
+
+
+def as_nobody(groups, code, *argv):
+    """Runs Python code as a user who is in these groups alone. Returns what it printed."""
+    done = run(PYTHON, "-c", code, *argv, user=NOBODY, group=NOBODY, extra_groups=groups, cwd="/")
+    equal(done.returncode, 0, done.stderr.decode())
+    return done.stdout.decode()
+
+
+TRY = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as client:
+    client.settimeout(300)
+    try:
+        client.connect(sys.argv[1])
+    except OSError as why:
+        print(why.errno)
+        sys.exit()
+    client.sendall(b"GET /v1/status HTTP/1.0\\r\\n\\r\\n")
+    print(client.recv(12).decode())
+"""
+
+
+@pytest.mark.root
+def test_a_user_outside_the_group_is_refused_and_one_inside_is_answered(tmp):
+    name, gid = a_group()
+    tmp.chmod(0o755)
+    with recording(tmp, "--set", f"socket.group={name}") as daemon:
+        daemon.wait_ready()
+        equal(os.stat(daemon.socket).st_gid, gid, "the socket's group")
+        equal(as_nobody([], TRY, daemon.socket).strip(), str(errno.EACCES), "outside of the group")
+        equal(as_nobody([gid], TRY, daemon.socket).strip(), "HTTP/1.1 200", "in the group")
+        daemon.stop()
+
+
+# Two more than there are places: the last is refused when it asks.
+HOLD = """
+import socket, sys
+clients = [socket.socket(socket.AF_UNIX) for _ in range(66)]
+for client in clients:
+    client.connect(sys.argv[1])
+clients[-1].settimeout(300)
+clients[-1].sendall(b"GET /v1/status HTTP/1.0\\r\\n\\r\\n")
+answer = clients[-1].recv(1000)
+assert answer.startswith(b"HTTP/1.1 503 "), answer
+assert b'{"error":"' in answer, answer
+print("some refused", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.root
+def test_others_take_no_place_of_the_owner(tmp):
+    name, gid = a_group()
+    tmp.chmod(0o755)
+    with recording(tmp, "--set", f"socket.group={name}") as daemon:
+        daemon.wait_ready()
+        holder = harness.popen(
+            [PYTHON, "-c", HOLD, str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            equal(holder.stdout.readline(), b"some refused\n")
+            # One of the group is told at once while all places are taken, which is for ten seconds.
+            harness.equal(as_nobody([gid], TRY, daemon.socket).strip(), "HTTP/1.1 503", "one too many")
+            for _ in range(20):
+                check_counts(json.loads(ask(daemon.socket).partition(b"\r\n\r\n")[2]))
+        finally:
+            holder.communicate(timeout=harness.TIMEOUT_S)
+        harness.wait_until(lambda: as_nobody([gid], TRY, daemon.socket).strip() == "HTTP/1.1 200", "there is a place again")
+        equal(daemon.stop(), 0, daemon.err)
+
+
+# As many streams as others may have, and one more of each, which is refused.
+HOLD_STREAMS = """
+import socket, sys
+clients = []
+for path, most in (("events", 56), ("records", 6)):
+    said = []
+    for _ in range(most + 1):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(300)
+        client.connect(sys.argv[1])
+        client.sendall(b"GET /v1/" + path.encode() + b" HTTP/1.0\\r\\n\\r\\n")
+        said.append(client.recv(12).decode())
+        clients.append(client)
+    assert said == ["HTTP/1.1 200"] * most + ["HTTP/1.1 503"], said
+print("all held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.root
+def test_others_take_no_stream_of_the_owner(tmp):
+    name, gid = a_group()
+    tmp.chmod(0o755)
+    with recording(tmp, "--set", f"socket.group={name}") as daemon:
+        daemon.wait_ready()
+        holder = harness.popen(
+            [PYTHON, "-c", HOLD_STREAMS, str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            equal(holder.stdout.readline(), b"all held\n")
+            for path in ("events", "records"):
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.settimeout(harness.TIMEOUT_S)
+                    client.connect(str(daemon.socket))
+                    client.sendall(f"GET /v1/{path} HTTP/1.0\r\n\r\n".encode())
+                    equal(client.recv(12), b"HTTP/1.1 200", path)
+        finally:
+            holder.communicate(timeout=harness.TIMEOUT_S)
+        assert daemon.stop() in (0, 4), daemon.err
+
+
+@pytest.mark.root
+def test_bad_clients_of_the_group_leave_the_owner_alone(tmp):
+    name, gid = a_group()
+    tmp.chmod(0o755)
+    with recording(tmp, "--set", f"socket.group={name}") as daemon:
+        daemon.wait_ready()
+        with crowd.Running(daemon.socket, 300, user=NOBODY, group=NOBODY, extra_groups=[gid]) as bad:
+            with Watch(daemon.socket) as watch:
+                time.sleep(3)
+                watch.wait_samples(FEW)
+        refused = sum(answers.get("503", 0) for answers in bad.said["answers"].values())
+        assert refused > 0, bad.said
+        equal(daemon.stop(), 0, daemon.err)

@@ -1,0 +1,396 @@
+"""csv, ndjson and vcd from outside: read by Python's own readers, and by GTKWave's, and held against what
+tests/support/reference.py and a few lines here say of the source."""
+
+import codecs
+import csv
+import io
+import json
+import pathlib
+import random
+import shutil
+import struct
+
+import pytest
+
+import harness
+import reference
+from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
+
+DATA = ROOT / "../shared/data"
+NO_DELTA = 0xFFFFFFFF
+TYPES = {0: "FETCH", 1: "MEMREAD", 2: "MEMREADINV", 3: "MEMWRITE", 0x10: "IOREAD", 0x11: "IOWRITE", 0x20: "DEFERREPLY",
+         0x21: "INTA", 0x22: "CNTRLAGNTRES", 0x23: "BRTRACEREC", 0x31: "SHUTDOWN", 0x32: "FLUSH", 0x33: "HALT",
+         0x34: "SYNC", 0x35: "FLUSHACK", 0x36: "STOPCLKACK", 0x37: "SMIACK"}
+
+csv.field_size_limit(1 << 20)
+codecs.register_error("latin", lambda why: (why.object[why.start : why.end].decode("latin-1"), why.end))
+
+
+def convert(source, target, *paths, data=None, code=0):
+    """Output and messages, in bytes and as text."""
+    done = run(need(BUSCAP), "convert", "-I", source, "-O", target, *paths, data=data)
+    err = done.stderr.decode()
+    if done.returncode == 2 and "can be written only" in err:
+        pytest.skip(f"{source} can't be read yet")
+    if code is not None:
+        equal(done.returncode, code, f"{source} to {target}: {err}")
+    return done.stdout, err
+
+
+def no_twins(pairs):
+    equal(len({key for key, _ in pairs}), len(pairs), f"each key once in {pairs}")
+    return dict(pairs)
+
+
+def cell(value):
+    """What csv must have where ndjson has a value."""
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+def entries_of(source, *paths, data=None, code=0):
+    """The trace as ndjson has it, and csv too: the same entries under the same names."""
+    lines, _ = convert(source, "ndjson", *paths, data=data, code=code)
+    table, _ = convert(source, "csv", *paths, data=data, code=code)
+    assert lines == b"" or lines.endswith(b"\n")
+    objects = [json.loads(line, object_pairs_hook=no_twins) for line in lines.split(b"\n")[:-1]]
+    # Byte for byte, whatever they are: a cell's bytes are what they were in the source.
+    rows = csv.reader(io.StringIO(table.decode("latin-1"), newline=""), strict=True, lineterminator="\n")
+    header = next(rows)
+    equal(len(set(header)), len(header), "each column once")
+    got = []
+    for row in rows:
+        equal(len(row), len(header), f"cells of {row}")
+        got.append({name: text.encode("latin-1").decode("utf-8", errors="latin")
+                    for name, text in zip(header, row) if text != ""})
+    wanted = [{name: cell(value) for name, value in entry.items() if name != "kind" or "kind" in header}
+              for entry in objects]
+    equal(got, wanted, f"csv and ndjson of {source}")
+    return objects
+
+
+def type_name(reqtype):
+    return TYPES.get(reqtype, "0x%02x" % reqtype)
+
+
+def record_entry(number, tick, record, **more):
+    addr, reqtype, size, attr, proc, time = struct.unpack("<I4BI", record)
+    entry = {"kind": "reference", "number": number, "tick": tick, "type": type_name(reqtype), "addr": hex(addr),
+             "size": size, "attr": attr, "proc": proc, **more}
+    if time != NO_DELTA:
+        entry["delta"] = time
+    return entry
+
+
+def records_of(data):
+    return [data[at : at + 12] for at in range(0, len(data) - 11, 12)]
+
+
+def test_byu_in_every_dialect_is_what_its_records_say():
+    for seed, dialect in enumerate(("byu", "byu-be", "byu16", "byu24") * 2):
+        rng = random.Random(seed)
+        data, expected = reference.make_byu(rng, 3000, dialect, strange=0.3 if seed < 4 else 0, no_delta=0.01,
+                                            first_has_delta=seed < 4)
+        wanted = [record_entry(i, tick, record)
+                  for i, (record, tick) in enumerate(zip(records_of(expected.records), expected.ticks))]
+        equal(entries_of(dialect, data=data), wanted, dialect)
+
+
+def test_wide_addresses_keep_all_their_bits():
+    rows = [(0, 0), (1 << 32, 5), ((1 << 64) - 1, (1 << 63) - 1), (0x123456789ABCDEF0, 1 << 62)]
+    data = b"".join(struct.pack("<Q4B4xQ", addr, 1, 8, 3, 0, time) for addr, time in rows)
+    got = entries_of("byu24", data=data)
+    equal([(int(entry["addr"], 16), entry["delta"]) for entry in got], rows, "addresses and times")
+    equal([entry["tick"] for entry in got], [0, 5, (1 << 63) + 4, (1 << 63) + (1 << 62) + 4], "ticks")
+
+
+def test_bus_samples_are_there_beside_what_they_mean():
+    rng = random.Random(3)
+    features = reference.Features(p_invalid=0.1, p_special=0.1, hostile=True)
+    options = reference.Options(keep_invalid=True)
+    data, expected = reference.make_raw6(rng, 4000, features, options)
+    wanted = []
+    for i, record in enumerate(records_of(expected.records)):
+        address, be, control = struct.unpack_from(">IBB", data, 6 * i)
+        entry = record_entry(i, 0, record, bus_addr=hex(address), byte_enables="0x%02x" % be,
+                             control="0x%02x" % control)
+        for name in ("tick", "proc", "delta"):
+            entry.pop(name, None)
+        wanted.append(entry)
+    equal(entries_of("raw6", data=data), wanted, "raw6")
+
+
+def split_events(entries):
+    return ([entry for entry in entries if entry["kind"] == "reference"],
+            [entry for entry in entries if entry["kind"] != "reference"])
+
+
+def epoch_of(expected):
+    """The epoch of each record."""
+    begins = {at: epoch for epoch, at in expected.epochs.items()}
+    epochs, epoch = [], 0
+    for i in range(len(expected.ticks)):
+        epoch = begins.get(i, epoch)
+        epochs.append(epoch)
+    return epochs
+
+
+def check_events(events, expected, what):
+    gaps = {}
+    for event in events:
+        if event["kind"] == "gap":
+            lost, exact = gaps.get((event["number"], event["cause"]), (0, True))
+            gaps[event["number"], event["cause"]] = lost + event["lost"], exact and event["exact"]
+    equal(sorted((at, cause, *rest) for (at, cause), rest in gaps.items()), expected.gaps, f"{what}: gaps")
+    equal([event["number"] for event in events if event["kind"] == "trigger"], expected.triggers, f"{what}: triggers")
+    equal({event["kind"] for event in events} - {"gap", "trigger", "mark", "epoch"}, set(), f"{what}: kinds")
+
+
+def test_frames_of_a_board_are_there_with_gaps_and_triggers():
+    for seed in range(6):
+        rng = random.Random(seed)
+        features = reference.Features(samples=5000, frame=100, agents=4, p_invalid=0.02, p_loss=0.05, p_jump=0.05,
+                                      p_epoch=0.05, p_trigger=0.05, p_pause=0.001)
+        data, expected = reference.make_bcp1(rng, features, reference.Options(keep_invalid=True))
+        references, events = split_events(entries_of("bcp1", data=data, code=None))
+        epochs = epoch_of(expected)
+        equal(len(references), len(expected.ticks), "references")
+        for i, record in enumerate(records_of(expected.records)):
+            wanted = record_entry(i, expected.ticks[i], record, epoch=epochs[i])
+            wanted.pop("delta", None)
+            got = dict(references[i])
+            for name in ("bus_addr", "byte_enables", "control"):
+                assert name in got, got
+                del got[name]
+            equal(got, wanted, f"seed {seed}, sample {i}")
+        check_events(events, expected, f"seed {seed}")
+
+
+def make_recording(tmp):
+    """Segments of several chunks with gaps, triggers and epochs. Returns their paths and what they hold."""
+    rng = random.Random(11)
+    features = reference.Features(samples=60000, frame=1000, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.03,
+                                  p_trigger=0.05, p_pause=0.00001)
+    data, _ = reference.make_bcp1(rng, features)
+    stream = tmp / "bus.bcp1"
+    stream.write_bytes(data)
+    (tmp / "out").mkdir()
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream}", "-o", tmp / "out", "-b", "filesize:300")
+    assert done.returncode in (0, 3, 4), done.stderr
+    paths = harness.segments(tmp / "out")
+    assert len(paths) >= 2, paths
+    return paths, reference.read_segments(paths)
+
+
+def test_a_recording_is_there_with_all_that_its_chunks_tell(tmp):
+    paths, recorded = make_recording(tmp)
+    references, events = split_events(entries_of("segment", *paths))
+    epochs = epoch_of(recorded)
+    assert len(recorded.epochs) > 1 and recorded.gaps and recorded.triggers
+    equal(references, [record_entry(i, recorded.ticks[i], record, epoch=epochs[i])
+                       for i, record in enumerate(records_of(recorded.records))], "records")
+    check_events(events, recorded, "recording")
+    # One that begins with a segment is told by the column alone.
+    begins = {chunk.info["first_record"] for segment in recorded.segments for chunk in segment.chunks[:1]}
+    equal([event["number"] for event in events if event["kind"] == "epoch"],
+          [at for at in recorded.epochs.values() if at not in begins], "epochs")
+
+
+def test_din_and_xdin_have_addresses_of_64_bits():
+    labels = {"0": "MEMREAD", "1": "MEMWRITE", "2": "FETCH", "3": "MISC", "4": "CACHEFLUSH"}
+    letters = {"r": "MEMREAD", "w": "MEMWRITE", "i": "FETCH", "m": "MISC", "c": "COPYBACK", "v": "INVALIDATE"}
+    rng = random.Random(4)
+    rows = [(rng.choice("01234"), rng.choice("rwimcv"), rng.getrandbits(rng.randrange(1, 65)), rng.randrange(300))
+            for _ in range(2000)]
+    din = "".join(f"{label} {addr:x}\n" for label, _, addr, _ in rows).encode()
+    xdin = "".join(f"{letter} {addr:x} {size:x}\n" for _, letter, addr, size in rows).encode()
+    equal(entries_of("din", data=din),
+          [{"kind": "reference", "number": i + 1, "type": labels[label], "addr": hex(addr)}
+           for i, (label, _, addr, _) in enumerate(rows)], "din")
+    equal(entries_of("xdin", data=xdin),
+          [{"kind": "reference", "number": i + 1, "type": letters[letter], "addr": hex(addr),
+            **({"size": size} if size else {})} for i, (_, letter, addr, size) in enumerate(rows)], "xdin")
+
+
+def test_the_real_trace_has_its_counts():
+    got = entries_of("byu", need(DATA / "byu/pentium2-slice.tr"), code=3)
+    counts = {}
+    for entry in got:
+        counts[entry["type"]] = counts.get(entry["type"], 0) + 1
+    equal(counts, {"FETCH": 14362, "MEMREAD": 5756, "MEMWRITE": 2444, "MEMREADINV": 535, "DEFERREPLY": 238}, "types")
+
+
+def test_micro_ops_are_the_columns_of_their_lines():
+    path = need(DATA / "cis501/sjeng-1K.trace")
+    names = "step pc src1 src2 dest flags branch access immediate mem_addr fallthrough target macro micro".split()
+    hexadecimal = ("pc", "mem_addr", "fallthrough", "target")
+    decimal = ("step", "src1", "src2", "dest", "immediate")
+    wanted = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        row = dict(zip(names, line.split(), strict=True))
+        row.update({name: hex(int(row[name], 16)) for name in hexadecimal})
+        row.update({name: int(row[name]) for name in decimal})
+        wanted.append({"kind": "uop", "number": number, **row})
+    equal(entries_of("cis501", path), wanted, "micro-ops")
+
+
+def test_every_line_of_tarmac_is_there_byte_for_byte():
+    for name in ("quicksort.tarmac", "calltest32.tarmac", "indextest.tarmac", "parsertest.txt"):
+        path = need(DATA / "tarmac" / name)
+        got = entries_of("tarmac", path, code=None)
+        lines = {}
+        for entry in got:
+            if "line" in entry:
+                assert entry["number"] not in lines, entry
+                lines[entry["number"]] = entry["line"]
+        wanted = {number: line for number, line in
+                  enumerate(path.read_bytes().decode("utf-8", errors="latin").split("\n"), 1) if line}
+        equal(lines, wanted, name)
+
+
+def test_laplace_keeps_letters_spaces_and_tags():
+    got = entries_of("laplace-text", data=b"r 123456789abcdef0 4 9f8e7 9a8b7c6d\n\" 1 8 0 8888ffff3e456a21\n")
+    equal(got, [{"kind": "reference", "number": 1, "tick": 0x123456789ABCDEF0, "type": "MEMREAD",
+                 "addr": "0x9a8b7c6d", "size": 4, "space": "0x9f8e7"},
+                {"kind": "reference", "number": 2, "tick": 1, "type": "OTHER", "addr": "0x8888ffff3e456a21",
+                 "size": 8, "letter": '"', "space": "0x0"}], "references")
+    rest = "".join(map(chr, range(1, 256))).replace("\n", "").encode("latin-1")
+    got = entries_of("laplace-events", data=b"F 123456789abcdef7 100 77\nM 1 " + rest + b"\n")
+    equal(got[0], {"kind": "kernel", "number": 1, "tick": 0x123456789ABCDEF7, "tag": "F", "rest": "100 77"}, "event")
+    assert got[1]["rest"].endswith(rest[40:].decode("utf-8", errors="latin")), got[1]
+
+
+def test_lines_may_have_so_many_bytes_and_no_more():
+    rng = random.Random(1)
+    lengths = (7, 20, 100, 16382, 16383, 16384, 16385, 16386, 40000, 300000, 600000)
+    for case in range(40):
+        lines = [b"r 10 4".rjust(rng.choice(lengths) - 1) for _ in range(rng.randrange(1, 10))]
+        data = b"\n".join(lines) + b"\n" * (case % 2)
+        out, err = convert("xdin", "xdin", data=data, code=None)
+        good = [line for line in lines if len(line) < 16384]
+        bad = [number for number, line in enumerate(lines, 1) if len(line) >= 16384]
+        equal(out, b"r 10 4\n" * len(good), f"case {case}: {[len(line) for line in lines]}")
+        for number in bad[:3]:
+            assert f"line {number}, column 16384: the line is longer than 16383 bytes" in err, err
+        equal(("longer" in err), bool(bad), f"case {case}")
+
+
+# ---- vcd
+
+
+IDS = {"!": "seq", '"': "addr", "#": "type", "$": "name", "%": "size", "&": "attr", "'": "proc"}
+
+
+def read_vcd(text):
+    """Timescale, and what each variable shows at each time at which any was written."""
+    head, found, body = text.partition("$enddefinitions $end\n")
+    assert found, text[:400]
+    names = {}
+    words = head.split()
+    for at, word in enumerate(words):
+        if word == "$var":
+            names[words[at + 3]] = words[at + 4]
+    equal(names, IDS, "variables")
+    scale = "".join(words[words.index("$timescale") + 1 : words.index("$end", words.index("$timescale"))])
+    now, shown, states = None, dict.fromkeys(IDS.values()), {}
+    for line in body.splitlines():
+        if line[0] == "#" and line[1:].isdigit():
+            assert now is None or int(line[1:]) > now, f"time goes from {now} to {line}"
+            now = int(line[1:])
+        elif line[0] == "b":
+            bits, name = line[1:].split(" ")
+            shown[IDS[name]] = None if set(bits) == {"x"} else int(bits, 2)
+        elif line[0] == "s":
+            value, name = line[1:].split(" ")
+            shown[IDS[name]] = value or None
+        else:
+            assert line in ("$dumpvars", "$end"), line
+        if line[0] in "bs":
+            states[now] = dict(shown)
+    return scale, states, now
+
+
+def check_vcd(text, wanted, scale, tmp):
+    """Our dump, and what vcd2fst and fst2vcd make of it, show the wanted states."""
+    got_scale, states, last = read_vcd(text)
+    equal(got_scale, scale, "timescale")
+    equal(sorted(states), sorted(wanted), "times")
+    for time, state in wanted.items():
+        equal(states[time], state, f"at {time}")
+    assert last > max(wanted), "a time behind the last reference"
+    if shutil.which("vcd2fst") is None or shutil.which("fst2vcd") is None:
+        pytest.skip("vcd2fst or fst2vcd is not there; the rest is well")
+    (tmp / "a.vcd").write_text(text)
+    done = run("vcd2fst", tmp / "a.vcd", tmp / "a.fst")
+    equal(done.returncode, 0, f"vcd2fst: {done.stdout}{done.stderr}")
+    done = run("fst2vcd", tmp / "a.fst")
+    equal(done.returncode, 0, f"fst2vcd: {done.stderr}")
+    there_scale, there, _ = read_vcd(done.stdout.decode())
+    equal(there_scale, scale, "timescale of vcd2fst")
+    # It may leave out times at which nothing has changed in the end.
+    for time, state in there.items():
+        equal(state, states[time], f"vcd2fst at {time}")
+    before = None
+    for time in sorted(states):
+        assert time in there or states[time] == before, f"vcd2fst lacks {time}"
+        before = states[time]
+
+
+def state_of(seq, record):
+    addr, reqtype, size, attr, proc, _ = struct.unpack("<I4BI", record)
+    return {"seq": seq, "addr": addr, "type": reqtype, "name": type_name(reqtype), "size": size, "attr": attr,
+            "proc": proc}
+
+
+def test_a_dump_of_records_shows_each_at_its_time(tmp):
+    for clock, scale in ((66666667, "1ps"), (None, "1ns")):
+        data, expected = reference.make_byu(random.Random(5), 5000, strange=0.1, first_has_delta=True)
+        times = [tick * 10**12 // clock if clock else tick for tick in expected.ticks]
+        wanted = {time: state_of(i, record)
+                  for i, (time, record) in enumerate(zip(times, records_of(expected.records)))}
+        text, err = convert("byu", f"vcd:clock_hz={clock}" if clock else "vcd", data=data)
+        check_vcd(text.decode(), wanted, scale, tmp)
+        hidden = len(times) - len(wanted)
+        assert hidden > 0 and f"vcd could not keep every reference: of {hidden} entries" in err, err
+
+
+def test_what_a_dump_would_hide_is_refused_if_nothing_may_be_lost():
+    data = struct.pack("<I4BI", 1, 1, 1, 1, 1, 5) + struct.pack("<I4BI", 2, 1, 1, 1, 1, 0)
+    done = run(need(BUSCAP), "convert", "--strict", "-I", "byu", "-O", "vcd", data=data)
+    equal(done.returncode, 1, done.stderr)
+    assert b"its reference can't stand in vcd" in done.stderr, done.stderr
+
+
+def test_a_dump_of_the_real_trace_shows_it(tmp):
+    path = need(DATA / "byu/pentium2-slice.tr")
+    expected = reference.expect_byu(path.read_bytes())
+    wanted = {tick * 10**12 // 133333333: state_of(i, record)
+              for i, (tick, record) in enumerate(zip(expected.ticks, records_of(expected.records)))}
+    text, _ = convert("byu", "vcd:clock_hz=133333333", path, code=3)
+    check_vcd(text.decode(), wanted, "1ps", tmp)
+
+
+def test_a_dump_of_a_recording_goes_on_where_its_clock_starts_over(tmp):
+    paths, recorded = make_recording(tmp)
+    text, err = convert("segment", "vcd:clock_hz=100000000", *paths)
+    wanted, ahead, now, epoch = {}, 0, None, 0
+    for i, (record, tick, at) in enumerate(zip(records_of(recorded.records), recorded.ticks, epoch_of(recorded))):
+        time = tick * 10**4
+        if now is not None and at != epoch:
+            ahead = now + 10**4 - time
+        epoch = at
+        now = time + ahead
+        wanted[now] = state_of(i, record)
+    check_vcd(text.decode(), wanted, "1ps", tmp)
+    assert f"vcd could not keep every time: of {len(recorded.epochs) - 1} entries" in err, err
+    assert "vcd holds no gap, mark or epoch: " in err, err
+
+
+def test_a_dump_of_what_has_no_times_has_a_tick_a_reference(tmp):
+    text, err = convert("xdin", "vcd", data=b"r 10 4\nc ffffffffffffffff 20\nm 0 0\nm 0 0\n")
+    equal(err, "", "nothing is lost")
+    unknown = {"attr": None, "proc": None}
+    wanted = {0: {"seq": 0, "addr": 16, "type": 1, "name": "MEMREAD", "size": 4, **unknown},
+              1: {"seq": 1, "addr": (1 << 64) - 1, "type": 0x103, "name": "COPYBACK", "size": 32, **unknown},
+              2: {"seq": 2, "addr": 0, "type": 0x101, "name": "MISC", "size": None, **unknown},
+              3: {"seq": 3, "addr": 0, "type": 0x101, "name": "MISC", "size": None, **unknown}}
+    check_vcd(text.decode(), wanted, "1ns", tmp)

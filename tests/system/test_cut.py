@@ -1,0 +1,648 @@
+"""buscap cut, and segments as what buscap writes, held against tests/support/cut_model.py."""
+
+import csv
+import datetime
+import os
+import pathlib
+import random
+import resource
+import struct
+import subprocess
+
+import pytest
+
+import harness
+import reference
+from cut_model import (Recording, buscap, can_write, fields, gaps_among, own_gaps, read, record_file)
+from harness import BUSCAP, BUSCAPD, equal, need, run, segments
+
+NO_DELTA = 0xFFFFFFFF
+READS, WRITES, FETCHES = {1, 2}, {3}, {0}
+
+
+def rich_stream(seed, samples=3000):
+    """A stream with gaps, epochs, pauses and several agents."""
+    features = reference.Features(samples=samples, frame=40, p_loss=0.05, p_bad_samples=0.05, p_epoch=0.01,
+                                  p_pause=0.003, p_jump=0.01)
+    return reference.make_bcp1(random.Random(seed), features)[0]
+
+
+def cut(source, out, *options, code=0, **more):
+    """Cuts to a segment; returns it, read, and the messages."""
+    _, err = buscap("cut", *options, source, "-o", out, code=code, **more)
+    if run(BUSCAP, "verify", out).returncode != 0:
+        raise AssertionError(run(BUSCAP, "verify", out).stdout)
+    return read(out), err
+
+
+class Wanted:
+    """One of each selector, or None, as options and as a predicate."""
+
+    def __init__(self, rng, recording, which):
+        records = recording.records
+        pick = lambda: rng.choice(records)
+        self.numbers = self.ticks = self.epochs = self.wall = self.addr = self.types = self.procs = None
+        self.options = []
+        if "numbers" in which:
+            self.numbers = sorted((pick().number, pick().number))
+            self.options += ["--records", "%d-%d" % tuple(self.numbers)]
+        if "ticks" in which:
+            self.ticks = sorted((pick().tick, pick().tick))
+            self.options += ["-t", "%d-%d" % tuple(self.ticks)]
+        if "epochs" in which:
+            self.epochs = sorted((pick().epoch, pick().epoch))
+            self.options += ["--epoch", "%d-%d" % tuple(self.epochs)]
+        if "wall" in which:
+            self.wall = sorted(pick().wall_hz // recording.clock_hz for _ in range(2))
+            text = "@%d.%09d"
+            self.options += ["--from", text % divmod(self.wall[0], 10**9), "--to", text % divmod(self.wall[1], 10**9)]
+        if "addr" in which:
+            low = pick().addr + rng.randrange(-8, 40)
+            self.addr = (max(low, 0), max(low, 0) + rng.choice((0, 7, 0x1000, 0x4000000)))
+            self.options += ["--addr", "%x-%x" % self.addr]
+        if "types" in which:
+            name, self.types = rng.choice((("read", READS), ("write", WRITES), ("Fetch,memWRITE", FETCHES | WRITES),
+                                           ("IOREAD,0x11", {0x10, 0x11})))
+            self.options += ["--type", name]
+        if "procs" in which:
+            procs = sorted({pick().proc, pick().proc})
+            self.procs = set(procs)
+            self.options += ["--proc", ",".join(map(str, procs))]
+        self.clock_hz = recording.clock_hz
+
+    def is_then(self, r):
+        return ((self.numbers is None or self.numbers[0] <= r.number <= self.numbers[1])
+                and (self.ticks is None or self.ticks[0] <= r.tick <= self.ticks[1])
+                and (self.epochs is None or self.epochs[0] <= r.epoch <= self.epochs[1])
+                and (self.wall is None or self.wall[0] * self.clock_hz <= r.wall_hz < self.wall[1] * self.clock_hz))
+
+    def takes(self, r):
+        first = r.addr - (r.addr % r.size if r.size in (16, 32) else 0)  # a burst moves its aligned block
+        last = first + max(r.size, 1) - 1
+        return (self.is_then(r) and (self.addr is None or (first <= self.addr[1] and last >= self.addr[0]))
+                and (self.types is None or r.type in self.types) and (self.procs is None or r.proc in self.procs))
+
+
+def check_cut(source, wanted, got):
+    """What was cut is what is wanted, with its times and its gaps."""
+    kept = [r for r in source.records if wanted.takes(r)]
+    equal(fields(got.records), fields(kept), f"records by {wanted.options}")
+    gaps = [g for g in source.gaps if source.records and wanted.is_then(source.records[g.record])]
+    equal(own_gaps(got), gaps_among(gaps, kept), f"gaps by {wanted.options}")
+    return kept
+
+
+SELECTORS = ("numbers", "ticks", "epochs", "wall", "addr", "types", "procs")
+
+
+def test_every_selector_alone_and_in_any_company(tmp):
+    chosen = empty = 0
+    for seed in range(4):
+        path = record_file(tmp, rich_stream(seed), clock_hz=66000000)
+        source = read(path)
+        rng = random.Random(seed)
+        companies = [(name,) for name in SELECTORS]
+        companies += [tuple(rng.sample(SELECTORS, rng.randrange(2, 6))) for _ in range(14)]
+        for i, which in enumerate(companies):
+            wanted = Wanted(rng, source, which)
+            got, err = cut(path, tmp / f"{seed}-{i}.byu.lz4", *wanted.options)
+            kept = check_cut(source, wanted, got)
+            equal("nothing of it is wanted" in err, not kept, err)
+            chosen += bool(kept)
+            empty += not kept
+    assert chosen > 30, (chosen, empty)
+
+
+def test_a_cut_of_a_cut_is_the_cut_by_both(tmp):
+    path = record_file(tmp, rich_stream(10), clock_hz=1000)
+    source = read(path)
+    rng = random.Random(1)
+    for i in range(8):
+        first, second = Wanted(rng, source, ("types",)), Wanted(rng, source, ("ticks", "epochs"))
+        one, _ = cut(path, tmp / f"a{i}.byu.lz4", *first.options)
+        two, _ = cut(tmp / f"a{i}.byu.lz4", tmp / f"b{i}.byu.lz4", *second.options)
+        equal(fields(two.records), fields(r for r in source.records if first.takes(r) and second.takes(r)), "both")
+        equal(one.header["metadata"]["cut_from"], source.header["recording"], "cut_from")
+        equal(two.header["metadata"]["cut_from"], one.header["recording"], "cut_from of the second")
+
+
+def test_a_cut_is_a_recording_of_its_own_that_says_what_it_is(tmp):
+    path = record_file(tmp, rich_stream(11), clock_hz=66000000)
+    source = read(path)
+    got, _ = cut(path, tmp / "x.byu.lz4", "--type", "read", "-n", "10-500", "--addr", "0-")
+    metadata = got.header["metadata"]
+    equal(metadata, {**source.header["metadata"], "cut_from": source.header["recording"],
+                     "cut": "type=read records=10-500 addr=0-"}, "metadata")
+    assert got.header["recording"] != source.header["recording"]
+    for name in ("label", "host", "mapping", "source", "board"):
+        equal(got.header[name], source.header[name], name)
+    equal(got.records[0].number, 0, "records are numbered anew")
+    # Nothing is missing by the numbers: what was left out is not lost.
+    out, err = buscap("dump", tmp / "x.byu.lz4")
+    equal(err, "", "messages of dump")
+    # The time of day of a record is what it was, to the ns.
+    kept = [r for r in source.records if r.type in READS and 10 <= r.number <= 500]
+    for a, b in zip(got.records, kept):
+        assert abs(a.wall_hz - b.wall_hz) <= 66000000, (a, b)
+
+
+def test_times_of_day_are_said_in_many_ways(tmp):
+    path = record_file(tmp, rich_stream(12), clock_hz=1000000)
+    source = read(path)
+    begin = source.records[0].wall_hz // 1000000
+    third = source.records[len(source.records) // 3].wall_hz // 1000000
+    moment = datetime.datetime.fromtimestamp(third // 10**9, datetime.timezone.utc)
+    part = ".%09d" % (third % 10**9)
+    east = moment.astimezone(datetime.timezone(datetime.timedelta(hours=5, minutes=30)))
+    words = [moment.strftime("%Y-%m-%dT%H:%M:%S") + part + "Z", moment.strftime("%Y-%m-%d %H:%M:%S") + part + "z",
+             east.strftime("%Y-%m-%dT%H:%M:%S") + part + "+05:30", "@%d%s" % (third // 10**9, part),
+             "+%dns" % (third - begin), "+%d.%09ds" % divmod(third - begin, 10**9),
+             "+%d.%09d" % divmod(third - begin, 10**9)]
+    wanted = fields(r for r in source.records if r.wall_hz >= third * 1000000)
+    for i, word in enumerate(words):
+        got, _ = cut(path, tmp / f"{i}.byu.lz4", "--from", word)
+        equal(fields(got.records), wanted, word)
+        rest, _ = cut(path, tmp / f"r{i}.byu.lz4", "--to", word)
+        equal(len(rest.records) + len(wanted), len(source.records), f"--to {word}")
+
+
+def test_without_a_clock_times_of_day_choose_chunks_with_a_word(tmp):
+    path = record_file(tmp, rich_stream(13))
+    source = read(path)
+    got, err = cut(path, tmp / "x.byu.lz4", "--from", "+0s")
+    assert "clock's rate isn't known" in err and err.count("\n") == 1, err
+    equal(fields(got.records), fields(source.records), "all")
+
+
+def test_a_gap_on_the_border_belongs_to_the_record_behind_it(tmp):
+    path = record_file(tmp, rich_stream(14))
+    source = read(path)
+    inner = [g for g in source.gaps if g.number == g.record and 0 < g.record < len(source.records) - 1]
+    assert inner
+    for i, gap in enumerate(inner[:6]):
+        here = [g for g in source.gaps if g.record == gap.record]
+        for first, last, told in ((gap.record, gap.record, True), (gap.record - 1, gap.record - 1, False),
+                                  (gap.record, gap.record + 1, True)):
+            got, _ = cut(path, tmp / f"{i}-{first}-{last}.byu.lz4", "-n", f"{first}-{last}")
+            equal(any(g.cause == gap.cause and g.number == 0 for g in got.gaps), told, f"{first}-{last}: {here}")
+
+
+def test_marks_and_triggers_stay(tmp):
+    features = reference.Features(samples=2000, frame=50, p_trigger=0.3)
+    path = record_file(tmp, reference.make_bcp1(random.Random(3), features)[0])
+    whole = buscap("dump", path)[0].count(b"# trigger")
+    assert whole > 3
+    buscap("cut", "--addr", "0-0", path, "-o", tmp / "x.byu.lz4")
+    equal(buscap("dump", tmp / "x.byu.lz4")[0].count(b"# trigger"), whole, "triggers")
+
+
+def bytes_read(*argv):
+    """How many bytes a command's calls of read() gave."""
+    process = harness.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    err = process.stderr.read().decode()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        text = pathlib.Path(f"/proc/{process.pid}/io").read_text()
+    except OSError:
+        pytest.skip("/proc/PID/io can't be read")
+    finally:
+        process.wait()
+    equal(process.returncode, 0, err)
+    return int(text.split("rchar:")[1].split()[0])
+
+
+def long_recording(tmp):
+    """Twelve chunks of noise, each of its own addresses."""
+    rng = random.Random(5)
+    data = bytearray()
+    for i in range(12 * 87381):
+        data += struct.pack("<I4BI", (i // 87381) << 28 & 0xFFFFFFFF | rng.getrandbits(24), i // 87381 == 5, 4, 3,
+                            i // 87381, NO_DELTA if i == 0 else rng.randrange(200))
+    # A clock so fast that the chunks' times of day don't overlap, though the file is read in an instant.
+    return record_file(tmp, bytes(data), "byu", clock_hz=10**13)
+
+
+def test_only_chunks_that_can_hold_an_answer_are_read(tmp):
+    path = long_recording(tmp)
+    size = path.stat().st_size
+    base = bytes_read(BUSCAP, "cut", "-n", "99999999-", path, "-O", "xdin")
+    idle = bytes_read(BUSCAP, "--version")  # what a program reads to begin at all
+    assert base - idle < size / 20, f"{base - idle} bytes read for nothing, of {size}"
+    source = read(path)
+    middle = source.records[5 * 87381 + 1000]
+    for options in (["-n", f"{middle.number}-{middle.number + 9}"], ["-t", f"{middle.tick}-{middle.tick + 100}"],
+                    ["--proc", "5"], ["--addr", "50000000-5fffffff"], ["--type", "read"],
+                    ["--from", "@%d.%09d" % divmod(middle.wall_hz // 10**13, 10**9),
+                     "--to", "@%d.%09d" % divmod(middle.wall_hz // 10**13 + 1, 10**9)]):
+        took = bytes_read(BUSCAP, "cut", *options, path, "-O", "xdin") - base
+        # The chunk, and the first one where it has an anchor, which is an event that may be wanted.
+        assert took < 2.5 * size / 12, f"{options}: {took} bytes read of {size}"
+        assert took > 0.9 * size / 12, f"{options}: {took} bytes read of {size}"
+
+
+def test_from_a_pipe_and_from_several_segments_it_is_the_same(tmp):
+    stream = tmp / "stream.bcp1"
+    stream.write_bytes(rich_stream(15, 6000))
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream}", "-o", tmp, "-b", "filesize:20K")
+    assert done.returncode in (0, 3, 4), done.stderr
+    paths = harness.segments(tmp)
+    data = b"".join(path.read_bytes() for path in paths)
+    for options in (["-n", "100-4000"], ["--type", "write"], ["--addr", "0-7fffffff", "--epoch", "0"]):
+        out = [tmp / f"{n}.x.lz4" for n in "abc"]
+        buscap("cut", *options, "-o", out[0], data=data)
+        buscap("cut", *options, "-o", out[1], *reversed(paths))
+        one, two = read(out[0]), read(out[1])
+        equal(fields(one.records), fields(two.records), options)
+        equal(own_gaps(one), own_gaps(two), options)
+        for path in out[:2]:
+            path.unlink()
+
+
+def test_a_segment_that_is_missing_is_told_where_it_is_wanted_and_is_a_gap(tmp):
+    run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1200000,seed=3", "-o", tmp / "rec", "-b",
+        "filesize:1M")
+    first, gone, third, *_ = segments(tmp / "rec")
+    rows = [list(csv.DictReader(buscap("convert", "-O", "csv", path)[0].decode().splitlines()))
+            for path in (gone, third)]
+    begin, end = (int(part[0]["number"]) for part in rows)
+    tick = rows[1][9]["tick"]
+    for options in (("-n", f"{begin - 5}-{end + 5}"), ("-n", f"{begin - 5}-"), ("-t", f"0-{tick}"),
+                    ("--type", "fetch"), ("-n", f"{begin + 1}-{begin + 2}")):
+        out, err = buscap("cut", *options, first, third, "-O", "csv", code=3)
+        assert f"{end - begin} records are missing before chunk 0" in err, (options, err)
+    out, err = buscap("cut", "-n", f"0-{begin - 1}", first, third, "-O", "csv")
+    assert err == "", err
+    out, err = buscap("cut", "-n", f"{end}-", "-t", f"{tick}-", first, third, "-O", "csv")
+    for reader in (["cut", "-n", f"{begin - 5}-{end + 5}"], ["convert"]):
+        path = tmp / f"{reader[0]}.byu.lz4"
+        buscap(*reader, *(("-O", "segment") if reader[0] == "convert" else ()), first, third, "-o", path, code=3)
+        gaps = buscap("info", path)[0]
+        assert b"1 damaged" in gaps, gaps
+        assert f"{end - begin} sample".encode() in gaps, gaps
+
+
+def test_what_is_cut_can_be_recorded_again(tmp):
+    path = record_file(tmp, rich_stream(16), clock_hz=5000)
+    got, _ = cut(path, tmp / "x.byu.lz4", "--type", "write")
+    again = tmp / "again"
+    again.mkdir()
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{tmp / 'x.byu.lz4'}", "-o", again)
+    equal(done.returncode, 0, done.stderr.decode())
+    replayed = read(harness.segments(again)[0])
+    equal(fields(replayed.records), fields(got.records), "records")
+    equal(own_gaps(replayed), own_gaps(got), "gaps")
+
+
+# ---- other formats
+
+
+def xdin(count, seed=1):
+    rng = random.Random(seed)
+    return [(rng.choice("rwi"), rng.randrange(1 << 16), rng.choice((1, 2, 4, 8, 64))) for _ in range(count)]
+
+
+def xdin_text(rows):
+    return "".join("%s %x %x\n" % row for row in rows).encode()
+
+
+def test_text_is_cut_by_line_address_and_type(tmp):
+    rows = xdin(2000)
+    for options, takes in (
+            (["-n", "100-"], lambda n, row: n >= 100),
+            (["--addr", "4000-4fff"], lambda n, row: row[1] <= 0x4FFF and row[1] + row[2] > 0x4000),
+            (["--addr", "0x40ff"], lambda n, row: row[1] <= 0x40FF < row[1] + row[2]),
+            (["--addr", "-fff", "--type", "write"], lambda n, row: row[1] <= 0xFFF and row[0] == "w"),
+            (["--type", "read,FETCH"], lambda n, row: row[0] in "ri")):
+        wanted = [row for n, row in enumerate(rows, 1) if takes(n, row)]
+        assert wanted
+        equal(buscap("cut", "-I", "xdin", *options, data=xdin_text(rows))[0], xdin_text(wanted), options)
+
+
+def byu_ticks(data):
+    tick = 0
+    ticks = []
+    for at in range(8, len(data), 12):
+        time = struct.unpack_from("<I", data, at)[0]
+        tick += time if time != NO_DELTA else 0
+        ticks.append(tick)
+    return ticks
+
+
+def test_plain_records_keep_their_absolute_ticks(tmp):
+    can_write("byu")
+    data, _ = reference.make_byu(random.Random(7), 5000)
+    ticks = byu_ticks(data)
+    path = tmp / "x.byu"
+    path.write_bytes(data)
+    for options, takes in ((["--type", "write"], lambda n, r: r[1] == 3), (["-n", "700-4000"],
+                           lambda n, r: 700 <= n <= 4000), (["--proc", "1-2"], lambda n, r: r[4] in (1, 2)),
+                           (["-t", "10000-20000"], lambda n, r: 10000 <= ticks[n] <= 20000)):
+        out, _ = buscap("cut", "-I", "byu", *options, path)
+        rows = [(n, struct.unpack_from("<I4BI", data, 12 * n)) for n in range(5000)]
+        kept = [n for n, row in rows if takes(n, row)]
+        equal([out[at : at + 8] for at in range(0, len(out), 12)], [data[12 * n : 12 * n + 8] for n in kept], options)
+        equal(byu_ticks(out), [ticks[n] for n in kept], f"ticks by {options}")
+
+
+def test_all_of_it_is_the_same_bytes(tmp):
+    can_write("byu")
+    data, _ = reference.make_byu(random.Random(8), 3000, no_delta=0.01)
+    path = tmp / "x.byu"
+    path.write_bytes(data)
+    equal(buscap("cut", "-I", "byu", path)[0], data, "byu")
+    for dialect in ("byu16", "byu24", "byu-be"):
+        data, _ = reference.make_byu(random.Random(8), 3000, dialect)
+        equal(buscap("cut", "-I", dialect, data=data)[0], data, dialect)
+
+
+def test_a_delta_nobody_knows_is_not_made_up(tmp):
+    can_write("byu")
+    times = [NO_DELTA, 5, NO_DELTA, 7, 9, 11]
+    data = b"".join(struct.pack("<I4BI", i, 1 if i in (2, 3) else 3, 4, 0, 0, time) for i, time in enumerate(times))
+    out, _ = buscap("cut", "-I", "byu", "--type", "write", data=data)
+    equal([struct.unpack_from("<I", out, at)[0] for at in range(8, len(out), 12)], [NO_DELTA, 5, NO_DELTA, 11], "times")
+
+
+def test_a_delta_too_long_for_its_field_is_told(tmp):
+    can_write("byu")
+    times = [0, 0xFFFFFFF0, 0xFFFFFFF0, 3]
+    data = b"".join(struct.pack("<I4BI", i, 1 if i == 1 else 3, 4, 0, 0, time) for i, time in enumerate(times))
+    out, err = buscap("cut", "-I", "byu", "--type", "write", data=data)
+    equal([struct.unpack_from("<I", out, at)[0] for at in range(8, len(out), 12)], [0, NO_DELTA, 3], "times")
+    assert "1 delta of 0xffffffff ticks or more" in err, err
+    # A segment has anchors for that.
+    buscap("cut", "-I", "byu", "--type", "write", "-O", "segment", "-o", tmp / "x.byu.lz4", data=data)
+    equal([r.tick for r in read(tmp / "x.byu.lz4").records], [0, 2 * 0xFFFFFFF0, 2 * 0xFFFFFFF0 + 3], "ticks")
+
+
+def test_frames_of_a_board_are_cut_as_their_recording_is(tmp):
+    data = rich_stream(17)
+    (tmp / "x.bcp1").write_bytes(data)
+    path = record_file(tmp, data)
+    for i, options in enumerate((["--type", "write"], ["--proc", "1-3"], ["--addr", "0-3fffffff", "-e", "0-1"])):
+        buscap("cut", *options, path, "-o", tmp / f"a{i}.byu.lz4")
+        buscap("cut", "-I", "bcp1", *options, tmp / "x.bcp1", "-O", "segment", "-o", tmp / f"b{i}.byu.lz4", code=None)
+        equal(fields(read(tmp / f"b{i}.byu.lz4").records), fields(read(tmp / f"a{i}.byu.lz4").records), options)
+
+
+CIS501 = b"""1 48d1de -1 -1 13 - - -         0            0       48d1e2            0 SET      ADD
+1 48d1e2 -1  5 45 - - L      -264  7fffe7ff048       48d1e9            0 CMP      LOAD
+2 48d1e2 -1  5 45 - - -      -264            0       48d1e9            0 CMP      CMP
+1 48d1f9 -1 -1 -1 - T -        54            0       48d1fb       48d231 JMP      JMP_IMM
+1 48d231  3  4 -1 W - S         0      12ff228       48d234            0 MOV      STORE
+"""
+TARMAC = b"""100 clk cpu0 IT (135) 00008000 d2a00028 O EL3h_s : MOV      x8,#0x10000
+100 clk cpu0 R X8 0000000000010000
+110 clk cpu1 IT (136) 00008004 f9420100 O EL3h_s : LDR      x0,[x8,#0x400]
+110 clk cpu1 MR8 00010400 01234567_89abcdef
+120 clk cpu0 MW4 0000ab34 00000000
+"""
+LAPLACE = b"r a0 4 9f8e7 9a8b7c6d\nw b0 8 1 1000\nx b5 1 1 1001\n"
+
+
+def test_instructions_are_chosen_by_the_references_they_stand_for(tmp):
+    for form, text, cases in (
+            ("cis501", CIS501, ((["--addr", "7fffe7ff048"], [2]), (["--addr", "48d1e0"], [1]),
+                                (["--type", "write"], [5]), (["--type", "fetch"], [1, 2, 4, 5]), (["-n", "3-"], [3, 4, 5]))),
+            ("tarmac", TARMAC, ((["--addr", "10407"], [4]), (["--addr", "8003-8004"], [1, 3]), (["-p", "1"], [3, 4]),
+                                (["-t", "111-"], [5]), (["--type", "read,write"], [4, 5]), (["-n", "2"], [2]))),
+            ("laplace-text", LAPLACE, ((["--addr", "1007"], [2]), (["-t", "176-"], [2, 3]), (["--type", "read"], [1])))):
+        lines = text.splitlines(True)
+        for options, wanted in cases:
+            out, err = buscap("cut", "-I", form, *options, data=text)
+            equal(out.split(), b"".join(lines[n - 1] for n in wanted).split(), f"{form} {options}: {err}")
+
+
+# ---- segments as a target
+
+
+def test_a_segment_converted_is_that_segment(tmp):
+    for seed in (20, 21, 22):
+        path = record_file(tmp, rich_stream(seed), clock_hz=77)
+        out = tmp / f"{seed}.byu.lz4"
+        buscap("convert", path, "-O", "segment", "-o", out)
+        a, b = read(path), read(out)
+        equal([r[1:] for r in b.records], [r[1:] for r in a.records], "records with times of day")
+        equal(own_gaps(b), own_gaps(a), "gaps")
+        equal(buscap("dump", "-a", out)[0], buscap("dump", "-a", path)[0], "dump")
+        equal(b.header["metadata"], {"converted_from": a.header["recording"]}, "metadata")
+        equal(harness.lz4_dc([out]), harness.lz4_dc([path]), "records as they stand")
+
+
+def test_records_without_a_delta_become_lower_bounds_as_in_a_recording(tmp):
+    data, _ = reference.make_byu(random.Random(9), 3000, no_delta=0.02)
+    (tmp / "x.byu").write_bytes(data)
+    recorded = read(record_file(tmp, data, "byu"))
+    buscap("convert", "-I", "byu", tmp / "x.byu", "-O", "segment", "-o", tmp / "x.byu.lz4")
+    made = read(tmp / "x.byu.lz4")
+    equal(fields(made.records), fields(recorded.records), "records")
+    equal([r.inexact for r in made.records], [r.inexact for r in recorded.records], "inexact")
+    equal(harness.lz4_dc([tmp / "x.byu.lz4"]), data, "bytes")
+
+
+def test_a_segment_replaces_nothing_and_is_no_standard_output(tmp):
+    path = record_file(tmp, rich_stream(23))
+    out = tmp / "x.byu.lz4"
+    for taken in (out, tmp / "x.byu.lz4.partial"):
+        taken.write_bytes(b"mine")
+        for words in (["convert", "-O", "segment"], ["cut"]):
+            _, err = buscap(*words, path, "-o", out, code=1)
+            assert f"{taken.name} exists already" in err and err.count("\n") == 1, err
+        equal(taken.read_bytes(), b"mine", "what was there")
+        taken.unlink()
+    for words in (["convert", "-O", "segment"], ["cut"]):
+        _, err = buscap(*words, path, code=2)
+        assert "use -o" in err and err.count("\n") == 1, err
+    _, err = buscap("cut", path, "-o", tmp / "no/x", code=1)
+    assert "directory" in err
+    equal(sorted(p.name for p in tmp.iterdir() if p.is_file()), [], "nothing is left behind")
+
+
+def test_what_has_no_place_in_a_record_is_named(tmp):
+    text = b"r 10 4\nw 123456789 4\nr 20 4\n"
+    _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x", code=1, data=text)
+    assert "line 2: its address 0x123456789 doesn't fit the 32 bits" in err, err
+    _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "y", code=1, data=b"r 10 100\n")
+    assert "line 1: its size of 256 bytes" in err, err
+    assert not (tmp / "x").exists() and not (tmp / "y").exists()
+
+
+def test_bus_samples_become_the_segment_that_a_recorder_makes(tmp):
+    data, _ = reference.make_raw6(random.Random(2), 4000, reference.Features(p_invalid=0.05))
+    (tmp / "x.raw6").write_bytes(data)
+    recorded = read(record_file(tmp, data, "raw6"))
+    buscap("convert", "-I", "raw6", tmp / "x.raw6", "-O", "segment", "-o", tmp / "x.byu.lz4")
+    equal(fields(read(tmp / "x.byu.lz4").records), fields(recorded.records), "records")
+
+
+def test_references_without_time_have_a_tick_each(tmp):
+    rows = xdin(300)
+    buscap("convert", "-I", "xdin", "-O", "segment:clock_hz=5", "-o", tmp / "x.byu.lz4", data=xdin_text(rows))
+    got = read(tmp / "x.byu.lz4")
+    equal([(r.addr, r.size) for r in got.records], [row[1:] for row in rows], "references")
+    equal([r.tick for r in got.records], list(range(1, 301)), "ticks")
+    equal(got.clock_hz, 5, "clock_hz")
+    equal(buscap("convert", tmp / "x.byu.lz4", "-O", "xdin", code=None)[0], xdin_text(rows), "and back")
+
+
+def test_nothing_wanted_is_an_empty_segment_that_is_whole(tmp):
+    path = record_file(tmp, rich_stream(24))
+    _, err = buscap("cut", "-n", "999999-", path, "-o", tmp / "x.byu.lz4")
+    assert "nothing of it is wanted" in err
+    equal(harness.lz4_dc([tmp / "x.byu.lz4"]), b"", "records")
+    buscap("verify", tmp / "x.byu.lz4")
+    buscap("info", tmp / "x.byu.lz4")
+    equal(buscap("dump", tmp / "x.byu.lz4"), (b"", ""), "dump")
+
+
+# ---- what is wrong
+
+
+def test_torn_and_damaged_inputs_give_what_is_good(tmp):
+    path = record_file(tmp, rich_stream(25))
+    source = read(path)
+    torn = tmp / "torn.byu.lz4"
+    data = path.read_bytes()
+    torn.write_bytes(data[: len(data) * 2 // 3])
+    got, _ = cut(torn, tmp / "a.byu.lz4", "--type", "read", code=3)
+    n = len(got.records)
+    assert n > 10
+    equal(fields(got.records), fields(r for r in source.records if r.type in READS)[:n], "what is good")
+    out, err = buscap("cut", "-I", "xdin", "-n", "1-3", data=b"r 10 4\nr 1g 4\nw 20 4\n", code=3)
+    equal(out, b"r 10 4\nw 20 4\n", "lines")
+    assert "line 2, column 4" in err, err
+
+
+def test_wrong_usage_is_one_line_and_exit_two(tmp):
+    trace = tmp / "x.xdin"
+    trace.write_bytes(b"r 10 4\n")
+    byu = tmp / "x.byu"
+    byu.write_bytes(bytes(24))
+    for options in (["-n", "5-3"], ["-n", "a"], ["-n", "1", "-n", "2"], ["--addr", "xyz"], ["--addr", "20-10"],
+                    ["--addr", "-"], ["--addr", ""], ["--addr", "1-2-3"], ["--addr", "10000000000000000"],
+                    ["--type", "nothing"], ["--type", ""], ["--type", "read,"], ["--type", "0x100"], ["--proc", "x"],
+                    ["--proc", "3-1"], ["--proc", "70000"], ["--proc", "1,"], ["--from", "yesterday"],
+                    ["--from", "2026-02-31T00:00:00Z"], ["--from", "2026-01-01T00:00:00"], ["--from", "+5x"],
+                    ["--from", "@"], ["--from", "@10", "--to", "@5"], ["--from", "@1", "--from", "@2"],
+                    ["--to", "2026-01-01T25:00:00Z"], ["--from", "@99999999999999999999"], ["-t", "1"], ["-e", "0"],
+                    ["--proc", "0"], ["--from", "@10"], ["-O", "nothing"], ["-O", "lackey"], ["--frob"], ["-n"]):
+        _, err = buscap("cut", *options, trace, code=2)
+        assert err.count("\n") == 1 and err.startswith("buscap cut: "), (options, err)
+    _, err = buscap("cut", "-I", "byu", "--from", "+1s", byu, "-O", "xdin", code=2)
+    assert "time of day" in err
+    buscap("cut", tmp / "missing", code=1)
+
+
+@pytest.mark.root
+def test_a_full_disk_is_told_and_leaves_what_is_whole(tmp):
+    path = long_recording(tmp)
+    with harness.SmallDisk(tmp, "4M") as disk:
+        _, err = buscap("cut", "-n", "0-", path, "-o", disk / "x.byu.lz4", code=1)
+        assert "No space left" in err and "not sealed" in err, err
+        assert not (disk / "x.byu.lz4").exists()
+        buscap("recover", disk / "x.byu.lz4.partial", "-o", tmp / "y.byu.lz4", code=None)
+        assert read(tmp / "y.byu.lz4").records
+
+
+def test_an_input_is_not_written_over(tmp):
+    trace = tmp / "x.xdin"
+    trace.write_bytes(b"r 10 4\nw 10 4\n")
+    for name in (trace, tmp / "link"):
+        if name != trace:
+            name.symlink_to(trace)
+        _, err = buscap("cut", "-I", "xdin", "--type", "write", trace, "-o", name, code=1)
+        assert "it is an input" in err, err
+        equal(trace.read_bytes(), b"r 10 4\nw 10 4\n", "the input")
+
+
+def test_nor_is_one_that_came_through_a_redirection(tmp):
+    trace = tmp / "x.xdin"
+    text = b"r 10 4\nw 10 4\n"
+    trace.write_bytes(text)
+    other = tmp / "y.xdin"
+    other.write_bytes(text)
+    for argv in (["convert", "-O", "xdin"], ["cut", "--type", "write"]):
+        argv = [BUSCAP, *argv, "-I", "xdin"]
+        for more, mode in ((["-o", trace], None), (["-o", tmp / "link"], None), ([], "ab"), ([trace], "ab")):
+            if not (tmp / "link").exists():
+                os.link(trace, tmp / "link")
+            with open(trace, "rb") as source, open(trace if mode else os.devnull, mode or "wb") as out:
+                done = run(*argv, *more, stdin=source, stdout=out)
+            equal(done.returncode, 1, f"exit code of {argv + more}")
+            assert b"an input" in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
+            equal(trace.read_bytes(), text, "the input")
+    # Another file may be written behind its end.
+    with open(trace, "rb") as source, open(other, "ab") as out:
+        equal(run(*argv, stdin=source, stdout=out).returncode, 0)
+    equal(other.read_bytes(), text + b"w 10 4\n", "another file")
+
+
+def test_a_file_that_may_not_grow_is_told_once(tmp):
+    trace = tmp / "x.xdin"
+    trace.write_bytes(b"r 10 4\n" * 100000)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    for argv in (["convert", "-O", "csv", trace, "-o", tmp / "x.csv"], ["sim", "-O", "byu", "-o", tmp / "x.byu"]):
+        more = ["-I", "xdin"] if argv[0] == "convert" else []
+        done = run(BUSCAP, *argv, *more, preexec_fn=limit)
+        equal(done.returncode, 1, f"exit code of {argv}")
+        left = f"buscap convert: {argv[-1]}: it is not made; what was written is left in {argv[-1]}.partial\n"
+        equal(done.stderr.decode(), f"buscap {argv[0]}: {argv[-1]}: can't write it: File too large; it is cut off\n" +
+              (left if argv[0] == "convert" else ""), "messages")
+    # A segment's own limit is another matter.
+    done = run(BUSCAP, "convert", "-I", "xdin", "-O", "segment", trace, "-o", tmp / "x.byu.lz4", preexec_fn=limit)
+    equal(done.returncode, 1, "exit code")
+    assert b"can't write it: File too large" in done.stderr and b"65536" not in done.stderr, done.stderr
+
+
+def test_what_lacks_an_input_says_so_and_is_no_sealed_segment(tmp):
+    paths = [record_file(tmp, rich_stream(i, 300), clock_hz=1000) for i in range(2)]
+    for command in (["convert", "-O", "segment"], ["cut", "-n", "0-"]):
+        out = tmp / f"{command[0]}.byu.lz4"
+        _, err = buscap(*command, paths[0], tmp / "missing", paths[1], "-o", out, code=1)
+        assert "can't open it" in err and "not in the output" in err and "not sealed" in err, err
+        assert not out.exists() and out.with_name(out.name + ".partial").exists()
+        _, err = buscap(command[0], "-O", "csv", paths[0], tmp / "missing", paths[1], "-o", tmp / "x.csv", code=1)
+        assert f"{tmp / 'x.csv'}: what could not be read is not in the output" in err, err
+        rows = (tmp / "x.csv.partial").read_text().count("\n")
+        assert rows > sum(len(read(path).records) for path in paths), "what could be read is there"
+
+
+def test_a_segment_that_is_not_finished_has_all_that_came_before(tmp):
+    text = b"r 1000 4\n" * 1000 + b"r 123456789a 4\n"
+    _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x.byu.lz4", code=1, data=text)
+    assert "line 1001: its address 0x123456789a" in err, err
+    text, _ = buscap("dump", tmp / "x.byu.lz4.partial", code=None)
+    equal(text.count(b"\n"), 1000, "records")
+
+
+def test_what_is_there_is_replaced_only_by_what_is_whole(tmp):
+    out, link = tmp / "x.byu", tmp / "link.xdin"
+    out.write_bytes(b"the old one")
+    link.symlink_to(out)
+    text = b"r 1000 4\nr 123456789a 4\n"
+    _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=1, data=text)
+    assert "line 2: its address 0x123456789a" in err and f"left in {out}.partial" in err, err
+    equal(out.read_bytes(), b"the old one", "the old one")
+    equal(out.with_name("x.byu.partial").stat().st_size, 12, "the record before it")
+    _, err = buscap("convert", "-I", "xdin", "-O", "byu", "--strict", "-o", out, code=1, data=b"c 0 4\n")
+    equal(out.read_bytes(), b"the old one", "the old one")
+    # What is malformed is told, and the rest is whole.
+    _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=3, data=b"r 1000 4\nx\n")
+    equal(out.stat().st_size, 12, "the good record")
+    assert not out.with_name("x.byu.partial").exists()
+    # A link is written through.
+    buscap("convert", "-I", "xdin", "-O", "xdin", "-o", link, data=b"r 1000 4\n")
+    equal(out.read_bytes(), b"r 1000 4\n", "what the link leads to")
+    assert link.is_symlink()
+
+
+def test_a_time_of_day_that_is_none_is_refused(tmp):
+    path = record_file(tmp, rich_stream(3, 500), clock_hz=1000)
+    for day in ("2026-02-30", "2025-02-29", "2026-04-31", "2026-13-01", "2026-00-01", "2026-01-00", "2026-01-32"):
+        for option in ("--from", "--to"):
+            _, err = buscap("cut", option, f"{day}T00:00:00Z", "-O", "csv", path, code=2)
+            assert day in err and "a time of day is wanted" in err, err
+    for clock in ("24:00:00", "00:60:00", "00:00:61", "99:00:00"):
+        buscap("cut", "--from", f"2026-01-01T{clock}Z", "-O", "csv", path, code=2)
+    for good in ("2024-02-29T23:59:59Z", "2026-12-31T23:59:60Z", "2000-02-29T00:00:00+23:59"):
+        buscap("cut", "--from", good, "-O", "csv", path)

@@ -1,0 +1,717 @@
+"""A disk that is full, failing or stuck, a process that is killed: what must be on record then. tests/support/faultfs.c
+makes the calls fail."""
+
+import contextlib
+import functools
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+
+import harness
+import reference
+from harness import BUSCAPD, LONG, Daemon, Faults, Watch, check_counts, each, equal, info, run, verify
+
+pytestmark = pytest.mark.threads
+
+MIB = 1 << 20
+
+# The least buffer there is: overflows soonest.
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7M")
+
+
+def endless(rate):
+    """A source that doesn't end before its test does, nor fills the disk where the test hangs."""
+    return f"sim:rate={rate},count={60 * rate}"
+
+
+def all_segments(directory, recording=""):
+    """Sealed or not, in order."""
+    return sorted(path for suffix in ("", ".partial") for path in directory.glob(f"{recording}*.byu.lz4{suffix}"))
+
+
+def recover(directory):
+    """Starts once more in a directory: what is left open there is recovered. Returns the log."""
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", directory)
+    equal(done.returncode, 0, done.stderr.decode())
+    equal(list(directory.glob("*.partial")), [], done.stderr.decode())
+    return done.stderr.decode()
+
+
+def lost_by_cause(segments):
+    """What the gaps on record say: {cause: samples}."""
+    lost = {}
+    for segment in info(segments):
+        for cause, gaps in segment["gaps"]["causes"].items():
+            assert gaps["exact"], segment
+            lost[cause] = lost.get(cause, 0) + gaps["lost"]
+    return lost
+
+
+def check_losses_on_record(segments, dropped):
+    lost = lost_by_cause(segments)
+    equal({cause: lost.get(cause, 0) for cause in ("buffer", "disk")},
+          {cause: dropped[cause] for cause in ("buffer", "disk")}, "losses on record")
+
+
+def spans(segments):
+    """What the segments hold in order: (samples lost, b"") for a gap and (0, records) for what is between two."""
+    for path in segments:
+        # One after the other: a long recording doesn't fit into memory.
+        for chunk in reference._parse_segment(path, reference.Hashes()).chunks:
+            done = 0
+            for event in chunk.events:
+                if event.kind == "gap":
+                    yield 0, chunk.records[12 * done : 12 * event.position]
+                    yield event.value, b""
+                    done = event.position
+            yield 0, chunk.records[12 * done :]
+
+
+def check_places(segments):
+    """The records are those of the simulator but for what the gaps say is lost, each at its place: nothing lost unsaid,
+    nothing twice. Returns how many samples are recorded, or known to be lost."""
+    at = lost_ticks = 0
+    with harness.SimStream() as expected:
+        for lost, records in spans(segments):
+            lost_ticks += expected.skip(lost)
+            n = len(records) // 12
+            at += lost + n
+            if n == 0:
+                continue
+            wanted = expected.read(n)
+            # The delta of the first goes on from the last record before the gap.
+            delta = lost_ticks + struct.unpack_from("<I", wanted, 8)[0]
+            wanted = wanted[:8] + struct.pack("<I", delta) + wanted[12:]
+            assert records == wanted, f"records that end at sample {at} are not those of the source"
+            lost_ticks = 0
+    return at
+
+
+# ---- each call fails in turn
+
+
+# Two segments of two chunks each, however slowly a machine fills them.
+SAMPLES = 340000
+SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K", "--set", "pipeline.flush=1h")
+ERRORS = ("ENOSPC", "EIO")
+INDEX_WRITES = 3
+
+
+def check_syncs(calls):
+    """Gives the files that hold records which no sync has covered. Records that a failed sync has given up are not
+    taken for durable after a later one: only an index is written again, and synced again."""
+    unsynced = {}
+    for kind, _, done, name in calls:
+        if not name.endswith(".partial") and kind != "renameat2":
+            continue
+        writes, has_synced, has_failed = unsynced.get(name, (0, False, False))
+        if kind == "pwrite" and done in ("ok", "short"):
+            unsynced[name] = writes + 1, has_synced, has_failed
+        elif kind == "fdatasync" and done == "ok":
+            assert not has_failed, f"{name} is synced again after a failure; {calls}"
+            unsynced[name] = 0, True, False
+        elif kind == "fdatasync":
+            is_index_alone = has_synced and writes > 0 and writes % INDEX_WRITES == 0
+            unsynced[name] = writes, has_synced, not is_index_alone
+        elif kind == "renameat2" and done == "ok":
+            writes, has_synced, _ = unsynced.pop(name + ".partial")
+            assert has_synced and writes == 0, f"{name} is sealed without a sync; {calls}"
+    return {name for name, (_, has_synced, has_failed) in unsynced.items() if not has_synced or has_failed}
+
+
+@functools.cache
+def sweep_records():
+    return harness.sim_records(SAMPLES)
+
+
+def check_sweep(directory, code, status, err, faults):
+    """What holds however a call failed: all records are there once, in order, in whole segments."""
+    out = directory / "out"
+    counts = check_counts(status)
+    recording = status["recording"]["id"]
+    equal(counts["written"], len(sweep_records()) // 12, "written")
+    equal(counts["in_flight"], 0, "in_flight")
+    left_open = list(out.glob("*.partial"))
+    equal(code, 1 if left_open else 0, f"exit code, {len(left_open)} left open; {err}")
+    unsynced = {path.name for path in left_open} & check_syncs(faults.calls())
+    if unsynced or not left_open:
+        equal(counts["durable"] == counts["written"], not unsynced, f"all is durable; {counts}")
+    if left_open:
+        for path in harness.segments(out):  # one between them may be missing
+            verify([path])
+        assert all(path.stem in err for path in left_open), f"the log names what is left open: {err}"
+        if "ftruncate" not in {kind for kind, _, done, _ in faults.calls() if done != "ok"}:
+            equal(harness.lz4_dc(all_segments(out, recording)), sweep_records(), "records before recovery")
+        recover(out)
+    verify(harness.segments(out))
+    equal(harness.lz4_dc(all_segments(out, recording)), sweep_records(), "records")
+
+
+def has_failed(faults):
+    return any(call[2] != "ok" for call in faults.calls())
+
+
+def check_failed(faults, rules):
+    """What was to fail has failed, but for a sync that there was not: a slow run has more of them than a fast one."""
+    kind, number, _ = re.match(r"(\w+):(\d*)(.*)", rules).groups()
+    made = sum(call[0] == kind for call in faults.calls())
+    is_there = kind != "fdatasync" or made >= int(number or 1)
+    assert has_failed(faults) or not is_there, f"{rules}: nothing has failed of {made}"
+
+
+def one_failure(directory, rules):
+    faults = Faults(directory, directory / "out", rules)
+    done = run(BUSCAPD, "--once", *SWEEP, "-o", directory / "out", env={**os.environ, **faults.env})
+    check_failed(faults, rules)
+    if not done.stdout:
+        # Only where there is not even a directory to begin with.
+        equal(rules.partition(":")[0], "openat", done.stderr.decode())
+        equal((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr.decode())
+        equal(faults.calls()[-1][3], ".buscapd.lock", "what was opened last")
+        return
+    check_sweep(directory, done.returncode, json.loads(done.stdout), done.stderr.decode(), faults)
+
+
+def failures_until_switched_off(directory, rules):
+    faults = Faults(directory, directory / "out", rules)
+    with Daemon("--once", *SWEEP, "-o", directory / "out", socket=directory / "socket", env=faults.env) as daemon:
+        harness.wait_until(lambda: daemon.process.poll() is not None or has_failed(faults), "a call fails")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # It may have nothing left to write, and end.
+            daemon.wait(0.7)
+        with contextlib.suppress(OSError):
+            # It gives none when it is just ending.
+            if answer := harness.ask(daemon.socket):
+                check_counts(json.loads(answer.partition(b"\r\n\r\n")[2]))
+        faults.set("")
+        code = daemon.wait()
+    check_failed(faults, rules)
+    if not daemon.out:
+        equal(faults.calls()[-1][3], ".buscapd.lock", "what was opened last")
+        return
+    check_sweep(directory, code, json.loads(daemon.out), daemon.err.decode(), faults)
+
+
+def fault_free_calls(directory, *options):
+    faults = Faults(directory, directory / "free")
+    done = run(BUSCAPD, "--once", *SWEEP, *options, "-o", directory / "free", env={**os.environ, **faults.env})
+    equal(done.returncode, 0, done.stderr)
+    made = {}
+    for kind, *_ in faults.calls():
+        made[kind] = made.get(kind, 0) + 1
+    return made
+
+
+def indexes(tmp, *kinds):
+    made = fault_free_calls(tmp)
+    assert all(made[kind] > 1 for kind in kinds), made
+    every = [(kind, number) for kind in kinds for number in range(1, made[kind] + 1)]
+    # Whether threads race doesn't hang on the index, and a program that is looked at for it is slow.
+    return every[::4] if harness.BUILD.name == "thread" else every
+
+
+
+def test_each_call_fails_once(tmp):
+    jobs = [(f"{kind}:{number}:{error}",)
+            for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2")
+            for error in harness.in_turn(ERRORS, number)]
+    each(one_failure, jobs)
+
+
+def test_each_write_is_short(tmp):
+    numbers = [number for _, number in indexes(tmp, "pwrite")]
+    each(one_failure, [(f"pwrite:{number}{more}:short",) for number in numbers for more in harness.in_turn(("", "+"), number)])
+
+
+def test_each_write_is_short_then_fails_and_can_not_be_undone(tmp):
+    jobs = [(f"pwrite:{number}:short,pwrite:{number + 1}:{error},ftruncate:{undone}",)
+            for _, number in indexes(tmp, "pwrite") if number > 1
+            for error, undone in harness.in_turn([(error, undone) for undone in ("99:EIO", "2+:EIO") for error in ERRORS], number)]
+    each(one_failure, jobs)
+
+
+def test_each_call_fails_until_switched_off(tmp):
+    jobs = [(f"{kind}:{number}+:{error}",)
+            for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2")
+            for error in harness.in_turn(ERRORS, number + 1)]
+    each(failures_until_switched_off, jobs, workers=12)
+
+
+# ---- a source that can't wait
+
+
+RATE = harness.rate(1_500_000)
+
+
+# Samples of the status while something is wrong: it is answered all the same.
+FEW = 4
+
+
+def lost(status):
+    """Samples that were dropped for want of buffer or disk."""
+    return status["counts"]["dropped"]["buffer"] + status["counts"]["dropped"]["disk"]
+
+
+def wait_written(daemon, more=1):
+    """Waits until so many more records are written."""
+    start = daemon.status()["counts"]["written"]
+    harness.wait_until(lambda: daemon.status()["counts"]["written"] >= start + more, f"{more} more are written")
+
+
+def check_end(directory, daemon, watch, code):
+    """After a --once recording was stopped: its losses are on record, exactly, and at their places. Returns what was
+    dropped."""
+    assert watch.samples >= FEW, watch.samples
+    status = json.loads(daemon.out)
+    counts = check_counts(status)
+    equal(counts["in_flight"], 0, "in flight")
+    dropped = counts["dropped"]
+    if list(directory.glob("*.partial")):
+        equal(code, 1, daemon.err.decode())
+        recover(directory)
+    else:
+        equal(code, 4 if dropped["buffer"] + dropped["disk"] else 0, daemon.err.decode())
+    segments = all_segments(directory, status["recording"]["id"])
+    verify(segments)
+    equal(sum(segment["records"] for segment in info(segments)), counts["written"], "records in the segments")
+    check_losses_on_record(segments, dropped)
+    equal(check_places(segments), counts["received"] - dropped["invalid"], "records and losses on record")
+    return dropped
+
+
+def live_failure(directory, rules):
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    argv = ("--once", "--source", endless(RATE), "-o", out, "-b", "filesize:2M", *SMALL)
+    has_losses = rules.startswith("pwrite") and "short" not in rules
+    with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon)
+            faults.set(rules)
+            harness.wait_until(lambda: has_failed(faults) and ("short" in rules or watch.last["disk"]["last_error"]),
+                               f"{rules}: something fails")
+            if has_losses:
+                harness.wait_until(lambda: watch.last["counts"]["dropped"]["disk"] > RATE // 10, "samples are lost")
+            time.sleep(0.9)
+            watch.wait_samples(FEW)
+            faults.set("")
+            wait_written(daemon, RATE // 2)
+            watch.finish()
+        code = daemon.stop()
+    dropped = check_end(out, daemon, watch, code)
+    if has_losses:
+        assert dropped["disk"] > RATE // 10, f"{dropped}; {daemon.err.decode()}"
+
+
+def test_losses_of_a_live_source_are_exact_and_on_record(tmp):
+    jobs = [("pwrite:ENOSPC",), ("pwrite:EIO",), ("pwrite:short",), ("fdatasync:EIO",), ("fdatasync:ENOSPC",),
+            ("openat:ENOSPC",), ("openat:EIO",), ("renameat2:EIO",), ("renameat2:ENOSPC",),
+            ("pwrite:EIO,ftruncate:EIO",), ("fdatasync:EIO,renameat2:EIO",)]
+    each(live_failure, jobs, workers=4)
+
+
+def test_a_disk_without_errors_loses_nothing(tmp):
+    # A buffer for a quarter of a minute: a machine may have other things to do for a while.
+    rate = harness.rate(500_000)
+    out = tmp / "out"
+    argv = ("--once", "--source", endless(rate), "-o", out, "-b", "filesize:2M", "--set", "pipeline.buffer=128M")
+    with Daemon(*argv, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon, 2 * rate)
+            watch.wait_samples(FEW)
+            watch.finish()
+        code = daemon.stop()
+    dropped = check_end(out, daemon, watch, code)
+    equal((dropped["buffer"], dropped["disk"]), (0, 0), "lost")
+
+
+def peak_bytes(daemon):
+    text = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024
+
+
+def test_a_held_up_writer_costs_what_the_buffer_can_not_hold(tmp):
+    seconds = 30 if LONG else 1
+    rate = harness.rate(2_000_000)
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    argv = ("--once", "--source", endless(rate), "-o", out, "-b", "filesize:4M", "--set", "pipeline.buffer=16M")
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon)
+            before = daemon.status()
+            start = time.monotonic()
+            faults.set("pwrite:hold")
+            harness.wait_until(lambda: watch.last["buffer"]["free"] == 0, "the buffer is full")
+            harness.wait_until(lambda: lost(watch.last) > rate * seconds, "that much doesn't fit into it")
+            # It is answered as before.
+            watch.wait_samples(10 * seconds)
+            held = daemon.status()
+            took = time.monotonic() - start
+            faults.set("")
+            after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free"] > 0 and s, "there is room again")
+            wait_written(daemon, rate // 2)
+            watch.finish()
+        peak = peak_bytes(daemon)
+        code = daemon.stop()
+    check_end(out, daemon, watch, code)
+    # What came while it was held.
+    least, most = (status["counts"]["received"] - before["counts"]["received"] for status in (held, after))
+    harness.note(f"writer held for {took:.0f} s at {rate / 1e6:.1f} M samples/s, buffer 16 MiB: {lost(after)} samples "
+                 f"lost, peak {peak / MIB:.0f} MiB, slowest status {watch.slowest * 1000:.0f} ms")
+    # The buffer's chunks, and what the encoder has in hand.
+    assert least - 3 * 16 * MIB // 12 < lost(after) - lost(before) < most, (least, most, lost(after))
+    assert peak <= (16 + 32) * MIB or harness.is_sanitized(), f"{peak / MIB:.1f} MiB"
+
+
+def test_memory_is_bounded_at_a_high_rate(tmp):
+    seconds = 30 if LONG else 1
+    rate = harness.rate(10_000_000)
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    source = endless(rate) + ",agents=4,loss=0.001,corrupt=0.001"
+    argv = ("--once", "--source", source, "-o", out, "--set", "pipeline.buffer=16M")
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon)
+            faults.set("pwrite:hold")
+            time.sleep(seconds)
+            # A slow program takes longer to overflow.
+            harness.wait_until(lambda: watch.last["counts"]["dropped"]["buffer"] > rate * seconds // 4, "it overflows")
+            faults.set("")
+            wait_written(daemon, rate // 10)
+            watch.finish()
+        peak = peak_bytes(daemon)
+        code = daemon.stop()
+    equal(code, 4, daemon.err.decode())
+    counts = check_counts(json.loads(daemon.out))
+    segments = all_segments(out)
+    verify(segments)
+    on_record = {}
+    for segment in info(segments):
+        for cause, gaps in segment["gaps"]["causes"].items():
+            on_record[cause] = on_record.get(cause, 0) + gaps["lost"]
+    equal([on_record.get(cause, 0) for cause in ("buffer", "disk", "board")],
+          [counts["dropped"]["buffer"], counts["dropped"]["disk"], counts["board_lost"]], "losses on record")
+    harness.note(f"writer held for {seconds} s at {rate / 1e6:.1f} M samples/s: peak {peak / MIB:.0f} MiB, "
+                 f"slowest status {watch.slowest * 1000:.0f} ms")
+    assert peak <= (16 + 32) * MIB or harness.is_sanitized(), f"{peak / MIB:.1f} MiB"
+
+
+def test_the_counts_add_up_through_overload(tmp):
+    # The disk takes nothing by turns, and never for long.
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    source = endless(2 * RATE) + ",agents=4,loss=0.02,corrupt=0.02,seed=9"
+    argv = ("--source", source, "-o", out, "-b", "filesize:3M", *SMALL)
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            for rules in ("pwrite:hold", "pwrite:ENOSPC", "fdatasync:hold", "renameat2:ENOSPC") * 2:
+                before = lost(daemon.status())
+                faults.set(rules)
+                time.sleep(0.25)
+                harness.wait_until(lambda: lost(watch.last) > before, f"{rules}: samples are lost")
+                watch.wait_samples(FEW)
+                faults.set("")
+                time.sleep(0.15)
+            wait_written(daemon)
+            watch.wait_samples(FEW)
+            watch.finish()
+        code = daemon.stop()
+    equal(code, 4, daemon.err.decode())
+    counts = watch.last["counts"]
+    for name in ("received", "written", "durable", "board_lost", "skipped_bytes", "gaps", "damages"):
+        assert counts[name] > 0, counts
+    assert counts["dropped"]["buffer"] + counts["dropped"]["disk"] > 0 and counts["dropped"]["invalid"] > 0, counts
+
+
+@pytest.mark.root
+def test_a_full_disk_is_said_once_and_recording_resumes(tmp):
+    rate = harness.rate(2_000_000)
+    with harness.SmallDisk(tmp, "48M") as disk:
+        ballast = disk / "ballast"
+        ballast.write_bytes(bytes(40 * MIB))
+        out = disk / "out"
+        argv = ("--once", "--source", endless(rate), "-o", out, "-b", "filesize:2M", *SMALL)
+        with Daemon(*argv, socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            with Watch(daemon.socket) as watch:
+                full = harness.wait_until(lambda: watch.last and watch.last["disk"]["last_error"] and watch.last,
+                                          "the disk is full")
+                assert "No space left on device" in full["disk"]["last_error"], full["disk"]
+                time.sleep(1.5)
+                during = harness.wait_until(
+                    lambda: (now := watch.last)["counts"]["dropped"]["disk"] > rate // 2 and now, "samples are lost")
+                equal(during["state"], "recording", "state")
+                equal(during["counts"]["written"], full["counts"]["written"], "written while full")
+                ballast.unlink()
+                wait_written(daemon, rate)
+                watch.finish()
+            code = daemon.stop()
+        err = daemon.err.decode()
+        equal(err.count("No space left"), 1, err)
+        equal(err.count("writing again"), 1, err)
+        dropped = check_end(out, daemon, watch, code)
+        assert dropped["disk"] > rate // 2, dropped
+
+
+def signal_twice(daemon):
+    """The same signal at once again, as timeout(1) sends it: when the first has been delivered, or they were one."""
+    pending = re.compile(r"^S(?:ig|hd)Pnd:\s+0*[1-9a-f]", re.M)
+    daemon.process.send_signal(signal.SIGTERM)
+    while pending.search(pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()):
+        pass
+    daemon.process.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.root
+def test_the_end_comes_while_the_disk_is_full(tmp):
+    with harness.SmallDisk(tmp, "4M") as disk:
+        with Daemon("--once", "--source", endless(RATE), "-o", disk / "out", socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk is full")
+            signal_twice(daemon)
+            harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+            check_counts(daemon.status())
+            time.sleep(1.2)
+            equal(daemon.status()["state"], "draining", "after a signal that came twice")
+            code = daemon.stop(signal.SIGTERM)
+        err = daemon.err.decode()
+        equal(code, 1, err)
+        equal(err.count("told to stop again"), 1, err)
+        assert "told to stop again" in err and "given up" in err, err
+        # What was given up is counted, though no file tells of it.
+        counts = check_counts(json.loads(daemon.out))
+        equal(counts["in_flight"], 0, "in flight")
+        assert counts["dropped"]["disk"] > 0, counts
+        segments = all_segments(disk / "out")
+        equal(harness.compare_with_sim(segments), counts["written"], "records in the files")
+
+
+@pytest.mark.root
+def test_what_a_stop_gives_up_on_a_full_disk_is_on_record_with_the_gaps_in_it(tmp):
+    with harness.SmallDisk(tmp, "12M") as disk:
+        source = endless(RATE) + ",loss=0.01"
+        with Daemon("--once", "--source", source, "-o", disk / "out", "-b", "filesize:4M", *SMALL,
+                    socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["disk"] > 100_000, "the buffer is full")
+            daemon.process.send_signal(signal.SIGTERM)
+            code = daemon.wait()
+        err = daemon.err.decode()
+        assert code in (1, 4), err
+        counts = check_counts(json.loads(daemon.out))
+        if "the gap at its end can't be written" in err:
+            pytest.skip("the disk had no room for a gap either")
+        on_record = lost_by_cause(all_segments(disk / "out"))
+        equal((on_record["disk"], on_record["board"]), (counts["dropped"]["disk"], counts["board_lost"]), "on record")
+
+
+def hang(directory, signals):
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    with Daemon("--source", endless(1_000_000), "-o", out, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        faults.set("pwrite:hold")
+        time.sleep(0.3)
+        daemon.process.send_signal(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+        start = time.monotonic()
+        if signals == 2:
+            daemon.process.send_signal(signal.SIGINT)
+        code = daemon.wait()
+    took = time.monotonic() - start
+    harness.note(f"told to stop with {signals} signals, the writer hanging: ended after {took:.1f} s")
+    equal(code, 1, daemon.err.decode())
+    assert not (directory / "socket").exists()
+    recover(out)
+    assert harness.compare_with_sim(harness.segments(out)[:1]) > 0
+
+
+def slow_end(directory):
+    """A disk that takes long to write what is in memory, but does."""
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    argv = ("--source", endless(RATE), "-o", out)
+    with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        faults.set("pwrite:slow")
+        harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["buffer"], "the buffer is full")
+        start = time.monotonic()
+        code = daemon.stop()
+    assert time.monotonic() - start > 12, "it was not slow enough to test anything"
+    equal(code, 4, daemon.err.decode())
+    verify(all_segments(out))
+
+
+def test_a_stop_ends_even_where_a_write_hangs(tmp):
+    each(hang, [(2,), (1,)] if LONG else [(2,)])
+
+
+def idle_hang(directory, is_asked):
+    """Nothing is recorded, and the writer's look at the directory hangs; or a client's as well."""
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", out)
+    with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        faults.set("openat:hold")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+        if is_asked:
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(str(directory / "socket"))
+            client.sendall(b"GET /v1/recordings HTTP/1.0\r\n\r\n")
+            time.sleep(0.3)
+        code = daemon.stop(signal.SIGINT)
+        if is_asked:
+            client.close()
+    err = daemon.err.decode()
+    equal(code, 1, err)
+    assert "the disk doesn't answer: ending without it" in err, err
+    assert not (directory / "socket").exists()
+
+
+def test_a_stop_ends_where_nothing_is_recorded_and_the_disk_hangs(tmp):
+    each(idle_hang, [(False,), (True,)])
+
+
+def test_a_stop_ends_where_a_list_of_recordings_hangs(tmp):
+    """The writer rests; a job on libuv's pool doesn't end."""
+    out = tmp / "out"
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=1000", "-o", out)
+    equal(done.returncode, 0, done.stderr)
+    faults = Faults(tmp, out)
+    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", out)
+    with Daemon(*argv, socket=tmp / "socket", env={**faults.env, "FAULTFS_ENDING": ".byu.lz4"}) as daemon:
+        daemon.wait_ready()
+        faults.set("openat:hold")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(daemon.socket))
+            client.sendall(b"GET /v1/recordings HTTP/1.0\r\n\r\n")
+            harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+            code = daemon.stop()
+    err = daemon.err.decode()
+    equal(code, 1, err)
+    assert "the disk doesn't answer: ending without it" in err, err
+    assert not (tmp / "socket").exists()
+
+
+def test_a_replay_whose_file_hangs_holds_nothing_up(tmp):
+    far = tmp / "far"
+    far.mkdir()
+    trace = far / "trace.byu"
+    run(harness.BUSCAP, "sim", "-n", 500_000, "-O", "byu", "-o", trace)
+    faults = Faults(tmp, far)
+    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", tmp / "out")
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        faults.set("read:hold")
+        code, body = harness.http(daemon.socket, "/v1/replays", "POST", json.dumps({"path": str(trace), "format": "byu"}))
+        equal(code, 201, body)
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(str(daemon.socket))
+        client.sendall(b"DELETE /v1/replays/current HTTP/1.0\r\n\r\n")
+        time.sleep(0.5)
+        before = daemon.status()["counts"]["received"]
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 20_000, "the bus is received")
+        faults.set("")
+        client.settimeout(harness.TIMEOUT_S)
+        answer = b""
+        while piece := client.recv(65536):
+            answer += piece
+        client.close()
+        assert b'"state":"cancelled"' in answer, answer
+        check_counts(daemon.status())
+        equal(daemon.stop(), 0, daemon.err)
+
+
+@pytest.mark.long
+def test_a_stop_waits_for_a_slow_disk(tmp):
+    slow_end(tmp)
+
+
+# ---- somebody interferes
+
+
+def test_a_directory_that_vanishes_ends_a_once_recording(tmp):
+    out = tmp / "out"
+    with Daemon("--once", "--source", endless(1_000_000), "-o", out, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        shutil.rmtree(out)
+        code = daemon.wait()
+    err = daemon.err.decode()
+    equal(code, 1, err)
+    check_counts(json.loads(daemon.out))
+    said = [line for line in err.splitlines() if "No such file or directory" in line]
+    equal(len(said), 1, f"lines that say what is wrong; {err}")
+    assert str(out) in said[0], err
+
+
+def test_a_service_goes_on_when_its_directory_is_made_again(tmp):
+    out = tmp / "out"
+    rate = harness.rate(1_000_000)
+    with Daemon("--source", endless(rate), "-o", out, *SMALL, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        with Watch(daemon.socket) as watch:
+            wait_written(daemon)
+            shutil.rmtree(out)
+            harness.wait_until(lambda: "No such file" in (watch.last["disk"]["last_error"] or ""), "it is missed")
+            harness.wait_until(lambda: watch.last["counts"]["dropped"]["disk"] > 100_000, "the buffer is full")
+            equal(watch.last["state"], "recording", "state")
+            out.mkdir()
+            wait_written(daemon, rate)
+            watch.finish()
+        daemon.stop()
+    segments = harness.segments(out)
+    assert segments
+    verify(segments)
+    # A slow machine may have lost more after the last look at the status.
+    told = int(re.search(r"samples lost: .*?(\d+) of disk", daemon.err.decode())[1])
+    assert told >= watch.last["counts"]["dropped"]["disk"] > 100_000, told
+    equal(lost_by_cause(segments).get("disk"), told, "losses on record")
+
+
+def test_a_deleted_open_segment_is_noticed(tmp):
+    out = tmp / "out"
+    rate = harness.rate(500_000)
+    with Daemon("--source", endless(rate), "-o", out, "--set", "pipeline.buffer=128M", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        opened = harness.wait_until(lambda: list(out.glob("*.partial")), "a segment is open")[0]
+        opened.unlink()
+        wait_written(daemon, 3 * rate)
+        check_counts(daemon.status())
+        code = daemon.stop()
+    err = daemon.err.decode()
+    # What was in it is gone: no success.
+    equal(code, 1, err)
+    equal(err.count("deleted while it was being written"), 1, err)
+    segments = harness.segments(out)
+    verify(segments)
+    first = info(segments)[0]["first_record"]
+    assert first > 0, segments
+    assert harness.compare_with_sim(segments, first) > 0, "nothing follows"

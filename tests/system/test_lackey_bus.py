@@ -1,0 +1,192 @@
+"""The trace of a real program, over the bus: valgrind's lackey, `buscap convert` to what a board sends, recorded by
+buscapd, dumped; held against the same worked out here from lackey's lines."""
+
+import random
+import shutil
+import struct
+
+import pytest
+
+import harness
+from harness import BUSCAP, BUSCAPD, equal, need, run
+
+PROGRAM = """
+static volatile int numbers[4096];
+static volatile char text[100];
+
+int main(void)
+{
+	for (int i = 0; i < 4096; i += 16)
+		numbers[i] += i;
+	for (int i = 0; i < 92; i += 3)
+		*(volatile long *)(text + i) = i; /* over the bus's eight bytes, often */
+	return 0;
+}
+"""
+
+M64 = (1 << 64) - 1
+
+
+class Pages:
+    """Virtual pages to frames, from the text of formats/bus/page_map.h."""
+
+    def __init__(self, seed):
+        self.keys = [self._mix((seed + (r + 1) * 0x9E3779B97F4A7C15) & M64) >> 32 for r in range(4)]
+        self.frames = {}
+
+    @staticmethod
+    def _mix(x):
+        x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & M64
+        x = (x ^ x >> 27) * 0x94D049BB133111EB & M64
+        return x ^ x >> 31
+
+    def _frame(self, k):
+        left, right = k >> 10, k & 1023
+        for key in self.keys:
+            left, right = right, left ^ ((right ^ key) * 0x9E3779B1 & 0xFFFFFFFF) >> 22
+        return left << 10 | right
+
+    def physical(self, address):
+        page = address >> 12
+        if page not in self.frames:
+            self.frames[page] = self._frame(len(self.frames))
+        return self.frames[page] << 12 | address & 0xFFF
+
+
+# By lackey's letter: what the bus shows, as (name, attr).
+TYPES = {"I": [("FETCH", 0)], "L": [("MEMREAD", 0)], "S": [("MEMWRITE", 1)], "M": [("MEMREAD", 0), ("MEMWRITE", 1)]}
+
+
+def expected(lines, physical):
+    """What `buscap dump --plain` prints of the recording."""
+    out = []
+    for line in lines:
+        if not line.strip() or line.startswith("=="):
+            continue
+        letter, place = line.split()
+        address, size = place.split(",")
+        address, size = int(address, 16), int(size)
+        for name, attr in TYPES[letter]:
+            at = address
+            while at < address + size:
+                end = min((at & ~7) + 8, address + size)
+                time = 1 if out else 0xFFFFFFFF
+                out.append(f"{physical(at):08x}\t{name}\t{end - at:2}\t{attr:02x}\t0\t{time:08x}\n")
+                at = end
+    return out
+
+
+def record(directory, trace):
+    """Records what a board sends, given on standard input. Returns the text of the dump."""
+    segments = directory / "segments"
+    done = run(need(BUSCAPD), "--once", "--source", "file:-", "-o", segments, data=trace)
+    equal(done.returncode, 0, done.stderr.decode())
+    paths = harness.segments(segments)
+    harness.verify(paths)
+    done = run(BUSCAP, "dump", "--plain", *paths)
+    equal(done.returncode, 0, done.stderr.decode())
+    return done.stdout.decode().splitlines(keepends=True)
+
+
+def convert(lackey, target, code=0):
+    """Returns (the output, the messages)."""
+    done = run(need(BUSCAP), "convert", "-I", "lackey", "-O", target, data=lackey)
+    equal(done.returncode, code, done.stderr.decode())
+    return done.stdout, done.stderr.decode()
+
+
+def lackey_of(directory):
+    """What lackey says of a small program, its loader included: bytes."""
+    if not shutil.which("valgrind") or not shutil.which("cc"):
+        pytest.skip("valgrind and a C compiler are wanted")
+    source = directory / "program.c"
+    source.write_text(PROGRAM)
+    program = directory / "program"
+    done = run("cc", "-O1", "-o", program, source)
+    equal(done.returncode, 0, done.stderr.decode())
+    log = directory / "lackey"
+    done = run("valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log}", program)
+    equal(done.returncode, 0, done.stderr.decode())
+    return log.read_bytes()
+
+
+def test_a_real_programs_trace_is_recorded_as_it_was(tmp):
+    lackey = lackey_of(tmp)
+    lines = lackey.decode().splitlines()
+    letters = [line.split()[0] for line in lines if line.strip() and not line.startswith("==")]
+    assert len(letters) > 20000 and set(letters) == {"I", "L", "S", "M"}, set(letters)
+    bcp1, err = convert(lackey, "bcp1:map=pages,seed=1")
+    got = record(tmp, bcp1)
+    pages = Pages(1)
+    equal(got, expected(lines, pages.physical), "the dump")
+    assert len(pages.frames) > 50, len(pages.frames)
+    # A modify is a read and a write on a bus, and that is said.
+    assert f"{letters.count('M')}" in err, err
+    harness.note(f"{len(letters)} references, {len(got)} bus cycles, {len(pages.frames)} pages")
+
+
+def any_lines(seed, count, bits):
+    rng = random.Random(seed)
+    lines = [f"=={seed}== Lackey, an example Valgrind tool", ""]
+    near = [rng.getrandbits(bits) for _ in range(20)]
+    for _ in range(count):
+        address = (rng.choice(near) + rng.randrange(-5000, 5000)) % (1 << bits)
+        size = rng.choice((1, 2, 4, 8, 16, 32, 3, 28, 512, rng.randrange(1, 5000)))
+        address = min(address, (1 << bits) - size)
+        lines.append(f"{rng.choice(('I ', ' L', ' S', ' M'))} {address:08x},{size}")
+    return lines
+
+
+def test_any_accesses_are_cut_and_mapped_as_the_documents_say(tmp):
+    for seed in (0, 1, 7, M64):
+        lines = any_lines(seed % 1000, 2000, 64)
+        bcp1, _ = convert(("\n".join(lines) + "\n").encode(), f"bcp1:map=pages,seed={seed}")
+        aside = tmp / str(seed)
+        aside.mkdir()
+        equal(record(aside, bcp1), expected(lines, Pages(seed).physical), f"seed {seed}")
+
+
+def test_the_seed_is_one_unless_said_otherwise():
+    lackey = ("\n".join(any_lines(3, 500, 64)) + "\n").encode()
+    equal(convert(lackey, "bcp1:map=pages")[0], convert(lackey, "bcp1:map=pages,seed=1")[0])
+    assert convert(lackey, "bcp1:map=pages")[0] != convert(lackey, "bcp1:map=pages,seed=2")[0]
+
+
+def test_without_a_map_addresses_of_32_bits_stay_as_they_are(tmp):
+    lines = any_lines(5, 2000, 32)
+    for target in ("bcp1", "bcp1:map=none"):
+        bcp1, _ = convert(("\n".join(lines) + "\n").encode(), target)
+        aside = tmp / target.replace(":", "-")
+        aside.mkdir()
+        equal(record(aside, bcp1), expected(lines, lambda address: address), target)
+
+
+def test_without_a_map_an_address_over_32_bits_is_refused_with_its_line():
+    lackey = b"==1== words\nI  00001000,3\n L 1fff000bb8,8\nI  00001003,3\n"
+    for target, bytes_before in (("bcp1", 32 + 8 + 4 + 32), ("raw6", 6)):
+        out, err = convert(lackey, target, code=1)
+        for word in ("line 3", "0x1fff000bb8", "map=pages"):
+            assert word in err, (word, err)
+        equal(len(out), bytes_before, "what came before it is written")
+    out, err = convert(b"I  fffffffe,4\n", "raw6", code=1)
+    assert "line 1" in err and "0x100000001" in err, err
+
+
+def test_a_seed_without_a_map_is_refused():
+    done = run(need(BUSCAP), "convert", "-I", "lackey", "-O", "bcp1:seed=3", data=b"")
+    equal(done.returncode, 2, done.stderr.decode())
+    assert b"map=pages" in done.stderr, done.stderr
+
+
+def test_raw6_has_the_same_samples_as_the_frames(tmp):
+    lackey = ("\n".join(any_lines(9, 3000, 64)) + "\n").encode()
+    raw6, _ = convert(lackey, "raw6:map=pages")
+    bcp1, _ = convert(lackey, "bcp1:map=pages")
+    path = tmp / "trace.bcp1"
+    path.write_bytes(bcp1)
+    done = run(BUSCAP, "convert", "-O", "raw6", path)
+    equal(done.returncode, 0, done.stderr.decode())
+    equal(done.stdout, raw6, "the samples")
+    equal(len(raw6) % 6, 0)
+    # The last frame says that it is the last.
+    equal(struct.unpack_from("<4sH", bcp1, len(bcp1) - 32), (b"BCP1", 8))

@@ -1,0 +1,746 @@
+"""The manual pages, held against the programs: every command, option, key, format, exit code, path, signal and
+variable stands in its page, and nothing else does; the examples work. Each check is a function that gives the
+places where page and program differ, so that the last test can show that it finds each one."""
+
+import collections
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+import harness
+import manual_page
+from harness import BUILD, BUSCAP, BUSCAPD, ROOT, equal, need, run
+from manual_page import Page, displays, flags, items, line_text
+
+MAN = ROOT / "docs/man"
+PAGES = ("buscapd.8", "buscap.1", "buscapd.conf.5", "buscap-formats.5")
+
+# Manuals of others that ours name; a name with a slip is none of them.
+OTHERS = {("lz4", "1"), ("xxhsum", "1"), ("valgrind", "1"), ("systemctl", "1"), ("systemd-escape", "1"),
+          ("udev", "7"), ("fdatasync", "2")}
+
+# What libraries read of the environment, and no getenv() here does.
+BY_LIBRARIES = {"buscap.1": {"LC_ALL", "LC_CTYPE", "LANG", "TERM"},
+                "buscapd.8": {"LISTEN_FDS", "LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID"}}
+
+
+def page(name):
+    return Page((MAN / name).read_text())
+
+
+def program_text(program, *argv):
+    done = run(need(program), *argv)
+    equal(done.returncode, 0, done.stderr.decode())
+    return done.stdout.decode()
+
+
+def table(program):
+    """--options: command -> (operands, [(short, long, metavar)]), without the configuration's keys."""
+    commands = {}
+    for row in program_text(program, "--options").splitlines():
+        command, short, long, metavar, _, _ = row.split("\t")
+        if command == "config":
+            continue
+        operands, options = commands.setdefault(command, ("", []))
+        if short or long:
+            options.append((short, long, metavar))
+        else:
+            commands[command] = (metavar, options)
+    return commands
+
+
+def keys():
+    """The configuration's keys, "section.key" -> (the value's name, the default at the end of what is said)."""
+    rows = (row.split("\t") for row in program_text(BUSCAPD, "--options").splitlines())
+    return {row[2]: (row[3], (re.findall(r"\(([^()]*)\)$", row[5]) or [None])[0]) for row in rows if row[0] == "config"}
+
+
+def differ(what, got, wanted):
+    """Words on each thing that one of two lists has alone, or more often."""
+    got, wanted = collections.Counter(got), collections.Counter(wanted)
+    return ([f"{what}: {one} stands in the page alone" for one in sorted(got - wanted, key=str)]
+            + [f"{what}: {one} is missing from the page" for one in sorted(wanted - got, key=str)])
+
+
+def source_text(*folders):
+    """The text of the C files, with the parts of each string literal put together."""
+    text = "".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).glob("*.[ch]")))
+    return re.sub(r'"\s*(?:BC_VERSION)?\s*"', "", text)
+
+
+# ---- options
+
+
+def option_of(head):
+    """What an item's head says: (short, long, metavar); None: it is no option."""
+    found = re.fullmatch(r"(?:-(\w))?(?:, )?(?:--([\w-]+))?(?: ?(\[=\S+\]|\S+))?", head)
+    if not head.startswith("-") or not found:
+        return None
+    short, long, metavar = (part or "" for part in found.groups())
+    return short, long, metavar.replace("[=", "[")
+
+
+def options_in(lines):
+    return [option for head, _ in items(lines) if (option := option_of(head))]
+
+
+def shown(option):
+    short, long, metavar = option
+    return " ".join(part for part in (short and "-" + short, long and "--" + long, metavar) if part)
+
+
+def names(options):
+    return {flag for short, long, _ in options for flag in (short and "-" + short, long and "--" + long) if flag}
+
+
+def wrong_options_of_daemon(p, commands):
+    wanted = commands["-"][1]
+    got = options_in(p.parts["OPTIONS", None])
+    problems = differ("buscapd", map(shown, got), map(shown, wanted))
+    for section, lines in p.sections.items():
+        problems += [f"{section}: buscapd has no {flag}" for flag in flags(lines) - names(wanted)]
+    missing = names(wanted) - flags(p.sections["SYNOPSIS"])
+    long_of = {"-" + short: "--" + long for short, long, _ in wanted if short and long}
+    for short, long in long_of.items():
+        if (short in missing) != (long in missing):
+            missing -= {short, long}
+    return problems + [f"SYNOPSIS: {flag} is missing" for flag in sorted(missing)]
+
+
+def wrong_options_of_tool(p, commands):
+    """Each command's section has its options, but for those of all and those of all that ask the daemon."""
+    common = options_in(p.parts["OPTIONS", None])
+    own = commands["-"][1]
+    of_all = [("h", "help", "")]
+    of_asking = [("", "socket", "PATH")]
+    problems = differ("buscap", map(shown, common), map(shown, own + of_all + of_asking))
+    problems += differ("COMMANDS", p.subsections("COMMANDS"), set(commands) - {"-"})
+    for command, (_, options) in commands.items():
+        if command == "-" or ("COMMANDS", command) not in p.parts:
+            continue
+        lines = p.parts["COMMANDS", command]
+        wanted = [option for option in options if option not in of_all + of_asking]
+        problems += differ(command, map(shown, options_in(lines)), map(shown, wanted))
+        others = {flag for other, (_, more) in commands.items() for flag in names(more) if other != "-"}
+        known = names(options) | (others if ".Cm formats Fl -matrix ." in lines else set())
+        problems += [f"{command}: has no {flag}" for flag in flags(lines) - known]
+    everything = {flag for _, options in commands.values() for flag in names(options)}
+    for section, lines in p.sections.items():
+        problems += [f"{section}: no command has {flag}" for flag in flags(lines) - everything]
+    return problems
+
+
+def test_every_option_of_the_daemon_stands_in_its_page_and_no_other():
+    equal(wrong_options_of_daemon(page("buscapd.8"), table(BUSCAPD)), [])
+
+
+def test_every_option_of_every_command_stands_in_its_section_and_no_other():
+    equal(wrong_options_of_tool(page("buscap.1"), table(BUSCAP)), [])
+
+
+# ---- what --help says of a command
+
+
+def help_of(command):
+    """(usage lines, example, exit codes) of its --help."""
+    text = program_text(BUSCAP, *command.split(), "--help")
+    usage = re.findall(r"^(?:usage:|      ) (buscap .*)$", text, re.M)
+    example = re.search(r"^Example: (.*(?:\n.+)*)", text, re.M)
+    exits = re.search(r"^Exit code: (.*(?:\n.+)*)", text, re.M)
+    return usage, example and example.group(1), exits and " ".join(exits.group(1).split())
+
+
+def wrong_help(p, command, operands):
+    usage, example, exits = help_of(command)
+    lines = p.parts["COMMANDS", command]
+    got = [line_text(line) for line in lines if line.startswith(".D1")]
+    wanted = [] if operands == "VERB" else usage
+    problems = [] if got == wanted else [f"{command}: usage {got}, --help says {wanted}"]
+    if not wanted:
+        return problems
+    text = " ".join(map(line_text, lines))
+    if f"Exit status: {exits}" not in text:
+        problems.append(f"{command}: --help says: Exit code: {exits}")
+    squeezed = ["\n".join(line.strip() for line in body.splitlines()) for _, body in displays(lines)]
+    if "\n".join(line.strip() for line in example.splitlines()) not in squeezed:
+        problems.append(f"{command}: its example is not that of --help: {example}")
+    return problems
+
+
+def test_usage_example_and_exit_codes_of_each_command_are_those_of_its_help():
+    p, commands = page("buscap.1"), table(BUSCAP)
+    problems = []
+    for command, (operands, _) in commands.items():
+        if command != "-":
+            problems += wrong_help(p, command, operands)
+    equal(problems, [])
+
+
+def test_the_examples_of_the_commands_are_taken_by_their_own_option_parsers():
+    for _, text in displays(page("buscap.1").sections["COMMANDS"]):
+        parse_only(text)
+
+
+# ---- exit codes
+
+
+def exit_codes(path):
+    return set(re.findall(r"BC_EXIT_\w+ = (\d)", (ROOT / path).read_text()))
+
+
+def wrong_exit_codes(p, path):
+    return differ("EXIT STATUS", [head for head, _ in items(p.sections["EXIT STATUS"])], exit_codes(path))
+
+
+def test_every_exit_code_stands_in_the_pages():
+    equal(wrong_exit_codes(page("buscapd.8"), "daemon/recorder/exit_status.h"), [])
+    equal(wrong_exit_codes(page("buscap.1"), "cli/term/console.h"), [])
+
+
+# ---- the configuration
+
+
+def conf_items(p):
+    """"section.key" -> (metavar, default, whether SIGHUP changes it)."""
+    found = {}
+    for section in p.subsections("SECTIONS"):
+        if not section.startswith("["):
+            continue
+        for head, lines in items(p.parts["SECTIONS", section]):
+            key, metavar = head.split(" = ")
+            text = "\n".join(lines)
+            default = re.search(r"^Default: (.*)\.$", text, re.M)
+            reload = re.search(r"^SIGHUP: (.*)\.$", text, re.M)
+            found[f"{section[1:-1]}.{key}"] = (metavar, default and default.group(1), reload and reload.group(1))
+    return found
+
+
+def documented():
+    """docs/configuration.md: "section.key" -> default."""
+    found, section = {}, ""
+    text = (ROOT / "docs/configuration.md").read_text()
+    for row in re.findall(r"^\| (.*) \|$", text.partition("| section | key |")[2].partition("\n\n")[0], re.M):
+        first, names_, default = [cell.strip() for cell in row.split("|")[:3]]
+        section = first or section
+        for key in names_.split(", "):
+            found[f"{section}.{key}"] = default
+    return found
+
+
+def wrong_keys(p, wanted, defaults):
+    got = conf_items(p)
+    problems = differ("key", ((key, value[0]) for key, value in got.items()),
+                      ((key, value[0]) for key, value in wanted.items()))
+    problems += differ("key of docs/configuration.md", list(got), list(defaults))
+    for key, (_, default, reload) in got.items():
+        told = defaults.get(key, "") or "none"
+        if key == "mapping.attr.CYCLE":
+            told = default if default and default.startswith("3 of I_FETCH") else "as listed"
+        if default != told:
+            problems.append(f"{key}: the default is {told}, the page says {default}")
+        if key in wanted and wanted[key][1] not in (None, default):
+            problems.append(f"{key}: --options says {wanted[key][1]}, the page {default}")
+        if reload not in ("yes", "no", "next recording"):
+            problems.append(f"{key}: what does SIGHUP do? {reload}")
+    return problems
+
+
+def test_every_key_of_the_configuration_stands_in_its_page_with_its_default():
+    equal(wrong_keys(page("buscapd.conf.5"), keys(), documented()), [])
+
+
+def test_the_attrs_of_the_page_are_those_that_samples_get(tmp):
+    attrs = {"I_FETCH": 3, "D_READ": 3, "WRITE_BACK": 3, "D_WRITE": 1}
+    text = conf_items(page("buscapd.conf.5"))["mapping.attr.CYCLE"][1]
+    equal(text, "3 of I_FETCH, D_READ and WRITE_BACK, 1 of D_WRITE, 0 of all others")
+    done = run(need(BUSCAPD), "-c", "/dev/null", "--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "t")
+    equal(done.returncode, 0, done.stderr.decode())
+    facts = run(BUSCAP, "info", *harness.segments(tmp / "t")).stdout.decode()
+    numbers = re.search(r"attr ([\d ]+)$", facts, re.M).group(1).split()
+    names_ = ("- INT_ACK - SPECIAL - IO_READ - IO_WRITE I_FETCH NC_I_FETCH - - D_READ NC_D_READ WRITE_BACK "
+              "D_WRITE").split()
+    for name, number in zip(names_, numbers, strict=True):
+        equal(int(number), attrs.get(name, 0), name)
+
+
+# Of each key a value that is not its default; a trigger is whole only with both.
+OTHER_VALUES = {
+    "source.source": "sim:rate=30k", "usb.id": "1209:0002", "usb.serial": "A1", "usb.protocol": "raw6",
+    "usb.link": "ftdi", "usb.transfers": "17", "usb.transfer_size": "128K", "usb.transfer_timeout": "1s",
+    "usb.clock_hz": "1000", "usb.wait": "11s", "usb.silence": "11s", "usb.silence_action": "restart",
+    "usb.back_off": "101ms", "usb.back_off_max": "6s", "usb.ftdi_latency": "17ms", "usb.ftdi_mode": "fifo",
+    "output.dir": "elsewhere", "output.label": "x", "output.keep_raw": "yes", "output.sealed_command": "/bin/true",
+    "output.sealed_timeout": "2h", "recording.record": "on-demand", "recording.flight_time": "11s",
+    "recording.flight_size": "1M", "recording.sampling": "1s/2s", "recording.metadata.KEY": "x",
+    "filter.keep": "proc=0", "filter.keep.NAME": "proc=0", "filter.leave_out": "proc=1",
+    "filter.leave_out.NAME": "proc=1", "rotation.filesize": "1G", "rotation.duration": "1h",
+    "rotation.interval": "1h", "rotation.files": "100", "stop.duration": "1h", "stop.records": "1000000000",
+    "stop.filesize": "100G", "space.max_use": "100G", "space.keep_free": "1K", "space.max_age": "1d",
+    "pipeline.buffer": "65M", "pipeline.workers": "1", "pipeline.flush": "2s", "pipeline.sync": "201ms",
+    "pipeline.stuck": "61s", "mapping.invalid": "keep", "mapping.size": "v1.0", "mapping.attr.CYCLE": "7",
+    "socket.path": "elsewhere.sock", "socket.group": "nobody", "socket.connections": "65",
+    "socket.reserve": "record", "socket.metrics_listen": "127.0.0.1:1", "log.level": "debug",
+    "trigger NAME.when": "gap", "trigger NAME.action": "mark", "trigger NAME.pre": "0", "trigger NAME.post": "0",
+    "trigger NAME.text": "x", "trigger NAME.holdoff": "1s",
+}
+NOT_OF_A_SIMULATED_BUS = {"source.speed"}
+
+
+class Reloaded:
+    """A daemon whose configuration is written anew and read again, and what its log says of that."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.conf = directory / "conf"
+        self.log = directory / "log"
+        self.said = 0
+        self.base = {"source.source": "sim:rate=20k", "output.dir": directory / "out",
+                     "socket.path": directory / "sock", "pipeline.workers": "2", "usb.id": "1209:0001"}
+
+    def __enter__(self):
+        self.write({})
+        self.process = harness.popen([need(BUSCAPD), "-c", str(self.conf)], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=open(self.log, "wb"))
+        harness.wait_until(self.answers, "it answers")
+        return self
+
+    def answers(self):
+        try:
+            return harness.status(self.directory / "sock")
+        except AssertionError:
+            return None
+
+    def __exit__(self, *exception):
+        self.process.terminate()
+        self.process.wait(harness.TIMEOUT_S)
+
+    def write(self, settings):
+        text = ""
+        for key, value in {**self.base, **settings}.items():
+            section, _, name = key.partition(".")
+            text += f"[{section}]\n{name.replace('CYCLE', 'SPECIAL')} = {value}\n"
+        self.conf.write_text(text)
+
+    def reload(self, settings):
+        """What it says that wants a restart, as page keys begin: "usb.", "socket.path"."""
+        self.write(settings)
+        self.process.send_signal(signal.SIGHUP)
+
+        def lines():
+            text = self.log.read_text()[self.said:]
+            return text if re.search(r"SIGHUP: .*as configured\n|configuration stays as it was\n", text) else None
+
+        text = harness.wait_until(lines, f"it has read {settings}")
+        self.said += len(text)
+        assert "configuration stays as it was" not in text, text
+        return [re.sub(r"^\[(.*)\]$", r"\1.", name)
+                for name in re.findall(r"warning: (.*) has changed: that wants a restart", text)]
+
+
+def wrong_reloads(d, p):
+    problems = []
+    for key, (_, default, reload) in conf_items(p).items():
+        if key in NOT_OF_A_SIMULATED_BUS:
+            continue
+        settings = {key: OTHER_VALUES[key]}
+        if key.startswith("trigger "):
+            settings = {"trigger NAME.when": "gap", "trigger NAME.action": "mark", **settings}
+        said = d.reload(settings)
+        changes = not any(key.startswith(name) for name in said)
+        if changes != (reload != "no"):
+            problems.append(f"{key}: SIGHUP: {reload}; the daemon says {said}")
+    return problems
+
+
+def test_what_sighup_changes_is_what_the_page_says(tmp):
+    with Reloaded(tmp) as d:
+        equal(wrong_reloads(d, page("buscapd.conf.5")), [])
+
+
+def test_the_defaults_that_want_a_restart_are_those_that_the_daemon_has(tmp):
+    """A default that is written out changes nothing."""
+    with Reloaded(tmp) as d:
+        for key, (_, default, reload) in conf_items(page("buscapd.conf.5")).items():
+            if reload != "no" or default == "none" or key in {*d.base, *NOT_OF_A_SIMULATED_BUS, "mapping.attr.CYCLE"}:
+                continue
+            equal(d.reload({key: default}), [], f"{key} = {default}")
+
+
+def test_the_number_of_workers_is_that_of_the_cores(tmp):
+    equal(conf_items(page("buscapd.conf.5"))["pipeline.workers"][1], "one a core")
+    with Reloaded(tmp) as d:
+        del d.base["pipeline.workers"]
+        cores = min(os.sysconf("SC_NPROCESSORS_ONLN"), 64)
+        equal(d.reload({}), [] if cores == 2 else ["pipeline.workers"])
+
+
+def test_every_setting_of_the_simulated_bus_stands_in_the_page():
+    p = page("buscapd.conf.5")
+    got = {head.partition("=")[0] for head, _ in items(p.parts["SECTIONS", "The simulated bus"])}
+    wanted = set(re.findall(r'value_of\(text, "(\w+)"\)', (ROOT / "daemon/config/source_spec.c").read_text().partition(
+        "static bool read_sim_setting")[2].partition("\n}\n")[0]))
+    equal(differ("sim:", got, wanted), [])
+
+
+# ---- formats
+
+
+def formats():
+    """`buscap formats`: name -> ("rw", options to read, options to write)."""
+    found = {}
+    for line in program_text(BUSCAP, "formats").splitlines():
+        options = re.match(r" +options to (read|write): (.*)", line)
+        if options:
+            found[name][1 + (options.group(1) == "write")].update(options.group(2).split())
+        else:
+            way, name = line.split()[:2]
+            found[name] = (way, set(), set())
+    return found
+
+
+def format_items(p):
+    found = {}
+    for part in p.subsections("FORMATS"):
+        for head, lines in items(p.parts["FORMATS", part]):
+            text = " ".join(map(line_text, lines))
+            way = {"Read and": "rw", "Only rea": "r-", "Only wri": "-w"}.get(text[:8], text[:8])
+            read = re.search(r"Options to read: ([^.]*)\.", text)
+            write = re.search(r"Options to write: ([^.]*)\.", text)
+            found[head] = (way, set(read.group(1).split(", ")) if read else set(),
+                           set(write.group(1).split(", ")) if write else set())
+    return found
+
+
+def wrong_formats(p, wanted):
+    def rows(of):
+        return [(name, way, *sorted("r:" + one for one in read), *sorted("w:" + one for one in write))
+                for name, (way, read, write) in of.items()]
+
+    problems = differ("format", rows(format_items(p)), rows(wanted))
+    options = {head.partition("=")[0] + "=" for head, _ in items(p.sections["FORMAT OPTIONS"])}
+    return problems + differ("FORMAT OPTIONS", options, {one for row in wanted.values() for one in row[1] | row[2]})
+
+
+def test_every_format_and_its_options_stand_in_the_page():
+    equal(wrong_formats(page("buscap-formats.5"), formats()), [])
+
+
+# ---- paths, signals, the environment
+
+
+def sources_of_paths():
+    folders = ["daemon", "cli", "systemd", "debian"]
+    paths = [path for folder in folders for path in sorted((ROOT / folder).glob("**/*")) if path.is_file()]
+    return "".join(path.read_text(errors="replace") for path in paths) + (ROOT / "Makefile").read_text()
+
+
+def paths_of(p):
+    """Absolute paths of FILES, up to what is chosen by the user."""
+    heads = [line_text(line) for line in p.sections.get("FILES", []) if line.startswith(".It Pa")]
+    return {path.split("SERIAL")[0].split("*")[0] for head in heads for path in head.split(", ")}
+
+
+def wrong_paths(p, text):
+    return [f"FILES: nothing here has {path}" for path in sorted(paths_of(p))
+            if path.rstrip("/") not in text.replace("@datadir@", "/usr/share").replace("$attr{serial}", "")
+            and path.removeprefix("/dev/") not in text]
+
+
+def test_the_paths_of_the_pages_are_those_of_the_programs():
+    need(ROOT / "systemd/service.common")
+    text = sources_of_paths()
+    for name in PAGES:
+        equal(wrong_paths(page(name), text), [], name)
+    together = "".join("\n".join(page(name).lines) for name in PAGES)
+    for path in set(re.findall(r'"(/(?:etc|run|var)/[^"%]*)"', source_text("daemon", "cli"))):
+        assert path in together, f"{path} stands in no page"
+
+
+def test_the_units_of_the_page_are_those_of_the_service():
+    common = need(ROOT / "systemd/service.common").read_text()
+    p = page("buscapd.8")
+    units = {path.name.removesuffix(".in") for path in (ROOT / "systemd").glob("buscapd*.[s]*.in")}
+    equal(differ("unit", [name for head, _ in items(p.sections["SYSTEMD"]) for name in head.split(", ")], units), [])
+    text = p.text("SYSTEMD")
+    said = {"SuccessExitStatus": r"Exit status (\d) counts as success",
+            "RestartPreventExitStatus": r"after (\d and \d) the service is not started again"}
+    for key, pattern in said.items():
+        wanted = re.search(f"^{key}=(.*)$", common, re.M).group(1)
+        equal(re.search(pattern, text).group(1).replace(" and ", " "), wanted, key)
+    assert p.text("FILES").count("metrics.conf") == len(list((ROOT / "systemd").glob("metrics.conf.in")))
+
+
+def signal_sources():
+    return (ROOT / "daemon" / "daemon.c").read_text()
+
+
+def wrong_signals(p, text):
+    handled = set(re.findall(r"\] = (SIG[A-Z]+)", text.partition("signal_numbers[SIGNALS]")[2].partition(";")[0]))
+    handled |= set(re.findall(r"signal\((SIG[A-Z]+), SIG_IGN\)", text))
+    assert len(handled) > 3
+    got = {name for head, _ in items(p.sections["SIGNALS"]) for name in head.split(", ")}
+    return differ("signal", got - {"SIGKILL"}, handled)
+
+
+def test_every_signal_that_the_daemon_handles_stands_in_its_page():
+    equal(wrong_signals(page("buscapd.8"), signal_sources()), [])
+
+
+def variables(folder):
+    return set(re.findall(r'getenv\("(\w+)"\)', source_text(folder)))
+
+
+def wrong_variables(p, wanted):
+    got = {name for head, _ in items(p.sections["ENVIRONMENT"]) for name in head.split(", ")}
+    return differ("variable", got, wanted)
+
+
+def test_every_variable_of_the_environment_stands_in_its_page():
+    equal(wrong_variables(page("buscap.1"), variables("cli") | BY_LIBRARIES["buscap.1"]), [])
+    equal(wrong_variables(page("buscapd.8"), variables("daemon") | BY_LIBRARIES["buscapd.8"]), [])
+
+
+def test_messages_that_the_pages_explain_are_those_of_the_programs():
+    for name, folders in (("buscap.1", ("cli", "formats")), ("buscapd.8", ("daemon", "capture")),
+                          ("buscapd.conf.5", ("daemon",))):
+        text = source_text(*folders)
+        for head, _ in items(page(name).sections["DIAGNOSTICS"]):
+            for part in re.split(r"\.\.\.|\b(?:[A-Z]|\d+)\b|^can't |: [A-Z][\w ]+$", head):
+                if len(part.strip()) > 3:
+                    assert part.strip() in text, f"{name}: no message has {part.strip()!r}"
+
+
+# ---- references
+
+
+def test_cross_references_lead_somewhere():
+    ours = {tuple(name.rsplit(".", 1)) for name in PAGES}
+    for name in PAGES:
+        p = page(name)
+        for line in p.lines:
+            if not line.startswith(".Xr "):
+                continue
+            _, to, section = line.split()[:3]
+            assert (to, section) in ours | OTHERS, f"{name}: {to}({section}) is no manual"
+            assert (to, section) != tuple(name.rsplit(".", 1)), f"{name}: names itself"
+        seen = [line.split()[2] + line.split()[1] for line in p.sections["SEE ALSO"] if line.startswith(".Xr ")]
+        equal(seen, sorted(seen), f"{name}: the order of SEE ALSO")
+        for document in re.findall(r"^\.Pa (\S+\.md)", "\n".join(p.lines), re.M):
+            assert (ROOT / "docs" / document).exists(), f"{name}: there is no docs/{document}"
+        titles = set(p.sections) | {part for _, part in p.parts}
+        for title in re.findall(r"^\.Sx (.*?)(?: [.,;:])?$", "\n".join(p.lines), re.M):
+            assert title in titles, f"{name}: there is no section {title}"
+
+
+# ---- how they are printed
+
+
+def test_mandoc_finds_no_fault_in_them():
+    need(shutil.which("mandoc") or "mandoc")
+    for name in PAGES:
+        done = run("mandoc", "-T", "lint", MAN / name)
+        # Whether the manuals that are named are installed here is another matter.
+        faults = [line for line in done.stdout.decode().splitlines()
+                  if "referenced manual not found" not in line and "outdated mandoc.db" not in line]
+        equal(faults, [], name)
+
+
+def test_groff_finds_no_fault_in_them():
+    need(shutil.which("groff") or "groff")
+    for name in PAGES:
+        done = run("groff", "-mandoc", "-ww", "-Tutf8", "-Kutf8", "-z", "-rLL=78n", MAN / name)
+        equal((done.returncode, done.stderr.decode()), (0, ""), name)
+
+
+def test_no_line_of_them_is_longer_than_a_terminal():
+    need(shutil.which("mandoc") or "mandoc")
+    for name in PAGES:
+        text = run("mandoc", "-T", "utf8", "-O", "width=80", MAN / name).stdout.decode()
+        long = [line for line in re.sub(".\b", "", text).splitlines() if len(line) > 80]
+        equal(long, [], name)
+
+
+# ---- examples
+
+
+def split_commands(text):
+    """The simple commands of a script, as words, without what a shell does with their output."""
+    text = text.replace("\\\n", " ")
+    for line in re.split(r"[\n|;&]+(?![0-9])", re.sub(r"\|\s*\n", "| ", text)):
+        line = re.sub(r"\d*>&?\s*\S+|<\s*\S+|\|\|.*", "", line)
+        words = shlex.split(re.sub(r"^\s*(until|do|then)\b", "", line))
+        if words:
+            yield words
+
+
+def parse_only(text):
+    """Each command of the programs is taken by its own option parser; nothing is done."""
+    checked = run("sh", "-n", "-c", text)
+    equal(checked.returncode, 0, checked.stderr.decode())
+    for words in split_commands(text):
+        if words[0] == "buscap":
+            done = run(need(BUSCAP), *words[1:], "--help")
+        elif words[0] == "buscapd":
+            more = [] if "--source" in words else ["--source", "sim"]
+            done = run(need(BUSCAPD), "-c", "/dev/null", *words[1:], *more, "--check-config")
+        else:
+            continue
+        equal(done.returncode, 0, f"{words}: {done.stderr.decode()}")
+
+
+def run_script(text, directory):
+    """Runs it as its reader would, in a session of its own that ends with it. Returns its exit code and what was
+    said."""
+    env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
+    env.pop("BUSCAP_SOCKET", None)
+    with tempfile.TemporaryFile() as log:
+        process = harness.popen(["sh", "-eu", "-c", text + "wait\n"], cwd=directory, env=env,
+                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            code = process.wait(harness.TIMEOUT_S)
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+        log.seek(0)
+        return code, log.read().decode(errors="replace")
+
+
+def check_examples(name, directory):
+    script, count = "", 0
+    for comment, text in displays(page(name).sections["EXAMPLES"]):
+        kind, _, _ = comment.partition(":")
+        assert kind in ("run", "parse", "conf"), f"{name}: is this run? {text}"
+        count += 1
+        if kind == "run":
+            script += text
+        elif kind == "parse":
+            parse_only(text)
+        else:
+            (directory / "conf").write_text(text)
+            done = run(need(BUSCAPD), "-c", directory / "conf", "--check-config")
+            equal(done.returncode, 0, f"{text}{done.stderr.decode()}")
+    assert count
+    if script:
+        if harness.is_sanitized():
+            pytest.skip("with sanitizers the programs don't keep up with the examples' rates")
+        need(shutil.which("lz4") or "lz4")
+        for attempt in range(3):
+            here = directory / str(attempt)
+            here.mkdir()
+            code, said = run_script(script, here)
+            if code == 0 or not re.search("samples (are being )?lost", said):
+                break
+            harness.note(f"the machine was too busy for the examples of {name}")
+        equal(code, 0, f"{script}\n{said}")
+
+
+def test_the_examples_of_buscapd_work(tmp):
+    check_examples("buscapd.8", tmp)
+
+
+def test_the_examples_of_buscap_work(tmp):
+    check_examples("buscap.1", tmp)
+
+
+def test_the_examples_of_the_configuration_work(tmp):
+    check_examples("buscapd.conf.5", tmp)
+
+
+def test_the_examples_of_the_formats_work(tmp):
+    check_examples("buscap-formats.5", tmp)
+
+
+# ---- that all this can fail
+
+
+def without(p, at):
+    return Page("\n".join(p.lines[:at] + p.lines[at + 1:]))
+
+
+def with_line(p, at, line):
+    return Page("\n".join(p.lines[:at] + [line] + p.lines[at:]))
+
+
+def is_an_option(line):
+    return line.startswith(".It ") and option_of(line_text(line)) is not None
+
+
+def check_drift(p, check, is_item, invented):
+    """Each item that is left out is missed, each that is written otherwise too, and an invented one beside each
+    is found. Returns how many there are."""
+    equal(check(p), [])
+    places = [at for at, line in enumerate(p.lines) if is_item(line)]
+    for at in places:
+        assert check(without(p, at)), f"without it nothing is found: {p.lines[at]}"
+        assert check(with_line(p, at, invented)), f"{invented} is not found before {p.lines[at]}"
+    return len(places)
+
+
+def test_each_option_that_is_left_out_or_invented_is_found():
+    commands = table(BUSCAP)
+    own = sum(option[1] not in ("help", "socket")
+              for command, (_, options) in commands.items() if command != "-" for option in options)
+    count = check_drift(page("buscap.1"), lambda p: wrong_options_of_tool(p, commands), is_an_option,
+                        ".It Fl Z , Fl -invented Ar FILE")
+    equal(count, own + len(commands["-"][1]) + 2)
+    of_daemon = table(BUSCAPD)
+    count = check_drift(page("buscapd.8"), lambda p: wrong_options_of_daemon(p, of_daemon), is_an_option,
+                        ".It Fl Z , Fl -invented Ar FILE")
+    equal(count, len(of_daemon["-"][1]))
+
+
+def test_each_option_that_a_program_drops_adds_or_renames_is_found():
+    for name, program, check in (("buscap.1", BUSCAP, wrong_options_of_tool),
+                                 ("buscapd.8", BUSCAPD, wrong_options_of_daemon)):
+        p, commands = page(name), table(program)
+        for command, (operands, options) in commands.items():
+            for at, (short, long, metavar) in enumerate(options):
+                rest = options[:at] + options[at + 1:]
+                for changed in (rest, rest + [(short, long + "x", metavar)], rest + [(short, long, metavar + "X")],
+                                rest + [("" if short else "Z", long, metavar)]):
+                    if (short, long) == ("h", "help") and command != "-":
+                        continue  # every command's own, said once
+                    if long == "socket" and command != "-":
+                        continue
+                    found = check(p, {**commands, command: (operands, changed)})
+                    assert found, f"{command} {shown(options[at])}: {changed}"
+            assert check(p, {**commands, command: (operands, options + [("", "more", "")])}), command
+        if program == BUSCAP:
+            for command in set(commands) - {"-"}:
+                assert check(p, {c: row for c, row in commands.items() if c != command}), command
+            assert check(p, {**commands, "more": ("", [])})
+
+
+def test_each_key_format_signal_and_variable_that_drifts_is_found():
+    wanted, defaults, listed = keys(), documented(), formats()
+    p = page("buscapd.conf.5")
+    first = p.lines.index(".Ss [source]\\&")
+    last = p.lines.index(".Ss What is asked for")
+    mine = {line for line in p.lines[first:last] if line.startswith(".It ") and " = " in line_text(line)}
+    count = check_drift(p, lambda q: wrong_keys(q, wanted, defaults), mine.__contains__, ".It Cm invented = Ar X")
+    equal(count, len(wanted) + sum(1 for line in p.lines[first:last] if line in mine) - len(conf_items(p)))
+    for at, line in enumerate(p.lines):
+        if line.startswith("Default: ") and first < at < last:
+            assert wrong_keys(with_line(without(p, at), at, "Default: 4711."), wanted, defaults), at
+    check_drift(page("buscap-formats.5"), lambda q: wrong_formats(q, listed),
+                lambda line: line.startswith(".It Cm ") or bool(re.match(r"\.Cm (\w+= ,? ?)+\.", line)),
+                ".It Cm invented")
+    source = signal_sources()
+    signals = {line for line in page("buscapd.8").sections["SIGNALS"] if line.startswith(".It Dv")}
+    check_drift(page("buscapd.8"), lambda q: wrong_signals(q, source), (signals - {".It Dv SIGKILL"}).__contains__,
+                ".It Dv SIGNONE")
+    asked = variables("cli") | BY_LIBRARIES["buscap.1"]
+    check_drift(page("buscap.1"), lambda q: wrong_variables(q, asked), lambda line: line.startswith(".It Ev"),
+                ".It Ev NONE")
+    check_drift(page("buscap.1"), lambda q: wrong_exit_codes(q, "cli/term/console.h"),
+                lambda line: bool(re.fullmatch(r"\.It \d", line)), ".It 9")
+    check_drift(page("buscapd.8"), lambda q: wrong_exit_codes(q, "daemon/recorder/exit_status.h"),
+                lambda line: bool(re.fullmatch(r"\.It \d", line)), ".It 9")

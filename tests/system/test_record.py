@@ -1,0 +1,752 @@
+"""Recording from end to end: what `buscapd --once` makes of an input, held against tests/support/reference.py."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+import harness
+import reference
+from harness import BUSCAPD, ROOT, equal, run
+
+pytestmark = pytest.mark.threads
+
+REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
+_NONE = type(None)
+# What scripts depend on: names of the status and their types.
+STATUS = {
+    "version": str, "state": str, "clients": int, "uptime_s": (int, float),
+    "source.kind": str, "source.name": str, "source.clock_hz": int, "source.board": (dict, _NONE),
+    "recording.id": (str, _NONE), "recording.label": (str, _NONE), "recording.started": (str, _NONE),
+    "recording.segment": (int, _NONE), "recording.path": (str, _NONE), "recording.records": (int, _NONE),
+    "recording.bytes": (int, _NONE),
+    **{f"counts.{name}": int for name in (
+        "received", "written", "durable", "in_flight", "board_lost", "skipped_bytes", "gaps",
+        "dropped.buffer", "dropped.disk", "dropped.invalid", "dropped.filtered", "dropped.idle")},
+    "rates.samples_per_s": (int, float), "rates.bytes_in_per_s": (int, float), "rates.bytes_out_per_s": (int, float),
+    "buffer.chunks": int, "buffer.free": int, "buffer.low_water": int,
+    "disk.free_bytes": int, "disk.hours_left": (int, float, _NONE), "disk.last_error": (str, _NONE),
+}
+
+
+@dataclasses.dataclass
+class Result:
+    code: int
+    status: dict
+    err: str
+    directory: pathlib.Path
+
+    @property
+    def counts(self):
+        return self.status["counts"]
+
+    @property
+    def segments(self):
+        return harness.segments(self.directory)
+
+    def read(self):
+        return reference.read_segments(self.segments)
+
+
+def finished(argv, code, out, err, directory):
+    """The result of a run, its status checked for what always holds."""
+    what = f"{' '.join(map(str, argv))}: exit {code}\n{err.decode(errors='replace')}"
+    assert out.count(b"\n") == 1 and out.endswith(b"\n"), f"one line of status wanted, not {out!r}; {what}"
+    status = json.loads(out)
+    for path, kind in STATUS.items():
+        value = status
+        for name in path.split("."):
+            assert value is None or name in value, f"{path} is not in the status; {status}"
+            value = value and value[name]
+        assert isinstance(value, kind), f"{path} is {value!r}; {status}"
+    counts = status["counts"]
+    equal(counts["received"], counts["written"] + counts["in_flight"] + sum(counts["dropped"].values()),
+          f"the identity of the counts; {counts}")
+    equal(counts["in_flight"], 0, "in_flight at the end")
+    equal(counts["durable"], counts["written"], "durable at the end")
+    assert not list(directory.glob("*.partial")), "a segment is not sealed"
+    return Result(code, status, err.decode(errors="replace"), directory)
+
+
+def record(directory, source, *options, stdin=None):
+    """Runs buscapd --once into a new directory below `directory`. `source` is a SPEC, or bytes for a file."""
+    out = pathlib.Path(tempfile.mkdtemp(prefix="out", dir=directory))
+    argv = [BUSCAPD, "--once", "--no-socket", "--source", source, "-o", out, *options]
+    done = run(*argv, data=stdin)
+    return finished(argv, done.returncode, done.stdout, done.stderr, out)
+
+
+def record_bytes(directory, data, format_name, *options):
+    path = directory / "in"
+    path.write_bytes(data)
+    spec = f"file:{path}" + (f",format={format_name}" if format_name else "")
+    result = record(directory, spec, *options)
+    path.unlink()
+    return result
+
+
+def exit_code_of(expected):
+    """Bytes that make no frame, and frames that are missing, are damage of the input; the board's losses are not."""
+    if expected.skipped_bytes or any(cause == "sequence" for _, cause, _, _ in expected.gaps):
+        return 3
+    return 4 if expected.board_lost else 0
+
+
+def check(result, expected, what):
+    """All that must hold of a recording: its bytes, ticks, events, counts and exit code."""
+    try:
+        plain = harness.lz4_dc(result.segments)
+        equal(plain, bytes(expected.records), "lz4 -dc of the segments")
+        recorded = result.read()
+        equal(recorded.records, bytes(expected.records), "the chunks' records")
+        equal(list(recorded.ticks), list(expected.ticks), "absolute ticks")
+        equal(recorded.inexact, expected.inexact, "records without a known tick")
+        equal(recorded.gaps, expected.gaps, "gaps")
+        equal(sorted(recorded.epochs.values()), sorted(expected.epochs.values()), "epochs begin")
+        equal(recorded.triggers, expected.triggers, "triggers")
+        counts = result.counts
+        got = {name: counts[name] for name in ("received", "written", "board_lost", "skipped_bytes", "gaps")}
+        got["invalid"] = counts["dropped"]["invalid"]
+        wanted = {
+            "received": expected.received, "written": len(expected), "board_lost": expected.board_lost,
+            "skipped_bytes": expected.skipped_bytes, "gaps": recorded.gap_events, "invalid": expected.invalid,
+        }
+        # An epoch without records can part the gaps at one place: they are in chunks of their own.
+        if expected.epoch_count == 1:
+            equal(recorded.gap_events, len(expected.gaps), "gap events, one for each place and cause")
+        equal(got, wanted, "counts")
+        equal(result.code, exit_code_of(expected), "exit code")
+    except AssertionError as why:
+        raise AssertionError(f"{what}: {why}\n{result.err}") from why
+    return recorded
+
+
+def accepted_by_the_tools(segments):
+    for segment in segments:
+        done = run("file", "--brief", segment)
+        assert b"LZ4 compressed data" in done.stdout, done.stdout
+        done = run("lz4", "-t", segment)
+        equal(done.returncode, 0, f"lz4 -t {segment.name}: {done.stderr.decode()}")
+
+
+def keep_invalid(directory):
+    path = pathlib.Path(directory, "keep.conf")
+    path.write_text("[mapping]\ninvalid = keep\n")
+    return "-c", path
+
+
+# ---- the documents themselves
+
+
+def hex_blocks(name):
+    text = (ROOT / "docs" / name).read_text()
+    return [bytes.fromhex(block) for block in re.findall(r"```hex\n(.*?)```", text, re.S)]
+
+
+def test_the_board_document_shows_true_frames():
+    frame, records, last = hex_blocks("board-protocol.md")
+    equal(reference.decode_header(frame, 0), (3, 0, 0x102, 3, 0x123456789A, 5))
+    expected = reference.decode_bcp1(frame + last)
+    equal(bytes(expected.records), records)
+    equal(expected.gaps, [(0, "board", 5, True)])
+    equal(expected.skipped_bytes, 0)
+    equal(reference.decode_header(last, 0), (8, 0, 0x103, 0, 0x1234580000, 0))
+
+
+def test_the_board_document_is_recorded_as_it_says(tmp):
+    frame, records, last = hex_blocks("board-protocol.md")
+    result = record_bytes(tmp, frame + last, None)
+    equal(harness.lz4_dc(result.segments), records)
+    check(result, reference.decode_bcp1(frame + last), "the document's frames")
+
+
+def test_the_reader_in_the_segment_document_reads(tmp):
+    text = (ROOT / "docs/segment-format.md").read_text()
+    script = re.search(r"```python\n(.*?)```", text, re.S).group(1)
+    assert script.count("\n") <= 40, "it was to be short"
+    data, expected = reference.make_bcp1(
+        random.Random(5), reference.Features(samples=500, p_loss=0.1, p_epoch=0.1, p_pause=0.02))
+    result = record_bytes(tmp, data, None)
+    (segment,) = result.segments
+    done = run(sys.executable, "-c", script, segment)
+    equal(done.returncode, 0, done.stderr.decode())
+    lines = done.stdout.decode().splitlines()
+    ticks = [int(line.split()[0]) for line in lines if re.fullmatch(r"\d+ [0-9a-f]{8} .*", line)]
+    equal(ticks, list(expected.ticks))
+    equal(sum(" gap " in line for line in lines), len(expected.gaps))
+
+
+def test_generator_and_decoder_agree():
+    reference.self_check(60)
+
+
+# ---- bcp1
+
+
+def test_random_streams_become_the_expected_records(tmp):
+    damaged = 0
+    for seed in range(100):
+        rng = random.Random(seed)
+        features = reference.random_features(rng, rng.choice((1, 30, 1000, 3000)))
+        data, expected = reference.make_bcp1(rng, features)
+        result = record_bytes(tmp, data, "bcp1")
+        check(result, expected, f"seed {seed}, {features}")
+        damaged += expected.skipped_bytes != 0
+    harness.note(f"100 streams of bcp1, {damaged} of them damaged")
+    assert 20 < damaged < 100
+
+
+def test_invalid_cycles_are_kept_when_told(tmp):
+    options = reference.Options(keep_invalid=True)
+    config = keep_invalid(tmp)
+    for seed in range(10):
+        features = reference.Features(samples=1000, agents=seed % 5, p_invalid=0.2, hostile=True, p_pause=0.01)
+        data, expected = reference.make_bcp1(random.Random(seed), features, options)
+        result = record_bytes(tmp, data, "bcp1", *config)
+        recorded = check(result, expected, f"seed {seed}")
+        equal(recorded.segments[0].header["mapping"]["invalid"], "keep")
+        equal(expected.invalid, 0)
+
+
+def test_the_mapping_of_the_configuration_is_used(tmp):
+    config = tmp / "mapping.conf"
+    config.write_text("[mapping]\nsize = v1.0\nattr.D_READ = 7\n")
+    options = reference.Options(size_v1_0=True, attr={12: 7})
+    data, expected = reference.make_bcp1(random.Random(3), reference.Features(samples=1000), options)
+    result = record_bytes(tmp, data, None, "-c", config)
+    recorded = check(result, expected, "size and attr")
+    mapping = recorded.segments[0].header["mapping"]
+    equal((mapping["size"], mapping["attr"][12], mapping["attr"][8]), ("v1.0", 7, 3))
+
+
+def test_each_feature_alone(tmp):
+    alone = {
+        "p_invalid": 0.3, "p_pause": 0.05, "p_heartbeat": 0.5, "p_loss": 0.4, "p_jump": 0.3, "p_bad_samples": 0.3,
+        "p_bad_header": 0.3, "p_torn": 0.3, "p_nested": 0.3, "p_garbage": 0.5, "p_epoch": 0.3, "p_last": 0.3,
+        "p_trigger": 0.3, "p_odd": 0.5, "torn_tail": True,
+    }
+    for name, value in alone.items():
+        for seed in range(2):
+            features = reference.Features(samples=1000, frame=30, **{name: value})
+            data, expected = reference.make_bcp1(random.Random(seed), features)
+            check(record_bytes(tmp, data, "bcp1"), expected, f"{name}, seed {seed}")
+
+
+def frames(samples, size=2000):
+    """A plain stream of bcp1, and what must be recorded of it."""
+    out = bytearray()
+    expected = reference.Expected()
+    tick = 1000
+    for number, at in enumerate(range(0, len(samples), size)):
+        some = samples[at : at + size]
+        out += reference.encode_header(1, 0, number, len(some), tick, 0) + reference.encode_payload(some)
+        expected.header(1, number, tick, 0)
+        expected.samples(1, 0, tick, some)
+        tick += sum(s[3] for s in some[1:]) + 7
+    return bytes(out), expected
+
+
+def many_samples(n, seed=1):
+    rng = random.Random(seed)
+    features = reference.Features()
+    some = [(*reference.random_sample(rng, features, rng.randrange(4)), rng.randrange(40)) for _ in range(20_000)]
+    return (some * (n // len(some) + 1))[:n]
+
+
+def test_sizes_around_a_chunk(tmp):
+    chunk = reference.CHUNK_RECORDS
+    samples = many_samples(2 * chunk + 1)
+    for n in (0, 1, chunk - 1, chunk, chunk + 1, 2 * chunk, 2 * chunk + 1):
+        data, expected = frames(samples[:n])
+        result = record_bytes(tmp, data, "bcp1")
+        recorded = check(result, expected, f"{n} samples")
+        equal(len(recorded.segments), 1 if n else 0, "segments")
+        # A chunk is cut early only when a second has passed since its first record.
+        assert len(recorded.chunks) >= -(-n // chunk), f"{n} samples in {len(recorded.chunks)} chunks"
+
+
+def test_several_segments(tmp):
+    samples = many_samples(5 * reference.CHUNK_RECORDS + 4321)
+    data, expected = frames(samples)
+    # At a place in the middle of each chunk, a loss: its number must not change with the segments.
+    result = record_bytes(tmp, data, "bcp1", "-b", "filesize:100")
+    recorded = check(result, expected, "a segment a chunk")
+    assert len(recorded.segments) >= 5, f"{len(recorded.segments)} segments"
+    for segment in recorded.segments[:-1]:
+        size = segment.path.stat().st_size
+        assert size >= 100_000, f"{segment.path.name}: {size} bytes, cut before the chunk that passes filesize"
+        without_last = segment.chunks[-1].offset
+        assert without_last < 100 * 1024, f"{segment.path.name}: cut late: {without_last} bytes before the last chunk"
+    equal({s.header["recording"] for s in recorded.segments}, {recorded.segments[0].header["recording"]})
+    accepted_by_the_tools(result.segments)
+    together = run("lz4", "-dcm", *result.segments)
+    equal(together.stdout, bytes(expected.records), "lz4 -dcm")
+
+
+def test_damage_across_segments(tmp):
+    features = reference.Features(
+        samples=200_000, frame=3000, p_loss=0.2, p_bad_samples=0.1, p_garbage=0.1, p_epoch=0.05, p_invalid=0.01)
+    data, expected = reference.make_bcp1(random.Random(8), features)
+    result = record_bytes(tmp, data, None, "-b", "filesize:1")
+    recorded = check(result, expected, "damage across segments")
+    assert len(recorded.segments) >= 3, f"{len(recorded.segments)} segments"
+
+
+def eventful(n):
+    """A stream with a gap, an anchor and a trigger for each of its n records, and what becomes of it: many small
+    chunks."""
+    out = bytearray()
+    expected = reference.Expected()
+    for i in range(n):
+        flags = 2 | 4
+        samples = [(0x1000 + 8 * i, 0, 0xF0, 0)]
+        tick = 100 + i * (1 << 33)
+        out += reference.encode_header(flags, 3, i, 1, tick, i + 1) + reference.encode_payload(samples)
+        expected.header(flags, i, tick, i + 1)
+        expected.samples(flags, 3, tick, samples)
+    return bytes(out), expected
+
+
+def test_more_events_than_a_chunk_takes(tmp):
+    data, expected = eventful(1500)
+    recorded = check(record_bytes(tmp, data, None), expected, "a gap, an anchor and a trigger for each record")
+    assert len(recorded.chunks) >= 18, f"{len(recorded.chunks)} chunks"
+
+
+def test_a_gap_behind_the_last_record_is_on_record(tmp):
+    samples = [(0x1000, 0, 0xF0, 0)]
+    data = reference.encode_header(0, 0, 0, 1, 5, 0) + reference.encode_payload(samples)
+    data += reference.encode_header(2 | 8, 0, 1, 0, 9, 77)
+    expected = reference.decode_bcp1(data)
+    equal(expected.gaps, [(1, "board", 77, True)])
+    check(record_bytes(tmp, data, None), expected, "a loss and nothing behind it")
+
+
+def test_gaps_at_one_place_are_one(tmp):
+    def sample(i, flags, lost):
+        return reference.encode_header(flags, 0, i, 1, 100 + i, lost) + reference.encode_payload([(64 * i, 0, 0xC0, 0)])
+
+    data = sample(0, 0, 0)
+    for i in (1, 2, 3):  # three frames of nothing but loss
+        data += reference.encode_header(2, 0, i, 0, 100 + i, 10 * i)
+    data += sample(4, 2, 5) + sample(5, 0, 0)
+    expected = reference.decode_bcp1(data)
+    equal(expected.gaps, [(1, "board", 65, True)])
+    check(record_bytes(tmp, data, None), expected, "losses at one place")
+
+
+def one_sample(sequence, tick, flags=0, lost=0, control=0xC0):
+    head = reference.encode_header(flags, 0, sequence, 1, tick, lost)
+    return head + reference.encode_payload([(64 * sequence, 0, control, 0)])
+
+
+def test_gaps_with_only_dropped_samples_between_are_one(tmp):
+    data = one_sample(0, 10) + one_sample(1, 20, 2, 5, control=0x00) + one_sample(2, 30, 2, 7) + one_sample(3, 40)
+    expected = reference.decode_bcp1(data)
+    equal(expected.gaps, [(1, "board", 12, True)])
+    check(record_bytes(tmp, data, None), expected, "an invalid cycle between two losses")
+
+
+def test_an_epoch_behind_nothing_but_dropped_samples(tmp):
+    data = one_sample(0, 5000, control=0x00) + one_sample(1, 40) + one_sample(2, 50)
+    expected = reference.decode_bcp1(data)
+    equal((expected.epochs, list(expected.ticks)), ({1: 0}, [40, 50]))
+    check(record_bytes(tmp, data, None), expected, "the first record is of the second epoch")
+    data = one_sample(0, 10) + one_sample(1, 5000, 4, control=0x00) + one_sample(2, 40) + one_sample(3, 30, control=0x00)
+    data += one_sample(4, 20) + one_sample(5, 25)
+    check(record_bytes(tmp, data, None), reference.decode_bcp1(data), "epochs with and without records")
+
+
+def test_losses_and_no_sample_at_all(tmp):
+    data = reference.encode_header(2, 0, 0, 0, 9, 77) + reference.encode_header(2 | 8, 0, 1, 0, 11, 3)
+    expected = reference.decode_bcp1(data)
+    equal(expected.gaps, [(0, "board", 80, True)])
+    check(record_bytes(tmp, data, None), expected, "heartbeats with losses")
+
+
+# ---- inputs that are no files, and other formats
+
+
+def fed(directory, spec, feed):
+    """Runs buscapd --once while feed(process) gives it its input."""
+    out = pathlib.Path(tempfile.mkdtemp(prefix="out", dir=directory))
+    argv = [BUSCAPD, "--once", "--no-socket", "--source", spec, "-o", out]
+    with harness.Daemon(*argv[1:], stdin=subprocess.PIPE) as daemon:
+        feeder = threading.Thread(target=feed, args=(daemon.process,))
+        feeder.start()
+        code = daemon.wait()
+        feeder.join()
+    return finished(argv, code, daemon.out, daemon.err, out)
+
+
+def write_in_pieces(stream, data, rng, most):
+    at = 0
+    while at < len(data):
+        n = rng.randrange(1, most + 1)
+        stream.write(data[at : at + n])
+        stream.flush()
+        at += n
+        if rng.random() < 0.02:
+            time.sleep(0.001)
+    stream.close()
+
+
+def test_standard_input_in_pieces_of_any_size(tmp):
+    for seed, samples, most in ((1, 200, 3), (2, 3000, 40), (3, 60_000, 100_000)):
+        rng = random.Random(seed)
+        features = reference.Features(
+            samples=samples, frame=60, p_loss=0.05, p_torn=0.05, p_garbage=0.05, p_heartbeat=0.1, torn_tail=True)
+        data, expected = reference.make_bcp1(rng, features)
+        result = fed(tmp, "file:-,format=bcp1",
+                     lambda process, d=data, r=rng, m=most: write_in_pieces(process.stdin, d, r, m))
+        check(result, expected, f"pieces of up to {most} bytes")
+
+
+def test_a_fifo_is_read(tmp):
+    rng = random.Random(4)
+    data, expected = reference.make_bcp1(rng, reference.Features(samples=20_000, frame=500, p_loss=0.05))
+    fifo = tmp / "fifo"
+    os.mkfifo(fifo)
+
+    def feed(_process):
+        time.sleep(0.1)
+        with open(fifo, "wb") as stream:
+            write_in_pieces(stream, data, rng, 30_000)
+
+    check(fed(tmp, f"file:{fifo}", feed), expected, "a FIFO")
+
+
+def test_raw_samples(tmp):
+    features = reference.Features(p_special=0.02)
+    for n, invalid in ((1, 0), (5000, 0), (5000, 0.1), (reference.CHUNK_RECORDS + 1, 0)):
+        features.p_invalid = invalid
+        data, expected = reference.make_raw6(random.Random(n), n, features)
+        check(record_bytes(tmp, data, "raw6"), expected, f"{n} raw samples")
+    data, expected = reference.make_raw6(random.Random(1), 5000, reference.Features())
+    check(record_bytes(tmp, data, None), expected, "raw samples told by content")
+    expected.skipped_bytes = 5
+    check(record_bytes(tmp, data + b"12345", None), expected, "a torn tail of raw samples")
+
+
+def test_every_dialect_of_byu(tmp):
+    for dialect in ("byu", "byu16", "byu24", "byu-be"):
+        data, expected = reference.make_byu(random.Random(7), 4000, dialect)
+        for name in (dialect, None):
+            check(record_bytes(tmp, data, name), expected, f"{dialect}, format={name}")
+        data, expected = reference.make_byu(random.Random(8), 4000, dialect, strange=0.5, no_delta=0.05)
+        check(record_bytes(tmp, data, dialect), expected, f"{dialect} with anything in it")
+        expected.skipped_bytes = 11
+        check(record_bytes(tmp, data + bytes(11), dialect), expected, f"{dialect} with a torn tail")
+
+
+def test_the_header_says_where_the_records_come_from(tmp):
+    data, _ = frames(many_samples(10))
+    (tmp / "bus").write_bytes(data)
+    result = record(tmp, f"file:{tmp}/bus,clock_hz=12345678", "--label", "boot.1")
+    (segment,) = result.read().segments
+    header = segment.header
+    assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}-boot\.1", header["recording"]), header["recording"]
+    equal((header["label"], header["continues"], header["metadata"]), ("boot.1", None, {}))
+    equal((header["source"]["kind"], header["source"]["clock_hz"]), ("file", 12345678))
+    equal(header["source"]["name"], f"{tmp}/bus")
+    equal(header["mapping"], {"size": "v1.1", "invalid": "drop",
+                              "attr": [0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 3, 0, 3, 1]})
+    equal(header["board"], None)
+    assert abs(header["first"]["wall_ns"] - time.time_ns()) < 3600e9, header["first"]
+    equal(header["first"]["wall"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(header["first"]["wall_ns"] // 10**9)))
+    data, _ = reference.make_byu(random.Random(1), 100)
+    (segment,) = record_bytes(tmp, data, "byu").read().segments
+    equal(segment.header["mapping"], None, "mapping of records that were BYU")
+
+
+def test_compressed_input(tmp):
+    data, expected = reference.make_byu(random.Random(9), 100_000)
+    packed = run("lz4", "-c", data=data).stdout
+    check(record_bytes(tmp, packed, None), expected, "BYU in LZ4")
+    data, expected = reference.make_bcp1(random.Random(9), reference.Features(samples=5000))
+    packed = run("lz4", "-c", data=data).stdout
+    check(record_bytes(tmp, packed, None), expected, "bcp1 in LZ4")
+
+
+def test_a_value_that_does_not_fit_is_an_error_that_names_the_record(tmp):
+    good, expected = reference.make_byu(random.Random(1), 100, "byu24", first_has_delta=True)
+    bad = struct.pack("<Q4B4xQ", 1 << 33, 1, 8, 0, 0, 5)
+    result = record_bytes(tmp, good + bad + good, "byu24")
+    equal(result.code, 3, result.err)
+    assert re.search(r"\brecord 100\b", result.err), f"the record is not named: {result.err}"
+    recorded = result.read()
+    equal(recorded.records, bytes(expected.records) * 2, "what is good is delivered")
+    equal(recorded.gaps, [(100, "damaged", 1, True)])
+
+
+# ---- our own segments again
+
+
+def same_recording(a, b, what):
+    equal(b.records, a.records, f"{what}: records")
+    equal(list(b.ticks), list(a.ticks), f"{what}: ticks")
+    equal(b.gaps, a.gaps, f"{what}: gaps")
+    equal(b.triggers, a.triggers, f"{what}: triggers")
+    equal(b.marks, a.marks, f"{what}: marks")
+    equal(b.inexact, a.inexact, f"{what}: records without a known tick")
+    equal(sorted(b.epochs.values()), sorted(a.epochs.values()), f"{what}: epochs")
+
+
+def test_replay_of_our_own_segments(tmp):
+    for seed in range(6):
+        features = reference.Features(
+            samples=30_000, frame=1000, p_loss=0.1, p_epoch=0.05 * (seed % 2), p_pause=0.001, p_trigger=0.05,
+            p_bad_samples=0.05, p_invalid=0.05)
+        data, expected = reference.make_bcp1(random.Random(seed), features)
+        first = record_bytes(tmp, data, None)
+        recorded = check(first, expected, f"seed {seed}")
+        again = record(tmp, f"file:{first.segments[0]}")
+        equal(again.code, 0, f"replay: {again.err}")
+        replayed = again.read()
+        same_recording(recorded, replayed, "file:SEGMENT")
+        equal(replayed.chunks[0].info["wall_ns"], recorded.chunks[0].info["wall_ns"], "wall clock")
+        equal(again.counts["received"], len(expected))
+        equal(again.counts["written"], len(expected))
+
+
+def test_replay_of_long_idles_under_limits_of_time(tmp):
+    """Each frame begins 2^34 ticks after the one before: its first record has an anchor for a delta."""
+    data = b""
+    for frame in range(4):
+        samples = [(0x1000 * frame + 8 * i, 0, 0xD0, 0 if i == 0 else 5) for i in range(3)]
+        data += reference.encode_header(0, 0, frame, 3, frame << 34, 0) + reference.encode_payload(samples)
+    expected = reference.decode_bcp1(data)
+    first = record_bytes(tmp, data, None)
+    recorded = check(first, expected, "the recording")
+    spec = f"file:{first.segments[0]},clock_hz=1000000000"
+    for options in (("-b", "duration:1"), ("-b", "interval:3"), ("-a", "duration:1000"), ("--speed", "1000000")):
+        again = record(tmp, spec, *options)
+        equal(again.code, 0, f"{options}: {again.err}")
+        equal(bytes(again.read().records), bytes(expected.records), f"records, {options}")
+        equal(list(again.read().ticks), list(recorded.ticks), f"ticks, {options}")
+    for seconds, n in (("1", 3), ("17", 3), ("18", 6), ("35", 9)):  # 2^34 ns are 17.18 s
+        again = record(tmp, spec, "-a", f"duration:{seconds}")
+        equal(len(harness.lz4_dc(again.segments)) // 12, n, f"records in {seconds} s")
+
+
+def test_replay_of_several_segments_through_a_pipe(tmp):
+    features = reference.Features(samples=400_000, frame=4000, p_loss=0.05, p_pause=0.0001, p_trigger=0.05)
+    data, expected = reference.make_bcp1(random.Random(1), features)
+    first = record_bytes(tmp, data, None, "-b", "filesize:100")
+    recorded = check(first, expected, "several segments")
+    assert len(first.segments) >= 3
+    joined = b"".join(path.read_bytes() for path in first.segments)
+    again = record(tmp, "file:-", stdin=joined)
+    equal(again.code, 0, f"replay: {again.err}")
+    same_recording(recorded, again.read(), "cat SEGMENTS | file:-")
+    equal(again.counts["skipped_bytes"], 0)
+
+
+def test_replay_of_a_byu_recording_with_unknown_ticks(tmp):
+    data, expected = reference.make_byu(random.Random(2), 5000, no_delta=0.01)
+    first = record_bytes(tmp, data, "byu")
+    recorded = check(first, expected, "BYU")
+    assert recorded.inexact
+    again = record(tmp, f"file:{first.segments[0]}")
+    equal(again.code, 0, f"replay: {again.err}")
+    same_recording(recorded, again.read(), "BYU again")
+
+
+def test_replay_of_a_damaged_segment_says_what_is_missing(tmp):
+    data, expected = frames(many_samples(3 * reference.CHUNK_RECORDS))
+    first = record_bytes(tmp, data, None)
+    recorded = first.read()
+    (segment,) = first.segments
+    bad = recorded.chunks[1]
+    raw = bytearray(segment.read_bytes())
+    raw[bad.offset + 168 + bad.info["event_bytes"] + 1000] ^= 1
+    segment.chmod(0o640)
+    segment.write_bytes(raw)
+    again = record(tmp, f"file:{segment}")
+    equal(again.code, 3, f"replay: {again.err}")
+    got = again.read()
+    n = bad.info["records"]
+    at = bad.info["first_record"]
+    wanted = bytes(expected.records[: 12 * at]) + bytes(expected.records[12 * (at + n) :])
+    # The delta that led into the lost chunk's successor counts from the last record that is there.
+    time_at = 12 * at + 8
+    equal(got.records[:time_at], wanted[:time_at], "records before the damage")
+    equal(got.records[time_at + 4 :], wanted[time_at + 4 :], "records behind the damage")
+    equal(list(got.ticks), list(expected.ticks[:at]) + list(expected.ticks[at + n :]), "ticks")
+    equal(got.gaps, [(at, "damaged", n, True)], "gaps")
+
+
+def small_segment(tmp):
+    """A sealed segment of several chunks, as bytes, and as it reads."""
+    data, expected = eventful(300)
+    first = record_bytes(tmp, data, None)
+    recorded = check(first, expected, "a small segment")
+    assert len(recorded.chunks) >= 4
+    return first.segments[0].read_bytes(), recorded
+
+
+def test_a_cut_segment_gives_its_whole_chunks(tmp):
+    whole, recorded = small_segment(tmp)
+    chunks = recorded.chunks
+    ends = [chunk.offset + 168 + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
+    rng = random.Random(6)
+    for cut in sorted({0, 1, 11, 12, ends[0] - 1, ends[0], ends[0] + 1, ends[-1], ends[-1] + 5, len(whole) - 1,
+                       *(rng.randrange(len(whole)) for _ in range(12))}):
+        path = tmp / "cut.byu.lz4.partial"
+        path.write_bytes(whole[:cut])
+        result = record(tmp, f"file:{path},format=segment")
+        wanted = b"".join(chunk.records for chunk, end in zip(chunks, ends) if end <= cut)
+        equal(harness.lz4_dc(result.segments), wanted, f"cut at {cut}")
+        equal(result.code, 3, f"cut at {cut}: exit code; {result.err}")
+
+
+def test_a_flipped_bit_costs_its_chunk_alone(tmp):
+    whole, recorded = small_segment(tmp)
+    chunks = recorded.chunks
+    ends = [chunk.offset + 168 + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
+    rng = random.Random(7)
+    places = [0, 5, 11, 15, 40, chunks[1].offset, ends[-1], len(whole) - 1]
+    for at in places + [rng.randrange(len(whole)) for _ in range(25)]:
+        raw = bytearray(whole)
+        raw[at] ^= 1 << rng.randrange(8)
+        path = tmp / "flipped.byu.lz4"
+        path.write_bytes(raw)
+        result = record(tmp, f"file:{path}")
+        hit = [c for c, end in zip(chunks, ends) if c.offset <= at < end]
+        wanted = b"".join(chunk.records for chunk in chunks if chunk not in hit)
+        equal(harness.lz4_dc(result.segments), wanted, f"flip at {at}")
+        equal(result.code, 3, f"flip at {at}: exit code; {result.err}")
+        got = result.read()
+        kept = [t for c in chunks if c not in hit
+                for t in recorded.ticks[c.info["first_record"] : c.info["first_record"] + c.info["records"]]]
+        equal(list(got.ticks), kept, f"flip at {at}: ticks")
+
+
+# ---- rules
+
+
+def prefix_of(expected, n):
+    """The first n records of what a stream becomes."""
+    return bytes(expected.records[: 12 * n])
+
+
+def test_a_recording_ends_with_the_records_it_was_given(tmp):
+    data, expected = frames(many_samples(100_000))
+    for n in (1, 999, 2000, reference.CHUNK_RECORDS, reference.CHUNK_RECORDS + 1):
+        result = record_bytes(tmp, data, None, "-a", f"records:{n}")
+        equal(result.code, 0, result.err)
+        equal(harness.lz4_dc(result.segments), prefix_of(expected, n), f"records:{n}")
+        result.read()
+
+
+def three_epochs(tmp):
+    """A file of three epochs, each of 3 s at 1 kHz, 10 samples a second; what is recorded of it."""
+    data = b""
+    number = 0
+    for first in (1_000_000, 500, 0):
+        for i in range(30):
+            data += one_sample(number, first + 100 * i)
+            number += 1
+    path = tmp / "epochs"
+    path.write_bytes(data)
+    return f"file:{path},clock_hz=1000", reference.decode_bcp1(data)
+
+
+def test_a_duration_ends_the_recording_by_the_bus_time(tmp):
+    spec, expected = three_epochs(tmp)
+    equal(sorted(expected.epochs.values()), [0, 30, 60])
+    # An epoch lasts from its first sample to its last, 2.9 s; the next begins at once.
+    for seconds, n in (("1", 10), ("2.55", 26), ("4", 41), ("7", 72), ("100", 90)):
+        result = record(tmp, spec, "-a", f"duration:{seconds}")
+        equal(result.code, 0, result.err)
+        got = harness.lz4_dc(result.segments)
+        equal(got, prefix_of(expected, n), f"duration:{seconds}: {len(got) // 12} records, not {n}")
+    (segment,) = record(tmp, spec).segments
+    again = record(tmp, f"file:{segment},clock_hz=1000", "-a", "duration:4")
+    got = harness.lz4_dc(again.segments)
+    equal(got, prefix_of(expected, 41), f"a segment, duration:4: {len(got) // 12} records, not 41")
+
+
+def test_segments_are_cut_by_the_bus_time_of_a_file(tmp):
+    spec, expected = three_epochs(tmp)
+    result = record(tmp, spec, "-b", "duration:1")
+    recorded = check(result, expected, "a segment a second")
+    firsts = [segment.header["first"]["record"] for segment in recorded.segments]
+    equal(firsts[:4], [0, 10, 20, 31], "segments begin with the records")
+    equal(len(firsts), 9, "segments")
+
+
+# ---- real files, exit codes
+
+
+def test_the_real_trace_is_recorded_whole(tmp):
+    path = harness.need(REAL_TRACE)
+    data = path.read_bytes()
+    expected = reference.expect_byu(data)
+    equal((len(expected), expected.skipped_bytes), (23335, 2))
+    result = record(tmp, "file:../shared/data/byu/pentium2-slice.tr") if pathlib.Path.cwd() == ROOT else record(
+        tmp, f"file:{path}")
+    check(result, expected, "pentium2-slice.tr")
+    equal(result.code, 3)
+    assert "2" in result.err, f"the torn bytes are not reported: {result.err}"
+    accepted_by_the_tools(result.segments)
+    harness.note(f"pentium2-slice.tr: {len(expected)} records, {expected.skipped_bytes} bytes over")
+
+
+def test_exit_codes(tmp):
+    sample = [(0x1000, 0, 0xF0, 0)]
+
+    def frame(sequence, flags=0, lost=0):
+        return reference.encode_header(flags, 0, sequence, 1, 10 + sequence, lost) + reference.encode_payload(sample)
+
+    good = frame(0) + frame(1)
+    cases = {
+        "whole": (good, 0),
+        "the board lost some": (good + frame(2, 2, 9), 4),
+        "damaged": (good + b"garbage", 3),
+        "torn": (good[:-1], 3),
+        "damaged, and the board lost some": (frame(0) + b"x" + frame(1, 2, 9), 3),
+    }
+    for name, (data, code) in cases.items():
+        result = record_bytes(tmp, data, "bcp1")
+        equal(result.code, code, f"{name}: {result.err}")
+
+
+def test_wrong_calls_say_so_in_one_line(tmp):
+    whole = tmp / "in"
+    whole.write_bytes(frames(many_samples(10))[0])
+    config = tmp / "bad.conf"
+    config.write_text("[mapping]\nno_such_key = 1\n")
+    unknown = tmp / "unknown"
+    unknown.write_bytes(b"what is this? " * 100)
+    cases = {
+        "an unknown option": (2, "--nonsense", "--source", f"file:{whole}", "-o", tmp),
+        "no such input": (1, "--source", f"file:{tmp}/missing", "-o", tmp),
+        "no directory": (1, "--source", f"file:{whole}", "-o", whole),
+        "an unknown format": (2, "--source", f"file:{whole},format=nonsense", "-o", tmp),
+        "a bad configuration": (2, "-c", config, "--source", f"file:{whole}", "-o", tmp),
+        "a bad rule": (2, "--source", f"file:{whole}", "-o", tmp, "-b", "filesize:nonsense"),
+        "content that fits no format": (None, "--source", f"file:{unknown}", "-o", tmp),
+    }
+    for name, (code, *argv) in cases.items():
+        done = run(BUSCAPD, "--once", "--no-socket", *argv)
+        assert done.returncode in ((code,) if code is not None else (1, 2, 3)), (
+            f"{name}: exit {done.returncode}, {done.stderr.decode()}")
+        assert done.stderr.strip(), f"{name}: nothing is said"
+        assert not harness.segments(tmp), f"{name}: a segment was made"
+
+
+def test_file_and_lz_accept_the_segments(tmp):
+    data, _ = frames(many_samples(3000))
+    result = record_bytes(tmp, data, None)
+    accepted_by_the_tools(result.segments)

@@ -1,0 +1,226 @@
+"""What is installed beside the programs: the configuration is complete and good, the units' system call filter has
+what the daemon calls, and PREFIX and DESTDIR are followed. What systemd itself says of the units: `make units`."""
+
+import os
+import re
+import signal
+import socket
+
+import pytest
+
+import harness
+from api_harness import Api
+from harness import BUSCAPD, ROOT, Daemon, equal, need, run
+from usb_harness import Board
+
+CONFIGURATION = ROOT / "systemd/buscapd.conf"
+CYCLES = ("INT_ACK", "SPECIAL", "IO_READ", "IO_WRITE", "I_FETCH", "NC_I_FETCH", "D_READ", "NC_D_READ", "WRITE_BACK",
+          "D_WRITE")
+
+
+def settings(text):
+    """The settings of a configuration, as (section, key, value, whether it is commented out)."""
+    section = ""
+    for line in text.splitlines():
+        setting = line.removeprefix("#")
+        if setting.startswith("["):
+            section = setting.strip("[]")
+        elif setting and not setting.startswith(" "):
+            key, _, value = setting.partition("=")
+            yield section, key.strip(), value.strip(), line.startswith("#")
+
+
+def documented():
+    """What docs/configuration.md has, as {(section, key): default}; "" where there is none."""
+    section = ""
+    keys = {}
+    for line in (ROOT / "docs/configuration.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != 5 or cells[1] in ("key", "---"):
+            continue
+        section = cells[0] or section
+        for key in cells[1].split(", "):
+            keys[section, key] = cells[2]
+    return keys
+
+
+def known():
+    """The keys that buscapd itself lists, as (section, key)."""
+    done = run(BUSCAPD, "--options")
+    equal(done.returncode, 0, done.stderr.decode())
+    lines = (line.split("\t") for line in done.stdout.decode().splitlines())
+    keys = {tuple(words[2].split(".", 1)) for words in lines if words[0] == "config" and words[2]}
+    assert len(keys) > 50, keys
+    return keys
+
+
+def in_sources():
+    """The keys in the tables that read them."""
+    config = (ROOT / "daemon/config/config_keys.c").read_text()
+    usb = (ROOT / "daemon/config/usb_settings.c").read_text()
+    keys = set(re.findall(r'\{\{0, "(\w+)\.(\w+)",[^}]*\},\s*read_\w+\}', config))
+    keys |= {("usb", key) for key in re.findall(r'^\t\{"(\w+)", read_', usb, re.M)}
+    assert len(keys) > 30, keys
+    return keys
+
+
+def test_every_key_stands_in_the_installed_configuration_with_its_default():
+    there = {(section, key): value for section, key, value, _ in settings(CONFIGURATION.read_text())}
+    keys = documented()
+    equal(sorted(keys), sorted(known()), "docs/configuration.md and buscapd --options")
+    equal(sorted(in_sources() - keys.keys()), [], "keys of the sources that docs/configuration.md lacks")
+    for (section, key), default in keys.items():
+        section = section.replace("trigger NAME", "trigger roi")
+        if key == "attr.CYCLE":
+            for cycle in CYCLES:
+                wanted = {"I_FETCH": "3", "D_READ": "3", "WRITE_BACK": "3", "D_WRITE": "1"}.get(cycle, "0")
+                equal(there.pop((section, f"attr.{cycle}"), None), wanted, f"attr.{cycle}")
+            continue
+        # Keys of which there may be many are shown once.
+        if key in ("keep.NAME", "leave_out.NAME"):
+            continue
+        key = {"metadata.KEY": "metadata.bench"}.get(key, key)
+        value = there.pop((section, key), None)
+        assert value is not None, f"[{section}] {key} is missing"
+        # What depends on the machine or the trigger has no value to hold it to.
+        if default and key not in ("workers", "text"):
+            equal(value, default, f"[{section}] {key}")
+    equal(there, {}, "keys that docs/configuration.md doesn't have")
+
+
+def test_the_installed_configuration_is_good_as_it_is_and_with_every_comment_taken_away(tmp):
+    text = CONFIGURATION.read_text()
+    equal([line[:3] for line in settings(text) if not line[3]], [("source", "source", "usb")], "what is set")
+    done = run(BUSCAPD, "--check-config", "-c", CONFIGURATION)
+    equal(done.returncode, 0, done.stderr.decode())
+    bare = tmp / "bare.conf"
+    bare.write_text(re.sub(r"^#(?=[^ #\n])", "", text, flags=re.M))
+    equal({setting[3] for setting in settings(bare.read_text())}, {False}, "commented out")
+    done = run(BUSCAPD, "--check-config", "-c", bare)
+    equal(done.returncode, 0, done.stderr.decode())
+
+
+def system_calls(name):
+    """The system calls of one of systemd's sets."""
+    calls = set()
+    done = run("systemd-analyze", "--no-pager", "syscall-filter", name)
+    equal(done.returncode, 0, done.stderr.decode())
+    for word in re.findall(r"^    (@?[a-z]\S*)$", done.stdout.decode(), re.M):
+        calls |= system_calls(word) if word.startswith("@") else {word}
+    assert calls, name
+    return calls
+
+
+def allowed_calls():
+    """What SystemCallFilter= of the services leaves."""
+    allowed = set()
+    lines = re.findall(r"^SystemCallFilter=(~?)(.*)$", (ROOT / "systemd/service.common").read_text(), re.M)
+    assert len(lines) >= 2, lines
+    for refuses, words in lines:
+        for word in words.split():
+            calls = system_calls(word) if word.startswith("@") else {word}
+            allowed = allowed - calls if refuses else allowed | calls
+    return allowed
+
+
+def traced(tmp):
+    """What to start the daemon with to have its system calls in tmp/calls. The process is the daemon."""
+    if harness.is_sanitized():
+        pytest.skip("sanitizers make system calls of their own")
+    need("/usr/bin/systemd-analyze")
+    need("/usr/bin/strace")
+    return "strace", ["-D", "-f", "-qq", "-o", tmp / "calls"]
+
+
+def check_calls(tmp):
+    """Each call in tmp/calls is one that the filter allows. Returns them."""
+    harness.wait_until(lambda: re.search(r"^\d+ +exit_group\(", (tmp / "calls").read_text(), re.M), "the last call")
+    calls = set(re.findall(r"^\d+ +([a-z]\w*)\(", (tmp / "calls").read_text(), re.M))
+    assert {"openat", "futex", "epoll_ctl"} <= calls, calls
+    equal(sorted(calls - allowed_calls()), [], "refused by SystemCallFilter=")
+    return calls
+
+
+def test_all_that_a_recording_daemon_calls_is_allowed_by_its_unit(tmp):
+    program, options = traced(tmp)
+    command = tmp / "command"
+    command.write_text(f'#!/bin/sh\ncp "$1" {tmp}/copy/ && sync {tmp}/copy && nice -n 1 true\n')
+    command.chmod(0o755)
+    (tmp / "copy").mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp / "notify"))
+        environment = {"NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": "1000000"}
+        with Daemon(*options, BUSCAPD, "--source", "sim:rate=100k,agents=2", "-o", tmp / "out", "-b", "files:2",
+                    "--set", "space.max_use=1G", "--set", f"output.sealed_command={command}", "--set",
+                    "output.keep_raw=yes", program=program, socket=tmp / "socket", env=environment) as daemon:
+            daemon.wait_ready()
+            api = Api(tmp / "socket")
+            for number in range(1, 4):
+                harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 0, "something is written")
+                api.good("POST", "/v1/rotate")
+                harness.wait_until(lambda: len(list((tmp / "copy").glob("*.byu.lz4"))) >= number, "it is copied")
+            api.good("POST", "/v1/marks", {"text": "here"}, status=201)
+            api.good("GET", "/v1/recordings")
+            api.ask("GET", "/metrics")
+            daemon.process.send_signal(signal.SIGHUP)
+            daemon.wait_ready()
+            equal(daemon.stop(), 0, daemon.err.decode())
+    assert {"renameat2", "fdatasync", "setpriority", "execve", "unlinkat"} <= check_calls(tmp)
+
+
+def test_all_that_a_daemon_with_a_board_calls_is_allowed_by_its_unit(tmp):
+    program, options = traced(tmp)
+    with Board("serial=A1,rate=100000") as board:
+        words = [word for name, value in board.env.items() for word in ("-E", f"{name}={value}")]
+        with Daemon(*options, *words, BUSCAPD, "--source", "usb", "-o", tmp / "out", program=program,
+                    socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["counts"]["received"] > 10000, "samples")
+            board.unplug()
+            harness.wait_until(lambda: daemon.status()["state"] == "waiting", "the board is away")
+            daemon.stop()
+    assert {"recvmsg", "socket"} <= check_calls(tmp)
+
+
+def make(*words):
+    """Runs make, quietly."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    done = run("make", "-C", ROOT, "--no-print-directory", *words, env=environment)
+    equal(done.returncode, 0, done.stderr.decode())
+
+
+def test_the_shells_find_the_completions_that_make_install_puts_below_usr_local(tmp):
+    """Where each looks by itself: zsh as its own list says, bash-completion in the data directories' default."""
+    if harness.BUILD.name != "build":
+        pytest.skip("the same files as those of the build without sanitizers")
+    need("/usr/bin/zsh")
+    make("install-daemon", "install-tools", f"DESTDIR={tmp}", "PREFIX=/usr/local")
+    done = run("zsh", "-f", "-c", "print -l $fpath")
+    equal(done.returncode, 0, done.stderr.decode())
+    looked_in = done.stdout.decode().split()
+    for name in ("_buscap", "_buscapd"):
+        there = [folder for folder in looked_in if (tmp / folder.lstrip("/") / name).is_file()]
+        equal(len(there), 1, f"{name} in one of {looked_in}")
+    for name in ("buscap", "buscapd"):
+        assert (tmp / "usr/local/share/bash-completion/completions" / name).is_file(), name
+
+
+def test_make_install_follows_destdir_and_prefix_and_uninstall_leaves_the_configuration(tmp):
+    if harness.BUILD.name != "build":
+        pytest.skip("the same files as those of the build without sanitizers")
+    there = ["install", f"DESTDIR={tmp}", "PREFIX=/opt/bus"]
+    make(*there)
+    for unit in ("buscapd.service", "buscapd@.service"):
+        text = (tmp / "opt/bus/lib/systemd/system" / unit).read_text()
+        assert "\nExecStart=/opt/bus/sbin/buscapd" in text and "@sbindir@" not in text, text
+        assert "/opt/bus/share/buscapd/metrics.conf" in text and "@datadir@" not in text, text
+    done = run(tmp / "opt/bus/sbin/buscapd", "--check-config", "-c", tmp / "etc/buscapd/buscapd.conf")
+    equal(done.returncode, 0, done.stderr.decode())
+    equal(run(tmp / "opt/bus/bin/buscap", "--version").returncode, 0, "buscap")
+    configuration = tmp / "etc/buscapd/buscapd.conf"
+    configuration.write_text("[source]\nsource = sim\n")
+    make(*there)
+    equal(configuration.read_text(), "[source]\nsource = sim\n", "a configuration that was there")
+    make("uninstall", *there[1:])
+    left = [str(path.relative_to(tmp)) for path in tmp.rglob("*") if not path.is_dir()]
+    equal(left, ["etc/buscapd/buscapd.conf"], "left")

@@ -1,0 +1,221 @@
+"""Holds rowbinary against ClickHouse itself: `make check-clickhouse`, outside CI.
+
+Starts two of Debian's clickhouse-server on loopback, with configurations and data of their own in a temporary
+directory, makes the table of docs/clickhouse.md, loads what `buscap convert -O rowbinary` writes of traces, and holds
+counts, sums, mix and absolute times against what tests/support/reference.py reads from the same traces, and against `buscap
+stats --json`; then shards recordings over both. The servers are ended by their process ids whatever happens, and after
+two minutes by themselves.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import reference
+from harness import BUSCAP, ROOT, equal, need, run
+
+SECONDS = 120
+CONFIG = """<?xml version="1.0"?>
+<yandex>
+  <logger><level>warning</level><console>1</console></logger>
+  <http_port>{port}</http_port>
+  <tcp_port>{tcp_port}</tcp_port>
+  <listen_host>127.0.0.1</listen_host>
+  <path>{path}/data/</path>
+  <tmp_path>{path}/tmp/</tmp_path>
+  <mark_cache_size>16777216</mark_cache_size>
+  <users_config>{path}/users.xml</users_config>
+  <default_profile>default</default_profile>
+  <default_database>default</default_database>
+  <remote_servers><trace_cluster>{shards}</trace_cluster></remote_servers>
+</yandex>
+"""
+SHARD = "<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>"
+USERS = """<?xml version="1.0"?>
+<yandex>
+  <profiles><default/></profiles>
+  <users><default><password></password><networks><ip>127.0.0.1</ip></networks>
+    <profile>default</profile><quota>default</quota></default></users>
+  <quotas><default/></quotas>
+</yandex>
+"""
+
+
+def install():
+    if shutil.which("clickhouse-server", path=os.environ["PATH"] + ":/usr/sbin"):
+        return
+    done = subprocess.run(["tests/tools/deps.sh", "--", "clickhouse-server:clickhouse-server"], cwd=ROOT, check=False)
+    if done.returncode != 0:
+        sys.exit("clickhouse-server is wanted")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Server:
+    """One of a cluster, whose servers have these ports."""
+
+    def __init__(self, directory, tcp_ports, number):
+        self.port = free_port()
+        directory.mkdir()
+        shards = "".join(SHARD.format(port=port) for port in tcp_ports)
+        (directory / "config.xml").write_text(
+            CONFIG.format(port=self.port, tcp_port=tcp_ports[number], path=directory, shards=shards))
+        (directory / "users.xml").write_text(USERS)
+        self.log = open(directory / "log", "wb")
+        program = shutil.which("clickhouse-server", path=os.environ["PATH"] + ":/usr/sbin")
+        self.process = subprocess.Popen(
+            ["timeout", "--foreground", str(SECONDS), program, f"--config-file={directory}/config.xml"],
+            cwd=directory, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
+
+    def __enter__(self):
+        end = time.monotonic() + 60
+        while True:
+            try:
+                self.version = self.ask("SELECT version()").strip()
+                return self
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > end:
+                    self.__exit__()
+                    sys.exit(f"the server doesn't answer:\n{pathlib.Path(self.log.name).read_text()[-3000:]}")
+                time.sleep(0.2)
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+
+    def ask(self, query, data=None, settings=""):
+        """A query's answer, as text."""
+        url = f"http://127.0.0.1:{self.port}/?{settings}query={urllib.parse.quote(query)}"
+        request = urllib.request.Request(url, data=data if data is not None else b"", method="POST")
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=SECONDS) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError as why:
+            raise AssertionError(f"{query}: {why.read().decode()}") from None
+
+    def rows(self, query):
+        return [tuple(map(int, line.split("\t"))) for line in self.ask(query).splitlines()]
+
+
+def blocks(name):
+    """The SQL of docs/clickhouse.md, statement by statement, that stands below a heading."""
+    text = (ROOT / "docs/clickhouse.md").read_text()
+    part = text.split(f"\n## {name}\n")[1].split("\n## ")[0]
+    return re.findall(r"```sql\n(.*?)```", part, re.S)
+
+
+def expect(records):
+    """(addr, reqtype, size, attr, proc, time) of each record."""
+    return list(struct.iter_unpack("<I4BI", records))
+
+
+def check_session(server, session, name, argv, expected):
+    start = time.monotonic()
+    done = run(need(BUSCAP), "convert", "-O", f"rowbinary:session={session}", *argv)
+    assert done.returncode in (0, 3), done.stderr
+    server.ask("INSERT INTO bus FORMAT RowBinary", done.stdout)
+    seconds = time.monotonic() - start
+    rows = expect(expected.records)
+    where = f"WHERE session = {session}"
+    equal(server.rows(f"SELECT count(), sum(size), sum(addr), min(seq), max(seq), uniqExact(seq) FROM bus {where}"),
+          [(len(rows), sum(r[2] for r in rows), sum(r[0] for r in rows), 0, len(rows) - 1, len(rows))], "counts and sums")
+    mix = collections.Counter(r[1] for r in rows)
+    sizes = collections.Counter(r[1] for r in rows for _ in range(r[2]))
+    equal(server.rows(f"SELECT reqtype, count(), sum(size) FROM bus {where} GROUP BY reqtype ORDER BY reqtype"),
+          [(kind, mix[kind], sizes[kind]) for kind in sorted(mix)], "the mix by reqtype")
+    for column, name_of in ((3, "attr"), (4, "proc")):
+        counts = collections.Counter(r[column] for r in rows)
+        equal(server.rows(f"SELECT {name_of}, count() FROM bus {where} GROUP BY {name_of} ORDER BY {name_of}"),
+              sorted(counts.items()), name_of)
+    equal(server.rows(f"SELECT t, addr, reqtype, size, attr, proc, time FROM bus {where} ORDER BY seq"),
+          [(tick, *row) for tick, row in zip(expected.ticks, rows)], "every row, with its absolute time")
+    line = f"{name}: {len(rows)} rows, converted and loaded in {seconds:.2f} s; counts, sums, mix and every row with its t"
+    return line + check_stats(argv, rows, mix, sizes)
+
+
+def check_stats(argv, rows, mix, sizes):
+    """The same by `buscap stats`, which counts invalid cycles too."""
+    done = run(BUSCAP, "stats", "--json", *argv)
+    if done.returncode not in (0, 3):
+        return "; there is no buscap stats to compare with"
+    stats = json.loads(done.stdout)
+    types = {t["type"]: (t["references"], t["bytes"]) for t in stats["types"] if t["type"] < 0xF0}
+    equal(types, {kind: (mix[kind], sizes[kind]) for kind in mix}, "stats: the mix by reqtype")
+    procs = collections.Counter(r[4] for r in rows)
+    invalid = sum(t["references"] for t in stats["types"] if t["type"] >= 0xF0)
+    equal(sum(p["references"] for p in stats["processors"]), sum(procs.values()) + invalid, "stats: processors")
+    return "; buscap stats says the same mix"
+
+
+def check_sharding(servers):
+    """Rows that go in through one server are on the one that their session stands for, and found from both."""
+    one, two = servers
+    for server in servers:
+        for statement in blocks("Several servers"):
+            server.ask(statement)
+    trace = run(need(BUSCAP), "sim", "-n", "20000", "-O", "byu").stdout
+    sessions = range(100, 106)
+    for session in sessions:
+        rows = run(BUSCAP, "convert", "-I", "byu", "-O", f"rowbinary:session={session}", data=trace).stdout
+        one.ask("INSERT INTO bus_all FORMAT RowBinary", rows, "insert_distributed_sync=1&")
+    count = len(trace) // 12
+    query = "SELECT session, count(), sum(addr) FROM {} WHERE session >= 100 GROUP BY session ORDER BY session"
+    total = sum(r[0] for r in expect(trace))
+    wanted = [(session, count, total) for session in sessions]
+    for number, server in enumerate(servers):
+        equal(server.rows(query.format("bus")), [w for w in wanted if w[0] % 2 == number], f"server {number}")
+        equal(server.rows(query.format("bus_all")), wanted, f"all, asked of server {number}")
+    print(f"\n{len(wanted)} sessions of {count} rows over two servers: each whole on one, all found from both")
+
+
+def check(directory):
+    ports = [free_port(), free_port()]
+    with Server(directory / "one", ports, 0) as server, Server(directory / "two", ports, 1) as second:
+        print(f"clickhouse-server {server.version}")
+        for statement in blocks("The table"):
+            server.ask(statement)
+            second.ask(statement)
+        bcp1 = directory / "bus.bcp1"
+        done = run(need(BUSCAP), "sim", "-n", "300000", "-a", "2", "-O", "bcp1", "-o", bcp1)
+        equal(done.returncode, 0, done.stderr)
+        print(check_session(server, 1, "simulated bus, bcp1", [bcp1], reference.decode_bcp1(bcp1.read_bytes())))
+        real = ROOT / "../shared/data/byu/pentium2-slice.tr"
+        if real.exists():
+            print(check_session(server, 2, "Pentium II slice, byu", ["-I", "byu", real],
+                                reference.expect_byu(real.read_bytes())))
+        for query in blocks("Queries"):
+            answer = server.ask(query)
+            assert answer, f"no answer:\n{query}"
+            print(f"\n{query.strip()}\n{answer.rstrip()}")
+        size = server.rows("SELECT sum(bytes), sum(rows) FROM system.parts WHERE table = 'bus' AND active")[0]
+        print(f"\non disk: {size[0]} bytes for {size[1]} rows")
+        check_sharding([server, second])
+
+
+if __name__ == "__main__":
+    install()
+    with tempfile.TemporaryDirectory(prefix="buscap-clickhouse-") as temporary:
+        check(pathlib.Path(temporary))
+    print("all of it agrees")

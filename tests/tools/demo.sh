@@ -1,0 +1,81 @@
+#!/bin/sh
+# demo.sh BUILD
+# The main job, once, for a person to watch: the real daemon records the simulated bus for a few seconds, is
+# asked for its status over its socket, is stopped; then the hand tool looks at what it recorded.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=$1
+out=demo/$(date -u +%Y%m%dT%H%M%SZ)
+mkdir -p "$out" || exit 1
+socket=$out/buscapd.sock
+segments=$out/segments
+
+if [ -t 1 ]; then
+	bold=$(printf '\033[1m') plain=$(printf '\033[0m')
+else
+	bold= plain=
+fi
+
+say() {
+	printf '\n%s== %s%s\n' "$bold" "$*" "$plain"
+}
+
+show() { # runs a command, and shows it first
+	printf '$ %s\n' "$*"
+	"$@"
+}
+
+say "record the simulated bus, 4 million samples a second, a new segment each second"
+printf '$ %s\n' "$build/buscapd --source sim:rate=4M,agents=2,loss=0.001 -o $segments -b duration:1 -a duration:10 --socket $socket &"
+"$build/buscapd" --source sim:rate=4M,agents=2,loss=0.001 -o "$segments" -b duration:1 -a duration:10 --socket "$socket" &
+daemon=$!
+trap 'kill $daemon 2>/dev/null' EXIT
+trap 'exit 1' HUP INT PIPE TERM
+sleep 3
+until [ -S "$socket" ] || ! kill -0 $daemon; do # a machine may have other things to do
+	sleep 0.1
+done
+
+say "ask it how things stand"
+show "$build/buscap" status --socket "$socket"
+show "$build/buscap" mark --socket "$socket" "a mark, set by hand"
+
+say "what is on the bus, as buscap top shows it when it has no terminal"
+echo "$ $build/buscap top --socket $socket | head -n 24"
+"$build/buscap" top --socket "$socket" | head -n 24
+
+say "the same for programs: HTTP and JSON over the Unix socket"
+echo "$ curl --unix-socket $socket http://localhost/metrics | grep received"
+curl --silent --show-error --unix-socket "$socket" http://localhost/metrics | grep received
+
+say "stop it: what it has is written, and the segment sealed"
+show kill -TERM $daemon
+wait $daemon
+status=$?
+trap - EXIT
+echo "exit code $status (4: the simulated board lost samples, as it was asked to)"
+
+say "the segments"
+show ls -l "$segments"
+set -- "$segments"/*.byu.lz4
+first=$1
+
+say "they are plain lz4 with BYU records inside"
+echo "$ cat $segments/*.byu.lz4 | lz4 -dc | head -c 24 | od -An -tx1"
+cat "$segments"/*.byu.lz4 | lz4 -dc 2>/dev/null | head -c 24 | od -An -tx1
+
+say "the first records: address, type, size, attr, processor, delta"
+show "$build/buscap" dump --records 0-11 "$first"
+
+say "where the board lost samples, the gap is on record at its place"
+echo "$ $build/buscap dump $segments/*.byu.lz4 | grep -m 1 -B 2 -A 2 '^# gap'"
+"$build/buscap" dump "$@" | grep -m 1 -B 2 -A 2 '^# gap'
+
+say "every checksum"
+show "$build/buscap" verify "$segments"/*.byu.lz4
+
+say "what is in the first segment"
+show "$build/buscap" info "$first"
+
+say "everything lies in $out (rm -r demo removes it)"
+[ $status = 0 ] || [ $status = 4 ]

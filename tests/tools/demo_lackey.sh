@@ -1,0 +1,59 @@
+#!/bin/sh
+# demo_lackey.sh BUILD
+# A real program on the bus, for a person to watch: valgrind says which memory ls touches, that becomes what a
+# capture board would send, and the real daemon records it.
+set -u
+
+cd "$(dirname "$0")/../.." || exit 1
+build=$1
+out=demo/lackey-$(date -u +%Y%m%dT%H%M%SZ)
+mkdir -p "$out" || exit 1
+segments=$out/segments
+
+if [ -t 1 ]; then
+	bold=$(printf '\033[1m') plain=$(printf '\033[0m')
+else
+	bold= plain=
+fi
+
+say() {
+	printf '\n%s== %s%s\n' "$bold" "$*" "$plain"
+}
+
+show() { # runs a command, and shows it first
+	printf '$ %s\n' "$*"
+	"$@"
+}
+
+say "what memory does ls touch? valgrind's lackey says it, line by line: fetch, load, store, modify"
+echo "$ valgrind --tool=lackey --trace-mem=yes --log-fd=9 ls 9>&1 >/dev/null | head -n 2000 | grep '^[I ]' | head -n 6"
+valgrind --tool=lackey --trace-mem=yes --log-fd=9 ls 9>&1 >/dev/null 2>/dev/null | head -n 2000 | grep '^[I ]' | head -n 6
+
+say "as bus cycles: pages of 4 KiB get frames of 32 bits on first touch, accesses are cut at the bus's 8 bytes"
+cat <<END
+$ valgrind --tool=lackey --trace-mem=yes --log-fd=9 ls 9>&1 >/dev/null |
+      $build/buscap convert -I lackey -O bcp1:map=pages,seed=1 |
+      $build/buscapd --once --source file:- -o $segments
+END
+valgrind --tool=lackey --trace-mem=yes --log-fd=9 ls 9>&1 >/dev/null 2>/dev/null |
+	"$build/buscap" convert -I lackey -O bcp1:map=pages,seed=1 |
+	"$build/buscapd" --once --source file:- -o "$segments"
+status=$?
+echo "exit code $status"
+[ $status = 0 ] || exit 1
+
+say "the recording"
+show ls -l "$segments"
+set -- "$segments"/*.byu.lz4
+show "$build/buscap" info "$1"
+
+say "its first records: address, type, size, attr, processor, delta"
+show "$build/buscap" dump --records 0-11 "$1"
+
+say "what the program did"
+show "$build/buscap" stats "$@"
+
+say "every checksum"
+show "$build/buscap" verify "$@"
+
+say "everything lies in $out (rm -r demo removes it)"

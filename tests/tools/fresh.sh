@@ -1,0 +1,248 @@
+#!/bin/sh
+# fresh.sh RELEASE...
+# From nothing to reading records, as a newcomer to Debian gets there. For each release, in a clean root made by
+# mmdebstrap that has git, make, gcc and libc6-dev (and certificates, for a mirror over https): clones the last
+# commit, runs make demo, make test, make deb and make units; then in another clean root installs the packages,
+# records with them, removes and purges them.
+# Wants root, and the right to mount: every mount is in a name space of its own and goes with the processes in
+# it, however they end. The log of each step is build/fresh/RELEASE-STEP.log.
+# ONLY=WORDS: only those tests, as in make check. MIRROR=URI: of Debian, where apt's sources here don't name one.
+# KEEP=1 leaves the roots there. Packages stay in ~/.cache/buscapd for the next time.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+: "${ONLY:=}" "${MIRROR:=}" "${KEEP:=}"
+here=$PWD/build/fresh
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/buscapd
+cache_mb=1000 # of packages, a release
+keyrings=/usr/share/keyrings
+job=
+roots=
+
+fail() {
+	echo "make check-fresh: $*" >&2
+	exit 1
+}
+
+remove_root() { # DIRECTORY
+	if grep -qF " $1/" /proc/self/mountinfo; then
+		echo "something is mounted below $1: it is left there; umount it and remove it" >&2
+		return
+	fi
+	# What was killed may be ending still.
+	rm -rf --one-file-system "$1" 2>/dev/null || { sleep 1 && rm -rf --one-file-system "$1"; }
+}
+
+clean_up() {
+	if [ -n "$job" ]; then
+		kill -KILL "$job" 2>/dev/null
+		wait "$job" 2>/dev/null
+	fi
+	[ -n "$KEEP" ] || for root in $roots; do
+		remove_root "$root"
+	done
+}
+
+# The sources that apt has here, for another release.
+sources() { # RELEASE
+	option="[signed-by=$keyrings/debian-archive-keyring.gpg]"
+	if [ -n "$MIRROR" ]; then
+		echo "deb $option $MIRROR $1 main"
+		return
+	fi
+	# A target of what wasn't fetched yet has no origin: the format stays as it is.
+	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' |
+		sort -u | awk -v host="$(. /etc/os-release && echo "${VERSION_CODENAME-}")" -v to="$1" -v option="$option" '
+			$3 == "main" && ($4 == "Debian" || $4 == "$(ORIGIN)") &&
+			($2 == host || $2 == host "-updates" || $2 == host "-security") {
+				print "deb", option, $1, to substr($2, length(host) + 1), $3
+			}'
+}
+
+# Proxies and the like.
+apt_options() {
+	echo '// as where this root was made'
+	apt-config dump --format '%f "%v";%n' Acquire |
+		grep -iE '^Acquire::(https?::|Check-Valid-Until |Check-Date |Retries )' | grep -viE 'auto-?detect'
+}
+
+# The steps. Each is run as a process of its own, ends by becoming unshare, and is killed with all below it.
+
+make_root() {
+	fetch="mkdir -p \"\$1/var/cache/apt/archives\" && cp -l '$debs/'*.deb \"\$1/var/cache/apt/archives/\" || :"
+	keep="cp -ln \"\$1\"/var/cache/apt/archives/*.deb '$debs/'"
+	exec unshare --mount --pid --fork --kill-child --mount-proc --propagation private \
+		mmdebstrap --mode=root --variant=minbase --include=git,make,gcc,libc6-dev,ca-certificates \
+		--aptopt="$here/apt.conf" --dpkgopt=force-unsafe-io --setup-hook="$fetch" --customize-hook="$keep" \
+		--skip=download/empty,essential/unlink,cleanup/apt/lists "$release" "$root" "$here/$release.list"
+}
+
+copy_root() {
+	exec cp -a --reflink=auto "$root" "$clean"
+}
+
+# shellcheck disable=SC2016
+inside() { # ROOT COMMANDS
+	exec unshare --mount --pid --fork --kill-child --propagation private sh -eu -c '
+		mount -t proc proc "$1/proc"
+		mount -t sysfs -o ro sysfs "$1/sys" || echo "no sysfs can be mounted: there is none"
+		mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts "$1/dev/pts"
+		mount --bind "$1/dev/pts/ptmx" "$1/dev/ptmx"
+		mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
+		mkdir -p "$1/var/cache/apt/archives"
+		mount --bind "$2" "$1/var/cache/apt/archives"
+		exec chroot "$1" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+			LC_ALL=C.UTF-8 TERM=xterm DEBIAN_FRONTEND=noninteractive MAKEFLAGS="-j$(nproc)" \
+			ONLY="$4" sh -eux -c "$3"' inside "$1" "$debs" "$2" "$ONLY"
+}
+
+clone='
+cd /srv
+git clone -q /root/buscapd.bundle buscapd
+git -C buscapd log -n 1'
+
+install='
+apt-get update
+apt-get install -y /root/debs/*.deb
+test -x /usr/sbin/buscapd
+test -x /usr/bin/buscap
+getent passwd buscapd
+getent group buscap'
+
+# As the user that the service has.
+use='
+cd /
+buscapd --version
+buscap --version
+buscapd --check-config -c /etc/buscapd/buscapd.conf
+buscap sim -s 7 -n 1000000 -O byu -o /tmp/sent.byu
+install -d -m 750 -o buscapd -g buscap /var/lib/buscapd
+buscap sim -s 7 -n 1000000 -O bcp1 |
+	setpriv --reuid=buscapd --regid=buscap --clear-groups buscapd --once --source file:- -o /var/lib/buscapd
+buscap verify /var/lib/buscapd/*.byu.lz4
+buscap dump --records 0-3 /var/lib/buscapd/*.byu.lz4
+buscap convert -O byu -o /tmp/recorded.byu /var/lib/buscapd/*.byu.lz4
+cmp /tmp/sent.byu /tmp/recorded.byu'
+
+remove='
+apt-get remove -y buscapd buscap-tools
+test ! -e /usr/sbin/buscapd
+test ! -e /usr/bin/buscap
+test -e /etc/buscapd/buscapd.conf
+ls /var/lib/buscapd/*.byu.lz4'
+
+purge='
+apt-get purge -y buscapd buscap-tools
+test ! -e /etc/buscapd/buscapd.conf
+test -z "$(dpkg-query --show --showformat "\${Package} " buscapd buscap-tools 2>/dev/null)"
+ls /var/lib/buscapd/*.byu.lz4
+getent passwd buscapd'
+
+step() { # NAME COMMAND...
+	name=$1
+	shift
+	log=$here/$release-$name.log
+	began=$(date +%s)
+	"$@" >"$log" 2>&1 </dev/null &
+	job=$!
+	wait $job
+	status=$?
+	job=
+	took=$(($(date +%s) - began))
+	if [ $status = 0 ]; then
+		printf '  %-10s %-8s %4d s\n' "$release" "$name" $took
+		passed=$((passed + 1))
+		return 0
+	fi
+	printf '  %-10s %-8s %4d s, FAILED (exit %d); the end of %s:\n' "$release" "$name" $took $status "$log"
+	tail -n 60 "$log"
+	failed=$((failed + 1))
+	return 1
+}
+
+mb_of() { # DIRECTORY
+	du -sm "$1" | cut -f 1
+}
+
+# Each run has its packages to itself, for apt locks them; most are links.
+take_packages() {
+	if [ "$(mb_of "$kept")" -gt $cache_mb ]; then
+		rm -f "$kept"/*.deb
+	fi
+	rm -rf "$debs"
+	mkdir -p "$debs"
+	cp -l "$kept"/*.deb "$debs" 2>/dev/null || cp "$kept"/*.deb "$debs" 2>/dev/null || :
+}
+
+keep_packages() {
+	for package in "$debs"/*.deb; do
+		name=${package##*/}
+		[ ! -e "$kept/$name" ] || continue
+		ln "$package" "$kept/$name" 2>/dev/null ||
+			{ cp "$package" "$kept/new.$$" && mv "$kept/new.$$" "$kept/$name"; }
+	done
+	rm -rf "$debs"
+}
+
+steps() {
+	step root make_root || return
+	step copy copy_root || return
+	git -c safe.directory="$PWD" bundle create --quiet "$root/root/buscapd.bundle" HEAD || return
+	step clone inside "$root" "$clone" || return
+	step demo inside "$root" 'cd /srv/buscapd && make demo'
+	step test inside "$root" 'cd /srv/buscapd && make test'
+	step deb inside "$root" 'cd /srv/buscapd && make deb' || return
+	step units inside "$root" 'cd /srv/buscapd && make units'
+	mkdir "$clean/root/debs" && cp "$root"/srv/buscapd/build/deb/*.deb "$clean/root/debs/" || return
+	step install inside "$clean" "$install" || return
+	step use inside "$clean" "$use" || return
+	step remove inside "$clean" "$remove" || return
+	step purge inside "$clean" "$purge"
+}
+
+try() { # RELEASE
+	release=$1
+	root=$here/$release
+	clean=$here/$release-clean
+	debs=$here/$release-debs
+	kept=$cache/debs-$release
+	passed=0
+	failed=0
+	started=$(date +%s)
+	if ! ls "$keyrings/debian-archive-$release"-stable.* >/dev/null 2>&1; then
+		fail "no keys of $release are in $keyrings: a newer debian-archive-keyring has them"
+	fi
+	sources "$release" >"$here/$release.list"
+	[ -s "$here/$release.list" ] ||
+		fail "apt has no source of Debian here to make another release's of: name a mirror with MIRROR="
+	mkdir -p "$kept" || exit 1
+	take_packages
+	had_mb=$(mb_of "$debs")
+	roots="$root $clean"
+	remove_root "$root"
+	remove_root "$clean"
+	steps || [ $failed != 0 ] || failed=1
+	fetched_mb=$(($(mb_of "$debs") - had_mb))
+	keep_packages
+	total="$total$release: $passed passed, $failed failed, $(($(date +%s) - started)) s, $fetched_mb MB of packages fetched
+"
+	[ "$failed" = 0 ] || any_failed=1
+	[ -n "$KEEP" ] || { remove_root "$root" && remove_root "$clean"; }
+}
+
+[ $# != 0 ] || fail "name a release: bookworm, trixie"
+[ "$(id -u)" = 0 ] || fail "this makes roots of Debian with mounts in them, and needs to be root: sudo make check-fresh"
+unshare --mount true 2>/dev/null || fail "mounting is not allowed here, not even to root: it needs a machine of its own"
+[ ! -e "$(git rev-parse --git-dir)/shallow" ] || fail "this clone has no history to clone from: git fetch --unshallow"
+mkdir -p "$here" || exit 1
+exec 9>"$here/lock"
+flock -n 9 || fail "it runs here already; wait for it, or take another clone"
+apt_options >"$here/apt.conf"
+total=
+any_failed=0
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
+for one in "$@"; do
+	try "$one"
+done
+printf '%s' "$total"
+exit $any_failed

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Checks the includes of the sources against the tables in docs/architecture.md.
+
+    layers.py            complain about every include that the tables don't allow; exit code 1 if there is one
+    layers.py --doors    print each room's doors and the rooms it includes, as the sources have them
+
+A module is NAME.c and NAME.h of one room. It fails on a module outside every room, an include of a header of another
+room that is no door or of a room that isn't in the table's row, a door that no other room includes, a library that
+the layer may not use, a cycle between rooms, and a cycle between modules.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LAYERS = ("formats", "capture", "daemon", "cli")
+DOCUMENT = ROOT / "docs/architecture.md"
+
+
+def rows(header):
+    """The rows of the table whose header line starts so, as lists of cells."""
+    lines = DOCUMENT.read_text().splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith(header)), None)
+    if start is None:
+        sys.exit(f"{DOCUMENT.name} has no table that starts with {header!r}")
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            return
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def names(cell):
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def read_sources():
+    """Of every module its own includes and the libraries' headers: {stem: (headers, library headers)}."""
+    modules = {}
+    for layer in LAYERS:
+        for path in sorted((ROOT / layer).rglob("*.[ch]")):
+            stem = str(path.relative_to(ROOT))[:-2]
+            ours, theirs = modules.setdefault(stem, (set(), set()))
+            for quote, header in re.findall(r'^#include (["<])([^">]+)', path.read_text(), re.M):
+                if quote == "<":
+                    theirs.add(header)
+                elif header[:-2] != stem:
+                    ours.add(header)
+    return modules
+
+
+def room_of(path):
+    return path.rpartition("/")[0]
+
+
+def find_cycle(graph):
+    """A cycle of a graph {node: nodes}, or None."""
+    state = {}
+
+    def visit(node, path):
+        state[node] = "open"
+        for other in sorted(graph.get(node, ())):
+            if state.get(other) == "open":
+                return [*path[path.index(other) :], other] if other in path else [node, other]
+            if other not in state and (cycle := visit(other, [*path, other])):
+                return cycle
+        state[node] = "done"
+        return None
+
+    sys.setrecursionlimit(10000)
+    for node in sorted(graph):
+        if node not in state and (cycle := visit(node, [node])):
+            return cycle
+    return None
+
+
+def main():
+    modules = read_sources()
+    doors, rooms = collections.defaultdict(set), collections.defaultdict(set)
+    for stem, (ours, _) in modules.items():
+        for header in ours:
+            if room_of(header) != room_of(stem):
+                doors[room_of(header)].add(header.rpartition("/")[2][:-2])
+                rooms[room_of(stem)].add(room_of(header))
+    if "--doors" in sys.argv:
+        for room in sorted({room_of(stem) for stem in modules}):
+            print(f"{room}: doors {' '.join(sorted(doors[room]))}; includes {' '.join(sorted(rooms[room]))}")
+        return 0
+
+    table = {names(room)[0]: (set(names(door)), set(names(may))) for room, _, door, may in rows("| room |")}
+    libraries = {name: names(may) for layer, may in rows("| layer |") for name in names(layer)}
+    bad = []
+    for stem, (ours, theirs) in sorted(modules.items()):
+        room = room_of(stem)
+        if room not in table:
+            if stem != "cli/main":
+                bad.append(f"{stem}: is in no room of the table")
+            continue
+        for header in sorted(ours):
+            other = room_of(header)
+            if other == room:
+                continue
+            if other not in table.get(room, ((), ()))[1]:
+                bad.append(f"{stem} includes {header}: {room} may not include {other}")
+            elif header.rpartition("/")[2][:-2] not in table[other][0]:
+                bad.append(f"{stem} includes {header}, which is no door of {other}")
+        allowed = [lib for part in (room, stem.partition("/")[0]) for lib in libraries.get(part, ())]
+        known = [lib for may in libraries.values() for lib in may]
+        for header in sorted(theirs):
+            if any(header.startswith(lib) for lib in known) and not any(header.startswith(lib) for lib in allowed):
+                bad.append(f"{stem} includes <{header}>, a library that {room} may not use")
+    for room, (door, _) in sorted(table.items()):
+        if not (ROOT / room).is_dir():
+            bad.append(f"{room}: is in the table and not in the tree")
+        bad.extend(f"{room}: {one} is a door that no other room includes" for one in sorted(door - doors[room] - doors_of_main(modules, room)))
+        bad.extend(f"{room}: may include {one}, and doesn't" for one in sorted(table[room][1] - rooms[room]))
+    for what, graph in (("rooms", rooms), ("modules", {s: {h[:-2] for h in ours} for s, (ours, _) in modules.items()})):
+        if cycle := find_cycle(graph):
+            bad.append(f"a cycle of {what}: {' -> '.join(cycle)}")
+    if bad:
+        print("\n".join(bad))
+        print(f"{len(bad)} includes or rows disagree with {DOCUMENT.relative_to(ROOT)}")
+        return 1
+    print(f"layers: {len(modules)} modules in {len(table)} rooms, no include crosses, no cycles")
+    return 0
+
+
+def doors_of_main(modules, room):
+    """What cli/main.c, which is in no room, includes of a room."""
+    return {header.rpartition("/")[2][:-2] for header in modules["cli/main"][0] if room_of(header) == room}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

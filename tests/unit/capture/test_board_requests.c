@@ -1,0 +1,568 @@
+#include "capture/sim/sim.h"
+#include "tests/board/rig.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+
+/* FTDI */
+
+static void ftdi_set(struct rig *rig, uint8_t request, uint16_t value, uint16_t index)
+{
+	assert_int_equal(control(rig, 0x40, request, value, index, 0), 0);
+}
+
+/* One transfer, its status bytes checked and taken off. */
+static int ftdi_transfer(struct rig *rig, size_t packet)
+{
+	static uint8_t data[sizeof(rig->data)];
+	int rc = board_bulk_in(rig->board, data, rig->room, &rig->bytes, rig->now_ns);
+	size_t n = 0;
+
+	for (size_t at = 0; at < rig->bytes; at += packet) {
+		size_t piece = rig->bytes - at < packet ? rig->bytes - at : packet;
+		assert_true(piece >= 2);
+		assert_int_equal(data[at], 0x32);
+		assert_int_equal(data[at + 1], 0x60);
+		memcpy(rig->data + n, data + at + 2, piece - 2);
+		n += piece - 2;
+	}
+	receive(&rig->receiver, rig->data, n, false);
+	return rc;
+}
+
+static const struct board_options ftdi = {.is_ftdi = true, .serial = "FT1"};
+
+TEST_RIG(ftdi_sends_status_each_latency_time)
+{
+	open_board(rig, &ftdi);
+	assert_int_equal(ftdi_transfer(rig, 512), 0);
+	assert_int_equal(rig->bytes, 2);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(ftdi_transfer(rig, 512), BOARD_NAK);
+		assert_true(board_due_ns(rig->board, rig->now_ns) == rig->now_ns + 16 * MS_NS);
+		rig->now_ns += 16 * MS_NS;
+		assert_int_equal(ftdi_transfer(rig, 512), 0);
+		assert_int_equal(rig->bytes, 2);
+	}
+	ftdi_set(rig, 9, 2, 1);
+	assert_true(board_due_ns(rig->board, rig->now_ns) == rig->now_ns + 2 * MS_NS);
+	command(rig, "freeze");
+	assert_true(board_due_ns(rig->board, rig->now_ns) == UINT64_MAX);
+	assert_int_equal(board_sent(rig->board).bytes, 0);
+}
+
+TEST_RIG(ftdi_streams_in_sync_fifo_mode)
+{
+	static const uint16_t packets[] = {64, 512, 1024};
+
+	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
+		struct board_options options = ftdi;
+		options.packet_bytes = packets[i];
+		open_board(rig, &options);
+		rig->now_ns += SECOND_NS;
+		ftdi_set(rig, 11, 0x40FF, 1);
+		for (rig->room = packets[i]; rig->room < 40000; rig->room += packets[i] * 3) {
+			assert_int_equal(ftdi_transfer(rig, packets[i]), 0);
+			assert_int_equal(rig->bytes, rig->room);
+		}
+		assert_true(rig->receiver.samples > 5000);
+		assert_int_equal(rig->receiver.reader.skipped_bytes, 0);
+		assert_int_equal(board_sent(rig->board).starts, 1);
+		check_ledger(rig);
+
+		ftdi_set(rig, 11, 0, 1);
+		assert_int_equal(board_sent(rig->board).stops, 1);
+		rig->now_ns += SECOND_NS;
+		assert_int_equal(ftdi_transfer(rig, packets[i]), 0);
+		assert_int_equal(rig->bytes, 2);
+		check_ledger_at_end(rig);
+		assert_true(board_sent(rig->board).torn_frames <= 1);
+
+		ftdi_set(rig, 11, 0x40FF, 1);
+		assert_int_equal(ftdi_transfer(rig, packets[i]), 0);
+		assert_int_equal(rig->bytes, rig->room);
+	}
+}
+
+TEST_RIG(ftdi_data_end_with_a_packet_that_is_not_full)
+{
+	open_board(rig, &ftdi);
+	command(rig, "send 59"); /* 508 bytes of a frame */
+	ftdi_set(rig, 11, 0x40FF, 1);
+	assert_int_equal(ftdi_transfer(rig, 512), 0);
+	assert_int_equal(rig->bytes, 510);
+	command(rig, "send 59");
+	command(rig, "garbage 2");
+	assert_int_equal(ftdi_transfer(rig, 512), 0);
+	assert_int_equal(rig->bytes, 514); /* a full one, and status alone */
+	assert_int_equal(ftdi_transfer(rig, 512), BOARD_NAK);
+	assert_int_equal(rig->receiver.samples, 118);
+	check_ledger(rig);
+}
+
+TEST_RIG(ftdi_remembers_what_was_set)
+{
+	open_board(rig, &ftdi);
+	ftdi_set(rig, 0, 0, 1);
+	ftdi_set(rig, 0, 1, 1);
+	ftdi_set(rig, 0, 2, 1);
+	ftdi_set(rig, 1, 0x0303, 1);
+	ftdi_set(rig, 2, 0, 0x0101);
+	ftdi_set(rig, 3, 0x4138, 1);
+	ftdi_set(rig, 9, 3, 1);
+	ftdi_set(rig, 11, 0x40AB, 1);
+	assert_true(board_command(rig->board, "ftdi", rig->answer, rig->now_ns));
+	assert_string_equal(rig->answer,
+		"{\"latency_ms\":3,\"bit_mode\":64,\"bit_mask\":171,\"flow\":256,"
+		"\"resets\":1,\"purges\":2}");
+	assert_int_equal(control(rig, 0xC0, 10, 0, 1, 1), 1);
+	assert_int_equal(rig->data[0], 3);
+	assert_int_equal(control(rig, 0xC0, 5, 0, 1, 2), 2);
+	assert_int_equal(rig->data[0], 0x32);
+	assert_int_equal(control(rig, 0x40, 9, 0, 1, 0), -EPIPE);
+	assert_int_equal(control(rig, 0x41, 2, 0, 0, 0), -EPIPE);
+	assert_int_equal(control(rig, 0xC1, 1, 0, 0, 64), -EPIPE);
+	board_unplug(rig->board);
+	board_plug(rig->board, rig->now_ns);
+	board_command(rig->board, "ftdi", rig->answer, rig->now_ns);
+	assert_string_equal(rig->answer,
+		"{\"latency_ms\":16,\"bit_mode\":0,\"bit_mask\":0,\"flow\":0,"
+		"\"resets\":1,\"purges\":2}");
+}
+
+TEST_RIG(an_ftdi_purge_drops_the_rest_of_a_frame)
+{
+	open_board(rig, &ftdi);
+	rig->room = 5120;
+	ftdi_set(rig, 11, 0x40FF, 1);
+	for (uint16_t i = 0; i < 20; i++) {
+		assert_int_equal(ftdi_transfer(rig, 512), 0);
+		ftdi_set(rig, 0, i % 3, 1);
+	}
+	ftdi_set(rig, 11, 0, 1);
+	check_ledger_at_end(rig);
+	assert_in_range(board_sent(rig->board).torn_frames, 10, 20);
+}
+
+TEST_RIG(ftdi_bytes_that_did_not_arrive_are_taken_back)
+{
+	static uint8_t data[8][5000];
+	size_t total = 8 * 4608;
+
+	for (size_t back = 0; back <= total; back += 61) {
+		if (rig->board == NULL)
+			open_board(rig, &ftdi);
+		struct board_sent before = board_sent(rig->board);
+		memset(&rig->receiver, 0, sizeof(rig->receiver));
+		command(rig, "frame 50");
+		ftdi_set(rig, 11, 0x40FF, 1);
+		size_t left = total - back;
+		for (size_t i = 0; i < 8; i++)
+			assert_int_equal(
+				board_bulk_in(rig->board, data[i], 4608, &rig->bytes, rig->now_ns),
+				0);
+		board_unplug(rig->board);
+		assert_true(board_undelivered(rig->board, back));
+		for (size_t i = 0; i < 8 * 9 && left != 0; i++) {
+			size_t n = left < 512 ? left : 512;
+			if (n > 2)
+				receive(&rig->receiver, data[i / 9] + i % 9 * 512 + 2, n - 2,
+					false);
+			left -= n;
+		}
+		receive_end(&rig->receiver);
+		struct board_sent sent = board_sent(rig->board);
+		assert_int_equal(sent.bytes - before.bytes, rig->receiver.bytes);
+		assert_int_equal(sent.samples - before.samples, rig->receiver.samples);
+		board_plug(rig->board, rig->now_ns);
+	}
+}
+
+TEST_RIG(a_board_that_answers_no_requests_sends_unasked)
+{
+	for (int i = 0; i < 4; i++) {
+		open_board(rig, &(struct board_options){.is_ftdi = i % 2 == 1});
+		command(rig, i < 2 ? "requests stall" : "requests hang");
+		int rc = i < 2 ? -EPIPE : -ETIMEDOUT;
+		assert_int_equal(control(rig, 0xC1, 1, 0, 0, 64), rc);
+		assert_int_equal(control(rig, 0x41, 2, 0, 0, 0), rc);
+		assert_int_equal(control(rig, 0x40, 11, 0x40FF, 1, 0), rc);
+		assert_int_equal(control(rig, 0x80, 6, 0x0100, 0, 18), 18);
+		assert_int_equal(i % 2 == 1 ? ftdi_transfer(rig, 512) : transfer(rig), 0);
+		assert_int_equal(rig->bytes, rig->room);
+		assert_true(rig->receiver.samples > 1000);
+		assert_int_equal(board_sent(rig->board).starts, 0);
+		board_unplug(rig->board);
+		board_plug(rig->board, rig->now_ns);
+		assert_int_equal(transfer(rig), 0);
+		command(rig, "requests answer");
+		assert_int_equal(control(rig, 0x80, 8, 0, 0, 1), 1);
+	}
+}
+
+/* Descriptors and requests */
+
+/* A configuration as a host walks it. */
+struct walk {
+	unsigned interfaces;
+	unsigned settings;
+	unsigned endpoints;
+	unsigned companions;
+	const uint8_t *interface; /* the last one */
+	const uint8_t *endpoint;  /* the first one */
+};
+
+static struct walk walk(const uint8_t *config, size_t n)
+{
+	struct walk w = {0};
+
+	assert_true(n >= 9);
+	for (size_t at = 9; at < n; at += config[at]) {
+		const uint8_t *d = config + at;
+		assert_true(n - at >= 2 && d[0] >= 2 && d[0] <= n - at);
+		if (d[1] == 4) {
+			w.interfaces += d[3] == 0;
+			w.settings++;
+			w.interface = d;
+		} else if (d[1] == 5) {
+			w.endpoint = w.endpoint == NULL ? d : w.endpoint;
+			w.endpoints++;
+		} else {
+			assert_int_equal(d[1], 48);
+			w.companions++;
+		}
+	}
+	return w;
+}
+
+static size_t get_descriptor(struct rig *rig, unsigned type, unsigned index)
+{
+	int n = control(rig, 0x80, 6, (uint16_t)(type << 8 | index), 0, 4096);
+
+	return n < 0 ? 0 : (size_t)n;
+}
+
+static void assert_text(struct rig *rig, unsigned index, const char *text)
+{
+	size_t n = get_descriptor(rig, 3, index);
+
+	assert_int_equal(n, 2 + 2 * strlen(text));
+	assert_int_equal(rig->data[0], n);
+	assert_int_equal(rig->data[1], 3);
+	for (size_t i = 0; text[i] != '\0'; i++)
+		assert_int_equal(bc_le16(rig->data + 2 + 2 * i), (uint8_t)text[i]);
+}
+
+TEST_RIG(descriptors_are_complete_at_every_speed)
+{
+	static const struct {
+		uint16_t packet;
+		uint16_t version;
+		uint8_t control;
+	} speeds[] = {{64, 0x0110, 64}, {512, 0x0200, 64}, {1024, 0x0300, 9}};
+
+	for (size_t i = 0; i < 6; i++) {
+		bool is_ftdi = i >= 3;
+		uint16_t packet = speeds[i % 3].packet;
+		open_board(rig,
+			&(struct board_options){
+				.packet_bytes = packet, .is_ftdi = is_ftdi, .serial = "B-0001"});
+		assert_int_equal(get_descriptor(rig, 1, 0), 18);
+		assert_int_equal(rig->data[0], 18);
+		assert_int_equal(bc_le16(rig->data + 2), speeds[i % 3].version);
+		assert_int_equal(rig->data[7], speeds[i % 3].control);
+		assert_int_equal(bc_le16(rig->data + 8), is_ftdi ? 0x0403 : 0x1209);
+		assert_int_equal(bc_le16(rig->data + 10), is_ftdi ? 0x6014 : 0x0001);
+		assert_int_equal(rig->data[17], 1);
+		uint8_t serial = rig->data[16];
+		assert_text(rig, 1, "buscap");
+		assert_text(rig, 2, "bus capture board (simulated)");
+		assert_text(rig, serial, "B-0001");
+		assert_int_equal(get_descriptor(rig, 3, 0), 4);
+		assert_int_equal(get_descriptor(rig, 3, 9), 0);
+
+		size_t n = get_descriptor(rig, 2, 0);
+		assert_int_equal(bc_le16(rig->data + 2), n);
+		assert_int_equal(rig->data[4], 1);
+		struct walk w = walk(rig->data, n);
+		assert_int_equal(w.settings, 1);
+		assert_int_equal(w.interface[5], 0xFF);
+		assert_int_equal(w.interface[4], w.endpoints);
+		assert_int_equal(w.endpoints, is_ftdi ? 2 : 1);
+		assert_int_equal(w.companions, packet == 1024 ? w.endpoints : 0);
+		assert_int_equal(w.endpoint[2], BOARD_ENDPOINT);
+		assert_int_equal(w.endpoint[3], 2);
+		assert_int_equal(bc_le16(w.endpoint + 4), packet);
+
+		assert_int_equal(get_descriptor(rig, 6, 0), packet == 512 ? 10 : 0);
+		assert_int_equal(get_descriptor(rig, 7, 0) != 0, packet == 512);
+		n = get_descriptor(rig, 15, 0);
+		assert_int_equal(n, packet == 1024 ? 22 : 0);
+		if (n != 0)
+			assert_int_equal(bc_le16(rig->data + 2), n);
+	}
+}
+
+TEST_RIG(descriptors_are_cut_to_the_room)
+{
+	open_board(rig, &(struct board_options){.serial = "0"});
+	for (unsigned type = 0; type < 256; type++) {
+		uint8_t whole[512];
+		size_t n = board_descriptor(rig->board, type, type == 3, whole, sizeof(whole));
+		for (size_t room = 0; room <= n; room++) {
+			uint8_t *cut = malloc(room + 1);
+			cut[room] = 0xA5;
+			assert_int_equal(
+				board_descriptor(rig->board, type, type == 3, cut, room), room);
+			assert_memory_equal(cut, whole, room);
+			assert_int_equal(cut[room], 0xA5);
+			free(cut);
+		}
+	}
+}
+
+TEST_RIG(ids_and_texts_are_as_told)
+{
+	open_board(rig, &(struct board_options){.vid = 0xABCD, .pid = 0x1234});
+	get_descriptor(rig, 1, 0);
+	assert_int_equal(bc_le16(rig->data + 8), 0xABCD);
+	assert_int_equal(bc_le16(rig->data + 10), 0x1234);
+	assert_int_equal(rig->data[16], 0); /* no serial number */
+	assert_int_equal(get_descriptor(rig, 3, 3), 0);
+
+	command(rig, "serial A \\x00\\xff\\x5C");
+	command(rig, "firmware a version of more than 16");
+	get_descriptor(rig, 1, 0);
+	assert_int_equal(rig->data[16], 0); /* not before it is plugged in anew */
+	board_unplug(rig->board);
+	board_plug(rig->board, rig->now_ns);
+	get_descriptor(rig, 1, 0);
+	assert_int_equal(rig->data[16], 3);
+	assert_int_equal(get_descriptor(rig, 3, 3), 12);
+	assert_memory_equal(rig->data + 2, "A\0 \0\0\0\xff\0\\\0", 10);
+	assert_int_equal(control(rig, 0xC1, 1, 0, 0, 64), 64);
+	assert_memory_equal(rig->data + 16, "a version of mor", 16);
+	assert_memory_equal(rig->data + 32, "A \0\xff\\\0\0", 7);
+}
+
+TEST_RIG(get_info_says_what_the_board_is)
+{
+	static const uint8_t zeros[32];
+
+	open_board(rig, &(struct board_options){.serial = "XY"});
+	assert_int_equal(control(rig, 0xC1, 1, 0, 0, 64), 64);
+	assert_int_equal(bc_le32(rig->data), 1);
+	assert_int_equal(bc_le32(rig->data + 4), BC_SIM_CLOCK_HZ);
+	assert_int_equal(bc_le32(rig->data + 8), 0);
+	assert_int_equal(bc_le32(rig->data + 12), 524288);
+	assert_memory_equal(rig->data + 16, "sim-1.0\0\0\0\0\0\0\0\0", 16);
+	assert_memory_equal(rig->data + 32, "XY", 2);
+	assert_memory_equal(rig->data + 34, zeros, 30);
+	assert_int_equal(control(rig, 0xC1, 1, 0, 0, 10), 10);
+	assert_int_equal(control(rig, 0xC1, 1, 0, 0, 1000), 64);
+	assert_int_equal(control(rig, 0xC1, 1, 1, 0, 64), -EPIPE);
+	assert_int_equal(control(rig, 0xC1, 1, 0, 1, 64), -EPIPE);
+	assert_int_equal(control(rig, 0xC0, 1, 0, 0, 64), -EPIPE);
+	assert_int_equal(control(rig, 0x41, 1, 0, 0, 0), -EPIPE);
+	assert_int_equal(control(rig, 0xC1, 2, 0, 0, 0), -EPIPE);
+	assert_int_equal(control(rig, 0x41, 2, 0, 0, 1), -EPIPE);
+	assert_int_equal(board_sent(rig->board).starts, 0);
+}
+
+TEST_RIG(standard_requests_are_answered)
+{
+	open_board(rig, &(struct board_options){0});
+	assert_int_equal(control(rig, 0x80, 8, 0, 0, 1), 1);
+	assert_int_equal(rig->data[0], 0);
+	assert_int_equal(control(rig, 0x00, 9, 1, 0, 0), 0);
+	assert_int_equal(control(rig, 0x00, 9, 2, 0, 0), -EPIPE);
+	assert_int_equal(control(rig, 0x80, 8, 0, 0, 1), 1);
+	assert_int_equal(rig->data[0], 1);
+	assert_int_equal(control(rig, 0x81, 10, 0, 0, 1), 1);
+	assert_int_equal(rig->data[0], 0);
+	assert_int_equal(control(rig, 0x01, 11, 0, 0, 0), 0);
+	assert_int_equal(control(rig, 0x01, 11, 1, 0, 0), -EPIPE);
+	assert_int_equal(control(rig, 0x01, 11, 0, 1, 0), -EPIPE);
+	assert_int_equal(control(rig, 0x80, 0, 0, 0, 2), 2);
+	assert_int_equal(rig->data[0], 0);
+	command(rig, "self-powered on");
+	assert_int_equal(control(rig, 0x80, 0, 0, 0, 2), 2);
+	assert_int_equal(rig->data[0], 1);
+	assert_int_equal(control(rig, 0x02, 3, 0, BOARD_ENDPOINT, 0), 0);
+	assert_int_equal(transfer(rig), -EPIPE);
+	assert_int_equal(control(rig, 0x02, 1, 0, 0x05, 0), -EPIPE);
+	clear_halt(rig);
+	assert_int_equal(transfer(rig), BOARD_NAK);
+	assert_int_equal(control(rig, 0x80, 6, 0x2100, 0, 64), -EPIPE);
+	assert_int_equal(control(rig, 0xA0, 6, 0x0100, 0, 64), -EPIPE);
+}
+
+TEST_RIG(hostile_set_up_packets_never_write_beyond_their_data)
+{
+	static const uint16_t lengths[] = {0, 1, 2, 7, 18, 63, 64, 255, 4096, 65535};
+	static const char *const lies[] = {"lie none", "lie wild-info", "lie many-interfaces"};
+	struct dice dice = {1};
+
+	for (unsigned board = 0; board < 3; board++) {
+		open_board(rig, &(struct board_options){
+					.is_ftdi = board == 1,
+					.packet_bytes = board == 2 ? 1024 : 512,
+					.serial = "0",
+				});
+		for (unsigned i = 0; i < 256 * 256; i++) {
+			uint16_t length = lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
+			uint8_t *data = malloc(length);
+			uint8_t setup_packet[8] = {(uint8_t)(i >> 8), (uint8_t)i};
+			bc_put_le16(setup_packet + 2, (uint16_t)(dice_below(&dice, 4) << 8));
+			bc_put_le16(setup_packet + 4, (uint16_t)dice_below(&dice, 3));
+			bc_put_le16(setup_packet + 6, length);
+			if (dice_below(&dice, 8) == 0)
+				dice_fill(&dice, setup_packet + 2, 4);
+			if (i % 1000 == 0)
+				command(rig, lies[i / 1000 % 3]);
+			if ((setup_packet[0] & 0x80) == 0 && length != 0)
+				memset(data, 0, length);
+			int rc = board_control(
+				rig->board, setup_packet, length == 0 ? NULL : data, rig->now_ns);
+			assert_true(rc == -EPIPE || (rc >= 0 && rc <= length));
+			free(data);
+		}
+		assert_in_range(transfer(rig) + 32, 0, 32);
+	}
+}
+
+static struct walk walk_with_lie(struct rig *rig, const char *lie)
+{
+	command(rig, lie);
+	size_t n = get_descriptor(rig, 2, 0);
+	return walk(rig->data, n);
+}
+
+TEST_RIG(each_lie_about_the_endpoint_is_told)
+{
+	struct walk w;
+
+	open_board(rig, &(struct board_options){0});
+	w = walk_with_lie(rig, "lie no-endpoint");
+	assert_int_equal(w.endpoints, 0);
+	assert_int_equal(w.interface[4], 0);
+	w = walk_with_lie(rig, "lie iso-endpoint");
+	assert_int_equal(w.endpoint[3], 1);
+	w = walk_with_lie(rig, "lie out-endpoint");
+	assert_int_equal(w.endpoint[2], 0x01);
+	w = walk_with_lie(rig, "lie zero-packet");
+	assert_int_equal(bc_le16(w.endpoint + 4), 0);
+	w = walk_with_lie(rig, "lie huge-packet");
+	assert_int_equal(bc_le16(w.endpoint + 4), 0xFFFF);
+	w = walk_with_lie(rig, "lie wrong-class");
+	assert_int_equal(w.interface[5], 0x0A);
+	w = walk_with_lie(rig, "lie none");
+	assert_int_equal(w.interface[5], 0xFF);
+	assert_int_equal(bc_le16(w.endpoint + 4), 512);
+}
+
+TEST_RIG(each_lie_about_lengths_is_told)
+{
+	open_board(rig, &(struct board_options){0});
+	command(rig, "lie truncated-config");
+	size_t n = get_descriptor(rig, 2, 0);
+	assert_int_equal(n, 22); /* 9 + 9 + 7 - 3 */
+	assert_int_equal(bc_le16(rig->data + 2), n);
+	assert_int_equal(rig->data[18], 7);
+	command(rig, "lie long-config");
+	assert_int_equal(get_descriptor(rig, 2, 0), 25);
+	assert_int_equal(bc_le16(rig->data + 2), 4096);
+	command(rig, "lie short-info");
+	assert_int_equal(control(rig, 0xC1, 1, 0, 0, 64), 20);
+	command(rig, "lie wild-info");
+	assert_int_equal(control(rig, 0xC1, 1, 0, 0, 64), 64);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(rig->data[i], 0xFF);
+	command(rig, "lie wild-serial");
+	get_descriptor(rig, 1, 0);
+	assert_int_equal(rig->data[16], 3);
+	assert_int_equal(get_descriptor(rig, 3, 3), 254);
+	assert_int_equal(control(rig, 0xC1, 1, 0, 0, 64), 64);
+	assert_memory_equal(rig->data + 32, "../../\0\"\\\n", 10);
+	command(rig, "lie none");
+	assert_int_equal(get_descriptor(rig, 3, 3), 0);
+}
+
+TEST_RIG(among_many_interfaces_the_last_is_the_boards)
+{
+	open_board(rig, &(struct board_options){0});
+	struct walk w = walk_with_lie(rig, "lie many-interfaces");
+	assert_int_equal(w.interfaces, 32);
+	assert_int_equal(rig->data[4], 32);
+	assert_int_equal(w.endpoints, 1);
+	assert_int_equal(w.interface[2], 31);
+	assert_int_equal(control(rig, 0xC1, 1, 0, 0, 64), -EPIPE);
+	assert_int_equal(control(rig, 0xC1, 1, 0, 31, 64), 64);
+	assert_int_equal(control(rig, 0x41, 2, 0, 31, 0), 0);
+	transfers(rig, 1);
+}
+
+TEST_RIG(the_endpoint_can_be_in_an_alternate_setting_alone)
+{
+	open_board(rig, &(struct board_options){0});
+	struct walk w = walk_with_lie(rig, "lie alternate");
+	assert_int_equal(w.interfaces, 1);
+	assert_int_equal(w.settings, 2);
+	assert_int_equal(w.endpoints, 1);
+	assert_int_equal(w.interface[3], 1);
+	start(rig);
+	assert_int_equal(transfer(rig), BOARD_NAK);
+	assert_true(board_due_ns(rig->board, rig->now_ns) == UINT64_MAX);
+	assert_int_equal(control(rig, 0x01, 11, 1, 0, 0), 0);
+	transfers(rig, 1);
+	assert_int_equal(control(rig, 0x81, 10, 0, 0, 1), 1);
+	assert_int_equal(rig->data[0], 1);
+}
+
+/* Commands and options */
+
+TEST_RIG(a_command_that_is_wrong_changes_nothing)
+{
+	static const char *const wrong[] = {"", " ", "rat 5", "rate", "rate ", "rate 0", "rate -1",
+		"rate 5x", "rate 1000000001", "rate 99999999999999999999999", "send", "send x",
+		"frame 0", "frame 2049", "short", "short maybe", "overflow", "timeout -1",
+		"lose 1099511627777", "heartbeat 0", "heartbeat", "requests", "requests no",
+		"self-powered 1", "serial \\", "serial \\x", "serial \\x1", "serial \\xgg",
+		"serial \\n", "lie", "lie x", "stall 5", "sent x", "ftdi", "STALL"};
+
+	open_board(rig, &(struct board_options){0});
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_false(board_command(rig->board, wrong[i], rig->answer, rig->now_ns));
+		assert_memory_equal(rig->answer, "error: ", 7);
+	}
+	char line[7 + 127 + 1] = "serial ";
+	memset(line + 7, 'x', 127);
+	assert_false(board_command(rig->board, line, rig->answer, rig->now_ns));
+	for (int i = 0; i < 16; i++)
+		command(rig, "stall");
+	assert_false(board_command(rig->board, "stall", rig->answer, rig->now_ns));
+}
+
+TEST_RIG(sent_is_one_json_object)
+{
+	open_board(rig, &(struct board_options){0});
+	command(rig, "send 5");
+	command(rig, "lose 2");
+	start(rig);
+	drain(rig);
+	stop(rig);
+	drain(rig);
+	assert_true(board_command(rig->board, "sent", rig->answer, rig->now_ns));
+	assert_string_equal(rig->answer,
+		"{\"bytes\":108,\"frames\":2,\"samples\":5,\"torn_frames\":0,"
+		"\"torn_samples\":0,\"dropped_samples\":0,\"lost\":2,\"captured\":5,"
+		"\"captured_lost\":2,\"starts\":1,\"stops\":1,\"plugs\":1}");
+}
+
+TEST(options_out_of_range_are_refused)
+{
+	assert_null(board_new(&(struct board_options){.packet_bytes = 63}));
+	assert_null(board_new(&(struct board_options){.packet_bytes = 2048}));
+	assert_null(board_new(&(struct board_options){.agents = 5}));
+	assert_null(board_new(&(struct board_options){.rate = (uint64_t)BOARD_RATE_MAX + 1}));
+	board_free(NULL);
+}

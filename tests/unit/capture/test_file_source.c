@@ -1,0 +1,665 @@
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "capture/source/file_source.h"
+#include "formats/segment/segment_writer.h"
+#include "tests/support/dice.h"
+#include "tests/support/raw_blocks.h"
+#include "tests/support/source_run.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
+
+TEST_THREADS;
+
+#define CHUNKS        7u
+#define CHUNK_RECORDS 1000u
+
+struct fixture {
+	struct temp_dir dir;
+	struct trace large;   /* of bytes, 5 MiB and a bit: more than is read ahead */
+	struct trace segment; /* sealed, of CHUNKS chunks */
+	struct trace records; /* in it */
+	size_t third_chunk;   /* its place in the segment */
+	struct raw_blocks raw;
+};
+
+static void write_segment(struct fixture *f)
+{
+	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c", .clock_hz = 123};
+	struct bc_segment_writer writer;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	size_t header_bytes;
+	struct dice dice = {.state = 5};
+
+	assert_non_null(chunk);
+	assert_non_null(encoded);
+	f->records.n = (size_t)CHUNKS * CHUNK_RECORDS * BC_RECORD_BYTES;
+	f->records.bytes = malloc(f->records.n);
+	assert_non_null(f->records.bytes);
+	dice_fill(&dice, f->records.bytes, f->records.n);
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, "s", ".partial", &header), 0);
+	for (uint32_t i = 0; i < CHUNKS; i++) {
+		size_t n = (size_t)CHUNK_RECORDS * BC_RECORD_BYTES;
+		bc_chunk_reset(chunk, i, 0);
+		chunk->info.recording_tag = bc_recording_tag(header.recording);
+		chunk->info.first_record = (uint64_t)i * CHUNK_RECORDS;
+		chunk->info.records = CHUNK_RECORDS;
+		memcpy(chunk->records, f->records.bytes + i * n, n);
+		bc_chunk_encode(encoded, chunk, &header_bytes);
+		if (i == 2)
+			f->third_chunk = writer.file.bytes;
+		assert_int_equal(
+			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	f->segment.bytes = temp_read(&f->dir, "s", &f->segment.n);
+	free(encoded);
+	free(chunk);
+}
+
+static void set_up(struct fixture *f)
+{
+	struct dice dice = {.state = 3};
+
+	signal(SIGPIPE, SIG_IGN);
+	temp_dir_make(&f->dir);
+	raw_make(&f->raw, &f->dir);
+	write_segment(f);
+	f->large.n = (5u << 20) + 12345;
+	f->large.bytes = malloc(f->large.n);
+	assert_non_null(f->large.bytes);
+	dice_fill(&dice, f->large.bytes, f->large.n);
+	temp_write(&f->dir, "large", f->large.bytes, f->large.n);
+}
+
+static void tear_down(struct fixture *f)
+{
+	trace_free(&f->large);
+	trace_free(&f->segment);
+	trace_free(&f->records);
+	raw_free(&f->raw);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
+
+static void open_run(
+	struct fixture *f, struct source_run *run, const char *name, enum bc_format format)
+{
+	char path[TEMP_PATH_BYTES];
+	struct bc_file_options options = {
+		.path = temp_path(&f->dir, name, path), .format = format, .clock_hz = 77};
+
+	source_run_init(run);
+	assert_int_equal(bc_file_source_open(&run->source, &run->loop, &options), 0);
+	assert_string_equal(run->source->kind, "file");
+	assert_string_equal(run->source->name, path);
+	assert_false(run->source->is_live);
+	assert_true(run->source->is_replay);
+	assert_int_equal(run->source->clock_hz, 77);
+}
+
+static void assert_gave(const struct source_run *run, const uint8_t *bytes, size_t n)
+{
+	assert_int_equal(run->n, n);
+	assert_memory_equal(run->bytes, bytes, n);
+}
+
+/* Whole files */
+
+TEST_F(every_format_comes_whole_and_in_order_compressed_or_not)
+{
+	static const enum bc_format formats[] = {BC_FORMAT_BCP1, BC_FORMAT_RAW6, BC_FORMAT_BYU,
+		BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
+	struct trace bcp1 = trace_of_sim(1, 100000, 3);
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		struct trace trace = formats[i] == BC_FORMAT_BCP1 ? trace_of_sim(1, 100000, 3)
+				     : formats[i] == BC_FORMAT_RAW6
+					     ? trace_to_raw6(&bcp1)
+					     : trace_to_byu(&bcp1, formats[i]);
+		struct trace packed = trace_to_lz4(&trace, true);
+		for (int is_packed = 0; is_packed < 2; is_packed++) {
+			struct source_run run;
+			temp_write(&f->dir, "trace", is_packed ? packed.bytes : trace.bytes,
+				is_packed ? packed.n : trace.n);
+			open_run(f, &run, "trace", BC_FORMAT_UNKNOWN);
+			source_run_all(&run);
+			assert_int_equal(run.status, 0);
+			assert_int_equal(run.format, formats[i]);
+			assert_gave(&run, trace.bytes, trace.n);
+			assert_int_equal(run.damages, 0);
+			source_run_close(&run);
+		}
+		trace_free(&packed);
+		trace_free(&trace);
+	}
+	trace_free(&bcp1);
+}
+
+TEST_F(a_file_of_any_few_bytes_comes_whole)
+{
+	for (size_t n = 0; n < 30; n++) {
+		struct source_run run;
+		temp_write(&f->dir, "few", f->large.bytes, n);
+		open_run(f, &run, "few", BC_FORMAT_RAW6);
+		source_run_all(&run);
+		assert_int_equal(run.status, 0);
+		assert_gave(&run, f->large.bytes, n);
+		source_run_close(&run);
+	}
+}
+
+TEST_F(a_large_file_comes_whole_however_often_each_piece_is_refused)
+{
+	for (unsigned refusals = 0; refusals <= 3; refusals++) {
+		struct source_run run;
+		open_run(f, &run, "large", BC_FORMAT_RAW6);
+		run.refusals = refusals;
+		source_run_all(&run);
+		assert_int_equal(run.status, 0);
+		assert_true(run.pieces > 4);
+		assert_gave(&run, f->large.bytes, f->large.n);
+		source_run_close(&run);
+	}
+}
+
+TEST_F(a_segment_comes_chunk_by_chunk_however_often_each_is_refused)
+{
+	for (unsigned refusals = 0; refusals <= 3; refusals++) {
+		struct source_run run;
+		open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
+		run.refusals = refusals;
+		source_run_all(&run);
+		assert_int_equal(run.status, 0);
+		assert_int_equal(run.chunks, CHUNKS);
+		assert_int_equal(run.damages, 0);
+		assert_int_equal(run.missing, 0);
+		assert_gave(&run, f->records.bytes, f->records.n);
+		source_run_close(&run);
+	}
+}
+
+/* Files that are not whole */
+
+TEST_F(a_damaged_chunk_is_reported_in_its_place_and_its_records_are_missed)
+{
+	size_t chunk = (size_t)CHUNK_RECORDS * BC_RECORD_BYTES;
+
+	for (unsigned refusals = 0; refusals <= 2; refusals++) {
+		struct source_run run;
+		char place[32];
+		f->segment.bytes[f->third_chunk + 2000] ^= 1;
+		temp_write(&f->dir, "damaged", f->segment.bytes, f->segment.n);
+		f->segment.bytes[f->third_chunk + 2000] ^= 1;
+		open_run(f, &run, "damaged", BC_FORMAT_UNKNOWN);
+		run.refusals = refusals;
+		source_run_all(&run);
+		assert_int_equal(run.status, 0); /* its index is there */
+		assert_int_equal(run.damages, 1);
+		snprintf(place, sizeof(place), "offset %zu,", f->third_chunk);
+		assert_non_null(strstr(run.damage, place));
+		assert_int_equal(run.chunks, CHUNKS - 1);
+		assert_int_equal(run.missing, CHUNK_RECORDS);
+		assert_int_equal(run.n, f->records.n - chunk);
+		assert_memory_equal(run.bytes, f->records.bytes, 2 * chunk);
+		assert_memory_equal(run.bytes + 2 * chunk, f->records.bytes + 3 * chunk,
+			f->records.n - 3 * chunk);
+		source_run_close(&run);
+	}
+}
+
+TEST_F(a_segment_without_its_index_gives_its_chunks_and_is_said_to_be_torn)
+{
+	struct source_run run;
+
+	temp_write(&f->dir, "open", f->segment.bytes, f->segment.n - bc_index_bytes(CHUNKS));
+	open_run(f, &run, "open", BC_FORMAT_UNKNOWN);
+	source_run_all(&run);
+	assert_int_equal(run.status, -EBADMSG);
+	assert_true(run.what[0] != '\0');
+	assert_int_equal(run.chunks, CHUNKS);
+	assert_gave(&run, f->records.bytes, f->records.n);
+	source_run_close(&run);
+}
+
+TEST_F(torn_lz4_gives_what_is_whole_and_is_said_to_be_torn)
+{
+	struct trace packed = trace_to_lz4(&f->large, false);
+	struct source_run run;
+
+	/* Its bytes don't shrink: each block of 65,536 stands behind four of length. */
+	temp_write(&f->dir, "torn", packed.bytes, 7 + 20 * 65540 + 1000);
+	open_run(f, &run, "torn", BC_FORMAT_RAW6);
+	source_run_all(&run);
+	assert_int_equal(run.status, -EBADMSG);
+	assert_true(run.what[0] != '\0');
+	assert_true(run.n >= 20 * 65536);
+	assert_memory_equal(run.bytes, f->large.bytes, run.n);
+	source_run_close(&run);
+	trace_free(&packed);
+}
+
+TEST_F(a_format_that_cannot_be_told_is_said_to_and_how_to_name_it)
+{
+	struct source_run run;
+
+	open_run(f, &run, "large", BC_FORMAT_UNKNOWN);
+	source_run_all(&run);
+	assert_int_equal(run.status, -EINVAL);
+	assert_non_null(strstr(run.what, "fits no format"));
+	assert_non_null(strstr(run.what, ",format="));
+	assert_int_equal(run.pieces, 0);
+	source_run_close(&run);
+}
+
+TEST_F(what_cannot_be_opened_is_refused_at_once)
+{
+	struct source_run run;
+	char path[TEMP_PATH_BYTES];
+	struct bc_file_options options = {.path = temp_path(&f->dir, "missing", path)};
+
+	source_run_init(&run);
+	assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), -ENOENT);
+	options.path = f->dir.path;
+	assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), -EISDIR);
+	options.path = "";
+	assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), -ENOENT);
+	run.is_closed = true;
+	source_run_close(&run);
+}
+
+/* Stopping and closing */
+
+TEST_F(it_can_be_closed_without_a_start)
+{
+	struct source_run run;
+
+	open_run(f, &run, "large", BC_FORMAT_RAW6);
+	source_run_close(&run);
+	assert_int_equal(run.ends, 0);
+	assert_int_equal(run.pieces, 0);
+}
+
+/* At the start, and when any number of pieces is taken; by the sink within its call or on the next
+ * turn; while pieces are refused or not. */
+TEST_F(stopped_at_any_piece_it_ends_once_and_nothing_comes_behind)
+{
+	for (uint32_t pieces = 0; pieces <= CHUNKS; pieces++) {
+		for (int within = 0; within < 2; within++) {
+			for (unsigned refusals = 0; refusals <= 1; refusals++) {
+				struct source_run run;
+				open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
+				run.act = ACT_STOP;
+				run.act_at = pieces;
+				run.acts_within = within;
+				run.refusals = refusals;
+				source_run_all(&run);
+				assert_int_equal(run.ends, 1);
+				assert_int_equal(run.status, 0);
+				assert_true(run.pieces >= pieces);
+				if (within || pieces == 0)
+					assert_int_equal(run.pieces, pieces);
+				assert_memory_equal(run.bytes, f->records.bytes, run.n);
+				source_run_close(&run);
+				assert_int_equal(run.ends, 1);
+			}
+		}
+	}
+}
+
+TEST_F(closed_at_any_piece_nothing_more_comes)
+{
+	for (uint32_t pieces = 0; pieces < CHUNKS; pieces++) {
+		for (int within = 0; within < 2; within++) {
+			for (unsigned refusals = 0; refusals <= 1; refusals++) {
+				struct source_run run;
+				open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
+				run.act = ACT_CLOSE;
+				run.act_at = pieces;
+				run.acts_within = within;
+				run.refusals = refusals;
+				source_run_all(&run); /* asserts it */
+				assert_int_equal(
+					run.ends, within || pieces < CHUNKS - 3 ? 0 : run.ends);
+				source_run_close(&run);
+			}
+		}
+	}
+}
+
+TEST_F(it_can_be_closed_within_its_end)
+{
+	for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
+		struct source_run run;
+		open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
+		run.closes_within_end = true;
+		run.act = is_stopped ? ACT_STOP : ACT_NONE;
+		run.act_at = is_stopped ? 2 : NEVER;
+		run.acts_within = true;
+		source_run_all(&run);
+		assert_int_equal(run.ends, 1);
+		assert_int_equal(run.chunks, is_stopped ? 2 : CHUNKS);
+		source_run_close(&run);
+	}
+}
+
+TEST_F(closed_while_its_thread_waits_for_room_it_closes)
+{
+	struct source_run run;
+
+	open_run(f, &run, "large", BC_FORMAT_RAW6);
+	run.refusals = 50; /* long enough for all pieces to be filled */
+	run.act = ACT_CLOSE;
+	run.act_at = 1;
+	run.acts_within = true;
+	source_run_all(&run);
+	source_run_close(&run);
+}
+
+/* FIFOs and standard input */
+
+static void make_fifo(struct fixture *f)
+{
+	char path[TEMP_PATH_BYTES];
+
+	unlinkat(f->dir.fd, "fifo", 0);
+	assert_int_equal(mkfifo(temp_path(&f->dir, "fifo", path), 0600), 0);
+}
+
+TEST_F(a_fifo_that_nobody_writes_to_can_be_stopped_and_closed)
+{
+	make_fifo(f);
+	for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
+		for (int turns = 0; turns < 3; turns++) {
+			struct source_run run;
+			open_run(f, &run, "fifo", BC_FORMAT_UNKNOWN);
+			run.act = is_stopped ? ACT_STOP : ACT_CLOSE;
+			run.act_at = turns == 0 ? 0 : NEVER;
+			if (turns == 0) {
+				source_run_all(&run);
+			} else {
+				struct bc_source_sink sink = {
+					.context = &run,
+					.data = source_run_data,
+					.damage = source_run_damage,
+					.end = source_run_end,
+				};
+				assert_int_equal(bc_source_start(run.source, &sink), 0);
+				for (int i = 0; i < turns; i++)
+					uv_run(&run.loop, UV_RUN_NOWAIT);
+				assert_int_equal(run.ends, 0);
+				source_run_act(&run);
+				while (is_stopped && run.ends == 0)
+					uv_run(&run.loop, UV_RUN_ONCE);
+			}
+			assert_int_equal(run.ends, is_stopped);
+			assert_int_equal(run.pieces, 0);
+			source_run_close(&run);
+		}
+	}
+}
+
+struct feeder {
+	const char *path;
+	int fd; /* when there is no path */
+	const struct trace *trace;
+	size_t step;
+};
+
+static void *feed(void *context)
+{
+	struct feeder *feeder = context;
+	const struct trace *trace = feeder->trace;
+	int fd = feeder->path != NULL ? open(feeder->path, O_WRONLY | O_CLOEXEC) : feeder->fd;
+
+	for (size_t at = 0; at < trace->n;) {
+		size_t n = trace->n - at < feeder->step ? trace->n - at : feeder->step;
+		ssize_t now = write(fd, trace->bytes + at, n);
+		if (now < 0)
+			break;
+		at += (size_t)now;
+	}
+	close(fd);
+	return NULL;
+}
+
+TEST_F(a_fifo_is_read_from_a_writer_that_comes_later)
+{
+	struct trace bcp1 = trace_of_sim(1, 20000, 2);
+
+	for (unsigned refusals = 0; refusals < 2; refusals++) {
+		char path[TEMP_PATH_BYTES];
+		struct source_run run;
+		pthread_t thread;
+		make_fifo(f);
+		struct feeder feeder = {temp_path(&f->dir, "fifo", path), -1, &bcp1, 777};
+		open_run(f, &run, "fifo", BC_FORMAT_UNKNOWN);
+		run.refusals = refusals;
+		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+		source_run_all(&run);
+		pthread_join(thread, NULL);
+		assert_int_equal(run.status, 0);
+		assert_int_equal(run.format, BC_FORMAT_BCP1);
+		assert_gave(&run, bcp1.bytes, bcp1.n);
+		source_run_close(&run);
+	}
+	trace_free(&bcp1);
+}
+
+/* Closes the source at least, before its writer is waited for. */
+static void let_go(struct source_run *run)
+{
+	bc_source_close(run->source);
+	run->source = NULL;
+	run->is_closed = true;
+	uv_run(&run->loop, UV_RUN_DEFAULT);
+}
+
+TEST_F(a_fifo_is_stopped_while_its_writer_writes_on)
+{
+	for (int is_closed = 0; is_closed < 2; is_closed++) {
+		for (uint32_t pieces = 1; pieces < 4; pieces++) {
+			char path[TEMP_PATH_BYTES];
+			struct source_run run;
+			pthread_t thread;
+			make_fifo(f);
+			struct feeder feeder = {
+				temp_path(&f->dir, "fifo", path), -1, &f->large, 5000};
+			open_run(f, &run, "fifo", BC_FORMAT_RAW6);
+			run.act = is_closed ? ACT_CLOSE : ACT_STOP;
+			run.act_at = pieces;
+			run.acts_within = pieces % 2 == 0;
+			run.refusals = 1;
+			assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+			source_run_all(&run);
+			assert_memory_equal(run.bytes, f->large.bytes, run.n);
+			let_go(&run); /* of the FIFO, and so of the writer */
+			pthread_join(thread, NULL);
+			source_run_close(&run);
+		}
+	}
+}
+
+TEST_F(standard_input_is_read_and_left_open)
+{
+	int kept = dup(STDIN_FILENO);
+
+	for (int acts = 0; acts < 3; acts++) { /* nothing, a stop, a close */
+		struct bc_file_options options = {.path = "-", .format = BC_FORMAT_RAW6};
+		struct source_run run;
+		pthread_t thread;
+		int fds[2];
+		int free_fd = source_run_free_fd();
+		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+		assert_int_equal(dup2(fds[0], STDIN_FILENO), STDIN_FILENO);
+		close(fds[0]);
+		struct feeder feeder = {NULL, fds[1], &f->large, 70000};
+		source_run_init(&run);
+		run.free_fd = free_fd;
+		assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), 0);
+		assert_string_equal(run.source->name, "-");
+		run.act = acts == 0 ? ACT_NONE : acts == 1 ? ACT_STOP : ACT_CLOSE;
+		run.act_at = acts == 0 ? NEVER : 2;
+		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+		source_run_all(&run);
+		assert_memory_equal(run.bytes, f->large.bytes, run.n);
+		if (acts == 0)
+			assert_int_equal(run.n, f->large.n);
+		let_go(&run);
+		assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+		assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO); /* ends the feeder */
+		pthread_join(thread, NULL);
+		source_run_close(&run);
+	}
+	close(kept);
+}
+
+/* Raw captures */
+
+/* Says in words what comes, piece by piece. */
+struct heard {
+	char text[4096];
+	uint64_t clock_hz;
+};
+
+static void hear(void *context, const struct bc_source_data *data)
+{
+	struct heard *heard = context;
+	size_t n = strlen(heard->text);
+	char *p = heard->text + n;
+	size_t room = sizeof(heard->text) - n;
+
+	assert_int_equal(data->format, BC_FORMAT_RAW6);
+	heard->clock_hz = data->header != NULL ? data->header->clock_hz : 0;
+	if (data->broken != NULL)
+		snprintf(p, room, "%s%s %llu %llu|", bc_gap_cause_name(data->broken->cause),
+			data->broken->is_restart ? " restart" : "",
+			(unsigned long long)data->broken->duration_ns,
+			(unsigned long long)data->broken->lost);
+	else if (data->has_times)
+		snprintf(p, room, "%zu %llu-%llu|", data->count, (unsigned long long)data->since_ns,
+			(unsigned long long)data->until_ns);
+	else
+		snprintf(p, room, "%zu|", data->count);
+}
+
+#define BLOCK_0 "100 10-1000|62 1000-2000|"
+#define BLOCK_1 "unplugged restart 1234567890123 0|buffer 1234567890123 0|"
+#define BLOCK_2 "512 5000-6000|board 1234567890123 77|"
+#define BLOCK_3 "34 7000-7000|"
+#define BLOCK_4 "66|"
+#define ALL     BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3 BLOCK_4
+
+/* Runs a capture that is given as bytes; the sink refuses each piece so often first. */
+static void hear_capture(struct fixture *f, const uint8_t *bytes, size_t n, unsigned refusals,
+	const char *text, int status)
+{
+	struct source_run run;
+	struct heard heard = {.text = ""};
+
+	temp_write(&f->dir, "capture", bytes, n);
+	open_run(f, &run, "capture", BC_FORMAT_UNKNOWN);
+	run.on_piece = hear;
+	run.context = &heard;
+	run.refusals = refusals;
+	source_run_all(&run);
+	assert_string_equal(heard.text, text);
+	assert_int_equal(run.ends, 1);
+	assert_int_equal(run.status, status);
+	source_run_close(&run);
+}
+
+TEST_F(a_capture_comes_as_it_was_kept)
+{
+	struct source_run run;
+	struct heard heard = {.text = ""};
+
+	hear_capture(f, f->raw.file, f->raw.file_bytes, 0, ALL, 0);
+	hear_capture(f, f->raw.file, f->raw.file_bytes, 2, ALL, 0);
+	open_run(f, &run, "capture", BC_FORMAT_RAW6);
+	run.on_piece = hear;
+	run.context = &heard;
+	source_run_all(&run);
+	assert_string_equal(heard.text, ALL);
+	assert_gave(&run, f->raw.stream, f->raw.stream_bytes);
+	assert_int_equal(run.breaks, 3);
+	assert_int_equal(heard.clock_hz, RAW_CLOCK_HZ);
+	source_run_close(&run);
+}
+
+TEST_F(a_capture_breaks_where_some_of_it_is_missing)
+{
+	struct raw_blocks *r = &f->raw;
+	uint8_t *bytes = malloc(2 * r->file_bytes);
+	size_t n = r->begin[2];
+
+	/* Without block 2: what is left of its last sample in block 3 is passed over. */
+	assert_non_null(bytes);
+	memcpy(bytes, r->file, n);
+	memcpy(bytes + n, r->file + r->begin[3], r->file_bytes - r->begin[3]);
+	n += r->file_bytes - r->begin[3];
+	hear_capture(f, bytes, n, 1, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, 0);
+	/* Only the latter part: nothing says that there was more. */
+	n = r->file_bytes - r->begin[3];
+	memcpy(bytes, r->file, r->begin[0]);
+	memcpy(bytes + r->begin[0], r->file + r->begin[3], n);
+	hear_capture(f, bytes, r->begin[0] + n, 0, "30 7000-7000|" BLOCK_4, 0);
+	/* Damaged: the same as missing. */
+	memcpy(bytes, r->file, r->file_bytes);
+	bytes[r->begin[2] + 30] ^= 4;
+	hear_capture(
+		f, bytes, r->file_bytes, 0, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, 0);
+	free(bytes);
+}
+
+TEST_F(a_torn_capture_gives_what_is_whole)
+{
+	struct raw_blocks *r = &f->raw;
+
+	hear_capture(f, r->file, r->begin[4], 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, 0);
+	for (size_t n = r->begin[4] + 1; n < r->file_bytes; n += 13)
+		hear_capture(f, r->file, n, 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, -EBADMSG);
+}
+
+TEST_F(captures_behind_one_another_are_one)
+{
+	struct raw_blocks *r = &f->raw;
+	uint8_t *bytes = malloc(2 * r->file_bytes);
+	size_t n = r->begin[3];
+
+	assert_non_null(bytes);
+	memcpy(bytes, r->file, n);
+	memcpy(bytes + n, r->file, r->begin[0]);
+	n += r->begin[0];
+	memcpy(bytes + n, r->file + r->begin[3], r->file_bytes - r->begin[3]);
+	n += r->file_bytes - r->begin[3];
+	hear_capture(f, bytes, n, 0, ALL, 0);
+	free(bytes);
+}
+
+TEST_F(a_capture_can_be_stopped_and_closed_at_any_piece)
+{
+	temp_write(&f->dir, "capture", f->raw.file, f->raw.file_bytes);
+	for (uint32_t at = 0; at <= 8; at++) {
+		for (unsigned how = 0; how < 4; how++) {
+			struct source_run run;
+			open_run(f, &run, "capture", BC_FORMAT_UNKNOWN);
+			run.act = how & 1 ? ACT_STOP : ACT_CLOSE;
+			run.acts_within = (how & 2) != 0;
+			run.act_at = at;
+			run.refusals = 1;
+			source_run_all(&run);
+			if (run.acts_within || at == 0)
+				assert_int_equal(run.pieces, at);
+			source_run_close(&run);
+		}
+	}
+}

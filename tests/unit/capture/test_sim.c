@@ -1,0 +1,781 @@
+#include <errno.h>
+#include <lz4.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "capture/sim/sim.h"
+#include "formats/bus/bcp1.h"
+#include "formats/base/bytes.h"
+#include "formats/bus/mapping.h"
+#include "formats/bus/record.h"
+#include "formats/bus/sample.h"
+#include "tests/support/test.h"
+
+#define MANY 1000000u /* samples: enough for everything rare to have happened */
+
+struct got_sample {
+	uint32_t address;
+	uint8_t enables;
+	uint8_t control;
+	uint64_t tick;
+};
+
+/* What came out of a stream, read back as a receiver does. */
+struct got {
+	struct got_sample *samples;
+	size_t n;
+	size_t room;
+	uint64_t bytes;
+	uint64_t frames;
+	uint64_t damaged_frames;
+	uint64_t lost;        /* as headers say, damaged frames' too */
+	uint64_t long_deltas; /* between frames, past the 16 bits within one */
+	unsigned last_frames;
+	uint64_t hash; /* of all bytes: no CRC, to which frames with their own CRC look alike */
+	struct bc_sim_sent sent;
+};
+
+static struct bc_sim_options options_of(uint64_t seed, uint64_t count, unsigned agents)
+{
+	return (struct bc_sim_options){.seed = seed, .count = count, .agents = agents};
+}
+
+static unsigned type_of(const struct got_sample *s)
+{
+	return s->control >> 4;
+}
+
+static void take_samples(struct got *got, const struct bc_bcp1_frame *frame)
+{
+	uint64_t tick = frame->header.tick;
+
+	for (uint32_t i = 0; i < frame->header.samples; i++) {
+		const uint8_t *p = frame->samples + (size_t)i * BC_BCP1_SAMPLE_BYTES;
+		tick += bc_le16(p + 6);
+		if (i == 0)
+			assert_int_equal(bc_le16(p + 6), 0);
+		if (got->n == got->room) {
+			got->room = got->room * 2 + 4096;
+			got->samples = realloc(got->samples, got->room * sizeof(*got->samples));
+			assert_non_null(got->samples);
+		}
+		if (got->n != 0)
+			assert_true(tick > got->samples[got->n - 1].tick);
+		if (i == 0 && got->n != 0 && tick - got->samples[got->n - 1].tick > UINT16_MAX)
+			got->long_deltas++;
+		got->samples[got->n++] = (struct got_sample){bc_be32(p), p[4], p[5], tick};
+	}
+}
+
+static void take_found(
+	struct got *got, const struct bc_bcp1_frame *frame, bool is_damaged, unsigned agents)
+{
+	const struct bc_bcp1_header *h = &frame->header;
+
+	assert_int_equal(h->proc, 0);
+	assert_int_equal((h->flags & BC_BCP1_AGENT) != 0, agents > 1);
+	assert_int_equal((h->flags & BC_BCP1_LOSS) != 0, h->lost != 0);
+	assert_int_equal(h->flags & ~(BC_BCP1_AGENT | BC_BCP1_LOSS | BC_BCP1_LAST), 0);
+	got->lost += h->lost;
+	if (is_damaged) {
+		got->damaged_frames++;
+		return;
+	}
+	got->frames++;
+	got->last_frames += (h->flags & BC_BCP1_LAST) != 0;
+	take_samples(got, frame);
+}
+
+/* Runs a stream to its end. The frames are cut by `cuts`, a row of samples_max that repeats; after
+ * `stop_at` frames, unless it is 0, the board is told to stop. */
+static struct got run(
+	const struct bc_sim_options *options, const uint32_t *cuts, size_t n_cuts, uint64_t stop_at)
+{
+	static uint8_t bytes[BC_SIM_FRAME_MAX];
+	struct bc_bcp1_reader *reader = malloc(sizeof(*reader));
+	struct bc_bcp1_frame frame;
+	struct got got = {0};
+	struct bc_sim *sim;
+
+	assert_non_null(reader);
+	bc_bcp1_reader_init(reader);
+	assert_int_equal(bc_sim_open(&sim, options), 0);
+	bool is_last = false;
+	for (uint64_t i = 0; !is_last; i++) {
+		if (stop_at != 0 && i == stop_at)
+			bc_sim_stop(sim);
+		size_t n = bc_sim_next(sim, cuts[i % n_cuts], bytes);
+		assert_true(n <= BC_SIM_FRAME_MAX);
+		is_last = n == 0;
+		got.bytes += n;
+		if (!is_last)
+			got.hash = XXH3_64bits_withSeed(bytes, n, got.hash);
+		const uint8_t *data = bytes;
+		enum bc_bcp1_found found;
+		while ((found = bc_bcp1_next(reader, &data, &n, is_last, &frame)) != BC_BCP1_MORE)
+			take_found(&got, &frame, found == BC_BCP1_DAMAGED, options->agents);
+	}
+	got.sent = bc_sim_sent(sim);
+	if (options->corrupt_ppm == 0 && got.n != 0) {
+		assert_int_equal(bc_sim_tick(sim), got.samples[got.n - 1].tick);
+		assert_int_equal(reader->skipped_bytes, 0);
+	}
+	assert_int_equal(bc_sim_next(sim, 1, bytes), 0);
+	bc_sim_close(sim);
+	free(reader);
+	return got;
+}
+
+static struct got run_whole(const struct bc_sim_options *options)
+{
+	static const uint32_t whole[] = {BC_SIM_FRAME_SAMPLES};
+
+	return run(options, whole, 1, 0);
+}
+
+static bool is_same(const struct got_sample *a, const struct got_sample *b)
+{
+	return a->address == b->address && a->enables == b->enables && a->control == b->control &&
+	       a->tick == b->tick;
+}
+
+TEST(options_out_of_range_are_refused)
+{
+	struct bc_sim_options bad[] = {
+		{.agents = 0},
+		{.agents = 5},
+		{.agents = 1, .loss_ppm = 1000001},
+		{.agents = 1, .corrupt_ppm = 1000001},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct bc_sim *sim = (struct bc_sim *)&bad;
+		assert_int_equal(bc_sim_open(&sim, &bad[i]), -EINVAL);
+		assert_null(sim);
+	}
+	bc_sim_close(NULL);
+}
+
+TEST(count_is_exact)
+{
+	static const uint64_t counts[] = {1, 2, BC_SIM_FRAME_SAMPLES - 1, BC_SIM_FRAME_SAMPLES,
+		BC_SIM_FRAME_SAMPLES + 1, 100000};
+
+	for (unsigned agents = 1; agents <= 4; agents++)
+		for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+			struct bc_sim_options options = options_of(i, counts[i], agents);
+			struct got got = run_whole(&options);
+			assert_int_equal(got.n, counts[i]);
+			assert_int_equal(got.sent.samples, counts[i]);
+			assert_int_equal(got.sent.frames, got.frames);
+			assert_int_equal(got.last_frames, 1);
+			assert_true(got.samples[0].tick != 0);
+			free(got.samples);
+		}
+}
+
+TEST(stop_ends_with_one_last_frame)
+{
+	static const uint32_t cuts[] = {100};
+
+	for (uint64_t stop_at = 1; stop_at < 4; stop_at++) {
+		struct bc_sim_options options = options_of(5, 0, 2);
+		struct got got = run(&options, cuts, 1, stop_at);
+		assert_int_equal(got.frames, stop_at + 1);
+		assert_int_equal(got.last_frames, 1);
+		assert_in_range(got.n, stop_at, stop_at * 100);
+		free(got.samples);
+	}
+}
+
+TEST(stop_before_the_first_frame_leaves_the_last_alone)
+{
+	uint8_t bytes[BC_SIM_FRAME_MAX];
+	struct bc_sim_options options = options_of(5, 0, 1);
+	struct bc_bcp1_header header;
+	struct bc_sim *sim;
+
+	assert_int_equal(bc_sim_open(&sim, &options), 0);
+	bc_sim_stop(sim);
+	assert_int_equal(bc_sim_next(sim, 100, bytes), BC_BCP1_HEADER_BYTES);
+	assert_true(bc_bcp1_read_header(&header, bytes));
+	assert_int_equal(header.flags, BC_BCP1_LAST);
+	assert_int_equal(header.sequence, 0);
+	assert_int_equal(header.tick, bc_sim_tick(sim));
+	assert_int_equal(bc_sim_next(sim, 100, bytes), 0);
+	bc_sim_close(sim);
+}
+
+TEST(frames_are_numbered_from_zero_and_hold_what_was_asked)
+{
+	uint8_t bytes[BC_SIM_FRAME_MAX];
+	struct bc_sim_options options = options_of(6, 0, 3);
+	struct bc_bcp1_header header;
+	struct bc_sim *sim;
+	uint64_t total = 0;
+
+	assert_int_equal(bc_sim_open(&sim, &options), 0);
+	for (uint32_t i = 0; i < 1000; i++) {
+		uint32_t asked = i % 5 == 0 ? UINT32_MAX : i % 7;
+		size_t n = bc_sim_next(sim, asked, bytes);
+		assert_true(bc_bcp1_read_header(&header, bytes));
+		assert_int_equal(n, bc_bcp1_frame_bytes(header.samples));
+		assert_int_equal(header.sequence, i);
+		assert_true(header.samples <= asked && header.samples <= BC_SIM_FRAME_SAMPLES);
+		assert_int_equal(header.samples == 0, asked == 0);
+		if (asked == 0)
+			assert_int_equal(header.tick, bc_sim_tick(sim));
+		total += header.samples;
+	}
+	assert_int_equal(bc_sim_sent(sim).samples, total);
+	bc_sim_close(sim);
+}
+
+/* The bytes are a promise: a change of these numbers is a change of every simulated recording. */
+TEST(bytes_are_the_same_on_every_machine)
+{
+	static const uint64_t hashes[] = {0, UINT64_C(0x015E6C3386053F11),
+		UINT64_C(0xFFC3D3081D024C57), UINT64_C(0xF2108F07246FF143),
+		UINT64_C(0x160AF7F1F61A654F)};
+
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		struct bc_sim_options options = options_of(1, 200000, agents);
+		options.loss_ppm = 50000;
+		options.corrupt_ppm = 50000;
+		struct got got = run_whole(&options);
+		struct got again = run_whole(&options);
+		assert_int_equal(got.hash, again.hash);
+		assert_int_equal(got.hash, hashes[agents]);
+		free(got.samples);
+		free(again.samples);
+	}
+}
+
+TEST(other_seeds_and_numbers_of_agents_give_other_samples)
+{
+	uint64_t hashes[12];
+
+	for (unsigned i = 0; i < 12; i++) {
+		struct bc_sim_options options = options_of(i / 4, 5000, i % 4 + 1);
+		struct got got = run_whole(&options);
+		hashes[i] = got.hash;
+		for (unsigned j = 0; j < i; j++)
+			assert_int_not_equal(hashes[i], hashes[j]);
+		free(got.samples);
+	}
+}
+
+TEST(samples_do_not_depend_on_where_frames_end)
+{
+	static const uint32_t cuts[][3] = {{1, 1, 1}, {7, 7, 7}, {100, 0, 3}, {2048, 1, 500}};
+
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		struct bc_sim_options options = options_of(11, 100000, agents);
+		struct got whole = run_whole(&options);
+		for (size_t i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
+			struct got cut = run(&options, cuts[i], 3, 0);
+			assert_int_equal(cut.n, whole.n);
+			for (size_t j = 0; j < whole.n; j++)
+				assert_true(is_same(&cut.samples[j], &whole.samples[j]));
+			free(cut.samples);
+		}
+		free(whole.samples);
+	}
+}
+
+TEST(a_long_silence_begins_a_new_frame)
+{
+	struct bc_sim_options options = options_of(2, MANY, 1);
+	struct got got = run_whole(&options);
+
+	assert_true(got.long_deltas > 0);
+	assert_true(got.frames > got.long_deltas);
+	free(got.samples);
+}
+
+TEST(losses_are_holes_in_the_same_stream)
+{
+	struct bc_sim_options options = options_of(3, 200000, 2);
+	struct bc_sim_options lossless = options_of(3, 600000, 2);
+	options.loss_ppm = 300000;
+	struct got got = run_whole(&options);
+	struct got all = run_whole(&lossless);
+	size_t at = 0;
+
+	assert_true(got.lost > 0);
+	assert_int_equal(got.n, 200000);
+	assert_int_equal(got.lost, got.sent.lost);
+	assert_true(got.n + got.lost <= all.n);
+	for (size_t i = 0; i < got.n; i++, at++) {
+		while (all.samples[at].tick < got.samples[i].tick)
+			at++;
+		assert_true(is_same(&got.samples[i], &all.samples[at]));
+	}
+	assert_int_equal(at, got.n + got.lost);
+	free(got.samples);
+	free(all.samples);
+}
+
+TEST(losses_and_corruption_are_accounted_for)
+{
+	static const uint32_t cuts[] = {2048, 17, 0, 300};
+
+	for (unsigned agents = 1; agents <= 4; agents++)
+		for (uint64_t seed = 0; seed < 5; seed++) {
+			struct bc_sim_options options = options_of(seed, 200000, agents);
+			options.loss_ppm = 100000;
+			options.corrupt_ppm = 200000;
+			struct got got = run(&options, cuts, 4, 0);
+			const struct bc_sim_sent *sent = &got.sent;
+			assert_int_equal(sent->samples, 200000);
+			assert_true(sent->corrupted_frames > 0 && sent->lost > 0);
+			assert_int_equal(got.n, sent->samples - sent->corrupted_samples);
+			assert_int_equal(got.frames, sent->frames - sent->corrupted_frames);
+			assert_true(got.damaged_frames <= sent->corrupted_frames);
+			assert_int_equal(got.lost, sent->lost - sent->corrupted_lost);
+			free(got.samples);
+		}
+}
+
+TEST(all_may_be_lost_or_corrupted_and_the_stream_still_ends)
+{
+	struct bc_sim_options options = options_of(8, 20000, 4);
+	options.loss_ppm = 1000000;
+	options.corrupt_ppm = 1000000;
+	struct got got = run_whole(&options);
+
+	assert_int_equal(got.n, 0);
+	assert_int_equal(got.sent.samples, 20000);
+	assert_int_equal(got.sent.corrupted_frames, got.sent.frames);
+	assert_int_equal(got.sent.corrupted_samples, got.sent.samples);
+	free(got.samples);
+}
+
+/* The tests below look at what the bus does: a million samples for each number of agents. */
+struct fixture {
+	struct got got[5];
+};
+
+static void set_up(struct fixture *f)
+{
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		struct bc_sim_options options = options_of(agents, MANY, agents);
+		f->got[agents] = run_whole(&options);
+	}
+}
+
+static void tear_down(struct fixture *f)
+{
+	for (unsigned agents = 1; agents <= 4; agents++)
+		free(f->got[agents].samples);
+}
+
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
+
+TEST_F(every_cycle_type_occurs_in_its_proportion)
+{
+	/* Least and most in a million. */
+	static const struct {
+		size_t least, most;
+	} bounds[BC_CYCLES] = {
+		[0] = {1, 40},
+		[BC_CYCLE_INT_ACK] = {40, 2000},
+		[2] = {1, 40},
+		[BC_CYCLE_SPECIAL] = {10, 3000},
+		[4] = {1, 40},
+		[BC_CYCLE_IO_READ] = {100, 30000},
+		[6] = {1, 40},
+		[BC_CYCLE_IO_WRITE] = {40, 3000},
+		[BC_CYCLE_I_FETCH] = {350000, 650000},
+		[BC_CYCLE_NC_I_FETCH] = {24, 10000},
+		[10] = {1, 40},
+		[11] = {1, 40},
+		[BC_CYCLE_D_READ] = {150000, 350000},
+		[BC_CYCLE_NC_D_READ] = {1000, 40000},
+		[BC_CYCLE_WRITE_BACK] = {40000, 150000},
+		[BC_CYCLE_D_WRITE] = {80000, 250000},
+	};
+
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		size_t counts[BC_CYCLES] = {0};
+		for (size_t i = 0; i < MANY; i++)
+			counts[type_of(&f->got[agents].samples[i])]++;
+		for (unsigned type = 0; type < BC_CYCLES; type++)
+			assert_in_range(counts[type], bounds[type].least, bounds[type].most);
+	}
+}
+
+TEST_F(each_agent_is_seen_and_no_other)
+{
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		size_t counts[16] = {0};
+		for (size_t i = 0; i < MANY; i++)
+			counts[f->got[agents].samples[i].control & 15]++;
+		for (unsigned agent = 0; agent < 16; agent++) {
+			if (agent < agents)
+				assert_true(counts[agent] > MANY / agents / 4);
+			else
+				assert_int_equal(counts[agent], 0);
+		}
+	}
+}
+
+static bool is_invalid(const struct got_sample *s)
+{
+	return strcmp(bc_cycle_name(type_of(s)), "INVALID") == 0;
+}
+
+/* Whether the enabled bytes are 1, 2, 4 or 8 in a row that begins at a multiple of their number. */
+static bool is_natural(uint8_t enables)
+{
+	for (unsigned bytes = 1; bytes <= 8; bytes *= 2)
+		for (unsigned at = 0; at < 8; at += bytes)
+			if (enables == (uint8_t) ~(((1u << bytes) - 1) << at))
+				return true;
+	return false;
+}
+
+static void assert_well_formed(const struct got_sample *s)
+{
+	assert_int_equal(s->address & 7, 0);
+	switch (type_of(s)) {
+	case BC_CYCLE_WRITE_BACK:
+		assert_int_equal(s->address & 31, 0);
+		assert_int_equal(s->enables, 0);
+		break;
+	case BC_CYCLE_I_FETCH:
+	case BC_CYCLE_NC_I_FETCH:
+		assert_int_equal(s->enables, 0);
+		break;
+	case BC_CYCLE_IO_READ:
+	case BC_CYCLE_IO_WRITE:
+		assert_true(s->address < 0x10000);
+		assert_true(is_natural(s->enables) && s->enables != 0);
+		break;
+	case BC_CYCLE_D_READ:
+	case BC_CYCLE_NC_D_READ:
+	case BC_CYCLE_D_WRITE:
+		assert_true(is_natural(s->enables));
+		break;
+	default:
+		break;
+	}
+}
+
+TEST_F(addresses_and_byte_enables_are_a_pentiums)
+{
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		bool is_seen[256] = {false};
+		for (size_t i = 0; i < MANY; i++) {
+			const struct got_sample *s = &f->got[agents].samples[i];
+			if (is_invalid(s))
+				continue;
+			if (type_of(s) == BC_CYCLE_D_WRITE)
+				is_seen[s->enables] = true;
+			if (type_of(s) != BC_CYCLE_SPECIAL)
+				assert_well_formed(s);
+		}
+		/* Writes of eight, four, two and one bytes. */
+		assert_true(is_seen[0x00] && is_seen[0xF0] && is_seen[0x0F]);
+		assert_true(is_seen[0xFC] && is_seen[0xFE]);
+	}
+}
+
+TEST_F(special_cycles_are_halts_stops_and_flushes)
+{
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		size_t halts = 0, stops = 0, flushes = 0, others = 0;
+		size_t write_backs = 0; /* that no flush cycle followed yet */
+		for (size_t i = 0; i < MANY; i++) {
+			const struct got_sample *s = &f->got[agents].samples[i];
+			if (type_of(s) != BC_CYCLE_SPECIAL)
+				continue;
+			if (s->enables == BC_SPECIAL_HALT && s->address == 0)
+				halts++;
+			else if (s->enables == BC_SPECIAL_HALT && s->address == 0x10)
+				stops++;
+			else if (s->address == 0 && (s->enables == BC_SPECIAL_FLUSH ||
+							    s->enables == BC_SPECIAL_WRITE_BACK ||
+							    s->enables == BC_SPECIAL_FLUSH_ACK))
+				flushes++;
+			else
+				others++;
+			/* WBINVD shows as a write-back cycle, then a flush cycle. */
+			if (s->enables == BC_SPECIAL_FLUSH)
+				write_backs--;
+			else if (s->enables == BC_SPECIAL_WRITE_BACK)
+				write_backs++;
+			assert_in_range(write_backs, 0, agents);
+		}
+		assert_true(halts > 0 && stops > 0 && flushes > 0);
+		assert_int_equal(others, 0);
+	}
+}
+
+TEST_F(interrupts_are_acknowledged_in_pairs_and_ended_at_port_20)
+{
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		const struct got_sample *s = f->got[agents].samples;
+		size_t pairs = 0, ends = 0;
+		for (size_t i = 0; i + 1 < MANY; i++) {
+			if (type_of(&s[i]) == BC_CYCLE_IO_WRITE && s[i].address == 0x20 &&
+				s[i].enables == 0xFE) {
+				ends++;
+				assert_true(ends == pairs);
+			}
+			if (type_of(&s[i]) != BC_CYCLE_INT_ACK)
+				continue;
+			assert_int_equal(s[i].address, 0);
+			assert_int_equal(s[i].enables, 0xEF); /* byte 4 */
+			assert_int_equal(s[i].control & 15, 0);
+			i++;
+			assert_int_equal(type_of(&s[i]), BC_CYCLE_INT_ACK);
+			assert_int_equal(s[i].address, 0);
+			assert_int_equal(s[i].enables, 0xFE); /* byte 0 */
+			assert_true(s[i].tick - s[i - 1].tick < 100);
+			pairs++;
+		}
+		assert_in_range(ends, pairs - 1, pairs);
+	}
+}
+
+TEST_F(the_timer_ticks_a_hundred_times_a_second)
+{
+	const struct got *got = &f->got[1];
+	uint64_t ticks = got->samples[MANY - 1].tick - got->samples[0].tick;
+	size_t timer_reads = 0;
+
+	for (size_t i = 0; i < MANY; i++)
+		timer_reads += type_of(&got->samples[i]) == BC_CYCLE_IO_READ &&
+			       got->samples[i].address == 0x40;
+	/* Two bytes are read of the counter at each. */
+	assert_in_range(timer_reads / 2, ticks / (BC_SIM_CLOCK_HZ / 100) - 2,
+		ticks / (BC_SIM_CLOCK_HZ / 100) + 2);
+}
+
+TEST_F(write_backs_follow_the_fill_that_evicts_them)
+{
+	const struct got_sample *s = f->got[1].samples;
+	size_t evicted = 0, flushed = 0;
+
+	for (size_t i = 1; i < MANY; i++) {
+		if (type_of(&s[i]) != BC_CYCLE_WRITE_BACK)
+			continue;
+		const struct got_sample *fill = &s[i - 1];
+		if (is_invalid(fill) && i > 1)
+			fill--;
+		/* The same of the 128 sets, and another line. */
+		if (type_of(fill) == BC_CYCLE_D_READ && (fill->address ^ s[i].address) >> 12 != 0 &&
+			((fill->address ^ s[i].address) & 0xFE0) == 0)
+			evicted++;
+		else
+			flushed++;
+	}
+	assert_true(evicted > 40000);
+	assert_true(flushed < evicted / 10);
+}
+
+static uint32_t delta_of(const struct got *got, size_t i)
+{
+	return i == 0 ? BC_TIME_NONE : (uint32_t)(got->samples[i].tick - got->samples[i - 1].tick);
+}
+
+/* The records that a recording would hold; returns how many. */
+static size_t to_records(const struct got *got, uint8_t *out)
+{
+	static struct bc_mapping mapping;
+	struct bc_mapping_options options = bc_mapping_options_default();
+	size_t n = 0;
+
+	options.keep_invalid = true;
+	bc_mapping_init(&mapping, &options);
+	for (size_t i = 0; i < got->n; i++, n++) {
+		const struct got_sample *s = &got->samples[i];
+		uint8_t sample[BC_SAMPLE_BYTES] = {[4] = s->enables, [5] = s->control};
+		bc_put_be32(sample, s->address);
+		bc_map_sample(out + n * BC_RECORD_BYTES, bc_map_entry(&mapping, sample), sample,
+			s->control & 15);
+		bc_put_le32(out + n * BC_RECORD_BYTES + 8, delta_of(got, i));
+	}
+	return n;
+}
+
+#define CHUNK_RECORDS 87381
+
+/* How many times smaller LZ4 makes the whole chunks among the records. */
+static double lz4_ratio(const uint8_t *records, size_t n)
+{
+	const int chunk = CHUNK_RECORDS * BC_RECORD_BYTES;
+	int room = LZ4_compressBound(chunk);
+	char *out = malloc((size_t)room);
+	double in_bytes = 0, out_bytes = 0;
+
+	assert_non_null(out);
+	for (size_t at = 0; at + CHUNK_RECORDS <= n; at += CHUNK_RECORDS) {
+		const char *in = (const char *)records + at * BC_RECORD_BYTES;
+		out_bytes += LZ4_compress_default(in, out, chunk, room);
+		in_bytes += chunk;
+	}
+	free(out);
+	return out_bytes != 0 ? in_bytes / out_bytes : 0;
+}
+
+TEST_F(a_recording_compresses_as_traces_do)
+{
+	uint8_t *records = malloc((size_t)MANY * BC_RECORD_BYTES);
+
+	assert_non_null(records);
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		size_t n = to_records(&f->got[agents], records);
+		double ratio = lz4_ratio(records, n);
+		print_message("agents %u: LZ4 makes it %.2f times smaller\n", agents, ratio);
+		assert_true(ratio > 2.2 && ratio < 3.4);
+	}
+	free(records);
+}
+
+/* A column of the table: shares of request types and sizes in hundredths of a percent, quantiles of
+ * the deltas. */
+struct column {
+	bool is_there;
+	unsigned types[256];
+	unsigned sizes[256];
+	uint32_t deltas[5];
+};
+
+static const unsigned percents[5] = {10, 25, 50, 75, 90};
+
+static int compare_deltas(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a;
+	uint32_t y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void fill_column(struct column *column, const uint8_t *records, size_t n)
+{
+	size_t types[256] = {0}, sizes[256] = {0};
+	uint32_t *deltas = malloc(n * sizeof(*deltas));
+
+	assert_non_null(deltas);
+	for (size_t i = 0; i < n; i++) {
+		struct bc_record r = bc_record_load(records + i * BC_RECORD_BYTES);
+		types[r.reqtype]++;
+		sizes[r.size]++;
+		deltas[i] = r.time;
+	}
+	qsort(deltas, n, sizeof(*deltas), compare_deltas);
+	for (unsigned i = 0; i < 256; i++) {
+		column->types[i] = (unsigned)(types[i] * 10000 / n);
+		column->sizes[i] = (unsigned)(sizes[i] * 10000 / n);
+	}
+	for (unsigned i = 0; i < 5; i++)
+		column->deltas[i] = deltas[n * percents[i] / 100];
+	column->is_there = true;
+	free(deltas);
+}
+
+static void fill_real_column(struct column *column)
+{
+	const char *path = getenv("BC_TEST_PENTIUM2_TRACE");
+	if (path == NULL)
+		path = "../shared/data/byu/pentium2-slice.tr";
+	FILE *file = fopen(path, "rb");
+	if (file == NULL) {
+		print_message(
+			"skipped: %s is not there, BC_TEST_PENTIUM2_TRACE may name it\n", path);
+		return;
+	}
+	uint8_t *records = malloc((size_t)MANY * BC_RECORD_BYTES);
+	assert_non_null(records);
+	size_t n = fread(records, BC_RECORD_BYTES, MANY, file);
+	fclose(file);
+	if (n != 0)
+		fill_column(column, records, n);
+	free(records);
+}
+
+static void print_row(const char *what, unsigned which, const struct column *columns,
+	unsigned (*value)(const struct column *, unsigned))
+{
+	bool is_empty = true;
+
+	for (unsigned i = 0; i < 5; i++)
+		is_empty = is_empty && value(&columns[i], which) == 0;
+	if (is_empty)
+		return;
+	print_message("%-14s", what);
+	for (unsigned i = 0; i < 5; i++) {
+		unsigned v = value(&columns[i], which);
+		if (columns[i].is_there)
+			print_message("%7u.%02u", v / 100, v % 100);
+		else
+			print_message("%10s", "-");
+	}
+	print_message("\n");
+}
+
+static unsigned type_share(const struct column *column, unsigned type)
+{
+	return column->types[type];
+}
+
+static unsigned size_share(const struct column *column, unsigned size)
+{
+	return column->sizes[size];
+}
+
+static unsigned delta_quantile(const struct column *column, unsigned i)
+{
+	return column->deltas[i] * 100;
+}
+
+static void print_table(const struct column *columns)
+{
+	char what[32];
+
+	print_message("%-14s%10s%10s%10s%10s%10s\n", "", "real, P II", "1 agent", "2 agents",
+		"3 agents", "4 agents");
+	for (unsigned type = 0; type < 256; type++) {
+		const char *name = bc_reqtype_name((uint8_t)type);
+		snprintf(what, sizeof(what), "%s %%", name != NULL ? name : "invalid");
+		print_row(what, type, columns, type_share);
+	}
+	for (unsigned size = 0; size < 256; size++) {
+		snprintf(what, sizeof(what), "size %u %%", size);
+		print_row(what, size, columns, size_share);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(what, sizeof(what), "delta at %u %%", percents[i]);
+		print_row(what, i, columns, delta_quantile);
+	}
+}
+
+/* The real trace is of a machine with its caches off, so that the two differ where they must: its
+ * accesses are single ones, and each instruction is fetched from memory. */
+TEST_F(the_mix_stands_beside_a_real_trace)
+{
+	struct column *columns = calloc(5, sizeof(*columns));
+	uint8_t *records = malloc((size_t)MANY * BC_RECORD_BYTES);
+
+	assert_non_null(columns);
+	assert_non_null(records);
+	fill_real_column(&columns[0]);
+	for (unsigned agents = 1; agents <= 4; agents++)
+		fill_column(&columns[agents], records, to_records(&f->got[agents], records));
+	print_table(columns);
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		const struct column *c = &columns[agents];
+		assert_in_range(c->types[BC_REQ_FETCH], 3500, 6500);
+		assert_in_range(c->types[BC_REQ_MEMREAD], 1500, 3500);
+		assert_in_range(c->types[BC_REQ_MEMWRITE], 1500, 3500);
+		assert_in_range(c->sizes[32], 6500, 9500);
+		assert_true(c->deltas[0] >= 2 && c->deltas[4] <= 200);
+	}
+	free(columns);
+	free(records);
+}

@@ -1,0 +1,80 @@
+/* How far long work is: the line's text, and where there is none. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/term/progress.h"
+#include "tests/support/test.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static void check(uint64_t done, uint64_t total, uint64_t elapsed_ns, const char *wanted)
+{
+	char text[BC_PROGRESS_TEXT_MAX];
+
+	bc_progress_print(text, done, total, elapsed_ns);
+	assert_string_equal(text, wanted);
+}
+
+TEST(a_line_has_bytes_share_rate_and_time_left)
+{
+	check(UINT64_C(1200000000), UINT64_C(4000000000), 5 * SECOND,
+		"1.2 GB of 4.0 GB (30 %), 240 MB/s, 0:12 left");
+	check(999, 2000, SECOND, "999 B of 2.0 kB (50 %), 999 B/s, 0:02 left");
+	check(1000000, UINT64_C(7201000000), SECOND,
+		"1.0 MB of 7.2 GB (0 %), 1.0 MB/s, 120:01 left");
+	check(5000, 5000, SECOND, "5.0 kB of 5.0 kB (100 %), 5.0 kB/s, 0:01 left");
+}
+
+TEST(without_a_total_it_has_bytes_and_rate)
+{
+	check(25000000, 0, 10 * SECOND, "25 MB, 2.5 MB/s");
+	/* A file that grows while it is read. */
+	check(25000000, 24000000, 10 * SECOND, "25 MB, 2.5 MB/s");
+}
+
+TEST(extremes_stay_within_the_line)
+{
+	static const uint64_t values[] = {0, 1, 999, 1000, UINT64_MAX / 2, UINT64_MAX};
+	char text[BC_PROGRESS_TEXT_MAX];
+
+	for (unsigned i = 0; i < 6 * 6 * 6; i++) {
+		bc_progress_print(text, values[i % 6], values[i / 6 % 6], values[i / 36]);
+		assert_true(strlen(text) < BC_PROGRESS_TEXT_MAX - 1);
+	}
+}
+
+TEST(a_sum_of_which_a_part_is_not_known_is_not_known)
+{
+	char *err = NULL;
+	size_t err_bytes;
+	struct bc_console console = {.err = open_memstream(&err, &err_bytes), .command = "merge"};
+	struct bc_progress progress;
+
+	bc_progress_begin(&progress, &console, 100);
+	bc_progress_extend(&progress, 20);
+	assert_int_equal(progress.total_bytes, 120);
+	bc_progress_extend(&progress, 0);
+	assert_int_equal(progress.total_bytes, 0);
+	bc_progress_extend(&progress, 20);
+	assert_int_equal(progress.total_bytes, 0);
+	fclose(console.err);
+	free(err);
+}
+
+TEST(nothing_is_shown_where_standard_error_is_no_terminal)
+{
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	struct bc_console console = {.err = fdopen(ends[1], "w"), .command = "convert"};
+	struct bc_progress progress;
+	bc_progress_begin(&progress, &console, 100);
+	assert_false(bc_progress_is_on(&progress));
+	assert_false(bc_progress_is_due(&progress));
+	bc_progress_clear(&progress);
+	fclose(console.err);
+	char byte;
+	assert_int_equal(read(ends[0], &byte, 1), 0);
+	close(ends[0]);
+}

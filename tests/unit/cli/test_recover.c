@@ -1,0 +1,557 @@
+/* A small segment damaged in every way, recovered in all three modes: the copy verifies, its
+ * records are those of the chunks that were whole, in order, and its gaps say what is missing. */
+#include "tests/support/small_segment.h"
+
+#include <errno.h>
+
+#include "cli/trace/recover.h"
+#include "cli/trace/verify.h"
+#include "formats/segment/recover.h"
+#include "tests/support/test.h"
+
+struct fixture {
+	char dir[64];
+	int dir_fd;
+	struct small_segment segment;
+	struct small_segment next;
+	struct bc_segment_name name;
+	struct bc_chunk *chunk;
+	uint8_t copy[32768];
+};
+
+#define OUT "out.byu.lz4"
+
+static void set_up(struct fixture *f)
+{
+	/* In memory where there is a place for it: thousands of files are written. */
+	strcpy(f->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/buscap-recover-XXXXXX"
+						     : "/tmp/buscap-recover-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY);
+	small_make(&f->segment, f->dir_fd, 0, 0);
+	small_make(&f->next, f->dir_fd, 1, SMALL_RECORDS);
+	assert_true(bc_segment_name_read(&f->name, f->segment.name));
+	f->chunk = malloc(sizeof(*f->chunk));
+	memcpy(f->copy, f->segment.bytes, f->segment.size);
+}
+
+static void tear_down(struct fixture *f)
+{
+	unlinkat(f->dir_fd, f->segment.name, 0);
+	unlinkat(f->dir_fd, f->next.name, 0);
+	close(f->dir_fd);
+	assert_int_equal(rmdir(f->dir), 0); /* nothing was left behind */
+	free(f->segment.bytes);
+	free(f->next.bytes);
+	free(f->chunk);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+/* What a copy holds. */
+struct copy {
+	bool has[SMALL_CHUNKS];
+	unsigned chunks; /* of the original */
+	uint64_t records;
+	uint64_t gap_records;  /* that gaps of cause "damaged" say are missing */
+	unsigned unknown_gaps; /* of that cause, whose number is not known */
+	struct bc_segment_header header;
+};
+
+/* Which chunk of the original this is; an added gap aside. SMALL_CHUNKS: none, a gap of its own. */
+static unsigned find_original(const struct small_segment *s, const struct bc_chunk *chunk)
+{
+	const struct bc_event *last = &chunk->events[chunk->info.events - 1];
+
+	for (unsigned i = 0; i < SMALL_CHUNKS; i++)
+		if (s->chunks[i].first_record == chunk->info.first_record &&
+			s->chunks[i].records == chunk->info.records &&
+			last->cause == small_plan[i].event.cause &&
+			last->kind == small_plan[i].event.kind)
+			return i;
+	assert_int_equal(chunk->info.records, 0);
+	return SMALL_CHUNKS;
+}
+
+static void take_chunk(struct fixture *f, const struct small_segment *s, struct copy *copy)
+{
+	const struct bc_chunk *chunk = f->chunk;
+	unsigned original = find_original(s, chunk);
+
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		if (event->kind != BC_EVENT_GAP || event->cause != BC_GAP_DAMAGED)
+			continue;
+		assert_int_equal(event->position, 0);
+		assert_int_equal(i, 0);
+		copy->gap_records += event->value;
+		copy->unknown_gaps += !event->exact;
+	}
+	if (original == SMALL_CHUNKS)
+		return;
+	for (unsigned i = original; i < SMALL_CHUNKS; i++)
+		assert_false(copy->has[i]); /* in order, and none twice */
+	copy->has[original] = true;
+	copy->chunks++;
+	copy->records += chunk->info.records;
+	assert_memory_equal(chunk->records, s->chunks[original].bytes,
+		(size_t)chunk->info.records * BC_RECORD_BYTES);
+	const struct bc_event *last = &chunk->events[chunk->info.events - 1];
+	assert_int_equal(last->position, small_plan[original].event.position);
+	assert_int_equal(last->value, small_plan[original].event.value);
+}
+
+/* Reads the copy, which must be whole and sealed, and removes it. */
+static struct copy read_copy(struct fixture *f, const struct small_segment *s)
+{
+	struct copy copy = {0};
+	struct bc_segment_reader *reader;
+	struct bc_segment_index index;
+	int fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bc_segment_index_load(&index, fd), 0);
+	assert_int_equal(bc_segment_reader_open(
+				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	uint32_t number = 0;
+	int found;
+	while ((found = bc_segment_read(reader, f->chunk)) != BC_FOUND_END) {
+		assert_true(found == BC_FOUND_SEGMENT || found == BC_FOUND_CHUNK ||
+			    found == BC_FOUND_INDEX);
+		if (found == BC_FOUND_SEGMENT) {
+			copy.header = *bc_segment_reader_header(reader);
+		}
+		if (found == BC_FOUND_CHUNK) {
+			assert_int_equal(f->chunk->info.number, number++);
+			assert_int_equal(bc_segment_reader_missing(reader), 0);
+			assert_int_equal(f->chunk->info.recording_tag,
+				bc_recording_tag(copy.header.recording));
+			take_chunk(f, s, &copy);
+		}
+	}
+	assert_true(bc_segment_reader_is_sealed(reader));
+	assert_int_equal(index.head.rows, number);
+	assert_int_equal(index.head.records, copy.records);
+	bc_segment_index_free(&index);
+	bc_segment_reader_close(reader);
+	close(fd);
+	unlinkat(f->dir_fd, OUT, 0);
+	return copy;
+}
+
+static int recover_bytes(struct fixture *f, const uint8_t *bytes, size_t size,
+	enum bc_recover_mode mode, struct bc_recovered *recovered)
+{
+	int fd = memfd_create("bytes", MFD_CLOEXEC);
+
+	assert_int_equal(write(fd, bytes, size), size);
+	int rc = bc_recover(recovered, fd, f->dir_fd, OUT, &f->name, mode, NULL);
+	uint8_t *after = malloc(size + 1);
+	assert_int_equal(pread(fd, after, size + 1, 0), size);
+	assert_memory_equal(after, bytes, size); /* never touched */
+	free(after);
+	close(fd);
+	return rc;
+}
+
+/* Recovers, and holds the copy against the chunks that should be in it: those of `keep`, of which
+ * `tail` keeps the first `tail` ones. `damaged`: something is wrong with the input. */
+static void check_modes(struct fixture *f, const uint8_t *bytes, size_t size,
+	const bool keep[SMALL_CHUNKS], unsigned tail, bool damaged)
+{
+	struct bc_recovered r;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < SMALL_CHUNKS; i++)
+		kept += keep[i];
+	for (int mode = BC_RECOVER_STRICT; mode <= BC_RECOVER_SALVAGE; mode++) {
+		unsigned wanted = mode == BC_RECOVER_SALVAGE ? kept : tail;
+		int rc = recover_bytes(f, bytes, size, (enum bc_recover_mode)mode, &r);
+		assert_int_equal(r.damages != 0, damaged);
+		if (mode == BC_RECOVER_STRICT && damaged) {
+			assert_int_equal(rc, -EBADMSG);
+			assert_false(r.is_written);
+			continue;
+		}
+		assert_int_equal(rc, 0);
+		assert_int_equal(r.is_written, wanted != 0);
+		if (mode != BC_RECOVER_SALVAGE)
+			assert_int_equal(r.lost_chunks, kept - tail);
+		if (!r.is_written)
+			continue;
+		struct copy copy = read_copy(f, &f->segment);
+		assert_int_equal(copy.chunks, wanted);
+		assert_int_equal(copy.records, r.records);
+		assert_string_equal(copy.header.recording, SMALL_RECORDING);
+		uint64_t missing = 0;
+		uint64_t missing_now = 0;
+		for (unsigned i = 0, n = 0; i < SMALL_CHUNKS; i++) {
+			bool is_wanted = keep[i] && n++ < wanted;
+			assert_int_equal(copy.has[i], is_wanted);
+			missing_now += is_wanted ? 0 : f->segment.chunks[i].records;
+			missing = is_wanted ? missing_now : missing;
+		}
+		assert_int_equal(copy.gap_records, missing);
+		assert_int_equal(r.missing, missing);
+	}
+}
+
+TEST_F(a_whole_segment_is_copied_whole)
+{
+	struct bc_recovered r;
+	bool all[SMALL_CHUNKS];
+
+	memset(all, 1, sizeof(all));
+	check_modes(f, f->segment.bytes, f->segment.size, all, SMALL_CHUNKS, false);
+	assert_int_equal(
+		recover_bytes(f, f->segment.bytes, f->segment.size, BC_RECOVER_TAIL, &r), 0);
+	assert_true(r.was_sealed);
+	size_t size;
+	uint8_t *copy = small_read_file(f->dir_fd, OUT, &size);
+	/* Chunks and all; the header may differ in how its numbers are written. */
+	assert_int_equal(size, f->segment.size);
+	size_t from = f->segment.chunks[0].begin;
+	assert_memory_equal(copy + from, f->segment.bytes + from, size - from);
+	free(copy);
+	struct copy read = read_copy(f, &f->segment);
+	assert_string_equal(read.header.label, "boot");
+	assert_string_equal(read.header.metadata, "{\"who\":\"me\",\"n\":[1,2]}");
+	assert_int_equal(read.header.clock_hz, 66000000);
+}
+
+TEST_F(every_prefix_is_recovered)
+{
+	bool keep[SMALL_CHUNKS];
+
+	for (size_t n = 0; n < f->segment.size; n += SMALL_STEP) {
+		unsigned whole = 0;
+		size_t last_end = n < f->segment.chunks[0].begin ? 0 : f->segment.chunks[0].begin;
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+			keep[i] = n >= f->segment.chunks[i].end;
+			whole += keep[i];
+			last_end = keep[i] ? f->segment.chunks[i].end : last_end;
+		}
+		/* Cut between two chunks, it is no more than not sealed; the empty LZ4 frame that a
+		 * segment begins with is nothing to lose. */
+		bool damaged = n != last_end && n != BC_EMPTY_FRAME_BYTES;
+		check_modes(f, f->segment.bytes, n, keep, whole, damaged);
+	}
+}
+
+TEST_F(every_flipped_bit_is_recovered)
+{
+	bool keep[SMALL_CHUNKS];
+
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += 3 * SMALL_STEP) {
+		size_t at = bit / 8;
+		unsigned tail = SMALL_CHUNKS;
+		f->copy[at] ^= (uint8_t)(1u << bit % 8);
+		for (unsigned i = SMALL_CHUNKS; i-- > 0;) {
+			keep[i] = at < f->segment.chunks[i].begin || at >= f->segment.chunks[i].end;
+			tail = keep[i] ? tail : i;
+		}
+		check_modes(f, f->copy, f->segment.size, keep, tail, true);
+		f->copy[at] ^= (uint8_t)(1u << bit % 8);
+	}
+}
+
+TEST_F(a_lost_gap_leaves_an_unknown_one)
+{
+	struct bc_recovered r;
+
+	/* Chunk 4 has no records: only the chunks' numbers tell that it is missing. */
+	f->copy[f->segment.chunks[4].begin + 30] ^= 1;
+	assert_int_equal(recover_bytes(f, f->copy, f->segment.size, BC_RECOVER_SALVAGE, &r), 0);
+	struct copy copy = read_copy(f, &f->segment);
+	assert_int_equal(copy.unknown_gaps, 1);
+	assert_int_equal(copy.chunks, SMALL_CHUNKS - 1);
+	f->copy[f->segment.chunks[4].begin + 30] ^= 1;
+}
+
+TEST_F(swapped_and_repeated_chunks_are_put_in_order)
+{
+	struct bc_recovered r;
+	static const unsigned order[] = {1, 0, 1, 3, 2, 5, 4, 0, 5};
+	size_t n = f->segment.chunks[0].begin;
+	uint8_t bytes[32768];
+
+	memcpy(bytes, f->segment.bytes, n);
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		const struct small_chunk *chunk = &f->segment.chunks[order[i]];
+		memcpy(bytes + n, f->segment.bytes + chunk->begin, chunk->end - chunk->begin);
+		n += chunk->end - chunk->begin;
+	}
+	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_STRICT, &r), -EBADMSG);
+	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_TAIL, &r), 0);
+	assert_false(r.is_written); /* the first chunk already is not where it should be */
+	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_SALVAGE, &r), 0);
+	struct copy copy = read_copy(f, &f->segment);
+	assert_int_equal(copy.chunks, SMALL_CHUNKS);
+	assert_int_equal(copy.gap_records, 0);
+	assert_int_equal(r.missing, 0);
+}
+
+TEST_F(another_segments_chunks_are_left_out)
+{
+	struct bc_recovered r;
+	uint8_t bytes[32768];
+
+	memcpy(bytes, f->segment.bytes, f->segment.size);
+	memcpy(bytes + f->segment.size, f->next.bytes, f->next.size);
+	size_t n = f->segment.size + f->next.size;
+	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(r.damages, SMALL_CHUNKS);
+	struct copy copy = read_copy(f, &f->segment);
+	assert_int_equal(copy.chunks, SMALL_CHUNKS);
+}
+
+/* Damages the header's JSON. */
+static void hurt_header(uint8_t *bytes)
+{
+	bytes[BC_EMPTY_FRAME_BYTES + 40] ^= 0x10;
+}
+
+TEST_F(a_later_segment_without_header_keeps_its_place)
+{
+	struct bc_recovered r;
+	uint8_t bytes[32768];
+	const struct small_segment *s = &f->next;
+
+	memcpy(bytes, s->bytes, s->size);
+	hurt_header(bytes);
+	assert_int_equal(recover_bytes(f, bytes, s->size, BC_RECOVER_TAIL, &r), 0);
+	struct copy copy = read_copy(f, s);
+	assert_int_equal(copy.chunks, SMALL_CHUNKS);
+	assert_int_equal(copy.header.segment, 1);
+	assert_int_equal(copy.header.first_record, SMALL_RECORDS);
+	assert_int_equal(copy.gap_records + copy.unknown_gaps, 0);
+
+	/* And without its first chunk nobody knows how much is missing, but that something is. */
+	bytes[s->chunks[0].begin + 20] ^= 1;
+	assert_int_equal(recover_bytes(f, bytes, s->size, BC_RECOVER_TAIL, &r), 0);
+	assert_false(r.is_written);
+	assert_int_equal(r.lost_chunks, SMALL_CHUNKS - 1);
+	assert_int_equal(recover_bytes(f, bytes, s->size, BC_RECOVER_SALVAGE, &r), 0);
+	copy = read_copy(f, s);
+	assert_int_equal(copy.chunks, SMALL_CHUNKS - 1);
+	assert_int_equal(copy.unknown_gaps, 1);
+}
+
+static void count_step(void *context)
+{
+	unsigned *steps = context;
+
+	(*steps)++;
+}
+
+TEST_F(each_piece_read_is_a_step)
+{
+	struct bc_recovered r;
+	unsigned steps = 0;
+	struct bc_steps listener = {.on_step = count_step, .context = &steps};
+	int fd = memfd_create("bytes", MFD_CLOEXEC);
+
+	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
+	assert_int_equal(
+		bc_recover(&r, fd, f->dir_fd, OUT, NULL, BC_RECOVER_SALVAGE, &listener), 0);
+	/* Once to look, and again for each chunk. */
+	assert_true(steps >= 1 + SMALL_CHUNKS);
+	assert_int_equal(read_copy(f, &f->segment).chunks, SMALL_CHUNKS);
+	close(fd);
+}
+
+TEST_F(a_file_of_another_name_gets_no_false_recording)
+{
+	struct bc_recovered r;
+	struct bc_segment_name other = f->name;
+
+	strcpy(other.recording, "20250101T000000Z-000000");
+	hurt_header(f->copy);
+	int fd = memfd_create("bytes", MFD_CLOEXEC);
+	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(bc_recover(&r, fd, f->dir_fd, OUT, i == 0 ? &other : NULL,
+					 BC_RECOVER_SALVAGE, NULL),
+			0);
+		struct copy copy = read_copy(f, &f->segment);
+		assert_int_equal(copy.chunks, SMALL_CHUNKS);
+		assert_memory_equal(copy.header.recording, "unknown-", 8);
+	}
+	close(fd);
+	hurt_header(f->copy);
+}
+
+/* Writes a segment of three chunks of which the middle one will be damaged and the last has every
+ * place for an event taken. Returns its size. */
+static size_t make_full_table(struct fixture *f, uint8_t *out)
+{
+	struct bc_segment_header header = {.recording = SMALL_RECORDING};
+	struct bc_segment_writer writer;
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	size_t hurt = 0;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir_fd, "full", ".partial", &header), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct bc_event mark = {.kind = BC_EVENT_MARK, .position = 1};
+		size_t header_bytes;
+		bc_chunk_reset(f->chunk, 7 * i, 0);
+		f->chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
+		f->chunk->info.first_record = i;
+		f->chunk->info.records = 1;
+		memset(f->chunk->records, (int)i, BC_RECORD_BYTES);
+		while (i == 2 && bc_chunk_add_event(f->chunk, &mark, NULL))
+			;
+		bc_chunk_encode(encoded, f->chunk, &header_bytes);
+		hurt = i == 1 ? writer.file.bytes : hurt;
+		assert_int_equal(
+			bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info, 0, 0),
+			0);
+	}
+	bc_segment_abandon(&writer);
+	size_t size;
+	uint8_t *bytes = small_read_file(f->dir_fd, "full.partial", &size);
+	memcpy(out, bytes, size);
+	out[hurt + 50] ^= 1;
+	unlinkat(f->dir_fd, "full.partial", 0);
+	free(bytes);
+	free(encoded);
+	return size;
+}
+
+TEST_F(a_full_event_table_puts_the_gap_into_a_chunk_of_its_own)
+{
+	struct bc_recovered r;
+	uint8_t bytes[32768];
+	size_t size = make_full_table(f, bytes);
+	struct bc_segment_reader *reader;
+	uint32_t records[4] = {0};
+	uint32_t events[4] = {0};
+	unsigned n = 0;
+
+	assert_int_equal(recover_bytes(f, bytes, size, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(r.chunks, 3);
+	int fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(bc_segment_reader_open(
+				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	int found;
+	while ((found = bc_segment_read(reader, f->chunk)) != BC_FOUND_END) {
+		assert_int_not_equal(found, BC_FOUND_DAMAGE);
+		if (found != BC_FOUND_CHUNK)
+			continue;
+		assert_int_equal(bc_segment_reader_missing(reader), 0);
+		records[n] = f->chunk->info.records;
+		events[n++] = f->chunk->info.events;
+		if (records[n - 1] == 0)
+			assert_int_equal(f->chunk->events[0].value, 1);
+	}
+	assert_int_equal(n, 3);
+	assert_int_equal(records[1], 0);
+	assert_int_equal(events[1], 1);
+	assert_int_equal(events[2], BC_CHUNK_EVENTS);
+	bc_segment_reader_close(reader);
+	close(fd);
+	unlinkat(f->dir_fd, OUT, 0);
+}
+
+TEST_F(a_copy_damaged_again_counts_all_that_is_missing)
+{
+	struct bc_recovered r;
+	size_t size;
+
+	f->copy[f->segment.chunks[2].begin + 60] ^= 1; /* 12 records */
+	assert_int_equal(recover_bytes(f, f->copy, f->segment.size, BC_RECOVER_SALVAGE, &r), 0);
+	f->copy[f->segment.chunks[2].begin + 60] ^= 1;
+	uint8_t *bytes = small_read_file(f->dir_fd, OUT, &size);
+	unlinkat(f->dir_fd, OUT, 0);
+	/* The copy's header is as long, and so are the two chunks before what was lost. */
+	bytes[f->segment.chunks[1].begin + 60] ^= 1; /* 7 more */
+	assert_int_equal(recover_bytes(f, bytes, size, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(r.missing, 7);
+	uint64_t said = 0;
+	struct bc_segment_reader *reader;
+	int fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(bc_segment_reader_open(
+				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	int found;
+	while ((found = bc_segment_read(reader, f->chunk)) != BC_FOUND_END)
+		for (uint32_t i = 0; found == BC_FOUND_CHUNK && i < f->chunk->info.events; i++)
+			if (f->chunk->events[i].kind == BC_EVENT_GAP &&
+				f->chunk->events[i].cause == BC_GAP_DAMAGED)
+				said += f->chunk->events[i].value;
+	assert_int_equal(said, 12 + 7);
+	bc_segment_reader_close(reader);
+	close(fd);
+	unlinkat(f->dir_fd, OUT, 0);
+	free(bytes);
+}
+
+TEST_F(names_that_are_taken_are_left_alone)
+{
+	struct bc_recovered r;
+	static const char *const taken[] = {OUT, OUT BC_RECOVER_SUFFIX};
+
+	for (int i = 0; i < 2; i++) {
+		int fd = openat(f->dir_fd, taken[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		assert_int_equal(write(fd, "mine", 4), 4);
+		close(fd);
+		assert_int_equal(
+			recover_bytes(f, f->segment.bytes, f->segment.size, BC_RECOVER_TAIL, &r),
+			-EEXIST);
+		size_t size;
+		uint8_t *bytes = small_read_file(f->dir_fd, taken[i], &size);
+		assert_int_equal(size, 4);
+		assert_memory_equal(bytes, "mine", 4);
+		free(bytes);
+		unlinkat(f->dir_fd, taken[i], 0);
+	}
+}
+
+TEST_F(the_command_says_what_was_kept)
+{
+	char in[512];
+	char out[128];
+
+	snprintf(in, sizeof(in), "%s/%s.partial", f->dir, f->segment.name);
+	snprintf(out, sizeof(out), "%s/" OUT, f->dir);
+	f->copy[f->segment.chunks[2].begin + 60] ^= 1;
+	int fd = open(in, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
+	close(fd);
+	f->copy[f->segment.chunks[2].begin + 60] ^= 1;
+
+	static const struct {
+		const char *mode;
+		int code;
+		const char *says;
+	} cases[] = {
+		{"strict", 1, "--mode tail or salvage"},
+		{"tail", 3, "--mode salvage keeps them"},
+		{"salvage", 3, "12 records are missing"},
+	};
+	for (int i = 0; i < 3; i++) {
+		struct small_run run = small_run(
+			bc_cmd_recover, "recover", "--mode", cases[i].mode, in, "-o", out);
+		assert_int_equal(run.code, cases[i].code);
+		assert_non_null(strstr(run.err, cases[i].says));
+		small_run_free(&run);
+		assert_int_equal(access(out, F_OK) == 0, cases[i].code == 3);
+		if (cases[i].code == 3) {
+			run = small_run(bc_cmd_verify, "verify", out);
+			assert_int_equal(run.code, 0);
+			small_run_free(&run);
+			run = small_run(bc_cmd_recover, "recover", in, "-o", out);
+			assert_int_equal(run.code, 1);
+			assert_non_null(strstr(run.err, "exists already"));
+			small_run_free(&run);
+			unlink(out);
+		}
+	}
+	struct small_run run = small_run(bc_cmd_recover, "recover", in, "-o", in);
+	assert_int_equal(run.code, 1);
+	assert_non_null(strstr(run.err, "is the input itself"));
+	small_run_free(&run);
+	unlink(in);
+}

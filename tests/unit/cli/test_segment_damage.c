@@ -1,0 +1,414 @@
+/* A small segment damaged in every way there is: the reader, and the real code of `buscap dump` and
+ * `buscap verify`, must end, must show no wrong record as good, and must still give every chunk
+ * that was not touched. */
+#include "tests/support/small_segment.h"
+
+#include "cli/trace/dump.h"
+#include "cli/trace/verify.h"
+#include "tests/support/test.h"
+
+#define FILE_MAX 32768
+
+struct fixture {
+	char dir[64];
+	int dir_fd;
+	struct small_segment segment;
+	struct small_segment next; /* the one after it in the recording */
+	struct bc_chunk *chunk;
+	char path[128];  /* where damaged copies stand: a name that tells nothing */
+	char named[192]; /* or that of a segment */
+	uint8_t copy[FILE_MAX];
+	char expected[4 * FILE_MAX];
+};
+
+static void set_up(struct fixture *f)
+{
+	/* In memory where there is a place for it: thousands of files are written. */
+	strcpy(f->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/buscap-damage-XXXXXX"
+						     : "/tmp/buscap-damage-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY);
+	small_make(&f->segment, f->dir_fd, 0, 0);
+	small_make(&f->next, f->dir_fd, 1, SMALL_RECORDS);
+	f->chunk = malloc(sizeof(*f->chunk));
+	snprintf(f->path, sizeof(f->path), "%s/copy", f->dir);
+	snprintf(f->named, sizeof(f->named), "%s/" SMALL_RECORDING "-00007.byu.lz4", f->dir);
+}
+
+static void tear_down(struct fixture *f)
+{
+	unlink(f->path);
+	unlink(f->named);
+	unlinkat(f->dir_fd, f->segment.name, 0);
+	unlinkat(f->dir_fd, f->next.name, 0);
+	close(f->dir_fd);
+	assert_int_equal(rmdir(f->dir), 0);
+	free(f->segment.bytes);
+	free(f->next.bytes);
+	free(f->chunk);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static void write_file(const char *path, const uint8_t *bytes, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, size), size);
+	close(fd);
+}
+
+/* What a reader found, chunk by chunk. */
+struct findings {
+	unsigned chunks;
+	bool has[2 *
+		 SMALL_CHUNKS]; /* of both segments: chunk i of segment s is s * SMALL_CHUNKS + i */
+	unsigned damages;
+	unsigned indexes;
+	bool is_sealed;
+};
+
+/* A chunk that the reader calls good must be one of those written, to the last byte. */
+static void check_chunk(struct fixture *f, struct findings *found)
+{
+	const struct bc_chunk_info *info = &f->chunk->info;
+	const struct small_segment *segments[] = {&f->segment, &f->next};
+
+	assert_true(info->segment < 2 && info->number < SMALL_CHUNKS);
+	const struct small_chunk *expected = &segments[info->segment]->chunks[info->number];
+	assert_int_equal(info->records, expected->records);
+	assert_int_equal(info->first_record, expected->first_record);
+	assert_int_equal(info->epoch, expected->epoch);
+	assert_memory_equal(
+		f->chunk->records, expected->bytes, (size_t)info->records * BC_RECORD_BYTES);
+	const struct bc_event *last = &f->chunk->events[info->events - 1];
+	assert_int_equal(last->kind, small_plan[info->number].event.kind);
+	assert_int_equal(last->position, small_plan[info->number].event.position);
+	assert_int_equal(last->value, small_plan[info->number].event.value);
+	found->has[info->segment * SMALL_CHUNKS + info->number] = true;
+	found->chunks++;
+}
+
+static struct findings read_stream(struct fixture *f, int fd)
+{
+	struct findings found = {0};
+	struct bc_segment_reader *reader;
+	uint64_t before = 0;
+
+	assert_int_equal(bc_segment_reader_open(
+				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	for (;;) {
+		int rc = bc_segment_read(reader, f->chunk);
+		assert_true(rc >= 0);
+		if (rc == BC_FOUND_END)
+			break;
+		assert_true(bc_segment_reader_offset(reader) >= before);
+		before = bc_segment_reader_offset(reader);
+		if (rc == BC_FOUND_CHUNK)
+			check_chunk(f, &found);
+		found.damages += rc == BC_FOUND_DAMAGE;
+		found.indexes += rc == BC_FOUND_INDEX;
+	}
+	found.is_sealed = bc_segment_reader_is_sealed(reader);
+	bc_segment_reader_close(reader);
+	return found;
+}
+
+static struct findings read_bytes(struct fixture *f, const uint8_t *bytes, size_t size)
+{
+	int fd = memfd_create("bytes", MFD_CLOEXEC);
+
+	assert_int_equal(write(fd, bytes, size), size);
+	lseek(fd, 0, SEEK_SET);
+	struct findings found = read_stream(f, fd);
+	close(fd);
+	return found;
+}
+
+TEST_F(a_whole_segment_is_read_whole)
+{
+	struct findings found = read_bytes(f, f->segment.bytes, f->segment.size);
+
+	assert_int_equal(found.chunks, SMALL_CHUNKS);
+	assert_int_equal(found.damages, 0);
+	assert_int_equal(found.indexes, 1);
+	assert_true(found.is_sealed);
+}
+
+/* Which chunks a damage at [begin, end) leaves alone. */
+static void find_kept(
+	const struct small_segment *s, size_t begin, size_t end, bool keep[SMALL_CHUNKS])
+{
+	for (unsigned i = 0; i < SMALL_CHUNKS; i++)
+		keep[i] = end <= s->chunks[i].begin || begin >= s->chunks[i].end;
+}
+
+TEST_F(every_prefix_gives_its_whole_chunks)
+{
+	for (size_t n = 0; n < f->segment.size; n += SMALL_STEP) {
+		struct findings found = read_bytes(f, f->segment.bytes, n);
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
+			assert_int_equal(found.has[i], n >= f->segment.chunks[i].end);
+		assert_false(found.is_sealed);
+	}
+}
+
+TEST_F(every_flipped_bit_costs_its_own_chunk_alone)
+{
+	bool keep[SMALL_CHUNKS];
+
+	memcpy(f->copy, f->segment.bytes, f->segment.size);
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += SMALL_STEP) {
+		f->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		struct findings found = read_bytes(f, f->copy, f->segment.size);
+		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
+			assert_int_equal(found.has[i], keep[i]);
+		assert_true(found.damages != 0);
+		f->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+}
+
+static void check_commands(const char *path, const char *expected, int code)
+{
+	struct small_run dump = small_run(bc_cmd_dump, "dump", path);
+	assert_string_equal(dump.out, expected);
+	assert_int_equal(dump.code, code);
+	assert_int_equal(dump.err[0] != '\0', code != 0);
+	small_run_free(&dump);
+
+	struct small_run verify = small_run(bc_cmd_verify, "verify", path);
+	assert_int_equal(verify.code, code);
+	assert_int_equal(strstr(verify.out, ": ok: ") != NULL, code == 0);
+	assert_string_equal(verify.err, "");
+	small_run_free(&verify);
+}
+
+TEST_F(dump_and_verify_every_prefix)
+{
+	bool keep[SMALL_CHUNKS];
+
+	for (size_t n = f->segment.size % SMALL_STEP; n <= f->segment.size; n += SMALL_STEP) {
+		find_kept(&f->segment, n, f->segment.size, keep);
+		small_expect(f->expected, &f->segment, keep);
+		write_file(f->named, f->segment.bytes, n);
+		check_commands(f->named, f->expected, n < f->segment.size ? 3 : 0);
+	}
+}
+
+TEST_F(dump_and_verify_every_flipped_bit)
+{
+	bool keep[SMALL_CHUNKS];
+
+	write_file(f->path, f->segment.bytes, f->segment.size);
+	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += SMALL_STEP) {
+		uint8_t flipped = (uint8_t)(f->segment.bytes[bit / 8] ^ 1u << bit % 8);
+		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
+		small_expect(f->expected, &f->segment, keep);
+		assert_int_equal(pwrite(fd, &flipped, 1, (off_t)(bit / 8)), 1);
+		check_commands(f->path, f->expected, 3);
+		assert_int_equal(pwrite(fd, &f->segment.bytes[bit / 8], 1, (off_t)(bit / 8)), 1);
+	}
+	close(fd);
+}
+
+/* What stands at `at` of the segment, with `size` foreign bytes put in there. */
+static size_t insert(struct fixture *f, size_t at, const uint8_t *bytes, size_t size)
+{
+	memcpy(f->copy, f->segment.bytes, at);
+	memcpy(f->copy + at, bytes, size);
+	memcpy(f->copy + at + size, f->segment.bytes + at, f->segment.size - at);
+	return f->segment.size + size;
+}
+
+TEST_F(garbage_at_every_place_costs_one_chunk_at_most)
+{
+	uint8_t garbage[64];
+	bool keep[SMALL_CHUNKS];
+
+	srandom(1);
+	for (size_t at = 0; at <= f->segment.size; at += SMALL_STEP) {
+		for (size_t i = 0; i < sizeof(garbage); i++)
+			garbage[i] = (uint8_t)random();
+		size_t bytes = 1 + (size_t)random() % sizeof(garbage);
+		if (at % 3 == 0 && bytes >= 4) /* what looks like a chunk, to make it harder */
+			memcpy(garbage, "\x51\x2a\x4d\x18", 4);
+		struct findings found = read_bytes(f, f->copy, insert(f, at, garbage, bytes));
+		find_kept(&f->segment, at, at, keep);
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
+			assert_int_equal(found.has[i], keep[i]);
+		assert_true(found.damages != 0);
+	}
+}
+
+TEST_F(every_hole_costs_its_own_chunks_alone)
+{
+	bool keep[SMALL_CHUNKS];
+	static const size_t sizes[] = {1, 2, 7, 8, 64, 160, 161, 400, 1000};
+
+	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+		for (size_t at = 0; at + sizes[k] <= f->segment.size; at += SMALL_STEP) {
+			memcpy(f->copy, f->segment.bytes, at);
+			memcpy(f->copy + at, f->segment.bytes + at + sizes[k],
+				f->segment.size - at - sizes[k]);
+			memcpy(f->copy + f->segment.size - sizes[k], f->next.bytes, f->next.size);
+			struct findings found = read_bytes(
+				f, f->copy, f->segment.size - sizes[k] + f->next.size);
+			find_kept(&f->segment, at, at + sizes[k], keep);
+			for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+				/* A hole may leave a chunk whole: what moved up is what it took. */
+				assert_true(found.has[i] || !keep[i]);
+				assert_true(found.has[SMALL_CHUNKS + i]);
+			}
+		}
+	}
+}
+
+TEST_F(a_segment_behind_every_prefix_of_another_is_read_whole)
+{
+	for (size_t n = f->segment.size % SMALL_STEP; n <= f->segment.size; n += SMALL_STEP) {
+		memcpy(f->copy, f->segment.bytes, n);
+		memcpy(f->copy + n, f->next.bytes, f->next.size);
+		struct findings found = read_bytes(f, f->copy, n + f->next.size);
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+			assert_int_equal(found.has[i], n >= f->segment.chunks[i].end);
+			assert_true(found.has[SMALL_CHUNKS + i]);
+		}
+		assert_int_equal(found.indexes, n == f->segment.size ? 2 : 1);
+		assert_true(found.is_sealed);
+	}
+}
+
+TEST_F(segments_behind_one_another_are_dumped_as_one)
+{
+	bool all[SMALL_CHUNKS];
+
+	memset(all, 1, sizeof(all));
+	size_t n = small_expect(f->expected, &f->segment, all);
+	n += (size_t)sprintf(f->expected + n, "# epoch 0\n");
+	small_expect(f->expected + n, &f->next, all);
+	memcpy(f->copy, f->segment.bytes, f->segment.size);
+	memcpy(f->copy + f->segment.size, f->next.bytes, f->next.size);
+	write_file(f->path, f->copy, f->segment.size + f->next.size);
+	check_commands(f->path, f->expected, 0);
+
+	/* Without the first one's index, nothing is lost, but it is told. */
+	memcpy(f->copy + f->segment.index_at, f->next.bytes, f->next.size);
+	write_file(f->path, f->copy, f->segment.index_at + f->next.size);
+	check_commands(f->path, f->expected, 3);
+}
+
+static void copy_chunk(uint8_t *out, size_t *at, const struct small_segment *s, unsigned chunk)
+{
+	size_t bytes = s->chunks[chunk].end - s->chunks[chunk].begin;
+
+	memcpy(out + *at, s->bytes + s->chunks[chunk].begin, bytes);
+	*at += bytes;
+}
+
+TEST_F(a_chunk_that_stands_twice_is_shown_once)
+{
+	bool all[SMALL_CHUNKS];
+
+	memset(all, 1, sizeof(all));
+	small_expect(f->expected, &f->segment, all);
+	for (unsigned twice = 0; twice < SMALL_CHUNKS; twice++) {
+		size_t n = f->segment.chunks[0].begin;
+		memcpy(f->copy, f->segment.bytes, n);
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+			copy_chunk(f->copy, &n, &f->segment, i);
+			if (i == twice)
+				copy_chunk(f->copy, &n, &f->segment, i);
+		}
+		memcpy(f->copy + n, f->segment.bytes + f->segment.index_at,
+			f->segment.size - f->segment.index_at);
+		write_file(f->path, f->copy, n + f->segment.size - f->segment.index_at);
+		check_commands(f->path, f->expected, 3);
+	}
+}
+
+TEST_F(swapped_chunks_are_shown_and_told)
+{
+	for (unsigned swapped = 0; swapped + 1 < SMALL_CHUNKS - 2; swapped++) {
+		size_t n = f->segment.chunks[0].begin;
+		memcpy(f->copy, f->segment.bytes, n);
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+			unsigned chunk = i == swapped ? i + 1 : i == swapped + 1 ? i - 1 : i;
+			copy_chunk(f->copy, &n, &f->segment, chunk);
+		}
+		write_file(f->path, f->copy, n);
+		struct small_run dump = small_run(bc_cmd_dump, "dump", "--plain", f->path);
+		assert_int_equal(dump.code, 3);
+		assert_non_null(strstr(dump.err, "stands behind chunks that come after it"));
+		size_t lines = 0;
+		for (const char *p = dump.out; *p != '\0'; p++)
+			lines += *p == '\n';
+		assert_int_equal(lines, SMALL_RECORDS);
+		small_run_free(&dump);
+		struct small_run verify = small_run(bc_cmd_verify, "verify", f->path);
+		assert_int_equal(verify.code, 3);
+		assert_non_null(strstr(verify.out, "stands behind chunks that come after it"));
+		small_run_free(&verify);
+	}
+}
+
+TEST_F(a_chunk_cut_out_cleanly_is_missed)
+{
+	bool keep[SMALL_CHUNKS];
+
+	for (unsigned cut = 0; cut < SMALL_CHUNKS; cut++) {
+		size_t begin = f->segment.chunks[cut].begin;
+		size_t end = f->segment.chunks[cut].end;
+		memcpy(f->copy, f->segment.bytes, begin);
+		memcpy(f->copy + begin, f->segment.bytes + end, f->segment.size - end);
+		write_file(f->path, f->copy, f->segment.size - (end - begin));
+		find_kept(&f->segment, begin, end, keep);
+		small_expect(f->expected, &f->segment, keep);
+		check_commands(f->path, f->expected, 3);
+	}
+}
+
+TEST_F(a_pipe_gives_what_a_file_does)
+{
+	/* In pieces of many lengths, each a write of its own. */
+	for (size_t piece = 1; piece < 200; piece += SMALL_STEP) {
+		int fds[2];
+		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+		pid_t child = fork();
+		if (child == 0) {
+			for (size_t at = 0; at < f->segment.size; at += piece) {
+				size_t left = f->segment.size - at;
+				size_t n = left < piece ? left : piece;
+				if (write(fds[1], f->segment.bytes + at, n) != (ssize_t)n)
+					_exit(1);
+			}
+			_exit(0);
+		}
+		close(fds[1]);
+		struct findings found = read_stream(f, fds[0]);
+		close(fds[0]);
+		assert_int_equal(found.chunks, SMALL_CHUNKS);
+		assert_int_equal(found.damages, 0);
+		assert_true(found.is_sealed);
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+}
+
+TEST_F(a_damaged_head_does_not_hide_what_the_file_is)
+{
+	bool all[SMALL_CHUNKS];
+
+	memset(all, 1, sizeof(all));
+	small_expect(f->expected, &f->segment, all);
+	for (size_t n = 1; n <= f->segment.chunks[0].begin; n += SMALL_STEP) {
+		memcpy(f->copy, f->segment.bytes, f->segment.size);
+		memset(f->copy, 0xA5, n);
+		write_file(f->path, f->copy, f->segment.size);
+		check_commands(f->path, f->expected, 3);
+	}
+}

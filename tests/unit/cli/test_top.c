@@ -1,0 +1,653 @@
+#include <ctype.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/top/top_graph.h"
+#include "cli/top/top_grid.h"
+#include "cli/top/top_page.h"
+#include "cli/top/top_state.h"
+#include "cli/top/top_table.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+#define WIDTHS    250u
+#define HEIGHTS   80u
+
+struct fixture {
+	struct bc_top_state *state;
+	struct bc_top_now now;
+	struct bc_top_view view;
+};
+
+static void set_up(struct fixture *f)
+{
+	setlocale(LC_CTYPE, "C.UTF-8");
+	f->state = test_alloc(sizeof(*f->state));
+	f->now = (struct bc_top_now){.ns = 5000 * SECOND_NS, .wall = 1795000000};
+	f->view = (struct bc_top_view){
+		.width = 80, .height = 24, .is_utf8 = true, .is_screen = true};
+}
+
+static void tear_down(struct fixture *f)
+{
+	free(f->state);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static json_t *parse(const char *text)
+{
+	json_t *object = json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+
+	assert_non_null(object);
+	return object;
+}
+
+static json_t *parse_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static json_t *parse_format(const char *format, ...)
+{
+	char *text;
+	va_list args;
+
+	va_start(args, format);
+	assert_true(vasprintf(&text, format, args) >= 0);
+	va_end(args);
+	json_t *object = parse(text);
+	free(text);
+	return object;
+}
+
+/* A status with something in every line of the page. */
+static json_t *full_status(unsigned second, unsigned rate, unsigned lost)
+{
+	return parse_format(
+		"{\"version\":\"0.1.0\",\"state\":\"recording\",\"mode\":\"flight\",\"uptime_s\":%"
+		"u,"
+		"\"clients\":12,\"triggers\":3,"
+		"\"sealed\":{\"segments\":17,\"commands_waiting\":19,\"commands_failed\":23},"
+		"\"source\":{\"kind\":\"usb\",\"name\":\"usb:serial=42\",\"clock_hz\":66666666,"
+		"\"board\":{\"state\":\"streaming\",\"id\":\"1209:0001\",\"serial\":\"BC-00427\","
+		"\"product\":\"Capture board 3000\",\"speed\":\"high\",\"info\":{\"firmware\":"
+		"\"1.4.2\"},"
+		"\"plugs\":3,\"unplugs\":2,\"stalls\":4,\"overflows\":5,\"last_error\":"
+		"\"transfer of 65536 bytes failed\"}},"
+		"\"recording\":{\"id\":\"20261120T194302Z-ab12cd\",\"label\":\"night 77\","
+		"\"started\":\"2026-11-18T10:00:00Z\",\"segment\":31,\"path\":"
+		"\"/var/lib/buscapd/20261120T194302Z-ab12cd-00031.byu.lz4.partial\","
+		"\"records\":1234567890,\"bytes\":9876543210},"
+		"\"flight\":{\"seconds\":12.5,\"limit_seconds\":30,\"bytes\":456000000,"
+		"\"limit_bytes\":789000000},\"replay\":{\"path\":\"/tmp/traces/1234.byu\"},"
+		"\"counts\":{\"received\":%u,\"written\":1,\"durable\":1,\"in_flight\":0,"
+		"\"dropped\":{\"buffer\":%u,\"disk\":345678,\"invalid\":111222,\"filtered\":"
+		"333444,\"idle\":555666},\"board_lost\":777888,\"skipped_bytes\":999111,"
+		"\"gaps\":2468},"
+		"\"rates\":{\"samples_per_s\":%u,\"bytes_in_per_s\":%u,\"bytes_out_per_s\":%u},"
+		"\"buffer\":{\"chunks\":64,\"free\":%u,\"low_water\":11},"
+		"\"disk\":{\"free_bytes\":812345678901,\"hours_left\":10.6,"
+		"\"last_error\":\"write: error 28\"}}",
+		1000 + second, 1000000 * second, 123456 + lost, rate, rate * 12, rate * 4,
+		63 - second % 10);
+}
+
+static json_t *full_mix(unsigned second)
+{
+	char pages[4096];
+	size_t used = 0;
+
+	for (unsigned i = 0; i < 32; i++)
+		used += (size_t)snprintf(pages + used, sizeof(pages) - used,
+			"%s{\"addr\":\"0x%08x\",\"samples\":%u,\"more\":%u}", i != 0 ? "," : "",
+			(i * 2654435761u) & ~0xFFFu, 100000 / (i + 2), i < 20 ? 0 : 1000);
+	unsigned n = second * 1000;
+	return parse_format(
+		"{\"sampled\":%u,\"of\":%u,\"types\":{\"FETCH\":%u,\"MEMREAD\":%u,"
+		"\"CNTRLAGNTRES\":%u,\"0xf2\":1,\"IOWRITE\":%u,\"INTA\":%u,\"HALT\":%u},"
+		"\"procs\":{\"0\":%u,\"1\":%u,\"10\":%u,\"255\":%u,\"2\":%u},"
+		"\"memory\":400000,\"pages\":[%s]}",
+		n, 16 * n, n / 2, n / 4, n / 8, n / 16, n / 32, n / 64, n / 2, n / 4, n / 8, n / 16,
+		n / 32, pages);
+}
+
+static void look(struct fixture *f, json_t *status, json_t *mix)
+{
+	assert_true(bc_top_state_status(f->state, status, &f->now));
+	bc_top_state_mix(f->state, mix, &f->now);
+	json_decref(status);
+	json_decref(mix);
+}
+
+/* A quarter of an hour, one look a second. */
+static void run_on(struct fixture *f)
+{
+	for (unsigned second = 1; second <= 900; second++) {
+		f->now.ns += SECOND_NS;
+		f->now.wall++;
+		look(f, full_status(second, 4000000 + second % 50 * 20000, second / 400 * 10),
+			full_mix(second));
+	}
+}
+
+static char *page_text(struct fixture *f)
+{
+	struct bc_top_grid grid;
+	char line[BC_TOP_LINE_BYTES];
+	char *text = malloc((size_t)f->view.height * (4 * f->view.width + 1) + 1);
+	size_t used = 0;
+
+	assert_non_null(text);
+	assert_int_equal(bc_top_page_draw(&grid, f->state, &f->view, &f->now), 0);
+	assert_int_equal(grid.width, f->view.width);
+	assert_int_equal(grid.height, f->view.height);
+	for (unsigned y = 0; y < grid.height; y++) {
+		size_t bytes = bc_top_grid_line(&grid, y, line);
+		memcpy(text + used, line, bytes);
+		text[used + bytes] = '\n';
+		used += bytes + 1;
+	}
+	text[used] = '\0';
+	bc_top_grid_close(&grid);
+	return text;
+}
+
+static void check_has(struct fixture *f, const char *wanted)
+{
+	char *text = page_text(f);
+
+	if (strstr(text, wanted) == NULL)
+		fail_msg("\"%s\" is wanted in\n%s", wanted, text);
+	free(text);
+}
+
+static void check_lacks(struct fixture *f, const char *unwanted)
+{
+	char *text = page_text(f);
+
+	if (strstr(text, unwanted) != NULL)
+		fail_msg("\"%s\" is not wanted in\n%s", unwanted, text);
+	free(text);
+}
+
+/* ---- the layout */
+
+/* Numbers with what belongs to them: "12,345", "10.6", "0x00001000", "20:07:03". */
+static size_t number_length(const char *p)
+{
+	size_t n = 0;
+
+	while (isalnum((unsigned char)p[n]) || (p[n] != '\0' && strchr(".,:-_/", p[n]) != NULL &&
+						       isalnum((unsigned char)p[n + 1])))
+		n++;
+	return n;
+}
+
+/* The numbers of texts, each once. */
+struct numbers {
+	char texts[4000][64];
+	size_t count;
+};
+
+static bool has_number(const struct numbers *numbers, const char *p, size_t n)
+{
+	for (size_t i = 0; i < numbers->count; i++)
+		if (strncmp(numbers->texts[i], p, n) == 0 && numbers->texts[i][n] == '\0')
+			return true;
+	return false;
+}
+
+/* The next number at or behind p, of *n characters; NULL: there is none. */
+static const char *next_number(const char *p, size_t *n)
+{
+	for (; *p != '\0'; p += *n != 0 ? *n : 1) {
+		*n = number_length(p);
+		if (*n != 0 && isdigit((unsigned char)*p))
+			return p;
+	}
+	return NULL;
+}
+
+static void add_numbers(struct numbers *numbers, const char *text)
+{
+	size_t n = 0;
+
+	for (const char *p = text; (p = next_number(p, &n)) != NULL; p += n) {
+		if (has_number(numbers, p, n))
+			continue;
+		assert_true(n < sizeof(numbers->texts[0]) && numbers->count < 4000);
+		memcpy(numbers->texts[numbers->count++], p, n);
+	}
+}
+
+/* Every number of the text stands as it is in a page that has room for all, or is cut with the
+ * sign. */
+static void check_numbers(const char *text, const struct numbers *all, const char *sign)
+{
+	size_t n = 0;
+
+	for (const char *p = text; (p = next_number(p, &n)) != NULL; p += n) {
+		const char *end = p + n + strspn(p + n, ".,:-/");
+		if (!has_number(all, p, n) && strncmp(end, sign, strlen(sign)) != 0)
+			fail_msg("%.*s is cut without a sign in\n%s", (int)n, p, text);
+	}
+}
+
+/* Or each `step`th. */
+static void check_each_size(struct fixture *f, unsigned step)
+{
+	char line[BC_TOP_LINE_BYTES];
+	unsigned seen = 0;
+
+	for (f->view.width = 1; f->view.width <= WIDTHS; f->view.width += step) {
+		for (f->view.height = 1; f->view.height <= HEIGHTS; f->view.height += step) {
+			struct bc_top_grid grid;
+			assert_int_equal(bc_top_page_draw(&grid, f->state, &f->view, &f->now), 0);
+			assert_int_equal(grid.width, f->view.width);
+			assert_int_equal(grid.height, f->view.height);
+			for (unsigned y = 0; y < grid.height; y++) {
+				size_t bytes = bc_top_grid_line(&grid, y, line);
+				assert_int_equal(bytes, strlen(line));
+				assert_true(bc_top_columns(&grid, line) <= f->view.width);
+				assert_null(strpbrk(line, "\n\r\t\033"));
+				seen += bytes != 0;
+			}
+			bc_top_grid_close(&grid);
+		}
+	}
+	assert_true(seen > WIDTHS * HEIGHTS / step / step);
+}
+
+TEST_F(no_page_is_wider_or_higher_than_it_may_be)
+{
+	check_each_size(f, 3); /* nothing known at all */
+	run_on(f);
+	check_each_size(f, 1);
+	f->view.is_utf8 = false;
+	check_each_size(f, 3);
+	f->view.is_help = true;
+	check_each_size(f, 3);
+	f->view.is_help = false;
+	f->view.is_utf8 = true;
+	f->view.is_screen = false;
+	check_each_size(f, 3);
+	bc_top_state_away(f->state, "nobody is there");
+	f->view.is_screen = true;
+	f->view.is_paused = true;
+	f->now.ns += 100 * SECOND_NS;
+	check_each_size(f, 3);
+}
+
+/* What may stand on a page of any size: pages with room, which differ in the span of the graphs. */
+static struct numbers *all_numbers(struct fixture *f)
+{
+	struct numbers *all = calloc(1, sizeof(*all));
+	char text[64];
+
+	assert_non_null(all);
+	f->view.height = HEIGHTS;
+	for (f->view.width = 18; f->view.width <= WIDTHS; f->view.width++) {
+		char *page = page_text(f);
+		/* Of narrow pages only the heading of the graphs, which is whole or not there. */
+		char *span = strstr(page, " last ");
+		char *end = span != NULL ? strstr(span, " s each\n") : NULL;
+		if (f->view.width >= 210)
+			add_numbers(all, page);
+		else if (end != NULL) {
+			*end = '\0';
+			add_numbers(all, span);
+		}
+		free(page);
+	}
+	for (unsigned n = 1; n < 40; n++) {
+		snprintf(text, sizeof(text), "and %u more", n);
+		add_numbers(all, text);
+	}
+	return all;
+}
+
+TEST_F(no_number_is_cut_without_a_sign)
+{
+	const char *signs[] = {"~", "\u2026"};
+
+	run_on(f);
+	for (unsigned is_utf8 = 0; is_utf8 < 2; is_utf8++) {
+		f->view.is_utf8 = is_utf8 != 0;
+		struct numbers *all = all_numbers(f);
+		assert_true(has_number(all, "1,247,042", 9));
+		for (f->view.width = 1; f->view.width <= WIDTHS; f->view.width++) {
+			for (f->view.height = 1; f->view.height <= HEIGHTS;
+				f->view.height += 1 + f->view.height / 30) {
+				char *text = page_text(f);
+				check_numbers(text, all, signs[is_utf8]);
+				free(text);
+			}
+		}
+		free(all);
+	}
+}
+
+TEST_F(what_matters_most_is_there_as_long_as_there_is_a_line)
+{
+	run_on(f);
+	f->view.height = 1;
+	check_has(f, "recording");
+	f->view.height = 2;
+	check_has(f, "samples/s      4.00 M");
+	f->view.height = 3;
+	check_has(f, "lost       1,247,042 samples");
+	f->view.height = 4;
+	check_has(f, "10.6 hours left");
+	check_lacks(f, "buffer  ");
+	f->view.height = 6;
+	check_has(f, "buffer            2 %");
+	check_has(f, "q quit");
+}
+
+/* ---- what stands on it */
+
+TEST_F(a_screen_of_80_by_24_shows_all_that_is_asked_for)
+{
+	static const char *const wanted[] = {"buscap top  recording", "usb, clock 66.7 MHz",
+		"streaming, 1209:0001 BC-00427", "20261120T194302Z-ab12cd", "1.23 G records",
+		"9.88 GB", "segment 31", "write: error 28", "10.6 hours left", "samples/s",
+		"records/s", "to disk/s", "buffer", "lost/s", "FETCH", "0x00000000", "and 27 more"};
+
+	run_on(f);
+	f->view.height = 28;
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		check_has(f, wanted[i]);
+}
+
+TEST_F(tables_are_of_the_last_ten_seconds)
+{
+	run_on(f);
+	f->view.height = 60;
+	f->view.width = 120;
+	check_has(f, "the last 10 s, by one sample in 16");
+	check_has(f, "FETCH          8.00 k  50.0 %");
+	check_has(f, "CNTRLAGNTRES   2.00 k  12.5 %");
+	check_lacks(f, "0xf2"); /* long ago */
+	check_has(f, "255         1.00 k   6.2 %");
+}
+
+TEST_F(the_order_of_tables_is_by_share_or_by_name)
+{
+	run_on(f);
+	f->view.height = 60;
+	char *text = page_text(f);
+	assert_true(strstr(text, "\nFETCH") < strstr(text, "\nCNTRL"));
+	assert_true(strstr(text, "  10  ") < strstr(text, "  255  "));
+	assert_true(strstr(text, "  10  ") < strstr(text, "   2     "));
+	free(text);
+	f->view.is_by_name = true;
+	text = page_text(f);
+	assert_true(strstr(text, "\nFETCH") > strstr(text, "\nCNTRL"));
+	assert_true(strstr(text, "   2     ") < strstr(text, "  10  "));
+	const char *before = NULL;
+	for (const char *p = text; (p = strstr(p, "0x")) != NULL; p++) {
+		assert_true(before == NULL || memcmp(before, p, 10) < 0);
+		before = p;
+	}
+	free(text);
+}
+
+TEST_F(a_bus_that_has_gone_quiet_shows_what_was_before)
+{
+	run_on(f);
+	for (unsigned i = 0; i < 12; i++) {
+		f->now.ns += SECOND_NS;
+		look(f, full_status(901 + i, 0, 20), full_mix(900));
+	}
+	f->view.height = 60;
+	check_has(f, "on the bus since the daemon began, by one sample in 16");
+	check_has(f, "0xf2");
+	check_has(f, "<0.1 %");
+}
+
+TEST_F(losses_are_told_as_they_come)
+{
+	f->view.height = 40;
+	look(f, parse("{\"state\":\"recording\",\"counts\":{\"received\":1},\"uptime_s\":1}"),
+		NULL);
+	check_has(f, "lost       none\n");
+	f->now.ns += SECOND_NS;
+	look(f,
+		parse("{\"state\":\"recording\",\"counts\":{\"received\":1,\"gaps\":1},"
+		      "\"uptime_s\":2}"),
+		NULL);
+	check_has(f, "lost       unknown number of samples, 1 gap\n");
+	f->now.ns += SECOND_NS;
+	look(f,
+		parse("{\"state\":\"recording\",\"counts\":{\"received\":1,\"gaps\":2,"
+		      "\"dropped\":{\"buffer\":1}},\"uptime_s\":3}"),
+		NULL);
+	check_has(f, "lost       1 sample, last 0 s ago, 2 gaps, buffer 1\n");
+	check_has(f, "lost/s              1");
+	f->now.ns += 65 * SECOND_NS;
+	check_has(f, "last 1 min 5 s ago");
+	/* The daemon starts over: these are not its losses. */
+	look(f,
+		parse("{\"state\":\"idle\",\"counts\":{\"received\":0,\"dropped\":{\"disk\":5}},"
+		      "\"uptime_s\":1}"),
+		NULL);
+	check_has(f, "lost       5 samples, disk 5\n");
+	check_has(f, "lost/s              0");
+}
+
+TEST_F(an_absent_daemon_is_told_with_its_time)
+{
+	run_on(f);
+	bc_top_state_away(f->state, "connection refused");
+	f->now.ns += 23 * SECOND_NS;
+	check_has(f, "no daemon");
+	check_has(f, "(23 s), trying again\nconnection refused\n");
+	check_has(f, "4.00 M"); /* as it was */
+	f->view.height = 10;
+	check_has(f, "(23 s), trying again, connection refused\n");
+	look(f, full_status(1000, 7000000, 10), full_mix(1000));
+	check_lacks(f, "no daemon");
+	check_has(f, "7.00 M");
+}
+
+TEST_F(texts_of_others_cannot_leave_their_place)
+{
+	look(f,
+		parse("{\"state\":\"recording\\u001b[2J\",\"counts\":{},\"source\":{\"kind\":"
+		      "\"a\\nb\","
+		      "\"name\":\"\\u4e2d\\u6587\\u202e\\u0301\",\"clock_hz\":1e300},"
+		      "\"uptime_s\":1e308,"
+		      "\"recording\":{\"id\":\"\\t\\u0000x\",\"bytes\":-5}}"),
+		parse("{\"sampled\":2,\"of\":1e308,\"memory\":1,\"types\":{\"\\u001b]0;x\":1e300,"
+		      "\"y\":-1},\"procs\":[],\"pages\":[{},{\"addr\":5},{\"addr\":\"zz\"}]}"));
+	check_each_size(f, 3);
+	f->view.height = 40;
+	check_has(f, "recording\\x1b[2J");
+	check_has(f, "a\\x0ab");
+	check_has(f, "\u4e2d\u6587");
+	f->view.is_utf8 = false;
+	check_has(f, ", ??\\xe2\\x80\\xae?");
+	check_each_size(f, 3);
+}
+
+/* Any object with a state and counts, whatever else in it is missing or of another type. */
+TEST_F(a_status_with_any_member_missing_is_shown)
+{
+	json_t *whole = full_status(5, 10, 0);
+	const char *key;
+	json_t *item;
+	static const char *const others[] = {"null", "5", "\"x\"", "[]", "{}", "true", "-1e308"};
+
+	json_object_foreach(whole, key, item)
+	{
+		for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]) + 1; i++) {
+			json_t *part = json_copy(whole);
+			json_object_del(part, key);
+			if (i != 0)
+				assert_int_equal(
+					json_object_set_new(part, key, parse(others[i - 1])), 0);
+			bool is_one = bc_top_state_status(f->state, part, &f->now);
+			bool is_needed = strcmp(key, "state") == 0 || strcmp(key, "counts") == 0;
+			assert_true(is_one || is_needed);
+			free(page_text(f));
+			json_decref(part);
+		}
+	}
+	json_decref(whole);
+	assert_false(bc_top_state_status(f->state, NULL, &f->now));
+	json_t *none = parse("[1]");
+	assert_false(bc_top_state_status(f->state, none, &f->now));
+	json_decref(none);
+}
+
+/* ---- the graphs */
+
+TEST_F(a_graph_shows_minutes_but_never_more_than_ten)
+{
+	for (unsigned width = 5; width <= BC_TOP_WIDTH_MAX; width++) {
+		unsigned seconds = bc_top_graph_step(width) * width;
+		assert_true(seconds >= 240);
+		assert_true(seconds <= 600 || bc_top_graph_step(width) == 1);
+		assert_true(seconds <= BC_TOP_SECONDS);
+	}
+}
+
+static void graph_line(struct fixture *f, enum bc_top_line line, unsigned width, double *highest,
+	char out[BC_TOP_LINE_BYTES])
+{
+	struct bc_top_grid grid;
+
+	assert_int_equal(bc_top_grid_open(&grid, width, 1, f->view.is_utf8), 0);
+	*highest = bc_top_graph_draw(
+		&grid, 0, 0, width, 1, BC_TOP_GRAPH, f->state, line, f->now.ns / SECOND_NS);
+	bc_top_grid_line(&grid, 0, out);
+	bc_top_grid_close(&grid);
+}
+
+static void look_rate(struct fixture *f, double rate, unsigned lost)
+{
+	f->now.ns += SECOND_NS;
+	look(f,
+		parse_format("{\"state\":\"recording\",\"uptime_s\":%u,\"counts\":{\"dropped\":"
+			     "{\"buffer\":%u}},\"rates\":{\"samples_per_s\":%f}}",
+			(unsigned)(f->now.ns / SECOND_NS), lost, rate),
+		NULL);
+}
+
+TEST_F(each_second_is_a_step_of_the_graph)
+{
+	char line[BC_TOP_LINE_BYTES];
+	char wanted[BC_TOP_LINE_BYTES] = "";
+	double highest;
+
+	for (unsigned i = 0; i <= 8; i++)
+		look_rate(f, i, 0);
+	for (unsigned i = 0; i < 240 - 9; i++)
+		strcat(wanted, " ");
+	strcat(wanted, "▁▂▂▃▄▅▆▇█");
+	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
+	assert_string_equal(line, wanted);
+	assert_true(highest == 8);
+	f->view.is_utf8 = false;
+	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
+	assert_string_equal(line + 231, "_..,-=+*#");
+}
+
+TEST_F(one_lost_sample_is_seen_in_ten_minutes)
+{
+	char line[BC_TOP_LINE_BYTES];
+	double highest;
+
+	look_rate(f, 1, 0);
+	look_rate(f, 1, 1);
+	for (unsigned i = 0; i < 100; i++)
+		look_rate(f, 1, 1);
+	look_rate(f, 1, 1000001);
+	for (unsigned i = 0; i < 100; i++)
+		look_rate(f, 1, 1000001);
+	f->view.is_utf8 = false;
+	graph_line(f, BC_TOP_LOST, 60, &highest, line);
+	assert_true(highest == 1000000);
+	assert_non_null(strchr(line, '.'));
+	assert_non_null(strchr(line, '#'));
+}
+
+/* Looks that come late, twice in a second, or not at all. */
+TEST_F(seconds_without_a_look_are_blank_but_jitter_is_none)
+{
+	char line[BC_TOP_LINE_BYTES];
+	double highest;
+
+	f->now.ns = 5000 * SECOND_NS + 999000000;
+	f->view.is_utf8 = false;
+	for (unsigned i = 0; i < 10; i++)
+		look_rate(f, 1, 0);
+	f->now.ns += 1002000000; /* a second number is passed over */
+	look_rate(f, 1, 0);
+	f->now.ns -= SECOND_NS; /* twice in one */
+	look_rate(f, 1, 3);
+	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
+	assert_non_null(strstr(line, " #############"));
+	graph_line(f, BC_TOP_LOST, 240, &highest, line);
+	assert_true(highest == 3);
+	f->now.ns += 20 * SECOND_NS;
+	look_rate(f, 1, 3);
+	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
+	assert_non_null(strstr(line, "#                    #"));
+	/* Hours later nothing of that is left, though it lies at the same places. */
+	f->now.ns += 4 * BC_TOP_SECONDS * SECOND_NS;
+	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
+	assert_string_equal(line, "");
+}
+
+/* ---- the grid */
+
+TEST_F(a_grid_takes_any_place_and_any_room)
+{
+	struct dice dice = {.state = 7};
+	static const char *const texts[] = {"", "x", "12345", "\u2588\u2588", "\u4e2d\u6587\u5b57",
+		"a\xff\xc3", "\xe4\xb8", "\xf0\x9f\x98\x80", "tab\there"};
+
+	for (unsigned i = 0; i < 200000; i++) {
+		struct bc_top_grid grid;
+		char line[BC_TOP_LINE_BYTES];
+		const char *text = texts[dice_below(&dice, 9)];
+		unsigned room = dice_below(&dice, 12);
+		assert_int_equal(bc_top_grid_open(&grid, dice_below(&dice, 8), dice_below(&dice, 3),
+					 dice_below(&dice, 2)),
+			0);
+		unsigned x = dice_below(&dice, 10);
+		unsigned y = dice_below(&dice, 4);
+		unsigned taken = bc_top_put(&grid, x, y, room, BC_TOP_BOLD, text);
+		assert_true(taken <= room && (taken == 0 || x + taken <= grid.width));
+		bc_top_put_right(&grid, x, y, room, BC_TOP_BOLD, text);
+		for (y = 0; y < grid.height; y++) {
+			bc_top_grid_line(&grid, y, line);
+			assert_true(bc_top_columns(&grid, line) <= grid.width);
+		}
+		bc_top_grid_close(&grid);
+	}
+}
+
+TEST_F(a_text_that_is_cut_ends_in_the_sign)
+{
+	struct bc_top_grid grid;
+	char line[BC_TOP_LINE_BYTES];
+
+	assert_int_equal(bc_top_grid_open(&grid, 20, 3, true), 0);
+	assert_int_equal(bc_top_put(&grid, 0, 0, 5, BC_TOP_PLAIN, "12345"), 5);
+	assert_int_equal(bc_top_put(&grid, 0, 1, 4, BC_TOP_PLAIN, "12345"), 4);
+	assert_int_equal(bc_top_put(&grid, 0, 2, 4, BC_TOP_PLAIN, "\u4e2d\u6587\u5b57"), 3);
+	bc_top_grid_line(&grid, 0, line);
+	assert_string_equal(line, "12345");
+	bc_top_grid_line(&grid, 1, line);
+	assert_string_equal(line, "123\u2026");
+	bc_top_grid_line(&grid, 2, line);
+	assert_string_equal(line, "\u4e2d\u2026");
+	bc_top_grid_close(&grid);
+	assert_int_equal(bc_top_grid_open(&grid, 1000000, 1000000, true), 0);
+	assert_int_equal(grid.width, BC_TOP_WIDTH_MAX);
+	assert_int_equal(grid.height, BC_TOP_HEIGHT_MAX);
+	bc_top_grid_close(&grid);
+}

@@ -1,0 +1,266 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/api/api_body.h"
+#include "daemon/http/permissions.h"
+#include "formats/base/utf8.h"
+#include "tests/support/test.h"
+
+static const char *const names[] = {
+	"text", "flag", "number", "time", "size", "words", "metadata", "inner", "list", NULL};
+static const char *const inner_names[] = {"number", "list", NULL};
+static const char *const no_names[] = {NULL};
+
+/* All that a body may say, at once. */
+struct all {
+	char why[256];
+	char text[9];
+	bool flag;
+	uint64_t number;
+	uint64_t time_ns;
+	uint64_t size_bytes;
+	char words[32];
+	char metadata[BC_METADATA_MAX];
+	uint64_t inner_number;
+	uint64_t list_number;
+	unsigned count;
+};
+
+static bool read_within(struct all *a, const struct bc_body *body)
+{
+	struct bc_body inner;
+
+	if (!bc_body_object(body, "inner", inner_names, &inner) ||
+		!bc_body_number(&inner, "number", 1, 10, &a->inner_number) ||
+		!bc_body_count(body, "list", 3, &a->count))
+		return false;
+	for (unsigned i = 0; i < a->count; i++)
+		if (!bc_body_element(body, "list", i, inner_names, &inner) ||
+			!bc_body_number(&inner, "number", 1, 10, &a->list_number))
+			return false;
+	return true;
+}
+
+static bool read_bytes(struct all *a, const char *text, size_t bytes)
+{
+	struct bc_body body;
+
+	memset(a, 0, sizeof(*a));
+	if (!bc_body_read(&body, text, bytes, names, a->why, sizeof(a->why)))
+		return false;
+	bool is_good = bc_body_text(&body, "text", a->text, sizeof(a->text)) &&
+		       bc_body_flag(&body, "flag", &a->flag) &&
+		       bc_body_number(&body, "number", 3, BC_BODY_NUMBER_MAX, &a->number) &&
+		       bc_body_time(&body, "time", &a->time_ns) &&
+		       bc_body_size(&body, "size", &a->size_bytes) &&
+		       bc_body_words(&body, "words", a->words, sizeof(a->words)) &&
+		       bc_body_metadata(&body, "metadata", a->metadata) && read_within(a, &body);
+	bc_body_free(&body);
+	return is_good;
+}
+
+/* From memory that ends where the text does. */
+static bool read_all(struct all *a, const char *text)
+{
+	size_t bytes = strlen(text);
+	char *exact = malloc(bytes + (bytes == 0));
+
+	memcpy(exact, text, bytes);
+	bool is_good = read_bytes(a, exact, bytes);
+	free(exact);
+	return is_good;
+}
+
+TEST(what_is_said_is_read)
+{
+	struct all a;
+
+	assert_true(read_all(&a,
+		" {\"text\":\"a\\u00e9b\",\"flag\":true,\"number\":9007199254740991,\"time\":0.25,"
+		"\"size\":\"2K\",\"words\":1.5,\"metadata\":{\"k\":\"v\\n\",\"l.m\":\"\"},"
+		"\"inner\":{\"number\":10},\"list\":[{\"number\":1},{\"number\":2e0}]} \r\n"));
+	assert_string_equal(a.text, "a\xC3\xA9"
+				    "b");
+	assert_true(a.flag);
+	assert_true(a.number == BC_BODY_NUMBER_MAX);
+	assert_true(a.time_ns == 250000000);
+	assert_true(a.size_bytes == 2048);
+	assert_string_equal(a.words, "1.500000000s");
+	assert_string_equal(a.metadata, "{\"k\":\"v\\n\",\"l.m\":\"\"}");
+	assert_true(a.inner_number == 10 && a.count == 2 && a.list_number == 2);
+	assert_true(read_all(&a, "{\"time\":\"10ms\",\"size\":7,\"words\":\"16M\"}"));
+	assert_true(a.time_ns == 10000000 && a.size_bytes == 7);
+	assert_string_equal(a.words, "16M");
+}
+
+TEST(nothing_is_an_empty_object)
+{
+	struct all a;
+
+	assert_true(read_all(&a, ""));
+	assert_true(read_all(&a, "{}"));
+	assert_true(a.count == 0 && a.metadata[0] == '\0');
+}
+
+TEST(what_is_wrong_is_named)
+{
+	static const struct {
+		const char *text;
+		const char *words;
+	} wrong[] = {
+		{"{\"frob\":1}", "frob: no such member; text, flag, "},
+		{"{\"Text\":\"a\"}", "Text: no such member"},
+		{"{\"text\":\"a\",\"text\":\"a\"}",
+			"invalid JSON at byte 18: duplicate object key near '\"text\"'"},
+		{"{\"text\":1}", "text: it is a text"},
+		{"{\"text\":null}", "text: it is a text"},
+		{"{\"text\":\"\"}", "text: it has 1 to 8 bytes"},
+		{"{\"text\":\"123456789\"}", "text: it has 1 to 8 bytes"},
+		{"{\"flag\":1}", "flag: it is true or false"},
+		{"{\"number\":2}", "number: it is a whole number from 3 to 9007199254740991"},
+		{"{\"number\":3.5}", "number: it is a whole number"},
+		{"{\"number\":9007199254740992}", "number: it is a whole number"},
+		{"{\"number\":1e999}", "invalid JSON at byte 15: real number overflow"},
+		{"{\"number\":-3}", "number: it is a whole number"},
+		{"{\"number\":\"3\"}", "number: it is a whole number"},
+		{"{\"time\":0}", "time: it is a time above 0"},
+		{"{\"time\":-1}", "time: so many seconds are no time"},
+		{"{\"time\":1e300}", "time: so many seconds are no time"},
+		{"{\"time\":\"soon\"}", "time: it is a time above 0"},
+		{"{\"time\":[]}", "time: it is a number of seconds or a text"},
+		{"{\"size\":0}", "size: it is a whole number from 1"},
+		{"{\"size\":\"0\"}", "size: it is a size above 0"},
+		{"{\"size\":\"big\"}", "size: it is a size above 0"},
+		{"{\"size\":{}}", "size: it is a size above 0"},
+		{"{\"words\":false}", "words: it is a text"},
+		{"{\"metadata\":[]}", "metadata: it is an object of texts"},
+		{"{\"metadata\":{\"k\":1}}", "metadata k: a value is a string"},
+		{"{\"metadata\":{\"\":\"v\"}}", "metadata"},
+		{"{\"metadata\":{\"a=b\":\"v\"}}", "metadata"},
+		{"{\"metadata\":{\"k\":\"v\",\"k\":\"w\"}}", "duplicate object key near '\"k\"'"},
+		{"{\"inner\":1}", "inner: it is an object"},
+		{"{\"inner\":{\"frob\":1}}", "inner.frob: no such member; number and list are"},
+		{"{\"inner\":{\"number\":11}}", "inner.number: it is a whole number from 1 to 10"},
+		{"{\"list\":{}}", "list: it is a list"},
+		{"{\"list\":[{},{},{},{}]}", "list: there are 3 at most"},
+		{"{\"list\":[{},1]}", "list[1]: it is an object"},
+		{"{\"list\":[{},{\"number\":0}]}", "list[1].number: it is a whole number"},
+		{"[]", "the body is a JSON object"},
+		{"1", "invalid JSON at byte 1: '[' or '{' expected near '1'"},
+		{"nothing", "invalid JSON at byte "},
+		{"{\"text\":\"a\"", "invalid JSON at byte "},
+		{"{\"text\":\"a}", "invalid JSON at byte "},
+		{"{\"text\":\"a\\", "invalid JSON at byte "},
+		{"{\"text\":\"a\\u00", "invalid JSON at byte "},
+		{"{} {}", "invalid JSON at byte "},
+		{"{\"number\":03}", "invalid JSON at byte "},
+		{"{\"number\":+3}", "invalid JSON at byte "},
+		{"{\"number\":3.}", "invalid JSON at byte "},
+		{"{\"number\":3e}", "invalid JSON at byte "},
+		{"{\"number\":3-4}", "invalid JSON at byte "},
+		{"{\"number\":-}", "invalid JSON at byte "},
+		{"{\"text\":\"a\tb\"}", "invalid JSON at byte "},
+		{"{\"text\":\"a\\u0000b\"}", "invalid JSON at byte "},
+		{"\xEF\xBB\xBF{}", "invalid JSON at byte "},
+		{"{\f}", "invalid JSON at byte "},
+		{"{\"text\":\"\\ud800\"}", "invalid JSON at byte "},
+		{"{\"text\":\"\xFF\"}", "invalid JSON at byte "},
+		{"{\"\xC3\":1}", "invalid JSON at byte "},
+	};
+	struct all a;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		bool is_read = read_all(&a, wrong[i].text);
+		if (is_read || strstr(a.why, wrong[i].words) == NULL)
+			fail_msg("%s: %s", wrong[i].text, is_read ? "it was read" : a.why);
+	}
+}
+
+TEST(a_zero_byte_is_refused)
+{
+	static const char text[] = "{\"text\":\"a\0b\"}";
+	struct all a;
+
+	assert_false(read_bytes(&a, text, sizeof(text) - 1));
+	assert_non_null(strstr(a.why, "invalid JSON at byte "));
+	assert_false(read_bytes(&a, "{}", 3));
+}
+
+TEST(every_beginning_of_a_body_is_refused)
+{
+	static const char whole[] = "{\"text\":\"\\u00e9\xE2\x82\xAC\",\"number\":-1.5e+3,\"list\":"
+				    "[{\"number\":1}],\"flag\":true}";
+	struct all a;
+	char cut[sizeof(whole)];
+
+	for (size_t n = 1; n < sizeof(whole) - 1; n++) {
+		memcpy(cut, whole, n);
+		cut[n] = '\0';
+		assert_false(read_all(&a, cut));
+		assert_true(a.why[0] != '\0');
+	}
+}
+
+TEST(a_long_name_is_cut_between_characters)
+{
+	struct all a;
+	char text[256];
+
+	for (unsigned lead = 0; lead < 4; lead++) {
+		char *end = text + sprintf(text, "{\"%.*s", (int)lead, "xyz");
+		for (unsigned i = 0; i < 30; i++)
+			end = stpcpy(end, "\xE2\x82\xAC");
+		strcpy(end, "\":1}");
+		assert_false(read_all(&a, text));
+		assert_true(bc_utf8_is_valid(a.why, strlen(a.why)));
+		assert_non_null(strstr(a.why, "\xE2\x82\xAC: no such member"));
+	}
+}
+
+TEST(too_many_members_are_refused)
+{
+	struct all a;
+	char *text = malloc(BC_BODY_MAX);
+	char *end = stpcpy(text, "{\"metadata\":{");
+
+	for (unsigned i = 0; i < 5000; i++)
+		end += sprintf(end, "%s\"%u\":\"\"", i == 0 ? "" : ",", i);
+	strcpy(end, "}}");
+	assert_false(read_all(&a, text));
+	assert_non_null(strstr(a.why, "the metadata are longer than 4095 bytes"));
+	free(text);
+}
+
+TEST(a_body_may_have_no_members_at_all)
+{
+	struct bc_body body;
+	char why[128];
+
+	assert_true(bc_body_read(&body, "{}", 2, no_names, why, sizeof(why)));
+	assert_false(bc_body_need(&body, "text"));
+	assert_string_equal(why, "text: it is missing");
+	bc_body_free(&body);
+	assert_false(bc_body_read(&body, "{\"a\":1}", 7, no_names, why, sizeof(why)));
+	assert_string_equal(why, "a: no such member; there are none");
+}
+
+TEST(rights_are_read_by_name)
+{
+	char why[128];
+	uint32_t rights = 99;
+
+	assert_true(bc_rights_read(&rights, "", why, sizeof(why)));
+	assert_int_equal(rights, 0);
+	assert_true(bc_rights_read(&rights, " record,mark ,, replay", why, sizeof(why)));
+	assert_int_equal(rights, bc_right_bit(BC_RIGHT_RECORD) | bc_right_bit(BC_RIGHT_MARK) |
+					 bc_right_bit(BC_RIGHT_REPLAY));
+	for (enum bc_right right = 0; right < BC_RIGHTS; right++) {
+		assert_true(bc_rights_read(&rights, bc_right_name(right), why, sizeof(why)));
+		assert_int_equal(rights, bc_right_bit(right));
+	}
+	rights = 5;
+	assert_false(bc_rights_read(&rights, "record, rec", why, sizeof(why)));
+	assert_false(bc_rights_read(&rights, "marks", why, sizeof(why)));
+	assert_int_equal(rights, 5);
+}

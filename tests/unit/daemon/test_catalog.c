@@ -1,0 +1,288 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/api/catalog.h"
+#include "daemon/api/catalog_read.h"
+#include "formats/base/json.h"
+#include "tests/support/small_segment.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+#define OTHER "20261121T000000Z-000000-later"
+
+struct fixture {
+	struct temp_dir dir;
+	uv_loop_t loop;
+	struct bc_catalog *catalog;
+	atomic_bool is_cancelled;
+	struct bc_catalog_reading reading;
+	json_t *rows; /* of bc_catalog_read() */
+	unsigned answers;
+	int count; /* of rows in the last answer */
+	bool asks_again;
+};
+
+static void set_up(struct fixture *f)
+{
+	temp_dir_make(&f->dir);
+	assert_int_equal(uv_loop_init(&f->loop), 0);
+	f->reading = (struct bc_catalog_reading){
+		.dir = f->dir.path, .is_cancelled = &f->is_cancelled};
+}
+
+static void tear_down(struct fixture *f)
+{
+	bc_catalog_close(f->catalog);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&f->loop), 0);
+	json_decref(f->rows);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static json_t *row(struct fixture *f, size_t rows, size_t number)
+{
+	json_decref(f->rows);
+	f->rows = bc_catalog_read(&f->reading);
+	assert_int_equal(f->reading.status, 0);
+	assert_int_equal(json_array_size(f->rows), rows);
+	return json_array_get(f->rows, number);
+}
+
+/* Holds a member against its JSON. */
+static void assert_member(const json_t *object, const char *name, const char *wanted)
+{
+	char *text = bc_json_print(json_object_get(object, name));
+
+	assert_non_null(text);
+	if (strcmp(text, wanted) != 0)
+		fail_msg("%s is %s, not %s", name, text, wanted);
+	free(text);
+}
+
+static void make(struct fixture *f, uint32_t number, uint64_t first_record, uint64_t *bytes)
+{
+	struct small_segment s;
+
+	small_make(&s, f->dir.fd, number, first_record);
+	*bytes += s.size;
+	free(s.bytes);
+}
+
+TEST_F(a_recording_is_a_row_with_what_its_segments_tell)
+{
+	char wanted[TEMP_PATH_BYTES + 2];
+	uint64_t bytes = 0;
+
+	make(f, 3, 0, &bytes);
+	make(f, 4, SMALL_RECORDS, &bytes);
+	temp_write(&f->dir, SMALL_RECORDING "-00004.bcp1.lz4", "raw", 3);
+	temp_write(&f->dir, SMALL_RECORDING ".xxh128", "", 0);
+	temp_write(&f->dir, "notes.txt", "", 0);
+	const json_t *r = row(f, 1, 0);
+	assert_member(r, "id", "\"" SMALL_RECORDING "\"");
+	assert_member(r, "label", "\"boot\"");
+	assert_member(r, "started", "\"2026-11-20T09:15:00.248291015Z\"");
+	assert_member(r, "state", "\"complete\"");
+	assert_member(r, "segments", "2");
+	assert_member(r, "records", "92");
+	assert_member(r, "lost", "258");
+	snprintf(wanted, sizeof(wanted), "%llu", (unsigned long long)bytes);
+	assert_member(r, "bytes", wanted);
+	assert_member(r, "metadata", "{\"who\":\"me\",\"n\":[1,2]}");
+	snprintf(wanted, sizeof(wanted), "\"%s/" SMALL_RECORDING "-00004.byu.lz4\"", f->dir.path);
+	assert_member(r, "path", wanted);
+	assert_member(r, "reason", "null");
+	assert_true(json_is_string(json_object_get(r, "ended")));
+	assert_int_equal(json_object_size(r), 12);
+}
+
+TEST_F(recordings_stand_oldest_first)
+{
+	uint64_t bytes = 0;
+
+	make(f, 0, 0, &bytes);
+	assert_int_equal(linkat(f->dir.fd, SMALL_RECORDING "-00000.byu.lz4", f->dir.fd,
+				 OTHER "-00000.byu.lz4", 0),
+		0);
+	assert_member(row(f, 2, 0), "id", "\"" SMALL_RECORDING "\"");
+	assert_member(row(f, 2, 1), "id", "\"" OTHER "\"");
+	assert_member(row(f, 2, 1), "started", "\"2026-11-21T00:00:00.000000000Z\"");
+}
+
+TEST_F(what_is_not_sealed_makes_a_recording_torn)
+{
+	uint64_t bytes = 0;
+
+	make(f, 0, 0, &bytes);
+	make(f, 1, 0, &bytes);
+	assert_int_equal(renameat(f->dir.fd, SMALL_RECORDING "-00001.byu.lz4", f->dir.fd,
+				 SMALL_RECORDING "-00001.byu.lz4.partial"),
+		0);
+	assert_int_equal(truncate(temp_path(&f->dir, SMALL_RECORDING "-00001.byu.lz4.partial",
+					  (char[TEMP_PATH_BYTES]){0}),
+				 1000),
+		0);
+	const json_t *r = row(f, 1, 0);
+	assert_member(r, "state", "\"torn\"");
+	assert_member(r, "ended", "null");
+	assert_member(r, "records", "null");
+	assert_member(r, "lost", "null");
+	assert_member(r, "segments", "2");
+	assert_member(r, "label", "\"boot\"");
+}
+
+TEST_F(a_damaged_segment_at_any_byte_makes_no_row_unreadable)
+{
+	struct small_segment s;
+
+	small_make(&s, f->dir.fd, 0, 0);
+	for (size_t i = 0; i < s.size; i += SMALL_STEP) {
+		s.bytes[i] ^= 0x41;
+		temp_write(&f->dir, s.name, s.bytes, s.size);
+		const json_t *r = row(f, 1, 0);
+		assert_member(r, "id", "\"" SMALL_RECORDING "\"");
+		assert_member(r, "segments", "1");
+		s.bytes[i] ^= 0x41;
+	}
+	for (size_t n = 0; n < s.size; n += SMALL_STEP) {
+		temp_write(&f->dir, s.name, s.bytes, n);
+		const json_t *r = row(f, 1, 0);
+		assert_member(r, "records", "null"); /* it has no whole index */
+	}
+	free(s.bytes);
+}
+
+TEST_F(what_is_no_file_is_passed_over)
+{
+	assert_int_equal(mkfifoat(f->dir.fd, OTHER "-00000.byu.lz4", 0600), 0);
+	assert_int_equal(symlinkat("/etc/passwd", f->dir.fd, OTHER "-00001.byu.lz4"), 0);
+	row(f, 0, 0);
+	temp_write(&f->dir, OTHER "-00002.bcp1.lz4", "raw", 3); /* its segment is gone */
+	row(f, 0, 0);
+}
+
+TEST_F(a_name_without_a_time_has_no_start)
+{
+	temp_write(&f->dir, "mine-00000.byu.lz4", "x", 1);
+	const json_t *r = row(f, 1, 0);
+	assert_member(r, "id", "\"mine\"");
+	assert_member(r, "started", "null");
+	assert_member(r, "label", "null");
+	assert_member(r, "metadata", "{}");
+}
+
+TEST_F(of_too_many_recordings_the_newest_are_told)
+{
+	char name[80];
+
+	for (unsigned i = 0; i < BC_CATALOG_ROWS_MAX + 7; i++) {
+		snprintf(name, sizeof(name), "20261120T%02u%02u%02uZ-000000-00000.byu.lz4",
+			i / 3600, i / 60 % 60, i % 60);
+		temp_write(&f->dir, name, "", 0);
+	}
+	const json_t *r = row(f, BC_CATALOG_ROWS_MAX, 0);
+	assert_member(r, "id", "\"20261120T000007Z-000000\"");
+	assert_int_equal(f->reading.left_out, 7);
+}
+
+TEST_F(what_was_noted_is_in_the_metadata)
+{
+	static const char *const notes[] = {
+		"{\"who\":\"you\",\"run\":\"7\"}", "no object", "{\"run\":\"8\"}"};
+	struct bc_segment_header header = {
+		.recording = SMALL_RECORDING, .metadata = "{\"who\":\"me\"}"};
+	struct bc_segment_writer writer;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+
+	assert_non_null(chunk);
+	assert_non_null(encoded);
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, SMALL_RECORDING "-00000.byu.lz4",
+				 ".partial", &header),
+		0);
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+		struct bc_event note = {
+			.kind = BC_EVENT_NOTE, .text_bytes = (uint16_t)strlen(notes[i])};
+		size_t header_bytes;
+		bc_chunk_reset(chunk, 0, 0);
+		chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
+		assert_true(bc_chunk_add_event(chunk, &note, notes[i]));
+		bc_chunk_encode(encoded, chunk, &header_bytes);
+		assert_int_equal(
+			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	free(encoded);
+	free(chunk);
+	assert_member(row(f, 1, 0), "metadata", "{\"who\":\"you\",\"run\":\"8\"}");
+}
+
+/* On the loop */
+
+static void on_answer(void *context, json_t *rows)
+{
+	struct fixture *f = context;
+
+	f->answers++;
+	f->count = rows != NULL ? (int)json_array_size(rows) : -1;
+	json_decref(rows);
+	if (f->asks_again) {
+		f->asks_again = false;
+		assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
+	}
+}
+
+TEST_F(all_who_ask_are_answered_and_never_from_within)
+{
+	uint64_t bytes = 0;
+
+	make(f, 0, 0, &bytes);
+	assert_int_equal(bc_catalog_open(&f->catalog, &f->loop, f->dir.path), 0);
+	f->asks_again = true;
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
+	assert_int_equal(f->answers, 0);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_int_equal(f->answers, 101);
+	assert_int_equal(bc_catalog_left_out(f->catalog), 0);
+	assert_int_equal(f->count, 1);
+}
+
+TEST_F(a_directory_that_is_not_there_is_said)
+{
+	assert_int_equal(bc_catalog_open(&f->catalog, &f->loop, "/nowhere/at/all"), 0);
+	assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_int_equal(f->answers, 1);
+	assert_int_equal(f->count, -1);
+}
+
+TEST_F(it_may_be_closed_while_it_reads)
+{
+	uint64_t bytes = 0;
+
+	make(f, 0, 0, &bytes);
+	for (unsigned asked = 0; asked < 3; asked++) {
+		f->answers = 0;
+		assert_int_equal(bc_catalog_open(&f->catalog, &f->loop, f->dir.path), 0);
+		for (unsigned i = 0; i < asked; i++)
+			assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
+		bc_catalog_close(f->catalog);
+		assert_int_equal(f->answers, asked);
+		assert_true(asked == 0 || f->count == -1);
+		uv_run(&f->loop, UV_RUN_DEFAULT);
+		assert_int_equal(f->answers, asked);
+	}
+	f->catalog = NULL;
+	atomic_store(&f->is_cancelled, true);
+	assert_null(bc_catalog_read(&f->reading));
+	assert_int_equal(f->reading.status, -ECANCELED);
+}

@@ -1,0 +1,483 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/config/config_file.h"
+#include "daemon/config/config_keys.h"
+#include "daemon/config/options.h"
+#include "daemon/ingest/pool.h"
+#include "tests/support/test.h"
+
+struct fixture {
+	char dir[64];
+	char file[128];
+	char why[1024];
+	struct bc_config config;
+};
+
+static void set_up(struct fixture *f)
+{
+	snprintf(f->dir, sizeof(f->dir), "/tmp/buscap-config-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	snprintf(f->file, sizeof(f->file), "%s/buscapd.conf", f->dir);
+	bc_config_default(&f->config);
+}
+
+static void tear_down(struct fixture *f)
+{
+	static const char *const files[] = {
+		"buscapd.conf", "conf.d/10.conf", "conf.d/20.conf", "conf.d/30.off", "conf.d", ""};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char path[160];
+		snprintf(path, sizeof(path), "%s/%s", f->dir, files[i]);
+		if (remove(path) != 0)
+			continue;
+	}
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static void put(const struct fixture *f, const char *name, const char *text)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static bool load(struct fixture *f)
+{
+	f->why[0] = '\0';
+	return bc_config_load(&f->config, f->file, false, f->why, sizeof(f->why));
+}
+
+TEST_F(every_key_of_the_document_can_be_set)
+{
+	const struct bc_config *c = &f->config;
+
+	put(f, "buscapd.conf",
+		"; a comment\n# another\n[source]\nsource = file:trace,format=byu\nspeed = "
+		"realtime\n"
+		"[usb]\nserial = A1\ntransfers = 4\n"
+		"[output]\ndir = /tmp/x ; behind a value\nlabel = boot-1\nsealed_command = "
+		"/bin/true\n"
+		"sealed_timeout = 90s\n"
+		"[recording]\nrecord = always\nflight_time = 3m\nflight_size = 5M\nsampling = "
+		"10ms/1s\nmetadata.test = boot \"cold\"\nmetadata.who = me\n"
+		"[filter]\nkeep = type=read,write\nkeep.vga = addr=a0000-bffff\nleave_out = "
+		"proc=3\n"
+		"[trigger roi]\nwhen = port=e0\naction = mark\ntext = here\nholdoff = 1ms\n"
+		"[trigger end]\nwhen = idle 5s\naction = stop\npost = 16K\n"
+		"[rotation]\nfilesize = 5M\nduration = 60\ninterval = 1h\nfiles = 7\n"
+		"[stop]\nduration = 2\nrecords = 3\nfilesize = 4\n"
+		"[space]\nmax_use = 10G\nkeep_free = 1G\nmax_age = 30d\n"
+		"[pipeline]\nbuffer = 32M\nworkers = 3\nflush = 100ms\nsync = 1\n"
+		"[mapping]\ninvalid = keep\nsize = v1.0\nattr.D_WRITE = 7\nattr.INT_ACK = 255\n"
+		"[socket]\npath = /tmp/s\ngroup = users\nconnections = 9\nreserve = record, mark\n"
+		"metrics_listen = 127.0.0.1:9180\n[log]\nlevel = debug\n");
+	assert_true(load(f));
+	assert_int_equal(c->source.kind, BC_SOURCE_FILE);
+	assert_string_equal(c->source.path, "trace");
+	assert_true(c->speed > 0.99 && c->speed < 1.01);
+	assert_string_equal(c->usb.wish.serial, "A1");
+	assert_int_equal(c->usb.transfers, 4);
+	assert_string_equal(c->dir, "/tmp/x");
+	assert_string_equal(c->label, "boot-1");
+	assert_string_equal(c->sealed_command, "/bin/true");
+	assert_true(c->sealed_timeout_ns == UINT64_C(90000000000));
+	assert_int_equal(c->recording.mode, BC_RECORD_ALWAYS);
+	assert_true(c->recording.flight_ns == UINT64_C(180000000000));
+	assert_int_equal(c->recording.flight_bytes, 5 << 20);
+	assert_string_equal(
+		c->recording.metadata, "{\"test\":\"boot \\\"cold\\\"\",\"who\":\"me\"}");
+	assert_int_equal(c->sift.sampling.width_ns, 10000000);
+	assert_int_equal(c->sift.keep.count, 2);
+	assert_string_equal(c->sift.keep.rules[1].where, "addr=a0000-bffff");
+	assert_int_equal(c->sift.leave_out.count, 1);
+	assert_int_equal(c->triggers_count, 2);
+	assert_string_equal(c->triggers[0].name, "roi");
+	assert_int_equal(c->triggers[0].kind, BC_TRIGGER_RECORD);
+	assert_int_equal(c->triggers[0].action, BC_ACTION_MARK);
+	assert_string_equal(c->triggers[0].text, "here");
+	assert_int_equal(c->triggers[0].holdoff_ns, 1000000);
+	assert_int_equal(c->triggers[1].kind, BC_TRIGGER_IDLE);
+	assert_true(c->triggers[1].idle_ns == UINT64_C(5000000000));
+	assert_int_equal(c->triggers[1].post.unit, BC_LENGTH_BYTES);
+	assert_int_equal(c->triggers[1].post.value, 16384);
+	assert_int_equal(c->rotation.file_bytes, 5 << 20);
+	assert_int_equal(c->rotation.files, 7);
+	assert_int_equal(c->stop.records, 3);
+	assert_int_equal(c->stop.file_bytes, 4000);
+	assert_true(c->space.max_use_bytes == UINT64_C(10) << 30);
+	assert_true(c->space.keep_free_bytes == UINT64_C(1) << 30);
+	assert_true(c->space.max_age_ns == UINT64_C(2592000000000000));
+	assert_int_equal(c->buffer_bytes, 32 << 20);
+	assert_int_equal(c->workers, 3);
+	assert_int_equal(c->flush_ns, 100000000);
+	assert_int_equal(c->sync_ns, 1000000000);
+	assert_true(c->mapping.keep_invalid && c->mapping.size_v1_0);
+	assert_int_equal(c->mapping.attr[BC_CYCLE_D_WRITE], 7);
+	assert_int_equal(c->mapping.attr[BC_CYCLE_INT_ACK], 255);
+	assert_int_equal(c->mapping.attr[BC_CYCLE_I_FETCH], 3);
+	assert_string_equal(c->socket, "/tmp/s");
+	assert_string_equal(c->socket_group, "users");
+	assert_int_equal(c->connections, 9);
+	assert_int_equal(c->reserve, bc_right_bit(BC_RIGHT_RECORD) | bc_right_bit(BC_RIGHT_MARK));
+	assert_string_equal(c->metrics_listen.text, "127.0.0.1:9180");
+	assert_int_equal(c->metrics_listen.address.ss_family, AF_INET);
+	assert_int_equal(c->log_level, BC_LOG_DEBUG);
+	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
+}
+
+TEST_F(a_source_s_own_settings_are_before_those_of_its_section)
+{
+	put(f, "buscapd.conf",
+		"[source]\nsource = usb:serial=B2,wait=1\n[usb]\nserial = A1\ntransfers = 4\n");
+	assert_true(load(f));
+	struct bc_usb_options usb = bc_config_usb(&f->config);
+	assert_string_equal(usb.wish.serial, "B2");
+	assert_int_equal(usb.transfers, 4);
+	assert_int_equal(usb.wait_ns, 1000000000);
+	/* A source that replaces it replaces what it says. */
+	assert_true(bc_config_set(
+		&f->config, "source", "source", "usb:id=1234:5678", f->why, sizeof(f->why)));
+	usb = bc_config_usb(&f->config);
+	assert_string_equal(usb.wish.serial, "A1");
+	assert_int_equal(usb.wish.vid, 0x1234);
+}
+
+TEST_F(conf_d_is_read_in_order_and_later_wins)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/conf.d", f->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	put(f, "buscapd.conf", "[pipeline]\nworkers = 1\nflush = 5\n");
+	put(f, "conf.d/20.conf", "[pipeline]\nworkers = 20\n");
+	put(f, "conf.d/10.conf", "[pipeline]\nworkers = 10\nsync = 9\n");
+	put(f, "conf.d/30.off", "[pipeline]\nworkers = 30\n");
+	assert_true(load(f));
+	assert_int_equal(f->config.workers, 20);
+	assert_int_equal(f->config.sync_ns, UINT64_C(9000000000));
+	assert_int_equal(f->config.flush_ns, UINT64_C(5000000000));
+	put(f, "conf.d/20.conf", "[pipeline]\n\nworkers = 0\n");
+	assert_false(load(f));
+	assert_non_null(strstr(f->why, "conf.d/20.conf:3:"));
+}
+
+TEST_F(a_mistake_names_file_and_line)
+{
+	static const struct {
+		const char *text;
+		const char *part;
+	} bad[] = {
+		{"[socket]\nconnections = 0\n", ":2: connections = 0: connections is a number"},
+		{"[socket]\nconnections = 4097\n", "from 1 to 4096"},
+		{"[socket]\nreserve = record,stop\n", ":2: reserve = record,stop: what can be"},
+		{"[socket]\nmetrics_listen = 10.0.0.1:80\n", "metrics_listen = 10.0.0.1:80: "},
+		{"[pipeline]\nbufer = 1M\n", ":2: [pipeline] bufer: no such key"},
+		{"[pipe]\nbuffer = 1M\n", ":2: [pipe] buffer: no such key"},
+		{"buffer = 1M\n", ":1: buffer: a key stands in a [section]"},
+		{"[log]\n\nlevel = loud\n", ":3: level = loud"},
+		{"[space]\nmax_use = lots\n", ":2: max_use = lots"},
+		{"[rotation]\nfiles = 0\n", ":2: files = 0"},
+		{"[rotation]\nfilesize = 1X\n", ":2: filesize = 1X"},
+		{"[output]\nlabel = a/b\n", ":2: label = a/b"},
+		{"[output]\nsealed_command = cp\n",
+			":2: sealed_command = cp: sealed_command is the "},
+		{"[output]\nsealed_timeout = soon\n", ":2: sealed_timeout = soon: a time"},
+		{"[output]\ndir =\n", ":2: dir = "},
+		{"[output]\ndir = ~/traces\n", ":2: dir = ~/traces: ~ stands for no directory"},
+		{"[output]\ndir = ~\n", ":2: dir = ~: ~ stands for no directory"},
+		{"[socket]\npath = ~/s\n", ":2: path = ~/s: ~ stands for no directory"},
+		{"[source]\nsource = file:~/a\n", "~ stands for no directory"},
+		{"[source]\nsource = disk\n", ":2: source = disk"},
+		{"[source]\nspeed = -1\n", ":2: speed = -1"},
+		{"[mapping]\nattr.NOPE = 1\n", ":2: attr.NOPE: no such cycle"},
+		{"[mapping]\nattr.D_READ = 256\n", ":2: attr.D_READ = 256: an attr is"},
+		{"[mapping]\ninvalid = maybe\n", ":2: invalid = maybe"},
+		{"[mapping]\nsize = v2\n", ":2: size = v2"},
+		{"[pipeline]\nflush = 0\n", ":2: flush = 0"},
+		{"[pipeline]\nworkers = 65\n", ":2: workers = 65"},
+		{"[recording]\nrecord = never\n", ":2: record = never: record is"},
+		{"[recording]\nflight_time = long\n", ":2: flight_time = long"},
+		{"[recording]\nflight_size = much\n", ":2: flight_size = much"},
+		{"[recording]\nsampling = 1s/10ms\n", ":2: sampling = 1s/10ms"},
+		{"[recording]\nmetadata. = x\n", ":2: metadata. = x: a key of the metadata has"},
+		{"[recording]\nmetadata.a = \xff\n", "is not UTF-8"},
+		{"[recording]\nmetadata = x\n", ":2: [recording] metadata: no such key"},
+		{"[filter]\nkeep = all\n", ":2: keep = all: all: a word is wanted"},
+		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name has"},
+		{"[filter]\ndrop = proc=1\n", ":2: [filter] drop: no such key"},
+		{"[trigger]\nwhen = gap\n", ":2: [trigger] when: no such key"},
+		{"[trigger a.b]\nwhen = gap\n", ":2: [trigger a.b]: the name of"},
+		{"[trigger x]\nwhen = now\n", ":2: when = now: now: a word"},
+		{"[trigger x]\nwhen = idle\n", ":2: when = idle: idle wants"},
+		{"[trigger x]\nwhen = idle 0\n", ":2: when = idle 0: idle wants"},
+		{"[trigger x]\naction = beep\n", ":2: action = beep: an action is"},
+		{"[trigger x]\npre = much\n", ":2: pre = much: a length is"},
+		{"[trigger x]\npost = all\n", ":2: post = all: post is"},
+		{"[trigger x]\ntext = \xc3(\n", "a text is up to"},
+		{"[trigger x]\nholdoff = x\n", ":2: holdoff = x"},
+		{"[trigger x]\nwhy = x\n", ":2: why = x: no such key"},
+		{"[pipeline\n", ":1:"},
+		{"[pipeline]\nnonsense\n", ":2:"},
+		{"[pipeline]\nworkers = 1\nworkers = x\nworkers = y\n", ":3: workers = x"},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		put(f, "buscapd.conf", bad[i].text);
+		if (load(f))
+			fail_msg("'%s' was taken", bad[i].text);
+		if (strstr(f->why, bad[i].part) == NULL || strstr(f->why, f->file) != f->why)
+			fail_msg("'%s': '%s'", bad[i].text, f->why);
+	}
+}
+
+TEST_F(metrics_are_for_this_machine_alone)
+{
+	static const char *const good[] = {
+		"127.0.0.1:1", "127.1.2.3:65535", "[::1]:9180", "127.0.0.1:9180", ""};
+	static const char *const bad[] = {"0.0.0.0:9180", "192.168.0.1:9180", "[::]:9180",
+		"[fe80::1]:9180", "::1:9180", "localhost:9180", "127.0.0.1", "127.0.0.1:0",
+		"127.0.0.1:65536", "127.0.0.1:", "127.0.0.1:x", ":9180", "127.1:9180",
+		"127.0.0.1:9180 ", "[::1]", "127.0.0.1.1:9180"};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_true(bc_config_set(
+			&f->config, "socket", "metrics_listen", good[i], f->why, sizeof(f->why)));
+		assert_string_equal(f->config.metrics_listen.text, good[i]);
+		assert_int_equal(f->config.metrics_listen.bytes != 0, good[i][0] != '\0');
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(bc_config_set(
+			&f->config, "socket", "metrics_listen", bad[i], f->why, sizeof(f->why)));
+		assert_non_null(strstr(f->why, "127.0.0.1:PORT"));
+	}
+}
+
+TEST_F(a_missing_file_is_good_only_where_it_may_be)
+{
+	assert_false(load(f));
+	assert_non_null(strstr(f->why, "No such file"));
+	assert_true(bc_config_load(&f->config, f->file, true, f->why, sizeof(f->why)));
+	assert_false(bc_config_load(&f->config, f->dir, true, f->why, sizeof(f->why)));
+}
+
+TEST_F(settings_that_do_not_go_together_are_refused)
+{
+	struct bc_config *c = &f->config;
+
+	assert_false(bc_config_check(c, f->why, sizeof(f->why)));
+	assert_non_null(strstr(f->why, "no source"));
+	assert_true(bc_config_set(c, "source", "source", "sim", f->why, sizeof(f->why)));
+	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
+	assert_true(bc_config_set(c, "source", "speed", "2", f->why, sizeof(f->why)));
+	assert_false(bc_config_check(c, f->why, sizeof(f->why)));
+	assert_non_null(strstr(f->why, "speed"));
+	assert_true(bc_config_set(c, "source", "speed", "max", f->why, sizeof(f->why)));
+	c->workers = 2;
+	c->buffer_bytes = bc_pool_least_bytes(2, false);
+	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
+	c->buffer_bytes--;
+	assert_false(bc_config_check(c, f->why, sizeof(f->why)));
+	assert_non_null(strstr(f->why, "buffer"));
+}
+
+static void set(struct fixture *f, const char *section, const char *key, const char *value)
+{
+	if (!bc_config_set(&f->config, section, key, value, f->why, sizeof(f->why)))
+		fail_msg("%s", f->why);
+}
+
+static void refuse(struct fixture *f, const char *part)
+{
+	assert_false(bc_config_check(&f->config, f->why, sizeof(f->why)));
+	if (strstr(f->why, part) == NULL)
+		fail_msg("'%s' for '%s'", f->why, part);
+}
+
+static void take(struct fixture *f)
+{
+	if (!bc_config_check(&f->config, f->why, sizeof(f->why)))
+		fail_msg("%s", f->why);
+}
+
+TEST_F(recording_on_demand_wants_a_source_that_does_not_wait)
+{
+	static const char *const modes[] = {"on-demand", "flight"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		set(f, "recording", "record", modes[i]);
+		set(f, "source", "source", "usb");
+		take(f);
+		set(f, "source", "source", "sim:rate=1M");
+		take(f);
+		set(f, "source", "source", "sim:rate=max");
+		refuse(f, "wants a source that doesn't wait");
+		set(f, "source", "source", "file:x");
+		refuse(f, modes[i]);
+	}
+}
+
+TEST_F(the_flight_recorder_fits_beside_what_the_workers_need)
+{
+	struct bc_config *c = &f->config;
+
+	set(f, "source", "source", "usb");
+	set(f, "recording", "record", "flight");
+	take(f);
+	c->workers = 2;
+	c->buffer_bytes = bc_pool_least_bytes(2, false) + (8u << 20);
+	set(f, "recording", "flight_size", "8M");
+	take(f);
+	c->buffer_bytes--;
+	refuse(f, "flight_size: a buffer of");
+	set(f, "recording", "flight_size", "0");
+	take(f);
+	c->buffer_bytes = 64u << 20;
+	set(f, "output", "keep_raw", "yes");
+	refuse(f, "keep_raw doesn't go with record = flight");
+	set(f, "recording", "record", "on-demand");
+	take(f);
+}
+
+TEST_F(a_trigger_is_whole_and_can_act)
+{
+	set(f, "source", "source", "usb");
+	set(f, "trigger x", "when", "gap");
+	refuse(f, "trigger x: action is missing");
+	set(f, "trigger x", "action", "mark");
+	take(f);
+	set(f, "trigger x", "pre", "5s");
+	refuse(f, "trigger x: pre goes with start");
+	set(f, "trigger x", "action", "start");
+	refuse(f, "trigger x: pre wants record = flight");
+	set(f, "trigger x", "pre", "0");
+	take(f);
+	set(f, "trigger x", "action", "snapshot");
+	refuse(f, "trigger x: snapshot wants record = flight");
+	set(f, "recording", "record", "flight");
+	set(f, "trigger x", "pre", "all");
+	set(f, "trigger x", "post", "1G");
+	take(f);
+	set(f, "trigger x", "action", "toggle");
+	refuse(f, "trigger x: post goes with");
+	set(f, "trigger y", "action", "mark");
+	set(f, "trigger x", "action", "start");
+	refuse(f, "trigger y: when is missing");
+	set(f, "trigger y", "when", "proc=1");
+	take(f);
+	set(f, "recording", "record", "always");
+	set(f, "trigger x", "pre", "0");
+	set(f, "source", "source", "file:x");
+	refuse(f, "trigger x: start wants a board");
+	set(f, "trigger x", "action", "stop");
+	take(f);
+}
+
+TEST_F(once_goes_without_the_flight_recorder_s_triggers)
+{
+	set(f, "source", "source", "usb");
+	set(f, "recording", "record", "flight");
+	set(f, "trigger a", "when", "gap");
+	set(f, "trigger a", "action", "snapshot");
+	set(f, "trigger b", "when", "gap");
+	set(f, "trigger b", "action", "start");
+	set(f, "trigger b", "pre", "5s");
+	take(f);
+	bc_config_make_once(&f->config);
+	take(f);
+	assert_int_equal(f->config.recording.mode, BC_RECORD_ALWAYS);
+	assert_int_equal(f->config.triggers_count, 1);
+	assert_string_equal(f->config.triggers[0].name, "b");
+	assert_int_equal(f->config.triggers[0].pre.unit, BC_LENGTH_NONE);
+}
+
+TEST_F(more_triggers_than_are_armed_are_refused)
+{
+	char section[32];
+
+	for (unsigned i = 0; i < BC_TRIGGERS_CONFIGURED; i++) {
+		snprintf(section, sizeof(section), "trigger t%u", i);
+		set(f, section, "when", "gap");
+	}
+	set(f, "trigger t3", "action", "mark");
+	assert_false(
+		bc_config_set(&f->config, "trigger more", "when", "gap", f->why, sizeof(f->why)));
+	assert_non_null(strstr(f->why, "16 triggers at most"));
+	assert_int_equal(f->config.triggers_count, BC_TRIGGERS_CONFIGURED);
+}
+
+TEST_F(metadata_are_kept_to_what_a_header_holds)
+{
+	struct bc_recording_settings *r = &f->config.recording;
+	char key[24];
+	char value[160];
+	char before[BC_METADATA_MAX];
+	unsigned n = 0;
+
+	memset(value, '"', sizeof(value) - 1);
+	value[sizeof(value) - 1] = '\0';
+	do {
+		memcpy(before, r->metadata, sizeof(before));
+		snprintf(key, sizeof(key), "metadata.%u", n);
+	} while (n++ < 100 &&
+		 bc_config_set(&f->config, "recording", key, value, f->why, sizeof(f->why)));
+	assert_true(n > 10 && n < 16);
+	assert_non_null(strstr(f->why, "metadata are longer than"));
+	assert_string_equal(before, r->metadata);
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(key, sizeof(key), "metadata.%u", i);
+		set(f, "recording", key, "");
+	}
+	assert_string_equal(r->metadata, "");
+}
+
+/* How bc_options_config() ends, with a file that asks for the flight recorder and these arguments.
+ */
+static bool configure(struct fixture *f, const char *const *arguments)
+{
+	const char *const first[] = {"buscapd", "-c", f->file, "--source", "sim"};
+	char *argv[16] = {NULL};
+	struct bc_options options;
+	int argc = 0;
+
+	while (argc < 5) {
+		argv[argc] = strdup(first[argc]);
+		argc++;
+	}
+	while (*arguments != NULL)
+		argv[argc++] = strdup(*arguments++);
+	put(f, "buscapd.conf", "[recording]\nrecord = flight\n");
+	optind = 0;
+	assert_int_equal(bc_options_read(&options, argc, argv), BC_OPTIONS_RUN);
+	f->why[0] = '\0';
+	bool is_good = bc_options_config(&options, &f->config, f->why, sizeof(f->why));
+	while (argc > 0)
+		free(argv[--argc]);
+	return is_good;
+}
+
+TEST_F(once_records_from_the_start_unless_the_command_line_disagrees)
+{
+	assert_true(configure(f, (const char *[]){NULL}));
+	assert_int_equal(f->config.recording.mode, BC_RECORD_FLIGHT);
+	assert_true(configure(f, (const char *[]){"--once", NULL}));
+	assert_int_equal(f->config.recording.mode, BC_RECORD_ALWAYS);
+	assert_true(
+		configure(f, (const char *[]){"--once", "--set", "recording.record=always", NULL}));
+	assert_false(configure(
+		f, (const char *[]){"--once", "--set", "recording.record=on-demand", NULL}));
+	assert_non_null(strstr(f->why, "--once records from the start"));
+	assert_true(configure(f, (const char *[]){"--set", "trigger x.when=port=e0-e3", "--set",
+					 "trigger x.action=mark", NULL}));
+	assert_string_equal(f->config.triggers[0].when, "port=e0-e3");
+}

@@ -1,0 +1,926 @@
+/* Decoder and pipeline together, on a loop, into a directory: what comes out of every way to cut a
+ * stream into pieces is the same. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/sim/sim.h"
+#include "capture/source/source.h"
+#include "daemon/ingest/decoder.h"
+#include "daemon/ingest/channel.h"
+#include "daemon/base/log.h"
+#include "daemon/store/manifest.h"
+#include "daemon/ingest/pipeline.h"
+#include "daemon/ingest/pool.h"
+#include "daemon/store/recording_info.h"
+#include "formats/bus/mapping.h"
+#include "formats/segment/segment_reader.h"
+#include "formats/bus/stamp.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+#define STREAM_MAX 65536u
+#define OUT_MAX    (16u << 20)
+
+/* What is kept of a recording beside its records: of the first so many of each. */
+#define EVENTS_MAX 64
+#define TICKS_MAX  64
+
+struct seen_event {
+	struct bc_event event;
+	uint64_t record; /* it stands before this one of the recording */
+	uint32_t epoch;
+};
+
+struct seen_tick {
+	uint64_t tick;
+	uint32_t time;
+	uint32_t epoch;
+};
+
+struct fixture {
+	char dir[64];
+	int dir_fd;
+	uv_loop_t loop;
+	struct bc_mapping mapping;
+	struct bc_recording recording;
+	struct bc_pipeline *pipeline;
+	struct bc_lane *lane;
+	struct bc_decoder *decoder;
+	bool is_ended;
+	unsigned damages;
+	uint64_t limit_step;  /* the tick limit is moved on by this each time it is reached; 0: none
+			       */
+	uint8_t out[OUT_MAX]; /* the records of all segments */
+	size_t out_bytes;
+	uint64_t lost; /* by the gap events in them */
+	unsigned gaps;
+	struct seen_event events[EVENTS_MAX];
+	unsigned events_count;
+	struct seen_tick ticks[TICKS_MAX];
+	struct bc_counts counts;
+};
+
+static void on_news(void *context, const struct bc_writer_news *news)
+{
+	if (news->kind == BC_NEWS_ENDED)
+		((struct fixture *)context)->is_ended = true;
+}
+
+static void on_nothing(void *context)
+{
+	(void)context;
+}
+
+static void on_epoch(void *context, uint64_t tick)
+{
+	struct fixture *f = context;
+
+	if (f->limit_step != 0)
+		bc_decoder_set_tick_limit(f->decoder, tick + f->limit_step);
+}
+
+static enum bc_limit_answer on_limit(void *context, uint64_t tick)
+{
+	struct fixture *f = context;
+
+	bc_lane_cut(f->lane);
+	bc_decoder_set_tick_limit(f->decoder, tick + f->limit_step);
+	return BC_LIMIT_GO_ON;
+}
+
+static void on_damage(void *context, const char *what)
+{
+	(void)what;
+	((struct fixture *)context)->damages++;
+}
+
+static void set_up(struct fixture *f)
+{
+	const struct bc_mapping_options options = bc_mapping_options_default();
+
+	bc_log_set_level(BC_LOG_ERROR);
+	snprintf(f->dir, sizeof(f->dir), "/tmp/buscap-decoder-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY);
+	assert_true(f->dir_fd >= 0);
+	bc_mapping_init(&f->mapping, &options);
+	snprintf(f->recording.header.recording, BC_RECORDING_ID_MAX, "20260101T000000Z-000000");
+}
+
+static void tear_down(struct fixture *f)
+{
+	close(f->dir_fd);
+	rmdir(f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static void begin(struct fixture *f, bool is_live)
+{
+	struct bc_pipeline_options pipeline = {
+		.buffer_bytes = bc_pool_least_bytes(1, false) + 2 * sizeof(struct bc_slot),
+		.workers = 1,
+		.dir = f->dir,
+		.dir_fd = f->dir_fd,
+		.rules = {.sync_ns = UINT64_C(1000000000000)},
+		.context = f,
+		.on_room = on_nothing,
+		.on_news = on_news,
+		.on_report = on_nothing,
+	};
+	struct bc_lane_options lane = {
+		.loop = &f->loop,
+		.flush_ns = UINT64_C(1000000000000),
+	};
+	const struct bc_length nothing = {.unit = BC_LENGTH_NONE};
+	struct bc_decoder_options decoder = {
+		.mapping = &f->mapping,
+		.is_live = is_live,
+		.context = f,
+		.on_epoch = on_epoch,
+		.on_limit = on_limit,
+		.on_damage = on_damage,
+	};
+
+	f->is_ended = false;
+	f->damages = 0;
+	assert_int_equal(uv_loop_init(&f->loop), 0);
+	assert_int_equal(bc_pipeline_open(&f->pipeline, &f->loop, &pipeline), 0);
+	lane.pipeline = f->pipeline;
+	assert_int_equal(bc_lane_open(&f->lane, &lane), 0);
+	decoder.lane = f->lane;
+	assert_int_equal(bc_decoder_open(&f->decoder, &decoder), 0);
+	bc_lane_record(f->lane, &f->recording, &nothing, BC_LANE_NOW, 0);
+}
+
+static void check_counts(const struct fixture *f)
+{
+	assert_true(bc_counts_add_up(bc_pipeline_counts(f->pipeline)));
+}
+
+static void push_data(struct fixture *f, const struct bc_source_data *data)
+{
+	while (!bc_decoder_push(f->decoder, data)) {
+		check_counts(f);
+		uv_run(&f->loop, UV_RUN_ONCE);
+	}
+	check_counts(f);
+}
+
+static void push(struct fixture *f, enum bc_format format, const uint8_t *bytes, size_t count)
+{
+	/* A copy of its own length, so that a sanitizer sees a read behind it; and gone once taken.
+	 */
+	uint8_t *copy = malloc(count + 1);
+	const struct bc_source_data data = {.format = format, .bytes = copy, .count = count};
+
+	memcpy(copy, bytes, count);
+	push_data(f, &data);
+	memset(copy, 0xEE, count);
+	free(copy);
+}
+
+static void push_break(struct fixture *f, enum bc_format format, struct bc_source_break broken)
+{
+	const struct bc_source_data data = {.format = format, .broken = &broken};
+
+	push_data(f, &data);
+}
+
+static void see_events(struct fixture *f, const struct bc_chunk *chunk)
+{
+	for (uint32_t i = 0; i < chunk->info.events && f->events_count < EVENTS_MAX; i++)
+		f->events[f->events_count++] = (struct seen_event){
+			.event = chunk->events[i],
+			.record = f->out_bytes / BC_RECORD_BYTES + chunk->events[i].position,
+			.epoch = chunk->info.epoch,
+		};
+}
+
+static void see_ticks(struct fixture *f, const struct bc_chunk *chunk)
+{
+	uint64_t tick = chunk->info.first_tick;
+
+	for (uint32_t i = 0; i < chunk->info.records; i++) {
+		uint64_t record = f->out_bytes / BC_RECORD_BYTES + i;
+		uint32_t time = bc_le32(chunk->records + (size_t)i * BC_RECORD_BYTES + 8);
+		if (record >= TICKS_MAX)
+			return;
+		if (i != 0)
+			tick += time;
+		f->ticks[record] = (struct seen_tick){tick, time, chunk->info.epoch};
+	}
+}
+
+/* Reads one segment into f->out, and deletes it. */
+static void take_segment(struct fixture *f, const char *name)
+{
+	static struct bc_chunk chunk;
+	struct bc_segment_reader *reader;
+	int found;
+	int fd = openat(f->dir_fd, name, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bc_segment_reader_open(
+				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	while ((found = bc_segment_read(reader, &chunk)) != BC_FOUND_END) {
+		assert_true(found > 0 && found != BC_FOUND_DAMAGE);
+		if (found != BC_FOUND_CHUNK)
+			continue;
+		see_events(f, &chunk);
+		see_ticks(f, &chunk);
+		size_t bytes = (size_t)chunk.info.records * BC_RECORD_BYTES;
+		assert_true(f->out_bytes + bytes <= OUT_MAX);
+		memcpy(f->out + f->out_bytes, chunk.records, bytes);
+		f->out_bytes += bytes;
+		for (uint32_t i = 0; i < chunk.info.events; i++) {
+			if (chunk.events[i].kind != BC_EVENT_GAP)
+				continue;
+			f->gaps++;
+			f->lost += chunk.events[i].value;
+		}
+	}
+	assert_true(bc_segment_reader_is_sealed(reader));
+	bc_segment_reader_close(reader);
+	close(fd);
+	unlinkat(f->dir_fd, name, 0);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void take_segments(struct fixture *f)
+{
+	static char names[256][64];
+	size_t count = 0;
+	DIR *dir = opendir(f->dir);
+
+	f->out_bytes = 0;
+	f->gaps = 0;
+	f->lost = 0;
+	f->events_count = 0;
+	for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+		const char *suffix = strrchr(entry->d_name, '.');
+		if (strcmp(suffix, BC_MANIFEST_SUFFIX) == 0)
+			assert_int_equal(unlinkat(f->dir_fd, entry->d_name, 0), 0);
+		else if (entry->d_name[0] != '.' && count < 256)
+			snprintf(names[count++], sizeof(names[0]), "%.63s", entry->d_name);
+	}
+	closedir(dir);
+	qsort(names, count, sizeof(names[0]), compare_names);
+	for (size_t i = 0; i < count; i++)
+		take_segment(f, names[i]);
+}
+
+static void finish(struct fixture *f)
+{
+	while (!bc_decoder_finish(f->decoder))
+		uv_run(&f->loop, UV_RUN_ONCE);
+	bc_lane_finish(f->lane, BC_LANE_NOW);
+	while (!f->is_ended) {
+		uv_run(&f->loop, UV_RUN_ONCE);
+		bc_lane_on_room(f->lane);
+	}
+	check_counts(f);
+	f->counts = *bc_pipeline_counts(f->pipeline);
+	assert_int_equal(f->counts.in_flight, 0);
+	bc_decoder_close(f->decoder);
+	bc_lane_close(f->lane);
+	bc_pipeline_close(f->pipeline);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&f->loop), 0);
+	take_segments(f);
+}
+
+struct expected {
+	uint8_t out[OUT_MAX];
+	size_t out_bytes;
+	struct bc_counts counts;
+	unsigned damages;
+};
+
+/* Runs the stream whole, then cut in two at every place, then in pieces of 1 to 9 bytes, and holds
+ * each against the first. */
+static void try_every_cut(
+	struct fixture *f, enum bc_format format, const uint8_t *stream, size_t bytes)
+{
+	struct expected *first = calloc(1, sizeof(*first));
+
+	for (size_t cut = 0; cut <= bytes + 9; cut++) {
+		begin(f, false);
+		if (cut <= bytes) {
+			push(f, format, stream, cut);
+			push(f, format, stream + cut, bytes - cut);
+		} else {
+			size_t piece = cut - bytes;
+			for (size_t at = 0; at < bytes; at += piece)
+				push(f, format, stream + at,
+					bytes - at < piece ? bytes - at : piece);
+		}
+		finish(f);
+		if (cut == 0) {
+			memcpy(first->out, f->out, f->out_bytes);
+			first->out_bytes = f->out_bytes;
+			first->counts = f->counts;
+			first->damages = f->damages;
+			assert_true(f->out_bytes != 0);
+			continue;
+		}
+		assert_int_equal(f->out_bytes, first->out_bytes);
+		assert_memory_equal(f->out, first->out, f->out_bytes);
+		assert_memory_equal(&f->counts, &first->counts, sizeof(f->counts));
+		assert_int_equal(f->damages, first->damages);
+		assert_int_equal(f->gaps, f->counts.gaps);
+	}
+	free(first);
+}
+
+static size_t make_bcp1(uint8_t *out, uint64_t samples, uint32_t frame_samples, uint32_t ppm)
+{
+	struct bc_sim_options options = {
+		.seed = 3,
+		.count = samples,
+		.agents = 2,
+		.loss_ppm = ppm,
+		.corrupt_ppm = ppm,
+	};
+	struct bc_sim *sim;
+	size_t bytes = 0;
+	size_t n;
+
+	assert_int_equal(bc_sim_open(&sim, &options), 0);
+	while (bytes + BC_SIM_FRAME_MAX <= STREAM_MAX &&
+		(n = bc_sim_next(sim, frame_samples, out + bytes)) != 0)
+		bytes += n;
+	bc_sim_close(sim);
+	return bytes;
+}
+
+TEST_F(frames_cut_anywhere_give_the_same_records)
+{
+	static uint8_t stream[STREAM_MAX];
+	size_t bytes = make_bcp1(stream, 40, 7, 0);
+
+	try_every_cut(f, BC_FORMAT_BCP1, stream, bytes);
+}
+
+TEST_F(damaged_frames_cut_anywhere_give_the_same_gaps)
+{
+	static uint8_t stream[STREAM_MAX];
+	size_t bytes = make_bcp1(stream, 40, 5, 300000);
+
+	memcpy(stream + bytes, "BCP1BCBCP", 9); /* and a torn end */
+	try_every_cut(f, BC_FORMAT_BCP1, stream, bytes + 9);
+	assert_true(f->damages != 0);
+	assert_true(f->counts.skipped_bytes >= 9);
+}
+
+TEST_F(plain_formats_cut_anywhere_give_the_same_records)
+{
+	static const enum bc_format formats[] = {
+		BC_FORMAT_RAW6, BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
+	static uint8_t stream[24 * 5 + 3];
+
+	for (size_t i = 0; i < sizeof(stream); i++)
+		stream[i] = (uint8_t)(i * 37 % 256);
+	for (size_t record = 0; record < 5; record++) {
+		/* Small numbers, for the dialects with 64-bit fields. */
+		memset(stream + record * 24 + 4, 0, 4);
+		memset(stream + record * 24 + 20, 0, 4);
+	}
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		try_every_cut(f, formats[i], stream, sizeof(stream));
+}
+
+TEST_F(a_value_that_does_not_fit_leaves_a_gap_at_its_place)
+{
+	uint8_t stream[24 * 4] = {0};
+
+	for (uint8_t i = 0; i < 4; i++)
+		stream[24 * i] = i;
+	stream[24 * 2 + 4] = 1; /* the address of record 2 has 33 bits */
+	begin(f, false);
+	push(f, BC_FORMAT_BYU24, stream, sizeof(stream));
+	finish(f);
+	assert_int_equal(f->out_bytes, 3 * BC_RECORD_BYTES);
+	assert_int_equal(f->out[0], 0);
+	assert_int_equal(f->out[BC_RECORD_BYTES], 1);
+	assert_int_equal(f->out[2 * BC_RECORD_BYTES], 3);
+	assert_int_equal(f->gaps, 1);
+	assert_int_equal(f->lost, 1);
+	assert_int_equal(f->damages, 1);
+}
+
+TEST_F(segments_cut_at_any_tick_hold_the_same_records)
+{
+	static uint8_t stream[STREAM_MAX];
+	static uint8_t whole[OUT_MAX];
+	size_t bytes = make_bcp1(stream, 60, 16, 0);
+
+	begin(f, false);
+	push(f, BC_FORMAT_BCP1, stream, bytes);
+	finish(f);
+	size_t whole_bytes = f->out_bytes;
+	memcpy(whole, f->out, whole_bytes);
+	for (f->limit_step = 1; f->limit_step < 200; f->limit_step += 11) {
+		begin(f, false);
+		push(f, BC_FORMAT_BCP1, stream, bytes);
+		finish(f);
+		assert_int_equal(f->out_bytes, whole_bytes);
+		assert_memory_equal(f->out, whole, whole_bytes);
+	}
+	f->limit_step = 0;
+}
+
+/* A pool of five chunks, and a million samples at once: a live source loses most of them, and what
+ * is lost stands in the file. */
+TEST_F(what_a_live_source_loses_is_on_record)
+{
+	static uint8_t frame[BC_SIM_FRAME_MAX];
+	struct bc_sim_options options = {.seed = 5, .count = 1000000, .agents = 1};
+	struct bc_sim *sim;
+	size_t n;
+
+	assert_int_equal(bc_sim_open(&sim, &options), 0);
+	begin(f, true);
+	while ((n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame)) != 0) {
+		push(f, BC_FORMAT_BCP1, frame, n);
+		if (bc_sim_sent(sim).frames % 64 == 0)
+			uv_run(&f->loop, UV_RUN_NOWAIT);
+	}
+	bc_sim_close(sim);
+	finish(f);
+	assert_int_equal(f->counts.received, 1000000);
+	assert_int_equal(f->lost, f->counts.dropped_buffer + f->counts.dropped_disk);
+	assert_int_equal(f->gaps, f->counts.gaps);
+	assert_int_equal(f->out_bytes, f->counts.written * BC_RECORD_BYTES);
+}
+
+/* Breaks */
+
+/* A frame of `samples` from `tick` on, three ticks apart. */
+static size_t put_frame(uint8_t *out, const struct bc_bcp1_header *header)
+{
+	for (uint32_t i = 0; i < header->samples; i++) {
+		uint8_t *sample = out + BC_BCP1_HEADER_BYTES + (size_t)i * 8;
+		memcpy(sample, (uint8_t[]){0, 0, 0, 0, 0xFE, 0xD0, i == 0 ? 0 : 3, 0}, 8);
+	}
+	return bc_bcp1_write_frame(out, header);
+}
+
+/* As of an overflow, of a stall, of an unplug. */
+static const struct bc_source_break transfer_break = {
+	.cause = BC_GAP_TRANSFER, .duration_ns = 12345, .is_cut = true};
+
+static const struct bc_source_break uncut_break = {.cause = BC_GAP_TRANSFER, .duration_ns = 12345};
+
+static const struct bc_source_break unplug_break = {
+	.cause = BC_GAP_UNPLUGGED, .duration_ns = 12345, .is_cut = true, .is_restart = true};
+
+static const struct seen_event *find_gap(const struct fixture *f, enum bc_gap_cause cause)
+{
+	for (unsigned i = 0; i < f->events_count; i++)
+		if (f->events[i].event.kind == BC_EVENT_GAP && f->events[i].event.cause == cause)
+			return &f->events[i];
+	return NULL;
+}
+
+static void check_gap(
+	const struct fixture *f, const struct bc_source_break *broken, uint64_t record)
+{
+	const struct seen_event *gap = find_gap(f, broken->cause);
+
+	assert_non_null(gap);
+	assert_int_equal(gap->record, record);
+	assert_int_equal(gap->event.value, 0);
+	assert_false(gap->event.exact);
+	assert_int_equal(gap->event.duration_ns, broken->duration_ns);
+}
+
+/* Two frames before the break, of which the second gets `cut` bytes far; another behind it. */
+#define BEFORE_SAMPLES    3
+#define CUT_SAMPLES       2
+#define AFTER_SAMPLES     3
+#define FRAME_AT(samples) ((size_t)BC_BCP1_HEADER_BYTES + (samples)*8 + 4)
+
+static uint64_t break_at(struct fixture *f, size_t cut, const struct bc_source_break *broken,
+	const struct bc_bcp1_header *after)
+{
+	const struct bc_bcp1_header first = {
+		.sequence = 7, .samples = BEFORE_SAMPLES, .tick = 1000};
+	const struct bc_bcp1_header second = {.sequence = 8, .samples = CUT_SAMPLES, .tick = 2000};
+	uint8_t bytes[128];
+
+	begin(f, false);
+	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, &first));
+	put_frame(bytes, &second);
+	push(f, BC_FORMAT_BCP1, bytes, cut);
+	push_break(f, BC_FORMAT_BCP1, *broken);
+	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, after));
+	finish(f);
+
+	bool is_whole = cut == FRAME_AT(CUT_SAMPLES);
+	bool is_torn = cut >= BC_BCP1_HEADER_BYTES && !is_whole;
+	uint64_t before = BEFORE_SAMPLES + (is_whole ? CUT_SAMPLES : 0);
+	assert_int_equal(f->counts.received, before + AFTER_SAMPLES);
+	assert_int_equal(f->counts.written, before + AFTER_SAMPLES);
+	assert_int_equal(f->counts.skipped_bytes, is_whole ? 0 : cut);
+	check_gap(f, broken, before);
+	const struct seen_event *torn = find_gap(f, BC_GAP_CRC);
+	assert_int_equal(torn != NULL, is_torn);
+	if (is_torn) {
+		assert_int_equal(torn->event.value, CUT_SAMPLES);
+		assert_int_equal(torn->record, before);
+	}
+	assert_int_equal(f->gaps, f->counts.gaps);
+	assert_true(f->damages != 0 || cut == 0 || is_whole);
+	return before;
+}
+
+TEST_F(a_break_at_any_byte_of_a_frame_tears_that_frame_alone)
+{
+	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut++) {
+		bool has_header = cut >= BC_BCP1_HEADER_BYTES;
+		/* The next frame there is. */
+		struct bc_bcp1_header after = {
+			.sequence = has_header ? 9 : 8, .samples = AFTER_SAMPLES, .tick = 3000};
+		uint64_t at = break_at(f, cut, &transfer_break, &after);
+		assert_null(find_gap(f, BC_GAP_SEQUENCE));
+		assert_int_equal(f->ticks[at].epoch, 0);
+		assert_int_equal(f->ticks[at].time, 3000 - f->ticks[at - 1].tick);
+		assert_int_equal(f->ticks[at].tick, 3000);
+		assert_int_equal(f->ticks[at + 2].tick, 3006);
+	}
+}
+
+TEST_F(a_frame_around_a_break_that_cuts_nothing_is_whole)
+{
+	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &frame);
+
+	for (size_t cut = 0; cut <= n; cut++) {
+		begin(f, false);
+		push(f, BC_FORMAT_BCP1, bytes, cut);
+		push_break(f, BC_FORMAT_BCP1, uncut_break);
+		push(f, BC_FORMAT_BCP1, bytes + cut, n - cut);
+		finish(f);
+		assert_int_equal(f->counts.received, 2);
+		assert_int_equal(f->counts.skipped_bytes, 0);
+		assert_int_equal(f->gaps, 1);
+		check_gap(f, &uncut_break, cut == n ? 2 : 0);
+	}
+}
+
+TEST_F(a_frame_missing_behind_a_break_is_a_gap_of_its_own)
+{
+	const struct bc_bcp1_header after = {
+		.sequence = 10, .samples = AFTER_SAMPLES, .tick = 3000};
+
+	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut += FRAME_AT(CUT_SAMPLES) / 4) {
+		uint64_t at = break_at(f, cut, &transfer_break, &after);
+		assert_non_null(find_gap(f, BC_GAP_SEQUENCE));
+		assert_int_equal(find_gap(f, BC_GAP_SEQUENCE)->record, at);
+	}
+}
+
+TEST_F(behind_a_restart_the_numbers_and_the_clock_begin_anew)
+{
+	static const uint64_t ticks[] = {0, 5, 1000, 2003, 3000, 1000000};
+
+	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut++) {
+		/* Ticks below, at and above the last. */
+		uint64_t tick = ticks[cut % (sizeof(ticks) / sizeof(ticks[0]))];
+		struct bc_bcp1_header after = {
+			.sequence = (uint32_t)cut * 1000, .samples = AFTER_SAMPLES, .tick = tick};
+		uint64_t at = break_at(f, cut, &unplug_break, &after);
+		assert_null(find_gap(f, BC_GAP_SEQUENCE));
+		assert_int_equal(f->ticks[at - 1].epoch, 0);
+		assert_int_equal(f->ticks[at].epoch, 1);
+		assert_int_equal(f->ticks[at].time, BC_TIME_NONE);
+		assert_int_equal(f->ticks[at].tick, tick);
+		assert_int_equal(f->ticks[at + 1].time, 3);
+		const struct bc_event *anchor = NULL;
+		for (unsigned i = 0; i < f->events_count; i++)
+			if (f->events[i].event.kind == BC_EVENT_ANCHOR && f->events[i].record == at)
+				anchor = &f->events[i].event;
+		assert_non_null(anchor);
+		assert_true(anchor->exact);
+		assert_int_equal(anchor->value, tick);
+	}
+}
+
+/* The first frame behind it may be damaged itself. */
+TEST_F(behind_a_restart_a_damaged_frame_begins_the_epoch)
+{
+	const struct bc_bcp1_header before = {.sequence = 7, .samples = 2, .tick = 1000};
+	const struct bc_bcp1_header damaged = {.sequence = 70, .samples = 2, .tick = 5000};
+	const struct bc_bcp1_header after = {.sequence = 71, .samples = 2, .tick = 5100};
+	uint8_t bytes[128];
+
+	begin(f, false);
+	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, &before));
+	push_break(f, BC_FORMAT_BCP1, unplug_break);
+	size_t n = put_frame(bytes, &damaged);
+	bytes[BC_BCP1_HEADER_BYTES] ^= 1;
+	push(f, BC_FORMAT_BCP1, bytes, n);
+	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, &after));
+	finish(f);
+	assert_int_equal(f->counts.received, 4);
+	assert_null(find_gap(f, BC_GAP_SEQUENCE));
+	assert_int_equal(find_gap(f, BC_GAP_CRC)->event.value, 2);
+	assert_int_equal(f->ticks[2].epoch, 1);
+	assert_int_equal(f->ticks[2].time, BC_TIME_NONE);
+	assert_int_equal(f->ticks[2].tick, 5100);
+}
+
+TEST_F(a_break_before_the_first_frame_and_behind_the_last_stands_in_its_place)
+{
+	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &frame);
+
+	begin(f, false);
+	push_break(f, BC_FORMAT_BCP1, transfer_break);
+	push(f, BC_FORMAT_BCP1, bytes, n);
+	finish(f);
+	check_gap(f, &transfer_break, 0);
+	assert_int_equal(f->counts.received, 2);
+	assert_int_equal(f->ticks[0].tick, 1000);
+
+	begin(f, false);
+	push(f, BC_FORMAT_BCP1, bytes, n);
+	push_break(f, BC_FORMAT_BCP1, unplug_break);
+	finish(f);
+	check_gap(f, &unplug_break, 2);
+	assert_int_equal(f->counts.received, 2);
+}
+
+/* raw6 */
+
+static void push_raw6(struct fixture *f, size_t bytes, uint64_t since_ns, uint64_t until_ns)
+{
+	uint8_t stream[1024];
+	const struct bc_source_data data = {.format = BC_FORMAT_RAW6,
+		.bytes = stream,
+		.count = bytes,
+		.has_times = true,
+		.since_ns = since_ns,
+		.until_ns = until_ns};
+
+	for (size_t i = 0; i < sizeof(stream); i++)
+		stream[i] = (const uint8_t[]){0, 0, 0, 0, 0xFE, 0xD0}[i % 6];
+	push_data(f, &data);
+}
+
+TEST_F(samples_of_raw6_are_spread_evenly_over_their_piece)
+{
+	static const uint64_t clocks[] = {1000000000, 66000000, 3, 1};
+
+	for (size_t c = 0; c < sizeof(clocks) / sizeof(clocks[0]); c++) {
+		for (size_t samples = 1; samples <= 41; samples += 8) {
+			uint64_t clock = clocks[c];
+			begin(f, false);
+			bc_decoder_set_clock(f->decoder, clock);
+			push_raw6(f, samples * 6, 1000000000, 3000000000);
+			push_raw6(f, 6, 3000000000, 4000000000);
+			finish(f);
+			assert_int_equal(f->counts.received, samples + 1);
+			/* The last falls on the end; the others are as far apart, to a tick. */
+			assert_int_equal(f->ticks[samples - 1].tick, 3 * clock);
+			assert_int_equal(f->ticks[samples].tick, 4 * clock);
+			uint64_t step = 2 * clock / samples;
+			assert_in_range(f->ticks[0].tick, clock + step, clock + step + 1);
+			for (size_t i = 1; i < samples; i++)
+				assert_in_range(f->ticks[i].time, step, step + 1);
+		}
+	}
+}
+
+TEST_F(a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on)
+{
+	for (unsigned is_restart = 0; is_restart <= 1; is_restart++) {
+		const struct bc_source_break *broken = is_restart ? &unplug_break : &transfer_break;
+		for (size_t torn = 0; torn < 6; torn++) {
+			begin(f, false);
+			bc_decoder_set_clock(f->decoder, 1000000000);
+			push_raw6(f, 3 * 6 + torn, 1000, 1300);
+			push_break(f, BC_FORMAT_RAW6, *broken);
+			push_raw6(f, 2 * 6, 2000, 2200);
+			finish(f);
+			assert_int_equal(f->counts.received, 5);
+			assert_int_equal(f->counts.skipped_bytes, torn);
+			assert_int_equal(f->damages != 0, torn != 0);
+			check_gap(f, broken, 3);
+			assert_int_equal(f->gaps, 1);
+			static const uint64_t ticks[] = {1100, 1200, 1300, 2100, 2200};
+			for (size_t i = 0; i < 5; i++) {
+				assert_int_equal(f->ticks[i].tick, ticks[i]);
+				assert_int_equal(f->ticks[i].epoch, 0);
+			}
+			assert_int_equal(f->ticks[3].time, 800);
+		}
+	}
+}
+
+TEST_F(times_of_raw6_that_begin_anew_open_an_epoch)
+{
+	begin(f, false);
+	bc_decoder_set_clock(f->decoder, 1000000000);
+	push_raw6(f, 3 * 6, 1000, 1300);
+	push_raw6(f, 2 * 6, 0, 200); /* another recording's, behind the first in one stream */
+	finish(f);
+	assert_int_equal(f->counts.received, 5);
+	static const uint64_t ticks[] = {1100, 1200, 1300, 100, 200};
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(f->ticks[i].tick, ticks[i]);
+		assert_int_equal(f->ticks[i].epoch, i >= 3);
+	}
+	assert_int_equal(f->ticks[3].time, BC_TIME_NONE);
+	assert_int_equal(f->ticks[4].time, 100);
+	assert_int_equal(f->gaps, 0);
+}
+
+TEST_F(raw6_without_a_clock_is_a_tick_a_sample)
+{
+	begin(f, false);
+	bc_decoder_set_clock(f->decoder, 0);
+	push_raw6(f, 3 * 6, 1000, 1300);
+	push_raw6(f, 2 * 6, 1300, 1400);
+	finish(f);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(f->ticks[i].tick, i + 1);
+}
+
+TEST_F(a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole)
+{
+	for (size_t torn = 0; torn < 6; torn++) {
+		begin(f, false);
+		bc_decoder_set_clock(f->decoder, 1000000000);
+		push_raw6(f, 6 + torn, 1000, 1100);
+		push_break(f, BC_FORMAT_RAW6, uncut_break);
+		push_raw6(f, 12 - torn, 2000, 2200);
+		finish(f);
+		assert_int_equal(f->counts.received, 3);
+		assert_int_equal(f->counts.skipped_bytes, 0);
+		check_gap(f, &uncut_break, 1);
+		assert_int_equal(f->ticks[2].tick, 2200);
+	}
+}
+
+TEST_F(a_sample_of_raw6_in_two_pieces_counts_with_the_second)
+{
+	for (size_t torn = 1; torn < 6; torn++) {
+		begin(f, false);
+		bc_decoder_set_clock(f->decoder, 1000000000);
+		push_raw6(f, 3 * 6, 1000, 1300);
+		push_raw6(f, torn, 1300, 1400);
+		const uint8_t sample[] = {0, 0, 0, 0, 0xFE, 0xD0};
+		const struct bc_source_data rest = {.format = BC_FORMAT_RAW6,
+			.bytes = sample + torn,
+			.count = 6 - torn,
+			.has_times = true,
+			.since_ns = 1400,
+			.until_ns = 1500};
+		push_data(f, &rest);
+		finish(f);
+		assert_int_equal(f->counts.received, 4);
+		assert_int_equal(f->counts.skipped_bytes, 0);
+		assert_int_equal(f->ticks[3].tick, 1500);
+	}
+}
+
+/* What the board counts as lost */
+
+static void push_loss(struct fixture *f, uint64_t lost)
+{
+	push_break(
+		f, BC_FORMAT_BCP1, (struct bc_source_break){.cause = BC_GAP_BOARD, .lost = lost});
+}
+
+TEST_F(losses_that_frames_have_told_are_not_counted_again)
+{
+	const struct bc_bcp1_header told = {
+		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &told);
+
+	for (uint64_t lost = 0; lost <= 8; lost++) {
+		begin(f, false);
+		push(f, BC_FORMAT_BCP1, bytes, n);
+		push_loss(f, lost);
+		push_loss(f, lost);
+		finish(f);
+		assert_int_equal(f->counts.board_lost, lost > 5 ? lost : 5);
+		assert_int_equal(f->gaps, lost > 5 ? 2 : 1);
+		assert_int_equal(f->lost, lost > 5 ? lost : 5);
+		for (unsigned i = 0; i < f->events_count; i++) {
+			const struct bc_event *event = &f->events[i].event;
+			if (event->kind != BC_EVENT_GAP)
+				continue;
+			assert_int_equal(event->cause, BC_GAP_BOARD);
+			assert_true(event->exact);
+		}
+	}
+}
+
+TEST_F(a_restarted_board_counts_from_zero)
+{
+	const struct bc_bcp1_header told = {
+		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &told);
+
+	begin(f, false);
+	push(f, BC_FORMAT_BCP1, bytes, n);
+	push_break(f, BC_FORMAT_BCP1, unplug_break);
+	push_loss(f, 3);
+	finish(f);
+	assert_int_equal(f->counts.board_lost, 8);
+	assert_int_equal(f->lost, 8);
+}
+
+/* A loss is no place where the stream breaks: the frame around it is whole. */
+TEST_F(a_loss_that_is_told_in_mid_frame_leaves_the_frame_whole)
+{
+	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = put_frame(bytes, &frame);
+
+	for (size_t cut = 0; cut <= n; cut++) {
+		begin(f, false);
+		push(f, BC_FORMAT_BCP1, bytes, cut);
+		push_loss(f, 4);
+		push(f, BC_FORMAT_BCP1, bytes + cut, n - cut);
+		finish(f);
+		assert_int_equal(f->counts.received, 2);
+		assert_int_equal(f->counts.skipped_bytes, 0);
+		assert_int_equal(f->counts.board_lost, 4);
+		assert_int_equal(f->gaps, 1);
+		assert_int_equal(f->lost, 4);
+	}
+}
+
+/* No chunk is free */
+
+/* What takes the directory's place can't be written to until it is given back. */
+static int take_dir_away(struct fixture *f)
+{
+	int dir = dup(f->dir_fd);
+	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(dir >= 0 && nothing >= 0);
+	assert_int_equal(dup2(nothing, f->dir_fd), f->dir_fd);
+	close(nothing);
+	return dir;
+}
+
+static void give_dir_back(struct fixture *f, int dir)
+{
+	assert_int_equal(dup2(dir, f->dir_fd), f->dir_fd);
+	close(dir);
+}
+
+/* A million samples, more than there are chunks for, with a break and a loss every so often. */
+TEST_F(breaks_that_find_no_room_are_on_record_all_the_same)
+{
+	static uint8_t frame[BC_SIM_FRAME_MAX];
+	struct bc_sim_options options = {.seed = 5, .count = 1000000, .agents = 1};
+	struct bc_sim *sim;
+	unsigned breaks = 0;
+	size_t n;
+
+	assert_int_equal(bc_sim_open(&sim, &options), 0);
+	int dir = take_dir_away(f);
+	begin(f, true);
+	for (unsigned i = 0; (n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame)) != 0; i++) {
+		push(f, BC_FORMAT_BCP1, frame, n);
+		if (i % 32 == 31) {
+			push_break(f, BC_FORMAT_BCP1, uncut_break);
+			push_loss(f, ++breaks * 10);
+		}
+	}
+	bc_sim_close(sim);
+	give_dir_back(f, dir);
+	finish(f);
+	uint64_t dropped = f->counts.dropped_buffer + f->counts.dropped_disk;
+	uint64_t lasted_ns = 0;
+	assert_true(dropped != 0);
+	assert_int_equal(f->counts.received, 1000000);
+	assert_int_equal(f->counts.board_lost, breaks * 10);
+	assert_int_equal(f->lost, dropped + breaks * 10);
+	assert_int_equal(f->gaps, f->counts.gaps);
+	for (unsigned i = 0; i < f->events_count; i++)
+		if (f->events[i].event.cause == BC_GAP_TRANSFER &&
+			f->events[i].event.kind == BC_EVENT_GAP)
+			lasted_ns += f->events[i].event.duration_ns;
+	assert_int_equal(lasted_ns, breaks * uncut_break.duration_ns);
+}

@@ -1,0 +1,485 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/hook/hook.h"
+#include "daemon/hook/hook_output.h"
+#include "daemon/base/log.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+#define REC  "20261120T091500Z-3f9a2c"
+#define HASH "0123456789abcdef0123456789abcdef"
+#define S    UINT64_C(1000000000)
+
+struct fixture {
+	struct temp_dir dir;
+	char command[TEMP_PATH_BYTES];
+	uv_loop_t loop;
+	struct bc_hook *hook;
+	unsigned failures;
+	unsigned done;
+	int status; /* of the latest failure */
+	char path[128];
+	char error[128];
+	int stderr_fd; /* the real one, while the log goes into the directory */
+};
+
+static void set_up(struct fixture *f)
+{
+	temp_dir_make(&f->dir);
+	assert_int_equal(uv_loop_init(&f->loop), 0);
+	f->stderr_fd = dup(STDERR_FILENO);
+	int fd = openat(f->dir.fd, "log", O_WRONLY | O_CREAT | O_APPEND, 0600);
+	assert_true(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	close(fd);
+	bc_log_set_level(BC_LOG_INFO);
+}
+
+/* Whatever has happened, no handle and no process is left. */
+static void tear_down(struct fixture *f)
+{
+	bc_hook_close(f->hook);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	dup2(f->stderr_fd, STDERR_FILENO);
+	close(f->stderr_fd);
+	assert_int_equal(uv_loop_close(&f->loop), 0);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static void on_failed(void *context, const char *path, int status, const char *error)
+{
+	struct fixture *f = context;
+
+	f->failures++;
+	f->status = status;
+	snprintf(f->path, sizeof(f->path), "%s", path);
+	snprintf(f->error, sizeof(f->error), "%s", error);
+}
+
+static void on_done(void *context)
+{
+	struct fixture *f = context;
+
+	f->done++;
+}
+
+static void open_hook(struct fixture *f, const char *command, uint64_t timeout_ns)
+{
+	struct bc_hook_options options = {
+		.loop = &f->loop,
+		.command = command,
+		.timeout_ns = timeout_ns,
+		.context = f,
+		.on_failed = on_failed,
+	};
+
+	assert_int_equal(bc_hook_open(&f->hook, &options), 0);
+}
+
+/* A script in the directory, which $D is. Returns its path. */
+static const char *script(struct fixture *f, const char *name, const char *text)
+{
+	char whole[2048];
+	int n = snprintf(whole, sizeof(whole), "#!/bin/sh\nD=%s\n%s\n", f->dir.path, text);
+
+	temp_write(&f->dir, name, whole, (size_t)n);
+	temp_path(&f->dir, name, f->command);
+	assert_int_equal(chmod(f->command, 0700), 0);
+	return f->command;
+}
+
+static void add(struct fixture *f, unsigned number)
+{
+	char path[64];
+	struct bc_hook_file file = {
+		.path = path, .recording = REC, .segment = number, .hash = HASH};
+
+	snprintf(path, sizeof(path), "/out/%05u", number);
+	bc_hook_add(f->hook, &file);
+}
+
+static void run_until_idle(struct fixture *f)
+{
+	while (bc_hook_waiting(f->hook) != 0)
+		uv_run(&f->loop, UV_RUN_ONCE);
+}
+
+static void run_until_there(struct fixture *f, const char *name)
+{
+	while (!temp_exists(&f->dir, name)) {
+		uv_run(&f->loop, UV_RUN_NOWAIT);
+		usleep(2000);
+	}
+}
+
+static char *text_of(struct fixture *f, const char *name)
+{
+	size_t n;
+	char *text = (char *)temp_read(&f->dir, name, &n);
+
+	text[n] = '\0';
+	return text;
+}
+
+static unsigned count_in_log(struct fixture *f, const char *words)
+{
+	char *text = text_of(f, "log");
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+		n++;
+	free(text);
+	return n;
+}
+
+TEST_F(the_command_is_run_for_each_file_in_order_and_told_of_it)
+{
+	setenv("NOTIFY_SOCKET", "/nowhere", 1);
+	setenv("BUSCAP_HASH", "of another", 1);
+	setenv("TEST_HOOK", "kept", 1);
+	open_hook(f,
+		script(f, "c",
+			"read line && line=some; echo \"$# $1 $BUSCAP_RECORDING $BUSCAP_SEGMENT "
+			"$BUSCAP_HASH $TEST_HOOK-$NOTIFY_SOCKET-$line\" >>$D/said\n"
+			"cut -d' ' -f1,5 /proc/$$/stat >>$D/groups\n"
+			"while [ $(nice) -lt 10 ]; do sleep 0.01; done"),
+		60 * S);
+	for (unsigned i = 0; i < 3; i++)
+		add(f, i);
+	assert_int_equal(bc_hook_waiting(f->hook), 3);
+	run_until_idle(f);
+	char *said = text_of(f, "said");
+	assert_string_equal(said, "1 /out/00000 " REC " 0 " HASH " kept--\n"
+				  "1 /out/00001 " REC " 1 " HASH " kept--\n"
+				  "1 /out/00002 " REC " 2 " HASH " kept--\n");
+	free(said);
+	char *groups = text_of(f, "groups");
+	int pid;
+	int group;
+	assert_int_equal(sscanf(groups, "%d %d", &pid, &group), 2);
+	assert_int_equal(pid, group);
+	free(groups);
+	assert_int_equal(f->failures, 0);
+	assert_int_equal(bc_hook_failed(f->hook), 0);
+}
+
+TEST_F(without_a_command_nothing_is_run)
+{
+	open_hook(f, "", 0);
+	add(f, 0);
+	assert_int_equal(bc_hook_waiting(f->hook), 0);
+	bc_hook_finish(f->hook, S, on_done);
+	assert_int_equal(f->done, 0);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_int_equal(f->done, 1);
+}
+
+TEST_F(a_command_that_fails_is_counted_and_told_and_the_next_is_run)
+{
+	open_hook(f, script(f, "c", "case $1 in *0) exit 7;; *1) kill -9 $$;; esac"), 0);
+	add(f, 0);
+	run_until_idle(f);
+	assert_int_equal(f->failures, 1);
+	assert_int_equal(f->status, 7);
+	assert_string_equal(f->path, "/out/00000");
+	assert_string_equal(f->error, "exit code 7");
+	add(f, 1);
+	run_until_idle(f);
+	assert_int_equal(f->status, -1);
+	assert_string_equal(f->error, "ended by signal 9");
+	add(f, 2);
+	run_until_idle(f);
+	assert_int_equal(f->failures, 2);
+	assert_int_equal(bc_hook_failed(f->hook), 2);
+	assert_int_equal(count_in_log(f, "/out/00000: exit code 7"), 1);
+}
+
+TEST_F(a_failure_over_and_over_is_logged_once)
+{
+	open_hook(f, script(f, "c", "exit 3"), 0);
+	for (unsigned i = 0; i < 50; i++)
+		add(f, i);
+	run_until_idle(f);
+	assert_int_equal(bc_hook_failed(f->hook), 50);
+	assert_int_equal(count_in_log(f, "exit code 3"), 1);
+	script(f, "c", "exit 4");
+	add(f, 50);
+	run_until_idle(f);
+	assert_int_equal(count_in_log(f, "the same of 49 more files: exit code 3"), 1);
+	assert_int_equal(count_in_log(f, "/out/00050: exit code 4"), 1);
+}
+
+/* It may be the last failure for hours. */
+TEST_F(failures_that_were_only_counted_are_told_by_a_look)
+{
+	open_hook(f, script(f, "c", "exit 3"), 0);
+	for (unsigned i = 0; i < 5; i++)
+		add(f, i);
+	run_until_idle(f);
+	uint64_t now = uv_hrtime();
+	bc_hook_look(f->hook, now);
+	assert_int_equal(count_in_log(f, "the same of"), 0);
+	for (unsigned minutes = 1; minutes < 10; minutes++)
+		bc_hook_look(f->hook, now + minutes * 60 * S);
+	assert_int_equal(count_in_log(f, "the same of 4 more files: exit code 3"), 1);
+	assert_int_equal(count_in_log(f, "the same of"), 1);
+}
+
+TEST_F(what_systemd_tells_the_daemon_is_not_told_to_the_command)
+{
+	static const char *const names[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
+		"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "JOURNAL_STREAM"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		setenv(names[i], "1", 1);
+	open_hook(f, script(f, "c", "env >$D/said"), 0);
+	add(f, 0);
+	run_until_idle(f);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unsetenv(names[i]);
+	char *said = text_of(f, "said");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_null(strstr(said, names[i]));
+	assert_non_null(strstr(said, "BUSCAP_HASH=" HASH));
+	free(said);
+}
+
+TEST_F(what_can_not_be_run_is_a_failure)
+{
+	temp_write(&f->dir, "no", "no program", 10);
+	static const char *const names[] = {"missing", "no", "log/x", "."};
+	open_hook(f, "", 0);
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		temp_path(&f->dir, names[i], f->command);
+		assert_int_equal(bc_hook_set(f->hook, f->command, 0), 0);
+		add(f, i);
+		run_until_idle(f);
+		assert_int_equal(f->failures, i + 1);
+		assert_int_equal(f->status, -1);
+		assert_non_null(strstr(f->error, "can't be run: "));
+	}
+}
+
+/* One that nobody has taken away is not. */
+static bool is_alive(int pid)
+{
+	char path[64];
+	char what = 'Z';
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	FILE *file = fopen(path, "r");
+	if (file == NULL)
+		return false;
+	if (fscanf(file, "%*d %*s %c", &what) != 1)
+		what = 'Z'; /* it went just now */
+	fclose(file);
+	return what != 'Z';
+}
+
+TEST_F(a_command_that_hangs_is_ended_with_what_it_has_started)
+{
+	open_hook(
+		f, script(f, "c", "sleep 1000 & echo $! >$D/new; mv $D/new $D/child; wait"), S / 5);
+	/* On a slow machine it takes longer to begin. */
+	unsigned tries = 0;
+	do {
+		assert_true(tries++ < 8);
+		assert_int_equal(bc_hook_set(f->hook, f->command, (S / 5) << tries), 0);
+		add(f, 0);
+		run_until_idle(f);
+		assert_int_equal(f->failures, tries);
+		assert_int_equal(f->status, -1);
+		assert_string_equal(f->error, "took too long, and was ended");
+	} while (!temp_exists(&f->dir, "child"));
+	char *child = text_of(f, "child");
+	/* It may be a moment until its new parent has taken it away. */
+	for (int i = 0; i < 6000 && is_alive(atoi(child)); i++)
+		usleep(10000);
+	assert_false(is_alive(atoi(child)));
+	free(child);
+}
+
+TEST_F(a_command_that_ignores_sigterm_is_killed)
+{
+	open_hook(f, script(f, "c", "trap '' TERM; echo there; while :; do sleep 1; done"), S / 5);
+	add(f, 0);
+	add(f, 1);
+	run_until_idle(f);
+	assert_int_equal(f->failures, 2);
+	assert_string_equal(f->error, "took too long, and was ended");
+}
+
+TEST_F(its_output_goes_to_the_log_line_by_line)
+{
+	open_hook(f,
+		script(f, "c",
+			"echo one; echo two >&2; printf 'a\\033[31mb\\n'; echo; printf 'no end'"),
+		0);
+	add(f, 0);
+	run_until_idle(f);
+	assert_int_equal(count_in_log(f, "/c: one\n"), 1);
+	assert_int_equal(count_in_log(f, "/c: two\n"), 1);
+	assert_int_equal(count_in_log(f, "/c: a\\x1b[31mb\n"), 1);
+	assert_int_equal(count_in_log(f, "/c: \n"), 1);
+	assert_int_equal(count_in_log(f, "/c: no end\n"), 1);
+}
+
+TEST_F(a_flood_of_output_is_read_and_mostly_counted)
+{
+	open_hook(f,
+		script(f, "c",
+			"i=0; while [ $i -lt 8000 ]; do echo $i 6789012345678901234567890; "
+			"i=$((i+1)); done; touch $D/over"),
+		0);
+	add(f, 0);
+	run_until_idle(f);
+	assert_true(temp_exists(&f->dir, "over"));
+	assert_int_equal(f->failures, 0);
+	assert_int_equal(count_in_log(f, "6789012345678901234567890\n"), BC_HOOK_LINES_MAX);
+	assert_int_equal(count_in_log(f, "/c: 7950 lines more are not logged"), 1);
+}
+
+TEST_F(a_long_line_is_cut_and_said_to_be)
+{
+	char wanted[BC_HOOK_LINE_MAX + 8];
+
+	open_hook(f, script(f, "c", "head -c 100000 /dev/zero | tr '\\0' x; echo; echo next"), 0);
+	add(f, 0);
+	run_until_idle(f);
+	memset(wanted, 'x', BC_HOOK_LINE_MAX);
+	strcpy(wanted + BC_HOOK_LINE_MAX, "...\n");
+	assert_int_equal(count_in_log(f, wanted), 1);
+	assert_int_equal(count_in_log(f, "/c: next\n"), 1);
+}
+
+TEST_F(what_it_leaves_running_does_not_hold_up_the_next)
+{
+	open_hook(f, script(f, "c", "sleep 1000 & echo $! >>$D/children"), 0);
+	add(f, 0);
+	add(f, 1);
+	run_until_idle(f);
+	assert_int_equal(f->failures, 0);
+	char *children = text_of(f, "children");
+	int one;
+	int two;
+	assert_int_equal(sscanf(children, "%d %d", &one, &two), 2);
+	assert_int_equal(kill(one, SIGKILL), 0);
+	assert_int_equal(kill(two, SIGKILL), 0);
+	free(children);
+}
+
+TEST_F(ten_thousand_files_faster_than_the_command_are_bounded_and_counted)
+{
+	open_hook(f, "/bin/true", 0);
+	for (unsigned i = 0; i < 10000; i++)
+		add(f, i);
+	/* One runs already. */
+	assert_int_equal(bc_hook_waiting(f->hook), BC_HOOK_WAITING_MAX + 1);
+	assert_int_equal(bc_hook_failed(f->hook), 10000 - BC_HOOK_WAITING_MAX - 1);
+	assert_int_equal(f->failures, bc_hook_failed(f->hook));
+	assert_string_equal(f->error, "is not run: too many files wait for it");
+	assert_int_equal(count_in_log(f, "too many files"), 1);
+	run_until_idle(f);
+	assert_int_equal(bc_hook_failed(f->hook), 10000 - BC_HOOK_WAITING_MAX - 1);
+	add(f, 10000);
+	run_until_idle(f);
+	assert_int_equal(f->failures, 10000 - BC_HOOK_WAITING_MAX - 1);
+}
+
+TEST_F(the_end_waits_for_what_waits)
+{
+	open_hook(f, script(f, "c", "echo $1 >>$D/said"), 0);
+	for (unsigned i = 0; i < 20; i++)
+		add(f, i);
+	bc_hook_finish(f->hook, 1000 * S, on_done);
+	assert_int_equal(f->done, 0);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_int_equal(f->done, 1);
+	assert_int_equal(bc_hook_failed(f->hook), 0);
+	char *said = text_of(f, "said");
+	assert_non_null(strstr(said, "/out/00019"));
+	free(said);
+}
+
+TEST_F(the_end_waits_no_longer_than_told)
+{
+	open_hook(f, script(f, "c", "trap '' TERM; while :; do sleep 1; done"), 0);
+	for (unsigned i = 0; i < 20; i++)
+		add(f, i);
+	bc_hook_finish(f->hook, S / 10, on_done);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_int_equal(f->done, 1);
+	assert_int_equal(bc_hook_waiting(f->hook), 0);
+	assert_int_equal(bc_hook_failed(f->hook), 20);
+	assert_int_equal(count_in_log(f, "is not run for 19 files any more"), 1);
+	add(f, 20);
+	assert_int_equal(bc_hook_failed(f->hook), 21);
+}
+
+TEST_F(it_may_be_closed_at_any_moment)
+{
+	script(f, "c", "echo out; touch $D/runs; sleep 0.05");
+	for (unsigned turns = 0; turns < 60; turns++) {
+		open_hook(f, f->command, 0);
+		add(f, 0);
+		add(f, 1);
+		for (unsigned i = 0; i < turns; i++)
+			uv_run(&f->loop, turns % 2 != 0 ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+		bc_hook_close(f->hook);
+		uv_run(&f->loop, UV_RUN_DEFAULT);
+	}
+	f->hook = NULL;
+}
+
+/* Two files are to be dealt with by a command, and it is at the first until "go" is there. */
+static void run_held(struct fixture *f, char command[TEMP_PATH_BYTES])
+{
+	strcpy(command, script(f, "one",
+				"touch $D/runs; while [ ! -e $D/go ]; do sleep 0.01; done; "
+				"echo one $1 >>$D/said"));
+	open_hook(f, command, 0);
+	add(f, 0);
+	add(f, 1);
+	run_until_there(f, "runs");
+}
+
+TEST_F(another_command_is_run_from_the_next_file_on)
+{
+	char first[TEMP_PATH_BYTES];
+
+	run_held(f, first);
+	assert_int_equal(bc_hook_set(f->hook, script(f, "two", "echo two $1 >>$D/said"), 0), 0);
+	temp_write(&f->dir, "go", "", 0);
+	run_until_idle(f);
+	char *said = text_of(f, "said");
+	assert_string_equal(said, "one /out/00000\ntwo /out/00001\n");
+	free(said);
+	assert_int_equal(bc_hook_set(f->hook, "", 0), 0);
+	add(f, 2);
+	assert_int_equal(bc_hook_waiting(f->hook), 0);
+}
+
+TEST_F(a_command_that_was_to_be_replaced_and_then_not_stays)
+{
+	char first[TEMP_PATH_BYTES];
+
+	run_held(f, first);
+	assert_int_equal(bc_hook_set(f->hook, "/nonexistent", 0), 0);
+	assert_int_equal(bc_hook_set(f->hook, first, 0), 0);
+	temp_write(&f->dir, "go", "", 0);
+	run_until_idle(f);
+	char *said = text_of(f, "said");
+	assert_string_equal(said, "one /out/00000\none /out/00001\n");
+	free(said);
+	assert_int_equal(f->failures, 0);
+}

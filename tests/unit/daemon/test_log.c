@@ -1,0 +1,76 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "formats/base/utf8.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+/* The line of a text, without its newline. */
+static const char *line_of(const char *text)
+{
+	static char line[BC_LOG_LINE_MAX];
+	size_t length = bc_log_write(line, 0, text);
+
+	assert_int_equal(length, strlen(line));
+	assert_int_equal(line[length - 1], '\n');
+	line[length - 1] = '\0';
+	return line;
+}
+
+TEST(no_byte_forges_a_line_or_moves_a_cursor)
+{
+	for (int byte = 1; byte < 256; byte++) {
+		char text[2] = {(char)byte, '\0'};
+		char escaped[8];
+		snprintf(escaped, sizeof(escaped), "\\x%02x", (unsigned)byte);
+		bool is_plain = byte >= ' ' && byte < 0x7F;
+		assert_string_equal(line_of(text), is_plain ? text : escaped);
+	}
+	assert_string_equal(line_of("a\nbuscapd: forged"), "a\\x0abuscapd: forged");
+	assert_string_equal(line_of("\x1b[31m"), "\\x1b[31m");
+}
+
+TEST(text_of_any_language_stays_as_it_is)
+{
+	assert_string_equal(line_of("d\xc3\xa9p\xc3\xb4t \xe2\x82\xac \xf0\x9f\x98\x80"),
+		"d\xc3\xa9p\xc3\xb4t \xe2\x82\xac \xf0\x9f\x98\x80");
+	assert_string_equal(line_of("\xc2\x9b"), "\\xc2\\x9b");          /* CSI */
+	assert_string_equal(line_of("\xe2\x80\xae"), "\\xe2\\x80\\xae"); /* turns what follows */
+	assert_string_equal(line_of("\xe2\x80\x94"), "\xe2\x80\x94");    /* a dash doesn't */
+	assert_string_equal(line_of("\xc3"), "\\xc3");
+}
+
+/* Of each length and kind of character, behind each length of prefix. */
+TEST(a_line_is_below_a_thousand_bytes_and_says_that_it_is_cut)
+{
+	static const char *const characters[] = {"x", "\n", "\xc3\xa9", "\xe2\x82\xac", "\xff"};
+	char text[2048];
+	char line[BC_LOG_LINE_MAX];
+
+	for (size_t kind = 0; kind < sizeof(characters) / sizeof(characters[0]); kind++) {
+		size_t used = 0;
+		for (text[0] = '\0'; used < 1500; used += strlen(characters[kind])) {
+			for (size_t prefix = 0; prefix < 20; prefix++) {
+				memset(line, '.', sizeof(line));
+				size_t n = bc_log_write(line, prefix, text);
+				bool is_cut = n >= 5 && strcmp(line + n - 4, "...\n") == 0 &&
+					      n - prefix > 4;
+				assert_true(n < 1000);
+				assert_true(bc_utf8_is_valid(line, n));
+				assert_true(n > 980 || !is_cut);
+				assert_true(is_cut || used < 1000);
+			}
+			memcpy(text + used, characters[kind], strlen(characters[kind]) + 1);
+		}
+	}
+}
+
+TEST(levels_have_their_names)
+{
+	assert_int_equal(bc_log_level_by_name("error"), BC_LOG_ERROR);
+	assert_int_equal(bc_log_level_by_name("debug"), BC_LOG_DEBUG);
+	assert_int_equal(bc_log_level_by_name("loud"), -1);
+	assert_int_equal(bc_log_level_by_name(""), -1);
+}

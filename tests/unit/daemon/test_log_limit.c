@@ -1,0 +1,235 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/log_limit.h"
+#include "tests/support/ear.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+#define SECOND UINT64_C(1000000000)
+#define WEEK   (7 * 24 * 3600 * SECOND)
+
+/* How many lines a fault makes that comes each `step` for `time`; the last one ends it. */
+static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *told)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	uint64_t start = 123456789;
+	uint64_t next = start;
+	unsigned lines = 0;
+	double seconds;
+
+	*told = 0;
+	for (uint64_t now = start; now < start + time; now += SECOND / 4) {
+		for (; next <= now; next += step) {
+			bool is_admitted = bc_log_limit_admits(&limit, now);
+			lines += is_admitted;
+			*told += is_admitted;
+		}
+		uint64_t unsaid = bc_log_limit_due(&limit, now, &seconds);
+		lines += unsaid != 0;
+		*told += unsaid;
+	}
+	*told += limit.unsaid;
+	return lines;
+}
+
+TEST(the_first_are_logged_as_they_come)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	double seconds;
+
+	for (unsigned i = 0; i < BC_LOG_BURST; i++)
+		assert_true(bc_log_limit_admits(&limit, SECOND + i));
+	assert_false(bc_log_limit_admits(&limit, SECOND + BC_LOG_BURST));
+	assert_int_equal(bc_log_limit_due(&limit, SECOND + BC_LOG_BURST, &seconds), 0);
+}
+
+TEST(the_rest_is_summed_up_after_the_window)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	double seconds;
+
+	for (unsigned i = 0; i < 70; i++)
+		(void)bc_log_limit_admits(&limit, SECOND * (i + 1));
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 71 - 1, &seconds), 0);
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 71, &seconds), 60);
+	assert_true(seconds > 59.9 && seconds < 60.1);
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 1000, &seconds), 0);
+}
+
+TEST(what_has_stopped_is_summed_up_sooner)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	double seconds;
+
+	for (unsigned i = 0; i < 20; i++)
+		(void)bc_log_limit_admits(&limit, SECOND);
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 16 - 1, &seconds), 0);
+	assert_int_equal(bc_log_limit_due(&limit, SECOND * 16, &seconds), 10);
+}
+
+TEST(after_a_quiet_window_all_is_as_at_first)
+{
+	struct bc_log_limit limit = {.kind = NULL};
+	double seconds;
+	uint64_t now = SECOND;
+
+	for (unsigned i = 0; i < 20; i++)
+		(void)bc_log_limit_admits(&limit, now);
+	now += BC_LOG_WINDOW_NS;
+	assert_int_equal(bc_log_limit_due(&limit, now, &seconds), 10);
+	assert_false(bc_log_limit_admits(&limit, now + 1)); /* it goes on */
+	now += 2 * BC_LOG_WINDOW_NS;
+	assert_int_equal(bc_log_limit_due(&limit, now, &seconds), 1);
+	now += BC_LOG_QUIET_NS;
+	for (unsigned i = 0; i < BC_LOG_BURST; i++)
+		assert_true(bc_log_limit_admits(&limit, now));
+	assert_false(bc_log_limit_admits(&limit, now));
+}
+
+/* From many a second to one in an hour: for a week, and none of them untold. */
+TEST(a_fault_of_a_week_is_some_hundreds_of_lines)
+{
+	static const uint64_t steps[] = {SECOND / 100, SECOND / 4, SECOND, 5 * SECOND, 7 * SECOND,
+		14 * SECOND, 15 * SECOND, 16 * SECOND, 20 * SECOND, 31 * SECOND, 59 * SECOND,
+		61 * SECOND, 119 * SECOND, 121 * SECOND, 599 * SECOND, 899 * SECOND, 901 * SECOND,
+		1799 * SECOND, 1801 * SECOND, 3599 * SECOND, 3601 * SECOND};
+	uint64_t told;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		unsigned lines = lines_of(steps[i], WEEK, &told);
+		assert_in_range(lines, 100, 700);
+		assert_int_equal(told, (WEEK - SECOND / 4) / steps[i] + 1);
+	}
+}
+
+/* The times that are told, made none: a slow machine takes some. */
+static char *without_times(char *heard)
+{
+	static const char before[] = " in the last ";
+
+	for (char *at = heard; (at = strstr(at, before)) != NULL;) {
+		at += strlen(before);
+		size_t digits = strspn(at, "0123456789");
+		assert_true(digits >= 1 && at[digits] == '.' && at[digits + 2] == ' ');
+		memmove(at + 1, at + digits, strlen(at + digits) + 1);
+		at[0] = at[2] = '0';
+	}
+	return heard;
+}
+
+TEST(kinds_are_limited_apart_and_the_sum_has_the_latest)
+{
+	static struct ear ear;
+	struct bc_log_limits limits = {.count = 0};
+
+	listen_to(&ear);
+	for (int i = 0; i < 12; i++)
+		bc_log_limited(&limits, BC_LOG_WARNING, "a%d", i);
+	bc_log_limited(&limits, BC_LOG_ERROR, "b %s", "once");
+	bc_log_limits_end(&limits);
+	bc_log_limits_end(&limits);
+	assert_string_equal(without_times(end_listening(&ear)),
+		"buscapd: warning: a0\nbuscapd: warning: a1\nbuscapd: warning: a2\n"
+		"buscapd: warning: a3\nbuscapd: warning: a4\nbuscapd: warning: a5\n"
+		"buscapd: warning: a6\nbuscapd: warning: a7\nbuscapd: warning: a8\n"
+		"buscapd: warning: a9\nbuscapd: error: b once\n"
+		"buscapd: warning: 2 more times in the last 0.0 s; the latest: a11\n");
+}
+
+TEST(more_kinds_than_there_is_room_for_share_a_limit)
+{
+	static struct ear ear;
+	static const char kinds[BC_LOG_KINDS + 20];
+	struct bc_log_limits limits = {.count = 0};
+	unsigned lines = 0;
+
+	listen_to(&ear);
+	for (unsigned i = 0; i < sizeof(kinds); i++)
+		bc_log_limited_text(&limits, BC_LOG_WARNING, &kinds[i], "x");
+	bc_log_limits_end(&limits);
+	for (const char *at = end_listening(&ear); (at = strchr(at, '\n')) != NULL; at++)
+		lines++;
+	assert_int_equal(limits.count, BC_LOG_KINDS);
+	assert_int_equal(lines, BC_LOG_KINDS - 1 + BC_LOG_BURST + 1);
+}
+
+/* Marks come by the hundred, and are told at level debug; a start has the same format. */
+TEST(what_the_level_leaves_out_hides_nothing_of_a_more_urgent_level)
+{
+	static const char format[] = "trigger %s has hit";
+	static struct ear ear;
+	struct bc_log_limits limits = {.count = 0};
+
+	listen_to(&ear);
+	for (unsigned i = 0; i < 1000; i++) {
+		bc_log_limited(&limits, BC_LOG_DEBUG, format, "mark");
+		bc_log_limited_text(&limits, BC_LOG_DEBUG, format, "mark");
+	}
+	bc_log_limited(&limits, BC_LOG_INFO, format, "start");
+	bc_log_limits_end(&limits);
+	assert_string_equal(end_listening(&ear), "buscapd: trigger start has hit\n");
+}
+
+TEST(levels_of_a_kind_are_limited_apart)
+{
+	static const char kind[] = "kind";
+	static struct ear ear;
+	struct bc_log_limits limits = {.count = 0};
+	const char *heard;
+
+	listen_to(&ear);
+	for (unsigned i = 0; i < BC_LOG_BURST + 5; i++)
+		bc_log_limited_text(&limits, BC_LOG_NOTICE, kind, "whole");
+	bc_log_limited_text(&limits, BC_LOG_WARNING, kind, "torn");
+	bc_log_limits_end(&limits);
+	heard = without_times(end_listening(&ear));
+	assert_non_null(strstr(heard, "buscapd: warning: torn\n"));
+	assert_non_null(
+		strstr(heard, "buscapd: 5 more times in the last 0.0 s; the latest: whole"));
+}
+
+TEST(a_limit_that_kinds_share_tells_at_the_level_of_the_most_urgent)
+{
+	static struct ear ear;
+	static const char kinds[BC_LOG_KINDS + BC_LOG_BURST];
+	struct bc_log_limits limits = {.count = 0};
+
+	listen_to(&ear);
+	for (unsigned i = 0; i < sizeof(kinds); i++)
+		bc_log_limited_text(&limits, BC_LOG_INFO, &kinds[i], "x");
+	bc_log_limited(&limits, BC_LOG_ERROR, "bad");
+	bc_log_limited(&limits, BC_LOG_INFO, "good");
+	bc_log_limits_end(&limits);
+	assert_non_null(strstr(end_listening(&ear), "buscapd: error: 3 more times"));
+}
+
+TEST(a_long_text_is_summed_up_with_a_sign_that_it_is_cut)
+{
+	static struct ear ear;
+	static const char kind[] = "kind";
+	struct bc_log_limits limits;
+	char text[600];
+	char *seen;
+
+	for (size_t bytes = 395; bytes < 405; bytes++) {
+		size_t n = bytes - bytes % 2;
+		for (size_t i = 0; i < n; i += 2)
+			memcpy(text + i, "\xc3\xa9", 2);
+		snprintf(text + n, sizeof(text) - n, "%s", bytes % 2 == 0 ? "" : "x");
+		memset(&limits, 0, sizeof(limits));
+		listen_to(&ear);
+		for (unsigned i = 0; i <= BC_LOG_BURST; i++)
+			bc_log_limited_text(&limits, BC_LOG_INFO, kind, text);
+		bc_log_limits_end(&limits);
+		seen = strstr(end_listening(&ear), "latest: ") + strlen("latest: ");
+		seen[strcspn(seen, "\n")] = '\0';
+		if (bytes < sizeof(limits.of[0].latest)) {
+			assert_string_equal(seen, text);
+			continue;
+		}
+		assert_in_range(strlen(seen), 397, 399);
+		assert_string_equal(seen + strlen(seen) - 5, "\xc3\xa9...");
+	}
+}

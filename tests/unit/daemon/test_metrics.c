@@ -1,0 +1,222 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/usb/board.h"
+#include "daemon/api/metrics.h"
+#include "formats/base/utf8.h"
+#include "tests/support/test.h"
+
+/* A status with something of everything, and texts that are as bad as they can be. */
+struct fixture {
+	struct bc_board board;
+	struct bc_recording recording;
+	struct bc_counts counts;
+	struct bc_writer_report report;
+	struct bc_status_flight flight;
+	struct bc_status status;
+};
+
+static void fill_board(struct bc_board *board)
+{
+	*board = (struct bc_board){
+		.state = BC_BOARD_BACK_OFF,
+		.identity = {.vid = 0x1209, .pid = 1, .endpoint = 0x81, .packet_bytes = 512},
+		.has_info = true,
+		.clock_hz = 66000000,
+		.has_counters = true,
+		.counters = {.samples = UINT64_MAX, .lost = 1, .fifo_high = 2},
+		.bytes = 12345,
+		.plugs = 3,
+	};
+	strcpy(board->identity.serial, "A\"1\\\n2");
+	strcpy(board->identity.product, "b\xFFus");
+	strcpy(board->last_error, "it\nis \"gone\"");
+}
+
+static void set_up(struct fixture *f)
+{
+	fill_board(&f->board);
+	strcpy(f->recording.header.recording, "20261120T091500Z-3f9a2c");
+	f->recording.started_ns = INT64_C(1795166100500000000);
+	f->counts = (struct bc_counts){.received = 100,
+		.written = 90,
+		.durable = 80,
+		.in_flight = 5,
+		.dropped_buffer = 1,
+		.dropped_disk = 1,
+		.dropped_invalid = 1,
+		.dropped_filtered = 1,
+		.dropped_idle = 1,
+		.board_lost = 7};
+	f->report = (struct bc_writer_report){
+		.free_bytes = UINT64_C(1) << 40, .segment = 4, .recording_records = 90};
+	strcpy(f->report.file, "a.byu.lz4");
+	strcpy(f->report.error, "No space left on device");
+	f->flight = (struct bc_status_flight){
+		.seconds = 1.57, .bytes = 12, .records = 1, .chunks = 1, .limit_seconds = 2.5};
+	f->status = (struct bc_status){.state = "recording",
+		.mode = "flight",
+		.source_kind = "usb",
+		.source_name = "usb\"\n\\",
+		.clock_hz = 66000000,
+		.board = &f->board,
+		.recording = &f->recording,
+		.metadata = "{\"run\":\"a\\n\\\"b\\\"\",\"two words\":\"x\"}",
+		.dir = "/var/lib/\xFE",
+		.counts = &f->counts,
+		.report = &f->report,
+		.flight = &f->flight,
+		.replay_id = "id",
+		.replay_path = "/p",
+		.rates = {.bytes_out_per_s = 1000000},
+		.clients = 3,
+		.streams_events = 2,
+		.uptime_s = 12.34};
+}
+
+TEST_FIXTURE(fixture, set_up, NOTHING)
+
+static bool has_line(const char *text, const char *line)
+{
+	const char *at = text;
+
+	while ((at = strstr(at, line)) != NULL) {
+		if ((at == text || at[-1] == '\n') && at[strlen(line)] == '\n')
+			return true;
+		at++;
+	}
+	return false;
+}
+
+TEST_F(texts_of_others_can_not_break_a_line)
+{
+	static const char *const lines[] = {
+		"buscapd_source_info{kind=\"usb\",name=\"usb\\\"\\n\\\\\"} 1",
+		"buscapd_board_error_info{error=\"it\\nis \\\"gone\\\"\"} 1",
+		"buscapd_recording_metadata_info{key=\"run\",value=\"a\\n\\\"b\\\"\"} 1",
+		"buscapd_recording_metadata_info{key=\"two words\",value=\"x\"} 1",
+		"buscapd_recording_info{id=\"20261120T091500Z-3f9a2c\",label=\"\",path=\"/var/lib/"
+		"\xC3\xBE/a.byu.lz4\"} 1",
+		"buscapd_disk_error_info{error=\"No space left on device\"} 1",
+	};
+	char *text = bc_metrics_write(&f->status);
+
+	assert_non_null(text);
+	assert_true(bc_utf8_is_valid(text, strlen(text)));
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!has_line(text, lines[i]))
+			fail_msg("%s is not a line of\n%s", lines[i], text);
+	assert_non_null(strstr(text, "serial=\"A\\\"1\\\\\\n2\",product=\"b\xC3\xBFus\""));
+	free(text);
+}
+
+TEST_F(counts_are_whole_to_the_last_digit)
+{
+	static const char *const lines[] = {
+		"buscapd_received_samples_total 100",
+		"buscapd_dropped_samples_total{reason=\"buffer\"} 1",
+		"buscapd_board_counted_samples 18446744073709551615",
+		"buscapd_board_lost_samples_total 7",
+		"buscapd_recording_start_time_seconds 1795166100",
+		"buscapd_state{buscapd_state=\"recording\"} 1",
+		"buscapd_state{buscapd_state=\"idle\"} 0",
+		"buscapd_mode{buscapd_mode=\"flight\"} 1",
+		"buscapd_board_state{buscapd_board_state=\"back-off\"} 1",
+		"buscapd_flight_seconds 1.5",
+		"buscapd_flight_limit_seconds 2.5",
+		"buscapd_streams{stream=\"events\"} 2",
+		"buscapd_uptime_seconds 12.3",
+		"# TYPE buscapd_received_samples counter",
+		"# UNIT buscapd_received_samples samples",
+	};
+	char *text = bc_metrics_write(&f->status);
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!has_line(text, lines[i]))
+			fail_msg("%s is not a line of\n%s", lines[i], text);
+	assert_string_equal(text + strlen(text) - 7, "\n# EOF\n");
+	free(text);
+}
+
+TEST_F(what_is_not_there_is_not_told)
+{
+	static const char *const absent[] = {
+		"board", "recording_info", "replay", "flight_", "disk_left", "disk_error"};
+
+	f->status.board = NULL;
+	f->status.recording = NULL;
+	f->status.replay_id = NULL;
+	f->status.flight = NULL;
+	f->status.rates.bytes_out_per_s = 0;
+	f->report.error[0] = '\0';
+	char *text = bc_metrics_write(&f->status);
+	char *line = strstr(text, "buscapd_board_lost_samples");
+	assert_non_null(line);
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+		char name[64];
+		snprintf(name, sizeof(name), "# TYPE buscapd_%s%s", absent[i],
+			i == 0 ? "_state" : "");
+		assert_null(strstr(text, name));
+	}
+	free(text);
+}
+
+TEST_F(the_status_says_the_same)
+{
+	char *text = bc_status_write(&f->status);
+	json_t *root = json_loads(text, 0, NULL);
+
+	assert_non_null(root);
+	assert_true(bc_utf8_is_valid(text, strlen(text)));
+	assert_int_equal(text[strlen(text) - 1], '\n');
+	assert_string_equal(json_string_value(json_object_get(root, "mode")), "flight");
+	json_t *flight = json_object_get(root, "flight");
+	assert_true(json_number_value(json_object_get(flight, "limit_seconds")) > 2.4);
+	json_t *metadata = json_object_get(json_object_get(root, "recording"), "metadata");
+	assert_string_equal(json_string_value(json_object_get(metadata, "run")), "a\n\"b\"");
+	assert_non_null(strstr(text, "\"replay\":{\"id\":\"id\",\"path\":\"/p\"}"));
+	assert_non_null(strstr(text, "\"streams\":{\"events\":2,\"records\":0}"));
+	assert_non_null(strstr(text, "\"samples\":\"18446744073709551615\""));
+	json_decref(root);
+	free(text);
+}
+
+/* Members, their order, and each number to its last digit. */
+TEST_F(the_status_is_written_byte_for_byte)
+{
+	char *text = bc_status_write(&f->status);
+
+	assert_string_equal(text,
+		"{\"version\":\"0.1.0\",\"state\":\"recording\",\"mode\":\"flight\","
+		"\"source\":{\"kind\":\"usb\",\"name\":\"usb\\\"\\n\\\\\","
+		"\"clock_hz\":66000000,\"board\":{\"state\":\"back-off\","
+		"\"id\":\"1209:0001\",\"serial\":\"A\\\"1\\\\\\n2\","
+		"\"product\":\"b\xC3\xBFus\",\"port\":\"\",\"address\":0,\"speed\":\"\","
+		"\"endpoint\":129,\"packet_bytes\":512,\"transfers\":0,\"transfer_bytes\":0,"
+		"\"info\":{\"firmware\":\"\",\"serial\":\"\",\"protocol_version\":0,"
+		"\"clock_hz\":66000000,\"features\":0,\"fifo_samples\":0},"
+		"\"counters\":{\"samples\":\"18446744073709551615\",\"lost\":1,\"fifo_high\":2},"
+		"\"bytes\":12345,\"plugs\":3,\"unplugs\":0,\"stalls\":0,\"overflows\":0,"
+		"\"errors\":0,\"timeouts\":0,\"silences\":0,\"restarts\":0,"
+		"\"last_error\":\"it\\nis \\\"gone\\\"\"}},"
+		"\"recording\":{\"id\":\"20261120T091500Z-3f9a2c\",\"label\":null,"
+		"\"started\":\"2026-11-20T09:15:00Z\",\"segment\":4,"
+		"\"path\":\"/var/lib/\xC3\xBE/a.byu.lz4\",\"records\":90,\"bytes\":0,"
+		"\"metadata\":{\"run\":\"a\\n\\\"b\\\"\",\"two words\":\"x\"}},"
+		"\"replay\":{\"id\":\"id\",\"path\":\"/p\"},\"flight\":{\"seconds\":1.5,"
+		"\"bytes\":12,\"records\":1,\"chunks\":1,\"limit_seconds\":2.5,"
+		"\"limit_bytes\":0},\"counts\":{\"received\":100,\"written\":90,"
+		"\"durable\":80,\"in_flight\":5,\"dropped\":{\"buffer\":1,\"disk\":1,"
+		"\"invalid\":1,\"filtered\":1,\"idle\":1},\"board_lost\":7,"
+		"\"skipped_bytes\":0,\"gaps\":0,\"damages\":0,\"unknown_special\":0,"
+		"\"raw_dropped_bytes\":0},\"rates\":{\"samples_per_s\":0,"
+		"\"bytes_in_per_s\":0,\"bytes_out_per_s\":1000000},\"buffer\":{\"chunks\":0,"
+		"\"free\":0,\"low_water\":0},\"disk\":{\"free_bytes\":1099511627776,"
+		"\"hours_left\":305.4,\"stuck\":false,"
+		"\"last_error\":\"No space left on device\"},\"sealed\":{\"segments\":0,"
+		"\"commands_waiting\":0,\"commands_failed\":0,\"manifest_failed\":0},"
+		"\"triggers\":0,\"clients\":3,\"streams\":{\"events\":2,\"records\":0},"
+		"\"uptime_s\":12.3}\n");
+	free(text);
+}

@@ -1,0 +1,376 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/live/page_sampler.h"
+#include "formats/base/json.h"
+#include "formats/bus/record.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+struct fixture {
+	struct bc_mix *mix;
+	struct bc_chunk *chunk;
+	struct dice dice;
+};
+
+static void set_up(struct fixture *f)
+{
+	f->chunk = test_alloc(sizeof(*f->chunk));
+	f->dice.state = 1;
+	assert_int_equal(bc_mix_open(&f->mix), 0);
+}
+
+static void tear_down(struct fixture *f)
+{
+	bc_mix_close(f->mix);
+	free(f->chunk);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static void put(struct fixture *f, uint32_t page, uint8_t type, uint8_t proc)
+{
+	struct bc_chunk *chunk = f->chunk;
+	struct bc_record record = {
+		.addr = page << BC_MIX_PAGE_LOG | 0x123, .reqtype = type, .size = 8, .proc = proc};
+
+	bc_record_store(chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
+	if (chunk->info.records == BC_CHUNK_RECORDS) {
+		bc_mix_records(f->mix, chunk, 0);
+		chunk->info.records = 0;
+	}
+}
+
+static void flush(struct fixture *f)
+{
+	bc_mix_records(f->mix, f->chunk, 0);
+	f->chunk->info.records = 0;
+}
+
+/* As whoever asks gets it: printed and read again. */
+static json_t *told(const struct bc_mix *mix)
+{
+	json_t *object = bc_mix_json(mix);
+	char *text = bc_json_print(object);
+	json_t *read = json_loads(text, 0, NULL);
+
+	assert_non_null(read);
+	free(text);
+	json_decref(object);
+	return read;
+}
+
+static uint64_t member(const json_t *mix, const char *of, const char *name)
+{
+	return bc_json_member_u64(json_object_get(mix, of), name);
+}
+
+static uint64_t sum_of(const json_t *mix, const char *name)
+{
+	const char *key;
+	json_t *item;
+	uint64_t sum = 0;
+
+	json_object_foreach(json_object_get(mix, name), key, item)
+	{
+		sum += (uint64_t)json_integer_value(item);
+	}
+	return sum;
+}
+
+static uint32_t page_of(const json_t *page)
+{
+	const char *addr = json_string_value(json_object_get(page, "addr"));
+
+	assert_non_null(addr);
+	assert_int_equal(strlen(addr), 10);
+	return (uint32_t)(strtoull(addr, NULL, 16) >> BC_MIX_PAGE_LOG);
+}
+
+static json_t *pages_of(const json_t *mix)
+{
+	return json_object_get(mix, "pages");
+}
+
+TEST_F(nothing_seen_is_told_as_nothing)
+{
+	json_t *object = bc_mix_json(f->mix);
+	char *text = bc_json_print(object);
+
+	assert_string_equal(text,
+		"{\"sampled\":0,\"of\":0,\"types\":{},\"procs\":{},\"memory\":0,\"pages\":[]}");
+	free(text);
+	json_decref(object);
+}
+
+/* After any number of records. */
+TEST_F(of_each_1024_records_64_are_counted)
+{
+	uint64_t seen = 0;
+
+	for (unsigned i = 0; i < BC_CHUNK_RECORDS; i++)
+		put(f, i & 3, BC_REQ_FETCH, 0);
+	f->chunk->info.records = 0;
+	for (uint32_t i = 1; i <= 20 * BC_MIX_BLOCK; i++) {
+		f->chunk->info.records = i;
+		bc_mix_records(f->mix, f->chunk, i - 1);
+		seen++;
+		if (i % 61 != 0 && i % BC_MIX_BLOCK != 0)
+			continue;
+		json_t *mix = told(f->mix);
+		uint64_t sampled = bc_json_member_u64(mix, "sampled");
+		assert_int_equal(bc_json_member_u64(mix, "of"), seen + BC_CHUNK_RECORDS);
+		assert_int_equal(sum_of(mix, "types"), sampled);
+		assert_int_equal(sum_of(mix, "procs"), sampled);
+		assert_int_equal(bc_json_member_u64(mix, "memory"), sampled);
+		uint64_t blocks = (seen + BC_CHUNK_RECORDS) / BC_MIX_BLOCK;
+		assert_in_range(sampled, blocks * BC_MIX_SAMPLES,
+			blocks * BC_MIX_SAMPLES + ((seen + BC_CHUNK_RECORDS) % BC_MIX_BLOCK != 0
+								  ? BC_MIX_SAMPLES
+								  : 0));
+		json_decref(mix);
+	}
+}
+
+/* However the records come: all at once, one by one, cut anywhere. */
+TEST_F(the_pieces_in_which_records_come_make_no_difference)
+{
+	const uint32_t records = 5000;
+	json_t *whole = NULL;
+
+	while (f->chunk->info.records < records)
+		put(f, dice_below(&f->dice, 50), (uint8_t)dice_below(&f->dice, 4),
+			(uint8_t)dice_below(&f->dice, 3));
+	for (uint32_t piece = records; piece != 0; piece = piece > 1200 ? 1200 : piece - 1) {
+		struct bc_mix *mix;
+		assert_int_equal(bc_mix_open(&mix), 0);
+		for (uint32_t from = 0; from < records; from += piece) {
+			f->chunk->info.records = from + piece < records ? from + piece : records;
+			bc_mix_records(mix, f->chunk, from);
+		}
+		json_t *got = told(mix);
+		if (whole == NULL)
+			whole = json_incref(got);
+		assert_true(json_equal(got, whole));
+		json_decref(got);
+		bc_mix_close(mix);
+	}
+	json_decref(whole);
+}
+
+/* The place in a block is told by the processor, four places a number. */
+TEST_F(each_place_of_a_block_has_the_same_chance)
+{
+	const unsigned blocks = 20000;
+	const double expected = 4.0 * blocks * BC_MIX_SAMPLES / BC_MIX_BLOCK;
+
+	for (unsigned i = 0; i < blocks * BC_MIX_BLOCK; i++)
+		put(f, 0, BC_REQ_FETCH, (uint8_t)(i % BC_MIX_BLOCK / 4));
+	flush(f);
+	json_t *mix = told(f->mix);
+	for (unsigned proc = 0; proc < 256; proc++) {
+		char name[8];
+		snprintf(name, sizeof(name), "%u", proc);
+		/* The four come together: six times the deviation of their number of times. */
+		assert_true(fabs((double)member(mix, "procs", name) - expected) <
+			    6 * 4 * sqrt(expected / 4));
+	}
+	json_decref(mix);
+}
+
+TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
+{
+	static const uint8_t types[] = {
+		BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMWRITE, BC_REQ_IOWRITE, BC_REQ_INTA, 0xF2};
+	static const unsigned per_1000[] = {600, 250, 120, 20, 8, 2};
+	enum { HOT = 12, COLD = 100000 };
+	const unsigned records = 4000000;
+	unsigned true_types[6] = {0};
+	unsigned true_pages[HOT] = {0};
+
+	for (unsigned i = 0; i < records; i++) {
+		unsigned roll = dice_below(&f->dice, 1000);
+		unsigned type = 0;
+		while (roll >= per_1000[type])
+			roll -= per_1000[type++];
+		/* Each hot page half as often as the one before, to the sixth; then a crowd. */
+		unsigned hot = 0;
+		while (hot < HOT && dice_below(&f->dice, 16) != 0)
+			hot++;
+		uint32_t page = hot < HOT ? 1000 + hot : 5000 + dice_below(&f->dice, COLD);
+		true_types[type]++;
+		if (hot < HOT && types[type] <= BC_REQ_MEMWRITE)
+			true_pages[hot]++;
+		put(f, page, types[type], (uint8_t)(i % 8 == 0));
+	}
+	flush(f);
+	json_t *mix = told(f->mix);
+	double share = (double)records / (double)bc_json_member_u64(mix, "sampled");
+	assert_int_equal(bc_json_member_u64(mix, "of"), records);
+	for (unsigned type = 0; type < 6; type++) {
+		const char *name = bc_reqtype_name(types[type]);
+		double n = (double)member(mix, "types", name != NULL ? name : "0xf2");
+		double truth = true_types[type] / share;
+		assert_true(fabs(n - truth) < 6 * sqrt(truth));
+	}
+	assert_true(fabs((double)member(mix, "procs", "1") - records / 8.0 / share) <
+		    6 * sqrt(records / 8.0 / share));
+	/* The hottest pages are the hottest told, each within its own bounds. */
+	for (unsigned i = 0; i < HOT; i++) {
+		const json_t *page = json_array_get(pages_of(mix), i);
+		uint32_t hot = page_of(page) - 1000;
+		assert_in_range(hot, 0, HOT - 1);
+		double truth = true_pages[hot] / share;
+		double least = (double)bc_json_member_u64(page, "samples");
+		double most = least + (double)bc_json_member_u64(page, "more");
+		assert_true(least - 6 * sqrt(truth) < truth && truth < most + 6 * sqrt(truth));
+		assert_true(most - least < truth / 10);
+	}
+	assert_int_equal(json_array_size(pages_of(mix)), BC_MIX_TOLD);
+	json_decref(mix);
+}
+
+/* Whole blocks of one page each: what is counted of it is known to the last sample. Far more pages
+ * than are held, so that most are forgotten and come again. */
+TEST_F(a_pages_count_lies_where_it_is_said_to_lie)
+{
+	enum { PAGES = 1 << 15, BLOCKS = 100000 };
+	uint64_t *truth = calloc(PAGES, sizeof(*truth));
+	unsigned inexact = 0;
+
+	assert_non_null(truth);
+	for (unsigned block = 0; block < BLOCKS; block++) {
+		/* Mostly one of the few that are hot just now. */
+		uint32_t hot = block / 20000 * 99 + dice_below(&f->dice, 60);
+		uint32_t page = block % 3 != 0 ? hot : dice_below(&f->dice, PAGES);
+		truth[page] += BC_MIX_SAMPLES;
+		for (unsigned i = 0; i < BC_MIX_BLOCK; i++)
+			put(f, page, BC_REQ_MEMREAD, 0);
+		if (block % 5000 != 4999)
+			continue;
+		flush(f);
+		json_t *mix = told(f->mix);
+		json_t *told_page;
+		size_t place;
+		uint64_t before = UINT64_MAX;
+		assert_int_equal(bc_json_member_u64(mix, "memory"), (block + 1) * BC_MIX_SAMPLES);
+		json_array_foreach(pages_of(mix), place, told_page)
+		{
+			uint64_t least = bc_json_member_u64(told_page, "samples");
+			uint64_t more = bc_json_member_u64(told_page, "more");
+			uint64_t n = truth[page_of(told_page)];
+			assert_true(least <= n && n <= least + more);
+			assert_true(least <= before && least != 0);
+			before = least;
+			inexact += more != 0;
+		}
+		json_decref(mix);
+	}
+	assert_int_not_equal(inexact, 0); /* the bound was put to the test */
+	free(truth);
+}
+
+TEST_F(only_memory_has_pages)
+{
+	for (unsigned i = 0; i < 256 * BC_MIX_BLOCK; i++)
+		put(f, i / BC_MIX_BLOCK, (uint8_t)(i / BC_MIX_BLOCK), 7);
+	flush(f);
+	json_t *mix = told(f->mix);
+	assert_int_equal(json_array_size(pages_of(mix)), 4);
+	for (int i = 0; i < 4; i++) {
+		const json_t *page = json_array_get(pages_of(mix), (size_t)i);
+		assert_int_equal(page_of(page), i);
+		assert_int_equal(bc_json_member_u64(page, "samples"), BC_MIX_SAMPLES);
+		assert_int_equal(bc_json_member_u64(page, "more"), 0);
+	}
+	assert_int_equal(bc_json_member_u64(mix, "memory"), 4 * BC_MIX_SAMPLES);
+	assert_int_equal(json_object_size(json_object_get(mix, "types")), 256);
+	assert_int_equal(member(mix, "types", "IOWRITE"), BC_MIX_SAMPLES);
+	assert_int_equal(member(mix, "types", "0xf2"), BC_MIX_SAMPLES);
+	assert_int_equal(member(mix, "procs", "7"), 256 * BC_MIX_SAMPLES);
+	json_decref(mix);
+}
+
+static void put_blocks(struct fixture *f, uint32_t page, unsigned blocks)
+{
+	for (unsigned i = 0; i < blocks * BC_MIX_BLOCK; i++)
+		put(f, page, BC_REQ_FETCH, 0);
+	flush(f);
+}
+
+static void check_page(struct fixture *f, int place, uint32_t page, uint64_t samples)
+{
+	json_t *mix = told(f->mix);
+	const json_t *item = json_array_get(pages_of(mix), (size_t)place);
+
+	assert_non_null(item);
+	assert_int_equal(page_of(item), page);
+	assert_int_equal(bc_json_member_u64(item, "samples"), samples);
+	json_decref(mix);
+}
+
+TEST_F(pages_halve_each_ten_seconds_and_the_rest_stays)
+{
+	uint64_t now = 77 * SECOND_NS;
+
+	bc_mix_age(f->mix, now);
+	put_blocks(f, 0xFFFFF, 1024);
+	for (uint64_t samples = 1024 * BC_MIX_SAMPLES; samples != 0; samples /= 2) {
+		check_page(f, 0, 0xFFFFF, samples);
+		for (unsigned tenth = 0; tenth < 10; tenth++)
+			bc_mix_age(f->mix, now += SECOND_NS);
+	}
+	json_t *mix = told(f->mix);
+	assert_int_equal(json_array_size(pages_of(mix)), 0);
+	assert_int_equal(bc_json_member_u64(mix, "sampled"), 1024 * BC_MIX_SAMPLES);
+	assert_int_equal(member(mix, "types", "FETCH"), 1024 * BC_MIX_SAMPLES);
+	assert_int_equal(bc_json_member_u64(mix, "memory"), 1); /* less than one, but not none */
+	json_decref(mix);
+}
+
+TEST_F(a_page_that_is_hot_now_passes_one_that_was)
+{
+	bc_mix_age(f->mix, SECOND_NS);
+	put_blocks(f, 1, 100);
+	put_blocks(f, 2, 40);
+	check_page(f, 0, 1, 6400);
+	bc_mix_age(f->mix, 21 * SECOND_NS);
+	put_blocks(f, 2, 40);
+	check_page(f, 0, 2, 40 * 64 + 10 * 64);
+	check_page(f, 1, 1, 25 * 64);
+}
+
+/* Months, in steps of any length; time that stands still or goes back changes nothing. */
+TEST_F(weights_never_overflow_and_old_counts_end)
+{
+	static const uint64_t steps_s[] = {1, 0, 10, 59, 600, 639, 641, 86400, 1000000};
+	uint64_t now = SECOND_NS;
+
+	bc_mix_age(f->mix, now);
+	for (unsigned i = 0; i < 20000; i++) {
+		put_blocks(f, i & 0xFFFFF, 1);
+		put_blocks(f, i & 0xFFFFF, 1);
+		json_t *mix = told(f->mix);
+		uint64_t samples = 0;
+		json_t *page;
+		size_t place;
+		json_array_foreach(pages_of(mix), place, page)
+			samples += bc_json_member_u64(page, "samples");
+		assert_in_range(samples, 0, bc_json_member_u64(mix, "memory"));
+		assert_in_range(bc_json_member_u64(mix, "memory"), 2 * BC_MIX_SAMPLES,
+			200 * BC_MIX_SAMPLES);
+		json_decref(mix);
+		bc_mix_age(f->mix, now += (1 + steps_s[i % 9]) * SECOND_NS);
+		bc_mix_age(f->mix, now - 1);
+		bc_mix_age(f->mix, now);
+	}
+	bc_mix_age(f->mix, UINT64_MAX);
+	json_t *mix = told(f->mix);
+	assert_int_equal(json_array_size(pages_of(mix)), 0);
+	assert_int_equal(bc_json_member_u64(mix, "memory"), 0);
+	json_decref(mix);
+}

@@ -1,0 +1,531 @@
+/* Recordings that triggers and limits begin and end: at whatever record of whatever batch, each
+ * must hold the records that a plain reading of the settings gives, with their ticks and events.
+ * The recorder, its session, lane and writer are the daemon's own; the source is a script. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/config/config_keys.h"
+#include "daemon/base/log.h"
+#include "daemon/recorder/recorder.h"
+#include "formats/segment/segment_reader.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+#define RECORDS_MAX    200000u
+#define RECORDINGS_MAX 4096u
+#define MEMREAD        0xF0
+
+/* What a record may set off. */
+enum { NOTHING, START, STOP, TOGGLE, MARK, SNAPSHOT, ACTIONS };
+
+/* A scripted stream: record n has address n, and as its processor what it sets off. */
+struct stream {
+	uint32_t count;
+	uint8_t *actions; /* of each record */
+	uint8_t *bytes;
+	uint64_t *ticks;
+};
+
+struct script {
+	struct bc_source source;
+	uv_idle_t idle;
+	struct dice dice;
+	const struct stream *stream;
+	struct bc_recorder *recorder;
+	uint32_t at;
+	uint32_t batch_max; /* records a piece */
+	bool is_over;
+};
+
+static void on_idle(uv_idle_t *idle)
+{
+	struct script *s = container_of(idle, struct script, idle);
+	struct bc_counts *counts = bc_recorder_counts(s->recorder);
+	uint32_t n = 1 + dice_below(&s->dice, s->batch_max);
+	uint32_t left = s->stream->count - s->at;
+
+	assert_true(bc_counts_add_up(counts));
+	if (left == 0) {
+		uv_idle_stop(idle);
+		bc_recorder_end(s->recorder);
+		return;
+	}
+	n = n < left ? n : left;
+	const struct bc_source_data data = {
+		.format = BC_FORMAT_BYU,
+		.bytes = s->stream->bytes + (size_t)s->at * BC_RECORD_BYTES,
+		.count = (size_t)n * BC_RECORD_BYTES,
+	};
+	/* A stream that is refused is offered again with the next turn. */
+	if (s->source.sink.data(s->source.sink.context, &data))
+		s->at += n;
+	else
+		fail_msg("there is room for all of it");
+	assert_true(bc_counts_add_up(counts));
+}
+
+static int script_start(struct bc_source *source)
+{
+	return uv_idle_start(&container_of(source, struct script, source)->idle, on_idle);
+}
+
+static void script_resume(struct bc_source *source)
+{
+	(void)source;
+}
+
+static void script_stop(struct bc_source *source)
+{
+	if (!container_of(source, struct script, source)->is_over)
+		source->sink.end(source->sink.context, 0, "");
+	container_of(source, struct script, source)->is_over = true;
+}
+
+static void script_close(struct bc_source *source)
+{
+	uv_close((uv_handle_t *)&container_of(source, struct script, source)->idle, NULL);
+}
+
+static const struct bc_source_ops script_ops = {
+	.start = script_start,
+	.resume = script_resume,
+	.stop = script_stop,
+	.close = script_close,
+};
+
+/* What a recording is to be, or is: records first .. end - 1 of the stream, and which of them have
+ * events before them. */
+struct taken {
+	uint32_t first;
+	uint32_t end;
+	uint32_t events;
+	uint64_t sum; /* of the records that have events */
+};
+
+struct taken_list {
+	uint32_t count;
+	struct taken of[RECORDINGS_MAX];
+};
+
+/* The settings of a round. */
+struct rules {
+	bool is_flight;
+	uint32_t limit; /* records a recording; 0: none */
+	uint32_t start_pre;
+	uint32_t start_post;
+	uint32_t stop_post;
+	uint32_t snapshot_pre; /* UINT32_MAX: all */
+};
+
+static bool is_noted(const struct stream *stream, uint32_t n)
+{
+	return stream->actions[n] == MARK;
+}
+
+/* A recording of what was held, from `first` on. */
+static struct taken *begin_taken(struct taken_list *list, const struct stream *stream,
+	const struct rules *rules, uint32_t first, uint32_t at)
+{
+	struct taken *t = &list->of[list->count++];
+
+	assert_true(list->count < RECORDINGS_MAX);
+	*t = (struct taken){.first = first, .end = first};
+	for (uint32_t n = first; n < at && rules->is_flight; n++) {
+		t->end = n + 1;
+		if (is_noted(stream, n)) {
+			t->events++;
+			t->sum += n;
+		}
+	}
+	return t;
+}
+
+static uint32_t held_from(uint32_t free, uint32_t at, uint32_t pre)
+{
+	return at - free > pre ? at - pre : free;
+}
+
+/* What must be recorded, record by record. */
+static void model(struct taken_list *list, const struct stream *stream, const struct rules *rules)
+{
+	struct taken *now = NULL;
+	uint64_t left = 0;
+	uint32_t free = 0; /* from here on nothing was recorded yet */
+
+	list->count = 0;
+	for (uint32_t n = 0; n < stream->count; n++) {
+		uint8_t action = stream->actions[n];
+		bool ends = false;
+		if (now != NULL && left == 0) {
+			free = n;
+			now = NULL;
+		}
+		bool is_start = now == NULL && (action == START || action == TOGGLE);
+		bool is_snapshot = now == NULL && rules->is_flight && action == SNAPSHOT;
+		bool is_stop = now != NULL && (action == STOP || action == TOGGLE);
+		if (is_start || is_snapshot) {
+			uint32_t pre = is_snapshot       ? rules->snapshot_pre
+				       : action == START ? rules->start_pre
+							 : 0;
+			pre = rules->is_flight ? pre : 0;
+			now = begin_taken(list, stream, rules, held_from(free, n, pre), n);
+			left = rules->limit != 0 ? rules->limit : UINT64_MAX;
+			left -= n - now->first; /* no limit here is below what may be held */
+			ends = is_snapshot;
+			if (action == START && rules->start_post != 0 &&
+				left > 1 + (uint64_t)rules->start_post)
+				left = 1 + (uint64_t)rules->start_post;
+		} else if (is_stop) {
+			if (action == STOP && rules->stop_post != 0)
+				left = left < 1 + (uint64_t)rules->stop_post
+					       ? left
+					       : 1 + (uint64_t)rules->stop_post;
+			else
+				ends = true;
+		}
+		if (now == NULL)
+			continue;
+		if (is_start || is_snapshot || is_stop || action == MARK) {
+			now->events++;
+			now->sum += n;
+		}
+		now->end = n + 1;
+		left--;
+		if (ends) {
+			free = n + 1;
+			now = NULL;
+		}
+	}
+}
+
+/* What has been recorded: read from the files. */
+static void check_chunk(struct taken *t, const struct stream *stream, const struct bc_chunk *chunk)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	uint32_t at = t->end;
+
+	for (uint32_t i = 0; i < info->records; i++, at++) {
+		const uint8_t *got = chunk->records + (size_t)i * BC_RECORD_BYTES;
+		const uint8_t *sent = stream->bytes + (size_t)at * BC_RECORD_BYTES;
+		assert_true(at < stream->count);
+		assert_memory_equal(got, sent, 8);
+		assert_int_equal(
+			bc_le32(got + 8), at == t->first ? BC_TIME_NONE : bc_le32(sent + 8));
+	}
+	if (info->records != 0) {
+		assert_int_equal(info->first_tick, stream->ticks[t->end]);
+		assert_int_equal(info->last_tick, stream->ticks[at - 1]);
+	}
+	for (uint32_t i = 0; i < info->events; i++) {
+		if (chunk->events[i].kind == BC_EVENT_ANCHOR)
+			continue;
+		assert_true(chunk->events[i].kind == BC_EVENT_MARK ||
+			    chunk->events[i].kind == BC_EVENT_TRIGGER);
+		t->events++;
+		t->sum += t->end + chunk->events[i].position;
+	}
+	t->end = at;
+}
+
+static void read_recording(
+	struct taken *t, const struct stream *stream, struct temp_dir *dir, const char *name)
+{
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	struct bc_segment_reader *reader;
+	int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC);
+	bool is_begun = false;
+	int found;
+
+	assert_non_null(chunk);
+	assert_int_equal(bc_segment_reader_open(
+				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	*t = (struct taken){.first = 0};
+	while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END) {
+		assert_int_not_equal(found, BC_FOUND_DAMAGE);
+		if (found != BC_FOUND_CHUNK)
+			continue;
+		if (!is_begun && chunk->info.records != 0) {
+			t->first = t->end = bc_le32(chunk->records);
+			is_begun = true;
+		}
+		check_chunk(t, stream, chunk);
+	}
+	bc_segment_reader_close(reader);
+	close(fd);
+	free(chunk);
+}
+
+static int compare_taken(const void *a, const void *b)
+{
+	const struct taken *one = a;
+	const struct taken *two = b;
+
+	return (one->first > two->first) - (one->first < two->first);
+}
+
+static void read_all(struct taken_list *list, const struct stream *stream, struct temp_dir *dir)
+{
+	DIR *d = opendir(dir->path);
+	static const char suffix[] = ".byu.lz4";
+
+	list->count = 0;
+	for (struct dirent *item; (item = readdir(d)) != NULL;) {
+		size_t n = strlen(item->d_name);
+		if (n < sizeof(suffix) || strcmp(item->d_name + n - strlen(suffix), suffix) != 0)
+			continue;
+		assert_true(list->count < RECORDINGS_MAX);
+		read_recording(&list->of[list->count++], stream, dir, item->d_name);
+	}
+	closedir(d);
+	qsort(list->of, list->count, sizeof(list->of[0]), compare_taken);
+}
+
+/* The recorder's owner */
+
+struct owner {
+	uv_loop_t loop;
+	uv_idle_t close;
+	struct bc_recorder *recorder;
+	struct bc_counts counts;
+	enum bc_exit code;
+};
+
+static void on_event(void *context, const char *name, json_t *object)
+{
+	(void)context;
+	(void)name;
+	json_decref(object);
+}
+
+static bool has_listeners(void *context)
+{
+	(void)context;
+	return false;
+}
+
+static void on_sealed(void *context, const struct bc_writer_news *news)
+{
+	(void)context;
+	(void)news;
+}
+
+static void on_close(uv_idle_t *idle)
+{
+	struct owner *o = idle->data;
+
+	o->code = bc_recorder_exit(o->recorder);
+	o->counts = *bc_recorder_counts(o->recorder);
+	bc_recorder_close(o->recorder);
+	uv_close((uv_handle_t *)idle, NULL);
+}
+
+static void on_over(void *context)
+{
+	struct owner *o = context;
+
+	uv_idle_start(&o->close, on_close);
+}
+
+static void set(struct bc_config *config, const char *section, const char *key, const char *value)
+{
+	char why[200];
+
+	if (!bc_config_set(config, section, key, value, why, sizeof(why)))
+		fail_msg("%s", why);
+}
+
+static void set_length(struct bc_length *length, uint32_t records)
+{
+	*length = (struct bc_length){
+		.unit = records != 0 ? BC_LENGTH_BYTES : BC_LENGTH_NONE,
+		.value = (uint64_t)records * BC_RECORD_BYTES,
+	};
+}
+
+static void configure(struct bc_config *c, const struct rules *rules)
+{
+	static const struct {
+		const char *section, *action, *when;
+		uint32_t number;
+	} triggers[] = {
+		{"trigger start", "start", "proc=1", START},
+		{"trigger stop", "stop", "proc=2", STOP},
+		{"trigger toggle", "toggle", "proc=3", TOGGLE},
+		{"trigger mark", "mark", "proc=4", MARK},
+		{"trigger snapshot", "snapshot", "proc=5", SNAPSHOT},
+	};
+
+	bc_config_default(c);
+	set(c, "recording", "record", rules->is_flight ? "flight" : "on-demand");
+	set(c, "recording", "flight_time", "0");
+	set(c, "pipeline", "workers", "1");
+	set(c, "pipeline", "buffer", "64M");
+	c->stop.records = rules->limit;
+	for (size_t i = 0; i < sizeof(triggers) / sizeof(triggers[0]); i++) {
+		if (triggers[i].number == SNAPSHOT && !rules->is_flight)
+			continue;
+		set(c, triggers[i].section, "when", triggers[i].when);
+		set(c, triggers[i].section, "action", triggers[i].action);
+	}
+	set_length(&c->triggers[0].pre, rules->is_flight ? rules->start_pre : 0);
+	set_length(&c->triggers[0].post, rules->start_post);
+	set_length(&c->triggers[1].post, rules->stop_post);
+	if (rules->is_flight && rules->snapshot_pre != UINT32_MAX)
+		set_length(&c->triggers[4].pre, rules->snapshot_pre);
+}
+
+static void run(
+	const struct stream *stream, const struct rules *rules, uint32_t batch_max, uint64_t seed)
+{
+	struct temp_dir dir;
+	struct owner o = {.recorder = NULL};
+	struct bc_config *config = calloc(1, sizeof(*config));
+	struct taken_list *want = malloc(sizeof(*want));
+	struct taken_list *got = malloc(sizeof(*got));
+	struct script script = {
+		.source = {.ops = &script_ops, .kind = "sim", .name = "a script", .is_live = true},
+		.dice.state = seed,
+		.stream = stream,
+		.batch_max = batch_max,
+	};
+	const char *what;
+
+	bc_log_set_level(BC_LOG_ERROR);
+	assert_true(config != NULL && want != NULL && got != NULL);
+	configure(config, rules);
+	temp_dir_make(&dir);
+	snprintf(config->dir, sizeof(config->dir), "%s", dir.path);
+	assert_int_equal(uv_loop_init(&o.loop), 0);
+	assert_int_equal(uv_idle_init(&o.loop, &script.idle), 0);
+	assert_int_equal(uv_idle_init(&o.loop, &o.close), 0);
+	o.close.data = &o;
+	const struct bc_recorder_options options = {
+		.loop = &o.loop,
+		.config = config,
+		.dir_fd = dir.fd,
+		.before = "",
+		.context = &o,
+		.on_event = on_event,
+		.has_listeners = has_listeners,
+		.on_sealed = on_sealed,
+		.on_over = on_over,
+	};
+	assert_int_equal(bc_recorder_open(&o.recorder, &options, &script.source, &what), 0);
+	script.recorder = o.recorder;
+	uv_run(&o.loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&o.loop), 0);
+
+	model(want, stream, rules);
+	read_all(got, stream, &dir);
+	uint64_t records = 0;
+	for (uint32_t i = 0; i < want->count && i < got->count; i++) {
+		assert_int_equal(got->of[i].first, want->of[i].first);
+		assert_int_equal(got->of[i].end, want->of[i].end);
+		assert_int_equal(got->of[i].events, want->of[i].events);
+		assert_int_equal(got->of[i].sum, want->of[i].sum);
+		records += got->of[i].end - got->of[i].first;
+	}
+	assert_int_equal(got->count, want->count);
+	assert_int_equal(o.counts.received, stream->count);
+	assert_int_equal(o.counts.written, records);
+	assert_int_equal(o.code, BC_EXIT_OK);
+	temp_dir_remove(&dir);
+	free(config);
+	free(want);
+	free(got);
+}
+
+static struct stream make_stream(uint32_t count)
+{
+	struct stream s = {
+		.count = count,
+		.actions = calloc(count, 1),
+		.bytes = malloc((size_t)count * BC_RECORD_BYTES),
+		.ticks = malloc(count * sizeof(uint64_t)),
+	};
+	uint64_t tick = 0;
+
+	assert_true(s.actions != NULL && s.bytes != NULL && s.ticks != NULL);
+	for (uint32_t n = 0; n < count; n++) {
+		uint32_t time = 1 + n % 7;
+		tick += time;
+		s.ticks[n] = tick;
+		bc_put_le32(s.bytes + (size_t)n * BC_RECORD_BYTES, n);
+		bc_put_le32(s.bytes + (size_t)n * BC_RECORD_BYTES + 4, MEMREAD | 4u << 8);
+		bc_put_le32(s.bytes + (size_t)n * BC_RECORD_BYTES + 8, time);
+	}
+	return s;
+}
+
+static void set_action(struct stream *s, uint32_t n, uint8_t action)
+{
+	s->actions[n] = action;
+	s->bytes[(size_t)n * BC_RECORD_BYTES + 7] = action;
+}
+
+static void free_stream(struct stream *s)
+{
+	free(s->actions);
+	free(s->bytes);
+	free(s->ticks);
+}
+
+TEST(recordings_begin_and_end_at_every_record_of_a_batch)
+{
+	for (uint32_t first = 0; first < 12; first++)
+		for (uint32_t last = first; last < 12; last++) {
+			struct stream s = make_stream(14);
+			set_action(&s, last, first == last ? TOGGLE : STOP);
+			set_action(&s, first, START);
+			for (uint32_t flight = 0; flight < 2; flight++) {
+				const struct rules rules = {
+					.is_flight = flight != 0, .start_pre = 3};
+				run(&s, &rules, 14, 1 + first);
+			}
+			free_stream(&s);
+		}
+}
+
+TEST(limits_and_lengths_hold_within_a_batch)
+{
+	struct dice dice = {.state = 77};
+
+	for (unsigned round = 0; round < 200; round++) {
+		uint32_t count = 200 + dice_below(&dice, 400);
+		struct stream s = make_stream(count);
+		const struct rules rules = {
+			.is_flight = round % 2 != 0,
+			.limit = round % 4 < 2 ? 0 : 20 + dice_below(&dice, 60),
+			.start_pre = dice_below(&dice, 20),
+			.start_post = dice_below(&dice, 3) != 0 ? dice_below(&dice, 50) : 0,
+			.stop_post = dice_below(&dice, 3) != 0 ? dice_below(&dice, 20) : 0,
+			.snapshot_pre = 1 + dice_below(&dice, 19), /* 0 would be all */
+		};
+		for (uint32_t n = 0; n < 20; n++)
+			set_action(
+				&s, dice_below(&dice, count), (uint8_t)dice_below(&dice, ACTIONS));
+		run(&s, &rules, 1 + dice_below(&dice, round % 3 == 0 ? 8 : 400), 1 + round);
+		free_stream(&s);
+	}
+}
+
+TEST(recordings_begin_and_end_around_the_borders_of_chunks)
+{
+	for (int at = -2; at <= 2; at++)
+		for (int flight = 0; flight < 2; flight++) {
+			struct stream s = make_stream(RECORDS_MAX);
+			const struct rules rules = {
+				.is_flight = flight != 0, .snapshot_pre = UINT32_MAX};
+			uint32_t border = (uint32_t)((int)BC_CHUNK_RECORDS + at);
+			set_action(&s, flight != 0 ? border : 0, flight != 0 ? SNAPSHOT : START);
+			set_action(&s, border + 1, flight != 0 ? START : MARK);
+			set_action(&s, border + 2, STOP);
+			set_action(&s, border + 3, START);
+			set_action(&s, border + 3 + BC_CHUNK_RECORDS, STOP);
+			run(&s, &rules, 2048, 5);
+			free_stream(&s);
+		}
+}

@@ -1,0 +1,441 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "capture/usb/board.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/stall_detector.h"
+#include "daemon/main/service.h"
+#include "formats/base/utf8.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+#define REC "20261120T091500Z-3f9a2c-boot"
+#define S   UINT64_C(1000000000)
+
+struct fixture {
+	struct temp_dir dir;
+	int manager; /* listens */
+	struct bc_service service;
+	struct bc_hang hang;
+	struct bc_recording recording;
+	struct bc_counts counts;
+	struct bc_writer_report report;
+	struct bc_board board;
+	struct bc_status status;
+	int stderr_fd; /* the real one, while the log goes into the directory */
+};
+
+static void open_service(struct fixture *f, const char *watchdog_us)
+{
+	char path[TEMP_PATH_BYTES];
+
+	setenv("NOTIFY_SOCKET", temp_path(&f->dir, "notify", path), 1);
+	unsetenv("WATCHDOG_PID");
+	if (watchdog_us != NULL)
+		setenv("WATCHDOG_USEC", watchdog_us, 1);
+	else
+		unsetenv("WATCHDOG_USEC");
+	bc_service_open(&f->service);
+	assert_true(bc_service_is_heard(&f->service));
+	assert_int_equal(bc_service_is_watched(&f->service), watchdog_us != NULL);
+}
+
+static void set_up(struct fixture *f)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char path[TEMP_PATH_BYTES];
+
+	temp_dir_make(&f->dir);
+	temp_path(&f->dir, "notify", path);
+	assert_true(strlen(path) < sizeof(address.sun_path));
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	f->manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(f->manager, (struct sockaddr *)&address, sizeof(address)), 0);
+	f->service.fd = -1;
+	bc_recording_init(&f->recording);
+	snprintf(f->recording.header.recording, sizeof(f->recording.header.recording), REC);
+	f->recording.tag = 7;
+	f->report.recording_tag = 7;
+	snprintf(f->report.file, sizeof(f->report.file), REC "-00000.byu.lz4");
+	f->status = (struct bc_status){
+		.state = "recording",
+		.recording = &f->recording,
+		.dir = "/var/lib/buscapd",
+		.counts = &f->counts,
+		.report = &f->report,
+	};
+	f->stderr_fd = dup(STDERR_FILENO);
+	int fd = openat(f->dir.fd, "log", O_WRONLY | O_CREAT | O_APPEND, 0600);
+	assert_true(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	close(fd);
+}
+
+static void tear_down(struct fixture *f)
+{
+	dup2(f->stderr_fd, STDERR_FILENO);
+	close(f->stderr_fd);
+	bc_service_close(&f->service);
+	close(f->manager);
+	bc_recording_destroy(&f->recording);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+/* The next notice; the empty string: there is none. */
+static const char *heard(struct fixture *f)
+{
+	static char text[4096];
+	ssize_t n = recv(f->manager, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+static unsigned lines_logged(struct fixture *f, const char *words)
+{
+	static char text[65536];
+	int fd = openat(f->dir.fd, "log", O_RDONLY);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	unsigned count = 0;
+
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+		count++;
+	return count;
+}
+
+/* What is said */
+
+static void assert_words(struct fixture *f, bool is_stopping, const char *wanted)
+{
+	char words[BC_SERVICE_TEXT_MAX];
+
+	bc_service_words(words, sizeof(words), &f->status, is_stopping);
+	assert_string_equal(words, wanted);
+}
+
+TEST_F(a_recording_is_told_in_one_sentence)
+{
+	assert_words(f, false, "recording " REC ": 0 samples/s, 0 B written, 0 lost");
+	f->status.rates.samples_per_s = 4987654;
+	f->report.recording_bytes = 12345678901;
+	assert_words(f, false, "recording " REC ": 5.0 M samples/s, 12.3 GB written, 0 lost");
+	f->counts.dropped_buffer = 1;
+	f->counts.dropped_disk = 20;
+	f->counts.board_lost = 300;
+	f->counts.dropped_idle = f->counts.dropped_filtered = f->counts.dropped_invalid = 9999;
+	f->status.rates.samples_per_s = 999.4;
+	f->report.recording_bytes = 999499;
+	assert_words(f, false, "recording " REC ": 999 samples/s, 999 kB written, 321 lost");
+	f->status.rates.samples_per_s = 999.6;
+	f->report.recording_bytes = 999;
+	assert_words(f, false, "recording " REC ": 1.0 k samples/s, 999 B written, 321 lost");
+	f->status.rates.samples_per_s = 99940;
+	f->report.recording_bytes = UINT64_MAX;
+	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 18447 PB written, 321 lost");
+	/* Its newest file is lost, and the next isn't begun. */
+	f->report.recording_bytes = 12345678901;
+	f->report.file[0] = '\0';
+	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 12.3 GB written, 321 lost");
+	/* What is written is of another recording still. */
+	f->report.recording_tag = 8;
+	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 0 B written, 321 lost");
+}
+
+TEST_F(each_state_has_its_words)
+{
+	f->status.board = &f->board;
+	f->status.state = "waiting";
+	assert_words(f, false, "waiting for a board");
+	f->counts.received = 5;
+	f->report.recording_bytes = 2500;
+	assert_words(f, false, "waiting for a board to go on with " REC ": 2.5 kB written, 0 lost");
+	f->status.state = "draining";
+	assert_words(f, false, "sealing " REC ": 2.5 kB written, 0 lost");
+	f->status.recording = NULL;
+	assert_words(f, false, "sealing");
+	f->status.state = "failed";
+	assert_words(f, false, "the source has failed; the log says why");
+	f->status.state = "idle";
+	assert_words(f, false, "idle, waiting for a board");
+	f->board.state = BC_BOARD_STREAMING;
+	assert_words(f, false, "idle");
+	f->status.board = NULL;
+	assert_words(f, false, "idle");
+	f->report.is_stuck = true;
+	snprintf(f->report.error, sizeof(f->report.error), "/x: no room: full");
+	assert_words(f, false, "idle; the disk takes nothing: /x: no room: full");
+}
+
+TEST_F(every_state_of_the_status_is_told)
+{
+	char words[BC_SERVICE_TEXT_MAX];
+
+	for (const char *const *name = bc_status_states; *name != NULL; name++) {
+		f->status.state = *name;
+		bc_service_words(words, sizeof(words), &f->status, false);
+		assert_true(strlen(words) >= 4);
+		assert_true(words[0] != ' ' && words[strlen(words) - 1] != ' ');
+	}
+}
+
+TEST_F(a_stop_says_what_is_left_to_do)
+{
+	f->counts.in_flight = 12;
+	f->status.commands_waiting = 3;
+	assert_words(f, true, "stopping: 12 samples to be written yet");
+	f->counts.in_flight = 0;
+	assert_words(f, true, "stopping: 3 commands for sealed segments to be run yet");
+	f->status.commands_waiting = 1;
+	assert_words(f, true, "stopping: 1 command for sealed segments to be run yet");
+	f->counts.in_flight = 1;
+	assert_words(f, true, "stopping: 1 sample to be written yet");
+	f->counts.in_flight = 0;
+	f->status.commands_waiting = 0;
+	assert_words(f, true, "stopping");
+}
+
+/* Notices */
+
+TEST_F(a_status_is_one_line_of_utf8_whatever_is_in_it)
+{
+	open_service(f, NULL);
+	f->status.state = "idle";
+	f->report.is_stuck = true;
+	snprintf(f->report.error, sizeof(f->report.error), "/\xc3\xa9/a\nREADY=1\r\x1b[m\xff\xc3");
+	bc_service_tell(&f->service, &f->status);
+	assert_string_equal(
+		heard(f), "STATUS=idle; the disk takes nothing: /\xc3\xa9/a?READY=1??[m??");
+	assert_string_equal(heard(f), "");
+}
+
+TEST_F(a_text_that_is_too_long_is_cut)
+{
+	char why[3000];
+
+	open_service(f, NULL);
+	for (size_t i = 0; i < sizeof(why) - 1; i += 2)
+		memcpy(why + i, "\xc3\xa9", 2);
+	why[sizeof(why) - 1] = '\0';
+	bc_service_fail(&f->service, -EBUSY, why);
+	const char *text = heard(f);
+	assert_memory_equal(text, "ERRNO=16\nSTATUS=\xc3\xa9", 18);
+	assert_in_range(strlen(text), 500, BC_SERVICE_TEXT_MAX + 16);
+	assert_true(bc_utf8_is_valid(text, strlen(text)));
+}
+
+TEST_F(what_has_not_changed_is_not_told_again)
+{
+	open_service(f, NULL);
+	f->status.state = "idle";
+	for (int i = 0; i < 3; i++) {
+		bc_service_tell(&f->service, &f->status);
+		assert_string_equal(heard(f), i == 0 ? "STATUS=idle" : "");
+	}
+	f->status.state = "failed";
+	bc_service_tell(&f->service, &f->status);
+	assert_string_equal(heard(f), "STATUS=the source has failed; the log says why");
+}
+
+TEST_F(time_is_asked_for_once_a_second_at_most)
+{
+	open_service(f, NULL);
+	for (int i = 0; i < 100; i++) {
+		bc_service_extend(&f->service, "recovering x");
+		assert_true(f->service.extended_ns != 0);
+		f->service.extended_ns = bc_now_ns(); /* however long this takes us */
+	}
+	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000\nSTATUS=recovering x");
+	assert_string_equal(heard(f), "");
+	f->service.extended_ns -= S;
+	bc_service_extend(&f->service, "recovering x");
+	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000");
+	f->service.extended_ns -= S;
+	bc_service_extend(&f->service, NULL);
+	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000");
+}
+
+TEST_F(what_stops_is_neither_ready_nor_reloading)
+{
+	open_service(f, NULL);
+	bc_service_ready(&f->service);
+	bc_service_stop(&f->service);
+	bc_service_stop(&f->service);
+	bc_service_reload(&f->service);
+	bc_service_ready(&f->service);
+	assert_string_equal(heard(f), "READY=1");
+	assert_string_equal(heard(f), "STOPPING=1");
+	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000");
+	assert_string_equal(heard(f), "");
+}
+
+/* Until the manager's queue takes no more. Returns how many there are. */
+static unsigned fill_up(struct fixture *f)
+{
+	unsigned count = 0;
+
+	while (sendto(f->service.fd, "X", 1, MSG_DONTWAIT, (struct sockaddr *)&f->service.address,
+		       f->service.address_bytes) == 1)
+		count++;
+	assert_int_equal(errno, EAGAIN);
+	return count;
+}
+
+TEST_F(the_latest_state_that_was_not_taken_is_sent_later)
+{
+	open_service(f, NULL);
+	unsigned count = fill_up(f);
+	bc_service_ready(&f->service);
+	bc_service_reload(&f->service);
+	bc_service_ready(&f->service);
+	bc_service_watch(&f->service, false);
+	for (unsigned i = 0; i < count; i++)
+		assert_string_equal(heard(f), "X");
+	assert_string_equal(heard(f), "");
+	bc_service_watch(&f->service, false);
+	assert_string_equal(heard(f), "READY=1");
+	bc_service_watch(&f->service, false);
+	assert_string_equal(heard(f), "");
+	assert_int_equal(lines_logged(f, "\n"), 0);
+}
+
+TEST_F(a_manager_that_is_gone_is_missed_once)
+{
+	open_service(f, "1");
+	close(f->manager);
+	bc_service_ready(&f->service);
+	for (int i = 0; i < 10; i++)
+		bc_service_watch(&f->service, false);
+	bc_service_stop(&f->service);
+	assert_int_equal(lines_logged(f, "\n"), 1);
+	assert_int_equal(lines_logged(f, "can't be told"), 1);
+	f->manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+}
+
+TEST_F(without_a_manager_every_call_does_nothing)
+{
+	unsetenv("NOTIFY_SOCKET");
+	setenv("WATCHDOG_USEC", "1", 1);
+	bc_service_open(&f->service);
+	assert_false(bc_service_is_heard(&f->service));
+	assert_false(bc_service_is_watched(&f->service));
+	bc_service_extend(&f->service, "x");
+	bc_service_ready(&f->service);
+	bc_service_watch(&f->service, true);
+	bc_service_tell(&f->service, &f->status);
+	bc_service_reload(&f->service);
+	bc_service_fail(&f->service, -EIO, "x");
+	bc_service_stop(&f->service);
+	bc_service_close(&f->service);
+	assert_int_equal(lines_logged(f, "\n"), 0);
+}
+
+/* The watchdog */
+
+TEST_F(the_watchdog_is_fed_often_enough_and_not_more)
+{
+	open_service(f, "60000000");
+	for (int i = 0; i < 5; i++)
+		bc_service_watch(&f->service, false);
+	assert_string_equal(heard(f), "WATCHDOG=1");
+	assert_string_equal(heard(f), "");
+	f->service.fed_ns -= 15 * S;
+	bc_service_watch(&f->service, false);
+	assert_string_equal(heard(f), "WATCHDOG=1");
+}
+
+/* One that is not to be fed for longer than a quarter of its time. */
+static const char *feed(struct fixture *f, const struct bc_stint_seen *longest, uint64_t limit_ns)
+{
+	f->service.fed_ns = 0;
+	bc_service_watch(&f->service, bc_hang_look(&f->hang, longest, limit_ns, "/var/lib/buscapd",
+					      bc_service_is_watched(&f->service)));
+	return heard(f);
+}
+
+/* Lines that tell of so many seconds, and of those that have passed since then. */
+static unsigned lines_timed(struct fixture *f, const char *before, unsigned seconds,
+	const char *after, uint64_t since_ns)
+{
+	uint64_t passed = (bc_now_ns() - since_ns) / S + 1;
+	unsigned lines = 0;
+	char words[200];
+
+	for (unsigned i = 0; i <= passed; i++) {
+		snprintf(words, sizeof(words), "%s%u%s", before, seconds + i, after);
+		lines += lines_logged(f, words);
+	}
+	return lines;
+}
+
+TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
+{
+	struct bc_stint_seen writer = {
+		.who = "the writer", .what = "syncing", .file = "a.byu.lz4.partial"};
+	struct bc_stint_seen worker = {.who = "worker 1 of 2", .what = "encoding a chunk"};
+
+	open_service(f, "1000000");
+	uint64_t began_ns = bc_now_ns();
+	/* Not yet. */
+	writer.since_ns = bc_now_ns() - 50 * S;
+	assert_string_equal(feed(f, &writer, 60 * S), "WATCHDOG=1");
+	assert_int_equal(lines_logged(f, "\n"), 0);
+	/* Any time is allowed. */
+	assert_string_equal(feed(f, &writer, 0), "WATCHDOG=1");
+	/* Too long; said once. */
+	for (int i = 0; i < 5; i++)
+		assert_string_equal(feed(f, &writer, 50 * S), "");
+	assert_int_equal(lines_logged(f, "\n"), 1);
+	assert_int_equal(lines_timed(f,
+				 "error: the writer has been syncing "
+				 "/var/lib/buscapd/a.byu.lz4.partial for ",
+				 50, " s, since 20", began_ns),
+		1);
+	/* It goes on; said once. */
+	writer.since_ns = bc_now_ns();
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(feed(f, &writer, 50 * S), "WATCHDOG=1");
+	assert_int_equal(lines_logged(f, "\n"), 2);
+	assert_int_equal(
+		lines_timed(f, "the writer goes on, after ", 50, " s: the watchdog", began_ns), 1);
+	/* And somebody else hangs. */
+	worker.since_ns = bc_now_ns() - 70 * S;
+	assert_string_equal(feed(f, &worker, 60 * S), "");
+	assert_int_equal(
+		lines_timed(f, "worker 1 of 2 has been encoding a chunk for ", 70, " s", began_ns),
+		1);
+	worker.since_ns = 0;
+	assert_string_equal(feed(f, &worker, 60 * S), "WATCHDOG=1");
+	assert_int_equal(lines_logged(f, "\n"), 4);
+}
+
+TEST_F(who_hangs_is_told_where_nobody_watches_too)
+{
+	struct bc_stint_seen writer = {.who = "the writer", .what = "looking through", .file = "."};
+
+	uint64_t began_ns = bc_now_ns();
+	writer.since_ns = began_ns - 50 * S;
+	assert_false(bc_hang_look(&f->hang, &writer, 0, "/d", false));
+	assert_false(bc_hang_look(&f->hang, &writer, 60 * S, "/d", false));
+	assert_int_equal(lines_logged(f, "\n"), 0);
+	for (int i = 0; i < 5; i++)
+		assert_true(bc_hang_look(&f->hang, &writer, 50 * S, "/d", false));
+	assert_int_equal(lines_timed(f, "error: the writer has been looking through /d/. for ", 50,
+				 " s, since", began_ns),
+		1);
+	assert_int_equal(lines_logged(f, "nothing more is written until it does"), 1);
+	writer.since_ns = 0;
+	for (int i = 0; i < 5; i++)
+		assert_false(bc_hang_look(&f->hang, &writer, 50 * S, "/d", false));
+	assert_int_equal(lines_timed(f, "the writer goes on, after ", 50, " s\n", began_ns), 1);
+	assert_int_equal(lines_logged(f, "\n"), 2);
+	assert_int_equal(lines_logged(f, "watchdog"), 0);
+}

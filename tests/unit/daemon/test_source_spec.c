@@ -1,0 +1,157 @@
+#include <string.h>
+
+#include "daemon/config/source_spec.h"
+#include "daemon/config/usb_settings.h"
+#include "tests/support/test.h"
+
+static struct bc_source_spec read_good(const char *text)
+{
+	struct bc_source_spec spec;
+	char why[512] = "";
+
+	if (!bc_source_spec_read(&spec, text, why, sizeof(why)))
+		fail_msg("%s: %s", text, why);
+	return spec;
+}
+
+TEST(a_file_is_its_path)
+{
+	struct bc_source_spec spec = read_good("file:/a/b c.bcp1");
+
+	assert_int_equal(spec.kind, BC_SOURCE_FILE);
+	assert_string_equal(spec.path, "/a/b c.bcp1");
+	assert_int_equal(spec.format, BC_FORMAT_UNKNOWN);
+	assert_int_equal(spec.clock_hz, 0);
+	assert_string_equal(read_good("file:-").path, "-");
+	assert_string_equal(read_good("file:./~").path, "./~");
+	assert_string_equal(read_good("file:~a").path, "~a");
+}
+
+TEST(settings_of_a_file_stand_behind_commas)
+{
+	struct bc_source_spec spec = read_good("file:x,format=raw6,clock_hz=100000000");
+
+	assert_string_equal(spec.path, "x");
+	assert_int_equal(spec.format, BC_FORMAT_RAW6);
+	assert_int_equal(spec.clock_hz, 100000000);
+	spec = read_good("file:x,clock_hz=5,format=byu-be");
+	assert_int_equal(spec.format, BC_FORMAT_BYU_BE);
+	assert_int_equal(spec.clock_hz, 5);
+}
+
+TEST(commas_belong_to_a_path_that_has_them)
+{
+	assert_string_equal(read_good("file:a,b").path, "a,b");
+	assert_string_equal(read_good("file:a,b,format=byu").path, "a,b");
+	assert_string_equal(read_good("file:a,B=1").path, "a,B=1");
+}
+
+TEST(the_simulated_bus_has_defaults_and_settings)
+{
+	struct bc_source_spec spec = read_good("sim");
+
+	assert_int_equal(spec.kind, BC_SOURCE_SIM);
+	assert_int_equal(spec.rate, 1000000);
+	assert_int_equal(spec.sim.count, 0);
+	assert_int_equal(spec.sim.agents, 1);
+	spec = read_good(
+		"sim:rate=max,count=3M,seed=18446744073709551615,agents=4,loss=0.5,corrupt=1");
+	assert_int_equal(spec.rate, 0);
+	assert_int_equal(spec.sim.count, 3000000);
+	assert_true(spec.sim.seed == UINT64_MAX);
+	assert_int_equal(spec.sim.agents, 4);
+	assert_int_equal(spec.sim.loss_ppm, 500000);
+	assert_int_equal(spec.sim.corrupt_ppm, 1000000);
+	assert_int_equal(read_good("sim:rate=20k").rate, 20000);
+}
+
+TEST(a_board_has_its_settings_behind_commas)
+{
+	struct bc_usb_options usb = bc_usb_options_default();
+	char why[512] = "";
+	const char *text = "usb:id=0403:6014,serial=A 1,protocol=raw6,link=ftdi,transfers=8,"
+			   "transfer_size=1M,transfer_timeout=250ms,clock_hz=66000000,wait=0,"
+			   "silence=1s,silence_action=restart,back_off=5ms,back_off_max=1s,"
+			   "ftdi_latency=2ms,ftdi_mode=fifo";
+
+	assert_int_equal(read_good("usb").kind, BC_SOURCE_USB);
+	struct bc_source_spec spec = read_good(text);
+	assert_int_equal(spec.kind, BC_SOURCE_USB);
+	assert_true(bc_usb_settings_read(&usb, spec.usb, why, sizeof(why)));
+	assert_int_equal(usb.wish.vid, 0x0403);
+	assert_int_equal(usb.wish.pid, 0x6014);
+	assert_string_equal(usb.wish.serial, "A 1");
+	assert_int_equal(usb.protocol, BC_FORMAT_RAW6);
+	assert_int_equal(usb.link, BC_USB_FTDI);
+	assert_int_equal(usb.transfers, 8);
+	assert_int_equal(usb.transfer_bytes, 1 << 20);
+	assert_int_equal(usb.timeout_ms, 250);
+	assert_int_equal(usb.clock_hz, 66000000);
+	assert_int_equal(usb.wait_ns, 0);
+	assert_int_equal(usb.silence_ns, 1000000000);
+	assert_true(usb.restarts_silent);
+	assert_int_equal(usb.back_off_ns, 5000000);
+	assert_int_equal(usb.back_off_max_ns, 1000000000);
+	assert_int_equal(usb.ftdi.latency_ms, 2);
+	assert_int_equal(usb.ftdi.mode, 0);
+}
+
+TEST(what_is_wrong_is_said)
+{
+	static const struct {
+		const char *text;
+		const char *part; /* of the sentence */
+	} bad[] = {
+		{"", "sources"},
+		{"files:x", "sources"},
+		{"file:", "path"},
+		{"file:,format=byu", "path"},
+		{"file:~", "~ stands for no directory"},
+		{"file:~/a,format=byu", "~ stands for no directory"},
+		{"file:x,format=wav", "no such format"},
+		{"file:x,format=unknown", "no such format"},
+		{"file:x,clock_hz=0", "clock_hz"},
+		{"file:x,clock_hz=fast", "clock_hz"},
+		{"file:x,speed=2", "no such setting"},
+		{"sim:agents=0", "agents=0"},
+		{"sim:agents=5", "agents=5"},
+		{"sim:loss=2", "loss=2"},
+		{"sim:loss=-1", "loss=-1"},
+		{"sim:loss=nan", "loss=nan"},
+		{"sim:rate=0", "rate=0"},
+		{"sim:rate=2G", "rate=2G"},
+		{"sim:count=0", "count=0"},
+		{"sim:count=1x", "count=1x"},
+		{"sim:speed=1", "speed=1"},
+		{"sim:seed=-1", "seed=-1"},
+		{"sim:,", "sim takes"},
+		{"simulator", "sources"},
+		{"usb:serial", "KEY=VALUE"},
+		{"usb:colour=red", "no such setting; there are id serial"},
+		{"usb:id=1209", "VID:PID"},
+		{"usb:id=1209:0001:2", "VID:PID"},
+		{"usb:id=1209:00012", "VID:PID"},
+		{"usb:id=+209:0001", "VID:PID"},
+		{"usb:protocol=byu", "bcp1 or raw6"},
+		{"usb:link=serial", "plain or ftdi"},
+		{"usb:transfers=0", "1 to 256"},
+		{"usb:transfers=257", "1 to 256"},
+		{"usb:transfer_size=4095", "4K to 16M"},
+		{"usb:transfer_size=17M", "4K to 16M"},
+		{"usb:wait=soon", "a time"},
+		{"usb:silence_action=cry", "say or restart"},
+		{"usb:back_off=0", "1ms"},
+		{"usb:ftdi_latency=256ms", "255ms"},
+		{"usb:ftdi_mode=slow", "sync-fifo"},
+		{"usbx", "sources"},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct bc_source_spec spec;
+		char why[512] = "";
+		if (bc_source_spec_read(&spec, bad[i].text, why, sizeof(why)))
+			fail_msg("'%s' was taken", bad[i].text);
+		if (strstr(why, bad[i].part) == NULL)
+			fail_msg("'%s': '%s' says nothing of '%s'", bad[i].text, why, bad[i].part);
+	}
+}

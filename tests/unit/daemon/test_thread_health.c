@@ -1,0 +1,193 @@
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/ingest/encoder.h"
+#include "daemon/base/thread_health.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+TEST(who_rests_is_not_seen)
+{
+	struct bc_stint stint;
+	struct bc_stint_seen seen = {.who = "nobody"};
+
+	bc_stint_init(&stint);
+	assert_false(bc_stint_look(&stint, &seen));
+	bc_stint_begin(&stint, "writing to", "file");
+	bc_stint_rest(&stint);
+	assert_false(bc_stint_look(&stint, &seen));
+	assert_int_equal(seen.since_ns, 0);
+	assert_string_equal(seen.who, "nobody");
+	bc_stint_destroy(&stint);
+}
+
+TEST(what_a_thread_is_at_is_seen_and_since_when)
+{
+	struct bc_stint stint;
+	struct bc_stint_seen seen = {.since_ns = 0};
+	uint64_t before = bc_now_ns();
+
+	bc_stint_init(&stint);
+	bc_stint_begin(&stint, "writing to", "file");
+	assert_true(bc_stint_look(&stint, &seen));
+	assert_in_range(seen.since_ns, before, bc_now_ns());
+	assert_string_equal(seen.what, "writing to");
+	assert_string_equal(seen.file, "file");
+	bc_stint_destroy(&stint);
+}
+
+TEST(the_longest_of_several_is_kept)
+{
+	struct bc_stint stints[3];
+	struct bc_stint_seen longest = {.since_ns = 0};
+
+	for (int i = 0; i < 3; i++)
+		bc_stint_init(&stints[i]);
+	bc_stint_begin(&stints[1], "first", "");
+	usleep(1000);
+	bc_stint_begin(&stints[0], "second", "");
+	assert_true(bc_stint_look(&stints[0], &longest));
+	assert_true(bc_stint_look(&stints[1], &longest));
+	assert_false(bc_stint_look(&stints[2], &longest));
+	assert_false(bc_stint_look(&stints[0], &longest));
+	assert_string_equal(longest.what, "first");
+	/* Another piece of work, and it is not the longest any more. */
+	usleep(1000);
+	bc_stint_begin(&stints[1], "third", "");
+	longest.since_ns = 0;
+	for (int i = 0; i < 3; i++)
+		if (bc_stint_look(&stints[i], &longest))
+			assert_int_not_equal(i, 2);
+	assert_string_equal(longest.what, "second");
+	for (int i = 0; i < 3; i++)
+		bc_stint_destroy(&stints[i]);
+}
+
+TEST(a_long_name_is_cut)
+{
+	struct bc_stint stint;
+	struct bc_stint_seen seen = {.since_ns = 0};
+	char name[2 * BC_STINT_FILE_MAX];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	bc_stint_init(&stint);
+	bc_stint_begin(&stint, "syncing", name);
+	assert_true(bc_stint_look(&stint, &seen));
+	assert_int_equal(strlen(seen.file), BC_STINT_FILE_MAX - 1);
+	bc_stint_destroy(&stint);
+}
+
+/* Workers that hang */
+
+#define WORKERS 2u
+
+struct fixture {
+	struct bc_queue chunks;
+	struct bc_queue free_slots;
+	struct bc_queue outputs;
+	struct bc_queue encoded;
+	struct bc_encoder *encoder;
+	struct bc_recording recording;
+	struct bc_slot *slots[WORKERS];
+	struct bc_encoded *all[WORKERS];
+	pthread_mutex_t gate; /* held: a worker doesn't get past its chunk */
+};
+
+static void on_slot_freed(void *context)
+{
+	struct fixture *f = context;
+
+	pthread_mutex_lock(&f->gate);
+	pthread_mutex_unlock(&f->gate);
+}
+
+static void set_up(struct fixture *f)
+{
+	struct bc_queue *queues[] = {&f->chunks, &f->free_slots, &f->outputs, &f->encoded};
+
+	pthread_mutex_init(&f->gate, NULL);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(bc_queue_init(queues[i], WORKERS), 0);
+	bc_recording_init(&f->recording);
+	for (unsigned i = 0; i < WORKERS; i++) {
+		f->slots[i] = calloc(1, sizeof(*f->slots[i]));
+		f->all[i] = malloc(sizeof(*f->all[i]));
+		assert_non_null(f->slots[i]);
+		assert_non_null(f->all[i]);
+		f->slots[i]->recording = &f->recording;
+		bc_chunk_reset(&f->slots[i]->chunk, 0, 0);
+		f->slots[i]->chunk.info.records = 100;
+		bc_queue_push(&f->outputs, f->all[i]);
+	}
+	struct bc_encoder_queues options = {
+		.chunks = &f->chunks,
+		.free_slots = &f->free_slots,
+		.outputs = &f->outputs,
+		.encoded = &f->encoded,
+		.slot_freed = on_slot_freed,
+		.context = f,
+	};
+	assert_int_equal(bc_encoder_start(&f->encoder, WORKERS, &options), 0);
+}
+
+static void tear_down(struct fixture *f)
+{
+	bc_encoder_stop(f->encoder);
+	bc_recording_destroy(&f->recording);
+	bc_queue_destroy(&f->chunks);
+	bc_queue_destroy(&f->free_slots);
+	bc_queue_destroy(&f->outputs);
+	bc_queue_destroy(&f->encoded);
+	for (unsigned i = 0; i < WORKERS; i++) {
+		free(f->slots[i]);
+		free(f->all[i]);
+	}
+	pthread_mutex_destroy(&f->gate);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static bool is_busy(struct fixture *f, struct bc_stint_seen *longest)
+{
+	longest->since_ns = 0;
+	bc_encoder_look(f->encoder, longest);
+	return longest->since_ns != 0;
+}
+
+TEST_F(a_worker_that_hangs_in_a_chunk_is_seen)
+{
+	struct bc_stint_seen longest;
+	struct bc_stint_seen again;
+
+	assert_false(is_busy(f, &longest));
+	uint64_t before = bc_now_ns();
+	pthread_mutex_lock(&f->gate);
+	bc_queue_push(&f->chunks, f->slots[0]);
+	assert_non_null(bc_queue_pop(&f->encoded));
+	assert_true(is_busy(f, &longest));
+	assert_in_range(longest.since_ns, before, bc_now_ns());
+	assert_string_equal(longest.what, "encoding a chunk");
+	assert_string_equal(longest.file, "");
+	assert_true(strcmp(longest.who, "worker 1 of 2") == 0 ||
+		    strcmp(longest.who, "worker 2 of 2") == 0);
+	/* A second one hangs later: the first stays the longest. */
+	bc_queue_push(&f->chunks, f->slots[1]);
+	assert_non_null(bc_queue_pop(&f->encoded));
+	assert_true(is_busy(f, &again));
+	assert_int_equal(again.since_ns, longest.since_ns);
+	assert_string_equal(again.who, longest.who);
+	/* An older stint than theirs is none of theirs. */
+	struct bc_stint_seen older = {.since_ns = before - 1, .who = "somebody"};
+	bc_encoder_look(f->encoder, &older);
+	assert_string_equal(older.who, "somebody");
+	pthread_mutex_unlock(&f->gate);
+	while (is_busy(f, &longest))
+		usleep(1000);
+	for (unsigned i = 0; i < WORKERS; i++)
+		bc_queue_push(&f->outputs, f->all[i]);
+}

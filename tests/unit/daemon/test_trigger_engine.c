@@ -1,0 +1,591 @@
+/* The watch against a model that has the whole stream before it: whatever batches and chunks it
+ * comes in, however these are split at hits, each hit comes once, in order. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/trigger/trigger_engine.h"
+#include "formats/bus/chunk_split.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+
+#define STREAM_MAX 3000u
+#define HITS_MAX   (STREAM_MAX * 8)
+#define CLOCK_HZ   1000000000u /* a tick is a nanosecond */
+
+struct row {
+	uint8_t bytes[BC_RECORD_BYTES];
+	uint64_t tick;
+	uint32_t epoch;
+	bool has_gap;
+	bool has_board;
+	bool has_note; /* a trigger that has a text: somebody else's */
+};
+
+struct model_hit {
+	uint32_t record;
+	unsigned trigger;
+};
+
+struct fixture {
+	struct dice dice;
+	struct bc_watch watch;
+	uint32_t rows;
+	struct row row[STREAM_MAX];
+	uint32_t expected_count;
+	struct model_hit expected[HITS_MAX];
+	uint32_t found_count;
+	struct model_hit found[HITS_MAX];
+	struct bc_chunk chunk[2];
+	unsigned filling; /* which of the two */
+};
+
+TEST_FIXTURE(fixture, NOTHING, NOTHING)
+
+static struct bc_trigger make_trigger(const char *name, const char *when, const char *action)
+{
+	struct bc_trigger t;
+	char why[200];
+
+	if (!bc_trigger_init(&t, name, why, sizeof(why)) ||
+		!bc_trigger_set(&t, "when", when, why, sizeof(why)) ||
+		!bc_trigger_set(&t, "action", action, why, sizeof(why)) ||
+		!bc_trigger_check(&t, why, sizeof(why)))
+		fail_msg("%s: %s", when, why);
+	return t;
+}
+
+static void choose_triggers(struct fixture *f)
+{
+	static const char *const when[] = {"port=e0", "addr=0-3f type=read", "proc=1", "board",
+		"gap", "idle 0.000000060", "idle 20", "type=write"};
+	struct dice *dice = &f->dice;
+
+	bc_watch_init(&f->watch);
+	for (unsigned n = dice_below(dice, 7); n > 0; n--) {
+		char name[8];
+		snprintf(name, sizeof(name), "t%u", n);
+		struct bc_trigger t = make_trigger(name, when[dice_below(dice, 8)], "start");
+		if (dice_below(dice, 2) == 0)
+			t.holdoff_ns = 1 + dice_below(dice, dice_below(dice, 2) == 0 ? 100 : 20000);
+		assert_int_equal(bc_watch_add(&f->watch, &t), 0);
+	}
+}
+
+static void make_stream(struct fixture *f)
+{
+	struct dice *dice = &f->dice;
+	uint64_t tick = dice_roll(dice) >> 40;
+	uint32_t epoch = 0;
+	bool is_rare = dice_below(dice, 2) == 0;
+
+	f->rows = 1 + dice_below(dice, STREAM_MAX);
+	for (uint32_t i = 0; i < f->rows; i++) {
+		struct row *row = &f->row[i];
+		memset(row, 0, sizeof(*row));
+		struct bc_record r = {
+			.addr = is_rare ? dice_below(dice, 3000) : dice_below(dice, 200) * 2,
+			.reqtype = dice_below(dice, 10) == 0 ? BC_REQ_IOWRITE
+							     : (uint8_t)dice_below(dice, 4),
+			.size = 1,
+			.proc = dice_below(dice, 20) == 0,
+			.time = dice_below(dice, 62)};
+		if (r.reqtype == BC_REQ_IOWRITE)
+			r.addr = 0xd8 + dice_below(dice, 10);
+		tick += r.time;
+		if (dice_below(dice, 60) == 0) {
+			r.time = BC_TIME_NONE;
+			tick += UINT64_C(0xFFFFFFFF) + (dice_roll(dice) >> 29);
+		}
+		if (i == 0 || dice_below(dice, 300) == 0) {
+			epoch += i != 0;
+			r.time = BC_TIME_NONE;
+			tick = dice_below(dice, 100000);
+		}
+		bc_record_store(row->bytes, &r);
+		row->tick = tick;
+		row->epoch = epoch;
+		row->has_gap = dice_below(dice, 40) == 0;
+		row->has_board = dice_below(dice, 40) == 0;
+		row->has_note = dice_below(dice, 40) == 0;
+	}
+}
+
+static bool hits(const struct fixture *f, const struct bc_trigger *t, uint32_t i)
+{
+	const struct row *row = &f->row[i];
+	uint64_t ticks;
+
+	switch (t->kind) {
+	case BC_TRIGGER_RECORD:
+		return bc_filter_records(&t->filter, row->bytes, 1, &ticks) != 0;
+	case BC_TRIGGER_BOARD:
+		return row->has_board;
+	case BC_TRIGGER_GAP:
+		return row->has_gap;
+	case BC_TRIGGER_IDLE:
+		return i != 0 && row[-1].epoch == row->epoch && !row->has_gap &&
+		       row->tick - row[-1].tick > t->idle_ns;
+	case BC_TRIGGER_UNSET:
+		break;
+	}
+	return false;
+}
+
+static void expect(struct fixture *f)
+{
+	uint32_t acted[BC_WATCH_TRIGGERS];
+
+	f->expected_count = 0;
+	memset(acted, 0xFF, sizeof(acted));
+	for (uint32_t i = 0; i < f->rows; i++) {
+		for (unsigned n = 0; n < f->watch.count; n++) {
+			const struct bc_trigger *t = &f->watch.armed[n].trigger;
+			bool is_held = acted[n] != UINT32_MAX &&
+				       f->row[acted[n]].epoch == f->row[i].epoch &&
+				       f->row[i].tick - f->row[acted[n]].tick < t->holdoff_ns;
+			if (is_held || !hits(f, t, i))
+				continue;
+			acted[n] = i;
+			f->expected[f->expected_count++] = (struct model_hit){i, n};
+		}
+	}
+}
+
+/* Works off the batch that begins at `from` of the chunk being filled, which may be split. */
+static void watch(struct fixture *f, uint32_t from)
+{
+	struct bc_hit hit;
+	bool has_rest = false;
+
+	for (;;) {
+		struct bc_chunk *chunk = &f->chunk[f->filling];
+		struct bc_chunk *other = &f->chunk[!f->filling];
+		if (!bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+			assert_int_equal(from, chunk->info.records);
+			if (!has_rest)
+				return;
+			bc_watch_leave(&f->watch, chunk);
+			f->filling = !f->filling;
+			has_rest = false;
+			from = 0;
+			continue;
+		}
+		unsigned n =
+			(unsigned)((struct bc_armed *)(void *)((char *)hit.trigger -
+							       offsetof(struct bc_armed, trigger)) -
+				   f->watch.armed);
+		uint32_t record = (uint32_t)chunk->info.first_record + hit.position;
+		assert_true(hit.tick == f->row[record].tick);
+		assert_int_equal(hit.epoch, f->row[record].epoch);
+		assert_true(f->found_count < HITS_MAX);
+		f->found[f->found_count++] = (struct model_hit){record, n};
+		bc_watch_acted(&f->watch, &hit);
+		if (bc_chunk_notes(chunk) < 60)
+			assert_true(bc_watch_record(chunk, &hit));
+		if (has_rest)
+			continue;
+		switch (dice_below(&f->dice, 12)) {
+		case 0: /* a start: on with the other */
+			bc_chunk_split(chunk, hit.position, other);
+			bc_watch_leave(&f->watch, chunk);
+			from -= hit.position;
+			f->filling = !f->filling;
+			if (dice_below(&f->dice, 2) == 0)
+				assert_true(bc_chunk_detach(other, true));
+			break;
+		case 1: /* a stop: first to the end of this one */
+			bc_chunk_split(chunk, hit.position + 1, other);
+			has_rest = true;
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static void add_event(
+	struct bc_chunk *chunk, enum bc_event_kind kind, const char *text, uint64_t value)
+{
+	struct bc_event event = {.position = chunk->info.records,
+		.kind = (uint8_t)kind,
+		.exact = true,
+		.value = value,
+		.text_bytes = (uint16_t)strlen(text)};
+
+	assert_true(bc_chunk_add_event(chunk, &event, text));
+}
+
+static void begin_chunk(struct fixture *f, uint32_t record)
+{
+	bc_chunk_reset(&f->chunk[f->filling], f->row[record].tick, f->row[record].epoch);
+	f->chunk[f->filling].info.first_record = record;
+}
+
+static void leave_chunk(struct fixture *f, uint32_t record)
+{
+	bc_watch_leave(&f->watch, &f->chunk[f->filling]);
+	begin_chunk(f, record);
+}
+
+/* Brings the stream in batches of any length and chunks of any. */
+static void feed(struct fixture *f)
+{
+	struct dice *dice = &f->dice;
+	uint32_t batch = 1 + dice_below(dice, dice_below(dice, 2) == 0 ? 300 : 8);
+
+	f->found_count = 0;
+	begin_chunk(f, 0);
+	uint32_t from = 0;
+	for (uint32_t i = 0; i < f->rows; i++) {
+		const struct row *row = &f->row[i];
+		struct bc_chunk *chunk = &f->chunk[f->filling];
+		bool is_new = chunk->info.epoch != row->epoch || chunk->info.events > 100 ||
+			      dice_below(dice, 200) == 0;
+		bool is_late = dice_below(dice, 2) == 0;
+		if (is_new || dice_below(dice, batch) == 0) {
+			/* Its events may come before the chunk ends, and be left at its end. */
+			bool is_split = chunk->info.epoch == row->epoch && !is_late && is_new;
+			if (is_split && row->has_gap)
+				add_event(chunk, BC_EVENT_GAP, "", 3);
+			if (is_split && row->has_board)
+				add_event(chunk, BC_EVENT_TRIGGER, "", 0);
+			watch(f, from);
+			if (dice_below(dice, 4) == 0)
+				watch(f, f->chunk[f->filling].info.records);
+			if (is_new)
+				leave_chunk(f, i);
+			chunk = &f->chunk[f->filling];
+			from = chunk->info.records;
+			if (!is_split && row->has_gap)
+				add_event(chunk, BC_EVENT_GAP, "", 3);
+			if (!is_split && row->has_board)
+				add_event(chunk, BC_EVENT_TRIGGER, "", 0);
+		} else {
+			if (row->has_gap)
+				add_event(chunk, BC_EVENT_GAP, "", 3);
+			if (row->has_board)
+				add_event(chunk, BC_EVENT_TRIGGER, "", 0);
+		}
+		if (row->has_note)
+			add_event(chunk, BC_EVENT_TRIGGER, "note", 0);
+		if (bc_le32(row->bytes + 8) == BC_TIME_NONE)
+			add_event(chunk, BC_EVENT_ANCHOR, "", row->tick);
+		memcpy(chunk->records + (size_t)chunk->info.records * BC_RECORD_BYTES, row->bytes,
+			BC_RECORD_BYTES);
+		if (chunk->info.records++ == 0)
+			chunk->info.first_tick = row->tick;
+		chunk->info.last_tick = row->tick;
+	}
+	watch(f, from);
+}
+
+TEST_F(each_hit_comes_once_and_in_order_whatever_the_batches)
+{
+	uint64_t total = 0;
+
+	f->dice.state = 1;
+	for (unsigned round = 0; round < 4000; round++) {
+		choose_triggers(f);
+		make_stream(f);
+		expect(f);
+		feed(f);
+		for (uint32_t i = 0; i < f->expected_count && i < f->found_count; i++)
+			if (f->found[i].record != f->expected[i].record ||
+				f->found[i].trigger != f->expected[i].trigger)
+				fail_msg("round %u, hit %u: %u at %u (%s) for %u at %u (%s)", round,
+					i, f->found[i].trigger, f->found[i].record,
+					f->watch.armed[f->found[i].trigger].trigger.when,
+					f->expected[i].trigger, f->expected[i].record,
+					f->watch.armed[f->expected[i].trigger].trigger.when);
+		assert_int_equal(f->found_count, f->expected_count);
+		uint64_t fired = 0;
+		for (unsigned i = 0; i < f->watch.count; i++)
+			fired += f->watch.armed[i].trigger.fired;
+		assert_int_equal(fired, f->found_count);
+		total += fired;
+	}
+	assert_true(total > 100000);
+}
+
+/* A chunk of n reads, a tick apart. */
+static struct bc_chunk *reads(struct fixture *f, uint32_t n)
+{
+	const struct bc_record r = {.reqtype = BC_REQ_MEMREAD, .size = 1, .time = 1};
+	struct bc_chunk *chunk = &f->chunk[0];
+
+	bc_chunk_reset(chunk, 1000, 0);
+	for (uint32_t i = 0; i < n; i++)
+		bc_record_store(chunk->records + (size_t)i * BC_RECORD_BYTES, &r);
+	chunk->info.records = n;
+	chunk->info.last_tick = 1000 + n - 1;
+	return chunk;
+}
+
+TEST_F(marks_beyond_what_a_chunk_takes_are_counted_as_missed)
+{
+	struct bc_trigger t = make_trigger("m", "type=read", "mark");
+	struct bc_trigger other = make_trigger("o", "addr=0", "start");
+	struct bc_chunk *chunk = reads(f, 1000);
+	struct bc_hit hit;
+	uint32_t from = 0;
+	unsigned marks = 0;
+
+	bc_watch_init(&f->watch);
+	other.holdoff_ns = 10;
+	assert_int_equal(bc_watch_add(&f->watch, &t), 0);
+	assert_int_equal(bc_watch_add(&f->watch, &other), 0);
+	while (bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+		bc_watch_acted(&f->watch, &hit);
+		if (hit.trigger->action != BC_ACTION_MARK)
+			continue;
+		assert_true(bc_watch_record(chunk, &hit));
+		assert_int_equal(hit.position, marks++);
+	}
+	assert_int_equal(marks, BC_WATCH_NOTES_MAX);
+	assert_int_equal(bc_chunk_notes(chunk), BC_WATCH_NOTES_MAX);
+	assert_int_equal(f->watch.armed[0].trigger.fired, BC_WATCH_NOTES_MAX);
+	assert_int_equal(f->watch.armed[0].trigger.missed, 1000 - BC_WATCH_NOTES_MAX);
+	assert_int_equal(f->watch.armed[1].trigger.fired, 100);
+	assert_int_equal(f->watch.armed[1].trigger.missed, 0);
+	for (unsigned i = 0; i < marks; i++) {
+		assert_int_equal(chunk->events[i].kind, BC_EVENT_MARK);
+		assert_int_equal(chunk->events[i].position, i);
+	}
+}
+
+TEST_F(a_mark_without_room_is_missed_and_held_off)
+{
+	struct bc_trigger t = make_trigger("m", "type=read", "mark");
+	struct bc_chunk *chunk = reads(f, 1000);
+	const struct bc_event gap = {.kind = BC_EVENT_GAP};
+	struct bc_hit hit;
+	uint32_t from = 0;
+
+	while (chunk->info.events < BC_CHUNK_EVENTS)
+		assert_true(bc_chunk_add_event(chunk, &gap, NULL));
+	bc_watch_init(&f->watch);
+	t.holdoff_ns = 100;
+	assert_int_equal(bc_watch_add(&f->watch, &t), 0);
+	assert_false(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_int_equal(f->watch.armed[0].trigger.missed, 10);
+	assert_int_equal(f->watch.armed[0].trigger.fired, 0);
+	/* A hold-off of less than a tick is none. */
+	f->watch.armed[0].trigger.holdoff_ns = 1;
+	f->watch.armed[0].has_acted = false;
+	from = 0;
+	assert_false(bc_watch_next(&f->watch, chunk, &from, 1000, &hit));
+	assert_int_equal(f->watch.armed[0].trigger.missed, 1010);
+	/* By the host's clock it lasts to the end of the batch at least. */
+	f->watch.armed[0].trigger.holdoff_ns = UINT64_C(3600000000000);
+	f->watch.armed[0].has_acted = false;
+	from = 0;
+	assert_false(bc_watch_next(&f->watch, chunk, &from, 0, &hit));
+	assert_int_equal(f->watch.armed[0].trigger.missed, 1011);
+}
+
+TEST_F(marks_with_a_hold_off_are_as_many_with_room_as_without)
+{
+	struct dice dice = {9};
+	const struct bc_event gap = {.kind = BC_EVENT_GAP};
+	struct bc_hit hit;
+
+	for (unsigned round = 0; round < 500; round++) {
+		struct bc_trigger t = make_trigger("m", "type=read", "mark");
+		struct bc_chunk *chunk = reads(f, 1 + dice_below(&dice, 1000));
+		uint32_t records = chunk->info.records;
+		unsigned hits = 0;
+		t.holdoff_ns = 10 + dice_below(&dice, 200);
+		for (unsigned is_full = 0; is_full < 2; is_full++) {
+			uint32_t from = 0;
+			bc_watch_init(&f->watch);
+			assert_int_equal(bc_watch_add(&f->watch, &t), 0);
+			while (is_full && chunk->info.events < BC_CHUNK_EVENTS)
+				assert_true(bc_chunk_add_event(chunk, &gap, NULL));
+			/* In two batches, as it comes. */
+			for (unsigned part = 0; part < 2; part++) {
+				chunk->info.records = part == 0 ? records / 2 : records;
+				chunk->info.last_tick = 1000 + chunk->info.records - 1;
+				while (bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+					bc_watch_acted(&f->watch, &hit);
+					hits++;
+				}
+			}
+			if (is_full)
+				assert_int_equal(f->watch.armed[0].trigger.missed, hits);
+		}
+		assert_true(hits != 0);
+	}
+}
+
+TEST_F(actions_that_can_not_act_now_are_not_looked_for)
+{
+	struct bc_trigger start = make_trigger("start", "addr=0", "start");
+	struct bc_trigger stop = make_trigger("stop", "addr=0", "stop");
+	struct bc_chunk *chunk = reads(f, 10);
+	struct bc_hit hit;
+	uint32_t from = 0;
+	uint32_t position = 0;
+
+	bc_watch_init(&f->watch);
+	assert_int_equal(bc_watch_add(&f->watch, &start), 0);
+	assert_int_equal(bc_watch_add(&f->watch, &stop), 0);
+	f->watch.actions = 1u << BC_ACTION_START;
+	/* A record that hits both: where a start acted, the stop waits for the next. */
+	while (bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+		bool is_start = position % 2 == 0;
+		assert_string_equal(hit.trigger->name, is_start ? "start" : "stop");
+		assert_int_equal(hit.position, position++);
+		f->watch.actions = 1u << (is_start ? BC_ACTION_STOP : BC_ACTION_START);
+	}
+	assert_int_equal(position, 10);
+}
+
+TEST_F(what_else_hits_at_a_record_that_is_gone_is_missed_and_hits_no_other)
+{
+	struct bc_trigger start = make_trigger("start", "addr=0", "start");
+	struct bc_trigger mark = make_trigger("mark", "addr=0", "mark");
+	struct bc_hit hit;
+
+	for (unsigned way = 0; way < 3; way++) {
+		struct bc_chunk *chunk = reads(f, 10);
+		uint32_t from = 9;
+		chunk->records[9 * BC_RECORD_BYTES + 7] = 1; /* unlike the next */
+		bc_watch_init(&f->watch);
+		assert_int_equal(bc_watch_add(&f->watch, &start), 0);
+		assert_int_equal(bc_watch_add(&f->watch, &mark), 0);
+		assert_true(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+		assert_string_equal(hit.trigger->name, "start");
+		assert_int_equal(from, 9);
+		if (way == 0)
+			bc_watch_leave(&f->watch, chunk);
+		f->watch.actions = way == 2 ? 1u << BC_ACTION_STOP : 1u << BC_ACTION_MARK;
+		chunk = reads(f, 1);
+		from = way == 1 ? 1 : 0;
+		bool has_hit = bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit);
+		assert_int_equal(has_hit, way == 0);
+		assert_int_equal(f->watch.armed[1].trigger.missed, way != 2);
+		assert_int_equal(from, 1);
+	}
+}
+
+TEST_F(stops_and_toggles_come_last_at_their_record_and_alone)
+{
+	const char *const actions[] = {"stop", "toggle", "mark", "start"};
+	struct bc_chunk *chunk = reads(f, 2);
+	struct bc_hit hit;
+	uint32_t from = 0;
+
+	bc_watch_init(&f->watch);
+	for (unsigned i = 0; i < 4; i++) {
+		struct bc_trigger t = make_trigger(actions[i], "addr=0", actions[i]);
+		assert_int_equal(bc_watch_add(&f->watch, &t), 0);
+	}
+	for (uint32_t record = 0; record < 2; record++) {
+		const char *const order[] = {"mark", "start", "stop"};
+		for (unsigned i = 0; i < 3; i++) {
+			assert_true(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+			assert_string_equal(hit.trigger->name, order[i]);
+			assert_int_equal(hit.position, record);
+		}
+	}
+	assert_false(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+}
+
+TEST_F(a_silence_hits_once_and_not_again_when_it_ends)
+{
+	struct bc_trigger idle = make_trigger("idle", "idle 1ms", "mark");
+	struct bc_chunk *chunk = reads(f, 10);
+	struct bc_hit hit;
+	uint32_t from = 0;
+
+	bc_watch_init(&f->watch);
+	assert_int_equal(bc_watch_add(&f->watch, &idle), 0);
+	assert_false(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_false(bc_watch_silence(&f->watch, 5000000, 4000000, &hit));
+	assert_true(bc_watch_silence(&f->watch, 5000001, 4000000, &hit));
+	assert_true(hit.is_silence && hit.tick == 1009);
+	assert_false(bc_watch_silence(&f->watch, 9000000, 4000000, &hit));
+	/* The record that ends it, two more, and one that ends another idle. */
+	bc_put_le32(chunk->records + 10 * BC_RECORD_BYTES + 8, 5000000);
+	bc_put_le32(chunk->records + 12 * BC_RECORD_BYTES + 8, 1000001);
+	for (uint32_t i = 10; i < 13; i++)
+		memcpy(chunk->records + i * BC_RECORD_BYTES, chunk->records, 8);
+	bc_put_le32(chunk->records + 11 * BC_RECORD_BYTES + 8, 1000000);
+	chunk->info.records = 13;
+	chunk->info.last_tick = 1009 + 5000000 + 1000000 + 1000001;
+	assert_true(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_int_equal(hit.position, 12);
+	assert_false(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_true(bc_watch_silence(&f->watch, 20000000, 10000000, &hit));
+}
+
+TEST_F(a_hold_off_goes_by_the_host_where_the_bus_has_no_clock)
+{
+	struct bc_trigger t = make_trigger("t", "addr=0", "start");
+	struct bc_chunk *chunk = reads(f, 100);
+	struct bc_hit hit;
+	uint32_t from = 0;
+	unsigned n = 0;
+
+	bc_watch_init(&f->watch);
+	t.holdoff_ns = UINT64_C(3600000000000);
+	assert_int_equal(bc_watch_add(&f->watch, &t), 0);
+	for (; bc_watch_next(&f->watch, chunk, &from, 0, &hit); n++)
+		bc_watch_acted(&f->watch, &hit);
+	assert_int_equal(n, 1);
+	f->watch.armed[0].acted_ns -= t.holdoff_ns;
+	from = 0;
+	assert_true(bc_watch_next(&f->watch, chunk, &from, 0, &hit));
+}
+
+TEST_F(triggers_are_armed_up_to_a_number_and_by_one_name_each)
+{
+	struct bc_trigger t = make_trigger("x", "gap", "mark");
+
+	bc_watch_init(&f->watch);
+	for (unsigned kind = 0; kind < 2; kind++) {
+		t.is_of_request = kind != 0;
+		for (unsigned i = 0; i <= 16; i++) {
+			snprintf(t.name, sizeof(t.name), "%c%u", kind != 0 ? 'r' : 'c', i);
+			assert_int_equal(bc_watch_add(&f->watch, &t), i < 16 ? 0 : -ENOSPC);
+		}
+		snprintf(t.name, sizeof(t.name), "c3");
+		assert_int_equal(bc_watch_add(&f->watch, &t), -EEXIST);
+	}
+	assert_int_equal(f->watch.count, 32);
+	assert_non_null(bc_watch_find(&f->watch, "r15"));
+	assert_int_equal(bc_watch_remove(&f->watch, "c3"), 0);
+	assert_int_equal(bc_watch_remove(&f->watch, "c3"), -ENOENT);
+	assert_null(bc_watch_find(&f->watch, "c3"));
+	assert_int_equal(f->watch.count, 31);
+}
+
+TEST_F(a_new_configuration_leaves_what_has_not_changed)
+{
+	struct bc_trigger t[3] = {make_trigger("a", "gap", "mark"),
+		make_trigger("b", "board", "mark"), make_trigger("c", "gap", "stop")};
+	struct bc_trigger request = make_trigger("d", "gap", "mark");
+
+	bc_watch_init(&f->watch);
+	bc_watch_configure(&f->watch, t, 2);
+	request.is_of_request = true;
+	assert_int_equal(bc_watch_add(&f->watch, &request), 0);
+	request = make_trigger("c", "gap", "mark");
+	request.is_of_request = true;
+	assert_int_equal(bc_watch_add(&f->watch, &request), 0);
+	bc_watch_find(&f->watch, "a")->fired = 5;
+	bc_watch_find(&f->watch, "b")->fired = 6;
+	t[1] = make_trigger("b", "board", "stop");
+	bc_watch_configure(&f->watch, t, 3);
+	assert_int_equal(f->watch.count, 4);
+	assert_int_equal(bc_watch_find(&f->watch, "a")->fired, 5);
+	assert_int_equal(bc_watch_find(&f->watch, "b")->fired, 0);
+	assert_int_equal(bc_watch_find(&f->watch, "b")->action, BC_ACTION_STOP);
+	assert_false(bc_watch_find(&f->watch, "c")->is_of_request);
+	assert_true(bc_watch_find(&f->watch, "d")->is_of_request);
+	bc_watch_configure(&f->watch, NULL, 0);
+	assert_int_equal(f->watch.count, 1);
+}

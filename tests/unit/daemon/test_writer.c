@@ -1,0 +1,387 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/store/manifest.h"
+#include "daemon/store/writer.h"
+#include "formats/segment/segment_reader.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+#define OUTPUTS    16u
+#define RECORDS    100u
+#define RECORDINGS 3u
+
+struct fixture {
+	struct temp_dir dir;
+	struct bc_queue encoded;
+	struct bc_queue outputs;
+	struct bc_encoded *all;
+	struct bc_writer *writer;
+	struct bc_recording recordings[RECORDINGS];
+	uint64_t next_sequence;
+	uint64_t next_record[RECORDINGS];
+	struct bc_chunk *chunk;
+	struct bc_writer_news_list news; /* taken so far */
+};
+
+static void on_reported(void *context)
+{
+	(void)context;
+}
+
+static void set_up(struct fixture *f)
+{
+	signal(SIGXFSZ, SIG_IGN);
+	bc_log_set_level(BC_LOG_ERROR);
+	temp_dir_make(&f->dir);
+	f->all = malloc(OUTPUTS * sizeof(*f->all));
+	f->chunk = malloc(sizeof(*f->chunk));
+	assert_non_null(f->all);
+	assert_non_null(f->chunk);
+	assert_int_equal(bc_queue_init(&f->encoded, OUTPUTS), 0);
+	assert_int_equal(bc_queue_init(&f->outputs, OUTPUTS), 0);
+	for (unsigned i = 0; i < OUTPUTS; i++)
+		bc_queue_push(&f->outputs, &f->all[i]);
+	for (unsigned i = 0; i < RECORDINGS; i++) {
+		struct bc_recording *r = &f->recordings[i];
+		bc_recording_init(r);
+		snprintf(r->header.recording, sizeof(r->header.recording),
+			"20261120T09150%uZ-3f9a2c", i);
+		r->tag = bc_recording_tag(r->header.recording);
+	}
+	struct bc_writer_options options = {
+		.dir = f->dir.path,
+		.dir_fd = f->dir.fd,
+		.rules = {.sync_ns = 1000000},
+		.encoded = &f->encoded,
+		.outputs = &f->outputs,
+		.outputs_count = OUTPUTS,
+		.reported = on_reported,
+		.context = f,
+	};
+	assert_int_equal(bc_writer_start(&f->writer, &options), 0);
+}
+
+static void tear_down(struct fixture *f)
+{
+	bc_writer_stop(f->writer);
+	bc_writer_news_free(f->news.first);
+	for (unsigned i = 0; i < RECORDINGS; i++)
+		bc_recording_destroy(&f->recordings[i]);
+	bc_queue_destroy(&f->encoded);
+	bc_queue_destroy(&f->outputs);
+	free(f->all);
+	free(f->chunk);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+enum { CUT = 1, LAST = 2, EMPTY = 4 };
+
+/* Hands the writer a chunk of RECORDS records, or an EMPTY one; with `gap`, one that says so many
+ * are lost. */
+static void put(struct fixture *f, unsigned recording, unsigned flags, uint64_t gap)
+{
+	struct bc_encoded *e = bc_queue_pop(&f->outputs);
+	struct bc_chunk *chunk = f->chunk;
+
+	bc_chunk_reset(chunk, 0, 0);
+	memset(chunk->records, (int)recording + 1, RECORDS * BC_RECORD_BYTES);
+	chunk->info.records = RECORDS;
+	chunk->info.recording_tag = f->recordings[recording].tag;
+	chunk->info.first_record = f->next_record[recording];
+	chunk->info.wall_ns = 1000 + (int64_t)f->next_record[recording];
+	f->next_record[recording] += RECORDS;
+	struct bc_event event = {
+		.kind = BC_EVENT_GAP, .cause = BC_GAP_BOARD, .exact = true, .value = gap};
+	if (gap != 0)
+		assert_true(bc_chunk_add_event(chunk, &event, NULL));
+	memset(e, 0, offsetof(struct bc_encoded, data));
+	bc_chunk_gaps(chunk, &e->gaps, &e->lost);
+	e->bytes = bc_chunk_encode(e->data, chunk, &e->header_bytes);
+	if ((flags & EMPTY) != 0)
+		e->bytes = 0;
+	e->info = chunk->info;
+	e->sequence = f->next_sequence++;
+	e->recording = &f->recordings[recording];
+	e->cut_after = flags != 0;
+	e->is_last = (flags & LAST) != 0;
+	bc_queue_push(&f->encoded, e);
+}
+
+/* Waits until so many news have come in all. Returns the first. */
+static const struct bc_writer_news *wait_news(struct fixture *f, unsigned wanted)
+{
+	for (;;) {
+		unsigned count = 0;
+		for (struct bc_writer_news *n = bc_writer_take_news(f->writer, NULL); n != NULL;) {
+			struct bc_writer_news *next = n->next;
+			bc_writer_news_add(&f->news, n);
+			n = next;
+		}
+		for (const struct bc_writer_news *n = f->news.first; n != NULL; n = n->next)
+			count++;
+		assert_true(count <= wanted);
+		if (count == wanted)
+			return f->news.first;
+		usleep(1000);
+	}
+}
+
+static void assert_kinds(const struct bc_writer_news *n, const struct bc_recording *recording,
+	const enum bc_writer_news_kind *kinds, size_t count)
+{
+	for (size_t i = 0; i < count; i++, n = n->next) {
+		assert_non_null(n);
+		assert_int_equal(n->kind, kinds[i]);
+		assert_ptr_equal(n->recording, recording);
+	}
+}
+
+static uint64_t file_bytes(struct fixture *f, const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(f->dir.fd, name, &st, 0), 0);
+	return (uint64_t)st.st_size;
+}
+
+static void assert_sealed(struct fixture *f, const struct bc_writer_news *n)
+{
+	char hash[BC_FILE_HASH_CHARS];
+	int fd = openat(f->dir.fd, n->file, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bc_file_hash_read(hash, fd, NULL), 0);
+	close(fd);
+	assert_string_equal(n->hash, hash);
+	assert_int_equal(n->bytes, file_bytes(f, n->file));
+	assert_true(bc_manifest_has(f->dir.fd, n->recording->header.recording, n->file));
+}
+
+TEST_F(a_segment_and_a_recording_are_told_from_beginning_to_end)
+{
+	static const enum bc_writer_news_kind kinds[] = {
+		BC_NEWS_BEGUN, BC_NEWS_SEALED, BC_NEWS_BEGUN, BC_NEWS_SEALED, BC_NEWS_ENDED};
+
+	put(f, 0, 0, 7);
+	put(f, 0, CUT, 0);
+	put(f, 0, LAST, 5);
+	const struct bc_writer_news *n = wait_news(f, 5);
+	assert_kinds(n, &f->recordings[0], kinds, 5);
+	assert_int_equal(n->segment, 0);
+	assert_int_equal(n->first_record, 0);
+	assert_int_equal(n->wall_ns, 1000);
+	assert_string_equal(n->file, "20261120T091500Z-3f9a2c-00000.byu.lz4");
+	const struct bc_writer_news *first = n = n->next;
+	assert_sealed(f, n);
+	assert_int_equal(n->records, 2 * RECORDS);
+	assert_int_equal(n->chunks, 2);
+	assert_int_equal(n->gaps, 1);
+	assert_int_equal(n->lost, 7);
+	n = n->next;
+	assert_int_equal(n->segment, 1);
+	assert_int_equal(n->first_record, 2 * RECORDS);
+	assert_int_equal(n->wall_ns, 1000 + 2 * RECORDS);
+	const struct bc_writer_news *second = n = n->next;
+	assert_sealed(f, n);
+	assert_int_equal(n->lost, 5);
+	n = n->next;
+	assert_int_equal(n->segments, 2);
+	assert_int_equal(n->left_open, 0);
+	assert_int_equal(n->records, 3 * RECORDS);
+	assert_int_equal(n->chunks, 3);
+	assert_int_equal(n->gaps, 2);
+	assert_int_equal(n->lost, 12);
+	assert_int_equal(n->bytes, first->bytes + second->bytes);
+	assert_string_equal(n->file, second->file);
+	assert_null(n->next);
+}
+
+TEST_F(a_sealed_segment_that_a_rule_has_deleted_is_not_named_any_more)
+{
+	struct bc_writer_rules rules = {.sync_ns = 1000000};
+	struct bc_writer_report report;
+
+	put(f, 0, CUT, 0);
+	const struct bc_writer_news *sealed = wait_news(f, 2)->next;
+	bc_writer_report(f->writer, &report);
+	assert_string_equal(report.file, sealed->file);
+	rules.space.max_age_ns = 1;
+	bc_writer_set_rules(f->writer, &rules);
+	for (int i = 0; i < 10000 && report.file[0] != '\0'; i++) {
+		usleep(1000);
+		bc_writer_report(f->writer, &report);
+	}
+	assert_string_equal(report.file, "");
+	assert_int_equal(faccessat(f->dir.fd, sealed->file, F_OK, 0), -1);
+	/* What was written of the recording was written all the same. */
+	assert_int_equal(report.recording_records, RECORDS);
+	put(f, 0, LAST | EMPTY, 0);
+	const struct bc_writer_news *ended = wait_news(f, 3)->next->next;
+	assert_int_equal(ended->kind, BC_NEWS_ENDED);
+	assert_int_equal(ended->records, RECORDS);
+	assert_string_equal(ended->file, "");
+}
+
+TEST_F(recordings_that_follow_closely_are_not_mixed_up)
+{
+	static const enum bc_writer_news_kind kinds[] = {
+		BC_NEWS_BEGUN, BC_NEWS_SEALED, BC_NEWS_ENDED};
+	struct bc_writer_report report;
+
+	for (unsigned i = 0; i < RECORDINGS; i++) {
+		for (unsigned chunk = 0; chunk <= i; chunk++)
+			put(f, i, chunk == i ? LAST : 0, 0);
+	}
+	const struct bc_writer_news *n = wait_news(f, 3 * RECORDINGS);
+	for (unsigned i = 0; i < RECORDINGS; i++) {
+		assert_kinds(n, &f->recordings[i], kinds, 3);
+		assert_int_equal(n->segment, 0);
+		assert_sealed(f, n->next);
+		n = n->next->next;
+		assert_int_equal(n->records, (i + 1) * RECORDS);
+		assert_int_equal(n->segments, 1);
+		n = n->next;
+	}
+	bc_writer_report(f->writer, &report);
+	assert_int_equal(report.recording_tag, f->recordings[RECORDINGS - 1].tag);
+	assert_int_equal(report.recording_records, RECORDINGS * RECORDS);
+	assert_int_equal(report.written, 6 * RECORDS);
+	assert_int_equal(report.durable, 6 * RECORDS);
+	assert_int_equal(report.sealed, RECORDINGS);
+	assert_int_equal(report.manifest_failed, 0);
+}
+
+TEST_F(each_recording_has_a_limit_of_its_own)
+{
+	struct bc_writer_report report;
+
+	f->recordings[0].stop_bytes = 1;
+	put(f, 0, 0, 0);
+	put(f, 0, 0, 0); /* behind its end */
+	put(f, 0, LAST, 0);
+	put(f, 1, 0, 0);
+	put(f, 1, LAST, 0);
+	const struct bc_writer_news *n = wait_news(f, 6);
+	n = n->next->next;
+	assert_int_equal(n->kind, BC_NEWS_ENDED);
+	assert_true(n->is_full);
+	assert_int_equal(n->records, RECORDS);
+	n = n->next->next->next;
+	assert_int_equal(n->kind, BC_NEWS_ENDED);
+	assert_false(n->is_full);
+	assert_int_equal(n->records, 2 * RECORDS);
+	bc_writer_report(f->writer, &report);
+	assert_int_equal(report.unrecorded, 2 * RECORDS);
+	assert_false(report.is_full);
+}
+
+static void set_file_limit(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void wait_stuck(struct fixture *f)
+{
+	struct bc_writer_report report = {.is_stuck = false};
+
+	while (!report.is_stuck) {
+		usleep(1000);
+		bc_writer_report(f->writer, &report);
+	}
+}
+
+TEST_F(giving_up_ends_with_the_recording_that_it_was_for)
+{
+	struct bc_writer_report report;
+
+	set_file_limit(10);
+	put(f, 0, 0, 0);
+	put(f, 0, LAST, 0);
+	put(f, 1, LAST, 0);
+	wait_stuck(f);
+	bc_writer_abandon(f->writer, &f->recordings[0]);
+	const struct bc_writer_news *n = wait_news(f, 1);
+	set_file_limit(RLIM_INFINITY);
+	assert_int_equal(n->kind, BC_NEWS_ENDED);
+	assert_ptr_equal(n->recording, &f->recordings[0]);
+	assert_int_equal(n->abandoned, 2 * RECORDS);
+	assert_int_equal(n->records, 0);
+	assert_string_equal(n->file, "");
+	n = wait_news(f, 4)->next;
+	assert_ptr_equal(n->recording, &f->recordings[1]);
+	assert_sealed(f, n->next);
+	assert_int_equal(n->next->next->abandoned, 0);
+	bc_writer_report(f->writer, &report);
+	assert_int_equal(report.abandoned, 2 * RECORDS);
+	assert_int_equal(report.written, RECORDS);
+}
+
+TEST_F(giving_up_what_has_ended_already_is_of_no_effect)
+{
+	struct bc_writer_report report = {.sealed = 0};
+
+	put(f, 0, LAST, 0);
+	while (report.sealed == 0)
+		bc_writer_report(f->writer, &report);
+	/* Its end is told, or about to be, and not taken yet. */
+	bc_writer_abandon(f->writer, &f->recordings[0]);
+	put(f, 1, LAST, 0);
+	const struct bc_writer_news *n = wait_news(f, 6);
+	assert_int_equal(n->next->next->abandoned, 0);
+	assert_int_equal(n->next->next->next->next->next->records, RECORDS);
+}
+
+TEST_F(what_is_noted_is_in_the_segments_begun_from_then_on)
+{
+	struct bc_segment_header header;
+	char note[BC_METADATA_MAX];
+	char why[128];
+
+	put(f, 0, CUT, 0);
+	wait_news(f, 2);
+	assert_true(
+		bc_recording_note(&f->recordings[0], "{\"run\":\"7\"}", note, why, sizeof(why)));
+	put(f, 0, LAST, 0);
+	const struct bc_writer_news *n = wait_news(f, 5);
+	for (int i = 0; i < 2; i++, n = n->next->next) {
+		size_t size;
+		uint8_t *bytes = temp_read(&f->dir, n->next->file, &size);
+		const uint8_t *frame = bytes + BC_EMPTY_FRAME_BYTES;
+		assert_true(bc_segment_header_read(&header, frame, bc_segment_header_bytes(frame)));
+		assert_string_equal(header.metadata, i == 0 ? "" : "{\"run\":\"7\"}");
+		free(bytes);
+	}
+}
+
+TEST_F(a_segment_that_is_left_open_is_counted)
+{
+	temp_write(&f->dir, "20261120T091500Z-3f9a2c-00001.byu.lz4", "mine", 4);
+	put(f, 0, 0, 3);
+	wait_news(f, 1);
+	/* Where its name is taken, it can't be sealed. */
+	temp_write(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4", "mine", 4);
+	put(f, 0, LAST, 4);
+	const struct bc_writer_news *n = wait_news(f, 2)->next;
+	assert_int_equal(n->kind, BC_NEWS_ENDED);
+	assert_int_equal(n->segments, 0);
+	assert_int_equal(n->left_open, 1);
+	assert_int_equal(n->records, 2 * RECORDS);
+	assert_int_equal(n->lost, 7);
+	assert_true(temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4.partial"));
+}

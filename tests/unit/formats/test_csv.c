@@ -1,0 +1,293 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/options.h"
+#include "formats/trace/parser.h"
+#include "formats/base/fast_format.h"
+#include "tests/support/dice.h"
+#include "tests/support/printed.h"
+#include "tests/support/sample_entries.h"
+#include "tests/support/test.h"
+
+#define BYU_HOLDS                                                                      \
+	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
+		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+
+static void check(uint32_t holds, const struct bc_entry *entries, size_t count, const char *wanted)
+{
+	char *text = print_text(BC_FORMAT_CSV, holds, entries, count);
+
+	assert_string_equal(text, wanted);
+	free(text);
+}
+
+TEST(columns_are_those_that_a_trace_may_fill)
+{
+	static const struct {
+		uint32_t holds;
+		const char *header;
+	} cases[] = {
+		{BC_CAN_REFERENCE, "number,type,addr\n"},
+		{BC_CAN_REFERENCE | BC_HAS_SIZE, "number,type,addr,size\n"},
+		{BYU_HOLDS, "number,tick,type,addr,size,attr,proc,delta\n"},
+		{BYU_HOLDS | BC_CAN_EVENT,
+			"kind,number,tick,epoch,type,addr,size,attr,proc,delta,cause,lost,exact,"
+			"duration_ns,text\n"},
+		{BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_SAMPLE,
+			"number,type,addr,size,attr,bus_addr,byte_enables,control\n"},
+		{BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_TIME | BC_HAS_SPACE | BC_HAS_LETTER,
+			"number,tick,type,addr,size,letter,space\n"},
+		{BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER, "number,tick,tag,rest\n"},
+		{BC_CAN_UOP, "number,step,pc,src1,src2,dest,flags,branch,access,immediate,mem_addr,"
+			     "fallthrough,target,macro,micro\n"},
+		{BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE | BC_CAN_REFERENCE |
+				BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_DATA | BC_HAS_PHYS,
+			"kind,number,tick,unit,type,addr,size,proc,phys,data,effect,id,set,mode,"
+			"opcode,disassembly,register,value,line\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		check(cases[i].holds, NULL, 0, cases[i].header);
+}
+
+TEST(each_kind_has_its_cells)
+{
+	const struct bc_entry entries[] = {whole_reference(), whole_instruction(), whole_uop(),
+		whole_register(), whole_kernel_event(), whole_event(0, ""),
+		whole_event(BC_EVENT_GAP, ""), whole_event(BC_EVENT_MARK, "a \"b\""),
+		whole_event(BC_EVENT_TRIGGER, ""), whole_line("BR x, y")};
+
+	check(ALL_HOLDS, entries, sizeof(entries) / sizeof(entries[0]),
+		"kind,number,tick,unit,epoch,type,addr,size,attr,proc,delta,letter,space,phys,dat"
+		"a,bus_addr,byte_enables,control,effect,id,set,mode,opcode,disassembly,register,v"
+		"alue,step,pc,src1,src2,dest,flags,branch,access,immediate,mem_addr,fallthrough,t"
+		"arget,macro,micro,tag,rest,cause,lost,exact,duration_ns,text,line\n"
+		"reference,7,99,clk,1,MEMREAD,0x1e5,4,3,2,12,x,0x9f8e7,0x8000001e5,0x0000beef,0x1"
+		"e0,0xf0,0xd5,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,the line\n"
+		"instruction,3,271,ns,0,,0xffffffc000080000,4,,1,,,,0x80000,,,,,skipped,12,O,EL3h"
+		"_s,0x0000001f,\"add  x0, x1, \"\"#1\"\"\",,,,,,,,,,,,,,,,,,,,,,,,271 ns IT ...\n"
+		"uop,5,,,0,,,,,,,,,,,,,,,,,,,,,,1,0x440d7e,4,-1,49,W,-,L,-24,0x7fffffffe588,0x440"
+		"d82,0x0,\"MOVS_L,X\",LOAD,,,,,,,,\n"
+		"register,4,271,ns,0,,,,,0,,,,,,,,,,,,,,,cpsr,0000_00d3,,,,,,,,,,,,,,,,,,,,,,\n"
+		"kernel,2,1311768467463790334,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,M,100 1a2b3c4"
+		"d foobar.so,,,,,,\n"
+		"epoch,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
+		"gap,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,disk,250,true,17,,\n"
+		"mark,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\"a \"\"b\"\"\",\n"
+		"trigger,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
+		"line,6,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\"BR x, y\"\n");
+}
+
+/* By another way than the printer's. */
+static char *put_known(char *out, bool is_known, uint64_t number)
+{
+	return out + sprintf(out, is_known ? ",%" PRIu64 : ",", number);
+}
+
+TEST(any_reference_is_what_printf_makes_of_it)
+{
+	const uint32_t sets[] = {BYU_HOLDS, BYU_HOLDS | BC_CAN_EVENT,
+		BYU_HOLDS | BC_CAN_EVENT | BC_CAN_KERNEL, BYU_HOLDS | BC_CAN_EVENT | BC_CAN_UOP};
+	const char *const behind[] = {"", ",,,,,", ",,,,,,,", ",,,,,,,,,,,,,,,,,,,"};
+	struct dice dice = {3};
+	char wanted[400];
+
+	for (int round = 0; round < 40000; round++) {
+		/* One that the printer has seen before, for what it keeps between rows. */
+		struct bc_entry two[2] = {random_reference(&dice), random_reference(&dice)};
+		const struct bc_entry *e = &two[1];
+		unsigned set = dice_below(&dice, 4);
+		bool has_kinds = set != 0;
+		if (dice_below(&dice, 2) == 0)
+			two[0].number = e->number + dice_below(&dice, 3) - 1;
+		char *out = wanted;
+		char code[16];
+		const char *type = bc_ref_type_name(e->type);
+		snprintf(code, sizeof(code), "0x%02x", e->type);
+		out += sprintf(out, has_kinds ? "reference,%" PRIu64 : "%" PRIu64, e->number);
+		out = put_known(out, (e->has & BC_HAS_TIME) != 0, e->tick);
+		if (has_kinds)
+			out = put_known(out, true, e->epoch);
+		out += sprintf(
+			out, ",%s,0x%" PRIx64, type != NULL ? type : code, (uint64_t)e->addr);
+		out = put_known(out, (e->has & BC_HAS_SIZE) != 0, e->size);
+		out = put_known(out, (e->has & BC_HAS_ATTR) != 0, e->attr);
+		out = put_known(out, (e->has & BC_HAS_PROC) != 0, e->proc);
+		out = put_known(out, e->has_delta && e->delta != BC_TIME_NONE, e->delta);
+		sprintf(out, "%s\n", behind[set]);
+		char *text = print_text(BC_FORMAT_CSV, sets[set], two, 2);
+		char *row = strchr(strchr(text, '\n') + 1, '\n') + 1;
+		assert_string_equal(row, wanted);
+		free(text);
+	}
+}
+
+TEST(samples_and_spaces_are_what_printf_makes_of_them)
+{
+	struct dice dice = {7};
+	char wanted[200];
+
+	for (int round = 0; round < 20000; round++) {
+		struct bc_entry e = random_any_reference(&dice);
+		e.type = BC_REQ_MEMREAD;
+		char *out = wanted + sprintf(wanted, "\n%" PRIu64 ",MEMREAD,0x%" PRIx64 ",",
+					     e.number, e.addr);
+		if ((e.has & BC_HAS_SPACE) != 0)
+			out += sprintf(out, "0x%" PRIx32, e.space);
+		if ((e.has & BC_HAS_SAMPLE) != 0)
+			sprintf(out, ",0x%" PRIx32 ",0x%02x,0x%02x\n", bc_be32(e.sample),
+				e.sample[4], e.sample[5]);
+		else
+			strcpy(out, ",,,\n");
+		char *text = print_text(
+			BC_FORMAT_CSV, BC_CAN_REFERENCE | BC_HAS_SPACE | BC_HAS_SAMPLE, &e, 1);
+		assert_string_equal(strchr(text, '\n'), wanted);
+		free(text);
+	}
+}
+
+TEST(numbers_of_all_lengths_are_exact)
+{
+	struct bc_decimal_row row = {0};
+	struct bc_small_decimals small;
+	struct dice dice = {4};
+	char wanted[32];
+	char got[64];
+
+	bc_small_decimals_init(&small);
+	for (int round = 0; round < 400000; round++) {
+		uint64_t n = dice_roll(&dice) >> dice_below(&dice, 64);
+		if (round % 4 == 0) {
+			n = 1;
+			for (unsigned i = dice_below(&dice, 20); i != 0; i--)
+				n *= 10;
+			n += dice_below(&dice, 3) - UINT64_C(1);
+		}
+		int length = snprintf(wanted, sizeof(wanted), "%" PRIu64, n);
+		assert_int_equal(bc_put_decimal(got, n) - got, length);
+		assert_memory_equal(got, wanted, (size_t)length);
+		assert_int_equal(bc_put_decimal_row(got, &row, n) - got, length);
+		assert_memory_equal(got, wanted, (size_t)length);
+		assert_int_equal(bc_put_small_decimal(got, &small, n) - got, length);
+		assert_memory_equal(got, wanted, (size_t)length);
+		length = snprintf(wanted, sizeof(wanted), "%" PRId64, (int64_t)n);
+		assert_int_equal(bc_put_signed(got, (int64_t)n) - got, length);
+		assert_memory_equal(got, wanted, (size_t)length);
+		unsigned digits = dice_below(&dice, 20);
+		length = snprintf(wanted, sizeof(wanted), "%0*" PRIx64, (int)digits, n);
+		assert_int_equal(bc_put_hex_padded(got, n, digits) - got, length);
+		assert_memory_equal(got, wanted, (size_t)length);
+	}
+	for (uint32_t n = 0; n < 1000000; n++) {
+		snprintf(wanted, sizeof(wanted), "%" PRIu32, n);
+		*bc_put_decimal(got, n) = '\0';
+		assert_string_equal(got, wanted);
+	}
+	assert_int_equal(bc_put_decimal(got, UINT64_MAX) - got, 20);
+	assert_memory_equal(got, "18446744073709551615", 20);
+	assert_int_equal(bc_put_signed(got, INT64_MIN) - got, 20);
+	assert_memory_equal(got, "-9223372036854775808", 20);
+}
+
+/* The text of a cell at `at`, read as RFC 4180 says. Returns the place behind its end. */
+static const char *read_cell(const char *at, char *out, size_t *bytes)
+{
+	size_t n = 0;
+
+	if (*at != '"') {
+		while (*at != ',' && *at != '\n')
+			out[n++] = *at++;
+		*bytes = n;
+		return at;
+	}
+	for (at++;; at++) {
+		if (*at == '"' && *++at != '"')
+			break;
+		out[n++] = *at;
+	}
+	*bytes = n;
+	return at;
+}
+
+static void check_text(const char *text, uint32_t bytes)
+{
+	struct bc_format_options options = bc_format_options_default();
+	struct bc_entry entry = whole_kernel_event();
+	char got[64];
+	size_t got_bytes;
+
+	options.source_holds = BC_CAN_KERNEL;
+	entry.kernel.rest = (struct bc_text){.at = text, .bytes = bytes};
+	struct printed all = print_all(BC_FORMAT_CSV, &options, &entry, 1);
+	assert_memory_equal(all.text, "number,tag,rest\n2,M,", 20);
+	const char *end = read_cell(all.text + 20, got, &got_bytes);
+	assert_ptr_equal(end, all.text + all.bytes - 1);
+	assert_int_equal(*end, '\n');
+	assert_int_equal(got_bytes, bytes);
+	assert_memory_equal(got, text, bytes);
+	printed_free(&all);
+}
+
+TEST(every_byte_of_a_text_comes_back)
+{
+	for (unsigned a = 0; a < 256; a++) {
+		for (unsigned b = 0; b < 256; b++) {
+			const char text[] = {(char)a, 'x', (char)b};
+			check_text(text, 3);
+			check_text(text, 1);
+		}
+	}
+}
+
+TEST(every_letter_comes_back)
+{
+	char got[8];
+	size_t bytes;
+
+	for (unsigned letter = 1; letter < 256; letter++) {
+		struct bc_entry entry = whole_reference();
+		entry.letter = (char)letter;
+		char *text = print_text(BC_FORMAT_CSV, BC_CAN_REFERENCE | BC_HAS_LETTER, &entry, 1);
+		const char *row = strstr(text, "7,MEMREAD,0x1e5,");
+		assert_non_null(row);
+		const char *end = read_cell(row + 16, got, &bytes);
+		assert_int_equal(*end, '\n');
+		assert_int_equal(bytes, 1);
+		assert_int_equal((uint8_t)got[0], letter);
+		free(text);
+	}
+}
+
+TEST(the_longest_line_of_quotes_fits_and_more_is_refused)
+{
+	struct bc_format_options options = bc_format_options_default();
+	struct bc_entry entries[2] = {whole_line("first"), whole_instruction()};
+	size_t most = 2 * (BC_LINE_MAX - 1);
+	char *quotes = malloc(8 * BC_LINE_MAX);
+
+	assert_non_null(quotes);
+	memset(quotes, '"', 8 * BC_LINE_MAX);
+	options.source_holds = ALL_HOLDS;
+	entries[1].line = (struct bc_text){.at = quotes, .bytes = BC_LINE_MAX - 1};
+	entries[1].instruction.disassembly = entries[1].line;
+	entries[1].instruction.set.bytes = 0;
+	entries[1].instruction.mode.bytes = 0;
+	struct printed all = print_all(BC_FORMAT_CSV, &options, entries, 2);
+	assert_int_equal(all.rc, 0);
+	size_t count = 0;
+	for (size_t i = 0; i < all.bytes; i++)
+		count += all.text[i] == '"';
+	assert_int_equal(count, 2 * most + 4);
+	printed_free(&all);
+	entries[1].line.bytes = 8 * BC_LINE_MAX;
+	all = print_all(BC_FORMAT_CSV, &options, entries, 2);
+	assert_int_equal(all.rc, -ERANGE);
+	assert_int_equal(all.left, 1);
+	assert_string_equal(all.why, "its text has 147455 bytes, and a row has place for 32768");
+	assert_non_null(strstr(all.text, ",first\n"));
+	printed_free(&all);
+	free(quotes);
+}

@@ -1,0 +1,172 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/bus/dialect.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+
+#define RECORDS 9
+
+static const enum bc_format dialects[] = {
+	BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
+
+#define DIALECTS (sizeof(dialects) / sizeof(dialects[0]))
+
+static uint8_t *put(uint8_t *p, uint64_t value, int bytes, int is_big)
+{
+	for (int i = 0; i < bytes; i++)
+		p[is_big ? bytes - 1 - i : i] = (uint8_t)(value >> 8 * i);
+	return p + bytes;
+}
+
+/* One record in a dialect, byte by byte as its layout says. Returns its length. */
+static size_t lay_out(uint8_t *p, enum bc_format format, const struct bc_record *r,
+	uint64_t addr_high, uint64_t time_high)
+{
+	uint8_t *begin = p;
+	uint64_t addr = r->addr | addr_high << 32;
+	uint64_t time = r->time | time_high << 32;
+	int is_big = format == BC_FORMAT_BYU_BE;
+
+	p = put(p, addr, format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
+	*p++ = r->reqtype;
+	*p++ = r->size;
+	*p++ = r->attr;
+	*p++ = r->proc;
+	if (format == BC_FORMAT_BYU24)
+		p = put(p, 0xDEADBEEF, 4, 0); /* padding is anything */
+	p = put(p, time, format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
+	return (size_t)(p - begin);
+}
+
+static struct bc_record record_of(struct dice *dice, unsigned i)
+{
+	static const uint32_t edges[] = {0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF};
+	uint64_t roll = dice_roll(dice);
+
+	return (struct bc_record){
+		.addr = i < 6 ? edges[i] : (uint32_t)dice_roll(dice),
+		.reqtype = (uint8_t)roll,
+		.size = (uint8_t)(roll >> 8),
+		.attr = (uint8_t)(roll >> 16),
+		.proc = (uint8_t)(roll >> 24),
+		.time = i < 6 ? edges[5 - i] : (uint32_t)dice_roll(dice),
+	};
+}
+
+TEST(each_dialect_has_its_length_and_other_formats_none)
+{
+	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BYU), 12);
+	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BYU_BE), 12);
+	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BYU16), 16);
+	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BYU24), 24);
+	assert_int_equal(bc_dialect_bytes(BC_FORMAT_UNKNOWN), 0);
+	assert_int_equal(bc_dialect_bytes(BC_FORMAT_SEGMENT), 0);
+	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BCP1), 0);
+	assert_int_equal(bc_dialect_bytes(BC_FORMAT_RAW6), 0);
+}
+
+/* Any number of records, 0 included, and not one byte more or less. */
+TEST(records_of_every_dialect_become_the_same_byu_records)
+{
+	for (size_t d = 0; d < DIALECTS; d++) {
+		for (size_t n = 0; n <= RECORDS; n++) {
+			struct dice dice = {.state = 7};
+			size_t stride = bc_dialect_bytes(dialects[d]);
+			uint8_t *in = malloc(n * stride + 1); /* all of it used: ASan looks on */
+			uint8_t expected[RECORDS * BC_RECORD_BYTES + 1];
+			uint8_t out[RECORDS * BC_RECORD_BYTES + 1];
+
+			assert_non_null(in);
+			memset(expected, 0x77, sizeof(expected));
+			memset(out, 0x77, sizeof(out));
+			for (size_t i = 0; i < n; i++) {
+				struct bc_record r = record_of(&dice, (unsigned)i);
+				assert_int_equal(
+					lay_out(in + i * stride, dialects[d], &r, 0, 0), stride);
+				put(put(expected + i * BC_RECORD_BYTES, r.addr, 4, 0),
+					r.reqtype | (uint64_t)r.size << 8 | (uint64_t)r.attr << 16 |
+						(uint64_t)r.proc << 24,
+					4, 0);
+				put(expected + i * BC_RECORD_BYTES + 8, r.time, 4, 0);
+			}
+			assert_int_equal(bc_dialect_read(out, in, n, dialects[d]), n);
+			assert_memory_equal(out, expected, sizeof(out));
+			free(in);
+		}
+	}
+}
+
+TEST(a_byu_record_may_be_turned_in_place)
+{
+	struct dice dice = {.state = 9};
+	uint8_t bytes[RECORDS * BC_RECORD_BYTES];
+	uint8_t copy[RECORDS * BC_RECORD_BYTES];
+
+	dice_fill(&dice, bytes, sizeof(bytes));
+	memcpy(copy, bytes, sizeof(bytes));
+	assert_int_equal(bc_dialect_read(bytes, bytes, RECORDS, BC_FORMAT_BYU), RECORDS);
+	assert_memory_equal(bytes, copy, sizeof(bytes));
+}
+
+/* Reading stops before the record that has too much, wherever it stands. */
+static void assert_stops(enum bc_format format, uint64_t addr_high, uint64_t time_high)
+{
+	size_t stride = bc_dialect_bytes(format);
+
+	for (size_t bad = 0; bad < RECORDS; bad++) {
+		struct dice dice = {.state = 11};
+		uint8_t in[RECORDS * 24];
+		uint8_t out[RECORDS * BC_RECORD_BYTES];
+		uint8_t whole[RECORDS * BC_RECORD_BYTES];
+		uint64_t addr;
+		uint64_t time;
+		struct bc_record at_fault = {0};
+
+		for (size_t i = 0; i < RECORDS; i++) {
+			struct bc_record r = record_of(&dice, (unsigned)i);
+			bc_record_store(whole + i * BC_RECORD_BYTES, &r);
+			lay_out(in + i * stride, format, &r, i == bad ? addr_high : 0,
+				i == bad ? time_high : 0);
+			if (i == bad)
+				at_fault = r;
+		}
+		memset(out, 0x77, sizeof(out));
+		assert_int_equal(bc_dialect_read(out, in, RECORDS, format), bad);
+		assert_memory_equal(out, whole, bad * BC_RECORD_BYTES);
+		for (size_t i = bad * BC_RECORD_BYTES; i < sizeof(out); i++)
+			assert_int_equal(out[i], 0x77);
+		bc_dialect_fields(in + bad * stride, format, &addr, &time);
+		assert_true(addr == (at_fault.addr | addr_high << 32));
+		assert_true(time == (at_fault.time | time_high << 32));
+	}
+}
+
+TEST(a_value_of_more_than_32_bits_stops_before_its_record)
+{
+	for (unsigned bit = 0; bit < 32; bit++) {
+		assert_stops(BC_FORMAT_BYU16, UINT64_C(1) << bit, 0);
+		assert_stops(BC_FORMAT_BYU24, UINT64_C(1) << bit, 0);
+		assert_stops(BC_FORMAT_BYU24, 0, UINT64_C(1) << bit);
+		assert_stops(BC_FORMAT_BYU24, 0xFFFFFFFF, UINT64_C(1) << bit);
+	}
+}
+
+TEST(fields_are_read_as_they_stand_in_every_dialect)
+{
+	struct dice dice = {.state = 13};
+
+	for (size_t d = 0; d < DIALECTS; d++) {
+		for (unsigned i = 0; i < 20; i++) {
+			struct bc_record r = record_of(&dice, i);
+			uint8_t in[24];
+			uint64_t addr;
+			uint64_t time;
+
+			lay_out(in, dialects[d], &r, 0, 0);
+			bc_dialect_fields(in, dialects[d], &addr, &time);
+			assert_true(addr == r.addr);
+			assert_true(time == r.time);
+		}
+	}
+}

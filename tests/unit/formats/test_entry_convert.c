@@ -1,0 +1,308 @@
+#include <string.h>
+
+#include "formats/reader/entry_convert.h"
+#include "tests/support/test.h"
+
+/* Fits entries to a target; what comes out, in order. */
+struct fitted {
+	struct bc_fit fit;
+	struct bc_entry entries[64];
+	size_t count;
+	size_t runs;
+};
+
+static struct fitted fit(
+	enum bc_format target, bool keep_invalid, const struct bc_entry *entries, size_t count)
+{
+	struct bc_format_options options = bc_format_options_default();
+	struct fitted fitted = {.count = 0};
+	const struct bc_entry *run;
+	size_t n;
+
+	options.keep_invalid = keep_invalid;
+	bc_fit_init(&fitted.fit, target, &options);
+	bc_fit_batch(&fitted.fit, entries, count);
+	while ((n = bc_fit_next(&fitted.fit, &run)) != 0) {
+		assert_true(fitted.count + n <= 64);
+		memcpy(fitted.entries + fitted.count, run, n * sizeof(*run));
+		fitted.count += n;
+		fitted.runs++;
+	}
+	assert_int_equal(bc_fit_next(&fitted.fit, &run), 0);
+	return fitted;
+}
+
+static uint64_t reduced(const struct fitted *fitted, uint32_t trait)
+{
+	return fitted->fit.reduced[__builtin_ctz(trait)];
+}
+
+static uint64_t left_out(const struct fitted *fitted, uint32_t trait)
+{
+	return fitted->fit.left_out[__builtin_ctz(trait)];
+}
+
+/* Nothing is lost but what is named here, so many times. */
+static void assert_lost(const struct fitted *fitted, uint32_t reduced_traits,
+	uint32_t left_out_traits, uint64_t times)
+{
+	for (unsigned i = 0; i < BC_TRAIT_BITS; i++) {
+		assert_int_equal(
+			fitted->fit.reduced[i], (reduced_traits >> i & 1) != 0 ? times : 0);
+		assert_int_equal(
+			fitted->fit.left_out[i], (left_out_traits >> i & 1) != 0 ? times : 0);
+	}
+	assert_int_equal(fitted->fit.lost != NULL, (reduced_traits | left_out_traits) != 0);
+}
+
+static struct bc_entry reference(unsigned type, uint32_t has)
+{
+	struct bc_entry entry;
+
+	memset(&entry, 0, sizeof(entry));
+	bc_entry_reference(&entry, type, 0x1000, 7);
+	entry.has = has;
+	return entry;
+}
+
+TEST(what_a_target_holds_passes_in_one_run_and_nothing_is_lost)
+{
+	struct bc_entry entries[10];
+
+	for (unsigned i = 0; i < 10; i++)
+		entries[i] = reference(i % 2 ? BC_REQ_FETCH : BC_REQ_MEMREAD, 0);
+	struct fitted fitted = fit(BC_FORMAT_DIN, false, entries, 10);
+	assert_int_equal(fitted.count, 10);
+	assert_int_equal(fitted.runs, 1);
+	assert_memory_equal(fitted.entries, entries, sizeof(entries));
+	assert_lost(&fitted, 0, 0, 0);
+	fitted = fit(BC_FORMAT_DIN, false, entries, 0);
+	assert_int_equal(fitted.count, 0);
+}
+
+TEST(each_field_that_a_target_lacks_is_counted_and_the_entry_passes)
+{
+	for (unsigned format = 1; format < BC_FORMATS; format++) {
+		uint32_t holds = bc_format_info((enum bc_format)format)->holds;
+		if ((holds & BC_CAN_REFERENCE) == 0)
+			continue;
+		for (uint32_t field = 1; field <= BC_FIELDS; field <<= 1) {
+			struct bc_entry entries[3] = {reference(BC_REQ_MEMWRITE, 0),
+				reference(BC_REQ_MEMWRITE, field),
+				reference(BC_REQ_MEMREAD, field)};
+			for (unsigned i = 0; i < 3; i++)
+				entries[i].size = 1; /* some formats have no place without one */
+			struct fitted fitted = fit((enum bc_format)format, false, entries, 3);
+			assert_int_equal(fitted.count, 3);
+			assert_lost(&fitted, field & ~holds, 0, 2);
+			if ((field & ~holds) != 0) {
+				assert_ptr_equal(fitted.fit.lost, &entries[1]);
+				assert_int_equal(fitted.fit.lost_traits, field);
+			}
+		}
+	}
+}
+
+TEST(types_that_a_target_lacks_become_plain_ones_or_are_left_out)
+{
+	static const struct {
+		unsigned type;
+		int becomes; /* in a target of reads, writes and fetches; -1: left out */
+		uint32_t trait;
+	} cases[] = {
+		{BC_REQ_MEMREADINV, BC_REQ_MEMREAD, BC_CAN_P6},
+		{BC_REQ_DEFERREPLY, -1, BC_CAN_P6},
+		{BC_REQ_IOREAD, -1, BC_CAN_CYCLE},
+		{BC_REQ_HALT, -1, BC_CAN_CYCLE},
+		{BC_REQ_INVALID + 0xA, -1, BC_CAN_INVALID},
+		{BC_REQ_INVALID + 3, -1, BC_CAN_P6}, /* no such cycle */
+		{0x77, -1, BC_CAN_P6},
+		{BC_REF_MISC, -1, BC_CAN_MISC},
+		{BC_REF_FLUSH, -1, BC_CAN_FLUSH},
+		{BC_REF_COPYBACK, BC_REQ_MEMWRITE, BC_CAN_CACHE},
+		{BC_REF_INVALIDATE, -1, BC_CAN_CACHE},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bc_entry entries[3] = {reference(BC_REQ_FETCH, BC_HAS_SIZE),
+			reference(cases[i].type, BC_HAS_SIZE),
+			reference(BC_REQ_MEMREAD, BC_HAS_SIZE)};
+		struct fitted fitted = fit(BC_FORMAT_LAPLACE_TEXT, false, entries, 3);
+		bool is_left_out = cases[i].becomes < 0;
+		assert_int_equal(fitted.count, is_left_out ? 2 : 3);
+		assert_lost(&fitted, is_left_out ? 0 : cases[i].trait,
+			is_left_out ? cases[i].trait : 0, 1);
+		assert_ptr_equal(fitted.fit.lost, &entries[1]);
+		if (!is_left_out) {
+			assert_int_equal(fitted.entries[1].type, cases[i].becomes);
+			assert_true(fitted.entries[1].addr == 0x1000);
+			assert_true(fitted.entries[1].number == 7);
+		}
+		assert_int_equal(fitted.entries[fitted.count - 1].type, BC_REQ_MEMREAD);
+	}
+}
+
+TEST(a_modify_becomes_a_read_and_a_write_of_the_same_place)
+{
+	struct bc_entry entry = reference(BC_REF_MODIFY, BC_HAS_SIZE);
+
+	entry.size = 4;
+	struct fitted fitted = fit(BC_FORMAT_XDIN, false, &entry, 1);
+	assert_int_equal(fitted.count, 2);
+	assert_int_equal(fitted.entries[0].type, BC_REQ_MEMREAD);
+	assert_int_equal(fitted.entries[1].type, BC_REQ_MEMWRITE);
+	assert_false(fitted.entries[0].is_continued);
+	assert_true(fitted.entries[1].is_continued);
+	assert_true(fitted.entries[1].addr == 0x1000);
+	assert_int_equal(fitted.entries[1].size, 4);
+	assert_lost(&fitted, BC_CAN_MODIFY, 0, 1);
+}
+
+TEST(a_type_known_by_its_letter_alone_stands_only_where_letters_do)
+{
+	struct bc_entry entries[2] = {reference(BC_REF_LETTER, BC_HAS_LETTER | BC_HAS_TIME),
+		reference(BC_REQ_FETCH, BC_HAS_LETTER | BC_HAS_TIME)};
+
+	struct fitted fitted = fit(BC_FORMAT_LAPLACE, false, entries, 2);
+	assert_int_equal(fitted.count, 2);
+	assert_lost(&fitted, 0, 0, 0);
+	fitted = fit(BC_FORMAT_DIN, false, entries, 2);
+	assert_int_equal(fitted.count, 1);
+	assert_int_equal(fitted.entries[0].type, BC_REQ_FETCH);
+	assert_int_equal(left_out(&fitted, BC_HAS_LETTER), 1);
+	assert_int_equal(reduced(&fitted, BC_HAS_LETTER), 1);
+	assert_int_equal(reduced(&fitted, BC_HAS_TIME), 1);
+}
+
+TEST(invalid_cycles_of_samples_are_kept_only_when_wanted_or_with_the_sample)
+{
+	struct bc_entry entry = reference(BC_REQ_INVALID + 2, BC_HAS_SAMPLE);
+
+	struct fitted fitted = fit(BC_FORMAT_BYU, false, &entry, 1);
+	assert_int_equal(fitted.count, 0);
+	assert_lost(&fitted, 0, BC_CAN_INVALID, 1);
+	fitted = fit(BC_FORMAT_BYU, true, &entry, 1);
+	assert_int_equal(fitted.count, 1);
+	assert_lost(&fitted, BC_HAS_SAMPLE, 0, 1);
+	fitted = fit(BC_FORMAT_RAW6, false, &entry, 1);
+	assert_int_equal(fitted.count, 1);
+	assert_lost(&fitted, 0, 0, 0);
+	/* A BYU record that says so is a record like any other. */
+	entry.has = BC_HAS_SIZE;
+	fitted = fit(BC_FORMAT_BYU, false, &entry, 1);
+	assert_int_equal(fitted.count, 1);
+	assert_lost(&fitted, 0, 0, 0);
+}
+
+static struct bc_entry uop(int32_t step, char access, uint32_t size)
+{
+	struct bc_entry entry = reference(0, size != 0 ? BC_HAS_SIZE : 0);
+
+	entry.kind = BC_ENTRY_UOP;
+	entry.size = size;
+	entry.uop.step = step;
+	entry.uop.access = access;
+	entry.uop.mem_addr = 0x2000;
+	entry.uop.fallthrough = 0x1003;
+	return entry;
+}
+
+TEST(micro_ops_become_a_fetch_a_macro_op_and_their_loads_and_stores)
+{
+	struct bc_entry entries[4] = {
+		uop(1, 'L', 4), uop(2, '-', 0), uop(3, 'S', 4), uop(1, '-', 0)};
+
+	struct fitted fitted = fit(BC_FORMAT_XDIN, false, entries, 4);
+	assert_int_equal(fitted.count, 4);
+	assert_int_equal(fitted.entries[0].type, BC_REQ_FETCH);
+	assert_true(fitted.entries[0].addr == 0x1000);
+	assert_int_equal(fitted.entries[0].size, 3);
+	assert_int_equal(fitted.entries[1].type, BC_REQ_MEMREAD);
+	assert_true(fitted.entries[1].addr == 0x2000);
+	assert_int_equal(fitted.entries[1].size, 4);
+	assert_int_equal(fitted.entries[2].type, BC_REQ_MEMWRITE);
+	assert_int_equal(fitted.entries[3].type, BC_REQ_FETCH);
+	assert_lost(&fitted, BC_CAN_UOP, 0, 4);
+	/* Without fetches, without sizes. */
+	fitted = fit(BC_FORMAT_DIN, false, entries, 4);
+	assert_int_equal(fitted.count, 4);
+	assert_int_equal(reduced(&fitted, BC_CAN_UOP), 4);
+	assert_int_equal(reduced(&fitted, BC_HAS_SIZE), 4);
+}
+
+TEST(an_instruction_becomes_its_fetch)
+{
+	struct bc_entry entry = reference(0, BC_HAS_PROC | BC_HAS_TIME | BC_HAS_SIZE);
+
+	entry.kind = BC_ENTRY_INSTRUCTION;
+	entry.size = 4;
+	entry.tick = 99;
+	struct fitted fitted = fit(BC_FORMAT_LAPLACE, false, &entry, 1);
+	assert_int_equal(fitted.count, 1);
+	assert_int_equal(fitted.entries[0].kind, BC_ENTRY_REFERENCE);
+	assert_int_equal(fitted.entries[0].type, BC_REQ_FETCH);
+	assert_true(fitted.entries[0].tick == 99);
+	assert_int_equal(fitted.entries[0].size, 4);
+	assert_lost(&fitted, BC_CAN_INSTRUCTION | BC_HAS_PROC, 0, 1);
+}
+
+/* One entry of each kind into each target: it stands there, becomes references, or is left out, and
+ * is counted unless it stands. */
+TEST(every_kind_stands_becomes_or_is_counted_in_every_target)
+{
+	for (unsigned format = 1; format < BC_FORMATS; format++) {
+		uint32_t holds = bc_format_info((enum bc_format)format)->holds;
+		for (uint8_t kind = 0; kind < BC_ENTRY_KINDS; kind++) {
+			struct bc_entry entry = uop(1, '-', 0);
+			uint32_t trait = BC_CAN_REFERENCE << kind;
+			bool is_fetch = kind == BC_ENTRY_UOP || kind == BC_ENTRY_INSTRUCTION;
+			entry.kind = kind;
+			entry.type = BC_REQ_MEMREAD;
+			entry.uop.fallthrough = 0x9000; /* too far for a length */
+			entry.size = kind == BC_ENTRY_REFERENCE;
+			assert_int_equal(bc_entry_traits(&entry), trait);
+			struct fitted fitted = fit((enum bc_format)format, false, &entry, 1);
+			bool stands = (holds & trait) != 0;
+			if (is_fetch && !stands && (holds & BC_CAN_FETCH) == 0 &&
+				(holds & BC_CAN_REFERENCE) != 0) {
+				/* Loads and stores, but no fetches. */
+				assert_int_equal(fitted.count, 0);
+				assert_lost(&fitted, trait, BC_CAN_FETCH, 1);
+				continue;
+			}
+			bool becomes = !stands && is_fetch && (holds & BC_CAN_REFERENCE) != 0;
+			assert_int_equal(fitted.count, stands || becomes);
+			assert_lost(&fitted, becomes ? trait : 0, stands || becomes ? 0 : trait, 1);
+		}
+	}
+}
+
+TEST(a_reference_without_a_size_is_left_out_where_there_must_be_one)
+{
+	struct bc_entry entries[3] = {reference(BC_REQ_MEMREAD, 0),
+		reference(BC_REQ_MEMREAD, BC_HAS_SIZE), reference(BC_REQ_MEMREAD, BC_HAS_SIZE)};
+
+	assert_int_equal(bc_format_info(BC_FORMAT_TARMAC)->needs, BC_HAS_SIZE);
+	entries[1].size = 4;
+	struct fitted fitted = fit(BC_FORMAT_TARMAC, false, entries, 3);
+	assert_int_equal(fitted.count, 1);
+	assert_int_equal(fitted.entries[0].size, 4);
+	assert_lost(&fitted, 0, BC_HAS_SIZE, 2);
+}
+
+TEST(counts_go_on_from_batch_to_batch)
+{
+	struct bc_format_options options = bc_format_options_default();
+	struct bc_entry entry = reference(BC_REQ_MEMREAD, BC_HAS_TIME);
+	const struct bc_entry *run;
+	struct bc_fit fitting;
+
+	bc_fit_init(&fitting, BC_FORMAT_DIN, &options);
+	for (unsigned i = 0; i < 5; i++) {
+		bc_fit_batch(&fitting, &entry, 1);
+		assert_int_equal(bc_fit_next(&fitting, &run), 1);
+		assert_ptr_equal(run, &entry);
+		assert_int_equal(bc_fit_next(&fitting, &run), 0);
+	}
+	assert_int_equal(fitting.reduced[__builtin_ctz(BC_HAS_TIME)], 5);
+}

@@ -1,0 +1,195 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/stats/entry_counts.h"
+#include "tests/support/test.h"
+
+static struct bc_text text_of(const char *text)
+{
+	return (struct bc_text){.at = text, .bytes = (uint32_t)strlen(text)};
+}
+
+static void add(struct bc_names *names, const char *name)
+{
+	assert_int_equal(bc_names_add(names, text_of(name)), 0);
+}
+
+TEST(names_are_counted_and_put_in_order)
+{
+	struct bc_names names = {.count = 0};
+	char name[16];
+
+	bc_names_sort(&names);
+	for (unsigned i = 0; i < 3000; i++)
+		for (unsigned times = 0; times <= i % 3; times++) {
+			snprintf(name, sizeof(name), "r%u", i);
+			add(&names, name);
+		}
+	add(&names, "");
+	assert_int_equal(names.count, 3001);
+	assert_int_equal(names.total, 6001);
+	bc_names_sort(&names);
+	for (size_t i = 1; i < names.count; i++)
+		assert_true(names.rows[i - 1].count >= names.rows[i].count);
+	assert_int_equal(names.rows[0].count, 3);
+	assert_int_equal(names.rows[0].text.bytes, 5);
+	assert_memory_equal(names.rows[0].text.at, "r1001", 5);
+	assert_int_equal(names.rows[1000].count, 2);
+	assert_int_equal(names.rows[2000].text.bytes, 0); /* the shorter one first */
+	bc_names_free(&names);
+}
+
+TEST(more_names_than_there_is_room_for_are_counted_together)
+{
+	struct bc_names names = {.count = 0};
+	char name[16];
+	static char large[65000];
+
+	for (unsigned i = 0; i < BC_NAMES_MAX + 9; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		add(&names, name);
+	}
+	add(&names, "7");
+	assert_int_equal(names.count, BC_NAMES_MAX);
+	assert_int_equal(names.others, 9);
+	assert_int_equal(names.total, BC_NAMES_MAX + 10);
+	bc_names_free(&names);
+	for (unsigned i = 0; i < 100; i++) {
+		memset(large, 'a' + (int)(i % 26), sizeof(large));
+		large[0] = (char)i;
+		assert_int_equal(
+			bc_names_add(&names, (struct bc_text){.at = large, .bytes = sizeof(large)}),
+			0);
+	}
+	assert_int_equal(names.count, BC_NAMES_TEXT_MAX / sizeof(large));
+	assert_int_equal(names.others, 100 - names.count);
+	bc_names_free(&names);
+}
+
+TEST(a_name_is_printed_in_ascii)
+{
+	struct bc_names names = {.count = 0};
+
+	assert_int_equal(
+		bc_names_add(&names, (struct bc_text){.at = "a\\\xC3\x00\x1B.", .bytes = 6}), 0);
+	bc_names_sort(&names);
+	char *text = bc_name_text(&names.rows[0]);
+	assert_non_null(text);
+	assert_string_equal(text, "a\\x5c\\xc3\\x00\\x1b.");
+	free(text);
+	bc_names_free(&names);
+}
+
+static void take(struct bc_happenings *h, const struct bc_entry *entry)
+{
+	assert_int_equal(bc_happenings_entry(h, entry), 0);
+}
+
+TEST(micro_ops_are_counted)
+{
+	static const struct bc_uop uops[] = {
+		{.step = 1, .flags = 'R', .branch = 'T', .access = '-'},
+		{.step = 1, .flags = '-', .branch = '-', .access = 'L'},
+		{.step = 2, .flags = 'W', .branch = '-', .access = 'S'},
+		{.step = 3, .flags = '-', .branch = 'N', .access = '-'},
+	};
+	struct bc_happenings h = {.marks = 0};
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, 0, 0, 1);
+	entry.kind = BC_ENTRY_UOP;
+	for (size_t i = 0; i < 4; i++) {
+		entry.uop = uops[i];
+		entry.uop.macro = text_of(i == 0 ? "J" : "MOV");
+		entry.uop.micro = text_of(i < 2 ? "A" : "B");
+		take(&h, &entry);
+	}
+	bc_happenings_sort(&h);
+	assert_int_equal(h.kinds[BC_ENTRY_UOP], 4);
+	assert_int_equal(h.macro_ops, 2);
+	assert_int_equal(h.macros.count, 2);
+	assert_int_equal(h.macros.rows[0].count, 1); /* a macro-op counts once */
+	assert_int_equal(h.micros.rows[0].count, 2);
+	assert_int_equal(h.loads, 1);
+	assert_int_equal(h.stores, 1);
+	assert_int_equal(h.taken, 1);
+	assert_int_equal(h.not_taken, 1);
+	assert_int_equal(h.flag_reads, 1);
+	assert_int_equal(h.flag_writes, 1);
+	bc_happenings_free(&h);
+}
+
+TEST(instructions_are_counted_by_what_became_of_them)
+{
+	struct bc_happenings h = {.marks = 0};
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, 0, 0, 1);
+	entry.kind = BC_ENTRY_INSTRUCTION;
+	entry.instruction = (struct bc_instruction){
+		.set = text_of("T"), .disassembly = text_of("  LDR\tr0,[r1]")};
+	take(&h, &entry);
+	entry.instruction.disassembly = text_of("LDR");
+	take(&h, &entry);
+	entry.instruction.disassembly = text_of(" ");
+	take(&h, &entry);
+	entry.instruction.effect = BC_EFFECT_SKIPPED;
+	entry.instruction.disassembly = text_of("BNE x");
+	take(&h, &entry);
+	entry.instruction.effect = BC_EFFECT_FETCHFAIL;
+	entry.instruction.set.bytes = 0;
+	take(&h, &entry);
+	bc_happenings_sort(&h);
+	assert_int_equal(h.effects[BC_EFFECT_EXECUTED], 3);
+	assert_int_equal(h.effects[BC_EFFECT_SKIPPED], 1);
+	assert_int_equal(h.effects[BC_EFFECT_FETCHFAIL], 1);
+	assert_int_equal(h.mnemonics.count, 1);
+	assert_int_equal(h.mnemonics.rows[0].count, 2);
+	assert_int_equal(h.undecoded, 1);
+	assert_int_equal(h.sets.total, 4);
+	bc_happenings_free(&h);
+}
+
+TEST(gaps_marks_registers_and_kernel_events_are_counted)
+{
+	struct bc_happenings h = {.marks = 0};
+	struct bc_entry entry;
+
+	bc_happenings_event(
+		&h, &(struct bc_event){
+			    .kind = BC_EVENT_GAP, .cause = BC_GAP_CRC, .exact = true, .value = 30});
+	bc_happenings_event(&h, &(struct bc_event){.kind = BC_EVENT_GAP, .cause = 200, .value = 4});
+	bc_happenings_event(&h, &(struct bc_event){.kind = BC_EVENT_ANCHOR, .value = 5});
+	bc_happenings_event(&h, &(struct bc_event){.kind = BC_EVENT_TRIGGER});
+	bc_entry_reference(&entry, 0, 0, 1);
+	entry.kind = BC_ENTRY_EVENT;
+	entry.note.event = (struct bc_event){.kind = BC_EVENT_MARK};
+	take(&h, &entry);
+	entry.note.event = (struct bc_event){.kind = 0}; /* an epoch */
+	take(&h, &entry);
+	entry.kind = BC_ENTRY_REGISTER;
+	entry.reg.name = text_of("cpsr");
+	take(&h, &entry);
+	entry.kind = BC_ENTRY_KERNEL;
+	entry.letter = 'F';
+	entry.kernel.tag = text_of("FORK");
+	take(&h, &entry);
+	entry.kernel.tag = text_of("FREE");
+	take(&h, &entry);
+	entry.kind = BC_ENTRY_LINE;
+	take(&h, &entry);
+	assert_int_equal(h.gaps.gaps, 2);
+	assert_int_equal(h.gaps.lost, 34);
+	assert_int_equal(h.gaps.inexact, 1);
+	assert_int_equal(h.causes[BC_GAP_CRC].lost, 30);
+	assert_int_equal(h.causes[0].lost, 4);
+	assert_int_equal(h.marks, 1);
+	assert_int_equal(h.triggers, 1);
+	assert_int_equal(h.registers.total, 1);
+	assert_int_equal(h.tags.total, 2);
+	assert_int_equal(h.tags.count, 2);
+	assert_int_equal(h.kinds[BC_ENTRY_EVENT], 2);
+	assert_int_equal(h.kinds[BC_ENTRY_LINE], 1);
+	bc_happenings_free(&h);
+}

@@ -1,0 +1,172 @@
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/trace/filter_parse.h"
+#include "tests/support/test.h"
+
+static struct bc_filter filter;
+
+static bool wants(uint32_t addr, uint8_t type, uint8_t size, uint8_t proc)
+{
+	const struct bc_record record = {
+		.addr = addr, .reqtype = type, .size = size, .proc = proc, .time = 1};
+	uint8_t bytes[BC_RECORD_BYTES];
+	uint64_t ticks;
+
+	bc_record_store(bytes, &record);
+	return bc_filter_records(&filter, bytes, 1, &ticks) != 0;
+}
+
+static void read_good(const char *text)
+{
+	char why[200] = "";
+
+	if (!bc_where_read(&filter, text, why, sizeof(why)))
+		fail_msg("'%s': %s", text, why);
+}
+
+TEST(all_words_must_hold)
+{
+	read_good("addr=1000-1fff type=read,write proc=0,2-3");
+	assert_true(wants(0x1000, BC_REQ_MEMREAD, 4, 0));
+	assert_true(wants(0xffe, BC_REQ_MEMREADINV, 4, 3));
+	assert_true(wants(0x1fff, BC_REQ_MEMWRITE, 1, 2));
+	assert_false(wants(0x2000, BC_REQ_MEMREAD, 4, 0));
+	assert_false(wants(0x1000, BC_REQ_FETCH, 4, 0));
+	assert_false(wants(0x1000, BC_REQ_MEMREAD, 4, 1));
+	assert_false(wants(0x1000, BC_REQ_MEMREAD, 4, 4));
+}
+
+TEST(blanks_and_their_order_do_not_matter)
+{
+	struct bc_filter first;
+
+	read_good("proc=1 type=FETCH");
+	first = filter;
+	read_good("  \ttype=fetch   proc=1\t ");
+	assert_memory_equal(&first, &filter, sizeof(filter));
+}
+
+TEST(a_port_is_an_i_o_write_at_its_address)
+{
+	struct bc_filter first;
+
+	read_good("port=e0-e3");
+	assert_true(wants(0xe0, BC_REQ_IOWRITE, 1, 0));
+	assert_true(wants(0xe3, BC_REQ_IOWRITE, 1, 9));
+	assert_true(wants(0xdf, BC_REQ_IOWRITE, 2, 0));
+	assert_false(wants(0xe4, BC_REQ_IOWRITE, 1, 0));
+	assert_false(wants(0xe0, BC_REQ_IOREAD, 1, 0));
+	assert_false(wants(0xe0, BC_REQ_MEMWRITE, 1, 0));
+	first = filter;
+	read_good("type=IO_WRITE addr=e0-e3");
+	assert_memory_equal(&first, &filter, sizeof(filter));
+	read_good("type=IOWRITE addr=0xE0-0xe3");
+	assert_memory_equal(&first, &filter, sizeof(filter));
+	read_good("type=0x11 addr=e0-e3");
+	assert_memory_equal(&first, &filter, sizeof(filter));
+	read_good("port=80");
+	assert_true(wants(0x80, BC_REQ_IOWRITE, 1, 0));
+	assert_false(wants(0x81, BC_REQ_IOWRITE, 1, 0));
+}
+
+TEST(ranges_may_be_open)
+{
+	read_good("addr=fff0-");
+	assert_true(wants(0xfff0, 0, 1, 0) && wants(UINT32_MAX, 0, 1, 0));
+	assert_false(wants(0xffef, 0, 1, 0));
+	read_good("addr=-fff");
+	assert_true(wants(0, 0, 1, 0) && wants(0xfff, 0, 1, 0));
+	assert_false(wants(0x1000, 0, 1, 0));
+	read_good("addr=1234");
+	assert_true(wants(0x1234, 0, 1, 0) && wants(0x1230, 0, 8, 0));
+	assert_false(wants(0x1233, 0, 1, 0) || wants(0x1235, 0, 1, 0));
+}
+
+TEST(a_mistake_names_the_word_and_what_is_wanted)
+{
+	static const struct {
+		const char *text;
+		const char *part;
+	} bad[] = {
+		{"", "says nothing"},
+		{"  \t ", "says nothing"},
+		{"everything", "everything: a word is wanted"},
+		{"adr=1", "adr: no such word"},
+		{"=1", "no such word"},
+		{"addr=", "addr=: a range"},
+		{"addr=-", "addr=-: a range"},
+		{"addr=xyz", "addr=xyz: a range"},
+		{"addr=1-2-3", "addr=1-2-3: a range"},
+		{"addr=2-1", "addr=2-1: the range ends before"},
+		{"addr=12345678901234567", "a range"},
+		{"addr=1 addr=2", "addr=2: asked for twice"},
+		{"type=read type=write", "type=write: asked for twice"},
+		{"proc=1 proc=2", "proc=2: asked for twice"},
+		{"port=e0 addr=1", "addr=1: asked for twice"},
+		{"port=e0 type=read", "type=read: asked for twice"},
+		{"type=read port=e0", "port=e0: asked for twice"},
+		{"addr=1 port=e0", "port=e0: asked for twice"},
+		{"port=10000", "port=10000: a range of hexadecimal I/O ports"},
+		{"port=0-10000", "I/O ports"},
+		{"port=3-2", "I/O ports"},
+		{"type=", "\"\" is no type"},
+		{"type=read,", "\"\" is no type"},
+		{"type=red", "\"red\" is no type"},
+		{"type=0x100", "\"0x100\" is no type"},
+		{"type=___", "\"___\" is no type"},
+		{"proc=", "processors"},
+		{"proc=1-", "processors"},
+		{"proc=2-1", "processors"},
+		{"proc=65536", "processors"},
+		{"proc=99999999999999999999", "processors"},
+		{"proc=-1", "processors"},
+		{"proc=1,,2", "processors"},
+	};
+	char why[200];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		why[0] = '\0';
+		if (bc_where_read(&filter, bad[i].text, why, sizeof(why)))
+			fail_msg("'%s' was taken", bad[i].text);
+		if (strstr(why, bad[i].part) == NULL)
+			fail_msg("'%s': '%s'", bad[i].text, why);
+	}
+}
+
+TEST(texts_of_any_length_are_read_or_refused)
+{
+	char why[16];
+
+	for (size_t n = 1; n < 3000; n++) {
+		char *text = malloc(n + 16);
+		memset(text, '1', n);
+		text[n] = '\0';
+		assert_false(bc_where_read(&filter, text, why, sizeof(why)));
+		memcpy(text, n > 5 ? "type=" : "addr=", n < 5 ? n : 5);
+		assert_true(!bc_where_read(&filter, text, why, sizeof(why)) || n < 20);
+		memset(text, ' ', n);
+		strcpy(text + n, "proc=1");
+		assert_int_equal(bc_where_read(&filter, text, why, sizeof(why)),
+			n + strlen("proc=1") < 1024);
+		free(text);
+	}
+}
+
+TEST(a_filter_stays_as_it_was_after_a_mistake)
+{
+	struct bc_filter before;
+	char why[200];
+
+	read_good("type=read proc=3");
+	before = filter;
+	assert_false(bc_where_types(&filter, "write,nonsense", why, sizeof(why)));
+	assert_false(bc_where_procs(&filter, "1,x", why, sizeof(why)));
+	assert_false(bc_where_addr(&filter, "5-4", why, sizeof(why)));
+	assert_false(bc_where_word(&filter, "port", "10000", why, sizeof(why)));
+	assert_memory_equal(&filter, &before, sizeof(filter));
+	assert_true(bc_where_types(&filter, "write", why, sizeof(why)));
+	assert_true(wants(0, BC_REQ_MEMREAD, 1, 3) && wants(0, BC_REQ_MEMWRITE, 1, 3));
+}

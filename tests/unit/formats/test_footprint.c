@@ -1,0 +1,259 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/stats/footprint.h"
+#include "formats/reader/reader.h"
+#include "formats/bus/record.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+
+static struct bc_footprint open_footprint(uint64_t line, uint64_t page, uint64_t memory)
+{
+	struct bc_footprint_options options = {
+		.line_bytes = line, .page_bytes = page, .memory_bytes = memory};
+	struct bc_footprint f;
+
+	assert_int_equal(bc_footprint_open(&f, &options), 0);
+	return f;
+}
+
+static void refer(struct bc_footprint *f, unsigned type, uint64_t addr, uint32_t size)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, type, addr, 0);
+	entry.has = size != 0 ? BC_HAS_SIZE : 0;
+	entry.size = size;
+	bc_footprint_reference(f, &entry);
+}
+
+TEST(blocks_that_are_no_powers_of_two_are_refused)
+{
+	static const uint64_t bad[][2] = {{0, 4096}, {32, 0}, {33, 4096}, {32, 4095}, {64, 32}};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct bc_footprint_options options = {
+			.line_bytes = bad[i][0], .page_bytes = bad[i][1], .memory_bytes = 1 << 20};
+		struct bc_footprint f;
+		assert_int_equal(bc_footprint_open(&f, &options), -EINVAL);
+		bc_footprint_close(&f);
+	}
+}
+
+TEST(each_way_of_touching_a_line_is_counted)
+{
+	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
+
+	refer(&f, BC_REQ_MEMREAD, 0x1000, 8);
+	refer(&f, BC_REQ_MEMWRITE, 0x1008, 8); /* the same line */
+	refer(&f, BC_REQ_FETCH, 0x2000, 4);
+	refer(&f, BC_REF_MODIFY, 0x2020, 4);
+	refer(&f, BC_REF_MISC, 0x3000, 4); /* in no way that is told apart */
+	refer(&f, BC_REQ_MEMREADINV, 0x2000, 4);
+	refer(&f, BC_REF_COPYBACK, 0x4000, 4);
+	refer(&f, BC_REQ_IOREAD, 0x5000, 4);
+	refer(&f, BC_REQ_DEFERREPLY, 0x6000, 0);
+	assert_int_equal(f.references, 7);
+	assert_int_equal(f.others, 2);
+	assert_int_equal(f.lines.count, 5);
+	assert_int_equal(f.pages.count, 4);
+	assert_int_equal(bc_line_table_count(&f.lines, BC_TOUCH_READ), 3);
+	assert_int_equal(bc_line_table_count(&f.lines, BC_TOUCH_WRITE), 3);
+	assert_int_equal(bc_line_table_count(&f.lines, BC_TOUCH_FETCH), 1);
+	assert_int_equal(bc_line_table_count(&f.pages, BC_TOUCH_READ), 2);
+	assert_int_equal(bc_line_table_count(&f.pages, BC_TOUCH_WRITE), 3);
+	assert_int_equal(bc_line_table_count(&f.pages, BC_TOUCH_FETCH), 1);
+	assert_int_equal(f.addr_low, 0x1000);
+	assert_int_equal(f.addr_high, 0x4003);
+	bc_footprint_close(&f);
+}
+
+TEST(a_reference_touches_every_line_it_reaches)
+{
+	struct bc_footprint f = open_footprint(32, 64, 1 << 20);
+
+	refer(&f, BC_REQ_MEMREAD, 0x101F, 2);
+	assert_int_equal(f.lines.count, 2);
+	assert_int_equal(f.pages.count, 1);
+	refer(&f, BC_REQ_MEMREAD, 0x2001, 255);
+	assert_int_equal(f.lines.count, 10);
+	assert_int_equal(f.pages.count, 5);
+	refer(&f, BC_REQ_MEMREAD, UINT64_MAX - 3, 100); /* no address is beyond the last */
+	assert_int_equal(f.lines.count, 11);
+	assert_int_equal(f.addr_high, UINT64_MAX);
+	refer(&f, BC_REQ_MEMREAD, UINT64_MAX, 0);
+	assert_int_equal(f.lines.count, 11);
+	assert_int_equal(f.touches, 12);
+	assert_int_equal(f.first, 11);
+	assert_int_equal(f.reuse[0], 1);
+	assert_false(f.is_cut);
+	bc_footprint_close(&f);
+}
+
+TEST(a_reference_of_very_many_lines_is_counted_at_least)
+{
+	struct bc_footprint f = open_footprint(1, 1, 100 << 20);
+
+	refer(&f, BC_REQ_MEMREAD, 0, BC_FOOTPRINT_LINES_MAX);
+	assert_false(f.is_cut);
+	assert_int_equal(f.lines.count, BC_FOOTPRINT_LINES_MAX);
+	refer(&f, BC_REQ_MEMREAD, 0, UINT32_MAX);
+	assert_true(f.is_cut);
+	assert_int_equal(f.lines.count, BC_FOOTPRINT_LINES_MAX);
+	bc_footprint_close(&f);
+}
+
+TEST(a_burst_touches_its_aligned_block)
+{
+	struct bc_footprint f = open_footprint(32, 4096, 64 << 20);
+	struct bc_record record = {.addr = 0x1018, .reqtype = BC_REQ_MEMREAD, .size = 32};
+	uint8_t bytes[BC_RECORD_BYTES];
+
+	bc_record_store(bytes, &record);
+	bc_footprint_records(&f, bytes, 1);
+	assert_int_equal(f.lines.count, 1);
+	assert_int_equal(f.addr_low, 0x1000);
+	assert_int_equal(f.addr_high, 0x101F);
+	/* The same bytes of a program are where it says. */
+	refer(&f, BC_REQ_MEMREAD, 0x1018, 32);
+	assert_int_equal(f.lines.count, 2);
+	bc_footprint_close(&f);
+}
+
+TEST(address_spaces_are_told_apart)
+{
+	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
+	struct bc_entry entry;
+
+	for (unsigned i = 0; i < 60; i++) {
+		bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, i);
+		entry.has = BC_HAS_SPACE;
+		entry.space = i % 20 * 0x10001u;
+		bc_footprint_reference(&f, &entry);
+	}
+	assert_int_equal(f.lines.count, 20);
+	assert_int_equal(f.pages.count, 20);
+	assert_int_equal(f.reuse[5], 40); /* 20 references before: 17 to 32 */
+	bc_footprint_close(&f);
+}
+
+/* Each is met again at once and much later; with one too many, that one is told to be left out. */
+TEST(as_many_address_spaces_as_can_be_numbered_are_told_apart)
+{
+	struct bc_footprint f = open_footprint(32, 4096, 16 << 20);
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, 1);
+	entry.has = BC_HAS_SPACE;
+	for (unsigned i = 0; i < 2 * BC_LINE_SPACES; i++) {
+		entry.space = i % BC_LINE_SPACES << 16 | i % BC_LINE_SPACES >> 4;
+		bc_footprint_reference(&f, &entry);
+		bc_footprint_reference(&f, &entry);
+	}
+	assert_int_equal(f.lines.count, BC_LINE_SPACES);
+	assert_int_equal(f.untracked, 0);
+	entry.space = 0x12345678;
+	bc_footprint_reference(&f, &entry);
+	assert_int_equal(f.untracked, 1);
+	assert_int_equal(f.lines.count, BC_LINE_SPACES);
+	bc_footprint_close(&f);
+}
+
+#define SMALL_LINES  3
+#define SMALL_LINES  3
+#define SMALL_LENGTH 6
+
+/* How many references ago each line was touched, found by looking back. */
+static void check_small(const unsigned *lines, unsigned n)
+{
+	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
+	uint64_t reuse[8] = {0};
+	uint64_t first = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		unsigned back = 1;
+		unsigned bucket = 0;
+		refer(&f, BC_REQ_MEMREAD, lines[i] * UINT64_C(32), 4);
+		while (back <= i && lines[i - back] != lines[i])
+			back++;
+		while ((1u << bucket) < back)
+			bucket++;
+		if (back > i)
+			first++;
+		else
+			reuse[bucket]++;
+	}
+	assert_int_equal(f.first, first);
+	for (unsigned k = 0; k < 8; k++)
+		assert_int_equal(f.reuse[k], reuse[k]);
+	bc_footprint_close(&f);
+}
+
+TEST(reuse_of_every_small_trace_is_what_looking_back_finds)
+{
+	for (unsigned n = 0; n <= SMALL_LENGTH; n++) {
+		unsigned all = 1;
+		for (unsigned i = 0; i < n; i++)
+			all *= SMALL_LINES;
+		for (unsigned code = 0; code < all; code++) {
+			unsigned lines[SMALL_LENGTH];
+			for (unsigned i = 0, rest = code; i < n; i++, rest /= SMALL_LINES)
+				lines[i] = rest % SMALL_LINES;
+			check_small(lines, n);
+		}
+	}
+}
+
+TEST(records_and_entries_touch_alike)
+{
+	static const uint8_t types[] = {BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMREADINV,
+		BC_REQ_MEMWRITE, BC_REQ_IOWRITE, BC_REQ_DEFERREPLY, 0xF4};
+	struct bc_footprint a = open_footprint(32, 4096, 64 << 20);
+	struct bc_footprint b = open_footprint(32, 4096, 64 << 20);
+	uint8_t *records = malloc(20000 * BC_RECORD_BYTES);
+	struct dice dice = {77};
+
+	assert_non_null(records);
+	for (size_t i = 0; i < 20000; i++) {
+		struct bc_record record = {
+			.addr = i % 100 == 0 ? 0xFFFFFFF0u : dice_below(&dice, 1u << 19),
+			.reqtype = types[dice_below(&dice, sizeof(types))],
+			.size = (uint8_t)(i % 3 == 0 ? 32 : dice_roll(&dice))};
+		struct bc_entry entry;
+		bc_record_store(records + i * BC_RECORD_BYTES, &record);
+		bc_entry_of_record(&entry, records + i * BC_RECORD_BYTES, i, i);
+		bc_footprint_reference(&b, &entry);
+	}
+	bc_footprint_records(&a, records, 20000);
+	assert_int_equal(a.references, b.references);
+	assert_int_equal(a.others, b.others);
+	assert_int_equal(a.touches, b.touches);
+	assert_int_equal(a.first, b.first);
+	assert_int_equal(a.lines.count, b.lines.count);
+	assert_int_equal(a.first, a.lines.count);
+	assert_memory_equal(a.reuse, b.reuse, sizeof(a.reuse));
+	assert_memory_equal(a.lines.touched, b.lines.touched, sizeof(a.lines.touched));
+	assert_memory_equal(a.pages.touched, b.pages.touched, sizeof(a.pages.touched));
+	free(records);
+	bc_footprint_close(&a);
+	bc_footprint_close(&b);
+}
+
+TEST(memory_is_bounded_and_what_does_not_fit_is_told)
+{
+	for (uint64_t memory = 0; memory <= 1 << 20; memory = memory * 2 + 1000) {
+		struct bc_footprint f = open_footprint(32, 4096, memory);
+		for (uint64_t i = 0; i < 100000; i++)
+			refer(&f, BC_REQ_MEMREAD, i * 32, 4);
+		assert_true(f.lines_full);
+		assert_int_equal(f.lines.count + f.untracked, 100000);
+		assert_int_equal(f.first, f.lines.count);
+		assert_true(f.lines.slot_count * sizeof(*f.lines.slots) <= memory / 2 + 512);
+		assert_int_equal(f.pages_full, f.pages.count < 782);
+		/* What is in the table is known still. */
+		refer(&f, BC_REQ_MEMREAD, 0, 4);
+		assert_int_equal(f.reuse[17], 1);
+		bc_footprint_close(&f);
+	}
+}

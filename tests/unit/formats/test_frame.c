@@ -1,0 +1,355 @@
+#include <errno.h>
+#include <lz4frame.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/bytes.h"
+#include "formats/segment/frame.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
+
+/* Records of every nature, with an encoder's padding behind them. */
+struct content {
+	const char *name;
+	size_t bytes;
+	uint8_t *records;
+};
+
+#define CONTENTS 9
+
+struct fixture {
+	struct temp_dir dir;
+	struct content contents[CONTENTS];
+	uint8_t frame[BC_FRAME_MAX];
+};
+
+static void set_up(struct fixture *f)
+{
+	static const struct content plan[CONTENTS] = {
+		{"nothing", 0, NULL},
+		{"one constant record", BC_RECORD_BYTES, NULL},
+		{"one random record", BC_RECORD_BYTES, NULL},
+		{"a constant chunk", BC_CHUNK_BYTES, NULL},
+		{"a random chunk", BC_CHUNK_BYTES, NULL},
+		{"a chunk of the bus", BC_CHUNK_BYTES, NULL},
+		{"a random chunk less one record", BC_CHUNK_BYTES - BC_RECORD_BYTES, NULL},
+		{"some records of the bus", 1000 * BC_RECORD_BYTES, NULL},
+		{"some random records", 100 * BC_RECORD_BYTES, NULL},
+	};
+	struct dice dice = {.state = 3};
+	struct trace bcp1 = trace_of_sim(1, BC_CHUNK_RECORDS + 100, 2);
+	struct trace bus = trace_to_byu(&bcp1, BC_FORMAT_BYU);
+
+	assert_true(bus.n >= BC_CHUNK_BYTES);
+	temp_dir_make(&f->dir);
+	for (size_t i = 0; i < CONTENTS; i++) {
+		struct content *c = &f->contents[i];
+		*c = plan[i];
+		c->records = malloc(c->bytes + BC_CHUNK_PADDING);
+		assert_non_null(c->records);
+		memset(c->records, 0x41, c->bytes + BC_CHUNK_PADDING);
+		if (strstr(c->name, "random") != NULL)
+			dice_fill(&dice, c->records, c->bytes);
+		else if (strstr(c->name, "bus") != NULL)
+			memcpy(c->records, bus.bytes, c->bytes);
+	}
+	trace_free(&bus);
+	trace_free(&bcp1);
+}
+
+static void tear_down(struct fixture *f)
+{
+	for (size_t i = 0; i < CONTENTS; i++)
+		free(f->contents[i].records);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
+
+static size_t write_frame(struct fixture *f, const struct content *c)
+{
+	size_t n = bc_frame_write(f->frame, c->records, c->bytes);
+
+	assert_true(n <= BC_FRAME_MAX);
+	assert_true(n <= c->bytes + BC_FRAME_OVERHEAD);
+	return n;
+}
+
+/* Decodes into a buffer that ends where the records do. Returns what bc_frame_read() does; what it
+ * decoded is checked when `expected` is given. */
+static int read_frame(const uint8_t *frame, size_t n, size_t bytes, const uint8_t *expected)
+{
+	uint8_t *out = malloc(bytes != 0 ? bytes : 1);
+	uint8_t *in = malloc(n != 0 ? n : 1);
+
+	assert_non_null(out);
+	assert_non_null(in);
+	memcpy(in, frame, n);
+	int rc = bc_frame_read(out, bytes, in, n);
+	if (rc == 0 && expected != NULL)
+		assert_memory_equal(out, expected, bytes);
+	free(in);
+	free(out);
+	return rc;
+}
+
+TEST_F(every_content_comes_back)
+{
+	for (size_t i = 0; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		size_t n = write_frame(f, c);
+		assert_int_equal(read_frame(f->frame, n, c->bytes, c->records), 0);
+	}
+}
+
+TEST_F(every_small_number_of_records_comes_back)
+{
+	for (size_t records = 0; records <= 200; records++) {
+		for (size_t i = 3; i <= 5; i++) { /* constant, random, bus */
+			struct content c = f->contents[i];
+			c.bytes = records * BC_RECORD_BYTES;
+			size_t n = write_frame(f, &c);
+			assert_int_equal(read_frame(f->frame, n, c.bytes, c.records), 0);
+		}
+	}
+}
+
+static bool can_shrink(const struct content *c)
+{
+	return strstr(c->name, "random") == NULL && c->bytes > BC_RECORD_BYTES;
+}
+
+TEST_F(what_does_not_shrink_is_stored)
+{
+	for (size_t i = 0; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		size_t n = write_frame(f, c);
+		if (c->bytes == 0)
+			continue;
+		bool is_stored = (bc_le32(f->frame + 15) & 0x80000000) != 0;
+		assert_int_equal(is_stored, !can_shrink(c));
+		if (is_stored) {
+			assert_int_equal(n, c->bytes + BC_FRAME_OVERHEAD);
+			assert_memory_equal(f->frame + 19, c->records, c->bytes);
+		} else if (c->bytes > 1000) {
+			assert_true(n < c->bytes / 4 * 3);
+		}
+	}
+}
+
+TEST_F(a_frame_says_its_contents_size_and_has_one_block_and_no_checksums)
+{
+	for (size_t i = 0; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		size_t n = write_frame(f, c);
+		assert_int_equal(bc_le32(f->frame), 0x184D2204);
+		assert_int_equal(f->frame[4], 0x68); /* version 1, independent, content size */
+		assert_int_equal(f->frame[5], 0x60); /* blocks of up to 1 MiB */
+		assert_int_equal(bc_le64(f->frame + 6), c->bytes);
+		size_t block = c->bytes == 0 ? 0 : 4 + (bc_le32(f->frame + 15) & 0x7FFFFFFF);
+		assert_int_equal(n, 15 + block + 4);
+		assert_int_equal(bc_le32(f->frame + n - 4), 0);
+	}
+}
+
+TEST_F(a_block_that_would_not_shrink_has_no_length)
+{
+	for (size_t i = 1; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		uint8_t *out = malloc(c->bytes - 1); /* no room is used beyond */
+		assert_non_null(out);
+		size_t n = bc_block_compress(out, c->records, c->bytes);
+		assert_true(n < c->bytes);
+		assert_int_equal(n != 0, can_shrink(c));
+		free(out);
+	}
+}
+
+TEST_F(a_block_does_not_depend_on_what_was_compressed_before)
+{
+	const struct content *c = &f->contents[5];
+	uint8_t *first = malloc(c->bytes);
+	uint8_t *again = malloc(c->bytes);
+
+	assert_non_null(first);
+	assert_non_null(again);
+	size_t n = bc_block_compress(first, c->records, c->bytes);
+	bc_block_compress(again, f->contents[3].records, f->contents[3].bytes);
+	assert_int_equal(bc_block_compress(again, c->records, c->bytes), n);
+	assert_memory_equal(first, again, n);
+	free(again);
+	free(first);
+}
+
+/* The lz4 program */
+
+static void assert_lz4_decodes(
+	struct fixture *f, const char *name, const uint8_t *expected, size_t bytes)
+{
+	char path[TEMP_PATH_BYTES];
+	char command[TEMP_PATH_BYTES + 32];
+	uint8_t *out = malloc(bytes + 1);
+
+	assert_non_null(out);
+	snprintf(command, sizeof(command), "lz4 -dc %s", temp_path(&f->dir, name, path));
+	FILE *pipe = popen(command, "r");
+	assert_non_null(pipe);
+	assert_int_equal(fread(out, 1, bytes + 1, pipe), bytes);
+	assert_int_equal(pclose(pipe), 0);
+	assert_memory_equal(out, expected, bytes);
+	free(out);
+}
+
+TEST_F(the_lz4_program_decodes_every_content)
+{
+	for (size_t i = 0; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		size_t n = write_frame(f, c);
+		temp_write(&f->dir, "frame.lz4", f->frame, n);
+		assert_lz4_decodes(f, "frame.lz4", c->records, c->bytes);
+	}
+}
+
+TEST_F(the_lz4_program_decodes_frames_behind_one_another)
+{
+	enum { ROUNDS = 2 };
+	size_t room = ROUNDS * CONTENTS * (BC_FRAME_MAX + BC_EMPTY_FRAME_BYTES);
+	uint8_t *frames = malloc(room);
+	uint8_t *expected = malloc(room);
+	size_t n = 0;
+	size_t bytes = 0;
+
+	assert_non_null(frames);
+	assert_non_null(expected);
+	for (size_t i = 0; i < ROUNDS * CONTENTS; i++) {
+		const struct content *c = &f->contents[i * 4 % CONTENTS]; /* in another order */
+		memcpy(frames + n, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
+		n += BC_EMPTY_FRAME_BYTES;
+		n += bc_frame_write(frames + n, c->records, c->bytes);
+		memcpy(expected + bytes, c->records, c->bytes);
+		bytes += c->bytes;
+	}
+	temp_write(&f->dir, "frames.lz4", frames, n);
+	assert_lz4_decodes(f, "frames.lz4", expected, bytes);
+	free(expected);
+	free(frames);
+}
+
+TEST_F(the_empty_frame_holds_nothing)
+{
+	assert_int_equal(read_frame(bc_empty_frame, BC_EMPTY_FRAME_BYTES, 0, NULL), 0);
+	assert_int_equal(read_frame(bc_empty_frame, BC_EMPTY_FRAME_BYTES, 1, NULL), -EBADMSG);
+	temp_write(&f->dir, "empty.lz4", bc_empty_frame, BC_EMPTY_FRAME_BYTES);
+	assert_lz4_decodes(f, "empty.lz4", (const uint8_t *)"", 0);
+}
+
+/* Damage */
+
+/* Any LZ4 frame will do, whoever made it: small blocks, each leaning on the one before, checksums.
+ */
+TEST(a_frame_of_other_making_is_read)
+{
+	const size_t bytes = (size_t)20000 * BC_RECORD_BYTES;
+	LZ4F_preferences_t preferences = {
+		.frameInfo = {.blockSizeID = LZ4F_max64KB,
+			.blockMode = LZ4F_blockLinked,
+			.contentChecksumFlag = LZ4F_contentChecksumEnabled,
+			.blockChecksumFlag = LZ4F_blockChecksumEnabled}};
+	size_t room = LZ4F_compressFrameBound(bytes, &preferences);
+	uint8_t *in = malloc(bytes);
+	uint8_t *frame = malloc(room);
+	uint8_t *out = malloc(bytes);
+
+	assert_true(in != NULL && frame != NULL && out != NULL);
+	for (size_t i = 0; i < bytes; i++)
+		in[i] = (uint8_t)(i % 12 == 0 ? i / 12 : i % 12);
+	size_t frame_bytes = LZ4F_compressFrame(frame, room, in, bytes, &preferences);
+	assert_false(LZ4F_isError(frame_bytes));
+	assert_int_equal(bc_frame_read(out, bytes, frame, frame_bytes), 0);
+	assert_memory_equal(out, in, bytes);
+	frame[frame_bytes - 1] ^= 1; /* of the content's checksum */
+	assert_int_equal(bc_frame_read(out, bytes, frame, frame_bytes), -EBADMSG);
+	free(in);
+	free(frame);
+	free(out);
+}
+
+TEST_F(every_prefix_of_a_frame_is_refused)
+{
+	for (size_t i = 0; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		size_t n = write_frame(f, c);
+		size_t step = n < 20000 ? 1 : n / 50;
+		for (size_t part = 0; part < n; part += step)
+			assert_int_equal(read_frame(f->frame, part, c->bytes, NULL), -EBADMSG);
+		for (size_t left = 1; left < 10; left++)
+			assert_int_equal(read_frame(f->frame, n - left, c->bytes, NULL), -EBADMSG);
+	}
+}
+
+TEST_F(bytes_behind_a_frame_are_refused)
+{
+	for (size_t i = 0; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		size_t n = write_frame(f, c);
+		uint8_t *longer = calloc(1, n + 32);
+		assert_non_null(longer);
+		memcpy(longer, f->frame, n);
+		memcpy(longer + n, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
+		for (size_t more = 1; more <= 32; more++)
+			assert_int_equal(read_frame(longer, n + more, c->bytes, NULL), -EBADMSG);
+		free(longer);
+	}
+}
+
+TEST_F(another_number_of_bytes_than_asked_for_is_refused)
+{
+	for (size_t i = 0; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		size_t n = write_frame(f, c);
+		assert_int_equal(read_frame(f->frame, n, c->bytes + 1, NULL), -EBADMSG);
+		assert_int_equal(read_frame(f->frame, n, c->bytes + 12, NULL), -EBADMSG);
+		if (c->bytes == 0)
+			continue;
+		assert_int_equal(read_frame(f->frame, n, c->bytes - 1, NULL), -EBADMSG);
+		assert_int_equal(read_frame(f->frame, n, c->bytes - 12, NULL), -EBADMSG);
+		assert_int_equal(read_frame(f->frame, n, 0, NULL), -EBADMSG);
+	}
+}
+
+/* All but the records themselves, whose checksum stands elsewhere: those must only be survived. */
+TEST_F(every_flipped_bit_of_a_frames_own_bytes_is_refused)
+{
+	for (size_t i = 1; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		if (c->bytes > 1000 * BC_RECORD_BYTES)
+			continue;
+		size_t n = write_frame(f, c);
+		for (size_t bit = 0; bit < n * 8; bit++) {
+			bool is_block = bit / 8 >= 19 && bit / 8 < n - 4;
+			f->frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			int rc = read_frame(f->frame, n, c->bytes, NULL);
+			assert_true(rc == -EBADMSG || (rc == 0 && is_block));
+			f->frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		}
+	}
+}
+
+TEST(noise_is_refused)
+{
+	struct dice dice = {.state = 5};
+	uint8_t noise[300];
+
+	for (int i = 0; i < 2000; i++) {
+		size_t n = dice_below(&dice, sizeof(noise));
+		dice_fill(&dice, noise, n);
+		if (i % 2 == 0 && n >= 7) /* let it begin like a frame */
+			memcpy(noise, bc_empty_frame, 7);
+		assert_int_equal(
+			read_frame(noise, n, 12 * (1 + dice_below(&dice, 50)), NULL), -EBADMSG);
+	}
+}

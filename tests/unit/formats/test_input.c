@@ -1,0 +1,502 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "formats/reader/input.h"
+#include "formats/segment/segment_writer.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
+
+TEST_THREADS;
+
+#define SAMPLES 20000u
+
+static const enum bc_format formats[] = {BC_FORMAT_BCP1, BC_FORMAT_RAW6, BC_FORMAT_BYU,
+	BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
+
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+struct fixture {
+	struct temp_dir dir;
+	struct trace plain[FORMATS];
+	struct trace packed[FORMATS];
+};
+
+static void set_up(struct fixture *f)
+{
+	temp_dir_make(&f->dir);
+	f->plain[0] = trace_of_sim(1, SAMPLES, 2);
+	for (size_t i = 1; i < FORMATS; i++)
+		f->plain[i] = formats[i] == BC_FORMAT_RAW6 ? trace_to_raw6(&f->plain[0])
+							   : trace_to_byu(&f->plain[0], formats[i]);
+	for (size_t i = 0; i < FORMATS; i++)
+		f->packed[i] = trace_to_lz4(&f->plain[i], i % 2);
+}
+
+static void tear_down(struct fixture *f)
+{
+	for (size_t i = 0; i < FORMATS; i++) {
+		trace_free(&f->plain[i]);
+		trace_free(&f->packed[i]);
+	}
+	temp_dir_remove(&f->dir);
+}
+
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
+
+static int open_bytes(struct fixture *f, const uint8_t *bytes, size_t n)
+{
+	temp_write(&f->dir, "trace", bytes, n);
+	int fd = openat(f->dir.fd, "trace", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* What an input gives: bytes, and how it ended. */
+struct given {
+	uint8_t *bytes;
+	size_t n;
+	ssize_t end;
+};
+
+static struct given read_input(struct bc_input *input, size_t most, size_t room)
+{
+	struct given given = {.bytes = malloc(most + room)};
+
+	assert_non_null(given.bytes);
+	while ((given.end = bc_input_read(input, given.bytes + given.n, room)) > 0) {
+		given.n += (size_t)given.end;
+		assert_true(given.n <= most);
+	}
+	return given;
+}
+
+static void assert_gives(int fd, enum bc_format wanted, enum bc_format format, bool is_lz4,
+	const struct trace *expected, size_t room)
+{
+	struct bc_probe probe;
+	struct bc_input *input;
+
+	assert_int_equal(
+		bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, wanted, &probe),
+		0);
+	assert_int_equal(probe.format, format);
+	assert_int_equal(probe.packing == BC_PACKING_LZ4, is_lz4);
+	struct given given = read_input(input, expected->n, room);
+	assert_int_equal(given.end, 0);
+	assert_int_equal(given.n, expected->n);
+	assert_memory_equal(given.bytes, expected->bytes, given.n);
+	free(given.bytes);
+	bc_input_close(input);
+	close(fd);
+}
+
+TEST_F(every_format_is_read_whole_compressed_or_not)
+{
+	static const size_t rooms[] = {1, 1000, 65536, 1 << 20};
+
+	for (size_t i = 0; i < FORMATS; i++) {
+		for (size_t r = i == 0 ? 0 : 1; r < 4; r++) {
+			const struct trace *plain = &f->plain[i];
+			int fd = open_bytes(f, plain->bytes, plain->n);
+			assert_gives(fd, BC_FORMAT_UNKNOWN, formats[i], false, plain, rooms[r]);
+			fd = open_bytes(f, f->packed[i].bytes, f->packed[i].n);
+			assert_gives(fd, BC_FORMAT_UNKNOWN, formats[i], true, plain, rooms[r]);
+		}
+	}
+}
+
+TEST_F(a_format_named_is_not_looked_for)
+{
+	for (size_t i = 0; i < FORMATS; i++) {
+		const struct trace *plain = &f->plain[FORMATS - 1 - i];
+		const struct trace *packed = &f->packed[FORMATS - 1 - i];
+		int fd = open_bytes(f, plain->bytes, plain->n);
+		assert_gives(fd, formats[i], formats[i], false, plain, 5000);
+		fd = open_bytes(f, packed->bytes, packed->n);
+		assert_gives(fd, formats[i], formats[i], true, plain, 5000);
+	}
+}
+
+TEST_F(files_of_few_bytes_are_read_whole_when_their_format_is_named)
+{
+	for (size_t n = 0; n < 100; n++) {
+		struct trace part = {f->plain[0].bytes, n};
+		int fd = open_bytes(f, part.bytes, n);
+		assert_gives(fd, BC_FORMAT_RAW6, BC_FORMAT_RAW6, false, &part, 7);
+		struct trace packed = trace_to_lz4(&part, true);
+		fd = open_bytes(f, packed.bytes, packed.n);
+		assert_gives(fd, BC_FORMAT_RAW6, BC_FORMAT_RAW6, true, &part, 7);
+		trace_free(&packed);
+	}
+}
+
+struct feeder {
+	int fd;
+	const struct trace *trace;
+	size_t step;
+};
+
+static void *feed(void *context)
+{
+	const struct feeder *feeder = context;
+	const struct trace *trace = feeder->trace;
+
+	for (size_t at = 0; at < trace->n; at += feeder->step) {
+		size_t n = trace->n - at < feeder->step ? trace->n - at : feeder->step;
+		if (write(feeder->fd, trace->bytes + at, n) != (ssize_t)n)
+			break;
+	}
+	close(feeder->fd);
+	return NULL;
+}
+
+TEST_F(a_pipe_is_read_like_a_file_however_its_bytes_come)
+{
+	static const size_t steps[] = {3, 1000, 70001};
+
+	for (size_t s = 0; s < 3; s++) {
+		for (size_t i = 0; i < FORMATS; i++) {
+			for (int is_lz4 = 0; is_lz4 < 2; is_lz4++) {
+				int fds[2];
+				pthread_t thread;
+				if (steps[s] < 1000 && i % 3 != 0)
+					continue;
+				assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+				struct feeder feeder = {
+					fds[1], is_lz4 ? &f->packed[i] : &f->plain[i], steps[s]};
+				assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+				assert_gives(fds[0], BC_FORMAT_UNKNOWN, formats[i], is_lz4,
+					&f->plain[i], 30000);
+				pthread_join(thread, NULL);
+			}
+		}
+	}
+}
+
+TEST_F(frames_of_lz4_behind_one_another_are_one_stream)
+{
+	const struct trace *byu = &f->plain[2];
+	size_t half = byu->n / 2;
+	struct trace first = {byu->bytes, half};
+	struct trace second = {byu->bytes + half, byu->n - half};
+	struct trace nothing = {byu->bytes, 0};
+	struct trace parts[3] = {
+		trace_to_lz4(&first, 1), trace_to_lz4(&nothing, 0), trace_to_lz4(&second, 0)};
+	static const uint8_t skippable[12] = {
+		0x5F, 0x2A, 0x4D, 0x18, 4, 0, 0, 0, 'n', 'o', 't', 'e'};
+	struct trace all = {malloc(2 * byu->n + 1000), 0};
+
+	assert_non_null(all.bytes);
+	for (int i = 0; i < 3; i++) {
+		memcpy(all.bytes + all.n, skippable, sizeof(skippable));
+		all.n += sizeof(skippable);
+		memcpy(all.bytes + all.n, parts[i].bytes, parts[i].n);
+		all.n += parts[i].n;
+		trace_free(&parts[i]);
+	}
+	int fd = open_bytes(f, all.bytes, all.n);
+	assert_gives(fd, BC_FORMAT_UNKNOWN, BC_FORMAT_BYU, true, byu, 1000);
+	trace_free(&all);
+}
+
+/* A frame of three blocks, the last of 18,928 bytes, and where they end. */
+struct blocks {
+	struct trace plain;
+	struct trace packed;
+	size_t ends[4]; /* of the header, and of each block */
+	size_t plain_ends[4];
+};
+
+static struct blocks make_blocks(const struct fixture *f)
+{
+	struct blocks b = {
+		.plain = {malloc(150000), 150000},
+		.ends = {7},
+		.plain_ends = {0, 65536, 131072, 150000},
+	};
+
+	assert_non_null(b.plain.bytes);
+	for (size_t i = 0; i < b.plain.n; i++)
+		b.plain.bytes[i] = f->plain[2].bytes[i % 12000] ^ (uint8_t)(i / 12000);
+	b.packed = trace_to_lz4(&b.plain, 1);
+	for (int i = 0; i < 3; i++)
+		b.ends[i + 1] = b.ends[i] + 4 + (bc_le32(b.packed.bytes + b.ends[i]) & 0x7FFFFFFF);
+	assert_int_equal(b.ends[3] + 8, b.packed.n); /* the end mark and the checksum */
+	return b;
+}
+
+static void drop_blocks(struct blocks *b)
+{
+	trace_free(&b->plain);
+	trace_free(&b->packed);
+}
+
+/* Of n bytes, exactly the blocks that are whole in `good` are given, then it is said. */
+static void assert_gives_blocks(
+	struct fixture *f, const struct blocks *b, const uint8_t *bytes, size_t n, size_t good)
+{
+	static const size_t rooms[] = {777, 65536, 1 << 20};
+	size_t whole = 0;
+
+	for (int i = 1; i < 4; i++)
+		whole = good >= b->ends[i] ? b->plain_ends[i] : whole;
+	for (int r = 0; r < 3; r++) {
+		struct bc_probe probe;
+		struct bc_input *input;
+		int fd = open_bytes(f, bytes, n);
+		assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+					 BC_FORMAT_BYU, &probe),
+			0);
+		assert_int_equal(probe.packing, BC_PACKING_LZ4);
+		struct given given = read_input(input, b->plain.n, rooms[r]);
+		assert_int_equal(given.end, -EBADMSG);
+		assert_int_equal(given.n, whole);
+		assert_memory_equal(given.bytes, b->plain.bytes, whole);
+		free(given.bytes);
+		bc_input_close(input);
+		close(fd);
+	}
+}
+
+TEST_F(every_torn_lz4_gives_its_whole_blocks_and_says_that_it_is_torn)
+{
+	struct blocks b = make_blocks(f);
+
+	for (size_t n = 4; n < b.packed.n; n += 1499)
+		assert_gives_blocks(f, &b, b.packed.bytes, n, n);
+	for (int i = 0; i < 4; i++)
+		for (size_t n = i == 0 ? 4 : b.ends[i] - 6; n < b.ends[i] + 8; n++)
+			assert_gives_blocks(f, &b, b.packed.bytes, n, n);
+	drop_blocks(&b);
+}
+
+TEST_F(every_damaged_block_is_given_up_and_all_before_it_given)
+{
+	struct blocks b = make_blocks(f);
+
+	for (int i = 0; i < 3; i++) {
+		uint8_t *length = b.packed.bytes + b.ends[i];
+		uint8_t copy[4];
+		memcpy(copy, length, 4);
+		bc_put_le32(length, 0x7FFFFFFF); /* a length that no block may have */
+		assert_gives_blocks(f, &b, b.packed.bytes, b.packed.n, b.ends[i]);
+		memcpy(length, copy, 4);
+
+		size_t n = b.ends[i + 1] - b.ends[i] - 4;
+		uint8_t *block = malloc(n);
+		assert_non_null(block);
+		memcpy(block, length + 4, n);
+		memset(length + 4, 0, n); /* copies from before the beginning */
+		assert_gives_blocks(f, &b, b.packed.bytes, b.packed.n, b.ends[i]);
+		memcpy(length + 4, block, n);
+		free(block);
+	}
+	b.packed.bytes[b.packed.n - 1] ^= 1; /* the checksum of all */
+	assert_gives_blocks(f, &b, b.packed.bytes, b.packed.n, b.packed.n);
+	drop_blocks(&b);
+}
+
+TEST_F(garbage_behind_the_last_frame_is_damage_and_all_before_it_given)
+{
+	struct blocks b = make_blocks(f);
+	uint8_t *longer = malloc(b.packed.n + 50);
+
+	assert_non_null(longer);
+	memcpy(longer, b.packed.bytes, b.packed.n);
+	memset(longer + b.packed.n, 'g', 50);
+	for (size_t more = 1; more <= 50; more += 7)
+		assert_gives_blocks(f, &b, longer, b.packed.n + more, b.packed.n);
+	free(longer);
+	drop_blocks(&b);
+}
+
+TEST_F(what_cannot_be_told_is_refused_and_said_why)
+{
+	struct dice dice = {.state = 3};
+	uint8_t noise[5000];
+	struct bc_probe probe;
+	struct bc_input *input;
+
+	dice_fill(&dice, noise, sizeof(noise));
+	int fd = open_bytes(f, noise, sizeof(noise));
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_UNKNOWN, &probe),
+		-EINVAL);
+	assert_non_null(strstr(probe.why, "fits no format"));
+	close(fd);
+	fd = open_bytes(f, noise, 0);
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_UNKNOWN, &probe),
+		-EINVAL);
+	assert_non_null(strstr(probe.why, "empty"));
+	close(fd);
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = f->dir.fd, .wake_fd = -1},
+				 BC_FORMAT_UNKNOWN, &probe),
+		-EISDIR);
+	bc_input_close(NULL);
+}
+
+/* Segments */
+
+static struct trace make_segment(struct fixture *f)
+{
+	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c"};
+	struct bc_segment_writer writer;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	struct trace segment;
+	size_t header_bytes;
+
+	assert_non_null(chunk);
+	assert_non_null(encoded);
+	assert_int_equal(
+		bc_segment_create(&writer, f->dir.fd, "s.byu.lz4", ".partial", &header), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		bc_chunk_reset(chunk, i, 0);
+		chunk->info.recording_tag = bc_recording_tag(header.recording);
+		chunk->info.first_record = 1000 * i;
+		chunk->info.records = 1000;
+		memcpy(chunk->records, f->plain[2].bytes + i * 12000, 12000);
+		bc_chunk_encode(encoded, chunk, &header_bytes);
+		assert_int_equal(
+			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	segment.bytes = temp_read(&f->dir, "s.byu.lz4", &segment.n);
+	assert_int_equal(unlinkat(f->dir.fd, "s.byu.lz4", 0), 0);
+	free(encoded);
+	free(chunk);
+	return segment;
+}
+
+TEST_F(a_segment_is_read_by_chunks_from_its_first_byte)
+{
+	struct trace segment = make_segment(f);
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+
+	assert_non_null(chunk);
+	for (int is_named = 0; is_named < 2; is_named++) {
+		struct bc_probe probe;
+		struct bc_input *input;
+		struct bc_segment_reader *reader;
+		int fds[2];
+		pthread_t thread;
+		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+		struct feeder feeder = {fds[1], &segment, 100};
+		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+		assert_int_equal(
+			bc_input_open(&input, (struct bc_stream){.fd = fds[0], .wake_fd = -1},
+				is_named ? BC_FORMAT_SEGMENT : BC_FORMAT_UNKNOWN, &probe),
+			0);
+		assert_int_equal(probe.format, BC_FORMAT_SEGMENT);
+		assert_int_equal(bc_input_segments(input, &reader), 0);
+		assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_SEGMENT);
+		for (uint32_t i = 0; i < 3; i++) {
+			assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_CHUNK);
+			assert_memory_equal(chunk->records, f->plain[2].bytes + i * 12000, 12000);
+		}
+		assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_INDEX);
+		assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_END);
+		assert_true(bc_segment_reader_is_sealed(reader));
+		bc_segment_reader_close(reader);
+		bc_input_close(input);
+		pthread_join(thread, NULL);
+		close(fds[0]);
+	}
+	free(chunk);
+	trace_free(&segment);
+}
+
+TEST_F(a_segment_whose_head_is_gone_is_told_by_its_end)
+{
+	struct trace segment = make_segment(f);
+	struct bc_probe probe;
+	struct bc_input *input;
+
+	memset(segment.bytes, 0, segment.n - 32);
+	for (size_t n = segment.n; n >= segment.n - 32; n--) {
+		/* From the front all may be gone but the last 32 bytes; of those, none. */
+		const uint8_t *begins[] = {segment.bytes, segment.bytes + segment.n - 32};
+		for (int i = 0; i < 2; i++) {
+			size_t bytes = (size_t)(segment.bytes + n - begins[i]);
+			int fd = open_bytes(f, begins[i], bytes);
+			int rc = bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				BC_FORMAT_UNKNOWN, &probe);
+			assert_int_equal(
+				rc == 0 && probe.format == BC_FORMAT_SEGMENT, n == segment.n);
+			if (rc == 0)
+				bc_input_close(input);
+			close(fd);
+		}
+	}
+	trace_free(&segment);
+}
+
+/* Asked for by the user: a segment's records are plain BYU to any reader of LZ4. */
+TEST_F(a_segment_named_byu_is_read_as_its_plain_records)
+{
+	struct trace segment = make_segment(f);
+	struct trace records = {f->plain[2].bytes, 36000};
+
+	assert_gives(open_bytes(f, segment.bytes, segment.n), BC_FORMAT_BYU, BC_FORMAT_BYU, true,
+		&records, 1000);
+	trace_free(&segment);
+}
+
+/* Waking */
+
+struct opening {
+	struct bc_stream stream;
+	bool reads_on;
+	ssize_t result;
+};
+
+static void *open_input(void *context)
+{
+	struct opening *opening = context;
+	struct bc_probe probe;
+	struct bc_input *input;
+	uint8_t out[64];
+
+	enum bc_format wanted = opening->reads_on ? BC_FORMAT_RAW6 : BC_FORMAT_UNKNOWN;
+	opening->result = bc_input_open(&input, opening->stream, wanted, &probe);
+	if (opening->result != 0)
+		return NULL;
+	do
+		opening->result = bc_input_read(input, out, sizeof(out));
+	while (opening->result > 0);
+	bc_input_close(input);
+	return NULL;
+}
+
+TEST(a_wake_breaks_off_opening_and_reading)
+{
+	for (int reads_on = 0; reads_on < 2; reads_on++) {
+		for (size_t given = 0; given < 40; given += 3) {
+			static const uint8_t bytes[40] = {1, 2, 3};
+			uint64_t one = 1;
+			int fds[2];
+			int wake_fd = eventfd(0, EFD_CLOEXEC);
+			pthread_t thread;
+			assert_true(wake_fd >= 0);
+			assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+			struct opening opening = {{.fd = fds[0], .wake_fd = wake_fd}, reads_on, 0};
+			assert_int_equal(write(fds[1], bytes, given), given);
+			assert_int_equal(pthread_create(&thread, NULL, open_input, &opening), 0);
+			assert_int_equal(write(wake_fd, &one, sizeof(one)), sizeof(one));
+			pthread_join(thread, NULL);
+			assert_int_equal(opening.result, -ECANCELED);
+			close(fds[0]);
+			close(fds[1]);
+			close(wake_fd);
+		}
+	}
+}

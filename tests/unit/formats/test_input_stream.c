@@ -1,0 +1,216 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/base/input_stream.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+struct fixture {
+	struct temp_dir dir;
+	int wake_fd;
+};
+
+static void set_up(struct fixture *f)
+{
+	temp_dir_make(&f->dir);
+	f->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_true(f->wake_fd >= 0);
+}
+
+static void tear_down(struct fixture *f)
+{
+	close(f->wake_fd);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static void wake(const struct fixture *f)
+{
+	uint64_t one = 1;
+
+	assert_int_equal(write(f->wake_fd, &one, sizeof(one)), sizeof(one));
+}
+
+/* Reads to the end in pieces of `room`. */
+static void assert_reads(struct bc_stream stream, const uint8_t *expected, size_t n, size_t room)
+{
+	uint8_t *out = malloc(n + room);
+	size_t done = 0;
+	ssize_t now;
+
+	assert_non_null(out);
+	while ((now = bc_stream_read(stream, out + done, room)) > 0) {
+		assert_true((size_t)now <= room);
+		done += (size_t)now;
+		assert_true(done <= n);
+	}
+	assert_int_equal(now, 0);
+	assert_int_equal(done, n);
+	assert_memory_equal(out, expected, n);
+	assert_int_equal(bc_stream_read(stream, out, room), 0); /* asked again, the same */
+	free(out);
+}
+
+TEST_F(a_file_is_read_to_its_end)
+{
+	uint8_t bytes[1000];
+	struct dice dice = {.state = 3};
+
+	dice_fill(&dice, bytes, sizeof(bytes));
+	for (size_t n = 0; n <= sizeof(bytes); n += 125) {
+		temp_write(&f->dir, "file", bytes, n);
+		for (size_t room = 1; room <= 2000; room = room * 3 + 1) {
+			for (int has_wake = 0; has_wake < 2; has_wake++) {
+				int fd = openat(f->dir.fd, "file", O_RDONLY | O_CLOEXEC);
+				assert_true(fd >= 0);
+				struct bc_stream stream = {
+					.fd = fd, .wake_fd = has_wake ? f->wake_fd : -1};
+				assert_reads(stream, bytes, n, room);
+				close(fd);
+			}
+		}
+	}
+}
+
+struct feeder {
+	int fd;
+	const uint8_t *bytes;
+	size_t n;
+	size_t step;
+};
+
+static void *feed(void *context)
+{
+	const struct feeder *feeder = context;
+
+	for (size_t at = 0; at < feeder->n; at += feeder->step) {
+		size_t n = feeder->n - at < feeder->step ? feeder->n - at : feeder->step;
+		if (write(feeder->fd, feeder->bytes + at, n) != (ssize_t)n)
+			break;
+	}
+	close(feeder->fd);
+	return NULL;
+}
+
+/* Whether or not reading the pipe can fail for want of bytes. */
+TEST_F(a_pipe_is_read_as_its_bytes_come)
+{
+	struct dice dice = {.state = 5};
+	uint8_t bytes[3000];
+
+	dice_fill(&dice, bytes, sizeof(bytes));
+	for (int flags = 0; flags <= O_NONBLOCK; flags += O_NONBLOCK) {
+		for (size_t step = 1; step <= 3000; step *= 10) {
+			int fds[2];
+			pthread_t thread;
+			assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+			assert_int_equal(fcntl(fds[0], F_SETFL, flags), 0);
+			struct feeder feeder = {fds[1], bytes, sizeof(bytes), step};
+			assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+			assert_reads((struct bc_stream){.fd = fds[0], .wake_fd = f->wake_fd}, bytes,
+				sizeof(bytes), 777);
+			pthread_join(thread, NULL);
+			close(fds[0]);
+		}
+	}
+}
+
+TEST_F(a_wake_comes_before_bytes_and_stays)
+{
+	int fds[2];
+	uint8_t out[4];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(write(fds[1], "1234", 4), 4);
+	wake(f);
+	struct bc_stream stream = {.fd = fds[0], .wake_fd = f->wake_fd};
+	assert_int_equal(bc_stream_read(stream, out, 4), -ECANCELED);
+	assert_int_equal(bc_stream_read(stream, out, 4), -ECANCELED);
+	close(fds[1]);
+	assert_int_equal(bc_stream_read(stream, out, 4), -ECANCELED); /* before the end, too */
+	uint64_t drained;
+	assert_int_equal(read(f->wake_fd, &drained, sizeof(drained)), sizeof(drained));
+	assert_int_equal(bc_stream_read(stream, out, 4), 4); /* nothing was lost */
+	assert_memory_equal(out, "1234", 4);
+	assert_int_equal(bc_stream_read(stream, out, 4), 0);
+	close(fds[0]);
+}
+
+struct reading {
+	struct bc_stream stream;
+	ssize_t result;
+};
+
+static void *read_one(void *context)
+{
+	struct reading *reading = context;
+	uint8_t out[16];
+
+	reading->result = bc_stream_read(reading->stream, out, sizeof(out));
+	return NULL;
+}
+
+static void assert_wakes(const struct fixture *f, int fd)
+{
+	struct reading reading = {.stream = {fd, f->wake_fd}};
+	pthread_t thread;
+	uint64_t drained;
+
+	assert_int_equal(pthread_create(&thread, NULL, read_one, &reading), 0);
+	wake(f);
+	pthread_join(thread, NULL);
+	assert_int_equal(reading.result, -ECANCELED);
+	assert_int_equal(read(f->wake_fd, &drained, sizeof(drained)), sizeof(drained));
+}
+
+TEST_F(a_read_that_waits_is_broken_off_from_another_thread)
+{
+	char path[TEMP_PATH_BYTES];
+
+	for (int round = 0; round < 50; round++) {
+		int fds[2];
+		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+		assert_wakes(f, fds[0]);
+		close(fds[0]);
+		close(fds[1]);
+	}
+	/* A FIFO that nobody writes to. */
+	assert_int_equal(mkfifo(temp_path(&f->dir, "fifo", path), 0600), 0);
+	int fd = openat(f->dir.fd, "fifo", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	assert_true(fd >= 0);
+	for (int round = 0; round < 50; round++)
+		assert_wakes(f, fd);
+	close(fd);
+}
+
+TEST_F(what_cannot_be_read_is_an_error)
+{
+	uint8_t out[4];
+	int fds[2];
+
+	assert_int_equal(bc_stream_read((struct bc_stream){.fd = f->dir.fd, .wake_fd = -1}, out, 4),
+		-EISDIR);
+	assert_int_equal(
+		bc_stream_read((struct bc_stream){.fd = f->dir.fd, .wake_fd = f->wake_fd}, out, 4),
+		-EISDIR);
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_int_equal(
+		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = -1}, out, 4), -EAGAIN);
+	close(fds[1]);
+	close(fds[0]);
+	assert_int_equal(
+		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = -1}, out, 4), -EBADF);
+	assert_int_equal(
+		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = f->wake_fd}, out, 4),
+		-EBADF);
+}

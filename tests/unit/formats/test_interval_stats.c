@@ -1,0 +1,321 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/stats/interval_stats.h"
+#include "formats/stats/drift.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+
+#define IDLE  100
+#define BURST 4
+
+static void run(struct bc_clockline *c, const uint64_t *ticks, size_t n)
+{
+	bc_clockline_init(c, IDLE, BURST);
+	for (size_t i = 0; i < n; i++)
+		bc_clockline_tick(c, ticks[i]);
+	bc_clockline_end(c);
+}
+
+TEST(intervals_idles_and_bursts_are_what_their_words_say)
+{
+	static const uint64_t ticks[] = {1000, 1004, 1008, 1013, 1113, 1214, 1218, 1218, 1219};
+	struct bc_clockline c;
+
+	run(&c, ticks, 9);
+	assert_int_equal(c.references, 9);
+	assert_int_equal(c.epochs, 1);
+	assert_int_equal(c.ticks, 219);
+	assert_int_equal(c.intervals, 8);
+	assert_int_equal(c.interval_ticks, 219);
+	assert_int_equal(c.interval_min, 0);
+	assert_int_equal(c.interval_max, 101);
+	assert_int_equal(c.idles, 1); /* 100 is not longer than 100 */
+	assert_int_equal(c.idle_sum_ticks, 101);
+	assert_int_equal(c.bursts, 2); /* 1000 to 1008, 1214 to 1219 */
+	assert_int_equal(c.burst_references, 7);
+	assert_int_equal(c.burst_longest, 4);
+	assert_int_equal(c.interval_buckets[0], 1);
+	assert_int_equal(c.interval_buckets[1], 1);
+	assert_int_equal(c.interval_buckets[3], 4); /* 4 to 7 */
+	assert_int_equal(c.interval_buckets[7], 2); /* 64 to 127 */
+	assert_int_equal(c.spans[0].first_tick, 1000);
+	assert_int_equal(c.spans[0].last_tick, 1219);
+}
+
+TEST(an_empty_clock_has_no_figures)
+{
+	struct bc_clock_windows w;
+	struct bc_clockline c;
+
+	run(&c, NULL, 0);
+	assert_int_equal(c.epochs, 0);
+	assert_false(bc_clockline_windows(&c, &w));
+	run(&c, (const uint64_t[]){UINT64_MAX}, 1);
+	assert_int_equal(c.epochs, 1);
+	assert_int_equal(c.ticks, 0);
+	assert_int_equal(c.intervals, 0);
+	assert_int_equal(c.bursts, 0);
+	assert_false(bc_clockline_windows(&c, &w));
+}
+
+TEST(no_interval_is_known_across_a_break_or_another_clock)
+{
+	struct bc_clockline c;
+
+	bc_clockline_init(&c, IDLE, BURST);
+	bc_clockline_tick(&c, 10);
+	bc_clockline_tick(&c, 12);
+	bc_clockline_break(&c);
+	bc_clockline_tick(&c, 900); /* no idle: something is missing */
+	bc_clockline_tick(&c, 901);
+	bc_clockline_begin(&c);
+	bc_clockline_tick(&c, 5);
+	bc_clockline_tick(&c, 6);
+	bc_clockline_end(&c);
+	assert_int_equal(c.idles, 0);
+	assert_int_equal(c.intervals, 3);
+	assert_int_equal(c.bursts, 3);
+	assert_int_equal(c.ticks, 891 + 1);
+	assert_int_equal(c.epochs, 2);
+	assert_int_equal(c.spans[0].references, 4);
+	assert_int_equal(c.spans[1].last_tick, 6);
+}
+
+TEST(a_tick_that_falls_is_told_and_takes_no_time)
+{
+	static const uint64_t ticks[] = {50, 60, 40, 58, 70};
+	struct bc_clockline c;
+
+	run(&c, ticks, 5);
+	assert_int_equal(c.backward, 2);
+	assert_int_equal(c.ticks, 20);
+	assert_int_equal(c.intervals, 2);
+}
+
+/* The windows against those that are cut once all is over. */
+TEST(windows_double_until_all_time_has_room)
+{
+	static uint64_t ticks[20000];
+	struct dice dice = {5};
+
+	for (unsigned shift = 0; shift < 40; shift++) {
+		struct bc_clockline c;
+		struct bc_clock_windows w;
+		uint64_t counts[BC_CLOCKLINE_WINDOWS] = {0};
+		uint64_t most = 0;
+		uint64_t fewest = UINT64_MAX;
+		ticks[0] = 12345;
+		for (size_t i = 1; i < 20000; i++)
+			ticks[i] = ticks[i - 1] + (dice_roll(&dice) >> (64 - 1 - shift));
+		run(&c, ticks, 20000);
+		if (c.ticks < 2)
+			continue;
+		assert_true(bc_clockline_windows(&c, &w));
+		assert_true(w.count <= BC_CLOCKLINE_WINDOWS);
+		assert_true(w.count >= BC_CLOCKLINE_WINDOWS / 2 || w.ticks == 1);
+		for (size_t i = 0; i < 20000; i++)
+			counts[(ticks[i] - ticks[0]) / w.ticks]++;
+		assert_int_equal(w.count, (ticks[19999] - ticks[0] + 1) / w.ticks);
+		for (uint64_t i = 0; i < w.count; i++) {
+			most = counts[i] > most ? counts[i] : most;
+			fewest = counts[i] < fewest ? counts[i] : fewest;
+		}
+		assert_int_equal(w.most, most);
+		assert_int_equal(w.fewest, fewest);
+	}
+}
+
+static void put_times(uint8_t *records, const uint32_t *times, size_t n)
+{
+	memset(records, 0, n * BC_RECORD_BYTES);
+	for (size_t i = 0; i < n; i++)
+		bc_put_le32(records + i * BC_RECORD_BYTES + 8, times[i]);
+}
+
+TEST(a_time_that_is_no_delta_is_no_interval)
+{
+	static const uint32_t times[] = {BC_TIME_NONE, 3, BC_TIME_NONE, 200};
+	uint8_t records[4 * BC_RECORD_BYTES];
+	struct bc_clockline c;
+
+	put_times(records, times, 4);
+	bc_clockline_init(&c, IDLE, BURST);
+	bc_clockline_records(&c, records, 4, 0);
+	bc_clockline_end(&c);
+	assert_int_equal(c.references, 4);
+	assert_int_equal(c.ticks, 203);
+	assert_int_equal(c.intervals, 2);
+	assert_int_equal(c.idles, 1);
+}
+
+static struct bc_chunk *make_chunk(const uint32_t *times, uint32_t n, uint64_t first_tick)
+{
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+
+	assert_non_null(chunk);
+	bc_chunk_reset(chunk, 0, 0);
+	put_times(chunk->records, times, n);
+	chunk->info.records = n;
+	chunk->info.first_tick = first_tick;
+	return chunk;
+}
+
+static void add(struct bc_chunk *chunk, uint32_t position, uint8_t kind, bool exact, uint64_t value)
+{
+	struct bc_event event = {.position = position,
+		.kind = kind,
+		.cause = kind == BC_EVENT_GAP ? BC_GAP_BOARD : 0,
+		.exact = exact,
+		.value = value};
+
+	assert_true(bc_chunk_add_event(chunk, &event, NULL));
+}
+
+TEST(anchors_and_gaps_of_a_chunk_stand_in_its_time)
+{
+	static const uint32_t times[] = {BC_TIME_NONE, 7, BC_TIME_NONE, 5, 900, BC_TIME_NONE, 2, 3};
+	struct bc_chunk *chunk = make_chunk(times, 8, 1000);
+	struct bc_clockline c;
+
+	add(chunk, 0, BC_EVENT_ANCHOR, true, 1000);
+	add(chunk, 2, BC_EVENT_ANCHOR, true, 5000000000); /* a long idle, known exactly */
+	add(chunk, 3, BC_EVENT_MARK, false, 0);
+	add(chunk, 4, BC_EVENT_GAP, true, 17);
+	add(chunk, 5, BC_EVENT_ANCHOR, false, 9000000000); /* a lower bound */
+	add(chunk, 8, BC_EVENT_GAP, true, 1);
+	bc_clockline_init(&c, IDLE, BURST);
+	bc_clockline_chunk(&c, chunk);
+	assert_int_equal(c.span.last_tick, 9000000005);
+	bc_clockline_tick(&c, 9000000006); /* behind the gap at the end */
+	bc_clockline_end(&c);
+	assert_int_equal(c.references, 9);
+	assert_int_equal(c.ticks, 9000000006 - 1000);
+	assert_int_equal(c.intervals, 5); /* 7, to the anchor, 5, 2, 3 */
+	assert_int_equal(c.idles, 1);
+	assert_int_equal(c.interval_max, 5000000000 - 1007);
+	assert_int_equal(c.interval_ticks, 7 + 5000000000 - 1007 + 5 + 2 + 3);
+	free(chunk);
+}
+
+/* docs/segment-format.md, section 7. */
+TEST(an_anchor_is_of_a_record_without_a_delta_alone)
+{
+	static const uint32_t times[] = {BC_TIME_NONE, 7, 5};
+	struct bc_chunk *chunk = make_chunk(times, 3, 1000);
+	struct bc_clockline c;
+
+	add(chunk, 0, BC_EVENT_ANCHOR, true, 5000);
+	add(chunk, 1, BC_EVENT_ANCHOR, false, 6000);
+	add(chunk, 3, BC_EVENT_ANCHOR, false, 7000);
+	bc_clockline_init(&c, IDLE, BURST);
+	bc_clockline_chunk(&c, chunk);
+	bc_clockline_end(&c);
+	assert_int_equal(c.ticks, 12);
+	assert_int_equal(c.intervals, 2);
+	free(chunk);
+}
+
+TEST(skipping_tells_the_same_duration)
+{
+	struct bc_clockline c;
+
+	bc_clockline_init(&c, IDLE, BURST);
+	bc_clockline_skip(&c, 100, 200, 10);
+	bc_clockline_skip(&c, 205, 300, 10);
+	bc_clockline_skip(&c, 0, 0, 0);
+	bc_clockline_begin(&c);
+	bc_clockline_skip(&c, 7, 8, 2);
+	bc_clockline_end(&c);
+	assert_int_equal(c.references, 22);
+	assert_int_equal(c.ticks, 201);
+	assert_int_equal(c.epochs, 2);
+	assert_int_equal(c.spans[0].references, 20);
+}
+
+#define HZ 66000000u
+
+/* Pairs each tenth of a second of a clock that is fast by so many ppm, seen up to so many ns late.
+ */
+static struct bc_drift_result watch(double ppm, uint32_t late_ns, unsigned pairs)
+{
+	struct bc_drift drift = {.now = {.pairs = 0}};
+	struct bc_drift_result result;
+	struct dice dice = {9};
+
+	for (unsigned i = 0; i < pairs; i++) {
+		double s = i / 10.0;
+		uint64_t tick = 777 + (uint64_t)(s * HZ * (1 + ppm * 1e-6));
+		int64_t wall = INT64_C(1795166100000000000) + (int64_t)(s * 1e9);
+		if (late_ns != 0)
+			wall += dice_below(&dice, late_ns);
+		bc_drift_add(&drift, 1, 0, HZ, tick, wall);
+	}
+	bc_drift_result(&drift, &result);
+	return result;
+}
+
+static void assert_near(double got, double wanted, double most)
+{
+	assert_true(got - wanted <= most && wanted - got <= most);
+}
+
+TEST(drift_is_found)
+{
+	static const double ppm[] = {0, 1, -1, 50, -200, 9000};
+
+	for (size_t i = 0; i < sizeof(ppm) / sizeof(ppm[0]); i++) {
+		struct bc_drift_result r = watch(ppm[i], 0, 600);
+		assert_int_equal(r.state, BC_DRIFT_KNOWN);
+		assert_near(r.ppm, ppm[i], 0.01);
+		assert_int_equal(r.pairs, 600);
+		r = watch(ppm[i], 2000000, 600);
+		assert_near(r.ppm, ppm[i], 5 * r.error_ppm);
+		assert_true(r.error_ppm > 0.5 && r.error_ppm < 5);
+	}
+}
+
+TEST(too_short_a_watch_or_a_replay_tells_no_drift)
+{
+	assert_int_equal(watch(1, 0, 0).state, BC_DRIFT_NO_PAIRS);
+	assert_int_equal(watch(1, 0, 1).state, BC_DRIFT_SHORT);
+	assert_int_equal(watch(1, 0, 100).state, BC_DRIFT_SHORT);
+	assert_int_equal(watch(1, 0, 102).state, BC_DRIFT_KNOWN);
+	assert_int_equal(watch(20000, 0, 600).state, BC_DRIFT_REPLAY);
+	assert_int_equal(watch(-500000, 0, 600).state, BC_DRIFT_REPLAY);
+}
+
+TEST(a_clock_that_stands_or_a_host_that_goes_back_is_no_drift)
+{
+	struct bc_drift drift = {.now = {.pairs = 0}};
+	struct bc_drift_result r;
+
+	for (unsigned i = 0; i < 50; i++)
+		bc_drift_add(&drift, 1, 0, HZ, 5, (int64_t)i * 1000000000);
+	bc_drift_result(&drift, &r);
+	assert_int_equal(r.state, BC_DRIFT_SHORT);
+	for (unsigned i = 0; i < 50; i++)
+		bc_drift_add(&drift, 1, 1, HZ, (uint64_t)i * HZ, (int64_t)i * -1000000000);
+	bc_drift_result(&drift, &r);
+	assert_int_equal(r.state, BC_DRIFT_REPLAY);
+	bc_drift_add(&drift, 2, 0, 0, 5, 5); /* nobody knows its rate */
+	assert_int_equal(drift.now.recording_tag, 1);
+	bc_drift_add(&drift, 2, 0, 1, UINT64_MAX, INT64_MIN);
+	bc_drift_add(&drift, 2, 0, 1, 0, INT64_MAX);
+	bc_drift_add(&drift, 2, 0, 1, UINT64_MAX, INT64_MIN);
+}
+
+TEST(the_clock_that_was_watched_longest_counts)
+{
+	struct bc_drift drift = {.now = {.pairs = 0}};
+	struct bc_drift_result r;
+
+	for (uint32_t epoch = 0; epoch < 3; epoch++)
+		for (unsigned i = 0; i < (epoch == 1 ? 100u : 20u); i++)
+			bc_drift_add(&drift, 1, epoch, HZ, (uint64_t)i * HZ,
+				(int64_t)i * (1000000000 + 1000 * (int64_t)epoch));
+	bc_drift_result(&drift, &r);
+	assert_int_equal(r.epoch, 1);
+	assert_int_equal(r.pairs, 100);
+	assert_near(r.ppm, -1, 0.001);
+}

@@ -1,0 +1,783 @@
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/diff/compare.h"
+#include "formats/diff/match.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+
+#define ITEMS_MAX 60000u
+
+/* ---- two rows and what is told of them */
+
+struct feed {
+	const struct bc_entry *entries;
+	size_t count;
+	size_t at;
+	size_t piece;           /* so many a call */
+	int error;              /* at the end, in place of it */
+	struct bc_entry *given; /* what was given last, which goes bad with the next call */
+};
+
+static int next(void *context, const struct bc_entry **run, size_t *count)
+{
+	struct feed *f = context;
+	size_t n = f->count - f->at < f->piece ? f->count - f->at : f->piece;
+
+	free(f->given);
+	f->given = NULL;
+	if (n == 0)
+		return f->error;
+	f->given = malloc(n * sizeof(*f->given));
+	memcpy(f->given, f->entries + f->at, n * sizeof(*f->given));
+	f->at += n;
+	*run = f->given;
+	*count = n;
+	return 1;
+}
+
+struct told {
+	struct bc_match *match;
+	struct feed a;
+	struct feed b;
+	size_t lookahead;
+	uint64_t next_a; /* numbers of what is told next */
+	uint64_t next_b;
+	uint64_t same;
+	uint64_t reordered_a;
+	uint64_t reordered_b;
+	uint64_t differences;
+	uint64_t only_a; /* in all differences, not by kind */
+	uint64_t only_b;
+	uint64_t fields; /* of pairs that differ */
+	uint64_t last_a; /* where the last difference begins */
+	uint64_t last_b;
+	int64_t shifted;
+	unsigned shifts;
+	unsigned lost;
+	bool is_open;     /* in a difference */
+	uint64_t stop_at; /* differences; 0: never */
+};
+
+/* All is told once and in order, and no more is read ahead than may be. */
+static void check_order(struct told *t, const struct bc_entry *a, size_t a_count,
+	const struct bc_entry *b, size_t b_count, bool is_strict)
+{
+	for (size_t i = 0; i < a_count; i++)
+		assert_true(!is_strict || a[i].number == t->next_a + i);
+	for (size_t i = 0; i < b_count; i++)
+		assert_true(!is_strict || b[i].number == t->next_b + i);
+	t->next_a += a_count;
+	t->next_b += b_count;
+	assert_true(t->a.at <= t->next_a + t->lookahead + 2 * t->a.piece);
+	assert_true(t->b.at <= t->next_b + t->lookahead + 2 * t->b.piece);
+}
+
+static bool on_same(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n)
+{
+	struct told *t = context;
+
+	check_order(t, a, n, b, n, t->reordered_a + t->reordered_b == 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(bc_match_fields(t->match, &a[i], &b[i]), 0);
+	t->same += n;
+	t->is_open = false;
+	return true;
+}
+
+static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count,
+	const struct bc_entry *b, size_t b_count)
+{
+	struct told *t = context;
+
+	t->reordered_a += a_count;
+	t->reordered_b += b_count;
+	check_order(t, a, a_count, b, b_count, false);
+	return true;
+}
+
+static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
+	const struct bc_entry *b, size_t b_count)
+{
+	struct told *t = context;
+
+	assert_true(a_count + b_count != 0);
+	if (!t->is_open) {
+		t->differences++;
+		t->last_a = t->next_a;
+		t->last_b = t->next_b;
+	}
+	t->is_open = true;
+	t->only_a += a_count;
+	t->only_b += b_count;
+	if (a_count == b_count)
+		for (size_t i = 0; i < a_count; i++)
+			t->fields |= bc_match_fields(t->match, &a[i], &b[i]);
+	check_order(t, a, a_count, b, b_count, t->reordered_a + t->reordered_b == 0);
+	return t->stop_at == 0 || t->differences < t->stop_at;
+}
+
+static void on_shifted(void *context, int64_t ticks)
+{
+	struct told *t = context;
+
+	t->shifted += ticks;
+	t->shifts++;
+}
+
+static void on_lost(void *context)
+{
+	struct told *t = context;
+
+	t->lost++;
+}
+
+static const struct bc_match_options plain = {
+	.fields = (UINT64_C(1) << BC_FIELD_COUNT) - 1 - BC_FIELD_TIME,
+	.window = 1,
+	.lookahead = 16384};
+static const struct bc_match_options timed = {
+	.fields = (UINT64_C(1) << BC_FIELD_COUNT) - 1, .window = 1, .lookahead = 16384};
+
+static int run(struct told *t, const struct bc_match_options *options, const struct bc_entry *a,
+	size_t a_count, const struct bc_entry *b, size_t b_count)
+{
+	struct bc_match_sink sink = {.context = t,
+		.same = on_same,
+		.reordered = on_reordered,
+		.differ = on_differ,
+		.shifted = on_shifted,
+		.lost = on_lost};
+	uint64_t stop_at = t->stop_at;
+	int a_error = t->a.error;
+
+	*t = (struct told){.a = {.entries = a, .count = a_count, .piece = 100, .error = a_error},
+		.b = {.entries = b, .count = b_count, .piece = 77},
+		.lookahead = options->lookahead,
+		.stop_at = stop_at};
+	struct bc_match_source from_a = {.next = next, .context = &t->a};
+	struct bc_match_source from_b = {.next = next, .context = &t->b};
+	assert_int_equal(bc_match_open(&t->match, options, &from_a, &from_b, &sink), 0);
+	int rc = bc_match_run(t->match);
+	bc_match_close(t->match);
+	free(t->a.given);
+	free(t->b.given);
+	if (rc == 0) {
+		assert_int_equal(t->next_a, a_count);
+		assert_int_equal(t->next_b, b_count);
+		assert_int_equal(t->reordered_a, t->reordered_b);
+		assert_int_equal(t->same + t->reordered_a + t->only_a, a_count);
+	}
+	return rc;
+}
+
+/* ---- rows */
+
+struct rows {
+	struct bc_entry *a;
+	struct bc_entry *b;
+	size_t a_count;
+	size_t b_count;
+	struct told told;
+};
+
+static void set_up(struct rows *r)
+{
+	r->a = calloc(ITEMS_MAX, sizeof(*r->a));
+	r->b = calloc(ITEMS_MAX, sizeof(*r->b));
+}
+
+static void tear_down(struct rows *r)
+{
+	free(r->a);
+	free(r->b);
+}
+
+TEST_FIXTURE(rows, set_up, tear_down)
+
+/* Addresses as a program has them: loops of many rounds over a few, and now and then another. */
+static void make_a(struct rows *r, size_t count, bool has_time)
+{
+	struct dice dice = {.state = 77};
+	uint64_t tick = 1000;
+
+	r->a_count = count;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t addr = i % 50 < 40 ? i % 10 * 4 : dice_below(&dice, 100000);
+		bc_entry_reference(&r->a[i], dice_below(&dice, 2), addr, i);
+		r->a[i].has = BC_HAS_SIZE | (has_time ? BC_HAS_TIME : 0);
+		r->a[i].size = 4;
+		tick += 5 + dice_below(&dice, 10);
+		r->a[i].tick = has_time ? tick : 0;
+	}
+}
+
+static void number(struct rows *r)
+{
+	for (size_t i = 0; i < r->b_count; i++)
+		r->b[i].number = i;
+}
+
+/* B is A with `in` others at `at` in place of `out` of its own; the ticks behind them are later by
+ * `later`. */
+static void make_b(struct rows *r, size_t at, size_t out, size_t in, uint64_t later)
+{
+	struct dice dice = {.state = 123};
+
+	memcpy(r->b, r->a, at * sizeof(*r->a));
+	for (size_t i = 0; i < in; i++) {
+		r->b[at + i] = r->a[0];
+		r->b[at + i].addr = 0x40000000 + dice_below(&dice, 1 << 30);
+		r->b[at + i].tick = at + i < r->a_count ? r->a[at + i].tick
+							: r->a[r->a_count - 1].tick;
+	}
+	memcpy(r->b + at + in, r->a + at + out, (r->a_count - at - out) * sizeof(*r->a));
+	r->b_count = r->a_count - out + in;
+	for (size_t i = at + in; i < r->b_count; i++)
+		r->b[i].tick += later;
+	number(r);
+}
+
+static int compare(struct rows *r, const struct bc_match_options *options)
+{
+	return run(&r->told, options, r->a, r->a_count, r->b, r->b_count);
+}
+
+/* ---- tests */
+
+static size_t common(const char *a, size_t n, const char *b, size_t m)
+{
+	size_t row[8] = {0};
+
+	for (size_t i = 1; i <= n; i++) {
+		size_t corner = 0;
+		for (size_t j = 1; j <= m; j++) {
+			size_t above = row[j];
+			row[j] = a[i - 1] == b[j - 1] ? corner + 1
+				 : row[j - 1] > above ? row[j - 1]
+						      : above;
+			corner = above;
+		}
+	}
+	return row[m];
+}
+
+/* All words of up to six letters of three, one after another: the n-th. */
+static size_t word(unsigned n, char out[8])
+{
+	size_t length = 0;
+	unsigned of_length = 1;
+
+	for (; n >= of_length; of_length *= 3, length++)
+		n -= of_length;
+	for (size_t i = 0; i < length; i++, n /= 3)
+		out[i] = (char)(n % 3);
+	return length;
+}
+
+#define WORDS 1093u
+
+/* The sweeps below take three minutes: they visit every n-th case, with BUSCAP_LONG=1 all. */
+static unsigned stride(unsigned n)
+{
+	return getenv("BUSCAP_LONG") != NULL ? 1 : n;
+}
+
+TEST_WITH(rows, r, short_rows_differ_by_no_more_than_they_must)
+{
+	struct bc_match_options options = plain;
+
+	options.lookahead = 16;
+	unsigned step = stride(37);
+	for (unsigned i = 0; i < WORDS; i++) {
+		char a[8];
+		r->a_count = word(i, a);
+		for (size_t k = 0; k < r->a_count; k++)
+			bc_entry_reference(&r->a[k], BC_REQ_MEMREAD, (uint64_t)a[k], k);
+		for (unsigned j = i % step; j < WORDS; j += step) {
+			char b[8];
+			r->b_count = word(j, b);
+			for (size_t k = 0; k < r->b_count; k++)
+				bc_entry_reference(&r->b[k], BC_REQ_MEMREAD, (uint64_t)b[k], k);
+			assert_int_equal(compare(r, &options), 0);
+			assert_int_equal(r->told.same, common(a, r->a_count, b, r->b_count));
+			assert_int_equal(r->told.only_a, r->a_count - r->told.same);
+			assert_int_equal(r->told.only_b, r->b_count - r->told.same);
+			assert_int_equal(r->told.lost, 0);
+		}
+	}
+}
+
+TEST_WITH(rows, r, the_same_is_the_same_however_it_is_read)
+{
+	make_a(r, 1000, true);
+	make_b(r, 0, 0, 0, 0);
+	assert_int_equal(compare(r, &timed), 0);
+	assert_int_equal(r->told.same, 1000);
+	assert_int_equal(r->told.differences, 0);
+	r->a_count = r->b_count = 0;
+	assert_int_equal(compare(r, &timed), 0);
+	assert_int_equal(r->told.differences, 0);
+}
+
+/* Edges, and every place of the row's loop. */
+static const size_t places[] = {0, 1, 7, 8, 9, 31, 32, 33, 39, 40, 45, 49, 50, 99, 100, 101, 255,
+	256, 257, 1024, 2490, 2900, 2960, 2968, 2990, 2992, 2995, 2999, 3000};
+
+#define PLACES (sizeof(places) / sizeof(places[0]))
+
+static const size_t counts[] = {1, 2, 10, 200, 300, 1000, 10000};
+
+#define COUNTS (sizeof(counts) / sizeof(counts[0]))
+
+static void one_difference(struct rows *r, size_t at, size_t out, size_t in)
+{
+	for (unsigned has_time = 0; has_time < 2; has_time++) {
+		/* Absolute times go on as they were; sums of deltas are later behind it. */
+		for (unsigned later = 0; later <= has_time * 5000; later += 5000) {
+			make_a(r, 3000 + out, has_time);
+			make_b(r, at, out, in, later);
+			assert_int_equal(compare(r, has_time ? &timed : &plain), 0);
+			if (r->told.differences != 1 || r->told.only_a != out ||
+				r->told.only_b != in)
+				print_error("at %zu, %zu out, %zu in, later %u: %llu differences\n",
+					at, out, in, later,
+					(unsigned long long)r->told.differences);
+			assert_int_equal(r->told.differences, 1);
+			assert_int_equal(r->told.only_a, out);
+			assert_int_equal(r->told.only_b, in);
+			assert_int_equal(r->told.last_a, at);
+			assert_int_equal(r->told.last_b, at);
+			assert_int_equal(r->told.lost, 0);
+			assert_int_equal(
+				r->told.shifted, at + out < r->a_count ? (int64_t)later : 0);
+		}
+	}
+}
+
+TEST_WITH(rows, r, what_was_inserted_is_one_difference_wherever_it_stands)
+{
+
+	for (size_t i = 0; i < PLACES; i++)
+		for (size_t c = i % stride(7); c < COUNTS; c += stride(7))
+			one_difference(r, places[i], 0, counts[c]);
+}
+
+TEST_WITH(rows, r, what_was_changed_is_one_difference_wherever_it_stands)
+{
+
+	for (size_t i = 0; i < PLACES; i++)
+		for (size_t c = i % stride(7); c < COUNTS; c += stride(7))
+			one_difference(r, places[i], counts[c], counts[c]);
+}
+
+/* What is left out of a loop may as well have been another round of it: which can't be told, and
+ * the place is not what it was; so the row has no loops. */
+TEST_WITH(rows, r, what_was_left_out_is_one_difference_wherever_it_stood)
+{
+
+	for (size_t i = 0; i < PLACES; i++) {
+		for (size_t c = i % stride(7); c < COUNTS; c += stride(7)) {
+			make_a(r, 3000 + counts[c], true);
+			for (size_t k = 0; k < r->a_count; k++)
+				r->a[k].addr = k * 64;
+			make_b(r, places[i], counts[c], 0, 0);
+			assert_int_equal(compare(r, &timed), 0);
+			assert_int_equal(r->told.differences, 1);
+			assert_int_equal(r->told.only_a, counts[c]);
+			assert_int_equal(r->told.only_b, 0);
+			assert_int_equal(r->told.last_a, places[i]);
+			/* And the other way about. */
+			assert_int_equal(
+				run(&r->told, &timed, r->b, r->b_count, r->a, r->a_count), 0);
+			assert_int_equal(r->told.differences, 1);
+			assert_int_equal(r->told.only_b, counts[c]);
+		}
+	}
+}
+
+/* A program's accesses: loops in loops, of few places and any number of rounds. */
+static void make_loops(struct rows *r, size_t count)
+{
+	struct dice dice = {.state = 2024};
+	uint64_t tick = 0;
+	size_t n = 0;
+
+	while (n < count) {
+		uint64_t base = dice_below(&dice, 8) * 0x1000;
+		size_t body = 3 + dice_below(&dice, 12);
+		for (uint32_t rounds = 1 + dice_below(&dice, 80); rounds != 0; rounds--) {
+			for (size_t i = 0; i < body && n < count; i++, n++) {
+				/* One access of the body walks through memory. */
+				uint64_t addr = i == 1 ? 0x100000 + dice_below(&dice, 16) * 8
+						       : base + i * 4;
+				bc_entry_reference(&r->a[n], i == 1, addr, n);
+				r->a[n].has = BC_HAS_SIZE | BC_HAS_TIME;
+				r->a[n].size = 4;
+				tick += 4 + (i == 1 ? dice_below(&dice, 6) : 0);
+				r->a[n].tick = tick;
+			}
+		}
+	}
+	r->a_count = count;
+}
+
+enum edit {
+	LEFT_OUT,
+	OTHERS, /* as many others in their place */
+	TWICE,  /* the same once more */
+	EDITS
+};
+
+static void edit_loops(struct rows *r, enum edit edit, size_t at, size_t n, bool is_clock_kept)
+{
+	make_b(r, at, edit == TWICE ? 0 : n, edit == LEFT_OUT ? 0 : n, 0);
+	uint64_t took = r->a[at + n].tick - r->a[at].tick;
+	uint64_t later = edit == TWICE ? took : edit == LEFT_OUT ? 0 - took : 0;
+	if (edit == TWICE)
+		memcpy(r->b + at, r->a + at, n * sizeof(*r->a));
+	for (size_t i = at + (edit == LEFT_OUT ? 0 : n); !is_clock_kept && i < r->b_count; i++)
+		r->b[i].tick += later;
+	number(r);
+}
+
+/* Where what repeats is left out, where it was is anyone's guess: but it is one difference. */
+static void one_in_loops(struct rows *r, const struct bc_match_options *options, size_t n)
+{
+	size_t more = r->a_count > r->b_count ? r->a_count - r->b_count : r->b_count - r->a_count;
+
+	assert_int_equal(compare(r, options), 0);
+	assert_int_equal(r->told.differences, 1);
+	assert_true(r->told.only_a + r->told.only_b == more || more == 0);
+	assert_true(r->told.only_a <= n && r->told.only_b <= n);
+	assert_int_equal(run(&r->told, options, r->b, r->b_count, r->a, r->a_count), 0);
+	assert_int_equal(r->told.differences, 1);
+}
+
+TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference)
+{
+	static const size_t edits[] = {1, 10, 300, 1000};
+
+	make_loops(r, 20000);
+	for (size_t at = 500; at < 18500; at += 1237 * stride(7)) {
+		for (size_t c = 0; c < sizeof(edits) / sizeof(edits[0]); c++) {
+			for (enum edit edit = 0; edit < EDITS; edit++) {
+				edit_loops(r, edit, at, edits[c], false);
+				one_in_loops(r, &plain, edits[c]);
+				one_in_loops(r, &timed, edits[c]);
+				if (edit == TWICE)
+					continue;
+				/* By absolute times it is known to the entry. */
+				edit_loops(r, edit, at, edits[c], true);
+				one_in_loops(r, &timed, edits[c]);
+				assert_int_equal(r->told.last_a, at);
+				assert_int_equal(r->told.shifts, 0);
+			}
+		}
+	}
+}
+
+TEST_WITH(rows, r, many_changes_are_each_a_difference)
+{
+	for (size_t apart = 4; apart <= 700; apart += apart / 3 + 1) {
+		size_t changes = 0;
+		make_a(r, 30000, true);
+		make_b(r, 0, 0, 0, 0);
+		for (size_t i = apart; i < r->b_count; i += apart, changes++)
+			r->b[i].addr = 0x50000000 + i;
+		assert_int_equal(compare(r, &timed), 0);
+		assert_int_equal(r->told.differences, changes);
+		assert_int_equal(r->told.fields, BC_FIELD_ADDR);
+	}
+}
+
+/* What is told of A's entries and of B's adds up (run() checks it), where many have the same times
+ * and look alike. */
+TEST_WITH(rows, r, changes_in_a_coarse_clock_add_up)
+{
+	struct dice dice = {.state = 31337};
+
+	for (unsigned round = 0; round < 40; round++) {
+		make_a(r, 5000, true);
+		for (size_t i = 0; i < r->a_count; i++) {
+			r->a[i].addr = dice_below(&dice, 6);
+			r->a[i].tick = i / 16;
+		}
+		make_b(r, 0, 0, 0, 0);
+		for (size_t i = round; i < r->b_count; i += 3 + round % 9)
+			r->b[i].addr = dice_below(&dice, 6);
+		for (size_t i = round; i + 1 < r->b_count; i += 11) {
+			uint64_t addr = r->b[i].addr;
+			r->b[i].addr = r->b[i + 1].addr;
+			r->b[i + 1].addr = addr;
+		}
+		assert_int_equal(compare(r, &timed), 0);
+		assert_int_equal(r->told.same + r->told.reordered_b + r->told.only_b, r->b_count);
+	}
+}
+
+TEST_WITH(rows, r, each_field_of_a_reference_is_told_by_its_name)
+{
+	make_a(r, 500, true);
+	for (size_t i = 0; i < r->a_count; i++)
+		r->a[i].has |= BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_DATA | BC_HAS_PHYS | BC_HAS_SPACE;
+	for (unsigned field = 0; field < 9; field++) {
+		make_b(r, 0, 0, 0, 0);
+		struct bc_entry *e = &r->b[250];
+		const uint64_t wanted[] = {BC_FIELD_ADDR, BC_FIELD_TYPE, BC_FIELD_SIZE,
+			BC_FIELD_ATTR, BC_FIELD_PROC, BC_FIELD_DATA, BC_FIELD_PHYS, BC_FIELD_SPACE,
+			BC_FIELD_TIME};
+		e->addr ^= field == 0 ? 1u << 30 : 0;
+		e->type ^= field == 1 ? 0x10 : 0;
+		e->size ^= field == 2 ? 1 : 0;
+		e->attr ^= field == 3 ? 1 : 0;
+		e->proc ^= field == 4 ? 1 : 0;
+		e->data ^= field == 5 ? 1 : 0;
+		e->phys ^= field == 6 ? 1 : 0;
+		e->space ^= field == 7 ? 1 : 0;
+		e->tick += field == 8 ? 2 : 0;
+		assert_int_equal(compare(r, &timed), 0);
+		assert_int_equal(r->told.differences, 1);
+		assert_int_equal(r->told.fields, wanted[field]);
+		assert_int_equal(r->told.last_a, 250);
+		/* What isn't compared doesn't differ. */
+		struct bc_match_options but = timed;
+		but.fields &= ~wanted[field];
+		assert_int_equal(compare(r, &but), 0);
+		assert_int_equal(r->told.differences, 0);
+	}
+}
+
+TEST_WITH(rows, r, a_delta_that_differs_is_one_difference)
+{
+	for (size_t at = 0; at < 100; at++) {
+		make_a(r, 100, true);
+		make_b(r, at, 0, 0, 1000);
+		assert_int_equal(compare(r, &timed), 0);
+		assert_int_equal(r->told.differences, 1);
+		assert_int_equal(r->told.fields, BC_FIELD_TIME);
+		assert_int_equal(r->told.last_a, at);
+		assert_int_equal(r->told.shifted, 1000);
+	}
+}
+
+TEST_WITH(rows, r, one_time_that_differs_is_one_difference)
+{
+	for (size_t at = 0; at < 99; at++) {
+		make_a(r, 100, true);
+		make_b(r, 0, 0, 0, 0);
+		r->b[at].tick += 2;
+		assert_int_equal(compare(r, &timed), 0);
+		assert_int_equal(r->told.differences, 1);
+		assert_int_equal(r->told.fields, BC_FIELD_TIME);
+		assert_int_equal(r->told.last_a, at);
+		assert_int_equal(r->told.shifts, 0);
+	}
+}
+
+TEST_WITH(rows, r, one_poll_more_is_told_by_its_time)
+{
+	for (size_t at = 0; at <= 40; at++) {
+		make_a(r, 100, true);
+		for (size_t i = 0; i < 40; i++)
+			r->a[i] = r->a[0], r->a[i].tick = 100 + 20 * i, r->a[i].number = i;
+		make_b(r, at, 0, 1, 0);
+		r->b[at] = r->a[0];
+		r->b[at].tick = 91 + 20 * at;
+		number(r);
+		assert_int_equal(compare(r, &timed), 0);
+		assert_int_equal(r->told.differences, 1);
+		assert_int_equal(r->told.only_a, 0);
+		assert_int_equal(r->told.only_b, 1);
+		assert_int_equal(r->told.last_b, at);
+	}
+}
+
+TEST_WITH(rows, r, a_clock_that_starts_elsewhere_matters_only_if_it_is_to)
+{
+	struct bc_match_options relative = timed;
+
+	make_a(r, 100, true);
+	make_b(r, 0, 0, 0, UINT64_C(0xFFFFFFFFFFFFFF00));
+	assert_int_equal(compare(r, &timed), 0);
+	assert_int_equal(r->told.differences, 1);
+	assert_int_equal(r->told.shifted, -256);
+	relative.is_relative = true;
+	assert_int_equal(compare(r, &relative), 0);
+	assert_int_equal(r->told.differences, 0);
+	/* A new epoch's clock starts anywhere. */
+	make_b(r, 0, 0, 0, 0);
+	for (size_t i = 50; i < 100; i++) {
+		r->a[i].epoch = r->b[i].epoch = 1;
+		r->b[i].tick += 777;
+	}
+	assert_int_equal(compare(r, &timed), 0);
+	assert_int_equal(r->told.differences, 0);
+}
+
+/* Entries at ticks 100, 100, 101, 101, ...; two of them change places. */
+static void swap(struct rows *r, size_t i, size_t k, uint64_t apart)
+{
+	make_a(r, 200, true);
+	for (size_t n = 0; n < r->a_count; n++) {
+		r->a[n].addr = n * 16;
+		r->a[n].tick = 100 + n * apart / 2;
+	}
+	make_b(r, 0, 0, 0, 0);
+	struct bc_entry held = r->b[i];
+	r->b[i] = r->b[k];
+	r->b[k] = held;
+	uint64_t tick = r->b[i].tick;
+	r->b[i].tick = r->b[k].tick;
+	r->b[k].tick = tick;
+	number(r);
+}
+
+TEST_WITH(rows, r, order_within_the_window_is_no_difference)
+{
+	struct bc_match_options options = timed;
+
+	options.lookahead = 256;
+	for (uint64_t window = 0; window < 12; window++) {
+		options.window = window;
+		for (size_t i = 60; i < 70; i++) {
+			for (size_t k = i + 1; k < i + 30; k++) {
+				swap(r, i, k, 2);
+				bool is_within = k - i <= window;
+				assert_int_equal(compare(r, &options), 0);
+				if (is_within)
+					assert_int_equal(r->told.differences, 0);
+				else
+					assert_true(r->told.differences >= 1);
+				assert_int_equal(r->told.reordered_a != 0, is_within);
+			}
+		}
+	}
+}
+
+TEST_WITH(rows, r, order_without_times_is_a_difference)
+{
+	swap(r, 60, 61, 0);
+	assert_int_equal(compare(r, &plain), 0);
+	assert_int_equal(r->told.differences, 2);
+	assert_int_equal(compare(r, &timed), 0);
+	assert_int_equal(r->told.differences, 0);
+}
+
+TEST_WITH(rows, r, a_change_among_what_is_reordered_is_that_change)
+{
+	for (size_t at = 55; at < 70; at++) {
+		swap(r, 60, 61, 0);
+		for (size_t i = 0; i < r->a_count; i++) {
+			r->a[i].tick = 100 + i / 4 * 10;
+			r->b[i].tick = 100 + i / 4 * 10;
+		}
+		r->b[at].addr = 0x60000000;
+		assert_int_equal(compare(r, &timed), 0);
+		assert_int_equal(r->told.only_a, 1);
+		assert_int_equal(r->told.only_b, 1);
+	}
+}
+
+TEST_WITH(rows, r, memory_stays_within_the_look_ahead)
+{
+	struct bc_match_options options = plain;
+	static const size_t lookaheads[] = {1, 2, 16, 100, 1000, 5000};
+
+	/* on_*() check what was read. The insertion is found if it can be seen whole. */
+	for (size_t i = 0; i < sizeof(lookaheads) / sizeof(lookaheads[0]); i++) {
+		options.lookahead = lookaheads[i];
+		make_a(r, 40000, false);
+		for (size_t k = 0; k < r->a_count; k++)
+			r->a[k].addr = k * 64;
+		make_b(r, 10000, 0, 900, 0);
+		assert_int_equal(compare(r, &options), 0);
+		assert_int_equal(r->told.lost != 0, lookaheads[i] <= 900);
+		if (lookaheads[i] > 900 + 8)
+			assert_int_equal(r->told.only_b, 900);
+		assert_int_equal(r->told.differences, 1);
+	}
+}
+
+TEST_WITH(rows, r, rows_with_nothing_in_common_are_one_difference)
+{
+	make_a(r, 50000, true);
+	make_b(r, 0, 50000, 50000, 0);
+	assert_int_equal(compare(r, &timed), 0);
+	assert_int_equal(r->told.differences, 1);
+	assert_int_equal(r->told.same, 0);
+	assert_true(r->told.lost != 0);
+}
+
+TEST_WITH(rows, r, edits_at_random_are_told_and_rows_found_again)
+{
+	struct dice dice = {.state = 4711};
+
+	for (unsigned round = 0; round < 60; round++) {
+		make_a(r, 2000 + dice_below(&dice, 3000), round % 2 != 0);
+		r->b_count = 0;
+		for (size_t i = 0; i < r->a_count; i++) {
+			uint32_t roll = dice_below(&dice, 200);
+			if (roll == 0)
+				continue;
+			r->b[r->b_count++] = r->a[i];
+			if (roll == 1)
+				r->b[r->b_count - 1].size = 8;
+			for (uint32_t n = roll == 2 ? dice_below(&dice, 40) : 0; n != 0; n--) {
+				r->b[r->b_count] = r->a[i];
+				r->b[r->b_count++].addr = dice_roll(&dice);
+			}
+		}
+		number(r);
+		/* run() checks that each entry is told once, and matches what it is told to. */
+		assert_int_equal(compare(r, round % 2 != 0 ? &timed : &plain), 0);
+		assert_true(r->told.same > r->a_count * 19 / 20);
+	}
+}
+
+TEST_WITH(rows, r, it_ends_when_the_sink_says_so_or_a_source_fails)
+{
+	make_a(r, 1000, false);
+	make_b(r, 0, 0, 0, 0);
+	r->b[100].size = r->b[500].size = 1;
+	r->told.stop_at = 1;
+	assert_int_equal(compare(r, &plain), 1);
+	assert_int_equal(r->told.differences, 1);
+	r->told.stop_at = 0;
+	r->told.a.error = -EIO;
+	assert_int_equal(compare(r, &plain), -EIO);
+	r->told.a.error = 0;
+}
+
+/* Texts are where the source keeps them, and gone with its next call. */
+TEST_WITH(rows, r, texts_outlive_their_source)
+{
+	char name[16] = "x0";
+
+	for (size_t i = 0; i < 2000; i++) {
+		bc_entry_reference(&r->a[i], 0, 0, i);
+		r->a[i].kind = BC_ENTRY_REGISTER;
+		r->a[i].reg.name = (struct bc_text){.at = name, .bytes = 2};
+		r->a[i].reg.value = (struct bc_text){.at = "0000_00FF", .bytes = 9};
+		if (i % 2 != 0)
+			r->a[i].reg.value.at = i % 3 != 0 ? "0:000_0FF" : "0000__0Fd";
+		r->b[i] = r->a[i];
+		r->b[i].reg.name.at = "X0";
+		r->b[i].reg.value.at = i % 2 != 0 && i % 3 == 0 ? "fd" : "ff";
+		r->b[i].reg.value.bytes = 2;
+	}
+	r->a_count = r->b_count = 2000;
+	assert_int_equal(compare(r, &plain), 0);
+	assert_int_equal(r->told.differences, 0);
+	r->b[700].reg.value.at = "fe";
+	assert_int_equal(compare(r, &plain), 0);
+	assert_int_equal(r->told.differences, 1);
+	assert_int_equal(r->told.fields, BC_FIELD_VALUE);
+	r->b[700].reg.value.at = "ff";
+	r->b[700].reg.name.at = "X1";
+	assert_int_equal(compare(r, &plain), 0);
+	assert_int_equal(r->told.fields, BC_FIELD_NAME);
+}

@@ -1,0 +1,295 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/options.h"
+#include "formats/trace/parser.h"
+#include "tests/support/dice.h"
+#include "tests/support/printed.h"
+#include "tests/support/sample_entries.h"
+#include "tests/support/test.h"
+
+#define BYU_HOLDS                                                                      \
+	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
+		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+
+static void check(uint32_t holds, const struct bc_entry *entry, const char *wanted)
+{
+	char *text = print_text(BC_FORMAT_NDJSON, holds, entry, 1);
+
+	assert_string_equal(text, wanted);
+	free(text);
+}
+
+TEST(each_kind_has_its_keys)
+{
+	struct bc_entry entry;
+
+	entry = whole_reference();
+	check(ALL_HOLDS, &entry,
+		"{\"kind\":\"reference\",\"number\":7,\"tick\":99,\"unit\":\"clk\",\"epoch\":1,"
+		"\"type\":\"MEMREAD\",\"addr\":\"0x1e5\",\"size\":4,\"attr\":3,\"proc\":2,"
+		"\"delta\":12,\"letter\":\"x\",\"space\":\"0x9f8e7\",\"phys\":\"0x8000001e5\","
+		"\"data\":\"0x0000beef\",\"bus_addr\":\"0x1e0\",\"byte_enables\":\"0xf0\","
+		"\"control\":\"0xd5\",\"line\":\"the line\"}\n");
+	entry = whole_instruction();
+	check(ALL_HOLDS & ~(uint32_t)BC_CAN_EVENT, &entry,
+		"{\"kind\":\"instruction\",\"number\":3,\"tick\":271,\"unit\":\"ns\","
+		"\"addr\":\"0xffffffc000080000\",\"size\":4,\"proc\":1,\"phys\":\"0x80000\","
+		"\"effect\":\"skipped\",\"id\":12,\"set\":\"O\",\"mode\":\"EL3h_s\","
+		"\"opcode\":\"0x0000001f\",\"disassembly\":\"add  x0, x1, \\\"#1\\\"\","
+		"\"line\":\"271 ns IT ...\"}\n");
+	entry = whole_uop();
+	check(BC_CAN_UOP, &entry,
+		"{\"kind\":\"uop\",\"number\":5,\"step\":1,\"pc\":\"0x440d7e\",\"src1\":4,"
+		"\"src2\":-1,\"dest\":49,\"flags\":\"W\",\"branch\":\"-\",\"access\":\"L\","
+		"\"immediate\":-24,\"mem_addr\":\"0x7fffffffe588\",\"fallthrough\":\"0x440d82\","
+		"\"target\":\"0x0\",\"macro\":\"MOVS_L,X\",\"micro\":\"LOAD\"}\n");
+	entry = whole_register();
+	check(BC_CAN_REGISTER | BC_HAS_TIME | BC_CAN_LINE, &entry,
+		"{\"kind\":\"register\",\"number\":4,\"tick\":271,\"unit\":\"ns\","
+		"\"register\":\"cpsr\",\"value\":\"0000_00d3\"}\n");
+	entry = whole_kernel_event();
+	check(BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER, &entry,
+		"{\"kind\":\"kernel\",\"number\":2,\"tick\":1311768467463790334,\"tag\":\"M\","
+		"\"rest\":\"100 1a2b3c4d foobar.so\"}\n");
+	entry = whole_line("BR\tx");
+	check(BC_CAN_LINE, &entry, "{\"kind\":\"line\",\"number\":6,\"line\":\"BR\\tx\"}\n");
+}
+
+TEST(each_event_has_its_keys)
+{
+	const uint32_t holds = BYU_HOLDS | BC_CAN_EVENT;
+	struct bc_entry entry;
+
+	entry = whole_event(0, "");
+	check(holds, &entry, "{\"kind\":\"epoch\",\"number\":40,\"tick\":1000,\"epoch\":2}\n");
+	entry = whole_event(BC_EVENT_GAP, "");
+	check(holds, &entry,
+		"{\"kind\":\"gap\",\"number\":40,\"tick\":1000,\"epoch\":2,\"cause\":\"disk\","
+		"\"lost\":250,\"exact\":true,\"duration_ns\":17}\n");
+	entry.note.event.exact = false;
+	entry.note.event.duration_ns = 0;
+	check(holds, &entry,
+		"{\"kind\":\"gap\",\"number\":40,\"tick\":1000,\"epoch\":2,\"cause\":\"disk\","
+		"\"lost\":250,\"exact\":false}\n");
+	entry = whole_event(BC_EVENT_MARK, "here");
+	check(holds, &entry,
+		"{\"kind\":\"mark\",\"number\":40,\"tick\":1000,\"epoch\":2,\"text\":\"here\"}\n");
+	entry = whole_event(BC_EVENT_TRIGGER, "");
+	check(holds, &entry, "{\"kind\":\"trigger\",\"number\":40,\"tick\":1000,\"epoch\":2}\n");
+}
+
+/* By another way than the printer's. */
+static char *put_known(char *out, bool is_known, const char *key, uint64_t number)
+{
+	return is_known ? out + sprintf(out, ",\"%s\":%" PRIu64, key, number) : out;
+}
+
+TEST(any_reference_is_what_printf_makes_of_it)
+{
+	struct dice dice = {3};
+	char wanted[400];
+
+	for (int round = 0; round < 40000; round++) {
+		struct bc_entry two[2] = {random_reference(&dice), random_reference(&dice)};
+		const struct bc_entry *e = &two[1];
+		bool has_epoch = dice_below(&dice, 2) == 0;
+		char *out = wanted;
+		char code[16];
+		const char *type = bc_ref_type_name(e->type);
+		snprintf(code, sizeof(code), "0x%02x", e->type);
+		out += sprintf(out, "{\"kind\":\"reference\",\"number\":%" PRIu64, e->number);
+		out = put_known(out, (e->has & BC_HAS_TIME) != 0, "tick", e->tick);
+		out = put_known(out, has_epoch, "epoch", e->epoch);
+		out += sprintf(out, ",\"type\":\"%s\",\"addr\":\"0x%" PRIx64 "\"",
+			type != NULL ? type : code, (uint64_t)e->addr);
+		out = put_known(out, (e->has & BC_HAS_SIZE) != 0, "size", e->size);
+		out = put_known(out, (e->has & BC_HAS_ATTR) != 0, "attr", e->attr);
+		out = put_known(out, (e->has & BC_HAS_PROC) != 0, "proc", e->proc);
+		out = put_known(out, e->has_delta && e->delta != BC_TIME_NONE, "delta", e->delta);
+		sprintf(out, "}\n");
+		uint32_t holds = BYU_HOLDS | (has_epoch ? BC_CAN_EVENT : 0);
+		char *text = print_text(BC_FORMAT_NDJSON, holds, two, 2);
+		assert_string_equal(strchr(text, '\n') + 1, wanted);
+		free(text);
+	}
+}
+
+TEST(samples_spaces_and_letters_are_what_printf_makes_of_them)
+{
+	struct dice dice = {7};
+	char wanted[300];
+
+	for (int round = 0; round < 20000; round++) {
+		struct bc_entry e = random_any_reference(&dice);
+		e.type = BC_REQ_MEMREAD;
+		char *out = wanted + sprintf(wanted,
+					     "{\"kind\":\"reference\",\"number\":%" PRIu64
+					     ",\"type\":\"MEMREAD\",\"addr\":\"0x%" PRIx64 "\"",
+					     e.number, e.addr);
+		e.has &= BC_HAS_SPACE | BC_HAS_LETTER | BC_HAS_SAMPLE;
+		e.has_delta = false;
+		e.letter = "ax ~\0\t\"\xff"[dice_below(&dice, 8)];
+		const char *letter = e.letter == '\t'     ? "\\t"
+				     : e.letter == '"'    ? "\\\""
+				     : e.letter == '\xff' ? "\\u00ff"
+							  : (const char[2]){e.letter, '\0'};
+		if ((e.has & BC_HAS_LETTER) != 0 && e.letter != '\0')
+			out += sprintf(out, ",\"letter\":\"%s\"", letter);
+		if ((e.has & BC_HAS_SPACE) != 0)
+			out += sprintf(out, ",\"space\":\"0x%" PRIx32 "\"", e.space);
+		if ((e.has & BC_HAS_SAMPLE) != 0)
+			out += sprintf(out,
+				",\"bus_addr\":\"0x%" PRIx32
+				"\",\"byte_enables\":\"0x%02x\",\"control\":\"0x%02x\"",
+				bc_be32(e.sample), e.sample[4], e.sample[5]);
+		strcpy(out, "}\n");
+		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE, &e, wanted);
+		/* With data the general way is taken. */
+		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE | BC_HAS_DATA,
+			&e, wanted);
+	}
+}
+
+/* The character of UTF-8 at `at`, by arithmetic: what it decodes to, written again in the fewest
+ * bytes, is what it was. Returns its length, or 0. */
+static size_t decode(const uint8_t *at, size_t left, uint32_t *character)
+{
+	static const uint32_t first_of_length[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = at[0] < 0x80 ? 1 : at[0] >> 5 == 6 ? 2 : at[0] >> 4 == 14 ? 3 : 4;
+
+	if (n == 4 && at[0] >> 3 != 30)
+		return 0;
+	if (n > left)
+		return 0;
+	uint32_t sum = n == 1 ? at[0] : at[0] & (0x7Fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((at[i] & 0xC0) != 0x80)
+			return 0;
+		sum = sum << 6 | (at[i] & 0x3F);
+	}
+	*character = sum;
+	if (sum < first_of_length[n] || sum > 0x10FFFF || (sum >= 0xD800 && sum <= 0xDFFF))
+		return 0;
+	return n;
+}
+
+/* What a reader of JSON makes of a string, character by character. Fails for what is no JSON.
+ * Returns the place behind the closing quote. */
+static const uint8_t *read_string(const uint8_t *at, const uint8_t *end, uint32_t *out, size_t *n)
+{
+	static const char letters[] = "\"\\/bfnrt";
+	static const char values[] = "\"\\/\b\f\n\r\t";
+
+	assert_int_equal(*at++, '"');
+	for (*n = 0; *at != '"'; out++, ++*n) {
+		assert_true(at < end && *at >= 0x20);
+		if (*at == '\\' && at[1] == 'u') {
+			unsigned value;
+			assert_int_equal(sscanf((const char *)at + 2, "%4x", &value), 1);
+			*out = value;
+			at += 6;
+		} else if (*at == '\\') {
+			const char *letter = strchr(letters, at[1]);
+			assert_non_null(letter);
+			*out = (uint8_t)values[letter - letters];
+			at += 2;
+		} else {
+			size_t bytes = decode(at, (size_t)(end - at), out);
+			assert_int_not_equal(bytes, 0);
+			at += bytes;
+		}
+	}
+	return at + 1;
+}
+
+static void check_text(const uint8_t *text, uint32_t bytes)
+{
+	struct bc_format_options options = bc_format_options_default();
+	struct bc_entry entry = whole_kernel_event();
+	const char *const before = "{\"kind\":\"kernel\",\"number\":2,\"tag\":\"M\",\"rest\":";
+	uint32_t wanted[8];
+	uint32_t got[64];
+	size_t n = 0;
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < bytes; count++) {
+		size_t length = decode(text + i, bytes - i, &wanted[count]);
+		if (length == 0)
+			wanted[count] = text[i];
+		i += (uint32_t)(length != 0 ? length : 1);
+	}
+	options.source_holds = BC_CAN_KERNEL;
+	entry.kernel.rest = (struct bc_text){.at = (const char *)text, .bytes = bytes};
+	struct printed all = print_all(BC_FORMAT_NDJSON, &options, &entry, 1);
+	assert_memory_equal(all.text, before, strlen(before));
+	const uint8_t *at = (const uint8_t *)all.text + strlen(before);
+	const uint8_t *end = (const uint8_t *)all.text + all.bytes;
+	at = read_string(at, end, got, &n);
+	assert_int_equal(end - at, 2);
+	assert_memory_equal(at, "}\n", 2);
+	assert_int_equal(n, count);
+	assert_memory_equal(got, wanted, count * sizeof(*got));
+	printed_free(&all);
+}
+
+TEST(any_two_bytes_are_a_string_that_says_them)
+{
+	for (unsigned a = 0; a < 256; a++) {
+		for (unsigned b = 0; b < 256; b++) {
+			const uint8_t text[] = {(uint8_t)a, (uint8_t)b};
+			check_text(text, 2);
+		}
+		const uint8_t text[] = {(uint8_t)a};
+		check_text(text, 1);
+	}
+}
+
+TEST(sequences_of_utf8_are_kept_and_what_looks_like_them_is_not)
+{
+	static const uint8_t edges[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2,
+		0xDF, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5};
+	const unsigned n = sizeof(edges);
+
+	for (unsigned i = 0; i < n * n * n * n; i++) {
+		const uint8_t text[] = {edges[i / n / n / n], edges[i / n / n % n],
+			edges[i / n % n], edges[i % n], 0x80};
+		if (text[0] < 0xC0)
+			continue;
+		check_text(text, 4);
+		if (i % 5 == 0)
+			check_text(text, 5);
+	}
+}
+
+TEST(the_longest_line_of_controls_fits_and_more_is_refused)
+{
+	struct bc_format_options options = bc_format_options_default();
+	struct bc_entry entries[2] = {whole_line("first"), whole_instruction()};
+	char *bytes = malloc(BC_LINE_MAX);
+
+	assert_non_null(bytes);
+	memset(bytes, 1, BC_LINE_MAX);
+	options.source_holds = ALL_HOLDS;
+	entries[1].line = (struct bc_text){.at = bytes, .bytes = BC_LINE_MAX - 1};
+	entries[1].instruction.disassembly = entries[1].line;
+	entries[1].instruction.set.bytes = 0;
+	entries[1].instruction.mode.bytes = 0;
+	struct printed all = print_all(BC_FORMAT_NDJSON, &options, entries, 2);
+	assert_int_equal(all.rc, 0);
+	size_t count = 0;
+	for (const char *at = all.text; (at = strstr(at, "\\u0001")) != NULL; at += 6)
+		count++;
+	assert_int_equal(count, 2 * (BC_LINE_MAX - 1));
+	printed_free(&all);
+	entries[1].instruction.set = entries[1].line;
+	all = print_all(BC_FORMAT_NDJSON, &options, entries, 2);
+	assert_int_equal(all.rc, -ERANGE);
+	assert_int_equal(all.left, 1);
+	assert_non_null(strstr(all.text, "\"line\":\"first\"}\n"));
+	printed_free(&all);
+	free(bytes);
+}

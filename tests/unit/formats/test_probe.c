@@ -1,0 +1,419 @@
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/bus/bcp1.h"
+#include "formats/reader/probe.h"
+#include "formats/segment/segment.h"
+#include "formats/segment/segment_header.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
+
+#define SEEDS   10
+#define SAMPLES 12000u /* more than is looked at, in every format */
+
+static const enum bc_format plain_formats[] = {
+	BC_FORMAT_RAW6, BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
+
+#define PLAIN_FORMATS (sizeof(plain_formats) / sizeof(plain_formats[0]))
+
+/* The simulated bus of one seed in every format. */
+static struct trace make_trace(const struct trace *bcp1, enum bc_format format)
+{
+	return format == BC_FORMAT_RAW6 ? trace_to_raw6(bcp1) : trace_to_byu(bcp1, format);
+}
+
+static size_t at_most(size_t n, size_t most)
+{
+	return n < most ? n : most;
+}
+
+/* What the whole head says. There is an answer, and a reason where it is none. */
+static struct bc_probe told(const uint8_t *bytes, size_t n)
+{
+	struct bc_probe probe;
+	bool is_all = n <= BC_PROBE_BYTES;
+
+	memset(&probe, 0xEE, sizeof(probe));
+	assert_true(bc_probe(&probe, bytes, at_most(n, BC_PROBE_BYTES), is_all));
+	assert_true(probe.format < BC_FORMATS);
+	assert_non_null(memchr(probe.why, '\0', sizeof(probe.why)));
+	assert_true(probe.format != BC_FORMAT_UNKNOWN || probe.why[0] != '\0');
+	return probe;
+}
+
+static void assert_told(const struct trace *trace, enum bc_format format, bool is_lz4)
+{
+	struct bc_probe probe = told(trace->bytes, trace->n);
+
+	if (probe.format != format)
+		fail_msg("%s is told to be %s: %s", bc_format_name(format),
+			bc_format_name(probe.format), probe.why);
+	assert_int_equal(probe.packing == BC_PACKING_LZ4, is_lz4);
+}
+
+/* The same answer is given for the head as it comes; what is given before all is there, stands. */
+static void assert_answers_stand(const uint8_t *bytes, size_t n, size_t step)
+{
+	struct bc_probe last = told(bytes, n);
+	bool has_answered = false;
+
+	for (size_t part = 0; part < at_most(n, BC_PROBE_BYTES); part += step) {
+		struct bc_probe probe;
+		uint8_t *head = malloc(part + 1);
+		assert_non_null(head);
+		memcpy(head, bytes, part); /* a buffer of its own: nothing is read past it */
+		head = realloc(head, part != 0 ? part : 1);
+		if (bc_probe(&probe, head, part, false)) {
+			has_answered = true;
+			assert_int_equal(probe.format, last.format);
+			assert_int_equal(probe.packing, last.packing);
+		} else {
+			assert_false(has_answered);
+		}
+		told(head, part); /* if it ended here */
+		free(head);
+	}
+}
+
+/* Segments */
+
+static struct trace make_segment(bool has_chunk)
+{
+	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c", .clock_hz = 5};
+	struct trace trace = {.bytes = malloc(BC_SEGMENT_HEADER_MAX + BC_CHUNK_ENCODED_MAX)};
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	size_t header_bytes;
+	uint8_t *head;
+
+	assert_non_null(trace.bytes);
+	assert_non_null(chunk);
+	assert_int_equal(bc_segment_header_write(&head, &trace.n, &header), 0);
+	memcpy(trace.bytes, head, trace.n);
+	free(head);
+	if (has_chunk) {
+		bc_chunk_reset(chunk, 7, 0);
+		chunk->info.records = 50;
+		memset(chunk->records, 0, 50 * BC_RECORD_BYTES);
+		assert_true(bc_chunk_add_event(
+			chunk, &(struct bc_event){.kind = BC_EVENT_MARK, .text_bytes = 4}, "mark"));
+		trace.n += bc_chunk_encode(trace.bytes + trace.n, chunk, &header_bytes);
+	}
+	free(chunk);
+	return trace;
+}
+
+TEST(a_segment_is_told_by_its_head)
+{
+	for (int has_chunk = 0; has_chunk < 2; has_chunk++) {
+		struct trace segment = make_segment(has_chunk);
+		assert_told(&segment, BC_FORMAT_SEGMENT, false);
+		assert_answers_stand(segment.bytes, segment.n, 1);
+		/* Every prefix that holds the empty frame is a segment's beginning. */
+		for (size_t n = BC_EMPTY_FRAME_BYTES; n <= segment.n; n++)
+			assert_int_equal(told(segment.bytes, n).format, BC_FORMAT_SEGMENT);
+		trace_free(&segment);
+	}
+}
+
+TEST(a_segment_with_its_head_damaged_is_told_by_what_follows)
+{
+	struct trace segment = make_segment(true);
+
+	for (size_t at = 0; at < segment.n; at++) {
+		segment.bytes[at] ^= 0x55;
+		assert_told(&segment, BC_FORMAT_SEGMENT, false);
+		segment.bytes[at] ^= 0x55;
+	}
+	for (size_t cut = 0; cut < 40; cut++) { /* the beginning is gone */
+		struct trace rest = {segment.bytes + cut, segment.n - cut};
+		assert_told(&rest, BC_FORMAT_SEGMENT, false);
+	}
+	trace_free(&segment);
+}
+
+/* An empty frame may stand before others of LZ4; it alone makes no segment. */
+TEST(an_empty_lz4_frame_before_lz4_is_no_segment)
+{
+	struct trace bcp1 = trace_of_sim(1, 2000, 1);
+	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
+	struct trace packed = trace_to_lz4(&byu, true);
+	struct trace both = {malloc(packed.n + BC_EMPTY_FRAME_BYTES), 0};
+
+	assert_non_null(both.bytes);
+	memcpy(both.bytes, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
+	memcpy(both.bytes + BC_EMPTY_FRAME_BYTES, packed.bytes, packed.n);
+	both.n = packed.n + BC_EMPTY_FRAME_BYTES;
+	assert_told(&both, BC_FORMAT_BYU, true);
+	assert_answers_stand(both.bytes, both.n, 1);
+	trace_free(&both);
+	trace_free(&packed);
+	trace_free(&byu);
+	trace_free(&bcp1);
+}
+
+/* The simulated bus */
+
+TEST(the_simulated_bus_is_told_right_in_every_format)
+{
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		for (unsigned agents = 1; agents <= 4; agents += 3) {
+			struct trace bcp1 = trace_of_sim(seed, SAMPLES, agents);
+			assert_told(&bcp1, BC_FORMAT_BCP1, false);
+			for (size_t i = 0; i < PLAIN_FORMATS; i++) {
+				struct trace trace = make_trace(&bcp1, plain_formats[i]);
+				assert_told(&trace, plain_formats[i], false);
+				trace_free(&trace);
+			}
+			trace_free(&bcp1);
+		}
+	}
+}
+
+TEST(compressed_it_is_told_as_what_is_inside)
+{
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct trace bcp1 = trace_of_sim(seed, SAMPLES, 1);
+		struct trace packed = trace_to_lz4(&bcp1, true);
+		assert_told(&packed, BC_FORMAT_BCP1, true);
+		trace_free(&packed);
+		for (size_t i = 0; i < PLAIN_FORMATS; i++) {
+			struct trace trace = make_trace(&bcp1, plain_formats[i]);
+			packed = trace_to_lz4(&trace, false);
+			assert_told(&packed, plain_formats[i], true);
+			trace_free(&packed);
+			trace_free(&trace);
+		}
+		trace_free(&bcp1);
+	}
+}
+
+/* Cut off anywhere, it is told right or not told; it is never told wrong. */
+TEST(no_prefix_of_the_simulated_bus_is_told_wrong)
+{
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct trace bcp1 = trace_of_sim(seed, 2000, 1 + seed % 4);
+		for (size_t n = 0; n <= 1000; n++) {
+			enum bc_format format = told(bcp1.bytes, n).format;
+			if (n >= 4) /* its magic: torn, but no other's */
+				assert_int_equal(format, BC_FORMAT_BCP1);
+			else
+				assert_int_equal(format, BC_FORMAT_UNKNOWN);
+		}
+		for (size_t i = 0; i < PLAIN_FORMATS; i++) {
+			struct trace trace = make_trace(&bcp1, plain_formats[i]);
+			for (size_t n = 0; n <= 2400; n++) {
+				enum bc_format format = told(trace.bytes, n).format;
+				if (format != BC_FORMAT_UNKNOWN && format != plain_formats[i])
+					fail_msg("%zu bytes of %s, seed %u, are told to be %s", n,
+						bc_format_name(plain_formats[i]), (unsigned)seed,
+						bc_format_name(format));
+			}
+			trace_free(&trace);
+		}
+		trace_free(&bcp1);
+	}
+}
+
+TEST(a_capture_that_begins_in_the_middle_of_a_frame_is_bcp1)
+{
+	struct trace bcp1 = trace_of_sim(3, SAMPLES, 2);
+
+	for (size_t cut = 1; cut < 9000; cut += 31) {
+		struct trace rest = {bcp1.bytes + cut, bcp1.n - cut};
+		assert_told(&rest, BC_FORMAT_BCP1, false);
+	}
+	trace_free(&bcp1);
+}
+
+TEST(answers_given_early_stand)
+{
+	struct trace bcp1 = trace_of_sim(5, SAMPLES, 1);
+	struct trace packed = trace_to_lz4(&bcp1, true);
+
+	assert_answers_stand(bcp1.bytes, bcp1.n, 61);
+	assert_answers_stand(packed.bytes, packed.n, 997);
+	trace_free(&packed);
+	for (size_t i = 0; i < PLAIN_FORMATS; i++) {
+		struct trace trace = make_trace(&bcp1, plain_formats[i]);
+		packed = trace_to_lz4(&trace, true);
+		assert_answers_stand(trace.bytes, trace.n, 1499);
+		assert_answers_stand(packed.bytes, packed.n, 1499);
+		trace_free(&packed);
+		trace_free(&trace);
+	}
+	trace_free(&bcp1);
+}
+
+TEST(the_real_trace_is_byu)
+{
+	const char *path = getenv("BC_TEST_PENTIUM2_TRACE");
+	if (path == NULL)
+		path = "../shared/data/byu/pentium2-slice.tr";
+	FILE *file = fopen(path, "rb");
+	if (file == NULL) {
+		print_message(
+			"skipped: %s is not there, BC_TEST_PENTIUM2_TRACE may name it\n", path);
+		return;
+	}
+	struct trace trace = {.bytes = malloc(1 << 20)};
+	assert_non_null(trace.bytes);
+	trace.n = fread(trace.bytes, 1, 1 << 20, file);
+	fclose(file);
+	assert_told(&trace, BC_FORMAT_BYU, false);
+	struct trace packed = trace_to_lz4(&trace, true);
+	assert_told(&packed, BC_FORMAT_BYU, true);
+	trace_free(&packed);
+	for (size_t n = 0; n < 2400; n++) {
+		enum bc_format format = told(trace.bytes, n).format;
+		assert_true(format == BC_FORMAT_BYU || format == BC_FORMAT_UNKNOWN);
+	}
+	trace_free(&trace);
+}
+
+/* What can't be told */
+
+static bool names(const struct bc_probe *probe, enum bc_format format)
+{
+	char words[sizeof(probe->why) + 2];
+	char word[32];
+
+	snprintf(words, sizeof(words), " %s", probe->why);
+	for (char *p = words; *p != '\0'; p++)
+		if (*p == ':' || *p == ',')
+			*p = ' ';
+	snprintf(word, sizeof(word), " %s ", bc_format_name(format));
+	return strstr(words, word) != NULL;
+}
+
+TEST(nothing_is_said_to_be_empty)
+{
+	struct bc_probe probe = told((const uint8_t *)"", 0);
+	struct trace nothing = {(uint8_t *)"", 0};
+	struct trace packed = trace_to_lz4(&nothing, true);
+
+	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
+	assert_int_equal(probe.packing, BC_PACKING_NONE);
+	assert_non_null(strstr(probe.why, "empty"));
+	probe = told(packed.bytes, packed.n);
+	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
+	assert_int_equal(probe.packing, BC_PACKING_LZ4);
+	assert_non_null(strstr(probe.why, "empty"));
+	trace_free(&packed);
+}
+
+TEST(what_fits_several_formats_is_said_to_and_each_is_named)
+{
+	static const uint8_t zeros[480];
+
+	for (size_t n = 24; n <= sizeof(zeros); n += 24) {
+		struct bc_probe probe = told(zeros, n);
+		assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
+		assert_true(names(&probe, BC_FORMAT_BYU));
+		assert_true(names(&probe, BC_FORMAT_BYU_BE));
+		assert_true(names(&probe, BC_FORMAT_BYU16));
+		assert_true(names(&probe, BC_FORMAT_BYU24));
+		assert_false(names(&probe, BC_FORMAT_RAW6)); /* 0 is an invalid cycle */
+		assert_false(names(&probe, BC_FORMAT_BCP1));
+	}
+}
+
+/* Records whose times read alike in both orders. */
+TEST(byu_that_could_be_of_either_byte_order_is_said_to_be)
+{
+	uint8_t bytes[100 * BC_RECORD_BYTES];
+
+	for (uint32_t i = 0; i < 100; i++)
+		bc_record_store(bytes + i * BC_RECORD_BYTES,
+			&(struct bc_record){
+				.addr = i * 8, .reqtype = 1, .size = 8, .attr = 3, .time = 0});
+	struct bc_probe probe = told(bytes, sizeof(bytes));
+	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
+	assert_true(names(&probe, BC_FORMAT_BYU));
+	assert_true(names(&probe, BC_FORMAT_BYU_BE));
+	assert_false(names(&probe, BC_FORMAT_BYU16));
+}
+
+TEST(noise_fits_no_format)
+{
+	struct dice dice = {.state = 41};
+	uint8_t *bytes = malloc(BC_PROBE_BYTES);
+
+	assert_non_null(bytes);
+	for (int i = 0; i < 50; i++) {
+		size_t n = 600 + dice_below(&dice, BC_PROBE_BYTES - 600);
+		dice_fill(&dice, bytes, n);
+		struct bc_probe probe = told(bytes, n);
+		assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
+		assert_non_null(strstr(probe.why, "no format"));
+	}
+	for (int i = 0; i < 2000; i++) { /* few bytes may fit one by chance: an answer, at least */
+		size_t n = dice_below(&dice, 100);
+		dice_fill(&dice, bytes, n);
+		told(bytes, n);
+	}
+	free(bytes);
+}
+
+TEST(text_fits_no_format)
+{
+	static const char text[] = "0 9f8e7 MEMREAD\n1 9f8e8 MEMWRITE, and so on, line by line\n";
+	char bytes[40 * sizeof(text)];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = text[i % (sizeof(text) - 1)];
+	assert_int_equal(told((const uint8_t *)bytes, sizeof(bytes)).format, BC_FORMAT_UNKNOWN);
+}
+
+/* LZ4 that is damaged or holds what is no trace has an answer, too. */
+TEST(every_flipped_byte_of_compressed_noise_has_an_answer)
+{
+	struct dice dice = {.state = 43};
+	uint8_t noise[700];
+	struct trace plain = {noise, sizeof(noise)};
+
+	dice_fill(&dice, noise, sizeof(noise));
+	struct trace packed = trace_to_lz4(&plain, true);
+	assert_int_equal(told(packed.bytes, packed.n).format, BC_FORMAT_UNKNOWN);
+	for (size_t at = 0; at < packed.n; at++) {
+		for (unsigned value = 1; value < 256; value += 23) {
+			packed.bytes[at] ^= (uint8_t)value;
+			told(packed.bytes, packed.n);
+			packed.bytes[at] ^= (uint8_t)value;
+		}
+	}
+	trace_free(&packed);
+}
+
+TEST(a_few_strange_records_are_forgiven_and_more_are_not)
+{
+	struct trace bcp1 = trace_of_sim(9, SAMPLES, 1);
+	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
+
+	for (size_t i = 0; i < 20; i++)
+		byu.bytes[i * 1200 + 4] = 0x99;
+	assert_told(&byu, BC_FORMAT_BYU, false);
+	for (size_t i = 0; i < 2000; i += 4)
+		byu.bytes[i * BC_RECORD_BYTES + 4] = 0x99;
+	assert_told(&byu, BC_FORMAT_UNKNOWN, false);
+	trace_free(&byu);
+	trace_free(&bcp1);
+}
+
+TEST(a_format_has_one_name_and_the_name_leads_back)
+{
+	static const char *const words[BC_FORMATS] = {"unknown", "segment", "bcp1", "raw6", "byu",
+		"byu16", "byu24", "byu-be", "laplace", "laplace-text", "laplace-events", "cis501",
+		"tarmac", "din", "xdin", "lackey", "vcd", "rowbinary", "csv", "ndjson"};
+
+	for (unsigned format = 0; format < BC_FORMATS; format++) {
+		assert_string_equal(bc_format_name((enum bc_format)format), words[format]);
+		assert_int_equal(bc_format_by_name(words[format]), format);
+	}
+	assert_int_equal(bc_format_by_name(""), BC_FORMAT_UNKNOWN);
+	assert_int_equal(bc_format_by_name("BYU"), BC_FORMAT_UNKNOWN);
+	assert_int_equal(bc_format_by_name("byu2"), BC_FORMAT_UNKNOWN);
+	assert_int_equal(bc_format_by_name("byu "), BC_FORMAT_UNKNOWN);
+}

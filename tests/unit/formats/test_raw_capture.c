@@ -1,0 +1,460 @@
+/* The layout of a raw capture: what is written is read, and whatever becomes of the file, a reader
+ * invents nothing and says what is damaged. */
+#include <errno.h>
+#include <sys/mman.h>
+#include <xxhash.h>
+
+#include "formats/base/bytes.h"
+#include "formats/reader/input.h"
+#include "formats/segment/recover.h"
+#include "tests/support/raw_blocks.h"
+#include "tests/support/test.h"
+
+/* Of what is exhausted, every so manyth under AddressSanitizer, which maps each reader anew. */
+#ifdef __SANITIZE_ADDRESS__
+#define STEP 7u
+#else
+#define STEP 1u
+#endif
+
+struct fixture {
+	struct temp_dir dir;
+	struct raw_blocks raw;
+	struct bc_raw_block *block;
+	int copy; /* a file in memory */
+};
+
+static void set_up(struct fixture *f)
+{
+	temp_dir_make(&f->dir);
+	raw_make(&f->raw, &f->dir);
+	f->block = malloc(sizeof(*f->block));
+	assert_non_null(f->block);
+	f->copy = memfd_create("copy", MFD_CLOEXEC);
+	assert_true(f->copy >= 0);
+}
+
+static void tear_down(struct fixture *f)
+{
+	close(f->copy);
+	free(f->block);
+	raw_free(&f->raw);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+struct findings {
+	unsigned blocks;
+	bool has[RAW_BLOCKS];
+	enum bc_raw_follows follows[RAW_BLOCKS];
+	unsigned files;
+	unsigned damages;
+	struct bc_segment_damage damage; /* the first */
+	struct bc_segment_header header;
+	bool has_header;
+};
+
+static void put(struct fixture *f, const uint8_t *bytes, size_t n)
+{
+	assert_int_equal(ftruncate(f->copy, 0), 0);
+	assert_int_equal(pwrite(f->copy, bytes, n, 0), n);
+	assert_int_equal(lseek(f->copy, 0, SEEK_SET), 0);
+}
+
+/* Reads what was put; each block found must be one of those written. */
+static struct findings read_all(struct fixture *f)
+{
+	struct findings found = {.blocks = 0};
+	struct bc_segment_reader *reader;
+	int what;
+
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_stream){.fd = f->copy, .wake_fd = -1}, NULL, 0),
+		0);
+	while ((what = bc_raw_read(reader, f->block)) > BC_FOUND_END) {
+		if (what == BC_FOUND_SEGMENT) {
+			found.files++;
+			found.has_header = bc_segment_reader_header(reader) != NULL;
+			if (found.has_header)
+				found.header = *bc_segment_reader_header(reader);
+		} else if (what == BC_FOUND_CHUNK) {
+			unsigned i = raw_which(&f->raw, f->block);
+			found.has[i] = true;
+			found.follows[i] = bc_segment_reader_follows(reader);
+			found.blocks++;
+		} else {
+			assert_int_equal(what, BC_FOUND_DAMAGE);
+			const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
+			assert_true(damage->bytes > 0);
+			if (found.damages++ == 0)
+				found.damage = *damage;
+		}
+	}
+	assert_int_equal(what, BC_FOUND_END);
+	assert_int_equal(bc_raw_read(reader, f->block), BC_FOUND_END);
+	bc_segment_reader_close(reader);
+	return found;
+}
+
+TEST_F(what_is_written_is_read)
+{
+	put(f, f->raw.file, f->raw.file_bytes);
+	struct findings found = read_all(f);
+	assert_int_equal(found.blocks, RAW_BLOCKS);
+	assert_int_equal(found.damages, 0);
+	assert_int_equal(found.files, 1);
+	assert_true(found.has_header);
+	assert_string_equal(found.header.recording, RAW_RECORDING);
+	assert_int_equal(found.header.clock_hz, RAW_CLOCK_HZ);
+	assert_int_equal(found.follows[0], BC_RAW_FIRST);
+	for (unsigned i = 1; i < RAW_BLOCKS; i++)
+		assert_int_equal(found.follows[i], BC_RAW_AT_ONCE);
+	assert_int_equal(f->raw.blocks[4].entries, 1); /* cuts without times tell nothing */
+}
+
+TEST_F(an_lz4_program_gives_the_stream)
+{
+	struct bc_input *input;
+	struct bc_probe probe;
+	uint8_t out[4096];
+	size_t n = 0;
+	ssize_t now;
+
+	put(f, f->raw.file, f->raw.file_bytes);
+	struct bc_stream stream = {.fd = f->copy, .wake_fd = -1};
+	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_UNKNOWN, &probe), 0);
+	assert_int_equal(probe.format, BC_FORMAT_RAW6);
+	assert_int_equal(probe.packing, BC_PACKING_LZ4);
+	assert_true(probe.is_capture);
+	while ((now = bc_input_read(input, out + n, sizeof(out) - n)) > 0)
+		n += (size_t)now;
+	assert_int_equal(now, 0);
+	assert_int_equal(n, f->raw.stream_bytes);
+	assert_memory_equal(out, f->raw.stream, n);
+	bc_input_close(input);
+}
+
+TEST_F(every_prefix_keeps_whole_blocks)
+{
+	for (size_t n = 0; n < f->raw.file_bytes; n += STEP) {
+		unsigned whole = 0;
+		bool is_border = n == 0 || n == BC_EMPTY_FRAME_BYTES;
+		put(f, f->raw.file, n);
+		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
+			whole += f->raw.begin[i + 1] <= n;
+			is_border |= f->raw.begin[i] == n;
+		}
+		struct findings found = read_all(f);
+		assert_int_equal(found.blocks, whole);
+		assert_int_equal(found.damages, is_border ? 0 : 1);
+	}
+}
+
+TEST_F(a_flipped_bit_costs_no_more_than_its_block)
+{
+	unsigned harmless = 0;
+
+	for (size_t bit = 0; bit < f->raw.file_bytes * 8; bit += STEP) {
+		size_t at = bit / 8;
+		f->raw.file[at] ^= (uint8_t)(1u << bit % 8);
+		put(f, f->raw.file, f->raw.file_bytes);
+		f->raw.file[at] ^= (uint8_t)(1u << bit % 8);
+		struct findings found = read_all(f);
+		if (found.damages == 0) {
+			/* A match in a run of equal bytes may begin elsewhere: the stream is the
+			 * same. */
+			assert_int_equal(found.blocks, RAW_BLOCKS);
+			harmless++;
+			continue;
+		}
+		assert_int_equal(found.damages, 1);
+		assert_true(found.damage.offset <= at);
+		assert_true(found.damage.offset + found.damage.bytes > at);
+		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
+			bool is_hit = f->raw.begin[i] <= at && at < f->raw.begin[i + 1];
+			assert_int_equal(found.has[i], !is_hit);
+			if (is_hit && i != 0 && i + 1 < RAW_BLOCKS)
+				assert_int_equal(found.follows[i + 1], BC_RAW_BEHIND_HOLE);
+		}
+	}
+	assert_true(harmless < 100);
+}
+
+/* Writes a table anew, with one field changed and its hash right. */
+static bool reads_with(struct fixture *f, size_t at, unsigned bytes, uint64_t value)
+{
+	uint8_t table[BC_RAW_TABLE_MIN + 8 * BC_RAW_ENTRY_BYTES];
+	size_t n = bc_raw_table_bytes(f->raw.file + f->raw.begin[0]);
+
+	assert_true(n != 0 && n <= sizeof(table));
+	memcpy(table, f->raw.file + f->raw.begin[0], n);
+	if (bytes == 1)
+		table[at] = (uint8_t)value;
+	else if (bytes == 4)
+		bc_put_le32(table + at, (uint32_t)value);
+	else
+		bc_put_le64(table + at, value);
+	bc_put_le64(table + n - BC_HASH_BYTES, XXH3_64bits(table, n - BC_HASH_BYTES));
+	return bc_raw_table_read(f->block, table, n);
+}
+
+TEST_F(a_table_that_says_too_much_is_refused)
+{
+	assert_true(reads_with(f, 32, 8, 12345)); /* the offset may be any */
+	assert_int_equal(f->block->offset, 12345);
+	assert_false(reads_with(f, 8, 4, 2));  /* version */
+	assert_false(reads_with(f, 12, 4, 0)); /* form */
+	assert_false(reads_with(f, 12, 4, 3));
+	assert_false(reads_with(f, 16, 4, BC_RAW_BLOCK_BYTES + 1)); /* bytes */
+	assert_false(reads_with(f, 16, 4, 161));
+	assert_false(reads_with(f, 16, 4, UINT32_MAX));
+	assert_false(reads_with(f, 20, 4, BC_FRAME_MAX + 1)); /* of the frame */
+	assert_false(reads_with(f, 24, 4, 1));                /* entries */
+	assert_false(reads_with(f, 24, 4, 3));
+	assert_false(reads_with(f, 24, 4, UINT32_MAX));
+	assert_false(reads_with(f, 28, 4, 6)); /* lead */
+	assert_false(reads_with(f, 64, 1, 0)); /* kind of an entry */
+	assert_false(reads_with(f, 64, 1, 3));
+	assert_false(reads_with(f, 68, 4, UINT32_MAX)); /* its bytes */
+	assert_false(reads_with(f, 72, 8, 1001));       /* since behind until */
+	assert_true(reads_with(f, 72, 8, 1000));
+}
+
+TEST_F(a_table_has_a_possible_length)
+{
+	uint8_t in[BC_SKIPPABLE_BYTES];
+
+	bc_put_le32(in, BC_MAGIC_RAW_TABLE);
+	for (uint32_t n = 0; n < 4 * BC_RAW_TABLE_MIN; n++) {
+		bc_put_le32(in + 4, n);
+		bool is_possible = n + 8 >= BC_RAW_TABLE_MIN &&
+				   (n + 8 - BC_RAW_TABLE_MIN) % BC_RAW_ENTRY_BYTES == 0;
+		assert_int_equal(bc_raw_table_bytes(in), is_possible ? n + 8 : 0);
+	}
+	bc_put_le32(in + 4, BC_RAW_TABLE_MAX - 8);
+	assert_int_equal(bc_raw_table_bytes(in), BC_RAW_TABLE_MAX);
+	bc_put_le32(in + 4, BC_RAW_TABLE_MAX - 8 + BC_RAW_ENTRY_BYTES);
+	assert_int_equal(bc_raw_table_bytes(in), 0);
+	bc_put_le32(in + 4, UINT32_MAX);
+	assert_int_equal(bc_raw_table_bytes(in), 0);
+	bc_put_le32(in, BC_MAGIC_RAW_HEADER);
+	bc_put_le32(in + 4, BC_RAW_TABLE_MIN - 8);
+	assert_int_equal(bc_raw_table_bytes(in), 0);
+}
+
+TEST_F(a_full_block_is_read)
+{
+	struct bc_raw_block *full = malloc(sizeof(*full));
+	uint8_t *encoded = malloc(BC_RAW_ENCODED_MAX);
+	uint8_t *data = malloc(BC_RAW_BLOCK_BYTES);
+	struct dice dice = {.state = 3};
+
+	assert_non_null(full);
+	assert_non_null(encoded);
+	assert_non_null(data);
+	dice_fill(&dice, data, BC_RAW_BLOCK_BYTES); /* it doesn't shrink */
+	bc_raw_block_reset(full);
+	full->form = BC_FORMAT_BCP1;
+	for (uint32_t i = 0; i < BC_RAW_BLOCK_ENTRIES; i++) {
+		uint32_t left = BC_RAW_BLOCK_BYTES - full->bytes;
+		uint32_t n = i + 1 < BC_RAW_BLOCK_ENTRIES ? 512 : left;
+		struct bc_raw_entry entry = {.kind = BC_RAW_TRANSFER,
+			.has_times = true,
+			.bytes = n,
+			.since_ns = i,
+			.until_ns = i + 1};
+		assert_true(bc_raw_block_has_room(full, 1, n));
+		bc_raw_block_add(full, &entry, data + full->bytes);
+	}
+	assert_false(bc_raw_block_has_room(full, 1, 0));
+	assert_false(bc_raw_block_has_room(full, 0, 1));
+	size_t n = bc_raw_encode(encoded, full);
+	assert_true(n <= BC_RAW_ENCODED_MAX);
+	size_t table_bytes = bc_raw_table_bytes(encoded);
+	assert_int_equal(table_bytes, BC_RAW_TABLE_MAX);
+	assert_true(bc_raw_table_read(f->block, encoded, table_bytes));
+	assert_int_equal(table_bytes + f->block->frame_bytes, n);
+	assert_int_equal(bc_raw_frame_read(f->block, encoded + table_bytes), 0);
+	assert_memory_equal(f->block->data, data, BC_RAW_BLOCK_BYTES);
+	free(data);
+	free(encoded);
+	free(full);
+}
+
+TEST_F(files_behind_one_another_are_one_stream)
+{
+	struct raw_blocks *r = &f->raw;
+	size_t head = r->begin[0];
+	size_t n = r->file_bytes + head;
+	uint8_t *both = malloc(n);
+
+	assert_non_null(both);
+	/* The second file begins with block 2. */
+	memcpy(both, r->file, r->begin[2]);
+	memcpy(both + r->begin[2], r->file, head);
+	memcpy(both + r->begin[2] + head, r->file + r->begin[2], r->file_bytes - r->begin[2]);
+	put(f, both, n);
+	struct findings found = read_all(f);
+	assert_int_equal(found.files, 2);
+	assert_int_equal(found.blocks, RAW_BLOCKS);
+	assert_int_equal(found.damages, 0);
+	assert_int_equal(found.follows[2], BC_RAW_AT_ONCE);
+
+	/* One of them is missing. */
+	put(f, r->file, r->begin[1]);
+	assert_int_equal(pwrite(f->copy, both + r->begin[2], n - r->begin[2], (off_t)r->begin[1]),
+		n - r->begin[2]);
+	found = read_all(f);
+	assert_int_equal(found.blocks, RAW_BLOCKS - 1);
+	assert_int_equal(found.damages, 0);
+	assert_int_equal(found.follows[2], BC_RAW_BEHIND_HOLE);
+	assert_int_equal(found.follows[3], BC_RAW_AT_ONCE);
+	free(both);
+}
+
+TEST_F(a_torn_one_is_cut_to_its_last_whole_block)
+{
+	struct raw_blocks *r = &f->raw;
+	struct bc_raw_recovered recovered;
+
+	temp_dir_empty(&f->dir);
+	for (size_t n = 0; n <= r->file_bytes;
+		n += 5) { /* each is made durable, and takes its time */
+		unsigned whole = 0;
+		size_t end = 0;
+		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
+			if (r->begin[i + 1] > n)
+				break;
+			whole++;
+			end = r->begin[i + 1];
+		}
+		temp_write(&f->dir, "torn", r->file, n);
+		assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
+		assert_int_equal(recovered.blocks, whole);
+		assert_int_equal(recovered.cut_bytes, n - end);
+		assert_int_equal(recovered.damages, 0);
+		assert_false(temp_exists(&f->dir, "torn"));
+		assert_int_equal(temp_exists(&f->dir, "whole"), whole != 0);
+		if (whole == 0)
+			continue;
+		size_t size;
+		uint8_t *bytes = temp_read(&f->dir, "whole", &size);
+		assert_int_equal(size, end);
+		assert_memory_equal(bytes, r->file, end);
+		free(bytes);
+		assert_int_equal(unlinkat(f->dir.fd, "whole", 0), 0);
+	}
+}
+
+static void count_step(void *context)
+{
+	unsigned *steps = context;
+
+	(*steps)++;
+}
+
+TEST_F(each_piece_read_of_a_torn_one_is_a_step)
+{
+	struct bc_raw_recovered recovered;
+	unsigned steps = 0;
+	struct bc_steps listener = {.on_step = count_step, .context = &steps};
+
+	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
+	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", &listener), 0);
+	assert_true(steps >= 2); /* for the blocks, and for the hash */
+	unsigned once = steps;
+	assert_int_equal(
+		bc_raw_recover(&recovered, f->dir.fd, "none", "other", &listener), -ENOENT);
+	assert_int_equal(steps, once);
+}
+
+TEST_F(a_torn_one_replaces_nothing)
+{
+	struct bc_raw_recovered recovered;
+
+	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
+	temp_write(&f->dir, "whole", "x", 1);
+	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), -EEXIST);
+	assert_true(temp_exists(&f->dir, "torn"));
+	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "none", "other", NULL), -ENOENT);
+}
+
+TEST_F(damage_before_the_end_of_a_torn_one_is_left)
+{
+	struct raw_blocks *r = &f->raw;
+	struct bc_raw_recovered recovered;
+	size_t size;
+
+	r->file[r->begin[2] + 20] ^= 1;
+	temp_write(&f->dir, "torn", r->file, r->file_bytes - 1);
+	r->file[r->begin[2] + 20] ^= 1;
+	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
+	assert_int_equal(recovered.blocks, RAW_BLOCKS - 2);
+	assert_int_equal(recovered.damages, 1);
+	free(temp_read(&f->dir, "whole", &size));
+	assert_int_equal(size, r->begin[4]);
+}
+
+TEST_F(the_form_is_told_without_a_header)
+{
+	struct bc_probe probe;
+
+	for (size_t at = 0; at < f->raw.begin[0]; at++) {
+		f->raw.file[at] ^= 0x10;
+		assert_true(bc_probe(&probe, f->raw.file, f->raw.file_bytes, true));
+		f->raw.file[at] ^= 0x10;
+		assert_int_equal(probe.format, BC_FORMAT_RAW6);
+		assert_true(probe.is_capture);
+	}
+	/* A head that may yet tell is waited for. */
+	for (size_t n = BC_EMPTY_FRAME_BYTES; n < f->raw.begin[0]; n++)
+		assert_false(bc_probe(&probe, f->raw.file, n, false));
+	assert_true(bc_probe(&probe, f->raw.file, f->raw.begin[0], false));
+	assert_true(probe.is_capture);
+}
+
+TEST_F(a_named_format_keeps_the_transfers_if_it_is_the_captures)
+{
+	struct bc_stream stream = {.fd = f->copy, .wake_fd = -1};
+	struct bc_input *input;
+	struct bc_probe probe;
+
+	put(f, f->raw.file, f->raw.file_bytes);
+	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_RAW6, &probe), 0);
+	assert_true(probe.is_capture && probe.packing == BC_PACKING_LZ4);
+	bc_input_close(input);
+	put(f, f->raw.file, f->raw.file_bytes);
+	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_BYU, &probe), 0);
+	assert_false(probe.is_capture);
+	assert_int_equal(probe.packing, BC_PACKING_LZ4);
+	assert_int_equal(probe.format, BC_FORMAT_BYU);
+	bc_input_close(input);
+}
+
+TEST_F(names_are_told_from_those_of_segments)
+{
+	static const struct {
+		const char *file;
+		enum bc_format form;
+		bool is_partial;
+	} names[] = {
+		{RAW_RECORDING "-00000.bcp1.lz4", BC_FORMAT_BCP1, false},
+		{RAW_RECORDING "-boot-12345.raw6.lz4.partial", BC_FORMAT_RAW6, true},
+	};
+	struct bc_segment_name name;
+	enum bc_format form;
+	char file[BC_SEGMENT_NAME_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		assert_false(bc_segment_name_read(&name, names[i].file));
+		assert_true(bc_raw_name_read(&name, &form, names[i].file));
+		assert_int_equal(form, names[i].form);
+		assert_int_equal(name.is_partial, names[i].is_partial);
+		bc_raw_name_write(file, &name, form);
+		assert_string_equal(file, names[i].file);
+	}
+	assert_false(bc_raw_name_read(&name, &form, RAW_RECORDING "-00000.byu.lz4"));
+	assert_false(bc_raw_name_read(&name, &form, RAW_RECORDING "-00000.bcp1"));
+	assert_false(bc_raw_name_read(&name, &form, RAW_RECORDING ".bcp1.lz4"));
+}

@@ -1,0 +1,906 @@
+#include <inttypes.h>
+#include <sys/socket.h>
+
+#include "tests/support/small_segment.h"
+
+#include "formats/bus/dialect.h"
+#include "formats/trace/parser.h"
+#include "formats/reader/reader.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/support/traces.h"
+
+/* What a reader gives, as text: a line an entry, a fault, or a run of records. Freed with free().
+ */
+struct wanted {
+	const char *options; /* of the format */
+	bool as_records;
+	bool (*wants_chunk)(void *context, const struct bc_chunk_info *info);
+	void *context;
+	int index_fd; /* 0: none */
+	struct bc_continuity *continuity;
+};
+
+static void show_text(FILE *out, struct bc_text text)
+{
+	fprintf(out, " \"%.*s\"", (int)text.bytes, text.bytes != 0 ? text.at : "");
+}
+
+static void show_entry(FILE *out, const struct bc_entry *e)
+{
+	fprintf(out,
+		"%" PRIu64 ": kind %u type %x addr %" PRIx64 " has %x size %u attr %u proc %u ",
+		e->number, e->kind, e->type, e->addr, e->has, e->size, e->attr, e->proc);
+	fprintf(out, "tick %" PRIu64 " delta %" PRIx64 " epoch %u", e->tick, e->delta, e->epoch);
+	if (e->kind == BC_ENTRY_UOP) {
+		show_text(out, e->uop.macro);
+		show_text(out, e->uop.micro);
+	}
+	if (e->kind == BC_ENTRY_KERNEL)
+		show_text(out, e->kernel.rest);
+	if (e->kind == BC_ENTRY_EVENT) {
+		fprintf(out, " event %u cause %u value %" PRIu64, e->note.event.kind,
+			e->note.event.cause, e->note.event.value);
+		show_text(out, e->note.text);
+	}
+	fprintf(out, "\n");
+}
+
+static void show_batch(FILE *out, const struct bc_batch *batch)
+{
+	uint64_t tick = batch->tick;
+
+	for (size_t i = 0; i < batch->count; i++)
+		show_entry(out, &batch->entries[i]);
+	/* One by one, so that it shows no runs: they end where the reads did. */
+	for (size_t i = 0; i < batch->record_count; i++) {
+		struct bc_entry entry;
+		const uint8_t *record = batch->records + i * BC_RECORD_BYTES;
+		tick = bc_records_ticks(record, 1, tick);
+		bc_entry_of_record(&entry, record, batch->first_number + i, tick);
+		show_entry(out, &entry);
+	}
+	if (batch->fault == NULL)
+		return;
+	const struct bc_fault *f = batch->fault;
+	fprintf(out, "! line %" PRIu64 " column %u offset %" PRIu64 " bytes %" PRIu64 ": %s\n",
+		f->line, f->column, f->offset, f->bytes, f->what);
+}
+
+/* Reads all that the descriptor gives, and closes it. */
+static char *read_all(int fd, enum bc_format format, const struct wanted *wanted)
+{
+	struct bc_reader_options options = {.format = bc_format_options_default(),
+		.as_records = wanted->as_records,
+		.wants_chunk = wanted->wants_chunk,
+		.context = wanted->context,
+		.index_fd = wanted->index_fd != 0 ? wanted->index_fd : -1,
+		.continuity = wanted->continuity};
+	struct bc_reader *reader;
+	struct bc_input *input;
+	struct bc_probe probe;
+	struct bc_batch batch;
+	char why[160];
+	char *text;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	int rc;
+
+	assert_non_null(out);
+	if (wanted->options != NULL)
+		assert_true(bc_format_options_read(&options.format, wanted->options,
+			bc_format_info(format)->read_options, why, sizeof(why)));
+	assert_int_equal(
+		bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, format, &probe),
+		0);
+	assert_int_equal(bc_reader_open(&reader, input, format, &options), 0);
+	while ((rc = bc_reader_next(reader, &batch)) == 1) {
+		assert_true(batch.count != 0 || batch.record_count != 0 || batch.fault != NULL ||
+			    batch.chunk != NULL);
+		show_batch(out, &batch);
+	}
+	/* The end stays the end. */
+	if (rc == 0)
+		assert_int_equal(bc_reader_next(reader, &batch), 0);
+	else
+		fprintf(out, "error %d\n", rc);
+	bc_reader_close(reader);
+	bc_input_close(input);
+	close(fd);
+	fclose(out);
+	return text;
+}
+
+static int fd_of(const void *bytes, size_t n)
+{
+	int fd = memfd_create("input", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, n), n);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
+}
+
+/* A descriptor of which each read() gives one of the pieces between the cuts. */
+static int fd_of_pieces(const uint8_t *bytes, size_t n, const size_t *cuts, size_t cut_count)
+{
+	int fds[2];
+	size_t at = 0;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	for (size_t i = 0; i <= cut_count; i++) {
+		size_t end = i < cut_count ? cuts[i] : n;
+		if (end != at)
+			assert_int_equal(
+				send(fds[1], bytes + at, end - at, MSG_DONTWAIT), end - at);
+		at = end;
+	}
+	close(fds[1]);
+	return fds[0];
+}
+
+static const struct wanted nothing_special;
+
+/* Each format that is read by blocks, with what is wrong in it. */
+static const struct {
+	enum bc_format format;
+	const char *options;
+	const char *bytes;
+	size_t n;
+} samples[] = {
+#define SAMPLE(format, options, text)                   \
+	{                                               \
+		format, options, text, sizeof(text) - 1 \
+	}
+	SAMPLE(BC_FORMAT_DIN, "size=4", "0 7ffe12\n\nx\n1 0x10 more\r\n2 fffffffffffffffff\n4 0"),
+	SAMPLE(BC_FORMAT_XDIN, NULL, "r 7ffe12 4\nw 10\nm ffffffffffffffff ffffffff\nv 1 g"),
+	SAMPLE(BC_FORMAT_LACKEY, NULL, "==1== x\nI  04016930,3\nhello\n L 4222cac,16\n==1== y"),
+	SAMPLE(BC_FORMAT_LAPLACE_TEXT, NULL,
+		"r 123456789abcdef0 4 9f8e7 9a8b7c6d\n\nr 1 1\n! 0 0 0 "
+		"8888ffff3e456a21\nw 1 2 3 "),
+	SAMPLE(BC_FORMAT_LAPLACE_EVENTS, NULL, "F 123456789abcdef7 100 77\n\nF\nFORK 0A x\r\nM 1"),
+	SAMPLE(BC_FORMAT_CIS501, NULL,
+		"1 40061e -1 -1 -1 R T -       -96            0       400620       4005c0 J        "
+		"JMP_IMM\n1 1 1\n2 4005c0 44 -1 2 - - L 0 1 0 0 MOVSX SEXT\n1 2 3"),
+	SAMPLE(BC_FORMAT_LAPLACE, NULL,
+		"r\360\336\274\232\170\126\064\022\004\347\370\011\000\155\174\213\232"
+		"\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000"
+		"i\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000torn"),
+	SAMPLE(BC_FORMAT_RAW6, NULL, "\000\000\020\000\376\300\000\000\020\010\000\200\001\002"),
+	SAMPLE(BC_FORMAT_BYU, NULL,
+		"\001\002\003\004\000\010\000\001\377\377\377\377\001\002\003\004\003\040\000\001"
+		"\005\000\000\000\001\002\003"),
+#undef SAMPLE
+};
+
+#define SAMPLES (sizeof(samples) / sizeof(samples[0]))
+
+TEST(every_split_of_the_input_gives_the_same)
+{
+	for (size_t s = 0; s < SAMPLES; s++) {
+		const uint8_t *bytes = (const uint8_t *)samples[s].bytes;
+		size_t n = samples[s].n;
+		struct wanted wanted = {.options = samples[s].options};
+		char *whole = read_all(fd_of(bytes, n), samples[s].format, &wanted);
+		assert_non_null(strstr(whole, "! "));
+		for (size_t a = 1; a < n; a++) {
+			/* Two cuts near each other, and one. */
+			for (size_t b = a; b <= a + 3 && b < n; b++) {
+				size_t cuts[] = {a, b};
+				char *text = read_all(fd_of_pieces(bytes, n, cuts, 2),
+					samples[s].format, &wanted);
+				assert_string_equal(text, whole);
+				free(text);
+			}
+		}
+		size_t *cuts = calloc(n, sizeof(*cuts));
+		assert_non_null(cuts);
+		for (size_t i = 0; i + 1 < n; i++)
+			cuts[i] = i + 1;
+		char *text = read_all(
+			fd_of_pieces(bytes, n, cuts, n - 1), samples[s].format, &wanted);
+		assert_string_equal(text, whole);
+		free(text);
+		free(cuts);
+		free(whole);
+	}
+}
+
+/* What came before is given, and what follows; each is told once, with its place. */
+TEST(malformed_lines_are_told_with_line_and_column_and_passed)
+{
+	static const char trace[] = "0 1\n5 1\n1 2\n\n  2 xyz\n2 3\n0 4 \n0";
+	char *text = read_all(fd_of(trace, sizeof(trace) - 1), BC_FORMAT_DIN, &nothing_special);
+	static const char rest[] = " has 0 size 0 attr 0 proc 0 tick 0 delta 0 epoch 0\n";
+	char expected[2000];
+
+	snprintf(expected, sizeof(expected),
+		"1: kind 0 type 1 addr 1%s"
+		"! line 2 column 1 offset 0 bytes 0: a label from 0 to 4 is expected\n"
+		"3: kind 0 type 3 addr 2%s"
+		"! line 4 column 1 offset 0 bytes 0: a label from 0 to 4 is expected\n"
+		"! line 5 column 5 offset 0 bytes 0: a hexadecimal address of at most 64 bits is "
+		"expected\n"
+		"6: kind 0 type 0 addr 3%s"
+		"7: kind 0 type 1 addr 4%s"
+		"! line 8 column 2 offset 0 bytes 0: a hexadecimal address of at most 64 bits is "
+		"expected; the file ends in this line\n",
+		rest, rest, rest, rest);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+TEST(the_last_line_may_lack_its_newline)
+{
+	for (size_t s = 0; s < SAMPLES; s++) {
+		if (bc_format_info(samples[s].format)->parser->record_bytes != 0)
+			continue;
+		const char *end = strchr(samples[s].bytes, '\n');
+		size_t n = (size_t)(end - samples[s].bytes);
+		struct wanted wanted = {.options = samples[s].options};
+		char *with = read_all(fd_of(samples[s].bytes, n + 1), samples[s].format, &wanted);
+		char *without = read_all(fd_of(samples[s].bytes, n), samples[s].format, &wanted);
+		assert_string_equal(with, without);
+		free(with);
+		free(without);
+	}
+}
+
+TEST(an_empty_file_has_nothing)
+{
+	for (enum bc_format format = BC_FORMAT_BCP1; format < BC_FORMATS; format++) {
+		if (!bc_format_info(format)->can_read)
+			continue;
+		char *text = read_all(fd_of("", 0), format, &nothing_special);
+		assert_string_equal(text, "");
+		free(text);
+	}
+}
+
+/* Lines at the limit and over it, at any place in the reader's blocks: those over it are told, each
+ * once, and no other line suffers. */
+TEST(a_line_over_the_limit_is_told_and_passed_wherever_it_stands)
+{
+	static const size_t lengths[] = {BC_LINE_MAX - 2, BC_LINE_MAX - 1, BC_LINE_MAX,
+		BC_LINE_MAX + 1, 3 * BC_LINE_MAX, 300000, 600000};
+	struct dice dice = {.state = 17};
+
+	for (unsigned round = 0; round < 30; round++) {
+		size_t room = 4 << 20;
+		char *trace = malloc(room);
+		char *expected;
+		size_t expected_bytes;
+		FILE *out = open_memstream(&expected, &expected_bytes);
+		size_t n = 0;
+		uint64_t line = 1;
+		assert_non_null(trace);
+		for (unsigned i = 0; i < 6; i++) {
+			for (uint32_t k = dice_below(&dice, 3) == 0 ? dice_below(&dice, 50000) : 0;
+				k != 0; k--, line++) {
+				n += (size_t)sprintf(trace + n, "2 %" PRIx64 "\n", line);
+				fprintf(out, "%" PRIu64 " %" PRIx64 "\n", line, line);
+			}
+			size_t length = lengths[dice_below(&dice, 7)];
+			memset(trace + n, 'z', length);
+			memcpy(trace + n, "1 abc ", 6);
+			n += length;
+			if (i != 5 || round % 2 == 0)
+				trace[n++] = '\n';
+			if (length < BC_LINE_MAX)
+				fprintf(out, "%" PRIu64 " abc\n", line);
+			else
+				fprintf(out, "! %" PRIu64 "\n", line);
+			line++;
+		}
+		fclose(out);
+
+		char *got;
+		size_t got_bytes;
+		struct bc_reader_options options = {
+			.format = bc_format_options_default(), .index_fd = -1};
+		struct bc_reader *reader;
+		struct bc_input *input;
+		struct bc_probe probe;
+		struct bc_batch batch;
+		int fd = fd_of(trace, n);
+		out = open_memstream(&got, &got_bytes);
+		assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+					 BC_FORMAT_DIN, &probe),
+			0);
+		assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_DIN, &options), 0);
+		while (bc_reader_next(reader, &batch) == 1) {
+			for (size_t i = 0; i < batch.count; i++)
+				fprintf(out, "%" PRIu64 " %" PRIx64 "\n", batch.entries[i].number,
+					batch.entries[i].addr);
+			if (batch.fault != NULL) {
+				assert_non_null(strstr(batch.fault->what, "longer than"));
+				fprintf(out, "! %" PRIu64 "\n", batch.fault->line);
+			}
+		}
+		fclose(out);
+		assert_string_equal(got, expected);
+		bc_reader_close(reader);
+		bc_input_close(input);
+		close(fd);
+		free(got);
+		free(expected);
+		free(trace);
+	}
+}
+
+TEST(a_torn_record_is_told_with_its_place)
+{
+	static const struct {
+		enum bc_format format;
+		size_t record;
+	} binary[] = {{BC_FORMAT_RAW6, 6}, {BC_FORMAT_BYU, 12}, {BC_FORMAT_BYU_BE, 12},
+		{BC_FORMAT_BYU16, 16}, {BC_FORMAT_BYU24, 24}, {BC_FORMAT_LAPLACE, 18}};
+	char bytes[24 * 3];
+
+	memset(bytes, 0, sizeof(bytes));
+	for (size_t i = 0; i < sizeof(binary) / sizeof(binary[0]); i++) {
+		for (size_t k = 0; k < sizeof(bytes); k += 18)
+			bytes[k] = 'r'; /* a type of Laplace */
+		for (size_t n = 0; n <= 3 * binary[i].record; n++) {
+			size_t rest = n % binary[i].record;
+			char *text = read_all(fd_of(bytes, n), binary[i].format, &nothing_special);
+			const char *fault = strstr(text, "! ");
+			char expected[100];
+			snprintf(expected, sizeof(expected),
+				"offset %zu bytes %zu: torn:", n - rest, rest);
+			assert_int_equal(fault != NULL, rest != 0);
+			if (rest != 0)
+				assert_non_null(strstr(fault, expected));
+			size_t lines = 0;
+			for (const char *c = text; *c != '\0'; c++)
+				lines += *c == '\n';
+			assert_int_equal(lines, n / binary[i].record + (rest != 0));
+			free(text);
+		}
+	}
+}
+
+TEST(a_malformed_record_is_told_by_its_offset_and_passed)
+{
+	char bytes[5 * 18];
+
+	for (size_t bad = 0; bad < 5; bad++) {
+		char expected[100];
+		memset(bytes, 0, sizeof(bytes));
+		for (size_t i = 0; i < 5; i++)
+			bytes[i * 18] = i == bad ? '\n' : 'w';
+		char *text = read_all(
+			fd_of(bytes, sizeof(bytes)), BC_FORMAT_LAPLACE, &nothing_special);
+		snprintf(expected, sizeof(expected),
+			"! line 0 column 0 offset %zu bytes 18: record %zu: ", bad * 18, bad);
+		assert_non_null(strstr(text, expected));
+		for (size_t i = 0; i < 5; i++) {
+			snprintf(expected, sizeof(expected), "%zu: kind 0 ", i);
+			assert_int_equal(strstr(text, expected) != NULL, i != bad);
+		}
+		free(text);
+	}
+}
+
+TEST(a_line_that_damage_cuts_off_is_not_taken_for_a_shorter_one)
+{
+	static const char line[] = "2 123456789a\n";
+	struct trace plain = {.n = 20000 * (sizeof(line) - 1)};
+
+	plain.bytes = malloc(plain.n);
+	assert_non_null(plain.bytes);
+	for (size_t at = 0; at < plain.n; at += sizeof(line) - 1)
+		memcpy(plain.bytes + at, line, sizeof(line) - 1);
+	struct trace packed = trace_to_lz4(&plain, 0);
+	/* Its blocks are of 64 KiB, which is no multiple of a line's length. */
+	char *text = read_all(fd_of(packed.bytes, packed.n - 300), BC_FORMAT_DIN, &nothing_special);
+	assert_non_null(strstr(text, ": the line is cut off; it is left out\n"));
+	assert_non_null(strstr(text, ": what it is compressed in is damaged or torn here"));
+	for (const char *at = text; *at != '!'; at = strchr(at, '\n') + 1)
+		assert_non_null(strstr(at, "addr 123456789a has"));
+	free(text);
+	trace_free(&plain);
+	trace_free(&packed);
+}
+
+/* BYU */
+
+TEST(every_dialect_gives_the_same_as_records_and_as_entries)
+{
+	static const enum bc_format dialects[] = {
+		BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
+	struct trace bcp1 = trace_of_sim(1, 3000, 2);
+	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
+	char *entries = read_all(fd_of(byu.bytes, byu.n), BC_FORMAT_BYU, &nothing_special);
+
+	assert_true(byu.n == 3000 * 12);
+	for (size_t d = 0; d < 4; d++) {
+		struct trace trace = trace_to_byu(&bcp1, dialects[d]);
+		for (int as_records = 0; as_records < 2; as_records++) {
+			struct wanted wanted = {.as_records = as_records};
+			char *text = read_all(fd_of(trace.bytes, trace.n), dialects[d], &wanted);
+			assert_string_equal(text, entries);
+			free(text);
+		}
+		trace_free(&trace);
+	}
+	free(entries);
+	trace_free(&byu);
+	trace_free(&bcp1);
+}
+
+TEST(a_record_too_large_for_byu_is_left_out_as_a_record_only)
+{
+	for (int is_wide = 0; is_wide < 2; is_wide++) {
+		size_t stride = is_wide ? 24 : 16;
+		for (size_t large = 0; large < 4; large++) {
+			uint8_t bytes[4 * 24] = {0};
+			struct wanted wanted = {.as_records = true};
+			char expected[200];
+			bytes[large * stride + 4] = 1; /* bit 32 of its address */
+			int format = is_wide ? BC_FORMAT_BYU24 : BC_FORMAT_BYU16;
+			char *text = read_all(
+				fd_of(bytes, 4 * stride), (enum bc_format)format, &wanted);
+			snprintf(expected, sizeof(expected), "offset %zu bytes %zu: record %zu has",
+				large * stride, stride, large);
+			assert_non_null(strstr(text, expected));
+			for (size_t i = 0; i < 4; i++) {
+				snprintf(expected, sizeof(expected), "%zu: kind 0", i);
+				assert_int_equal(strstr(text, expected) != NULL, i != large);
+			}
+			free(text);
+			text = read_all(
+				fd_of(bytes, 4 * stride), (enum bc_format)format, &nothing_special);
+			assert_null(strstr(text, "!"));
+			assert_non_null(strstr(text, "addr 100000000 "));
+			free(text);
+		}
+	}
+}
+
+/* Frames */
+
+TEST(a_board_stream_gives_what_was_sent)
+{
+	struct trace bcp1 = trace_of_sim(5, 4000, 2);
+	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
+	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
+	struct bc_reader *reader;
+	struct bc_input *input;
+	struct bc_probe probe;
+	struct bc_batch batch;
+	int fd = fd_of(bcp1.bytes, bcp1.n);
+	size_t n = 0;
+	uint64_t tick = 0;
+
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_BCP1, &probe),
+		0);
+	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_BCP1, &options), 0);
+	while (bc_reader_next(reader, &batch) == 1) {
+		assert_null(batch.fault);
+		for (size_t i = 0; i < batch.count; i++) {
+			const struct bc_entry *e = &batch.entries[i];
+			if (e->type >= BC_REQ_INVALID && e->type < 0x100)
+				continue; /* a recording drops them */
+			struct bc_record r = bc_record_load(byu.bytes + 12 * n);
+			assert_int_equal(e->kind, BC_ENTRY_REFERENCE);
+			assert_true(e->addr == r.addr);
+			assert_int_equal(e->type, r.reqtype);
+			assert_int_equal(e->size, r.size);
+			assert_int_equal(e->attr, r.attr);
+			assert_int_equal(e->proc, r.proc);
+			assert_true((e->has & BC_HAS_SAMPLE) != 0);
+			if (n != 0)
+				assert_true(e->tick - tick == r.time);
+			tick = e->tick;
+			n++;
+		}
+	}
+	assert_int_equal(n * 12, byu.n);
+	bc_reader_close(reader);
+	bc_input_close(input);
+	close(fd);
+	trace_free(&byu);
+	trace_free(&bcp1);
+}
+
+TEST(missing_and_damaged_frames_are_gaps_and_faults)
+{
+	struct trace bcp1 = trace_of_sim(5, 4000, 1);
+	struct bc_bcp1_header header;
+	size_t second = 0;
+
+	assert_true(bc_bcp1_read_header(&header, bcp1.bytes));
+	second = bc_bcp1_frame_bytes(header.samples);
+	assert_true(bc_bcp1_read_header(&header, bcp1.bytes + second));
+	size_t third = second + bc_bcp1_frame_bytes(header.samples);
+	char offset[60];
+
+	bcp1.bytes[third - 10] ^= 1;
+	char *text = read_all(fd_of(bcp1.bytes, bcp1.n), BC_FORMAT_BCP1, &nothing_special);
+	snprintf(offset, sizeof(offset), "offset %zu bytes %zu: frame 1", second, third - second);
+	assert_non_null(strstr(text, offset));
+	assert_non_null(strstr(text, "event 1 cause 5 value 1000 \"\"\n"));
+	free(text);
+
+	memmove(bcp1.bytes + second, bcp1.bytes + third, bcp1.n - third);
+	text = read_all(
+		fd_of(bcp1.bytes, bcp1.n - (third - second)), BC_FORMAT_BCP1, &nothing_special);
+	snprintf(offset, sizeof(offset), "offset %zu bytes 0: frames are missing here", second);
+	assert_non_null(strstr(text, offset));
+	assert_non_null(strstr(text, "event 1 cause 4 value 0 \"\"\n"));
+	free(text);
+	trace_free(&bcp1);
+}
+
+/* Segments */
+
+struct segments {
+	struct temp_dir dir;
+	struct small_segment one;
+};
+
+static void set_up(struct segments *s)
+{
+	temp_dir_make(&s->dir);
+	small_make(&s->one, s->dir.fd, 0, 0);
+}
+
+static void tear_down(struct segments *s)
+{
+	free(s->one.bytes);
+	temp_dir_remove(&s->dir);
+}
+
+TEST_FIXTURE(segments, set_up, tear_down)
+
+/* What is expected of the chunks that are kept: records with their absolute ticks, events at their
+ * places, a new epoch, and a gap for what is lost rather than not wanted. */
+static char *expect_chunks(const struct small_segment *s, const bool *keep, bool is_lost)
+{
+	char *text;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	uint64_t tick = 0;
+	bool has_epoch = false;
+	uint32_t epoch = 0;
+	uint32_t missing = 0;
+
+	for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+		const struct small_chunk *chunk = &s->chunks[i];
+		missing += keep[i] ? 0 : chunk->records;
+		for (uint32_t k = 0; k <= chunk->records; k++) {
+			const uint8_t *record = chunk->bytes + (size_t)k * BC_RECORD_BYTES;
+			struct bc_entry e;
+			bool is_new = k == 0 && (i == 0 || i == SMALL_CHUNKS - 1);
+			uint64_t before = is_new ? 1000 : tick;
+			if (k == 0 && keep[i] && has_epoch && epoch != chunk->epoch)
+				fprintf(out, "epoch\n");
+			if (k == 0 && keep[i] && is_lost && missing != 0)
+				fprintf(out, "event 1 %u \n", missing);
+			missing = keep[i] ? 0 : missing;
+			if (k == small_plan[i].event.position && keep[i])
+				fprintf(out, "event %u %" PRIu64 " %.*s\n",
+					small_plan[i].event.kind, small_plan[i].event.value,
+					(int)small_plan[i].event.text_bytes,
+					small_plan[i].text != NULL ? small_plan[i].text : "");
+			if (k == 0 && keep[i]) {
+				has_epoch = true;
+				epoch = chunk->epoch;
+			}
+			if (k == chunk->records)
+				break;
+			tick = bc_records_ticks(record, 1, before);
+			if (!keep[i])
+				continue;
+			bc_entry_of_record(&e, record, chunk->first_record + k, tick);
+			e.epoch = chunk->epoch;
+			show_entry(out, &e);
+		}
+	}
+	fclose(out);
+	return text;
+}
+
+/* Reads a segment; what it gives in the form of expect_chunks(), its faults counted and the last
+ * one kept. */
+struct segment_run {
+	char *text;
+	unsigned faults;
+	char fault[300];
+};
+
+static struct segment_run run_segment(int fd, const struct wanted *wanted)
+{
+	struct segment_run run = {0};
+	size_t bytes;
+	FILE *out = open_memstream(&run.text, &bytes);
+	struct bc_reader_options options = {.format = bc_format_options_default(),
+		.as_records = wanted->as_records,
+		.wants_chunk = wanted->wants_chunk,
+		.context = wanted->context,
+		.index_fd = wanted->index_fd != 0 ? fd : -1,
+		.continuity = wanted->continuity};
+	struct bc_reader *reader;
+	struct bc_input *input;
+	struct bc_probe probe;
+	struct bc_batch batch;
+
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_SEGMENT, &probe),
+		0);
+	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_SEGMENT, &options), 0);
+	while (bc_reader_next(reader, &batch) == 1) {
+		for (size_t i = 0; i < batch.count; i++) {
+			const struct bc_entry *e = &batch.entries[i];
+			const struct bc_event *event = &e->note.event;
+			if (e->kind != BC_ENTRY_EVENT)
+				show_entry(out, e);
+			else if (event->kind == 0)
+				fprintf(out, "epoch\n");
+			else
+				fprintf(out, "event %u %" PRIu64 " %.*s\n", event->kind,
+					event->value, (int)e->note.text.bytes, e->note.text.at);
+		}
+		if (batch.fault != NULL) {
+			run.faults++;
+			snprintf(run.fault, sizeof(run.fault), "offset %" PRIu64 ": %s",
+				batch.fault->offset, batch.fault->what);
+		}
+	}
+	assert_non_null(bc_reader_header(reader));
+	bc_reader_close(reader);
+	bc_input_close(input);
+	close(fd);
+	fclose(out);
+	return run;
+}
+
+TEST_WITH(segments, s, a_segment_gives_records_events_and_epochs_in_their_places)
+{
+	const bool keep[SMALL_CHUNKS] = {true, true, true, true, true, true};
+	char *expected = expect_chunks(&s->one, keep, false);
+	struct segment_run run = run_segment(fd_of(s->one.bytes, s->one.size), &nothing_special);
+
+	assert_int_equal(run.faults, 0);
+	assert_string_equal(run.text, expected);
+	free(run.text);
+	free(expected);
+}
+
+/* As records each chunk's first tick is reached from the tick before it. */
+TEST_WITH(segments, s, a_segment_as_records_has_the_ticks_of_its_entries)
+{
+	struct wanted wanted = {.as_records = true};
+	char *records = read_all(fd_of(s->one.bytes, s->one.size), BC_FORMAT_SEGMENT, &wanted);
+	char *entries = read_all(
+		fd_of(s->one.bytes, s->one.size), BC_FORMAT_SEGMENT, &nothing_special);
+	const char *r = records;
+
+	for (char *e = entries; *e != '\0';) {
+		char *end = strchr(e, '\n');
+		char line[300];
+		snprintf(line, sizeof(line), "%.*s", (int)(end - e), e);
+		/* A mark's text has a newline of its own. */
+		bool is_record = strstr(line, ": kind 0 ") != NULL;
+		if (is_record) {
+			char *epoch = strstr(line, " epoch ");
+			assert_int_equal(strncmp(r, line, (size_t)(epoch - line)), 0);
+			r = strchr(r, '\n') + 1;
+		}
+		e = end + 1;
+	}
+	assert_string_equal(r, "");
+	free(records);
+	free(entries);
+}
+
+/* docs/segment-format.md, section 7. */
+TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
+{
+	static const uint32_t times[] = {BC_TIME_NONE, 7, BC_TIME_NONE, 5};
+	static const uint64_t ticks[] = {1000, 1007, 9000, 9005};
+	static struct bc_chunk chunk;
+	static uint8_t encoded[BC_CHUNK_ENCODED_MAX];
+	size_t header_bytes;
+
+	bc_chunk_reset(&chunk, 1000, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct bc_record record = {.reqtype = BC_REQ_MEMREAD, .time = times[i]};
+		/* Those of other records than the third say nothing. */
+		struct bc_event anchor = {.position = i,
+			.kind = BC_EVENT_ANCHOR,
+			.exact = i == 2,
+			.value = i == 2 ? 9000 : 5000};
+		bc_record_store(chunk.records + (size_t)i * BC_RECORD_BYTES, &record);
+		if (i != 0)
+			assert_true(bc_chunk_add_event(&chunk, &anchor, NULL));
+	}
+	chunk.info.records = 4;
+	chunk.info.last_tick = 9005;
+	size_t n = bc_chunk_encode(encoded, &chunk, &header_bytes);
+	char *text = read_all(fd_of(encoded, n), BC_FORMAT_SEGMENT, &nothing_special);
+	const char *at = text;
+	for (unsigned i = 0; i < 4; i++) {
+		at = strstr(at, " tick ");
+		assert_non_null(at);
+		assert_int_equal(strtoull(at += 6, NULL, 10), ticks[i]);
+	}
+	free(text);
+}
+
+TEST_WITH(segments, s, each_damaged_chunk_is_a_fault_and_the_others_are_read)
+{
+	for (unsigned hurt = 0; hurt < SMALL_CHUNKS; hurt++) {
+		bool keep[SMALL_CHUNKS];
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
+			keep[i] = i != hurt;
+		int fd = fd_of(s->one.bytes, s->one.size);
+		uint8_t byte = s->one.bytes[s->one.chunks[hurt].end - 5] ^ 0x40;
+		assert_int_equal(pwrite(fd, &byte, 1, (off_t)s->one.chunks[hurt].end - 5), 1);
+		char *expected = expect_chunks(&s->one, keep, true);
+		struct segment_run run = run_segment(fd, &nothing_special);
+		assert_true(run.faults != 0);
+		assert_string_equal(run.text, expected);
+		free(run.text);
+		free(expected);
+	}
+}
+
+/* Cut out of the file, a chunk is missing before the next; the last one only the index knows. */
+TEST_WITH(segments, s, each_missing_chunk_is_told_before_the_next)
+{
+	for (unsigned gone = 0; gone + 1 < SMALL_CHUNKS; gone++) {
+		const struct small_chunk *chunk = &s->one.chunks[gone];
+		bool keep[SMALL_CHUNKS];
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
+			keep[i] = i != gone;
+		uint8_t *bytes = malloc(s->one.size);
+		assert_non_null(bytes);
+		memcpy(bytes, s->one.bytes, chunk->begin);
+		memcpy(bytes + chunk->begin, s->one.bytes + chunk->end,
+			s->one.index_at - chunk->end);
+		size_t n = s->one.index_at - (chunk->end - chunk->begin);
+		char *expected = expect_chunks(&s->one, keep, true);
+		char *all = read_all(fd_of(bytes, n), BC_FORMAT_SEGMENT, &nothing_special);
+		struct segment_run run = run_segment(fd_of(bytes, n), &nothing_special);
+		char missing[120];
+		snprintf(missing, sizeof(missing),
+			"offset %zu bytes 0: %u record%s missing before chunk %u", chunk->begin,
+			chunk->records, chunk->records == 1 ? " is" : "s are", gone + 1);
+		assert_int_equal(strstr(all, missing) != NULL, chunk->records != 0);
+		assert_non_null(strstr(run.fault, "the segment has no index"));
+		assert_string_equal(run.text, expected);
+		free(all);
+		free(run.text);
+		free(expected);
+		free(bytes);
+	}
+}
+
+TEST_WITH(segments, s, a_chunk_that_is_there_twice_is_given_once)
+{
+	const bool keep[SMALL_CHUNKS] = {true, true, true, true, true, true};
+	char *expected = expect_chunks(&s->one, keep, false);
+
+	for (unsigned twice = 0; twice < SMALL_CHUNKS; twice++) {
+		const struct small_chunk *chunk = &s->one.chunks[twice];
+		size_t n = chunk->end - chunk->begin;
+		uint8_t *bytes = malloc(s->one.size + n);
+		assert_non_null(bytes);
+		memcpy(bytes, s->one.bytes, chunk->end);
+		memcpy(bytes + chunk->end, s->one.bytes + chunk->begin, n);
+		memcpy(bytes + chunk->end + n, s->one.bytes + chunk->end,
+			s->one.index_at - chunk->end);
+		struct segment_run run = run_segment(
+			fd_of(bytes, s->one.index_at + n), &nothing_special);
+		assert_int_equal(run.faults, 2);
+		assert_string_equal(run.text, expected);
+		free(run.text);
+		free(bytes);
+	}
+	free(expected);
+}
+
+struct choice {
+	bool keep[SMALL_CHUNKS];
+};
+
+static bool wants(void *context, const struct bc_chunk_info *info)
+{
+	const struct choice *choice = context;
+
+	return info->number < SMALL_CHUNKS && choice->keep[info->number];
+}
+
+/* Every choice of chunks; and that what isn't wanted isn't read shows in that its damage is not
+ * seen. */
+TEST_WITH(segments, s, with_an_index_only_the_wanted_chunks_are_read)
+{
+	for (unsigned mask = 0; mask < 1u << SMALL_CHUNKS; mask++) {
+		struct choice choice;
+		int fd = fd_of(s->one.bytes, s->one.size);
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+			static const uint8_t zeros[8];
+			choice.keep[i] = (mask >> i & 1) != 0;
+			if (!choice.keep[i])
+				assert_int_equal(pwrite(fd, zeros, sizeof(zeros),
+							 (off_t)s->one.chunks[i].end - 20),
+					sizeof(zeros));
+		}
+		struct wanted wanted = {.wants_chunk = wants, .context = &choice, .index_fd = 1};
+		char *expected = expect_chunks(&s->one, choice.keep, false);
+		struct segment_run run = run_segment(fd, &wanted);
+		if (run.faults != 0)
+			print_error("mask %x: %s\n", mask, run.fault);
+		assert_int_equal(run.faults, 0);
+		assert_string_equal(run.text, expected);
+		free(run.text);
+		/* Without one all is read, and what isn't wanted left out. */
+		wanted.index_fd = 0;
+		run = run_segment(fd_of(s->one.bytes, s->one.size), &wanted);
+		assert_int_equal(run.faults, 0);
+		assert_string_equal(run.text, expected);
+		free(run.text);
+		free(expected);
+	}
+}
+
+/* Segments of one recording: what was not wanted of the first is not missing before the second. */
+TEST_WITH(segments, s, continuity_goes_from_file_to_file_past_what_is_not_wanted)
+{
+	struct bc_continuity continuity = {0};
+	struct small_segment two;
+	struct small_segment three;
+	struct wanted all = {.continuity = &continuity};
+	struct segment_run run;
+
+	small_make(&two, s->dir.fd, 1, SMALL_RECORDS);
+	small_make(&three, s->dir.fd, 2, 2 * (uint64_t)SMALL_RECORDS);
+	for (unsigned mask = 0; mask < 1u << SMALL_CHUNKS; mask++) {
+		struct choice choice;
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
+			choice.keep[i] = (mask >> i & 1) != 0;
+		struct wanted some = {.wants_chunk = wants,
+			.context = &choice,
+			.index_fd = 1,
+			.continuity = &continuity};
+		run = run_segment(fd_of(s->one.bytes, s->one.size), &some);
+		assert_int_equal(run.faults, 0);
+		free(run.text);
+		run = run_segment(fd_of(two.bytes, two.size), &all);
+		assert_int_equal(run.faults, 0);
+		free(run.text);
+		bc_continuity_reset(&continuity);
+	}
+	/* A file that is left out altogether is missing. */
+	run = run_segment(fd_of(s->one.bytes, s->one.size), &all);
+	assert_int_equal(run.faults, 0);
+	free(run.text);
+	run = run_segment(fd_of(three.bytes, three.size), &all);
+	assert_int_equal(run.faults, 1);
+	assert_non_null(strstr(run.fault, "46 records are missing before chunk 0"));
+	free(run.text);
+	bc_continuity_reset(&continuity);
+	free(two.bytes);
+	free(three.bytes);
+}
+
+TEST(a_format_that_is_not_read_is_refused)
+{
+	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
+	struct bc_reader *reader;
+	struct bc_input *input;
+	struct bc_probe probe;
+	int fd = fd_of("0 1\n", 4);
+
+	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_DIN, &probe),
+		0);
+	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_VCD, &options), -95);
+	bc_reader_close(NULL);
+	bc_input_close(input);
+	close(fd);
+}

@@ -1,0 +1,952 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_reader.h"
+#include "formats/segment/segment_writer.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+#define RECORDING "20261120T091500Z-3f9a2c"
+#define NAME      RECORDING "-00000.byu.lz4"
+#define PARTIAL   NAME ".partial"
+
+/* What is in the test segment, chunk by chunk: two of them empty but for events, and three epochs,
+ * of which the second begins at a lower tick than the first ends at. */
+static const struct plan {
+	uint32_t records;
+	uint32_t epoch;
+	uint64_t first_tick;
+	uint32_t step; /* ticks from record to record */
+	uint32_t events;
+} plan[] = {
+	{5, 0, 1000, 10, 2},
+	{1, 0, 1040, 0, 0}, /* begins at the tick that the one before ends at */
+	{0, 0, 1040, 0, 1},
+	{7, 0, 2000, 0, 0}, /* all at one tick */
+	{3, 1, 50, 100, 1},
+	{4, 1, UINT64_C(1) << 40, 1, 3},
+	{0, 3, 0, 0, 1},
+	{2, 3, 7, 7, 0},
+};
+
+#define CHUNKS (sizeof(plan) / sizeof(plan[0]))
+
+struct fixture {
+	struct temp_dir dir;
+	struct bc_chunk chunk;
+	struct bc_chunk expected;
+	uint8_t encoded[BC_CHUNK_ENCODED_MAX];
+};
+
+static void set_up(struct fixture *f)
+{
+	signal(SIGXFSZ, SIG_IGN);
+	temp_dir_make(&f->dir);
+}
+
+static void tear_down(struct fixture *f)
+{
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static struct bc_segment_header header_of(uint32_t segment, uint64_t first_record)
+{
+	return (struct bc_segment_header){
+		.recording = RECORDING,
+		.segment = segment,
+		.source_kind = "sim",
+		.clock_hz = 66000000,
+		.first_record = first_record,
+		.metadata = "{\"test\":true}",
+	};
+}
+
+/* Fills a chunk by plan[i]; its records are numbered from `first_record` on. */
+static void fill(struct bc_chunk *chunk, size_t i, uint64_t first_record)
+{
+	const struct plan *p = &plan[i];
+
+	bc_chunk_reset(chunk, p->first_tick, p->epoch);
+	chunk->info.recording_tag = bc_recording_tag(RECORDING);
+	chunk->info.first_record = first_record;
+	chunk->info.wall_ns = INT64_C(1795166100000000000) + (int64_t)i;
+	for (uint32_t n = 0; n < p->events; n++) {
+		struct bc_event event = {
+			.position = n < p->records ? n : p->records,
+			.kind = n % 2 == 0 ? BC_EVENT_GAP : BC_EVENT_MARK,
+			.cause = n % 2 == 0 ? BC_GAP_BOARD : 0,
+			.exact = n % 2 == 0,
+			.value = n % 2 == 0 ? 10 + i : 0,
+			.duration_ns = n * 1000,
+			.text_bytes = (uint16_t)(n % 2 == 0 ? 0 : 3 + n),
+		};
+		assert_true(bc_chunk_add_event(chunk, &event, "mark a text"));
+	}
+	for (uint32_t n = 0; n < p->records; n++)
+		bc_record_store(chunk->records + (size_t)n * BC_RECORD_BYTES,
+			&(struct bc_record){
+				.addr = (uint32_t)(first_record + n),
+				.reqtype = (uint8_t)i,
+				.size = 8,
+				.proc = (uint8_t)(n % 4),
+				.time = p->step,
+			});
+	chunk->info.records = p->records;
+	chunk->info.last_tick = p->first_tick +
+				(p->records != 0 ? (uint64_t)p->step * (p->records - 1) : 0);
+}
+
+/* The first record of each chunk. */
+static uint64_t record_before(size_t i)
+{
+	uint64_t n = 0;
+
+	while (i-- > 0)
+		n += plan[i].records;
+	return n;
+}
+
+static void append(struct fixture *f, struct bc_segment_writer *writer, size_t i, uint64_t from)
+{
+	size_t header_bytes;
+	uint64_t bytes = writer->file.bytes;
+
+	fill(&f->chunk, i, from + record_before(i));
+	size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+	assert_int_equal(bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
+				 plan[i].events != 0, plan[i].events != 0 ? 10 + i : 0),
+		0);
+	assert_int_equal(writer->file.bytes, bytes + n);
+}
+
+/* Writes the whole plan to a segment, sealed or left open. */
+static void write_segment(
+	struct fixture *f, const char *name, uint32_t segment, uint64_t from, bool is_sealed)
+{
+	struct bc_segment_header header = header_of(segment, from);
+	struct bc_segment_writer writer;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, name, ".partial", &header), 0);
+	for (size_t i = 0; i < CHUNKS; i++)
+		append(f, &writer, i, from);
+	assert_int_equal(writer.chunks, CHUNKS);
+	assert_int_equal(writer.records, record_before(CHUNKS));
+	if (is_sealed)
+		assert_int_equal(bc_segment_seal(&writer), 0);
+	else
+		bc_segment_abandon(&writer);
+	assert_int_equal(writer.file.fd, -1);
+}
+
+struct reading {
+	int fd;
+	struct bc_segment_reader *reader;
+};
+
+static struct reading begin_reading(struct fixture *f, const char *name)
+{
+	struct reading r = {.fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC)};
+
+	assert_true(r.fd >= 0);
+	assert_int_equal(bc_segment_reader_open(
+				 &r.reader, (struct bc_stream){.fd = r.fd, .wake_fd = -1}, NULL, 0),
+		0);
+	return r;
+}
+
+static void end_reading(struct reading *r)
+{
+	bc_segment_reader_close(r->reader);
+	close(r->fd);
+}
+
+/* The chunk just read is that of the plan. */
+static void assert_chunk(
+	struct fixture *f, size_t i, uint32_t segment, uint64_t from, bool has_records)
+{
+	const struct bc_chunk *got = &f->chunk;
+	struct bc_chunk *want = &f->expected;
+
+	fill(want, i, from + record_before(i));
+	bc_chunk_describe(want);
+	assert_int_equal(got->info.recording_tag, want->info.recording_tag);
+	assert_int_equal(got->info.segment, segment);
+	assert_int_equal(got->info.number, i);
+	assert_int_equal(got->info.first_record, want->info.first_record);
+	assert_int_equal(got->info.records, want->info.records);
+	assert_int_equal(got->info.epoch, want->info.epoch);
+	assert_int_equal(got->info.first_tick, want->info.first_tick);
+	assert_int_equal(got->info.last_tick, want->info.last_tick);
+	assert_true(got->info.wall_ns == want->info.wall_ns);
+	assert_int_equal(got->info.addr_low, want->info.addr_low);
+	assert_int_equal(got->info.addr_high, want->info.addr_high);
+	assert_memory_equal(got->info.types, want->info.types, sizeof(want->info.types));
+	assert_memory_equal(got->info.procs, want->info.procs, sizeof(want->info.procs));
+	assert_int_equal(got->info.records_hash, want->info.records_hash);
+	assert_int_equal(got->info.events, want->info.events);
+	for (uint32_t n = 0; n < want->info.events; n++) {
+		const struct bc_event *a = &got->events[n];
+		const struct bc_event *b = &want->events[n];
+		assert_int_equal(a->position, b->position);
+		assert_int_equal(a->kind, b->kind);
+		assert_int_equal(a->cause, b->cause);
+		assert_int_equal(a->exact, b->exact);
+		assert_int_equal(a->value, b->value);
+		assert_int_equal(a->duration_ns, b->duration_ns);
+		assert_int_equal(a->text_bytes, b->text_bytes);
+		assert_memory_equal(got->text + a->text, want->text + b->text, b->text_bytes);
+	}
+	if (has_records)
+		assert_memory_equal(
+			got->records, want->records, (size_t)want->info.records * BC_RECORD_BYTES);
+}
+
+/* Reads one segment of the plan in full, from what the reader stands at. */
+static void assert_segment(struct fixture *f, struct bc_segment_reader *reader, uint32_t segment,
+	uint64_t from, bool is_sealed)
+{
+	assert_int_equal(bc_segment_read(reader, &f->chunk), BC_FOUND_SEGMENT);
+	const struct bc_segment_header *header = bc_segment_reader_header(reader);
+	assert_non_null(header);
+	assert_string_equal(header->recording, RECORDING);
+	assert_int_equal(header->segment, segment);
+	assert_int_equal(header->first_record, from);
+	assert_string_equal(header->metadata, "{\"test\":true}");
+	for (size_t i = 0; i < CHUNKS; i++) {
+		assert_int_equal(bc_segment_read(reader, &f->chunk), BC_FOUND_CHUNK);
+		assert_chunk(f, i, segment, from, true);
+		assert_int_equal(bc_segment_reader_missing(reader), 0);
+	}
+	if (is_sealed)
+		assert_int_equal(bc_segment_read(reader, &f->chunk), BC_FOUND_INDEX);
+}
+
+static void assert_end(struct fixture *f, struct bc_segment_reader *reader, bool is_sealed)
+{
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(bc_segment_read(reader, &f->chunk), BC_FOUND_END);
+		assert_int_equal(bc_segment_reader_is_sealed(reader), is_sealed);
+	}
+}
+
+/* Writing and reading back */
+
+TEST_F(a_sealed_segment_is_read_back_whole)
+{
+	write_segment(f, NAME, 3, 1000, true);
+	assert_true(temp_exists(&f->dir, NAME));
+	assert_false(temp_exists(&f->dir, PARTIAL));
+	struct reading r = begin_reading(f, NAME);
+	assert_segment(f, r.reader, 3, 1000, true);
+	assert_end(f, r.reader, true);
+	end_reading(&r);
+}
+
+TEST_F(a_segment_being_written_is_read_up_to_its_last_chunk_and_is_not_sealed)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	for (size_t n = 0; n <= CHUNKS; n++) {
+		if (n != 0)
+			append(f, &writer, n - 1, 0);
+		struct reading r = begin_reading(f, PARTIAL);
+		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
+		for (size_t i = 0; i < n; i++) {
+			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
+			assert_chunk(f, i, 0, 0, true);
+		}
+		assert_end(f, r.reader, false);
+		end_reading(&r);
+	}
+	bc_segment_abandon(&writer);
+	assert_true(temp_exists(&f->dir, PARTIAL));
+	assert_false(temp_exists(&f->dir, NAME));
+}
+
+TEST_F(a_segment_without_chunks_can_be_sealed_and_read)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+	struct bc_segment_index index;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	struct reading r = begin_reading(f, NAME);
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
+	assert_end(f, r.reader, true);
+	assert_int_equal(bc_segment_index_load(&index, r.fd), 0);
+	assert_int_equal(index.head.rows, 0);
+	assert_int_equal(bc_segment_index_find_record(&index, 0), 0);
+	assert_int_equal(bc_segment_index_find_tick(&index, 0, 0), 0);
+	bc_segment_index_free(&index);
+	end_reading(&r);
+}
+
+TEST_F(segments_behind_one_another_are_read_as_a_row)
+{
+	uint64_t records = record_before(CHUNKS);
+	size_t n[2];
+
+	write_segment(f, "0", 0, 0, false);
+	write_segment(f, "1", 1, records, true);
+	uint8_t *bytes[2] = {
+		temp_read(&f->dir, "0.partial", &n[0]), temp_read(&f->dir, "1", &n[1])};
+	uint8_t *row = malloc(3 * (n[0] + n[1]));
+	assert_non_null(row);
+	for (unsigned order = 0; order < 8; order++) { /* three of them, each any of the two */
+		size_t row_n = 0;
+		for (unsigned i = 0; i < 3; i++) {
+			unsigned which = order >> i & 1;
+			memcpy(row + row_n, bytes[which], n[which]);
+			row_n += n[which];
+		}
+		temp_write(&f->dir, "row", row, row_n);
+		struct reading r = begin_reading(f, "row");
+		for (unsigned i = 0; i < 3; i++) {
+			unsigned which = order >> i & 1;
+			assert_segment(f, r.reader, which, which * records, which == 1);
+		}
+		assert_end(f, r.reader, order >> 2 == 1);
+		end_reading(&r);
+	}
+	free(row);
+	free(bytes[0]);
+	free(bytes[1]);
+}
+
+/* What stands a second time is not gone back to: nothing is missing behind it. */
+TEST_F(a_segment_begun_twice_leaves_nothing_missing)
+{
+	uint64_t records = record_before(CHUNKS);
+	size_t n[2];
+
+	write_segment(f, "0", 0, 0, true);
+	write_segment(f, "1", 1, records, true);
+	struct reading r = begin_reading(f, "0");
+	struct bc_segment_index index;
+	struct bc_chunk_info info;
+	assert_int_equal(bc_segment_index_load(&index, r.fd), 0);
+	uint64_t second_chunk = bc_segment_index_row(&index, 1, &info);
+	bc_segment_index_free(&index);
+	end_reading(&r);
+	uint8_t *bytes[2] = {temp_read(&f->dir, "0", &n[0]), temp_read(&f->dir, "1", &n[1])};
+	uint8_t *row = malloc(2 * n[0] + n[1]);
+	assert_non_null(row);
+	memcpy(row, bytes[0], n[0]);
+	memcpy(row + n[0], bytes[0], second_chunk);
+	memcpy(row + n[0] + second_chunk, bytes[1], n[1]);
+	temp_write(&f->dir, "row", row, n[0] + second_chunk + n[1]);
+	r = begin_reading(f, "row");
+	assert_segment(f, r.reader, 0, 0, true);
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
+	assert_chunk(f, 0, 0, 0, true);
+	assert_int_equal(bc_segment_reader_missing(r.reader), 0);
+	assert_segment(f, r.reader, 1, records, true);
+	assert_end(f, r.reader, true);
+	end_reading(&r);
+	free(row);
+	free(bytes[0]);
+	free(bytes[1]);
+}
+
+TEST_F(bytes_read_before_come_first)
+{
+	size_t n;
+
+	write_segment(f, NAME, 0, 0, true);
+	uint8_t *bytes = temp_read(&f->dir, NAME, &n);
+	for (size_t head = 0; head <= n; head += head < 200 ? 1 : 37) {
+		struct bc_segment_reader *reader;
+		int fd = openat(f->dir.fd, NAME, O_RDONLY | O_CLOEXEC);
+		assert_int_equal(lseek(fd, (off_t)head, SEEK_SET), head);
+		assert_int_equal(
+			bc_segment_reader_open(&reader, (struct bc_stream){.fd = fd, .wake_fd = -1},
+				head != 0 ? bytes : NULL, head),
+			0);
+		assert_segment(f, reader, 0, 0, true);
+		assert_end(f, reader, true);
+		bc_segment_reader_close(reader);
+		close(fd);
+	}
+	struct bc_segment_reader *reader;
+	assert_int_equal(
+		bc_segment_reader_open(&reader, (struct bc_stream){.fd = -1, .wake_fd = -1}, bytes,
+			(1u << 20) + 1),
+		-EINVAL);
+	free(bytes);
+	bc_segment_reader_close(NULL);
+}
+
+TEST_F(full_chunks_come_back)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+	struct dice dice = {.state = 7};
+	size_t header_bytes;
+	enum { FULL = 5 };
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	uint64_t hashes[FULL];
+	for (uint32_t i = 0; i < FULL; i++) {
+		bc_chunk_reset(&f->chunk, i, 0);
+		f->chunk.info.recording_tag = bc_recording_tag(RECORDING);
+		f->chunk.info.first_record = (uint64_t)i * BC_CHUNK_RECORDS;
+		f->chunk.info.records = BC_CHUNK_RECORDS;
+		if (i % 2 == 0)
+			dice_fill(&dice, f->chunk.records, BC_CHUNK_BYTES);
+		else
+			memset(f->chunk.records, (int)i, BC_CHUNK_BYTES);
+		char text[BC_CHUNK_TEXT_BYTES / BC_CHUNK_EVENTS];
+		memset(text, 't', sizeof(text));
+		struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = sizeof(text)};
+		while (bc_chunk_add_event(&f->chunk, &event, text))
+			event.position += 300;
+		assert_int_equal(f->chunk.info.events, BC_CHUNK_EVENTS);
+		size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+		assert_true(n <= BC_CHUNK_ENCODED_MAX);
+		hashes[i] = f->chunk.info.records_hash;
+		assert_int_equal(
+			bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0),
+			0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	struct reading r = begin_reading(f, NAME);
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
+	for (uint32_t i = 0; i < FULL; i++) {
+		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
+		assert_int_equal(f->chunk.info.records, BC_CHUNK_RECORDS);
+		assert_int_equal(f->chunk.info.records_hash, hashes[i]);
+		bc_chunk_describe(&f->chunk);
+		assert_int_equal(f->chunk.info.records_hash, hashes[i]);
+		assert_int_equal(f->chunk.info.events, BC_CHUNK_EVENTS);
+	}
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
+	assert_end(f, r.reader, true);
+	end_reading(&r);
+}
+
+/* The index */
+
+static struct bc_segment_index load_index(int fd)
+{
+	struct bc_segment_index index;
+
+	assert_int_equal(bc_segment_index_load(&index, fd), 0);
+	return index;
+}
+
+TEST_F(the_index_has_a_row_for_each_chunk_and_the_totals)
+{
+	write_segment(f, NAME, 2, 77, true);
+	struct reading r = begin_reading(f, NAME);
+	struct bc_segment_index index = load_index(r.fd);
+	assert_int_equal(index.head.rows, CHUNKS);
+	assert_int_equal(index.head.records, record_before(CHUNKS));
+	uint64_t gaps = 0;
+	uint64_t lost = 0;
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
+	for (uint32_t i = 0; i < CHUNKS; i++) {
+		struct bc_chunk_info info;
+		memset(&info, 0, sizeof(info));
+		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
+		uint64_t offset = bc_segment_index_row(&index, i, &info);
+		assert_int_equal(offset, bc_segment_reader_offset(r.reader));
+		assert_memory_equal(&info, &f->chunk.info, sizeof(info));
+		gaps += plan[i].events != 0;
+		lost += plan[i].events != 0 ? 10 + i : 0;
+	}
+	assert_int_equal(index.head.gaps, gaps);
+	assert_int_equal(index.head.lost, lost);
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
+	assert_int_equal(index.head.offset, bc_segment_reader_offset(r.reader));
+	bc_segment_index_free(&index);
+	end_reading(&r);
+}
+
+TEST_F(every_record_is_found_by_its_number)
+{
+	uint64_t from = 77;
+
+	write_segment(f, NAME, 2, from, true);
+	struct reading r = begin_reading(f, NAME);
+	struct bc_segment_index index = load_index(r.fd);
+	for (uint64_t record = 0; record < from + record_before(CHUNKS) + 5; record++) {
+		uint32_t expected = 0; /* the first chunk that ends behind it */
+		while (expected < CHUNKS && from + record_before(expected + 1) <= record)
+			expected++;
+		assert_int_equal(bc_segment_index_find_record(&index, record), expected);
+	}
+	assert_int_equal(bc_segment_index_find_record(&index, UINT64_MAX), CHUNKS);
+	bc_segment_index_free(&index);
+	end_reading(&r);
+}
+
+TEST_F(every_tick_of_every_epoch_is_found)
+{
+	write_segment(f, NAME, 0, 0, true);
+	struct reading r = begin_reading(f, NAME);
+	struct bc_segment_index index = load_index(r.fd);
+	for (uint32_t epoch = 0; epoch < 6; epoch++) {
+		for (size_t i = 0; i < CHUNKS; i++) {
+			uint64_t edges[2] = {plan[i].first_tick,
+				plan[i].first_tick + (uint64_t)plan[i].step * plan[i].records};
+			for (int n = 0; n < 14; n++) {
+				uint64_t tick = edges[n % 2] + (uint64_t)(n / 2) - 3;
+				uint32_t expected = 0;
+				for (; expected < CHUNKS; expected++) {
+					const struct plan *p = &plan[expected];
+					uint64_t last = p->first_tick +
+							(p->records != 0 ? (uint64_t)p->step *
+										   (p->records - 1)
+									 : 0);
+					if (p->epoch > epoch || (p->epoch == epoch && last >= tick))
+						break;
+				}
+				assert_int_equal(
+					bc_segment_index_find_tick(&index, epoch, tick), expected);
+			}
+		}
+	}
+	bc_segment_index_free(&index);
+	end_reading(&r);
+}
+
+TEST_F(any_row_of_chunks_is_read_without_the_others)
+{
+	write_segment(f, NAME, 0, 0, true);
+	struct reading r = begin_reading(f, NAME);
+	struct bc_segment_index index = load_index(r.fd);
+	for (uint32_t first = 0; first < CHUNKS; first++) {
+		for (uint32_t end = first; end <= CHUNKS; end++) {
+			struct bc_chunk_info info;
+			uint64_t from = bc_segment_index_row(&index, first, &info);
+			uint64_t to = end < CHUNKS ? bc_segment_index_row(&index, end, &info)
+						   : index.head.offset;
+			assert_int_equal(bc_segment_reader_range(r.reader, from, to), 0);
+			for (uint32_t i = first; i < end; i++) {
+				assert_int_equal(
+					bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
+				assert_chunk(f, i, 0, 0, true);
+				assert_int_equal(bc_segment_reader_missing(r.reader), 0);
+			}
+			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_END);
+		}
+		/* To the end of the file: its index is whole, though not all chunks were seen. */
+		struct bc_chunk_info info;
+		uint64_t from = bc_segment_index_row(&index, first, &info);
+		assert_int_equal(bc_segment_reader_range(r.reader, from, UINT64_MAX), 0);
+		for (uint32_t i = first; i < CHUNKS; i++)
+			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
+		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
+		assert_end(f, r.reader, true);
+	}
+	bc_segment_index_free(&index);
+	end_reading(&r);
+}
+
+TEST_F(headers_alone_are_read_without_the_records)
+{
+	write_segment(f, NAME, 0, 0, true);
+	struct reading r = begin_reading(f, NAME);
+	bc_segment_reader_skip_records(r.reader);
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
+	for (size_t i = 0; i < CHUNKS; i++) {
+		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
+		assert_chunk(f, i, 0, 0, false);
+	}
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
+	assert_end(f, r.reader, true);
+	end_reading(&r);
+}
+
+static int load_error(struct fixture *f, const char *name)
+{
+	struct bc_segment_index index;
+	int fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	int rc = bc_segment_index_load(&index, fd);
+	if (rc == 0)
+		bc_segment_index_free(&index);
+	else
+		assert_null(index.rows);
+	close(fd);
+	return rc;
+}
+
+TEST_F(what_has_no_index_is_said_to_have_none)
+{
+	struct bc_segment_index index;
+	size_t n;
+	int fds[2];
+
+	write_segment(f, NAME, 0, 0, true);
+	write_segment(f, "open", 1, 0, false);
+	assert_int_equal(load_error(f, "open.partial"), -ENOENT);
+	uint8_t *bytes = temp_read(&f->dir, NAME, &n);
+	for (size_t part = 0; part < n; part += part + 100 < n ? 31 : 1) {
+		temp_write(&f->dir, "torn", bytes, part);
+		assert_int_equal(load_error(f, "torn"), -ENOENT);
+	}
+	uint8_t *row = malloc(2 * n);
+	assert_non_null(row);
+	memcpy(row, bytes, n);
+	memcpy(row + n, bytes, n);
+	temp_write(&f->dir, "row", row, 2 * n); /* two segments have no one index */
+	assert_int_equal(load_error(f, "row"), -ENOENT);
+	free(row);
+	free(bytes);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(bc_segment_index_load(&index, fds[0]), -ENOENT);
+	close(fds[0]);
+	close(fds[1]);
+	assert_int_equal(bc_segment_index_load(&index, -1), -EBADF);
+}
+
+TEST_F(every_flipped_bit_of_an_index_is_noticed)
+{
+	size_t n;
+
+	write_segment(f, NAME, 0, 0, true);
+	uint8_t *bytes = temp_read(&f->dir, NAME, &n);
+	int fd = openat(f->dir.fd, NAME, O_RDWR | O_CLOEXEC);
+	for (size_t at = n - bc_index_bytes(CHUNKS); at < n; at++) {
+		for (int bit = 0; bit < 8; bit++) {
+			struct bc_segment_index index;
+			uint8_t flipped = (uint8_t)(bytes[at] ^ 1 << bit);
+			assert_int_equal(pwrite(fd, &flipped, 1, (off_t)at), 1);
+			int rc = bc_segment_index_load(&index, fd);
+			assert_int_equal(rc, at >= n - BC_TRAILER_BYTES ? -ENOENT : -EBADMSG);
+		}
+		assert_int_equal(pwrite(fd, bytes + at, 1, (off_t)at), 1);
+	}
+	assert_int_equal(load_error(f, NAME), 0);
+	close(fd);
+	free(bytes);
+}
+
+TEST_F(records_of_chunks_that_were_taken_out_are_missed)
+{
+	uint64_t from = 500;
+	size_t n;
+
+	write_segment(f, NAME, 0, from, true);
+	uint8_t *bytes = temp_read(&f->dir, NAME, &n);
+	struct reading whole = begin_reading(f, NAME);
+	struct bc_segment_index index = load_index(whole.fd);
+	for (uint32_t out = 0; out < CHUNKS; out++) {
+		struct bc_chunk_info info;
+		size_t begin = bc_segment_index_row(&index, out, &info);
+		size_t end = begin + bc_chunk_encoded_bytes(&info);
+		uint8_t *rest = malloc(n);
+		assert_non_null(rest);
+		memcpy(rest, bytes, begin);
+		memcpy(rest + begin, bytes + end, n - end);
+		temp_write(&f->dir, "rest", rest, n - (end - begin));
+		free(rest);
+		struct reading r = begin_reading(f, "rest");
+		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
+		for (uint32_t i = 0; i < CHUNKS; i++) {
+			if (i == out)
+				continue;
+			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
+			assert_chunk(f, i, 0, from, true);
+			assert_int_equal(bc_segment_reader_missing(r.reader),
+				i == out + 1 ? plan[out].records : 0);
+		}
+		/* The index tells of a chunk that isn't there. */
+		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_DAMAGE);
+		assert_end(f, r.reader, false);
+		end_reading(&r);
+	}
+	bc_segment_index_free(&index);
+	end_reading(&whole);
+	free(bytes);
+}
+
+/* Names */
+
+TEST_F(names_that_are_taken_are_refused_and_left_alone)
+{
+	static const char *const taken[] = {NAME, PARTIAL};
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+
+	for (int i = 0; i < 2; i++) {
+		size_t n;
+		temp_write(&f->dir, taken[i], "mine", 4);
+		assert_int_equal(
+			bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), -EEXIST);
+		assert_int_equal(writer.file.fd, -1);
+		uint8_t *bytes = temp_read(&f->dir, taken[i], &n);
+		assert_int_equal(n, 4);
+		assert_memory_equal(bytes, "mine", 4);
+		free(bytes);
+		assert_int_equal(temp_dir_empty(&f->dir), 1);
+	}
+	/* A link that leads nowhere is a name, too. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(symlinkat("nowhere", f->dir.fd, taken[i]), 0);
+		assert_int_equal(
+			bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), -EEXIST);
+		assert_int_equal(temp_dir_empty(&f->dir), 1);
+	}
+}
+
+TEST_F(names_too_long_are_refused)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+	char name[400];
+
+	for (size_t n = 230; n < 400; n++) {
+		memset(name, 'n', n);
+		name[n] = '\0';
+		int rc = bc_segment_create(&writer, f->dir.fd, name, ".partial", &header);
+		assert_int_equal(rc, n + 8 <= 255 ? 0 : -ENAMETOOLONG);
+		bc_segment_abandon(&writer);
+		assert_int_equal(temp_dir_empty(&f->dir), rc == 0);
+	}
+}
+
+TEST_F(a_header_that_cannot_be_written_leaves_nothing)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+
+	strcpy(header.metadata, "[]");
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), -EINVAL);
+	assert_int_equal(writer.file.fd, -1);
+	bc_segment_abandon(&writer);
+	header = header_of(0, 0);
+	assert_int_equal(bc_segment_create(&writer, -1, NAME, ".partial", &header), -EBADF);
+	assert_int_equal(writer.file.fd, -1);
+	assert_int_equal(temp_dir_empty(&f->dir), 0);
+}
+
+TEST_F(sealing_never_replaces_a_file_and_can_be_tried_again)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+	size_t n;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	for (size_t i = 0; i < CHUNKS - 1; i++)
+		append(f, &writer, i, 0);
+	uint8_t *before = temp_read(&f->dir, PARTIAL, &n);
+	temp_write(&f->dir, NAME, "mine", 4);
+	for (int again = 0; again < 2; again++) {
+		size_t now;
+		assert_int_equal(bc_segment_seal(&writer), -EEXIST);
+		uint8_t *bytes = temp_read(&f->dir, NAME, &now);
+		assert_int_equal(now, 4);
+		assert_memory_equal(bytes, "mine", 4);
+		free(bytes);
+		bytes = temp_read(&f->dir, PARTIAL, &now); /* as it was: no index in it */
+		assert_int_equal(now, n);
+		assert_memory_equal(bytes, before, n);
+		free(bytes);
+	}
+	free(before);
+	assert_int_equal(unlinkat(f->dir.fd, NAME, 0), 0);
+	append(f, &writer, CHUNKS - 1, 0);
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	struct reading r = begin_reading(f, NAME);
+	assert_segment(f, r.reader, 0, 0, true);
+	assert_end(f, r.reader, true);
+	end_reading(&r);
+}
+
+TEST_F(a_deleted_segment_is_noticed)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	assert_false(bc_new_file_is_deleted(&writer.file));
+	assert_int_equal(unlinkat(f->dir.fd, PARTIAL, 0), 0);
+	assert_true(bc_new_file_is_deleted(&writer.file));
+	assert_int_equal(bc_segment_seal(&writer), -ENOENT);
+	bc_segment_abandon(&writer);
+	assert_int_equal(writer.file.fd, -1);
+}
+
+TEST_F(a_sync_makes_durable_what_is_appended)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	assert_int_equal(writer.file.durable, 0);
+	for (size_t i = 0; i < CHUNKS; i++) {
+		uint64_t before = writer.file.bytes;
+		assert_int_equal(bc_new_file_sync(&writer.file), 0);
+		append(f, &writer, i, 0);
+		assert_int_equal(writer.file.durable, before);
+	}
+	bc_segment_abandon(&writer);
+}
+
+/* Failing writes: a file size that may not be passed makes them short, then fail. */
+
+static void set_file_limit(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static size_t file_bytes(struct fixture *f, const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(f->dir.fd, name, &st, 0), 0);
+	return (size_t)st.st_size;
+}
+
+TEST_F(a_chunk_that_fails_at_any_byte_is_undone_and_can_be_tried_again)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	for (size_t i = 0; i < CHUNKS; i++) {
+		size_t header_bytes;
+		fill(&f->chunk, i, record_before(i));
+		size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+		uint64_t bytes = writer.file.bytes;
+		for (size_t room = 0; room < n; room++) {
+			set_file_limit(bytes + room);
+			int rc = bc_segment_append(
+				&writer, f->encoded, header_bytes, &f->chunk.info, 1, 1);
+			set_file_limit(RLIM_INFINITY);
+			assert_int_equal(rc, -EFBIG);
+			assert_int_equal(writer.file.bytes, bytes);
+			assert_int_equal(writer.chunks, i);
+			assert_int_equal(file_bytes(f, PARTIAL), bytes);
+		}
+		append(f, &writer, i, 0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	struct reading r = begin_reading(f, NAME);
+	assert_segment(f, r.reader, 0, 0, true);
+	assert_end(f, r.reader, true);
+	end_reading(&r);
+}
+
+TEST_F(a_seal_that_fails_at_any_byte_is_undone_and_can_be_tried_again)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	for (size_t i = 0; i < CHUNKS; i++)
+		append(f, &writer, i, 0);
+	uint64_t bytes = writer.file.bytes;
+	for (uint64_t room = 0; room < bc_index_bytes(CHUNKS); room++) {
+		set_file_limit(bytes + room);
+		int rc = bc_segment_seal(&writer);
+		set_file_limit(RLIM_INFINITY);
+		assert_int_equal(rc, -EFBIG);
+		assert_int_equal(writer.file.bytes, bytes);
+		assert_int_equal(file_bytes(f, PARTIAL), bytes);
+		assert_false(temp_exists(&f->dir, NAME));
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	struct reading r = begin_reading(f, NAME);
+	assert_segment(f, r.reader, 0, 0, true);
+	assert_end(f, r.reader, true);
+	end_reading(&r);
+}
+
+TEST_F(a_segment_that_cannot_be_begun_at_any_byte_leaves_nothing)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+	int rc = -EFBIG;
+	size_t room = 0;
+
+	for (; rc != 0; room++) {
+		set_file_limit(room);
+		rc = bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header);
+		set_file_limit(RLIM_INFINITY);
+		if (rc == 0)
+			break;
+		assert_int_equal(rc, -EFBIG);
+		assert_int_equal(writer.file.fd, -1);
+		assert_int_equal(temp_dir_empty(&f->dir), 0);
+	}
+	assert_int_equal(writer.file.bytes, room);
+	bc_segment_abandon(&writer);
+}
+
+TEST_F(a_segment_holds_65536_chunks_and_no_more)
+{
+	struct bc_segment_header header = header_of(0, 0);
+	struct bc_segment_writer writer;
+	size_t header_bytes;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	bc_chunk_reset(&f->chunk, 0, 0);
+	f->chunk.info.recording_tag = bc_recording_tag(RECORDING);
+	bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+	for (uint32_t i = 0; i < BC_SEGMENT_CHUNKS; i++)
+		assert_int_equal(
+			bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0),
+			0);
+	assert_int_equal(
+		bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0), -EFBIG);
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	struct reading r = begin_reading(f, NAME);
+	struct bc_segment_index index = load_index(r.fd);
+	assert_int_equal(index.head.rows, BC_SEGMENT_CHUNKS);
+	bc_segment_index_free(&index);
+	bc_segment_reader_skip_records(r.reader);
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
+	for (uint32_t i = 0; i < BC_SEGMENT_CHUNKS; i++) {
+		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
+		assert_int_equal(f->chunk.info.number, i);
+	}
+	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
+	assert_end(f, r.reader, true);
+	end_reading(&r);
+}
+
+TEST(ticks_that_no_clock_reaches_make_no_header)
+{
+	static struct bc_chunk chunk;
+	static struct bc_chunk read;
+	static uint8_t header[BC_CHUNK_HEADER_MAX];
+	const struct bc_event anchor = {
+		.kind = BC_EVENT_ANCHOR, .exact = true, .value = BC_TICK_END - 1};
+
+	bc_chunk_reset(&chunk, BC_TICK_END - 1, 0);
+	assert_true(bc_chunk_add_event(&chunk, &anchor, NULL));
+	chunk.info.event_bytes = BC_EVENT_BYTES;
+	assert_true(bc_chunk_header_read(&read, header, bc_chunk_header_write(header, &chunk)));
+	chunk.events[0].value++;
+	assert_false(bc_chunk_header_read(&read, header, bc_chunk_header_write(header, &chunk)));
+	chunk.events[0].value--;
+	chunk.info.last_tick++;
+	assert_false(bc_chunk_header_read(&read, header, bc_chunk_header_write(header, &chunk)));
+	chunk.info.last_tick--;
+	chunk.info.first_tick++;
+	assert_false(bc_chunk_header_read(&read, header, bc_chunk_header_write(header, &chunk)));
+}

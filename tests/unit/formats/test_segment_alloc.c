@@ -1,0 +1,367 @@
+/* Every allocation of writing and reading a segment fails in turn, those of the libraries included:
+ * malloc() and its like are this program's own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/reader/input.h"
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_reader.h"
+#include "formats/segment/segment_writer.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+/* The sanitizers have the allocator for themselves. */
+TEST(allocations_fail_in_turn)
+{
+	skip();
+}
+
+#else
+
+/* glibc's own, behind the names that are taken here. */
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_realloc(void *p, size_t bytes);
+void __libc_free(void *p);
+
+static struct {
+	bool is_on;
+	bool is_lasting;    /* after the one that fails, all do */
+	long until_failure; /* allocations that still succeed; -1: all do */
+	long live;          /* allocations that were not freed again */
+	bool has_failed;
+} heap;
+
+static bool fails(void)
+{
+	if (!heap.is_on)
+		return false;
+	if (heap.until_failure == 0) {
+		heap.until_failure = heap.is_lasting ? 0 : -1;
+		heap.has_failed = true;
+		return true;
+	}
+	if (heap.until_failure > 0)
+		heap.until_failure--;
+	return false;
+}
+
+void *malloc(size_t bytes)
+{
+	void *p = fails() ? NULL : __libc_malloc(bytes);
+
+	heap.live += heap.is_on && p != NULL;
+	return p;
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+	void *p = fails() ? NULL : __libc_calloc(n, bytes);
+
+	heap.live += heap.is_on && p != NULL;
+	return p;
+}
+
+void *realloc(void *old, size_t bytes)
+{
+	void *p = fails() ? NULL : __libc_realloc(old, bytes);
+
+	heap.live += heap.is_on && p != NULL && old == NULL;
+	return p;
+}
+
+/* For jansson, whose parser overruns its buffer when an allocation fails (2.14: lex_save). */
+static void *malloc_without_fail(size_t bytes)
+{
+	void *p = __libc_malloc(bytes);
+
+	heap.live += heap.is_on && p != NULL;
+	return p;
+}
+
+void free(void *p)
+{
+	heap.live -= heap.is_on && p != NULL;
+	__libc_free(p);
+}
+
+#define CHUNKS  300u /* more than the first piece of an index has rows */
+#define RECORDS 5u
+
+struct fixture {
+	struct temp_dir dir;
+	struct bc_segment_header header;
+	struct bc_chunk chunk;
+	uint8_t records[RECORDS * BC_RECORD_BYTES];
+	uint8_t encoded[BC_CHUNK_ENCODED_MAX];
+};
+
+static void set_up(struct fixture *f)
+{
+	json_set_alloc_funcs(malloc_without_fail, free);
+	temp_dir_make(&f->dir);
+	f->header = (struct bc_segment_header){
+		.recording = "20261120T091500Z-3f9a2c",
+		.label = "x",
+		.continues = "y",
+		.source_kind = "usb",
+		.board_serial = "1",
+		.has_mapping = true,
+		.metadata = "{\"a\":\"b\",\"c\":[1,2,{}]}",
+	};
+	for (size_t i = 0; i < sizeof(f->records); i++)
+		f->records[i] = (uint8_t)(i * 7);
+}
+
+static void tear_down(struct fixture *f)
+{
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+/* Runs `work` with the first allocation failing, then the second, and so on until none does. It
+ * returns what it came to; what it took it must have given back. */
+static void fail_in_turn(struct fixture *f, int (*work)(struct fixture *f), int (*check)(int rc))
+{
+	for (long n = 0;; n++) {
+		assert_true(n < 100000);
+		heap.until_failure = n;
+		heap.live = 0;
+		heap.has_failed = false;
+		heap.is_on = true;
+		int rc = work(f);
+		heap.is_on = false;
+		assert_int_equal(heap.live, 0);
+		if (!heap.has_failed) {
+			assert_int_equal(rc, 0);
+			assert_true(n > 0);
+			return;
+		}
+		if (!check(rc))
+			fail_msg("allocation %ld fails: it comes to %d", n, rc);
+	}
+}
+
+static void fail_each(struct fixture *f, int (*work)(struct fixture *f), int (*check)(int rc))
+{
+	heap.is_lasting = true;
+	fail_in_turn(f, work, check);
+	heap.is_lasting = false;
+	fail_in_turn(f, work, check);
+}
+
+static int is_no_memory(int rc)
+{
+	return rc == -ENOMEM;
+}
+
+static int create(struct fixture *f)
+{
+	struct bc_segment_writer writer;
+	int rc = bc_segment_create(&writer, f->dir.fd, "s", ".partial", &f->header);
+
+	bc_segment_abandon(&writer);
+	if (rc == 0)
+		unlinkat(f->dir.fd, "s.partial", 0);
+	return rc;
+}
+
+TEST_F(creating_a_segment_fails_with_nothing_left_behind)
+{
+	fail_each(f, create, is_no_memory);
+	assert_int_equal(temp_dir_empty(&f->dir), 0);
+}
+
+/* A chunk whose index row has no room is refused, and what was written can be sealed. */
+TEST_F(an_index_that_cannot_grow_refuses_the_chunk_and_keeps_the_others)
+{
+	size_t header_bytes;
+
+	for (long allocations = 0; allocations < 3; allocations++) {
+		struct bc_segment_writer writer;
+		uint32_t appended = 0;
+		int rc = 0;
+		assert_int_equal(
+			bc_segment_create(&writer, f->dir.fd, "s", ".partial", &f->header), 0);
+		bc_chunk_reset(&f->chunk, 0, 0);
+		f->chunk.info.recording_tag = bc_recording_tag(f->header.recording);
+		f->chunk.info.records = RECORDS;
+		memcpy(f->chunk.records, f->records, sizeof(f->records));
+		bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+		heap.until_failure = allocations;
+		heap.is_on = true;
+		while (appended < CHUNKS && rc == 0) {
+			rc = bc_segment_append(
+				&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0);
+			appended += rc == 0;
+		}
+		heap.is_on = false;
+		assert_int_equal(rc, allocations < 2 ? -ENOMEM : 0);
+		assert_int_equal(appended, writer.chunks);
+		assert_int_equal(bc_segment_seal(&writer), 0);
+
+		struct bc_segment_index index;
+		int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
+		assert_int_equal(bc_segment_index_load(&index, fd), 0);
+		assert_int_equal(index.head.rows, appended);
+		bc_segment_index_free(&index);
+		close(fd);
+		temp_dir_empty(&f->dir);
+	}
+}
+
+static void write_segment(struct fixture *f)
+{
+	struct bc_segment_writer writer;
+	size_t header_bytes;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, "s", ".partial", &f->header), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		bc_chunk_reset(&f->chunk, 0, 0);
+		f->chunk.info.recording_tag = bc_recording_tag(f->header.recording);
+		f->chunk.info.first_record = i * RECORDS;
+		f->chunk.info.records = RECORDS;
+		memcpy(f->chunk.records, f->records, sizeof(f->records));
+		bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+		assert_int_equal(
+			bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0),
+			0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+}
+
+static int load(struct fixture *f)
+{
+	struct bc_segment_index index;
+	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
+	int rc = bc_segment_index_load(&index, fd);
+
+	if (rc == 0)
+		bc_segment_index_free(&index);
+	close(fd);
+	return rc;
+}
+
+TEST_F(loading_an_index_says_that_memory_ran_out)
+{
+	write_segment(f);
+	fail_each(f, load, is_no_memory);
+	temp_dir_empty(&f->dir);
+}
+
+/* 0: all of it was read. A chunk that is given is a whole one, whatever failed. */
+static int read_all(struct fixture *f, struct bc_segment_reader *reader)
+{
+	unsigned chunks = 0;
+	bool is_damaged = false;
+	int found;
+
+	while ((found = bc_segment_read(reader, &f->chunk)) > BC_FOUND_END) {
+		is_damaged = is_damaged || found == BC_FOUND_DAMAGE;
+		if (found != BC_FOUND_CHUNK)
+			continue;
+		chunks++;
+		if (f->chunk.info.records != RECORDS ||
+			memcmp(f->chunk.records, f->records, sizeof(f->records)) != 0)
+			return -EBADMSG;
+	}
+	if (found < 0)
+		return found;
+	return is_damaged ? 1 : chunks == 4 ? 0 : -EBADMSG;
+}
+
+static int read_segment(struct fixture *f)
+{
+	struct bc_segment_reader *reader;
+	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
+	int rc = bc_segment_reader_open(
+		&reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0);
+
+	if (rc == 0) {
+		rc = read_all(f, reader);
+		bc_segment_reader_close(reader);
+	}
+	close(fd);
+	return rc;
+}
+
+/* A header that there is no memory for is taken for a damaged one or none: the chunks are still
+ * read. */
+static int is_no_memory_or_damage(int rc)
+{
+	return rc == -ENOMEM || rc == 1 || rc == 0;
+}
+
+TEST_F(reading_a_segment_never_gives_a_chunk_that_is_not_whole)
+{
+	write_segment(f);
+	fail_each(f, read_segment, is_no_memory_or_damage);
+	temp_dir_empty(&f->dir);
+}
+
+static int open_input(struct fixture *f)
+{
+	struct bc_input *input;
+	struct bc_probe probe;
+	struct bc_segment_reader *reader;
+	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
+	int rc = bc_input_open(
+		&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_SEGMENT, &probe);
+
+	if (rc == 0) {
+		rc = bc_input_segments(input, &reader);
+		if (rc == 0) {
+			rc = read_all(f, reader);
+			bc_segment_reader_close(reader);
+		}
+		bc_input_close(input);
+	}
+	close(fd);
+	return rc;
+}
+
+static int read_plain(struct fixture *f)
+{
+	struct bc_input *input;
+	struct bc_probe probe;
+	uint8_t out[5 * sizeof(f->records)];
+	size_t n = 0;
+	ssize_t now;
+	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
+	int rc = bc_input_open(
+		&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_BYU, &probe);
+
+	if (rc == 0) {
+		while ((now = bc_input_read(input, out + n, sizeof(out) - n)) > 0)
+			n += (size_t)now;
+		rc = now < 0 ? (int)now : n == 4 * sizeof(f->records) ? 0 : -EIO;
+		bc_input_close(input);
+	}
+	close(fd);
+	return rc;
+}
+
+/* LZ4's own lack of memory looks like damage. A look at what the format may be, where it is named,
+ * can do without. */
+static int is_no_memory_or_bad(int rc)
+{
+	return rc == -ENOMEM || rc == -EBADMSG || rc == 0;
+}
+
+TEST_F(an_input_says_that_memory_ran_out)
+{
+	write_segment(f);
+	fail_each(f, open_input, is_no_memory_or_damage);
+	fail_each(f, read_plain, is_no_memory_or_bad);
+	temp_dir_empty(&f->dir);
+}
+
+#endif

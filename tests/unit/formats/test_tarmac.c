@@ -1,0 +1,576 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/codec/format.h"
+#include "formats/codec/tarmac_line.h"
+#include "formats/codec/tarmac_print.h"
+#include "formats/base/fast_format.h"
+#include "tests/support/tarmac_lines.h"
+#include "tests/support/test.h"
+
+/* An entry in words: what it is, time, CPU and the fields of its kind. */
+static int describe(char *out, size_t room, const struct bc_entry *e)
+{
+	static const char *const effects[] = {"executed", "skipped", "fetchfail"};
+	const struct bc_instruction *i = &e->instruction;
+	char cpu[16] = "";
+	char time[40] = "no time";
+	char phys[24] = "";
+	char id[32] = "";
+
+	if (e->has & BC_HAS_PROC)
+		snprintf(cpu, sizeof(cpu), " cpu%u", e->proc);
+	if (e->has & BC_HAS_TIME)
+		snprintf(time, sizeof(time), "%" PRIu64 " %s", e->tick, bc_unit_name(e->unit));
+	if (e->has & BC_HAS_PHYS)
+		snprintf(phys, sizeof(phys), ":%" PRIx64, e->phys);
+	switch (e->kind) {
+	case BC_ENTRY_INSTRUCTION:
+		assert_true(((e->has & BC_HAS_SIZE) != 0) == (e->size != 0));
+		if (i->has_id)
+			snprintf(id, sizeof(id), " #%" PRIu64, i->id);
+		return snprintf(out, room,
+			"%s%s %s%s %" PRIx64 "%s %u %" PRIx64 "/%u [%.*s] [%.*s] [%.*s]", time, cpu,
+			effects[i->effect], id, e->addr, phys, e->size, i->opcode, i->digits,
+			(int)i->set.bytes, i->set.at, (int)i->mode.bytes, i->mode.at,
+			(int)i->disassembly.bytes, i->disassembly.at);
+	case BC_ENTRY_REFERENCE:
+		assert_true(e->has & BC_HAS_SIZE);
+		if (!(e->has & BC_HAS_DATA))
+			return snprintf(out, room, "%s%s %s %" PRIx64 "%s %u unknown", time, cpu,
+				bc_ref_type_name(e->type), e->addr, phys, e->size);
+		return snprintf(out, room, "%s%s %s %" PRIx64 "%s %u %" PRIx64, time, cpu,
+			bc_ref_type_name(e->type), e->addr, phys, e->size, e->data);
+	case BC_ENTRY_REGISTER:
+		return snprintf(out, room, "%s%s [%.*s] [%.*s]", time, cpu, (int)e->reg.name.bytes,
+			e->reg.name.at, (int)e->reg.value.bytes, e->reg.value.at);
+	default:
+		assert_int_equal(e->kind, BC_ENTRY_LINE);
+		return snprintf(out, room, "%s%s kept", time, cpu);
+	}
+}
+
+static void describe_all(char *out, size_t room, const struct lines *l)
+{
+	size_t used = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < l->count; i++) {
+		used += (size_t)snprintf(out + used, room - used, "%s", i != 0 ? "; " : "");
+		used += (size_t)describe(out + used, room - used, &l->entries[i]);
+		assert_true(used < room);
+	}
+}
+
+static const struct {
+	const char *line;
+	const char *means;
+} known[] = {
+	/* Instructions. */
+	{"1 clk 0 IT (1) 00000004 3c080001 A svc : lui t0,0x1",
+		"1 clk cpu0 executed #1 4 4 3c080001/8 [A] [svc] [lui t0,0x1]"},
+	{"5 clk cpu3 IS (5) 00001000 1af0 T usr_ns : NOP",
+		"5 clk cpu3 skipped #5 1000 2 1af0/4 [T] [usr_ns] [NOP]"},
+	{"6 tic IF (6) 00001000 1af0 T usr_ns : NOP",
+		"6 tic executed #6 1000 2 1af0/4 [T] [usr_ns] [NOP]"},
+	{"7 clk IT 00001000 1af0 T usr_ns : NOP",
+		"7 clk executed 1000 2 1af0/4 [T] [usr_ns] [NOP]"},
+	{"18446744073709551615 ps IT (18446744073709551615) ffffffffffffffff 0123456789abcdef O "
+	 "EL0t_n : x",
+		"18446744073709551615 ps executed #18446744073709551615 ffffffffffffffff 8 "
+		"123456789abcdef/16 [O] [EL0t_n] [x]"},
+	{"8 clk IT (8) 00008000:000000009000_NS d503201f O EL1h_n : NOP ; a:b",
+		"8 clk executed #8 8000:9000 4 d503201f/8 [O] [EL1h_n] [NOP ; a:b]"},
+	{"9 clk IT (9) 00008ffe:000000009ffe,00000000a000 f000f800 T svc_s : BL x",
+		"9 clk executed #9 8ffe:9ffe 4 f000f800/8 [T] [svc_s] [BL x]"},
+	{"10 cs IT (00000000004d6eb0) 54000001 O  -Z-_- :   b.ne\t0x4d",
+		"10 cs executed 4d6eb0 4 54000001/8 [O] [-Z-_-] [b.ne\t0x4d]"},
+	{"11 cyc IT (00000100:0000000a) 00000100     4801 T16 LDR      r0,[pc,#4]  ; [0x108]",
+		"11 cyc executed #10 100 2 4801/4 [T16] [] [LDR      r0,[pc,#4]  ; [0x108]]"},
+	{"12 ns IT (00000000:00000001) 00000000 ea000006 A :      B pc+8",
+		"12 ns executed #1 0 4 ea000006/8 [A] [] [B pc+8]"},
+	{"13 clk IT (13) 00000000 ea000006 svc : B",
+		"13 clk executed #13 0 4 ea000006/8 [] [svc] [B]"},
+	{"14 clk IT (14) 00000000 -------- X svc :", "14 clk fetchfail #14 0 4 0/0 [X] [svc] []"},
+	{"15 clk IT (00000010) -------- A svc :", "15 clk fetchfail 10 4 0/0 [A] [svc] []"},
+	{"  16 ns  ES  (00000164:e59f1198) A svc:            LDR      r1,[r2]\r",
+		"16 ns executed 164 4 e59f1198/8 [A] [svc] [LDR      r1,[r2]]"},
+	{"17 ns  ES  (000001a4:03a06a01) A svc:     CCFAIL MOVEQ    r6,#1",
+		"17 ns skipped 1a4 4 3a06a01/8 [A] [svc] [MOVEQ    r6,#1]"},
+	{"18 tic ES (0000aaaaabaf59f0:----) T thrd_s:",
+		"18 tic fetchfail aaaaabaf59f0 2 0/0 [T] [thrd_s] []"},
+	{"19 tic ES  (000000d8:c878)     T thrd_s:         LDMCS    r0!,{r3-r6}",
+		"19 tic executed d8 2 c878/4 [T] [thrd_s] [LDMCS    r0!,{r3-r6}]"},
+	/* Accesses. */
+	{"10 clk MR8 00103fc4 0010400000000000", "10 clk MEMREAD 103fc4 8 10400000000000"},
+	{"10 clk MW1X 00103fc4 7F", "10 clk MEMWRITE 103fc4 1 7f"},
+	{"10 clk MW2T 00103fc4 0102", "10 clk MEMWRITE 103fc4 2 102"},
+	{"10 us cpu1 MR4 00103fc4 01020304", "10 us cpu1 MEMREAD 103fc4 4 1020304"},
+	{"1 clk MR8 0000010006fffcc0:010116fffcc0_NS 00000100_05101000",
+		"1 clk MEMREAD 10006fffcc0:10116fffcc0 8 10005101000"},
+	{"1 clk MR16 40017100 400f731b40000000 3ff87cc460000000",
+		"1 clk MEMREAD 40017100 8 3ff87cc460000000; "
+		"1 clk MEMREAD 40017108 8 400f731b40000000"},
+	{"1 clk MW16 40017100:80017100 400f731b_40000000_3ff87cc4_60000000",
+		"1 clk MEMWRITE 40017100:80017100 8 3ff87cc460000000; "
+		"1 clk MEMWRITE 40017108:80017108 8 400f731b40000000"},
+	{"1 clk MR12 1000 00112233 4455667788990011",
+		"1 clk MEMREAD 1000 8 4455667788990011; 1 clk MEMREAD 1008 4 112233"},
+	{"1 clk MR16 1000 xxxxxxxxxxxxxxxx 4455667788990011",
+		"1 clk MEMREAD 1000 8 4455667788990011; 1 clk MEMREAD 1008 8 unknown"},
+	{"1 clk MR32 1000 xxxxxxxxxxxxxxxxXXXXXXXXXXXXXXXXxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+		"1 clk MEMREAD 1000 32 unknown"},
+	{"1 ns MSW4___D 201fffec xxxxxxxx", "1 ns MEMWRITE 201fffec 4 unknown"},
+	{"1 ns MSW4___D 201fffec 12xx3456", "1 ns MEMWRITE 201fffec 4 unknown"},
+	{"1 cyc MNW4___D 2002fa00 efbe0201", "1 cyc MEMWRITE 2002fa00 4 102beef"},
+	{"1 cyc MNW2___D 2002fa00 efbe", "1 cyc MEMWRITE 2002fa00 2 beef"},
+	{"1 ns MNW4____ (00000050:000000a8) 05011000 00000003", "1 ns MEMWRITE 5011000 4 3"},
+	{"6 cs R08 0000007f99d14af4 4305000042ea0000",
+		"6 cs MEMREAD 7f99d14af4 8 4305000042ea0000"},
+	{"6 cs W04 X ffffffbdc3c15c30 010c010b", "6 cs MEMWRITE ffffffbdc3c15c30 4 10c010b"},
+	{"7 ns LD 00000300  ........ ........ 00000800 ........     0000000300    NM ISH INC",
+		"7 ns MEMREAD 304 4 800"},
+	{"7 ns LD 7ff80fe0 ........ 44444444 ........ 2222..11    S:007ff80fe0    nGnRnE OSH",
+		"7 ns MEMREAD 7ff80fe8 4 44444444; 7 ns MEMREAD 7ff80fe2 2 2222; "
+		"7 ns MEMREAD 7ff80fe0 1 11"},
+	{"7 ns ST 0010000 66656463 62613938 37363534 33323130 S:0000010000 nGnRnE OSH",
+		"7 ns MEMWRITE 10008 8 6665646362613938; 7 ns MEMWRITE 10000 8 3736353433323130"},
+	{"7 ns ST b0000000  ........ ........ ........ ..##..65",
+		"7 ns MEMWRITE b0000002 1 unknown; "
+		"7 ns MEMWRITE b0000000 1 65"},
+	{"7 ns ST b0000000 ##12#### ........ ........ ........",
+		"7 ns MEMWRITE b000000f 1 unknown; 7 ns MEMWRITE b000000e 1 12; "
+		"7 ns MEMWRITE b000000c 2 unknown"},
+	/* Registers. */
+	{"14 clk R r8 00000000", "14 clk [r8] [00000000]"},
+	{"14 clk cpu0 R cpsr 20000000 __C_", "14 clk cpu0 [cpsr] [20000000]"},
+	{"271ns R r13 20001fff (MSP)", "271 ns [r13] [20001fff]"},
+	{"R R1 (USR) 00000800", "no time [R1] [00000800]"},
+	{"R V0<127:64> ffeeddccbbaa9988", "no time [V0<127:64>] [ffeeddccbbaa9988]"},
+	{"R FPCR 01230123:23452345", "no time [FPCR] [01230123:23452345]"},
+	{"R Q0 -------- -------- 3ff6a09e 667f3bcd\r",
+		"no time [Q0] [-------- -------- 3ff6a09e 667f3bcd]"},
+	{"R psr xx0xxXxx", "no time [psr] [xx0xxXxx]"},
+	{"R X0 01234567 89abcdef N_Cx", "no time [X0] [01234567 89abcdef]"},
+};
+
+TEST(a_line_becomes_the_entries_that_it_means)
+{
+	char means[2048];
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct lines l = line_read(known[i].line);
+		assert_int_equal(l.end, BC_PARSE_DONE);
+		lines_check(&l);
+		describe_all(means, sizeof(means), &l);
+		assert_string_equal(means, known[i].means);
+		lines_free(&l);
+	}
+}
+
+static const char *const strange[] = {
+	"",
+	"\r",
+	"   \t",
+	"# a comment",
+	"Tarmac Text Rev 3t",
+	"M",
+	"4541 clk CADI E simulation_stopped",
+	"0 clk SIGNAL: SIGNAL=DebugReset STATE=N",
+	"0 clk cpu0 E 10001848 00000001 CoreEvent_RESET",
+	"17000 ns  ES  EXC [0x00] Reset",
+	"12345 ns  ES  Reset",
+	"   BR (00000000) A",
+	"   EXC [0x200] Synchronous",
+	"5 clk TTW DTLB LPAE 1:1 000080001000 0000000080002003",
+	"0 ps CACHE MAINTENANCE Instruction and Data cache Invalidate All to PoU 00000000",
+	"28491 clk MR4 dfdfdfcf (ABORTED)",
+	"28491 clk MR4 dfdfdfcf:00000000dfdf (ABORTED)",
+	"3037 cyc MNR4O__I 00022ae4 f7ffffcb",
+	"3037 cyc MNR4___A e0022ae4 f7ffffcb",
+	"1359353 ns MCW4___R (01000250:000000bb) TRANSFER 00000000",
+	"40 clk R DC CISW 00000000:00000000",
+	"40 clk R IC IALLU 00000000:0000000",
+	"40 clk R TLBI ALLE3 00000000:00000000",
+	"40 clk R AT S12E1W 00000000:00000004",
+	"40 clk MR4096 00001000 00",
+	"40 clk MR0 00001000 00",
+	"40 clk MRS",
+	"40 clk MODE svc",
+	"40 fortnights R r0 00000000",
+	"99999999999999999999 clk CADI E",
+	"99999999999999999999",
+	"14 R r8 00000000",
+	"   000000009884cfa0  00000000 00000007 ........ ........",
+	"7 ns LD 00000300  ........ ........ ........ ........",
+	"7 ns STOP",
+	"7 ns ST stop",
+	"7 ns IT works",
+	"7 ns ITEM (1) 00000000",
+	"==12== valgrind",
+	"\x80\xff\x01 clk",
+};
+
+TEST(a_strange_line_is_kept)
+{
+	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+		struct lines l = line_read(strange[i]);
+		if (l.end != BC_PARSE_DONE)
+			print_message("%s: %s\n", strange[i], l.expected);
+		assert_int_equal(l.end, BC_PARSE_DONE);
+		lines_check(&l);
+		assert_int_equal(l.count, 1);
+		assert_int_equal(l.entries[0].kind, BC_ENTRY_LINE);
+		lines_free(&l);
+	}
+}
+
+TEST(a_malformed_line_is_told_with_its_column)
+{
+	static const struct {
+		const char *line;
+		size_t column;
+		const char *expected;
+	} bad[] = {
+		{"1 clk IT (1) 0000zz04 3c08", 18, "address"},
+		{"1 clk IT (1)", 13, "address"},
+		{"1 clk IT", 9, "address"},
+		{"1 clk IT (1", 12, "')'"},
+		{"1 clk IT (", 11, "number"},
+		{"1 clk IT (1) 00000004", 22, "opcode"},
+		{"1 clk IT (1) 00000004 3c08", 27, "instruction set"},
+		{"1 clk IT (1) 10000000000000000 3c08 T svc : x", 30, "64 bits"},
+		{"1 clk IT (1) 00000004:z 3c08 T svc : x", 23, "address"},
+		{"1 clk IT (1) 00000004 3c08zz T svc : x", 27, "opcode"},
+		{"1 clk IT (1) 00000004 00112233445566778 T svc : x", 40, "opcode"},
+		{"1 clk IT (99999999999999999999) 00000004 3c08 T svc : x", 30, "64 bits"},
+		{"1 clk ES (00000004", 19, "':'"},
+		{"1 clk ES (00000004:3c08", 24, "')'"},
+		{"1 clk ES (00000004:3c08)", 25, "instruction set"},
+		{"1 clk MR4 0000zz04 00000000", 15, "address"},
+		{"1 clk MR4", 10, "address"},
+		{"1 clk R08", 10, "address"},
+		{"1 clk MR4 00001000", 19, "two hexadecimal digits"},
+		{"1 clk MR4 00001000 000000", 26, "two hexadecimal digits"},
+		{"1 clk MR4 00001000 0000000000", 28, "two hexadecimal digits"},
+		{"1 clk MR16 00001000 0000000000000000 00", 40, "two hexadecimal digits"},
+		{"1 cs W04 X 0000000q 010c010b", 19, "address"},
+		{"1 clk R", 8, "name"},
+		{"1 clk R r0", 11, "value"},
+		{"1 clk R r0 00zz", 14, "value"},
+		{"1 clk R r0 (USR", 16, "')'"},
+		{"1 clk LD", 9, "address"},
+		{"1 clk LD 00001000 ........ ....", 32, "16 bytes"},
+		{"1 clk LD 00001000 ........ ........ ........ 1.......", 46, "16 bytes"},
+		{"1 clk LD 00001000 ........ ........ ........ ..........", 54, "16 bytes"},
+		{"18446744073709551616 clk R r0 00000000", 20, "time"},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct lines l = line_read(bad[i].line);
+		assert_int_equal(l.end, BC_PARSE_BAD);
+		assert_int_equal(l.count, 0);
+		if (l.column != bad[i].column)
+			print_message("%s: column %zu\n", bad[i].line, l.column);
+		assert_int_equal(l.column, bad[i].column);
+		assert_non_null(strstr(l.expected, bad[i].expected));
+		lines_free(&l);
+	}
+}
+
+TEST(every_prefix_of_a_line_is_read_kept_or_malformed)
+{
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		for (size_t n = 0; n <= strlen(known[i].line); n++) {
+			memcpy(text, known[i].line, n);
+			text[n] = '\n';
+			struct lines l = lines_read(text, n + 1, BC_LINE_ENTRIES);
+			lines_check(&l);
+			assert_int_equal(l.count != 0, l.end == BC_PARSE_DONE);
+			lines_free(&l);
+		}
+	}
+}
+
+TEST(every_byte_of_a_line_may_be_any_other)
+{
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		size_t n = strlen(known[i].line);
+		for (size_t at = 0; at < n; at++) {
+			for (unsigned c = 0; c < 256; c += (unsigned)(at + c) % 3 + 1) {
+				memcpy(text, known[i].line, n);
+				text[at] = (char)c;
+				text[n] = '\n';
+				struct lines l = lines_read(text, n + 1, BC_LINE_ENTRIES);
+				lines_check(&l);
+				lines_free(&l);
+			}
+		}
+	}
+}
+
+TEST(a_line_without_a_time_has_that_of_the_line_before)
+{
+	static const char text[] = "R r0 00000001\n"
+				   "12 ns R r0 00000001\n"
+				   "   R r1 00000002\n"
+				   "\n"
+				   "13 ps CADI\n"
+				   "   BR (00000000) A\n"
+				   "   MR1 00000000 01\n";
+	static const char means[] = "no time [r0] [00000001]; 12 ns [r0] [00000001]; "
+				    "12 ns [r1] [00000002]; 12 ns kept; 13 ps kept; 13 ps kept; "
+				    "13 ps MEMREAD 0 1 1";
+	char got[1024];
+
+	struct lines l = lines_read(text, sizeof(text) - 1, BC_LINE_ENTRIES);
+	lines_check(&l);
+	describe_all(got, sizeof(got), &l);
+	assert_string_equal(got, means);
+	lines_free(&l);
+}
+
+TEST(a_line_that_goes_on_with_an_access_has_its_kind)
+{
+	static const char text[] =
+		"1 tic ES (000000d8:c878) T thrd_s: LDM r0!,{r3-r6}\n"
+		"   LD 00004020  ........ 11111111 ........ ........ S:0000000000004020\n"
+		"      00004010  22222222 ........ ........ ........ S:0000000000004010\n"
+		"      00004000  ........ ........ ........ ......## S:0000000000004000\n"
+		"   ST 00004020  ........ 33333333 ........ ........\n"
+		"      0000401a  44444444 ........ ........ ........\n"
+		"   R r0 00000000\n"
+		"      00004010  44444444 ........ ........ ........\n"
+		"   LD 00004020  ........ 11111111 ........ ........\n"
+		"   CADI\n"
+		"      00004010  44444444 ........ ........ ........\n";
+	static const char means[] =
+		"1 tic executed d8 2 c878/4 [T] [thrd_s] [LDM r0!,{r3-r6}]; "
+		"1 tic MEMREAD 4028 4 11111111; 1 tic MEMREAD 401c 4 22222222; "
+		"1 tic MEMREAD 4000 1 unknown; 1 tic MEMWRITE 4028 4 33333333; "
+		"1 tic MEMWRITE 4026 4 44444444; 1 tic [r0] [00000000]; 1 tic kept; "
+		"1 tic MEMREAD 4028 4 11111111; 1 tic kept; 1 tic kept";
+	char got[1024];
+
+	struct lines l = lines_read(text, sizeof(text) - 1, BC_LINE_ENTRIES);
+	lines_check(&l);
+	describe_all(got, sizeof(got), &l);
+	assert_string_equal(got, means);
+	lines_free(&l);
+}
+
+TEST(entries_are_the_same_however_few_there_is_room_for)
+{
+	char text[8192];
+	char all[16384];
+	char some[16384];
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", known[i].line);
+	assert_true(n < sizeof(text));
+	struct lines l = lines_read(text, n, 1024);
+	lines_check(&l);
+	describe_all(all, sizeof(all), &l);
+	lines_free(&l);
+	for (size_t room = BC_LINE_ENTRIES; room < BC_LINE_ENTRIES + 20; room++) {
+		l = lines_read(text, n, room);
+		lines_check(&l);
+		describe_all(some, sizeof(some), &l);
+		assert_string_equal(some, all);
+		lines_free(&l);
+	}
+}
+
+TEST(the_longest_access_has_as_many_entries_as_a_line_may)
+{
+	char line[2048];
+	size_t n = (size_t)snprintf(
+		line, sizeof(line), "1 clk MR%u 00001000 ", BC_TARMAC_ACCESS_MAX);
+
+	memset(line + n, '5', BC_TARMAC_ACCESS_MAX * 2);
+	line[n + BC_TARMAC_ACCESS_MAX * 2] = '\0';
+	struct lines l = line_read(line);
+	lines_check(&l);
+	assert_int_equal(l.count, BC_LINE_ENTRIES);
+	assert_int_equal(l.entries[63].addr, 0x1000 + 63 * 8);
+	lines_free(&l);
+}
+
+/* A printer at work; the text is freed by the caller. */
+static char *print_all(
+	const struct bc_entry *entries, size_t count, size_t *n, int wanted, char why[160])
+{
+	uint64_t reduced[BC_TRAIT_BITS] = {0};
+	struct bc_format_options options = bc_format_options_default();
+	void *state = bc_printer_start(&bc_tarmac_printer, &options);
+	char *text = NULL;
+
+	*n = 0;
+	assert_non_null(state);
+	while (count != 0) {
+		text = realloc(text, *n + BC_PRINT_MAX + 1);
+		assert_non_null(text);
+		struct bc_print p = {.entries = entries,
+			.count = count,
+			.out = text + *n,
+			.room = BC_PRINT_MAX,
+			.reduced = reduced};
+		int rc = bc_tarmac_printer.print(state, &p);
+		*n += p.used;
+		if (rc != 0) {
+			assert_int_equal(rc, wanted);
+			memcpy(why, p.why, sizeof(p.why));
+			break;
+		}
+		assert_true(p.count < count);
+		entries = p.entries;
+		count = p.count;
+	}
+	if (count == 0)
+		assert_int_equal(wanted, 0);
+	free(state);
+	text[*n] = '\0';
+	return text;
+}
+
+TEST(what_was_read_is_printed_as_it_stood)
+{
+	char text[8192];
+	char why[160];
+	size_t n = 0;
+	size_t printed;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", known[i].line);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n",
+			strange[i % (sizeof(strange) / sizeof(strange[0]))]);
+	}
+	assert_true(n < sizeof(text));
+	struct lines l = lines_read(text, n, 64);
+	assert_int_equal(l.end, BC_PARSE_DONE);
+	char *out = print_all(l.entries, l.count, &printed, 0, why);
+	assert_int_equal(printed, n);
+	assert_memory_equal(out, text, n);
+	free(out);
+	lines_free(&l);
+}
+
+TEST(lines_printed_from_their_fields)
+{
+	static const struct {
+		const char *line;
+		const char *printed; /* NULL: the same */
+	} lines[] = {
+		{"1 clk IT (1) 00000004 3c080001 A svc : lui t0,0x1", NULL},
+		{"1 clk 0 IT (1) 00000004 3c080001 A svc : lui t0,0x1",
+			"1 clk cpu0 IT (1) 00000004 3c080001 A svc : lui t0,0x1"},
+		{"5 clk cpu3 IS (5) 00001000:000080001000 1af0 T usr_ns : NOP", NULL},
+		{"10 cs IT (00000000004d6eb0) 54000001 O -Z-_- : b.ne\t0x4d",
+			"10 cs IT (004d6eb0) 54000001 O -Z-_- : b.ne\t0x4d"},
+		{"11 cyc IT (0000000000004d6eb0:0000000a) 4d6eb0 4801 T16 LDR r0",
+			"11 cyc IT (10) 004d6eb0 4801 T16 : LDR r0"},
+		{"12 clk IT (12) 00000000 -------- A svc :",
+			"12 clk IT (12) 00000000 -------- A svc : "},
+		{"10 clk MR8 00103fc4 0010400000000000", NULL},
+		{"10 clk MW1 00103fc4 07", NULL},
+		{"10 clk MR8 0000010006fffcc0:010116fffcc0 00000100_05101000", NULL},
+		{"10 clk MR8 10006fffcc0:10116fffcc0 0000010005101000",
+			"10 clk MR8 0000010006fffcc0:010116fffcc0 00000100_05101000"},
+		{"10 clk MR4 00103fc4 xxxxxxxx", NULL},
+		{"10 us cpu65535 MW2 fffffffffffffff0 0abc", NULL},
+		{"14 clk R r8 00000000", NULL},
+		{"14 ps cpu1 R Q0 -------- 00000000", NULL},
+	};
+	static char out[BC_PRINT_MAX];
+	char line[256];
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct lines l = line_read(lines[i].line);
+		assert_int_equal(l.count, 1);
+		char *end = bc_tarmac_print_fields(out, &l.entries[0], l.entries[0].tick);
+		assert_non_null(end);
+		*end = '\0';
+		snprintf(line, sizeof(line), "%s\n",
+			lines[i].printed != NULL ? lines[i].printed : lines[i].line);
+		assert_string_equal(out, line);
+		lines_free(&l);
+	}
+}
+
+TEST(references_of_other_formats_are_printed)
+{
+	struct bc_entry e[5];
+	char why[160];
+	size_t n;
+
+	bc_entry_reference(&e[0], BC_REQ_MEMREAD, 0x8034, 0);
+	e[0].has = BC_HAS_SIZE | BC_HAS_PROC;
+	e[0].size = 4;
+	e[0].proc = 2;
+	/* A modification is cut in a read and a write, which is continued. */
+	bc_entry_reference(&e[1], BC_REQ_MEMREAD, 0x1FFFFFFFF, 1);
+	e[1].has = BC_HAS_SIZE;
+	e[1].size = 1;
+	e[2] = e[1];
+	e[2].type = BC_REQ_MEMWRITE;
+	e[2].is_continued = true;
+	bc_entry_reference(&e[3], BC_REQ_MEMWRITE, UINT64_MAX, 2);
+	e[3].has = BC_HAS_SIZE | BC_HAS_TIME | BC_HAS_DATA;
+	e[3].size = 2;
+	e[3].tick = UINT64_MAX;
+	e[3].data = 0xFFFF1234; /* of which 2 bytes are meant */
+	e[4] = e[3];
+	e[4].size = 16;
+	e[4].unit = BC_UNIT_PS;
+	char *out = print_all(e, 5, &n, 0, why);
+	assert_string_equal(out, "0 clk cpu2 MR4 00008034 xxxxxxxx\n"
+				 "1 clk MR1 00000001ffffffff xx\n"
+				 "2 clk MW1 00000001ffffffff xx\n"
+				 "18446744073709551615 clk MW2 ffffffffffffffff 1234\n"
+				 "18446744073709551615 ps MW16 ffffffffffffffff "
+				 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n");
+	free(out);
+}
+
+TEST(a_reference_without_a_size_is_refused)
+{
+	struct bc_entry e[2];
+	char why[160];
+	size_t n;
+
+	bc_entry_reference(&e[0], BC_REQ_MEMREAD, 0x8034, 0);
+	e[0].has = BC_HAS_SIZE;
+	e[0].size = BC_TARMAC_ACCESS_MAX;
+	e[1] = e[0];
+	e[1].size = 0;
+	char *out = print_all(e, 2, &n, -ERANGE, why);
+	assert_string_equal(
+		why, "its size is unknown, and Tarmac has no memory access without one");
+	assert_int_equal(n, strlen("0 clk MR512 00008034 \n") + 1024);
+	free(out);
+	e[1].size = BC_TARMAC_ACCESS_MAX + 1;
+	out = print_all(e, 2, &n, -ERANGE, why);
+	assert_string_equal(why,
+		"its 513 bytes are more than the 512 that a memory access of Tarmac "
+		"has here");
+	free(out);
+}
+
+TEST(an_entry_whose_line_was_cut_away_is_printed_from_its_fields)
+{
+	char why[160];
+	size_t n;
+
+	struct lines l = line_read("1 clk MR16 40017100 400f731b40000000 3ff87cc460000000");
+	char *out = print_all(l.entries + 1, 1, &n, 0, why);
+	assert_string_equal(out, "1 clk MR8 40017108 400f731b40000000\n");
+	free(out);
+	lines_free(&l);
+}

@@ -1,0 +1,250 @@
+/* Real lines: what Arm's own parser reads from them, and the files whose lines have the forms that
+ * are printed from fields. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/fast_parse.h"
+#include "formats/codec/tarmac_print.h"
+#include "formats/codec/tarmac_register.h"
+#include "tests/support/tarmac_lines.h"
+#include "tests/support/test.h"
+
+#define DATA "../shared/data/tarmac/"
+
+/* The bytes of a file, with a newline at its end; NULL and a word where it is not there. */
+static char *file_read(const char *path, size_t *n)
+{
+	FILE *file = fopen(path, "rb");
+	char *bytes;
+
+	if (file == NULL) {
+		print_message("skipped: %s is not there\n", path);
+		skip();
+	}
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	*n = (size_t)ftell(file);
+	rewind(file);
+	bytes = malloc(*n + 2);
+	assert_non_null(bytes);
+	assert_int_equal(fread(bytes, 1, *n, file), *n);
+	fclose(file);
+	if (bytes[*n - 1] != '\n')
+		bytes[(*n)++] = '\n';
+	bytes[*n] = '\0';
+	return bytes;
+}
+
+/* An entry in the words of the reference; nothing for what it has no word for. */
+static size_t event_of(char *out, size_t room, const struct bc_entry *e)
+{
+	static const char *const effects[] = {"executed", "ccfail", "fetchfail"};
+	const struct bc_instruction *i = &e->instruction;
+	struct bc_register_write w;
+	size_t n = 0;
+	const char *set;
+
+	switch (e->kind) {
+	case BC_ENTRY_INSTRUCTION:
+		set = i->set.at[0] == 'A' ? "ARM" : (i->set.at[0] == 'T' ? "Thumb" : "A64");
+		return (size_t)snprintf(out, room,
+			"* InstructionEvent time=%" PRIu64 " effect=%s pc=%" PRIx64
+			" iset=%s width=%u instruction=%" PRIx64 " disassembly=\"%.*s\"\n",
+			e->tick, effects[i->effect], e->addr, set, e->size * 8, i->opcode,
+			(int)i->disassembly.bytes, i->disassembly.at);
+	case BC_ENTRY_REFERENCE:
+		return (size_t)snprintf(out, room,
+			"* MemoryEvent time=%" PRIu64 " read=%s known=%s addr=%" PRIx64
+			" size=%u contents=%" PRIx64 "\n",
+			e->tick, e->type == BC_REQ_MEMREAD ? "true" : "false",
+			e->has & BC_HAS_DATA ? "true" : "false", e->addr, e->size, e->data);
+	case BC_ENTRY_REGISTER:
+		assert_int_equal(bc_tarmac_register(&w, &e->reg), 0);
+		if (w.bytes == 0)
+			return 0;
+		n = (size_t)snprintf(out, room,
+			"* RegisterEvent time=%" PRIu64 " reg=%s offset=%u bytes=", e->tick, w.name,
+			w.offset);
+		for (unsigned k = 0; k < w.bytes; k++)
+			n += (size_t)snprintf(out + n, room - n, "%02x%c", w.value[k],
+				k + 1 < w.bytes ? ':' : '\n');
+		return n;
+	default:
+		return 0;
+	}
+}
+
+/* The reference: a line, then its events up to the next line. */
+struct reference {
+	const char *line;
+	size_t line_bytes;
+	const char *events;
+	size_t events_bytes;
+};
+
+static bool reference_next(const char **at, struct reference *r)
+{
+	static const char mark[] = "--- Tarmac line: ";
+
+	if (strncmp(*at, mark, strlen(mark)) != 0)
+		return false;
+	r->line = *at + strlen(mark);
+	r->line_bytes = strcspn(r->line, "\n");
+	r->events = r->line + r->line_bytes + 1;
+	const char *next = strstr(r->events - 1, "\n--- Tarmac line: ");
+	r->events_bytes = next != NULL ? (size_t)(next + 1 - r->events) : strlen(r->events);
+	*at = r->events + r->events_bytes;
+	return true;
+}
+
+struct agreed {
+	unsigned lines;
+	unsigned instructions;
+	unsigned references;
+	unsigned registers;
+	unsigned unknown; /* registers that Arm's parser doesn't model, or writes of nothing */
+	unsigned texts;   /* lines that are kept, and events of text or an exception there */
+	unsigned silent;  /* lines that are kept, and no event there */
+};
+
+static bool is_modelled_by_arm(const char *name)
+{
+	size_t letters = strcspn(name, "0123456789");
+
+	if (strcmp(name, "psr") == 0 || strcmp(name, "fpcr") == 0 || strcmp(name, "fpscr") == 0 ||
+		strcmp(name, "xsp") == 0)
+		return true;
+	return letters == 1 && strchr("rxsdqvzp", name[0]) != NULL &&
+	       strspn(name + 1, "0123456789") == strlen(name) - 1;
+}
+
+/* A kept line: Arm's parser has text or an exception at the same time, a warning, or nothing. */
+static void check_kept(const struct bc_entry *e, const struct reference *r, struct agreed *a)
+{
+	unsigned long long time;
+
+	if (r->events_bytes == 0 || strncmp(r->events, "Parse warning: ", 15) == 0) {
+		a->silent++;
+		return;
+	}
+	assert_true(strncmp(r->events, "* TextOnlyEvent time=", 21) == 0 ||
+		    strncmp(r->events, "* ExceptionEvent time=", 22) == 0);
+	time = strtoull(strchr(r->events, '=') + 1, NULL, 10);
+	assert_true(e->has & BC_HAS_TIME);
+	assert_int_equal(e->tick, time);
+	a->texts++;
+}
+
+static void check_line(
+	const struct bc_entry *entries, size_t count, const struct reference *r, struct agreed *a)
+{
+	static char events[8192];
+	size_t n = 0;
+
+	a->lines++;
+	if (entries[0].kind == BC_ENTRY_LINE) {
+		check_kept(&entries[0], r, a);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		n += event_of(events + n, sizeof(events) - n, &entries[i]);
+	a->instructions += entries[0].kind == BC_ENTRY_INSTRUCTION;
+	a->references += entries[0].kind == BC_ENTRY_REFERENCE ? (unsigned)count : 0;
+	if (entries[0].kind == BC_ENTRY_REGISTER && r->events_bytes == 0) {
+		struct bc_register_write w;
+		assert_int_equal(bc_tarmac_register(&w, &entries[0].reg), 0);
+		assert_true(w.bytes == 0 || !is_modelled_by_arm(w.name));
+		a->unknown++;
+		return;
+	}
+	a->registers += entries[0].kind == BC_ENTRY_REGISTER;
+	if (n != r->events_bytes || memcmp(events, r->events, n) != 0)
+		print_message("%.*s%.*s", (int)n, events, (int)r->events_bytes, r->events);
+	assert_int_equal(n, r->events_bytes);
+	assert_memory_equal(events, r->events, n);
+}
+
+TEST(events_are_those_that_arm_s_parser_reads)
+{
+	size_t n;
+	size_t reference_n;
+	char *text = file_read(DATA "parsertest.txt", &n);
+	char *references = file_read(DATA "parsertest.ref", &reference_n);
+	const char *at = references;
+	struct agreed a = {.lines = 0};
+	struct reference r;
+
+	struct lines l = lines_read(text, n, 1024);
+	assert_int_equal(l.end, BC_PARSE_DONE);
+	lines_check(&l);
+	for (size_t i = 0; i < l.count;) {
+		const struct bc_text *line = &l.entries[i].line;
+		size_t count = 1;
+		while (i + count < l.count && l.entries[i + count].is_continued)
+			count++;
+		if (line->bytes != 0 && line->at[0] != '#') {
+			assert_true(reference_next(&at, &r));
+			assert_int_equal(line->bytes, r.line_bytes);
+			assert_memory_equal(line->at, r.line, line->bytes);
+			check_line(&l.entries[i], count, &r, &a);
+		} else {
+			assert_int_equal(l.entries[i].kind, BC_ENTRY_LINE);
+		}
+		i += count;
+	}
+	assert_false(reference_next(&at, &r));
+	print_message("  | of %u lines agree: %u instructions, %u accesses, %u register writes; %u "
+		      "registers unknown there, %u lines kept that are text there, %u nothing\n",
+		a.lines, a.instructions, a.references, a.registers, a.unknown, a.texts, a.silent);
+	assert_int_equal(a.lines, 179);
+	assert_int_equal(a.instructions, 36);
+	assert_int_equal(a.references, 46);
+	assert_int_equal(a.registers, 72);
+	assert_int_equal(a.texts, 20);
+	lines_free(&l);
+	free(text);
+	free(references);
+}
+
+/* Prints each line that is modelled from its fields. */
+static void check_fields(const char *path, unsigned lines, unsigned modelled)
+{
+	static char out[BC_PRINT_MAX];
+	unsigned kinds[BC_ENTRY_KINDS] = {0};
+	unsigned same = 0;
+	size_t n;
+	char *text = file_read(path, &n);
+	struct lines l = lines_read(text, n, 1024);
+
+	assert_int_equal(l.end, BC_PARSE_DONE);
+	lines_check(&l);
+	assert_int_equal(l.count, lines);
+	for (size_t i = 0; i < l.count; i++) {
+		const struct bc_entry *e = &l.entries[i];
+		if (e->kind == BC_ENTRY_LINE)
+			continue;
+		char *end = bc_tarmac_print_fields(out, e, e->tick);
+		assert_non_null(end);
+		assert_int_equal(end - out, e->line.bytes + 1);
+		assert_memory_equal(out, e->line.at, e->line.bytes + 1);
+		kinds[e->kind]++;
+		same++;
+	}
+	print_message("  | %s: of %u lines %u are the same from their fields: %u instructions, %u "
+		      "accesses, %u register writes\n",
+		strrchr(path, '/') + 1, lines, same, kinds[BC_ENTRY_INSTRUCTION],
+		kinds[BC_ENTRY_REFERENCE], kinds[BC_ENTRY_REGISTER]);
+	assert_int_equal(same, modelled);
+	lines_free(&l);
+	free(text);
+}
+
+TEST(lines_of_a_64_bit_model_are_the_same_from_their_fields)
+{
+	check_fields(DATA "quicksort.tarmac", 4322, 4306);
+}
+
+TEST(lines_of_a_32_bit_model_are_the_same_from_their_fields)
+{
+	check_fields(DATA "calltest32.tarmac", 280, 276);
+}

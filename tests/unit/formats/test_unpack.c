@@ -1,0 +1,225 @@
+#include <errno.h>
+#include <lz4frame.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "formats/reader/unpack.h"
+#include "tests/support/dice.h"
+#include "tests/support/test.h"
+
+/* Enough for several blocks of each. */
+#define PLAIN 300000u
+#define ROOM  (4 * PLAIN)
+
+static const enum bc_packing packings[] = {BC_PACKING_LZ4, BC_PACKING_GZIP, BC_PACKING_ZSTD};
+
+#define PACKINGS (sizeof(packings) / sizeof(packings[0]))
+
+struct fixture {
+	uint8_t plain[PLAIN];
+	uint8_t packed[PACKINGS][ROOM];
+	size_t bytes[PACKINGS];
+};
+
+static size_t pack_gzip(uint8_t *out, const uint8_t *in, size_t bytes)
+{
+	z_stream z = {0};
+
+	assert_int_equal(
+		deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	z.next_in = (uint8_t *)(uintptr_t)in;
+	z.avail_in = (uInt)bytes;
+	z.next_out = out;
+	z.avail_out = ROOM;
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	size_t n = ROOM - z.avail_out;
+	deflateEnd(&z);
+	return n;
+}
+
+static size_t pack(uint8_t *out, enum bc_packing packing, const uint8_t *in, size_t bytes)
+{
+	if (packing == BC_PACKING_GZIP)
+		return pack_gzip(out, in, bytes);
+	size_t n = packing == BC_PACKING_LZ4 ? LZ4F_compressFrame(out, ROOM, in, bytes, NULL)
+					     : ZSTD_compress(out, ROOM, in, bytes, 3);
+	assert_true(n < ROOM);
+	return n;
+}
+
+static void set_up(struct fixture *f)
+{
+	struct dice dice = {.state = 7};
+
+	for (size_t i = 0; i < PLAIN; i++)
+		f->plain[i] = i % 3 != 0 ? (uint8_t)(i / 100) : (uint8_t)dice_roll(&dice);
+	for (size_t i = 0; i < PACKINGS; i++)
+		f->bytes[i] = pack(f->packed[i], packings[i], f->plain, PLAIN);
+}
+
+TEST_FIXTURE(fixture, set_up, NOTHING)
+
+struct result {
+	size_t given; /* plain bytes, which were those of `plain` */
+	bool is_damaged;
+	bool may_end;
+};
+
+/* Unpacks in pieces of so many bytes, into room for so many, and holds the output against what it
+ * should be. */
+static struct result unpack(enum bc_packing packing, const uint8_t *packed, size_t bytes,
+	size_t piece, size_t room, const uint8_t *plain, size_t plain_bytes)
+{
+	struct bc_unpacker *u = bc_unpack_open(packing);
+	struct result result = {0};
+	uint8_t *out = malloc(room);
+	size_t at = 0;
+
+	assert_non_null(u);
+	assert_non_null(out);
+	while (!result.is_damaged) {
+		size_t n = bytes - at < piece ? bytes - at : piece;
+		size_t taken;
+		ssize_t got = bc_unpack(u, out, room, packed + at, n, &taken);
+		assert_true(taken <= n && got <= (ssize_t)room);
+		at += taken;
+		result.is_damaged = got < 0;
+		if (got < 0) {
+			assert_int_equal(got, -EBADMSG);
+			continue;
+		}
+		assert_true(result.given + (size_t)got <= plain_bytes);
+		assert_memory_equal(out, plain + result.given, (size_t)got);
+		result.given += (size_t)got;
+		if (got == 0 && taken == 0 && (n == 0 || at == bytes))
+			break;
+	}
+	result.may_end = bc_unpack_may_end(u);
+	bc_unpack_close(u);
+	free(out);
+	return result;
+}
+
+TEST_F(what_was_packed_comes_out_whatever_the_pieces)
+{
+	static const size_t pieces[] = {1, 3, 4096, 65536, ROOM};
+	static const size_t rooms[] = {7, 4096, 1u << 20};
+
+	for (size_t i = 0; i < PACKINGS; i++)
+		for (size_t p = 0; p < sizeof(pieces) / sizeof(pieces[0]); p++)
+			for (size_t r = 0; r < sizeof(rooms) / sizeof(rooms[0]); r++) {
+				struct result result = unpack(packings[i], f->packed[i],
+					f->bytes[i], pieces[p], rooms[r], f->plain, PLAIN);
+				assert_int_equal(result.given, PLAIN);
+				assert_true(result.may_end && !result.is_damaged);
+			}
+}
+
+TEST_F(several_behind_one_another_are_one_trace)
+{
+	uint8_t *twice = malloc(2 * ROOM);
+	uint8_t *plain = malloc(2 * PLAIN);
+
+	assert_non_null(twice);
+	assert_non_null(plain);
+	memcpy(plain, f->plain, PLAIN);
+	memcpy(plain + PLAIN, f->plain, PLAIN);
+	for (size_t i = 0; i < PACKINGS; i++) {
+		memcpy(twice, f->packed[i], f->bytes[i]);
+		memcpy(twice + f->bytes[i], f->packed[i], f->bytes[i]);
+		struct result result = unpack(
+			packings[i], twice, 2 * f->bytes[i], 1000, 1000, plain, 2 * PLAIN);
+		assert_int_equal(result.given, 2 * PLAIN);
+		assert_true(result.may_end);
+	}
+	free(twice);
+	free(plain);
+}
+
+TEST_F(zeros_behind_gzip_are_passed_and_other_bytes_are_damage)
+{
+	uint8_t *packed = calloc(1, ROOM);
+
+	assert_non_null(packed);
+	memcpy(packed, f->packed[1], f->bytes[1]);
+	struct result result = unpack(
+		BC_PACKING_GZIP, packed, f->bytes[1] + 600, 512, 4096, f->plain, PLAIN);
+	assert_int_equal(result.given, PLAIN);
+	assert_true(result.may_end && !result.is_damaged);
+	packed[f->bytes[1] + 300] = 'x';
+	result = unpack(BC_PACKING_GZIP, packed, f->bytes[1] + 600, 512, 4096, f->plain, PLAIN);
+	assert_int_equal(result.given, PLAIN);
+	assert_true(result.is_damaged);
+	free(packed);
+}
+
+/* Every prefix of a short one, and some of the long. */
+TEST_F(a_torn_one_gives_what_is_there_and_may_not_end)
+{
+	uint8_t *packed = malloc(ROOM);
+
+	assert_non_null(packed);
+	for (size_t i = 0; i < PACKINGS; i++) {
+		size_t bytes = pack(packed, packings[i], f->plain, 300);
+		for (size_t n = 1; n < bytes; n++) {
+			struct result result = unpack(
+				packings[i], packed, n, n, 4096, f->plain, 300);
+			assert_false(result.may_end);
+		}
+		for (size_t n = f->bytes[i] / 2; n < f->bytes[i]; n += f->bytes[i] / 5) {
+			struct result result = unpack(
+				packings[i], f->packed[i], n, n, 4096, f->plain, PLAIN);
+			assert_true(result.given > 0 && result.given < PLAIN);
+			assert_false(result.may_end);
+		}
+	}
+	free(packed);
+}
+
+TEST_F(what_it_gives_before_damage_is_good)
+{
+	uint8_t *packed = malloc(ROOM);
+
+	assert_non_null(packed);
+	for (size_t i = 0; i < PACKINGS; i++) {
+		size_t at = f->bytes[i] * 9 / 10;
+		memcpy(packed, f->packed[i], f->bytes[i]);
+		/* Nothing can be decoded of it, so that it can't give anything else either. */
+		memset(packed + at, 0xFF, f->bytes[i] - at);
+		struct bc_unpacker *u = bc_unpack_open(packings[i]);
+		uint8_t *out = malloc(PLAIN);
+		size_t given = 0;
+		size_t done = 0;
+		size_t good = 0;
+		ssize_t n = 0;
+		assert_non_null(u);
+		assert_non_null(out);
+		while (n >= 0 && done < at) {
+			size_t taken;
+			n = bc_unpack(
+				u, out + given, PLAIN - given, packed + done, at - done, &taken);
+			done += taken;
+			given += n > 0 ? (size_t)n : 0;
+			good = given;
+			if (taken == 0 && n <= 0)
+				break;
+		}
+		assert_true(good > PLAIN / 4);
+		assert_memory_equal(out, f->plain, good);
+		bc_unpack_close(u);
+		free(out);
+	}
+	free(packed);
+}
+
+TEST_F(each_is_told_by_its_magic_and_nothing_else_is)
+{
+	for (size_t i = 0; i < PACKINGS; i++) {
+		assert_int_equal(bc_packing_of(f->packed[i], f->bytes[i]), packings[i]);
+		assert_int_equal(bc_packing_of(f->packed[i], 2), BC_PACKING_NONE);
+	}
+	assert_int_equal(bc_packing_of(f->plain, PLAIN), BC_PACKING_NONE);
+	assert_int_equal(bc_packing_of(NULL, 0), BC_PACKING_NONE);
+}

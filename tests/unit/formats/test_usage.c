@@ -1,0 +1,183 @@
+/* What the tables of options become: formats/base/usage.h. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/usage.h"
+#include "tests/support/test.h"
+
+static const struct bc_usage_option rows[] = {
+	{'n', "count", "N", "number", "how many"},
+	{1000, "quiet", NULL, NULL, "say nothing"},
+	{'b', NULL, "RULE:VALUE", "choice:a:|b:", "a rule"},
+	{'w', "watch", "[SECONDS]", "number", "again"},
+	{0},
+};
+
+static const struct bc_usage usage = {
+	.name = "do",
+	.required = "-n N",
+	.operands = "[FILE]...",
+	.kind = "file",
+	.summary = "does it",
+	.options = rows,
+	.exits = "0 ok.",
+	.example = "prog do -n 1",
+};
+
+static const struct bc_usage_option verb_rows[] = {
+	{1000, "quiet", NULL, NULL, "say nothing"},
+	{'x', "extra", NULL, NULL, "and more"},
+	{0},
+};
+
+static const struct bc_usage verb = {
+	.name = "do stop",
+	.summary = "stops it",
+	.options = verb_rows,
+	.exits = "0 ok.",
+	.example = "prog do stop",
+};
+
+static const struct bc_usage *const verbs[] = {&verb, NULL};
+
+static char *help_of(const struct bc_usage *of)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	assert_non_null(out);
+	bc_usage_help(out, "prog", of);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+TEST(getopt_takes_what_the_table_has)
+{
+	struct bc_usage_getopt g;
+
+	bc_usage_getopt(&g, &usage);
+	assert_string_equal(g.brief, ":n:b:w::h");
+	assert_string_equal(g.all[0].name, "count");
+	assert_int_equal(g.all[0].has_arg, required_argument);
+	assert_int_equal(g.all[0].val, 'n');
+	assert_string_equal(g.all[1].name, "quiet");
+	assert_int_equal(g.all[1].has_arg, no_argument);
+	assert_int_equal(g.all[1].val, 1000);
+	assert_string_equal(g.all[2].name, "watch");
+	assert_int_equal(g.all[2].has_arg, optional_argument);
+	assert_string_equal(g.all[3].name, "help");
+	assert_int_equal(g.all[3].val, 'h');
+	assert_null(g.all[4].name);
+}
+
+TEST(help_has_all_of_the_table)
+{
+	char *text = help_of(&usage);
+
+	assert_string_equal(text, "usage: prog do [OPTION]... -n N [FILE]...\n"
+				  "\n"
+				  "Does it.\n"
+				  "\n"
+				  "  -n, --count N          how many\n"
+				  "      --quiet            say nothing\n"
+				  "  -b RULE:VALUE          a rule\n"
+				  "  -w, --watch [SECONDS]  again\n"
+				  "  -h, --help             this text\n"
+				  "\n"
+				  "Exit code: 0 ok.\n"
+				  "\n"
+				  "Example: prog do -n 1\n");
+	free(text);
+}
+
+TEST(options_of_verbs_stand_apart_but_for_those_of_all)
+{
+	struct bc_usage all = usage;
+	struct bc_usage alone = {.name = "do",
+		.summary = "does it",
+		.verbs = verbs,
+		.exits = "0 ok.",
+		.example = "prog do stop"};
+
+	all.verbs = verbs;
+	char *text = help_of(&all);
+	assert_non_null(strstr(text, "usage: prog do [OPTION]... -n N [FILE]...\n"
+				     "       prog do stop [OPTION]...\n"));
+	assert_non_null(
+		strstr(text, "again\n\nOptions of stop:\n  -x, --extra            and more\n\n"
+			     "Options of all:\n      --quiet            say nothing\n"
+			     "  -h, --help             this text\n"));
+	free(text);
+	text = help_of(&alone);
+	assert_non_null(strstr(text, "usage: prog do stop [OPTION]...\n\n"));
+	assert_non_null(strstr(text, "Options of all:\n      --quiet  say nothing\n"));
+	free(text);
+}
+
+TEST(no_line_is_longer_than_100_and_no_word_is_lost)
+{
+	struct bc_usage long_one = usage;
+	char words[600];
+
+	for (size_t n = 1; n <= 12; n++) {
+		size_t used = 0;
+		for (size_t i = 0; used < 500; i++) {
+			memset(words + used, 'a' + (int)(i % 26), n);
+			used += n;
+			words[used++] = ' ';
+		}
+		words[used - 1] = '\0';
+		struct bc_usage_option of[] = {{'n', "count", "N", "number", words}, {0}};
+		long_one.text = words;
+		long_one.exits = words;
+		long_one.options = of;
+		char *text = help_of(&long_one);
+		size_t seen = 0;
+		for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
+			assert_true(strcspn(line, "\n") <= 100);
+		for (const char *p = text; (p = strstr(p, n > 1 ? "aa" : " a ")) != NULL; p++)
+			seen++;
+		assert_true(seen >= 3);
+		free(text);
+	}
+}
+
+TEST(lines_of_a_text_are_kept_and_their_parts_indented)
+{
+	struct bc_usage lines = usage;
+
+	lines.text =
+		"one\n\n  two    columns\n"
+		"    0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 "
+		"0123456789 0123456789 end";
+	char *text = help_of(&lines);
+	assert_non_null(strstr(text, "\n\none\n\n  two    columns\n    0123456789 "));
+	assert_non_null(strstr(text, " 0123456789\n    0123456789 end\n\n"));
+	free(text);
+}
+
+TEST(options_are_listed_a_line_each)
+{
+	struct bc_usage all = usage;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	all.verbs = verbs;
+	bc_usage_list(out, &all);
+	fclose(out);
+	assert_string_equal(text, "do\t\t\t[FILE]...\tfile\tdoes it\n"
+				  "do\tn\tcount\tN\tnumber\thow many\n"
+				  "do\t\tquiet\t\tnone\tsay nothing\n"
+				  "do\tb\t\tRULE:VALUE\tchoice:a:|b:\ta rule\n"
+				  "do\tw\twatch\t[SECONDS]\tnumber\tagain\n"
+				  "do\th\thelp\t\tnone\tthis text\n"
+				  "do stop\t\t\t\tnone\tstops it\n"
+				  "do stop\t\tquiet\t\tnone\tsay nothing\n"
+				  "do stop\tx\textra\t\tnone\tand more\n"
+				  "do stop\th\thelp\t\tnone\tthis text\n");
+	free(text);
+}

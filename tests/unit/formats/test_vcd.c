@@ -1,0 +1,292 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/options.h"
+#include "tests/support/dice.h"
+#include "tests/support/printed.h"
+#include "tests/support/test.h"
+
+#define TIMED (BC_CAN_REFERENCE | BC_HAS_TIME | BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC)
+#define UNITS (TIMED | BC_CAN_INSTRUCTION | BC_CAN_REGISTER)
+
+#define VARIABLES                            \
+	" $end\n"                            \
+	"$scope module bus $end\n"           \
+	"$var wire 64 ! seq [63:0] $end\n"   \
+	"$var wire 64 \" addr [63:0] $end\n" \
+	"$var wire 9 # type [8:0] $end\n"    \
+	"$var string 1 $ name $end\n"        \
+	"$var wire 32 % size [31:0] $end\n"  \
+	"$var wire 8 & attr [7:0] $end\n"    \
+	"$var wire 16 ' proc [15:0] $end\n"  \
+	"$upscope $end\n"                    \
+	"$enddefinitions $end\n"
+
+static struct printed print_vcd(
+	uint32_t holds, uint64_t clock_hz, const struct bc_entry *entries, size_t count)
+{
+	struct bc_format_options options = bc_format_options_default();
+
+	options.source_holds = holds;
+	options.clock_hz = clock_hz;
+	return print_all(BC_FORMAT_VCD, &options, entries, count);
+}
+
+/* What stands behind the head. */
+static const char *body(const struct printed *all)
+{
+	const char *end = strstr(all->text, "$enddefinitions $end\n");
+
+	assert_non_null(end);
+	return end + 21;
+}
+
+static struct bc_entry at_tick(uint64_t tick)
+{
+	struct bc_entry entry;
+
+	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x10, 0);
+	entry.has = BC_HAS_TIME;
+	entry.tick = tick;
+	return entry;
+}
+
+/* The times of the dump, one after another; returns their number. */
+static size_t times_of(const struct printed *all, uint64_t *times, size_t room)
+{
+	size_t n = 0;
+
+	for (const char *at = body(all); (at = strchr(at, '#')) != NULL; at++) {
+		if (at[-1] != '\n' || at[1] < '0' || at[1] > '9')
+			continue;
+		assert_true(n < room);
+		assert_int_equal(sscanf(at + 1, "%" SCNu64, &times[n++]), 1);
+	}
+	return n;
+}
+
+static void check_times(
+	const struct printed *all, const uint64_t *wanted, size_t count, uint64_t lost)
+{
+	uint64_t times[16];
+
+	assert_int_equal(all->rc, 0);
+	assert_int_equal(times_of(all, times, 16), count);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(times[i], wanted[i]);
+	assert_int_equal(all->reduced[__builtin_ctz(BC_HAS_TIME)], lost);
+}
+
+#define CHECK_TIMES(all, lost, ...)                       \
+	check_times(all, (const uint64_t[]){__VA_ARGS__}, \
+		sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), lost)
+
+TEST(only_what_changes_is_written)
+{
+	struct bc_entry entries[4] = {at_tick(5), at_tick(7), at_tick(8), at_tick(1000)};
+
+	for (int i = 0; i < 4; i++) {
+		entries[i].has |= BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC;
+		entries[i].size = 8;
+		entries[i].attr = 3;
+	}
+	entries[1].type = BC_REQ_MEMWRITE;
+	entries[2].type = 0xF2;
+	entries[2].addr = UINT64_MAX;
+	entries[2].has &= ~(uint32_t)BC_HAS_SIZE;
+	entries[3].type = BC_REF_INVALIDATE;
+	entries[3].size = UINT32_MAX;
+	entries[3].proc = 0xFFFF;
+	entries[3].addr = 0;
+	struct printed all = print_vcd(TIMED, 0, entries, 4);
+	assert_string_equal(all.text,
+		"$comment\n\tthe clock was not told: a tick is shown as 1 ns\n$end\n"
+		"$timescale 1 ns" VARIABLES
+		"#5\nb0 !\nb10000 \"\nb1 #\nsMEMREAD $\nb1000 %\nb11 &\nb0 '\n"
+		"#7\nb1 !\nb11 #\nsMEMWRITE $\n"
+		"#8\nb10 !\nb1111111111111111111111111111111111111111111111111111111111111111 "
+		"\"\nb11110010 #\ns0xf2 $\nbx %\n"
+		"#1000\nb11 !\nb0 \"\nb100000100 #\nsINVALIDATE $\n"
+		"b11111111111111111111111111111111 %\nb1111111111111111 '\n"
+		"#1001\n");
+	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
+		assert_int_equal(all.reduced[i], 0);
+	printed_free(&all);
+}
+
+TEST(nothing_is_a_head_alone)
+{
+	struct printed all = print_vcd(TIMED, 50000000, NULL, 0);
+	assert_string_equal(all.text,
+		"$comment\n\t50000000 ticks are a second, rounded down to picoseconds\n$end\n"
+		"$timescale 1 ps" VARIABLES);
+	printed_free(&all);
+}
+
+TEST(any_number_has_its_bits)
+{
+	struct dice dice = {5};
+
+	for (int round = 0; round < 20000; round++) {
+		struct bc_entry entry = at_tick(1);
+		uint64_t number = round < 64 ? UINT64_C(1) << round
+					     : dice_roll(&dice) >> dice_below(&dice, 64);
+		char wanted[80];
+		char *out = wanted + sizeof(wanted);
+		entry.addr = number;
+		*--out = '\0';
+		for (const char *p = "\n\" "; *p != '\0'; p++)
+			*--out = *p;
+		do
+			*--out = (char)('0' + (number & 1));
+		while ((number >>= 1) != 0);
+		*--out = 'b';
+		*--out = '\n';
+		struct printed all = print_vcd(TIMED, 0, &entry, 1);
+		assert_non_null(strstr(body(&all), out));
+		printed_free(&all);
+	}
+}
+
+TEST(what_has_no_time_is_a_tick_behind_another)
+{
+	struct bc_entry entries[3] = {at_tick(0), at_tick(0), at_tick(0)};
+
+	for (int i = 0; i < 3; i++)
+		entries[i].has = 0;
+	struct printed all = print_vcd(BC_CAN_REFERENCE, 0, entries, 3);
+	CHECK_TIMES(&all, 0, 0, 1, 2, 3);
+	assert_non_null(strstr(all.text, "the trace has no times: each reference is a tick "));
+	printed_free(&all);
+	all = print_vcd(BC_CAN_REFERENCE, 1000000, entries, 3);
+	CHECK_TIMES(&all, 0, 0, 1000000, 2000000, 3000000);
+	printed_free(&all);
+}
+
+TEST(one_without_a_time_among_others_is_where_the_last_was)
+{
+	struct bc_entry entries[3] = {at_tick(6), at_tick(0), at_tick(9)};
+
+	entries[1].has = 0;
+	struct printed all = print_vcd(TIMED, 0, entries, 3);
+	CHECK_TIMES(&all, 0, 6, 9, 10);
+	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 1);
+	printed_free(&all);
+}
+
+TEST(several_at_one_time_are_counted)
+{
+	struct bc_entry entries[4] = {at_tick(6), at_tick(6), at_tick(6), at_tick(7)};
+
+	struct printed all = print_vcd(TIMED, 0, entries, 4);
+	CHECK_TIMES(&all, 0, 6, 7, 8);
+	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 2);
+	assert_non_null(strstr(all.text, "#7\nb11 !\n"));
+	printed_free(&all);
+}
+
+TEST(time_that_goes_back_goes_on_behind_the_last)
+{
+	struct bc_entry entries[5] = {
+		at_tick(100), at_tick(110), at_tick(3), at_tick(8), at_tick(20)};
+
+	struct printed all = print_vcd(TIMED, 0, entries, 5);
+	CHECK_TIMES(&all, 1, 100, 110, 111, 116, 128, 129);
+	printed_free(&all);
+}
+
+TEST(a_clock_that_starts_over_goes_on_behind_the_last)
+{
+	struct bc_entry entries[5] = {
+		at_tick(100), at_tick(110), at_tick(5000), at_tick(5007), at_tick(1)};
+
+	entries[2].epoch = entries[3].epoch = 1;
+	entries[4].epoch = 2;
+	struct printed all = print_vcd(TIMED, 1000000000, entries, 5);
+	CHECK_TIMES(&all, 2, 100000, 110000, 111000, 118000, 119000, 120000);
+	printed_free(&all);
+}
+
+TEST(times_are_exact_to_the_picosecond_however_late)
+{
+	static const uint64_t clocks[] = {
+		1, 3, 7, 66666666, 66666667, 100000000, 133333333, 999999999999, 1000000000000};
+	struct dice dice = {6};
+
+	for (int round = 0; round < 20000; round++) {
+		uint64_t hz = clocks[dice_below(&dice, 9)];
+		uint64_t seconds = dice_below(&dice, 9223372);
+		uint64_t rest = dice_roll(&dice) % hz;
+		struct bc_entry entry = at_tick(seconds * hz + rest);
+		uint64_t times[2];
+		/* The rest's picoseconds one decimal at a time, in 64 bits. */
+		uint64_t ps = 0;
+		uint64_t left = rest;
+		for (int digit = 0; digit < 12; digit++) {
+			left *= 10;
+			ps = ps * 10 + left / hz;
+			left %= hz;
+		}
+		if (seconds > (UINT64_MAX - rest) / hz)
+			continue;
+		struct printed all = print_vcd(TIMED, hz, &entry, 1);
+		assert_int_equal(all.rc, 0);
+		assert_int_equal(times_of(&all, times, 2), 2);
+		assert_int_equal(times[0], seconds * UINT64_C(1000000000000) + ps);
+		printed_free(&all);
+	}
+}
+
+TEST(a_time_that_readers_have_no_bits_for_is_refused)
+{
+	struct bc_entry entries[2] = {at_tick(1), at_tick(INT64_MAX)};
+
+	struct printed all = print_vcd(TIMED, 0, entries, 2);
+	CHECK_TIMES(&all, 0, 1, INT64_MAX);
+	printed_free(&all);
+	entries[1].tick++;
+	all = print_vcd(TIMED, 0, entries, 2);
+	assert_int_equal(all.rc, -ERANGE);
+	assert_int_equal(all.left, 1);
+	assert_string_equal(all.why, "its time 9223372036854775808 doesn't fit the 63 bits, in "
+				     "ns, of a dump's readers");
+	printed_free(&all);
+	entries[1].tick = UINT64_MAX;
+	all = print_vcd(TIMED, 1, entries, 2);
+	assert_int_equal(all.rc, -ERANGE);
+	printed_free(&all);
+	/* 2^63 ps are 9223372.036854775808 s. */
+	entries[1].tick = UINT64_C(9223372036854775);
+	all = print_vcd(TIMED, 1000000000, entries, 2);
+	CHECK_TIMES(&all, 0, 1000, UINT64_C(9223372036854775000));
+	printed_free(&all);
+	entries[1].tick++;
+	all = print_vcd(TIMED, 1000000000, entries, 2);
+	assert_int_equal(all.rc, -ERANGE);
+	printed_free(&all);
+}
+
+TEST(units_that_a_trace_names_are_those)
+{
+	static const uint8_t units[] = {
+		BC_UNIT_PS, BC_UNIT_NS, BC_UNIT_US, BC_UNIT_CLK, BC_UNIT_TICK, BC_UNIT_CYC};
+	struct bc_entry entries[6];
+
+	for (unsigned i = 0; i < 6; i++) {
+		entries[i] = at_tick(i < 2 ? 3 : i + 3);
+		entries[i].unit = units[i];
+	}
+	entries[3].tick = 6000;
+	entries[4].tick = 7000;
+	entries[5].tick = 8000;
+	struct printed all = print_vcd(UNITS, 0, entries, 6);
+	CHECK_TIMES(&all, 0, 3, 3000, 5000000, 6000000, 7000000, 8000000, 8001000);
+	assert_non_null(strstr(all.text, "shown as 1 ns; times in us, ns or ps are those\n"));
+	printed_free(&all);
+	all = print_vcd(UNITS, 500000000, entries, 6);
+	CHECK_TIMES(&all, 0, 3, 3000, 5000000, 12000000, 14000000, 16000000, 16002000);
+	printed_free(&all);
+}

@@ -1,0 +1,257 @@
+/* What is on the USB, and why something isn't a board: bc_usb_list(), and the source before boards
+ * that lie. */
+#include <errno.h>
+
+#include "capture/usb/usb_find.h"
+#include "tests/support/test.h"
+#include "tests/support/usb_run.h"
+
+TEST_THREADS;
+TEST_VALGRIND;
+
+struct fixture {
+	libusb_context *context;
+	struct bc_usb_wish wish;
+	struct bc_usb_list list;
+	struct board *boards[8];
+	struct usbfs_port *ports[8];
+	unsigned count;
+};
+
+static void set_up(struct fixture *f)
+{
+	usbfs_start();
+	f->wish = (struct bc_usb_wish){.vid = 0x1209, .pid = 0x0001};
+}
+
+static void tear_down(struct fixture *f)
+{
+	for (unsigned i = 0; i < f->count; i++)
+		board_free(f->boards[i]);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static void plug(struct fixture *f, const struct board_options *options, const char *lie)
+{
+	struct board *board = board_new(options);
+	char answer[BOARD_ANSWER];
+
+	assert_non_null(board);
+	if (lie != NULL)
+		assert_true(board_command(board, lie, answer, 0));
+	f->boards[f->count] = board;
+	f->ports[f->count++] = usbfs_plug(board);
+}
+
+static void begin(struct fixture *f)
+{
+	assert_int_equal(libusb_init(&f->context), 0);
+	assert_int_equal(bc_usb_list(&f->list, f->context, &f->wish), 0);
+}
+
+static void end(struct fixture *f)
+{
+	bc_usb_list_free(&f->list);
+	assert_int_equal(f->list.count, 0);
+	libusb_exit(f->context);
+	struct usbfs_leaks leaks = usbfs_stop();
+	assert_int_equal(leaks.nodes, 0);
+	assert_int_equal(leaks.monitors, 0);
+}
+
+static const struct bc_usb_device *find(const struct fixture *f, const char *port)
+{
+	for (size_t i = 0; i < f->list.count; i++)
+		if (strcmp(f->list.devices[i].identity.port, port) == 0)
+			return &f->list.devices[i];
+	fail_msg("nothing at %s", port);
+	return NULL;
+}
+
+TEST_F(boards_stand_first_and_in_the_order_of_their_ports)
+{
+	const struct board_options other = {.vid = 0x0403, .pid = 0x6014, .serial = "F"};
+	const struct board_options a = {.serial = "A1"};
+	const struct board_options b = {.serial = "B2", .packet_bytes = 64};
+
+	plug(f, &other, NULL);
+	plug(f, &a, NULL);
+	plug(f, &b, NULL);
+	begin(f);
+	assert_int_equal(f->list.count, 4);
+	assert_int_equal(f->list.matching, 2);
+	assert_string_equal(f->list.devices[0].identity.port, "1-2");
+	assert_string_equal(f->list.devices[0].identity.serial, "A1");
+	assert_string_equal(f->list.devices[0].identity.speed, "high");
+	assert_string_equal(f->list.devices[0].why_not, "");
+	assert_int_equal(f->list.devices[0].identity.packet_bytes, 512);
+	assert_string_equal(f->list.devices[1].identity.port, "1-3");
+	assert_string_equal(f->list.devices[1].identity.speed, "full");
+	assert_int_equal(f->list.devices[1].identity.packet_bytes, 64);
+	assert_string_equal(find(f, "1-1")->why_not, "not 1209:0001");
+	assert_int_equal(find(f, "1-1")->identity.vid, 0x0403);
+	assert_string_equal(find(f, "usb1")->why_not, "not 1209:0001");
+	assert_int_equal(usbfs_calls_of(USBFS_OPEN), 0); /* no permission is needed */
+	end(f);
+}
+
+TEST_F(a_serial_number_chooses)
+{
+	const struct board_options a = {.serial = "A1"};
+	const struct board_options none = {0};
+	char text[BC_USB_WISH_TEXT];
+
+	plug(f, &a, NULL);
+	plug(f, &none, NULL);
+	snprintf(f->wish.serial, sizeof(f->wish.serial), "B2");
+	begin(f);
+	assert_int_equal(f->list.matching, 0);
+	assert_true(find(f, "1-1")->is_other);
+	assert_true(find(f, "1-2")->is_other);
+	assert_false(find(f, "usb1")->is_other);
+	assert_string_equal(find(f, "1-1")->why_not, "its serial number is not the one wanted");
+	bc_usb_wish_write(text, &f->wish);
+	assert_string_equal(text, "1209:0001 with serial number B2");
+	bc_usb_list_free(&f->list);
+	f->wish.serial[0] = '\0';
+	bc_usb_wish_write(text, &f->wish);
+	assert_string_equal(text, "1209:0001");
+	assert_int_equal(bc_usb_list(&f->list, f->context, &f->wish), 0);
+	assert_int_equal(f->list.matching, 2);
+	end(f);
+}
+
+static const struct lie {
+	const char *command;
+	const char *why_not; /* NULL: it is a board all the same */
+} lies[] = {
+	{"lie no-endpoint", "no bulk IN endpoint"},
+	{"lie iso-endpoint", "no bulk IN endpoint"},
+	{"lie out-endpoint", "no bulk IN endpoint"},
+	{"lie zero-packet", "packets of a size that there isn't"},
+	{"lie huge-packet", "packets of a size that there isn't"},
+	{"lie truncated-config", ""},
+	{"lie long-config", NULL},
+	{"lie wrong-class", "no vendor-specific interface"},
+	{"lie many-interfaces", NULL},
+	{"lie alternate", NULL},
+	{"lie short-info", NULL},
+	{"lie wild-info", NULL},
+	{"lie wild-serial", NULL},
+};
+
+#define LIES (sizeof(lies) / sizeof(lies[0]))
+
+TEST_F(a_list_tells_what_is_wrong_with_a_board_that_lies)
+{
+	const struct board_options a = {.serial = "A1"};
+
+	for (size_t i = 0; i < LIES; i++) {
+		plug(f, &a, lies[i].command);
+		begin(f);
+		const struct bc_usb_device *d = find(f, "1-1");
+		if (lies[i].why_not == NULL)
+			assert_string_equal(d->why_not, "");
+		else
+			assert_true(d->why_not[0] != '\0' &&
+				    strstr(d->why_not, lies[i].why_not) != NULL);
+		for (const char *c = d->identity.serial; *c != '\0'; c++)
+			assert_true(*c >= ' ' && *c <= '~');
+		assert_int_equal(f->list.matching, lies[i].why_not == NULL);
+		end(f);
+		board_free(f->boards[0]);
+		f->count = 0;
+		usbfs_start();
+	}
+	usbfs_stop();
+}
+
+/* What can't be read makes a device no board, and the list no shorter. */
+TEST_F(files_that_can_not_be_read_are_no_disaster)
+{
+	static const int errors[] = {EACCES, EIO, ENOENT, ENOMEM};
+	const struct board_options a = {.serial = "A1"};
+
+	plug(f, &a, NULL);
+	assert_int_equal(libusb_init(&f->context), 0);
+	for (unsigned e = 0; e < sizeof(errors) / sizeof(errors[0]); e++) {
+		for (unsigned skip = 0; skip < 12; skip++) {
+			usbfs_fail(USBFS_SYSFS, errors[e], skip, 1);
+			assert_int_equal(bc_usb_list(&f->list, f->context, &f->wish), 0);
+			assert_int_equal(f->list.count, 2);
+			bc_usb_list_free(&f->list);
+		}
+		usbfs_fail(USBFS_SYSFS, errors[e], 0, 1000);
+		assert_int_equal(bc_usb_list(&f->list, f->context, &f->wish), 0);
+		assert_int_equal(f->list.count, 2);
+		assert_int_equal(find(f, "1-1")->is_gone, errors[e] == ENOENT);
+		usbfs_fail(USBFS_SYSFS, 0, 0, 0);
+		bc_usb_list_free(&f->list);
+	}
+	end(f);
+}
+
+/* The source and such boards */
+
+TEST_RUN(the_source_streams_from_what_is_a_board_and_says_why_not_else)
+{
+	for (size_t i = 0; i < LIES; i++) {
+		char answer[BOARD_ANSWER];
+		usb_run_board(run, 1000000);
+		assert_true(board_command(run->board, lies[i].command, answer, 0));
+		usb_run_plug(run);
+		usb_run_start(run);
+		if (lies[i].why_not == NULL) {
+			usb_run_samples(run, 5000);
+			usb_run_stop(run);
+			assert_int_equal(run->status, 0);
+			assert_int_equal(run->samples, usbfs_sent(run->port).samples);
+			assert_int_equal(run->last_frames, 1);
+		} else {
+			usb_run_until(run, usb_run_said(run, "is no board: "));
+			assert_true(usb_run_said(run, lies[i].why_not));
+			usb_run_stop(run);
+		}
+		usb_run_again(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+/* Between the list and the open it becomes another. */
+TEST_RUN(a_board_may_begin_to_lie_at_any_time)
+{
+	for (size_t i = 0; i < LIES; i++) {
+		usb_run_board(run, 1000000);
+		usb_run_plug(run);
+		usb_run_start(run);
+		uv_run(&run->loop, UV_RUN_ONCE);
+		usb_run_tell(run, lies[i].command);
+		usb_run_pass(run, 10);
+		usb_run_stop(run);
+		assert_int_equal(run->status, 0);
+		usb_run_again(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
+TEST(texts_are_made_printable)
+{
+	char text[] = "A\x01z\x7f\xff~ \n";
+
+	bc_usb_clean(text);
+	assert_string_equal(text, "A?z??~ ?");
+}
+
+TEST(every_code_of_libusb_is_an_errno)
+{
+	assert_int_equal(bc_usb_errno(0), 0);
+	assert_int_equal(bc_usb_errno(LIBUSB_ERROR_NO_DEVICE), -ENODEV);
+	assert_int_equal(bc_usb_errno(LIBUSB_ERROR_ACCESS), -EACCES);
+	assert_int_equal(bc_usb_errno(LIBUSB_ERROR_NO_MEM), -ENOMEM);
+	assert_int_equal(bc_usb_errno(LIBUSB_ERROR_OTHER), -EIO);
+	for (int code = -120; code < 0; code++)
+		assert_true(bc_usb_errno(code) < 0);
+}
