@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "formats/segment/segment_header.h"
 
+#define BC_METADATA_MAX       4096 /* with the terminating zero */
 #define BC_METADATA_KEY_MAX   64
 #define BC_METADATA_VALUE_MAX 1024u /* bytes */
 

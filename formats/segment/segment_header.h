@@ -10,11 +10,11 @@
 
 #include "formats/base/format_id.h"
 #include "formats/bus/mapping.h"
+#include "formats/segment/metadata.h"
 #include "formats/segment/segment.h"
 
 #define BC_RECORDING_ID_MAX 112 /* with the terminating zero; formats/segment/segment_name.h */
 
-#define BC_METADATA_MAX 4096 /* with the terminating zero */
 
 /* A header is no longer than this. */
 #define BC_SEGMENT_HEADER_MAX (1u << 16)
