@@ -15,7 +15,6 @@
 
 #define BC_RECORDING_ID_MAX 112 /* with the terminating zero; formats/segment/segment_name.h */
 
-
 /* A header is no longer than this. */
 #define BC_SEGMENT_HEADER_MAX (1u << 16)
 
@@ -55,8 +54,8 @@ size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 bool bc_segment_header_read(struct bc_segment_header *header, const uint8_t *in, size_t bytes)
 	__attribute__((warn_unused_result));
 
-/* The same for a raw capture (formats/segment/raw_capture.h): its header is a segment's, with the form of
- * its bytes, BC_FORMAT_BCP1 or BC_FORMAT_RAW6. */
+/* The same for a raw capture (formats/segment/raw_capture.h): its header is a segment's, with the
+ * form of its bytes, BC_FORMAT_BCP1 or BC_FORMAT_RAW6. */
 int bc_raw_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *header,
 	enum bc_format form) __attribute__((warn_unused_result));
 size_t bc_raw_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);

@@ -4,7 +4,7 @@
     layers.py            complain about every include that the tables don't allow; exit code 1 if there is one
     layers.py --doors    print each room's doors and the rooms it includes, as the sources have them
 
-A module is NAME.c and NAME.h of one room. It fails on a module outside every room, an include of a header of another
+A module is NAME.c and NAME.h of one room, with its NAME_internal.h. It fails on a module outside every room, an include of a header of another
 room that is no door or of a room that isn't in the table's row, a door that no other room includes, a library that
 the layer may not use, a cycle between rooms, and a cycle between modules.
 """
@@ -40,12 +40,12 @@ def read_sources():
     modules = {}
     for layer in LAYERS:
         for path in sorted((ROOT / layer).rglob("*.[ch]")):
-            stem = str(path.relative_to(ROOT))[:-2]
+            stem = str(path.relative_to(ROOT))[:-2].removesuffix("_internal")
             ours, theirs = modules.setdefault(stem, (set(), set()))
             for quote, header in re.findall(r'^#include (["<])([^">]+)', path.read_text(), re.M):
                 if quote == "<":
                     theirs.add(header)
-                elif header[:-2] != stem:
+                elif header[:-2].removesuffix("_internal") != stem:
                     ours.add(header)
     return modules
 
