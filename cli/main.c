@@ -8,24 +8,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/term/console.h"
-#include "cli/trace/convert.h"
-#include "cli/trace/cut.h"
 #include "cli/client/daemon_command.h"
+#include "cli/client/events.h"
+#include "cli/client/status.h"
+#include "cli/client/tail.h"
 #include "cli/diff/diff.h"
 #include "cli/diff/diff_options.h"
+#include "cli/stats/stats.h"
+#include "cli/term/console.h"
+#include "cli/term/safe_text.h"
+#include "cli/top/top.h"
+#include "cli/trace/convert.h"
+#include "cli/trace/cut.h"
 #include "cli/trace/dump.h"
-#include "cli/client/events.h"
 #include "cli/trace/formats.h"
 #include "cli/trace/info.h"
 #include "cli/trace/merge.h"
 #include "cli/trace/recover.h"
-#include "cli/term/safe_text.h"
 #include "cli/trace/sim.h"
-#include "cli/stats/stats.h"
-#include "cli/client/status.h"
-#include "cli/client/tail.h"
-#include "cli/top/top.h"
 #include "cli/trace/verify.h"
 
 static const struct {
@@ -74,7 +74,8 @@ static int end_output(void)
 static const struct bc_usage_option options[] = {
 	{'V', "version", NULL, NULL, "the version"},
 	{OPTION_OPTIONS, "options", NULL, NULL,
-		"what all commands take, a line an option, for programs: formats/base/usage.h has it"},
+		"what all commands take, a line an option, for programs: formats/base/usage.h has "
+		"it"},
 	{0},
 };
 

@@ -81,7 +81,7 @@ static void look_ahead(struct bc_sim *sim)
 {
 	if (sim->has_cycle)
 		return;
-	int port = bc_sim_bus_take(&sim->bus, &sim->cycle, &sim->cycle_tick);
+	int port = bc_sim_bus_pop(&sim->bus, &sim->cycle, &sim->cycle_tick);
 	if (port >= 0 && bc_sim_port_is_empty(&sim->bus.ports[port]))
 		bc_sim_agent_run(&sim->agents[port], &sim->bus);
 	sim->has_cycle = true;
@@ -111,10 +111,10 @@ static uint32_t fill(struct bc_sim *sim, uint32_t samples_max, uint8_t *out)
 		uint64_t delta = n == 0 ? 0 : sim->cycle_tick - sim->tick;
 		if (delta > UINT16_MAX)
 			break;
-		bc_put_be32(out, sim->cycle.address);
+		bc_write_be32(out, sim->cycle.address);
 		out[4] = sim->cycle.enables;
 		out[5] = sim->cycle.control;
-		bc_put_le16(out + 6, (uint16_t)delta);
+		bc_write_le16(out + 6, (uint16_t)delta);
 		sim->tick = sim->cycle_tick;
 		sim->has_cycle = false;
 	}

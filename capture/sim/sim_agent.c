@@ -113,7 +113,7 @@ static void start_phase(struct bc_sim_agent *a)
 	uint32_t calls = bc_sim_between(&a->random, 14, 30);
 	uint32_t rounds = bc_sim_between(&a->random, 8, 10);
 
-	bc_sim_program_begin(&a->processes[a->current], run, calls, rounds);
+	bc_sim_program_start(&a->processes[a->current], run, calls, rounds);
 	a->state = USER;
 }
 
@@ -128,7 +128,7 @@ static void start_turn(struct bc_sim_agent *a)
 
 static void start_kernel(struct bc_sim_agent *a, enum state state, uint32_t run, uint32_t calls)
 {
-	bc_sim_program_begin(&a->kernel, run, calls, 1);
+	bc_sim_program_start(&a->kernel, run, calls, 1);
 	a->state = state;
 }
 

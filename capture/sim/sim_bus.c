@@ -298,7 +298,7 @@ static int first_to_ask(const struct bc_sim_bus *bus)
 	return first;
 }
 
-int bc_sim_bus_take(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t *tick)
+int bc_sim_bus_pop(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t *tick)
 {
 	if (bus->glitch == 0 && !bus->is_locked) {
 		glitch(bus, cycle);

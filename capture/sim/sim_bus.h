@@ -3,7 +3,7 @@
  * An agent tells its port what it does: bc_sim_think() for time spent inside the processor,
  * bc_sim_fetch(), bc_sim_read() and bc_sim_write() for cacheable memory, bc_sim_single() for what
  * no cache may hold, bc_sim_special() and bc_sim_int_ack(). What the caches can't answer is queued
- * at the port as bus cycles. bc_sim_bus_take() grants the bus to the port that asked first, and
+ * at the port as bus cycles. bc_sim_bus_pop() grants the bus to the port that asked first, and
  * gives that cycle with its tick. A port is fed only while its queue is empty
  * (bc_sim_port_is_empty()): its clock is then exact.
  *
@@ -130,6 +130,6 @@ void bc_sim_write_back_all(struct bc_sim_bus *bus, unsigned agent);
 /* Grants the bus to the port that asks first, the lowest number on a tie; every port must have a
  * cycle queued. Gives the cycle and its tick, and returns its port. Once in some 20,000 cycles it
  * gives an invalid cycle in between, and returns -1. Ticks rise from call to call. */
-int bc_sim_bus_take(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t *tick);
+int bc_sim_bus_pop(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t *tick);
 
 #endif

@@ -153,7 +153,7 @@ void bc_sim_program_init_kernel(struct bc_sim_program *p, uint64_t seed, unsigne
 	p->random.state += bc_sim_mix(agent + 1);
 }
 
-void bc_sim_program_begin(struct bc_sim_program *p, uint32_t run, uint32_t calls, uint32_t rounds)
+void bc_sim_program_start(struct bc_sim_program *p, uint32_t run, uint32_t calls, uint32_t rounds)
 {
 	assert(calls >= 1 && calls <= BC_SIM_CALLS);
 	uint64_t key = bc_sim_mix(p->salt + run);

@@ -5,7 +5,7 @@
  * a table looked up at random, arrays that are walked, and a frame buffer that some functions draw
  * in. What the code at a place does is a property of the place, drawn once.
  *
- * bc_sim_program_begin() starts a run: a loop whose body calls a list of functions, the same list
+ * bc_sim_program_start() starts a run: a loop whose body calls a list of functions, the same list
  * for the same `run` number. bc_sim_program_step() executes 32 bytes of code and tells the bus what
  * they touch, until it says that the run is over. */
 #ifndef BC_CAPTURE_SIM_SIM_PROGRAM_H
@@ -71,7 +71,7 @@ void bc_sim_program_init(struct bc_sim_program *program, uint64_t seed);
 void bc_sim_program_init_kernel(struct bc_sim_program *program, uint64_t seed, unsigned agent);
 
 /* Starts a run of `rounds` rounds, 1 or more, of `calls` calls each, 1 .. BC_SIM_CALLS. */
-void bc_sim_program_begin(
+void bc_sim_program_start(
 	struct bc_sim_program *program, uint32_t run, uint32_t calls, uint32_t rounds);
 
 enum bc_sim_step {

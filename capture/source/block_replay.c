@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void bc_block_replay_begin(
+void bc_block_replay_start(
 	struct bc_block_replay *r, const struct bc_raw_block *block, enum bc_raw_follows follows)
 {
 	r->next_entry = 0;
@@ -112,7 +112,7 @@ static bool give_entry(struct bc_block_replay *r, const struct bc_raw_block *blo
 	return give_transfer(r, entry, &data, sink);
 }
 
-bool bc_block_replay_give(struct bc_block_replay *r, const struct bc_raw_block *block,
+bool bc_block_replay_push(struct bc_block_replay *r, const struct bc_raw_block *block,
 	const struct bc_segment_header *header, const struct bc_source_sink *sink,
 	const bool *is_over)
 {

@@ -1,9 +1,9 @@
-/* Gives the blocks of a raw capture (formats/segment/raw_capture.h) to a sink as the live source gave its
- * pieces: transfer by transfer, with their times, and the breaks; where some of the stream is
- * missing, a break as well.
+/* Gives the blocks of a raw capture (formats/segment/raw_capture.h) to a sink as the live source
+ * gave its pieces: transfer by transfer, with their times, and the breaks; where some of the stream
+ * is missing, a break as well.
  *
- *     bc_block_replay_begin()      a block, and how it follows the one before
- *     bc_block_replay_give()       until it returns true: a sink that refuses is offered the same
+ *     bc_block_replay_start()      a block, and how it follows the one before
+ *     bc_block_replay_push()       until it returns true: a sink that refuses is offered the same
  *     bc_block_replay_flush()      the same, behind the last block, or before anything else
  *     bc_block_replay_free() */
 #ifndef BC_CAPTURE_SOURCE_BLOCK_REPLAY_H
@@ -34,13 +34,13 @@ struct bc_block_replay {
 	struct bc_segment_header joined_header;
 };
 
-void bc_block_replay_begin(struct bc_block_replay *replay, const struct bc_raw_block *block,
+void bc_block_replay_start(struct bc_block_replay *replay, const struct bc_raw_block *block,
 	enum bc_raw_follows follows);
 
 /* Gives what of the block wasn't given yet; `header` is its file's, or NULL. *is_over is looked at
  * after each call of the sink: once it is set, nothing more is given. Returns whether the sink is
  * done with all of it. */
-bool bc_block_replay_give(struct bc_block_replay *replay, const struct bc_raw_block *block,
+bool bc_block_replay_push(struct bc_block_replay *replay, const struct bc_raw_block *block,
 	const struct bc_segment_header *header, const struct bc_source_sink *sink,
 	const bool *is_over);
 

@@ -43,7 +43,7 @@ struct file_source {
 	struct bc_source source;
 	uv_loop_t *loop;
 	uv_async_t wake_loop; /* a piece is ready, or the thread has ended */
-	struct bc_stream stream;
+	struct bc_input_stream stream;
 	enum bc_format format;
 	uv_thread_t thread;
 	bool has_thread;
@@ -222,7 +222,7 @@ static void read_all(struct file_source *f)
 		snprintf(what, sizeof(what),
 			"can't tell its format: %s; say which it is (file:PATH,format=F; for a "
 			"replay: --format F)",
-			probe.why);
+			probe.err);
 		hand_over_end(f, rc, what);
 		return;
 	}
@@ -255,9 +255,9 @@ static bool give_block(struct file_source *f, struct piece *piece)
 	const struct bc_raw_block *block = &piece->content.block;
 
 	if (!piece->has_begun)
-		bc_block_replay_begin(&f->replay, block, piece->follows);
+		bc_block_replay_start(&f->replay, block, piece->follows);
 	piece->has_begun = true;
-	return bc_block_replay_give(&f->replay, block, piece->has_header ? &piece->header : NULL,
+	return bc_block_replay_push(&f->replay, block, piece->has_header ? &piece->header : NULL,
 		&f->source.sink, &f->is_over);
 }
 
@@ -473,7 +473,7 @@ int bc_file_source_open(
 	snprintf(f->source.name, sizeof(f->source.name), "%s", options->path);
 	f->loop = loop;
 	f->format = options->format;
-	f->stream = (struct bc_stream){.fd = fd, .wake_fd = wake_fd};
+	f->stream = (struct bc_input_stream){.fd = fd, .wake_fd = wake_fd};
 	f->pieces = pieces;
 	*source = &f->source;
 	return 0;

@@ -1,9 +1,9 @@
 /* A saved capture as a source: raw6, bcp1, BYU in any dialect, segments; a file, a FIFO or standard
  * input. Regular files can't be polled, so a thread reads ahead, into three buffers of 1 MiB.
  *
- * A raw capture (formats/segment/raw_capture.h) comes as it was kept: its transfers one by one, with their
- * times, and its breaks; where some of it is missing, there is a break as well. Its pieces carry
- * its header, whose clock_hz holds where the user named none.
+ * A raw capture (formats/segment/raw_capture.h) comes as it was kept: its transfers one by one,
+ * with their times, and its breaks; where some of it is missing, there is a break as well. Its
+ * pieces carry its header, whose clock_hz holds where the user named none.
  *
  * Stopping a file drops what was read ahead; what was read of a pipe can't be had again, and comes
  * to the sink before its end. */

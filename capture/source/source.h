@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/bus/chunk.h"
 #include "formats/base/format_id.h"
+#include "formats/bus/chunk.h"
 #include "formats/segment/segment_header.h"
 
 /* A place where the stream breaks: what comes behind it doesn't go on where what came before
@@ -53,7 +53,7 @@ struct bc_source_data {
 	const struct bc_segment_header *header; /* and its segment's header; NULL: damaged */
 };
 
-enum bc_news { BC_NEWS_INFO, BC_NEWS_NOTICE, BC_NEWS_WARNING };
+enum bc_news { BC_NOTICE_INFO, BC_NOTICE_NOTICE, BC_NOTICE_WARNING };
 
 struct bc_source_sink {
 	void *context;

@@ -109,7 +109,7 @@ static const char *speed_name(int speed)
 /* The bulk IN endpoint of one alternate setting, with packets of a size that bulk endpoints have.
  */
 static const struct libusb_endpoint_descriptor *bulk_in(
-	const struct libusb_interface_descriptor *setting, const char **why)
+	const struct libusb_interface_descriptor *setting, const char **err)
 {
 	/* Of a configuration that ends early libusb gives the number of endpoints as claimed, and
 	 * none of them. */
@@ -121,7 +121,7 @@ static const struct libusb_endpoint_descriptor *bulk_in(
 			continue;
 		if (packet >= 8 && packet <= 1024 && (packet & (packet - 1)) == 0)
 			return e;
-		*why = "its bulk IN endpoint claims packets of a size that there isn't";
+		*err = "its bulk IN endpoint claims packets of a size that there isn't";
 	}
 	return NULL;
 }
@@ -129,7 +129,7 @@ static const struct libusb_endpoint_descriptor *bulk_in(
 const char *bc_usb_find_endpoint(
 	struct bc_board_identity *identity, const struct libusb_config_descriptor *config)
 {
-	const char *why = "it has no vendor-specific interface (class FF)";
+	const char *err = "it has no vendor-specific interface (class FF)";
 	bool has_vendor = false;
 
 	for (int i = 0; i < config->bNumInterfaces; i++) {
@@ -139,9 +139,9 @@ const char *bc_usb_find_endpoint(
 			if (s->bInterfaceClass != LIBUSB_CLASS_VENDOR_SPEC)
 				continue;
 			if (!has_vendor)
-				why = "its vendor-specific interface has no bulk IN endpoint";
+				err = "its vendor-specific interface has no bulk IN endpoint";
 			has_vendor = true;
-			const struct libusb_endpoint_descriptor *e = bulk_in(s, &why);
+			const struct libusb_endpoint_descriptor *e = bulk_in(s, &err);
 			if (e == NULL)
 				continue;
 			identity->interface = s->bInterfaceNumber;
@@ -151,7 +151,7 @@ const char *bc_usb_find_endpoint(
 			return NULL;
 		}
 	}
-	return why;
+	return err;
 }
 
 /* Looks at one device: who it is, and whether it is a board. */
@@ -160,7 +160,7 @@ static void judge(struct bc_usb_device *d, const struct bc_usb_wish *wish)
 	struct bc_board_identity *id = &d->identity;
 	struct libusb_device_descriptor device;
 	struct libusb_config_descriptor *config;
-	const char *why;
+	const char *err;
 
 	id->bus = libusb_get_bus_number(d->device);
 	id->address = libusb_get_device_address(d->device);
@@ -188,10 +188,10 @@ static void judge(struct bc_usb_device *d, const struct bc_usb_wish *wish)
 			libusb_strerror((enum libusb_error)rc));
 		return;
 	}
-	why = bc_usb_find_endpoint(id, config);
+	err = bc_usb_find_endpoint(id, config);
 	libusb_free_config_descriptor(config);
-	if (why != NULL) {
-		snprintf(d->why_not, sizeof(d->why_not), "%s", why);
+	if (err != NULL) {
+		snprintf(d->why_not, sizeof(d->why_not), "%s", err);
 	} else if (wish->serial[0] != '\0' && strcmp(wish->serial, id->serial) != 0) {
 		snprintf(d->why_not, sizeof(d->why_not), "its serial number is not the one wanted");
 		d->is_other = true;

@@ -11,8 +11,8 @@
 /* Faults that come in a row are counted, and told no more often than this. */
 #define TELL_NS UINT64_C(1000000000)
 
-void bc_usb_feed_tell_text(
-	struct bc_usb_feed *f, enum bc_news news, const char *kind, const char *what)
+void bc_usb_framer_log_text(
+	struct bc_usb_framer *f, enum bc_news news, const char *kind, const char *what)
 {
 	const struct bc_source_sink *sink = &f->source->sink;
 
@@ -20,7 +20,7 @@ void bc_usb_feed_tell_text(
 		sink->news(sink->context, news, kind, what);
 }
 
-void bc_usb_feed_tell(struct bc_usb_feed *f, enum bc_news news, const char *format, ...)
+void bc_usb_framer_log(struct bc_usb_framer *f, enum bc_news news, const char *format, ...)
 {
 	char what[640];
 	va_list args;
@@ -28,10 +28,10 @@ void bc_usb_feed_tell(struct bc_usb_feed *f, enum bc_news news, const char *form
 	va_start(args, format);
 	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	bc_usb_feed_tell_text(f, news, format, what);
+	bc_usb_framer_log_text(f, news, format, what);
 }
 
-static void send_piece(struct bc_usb_feed *f, struct bc_source_data *data)
+static void send_piece(struct bc_usb_framer *f, struct bc_source_data *data)
 {
 	const struct bc_source_sink *sink = &f->source->sink;
 
@@ -43,7 +43,7 @@ static void send_piece(struct bc_usb_feed *f, struct bc_source_data *data)
 	(void)is_taken;
 }
 
-void bc_usb_feed_begin(struct bc_usb_feed *f)
+void bc_usb_framer_start(struct bc_usb_framer *f)
 {
 	uint64_t now = uv_hrtime();
 
@@ -56,7 +56,8 @@ void bc_usb_feed_begin(struct bc_usb_feed *f)
 	f->is_silent = false;
 }
 
-void bc_usb_feed_bytes(struct bc_usb_feed *f, uint8_t *bytes, size_t count, uint16_t packet_bytes)
+void bc_usb_framer_bytes(
+	struct bc_usb_framer *f, uint8_t *bytes, size_t count, uint16_t packet_bytes)
 {
 	uint64_t now = uv_hrtime();
 
@@ -66,10 +67,10 @@ void bc_usb_feed_bytes(struct bc_usb_feed *f, uint8_t *bytes, size_t count, uint
 		return;
 	/* What was on its way when a board had to be restarted, or left, came before that. */
 	if (!f->broken.is_restart || f->is_begun_again)
-		bc_usb_feed_resume(f);
+		bc_usb_framer_resume(f);
 	if (f->is_silent)
-		bc_usb_feed_tell(f, BC_NEWS_NOTICE, "%s: data again, after %.1f s", f->source->name,
-			(double)(now - f->heard_ns) * 1e-9);
+		bc_usb_framer_log(f, BC_NOTICE_NOTICE, "%s: data again, after %.1f s",
+			f->source->name, (double)(now - f->heard_ns) * 1e-9);
 	f->is_silent = false;
 	f->heard_ns = now;
 	f->last_frame_ns = 0;
@@ -105,7 +106,7 @@ static const char *fault_text(enum bc_usb_fault fault)
 	return "";
 }
 
-void bc_usb_feed_fault(struct bc_usb_feed *f, enum bc_usb_fault fault)
+void bc_usb_framer_fault(struct bc_usb_framer *f, enum bc_usb_fault fault)
 {
 	struct bc_board *b = f->board;
 	uint64_t now = uv_hrtime();
@@ -130,12 +131,12 @@ void bc_usb_feed_fault(struct bc_usb_feed *f, enum bc_usb_fault fault)
 	f->faults++;
 	snprintf(b->last_error, sizeof(b->last_error), "%s", fault_text(fault));
 	if (fault != BC_USB_REFUSED)
-		bc_usb_feed_break(f, BC_GAP_TRANSFER, false);
+		bc_usb_framer_break(f, BC_GAP_TRANSFER, false);
 	f->broken.is_cut = f->broken.is_cut || (f->has_break && fault == BC_USB_OVERFLOW);
-	if (f->told_ns[fault] != 0 && now - f->told_ns[fault] < TELL_NS)
+	if (f->reported_ns[fault] != 0 && now - f->reported_ns[fault] < TELL_NS)
 		return;
-	f->told_ns[fault] = now;
-	bc_usb_feed_tell(f, BC_NEWS_WARNING,
+	f->reported_ns[fault] = now;
+	bc_usb_framer_log(f, BC_NOTICE_WARNING,
 		"%s: %s%s%s (so far: stalls %" PRIu64 ", overflows %" PRIu64
 		", failed transfers %" PRIu64 ")",
 		f->source->name, fault_text(fault),
@@ -146,7 +147,7 @@ void bc_usb_feed_fault(struct bc_usb_feed *f, enum bc_usb_fault fault)
 		b->stalls, b->overflows, b->errors);
 }
 
-void bc_usb_feed_break(struct bc_usb_feed *f, enum bc_gap_cause cause, bool is_restart)
+void bc_usb_framer_break(struct bc_usb_framer *f, enum bc_gap_cause cause, bool is_restart)
 {
 	if (!f->has_streamed)
 		return;
@@ -164,7 +165,7 @@ void bc_usb_feed_break(struct bc_usb_feed *f, enum bc_gap_cause cause, bool is_r
 	}
 }
 
-void bc_usb_feed_resume(struct bc_usb_feed *f)
+void bc_usb_framer_resume(struct bc_usb_framer *f)
 {
 	struct bc_source_data data = {.broken = &f->broken};
 
@@ -175,11 +176,11 @@ void bc_usb_feed_resume(struct bc_usb_feed *f)
 	send_piece(f, &data);
 }
 
-void bc_usb_feed_lost(struct bc_usb_feed *f, uint64_t lost)
+void bc_usb_framer_lost(struct bc_usb_framer *f, uint64_t lost)
 {
 	const struct bc_source_break broken = {.cause = BC_GAP_BOARD, .lost = lost};
 	struct bc_source_data data = {.broken = &broken};
 
-	bc_usb_feed_resume(f);
+	bc_usb_framer_resume(f);
 	send_piece(f, &data);
 }

@@ -7,12 +7,12 @@
 #ifndef BC_CAPTURE_USB_USB_FRAMER_H
 #define BC_CAPTURE_USB_USB_FRAMER_H
 
-#include "capture/usb/board.h"
 #include "capture/source/source.h"
+#include "capture/usb/board.h"
 #include "capture/usb/usb_request.h"
 #include "capture/usb/usb_stream.h"
 
-struct bc_usb_feed {
+struct bc_usb_framer {
 	struct bc_source *source;
 	struct bc_board *board;
 	enum bc_format protocol;
@@ -26,7 +26,7 @@ struct bc_usb_feed {
 	uint64_t last_frame_ns; /* when the board sent its last frame; 0: it hasn't, or went on */
 	bool is_silent;         /* and that was told */
 	unsigned faults;        /* in a row, without data in between */
-	uint64_t told_ns[BC_USB_FAULTS]; /* when each fault was told last */
+	uint64_t reported_ns[BC_USB_FAULTS]; /* when each fault was told last */
 
 	bool has_break;
 	bool is_begun_again; /* transfers have been submitted since that restart */
@@ -36,28 +36,28 @@ struct bc_usb_feed {
 
 /* A sentence for the log; its format is its kind. The other is of a kind that is known otherwise.
  */
-void bc_usb_feed_tell_text(
-	struct bc_usb_feed *feed, enum bc_news news, const char *kind, const char *what);
-void bc_usb_feed_tell(struct bc_usb_feed *feed, enum bc_news news, const char *format, ...)
+void bc_usb_framer_log_text(
+	struct bc_usb_framer *feed, enum bc_news news, const char *kind, const char *what);
+void bc_usb_framer_log(struct bc_usb_framer *feed, enum bc_news news, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Transfers are in flight from now on, for the first time or again: time runs. */
-void bc_usb_feed_begin(struct bc_usb_feed *feed);
+void bc_usb_framer_start(struct bc_usb_framer *feed);
 
 /* Bytes as a transfer brought them, in packets of packet_bytes; they may be moved. */
-void bc_usb_feed_bytes(
-	struct bc_usb_feed *feed, uint8_t *bytes, size_t count, uint16_t packet_bytes);
+void bc_usb_framer_bytes(
+	struct bc_usb_framer *feed, uint8_t *bytes, size_t count, uint16_t packet_bytes);
 
 /* Counts and tells what a transfer ended with. What costs samples begins a break. */
-void bc_usb_feed_fault(struct bc_usb_feed *feed, enum bc_usb_fault fault);
+void bc_usb_framer_fault(struct bc_usb_framer *feed, enum bc_usb_fault fault);
 
 /* The stream breaks off here. Before any board has streamed there is nothing to break. */
-void bc_usb_feed_break(struct bc_usb_feed *feed, enum bc_gap_cause cause, bool is_restart);
+void bc_usb_framer_break(struct bc_usb_framer *feed, enum bc_gap_cause cause, bool is_restart);
 
 /* It goes on, or ends: tells the sink of the break, if there is one. */
-void bc_usb_feed_resume(struct bc_usb_feed *feed);
+void bc_usb_framer_resume(struct bc_usb_framer *feed);
 
 /* The board counts so many samples as lost since it was started. */
-void bc_usb_feed_lost(struct bc_usb_feed *feed, uint64_t lost);
+void bc_usb_framer_lost(struct bc_usb_framer *feed, uint64_t lost);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void name_other(struct bc_usb_work *w, const struct bc_board_identity *id)
+static void name_other(struct bc_usb_jobs *w, const struct bc_board_identity *id)
 {
 	size_t at = strlen(w->others);
 
@@ -12,11 +12,11 @@ static void name_other(struct bc_usb_work *w, const struct bc_board_identity *id
 		id->serial[0] != '\0' ? id->serial : "one without a serial number", id->port);
 }
 
-static void find(struct bc_usb_work *w)
+static void find(struct bc_usb_jobs *w)
 {
 	struct bc_usb_list list;
 
-	bc_usb_work_forget(w);
+	bc_usb_jobs_forget(w);
 	w->others[0] = '\0';
 	w->why_not[0] = '\0';
 	w->what = "list the devices";
@@ -46,7 +46,7 @@ static void find(struct bc_usb_work *w)
 	bc_usb_list_free(&list);
 }
 
-static int open_and_claim(struct bc_usb_work *w)
+static int open_and_claim(struct bc_usb_jobs *w)
 {
 	w->what = "open it";
 	int rc = libusb_open(w->device, &w->handle);
@@ -69,7 +69,7 @@ static int open_and_claim(struct bc_usb_work *w)
 		w->handle, w->identity.interface, w->identity.setting);
 }
 
-static void close_all(struct bc_usb_work *w)
+static void close_all(struct bc_usb_jobs *w)
 {
 	/* What fails here, fails because the device is gone or hangs: it is let go all the same. */
 	if (w->handle != NULL && w->wants_reset)
@@ -87,7 +87,7 @@ static void close_all(struct bc_usb_work *w)
 
 static void run(uv_work_t *work)
 {
-	struct bc_usb_work *w = work->data;
+	struct bc_usb_jobs *w = work->data;
 
 	w->status = 0;
 	switch (w->job) {
@@ -109,14 +109,14 @@ static void run(uv_work_t *work)
 
 static void on_done(uv_work_t *work, int status)
 {
-	struct bc_usb_work *w = work->data;
+	struct bc_usb_jobs *w = work->data;
 
 	(void)status; /* never cancelled */
 	w->is_busy = false;
 	w->done(w);
 }
 
-void bc_usb_work_start(struct bc_usb_work *w, uv_loop_t *loop, enum bc_usb_job job)
+void bc_usb_jobs_start(struct bc_usb_jobs *w, uv_loop_t *loop, enum bc_usb_job job)
 {
 	assert(!w->is_busy);
 	if (job == BC_USB_OPEN) {
@@ -130,7 +130,7 @@ void bc_usb_work_start(struct bc_usb_work *w, uv_loop_t *loop, enum bc_usb_job j
 	uv_queue_work(loop, &w->work, run, on_done);
 }
 
-void bc_usb_work_forget(struct bc_usb_work *w)
+void bc_usb_jobs_forget(struct bc_usb_jobs *w)
 {
 	if (w->found != NULL)
 		libusb_unref_device(w->found);

@@ -14,10 +14,10 @@ enum bc_usb_job {
 	BC_USB_CLOSE, /* resets the device first, when wants_reset; lets go of all */
 };
 
-struct bc_usb_work {
+struct bc_usb_jobs {
 	uv_work_t work;
 	libusb_context *context;
-	void (*done)(struct bc_usb_work *work); /* on the loop */
+	void (*done)(struct bc_usb_jobs *work); /* on the loop */
 	bool is_busy;
 
 	enum bc_usb_job job;
@@ -40,9 +40,9 @@ struct bc_usb_work {
 };
 
 /* Starts a job; done() follows on the loop. None may be running. */
-void bc_usb_work_start(struct bc_usb_work *work, uv_loop_t *loop, enum bc_usb_job job);
+void bc_usb_jobs_start(struct bc_usb_jobs *work, uv_loop_t *loop, enum bc_usb_job job);
 
 /* Drops what FIND has found. */
-void bc_usb_work_forget(struct bc_usb_work *work);
+void bc_usb_jobs_forget(struct bc_usb_jobs *work);
 
 #endif

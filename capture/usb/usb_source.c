@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "capture/usb/usb_framer.h"
-#include "capture/usb/usb_loop.h"
 #include "capture/usb/usb_jobs.h"
+#include "capture/usb/usb_loop.h"
 
 /* How a board is found, opened, started, watched, stopped and found again: the state machine of a
  * USB source, whose public side is capture/usb/usb_source.h.
@@ -97,8 +97,8 @@ struct usb_source {
 	struct bc_usb_loop *usb;
 	struct bc_usb_stream *stream;
 	struct bc_usb_request *request;
-	struct bc_usb_work work;
-	struct bc_usb_feed feed;
+	struct bc_usb_jobs work;
+	struct bc_usb_framer feed;
 	uv_timer_t timer; /* of the state: USB_ON_TIMER */
 	uv_timer_t watch; /* USB_ON_WATCH */
 	uv_timer_t wait;  /* for the first board */
@@ -148,14 +148,14 @@ static void on_data(void *context, uint8_t *bytes, size_t count)
 {
 	struct usb_source *m = context;
 
-	bc_usb_feed_bytes(&m->feed, bytes, count, m->work.identity.packet_bytes);
+	bc_usb_framer_bytes(&m->feed, bytes, count, m->work.identity.packet_bytes);
 }
 
 static void on_fault(void *context, enum bc_usb_fault fault)
 {
 	struct usb_source *m = context;
 
-	bc_usb_feed_fault(&m->feed, fault);
+	bc_usb_framer_fault(&m->feed, fault);
 	if (fault == BC_USB_TIMEOUT)
 		return;
 	if (fault == BC_USB_GONE)
@@ -188,7 +188,7 @@ static void tell_end(struct usb_source *m)
 	uv_timer_stop(&m->timer);
 	uv_timer_stop(&m->watch);
 	uv_timer_stop(&m->wait);
-	bc_usb_feed_resume(&m->feed);
+	bc_usb_framer_resume(&m->feed);
 	m->feed.is_cut = true;
 	sink->end(sink->context, m->end_status, m->end_what);
 }
@@ -200,7 +200,7 @@ static void usb_finish(struct usb_source *m)
 	uv_timer_stop(&m->timer);
 	uv_timer_stop(&m->watch);
 	uv_timer_stop(&m->wait);
-	bc_usb_work_forget(&m->work);
+	bc_usb_jobs_forget(&m->work);
 	m->has_ended = true;
 	m->board.state = BC_BOARD_DETACHED;
 }
@@ -229,7 +229,7 @@ static void tell_failure(struct usb_source *m, const char *format, ...)
 	if (strcmp(what, m->said) == 0)
 		return;
 	memcpy(m->said, what, sizeof(what));
-	bc_usb_feed_tell_text(&m->feed, BC_NEWS_WARNING, format, what);
+	bc_usb_framer_log_text(&m->feed, BC_NOTICE_WARNING, format, what);
 }
 
 /* The boards that match as well are named, when they are others than before. */
@@ -241,15 +241,15 @@ static void name_others(struct usb_source *m)
 	if (m->others[0] == '\0')
 		return;
 	if (m->options.wish.serial[0] != '\0')
-		bc_usb_feed_tell(&m->feed, BC_NEWS_INFO,
+		bc_usb_framer_log(&m->feed, BC_NOTICE_INFO,
 			"other boards are on the USB, and left alone: %s", m->others);
 	else if (m->board.state == BC_BOARD_DETACHED && m->feed.has_streamed)
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 			"other boards are on the USB, and ignored: %s; this recording is of serial "
 			"number %s and waits for it",
 			m->others, m->work.wish.serial);
 	else
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 			"other boards are on the USB, and ignored: %s; serial= chooses a board",
 			m->others);
 }
@@ -261,7 +261,7 @@ static void look(struct usb_source *m)
 		return;
 	}
 	m->wants_look = false;
-	bc_usb_work_start(&m->work, m->loop, BC_USB_FIND);
+	bc_usb_jobs_start(&m->work, m->loop, BC_USB_FIND);
 }
 
 static void tell_missing(struct usb_source *m)
@@ -276,8 +276,8 @@ static void tell_missing(struct usb_source *m)
 	else if (m->work.why_not[0] != '\0')
 		tell_failure(m, "no board %s on the USB: %s", wish, m->work.why_not);
 	else if (strcmp(m->said, "no board") != 0 && !m->feed.has_streamed)
-		bc_usb_feed_tell(
-			&m->feed, BC_NEWS_NOTICE, "no board %s on the USB: waiting for it", wish);
+		bc_usb_framer_log(
+			&m->feed, BC_NOTICE_NOTICE, "no board %s on the USB: waiting for it", wish);
 	if (m->board.last_error[0] == '\0')
 		snprintf(m->said, sizeof(m->said), "no board");
 }
@@ -286,9 +286,9 @@ static void tell_missing(struct usb_source *m)
 static void note_unplug(struct usb_source *m)
 {
 	m->board.unplugs++;
-	bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+	bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 		"%s: unplugged; the recording goes on when it comes back", m->source.name);
-	bc_usb_feed_break(&m->feed, BC_GAP_UNPLUGGED, true);
+	bc_usb_framer_break(&m->feed, BC_GAP_UNPLUGGED, true);
 }
 
 /* Whether it failed first, and if it is gone now, that is what was wrong. */
@@ -340,7 +340,7 @@ static void tell_streaming(struct usb_source *m)
 	if (m->source.clock_hz != 0)
 		snprintf(clock, sizeof(clock), "%" PRIu64 " Hz%s", m->source.clock_hz,
 			m->options.protocol == BC_FORMAT_RAW6 ? " by the host's clock" : "");
-	bc_usb_feed_tell(&m->feed, BC_NEWS_NOTICE,
+	bc_usb_framer_log(&m->feed, BC_NOTICE_NOTICE,
 		"%s: streaming; %s speed, %s%s%s, %u transfers of %" PRIu32 " bytes",
 		m->source.name, b->identity.speed, b->has_info ? b->firmware : "",
 		b->has_info ? ", " : "", clock, b->transfers, b->transfer_bytes);
@@ -362,7 +362,7 @@ static void look_at_transfers(struct usb_source *m)
 	bool is_short = b->transfers < m->options.transfers ||
 			b->transfer_bytes + b->identity.packet_bytes <= m->options.transfer_bytes;
 	if (is_short != m->is_short)
-		bc_usb_feed_tell(&m->feed, is_short ? BC_NEWS_WARNING : BC_NEWS_NOTICE,
+		bc_usb_framer_log(&m->feed, is_short ? BC_NOTICE_WARNING : BC_NOTICE_NOTICE,
 			is_short ? "%s: only %u transfers of %" PRIu32 " bytes: %s"
 				 : "%s: %u transfers of %" PRIu32 " bytes again",
 			m->source.name, b->transfers, b->transfer_bytes,
@@ -386,18 +386,18 @@ static void start_streaming(struct usb_source *m)
 	if (m->board.plugs == 1)
 		tell_streaming(m);
 	else
-		bc_usb_feed_tell(&m->feed, BC_NEWS_NOTICE, "%s: back, after %.3f s", m->source.name,
-			(double)m->feed.broken.duration_ns * 1e-9);
+		bc_usb_framer_log(&m->feed, BC_NOTICE_NOTICE, "%s: back, after %.3f s",
+			m->source.name, (double)m->feed.broken.duration_ns * 1e-9);
 	if (m->is_ending)
 		usb_post(m, USB_ON_STOP);
 }
 
 static void restart(struct usb_source *m)
 {
-	bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+	bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 		"%s: resetting it, to begin anew, for %s; a gap stands at this place",
 		m->source.name, m->feed.is_silent ? "it is silent" : "its faults don't end");
-	bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, true);
+	bc_usb_framer_break(&m->feed, BC_GAP_TRANSFER, true);
 	usb_stop_for(m, USB_THEN_RETRY);
 }
 
@@ -414,12 +414,12 @@ static bool is_over(struct usb_source *m, enum usb_wait wait, uint64_t since_ns,
 
 static void watch_streaming(struct usb_source *m)
 {
-	struct bc_usb_feed *feed = &m->feed;
+	struct bc_usb_framer *feed = &m->feed;
 
 	look_at_transfers(m);
 	if (feed->last_frame_ns != 0 &&
 		is_over(m, USB_WAIT_ANOTHER, feed->last_frame_ns, LAST_NS)) {
-		bc_usb_feed_tell(&m->feed, BC_NEWS_NOTICE,
+		bc_usb_framer_log(&m->feed, BC_NOTICE_NOTICE,
 			"%s: it has sent its last frame: the stream is over", m->source.name);
 		usb_end_with(m, 0, "");
 		return;
@@ -429,7 +429,7 @@ static void watch_streaming(struct usb_source *m)
 		return;
 	if (!feed->is_silent) {
 		m->board.silences++;
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING, "%s: no data for %.1f s; %s",
+		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING, "%s: no data for %.1f s; %s",
 			m->source.name, (double)(uv_hrtime() - feed->heard_ns) * 1e-9,
 			m->options.restarts_silent
 				? "it is reset"
@@ -456,7 +456,7 @@ static void in_streaming(struct usb_source *m, enum usb_event event)
 		usb_stop_for(m, USB_THEN_AWAY);
 		break;
 	case USB_ON_STALL:
-		bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, false);
+		bc_usb_framer_break(&m->feed, BC_GAP_TRANSFER, false);
 		usb_stop_for(m, USB_THEN_RESUME);
 		break;
 	case USB_ON_TROUBLE:
@@ -540,7 +540,7 @@ static void take_counters(struct usb_source *m, const uint8_t *data, unsigned co
 	}
 	b->has_counters = bc_usb_read_counters(&b->counters, data, count);
 	if (b->has_counters && b->counters.lost > m->counters_first.lost)
-		bc_usb_feed_lost(&m->feed, b->counters.lost - m->counters_first.lost);
+		bc_usb_framer_lost(&m->feed, b->counters.lost - m->counters_first.lost);
 }
 
 static void on_answer(
@@ -556,18 +556,18 @@ static void on_answer(
 	if (status != 0) {
 		if (b->state == BC_BOARD_OPENING && status != -EPIPE && status != -ECANCELED &&
 			status != -ENODEV)
-			bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+			bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 				"%s: no answer to %s: %s; going on without it", m->source.name,
 				bc_usb_step_name(step), strerror(-status));
 		/* A board may do without requests; FTDI's chips don't. */
 		if (b->state == BC_BOARD_OPENING && status == -EPIPE && step == BC_USB_FTDI_RESET)
-			bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+			bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 				"%s: it doesn't know FTDI's requests: is link = ftdi right for it?",
 				m->source.name);
 		return;
 	}
 	if (step == BC_USB_GET_INFO && !bc_usb_read_info(b, data, count))
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 			"%s: what it answers to GET_INFO is not that of protocol version 1, and "
 			"passed over",
 			m->source.name);
@@ -620,12 +620,12 @@ static void set_clock(struct usb_source *m)
 	if (!m->feed.has_streamed || before == m->source.clock_hz)
 		return;
 	if (before == 0)
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 			"%s: it says now that its clock is %" PRIu64
 			" Hz; the recording was begun without one, and stays so",
 			m->source.name, m->source.clock_hz);
 	else
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 			"%s: its clock is %" PRIu64 " Hz now, the recording's %" PRIu64
 			" Hz: times behind this place are by the recording's",
 			m->source.name, m->source.clock_hz, before);
@@ -658,7 +658,7 @@ static void next_step(struct usb_source *m)
 			fail_opening(m, "a transfer", rc);
 			return;
 		}
-		bc_usb_feed_begin(&m->feed);
+		bc_usb_framer_start(&m->feed);
 	}
 	if (usb_ask(m, opening.steps[m->step]))
 		m->step++;
@@ -704,7 +704,7 @@ static void after_open(struct usb_source *m, int watched)
 	next_step(m);
 }
 
-static bool is_told_to_send(const struct usb_source *m)
+static bool is_reported_to_send(const struct usb_source *m)
 {
 	return bc_usb_request_is_flying(m->request) &&
 	       m->step > opening_of(m->options.link).stream_at;
@@ -741,7 +741,7 @@ static void in_opening(struct usb_source *m, enum usb_event event)
 	case USB_ON_STOP:
 		/* Else when it is open, or, told to send already, when it does: then it can be told
 		 * to stop. */
-		if (!m->work.is_busy && (!is_told_to_send(m) || m->is_closed))
+		if (!m->work.is_busy && (!is_reported_to_send(m) || m->is_closed))
 			usb_stop_for(m, USB_THEN_END);
 		break;
 	default:
@@ -763,8 +763,8 @@ static void cancel_gone(struct usb_source *m)
 {
 	if (m->stopping != USB_COUNTING && m->feed.last_frame_ns == 0) {
 		m->board.unplugs++;
-		bc_usb_feed_break(&m->feed, BC_GAP_UNPLUGGED, true);
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+		bc_usb_framer_break(&m->feed, BC_GAP_UNPLUGGED, true);
+		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 			"%s: unplugged before it had stopped: what it still held is missing, and a "
 			"gap at the end says so",
 			m->source.name);
@@ -856,11 +856,11 @@ static void on_stop_time(struct usb_source *m)
 	if (m->stopping >= USB_CANCELLING)
 		return;
 	if (m->stopping != USB_DRAINING || has_last_frame(m))
-		bc_usb_feed_tell(&m->feed, BC_NEWS_WARNING,
+		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
 			"%s: %s: what it still held may be missing, and a gap at the end says so",
 			m->source.name, what);
 	if (m->stopping != USB_COUNTING && has_last_frame(m))
-		bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, false);
+		bc_usb_framer_break(&m->feed, BC_GAP_TRANSFER, false);
 	if (m->stopping == USB_DRAINING) {
 		begin_time(m, COUNT_MS);
 		count_or_cancel(m);
@@ -886,7 +886,7 @@ static void after_transfers(struct usb_source *m)
 	if (m->then == USB_THEN_RESUME && !m->is_closed) {
 		m->stopping = USB_CLEARING;
 		bc_usb_loop_release(m->usb);
-		bc_usb_work_start(&m->work, m->loop, BC_USB_CLEAR);
+		bc_usb_jobs_start(&m->work, m->loop, BC_USB_CLEAR);
 		return;
 	}
 	m->stopping = USB_CLOSING;
@@ -899,7 +899,7 @@ static void after_transfers(struct usb_source *m)
 	if (m->is_ending)
 		tell_end(m);
 	bc_usb_loop_release(m->usb);
-	bc_usb_work_start(&m->work, m->loop, BC_USB_CLOSE);
+	bc_usb_jobs_start(&m->work, m->loop, BC_USB_CLOSE);
 }
 
 /* Its halt is cleared, or not. A stop that came meanwhile finds it streaming, and takes what it
@@ -918,7 +918,7 @@ static void resume(struct usb_source *m)
 	if (rc == 0 && !m->is_closed) {
 		what = "submit its transfers";
 		rc = bc_usb_stream_start(m->stream, m->work.handle, id->endpoint, id->packet_bytes);
-		bc_usb_feed_begin(&m->feed);
+		bc_usb_framer_start(&m->feed);
 	}
 	if (rc == 0 && !m->is_closed) {
 		usb_set_state(m, BC_BOARD_STREAMING);
@@ -930,7 +930,7 @@ static void resume(struct usb_source *m)
 		tell_failure(m, "%s: can't %s: %s", m->source.name, what, strerror(-rc));
 	/* A reset makes no memory. */
 	m->then = rc == -ENODEV || rc == -ENOMEM ? USB_THEN_AWAY : USB_THEN_RETRY;
-	bc_usb_feed_break(&m->feed, BC_GAP_TRANSFER, true);
+	bc_usb_framer_break(&m->feed, BC_GAP_TRANSFER, true);
 	cancel(m);
 }
 
@@ -1027,12 +1027,12 @@ static void usb_set_state(struct usb_source *m, enum bc_board_state state)
 	case BC_BOARD_OPENING:
 		uv_timer_stop(&m->timer);
 		bc_usb_loop_release(m->usb);
-		bc_usb_work_start(&m->work, m->loop, BC_USB_OPEN);
+		bc_usb_jobs_start(&m->work, m->loop, BC_USB_OPEN);
 		break;
 	case BC_BOARD_STREAMING:
 		m->is_started = true;
 		m->streaming_ns = m->streaming_ns != 0 ? m->streaming_ns : m->board.since_ns;
-		bc_usb_feed_resume(&m->feed);
+		bc_usb_framer_resume(&m->feed);
 		look_at_transfers(m);
 		uv_timer_start(&m->watch, on_watch, LOOK_MS, LOOK_MS);
 		if (m->wants_look)
@@ -1088,7 +1088,7 @@ static void close_all(struct usb_source *m)
 	m->has_closed = true;
 	bc_usb_stream_close(m->stream);
 	bc_usb_request_close(m->request);
-	bc_usb_work_forget(&m->work);
+	bc_usb_jobs_forget(&m->work);
 	uv_close((uv_handle_t *)&m->timer, on_timer_closed);
 	uv_close((uv_handle_t *)&m->watch, on_timer_closed);
 	uv_close((uv_handle_t *)&m->wait, on_timer_closed);
@@ -1130,7 +1130,7 @@ static void on_hotplug(void *context, libusb_device *device, bool has_left)
 		usb_post(m, USB_ON_GONE);
 }
 
-static void on_work(struct bc_usb_work *work)
+static void on_work(struct bc_usb_jobs *work)
 {
 	struct usb_source *m = container_of(work, struct usb_source, work);
 
@@ -1290,7 +1290,7 @@ int bc_usb_source_open(
 	m->work.context = bc_usb_loop_context(m->usb);
 	m->work.wish = options->wish;
 	m->work.done = on_work;
-	m->feed = (struct bc_usb_feed){
+	m->feed = (struct bc_usb_framer){
 		.source = &m->source,
 		.board = &m->board,
 		.protocol = options->protocol,

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cli/term/column.h"
-#include "cli/term/json_path.h"
 #include "cli/term/humanize.h"
+#include "cli/term/json_path.h"
 #include "cli/term/template.h"
 
 bool bc_answer_print_mark(struct bc_output *o, const json_t *answer)
@@ -120,14 +120,14 @@ bool bc_answer_print_recordings(struct bc_output *o, const json_t *answer)
 		BC_COLUMN_TIME, "STARTED (UTC)", "SEGMENTS", "RECORDS", "ON DISK");
 	json_array_foreach(recordings, i, r)
 	{
-		char size[BC_QUANTITY_MAX] = "-";
+		char size[BC_HUMANIZE_MAX] = "-";
 		bc_column_text(o, width, r, "id");
 		bc_column_text(o, 9, r, "state");
 		bc_column_time(o, r, "started");
 		bc_column_count(o, 8, r, "segments");
 		bc_column_count(o, 17, r, "records");
 		if (json_is_number(bc_json_path(r, "bytes")))
-			bc_quantity_bytes(size, (double)bc_json_path_count(r, "bytes"));
+			bc_humanize_bytes(size, (double)bc_json_path_count(r, "bytes"));
 		bc_output_format(o, "%8s  ", size);
 		bc_template_print(o, "{label}\n", r);
 	}
@@ -141,7 +141,7 @@ static void print_trigger(struct bc_output *o, int width, const json_t *t)
 {
 	const char *name = bc_json_path_text(t, "name");
 	static const char *const more[] = {"pre", "post", "holdoff", "text"};
-	char time[BC_QUANTITY_MAX];
+	char time[BC_HUMANIZE_MAX];
 
 	bc_column_text(o, width, t, "name");
 	bc_column_text(o, 8, t, "action");
@@ -154,7 +154,7 @@ static void print_trigger(struct bc_output *o, int width, const json_t *t)
 		const char *text = bc_json_path_text(t, more[i]);
 		if (json_is_number(item)) {
 			bc_output_format(o, ", %s %s", more[i],
-				bc_quantity_time(time, json_number_value(item)));
+				bc_humanize_time(time, json_number_value(item)));
 		} else if (text != NULL && (name == NULL || strcmp(text, name) != 0)) {
 			bc_output_format(o, ", %s ", more[i]);
 			bc_output_safe(o, text);

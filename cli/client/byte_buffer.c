@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool bc_gathered_add(struct bc_gathered *g, const char *bytes, size_t n)
+bool bc_byte_buffer_add(struct bc_byte_buffer *g, const char *bytes, size_t n)
 {
 	if (n > g->most - g->used) {
 		g->is_too_long = true;
@@ -25,8 +25,8 @@ bool bc_gathered_add(struct bc_gathered *g, const char *bytes, size_t n)
 	return true;
 }
 
-void bc_gathered_free(struct bc_gathered *g)
+void bc_byte_buffer_free(struct bc_byte_buffer *g)
 {
 	free(g->bytes);
-	*g = (struct bc_gathered){0};
+	*g = (struct bc_byte_buffer){0};
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* All zero but for `most` at first. */
-struct bc_gathered {
+struct bc_byte_buffer {
 	char *bytes; /* with a zero behind them; NULL before the first piece */
 	size_t used;
 	size_t room;
@@ -17,9 +17,9 @@ struct bc_gathered {
 
 /* Adds a piece. Returns false, with the reason set and the bytes as they were, when it would be
  * more than `most`, or memory ran out. */
-bool bc_gathered_add(struct bc_gathered *gathered, const char *bytes, size_t n);
+bool bc_byte_buffer_add(struct bc_byte_buffer *gathered, const char *bytes, size_t n);
 
 /* All of it is zero then. */
-void bc_gathered_free(struct bc_gathered *gathered);
+void bc_byte_buffer_free(struct bc_byte_buffer *gathered);
 
 #endif

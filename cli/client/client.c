@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "cli/client/byte_buffer.h"
-#include "cli/term/json_path.h"
 #include "cli/client/socket_probe.h"
+#include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
 #include "formats/base/json.h"
 
@@ -22,7 +22,8 @@ struct stream {
 	CURL *curl; /* NULL: there is none */
 	bool (*line)(void *context, char *text, size_t bytes);
 	void *context;
-	struct bc_gathered rest; /* of a line whose end hasn't come; or of an answer that refuses */
+	struct bc_byte_buffer
+		rest; /* of a line whose end hasn't come; or of an answer that refuses */
 	uint64_t answer_by_ns;
 	bool is_answered;
 	bool has_head;
@@ -39,7 +40,7 @@ struct bc_client {
 	struct stream stream;
 	long timeout_ms;
 	bool has_head; /* the last answer's head came whole */
-	char why[1200];
+	char err[1200];
 };
 
 static uint64_t now_ns(void)
@@ -58,16 +59,16 @@ static enum bc_exit fail(struct bc_client *c, enum bc_exit code, const char *for
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(c->why, sizeof(c->why), format, args);
+	vsnprintf(c->err, sizeof(c->err), format, args);
 	va_end(args);
 	return code;
 }
 
 static enum bc_exit fail_connect(struct bc_client *c)
 {
-	int rc = bc_reach(c->path, c->timeout_ms);
+	int rc = bc_socket_probe(c->path, c->timeout_ms);
 
-	bc_reach_why(c->why, sizeof(c->why), c->path, rc, c->timeout_ms);
+	bc_socket_probe_error(c->err, sizeof(c->err), c->path, rc, c->timeout_ms);
 	return BC_EXIT_UNREACHABLE;
 }
 
@@ -79,7 +80,7 @@ static enum bc_exit fail_timeout(struct bc_client *c)
 }
 
 /* What libcurl's code of a request that failed means here. */
-static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct bc_gathered *body)
+static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct bc_byte_buffer *body)
 {
 	if (body->is_without_memory || code == CURLE_OUT_OF_MEMORY)
 		return fail(c, BC_EXIT_FAILED, "out of memory");
@@ -116,7 +117,7 @@ static enum bc_exit fail_refused(struct bc_client *c, long status, const json_t 
 	if (error == NULL)
 		return fail(c, BC_EXIT_FAILED,
 			"the daemon refused it with HTTP status %ld, and doesn't say why", status);
-	bc_safe_text(c->why, sizeof(c->why), error);
+	bc_safe_text(c->err, sizeof(c->err), error);
 	return status == 400 ? BC_EXIT_USAGE : BC_EXIT_FAILED;
 }
 
@@ -152,13 +153,13 @@ static bool set_up(struct bc_client *c, CURL *curl, const char *path, bool *has_
 		  curl_easy_setopt(curl, CURLOPT_HEADERDATA, has_head) == CURLE_OK;
 	free(url);
 	*has_head = false;
-	c->why[0] = '\0';
+	c->err[0] = '\0';
 	return ok;
 }
 
 static size_t take_body(char *bytes, size_t one, size_t n, void *context)
 {
-	return bc_gathered_add(context, bytes, one * n) ? one * n : 0;
+	return bc_byte_buffer_add(context, bytes, one * n) ? one * n : 0;
 }
 
 static long status_of(CURL *curl)
@@ -170,7 +171,7 @@ static long status_of(CURL *curl)
 }
 
 static bool set_call(struct bc_client *c, const char *method, const char *path, char *body,
-	struct bc_gathered *answer)
+	struct bc_byte_buffer *answer)
 {
 	CURL *curl = c->call;
 	bool ok = set_up(c, curl, path, &c->has_head) &&
@@ -186,13 +187,14 @@ static bool set_call(struct bc_client *c, const char *method, const char *path, 
 }
 
 /* An answer's body as an object, where there is one. */
-static enum bc_exit read_answer(struct bc_client *c, struct bc_gathered *body, struct bc_answer *a)
+static enum bc_exit read_answer(
+	struct bc_client *c, struct bc_byte_buffer *body, struct bc_answer *a)
 {
 	bool is_ok = a->status >= 200 && a->status <= 299;
 
 	a->text = body->bytes;
 	a->bytes = body->used;
-	*body = (struct bc_gathered){0};
+	*body = (struct bc_byte_buffer){0};
 	if (a->bytes != 0)
 		a->json = bc_json_parse_object(a->text, a->bytes);
 	if (!is_ok)
@@ -206,7 +208,7 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 	const json_t *body, struct bc_answer *answer)
 {
 	struct bc_answer own = {0};
-	struct bc_gathered got = {.most = BC_CLIENT_ANSWER_BYTES};
+	struct bc_byte_buffer got = {.most = BC_CLIENT_ANSWER_BYTES};
 	char *text = NULL;
 	enum bc_exit code;
 
@@ -227,7 +229,7 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 			code = fail_curl(c, rc, &got);
 		}
 	}
-	bc_gathered_free(&got);
+	bc_byte_buffer_free(&got);
 	free(text);
 	if (answer == NULL)
 		bc_answer_free(&own);
@@ -249,7 +251,7 @@ static void end_stream(struct bc_client *c)
 		curl_multi_remove_handle(c->multi, c->stream.curl);
 		curl_easy_cleanup(c->stream.curl);
 	}
-	bc_gathered_free(&c->stream.rest);
+	bc_byte_buffer_free(&c->stream.rest);
 	c->stream = (struct stream){0};
 }
 
@@ -276,11 +278,11 @@ static size_t take_lines(char *bytes, size_t one, size_t n, void *context)
 	const char *end = bytes + one * n;
 
 	if (status < 200 || status > 299)
-		return bc_gathered_add(&s->rest, bytes, one * n) ? one * n : 0;
+		return bc_byte_buffer_add(&s->rest, bytes, one * n) ? one * n : 0;
 	for (const char *p = bytes; p < end;) {
 		const char *newline = memchr(p, '\n', (size_t)(end - p));
 		const char *to = newline != NULL ? newline : end;
-		if (!bc_gathered_add(&s->rest, p, (size_t)(to - p)))
+		if (!bc_byte_buffer_add(&s->rest, p, (size_t)(to - p)))
 			return 0;
 		if (newline != NULL && !give_line(s))
 			return 0;
@@ -402,7 +404,7 @@ enum bc_exit bc_client_wait(struct bc_client *c, struct pollfd *fds, unsigned co
 	if (c->stream.curl == NULL)
 		return BC_EXIT_OK;
 	uint64_t lines = c->stream.lines;
-	c->why[0] = '\0';
+	c->err[0] = '\0';
 	for (;;) {
 		if (!perform(c, &code) || c->stream.lines != lines) {
 			if (count != 0)
@@ -478,20 +480,20 @@ void bc_client_set_timeout(struct bc_client *c, long ms)
 	c->timeout_ms = ms;
 }
 
-const char *bc_client_why(const struct bc_client *c)
+const char *bc_client_error(const struct bc_client *c)
 {
-	return c->why;
+	return c->err;
 }
 
-enum bc_exit bc_client_complain(const struct bc_client *c, enum bc_exit code)
+enum bc_exit bc_client_print_error(const struct bc_client *c, enum bc_exit code)
 {
-	bc_complain(c->console, code == BC_EXIT_UNREACHABLE ? c->path : NULL, "%s", c->why);
+	bc_print_error(c->console, code == BC_EXIT_UNREACHABLE ? c->path : NULL, "%s", c->err);
 	return code;
 }
 
 enum bc_exit bc_client_complain_answer(const struct bc_client *c)
 {
-	bc_complain(c->console, NULL,
+	bc_print_error(c->console, NULL,
 		"the daemon's answer lacks what it should have; is it a buscapd of "
 		"version " BC_VERSION "?");
 	return BC_EXIT_FAILED;

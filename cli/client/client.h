@@ -5,19 +5,18 @@
  *
  * A call waits for its answer. A stream is read in bc_client_wait(), which hands over line by line
  * and can look at other descriptors at the same time; calls may be made between two waits. Nothing
- * here prints: what went wrong is a sentence, bc_client_why(), which stays until the next call.
+ * here prints: what went wrong is a sentence, bc_client_error(), which stays until the next call.
  * The daemon is not trusted: an answer and a line have a greatest length, a connection a time in
  * which something must come, and its sentences are made safe to print.
  *
  * What comes back says how it went:
  *   BC_EXIT_OK           it was answered with 2xx
  *   BC_EXIT_USAGE        it was refused with 400: a value that was asked with makes no sense (the
- *                        daemon's own sentence is in bc_client_why())
- *   BC_EXIT_FAILED       it was refused (the daemon's own sentence is in bc_client_why()), or what
- *                        was answered makes no sense, or memory ran out
- *   BC_EXIT_UNREACHABLE  nobody is there: no socket, no permission, no answer in time, or the
- *                        daemon left while it was asked
- * After any of these the client can be used again, to try once more. */
+ *                        daemon's own sentence is in bc_client_error())
+ *   BC_EXIT_FAILED       it was refused (the daemon's own sentence is in bc_client_error()), or
+ * what was answered makes no sense, or memory ran out BC_EXIT_UNREACHABLE  nobody is there: no
+ * socket, no permission, no answer in time, or the daemon left while it was asked After any of
+ * these the client can be used again, to try once more. */
 #ifndef BC_CLI_CLIENT_CLIENT_H
 #define BC_CLI_CLIENT_CLIENT_H
 
@@ -108,10 +107,10 @@ bool bc_client_is_over(const struct bc_client *client);
 
 /* Why the last call or wait did not return BC_EXIT_OK: a sentence without a newline, safe to
  * print; of a BC_EXIT_UNREACHABLE one that says what to do, to be put behind the socket's path. */
-const char *bc_client_why(const struct bc_client *client);
+const char *bc_client_error(const struct bc_client *client);
 
 /* Prints that on standard error, "buscap COMMAND: PATH: ...", and returns `code`. */
-enum bc_exit bc_client_complain(const struct bc_client *client, enum bc_exit code);
+enum bc_exit bc_client_print_error(const struct bc_client *client, enum bc_exit code);
 
 /* Complains that the daemon answered other than docs/api.md says, and returns BC_EXIT_FAILED. */
 enum bc_exit bc_client_complain_answer(const struct bc_client *client);

@@ -13,9 +13,9 @@
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/safe_text.h"
-#include "formats/codec/format.h"
 #include "formats/base/json.h"
 #include "formats/base/usage.h"
+#include "formats/codec/format.h"
 
 /* The time in which the daemon must have sealed what it answers for. */
 #define SEAL_MS 600000
@@ -333,7 +333,7 @@ static enum bc_exit add_text(struct request *r, const char *name, const char *va
 {
 	if (json_object_get(r->body, name) == NULL)
 		return set_member(r, r->body, name, bc_json_text(value));
-	bc_complain(r->console, NULL, "--%s is given twice", name);
+	bc_print_error(r->console, NULL, "--%s is given twice", name);
 	return BC_EXIT_USAGE;
 }
 
@@ -359,9 +359,9 @@ static enum bc_exit add_note(struct request *r, const char *name, const char *va
 	if (metadata == NULL)
 		code = bc_complain_memory(r->console);
 	else if (equals == NULL || equals == value || key == NULL)
-		bc_complain(r->console, NULL, "--note %s: not KEY=VALUE; try program=ls", value);
+		bc_print_error(r->console, NULL, "--note %s: not KEY=VALUE; try program=ls", value);
 	else if (json_object_get(metadata, json_string_value(key)) != NULL)
-		bc_complain(r->console, NULL, "--note %s: there is a note %s already", value,
+		bc_print_error(r->console, NULL, "--note %s: there is a note %s already", value,
 			json_string_value(key));
 	else
 		code = set_member(r, metadata, json_string_value(key), bc_json_text(equals + 1));
@@ -385,22 +385,22 @@ static enum bc_exit add_limit(struct request *r, const char *name, const char *v
 			strncmp(value, rules[i], strlen(rules[i])) == 0)
 			rule = rules[i];
 	if (rule == NULL || *++amount == '\0') {
-		bc_complain(r->console, NULL,
+		bc_print_error(r->console, NULL,
 			"--limit %s: not a limit; try duration:10s, records:1000000 or "
 			"filesize:64M",
 			value);
 		return BC_EXIT_USAGE;
 	}
 	if (json_object_get(limits, rule) != NULL) {
-		bc_complain(r->console, NULL, "--limit %s: there is a limit of %s already", value,
-			rule);
+		bc_print_error(r->console, NULL, "--limit %s: there is a limit of %s already",
+			value, rule);
 		return BC_EXIT_USAGE;
 	}
 	errno = 0;
 	long long number = strtoll(amount, NULL, 10);
 	bool is_number = errno == 0 && amount[strspn(amount, "0123456789")] == '\0';
 	if (strcmp(rule, "records") == 0 && !is_number) {
-		bc_complain(r->console, NULL, "--limit %s: records wants a number", value);
+		bc_print_error(r->console, NULL, "--limit %s: records wants a number", value);
 		return BC_EXIT_USAGE;
 	}
 	return set_member(r, limits, rule, is_number ? json_integer(number) : bc_json_text(amount));
@@ -419,7 +419,7 @@ static enum bc_exit add_trigger(struct request *r, const char *option, const cha
 	if (triggers == NULL || name == NULL) {
 		code = bc_complain_memory(r->console);
 	} else if (when == NULL || action == name || when == action + 1 || when[1] == '\0') {
-		bc_complain(r->console, NULL,
+		bc_print_error(r->console, NULL,
 			"--trigger %s: not NAME:ACTION:WHEN; try roi:stop:port=e0", value);
 		code = BC_EXIT_USAGE;
 	} else {
@@ -451,7 +451,8 @@ static enum bc_exit add_speed(struct request *r, const char *name, const char *v
 		return add_text(r, name, value);
 	if (end != value && *end == '\0' && isfinite(speed) && speed > 0)
 		return set_member(r, r->body, name, json_real(speed));
-	bc_complain(r->console, NULL, "--speed %s: not max, realtime or a number above 0", value);
+	bc_print_error(
+		r->console, NULL, "--speed %s: not max, realtime or a number above 0", value);
 	return BC_EXIT_USAGE;
 }
 
@@ -459,7 +460,7 @@ static enum bc_exit add_format(struct request *r, const char *name, const char *
 {
 	if (bc_format_by_name(value) != BC_FORMAT_UNKNOWN)
 		return add_text(r, name, value);
-	bc_complain(r->console, NULL, "--format %s: no such format; see buscap formats", value);
+	bc_print_error(r->console, NULL, "--format %s: no such format; see buscap formats", value);
 	return BC_EXIT_USAGE;
 }
 
@@ -471,7 +472,7 @@ static enum bc_exit add_clock(struct request *r, const char *name, const char *v
 	if (!bc_option_count(r->console, "--clock-hz", &hz))
 		return BC_EXIT_USAGE;
 	if (json_object_get(r->body, "clock_hz") != NULL) {
-		bc_complain(r->console, NULL, "--%s is given twice", name);
+		bc_print_error(r->console, NULL, "--%s is given twice", name);
 		return BC_EXIT_USAGE;
 	}
 	return set_member(r, r->body, "clock_hz", bc_json_u64(hz));
@@ -539,7 +540,7 @@ static enum bc_exit fill_trigger(struct request *r)
 	for (int i = 2; i < r->count; i++)
 		bytes += strlen(r->operands[i]) + 1;
 	if (bytes > 1024)
-		return bc_complain_usage(r->console, "WHEN is too long");
+		return bc_print_usage_error(r->console, "WHEN is too long");
 	enum bc_exit code = add_words(r, "name", r->operands, 1);
 	if (code == BC_EXIT_OK)
 		code = add_words(r, "action", r->operands + 1, 1);
@@ -550,7 +551,7 @@ static enum bc_exit check_snapshot(struct request *r)
 {
 	if (json_object_get(r->body, "post") == NULL || json_object_get(r->body, "go_on") == NULL)
 		return BC_EXIT_OK;
-	return bc_complain_usage(r->console, "--post ends it and --go-on doesn't: one of them");
+	return bc_print_usage_error(r->console, "--post ends it and --go-on doesn't: one of them");
 }
 
 /* The daemon has a working directory of its own. */
@@ -559,12 +560,12 @@ static enum bc_exit fill_replay(struct request *r)
 	const char *path = r->operands[0];
 
 	if (strcmp(path, "-") == 0)
-		return bc_complain_usage(r->console,
+		return bc_print_usage_error(r->console,
 			"the daemon reads the file itself, and can't read this program's "
 			"standard input: name a file");
 	char *absolute = realpath(path, NULL);
 	if (absolute == NULL) {
-		bc_complain(r->console, path, "%s", strerror(errno));
+		bc_print_error(r->console, path, "%s", strerror(errno));
 		return BC_EXIT_FAILED;
 	}
 	enum bc_exit code = set_member(r, r->body, "path", bc_json_text(absolute));
@@ -601,12 +602,12 @@ static enum bc_exit pick_recording(
 		return BC_EXIT_OK;
 	}
 	if (left_out != 0)
-		bc_complain(r->console, NULL,
+		bc_print_error(r->console, NULL,
 			"no recording %s among the newest; %" PRIu64
 			" older one%s not listed: see buscap info on the files",
 			id, left_out, left_out == 1 ? " is" : "s are");
 	else
-		bc_complain(
+		bc_print_error(
 			r->console, NULL, "there is no recording %s; see buscap record list", id);
 	return BC_EXIT_FAILED;
 }
@@ -620,9 +621,9 @@ static enum bc_exit replay_exit(const struct bc_console *console, const json_t *
 	if (strcmp(state, "done") == 0)
 		return bc_json_path_count(replay, "damages") != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
 	if (strcmp(state, "cancelled") == 0)
-		bc_complain(console, NULL, "the replay was cancelled");
+		bc_print_error(console, NULL, "the replay was cancelled");
 	else
-		bc_complain(console, NULL, "the replay failed%s%s", error != NULL ? ": " : "",
+		bc_print_error(console, NULL, "the replay failed%s%s", error != NULL ? ": " : "",
 			bc_safe_text(safe, sizeof(safe), error));
 	return BC_EXIT_FAILED;
 }
@@ -653,7 +654,7 @@ static enum bc_exit wait_for_replay(
 			code = replay_exit(r->console, replay);
 			break;
 		} else if (bc_interrupt_wait(interrupt, WAIT_STEP_MS)) {
-			bc_complain(r->console, NULL,
+			bc_print_error(r->console, NULL,
 				"no longer waiting; the replay goes on (buscap replay cancel ends "
 				"it)");
 			break;
@@ -661,7 +662,7 @@ static enum bc_exit wait_for_replay(
 			bc_answer_free(answer);
 			code = bc_client_call(client, "GET", path, NULL, answer);
 			if (code != BC_EXIT_OK)
-				bc_client_complain(client, code);
+				bc_client_print_error(client, code);
 		}
 	}
 	free(path);
@@ -776,7 +777,7 @@ static enum bc_exit ask(const struct request *r)
 		code = bc_client_call(
 			client, command->method, path, command->has_body ? r->body : NULL, &answer);
 		if (code != BC_EXIT_OK)
-			bc_client_complain(client, code);
+			bc_client_print_error(client, code);
 		else if (goes_on)
 			code = command->go_on(r, client, &answer);
 		if (code == BC_EXIT_OK ||
@@ -796,7 +797,7 @@ static bool read_options(struct request *r, int argc, char **argv, enum bc_exit 
 	struct bc_options o;
 	int letter;
 
-	bc_options_begin(&o, r->console, r->command->usage, argc, argv);
+	bc_options_start(&o, r->console, r->command->usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		const struct bc_usage_option *row = options;
 		*code = BC_EXIT_OK;
@@ -835,7 +836,7 @@ static enum bc_exit run(
 			r.command++;
 		if (r.count < r.command->least ||
 			(r.command->most >= 0 && r.count > r.command->most))
-			code = bc_complain_usage(console, r.command->complaint);
+			code = bc_print_usage_error(console, r.command->complaint);
 		else
 			code = r.command->fill != NULL ? r.command->fill(&r) : BC_EXIT_OK;
 		if (code == BC_EXIT_OK)
@@ -861,7 +862,7 @@ static int complain_verb(
 						      : ", ",
 			strchr(usage->verbs[i]->name, ' ') + 1);
 	}
-	bc_complain(console, NULL, "%s is wanted%s%s; see buscap %s --help", verbs,
+	bc_print_error(console, NULL, "%s is wanted%s%s; see buscap %s --help", verbs,
 		verb != NULL ? ", not " : "", verb != NULL ? verb : "", console->command);
 	return BC_EXIT_USAGE;
 }

@@ -5,24 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/term/json_path.h"
-#include "cli/term/humanize.h"
-#include "cli/term/safe_text.h"
 #include "cli/client/status_model.h"
+#include "cli/term/humanize.h"
+#include "cli/term/json_path.h"
+#include "cli/term/safe_text.h"
 #include "cli/term/template.h"
 #include "formats/base/json.h"
 
 static void print_status(struct bc_output *o, const json_t *event)
 {
 	struct bc_status status;
-	char rate[BC_QUANTITY_MAX];
-	char lost[BC_QUANTITY_MAX];
+	char rate[BC_HUMANIZE_MAX];
+	char lost[BC_HUMANIZE_MAX];
 
 	bc_status_parse(&status, bc_json_path(event, "status"));
 	bc_output_format(o, "%s, %s samples/s, ", status.state[0] != '\0' ? status.state : "-",
-		bc_quantity_rate(rate, status.rates.samples));
+		bc_humanize_rate(rate, status.rates.samples));
 	bc_template_print(o, "{status.counts.received sample} received", event);
-	bc_output_format(o, ", %s lost", bc_quantity_count(lost, bc_status_lost(&status)));
+	bc_output_format(o, ", %s lost", bc_humanize_count(lost, bc_status_lost(&status)));
 }
 
 static void print_gap(struct bc_output *o, const json_t *event)

@@ -4,8 +4,8 @@
 
 #include "cli/client/client.h"
 #include "cli/client/event_text.h"
-#include "cli/term/json_path.h"
 #include "cli/client/live.h"
+#include "cli/term/json_path.h"
 #include "cli/term/options.h"
 
 /* A status comes each second. */
@@ -52,7 +52,7 @@ int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o;
 	int letter;
 
-	bc_options_begin(&o, console, &bc_events_usage, argc, argv);
+	bc_options_start(&o, console, &bc_events_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		switch (letter) {
 		case OPTION_CHANGES:
@@ -69,6 +69,6 @@ int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return bc_complain_usage(console, "it takes no operands");
+		return bc_print_usage_error(console, "it takes no operands");
 	return bc_live_run(&live);
 }

@@ -50,7 +50,7 @@ static enum bc_exit follow(struct showing *s, struct bc_client *client)
 	while (code == BC_EXIT_OK && !bc_client_is_over(client) && fds[0].revents == 0 &&
 		fds[1].revents == 0) {
 		if (lines == bc_client_lines(client)) {
-			bc_complain(live->console, bc_client_path(client),
+			bc_print_error(live->console, bc_client_path(client),
 				"no answer within %d s; if that stays so, look into the log of "
 				"buscapd",
 				live->silence_ms / 1000);
@@ -60,7 +60,7 @@ static enum bc_exit follow(struct showing *s, struct bc_client *client)
 		code = bc_client_wait(client, fds, 2, live->silence_ms);
 		bc_output_flush(&s->output);
 	}
-	return code != BC_EXIT_OK ? bc_client_complain(client, code) : code;
+	return code != BC_EXIT_OK ? bc_client_print_error(client, code) : code;
 }
 
 enum bc_exit bc_live_run(const struct bc_live *live)
@@ -79,7 +79,7 @@ enum bc_exit bc_live_run(const struct bc_live *live)
 	bc_client_close(client);
 	enum bc_exit closed = bc_output_close(&s.output, live->console);
 	if (s.is_odd) {
-		bc_complain(live->console, NULL, "unexpected line from the daemon: %s", s.odd);
+		bc_print_error(live->console, NULL, "unexpected line from the daemon: %s", s.odd);
 		closed = bc_exit_worse(closed, BC_EXIT_FAILED);
 	}
 	return bc_exit_worse(code, closed);

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-int bc_reach(const char *path, long timeout_ms)
+int bc_socket_probe(const char *path, long timeout_ms)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	struct timeval time = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
@@ -63,7 +63,7 @@ static void why_refused(char *out, size_t room, const char *path)
 		snprintf(out, room, "the connection is refused: buscapd has ended; start it again");
 }
 
-void bc_reach_why(char *out, size_t room, const char *path, int error, long timeout_ms)
+void bc_socket_probe_error(char *out, size_t room, const char *path, int error, long timeout_ms)
 {
 	switch (-error) {
 	case 0:

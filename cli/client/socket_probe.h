@@ -7,10 +7,10 @@
 
 /* Connects to the Unix socket at `path`, waiting up to timeout_ms for a place in its queue, and
  * hangs up. Returns 0 or a negative errno; -EAGAIN: no place in that time. */
-int bc_reach(const char *path, long timeout_ms) __attribute__((warn_unused_result));
+int bc_socket_probe(const char *path, long timeout_ms) __attribute__((warn_unused_result));
 
-/* A sentence, to be put behind the path, that says why bc_reach() returned `error` and what to do
- * about it. */
-void bc_reach_why(char *out, size_t room, const char *path, int error, long timeout_ms);
+/* A sentence, to be put behind the path, that says why bc_socket_probe() returned `error` and what
+ * to do about it. */
+void bc_socket_probe_error(char *out, size_t room, const char *path, int error, long timeout_ms);
 
 #endif

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "cli/client/client.h"
+#include "cli/client/status_lines.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/options.h"
-#include "cli/client/status_lines.h"
 
 static const struct bc_usage_option options[] = {
 	{'w', "watch", "[SECONDS]", "number",
@@ -70,7 +70,7 @@ static enum bc_exit show(const struct bc_console *console, struct bc_client *cli
 	for (bool is_first = true; code == BC_EXIT_OK; is_first = false) {
 		code = bc_client_call(client, "GET", "/v1/status", NULL, &answer);
 		if (code != BC_EXIT_OK)
-			bc_client_complain(client, code);
+			bc_client_print_error(client, code);
 		else if (!print(o, &answer, wanted, is_in_place, is_first))
 			code = bc_client_complain_answer(client);
 		bc_answer_free(&answer);
@@ -92,8 +92,8 @@ static bool read_period(const struct bc_console *console, const char *text, int 
 		*ms = (int)(seconds * 1000);
 		return true;
 	}
-	bc_complain(console, NULL, "--watch %s: a number of seconds is wanted, from 0.1 to 86400",
-		text);
+	bc_print_error(console, NULL,
+		"--watch %s: a number of seconds is wanted, from 0.1 to 86400", text);
 	return false;
 }
 
@@ -106,7 +106,7 @@ static bool read_options(const struct bc_console *console, int argc, char **argv
 	int letter;
 
 	*code = BC_EXIT_USAGE;
-	bc_options_begin(&o, console, &bc_status_usage, argc, argv);
+	bc_options_start(&o, console, &bc_status_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		switch (letter) {
 		case 'w':
@@ -130,7 +130,7 @@ static bool read_options(const struct bc_console *console, int argc, char **argv
 		return read_period(console, argv[optind], &wanted->period_ms);
 	if (optind == argc)
 		return true;
-	*code = bc_complain_usage(console, "it takes no operands");
+	*code = bc_print_usage_error(console, "it takes no operands");
 	return false;
 }
 

@@ -43,46 +43,46 @@ static void say_text(writer *w, enum bc_tone tone, const char *format, const cha
 /* "12,345 records", if there are any. */
 static void say_count(writer *w, enum bc_tone tone, uint64_t count, const char *word)
 {
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	if (count != 0)
-		say(w, tone, "%s %s%s", bc_quantity_count(text, count), word, bc_plural(count));
+		say(w, tone, "%s %s%s", bc_humanize_count(text, count), word, bc_plural(count));
 }
 
 /* "buffer 12,345", if there are any. */
 static void say_part(writer *w, enum bc_tone tone, const char *name, uint64_t count)
 {
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	if (count != 0)
-		say(w, tone, "%s %s", name, bc_quantity_count(text, count));
+		say(w, tone, "%s %s", name, bc_humanize_count(text, count));
 }
 
 /* "1.24 GB free", if there are any. */
 static void say_bytes(writer *w, enum bc_tone tone, double bytes, const char *after)
 {
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	if (bytes > 0)
-		say(w, tone, "%s%s", bc_quantity_bytes(text, bytes), after);
+		say(w, tone, "%s%s", bc_humanize_bytes(text, bytes), after);
 }
 
-const char *bc_status_seconds(char out[BC_QUANTITY_MAX], double seconds)
+const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds)
 {
 	if (seconds >= 1 && seconds < 10)
-		snprintf(out, BC_QUANTITY_MAX, "%.0f s", floor(seconds));
+		snprintf(out, BC_HUMANIZE_MAX, "%.0f s", floor(seconds));
 	else
-		bc_quantity_time(out, floor(seconds));
+		bc_humanize_time(out, floor(seconds));
 	return out;
 }
 
 static void say_source(const struct bc_status *s, writer *w)
 {
-	char hz[BC_QUANTITY_MAX];
+	char hz[BC_HUMANIZE_MAX];
 
 	say(w, BC_TONE_PLAIN, "%s", s->source.kind[0] != '\0' ? s->source.kind : "none");
 	if (s->source.clock_hz != 0) {
-		bc_quantity_rate(hz, (double)s->source.clock_hz);
+		bc_humanize_rate(hz, (double)s->source.clock_hz);
 		say(w, BC_TONE_PLAIN, "clock %s%sHz", hz, strchr(hz, ' ') != NULL ? "" : " ");
 	}
 	if (strcmp(s->source.name, s->source.kind) != 0)
@@ -130,7 +130,7 @@ static void say_recording(const struct bc_status *s, writer *w)
 static void say_amounts(const struct bc_status *s, writer *w)
 {
 	uint64_t records = s->recording.records;
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	if (!s->recording.is_there) {
 		say(w, BC_TONE_PLAIN, "none");
@@ -139,10 +139,10 @@ static void say_amounts(const struct bc_status *s, writer *w)
 		return;
 	}
 	say(w, BC_TONE_PLAIN, "%s record%s",
-		w->is_brief ? bc_quantity_rate(text, (double)records)
-			    : bc_quantity_count(text, records),
+		w->is_brief ? bc_humanize_rate(text, (double)records)
+			    : bc_humanize_count(text, records),
 		bc_plural(records));
-	say(w, BC_TONE_PLAIN, "%s", bc_quantity_bytes(text, (double)s->recording.bytes));
+	say(w, BC_TONE_PLAIN, "%s", bc_humanize_bytes(text, (double)s->recording.bytes));
 	double seconds = (double)w->now - s->recording.started_s;
 	if (!w->is_brief)
 		say_text(w, BC_TONE_PLAIN, "since %s", s->recording.started);
@@ -153,17 +153,17 @@ static void say_amounts(const struct bc_status *s, writer *w)
 
 static void say_rates(const struct bc_status *s, writer *w)
 {
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
-	say(w, BC_TONE_PLAIN, "%s samples/s", bc_quantity_rate(text, s->rates.samples));
-	say(w, BC_TONE_PLAIN, "%s/s of records", bc_quantity_bytes(text, s->rates.bytes_in));
-	say(w, BC_TONE_PLAIN, "%s/s to disk", bc_quantity_bytes(text, s->rates.bytes_out));
+	say(w, BC_TONE_PLAIN, "%s samples/s", bc_humanize_rate(text, s->rates.samples));
+	say(w, BC_TONE_PLAIN, "%s/s of records", bc_humanize_bytes(text, s->rates.bytes_in));
+	say(w, BC_TONE_PLAIN, "%s/s to disk", bc_humanize_bytes(text, s->rates.bytes_out));
 }
 
 static void say_lost(const struct bc_status *s, writer *w)
 {
 	uint64_t lost = bc_status_lost(s);
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	if (lost != 0)
 		say_count(w, BC_TONE_BAD, lost, "sample");
@@ -201,7 +201,7 @@ static void say_disk(const struct bc_status *s, writer *w)
 	enum bc_tone tone = hours < HOURS_BAD    ? BC_TONE_BAD
 			    : hours < HOURS_WARN ? BC_TONE_WARN
 						 : BC_TONE_GOOD;
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	say_text(w, BC_TONE_BAD, "%s", s->disk.last_error);
 	if (hours >= 24.0 * 1000)
@@ -212,20 +212,20 @@ static void say_disk(const struct bc_status *s, writer *w)
 		say(w, tone, "%.1f hours left", hours);
 	else if (hours >= 0)
 		say(w, tone, "%.0f minutes left", floor(hours * 60 + 0.001));
-	say(w, BC_TONE_PLAIN, "%s free", bc_quantity_bytes(text, (double)s->disk.free_bytes));
+	say(w, BC_TONE_PLAIN, "%s free", bc_humanize_bytes(text, (double)s->disk.free_bytes));
 }
 
 static void say_flight(const struct bc_status *s, writer *w)
 {
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	if (!s->flight.is_there)
 		return;
-	say(w, BC_TONE_PLAIN, "holds %s", bc_quantity_time(text, s->flight.seconds));
+	say(w, BC_TONE_PLAIN, "holds %s", bc_humanize_time(text, s->flight.seconds));
 	if (s->flight.limit_seconds > 0)
 		say(w, BC_TONE_PLAIN, "%s at most",
-			bc_quantity_time(text, s->flight.limit_seconds));
-	say(w, BC_TONE_PLAIN, "%s", bc_quantity_bytes(text, (double)s->flight.bytes));
+			bc_humanize_time(text, s->flight.limit_seconds));
+	say(w, BC_TONE_PLAIN, "%s", bc_humanize_bytes(text, (double)s->flight.bytes));
 	say_bytes(w, BC_TONE_PLAIN, (double)s->flight.limit_bytes, " at most");
 	if (!w->is_brief)
 		say_count(w, BC_TONE_PLAIN, s->flight.records, "record");
@@ -314,10 +314,10 @@ void bc_status_print(struct bc_output *o, const struct bc_status *s, const char 
 {
 	struct page page = {.o = o};
 	const struct bc_status_writer w = {.say = print_phrase, .context = &page, .lost_s_ago = -1};
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	bc_output_format(o, "buscapd %s: %s, mode %s, up %s%s\n", s->version, s->state, s->mode,
-		bc_quantity_time(text, s->uptime_s), line_end);
+		bc_humanize_time(text, s->uptime_s), line_end);
 	for (enum bc_status_line_id line = 0; line < BC_STATUS_LINES; line++) {
 		page.label = line == BC_STATUS_AMOUNTS && s->recording.is_there ? ""
 										: lines[line].label;

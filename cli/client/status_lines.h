@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "cli/term/output.h"
-#include "cli/term/humanize.h"
 #include "cli/client/status_model.h"
+#include "cli/term/humanize.h"
+#include "cli/term/output.h"
 
 enum bc_status_line_id {
 	BC_STATUS_SOURCE,
@@ -46,8 +46,8 @@ const char *bc_status_label(enum bc_status_line_id line);
 void bc_status_say(const struct bc_status *status, enum bc_status_line_id line,
 	const struct bc_status_writer *writer);
 
-/* "3 s", "2 min 5 s": as bc_quantity_time(), in whole seconds. Returns `out`. */
-const char *bc_status_seconds(char out[BC_QUANTITY_MAX], double seconds);
+/* "3 s", "2 min 5 s": as bc_humanize_time(), in whole seconds. Returns `out`. */
+const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds);
 
 /* Prints the whole page; each of its lines ends in `line_end` and a newline. */
 void bc_status_print(

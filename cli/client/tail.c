@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "cli/client/client.h"
-#include "cli/term/json_path.h"
 #include "cli/client/live.h"
+#include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/safe_text.h"
 #include "formats/bus/record.h"
@@ -62,7 +62,7 @@ static bool add_query(
 
 	snprintf(key, sizeof(key), "%s=", name);
 	if (strstr(t->query, key) != NULL) {
-		bc_complain(console, NULL, "%s is given twice", option);
+		bc_print_error(console, NULL, "%s is given twice", option);
 		free(encoded);
 		return false;
 	}
@@ -86,7 +86,7 @@ static bool read_limit(const struct bc_console *console, struct tail *t)
 	if (!bc_option_count(console, "--records", &t->limit))
 		return false;
 	if (t->limit == 0) {
-		bc_complain(console, NULL, "--records 0: a number above 0 is wanted");
+		bc_print_error(console, NULL, "--records 0: a number above 0 is wanted");
 		return false;
 	}
 	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
@@ -248,7 +248,7 @@ static bool read_options(
 	struct bc_options o;
 	int letter;
 
-	bc_options_begin(&o, console, &bc_tail_usage, argc, argv);
+	bc_options_start(&o, console, &bc_tail_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (read_option(console, letter, t))
 			continue;
@@ -256,7 +256,7 @@ static bool read_options(
 		return false;
 	}
 	if (optind < argc) {
-		*code = bc_complain_usage(
+		*code = bc_print_usage_error(
 			console, "it takes no operands: dump is for files, tail for the daemon");
 		return false;
 	}

@@ -15,7 +15,7 @@
 /* What a trace's entries can be made to be. */
 static uint32_t can_be(const struct bc_trace *trace)
 {
-	uint32_t holds = bc_trace_holds(trace);
+	uint32_t holds = bc_trace_has(trace);
 
 	return (holds & (BC_CAN_INSTRUCTION | BC_CAN_UOP)) != 0
 		       ? holds | BC_CAN_REFERENCE | BC_CAN_FETCH
@@ -37,12 +37,12 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 			side->run++;
 		if (side->left != 0)
 			break;
-		side->left = bc_fit_next(&side->fit, &side->run);
+		side->left = bc_entry_converter_next(&side->fit, &side->run);
 		if (side->left != 0)
 			continue;
 		if (!bc_trace_next(&side->trace, &batch))
 			return 0;
-		bc_fit_batch(&side->fit, batch.entries, batch.count);
+		bc_entry_convert_batch(&side->fit, batch.entries, batch.count);
 	}
 	size_t n = 1;
 	while (n < side->left &&
@@ -203,11 +203,11 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 	const struct bc_trace *a = &d->a.trace;
 	const struct bc_trace *b = &d->b.trace;
 	uint32_t common = bc_diff_classes_of(can_be(a)) & bc_diff_classes_of(can_be(b));
-	uint64_t fields = bc_compare_fields(bc_trace_holds(a), bc_trace_holds(b));
+	uint64_t fields = bc_compare_fields(bc_trace_has(a), bc_trace_has(b));
 	uint64_t missing = w->only & ~(uint64_t)common;
 
 	if (common == 0 || missing != 0) {
-		bc_complain(d->console, NULL, "%sA is %s and B is %s: they don't both hold %s",
+		bc_print_error(d->console, NULL, "%sA is %s and B is %s: they don't both hold %s",
 			missing != 0 ? "--only: " : "", bc_format_name(a->format),
 			bc_format_name(b->format),
 			missing != 0 ? bc_diff_class_name(missing & (0 - missing))
@@ -218,7 +218,7 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 		fields |= w->fields & BC_FIELD_ID; /* if it is asked for */
 	missing = w->fields & ~fields;
 	if (missing != 0) {
-		bc_complain(d->console, NULL,
+		bc_print_error(d->console, NULL,
 			"--fields: A is %s and B is %s: they don't both hold %s",
 			bc_format_name(a->format), bc_format_name(b->format),
 			bc_field_name(missing & (0 - missing)));
@@ -227,7 +227,7 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 	d->only = w->only != 0 ? w->only : BC_DIFF_CLASSES;
 	d->fields = (w->fields != 0 ? w->fields | BC_FIELD_KIND : fields) & ~w->ignored;
 	if ((d->fields & ~BC_FIELD_KIND) == 0 && w->ignored != 0)
-		return bc_complain_usage(
+		return bc_print_usage_error(
 			d->console, "with --ignore, no field is left to be compared");
 	return BC_EXIT_OK;
 }
@@ -238,7 +238,7 @@ static void fit_side(
 	struct bc_diff_side *side, const struct bc_diff *d, const struct bc_diff_side *other)
 {
 	side->diff = d;
-	bc_fit_init(&side->fit, side->trace.format, &side->trace.options.format);
+	bc_entry_converter_init(&side->fit, side->trace.format, &side->trace.options.format);
 	side->fit.holds = can_be(&other->trace);
 	side->fit.needs = 0; /* nothing is written */
 	if ((d->only & BC_DIFF_UOP) == 0)
@@ -272,7 +272,7 @@ static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 	if (bc_match_open(&d->match, &how, &a, &b, &sink) != 0)
 		goto no_memory;
 	if (!d->is_json && !d->is_quiet)
-		bc_diff_text_begin(d);
+		bc_diff_text_start(d);
 	/* The list itself says how far it is, where it is looked at. */
 	if (d->is_quiet || !isatty(d->console->out)) {
 		bc_trace_show_progress(&d->a.trace, NULL);

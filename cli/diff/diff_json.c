@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "formats/diff/compare.h"
 #include "formats/base/json.h"
+#include "formats/diff/compare.h"
 
 /* What the difference at hand is. */
 static const char *kind(const struct bc_diff *d)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cli/diff/diff_class.h"
-#include "cli/term/options.h"
 #include "cli/io/segment_order.h"
+#include "cli/term/options.h"
 #include "formats/diff/compare.h"
 
 #define LOOKAHEAD_MIN 16u
@@ -95,7 +95,7 @@ static void complain_name(const struct bc_console *console, const char *option,
 			: i + 1 == names->count ? " and "
 						: ", ",
 			names->name(UINT64_C(1) << i));
-	bc_complain(console, NULL, "%s %s: there is no \"%.*s\"; there are %s", option, optarg,
+	bc_print_error(console, NULL, "%s %s: there is no \"%.*s\"; there are %s", option, optarg,
 		(int)bytes, name, list);
 }
 
@@ -125,7 +125,7 @@ static bool read_number(const struct bc_console *console, const char *option, ui
 	if (!bc_option_count(console, option, &n))
 		return false;
 	if (n < least || n > most) {
-		bc_complain(console, NULL, "%s %s: it can be %llu to %llu", option, optarg,
+		bc_print_error(console, NULL, "%s %s: it can be %llu to %llu", option, optarg,
 			(unsigned long long)least, (unsigned long long)most);
 		return false;
 	}
@@ -188,13 +188,13 @@ static enum bc_exit read_operands(
 	const char **paths = (const char **)argv + optind;
 
 	if (count < 2)
-		return bc_complain_usage(console, "two traces are wanted");
+		return bc_print_usage_error(console, "two traces are wanted");
 	d->a.paths = paths;
 	d->a.path_count = 1;
 	d->b.paths = paths + 1;
 	d->b.path_count = count - 1;
-	if (count > 2 && !bc_order_is_one_recording(d->b.paths, d->b.path_count))
-		return bc_complain_usage(console,
+	if (count > 2 && !bc_segment_order_is_one_recording(d->b.paths, d->b.path_count))
+		return bc_print_usage_error(console,
 			"two traces are wanted: of more files, all behind the first must be "
 			"segments of one recording");
 	return bc_check_inputs(console, paths, count);
@@ -213,7 +213,7 @@ bool bc_diff_read_options(
 	d->lookahead = 16384;
 	d->show = 20;
 	d->context = 3;
-	bc_options_begin(&o, d->console, &bc_diff_usage, argc, argv);
+	bc_options_start(&o, d->console, &bc_diff_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (read_option(d->console, letter, w))
 			continue;

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/io/trace.h"
 #include "cli/term/console.h"
 #include "cli/term/output.h"
-#include "cli/io/trace.h"
-#include "formats/trace/entry_text.h"
-#include "formats/reader/entry_convert.h"
 #include "formats/diff/match.h"
+#include "formats/reader/entry_convert.h"
+#include "formats/trace/entry_text.h"
 
 /* One entry of a difference, or of what stands around it. */
 struct bc_diff_line {
@@ -24,7 +24,7 @@ struct bc_diff_side {
 	const char **paths; /* the command line's: of A one, of B one or a recording's segments */
 	int path_count;
 	struct bc_trace trace;
-	struct bc_fit fit;
+	struct bc_entry_converter fit;
 	const struct bc_entry *run; /* what is left of what the fit gave */
 	size_t left;
 	const struct bc_diff *diff; /* whose side it is */

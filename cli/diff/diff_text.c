@@ -27,7 +27,7 @@ static void put_line(struct bc_diff *d, char mark, const struct bc_diff_line *li
 	bc_output_format(&d->output, "%s\n", has_color ? PLAIN : "");
 }
 
-void bc_diff_text_begin(struct bc_diff *d)
+void bc_diff_text_start(struct bc_diff *d)
 {
 	int more = d->b.path_count - 1;
 

@@ -6,7 +6,7 @@
 
 /* Write the difference at hand, which has come to its end; an entry that matches after it; and what
  * it all came to. */
-void bc_diff_text_begin(struct bc_diff *diff);
+void bc_diff_text_start(struct bc_diff *diff);
 void bc_diff_text_difference(struct bc_diff *diff);
 void bc_diff_text_context(struct bc_diff *diff, const struct bc_diff_line *line);
 void bc_diff_text_summary(struct bc_diff *diff, bool is_whole);

@@ -2,9 +2,10 @@
 
 #include <stdlib.h>
 
-enum bc_exit bc_in_out_init(struct bc_in_out *c, const struct bc_console *console, int argc)
+enum bc_exit bc_convert_args_init(
+	struct bc_convert_args *c, const struct bc_console *console, int argc)
 {
-	*c = (struct bc_in_out){.console = console,
+	*c = (struct bc_convert_args){.console = console,
 		.reader = {.format = bc_format_options_default(), .index_fd = -1},
 		.target = {.options = bc_format_options_default()},
 		.paths = calloc((size_t)argc + 1, sizeof(*c->paths))};
@@ -13,13 +14,13 @@ enum bc_exit bc_in_out_init(struct bc_in_out *c, const struct bc_console *consol
 	return bc_complain_memory(console);
 }
 
-void bc_in_out_free(struct bc_in_out *c)
+void bc_convert_args_free(struct bc_convert_args *c)
 {
 	free(c->paths);
 	c->paths = NULL;
 }
 
-bool bc_in_out_option(struct bc_in_out *c, int letter)
+bool bc_convert_args_option(struct bc_convert_args *c, int letter)
 {
 	switch (letter) {
 	case 'I':
@@ -38,7 +39,7 @@ bool bc_in_out_option(struct bc_in_out *c, int letter)
 	}
 }
 
-enum bc_exit bc_in_out_operands(struct bc_in_out *c, int argc, char **argv)
+enum bc_exit bc_convert_args_operands(struct bc_convert_args *c, int argc, char **argv)
 {
 	for (int i = optind; i < argc; i++)
 		c->paths[c->count++] = argv[i];

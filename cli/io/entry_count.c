@@ -15,16 +15,16 @@ enum bc_exit bc_count_entries(struct bc_entry_counts *counts, const struct bc_co
 
 	memset(counts, 0, sizeof(*counts));
 	if (rc != 0)
-		return bc_complain_read(console, file, rc);
+		return bc_print_read_error(console, file, rc);
 	while ((rc = bc_reader_next(reader, &batch)) > 0) {
 		for (size_t i = 0; i < batch.count; i++)
 			counts->kinds[batch.entries[i].kind]++;
 		if (batch.fault != NULL)
-			bc_complain_fault(console, file->name, batch.fault, counts->faults++);
+			bc_print_fault(console, file->name, batch.fault, counts->faults++);
 	}
-	bc_complain_faults_left(console, file->name, counts->faults);
+	bc_print_faults_left(console, file->name, counts->faults);
 	bc_reader_close(reader);
 	if (rc < 0)
-		return bc_complain_read(console, file, rc);
+		return bc_print_read_error(console, file, rc);
 	return counts->faults == 0 ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }

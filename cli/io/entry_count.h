@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "cli/io/file.h"
-#include "formats/trace/entry.h"
 #include "formats/base/options.h"
+#include "formats/trace/entry.h"
 
 struct bc_entry_counts {
 	uint64_t kinds[BC_ENTRY_KINDS];

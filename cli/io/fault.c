@@ -5,22 +5,22 @@
 /* So many faults of a file are told one by one. */
 #define TOLD 10
 
-void bc_complain_fault(const struct bc_console *console, const char *file,
-	const struct bc_fault *fault, uint64_t told)
+void bc_print_fault(const struct bc_console *console, const char *file,
+	const struct bc_fault *fault, uint64_t reported)
 {
-	if (told >= TOLD)
+	if (reported >= TOLD)
 		return;
 	if (fault->line != 0)
-		bc_complain(console, file, "line %" PRIu64 ", column %" PRIu32 ": %s", fault->line,
-			fault->column, fault->what);
+		bc_print_error(console, file, "line %" PRIu64 ", column %" PRIu32 ": %s",
+			fault->line, fault->column, fault->what);
 	else if (fault->bytes != 0)
-		bc_complain_damage(console, file, fault->offset, fault->bytes, fault->what);
+		bc_print_damage(console, file, fault->offset, fault->bytes, fault->what);
 	else
-		bc_complain(console, file, "offset %" PRIu64 ": %s", fault->offset, fault->what);
+		bc_print_error(console, file, "offset %" PRIu64 ": %s", fault->offset, fault->what);
 }
 
-void bc_complain_faults_left(const struct bc_console *console, const char *file, uint64_t faults)
+void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults)
 {
 	if (faults > TOLD)
-		bc_complain(console, file, "and %" PRIu64 " more of these", faults - TOLD);
+		bc_print_error(console, file, "and %" PRIu64 " more of these", faults - TOLD);
 }

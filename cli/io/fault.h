@@ -9,10 +9,10 @@
 #include "formats/reader/reader.h"
 
 /* `told`: how many of this file there were before it. */
-void bc_complain_fault(const struct bc_console *console, const char *file,
-	const struct bc_fault *fault, uint64_t told);
+void bc_print_fault(const struct bc_console *console, const char *file,
+	const struct bc_fault *fault, uint64_t reported);
 
 /* At the file's end: how many there were that were not told. */
-void bc_complain_faults_left(const struct bc_console *console, const char *file, uint64_t faults);
+void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults);
 
 #endif

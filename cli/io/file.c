@@ -38,7 +38,7 @@ int bc_open_readable(const struct bc_console *console, const char *path)
 		rc = -EISDIR;
 	if (rc == 0)
 		return fd;
-	bc_complain(console, path, "can't open it: %s%s", strerror(-rc), advice(-rc));
+	bc_print_error(console, path, "can't open it: %s%s", strerror(-rc), advice(-rc));
 	if (fd >= 0)
 		close(fd);
 	return rc;
@@ -52,7 +52,7 @@ static const char *base_name(const char *path)
 
 static int open_input(struct bc_file *file, enum bc_format wanted)
 {
-	struct bc_stream stream = {.fd = file->fd, .wake_fd = -1};
+	struct bc_input_stream stream = {.fd = file->fd, .wake_fd = -1};
 	struct bc_segment_name name;
 	int rc = bc_input_open(&file->input, stream, wanted, &file->probe);
 
@@ -94,10 +94,10 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 	if (rc == 0)
 		return BC_EXIT_OK;
 	if (rc == -EINVAL)
-		bc_complain(console, file->name, "can't tell its format: %s; name it with -I",
-			file->probe.why);
+		bc_print_error(console, file->name, "can't tell its format: %s; name it with -I",
+			file->probe.err);
 	else
-		bc_complain_read(console, file, rc);
+		bc_print_read_error(console, file, rc);
 	bc_file_close(file);
 	return BC_EXIT_FAILED;
 }
@@ -118,15 +118,15 @@ bool bc_file_would_wait(const struct bc_file *file)
 	return !file->is_regular && poll(&pollfd, 1, 0) == 0;
 }
 
-enum bc_exit bc_complain_read(
+enum bc_exit bc_print_read_error(
 	const struct bc_console *console, const struct bc_file *file, int error)
 {
 	if (error == -ENOMEM)
-		bc_complain(console, file->name, "not enough memory to read it");
+		bc_print_error(console, file->name, "not enough memory to read it");
 	else if (error == -EBADMSG)
-		bc_complain_packing(console, file, "; nothing behind that can be read");
+		bc_print_packing(console, file, "; nothing behind that can be read");
 	else
-		bc_complain(console, file->name, "can't read it: %s%s", strerror(-error),
+		bc_print_error(console, file->name, "can't read it: %s%s", strerror(-error),
 			advice(-error));
 	return error == -EBADMSG ? BC_EXIT_DAMAGED : BC_EXIT_FAILED;
 }
@@ -146,9 +146,9 @@ const char *bc_packing_text(enum bc_packing packing)
 	return "";
 }
 
-void bc_complain_packing(
+void bc_print_packing(
 	const struct bc_console *console, const struct bc_file *file, const char *where)
 {
-	bc_complain(console, file->name, "its %s frames are damaged or torn%s",
+	bc_print_error(console, file->name, "its %s frames are damaged or torn%s",
 		bc_packing_name(file->probe.packing), where);
 }

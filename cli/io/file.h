@@ -39,11 +39,11 @@ int bc_open_readable(const struct bc_console *console, const char *path);
 const char *bc_packing_text(enum bc_packing packing);
 
 /* Complains that what the file is compressed in is damaged or torn; `where` follows, or is "". */
-void bc_complain_packing(
+void bc_print_packing(
 	const struct bc_console *console, const struct bc_file *file, const char *where);
 
 /* Complains that reading the file failed. */
-enum bc_exit bc_complain_read(
+enum bc_exit bc_print_read_error(
 	const struct bc_console *console, const struct bc_file *file, int error);
 
 #endif

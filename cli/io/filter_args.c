@@ -9,7 +9,7 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-void bc_select_init(struct bc_select *s)
+void bc_filter_args_init(struct bc_filter_args *s)
 {
 	memset(s, 0, sizeof(*s));
 	bc_filter_init(&s->filter);
@@ -18,21 +18,21 @@ void bc_select_init(struct bc_select *s)
 }
 
 /* Keeps what was asked for, for the metadata. */
-static void note(struct bc_select *s, const char *option)
+static void note(struct bc_filter_args *s, const char *option)
 {
-	size_t used = strlen(s->told);
+	size_t used = strlen(s->reported);
 
-	snprintf(s->told + used, sizeof(s->told) - used, "%s%s=%s", used != 0 ? " " : "",
+	snprintf(s->reported + used, sizeof(s->reported) - used, "%s%s=%s", used != 0 ? " " : "",
 		option + 2, optarg);
 }
 
-static bool read_span(struct bc_select *s, const struct bc_console *console, const char *option,
-	bool *has, struct bc_span *span)
+static bool read_span(struct bc_filter_args *s, const struct bc_console *console,
+	const char *option, bool *has, struct bc_span *span)
 {
 	struct bc_range range;
 
 	if (*has) {
-		bc_complain(console, NULL, "%s is given twice; see buscap %s --help", option,
+		bc_print_error(console, NULL, "%s is given twice; see buscap %s --help", option,
 			console->command);
 		return false;
 	}
@@ -44,17 +44,20 @@ static bool read_span(struct bc_select *s, const struct bc_console *console, con
 	return true;
 }
 
-bool bc_select_numbers(struct bc_select *s, const struct bc_console *console, const char *option)
+bool bc_filter_args_numbers(
+	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
 	return read_span(s, console, option, &s->has_numbers, &s->filter.numbers);
 }
 
-bool bc_select_ticks(struct bc_select *s, const struct bc_console *console, const char *option)
+bool bc_filter_args_ticks(
+	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
 	return read_span(s, console, option, &s->has_ticks, &s->filter.ticks);
 }
 
-bool bc_select_epochs(struct bc_select *s, const struct bc_console *console, const char *option)
+bool bc_filter_args_epochs(
+	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
 	return read_span(s, console, option, &s->has_epochs, &s->filter.epochs);
 }
@@ -195,23 +198,23 @@ static bool read_time(
 		*ns = (int64_t)value;
 		return true;
 	}
-	bc_complain(console, NULL,
+	bc_print_error(console, NULL,
 		"%s %s: a time of day is wanted, as 2026-11-20T15:00:00Z, @1795186800 (seconds "
 		"since 1970) or +10s (from the beginning)",
 		option, optarg);
 	return false;
 }
 
-static bool is_wall_ordered(const struct bc_select *s)
+static bool is_wall_ordered(const struct bc_filter_args *s)
 {
 	return s->from_is_relative != s->to_is_relative || s->filter.from_ns <= s->filter.to_ns;
 }
 
-static bool read_border(struct bc_select *s, const struct bc_console *console, const char *option,
-	int64_t *ns, bool *is_relative)
+static bool read_border(struct bc_filter_args *s, const struct bc_console *console,
+	const char *option, int64_t *ns, bool *is_relative)
 {
 	if (*ns != INT64_MIN && *ns != INT64_MAX) {
-		bc_complain(console, NULL, "%s is given twice; see buscap %s --help", option,
+		bc_print_error(console, NULL, "%s is given twice; see buscap %s --help", option,
 			console->command);
 		return false;
 	}
@@ -220,58 +223,65 @@ static bool read_border(struct bc_select *s, const struct bc_console *console, c
 	s->filter.has_wall = true;
 	bool has_both = s->filter.from_ns != INT64_MIN && s->filter.to_ns != INT64_MAX;
 	if (has_both && !is_wall_ordered(s)) {
-		bc_complain(console, NULL, "%s %s: the time ends before it begins", option, optarg);
+		bc_print_error(
+			console, NULL, "%s %s: the time ends before it begins", option, optarg);
 		return false;
 	}
 	note(s, option);
 	return true;
 }
 
-bool bc_select_from(struct bc_select *s, const struct bc_console *console, const char *option)
+bool bc_filter_args_from(
+	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
 	return read_border(s, console, option, &s->filter.from_ns, &s->from_is_relative);
 }
 
-bool bc_select_to(struct bc_select *s, const struct bc_console *console, const char *option)
+bool bc_filter_args_to(
+	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
 	return read_border(s, console, option, &s->filter.to_ns, &s->to_is_relative);
 }
 
 /* Reads a value as bc_where_...() does, and complains as they say. */
-static bool read_where(struct bc_select *s, const struct bc_console *console, const char *option,
-	bool (*read)(struct bc_filter *filter, const char *value, char *why, size_t room))
+static bool read_where(struct bc_filter_args *s, const struct bc_console *console,
+	const char *option,
+	bool (*read)(struct bc_filter *filter, const char *value, char *err, size_t errlen))
 {
-	char why[160];
+	char err[160];
 
-	if (!read(&s->filter, optarg, why, sizeof(why))) {
-		bc_complain(console, NULL, "%s %s: %s", option, optarg, why);
+	if (!read(&s->filter, optarg, err, sizeof(err))) {
+		bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
 		return false;
 	}
 	note(s, option);
 	return true;
 }
 
-bool bc_select_addr(struct bc_select *s, const struct bc_console *console, const char *option)
+bool bc_filter_args_addr(
+	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
 	if (s->filter.has_addr) {
-		bc_complain(console, NULL, "%s is given twice; see buscap %s --help", option,
+		bc_print_error(console, NULL, "%s is given twice; see buscap %s --help", option,
 			console->command);
 		return false;
 	}
-	return read_where(s, console, option, bc_where_addr);
+	return read_where(s, console, option, bc_filter_parse_addr);
 }
 
-bool bc_select_type(struct bc_select *s, const struct bc_console *console, const char *option)
+bool bc_filter_args_type(
+	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	return read_where(s, console, option, bc_where_types);
+	return read_where(s, console, option, bc_filter_parse_types);
 }
 
-bool bc_select_proc(struct bc_select *s, const struct bc_console *console, const char *option)
+bool bc_filter_args_proc(
+	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	return read_where(s, console, option, bc_where_procs);
+	return read_where(s, console, option, bc_filter_parse_procs);
 }
 
-void bc_select_begin(struct bc_select *s, int64_t wall_ns)
+void bc_filter_args_start(struct bc_filter_args *s, int64_t wall_ns)
 {
 	int64_t *const ns[] = {&s->filter.from_ns, &s->filter.to_ns};
 	bool *const is_relative[] = {&s->from_is_relative, &s->to_is_relative};
@@ -283,10 +293,10 @@ void bc_select_begin(struct bc_select *s, int64_t wall_ns)
 	}
 }
 
-bool bc_select_check(const struct bc_select *s, const struct bc_trace *trace)
+bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_trace *trace)
 {
 	const char *name = bc_format_name(trace->format);
-	uint32_t holds = bc_trace_holds(trace);
+	uint32_t holds = bc_trace_has(trace);
 	const char *lacks = NULL;
 
 	if (s->filter.has_wall && trace->format != BC_FORMAT_SEGMENT)
@@ -302,6 +312,6 @@ bool bc_select_check(const struct bc_select *s, const struct bc_trace *trace)
 		 (holds & (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)) == 0)
 		lacks = "references: --addr and --type can't choose from it";
 	if (lacks != NULL)
-		bc_complain(trace->console, NULL, "%s has no %s", name, lacks);
+		bc_print_error(trace->console, NULL, "%s has no %s", name, lacks);
 	return lacks == NULL;
 }

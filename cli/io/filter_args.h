@@ -5,40 +5,46 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/term/console.h"
 #include "cli/io/trace.h"
+#include "cli/term/console.h"
 #include "formats/trace/filter.h"
 
-struct bc_select {
+struct bc_filter_args {
 	struct bc_filter filter;
 	bool has_numbers;
 	bool has_ticks;
 	bool has_epochs;
 	bool from_is_relative; /* filter.from_ns counts from the beginning of the trace */
 	bool to_is_relative;
-	char told[512]; /* what was asked for, as "addr=1000-1fff type=MEMREAD"; cut off if long */
+	char reported[512]; /* what was asked for, as "addr=1000-1fff type=MEMREAD"; cut off if long
+			     */
 };
 
-void bc_select_init(struct bc_select *select);
+void bc_filter_args_init(struct bc_filter_args *select);
 
 /* Each takes the value in optarg, of the option named `option`, and returns false after a complaint
  * that names both. An option is given once, but for --type and --proc, which add up. */
-bool bc_select_numbers(
-	struct bc_select *select, const struct bc_console *console, const char *option);
-bool bc_select_ticks(
-	struct bc_select *select, const struct bc_console *console, const char *option);
-bool bc_select_epochs(
-	struct bc_select *select, const struct bc_console *console, const char *option);
-bool bc_select_from(struct bc_select *select, const struct bc_console *console, const char *option);
-bool bc_select_to(struct bc_select *select, const struct bc_console *console, const char *option);
-bool bc_select_addr(struct bc_select *select, const struct bc_console *console, const char *option);
-bool bc_select_type(struct bc_select *select, const struct bc_console *console, const char *option);
-bool bc_select_proc(struct bc_select *select, const struct bc_console *console, const char *option);
+bool bc_filter_args_numbers(
+	struct bc_filter_args *select, const struct bc_console *console, const char *option);
+bool bc_filter_args_ticks(
+	struct bc_filter_args *select, const struct bc_console *console, const char *option);
+bool bc_filter_args_epochs(
+	struct bc_filter_args *select, const struct bc_console *console, const char *option);
+bool bc_filter_args_from(
+	struct bc_filter_args *select, const struct bc_console *console, const char *option);
+bool bc_filter_args_to(
+	struct bc_filter_args *select, const struct bc_console *console, const char *option);
+bool bc_filter_args_addr(
+	struct bc_filter_args *select, const struct bc_console *console, const char *option);
+bool bc_filter_args_type(
+	struct bc_filter_args *select, const struct bc_console *console, const char *option);
+bool bc_filter_args_proc(
+	struct bc_filter_args *select, const struct bc_console *console, const char *option);
 
 /* The times of day, once the beginning of the trace is known. */
-void bc_select_begin(struct bc_select *select, int64_t wall_ns);
+void bc_filter_args_start(struct bc_filter_args *select, int64_t wall_ns);
 
 /* Whether a trace has what is asked for; complains of what it lacks. */
-bool bc_select_check(const struct bc_select *select, const struct bc_trace *trace);
+bool bc_filter_args_check(const struct bc_filter_args *select, const struct bc_trace *trace);
 
 #endif

@@ -40,12 +40,12 @@ static int open_path(
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 
 	if (fd < 0) {
-		bc_complain(console, path, "can't write it: %s", strerror(errno));
+		bc_print_error(console, path, "can't write it: %s", strerror(errno));
 		return -1;
 	}
 	if (!is_input(fd, console, inputs, count))
 		return fd;
-	bc_complain(console, path, "it is an input; name another -o");
+	bc_print_error(console, path, "it is an input; name another -o");
 	close(fd);
 	return -1;
 }
@@ -69,7 +69,7 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 	if (path == NULL) {
 		if (!is_input(console->out, console, inputs, count))
 			return BC_EXIT_OK;
-		bc_complain(console, NULL, "standard output is an input too; name another file");
+		bc_print_error(console, NULL, "standard output is an input too; name another file");
 		return BC_EXIT_FAILED;
 	}
 	if (is_replaceable(path)) {
@@ -83,7 +83,7 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 	const char *name = file->partial != NULL ? file->partial : path;
 	file->fd = open_path(console, name, inputs, count);
 	if (file->fd >= 0 && ftruncate(file->fd, 0) != 0 && errno != EINVAL) {
-		bc_complain(console, name, "can't write it: %s", strerror(errno));
+		bc_print_error(console, name, "can't write it: %s", strerror(errno));
 		close(file->fd);
 		file->fd = -1;
 	}
@@ -101,17 +101,17 @@ enum bc_exit bc_output_file_close(
 	if (file->path == NULL)
 		return code;
 	if (close(file->fd) != 0 && is_whole) {
-		bc_complain(console, file->path, "can't write it: %s", strerror(errno));
+		bc_print_error(console, file->path, "can't write it: %s", strerror(errno));
 		code = BC_EXIT_FAILED;
 	}
 	if (file->partial != NULL && is_whole && code == BC_EXIT_OK &&
 		rename(file->partial, file->path) != 0) {
-		bc_complain(console, file->path, "can't give it its name: %s", strerror(errno));
+		bc_print_error(console, file->path, "can't give it its name: %s", strerror(errno));
 		code = BC_EXIT_FAILED;
 	}
 	if (file->partial != NULL && (!is_whole || code != BC_EXIT_OK))
-		bc_complain(console, file->path, "it is not made; what was written is left in %s",
-			file->partial);
+		bc_print_error(console, file->path,
+			"it is not made; what was written is left in %s", file->partial);
 	free(file->partial);
 	file->partial = NULL;
 	return code;

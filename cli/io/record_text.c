@@ -36,11 +36,11 @@ size_t bc_record_text_print(
 		size_t slot = meta * 0x9E3779B1u >> 24;
 		if (text->kept[slot].meta != meta || text->kept[slot].bytes == 0)
 			keep(text, slot, in);
-		p = bc_put_hex32(p, bc_le32(in));
+		p = bc_write_hex32(p, bc_le32(in));
 		/* All of it, for the speed of a copy of known length; the time goes over the rest.
 		 */
 		memcpy(p, text->kept[slot].text, sizeof(text->kept[slot].text));
-		p = bc_put_hex32(p + text->kept[slot].bytes, bc_le32(in + 8));
+		p = bc_write_hex32(p + text->kept[slot].bytes, bc_le32(in + 8));
 		*p++ = '\n';
 	}
 	return (size_t)(p - out);

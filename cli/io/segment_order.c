@@ -84,7 +84,7 @@ static bool make_key(struct key *key, struct bc_chunk *chunk)
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		is_segment = S_ISDIR(st.st_mode);
 	} else {
-		struct bc_stream stream = {.fd = fd, .wake_fd = -1};
+		struct bc_input_stream stream = {.fd = fd, .wake_fd = -1};
 		if (bc_input_open(&input, stream, BC_FORMAT_UNKNOWN, &probe) == 0) {
 			is_segment = probe.format == BC_FORMAT_SEGMENT;
 			if (is_segment && read_key(key, input, chunk) != 0)
@@ -142,7 +142,7 @@ static struct key *read_keys(const char **paths, int n)
 	return NULL;
 }
 
-void bc_order_segments(const char **paths, int n)
+void bc_segment_order_sort(const char **paths, int n)
 {
 	struct key *keys = read_keys(paths, n);
 
@@ -155,7 +155,7 @@ void bc_order_segments(const char **paths, int n)
 	free(keys);
 }
 
-bool bc_order_is_one_recording(const char **paths, int n)
+bool bc_segment_order_is_one_recording(const char **paths, int n)
 {
 	struct key *keys = read_keys(paths, n);
 	const struct key *first = NULL;

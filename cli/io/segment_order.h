@@ -10,10 +10,10 @@
  * damaged, as its first whole chunk says. The order stays as it is when one of them is no segment
  * in a regular file, and where nothing can be told. Says nothing of files that can't be read:
  * whoever reads them does. */
-void bc_order_segments(const char **paths, int n);
+void bc_segment_order_sort(const char **paths, int n);
 
 /* Whether these are segments of one recording, as far as they tell: of a file that can't be read or
  * is damaged nothing speaks against it. */
-bool bc_order_is_one_recording(const char **paths, int n);
+bool bc_segment_order_is_one_recording(const char **paths, int n);
 
 #endif

@@ -63,7 +63,7 @@ static int open_directory(const char *path, size_t bytes)
 
 static void complain_exists(const struct bc_segment_target *t, const char *suffix)
 {
-	bc_complain(t->console, t->path,
+	bc_print_error(t->console, t->path,
 		"not made: %s%s exists already, and a segment never replaces a file; remove it or "
 		"name another -o",
 		t->name, suffix);
@@ -73,13 +73,13 @@ static void complain_exists(const struct bc_segment_target *t, const char *suffi
 static bool is_free(const struct bc_segment_target *t)
 {
 	static const char *const suffixes[] = {"", BC_PARTIAL_SUFFIX};
-	char name[BC_NEW_FILE_NAME_MAX];
+	char name[BC_ATOMIC_FILE_NAME_MAX];
 	struct stat st;
 
 	for (unsigned i = 0; i < 2; i++) {
 		int n = snprintf(name, sizeof(name), "%s%s", t->name, suffixes[i]);
 		if (n >= (int)sizeof(name)) {
-			bc_complain(t->console, t->path, "not made: %s", strerror(ENAMETOOLONG));
+			bc_print_error(t->console, t->path, "not made: %s", strerror(ENAMETOOLONG));
 			return false;
 		}
 		if (fstatat(t->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -130,9 +130,9 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	t->dir_fd = open_directory(path, (size_t)(t->name - path));
 	bool ok = t->dir_fd >= 0 && t->name[0] != '\0';
 	if (t->dir_fd < 0)
-		bc_complain(console, path, "can't open its directory: %s", strerror(errno));
+		bc_print_error(console, path, "can't open its directory: %s", strerror(errno));
 	else if (t->name[0] == '\0')
-		bc_complain(console, path, "it names a directory; -o wants a file");
+		bc_print_error(console, path, "it names a directory; -o wants a file");
 	if (!ok || !is_free(t)) {
 		forget(t);
 		return BC_EXIT_FAILED;
@@ -175,7 +175,7 @@ static void make_metadata(struct bc_segment_target *t, const char *from)
 		(void)json_object_set_new(own, key[i], bc_json_text(value[i]));
 	}
 	if (!print_metadata(h, all)) {
-		bc_complain(t->console, t->path,
+		bc_print_error(t->console, t->path,
 			"the source's metadata leave no room for what it was made from, and are "
 			"left out");
 		if (!print_metadata(h, own))
@@ -267,11 +267,11 @@ static enum bc_exit complain_write(struct bc_segment_target *t, int rc)
 	if (rc == -EEXIST)
 		complain_exists(t, "");
 	else if (rc == -EFBIG && t->writer.chunks == BC_SEGMENT_CHUNKS)
-		bc_complain(t->console, t->path,
+		bc_print_error(t->console, t->path,
 			"a segment holds %u chunks, and this is more; cut it into several",
 			BC_SEGMENT_CHUNKS);
 	else
-		bc_complain(t->console, t->path, "can't write it: %s", strerror(-rc));
+		bc_print_error(t->console, t->path, "can't write it: %s", strerror(-rc));
 	return BC_EXIT_FAILED;
 }
 
@@ -380,22 +380,22 @@ static int put_event(
 }
 
 /* Says what of a reference has no place in a record. Returns true if something hasn't. */
-static bool is_too_large(const struct bc_entry *entry, char why[160])
+static bool is_too_large(const struct bc_entry *entry, char err[160])
 {
 	if (entry->addr > UINT32_MAX)
-		snprintf(why, 160, "its address 0x%" PRIx64 " doesn't fit the 32 bits of a record",
+		snprintf(err, 160, "its address 0x%" PRIx64 " doesn't fit the 32 bits of a record",
 			entry->addr);
 	else if (entry->size > UINT8_MAX)
-		snprintf(why, 160,
+		snprintf(err, 160,
 			"its size of %" PRIu32 " bytes doesn't fit the 8 bits of a record",
 			entry->size);
 	else if (entry->proc > UINT8_MAX)
-		snprintf(why, 160, "its processor %u doesn't fit the 8 bits of a record",
+		snprintf(err, 160, "its processor %u doesn't fit the 8 bits of a record",
 			(unsigned)entry->proc);
 	else if (entry->type > UINT8_MAX)
-		snprintf(why, 160, "its type can't stand in a record");
+		snprintf(err, 160, "its type can't stand in a record");
 	else if ((entry->has & BC_HAS_TIME) != 0 && entry->tick >= BC_TICK_END)
-		snprintf(why, 160, "its tick %" PRIu64 " is not below 2^63", entry->tick);
+		snprintf(err, 160, "its tick %" PRIu64 " is not below 2^63", entry->tick);
 	else
 		return false;
 	return true;
@@ -460,16 +460,16 @@ static int put_reference(
 	return 0;
 }
 
-size_t bc_segment_target_put(struct bc_segment_target *t, const struct bc_entry *entries,
-	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char why[160])
+size_t bc_segment_target_add(struct bc_segment_target *t, const struct bc_entry *entries,
+	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char err[160])
 {
-	why[0] = '\0';
+	err[0] = '\0';
 	take_header(t, source);
-	t->is_ticked = (bc_trace_holds(source) & BC_HAS_TIME) != 0;
+	t->is_ticked = (bc_trace_has(source) & BC_HAS_TIME) != 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct bc_entry *entry = &entries[i];
 		bool is_event = entry->kind == BC_ENTRY_EVENT;
-		if (!is_event && is_too_large(entry, why))
+		if (!is_event && is_too_large(entry, err))
 			return i;
 		if ((is_event ? put_event : put_reference)(t, entry, moment) != 0)
 			return i;
@@ -483,7 +483,7 @@ void bc_segment_target_abandon(struct bc_segment_target *t)
 	if (!t->has_failed)
 		(void)!end_chunk(t);
 	if (t->is_created) {
-		bc_complain(t->console, t->path, "not sealed: what came before is left in %s%s",
+		bc_print_error(t->console, t->path, "not sealed: what came before is left in %s%s",
 			t->name, BC_PARTIAL_SUFFIX);
 		bc_segment_abandon(&t->writer);
 	}

@@ -2,7 +2,7 @@
  * sealed file (docs/segment-format.md).
  *
  *     bc_segment_target_open()
- *     bc_segment_target_put() ...
+ *     bc_segment_target_add() ...
  *     bc_segment_target_seal() or bc_segment_target_abandon()
  *
  * What is made is a recording of its own: its id is new, its records are numbered from 0 and follow
@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/term/console.h"
 #include "cli/io/trace.h"
+#include "cli/term/console.h"
 #include "formats/trace/entry.h"
 
 struct bc_segment_target;
@@ -39,10 +39,10 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 
 /* Takes entries, references and events alone. `source` is the trace that they come from, `moment`
  * what ties their ticks to the time of day. Returns how many were taken; fewer than `count`, with
- * `why` a clause that says what is wrong with the next one, or empty after a complaint about the
+ * `err` a clause that says what is wrong with the next one, or empty after a complaint about the
  * file. */
-size_t bc_segment_target_put(struct bc_segment_target *target, const struct bc_entry *entries,
-	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char why[160]);
+size_t bc_segment_target_add(struct bc_segment_target *target, const struct bc_entry *entries,
+	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char err[160]);
 
 /* Completes the file and gives it its name; frees the target. `source` gives the header when
  * nothing was put. Returns how it went, after a complaint if badly. */

@@ -15,16 +15,16 @@ enum bc_exit bc_target_check(
 	uint32_t lost;
 
 	if (from == to ||
-		bc_traits_conversion(bc_trace_holds(trace), to, &lost) != BC_CONVERSION_REFUSED)
+		bc_traits_conversion(bc_trace_has(trace), to, &lost) != BC_CONVERSION_REFUSED)
 		return BC_EXIT_OK;
-	bc_complain(console, NULL, "nothing of %s can stand in %s: %s", bc_format_name(from),
-		bc_format_name(to), bc_format_why_refused(from, to));
+	bc_print_error(console, NULL, "nothing of %s can stand in %s: %s", bc_format_name(from),
+		bc_format_name(to), bc_format_refusal(from, to));
 	return BC_EXIT_USAGE;
 }
 
 static struct bc_print begin_print(struct bc_target *t)
 {
-	char *out = bc_output_room(t->output, BC_PRINT_MAX);
+	char *out = bc_output_reserve(t->output, BC_PRINT_MAX);
 
 	return (struct bc_print){
 		.out = out, .room = BC_OUTPUT_BYTES - t->output->used, .reduced = t->fit.reduced};
@@ -41,12 +41,12 @@ static enum bc_exit open_segment(struct bc_target *t, const struct bc_target_opt
 	struct bc_origin origin = options->origin;
 
 	if (t->path == NULL)
-		return bc_complain_usage(t->console,
+		return bc_print_usage_error(t->console,
 			"a segment is a sealed file, with its index behind everything and a name "
 			"that says it is whole; it can't be written to standard output: use -o");
 	if (origin.key == NULL)
 		origin.key = "converted_from";
-	bc_fit_init(&t->fit, t->format, &format_options);
+	bc_entry_converter_init(&t->fit, t->format, &format_options);
 	return bc_segment_target_open(
 		&t->segment, t->console, t->path, format_options.clock_hz, &origin);
 }
@@ -84,17 +84,17 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (options->format == BC_FORMAT_SEGMENT)
 		return open_segment(t, options);
 	if (!info->can_write) {
-		bc_complain(console, NULL, "%s can't be written; name another format with -O",
+		bc_print_error(console, NULL, "%s can't be written; name another format with -O",
 			bc_format_name(options->format));
 		return BC_EXIT_USAGE;
 	}
 	if (is_console && !info->is_text && isatty(console->out))
-		return bc_complain_usage(
+		return bc_print_usage_error(
 			console, "the output is binary, and a terminal is no place for it: use -o");
-	format_options.source_holds = bc_trace_holds(source) | options->source_holds;
+	format_options.source_holds = bc_trace_has(source) | options->source_holds;
 	if (format_options.clock_hz == 0)
 		format_options.clock_hz = bc_trace_clock_hz(source);
-	bc_fit_init(&t->fit, t->format, &format_options);
+	bc_entry_converter_init(&t->fit, t->format, &format_options);
 	t->state = bc_printer_start(info->printer, &format_options);
 	if (t->state == NULL)
 		bc_complain_memory(console);
@@ -118,7 +118,7 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t
 	if (!t->is_strict || traits == 0)
 		return true;
 	bc_trace_hide_progress(t->source);
-	bc_complain(t->console, NULL,
+	bc_print_error(t->console, NULL,
 		"%s: its %s can't stand in %s, and --strict allows no loss; the output ends "
 		"before it",
 		bc_trace_place(t->source, entry->number, place),
@@ -130,15 +130,15 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t
 static bool put_segment(struct bc_target *t, const struct bc_entry *run, size_t count)
 {
 	char place[BC_PLACE_TEXT_MAX];
-	char why[160];
-	size_t n = bc_segment_target_put(t->segment, run, count, t->source, t->moment, why);
+	char err[160];
+	size_t n = bc_segment_target_add(t->segment, run, count, t->source, t->moment, err);
 
 	if (n == count)
 		return true;
 	bc_trace_hide_progress(t->source);
-	if (why[0] != '\0')
-		bc_complain(t->console, NULL, "%s: %s; the output ends before it",
-			bc_trace_place(t->source, run[n].number, place), why);
+	if (err[0] != '\0')
+		bc_print_error(t->console, NULL, "%s: %s; the output ends before it",
+			bc_trace_place(t->source, run[n].number, place), err);
 	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
 	return false;
 }
@@ -161,8 +161,8 @@ static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t co
 			return false;
 		if (rc != 0) {
 			bc_trace_hide_progress(t->source);
-			bc_complain(t->console, NULL, "%s: %s; the output ends before it",
-				bc_trace_place(t->source, print.entries->number, place), print.why);
+			bc_print_error(t->console, NULL, "%s: %s; the output ends before it",
+				bc_trace_place(t->source, print.entries->number, place), print.err);
 			t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
 			return false;
 		}
@@ -172,13 +172,13 @@ static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t co
 	return !bc_output_is_over(t->output);
 }
 
-bool bc_target_put(struct bc_target *t, const struct bc_entry *entries, size_t count)
+bool bc_target_add(struct bc_target *t, const struct bc_entry *entries, size_t count)
 {
 	const struct bc_entry *run;
 	size_t n;
 
-	bc_fit_batch(&t->fit, entries, count);
-	while ((n = bc_fit_next(&t->fit, &run)) != 0) {
+	bc_entry_convert_batch(&t->fit, entries, count);
+	while ((n = bc_entry_converter_next(&t->fit, &run)) != 0) {
 		if (t->fit.lost != NULL && !may_lose(t, t->fit.lost, t->fit.lost_traits))
 			return false;
 		if (!print_run(t, run, n))
@@ -204,7 +204,8 @@ static void tell_trait(
 
 	/* It has a place for the trait, but not for all that these entries have of it. */
 	if (reduced != 0 && (trait & t->info->holds) != 0) {
-		bc_complain(t->console, NULL, "%s could not keep every %s: of %" PRIu64 " entr%s",
+		bc_print_error(t->console, NULL,
+			"%s could not keep every %s: of %" PRIu64 " entr%s",
 			bc_format_name(t->format), bc_trait_name(trait), reduced,
 			reduced == 1 ? "y" : "ies");
 		reduced = 0;
@@ -219,7 +220,7 @@ static void tell_trait(
 		snprintf(how + used, sizeof(how) - used, "%s%" PRIu64 " left out",
 			used != 0 ? ", " : "", left_out);
 	if (how[0] != '\0')
-		bc_complain(t->console, NULL, "%s holds no %s: %s", bc_format_name(t->format),
+		bc_print_error(t->console, NULL, "%s holds no %s: %s", bc_format_name(t->format),
 			bc_trait_name(trait), how);
 }
 
@@ -228,7 +229,7 @@ static void tell_lost(const struct bc_target *t)
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
 		tell_trait(t, 1u << i, t->fit.reduced[i], t->fit.left_out[i]);
 	if (t->kept_lines != 0)
-		bc_complain(t->console, NULL,
+		bc_print_error(t->console, NULL,
 			"%" PRIu64 " line%s of kinds that are not modelled, kept as %s",
 			t->kept_lines, t->kept_lines == 1 ? " is" : "s are",
 			t->kept_lines == 1 ? "it stands" : "they stand");
@@ -238,7 +239,7 @@ void bc_target_end_source(struct bc_target *t, enum bc_exit exit)
 {
 	if (exit != BC_EXIT_FAILED)
 		return;
-	bc_complain(t->console, t->path, "what could not be read is not in the output");
+	bc_print_error(t->console, t->path, "what could not be read is not in the output");
 	t->exit = bc_exit_worse(t->exit, exit);
 }
 

@@ -2,7 +2,7 @@
  * segment to a file alone, one that isn't there yet.
  *
  *     bc_target_open()
- *     bc_target_put() ...       entries, as they come
+ *     bc_target_add() ...       entries, as they come
  *     bc_target_close()         what the format could not hold is told, by kind
  */
 #ifndef BC_CLI_IO_TARGET_H
@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/term/console.h"
-#include "cli/term/output.h"
 #include "cli/io/output_file.h"
 #include "cli/io/segment_target.h"
 #include "cli/io/trace.h"
+#include "cli/term/console.h"
+#include "cli/term/output.h"
 #include "formats/reader/entry_convert.h"
 #include "formats/trace/printer.h"
 
@@ -26,10 +26,10 @@ struct bc_target {
 	const struct bc_format_info *info;
 	bool is_strict;
 	/* Where the entries come from: for messages that name one, and for what a segment says of
-	 * it. Who merges traces sets both before each bc_target_put(). */
+	 * it. Who merges traces sets both before each bc_target_add(). */
 	const struct bc_trace *source;
 	const struct bc_moment *moment;
-	struct bc_fit fit;
+	struct bc_entry_converter fit;
 	struct bc_segment_target *segment; /* NULL: it goes through the printer */
 	struct bc_output_file file;        /* that `own` goes to */
 	struct bc_output own;
@@ -62,7 +62,7 @@ enum bc_exit bc_target_open(struct bc_target *target, const struct bc_console *c
 /* Writes entries, or as many as it can: returns false when no more are of use, because somebody
  * stopped reading, an entry is too large, or something is lost that may not be; target->exit says
  * which. */
-bool bc_target_put(struct bc_target *target, const struct bc_entry *entries, size_t count);
+bool bc_target_add(struct bc_target *target, const struct bc_entry *entries, size_t count);
 
 /* What is known of the source at its end, trace->exit: where something of it could not be read at
  * all, that is said of the output, and a segment is not sealed, for its name says that it is whole.

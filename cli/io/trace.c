@@ -19,7 +19,7 @@ static enum bc_exit open_next(struct bc_trace *t)
 		return rc;
 	enum bc_format format = t->file.probe.format;
 	if (t->format != BC_FORMAT_UNKNOWN && t->format != format) {
-		bc_complain(t->console, t->file.name,
+		bc_print_error(t->console, t->file.name,
 			"it is %s and the files before it are %s; give each format its own run",
 			bc_format_name(format), bc_format_name(t->format));
 		bc_file_close(&t->file);
@@ -29,10 +29,10 @@ static enum bc_exit open_next(struct bc_trace *t)
 	t->options.index_fd = t->file.is_regular ? t->file.fd : -1;
 	int error = bc_reader_open(&t->reader, t->file.input, format, &t->options);
 	if (error == -ENOTSUP)
-		bc_complain(t->console, t->file.name, "%s can be written, not read",
+		bc_print_error(t->console, t->file.name, "%s can be written, not read",
 			bc_format_name(format));
 	else if (error != 0)
-		bc_complain_read(t->console, &t->file, error);
+		bc_print_read_error(t->console, &t->file, error);
 	if (error != 0) {
 		bc_file_close(&t->file);
 		return error == -ENOTSUP ? BC_EXIT_USAGE : BC_EXIT_FAILED;
@@ -52,7 +52,7 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 		.wanted = wanted,
 		.options = *options};
 	trace->options.continuity = &trace->continuity;
-	bc_order_segments(paths, count);
+	bc_segment_order_sort(paths, count);
 	trace->exit = open_next(trace);
 	return trace->exit;
 }
@@ -62,7 +62,7 @@ static void close_file(struct bc_trace *t)
 	if (!t->is_open)
 		return;
 	bc_trace_hide_progress(t);
-	bc_complain_faults_left(t->console, t->file.name, t->faults);
+	bc_print_faults_left(t->console, t->file.name, t->faults);
 	t->done_bytes += t->file.is_regular ? t->file.bytes : bc_input_position(t->file.input);
 	bc_reader_close(t->reader);
 	bc_file_close(&t->file);
@@ -72,7 +72,7 @@ static void close_file(struct bc_trace *t)
 void bc_trace_close(struct bc_trace *trace)
 {
 	close_file(trace);
-	bc_continuity_reset(&trace->continuity);
+	bc_sequence_check_reset(&trace->continuity);
 }
 
 /* The bytes of all files. What is no file has no size, and then nobody knows the sum: 0. */
@@ -98,7 +98,7 @@ void bc_trace_show_progress(struct bc_trace *t, struct bc_trace *with)
 		return;
 	}
 	t->progress = &t->own_progress;
-	bc_progress_begin(t->progress, t->console, sum_sizes(t));
+	bc_progress_start(t->progress, t->console, sum_sizes(t));
 }
 
 void bc_trace_hide_progress(const struct bc_trace *t)
@@ -149,7 +149,7 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 		if (rc < 0) {
 			bc_trace_hide_progress(t);
 			t->exit = bc_exit_worse(
-				t->exit, bc_complain_read(t->console, &t->file, rc));
+				t->exit, bc_print_read_error(t->console, &t->file, rc));
 			rc = 0;
 		}
 		if (rc > 0) {
@@ -158,8 +158,7 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 				note_progress(t);
 			if (batch->fault != NULL) {
 				bc_trace_hide_progress(t);
-				bc_complain_fault(
-					t->console, t->file.name, batch->fault, t->faults++);
+				bc_print_fault(t->console, t->file.name, batch->fault, t->faults++);
 				t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);
 			}
 			return true;
@@ -186,14 +185,14 @@ const char *bc_trace_place(
 	return out;
 }
 
-uint32_t bc_trace_holds(const struct bc_trace *trace)
+uint32_t bc_trace_has(const struct bc_trace *trace)
 {
 	uint32_t holds = bc_format_info(trace->format)->holds;
 
 	return holds | (trace->options.format.size != 0 ? BC_HAS_SIZE : 0);
 }
 
-void bc_trace_pass_file(struct bc_trace *t)
+void bc_trace_skip_file(struct bc_trace *t)
 {
 	close_file(t);
 }

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/term/console.h"
 #include "cli/io/file.h"
+#include "cli/term/console.h"
 #include "cli/term/progress.h"
 #include "formats/reader/reader.h"
 
@@ -33,7 +33,7 @@ struct bc_trace {
 	struct bc_file file; /* the one at hand, when is_open */
 	bool is_open;
 	struct bc_reader *reader;
-	struct bc_continuity continuity;
+	struct bc_sequence_check continuity;
 	uint64_t faults; /* of the file at hand */
 	struct bc_progress own_progress;
 	struct bc_progress *progress; /* that or another trace's; NULL: none is shown */
@@ -71,7 +71,7 @@ const char *bc_trace_place(
 	const struct bc_trace *trace, uint64_t number, char out[BC_PLACE_TEXT_MAX]);
 
 /* Nothing more of the file at hand is wanted: the next batch is of the next file. */
-void bc_trace_pass_file(struct bc_trace *trace);
+void bc_trace_skip_file(struct bc_trace *trace);
 
 /* Ticks a second of the file at hand, before it is read: what a segment's header says; 0: not
  * known.
@@ -79,6 +79,6 @@ void bc_trace_pass_file(struct bc_trace *trace);
 uint64_t bc_trace_clock_hz(const struct bc_trace *trace);
 
 /* The traits that the trace's entries may have, with what the options add. */
-uint32_t bc_trace_holds(const struct bc_trace *trace);
+uint32_t bc_trace_has(const struct bc_trace *trace);
 
 #endif

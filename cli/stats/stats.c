@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/term/options.h"
 #include "cli/stats/stats_gather.h"
 #include "cli/stats/stats_json.h"
 #include "cli/stats/stats_text.h"
+#include "cli/term/options.h"
 
 enum {
 	OPTION_AS = 1000,
@@ -77,7 +77,7 @@ static bool read_block(const struct bc_console *console, const char *option, uin
 		return false;
 	if (*bytes != 0 && (*bytes & (*bytes - 1)) == 0)
 		return true;
-	bc_complain(console, NULL, "%s %s: a power of two is wanted, as 64", option, optarg);
+	bc_print_error(console, NULL, "%s %s: a power of two is wanted, as 64", option, optarg);
 	return false;
 }
 
@@ -85,7 +85,7 @@ static bool read_as(const struct bc_console *console, struct wanted *w)
 {
 	w->is_cis501 = strcmp(optarg, "cis501") == 0;
 	if (!w->is_cis501)
-		bc_complain(console, NULL, "--as %s: only cis501 is known", optarg);
+		bc_print_error(console, NULL, "--as %s: only cis501 is known", optarg);
 	return w->is_cis501;
 }
 
@@ -94,7 +94,7 @@ static bool read_clock(const struct bc_console *console, uint64_t *hz)
 	if (!bc_option_count(console, "--clock-hz", hz))
 		return false;
 	if (*hz == 0)
-		bc_complain(console, NULL, "--clock-hz 0: a clock ticks");
+		bc_print_error(console, NULL, "--clock-hz 0: a clock ticks");
 	return *hz != 0;
 }
 
@@ -135,13 +135,14 @@ static bool check(const struct bc_console *console, const struct wanted *w)
 	const struct bc_footprint_options *f = &w->stats.footprint;
 
 	if (w->is_json && w->is_cis501) {
-		bc_complain_usage(console, "--json and --as are two ways to print it");
+		bc_print_usage_error(console, "--json and --as are two ways to print it");
 		return false;
 	}
 	if (f->page_bytes >= f->line_bytes)
 		return true;
-	bc_complain(console, NULL, "a page of %" PRIu64 " bytes is smaller than a line of %" PRIu64,
-		f->page_bytes, f->line_bytes);
+	bc_print_error(console, NULL,
+		"a page of %" PRIu64 " bytes is smaller than a line of %" PRIu64, f->page_bytes,
+		f->line_bytes);
 	return false;
 }
 
@@ -185,7 +186,7 @@ static enum bc_exit run(
 	if (code != BC_EXIT_OK)
 		goto out;
 	if (w->is_cis501 && trace.format != BC_FORMAT_CIS501) {
-		bc_complain(console, NULL, "--as cis501: the trace is %s, without micro-ops",
+		bc_print_error(console, NULL, "--as cis501: the trace is %s, without micro-ops",
 			bc_format_name(trace.format));
 		code = BC_EXIT_USAGE;
 		goto out;
@@ -221,7 +222,7 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o;
 	int letter;
 
-	bc_options_begin(&o, console, &bc_stats_usage, argc, argv);
+	bc_options_start(&o, console, &bc_stats_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(console, letter, &w))
 			return o.exit;

@@ -12,7 +12,7 @@ struct bc_stats *bc_stats_new(const struct bc_stats_options *options)
 	if (s == NULL)
 		return NULL;
 	s->options = *options;
-	bc_clockline_init(&s->clockline, options->idle_ticks, options->burst_ticks);
+	bc_interval_stats_init(&s->clockline, options->idle_ticks, options->burst_ticks);
 	if (bc_footprint_open(&s->footprint, &options->footprint) == 0)
 		return s;
 	bc_stats_free(s);
@@ -47,9 +47,9 @@ static void take_unit(struct bc_stats *s, uint8_t unit)
 static void follow_chunk(struct bc_stats *s, const struct bc_chunk_info *info)
 {
 	if (!s->has_clock || info->recording_tag != s->tag || info->epoch != s->epoch)
-		bc_clockline_begin(&s->clockline);
+		bc_interval_stats_start(&s->clockline);
 	else if (info->first_record != s->next_record)
-		bc_clockline_break(&s->clockline);
+		bc_interval_stats_break(&s->clockline);
 	s->has_clock = true;
 	s->tag = info->recording_tag;
 	s->epoch = info->epoch;
@@ -79,9 +79,10 @@ static void take_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_
 		take_drift(s, chunk);
 	}
 	if (s->options.is_totals)
-		bc_clockline_skip(&s->clockline, info->first_tick, info->last_tick, info->records);
+		bc_interval_stats_skip(
+			&s->clockline, info->first_tick, info->last_tick, info->records);
 	else
-		bc_clockline_chunk(&s->clockline, chunk);
+		bc_interval_stats_chunk(&s->clockline, chunk);
 	for (uint32_t i = 0; i < info->events; i++)
 		bc_happenings_event(&s->happenings, &chunk->events[i]);
 }
@@ -93,9 +94,9 @@ static void take_plain(struct bc_stats *s, const struct bc_batch *batch)
 
 	take_hz(s, 0);
 	if (!s->options.is_totals)
-		bc_clockline_records(&s->clockline, batch->records, batch->record_count, tick);
+		bc_interval_stats_records(&s->clockline, batch->records, batch->record_count, tick);
 	else
-		bc_clockline_skip(&s->clockline, tick,
+		bc_interval_stats_skip(&s->clockline, tick,
 			bc_records_ticks(batch->records, batch->record_count, batch->tick),
 			batch->record_count);
 }
@@ -120,17 +121,17 @@ static void take_records(
 static void take_time(struct bc_stats *s, const struct bc_entry *entry)
 {
 	if (s->has_clock && entry->epoch != s->epoch)
-		bc_clockline_begin(&s->clockline);
+		bc_interval_stats_start(&s->clockline);
 	s->has_clock = true;
 	s->epoch = entry->epoch;
 	take_hz(s, 0);
 	take_unit(s, entry->unit);
 	if (entry->has_delta && entry->delta == BC_TIME_NONE)
-		bc_clockline_break(&s->clockline);
+		bc_interval_stats_break(&s->clockline);
 	if (s->options.is_totals)
-		bc_clockline_skip(&s->clockline, entry->tick, entry->tick, 1);
+		bc_interval_stats_skip(&s->clockline, entry->tick, entry->tick, 1);
 	else
-		bc_clockline_tick(&s->clockline, entry->tick);
+		bc_interval_stats_tick(&s->clockline, entry->tick);
 }
 
 static int take_entry(struct bc_stats *s, const struct bc_entry *entry)
@@ -146,7 +147,7 @@ static int take_entry(struct bc_stats *s, const struct bc_entry *entry)
 			bc_footprint_reference(&s->footprint, &references[i]);
 	}
 	if (entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP)
-		bc_clockline_break(&s->clockline);
+		bc_interval_stats_break(&s->clockline);
 	return bc_happenings_entry(&s->happenings, entry);
 }
 
@@ -160,7 +161,7 @@ int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
 	while (bc_trace_next(trace, &batch)) {
 		/* A file that is no segment has a clock of its own. */
 		if (trace->next != s->file && trace->format != BC_FORMAT_SEGMENT) {
-			bc_clockline_begin(&s->clockline);
+			bc_interval_stats_start(&s->clockline);
 			s->has_clock = false;
 		}
 		s->file = trace->next;
@@ -170,7 +171,7 @@ int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
 				return -ENOMEM;
 	}
 	bc_tally_settle(&s->tally);
-	bc_clockline_end(&s->clockline);
+	bc_interval_stats_end(&s->clockline);
 	bc_happenings_sort(&s->happenings);
 	return 0;
 }
@@ -194,7 +195,7 @@ double bc_stats_hz(const struct bc_stats *s)
 	return units[s->unit] != 0 ? units[s->unit] : (double)s->clock_hz;
 }
 
-const char *bc_stats_why_no_drift(const struct bc_drift_result *drift)
+const char *bc_stats_no_drift_reason(const struct bc_drift_result *drift)
 {
 	switch (drift->state) {
 	case BC_DRIFT_NO_PAIRS:

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 #include "cli/io/trace.h"
-#include "formats/stats/interval_stats.h"
 #include "formats/stats/drift.h"
-#include "formats/stats/footprint.h"
 #include "formats/stats/entry_counts.h"
+#include "formats/stats/footprint.h"
+#include "formats/stats/interval_stats.h"
 #include "formats/stats/tally.h"
 
 struct bc_stats_options {
@@ -26,7 +26,7 @@ struct bc_stats {
 	int files;
 	struct bc_tally tally;
 	struct bc_happenings happenings;
-	struct bc_clockline clockline;
+	struct bc_interval_stats clockline;
 	struct bc_drift drift;
 	struct bc_footprint footprint;
 	uint8_t unit;         /* of the ticks: enum bc_unit */
@@ -56,6 +56,6 @@ uint64_t bc_stats_entries(const struct bc_stats *stats);
 double bc_stats_hz(const struct bc_stats *stats);
 
 /* Why the drift isn't known; a clause. */
-const char *bc_stats_why_no_drift(const struct bc_drift_result *drift);
+const char *bc_stats_no_drift_reason(const struct bc_drift_result *drift);
 
 #endif

@@ -131,7 +131,7 @@ static void add_tally(struct maker *m, json_t *root, const struct bc_tally *t)
 
 /* An array of the names, each under `key`, and their counts. */
 static void add_rows(struct maker *m, json_t *object, const char *member, const char *key,
-	const struct bc_names *names)
+	const struct bc_string_counter *names)
 {
 	json_t *array = array_in(m, object, member);
 
@@ -146,7 +146,7 @@ static void add_rows(struct maker *m, json_t *object, const char *member, const 
 }
 
 static void add_names(
-	struct maker *m, json_t *root, const char *member, const struct bc_names *names)
+	struct maker *m, json_t *root, const char *member, const struct bc_string_counter *names)
 {
 	json_t *object = object_in(m, root, member);
 
@@ -260,10 +260,10 @@ static void add_footprint(struct maker *m, json_t *root, const struct bc_stats *
 	}
 }
 
-static void add_intervals(struct maker *m, json_t *time, const struct bc_clockline *c)
+static void add_intervals(struct maker *m, json_t *time, const struct bc_interval_stats *c)
 {
 	struct bc_clock_windows w;
-	unsigned buckets = BC_CLOCKLINE_BUCKETS;
+	unsigned buckets = BC_INTERVAL_STATS_BUCKETS;
 	json_t *object = object_in(m, time, "intervals");
 
 	u64(m, object, "known", c->intervals);
@@ -289,18 +289,18 @@ static void add_intervals(struct maker *m, json_t *time, const struct bc_clockli
 	u64(m, object, "references", c->burst_references);
 	u64(m, object, "longest", c->burst_longest);
 	object = object_in(m, time, "windows");
-	bool has_windows = bc_clockline_windows(c, &w);
+	bool has_windows = bc_interval_stats_windows(c, &w);
 	u64(m, object, "windows", has_windows ? w.count : 0);
 	u64(m, object, "ticks", w.ticks);
 	u64(m, object, "most_references", has_windows ? w.most : 0);
 	u64(m, object, "fewest_references", has_windows ? w.fewest : 0);
 }
 
-static void add_spans(struct maker *m, json_t *time, const struct bc_clockline *c)
+static void add_spans(struct maker *m, json_t *time, const struct bc_interval_stats *c)
 {
 	json_t *array = array_in(m, time, "epochs");
 
-	for (unsigned i = 0; i < c->epochs && i < BC_CLOCKLINE_EPOCHS; i++) {
+	for (unsigned i = 0; i < c->epochs && i < BC_INTERVAL_STATS_EPOCHS; i++) {
 		json_t *row = row_in(m, array);
 		u64(m, row, "references", c->spans[i].references);
 		u64(m, row, "first_tick", c->spans[i].first_tick);
@@ -317,7 +317,7 @@ static void add_drift(struct maker *m, json_t *time, const struct bc_stats *s)
 	bc_drift_result(&s->drift, &drift);
 	bool is_known = drift.state == BC_DRIFT_KNOWN;
 	truth(m, object, "is_known", is_known);
-	text(m, object, "why_not", bc_stats_why_no_drift(&drift));
+	text(m, object, "why_not", bc_stats_no_drift_reason(&drift));
 	if (is_known) {
 		number(m, object, "ppm", drift.ppm);
 		number(m, object, "error_ppm", drift.error_ppm);
@@ -328,7 +328,7 @@ static void add_drift(struct maker *m, json_t *time, const struct bc_stats *s)
 
 static void add_time(struct maker *m, json_t *root, const struct bc_stats *s)
 {
-	const struct bc_clockline *c = &s->clockline;
+	const struct bc_interval_stats *c = &s->clockline;
 	double hz = bc_stats_hz(s);
 
 	if (c->references == 0) {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/term/json_path.h"
 #include "cli/stats/stats_json.h"
+#include "cli/term/json_path.h"
 
 /* Epochs that are listed one by one. */
 #define EPOCHS_MAX 8u

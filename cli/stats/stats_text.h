@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/term/output.h"
 #include "cli/stats/stats_gather.h"
+#include "cli/term/output.h"
 
 /* Prints the page: the figures of bc_stats_json() in words, at most `top` opcodes, registers,
  * processors and the like of each. Returns false, with nothing printed, when memory ran out. */

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "cli/term/json_path.h"
 #include "cli/term/humanize.h"
+#include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
 
 #define TEXT_MAX  1024
@@ -39,10 +39,10 @@ void bc_column_text(struct bc_output *o, int width, const json_t *object, const 
 
 void bc_column_count(struct bc_output *o, int width, const json_t *object, const char *name)
 {
-	char count[BC_QUANTITY_MAX] = "-";
+	char count[BC_HUMANIZE_MAX] = "-";
 
 	if (json_is_number(bc_json_path(object, name)))
-		bc_quantity_count(count, bc_json_path_count(object, name));
+		bc_humanize_count(count, bc_json_path_count(object, name));
 	bc_output_format(o, "%*s  ", width, count);
 }
 

@@ -8,7 +8,7 @@
 /* A file's name has up to 4096 bytes, and may stand in it twice. What is longer is cut. */
 #define COMPLAINT_MAX 10000u
 
-void bc_complain(const struct bc_console *console, const char *file, const char *format, ...)
+void bc_print_error(const struct bc_console *console, const char *file, const char *format, ...)
 {
 	char text[COMPLAINT_MAX];
 	va_list args;
@@ -26,14 +26,14 @@ void bc_complain(const struct bc_console *console, const char *file, const char 
 
 enum bc_exit bc_complain_memory(const struct bc_console *console)
 {
-	bc_complain(console, NULL, "out of memory");
+	bc_print_error(console, NULL, "out of memory");
 	return BC_EXIT_FAILED;
 }
 
-void bc_complain_damage(const struct bc_console *console, const char *file, uint64_t offset,
+void bc_print_damage(const struct bc_console *console, const char *file, uint64_t offset,
 	uint64_t bytes, const char *what)
 {
-	bc_complain(console, file, "offset %" PRIu64 ", %" PRIu64 " byte%s: %s", offset, bytes,
+	bc_print_error(console, file, "offset %" PRIu64 ", %" PRIu64 " byte%s: %s", offset, bytes,
 		bc_plural(bytes), what);
 }
 

@@ -26,14 +26,14 @@ struct bc_console {
 
 /* Writes one line to standard error: "buscap COMMAND: FILE: ...", the names and texts of others in
  * it made safe for a terminal. `file` may be NULL. */
-void bc_complain(const struct bc_console *console, const char *file, const char *format, ...)
+void bc_print_error(const struct bc_console *console, const char *file, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Complains that memory ran out, and returns BC_EXIT_FAILED. */
 enum bc_exit bc_complain_memory(const struct bc_console *console);
 
 /* Complains about a place in a file that can't be read. */
-void bc_complain_damage(const struct bc_console *console, const char *file, uint64_t offset,
+void bc_print_damage(const struct bc_console *console, const char *file, uint64_t offset,
 	uint64_t bytes, const char *what);
 
 /* The exit code of a command of which one part ended so and another so. */

@@ -17,26 +17,26 @@ static const char *scaled(char *out, double value, const char *const *units, uns
 	if (value > 1e15)
 		value = 1e15;
 	int digits = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-	snprintf(out, BC_QUANTITY_MAX, "%.*f%s%s", digits, value, *units[unit] != '\0' ? " " : "",
+	snprintf(out, BC_HUMANIZE_MAX, "%.*f%s%s", digits, value, *units[unit] != '\0' ? " " : "",
 		units[unit]);
 	return out;
 }
 
-const char *bc_quantity_bytes(char out[BC_QUANTITY_MAX], double bytes)
+const char *bc_humanize_bytes(char out[BC_HUMANIZE_MAX], double bytes)
 {
 	static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
 
 	return scaled(out, bytes, units, 6);
 }
 
-const char *bc_quantity_rate(char out[BC_QUANTITY_MAX], double per_s)
+const char *bc_humanize_rate(char out[BC_HUMANIZE_MAX], double per_s)
 {
 	static const char *const units[] = {"", "k", "M", "G"};
 
 	return scaled(out, per_s, units, 4);
 }
 
-const char *bc_quantity_count(char out[BC_QUANTITY_MAX], uint64_t count)
+const char *bc_humanize_count(char out[BC_HUMANIZE_MAX], uint64_t count)
 {
 	char digits[24];
 	int n = snprintf(digits, sizeof(digits), "%" PRIu64, count);
@@ -51,7 +51,7 @@ const char *bc_quantity_count(char out[BC_QUANTITY_MAX], uint64_t count)
 	return out;
 }
 
-const char *bc_quantity_time(char out[BC_QUANTITY_MAX], double seconds)
+const char *bc_humanize_time(char out[BC_HUMANIZE_MAX], double seconds)
 {
 	static const struct {
 		double s;
@@ -69,10 +69,10 @@ const char *bc_quantity_time(char out[BC_QUANTITY_MAX], double seconds)
 			continue;
 		uint64_t parts = (uint64_t)(seconds / units[i].part_s);
 		uint64_t each = (uint64_t)(units[i].s / units[i].part_s);
-		snprintf(out, BC_QUANTITY_MAX, "%" PRIu64 " %s %" PRIu64 " %s", parts / each,
+		snprintf(out, BC_HUMANIZE_MAX, "%" PRIu64 " %s %" PRIu64 " %s", parts / each,
 			units[i].name, parts % each, units[i].part);
 		return out;
 	}
-	snprintf(out, BC_QUANTITY_MAX, seconds < 10 && seconds > 0 ? "%.1f s" : "%.0f s", seconds);
+	snprintf(out, BC_HUMANIZE_MAX, seconds < 10 && seconds > 0 ? "%.1f s" : "%.0f s", seconds);
 	return out;
 }

@@ -6,7 +6,7 @@
 
 #include "cli/term/output.h"
 
-void bc_options_begin(struct bc_options *o, const struct bc_console *console,
+void bc_options_start(struct bc_options *o, const struct bc_console *console,
 	const struct bc_usage *usage, int argc, char **argv)
 {
 	*o = (struct bc_options){.console = console,
@@ -34,7 +34,7 @@ int bc_options_next(struct bc_options *o)
 		return letter;
 	char what[256];
 	bc_usage_refuse(what, sizeof(what), &o->getopt, letter, o->argv, before);
-	bc_complain(o->console, NULL, "%s; see buscap %s --help", what, o->usage->name);
+	bc_print_error(o->console, NULL, "%s; see buscap %s --help", what, o->usage->name);
 	return '?';
 }
 
@@ -58,7 +58,8 @@ bool bc_option_u64(const struct bc_console *console, const char *option, uint64_
 {
 	if (read_u64(optarg, strlen(optarg), value))
 		return true;
-	bc_complain(console, NULL, "%s %s: a decimal number is wanted, as 1000000", option, optarg);
+	bc_print_error(
+		console, NULL, "%s %s: a decimal number is wanted, as 1000000", option, optarg);
 	return false;
 }
 
@@ -73,7 +74,7 @@ bool bc_option_count(const struct bc_console *console, const char *option, uint6
 	while (ok && thousands-- != 0)
 		ok = !__builtin_mul_overflow(*value, UINT64_C(1000), value);
 	if (!ok)
-		bc_complain(console, NULL,
+		bc_print_error(console, NULL,
 			"%s %s: a decimal number is wanted, as 1000000, 1000k or 1M", option,
 			optarg);
 	return ok;
@@ -96,10 +97,10 @@ bool bc_option_range(const struct bc_console *console, const char *option, struc
 		ok = ok && optarg[1] != '\0';
 	}
 	if (!ok)
-		bc_complain(console, NULL, "%s %s: a range is wanted, as 100-199, 100- or -99",
+		bc_print_error(console, NULL, "%s %s: a range is wanted, as 100-199, 100- or -99",
 			option, optarg);
 	else if (range->first > range->last)
-		bc_complain(
+		bc_print_error(
 			console, NULL, "%s %s: the range ends before it begins", option, optarg);
 	return ok && range->first <= range->last;
 }
@@ -109,13 +110,13 @@ bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_
 	char *end;
 	double value = strtod(optarg, &end);
 	if (end == optarg || *end != '\0' || !(value >= 0 && value <= 1)) {
-		bc_complain(console, NULL, "%s %s: a probability from 0 to 1 is wanted, as 0.001",
-			option, optarg);
+		bc_print_error(console, NULL,
+			"%s %s: a probability from 0 to 1 is wanted, as 0.001", option, optarg);
 		return false;
 	}
 	if (value > 0 && value < 0.5e-6) {
-		bc_complain(console, NULL, "%s %s: less than 0.000001 can't be told from 0", option,
-			optarg);
+		bc_print_error(console, NULL, "%s %s: less than 0.000001 can't be told from 0",
+			option, optarg);
 		return false;
 	}
 	*ppm = (uint32_t)(value * 1e6 + 0.5);
@@ -142,23 +143,23 @@ static bool read_format(const struct bc_console *console, const char *option,
 {
 	const char *more = read_format_name(format);
 	const struct bc_format_info *info = bc_format_info(*format);
-	char why[160];
+	char err[160];
 
 	if (*format == BC_FORMAT_UNKNOWN) {
-		bc_complain(
+		bc_print_error(
 			console, NULL, "%s %s: no such format; see buscap formats", option, optarg);
 		return false;
 	}
 	if (is_output ? !info->can_write : !info->can_read) {
-		bc_complain(console, NULL, "%s %s: it can be %s only; see buscap formats", option,
-			optarg, is_output ? "read" : "written");
+		bc_print_error(console, NULL, "%s %s: it can be %s only; see buscap formats",
+			option, optarg, is_output ? "read" : "written");
 		return false;
 	}
 	if (more == NULL ||
 		bc_format_options_read(options, more,
-			is_output ? info->write_options : info->read_options, why, sizeof(why)))
+			is_output ? info->write_options : info->read_options, err, sizeof(err)))
 		return true;
-	bc_complain(console, NULL, "%s %s: %s", option, optarg, why);
+	bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
 	return false;
 }
 
@@ -182,7 +183,7 @@ enum bc_exit bc_check_inputs(const struct bc_console *console, const char **path
 		found += strcmp(paths[i], "-") == 0;
 	if (found < 2)
 		return BC_EXIT_OK;
-	return bc_complain_usage(console, "standard input, \"-\", can be read once only");
+	return bc_print_usage_error(console, "standard input, \"-\", can be read once only");
 }
 
 enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage)
@@ -207,8 +208,8 @@ enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usa
 	return code;
 }
 
-enum bc_exit bc_complain_usage(const struct bc_console *console, const char *what)
+enum bc_exit bc_print_usage_error(const struct bc_console *console, const char *what)
 {
-	bc_complain(console, NULL, "%s; see buscap %s --help", what, console->command);
+	bc_print_error(console, NULL, "%s; see buscap %s --help", what, console->command);
 	return BC_EXIT_USAGE;
 }

@@ -10,8 +10,8 @@
 
 #include "cli/term/console.h"
 #include "formats/base/options.h"
-#include "formats/reader/probe.h"
 #include "formats/base/usage.h"
+#include "formats/reader/probe.h"
 
 /* What a command is given: options are taken out one by one, then the operands are left. */
 struct bc_options {
@@ -25,7 +25,7 @@ struct bc_options {
 };
 
 /* `usage` is the command's table, or its verb's. */
-void bc_options_begin(struct bc_options *options, const struct bc_console *console,
+void bc_options_start(struct bc_options *options, const struct bc_console *console,
 	const struct bc_usage *usage, int argc, char **argv);
 
 /* The next option's letter, its value in optarg; -1 after the last, the operands then standing from
@@ -65,6 +65,6 @@ enum bc_exit bc_check_inputs(const struct bc_console *console, const char **path
 enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage);
 
 /* Complains that the operands are not what the command takes. */
-enum bc_exit bc_complain_usage(const struct bc_console *console, const char *what);
+enum bc_exit bc_print_usage_error(const struct bc_console *console, const char *what);
 
 #endif

@@ -54,7 +54,7 @@ void bc_output_flush(struct bc_output *o)
 	o->used = 0;
 }
 
-char *bc_output_room(struct bc_output *o, size_t bytes)
+char *bc_output_reserve(struct bc_output *o, size_t bytes)
 {
 	assert(bytes <= BC_OUTPUT_BYTES);
 	if (BC_OUTPUT_BYTES - o->used < bytes)
@@ -69,7 +69,7 @@ void bc_output_text(struct bc_output *o, const void *text, size_t bytes)
 		write_all(o, text, bytes);
 		return;
 	}
-	memcpy(bc_output_room(o, bytes), text, bytes);
+	memcpy(bc_output_reserve(o, bytes), text, bytes);
 	o->used += bytes;
 }
 
@@ -187,10 +187,10 @@ enum bc_exit bc_output_close(struct bc_output *o, const struct bc_console *conso
 	if (o->error == 0 || o->error == -EPIPE)
 		return BC_EXIT_OK;
 	if (o->name != NULL)
-		bc_complain(
+		bc_print_error(
 			console, o->name, "can't write it: %s; it is cut off", strerror(-o->error));
 	else
-		bc_complain(console, NULL, "can't write the output: %s; it is cut off",
+		bc_print_error(console, NULL, "can't write the output: %s; it is cut off",
 			strerror(-o->error));
 	return BC_EXIT_FAILED;
 }

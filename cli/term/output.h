@@ -30,7 +30,7 @@ bool bc_output_open_fd(struct bc_output *output, int fd);
 
 /* Room for `bytes`, at most BC_OUTPUT_BYTES, at the place where the next text goes; add what was
  * put there to output->used. */
-char *bc_output_room(struct bc_output *output, size_t bytes);
+char *bc_output_reserve(struct bc_output *output, size_t bytes);
 
 void bc_output_text(struct bc_output *output, const void *text, size_t bytes);
 void bc_output_vformat(struct bc_output *output, const char *format, va_list args)
@@ -38,8 +38,8 @@ void bc_output_vformat(struct bc_output *output, const char *format, va_list arg
 void bc_output_format(struct bc_output *output, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Write a text of others made safe (cli/term/safe_text.h; NULL: nothing); "escaped": its backslashes
- * are escapes already. */
+/* Write a text of others made safe (cli/term/safe_text.h; NULL: nothing); "escaped": its
+ * backslashes are escapes already. */
 void bc_output_safe(struct bc_output *output, const char *text);
 void bc_output_safe_bytes(struct bc_output *output, const char *text, size_t bytes);
 void bc_output_escaped(struct bc_output *output, const char *text);

@@ -15,7 +15,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
 }
 
-void bc_progress_begin(
+void bc_progress_start(
 	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes)
 {
 	int fd = fileno(console->err);

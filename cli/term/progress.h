@@ -20,7 +20,7 @@ struct bc_progress {
 };
 
 /* Begins, if standard error is a terminal. */
-void bc_progress_begin(
+void bc_progress_start(
 	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes);
 
 /* There is so much more to do; 0: nobody knows how much, and so not how much in all. */

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cli/term/json_path.h"
 #include "cli/term/humanize.h"
+#include "cli/term/json_path.h"
 
 /* A member that a template names. */
 struct member {
@@ -50,14 +50,14 @@ static bool is_there(const struct member *member)
 static void print_member(struct bc_output *o, const struct member *member)
 {
 	uint64_t count = count_of(member);
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	if (strcmp(member->word, "B") == 0)
-		bc_output_format(o, "%s", bc_quantity_bytes(text, (double)count));
+		bc_output_format(o, "%s", bc_humanize_bytes(text, (double)count));
 	else if (strcmp(member->word, "#") == 0)
-		bc_output_format(o, "%s", bc_quantity_count(text, count));
+		bc_output_format(o, "%s", bc_humanize_count(text, count));
 	else if (member->word[0] != '\0')
-		bc_output_format(o, "%s %s%s", bc_quantity_count(text, count), member->word,
+		bc_output_format(o, "%s %s%s", bc_humanize_count(text, count), member->word,
 			bc_plural(count));
 	else if (!is_there(member))
 		bc_output_text(o, "-", 1);

@@ -107,14 +107,14 @@ static enum bc_exit ask_status(struct top *top)
 {
 	struct bc_answer answer;
 	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/status", NULL, &answer);
-	const char *why = bc_client_why(top->client);
+	const char *err = bc_client_error(top->client);
 
 	if (code == BC_EXIT_OK && !take_status(top, answer.json)) {
 		code = BC_EXIT_FAILED;
-		why = "what answers there is no buscapd";
+		err = "what answers there is no buscapd";
 	}
 	if (code != BC_EXIT_OK)
-		bc_top_state_away(top->state, why);
+		bc_top_state_away(top->state, err);
 	bc_answer_free(&answer);
 	return code;
 }
@@ -139,7 +139,7 @@ static void begin_stream(struct top *top)
 {
 	top->began_ns = now().ns;
 	if (bc_client_stream(top->client, "/v1/events", take_line, top) != BC_EXIT_OK)
-		bc_top_state_away(top->state, bc_client_why(top->client));
+		bc_top_state_away(top->state, bc_client_error(top->client));
 }
 
 /* Waits for events, keys and signals. */
@@ -155,7 +155,7 @@ static void wait_stream(struct top *top, struct pollfd *fds, unsigned count, int
 	top->is_polling = code == BC_EXIT_FAILED;
 	if (!top->is_polling)
 		bc_top_state_away(top->state,
-			code == BC_EXIT_OK ? "it has ended" : bc_client_why(top->client));
+			code == BC_EXIT_OK ? "it has ended" : bc_client_error(top->client));
 }
 
 /* What has to be done each second while no stream brings the status. */
@@ -359,9 +359,9 @@ static enum bc_exit run(struct top *top, bool is_once)
 	enum bc_exit code = ask_status(top);
 
 	if (code != BC_EXIT_OK) {
-		bc_complain(top->console,
+		bc_print_error(top->console,
 			code == BC_EXIT_UNREACHABLE ? bc_client_path(top->client) : NULL, "%s",
-			top->state->why);
+			top->state->err);
 		return code;
 	}
 	bc_client_set_timeout(top->client, CALL_MS);
@@ -390,7 +390,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	bool is_once = false;
 	int letter;
 
-	bc_options_begin(&o, console, &bc_top_usage, argc, argv);
+	bc_options_start(&o, console, &bc_top_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == '?')
 			return o.exit;
@@ -399,7 +399,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 		is_once = is_once || letter == OPTION_ONCE;
 	}
 	if (optind != argc)
-		return bc_complain_usage(console, "it takes no file");
+		return bc_print_usage_error(console, "it takes no file");
 	/* The characters that may be drawn are the terminal's; numbers stay as they are. */
 	setlocale(LC_CTYPE, "");
 	top.view.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;

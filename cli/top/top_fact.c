@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct bc_top_fact bc_top_fact_begin(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned end)
+struct bc_top_fact bc_top_fact_start(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned end)
 {
 	return (struct bc_top_fact){
 		.grid = grid, .begin = x, .x = x, .y = y, .sign = x, .end = end, .separator = ", "};
@@ -18,17 +18,17 @@ static void say_more(struct bc_top_fact *fact)
 {
 	fact->is_full = true;
 	if (fact->end < fact->sign + MORE_WIDTH) {
-		bc_top_put_code(fact->grid, fact->end - 1, fact->y, BC_TOP_DIM,
+		bc_top_write_code(fact->grid, fact->end - 1, fact->y, BC_TOP_DIM,
 			fact->grid->is_utf8 ? 0x2026 : '~');
 		return;
 	}
 	for (unsigned x = fact->sign; x < fact->end; x++)
-		bc_top_put_code(fact->grid, x, fact->y, BC_TOP_PLAIN, ' ');
-	bc_top_put(fact->grid, fact->sign, fact->y, MORE_WIDTH, BC_TOP_DIM,
+		bc_top_write_code(fact->grid, x, fact->y, BC_TOP_PLAIN, ' ');
+	bc_top_write(fact->grid, fact->sign, fact->y, MORE_WIDTH, BC_TOP_DIM,
 		fact->grid->is_utf8 ? " \u2026" : " ~");
 }
 
-void bc_top_say(struct bc_top_fact *fact, enum bc_top_style style, const char *format, ...)
+void bc_top_print(struct bc_top_fact *fact, enum bc_top_style style, const char *format, ...)
 {
 	char text[1200];
 	va_list args;
@@ -40,7 +40,7 @@ void bc_top_say(struct bc_top_fact *fact, enum bc_top_style style, const char *f
 	va_end(args);
 	unsigned room = fact->end > fact->x ? fact->end - fact->x : 0;
 	if (fact->x == fact->begin) {
-		fact->x += bc_top_put(fact->grid, fact->x, fact->y, room, style, text);
+		fact->x += bc_top_write(fact->grid, fact->x, fact->y, room, style, text);
 		fact->sign = fact->x;
 		return;
 	}
@@ -51,17 +51,17 @@ void bc_top_say(struct bc_top_fact *fact, enum bc_top_style style, const char *f
 		say_more(fact);
 		return;
 	}
-	bc_top_put(fact->grid, fact->x, fact->y, room, BC_TOP_PLAIN, fact->separator);
-	bc_top_put(fact->grid, fact->x + between, fact->y, room - between, style, text);
+	bc_top_write(fact->grid, fact->x, fact->y, room, BC_TOP_PLAIN, fact->separator);
+	bc_top_write(fact->grid, fact->x + between, fact->y, room - between, style, text);
 	fact->x += columns;
 	if (fact->end - fact->x >= MORE_WIDTH)
 		fact->sign = fact->x;
 }
 
-void bc_top_put_label(struct bc_top_grid *grid, unsigned y, unsigned room, const char *label)
+void bc_top_write_label(struct bc_top_grid *grid, unsigned y, unsigned room, const char *label)
 {
 	if (room != 0)
-		bc_top_put(grid, 0, y, room - 1, BC_TOP_DIM, label);
+		bc_top_write(grid, 0, y, room - 1, BC_TOP_DIM, label);
 }
 
 static enum bc_top_style style_of(enum bc_tone tone)
@@ -76,13 +76,13 @@ static enum bc_top_style style_of(enum bc_tone tone)
 
 static void say_phrase(void *context, enum bc_tone tone, const char *phrase)
 {
-	bc_top_say(context, style_of(tone), "%s", phrase);
+	bc_top_print(context, style_of(tone), "%s", phrase);
 }
 
 void bc_top_fact_draw(struct bc_top_grid *grid, unsigned x, unsigned y, enum bc_status_line_id line,
 	const struct bc_top_state *state, const struct bc_top_now *now)
 {
-	struct bc_top_fact fact = bc_top_fact_begin(grid, x, y, grid->width);
+	struct bc_top_fact fact = bc_top_fact_start(grid, x, y, grid->width);
 	const struct bc_status_writer writer = {.say = say_phrase,
 		.context = &fact,
 		.is_brief = true,

@@ -22,16 +22,16 @@ struct bc_top_fact {
 };
 
 /* Begins at (x, y), with ", " between phrases. */
-struct bc_top_fact bc_top_fact_begin(
+struct bc_top_fact bc_top_fact_start(
 	struct bc_top_grid *grid, unsigned x, unsigned y, unsigned end);
 
 /* Adds a phrase whole; where there is no room for it, a sign in its place, and no more after it.
  * The first is cut if need be. */
-void bc_top_say(struct bc_top_fact *fact, enum bc_top_style style, const char *format, ...)
+void bc_top_print(struct bc_top_fact *fact, enum bc_top_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* The label at the beginning of a line, in less than `room` columns. */
-void bc_top_put_label(struct bc_top_grid *grid, unsigned y, unsigned room, const char *label);
+void bc_top_write_label(struct bc_top_grid *grid, unsigned y, unsigned room, const char *label);
 
 /* Draws a line of the status at (x, y), without its label. */
 void bc_top_fact_draw(struct bc_top_grid *grid, unsigned x, unsigned y, enum bc_status_line_id line,

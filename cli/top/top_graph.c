@@ -62,7 +62,7 @@ static void draw_column(struct bc_top_grid *grid, unsigned x, unsigned y, unsign
 	for (unsigned row = rows; row-- != 0 && eighths != 0;) {
 		unsigned part = eighths < EIGHTHS ? eighths : EIGHTHS;
 		uint32_t code = grid->is_utf8 ? 0x2580 + part : (uint32_t)plain[part];
-		bc_top_put_code(grid, x, y + row, style, code);
+		bc_top_write_code(grid, x, y + row, style, code);
 		eighths -= part;
 	}
 }

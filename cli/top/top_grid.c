@@ -64,7 +64,7 @@ unsigned bc_top_columns(const struct bc_top_grid *grid, const char *text)
 	return columns;
 }
 
-void bc_top_put_code(
+void bc_top_write_code(
 	struct bc_top_grid *grid, unsigned x, unsigned y, enum bc_top_style style, uint32_t code)
 {
 	if (x >= grid->width || y >= grid->height)
@@ -78,7 +78,7 @@ void bc_top_put_code(
 	*cell = (struct bc_top_cell){.code = code, .style = (uint8_t)style};
 }
 
-unsigned bc_top_put(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
+unsigned bc_top_write(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
 	enum bc_top_style style, const char *text)
 {
 	unsigned taken = 0;
@@ -94,17 +94,17 @@ unsigned bc_top_put(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned r
 		uint32_t code = next_drawn(grid, &text, &width);
 		if (taken + width > end)
 			break;
-		bc_top_put_code(grid, x + taken, y, style, code);
+		bc_top_write_code(grid, x + taken, y, style, code);
 		if (width == 2)
-			bc_top_put_code(grid, x + taken + 1, y, style, 0);
+			bc_top_write_code(grid, x + taken + 1, y, style, 0);
 		taken += width;
 	}
 	if (is_cut && room != 0)
-		bc_top_put_code(grid, x + taken++, y, style, grid->is_utf8 ? ELLIPSIS : '~');
+		bc_top_write_code(grid, x + taken++, y, style, grid->is_utf8 ? ELLIPSIS : '~');
 	return taken;
 }
 
-void bc_top_put_right(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
+void bc_top_write_right(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
 	enum bc_top_style style, const char *text)
 {
 	unsigned columns = bc_top_columns(grid, text);
@@ -114,9 +114,9 @@ void bc_top_put_right(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned
 	if (room > grid->width - x)
 		room = grid->width - x;
 	if (columns < room)
-		bc_top_put(grid, x + room - columns, y, columns, style, text);
+		bc_top_write(grid, x + room - columns, y, columns, style, text);
 	else
-		bc_top_put(grid, x, y, room, style, text);
+		bc_top_write(grid, x, y, room, style, text);
 }
 
 void bc_top_grid_restyle(struct bc_top_grid *grid, enum bc_top_style style)

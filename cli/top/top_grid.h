@@ -51,15 +51,15 @@ unsigned bc_top_columns(const struct bc_top_grid *grid, const char *text);
 
 /* Draws a text at (x, y) in at most `room` columns; one that is longer ends in the sign. Returns
  * the columns taken. */
-unsigned bc_top_put(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
+unsigned bc_top_write(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
 	enum bc_top_style style, const char *text);
 
 /* The same at the right end of the room, blanks before it. */
-void bc_top_put_right(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
+void bc_top_write_right(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
 	enum bc_top_style style, const char *text);
 
 /* Draws one character of width 1. */
-void bc_top_put_code(
+void bc_top_write_code(
 	struct bc_top_grid *grid, unsigned x, unsigned y, enum bc_top_style style, uint32_t code);
 
 /* All of it in one style. */

@@ -177,7 +177,7 @@ static void draw_clock(const struct page *page)
 	localtime_r(&page->now->wall, &tm);
 	strftime(text, sizeof(text), page->view->is_paused ? "paused  %H:%M:%S" : "%H:%M:%S", &tm);
 	if (page->grid->width >= 60)
-		bc_top_put_right(page->grid, page->grid->width - 20, 0, 20,
+		bc_top_write_right(page->grid, page->grid->width - 20, 0, 20,
 			page->view->is_paused ? BC_TOP_WARN : BC_TOP_PLAIN, text);
 }
 
@@ -192,54 +192,54 @@ static void draw_header(const struct page *page)
 {
 	const struct bc_status *s = page->status;
 	bool has_clock = page->grid->width >= 60;
-	struct bc_top_fact fact = bc_top_fact_begin(
+	struct bc_top_fact fact = bc_top_fact_start(
 		page->grid, 0, 0, has_clock ? page->grid->width - 20 : page->grid->width);
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	fact.separator = "  ";
 	if (page->grid->width >= 30)
-		bc_top_say(&fact, BC_TOP_TITLE, "buscap top");
+		bc_top_print(&fact, BC_TOP_TITLE, "buscap top");
 	if (page->state->is_away)
-		bc_top_say(&fact, BC_TOP_BAD, "no daemon");
+		bc_top_print(&fact, BC_TOP_BAD, "no daemon");
 	else
-		bc_top_say(&fact, state_style(s->state), "%s", s->state);
+		bc_top_print(&fact, state_style(s->state), "%s", s->state);
 	if (page->view->is_paused && !has_clock)
-		bc_top_say(&fact, BC_TOP_WARN, "paused");
+		bc_top_print(&fact, BC_TOP_WARN, "paused");
 	if (page->state->has_status)
-		bc_top_say(&fact, BC_TOP_PLAIN, "up %s", bc_status_seconds(text, s->uptime_s));
+		bc_top_print(&fact, BC_TOP_PLAIN, "up %s", bc_status_seconds(text, s->uptime_s));
 	draw_clock(page);
 }
 
 static void draw_away(const struct page *page, unsigned y)
 {
 	const struct bc_top_state *state = page->state;
-	struct bc_top_fact fact = bc_top_fact_begin(page->grid, 0, y, page->grid->width);
+	struct bc_top_fact fact = bc_top_fact_start(page->grid, 0, y, page->grid->width);
 	struct tm tm = {0};
 	char since[32];
-	char about[BC_QUANTITY_MAX];
+	char about[BC_HUMANIZE_MAX];
 
 	if (state->has_status) {
 		localtime_r(&state->looked_wall, &tm);
 		strftime(since, sizeof(since), "%H:%M:%S", &tm);
-		bc_top_say(&fact, BC_TOP_BAD, "no word since %s (%s)", since,
+		bc_top_print(&fact, BC_TOP_BAD, "no word since %s (%s)", since,
 			bc_status_seconds(about, (double)(page->now->ns - state->looked_ns) / 1e9));
 	}
-	bc_top_say(&fact, BC_TOP_BAD, "trying again");
+	bc_top_print(&fact, BC_TOP_BAD, "trying again");
 	if (page->lines[ITEM_AWAY] > 1)
-		fact = bc_top_fact_begin(page->grid, 0, y + 1, page->grid->width);
-	bc_top_say(&fact, BC_TOP_PLAIN, "%s", state->why);
+		fact = bc_top_fact_start(page->grid, 0, y + 1, page->grid->width);
+	bc_top_print(&fact, BC_TOP_PLAIN, "%s", state->err);
 }
 
 static void draw_keys(const struct page *page)
 {
-	struct bc_top_fact fact = bc_top_fact_begin(
+	struct bc_top_fact fact = bc_top_fact_start(
 		page->grid, 0, page->grid->height - 1, page->grid->width);
 
 	fact.separator = "   ";
-	bc_top_say(&fact, BC_TOP_DIM, "q quit");
-	bc_top_say(&fact, BC_TOP_DIM, page->view->is_paused ? "p go on" : "p pause");
-	bc_top_say(&fact, BC_TOP_DIM, "s order: %s", page->view->is_by_name ? "name" : "share");
-	bc_top_say(&fact, BC_TOP_DIM, "? keys");
+	bc_top_print(&fact, BC_TOP_DIM, "q quit");
+	bc_top_print(&fact, BC_TOP_DIM, page->view->is_paused ? "p go on" : "p pause");
+	bc_top_print(&fact, BC_TOP_DIM, "s order: %s", page->view->is_by_name ? "name" : "share");
+	bc_top_print(&fact, BC_TOP_DIM, "? keys");
 }
 
 /* The second at which the graphs end: that of the latest look, or now when looks fail. */
@@ -263,24 +263,24 @@ static void draw_scale(const struct page *page, unsigned y)
 {
 	unsigned width = graph_width(page);
 	unsigned step = bc_top_graph_step(width);
-	char span[BC_QUANTITY_MAX];
+	char span[BC_HUMANIZE_MAX];
 	char text[100];
 
 	if (width == 0)
 		return;
-	snprintf(text, sizeof(text), "last %s, %u s each", bc_quantity_time(span, step * width),
+	snprintf(text, sizeof(text), "last %s, %u s each", bc_humanize_time(span, step * width),
 		step);
 	if (bc_top_columns(page->grid, text) <= width)
-		bc_top_put(page->grid, page->label + VALUE_WIDTH + 2, y, width, BC_TOP_DIM, text);
+		bc_top_write(page->grid, page->label + VALUE_WIDTH + 2, y, width, BC_TOP_DIM, text);
 }
 
-static void print_value(char out[BC_QUANTITY_MAX], enum bc_top_line line, double value)
+static void print_value(char out[BC_HUMANIZE_MAX], enum bc_top_line line, double value)
 {
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
 	switch (line) {
 	case BC_TOP_BYTES_OUT:
-		bc_quantity_bytes(text, value);
+		bc_humanize_bytes(text, value);
 		break;
 	case BC_TOP_BUFFER:
 		snprintf(text, sizeof(text), "%.0f %%", value * 100);
@@ -289,10 +289,10 @@ static void print_value(char out[BC_QUANTITY_MAX], enum bc_top_line line, double
 	case BC_TOP_RECORDS:
 	case BC_TOP_LOST:
 	case BC_TOP_LINES:
-		bc_quantity_rate(text, value);
+		bc_humanize_rate(text, value);
 		break;
 	}
-	snprintf(out, BC_QUANTITY_MAX, "%s", text);
+	snprintf(out, BC_HUMANIZE_MAX, "%s", text);
 }
 
 /* A value, what it was, and the most that it was. */
@@ -301,13 +301,13 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 {
 	unsigned x = page->label;
 	unsigned width = graph_width(page);
-	char text[BC_QUANTITY_MAX];
-	char note[BC_QUANTITY_MAX + 8];
+	char text[BC_HUMANIZE_MAX];
+	char note[BC_HUMANIZE_MAX + 8];
 	bool is_bad = line == BC_TOP_LOST && value > 0;
 
-	bc_top_put_label(page->grid, y, x, label);
+	bc_top_write_label(page->grid, y, x, label);
 	print_value(text, line, value);
-	bc_top_put_right(page->grid, x, y, VALUE_WIDTH, is_bad ? BC_TOP_BAD : BC_TOP_BOLD, text);
+	bc_top_write_right(page->grid, x, y, VALUE_WIDTH, is_bad ? BC_TOP_BAD : BC_TOP_BOLD, text);
 	if (width == 0)
 		return;
 	x += VALUE_WIDTH + 2;
@@ -318,7 +318,7 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 		return;
 	print_value(text, line, most);
 	snprintf(note, sizeof(note), "max %s", text);
-	bc_top_put_right(
+	bc_top_write_right(
 		page->grid, page->grid->width - NOTE_WIDTH, y, NOTE_WIDTH, BC_TOP_DIM, note);
 }
 
@@ -382,7 +382,7 @@ static void draw_item(const struct page *page, enum item item, unsigned y)
 
 	if (is_status_line(item)) {
 		if (item != ITEM_AMOUNTS || page->lines[ITEM_RECORDING] == 0)
-			bc_top_put_label(page->grid, y, page->label, bc_status_label(line));
+			bc_top_write_label(page->grid, y, page->label, bc_status_label(line));
 		bc_top_fact_draw(page->grid, page->label, y, line, page->state, page->now);
 	} else if (rates[item].label != NULL)
 		draw_rate(page, y, rows, rates[item].line, rates[item].label,
@@ -410,7 +410,7 @@ static void draw_help(const struct page *page)
 	};
 
 	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		bc_top_put(page->grid, page->grid->width >= 50 ? 2 : 0, i + 2, page->grid->width,
+		bc_top_write(page->grid, page->grid->width >= 50 ? 2 : 0, i + 2, page->grid->width,
 			BC_TOP_PLAIN, lines[i]);
 }
 

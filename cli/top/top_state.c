@@ -123,10 +123,10 @@ void bc_top_state_mix(
 	read_pages(mix, bc_json_path(object, "pages"));
 }
 
-void bc_top_state_away(struct bc_top_state *state, const char *why)
+void bc_top_state_away(struct bc_top_state *state, const char *err)
 {
 	state->is_away = true;
-	snprintf(state->why, sizeof(state->why), "%s", why);
+	snprintf(state->err, sizeof(state->err), "%s", err);
 }
 
 const struct bc_top_mix *bc_top_state_latest_mix(const struct bc_top_state *state)

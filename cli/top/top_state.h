@@ -60,7 +60,7 @@ struct bc_top_second {
 struct bc_top_state {
 	bool has_status; /* one came at least once */
 	bool is_away;    /* since the last one it has been told that the daemon is away */
-	char why[256];   /* it is away, or has no mix */
+	char err[256];   /* it is away, or has no mix */
 	uint64_t looked_ns;
 	time_t looked_wall; /* when the latest status came */
 	uint64_t lost_ns;   /* when something was lost last; 0: not while this has been running */
@@ -84,8 +84,8 @@ bool bc_top_state_status(
 /* A mix has come; NULL: this daemon tells none. */
 void bc_top_state_mix(struct bc_top_state *state, const json_t *mix, const struct bc_top_now *now);
 
-/* The daemon can't be reached or says nothing sensible; `why`, safe to print, says it. */
-void bc_top_state_away(struct bc_top_state *state, const char *why);
+/* The daemon can't be reached or says nothing sensible; `err`, safe to print, says it. */
+void bc_top_state_away(struct bc_top_state *state, const char *err);
 
 /* The latest mix; is_known says whether there is one. */
 const struct bc_top_mix *bc_top_state_latest_mix(const struct bc_top_state *state);

@@ -124,17 +124,17 @@ static int by_share(const void *a, const void *b)
 }
 
 /* "45.2 %"; what is little but not nothing is not 0, and what isn't all is not 100. */
-static void print_share(char out[BC_QUANTITY_MAX], const struct row *row, bool is_utf8)
+static void print_share(char out[BC_HUMANIZE_MAX], const struct row *row, bool is_utf8)
 {
 	double percent = row->share < 1 ? row->share * 100 : 100;
 	const char *sign = row->is_least ? is_utf8 ? "\u2265" : ">=" : "";
 
 	if (percent > 0 && percent < 0.05)
-		snprintf(out, BC_QUANTITY_MAX, "<0.1 %%");
+		snprintf(out, BC_HUMANIZE_MAX, "<0.1 %%");
 	else if (percent < 99.95)
-		snprintf(out, BC_QUANTITY_MAX, "%s%.1f %%", sign, percent);
+		snprintf(out, BC_HUMANIZE_MAX, "%s%.1f %%", sign, percent);
 	else
-		snprintf(out, BC_QUANTITY_MAX, percent < 100 ? ">99.9 %%" : "100 %%");
+		snprintf(out, BC_HUMANIZE_MAX, percent < 100 ? ">99.9 %%" : "100 %%");
 }
 
 static void draw_bar(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned width, double share)
@@ -145,9 +145,9 @@ static void draw_bar(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned 
 		unsigned part = eighths < 8 ? eighths : 8;
 		/* The left blocks are named from the full one down. */
 		if (grid->is_utf8)
-			bc_top_put_code(grid, x + i, y, BC_TOP_GRAPH, 0x2590 - part);
+			bc_top_write_code(grid, x + i, y, BC_TOP_GRAPH, 0x2590 - part);
 		else if (part >= 4)
-			bc_top_put_code(grid, x + i, y, BC_TOP_GRAPH, '#');
+			bc_top_write_code(grid, x + i, y, BC_TOP_GRAPH, '#');
 		eighths -= part;
 	}
 }
@@ -181,17 +181,17 @@ static struct columns columns_of(const struct table *table, unsigned width)
 static void draw_row(struct bc_top_grid *grid, unsigned x, unsigned y, const struct columns *c,
 	const struct row *row, double most)
 {
-	char text[BC_QUANTITY_MAX];
+	char text[BC_HUMANIZE_MAX];
 
-	bc_top_put(grid, x, y, c->name, BC_TOP_PLAIN, row->name);
+	bc_top_write(grid, x, y, c->name, BC_TOP_PLAIN, row->name);
 	x += c->name;
 	if (c->rate != 0 && row->rate > 0)
-		bc_top_put_right(
-			grid, x, y, c->rate, BC_TOP_PLAIN, bc_quantity_rate(text, row->rate));
+		bc_top_write_right(
+			grid, x, y, c->rate, BC_TOP_PLAIN, bc_humanize_rate(text, row->rate));
 	x += c->rate;
 	if (c->share != 0) {
 		print_share(text, row, grid->is_utf8);
-		bc_top_put_right(grid, x, y, c->share, BC_TOP_PLAIN, text);
+		bc_top_write_right(grid, x, y, c->share, BC_TOP_PLAIN, text);
 	}
 	if (c->bar != 0 && most > 0)
 		draw_bar(grid, x + c->share + 1, y, c->bar, row->share / most);
@@ -204,13 +204,13 @@ static void draw_table(struct bc_top_grid *grid, unsigned x, unsigned y, unsigne
 	unsigned shown = table->count < lines ? table->count : lines - 2;
 	char more[32];
 
-	bc_top_put(grid, x, y, width, BC_TOP_BOLD, table->title);
+	bc_top_write(grid, x, y, width, BC_TOP_BOLD, table->title);
 	if (c.rate != 0)
-		bc_top_put_right(grid, x + c.name, y, c.rate, BC_TOP_BOLD, "per s");
+		bc_top_write_right(grid, x + c.name, y, c.rate, BC_TOP_BOLD, "per s");
 	if (c.share != 0)
-		bc_top_put_right(grid, x + c.name + c.rate, y, c.share, BC_TOP_BOLD, "share");
+		bc_top_write_right(grid, x + c.name + c.rate, y, c.share, BC_TOP_BOLD, "share");
 	if (table->count == 0) {
-		bc_top_put(grid, x, y + 1, width, BC_TOP_DIM, "none yet");
+		bc_top_write(grid, x, y + 1, width, BC_TOP_DIM, "none yet");
 		return;
 	}
 	qsort(table->rows, table->count, sizeof(table->rows[0]), by_share);
@@ -222,7 +222,7 @@ static void draw_table(struct bc_top_grid *grid, unsigned x, unsigned y, unsigne
 	if (shown == table->count)
 		return;
 	snprintf(more, sizeof(more), "and %u more", table->count - shown);
-	bc_top_put(grid, x, y + 1 + shown, width, BC_TOP_DIM, more);
+	bc_top_write(grid, x, y + 1 + shown, width, BC_TOP_DIM, more);
 }
 
 /* How many stand side by side. */
@@ -246,7 +246,7 @@ static void draw_heading(struct bc_top_grid *grid, unsigned y, const struct mix 
 	char text[160];
 
 	if (!latest->is_known) {
-		bc_top_put(grid, 0, y, grid->width, BC_TOP_DIM,
+		bc_top_write(grid, 0, y, grid->width, BC_TOP_DIM,
 			"what is on the bus is not told by this daemon");
 		return;
 	}
@@ -259,7 +259,7 @@ static void draw_heading(struct bc_top_grid *grid, unsigned y, const struct mix 
 		snprintf(text, sizeof(text),
 			"on the bus since the daemon began, by one sample in %.0f",
 			(double)latest->of / (double)latest->sampled);
-	bc_top_put(grid, 0, y, grid->width, BC_TOP_DIM, text);
+	bc_top_write(grid, 0, y, grid->width, BC_TOP_DIM, text);
 }
 
 /* The lines that a band of tables wants, from table `first` on: titles and all rows. */

@@ -1,5 +1,5 @@
-/* What a raw capture (formats/segment/raw_capture.h) holds: gathered by reading all of it, every checksum
- * checked. */
+/* What a raw capture (formats/segment/raw_capture.h) holds: gathered by reading all of it, every
+ * checksum checked. */
 #ifndef BC_CLI_TRACE_CAPTURE_INFO_H
 #define BC_CLI_TRACE_CAPTURE_INFO_H
 

@@ -1,9 +1,9 @@
 #include "cli/trace/convert.h"
 
 #include "cli/io/convert_args.h"
-#include "cli/term/options.h"
 #include "cli/io/target.h"
 #include "cli/io/trace.h"
+#include "cli/term/options.h"
 
 static const struct bc_usage_option options[] = {
 	{'I', "input-format", "FMT", "format-read",
@@ -33,7 +33,7 @@ const struct bc_usage bc_convert_usage = {
 		   "      buscap convert -I lackey -O bcp1:map=pages,seed=1 -o ls.bcp1",
 };
 
-static enum bc_exit run(struct bc_in_out *c)
+static enum bc_exit run(struct bc_convert_args *c)
 {
 	struct bc_trace trace;
 	struct bc_target target;
@@ -49,7 +49,7 @@ static enum bc_exit run(struct bc_in_out *c)
 		goto out;
 	bc_trace_show_progress(&trace, NULL);
 	while (bc_trace_next(&trace, &batch)) {
-		if (!bc_target_put(&target, batch.entries, batch.count))
+		if (!bc_target_add(&target, batch.entries, batch.count))
 			break;
 		bc_target_flush_if_idle(&target);
 	}
@@ -64,28 +64,28 @@ out:
 
 int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 {
-	struct bc_in_out c;
+	struct bc_convert_args c;
 	struct bc_options o;
-	enum bc_exit code = bc_in_out_init(&c, console, argc);
+	enum bc_exit code = bc_convert_args_init(&c, console, argc);
 	int letter;
 
 	if (code != BC_EXIT_OK)
 		return code;
-	bc_options_begin(&o, console, &bc_convert_usage, argc, argv);
+	bc_options_start(&o, console, &bc_convert_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == 'i') {
 			c.paths[c.count++] = optarg;
-		} else if (!bc_in_out_option(&c, letter)) {
+		} else if (!bc_convert_args_option(&c, letter)) {
 			code = o.exit;
 			goto out;
 		}
 	}
-	code = bc_in_out_operands(&c, argc, argv);
+	code = bc_convert_args_operands(&c, argc, argv);
 	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)
-		code = bc_complain_usage(console, "-O is missing: the format to write");
+		code = bc_print_usage_error(console, "-O is missing: the format to write");
 	if (code == BC_EXIT_OK)
 		code = run(&c);
 out:
-	bc_in_out_free(&c);
+	bc_convert_args_free(&c);
 	return code;
 }

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "cli/io/convert_args.h"
-#include "cli/term/options.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/target.h"
 #include "cli/io/trace.h"
+#include "cli/term/options.h"
 
 enum { OPTION_FROM = 1000, OPTION_TO, OPTION_TYPE };
 
@@ -53,12 +53,12 @@ const struct bc_usage bc_cut_usage = {
 
 struct cut {
 	const struct bc_console *console;
-	struct bc_select select;
-	struct bc_in_out wanted;
+	struct bc_filter_args select;
+	struct bc_convert_args wanted;
 	struct bc_trace trace;
 	struct bc_target target;
-	bool has_begun;  /* the beginning of the trace is known, for times of day */
-	bool told_clock; /* that the clock's rate isn't known */
+	bool has_begun;      /* the beginning of the trace is known, for times of day */
+	bool reported_clock; /* that the clock's rate isn't known */
 	/* The entry kept last, in the file at hand. */
 	int file; /* trace.next: which */
 	bool has_last;
@@ -91,12 +91,12 @@ static bool get_bounds(
 	uint64_t clock_hz = c->select.filter.has_wall ? clock_of(c) : 0;
 
 	if (!c->has_begun)
-		bc_select_begin(&c->select, info->wall_ns);
+		bc_filter_args_start(&c->select, info->wall_ns);
 	c->has_begun = true;
-	if (c->select.filter.has_wall && clock_hz == 0 && !c->told_clock) {
-		c->told_clock = true;
+	if (c->select.filter.has_wall && clock_hz == 0 && !c->reported_clock) {
+		c->reported_clock = true;
 		bc_trace_hide_progress(&c->trace);
-		bc_complain(c->console, c->trace.file.name,
+		bc_print_error(c->console, c->trace.file.name,
 			"its clock's rate isn't known: --from and --to take or leave whole chunks, "
 			"by the time of day of their first record");
 	}
@@ -114,7 +114,7 @@ static bool wants_chunk(void *context, const struct bc_chunk_info *info)
 static void flush(struct cut *c)
 {
 	if (c->n != 0 && !c->is_over)
-		c->is_over = !bc_target_put(&c->target, c->entries, c->n);
+		c->is_over = !bc_target_add(&c->target, c->entries, c->n);
 	c->n = 0;
 }
 
@@ -397,9 +397,9 @@ static bool is_behind(const struct cut *c, const struct bc_batch *batch)
 static void conclude(const struct cut *c)
 {
 	if (c->kept == 0 && c->target.exit == BC_EXIT_OK)
-		bc_complain(c->console, NULL, "nothing of it is wanted: the output is empty");
+		bc_print_error(c->console, NULL, "nothing of it is wanted: the output is empty");
 	if (c->long_deltas != 0)
-		bc_complain(c->console, NULL,
+		bc_print_error(c->console, NULL,
 			"%" PRIu64 " delta%s of 0xffffffff ticks or more, over what is left out, "
 			"stand%s as 0xffffffff: %s has no room for more",
 			c->long_deltas, bc_plural(c->long_deltas), c->long_deltas == 1 ? "s" : "",
@@ -408,13 +408,13 @@ static void conclude(const struct cut *c)
 
 static enum bc_exit run_cut(struct cut *c)
 {
-	struct bc_in_out *w = &c->wanted;
+	struct bc_convert_args *w = &c->wanted;
 	struct bc_trace *trace = &c->trace;
 	struct bc_batch batch;
 
 	enum bc_exit code = bc_trace_open(
 		trace, c->console, w->paths, w->count, w->from, &w->reader);
-	if (code == BC_EXIT_OK && !bc_select_check(&c->select, trace))
+	if (code == BC_EXIT_OK && !bc_filter_args_check(&c->select, trace))
 		code = BC_EXIT_USAGE;
 	if (w->target.format == BC_FORMAT_UNKNOWN)
 		w->target.format = trace->format;
@@ -429,7 +429,7 @@ static enum bc_exit run_cut(struct cut *c)
 		take_batch(c, &batch);
 		bc_target_flush_if_idle(&c->target);
 		if (is_behind(c, &batch))
-			bc_trace_pass_file(trace);
+			bc_trace_skip_file(trace);
 	}
 	bc_trace_hide_progress(trace);
 	bc_target_end_source(&c->target, trace->exit);
@@ -442,40 +442,40 @@ out:
 
 static bool read_option(struct cut *c, int letter)
 {
-	struct bc_select *s = &c->select;
+	struct bc_filter_args *s = &c->select;
 
 	switch (letter) {
 	case 'n':
-		return bc_select_numbers(s, c->console, "--records");
+		return bc_filter_args_numbers(s, c->console, "--records");
 	case 't':
-		return bc_select_ticks(s, c->console, "--ticks");
+		return bc_filter_args_ticks(s, c->console, "--ticks");
 	case 'e':
-		return bc_select_epochs(s, c->console, "--epoch");
+		return bc_filter_args_epochs(s, c->console, "--epoch");
 	case OPTION_FROM:
-		return bc_select_from(s, c->console, "--from");
+		return bc_filter_args_from(s, c->console, "--from");
 	case OPTION_TO:
-		return bc_select_to(s, c->console, "--to");
+		return bc_filter_args_to(s, c->console, "--to");
 	case 'a':
-		return bc_select_addr(s, c->console, "--addr");
+		return bc_filter_args_addr(s, c->console, "--addr");
 	case OPTION_TYPE:
-		return bc_select_type(s, c->console, "--type");
+		return bc_filter_args_type(s, c->console, "--type");
 	case 'p':
-		return bc_select_proc(s, c->console, "--proc");
+		return bc_filter_args_proc(s, c->console, "--proc");
 	default:
-		return bc_in_out_option(&c->wanted, letter);
+		return bc_convert_args_option(&c->wanted, letter);
 	}
 }
 
 static void set_up(struct cut *c)
 {
-	struct bc_in_out *w = &c->wanted;
+	struct bc_convert_args *w = &c->wanted;
 
 	w->reader.as_records = true;
 	w->reader.wide_as_entries = true;
 	w->reader.wants_chunk = wants_chunk;
 	w->reader.context = c;
-	w->target.origin = (struct bc_origin){.key = "cut_from", .how = c->select.told};
-	bc_select_init(&c->select);
+	w->target.origin = (struct bc_origin){.key = "cut_from", .how = c->select.reported};
+	bc_filter_args_init(&c->select);
 }
 
 static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
@@ -483,11 +483,11 @@ static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
 	struct bc_options o;
 	int letter;
 
-	bc_options_begin(&o, c->console, &bc_cut_usage, argc, argv);
+	bc_options_start(&o, c->console, &bc_cut_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(c, letter))
 			return o.exit;
-	enum bc_exit code = bc_in_out_operands(&c->wanted, argc, argv);
+	enum bc_exit code = bc_convert_args_operands(&c->wanted, argc, argv);
 	return code == BC_EXIT_OK ? run_cut(c) : code;
 }
 
@@ -499,12 +499,12 @@ int bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
 		return bc_complain_memory(console);
 	}
 	c->console = console;
-	enum bc_exit code = bc_in_out_init(&c->wanted, console, argc);
+	enum bc_exit code = bc_convert_args_init(&c->wanted, console, argc);
 	if (code == BC_EXIT_OK) {
 		set_up(c);
 		code = read_and_run(c, argc, argv);
 	}
-	bc_in_out_free(&c->wanted);
+	bc_convert_args_free(&c->wanted);
 	free(c);
 	return code;
 }

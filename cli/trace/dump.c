@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/io/segment_order.h"
 #include "cli/trace/dump_entries.h"
 #include "cli/trace/dump_plain.h"
 #include "cli/trace/dump_print.h"
 #include "cli/trace/dump_segments.h"
-#include "cli/io/segment_order.h"
 
 static const struct bc_usage_option options[] = {
 	{'n', "records", "A-B", "range",
@@ -56,7 +56,7 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 
 	while (ok && (letter = bc_options_next(o)) != -1) {
 		if (is_given[letter] && strchr("nte", letter) != NULL) {
-			dump->exit = bc_complain_usage(
+			dump->exit = bc_print_usage_error(
 				console, letter == 'n'   ? "--records is given twice"
 					 : letter == 't' ? "--ticks is given twice"
 							 : "--epoch is given twice");
@@ -94,7 +94,7 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 	}
 	if (ok && optind < o->argc)
 		return true;
-	dump->exit = ok ? bc_complain_usage(console, "no file is named") : o->exit;
+	dump->exit = ok ? bc_print_usage_error(console, "no file is named") : o->exit;
 	return false;
 }
 
@@ -135,7 +135,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 		return bc_complain_memory(console);
 	}
 	dump->console = console;
-	bc_options_begin(&o, console, &bc_dump_usage, argc, argv);
+	bc_options_start(&o, console, &bc_dump_usage, argc, argv);
 	dump->format = bc_format_options_default();
 	dump->records = dump->ticks = dump->epochs = all;
 	bc_record_text_init(&dump->text);
@@ -147,12 +147,12 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	}
 	const char **paths = (const char **)argv + optind;
 	int n = argc - optind;
-	bc_order_segments(paths, n);
+	bc_segment_order_sort(paths, n);
 	for (int i = 0; i < n && !bc_output_is_over(&dump->output); i++)
 		dump_file(dump, paths[i], format);
 	dump->exit = bc_exit_worse(dump->exit, bc_output_close(&dump->output, console));
 out:
-	bc_continuity_reset(&dump->continuity);
+	bc_sequence_check_reset(&dump->continuity);
 	int code = dump->exit;
 	free(dump);
 	return code;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "cli/io/fault.h"
-#include "formats/trace/printer.h"
 #include "formats/reader/reader.h"
+#include "formats/trace/printer.h"
 
 /* The printer of a format's own text. */
 static const struct bc_printer *text_printer(enum bc_format format)
@@ -18,7 +18,7 @@ static const struct bc_printer *text_printer(enum bc_format format)
 static void complain(
 	struct bc_dump *dump, const struct bc_file *file, enum bc_exit code, const char *what)
 {
-	bc_complain(dump->console, file->name, "%s", what);
+	bc_print_error(dump->console, file->name, "%s", what);
 	dump->exit = bc_exit_worse(dump->exit, code);
 }
 
@@ -49,13 +49,13 @@ static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 	while (count != 0 && !bc_output_is_over(&dump->output)) {
 		struct bc_print print = {.entries = entries,
 			.count = count,
-			.out = bc_output_room(&dump->output, BC_PRINT_MAX),
+			.out = bc_output_reserve(&dump->output, BC_PRINT_MAX),
 			.room = BC_PRINT_MAX,
 			.reduced = reduced};
 		int rc = printer->print(state, &print);
 		dump->output.used += print.used;
 		if (rc != 0) {
-			complain(dump, file, BC_EXIT_FAILED, print.why);
+			complain(dump, file, BC_EXIT_FAILED, print.err);
 			return false;
 		}
 		entries = print.entries;
@@ -116,13 +116,14 @@ void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
 		if (bc_file_would_wait(file))
 			bc_output_flush(&dump->output);
 		if (batch.fault != NULL)
-			bc_complain_fault(dump->console, file->name, batch.fault, faults++);
+			bc_print_fault(dump->console, file->name, batch.fault, faults++);
 	}
-	bc_complain_faults_left(dump->console, file->name, faults);
+	bc_print_faults_left(dump->console, file->name, faults);
 	if (faults != 0)
 		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 	if (rc < 0)
-		dump->exit = bc_exit_worse(dump->exit, bc_complain_read(dump->console, file, rc));
+		dump->exit = bc_exit_worse(
+			dump->exit, bc_print_read_error(dump->console, file, rc));
 	bc_reader_close(reader);
 	free(state);
 }

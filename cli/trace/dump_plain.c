@@ -40,7 +40,7 @@ static void print_records(struct plain *p, const uint8_t *records, size_t n)
 	struct bc_dump *dump = p->dump;
 
 	if (!dump->has_range && !dump->has_ticks) {
-		char *out = bc_output_room(&dump->output, n * BC_RECORD_TEXT_MAX);
+		char *out = bc_output_reserve(&dump->output, n * BC_RECORD_TEXT_MAX);
 		dump->output.used += bc_record_text_print(&dump->text, out, records, n);
 		p->number += n;
 		return;
@@ -49,7 +49,7 @@ static void print_records(struct plain *p, const uint8_t *records, size_t n)
 		p->tick = bc_records_ticks(records, 1, p->tick);
 		if (!bc_dump_wants(dump, p->number, p->tick, 0))
 			continue;
-		char *out = bc_output_room(&dump->output, BC_RECORD_TEXT_MAX);
+		char *out = bc_output_reserve(&dump->output, BC_RECORD_TEXT_MAX);
 		dump->output.used += bc_record_text_print(&dump->text, out, records, 1);
 		end_with_tick(dump, '\t', p->tick);
 	}
@@ -57,7 +57,7 @@ static void print_records(struct plain *p, const uint8_t *records, size_t n)
 
 static void print_sample(struct bc_dump *dump, const uint8_t *sample, uint64_t tick)
 {
-	char *out = bc_output_room(&dump->output, BC_SAMPLE_TEXT_MAX);
+	char *out = bc_output_reserve(&dump->output, BC_SAMPLE_TEXT_MAX);
 	dump->output.used += bc_sample_print(out, sample);
 	end_with_tick(dump, ' ', tick);
 }
@@ -66,7 +66,7 @@ static void print_all(struct bc_dump *dump, const uint8_t *samples, size_t n, si
 {
 	while (n != 0) {
 		size_t run = n < RUN ? n : RUN;
-		char *out = bc_output_room(&dump->output, run * BC_SAMPLE_TEXT_MAX);
+		char *out = bc_output_reserve(&dump->output, run * BC_SAMPLE_TEXT_MAX);
 		char *p = out;
 		for (size_t i = 0; i < run; i++, samples += stride)
 			p += bc_sample_print(p, samples);
@@ -96,7 +96,7 @@ static void leave_out(struct plain *p, const uint8_t *in)
 
 	if (bc_dump_wants(dump, p->number, p->tick, 0) &&
 		bc_misfit_print(what, in, p->file->probe.format)) {
-		bc_complain(dump->console, p->file->name, "record %" PRIu64 ": %s: left out",
+		bc_print_error(dump->console, p->file->name, "record %" PRIu64 ": %s: left out",
 			p->number, what);
 		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 	}
@@ -133,16 +133,16 @@ static void end_plain(struct plain *p, ssize_t rc)
 
 	if (rc < 0 && rc != -EBADMSG) {
 		dump->exit = bc_exit_worse(
-			dump->exit, bc_complain_read(dump->console, p->file, (int)rc));
+			dump->exit, bc_print_read_error(dump->console, p->file, (int)rc));
 		return;
 	}
 	if (rc == -EBADMSG)
-		bc_complain(dump->console, p->file->name,
+		bc_print_error(dump->console, p->file->name,
 			"its %s frames are damaged or torn behind %" PRIu64 " %s%s",
 			bc_packing_name(p->file->probe.packing), p->number, word,
 			bc_plural(p->number));
 	if (p->held != 0)
-		bc_complain(dump->console, p->file->name,
+		bc_print_error(dump->console, p->file->name,
 			"torn: %zu byte%s left over behind %" PRIu64 " whole %s%s", p->held,
 			p->held == 1 ? " is" : "s are", p->number, word, bc_plural(p->number));
 	if (rc < 0 || p->held != 0)
@@ -156,7 +156,7 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 
 	if (p == NULL) {
 		dump->exit = bc_exit_worse(
-			dump->exit, bc_complain_read(dump->console, file, -ENOMEM));
+			dump->exit, bc_print_read_error(dump->console, file, -ENOMEM));
 		return;
 	}
 	p->dump = dump;
@@ -218,7 +218,8 @@ static void print_gap(struct bc_dump *dump, const struct bc_file *file, const st
 	}
 	if (f->gap.cause != BC_GAP_SEQUENCE)
 		return;
-	bc_complain(dump->console, file->name, "frames are missing behind sample %" PRIu64, number);
+	bc_print_error(
+		dump->console, file->name, "frames are missing behind sample %" PRIu64, number);
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 }
 
@@ -255,11 +256,11 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 		}
 	}
 	if (rc == -EBADMSG)
-		bc_complain(dump->console, file->name,
+		bc_print_error(dump->console, file->name,
 			"its %s frames are damaged or torn behind %" PRIu64 " sample%s",
 			bc_packing_name(file->probe.packing), number, bc_plural(number));
 	else if (rc < 0)
-		bc_complain_read(dump->console, file, rc);
+		bc_print_read_error(dump->console, file, rc);
 	if (rc < 0)
 		dump->exit = bc_exit_worse(
 			dump->exit, rc == -EBADMSG ? BC_EXIT_DAMAGED : BC_EXIT_FAILED);

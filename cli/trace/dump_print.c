@@ -42,6 +42,6 @@ void bc_dump_epoch(struct bc_dump *dump, uint32_t epoch)
 void bc_dump_damage(struct bc_dump *dump, const struct bc_file *file, uint64_t offset,
 	uint64_t bytes, const char *what)
 {
-	bc_complain_damage(dump->console, file->name, offset, bytes, what);
+	bc_print_damage(dump->console, file->name, offset, bytes, what);
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 }

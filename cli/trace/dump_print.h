@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/term/console.h"
 #include "cli/io/file.h"
+#include "cli/io/record_text.h"
+#include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "cli/io/record_text.h"
-#include "formats/segment/sequence_check.h"
 #include "formats/base/options.h"
+#include "formats/segment/sequence_check.h"
 
 /* A dump under way: what is wanted, and how far it is. */
 struct bc_dump {
@@ -20,7 +20,7 @@ struct bc_dump {
 	struct bc_output output;
 	struct bc_format_options format; /* what was said behind the format's name */
 	struct bc_record_text text;
-	struct bc_continuity continuity;
+	struct bc_sequence_check continuity;
 	bool has_last; /* `last` is the chunk that was passed last, printed or not */
 	struct bc_chunk_info last;
 	uint64_t again_chunks; /* of the file at hand, left out: they were there before */

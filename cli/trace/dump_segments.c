@@ -22,7 +22,7 @@ static void print_run(
 {
 	while (from < to && !bc_output_is_over(&dump->output)) {
 		uint32_t n = to - from < RUN_RECORDS ? to - from : RUN_RECORDS;
-		char *out = bc_output_room(&dump->output, (size_t)n * BC_RECORD_TEXT_MAX);
+		char *out = bc_output_reserve(&dump->output, (size_t)n * BC_RECORD_TEXT_MAX);
 		dump->output.used += bc_record_text_print(
 			&dump->text, out, record_at(chunk, from), n);
 		from += n;
@@ -179,7 +179,7 @@ static void tell_missing(struct bc_dump *dump, const struct bc_file *file,
 
 	if (!is_hole_wanted(dump, info, first))
 		return;
-	bc_complain(dump->console, file->name,
+	bc_print_error(dump->console, file->name,
 		"offset %" PRIu64 ": %" PRIu64 " record%s missing before chunk %" PRIu32
 		" (record%s %" PRIu64 " on)",
 		offset, missing, missing == 1 ? " is" : "s are", info->number, bc_plural(missing),
@@ -202,7 +202,7 @@ static int take_chunk(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_chunk_info *info = &chunk->info;
 	uint64_t missing;
 	char what[96];
-	int place = bc_continuity_take(&dump->continuity, chunk, &missing);
+	int place = bc_sequence_check_chunk(&dump->continuity, chunk, &missing);
 
 	if (place < 0)
 		return place;
@@ -231,7 +231,7 @@ static void tell_again(struct bc_dump *dump, const struct bc_file *file)
 {
 	if (dump->again_chunks == 0)
 		return;
-	bc_complain(dump->console, file->name,
+	bc_print_error(dump->console, file->name,
 		"%" PRIu64 " chunk%s (%" PRIu64 " record%s) of it %s there before: left out",
 		dump->again_chunks, bc_plural(dump->again_chunks), dump->again_records,
 		bc_plural(dump->again_records), dump->again_chunks == 1 ? "was" : "were");
@@ -245,7 +245,7 @@ static void end_segment(struct bc_dump *dump, const struct bc_file *file, bool i
 {
 	if (!is_open || file->is_partial)
 		return;
-	bc_complain(dump->console, file->name,
+	bc_print_error(dump->console, file->name,
 		"it has no index: it was cut off, or never sealed; all whole chunks are printed");
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 }
@@ -268,7 +268,8 @@ static int read_chunks(struct bc_dump *dump, const struct bc_file *file,
 		switch ((enum bc_segment_found)found) {
 		case BC_FOUND_SEGMENT:
 			end_segment(dump, file, has_begun && is_open);
-			bc_continuity_expect(&dump->continuity, bc_segment_reader_header(reader));
+			bc_sequence_check_expect(
+				&dump->continuity, bc_segment_reader_header(reader));
 			has_begun = true;
 			is_open = is_whole;
 			break;
@@ -318,7 +319,7 @@ static bool is_again(const struct bc_dump *dump, const struct bc_segment_index *
  * that may be wanted. The chunk itself may know of them, by a gap. */
 static bool is_behind_hole(const struct bc_dump *dump, const struct bc_chunk_info *info)
 {
-	const struct bc_continuity *c = &dump->continuity;
+	const struct bc_sequence_check *c = &dump->continuity;
 
 	return c->has_recording && c->tag == info->recording_tag && c->next < info->first_record &&
 	       is_hole_wanted(dump, info, c->next);
@@ -361,7 +362,7 @@ static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
 	struct bc_segment_reader *reader, struct bc_chunk *chunk,
 	const struct bc_segment_index *index)
 {
-	struct bc_continuity *c = &dump->continuity;
+	struct bc_sequence_check *c = &dump->continuity;
 	struct bc_chunk_info info;
 
 	for (uint32_t row = 0; row < index->head.rows; row++) {
@@ -372,7 +373,7 @@ static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
 		if (run != row) {
 			/* What isn't read isn't missing. */
 			if (!is_behind)
-				bc_continuity_jump(c, info.recording_tag, info.first_record);
+				bc_sequence_check_jump(c, info.recording_tag, info.first_record);
 			int rc = bc_segment_reader_range(reader, begin, end);
 			if (rc == 0)
 				rc = read_chunks(dump, file, reader, chunk, false);
@@ -384,7 +385,7 @@ static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
 		pass(dump, &info);
 	}
 	if (index->head.rows != 0)
-		bc_continuity_jump(c, info.recording_tag, info.first_record + info.records);
+		bc_sequence_check_jump(c, info.recording_tag, info.first_record + info.records);
 	return 0;
 }
 
@@ -406,7 +407,8 @@ void bc_dump_segments(struct bc_dump *dump, struct bc_file *file)
 	}
 	tell_again(dump, file);
 	if (rc < 0)
-		dump->exit = bc_exit_worse(dump->exit, bc_complain_read(dump->console, file, rc));
+		dump->exit = bc_exit_worse(
+			dump->exit, bc_print_read_error(dump->console, file, rc));
 	bc_segment_index_free(&index);
 	bc_segment_reader_close(reader);
 	free(chunk);

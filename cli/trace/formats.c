@@ -5,9 +5,9 @@
 
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "formats/trace/entry.h"
-#include "formats/codec/format.h"
 #include "formats/base/options.h"
+#include "formats/codec/format.h"
+#include "formats/trace/entry.h"
 
 static const struct bc_usage_option options[] = {
 	{'m', "matrix", NULL, NULL,
@@ -114,14 +114,14 @@ int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
 	bool is_matrix = false;
 	int letter;
 
-	bc_options_begin(&o, console, &bc_formats_usage, argc, argv);
+	bc_options_start(&o, console, &bc_formats_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter != 'm')
 			return o.exit;
 		is_matrix = true;
 	}
 	if (optind != argc)
-		return bc_complain_usage(console, "it takes no operands");
+		return bc_print_usage_error(console, "it takes no operands");
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
 	if (is_matrix)

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/trace/capture_info.h"
 #include "cli/io/entry_count.h"
 #include "cli/io/file.h"
 #include "cli/term/options.h"
+#include "cli/trace/capture_info.h"
 #include "cli/trace/segment_info.h"
 #include "cli/trace/segment_text.h"
+#include "formats/base/json.h"
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
-#include "formats/base/json.h"
 #include "formats/bus/sample.h"
 
 static const struct bc_usage_option options[] = {
@@ -94,11 +94,11 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 
 	if (rc < 0) {
 		bc_segment_info_free(&info);
-		return bc_complain_read(job->console, file, rc);
+		return bc_print_read_error(job->console, file, rc);
 	}
 	enum bc_exit code = tell_segment(job, file, &info);
 	if (info.damages != 0) {
-		bc_complain_damage(job->console, file->name, info.damage.offset, info.damage.bytes,
+		bc_print_damage(job->console, file->name, info.damage.offset, info.damage.bytes,
 			info.damage.what);
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	}
@@ -115,7 +115,7 @@ static void on_capture_damage(void *context, const struct bc_segment_damage *dam
 {
 	const struct damage_context *c = context;
 
-	bc_complain_damage(
+	bc_print_damage(
 		c->job->console, c->file->name, damage->offset, damage->bytes, damage->what);
 }
 
@@ -127,7 +127,7 @@ static enum bc_exit info_capture(struct job *job, struct bc_file *file)
 	int rc = bc_capture_info_gather(&info, file, on_capture_damage, &context);
 
 	if (rc < 0)
-		return bc_complain_read(job->console, file, rc);
+		return bc_print_read_error(job->console, file, rc);
 	if (job->is_json) {
 		code = print_json(job, file, bc_capture_info_json(&info));
 	} else {
@@ -216,9 +216,9 @@ static enum bc_exit conclude_plain(
 	enum bc_exit code = tell_plain(job, file, info);
 
 	if (info->is_broken)
-		bc_complain_packing(job->console, file, "");
+		bc_print_packing(job->console, file, "");
 	if (info->torn_bytes != 0)
-		bc_complain(job->console, file->name,
+		bc_print_error(job->console, file->name,
 			"damaged or torn: %" PRIu64 " byte%s no whole %s", info->torn_bytes,
 			info->torn_bytes == 1 ? " is" : "s are", info->word);
 	if (info->is_broken || info->torn_bytes != 0)
@@ -233,7 +233,7 @@ static enum bc_exit info_frames(struct job *job, struct bc_file *file)
 	int rc = bc_frames_open(&f, bc_input_stream(file->input));
 
 	if (rc < 0)
-		return bc_complain_read(job->console, file, rc);
+		return bc_print_read_error(job->console, file, rc);
 	while ((rc = bc_frames_next(f)) > BC_FRAMES_END)
 		if (rc == BC_FRAMES_DAMAGE)
 			info.torn_bytes += f->damage.bytes;
@@ -246,7 +246,7 @@ static enum bc_exit info_frames(struct job *job, struct bc_file *file)
 			info.bytes = f->reader.offset;
 		code = conclude_plain(job, file, &info);
 	} else {
-		bc_complain_read(job->console, file, rc);
+		bc_print_read_error(job->console, file, rc);
 	}
 	bc_frames_close(f);
 	return code;
@@ -267,7 +267,7 @@ static enum bc_exit info_plain(struct job *job, struct bc_file *file)
 		while ((n = bc_input_read(file->input, buffer, sizeof(buffer))) > 0)
 			bytes += (uint64_t)n;
 		if (n < 0 && n != -EBADMSG)
-			return bc_complain_read(job->console, file, (int)n);
+			return bc_print_read_error(job->console, file, (int)n);
 		info.is_broken = n < 0;
 	}
 	if (!file->is_regular)
@@ -349,7 +349,7 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 	enum bc_exit code = BC_EXIT_OK;
 	int letter;
 
-	bc_options_begin(&o, console, &bc_info_usage, argc, argv);
+	bc_options_start(&o, console, &bc_info_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == 'j')
 			job.is_json = true;
@@ -358,7 +358,7 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 			return o.exit;
 	}
 	if (optind == argc)
-		return bc_complain_usage(console, "no file is named");
+		return bc_print_usage_error(console, "no file is named");
 	if (!bc_output_open(&job.output, console))
 		return BC_EXIT_FAILED;
 	for (int i = optind; i < argc && !bc_output_is_over(&job.output); i++)

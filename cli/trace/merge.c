@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cli/io/convert_args.h"
-#include "cli/trace/merge_inputs.h"
-#include "cli/term/options.h"
 #include "cli/io/target.h"
+#include "cli/term/options.h"
+#include "cli/trace/merge_inputs.h"
 
 enum { OPTION_BY = 1000, OPTION_CLOCK, OPTION_RENUMBER };
 
@@ -58,7 +58,7 @@ struct input_format {
 
 struct merge {
 	const struct bc_console *console;
-	struct bc_in_out wanted;
+	struct bc_convert_args wanted;
 	struct input_format *formats; /* of -I: none, one for all inputs, or one for each */
 	size_t format_count;
 	enum bc_merge_by by;
@@ -96,8 +96,8 @@ static enum bc_exit open_inputs(struct merge *m)
 			in, of != NULL ? of->format : BC_FORMAT_UNKNOWN, &reader);
 		if (code != BC_EXIT_OK)
 			return code;
-		if ((bc_trace_holds(&in->trace) & BC_HAS_TIME) == 0) {
-			bc_complain(m->console, in->paths[0],
+		if ((bc_trace_has(&in->trace) & BC_HAS_TIME) == 0) {
+			bc_print_error(m->console, in->paths[0],
 				"%s has no time: there is nothing to merge it by",
 				bc_format_name(in->trace.format));
 			return BC_EXIT_USAGE;
@@ -125,7 +125,7 @@ static enum bc_exit choose_format(struct merge *m)
 	if (m->wanted.target.format != BC_FORMAT_UNKNOWN)
 		return BC_EXIT_OK;
 	if (!is_one && !all_laplace)
-		return bc_complain_usage(m->console,
+		return bc_print_usage_error(m->console,
 			"the inputs are of different formats: -O is wanted, the format to write");
 	m->is_mixed = !is_one && has_events;
 	m->wanted.target.format = is_one ? first : BC_FORMAT_LAPLACE_TEXT;
@@ -145,10 +145,10 @@ static enum bc_exit check_clocks(const struct merge *m)
 	uint64_t out_hz = m->wanted.target.options.clock_hz;
 
 	if (m->by == BC_MERGE_BY_TICK && m->clock_hz != 0)
-		return bc_complain_usage(m->console,
+		return bc_print_usage_error(m->console,
 			"--clock-hz is for --by wall, and these are merged by tick, as it stands");
 	if (m->by == BC_MERGE_BY_WALL && out_hz != 0 && out_hz != NS_PER_S)
-		return bc_complain_usage(m->console,
+		return bc_print_usage_error(m->console,
 			"by time of day the ticks that are written are ns: its clock_hz is "
 			"1000000000");
 	return BC_EXIT_OK;
@@ -162,7 +162,7 @@ static enum bc_exit begin(struct merge *m)
 		struct bc_merge_input *in = &m->inputs.all[i];
 		if (in->is_over)
 			continue;
-		bc_merge_input_look(in, m->by);
+		bc_merge_input_peek(in, m->by);
 		m->base = in->key.time < m->base ? in->key.time : m->base;
 	}
 	if (m->by != BC_MERGE_BY_WALL)
@@ -218,7 +218,7 @@ static enum bc_exit open_targets(struct merge *m)
 	all.paths = m->wanted.paths;
 	all.count = m->wanted.count;
 	for (size_t i = 0; i < m->inputs.count; i++)
-		o.source_holds |= bc_trace_holds(&m->inputs.all[i].trace);
+		o.source_holds |= bc_trace_has(&m->inputs.all[i].trace);
 	if (o.options.clock_hz == 0 && first->has_header)
 		o.options.clock_hz = first->header.clock_hz;
 	enum bc_exit code = bc_target_open(&m->target, m->console, &o, &all);
@@ -255,7 +255,7 @@ static bool adapt(
 		return true;
 	}
 	bc_trace_hide_progress(&in->trace);
-	bc_complain(m->console, in->trace.file.name,
+	bc_print_error(m->console, in->trace.file.name,
 		"%s: its processor %u has no place: --renumber %" PRIu64
 		" gives each input so many",
 		bc_trace_place(&in->trace, entry->number, place), (unsigned)entry->proc,
@@ -271,7 +271,7 @@ static bool put(struct merge *m, const struct bc_merge_input *in, size_t n)
 
 	target->source = &in->trace;
 	target->moment = m->by == BC_MERGE_BY_WALL ? &m->moment : &in->trace.moment;
-	return bc_target_put(target, m->entries, n);
+	return bc_target_add(target, m->entries, n);
 }
 
 /* Writes a run of the first input's entries. Returns false when no more is of use. */
@@ -296,7 +296,7 @@ static bool take_run(struct merge *m)
 			n++;
 		}
 		if (in->left != 0)
-			bc_merge_input_look(in, m->by);
+			bc_merge_input_peek(in, m->by);
 	} while (in->left != 0 && n < MERGE_ENTRIES &&
 		 bc_merge_inputs_stays_first(&m->inputs, first, rival));
 	if (n != 0 && !put(m, in, n))
@@ -305,7 +305,7 @@ static bool take_run(struct merge *m)
 		return true;
 	bc_merge_input_fill(in);
 	if (!in->is_over)
-		bc_merge_input_look(in, m->by);
+		bc_merge_input_peek(in, m->by);
 	return true;
 }
 
@@ -318,14 +318,14 @@ static enum bc_exit conclude(const struct merge *m)
 		const struct bc_merge_input *in = &m->inputs.all[i];
 		code = bc_exit_worse(code, in->trace.exit);
 		if (in->disorders != 0)
-			bc_complain(m->console, in->paths[0],
+			bc_print_error(m->console, in->paths[0],
 				"%" PRIu64 " of it %s not in the order of time, by %" PRIu64
 				" %s at most, and merged as %s",
 				in->disorders, in->disorders == 1 ? "is" : "are", in->most_early,
 				m->by == BC_MERGE_BY_WALL ? "ns" : "ticks",
 				in->disorders == 1 ? "it comes" : "they come");
 		if (in->no_clock)
-			bc_complain(m->console, in->paths[0],
+			bc_print_error(m->console, in->paths[0],
 				"some of its times of day could not be told: its clock's rate "
 				"isn't known there");
 	}
@@ -376,7 +376,7 @@ static bool read_by(struct merge *m)
 	else if (strcmp(optarg, "wall") == 0)
 		m->by = BC_MERGE_BY_WALL;
 	else
-		bc_complain(m->console, NULL, "--by %s: tick or wall is wanted", optarg);
+		bc_print_error(m->console, NULL, "--by %s: tick or wall is wanted", optarg);
 	return m->by != BC_MERGE_BY_UNKNOWN;
 }
 
@@ -385,7 +385,7 @@ static bool read_positive(const struct merge *m, const char *option, uint64_t mo
 	if (!bc_option_u64(m->console, option, n))
 		return false;
 	if (*n == 0 || *n > most)
-		bc_complain(m->console, NULL, "%s %s: a number from 1 to %" PRIu64 " is wanted",
+		bc_print_error(m->console, NULL, "%s %s: a number from 1 to %" PRIu64 " is wanted",
 			option, optarg, most);
 	return *n != 0 && *n <= most;
 }
@@ -406,20 +406,20 @@ static bool read_option(struct merge *m, int letter)
 	case OPTION_RENUMBER:
 		return read_positive(m, "--renumber", UINT16_MAX, &m->renumber);
 	default:
-		return bc_in_out_option(&m->wanted, letter);
+		return bc_convert_args_option(&m->wanted, letter);
 	}
 }
 
 static enum bc_exit merge_paths(struct merge *m)
 {
 	if (m->wanted.count < 2)
-		return bc_complain_usage(m->console, "two files or more are merged");
+		return bc_print_usage_error(m->console, "two files or more are merged");
 	if (!bc_merge_inputs_make(
 		    &m->inputs, m->console, m->wanted.paths, m->wanted.count, m->clock_hz)) {
 		return bc_complain_memory(m->console);
 	}
 	if (m->format_count > 1 && m->format_count != m->inputs.count)
-		return bc_complain_usage(m->console,
+		return bc_print_usage_error(m->console,
 			"-I is given once for all inputs, or once for each in their order");
 	return run(m);
 }
@@ -429,11 +429,11 @@ static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
 	struct bc_options o;
 	int letter;
 
-	bc_options_begin(&o, m->console, &bc_merge_usage, argc, argv);
+	bc_options_start(&o, m->console, &bc_merge_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(m, letter))
 			return o.exit;
-	enum bc_exit code = bc_in_out_operands(&m->wanted, argc, argv);
+	enum bc_exit code = bc_convert_args_operands(&m->wanted, argc, argv);
 	return code == BC_EXIT_OK ? merge_paths(m) : code;
 }
 
@@ -445,7 +445,7 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 		return bc_complain_memory(console);
 	}
 	m->console = console;
-	enum bc_exit code = bc_in_out_init(&m->wanted, console, argc);
+	enum bc_exit code = bc_convert_args_init(&m->wanted, console, argc);
 	m->formats = calloc((size_t)argc + 1, sizeof(*m->formats));
 	if (code == BC_EXIT_OK && m->formats == NULL) {
 		code = bc_complain_memory(console);
@@ -454,7 +454,7 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 		code = read_and_run(m, argc, argv);
 	free(m->formats);
 	bc_merge_inputs_close(&m->inputs);
-	bc_in_out_free(&m->wanted);
+	bc_convert_args_free(&m->wanted);
 	free(m);
 	return code;
 }

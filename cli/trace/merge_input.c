@@ -51,7 +51,7 @@ static uint64_t wall_of(struct bc_merge_input *in, uint64_t tick)
 	return (uint64_t)(int64_t)ns ^ SIGN;
 }
 
-void bc_merge_input_look(struct bc_merge_input *in, enum bc_merge_by by)
+void bc_merge_input_peek(struct bc_merge_input *in, enum bc_merge_by by)
 {
 	const struct bc_entry *entry = in->at;
 	bool is_event = entry->kind == BC_ENTRY_EVENT;

@@ -2,7 +2,7 @@
  *
  *     bc_merge_input_open() of each
  *     bc_merge_input_fill() of each, before its first entry and whenever it has none left
- *     bc_merge_input_look() at each entry that has come to stand first, for its key
+ *     bc_merge_input_peek() at each entry that has come to stand first, for its key
  *
  * The entry of the input whose key is the least is then taken off: `at` and `left`. */
 #ifndef BC_CLI_TRACE_MERGE_INPUT_H
@@ -53,11 +53,11 @@ enum bc_exit bc_merge_input_open(struct bc_merge_input *input, enum bc_format wa
 void bc_merge_input_close(struct bc_merge_input *input);
 
 /* Reads on until there is an entry or nothing more: is_over. Set the key of a first entry with
- * bc_merge_input_look(), once it is known what to merge by. */
+ * bc_merge_input_peek(), once it is known what to merge by. */
 void bc_merge_input_fill(struct bc_merge_input *input);
 
 /* Sets the key of the entry at hand. An entry without a time goes behind the one before, and so
  * does one whose time lies before that one's. */
-void bc_merge_input_look(struct bc_merge_input *input, enum bc_merge_by by);
+void bc_merge_input_peek(struct bc_merge_input *input, enum bc_merge_by by);
 
 #endif

@@ -82,11 +82,11 @@ bool bc_merge_inputs_have_clocks(const struct bc_merge_inputs *inputs)
 		if (!in->no_clock)
 			continue;
 		if (in->trace.format != BC_FORMAT_SEGMENT)
-			bc_complain(in->console, in->paths[0],
+			bc_print_error(in->console, in->paths[0],
 				"%s has no time of day: --by wall is for segments",
 				bc_format_name(in->trace.format));
 		else
-			bc_complain(in->console, in->paths[0],
+			bc_print_error(in->console, in->paths[0],
 				"its clock's rate isn't known, and so no time of day: say it with "
 				"--clock-hz, or merge --by tick if the inputs have one clock");
 		return false;

@@ -52,7 +52,8 @@ static bool read_mode(const struct bc_console *console, enum bc_recover_mode *mo
 	else if (strcmp(optarg, "salvage") == 0)
 		*mode = BC_RECOVER_SALVAGE;
 	else {
-		bc_complain(console, NULL, "--mode %s: strict, tail or salvage is wanted", optarg);
+		bc_print_error(
+			console, NULL, "--mode %s: strict, tail or salvage is wanted", optarg);
 		return false;
 	}
 	return true;
@@ -71,14 +72,14 @@ static int open_directory(const struct job *job)
 	size_t n = (size_t)(base_name(job->out) - job->out);
 
 	if (n >= sizeof(path)) {
-		bc_complain(job->console, job->out, "can't make it: %s", strerror(ENAMETOOLONG));
+		bc_print_error(job->console, job->out, "can't make it: %s", strerror(ENAMETOOLONG));
 		return -1;
 	}
 	memcpy(path, job->out, n);
 	path[n] = '\0';
 	int fd = open(n != 0 ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		bc_complain(
+		bc_print_error(
 			job->console, job->out, "can't open its directory: %s", strerror(errno));
 	return fd;
 }
@@ -90,17 +91,17 @@ static bool is_free(const struct job *job, int in)
 	struct stat out_st;
 
 	if (base_name(job->out)[0] == '\0') {
-		bc_complain(job->console, job->out, "it names a directory; -o wants a file");
+		bc_print_error(job->console, job->out, "it names a directory; -o wants a file");
 		return false;
 	}
 	if (lstat(job->out, &out_st) != 0)
 		return true;
 	if (fstat(in, &in_st) == 0 && in_st.st_dev == out_st.st_dev &&
 		in_st.st_ino == out_st.st_ino)
-		bc_complain(job->console, job->out,
+		bc_print_error(job->console, job->out,
 			"it is the input itself, which is never touched; name another -o");
 	else
-		bc_complain(job->console, job->out,
+		bc_print_error(job->console, job->out,
 			"it exists already and is not replaced; remove it or name another -o");
 	return false;
 }
@@ -111,23 +112,22 @@ static void report(const struct job *job, const struct bc_recovered *r)
 	const struct bc_console *console = job->console;
 
 	if (r->damages != 0) {
-		bc_complain_damage(
-			console, job->in, r->first.offset, r->first.bytes, r->first.what);
+		bc_print_damage(console, job->in, r->first.offset, r->first.bytes, r->first.what);
 		if (r->damages > 1)
-			bc_complain(console, job->in,
+			bc_print_error(console, job->in,
 				"and %" PRIu64 " more; %" PRIu64 " damaged byte%s in all",
 				r->damages - 1, r->damaged_bytes, bc_plural(r->damaged_bytes));
 	}
 	if (r->is_written)
-		bc_complain(console, job->out,
+		bc_print_error(console, job->out,
 			"%" PRIu64 " chunk%s, %" PRIu64 " record%s kept; sealed", r->chunks,
 			bc_plural(r->chunks), r->records, bc_plural(r->records));
 	if (r->missing != 0)
-		bc_complain(console, job->out,
+		bc_print_error(console, job->out,
 			"%" PRIu64 " record%s missing between them, as its gaps say", r->missing,
 			r->missing == 1 ? " is" : "s are");
 	if (r->lost_chunks != 0)
-		bc_complain(console, job->in,
+		bc_print_error(console, job->in,
 			"%" PRIu64 " whole chunk%s (%" PRIu64
 			" record%s) behind the first damage not kept; --mode salvage keeps %s",
 			r->lost_chunks, bc_plural(r->lost_chunks), r->lost_records,
@@ -140,27 +140,27 @@ static enum bc_exit conclude(const struct job *job, const struct bc_recovered *r
 
 	if (rc == -EBADMSG) {
 		report(job, r);
-		bc_complain(console, job->out,
+		bc_print_error(console, job->out,
 			"not made: the input is damaged, and the mode is strict; --mode tail or "
 			"salvage keeps what is good");
 		return BC_EXIT_FAILED;
 	}
 	if (rc == -EEXIST) {
-		bc_complain(console, job->out,
+		bc_print_error(console, job->out,
 			"not made: it, or %s%s, exists; that one may be left of a recovery broken "
 			"off: remove it",
 			base_name(job->out), BC_RECOVER_SUFFIX);
 		return BC_EXIT_FAILED;
 	}
 	if (rc != 0) {
-		bc_complain(console, job->out, "not made: %s",
+		bc_print_error(console, job->out, "not made: %s",
 			rc == -EIO ? "reading failed, or the input changed meanwhile"
 				   : strerror(-rc));
 		return BC_EXIT_FAILED;
 	}
 	report(job, r);
 	if (!r->is_written) {
-		bc_complain(console, job->out, "not made: the input has no chunk to keep%s",
+		bc_print_error(console, job->out, "not made: the input has no chunk to keep%s",
 			r->lost_chunks != 0 ? " in this mode" : "");
 		return BC_EXIT_FAILED;
 	}
@@ -187,12 +187,12 @@ static bool is_recoverable(const struct job *job)
 	bool ok = file.is_regular;
 	if (ok && is_capture(&file)) {
 		ok = false;
-		bc_complain(job->console, job->in,
+		bc_print_error(job->console, job->in,
 			"it is a raw capture: buscapd makes a torn one whole at its next start, "
 			"and "
 			"replays what is good of a damaged one");
 	} else if (!ok)
-		bc_complain(
+		bc_print_error(
 			job->console, job->in, "only segments in regular files can be recovered");
 	bc_file_close(&file);
 	return ok;
@@ -228,7 +228,7 @@ int bc_cmd_recover(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o;
 	int letter;
 
-	bc_options_begin(&o, console, &bc_recover_usage, argc, argv);
+	bc_options_start(&o, console, &bc_recover_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == 'o')
 			job.out = optarg;
@@ -236,10 +236,10 @@ int bc_cmd_recover(const struct bc_console *console, int argc, char **argv)
 			return o.exit;
 	}
 	if (argc - optind != 1)
-		return bc_complain_usage(console,
+		return bc_print_usage_error(console,
 			argc == optind ? "no file is named" : "one file at a time is recovered");
 	if (job.out == NULL || strcmp(job.out, "-") == 0)
-		return bc_complain_usage(console, "-o is missing: the file to make");
+		return bc_print_usage_error(console, "-o is missing: the file to make");
 	job.in = argv[optind];
 	return run(&job);
 }

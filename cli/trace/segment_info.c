@@ -50,14 +50,14 @@ static void take_note(
 	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
 {
 	char note[BC_METADATA_MAX];
-	char why[128];
+	char err[128];
 
 	if (!info->has_header || event->text_bytes >= sizeof(note) ||
 		bc_recording_tag(info->header.recording) != chunk->info.recording_tag)
 		return;
 	memcpy(note, chunk->text + event->text, event->text_bytes);
 	note[event->text_bytes] = '\0';
-	if (!bc_metadata_merge(info->header.metadata, note, why, sizeof(why)))
+	if (!bc_metadata_merge(info->header.metadata, note, err, sizeof(err)))
 		return;
 }
 

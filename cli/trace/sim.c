@@ -60,7 +60,7 @@ static bool read_agents(const struct bc_console *console, unsigned *agents)
 	*agents = (unsigned)n;
 	if (n >= 1 && n <= 4)
 		return true;
-	bc_complain(console, NULL, "--agents %s: a bus has 1 to 4 of them", optarg);
+	bc_print_error(console, NULL, "--agents %s: a bus has 1 to 4 of them", optarg);
 	return false;
 }
 
@@ -69,7 +69,7 @@ static bool read_output_format(const struct bc_console *console, enum bc_format 
 	*format = bc_format_by_name(optarg);
 	if (*format == BC_FORMAT_BCP1 || *format == BC_FORMAT_RAW6 || *format == BC_FORMAT_BYU)
 		return true;
-	bc_complain(console, NULL, "-O %s: bcp1, raw6 or byu can be written", optarg);
+	bc_print_error(console, NULL, "-O %s: bcp1, raw6 or byu can be written", optarg);
 	return false;
 }
 
@@ -100,14 +100,14 @@ static enum bc_exit check(
 	const struct bc_console *console, const struct wanted *wanted, int operands)
 {
 	if (operands != 0)
-		return bc_complain_usage(console, "it takes no operands; -o names the output");
+		return bc_print_usage_error(console, "it takes no operands; -o names the output");
 	if (wanted->format == BC_FORMAT_UNKNOWN)
-		return bc_complain_usage(console, "-O is missing: bcp1, raw6 or byu");
+		return bc_print_usage_error(console, "-O is missing: bcp1, raw6 or byu");
 	if (wanted->sim.corrupt_ppm != 0 && wanted->format != BC_FORMAT_BCP1)
-		return bc_complain_usage(console, "--corrupt is for -O bcp1: the other formats "
-						  "have no checksums that would tell");
+		return bc_print_usage_error(console, "--corrupt is for -O bcp1: the other formats "
+						     "have no checksums that would tell");
 	if (wanted->path == NULL && isatty(console->out))
-		return bc_complain_usage(
+		return bc_print_usage_error(
 			console, "the output is binary, and a terminal is no place for it: use -o");
 	return BC_EXIT_OK;
 }
@@ -131,7 +131,7 @@ static void write_samples(struct bc_output *output, const struct bc_bcp1_frame *
 {
 	const uint8_t *sample = frame->samples;
 	uint32_t count = frame->header.samples;
-	char *out = bc_output_room(output, (size_t)count * BC_SAMPLE_BYTES);
+	char *out = bc_output_reserve(output, (size_t)count * BC_SAMPLE_BYTES);
 
 	for (uint32_t i = 0; i < count; i++, sample += BC_BCP1_SAMPLE_BYTES)
 		memcpy(out + (size_t)i * BC_SAMPLE_BYTES, sample, BC_SAMPLE_BYTES);
@@ -183,7 +183,7 @@ static enum bc_exit run(const struct bc_console *console, const struct wanted *w
 	if (wanted->path != NULL)
 		fd = open(wanted->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0) {
-		bc_complain(console, wanted->path, "can't write it: %s", strerror(errno));
+		bc_print_error(console, wanted->path, "can't write it: %s", strerror(errno));
 		free(chunk);
 		return BC_EXIT_FAILED;
 	}
@@ -195,13 +195,13 @@ static enum bc_exit run(const struct bc_console *console, const struct wanted *w
 	}
 	enum bc_exit code = BC_EXIT_OK;
 	if (rc != 0) {
-		bc_complain(console, NULL, "can't simulate the bus: %s", strerror(-rc));
+		bc_print_error(console, NULL, "can't simulate the bus: %s", strerror(-rc));
 		code = BC_EXIT_FAILED;
 	}
 	if (output.buffer != NULL)
 		code = bc_exit_worse(code, bc_output_close(&output, console));
 	if (wanted->path != NULL && close(fd) != 0 && code == BC_EXIT_OK) {
-		bc_complain(console, wanted->path, "can't write it: %s", strerror(errno));
+		bc_print_error(console, wanted->path, "can't write it: %s", strerror(errno));
 		code = BC_EXIT_FAILED;
 	}
 	free(chunk);
@@ -214,7 +214,7 @@ int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o;
 	int letter;
 
-	bc_options_begin(&o, console, &bc_sim_usage, argc, argv);
+	bc_options_start(&o, console, &bc_sim_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(console, letter, &wanted))
 			return o.exit;

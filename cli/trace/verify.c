@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/trace/capture_info.h"
 #include "cli/io/entry_count.h"
 #include "cli/io/file.h"
-#include "cli/term/options.h"
-#include "cli/io/segment_order.h"
-#include "cli/term/output.h"
 #include "cli/io/record_text.h"
+#include "cli/io/segment_order.h"
+#include "cli/term/options.h"
+#include "cli/term/output.h"
+#include "cli/trace/capture_info.h"
 #include "formats/bus/bcp1_file.h"
-#include "formats/segment/sequence_check.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
 #include "formats/segment/segment_reader.h"
+#include "formats/segment/sequence_check.h"
 
 static const struct bc_usage_option options[] = {
 	{'I', "input", "FMT", "format-read",
@@ -56,7 +56,7 @@ struct check {
 	const struct bc_format_options *options; /* of its format */
 	uint64_t damages;
 	/* Of a segment. */
-	struct bc_continuity continuity;
+	struct bc_sequence_check continuity;
 	struct ending *before; /* where the files before ended; moved on by this one */
 	bool is_behind_hole;   /* records are missing between them and this one */
 	uint64_t segments;
@@ -111,14 +111,14 @@ static void follow(struct check *c, uint64_t tag, uint64_t first)
 	if (c->continuity.has_recording || !before->is_known || before->tag != tag ||
 		before->next > first)
 		return;
-	bc_continuity_jump(&c->continuity, tag, before->next);
+	bc_sequence_check_jump(&c->continuity, tag, before->next);
 	c->is_behind_hole = before->next < first;
 }
 
 /* Where the files up to this one end; what a file holds twice is no step back. */
 static void end_file(const struct check *c)
 {
-	const struct bc_continuity *continuity = &c->continuity;
+	const struct bc_sequence_check *continuity = &c->continuity;
 	struct ending *before = c->before;
 
 	if (!continuity->has_recording)
@@ -141,7 +141,7 @@ static void begin_segment(struct check *c, const struct bc_segment_header *heade
 	c->tag = bc_recording_tag(header->recording);
 	c->segment = header->segment;
 	follow(c, c->tag, header->first_record);
-	bc_continuity_expect(&c->continuity, header);
+	bc_sequence_check_expect(&c->continuity, header);
 }
 
 /* Where a chunk should stand, by its numbers. */
@@ -194,7 +194,7 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 	char words[96];
 
 	follow(c, info->recording_tag, info->first_record);
-	int place = bc_continuity_take(&c->continuity, chunk, &missing);
+	int place = bc_sequence_check_chunk(&c->continuity, chunk, &missing);
 	if (place < 0)
 		return place;
 	c->has_begun = true;
@@ -281,10 +281,10 @@ static enum bc_exit verify_segments(struct check *c)
 
 	if (rc == 0)
 		rc = read_segments(c, reader, chunk);
-	enum bc_exit code = rc < 0 ? bc_complain_read(c->console, c->file, rc)
+	enum bc_exit code = rc < 0 ? bc_print_read_error(c->console, c->file, rc)
 				   : summarize_segments(c);
 	end_file(c);
-	bc_continuity_reset(&c->continuity);
+	bc_sequence_check_reset(&c->continuity);
 	bc_segment_reader_close(reader);
 	free(chunk);
 	return code;
@@ -301,7 +301,7 @@ static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
 	int rc = bc_capture_info_gather(&info, file, on_capture_damage, c);
 
 	if (rc < 0)
-		return bc_complain_read(c->console, file, rc);
+		return bc_print_read_error(c->console, file, rc);
 	bool is_whole = info.damages == 0 && info.holes == 0;
 	name_file(c);
 	bc_output_format(c->output,
@@ -343,7 +343,7 @@ static enum bc_exit verify_frames(struct check *c)
 		tell_packing(c);
 	enum bc_exit code = BC_EXIT_OK;
 	if (rc < 0 && rc != -EBADMSG) {
-		code = bc_complain_read(c->console, c->file, rc);
+		code = bc_print_read_error(c->console, c->file, rc);
 	} else {
 		bool is_whole = c->damages == 0 && jumps == 0;
 		name_file(c);
@@ -397,7 +397,7 @@ static enum bc_exit verify_plain(struct check *c)
 		held %= stride;
 	}
 	if (n < 0 && n != -EBADMSG)
-		return bc_complain_read(c->console, c->file, (int)n);
+		return bc_print_read_error(c->console, c->file, (int)n);
 	if (n < 0)
 		tell_packing(c);
 	if (bytes % stride != 0)
@@ -466,19 +466,19 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 	enum bc_exit code = BC_EXIT_OK;
 	int letter;
 
-	bc_options_begin(&o, console, &bc_verify_usage, argc, argv);
+	bc_options_start(&o, console, &bc_verify_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter != 'I' ||
 			!bc_option_read_format(console, "-I", &format, &format_options))
 			return o.exit;
 	}
 	if (optind == argc)
-		return bc_complain_usage(console, "no file is named");
+		return bc_print_usage_error(console, "no file is named");
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
 	const char **paths = (const char **)argv + optind;
 	int n = argc - optind;
-	bc_order_segments(paths, n);
+	bc_segment_order_sort(paths, n);
 	for (int i = 0; i < n && !bc_output_is_over(&output); i++)
 		code = bc_exit_worse(code,
 			verify_file(console, &output, paths[i], format, &format_options, &before));

@@ -8,8 +8,8 @@
 
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
-#include "daemon/http/permissions.h"
 #include "daemon/base/rules.h"
+#include "daemon/http/permissions.h"
 #include "formats/trace/filter_parse.h"
 
 /* Reading */
@@ -30,7 +30,7 @@ static void get_metrics(struct bc_call *call)
 
 static void get_mix(struct bc_call *call)
 {
-	bc_call_answer_object(call->request, 200, bc_mix_json(call->api->mix), NULL);
+	bc_call_answer_object(call->request, 200, bc_page_sampler_json(call->api->mix), NULL);
 }
 
 /* Streams */
@@ -39,7 +39,7 @@ static void stream_events(struct bc_call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
 	json_t *first = json_pack("{s:o}", "status", bc_status_json(&status));
-	int rc = bc_bulletin_add(call->api->bulletin, call->request, first);
+	int rc = bc_event_broadcast_add(call->api->bulletin, call->request, first);
 
 	if (rc == -EBUSY)
 		bc_call_error(call->request, 503,
@@ -56,13 +56,13 @@ static bool read_wanted(struct bc_call *call, struct bc_filter *filter, uint64_t
 	bc_filter_init(filter);
 	*limit = 0;
 	if (value != NULL && (!bc_number_read(limit, value) || *limit == 0)) {
-		snprintf(call->why, sizeof(call->why), "limit: it is a whole number above 0");
+		snprintf(call->err, sizeof(call->err), "limit: it is a whole number above 0");
 		return false;
 	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		value = bc_request_query(call->request, words[i]);
-		if (value != NULL &&
-			!bc_where_word(filter, words[i], value, call->why, sizeof(call->why)))
+		if (value != NULL && !bc_filter_parse_word(
+					     filter, words[i], value, call->err, sizeof(call->err)))
 			return false;
 	}
 	return true;
@@ -99,7 +99,7 @@ struct route {
 	const char *const *query; /* its members, NULL at the end; NULL: none */
 };
 
-#define RIGHT(name) (UINT32_C(1) << BC_RIGHT_##name)
+#define RIGHT(name) (UINT32_C(1) << BC_PERMISSION_##name)
 
 static const char *const records_query[] = {"limit", "addr", "type", "proc", "port", NULL};
 
@@ -171,8 +171,8 @@ static const struct route *find_route(struct bc_call *call)
 			"there is nothing at this path; GET /v1/status tells how things stand",
 			NULL);
 	} else {
-		snprintf(call->why, sizeof(call->why), "this path takes %s", allow);
-		bc_call_error(call->request, 405, call->why, allow);
+		snprintf(call->err, sizeof(call->err), "this path takes %s", allow);
+		bc_call_error(call->request, 405, call->err, allow);
 	}
 	return NULL;
 }
@@ -197,7 +197,7 @@ static bool check_query_member(void *context, const char *name, const char *valu
 	query->is_good = query->names[i] != NULL && (query->seen >> i & 1) == 0;
 	query->seen |= UINT32_C(1) << i;
 	if (!query->is_good)
-		snprintf(query->call->why, sizeof(query->call->why), "%.100s: %s", name,
+		snprintf(query->call->err, sizeof(query->call->err), "%.100s: %s", name,
 			query->names[i] != NULL ? "it stands in the query twice"
 						: "the query of this path has no such member");
 	return query->is_good;
@@ -226,7 +226,7 @@ static bool check_body(struct bc_call *call, const struct route *route)
 	if (bytes == 0)
 		return true;
 	if (route->method[0] != 'P') {
-		snprintf(call->why, sizeof(call->why), "a %s has no body here", route->method);
+		snprintf(call->err, sizeof(call->err), "a %s has no body here", route->method);
 		bc_call_refuse(call, BC_BAD_VALUE);
 		return false;
 	}

@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
-#include "formats/segment/metadata.h"
 #include "formats/base/utf8.h"
+#include "formats/segment/metadata.h"
 
 /* So much of a client's own words is given back. */
 #define QUOTED_MAX 48
 
-bool bc_body_wrong(const struct bc_body *body, const char *name, const char *sentence)
+bool bc_body_error(const struct bc_body *body, const char *name, const char *sentence)
 {
-	snprintf(body->why, body->room, "%s%.*s: %s", body->where,
+	snprintf(body->err, body->room, "%s%.*s: %s", body->where,
 		(int)bc_utf8_cut(name, QUOTED_MAX), name, sentence);
 	return false;
 }
@@ -27,7 +27,7 @@ static bool refuse_member(const struct bc_body *body, const char *member, const 
 	size_t n = strlen(sentence);
 
 	if (names[0] == NULL)
-		return bc_body_wrong(body, member, "no such member; there are none");
+		return bc_body_error(body, member, "no such member; there are none");
 	for (unsigned i = 0; names[i] != NULL && n < sizeof(sentence); i++) {
 		const char *between = i == 0 ? "" : names[i + 1] == NULL ? " and " : ", ";
 		n += (size_t)snprintf(
@@ -35,7 +35,7 @@ static bool refuse_member(const struct bc_body *body, const char *member, const 
 	}
 	if (n < sizeof(sentence))
 		snprintf(sentence + n, sizeof(sentence) - n, names[1] == NULL ? " is" : " are");
-	return bc_body_wrong(body, member, sentence);
+	return bc_body_error(body, member, sentence);
 }
 
 /* jansson quotes the text at the error, and may cut a character of it. */
@@ -43,7 +43,7 @@ static void refuse_json(const struct bc_body *body, const json_error_t *error)
 {
 	char *text = bc_utf8_mend(error->text);
 
-	snprintf(body->why, body->room, "invalid JSON at byte %d: %s", error->position,
+	snprintf(body->err, body->room, "invalid JSON at byte %d: %s", error->position,
 		text != NULL ? text : "out of memory");
 	free(text);
 }
@@ -65,19 +65,19 @@ static bool check_members(const struct bc_body *body, const char *const *names)
 }
 
 bool bc_body_read(struct bc_body *body, const char *text, size_t bytes, const char *const *names,
-	char *why, size_t room)
+	char *err, size_t errlen)
 {
 	json_error_t error;
 
-	*body = (struct bc_body){.why = why, .room = room};
+	*body = (struct bc_body){.err = err, .room = errlen};
 	body->object = bytes != 0 ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error)
 				  : json_object();
 	if (body->object == NULL && bytes != 0)
 		refuse_json(body, &error);
 	else if (body->object == NULL)
-		snprintf(why, room, "out of memory");
+		snprintf(err, errlen, "out of memory");
 	else if (!json_is_object(body->object))
-		snprintf(why, room, "the body is a JSON object, { }");
+		snprintf(err, errlen, "the body is a JSON object, { }");
 	else if (check_members(body, names))
 		return true;
 	bc_body_free(body);
@@ -102,7 +102,7 @@ bool bc_body_has(const struct bc_body *body, const char *name)
 
 bool bc_body_need(const struct bc_body *body, const char *name)
 {
-	return find(body, name) != NULL || bc_body_wrong(body, name, "it is missing");
+	return find(body, name) != NULL || bc_body_error(body, name, "it is missing");
 }
 
 bool bc_body_text(const struct bc_body *body, const char *name, char *out, size_t room)
@@ -113,11 +113,11 @@ bool bc_body_text(const struct bc_body *body, const char *name, char *out, size_
 	if (item == NULL)
 		return true;
 	if (!json_is_string(item))
-		return bc_body_wrong(body, name, "it is a text");
+		return bc_body_error(body, name, "it is a text");
 	size_t n = json_string_length(item);
 	if (n < 1 || n >= room) {
 		snprintf(sentence, sizeof(sentence), "it has 1 to %zu bytes", room - 1);
-		return bc_body_wrong(body, name, sentence);
+		return bc_body_error(body, name, sentence);
 	}
 	memcpy(out, json_string_value(item), n + 1);
 	return true;
@@ -130,7 +130,7 @@ bool bc_body_flag(const struct bc_body *body, const char *name, bool *flag)
 	if (item == NULL)
 		return true;
 	if (!json_is_boolean(item))
-		return bc_body_wrong(body, name, "it is true or false");
+		return bc_body_error(body, name, "it is true or false");
 	*flag = json_is_true(item);
 	return true;
 }
@@ -150,7 +150,7 @@ bool bc_body_number(const struct bc_body *body, const char *name, uint64_t least
 	}
 	snprintf(sentence, sizeof(sentence), "it is a whole number from %" PRIu64 " to %" PRIu64,
 		least, most);
-	return bc_body_wrong(body, name, sentence);
+	return bc_body_error(body, name, sentence);
 }
 
 bool bc_body_words(const struct bc_body *body, const char *name, char *out, size_t room)
@@ -161,7 +161,7 @@ bool bc_body_words(const struct bc_body *body, const char *name, char *out, size
 		return bc_body_text(body, name, out, room);
 	double seconds = json_number_value(item);
 	if (!(seconds >= 0 && seconds < 1e10))
-		return bc_body_wrong(body, name, "so many seconds are no time");
+		return bc_body_error(body, name, "so many seconds are no time");
 	snprintf(out, room, "%.9fs", seconds);
 	return true;
 }
@@ -173,11 +173,11 @@ bool bc_body_time(const struct bc_body *body, const char *name, uint64_t *ns)
 	if (!bc_body_has(body, name))
 		return true;
 	if (!json_is_number(find(body, name)) && !json_is_string(find(body, name)))
-		return bc_body_wrong(body, name, "it is a number of seconds or a text");
+		return bc_body_error(body, name, "it is a number of seconds or a text");
 	if (!bc_body_words(body, name, words, sizeof(words)))
 		return false;
 	return (bc_time_read(ns, words) && *ns != 0) ||
-	       bc_body_wrong(body, name,
+	       bc_body_error(body, name,
 		       "it is a time above 0: a number of seconds, or a text with ms, s, m, h or "
 		       "d");
 }
@@ -190,7 +190,7 @@ bool bc_body_size(const struct bc_body *body, const char *name, uint64_t *bytes)
 		return bc_body_number(body, name, 1, BC_BODY_NUMBER_MAX, bytes);
 	return (json_is_string(item) && bc_size_read(bytes, json_string_value(item), 1) &&
 		       *bytes != 0) ||
-	       bc_body_wrong(body, name,
+	       bc_body_error(body, name,
 		       "it is a size above 0: a number of bytes, or a text with K, M, G or T");
 }
 
@@ -201,16 +201,16 @@ bool bc_body_metadata(const struct bc_body *body, const char *name, char out[BC_
 	if (item == NULL)
 		return true;
 	if (!json_is_object(item))
-		return bc_body_wrong(body, name, "it is an object of texts");
+		return bc_body_error(body, name, "it is an object of texts");
 	/* Its sentence names the member. */
-	return bc_metadata_from_json(out, item, body->why, body->room);
+	return bc_metadata_from_json(out, item, body->err, body->room);
 }
 
 /* Makes *inner the view of an object within the body. */
 static bool enter(const struct bc_body *body, json_t *item, const char *where,
 	const char *const *names, struct bc_body *inner)
 {
-	*inner = (struct bc_body){.object = item, .why = body->why, .room = body->room};
+	*inner = (struct bc_body){.object = item, .err = body->err, .room = body->room};
 	snprintf(inner->where, sizeof(inner->where), "%.20s%.40s.", body->where, where);
 	return check_members(inner, names);
 }
@@ -221,7 +221,7 @@ bool bc_body_object(const struct bc_body *body, const char *name, const char *co
 	json_t *item = find(body, name);
 
 	if (item != NULL && !json_is_object(item))
-		return bc_body_wrong(body, name, "it is an object");
+		return bc_body_error(body, name, "it is an object");
 	return enter(body, item, name, names, inner);
 }
 
@@ -234,12 +234,12 @@ bool bc_body_count(const struct bc_body *body, const char *name, unsigned most, 
 	if (item == NULL)
 		return true;
 	if (!json_is_array(item))
-		return bc_body_wrong(body, name, "it is a list");
+		return bc_body_error(body, name, "it is a list");
 	*count = (unsigned)json_array_size(item);
 	if (*count <= most)
 		return true;
 	snprintf(sentence, sizeof(sentence), "there are %u at most", most);
-	return bc_body_wrong(body, name, sentence);
+	return bc_body_error(body, name, sentence);
 }
 
 bool bc_body_element(const struct bc_body *body, const char *name, unsigned at,
@@ -250,6 +250,6 @@ bool bc_body_element(const struct bc_body *body, const char *name, unsigned at,
 
 	snprintf(where, sizeof(where), "%.16s[%u]", name, at);
 	if (!json_is_object(item))
-		return bc_body_wrong(body, where, "it is an object");
+		return bc_body_error(body, where, "it is an object");
 	return enter(body, item, where, names, inner);
 }

@@ -10,7 +10,7 @@
  *     bc_body_free(&body);
  *
  * Each reader leaves its variable alone, and is content, when the member is missing; one that must
- * be there is asked for with bc_body_need(). They return false with the sentence in `why`. */
+ * be there is asked for with bc_body_need(). They return false with the sentence in `err`. */
 #ifndef BC_DAEMON_API_API_BODY_H
 #define BC_DAEMON_API_API_BODY_H
 
@@ -30,14 +30,14 @@
 struct bc_body {
 	json_t *object;
 	char where[64]; /* "limits.", "triggers[2]."; empty for the body itself */
-	char *why;      /* the caller's */
+	char *err;      /* the caller's */
 	size_t room;
 };
 
-/* Reads a body; an empty one is {}. `names` ends with NULL and is what it may have. `why` is kept
+/* Reads a body; an empty one is {}. `names` ends with NULL and is what it may have. `err` is kept
  * for the readers. */
 bool bc_body_read(struct bc_body *body, const char *text, size_t bytes, const char *const *names,
-	char *why, size_t room) __attribute__((warn_unused_result));
+	char *err, size_t errlen) __attribute__((warn_unused_result));
 
 /* Frees what bc_body_read() made; not for objects within it. */
 void bc_body_free(struct bc_body *body);
@@ -70,8 +70,8 @@ bool bc_body_size(const struct bc_body *body, const char *name, uint64_t *bytes)
 bool bc_body_words(const struct bc_body *body, const char *name, char *out, size_t room)
 	__attribute__((warn_unused_result));
 
-/* The user's key=value pairs, by the rules of formats/segment/metadata.h: a JSON object, or the empty text
- * if there are none. */
+/* The user's key=value pairs, by the rules of formats/segment/metadata.h: a JSON object, or the
+ * empty text if there are none. */
 bool bc_body_metadata(const struct bc_body *body, const char *name, char out[BC_METADATA_MAX])
 	__attribute__((warn_unused_result));
 
@@ -85,7 +85,7 @@ bool bc_body_count(const struct bc_body *body, const char *name, unsigned most, 
 bool bc_body_element(const struct bc_body *body, const char *name, unsigned at,
 	const char *const *names, struct bc_body *inner) __attribute__((warn_unused_result));
 
-/* Puts "NAME: SENTENCE" into `why`. Returns false. */
-bool bc_body_wrong(const struct bc_body *body, const char *name, const char *sentence);
+/* Puts "NAME: SENTENCE" into `err`. Returns false. */
+bool bc_body_error(const struct bc_body *body, const char *name, const char *sentence);
 
 #endif

@@ -40,21 +40,21 @@ void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal)
 		[BC_FAILED] = 500,
 	};
 
-	bc_call_error(call->request, statuses[refusal], call->why, NULL);
+	bc_call_error(call->request, statuses[refusal], call->err, NULL);
 }
 
 bool bc_call_may(struct bc_call *call, uint32_t rights)
 {
 	uint32_t lacking = rights & call->api->reserved;
-	enum bc_right right = 0;
+	enum bc_permission right = 0;
 
 	if (lacking == 0 || bc_request_is_owner(call->request))
 		return true;
 	while ((lacking & bc_right_bit(right)) == 0)
 		right++;
-	snprintf(call->why, sizeof(call->why),
+	snprintf(call->err, sizeof(call->err),
 		"the configuration reserves this (%s) for root and the user that buscapd runs as",
-		bc_right_name(right));
-	bc_call_error(call->request, 403, call->why, NULL);
+		bc_permission_name(right));
+	bc_call_error(call->request, 403, call->err, NULL);
 	return false;
 }

@@ -12,7 +12,7 @@
 #include "formats/segment/segment_name.h"
 
 /* About 160 KiB, for the triggers. */
-struct bc_asked {
+struct bc_api_params {
 	struct bc_start start; /* points to what stands below */
 	char label[BC_LABEL_MAX + 1];
 	char metadata[BC_METADATA_MAX];
@@ -23,22 +23,22 @@ struct bc_asked {
 };
 
 /* Each reads a body of `bytes` into *asked, which is zeroed. On failure returns false with a
- * sentence in `why` that names the member. */
-bool bc_asked_start(struct bc_asked *asked, const char *body, size_t bytes, char *why, size_t room)
-	__attribute__((warn_unused_result));
-bool bc_asked_snapshot(struct bc_asked *asked, const char *body, size_t bytes, char *why,
-	size_t room) __attribute__((warn_unused_result));
-bool bc_asked_replay(struct bc_asked *asked, const char *body, size_t bytes, char *why, size_t room)
-	__attribute__((warn_unused_result));
-bool bc_asked_trigger(struct bc_asked *asked, const char *body, size_t bytes, char *why,
-	size_t room) __attribute__((warn_unused_result));
-bool bc_asked_mark(struct bc_asked *asked, const char *body, size_t bytes, char *why, size_t room)
-	__attribute__((warn_unused_result));
-bool bc_asked_note(struct bc_asked *asked, const char *body, size_t bytes, char *why, size_t room)
-	__attribute__((warn_unused_result));
+ * sentence in `err` that names the member. */
+bool bc_api_params_start(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+	size_t errlen) __attribute__((warn_unused_result));
+bool bc_api_params_snapshot(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+	size_t errlen) __attribute__((warn_unused_result));
+bool bc_api_params_replay(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+	size_t errlen) __attribute__((warn_unused_result));
+bool bc_api_params_trigger(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+	size_t errlen) __attribute__((warn_unused_result));
+bool bc_api_params_mark(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+	size_t errlen) __attribute__((warn_unused_result));
+bool bc_api_params_note(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+	size_t errlen) __attribute__((warn_unused_result));
 
 /* {} or no body. */
-bool bc_asked_nothing(const char *body, size_t bytes, char *why, size_t room)
+bool bc_api_params_nothing(const char *body, size_t bytes, char *err, size_t errlen)
 	__attribute__((warn_unused_result));
 
 #endif

@@ -60,7 +60,7 @@ static json_t *known_better(struct bc_recorder *recorder, const json_t *row)
 /* Returns false when memory ran out. */
 static bool put_known(struct bc_recorder *recorder, json_t *rows)
 {
-	json_t *current = bc_recorder_take_json(recorder);
+	json_t *current = bc_recorder_recording_json(recorder);
 	const json_t *id = json_object_get(current, "id");
 	bool is_listed = current == NULL;
 	bool ok = true;
@@ -90,7 +90,7 @@ static void on_listed(void *context, json_t *rows)
 	} else {
 		bool ok = put_known(later->api->recorder, rows);
 		json_t *root = json_pack("{s:o, s:o}", "left_out",
-			bc_json_u64(bc_catalog_left_out(later->api->catalog)), "recordings", rows);
+			bc_json_u64(bc_catalog_omitted(later->api->catalog)), "recordings", rows);
 		if (!ok) {
 			json_decref(root);
 			root = NULL;
@@ -112,14 +112,14 @@ void bc_api_list_recordings(struct bc_call *call)
 
 /* What a body asks for is read into memory of its own, and then done. */
 typedef bool (*read_asked)(
-	struct bc_asked *asked, const char *body, size_t bytes, char *why, size_t room);
-typedef enum bc_refusal (*do_asked)(struct bc_call *call, const struct bc_asked *asked);
+	struct bc_api_params *asked, const char *body, size_t bytes, char *err, size_t errlen);
+typedef enum bc_refusal (*do_asked)(struct bc_call *call, const struct bc_api_params *asked);
 
 /* What it asks for may want more rights than its path; it has been answered then. */
-static bool has_rights(struct bc_call *call, const struct bc_asked *asked)
+static bool has_rights(struct bc_call *call, const struct bc_api_params *asked)
 {
 	return asked->start.triggers_count == 0 ||
-	       bc_call_may(call, bc_right_bit(BC_RIGHT_TRIGGER));
+	       bc_call_may(call, bc_right_bit(BC_PERMISSION_TRIGGER));
 }
 
 /* Returns whether it is done; else the request has been answered. */
@@ -127,11 +127,11 @@ static bool do_as_asked(struct bc_call *call, read_asked read, do_asked act)
 {
 	size_t bytes;
 	const char *body = bc_request_body(call->request, &bytes);
-	struct bc_asked *asked = calloc(1, sizeof(*asked));
+	struct bc_api_params *asked = calloc(1, sizeof(*asked));
 	enum bc_refusal refusal = BC_FAILED;
 
-	snprintf(call->why, sizeof(call->why), "memory ran out");
-	if (asked != NULL && !read(asked, body, bytes, call->why, sizeof(call->why))) {
+	snprintf(call->err, sizeof(call->err), "memory ran out");
+	if (asked != NULL && !read(asked, body, bytes, call->err, sizeof(call->err))) {
 		refusal = BC_BAD_VALUE;
 	} else if (asked != NULL && !has_rights(call, asked)) {
 		free(asked);
@@ -147,22 +147,22 @@ static bool do_as_asked(struct bc_call *call, read_asked read, do_asked act)
 
 static void answer_current(struct bc_call *call, unsigned status)
 {
-	bc_call_answer(
-		call->request, status, "recording", bc_recorder_take_json(call->api->recorder));
+	bc_call_answer(call->request, status, "recording",
+		bc_recorder_recording_json(call->api->recorder));
 }
 
-static enum bc_refusal start(struct bc_call *call, const struct bc_asked *asked)
+static enum bc_refusal start(struct bc_call *call, const struct bc_api_params *asked)
 {
-	return bc_recorder_start(call->api->recorder, &asked->start, call->why, sizeof(call->why));
+	return bc_recorder_start(call->api->recorder, &asked->start, call->err, sizeof(call->err));
 }
 
 void bc_api_start_recording(struct bc_call *call)
 {
-	if (do_as_asked(call, bc_asked_start, start))
+	if (do_as_asked(call, bc_api_params_start, start))
 		answer_current(call, 201);
 }
 
-static void on_sealed(void *context, const struct bc_take *ended)
+static void on_sealed(void *context, const struct bc_recording *ended)
 {
 	struct later *later = context;
 
@@ -171,16 +171,16 @@ static void on_sealed(void *context, const struct bc_take *ended)
 	free(later);
 }
 
-static enum bc_refusal snapshot(struct bc_call *call, const struct bc_asked *asked)
+static enum bc_refusal snapshot(struct bc_call *call, const struct bc_api_params *asked)
 {
 	return bc_recorder_snapshot(
-		call->api->recorder, &asked->start, call->why, sizeof(call->why));
+		call->api->recorder, &asked->start, call->err, sizeof(call->err));
 }
 
 /* One that goes on is answered as it begins, one that is whole when it is sealed. */
 void bc_api_take_snapshot(struct bc_call *call)
 {
-	if (!do_as_asked(call, bc_asked_snapshot, snapshot))
+	if (!do_as_asked(call, bc_api_params_snapshot, snapshot))
 		return;
 	struct later *later = answer_later(call, 201);
 	if (later != NULL && bc_recorder_await_sealing(call->api->recorder, later, on_sealed))
@@ -191,7 +191,7 @@ void bc_api_take_snapshot(struct bc_call *call)
 
 void bc_api_get_current(struct bc_call *call)
 {
-	json_t *current = bc_recorder_take_json(call->api->recorder);
+	json_t *current = bc_recorder_recording_json(call->api->recorder);
 
 	if (current != NULL)
 		bc_call_answer(call->request, 200, "recording", current);
@@ -199,14 +199,14 @@ void bc_api_get_current(struct bc_call *call)
 		bc_call_error(call->request, 404, "nothing is being recorded", NULL);
 }
 
-static enum bc_refusal note(struct bc_call *call, const struct bc_asked *asked)
+static enum bc_refusal note(struct bc_call *call, const struct bc_api_params *asked)
 {
-	return bc_recorder_note(call->api->recorder, asked->metadata, call->why, sizeof(call->why));
+	return bc_recorder_note(call->api->recorder, asked->metadata, call->err, sizeof(call->err));
 }
 
 void bc_api_note_on_current(struct bc_call *call)
 {
-	if (do_as_asked(call, bc_asked_note, note))
+	if (do_as_asked(call, bc_api_params_note, note))
 		answer_current(call, 200);
 }
 
@@ -218,7 +218,7 @@ void bc_api_stop_current(struct bc_call *call)
 		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 	else
 		settle(call, later,
-			bc_recorder_stop(call->api->recorder, call->why, sizeof(call->why), later,
+			bc_recorder_stop(call->api->recorder, call->err, sizeof(call->err), later,
 				on_sealed));
 }
 
@@ -228,19 +228,19 @@ void bc_api_rotate(struct bc_call *call)
 	const char *body = bc_request_body(call->request, &bytes);
 	enum bc_refusal refusal = BC_BAD_VALUE;
 
-	if (bc_asked_nothing(body, bytes, call->why, sizeof(call->why)))
-		refusal = bc_recorder_rotate(call->api->recorder, call->why, sizeof(call->why));
+	if (bc_api_params_nothing(body, bytes, call->err, sizeof(call->err)))
+		refusal = bc_recorder_rotate(call->api->recorder, call->err, sizeof(call->err));
 	if (refusal == BC_GRANTED)
 		answer_current(call, 200);
 	else
 		bc_call_refuse(call, refusal);
 }
 
-static enum bc_refusal mark(struct bc_call *call, const struct bc_asked *asked)
+static enum bc_refusal mark(struct bc_call *call, const struct bc_api_params *asked)
 {
 	struct bc_mark set;
 	enum bc_refusal refusal = bc_recorder_mark(
-		call->api->recorder, asked->mark, &set, call->why, sizeof(call->why));
+		call->api->recorder, asked->mark, &set, call->err, sizeof(call->err));
 
 	if (refusal == BC_GRANTED)
 		bc_call_answer(call->request, 201, "mark", bc_recorder_mark_json(&set));
@@ -249,7 +249,7 @@ static enum bc_refusal mark(struct bc_call *call, const struct bc_asked *asked)
 
 void bc_api_set_mark(struct bc_call *call)
 {
-	(void)do_as_asked(call, bc_asked_mark, mark);
+	(void)do_as_asked(call, bc_api_params_mark, mark);
 }
 
 /* Triggers */
@@ -276,11 +276,11 @@ void bc_api_get_trigger(struct bc_call *call)
 	answer_trigger(call, 200, call->name);
 }
 
-static enum bc_refusal arm(struct bc_call *call, const struct bc_asked *asked)
+static enum bc_refusal arm(struct bc_call *call, const struct bc_api_params *asked)
 {
 	const struct bc_trigger *trigger = &asked->triggers[0];
 	enum bc_refusal refusal = bc_recorder_arm(
-		call->api->recorder, trigger, call->why, sizeof(call->why));
+		call->api->recorder, trigger, call->err, sizeof(call->err));
 
 	if (refusal == BC_GRANTED)
 		answer_trigger(call, 201, trigger->name);
@@ -289,7 +289,7 @@ static enum bc_refusal arm(struct bc_call *call, const struct bc_asked *asked)
 
 void bc_api_arm_trigger(struct bc_call *call)
 {
-	(void)do_as_asked(call, bc_asked_trigger, arm);
+	(void)do_as_asked(call, bc_api_params_trigger, arm);
 }
 
 /* The answer is how it stood. */
@@ -297,7 +297,7 @@ void bc_api_disarm_trigger(struct bc_call *call)
 {
 	json_t *one = bc_recorder_trigger_json(call->api->recorder, call->name);
 	enum bc_refusal refusal = bc_recorder_disarm(
-		call->api->recorder, call->name, call->why, sizeof(call->why));
+		call->api->recorder, call->name, call->err, sizeof(call->err));
 	if (refusal == BC_GRANTED) {
 		bc_call_answer(call->request, 200, "trigger", one);
 		return;
@@ -332,19 +332,19 @@ void bc_api_get_replay(struct bc_call *call)
 	answer_replay(call, 200, call->name);
 }
 
-static enum bc_refusal replay(struct bc_call *call, const struct bc_asked *asked)
+static enum bc_refusal replay(struct bc_call *call, const struct bc_api_params *asked)
 {
 	return bc_recorder_replay(
-		call->api->recorder, &asked->replay, call->why, sizeof(call->why));
+		call->api->recorder, &asked->replay, call->err, sizeof(call->err));
 }
 
 void bc_api_start_replay(struct bc_call *call)
 {
-	if (do_as_asked(call, bc_asked_replay, replay))
+	if (do_as_asked(call, bc_api_params_replay, replay))
 		answer_replay(call, 201, "current");
 }
 
-static void on_cancelled(void *context, const struct bc_take *ended)
+static void on_cancelled(void *context, const struct bc_recording *ended)
 {
 	struct later *later = context;
 
@@ -361,6 +361,6 @@ void bc_api_cancel_replay(struct bc_call *call)
 		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 	else
 		settle(call, later,
-			bc_recorder_cancel(call->api->recorder, call->name, call->why,
-				sizeof(call->why), later, on_cancelled));
+			bc_recorder_cancel(call->api->recorder, call->name, call->err,
+				sizeof(call->err), later, on_cancelled));
 }

@@ -135,12 +135,12 @@ int bc_catalog_list(struct bc_catalog *c, void *context, bc_catalog_answer answe
 	return -ENOMEM;
 }
 
-void bc_catalog_look(struct bc_catalog *c, uint64_t now_ns)
+void bc_catalog_poll(struct bc_catalog *c, uint64_t now_ns)
 {
-	bc_log_limits_look(&c->limits, now_ns);
+	bc_log_limits_poll(&c->limits, now_ns);
 }
 
-uint64_t bc_catalog_left_out(const struct bc_catalog *c)
+uint64_t bc_catalog_omitted(const struct bc_catalog *c)
 {
 	return c->left_out;
 }

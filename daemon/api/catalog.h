@@ -30,10 +30,10 @@ int bc_catalog_list(struct bc_catalog *catalog, void *context, bc_catalog_answer
 	__attribute__((warn_unused_result));
 
 /* To be called once a second, with bc_now_ns(): tells what was only counted of failures. */
-void bc_catalog_look(struct bc_catalog *catalog, uint64_t now_ns);
+void bc_catalog_poll(struct bc_catalog *catalog, uint64_t now_ns);
 
 /* Older recordings of the last list that are not among its rows. */
-uint64_t bc_catalog_left_out(const struct bc_catalog *catalog);
+uint64_t bc_catalog_omitted(const struct bc_catalog *catalog);
 
 /* Whoever waits still is answered with NULL, from within. Memory goes when the job that runs
  * has ended. NULL is none. */

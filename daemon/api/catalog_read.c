@@ -47,7 +47,7 @@ static void add_notes(
 	uint8_t header[BC_CHUNK_HEADER_MAX];
 	size_t bytes = BC_CHUNK_HEADER_MIN + (size_t)event_bytes;
 	char note[BC_METADATA_MAX];
-	char why[128];
+	char err[128];
 
 	if (bytes > sizeof(header) || pread(fd, header, bytes, (off_t)offset) != (ssize_t)bytes ||
 		bc_chunk_header_bytes(header) != bytes ||
@@ -60,7 +60,7 @@ static void add_notes(
 		memcpy(note, s->chunk->text + event->text, event->text_bytes);
 		note[event->text_bytes] = '\0';
 		/* One that is no object, or too much, is nobody's. */
-		if (!bc_metadata_merge(row->header.metadata, note, why, sizeof(why)))
+		if (!bc_metadata_merge(row->header.metadata, note, err, sizeof(err)))
 			continue;
 	}
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "capture/usb/board.h"
-#include "formats/segment/metadata.h"
 #include "formats/base/utf8.h"
+#include "formats/segment/metadata.h"
 
 /* A metric's name, its unit, with which the name then ends, or the empty text, and what it is. */
 struct family {

@@ -10,87 +10,87 @@
 /* Of metrics_listen: a scraper or two. */
 #define METRICS_CONNECTIONS 8u
 
-struct bc_front {
-	struct bc_front_options options;
+struct bc_socket_api {
+	struct bc_socket_api_options options;
 	struct bc_api api;
-	struct bc_bulletin *bulletin;
+	struct bc_event_broadcast *bulletin;
 	struct bc_taps *taps;
-	struct bc_mix *mix;
-	struct bc_lane_viewer viewer;
+	struct bc_page_sampler *mix;
+	struct bc_channel_viewer viewer;
 	struct bc_catalog *catalog;
 	struct bc_server *server;  /* NULL: no socket */
 	struct bc_server *metrics; /* NULL: no metrics_listen */
 	int metrics_fd;
 };
 
-struct bc_status bc_front_status(struct bc_front *f)
+struct bc_status bc_socket_api_status(struct bc_socket_api *f)
 {
 	struct bc_status status = f->options.status(f->options.context);
 
 	status.clients = f->server != NULL ? bc_server_clients(f->server) : 0;
 	status.clients += f->metrics != NULL ? bc_server_clients(f->metrics) : 0;
-	status.streams_events = bc_bulletin_readers(f->bulletin);
+	status.streams_events = bc_event_broadcast_readers(f->bulletin);
 	status.streams_records = bc_taps_count(f->taps);
 	return status;
 }
 
 static struct bc_status api_status(void *context)
 {
-	return bc_front_status(context);
+	return bc_socket_api_status(context);
 }
 
 static void view_records(void *context, const struct bc_chunk *chunk, uint32_t from,
 	uint64_t first_record, uint64_t tick_before)
 {
-	struct bc_front *f = context;
+	struct bc_socket_api *f = context;
 
-	bc_mix_records(f->mix, chunk, from);
+	bc_page_sampler_records(f->mix, chunk, from);
 	bc_taps_records(f->taps, chunk, from, first_record, tick_before);
 }
 
 static void view_end(void *context, const struct bc_chunk *chunk)
 {
-	struct bc_front *f = context;
+	struct bc_socket_api *f = context;
 
 	bc_taps_end(f->taps, chunk);
 }
 
 static void view_passed(void *context, uint64_t records)
 {
-	struct bc_front *f = context;
+	struct bc_socket_api *f = context;
 
 	bc_taps_passed(f->taps, records);
 }
 
-const struct bc_lane_viewer *bc_front_viewer(const struct bc_front *f)
+const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api *f)
 {
 	/* Without a socket there are no clients, so nothing is counted. */
 	return f->options.listen_fd >= 0 ? &f->viewer : NULL;
 }
 
-void bc_front_tell(struct bc_front *f, const char *name, json_t *object)
+void bc_socket_api_emit(struct bc_socket_api *f, const char *name, json_t *object)
 {
-	bc_bulletin_post(f->bulletin, name, object);
+	bc_event_broadcast_post(f->bulletin, name, object);
 }
 
-bool bc_front_is_heard(const struct bc_front *f)
+bool bc_socket_api_has_listeners(const struct bc_socket_api *f)
 {
-	return bc_bulletin_has_readers(f->bulletin);
+	return bc_event_broadcast_has_readers(f->bulletin);
 }
 
-void bc_front_look(struct bc_front *f)
+void bc_socket_api_poll(struct bc_socket_api *f)
 {
 	uint64_t now = uv_hrtime();
 
-	bc_mix_age(f->mix, now);
-	bc_catalog_look(f->catalog, now);
-	if (!bc_front_is_heard(f))
+	bc_page_sampler_age(f->mix, now);
+	bc_catalog_poll(f->catalog, now);
+	if (!bc_socket_api_has_listeners(f))
 		return;
-	struct bc_status status = bc_front_status(f);
-	bc_front_tell(f, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
+	struct bc_status status = bc_socket_api_status(f);
+	bc_socket_api_emit(f, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
 }
 
-static int serve_socket(struct bc_front *f)
+static int serve_socket(struct bc_socket_api *f)
 {
 	struct bc_server_options options = {
 		.listen_fd = f->options.listen_fd,
@@ -105,7 +105,7 @@ static int serve_socket(struct bc_front *f)
 	return bc_server_start(&f->server, f->options.loop, &options);
 }
 
-static int serve_metrics(struct bc_front *f)
+static int serve_metrics(struct bc_socket_api *f)
 {
 	const struct bc_loopback *address = &f->options.config->metrics_listen;
 	struct bc_server_options options = {
@@ -123,7 +123,7 @@ static int serve_metrics(struct bc_front *f)
 	return bc_server_start(&f->metrics, f->options.loop, &options);
 }
 
-int bc_front_serve(struct bc_front *f, struct bc_recorder *recorder, const char **what)
+int bc_socket_api_serve(struct bc_socket_api *f, struct bc_recorder *recorder, const char **what)
 {
 	f->api = (struct bc_api){
 		.context = f,
@@ -143,41 +143,41 @@ int bc_front_serve(struct bc_front *f, struct bc_recorder *recorder, const char 
 	return serve_metrics(f);
 }
 
-void bc_front_reload(struct bc_front *f)
+void bc_socket_api_reload(struct bc_socket_api *f)
 {
 	f->api.reserved = f->options.config->reserve;
 }
 
-int bc_front_open(struct bc_front **front, const struct bc_front_options *options)
+int bc_socket_api_open(struct bc_socket_api **front, const struct bc_socket_api_options *options)
 {
-	struct bc_front *f = calloc(1, sizeof(*f));
+	struct bc_socket_api *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
 		return -ENOMEM;
 	f->options = *options;
-	f->viewer = (struct bc_lane_viewer){
+	f->viewer = (struct bc_channel_viewer){
 		.context = f,
 		.records = view_records,
 		.end = view_end,
 		.passed = view_passed,
 	};
 	f->metrics_fd = -1;
-	int rc = bc_bulletin_open(&f->bulletin);
+	int rc = bc_event_broadcast_open(&f->bulletin);
 	if (rc == 0)
 		rc = bc_taps_open(&f->taps, options->loop);
 	if (rc == 0)
-		rc = bc_mix_open(&f->mix);
+		rc = bc_page_sampler_open(&f->mix);
 	if (rc == 0)
 		rc = bc_catalog_open(&f->catalog, options->loop, options->config->dir);
 	if (rc != 0) {
-		bc_front_close(f);
+		bc_socket_api_close(f);
 		return rc;
 	}
 	*front = f;
 	return 0;
 }
 
-void bc_front_close(struct bc_front *f)
+void bc_socket_api_close(struct bc_socket_api *f)
 {
 	if (f == NULL)
 		return;
@@ -186,8 +186,8 @@ void bc_front_close(struct bc_front *f)
 	bc_server_close(f->metrics);
 	if (f->metrics_fd >= 0)
 		close(f->metrics_fd);
-	bc_bulletin_close(f->bulletin);
+	bc_event_broadcast_close(f->bulletin);
 	bc_taps_close(f->taps);
-	bc_mix_close(f->mix);
+	bc_page_sampler_close(f->mix);
 	free(f);
 }

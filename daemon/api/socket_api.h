@@ -12,9 +12,9 @@
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/status.h"
 
-struct bc_front;
+struct bc_socket_api;
 
-struct bc_front_options {
+struct bc_socket_api_options {
 	uv_loop_t *loop;
 	const struct bc_config *config;
 	int listen_fd; /* the caller's; -1: no socket */
@@ -23,32 +23,32 @@ struct bc_front_options {
 };
 
 /* Opens all but the servers. Returns 0 or a negative errno. */
-int bc_front_open(struct bc_front **front, const struct bc_front_options *options)
+int bc_socket_api_open(struct bc_socket_api **front, const struct bc_socket_api_options *options)
 	__attribute__((warn_unused_result));
 
 /* What the recorder shows its records to: the mix and the taps; NULL where there is no socket to
  * ask for it. */
-const struct bc_lane_viewer *bc_front_viewer(const struct bc_front *front);
+const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api *front);
 
 /* Opens the servers, on the socket and for metrics_listen. The recorder must last until
- * bc_front_close(). Returns 0, or a negative errno with what couldn't be opened in `what`. */
-int bc_front_serve(struct bc_front *front, struct bc_recorder *recorder, const char **what)
-	__attribute__((warn_unused_result));
+ * bc_socket_api_close(). Returns 0, or a negative errno with what couldn't be opened in `what`. */
+int bc_socket_api_serve(struct bc_socket_api *front, struct bc_recorder *recorder,
+	const char **what) __attribute__((warn_unused_result));
 
 /* The same rights, when the configuration has changed. */
-void bc_front_reload(struct bc_front *front);
+void bc_socket_api_reload(struct bc_socket_api *front);
 
 /* An event, as bc_recorder_options.on_event() has it; and whether anybody reads along. */
-void bc_front_tell(struct bc_front *front, const char *name, json_t *object);
-bool bc_front_is_heard(const struct bc_front *front);
+void bc_socket_api_emit(struct bc_socket_api *front, const char *name, json_t *object);
+bool bc_socket_api_has_listeners(const struct bc_socket_api *front);
 
 /* Once a second: tells the status to who reads along. */
-void bc_front_look(struct bc_front *front);
+void bc_socket_api_poll(struct bc_socket_api *front);
 
 /* The status with the front's part of it. */
-struct bc_status bc_front_status(struct bc_front *front);
+struct bc_status bc_socket_api_status(struct bc_socket_api *front);
 
 /* Ends all connections. Memory goes when the loop has closed the handles. NULL is none. */
-void bc_front_close(struct bc_front *front);
+void bc_socket_api_close(struct bc_socket_api *front);
 
 #endif

@@ -44,7 +44,7 @@ static int lock(int fd)
 }
 
 /* Who may read the directory may not be allowed to write to it. */
-static void say_busy(char *why, size_t room, int dir_fd)
+static void say_busy(char *err, size_t errlen, int dir_fd)
 {
 	int fd = openat(dir_fd, DIR_PID, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	long pid = fd >= 0 ? read_pid(fd) : 0;
@@ -52,23 +52,23 @@ static void say_busy(char *why, size_t room, int dir_fd)
 	if (fd >= 0)
 		close(fd);
 	if (pid > 0)
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"buscapd with pid %ld records into it; stop that one, or give another "
 			"directory with -o",
 			pid);
 	else
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"another buscapd records into it; stop that one, or give another "
 			"directory with -o");
 }
 
-int bc_dir_open(const char *dir, char *why, size_t room)
+int bc_dir_open(const char *dir, char *err, size_t errlen)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0) {
 		int rc = -errno;
-		snprintf(why, room, "can't open the directory: %s", strerror(-rc));
+		snprintf(err, errlen, "can't open the directory: %s", strerror(-rc));
 		return rc;
 	}
 	/* The directory itself is locked: a lock file can be deleted. */
@@ -78,13 +78,13 @@ int bc_dir_open(const char *dir, char *why, size_t room)
 	if (rc == 0 && pid_fd == -EACCES && unlinkat(fd, DIR_PID, 0) == 0)
 		pid_fd = open_pid_file(fd, DIR_PID);
 	if (rc == -EBUSY)
-		say_busy(why, room, fd);
+		say_busy(err, errlen, fd);
 	else if (rc == 0 && pid_fd < 0)
-		snprintf(why, room, "can't write there: %s", strerror(-pid_fd));
+		snprintf(err, errlen, "can't write there: %s", strerror(-pid_fd));
 	else if (rc == 0)
 		write_pid(pid_fd);
 	else
-		snprintf(why, room, "can't lock the directory: %s", strerror(-rc));
+		snprintf(err, errlen, "can't lock the directory: %s", strerror(-rc));
 	if (pid_fd >= 0)
 		close(pid_fd);
 	rc = rc != 0 ? rc : pid_fd < 0 ? pid_fd : 0;
@@ -93,20 +93,20 @@ int bc_dir_open(const char *dir, char *why, size_t room)
 	return rc != 0 ? rc : fd;
 }
 
-int bc_dir_claim(const char *dir, char *why, size_t room)
+int bc_dir_claim(const char *dir, char *err, size_t errlen)
 {
 	char what[256];
 
 	if (mkdir(dir, 0750) != 0 && errno != EEXIST) {
 		int rc = -errno;
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"%s: can't make the directory: %s; make it, or give another with -o", dir,
 			strerror(-rc));
 		return rc;
 	}
 	int fd = bc_dir_open(dir, what, sizeof(what));
 	if (fd < 0)
-		snprintf(why, room, "%s: %s", dir, what);
+		snprintf(err, errlen, "%s: %s", dir, what);
 	return fd;
 }
 

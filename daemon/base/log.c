@@ -26,7 +26,7 @@ void bc_log_set_level(enum bc_log_level level)
 	atomic_store(&threshold, (int)level);
 }
 
-bool bc_log_is_told(enum bc_log_level level)
+bool bc_log_is_enabled(enum bc_log_level level)
 {
 	return (int)level <= atomic_load(&threshold);
 }
@@ -106,7 +106,7 @@ void bc_log(enum bc_log_level level, const char *format, ...)
 	char line[BC_LOG_LINE_MAX];
 	va_list args;
 
-	if (!bc_log_is_told(level))
+	if (!bc_log_is_enabled(level))
 		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);

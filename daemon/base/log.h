@@ -23,7 +23,7 @@ enum bc_log_level {
 void bc_log_set_level(enum bc_log_level level);
 
 /* Whether a line of that level is logged. */
-bool bc_log_is_told(enum bc_log_level level);
+bool bc_log_is_enabled(enum bc_log_level level);
 
 /* The level of that name ("error", "warning", ...), or -1. */
 int bc_log_level_by_name(const char *name);

@@ -85,7 +85,7 @@ void bc_log_limited_text(
 {
 	double seconds;
 
-	if (!bc_log_is_told(level))
+	if (!bc_log_is_enabled(level))
 		return;
 	struct bc_log_limit *l = limit_of(limits, level, kind);
 	uint64_t now = bc_now_ns();
@@ -105,7 +105,7 @@ void bc_log_limited(struct bc_log_limits *limits, enum bc_log_level level, const
 	char text[BC_LOG_LINE_MAX];
 	va_list args;
 
-	if (!bc_log_is_told(level))
+	if (!bc_log_is_enabled(level))
 		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
@@ -113,7 +113,7 @@ void bc_log_limited(struct bc_log_limits *limits, enum bc_log_level level, const
 	bc_log_limited_text(limits, level, format, text);
 }
 
-void bc_log_limits_look(struct bc_log_limits *limits, uint64_t now)
+void bc_log_limits_poll(struct bc_log_limits *limits, uint64_t now)
 {
 	double seconds;
 

@@ -12,7 +12,7 @@
  * A set of limits is one thread's own, zero at its start:
  *
  *     bc_log_limited()    instead of bc_log()
- *     bc_log_limits_look() now and then: once a second, say
+ *     bc_log_limits_poll() now and then: once a second, say
  *     bc_log_limits_end()  what is still counted is told */
 #ifndef BC_DAEMON_BASE_LOG_LIMIT_H
 #define BC_DAEMON_BASE_LOG_LIMIT_H
@@ -69,7 +69,7 @@ void bc_log_limited_text(
 	struct bc_log_limits *limits, enum bc_log_level level, const char *kind, const char *text);
 
 /* Sums up what is due. */
-void bc_log_limits_look(struct bc_log_limits *limits, uint64_t now_ns);
+void bc_log_limits_poll(struct bc_log_limits *limits, uint64_t now_ns);
 
 /* Sums up everything. */
 void bc_log_limits_end(struct bc_log_limits *limits);

@@ -96,47 +96,47 @@ static const char *value_of(const char *text, const char *name)
 #define FILESIZE_WHY "filesize wants a size above 0: a number of kB, or with K, M, G or T"
 #define DURATION_WHY "duration wants a time above 0: seconds, or with ms, s, m, h or d"
 
-bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **why)
+bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **err)
 {
 	const char *value;
 
 	if ((value = value_of(text, "filesize")) != NULL) {
-		*why = FILESIZE_WHY;
+		*err = FILESIZE_WHY;
 		return bc_size_read(&rotation->file_bytes, value, 1000) &&
 		       rotation->file_bytes != 0;
 	}
 	if ((value = value_of(text, "duration")) != NULL) {
-		*why = DURATION_WHY;
+		*err = DURATION_WHY;
 		return bc_time_read(&rotation->duration_ns, value) && rotation->duration_ns != 0;
 	}
 	if ((value = value_of(text, "interval")) != NULL) {
-		*why = "interval wants a time above 0: seconds, or with ms, s, m, h or d";
+		*err = "interval wants a time above 0: seconds, or with ms, s, m, h or d";
 		return bc_time_read(&rotation->interval_ns, value) && rotation->interval_ns != 0;
 	}
 	if ((value = value_of(text, "files")) != NULL) {
-		*why = "files wants a number above 0";
+		*err = "files wants a number above 0";
 		return bc_number_read(&rotation->files, value) && rotation->files != 0;
 	}
-	*why = "the rules are filesize:, duration:, interval: and files:";
+	*err = "the rules are filesize:, duration:, interval: and files:";
 	return false;
 }
 
-bool bc_stop_rule_read(struct bc_stop_rules *rules, const char *text, const char **why)
+bool bc_stop_rule_read(struct bc_stop_rules *rules, const char *text, const char **err)
 {
 	const char *value;
 
 	if ((value = value_of(text, "filesize")) != NULL) {
-		*why = FILESIZE_WHY;
+		*err = FILESIZE_WHY;
 		return bc_size_read(&rules->file_bytes, value, 1000) && rules->file_bytes != 0;
 	}
 	if ((value = value_of(text, "duration")) != NULL) {
-		*why = DURATION_WHY;
+		*err = DURATION_WHY;
 		return bc_time_read(&rules->duration_ns, value) && rules->duration_ns != 0;
 	}
 	if ((value = value_of(text, "records")) != NULL) {
-		*why = "records wants a number above 0";
+		*err = "records wants a number above 0";
 		return bc_number_read(&rules->records, value) && rules->records != 0;
 	}
-	*why = "the rules are duration:, records: and filesize:";
+	*err = "the rules are duration:, records: and filesize:";
 	return false;
 }

@@ -22,7 +22,7 @@ struct bc_stop_rules {
 };
 
 /* How much room recordings may take, as journald's settings of these names. 0: no such rule. */
-struct bc_space_rules {
+struct bc_retention_rules {
 	uint64_t max_use_bytes;
 	uint64_t keep_free_bytes;
 	uint64_t max_age_ns;
@@ -31,15 +31,15 @@ struct bc_space_rules {
 /* What the writer keeps to. */
 struct bc_writer_rules {
 	struct bc_rotation rotation;
-	struct bc_space_rules space;
+	struct bc_retention_rules space;
 	uint64_t sync_ns; /* fdatasync this often while there is something to sync */
 };
 
-/* Reads "RULE:VALUE" of -b and -a. On failure returns false with a sentence in *why, which is
+/* Reads "RULE:VALUE" of -b and -a. On failure returns false with a sentence in *err, which is
  * constant text. */
-bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **why)
+bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **err)
 	__attribute__((warn_unused_result));
-bool bc_stop_rule_read(struct bc_stop_rules *rules, const char *text, const char **why)
+bool bc_stop_rule_read(struct bc_stop_rules *rules, const char *text, const char **err)
 	__attribute__((warn_unused_result));
 
 /* Reads a whole number. */

@@ -9,7 +9,7 @@ static double seconds_since(uint64_t since_ns)
 	return (double)(bc_now_ns() - since_ns) * 1e-9;
 }
 
-static void tell_begin(const struct bc_stint_seen *stuck, const char *dir, bool is_watched)
+static void tell_begin(const struct bc_thread_health_seen *stuck, const char *dir, bool is_watched)
 {
 	char since[BC_RFC3339_BYTES];
 	bool has_file = stuck->file[0] != '\0';
@@ -31,7 +31,7 @@ static void tell_begin(const struct bc_stint_seen *stuck, const char *dir, bool 
 			has_file ? "/" : "", stuck->file, seconds_since(stuck->since_ns), since);
 }
 
-static void tell_end(const struct bc_stint_seen *stuck, bool is_watched)
+static void tell_end(const struct bc_thread_health_seen *stuck, bool is_watched)
 {
 	if (is_watched)
 		bc_log(BC_LOG_NOTICE, "%s goes on, after %.0f s: the watchdog is fed again",
@@ -41,18 +41,19 @@ static void tell_end(const struct bc_stint_seen *stuck, bool is_watched)
 			seconds_since(stuck->since_ns));
 }
 
-bool bc_hang_look(struct bc_hang *hang, const struct bc_stint_seen *longest, uint64_t limit_ns,
-	const char *dir, bool is_watched)
+bool bc_stall_detector_poll(struct bc_stall_detector *hang,
+	const struct bc_thread_health_seen *longest, uint64_t limit_ns, const char *dir,
+	bool is_watched)
 {
 	bool is_stuck = limit_ns != 0 && longest->since_ns != 0 &&
 			bc_now_ns() - longest->since_ns >= limit_ns;
 
-	if (is_stuck && longest->since_ns != hang->told.since_ns) {
+	if (is_stuck && longest->since_ns != hang->reported.since_ns) {
 		tell_begin(longest, dir, is_watched);
-		hang->told = *longest;
-	} else if (!is_stuck && hang->told.since_ns != 0) {
-		tell_end(&hang->told, is_watched);
-		hang->told.since_ns = 0;
+		hang->reported = *longest;
+	} else if (!is_stuck && hang->reported.since_ns != 0) {
+		tell_end(&hang->reported, is_watched);
+		hang->reported.since_ns = 0;
 	}
 	return is_stuck;
 }

@@ -6,19 +6,19 @@
 
 #include "daemon/base/clock.h"
 
-void bc_stint_init(struct bc_stint *s)
+void bc_thread_health_init(struct bc_thread_health *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->what = "";
 	pthread_mutex_init(&s->lock, NULL);
 }
 
-void bc_stint_destroy(struct bc_stint *s)
+void bc_thread_health_destroy(struct bc_thread_health *s)
 {
 	pthread_mutex_destroy(&s->lock);
 }
 
-void bc_stint_begin(struct bc_stint *s, const char *what, const char *file)
+void bc_thread_health_start(struct bc_thread_health *s, const char *what, const char *file)
 {
 	pthread_mutex_lock(&s->lock);
 	s->since_ns = bc_now_ns();
@@ -27,21 +27,21 @@ void bc_stint_begin(struct bc_stint *s, const char *what, const char *file)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void bc_stint_rest(struct bc_stint *s)
+void bc_thread_health_rest(struct bc_thread_health *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->since_ns = 0;
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void copy(struct bc_stint_seen *seen, const struct bc_stint *s)
+static void copy(struct bc_thread_health_seen *seen, const struct bc_thread_health *s)
 {
 	seen->since_ns = s->since_ns;
 	seen->what = s->what;
 	memcpy(seen->file, s->file, sizeof(seen->file));
 }
 
-bool bc_stint_look(struct bc_stint *s, struct bc_stint_seen *longest)
+bool bc_thread_health_poll(struct bc_thread_health *s, struct bc_thread_health_seen *longest)
 {
 	pthread_mutex_lock(&s->lock);
 	bool is_longer = s->since_ns != 0 &&

@@ -16,55 +16,57 @@ static bool is_size(const char *text)
 	return n != 0 && strchr("KMGT", text[n - 1]) != NULL;
 }
 
-bool bc_length_read(struct bc_length *length, const char *text, char *why, size_t room)
+bool bc_time_or_size_read(
+	struct bc_time_or_size *length, const char *text, char *err, size_t errlen)
 {
-	struct bc_length read = {.unit = is_size(text) ? BC_LENGTH_BYTES : BC_LENGTH_TIME};
+	struct bc_time_or_size read = {
+		.unit = is_size(text) ? BC_TIME_OR_SIZE_BYTES : BC_TIME_OR_SIZE_TIME};
 	bool is_good = true;
 
 	if (strcmp(text, "all") == 0)
-		read.unit = BC_LENGTH_ALL;
-	else if (read.unit == BC_LENGTH_BYTES)
+		read.unit = BC_TIME_OR_SIZE_ALL;
+	else if (read.unit == BC_TIME_OR_SIZE_BYTES)
 		is_good = bc_size_read(&read.value, text, 1);
 	else
 		is_good = bc_time_read(&read.value, text);
-	if (read.unit != BC_LENGTH_ALL && read.value == 0)
-		read.unit = BC_LENGTH_NONE;
+	if (read.unit != BC_TIME_OR_SIZE_ALL && read.value == 0)
+		read.unit = BC_TIME_OR_SIZE_NONE;
 	if (is_good)
 		*length = read;
 	else
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"a length is a time (seconds, or with ms, s, m, h or d), a size with K, M, "
 			"G or T, or all");
 	return is_good;
 }
 
-void bc_length_print(char out[BC_LENGTH_TEXT_MAX], struct bc_length length)
+void bc_time_or_size_print(char out[BC_TIME_OR_SIZE_TEXT_MAX], struct bc_time_or_size length)
 {
 	static const char units[] = "KMGT";
 	uint64_t value = length.value;
 	unsigned unit = 0;
 
 	switch (length.unit) {
-	case BC_LENGTH_NONE:
-		snprintf(out, BC_LENGTH_TEXT_MAX, "0");
+	case BC_TIME_OR_SIZE_NONE:
+		snprintf(out, BC_TIME_OR_SIZE_TEXT_MAX, "0");
 		break;
-	case BC_LENGTH_ALL:
-		snprintf(out, BC_LENGTH_TEXT_MAX, "all");
+	case BC_TIME_OR_SIZE_ALL:
+		snprintf(out, BC_TIME_OR_SIZE_TEXT_MAX, "all");
 		break;
-	case BC_LENGTH_TIME:
+	case BC_TIME_OR_SIZE_TIME:
 		if (value % NS_PER_S == 0)
-			snprintf(out, BC_LENGTH_TEXT_MAX, "%" PRIu64 "s", value / NS_PER_S);
+			snprintf(out, BC_TIME_OR_SIZE_TEXT_MAX, "%" PRIu64 "s", value / NS_PER_S);
 		else if (value % NS_PER_MS == 0)
-			snprintf(out, BC_LENGTH_TEXT_MAX, "%" PRIu64 "ms", value / NS_PER_MS);
+			snprintf(out, BC_TIME_OR_SIZE_TEXT_MAX, "%" PRIu64 "ms", value / NS_PER_MS);
 		else
-			snprintf(out, BC_LENGTH_TEXT_MAX, "%" PRIu64 ".%09" PRIu64 "s",
+			snprintf(out, BC_TIME_OR_SIZE_TEXT_MAX, "%" PRIu64 ".%09" PRIu64 "s",
 				value / NS_PER_S, value % NS_PER_S);
 		break;
-	case BC_LENGTH_BYTES:
+	case BC_TIME_OR_SIZE_BYTES:
 		for (value = value / 1024 + (value % 1024 != 0); value % 1024 == 0 && unit < 3;
 			unit++)
 			value /= 1024;
-		snprintf(out, BC_LENGTH_TEXT_MAX, "%" PRIu64 "%c", value, units[unit]);
+		snprintf(out, BC_TIME_OR_SIZE_TEXT_MAX, "%" PRIu64 "%c", value, units[unit]);
 		break;
 	}
 }

@@ -6,21 +6,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum bc_length_unit { BC_LENGTH_NONE, BC_LENGTH_TIME, BC_LENGTH_BYTES, BC_LENGTH_ALL };
+enum bc_time_or_size_unit {
+	BC_TIME_OR_SIZE_NONE,
+	BC_TIME_OR_SIZE_TIME,
+	BC_TIME_OR_SIZE_BYTES,
+	BC_TIME_OR_SIZE_ALL
+};
 
-struct bc_length {
-	enum bc_length_unit unit;
+struct bc_time_or_size {
+	enum bc_time_or_size_unit unit;
 	uint64_t value; /* ns; or bytes of records, BC_RECORD_BYTES each; else 0 */
 };
 
-#define BC_LENGTH_TEXT_MAX 40
+#define BC_TIME_OR_SIZE_TEXT_MAX 40
 
 /* Reads "5s", "10ms", "2m" or a bare number of seconds; "16M", "64K", "1G" of bytes; or "all". "0"
- * is BC_LENGTH_NONE. On failure returns false with a sentence in `why`. */
-bool bc_length_read(struct bc_length *length, const char *text, char *why, size_t why_room)
-	__attribute__((warn_unused_result));
+ * is BC_TIME_OR_SIZE_NONE. On failure returns false with a sentence in `err`. */
+bool bc_time_or_size_read(struct bc_time_or_size *length, const char *text, char *err,
+	size_t why_room) __attribute__((warn_unused_result));
 
-/* Writes it as bc_length_read() reads it; nothing at all is "0". */
-void bc_length_print(char out[BC_LENGTH_TEXT_MAX], struct bc_length length);
+/* Writes it as bc_time_or_size_read() reads it; nothing at all is "0". */
+void bc_time_or_size_print(char out[BC_TIME_OR_SIZE_TEXT_MAX], struct bc_time_or_size length);
 
 #endif

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/ingest/pool.h"
 #include "daemon/config/usb_settings.h"
+#include "daemon/ingest/pool.h"
 
 #define CONNECTIONS 64u
 
@@ -38,9 +38,9 @@ void bc_config_default(struct bc_config *c)
 	c->log_level = BC_LOG_INFO;
 }
 
-static bool complain(char *why, size_t why_room, const char *text)
+static bool complain(char *err, size_t why_room, const char *text)
 {
-	snprintf(why, why_room, "%s", text);
+	snprintf(err, why_room, "%s", text);
 	return false;
 }
 
@@ -49,19 +49,19 @@ bool bc_config_keeps_raw(const struct bc_config *c)
 	return c->keep_raw && c->source.kind != BC_SOURCE_FILE;
 }
 
-static bool check_usb(const struct bc_config *c, char *why, size_t room)
+static bool check_usb(const struct bc_config *c, char *err, size_t errlen)
 {
 	struct bc_usb_options usb = bc_config_usb(c);
 
 	if (usb.link == BC_USB_FTDI && !usb.has_id)
-		return complain(why, room,
+		return complain(err, errlen,
 			"link = ftdi wants the chip's id, too: id = 0403:6014, 0403:6010, or what "
 			"its EEPROM says");
 	if ((uint64_t)usb.transfers * usb.transfer_bytes > TRANSFERS_BYTES_MAX)
 		return complain(
-			why, room, "transfers of transfer_size are 256 MiB together at most");
+			err, errlen, "transfers of transfer_size are 256 MiB together at most");
 	if (usb.back_off_ns > usb.back_off_max_ns)
-		return complain(why, room, "back_off is longer than back_off_max");
+		return complain(err, errlen, "back_off is longer than back_off_max");
 	return true;
 }
 
@@ -85,19 +85,19 @@ void bc_config_make_once(struct bc_config *c)
 
 	c->recording.mode = BC_RECORD_ALWAYS;
 	for (unsigned i = 0; i < c->triggers_count; i++) {
-		c->triggers[i].pre = (struct bc_length){BC_LENGTH_NONE, 0};
+		c->triggers[i].pre = (struct bc_time_or_size){BC_TIME_OR_SIZE_NONE, 0};
 		if (c->triggers[i].action != BC_ACTION_SNAPSHOT)
 			c->triggers[kept++] = c->triggers[i];
 	}
 	c->triggers_count = kept;
 }
 
-static bool check_recording(const struct bc_config *c, char *why, size_t room)
+static bool check_recording(const struct bc_config *c, char *err, size_t errlen)
 {
 	enum bc_record_mode mode = c->recording.mode;
 
 	if (mode != BC_RECORD_ALWAYS && !bc_config_is_live(c)) {
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"record = %s wants a source that doesn't wait: a board, or the simulated "
 			"bus with a rate",
 			bc_record_mode_name(mode));
@@ -106,11 +106,11 @@ static bool check_recording(const struct bc_config *c, char *why, size_t room)
 	if (mode != BC_RECORD_FLIGHT)
 		return true;
 	if (c->keep_raw)
-		return complain(why, room,
+		return complain(err, errlen,
 			"keep_raw doesn't go with record = flight, which holds records only");
 	if (c->recording.flight_bytes <= flight_most(c))
 		return true;
-	snprintf(why, room,
+	snprintf(err, errlen,
 		"flight_size: a buffer of %llu MiB has room for %llu MiB of it beside what the "
 		"workers need",
 		(unsigned long long)(c->buffer_bytes >> 20),
@@ -119,65 +119,65 @@ static bool check_recording(const struct bc_config *c, char *why, size_t room)
 }
 
 static bool check_trigger(
-	const struct bc_config *c, const struct bc_trigger *t, char *why, size_t room)
+	const struct bc_config *c, const struct bc_trigger *t, char *err, size_t errlen)
 {
 	bool begins = t->action == BC_ACTION_START || t->action == BC_ACTION_TOGGLE ||
 		      t->action == BC_ACTION_SNAPSHOT;
-	bool wants_flight = t->action == BC_ACTION_SNAPSHOT || t->pre.unit != BC_LENGTH_NONE;
+	bool wants_flight = t->action == BC_ACTION_SNAPSHOT || t->pre.unit != BC_TIME_OR_SIZE_NONE;
 
-	if (!bc_trigger_check(t, why, room))
+	if (!bc_trigger_check(t, err, errlen))
 		return false;
 	if (begins && !bc_config_is_live(c)) {
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"trigger %s: %s wants a board, or the simulated bus with a rate; a replay "
 			"is one recording",
 			t->name, bc_trigger_action_name(t->action));
 		return false;
 	}
 	if (wants_flight && c->recording.mode != BC_RECORD_FLIGHT) {
-		snprintf(why, room, "trigger %s: %s wants record = flight", t->name,
+		snprintf(err, errlen, "trigger %s: %s wants record = flight", t->name,
 			t->action == BC_ACTION_SNAPSHOT ? "snapshot" : "pre");
 		return false;
 	}
 	return true;
 }
 
-bool bc_config_check(const struct bc_config *c, char *why, size_t room)
+bool bc_config_check(const struct bc_config *c, char *err, size_t errlen)
 {
 	bool keeps_raw = bc_config_keeps_raw(c);
 	uint64_t least = bc_pool_least_bytes(c->workers, keeps_raw);
 
 	if (c->source.kind == BC_SOURCE_NONE)
-		return complain(why, room,
+		return complain(err, errlen,
 			"no source: give --source usb, file:PATH or sim, or source = in [source]");
 	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40)) {
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"buffer: %u workers%s want at least %llu MiB, and 1 TiB is the most",
 			c->workers, keeps_raw ? " with keep_raw" : "",
 			(unsigned long long)(least >> 20) + 1);
 		return false;
 	}
 	if (c->speed != 0 && c->source.kind != BC_SOURCE_FILE)
-		return complain(why, room,
+		return complain(err, errlen,
 			"speed paces a file, and nothing else; the simulated bus has rate= in its "
 			"source");
-	if (!check_recording(c, why, room))
+	if (!check_recording(c, err, errlen))
 		return false;
 	for (unsigned i = 0; i < c->triggers_count; i++)
-		if (!check_trigger(c, &c->triggers[i], why, room))
+		if (!check_trigger(c, &c->triggers[i], err, errlen))
 			return false;
 	if (c->source.kind == BC_SOURCE_USB)
-		return check_usb(c, why, room);
+		return check_usb(c, err, errlen);
 	return true;
 }
 
 struct bc_usb_options bc_config_usb(const struct bc_config *c)
 {
 	struct bc_usb_options usb = c->usb;
-	char why[64];
+	char err[64];
 
 	/* Read once already, when the source was set: it can't fail. */
-	if (!bc_usb_settings_read(&usb, c->source.usb, why, sizeof(why)))
+	if (!bc_usb_settings_read(&usb, c->source.usb, err, sizeof(err)))
 		return c->usb;
 	return usb;
 }

@@ -10,15 +10,15 @@
 
 #include "capture/usb/usb_source.h"
 #include "daemon/base/log.h"
-#include "daemon/http/loopback.h"
-#include "daemon/config/recording_settings.h"
-#include "daemon/http/permissions.h"
 #include "daemon/base/rules.h"
-#include "daemon/trigger/record_filter.h"
+#include "daemon/config/recording_settings.h"
 #include "daemon/config/source_spec.h"
+#include "daemon/http/loopback.h"
+#include "daemon/http/permissions.h"
+#include "daemon/trigger/record_filter.h"
 #include "daemon/trigger/trigger.h"
-#include "formats/bus/mapping.h"
 #include "formats/base/must_check.h"
+#include "formats/bus/mapping.h"
 #include "formats/segment/segment_name.h"
 
 #define BC_WORKERS_MAX 64u
@@ -44,14 +44,14 @@ struct bc_config {
 
 	/* [recording], [filter] (and sampling of [recording]), [trigger NAME] */
 	struct bc_recording_settings recording;
-	struct bc_sift sift;
+	struct bc_record_filter sift;
 	struct bc_trigger triggers[BC_TRIGGERS_CONFIGURED];
 	unsigned triggers_count;
 
 	/* [rotation], [stop], [space] */
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
-	struct bc_space_rules space;
+	struct bc_retention_rules space;
 
 	/* [pipeline] */
 	uint64_t buffer_bytes;
@@ -67,7 +67,7 @@ struct bc_config {
 	char socket[108]; /* empty: none */
 	char socket_group[33];
 	unsigned connections; /* at one time, at most */
-	uint32_t reserve;     /* bits of enum bc_right */
+	uint32_t reserve;     /* bits of enum bc_permission */
 	struct bc_loopback metrics_listen;
 
 	/* [log] */
@@ -89,6 +89,6 @@ bool bc_config_keeps_raw(const struct bc_config *config);
 struct bc_usb_options bc_config_usb(const struct bc_config *config);
 
 /* What no single key can tell: settings that don't go together. */
-bool bc_config_check(const struct bc_config *config, char *why, size_t why_room) BC_MUST_CHECK;
+bool bc_config_check(const struct bc_config *config, char *err, size_t why_room) BC_MUST_CHECK;
 
 #endif

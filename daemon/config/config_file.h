@@ -10,9 +10,9 @@
 #include "formats/base/must_check.h"
 
 /* Reads a file and conf.d/(anything).conf beside it, in the order of their names. `is_optional`:
- * the file may be missing. On failure returns false with a line in `why` that names file and line.
+ * the file may be missing. On failure returns false with a line in `err` that names file and line.
  */
-bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *why,
+bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *err,
 	size_t why_room) BC_MUST_CHECK;
 
 #endif

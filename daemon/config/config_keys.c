@@ -8,21 +8,21 @@
 
 #define CONNECTIONS_MAX 4096u
 
-static bool complain(char *why, size_t why_room, const char *text)
+static bool complain(char *err, size_t why_room, const char *text)
 {
-	snprintf(why, why_room, "%s", text);
+	snprintf(err, why_room, "%s", text);
 	return false;
 }
 
-static bool read_source(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_source(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
-	if (!bc_source_spec_read(&c->source, value, why, room))
+	if (!bc_source_spec_read(&c->source, value, err, errlen))
 		return false;
 	snprintf(c->source_text, sizeof(c->source_text), "%s", value);
 	return true;
 }
 
-static bool read_speed(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_speed(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	char *end;
 
@@ -37,171 +37,171 @@ static bool read_speed(struct bc_config *c, const char *value, char *why, size_t
 	c->speed = strtod(value, &end);
 	if (end != value && *end == '\0' && c->speed > 0 && c->speed <= 1e6)
 		return true;
-	return complain(why, room, "speed is max, realtime, or how many times that");
+	return complain(err, errlen, "speed is max, realtime, or how many times that");
 }
 
-static bool read_text(char *out, size_t out_room, const char *value, char *why, size_t room)
+static bool read_text(char *out, size_t out_room, const char *value, char *err, size_t errlen)
 {
 	if ((size_t)snprintf(out, out_room, "%s", value) >= out_room)
-		return complain(why, room, "too long");
+		return complain(err, errlen, "too long");
 	return true;
 }
 
 /* A path as it is. A shell would have put the home directory there, and a directory named "~" is
  * hardly meant. */
-static bool read_path(char *out, size_t out_room, const char *value, char *why, size_t room)
+static bool read_path(char *out, size_t out_room, const char *value, char *err, size_t errlen)
 {
 	if (value[0] == '~' && (value[1] == '/' || value[1] == '\0'))
-		return complain(why, room,
+		return complain(err, errlen,
 			"~ stands for no directory here: write the path in full (./~ if it is "
 			"named so)");
-	return read_text(out, out_room, value, why, room);
+	return read_text(out, out_room, value, err, errlen);
 }
 
-static bool read_dir(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_dir(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	if (value[0] == '\0')
-		return complain(why, room, "dir wants a directory");
-	return read_path(c->dir, sizeof(c->dir), value, why, room);
+		return complain(err, errlen, "dir wants a directory");
+	return read_path(c->dir, sizeof(c->dir), value, err, errlen);
 }
 
-static bool read_label(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_label(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	if (value[0] != '\0' && !bc_label_is_valid(value))
-		return complain(why, room,
+		return complain(err, errlen,
 			"a label has up to 64 letters, digits, points, underscores and dashes");
-	return read_text(c->label, sizeof(c->label), value, why, room);
+	return read_text(c->label, sizeof(c->label), value, err, errlen);
 }
 
-static bool read_keep_raw(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_keep_raw(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	c->keep_raw = strcmp(value, "yes") == 0;
 	return c->keep_raw || strcmp(value, "no") == 0 ||
-	       complain(why, room, "keep_raw is yes or no");
+	       complain(err, errlen, "keep_raw is yes or no");
 }
 
-static bool read_size(uint64_t *bytes, const char *value, char *why, size_t room)
+static bool read_size(uint64_t *bytes, const char *value, char *err, size_t errlen)
 {
 	return bc_size_read(bytes, value, 1) ||
-	       complain(why, room, "a size is a number of bytes, or with K, M, G or T");
+	       complain(err, errlen, "a size is a number of bytes, or with K, M, G or T");
 }
 
-static bool read_time(uint64_t *ns, const char *value, uint64_t least, char *why, size_t room)
+static bool read_time(uint64_t *ns, const char *value, uint64_t least, char *err, size_t errlen)
 {
 	return (bc_time_read(ns, value) && *ns >= least) ||
-	       complain(why, room, "a time is a number of seconds, or with ms, s, m, h or d");
+	       complain(err, errlen, "a time is a number of seconds, or with ms, s, m, h or d");
 }
 
-static bool read_sealed_command(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_sealed_command(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	if (value[0] != '\0' && value[0] != '/')
-		return complain(why, room,
+		return complain(err, errlen,
 			"sealed_command is the absolute path of a program; it is run without a "
 			"shell and given one argument, the file");
-	return read_text(c->sealed_command, sizeof(c->sealed_command), value, why, room);
+	return read_text(c->sealed_command, sizeof(c->sealed_command), value, err, errlen);
 }
 
-static bool read_sealed_timeout(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_sealed_timeout(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->sealed_timeout_ns, v, 0, why, room);
+	return read_time(&c->sealed_timeout_ns, v, 0, err, errlen);
 }
 
-static bool read_max_use(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_max_use(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_size(&c->space.max_use_bytes, v, why, room);
+	return read_size(&c->space.max_use_bytes, v, err, errlen);
 }
 
-static bool read_keep_free(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_keep_free(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_size(&c->space.keep_free_bytes, v, why, room);
+	return read_size(&c->space.keep_free_bytes, v, err, errlen);
 }
 
-static bool read_max_age(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_max_age(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->space.max_age_ns, v, 0, why, room);
+	return read_time(&c->space.max_age_ns, v, 0, err, errlen);
 }
 
-static bool read_buffer(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_buffer(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_size(&c->buffer_bytes, v, why, room);
+	return read_size(&c->buffer_bytes, v, err, errlen);
 }
 
-static bool read_workers(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_workers(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	uint64_t workers;
 
 	if (!bc_number_read(&workers, value) || workers < 1 || workers > BC_WORKERS_MAX)
-		return complain(why, room, "workers is a number from 1 to 64");
+		return complain(err, errlen, "workers is a number from 1 to 64");
 	c->workers = (unsigned)workers;
 	return true;
 }
 
-static bool read_flush(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_flush(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->flush_ns, v, 1000000, why, room);
+	return read_time(&c->flush_ns, v, 1000000, err, errlen);
 }
 
-static bool read_sync(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_sync(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->sync_ns, v, 1000000, why, room);
+	return read_time(&c->sync_ns, v, 1000000, err, errlen);
 }
 
-static bool read_stuck(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_stuck(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->stuck_ns, v, 0, why, room);
+	return read_time(&c->stuck_ns, v, 0, err, errlen);
 }
 
-static bool read_invalid(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_invalid(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	c->mapping.keep_invalid = strcmp(value, "keep") == 0;
 	return c->mapping.keep_invalid || strcmp(value, "drop") == 0 ||
-	       complain(why, room, "invalid is drop or keep");
+	       complain(err, errlen, "invalid is drop or keep");
 }
 
-static bool read_size_version(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_size_version(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	c->mapping.size_v1_0 = strcmp(value, "v1.0") == 0;
 	return c->mapping.size_v1_0 || strcmp(value, "v1.1") == 0 ||
-	       complain(why, room, "size is v1.1, or v1.0 for sizes of 8 at most");
+	       complain(err, errlen, "size is v1.1, or v1.0 for sizes of 8 at most");
 }
 
-static bool read_socket(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_socket(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_path(c->socket, sizeof(c->socket), v, why, room);
+	return read_path(c->socket, sizeof(c->socket), v, err, errlen);
 }
 
-static bool read_group(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_group(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_text(c->socket_group, sizeof(c->socket_group), v, why, room);
+	return read_text(c->socket_group, sizeof(c->socket_group), v, err, errlen);
 }
 
-static bool read_connections(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_connections(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	uint64_t connections;
 
 	if (!bc_number_read(&connections, value) || connections < 1 ||
 		connections > CONNECTIONS_MAX)
-		return complain(why, room, "connections is a number from 1 to 4096");
+		return complain(err, errlen, "connections is a number from 1 to 4096");
 	c->connections = (unsigned)connections;
 	return true;
 }
 
-static bool read_reserve(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_reserve(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return bc_rights_read(&c->reserve, v, why, room);
+	return bc_permissions_parse(&c->reserve, v, err, errlen);
 }
 
-static bool read_metrics_listen(struct bc_config *c, const char *v, char *why, size_t room)
+static bool read_metrics_listen(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return bc_loopback_read(&c->metrics_listen, v, why, room);
+	return bc_loopback_read(&c->metrics_listen, v, err, errlen);
 }
 
-static bool read_log_level(struct bc_config *c, const char *value, char *why, size_t room)
+static bool read_log_level(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	int level = bc_log_level_by_name(value);
 
 	if (level < 0)
-		return complain(why, room, "level is error, warning, notice, info or debug");
+		return complain(err, errlen, "level is error, warning, notice, info or debug");
 	c->log_level = (enum bc_log_level)level;
 	return true;
 }
@@ -364,13 +364,13 @@ const struct bc_config_key bc_config_keys[] = {
 
 /* [mapping] attr.D_WRITE = 1: a cycle type's attr. */
 static bool set_attr(
-	struct bc_config *c, const char *name, const char *value, char *why, size_t room)
+	struct bc_config *c, const char *name, const char *value, char *err, size_t errlen)
 {
 	int cycle = bc_cycle_by_name(name);
 	uint64_t attr;
 
 	if (cycle < 0) {
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"attr.%s: no such cycle type; they are INT_ACK, SPECIAL, "
 			"IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
 			"WRITE_BACK and D_WRITE",
@@ -378,7 +378,7 @@ static bool set_attr(
 		return false;
 	}
 	if (!bc_number_read(&attr, value) || attr > 255) {
-		snprintf(why, room, "attr.%s = %.200s: an attr is a number from 0 to 255", name,
+		snprintf(err, errlen, "attr.%s = %.200s: an attr is a number from 0 to 255", name,
 			value);
 		return false;
 	}
@@ -388,7 +388,7 @@ static bool set_attr(
 
 /* [rotation] and [stop] hold the rules of -b and -a. */
 static bool set_rule(struct bc_config *c, bool is_rotation, const char *rule, const char *value,
-	char *why, size_t room)
+	char *err, size_t errlen)
 {
 	char text[256];
 	const char *what = "too long";
@@ -397,13 +397,13 @@ static bool set_rule(struct bc_config *c, bool is_rotation, const char *rule, co
 	if (is_whole && (is_rotation ? bc_rotation_read(&c->rotation, text, &what)
 				     : bc_stop_rule_read(&c->stop, text, &what)))
 		return true;
-	snprintf(why, room, "%s = %.200s: %s", rule, value, what);
+	snprintf(err, errlen, "%s = %.200s: %s", rule, value, what);
 	return false;
 }
 
 /* [trigger NAME]: each is made by its first key. */
 static bool set_trigger(struct bc_config *c, const char *name, const char *key, const char *value,
-	char *why, size_t room)
+	char *err, size_t errlen)
 {
 	char what[200];
 	unsigned i = 0;
@@ -411,15 +411,15 @@ static bool set_trigger(struct bc_config *c, const char *name, const char *key, 
 	while (i < c->triggers_count && strcmp(c->triggers[i].name, name) != 0)
 		i++;
 	if (i == BC_TRIGGERS_CONFIGURED) {
-		snprintf(why, room, "[trigger %.40s]: there are 16 triggers at most", name);
+		snprintf(err, errlen, "[trigger %.40s]: there are 16 triggers at most", name);
 		return false;
 	}
 	if (i == c->triggers_count && !bc_trigger_init(&c->triggers[i], name, what, sizeof(what))) {
-		snprintf(why, room, "[trigger %.40s]: %s", name, what);
+		snprintf(err, errlen, "[trigger %.40s]: %s", name, what);
 		return false;
 	}
 	if (!bc_trigger_set(&c->triggers[i], key, value, what, sizeof(what))) {
-		snprintf(why, room, "%.40s = %.200s: %s", key, value, what);
+		snprintf(err, errlen, "%.40s = %.200s: %s", key, value, what);
 		return false;
 	}
 	c->triggers_count += i == c->triggers_count;
@@ -434,36 +434,36 @@ static bool is_named(const char *name, const char *section, const char *key)
 }
 
 bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
-	char *why, size_t room)
+	char *err, size_t errlen)
 {
 	char what[160];
 
 	if (strcmp(section, "recording") == 0)
 		return bc_recording_setting_read(
-			&c->recording, &c->sift.sampling, key, value, why, room);
+			&c->recording, &c->sift.sampling, key, value, err, errlen);
 	if (strcmp(section, "filter") == 0)
-		return bc_sift_set(&c->sift, key, value, why, room);
+		return bc_record_filter_set(&c->sift, key, value, err, errlen);
 	if (strncmp(section, "trigger ", 8) == 0)
 		return set_trigger(
-			c, section + 8 + strspn(section + 8, " "), key, value, why, room);
+			c, section + 8 + strspn(section + 8, " "), key, value, err, errlen);
 	if (strcmp(section, "usb") == 0)
-		return bc_usb_setting_read(&c->usb, key, value, why, room);
+		return bc_usb_setting_read(&c->usb, key, value, err, errlen);
 	if (strcmp(section, "mapping") == 0 && strncmp(key, "attr.", 5) == 0)
-		return set_attr(c, key + 5, value, why, room);
+		return set_attr(c, key + 5, value, err, errlen);
 	bool is_rotation = strcmp(section, "rotation") == 0;
 	if (is_rotation || strcmp(section, "stop") == 0)
-		return set_rule(c, is_rotation, key, value, why, room);
+		return set_rule(c, is_rotation, key, value, err, errlen);
 	for (const struct bc_config_key *k = bc_config_keys; k->usage.help != NULL; k++) {
 		if (k->read == NULL || !is_named(k->usage.name, section, key))
 			continue;
 		if (k->read(c, value, what, sizeof(what)))
 			return true;
-		snprintf(why, room, "%s = %.200s: %s", key, value, what);
+		snprintf(err, errlen, "%s = %.200s: %s", key, value, what);
 		return false;
 	}
 	if (section[0] == '\0')
-		snprintf(why, room, "%s: a key stands in a [section]", key);
+		snprintf(err, errlen, "%s: a key stands in a [section]", key);
 	else
-		snprintf(why, room, "[%s] %s: no such key", section, key);
+		snprintf(err, errlen, "[%s] %s: no such key", section, key);
 	return false;
 }

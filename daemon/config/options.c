@@ -87,13 +87,13 @@ static bool override_rule(struct bc_options *o, const char *section, char option
 {
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
-	const char *why;
+	const char *err;
 	char *colon = strchr(text, ':');
-	bool is_good = option == 'b' ? bc_rotation_read(&rotation, text, &why)
-				     : bc_stop_rule_read(&stop, text, &why);
+	bool is_good = option == 'b' ? bc_rotation_read(&rotation, text, &err)
+				     : bc_stop_rule_read(&stop, text, &err);
 
 	if (!is_good || colon == NULL) {
-		fprintf(stderr, "buscapd: -%c %s: %s\n", option, text, why);
+		fprintf(stderr, "buscapd: -%c %s: %s\n", option, text, err);
 		return false;
 	}
 	*colon = '\0';
@@ -208,33 +208,34 @@ enum bc_options_result bc_options_read(struct bc_options *o, int argc, char **ar
 /* Whether the command line itself asks to record some other way than from the start. */
 static bool wants_other_mode(const struct bc_options *o, const struct bc_config *config)
 {
-	bool is_told = false;
+	bool is_reported = false;
 
 	for (unsigned i = 0; i < o->overrides_count; i++)
-		is_told = is_told || (strcmp(o->overrides[i].section, "recording") == 0 &&
-					     strcmp(o->overrides[i].key, "record") == 0);
-	return is_told && config->recording.mode != BC_RECORD_ALWAYS;
+		is_reported = is_reported || (strcmp(o->overrides[i].section, "recording") == 0 &&
+						     strcmp(o->overrides[i].key, "record") == 0);
+	return is_reported && config->recording.mode != BC_RECORD_ALWAYS;
 }
 
-bool bc_options_config(const struct bc_options *o, struct bc_config *config, char *why, size_t room)
+bool bc_options_config(
+	const struct bc_options *o, struct bc_config *config, char *err, size_t errlen)
 {
 	const char *path = o->config_file != NULL ? o->config_file : BC_CONFIG_FILE;
 	char what[512];
 
 	bc_config_default(config);
-	if (!bc_config_load(config, path, o->config_file == NULL, why, room))
+	if (!bc_config_load(config, path, o->config_file == NULL, err, errlen))
 		return false;
 	for (unsigned i = 0; i < o->overrides_count; i++) {
 		if (bc_config_set(config, o->overrides[i].section, o->overrides[i].key,
 			    o->overrides[i].value, what, sizeof(what)))
 			continue;
-		snprintf(why, room, "command line: %s", what);
+		snprintf(err, errlen, "command line: %s", what);
 		return false;
 	}
 	if (o->once && !o->has_socket)
 		config->socket[0] = '\0';
 	if (o->once && wants_other_mode(o, config)) {
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"command line: --once records from the start; record = %s doesn't go with "
 			"it",
 			bc_record_mode_name(config->recording.mode));
@@ -244,5 +245,5 @@ bool bc_options_config(const struct bc_options *o, struct bc_config *config, cha
 		bc_config_make_once(config);
 	if (o->list_boards && config->source.kind == BC_SOURCE_NONE)
 		config->source.kind = BC_SOURCE_USB;
-	return bc_config_check(config, why, room);
+	return bc_config_check(config, err, errlen);
 }

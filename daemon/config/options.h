@@ -32,8 +32,8 @@ enum bc_options_result { BC_OPTIONS_RUN, BC_OPTIONS_EXIT, BC_OPTIONS_WRONG };
 enum bc_options_result bc_options_read(struct bc_options *options, int argc, char **argv);
 
 /* Loads the configuration and what the command line sets over it. On failure returns false with a
- * sentence in `why`. */
+ * sentence in `err`. */
 bool bc_options_config(
-	const struct bc_options *options, struct bc_config *config, char *why, size_t why_room);
+	const struct bc_options *options, struct bc_config *config, char *err, size_t why_room);
 
 #endif

@@ -24,13 +24,13 @@ struct bc_recording_settings bc_recording_settings_default(void)
 	return (struct bc_recording_settings){.flight_ns = UINT64_C(10000000000)};
 }
 
-static bool complain(char *why, size_t room, const char *text)
+static bool complain(char *err, size_t errlen, const char *text)
 {
-	snprintf(why, room, "%s", text);
+	snprintf(err, errlen, "%s", text);
 	return false;
 }
 
-static bool read_mode(struct bc_recording_settings *s, const char *value, char *why, size_t room)
+static bool read_mode(struct bc_recording_settings *s, const char *value, char *err, size_t errlen)
 {
 	for (size_t i = 0; i < MODES; i++) {
 		if (strcmp(value, modes[i]) != 0)
@@ -38,29 +38,29 @@ static bool read_mode(struct bc_recording_settings *s, const char *value, char *
 		s->mode = (enum bc_record_mode)i;
 		return true;
 	}
-	return complain(why, room, "record is always, on-demand or flight");
+	return complain(err, errlen, "record is always, on-demand or flight");
 }
 
 static bool read_flight_time(
-	struct bc_recording_settings *s, const char *value, char *why, size_t room)
+	struct bc_recording_settings *s, const char *value, char *err, size_t errlen)
 {
 	return bc_time_read(&s->flight_ns, value) ||
-	       complain(why, room, "a time is a number of seconds, or with ms, s, m, h or d");
+	       complain(err, errlen, "a time is a number of seconds, or with ms, s, m, h or d");
 }
 
 static bool read_flight_size(
-	struct bc_recording_settings *s, const char *value, char *why, size_t room)
+	struct bc_recording_settings *s, const char *value, char *err, size_t errlen)
 {
 	uint64_t bytes;
 
 	if (!bc_size_read(&bytes, value, 1))
-		return complain(why, room, "a size is a number of bytes, or with K, M, G or T");
+		return complain(err, errlen, "a size is a number of bytes, or with K, M, G or T");
 	s->flight_bytes = bytes;
 	return true;
 }
 
 bool bc_recording_setting_read(struct bc_recording_settings *settings, struct bc_sampling *sampling,
-	const char *key, const char *value, char *why, size_t room)
+	const char *key, const char *value, char *err, size_t errlen)
 {
 	char what[200];
 	bool is_good;
@@ -76,10 +76,10 @@ bool bc_recording_setting_read(struct bc_recording_settings *settings, struct bc
 	} else if (strncmp(key, "metadata.", 9) == 0) {
 		is_good = bc_metadata_set(settings->metadata, key + 9, value, what, sizeof(what));
 	} else {
-		snprintf(why, room, "[recording] %.80s: no such key", key);
+		snprintf(err, errlen, "[recording] %.80s: no such key", key);
 		return false;
 	}
 	if (!is_good)
-		snprintf(why, room, "%.80s = %.200s: %s", key, value, what);
+		snprintf(err, errlen, "%.80s = %.200s: %s", key, value, what);
 	return is_good;
 }

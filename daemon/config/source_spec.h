@@ -21,8 +21,8 @@ struct bc_source_spec {
 	char usb[1024]; /* usb: its settings, for bc_usb_settings_read(); they are good */
 };
 
-/* Reads a specification. On failure returns false with a sentence in `why`. */
-bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *why, size_t why_room)
+/* Reads a specification. On failure returns false with a sentence in `err`. */
+bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *err, size_t why_room)
 	__attribute__((warn_unused_result));
 
 #endif

@@ -154,43 +154,44 @@ static const struct {
 	{"ftdi_mode", read_ftdi_mode, "sync-fifo or fifo"},
 };
 
-bool bc_usb_setting_read(
-	struct bc_usb_options *options, const char *key, const char *value, char *why, size_t room)
+bool bc_usb_setting_read(struct bc_usb_options *options, const char *key, const char *value,
+	char *err, size_t errlen)
 {
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		if (strcmp(settings[i].key, key) != 0)
 			continue;
 		if (settings[i].read(options, value))
 			return true;
-		snprintf(why, room, "%s = %.200s: %s is %s", key, value, key, settings[i].wants);
+		snprintf(err, errlen, "%s = %.200s: %s is %s", key, value, key, settings[i].wants);
 		return false;
 	}
-	int at = snprintf(why, room, "%.50s: a board has no such setting; there are", key);
+	int at = snprintf(err, errlen, "%.50s: a board has no such setting; there are", key);
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-		if (at > 0 && (size_t)at < room)
-			at += snprintf(why + at, room - (size_t)at, " %s", settings[i].key);
+		if (at > 0 && (size_t)at < errlen)
+			at += snprintf(err + at, errlen - (size_t)at, " %s", settings[i].key);
 	return false;
 }
 
-bool bc_usb_settings_read(struct bc_usb_options *options, const char *text, char *why, size_t room)
+bool bc_usb_settings_read(
+	struct bc_usb_options *options, const char *text, char *err, size_t errlen)
 {
 	char copy[1024];
 	char *rest = copy;
 	char *setting;
 
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy)) {
-		snprintf(why, room, "usb: its settings are too long");
+		snprintf(err, errlen, "usb: its settings are too long");
 		return false;
 	}
 	while (copy[0] != '\0' && (setting = strsep(&rest, ",")) != NULL) {
 		char *equals = strchr(setting, '=');
 		if (equals == NULL) {
-			snprintf(why, room, "'%s': a setting of usb: is KEY=VALUE, as serial=X",
+			snprintf(err, errlen, "'%s': a setting of usb: is KEY=VALUE, as serial=X",
 				setting);
 			return false;
 		}
 		*equals = '\0';
-		if (!bc_usb_setting_read(options, setting, equals + 1, why, room))
+		if (!bc_usb_setting_read(options, setting, equals + 1, err, errlen))
 			return false;
 	}
 	return true;

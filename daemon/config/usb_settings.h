@@ -8,12 +8,12 @@
 
 #include "capture/usb/usb_source.h"
 
-/* Sets one. On failure returns false with a sentence in `why`. */
+/* Sets one. On failure returns false with a sentence in `err`. */
 bool bc_usb_setting_read(struct bc_usb_options *options, const char *key, const char *value,
-	char *why, size_t why_room) __attribute__((warn_unused_result));
+	char *err, size_t why_room) __attribute__((warn_unused_result));
 
 /* Sets what "key=value,key=value" says; an empty text says nothing. */
-bool bc_usb_settings_read(struct bc_usb_options *options, const char *text, char *why,
+bool bc_usb_settings_read(struct bc_usb_options *options, const char *text, char *err,
 	size_t why_room) __attribute__((warn_unused_result));
 
 /* Whether two boards are configured alike. */

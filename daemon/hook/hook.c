@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "daemon/base/log_limit.h"
 #include "daemon/hook/hook_output.h"
 #include "daemon/hook/hook_process.h"
-#include "daemon/base/log_limit.h"
 
 /* Between SIGTERM and SIGKILL; after that at the end, before a command that doesn't even end then
  * (it waits for a dead file server) is left behind. */
@@ -89,7 +89,7 @@ static void tell_unlogged(struct bc_hook *h)
 	h->unlogged = 0;
 }
 
-/* The same failure over and over is only counted: bc_hook_look() tells it again. */
+/* The same failure over and over is only counted: bc_hook_poll() tells it again. */
 static void log_failure(struct bc_hook *h, const char *path, const char *error)
 {
 	if (strcmp(error, h->logged) == 0) {
@@ -105,14 +105,14 @@ static void log_failure(struct bc_hook *h, const char *path, const char *error)
 	h->log_after_ns = BC_LOG_WINDOW_NS;
 }
 
-void bc_hook_look(struct bc_hook *h, uint64_t now_ns)
+void bc_hook_poll(struct bc_hook *h, uint64_t now_ns)
 {
 	if (h->unlogged != 0 && now_ns >= h->logged_ns + h->log_after_ns) {
 		tell_unlogged(h);
 		h->logged_ns = now_ns;
 		h->log_after_ns = bc_log_next_window(h->log_after_ns);
 	}
-	bc_log_limits_look(&h->limits, now_ns);
+	bc_log_limits_poll(&h->limits, now_ns);
 }
 
 static void fail(struct bc_hook *h, const char *path, int status, const char *error)
@@ -256,7 +256,7 @@ static void on_process_end(void *context)
 /* Unless it has ended in its time, and the loop was held up. */
 static void end_command(struct bc_hook *h)
 {
-	if (h->state != HOOK_RUNNING || !bc_hook_process_look(&h->process))
+	if (h->state != HOOK_RUNNING || !bc_hook_process_poll(&h->process))
 		return;
 	h->state = HOOK_TERMED;
 	h->was_ended = true;
@@ -279,7 +279,7 @@ static void on_run_timer(uv_timer_t *timer)
 			uv_timer_start(timer, on_run_timer, KILL_MS, 0);
 		break;
 	case HOOK_KILLED: /* the end doesn't wait for it */
-		if (!bc_hook_process_look(&h->process))
+		if (!bc_hook_process_poll(&h->process))
 			break;
 		fail(h, h->running->path, -1, "doesn't end when it is killed");
 		conclude(h);

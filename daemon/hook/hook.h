@@ -13,7 +13,7 @@
  *
  *     bc_hook_open()
  *     bc_hook_add() ...       for each sealed file
- *     bc_hook_look() ...      once a second
+ *     bc_hook_poll() ...      once a second
  *     bc_hook_finish()        no more will come; done() when the last command has ended
  *     bc_hook_close()
  *
@@ -63,7 +63,7 @@ int bc_hook_set(struct bc_hook *hook, const char *command, uint64_t timeout_ns) 
 void bc_hook_add(struct bc_hook *hook, const struct bc_hook_file *file);
 
 /* To be called once a second, with bc_now_ns(): tells what was only counted of failures. */
-void bc_hook_look(struct bc_hook *hook, uint64_t now_ns);
+void bc_hook_poll(struct bc_hook *hook, uint64_t now_ns);
 
 /* Files that wait, the one whose command runs among them; and those whose command failed or was not
  * run, since the start. */

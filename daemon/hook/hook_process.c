@@ -69,7 +69,7 @@ static void start(uv_work_t *work)
 	p->start_error = -rc;
 }
 
-bool bc_hook_process_look(struct bc_hook_process *p)
+bool bc_hook_process_poll(struct bc_hook_process *p)
 {
 	if (!p->is_running || waitpid(p->pid, &p->status, WNOHANG) == 0)
 		return true;
@@ -82,7 +82,7 @@ bool bc_hook_process_look(struct bc_hook_process *p)
 static void on_child(uv_signal_t *signal, int number)
 {
 	(void)number;
-	bc_hook_process_look(signal->data);
+	bc_hook_process_poll(signal->data);
 }
 
 static void on_part_closed(struct bc_hook_process *p)
@@ -112,7 +112,7 @@ static void on_started(uv_work_t *work, int status)
 		p->on_end(p->context);
 		return;
 	}
-	bc_hook_process_look(p); /* it may have ended before this was known */
+	bc_hook_process_poll(p); /* it may have ended before this was known */
 }
 
 void bc_hook_process_init(

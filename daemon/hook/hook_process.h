@@ -35,7 +35,7 @@ struct bc_hook_process {
 };
 
 /* Nothing runs. on_end() is called for each run that ends, or can't be started, never from within
- * another call than bc_hook_process_look(). */
+ * another call than bc_hook_process_poll(). */
 void bc_hook_process_init(struct bc_hook_process *process, uv_loop_t *loop,
 	void (*on_end)(void *context), void *context);
 
@@ -46,7 +46,7 @@ int bc_hook_process_start(struct bc_hook_process *process, const char *command, 
 	char **environment, int output_fd) BC_MUST_CHECK;
 
 /* Whether it runs still: on_end() is called from within when it does not. */
-bool bc_hook_process_look(struct bc_hook_process *process);
+bool bc_hook_process_poll(struct bc_hook_process *process);
 
 /* Sends a signal to all of its process group, if it runs; as soon as it does. */
 void bc_hook_process_signal(struct bc_hook_process *process, int number);

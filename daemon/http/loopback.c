@@ -32,7 +32,7 @@ static bool set_v6(struct bc_loopback *loopback, uint16_t port)
 	return true;
 }
 
-bool bc_loopback_read(struct bc_loopback *loopback, const char *text, char *why, size_t room)
+bool bc_loopback_read(struct bc_loopback *loopback, const char *text, char *err, size_t errlen)
 {
 	char host[64];
 	uint64_t port;
@@ -50,7 +50,7 @@ bool bc_loopback_read(struct bc_loopback *loopback, const char *text, char *why,
 					       : set_v4(loopback, host, (uint16_t)port))
 			return true;
 	}
-	snprintf(why, room, "an address of this machine alone: 127.0.0.1:PORT or [::1]:PORT");
+	snprintf(err, errlen, "an address of this machine alone: 127.0.0.1:PORT or [::1]:PORT");
 	return false;
 }
 

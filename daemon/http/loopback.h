@@ -14,8 +14,8 @@ struct bc_loopback {
 };
 
 /* Reads 127.x.x.x:PORT or [::1]:PORT, PORT from 1 to 65535; the empty text is none. On failure
- * returns false with a sentence in `why`. */
-bool bc_loopback_read(struct bc_loopback *loopback, const char *text, char *why, size_t room)
+ * returns false with a sentence in `err`. */
+bool bc_loopback_read(struct bc_loopback *loopback, const char *text, char *err, size_t errlen)
 	__attribute__((warn_unused_result));
 
 /* Listens there. Returns a socket that doesn't block, for the caller to close, or a negative

@@ -7,28 +7,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum bc_right {
-	BC_RIGHT_RECORD,   /* start and stop recordings */
-	BC_RIGHT_ROTATE,   /* begin a new segment */
-	BC_RIGHT_MARK,     /* set marks */
-	BC_RIGHT_NOTE,     /* note metadata */
-	BC_RIGHT_SNAPSHOT, /* write out the flight recorder */
-	BC_RIGHT_TRIGGER,  /* arm and disarm triggers */
-	BC_RIGHT_REPLAY,   /* start and cancel replays */
-	BC_RIGHTS,
+enum bc_permission {
+	BC_PERMISSION_RECORD,   /* start and stop recordings */
+	BC_PERMISSION_ROTATE,   /* begin a new segment */
+	BC_PERMISSION_MARK,     /* set marks */
+	BC_PERMISSION_NOTE,     /* note metadata */
+	BC_PERMISSION_SNAPSHOT, /* write out the flight recorder */
+	BC_PERMISSION_TRIGGER,  /* arm and disarm triggers */
+	BC_PERMISSION_REPLAY,   /* start and cancel replays */
+	BC_PERMISSIONS,
 };
 
-static inline uint32_t bc_right_bit(enum bc_right right)
+static inline uint32_t bc_right_bit(enum bc_permission right)
 {
 	return UINT32_C(1) << right;
 }
 
 /* "record", "rotate", ... */
-const char *bc_right_name(enum bc_right right);
+const char *bc_permission_name(enum bc_permission right);
 
 /* Reads names with commas or blanks between them; none is no right. On failure returns false with a
- * sentence in `why`. */
-bool bc_rights_read(uint32_t *rights, const char *text, char *why, size_t room)
+ * sentence in `err`. */
+bool bc_permissions_parse(uint32_t *rights, const char *text, char *err, size_t errlen)
 	__attribute__((warn_unused_result));
 
 #endif

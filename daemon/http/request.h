@@ -45,7 +45,8 @@ const char *bc_request_content_type(const struct bc_request *request);
 bool bc_request_is_owner(const struct bc_request *request);
 
 /* Answers. `text` is allocated, and freed by the server; NULL stands for memory that ran out, and
- * gives 500; a long one too many (daemon/http/server.h) gives 503. `allow` is for 405, else NULL. */
+ * gives 500; a long one too many (daemon/http/server.h) gives 503. `allow` is for 405, else NULL.
+ */
 void bc_request_answer(struct bc_request *request, unsigned status, const char *content_type,
 	char *text, const char *allow);
 

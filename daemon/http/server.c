@@ -237,12 +237,12 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 }
 
 static void on_completed(void *context, struct MHD_Connection *mhd, void **request,
-	enum MHD_RequestTerminationCode why)
+	enum MHD_RequestTerminationCode err)
 {
 	struct bc_connection *connection = connection_of(mhd);
 
 	(void)context;
-	(void)why;
+	(void)err;
 	bc_request_completed(*request);
 	*request = NULL;
 	connection->request = NULL;

@@ -14,11 +14,11 @@
 #include "formats/bus/chunk_split.h"
 #include "formats/bus/stamp.h"
 
-struct bc_lane {
-	struct bc_lane_options options;
+struct bc_channel {
+	struct bc_channel_options options;
 	struct bc_counts *counts;
 	uv_timer_t flush;
-	enum bc_lane_state state;
+	enum bc_channel_state state;
 
 	struct bc_slot *filling;
 	uint64_t tick; /* of the latest record; where a chunk without records goes on */
@@ -26,10 +26,10 @@ struct bc_lane {
 	/* Gaps that wait for a chunk, one of each cause; kind 0: none. */
 	struct bc_event pending[BC_GAP_CAUSES];
 	uint64_t pending_since_ns[BC_GAP_CAUSES];
-	struct bc_flight flight;
+	struct bc_overwrite_ring flight;
 	uint64_t clock_hz;
 	bool is_sifting; /* the records that are being stamped are to be sifted */
-	struct bc_sift_state sift;
+	struct bc_record_filter_state sift;
 	bool may_record; /* triggers may begin a recording */
 	bool has_begun;  /* the decoder has asked for a chunk */
 	uint32_t scan;   /* of the chunk being filled, where triggers are looked for next */
@@ -37,7 +37,7 @@ struct bc_lane {
 	struct bc_gap_sum gaps[BC_GAP_CAUSES];
 
 	/* The recording under way. */
-	const struct bc_recording *recording;
+	const struct bc_recording_info *recording;
 	uint64_t sent; /* records of it, handed on */
 	uint64_t records_max;
 	bool is_fresh; /* no delta leads into its first record */
@@ -47,22 +47,22 @@ struct bc_lane {
 
 	/* One whose last chunk is still to be sent: `last` if it is filled already. Gaps that wait
 	 * are its own until then. */
-	const struct bc_recording *ending;
+	const struct bc_recording_info *ending;
 	struct bc_slot *last;
 };
 
 /* Records in the chunk being filled. */
-static inline uint32_t filled(const struct bc_lane *l)
+static inline uint32_t filled(const struct bc_channel *l)
 {
 	return l->filling != NULL ? l->filling->chunk.info.records : 0;
 }
 
 /* Where in the chunk being filled the recording has all it may hold; if nowhere, its end. */
-static uint32_t full_position(const struct bc_lane *l)
+static uint32_t full_position(const struct bc_channel *l)
 {
 	uint32_t have = filled(l);
 
-	if (l->state != BC_LANE_RECORDING || l->records_max == 0 ||
+	if (l->state != BC_CHANNEL_RECORDING || l->records_max == 0 ||
 		l->records_max - l->sent >= have)
 		return have;
 	return (uint32_t)(l->records_max - l->sent);
@@ -70,7 +70,7 @@ static uint32_t full_position(const struct bc_lane *l)
 
 /* Gaps that wait for a chunk */
 
-static uint32_t count_pending(const struct bc_lane *l)
+static uint32_t count_pending(const struct bc_channel *l)
 {
 	uint32_t count = 0;
 
@@ -80,7 +80,7 @@ static uint32_t count_pending(const struct bc_lane *l)
 }
 
 /* Puts them at the end of a chunk, which must have room for them. */
-static void write_pending(struct bc_lane *l, struct bc_chunk *chunk)
+static void write_pending(struct bc_channel *l, struct bc_chunk *chunk)
 {
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		struct bc_event *gap = &l->pending[cause];
@@ -93,7 +93,7 @@ static void write_pending(struct bc_lane *l, struct bc_chunk *chunk)
 	}
 }
 
-static void forget_pending(struct bc_lane *l)
+static void forget_pending(struct bc_channel *l)
 {
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		l->pending[cause].kind = 0;
@@ -102,16 +102,16 @@ static void forget_pending(struct bc_lane *l)
 /* Slots */
 
 /* A chunk gets nothing more. */
-static void leave_chunk(struct bc_lane *l, const struct bc_chunk *chunk)
+static void leave_chunk(struct bc_channel *l, const struct bc_chunk *chunk)
 {
 	if (l->options.viewer != NULL)
 		l->options.viewer->end(l->options.viewer->context, chunk);
 	if (l->options.watch != NULL)
-		bc_watch_leave(l->options.watch, chunk);
+		bc_trigger_engine_leave(l->options.watch, chunk);
 }
 
 /* A chunk's records are nobody's: counted, and the chunk is empty. */
-static void discard(struct bc_lane *l, struct bc_chunk *chunk)
+static void discard(struct bc_channel *l, struct bc_chunk *chunk)
 {
 	l->counts->in_flight -= chunk->info.records;
 	l->counts->dropped_idle += chunk->info.records;
@@ -119,16 +119,17 @@ static void discard(struct bc_lane *l, struct bc_chunk *chunk)
 }
 
 /* Gives up the oldest chunk that is held in flight, of which there must be one. */
-static void drop_oldest(struct bc_lane *l)
+static void drop_oldest(struct bc_channel *l)
 {
-	struct bc_slot *slot = bc_flight_take(&l->flight);
+	struct bc_slot *slot = bc_overwrite_ring_pop(&l->flight);
 
 	discard(l, &slot->chunk);
 	bc_pipeline_give_back(l->options.pipeline, slot);
 }
 
 /* Hands on a slot of the recording under way. */
-static void send_slot(struct bc_lane *l, struct bc_slot *slot, const struct bc_recording *recording)
+static void send_slot(
+	struct bc_channel *l, struct bc_slot *slot, const struct bc_recording_info *recording)
 {
 	struct bc_chunk_info *info = &slot->chunk.info;
 
@@ -141,14 +142,14 @@ static void send_slot(struct bc_lane *l, struct bc_slot *slot, const struct bc_r
 
 /* Sends the ended recording's last chunk, or an empty one, with what waits for it. Returns false
  * when there is none to send yet. */
-static bool send_end(struct bc_lane *l)
+static bool send_end(struct bc_channel *l)
 {
 	while (l->last == NULL || !bc_chunk_has_room(&l->last->chunk, count_pending(l)) ||
 		(l->last->raw != NULL &&
 			!bc_raw_block_has_room(l->last->raw, l->raw.waiting_count, 0))) {
 		if (l->last != NULL)
 			send_slot(l, l->last, l->ending);
-		l->last = bc_pipeline_take(l->options.pipeline);
+		l->last = bc_pipeline_pop(l->options.pipeline);
 		if (l->last == NULL)
 			return false;
 		l->last->cut_after = false;
@@ -163,21 +164,21 @@ static bool send_end(struct bc_lane *l)
 		bc_raw_keep_settle(&l->raw, l->last->raw);
 	l->last->cut_after = true;
 	l->last->is_last = true;
-	const struct bc_recording *ending = l->ending;
+	const struct bc_recording_info *ending = l->ending;
 	l->ending = NULL;
 	send_slot(l, l->last, ending);
 	l->last = NULL;
 	return true;
 }
 
-/* An empty slot that goes on where the lane is; NULL: none is free. */
-static struct bc_slot *open_slot(struct bc_lane *l)
+/* An empty slot that goes on where the channel is; NULL: none is free. */
+static struct bc_slot *open_slot(struct bc_channel *l)
 {
 	if (l->ending != NULL && !send_end(l))
 		return NULL;
-	struct bc_slot *slot = bc_pipeline_take(l->options.pipeline);
-	if (slot == NULL && l->state == BC_LANE_FLIGHT) {
-		slot = bc_flight_take(&l->flight);
+	struct bc_slot *slot = bc_pipeline_pop(l->options.pipeline);
+	if (slot == NULL && l->state == BC_CHANNEL_FLIGHT) {
+		slot = bc_overwrite_ring_pop(&l->flight);
 		if (slot != NULL)
 			discard(l, &slot->chunk);
 	}
@@ -196,13 +197,13 @@ static struct bc_slot *open_slot(struct bc_lane *l)
 }
 
 /* Makes room in the flight recorder for one chunk more than `behind` records. */
-static void trim_flight(struct bc_lane *l, uint64_t behind)
+static void trim_flight(struct bc_channel *l, uint64_t behind)
 {
-	while (bc_flight_is_over(&l->flight, behind, uv_hrtime()))
+	while (bc_overwrite_ring_is_over(&l->flight, behind, uv_hrtime()))
 		drop_oldest(l);
 }
 
-void bc_lane_submit(struct bc_lane *l)
+void bc_channel_submit(struct bc_channel *l)
 {
 	struct bc_slot *slot = l->filling;
 
@@ -210,14 +211,14 @@ void bc_lane_submit(struct bc_lane *l)
 		return;
 	leave_chunk(l, &slot->chunk);
 	switch (l->state) {
-	case BC_LANE_IDLE:
+	case BC_CHANNEL_IDLE:
 		discard(l, &slot->chunk);
 		return;
-	case BC_LANE_FLIGHT:
+	case BC_CHANNEL_FLIGHT:
 		trim_flight(l, slot->chunk.info.records);
-		bc_flight_add(&l->flight, slot);
+		bc_overwrite_ring_add(&l->flight, slot);
 		break;
-	case BC_LANE_RECORDING:
+	case BC_CHANNEL_RECORDING:
 		uv_timer_stop(&l->flush);
 		send_slot(l, slot, l->recording);
 		break;
@@ -227,7 +228,7 @@ void bc_lane_submit(struct bc_lane *l)
 
 /* Sends the chunk being filled, or an empty one, to carry a cut. Returns false when there is none
  * to send. */
-static bool send_cut(struct bc_lane *l)
+static bool send_cut(struct bc_channel *l)
 {
 	if (l->filling == NULL)
 		l->filling = open_slot(l);
@@ -246,7 +247,7 @@ static bool send_cut(struct bc_lane *l)
 
 /* The chunk being filled, with room for the gaps that wait, one event more and an anchor; NULL when
  * none is free. */
-static struct bc_chunk *filling_chunk(struct bc_lane *l, uint32_t epoch)
+static struct bc_chunk *filling_chunk(struct bc_channel *l, uint32_t epoch)
 {
 	uint32_t events = count_pending(l) + 2;
 
@@ -255,7 +256,7 @@ static struct bc_chunk *filling_chunk(struct bc_lane *l, uint32_t epoch)
 	if (l->filling != NULL && !bc_chunk_is_empty(&l->filling->chunk) &&
 		(l->filling->chunk.info.epoch != epoch ||
 			!bc_chunk_has_room(&l->filling->chunk, events)))
-		bc_lane_submit(l);
+		bc_channel_submit(l);
 	l->epoch = epoch;
 	if (l->filling != NULL && bc_chunk_is_empty(&l->filling->chunk)) {
 		/* Taken for samples that were all dropped, or raw bytes, or left by a chunk that
@@ -275,10 +276,10 @@ static struct bc_chunk *filling_chunk(struct bc_lane *l, uint32_t epoch)
 	return &l->filling->chunk;
 }
 
-struct bc_chunk *bc_lane_chunk(struct bc_lane *l, struct bc_stamper *stamper)
+struct bc_chunk *bc_channel_chunk(struct bc_channel *l, struct bc_stamper *stamper)
 {
 	l->has_begun = true;
-	bc_lane_check_full(l);
+	bc_channel_check_full(l);
 	if (l->epoch != stamper->epoch)
 		l->tick = stamper->tick;
 	if (l->is_fresh)
@@ -286,13 +287,13 @@ struct bc_chunk *bc_lane_chunk(struct bc_lane *l, struct bc_stamper *stamper)
 	l->is_fresh = false;
 	struct bc_chunk *chunk = filling_chunk(l, stamper->epoch);
 	l->is_sifting = chunk != NULL && l->options.sift != NULL &&
-			!bc_sift_keeps_all(l->options.sift);
+			!bc_record_filter_keeps_all(l->options.sift);
 	if (l->is_sifting)
-		bc_sift_begin(&l->sift, stamper, chunk);
+		bc_record_filter_begin(&l->sift, stamper, chunk);
 	return chunk;
 }
 
-void bc_lane_set_wall(struct bc_lane *l, int64_t wall_ns)
+void bc_channel_set_wall(struct bc_channel *l, int64_t wall_ns)
 {
 	if (l->filling != NULL && l->filling->chunk.info.records == 0)
 		l->filling->chunk.info.wall_ns = wall_ns;
@@ -301,7 +302,7 @@ void bc_lane_set_wall(struct bc_lane *l, int64_t wall_ns)
 static void on_flush(uv_timer_t *timer);
 
 /* Something is in the chunk being filled: it waits no longer than so. */
-static void time_flush(struct bc_lane *l)
+static void time_flush(struct bc_channel *l)
 {
 	if (!uv_is_active((uv_handle_t *)&l->flush))
 		uv_timer_start(&l->flush, on_flush, l->options.flush_ns / 1000000, 0);
@@ -310,37 +311,38 @@ static void time_flush(struct bc_lane *l)
 /* A flush of a busy pipeline would only make chunks smaller and more. */
 static void on_flush(uv_timer_t *timer)
 {
-	struct bc_lane *l = timer->data;
+	struct bc_channel *l = timer->data;
 
 	if (bc_pipeline_is_busy(l->options.pipeline))
 		time_flush(l);
 	else
-		bc_lane_submit(l);
+		bc_channel_submit(l);
 }
 
 /* Takes out of the new records what isn't wanted. Returns how many stay. */
-static uint32_t sift(struct bc_lane *l, struct bc_stamper *stamper, uint32_t kept)
+static uint32_t sift(struct bc_channel *l, struct bc_stamper *stamper, uint32_t kept)
 {
 	if (!l->is_sifting)
 		return kept;
-	uint32_t removed = bc_sift_records(
+	uint32_t removed = bc_record_filter_records(
 		l->options.sift, &l->sift, stamper, &l->filling->chunk, l->clock_hz);
 	l->counts->dropped_filtered += removed;
 	return kept - removed;
 }
 
-uint32_t bc_lane_actions(const struct bc_lane *l)
+uint32_t bc_channel_actions(const struct bc_channel *l)
 {
-	bool can_start = l->state != BC_LANE_RECORDING && l->may_record && bc_lane_is_ready(l);
-	bool can_stop = l->state == BC_LANE_RECORDING;
+	bool can_start = l->state != BC_CHANNEL_RECORDING && l->may_record &&
+			 bc_channel_is_ready(l);
+	bool can_stop = l->state == BC_CHANNEL_RECORDING;
 	uint32_t actions = 0;
 
 	/* Before anything has come there is no place to mark, and nothing held. */
-	if (l->state != BC_LANE_IDLE && l->has_begun)
+	if (l->state != BC_CHANNEL_IDLE && l->has_begun)
 		actions |= 1u << BC_ACTION_MARK;
 	if (can_start)
 		actions |= 1u << BC_ACTION_START | 1u << BC_ACTION_TOGGLE;
-	if (can_start && l->state == BC_LANE_FLIGHT && l->has_begun)
+	if (can_start && l->state == BC_CHANNEL_FLIGHT && l->has_begun)
 		actions |= 1u << BC_ACTION_SNAPSHOT;
 	if (can_stop)
 		actions |= 1u << BC_ACTION_STOP | 1u << BC_ACTION_TOGGLE;
@@ -348,7 +350,7 @@ uint32_t bc_lane_actions(const struct bc_lane *l)
 }
 
 /* The next hit before position `end` of the chunk being filled: the watch sees no more of it. */
-static bool next_hit(struct bc_lane *l, uint32_t end, struct bc_hit *hit)
+static bool next_hit(struct bc_channel *l, uint32_t end, struct bc_trigger_match *hit)
 {
 	struct bc_chunk *chunk = &l->filling->chunk;
 	uint32_t records = chunk->info.records;
@@ -357,7 +359,7 @@ static bool next_hit(struct bc_lane *l, uint32_t end, struct bc_hit *hit)
 
 	chunk->info.records = end;
 	chunk->info.last_tick = end_tick;
-	bool is_hit = bc_watch_next(l->options.watch, chunk, &l->scan, l->clock_hz, hit);
+	bool is_hit = bc_trigger_engine_next(l->options.watch, chunk, &l->scan, l->clock_hz, hit);
 	chunk->info.records = records;
 	chunk->info.last_tick = last_tick;
 	return is_hit;
@@ -365,43 +367,45 @@ static bool next_hit(struct bc_lane *l, uint32_t end, struct bc_hit *hit)
 
 /* Looks for triggers in the records from `from` on. What they set off may move those that are still
  * to be looked at, or end the recording before them. */
-static void watch_records(struct bc_lane *l, uint32_t from)
+static void watch_records(struct bc_channel *l, uint32_t from)
 {
-	struct bc_watch *watch = l->options.watch;
-	struct bc_hit hit;
+	struct bc_trigger_engine *watch = l->options.watch;
+	struct bc_trigger_match hit;
 
-	if (watch == NULL || bc_watch_is_empty(watch))
+	if (watch == NULL || bc_trigger_engine_is_empty(watch))
 		return;
 	l->scan = from;
 	while (l->filling != NULL) {
 		uint32_t end = full_position(l);
-		watch->actions = bc_lane_actions(l);
+		watch->actions = bc_channel_actions(l);
 		if (!next_hit(l, end, &hit)) {
 			if (end == filled(l))
 				return;
 			l->options.on_full(l->options.session, end);
-			assert(l->state != BC_LANE_RECORDING);
+			assert(l->state != BC_CHANNEL_RECORDING);
 			continue;
 		}
-		bc_watch_acted(watch, &hit);
-		bc_watch_record(&l->filling->chunk, &hit);
+		bc_trigger_engine_acted(watch, &hit);
+		bc_trigger_engine_record(&l->filling->chunk, &hit);
 		l->options.on_hit(l->options.context, &hit);
 	}
 }
 
 /* Shows what is new to all that look at it. */
-static void show(struct bc_lane *l, uint32_t from, uint64_t tick_before)
+static void show(struct bc_channel *l, uint32_t from, uint64_t tick_before)
 {
-	const struct bc_lane_viewer *viewer = l->options.viewer;
+	const struct bc_channel_viewer *viewer = l->options.viewer;
 	const struct bc_chunk *chunk = &l->filling->chunk;
 
 	if (viewer != NULL)
 		viewer->records(viewer->context, chunk, from,
-			l->state == BC_LANE_RECORDING ? l->sent + from : UINT64_MAX, tick_before);
+			l->state == BC_CHANNEL_RECORDING ? l->sent + from : UINT64_MAX,
+			tick_before);
 	watch_records(l, from);
 }
 
-void bc_lane_took(struct bc_lane *l, struct bc_stamper *stamper, const struct bc_stamped *stamped)
+void bc_channel_consumed(
+	struct bc_channel *l, struct bc_stamper *stamper, const struct bc_stamped *stamped)
 {
 	struct bc_chunk_info *info = &l->filling->chunk.info;
 	struct bc_counts *c = l->counts;
@@ -421,33 +425,33 @@ void bc_lane_took(struct bc_lane *l, struct bc_stamper *stamper, const struct bc
 	if (l->filling == NULL)
 		return;
 	switch (l->state) {
-	case BC_LANE_IDLE:
+	case BC_CHANNEL_IDLE:
 		leave_chunk(l, &l->filling->chunk);
 		discard(l, &l->filling->chunk);
 		break;
-	case BC_LANE_FLIGHT:
-		if (bc_flight_wants(&l->flight, l->filling->since_ns, l->last_ns))
-			bc_lane_submit(l);
+	case BC_CHANNEL_FLIGHT:
+		if (bc_overwrite_ring_wants(&l->flight, l->filling->since_ns, l->last_ns))
+			bc_channel_submit(l);
 		break;
-	case BC_LANE_RECORDING:
+	case BC_CHANNEL_RECORDING:
 		time_flush(l);
-		bc_lane_check_full(l);
+		bc_channel_check_full(l);
 		break;
 	}
 }
 
 /* Gaps, and events that are carried over */
 
-/* Adds to what bc_lane_take_gaps() takes. */
+/* Adds to what bc_channel_pop_gaps() takes. */
 static void sum_gap(
-	struct bc_lane *l, enum bc_gap_cause cause, uint64_t gaps, uint64_t lost, bool exact)
+	struct bc_channel *l, enum bc_gap_cause cause, uint64_t gaps, uint64_t lost, bool exact)
 {
 	l->gaps[cause].gaps += gaps;
 	l->gaps[cause].lost += lost;
 	l->gaps[cause].is_inexact = l->gaps[cause].is_inexact || !exact;
 }
 
-static struct bc_event *placed_gap(struct bc_lane *l, enum bc_gap_cause cause)
+static struct bc_event *placed_gap(struct bc_channel *l, enum bc_gap_cause cause)
 {
 	struct bc_chunk *chunk = l->filling != NULL ? &l->filling->chunk : NULL;
 
@@ -461,7 +465,7 @@ static struct bc_event *placed_gap(struct bc_lane *l, enum bc_gap_cause cause)
 	return NULL;
 }
 
-static struct bc_event *pending_gap(struct bc_lane *l, enum bc_gap_cause cause)
+static struct bc_event *pending_gap(struct bc_channel *l, enum bc_gap_cause cause)
 {
 	struct bc_event *gap = placed_gap(l, cause);
 
@@ -475,34 +479,34 @@ static struct bc_event *pending_gap(struct bc_lane *l, enum bc_gap_cause cause)
 			.exact = true,
 		};
 		l->pending_since_ns[cause] = uv_hrtime();
-		l->counts->gaps += l->state != BC_LANE_IDLE;
-		if (l->state != BC_LANE_IDLE)
+		l->counts->gaps += l->state != BC_CHANNEL_IDLE;
+		if (l->state != BC_CHANNEL_IDLE)
 			sum_gap(l, cause, 1, 0, true);
 	}
 	return gap;
 }
 
-void bc_lane_gap(struct bc_lane *l, enum bc_gap_cause cause, uint64_t lost, bool exact)
+void bc_channel_gap(struct bc_channel *l, enum bc_gap_cause cause, uint64_t lost, bool exact)
 {
-	bc_lane_gap_lasting(l, cause, lost, exact, 0);
+	bc_channel_gap_lasting(l, cause, lost, exact, 0);
 }
 
-void bc_lane_gap_lasting(
-	struct bc_lane *l, enum bc_gap_cause cause, uint64_t lost, bool exact, uint64_t duration_ns)
+void bc_channel_gap_lasting(struct bc_channel *l, enum bc_gap_cause cause, uint64_t lost,
+	bool exact, uint64_t duration_ns)
 {
 	if (l->ending != NULL)
 		return; /* nothing is kept now, and what waits is the ended recording's */
 	struct bc_event *gap = pending_gap(l, cause);
-	if (l->state != BC_LANE_IDLE)
+	if (l->state != BC_CHANNEL_IDLE)
 		sum_gap(l, cause, 0, lost, exact);
 	gap->value += lost;
 	gap->exact = gap->exact && exact;
 	gap->duration_ns += duration_ns;
 }
 
-void bc_lane_dropped(struct bc_lane *l, const struct bc_stamped *stamped)
+void bc_channel_dropped(struct bc_channel *l, const struct bc_stamped *stamped)
 {
-	bool is_stuck = bc_pipeline_report(l->options.pipeline)->is_stuck;
+	bool is_stuck = bc_pipeline_stats(l->options.pipeline)->is_stuck;
 	enum bc_gap_cause cause = is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER;
 	struct bc_counts *c = l->counts;
 
@@ -513,7 +517,7 @@ void bc_lane_dropped(struct bc_lane *l, const struct bc_stamped *stamped)
 	l->last_ns = uv_hrtime();
 	if (l->options.viewer != NULL)
 		l->options.viewer->passed(l->options.viewer->context, stamped->kept);
-	if (l->state == BC_LANE_IDLE || l->ending != NULL) {
+	if (l->state == BC_CHANNEL_IDLE || l->ending != NULL) {
 		c->dropped_idle += stamped->kept;
 		return;
 	}
@@ -527,31 +531,31 @@ void bc_lane_dropped(struct bc_lane *l, const struct bc_stamped *stamped)
 	gap->duration_ns = uv_hrtime() - l->pending_since_ns[cause];
 }
 
-void bc_lane_take_gaps(struct bc_lane *l, struct bc_gap_sum sums[BC_GAP_CAUSES])
+void bc_channel_pop_gaps(struct bc_channel *l, struct bc_gap_sum sums[BC_GAP_CAUSES])
 {
 	memcpy(sums, l->gaps, sizeof(l->gaps));
 	memset(l->gaps, 0, sizeof(l->gaps));
 }
 
-bool bc_lane_event(struct bc_lane *l, struct bc_stamper *stamper, const struct bc_event *event,
-	const char *text)
+bool bc_channel_event(struct bc_channel *l, struct bc_stamper *stamper,
+	const struct bc_event *event, const char *text)
 {
 	struct bc_event copy = *event;
-	struct bc_chunk *chunk = bc_lane_chunk(l, stamper);
+	struct bc_chunk *chunk = bc_channel_chunk(l, stamper);
 
 	if (chunk == NULL)
 		return false;
 	copy.position = chunk->info.records;
 	if (!bc_chunk_add_event(chunk, &copy, text)) {
-		bc_lane_submit(l); /* its texts are full */
-		chunk = bc_lane_chunk(l, stamper);
+		bc_channel_submit(l); /* its texts are full */
+		chunk = bc_channel_chunk(l, stamper);
 		if (chunk == NULL)
 			return false;
 		copy.position = 0;
 		if (!bc_chunk_add_event(chunk, &copy, text))
 			return true; /* longer than any chunk can hold: it came from no segment */
 	}
-	if (event->kind == BC_EVENT_GAP && l->state != BC_LANE_IDLE) {
+	if (event->kind == BC_EVENT_GAP && l->state != BC_CHANNEL_IDLE) {
 		l->counts->gaps++;
 		sum_gap(l, event->cause, 1, event->value, event->exact);
 	}
@@ -561,36 +565,37 @@ bool bc_lane_event(struct bc_lane *l, struct bc_stamper *stamper, const struct b
 /* Raw bytes */
 
 /* The block for so many entries and bytes more; NULL when none is free. */
-static struct bc_raw_block *filling_block(struct bc_lane *l, uint32_t entries, size_t bytes)
+static struct bc_raw_block *filling_block(struct bc_channel *l, uint32_t entries, size_t bytes)
 {
 	if (l->has_cut && !send_cut(l))
 		return NULL;
 	if (l->filling != NULL && !bc_raw_block_has_room(l->filling->raw, entries, bytes))
-		bc_lane_submit(l);
+		bc_channel_submit(l);
 	if (l->filling == NULL)
 		l->filling = open_slot(l);
 	return l->filling != NULL ? l->filling->raw : NULL;
 }
 
 /* What is left of a piece finds no block. */
-static void drop_raw(struct bc_lane *l, const struct bc_source_data *data, size_t left)
+static void drop_raw(struct bc_channel *l, const struct bc_source_data *data, size_t left)
 {
-	bool is_stuck = bc_pipeline_report(l->options.pipeline)->is_stuck;
+	bool is_stuck = bc_pipeline_stats(l->options.pipeline)->is_stuck;
 
 	bc_raw_keep_drop(
 		&l->raw, data, l->raw_kept, is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER, uv_hrtime());
 	l->counts->raw_dropped_bytes += left;
 }
 
-bool bc_lane_is_raw_fresh(const struct bc_lane *l)
+bool bc_channel_is_raw_fresh(const struct bc_channel *l)
 {
-	return l->options.keeps_raw && l->state == BC_LANE_RECORDING &&
+	return l->options.keeps_raw && l->state == BC_CHANNEL_RECORDING &&
 	       l->raw.form == BC_FORMAT_UNKNOWN;
 }
 
-bool bc_lane_keep_raw(struct bc_lane *l, const struct bc_source_data *data, bool is_live)
+bool bc_channel_keep_raw(struct bc_channel *l, const struct bc_source_data *data, bool is_live)
 {
-	if (!l->options.keeps_raw || l->state != BC_LANE_RECORDING || !bc_raw_is_form(data->format))
+	if (!l->options.keeps_raw || l->state != BC_CHANNEL_RECORDING ||
+		!bc_raw_is_form(data->format))
 		return true;
 	size_t count = data->broken == NULL ? data->count : 0;
 	do {
@@ -614,14 +619,14 @@ bool bc_lane_keep_raw(struct bc_lane *l, const struct bc_source_data *data, bool
 
 /* The end of segments and recordings */
 
-void bc_lane_cut(struct bc_lane *l)
+void bc_channel_cut(struct bc_channel *l)
 {
-	if (bc_lane_records(l) != 0)
+	if (bc_channel_records(l) != 0)
 		l->has_cut = !send_cut(l);
 }
 
 /* Parts what the chunk being filled holds from position `at` on: it stays, in a slot of its own. */
-static struct bc_slot *split_filling(struct bc_lane *l, uint32_t at)
+static struct bc_slot *split_filling(struct bc_channel *l, uint32_t at)
 {
 	struct bc_slot *slot = l->filling;
 
@@ -632,7 +637,7 @@ static struct bc_slot *split_filling(struct bc_lane *l, uint32_t at)
 		leave_chunk(l, &slot->chunk);
 		return slot;
 	}
-	struct bc_slot *rest = bc_pipeline_take(l->options.pipeline);
+	struct bc_slot *rest = bc_pipeline_pop(l->options.pipeline);
 	uint32_t over = slot->chunk.info.records - at;
 	if (rest == NULL) {
 		bc_chunk_drop_back(&slot->chunk, at);
@@ -653,11 +658,11 @@ static struct bc_slot *split_filling(struct bc_lane *l, uint32_t at)
 	return slot;
 }
 
-void bc_lane_finish(struct bc_lane *l, uint32_t at)
+void bc_channel_finish(struct bc_channel *l, uint32_t at)
 {
 	uint32_t full_at = full_position(l);
 
-	assert(l->state == BC_LANE_RECORDING);
+	assert(l->state == BC_CHANNEL_RECORDING);
 	uv_timer_stop(&l->flush);
 	at = full_at < filled(l) && full_at < at ? full_at : at;
 	l->last = split_filling(l, at);
@@ -665,11 +670,11 @@ void bc_lane_finish(struct bc_lane *l, uint32_t at)
 	l->recording = NULL;
 	l->has_cut = false;
 	l->records_max = 0;
-	l->state = l->options.is_flight ? BC_LANE_FLIGHT : BC_LANE_IDLE;
+	l->state = l->options.is_flight ? BC_CHANNEL_FLIGHT : BC_CHANNEL_IDLE;
 	send_end(l);
 }
 
-void bc_lane_on_room(struct bc_lane *l)
+void bc_channel_on_space(struct bc_channel *l)
 {
 	if (l->ending != NULL)
 		send_end(l);
@@ -677,12 +682,12 @@ void bc_lane_on_room(struct bc_lane *l)
 
 /* The beginning of recordings */
 
-bool bc_lane_is_ready(const struct bc_lane *l)
+bool bc_channel_is_ready(const struct bc_channel *l)
 {
 	return l->recording == NULL && l->ending == NULL;
 }
 
-static void drop_front(struct bc_lane *l, struct bc_chunk *chunk, uint32_t n)
+static void drop_front(struct bc_channel *l, struct bc_chunk *chunk, uint32_t n)
 {
 	bc_chunk_drop_front(chunk, n);
 	if (l->filling != NULL && chunk == &l->filling->chunk)
@@ -692,12 +697,12 @@ static void drop_front(struct bc_lane *l, struct bc_chunk *chunk, uint32_t n)
 }
 
 /* Gives up what is held beyond the last `records` of it. */
-static void keep_records(struct bc_lane *l, uint64_t records)
+static void keep_records(struct bc_channel *l, uint64_t records)
 {
 	uint32_t behind = filled(l);
 	struct bc_slot *oldest;
 
-	while ((oldest = bc_flight_peek(&l->flight)) != NULL) {
+	while ((oldest = bc_overwrite_ring_peek(&l->flight)) != NULL) {
 		uint64_t held = l->flight.records + behind;
 		if (held <= records)
 			return;
@@ -714,12 +719,12 @@ static void keep_records(struct bc_lane *l, uint64_t records)
 }
 
 /* Gives up what arrived before a moment; of the chunk being filled nothing at or behind `at`. */
-static void keep_since(struct bc_lane *l, uint64_t ns, uint32_t at)
+static void keep_since(struct bc_channel *l, uint64_t ns, uint32_t at)
 {
 	struct bc_slot *oldest;
 	uint32_t n;
 
-	while ((oldest = bc_flight_peek(&l->flight)) != NULL) {
+	while ((oldest = bc_overwrite_ring_peek(&l->flight)) != NULL) {
 		n = bc_slot_records_before(oldest, ns);
 		if (n < oldest->chunk.info.records) {
 			drop_front(l, &oldest->chunk, n);
@@ -735,23 +740,23 @@ static void keep_since(struct bc_lane *l, uint64_t ns, uint32_t at)
 }
 
 /* Gives up what comes before the recording's first record. */
-static void keep_before(struct bc_lane *l, const struct bc_length *before, uint32_t at)
+static void keep_before(struct bc_channel *l, const struct bc_time_or_size *before, uint32_t at)
 {
 	uint32_t have = filled(l);
 	uint64_t behind = at < have ? have - at : 0;
 	uint64_t now = uv_hrtime();
 
 	switch (before->unit) {
-	case BC_LENGTH_NONE:
+	case BC_TIME_OR_SIZE_NONE:
 		keep_records(l, behind);
 		return;
-	case BC_LENGTH_BYTES:
+	case BC_TIME_OR_SIZE_BYTES:
 		keep_records(l, behind + before->value / BC_RECORD_BYTES);
 		return;
-	case BC_LENGTH_TIME:
+	case BC_TIME_OR_SIZE_TIME:
 		keep_since(l, before->value < now ? now - before->value : 0, at < have ? at : have);
 		return;
-	case BC_LENGTH_ALL:
+	case BC_TIME_OR_SIZE_ALL:
 		return;
 	}
 }
@@ -770,12 +775,13 @@ static void strip_gaps(struct bc_chunk *chunk)
 }
 
 /* No delta leads into the first record of what is held, if there is one. */
-static void detach(struct bc_lane *l)
+static void detach(struct bc_channel *l)
 {
 	struct bc_slot *oldest;
 
 	/* An epoch in which nothing came but events has a chunk of its own. */
-	while ((oldest = bc_flight_peek(&l->flight)) != NULL && oldest->chunk.info.records == 0)
+	while ((oldest = bc_overwrite_ring_peek(&l->flight)) != NULL &&
+		oldest->chunk.info.records == 0)
 		drop_oldest(l);
 	struct bc_slot *first = oldest != NULL ? oldest : l->filling;
 	if (first != NULL)
@@ -796,17 +802,17 @@ static void detach(struct bc_lane *l)
 }
 
 /* Hands on what was held, up to the limit of the recording: what is beyond that isn't recorded. */
-static void send_flight(struct bc_lane *l)
+static void send_flight(struct bc_channel *l)
 {
 	struct bc_slot *slot;
 
-	while ((slot = bc_flight_peek(&l->flight)) != NULL) {
+	while ((slot = bc_overwrite_ring_peek(&l->flight)) != NULL) {
 		uint64_t room = l->records_max != 0 ? l->records_max - l->sent : UINT64_MAX;
 		if (room == 0) {
 			drop_oldest(l);
 			continue;
 		}
-		bc_flight_take(&l->flight);
+		bc_overwrite_ring_pop(&l->flight);
 		uint32_t over = slot->chunk.info.records > room
 					? slot->chunk.info.records - (uint32_t)room
 					: 0;
@@ -818,17 +824,17 @@ static void send_flight(struct bc_lane *l)
 	}
 }
 
-void bc_lane_allow(struct bc_lane *l, bool may_record)
+void bc_channel_allow(struct bc_channel *l, bool may_record)
 {
 	l->may_record = may_record;
 }
 
-uint32_t bc_lane_record(struct bc_lane *l, const struct bc_recording *recording,
-	const struct bc_length *before, uint32_t at, uint64_t records_max)
+uint32_t bc_channel_record(struct bc_channel *l, const struct bc_recording_info *recording,
+	const struct bc_time_or_size *before, uint32_t at, uint64_t records_max)
 {
 	uint32_t had = filled(l);
 
-	assert(bc_lane_is_ready(l));
+	assert(bc_channel_is_ready(l));
 	keep_before(l, before, at);
 	detach(l);
 	uint32_t dropped = had - filled(l);
@@ -836,7 +842,7 @@ uint32_t bc_lane_record(struct bc_lane *l, const struct bc_recording *recording,
 	l->sent = 0;
 	l->records_max = records_max;
 	l->has_cut = false;
-	l->state = BC_LANE_RECORDING;
+	l->state = BC_CHANNEL_RECORDING;
 	l->raw = (struct bc_raw_keep){.form = BC_FORMAT_UNKNOWN};
 	l->raw_kept = 0;
 	send_flight(l);
@@ -844,43 +850,43 @@ uint32_t bc_lane_record(struct bc_lane *l, const struct bc_recording *recording,
 		bc_raw_keep_begin(&l->raw, l->filling->raw, recording->tag);
 	if (l->filling != NULL && !bc_chunk_is_empty(&l->filling->chunk))
 		time_flush(l);
-	return at == BC_LANE_NOW ? at : at > dropped ? at - dropped : 0;
+	return at == BC_CHANNEL_NOW ? at : at > dropped ? at - dropped : 0;
 }
 
 /* How far a recording has come, and its limits */
 
-enum bc_lane_state bc_lane_state(const struct bc_lane *l)
+enum bc_channel_state bc_channel_state(const struct bc_channel *l)
 {
 	return l->state;
 }
 
-uint64_t bc_lane_last_ns(const struct bc_lane *l)
+uint64_t bc_channel_last_ns(const struct bc_channel *l)
 {
 	return l->last_ns;
 }
 
-uint64_t bc_lane_records(const struct bc_lane *l)
+uint64_t bc_channel_records(const struct bc_channel *l)
 {
-	if (l->state != BC_LANE_RECORDING)
+	if (l->state != BC_CHANNEL_RECORDING)
 		return 0;
 	return l->sent + filled(l);
 }
 
-uint64_t bc_lane_room(const struct bc_lane *l)
+uint64_t bc_channel_space(const struct bc_channel *l)
 {
-	if (l->state != BC_LANE_RECORDING || l->records_max == 0)
+	if (l->state != BC_CHANNEL_RECORDING || l->records_max == 0)
 		return UINT64_MAX;
-	uint64_t records = bc_lane_records(l);
+	uint64_t records = bc_channel_records(l);
 	return records < l->records_max ? l->records_max - records : 0;
 }
 
-void bc_lane_check_full(struct bc_lane *l)
+void bc_channel_check_full(struct bc_channel *l)
 {
-	if (bc_lane_room(l) == 0)
+	if (bc_channel_space(l) == 0)
 		l->options.on_full(l->options.session, full_position(l));
 }
 
-void bc_lane_set_room(struct bc_lane *l, uint32_t at, uint64_t records)
+void bc_channel_set_space(struct bc_channel *l, uint32_t at, uint64_t records)
 {
 	uint32_t have = filled(l);
 	uint64_t max = l->sent + (at < have ? at : have) + records;
@@ -889,7 +895,7 @@ void bc_lane_set_room(struct bc_lane *l, uint32_t at, uint64_t records)
 		l->records_max = max;
 }
 
-void bc_lane_set_room_until(struct bc_lane *l, uint32_t at, uint64_t tick)
+void bc_channel_set_space_until(struct bc_channel *l, uint32_t at, uint64_t tick)
 {
 	uint32_t have = filled(l);
 
@@ -897,49 +903,49 @@ void bc_lane_set_room_until(struct bc_lane *l, uint32_t at, uint64_t tick)
 		return;
 	uint32_t end = bc_chunk_find_tick(&l->filling->chunk, at, tick);
 	if (end < have)
-		bc_lane_set_room(l, at, end - at);
+		bc_channel_set_space(l, at, end - at);
 }
 
-struct bc_flight_state bc_lane_flight(const struct bc_lane *l)
+struct bc_overwrite_ring_state bc_channel_flight(const struct bc_channel *l)
 {
-	const struct bc_slot *oldest = bc_flight_peek(&l->flight);
+	const struct bc_slot *oldest = bc_overwrite_ring_peek(&l->flight);
 
 	if (oldest == NULL)
 		oldest = l->filling;
-	bool holds = l->state == BC_LANE_FLIGHT && oldest != NULL;
-	return (struct bc_flight_state){
+	bool holds = l->state == BC_CHANNEL_FLIGHT && oldest != NULL;
+	return (struct bc_overwrite_ring_state){
 		.chunks = holds ? l->flight.count + (l->filling != NULL) : 0,
 		.records = holds ? l->flight.records + filled(l) : 0,
 		.ns = holds ? uv_hrtime() - oldest->since_ns : 0,
 	};
 }
 
-struct bc_counts *bc_lane_counts(struct bc_lane *l)
+struct bc_counts *bc_channel_counts(struct bc_channel *l)
 {
 	return l->counts;
 }
 
 /* Marks */
 
-struct bc_place bc_lane_place(const struct bc_lane *l, uint32_t at)
+struct bc_place bc_channel_place(const struct bc_channel *l, uint32_t at)
 {
 	const struct bc_chunk *chunk = l->filling != NULL ? &l->filling->chunk : NULL;
 	uint32_t have = filled(l);
 
 	at = at < have ? at : have;
 	return (struct bc_place){
-		.record = l->state == BC_LANE_RECORDING ? l->sent + at : UINT64_MAX,
+		.record = l->state == BC_CHANNEL_RECORDING ? l->sent + at : UINT64_MAX,
 		.tick = at < have ? bc_chunk_tick(chunk, at) : l->tick,
 		.epoch = l->epoch,
 	};
 }
 
-bool bc_lane_has_begun(const struct bc_lane *l)
+bool bc_channel_has_begun(const struct bc_channel *l)
 {
 	return l->has_begun;
 }
 
-bool bc_lane_mark(struct bc_lane *l, struct bc_event *event, const char *text, uint32_t at)
+bool bc_channel_mark(struct bc_channel *l, struct bc_event *event, const char *text, uint32_t at)
 {
 	struct bc_chunk *chunk;
 
@@ -950,13 +956,13 @@ bool bc_lane_mark(struct bc_lane *l, struct bc_event *event, const char *text, u
 		return false;
 	event->position = at < chunk->info.records ? at : chunk->info.records;
 	if (bc_chunk_insert_event(chunk, event, text)) {
-		if (l->state == BC_LANE_RECORDING)
+		if (l->state == BC_CHANNEL_RECORDING)
 			time_flush(l);
 		return true;
 	}
 	if (at < chunk->info.records)
 		return false;
-	bc_lane_submit(l);
+	bc_channel_submit(l);
 	chunk = filling_chunk(l, l->epoch);
 	if (chunk == NULL)
 		return false;
@@ -966,33 +972,33 @@ bool bc_lane_mark(struct bc_lane *l, struct bc_event *event, const char *text, u
 
 /* Life */
 
-void bc_lane_set_flush(struct bc_lane *l, uint64_t flush_ns)
+void bc_channel_set_flush(struct bc_channel *l, uint64_t flush_ns)
 {
 	l->options.flush_ns = flush_ns;
 }
 
-void bc_lane_set_clock(struct bc_lane *l, uint64_t clock_hz)
+void bc_channel_set_clock(struct bc_channel *l, uint64_t clock_hz)
 {
 	l->clock_hz = clock_hz;
 }
 
-int bc_lane_open(struct bc_lane **lane, const struct bc_lane_options *options)
+int bc_channel_open(struct bc_channel **channel, const struct bc_channel_options *options)
 {
-	struct bc_lane *l = calloc(1, sizeof(*l));
+	struct bc_channel *l = calloc(1, sizeof(*l));
 
 	if (l == NULL)
 		return -ENOMEM;
 	l->options = *options;
-	if (options->is_flight && bc_flight_init(&l->flight, &options->flight) != 0) {
+	if (options->is_flight && bc_overwrite_ring_init(&l->flight, &options->flight) != 0) {
 		free(l);
 		return -ENOMEM;
 	}
 	l->counts = bc_pipeline_counts(options->pipeline);
-	l->state = options->is_flight ? BC_LANE_FLIGHT : BC_LANE_IDLE;
+	l->state = options->is_flight ? BC_CHANNEL_FLIGHT : BC_CHANNEL_IDLE;
 	uv_timer_init(options->loop, &l->flush);
 	l->flush.data = l;
 	l->last_ns = uv_hrtime();
-	*lane = l;
+	*channel = l;
 	return 0;
 }
 
@@ -1001,14 +1007,14 @@ static void on_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-void bc_lane_close(struct bc_lane *l)
+void bc_channel_close(struct bc_channel *l)
 {
 	if (l == NULL)
 		return;
 	assert(l->recording == NULL && l->ending == NULL);
-	while (bc_flight_peek(&l->flight) != NULL)
+	while (bc_overwrite_ring_peek(&l->flight) != NULL)
 		drop_oldest(l);
-	bc_flight_free(&l->flight);
+	bc_overwrite_ring_free(&l->flight);
 	if (l->filling != NULL) {
 		discard(l, &l->filling->chunk);
 		bc_pipeline_give_back(l->options.pipeline, l->filling);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "capture/source/source.h"
-#include "daemon/ingest/counts.h"
 #include "daemon/ingest/channel.h"
+#include "daemon/ingest/counts.h"
 #include "formats/bus/bcp1.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/stamp.h"
@@ -54,10 +54,10 @@ struct bc_decoder {
 	uint64_t seen_tick; /* of the latest sample or heartbeat */
 	bool has_trigger;   /* the frame in hand wants a trigger event */
 	bool wants_epoch;   /* the board may have begun anew: no delta leads into its next frame */
-	uint64_t told_lost; /* by headers, since the stream began or was restarted */
-	uint64_t skipped;   /* of the reader's skipped_bytes, those counted */
-	uint64_t explained; /* and those that some report of damage has spoken of */
-	bool is_in_damage;  /* what is skipped now belongs to a damaged frame, reported already */
+	uint64_t reported_lost; /* by headers, since the stream began or was restarted */
+	uint64_t skipped;       /* of the reader's skipped_bytes, those counted */
+	uint64_t explained;     /* and those that some report of damage has spoken of */
+	bool is_in_damage; /* what is skipped now belongs to a damaged frame, reported already */
 	struct bc_bcp1_reader bcp1;
 
 	/* Plain formats */
@@ -121,7 +121,7 @@ static uint64_t next_tick(const struct bc_decoder *d)
 /* How much of a run may be taken before the recording is full, and the rest of it put back. */
 static uint32_t hold_back(struct bc_decoder *d)
 {
-	uint64_t room = bc_lane_room(d->options.lane);
+	uint64_t room = bc_channel_space(d->options.channel);
 	uint32_t *count = d->run_kind == RUN_SAMPLES ? &d->samples.count : &d->records.count;
 	uint32_t held = *count > room ? *count - (uint32_t)room : 0;
 
@@ -147,19 +147,19 @@ static void carry_wall(struct bc_decoder *d)
 
 	if (since < 0 || since > 9e18)
 		since = 0;
-	bc_lane_set_wall(d->options.lane, info->wall_ns + (int64_t)since);
+	bc_channel_set_wall(d->options.channel, info->wall_ns + (int64_t)since);
 }
 
 /* Stamps the run in hand, or drops it. Returns false when it must wait. */
 static bool drain_run(struct bc_decoder *d)
 {
-	struct bc_lane *lane = d->options.lane;
+	struct bc_channel *channel = d->options.channel;
 	struct bc_stamped stamped;
 
 	while (!d->is_over && d->run_kind != RUN_NONE && run_count(d) != 0) {
 		if (!d->has_begun)
 			start_epoch(d, next_tick(d));
-		struct bc_chunk *chunk = bc_lane_chunk(lane, &d->stamper);
+		struct bc_chunk *chunk = bc_channel_chunk(channel, &d->stamper);
 		enum bc_stamp_end end;
 		uint32_t held = 0;
 		if (chunk != NULL) {
@@ -168,17 +168,17 @@ static bool drain_run(struct bc_decoder *d)
 			held = hold_back(d);
 			end = stamp(d, chunk, &stamped);
 			put_back(d, held);
-			bc_lane_took(lane, &d->stamper, &stamped);
+			bc_channel_consumed(channel, &d->stamper, &stamped);
 		} else if (d->options.is_live) {
 			end = skip(d, &stamped);
-			bc_lane_dropped(lane, &stamped);
+			bc_channel_dropped(channel, &stamped);
 		} else {
 			return false;
 		}
 		if (d->is_over)
 			break;
 		if (end == BC_STAMP_FULL) {
-			bc_lane_submit(lane);
+			bc_channel_submit(channel);
 		} else if (end == BC_STAMP_LIMIT) {
 			switch (d->options.on_limit(d->options.context, next_tick(d))) {
 			case BC_LIMIT_GO_ON:
@@ -204,7 +204,7 @@ static bool drain_run(struct bc_decoder *d)
 
 static void count_skipped(struct bc_decoder *d)
 {
-	bc_lane_counts(d->options.lane)->skipped_bytes += d->bcp1.skipped_bytes - d->skipped;
+	bc_channel_counts(d->options.channel)->skipped_bytes += d->bcp1.skipped_bytes - d->skipped;
 	d->skipped = d->bcp1.skipped_bytes;
 }
 
@@ -212,10 +212,10 @@ static void count_skipped(struct bc_decoder *d)
 static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 {
 	const struct bc_bcp1_header *h = &frame->header;
-	struct bc_lane *lane = d->options.lane;
+	struct bc_channel *channel = d->options.channel;
 
 	if (d->has_sequence && h->sequence != d->sequence) {
-		bc_lane_gap(lane, BC_GAP_SEQUENCE, 0, false);
+		bc_channel_gap(channel, BC_GAP_SEQUENCE, 0, false);
 		report_damage(d,
 			"offset %" PRIu64 ": frame %" PRIu32 " follows where %" PRIu32
 			" was expected",
@@ -226,12 +226,12 @@ static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 	if (!d->has_sequence && d->options.on_last != NULL)
 		d->options.on_last(d->options.context);
 	if ((h->flags & BC_BCP1_LOSS) != 0) {
-		bc_lane_counts(lane)->board_lost += h->lost;
-		d->told_lost += h->lost;
-		bc_lane_gap(lane, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
+		bc_channel_counts(channel)->board_lost += h->lost;
+		d->reported_lost += h->lost;
+		bc_channel_gap(channel, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
 	if (d->has_tick && (h->tick < d->seen_tick || d->wants_epoch)) {
-		bc_lane_submit(lane);
+		bc_channel_submit(channel);
 		start_epoch(d, h->tick);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 	}
@@ -264,7 +264,7 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 	case BC_BCP1_DAMAGED:
 		d->is_in_damage = true;
 		take_header(d, &frame);
-		bc_lane_gap(d->options.lane, BC_GAP_CRC, frame.header.samples, false);
+		bc_channel_gap(d->options.channel, BC_GAP_CRC, frame.header.samples, false);
 		report_damage(d,
 			"offset %" PRIu64 ": frame %" PRIu32 ": its %" PRIu32
 			" samples are torn or fail their CRC",
@@ -288,7 +288,7 @@ static bool set_trigger(struct bc_decoder *d)
 	if (!d->has_trigger || d->is_over)
 		return true;
 	/* Of a live source it stays until there is a chunk for it. */
-	d->has_trigger = !bc_lane_event(d->options.lane, &d->stamper, &event, NULL);
+	d->has_trigger = !bc_channel_event(d->options.channel, &d->stamper, &event, NULL);
 	return !d->has_trigger || d->options.is_live;
 }
 
@@ -321,7 +321,7 @@ static void refuse_record(struct bc_decoder *d, const uint8_t *in)
 		"record %" PRIu64 ": address %" PRIx64 ", time %" PRIx64
 		": a value of more than 32 bits; left out",
 		d->records_read, addr, time);
-	bc_lane_gap(d->options.lane, BC_GAP_DAMAGED, 1, true);
+	bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, 1, true);
 	d->records_read++;
 }
 
@@ -380,7 +380,7 @@ static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 	uint64_t until = ticks_of(d, data->until_ns);
 	if (d->has_begun && since < d->raw_tick) {
 		/* Another recording's, whose time has begun anew. */
-		bc_lane_submit(d->options.lane);
+		bc_channel_submit(d->options.channel);
 		start_epoch(d, since);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 		d->raw_tick = 0;
@@ -428,16 +428,16 @@ static uint64_t tick_before(const struct bc_chunk *chunk)
 static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	const struct bc_chunk *chunk = data->chunk;
-	struct bc_lane *lane = d->options.lane;
+	struct bc_channel *channel = d->options.channel;
 	uint64_t tick = tick_before(chunk);
 
 	if (data->missing != 0) {
-		bc_lane_gap(lane, BC_GAP_DAMAGED, data->missing, true);
+		bc_channel_gap(channel, BC_GAP_DAMAGED, data->missing, true);
 		report_damage(d, "%" PRIu64 " records are missing before record %" PRIu64,
 			data->missing, chunk->info.first_record);
 	}
 	if (!d->has_begun || chunk->info.epoch != d->stamper.epoch) {
-		bc_lane_submit(lane);
+		bc_channel_submit(channel);
 		start_epoch(d, chunk->info.first_tick);
 		bc_stamper_next_epoch(&d->stamper, chunk->info.epoch);
 		d->stamper.record_tick = tick;
@@ -455,7 +455,7 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, bool *is_done)
 {
 	const struct bc_chunk *chunk = data->chunk;
-	struct bc_lane *lane = d->options.lane;
+	struct bc_channel *channel = d->options.channel;
 
 	while (d->next_event < chunk->info.events &&
 		chunk->events[d->next_event].kind == BC_EVENT_ANCHOR)
@@ -470,11 +470,11 @@ static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, 
 	*is_done = d->is_over || !has_event;
 	if (*is_done)
 		return true;
-	if (!bc_lane_event(lane, &d->stamper, event, chunk->text + event->text)) {
+	if (!bc_channel_event(channel, &d->stamper, event, chunk->text + event->text)) {
 		if (!d->options.is_live)
 			return false;
 		if (event->kind == BC_EVENT_GAP)
-			bc_lane_gap_lasting(lane,
+			bc_channel_gap_lasting(channel,
 				event->cause < BC_GAP_CAUSES ? event->cause : BC_GAP_DAMAGED,
 				event->value, event->exact, event->duration_ns);
 	}
@@ -505,7 +505,7 @@ static bool judge_rest(struct bc_decoder *d, const char *where)
 		explain_skipped(d, d->bcp1.offset);
 	}
 	if (d->carried != 0) {
-		bc_lane_counts(d->options.lane)->skipped_bytes += d->carried;
+		bc_channel_counts(d->options.channel)->skipped_bytes += d->carried;
 		report_damage(d,
 			"%s is torn: %zu bytes behind record %" PRIu64 ", fewer than a record has",
 			where, d->carried, d->records_read);
@@ -517,17 +517,17 @@ static bool judge_rest(struct bc_decoder *d, const char *where)
 /* What the board counts as lost, its frames may have told of already. */
 static uint64_t untold_loss(struct bc_decoder *d, const struct bc_source_break *broken)
 {
-	uint64_t lost = broken->lost > d->told_lost ? broken->lost - d->told_lost : 0;
+	uint64_t lost = broken->lost > d->reported_lost ? broken->lost - d->reported_lost : 0;
 
-	d->told_lost += lost;
-	bc_lane_counts(d->options.lane)->board_lost += lost;
+	d->reported_lost += lost;
+	bc_channel_counts(d->options.channel)->board_lost += lost;
 	return lost;
 }
 
 /* The stream breaks. Returns false when that must wait. */
 static bool push_break(struct bc_decoder *d, const struct bc_source_break *broken)
 {
-	struct bc_lane *lane = d->options.lane;
+	struct bc_channel *channel = d->options.channel;
 	bool is_loss = broken->cause == BC_GAP_BOARD;
 	struct bc_event gap = {
 		.kind = BC_EVENT_GAP,
@@ -544,15 +544,16 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 	gap.value = d->break_lost;
 	gap.exact = is_loss;
 	bool has_gap = !is_loss || gap.value != 0;
-	if (has_gap && !bc_lane_event(lane, &d->stamper, &gap, NULL)) {
+	if (has_gap && !bc_channel_event(channel, &d->stamper, &gap, NULL)) {
 		if (!d->options.is_live)
 			return false;
-		bc_lane_gap_lasting(lane, broken->cause, gap.value, gap.exact, gap.duration_ns);
+		bc_channel_gap_lasting(
+			channel, broken->cause, gap.value, gap.exact, gap.duration_ns);
 	}
 	if (broken->is_restart) {
 		d->has_sequence = false;
 		d->wants_epoch = d->is_bcp1;
-		d->told_lost = 0;
+		d->reported_lost = 0;
 	}
 	return true;
 }

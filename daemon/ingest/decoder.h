@@ -1,8 +1,8 @@
 /* From a source's stream to records in chunks: frames are taken apart, what is damaged is found,
  * ticks become deltas, epochs and gaps are noticed.
  *
- * bc_decoder_push() takes a piece of the stream as the source gives it. When the lane has no chunk
- * free, samples of a live source are dropped and counted where they were; any other source is
+ * bc_decoder_push() takes a piece of the stream as the source gives it. When the channel has no
+ * chunk free, samples of a live source are dropped and counted where they were; any other source is
  * made to wait. When the tick limit is reached, the decoder's owner is asked what that means. */
 #ifndef BC_DAEMON_INGEST_DECODER_H
 #define BC_DAEMON_INGEST_DECODER_H
@@ -13,7 +13,7 @@
 
 #include "formats/base/must_check.h"
 
-struct bc_lane;
+struct bc_channel;
 struct bc_mapping;
 struct bc_source_data;
 
@@ -25,7 +25,7 @@ enum bc_limit_answer {
 };
 
 struct bc_decoder_options {
-	struct bc_lane *lane;
+	struct bc_channel *channel;
 	const struct bc_mapping *mapping; /* kept */
 	bool is_live;                     /* the source can't wait */
 	uint64_t clock_hz;

@@ -8,7 +8,7 @@
 struct worker {
 	struct bc_encoder *encoder;
 	pthread_t thread;
-	struct bc_stint stint;
+	struct bc_thread_health stint;
 };
 
 struct bc_encoder {
@@ -67,12 +67,12 @@ static void *work(void *context)
 			bc_queue_push(q->outputs, out);
 			break;
 		}
-		bc_stint_begin(&worker->stint, "encoding a chunk", "");
+		bc_thread_health_start(&worker->stint, "encoding a chunk", "");
 		encode(out, slot);
 		bc_queue_push(q->free_slots, slot);
 		bc_queue_push(q->encoded, out);
 		q->slot_freed(q->context);
-		bc_stint_rest(&worker->stint);
+		bc_thread_health_rest(&worker->stint);
 	}
 	return NULL;
 }
@@ -87,7 +87,7 @@ static void join(struct bc_encoder *encoder)
 static void free_encoder(struct bc_encoder *encoder)
 {
 	for (unsigned i = 0; i < encoder->count; i++)
-		bc_stint_destroy(&encoder->workers[i].stint);
+		bc_thread_health_destroy(&encoder->workers[i].stint);
 	free(encoder);
 }
 
@@ -103,7 +103,7 @@ int bc_encoder_start(
 	e->started = 0;
 	for (unsigned i = 0; i < workers; i++) {
 		e->workers[i].encoder = e;
-		bc_stint_init(&e->workers[i].stint);
+		bc_thread_health_init(&e->workers[i].stint);
 	}
 	for (; e->started < workers; e->started++) {
 		struct worker *worker = &e->workers[e->started];
@@ -126,10 +126,10 @@ void bc_encoder_stop(struct bc_encoder *encoder)
 	free_encoder(encoder);
 }
 
-void bc_encoder_look(struct bc_encoder *encoder, struct bc_stint_seen *longest)
+void bc_encoder_poll(struct bc_encoder *encoder, struct bc_thread_health_seen *longest)
 {
 	for (unsigned i = 0; i < encoder->count; i++)
-		if (bc_stint_look(&encoder->workers[i].stint, longest))
+		if (bc_thread_health_poll(&encoder->workers[i].stint, longest))
 			snprintf(longest->who, sizeof(longest->who), "worker %u of %u", i + 1,
 				encoder->count);
 }

@@ -7,8 +7,8 @@
 #define BC_DAEMON_INGEST_ENCODER_H
 
 #include "daemon/base/queue.h"
-#include "daemon/store/recording_info.h"
 #include "daemon/base/thread_health.h"
+#include "daemon/store/recording_info.h"
 #include "formats/base/must_check.h"
 
 struct bc_encoder;
@@ -33,6 +33,6 @@ void bc_encoder_stop(struct bc_encoder *encoder);
 
 /* Puts in *longest the worker that has been at one chunk for longer than what is there, if one has.
  */
-void bc_encoder_look(struct bc_encoder *encoder, struct bc_stint_seen *longest);
+void bc_encoder_poll(struct bc_encoder *encoder, struct bc_thread_health_seen *longest);
 
 #endif

@@ -6,34 +6,35 @@
 
 #include "formats/bus/chunk.h"
 
-int bc_flight_init(struct bc_flight *f, const struct bc_flight_limits *limits)
+int bc_overwrite_ring_init(
+	struct bc_overwrite_ring *f, const struct bc_overwrite_ring_limits *limits)
 {
-	*f = (struct bc_flight){.limits = *limits};
+	*f = (struct bc_overwrite_ring){.limits = *limits};
 	f->slots = calloc(limits->chunks, sizeof(struct bc_slot *));
 	return f->slots == NULL ? -ENOMEM : 0;
 }
 
-void bc_flight_free(struct bc_flight *f)
+void bc_overwrite_ring_free(struct bc_overwrite_ring *f)
 {
 	assert(f->count == 0);
 	free(f->slots);
 }
 
-void bc_flight_add(struct bc_flight *f, struct bc_slot *slot)
+void bc_overwrite_ring_add(struct bc_overwrite_ring *f, struct bc_slot *slot)
 {
-	assert(bc_flight_has_room(f));
+	assert(bc_overwrite_ring_has_room(f));
 	f->slots[(f->oldest + f->count++) % f->limits.chunks] = slot;
 	f->records += slot->chunk.info.records;
 }
 
-struct bc_slot *bc_flight_peek(const struct bc_flight *f)
+struct bc_slot *bc_overwrite_ring_peek(const struct bc_overwrite_ring *f)
 {
 	return f->count != 0 ? f->slots[f->oldest] : NULL;
 }
 
-struct bc_slot *bc_flight_take(struct bc_flight *f)
+struct bc_slot *bc_overwrite_ring_pop(struct bc_overwrite_ring *f)
 {
-	struct bc_slot *slot = bc_flight_peek(f);
+	struct bc_slot *slot = bc_overwrite_ring_peek(f);
 
 	if (slot == NULL)
 		return NULL;
@@ -43,13 +44,13 @@ struct bc_slot *bc_flight_take(struct bc_flight *f)
 	return slot;
 }
 
-bool bc_flight_is_over(const struct bc_flight *f, uint64_t behind, uint64_t now_ns)
+bool bc_overwrite_ring_is_over(const struct bc_overwrite_ring *f, uint64_t behind, uint64_t now_ns)
 {
-	const struct bc_slot *oldest = bc_flight_peek(f);
+	const struct bc_slot *oldest = bc_overwrite_ring_peek(f);
 
 	if (oldest == NULL)
 		return false;
-	if (!bc_flight_has_room(f))
+	if (!bc_overwrite_ring_has_room(f))
 		return true;
 	uint64_t rest = f->records - oldest->chunk.info.records + behind;
 	if (f->limits.bytes != 0 && rest * BC_RECORD_BYTES >= f->limits.bytes)
@@ -57,7 +58,7 @@ bool bc_flight_is_over(const struct bc_flight *f, uint64_t behind, uint64_t now_
 	return f->limits.ns != 0 && now_ns - oldest->until_ns > f->limits.ns;
 }
 
-bool bc_flight_wants(const struct bc_flight *f, uint64_t since_ns, uint64_t now_ns)
+bool bc_overwrite_ring_wants(const struct bc_overwrite_ring *f, uint64_t since_ns, uint64_t now_ns)
 {
 	/* Half of the chunks are enough for all the time. */
 	uint64_t step = f->limits.ns / f->limits.chunks * 2;

@@ -1,4 +1,4 @@
-/* The flight recorder's memory: the latest chunks of a lane, in order, the oldest given up when
+/* The flight recorder's memory: the latest chunks of a channel, in order, the oldest given up when
  * there are more than the limits say. It only keeps slots; taking and giving back is its owner's.
  */
 #ifndef BC_DAEMON_INGEST_OVERWRITE_RING_H
@@ -13,14 +13,14 @@
 
 /* What is to be held: the latest `ns` by the host's clock, the latest `bytes` of records, and no
  * more than so many chunks. 0: no such limit, but for chunks. */
-struct bc_flight_limits {
+struct bc_overwrite_ring_limits {
 	uint64_t ns;
 	uint64_t bytes;
 	unsigned chunks;
 };
 
-struct bc_flight {
-	struct bc_flight_limits limits;
+struct bc_overwrite_ring {
+	struct bc_overwrite_ring_limits limits;
 	struct bc_slot **slots; /* `limits.chunks` of them, a ring */
 	unsigned oldest;
 	unsigned count;
@@ -28,37 +28,40 @@ struct bc_flight {
 };
 
 /* How much is held. */
-struct bc_flight_state {
+struct bc_overwrite_ring_state {
 	unsigned chunks;
 	uint64_t records;
 	uint64_t ns; /* since its first record arrived */
 };
 
 /* Returns 0 or -ENOMEM. Free it either way; no slot may be in it then. */
-int bc_flight_init(struct bc_flight *flight, const struct bc_flight_limits *limits) BC_MUST_CHECK;
-void bc_flight_free(struct bc_flight *flight);
+int bc_overwrite_ring_init(struct bc_overwrite_ring *flight,
+	const struct bc_overwrite_ring_limits *limits) BC_MUST_CHECK;
+void bc_overwrite_ring_free(struct bc_overwrite_ring *flight);
 
-/* Adds a chunk behind the others. There must be room: bc_flight_has_room(). */
-void bc_flight_add(struct bc_flight *flight, struct bc_slot *slot);
+/* Adds a chunk behind the others. There must be room: bc_overwrite_ring_has_room(). */
+void bc_overwrite_ring_add(struct bc_overwrite_ring *flight, struct bc_slot *slot);
 
-static inline bool bc_flight_has_room(const struct bc_flight *flight)
+static inline bool bc_overwrite_ring_has_room(const struct bc_overwrite_ring *flight)
 {
 	return flight->count < flight->limits.chunks;
 }
 
 /* Takes the oldest out; NULL: it is empty. */
-struct bc_slot *bc_flight_take(struct bc_flight *flight);
+struct bc_slot *bc_overwrite_ring_pop(struct bc_overwrite_ring *flight);
 
 /* The oldest, which stays; NULL: it is empty. */
-struct bc_slot *bc_flight_peek(const struct bc_flight *flight);
+struct bc_slot *bc_overwrite_ring_peek(const struct bc_overwrite_ring *flight);
 
 /* Whether the oldest is more than the limits want held. `behind` records are held besides, in a
  * chunk that is not full yet; `now_ns` is of uv_hrtime(). */
-bool bc_flight_is_over(const struct bc_flight *flight, uint64_t behind, uint64_t now_ns);
+bool bc_overwrite_ring_is_over(
+	const struct bc_overwrite_ring *flight, uint64_t behind, uint64_t now_ns);
 
 /* Whether a chunk that has been filled since then should be added though it isn't full: the time to
  * be held is given up in steps of chunks, on a slow bus, too. */
-bool bc_flight_wants(const struct bc_flight *flight, uint64_t since_ns, uint64_t now_ns);
+bool bc_overwrite_ring_wants(
+	const struct bc_overwrite_ring *flight, uint64_t since_ns, uint64_t now_ns);
 
 /* How many records at the head of a chunk arrived before a moment, as its first and last arrival
  * and its ticks tell: evenly by the bus's clock between them. */

@@ -14,7 +14,7 @@ struct bc_pipeline {
 	struct bc_pool pool;
 	struct bc_encoder *encoder;
 	struct bc_writer *writer;
-	struct bc_writer_report report; /* as last seen */
+	struct bc_writer_stats report; /* as last seen */
 
 	struct bc_counts counts;
 	unsigned low_water;
@@ -33,7 +33,7 @@ struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *p)
 	};
 }
 
-struct bc_slot *bc_pipeline_take(struct bc_pipeline *p)
+struct bc_slot *bc_pipeline_pop(struct bc_pipeline *p)
 {
 	struct bc_slot *slot = bc_queue_pop_newest(&p->pool.free_slots);
 
@@ -66,7 +66,7 @@ bool bc_pipeline_is_busy(struct bc_pipeline *p)
 	return bc_queue_count(&p->pool.chunks) != 0;
 }
 
-void bc_pipeline_abandon(struct bc_pipeline *p, const struct bc_recording *recording)
+void bc_pipeline_abandon(struct bc_pipeline *p, const struct bc_recording_info *recording)
 {
 	bc_writer_abandon(p->writer, recording);
 }
@@ -76,9 +76,9 @@ void bc_pipeline_abandon(struct bc_pipeline *p, const struct bc_recording *recor
 /* Takes over what the writer has done. */
 static void take_report(struct bc_pipeline *p)
 {
-	struct bc_writer_report now;
+	struct bc_writer_stats now;
 	struct bc_counts *c = &p->counts;
-	struct bc_writer_news *news = bc_writer_take_news(p->writer, &now);
+	struct bc_writer_notice *news = bc_writer_pop_notices(p->writer, &now);
 	uint64_t written = now.written - p->report.written;
 	uint64_t unrecorded = now.unrecorded - p->report.unrecorded;
 	uint64_t abandoned = now.abandoned - p->report.abandoned;
@@ -90,9 +90,9 @@ static void take_report(struct bc_pipeline *p)
 	c->in_flight -= written + unrecorded + abandoned;
 	p->report = now;
 	p->options.on_report(p->options.context);
-	for (const struct bc_writer_news *n = news; n != NULL; n = n->next)
+	for (const struct bc_writer_notice *n = news; n != NULL; n = n->next)
 		p->options.on_news(p->options.context, n);
-	bc_writer_news_free(news);
+	bc_writer_notices_free(news);
 }
 
 static void on_wake(uv_async_t *async)
@@ -118,15 +118,15 @@ struct bc_counts *bc_pipeline_counts(struct bc_pipeline *p)
 	return &p->counts;
 }
 
-const struct bc_writer_report *bc_pipeline_report(const struct bc_pipeline *p)
+const struct bc_writer_stats *bc_pipeline_stats(const struct bc_pipeline *p)
 {
 	return &p->report;
 }
 
-void bc_pipeline_look(struct bc_pipeline *p, struct bc_stint_seen *longest)
+void bc_pipeline_poll(struct bc_pipeline *p, struct bc_thread_health_seen *longest)
 {
-	bc_encoder_look(p->encoder, longest);
-	bc_writer_look(p->writer, longest);
+	bc_encoder_poll(p->encoder, longest);
+	bc_writer_poll(p->writer, longest);
 }
 
 /* Life */
@@ -174,8 +174,7 @@ int bc_pipeline_open(
 	if (p == NULL)
 		return -ENOMEM;
 	p->options = *options;
-	int rc = bc_pool_take(
-		&p->pool, options->buffer_bytes, options->workers, options->keeps_raw);
+	int rc = bc_pool_pop(&p->pool, options->buffer_bytes, options->workers, options->keeps_raw);
 	p->low_water = p->pool.slots_count;
 	if (rc == 0)
 		rc = uv_async_init(loop, &p->wake, on_wake);

@@ -1,10 +1,10 @@
 /* The way from chunks to files, as the loop sees it: the pool of slots, the encoder and the writer
  * behind it, and the counts of all that.
  *
- * Whoever fills chunks (daemon/ingest/channel.h) takes a slot with bc_pipeline_take(), and hands it on with
- * bc_pipeline_send() or back with bc_pipeline_give_back(). A recording's chunks are sent in their
- * order; the last one says that it is, and BC_NEWS_ENDED follows when all of it is on the disk. The
- * next recording's may be sent meanwhile.
+ * Whoever fills chunks (daemon/ingest/channel.h) takes a slot with bc_pipeline_pop(), and hands it
+ * on with bc_pipeline_send() or back with bc_pipeline_give_back(). A recording's chunks are sent in
+ * their order; the last one says that it is, and BC_NOTICE_ENDED follows when all of it is on the
+ * disk. The next recording's may be sent meanwhile.
  *
  *     bc_pipeline_open()
  *     ... take, send, give back
@@ -16,15 +16,15 @@
 
 #include <uv.h>
 
-#include "daemon/ingest/counts.h"
 #include "daemon/base/rules.h"
+#include "daemon/ingest/counts.h"
 #include "daemon/store/writer_notices.h"
 #include "daemon/store/writer_stats.h"
 #include "formats/base/must_check.h"
 
 struct bc_pipeline;
 struct bc_slot;
-struct bc_stint_seen;
+struct bc_thread_health_seen;
 
 struct bc_pipeline_options {
 	uint64_t buffer_bytes; /* all chunks and output slots together; at least
@@ -36,11 +36,11 @@ struct bc_pipeline_options {
 	struct bc_writer_rules rules;
 	void *context;
 	void (*on_room)(void *context);   /* a slot is free again, after there was none */
-	void (*on_report)(void *context); /* the writer has written: bc_pipeline_report() */
+	void (*on_report)(void *context); /* the writer has written: bc_pipeline_stats() */
 
-	/* And what it has begun, sealed and ended. With BC_NEWS_ENDED nobody here looks at the
+	/* And what it has begun, sealed and ended. With BC_NOTICE_ENDED nobody here looks at the
 	 * recording any more. Follows on_report(). */
-	void (*on_news)(void *context, const struct bc_writer_news *news);
+	void (*on_news)(void *context, const struct bc_writer_notice *news);
 };
 
 /* Takes the memory and starts the threads. Returns 0 or a negative errno. */
@@ -55,7 +55,7 @@ void bc_pipeline_set_rules(struct bc_pipeline *pipeline, const struct bc_writer_
 
 /* A free slot, as its last user left it, for the caller to send or give back; NULL when there is
  * none: on_room() then says when there is. */
-struct bc_slot *bc_pipeline_take(struct bc_pipeline *pipeline);
+struct bc_slot *bc_pipeline_pop(struct bc_pipeline *pipeline);
 void bc_pipeline_give_back(struct bc_pipeline *pipeline, struct bc_slot *slot);
 
 /* Hands on a slot: recording, cut_after, is_last and the chunk's info are the caller's to set. */
@@ -65,13 +65,13 @@ void bc_pipeline_send(struct bc_pipeline *pipeline, struct bc_slot *slot);
 bool bc_pipeline_is_busy(struct bc_pipeline *pipeline);
 
 /* Gives up what the disk doesn't take of a recording that has not ended yet. */
-void bc_pipeline_abandon(struct bc_pipeline *pipeline, const struct bc_recording *recording);
+void bc_pipeline_abandon(struct bc_pipeline *pipeline, const struct bc_recording_info *recording);
 
 /* Puts in *longest the thread that has been at one piece of work for longer than what is there. */
-void bc_pipeline_look(struct bc_pipeline *pipeline, struct bc_stint_seen *longest);
+void bc_pipeline_poll(struct bc_pipeline *pipeline, struct bc_thread_health_seen *longest);
 
 struct bc_counts *bc_pipeline_counts(struct bc_pipeline *pipeline);
-const struct bc_writer_report *bc_pipeline_report(const struct bc_pipeline *pipeline);
+const struct bc_writer_stats *bc_pipeline_stats(const struct bc_pipeline *pipeline);
 
 struct bc_buffer_state {
 	unsigned chunks; /* in the pool */

@@ -49,7 +49,7 @@ static int take_raw(struct bc_pool *p)
 	return p->raw_blocks == NULL || p->raw_outputs == NULL ? -ENOMEM : 0;
 }
 
-int bc_pool_take(struct bc_pool *p, uint64_t bytes, unsigned workers, bool keeps_raw)
+int bc_pool_pop(struct bc_pool *p, uint64_t bytes, unsigned workers, bool keeps_raw)
 {
 	p->outputs_count = outputs_for(workers);
 	uint64_t left = bytes - p->outputs_count * output_bytes(keeps_raw);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/http/request.h"
 #include "daemon/base/rfc3339.h"
+#include "daemon/http/request.h"
 #include "formats/base/json.h"
 
 struct object {
@@ -23,7 +23,7 @@ struct object {
 struct reader {
 	struct reader *next;
 	struct reader **link;
-	struct bc_bulletin *bulletin;
+	struct bc_event_broadcast *bulletin;
 	struct bc_push *push;
 	bool is_owner;
 	uint64_t next_seq;
@@ -31,12 +31,12 @@ struct reader {
 	size_t part_sent;
 };
 
-struct bc_bulletin {
+struct bc_event_broadcast {
 	struct reader *readers;
 	unsigned reader_count;
 	unsigned other_count; /* of them, not the owner's */
 	uint64_t last_seq;    /* that was posted */
-	struct object *queue[BC_BULLETIN_OBJECTS];
+	struct object *queue[BC_EVENT_BROADCAST_OBJECTS];
 	unsigned first; /* of the queue: its oldest */
 	unsigned count;
 	size_t bytes;
@@ -66,7 +66,7 @@ static struct object *make_object(const char *name, uint64_t seq, json_t *member
 		text = bc_json_print(whole);
 	json_decref(whole);
 	size_t n = text != NULL ? strlen(text) : 0;
-	if (text != NULL && n < BC_BULLETIN_OBJECT_BYTES)
+	if (text != NULL && n < BC_EVENT_BROADCAST_OBJECT_BYTES)
 		object = malloc(sizeof(*object));
 	if (object == NULL) {
 		free(text);
@@ -79,34 +79,35 @@ static struct object *make_object(const char *name, uint64_t seq, json_t *member
 
 /* The queue */
 
-static void drop_oldest(struct bc_bulletin *b)
+static void drop_oldest(struct bc_event_broadcast *b)
 {
 	struct object *oldest = b->queue[b->first];
 
-	b->first = (b->first + 1) % BC_BULLETIN_OBJECTS;
+	b->first = (b->first + 1) % BC_EVENT_BROADCAST_OBJECTS;
 	b->count--;
 	b->bytes -= oldest->bytes;
 	let_go(oldest);
 }
 
-static struct object *oldest_from(const struct bc_bulletin *b, uint64_t seq)
+static struct object *oldest_from(const struct bc_event_broadcast *b, uint64_t seq)
 {
-	if (b->count == 0 || b->queue[(b->first + b->count - 1) % BC_BULLETIN_OBJECTS]->seq < seq)
+	if (b->count == 0 ||
+		b->queue[(b->first + b->count - 1) % BC_EVENT_BROADCAST_OBJECTS]->seq < seq)
 		return NULL;
 	/* Numbers are left out where memory ran out, so that it can't be reckoned. */
 	unsigned low = 0;
 	unsigned high = b->count - 1;
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
-		if (b->queue[(b->first + middle) % BC_BULLETIN_OBJECTS]->seq < seq)
+		if (b->queue[(b->first + middle) % BC_EVENT_BROADCAST_OBJECTS]->seq < seq)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return b->queue[(b->first + low) % BC_BULLETIN_OBJECTS];
+	return b->queue[(b->first + low) % BC_EVENT_BROADCAST_OBJECTS];
 }
 
-void bc_bulletin_post(struct bc_bulletin *b, const char *name, json_t *object)
+void bc_event_broadcast_post(struct bc_event_broadcast *b, const char *name, json_t *object)
 {
 	uint64_t seq = ++b->last_seq;
 	struct object *made = NULL;
@@ -116,10 +117,10 @@ void bc_bulletin_post(struct bc_bulletin *b, const char *name, json_t *object)
 	else
 		made = make_object(name, seq, object);
 	if (made != NULL) {
-		while (b->count == BC_BULLETIN_OBJECTS ||
-			b->bytes + made->bytes > BC_BULLETIN_BYTES)
+		while (b->count == BC_EVENT_BROADCAST_OBJECTS ||
+			b->bytes + made->bytes > BC_EVENT_BROADCAST_BYTES)
 			drop_oldest(b);
-		b->queue[(b->first + b->count++) % BC_BULLETIN_OBJECTS] = made;
+		b->queue[(b->first + b->count++) % BC_EVENT_BROADCAST_OBJECTS] = made;
 		b->bytes += made->bytes;
 	}
 	for (struct reader *reader = b->readers; reader != NULL; reader = reader->next)
@@ -172,7 +173,7 @@ static bool begin_missed(struct reader *reader, uint64_t count)
 /* Begins with what comes next. Returns false when there is nothing. */
 static bool begin_next(struct reader *reader)
 {
-	const struct bc_bulletin *b = reader->bulletin;
+	const struct bc_event_broadcast *b = reader->bulletin;
 	struct object *object = oldest_from(b, reader->next_seq);
 	uint64_t seq = object != NULL ? object->seq : b->last_seq + 1;
 
@@ -206,7 +207,7 @@ static bool is_over(void *context)
 static void on_closed(void *context)
 {
 	struct reader *reader = context;
-	struct bc_bulletin *b = reader->bulletin;
+	struct bc_event_broadcast *b = reader->bulletin;
 
 	let_go(reader->part);
 	if (reader->next != NULL)
@@ -219,14 +220,14 @@ static void on_closed(void *context)
 			drop_oldest(b);
 }
 
-int bc_bulletin_add(struct bc_bulletin *b, struct bc_request *request, json_t *first)
+int bc_event_broadcast_add(struct bc_event_broadcast *b, struct bc_request *request, json_t *first)
 {
 	static const struct bc_push_ops ops = {
 		.read = on_read, .is_over = is_over, .closed = on_closed};
 	bool is_owner = bc_request_is_owner(request);
 
-	if (b->reader_count == BC_BULLETIN_READERS ||
-		(!is_owner && b->other_count == BC_BULLETIN_OTHERS)) {
+	if (b->reader_count == BC_EVENT_BROADCAST_READERS ||
+		(!is_owner && b->other_count == BC_EVENT_BROADCAST_OTHERS)) {
 		json_decref(first);
 		return -EBUSY;
 	}
@@ -255,23 +256,23 @@ fail:
 	return -ENOMEM;
 }
 
-unsigned bc_bulletin_readers(const struct bc_bulletin *b)
+unsigned bc_event_broadcast_readers(const struct bc_event_broadcast *b)
 {
 	return b->reader_count;
 }
 
-bool bc_bulletin_has_readers(const struct bc_bulletin *b)
+bool bc_event_broadcast_has_readers(const struct bc_event_broadcast *b)
 {
 	return b->reader_count != 0;
 }
 
-int bc_bulletin_open(struct bc_bulletin **result)
+int bc_event_broadcast_open(struct bc_event_broadcast **result)
 {
 	*result = calloc(1, sizeof(**result));
 	return *result != NULL ? 0 : -ENOMEM;
 }
 
-void bc_bulletin_close(struct bc_bulletin *b)
+void bc_event_broadcast_close(struct bc_event_broadcast *b)
 {
 	if (b == NULL)
 		return;

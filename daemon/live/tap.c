@@ -7,9 +7,9 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/http/request.h"
+#include "formats/base/fast_format.h"
 #include "formats/codec/columns.h"
 #include "formats/codec/json_text.h"
-#include "formats/base/fast_format.h"
 
 /* Of the time that passes the loop may spend one part in so many on taps, as the processor counts
  * it. What wasn't used is kept, up to KEEP_NS; what was used too much is owed. */
@@ -172,7 +172,7 @@ static void show_to(struct tap *tap, struct show s)
 
 static char *put_number(char *out, uint64_t value, uint64_t none)
 {
-	return value == none ? BC_PUT(out, "null") : bc_put_decimal(out, value);
+	return value == none ? BC_PUT(out, "null") : bc_write_decimal(out, value);
 }
 
 static char *put_record(const struct bc_taps *taps, char *out, const struct bc_tap_item *item)
@@ -181,23 +181,23 @@ static char *put_record(const struct bc_taps *taps, char *out, const struct bc_t
 	const struct bc_type_word *type = &taps->types[r.reqtype];
 
 	out = put_number(BC_PUT(out, "{\"record\":"), item->number, BC_TAP_NO_RECORD);
-	out = bc_put_decimal(BC_PUT(out, ",\"tick\":"), item->tick);
-	out = bc_put_decimal(BC_PUT(out, ",\"epoch\":"), item->epoch);
-	out = bc_put_hex(BC_PUT(out, ",\"addr\":\"0x"), r.addr);
+	out = bc_write_decimal(BC_PUT(out, ",\"tick\":"), item->tick);
+	out = bc_write_decimal(BC_PUT(out, ",\"epoch\":"), item->epoch);
+	out = bc_write_hex(BC_PUT(out, ",\"addr\":\"0x"), r.addr);
 	out = BC_PUT(out, "\",\"type\":\"");
 	memcpy(out, type->text, type->bytes);
-	out = bc_put_decimal(BC_PUT(out + type->bytes, "\",\"size\":"), r.size);
-	out = bc_put_decimal(BC_PUT(out, ",\"attr\":"), r.attr);
-	out = bc_put_decimal(BC_PUT(out, ",\"proc\":"), r.proc);
+	out = bc_write_decimal(BC_PUT(out + type->bytes, "\",\"size\":"), r.size);
+	out = bc_write_decimal(BC_PUT(out, ",\"attr\":"), r.attr);
+	out = bc_write_decimal(BC_PUT(out, ",\"proc\":"), r.proc);
 	out = put_number(BC_PUT(out, ",\"time\":"), r.time, BC_TIME_NONE);
 	return BC_PUT(out, "}\n");
 }
 
 static char *put_missed(char *out, uint64_t records, uint64_t events)
 {
-	out = bc_put_decimal(BC_PUT(out, "{\"missed\":"), records);
+	out = bc_write_decimal(BC_PUT(out, "{\"missed\":"), records);
 	if (events != 0)
-		out = bc_put_decimal(BC_PUT(out, ",\"events\":"), events);
+		out = bc_write_decimal(BC_PUT(out, ",\"events\":"), events);
 	return BC_PUT(out, "}\n");
 }
 
@@ -205,7 +205,7 @@ static char *put_gap(char *out, const struct bc_tap_item *item)
 {
 	out = BC_PUT(out, "{\"gap\":{\"cause\":\"");
 	out = stpcpy(out, bc_gap_cause_name(item->cause));
-	out = bc_put_decimal(BC_PUT(out, "\",\"lost\":"), item->number);
+	out = bc_write_decimal(BC_PUT(out, "\",\"lost\":"), item->number);
 	out = BC_PUT(out, ",\"exact\":");
 	return stpcpy(out, item->exact ? "true}}\n" : "false}}\n");
 }
@@ -214,10 +214,10 @@ static char *put_mark(char *out, const struct bc_tap_item *item, const char *tex
 {
 	out = stpcpy(out,
 		item->kind == BC_TAP_MARK ? "{\"mark\":{\"text\":" : "{\"trigger\":{\"text\":");
-	out = bc_json_put_text(out, (struct bc_text){.at = text, .bytes = item->text_bytes});
+	out = bc_json_write_text(out, (struct bc_text){.at = text, .bytes = item->text_bytes});
 	out = put_number(BC_PUT(out, ",\"record\":"), item->number, BC_TAP_NO_RECORD);
 	out = put_number(BC_PUT(out, ",\"tick\":"), item->tick, BC_TAP_NO_TICK);
-	out = bc_put_decimal(BC_PUT(out, ",\"epoch\":"), item->epoch);
+	out = bc_write_decimal(BC_PUT(out, ",\"epoch\":"), item->epoch);
 	return BC_PUT(out, "}}\n");
 }
 
@@ -228,7 +228,7 @@ static bool next_line(struct tap *tap)
 	char text[BC_TAP_TEXT_ROOM];
 	char *end = tap->line;
 
-	if (!bc_tap_queue_take(&tap->queue, &item, text))
+	if (!bc_tap_queue_pop(&tap->queue, &item, text))
 		return false;
 	if (item.kind == BC_TAP_RECORD)
 		end = put_record(tap->taps, end, &item);

@@ -109,8 +109,7 @@ bool bc_tap_queue_is_empty(const struct bc_tap_queue *q)
 	return q->used == 0 && q->missed == 0 && q->missed_events == 0;
 }
 
-bool bc_tap_queue_take(
-	struct bc_tap_queue *q, struct bc_tap_item *item, char text[BC_TAP_TEXT_ROOM])
+bool bc_tap_queue_pop(struct bc_tap_queue *q, struct bc_tap_item *item, char text[BC_TAP_TEXT_ROOM])
 {
 	if (q->used == 0 && !bc_tap_queue_is_empty(q) && !make_room(q, 0, BC_TAP_SLOTS))
 		return false;

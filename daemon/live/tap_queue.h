@@ -72,7 +72,7 @@ bool bc_tap_queue_is_empty(const struct bc_tap_queue *queue);
 #define BC_TAP_TEXT_ROOM (BC_CHUNK_TEXT_BYTES + sizeof(struct bc_tap_item))
 
 /* Takes the oldest, with its text. Returns false when there is nothing. */
-bool bc_tap_queue_take(
+bool bc_tap_queue_pop(
 	struct bc_tap_queue *queue, struct bc_tap_item *item, char text[BC_TAP_TEXT_ROOM]);
 
 #endif

@@ -3,8 +3,8 @@
 #ifndef BC_DAEMON_MAIN_BOARDS_H
 #define BC_DAEMON_MAIN_BOARDS_H
 
-#include "daemon/recorder/exit_status.h"
 #include "daemon/config/config.h"
+#include "daemon/recorder/exit_status.h"
 
 /* Prints the list on standard output. Returns BC_EXIT_OK, BC_EXIT_NO_DEVICE when no board is among
  * them that could be recorded from, or BC_EXIT_FAILED, with what is wrong on standard error. */

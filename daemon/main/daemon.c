@@ -10,17 +10,17 @@
 #include <uv.h>
 
 #include "daemon/api/socket_api.h"
-#include "daemon/base/stall_detector.h"
-#include "daemon/hook/hook.h"
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
-#include "daemon/recorder/loss_report.h"
-#include "daemon/recorder/recorder.h"
+#include "daemon/base/stall_detector.h"
+#include "daemon/hook/hook.h"
 #include "daemon/main/reload.h"
 #include "daemon/main/service.h"
 #include "daemon/main/socket.h"
 #include "daemon/main/source_open.h"
 #include "daemon/main/startup_recovery.h"
+#include "daemon/recorder/loss_report.h"
+#include "daemon/recorder/recorder.h"
 #include "daemon/recorder/status.h"
 #include "formats/base/json.h"
 
@@ -58,7 +58,7 @@ struct bc_daemon {
 	char before[BC_RECORDING_ID_MAX]; /* the recording that this run goes on after; or
 					     empty */
 	struct bc_recorder *recorder;
-	struct bc_front *front;
+	struct bc_socket_api *front;
 	struct bc_hook *hook;
 	bool is_stopping;     /* by a signal */
 	uint64_t stopping_ns; /* since then */
@@ -79,7 +79,7 @@ struct bc_daemon {
 	struct bc_rates rates;
 	struct bc_rate_meter meter;
 	struct bc_loss_report losses;
-	struct bc_hang hang;
+	struct bc_stall_detector hang;
 	unsigned looks; /* since the rates were polled */
 };
 
@@ -102,10 +102,10 @@ static struct bc_status status_of(void *context)
 /* Whether the work gets on: for the log, and for the service manager. */
 static void look_at_work(struct bc_daemon *d)
 {
-	struct bc_stint_seen longest = bc_recorder_longest_stint(d->recorder);
+	struct bc_thread_health_seen longest = bc_recorder_longest_activity(d->recorder);
 	uint64_t written = bc_recorder_counts(d->recorder)->written;
-	bool is_stuck = bc_hang_look(&d->hang, &longest, d->config.stuck_ns, d->config.dir,
-		bc_service_is_watched(&d->service));
+	bool is_stuck = bc_stall_detector_poll(&d->hang, &longest, d->config.stuck_ns,
+		d->config.dir, bc_service_is_watched(&d->service));
 
 	if (d->is_stopping && written != d->seen_written)
 		bc_service_extend(&d->service, NULL);
@@ -120,21 +120,21 @@ static void on_look(uv_timer_t *timer)
 	if (!d->is_ready && !d->has_failed)
 		bc_service_ready(&d->service);
 	d->is_ready = true;
-	bc_recorder_look(d->recorder);
+	bc_recorder_poll(d->recorder);
 	look_at_work(d);
 	if (++d->looks < LOOKS_A_SECOND)
 		return;
 	d->looks = 0;
 	uint64_t now = uv_hrtime();
 	bc_rates_poll(&d->rates, &d->meter, bc_recorder_counts(d->recorder),
-		bc_recorder_report(d->recorder), now);
+		bc_recorder_stats(d->recorder), now);
 	bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder), now);
-	bc_front_look(d->front);
-	bc_hook_look(d->hook, now);
-	if (!bc_service_is_heard(&d->service))
+	bc_socket_api_poll(d->front);
+	bc_hook_poll(d->hook, now);
+	if (!bc_service_is_connected(&d->service))
 		return;
-	struct bc_status status = bc_front_status(d->front);
-	bc_service_tell(&d->service, &status);
+	struct bc_status status = bc_socket_api_status(d->front);
+	bc_service_notify(&d->service, &status);
 }
 
 /* The recorder's news */
@@ -143,17 +143,17 @@ static void on_event(void *context, const char *name, json_t *object)
 {
 	struct bc_daemon *d = context;
 
-	bc_front_tell(d->front, name, object);
+	bc_socket_api_emit(d->front, name, object);
 }
 
 static bool has_listeners(void *context)
 {
 	struct bc_daemon *d = context;
 
-	return bc_front_is_heard(d->front);
+	return bc_socket_api_has_listeners(d->front);
 }
 
-static void on_sealed(void *context, const struct bc_writer_news *news)
+static void on_sealed(void *context, const struct bc_writer_notice *news)
 {
 	struct bc_daemon *d = context;
 	char path[sizeof(d->config.dir) + BC_SEGMENT_NAME_MAX + 1];
@@ -238,7 +238,7 @@ static void close_handles(struct bc_daemon *d)
 	uv_timer_start(&d->stop_timer, on_end_second, 1000, 1000);
 	uv_unref((uv_handle_t *)&d->stop_timer);
 	bc_recorder_close(d->recorder);
-	bc_front_close(d->front);
+	bc_socket_api_close(d->front);
 	bc_hook_close(d->hook);
 }
 
@@ -261,7 +261,7 @@ static void on_rest_time(uv_timer_t *timer)
 /* The end waits for the threads: for one that hangs it would wait for ever. */
 static void end_at_rest(struct bc_daemon *d)
 {
-	if (bc_recorder_longest_stint(d->recorder).since_ns == 0)
+	if (bc_recorder_longest_activity(d->recorder).since_ns == 0)
 		close_handles(d);
 	else if (d->rest_looks++ < REST_LOOKS)
 		uv_timer_start(&d->stop_timer, on_rest_time, REST_MS, 0);
@@ -271,7 +271,7 @@ static void end_at_rest(struct bc_daemon *d)
 
 static bool print_status(struct bc_daemon *d)
 {
-	struct bc_status now = bc_front_status(d->front);
+	struct bc_status now = bc_socket_api_status(d->front);
 	char *status = bc_status_write(&now);
 	bool is_printed = status != NULL && fputs(status, stdout) >= 0 && fflush(stdout) == 0;
 
@@ -368,8 +368,8 @@ static void on_reload(uv_timer_t *timer)
 			bc_log(BC_LOG_ERROR,
 				"SIGHUP: not enough memory for sealed_command: it stays");
 		bc_recorder_reload(d->recorder);
-		bc_front_reload(d->front);
-		bc_front_tell(d->front, "reload", json_object());
+		bc_socket_api_reload(d->front);
+		bc_socket_api_emit(d->front, "reload", json_object());
 		bc_reload_done(&d->config);
 	}
 	bc_service_ready(&d->service);
@@ -377,8 +377,8 @@ static void on_reload(uv_timer_t *timer)
 
 static void tell_stopping(struct bc_daemon *d, const char *signal)
 {
-	if (bc_front_is_heard(d->front))
-		bc_front_tell(d->front, "stopping", json_pack("{s:s}", "signal", signal));
+	if (bc_socket_api_has_listeners(d->front))
+		bc_socket_api_emit(d->front, "stopping", json_pack("{s:s}", "signal", signal));
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -424,34 +424,34 @@ static void start_handles(struct bc_daemon *d)
 	uv_timer_start(&d->look, on_look, 0, LOOK_MS);
 }
 
-static void say_failed(struct bc_daemon *d, int error, const char *why)
+static void say_failed(struct bc_daemon *d, int error, const char *err)
 {
-	bc_log(BC_LOG_ERROR, "%s", why);
-	bc_service_fail(&d->service, error, why);
+	bc_log(BC_LOG_ERROR, "%s", err);
+	bc_service_fail(&d->service, error, err);
 }
 
 /* Claims what only one daemon may hold. Both return whether they did; else they have logged why
  * not. */
 static bool claim_dir(struct bc_daemon *d)
 {
-	char why[512];
+	char err[512];
 
-	d->dir_fd = bc_dir_claim(d->config.dir, why, sizeof(why));
+	d->dir_fd = bc_dir_claim(d->config.dir, err, sizeof(err));
 	if (d->dir_fd < 0)
-		say_failed(d, d->dir_fd, why);
+		say_failed(d, d->dir_fd, err);
 	return d->dir_fd >= 0;
 }
 
 static bool claim_socket(struct bc_daemon *d)
 {
-	char why[512];
+	char err[512];
 
 	if (d->config.socket[0] == '\0' || d->socket.is_passed)
 		return true;
 	int rc = bc_socket_claim(
-		&d->socket, d->config.socket, d->config.socket_group, why, sizeof(why));
+		&d->socket, d->config.socket, d->config.socket_group, err, sizeof(err));
 	if (rc != 0)
-		say_failed(d, rc, why);
+		say_failed(d, rc, err);
 	return rc == 0;
 }
 
@@ -459,13 +459,13 @@ static bool claim_socket(struct bc_daemon *d)
  * pass again: that is for a person to mend. */
 static bool take_passed(struct bc_daemon *d)
 {
-	char why[512];
+	char err[512];
 
 	bc_service_open(&d->service);
-	int rc = bc_socket_take_passed(&d->socket, d->config.socket, why, sizeof(why));
+	int rc = bc_socket_take_inherited(&d->socket, d->config.socket, err, sizeof(err));
 	if (rc == 0)
 		return true;
-	say_failed(d, rc, why);
+	say_failed(d, rc, err);
 	d->exit_code = BC_EXIT_USAGE;
 	return false;
 }
@@ -484,9 +484,9 @@ static void on_recovery_progress(void *context, const char *file)
 static void look_back(struct bc_daemon *d)
 {
 	char newest[BC_RECORDING_ID_MAX];
-	const struct bc_stale_listener listener = {
+	const struct bc_startup_recovery_listener listener = {
 		.on_progress = on_recovery_progress, .context = d};
-	int recovered = bc_stale_recover(d->config.dir, d->dir_fd, newest, &listener);
+	int recovered = bc_startup_recover(d->config.dir, d->dir_fd, newest, &listener);
 
 	if (recovered < 0)
 		bc_log(BC_LOG_ERROR,
@@ -501,7 +501,7 @@ static void look_back(struct bc_daemon *d)
 /* What doesn't need the recorder. */
 static int open_services(struct bc_daemon *d)
 {
-	struct bc_front_options front = {
+	struct bc_socket_api_options front = {
 		.loop = &d->loop,
 		.config = &d->config,
 		.listen_fd = d->socket.fd,
@@ -515,7 +515,7 @@ static int open_services(struct bc_daemon *d)
 		.context = d,
 		.on_failed = on_command_failed,
 	};
-	int rc = bc_front_open(&d->front, &front);
+	int rc = bc_socket_api_open(&d->front, &front);
 
 	return rc == 0 ? bc_hook_open(&d->hook, &hook) : rc;
 }
@@ -536,7 +536,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.on_over = on_recorder_over,
 	};
 	const char *what = "the socket's services";
-	char why[512];
+	char err[512];
 
 	if (!d->options->once)
 		bc_log(BC_LOG_INFO, "buscapd " BC_VERSION ": source %s, recordings in %s, %s%s",
@@ -547,17 +547,17 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 	if (rc != 0) {
 		bc_source_close(source);
 	} else {
-		options.viewer = bc_front_viewer(d->front);
+		options.viewer = bc_socket_api_viewer(d->front);
 		rc = bc_recorder_open(&d->recorder, &options, source, &what);
 	}
 	if (rc == 0)
-		rc = bc_front_serve(d->front, d->recorder, &what);
+		rc = bc_socket_api_serve(d->front, d->recorder, &what);
 	if (rc == 0)
 		return;
-	snprintf(why, sizeof(why), "%s: can't be started: %s%s", what, strerror(-rc),
+	snprintf(err, sizeof(err), "%s: can't be started: %s%s", what, strerror(-rc),
 		rc == -EAFNOSUPPORT ? "; a service has no network but by its drop-in metrics.conf"
 				    : "");
-	say_failed(d, rc, why);
+	say_failed(d, rc, err);
 	if (d->recorder == NULL) {
 		close_handles(d);
 	} else {
@@ -570,11 +570,11 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 static void run_daemon(struct bc_daemon *d)
 {
 	struct bc_source *source;
-	char why[sizeof(d->config.source_text) + 128];
-	int rc = bc_source_open(&source, &d->loop, &d->config, d->options->once, why, sizeof(why));
+	char err[sizeof(d->config.source_text) + 128];
+	int rc = bc_source_open(&source, &d->loop, &d->config, d->options->once, err, sizeof(err));
 
 	if (rc != 0) {
-		say_failed(d, rc, why);
+		say_failed(d, rc, err);
 		return;
 	}
 	if (!claim_dir(d)) {

@@ -3,8 +3,8 @@
 #ifndef BC_DAEMON_MAIN_DAEMON_H
 #define BC_DAEMON_MAIN_DAEMON_H
 
-#include "daemon/recorder/exit_status.h"
 #include "daemon/config/options.h"
+#include "daemon/recorder/exit_status.h"
 
 /* Runs until the source is over (--once) or a signal comes. Returns the exit code; what went wrong
  * has been logged. */

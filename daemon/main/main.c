@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/main/boards.h"
-#include "daemon/main/daemon.h"
 #include "daemon/base/log.h"
 #include "daemon/config/options.h"
+#include "daemon/main/boards.h"
+#include "daemon/main/daemon.h"
 
 /* A descriptor that nobody has opened would be the next file's: a message would go into it. */
 static bool open_standard_fds(void)
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 {
 	struct bc_options options;
 	struct bc_config config;
-	char why[1024];
+	char err[1024];
 
 	if (!open_standard_fds())
 		return BC_EXIT_FAILED;
@@ -46,8 +46,8 @@ int main(int argc, char **argv)
 	case BC_OPTIONS_RUN:
 		break;
 	}
-	if (!bc_options_config(&options, &config, why, sizeof(why))) {
-		bc_log(BC_LOG_ERROR, "%s", why);
+	if (!bc_options_config(&options, &config, err, sizeof(err))) {
+		bc_log(BC_LOG_ERROR, "%s", err);
 		return BC_EXIT_USAGE;
 	}
 	if (options.check_config) {

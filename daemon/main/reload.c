@@ -44,10 +44,10 @@ static void log_unchanged(const struct bc_config *old, const struct bc_config *n
 bool bc_reload(struct bc_config *config, const struct bc_options *options)
 {
 	struct bc_config new;
-	char why[1024];
+	char err[1024];
 
-	if (!bc_options_config(options, &new, why, sizeof(why))) {
-		bc_log(BC_LOG_ERROR, "SIGHUP: %s; the configuration stays as it was", why);
+	if (!bc_options_config(options, &new, err, sizeof(err))) {
+		bc_log(BC_LOG_ERROR, "SIGHUP: %s; the configuration stays as it was", err);
 		return false;
 	}
 	log_unchanged(config, &new);

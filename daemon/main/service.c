@@ -187,7 +187,7 @@ static void write_stopping(char *out, size_t room, const struct bc_status *s)
 		snprintf(out, room, "stopping");
 }
 
-void bc_service_words(char *out, size_t room, const struct bc_status *s, bool is_stopping)
+void bc_service_text(char *out, size_t room, const struct bc_status *s, bool is_stopping)
 {
 	bool has_no_board = s->board != NULL && s->board->state != BC_BOARD_STREAMING;
 	char words[BC_SERVICE_TEXT_MAX];
@@ -231,13 +231,13 @@ static void send_status(struct bc_service *s, const char *prefix, const char *wo
 		memcpy(s->text, text, sizeof(text));
 }
 
-void bc_service_tell(struct bc_service *s, const struct bc_status *status)
+void bc_service_notify(struct bc_service *s, const struct bc_status *status)
 {
 	char words[BC_SERVICE_TEXT_MAX];
 
 	if (s->fd < 0)
 		return;
-	bc_service_words(words, sizeof(words), status, s->is_stopping);
+	bc_service_text(words, sizeof(words), status, s->is_stopping);
 	send_status(s, "", words);
 }
 
@@ -253,14 +253,14 @@ void bc_service_extend(struct bc_service *s, const char *text)
 	send_status(s, extension, text != NULL ? text : "");
 }
 
-void bc_service_fail(struct bc_service *s, int error, const char *why)
+void bc_service_fail(struct bc_service *s, int error, const char *err)
 {
 	char number[32];
 
 	if (s->fd < 0)
 		return;
 	snprintf(number, sizeof(number), "ERRNO=%d", -error);
-	send_status(s, number, why);
+	send_status(s, number, err);
 }
 
 /* The watchdog */

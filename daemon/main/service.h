@@ -5,7 +5,7 @@
  *     bc_service_extend() ...   while it starts and is at long work
  *     bc_service_ready()        once; or bc_service_fail()
  *     bc_service_watch() ...    often: feeds the watchdog
- *     bc_service_tell() ...     once a second: how things stand
+ *     bc_service_notify() ...     once a second: how things stand
  *     bc_service_reload(), bc_service_ready()    around it
  *     bc_service_stop(), bc_service_extend() ... while what is left gets written
  *     bc_service_close()
@@ -46,7 +46,7 @@ void bc_service_close(struct bc_service *service);
 void bc_service_ready(struct bc_service *service);
 
 /* It can't start; `error` is a negative errno. */
-void bc_service_fail(struct bc_service *service, int error, const char *why);
+void bc_service_fail(struct bc_service *service, int error, const char *err);
 
 void bc_service_reload(struct bc_service *service);
 void bc_service_stop(struct bc_service *service);
@@ -60,12 +60,12 @@ void bc_service_extend(struct bc_service *service, const char *text);
 void bc_service_watch(struct bc_service *service, bool is_stuck);
 
 /* Says how things stand, if that is something new; to be called once a second. */
-void bc_service_tell(struct bc_service *service, const struct bc_status *status);
+void bc_service_notify(struct bc_service *service, const struct bc_status *status);
 
 /* A short sentence that says how things stand, in UTF-8 and without control characters. */
-void bc_service_words(char *out, size_t room, const struct bc_status *status, bool is_stopping);
+void bc_service_text(char *out, size_t room, const struct bc_status *status, bool is_stopping);
 
-static inline bool bc_service_is_heard(const struct bc_service *service)
+static inline bool bc_service_is_connected(const struct bc_service *service)
 {
 	return service->fd >= 0;
 }

@@ -42,7 +42,7 @@ static bool is_same_node(const char *a, const char *b)
 					    x.st_ino == y.st_ino);
 }
 
-static bool check_passed(int fd, const char *path, char *why, size_t room)
+static bool check_passed(int fd, const char *path, char *err, size_t errlen)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNSPEC};
 	socklen_t bytes = sizeof(address);
@@ -50,7 +50,7 @@ static bool check_passed(int fd, const char *path, char *why, size_t room)
 
 	if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0 ||
 		getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"what systemd passed is no listening Unix stream socket; the socket unit "
 			"wants ListenStream=%s, and Accept=no",
 			path[0] != '\0' ? path : "PATH");
@@ -58,14 +58,14 @@ static bool check_passed(int fd, const char *path, char *why, size_t room)
 	}
 	write_address(where, sizeof(where), &address, bytes);
 	if (path[0] == '\0') {
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"systemd passed the socket %s, and the configuration wants none: give its "
 			"path as socket.path, or stop the socket unit",
 			where);
 		return false;
 	}
 	if (address.sun_path[0] == '\0' || !is_same_node(where, path)) {
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"systemd passed the socket %s, and socket.path is %s: make the socket "
 			"unit's ListenStream= and the configuration say the same",
 			where, path);
@@ -74,7 +74,7 @@ static bool check_passed(int fd, const char *path, char *why, size_t room)
 	return true;
 }
 
-int bc_socket_take_passed(struct bc_socket *s, const char *path, char *why, size_t room)
+int bc_socket_take_inherited(struct bc_socket *s, const char *path, char *err, size_t errlen)
 {
 	int count = sd_listen_fds(1); /* which sets FD_CLOEXEC on each */
 	int fd = SD_LISTEN_FDS_START;
@@ -83,23 +83,23 @@ int bc_socket_take_passed(struct bc_socket *s, const char *path, char *why, size
 	if (count == 0)
 		return 0;
 	if (count < 0) {
-		snprintf(why, room, "the environment's LISTEN_FDS can't be followed: %s",
+		snprintf(err, errlen, "the environment's LISTEN_FDS can't be followed: %s",
 			strerror(-count));
 		return -EINVAL;
 	}
 	if (count > 1) {
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"systemd passed %d sockets, and buscapd takes one; the socket unit wants "
 			"one ListenStream= alone",
 			count);
 		return -EINVAL;
 	}
-	if (!check_passed(fd, path, why, room))
+	if (!check_passed(fd, path, err, errlen))
 		return -EINVAL;
 	/* Accepting must not wait, whatever the unit says of NonBlocking=. */
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-		snprintf(why, room, "the socket that systemd passed: %s", strerror(errno));
+		snprintf(err, errlen, "the socket that systemd passed: %s", strerror(errno));
 		return -EINVAL;
 	}
 	s->fd = fd;
@@ -166,29 +166,29 @@ static int take_place(const struct sockaddr_un *address, const char *group, long
 	return listen_on(address, group);
 }
 
-static void say_why(char *why, size_t room, const char *path, int rc, long holder)
+static void say_why(char *err, size_t errlen, const char *path, int rc, long holder)
 {
 	if (rc == -EBUSY && holder == PID_OF_SYSTEMD)
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"%s: systemd listens there, for a service: stop its socket unit, or give "
 			"another path with --socket",
 			path);
 	else if (rc == -EBUSY)
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"%s: the process with pid %ld listens there; stop that one, or give "
 			"another path with --socket",
 			path, holder);
 	else if (rc == -EEXIST)
-		snprintf(why, room, "%s: something that is no socket is in its place", path);
+		snprintf(err, errlen, "%s: something that is no socket is in its place", path);
 	else
-		snprintf(why, room,
+		snprintf(err, errlen,
 			"%s: can't listen there: %s; give another path with --socket, or none with "
 			"--no-socket",
 			path, strerror(-rc));
 }
 
 int bc_socket_claim(
-	struct bc_socket *s, const char *path, const char *group, char *why, size_t room)
+	struct bc_socket *s, const char *path, const char *group, char *err, size_t errlen)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char lock_path[sizeof(address.sun_path) + 8];
@@ -196,7 +196,7 @@ int bc_socket_claim(
 
 	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
 	if (strlen(path) >= sizeof(address.sun_path)) {
-		snprintf(why, room, "%s: too long for a socket's path", path);
+		snprintf(err, errlen, "%s: too long for a socket's path", path);
 		return -ENAMETOOLONG;
 	}
 	memcpy(address.sun_path, path, strlen(path) + 1);
@@ -204,7 +204,7 @@ int bc_socket_claim(
 	int lock_fd = bc_lock_file(lock_path, &holder);
 	int rc = lock_fd < 0 ? lock_fd : take_place(&address, group, &holder);
 	if (rc < 0) {
-		say_why(why, room, path, rc, holder);
+		say_why(err, errlen, path, rc, holder);
 		if (lock_fd >= 0)
 			close(lock_fd);
 		return rc;

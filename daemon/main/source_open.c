@@ -29,7 +29,7 @@ static int open_file(struct bc_source **source, uv_loop_t *loop, const struct bc
 }
 
 int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_config *config,
-	bool is_once, char *why, size_t room)
+	bool is_once, char *err, size_t errlen)
 {
 	const struct bc_source_spec *spec = &config->source;
 	const char *hint = "";
@@ -44,7 +44,7 @@ int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_c
 		rc = open_file(source, loop, spec);
 	}
 	if (rc != 0)
-		snprintf(why, room, "%s: can't be opened: %s%s", config->source_text, strerror(-rc),
-			hint);
+		snprintf(err, errlen, "%s: can't be opened: %s%s", config->source_text,
+			strerror(-rc), hint);
 	return rc;
 }

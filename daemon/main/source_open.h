@@ -10,9 +10,9 @@
 #include "daemon/config/config.h"
 
 /* Returns 0 with the source, closed by bc_source_close(); or a negative errno with a sentence in
- * `why`, which wants room for the source's text. With `is_once` a board must come within the
+ * `err`, which wants room for the source's text. With `is_once` a board must come within the
  * configuration's time; else it is waited for, for ever. */
 int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_config *config,
-	bool is_once, char *why, size_t why_room) __attribute__((warn_unused_result));
+	bool is_once, char *err, size_t why_room) __attribute__((warn_unused_result));
 
 #endif

@@ -20,9 +20,9 @@
 struct recovery {
 	const char *dir;
 	int dir_fd;
-	const struct bc_stale_listener *listener;
+	const struct bc_startup_recovery_listener *listener;
 	char file[BC_SEGMENT_NAME_MAX]; /* at which it is */
-	struct bc_steps steps;
+	struct bc_progress_cb steps;
 	struct bc_log_limits limits;
 };
 
@@ -67,7 +67,8 @@ static int count_records(const struct recovery *r, int fd, uint64_t *records)
 	*records = 0;
 	if (chunk != NULL)
 		found = bc_segment_reader_open(&reader,
-			(struct bc_stream){.fd = fd, .wake_fd = -1, .steps = &r->steps}, NULL, 0);
+			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .steps = &r->steps}, NULL,
+			0);
 	if (found == 0) {
 		while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END)
 			*records += found == BC_FOUND_CHUNK ? chunk->info.records : 0;
@@ -223,7 +224,7 @@ static void recover_raw(struct recovery *r, const struct bc_segment_entry *parti
 
 /* Recovering takes a while; whoever wants the daemon to end meanwhile finds the rest as it was. The
  * signals are blocked, and the loop takes them later. */
-static bool is_told_to_stop(void)
+static bool is_reported_to_stop(void)
 {
 	sigset_t pending;
 
@@ -231,27 +232,27 @@ static bool is_told_to_stop(void)
 	       (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
 }
 
-int bc_stale_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX],
-	const struct bc_stale_listener *listener)
+int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX],
+	const struct bc_startup_recovery_listener *listener)
 {
 	struct recovery r = {.dir = dir, .dir_fd = dir_fd, .listener = listener};
 	struct bc_segment_list list;
 	int recovered = 0;
 	int rc = bc_segments_list(&list, dir_fd);
 
-	r.steps = (struct bc_steps){.on_step = on_step, .context = &r};
+	r.steps = (struct bc_progress_cb){.on_step = on_step, .context = &r};
 	newest[0] = '\0';
 	if (rc != 0)
 		return rc;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct bc_segment_name *name = &list.entries[i].name;
 		if (list.entries[i].format != BC_FORMAT_SEGMENT) {
-			if (name->is_partial && !is_told_to_stop())
+			if (name->is_partial && !is_reported_to_stop())
 				recover_raw(&r, &list.entries[i]);
 			continue;
 		}
 		enum outcome outcome = IS_LEFT;
-		if (name->is_partial && !is_told_to_stop())
+		if (name->is_partial && !is_reported_to_stop())
 			outcome = recover(&r, name);
 		recovered += outcome == IS_RECOVERED;
 		if (outcome != IS_REMOVED)

@@ -8,7 +8,7 @@
 #include "formats/segment/segment_name.h"
 
 /* Somebody who is told, again and again, that the recovery gets on, and with what file. */
-struct bc_stale_listener {
+struct bc_startup_recovery_listener {
 	void (*on_progress)(void *context, const char *file);
 	void *context;
 };
@@ -17,7 +17,7 @@ struct bc_stale_listener {
  * Sets `newest` to the id of the newest recording found, or the empty string. Logs what it does;
  * `dir` is for the messages. Returns how many segments were recovered, or a negative errno if the
  * directory can't be read. */
-int bc_stale_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX],
-	const struct bc_stale_listener *listener) __attribute__((warn_unused_result));
+int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX],
+	const struct bc_startup_recovery_listener *listener) __attribute__((warn_unused_result));
 
 #endif

@@ -4,7 +4,7 @@
 #include "daemon/recorder/session.h"
 #include "daemon/store/writer_stats.h"
 
-enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_report *report,
+enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_stats *report,
 	const struct bc_session_outcome *outcome)
 {
 	if (outcome->has_no_device)
@@ -17,7 +17,7 @@ enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_write
 	return is_whole && (is_replay || outcome->breaks == 0) ? BC_EXIT_OK : BC_EXIT_LOST;
 }
 
-void bc_exit_log_files(const struct bc_writer_report *report)
+void bc_exit_log_files(const struct bc_writer_stats *report)
 {
 	if (report->unsealed != 0)
 		bc_log(BC_LOG_ERROR,

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 struct bc_session_outcome;
-struct bc_writer_report;
+struct bc_writer_stats;
 
 /* Of buscapd, and of --help. */
 enum bc_exit {
@@ -18,10 +18,10 @@ enum bc_exit {
 };
 
 /* The exit code for it all. Damage of a replay's input is damage; of a live stream it is a loss. */
-enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_report *report,
+enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_stats *report,
 	const struct bc_session_outcome *outcome);
 
 /* Logs, at the daemon's end, which of its files need attention. */
-void bc_exit_log_files(const struct bc_writer_report *report);
+void bc_exit_log_files(const struct bc_writer_stats *report);
 
 #endif

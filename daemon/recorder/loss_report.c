@@ -128,7 +128,7 @@ void bc_loss_report_poll(struct bc_loss_report *a, const struct bc_counts *c, ui
 {
 	look_for_losses(a, c, now);
 	look_for_misfit(a, c);
-	bc_log_limits_look(&a->limits, now);
+	bc_log_limits_poll(&a->limits, now);
 	a->looked = *c;
 	a->looked_ns = now;
 }
@@ -156,7 +156,7 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 }
 
 void bc_loss_report_summary(const char *recording, bool is_alone, const struct bc_counts *c,
-	const struct bc_counts *b, const struct bc_writer_news *totals,
+	const struct bc_counts *b, const struct bc_writer_notice *totals,
 	const struct bc_session_outcome *outcome, uint64_t damages, uint64_t breaks)
 {
 	/* Where recordings come and go, what was received in between says nothing of one. */
@@ -184,7 +184,7 @@ void bc_loss_report_summary(const char *recording, bool is_alone, const struct b
 			"; its breaks say where",
 			recording, c->raw_dropped_bytes - b->raw_dropped_bytes);
 	if (outcome->has_failed)
-		bc_log(BC_LOG_ERROR, "%s", outcome->why);
+		bc_log(BC_LOG_ERROR, "%s", outcome->err);
 }
 
 bool bc_loss_report_has_lost(const struct bc_counts *c, const struct bc_counts *b)

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/ingest/counts.h"
 #include "daemon/base/log_limit.h"
+#include "daemon/ingest/counts.h"
 
 struct bc_session_outcome;
-struct bc_writer_news;
+struct bc_writer_notice;
 
 /* What was seen at the last look; zero at the start, but looked_ns. */
 struct bc_loss_report {
@@ -39,7 +39,7 @@ void bc_loss_report_finish(struct bc_loss_report *report);
  * beginning, `totals` what the writer says of it; `is_alone`: all that was received was for it;
  * damages and breaks are those of its time. */
 void bc_loss_report_summary(const char *recording, bool is_alone, const struct bc_counts *counts,
-	const struct bc_counts *before, const struct bc_writer_news *totals,
+	const struct bc_counts *before, const struct bc_writer_notice *totals,
 	const struct bc_session_outcome *outcome, uint64_t damages, uint64_t breaks);
 
 /* What was lost between two moments. */

@@ -5,7 +5,7 @@
 #include "formats/bus/record.h"
 
 void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
-	const struct bc_counts *counts, const struct bc_writer_report *report, uint64_t now_ns)
+	const struct bc_counts *counts, const struct bc_writer_stats *report, uint64_t now_ns)
 {
 	double seconds = (double)(now_ns - meter->polled_ns) * 1e-9;
 	uint64_t written_bytes = (counts->written - meter->written) * BC_RECORD_BYTES;

@@ -19,10 +19,10 @@ struct bc_rate_meter {
 };
 
 struct bc_counts;
-struct bc_writer_report;
+struct bc_writer_stats;
 
 /* Sets the rates since the last poll, at `now_ns` of bc_now_ns(). */
 void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
-	const struct bc_counts *counts, const struct bc_writer_report *report, uint64_t now_ns);
+	const struct bc_counts *counts, const struct bc_writer_stats *report, uint64_t now_ns);
 
 #endif

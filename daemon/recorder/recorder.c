@@ -9,13 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "capture/usb/board.h"
 #include "capture/source/file_source.h"
+#include "capture/usb/board.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_limit.h"
-#include "daemon/recorder/loss_report.h"
 #include "daemon/ingest/pipeline.h"
+#include "daemon/recorder/loss_report.h"
 #include "daemon/recorder/recorder_events.h"
 #include "daemon/recorder/session.h"
 #include "daemon/trigger/trigger_engine.h"
@@ -27,10 +27,10 @@
 /* What the live source's session is, and a replay's while one runs. */
 struct bc_part {
 	struct bc_recorder *recorder;
-	struct bc_session *session; /* NULL: none */
-	struct bc_take *take;       /* the recording under way; NULL: none */
-	bool is_over;               /* its source is, and all of it is sealed */
-	struct bc_watch watch;
+	struct bc_session *session;     /* NULL: none */
+	struct bc_recording *recording; /* the recording under way; NULL: none */
+	bool is_over;                   /* its source is, and all of it is sealed */
+	struct bc_trigger_engine watch;
 	uint64_t looked_ns; /* for a silence */
 };
 
@@ -41,11 +41,11 @@ struct bc_recorder {
 	uv_timer_t defer; /* closes a replay's session, or says that all is over */
 	struct bc_part live;
 	struct bc_part replay;
-	struct bc_takes takes;
-	struct bc_flight_limits flight; /* chunks 0: there is no flight recorder */
+	struct bc_takes recordings;
+	struct bc_overwrite_ring_limits flight; /* chunks 0: there is no flight recorder */
 	bool is_ending;
 	bool is_first; /* the first recording of this run is still to come */
-	bool has_told_over;
+	bool has_reported_over;
 
 	/* How the live source's recordings went, together. */
 	struct bc_session_outcome outcome;
@@ -66,31 +66,31 @@ static bool is_flight(const struct bc_recorder *r)
 /* The part of which a recording is being made; NULL: of none. */
 static struct bc_part *current_part(struct bc_recorder *r)
 {
-	if (r->replay.take != NULL)
+	if (r->replay.recording != NULL)
 		return &r->replay;
-	return r->live.take != NULL ? &r->live : NULL;
+	return r->live.recording != NULL ? &r->live : NULL;
 }
 
 /* Events */
 
 static bool is_draining(const struct bc_recorder *r)
 {
-	for (const struct bc_take *t = r->takes.newest; t != NULL; t = t->next)
-		if (t->state == BC_TAKE_DRAINING)
+	for (const struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
+		if (t->state == BC_RECORDING_DRAINING)
 			return true;
 	return false;
 }
 
 static const char *state_of(const struct bc_recorder *r)
 {
-	const struct bc_take *take = r->live.take;
+	const struct bc_recording *recording = r->live.recording;
 
-	if (r->replay.take != NULL)
+	if (r->replay.recording != NULL)
 		return "replaying";
 	if (r->live.session != NULL && !r->live.is_over &&
-		bc_session_is_draining(r->live.session) && (take != NULL || is_draining(r)))
+		bc_session_is_draining(r->live.session) && (recording != NULL || is_draining(r)))
 		return "draining";
-	if (take != NULL) {
+	if (recording != NULL) {
 		const struct bc_source *source = bc_session_source(r->live.session);
 		if (source->board != NULL && source->board->state != BC_BOARD_STREAMING)
 			return "waiting";
@@ -102,16 +102,16 @@ static const char *state_of(const struct bc_recorder *r)
 }
 
 /* What of a take that has not ended is known. */
-static struct bc_take_now now_of(struct bc_recorder *r, const struct bc_take *take)
+static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_recording *recording)
 {
-	const struct bc_writer_report *report = bc_pipeline_report(r->pipeline);
-	const struct bc_counts *c = take->has_after ? &take->counts_after
-						    : bc_pipeline_counts(r->pipeline);
-	const struct bc_counts *b = &take->counts_before;
-	bool is_at_it = report->recording_tag == take->recording.tag;
+	const struct bc_writer_stats *report = bc_pipeline_stats(r->pipeline);
+	const struct bc_counts *c = recording->has_after ? &recording->counts_after
+							 : bc_pipeline_counts(r->pipeline);
+	const struct bc_counts *b = &recording->counts_before;
+	bool is_at_it = report->recording_tag == recording->info.tag;
 	bool has_begun = report->file[0] != '\0' || report->recording_records != 0;
 
-	return (struct bc_take_now){
+	return (struct bc_recording_now){
 		.records = is_at_it ? report->recording_records : 0,
 		.bytes = is_at_it ? report->recording_bytes : 0,
 		.segments = is_at_it && has_begun ? report->segment + 1 : 0,
@@ -122,18 +122,20 @@ static struct bc_take_now now_of(struct bc_recorder *r, const struct bc_take *ta
 	};
 }
 
-static void emit_take(struct bc_recorder *r, const char *event, const struct bc_take *take)
+static void emit_take(
+	struct bc_recorder *r, const char *event, const struct bc_recording *recording)
 {
-	struct bc_take_now now = now_of(r, take);
+	struct bc_recording_now now = now_of(r, recording);
 
-	bc_recorder_events_take(&r->events, event, take, &now);
+	bc_recorder_events_recording(&r->events, event, recording, &now);
 }
 
-static void emit_replay(struct bc_recorder *r, const char *event, const struct bc_take *take)
+static void emit_replay(
+	struct bc_recorder *r, const char *event, const struct bc_recording *recording)
 {
-	struct bc_take_now now = now_of(r, take);
+	struct bc_recording_now now = now_of(r, recording);
 
-	bc_recorder_events_replay(&r->events, event, take, &now);
+	bc_recorder_events_replay(&r->events, event, recording, &now);
 }
 
 static void emit_state(struct bc_recorder *r)
@@ -147,7 +149,7 @@ static void emit_gaps_of(struct bc_recorder *r, struct bc_part *part)
 
 	if (part->session == NULL)
 		return;
-	bc_lane_take_gaps(bc_session_lane(part->session), sums);
+	bc_channel_pop_gaps(bc_session_lane(part->session), sums);
 	bc_recorder_events_gaps(&r->events, sums);
 }
 
@@ -165,7 +167,7 @@ static void emit_changes(struct bc_recorder *r)
 	emit_gaps(r);
 	if (r->live.session != NULL)
 		bc_recorder_events_board(&r->events, bc_session_source(r->live.session)->board);
-	bc_recorder_events_disk(&r->events, bc_pipeline_report(r->pipeline));
+	bc_recorder_events_disk(&r->events, bc_pipeline_stats(r->pipeline));
 	emit_state(r);
 }
 
@@ -175,41 +177,43 @@ static void emit_changes(struct bc_recorder *r)
 static void allow_triggers(struct bc_recorder *r)
 {
 	if (r->live.session != NULL && !r->live.is_over)
-		bc_lane_allow(bc_session_lane(r->live.session),
+		bc_channel_allow(bc_session_lane(r->live.session),
 			!r->is_ending && !r->options.is_once && r->replay.session == NULL);
 }
 
 /* Arms one of a recording's own triggers. */
-static void arm_for(struct bc_recorder *r, struct bc_part *part, struct bc_take *take,
+static void arm_for(struct bc_recorder *r, struct bc_part *part, struct bc_recording *recording,
 	const struct bc_trigger *trigger)
 {
-	if (bc_watch_add(&part->watch, trigger) != 0)
+	if (bc_trigger_engine_add(&part->watch, trigger) != 0)
 		return;
-	snprintf(take->triggers[take->triggers_count++], sizeof(take->triggers[0]), "%s",
-		trigger->name);
+	snprintf(recording->triggers[recording->triggers_count++], sizeof(recording->triggers[0]),
+		"%s", trigger->name);
 	if (part == &r->live)
 		bc_recorder_events_armed(&r->events, trigger);
 }
 
 /* Disarms those that an ended one still has. */
-static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_take *take)
+static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_recording *recording)
 {
-	for (unsigned i = 0; i < take->triggers_count; i++) {
-		const struct bc_trigger *trigger = bc_watch_find(&part->watch, take->triggers[i]);
+	for (unsigned i = 0; i < recording->triggers_count; i++) {
+		const struct bc_trigger *trigger = bc_trigger_engine_find(
+			&part->watch, recording->triggers[i]);
 		/* One of the configuration may have taken its place. */
 		if (trigger == NULL || !trigger->is_of_request)
 			continue;
-		if (bc_watch_remove(&part->watch, take->triggers[i]) == 0 && part == &r->live)
-			bc_recorder_events_disarmed(&r->events, take->triggers[i]);
+		if (bc_trigger_engine_remove(&part->watch, recording->triggers[i]) == 0 &&
+			part == &r->live)
+			bc_recorder_events_disarmed(&r->events, recording->triggers[i]);
 	}
-	take->triggers_count = 0;
+	recording->triggers_count = 0;
 }
 
 /* The triggers of recordings that have ended: not within a search for triggers. */
 static void disarm_ended(struct bc_recorder *r)
 {
-	for (struct bc_take *t = r->takes.newest; t != NULL; t = t->next)
-		if (t->state == BC_TAKE_DRAINING)
+	for (struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
+		if (t->state == BC_RECORDING_DRAINING)
 			disarm_of(r, t->is_replay ? &r->replay : &r->live, t);
 }
 
@@ -217,7 +221,7 @@ static void disarm_ended(struct bc_recorder *r)
 static void forget_trigger(struct bc_recorder *r, const char *name)
 {
 	/* Another of that name isn't any recording's own. */
-	for (struct bc_take *t = r->takes.newest; t != NULL; t = t->next)
+	for (struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
 		for (unsigned i = 0; !t->is_replay && i < t->triggers_count; i++)
 			if (strcmp(t->triggers[i], name) == 0)
 				memcpy(t->triggers[i], t->triggers[--t->triggers_count],
@@ -229,15 +233,15 @@ static void forget_trigger(struct bc_recorder *r, const char *name)
 
 /* The configuration's metadata, and the request's over them. */
 static bool merge_metadata(const struct bc_recorder *r, const struct bc_start *start,
-	char metadata[BC_METADATA_MAX], char *why, size_t room)
+	char metadata[BC_METADATA_MAX], char *err, size_t errlen)
 {
 	char more[BC_METADATA_MAX] = "";
 
 	memcpy(metadata, r->options.config->recording.metadata, BC_METADATA_MAX);
 	if (start->metadata == NULL || start->metadata[0] == '\0')
 		return true;
-	return bc_metadata_read(more, start->metadata, why, room) &&
-	       bc_metadata_merge(metadata, more, why, room);
+	return bc_metadata_read(more, start->metadata, err, errlen) &&
+	       bc_metadata_merge(metadata, more, err, errlen);
 }
 
 static bool has_limits(const struct bc_stop_rules *limits)
@@ -246,270 +250,271 @@ static bool has_limits(const struct bc_stop_rules *limits)
 }
 
 /* The take of a replay of this run, by its id or "current"; NULL: there is none. */
-static struct bc_take *find_replay(struct bc_recorder *r, const char *id)
+static struct bc_recording *find_replay(struct bc_recorder *r, const char *id)
 {
 	if (strcmp(id, "current") == 0)
-		return r->replay.take;
-	struct bc_take *take = bc_takes_find(&r->takes, id);
-	return take != NULL && take->is_replay ? take : NULL;
+		return r->replay.recording;
+	struct bc_recording *recording = bc_takes_find(&r->recordings, id);
+	return recording != NULL && recording->is_replay ? recording : NULL;
 }
 
 /* A take of a part's session, which is under way from here on; NULL when memory ran out. */
-static struct bc_take *add_take(
+static struct bc_recording *add_take(
 	struct bc_recorder *r, struct bc_part *part, const struct bc_start *start)
 {
 	const struct bc_config *config = r->options.config;
 	const char *label = start->label != NULL && start->label[0] != '\0' ? start->label
 									    : config->label;
-	struct bc_take *take = bc_takes_add(
-		&r->takes, label, bc_session_source(part->session), config->host);
+	struct bc_recording *recording = bc_takes_add(
+		&r->recordings, label, bc_session_source(part->session), config->host);
 
-	if (take == NULL)
+	if (recording == NULL)
 		return NULL;
-	take->counts_before = *bc_pipeline_counts(r->pipeline);
-	take->damages_before = bc_session_outcome(part->session)->damages;
-	take->breaks_before = bc_session_outcome(part->session)->breaks;
-	part->take = take;
-	return take;
+	recording->counts_before = *bc_pipeline_counts(r->pipeline);
+	recording->damages_before = bc_session_outcome(part->session)->damages;
+	recording->breaks_before = bc_session_outcome(part->session)->breaks;
+	part->recording = recording;
+	return recording;
 }
 
 /* Begins a recording in a part's session, with the records from `at` on. Returns where that is
  * then. */
-static uint32_t begin_recording(struct bc_recorder *r, struct bc_part *part, struct bc_take *take,
-	const struct bc_start *start, uint32_t at)
+static uint32_t begin_recording(struct bc_recorder *r, struct bc_part *part,
+	struct bc_recording *recording, const struct bc_start *start, uint32_t at)
 {
 	const struct bc_config *config = r->options.config;
-	char why[200];
+	char err[200];
 	struct bc_session_recording what = {
-		.recording = &take->recording,
+		.recording = &recording->info,
 		.rotation = config->rotation,
 		.stop = has_limits(&start->limits) ? start->limits : config->stop,
 		.before = start->pre,
 		.at = at,
 	};
 
-	take->recording.stop_bytes = what.stop.file_bytes;
-	if (!merge_metadata(r, start, take->recording.header.metadata, why, sizeof(why)))
-		take->recording.header.metadata[0] = '\0'; /* memory ran out since it was checked */
+	recording->info.stop_bytes = what.stop.file_bytes;
+	if (!merge_metadata(r, start, recording->info.header.metadata, err, sizeof(err)))
+		recording->info.header.metadata[0] = '\0'; /* memory ran out since it was checked */
 	for (unsigned i = 0; i < start->triggers_count; i++)
-		arm_for(r, part, take, &start->triggers[i]);
+		arm_for(r, part, recording, &start->triggers[i]);
 	at = bc_session_record(part->session, &what);
 	if (!r->options.is_once)
-		bc_log(BC_LOG_INFO, "%s: the %s%s begins", take->recording.header.recording,
-			take->is_replay ? "replay of " : "recording",
-			take->is_replay ? take->path : "");
-	emit_take(r, "recording-started", take);
-	if (take->is_replay)
-		emit_replay(r, "replay-started", take);
+		bc_log(BC_LOG_INFO, "%s: the %s%s begins", recording->info.header.recording,
+			recording->is_replay ? "replay of " : "recording",
+			recording->is_replay ? recording->path : "");
+	emit_take(r, "recording-started", recording);
+	if (recording->is_replay)
+		emit_replay(r, "replay-started", recording);
 	emit_state(r);
 	return at;
 }
 
 /* How things stand when nothing more comes to a recording. */
 static void look_at_end(
-	struct bc_recorder *r, struct bc_take *take, const struct bc_session *session)
+	struct bc_recorder *r, struct bc_recording *recording, const struct bc_session *session)
 {
-	take->has_after = true;
-	take->counts_after = *bc_pipeline_counts(r->pipeline);
-	take->damages_after = bc_session_outcome(session)->damages;
-	take->breaks_after = bc_session_outcome(session)->breaks;
+	recording->has_after = true;
+	recording->counts_after = *bc_pipeline_counts(r->pipeline);
+	recording->damages_after = bc_session_outcome(session)->damages;
+	recording->breaks_after = bc_session_outcome(session)->breaks;
 }
 
 /* The recording under way gets nothing more from `at` on. */
 static void finish_recording(
-	struct bc_recorder *r, struct bc_part *part, enum bc_take_reason reason, uint32_t at)
+	struct bc_recorder *r, struct bc_part *part, enum bc_recording_reason reason, uint32_t at)
 {
-	struct bc_take *take = part->take;
+	struct bc_recording *recording = part->recording;
 
-	part->take = NULL;
-	take->state = BC_TAKE_DRAINING;
-	take->reason = reason;
+	part->recording = NULL;
+	recording->state = BC_RECORDING_DRAINING;
+	recording->reason = reason;
 	bc_session_finish(part->session, at);
-	look_at_end(r, take, part->session);
+	look_at_end(r, recording, part->session);
 	emit_state(r);
 }
 
-static enum bc_take_reason why_ended(
-	const struct bc_recorder *r, const struct bc_take *take, const struct bc_session *session)
+static enum bc_recording_reason why_ended(const struct bc_recorder *r,
+	const struct bc_recording *recording, const struct bc_session *session)
 {
 	if (bc_session_outcome(session)->has_failed)
-		return BC_TAKE_FAILED;
+		return BC_RECORDING_FAILED;
 	if (r->is_ending)
-		return BC_TAKE_SIGNAL;
-	if (take->is_cancelled)
-		return BC_TAKE_REQUEST;
-	return bc_session_hit_limit(session) ? BC_TAKE_LIMIT : BC_TAKE_SOURCE;
+		return BC_RECORDING_SIGNAL;
+	if (recording->is_cancelled)
+		return BC_RECORDING_REQUEST;
+	return bc_session_hit_limit(session) ? BC_RECORDING_LIMIT : BC_RECORDING_SOURCE;
 }
 
 /* It is sealed, or given up. */
 static void on_recording_ended(
-	struct bc_recorder *r, struct bc_take *take, const struct bc_writer_news *news)
+	struct bc_recorder *r, struct bc_recording *recording, const struct bc_writer_notice *news)
 {
-	struct bc_part *part = take->is_replay ? &r->replay : &r->live;
+	struct bc_part *part = recording->is_replay ? &r->replay : &r->live;
 	const struct bc_session_outcome *outcome = bc_session_outcome(part->session);
-	struct bc_counts *counts = &take->counts_after;
+	struct bc_counts *counts = &recording->counts_after;
 
-	if (part->take == take)
-		part->take = NULL; /* the session has ended it */
-	if (take->has_after)
+	if (part->recording == recording)
+		part->recording = NULL; /* the session has ended it */
+	if (recording->has_after)
 		counts->dropped_disk += news->abandoned;
 	else
-		look_at_end(r, take, part->session);
+		look_at_end(r, recording, part->session);
 	counts->raw_dropped_bytes = bc_pipeline_counts(r->pipeline)->raw_dropped_bytes;
-	uint64_t breaks = take->breaks_after - take->breaks_before;
-	if (take->reason == BC_TAKE_GOES_ON)
-		take->reason = why_ended(r, take, part->session);
-	take->damages = take->damages_after - take->damages_before;
-	if (take->is_replay && outcome->has_failed)
-		snprintf(take->error, sizeof(take->error), "%s", outcome->why);
-	if (!take->is_replay) {
-		r->outcome.damages += take->damages;
+	uint64_t breaks = recording->breaks_after - recording->breaks_before;
+	if (recording->reason == BC_RECORDING_GOES_ON)
+		recording->reason = why_ended(r, recording, part->session);
+	recording->damages = recording->damages_after - recording->damages_before;
+	if (recording->is_replay && outcome->has_failed)
+		snprintf(recording->error, sizeof(recording->error), "%s", outcome->err);
+	if (!recording->is_replay) {
+		r->outcome.damages += recording->damages;
 		r->outcome.breaks += breaks;
 		/* What a flight recorder held may have had gaps before the recording was begun. */
 		r->has_lost = r->has_lost ||
-			      bc_loss_report_has_lost(counts, &take->counts_before) ||
+			      bc_loss_report_has_lost(counts, &recording->counts_before) ||
 			      (news->lost != 0 && !bc_session_source(part->session)->is_replay);
 	}
-	bc_loss_report_summary(take->recording.header.recording,
-		bc_session_ends_with_recording(r->live.session) && !take->is_replay, counts,
-		&take->counts_before, news, outcome, take->damages, breaks);
-	disarm_of(r, part, take);
+	bc_loss_report_summary(recording->info.header.recording,
+		bc_session_ends_with_recording(r->live.session) && !recording->is_replay, counts,
+		&recording->counts_before, news, outcome, recording->damages, breaks);
+	disarm_of(r, part, recording);
 	emit_gaps(r);
-	bc_take_end(take, news);
-	emit_take(r, "recording-stopped", take);
-	if (take->is_replay)
-		emit_replay(r, "replay-ended", take);
+	bc_recording_end(recording, news);
+	emit_take(r, "recording-stopped", recording);
+	if (recording->is_replay)
+		emit_replay(r, "replay-ended", recording);
 	bc_session_on_ended(part->session);
 	emit_state(r);
 }
 
 /* Recordings of the live source */
 
-static enum bc_refusal refuse(char *why, size_t room, enum bc_refusal refusal, const char *format,
+static enum bc_refusal refuse(char *err, size_t errlen, enum bc_refusal refusal, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
 
 static enum bc_refusal refuse(
-	char *why, size_t room, enum bc_refusal refusal, const char *format, ...)
+	char *err, size_t errlen, enum bc_refusal refusal, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(why, room, format, args);
+	vsnprintf(err, errlen, format, args);
 	va_end(args);
 	return refusal;
 }
 
 /* Whether anything can be begun now, and if not, why. */
-static enum bc_refusal check_free(struct bc_recorder *r, char *why, size_t room)
+static enum bc_refusal check_free(struct bc_recorder *r, char *err, size_t errlen)
 {
 	if (r->is_ending)
-		return refuse(why, room, BC_NOT_NOW, "buscapd is being stopped");
-	if (r->replay.session != NULL && r->replay.take == NULL)
+		return refuse(err, errlen, BC_NOT_NOW, "buscapd is being stopped");
+	if (r->replay.session != NULL && r->replay.recording == NULL)
 		return refuse(
-			why, room, BC_NOT_NOW, "a replay is being sealed; ask again in a moment");
-	if (r->replay.take != NULL)
-		return refuse(why, room, BC_NOT_NOW,
+			err, errlen, BC_NOT_NOW, "a replay is being sealed; ask again in a moment");
+	if (r->replay.recording != NULL)
+		return refuse(err, errlen, BC_NOT_NOW,
 			"a replay is under way, %s: one recording is made at a time; wait for its "
 			"end or cancel it",
-			r->replay.take->recording.header.recording);
-	if (r->live.take != NULL)
-		return refuse(why, room, BC_NOT_NOW, "a recording is under way, %s: stop it first",
-			r->live.take->recording.header.recording);
+			r->replay.recording->info.header.recording);
+	if (r->live.recording != NULL)
+		return refuse(err, errlen, BC_NOT_NOW,
+			"a recording is under way, %s: stop it first",
+			r->live.recording->info.header.recording);
 	return BC_GRANTED;
 }
 
 static enum bc_refusal check_triggers(
-	struct bc_watch *watch, const struct bc_start *start, char *why, size_t room)
+	struct bc_trigger_engine *watch, const struct bc_start *start, char *err, size_t errlen)
 {
 	for (unsigned i = 0; i < start->triggers_count; i++) {
 		const struct bc_trigger *trigger = &start->triggers[i];
 		if (trigger->action != BC_ACTION_MARK && trigger->action != BC_ACTION_STOP)
-			return refuse(why, room, BC_BAD_VALUE,
+			return refuse(err, errlen, BC_BAD_VALUE,
 				"triggers: %s: those of a recording mark or stop it",
 				trigger->name);
-		bool is_twice = bc_watch_find(watch, trigger->name) != NULL;
+		bool is_twice = bc_trigger_engine_find(watch, trigger->name) != NULL;
 		for (unsigned j = 0; j < i; j++)
 			is_twice = is_twice || strcmp(start->triggers[j].name, trigger->name) == 0;
 		if (is_twice)
-			return refuse(why, room, BC_BAD_VALUE,
+			return refuse(err, errlen, BC_BAD_VALUE,
 				"triggers: %s: there is one of that name already", trigger->name);
 	}
-	if (start->triggers_count > BC_TAKE_TRIGGERS)
-		return refuse(
-			why, room, BC_BAD_VALUE, "triggers: %u are the most", BC_TAKE_TRIGGERS);
+	if (start->triggers_count > BC_RECORDING_TRIGGERS)
+		return refuse(err, errlen, BC_BAD_VALUE, "triggers: %u are the most",
+			BC_RECORDING_TRIGGERS);
 	return BC_GRANTED;
 }
 
 static enum bc_refusal check_start(
-	const struct bc_recorder *r, const struct bc_start *start, char *why, size_t room)
+	const struct bc_recorder *r, const struct bc_start *start, char *err, size_t errlen)
 {
 	char metadata[BC_METADATA_MAX];
 	char what[200];
 
 	if (!merge_metadata(r, start, metadata, what, sizeof(what)))
-		return refuse(why, room, BC_BAD_VALUE, "metadata: %s", what);
+		return refuse(err, errlen, BC_BAD_VALUE, "metadata: %s", what);
 	if (start->label != NULL && start->label[0] != '\0' && !bc_label_is_valid(start->label))
-		return refuse(why, room, BC_BAD_VALUE,
+		return refuse(err, errlen, BC_BAD_VALUE,
 			"label: up to 64 letters, digits, points, underscores and dashes");
 	return BC_GRANTED;
 }
 
 /* Begins a recording of the live source, with the record at *at, which is then where that is. */
 static enum bc_refusal start_live(
-	struct bc_recorder *r, const struct bc_start *start, uint32_t *at, char *why, size_t room)
+	struct bc_recorder *r, const struct bc_start *start, uint32_t *at, char *err, size_t errlen)
 {
-	enum bc_refusal refusal = check_start(r, start, why, room);
+	enum bc_refusal refusal = check_start(r, start, err, errlen);
 
 	if (refusal == BC_GRANTED)
-		refusal = check_triggers(&r->live.watch, start, why, room);
+		refusal = check_triggers(&r->live.watch, start, err, errlen);
 	if (refusal == BC_GRANTED)
-		refusal = check_free(r, why, room);
+		refusal = check_free(r, err, errlen);
 	if (refusal != BC_GRANTED)
 		return refusal;
 	if (r->live.is_over || bc_session_is_draining(r->live.session))
-		return refuse(why, room, BC_NOT_NOW,
+		return refuse(err, errlen, BC_NOT_NOW,
 			"the source is over: there is nothing to record but replays");
-	if (!bc_lane_is_ready(bc_session_lane(r->live.session)))
-		return refuse(why, room, BC_NOT_NOW,
+	if (!bc_channel_is_ready(bc_session_lane(r->live.session)))
+		return refuse(err, errlen, BC_NOT_NOW,
 			"the recording before is not handed on yet; ask again in a moment");
-	struct bc_take *take = add_take(r, &r->live, start);
-	if (take == NULL)
-		return refuse(why, room, BC_FAILED, "memory ran out");
+	struct bc_recording *recording = add_take(r, &r->live, start);
+	if (recording == NULL)
+		return refuse(err, errlen, BC_FAILED, "memory ran out");
 	if (r->is_first)
-		snprintf(take->recording.header.continues, sizeof(take->recording.header.continues),
+		snprintf(recording->info.header.continues, sizeof(recording->info.header.continues),
 			"%s", r->options.before);
 	r->is_first = false;
-	*at = begin_recording(r, &r->live, take, start, *at);
+	*at = begin_recording(r, &r->live, recording, start, *at);
 	return BC_GRANTED;
 }
 
 /* What triggers set off */
 
-static void start_by_trigger(struct bc_recorder *r, const struct bc_hit *hit, uint32_t at)
+static void start_by_trigger(struct bc_recorder *r, const struct bc_trigger_match *hit, uint32_t at)
 {
 	const struct bc_trigger *trigger = hit->trigger;
 	struct bc_start start = {.pre = trigger->pre};
 	bool is_snapshot = trigger->action == BC_ACTION_SNAPSHOT;
 	uint32_t behind;
-	char why[256];
+	char err[256];
 
-	if (is_snapshot && start.pre.unit == BC_LENGTH_NONE)
-		start.pre.unit = BC_LENGTH_ALL;
-	if (start_live(r, &start, &at, why, sizeof(why)) != BC_GRANTED) {
+	if (is_snapshot && start.pre.unit == BC_TIME_OR_SIZE_NONE)
+		start.pre.unit = BC_TIME_OR_SIZE_ALL;
+	if (start_live(r, &start, &at, err, sizeof(err)) != BC_GRANTED) {
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"trigger %s has hit, and can't begin a recording: %s", trigger->name, why);
+			"trigger %s has hit, and can't begin a recording: %s", trigger->name, err);
 		return;
 	}
-	behind = at == BC_LANE_NOW ? at : at + 1;
-	if (trigger->post.unit != BC_LENGTH_NONE)
+	behind = at == BC_CHANNEL_NOW ? at : at + 1;
+	if (trigger->post.unit != BC_TIME_OR_SIZE_NONE)
 		bc_session_set_rest(r->live.session, behind, &trigger->post);
 	else if (is_snapshot)
-		finish_recording(r, &r->live, BC_TAKE_TRIGGER, behind);
+		finish_recording(r, &r->live, BC_RECORDING_TRIGGER, behind);
 }
 
 static void end_by_trigger(struct bc_part *part, uint32_t at)
 {
-	part->take->reason = BC_TAKE_TRIGGER;
+	part->recording->reason = BC_RECORDING_TRIGGER;
 	bc_session_end_at(part->session, at);
 }
 
@@ -525,32 +530,32 @@ static void log_hit(struct bc_recorder *r, const struct bc_trigger *trigger,
 		"trigger %s has hit, %s: %s", trigger->name, place, bc_trigger_action_name(does));
 }
 
-/* A trigger of one of the parts has hit, at a position of its lane. */
-static void act_on_hit(struct bc_part *part, const struct bc_hit *hit, uint32_t at)
+/* A trigger of one of the parts has hit, at a position of its channel. */
+static void act_on_hit(struct bc_part *part, const struct bc_trigger_match *hit, uint32_t at)
 {
 	struct bc_recorder *r = part->recorder;
 	const struct bc_trigger *trigger = hit->trigger;
-	uint64_t record = bc_lane_place(bc_session_lane(part->session), at).record;
-	uint32_t behind = at == BC_LANE_NOW ? at : at + 1;
+	uint64_t record = bc_channel_place(bc_session_lane(part->session), at).record;
+	uint32_t behind = at == BC_CHANNEL_NOW ? at : at + 1;
 	enum bc_trigger_action does = trigger->action != BC_ACTION_TOGGLE ? trigger->action
-				      : part->take == NULL                ? BC_ACTION_START
+				      : part->recording == NULL           ? BC_ACTION_START
 									  : BC_ACTION_STOP;
 
-	bc_recorder_events_hit(&r->events, hit, record);
+	bc_recorder_events_match(&r->events, hit, record);
 	log_hit(r, trigger, does, record);
 	if (trigger->action == BC_ACTION_MARK)
 		return;
-	if (part->take == NULL)
+	if (part->recording == NULL)
 		start_by_trigger(r, hit, at);
-	else if (trigger->action == BC_ACTION_STOP && trigger->post.unit != BC_LENGTH_NONE)
+	else if (trigger->action == BC_ACTION_STOP && trigger->post.unit != BC_TIME_OR_SIZE_NONE)
 		bc_session_set_rest(part->session, behind, &trigger->post);
 	else if (bc_session_ends_with_recording(part->session))
 		end_by_trigger(part, behind);
 	else
-		finish_recording(r, part, BC_TAKE_TRIGGER, behind);
+		finish_recording(r, part, BC_RECORDING_TRIGGER, behind);
 }
 
-static void on_hit(void *context, const struct bc_hit *hit)
+static void on_hit(void *context, const struct bc_trigger_match *hit)
 {
 	act_on_hit(context, hit, hit->position);
 }
@@ -559,33 +564,34 @@ static void on_hit(void *context, const struct bc_hit *hit)
  * where the loop was held up since, what has come meanwhile may not be read yet. */
 static void look_for_silence(struct bc_part *part)
 {
-	struct bc_lane *lane = part->session != NULL && !part->is_over
-				       ? bc_session_lane(part->session)
-				       : NULL;
+	struct bc_channel *channel = part->session != NULL && !part->is_over
+					     ? bc_session_lane(part->session)
+					     : NULL;
 	uint64_t now = uv_hrtime();
 	uint64_t unknown_ns = now - part->looked_ns;
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 
 	part->looked_ns = now;
-	if (lane == NULL || bc_watch_is_empty(&part->watch) ||
+	if (channel == NULL || bc_trigger_engine_is_empty(&part->watch) ||
 		bc_session_is_draining(part->session))
 		return;
 	for (;;) {
-		part->watch.actions = bc_lane_actions(lane);
-		uint64_t last_ns = bc_lane_last_ns(lane) + unknown_ns;
-		if (!bc_watch_silence(&part->watch, now, last_ns, &hit))
+		part->watch.actions = bc_channel_actions(channel);
+		uint64_t last_ns = bc_channel_last_ns(channel) + unknown_ns;
+		if (!bc_trigger_engine_silence(&part->watch, now, last_ns, &hit))
 			return;
-		bc_watch_acted(&part->watch, &hit);
-		struct bc_event event = bc_hit_event(&hit);
+		bc_trigger_engine_acted(&part->watch, &hit);
+		struct bc_event event = bc_trigger_match_event(&hit);
 		/* What it begins has it at its beginning. */
-		bool is_outside = bc_lane_state(lane) == BC_LANE_IDLE;
+		bool is_outside = bc_channel_state(channel) == BC_CHANNEL_IDLE;
 		if (is_outside)
-			act_on_hit(part, &hit, BC_LANE_NOW);
-		if (bc_lane_state(lane) != BC_LANE_IDLE &&
-			!bc_lane_mark(lane, &event, bc_trigger_text(hit.trigger), BC_LANE_NOW))
+			act_on_hit(part, &hit, BC_CHANNEL_NOW);
+		if (bc_channel_state(channel) != BC_CHANNEL_IDLE &&
+			!bc_channel_mark(
+				channel, &event, bc_trigger_text(hit.trigger), BC_CHANNEL_NOW))
 			hit.trigger->missed++;
 		if (!is_outside)
-			act_on_hit(part, &hit, BC_LANE_NOW);
+			act_on_hit(part, &hit, BC_CHANNEL_NOW);
 	}
 }
 
@@ -595,9 +601,9 @@ static void look_for_silence(struct bc_part *part)
 static void forget_replay(struct bc_recorder *r)
 {
 	r->replay.session = NULL;
-	r->replay.take = NULL;
+	r->replay.recording = NULL;
 	r->replay.is_over = false;
-	bc_watch_init(&r->replay.watch);
+	bc_trigger_engine_init(&r->replay.watch);
 	allow_triggers(r);
 }
 
@@ -612,8 +618,8 @@ static void on_defer(uv_timer_t *timer)
 		emit_state(r);
 	}
 	bool is_all = r->live.is_over && r->replay.session == NULL;
-	if (is_all && (r->is_ending || r->options.is_once) && !r->has_told_over) {
-		r->has_told_over = true;
+	if (is_all && (r->is_ending || r->options.is_once) && !r->has_reported_over) {
+		r->has_reported_over = true;
 		r->options.on_over(r->options.context);
 	}
 }
@@ -633,7 +639,7 @@ static void on_session_done(void *context)
 		const struct bc_session_outcome *outcome = bc_session_outcome(part->session);
 		r->outcome.has_failed = outcome->has_failed;
 		r->outcome.has_no_device = outcome->has_no_device;
-		memcpy(r->outcome.why, outcome->why, sizeof(r->outcome.why));
+		memcpy(r->outcome.err, outcome->err, sizeof(r->outcome.err));
 		if (!r->is_ending && !r->options.is_once)
 			bc_log(BC_LOG_NOTICE, "%s: it has ended; idle from now on, until a signal",
 				bc_session_source(part->session)->name);
@@ -647,111 +653,113 @@ static void on_session_limit(void *context, uint32_t at)
 {
 	struct bc_part *part = context;
 
-	finish_recording(part->recorder, part, BC_TAKE_LIMIT, at);
+	finish_recording(part->recorder, part, BC_RECORDING_LIMIT, at);
 }
 
 /* Requests */
 
 enum bc_refusal bc_recorder_start(
-	struct bc_recorder *r, const struct bc_start *start, char *why, size_t room)
+	struct bc_recorder *r, const struct bc_start *start, char *err, size_t errlen)
 {
-	if (start->pre.unit != BC_LENGTH_NONE && !is_flight(r))
-		return refuse(why, room, BC_NOT_NOW,
+	if (start->pre.unit != BC_TIME_OR_SIZE_NONE && !is_flight(r))
+		return refuse(err, errlen, BC_NOT_NOW,
 			"pre: nothing is held from before: that wants record = flight in the "
 			"configuration");
-	uint32_t at = BC_LANE_NOW;
+	uint32_t at = BC_CHANNEL_NOW;
 	disarm_ended(r);
-	return start_live(r, start, &at, why, room);
+	return start_live(r, start, &at, err, errlen);
 }
 
 enum bc_refusal bc_recorder_snapshot(
-	struct bc_recorder *r, const struct bc_start *start, char *why, size_t room)
+	struct bc_recorder *r, const struct bc_start *start, char *err, size_t errlen)
 {
 	struct bc_start all = *start;
-	uint32_t at = BC_LANE_NOW;
+	uint32_t at = BC_CHANNEL_NOW;
 
 	if (!is_flight(r))
-		return refuse(why, room, BC_NOT_NOW,
+		return refuse(err, errlen, BC_NOT_NOW,
 			"there is no flight recorder: that wants record = flight in the "
 			"configuration");
-	if (all.pre.unit == BC_LENGTH_NONE)
-		all.pre.unit = BC_LENGTH_ALL;
-	if (r->live.take == NULL && !r->live.is_over && !all.go_on &&
-		all.post.unit == BC_LENGTH_NONE &&
-		bc_lane_flight(bc_session_lane(r->live.session)).records == 0)
-		return refuse(why, room, BC_NOT_NOW, "the flight recorder holds nothing yet");
-	enum bc_refusal refusal = start_live(r, &all, &at, why, room);
+	if (all.pre.unit == BC_TIME_OR_SIZE_NONE)
+		all.pre.unit = BC_TIME_OR_SIZE_ALL;
+	if (r->live.recording == NULL && !r->live.is_over && !all.go_on &&
+		all.post.unit == BC_TIME_OR_SIZE_NONE &&
+		bc_channel_flight(bc_session_lane(r->live.session)).records == 0)
+		return refuse(err, errlen, BC_NOT_NOW, "the flight recorder holds nothing yet");
+	enum bc_refusal refusal = start_live(r, &all, &at, err, errlen);
 	if (refusal != BC_GRANTED || all.go_on)
 		return refusal;
-	if (all.post.unit == BC_LENGTH_NONE)
-		finish_recording(r, &r->live, BC_TAKE_LIMIT, BC_LANE_NOW);
+	if (all.post.unit == BC_TIME_OR_SIZE_NONE)
+		finish_recording(r, &r->live, BC_RECORDING_LIMIT, BC_CHANNEL_NOW);
 	else
-		bc_session_set_rest(r->live.session, BC_LANE_NOW, &all.post);
+		bc_session_set_rest(r->live.session, BC_CHANNEL_NOW, &all.post);
 	return BC_GRANTED;
 }
 
-static enum bc_refusal no_recording(char *why, size_t room)
+static enum bc_refusal no_recording(char *err, size_t errlen)
 {
-	return refuse(why, room, BC_NOT_NOW, "nothing is being recorded: start a recording first");
+	return refuse(
+		err, errlen, BC_NOT_NOW, "nothing is being recorded: start a recording first");
 }
 
 bool bc_recorder_await_sealing(struct bc_recorder *r, void *context,
-	void (*done)(void *context, const struct bc_take *ended))
+	void (*done)(void *context, const struct bc_recording *ended))
 {
-	return r->takes.newest != NULL && r->takes.newest->state == BC_TAKE_DRAINING &&
-	       bc_take_wait(r->takes.newest, context, done) == 0;
+	return r->recordings.newest != NULL &&
+	       r->recordings.newest->state == BC_RECORDING_DRAINING &&
+	       bc_recording_wait(r->recordings.newest, context, done) == 0;
 }
 
-enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *why, size_t room, void *context,
-	void (*done)(void *context, const struct bc_take *ended))
+enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *err, size_t errlen, void *context,
+	void (*done)(void *context, const struct bc_recording *ended))
 {
 	struct bc_part *part = current_part(r);
 
 	if (part == NULL)
-		return no_recording(why, room);
-	if (done != NULL && bc_take_wait(part->take, context, done) != 0)
-		return refuse(why, room, BC_FAILED, "memory ran out");
+		return no_recording(err, errlen);
+	if (done != NULL && bc_recording_wait(part->recording, context, done) != 0)
+		return refuse(err, errlen, BC_FAILED, "memory ran out");
 	if (part == &r->replay || bc_session_ends_with_recording(part->session)) {
-		part->take->is_cancelled = true;
+		part->recording->is_cancelled = true;
 		bc_session_stop(part->session);
 		emit_state(r);
 	} else {
-		finish_recording(r, part, BC_TAKE_REQUEST, BC_LANE_NOW);
+		finish_recording(r, part, BC_RECORDING_REQUEST, BC_CHANNEL_NOW);
 	}
 	return BC_GRANTED;
 }
 
-enum bc_refusal bc_recorder_rotate(struct bc_recorder *r, char *why, size_t room)
+enum bc_refusal bc_recorder_rotate(struct bc_recorder *r, char *err, size_t errlen)
 {
 	struct bc_part *part = current_part(r);
 
 	if (part == NULL)
-		return no_recording(why, room);
-	bc_lane_cut(bc_session_lane(part->session));
+		return no_recording(err, errlen);
+	bc_channel_cut(bc_session_lane(part->session));
 	return BC_GRANTED;
 }
 
 enum bc_refusal bc_recorder_mark(
-	struct bc_recorder *r, const char *text, struct bc_mark *set, char *why, size_t room)
+	struct bc_recorder *r, const char *text, struct bc_mark *set, char *err, size_t errlen)
 {
 	struct bc_part *part = current_part(r);
 	size_t bytes = strlen(text);
 
 	if (bytes == 0 || bytes > BC_MARK_TEXT_MAX)
-		return refuse(why, room, BC_BAD_VALUE, "text: a mark has 1 to %u bytes",
+		return refuse(err, errlen, BC_BAD_VALUE, "text: a mark has 1 to %u bytes",
 			BC_MARK_TEXT_MAX);
 	if (part == NULL && is_flight(r) && !r->live.is_over)
 		part = &r->live;
 	if (part == NULL)
-		return no_recording(why, room);
-	struct bc_lane *lane = bc_session_lane(part->session);
-	if (!bc_lane_has_begun(lane))
-		return refuse(why, room, BC_NOT_NOW,
+		return no_recording(err, errlen);
+	struct bc_channel *channel = bc_session_lane(part->session);
+	if (!bc_channel_has_begun(channel))
+		return refuse(err, errlen, BC_NOT_NOW,
 			"nothing has come from the source yet: there is no place for a mark");
-	struct bc_place place = bc_lane_place(lane, BC_LANE_NOW);
+	struct bc_place place = bc_channel_place(channel, BC_CHANNEL_NOW);
 	struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = (uint16_t)bytes};
-	if (!bc_lane_mark(lane, &event, text, BC_LANE_NOW))
-		return refuse(why, room, BC_NOT_NOW,
+	if (!bc_channel_mark(channel, &event, text, BC_CHANNEL_NOW))
+		return refuse(err, errlen, BC_NOT_NOW,
 			"the buffer is full: there is no place for a mark now");
 	memcpy(set->text, text, bytes + 1);
 	set->record = place.record;
@@ -762,44 +770,44 @@ enum bc_refusal bc_recorder_mark(
 }
 
 enum bc_refusal bc_recorder_note(
-	struct bc_recorder *r, const char *metadata, char *why, size_t room)
+	struct bc_recorder *r, const char *metadata, char *err, size_t errlen)
 {
 	struct bc_part *part = current_part(r);
 	char note[BC_METADATA_MAX];
 	char what[200];
 
 	if (part == NULL)
-		return no_recording(why, room);
-	struct bc_take *take = part->take;
-	if (!bc_recording_note(&take->recording, metadata, note, what, sizeof(what)))
-		return refuse(why, room, BC_BAD_VALUE, "metadata: %s", what);
+		return no_recording(err, errlen);
+	struct bc_recording *recording = part->recording;
+	if (!bc_recording_info_note(&recording->info, metadata, note, what, sizeof(what)))
+		return refuse(err, errlen, BC_BAD_VALUE, "metadata: %s", what);
 	struct bc_event event = {
 		.kind = BC_EVENT_NOTE,
 		.text_bytes = (uint16_t)strlen(note),
 	};
 	/* Where there is no room for it now, it is in the headers to come all the same; before
 	 * anything has come it is in all of them. */
-	if (event.text_bytes != 0 && bc_lane_has_begun(bc_session_lane(part->session)) &&
-		!bc_lane_mark(bc_session_lane(part->session), &event, note, BC_LANE_NOW))
+	if (event.text_bytes != 0 && bc_channel_has_begun(bc_session_lane(part->session)) &&
+		!bc_channel_mark(bc_session_lane(part->session), &event, note, BC_CHANNEL_NOW))
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s: the buffer is full: what was noted is in its later segments only",
-			take->recording.header.recording);
-	bc_recorder_events_note(&r->events, take, note);
+			recording->info.header.recording);
+	bc_recorder_events_note(&r->events, recording, note);
 	return BC_GRANTED;
 }
 
-static enum bc_refusal check_path(const char *path, char *why, size_t room)
+static enum bc_refusal check_path(const char *path, char *err, size_t errlen)
 {
 	struct stat st;
 
-	if (path[0] != '/' || strlen(path) >= sizeof(((struct bc_take *)0)->path))
-		return refuse(why, room, BC_BAD_VALUE,
+	if (path[0] != '/' || strlen(path) >= sizeof(((struct bc_recording *)0)->path))
+		return refuse(err, errlen, BC_BAD_VALUE,
 			"path: an absolute path on the daemon's host is wanted");
 	if (stat(path, &st) != 0)
-		return refuse(why, room, errno == ENOENT ? BC_NOT_FOUND : BC_NOT_NOW,
+		return refuse(err, errlen, errno == ENOENT ? BC_NOT_FOUND : BC_NOT_NOW,
 			"path: the daemon can't read it: %s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return refuse(why, room, BC_BAD_VALUE, "path: it is no regular file");
+		return refuse(err, errlen, BC_BAD_VALUE, "path: it is no regular file");
 	return BC_GRANTED;
 }
 
@@ -814,7 +822,7 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 		.loop = r->options.loop,
 		.pipeline = r->pipeline,
 		.mapping = &r->mapping,
-		.lane =
+		.channel =
 			{
 				.flush_ns = r->options.config->flush_ns,
 				.sift = &r->options.config->sift,
@@ -837,87 +845,88 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 }
 
 enum bc_refusal bc_recorder_replay(
-	struct bc_recorder *r, const struct bc_replay_request *request, char *why, size_t room)
+	struct bc_recorder *r, const struct bc_replay_request *request, char *err, size_t errlen)
 {
-	enum bc_refusal refusal = check_start(r, &request->start, why, room);
+	enum bc_refusal refusal = check_start(r, &request->start, err, errlen);
 
 	if (refusal == BC_GRANTED)
-		refusal = check_triggers(&r->replay.watch, &request->start, why, room);
+		refusal = check_triggers(&r->replay.watch, &request->start, err, errlen);
 	if (refusal == BC_GRANTED)
-		refusal = check_path(request->path, why, room);
+		refusal = check_path(request->path, err, errlen);
 	if (refusal == BC_GRANTED)
-		refusal = check_free(r, why, room);
+		refusal = check_free(r, err, errlen);
 	if (refusal != BC_GRANTED)
 		return refusal;
 	int rc = start_replay_session(r, request);
 	if (rc != 0) {
 		forget_replay(r);
-		return refuse(
-			why, room, BC_NOT_NOW, "path: the daemon can't read it: %s", strerror(-rc));
+		return refuse(err, errlen, BC_NOT_NOW, "path: the daemon can't read it: %s",
+			strerror(-rc));
 	}
-	struct bc_take *take = add_take(r, &r->replay, &request->start);
-	if (take == NULL) {
+	struct bc_recording *recording = add_take(r, &r->replay, &request->start);
+	if (recording == NULL) {
 		bc_session_close(r->replay.session);
 		forget_replay(r);
-		return refuse(why, room, BC_FAILED, "memory ran out");
+		return refuse(err, errlen, BC_FAILED, "memory ran out");
 	}
-	take->is_replay = true;
+	recording->is_replay = true;
 	allow_triggers(r);
-	snprintf(take->path, sizeof(take->path), "%s", request->path);
-	begin_recording(r, &r->replay, take, &request->start, BC_LANE_NOW);
+	snprintf(recording->path, sizeof(recording->path), "%s", request->path);
+	begin_recording(r, &r->replay, recording, &request->start, BC_CHANNEL_NOW);
 	return BC_GRANTED;
 }
 
-enum bc_refusal bc_recorder_cancel(struct bc_recorder *r, const char *id, char *why, size_t room,
-	void *context, void (*done)(void *context, const struct bc_take *ended))
+enum bc_refusal bc_recorder_cancel(struct bc_recorder *r, const char *id, char *err, size_t errlen,
+	void *context, void (*done)(void *context, const struct bc_recording *ended))
 {
-	struct bc_take *take = find_replay(r, id);
+	struct bc_recording *recording = find_replay(r, id);
 
-	if (take == NULL)
+	if (recording == NULL)
 		return strcmp(id, "current") == 0
-			       ? refuse(why, room, BC_NOT_FOUND, "no replay is under way")
-			       : refuse(why, room, BC_NOT_FOUND,
+			       ? refuse(err, errlen, BC_NOT_FOUND, "no replay is under way")
+			       : refuse(err, errlen, BC_NOT_FOUND,
 					 "there is no replay of that id in this run");
-	if (take != r->replay.take || bc_session_is_draining(r->replay.session))
-		return refuse(why, room, BC_NOT_NOW, "that replay has ended already");
-	if (bc_take_wait(take, context, done) != 0)
-		return refuse(why, room, BC_FAILED, "memory ran out");
-	take->is_cancelled = true;
+	if (recording != r->replay.recording || bc_session_is_draining(r->replay.session))
+		return refuse(err, errlen, BC_NOT_NOW, "that replay has ended already");
+	if (bc_recording_wait(recording, context, done) != 0)
+		return refuse(err, errlen, BC_FAILED, "memory ran out");
+	recording->is_cancelled = true;
 	bc_session_stop(r->replay.session);
 	return BC_GRANTED;
 }
 
 enum bc_refusal bc_recorder_arm(
-	struct bc_recorder *r, const struct bc_trigger *trigger, char *why, size_t room)
+	struct bc_recorder *r, const struct bc_trigger *trigger, char *err, size_t errlen)
 {
 	bool wants_flight = trigger->action == BC_ACTION_SNAPSHOT ||
-			    trigger->pre.unit != BC_LENGTH_NONE;
+			    trigger->pre.unit != BC_TIME_OR_SIZE_NONE;
 
 	if (wants_flight && !is_flight(r))
-		return refuse(why, room, BC_NOT_NOW,
+		return refuse(err, errlen, BC_NOT_NOW,
 			"%s: pre and snapshot want the flight recorder: record = flight in the "
 			"configuration",
 			trigger->name);
-	switch (bc_watch_add(&r->live.watch, trigger)) {
+	switch (bc_trigger_engine_add(&r->live.watch, trigger)) {
 	case 0:
 		bc_recorder_events_armed(&r->events, trigger);
 		return BC_GRANTED;
 	case -EEXIST:
-		return refuse(why, room, BC_NOT_NOW, "%s: a trigger of that name is armed",
+		return refuse(err, errlen, BC_NOT_NOW, "%s: a trigger of that name is armed",
 			trigger->name);
 	default:
-		return refuse(why, room, BC_NOT_NOW, "%u triggers by request are the most",
+		return refuse(err, errlen, BC_NOT_NOW, "%u triggers by request are the most",
 			BC_TRIGGERS_REQUESTED);
 	}
 }
 
-enum bc_refusal bc_recorder_disarm(struct bc_recorder *r, const char *name, char *why, size_t room)
+enum bc_refusal bc_recorder_disarm(
+	struct bc_recorder *r, const char *name, char *err, size_t errlen)
 {
-	if (bc_watch_remove(&r->live.watch, name) == 0) {
+	if (bc_trigger_engine_remove(&r->live.watch, name) == 0) {
 		forget_trigger(r, name);
 		return BC_GRANTED;
 	}
-	return refuse(why, room, BC_NOT_FOUND, "%.64s: no trigger of that name is armed", name);
+	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no trigger of that name is armed", name);
 }
 
 /* The pipeline's news */
@@ -927,55 +936,57 @@ static void on_room(void *context)
 	struct bc_recorder *r = context;
 
 	if (r->live.session != NULL && !r->live.is_over)
-		bc_session_on_room(r->live.session);
+		bc_session_on_space(r->live.session);
 	if (r->replay.session != NULL && !r->replay.is_over)
-		bc_session_on_room(r->replay.session);
+		bc_session_on_space(r->replay.session);
 }
 
 static void on_report(void *context)
 {
 	struct bc_recorder *r = context;
-	const struct bc_writer_report *report = bc_pipeline_report(r->pipeline);
+	const struct bc_writer_stats *report = bc_pipeline_stats(r->pipeline);
 
 	/* Nobody watches a --once recording; a directory that is gone doesn't come back by itself.
 	 */
-	if (report->is_hopeless && r->options.is_once && r->live.take != NULL && !r->is_ending) {
+	if (report->is_hopeless && r->options.is_once && r->live.recording != NULL &&
+		!r->is_ending) {
 		r->is_ending = true;
 		bc_recorder_abandon(r);
 		return;
 	}
-	if (r->live.take != NULL)
-		bc_session_on_report(r->live.session);
-	if (r->replay.take != NULL)
-		bc_session_on_report(r->replay.session);
+	if (r->live.recording != NULL)
+		bc_session_on_stats(r->live.session);
+	if (r->replay.recording != NULL)
+		bc_session_on_stats(r->replay.session);
 }
 
-static struct bc_take *take_of(struct bc_recorder *r, const struct bc_recording *recording)
+static struct bc_recording *recording_of(
+	struct bc_recorder *r, const struct bc_recording_info *info)
 {
-	struct bc_take *take = r->takes.newest;
+	struct bc_recording *recording = r->recordings.newest;
 
-	while (take != NULL && &take->recording != recording)
-		take = take->next;
-	assert(take != NULL);
-	return take;
+	while (recording != NULL && &recording->info != info)
+		recording = recording->next;
+	assert(recording != NULL);
+	return recording;
 }
 
-static void on_news(void *context, const struct bc_writer_news *news)
+static void on_news(void *context, const struct bc_writer_notice *news)
 {
 	struct bc_recorder *r = context;
 
 	switch (news->kind) {
-	case BC_NEWS_SEALED:
+	case BC_NOTICE_SEALED:
 		r->sealed++;
 		__attribute__((fallthrough));
-	case BC_NEWS_RAW_SEALED:
+	case BC_NOTICE_RAW_SEALED:
 		r->options.on_sealed(r->options.context, news);
 		__attribute__((fallthrough));
-	case BC_NEWS_BEGUN:
+	case BC_NOTICE_BEGUN:
 		bc_recorder_events_segment(&r->events, news);
 		return;
-	case BC_NEWS_ENDED:
-		on_recording_ended(r, take_of(r, news->recording), news);
+	case BC_NOTICE_ENDED:
+		on_recording_ended(r, recording_of(r, news->recording), news);
 		return;
 	}
 }
@@ -987,9 +998,9 @@ bool bc_recorder_is_over(const struct bc_recorder *r)
 	return r->live.is_over;
 }
 
-const struct bc_writer_report *bc_recorder_report(const struct bc_recorder *r)
+const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *r)
 {
-	return bc_pipeline_report(r->pipeline);
+	return bc_pipeline_stats(r->pipeline);
 }
 
 struct bc_counts *bc_recorder_counts(struct bc_recorder *r)
@@ -997,11 +1008,11 @@ struct bc_counts *bc_recorder_counts(struct bc_recorder *r)
 	return bc_pipeline_counts(r->pipeline);
 }
 
-struct bc_stint_seen bc_recorder_longest_stint(struct bc_recorder *r)
+struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *r)
 {
-	struct bc_stint_seen longest = {.what = ""};
+	struct bc_thread_health_seen longest = {.what = ""};
 
-	bc_pipeline_look(r->pipeline, &longest);
+	bc_pipeline_poll(r->pipeline, &longest);
 	return longest;
 }
 
@@ -1009,30 +1020,30 @@ struct bc_stint_seen bc_recorder_longest_stint(struct bc_recorder *r)
  * went. */
 enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 {
-	bc_exit_log_files(bc_pipeline_report(r->pipeline));
+	bc_exit_log_files(bc_pipeline_stats(r->pipeline));
 	return bc_exit_status(bc_session_source(r->live.session)->is_replay, r->has_lost,
-		bc_pipeline_report(r->pipeline), &r->outcome);
+		bc_pipeline_stats(r->pipeline), &r->outcome);
 }
 
 /* The recording that the status shows: the one under way or being sealed; of --once also when it
  * has ended. */
-static const struct bc_take *shown_take(struct bc_recorder *r)
+static const struct bc_recording *shown_take(struct bc_recorder *r)
 {
 	const struct bc_part *part = current_part(r);
 
 	if (part != NULL)
-		return part->take;
-	if (r->takes.newest == NULL ||
-		(r->takes.newest->state == BC_TAKE_ENDED && !r->options.is_once))
+		return part->recording;
+	if (r->recordings.newest == NULL ||
+		(r->recordings.newest->state == BC_RECORDING_ENDED && !r->options.is_once))
 		return NULL;
-	return r->takes.newest;
+	return r->recordings.newest;
 }
 
 static const struct bc_status_flight *flight_of(struct bc_recorder *r)
 {
 	if (!is_flight(r) || r->live.is_over)
 		return NULL;
-	struct bc_flight_state held = bc_lane_flight(bc_session_lane(r->live.session));
+	struct bc_overwrite_ring_state held = bc_channel_flight(bc_session_lane(r->live.session));
 	r->flight_status = (struct bc_status_flight){
 		.seconds = (double)held.ns * 1e-9,
 		.bytes = held.records * BC_RECORD_BYTES,
@@ -1049,25 +1060,25 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 	const struct bc_source *source = bc_session_source(r->live.session);
 
 	emit_changes(r);
-	const struct bc_take *take = shown_take(r);
-	bool is_replay = take != NULL && take->is_replay;
+	const struct bc_recording *recording = shown_take(r);
+	bool is_replay = recording != NULL && recording->is_replay;
 	return (struct bc_status){
 		.state = r->events.state,
 		.source_kind = source->kind,
 		.source_name = source->name,
 		.clock_hz = source->clock_hz,
 		.board = source->board,
-		.recording = take != NULL ? &take->recording : NULL,
-		.metadata = take != NULL ? take->recording.header.metadata : NULL,
+		.recording = recording != NULL ? &recording->info : NULL,
+		.metadata = recording != NULL ? recording->info.header.metadata : NULL,
 		.dir = r->options.config->dir,
 		.counts = bc_pipeline_counts(r->pipeline),
-		.report = bc_pipeline_report(r->pipeline),
+		.report = bc_pipeline_stats(r->pipeline),
 		.buffer = bc_pipeline_buffer(r->pipeline),
 		.damages = bc_session_outcome(r->live.session)->damages,
 		.mode = bc_record_mode_name(r->options.config->recording.mode),
 		.flight = flight_of(r),
-		.replay_id = is_replay ? take->recording.header.recording : NULL,
-		.replay_path = is_replay ? take->path : NULL,
+		.replay_id = is_replay ? recording->info.header.recording : NULL,
+		.replay_path = is_replay ? recording->path : NULL,
 		.triggers = r->live.watch.count,
 		.sealed_segments = r->sealed,
 	};
@@ -1075,47 +1086,48 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 
 /* Objects for answers */
 
-json_t *bc_recorder_ended_json(struct bc_recorder *r, const struct bc_take *take)
+json_t *bc_recorder_ended_json(struct bc_recorder *r, const struct bc_recording *recording)
 {
-	struct bc_take_now now = now_of(r, take);
+	struct bc_recording_now now = now_of(r, recording);
 
-	return bc_take_json(take, &now, r->options.config->dir);
+	return bc_recording_json(recording, &now, r->options.config->dir);
 }
 
-json_t *bc_recorder_ended_replay_json(struct bc_recorder *r, const struct bc_take *take)
+json_t *bc_recorder_ended_replay_json(struct bc_recorder *r, const struct bc_recording *recording)
 {
-	struct bc_take_now now = now_of(r, take);
+	struct bc_recording_now now = now_of(r, recording);
 
-	return bc_take_replay_json(take, &now, r->options.config->dir);
+	return bc_recording_replay_json(recording, &now, r->options.config->dir);
 }
 
-json_t *bc_recorder_take_json(struct bc_recorder *r)
+json_t *bc_recorder_recording_json(struct bc_recorder *r)
 {
-	const struct bc_take *take = shown_take(r);
+	const struct bc_recording *recording = shown_take(r);
 
-	return take != NULL && take->state != BC_TAKE_ENDED ? bc_recorder_ended_json(r, take)
-							    : NULL;
+	return recording != NULL && recording->state != BC_RECORDING_ENDED
+		       ? bc_recorder_ended_json(r, recording)
+		       : NULL;
 }
 
 json_t *bc_recorder_known_json(struct bc_recorder *r, const char *id)
 {
-	const struct bc_take *take = bc_takes_find(&r->takes, id);
+	const struct bc_recording *recording = bc_takes_find(&r->recordings, id);
 
-	return take != NULL ? bc_recorder_ended_json(r, take) : NULL;
+	return recording != NULL ? bc_recorder_ended_json(r, recording) : NULL;
 }
 
 json_t *bc_recorder_replay_json(struct bc_recorder *r, const char *id)
 {
-	const struct bc_take *take = find_replay(r, id);
+	const struct bc_recording *recording = find_replay(r, id);
 
-	return take != NULL ? bc_recorder_ended_replay_json(r, take) : NULL;
+	return recording != NULL ? bc_recorder_ended_replay_json(r, recording) : NULL;
 }
 
 json_t *bc_recorder_replays_json(struct bc_recorder *r)
 {
 	json_t *array = json_array();
 
-	for (const struct bc_take *t = r->takes.newest; t != NULL; t = t->next)
+	for (const struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
 		if (t->is_replay)
 			json_array_append_new(array, bc_recorder_ended_replay_json(r, t));
 	return array;
@@ -1139,26 +1151,26 @@ json_t *bc_recorder_triggers_json(struct bc_recorder *r)
 
 json_t *bc_recorder_trigger_json(struct bc_recorder *r, const char *name)
 {
-	const struct bc_trigger *trigger = bc_watch_find(&r->live.watch, name);
+	const struct bc_trigger *trigger = bc_trigger_engine_find(&r->live.watch, name);
 
 	return trigger != NULL ? bc_trigger_json(trigger) : NULL;
 }
 
 /* Life */
 
-void bc_recorder_look(struct bc_recorder *r)
+void bc_recorder_poll(struct bc_recorder *r)
 {
 	disarm_ended(r);
-	bc_session_look(r->live.session);
+	bc_session_poll(r->live.session);
 	if (r->replay.session != NULL)
-		bc_session_look(r->replay.session);
-	bc_log_limits_look(&r->limits, uv_hrtime());
+		bc_session_poll(r->replay.session);
+	bc_log_limits_poll(&r->limits, uv_hrtime());
 	look_for_silence(&r->live);
 	look_for_silence(&r->replay);
 	emit_changes(r);
 }
 
-static bool has_same(const struct bc_watch *watch, const struct bc_trigger *trigger)
+static bool has_same(const struct bc_trigger_engine *watch, const struct bc_trigger *trigger)
 {
 	for (unsigned i = 0; i < watch->count; i++)
 		if (bc_trigger_equal(&watch->armed[i].trigger, trigger))
@@ -1170,10 +1182,10 @@ static bool has_same(const struct bc_watch *watch, const struct bc_trigger *trig
 static void configure_triggers(struct bc_recorder *r)
 {
 	const struct bc_config *config = r->options.config;
-	struct bc_watch *watch = &r->live.watch;
-	const struct bc_watch before = *watch;
+	struct bc_trigger_engine *watch = &r->live.watch;
+	const struct bc_trigger_engine before = *watch;
 
-	bc_watch_configure(watch, config->triggers, config->triggers_count);
+	bc_trigger_engine_configure(watch, config->triggers, config->triggers_count);
 	for (unsigned i = 0; i < before.count; i++)
 		if (!has_same(watch, &before.armed[i].trigger))
 			forget_trigger(r, before.armed[i].trigger.name);
@@ -1192,13 +1204,13 @@ void bc_recorder_reload(struct bc_recorder *r)
 	};
 
 	bc_pipeline_set_rules(r->pipeline, &rules);
-	bc_lane_set_flush(bc_session_lane(r->live.session), config->flush_ns);
+	bc_channel_set_flush(bc_session_lane(r->live.session), config->flush_ns);
 	if (r->replay.session != NULL && !r->replay.is_over)
-		bc_lane_set_flush(bc_session_lane(r->replay.session), config->flush_ns);
+		bc_channel_set_flush(bc_session_lane(r->replay.session), config->flush_ns);
 	configure_triggers(r);
-	if (r->live.take != NULL)
+	if (r->live.recording != NULL)
 		bc_session_set_rotation(r->live.session, &config->rotation);
-	if (r->replay.take != NULL)
+	if (r->replay.recording != NULL)
 		bc_session_set_rotation(r->replay.session, &config->rotation);
 }
 
@@ -1217,13 +1229,13 @@ void bc_recorder_end(struct bc_recorder *r)
 
 void bc_recorder_abandon(struct bc_recorder *r)
 {
-	const struct bc_take *newest = r->takes.newest;
+	const struct bc_recording *newest = r->recordings.newest;
 
 	/* With the newest all that come before it are given up. */
-	while (newest != NULL && newest->state == BC_TAKE_ENDED)
+	while (newest != NULL && newest->state == BC_RECORDING_ENDED)
 		newest = newest->next;
 	if (newest != NULL)
-		bc_pipeline_abandon(r->pipeline, &newest->recording);
+		bc_pipeline_abandon(r->pipeline, &newest->info);
 	if (r->replay.session != NULL && !r->replay.is_over)
 		bc_session_abandon(r->replay.session);
 	if (!r->live.is_over)
@@ -1263,7 +1275,7 @@ static void settle_flight(struct bc_recorder *r)
 
 	if (settings->mode != BC_RECORD_FLIGHT)
 		return;
-	r->flight = (struct bc_flight_limits){
+	r->flight = (struct bc_overwrite_ring_limits){
 		.ns = settings->flight_ns,
 		.bytes = settings->flight_bytes,
 		.chunks = chunks > 2 * CHUNKS_ON_THEIR_WAY ? chunks - CHUNKS_ON_THEIR_WAY
@@ -1279,7 +1291,7 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 		.pipeline = r->pipeline,
 		.source = source,
 		.mapping = &r->mapping,
-		.lane =
+		.channel =
 			{
 				.keeps_raw = bc_config_keeps_raw(config),
 				.flush_ns = config->flush_ns,
@@ -1304,9 +1316,9 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 static bool begin_always(struct bc_recorder *r)
 {
 	struct bc_start start = {.label = NULL};
-	char why[256];
+	char err[256];
 
-	return bc_recorder_start(r, &start, why, sizeof(why)) == BC_GRANTED;
+	return bc_recorder_start(r, &start, err, sizeof(err)) == BC_GRANTED;
 }
 
 int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_options *options,
@@ -1322,9 +1334,9 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 	r->options = *options;
 	r->live.recorder = r;
 	r->replay.recorder = r;
-	bc_watch_init(&r->live.watch);
-	bc_watch_init(&r->replay.watch);
-	bc_watch_configure(
+	bc_trigger_engine_init(&r->live.watch);
+	bc_trigger_engine_init(&r->replay.watch);
+	bc_trigger_engine_configure(
 		&r->live.watch, options->config->triggers, options->config->triggers_count);
 	r->events = (struct bc_recorder_events){
 		.dir = options->config->dir,
@@ -1372,6 +1384,6 @@ void bc_recorder_close(struct bc_recorder *r)
 	bc_session_close(r->live.session);
 	bc_session_close(r->replay.session);
 	bc_pipeline_close(r->pipeline);
-	bc_takes_free(&r->takes);
+	bc_takes_free(&r->recordings);
 	uv_close((uv_handle_t *)&r->defer, on_closed);
 }

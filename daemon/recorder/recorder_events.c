@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "capture/usb/board.h"
-#include "daemon/ingest/channel.h"
 #include "daemon/base/rfc3339.h"
+#include "daemon/ingest/channel.h"
 #include "daemon/recorder/recording.h"
 #include "daemon/trigger/trigger_engine.h"
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
 
-bool bc_recorder_events_are_heard(const struct bc_recorder_events *e)
+bool bc_recorder_events_have_listeners(const struct bc_recorder_events *e)
 {
 	return e->has_listeners(e->context);
 }
@@ -21,31 +21,33 @@ static void emit(struct bc_recorder_events *e, const char *name, json_t *object)
 	e->on_event(e->context, name, object);
 }
 
-void bc_recorder_events_take(struct bc_recorder_events *e, const char *event,
-	const struct bc_take *take, const struct bc_take_now *now)
+void bc_recorder_events_recording(struct bc_recorder_events *e, const char *event,
+	const struct bc_recording *recording, const struct bc_recording_now *now)
 {
-	if (bc_recorder_events_are_heard(e))
-		emit(e, event, json_pack("{s:o}", "recording", bc_take_json(take, now, e->dir)));
+	if (bc_recorder_events_have_listeners(e))
+		emit(e, event,
+			json_pack("{s:o}", "recording", bc_recording_json(recording, now, e->dir)));
 }
 
 void bc_recorder_events_replay(struct bc_recorder_events *e, const char *event,
-	const struct bc_take *take, const struct bc_take_now *now)
+	const struct bc_recording *recording, const struct bc_recording_now *now)
 {
-	if (bc_recorder_events_are_heard(e))
+	if (bc_recorder_events_have_listeners(e))
 		emit(e, event,
-			json_pack("{s:o}", "replay", bc_take_replay_json(take, now, e->dir)));
+			json_pack("{s:o}", "replay",
+				bc_recording_replay_json(recording, now, e->dir)));
 }
 
 void bc_recorder_events_state(struct bc_recorder_events *e, const char *now)
 {
 	if (strcmp(now, e->state) == 0)
 		return;
-	if (bc_recorder_events_are_heard(e))
+	if (bc_recorder_events_have_listeners(e))
 		emit(e, "state", json_pack("{s:s, s:s}", "from", e->state, "to", now));
 	e->state = now;
 }
 
-void bc_recorder_events_disk(struct bc_recorder_events *e, const struct bc_writer_report *report)
+void bc_recorder_events_disk(struct bc_recorder_events *e, const struct bc_writer_stats *report)
 {
 	bool is_new = strcmp(report->error, e->disk_error) != 0;
 
@@ -53,7 +55,7 @@ void bc_recorder_events_disk(struct bc_recorder_events *e, const struct bc_write
 		return;
 	e->is_stuck = report->is_stuck;
 	memcpy(e->disk_error, report->error, sizeof(e->disk_error));
-	if (bc_recorder_events_are_heard(e))
+	if (bc_recorder_events_have_listeners(e))
 		emit(e, "disk",
 			json_pack("{s:b, s:o}", "stuck", report->is_stuck, "error",
 				bc_json_text(report->is_stuck || is_new ? report->error : NULL)));
@@ -64,7 +66,7 @@ void bc_recorder_events_board(struct bc_recorder_events *e, const struct bc_boar
 	if (board == NULL || (int)board->state == e->board_state)
 		return;
 	e->board_state = (int)board->state;
-	if (bc_recorder_events_are_heard(e))
+	if (bc_recorder_events_have_listeners(e))
 		emit(e, "board",
 			json_pack("{s:s, s:o}", "state", bc_board_state_name(board->state), "error",
 				bc_json_text_or_null(board->last_error)));
@@ -74,7 +76,7 @@ void bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_gap_s
 {
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		const struct bc_gap_sum *sum = &sums[cause];
-		if ((sum->gaps == 0 && sum->lost == 0) || !bc_recorder_events_are_heard(e))
+		if ((sum->gaps == 0 && sum->lost == 0) || !bc_recorder_events_have_listeners(e))
 			continue;
 		emit(e, "gap",
 			json_pack("{s:s, s:o, s:o, s:b}", "cause", bc_gap_cause_name(cause), "gaps",
@@ -85,23 +87,23 @@ void bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_gap_s
 
 void bc_recorder_events_armed(struct bc_recorder_events *e, const struct bc_trigger *trigger)
 {
-	if (bc_recorder_events_are_heard(e))
+	if (bc_recorder_events_have_listeners(e))
 		emit(e, "trigger-armed", json_pack("{s:o}", "trigger", bc_trigger_json(trigger)));
 }
 
 void bc_recorder_events_disarmed(struct bc_recorder_events *e, const char *name)
 {
-	if (bc_recorder_events_are_heard(e))
+	if (bc_recorder_events_have_listeners(e))
 		emit(e, "trigger-disarmed", json_pack("{s:o}", "name", bc_json_text(name)));
 }
 
-void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_writer_news *news)
+void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_writer_notice *news)
 {
-	bool is_sealed = news->kind != BC_NEWS_BEGUN;
+	bool is_sealed = news->kind != BC_NOTICE_BEGUN;
 	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
 	char started[BC_RFC3339_BYTES];
 
-	if (!bc_recorder_events_are_heard(e))
+	if (!bc_recorder_events_have_listeners(e))
 		return;
 	snprintf(path, sizeof(path), "%s/%s%s", e->dir, news->file,
 		is_sealed ? "" : BC_PARTIAL_SUFFIX);
@@ -126,9 +128,9 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 					{NULL, NULL},
 				}));
 	emit(e,
-		news->kind == BC_NEWS_BEGUN    ? "segment-begun"
-		: news->kind == BC_NEWS_SEALED ? "segment-sealed"
-					       : "capture-sealed",
+		news->kind == BC_NOTICE_BEGUN    ? "segment-begun"
+		: news->kind == BC_NOTICE_SEALED ? "segment-sealed"
+						 : "capture-sealed",
 		object);
 }
 
@@ -148,23 +150,25 @@ json_t *bc_recorder_events_mark_json(const char *text, const struct bc_place *pl
 void bc_recorder_events_mark(
 	struct bc_recorder_events *e, const char *text, const struct bc_place *place)
 {
-	if (bc_recorder_events_are_heard(e))
-		emit(e, "mark", json_pack("{s:o}", "mark", bc_recorder_events_mark_json(text, place)));
+	if (bc_recorder_events_have_listeners(e))
+		emit(e, "mark",
+			json_pack("{s:o}", "mark", bc_recorder_events_mark_json(text, place)));
 }
 
 void bc_recorder_events_note(
-	struct bc_recorder_events *e, const struct bc_take *take, const char *note)
+	struct bc_recorder_events *e, const struct bc_recording *recording, const char *note)
 {
-	if (bc_recorder_events_are_heard(e))
+	if (bc_recorder_events_have_listeners(e))
 		emit(e, "note",
 			json_pack("{s:o, s:o}", "recording",
-				bc_json_text(take->recording.header.recording), "metadata",
+				bc_json_text(recording->info.header.recording), "metadata",
 				bc_metadata_parse(note)));
 }
 
-void bc_recorder_events_hit(struct bc_recorder_events *e, const struct bc_hit *hit, uint64_t record)
+void bc_recorder_events_match(
+	struct bc_recorder_events *e, const struct bc_trigger_match *hit, uint64_t record)
 {
-	if (!bc_recorder_events_are_heard(e))
+	if (!bc_recorder_events_have_listeners(e))
 		return;
 	emit(e, "trigger",
 		bc_json_object((struct bc_json_member[]){

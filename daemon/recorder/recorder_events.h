@@ -12,12 +12,12 @@
 
 struct bc_board;
 struct bc_gap_sum;
-struct bc_hit;
+struct bc_trigger_match;
 struct bc_place;
-struct bc_take;
-struct bc_take_now;
+struct bc_recording;
+struct bc_recording_now;
 struct bc_trigger;
-struct bc_writer_news;
+struct bc_writer_notice;
 
 struct bc_recorder_events {
 	const char *dir; /* of the recordings, for paths */
@@ -30,24 +30,24 @@ struct bc_recorder_events {
 	/* What was emitted last. */
 	const char *state; /* "idle" at first */
 	bool is_stuck;
-	char disk_error[sizeof(((struct bc_writer_report *)0)->error)];
+	char disk_error[sizeof(((struct bc_writer_stats *)0)->error)];
 	int board_state; /* -1 at first */
 };
 
-bool bc_recorder_events_are_heard(const struct bc_recorder_events *events);
+bool bc_recorder_events_have_listeners(const struct bc_recorder_events *events);
 
 /* `event` is recording-started, recording-stopped, replay-started or replay-ended. */
-void bc_recorder_events_take(struct bc_recorder_events *events, const char *event,
-	const struct bc_take *take, const struct bc_take_now *now);
+void bc_recorder_events_recording(struct bc_recorder_events *events, const char *event,
+	const struct bc_recording *recording, const struct bc_recording_now *now);
 void bc_recorder_events_replay(struct bc_recorder_events *events, const char *event,
-	const struct bc_take *take, const struct bc_take_now *now);
+	const struct bc_recording *recording, const struct bc_recording_now *now);
 
 /* The state, if it has changed; constant text. To be called before any event that shows it. */
 void bc_recorder_events_state(struct bc_recorder_events *events, const char *now);
 
 /* How the disk and the board are doing, if that has changed. `board` may be NULL. */
 void bc_recorder_events_disk(
-	struct bc_recorder_events *events, const struct bc_writer_report *report);
+	struct bc_recorder_events *events, const struct bc_writer_stats *report);
 void bc_recorder_events_board(struct bc_recorder_events *events, const struct bc_board *board);
 
 /* Gaps since the last call: they come in swarms, and are summed up by cause: BC_GAP_CAUSES sums. */
@@ -56,7 +56,7 @@ void bc_recorder_events_gaps(struct bc_recorder_events *events, const struct bc_
 void bc_recorder_events_armed(struct bc_recorder_events *events, const struct bc_trigger *trigger);
 void bc_recorder_events_disarmed(struct bc_recorder_events *events, const char *name);
 void bc_recorder_events_segment(
-	struct bc_recorder_events *events, const struct bc_writer_news *news);
+	struct bc_recorder_events *events, const struct bc_writer_notice *news);
 /* {"text", "record", "tick", "epoch"} of a mark; the caller's. */
 json_t *bc_recorder_events_mark_json(const char *text, const struct bc_place *place);
 void bc_recorder_events_mark(
@@ -64,10 +64,10 @@ void bc_recorder_events_mark(
 
 /* `note`: the metadata that were set, a JSON object; empty: none. */
 void bc_recorder_events_note(
-	struct bc_recorder_events *events, const struct bc_take *take, const char *note);
+	struct bc_recorder_events *events, const struct bc_recording *recording, const char *note);
 
 /* `record`: where in the recording; UINT64_MAX outside of one. */
-void bc_recorder_events_hit(
-	struct bc_recorder_events *events, const struct bc_hit *hit, uint64_t record);
+void bc_recorder_events_match(
+	struct bc_recorder_events *events, const struct bc_trigger_match *hit, uint64_t record);
 
 #endif

@@ -16,52 +16,52 @@
 /* Replays that are over and still known. */
 #define REPLAYS_KEPT 16u
 
-struct bc_take_waiter {
-	struct bc_take_waiter *next;
+struct bc_recording_waiter {
+	struct bc_recording_waiter *next;
 	void *context;
-	void (*done)(void *context, const struct bc_take *take);
+	void (*done)(void *context, const struct bc_recording *recording);
 };
 
-int bc_take_wait(
-	struct bc_take *t, void *context, void (*done)(void *context, const struct bc_take *take))
+int bc_recording_wait(struct bc_recording *t, void *context,
+	void (*done)(void *context, const struct bc_recording *recording))
 {
-	struct bc_take_waiter *waiter = malloc(sizeof(*waiter));
+	struct bc_recording_waiter *waiter = malloc(sizeof(*waiter));
 
 	if (waiter == NULL)
 		return -ENOMEM;
-	*waiter = (struct bc_take_waiter){t->waiters, context, done};
+	*waiter = (struct bc_recording_waiter){t->waiters, context, done};
 	t->waiters = waiter;
 	return 0;
 }
 
-static void tell_waiters(struct bc_take *t)
+static void tell_waiters(struct bc_recording *t)
 {
 	while (t->waiters != NULL) {
-		struct bc_take_waiter *waiter = t->waiters;
+		struct bc_recording_waiter *waiter = t->waiters;
 		t->waiters = waiter->next;
 		waiter->done(waiter->context, t);
 		free(waiter);
 	}
 }
 
-void bc_take_end(struct bc_take *t, const struct bc_writer_news *totals)
+void bc_recording_end(struct bc_recording *t, const struct bc_writer_notice *totals)
 {
-	t->state = BC_TAKE_ENDED;
+	t->state = BC_RECORDING_ENDED;
 	t->ended_ns = bc_wall_ns();
 	t->totals = *totals;
 	t->totals.next = NULL;
 	tell_waiters(t);
 }
 
-static void free_take(struct bc_take *t)
+static void free_take(struct bc_recording *t)
 {
 	tell_waiters(t);
-	bc_recording_destroy(&t->recording);
+	bc_recording_info_destroy(&t->info);
 	free(t);
 }
 
-static void describe(struct bc_takes *takes, struct bc_recording *recording, const char *label,
-	const struct bc_source *source, const char *host)
+static void describe(struct bc_takes *recordings, struct bc_recording_info *recording,
+	const char *label, const struct bc_source *source, const char *host)
 {
 	struct bc_segment_header *h = &recording->header;
 	struct timespec now;
@@ -73,10 +73,10 @@ static void describe(struct bc_takes *takes, struct bc_recording *recording, con
 	/* Half of it is the second's fraction: recordings that begin in one second sort, too. */
 	random = (uint32_t)((uint64_t)now.tv_nsec * 4096 / 1000000000) << 12 | (random & 0xFFF);
 	/* And those that triggers begin within one batch are no two of one name. */
-	if (now.tv_sec == takes->id_second && random <= takes->id_number)
-		random = (takes->id_number + 1) & 0xFFFFFF;
-	takes->id_second = now.tv_sec;
-	takes->id_number = random;
+	if (now.tv_sec == recordings->id_second && random <= recordings->id_number)
+		random = (recordings->id_number + 1) & 0xFFFFFF;
+	recordings->id_second = now.tv_sec;
+	recordings->id_number = random;
 	recording->started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	bc_recording_id_write(h->recording, recording->started_ns, random, label);
 	recording->tag = bc_recording_tag(h->recording);
@@ -89,17 +89,17 @@ static void describe(struct bc_takes *takes, struct bc_recording *recording, con
 }
 
 /* Forgets what nobody asks for any more: ended recordings but the latest, and old replays. */
-static void forget_old(struct bc_takes *takes)
+static void forget_old(struct bc_takes *recordings)
 {
-	struct bc_take **at = &takes->newest;
+	struct bc_recording **at = &recordings->newest;
 	unsigned replays = 0;
 	bool has_last = false;
 
 	while (*at != NULL) {
-		struct bc_take *t = *at;
-		bool is_kept = t->state != BC_TAKE_ENDED ||
+		struct bc_recording *t = *at;
+		bool is_kept = t->state != BC_RECORDING_ENDED ||
 			       (t->is_replay ? ++replays <= REPLAYS_KEPT : !has_last);
-		has_last = has_last || (!t->is_replay && t->state == BC_TAKE_ENDED);
+		has_last = has_last || (!t->is_replay && t->state == BC_RECORDING_ENDED);
 		if (is_kept) {
 			at = &t->next;
 			continue;
@@ -109,62 +109,62 @@ static void forget_old(struct bc_takes *takes)
 	}
 }
 
-struct bc_take *bc_takes_add(
-	struct bc_takes *takes, const char *label, const struct bc_source *source, const char *host)
+struct bc_recording *bc_takes_add(struct bc_takes *recordings, const char *label,
+	const struct bc_source *source, const char *host)
 {
-	struct bc_take *t = calloc(1, sizeof(*t));
+	struct bc_recording *t = calloc(1, sizeof(*t));
 
 	if (t == NULL)
 		return NULL;
-	bc_recording_init(&t->recording);
-	describe(takes, &t->recording, label, source, host);
-	t->next = takes->newest;
-	takes->newest = t;
-	forget_old(takes);
+	bc_recording_info_init(&t->info);
+	describe(recordings, &t->info, label, source, host);
+	t->next = recordings->newest;
+	recordings->newest = t;
+	forget_old(recordings);
 	return t;
 }
 
-struct bc_take *bc_takes_find(const struct bc_takes *takes, const char *id)
+struct bc_recording *bc_takes_find(const struct bc_takes *recordings, const char *id)
 {
-	struct bc_take *t = takes->newest;
+	struct bc_recording *t = recordings->newest;
 
-	while (t != NULL && strcmp(t->recording.header.recording, id) != 0)
+	while (t != NULL && strcmp(t->info.header.recording, id) != 0)
 		t = t->next;
 	return t;
 }
 
-void bc_takes_free(struct bc_takes *takes)
+void bc_takes_free(struct bc_takes *recordings)
 {
-	while (takes->newest != NULL) {
-		struct bc_take *t = takes->newest;
-		takes->newest = t->next;
+	while (recordings->newest != NULL) {
+		struct bc_recording *t = recordings->newest;
+		recordings->newest = t->next;
 		free_take(t);
 	}
 }
 
-static const char *state_name(const struct bc_take *t)
+static const char *state_name(const struct bc_recording *t)
 {
 	switch (t->state) {
-	case BC_TAKE_RECORDING:
+	case BC_RECORDING_RECORDING:
 		return "recording";
-	case BC_TAKE_DRAINING:
+	case BC_RECORDING_DRAINING:
 		return "draining";
-	case BC_TAKE_ENDED:
+	case BC_RECORDING_ENDED:
 		return t->totals.left_open != 0 ? "torn" : "complete";
 	}
 	return "";
 }
 
-static const char *reason_name(enum bc_take_reason reason)
+static const char *reason_name(enum bc_recording_reason reason)
 {
 	static const char *const names[] = {
-		[BC_TAKE_GOES_ON] = NULL,
-		[BC_TAKE_REQUEST] = "request",
-		[BC_TAKE_LIMIT] = "limit",
-		[BC_TAKE_TRIGGER] = "trigger",
-		[BC_TAKE_SOURCE] = "source",
-		[BC_TAKE_SIGNAL] = "signal",
-		[BC_TAKE_FAILED] = "failed",
+		[BC_RECORDING_GOES_ON] = NULL,
+		[BC_RECORDING_REQUEST] = "request",
+		[BC_RECORDING_LIMIT] = "limit",
+		[BC_RECORDING_TRIGGER] = "trigger",
+		[BC_RECORDING_SOURCE] = "source",
+		[BC_RECORDING_SIGNAL] = "signal",
+		[BC_RECORDING_FAILED] = "failed",
 	};
 
 	return names[reason];
@@ -186,17 +186,18 @@ static json_t *path_json(const char *dir, const char *file, bool is_open)
 	return bc_json_text(file[0] != '\0' ? path : NULL);
 }
 
-json_t *bc_take_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
+json_t *bc_recording_json(
+	const struct bc_recording *t, const struct bc_recording_now *now, const char *dir)
 {
-	const struct bc_segment_header *header = &t->recording.header;
-	const struct bc_writer_news *totals = &t->totals;
-	bool has_ended = t->state == BC_TAKE_ENDED;
+	const struct bc_segment_header *header = &t->info.header;
+	const struct bc_writer_notice *totals = &t->totals;
+	bool has_ended = t->state == BC_RECORDING_ENDED;
 	const char *file = has_ended ? totals->file : now->file;
 
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(header->recording)},
 		{"label", bc_json_text_or_null(header->label)},
-		{"started", time_json(true, t->recording.started_ns)},
+		{"started", time_json(true, t->info.started_ns)},
 		{"ended", time_json(has_ended, t->ended_ns)},
 		{"state", bc_json_text(state_name(t))},
 		{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
@@ -210,28 +211,29 @@ json_t *bc_take_json(const struct bc_take *t, const struct bc_take_now *now, con
 	});
 }
 
-static const char *replay_state(const struct bc_take *t)
+static const char *replay_state(const struct bc_recording *t)
 {
-	if (t->state == BC_TAKE_RECORDING)
+	if (t->state == BC_RECORDING_RECORDING)
 		return "running";
-	if (t->state == BC_TAKE_DRAINING)
+	if (t->state == BC_RECORDING_DRAINING)
 		return "draining";
 	if (t->error[0] != '\0')
 		return "failed";
 	return t->is_cancelled ? "cancelled" : "done";
 }
 
-json_t *bc_take_replay_json(const struct bc_take *t, const struct bc_take_now *now, const char *dir)
+json_t *bc_recording_replay_json(
+	const struct bc_recording *t, const struct bc_recording_now *now, const char *dir)
 {
 	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(t->recording.header.recording)},
+		{"id", bc_json_text(t->info.header.recording)},
 		{"path", bc_json_text(t->path)},
 		{"state", bc_json_text(replay_state(t))},
-		{"started", time_json(true, t->recording.started_ns)},
-		{"ended", time_json(t->state == BC_TAKE_ENDED, t->ended_ns)},
+		{"started", time_json(true, t->info.started_ns)},
+		{"ended", time_json(t->state == BC_RECORDING_ENDED, t->ended_ns)},
 		{"damages", bc_json_u64(t->damages)},
 		{"error", bc_json_text_or_null(t->error)},
-		{"recording", bc_take_json(t, now, dir)},
+		{"recording", bc_recording_json(t, now, dir)},
 		{NULL, NULL},
 	});
 }

@@ -1,5 +1,6 @@
 /* A take: a recording of this run as the daemon sees it, from its beginning to when it is sealed,
- * with how it went. What the encoder and the writer need of it is in its struct bc_recording. */
+ * with how it went. What the encoder and the writer need of it is in its struct bc_recording_info.
+ */
 #ifndef BC_DAEMON_RECORDER_RECORDING_H
 #define BC_DAEMON_RECORDER_RECORDING_H
 
@@ -10,39 +11,39 @@
 
 #include "daemon/ingest/counts.h"
 #include "daemon/store/recording_info.h"
-#include "daemon/trigger/trigger.h"
 #include "daemon/store/writer_notices.h"
+#include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
 
-#define BC_TAKE_TRIGGERS BC_TRIGGERS_REQUESTED
+#define BC_RECORDING_TRIGGERS BC_TRIGGERS_REQUESTED
 
-enum bc_take_state {
-	BC_TAKE_RECORDING,
-	BC_TAKE_DRAINING, /* it has ended; the rest is being written and sealed */
-	BC_TAKE_ENDED,
+enum bc_recording_state {
+	BC_RECORDING_RECORDING,
+	BC_RECORDING_DRAINING, /* it has ended; the rest is being written and sealed */
+	BC_RECORDING_ENDED,
 };
 
 /* Why it ended. */
-enum bc_take_reason {
-	BC_TAKE_GOES_ON,
-	BC_TAKE_REQUEST, /* somebody asked */
-	BC_TAKE_LIMIT,
-	BC_TAKE_TRIGGER,
-	BC_TAKE_SOURCE, /* it was over */
-	BC_TAKE_SIGNAL,
-	BC_TAKE_FAILED,
+enum bc_recording_reason {
+	BC_RECORDING_GOES_ON,
+	BC_RECORDING_REQUEST, /* somebody asked */
+	BC_RECORDING_LIMIT,
+	BC_RECORDING_TRIGGER,
+	BC_RECORDING_SOURCE, /* it was over */
+	BC_RECORDING_SIGNAL,
+	BC_RECORDING_FAILED,
 };
 
 struct bc_source;
 
 /* Somebody who waits for its end. */
-struct bc_take_waiter;
+struct bc_recording_waiter;
 
-struct bc_take {
-	struct bc_take *next; /* the one before it */
-	struct bc_recording recording;
-	enum bc_take_state state;
-	enum bc_take_reason reason;
+struct bc_recording {
+	struct bc_recording *next; /* the one before it */
+	struct bc_recording_info info;
+	enum bc_recording_state state;
+	enum bc_recording_reason reason;
 	int64_t ended_ns; /* host's time of day */
 
 	/* At its beginning. */
@@ -59,12 +60,12 @@ struct bc_take {
 
 	/* At its end. */
 	uint64_t damages;
-	struct bc_writer_news totals;
-	struct bc_take_waiter *waiters;
+	struct bc_writer_notice totals;
+	struct bc_recording_waiter *waiters;
 
 	/* Triggers that are armed until its end, by name. */
 	unsigned triggers_count;
-	char triggers[BC_TAKE_TRIGGERS][BC_TRIGGER_NAME_MAX + 1];
+	char triggers[BC_RECORDING_TRIGGERS][BC_TRIGGER_NAME_MAX + 1];
 
 	/* Of a replay. */
 	bool is_replay;
@@ -75,31 +76,31 @@ struct bc_take {
 
 /* The takes of this run, the newest first; empty when all zero. */
 struct bc_takes {
-	struct bc_take *newest;
+	struct bc_recording *newest;
 	time_t id_second; /* the latest recording's id is of this second, and has this number */
 	uint32_t id_number;
 };
 
 /* Adds one with a new id, described but for its metadata. Ended ones are forgotten, except for the
  * latest recording and the latest replays. Returns NULL when memory ran out. */
-struct bc_take *bc_takes_add(struct bc_takes *takes, const char *label,
+struct bc_recording *bc_takes_add(struct bc_takes *recordings, const char *label,
 	const struct bc_source *source, const char *host);
 
 /* The one with that id; NULL: there is none. */
-struct bc_take *bc_takes_find(const struct bc_takes *takes, const char *id);
+struct bc_recording *bc_takes_find(const struct bc_takes *recordings, const char *id);
 
 /* Frees them. A waiter gets its take as it is: how it ended is not known. */
-void bc_takes_free(struct bc_takes *takes);
+void bc_takes_free(struct bc_takes *recordings);
 
 /* Calls done() when the take has ended. Returns 0 or -ENOMEM. */
-int bc_take_wait(struct bc_take *take, void *context,
-	void (*done)(void *context, const struct bc_take *take)) BC_MUST_CHECK;
+int bc_recording_wait(struct bc_recording *recording, void *context,
+	void (*done)(void *context, const struct bc_recording *recording)) BC_MUST_CHECK;
 
 /* It has ended: whoever waits is told. */
-void bc_take_end(struct bc_take *take, const struct bc_writer_news *totals);
+void bc_recording_end(struct bc_recording *recording, const struct bc_writer_notice *totals);
 
 /* What is known of a take that has not ended yet. */
-struct bc_take_now {
+struct bc_recording_now {
 	uint64_t records; /* written, or on their way */
 	uint64_t bytes;
 	uint32_t segments;
@@ -110,8 +111,9 @@ struct bc_take_now {
 
 /* The recording as an object (docs/api.md), or the replay that it is of. `now` is looked at while
  * it has not ended. NULL when memory ran out. */
-json_t *bc_take_json(const struct bc_take *take, const struct bc_take_now *now, const char *dir);
-json_t *bc_take_replay_json(
-	const struct bc_take *take, const struct bc_take_now *now, const char *dir);
+json_t *bc_recording_json(
+	const struct bc_recording *recording, const struct bc_recording_now *now, const char *dir);
+json_t *bc_recording_replay_json(
+	const struct bc_recording *recording, const struct bc_recording_now *now, const char *dir);
 
 #endif

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/usb/board.h"
 #include "capture/source/source.h"
-#include "daemon/recorder/bus_time.h"
+#include "capture/usb/board.h"
 #include "daemon/base/clock.h"
-#include "daemon/ingest/decoder.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_limit.h"
+#include "daemon/ingest/decoder.h"
 #include "daemon/ingest/pipeline.h"
+#include "daemon/recorder/bus_time.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer_stats.h"
 #include "formats/segment/metadata.h"
@@ -33,7 +33,7 @@ struct bc_session {
 	struct bc_session_options options;
 	struct bc_session_outcome outcome;
 	enum session_state state;
-	struct bc_lane *lane;
+	struct bc_channel *channel;
 	struct bc_decoder *decoder;
 	bool is_paced;
 	bool has_source_ended;
@@ -52,7 +52,7 @@ struct bc_session {
 	unsigned unsealed; /* recordings that have ended, and are on their way to the disk */
 
 	/* The recording under way, if `recording` isn't NULL. */
-	struct bc_recording *recording;
+	struct bc_recording_info *recording;
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
 	bool is_rotation_timed;  /* the timer runs for the present segment */
@@ -112,7 +112,7 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 	}
 	if (now >= s->time.paced_until)
 		return BC_LIMIT_WAIT;
-	bc_lane_cut(s->lane);
+	bc_channel_cut(s->channel);
 	bc_bus_time_set_cut(&s->time, &s->rotation, tick);
 	set_limit(s);
 	return BC_LIMIT_GO_ON;
@@ -122,7 +122,8 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 
 static void on_defer(uv_timer_t *timer);
 
-/* Later, not from within a call of the source, the lane or the owner: on the loop's next turn. */
+/* Later, not from within a call of the source, the channel or the owner: on the loop's next turn.
+ */
 static void defer(struct bc_session *s)
 {
 	uv_timer_start(&s->timers[TIMER_DEFER], on_defer, 0, 0);
@@ -142,7 +143,7 @@ static void end_recording(struct bc_session *s, uint32_t at)
 	s->unsealed++;
 	uv_timer_stop(&s->timers[TIMER_STOP]);
 	uv_timer_stop(&s->timers[TIMER_ROTATE]);
-	bc_lane_finish(s->lane, at);
+	bc_channel_finish(s->channel, at);
 }
 
 void bc_session_finish(struct bc_session *s, uint32_t at)
@@ -160,7 +161,7 @@ static void finish(struct bc_session *s)
 	for (int i = 0; i < TIMERS; i++)
 		uv_timer_stop(&s->timers[i]);
 	if (s->recording != NULL)
-		end_recording(s, BC_LANE_NOW);
+		end_recording(s, BC_CHANNEL_NOW);
 	if (s->unsealed == 0)
 		defer(s);
 }
@@ -218,7 +219,7 @@ void bc_session_abandon(struct bc_session *s)
 	bool is_loss = s->recording != NULL || s->unsealed != 0;
 
 	if (is_loss && !s->outcome.has_failed)
-		snprintf(s->outcome.why, sizeof(s->outcome.why),
+		snprintf(s->outcome.err, sizeof(s->outcome.err),
 			"what was in memory could not be written and is given up");
 	s->outcome.has_failed = s->outcome.has_failed || is_loss;
 	bc_session_stop(s);
@@ -233,7 +234,7 @@ static void reach_limit(struct bc_session *s, uint32_t at)
 	s->has_hit_limit = true;
 	if (!s->options.ends_with_recording) {
 		s->options.on_limit(s->options.context, at);
-	} else if (at == BC_LANE_NOW) {
+	} else if (at == BC_CHANNEL_NOW) {
 		stop_soon(s);
 	} else {
 		bc_session_end_at(s, at);
@@ -274,9 +275,9 @@ static void on_rotate(uv_timer_t *timer)
 {
 	struct bc_session *s = timer->data;
 
-	bc_lane_cut(s->lane);
+	bc_channel_cut(s->channel);
 	s->has_cut = true;
-	s->records_at_cut = bc_lane_records(s->lane);
+	s->records_at_cut = bc_channel_records(s->channel);
 	s->is_rotation_timed = false;
 }
 
@@ -284,7 +285,7 @@ static void on_rotate(uv_timer_t *timer)
 static void time_segment(struct bc_session *s)
 {
 	if (s->recording != NULL && !s->is_rotation_timed &&
-		bc_lane_records(s->lane) != s->records_at_cut)
+		bc_channel_records(s->channel) != s->records_at_cut)
 		time_rotation(s);
 }
 
@@ -307,8 +308,8 @@ static void on_stop_time(uv_timer_t *timer)
 {
 	struct bc_session *s = timer->data;
 
-	bc_lane_check_full(s->lane);
-	reach_limit(s, BC_LANE_NOW);
+	bc_channel_check_full(s->channel);
+	reach_limit(s, BC_CHANNEL_NOW);
 }
 
 /* A live recording ends so long from now by the host's clock, unless it does so earlier already. */
@@ -332,33 +333,34 @@ static void start_stop_timer(struct bc_session *s)
 /* A replay ends by the bus's time, which what it has taken already may have passed. */
 static void set_bus_rest(struct bc_session *s, uint32_t at, uint64_t ns)
 {
-	uint64_t tick = bc_lane_place(s->lane, at != 0 && at != BC_LANE_NOW ? at - 1 : at).tick;
+	uint64_t tick =
+		bc_channel_place(s->channel, at != 0 && at != BC_CHANNEL_NOW ? at - 1 : at).tick;
 	uint64_t ticks = bc_bus_ticks(&s->time, ns);
 	uint64_t end = ticks < BC_TICK_END - tick ? tick + ticks : BC_TICK_END;
 	uint64_t stop_at = bc_bus_time(&s->time, end);
 
-	bc_lane_set_room_until(s->lane, at, end);
+	bc_channel_set_space_until(s->channel, at, end);
 	if (stop_at < s->time.stop_at)
 		s->time.stop_at = stop_at;
 	set_limit(s);
 }
 
-void bc_session_set_rest(struct bc_session *s, uint32_t at, const struct bc_length *rest)
+void bc_session_set_rest(struct bc_session *s, uint32_t at, const struct bc_time_or_size *rest)
 {
 	uint64_t records = rest->value / BC_RECORD_BYTES;
 
 	switch (rest->unit) {
-	case BC_LENGTH_NONE:
-	case BC_LENGTH_ALL:
+	case BC_TIME_OR_SIZE_NONE:
+	case BC_TIME_OR_SIZE_ALL:
 		break;
-	case BC_LENGTH_TIME:
+	case BC_TIME_OR_SIZE_TIME:
 		if (s->options.source->is_replay)
 			set_bus_rest(s, at, rest->value);
 		else
 			set_host_rest(s, rest->value);
 		break;
-	case BC_LENGTH_BYTES:
-		bc_lane_set_room(s->lane, at, records != 0 ? records : 1);
+	case BC_TIME_OR_SIZE_BYTES:
+		bc_channel_set_space(s->channel, at, records != 0 ? records : 1);
 		break;
 	}
 }
@@ -386,13 +388,13 @@ static void describe_board(struct bc_session *s)
 static void carry_metadata(struct bc_segment_header *header, const struct bc_segment_header *from)
 {
 	char all[BC_METADATA_MAX];
-	char why[160];
+	char err[160];
 
 	memcpy(all, from->metadata, sizeof(all));
-	if (bc_metadata_merge(all, header->metadata, why, sizeof(why)))
+	if (bc_metadata_merge(all, header->metadata, err, sizeof(err)))
 		memcpy(header->metadata, all, sizeof(all));
 	else
-		bc_log(BC_LOG_WARNING, "the metadata of what is replayed are left out: %s", why);
+		bc_log(BC_LOG_WARNING, "the metadata of what is replayed are left out: %s", err);
 }
 
 /* What only the data tell of the recording. A replay of a segment is as its segment was (`from`);
@@ -434,11 +436,11 @@ uint32_t bc_session_record(struct bc_session *s, const struct bc_session_recordi
 	/* Before its first chunk is sent: the writer's thread reads it then. */
 	if (s->has_data)
 		complete_recording(s, NULL);
-	uint32_t at = bc_lane_record(
-		s->lane, what->recording, &what->before, what->at, what->stop.records);
+	uint32_t at = bc_channel_record(
+		s->channel, what->recording, &what->before, what->at, what->stop.records);
 	if (s->options.source->board == NULL)
 		start_stop_timer(s);
-	if (bc_lane_room(s->lane) == 0)
+	if (bc_channel_space(s->channel) == 0)
 		set_host_rest(s, 0); /* what was held is all that it may have */
 	return at;
 }
@@ -463,7 +465,7 @@ static void learn(struct bc_session *s, const struct bc_source_data *data)
 			source->name);
 	set_clock(s, source->clock_hz);
 	bc_decoder_set_clock(s->decoder, source->clock_hz);
-	bc_lane_set_clock(s->lane, source->clock_hz);
+	bc_channel_set_clock(s->channel, source->clock_hz);
 }
 
 /* A recording that begins in the midst of a stream: its raw capture begins with the frame or sample
@@ -472,10 +474,11 @@ static bool begin_raw(struct bc_session *s, const struct bc_source_data *data)
 {
 	struct bc_source_data begun = {.format = data->format};
 
-	if (!bc_lane_is_raw_fresh(s->lane))
+	if (!bc_channel_is_raw_fresh(s->channel))
 		return true;
 	begun.count = bc_decoder_carried(s->decoder, &begun.bytes);
-	return begun.count == 0 || bc_lane_keep_raw(s->lane, &begun, s->options.source->is_live);
+	return begun.count == 0 ||
+	       bc_channel_keep_raw(s->channel, &begun, s->options.source->is_live);
 }
 
 /* Keeps a piece as it came, once: not when it is offered again. Returns false when it must wait. */
@@ -483,7 +486,7 @@ static bool keep_raw(struct bc_session *s, const struct bc_source_data *data)
 {
 	if (!s->is_kept && !bc_decoder_is_over(s->decoder))
 		s->is_kept = begin_raw(s, data) &&
-			     bc_lane_keep_raw(s->lane, data, s->options.source->is_live);
+			     bc_channel_keep_raw(s->channel, data, s->options.source->is_live);
 	return s->is_kept || bc_decoder_is_over(s->decoder);
 }
 
@@ -520,9 +523,9 @@ static void on_news(void *context, enum bc_news news, const char *kind, const ch
 {
 	struct bc_session *s = context;
 	static const enum bc_log_level levels[] = {
-		[BC_NEWS_INFO] = BC_LOG_INFO,
-		[BC_NEWS_NOTICE] = BC_LOG_NOTICE,
-		[BC_NEWS_WARNING] = BC_LOG_WARNING,
+		[BC_NOTICE_INFO] = BC_LOG_INFO,
+		[BC_NOTICE_NOTICE] = BC_LOG_NOTICE,
+		[BC_NOTICE_WARNING] = BC_LOG_WARNING,
 	};
 
 	bc_log_limited_text(&s->limits, levels[news], kind, what);
@@ -544,7 +547,7 @@ static void on_source_end(void *context, int status, const char *what)
 	} else if (status != 0) {
 		s->outcome.has_failed = true;
 		s->outcome.has_no_device = status == -ENODEV;
-		snprintf(s->outcome.why, sizeof(s->outcome.why), "%s: %s", s->options.source->name,
+		snprintf(s->outcome.err, sizeof(s->outcome.err), "%s: %s", s->options.source->name,
 			what);
 	}
 	s->has_source_ended = true;
@@ -555,9 +558,9 @@ static void on_source_end(void *context, int status, const char *what)
 
 /* The pipeline's news */
 
-void bc_session_on_room(struct bc_session *s)
+void bc_session_on_space(struct bc_session *s)
 {
-	bc_lane_on_room(s->lane);
+	bc_channel_on_space(s->channel);
 	if (s->state >= SESSION_FINISHING)
 		return;
 	if (s->has_source_ended)
@@ -566,14 +569,14 @@ void bc_session_on_room(struct bc_session *s)
 		bc_source_resume(s->options.source);
 }
 
-void bc_session_on_report(struct bc_session *s)
+void bc_session_on_stats(struct bc_session *s)
 {
-	const struct bc_writer_report *report = bc_pipeline_report(s->options.pipeline);
+	const struct bc_writer_stats *report = bc_pipeline_stats(s->options.pipeline);
 
 	if (s->recording == NULL || report->recording_tag != s->recording->tag)
 		return;
 	if (report->is_full) {
-		reach_limit(s, BC_LANE_NOW);
+		reach_limit(s, BC_CHANNEL_NOW);
 		return;
 	}
 	if (s->state != SESSION_RUNNING || report->file[0] == '\0')
@@ -612,9 +615,9 @@ static void on_pace(uv_timer_t *timer)
 
 /* Life */
 
-void bc_session_look(struct bc_session *s)
+void bc_session_poll(struct bc_session *s)
 {
-	bc_log_limits_look(&s->limits, uv_hrtime());
+	bc_log_limits_poll(&s->limits, uv_hrtime());
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -632,7 +635,7 @@ void bc_session_close(struct bc_session *s)
 	if (s == NULL)
 		return;
 	bc_source_close(s->options.source);
-	bc_lane_close(s->lane);
+	bc_channel_close(s->channel);
 	bc_log_limits_end(&s->limits);
 	for (int i = 0; i < TIMERS; i++)
 		uv_close((uv_handle_t *)&s->timers[i], on_closed);
@@ -645,20 +648,20 @@ static void on_full(void *context, uint32_t at)
 
 static int open_lane(struct bc_session *s)
 {
-	struct bc_lane_options lane = s->options.lane;
+	struct bc_channel_options channel = s->options.channel;
 
-	lane.loop = s->options.loop;
-	lane.pipeline = s->options.pipeline;
-	lane.session = s;
-	lane.on_full = on_full;
-	return bc_lane_open(&s->lane, &lane);
+	channel.loop = s->options.loop;
+	channel.pipeline = s->options.pipeline;
+	channel.session = s;
+	channel.on_full = on_full;
+	return bc_channel_open(&s->channel, &channel);
 }
 
 static int open_decoder(struct bc_session *s)
 {
 	struct bc_source *source = s->options.source;
 	struct bc_decoder_options decoder = {
-		.lane = s->lane,
+		.channel = s->channel,
 		.mapping = s->options.mapping,
 		.is_live = source->is_live || s->is_paced,
 		.clock_hz = source->clock_hz,
@@ -689,7 +692,7 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 		rc = open_decoder(s);
 	if (rc != 0) {
 		bc_source_close(source);
-		bc_lane_close(s->lane);
+		bc_channel_close(s->channel);
 		free(s);
 		return rc;
 	}
@@ -726,9 +729,9 @@ bool bc_session_hit_limit(const struct bc_session *s)
 	return s->has_hit_limit;
 }
 
-struct bc_lane *bc_session_lane(const struct bc_session *s)
+struct bc_channel *bc_session_lane(const struct bc_session *s)
 {
-	return s->lane;
+	return s->channel;
 }
 
 const struct bc_source *bc_session_source(const struct bc_session *s)

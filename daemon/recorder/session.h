@@ -1,4 +1,4 @@
-/* A session: a source, its decoder and its lane, tied together for as long as the source gives
+/* A session: a source, its decoder and its channel, tied together for as long as the source gives
  * anything, and the recording that is being made of it, if one is.
  *
  * A live source's session lasts as long as the daemon; recordings begin and end in it
@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "daemon/ingest/channel.h"
 #include "daemon/base/rules.h"
+#include "daemon/ingest/channel.h"
 #include "formats/base/must_check.h"
 
 struct bc_mapping;
@@ -24,15 +24,15 @@ struct bc_source;
 struct bc_session_options {
 	uv_loop_t *loop;
 	struct bc_pipeline *pipeline;
-	struct bc_source *source;         /* the session closes it */
-	const struct bc_mapping *mapping; /* kept */
-	struct bc_lane_options lane;      /* but for loop, pipeline and on_full */
-	double speed;                     /* paces a replay; 0: as fast as it goes */
+	struct bc_source *source;          /* the session closes it */
+	const struct bc_mapping *mapping;  /* kept */
+	struct bc_channel_options channel; /* but for loop, pipeline and on_full */
+	double speed;                      /* paces a replay; 0: as fast as it goes */
 	bool ends_with_recording;
 	void *context;
 
 	/* The recording is as long as its limits let it be, its end before position `at` of the
-	 * lane: bc_session_finish() it. Not called in a session that ends with its recording. */
+	 * channel: bc_session_finish() it. Not called in a session that ends with its recording. */
 	void (*on_limit)(void *context, uint32_t at);
 
 	/* The source is over, and everything of it is written and sealed, or given up. */
@@ -45,7 +45,7 @@ struct bc_session_outcome {
 	uint64_t breaks;    /* places where a live stream broke off and went on */
 	bool has_failed;    /* the source, or the way to the disk, ended it early */
 	bool has_no_device; /* because no board came */
-	char why[512];      /* then: a sentence */
+	char err[512];      /* then: a sentence */
 };
 
 /* Starts the source. Returns 0, or a negative errno with the source closed. */
@@ -54,15 +54,15 @@ int bc_session_start(
 
 /* What a recording is to be. */
 struct bc_session_recording {
-	struct bc_recording *recording; /* kept until its BC_NEWS_ENDED, completed by data */
+	struct bc_recording_info *recording; /* kept until its BC_NOTICE_ENDED, completed by data */
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
-	struct bc_length before; /* of what the flight recorder holds */
-	uint32_t at;             /* position in the lane; BC_LANE_NOW */
+	struct bc_time_or_size before; /* of what the flight recorder holds */
+	uint32_t at;                   /* position in the channel; BC_CHANNEL_NOW */
 };
 
-/* Begins a recording; bc_lane_is_ready() must hold. Returns the position at which what->at then
- * stands in the lane. */
+/* Begins a recording; bc_channel_is_ready() must hold. Returns the position at which what->at then
+ * stands in the channel. */
 uint32_t bc_session_record(struct bc_session *session, const struct bc_session_recording *what);
 
 /* Ends the recording before position `at`; the session goes on. */
@@ -70,10 +70,11 @@ void bc_session_finish(struct bc_session *session, uint32_t at);
 
 /* The recording goes on so long behind position `at` and no longer: a time is the host's, from now,
  * or in a replay the bus's. What would end it earlier still does. */
-void bc_session_set_rest(struct bc_session *session, uint32_t at, const struct bc_length *rest);
+void bc_session_set_rest(
+	struct bc_session *session, uint32_t at, const struct bc_time_or_size *rest);
 
 /* Once a second, or oftener: what the source told too often is summed up in the log. */
-void bc_session_look(struct bc_session *session);
+void bc_session_poll(struct bc_session *session);
 
 /* Ends the session: what was received of a recording is written. on_done() follows. */
 void bc_session_stop(struct bc_session *session);
@@ -91,8 +92,8 @@ void bc_session_abandon(struct bc_session *session);
 void bc_session_set_rotation(struct bc_session *session, const struct bc_rotation *rotation);
 
 /* The pipeline's news, passed on by its owner; on_ended() only of a recording of this session. */
-void bc_session_on_room(struct bc_session *session);
-void bc_session_on_report(struct bc_session *session);
+void bc_session_on_space(struct bc_session *session);
+void bc_session_on_stats(struct bc_session *session);
 void bc_session_on_ended(struct bc_session *session);
 
 bool bc_session_ends_with_recording(const struct bc_session *session);
@@ -100,7 +101,7 @@ bool bc_session_ends_with_recording(const struct bc_session *session);
 /* Whether the recording under way, or the latest, was as long as its limits let it be. */
 bool bc_session_hit_limit(const struct bc_session *session);
 
-struct bc_lane *bc_session_lane(const struct bc_session *session);
+struct bc_channel *bc_session_lane(const struct bc_session *session);
 const struct bc_source *bc_session_source(const struct bc_session *session);
 const struct bc_session_outcome *bc_session_outcome(const struct bc_session *session);
 

@@ -105,7 +105,7 @@ static json_t *source_json(const struct bc_status *s)
 
 void bc_status_progress(const struct bc_status *s, struct bc_status_progress *progress)
 {
-	const struct bc_writer_report *report = s->report;
+	const struct bc_writer_stats *report = s->report;
 
 	memset(progress, 0, sizeof(*progress));
 	if (report->recording_tag != s->recording->tag)
@@ -210,7 +210,7 @@ bool bc_status_hours_left(const struct bc_status *s, double *hours)
 
 static json_t *disk_json(const struct bc_status *s)
 {
-	const struct bc_writer_report *report = s->report;
+	const struct bc_writer_stats *report = s->report;
 	double hours;
 	json_t *left = bc_status_hours_left(s, &hours) ? bc_json_double(hours) : json_null();
 

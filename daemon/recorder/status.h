@@ -33,12 +33,12 @@ struct bc_status {
 	const char *source_kind;
 	const char *source_name;
 	uint64_t clock_hz;
-	const struct bc_board *board;         /* NULL: the source has none */
-	const struct bc_recording *recording; /* NULL: none */
-	const char *metadata;                 /* the recording's as it is now, JSON; NULL: none */
+	const struct bc_board *board;              /* NULL: the source has none */
+	const struct bc_recording_info *recording; /* NULL: none */
+	const char *metadata; /* the recording's as it is now, JSON; NULL: none */
 	const char *dir;
 	const struct bc_counts *counts;
-	const struct bc_writer_report *report;
+	const struct bc_writer_stats *report;
 	struct bc_buffer_state buffer;
 	struct bc_rates rates;
 	uint64_t damages;

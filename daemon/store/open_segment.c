@@ -16,18 +16,20 @@
 
 #define RETRY_NS UINT64_C(500000000)
 
-static void set_error(struct bc_pair *p, const char *file, const char *what, const char *why)
+static void set_error(
+	struct bc_open_segment *p, const char *file, const char *what, const char *err)
 {
 	snprintf(p->report.error, sizeof(p->report.error), "%s%s%.150s: %s: %s", p->dir,
-		file[0] != '\0' ? "/" : "", file, what, why);
+		file[0] != '\0' ? "/" : "", file, what, err);
 }
 
-bool bc_pair_get_stuck(struct bc_pair *p, const char *file, const char *what, const char *why)
+bool bc_open_segment_mark_stuck(
+	struct bc_open_segment *p, const char *file, const char *what, const char *err)
 {
 	char reason[sizeof(p->stuck_reason)];
 
-	set_error(p, file, what, why);
-	snprintf(reason, sizeof(reason), "%s: %s", what, why);
+	set_error(p, file, what, err);
+	snprintf(reason, sizeof(reason), "%s: %s", what, err);
 	if (!p->report.is_stuck || strcmp(reason, p->stuck_reason) != 0)
 		bc_log_limited(&p->limits, BC_LOG_ERROR,
 			"%s; trying again twice a second; a source that can't wait loses what the "
@@ -41,7 +43,7 @@ bool bc_pair_get_stuck(struct bc_pair *p, const char *file, const char *what, co
 	return false;
 }
 
-void bc_pair_get_unstuck(struct bc_pair *p)
+void bc_open_segment_clear_stuck(struct bc_open_segment *p)
 {
 	if (!p->report.is_stuck)
 		return;
@@ -64,16 +66,16 @@ bool bc_is_out_of_space(int error)
 
 /* The directory may have been removed, and made again, since it was opened. Returns whether there
  * is another one now, and it is ours. */
-static bool reopen_dir(struct bc_pair *p)
+static bool reopen_dir(struct bc_open_segment *p)
 {
 	struct stat old;
 	struct stat new;
-	char why[256];
+	char err[256];
 
 	if (fstat(p->dir_fd, &old) != 0 || stat(p->dir, &new) != 0 ||
 		(old.st_dev == new.st_dev &&old.st_ino == new.st_ino))
 		return false;
-	int fd = bc_dir_open(p->dir, why, sizeof(why));
+	int fd = bc_dir_open(p->dir, err, sizeof(err));
 	if (fd < 0)
 		return false;
 	if (p->owns_dir_fd)
@@ -83,7 +85,7 @@ static bool reopen_dir(struct bc_pair *p)
 	return true;
 }
 
-uint32_t bc_pair_number(const struct bc_pair *p)
+uint32_t bc_open_segment_number(const struct bc_open_segment *p)
 {
 	if (p->segment.file.fd >= 0)
 		return p->segment.segment;
@@ -92,9 +94,9 @@ uint32_t bc_pair_number(const struct bc_pair *p)
 
 /* News */
 
-static void post(struct bc_pair *p, const struct bc_writer_news *what)
+static void post(struct bc_open_segment *p, const struct bc_writer_notice *what)
 {
-	struct bc_writer_news *news = malloc(sizeof(*news));
+	struct bc_writer_notice *news = malloc(sizeof(*news));
 
 	if (news == NULL) {
 		p->report.news_lost++;
@@ -102,11 +104,11 @@ static void post(struct bc_pair *p, const struct bc_writer_news *what)
 	}
 	*news = *what;
 	news->recording = p->recording;
-	bc_writer_news_add(&p->news, news);
+	bc_writer_notices_add(&p->news, news);
 }
 
 /* Adds what was written of the open segment to the recording's. */
-static void add_segment(struct bc_pair *p, const struct bc_writer_news *of)
+static void add_segment(struct bc_open_segment *p, const struct bc_writer_notice *of)
 {
 	p->total.records += of->records;
 	p->total.bytes += of->bytes;
@@ -115,9 +117,10 @@ static void add_segment(struct bc_pair *p, const struct bc_writer_news *of)
 	p->total.lost += of->lost;
 }
 
-static struct bc_writer_news news_of_segment(const struct bc_pair *p, enum bc_writer_news_kind kind)
+static struct bc_writer_notice news_of_segment(
+	const struct bc_open_segment *p, enum bc_writer_notice_kind kind)
 {
-	struct bc_writer_news news = {
+	struct bc_writer_notice news = {
 		.kind = kind,
 		.segment = p->segment.segment,
 		.first_record = p->segment_first,
@@ -133,10 +136,10 @@ static struct bc_writer_news news_of_segment(const struct bc_pair *p, enum bc_wr
 	return news;
 }
 
-static struct bc_writer_news news_of_raw(const struct bc_pair *p)
+static struct bc_writer_notice news_of_raw(const struct bc_open_segment *p)
 {
-	struct bc_writer_news news = {
-		.kind = BC_NEWS_RAW_SEALED,
+	struct bc_writer_notice news = {
+		.kind = BC_NOTICE_RAW_SEALED,
 		.segment = p->raw.segment,
 		.first_record = p->raw_first,
 		.wall_ns = p->raw_wall_ns,
@@ -151,10 +154,10 @@ static struct bc_writer_news news_of_raw(const struct bc_pair *p)
 
 /* The recording is what matters: a manifest that can't be written is said to be so, once, and the
  * next file's line is tried anew. */
-static void add_to_manifest(struct bc_pair *p, const struct bc_writer_news *news)
+static void add_to_manifest(struct bc_open_segment *p, const struct bc_writer_notice *news)
 {
 	const char *recording = p->recording->header.recording;
-	bc_stint_begin(&p->stint, "adding to the manifest the hash of", news->file);
+	bc_thread_health_start(&p->stint, "adding to the manifest the hash of", news->file);
 	int rc = bc_manifest_add(p->dir_fd, recording, news->file, news->hash);
 
 	if (rc != 0) {
@@ -169,7 +172,7 @@ static void add_to_manifest(struct bc_pair *p, const struct bc_writer_news *news
 }
 
 /* After the sealing, which closes the file. */
-static void tell_sealed(struct bc_pair *p, struct bc_writer_news *news)
+static void tell_sealed(struct bc_open_segment *p, struct bc_writer_notice *news)
 {
 	add_to_manifest(p, news);
 	p->report.sealed++;
@@ -179,11 +182,11 @@ static void tell_sealed(struct bc_pair *p, struct bc_writer_news *news)
 	post(p, news);
 }
 
-void bc_pair_begin(struct bc_pair *p, const struct bc_recording *recording)
+void bc_open_segment_start(struct bc_open_segment *p, const struct bc_recording_info *recording)
 {
 	p->recording = recording;
 	p->next_number = 0;
-	p->total = (struct bc_writer_news){.kind = BC_NEWS_ENDED};
+	p->total = (struct bc_writer_notice){.kind = BC_NOTICE_ENDED};
 	p->report.recording_tag = recording->tag;
 	p->report.recording_bytes = 0;
 	p->report.recording_records = 0;
@@ -192,12 +195,12 @@ void bc_pair_begin(struct bc_pair *p, const struct bc_recording *recording)
 	p->report.file[0] = '\0';
 }
 
-void bc_pair_end(struct bc_pair *p, struct bc_writer_news *news)
+void bc_open_segment_end(struct bc_open_segment *p, struct bc_writer_notice *news)
 {
 	*news = p->total;
 	news->recording = p->recording;
 	news->is_full = p->report.is_full;
-	bc_writer_news_add(&p->news, news);
+	bc_writer_notices_add(&p->news, news);
 	p->recording = NULL;
 }
 
@@ -205,17 +208,17 @@ void bc_pair_end(struct bc_pair *p, struct bc_writer_news *news)
 
 /* Leaves the open segment as it is; an empty one goes, and its number is free again unless its raw
  * capture has it. */
-static void abandon_segment(struct bc_pair *p)
+static void abandon_segment(struct bc_open_segment *p)
 {
 	if (p->segment.file.fd < 0)
 		return;
-	bc_stint_begin(&p->stint, "closing", p->segment.file.open_name);
+	bc_thread_health_start(&p->stint, "closing", p->segment.file.open_name);
 	if (p->segment.chunks == 0) {
 		unlinkat(p->dir_fd, p->segment.file.open_name, 0);
 		if (p->raw.file.fd < 0)
 			p->next_number--;
 	} else {
-		struct bc_writer_news left = news_of_segment(p, BC_NEWS_ENDED);
+		struct bc_writer_notice left = news_of_segment(p, BC_NOTICE_ENDED);
 		add_segment(p, &left);
 		p->total.left_open++;
 		p->report.unsealed++;
@@ -227,11 +230,11 @@ static void abandon_segment(struct bc_pair *p)
 }
 
 /* The same for the raw capture. */
-static void abandon_raw(struct bc_pair *p)
+static void abandon_raw(struct bc_open_segment *p)
 {
 	if (p->raw.file.fd < 0)
 		return;
-	bc_stint_begin(&p->stint, "closing", p->raw.file.open_name);
+	bc_thread_health_start(&p->stint, "closing", p->raw.file.open_name);
 	if (p->raw.chunks == 0) {
 		unlinkat(p->dir_fd, p->raw.file.open_name, 0);
 		if (p->segment.file.fd < 0)
@@ -245,7 +248,7 @@ static void abandon_raw(struct bc_pair *p)
 	bc_segment_abandon(&p->raw);
 }
 
-void bc_pair_leave_segment(struct bc_pair *p)
+void bc_open_segment_abandon_segment(struct bc_open_segment *p)
 {
 	if (p->segment.chunks != 0)
 		bc_log_limited(&p->limits, BC_LOG_ERROR,
@@ -255,7 +258,7 @@ void bc_pair_leave_segment(struct bc_pair *p)
 	abandon_segment(p);
 }
 
-void bc_pair_leave_raw(struct bc_pair *p)
+void bc_open_segment_abandon_raw(struct bc_open_segment *p)
 {
 	if (p->raw.chunks != 0)
 		bc_log_limited(&p->limits, BC_LOG_ERROR,
@@ -264,10 +267,10 @@ void bc_pair_leave_raw(struct bc_pair *p)
 	abandon_raw(p);
 }
 
-static void sync_segment(struct bc_pair *p)
+static void sync_segment(struct bc_open_segment *p)
 {
-	bc_stint_begin(&p->stint, "syncing", p->segment.file.open_name);
-	int rc = bc_new_file_sync(&p->segment.file);
+	bc_thread_health_start(&p->stint, "syncing", p->segment.file.open_name);
+	int rc = bc_atomic_file_sync(&p->segment.file);
 
 	if (rc == 0) {
 		p->report.durable += p->unsynced;
@@ -282,10 +285,10 @@ static void sync_segment(struct bc_pair *p)
 	abandon_segment(p);
 }
 
-static void sync_raw(struct bc_pair *p)
+static void sync_raw(struct bc_open_segment *p)
 {
-	bc_stint_begin(&p->stint, "syncing", p->raw.file.open_name);
-	int rc = bc_new_file_sync(&p->raw.file);
+	bc_thread_health_start(&p->stint, "syncing", p->raw.file.open_name);
+	int rc = bc_atomic_file_sync(&p->raw.file);
 
 	if (rc == 0)
 		return;
@@ -296,7 +299,7 @@ static void sync_raw(struct bc_pair *p)
 }
 
 /* Ends the open segment, if there is one. Returns false when that must be tried again. */
-static bool seal_segment(struct bc_pair *p)
+static bool seal_segment(struct bc_open_segment *p)
 {
 	uint64_t records = p->segment.records;
 	uint32_t chunks = p->segment.chunks;
@@ -312,9 +315,9 @@ static bool seal_segment(struct bc_pair *p)
 		if (p->segment.file.fd < 0)
 			return true;
 	}
-	struct bc_writer_news news = news_of_segment(p, BC_NEWS_SEALED);
+	struct bc_writer_notice news = news_of_segment(p, BC_NOTICE_SEALED);
 	news.bytes += bc_index_bytes(chunks);
-	bc_stint_begin(&p->stint, "sealing", p->segment.file.open_name);
+	bc_thread_health_start(&p->stint, "sealing", p->segment.file.open_name);
 	int rc = bc_segment_seal(&p->segment);
 	if (rc == 0) {
 		memcpy(news.hash, p->segment.file.sealed_hash, sizeof(news.hash));
@@ -324,7 +327,8 @@ static bool seal_segment(struct bc_pair *p)
 		return true;
 	}
 	if (bc_is_out_of_space(-rc))
-		return bc_pair_get_stuck(p, p->report.file, "can't seal it", strerror(-rc));
+		return bc_open_segment_mark_stuck(
+			p, p->report.file, "can't seal it", strerror(-rc));
 	set_error(p, p->report.file, "can't seal it", strerror(-rc));
 	bc_log_limited(&p->limits, BC_LOG_ERROR,
 		"%s; it stays as %s, to be recovered at the next start", p->report.error,
@@ -334,10 +338,10 @@ static bool seal_segment(struct bc_pair *p)
 }
 
 /* The same for the raw capture. */
-static bool seal_raw(struct bc_pair *p)
+static bool seal_raw(struct bc_open_segment *p)
 {
-	struct bc_new_file *file = &p->raw.file;
-	char name[BC_NEW_FILE_NAME_MAX];
+	struct bc_atomic_file *file = &p->raw.file;
+	char name[BC_ATOMIC_FILE_NAME_MAX];
 
 	if (file->fd < 0 || p->raw.chunks == 0) {
 		abandon_raw(p);
@@ -350,8 +354,8 @@ static bool seal_raw(struct bc_pair *p)
 	}
 	uint32_t blocks = p->raw.chunks;
 	memcpy(name, file->name, sizeof(name));
-	struct bc_writer_news news = news_of_raw(p);
-	bc_stint_begin(&p->stint, "sealing", file->open_name);
+	struct bc_writer_notice news = news_of_raw(p);
+	bc_thread_health_start(&p->stint, "sealing", file->open_name);
 	int rc = bc_segment_seal(&p->raw);
 	if (rc == 0) {
 		memcpy(news.hash, p->raw.file.sealed_hash, sizeof(news.hash));
@@ -363,13 +367,13 @@ static bool seal_raw(struct bc_pair *p)
 		return true;
 	}
 	if (bc_is_out_of_space(-rc))
-		return bc_pair_get_stuck(p, name, "can't seal it", strerror(-rc));
+		return bc_open_segment_mark_stuck(p, name, "can't seal it", strerror(-rc));
 	set_error(p, name, "can't seal it", strerror(-rc));
-	bc_pair_leave_raw(p);
+	bc_open_segment_abandon_raw(p);
 	return true;
 }
 
-bool bc_pair_cut(struct bc_pair *p)
+bool bc_open_segment_cut(struct bc_open_segment *p)
 {
 	if (!seal_segment(p) || !seal_raw(p))
 		return false;
@@ -377,9 +381,9 @@ bool bc_pair_cut(struct bc_pair *p)
 	return true;
 }
 
-void bc_pair_check_deleted(struct bc_pair *p)
+void bc_open_segment_check_deleted(struct bc_open_segment *p)
 {
-	if (p->segment.file.fd >= 0 && bc_new_file_is_deleted(&p->segment.file)) {
+	if (p->segment.file.fd >= 0 && bc_atomic_file_is_deleted(&p->segment.file)) {
 		set_error(p, p->report.file, "deleted while it was being written",
 			"its records are lost");
 		bc_log_limited(&p->limits, BC_LOG_ERROR,
@@ -392,7 +396,7 @@ void bc_pair_check_deleted(struct bc_pair *p)
 		p->must_cut = true;
 		p->unsynced = 0;
 	}
-	if (p->raw.file.fd >= 0 && bc_new_file_is_deleted(&p->raw.file)) {
+	if (p->raw.file.fd >= 0 && bc_atomic_file_is_deleted(&p->raw.file)) {
 		set_error(p, p->raw.file.name, "deleted while it was being written",
 			"its bytes are lost");
 		bc_log_limited(
@@ -404,12 +408,12 @@ void bc_pair_check_deleted(struct bc_pair *p)
 	}
 }
 
-static bool has_gone(const struct bc_pair *p, const char *file)
+static bool has_gone(const struct bc_open_segment *p, const char *file)
 {
 	return file[0] != '\0' && faccessat(p->dir_fd, file, F_OK, 0) != 0 && errno == ENOENT;
 }
 
-void bc_pair_forget_deleted(struct bc_pair *p)
+void bc_open_segment_forget_deleted(struct bc_open_segment *p)
 {
 	if (p->segment.file.fd < 0 && has_gone(p, p->report.file))
 		p->report.file[0] = '\0';
@@ -428,21 +432,21 @@ static struct bc_segment_name name_of(const struct bc_segment_header *header)
 }
 
 /* A file can't be begun. */
-static bool refuse_file(struct bc_pair *p, const char *what, int rc)
+static bool refuse_file(struct bc_open_segment *p, const char *what, int rc)
 {
 	if (p->segment.file.fd < 0)
 		p->report.file[0] = '\0';
 	p->report.is_hopeless = is_hopeless(-rc);
-	return bc_pair_get_stuck(p, "", what, strerror(-rc));
+	return bc_open_segment_mark_stuck(p, "", what, strerror(-rc));
 }
 
-bool bc_pair_open_segment(struct bc_pair *p, const struct bc_segment_header *header)
+bool bc_open_segment_open_segment(struct bc_open_segment *p, const struct bc_segment_header *header)
 {
 	struct bc_segment_name name = name_of(header);
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_segment_name_write(file, &name);
-	bc_stint_begin(&p->stint, "beginning", file);
+	bc_thread_health_start(&p->stint, "beginning", file);
 	int rc = bc_segment_create(&p->segment, p->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	if (rc == -ENOENT && reopen_dir(p))
 		rc = bc_segment_create(&p->segment, p->dir_fd, file, BC_PARTIAL_SUFFIX, header);
@@ -455,8 +459,8 @@ bool bc_pair_open_segment(struct bc_pair *p, const struct bc_segment_header *hea
 	p->next_number = header->segment + 1;
 	p->segment_first = header->first_record;
 	p->segment_wall_ns = header->wall_ns;
-	struct bc_writer_news news = {
-		.kind = BC_NEWS_BEGUN,
+	struct bc_writer_notice news = {
+		.kind = BC_NOTICE_BEGUN,
 		.segment = header->segment,
 		.first_record = header->first_record,
 		.wall_ns = header->wall_ns,
@@ -466,14 +470,14 @@ bool bc_pair_open_segment(struct bc_pair *p, const struct bc_segment_header *hea
 	return true;
 }
 
-bool bc_pair_open_raw(
-	struct bc_pair *p, const struct bc_segment_header *header, enum bc_format form)
+bool bc_open_segment_open_raw(
+	struct bc_open_segment *p, const struct bc_segment_header *header, enum bc_format form)
 {
 	struct bc_segment_name name = name_of(header);
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_raw_name_write(file, &name, form);
-	bc_stint_begin(&p->stint, "beginning", file);
+	bc_thread_health_start(&p->stint, "beginning", file);
 	int rc = bc_raw_create(&p->raw, p->dir_fd, file, header, form);
 	if (rc == -ENOENT && reopen_dir(p))
 		rc = bc_raw_create(&p->raw, p->dir_fd, file, header, form);
@@ -488,12 +492,12 @@ bool bc_pair_open_raw(
 
 /* Durability */
 
-bool bc_pair_has_unsynced(const struct bc_pair *p)
+bool bc_open_segment_has_unsynced(const struct bc_open_segment *p)
 {
 	return p->unsynced != 0 || p->raw.file.durable != p->raw.file.bytes;
 }
 
-void bc_pair_sync(struct bc_pair *p)
+void bc_open_segment_sync(struct bc_open_segment *p)
 {
 	if (p->unsynced != 0)
 		sync_segment(p);
@@ -501,7 +505,7 @@ void bc_pair_sync(struct bc_pair *p)
 		sync_raw(p);
 }
 
-void bc_pair_abandon(struct bc_pair *p)
+void bc_open_segment_abandon(struct bc_open_segment *p)
 {
 	abandon_segment(p);
 	abandon_raw(p);

@@ -4,25 +4,26 @@
 
 #include "formats/segment/metadata.h"
 
-void bc_recording_init(struct bc_recording *recording)
+void bc_recording_info_init(struct bc_recording_info *recording)
 {
 	memset(recording, 0, sizeof(*recording));
 	pthread_mutex_init(&recording->lock, NULL);
 }
 
-void bc_recording_destroy(struct bc_recording *recording)
+void bc_recording_info_destroy(struct bc_recording_info *recording)
 {
 	pthread_mutex_destroy(&recording->lock);
 }
 
 /* The merging is done beside: the writer waits for no more than a copy. */
-bool bc_recording_note(struct bc_recording *recording, const char *more, char note[BC_METADATA_MAX],
-	char *why, size_t room)
+bool bc_recording_info_note(struct bc_recording_info *recording, const char *more,
+	char note[BC_METADATA_MAX], char *err, size_t errlen)
 {
 	char all[BC_METADATA_MAX];
 
 	memcpy(all, recording->header.metadata, sizeof(all));
-	if (!bc_metadata_read(note, more, why, room) || !bc_metadata_merge(all, note, why, room))
+	if (!bc_metadata_read(note, more, err, errlen) ||
+		!bc_metadata_merge(all, note, err, errlen))
 		return false;
 	pthread_mutex_lock(&recording->lock);
 	memcpy(recording->header.metadata, all, sizeof(all));
@@ -30,7 +31,8 @@ bool bc_recording_note(struct bc_recording *recording, const char *more, char no
 	return true;
 }
 
-void bc_recording_header(const struct bc_recording *recording, struct bc_segment_header *header)
+void bc_recording_info_header(
+	const struct bc_recording_info *recording, struct bc_segment_header *header)
 {
 	/* Recordings pass through the pipeline as constant; the lock is none of what they are. */
 	pthread_mutex_t *lock = (pthread_mutex_t *)&recording->lock;

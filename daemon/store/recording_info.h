@@ -14,9 +14,9 @@
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_header.h"
 
-struct bc_recording {
+struct bc_recording_info {
 	/* All but segment, wall_ns and first_*. Its metadata are the loop's to read, and
-	 * bc_recording_note()'s to change once chunks are under way. */
+	 * bc_recording_info_note()'s to change once chunks are under way. */
 	struct bc_segment_header header;
 	pthread_mutex_t lock; /* of the metadata */
 	uint64_t tag;         /* bc_recording_tag() of its id */
@@ -25,23 +25,24 @@ struct bc_recording {
 };
 
 /* An empty recording. One that was begun may be begun again, once it has ended. */
-void bc_recording_init(struct bc_recording *recording);
-void bc_recording_destroy(struct bc_recording *recording);
+void bc_recording_info_init(struct bc_recording_info *recording);
+void bc_recording_info_destroy(struct bc_recording_info *recording);
 
 /* Sets metadata: `more` is an object of strings as bc_metadata_read() takes it. `note` gets what
  * was set, the text of the BC_EVENT_NOTE that tells of it (the caller's to add; empty: there was
- * nothing to set). Returns false, with nothing changed and a clause in `why`, when it is no such
+ * nothing to set). Returns false, with nothing changed and a clause in `err`, when it is no such
  * object or the metadata would grow too long. The loop's thread. */
-bool bc_recording_note(struct bc_recording *recording, const char *more, char note[BC_METADATA_MAX],
-	char *why, size_t why_room) BC_MUST_CHECK;
+bool bc_recording_info_note(struct bc_recording_info *recording, const char *more,
+	char note[BC_METADATA_MAX], char *err, size_t why_room) BC_MUST_CHECK;
 
 /* Its header, with the metadata as they are now. Any thread. */
-void bc_recording_header(const struct bc_recording *recording, struct bc_segment_header *header);
+void bc_recording_info_header(
+	const struct bc_recording_info *recording, struct bc_segment_header *header);
 
 /* A chunk's way through the pipeline, with what goes beside its bytes. */
 struct bc_slot {
 	uint64_t sequence; /* of the chunks given to the encoder, from 0 */
-	const struct bc_recording *recording;
+	const struct bc_recording_info *recording;
 	uint64_t since_ns; /* when its first and its latest records came, of uv_hrtime() */
 	uint64_t until_ns;
 	bool cut_after;           /* the segment ends with this chunk */
@@ -66,7 +67,7 @@ struct bc_losses {
 /* A chunk once encoded. */
 struct bc_encoded {
 	uint64_t sequence;
-	const struct bc_recording *recording;
+	const struct bc_recording_info *recording;
 	bool cut_after;
 	bool is_last;
 	bool is_written;     /* the writer's: only what follows the writing is still to do */

@@ -102,7 +102,7 @@ struct usage {
 };
 
 /* The rule that wants the oldest segment deleted, or NULL. */
-static const char *broken_rule(const struct usage *usage, const struct bc_space_rules *rules,
+static const char *broken_rule(const struct usage *usage, const struct bc_retention_rules *rules,
 	uint64_t files, const struct bc_segment_entry *oldest)
 {
 	if (files != 0 && usage->files > files)
@@ -124,14 +124,14 @@ static uint64_t subtract(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static bool delete_file(struct bc_space_state *state, int dir_fd,
-	const struct bc_segment_entry *entry, const char *rule, struct bc_stint *stint)
+static bool delete_file(struct bc_retention_state *state, int dir_fd,
+	const struct bc_segment_entry *entry, const char *rule, struct bc_thread_health *stint)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_segment_entry_name(file, entry);
 	if (stint != NULL)
-		bc_stint_begin(stint, "deleting", file);
+		bc_thread_health_start(stint, "deleting", file);
 	if (unlinkat(dir_fd, file, 0) != 0) {
 		snprintf(state->error, sizeof(state->error),
 			"%s: can't delete it to keep to %s: %s", file, rule, strerror(errno));
@@ -143,8 +143,9 @@ static bool delete_file(struct bc_space_state *state, int dir_fd,
 }
 
 /* Deletes what is sealed of the files of one number. */
-static bool delete_pair(struct bc_space_state *state, struct usage *usage, int dir_fd,
-	const struct bc_segment_entry *pair, size_t count, const char *rule, struct bc_stint *stint)
+static bool delete_pair(struct bc_retention_state *state, struct usage *usage, int dir_fd,
+	const struct bc_segment_entry *pair, size_t count, const char *rule,
+	struct bc_thread_health *stint)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (pair[i].name.is_partial)
@@ -186,8 +187,9 @@ static struct usage usage_of(const struct bc_segment_list *list)
 	return usage;
 }
 
-int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
-	uint64_t files, uint64_t coming_bytes, uint64_t coming_files, struct bc_stint *stint)
+int bc_retention_enforce(struct bc_retention_state *state, int dir_fd,
+	const struct bc_retention_rules *rules, uint64_t files, uint64_t coming_bytes,
+	uint64_t coming_files, struct bc_thread_health *stint)
 {
 	struct bc_segment_list list;
 	struct statvfs fs;
@@ -226,7 +228,7 @@ int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_s
 	state->free_bytes = usage.free + coming_bytes;
 	state->is_over = rule != NULL;
 	if (rule != NULL)
-		snprintf(state->why, sizeof(state->why),
+		snprintf(state->err, sizeof(state->err),
 			"%s can't be kept to, and no sealed segment is left to delete", rule);
 	return 0;
 }

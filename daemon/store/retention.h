@@ -13,12 +13,12 @@
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_name.h"
 
-struct bc_space_state {
+struct bc_retention_state {
 	uint64_t used_bytes; /* of all segments and raw captures, after deleting */
 	uint64_t free_bytes; /* of the file system, to an unprivileged user */
 	unsigned deleted;
 	bool is_over;    /* a rule is broken still, and there is nothing left to delete */
-	char why[160];   /* which, when is_over */
+	char err[160];   /* which, when is_over */
 	char error[256]; /* a file that can't be deleted, and why; or empty */
 };
 
@@ -28,9 +28,9 @@ struct bc_space_state {
  * and open; 0: any number. `coming_bytes` is how much is about to be written, `coming_files` how
  * many segments are about to be opened. Logs each deletion, and each is a piece of work of the
  * stint, which may be NULL. Returns 0 or a negative errno. */
-int bc_space_enforce(struct bc_space_state *state, int dir_fd, const struct bc_space_rules *rules,
-	uint64_t files, uint64_t coming_bytes, uint64_t coming_files,
-	struct bc_stint *stint) BC_MUST_CHECK;
+int bc_retention_enforce(struct bc_retention_state *state, int dir_fd,
+	const struct bc_retention_rules *rules, uint64_t files, uint64_t coming_bytes,
+	uint64_t coming_files, struct bc_thread_health *stint) BC_MUST_CHECK;
 
 /* One file of a directory. */
 struct bc_segment_entry {

@@ -19,7 +19,8 @@
 
 /* Room */
 
-static uint64_t room_in(const struct bc_space_rules *rules, const struct bc_space_state *state)
+static uint64_t room_in(
+	const struct bc_retention_rules *rules, const struct bc_retention_state *state)
 {
 	uint64_t room = UINT64_MAX;
 
@@ -30,13 +31,13 @@ static uint64_t room_in(const struct bc_space_rules *rules, const struct bc_spac
 	return room;
 }
 
-static int look(struct bc_files *f, struct bc_space_state *state, uint64_t coming_bytes,
+static int look(struct bc_rotator *f, struct bc_retention_state *state, uint64_t coming_bytes,
 	uint64_t coming_files, uint64_t files)
 {
-	bc_stint_begin(&f->pair.stint, "looking through", ".");
+	bc_thread_health_start(&f->pair.stint, "looking through", ".");
 	f->room_written = f->pair.report.bytes;
 	f->room_bytes = UINT64_MAX;
-	int rc = bc_space_enforce(state, f->pair.dir_fd, &f->rules.space, files, coming_bytes,
+	int rc = bc_retention_enforce(state, f->pair.dir_fd, &f->rules.space, files, coming_bytes,
 		coming_files, &f->pair.stint);
 	if (rc != 0)
 		return rc;
@@ -47,14 +48,14 @@ static int look(struct bc_files *f, struct bc_space_state *state, uint64_t comin
 	if (!state->is_over)
 		f->room_bytes = room_in(&f->rules.space, state);
 	if (state->deleted != 0)
-		bc_pair_forget_deleted(&f->pair);
+		bc_open_segment_forget_deleted(&f->pair);
 	return 0;
 }
 
 /* Keeps to the space rules. Returns false when nothing may be written now. */
-static bool enforce_space(struct bc_files *f, uint64_t coming_bytes, uint64_t coming_files)
+static bool enforce_space(struct bc_rotator *f, uint64_t coming_bytes, uint64_t coming_files)
 {
-	struct bc_space_state state;
+	struct bc_retention_state state;
 	uint64_t files = coming_files != 0 ? f->rules.rotation.files : 0;
 
 	f->look_at_ns = bc_now_ns() + LOOK_NS;
@@ -62,19 +63,20 @@ static bool enforce_space(struct bc_files *f, uint64_t coming_bytes, uint64_t co
 		return true; /* the write itself will say what is wrong */
 	if (state.is_over && (f->pair.segment.chunks != 0 || f->pair.raw.chunks != 0)) {
 		/* The open files are all that is left: sealed, they may be deleted. */
-		if (!bc_pair_cut(&f->pair))
+		if (!bc_open_segment_cut(&f->pair))
 			return false;
 		if (look(f, &state, coming_bytes, 1, files) != 0)
 			return true;
 	}
 	f->pair.report.free_bytes = state.free_bytes;
 	if (state.is_over)
-		return bc_pair_get_stuck(&f->pair, f->pair.report.file, "no room", state.why);
+		return bc_open_segment_mark_stuck(
+			&f->pair, f->pair.report.file, "no room", state.err);
 	return true;
 }
 
 /* Looks at the space again before something is appended that might break a rule. */
-static bool make_room(struct bc_files *f, uint64_t coming_bytes)
+static bool make_room(struct bc_rotator *f, uint64_t coming_bytes)
 {
 	uint64_t written = f->pair.report.bytes - f->room_written;
 
@@ -83,7 +85,7 @@ static bool make_room(struct bc_files *f, uint64_t coming_bytes)
 }
 
 /* What a chunk adds to its segment, with the index that the segment then has. */
-static uint64_t coming_bytes_of(const struct bc_files *f, const struct bc_encoded *e)
+static uint64_t coming_bytes_of(const struct bc_rotator *f, const struct bc_encoded *e)
 {
 	return e->bytes +
 	       bc_index_bytes(f->pair.segment.file.fd >= 0 ? f->pair.segment.chunks + 1 : 1);
@@ -91,12 +93,12 @@ static uint64_t coming_bytes_of(const struct bc_files *f, const struct bc_encode
 
 /* Writing */
 
-static struct bc_segment_header header_of(const struct bc_files *f, const struct bc_encoded *e)
+static struct bc_segment_header header_of(const struct bc_rotator *f, const struct bc_encoded *e)
 {
 	struct bc_segment_header header;
 
-	bc_recording_header(e->recording, &header);
-	header.segment = bc_pair_number(&f->pair);
+	bc_recording_info_header(e->recording, &header);
+	header.segment = bc_open_segment_number(&f->pair);
 	header.wall_ns = e->info.wall_ns;
 	header.first_tick = e->info.first_tick;
 	header.first_epoch = e->info.epoch;
@@ -104,12 +106,12 @@ static struct bc_segment_header header_of(const struct bc_files *f, const struct
 	return header;
 }
 
-static bool open_segment(struct bc_files *f, const struct bc_encoded *e)
+static bool open_segment(struct bc_rotator *f, const struct bc_encoded *e)
 {
 	if (!enforce_space(f, coming_bytes_of(f, e), 1))
 		return false;
 	struct bc_segment_header header = header_of(f, e);
-	if (!bc_pair_open_segment(&f->pair, &header))
+	if (!bc_open_segment_open_segment(&f->pair, &header))
 		return false;
 	f->sync_at_ns = bc_now_ns() + f->rules.sync_ns;
 	bc_log(BC_LOG_DEBUG, "%s: begun with record %" PRIu64, f->pair.report.file,
@@ -117,38 +119,39 @@ static bool open_segment(struct bc_files *f, const struct bc_encoded *e)
 	return true;
 }
 
-static bool open_raw(struct bc_files *f, const struct bc_encoded *e)
+static bool open_raw(struct bc_rotator *f, const struct bc_encoded *e)
 {
 	if (!enforce_space(f, e->raw_bytes, 0))
 		return false;
 	struct bc_segment_header header = header_of(f, e);
-	if (!bc_pair_open_raw(&f->pair, &header, e->raw_form))
+	if (!bc_open_segment_open_raw(&f->pair, &header, e->raw_form))
 		return false;
-	if (!bc_pair_has_unsynced(&f->pair))
+	if (!bc_open_segment_has_unsynced(&f->pair))
 		f->sync_at_ns = bc_now_ns() + f->rules.sync_ns;
 	return true;
 }
 
 /* Puts a chunk into the open segment, or a new one. Returns false when that must be tried again. */
-static bool append(struct bc_files *f, struct bc_encoded *e)
+static bool append(struct bc_rotator *f, struct bc_encoded *e)
 {
 	if (f->pair.segment.file.fd >= 0 && !make_room(f, coming_bytes_of(f, e)))
 		return false;
 	if (f->pair.segment.file.fd < 0 && !open_segment(f, e))
 		return false;
-	bc_stint_begin(&f->pair.stint, "writing to", f->pair.segment.file.open_name);
+	bc_thread_health_start(&f->pair.stint, "writing to", f->pair.segment.file.open_name);
 	int rc = bc_segment_append(
 		&f->pair.segment, e->data, e->header_bytes, &e->info, e->gaps, e->lost);
 	if ((rc == -EFBIG || rc == -ENOMEM) && f->pair.segment.chunks != 0)
-		return bc_pair_cut(&f->pair) && append(f, e);
+		return bc_open_segment_cut(&f->pair) && append(f, e);
 	if (rc != 0) {
-		bc_pair_get_stuck(
+		bc_open_segment_mark_stuck(
 			&f->pair, f->pair.report.file, "can't write to it", strerror(-rc));
 		if (!bc_is_out_of_space(-rc))
-			bc_pair_leave_segment(&f->pair); /* the next try is in a new one */
+			bc_open_segment_abandon_segment(
+				&f->pair); /* the next try is in a new one */
 		return false;
 	}
-	bc_pair_get_unstuck(&f->pair);
+	bc_open_segment_clear_stuck(&f->pair);
 	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes",
 		f->pair.report.file, f->pair.segment.chunks - 1, e->info.records, e->bytes);
 	e->is_written = true;
@@ -164,38 +167,38 @@ static bool append(struct bc_files *f, struct bc_encoded *e)
 }
 
 /* The same for a raw block. */
-static bool append_raw(struct bc_files *f, struct bc_encoded *e)
+static bool append_raw(struct bc_rotator *f, struct bc_encoded *e)
 {
 	if (f->pair.raw.file.fd >= 0 && !make_room(f, e->raw_bytes))
 		return false;
 	if (f->pair.raw.file.fd < 0 && !open_raw(f, e))
 		return false;
-	bc_stint_begin(&f->pair.stint, "writing to", f->pair.raw.file.open_name);
+	bc_thread_health_start(&f->pair.stint, "writing to", f->pair.raw.file.open_name);
 	int rc = bc_raw_append(&f->pair.raw, e->raw, e->raw_bytes);
 	if (rc != 0) {
-		bc_pair_get_stuck(
+		bc_open_segment_mark_stuck(
 			&f->pair, f->pair.raw.file.name, "can't write to it", strerror(-rc));
 		if (!bc_is_out_of_space(-rc))
-			bc_pair_leave_raw(&f->pair);
+			bc_open_segment_abandon_raw(&f->pair);
 		return false;
 	}
-	bc_pair_get_unstuck(&f->pair);
+	bc_open_segment_clear_stuck(&f->pair);
 	e->is_raw_written = true;
 	f->pair.report.bytes += e->raw_bytes;
 	return true;
 }
 
 /* The raw block first: its bytes are where the chunk's records come from. */
-bool bc_files_write(struct bc_files *f, struct bc_encoded *e)
+bool bc_rotator_write(struct bc_rotator *f, struct bc_encoded *e)
 {
-	if (f->pair.must_cut && !bc_pair_cut(&f->pair))
+	if (f->pair.must_cut && !bc_open_segment_cut(&f->pair))
 		return false;
 	if (e->raw_bytes != 0 && !e->is_raw_written && !append_raw(f, e))
 		return false;
 	return e->bytes == 0 || e->is_written || append(f, e);
 }
 
-bool bc_files_are_full(const struct bc_files *f)
+bool bc_rotator_are_full(const struct bc_rotator *f)
 {
 	uint64_t limit = f->rules.rotation.file_bytes;
 
@@ -232,7 +235,7 @@ static uint64_t add_given_up(
 
 /* Ends what is open with gaps for what was given up, if the disk takes that much. `e` is the
  * recording's last chunk, and its bytes aren't wanted any more. */
-static void note_given_up(struct bc_files *f, struct bc_encoded *e)
+static void note_given_up(struct bc_rotator *f, struct bc_encoded *e)
 {
 	struct bc_chunk *note = f->note;
 	size_t header_bytes;
@@ -248,7 +251,7 @@ static void note_given_up(struct bc_files *f, struct bc_encoded *e)
 	if (gaps == 0)
 		return;
 	bc_chunk_encode(e->data, note, &header_bytes);
-	bc_stint_begin(&f->pair.stint, "writing to", f->pair.segment.file.open_name);
+	bc_thread_health_start(&f->pair.stint, "writing to", f->pair.segment.file.open_name);
 	int rc = bc_segment_append(
 		&f->pair.segment, e->data, header_bytes, &note->info, gaps, lost);
 	if (rc != 0)
@@ -258,7 +261,7 @@ static void note_given_up(struct bc_files *f, struct bc_encoded *e)
 			f->pair.dir, f->pair.report.file, strerror(-rc));
 }
 
-void bc_files_give_up(struct bc_files *f, struct bc_encoded *e)
+void bc_rotator_give_up(struct bc_rotator *f, struct bc_encoded *e)
 {
 	if (!e->is_written) {
 		f->pair.report.abandoned += e->info.records;
@@ -276,49 +279,50 @@ void bc_files_give_up(struct bc_files *f, struct bc_encoded *e)
 	if (!e->is_last)
 		return;
 	note_given_up(f, e);
-	if (!bc_pair_cut(&f->pair))
-		bc_pair_abandon(&f->pair);
+	if (!bc_open_segment_cut(&f->pair))
+		bc_open_segment_abandon(&f->pair);
 }
 
 /* Housekeeping */
 
-static void sync_pair(struct bc_files *f)
+static void sync_pair(struct bc_rotator *f)
 {
 	f->sync_at_ns = bc_now_ns() + f->rules.sync_ns;
-	bc_pair_sync(&f->pair);
+	bc_open_segment_sync(&f->pair);
 }
 
-uint64_t bc_files_due_ns(const struct bc_files *f)
+uint64_t bc_rotator_due_ns(const struct bc_rotator *f)
 {
-	return bc_pair_has_unsynced(&f->pair) && f->sync_at_ns < f->look_at_ns ? f->sync_at_ns
-									       : f->look_at_ns;
+	return bc_open_segment_has_unsynced(&f->pair) && f->sync_at_ns < f->look_at_ns
+		       ? f->sync_at_ns
+		       : f->look_at_ns;
 }
 
-void bc_files_keep_house(struct bc_files *f, bool has_waiting)
+void bc_rotator_maintain(struct bc_rotator *f, bool has_waiting)
 {
 	uint64_t now = bc_now_ns();
 
-	if (bc_pair_has_unsynced(&f->pair) && now >= f->sync_at_ns)
+	if (bc_open_segment_has_unsynced(&f->pair) && now >= f->sync_at_ns)
 		sync_pair(f);
-	bc_log_limits_look(&f->pair.limits, now);
+	bc_log_limits_poll(&f->pair.limits, now);
 	if (now < f->look_at_ns)
 		return;
-	bc_stint_begin(&f->pair.stint, "looking through", ".");
-	bc_pair_check_deleted(&f->pair);
+	bc_thread_health_start(&f->pair.stint, "looking through", ".");
+	bc_open_segment_check_deleted(&f->pair);
 	if (enforce_space(f, 0, 0) && !has_waiting)
-		bc_pair_get_unstuck(&f->pair);
+		bc_open_segment_clear_stuck(&f->pair);
 }
 
 /* Life */
 
-int bc_files_init(
-	struct bc_files *f, const char *dir, int dir_fd, const struct bc_writer_rules *rules)
+int bc_rotator_init(
+	struct bc_rotator *f, const char *dir, int dir_fd, const struct bc_writer_rules *rules)
 {
 	memset(f, 0, sizeof(*f));
 	f->note = malloc(sizeof(*f->note));
 	if (f->note == NULL)
 		return -ENOMEM;
-	bc_stint_init(&f->pair.stint);
+	bc_thread_health_init(&f->pair.stint);
 	f->pair.dir = dir;
 	f->pair.dir_fd = dir_fd;
 	f->rules = *rules;
@@ -327,26 +331,26 @@ int bc_files_init(
 	return 0;
 }
 
-void bc_files_begin(struct bc_files *f, const struct bc_recording *recording)
+void bc_rotator_start(struct bc_rotator *f, const struct bc_recording_info *recording)
 {
-	bc_pair_begin(&f->pair, recording);
+	bc_open_segment_start(&f->pair, recording);
 	f->next_record = 0;
 	memset(&f->given_up, 0, sizeof(f->given_up));
 }
 
-void bc_files_close(struct bc_files *f)
+void bc_rotator_close(struct bc_rotator *f)
 {
-	if (bc_pair_has_unsynced(&f->pair))
+	if (bc_open_segment_has_unsynced(&f->pair))
 		sync_pair(f);
-	bc_pair_abandon(&f->pair);
+	bc_open_segment_abandon(&f->pair);
 	bc_log_limits_end(&f->pair.limits);
 }
 
-void bc_files_destroy(struct bc_files *f)
+void bc_rotator_destroy(struct bc_rotator *f)
 {
 	if (f->pair.owns_dir_fd)
 		close(f->pair.dir_fd);
-	bc_writer_news_free(f->pair.news.first);
-	bc_stint_destroy(&f->pair.stint);
+	bc_writer_notices_free(f->pair.news.first);
+	bc_thread_health_destroy(&f->pair.stint);
 	free(f->note);
 }

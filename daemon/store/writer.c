@@ -15,23 +15,24 @@ struct bc_writer {
 
 	pthread_mutex_t lock; /* what both threads touch */
 	struct bc_writer_rules new_rules;
-	struct bc_writer_report shared;
-	struct bc_writer_news_list news;
-	const struct bc_recording *abandoned; /* give up all up to its end; NULL: nothing */
+	struct bc_writer_stats shared;
+	struct bc_writer_notice_list news;
+	const struct bc_recording_info *abandoned; /* give up all up to its end; NULL: nothing */
 
 	/* The writer's thread's own. */
-	struct bc_files files;
+	struct bc_rotator files;
 	bool give_up;
-	const struct bc_recording *recording;
-	struct bc_writer_news *ended; /* for the end of the recording, which must not be missed */
-	uint64_t next;                /* sequence number of the chunk to write next */
-	struct bc_encoded *waiting[]; /* by sequence number, modulo outputs_count */
+	const struct bc_recording_info *recording;
+	struct bc_writer_notice *ended; /* for the end of the recording, which must not be missed */
+	uint64_t next;                  /* sequence number of the chunk to write next */
+	struct bc_encoded *waiting[];   /* by sequence number, modulo outputs_count */
 };
 
-static bool tells_end(const struct bc_writer_news *news, const struct bc_recording *recording)
+static bool tells_end(
+	const struct bc_writer_notice *news, const struct bc_recording_info *recording)
 {
 	for (; news != NULL; news = news->next)
-		if (news->kind == BC_NEWS_ENDED && news->recording == recording)
+		if (news->kind == BC_NOTICE_ENDED && news->recording == recording)
 			return true;
 	return false;
 }
@@ -44,7 +45,7 @@ static void publish(struct bc_writer *w)
 	w->shared = w->files.pair.report;
 	if (tells_end(w->files.pair.news.first, w->abandoned))
 		w->abandoned = NULL;
-	bc_writer_news_move(&w->news, &w->files.pair.news);
+	bc_writer_notices_move(&w->news, &w->files.pair.news);
 	w->files.rules = w->new_rules;
 	w->give_up = w->abandoned != NULL;
 	pthread_mutex_unlock(&w->lock);
@@ -55,10 +56,10 @@ static void publish(struct bc_writer *w)
  * tried again. */
 static bool write_chunk(struct bc_writer *w, struct bc_encoded *e)
 {
-	struct bc_writer_report *report = &w->files.pair.report;
+	struct bc_writer_stats *report = &w->files.pair.report;
 
 	if (!report->is_full || e->is_written)
-		return bc_files_write(&w->files, e);
+		return bc_rotator_write(&w->files, e);
 	report->unrecorded += e->info.records;
 	e->is_written = true;
 	e->is_raw_written = true;
@@ -66,37 +67,37 @@ static bool write_chunk(struct bc_writer *w, struct bc_encoded *e)
 }
 
 /* Returns false when there is no memory to tell of its end with. */
-static bool begin(struct bc_writer *w, const struct bc_recording *recording)
+static bool begin(struct bc_writer *w, const struct bc_recording_info *recording)
 {
 	if (w->ended == NULL)
 		w->ended = malloc(sizeof(*w->ended));
 	if (w->ended == NULL)
 		return false;
 	w->recording = recording;
-	bc_files_begin(&w->files, recording);
+	bc_rotator_start(&w->files, recording);
 	return true;
 }
 
 /* Deals with a chunk. Returns false when it must wait and be tried again. */
 static bool deal_with(struct bc_writer *w, struct bc_encoded *e)
 {
-	struct bc_files *files = &w->files;
+	struct bc_rotator *files = &w->files;
 
 	if (e->recording != w->recording && !begin(w, e->recording))
 		return false;
 	if (w->give_up) {
-		bc_files_give_up(files, e);
+		bc_rotator_give_up(files, e);
 	} else {
 		if (!write_chunk(w, e))
 			return false;
 		bool is_cut = e->cut_after || e->is_last || files->pair.report.is_full ||
-			      bc_files_are_full(files);
-		if (is_cut && !bc_pair_cut(&files->pair))
+			      bc_rotator_are_full(files);
+		if (is_cut && !bc_open_segment_cut(&files->pair))
 			return false;
-		bc_pair_get_unstuck(&files->pair);
+		bc_open_segment_clear_stuck(&files->pair);
 	}
 	if (e->is_last) {
-		bc_pair_end(&files->pair, w->ended);
+		bc_open_segment_end(&files->pair, w->ended);
 		w->ended = NULL;
 		w->recording = NULL;
 	}
@@ -113,7 +114,7 @@ static void pump(struct bc_writer *w)
 		if (w->files.pair.report.is_stuck && !w->give_up &&
 			bc_now_ns() < w->files.pair.retry_at_ns)
 			return;
-		bc_stint_begin(&w->files.pair.stint, "dealing with a chunk", "");
+		bc_thread_health_start(&w->files.pair.stint, "dealing with a chunk", "");
 		bool is_done = deal_with(w, e);
 		if (is_done) {
 			w->waiting[w->next++ % count] = NULL;
@@ -135,8 +136,8 @@ static bool has_waiting(const struct bc_writer *w)
 
 static void keep_house(struct bc_writer *w)
 {
-	bc_stint_begin(&w->files.pair.stint, "keeping house", "");
-	bc_files_keep_house(&w->files, has_waiting(w));
+	bc_thread_health_start(&w->files.pair.stint, "keeping house", "");
+	bc_rotator_maintain(&w->files, has_waiting(w));
 	publish(w);
 }
 
@@ -148,11 +149,11 @@ static void *run(void *context)
 	keep_house(w);
 	for (;;) {
 		uint64_t now = bc_now_ns();
-		uint64_t until = bc_files_due_ns(&w->files);
+		uint64_t until = bc_rotator_due_ns(&w->files);
 		uint64_t retry_at = w->files.pair.retry_at_ns;
 		if (w->files.pair.report.is_stuck && has_waiting(w) && retry_at < until)
 			until = retry_at;
-		bc_stint_rest(&w->files.pair.stint);
+		bc_thread_health_rest(&w->files.pair.stint);
 		struct bc_encoded *e = bc_queue_pop_within(
 			w->options.encoded, until > now ? until - now : 0);
 		if (e != NULL) {
@@ -164,10 +165,10 @@ static void *run(void *context)
 			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 		}
 		pump(w);
-		if (e == NULL || bc_now_ns() >= bc_files_due_ns(&w->files))
+		if (e == NULL || bc_now_ns() >= bc_rotator_due_ns(&w->files))
 			keep_house(w);
 	}
-	bc_files_close(&w->files);
+	bc_rotator_close(&w->files);
 	publish(w);
 	return NULL;
 }
@@ -179,7 +180,7 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 
 	if (w == NULL)
 		return -ENOMEM;
-	int rc = bc_files_init(&w->files, options->dir, options->dir_fd, &options->rules);
+	int rc = bc_rotator_init(&w->files, options->dir, options->dir_fd, &options->rules);
 	if (rc != 0) {
 		free(w);
 		return rc;
@@ -190,7 +191,7 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 	rc = pthread_create(&w->thread, NULL, run, w);
 	if (rc != 0) {
 		pthread_mutex_destroy(&w->lock);
-		bc_files_destroy(&w->files);
+		bc_rotator_destroy(&w->files);
 		free(w);
 		return -rc;
 	}
@@ -198,27 +199,27 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 	return 0;
 }
 
-void bc_writer_report(struct bc_writer *w, struct bc_writer_report *report)
+void bc_writer_stats(struct bc_writer *w, struct bc_writer_stats *report)
 {
 	pthread_mutex_lock(&w->lock);
 	*report = w->shared;
 	pthread_mutex_unlock(&w->lock);
 }
 
-struct bc_writer_news *bc_writer_take_news(struct bc_writer *w, struct bc_writer_report *report)
+struct bc_writer_notice *bc_writer_pop_notices(struct bc_writer *w, struct bc_writer_stats *report)
 {
 	pthread_mutex_lock(&w->lock);
 	if (report != NULL)
 		*report = w->shared;
-	struct bc_writer_news *first = w->news.first;
-	w->news = (struct bc_writer_news_list){.first = NULL};
+	struct bc_writer_notice *first = w->news.first;
+	w->news = (struct bc_writer_notice_list){.first = NULL};
 	pthread_mutex_unlock(&w->lock);
 	return first;
 }
 
-void bc_writer_look(struct bc_writer *w, struct bc_stint_seen *longest)
+void bc_writer_poll(struct bc_writer *w, struct bc_thread_health_seen *longest)
 {
-	if (bc_stint_look(&w->files.pair.stint, longest))
+	if (bc_thread_health_poll(&w->files.pair.stint, longest))
 		snprintf(longest->who, sizeof(longest->who), "the writer");
 }
 
@@ -229,7 +230,7 @@ void bc_writer_set_rules(struct bc_writer *w, const struct bc_writer_rules *rule
 	pthread_mutex_unlock(&w->lock);
 }
 
-void bc_writer_abandon(struct bc_writer *w, const struct bc_recording *recording)
+void bc_writer_abandon(struct bc_writer *w, const struct bc_recording_info *recording)
 {
 	pthread_mutex_lock(&w->lock);
 	if (!tells_end(w->news.first, recording))
@@ -244,8 +245,8 @@ void bc_writer_stop(struct bc_writer *w)
 	bc_queue_close(w->options.encoded);
 	pthread_join(w->thread, NULL);
 	pthread_mutex_destroy(&w->lock);
-	bc_files_destroy(&w->files);
-	bc_writer_news_free(w->news.first);
+	bc_rotator_destroy(&w->files);
+	bc_writer_notices_free(w->news.first);
 	free(w->ended);
 	free(w);
 }

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-void bc_writer_news_add(struct bc_writer_news_list *list, struct bc_writer_news *news)
+void bc_writer_notices_add(struct bc_writer_notice_list *list, struct bc_writer_notice *news)
 {
 	news->next = NULL;
 	if (list->first == NULL)
@@ -12,7 +12,7 @@ void bc_writer_news_add(struct bc_writer_news_list *list, struct bc_writer_news 
 	list->last = news;
 }
 
-void bc_writer_news_move(struct bc_writer_news_list *to, struct bc_writer_news_list *from)
+void bc_writer_notices_move(struct bc_writer_notice_list *to, struct bc_writer_notice_list *from)
 {
 	if (from->first == NULL)
 		return;
@@ -21,13 +21,13 @@ void bc_writer_news_move(struct bc_writer_news_list *to, struct bc_writer_news_l
 	else
 		to->last->next = from->first;
 	to->last = from->last;
-	*from = (struct bc_writer_news_list){.first = NULL};
+	*from = (struct bc_writer_notice_list){.first = NULL};
 }
 
-void bc_writer_news_free(struct bc_writer_news *first)
+void bc_writer_notices_free(struct bc_writer_notice *first)
 {
 	while (first != NULL) {
-		struct bc_writer_news *next = first->next;
+		struct bc_writer_notice *next = first->next;
 		free(first);
 		first = next;
 	}

@@ -15,19 +15,20 @@
 #include "formats/base/file_hash.h"
 #include "formats/segment/segment_name.h"
 
-struct bc_recording;
+struct bc_recording_info;
 
-enum bc_writer_news_kind {
-	BC_NEWS_BEGUN,
-	BC_NEWS_SEALED,
-	BC_NEWS_RAW_SEALED,
-	BC_NEWS_ENDED, /* sealed, or given up: the writer doesn't look at the recording any more */
+enum bc_writer_notice_kind {
+	BC_NOTICE_BEGUN,
+	BC_NOTICE_SEALED,
+	BC_NOTICE_RAW_SEALED,
+	BC_NOTICE_ENDED, /* sealed, or given up: the writer doesn't look at the recording any more
+			  */
 };
 
-struct bc_writer_news {
-	struct bc_writer_news *next; /* NULL: the last */
-	enum bc_writer_news_kind kind;
-	const struct bc_recording *recording;
+struct bc_writer_notice {
+	struct bc_writer_notice *next; /* NULL: the last */
+	enum bc_writer_notice_kind kind;
+	const struct bc_recording_info *recording;
 	/* The file, without a directory: the segment or raw capture; with BEGUN it has
 	 * BC_PARTIAL_SUFFIX behind it still. With ENDED the last segment that was sealed; empty if
 	 * none was, or a space rule has deleted it. */
@@ -52,18 +53,18 @@ struct bc_writer_news {
 };
 
 /* News on their way. Not for two threads at once. */
-struct bc_writer_news_list {
-	struct bc_writer_news *first;
-	struct bc_writer_news *last;
+struct bc_writer_notice_list {
+	struct bc_writer_notice *first;
+	struct bc_writer_notice *last;
 };
 
 /* Adds one, which is the list's then. */
-void bc_writer_news_add(struct bc_writer_news_list *list, struct bc_writer_news *news);
+void bc_writer_notices_add(struct bc_writer_notice_list *list, struct bc_writer_notice *news);
 
 /* Puts what is in `from` behind what is in `to`; `from` is empty then. */
-void bc_writer_news_move(struct bc_writer_news_list *to, struct bc_writer_news_list *from);
+void bc_writer_notices_move(struct bc_writer_notice_list *to, struct bc_writer_notice_list *from);
 
 /* Frees a row of news. NULL is none. */
-void bc_writer_news_free(struct bc_writer_news *first);
+void bc_writer_notices_free(struct bc_writer_notice *first);
 
 #endif

@@ -8,7 +8,7 @@
 #include "formats/segment/segment_name.h"
 
 /* Sums are since the start, of records unless they say bytes. */
-struct bc_writer_report {
+struct bc_writer_stats {
 	uint64_t written;       /* given to the kernel */
 	uint64_t durable;       /* of them, made durable */
 	uint64_t unrecorded;    /* left out: they came after the recording had reached stop_bytes */

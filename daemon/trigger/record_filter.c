@@ -11,7 +11,7 @@
 
 /* A call's way through the new records. They move from `in` to `out`, events likewise. */
 struct sifting {
-	const struct bc_sift *sift;
+	const struct bc_record_filter *sift;
 	struct bc_chunk *chunk;
 	uint32_t in;
 	uint32_t out;
@@ -74,8 +74,8 @@ static uint64_t sample(
 static uint64_t wanted(struct sifting *s, uint32_t n, uint64_t *ticks, const uint64_t *anchor)
 {
 	const uint8_t *at = record_at(s->chunk, s->in);
-	const struct bc_sift_rules *keep = &s->sift->keep;
-	const struct bc_sift_rules *leave_out = &s->sift->leave_out;
+	const struct bc_record_filter_rules *keep = &s->sift->keep;
+	const struct bc_record_filter_rules *leave_out = &s->sift->leave_out;
 	uint64_t bits = all_of(n);
 
 	if (s->period != 0 || (keep->count == 0 && leave_out->count == 0)) {
@@ -130,7 +130,7 @@ static void keep_record(struct sifting *s, const uint8_t *head, bool has_own_anc
 		make_anchor(s, s->out);
 		delta = BC_TIME_NONE;
 	}
-	bc_put_le32(to + 8, (uint32_t)delta);
+	bc_write_le32(to + 8, (uint32_t)delta);
 	if (s->out == 0)
 		s->chunk->info.first_tick = s->tick;
 	s->kept_tick = s->tick;
@@ -215,8 +215,8 @@ static void compact(struct sifting *s, uint32_t n, uint64_t bits, uint32_t pendi
 		uint64_t head = bc_le64(at);
 		uint32_t time = bc_le32(at + 8) + pending;
 		uint32_t keep = bits & 1;
-		bc_put_le64(to, head);
-		bc_put_le32(to + 8, time);
+		bc_write_le64(to, head);
+		bc_write_le32(to + 8, time);
 		to += (size_t)keep * BC_RECORD_BYTES;
 		pending = time & (keep - 1);
 	}
@@ -243,7 +243,7 @@ static void take_block(struct sifting *s, uint32_t n)
 		uint8_t *to = record_at(s->chunk, s->out);
 		if (s->in != s->out)
 			memmove(to, record_at(s->chunk, s->in), (size_t)n * BC_RECORD_BYTES);
-		bc_put_le32(to + 8, bc_le32(to + 8) + (uint32_t)pending);
+		bc_write_le32(to + 8, bc_le32(to + 8) + (uint32_t)pending);
 		s->out += n;
 		s->kept_tick = s->tick;
 	} else if (bits != 0) {
@@ -278,8 +278,8 @@ static uint64_t ticks_of(uint64_t ns, uint64_t clock_hz)
 	return ticks == 0 ? 1 : ticks >= BC_TICK_END ? BC_TICK_END : (uint64_t)ticks;
 }
 
-static struct sifting begin(const struct bc_sift *sift, const struct bc_sift_state *state,
-	struct bc_chunk *chunk, uint64_t clock_hz)
+static struct sifting begin(const struct bc_record_filter *sift,
+	const struct bc_record_filter_state *state, struct bc_chunk *chunk, uint64_t clock_hz)
 {
 	struct sifting s = {
 		.sift = sift,
@@ -299,7 +299,7 @@ static struct sifting begin(const struct bc_sift *sift, const struct bc_sift_sta
 		s.event_in++;
 	s.event_out = s.event_in;
 	if (sift->sampling.period_ns != 0) {
-		clock_hz = clock_hz != 0 ? clock_hz : BC_SIFT_CLOCK_HZ;
+		clock_hz = clock_hz != 0 ? clock_hz : BC_RECORD_FILTER_CLOCK_HZ;
 		s.width = ticks_of(sift->sampling.width_ns, clock_hz);
 		s.period = ticks_of(sift->sampling.period_ns, clock_hz);
 		s.window = s.tick - s.tick % s.period;
@@ -307,10 +307,11 @@ static struct sifting begin(const struct bc_sift *sift, const struct bc_sift_sta
 	return s;
 }
 
-uint32_t bc_sift_records(const struct bc_sift *sift, const struct bc_sift_state *state,
-	struct bc_stamper *stamper, struct bc_chunk *chunk, uint64_t clock_hz)
+uint32_t bc_record_filter_records(const struct bc_record_filter *sift,
+	const struct bc_record_filter_state *state, struct bc_stamper *stamper,
+	struct bc_chunk *chunk, uint64_t clock_hz)
 {
-	if (sift == NULL || chunk->info.records == state->from || bc_sift_keeps_all(sift))
+	if (sift == NULL || chunk->info.records == state->from || bc_record_filter_keeps_all(sift))
 		return 0;
 	struct sifting s = begin(sift, state, chunk, clock_hz);
 	sift_all(&s);
@@ -327,16 +328,16 @@ uint32_t bc_sift_records(const struct bc_sift *sift, const struct bc_sift_state 
 
 /* Settings */
 
-static bool complain(char *why, size_t room, const char *text)
+static bool complain(char *err, size_t errlen, const char *text)
 {
-	snprintf(why, room, "%s", text);
+	snprintf(err, errlen, "%s", text);
 	return false;
 }
 
-static bool set_rule(
-	struct bc_sift_rules *rules, const char *name, const char *value, char *why, size_t room)
+static bool set_rule(struct bc_record_filter_rules *rules, const char *name, const char *value,
+	char *err, size_t errlen)
 {
-	struct bc_sift_rule rule = {.name = ""};
+	struct bc_record_filter_rule rule = {.name = ""};
 	unsigned i = 0;
 
 	snprintf(rule.name, sizeof(rule.name), "%s", name);
@@ -348,12 +349,12 @@ static bool set_rule(
 				(--rules->count - i) * sizeof(rule));
 		return true;
 	}
-	if (!bc_where_read(&rule.filter, value, why, room))
+	if (!bc_filter_parse(&rule.filter, value, err, errlen))
 		return false;
 	if ((size_t)snprintf(rule.where, sizeof(rule.where), "%s", value) >= sizeof(rule.where))
-		return complain(why, room, "longer than 199 bytes");
-	if (i == BC_SIFT_RULES)
-		return complain(why, room, "there are 8 of them at most");
+		return complain(err, errlen, "longer than 199 bytes");
+	if (i == BC_RECORD_FILTER_RULES)
+		return complain(err, errlen, "there are 8 of them at most");
 	rules->rules[i] = rule;
 	rules->count += i == rules->count;
 	return true;
@@ -363,13 +364,14 @@ static bool is_name(const char *name)
 {
 	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
 
-	return n != 0 && n <= BC_SIFT_NAME_MAX && name[n] == '\0';
+	return n != 0 && n <= BC_RECORD_FILTER_NAME_MAX && name[n] == '\0';
 }
 
-bool bc_sift_set(struct bc_sift *sift, const char *key, const char *value, char *why, size_t room)
+bool bc_record_filter_set(
+	struct bc_record_filter *sift, const char *key, const char *value, char *err, size_t errlen)
 {
 	static const char *const words[] = {"keep", "leave_out"};
-	struct bc_sift_rules *const rules[] = {&sift->keep, &sift->leave_out};
+	struct bc_record_filter_rules *const rules[] = {&sift->keep, &sift->leave_out};
 	char what[200];
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -377,7 +379,7 @@ bool bc_sift_set(struct bc_sift *sift, const char *key, const char *value, char 
 		if (strncmp(key, words[i], n) != 0 || (key[n] != '\0' && key[n] != '.'))
 			continue;
 		if (key[n] == '.' && !is_name(key + n + 1)) {
-			snprintf(why, room,
+			snprintf(err, errlen,
 				"%.60s: a name has up to 32 letters, digits, underscores and "
 				"dashes",
 				key);
@@ -385,14 +387,14 @@ bool bc_sift_set(struct bc_sift *sift, const char *key, const char *value, char 
 		}
 		if (set_rule(rules[i], key[n] == '.' ? key + n + 1 : "", value, what, sizeof(what)))
 			return true;
-		snprintf(why, room, "%s = %.200s: %s", key, value, what);
+		snprintf(err, errlen, "%s = %.200s: %s", key, value, what);
 		return false;
 	}
-	snprintf(why, room, "[filter] %.60s: no such key", key);
+	snprintf(err, errlen, "[filter] %.60s: no such key", key);
 	return false;
 }
 
-bool bc_sampling_read(struct bc_sampling *sampling, const char *text, char *why, size_t room)
+bool bc_sampling_read(struct bc_sampling *sampling, const char *text, char *err, size_t errlen)
 {
 	char width[40];
 	const char *slash = strchr(text, '/');
@@ -403,11 +405,11 @@ bool bc_sampling_read(struct bc_sampling *sampling, const char *text, char *why,
 		return true;
 	}
 	if (slash == NULL || (size_t)(slash - text) >= sizeof(width))
-		return complain(why, room, "sampling is all, or WIDTH/PERIOD, as 10ms/1s");
+		return complain(err, errlen, "sampling is all, or WIDTH/PERIOD, as 10ms/1s");
 	snprintf(width, sizeof(width), "%.*s", (int)(slash - text), text);
 	if (!bc_time_read(&read.width_ns, width) || !bc_time_read(&read.period_ns, slash + 1) ||
 		read.width_ns == 0 || read.width_ns > read.period_ns)
-		return complain(why, room,
+		return complain(err, errlen,
 			"sampling is all, or WIDTH/PERIOD, two times of which the first is no "
 			"longer, as 10ms/1s");
 	*sampling = read;

@@ -3,9 +3,9 @@
  *
  * Around each stamping call:
  *
- *     bc_sift_begin(&state, &stamper, chunk);
+ *     bc_record_filter_begin(&state, &stamper, chunk);
  *     bc_stamp_...(&stamper, run, limit, chunk, &stamped);
- *     removed = bc_sift_records(&sift, &state, &stamper, chunk, clock_hz);
+ *     removed = bc_record_filter_records(&sift, &state, &stamper, chunk, clock_hz);
  *
  * and the chunk is as if the samples that went had never been records: ticks, anchors and events of
  * those that stay are exact, here and in whatever comes next. The state lives from one of the two
@@ -18,25 +18,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/trace/filter.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/stamp.h"
+#include "formats/trace/filter.h"
 
-#define BC_SIFT_RULES    8u
-#define BC_SIFT_NAME_MAX 32u
+#define BC_RECORD_FILTER_RULES    8u
+#define BC_RECORD_FILTER_NAME_MAX 32u
 
 /* What is taken for a clock that nobody knows, in ticks a second; docs/configuration.md. */
-#define BC_SIFT_CLOCK_HZ 66000000u
+#define BC_RECORD_FILTER_CLOCK_HZ 66000000u
 
-struct bc_sift_rule {
-	char name[BC_SIFT_NAME_MAX + 1]; /* of `keep.NAME`; empty for `keep` */
-	char where[200];                 /* as written */
+struct bc_record_filter_rule {
+	char name[BC_RECORD_FILTER_NAME_MAX + 1]; /* of `keep.NAME`; empty for `keep` */
+	char where[200];                          /* as written */
 	struct bc_filter filter;
 };
 
-struct bc_sift_rules {
+struct bc_record_filter_rules {
 	unsigned count;
-	struct bc_sift_rule rules[BC_SIFT_RULES];
+	struct bc_record_filter_rule rules[BC_RECORD_FILTER_RULES];
 };
 
 /* The first width_ns of each period_ns are kept, by the bus's clock: a tick's time is counted from
@@ -46,14 +46,14 @@ struct bc_sampling {
 	uint64_t period_ns;
 };
 
-struct bc_sift {
-	struct bc_sift_rules keep;      /* what one of these wants; none: everything */
-	struct bc_sift_rules leave_out; /* but for what one of these wants */
+struct bc_record_filter {
+	struct bc_record_filter_rules keep;      /* what one of these wants; none: everything */
+	struct bc_record_filter_rules leave_out; /* but for what one of these wants */
 	struct bc_sampling sampling;
 };
 
 /* Where the time line stood before a stamping call. */
-struct bc_sift_state {
+struct bc_record_filter_state {
 	uint32_t from; /* the first new record's place in the chunk */
 	uint64_t record_tick;
 	bool is_first;
@@ -63,15 +63,15 @@ struct bc_sift_state {
 	uint64_t last_tick;
 };
 
-static inline bool bc_sift_keeps_all(const struct bc_sift *sift)
+static inline bool bc_record_filter_keeps_all(const struct bc_record_filter *sift)
 {
 	return sift->keep.count == 0 && sift->leave_out.count == 0 && sift->sampling.period_ns == 0;
 }
 
-static inline void bc_sift_begin(
-	struct bc_sift_state *state, const struct bc_stamper *stamper, const struct bc_chunk *chunk)
+static inline void bc_record_filter_begin(struct bc_record_filter_state *state,
+	const struct bc_stamper *stamper, const struct bc_chunk *chunk)
 {
-	*state = (struct bc_sift_state){
+	*state = (struct bc_record_filter_state){
 		.from = chunk->info.records,
 		.record_tick = stamper->record_tick,
 		.is_first = stamper->is_first,
@@ -82,25 +82,27 @@ static inline void bc_sift_begin(
 	};
 }
 
-/* Takes what isn't wanted out of the records that were stamped since bc_sift_begin(), in place, and
- * returns how many went. The next record that stays takes up their ticks, with an anchor where that
- * is too many for a delta; if none stays, the stamper is set so that the next one it makes does.
- * Events of records that went stand before the next that stays; anchors go with their records.
+/* Takes what isn't wanted out of the records that were stamped since bc_record_filter_begin(), in
+ * place, and returns how many went. The next record that stays takes up their ticks, with an anchor
+ * where that is too many for a delta; if none stays, the stamper is set so that the next one it
+ * makes does. Events of records that went stand before the next that stays; anchors go with their
+ * records.
  *
  * A chunk with all its events used up has no room for an anchor. Then, so that no tick is lost, a
  * record that isn't wanted stays wherever the ticks would grow too many for a delta.
  *
- * clock_hz 0: BC_SIFT_CLOCK_HZ is taken. `sift` may be NULL: nothing to do. */
-uint32_t bc_sift_records(const struct bc_sift *sift, const struct bc_sift_state *state,
-	struct bc_stamper *stamper, struct bc_chunk *chunk, uint64_t clock_hz);
+ * clock_hz 0: BC_RECORD_FILTER_CLOCK_HZ is taken. `sift` may be NULL: nothing to do. */
+uint32_t bc_record_filter_records(const struct bc_record_filter *sift,
+	const struct bc_record_filter_state *state, struct bc_stamper *stamper,
+	struct bc_chunk *chunk, uint64_t clock_hz);
 
 /* Sets one key of [filter]: keep, keep.NAME, leave_out, leave_out.NAME; the same key again replaces
- * its rule, an empty value takes it away. On failure returns false with a sentence in `why`. */
-bool bc_sift_set(struct bc_sift *sift, const char *key, const char *value, char *why,
-	size_t why_room) BC_MUST_CHECK;
+ * its rule, an empty value takes it away. On failure returns false with a sentence in `err`. */
+bool bc_record_filter_set(struct bc_record_filter *sift, const char *key, const char *value,
+	char *err, size_t why_room) BC_MUST_CHECK;
 
 /* Reads "WIDTH/PERIOD", as 10ms/1s; empty or "all": everything. The same. */
 bool bc_sampling_read(
-	struct bc_sampling *sampling, const char *text, char *why, size_t why_room) BC_MUST_CHECK;
+	struct bc_sampling *sampling, const char *text, char *err, size_t why_room) BC_MUST_CHECK;
 
 #endif

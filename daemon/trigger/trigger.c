@@ -18,19 +18,19 @@ static const char *const actions[] = {
 
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
-static bool complain(char *why, size_t room, const char *text)
+static bool complain(char *err, size_t errlen, const char *text)
 {
-	snprintf(why, room, "%s", text);
+	snprintf(err, errlen, "%s", text);
 	return false;
 }
 
-bool bc_trigger_init(struct bc_trigger *trigger, const char *name, char *why, size_t room)
+bool bc_trigger_init(struct bc_trigger *trigger, const char *name, char *err, size_t errlen)
 {
 	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
 
 	memset(trigger, 0, sizeof(*trigger));
 	if (n == 0 || n > BC_TRIGGER_NAME_MAX || name[n] != '\0')
-		return complain(why, room,
+		return complain(err, errlen,
 			"the name of a trigger has up to 32 letters, digits, underscores and "
 			"dashes");
 	memcpy(trigger->name, name, n);
@@ -38,7 +38,7 @@ bool bc_trigger_init(struct bc_trigger *trigger, const char *name, char *why, si
 	return true;
 }
 
-static bool set_when(struct bc_trigger *t, const char *value, char *why, size_t room)
+static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
 	struct bc_filter filter;
 	enum bc_trigger_kind kind = BC_TRIGGER_RECORD;
@@ -46,7 +46,7 @@ static bool set_when(struct bc_trigger *t, const char *value, char *why, size_t 
 
 	bc_filter_init(&filter);
 	if (strlen(value) >= sizeof(t->when))
-		return complain(why, room, "longer than 255 bytes");
+		return complain(err, errlen, "longer than 255 bytes");
 	if (strcmp(value, "board") == 0)
 		kind = BC_TRIGGER_BOARD;
 	else if (strcmp(value, "gap") == 0)
@@ -55,8 +55,8 @@ static bool set_when(struct bc_trigger *t, const char *value, char *why, size_t 
 		kind = BC_TRIGGER_IDLE;
 	if (kind == BC_TRIGGER_IDLE &&
 		(!bc_time_read(&idle_ns, value + 4 + strspn(value + 4, " ")) || idle_ns == 0))
-		return complain(why, room, "idle wants a time above 0, as idle 10ms");
-	if (kind == BC_TRIGGER_RECORD && !bc_where_read(&filter, value, why, room))
+		return complain(err, errlen, "idle wants a time above 0, as idle 10ms");
+	if (kind == BC_TRIGGER_RECORD && !bc_filter_parse(&filter, value, err, errlen))
 		return false;
 	t->kind = kind;
 	t->filter = filter;
@@ -65,7 +65,7 @@ static bool set_when(struct bc_trigger *t, const char *value, char *why, size_t 
 	return true;
 }
 
-static bool set_action(struct bc_trigger *t, const char *value, char *why, size_t room)
+static bool set_action(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
 	for (size_t i = BC_ACTION_START; i < ACTIONS; i++) {
 		if (strcmp(value, actions[i]) != 0)
@@ -73,47 +73,47 @@ static bool set_action(struct bc_trigger *t, const char *value, char *why, size_
 		t->action = (enum bc_trigger_action)i;
 		return true;
 	}
-	return complain(why, room, "an action is start, stop, toggle, snapshot or mark");
+	return complain(err, errlen, "an action is start, stop, toggle, snapshot or mark");
 }
 
-static bool set_pre(struct bc_trigger *t, const char *value, char *why, size_t room)
+static bool set_pre(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
-	return bc_length_read(&t->pre, value, why, room);
+	return bc_time_or_size_read(&t->pre, value, err, errlen);
 }
 
-static bool set_post(struct bc_trigger *t, const char *value, char *why, size_t room)
+static bool set_post(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
-	struct bc_length post;
+	struct bc_time_or_size post;
 
-	if (!bc_length_read(&post, value, why, room))
+	if (!bc_time_or_size_read(&post, value, err, errlen))
 		return false;
-	if (post.unit == BC_LENGTH_ALL)
-		return complain(why, room, "post is a time or a size");
+	if (post.unit == BC_TIME_OR_SIZE_ALL)
+		return complain(err, errlen, "post is a time or a size");
 	t->post = post;
 	return true;
 }
 
-static bool set_text(struct bc_trigger *t, const char *value, char *why, size_t room)
+static bool set_text(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
 	if (strlen(value) > BC_TRIGGER_TEXT_MAX || !bc_utf8_is_valid(value, strlen(value)))
-		return complain(why, room, "a text is up to 256 bytes of UTF-8");
+		return complain(err, errlen, "a text is up to 256 bytes of UTF-8");
 	memset(t->text, 0, sizeof(t->text));
 	strcpy(t->text, value);
 	return true;
 }
 
-static bool set_holdoff(struct bc_trigger *t, const char *value, char *why, size_t room)
+static bool set_holdoff(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
 	return bc_time_read(&t->holdoff_ns, value) ||
-	       complain(why, room, "a time is a number of seconds, or with ms, s, m, h or d");
+	       complain(err, errlen, "a time is a number of seconds, or with ms, s, m, h or d");
 }
 
 bool bc_trigger_set(
-	struct bc_trigger *trigger, const char *key, const char *value, char *why, size_t room)
+	struct bc_trigger *trigger, const char *key, const char *value, char *err, size_t errlen)
 {
 	static const struct {
 		const char *key;
-		bool (*set)(struct bc_trigger *t, const char *value, char *why, size_t room);
+		bool (*set)(struct bc_trigger *t, const char *value, char *err, size_t errlen);
 	} keys[] = {
 		{"when", set_when},
 		{"action", set_action},
@@ -125,12 +125,12 @@ bool bc_trigger_set(
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (strcmp(key, keys[i].key) == 0)
-			return keys[i].set(trigger, value, why, room);
-	return complain(
-		why, room, "no such key; a trigger has when, action, pre, post, text and holdoff");
+			return keys[i].set(trigger, value, err, errlen);
+	return complain(err, errlen,
+		"no such key; a trigger has when, action, pre, post, text and holdoff");
 }
 
-bool bc_trigger_check(const struct bc_trigger *t, char *why, size_t room)
+bool bc_trigger_check(const struct bc_trigger *t, char *err, size_t errlen)
 {
 	bool begins = t->action == BC_ACTION_START || t->action == BC_ACTION_TOGGLE ||
 		      t->action == BC_ACTION_SNAPSHOT;
@@ -142,12 +142,12 @@ bool bc_trigger_check(const struct bc_trigger *t, char *why, size_t room)
 		what = "when is missing";
 	else if (t->action == BC_ACTION_UNSET)
 		what = "action is missing";
-	else if (t->pre.unit != BC_LENGTH_NONE && !begins)
+	else if (t->pre.unit != BC_TIME_OR_SIZE_NONE && !begins)
 		what = "pre goes with start, toggle and snapshot";
-	else if (t->post.unit != BC_LENGTH_NONE && !has_post)
+	else if (t->post.unit != BC_TIME_OR_SIZE_NONE && !has_post)
 		what = "post goes with start, stop and snapshot";
 	if (what != NULL)
-		snprintf(why, room, "trigger %s: %s", t->name, what);
+		snprintf(err, errlen, "trigger %s: %s", t->name, what);
 	return what == NULL;
 }
 
@@ -171,18 +171,18 @@ const char *bc_trigger_text(const struct bc_trigger *trigger)
 	return trigger->text[0] != '\0' ? trigger->text : trigger->name;
 }
 
-static json_t *length_json(struct bc_length length)
+static json_t *length_json(struct bc_time_or_size length)
 {
-	char text[BC_LENGTH_TEXT_MAX];
+	char text[BC_TIME_OR_SIZE_TEXT_MAX];
 
-	bc_length_print(text, length);
-	return bc_json_text(length.unit != BC_LENGTH_NONE ? text : NULL);
+	bc_time_or_size_print(text, length);
+	return bc_json_text(length.unit != BC_TIME_OR_SIZE_NONE ? text : NULL);
 }
 
 json_t *bc_trigger_json(const struct bc_trigger *t)
 {
-	const struct bc_length holdoff = {
-		.unit = t->holdoff_ns != 0 ? BC_LENGTH_TIME : BC_LENGTH_NONE,
+	const struct bc_time_or_size holdoff = {
+		.unit = t->holdoff_ns != 0 ? BC_TIME_OR_SIZE_TIME : BC_TIME_OR_SIZE_NONE,
 		.value = t->holdoff_ns,
 	};
 

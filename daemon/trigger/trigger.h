@@ -1,7 +1,8 @@
 /* A trigger: what on the bus sets something off, and what that is. Of the configuration, `[trigger
  * NAME]`, or of a request; docs/configuration.md lists the keys.
  *
- * What it waits for is read into a filter or a time here; daemon/trigger/trigger_engine.h looks for it. */
+ * What it waits for is read into a filter or a time here; daemon/trigger/trigger_engine.h looks for
+ * it. */
 #ifndef BC_DAEMON_TRIGGER_TRIGGER_H
 #define BC_DAEMON_TRIGGER_TRIGGER_H
 
@@ -11,8 +12,8 @@
 #include <stdint.h>
 
 #include "daemon/base/time_or_size.h"
-#include "formats/trace/filter.h"
 #include "formats/base/must_check.h"
+#include "formats/trace/filter.h"
 
 #define BC_TRIGGER_NAME_MAX 32u
 #define BC_TRIGGER_TEXT_MAX 256u
@@ -45,9 +46,11 @@ struct bc_trigger {
 	uint64_t idle_ns;        /* BC_TRIGGER_IDLE */
 	char when[256];          /* as written */
 	enum bc_trigger_action action;
-	struct bc_length pre;  /* start, toggle, snapshot: so much from before the hit record */
-	struct bc_length post; /* start, snapshot: the recording ends so much behind it; stop: the
-				  same. NONE: a start has no end of its own, a stop is at once */
+	struct bc_time_or_size
+		pre; /* start, toggle, snapshot: so much from before the hit record */
+	struct bc_time_or_size
+		post; /* start, snapshot: the recording ends so much behind it; stop: the
+		   same. NONE: a start has no end of its own, a stop is at once */
 	char text[BC_TRIGGER_TEXT_MAX + 1]; /* of its event; empty: its name */
 	uint64_t holdoff_ns;                /* after it acted, it doesn't act for so long */
 	bool is_of_request;
@@ -55,19 +58,19 @@ struct bc_trigger {
 	uint64_t missed; /* hits of which no event could be put on record */
 };
 
-/* A trigger of that name with nothing set. Returns false with a sentence in `why` if it can't be a
+/* A trigger of that name with nothing set. Returns false with a sentence in `err` if it can't be a
  * name: up to 32 letters, digits, underscores and dashes. */
 bool bc_trigger_init(
-	struct bc_trigger *trigger, const char *name, char *why, size_t why_room) BC_MUST_CHECK;
+	struct bc_trigger *trigger, const char *name, char *err, size_t why_room) BC_MUST_CHECK;
 
-/* Sets when, action, pre, post, text or holdoff. On failure returns false with a sentence in `why`
+/* Sets when, action, pre, post, text or holdoff. On failure returns false with a sentence in `err`
  * that doesn't name the key. */
-bool bc_trigger_set(struct bc_trigger *trigger, const char *key, const char *value, char *why,
+bool bc_trigger_set(struct bc_trigger *trigger, const char *key, const char *value, char *err,
 	size_t why_room) BC_MUST_CHECK;
 
 /* What no single key can tell: what is missing, or doesn't go together. The sentence names the
  * trigger. */
-bool bc_trigger_check(const struct bc_trigger *trigger, char *why, size_t why_room) BC_MUST_CHECK;
+bool bc_trigger_check(const struct bc_trigger *trigger, char *err, size_t why_room) BC_MUST_CHECK;
 
 /* Whether two are the same, but for what they counted. */
 bool bc_trigger_equal(const struct bc_trigger *a, const struct bc_trigger *b);

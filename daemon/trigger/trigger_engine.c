@@ -8,7 +8,7 @@
 #include "daemon/base/clock.h"
 #include "formats/bus/chunk_split.h"
 
-void bc_watch_init(struct bc_watch *w)
+void bc_trigger_engine_init(struct bc_trigger_engine *w)
 {
 	memset(w, 0, sizeof(*w));
 	w->actions = UINT32_MAX;
@@ -16,7 +16,7 @@ void bc_watch_init(struct bc_watch *w)
 
 /* The triggers that are armed */
 
-static unsigned find(const struct bc_watch *w, const char *name)
+static unsigned find(const struct bc_trigger_engine *w, const char *name)
 {
 	unsigned i = 0;
 
@@ -25,14 +25,14 @@ static unsigned find(const struct bc_watch *w, const char *name)
 	return i;
 }
 
-struct bc_trigger *bc_watch_find(struct bc_watch *w, const char *name)
+struct bc_trigger *bc_trigger_engine_find(struct bc_trigger_engine *w, const char *name)
 {
 	unsigned i = find(w, name);
 
 	return i < w->count ? &w->armed[i].trigger : NULL;
 }
 
-int bc_watch_add(struct bc_watch *w, const struct bc_trigger *trigger)
+int bc_trigger_engine_add(struct bc_trigger_engine *w, const struct bc_trigger *trigger)
 {
 	unsigned alike = 0;
 
@@ -57,7 +57,7 @@ static uint32_t without_bit(uint32_t bits, unsigned i)
 	return (bits & below) | (bits >> 1 & ~below);
 }
 
-static void remove_armed(struct bc_watch *w, unsigned i)
+static void remove_armed(struct bc_trigger_engine *w, unsigned i)
 {
 	w->count--;
 	memmove(&w->armed[i], &w->armed[i + 1], (w->count - i) * sizeof(w->armed[0]));
@@ -65,7 +65,7 @@ static void remove_armed(struct bc_watch *w, unsigned i)
 	w->waiting = without_bit(w->waiting, i);
 }
 
-int bc_watch_remove(struct bc_watch *w, const char *name)
+int bc_trigger_engine_remove(struct bc_trigger_engine *w, const char *name)
 {
 	unsigned i = find(w, name);
 
@@ -75,7 +75,8 @@ int bc_watch_remove(struct bc_watch *w, const char *name)
 	return 0;
 }
 
-void bc_watch_configure(struct bc_watch *w, const struct bc_trigger *triggers, unsigned count)
+void bc_trigger_engine_configure(
+	struct bc_trigger_engine *w, const struct bc_trigger *triggers, unsigned count)
 {
 	for (unsigned i = w->count; i-- > 0;) {
 		const struct bc_trigger *armed = &w->armed[i].trigger;
@@ -87,7 +88,8 @@ void bc_watch_configure(struct bc_watch *w, const struct bc_trigger *triggers, u
 			remove_armed(w, i);
 	}
 	for (unsigned n = 0; n < count && n < BC_TRIGGERS_CONFIGURED; n++)
-		if (find(w, triggers[n].name) == w->count && bc_watch_add(w, &triggers[n]) != 0)
+		if (find(w, triggers[n].name) == w->count &&
+			bc_trigger_engine_add(w, &triggers[n]) != 0)
 			return;
 }
 
@@ -98,15 +100,15 @@ void bc_watch_configure(struct bc_watch *w, const struct bc_trigger *triggers, u
 
 /* A call's view of a chunk. */
 struct search {
-	struct bc_watch *w;
+	struct bc_trigger_engine *w;
 	const struct bc_chunk *chunk;
 	uint64_t clock_hz;
-	uint32_t at;                       /* the block's first record */
-	uint32_t n;                        /* its length */
-	uint32_t event;                    /* the first at or behind `at` */
-	bool is_head;                      /* nothing of the batch was looked at before `at` */
-	uint32_t first[BC_WATCH_TRIGGERS]; /* the record from which on each may hit */
-	uint64_t bits[BC_WATCH_TRIGGERS];  /* the records of the block at which each hits */
+	uint32_t at;    /* the block's first record */
+	uint32_t n;     /* its length */
+	uint32_t event; /* the first at or behind `at` */
+	bool is_head;   /* nothing of the batch was looked at before `at` */
+	uint32_t first[BC_TRIGGER_ENGINE_TRIGGERS]; /* the record from which on each may hit */
+	uint64_t bits[BC_TRIGGER_ENGINE_TRIGGERS]; /* the records of the block at which each hits */
 	uint32_t recordless; /* marks that the chunk has no room for, a bit a trigger */
 
 	/* tick_of()'s. */
@@ -176,7 +178,8 @@ static uint32_t first_free(const struct search *s, const struct bc_armed *armed)
 
 static bool has_note_room(const struct bc_chunk *chunk, const struct bc_trigger *trigger)
 {
-	return chunk->info.events < BC_CHUNK_EVENTS && bc_chunk_notes(chunk) < BC_WATCH_NOTES_MAX &&
+	return chunk->info.events < BC_CHUNK_EVENTS &&
+	       bc_chunk_notes(chunk) < BC_TRIGGER_ENGINE_NOTES_MAX &&
 	       strlen(bc_trigger_text(trigger)) <= BC_CHUNK_TEXT_BYTES - chunk->text_bytes;
 }
 
@@ -191,7 +194,7 @@ static bool is_of_event(const struct bc_trigger *t, const struct bc_event *event
 /* The ticks from the record before to one that has no delta; 0 where nobody knows. */
 static uint64_t long_delta(const struct search *s, uint32_t n)
 {
-	const struct bc_watch *w = s->w;
+	const struct bc_trigger_engine *w = s->w;
 	bool is_known = n != 0 || (w->has_last && w->last_epoch == s->chunk->info.epoch);
 	uint64_t before = n != 0 ? bc_chunk_tick(s->chunk, n - 1) : w->last_tick;
 	uint64_t tick = bc_chunk_tick(s->chunk, n);
@@ -291,7 +294,7 @@ static uint64_t search_block(struct search *s)
 
 static void start_search(struct search *s)
 {
-	struct bc_watch *w = s->w;
+	struct bc_trigger_engine *w = s->w;
 
 	for (unsigned i = 0; i < w->count; i++) {
 		const struct bc_trigger *t = &w->armed[i].trigger;
@@ -393,7 +396,7 @@ static uint32_t find_hits(struct search *s)
  * bit each; 0, and *at is info.records, when there is none. Marks that the chunk has no room for
  * are counted as missed on the way. */
 static uint32_t search(
-	struct bc_watch *w, const struct bc_chunk *chunk, uint32_t *at, uint64_t clock_hz)
+	struct bc_trigger_engine *w, const struct bc_chunk *chunk, uint32_t *at, uint64_t clock_hz)
 {
 	struct search s = {.w = w, .chunk = chunk, .clock_hz = clock_hz, .at = *at};
 	uint32_t hits = find_hits(&s);
@@ -405,7 +408,7 @@ static uint32_t search(
 /* Hits */
 
 /* Whether a trigger that hit still may act: another that hit there may have acted meanwhile. */
-static bool may_act(const struct bc_watch *w, unsigned i)
+static bool may_act(const struct bc_trigger_engine *w, unsigned i)
 {
 	return (w->actions >> w->armed[i].trigger.action & 1) != 0;
 }
@@ -416,7 +419,7 @@ static bool is_end(const struct bc_trigger *trigger)
 }
 
 /* The first of the due hits; those that end the recording come behind all that are in it still. */
-static unsigned first_due(const struct bc_watch *w)
+static unsigned first_due(const struct bc_trigger_engine *w)
 {
 	uint32_t ends = 0;
 
@@ -426,7 +429,7 @@ static unsigned first_due(const struct bc_watch *w)
 }
 
 /* Gives up the due hits: the record is gone. */
-static void miss_due(struct bc_watch *w)
+static void miss_due(struct bc_trigger_engine *w)
 {
 	for (; w->due != 0; w->due &= w->due - 1) {
 		unsigned i = (unsigned)__builtin_ctz(w->due);
@@ -434,7 +437,8 @@ static void miss_due(struct bc_watch *w)
 	}
 }
 
-static void set_due(struct bc_watch *w, const struct bc_chunk *chunk, uint32_t at, uint32_t hits)
+static void set_due(
+	struct bc_trigger_engine *w, const struct bc_chunk *chunk, uint32_t at, uint32_t hits)
 {
 	w->due = hits;
 	if (hits == 0)
@@ -445,7 +449,7 @@ static void set_due(struct bc_watch *w, const struct bc_chunk *chunk, uint32_t a
 }
 
 /* Whether the due hits are at this record. */
-static bool is_due_at(const struct bc_watch *w, const struct bc_chunk *chunk, uint32_t at)
+static bool is_due_at(const struct bc_trigger_engine *w, const struct bc_chunk *chunk, uint32_t at)
 {
 	return at < chunk->info.records && w->due_epoch == chunk->info.epoch &&
 	       w->due_head == bc_le64(chunk->records + (size_t)at * BC_RECORD_BYTES) &&
@@ -453,7 +457,7 @@ static bool is_due_at(const struct bc_watch *w, const struct bc_chunk *chunk, ui
 }
 
 /* Takes the first of the due hits. */
-static bool take_due(struct bc_watch *w, uint32_t *from, struct bc_hit *hit)
+static bool take_due(struct bc_trigger_engine *w, uint32_t *from, struct bc_trigger_match *hit)
 {
 	while (w->due != 0) {
 		unsigned i = first_due(w);
@@ -463,7 +467,7 @@ static bool take_due(struct bc_watch *w, uint32_t *from, struct bc_hit *hit)
 		if (is_hit && is_end(&w->armed[i].trigger))
 			w->due = 0;
 		if (is_hit)
-			*hit = (struct bc_hit){
+			*hit = (struct bc_trigger_match){
 				.trigger = &w->armed[i].trigger,
 				.position = *from,
 				.tick = w->due_tick,
@@ -476,8 +480,8 @@ static bool take_due(struct bc_watch *w, uint32_t *from, struct bc_hit *hit)
 	return false;
 }
 
-bool bc_watch_next(struct bc_watch *w, const struct bc_chunk *chunk, uint32_t *from,
-	uint64_t clock_hz, struct bc_hit *hit)
+bool bc_trigger_engine_next(struct bc_trigger_engine *w, const struct bc_chunk *chunk,
+	uint32_t *from, uint64_t clock_hz, struct bc_trigger_match *hit)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
@@ -505,7 +509,7 @@ bool bc_watch_next(struct bc_watch *w, const struct bc_chunk *chunk, uint32_t *f
 	return false;
 }
 
-void bc_watch_leave(struct bc_watch *w, const struct bc_chunk *chunk)
+void bc_trigger_engine_leave(struct bc_trigger_engine *w, const struct bc_chunk *chunk)
 {
 	for (uint32_t e = chunk->info.events; e-- > 0;) {
 		if (chunk->events[e].position != chunk->info.records)
@@ -517,8 +521,8 @@ void bc_watch_leave(struct bc_watch *w, const struct bc_chunk *chunk)
 	}
 }
 
-bool bc_watch_silence(
-	struct bc_watch *w, uint64_t now_ns, uint64_t last_data_ns, struct bc_hit *hit)
+bool bc_trigger_engine_silence(struct bc_trigger_engine *w, uint64_t now_ns, uint64_t last_data_ns,
+	struct bc_trigger_match *hit)
 {
 	for (unsigned i = 0; i < w->count; i++) {
 		struct bc_armed *armed = &w->armed[i];
@@ -530,7 +534,7 @@ bool bc_watch_silence(
 		if (!may_act(w, i) ||
 			(armed->has_acted && now_ns - armed->acted_ns < t->holdoff_ns))
 			continue;
-		*hit = (struct bc_hit){
+		*hit = (struct bc_trigger_match){
 			.trigger = &armed->trigger,
 			.tick = w->last_tick,
 			.epoch = w->last_epoch,
@@ -543,7 +547,7 @@ bool bc_watch_silence(
 
 /* What comes of a hit */
 
-void bc_watch_acted(struct bc_watch *w, const struct bc_hit *hit)
+void bc_trigger_engine_acted(struct bc_trigger_engine *w, const struct bc_trigger_match *hit)
 {
 	for (unsigned i = 0; i < w->count; i++) {
 		struct bc_armed *armed = &w->armed[i];
@@ -557,7 +561,7 @@ void bc_watch_acted(struct bc_watch *w, const struct bc_hit *hit)
 	}
 }
 
-struct bc_event bc_hit_event(const struct bc_hit *hit)
+struct bc_event bc_trigger_match_event(const struct bc_trigger_match *hit)
 {
 	bool is_mark = hit->trigger->action == BC_ACTION_MARK;
 
@@ -568,10 +572,10 @@ struct bc_event bc_hit_event(const struct bc_hit *hit)
 	};
 }
 
-bool bc_watch_record(struct bc_chunk *chunk, const struct bc_hit *hit)
+bool bc_trigger_engine_record(struct bc_chunk *chunk, const struct bc_trigger_match *hit)
 {
-	struct bc_event event = bc_hit_event(hit);
-	bool is_there = bc_chunk_notes(chunk) < BC_WATCH_NOTES_MAX &&
+	struct bc_event event = bc_trigger_match_event(hit);
+	bool is_there = bc_chunk_notes(chunk) < BC_TRIGGER_ENGINE_NOTES_MAX &&
 			bc_chunk_insert_event(chunk, &event, bc_trigger_text(hit->trigger));
 
 	hit->trigger->missed += !is_there;

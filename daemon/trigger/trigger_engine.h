@@ -2,15 +2,15 @@
  *
  * Batches of new records go through it in their order, each record once:
  *
- *     bc_stamp_...(), bc_sift_records()
+ *     bc_stamp_...(), bc_record_filter_records()
  *     uint32_t from = the first new record
- *     while (bc_watch_next(watch, chunk, &from, clock_hz, &hit)) {
+ *     while (bc_trigger_engine_next(watch, chunk, &from, clock_hz, &hit)) {
  *             ... act, if this hit can act now:
- *             bc_watch_acted(watch, &hit);
- *             bc_watch_record(chunk, &hit);
+ *             bc_trigger_engine_acted(watch, &hit);
+ *             bc_trigger_engine_record(chunk, &hit);
  *     }
  *     ...
- *     bc_watch_leave(watch, chunk)    before the chunk is handed on, or emptied
+ *     bc_trigger_engine_leave(watch, chunk)    before the chunk is handed on, or emptied
  *
  * A hit is at a record: the one that the trigger wants, the one that an idle ends with, or the one
  * that a gap or the board's trigger stands before. Its event stands BEFORE that record; a start
@@ -30,13 +30,13 @@
 #include <stdint.h>
 
 #include "daemon/trigger/trigger.h"
-#include "formats/bus/chunk.h"
 #include "formats/base/must_check.h"
+#include "formats/bus/chunk.h"
 
-#define BC_WATCH_TRIGGERS (BC_TRIGGERS_CONFIGURED + BC_TRIGGERS_REQUESTED)
+#define BC_TRIGGER_ENGINE_TRIGGERS (BC_TRIGGERS_CONFIGURED + BC_TRIGGERS_REQUESTED)
 
 /* Marks and triggers in one chunk; the rest of its events is for gaps and anchors. */
-#define BC_WATCH_NOTES_MAX 128u
+#define BC_TRIGGER_ENGINE_NOTES_MAX 128u
 
 struct bc_armed {
 	struct bc_trigger trigger;
@@ -47,16 +47,16 @@ struct bc_armed {
 	bool is_silent;    /* it has hit in the silence that lasts */
 };
 
-struct bc_watch {
+struct bc_trigger_engine {
 	/* The actions that can act now, a bit (1 << enum bc_trigger_action) each. All at first; the
 	 * rest of the triggers isn't even looked for. */
 	uint32_t actions;
 
 	unsigned count; /* in the order in which they were armed */
-	struct bc_armed armed[BC_WATCH_TRIGGERS];
+	struct bc_armed armed[BC_TRIGGER_ENGINE_TRIGGERS];
 
 	/* Its own; a bit an armed trigger. */
-	uint32_t due;      /* more hits at the record that bc_watch_next() goes on at: */
+	uint32_t due;      /* more hits at the record that bc_trigger_engine_next() goes on at: */
 	uint64_t due_head; /* its first eight bytes */
 	uint64_t due_tick;
 	uint32_t due_epoch;
@@ -67,31 +67,33 @@ struct bc_watch {
 	uint64_t last_tick;
 };
 
-struct bc_hit {
+struct bc_trigger_match {
 	struct bc_trigger *trigger; /* the watch's; until one is removed */
 	uint32_t position;          /* the record */
 	uint64_t tick;              /* of it */
 	uint32_t epoch;
-	bool is_silence; /* no record: bc_watch_silence() */
+	bool is_silence; /* no record: bc_trigger_engine_silence() */
 };
 
-void bc_watch_init(struct bc_watch *watch);
+void bc_trigger_engine_init(struct bc_trigger_engine *watch);
 
 /* Arms one. Returns 0, -EEXIST when one of that name is armed, -ENOSPC when there are enough of the
  * configuration or of requests. */
-int bc_watch_add(struct bc_watch *watch, const struct bc_trigger *trigger) BC_MUST_CHECK;
+int bc_trigger_engine_add(
+	struct bc_trigger_engine *watch, const struct bc_trigger *trigger) BC_MUST_CHECK;
 
 /* Disarms one. Returns 0 or -ENOENT. Not within a loop over hits. */
-int bc_watch_remove(struct bc_watch *watch, const char *name);
+int bc_trigger_engine_remove(struct bc_trigger_engine *watch, const char *name);
 
 /* The one of that name, or NULL. */
-struct bc_trigger *bc_watch_find(struct bc_watch *watch, const char *name);
+struct bc_trigger *bc_trigger_engine_find(struct bc_trigger_engine *watch, const char *name);
 
 /* Takes the configuration's triggers in place of those it had; those that are as they were keep
  * their counts and hold-off. One whose name a request's trigger has takes that one's place. */
-void bc_watch_configure(struct bc_watch *watch, const struct bc_trigger *triggers, unsigned count);
+void bc_trigger_engine_configure(
+	struct bc_trigger_engine *watch, const struct bc_trigger *triggers, unsigned count);
 
-static inline bool bc_watch_is_empty(const struct bc_watch *watch)
+static inline bool bc_trigger_engine_is_empty(const struct bc_trigger_engine *watch)
 {
 	return watch->count == 0;
 }
@@ -102,29 +104,29 @@ static inline bool bc_watch_is_empty(const struct bc_watch *watch)
  * record while more hit there. Hits that are held off, or whose action isn't among watch->actions,
  * are passed over; marks for which the chunk has no room are counted as missed and held off.
  * Returns false, and *from is info.records, when there are no more. */
-bool bc_watch_next(struct bc_watch *watch, const struct bc_chunk *chunk, uint32_t *from,
-	uint64_t clock_hz, struct bc_hit *hit);
+bool bc_trigger_engine_next(struct bc_trigger_engine *watch, const struct bc_chunk *chunk,
+	uint32_t *from, uint64_t clock_hz, struct bc_trigger_match *hit);
 
-/* A chunk is left after bc_watch_next() went through all of it: what stands at its end hits at the
- * next record. Once a chunk; not for one that goes on being filled. */
-void bc_watch_leave(struct bc_watch *watch, const struct bc_chunk *chunk);
+/* A chunk is left after bc_trigger_engine_next() went through all of it: what stands at its end
+ * hits at the next record. Once a chunk; not for one that goes on being filled. */
+void bc_trigger_engine_leave(struct bc_trigger_engine *watch, const struct bc_chunk *chunk);
 
 /* Nothing has come since last_data_ns, now being now_ns, both by the host's clock: the next of the
  * idle triggers whose time is up, once a silence. The idle that the bus's clock tells of afterwards
  * is the same one, and hits no more. Call until it returns false. */
-bool bc_watch_silence(
-	struct bc_watch *watch, uint64_t now_ns, uint64_t last_data_ns, struct bc_hit *hit);
+bool bc_trigger_engine_silence(struct bc_trigger_engine *watch, uint64_t now_ns,
+	uint64_t last_data_ns, struct bc_trigger_match *hit);
 
 /* The hit acts: it is counted as fired, and its hold-off begins. */
-void bc_watch_acted(struct bc_watch *watch, const struct bc_hit *hit);
+void bc_trigger_engine_acted(struct bc_trigger_engine *watch, const struct bc_trigger_match *hit);
 
 /* Its event: a mark for BC_ACTION_MARK, else a trigger, at hit->position. The text is
  * bc_trigger_text(). */
-struct bc_event bc_hit_event(const struct bc_hit *hit);
+struct bc_event bc_trigger_match_event(const struct bc_trigger_match *hit);
 
 /* Puts that event before its record of the chunk. Without room the hit is counted as missed, and
  * false is returned. */
-bool bc_watch_record(struct bc_chunk *chunk, const struct bc_hit *hit);
+bool bc_trigger_engine_record(struct bc_chunk *chunk, const struct bc_trigger_match *hit);
 
 /* How many marks and triggers a chunk has, whoever set them. */
 unsigned bc_chunk_notes(const struct bc_chunk *chunk);

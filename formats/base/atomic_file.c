@@ -8,13 +8,13 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-static void forget(struct bc_new_file *f)
+static void forget(struct bc_atomic_file *f)
 {
 	memset(f, 0, sizeof(*f));
 	f->fd = -1;
 }
 
-static int write_at(const struct bc_new_file *f, const uint8_t *p, size_t bytes, uint64_t offset)
+static int write_at(const struct bc_atomic_file *f, const uint8_t *p, size_t bytes, uint64_t offset)
 {
 	while (bytes != 0) {
 		ssize_t n = pwrite(f->fd, p, bytes, (off_t)offset);
@@ -33,13 +33,13 @@ static int write_at(const struct bc_new_file *f, const uint8_t *p, size_t bytes,
 
 /* If even that fails, the next write goes over the same place, and a reader stops at what is torn.
  */
-void bc_new_file_cut_back(struct bc_new_file *f)
+void bc_atomic_file_cut_back(struct bc_atomic_file *f)
 {
 	f->end_bytes = 0;
 	f->is_ragged = ftruncate(f->fd, (off_t)f->bytes) != 0;
 }
 
-static int begin_hash(struct bc_new_file *f)
+static int begin_hash(struct bc_atomic_file *f)
 {
 	f->hash = XXH3_createState();
 	f->end_hash = XXH3_createState();
@@ -49,14 +49,14 @@ static int begin_hash(struct bc_new_file *f)
 	return 0;
 }
 
-int bc_new_file_create(struct bc_new_file *f, int dir_fd, const char *name, const char *suffix,
-	const uint8_t *head, size_t head_bytes)
+int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name,
+	const char *suffix, const uint8_t *head, size_t head_bytes)
 {
 	struct stat st;
 
 	forget(f);
 	f->dir_fd = dir_fd;
-	if (strlen(name) + strlen(suffix) >= BC_NEW_FILE_NAME_MAX)
+	if (strlen(name) + strlen(suffix) >= BC_ATOMIC_FILE_NAME_MAX)
 		return -ENAMETOOLONG;
 	snprintf(f->name, sizeof(f->name), "%s", name);
 	snprintf(f->open_name, sizeof(f->open_name), "%s%s", name, suffix);
@@ -68,13 +68,13 @@ int bc_new_file_create(struct bc_new_file *f, int dir_fd, const char *name, cons
 		rc = f->fd < 0 ? -errno : 0;
 	}
 	if (rc != 0) {
-		bc_new_file_abandon(f);
+		bc_atomic_file_abandon(f);
 		return rc;
 	}
 	rc = write_at(f, head, head_bytes, 0);
 	if (rc != 0) {
 		unlinkat(dir_fd, f->open_name, 0);
-		bc_new_file_abandon(f);
+		bc_atomic_file_abandon(f);
 		return rc;
 	}
 	XXH3_128bits_update(f->hash, head, head_bytes);
@@ -82,12 +82,12 @@ int bc_new_file_create(struct bc_new_file *f, int dir_fd, const char *name, cons
 	return 0;
 }
 
-int bc_new_file_append(struct bc_new_file *f, const uint8_t *piece, size_t bytes)
+int bc_atomic_file_append(struct bc_atomic_file *f, const uint8_t *piece, size_t bytes)
 {
 	int rc = write_at(f, piece, bytes, f->bytes);
 
 	if (rc != 0) {
-		bc_new_file_cut_back(f);
+		bc_atomic_file_cut_back(f);
 		return rc;
 	}
 	XXH3_128bits_update(f->hash, piece, bytes);
@@ -95,7 +95,7 @@ int bc_new_file_append(struct bc_new_file *f, const uint8_t *piece, size_t bytes
 	return 0;
 }
 
-int bc_new_file_add_end(struct bc_new_file *f, const uint8_t *piece, size_t bytes)
+int bc_atomic_file_add_end(struct bc_atomic_file *f, const uint8_t *piece, size_t bytes)
 {
 	int rc = write_at(f, piece, bytes, f->bytes + f->end_bytes);
 
@@ -108,7 +108,7 @@ int bc_new_file_add_end(struct bc_new_file *f, const uint8_t *piece, size_t byte
 	return 0;
 }
 
-int bc_new_file_sync(struct bc_new_file *f)
+int bc_atomic_file_sync(struct bc_atomic_file *f)
 {
 	if (fdatasync(f->fd) != 0)
 		return -errno;
@@ -132,7 +132,7 @@ int bc_rename_new(int dir_fd, const char *from, const char *to)
 }
 
 /* Nothing may stand behind what was written: it would be in no hash, and an index be no end. */
-static int trim(struct bc_new_file *f)
+static int trim(struct bc_atomic_file *f)
 {
 	if (!f->is_ragged)
 		return 0;
@@ -142,29 +142,29 @@ static int trim(struct bc_new_file *f)
 	return 0;
 }
 
-int bc_new_file_seal(struct bc_new_file *f)
+int bc_atomic_file_seal(struct bc_atomic_file *f)
 {
 	char hash[BC_FILE_HASH_CHARS];
 	int rc = trim(f);
 
 	if (rc == 0)
-		rc = bc_new_file_sync(f);
+		rc = bc_atomic_file_sync(f);
 	if (rc == 0)
 		rc = bc_rename_new(f->dir_fd, f->open_name, f->name);
 	if (rc != 0) {
-		bc_new_file_cut_back(f);
+		bc_atomic_file_cut_back(f);
 		return rc;
 	}
 	/* Every byte is on the disk. A directory that can't be synced may lose the new name, not
 	 * the file: it is found under the old one and recovered. */
 	fsync(f->dir_fd);
 	bc_file_hash_write(hash, f->end_bytes != 0 ? f->end_hash : f->hash);
-	bc_new_file_abandon(f);
+	bc_atomic_file_abandon(f);
 	memcpy(f->sealed_hash, hash, sizeof(hash));
 	return 0;
 }
 
-void bc_new_file_abandon(struct bc_new_file *f)
+void bc_atomic_file_abandon(struct bc_atomic_file *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
@@ -173,7 +173,7 @@ void bc_new_file_abandon(struct bc_new_file *f)
 	forget(f);
 }
 
-bool bc_new_file_is_deleted(const struct bc_new_file *f)
+bool bc_atomic_file_is_deleted(const struct bc_atomic_file *f)
 {
 	struct stat st;
 

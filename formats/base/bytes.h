@@ -50,25 +50,25 @@ static inline uint64_t bc_be64(const uint8_t *p)
 	return be64toh(v);
 }
 
-static inline void bc_put_le16(uint8_t *p, uint16_t v)
+static inline void bc_write_le16(uint8_t *p, uint16_t v)
 {
 	v = htole16(v);
 	memcpy(p, &v, sizeof(v));
 }
 
-static inline void bc_put_le32(uint8_t *p, uint32_t v)
+static inline void bc_write_le32(uint8_t *p, uint32_t v)
 {
 	v = htole32(v);
 	memcpy(p, &v, sizeof(v));
 }
 
-static inline void bc_put_le64(uint8_t *p, uint64_t v)
+static inline void bc_write_le64(uint8_t *p, uint64_t v)
 {
 	v = htole64(v);
 	memcpy(p, &v, sizeof(v));
 }
 
-static inline void bc_put_be32(uint8_t *p, uint32_t v)
+static inline void bc_write_be32(uint8_t *p, uint32_t v)
 {
 	v = htobe32(v);
 	memcpy(p, &v, sizeof(v));

@@ -20,7 +20,7 @@ static inline bool bc_is_space(char c)
 }
 
 /* Whether a word ends here: its line, or a space. */
-static inline bool bc_is_word_end(char c)
+static inline bool bc_is_token_end(char c)
 {
 	return c == '\n' || bc_is_space(c);
 }
@@ -33,7 +33,7 @@ static inline const char *bc_skip_spaces(const char *at)
 }
 
 /* Hexadecimal, at least one digit, at most 64 bits; leading zeros don't count. */
-static inline bool bc_scan_hex(const char **at, uint64_t *value)
+static inline bool bc_parse_hex(const char **at, uint64_t *value)
 {
 	const char *p = *at;
 	uint64_t sum = 0;
@@ -55,7 +55,7 @@ static inline bool bc_scan_hex(const char **at, uint64_t *value)
 }
 
 /* Decimal, at least one digit, at most 64 bits. */
-static inline bool bc_scan_decimal(const char **at, uint64_t *value)
+static inline bool bc_parse_decimal(const char **at, uint64_t *value)
 {
 	const char *p = *at;
 	uint64_t sum = 0;
@@ -77,14 +77,14 @@ static inline bool bc_scan_decimal(const char **at, uint64_t *value)
 }
 
 /* The same with an optional '-' before it. */
-static inline bool bc_scan_signed(const char **at, int64_t *value)
+static inline bool bc_parse_signed(const char **at, int64_t *value)
 {
 	const char *p = *at;
 	bool is_negative = *p == '-';
 	uint64_t magnitude;
 
 	p += is_negative;
-	bool ok = bc_scan_decimal(&p, &magnitude);
+	bool ok = bc_parse_decimal(&p, &magnitude);
 	*at = p;
 	if (!ok || magnitude > (uint64_t)INT64_MAX + is_negative)
 		return false;
@@ -93,9 +93,9 @@ static inline bool bc_scan_signed(const char **at, int64_t *value)
 }
 
 /* The first byte behind a word. */
-static inline const char *bc_word_end(const char *at)
+static inline const char *bc_token_end(const char *at)
 {
-	while (!bc_is_word_end(*at))
+	while (!bc_is_token_end(*at))
 		at++;
 	return at;
 }

@@ -21,7 +21,7 @@ void bc_file_hash_write(char out[BC_FILE_HASH_CHARS], const struct XXH3_state_s 
 	out[BC_FILE_HASH_CHARS - 1] = '\0';
 }
 
-int bc_file_hash_read(char out[BC_FILE_HASH_CHARS], int fd, const struct bc_steps *steps)
+int bc_file_hash_read(char out[BC_FILE_HASH_CHARS], int fd, const struct bc_progress_cb *steps)
 {
 	XXH3_state_t *state = XXH3_createState();
 	uint8_t *piece = malloc(PIECE_BYTES);

@@ -14,7 +14,7 @@ void bc_file_hash_write(char out[BC_FILE_HASH_CHARS], const struct XXH3_state_s 
 
 /* The hash of a regular file, read from its beginning to its end; each piece read is a step, and
  * `steps` may be NULL. Returns 0 or a negative errno. */
-int bc_file_hash_read(char out[BC_FILE_HASH_CHARS], int fd, const struct bc_steps *steps)
+int bc_file_hash_read(char out[BC_FILE_HASH_CHARS], int fd, const struct bc_progress_cb *steps)
 	__attribute__((warn_unused_result));
 
 #endif

@@ -1,5 +1,5 @@
-/* The trace formats by number and by name. formats/codec/format.h says what each can hold and how it is
- * read and written. */
+/* The trace formats by number and by name. formats/codec/format.h says what each can hold and how
+ * it is read and written. */
 #ifndef BC_FORMATS_BASE_FORMAT_ID_H
 #define BC_FORMATS_BASE_FORMAT_ID_H
 

@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-static int wait_readable(struct bc_stream stream)
+static int wait_readable(struct bc_input_stream stream)
 {
 	struct pollfd fds[2] = {
 		{.fd = stream.fd, .events = POLLIN},
@@ -17,7 +17,7 @@ static int wait_readable(struct bc_stream stream)
 	return fds[1].revents != 0 ? -ECANCELED : 0;
 }
 
-ssize_t bc_stream_read(struct bc_stream stream, void *out, size_t room)
+ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t room)
 {
 	if (stream.read != NULL)
 		return stream.read(stream.context, out, room);

@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A string; null for NULL. Bytes that are not UTF-8 are replaced (formats/base/utf8.h): a file name may
- * be anything, a JSON text may not. NULL when memory ran out. */
+/* A string; null for NULL. Bytes that are not UTF-8 are replaced (formats/base/utf8.h): a file name
+ * may be anything, a JSON text may not. NULL when memory ran out. */
 json_t *bc_json_text(const char *text) __attribute__((warn_unused_result));
 
 /* The same; null for the empty string. */

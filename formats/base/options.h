@@ -1,7 +1,7 @@
 /* What may be said of a format behind its name: "laplace:endian=big", "bcp1:map=pages,seed=1".
  *
- * Each format takes some of the keys (formats/codec/format.h says which), read from a trace, written to
- * one, or both. */
+ * Each format takes some of the keys (formats/codec/format.h says which), read from a trace,
+ * written to one, or both. */
 #ifndef BC_FORMATS_BASE_OPTIONS_H
 #define BC_FORMATS_BASE_OPTIONS_H
 
@@ -27,8 +27,8 @@ struct bc_format_options {
 	uint64_t clock_hz; /* 0: not known */
 	uint32_t session;
 	uint32_t size; /* 0: unknown */
-	/* Not said behind a name, but set by who opens a printer: the traits (formats/trace/entry.h) that
-	 * may come. */
+	/* Not said behind a name, but set by who opens a printer: the traits
+	 * (formats/trace/entry.h) that may come. */
 	uint32_t source_holds;
 };
 
@@ -36,9 +36,9 @@ struct bc_format_options {
 struct bc_format_options bc_format_options_default(void);
 
 /* Reads "key=value,key=value" into *options; `allowed` are the keys that may be set, BC_OPTION_*.
- * Returns true, or false with `why` set to a clause that names key and value. */
+ * Returns true, or false with `err` set to a clause that names key and value. */
 bool bc_format_options_read(struct bc_format_options *options, const char *text, unsigned allowed,
-	char *why, size_t why_room);
+	char *err, size_t why_room);
 
 /* The name of a key: one bit. */
 const char *bc_option_key_name(unsigned key);

@@ -5,13 +5,13 @@
 
 #include <stddef.h>
 
-struct bc_steps {
+struct bc_progress_cb {
 	void (*on_step)(void *context);
 	void *context;
 };
 
 /* A piece is done. NULL: nobody waits. */
-static inline void bc_step(const struct bc_steps *steps)
+static inline void bc_step(const struct bc_progress_cb *steps)
 {
 	if (steps != NULL)
 		steps->on_step(steps->context);

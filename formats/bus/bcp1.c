@@ -13,14 +13,14 @@ static const uint8_t magic[4] = {'B', 'C', 'P', '1'};
 void bc_bcp1_write_header(uint8_t out[BC_BCP1_HEADER_BYTES], const struct bc_bcp1_header *header)
 {
 	memcpy(out, magic, sizeof(magic));
-	bc_put_le16(out + 4, header->flags);
+	bc_write_le16(out + 4, header->flags);
 	out[6] = header->proc;
 	out[7] = 0;
-	bc_put_le32(out + 8, header->sequence);
-	bc_put_le32(out + 12, header->samples);
-	bc_put_le64(out + 16, header->tick);
-	bc_put_le32(out + 24, header->lost);
-	bc_put_le32(out + CRC_AT, libdeflate_crc32(0, out, CRC_AT));
+	bc_write_le32(out + 8, header->sequence);
+	bc_write_le32(out + 12, header->samples);
+	bc_write_le64(out + 16, header->tick);
+	bc_write_le32(out + 24, header->lost);
+	bc_write_le32(out + CRC_AT, libdeflate_crc32(0, out, CRC_AT));
 }
 
 size_t bc_bcp1_write_frame(uint8_t *frame, const struct bc_bcp1_header *header)
@@ -30,7 +30,7 @@ size_t bc_bcp1_write_frame(uint8_t *frame, const struct bc_bcp1_header *header)
 
 	bc_bcp1_write_header(frame, header);
 	if (payload != 0)
-		bc_put_le32(samples + payload, libdeflate_crc32(0, samples, payload));
+		bc_write_le32(samples + payload, libdeflate_crc32(0, samples, payload));
 	return bc_bcp1_frame_bytes(header->samples);
 }
 

@@ -9,7 +9,7 @@
 #include "formats/base/bytes.h"
 #include "formats/bus/sample.h"
 
-int bc_frames_open(struct bc_frames **frames, struct bc_stream stream)
+int bc_frames_open(struct bc_frames **frames, struct bc_input_stream stream)
 {
 	struct bc_frames *f = malloc(sizeof(*f));
 
@@ -120,7 +120,7 @@ static int find(struct bc_frames *f)
 			judge_between(f, f->reader.offset);
 			return 0;
 		}
-		ssize_t n = bc_stream_read(f->stream, f->buffer, sizeof(f->buffer));
+		ssize_t n = bc_input_stream_read(f->stream, f->buffer, sizeof(f->buffer));
 		if (n < 0 && n != -EBADMSG)
 			return (int)n;
 		f->error = n < 0 ? (int)n : 0;

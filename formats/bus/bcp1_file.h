@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/input_stream.h"
 #include "formats/bus/bcp1.h"
 #include "formats/bus/chunk.h"
-#include "formats/base/input_stream.h"
 
 #define BC_FRAMES_BUFFER (256u << 10)
 
@@ -63,7 +63,7 @@ struct bc_frames {
 	uint64_t whole_end; /* offset behind the last whole frame */
 	uint64_t hurt_end;  /* offset where the last damaged frame should end; 0: none since */
 	char hurt[48];
-	struct bc_stream stream;
+	struct bc_input_stream stream;
 	const uint8_t *data;
 	size_t bytes;
 	bool is_read; /* all of the input is, or all that can be */
@@ -73,7 +73,7 @@ struct bc_frames {
 };
 
 /* Starts reading a stream of bcp1 (bc_input_stream() of an input). Returns 0 or -ENOMEM. */
-int bc_frames_open(struct bc_frames **frames, struct bc_stream stream);
+int bc_frames_open(struct bc_frames **frames, struct bc_input_stream stream);
 void bc_frames_close(struct bc_frames *frames);
 
 /* The next finding, enum bc_frames_found, or a negative errno of reading: -EBADMSG, when the LZ4

@@ -96,7 +96,7 @@ size_t bc_bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
 	}
 	uint8_t *to = w->frame + BC_BCP1_HEADER_BYTES + (size_t)w->samples * BC_BCP1_SAMPLE_BYTES;
 	memcpy(to, sample, BC_SAMPLE_BYTES);
-	bc_put_le16(to + BC_SAMPLE_BYTES, (uint16_t)(tick - w->tick));
+	bc_write_le16(to + BC_SAMPLE_BYTES, (uint16_t)(tick - w->tick));
 	w->is_one_proc &= proc == w->proc;
 	w->is_agents &= nibble == proc;
 	w->has_nibble |= nibble != 0;

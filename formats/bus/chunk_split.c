@@ -168,6 +168,6 @@ bool bc_chunk_detach(struct bc_chunk *chunk, bool is_exact)
 		has_anchor = has_anchor || chunk->events[i].kind == BC_EVENT_ANCHOR;
 	if (!has_anchor && !bc_chunk_insert_event(chunk, &anchor, NULL))
 		return false;
-	bc_put_le32(record_at(chunk, 0) + 8, BC_TIME_NONE);
+	bc_write_le32(record_at(chunk, 0) + 8, BC_TIME_NONE);
 	return true;
 }

@@ -53,9 +53,9 @@ size_t bc_dialect_read(uint8_t *out, const uint8_t *in, size_t n, enum bc_format
 		bc_dialect_fields(in, format, &addr, &time);
 		if (addr > UINT32_MAX || time > UINT32_MAX)
 			return i;
-		bc_put_le32(out, (uint32_t)addr);
+		bc_write_le32(out, (uint32_t)addr);
 		memcpy(out + 4, in + meta, 4);
-		bc_put_le32(out + 8, (uint32_t)time);
+		bc_write_le32(out + 8, (uint32_t)time);
 	}
 	return n;
 }
@@ -65,24 +65,24 @@ void bc_dialect_write(
 {
 	switch (format) {
 	case BC_FORMAT_BYU16:
-		bc_put_le64(out, addr);
+		bc_write_le64(out, addr);
 		memcpy(out + 8, meta, 4);
-		bc_put_le32(out + 12, (uint32_t)time);
+		bc_write_le32(out + 12, (uint32_t)time);
 		return;
 	case BC_FORMAT_BYU24:
-		bc_put_le64(out, addr);
+		bc_write_le64(out, addr);
 		memcpy(out + 8, meta, 4);
-		bc_put_le32(out + 12, 0);
-		bc_put_le64(out + 16, time);
+		bc_write_le32(out + 12, 0);
+		bc_write_le64(out + 16, time);
 		return;
 	case BC_FORMAT_BYU_BE:
-		bc_put_be32(out, (uint32_t)addr);
+		bc_write_be32(out, (uint32_t)addr);
 		memcpy(out + 4, meta, 4);
-		bc_put_be32(out + 8, (uint32_t)time);
+		bc_write_be32(out + 8, (uint32_t)time);
 		return;
 	default:
-		bc_put_le32(out, (uint32_t)addr);
+		bc_write_le32(out, (uint32_t)addr);
 		memcpy(out + 4, meta, 4);
-		bc_put_le32(out + 8, (uint32_t)time);
+		bc_write_le32(out + 8, (uint32_t)time);
 	}
 }

@@ -33,9 +33,9 @@
 #include "formats/bus/sample.h"
 
 struct bc_mapping_options {
-	uint8_t attr[BC_CYCLES]; /* the attr of each cycle type's records */
-	bool size_v1_0;          /* BYU v1.0: no size above 8 */
-	bool keep_invalid;       /* invalid cycles become records, instead of being dropped */
+	uint8_t attr[BC_BUS_ENCODER]; /* the attr of each cycle type's records */
+	bool size_v1_0;               /* BYU v1.0: no size above 8 */
+	bool keep_invalid;            /* invalid cycles become records, instead of being dropped */
 };
 
 /* Entry: reqtype in bits 0..7, size 8..15, attr 16..23, the rest flags. */
@@ -48,7 +48,7 @@ enum bc_map_flag {
 };
 
 struct bc_mapping {
-	uint32_t entry[BC_CYCLES * 256];
+	uint32_t entry[BC_BUS_ENCODER * 256];
 	struct bc_mapping_options options;
 };
 
@@ -75,8 +75,8 @@ static inline void bc_map_sample(
 	/* No branch: bursts and single transfers come in no order that could be predicted. */
 	uint32_t low = (0u - (entry >> 27 & 1)) & 7;
 	addr = (addr & ~low) | (entry & BC_MAP_BYTE) >> 24;
-	bc_put_le32(out, addr);
-	bc_put_le32(out + 4, meta);
+	bc_write_le32(out, addr);
+	bc_write_le32(out + 4, meta);
 }
 
 #endif

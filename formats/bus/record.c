@@ -66,7 +66,7 @@ static char *put_decimal(char *out, unsigned value, int width)
 size_t bc_record_print(char out[BC_RECORD_TEXT_MAX], const struct bc_record *record)
 {
 	const char *name = bc_reqtype_name(record->reqtype);
-	char *p = bc_put_hex32(out, record->addr);
+	char *p = bc_write_hex32(out, record->addr);
 
 	*p++ = '\t';
 	if (name != NULL) {
@@ -74,16 +74,16 @@ size_t bc_record_print(char out[BC_RECORD_TEXT_MAX], const struct bc_record *rec
 		memcpy(p, name, n);
 		p += n;
 	} else {
-		p = bc_put_hex8(p, record->reqtype);
+		p = bc_write_hex8(p, record->reqtype);
 	}
 	*p++ = '\t';
 	p = put_decimal(p, record->size, 2);
 	*p++ = '\t';
-	p = bc_put_hex8(p, record->attr);
+	p = bc_write_hex8(p, record->attr);
 	*p++ = '\t';
 	p = put_decimal(p, record->proc, 1);
 	*p++ = '\t';
-	p = bc_put_hex32(p, record->time);
+	p = bc_write_hex32(p, record->time);
 	*p++ = '\n';
 	return (size_t)(p - out);
 }

@@ -69,12 +69,12 @@ static inline struct bc_record bc_record_load(const uint8_t *p)
 
 static inline void bc_record_store(uint8_t *p, const struct bc_record *r)
 {
-	bc_put_le32(p, r->addr);
+	bc_write_le32(p, r->addr);
 	p[4] = r->reqtype;
 	p[5] = r->size;
 	p[6] = r->attr;
 	p[7] = r->proc;
-	bc_put_le32(p + 8, r->time);
+	bc_write_le32(p + 8, r->time);
 }
 
 /* Where the bytes of a record begin. A burst, of 16 or 32 bytes, starts with the word that was

@@ -5,7 +5,7 @@
 #include "formats/base/bytes.h"
 #include "formats/base/fast_format.h"
 
-static const char *const names[BC_CYCLES] = {
+static const char *const names[BC_BUS_ENCODER] = {
 	[0] = "INVALID",
 	[BC_CYCLE_INT_ACK] = "INT_ACK",
 	[2] = "INVALID",
@@ -26,12 +26,12 @@ static const char *const names[BC_CYCLES] = {
 
 const char *bc_cycle_name(unsigned cycle)
 {
-	return names[cycle % BC_CYCLES];
+	return names[cycle % BC_BUS_ENCODER];
 }
 
 int bc_cycle_by_name(const char *name)
 {
-	for (int cycle = 0; cycle < BC_CYCLES; cycle++)
+	for (int cycle = 0; cycle < BC_BUS_ENCODER; cycle++)
 		if (strcmp(names[cycle], name) == 0)
 			return cycle == 0 ? -1 : cycle; /* 0 is the first INVALID */
 	return -1;
@@ -43,7 +43,7 @@ int bc_cycle_by_name(const char *name)
 static const struct {
 	uint8_t bytes;
 	char text[TAIL_BYTES];
-} tails[BC_CYCLES] = {
+} tails[BC_BUS_ENCODER] = {
 	[0] = {9, " INVALID\n"},
 	[BC_CYCLE_INT_ACK] = {9, " INT_ACK\n"},
 	[2] = {9, " INVALID\n"},
@@ -67,10 +67,10 @@ _Static_assert(8 + 1 + 2 + TAIL_BYTES <= BC_SAMPLE_TEXT_MAX, "the whole padded t
 size_t bc_sample_print(char out[BC_SAMPLE_TEXT_MAX], const uint8_t sample[BC_SAMPLE_BYTES])
 {
 	unsigned cycle = sample[5] >> 4;
-	char *p = bc_put_hex32(out, bc_be32(sample));
+	char *p = bc_write_hex32(out, bc_be32(sample));
 
 	*p++ = ' ';
-	p = bc_put_hex8(p, sample[4]);
+	p = bc_write_hex8(p, sample[4]);
 	memcpy(p, tails[cycle].text, TAIL_BYTES);
 	return (size_t)(p - out) + tails[cycle].bytes;
 }

@@ -29,7 +29,7 @@ enum bc_cycle {
 	BC_CYCLE_NC_D_READ = 13,
 	BC_CYCLE_WRITE_BACK = 14,
 	BC_CYCLE_D_WRITE = 15,
-	BC_CYCLES = 16,
+	BC_BUS_ENCODER = 16,
 };
 
 /* Byte enables of a special cycle: they say which one it is. */

@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) bool append(
 			return false;
 		delta = BC_TIME_NONE;
 	}
-	bc_put_le32(c->out + 8, (uint32_t)delta);
+	bc_write_le32(c->out + 8, (uint32_t)delta);
 	if (c->position == 0)
 		chunk->info.first_tick = tick;
 	c->out += BC_RECORD_BYTES;
@@ -159,8 +159,8 @@ static inline __attribute__((always_inline)) uint32_t stamp_stretch(
 		uint32_t ticks = (uint32_t)(sample >> 48);
 		uint64_t agent = has_agent ? sample >> 40 & 15 : proc;
 		addr = (addr & ~low) | (entry & BC_MAP_BYTE) >> 24;
-		bc_put_le64(out, addr | (uint64_t)(entry & 0xFFFFFF) << 32 | agent << 56);
-		bc_put_le32(out + 8, ticks);
+		bc_write_le64(out, addr | (uint64_t)(entry & 0xFFFFFF) << 32 | agent << 56);
+		bc_write_le32(out + 8, ticks);
 		tick += ticks;
 	}
 	cursor->out = out;
@@ -202,7 +202,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 	uint32_t kept = 0;
 	uint32_t invalid = 0;
 	uint32_t unknown = 0;
-	enum bc_stamp_end why = BC_STAMP_DONE;
+	enum bc_stamp_end err = BC_STAMP_DONE;
 
 	for (; at < run_end; at += stride) {
 		if (chunk != NULL && has_ticks) {
@@ -218,7 +218,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 		uint64_t next = tick +
 				(has_ticks ? bc_le16(at + BC_SAMPLE_BYTES) : pace_ticks(&pace));
 		if (next >= tick_limit) {
-			why = BC_STAMP_LIMIT;
+			err = BC_STAMP_LIMIT;
 			break;
 		}
 		uint32_t entry = bc_map_entry(mapping, at);
@@ -231,12 +231,12 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 		}
 		if (chunk != NULL) {
 			if (cursor.position == BC_CHUNK_RECORDS) {
-				why = BC_STAMP_FULL;
+				err = BC_STAMP_FULL;
 				break;
 			}
 			bc_map_sample(cursor.out, entry, at, has_agent ? at[5] & 15 : run_proc);
 			if (!append(chunk, &cursor, next, !cursor.is_first, true)) {
-				why = BC_STAMP_FULL;
+				err = BC_STAMP_FULL;
 				break;
 			}
 		}
@@ -255,7 +255,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 	run->pace = pace;
 	if (kept + invalid != 0)
 		s->tick = tick;
-	return why;
+	return err;
 }
 
 enum bc_stamp_end bc_stamp_samples(struct bc_stamper *stamper, struct bc_samples *run,
@@ -312,25 +312,25 @@ static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *
 {
 	struct cursor cursor = begin(s, chunk);
 	uint32_t taken = 0;
-	enum bc_stamp_end why = BC_STAMP_DONE;
+	enum bc_stamp_end err = BC_STAMP_DONE;
 
 	for (; taken < run->count; taken++) {
 		struct moment moment = moment_of(s, run, taken, cursor.is_first);
 		/* An anchor may say any tick, even the one that stands for no limit. */
 		if (moment.tick >= tick_limit && tick_limit != BC_NO_TICK_LIMIT) {
-			why = BC_STAMP_LIMIT;
+			err = BC_STAMP_LIMIT;
 			break;
 		}
 		if (chunk != NULL) {
 			if (cursor.position == BC_CHUNK_RECORDS) {
-				why = BC_STAMP_FULL;
+				err = BC_STAMP_FULL;
 				break;
 			}
 			memcpy(cursor.out, run->at + (size_t)taken * BC_RECORD_BYTES,
 				BC_RECORD_BYTES);
 			if (!append(chunk, &cursor, moment.tick, moment.has_delta,
 				    !moment.is_inexact)) {
-				why = BC_STAMP_FULL;
+				err = BC_STAMP_FULL;
 				break;
 			}
 		}
@@ -345,7 +345,7 @@ static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *
 	run->at += (size_t)taken * BC_RECORD_BYTES;
 	run->count -= taken;
 	run->position += taken;
-	return why;
+	return err;
 }
 
 uint64_t bc_samples_next_tick(const struct bc_samples *run)

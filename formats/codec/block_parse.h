@@ -1,5 +1,5 @@
-/* The same as formats/base/fast_parse.h, several bytes at once, where BC_PARSE_PADDING bytes behind the line
- * can be read: in the block that a parser is given.
+/* The same as formats/base/fast_parse.h, several bytes at once, where BC_PARSE_PADDING bytes behind
+ * the line can be read: in the block that a parser is given.
  *
  * A loop over the bytes of a word ends where no processor can guess it. So what a parser finds in
  * each line of a format is taken without a loop: where its words are, from a mask of its blanks;
@@ -7,8 +7,8 @@
 #ifndef BC_FORMATS_CODEC_BLOCK_PARSE_H
 #define BC_FORMATS_CODEC_BLOCK_PARSE_H
 
-#include "formats/trace/parser.h"
 #include "formats/base/fast_parse.h"
+#include "formats/trace/parser.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -158,14 +158,14 @@ static inline bool bc_decimal8_before(const char *end, unsigned digits, uint32_t
 	return ok;
 }
 
-/* As bc_scan_hex(). */
+/* As bc_parse_hex(). */
 static inline bool bc_scan_hex_block(const char **at, uint64_t *value)
 {
 	const char *p = *at;
 	unsigned n = bc_hex16(p, value);
 
 	if (n == 16 && bc_hex_value[(uint8_t)p[16]] <= 15)
-		return bc_scan_hex(at, value); /* leading zeros, or too many */
+		return bc_parse_hex(at, value); /* leading zeros, or too many */
 	*at = p + n;
 	return n != 0;
 }

@@ -58,7 +58,7 @@ static uint8_t special_enables(unsigned type)
 }
 
 /* The address says which of the two it is: one that says the other is changed, and counted. */
-static void set_halt(struct bc_cycles *c, unsigned type)
+static void set_halt(struct bc_bus_encoder *c, unsigned type)
 {
 	uint64_t addr = c->addr & ~(uint64_t)HALT_BIT;
 
@@ -69,7 +69,7 @@ static void set_halt(struct bc_cycles *c, unsigned type)
 	c->addr = addr;
 }
 
-bool bc_cycles_begin(struct bc_cycles *c, const struct bc_entry *entry)
+bool bc_bus_encoder_start(struct bc_bus_encoder *c, const struct bc_entry *entry)
 {
 	struct row row = row_of(entry->type);
 	bool has_attr = (entry->has & BC_HAS_ATTR) != 0;
@@ -77,7 +77,7 @@ bool bc_cycles_begin(struct bc_cycles *c, const struct bc_entry *entry)
 	bool is_burst = row.burst != 0 && has_attr && entry->size == BURST_BYTES &&
 			entry->attr != 0 && entry->attr != row.attr;
 
-	*c = (struct bc_cycles){.addr = entry->addr,
+	*c = (struct bc_bus_encoder){.addr = entry->addr,
 		.be = is_burst ? BE_ALL : BE_NONE,
 		.is_cut = !is_burst && !is_special && entry->size != 0,
 		.is_memory = row.is_memory};
@@ -99,7 +99,7 @@ bool bc_cycles_begin(struct bc_cycles *c, const struct bc_entry *entry)
 	return c->last >= c->addr;
 }
 
-void bc_cycles_next(struct bc_cycles *c, uint64_t *addr, uint8_t *be)
+void bc_bus_encoder_next(struct bc_bus_encoder *c, uint64_t *addr, uint8_t *be)
 {
 	assert(!c->is_over);
 	if (!c->is_cut) {

@@ -1,7 +1,7 @@
 /* A reference as Pentium bus cycles: the way back of formats/bus/mapping.h, with its default attrs.
  *
- *     bc_cycles_begin()          which cycles they are, and what of it they can't say
- *     bc_cycles_next() ...       one sample's address and byte enables after another
+ *     bc_bus_encoder_start()          which cycles they are, and what of it they can't say
+ *     bc_bus_encoder_next() ...       one sample's address and byte enables after another
  *
  *   type                  cycles
  *   FETCH                 I_FETCH, a burst, of 32 bytes whose attr is known and not 0; else
@@ -26,7 +26,7 @@
 
 #include "formats/trace/entry.h"
 
-struct bc_cycles {
+struct bc_bus_encoder {
 	uint64_t addr;   /* of the first byte to come; before the first sample, of the reference */
 	uint64_t last;   /* of its last byte, or `addr` where the address stands as it is */
 	uint8_t be;      /* of a sample that is not cut */
@@ -39,9 +39,9 @@ struct bc_cycles {
 
 /* Begins with a reference of a type that a Pentium bus has. Returns false, with *cycles set, when
  * its last byte would lie behind 64 bits of address. */
-bool bc_cycles_begin(struct bc_cycles *cycles, const struct bc_entry *entry);
+bool bc_bus_encoder_start(struct bc_bus_encoder *cycles, const struct bc_entry *entry);
 
 /* The next sample's address and byte enables, from cycles that are not over. */
-void bc_cycles_next(struct bc_cycles *cycles, uint64_t *addr, uint8_t *be);
+void bc_bus_encoder_next(struct bc_bus_encoder *cycles, uint64_t *addr, uint8_t *be);
 
 #endif

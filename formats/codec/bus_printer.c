@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "formats/bus/bcp1_writer.h"
 #include "formats/base/bytes.h"
-#include "formats/codec/bus_encode.h"
+#include "formats/bus/bcp1_writer.h"
 #include "formats/bus/page_map.h"
+#include "formats/codec/bus_encode.h"
 
 struct bus {
 	bool is_framed;
@@ -16,7 +16,7 @@ struct bus {
 	bool has_agents; /* and processors */
 	/* The reference whose samples are being put out. */
 	bool is_open;
-	struct bc_cycles cycles;
+	struct bc_bus_encoder cycles;
 	struct bc_page_map map;
 	/* Only in frames. */
 	uint64_t tick;
@@ -64,12 +64,12 @@ static int check_frame_fields(const struct bus *bus, struct bc_print *p)
 	if (!bus->is_framed)
 		return 0;
 	if (entry->proc > UINT8_MAX) {
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"its processor 0x%x doesn't fit the 8 bits of a frame's", entry->proc);
 		return -ERANGE;
 	}
 	if ((entry->has & BC_HAS_TIME) != 0 && entry->tick >= BC_TICK_END) {
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"its time 0x%" PRIx64 " doesn't fit the 63 bits of a frame's tick",
 			entry->tick);
 		return -ERANGE;
@@ -79,17 +79,17 @@ static int check_frame_fields(const struct bus *bus, struct bc_print *p)
 
 static int check_address(const struct bus *bus, struct bc_print *p)
 {
-	const struct bc_cycles *c = &bus->cycles;
+	const struct bc_bus_encoder *c = &bus->cycles;
 	const char *hint = bus->has_map || !c->is_memory ? "" : "; with map=pages it would";
 
 	if (c->last <= UINT32_MAX)
 		return 0;
 	if (c->addr > UINT32_MAX)
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"its address 0x%" PRIx64 " doesn't fit the 32 bits of the bus%s", c->addr,
 			hint);
 	else
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"its last byte's address 0x%" PRIx64
 			" doesn't fit the 32 bits of the bus%s",
 			c->last, hint);
@@ -98,18 +98,18 @@ static int check_address(const struct bus *bus, struct bc_print *p)
 
 static int touch_pages(struct bus *bus, struct bc_print *p)
 {
-	const struct bc_cycles *c = &bus->cycles;
+	const struct bc_bus_encoder *c = &bus->cycles;
 	int rc = bc_page_map_touch(&bus->map, c->addr >> BC_PAGE_BITS, c->last >> BC_PAGE_BITS);
 
 	if (rc == -ENOSPC) {
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"with its address 0x%" PRIx64
 			" more than the %u pages of 32 bits are touched",
 			c->addr, BC_PAGES_MAX);
 		return -ERANGE;
 	}
 	if (rc != 0)
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"there is not enough memory for the table of its page");
 	return rc;
 }
@@ -117,13 +117,13 @@ static int touch_pages(struct bus *bus, struct bc_print *p)
 /* Checks all of a reference before its first sample is put out. */
 static int open_reference(struct bus *bus, struct bc_print *p)
 {
-	struct bc_cycles *c = &bus->cycles;
+	struct bc_bus_encoder *c = &bus->cycles;
 	int rc = check_frame_fields(bus, p);
 
 	if (rc != 0)
 		return rc;
-	if (!bc_cycles_begin(c, p->entries)) {
-		snprintf(p->why, sizeof(p->why),
+	if (!bc_bus_encoder_start(c, p->entries)) {
+		snprintf(p->err, sizeof(p->err),
 			"its 0x%" PRIx32 " bytes from address 0x%" PRIx64
 			" end behind 64 bits of address",
 			p->entries->size, p->entries->addr);
@@ -174,13 +174,13 @@ static void put_cycle(struct bus *bus, struct bc_print *p)
 	uint8_t sample[BC_SAMPLE_BYTES];
 	uint64_t addr;
 
-	bc_cycles_next(&bus->cycles, &addr, &sample[4]);
+	bc_bus_encoder_next(&bus->cycles, &addr, &sample[4]);
 	if (bus->has_map && bus->cycles.is_memory) {
 		uint64_t low = addr & ((1u << BC_PAGE_BITS) - 1);
 		uint64_t frame = bc_page_map_frame(&bus->map, addr >> BC_PAGE_BITS);
 		addr = frame << BC_PAGE_BITS | low;
 	}
-	bc_put_be32(sample, (uint32_t)addr);
+	bc_write_be32(sample, (uint32_t)addr);
 	sample[5] = bus->cycles.control;
 	if (bus->is_framed && bus->has_agents && p->entries->proc < 16)
 		sample[5] |= (uint8_t)p->entries->proc;

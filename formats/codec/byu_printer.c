@@ -1,7 +1,7 @@
 #include "formats/codec/byu_printer.h"
 
-#include "formats/codec/byu_row.h"
 #include "formats/bus/dialect.h"
+#include "formats/codec/byu_row.h"
 
 static void begin(void *state, const struct bc_format_options *options)
 {

@@ -1,5 +1,5 @@
-/* Writing the BYU address trace in its dialects (formats/bus/dialect.h). formats/codec/byu_row.h says what
- * each record's time is.
+/* Writing the BYU address trace in its dialects (formats/bus/dialect.h). formats/codec/byu_row.h
+ * says what each record's time is.
  *
  * An address, a size, a processor or a time that the record has no bits for is refused. */
 #ifndef BC_FORMATS_CODEC_BYU_PRINTER_H

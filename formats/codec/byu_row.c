@@ -12,7 +12,7 @@ void bc_byu_clock_init(struct bc_byu_clock *clock, const struct bc_format_option
 
 static int refuse(struct bc_print *print, const char *what, uint64_t value, unsigned bits)
 {
-	snprintf(print->why, sizeof(print->why),
+	snprintf(print->err, sizeof(print->err),
 		"its %s 0x%" PRIx64 " doesn't fit the %u bits of a BYU record", what, value, bits);
 	return -ERANGE;
 }
@@ -40,7 +40,7 @@ static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry
 	struct bc_print *print, uint64_t most)
 {
 	uint64_t difference = entry->tick - clock->tick;
-	uint64_t told = entry->delta != BC_TIME_NONE ? entry->delta : 0;
+	uint64_t reported = entry->delta != BC_TIME_NONE ? entry->delta : 0;
 	bool has_fallen = entry->tick < clock->tick;
 
 	if (!clock->has_tick)
@@ -51,7 +51,7 @@ static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry
 	if (entry->has_delta && entry->delta == BC_TIME_NONE && entry->is_inexact)
 		return BC_TIME_NONE;
 	/* A fall with a delta is the next of several files: its deltas go on. */
-	if (entry->has_delta && (has_fallen || told == difference))
+	if (entry->has_delta && (has_fallen || reported == difference))
 		return entry->delta;
 	if (!has_fallen && difference <= most && difference != BC_TIME_NONE)
 		return difference;

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "formats/codec/block_parse.h"
 #include "formats/base/fast_format.h"
+#include "formats/codec/block_parse.h"
 
 struct cis501 {
 	uint32_t size; /* of every load and store: what the user says of them */
@@ -45,13 +45,13 @@ static inline bool take_int(const char **at, int32_t *value)
 		bool has_two = next <= 9;
 		unsigned sum = has_two ? digit * 10 + next : digit;
 		const char *end = p + is_negative + 1 + has_two;
-		if (bc_is_word_end(*end)) {
+		if (bc_is_token_end(*end)) {
 			*value = is_negative ? -(int32_t)sum : (int32_t)sum;
 			*at = end;
 			return true;
 		}
 	}
-	if (!bc_scan_signed(at, &wide) || !bc_is_word_end(**at))
+	if (!bc_parse_signed(at, &wide) || !bc_is_token_end(**at))
 		return false;
 	if (wide < INT32_MIN || wide > INT32_MAX) {
 		*at = p;
@@ -64,13 +64,13 @@ static inline bool take_int(const char **at, int32_t *value)
 static inline bool take_immediate(const char **at, int64_t *value)
 {
 	*at = bc_skip_spaces(*at);
-	return bc_scan_signed(at, value) && bc_is_word_end(**at);
+	return bc_parse_signed(at, value) && bc_is_token_end(**at);
 }
 
 static inline bool take_hex(const char **at, uint64_t *value)
 {
 	*at = bc_skip_spaces(*at);
-	return bc_scan_hex_block(at, value) && bc_is_word_end(**at);
+	return bc_scan_hex_block(at, value) && bc_is_token_end(**at);
 }
 
 static inline bool take_letter(const char **at, char *letter, char one, char other)
@@ -79,7 +79,7 @@ static inline bool take_letter(const char **at, char *letter, char one, char oth
 
 	*at = p;
 	*letter = *p;
-	if ((*p != '-' && *p != one && *p != other) || !bc_is_word_end(p[1]))
+	if ((*p != '-' && *p != one && *p != other) || !bc_is_token_end(p[1]))
 		return false;
 	*at = p + 1;
 	return true;
@@ -89,7 +89,7 @@ static inline bool take_word(const char **at, struct bc_text *word)
 {
 	const char *p = bc_skip_spaces(*at);
 
-	*at = bc_word_end(p);
+	*at = bc_token_end(p);
 	word->at = p;
 	word->bytes = (uint32_t)(*at - p);
 	return word->bytes != 0;
@@ -297,7 +297,7 @@ static inline char *put_hex_right(char *out, uint64_t value, unsigned width)
 	unsigned digits = 16 - (unsigned)__builtin_clzll(value | 1) / 4;
 
 	memset(out, ' ', 16);
-	return bc_put_hex(out + (digits < width ? width - digits : 0), value);
+	return bc_write_hex(out + (digits < width ? width - digits : 0), value);
 }
 
 /* As "%*lld", of at most 16 columns. */
@@ -386,7 +386,7 @@ static int print_cis501(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_uop *uop = &p->entries->uop;
 		if ((uint64_t)uop->macro.bytes + uop->micro.bytes > BC_LINE_MAX) {
-			snprintf(p->why, sizeof(p->why), "its opcodes don't fit a line of %u bytes",
+			snprintf(p->err, sizeof(p->err), "its opcodes don't fit a line of %u bytes",
 				BC_LINE_MAX);
 			return -ERANGE;
 		}

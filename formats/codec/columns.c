@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/trace/parser.h"
 #include "formats/base/fast_format.h"
+#include "formats/trace/parser.h"
 
 #define ANY   BC_KINDS
 #define REF   BC_CAN_REFERENCE
@@ -358,17 +358,17 @@ struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entr
 	}
 }
 
-char *bc_cell_put(char *out, struct bc_cell cell)
+char *bc_cell_write(char *out, struct bc_cell cell)
 {
 	switch ((enum bc_cell_kind)cell.kind) {
 	case BC_CELL_DECIMAL:
-		return bc_put_decimal(out, cell.number);
+		return bc_write_decimal(out, cell.number);
 	case BC_CELL_SIGNED:
-		return bc_put_signed(out, (int64_t)cell.number);
+		return bc_write_signed(out, (int64_t)cell.number);
 	case BC_CELL_HEX:
 		*out++ = '0';
 		*out++ = 'x';
-		return bc_put_hex_padded(out, cell.number, cell.digits);
+		return bc_write_hex_padded(out, cell.number, cell.digits);
 	case BC_CELL_FLAG:
 		return stpcpy(out, cell.number != 0 ? "true" : "false");
 	case BC_CELL_WORD:
@@ -413,7 +413,7 @@ int bc_columns_check(struct bc_print *print)
 
 	if (bytes <= (BC_PRINT_MAX - FIXED_BYTES) / ESCAPED)
 		return 0;
-	snprintf(print->why, sizeof(print->why),
+	snprintf(print->err, sizeof(print->err),
 		"its text has %" PRIu64 " bytes, and a row has place for %u", bytes,
 		(BC_PRINT_MAX - FIXED_BYTES) / ESCAPED);
 	return -ERANGE;
@@ -425,7 +425,7 @@ void bc_type_words(struct bc_type_word words[BC_REF_TYPES])
 		const char *name = bc_ref_type_name(type);
 		char code[32] = "0x";
 		if (name == NULL) {
-			bc_put_hex8(code + 2, (uint8_t)type);
+			bc_write_hex8(code + 2, (uint8_t)type);
 			name = code;
 		}
 		size_t bytes = strnlen(name, sizeof(words[type].text));

@@ -1,5 +1,5 @@
-/* Entries as rows of a table: the columns of csv (formats/codec/csv.h), and under the same names the keys
- * of ndjson (formats/codec/ndjson.h).
+/* Entries as rows of a table: the columns of csv (formats/codec/csv.h), and under the same names
+ * the keys of ndjson (formats/codec/ndjson.h).
  *
  * Which columns there are follows from what a trace may hold, not from what it happens to: the
  * table is known before the first entry. A cell is empty where an entry lacks what the column is
@@ -106,9 +106,9 @@ uint64_t bc_columns_of_kind(unsigned kind);
 /* What of an entry stands in a column, which is one of its kind. The text is the entry's. */
 struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entry);
 
-/* Writes a cell that is no text at `out`, as formats/base/fast_format.h does: nothing for an empty one, a word
- * and a hexadecimal number without quotes. Returns the place behind it. */
-char *bc_cell_put(char *out, struct bc_cell cell);
+/* Writes a cell that is no text at `out`, as formats/base/fast_format.h does: nothing for an empty
+ * one, a word and a hexadecimal number without quotes. Returns the place behind it. */
+char *bc_cell_write(char *out, struct bc_cell cell);
 
 /* Whether the row of print->entries[0] fits BC_PRINT_MAX with each byte of its texts escaped in
  * six. Returns 0, or -ERANGE with print->why; entries out of lines always do. */

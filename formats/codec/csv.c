@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/codec/columns.h"
 #include "formats/base/fast_format.h"
+#include "formats/codec/columns.h"
 
 /* The columns of references but those of Tarmac, which are printed by code of their own. */
 #define OF_ALL                                                                                 \
@@ -92,7 +92,7 @@ static char *put_row(const struct csv *csv, char *out, const struct bc_entry *en
 		if ((own >> column & 1) != 0) {
 			struct bc_cell cell = bc_column_cell((enum bc_column)column, entry);
 			out = cell.kind == BC_CELL_TEXT ? put_text(out, bc_cell_text(cell))
-							: bc_cell_put(out, cell);
+							: bc_cell_write(out, cell);
 		}
 		*out++ = ',';
 	}
@@ -109,7 +109,7 @@ static inline bool has(const struct csv *csv, enum bc_column column)
 static inline char *put_small(const struct csv *csv, char *out, uint64_t number, bool is_known)
 {
 	if (is_known)
-		out = bc_put_small_decimal(out, &csv->small, number);
+		out = bc_write_small_decimal(out, &csv->small, number);
 	*out++ = ',';
 	return out;
 }
@@ -131,16 +131,16 @@ static char *put_some(const struct csv *csv, char *out, const struct bc_entry *e
 	}
 	if (has(csv, BC_COLUMN_SPACE)) {
 		if ((known & BC_HAS_SPACE) != 0)
-			out = bc_put_hex(BC_PUT(out, "0x"), entry->space);
+			out = bc_write_hex(BC_PUT(out, "0x"), entry->space);
 		*out++ = ',';
 	}
 	if (!has(csv, BC_COLUMN_CONTROL))
 		return out;
 	if ((known & BC_HAS_SAMPLE) == 0)
 		return BC_PUT(out, ",,,");
-	out = bc_put_hex(BC_PUT(out, "0x"), bc_be32(entry->sample));
-	out = bc_put_hex8(BC_PUT(out, ",0x"), entry->sample[4]);
-	out = bc_put_hex8(BC_PUT(out, ",0x"), entry->sample[5]);
+	out = bc_write_hex(BC_PUT(out, "0x"), bc_be32(entry->sample));
+	out = bc_write_hex8(BC_PUT(out, ",0x"), entry->sample[4]);
+	out = bc_write_hex8(BC_PUT(out, ",0x"), entry->sample[5]);
 	*out++ = ',';
 	return out;
 }
@@ -153,11 +153,11 @@ static inline char *put_plain(struct csv *csv, char *out, const struct bc_entry 
 
 	if (has(csv, BC_COLUMN_KIND))
 		out = BC_PUT(out, "reference,");
-	out = bc_put_decimal_row(out, &csv->numbers, entry->number);
+	out = bc_write_decimal_row(out, &csv->numbers, entry->number);
 	*out++ = ',';
 	if (has(csv, BC_COLUMN_TICK)) {
 		if ((known & BC_HAS_TIME) != 0)
-			out = bc_put_decimal_row(out, &csv->ticks, entry->tick);
+			out = bc_write_decimal_row(out, &csv->ticks, entry->tick);
 		*out++ = ',';
 	}
 	if (has(csv, BC_COLUMN_EPOCH))
@@ -165,7 +165,7 @@ static inline char *put_plain(struct csv *csv, char *out, const struct bc_entry 
 	memcpy(out, type, sizeof(*type));
 	out += type->bytes;
 	out = BC_PUT(out, ",0x");
-	out = bc_put_hex(out, entry->addr);
+	out = bc_write_hex(out, entry->addr);
 	*out++ = ',';
 	if (has(csv, BC_COLUMN_SIZE))
 		out = put_small(csv, out, entry->size, (known & BC_HAS_SIZE) != 0);

@@ -1,7 +1,7 @@
 #include "formats/codec/dinero.h"
 
-#include "formats/codec/block_parse.h"
 #include "formats/base/fast_format.h"
+#include "formats/codec/block_parse.h"
 
 struct din {
 	uint32_t size; /* of every access: what the user says of them */
@@ -57,14 +57,14 @@ static const char *scan_din(struct bc_parse *p, struct line *line)
 	unsigned label = (unsigned)(*at - '0');
 	const char *expected = NULL;
 
-	if (label > 4 || !bc_is_word_end(at[1])) {
+	if (label > 4 || !bc_is_token_end(at[1])) {
 		expected = "a label from 0 to 4 is expected";
 	} else {
 		line->type = din_types[label];
 		at = bc_skip_spaces(at + 1);
 		if (!scan_hex(&at, &line->addr))
 			expected = bad_address;
-		else if (!bc_is_word_end(*at))
+		else if (!bc_is_token_end(*at))
 			expected = bad_address_end;
 	}
 	p->bad = at;
@@ -142,14 +142,14 @@ static const char *scan_xdin(struct bc_parse *p, struct line *line)
 
 	p->bad = at;
 	p->expected = "one of r, w, i, m, c, v is expected";
-	if (type < 0 || !bc_is_word_end(at[1]))
+	if (type < 0 || !bc_is_token_end(at[1]))
 		return NULL;
 	line->type = (unsigned)type;
 	at = bc_skip_spaces(at + 1);
 	bool has_address = scan_hex(&at, &line->addr);
 	p->bad = at;
 	p->expected = has_address ? bad_address_end : bad_address;
-	if (!has_address || !bc_is_word_end(*at))
+	if (!has_address || !bc_is_token_end(*at))
 		return NULL;
 	const char *digits = at = bc_skip_spaces(at);
 	bool has_size = scan_hex(&at, &line->size);
@@ -210,7 +210,7 @@ static int print_din(void *state, struct bc_print *p)
 		char *out = p->out + p->used;
 		*out++ = din_label(p->entries->type);
 		*out++ = ' ';
-		out = bc_put_hex(out, p->entries->addr);
+		out = bc_write_hex(out, p->entries->addr);
 		*out++ = '\n';
 		p->used = (size_t)(out - p->out);
 	}
@@ -244,9 +244,9 @@ static int print_xdin(void *state, struct bc_print *p)
 		char *out = p->out + p->used;
 		*out++ = xdin_letter(p->entries->type);
 		*out++ = ' ';
-		out = bc_put_hex(out, p->entries->addr);
+		out = bc_write_hex(out, p->entries->addr);
 		*out++ = ' ';
-		out = bc_put_hex(out, p->entries->size);
+		out = bc_write_hex(out, p->entries->size);
 		*out++ = '\n';
 		p->used = (size_t)(out - p->out);
 	}

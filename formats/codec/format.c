@@ -1,21 +1,21 @@
 #include "formats/codec/format.h"
 
+#include "formats/base/options.h"
 #include "formats/codec/bus_parser.h"
 #include "formats/codec/bus_printer.h"
 #include "formats/codec/byu_printer.h"
 #include "formats/codec/cis501.h"
 #include "formats/codec/csv.h"
 #include "formats/codec/dinero.h"
-#include "formats/trace/entry.h"
 #include "formats/codec/lackey.h"
 #include "formats/codec/laplace.h"
 #include "formats/codec/laplace_events.h"
 #include "formats/codec/ndjson.h"
-#include "formats/base/options.h"
 #include "formats/codec/rowbinary.h"
 #include "formats/codec/tarmac.h"
 #include "formats/codec/tarmac_print.h"
 #include "formats/codec/vcd.h"
+#include "formats/trace/entry.h"
 
 #define BUS_HOLDS                                                                        \
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_INVALID | BC_HAS_SIZE | \
@@ -202,9 +202,9 @@ static bool is_byu(enum bc_format format)
 
 enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost)
 {
-	const uint32_t told = BC_KINDS & ~(uint32_t)(BC_CAN_EVENT | BC_CAN_LINE);
+	const uint32_t reported = BC_KINDS & ~(uint32_t)(BC_CAN_EVENT | BC_CAN_LINE);
 	const struct bc_format_info *target = &formats[to];
-	uint32_t common = holds & target->holds & told;
+	uint32_t common = holds & target->holds & reported;
 
 	*lost = holds & ~target->holds;
 	/* Invalid cycles are the samples'; they are records only where they are wanted. */
@@ -252,7 +252,7 @@ uint32_t bc_format_may_lose(enum bc_format from, enum bc_format to)
 	return (source & BC_HAS_SAMPLE) != 0 ? lose & ~bus : lose;
 }
 
-const char *bc_format_why_refused(enum bc_format from, enum bc_format to)
+const char *bc_format_refusal(enum bc_format from, enum bc_format to)
 {
 	uint32_t source = formats[from].holds;
 

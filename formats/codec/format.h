@@ -20,8 +20,8 @@ struct bc_format_info {
 	bool can_write;
 	const struct bc_parser *parser;   /* NULL: not read line by line or record by record */
 	const struct bc_printer *printer; /* NULL: not written entry by entry */
-	uint32_t holds;                   /* traits (formats/trace/entry.h) that it has a place for */
-	uint32_t may_lose;                /* traits of which it can't hold all that there may be */
+	uint32_t holds;        /* traits (formats/trace/entry.h) that it has a place for */
+	uint32_t may_lose;     /* traits of which it can't hold all that there may be */
 	uint32_t needs;        /* BC_HAS_SIZE: references of no size have no place in it */
 	uint8_t addr_bits;     /* 32 or 64 */
 	unsigned read_options; /* BC_OPTION_* (formats/base/options.h) */
@@ -50,6 +50,6 @@ enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint3
 uint32_t bc_format_may_lose(enum bc_format from, enum bc_format to);
 
 /* A clause that says why a conversion is refused. */
-const char *bc_format_why_refused(enum bc_format from, enum bc_format to);
+const char *bc_format_refusal(enum bc_format from, enum bc_format to);
 
 #endif

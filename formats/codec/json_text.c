@@ -22,10 +22,10 @@ static char escape(uint8_t byte)
 static char *put_escaped(char *out, uint8_t byte)
 {
 	out = BC_PUT(out, "\\u00");
-	return bc_put_hex8(out, byte);
+	return bc_write_hex8(out, byte);
 }
 
-char *bc_json_put_text(char *out, struct bc_text text)
+char *bc_json_write_text(char *out, struct bc_text text)
 {
 	const uint8_t *at = (const uint8_t *)text.at;
 	uint32_t left = text.bytes;

@@ -9,6 +9,6 @@
 /* Writes the text with quotes around it, up to six bytes for each of its own and two. UTF-8 stands
  * as it is; a byte that belongs to no sequence of it as \u0080 to \u00ff, the character of its
  * number; controls are escaped. Returns the place behind. */
-char *bc_json_put_text(char *out, struct bc_text text);
+char *bc_json_write_text(char *out, struct bc_text text);
 
 #endif

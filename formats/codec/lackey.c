@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "formats/codec/block_parse.h"
 #include "formats/base/fast_format.h"
+#include "formats/codec/block_parse.h"
 
 static inline int type_of(char letter)
 {
@@ -58,7 +58,7 @@ static const char *scan_any(struct bc_parse *p, struct line *line)
 
 	p->bad = at;
 	p->expected = "one of I, L, S, M is expected, or ==";
-	if (type < 0 || !bc_is_word_end(at[1]))
+	if (type < 0 || !bc_is_token_end(at[1]))
 		return NULL;
 	line->type = (unsigned)type;
 	at = bc_skip_spaces(at + 1);
@@ -69,7 +69,7 @@ static const char *scan_any(struct bc_parse *p, struct line *line)
 	if (!has_address || *at != ',')
 		return NULL;
 	const char *digits = ++at;
-	bool has_size = bc_scan_decimal(&at, &line->size);
+	bool has_size = bc_parse_decimal(&at, &line->size);
 	p->bad = has_size ? digits : at;
 	p->expected = "a decimal size of at most 32 bits is expected";
 	if (!has_size || line->size > UINT32_MAX)
@@ -132,10 +132,10 @@ static int print_lackey(void *state, struct bc_print *p)
 		uint64_t addr = p->entries->addr;
 		memcpy(out, head_of(p->entries->type), 3);
 		out += 3;
-		out = addr <= UINT32_MAX ? bc_put_hex32(out, (uint32_t)addr)
-					 : bc_put_hex(out, addr);
+		out = addr <= UINT32_MAX ? bc_write_hex32(out, (uint32_t)addr)
+					 : bc_write_hex(out, addr);
 		*out++ = ',';
-		out = bc_put_decimal(out, p->entries->size);
+		out = bc_write_decimal(out, p->entries->size);
 		*out++ = '\n';
 		p->used = (size_t)(out - p->out);
 	}

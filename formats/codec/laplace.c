@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "formats/codec/block_parse.h"
 #include "formats/base/fast_format.h"
+#include "formats/codec/block_parse.h"
 
 static const char bad_type[] = "a type is expected: one printable character";
 
@@ -91,7 +91,7 @@ static inline bool take_hex(const char **at, uint64_t *value, uint64_t most)
 	const char *p = bc_skip_spaces(*at);
 
 	*at = p;
-	if (!bc_scan_hex_block(at, value) || !bc_is_word_end(**at))
+	if (!bc_scan_hex_block(at, value) || !bc_is_token_end(**at))
 		return false;
 	if (*value <= most)
 		return true;
@@ -171,7 +171,7 @@ static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
 				continue;
 			}
 		}
-		if (!begin_reference(entry, *at, p->number) || !bc_is_word_end(at[1]))
+		if (!begin_reference(entry, *at, p->number) || !bc_is_token_end(at[1]))
 			return bc_parse_bad(p, at, bad_type);
 		if (next == NULL)
 			next = scan_any(p, at + 1, &line);
@@ -221,7 +221,7 @@ static inline bool take_tick(struct laplace_printer *l, struct bc_print *p)
 	}
 	if (++l->tick != 0)
 		return true;
-	snprintf(p->why, sizeof(p->why),
+	snprintf(p->err, sizeof(p->err),
 		"it has no time, and the tick behind the one before it doesn't fit 64 bits");
 	return false;
 }
@@ -231,11 +231,11 @@ static int refuse_record(struct bc_print *p)
 	const struct bc_entry *entry = p->entries;
 
 	if (entry->addr > UINT32_MAX)
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"its address 0x%" PRIx64 " doesn't fit the 32 bits of a Laplace record",
 			entry->addr);
 	else
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"its size of %" PRIu32 " bytes doesn't fit the 8 bits of a Laplace record",
 			entry->size);
 	return -ERANGE;
@@ -256,10 +256,10 @@ static int print_laplace(void *state, struct bc_print *p)
 			return -ERANGE;
 		uint32_t addr = (uint32_t)entry->addr;
 		out[AT_TYPE] = (uint8_t)letter_of(entry);
-		bc_put_le64(out + AT_TIME, is_big ? __builtin_bswap64(l->tick) : l->tick);
+		bc_write_le64(out + AT_TIME, is_big ? __builtin_bswap64(l->tick) : l->tick);
 		out[AT_LENGTH] = (uint8_t)entry->size;
-		bc_put_le32(out + AT_SPACE, is_big ? __builtin_bswap32(space) : space);
-		bc_put_le32(out + AT_ADDRESS, is_big ? __builtin_bswap32(addr) : addr);
+		bc_write_le32(out + AT_SPACE, is_big ? __builtin_bswap32(space) : space);
+		bc_write_le32(out + AT_ADDRESS, is_big ? __builtin_bswap32(addr) : addr);
 		p->used += BC_LAPLACE_BYTES;
 	}
 	return 0;
@@ -280,13 +280,13 @@ static int print_text(void *state, struct bc_print *p)
 			return -ERANGE;
 		*out++ = letter_of(entry);
 		*out++ = ' ';
-		out = bc_put_hex(out, l->tick);
+		out = bc_write_hex(out, l->tick);
 		*out++ = ' ';
-		out = bc_put_hex(out, entry->size);
+		out = bc_write_hex(out, entry->size);
 		*out++ = ' ';
-		out = bc_put_hex(out, (entry->has & BC_HAS_SPACE) != 0 ? entry->space : 0);
+		out = bc_write_hex(out, (entry->has & BC_HAS_SPACE) != 0 ? entry->space : 0);
 		*out++ = ' ';
-		out = bc_put_hex(out, entry->addr);
+		out = bc_write_hex(out, entry->addr);
 		*out++ = '\n';
 		p->used = (size_t)(out - p->out);
 	}

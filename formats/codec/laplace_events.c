@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "formats/codec/block_parse.h"
 #include "formats/base/fast_format.h"
+#include "formats/codec/block_parse.h"
 
 /* Whether the digits [at, end) are the ones that the number would be printed with. */
 static bool is_plain(const char *at, const char *end, uint64_t value)
 {
 	char digits[40];
 
-	return bc_put_hex(digits, value) - digits == end - at &&
+	return bc_write_hex(digits, value) - digits == end - at &&
 	       memcmp(digits, at, (size_t)(end - at)) == 0;
 }
 
@@ -30,10 +30,10 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 		}
 		if (*tag <= ' ' || *tag > '~')
 			return bc_parse_bad(p, tag, "a tag is expected: a printable character");
-		const char *tag_end = bc_word_end(tag);
+		const char *tag_end = bc_token_end(tag);
 		const char *time = bc_skip_spaces(tag_end);
 		const char *at = time;
-		if (!bc_scan_hex_block(&at, &tick) || !bc_is_word_end(*at))
+		if (!bc_scan_hex_block(&at, &tick) || !bc_is_token_end(*at))
 			return bc_parse_bad(p, at,
 				"a timestamp is expected: a hexadecimal number of at most 64 bits");
 		const char *newline = bc_line_end(at);
@@ -77,7 +77,7 @@ static int print_events(void *state, struct bc_print *p)
 		char *out = p->out + p->used;
 		uint64_t bytes = (uint64_t)entry->kernel.tag.bytes + entry->kernel.rest.bytes;
 		if (entry->line.bytes > BC_LINE_MAX || bytes > BC_LINE_MAX) {
-			snprintf(p->why, sizeof(p->why), "it doesn't fit a line of %u bytes",
+			snprintf(p->err, sizeof(p->err), "it doesn't fit a line of %u bytes",
 				BC_LINE_MAX);
 			return -ERANGE;
 		}
@@ -86,7 +86,7 @@ static int print_events(void *state, struct bc_print *p)
 		} else {
 			out = put_text(out, entry->kernel.tag);
 			*out++ = ' ';
-			out = bc_put_hex(out, entry->tick);
+			out = bc_write_hex(out, entry->tick);
 			if (entry->kernel.rest.bytes != 0) {
 				*out++ = ' ';
 				out = put_text(out, entry->kernel.rest);

@@ -3,9 +3,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "formats/base/fast_format.h"
 #include "formats/codec/columns.h"
 #include "formats/codec/json_text.h"
-#include "formats/base/fast_format.h"
 
 /* What references have but those of Tarmac, which are printed by code of their own. */
 #define OF_ALL  (BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
@@ -53,10 +53,10 @@ static char *put_cell(char *out, struct bc_cell cell)
 	bool is_quoted = cell.kind == BC_CELL_HEX || cell.kind == BC_CELL_WORD;
 
 	if (cell.kind == BC_CELL_TEXT)
-		return bc_json_put_text(out, bc_cell_text(cell));
+		return bc_json_write_text(out, bc_cell_text(cell));
 	if (is_quoted)
 		*out++ = '"';
-	out = bc_cell_put(out, cell);
+	out = bc_cell_write(out, cell);
 	if (is_quoted)
 		*out++ = '"';
 	return out;
@@ -82,17 +82,17 @@ static char *put_some(char *out, const struct bc_entry *entry)
 	uint32_t known = entry->has;
 
 	if ((known & BC_HAS_LETTER) != 0 && entry->letter != '\0')
-		out = bc_json_put_text(BC_PUT(out, ",\"letter\":"),
+		out = bc_json_write_text(BC_PUT(out, ",\"letter\":"),
 			(struct bc_text){.at = &entry->letter, .bytes = 1});
 	if ((known & BC_HAS_SPACE) != 0) {
-		out = bc_put_hex(BC_PUT(out, ",\"space\":\"0x"), entry->space);
+		out = bc_write_hex(BC_PUT(out, ",\"space\":\"0x"), entry->space);
 		*out++ = '"';
 	}
 	if ((known & BC_HAS_SAMPLE) == 0)
 		return out;
-	out = bc_put_hex(BC_PUT(out, ",\"bus_addr\":\"0x"), bc_be32(entry->sample));
-	out = bc_put_hex8(BC_PUT(out, "\",\"byte_enables\":\"0x"), entry->sample[4]);
-	out = bc_put_hex8(BC_PUT(out, "\",\"control\":\"0x"), entry->sample[5]);
+	out = bc_write_hex(BC_PUT(out, ",\"bus_addr\":\"0x"), bc_be32(entry->sample));
+	out = bc_write_hex8(BC_PUT(out, "\",\"byte_enables\":\"0x"), entry->sample[4]);
+	out = bc_write_hex8(BC_PUT(out, "\",\"control\":\"0x"), entry->sample[5]);
 	*out++ = '"';
 	return out;
 }
@@ -104,24 +104,24 @@ static inline char *put_plain(struct ndjson *ndjson, char *out, const struct bc_
 	const struct bc_small_decimals *small = &ndjson->small;
 
 	out = BC_PUT(out, "{\"kind\":\"reference\",\"number\":");
-	out = bc_put_decimal_row(out, &ndjson->numbers, entry->number);
+	out = bc_write_decimal_row(out, &ndjson->numbers, entry->number);
 	if ((entry->has & BC_HAS_TIME) != 0)
-		out = bc_put_decimal_row(BC_PUT(out, ",\"tick\":"), &ndjson->ticks, entry->tick);
+		out = bc_write_decimal_row(BC_PUT(out, ",\"tick\":"), &ndjson->ticks, entry->tick);
 	if (ndjson->has_epoch)
-		out = bc_put_small_decimal(BC_PUT(out, ",\"epoch\":"), small, entry->epoch);
+		out = bc_write_small_decimal(BC_PUT(out, ",\"epoch\":"), small, entry->epoch);
 	out = BC_PUT(out, ",\"type\":\"");
 	memcpy(out, type, sizeof(*type));
 	out += type->bytes;
-	out = bc_put_hex(BC_PUT(out, "\",\"addr\":\"0x"), entry->addr);
+	out = bc_write_hex(BC_PUT(out, "\",\"addr\":\"0x"), entry->addr);
 	*out++ = '"';
 	if ((entry->has & BC_HAS_SIZE) != 0)
-		out = bc_put_small_decimal(BC_PUT(out, ",\"size\":"), small, entry->size);
+		out = bc_write_small_decimal(BC_PUT(out, ",\"size\":"), small, entry->size);
 	if ((entry->has & BC_HAS_ATTR) != 0)
-		out = bc_put_small_decimal(BC_PUT(out, ",\"attr\":"), small, entry->attr);
+		out = bc_write_small_decimal(BC_PUT(out, ",\"attr\":"), small, entry->attr);
 	if ((entry->has & BC_HAS_PROC) != 0)
-		out = bc_put_small_decimal(BC_PUT(out, ",\"proc\":"), small, entry->proc);
+		out = bc_write_small_decimal(BC_PUT(out, ",\"proc\":"), small, entry->proc);
 	if (entry->has_delta && entry->delta != BC_TIME_NONE)
-		out = bc_put_small_decimal(BC_PUT(out, ",\"delta\":"), small, entry->delta);
+		out = bc_write_small_decimal(BC_PUT(out, ",\"delta\":"), small, entry->delta);
 	if ((entry->has & OF_SOME) != 0)
 		out = put_some(out, entry);
 	return BC_PUT(out, "}\n");

@@ -1,8 +1,8 @@
 #include "formats/codec/rowbinary.h"
 
 #include "formats/base/bytes.h"
-#include "formats/codec/byu_row.h"
 #include "formats/bus/dialect.h"
+#include "formats/codec/byu_row.h"
 
 struct rowbinary {
 	struct bc_byu_clock clock;
@@ -28,9 +28,9 @@ static int print_rows(void *state, struct bc_print *p)
 		if (rc != 0)
 			return rc;
 		uint8_t *out = (uint8_t *)p->out + p->used;
-		bc_put_le32(out, r->session);
-		bc_put_le64(out + 4, r->seq++);
-		bc_put_le64(out + 12, row.tick);
+		bc_write_le32(out, r->session);
+		bc_write_le64(out + 4, r->seq++);
+		bc_write_le64(out + 12, row.tick);
 		bc_dialect_write(out + 20, BC_FORMAT_BYU, row.addr, row.meta, row.time);
 		p->used += BC_ROWBINARY_BYTES;
 	}

@@ -4,8 +4,8 @@
  *   0       4      session  UInt32, what the option session=N says (0)
  *   4       8      seq      UInt64, number of the row, from 0
  *   12      8      t        UInt64, absolute tick
- *   20      12     the BYU record (formats/bus/record.h): addr UInt32; reqtype, size, attr, proc UInt8;
- *                  time UInt32
+ *   20      12     the BYU record (formats/bus/record.h): addr UInt32; reqtype, size, attr, proc
+ * UInt8; time UInt32
  *
  * docs/clickhouse.md has the table. `t` starts over with an epoch, as the ticks do; without a clock
  * it is one tick an entry from 1 on (formats/codec/byu_row.h). What BYU has no bits for is refused.

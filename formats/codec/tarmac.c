@@ -16,10 +16,10 @@ struct tarmac {
 static unsigned set_bytes(const char *at)
 {
 	if (*at == 'T' && ((at[1] == '1' && at[2] == '6') || (at[1] == '3' && at[2] == '2')))
-		return bc_is_word_end(at[3]) ? 3 : 0;
+		return bc_is_token_end(at[3]) ? 3 : 0;
 	if (*at != 'A' && *at != 'T' && *at != 'O' && *at != 'X')
 		return 0;
-	return bc_is_word_end(at[1]) ? 1 : 0;
+	return bc_is_token_end(at[1]) ? 1 : 0;
 }
 
 /* An instruction whose parts are put together before it is added. */
@@ -72,14 +72,14 @@ static enum bc_tarmac_taken take_rest(
 	at = bc_tarmac_skip(at + set.bytes);
 
 	const char *word = at;
-	while (*at != ':' && ((uint8_t)*at > ' ' || !bc_is_word_end(*at)))
+	while (*at != ':' && ((uint8_t)*at > ' ' || !bc_is_token_end(*at)))
 		at++;
 	const char *colon = bc_tarmac_skip(at);
 	if (*colon == ':') {
 		mode = bc_tarmac_text(word, at);
 		word = bc_tarmac_skip(colon + 1);
 	}
-	if (is_es && memcmp(word, "CCFAIL", 6) == 0 && bc_is_word_end(word[6])) {
+	if (is_es && memcmp(word, "CCFAIL", 6) == 0 && bc_is_token_end(word[6])) {
 		i->effect = i->effect == BC_EFFECT_EXECUTED ? BC_EFFECT_SKIPPED : i->effect;
 		word = bc_tarmac_skip(word + 6);
 	}
@@ -153,11 +153,11 @@ static enum bc_tarmac_taken take_it(struct bc_tarmac_line *line, const char *at)
 		i.has_id = false;
 		at = first;
 	} else {
-		if (at == first || !bc_tarmac_take_physical(&at, &i.phys, &i.has))
+		if (at == first || !bc_tarmac_parse_physical(&at, &i.phys, &i.has))
 			return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 		at = bc_tarmac_skip(at);
 	}
-	if (!take_opcode(&at, &i) || !bc_is_word_end(*at))
+	if (!take_opcode(&at, &i) || !bc_is_token_end(*at))
 		return bc_tarmac_malformed(
 			line, at, "a hexadecimal opcode of at most 64 bits is expected");
 	return take_rest(line, at, &i, false);
@@ -215,7 +215,7 @@ static enum bc_tarmac_taken take_register(struct bc_tarmac_line *line, const cha
 	const char *end = value_end(at);
 	if (*value == '\n')
 		return bc_tarmac_malformed(line, at, "a hexadecimal value is expected");
-	if (end == value || !bc_is_word_end(*end)) {
+	if (end == value || !bc_is_token_end(*end)) {
 		/* "TLBI ALLE3": no register, and no value. */
 		if ((uint8_t)(*value - '0') > 9)
 			return BC_TARMAC_KEPT;
@@ -227,7 +227,7 @@ static enum bc_tarmac_taken take_register(struct bc_tarmac_line *line, const cha
 		for (;;) {
 			const char *group = bc_tarmac_skip(end);
 			const char *group_end = value_end(group);
-			if (group_end - group != 8 || !bc_is_word_end(*group_end))
+			if (group_end - group != 8 || !bc_is_token_end(*group_end))
 				break;
 			end = group_end;
 		}
@@ -243,12 +243,12 @@ static enum bc_tarmac_taken take_register(struct bc_tarmac_line *line, const cha
 static unsigned unit_of(const char *at)
 {
 	if (at[0] == 'c' && at[1] == 'l' && at[2] == 'k')
-		return bc_is_word_end(at[3]) ? BC_UNIT_CLK : BC_UNIT_TICK;
+		return bc_is_token_end(at[3]) ? BC_UNIT_CLK : BC_UNIT_TICK;
 	if (at[0] == 'c' && at[1] == 'y' && at[2] == 'c')
-		return bc_is_word_end(at[3]) ? BC_UNIT_CYC : BC_UNIT_TICK;
+		return bc_is_token_end(at[3]) ? BC_UNIT_CYC : BC_UNIT_TICK;
 	if (at[0] == 't' && at[1] == 'i' && at[2] == 'c')
-		return bc_is_word_end(at[3]) ? BC_UNIT_TIC : BC_UNIT_TICK;
-	if (at[0] == '\n' || at[1] != 's' || !bc_is_word_end(at[2]))
+		return bc_is_token_end(at[3]) ? BC_UNIT_TIC : BC_UNIT_TICK;
+	if (at[0] == '\n' || at[1] != 's' || !bc_is_token_end(at[2]))
 		return BC_UNIT_TICK;
 	switch (at[0]) {
 	case 'n':
@@ -315,26 +315,26 @@ static enum bc_tarmac_taken take_kind(
 {
 	switch (*at) {
 	case 'I':
-		if ((at[1] == 'T' || at[1] == 'S' || at[1] == 'F') && bc_is_word_end(at[2]))
+		if ((at[1] == 'T' || at[1] == 'S' || at[1] == 'F') && bc_is_token_end(at[2]))
 			return take_it(line, at);
 		return BC_TARMAC_KEPT;
 	case 'R':
-		return bc_is_word_end(at[1]) ? take_register(line, at)
-					     : bc_tarmac_take_rw(line, at);
+		return bc_is_token_end(at[1]) ? take_register(line, at)
+					      : bc_tarmac_parse_rw(line, at);
 	case 'W':
-		return bc_tarmac_take_rw(line, at);
+		return bc_tarmac_parse_rw(line, at);
 	case 'M':
-		return bc_tarmac_take_m(line, at);
+		return bc_tarmac_parse_m(line, at);
 	case 'E':
-		return at[1] == 'S' && bc_is_word_end(at[2]) ? take_es(line, at) : BC_TARMAC_KEPT;
+		return at[1] == 'S' && bc_is_token_end(at[2]) ? take_es(line, at) : BC_TARMAC_KEPT;
 	case 'L':
 	case 'S':
-		if (at[1] != (*at == 'L' ? 'D' : 'T') || !bc_is_word_end(at[2]))
+		if (at[1] != (*at == 'L' ? 'D' : 'T') || !bc_is_token_end(at[2]))
 			return BC_TARMAC_KEPT;
-		return bc_tarmac_take_ld_st(line, at, &t->access);
+		return bc_tarmac_parse_ld_st(line, at, &t->access);
 	default:
 		t->access = access;
-		return bc_tarmac_take_continued(line, at, &t->access);
+		return bc_tarmac_parse_continued(line, at, &t->access);
 	}
 }
 

@@ -105,7 +105,7 @@ static enum bc_tarmac_taken take_data(
 			part->data = swapped(part->data, odd);
 		left -= odd;
 	}
-	if (!bc_is_word_end(*at))
+	if (!bc_is_token_end(*at))
 		return bc_tarmac_malformed(line, at, expected);
 	line->end = at;
 	add_parts(line, a, parts, count);
@@ -117,7 +117,7 @@ static bool is_name(const char *at)
 {
 	bool is_hex = true;
 
-	for (; !bc_is_word_end(*at); at++) {
+	for (; !bc_is_token_end(*at); at++) {
 		if (*at < 'A' || *at > 'Z')
 			return false;
 		is_hex &= *at <= 'F';
@@ -139,7 +139,7 @@ static enum bc_tarmac_taken take_access(
 	}
 	if (is_name(at))
 		return BC_TARMAC_KEPT;
-	if (!bc_tarmac_scan_hex(&at, &a->addr) || !bc_tarmac_take_physical(&at, &a->phys, &a->has))
+	if (!bc_tarmac_scan_hex(&at, &a->addr) || !bc_tarmac_parse_physical(&at, &a->phys, &a->has))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	at = bc_tarmac_skip(at);
 	if (*at == '(') /* (ABORTED) */
@@ -149,7 +149,7 @@ static enum bc_tarmac_taken take_access(
 
 /* Of attributes that fill the word up to eight letters the last is the bus: data in the order of
  * memory, or instructions or peripherals, which are not modelled. */
-enum bc_tarmac_taken bc_tarmac_take_m(struct bc_tarmac_line *line, const char *at)
+enum bc_tarmac_taken bc_tarmac_parse_m(struct bc_tarmac_line *line, const char *at)
 {
 	const char *p = at + 1;
 	struct access a = {.type = BC_REQ_MEMREAD};
@@ -165,7 +165,7 @@ enum bc_tarmac_taken bc_tarmac_take_m(struct bc_tarmac_line *line, const char *a
 	a.size = (uint32_t)size;
 	while ((*p >= 'A' && *p <= 'Z') || *p == '_')
 		p++;
-	if (!bc_is_word_end(*p))
+	if (!bc_is_token_end(*p))
 		return BC_TARMAC_KEPT;
 	if (p - at == 8 && (p[-1] == 'I' || p[-1] == 'A'))
 		return BC_TARMAC_KEPT;
@@ -173,12 +173,12 @@ enum bc_tarmac_taken bc_tarmac_take_m(struct bc_tarmac_line *line, const char *a
 	return take_access(line, p, &a);
 }
 
-enum bc_tarmac_taken bc_tarmac_take_rw(struct bc_tarmac_line *line, const char *at)
+enum bc_tarmac_taken bc_tarmac_parse_rw(struct bc_tarmac_line *line, const char *at)
 {
 	struct access a = {.type = *at == 'R' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE};
 	unsigned tens = (uint8_t)(at[1] - '0');
 
-	if (tens > 9 || (uint8_t)(at[2] - '0') > 9 || !bc_is_word_end(at[3]))
+	if (tens > 9 || (uint8_t)(at[2] - '0') > 9 || !bc_is_token_end(at[3]))
 		return BC_TARMAC_KEPT;
 	a.size = tens * 10 + (uint8_t)(at[2] - '0');
 	return a.size != 0 ? take_access(line, at + 3, &a) : BC_TARMAC_KEPT;
@@ -205,7 +205,7 @@ static bool take_region(const char **at, unsigned bytes[REGION_BYTES])
 			return false;
 		*at = p + 2;
 	}
-	return bc_is_word_end(**at);
+	return bc_is_token_end(**at);
 }
 
 /* Address and region of an LD or ST line: its neighbouring bytes are an access, of at most eight,
@@ -216,7 +216,7 @@ static enum bc_tarmac_taken take_diagram(struct bc_tarmac_line *line, const char
 	unsigned bytes[REGION_BYTES];
 
 	at = bc_tarmac_skip(at);
-	if (!bc_tarmac_scan_hex(&at, &a.addr) || !bc_is_word_end(*at))
+	if (!bc_tarmac_scan_hex(&at, &a.addr) || !bc_is_token_end(*at))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	if (!take_region(&at, bytes))
 		return bc_tarmac_malformed(line, at, "16 bytes are expected: digits, .. or ##");
@@ -239,7 +239,7 @@ static enum bc_tarmac_taken take_diagram(struct bc_tarmac_line *line, const char
 	return line->made != 0 ? BC_TARMAC_TAKEN : BC_TARMAC_KEPT;
 }
 
-enum bc_tarmac_taken bc_tarmac_take_ld_st(
+enum bc_tarmac_taken bc_tarmac_parse_ld_st(
 	struct bc_tarmac_line *line, const char *at, uint16_t *access)
 {
 	uint16_t type = *at == 'L' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE;
@@ -254,7 +254,7 @@ enum bc_tarmac_taken bc_tarmac_take_ld_st(
 	return taken;
 }
 
-enum bc_tarmac_taken bc_tarmac_take_continued(
+enum bc_tarmac_taken bc_tarmac_parse_continued(
 	struct bc_tarmac_line *line, const char *at, uint16_t *access)
 {
 	uint16_t type = *access;

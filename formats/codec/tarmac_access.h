@@ -9,18 +9,18 @@
 #include "formats/codec/tarmac_line.h"
 
 /* M, perhaps a letter for the kind of bus cycle, R or W, bytes, attributes. */
-enum bc_tarmac_taken bc_tarmac_take_m(struct bc_tarmac_line *line, const char *at);
+enum bc_tarmac_taken bc_tarmac_parse_m(struct bc_tarmac_line *line, const char *at);
 
 /* R08, W04 and so on. */
-enum bc_tarmac_taken bc_tarmac_take_rw(struct bc_tarmac_line *line, const char *at);
+enum bc_tarmac_taken bc_tarmac_parse_rw(struct bc_tarmac_line *line, const char *at);
 
 #define BC_TARMAC_NO_ACCESS UINT16_MAX
 
 /* LD and ST, and a line that goes on with one: an address where its kind should be. *access* is the
  * type of the access that the line before was, or BC_TARMAC_NO_ACCESS, and becomes this line's. */
-enum bc_tarmac_taken bc_tarmac_take_ld_st(
+enum bc_tarmac_taken bc_tarmac_parse_ld_st(
 	struct bc_tarmac_line *line, const char *at, uint16_t *access);
-enum bc_tarmac_taken bc_tarmac_take_continued(
+enum bc_tarmac_taken bc_tarmac_parse_continued(
 	struct bc_tarmac_line *line, const char *at, uint16_t *access);
 
 #endif

@@ -1,10 +1,10 @@
-/* A line of Tarmac on its way to be entries: what formats/codec/tarmac.c and the readers of single kinds
- * of records share. */
+/* A line of Tarmac on its way to be entries: what formats/codec/tarmac.c and the readers of single
+ * kinds of records share. */
 #ifndef BC_FORMATS_CODEC_TARMAC_LINE_H
 #define BC_FORMATS_CODEC_TARMAC_LINE_H
 
-#include "formats/trace/parser.h"
 #include "formats/base/fast_parse.h"
+#include "formats/trace/parser.h"
 
 /* The longest memory access that is read and written, in bytes. */
 #define BC_TARMAC_ACCESS_MAX 512u
@@ -61,7 +61,7 @@ static inline struct bc_text bc_tarmac_text(const char *begin, const char *end)
 	return (struct bc_text){.at = begin, .bytes = (uint32_t)(end - begin)};
 }
 
-/* As bc_skip_spaces() and bc_word_end(), of which most calls find the end at once, or letters. */
+/* As bc_skip_spaces() and bc_token_end(), of which most calls find the end at once, or letters. */
 static inline const char *bc_tarmac_skip(const char *at)
 {
 	if ((uint8_t)*at > ' ')
@@ -76,12 +76,12 @@ static inline const char *bc_tarmac_word_end(const char *at)
 	for (;; at++) {
 		while ((uint8_t)*at > ' ')
 			at++;
-		if (bc_is_word_end(*at))
+		if (bc_is_token_end(*at))
 			return at;
 	}
 }
 
-/* As bc_scan_decimal(): 19 digits can't be too large. */
+/* As bc_parse_decimal(): 19 digits can't be too large. */
 static inline bool bc_tarmac_scan_decimal(const char **at, uint64_t *value)
 {
 	const char *p = *at;
@@ -90,7 +90,7 @@ static inline bool bc_tarmac_scan_decimal(const char **at, uint64_t *value)
 	for (unsigned digit; (digit = (uint8_t)(*p - '0')) <= 9; p++)
 		sum = sum * 10 + digit;
 	if (p == *at || p - *at > 19)
-		return bc_scan_decimal(at, value);
+		return bc_parse_decimal(at, value);
 	*at = p;
 	*value = sum;
 	return true;
@@ -127,7 +127,7 @@ static inline bool bc_tarmac_hex8(const char *at, uint32_t *value)
 	return true;
 }
 
-/* As bc_scan_hex(), faster for numbers of eight or sixteen digits. */
+/* As bc_parse_hex(), faster for numbers of eight or sixteen digits. */
 static inline bool bc_tarmac_scan_hex(const char **at, uint64_t *value)
 {
 	const char *p = *at;
@@ -135,7 +135,7 @@ static inline bool bc_tarmac_scan_hex(const char **at, uint64_t *value)
 	uint32_t low;
 
 	if (!bc_tarmac_hex8(p, &high))
-		return bc_scan_hex(at, value);
+		return bc_parse_hex(at, value);
 	p += 8;
 	if (bc_hex_value[(uint8_t)*p] > 15) {
 		*at = p;
@@ -143,7 +143,7 @@ static inline bool bc_tarmac_scan_hex(const char **at, uint64_t *value)
 		return true;
 	}
 	if (!bc_tarmac_hex8(p, &low) || bc_hex_value[(uint8_t)p[8]] <= 15)
-		return bc_scan_hex(at, value);
+		return bc_parse_hex(at, value);
 	*at = p + 8;
 	*value = (uint64_t)high << 32 | low;
 	return true;
@@ -151,7 +151,7 @@ static inline bool bc_tarmac_scan_hex(const char **at, uint64_t *value)
 
 /* Behind an address there may be a physical one, its state, and the address of a second half: takes
  * them. Returns false where the address doesn't end as one. */
-static inline bool bc_tarmac_take_physical(const char **at, uint64_t *phys, uint32_t *has)
+static inline bool bc_tarmac_parse_physical(const char **at, uint64_t *phys, uint32_t *has)
 {
 	if (**at == ':') {
 		++*at;
@@ -161,7 +161,7 @@ static inline bool bc_tarmac_take_physical(const char **at, uint64_t *phys, uint
 	}
 	if (**at == '_' || **at == ',')
 		*at = bc_tarmac_word_end(*at);
-	return bc_is_word_end(**at);
+	return bc_is_token_end(**at);
 }
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/codec/tarmac_line.h"
 #include "formats/base/fast_format.h"
+#include "formats/codec/tarmac_line.h"
 
 struct tarmac_printer {
 	uint64_t ticks;  /* of the entries without a time */
@@ -36,7 +36,7 @@ static char *put_digits(char *out, uint64_t value, unsigned digits)
 
 	if (digits < needed)
 		digits = needed;
-	bc_put_hex64(out, value << (16 - digits) * 4);
+	bc_write_hex64(out, value << (16 - digits) * 4);
 	return out + digits;
 }
 
@@ -51,13 +51,13 @@ static char *put_address(char *out, const struct bc_entry *entry)
 
 static char *put_time(char *out, const struct bc_entry *entry, uint64_t tick)
 {
-	out = bc_put_decimal(out, tick);
+	out = bc_write_decimal(out, tick);
 	*out++ = ' ';
 	out = put_word(out, bc_unit_name(entry->unit != BC_UNIT_TICK ? entry->unit : BC_UNIT_CLK));
 	*out++ = ' ';
 	if ((entry->has & BC_HAS_PROC) != 0) {
 		out = put_word(out, "cpu");
-		out = bc_put_decimal(out, entry->proc);
+		out = bc_write_decimal(out, entry->proc);
 		*out++ = ' ';
 	}
 	return out;
@@ -79,7 +79,7 @@ static char *put_instruction(char *out, const struct bc_entry *entry)
 	const struct bc_instruction *i = &entry->instruction;
 
 	out = put_word(out, i->effect == BC_EFFECT_SKIPPED ? "IS (" : "IT (");
-	out = i->has_id ? bc_put_decimal(out, i->id) : put_address(out, entry);
+	out = i->has_id ? bc_write_decimal(out, i->id) : put_address(out, entry);
 	*out++ = ')';
 	*out++ = ' ';
 	if (i->has_id) {
@@ -105,7 +105,7 @@ static char *put_reference(char *out, const struct bc_entry *entry)
 
 	*out++ = 'M';
 	*out++ = bc_ref_type_plain(entry->type) == BC_REQ_MEMWRITE ? 'W' : 'R';
-	out = bc_put_decimal(out, entry->size);
+	out = bc_write_decimal(out, entry->size);
 	*out++ = ' ';
 	out = put_address(out, entry);
 	*out++ = ' ';
@@ -114,9 +114,9 @@ static char *put_reference(char *out, const struct bc_entry *entry)
 		return out + (size_t)entry->size * 2;
 	}
 	if ((entry->has & BC_HAS_PHYS) != 0 && entry->size == 8) {
-		out = bc_put_hex32(out, (uint32_t)(entry->data >> 32));
+		out = bc_write_hex32(out, (uint32_t)(entry->data >> 32));
 		*out++ = '_';
-		return bc_put_hex32(out, (uint32_t)entry->data);
+		return bc_write_hex32(out, (uint32_t)entry->data);
 	}
 	/* The size tells how many bytes of the data are meant. */
 	unsigned unused = (8 - entry->size) * 8;
@@ -151,10 +151,10 @@ char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t t
 static int too_large(struct bc_print *p, const struct bc_entry *entry)
 {
 	if (entry->size == 0)
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"its size is unknown, and Tarmac has no memory access without one");
 	else
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"its %" PRIu32 " bytes are more than the %u that a memory access of Tarmac "
 			"has here",
 			entry->size, BC_TARMAC_ACCESS_MAX);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/codec/columns.h"
 #include "formats/base/fast_format.h"
+#include "formats/codec/columns.h"
 
 #define PS_PER_S  UINT64_C(1000000000000)
 #define PS_PER_NS 1000
@@ -123,7 +123,7 @@ static char *put_bits(char *out, uint64_t number, char id)
 	for (number <<= zeros; out < end; number <<= 8, out += 8) {
 		uint64_t bits = (number >> 56) * ones & UINT64_C(0x0102040810204080);
 		bits = ((bits + 0x7F * ones) >> 7 & ones) + '0' * ones;
-		bc_put_le64((uint8_t *)out, bits);
+		bc_write_le64((uint8_t *)out, bits);
 	}
 	end[0] = ' ';
 	end[1] = id;
@@ -163,7 +163,7 @@ static char *put_time(struct vcd *vcd, char *out, uint64_t time)
 {
 	vcd->time = time;
 	*out++ = '#';
-	out = bc_put_decimal_row(out, &vcd->times, time);
+	out = bc_write_decimal_row(out, &vcd->times, time);
 	*out++ = '\n';
 	return out;
 }
@@ -177,7 +177,7 @@ static char *turn_to(struct vcd *vcd, struct bc_print *p, char *out, const struc
 	__int128 time = raw + ahead;
 
 	if (time > TIME_MAX) {
-		snprintf(p->why, sizeof(p->why),
+		snprintf(p->err, sizeof(p->err),
 			"its time %" PRIu64 " doesn't fit the 63 bits, in %s, of a dump's readers",
 			entry->tick, vcd->is_in_ps ? "ps" : "ns");
 		return NULL;

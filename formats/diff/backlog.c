@@ -136,7 +136,7 @@ bool bc_backlog_add(struct bc_backlog *b, const struct bc_entry *entry, uint64_t
 	return true;
 }
 
-void bc_backlog_take(struct bc_backlog *b, size_t n)
+void bc_backlog_pop(struct bc_backlog *b, size_t n)
 {
 	assert(n <= bc_backlog_count(b));
 	b->begin += n;

@@ -41,6 +41,6 @@ static inline size_t bc_backlog_count(const struct bc_backlog *backlog)
 bool bc_backlog_add(struct bc_backlog *backlog, const struct bc_entry *entry, uint64_t fields);
 
 /* Takes the first n away. Pointers to the others stay valid until the next call of add. */
-void bc_backlog_take(struct bc_backlog *backlog, size_t n);
+void bc_backlog_pop(struct bc_backlog *backlog, size_t n);
 
 #endif

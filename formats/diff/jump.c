@@ -236,8 +236,8 @@ bool bc_jump_find(struct bc_jump_finder *finder, const struct bc_align_row *a, u
 	struct search s = {.a = a, .b = b, .time = time, .best = best};
 	bool is_small = best->run != 0 && best->edits < SMALL_EDITS;
 
-	bc_recur_take(&finder->a, a->hashes, a->count, a_position);
-	bc_recur_take(&finder->b, b->hashes, b->count, b_position);
+	bc_recur_pop(&finder->a, a->hashes, a->count, a_position);
+	bc_recur_pop(&finder->b, b->hashes, b->count, b_position);
 	find_replaced(&s, is_small ? 4 * best->edits + SMALL_EDITS : SIZE_MAX);
 	size_t need = value(best) + value(best) / 4;
 	if (may_recur(&finder->a, b, a, a_position, need))

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "formats/bus/record.h"
 #include "formats/diff/align.h"
 #include "formats/diff/compare.h"
 #include "formats/diff/match_row.h"
 #include "formats/diff/match_stretch.h"
 #include "formats/diff/match_time.h"
 #include "formats/diff/match_way.h"
-#include "formats/bus/record.h"
 #include "formats/diff/tick_order.h"
 
 /* So many pairs say how far apart clocks are. */
@@ -127,12 +127,12 @@ static bool fits_skew(const struct bc_match *m, uint64_t skew)
 	return true;
 }
 
-static void shift(struct bc_match *m, uint64_t skew, bool is_told)
+static void shift(struct bc_match *m, uint64_t skew, bool is_reported)
 {
 	int64_t ticks = (int64_t)(skew - m->skew);
 
 	m->skew = skew;
-	if (is_told && ticks != 0 && m->sink.shifted != NULL)
+	if (is_reported && ticks != 0 && m->sink.shifted != NULL)
 		m->sink.shifted(m->sink.context, ticks);
 }
 

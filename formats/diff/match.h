@@ -1,10 +1,10 @@
 /* Goes through two rows of entries side by side and tells what of them is the same and what isn't,
  * in memory bounded by how far it may look ahead.
  *
- * Entries match when the chosen fields are equal (formats/diff/compare.h) and their times lie at most a
- * window of ticks apart. Within that window they may stand in any order. Where the rows part, a way
- * on is looked for among the entries that follow (formats/diff/align.h), so that what was inserted or
- * left out is one difference and all behind it matches again.
+ * Entries match when the chosen fields are equal (formats/diff/compare.h) and their times lie at
+ * most a window of ticks apart. Within that window they may stand in any order. Where the rows
+ * part, a way on is looked for among the entries that follow (formats/diff/align.h), so that what
+ * was inserted or left out is one difference and all behind it matches again.
  *
  * Clocks: a tick of B is compared with the tick of A plus the skew between them, 0 at first. It is
  * set anew where a clock starts over, behind a difference if the times that follow all lie as far
@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/trace/entry.h"
 #include "formats/diff/match_options.h"
+#include "formats/trace/entry.h"
 
 struct bc_match;
 

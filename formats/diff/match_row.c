@@ -65,7 +65,7 @@ void bc_match_row_pass(struct bc_match_row *row, const struct bc_entry *span, si
 	row->has_epoch = true;
 	row->position += n;
 	if (bc_backlog_count(&row->held) != 0) {
-		bc_backlog_take(&row->held, n);
+		bc_backlog_pop(&row->held, n);
 	} else {
 		row->run += n;
 		row->left -= n;

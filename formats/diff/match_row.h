@@ -1,5 +1,5 @@
-/* One of the two rows of entries that formats/diff/match.h goes through: what its source gave, and what
- * of it is held to look ahead. Private to formats/diff/match.c. */
+/* One of the two rows of entries that formats/diff/match.h goes through: what its source gave, and
+ * what of it is held to look ahead. Private to formats/diff/match.c. */
 #ifndef BC_FORMATS_DIFF_MATCH_ROW_H
 #define BC_FORMATS_DIFF_MATCH_ROW_H
 

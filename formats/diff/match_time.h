@@ -1,16 +1,16 @@
 /* Whether the times of a pair are the same, as formats/diff/match.h has it: that of B less the skew
- * between the clocks lies at most a window from that of A. Private to formats/diff/match.c; inline, for
- * it is asked of every pair. */
+ * between the clocks lies at most a window from that of A. Private to formats/diff/match.c; inline,
+ * for it is asked of every pair. */
 #ifndef BC_FORMATS_DIFF_MATCH_TIME_H
 #define BC_FORMATS_DIFF_MATCH_TIME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "formats/diff/compare.h"
-#include "formats/trace/entry.h"
-#include "formats/diff/match_options.h"
 #include "formats/bus/record.h"
+#include "formats/diff/compare.h"
+#include "formats/diff/match_options.h"
+#include "formats/trace/entry.h"
 
 static inline bool bc_match_time_is_compared(const struct bc_match_options *options)
 {

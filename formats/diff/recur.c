@@ -43,7 +43,7 @@ static struct bc_recur_slot *find(const struct bc_recur *recur, uint64_t stretch
 	return &recur->slots[at];
 }
 
-void bc_recur_take(struct bc_recur *recur, const uint64_t *items, size_t count, uint64_t position)
+void bc_recur_pop(struct bc_recur *recur, const uint64_t *items, size_t count, uint64_t position)
 {
 	if (count < BC_RECUR_ITEMS)
 		return;

@@ -32,7 +32,7 @@ void bc_recur_free(struct bc_recur *recur);
 
 /* Takes in the items that are known now, of which the first has this position in the row; what was
  * taken in before is kept while there is room. */
-void bc_recur_take(struct bc_recur *recur, const uint64_t *items, size_t count, uint64_t position);
+void bc_recur_pop(struct bc_recur *recur, const uint64_t *items, size_t count, uint64_t position);
 
 /* One more than the last position at which the stretch that begins with these BC_RECUR_ITEMS comes
  * up, or 0. Another stretch may hardly be taken for it, but none is missed. */

@@ -1,4 +1,5 @@
-/* What a reader of traces (formats/reader/reader.h) gives at each call, and the options that it takes. */
+/* What a reader of traces (formats/reader/reader.h) gives at each call, and the options that it
+ * takes. */
 #ifndef BC_FORMATS_READER_BATCH_H
 #define BC_FORMATS_READER_BATCH_H
 
@@ -6,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/options.h"
 #include "formats/bus/chunk.h"
 #include "formats/segment/sequence_check.h"
 #include "formats/trace/entry.h"
-#include "formats/base/options.h"
 
 /* Something that could not be read, or is missing. */
 struct bc_fault {
@@ -53,7 +54,7 @@ struct bc_reader_options {
 	int index_fd; /* -1: none */
 	/* Of segments: carried from file to file, so that what is missing or there twice between
 	 * them is told; NULL: each file stands alone. */
-	struct bc_continuity *continuity;
+	struct bc_sequence_check *continuity;
 };
 
 #endif

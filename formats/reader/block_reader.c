@@ -7,8 +7,8 @@
 
 #include "formats/base/bytes.h"
 #include "formats/bus/dialect.h"
-#include "formats/trace/parser.h"
 #include "formats/reader/reader_kind.h"
+#include "formats/trace/parser.h"
 
 #define BLOCK_BYTES (256u << 10)
 

@@ -24,8 +24,8 @@ struct chunk_state {
 	bool is_inexact; /* and whether that is no more than a lower bound */
 	bool has_epoch;
 	uint32_t epoch;
-	struct bc_continuity own;
-	struct bc_continuity *continuity;
+	struct bc_sequence_check own;
+	struct bc_sequence_check *continuity;
 	struct bc_chunk chunk;
 };
 
@@ -61,7 +61,7 @@ static void close_chunks(struct bc_reader *r)
 		return;
 	bc_segment_reader_close(c->reader);
 	bc_segment_index_free(&c->index);
-	bc_continuity_reset(&c->own);
+	bc_sequence_check_reset(&c->own);
 	free(c);
 }
 
@@ -86,7 +86,7 @@ static bool is_behind_hole(
 {
 	struct bc_chunk_info hole;
 
-	return bc_continuity_hole(c->continuity, info, &hole) && is_wanted(r, &hole);
+	return bc_sequence_check_hole(c->continuity, info, &hole) && is_wanted(r, &hole);
 }
 
 /* Turns the reader to the next run of chunks that are wanted. Returns 1, 0 if there is none, or a
@@ -115,14 +115,14 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 		}
 		/* What isn't read isn't missing. */
 		if (!is_behind)
-			bc_continuity_jump(c->continuity, info.recording_tag, first);
+			bc_sequence_check_jump(c->continuity, info.recording_tag, first);
 		int rc = bc_segment_reader_range(c->reader, begin, end);
 		return rc < 0 ? rc : 1;
 	}
 	/* Nor is what another file goes on behind. */
 	if (c->row != 0) {
 		bc_segment_index_row(&c->index, c->row - 1, &info);
-		bc_continuity_pass(c->continuity, &info);
+		bc_sequence_check_pass(c->continuity, &info);
 	}
 	return 0;
 }
@@ -153,7 +153,7 @@ static int take_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 	uint64_t offset = bc_segment_reader_offset(c->reader);
 	uint64_t missing;
 	char what[128];
-	int place = bc_continuity_take(c->continuity, &c->chunk, &missing);
+	int place = bc_sequence_check_chunk(c->continuity, &c->chunk, &missing);
 
 	if (place < 0)
 		return place;
@@ -207,7 +207,7 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 	switch ((enum bc_segment_found)found) {
 	case BC_FOUND_SEGMENT:
 		r->header = bc_segment_reader_header(c->reader);
-		bc_continuity_expect(c->continuity, r->header);
+		bc_sequence_check_expect(c->continuity, r->header);
 		rc = c->has_begun ? end_segment(r, c, batch) : 0;
 		c->has_begun = true;
 		c->is_open = is_whole;

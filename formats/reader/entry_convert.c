@@ -1,20 +1,22 @@
 #include "formats/reader/entry_convert.h"
 
-void bc_fit_init(
-	struct bc_fit *fit, enum bc_format target, const struct bc_format_options *target_options)
+void bc_entry_converter_init(struct bc_entry_converter *fit, enum bc_format target,
+	const struct bc_format_options *target_options)
 {
-	*fit = (struct bc_fit){.holds = bc_format_info(target)->holds,
+	*fit = (struct bc_entry_converter){.holds = bc_format_info(target)->holds,
 		.needs = bc_format_info(target)->needs,
 		.keep_invalid = target_options->keep_invalid};
 }
 
-void bc_fit_batch(struct bc_fit *fit, const struct bc_entry *entries, size_t count)
+void bc_entry_convert_batch(
+	struct bc_entry_converter *fit, const struct bc_entry *entries, size_t count)
 {
 	fit->at = entries;
 	fit->count = count;
 }
 
-static void note(struct bc_fit *fit, uint64_t *counts, const struct bc_entry *entry, uint32_t lost)
+static void note(struct bc_entry_converter *fit, uint64_t *counts, const struct bc_entry *entry,
+	uint32_t lost)
 {
 	if (fit->lost == NULL) {
 		fit->lost = entry;
@@ -25,7 +27,7 @@ static void note(struct bc_fit *fit, uint64_t *counts, const struct bc_entry *en
 }
 
 /* What of an entry the target can't hold. An invalid cycle is the sample's, unless it is kept. */
-static uint32_t lacking(const struct bc_fit *fit, const struct bc_entry *entry)
+static uint32_t lacking(const struct bc_entry_converter *fit, const struct bc_entry *entry)
 {
 	uint32_t traits = bc_entry_traits(entry);
 	uint32_t holds = fit->holds;
@@ -37,14 +39,15 @@ static uint32_t lacking(const struct bc_fit *fit, const struct bc_entry *entry)
 }
 
 /* A reference of no size, where there must be one; a line of the target's own stands as it is. */
-static bool is_too_bare(const struct bc_fit *fit, const struct bc_entry *entry)
+static bool is_too_bare(const struct bc_entry_converter *fit, const struct bc_entry *entry)
 {
 	return fit->needs != 0 && entry->kind == BC_ENTRY_REFERENCE && entry->size == 0 &&
 	       entry->line.at == NULL;
 }
 
 /* Turns a reference into what the target can hold. Returns how many it became. */
-static size_t reduce(struct bc_fit *fit, struct bc_entry *out, const struct bc_entry *entry)
+static size_t reduce(
+	struct bc_entry_converter *fit, struct bc_entry *out, const struct bc_entry *entry)
 {
 	uint32_t lost = lacking(fit, entry);
 	uint32_t types = lost & BC_TYPES;
@@ -83,7 +86,7 @@ static size_t reduce(struct bc_fit *fit, struct bc_entry *out, const struct bc_e
 }
 
 /* Turns an entry that doesn't stand in the target as it is into those that do. */
-static size_t convert(struct bc_fit *fit, const struct bc_entry *entry)
+static size_t convert(struct bc_entry_converter *fit, const struct bc_entry *entry)
 {
 	struct bc_entry references[BC_REFERENCES_MAX];
 	uint32_t kind = lacking(fit, entry) & BC_KINDS;
@@ -94,8 +97,9 @@ static size_t convert(struct bc_fit *fit, const struct bc_entry *entry)
 	size_t n = (fit->holds & BC_CAN_REFERENCE) != 0 ? bc_entry_references(references, entry)
 							: 0;
 	/* Steps of a macro-op that touch no memory are no reference, and yet not left out. */
-	bool is_told = n != 0 || entry->kind == BC_ENTRY_UOP;
-	note(fit, is_told && (fit->holds & BC_CAN_REFERENCE) != 0 ? fit->reduced : fit->left_out,
+	bool is_reported = n != 0 || entry->kind == BC_ENTRY_UOP;
+	note(fit,
+		is_reported && (fit->holds & BC_CAN_REFERENCE) != 0 ? fit->reduced : fit->left_out,
 		entry, kind);
 	for (size_t i = 0; i < n; i++) {
 		if (lacking(fit, &references[i]) == 0 && !is_too_bare(fit, &references[i]))
@@ -106,7 +110,7 @@ static size_t convert(struct bc_fit *fit, const struct bc_entry *entry)
 	return made;
 }
 
-size_t bc_fit_next(struct bc_fit *fit, const struct bc_entry **run)
+size_t bc_entry_converter_next(struct bc_entry_converter *fit, const struct bc_entry **run)
 {
 	while (fit->count != 0) {
 		size_t n = 0;

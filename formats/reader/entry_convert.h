@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/trace/entry.h"
-#include "formats/codec/format.h"
 #include "formats/base/options.h"
+#include "formats/codec/format.h"
+#include "formats/trace/entry.h"
 
-struct bc_fit {
+struct bc_entry_converter {
 	uint32_t holds; /* of the target */
 	uint32_t needs;
 	bool keep_invalid;
@@ -27,14 +27,15 @@ struct bc_fit {
 	struct bc_entry made[2 * BC_REFERENCES_MAX];
 };
 
-void bc_fit_init(
-	struct bc_fit *fit, enum bc_format target, const struct bc_format_options *target_options);
+void bc_entry_converter_init(struct bc_entry_converter *fit, enum bc_format target,
+	const struct bc_format_options *target_options);
 
 /* Begins with a batch, which must stay until it is used up. */
-void bc_fit_batch(struct bc_fit *fit, const struct bc_entry *entries, size_t count);
+void bc_entry_convert_batch(
+	struct bc_entry_converter *fit, const struct bc_entry *entries, size_t count);
 
 /* The next run of entries that the target can hold: returns its length, 0 when the batch is used
  * up. fit->lost is set when something of this run, or before it, was lost. */
-size_t bc_fit_next(struct bc_fit *fit, const struct bc_entry **run);
+size_t bc_entry_converter_next(struct bc_entry_converter *fit, const struct bc_entry **run);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bus/bcp1_file.h"
 #include "formats/base/bytes.h"
+#include "formats/bus/bcp1_file.h"
 #include "formats/bus/mapping.h"
 #include "formats/reader/reader_kind.h"
 

@@ -12,7 +12,7 @@
 #define PACKED_BYTES (1u << 18)
 
 struct bc_input {
-	struct bc_stream stream;
+	struct bc_input_stream stream;
 	struct bc_unpacker *unpacker; /* NULL: not compressed */
 	uint64_t read_bytes;          /* from the stream so far */
 	size_t start;                 /* of them not yet given: packed[start .. end) */
@@ -27,26 +27,26 @@ static int read_head(struct bc_input *in, enum bc_format wanted, struct bc_probe
 {
 	for (;;) {
 		size_t room = BC_PROBE_BYTES - in->end;
-		ssize_t n = bc_stream_read(in->stream, in->packed + in->end, room);
+		ssize_t n = bc_input_stream_read(in->stream, in->packed + in->end, room);
 		if (n < 0)
 			return (int)n;
 		in->end += (size_t)n;
 		in->read_bytes = in->end;
-		bool is_told = bc_probe(probe, in->packed, in->end, n == 0);
+		bool is_reported = bc_probe(probe, in->packed, in->end, n == 0);
 		if (wanted != BC_FORMAT_UNKNOWN) {
 			/* Only whether it is compressed is wanted, and that takes four bytes; but a
 			 * raw capture is one, whoever names its form. */
-			if (n != 0 && (in->end < 4 ||
-					      (!is_told && bc_may_be_capture(in->packed, in->end))))
+			if (n != 0 && (in->end < 4 || (!is_reported && bc_may_be_capture(in->packed,
+									       in->end))))
 				continue;
 			probe->is_capture &= probe->format == wanted;
 			/* A segment named as one of the plain formats: what LZ4 makes of it. */
 			if (probe->format == BC_FORMAT_SEGMENT && wanted != BC_FORMAT_SEGMENT)
 				probe->packing = BC_PACKING_LZ4;
 			probe->format = wanted;
-			is_told = true;
+			is_reported = true;
 		}
-		if (is_told)
+		if (is_reported)
 			return probe->format != BC_FORMAT_UNKNOWN ? 0 : -EINVAL;
 	}
 }
@@ -72,7 +72,7 @@ static bool needs_unpacking(const struct bc_probe *probe)
 	return probe->packing != BC_PACKING_NONE;
 }
 
-int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_format wanted,
+int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format wanted,
 	struct bc_probe *probe)
 {
 	struct bc_input *in = malloc(sizeof(*in));
@@ -111,7 +111,7 @@ void bc_input_close(struct bc_input *in)
 /* Reads from the stream. */
 static ssize_t read_stream(struct bc_input *in, uint8_t *out, size_t room)
 {
-	ssize_t n = bc_stream_read(in->stream, out, room);
+	ssize_t n = bc_input_stream_read(in->stream, out, room);
 
 	in->read_bytes += n > 0 ? (uint64_t)n : 0;
 	return n;
@@ -171,9 +171,9 @@ static ssize_t read_unpacked(void *context, void *out, size_t room)
 	return bc_input_read(context, out, room);
 }
 
-struct bc_stream bc_input_stream(struct bc_input *in)
+struct bc_input_stream bc_input_stream(struct bc_input *in)
 {
-	return (struct bc_stream){
+	return (struct bc_input_stream){
 		.fd = in->stream.fd, .wake_fd = -1, .read = read_unpacked, .context = in};
 }
 

@@ -14,9 +14,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "formats/base/input_stream.h"
 #include "formats/reader/probe.h"
 #include "formats/segment/segment_reader.h"
-#include "formats/base/input_stream.h"
 
 struct bc_input;
 
@@ -24,7 +24,7 @@ struct bc_input;
  * end tells it still. `wanted`: the format by the user's word, or BC_FORMAT_UNKNOWN to tell it by
  * content. Returns 0 with *probe telling format and compression; -EINVAL when the format can't be
  * told, probe->why says why; or a negative errno of reading. The fd stays the caller's. */
-int bc_input_open(struct bc_input **input, struct bc_stream stream, enum bc_format wanted,
+int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format wanted,
 	struct bc_probe *probe) __attribute__((warn_unused_result));
 void bc_input_close(struct bc_input *input);
 
@@ -35,7 +35,7 @@ ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room)
 	__attribute__((warn_unused_result));
 
 /* A stream of what bc_input_read() gives. The input must outlive it. */
-struct bc_stream bc_input_stream(struct bc_input *input);
+struct bc_input_stream bc_input_stream(struct bc_input *input);
 
 /* The head that was read to tell the format, while nothing has been taken of it; *bytes is set to
  * its length. Valid until the next call. */

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bus/bcp1.h"
 #include "formats/base/bytes.h"
+#include "formats/bus/bcp1.h"
 #include "formats/bus/dialect.h"
+#include "formats/bus/sample.h"
 #include "formats/reader/probe_text.h"
 #include "formats/segment/raw_capture.h"
-#include "formats/bus/sample.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 
@@ -147,7 +147,7 @@ static bool begins_as(uint32_t header_magic, const uint8_t *head, size_t bytes)
 		return false;
 	size_t rest = bytes - BC_EMPTY_FRAME_BYTES;
 	uint8_t magic[4];
-	bc_put_le32(magic, header_magic);
+	bc_write_le32(magic, header_magic);
 	return memcmp(head + BC_EMPTY_FRAME_BYTES, magic, rest < 4 ? rest : 4) == 0;
 }
 
@@ -162,8 +162,8 @@ bool bc_may_be_capture(const uint8_t *head, size_t bytes)
 	return bytes < BC_PROBE_BYTES && begins_as(BC_MAGIC_RAW_HEADER, head, bytes);
 }
 
-/* The plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *why. */
-static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *why, size_t why_room)
+/* The plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *err. */
+static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, size_t why_room)
 {
 	static const enum bc_format plain[] = {
 		BC_FORMAT_BYU, BC_FORMAT_BYU16, BC_FORMAT_BYU24, BC_FORMAT_BYU_BE, BC_FORMAT_RAW6};
@@ -171,21 +171,21 @@ static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *why, 
 	unsigned fitting = 0;
 	size_t used = 0;
 
-	why[0] = '\0';
+	err[0] = '\0';
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
 		if (!fits(head, bytes, plain[i]))
 			continue;
 		only = plain[i];
-		int n = snprintf(why + used, why_room - used, "%s%s", fitting++ ? " or " : "",
+		int n = snprintf(err + used, why_room - used, "%s%s", fitting++ ? " or " : "",
 			bc_format_name(plain[i]));
 		used += (size_t)n;
 	}
 	if (fitting == 1)
 		return only;
 	if (fitting > 1)
-		snprintf(why + used, why_room - used, ": its content fits each");
+		snprintf(err + used, why_room - used, ": its content fits each");
 	else
-		snprintf(why, why_room, "its content fits no format known here");
+		snprintf(err, why_room, "its content fits no format known here");
 	return BC_FORMAT_UNKNOWN;
 }
 
@@ -270,19 +270,19 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 	if (is_torn_bcp1(head, bytes))
 		probe->format = BC_FORMAT_BCP1;
 	else if (bytes == 0 && probe->packing != BC_PACKING_NONE)
-		snprintf(probe->why, sizeof(probe->why),
+		snprintf(probe->err, sizeof(probe->err),
 			"nothing comes out of its %s frames: they are empty, damaged or torn",
 			bc_packing_name(probe->packing));
 	else if (bytes == 0)
-		snprintf(probe->why, sizeof(probe->why), "it is empty");
+		snprintf(probe->err, sizeof(probe->err), "it is empty");
 	else if (foreign_packing(head, bytes) != NULL)
-		snprintf(probe->why, sizeof(probe->why),
+		snprintf(probe->err, sizeof(probe->err),
 			"it is compressed with %s, which is not undone here: unpack it first",
 			foreign_packing(head, bytes));
 	else if (bc_is_text(head, bytes))
-		probe->format = bc_probe_text(head, bytes, is_all, probe->why, sizeof(probe->why));
+		probe->format = bc_probe_text(head, bytes, is_all, probe->err, sizeof(probe->err));
 	else
-		probe->format = probe_plain(head, bytes, probe->why, sizeof(probe->why));
+		probe->format = probe_plain(head, bytes, probe->err, sizeof(probe->err));
 	return true;
 }
 

@@ -4,8 +4,8 @@
  * says what they are; each is held against the bytes, and where not exactly one fits, the user must
  * name the format. Nothing is guessed.
  *
- * A raw capture (formats/segment/raw_capture.h) is of the format whose bytes it keeps, in LZ4 frames; that
- * there are tables beside them is told as well. */
+ * A raw capture (formats/segment/raw_capture.h) is of the format whose bytes it keeps, in LZ4
+ * frames; that there are tables beside them is told as well. */
 #ifndef BC_FORMATS_READER_PROBE_H
 #define BC_FORMATS_READER_PROBE_H
 
@@ -21,10 +21,10 @@
 #define BC_PROBE_BYTES 262144u
 
 struct bc_probe {
-	enum bc_format format;   /* BC_FORMAT_UNKNOWN: see `why` */
+	enum bc_format format;   /* BC_FORMAT_UNKNOWN: see `err` */
 	enum bc_packing packing; /* and what it is compressed in */
 	bool is_capture;         /* in LZ4 frames that are those of a raw capture */
-	char why[200];           /* unknown: a clause that says what is in the way */
+	char err[200];           /* unknown: a clause that says what is in the way */
 };
 
 /* Looks at the first bytes of a file, which may be compressed in LZ4, gzip or zstd. `is_all`: there

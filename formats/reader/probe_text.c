@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/trace/parser.h"
 #include "formats/base/fast_parse.h"
+#include "formats/trace/parser.h"
 
 #define ENTRIES 256u
 
@@ -24,12 +24,12 @@ bool bc_is_text(const uint8_t *head, size_t bytes)
 struct count {
 	uint64_t lines;
 	uint64_t bad;
-	uint64_t told; /* lines of kinds that are modelled */
+	uint64_t reported; /* lines of kinds that are modelled */
 };
 
 /* A kernel event is a letter and a time, whatever follows: only capitals are known, and only they
  * say that it is one. */
-static bool is_told(const struct bc_entry *entry)
+static bool is_reported(const struct bc_entry *entry)
 {
 	if (entry->kind == BC_ENTRY_KERNEL)
 		return entry->letter >= 'A' && entry->letter <= 'Z';
@@ -51,7 +51,7 @@ static struct count try_parser(
 		p.count = 0;
 		enum bc_parse_end end = parser->parse(state, &p);
 		for (size_t i = 0; i < p.count; i++)
-			count.told += is_told(&entries[i]);
+			count.reported += is_reported(&entries[i]);
 		if (end == BC_PARSE_BAD) {
 			count.bad++;
 			p.at = bc_line_end(p.at) + 1;
@@ -68,7 +68,7 @@ static bool all_have_words(const char *text, size_t bytes, unsigned words)
 	for (const char *at = text; at < text + bytes; at++) {
 		unsigned n = 0;
 		for (at = bc_skip_spaces(at); *at != '\n'; at = bc_skip_spaces(at)) {
-			at = bc_word_end(at);
+			at = bc_token_end(at);
 			n++;
 		}
 		if (n != words)
@@ -84,20 +84,20 @@ static bool fits(enum bc_format format, const char *text, size_t bytes, struct b
 	if (format == BC_FORMAT_DIN && !all_have_words(text, bytes, 2))
 		return false;
 	struct count count = try_parser(bc_format_info(format)->parser, text, bytes, entries);
-	if (format == BC_FORMAT_TARMAC && count.told * 2 < count.lines)
+	if (format == BC_FORMAT_TARMAC && count.reported * 2 < count.lines)
 		return false;
-	if (format == BC_FORMAT_LAPLACE_EVENTS && count.told < count.lines)
+	if (format == BC_FORMAT_LAPLACE_EVENTS && count.reported < count.lines)
 		return false;
-	return count.told != 0 && count.bad * 256 <= count.lines * STRANGE_PER_256;
+	return count.reported != 0 && count.bad * 256 <= count.lines * STRANGE_PER_256;
 }
 
 static enum bc_format probe_lines(
-	const char *text, size_t bytes, struct bc_entry *entries, char *why, size_t why_room)
+	const char *text, size_t bytes, struct bc_entry *entries, char *err, size_t why_room)
 {
 	enum bc_format only = BC_FORMAT_UNKNOWN;
 	size_t used = 0;
 
-	why[0] = '\0';
+	err[0] = '\0';
 	for (unsigned f = 1; f < BC_FORMATS; f++) {
 		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
 		/* Kernel events are a last resort. */
@@ -105,7 +105,7 @@ static enum bc_format probe_lines(
 			f == BC_FORMAT_LAPLACE_EVENTS ||
 			!fits((enum bc_format)f, text, bytes, entries))
 			continue;
-		int n = snprintf(why + used, why_room - used, "%s%s", used != 0 ? " or " : "",
+		int n = snprintf(err + used, why_room - used, "%s%s", used != 0 ? " or " : "",
 			bc_format_name((enum bc_format)f));
 		used += n > 0 && (size_t)n < why_room - used ? (size_t)n : 0;
 		only = only == BC_FORMAT_UNKNOWN ? (enum bc_format)f : BC_FORMATS;
@@ -116,20 +116,20 @@ static enum bc_format probe_lines(
 	if (only != BC_FORMAT_UNKNOWN && only != BC_FORMATS)
 		return only;
 	if (only == BC_FORMATS)
-		snprintf(why + used, why_room - used, ": its lines fit each");
+		snprintf(err + used, why_room - used, ": its lines fit each");
 	else
-		snprintf(why, why_room, "its lines fit no format known here");
+		snprintf(err, why_room, "its lines fit no format known here");
 	return BC_FORMAT_UNKNOWN;
 }
 
 enum bc_format bc_probe_text(
-	const uint8_t *head, size_t bytes, bool is_all, char *why, size_t why_room)
+	const uint8_t *head, size_t bytes, bool is_all, char *err, size_t why_room)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
 	char *text = malloc(bytes + 1 + BC_PARSE_PADDING);
 	struct bc_entry *entries = calloc(ENTRIES, sizeof(*entries));
 
-	snprintf(why, why_room, "there is not enough memory to look at it");
+	snprintf(err, why_room, "there is not enough memory to look at it");
 	if (text != NULL && entries != NULL) {
 		memcpy(text, head, bytes);
 		memset(text + bytes, 0, 1 + BC_PARSE_PADDING);
@@ -137,10 +137,10 @@ enum bc_format bc_probe_text(
 			text[bytes++] = '\n';
 		const char *newline = memrchr(text, '\n', bytes);
 		if (newline == NULL)
-			snprintf(why, why_room, "its first line doesn't end");
+			snprintf(err, why_room, "its first line doesn't end");
 		else
 			format = probe_lines(
-				text, (size_t)(newline - text) + 1, entries, why, why_room);
+				text, (size_t)(newline - text) + 1, entries, err, why_room);
 	}
 	free(text);
 	free(entries);

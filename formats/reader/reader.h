@@ -9,8 +9,8 @@
 #ifndef BC_FORMATS_READER_READER_H
 #define BC_FORMATS_READER_READER_H
 
-#include "formats/reader/batch.h"
 #include "formats/base/format_id.h"
+#include "formats/reader/batch.h"
 #include "formats/reader/input.h"
 
 struct bc_reader;

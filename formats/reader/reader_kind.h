@@ -1,11 +1,11 @@
-/* The ways in which readers of traces work: by blocks of lines or records (formats/reader/block_reader.c),
- * by frames (formats/reader/frame_reader.c), by chunks (formats/reader/chunk_reader.c). Private to
- * formats/reader/reader.h. */
+/* The ways in which readers of traces work: by blocks of lines or records
+ * (formats/reader/block_reader.c), by frames (formats/reader/frame_reader.c), by chunks
+ * (formats/reader/chunk_reader.c). Private to formats/reader/reader.h. */
 #ifndef BC_FORMATS_READER_READER_KIND_H
 #define BC_FORMATS_READER_READER_KIND_H
 
-#include "formats/reader/batch.h"
 #include "formats/codec/format.h"
+#include "formats/reader/batch.h"
 #include "formats/reader/input.h"
 
 #define BC_READER_ENTRIES 192

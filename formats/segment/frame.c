@@ -35,10 +35,10 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *records, size_t bytes)
 {
 	uint8_t *p = out;
 
-	bc_put_le32(p, LZ4_MAGIC);
+	bc_write_le32(p, LZ4_MAGIC);
 	p[4] = FLG_VERSION_1 | FLG_INDEPENDENT | FLG_CONTENT_SIZE;
 	p[5] = BD_1_MIB;
-	bc_put_le64(p + 6, bytes);
+	bc_write_le64(p + 6, bytes);
 	p[14] = (uint8_t)(XXH32(p + 4, 10, 0) >> 8);
 	p += 15;
 	if (bytes != 0) {
@@ -49,10 +49,10 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *records, size_t bytes)
 			n = bytes;
 			memcpy(block, records, n);
 		}
-		bc_put_le32(p, (uint32_t)n | stored);
+		bc_write_le32(p, (uint32_t)n | stored);
 		p = block + n;
 	}
-	bc_put_le32(p, 0);
+	bc_write_le32(p, 0);
 	return (size_t)(p + 4 - out);
 }
 

@@ -1,13 +1,12 @@
 /* The user's metadata of a recording: a JSON object of strings, kept in the headers of its segments
- * (formats/segment/segment_header.h), and, once it is recording, as notes at their places among the records
- * (BC_EVENT_NOTE): each is an object of the members that were set there. */
+ * (formats/segment/segment_header.h), and, once it is recording, as notes at their places among the
+ * records (BC_EVENT_NOTE): each is an object of the members that were set there. */
 #ifndef BC_FORMATS_SEGMENT_METADATA_H
 #define BC_FORMATS_SEGMENT_METADATA_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
-
 
 #define BC_METADATA_MAX       4096 /* with the terminating zero */
 #define BC_METADATA_KEY_MAX   64

@@ -85,16 +85,16 @@ static uint8_t *put_entry(uint8_t *p, const struct bc_raw_entry *entry)
 		p[ENTRY_FLAGS] = (uint8_t)((entry->is_restart ? FLAG_RESTART : 0) |
 					   (entry->is_cut ? FLAG_CUT : 0));
 		p[ENTRY_CAUSE] = entry->cause;
-		bc_put_le64(p + ENTRY_DURATION_NS, entry->duration_ns);
-		bc_put_le64(p + ENTRY_LOST_BYTES, entry->lost_bytes);
-		bc_put_le64(p + ENTRY_LOST, entry->lost);
+		bc_write_le64(p + ENTRY_DURATION_NS, entry->duration_ns);
+		bc_write_le64(p + ENTRY_LOST_BYTES, entry->lost_bytes);
+		bc_write_le64(p + ENTRY_LOST, entry->lost);
 		return p + BC_RAW_ENTRY_BYTES;
 	}
 	p[ENTRY_FLAGS] = (uint8_t)((entry->has_times ? FLAG_TIMES : 0) |
 				   (entry->goes_on ? FLAG_GOES_ON : 0));
-	bc_put_le32(p + ENTRY_BYTES, entry->bytes);
-	bc_put_le64(p + ENTRY_SINCE_NS, entry->has_times ? entry->since_ns : 0);
-	bc_put_le64(p + ENTRY_UNTIL_NS, entry->has_times ? entry->until_ns : 0);
+	bc_write_le32(p + ENTRY_BYTES, entry->bytes);
+	bc_write_le64(p + ENTRY_SINCE_NS, entry->has_times ? entry->since_ns : 0);
+	bc_write_le64(p + ENTRY_UNTIL_NS, entry->has_times ? entry->until_ns : 0);
 	return p + BC_RAW_ENTRY_BYTES;
 }
 
@@ -105,21 +105,21 @@ size_t bc_raw_encode(uint8_t *out, struct bc_raw_block *b)
 
 	b->hash = bc_hash(b->data, b->bytes);
 	b->frame_bytes = (uint32_t)bc_frame_write(out + table_bytes, b->data, b->bytes);
-	bc_put_le32(out, BC_MAGIC_RAW_TABLE);
-	bc_put_le32(out + AT_SIZE, (uint32_t)(table_bytes - BC_SKIPPABLE_BYTES));
-	bc_put_le32(out + AT_VERSION, BC_RAW_VERSION);
-	bc_put_le32(out + AT_FORM, b->form == BC_FORMAT_RAW6 ? FORM_RAW6 : FORM_BCP1);
-	bc_put_le32(out + AT_BYTES, b->bytes);
-	bc_put_le32(out + AT_FRAME_BYTES, b->frame_bytes);
-	bc_put_le32(out + AT_ENTRIES, b->entries);
-	bc_put_le32(out + AT_LEAD, b->lead);
-	bc_put_le64(out + AT_OFFSET, b->offset);
-	bc_put_le64(out + AT_HASH, b->hash);
-	bc_put_le64(out + AT_RECORDING_TAG, b->recording_tag);
-	bc_put_le64(out + AT_ZERO, 0);
+	bc_write_le32(out, BC_MAGIC_RAW_TABLE);
+	bc_write_le32(out + AT_SIZE, (uint32_t)(table_bytes - BC_SKIPPABLE_BYTES));
+	bc_write_le32(out + AT_VERSION, BC_RAW_VERSION);
+	bc_write_le32(out + AT_FORM, b->form == BC_FORMAT_RAW6 ? FORM_RAW6 : FORM_BCP1);
+	bc_write_le32(out + AT_BYTES, b->bytes);
+	bc_write_le32(out + AT_FRAME_BYTES, b->frame_bytes);
+	bc_write_le32(out + AT_ENTRIES, b->entries);
+	bc_write_le32(out + AT_LEAD, b->lead);
+	bc_write_le64(out + AT_OFFSET, b->offset);
+	bc_write_le64(out + AT_HASH, b->hash);
+	bc_write_le64(out + AT_RECORDING_TAG, b->recording_tag);
+	bc_write_le64(out + AT_ZERO, 0);
 	for (uint32_t i = 0; i < b->entries; i++)
 		p = put_entry(p, &b->table[i]);
-	bc_put_le64(p, XXH3_64bits(out, (size_t)(p - out)));
+	bc_write_le64(p, XXH3_64bits(out, (size_t)(p - out)));
 	return table_bytes + b->frame_bytes;
 }
 

@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/bus/chunk.h"
 #include "formats/base/format_id.h"
+#include "formats/bus/chunk.h"
 #include "formats/segment/frame.h"
 #include "formats/segment/segment.h"
 

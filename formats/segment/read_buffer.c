@@ -9,11 +9,11 @@
 
 #define MAGIC_FIRST 0x184D2A50u
 
-void bc_window_open(struct bc_window *w, struct bc_stream stream, uint8_t *bytes, size_t room,
-	const uint8_t *head, size_t head_bytes)
+void bc_read_buffer_open(struct bc_read_buffer *w, struct bc_input_stream stream, uint8_t *bytes,
+	size_t room, const uint8_t *head, size_t head_bytes)
 {
 	assert(head_bytes <= room);
-	*w = (struct bc_window){
+	*w = (struct bc_read_buffer){
 		.stream = stream,
 		.read_end = UINT64_MAX,
 		.end = head_bytes,
@@ -24,7 +24,7 @@ void bc_window_open(struct bc_window *w, struct bc_stream stream, uint8_t *bytes
 		memcpy(bytes, head, head_bytes);
 }
 
-int bc_window_range(struct bc_window *w, uint64_t offset, uint64_t end)
+int bc_read_buffer_range(struct bc_read_buffer *w, uint64_t offset, uint64_t end)
 {
 	if (lseek(w->stream.fd, (off_t)offset, SEEK_SET) < 0)
 		return -errno;
@@ -36,45 +36,45 @@ int bc_window_range(struct bc_window *w, uint64_t offset, uint64_t end)
 	return 0;
 }
 
-int bc_window_fill(struct bc_window *w, size_t need)
+int bc_read_buffer_fill(struct bc_read_buffer *w, size_t need)
 {
 	assert(need <= w->room);
 	if (w->start + need > w->room) {
-		memmove(w->bytes, bc_window_here(w), bc_window_held(w));
+		memmove(w->bytes, bc_read_buffer_here(w), bc_read_buffer_held(w));
 		w->end -= w->start;
 		w->start = 0;
 	}
-	while (bc_window_held(w) < need && !w->at_end) {
+	while (bc_read_buffer_held(w) < need && !w->at_end) {
 		size_t room = w->room - w->end;
-		uint64_t left = w->read_end - (w->offset + bc_window_held(w));
+		uint64_t left = w->read_end - (w->offset + bc_read_buffer_held(w));
 		ssize_t n = left == 0 ? 0
-				      : bc_stream_read(w->stream, w->bytes + w->end,
+				      : bc_input_stream_read(w->stream, w->bytes + w->end,
 						left < room ? (size_t)left : room);
 		if (n < 0)
 			return (int)n;
 		w->at_end = n == 0;
 		w->end += (size_t)n;
 	}
-	return bc_window_held(w) >= need;
+	return bc_read_buffer_held(w) >= need;
 }
 
-int bc_window_seek_magic(struct bc_window *w)
+int bc_read_buffer_seek_magic(struct bc_read_buffer *w)
 {
 	for (;;) {
 		/* All the magics end in the same three bytes; the first tells them apart. */
-		const uint8_t *p = bc_window_here(w);
-		size_t n = bc_window_held(w);
+		const uint8_t *p = bc_read_buffer_here(w);
+		size_t n = bc_read_buffer_held(w);
 		size_t at = 0;
 		while (at + 4 <= n && (bc_le32(p + at) & ~7u) != MAGIC_FIRST)
 			at++;
-		bc_window_take(w, at);
+		bc_read_buffer_take(w, at);
 		if (at + 4 <= n)
 			return 1;
 		if (w->at_end) {
-			bc_window_take(w, bc_window_held(w));
+			bc_read_buffer_take(w, bc_read_buffer_held(w));
 			return 0;
 		}
-		int rc = bc_window_fill(w, bc_window_held(w) + 1);
+		int rc = bc_read_buffer_fill(w, bc_read_buffer_held(w) + 1);
 		if (rc < 0)
 			return rc;
 	}

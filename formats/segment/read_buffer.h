@@ -10,8 +10,8 @@
 
 #include "formats/base/input_stream.h"
 
-struct bc_window {
-	struct bc_stream stream;
+struct bc_read_buffer {
+	struct bc_input_stream stream;
 	bool at_end;       /* the stream has no more */
 	uint64_t read_end; /* no byte at or past this offset is read */
 	uint64_t offset;   /* of the first byte held, bytes[start] */
@@ -23,28 +23,29 @@ struct bc_window {
 
 /* Begins at the stream's present position; `head` are bytes that were read from it before, no more
  * than there is room for. */
-void bc_window_open(struct bc_window *window, struct bc_stream stream, uint8_t *bytes, size_t room,
-	const uint8_t *head, size_t head_bytes);
+void bc_read_buffer_open(struct bc_read_buffer *window, struct bc_input_stream stream,
+	uint8_t *bytes, size_t room, const uint8_t *head, size_t head_bytes);
 
 /* From now on shows [offset, end). The fd must be seekable. Returns 0 or a negative errno. */
-int bc_window_range(struct bc_window *window, uint64_t offset, uint64_t end)
+int bc_read_buffer_range(struct bc_read_buffer *window, uint64_t offset, uint64_t end)
 	__attribute__((warn_unused_result));
 
 /* Tries to hold `need` bytes, no more than there is room for. Returns 1 if they are there, 0 if the
  * bytes end before, or a negative errno. */
-int bc_window_fill(struct bc_window *window, size_t need) __attribute__((warn_unused_result));
+int bc_read_buffer_fill(struct bc_read_buffer *window, size_t need)
+	__attribute__((warn_unused_result));
 
-static inline const uint8_t *bc_window_here(const struct bc_window *window)
+static inline const uint8_t *bc_read_buffer_here(const struct bc_read_buffer *window)
 {
 	return window->bytes + window->start;
 }
 
-static inline size_t bc_window_held(const struct bc_window *window)
+static inline size_t bc_read_buffer_held(const struct bc_read_buffer *window)
 {
 	return window->end - window->start;
 }
 
-static inline void bc_window_take(struct bc_window *window, size_t bytes)
+static inline void bc_read_buffer_take(struct bc_read_buffer *window, size_t bytes)
 {
 	window->start += bytes;
 	window->offset += bytes;
@@ -52,6 +53,6 @@ static inline void bc_window_take(struct bc_window *window, size_t bytes)
 
 /* Goes on to the next place, from here on, with a skippable frame's magic that one of our files
  * uses: 0x184D2A50 to 0x184D2A57. Returns 1, 0 at the end of the bytes, or a negative errno. */
-int bc_window_seek_magic(struct bc_window *window) __attribute__((warn_unused_result));
+int bc_read_buffer_seek_magic(struct bc_read_buffer *window) __attribute__((warn_unused_result));
 
 #endif

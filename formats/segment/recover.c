@@ -376,7 +376,7 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	const struct bc_segment_name *fallback, size_t count)
 {
 	struct bc_segment_writer writer;
-	char open_name[BC_NEW_FILE_NAME_MAX];
+	char open_name[BC_ATOMIC_FILE_NAME_MAX];
 	int rc;
 
 	rc = read_place(r, &r->places[0]);
@@ -407,7 +407,7 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
 	const struct bc_segment_name *fallback, enum bc_recover_mode mode,
-	const struct bc_steps *steps)
+	const struct bc_progress_cb *steps)
 {
 	struct recovery r = {.result = recovered};
 	int rc = -ENOMEM;
@@ -419,8 +419,8 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 	r.encoded = malloc(BC_CHUNK_ENCODED_MAX);
 	if (r.chunk == NULL || r.encoded == NULL)
 		goto out;
-	rc = bc_segment_reader_open(
-		&r.reader, (struct bc_stream){.fd = in, .wake_fd = -1, .steps = steps}, NULL, 0);
+	rc = bc_segment_reader_open(&r.reader,
+		(struct bc_input_stream){.fd = in, .wake_fd = -1, .steps = steps}, NULL, 0);
 	if (rc != 0)
 		goto out;
 	rc = survey(&r);
@@ -449,7 +449,7 @@ out:
 
 /* Goes through the file and finds where its last whole block ends. */
 static int survey_blocks(
-	struct bc_raw_recovered *r, int fd, uint64_t *end, const struct bc_steps *steps)
+	struct bc_raw_recovered *r, int fd, uint64_t *end, const struct bc_progress_cb *steps)
 {
 	struct bc_raw_block *block = malloc(sizeof(*block));
 	struct bc_segment_reader *reader = NULL;
@@ -458,7 +458,7 @@ static int survey_blocks(
 
 	if (block != NULL)
 		found = bc_segment_reader_open(&reader,
-			(struct bc_stream){.fd = fd, .wake_fd = -1, .steps = steps}, NULL, 0);
+			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .steps = steps}, NULL, 0);
 	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_FOUND_END) {
 		damages += found == BC_FOUND_DAMAGE;
 		if (found != BC_FOUND_CHUNK)
@@ -476,7 +476,7 @@ static int survey_blocks(
 }
 
 int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, const char *to,
-	const struct bc_steps *steps)
+	const struct bc_progress_cb *steps)
 {
 	struct stat st;
 	uint64_t end = 0;

@@ -55,7 +55,7 @@ uint64_t bc_recording_tag(const char *recording)
 
 static void put_hash(uint8_t *end, const uint8_t *begin)
 {
-	bc_put_le64(end, XXH3_64bits(begin, (size_t)(end - begin)));
+	bc_write_le64(end, XXH3_64bits(begin, (size_t)(end - begin)));
 }
 
 static bool has_hash(const uint8_t *end, const uint8_t *begin)
@@ -66,7 +66,7 @@ static bool has_hash(const uint8_t *end, const uint8_t *begin)
 static uint8_t *put_bitmap(uint8_t *p, const uint64_t bitmap[4])
 {
 	for (int i = 0; i < 4; i++, p += 8)
-		bc_put_le64(p, bitmap[i]);
+		bc_write_le64(p, bitmap[i]);
 	return p;
 }
 
@@ -82,10 +82,10 @@ static uint8_t *put_event(uint8_t *p, const struct bc_event *event, const char *
 	p[EVENT_KIND] = event->kind;
 	p[EVENT_FLAGS] = event->exact ? EVENT_EXACT : 0;
 	p[EVENT_CAUSE] = event->cause;
-	bc_put_le32(p + EVENT_POSITION, event->position);
-	bc_put_le64(p + EVENT_VALUE, event->value);
-	bc_put_le64(p + EVENT_DURATION_NS, event->duration_ns);
-	bc_put_le16(p + EVENT_TEXT_BYTES, event->text_bytes);
+	bc_write_le32(p + EVENT_POSITION, event->position);
+	bc_write_le64(p + EVENT_VALUE, event->value);
+	bc_write_le64(p + EVENT_DURATION_NS, event->duration_ns);
+	bc_write_le16(p + EVENT_TEXT_BYTES, event->text_bytes);
 	memcpy(p + BC_EVENT_BYTES, text + event->text, event->text_bytes);
 	return p + BC_EVENT_BYTES + event->text_bytes;
 }
@@ -97,26 +97,26 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 
 	for (uint32_t i = 0; i < info->events; i++)
 		p = put_event(p, &chunk->events[i], chunk->text);
-	bc_put_le32(out, BC_MAGIC_CHUNK_HEADER);
-	bc_put_le32(out + AT_SIZE, BC_CHUNK_FIXED_BYTES + info->event_bytes + BC_HASH_BYTES);
-	bc_put_le32(out + AT_VERSION, BC_SEGMENT_VERSION);
-	bc_put_le32(out + AT_SEGMENT, info->segment);
-	bc_put_le32(out + AT_NUMBER, info->number);
-	bc_put_le32(out + AT_RECORDS, info->records);
-	bc_put_le32(out + AT_FRAME_BYTES, info->frame_bytes);
-	bc_put_le32(out + AT_EPOCH, info->epoch);
-	bc_put_le32(out + AT_EVENTS, info->events);
-	bc_put_le32(out + AT_EVENT_BYTES, info->event_bytes);
-	bc_put_le64(out + AT_FIRST_RECORD, info->first_record);
-	bc_put_le64(out + AT_FIRST_TICK, info->first_tick);
-	bc_put_le64(out + AT_LAST_TICK, info->last_tick);
-	bc_put_le64(out + AT_WALL_NS, (uint64_t)info->wall_ns);
-	bc_put_le32(out + AT_ADDR_LOW, info->addr_low);
-	bc_put_le32(out + AT_ADDR_HIGH, info->addr_high);
+	bc_write_le32(out, BC_MAGIC_CHUNK_HEADER);
+	bc_write_le32(out + AT_SIZE, BC_CHUNK_FIXED_BYTES + info->event_bytes + BC_HASH_BYTES);
+	bc_write_le32(out + AT_VERSION, BC_SEGMENT_VERSION);
+	bc_write_le32(out + AT_SEGMENT, info->segment);
+	bc_write_le32(out + AT_NUMBER, info->number);
+	bc_write_le32(out + AT_RECORDS, info->records);
+	bc_write_le32(out + AT_FRAME_BYTES, info->frame_bytes);
+	bc_write_le32(out + AT_EPOCH, info->epoch);
+	bc_write_le32(out + AT_EVENTS, info->events);
+	bc_write_le32(out + AT_EVENT_BYTES, info->event_bytes);
+	bc_write_le64(out + AT_FIRST_RECORD, info->first_record);
+	bc_write_le64(out + AT_FIRST_TICK, info->first_tick);
+	bc_write_le64(out + AT_LAST_TICK, info->last_tick);
+	bc_write_le64(out + AT_WALL_NS, (uint64_t)info->wall_ns);
+	bc_write_le32(out + AT_ADDR_LOW, info->addr_low);
+	bc_write_le32(out + AT_ADDR_HIGH, info->addr_high);
 	put_bitmap(out + AT_TYPES, info->types);
 	put_bitmap(out + AT_PROCS, info->procs);
-	bc_put_le64(out + AT_RECORDS_HASH, info->records_hash);
-	bc_put_le64(out + AT_RECORDING_TAG, info->recording_tag);
+	bc_write_le64(out + AT_RECORDS_HASH, info->records_hash);
+	bc_write_le64(out + AT_RECORDING_TAG, info->recording_tag);
 	put_hash(p, out);
 	return (size_t)(p - out) + BC_HASH_BYTES;
 }
@@ -136,8 +136,8 @@ size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, size_t *header_byte
 
 void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segment, uint32_t number)
 {
-	bc_put_le32(header + AT_SEGMENT, segment);
-	bc_put_le32(header + AT_NUMBER, number);
+	bc_write_le32(header + AT_SEGMENT, segment);
+	bc_write_le32(header + AT_NUMBER, number);
 	put_hash(header + header_bytes - BC_HASH_BYTES, header);
 }
 
@@ -238,7 +238,7 @@ int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame)
 
 void bc_index_row_write(uint8_t out[BC_INDEX_ROW_BYTES], uint64_t offset, const uint8_t *header)
 {
-	bc_put_le64(out, offset);
+	bc_write_le64(out, offset);
 	memcpy(out + 8, header + BC_SKIPPABLE_BYTES, BC_CHUNK_FIXED_BYTES);
 }
 
@@ -250,15 +250,15 @@ uint64_t bc_index_row_read(struct bc_chunk_info *info, const uint8_t row[BC_INDE
 
 void bc_index_head_write(uint8_t out[BC_INDEX_HEAD_BYTES], const struct bc_index_head *head)
 {
-	bc_put_le32(out, BC_MAGIC_INDEX);
-	bc_put_le32(out + 4, (uint32_t)(bc_index_bytes(head->rows) - BC_SKIPPABLE_BYTES));
-	bc_put_le32(out + 8, BC_SEGMENT_VERSION);
-	bc_put_le32(out + 12, head->rows);
-	bc_put_le64(out + 16, head->records);
-	bc_put_le64(out + 24, head->gaps);
-	bc_put_le64(out + 32, head->lost);
-	bc_put_le64(out + 40, head->offset);
-	bc_put_le64(out + 48, 0);
+	bc_write_le32(out, BC_MAGIC_INDEX);
+	bc_write_le32(out + 4, (uint32_t)(bc_index_bytes(head->rows) - BC_SKIPPABLE_BYTES));
+	bc_write_le32(out + 8, BC_SEGMENT_VERSION);
+	bc_write_le32(out + 12, head->rows);
+	bc_write_le64(out + 16, head->records);
+	bc_write_le64(out + 24, head->gaps);
+	bc_write_le64(out + 32, head->lost);
+	bc_write_le64(out + 40, head->offset);
+	bc_write_le64(out + 48, 0);
 	put_hash(out + 56, out);
 }
 
@@ -278,8 +278,8 @@ bool bc_index_head_read(struct bc_index_head *head, const uint8_t in[BC_INDEX_HE
 
 void bc_trailer_write(uint8_t out[BC_TRAILER_BYTES], uint64_t index_offset, uint64_t file_bytes)
 {
-	bc_put_le64(out, index_offset);
-	bc_put_le64(out + 8, file_bytes);
+	bc_write_le64(out, index_offset);
+	bc_write_le64(out + 8, file_bytes);
 	memcpy(out + 16, trailer_magic, sizeof(trailer_magic));
 	put_hash(out + 24, out);
 }

@@ -8,8 +8,8 @@
  *     the LZ4 frame of its records                    (formats/segment/frame.h)
  *   skippable 0x184D2A52: index and trailer, once the segment is sealed
  *
- * This module turns chunk headers, index and trailer into bytes and back; formats/segment/segment_writer.h
- * and formats/segment/segment_reader.h do files. */
+ * This module turns chunk headers, index and trailer into bytes and back;
+ * formats/segment/segment_writer.h and formats/segment/segment_reader.h do files. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_H
 #define BC_FORMATS_SEGMENT_SEGMENT_H
 

@@ -18,7 +18,7 @@
 _Static_assert(BC_CHUNK_ENCODED_MAX <= BC_RAW_ENCODED_MAX, "a block is the largest");
 
 struct bc_segment_reader {
-	struct bc_window w;
+	struct bc_read_buffer w;
 	bool skip_records;
 	uint64_t found_at;
 	bool has_header;
@@ -44,7 +44,7 @@ struct bc_segment_reader {
 	uint8_t bytes[WINDOW_BYTES];
 };
 
-int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_stream stream,
+int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_stream stream,
 	const uint8_t *head, size_t head_bytes)
 {
 	if (head_bytes > HEAD_MAX)
@@ -57,7 +57,7 @@ int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_stream s
 		return -ENOMEM;
 	}
 	memset(r, 0, offsetof(struct bc_segment_reader, bytes));
-	bc_window_open(&r->w, stream, r->bytes, WINDOW_BYTES, head, head_bytes);
+	bc_read_buffer_open(&r->w, stream, r->bytes, WINDOW_BYTES, head, head_bytes);
 	r->rows_hash = hash;
 	XXH3_64bits_reset(hash);
 	*reader = r;
@@ -74,7 +74,7 @@ void bc_segment_reader_close(struct bc_segment_reader *r)
 
 int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64_t end)
 {
-	int rc = bc_window_range(&r->w, offset, end);
+	int rc = bc_read_buffer_range(&r->w, offset, end);
 
 	if (rc != 0)
 		return rc;
@@ -164,31 +164,31 @@ static const struct kind *kind_of(const struct bc_segment_reader *r)
 enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX };
 
 /* Sets the length of the item's header; 0: there is none such. */
-static enum item identify(const struct bc_segment_reader *r, size_t *bytes, const char **why)
+static enum item identify(const struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
-	const uint8_t *here = bc_window_here(&r->w);
+	const uint8_t *here = bc_read_buffer_here(&r->w);
 	const struct kind *kind = kind_of(r);
 	bool is_raw = r->block != NULL;
 	uint32_t magic = bc_le32(here);
 
 	*bytes = 0;
-	*why = kind->foreign;
+	*err = kind->foreign;
 	if (memcmp(here, bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
 		*bytes = BC_EMPTY_FRAME_BYTES;
 		return ITEM_EMPTY_FRAME;
 	}
 	if (magic == kind->file_magic) {
-		*why = kind->bad_file_header;
+		*err = kind->bad_file_header;
 		*bytes = is_raw ? bc_raw_header_bytes(here) : bc_segment_header_bytes(here);
 		return ITEM_FILE;
 	}
 	if (magic == kind->piece_magic) {
-		*why = kind->bad_piece_header;
+		*err = kind->bad_piece_header;
 		*bytes = is_raw ? bc_raw_table_bytes(here) : bc_chunk_header_bytes(here);
 		return ITEM_PIECE;
 	}
 	if (magic == BC_MAGIC_INDEX && !is_raw) {
-		*why = "the index is damaged";
+		*err = "the index is damaged";
 		*bytes = BC_INDEX_HEAD_BYTES;
 		return ITEM_INDEX;
 	}
@@ -198,7 +198,7 @@ static enum item identify(const struct bc_segment_reader *r, size_t *bytes, cons
 static bool read_file_header(
 	const struct bc_segment_reader *r, struct bc_segment_header *header, size_t bytes)
 {
-	const uint8_t *here = bc_window_here(&r->w);
+	const uint8_t *here = bc_read_buffer_here(&r->w);
 	enum bc_format form;
 
 	return r->block != NULL ? bc_raw_header_read(header, &form, here, bytes)
@@ -207,9 +207,9 @@ static bool read_file_header(
 
 /* Whether the item's header, which is there in full, is whole. */
 static bool is_whole(
-	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **why)
+	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **err)
 {
-	const uint8_t *here = bc_window_here(&r->w);
+	const uint8_t *here = bc_read_buffer_here(&r->w);
 	struct bc_segment_header header;
 	struct bc_index_head head;
 
@@ -219,7 +219,7 @@ static bool is_whole(
 	case ITEM_FILE:
 		if (!read_file_header(r, &header, bytes))
 			return false;
-		*why = kind_of(r)->bad_version;
+		*err = kind_of(r)->bad_version;
 		return header.version == kind_of(r)->version;
 	case ITEM_PIECE:
 		return r->block != NULL ? bc_raw_table_read(r->block, here, bytes)
@@ -233,24 +233,24 @@ static bool is_whole(
 }
 
 /* Recognises an item, reads far enough to tell its header from chance, and sets its header's
- * length. Returns the item, ITEM_NONE with *why set, or a negative errno. */
-static int recognise(struct bc_segment_reader *r, size_t *bytes, const char **why)
+ * length. Returns the item, ITEM_NONE with *err set, or a negative errno. */
+static int recognise(struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
 	static const char torn[] = "torn: the bytes end in a header";
 
-	*why = torn;
-	int rc = bc_window_fill(&r->w, BC_SKIPPABLE_BYTES);
+	*err = torn;
+	int rc = bc_read_buffer_fill(&r->w, BC_SKIPPABLE_BYTES);
 	if (rc <= 0)
 		return rc;
-	enum item item = identify(r, bytes, why);
+	enum item item = identify(r, bytes, err);
 	if (*bytes == 0)
 		return ITEM_NONE;
-	rc = bc_window_fill(&r->w, *bytes);
+	rc = bc_read_buffer_fill(&r->w, *bytes);
 	if (rc == 0)
-		*why = torn;
+		*err = torn;
 	if (rc <= 0)
 		return rc;
-	return is_whole(r, item, *bytes, why) ? (int)item : ITEM_NONE;
+	return is_whole(r, item, *bytes, err) ? (int)item : ITEM_NONE;
 }
 
 /* Finds the next place, from here on, where an item that can be told from chance begins. */
@@ -258,14 +258,14 @@ static int resynchronise(struct bc_segment_reader *r)
 {
 	for (;;) {
 		size_t bytes;
-		const char *why;
-		int rc = bc_window_seek_magic(&r->w);
+		const char *err;
+		int rc = bc_read_buffer_seek_magic(&r->w);
 		if (rc <= 0)
 			return rc;
-		rc = recognise(r, &bytes, &why);
+		rc = recognise(r, &bytes, &err);
 		if (rc != ITEM_NONE)
 			return rc < 0 ? rc : 0;
-		bc_window_take(&r->w, 1);
+		bc_read_buffer_take(&r->w, 1);
 	}
 }
 
@@ -307,11 +307,11 @@ static void expect_first(struct bc_segment_reader *r)
 static int skip_frame(struct bc_segment_reader *r, size_t bytes)
 {
 	while (bytes != 0) {
-		int rc = bc_window_fill(&r->w, 1);
+		int rc = bc_read_buffer_fill(&r->w, 1);
 		if (rc <= 0)
 			return rc;
-		size_t n = bc_window_held(&r->w) < bytes ? bc_window_held(&r->w) : bytes;
-		bc_window_take(&r->w, n);
+		size_t n = bc_read_buffer_held(&r->w) < bytes ? bc_read_buffer_held(&r->w) : bytes;
+		bc_read_buffer_take(&r->w, n);
 		bytes -= n;
 	}
 	return 1;
@@ -360,7 +360,7 @@ static int report_bad_frame(
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 " (%" PRIu32 " records): a checksum is wrong",
 			r->chunk->info.number, r->chunk->info.records);
-	bc_window_take(&r->w, header_bytes);
+	bc_read_buffer_take(&r->w, header_bytes);
 	return report_damage(r, offset, what);
 }
 
@@ -374,20 +374,20 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	int rc;
 
 	if (!is_raw)
-		bc_index_row_write(row, offset - r->segment_at, bc_window_here(&r->w));
+		bc_index_row_write(row, offset - r->segment_at, bc_read_buffer_here(&r->w));
 	if (r->skip_records) {
-		bc_window_take(&r->w, header_bytes);
+		bc_read_buffer_take(&r->w, header_bytes);
 		header_bytes = 0;
 		rc = skip_frame(r, frame_bytes);
 	} else {
-		rc = bc_window_fill(&r->w, header_bytes + frame_bytes);
+		rc = bc_read_buffer_fill(&r->w, header_bytes + frame_bytes);
 	}
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
 		return report_bad_frame(r, offset, header_bytes, true);
 	if (!r->skip_records) {
-		const uint8_t *frame = bc_window_here(&r->w) + header_bytes;
+		const uint8_t *frame = bc_read_buffer_here(&r->w) + header_bytes;
 		rc = is_raw ? bc_raw_frame_read(r->block, frame)
 			    : bc_chunk_frame_read(r->chunk, frame);
 		if (rc == -ENOMEM)
@@ -396,7 +396,7 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 			return report_bad_frame(r, offset, header_bytes, false);
 		r->encoded_at = r->w.start;
 		r->encoded_header_bytes = header_bytes;
-		bc_window_take(&r->w, header_bytes + frame_bytes);
+		bc_read_buffer_take(&r->w, header_bytes + frame_bytes);
 	}
 	r->is_sealed = false;
 	if (is_raw) {
@@ -411,30 +411,30 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 
 /* Goes through the rows of an index, and hashes them. Each row but the last names the place of the
  * next; where one doesn't, the index is torn and something else follows: the reader stays on the
- * last row that may still be part of it. Returns 1, 0 if it is not whole, with *why, or a negative
+ * last row that may still be part of it. Returns 1, 0 if it is not whole, with *err, or a negative
  * errno. */
 static int read_rows(
-	struct bc_segment_reader *r, uint32_t rows, XXH3_state_t *hash, const char **why)
+	struct bc_segment_reader *r, uint32_t rows, XXH3_state_t *hash, const char **err)
 {
 	XXH3_64bits_reset(hash);
 	for (uint32_t row = 0; row < rows; row++) {
 		bool is_last = row + 1 == rows;
 		struct bc_chunk_info info;
 		struct bc_chunk_info next;
-		int rc = bc_window_fill(
+		int rc = bc_read_buffer_fill(
 			&r->w, is_last ? BC_INDEX_ROW_BYTES : 2 * BC_INDEX_ROW_BYTES);
-		*why = "torn: the bytes end in the index";
+		*err = "torn: the bytes end in the index";
 		if (rc <= 0)
 			return rc;
-		uint64_t offset = bc_index_row_read(&info, bc_window_here(&r->w));
-		*why = "the index is damaged";
+		uint64_t offset = bc_index_row_read(&info, bc_read_buffer_here(&r->w));
+		*err = "the index is damaged";
 		if (!is_last &&
-			bc_index_row_read(&next, bc_window_here(&r->w) + BC_INDEX_ROW_BYTES) !=
+			bc_index_row_read(&next, bc_read_buffer_here(&r->w) + BC_INDEX_ROW_BYTES) !=
 				offset + bc_chunk_encoded_bytes(&info))
 			return 0;
-		XXH3_64bits_update(hash, bc_window_here(&r->w), BC_INDEX_ROW_BYTES);
+		XXH3_64bits_update(hash, bc_read_buffer_here(&r->w), BC_INDEX_ROW_BYTES);
 		if (!is_last)
-			bc_window_take(&r->w, BC_INDEX_ROW_BYTES);
+			bc_read_buffer_take(&r->w, BC_INDEX_ROW_BYTES);
 	}
 	return 1;
 }
@@ -461,24 +461,24 @@ static int read_index(struct bc_segment_reader *r)
 	uint64_t offset = r->w.offset;
 	uint64_t derived = XXH3_64bits_digest(r->rows_hash);
 	XXH3_state_t *hash = r->rows_hash; /* the chunks' rows are digested: it is free for these */
-	const char *why;
+	const char *err;
 
-	bc_index_head_read(&head, bc_window_here(&r->w));
-	bc_window_take(&r->w, BC_INDEX_HEAD_BYTES);
-	int rc = read_rows(r, head.rows, hash, &why);
+	bc_index_head_read(&head, bc_read_buffer_here(&r->w));
+	bc_read_buffer_take(&r->w, BC_INDEX_HEAD_BYTES);
+	int rc = read_rows(r, head.rows, hash, &err);
 	if (rc > 0) {
 		size_t last_row = head.rows != 0 ? BC_INDEX_ROW_BYTES : 0;
-		rc = bc_window_fill(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
-		why = rc > 0 ? check_index_tail(bc_window_here(&r->w) + last_row, &head,
+		rc = bc_read_buffer_fill(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+		err = rc > 0 ? check_index_tail(bc_read_buffer_here(&r->w) + last_row, &head,
 				       XXH3_64bits_digest(hash))
 			     : "torn: the bytes end in the index";
-		if (rc > 0 && why == NULL)
-			bc_window_take(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+		if (rc > 0 && err == NULL)
+			bc_read_buffer_take(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
 	}
 	if (rc < 0)
 		return rc;
-	if (why != NULL)
-		return report_damage(r, offset, why);
+	if (err != NULL)
+		return report_damage(r, offset, err);
 	if (!r->is_damaged && (head.rows != r->rows || XXH3_64bits_digest(hash) != derived ||
 				      head.offset != offset - r->segment_at)) {
 		r->damage = (struct bc_segment_damage){
@@ -495,20 +495,20 @@ static int read_next(struct bc_segment_reader *r)
 {
 	for (;;) {
 		size_t bytes = 0;
-		const char *why;
+		const char *err;
 
 		r->found_at = r->w.offset;
-		int rc = bc_window_fill(&r->w, 1);
+		int rc = bc_read_buffer_fill(&r->w, 1);
 		if (rc <= 0)
 			return rc < 0 ? rc : BC_FOUND_END;
-		int item = recognise(r, &bytes, &why);
+		int item = recognise(r, &bytes, &err);
 		if (item < 0)
 			return item;
 		switch ((enum item)item) {
 		case ITEM_EMPTY_FRAME:
 			begin_segment(r, r->w.offset);
 			r->has_header = false;
-			bc_window_take(&r->w, bytes);
+			bc_read_buffer_take(&r->w, bytes);
 			continue;
 		case ITEM_FILE:
 			if (r->w.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
@@ -516,7 +516,7 @@ static int read_next(struct bc_segment_reader *r)
 			r->has_header = read_file_header(r, &r->header, bytes);
 			if (r->chunk != NULL)
 				expect_first(r);
-			bc_window_take(&r->w, bytes);
+			bc_read_buffer_take(&r->w, bytes);
 			return BC_FOUND_SEGMENT;
 		case ITEM_PIECE:
 			return read_piece(r, bytes);
@@ -526,8 +526,8 @@ static int read_next(struct bc_segment_reader *r)
 			break;
 		}
 		r->is_sealed = false;
-		bc_window_take(&r->w, 1);
-		return report_damage(r, r->found_at, why);
+		bc_read_buffer_take(&r->w, 1);
+		return report_damage(r, r->found_at, err);
 	}
 }
 

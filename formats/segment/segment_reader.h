@@ -1,13 +1,14 @@
 /* Reads segments and raw captures: whole, open, torn or damaged ones, several in a row; from a file
  * or from a pipe.
  *
- * bc_segment_read() reads a segment, bc_raw_read() a raw capture (formats/segment/raw_capture.h). Each call
- * gives the next finding. A chunk or block that it gives has passed every checksum. Damage never
- * ends the reading: it is reported with its place, and the next whole chunk or block is found.
+ * bc_segment_read() reads a segment, bc_raw_read() a raw capture (formats/segment/raw_capture.h).
+ * Each call gives the next finding. A chunk or block that it gives has passed every checksum.
+ * Damage never ends the reading: it is reported with its place, and the next whole chunk or block
+ * is found.
  *
  * A sealed segment in a regular file can also be read in part: load its index
- * (formats/segment/segment_index.h), look up the chunks that hold a record or a tick, and confine the
- * reader to them (bc_segment_reader_range()); nothing else is read then. */
+ * (formats/segment/segment_index.h), look up the chunks that hold a record or a tick, and confine
+ * the reader to them (bc_segment_reader_range()); nothing else is read then. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_READER_H
 #define BC_FORMATS_SEGMENT_SEGMENT_READER_H
 
@@ -15,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/input_stream.h"
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
-#include "formats/base/input_stream.h"
 
 enum bc_segment_found {
 	BC_FOUND_END,     /* the bytes are over; asked again, the same */
@@ -39,7 +40,7 @@ struct bc_segment_reader;
 /* Reads from a stream, whose fd stays the caller's, at its present position; `head` are bytes that
  * were read from it before, to come first (may be NULL when head_bytes is 0). Takes some 3.3 MiB.
  * Returns 0, -ENOMEM or -EINVAL (more head than 1 MiB). */
-int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_stream stream,
+int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_stream stream,
 	const uint8_t *head, size_t head_bytes) __attribute__((warn_unused_result));
 void bc_segment_reader_close(struct bc_segment_reader *reader);
 

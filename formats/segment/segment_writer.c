@@ -11,7 +11,7 @@
 
 static void forget(struct bc_segment_writer *w)
 {
-	struct bc_new_file closed = {.fd = -1};
+	struct bc_atomic_file closed = {.fd = -1};
 
 	memcpy(closed.sealed_hash, w->file.sealed_hash, sizeof(closed.sealed_hash));
 	free(w->rows);
@@ -34,7 +34,7 @@ static int create(struct bc_segment_writer *w, int dir_fd, const char *name, con
 			   : bc_segment_header_write(&head, &bytes, header);
 	if (rc != 0)
 		return rc;
-	rc = bc_new_file_create(&w->file, dir_fd, name, suffix, head, bytes);
+	rc = bc_atomic_file_create(&w->file, dir_fd, name, suffix, head, bytes);
 	free(head);
 	return rc;
 }
@@ -75,7 +75,7 @@ int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t head
 	size_t bytes = header_bytes + info->frame_bytes;
 	bc_chunk_header_place(encoded, header_bytes, w->segment, w->chunks);
 	uint64_t offset = w->file.bytes;
-	rc = bc_new_file_append(&w->file, encoded, bytes);
+	rc = bc_atomic_file_append(&w->file, encoded, bytes);
 	if (rc != 0)
 		return rc;
 	bc_index_row_write(w->rows + (size_t)w->chunks * BC_INDEX_ROW_BYTES, offset, encoded);
@@ -88,7 +88,7 @@ int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t head
 
 int bc_raw_append(struct bc_segment_writer *w, const uint8_t *encoded, size_t bytes)
 {
-	int rc = bc_new_file_append(&w->file, encoded, bytes);
+	int rc = bc_atomic_file_append(&w->file, encoded, bytes);
 
 	w->chunks += rc == 0;
 	return rc;
@@ -108,14 +108,14 @@ static int write_index(struct bc_segment_writer *w)
 					  .lost = w->lost,
 					  .offset = w->file.bytes,
 				  });
-	bc_put_le64(tail, XXH3_64bits(w->rows, rows_bytes));
+	bc_write_le64(tail, XXH3_64bits(w->rows, rows_bytes));
 	bc_trailer_write(tail + BC_HASH_BYTES, w->file.bytes, file_bytes);
 
-	int rc = bc_new_file_add_end(&w->file, head, sizeof(head));
+	int rc = bc_atomic_file_add_end(&w->file, head, sizeof(head));
 	if (rc == 0)
-		rc = bc_new_file_add_end(&w->file, w->rows, rows_bytes);
+		rc = bc_atomic_file_add_end(&w->file, w->rows, rows_bytes);
 	if (rc == 0)
-		rc = bc_new_file_add_end(&w->file, tail, sizeof(tail));
+		rc = bc_atomic_file_add_end(&w->file, tail, sizeof(tail));
 	return rc;
 }
 
@@ -124,10 +124,10 @@ int bc_segment_seal(struct bc_segment_writer *w)
 	int rc = w->is_raw ? 0 : write_index(w);
 
 	if (rc != 0) {
-		bc_new_file_cut_back(&w->file);
+		bc_atomic_file_cut_back(&w->file);
 		return rc;
 	}
-	rc = bc_new_file_seal(&w->file);
+	rc = bc_atomic_file_seal(&w->file);
 	if (rc == 0)
 		forget(w);
 	return rc;
@@ -135,6 +135,6 @@ int bc_segment_seal(struct bc_segment_writer *w)
 
 void bc_segment_abandon(struct bc_segment_writer *w)
 {
-	bc_new_file_abandon(&w->file);
+	bc_atomic_file_abandon(&w->file);
 	forget(w);
 }

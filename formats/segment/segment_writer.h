@@ -3,7 +3,7 @@
  *
  *     bc_segment_create(), bc_raw_create()       NAME.partial (or so) appears
  *     bc_segment_append(), bc_raw_append() ...   whole chunks or blocks, each all or nothing
- *     bc_new_file_sync(&writer.file) ...         what was appended is durable
+ *     bc_atomic_file_sync(&writer.file) ...         what was appended is durable
  *     bc_segment_seal() or bc_segment_abandon()
  *
  * Every call that writes leaves the file as a row of whole chunks or blocks: on a failure what was
@@ -20,9 +20,9 @@
 #include "formats/segment/segment_name.h"
 
 struct bc_segment_writer {
-	struct bc_new_file file; /* closed: no segment is open */
-	bool is_raw;             /* a raw capture: it gets no index */
-	uint32_t segment;        /* its number, or that of the segment of which it is the capture */
+	struct bc_atomic_file file; /* closed: no segment is open */
+	bool is_raw;                /* a raw capture: it gets no index */
+	uint32_t segment; /* its number, or that of the segment of which it is the capture */
 	uint64_t records;
 	uint64_t gaps;
 	uint64_t lost;

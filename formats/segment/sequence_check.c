@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void bc_continuity_reset(struct bc_continuity *c)
+void bc_sequence_check_reset(struct bc_sequence_check *c)
 {
 	free(c->holes);
 	memset(c, 0, sizeof(*c));
 }
 
-void bc_continuity_jump(struct bc_continuity *c, uint64_t tag, uint64_t next)
+void bc_sequence_check_jump(struct bc_sequence_check *c, uint64_t tag, uint64_t next)
 {
 	c->has_recording = true;
 	c->tag = tag;
@@ -21,15 +21,15 @@ void bc_continuity_jump(struct bc_continuity *c, uint64_t tag, uint64_t next)
 	c->known_from = 0;
 }
 
-void bc_continuity_pass(struct bc_continuity *c, const struct bc_chunk_info *info)
+void bc_sequence_check_pass(struct bc_sequence_check *c, const struct bc_chunk_info *info)
 {
-	bc_continuity_jump(c, info->recording_tag, info->first_record + info->records);
+	bc_sequence_check_jump(c, info->recording_tag, info->first_record + info->records);
 	c->has_last = true;
 	c->last = *info;
 }
 
-bool bc_continuity_hole(
-	const struct bc_continuity *c, const struct bc_chunk_info *info, struct bc_chunk_info *hole)
+bool bc_sequence_check_hole(const struct bc_sequence_check *c, const struct bc_chunk_info *info,
+	struct bc_chunk_info *hole)
 {
 	if (!c->has_recording || c->tag != info->recording_tag || info->first_record <= c->next)
 		return false;
@@ -52,16 +52,16 @@ bool bc_continuity_hole(
 	return true;
 }
 
-void bc_continuity_expect(struct bc_continuity *c, const struct bc_segment_header *header)
+void bc_sequence_check_expect(struct bc_sequence_check *c, const struct bc_segment_header *header)
 {
 	uint64_t tag = bc_recording_tag(header->recording);
 
 	if (!c->has_recording || c->tag != tag)
-		bc_continuity_jump(c, tag, header->first_record);
+		bc_sequence_check_jump(c, tag, header->first_record);
 }
 
 /* What was missing longest is forgotten. */
-static void forget_holes(struct bc_continuity *c)
+static void forget_holes(struct bc_sequence_check *c)
 {
 	size_t n = c->hole_count / 2;
 
@@ -71,11 +71,11 @@ static void forget_holes(struct bc_continuity *c)
 }
 
 /* Puts a hole in where it belongs by its first record. */
-static int add_hole(struct bc_continuity *c, uint64_t first, uint64_t records)
+static int add_hole(struct bc_sequence_check *c, uint64_t first, uint64_t records)
 {
 	size_t at;
 
-	if (c->hole_count == BC_CONTINUITY_HOLES)
+	if (c->hole_count == BC_SEQUENCE_CHECK_HOLES)
 		forget_holes(c);
 	if (first < c->known_from)
 		return 0;
@@ -95,7 +95,7 @@ static int add_hole(struct bc_continuity *c, uint64_t first, uint64_t records)
 }
 
 /* The last hole that begins at a record or before it, or NULL. */
-static struct bc_hole *find_hole(const struct bc_continuity *c, uint64_t record)
+static struct bc_hole *find_hole(const struct bc_sequence_check *c, uint64_t record)
 {
 	size_t low = 0;
 	size_t high = c->hole_count;
@@ -112,7 +112,7 @@ static struct bc_hole *find_hole(const struct bc_continuity *c, uint64_t record)
 
 /* Takes the chunk's records, of which there are some, out of the hole that they fill. Returns
  * BC_PLACE_BEHIND if there is one. */
-static int fill_hole(struct bc_continuity *c, const struct bc_chunk_info *info)
+static int fill_hole(struct bc_sequence_check *c, const struct bc_chunk_info *info)
 {
 	struct bc_hole *hole = find_hole(c, info->first_record);
 	uint64_t before = hole != NULL ? info->first_record - hole->first : 0;
@@ -133,13 +133,14 @@ static int fill_hole(struct bc_continuity *c, const struct bc_chunk_info *info)
 	return BC_PLACE_BEHIND;
 }
 
-int bc_continuity_take(struct bc_continuity *c, const struct bc_chunk *chunk, uint64_t *missing)
+int bc_sequence_check_chunk(
+	struct bc_sequence_check *c, const struct bc_chunk *chunk, uint64_t *missing)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
 	*missing = 0;
 	if (!c->has_recording || c->tag != info->recording_tag)
-		bc_continuity_jump(c, info->recording_tag, info->first_record);
+		bc_sequence_check_jump(c, info->recording_tag, info->first_record);
 	bool is_further = !c->has_number || info->segment > c->segment ||
 			  (info->segment == c->segment && info->number > c->number);
 	/* A chunk without records says with its number alone that it was there before. */

@@ -29,11 +29,11 @@ static int count_uop(struct bc_happenings *h, const struct bc_uop *uop)
 	h->not_taken += uop->branch == 'N';
 	h->flag_reads += uop->flags == 'R';
 	h->flag_writes += uop->flags == 'W';
-	int rc = bc_names_add(&h->micros, uop->micro);
+	int rc = bc_string_counter_add(&h->micros, uop->micro);
 	if (rc != 0 || uop->step != 1)
 		return rc;
 	h->macro_ops++;
-	return bc_names_add(&h->macros, uop->macro);
+	return bc_string_counter_add(&h->macros, uop->macro);
 }
 
 static int count_instruction(struct bc_happenings *h, const struct bc_instruction *instruction)
@@ -41,7 +41,7 @@ static int count_instruction(struct bc_happenings *h, const struct bc_instructio
 	struct bc_text word = instruction->disassembly;
 
 	h->effects[instruction->effect]++;
-	if (instruction->set.bytes != 0 && bc_names_add(&h->sets, instruction->set) != 0)
+	if (instruction->set.bytes != 0 && bc_string_counter_add(&h->sets, instruction->set) != 0)
 		return -ENOMEM;
 	if (instruction->effect != BC_EFFECT_EXECUTED)
 		return 0;
@@ -54,7 +54,7 @@ static int count_instruction(struct bc_happenings *h, const struct bc_instructio
 		bytes++;
 	word.bytes = bytes;
 	h->undecoded += bytes == 0;
-	return bytes != 0 ? bc_names_add(&h->mnemonics, word) : 0;
+	return bytes != 0 ? bc_string_counter_add(&h->mnemonics, word) : 0;
 }
 
 int bc_happenings_entry(struct bc_happenings *h, const struct bc_entry *entry)
@@ -66,9 +66,9 @@ int bc_happenings_entry(struct bc_happenings *h, const struct bc_entry *entry)
 	case BC_ENTRY_UOP:
 		return count_uop(h, &entry->uop);
 	case BC_ENTRY_REGISTER:
-		return bc_names_add(&h->registers, entry->reg.name);
+		return bc_string_counter_add(&h->registers, entry->reg.name);
 	case BC_ENTRY_KERNEL:
-		return bc_names_add(&h->tags, entry->kernel.tag);
+		return bc_string_counter_add(&h->tags, entry->kernel.tag);
 	case BC_ENTRY_EVENT:
 		bc_happenings_event(h, &entry->note.event);
 		return 0;
@@ -82,20 +82,20 @@ int bc_happenings_entry(struct bc_happenings *h, const struct bc_entry *entry)
 
 void bc_happenings_sort(struct bc_happenings *h)
 {
-	bc_names_sort(&h->sets);
-	bc_names_sort(&h->mnemonics);
-	bc_names_sort(&h->macros);
-	bc_names_sort(&h->micros);
-	bc_names_sort(&h->registers);
-	bc_names_sort(&h->tags);
+	bc_string_counter_sort(&h->sets);
+	bc_string_counter_sort(&h->mnemonics);
+	bc_string_counter_sort(&h->macros);
+	bc_string_counter_sort(&h->micros);
+	bc_string_counter_sort(&h->registers);
+	bc_string_counter_sort(&h->tags);
 }
 
 void bc_happenings_free(struct bc_happenings *h)
 {
-	bc_names_free(&h->sets);
-	bc_names_free(&h->mnemonics);
-	bc_names_free(&h->macros);
-	bc_names_free(&h->micros);
-	bc_names_free(&h->registers);
-	bc_names_free(&h->tags);
+	bc_string_counter_free(&h->sets);
+	bc_string_counter_free(&h->mnemonics);
+	bc_string_counter_free(&h->macros);
+	bc_string_counter_free(&h->micros);
+	bc_string_counter_free(&h->registers);
+	bc_string_counter_free(&h->tags);
 }

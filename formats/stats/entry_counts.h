@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "formats/trace/entry.h"
 #include "formats/stats/string_counter.h"
+#include "formats/trace/entry.h"
 
 struct bc_gap_count {
 	uint64_t gaps;
@@ -25,13 +25,13 @@ struct bc_happenings {
 	uint64_t triggers;
 
 	uint64_t effects[3]; /* instructions, by enum bc_effect */
-	struct bc_names sets;
-	struct bc_names mnemonics; /* of those executed: the disassembly's first word */
-	uint64_t undecoded;        /* executed without a disassembly */
+	struct bc_string_counter sets;
+	struct bc_string_counter mnemonics; /* of those executed: the disassembly's first word */
+	uint64_t undecoded;                 /* executed without a disassembly */
 
 	uint64_t macro_ops; /* micro-ops that are their macro-op's first */
-	struct bc_names macros;
-	struct bc_names micros;
+	struct bc_string_counter macros;
+	struct bc_string_counter micros;
 	uint64_t loads;
 	uint64_t stores;
 	uint64_t taken;
@@ -39,8 +39,8 @@ struct bc_happenings {
 	uint64_t flag_reads; /* micro-ops that read, and that write the flags */
 	uint64_t flag_writes;
 
-	struct bc_names registers; /* written, by name */
-	struct bc_names tags;      /* of kernel events */
+	struct bc_string_counter registers; /* written, by name */
+	struct bc_string_counter tags;      /* of kernel events */
 };
 
 /* Counts a gap, mark or trigger; an event of another kind is passed over. */

@@ -132,7 +132,7 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 }
 
 /* Where an address space stands, or the free slot where it should. */
-static struct bc_space_slot *find_slot(const struct bc_footprint *f, uint32_t space)
+static struct bc_retention_slot *find_slot(const struct bc_footprint *f, uint32_t space)
 {
 	size_t mask = f->space_slots - 1;
 	size_t at = space * UINT32_C(0x9E3779B1) >> 12 & mask;
@@ -165,7 +165,7 @@ static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
 {
 	_Static_assert(BC_LINE_SPACES <= 1u << 19, "the hash has twenty bits");
 	if (f->space.number == 0 || f->space.space != space) {
-		struct bc_space_slot *slot = NULL;
+		struct bc_retention_slot *slot = NULL;
 		if (f->space_slots != 0)
 			slot = find_slot(f, space);
 		if (slot == NULL || slot->number == 0) {
@@ -173,7 +173,7 @@ static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
 				(f->space_count == f->space_slots / 2 && !grow_spaces(f)))
 				return false;
 			slot = find_slot(f, space);
-			*slot = (struct bc_space_slot){space, ++f->space_count};
+			*slot = (struct bc_retention_slot){space, ++f->space_count};
 		}
 		f->space = *slot;
 	}

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/trace/entry.h"
 #include "formats/stats/line_table.h"
+#include "formats/trace/entry.h"
 
 /* Of one reference, so many lines are touched at most; more make `is_cut`. */
 #define BC_FOOTPRINT_LINES_MAX 65536u
@@ -46,13 +46,13 @@ struct bc_footprint {
 	uint64_t addr_low; /* of a memory reference; meant when there are any */
 	uint64_t addr_high;
 	/* The address spaces met, `space_count` of them, in a hash table of up to 1 MiB. */
-	struct bc_space_slot {
+	struct bc_retention_slot {
 		uint32_t space;
 		uint32_t number; /* from 1; 0: a free slot */
 	} * spaces;
 	size_t space_slots;
 	uint32_t space_count;
-	struct bc_space_slot space; /* the last one looked up */
+	struct bc_retention_slot space; /* the last one looked up */
 };
 
 /* Returns 0, -ENOMEM, or -EINVAL for options that are not as they should be. Close it in any case.

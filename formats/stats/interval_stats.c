@@ -1,12 +1,12 @@
 #include "formats/stats/interval_stats.h"
 
-void bc_clockline_init(struct bc_clockline *c, uint64_t idle_ticks, uint64_t burst_ticks)
+void bc_interval_stats_init(struct bc_interval_stats *c, uint64_t idle_ticks, uint64_t burst_ticks)
 {
-	*c = (struct bc_clockline){
+	*c = (struct bc_interval_stats){
 		.idle_ticks = idle_ticks, .burst_ticks = burst_ticks, .interval_min = UINT64_MAX};
 }
 
-static void end_run(struct bc_clockline *c)
+static void end_run(struct bc_interval_stats *c)
 {
 	if (c->run >= 2) {
 		c->bursts++;
@@ -16,32 +16,32 @@ static void end_run(struct bc_clockline *c)
 	c->run = 0;
 }
 
-static void end_span(struct bc_clockline *c)
+static void end_span(struct bc_interval_stats *c)
 {
 	if (!c->has_clock)
 		return;
-	if (c->epochs <= BC_CLOCKLINE_EPOCHS)
+	if (c->epochs <= BC_INTERVAL_STATS_EPOCHS)
 		c->spans[c->epochs - 1] = c->span;
 	c->has_clock = false;
 }
 
-void bc_clockline_begin(struct bc_clockline *c)
+void bc_interval_stats_start(struct bc_interval_stats *c)
 {
 	end_run(c);
 	end_span(c);
 }
 
-void bc_clockline_break(struct bc_clockline *c)
+void bc_interval_stats_break(struct bc_interval_stats *c)
 {
 	c->is_broken = true;
 }
 
-void bc_clockline_end(struct bc_clockline *c)
+void bc_interval_stats_end(struct bc_interval_stats *c)
 {
-	bc_clockline_begin(c);
+	bc_interval_stats_start(c);
 }
 
-static void begin_span(struct bc_clockline *c, uint64_t tick)
+static void begin_span(struct bc_interval_stats *c, uint64_t tick)
 {
 	c->has_clock = true;
 	c->epochs++;
@@ -49,28 +49,28 @@ static void begin_span(struct bc_clockline *c, uint64_t tick)
 	c->is_broken = true;
 }
 
-static void join_windows(struct bc_clockline *c)
+static void join_windows(struct bc_interval_stats *c)
 {
-	for (unsigned i = 0; i < BC_CLOCKLINE_WINDOWS / 2; i++)
+	for (unsigned i = 0; i < BC_INTERVAL_STATS_WINDOWS / 2; i++)
 		c->windows[i] = c->windows[2 * i] + c->windows[2 * i + 1];
-	for (unsigned i = BC_CLOCKLINE_WINDOWS / 2; i < BC_CLOCKLINE_WINDOWS; i++)
+	for (unsigned i = BC_INTERVAL_STATS_WINDOWS / 2; i < BC_INTERVAL_STATS_WINDOWS; i++)
 		c->windows[i] = 0;
 	c->window_shift++;
 }
 
 /* Time passes up to a reference, which is in the window that has come. */
-static inline void pass(struct bc_clockline *c, uint64_t ticks)
+static inline void pass(struct bc_interval_stats *c, uint64_t ticks)
 {
 	c->ticks += ticks;
 	/* Only a trace made for it has so many ticks; its last window then has all the rest. */
 	if (__builtin_add_overflow(c->elapsed, ticks, &c->elapsed))
 		c->elapsed = UINT64_MAX;
-	while (__builtin_expect(c->elapsed >> c->window_shift >= BC_CLOCKLINE_WINDOWS, 0))
+	while (__builtin_expect(c->elapsed >> c->window_shift >= BC_INTERVAL_STATS_WINDOWS, 0))
 		join_windows(c);
 	c->windows[c->elapsed >> c->window_shift]++;
 }
 
-static inline void take_interval(struct bc_clockline *c, uint64_t ticks)
+static inline void take_interval(struct bc_interval_stats *c, uint64_t ticks)
 {
 	c->intervals++;
 	c->interval_ticks += ticks;
@@ -86,7 +86,7 @@ static inline void take_interval(struct bc_clockline *c, uint64_t ticks)
 	c->run++;
 }
 
-static inline void take(struct bc_clockline *c, uint64_t tick)
+static inline void take(struct bc_interval_stats *c, uint64_t tick)
 {
 	if (!c->has_clock)
 		begin_span(c, tick);
@@ -108,13 +108,14 @@ static inline void take(struct bc_clockline *c, uint64_t tick)
 	c->is_broken = false;
 }
 
-void bc_clockline_tick(struct bc_clockline *c, uint64_t tick)
+void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 {
 	take(c, tick);
 }
 
 /* Records behind one at `tick`. Returns the tick of the last. */
-static uint64_t take_after(struct bc_clockline *c, const uint8_t *records, size_t n, uint64_t tick)
+static uint64_t take_after(
+	struct bc_interval_stats *c, const uint8_t *records, size_t n, uint64_t tick)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint32_t time = bc_le32(records + i * BC_RECORD_BYTES + 8);
@@ -127,7 +128,8 @@ static uint64_t take_after(struct bc_clockline *c, const uint8_t *records, size_
 	return tick;
 }
 
-void bc_clockline_records(struct bc_clockline *c, const uint8_t *records, size_t n, uint64_t tick)
+void bc_interval_stats_records(
+	struct bc_interval_stats *c, const uint8_t *records, size_t n, uint64_t tick)
 {
 	if (n == 0)
 		return;
@@ -136,7 +138,7 @@ void bc_clockline_records(struct bc_clockline *c, const uint8_t *records, size_t
 	take_after(c, records + BC_RECORD_BYTES, n - 1, tick);
 }
 
-void bc_clockline_chunk(struct bc_clockline *c, const struct bc_chunk *chunk)
+void bc_interval_stats_chunk(struct bc_interval_stats *c, const struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	uint64_t tick = info->first_tick; /* of record `next` if has_tick, else of the one before */
@@ -156,12 +158,12 @@ void bc_clockline_chunk(struct bc_clockline *c, const struct bc_chunk *chunk)
 				has_tick = has_anchor = true;
 			}
 			if (e->kind == BC_EVENT_GAP || (is_anchor && !e->exact))
-				bc_clockline_break(c);
+				bc_interval_stats_break(c);
 		}
 		if (event < info->events && chunk->events[event].position < end)
 			end = chunk->events[event].position;
 		if (time == BC_TIME_NONE && !has_anchor)
-			bc_clockline_break(c);
+			bc_interval_stats_break(c);
 		else if (!has_tick)
 			tick += time;
 		take(c, tick);
@@ -172,10 +174,11 @@ void bc_clockline_chunk(struct bc_clockline *c, const struct bc_chunk *chunk)
 	/* A gap behind the last record. */
 	for (; event < info->events; event++)
 		if (chunk->events[event].kind == BC_EVENT_GAP)
-			bc_clockline_break(c);
+			bc_interval_stats_break(c);
 }
 
-void bc_clockline_skip(struct bc_clockline *c, uint64_t first_tick, uint64_t last_tick, uint64_t n)
+void bc_interval_stats_skip(
+	struct bc_interval_stats *c, uint64_t first_tick, uint64_t last_tick, uint64_t n)
 {
 	if (n == 0)
 		return;
@@ -191,7 +194,7 @@ void bc_clockline_skip(struct bc_clockline *c, uint64_t first_tick, uint64_t las
 	}
 }
 
-bool bc_clockline_windows(const struct bc_clockline *c, struct bc_clock_windows *windows)
+bool bc_interval_stats_windows(const struct bc_interval_stats *c, struct bc_clock_windows *windows)
 {
 	/* The last one is still to be filled, but for the chance that it ends just here. */
 	uint64_t count = (c->elapsed + (c->elapsed != UINT64_MAX)) >> c->window_shift;

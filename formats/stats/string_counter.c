@@ -9,7 +9,7 @@
 #define FIRST_SLOTS 256u
 
 /* Where the name stands, or the free slot where it should. */
-static uint32_t *find(const struct bc_names *n, struct bc_text name)
+static uint32_t *find(const struct bc_string_counter *n, struct bc_text name)
 {
 	size_t mask = n->slot_count - 1;
 	size_t at = XXH3_64bits(name.at, name.bytes) & mask;
@@ -26,7 +26,7 @@ static uint32_t *find(const struct bc_names *n, struct bc_text name)
 }
 
 /* Twice as many slots as before; rows for half of them. */
-static int grow_rows(struct bc_names *n)
+static int grow_rows(struct bc_string_counter *n)
 {
 	size_t slot_count = n->slot_count != 0 ? n->slot_count * 2 : FIRST_SLOTS;
 	uint32_t *slots = calloc(slot_count, sizeof(*slots));
@@ -52,7 +52,7 @@ static int grow_rows(struct bc_names *n)
 	return 0;
 }
 
-static int grow_text(struct bc_names *n, size_t bytes)
+static int grow_text(struct bc_string_counter *n, size_t bytes)
 {
 	size_t room = n->text_room != 0 ? n->text_room : 4096;
 
@@ -68,7 +68,7 @@ static int grow_text(struct bc_names *n, size_t bytes)
 	return 0;
 }
 
-int bc_names_add(struct bc_names *n, struct bc_text name)
+int bc_string_counter_add(struct bc_string_counter *n, struct bc_text name)
 {
 	if (n->slot_count == 0 && grow_rows(n) != 0)
 		return -ENOMEM;
@@ -78,7 +78,8 @@ int bc_names_add(struct bc_names *n, struct bc_text name)
 		n->total++;
 		return 0;
 	}
-	if (n->count == BC_NAMES_MAX || name.bytes > BC_NAMES_TEXT_MAX - n->text_used) {
+	if (n->count == BC_STRING_COUNTER_MAX ||
+		name.bytes > BC_STRING_COUNTER_TEXT_MAX - n->text_used) {
 		n->others++;
 		n->total++;
 		return 0;
@@ -113,7 +114,7 @@ static int compare(const void *a, const void *b)
 	return (x->text.bytes > y->text.bytes) - (x->text.bytes < y->text.bytes);
 }
 
-void bc_names_sort(struct bc_names *n)
+void bc_string_counter_sort(struct bc_string_counter *n)
 {
 	for (size_t i = 0; i < n->count; i++)
 		n->rows[i].text.at = n->text + n->starts[i];
@@ -139,11 +140,11 @@ char *bc_name_text(const struct bc_name *name)
 	return text;
 }
 
-void bc_names_free(struct bc_names *n)
+void bc_string_counter_free(struct bc_string_counter *n)
 {
 	free(n->rows);
 	free(n->text);
 	free(n->starts);
 	free(n->slots);
-	*n = (struct bc_names){.rows = NULL};
+	*n = (struct bc_string_counter){.rows = NULL};
 }

@@ -1,7 +1,7 @@
 /* Counts of names: opcodes, registers, instruction sets, whatever a trace calls by a word.
  *
- * Memory is bounded: beyond BC_NAMES_MAX different names, or BC_NAMES_TEXT_MAX bytes of them, what
- * is new is counted together, nameless. */
+ * Memory is bounded: beyond BC_STRING_COUNTER_MAX different names, or BC_STRING_COUNTER_TEXT_MAX
+ * bytes of them, what is new is counted together, nameless. */
 #ifndef BC_FORMATS_STATS_STRING_COUNTER_H
 #define BC_FORMATS_STATS_STRING_COUNTER_H
 
@@ -10,8 +10,8 @@
 
 #include "formats/trace/entry.h"
 
-#define BC_NAMES_MAX      (1u << 16)
-#define BC_NAMES_TEXT_MAX (4u << 20)
+#define BC_STRING_COUNTER_MAX      (1u << 16)
+#define BC_STRING_COUNTER_TEXT_MAX (4u << 20)
 
 struct bc_name {
 	struct bc_text text; /* valid until the next name is added */
@@ -19,8 +19,8 @@ struct bc_name {
 };
 
 /* Empty when all zero. */
-struct bc_names {
-	struct bc_name *rows; /* `count` of them; their texts are set by bc_names_sort() */
+struct bc_string_counter {
+	struct bc_name *rows; /* `count` of them; their texts are set by bc_string_counter_sort() */
 	size_t count;
 	uint64_t total;  /* of all counts, */
 	uint64_t others; /* these included, of names that there was no room for */
@@ -34,16 +34,17 @@ struct bc_names {
 };
 
 /* Counts a name once more. Returns 0 or -ENOMEM. */
-int bc_names_add(struct bc_names *names, struct bc_text name) __attribute__((warn_unused_result));
+int bc_string_counter_add(struct bc_string_counter *names, struct bc_text name)
+	__attribute__((warn_unused_result));
 
 /* Puts the rows in order, the most frequent first, equal ones by their bytes. Nothing can be added
  * afterwards. */
-void bc_names_sort(struct bc_names *names);
+void bc_string_counter_sort(struct bc_string_counter *names);
 
 /* A sorted row's name as a string that the caller frees, or NULL: printable ASCII as it stands, any
  * other byte, and a backslash, as \xNN. */
 char *bc_name_text(const struct bc_name *name) __attribute__((warn_unused_result));
 
-void bc_names_free(struct bc_names *names);
+void bc_string_counter_free(struct bc_string_counter *names);
 
 #endif

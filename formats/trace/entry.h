@@ -5,9 +5,10 @@
  * event; an instruction is a fetch too, and a micro-op or a Tarmac memory access a load or store:
  * bc_entry_references() gives the references that an entry stands for.
  *
- * Readers (formats/reader/reader.h) make rows of entries, printers (formats/trace/printer.h) write them, and
- * what lies between (formats/reader/entry_convert.h) says what a target can't hold. Traits are the words for that:
- * each is something that an entry may carry and a format may be able to hold. */
+ * Readers (formats/reader/reader.h) make rows of entries, printers (formats/trace/printer.h) write
+ * them, and what lies between (formats/reader/entry_convert.h) says what a target can't hold.
+ * Traits are the words for that: each is something that an entry may carry and a format may be able
+ * to hold. */
 #ifndef BC_FORMATS_TRACE_ENTRY_H
 #define BC_FORMATS_TRACE_ENTRY_H
 
@@ -15,11 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/fast_format.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/mapping.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
-#include "formats/base/fast_format.h"
 
 enum bc_entry_kind {
 	BC_ENTRY_REFERENCE,

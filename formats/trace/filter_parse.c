@@ -7,9 +7,9 @@
 
 #define PORT_MAX 0xFFFFu
 
-static bool complain(char *why, size_t room, const char *text)
+static bool complain(char *err, size_t errlen, const char *text)
 {
-	snprintf(why, room, "%s", text);
+	snprintf(err, errlen, "%s", text);
 	return false;
 }
 
@@ -30,7 +30,7 @@ static const char *read_hex(const char *text, uint64_t *value)
 	return p != text ? p : NULL;
 }
 
-bool bc_where_addr(struct bc_filter *filter, const char *value, char *why, size_t room)
+bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err, size_t errlen)
 {
 	struct bc_span span = {0, UINT64_MAX};
 	const char *p = value;
@@ -44,10 +44,10 @@ bool bc_where_addr(struct bc_filter *filter, const char *value, char *why, size_
 	else if (p != NULL && *p == '-' && p != value)
 		p++;
 	if (p == NULL || *p != '\0')
-		return complain(why, room,
+		return complain(err, errlen,
 			"a range of hexadecimal addresses is wanted, as 1000-1fff, 1000- or -fff");
 	if (span.first > span.last)
-		return complain(why, room, "the range ends before it begins");
+		return complain(err, errlen, "the range ends before it begins");
 	filter->has_addr = true;
 	filter->addr = span;
 	return true;
@@ -96,7 +96,7 @@ static bool add_type(struct bc_filter *filter, const char *name)
 	return true;
 }
 
-bool bc_where_types(struct bc_filter *filter, const char *value, char *why, size_t room)
+bool bc_filter_parse_types(struct bc_filter *filter, const char *value, char *err, size_t errlen)
 {
 	struct bc_filter wider = *filter;
 	char name[32];
@@ -105,7 +105,7 @@ bool bc_where_types(struct bc_filter *filter, const char *value, char *why, size
 		size_t n = strcspn(p, ",");
 		snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), p);
 		if (!add_type(&wider, name)) {
-			snprintf(why, room,
+			snprintf(err, errlen,
 				"\"%.*s\" is no type; there are read, write, fetch, the names that "
 				"dump prints (MEMREADINV) and numbers (0xf2)",
 				(int)(n < 40 ? n : 40), p);
@@ -119,7 +119,7 @@ bool bc_where_types(struct bc_filter *filter, const char *value, char *why, size
 	return true;
 }
 
-bool bc_where_procs(struct bc_filter *filter, const char *value, char *why, size_t room)
+bool bc_filter_parse_procs(struct bc_filter *filter, const char *value, char *err, size_t errlen)
 {
 	struct bc_filter wider = *filter;
 
@@ -135,7 +135,7 @@ bool bc_where_procs(struct bc_filter *filter, const char *value, char *why, size
 			p = end;
 		}
 		if (!ok || first > last || last > UINT16_MAX || (*p != ',' && *p != '\0'))
-			return complain(why, room, "processors are wanted, as 0 or 0,2-3");
+			return complain(err, errlen, "processors are wanted, as 0 or 0,2-3");
 		bc_filter_add_procs(&wider, (uint16_t)first, (uint16_t)last);
 		if (*p == '\0')
 			break;
@@ -145,14 +145,14 @@ bool bc_where_procs(struct bc_filter *filter, const char *value, char *why, size
 }
 
 /* Writes to I/O ports, of which there are 65,536. */
-static bool read_port(struct bc_filter *filter, const char *value, char *why, size_t room)
+static bool read_port(struct bc_filter *filter, const char *value, char *err, size_t errlen)
 {
 	struct bc_filter ports = *filter;
 
-	if (!bc_where_addr(&ports, value, why, room) || ports.addr.first > PORT_MAX ||
+	if (!bc_filter_parse_addr(&ports, value, err, errlen) || ports.addr.first > PORT_MAX ||
 		(ports.addr.last > PORT_MAX && ports.addr.last != UINT64_MAX))
-		return complain(
-			why, room, "a range of hexadecimal I/O ports is wanted, as e0 or 3f8-3ff");
+		return complain(err, errlen,
+			"a range of hexadecimal I/O ports is wanted, as e0 or 3f8-3ff");
 	bc_filter_add_type(&ports, BC_REQ_IOWRITE);
 	*filter = ports;
 	return true;
@@ -160,19 +160,19 @@ static bool read_port(struct bc_filter *filter, const char *value, char *why, si
 
 static const struct {
 	const char *name;
-	bool (*read)(struct bc_filter *filter, const char *value, char *why, size_t room);
+	bool (*read)(struct bc_filter *filter, const char *value, char *err, size_t errlen);
 	bool asks_addr;
 	bool asks_type;
 	bool asks_proc;
 } words[] = {
-	{"addr", bc_where_addr, true, false, false},
-	{"type", bc_where_types, false, true, false},
-	{"proc", bc_where_procs, false, false, true},
+	{"addr", bc_filter_parse_addr, true, false, false},
+	{"type", bc_filter_parse_types, false, true, false},
+	{"proc", bc_filter_parse_procs, false, false, true},
 	{"port", read_port, true, true, false},
 };
 
-bool bc_where_word(
-	struct bc_filter *filter, const char *word, const char *value, char *why, size_t room)
+bool bc_filter_parse_word(
+	struct bc_filter *filter, const char *word, const char *value, char *err, size_t errlen)
 {
 	char what[160];
 
@@ -182,7 +182,7 @@ bool bc_where_word(
 		if ((words[i].asks_addr && filter->has_addr) ||
 			(words[i].asks_type && filter->has_types) ||
 			(words[i].asks_proc && filter->has_procs)) {
-			snprintf(why, room,
+			snprintf(err, errlen,
 				"%s=%.60s: asked for twice; each of addr, type and proc is given "
 				"once, and port is an addr and a type",
 				word, value);
@@ -190,14 +190,14 @@ bool bc_where_word(
 		}
 		if (words[i].read(filter, value, what, sizeof(what)))
 			return true;
-		snprintf(why, room, "%s=%.60s: %s", word, value, what);
+		snprintf(err, errlen, "%s=%.60s: %s", word, value, what);
 		return false;
 	}
-	snprintf(why, room, "%.40s: no such word; there are addr=, type=, proc= and port=", word);
+	snprintf(err, errlen, "%.40s: no such word; there are addr=, type=, proc= and port=", word);
 	return false;
 }
 
-bool bc_where_read(struct bc_filter *filter, const char *text, char *why, size_t room)
+bool bc_filter_parse(struct bc_filter *filter, const char *text, char *err, size_t errlen)
 {
 	char copy[1024];
 	char *rest = copy;
@@ -206,24 +206,24 @@ bool bc_where_read(struct bc_filter *filter, const char *text, char *why, size_t
 
 	bc_filter_init(filter);
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
-		return complain(why, room, "longer than 1023 bytes");
+		return complain(err, errlen, "longer than 1023 bytes");
 	while ((word = strsep(&rest, " \t")) != NULL) {
 		char *equals = strchr(word, '=');
 		if (word[0] == '\0')
 			continue;
 		has_word = true;
 		if (equals == NULL) {
-			snprintf(why, room,
+			snprintf(err, errlen,
 				"%.40s: a word is wanted, as addr=1000-1fff, type=read,write, "
 				"proc=0 or port=e0",
 				word);
 			return false;
 		}
 		*equals = '\0';
-		if (!bc_where_word(filter, word, equals + 1, why, room))
+		if (!bc_filter_parse_word(filter, word, equals + 1, err, errlen))
 			return false;
 	}
-	return has_word || complain(why, room,
+	return has_word || complain(err, errlen,
 				   "says nothing; words are wanted, as addr=1000-1fff, "
 				   "type=read,write, proc=0 or port=e0");
 }

@@ -12,7 +12,7 @@
  *     proc=N,N-N,...    any of these processors
  *     port=FIRST-LAST   writes to these I/O ports: type=IO_WRITE addr=FIRST-LAST
  *
- * On failure each function returns false with a sentence in `why`. */
+ * On failure each function returns false with a sentence in `err`. */
 #ifndef BC_FORMATS_TRACE_FILTER_PARSE_H
 #define BC_FORMATS_TRACE_FILTER_PARSE_H
 
@@ -23,21 +23,21 @@
 
 /* Reads all of a text into a filter that is made anew. A text without words is a mistake. The
  * sentence names the word. */
-bool bc_where_read(struct bc_filter *filter, const char *text, char *why, size_t why_room)
+bool bc_filter_parse(struct bc_filter *filter, const char *text, char *err, size_t why_room)
 	__attribute__((warn_unused_result));
 
 /* Adds what one word says to a filter: `word` is "addr", "type", "proc" or "port". It is a mistake
  * when the filter asks for the same already. The sentence names the word. */
-bool bc_where_word(struct bc_filter *filter, const char *word, const char *value, char *why,
+bool bc_filter_parse_word(struct bc_filter *filter, const char *word, const char *value, char *err,
 	size_t why_room) __attribute__((warn_unused_result));
 
 /* The values alone. A range of addresses takes the place of the filter's; types and processors are
  * added to its. A filter is not changed on failure. The sentence names neither word nor value. */
-bool bc_where_addr(struct bc_filter *filter, const char *value, char *why, size_t why_room)
+bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err, size_t why_room)
 	__attribute__((warn_unused_result));
-bool bc_where_types(struct bc_filter *filter, const char *value, char *why, size_t why_room)
+bool bc_filter_parse_types(struct bc_filter *filter, const char *value, char *err, size_t why_room)
 	__attribute__((warn_unused_result));
-bool bc_where_procs(struct bc_filter *filter, const char *value, char *why, size_t why_room)
+bool bc_filter_parse_procs(struct bc_filter *filter, const char *value, char *err, size_t why_room)
 	__attribute__((warn_unused_result));
 
 #endif

@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "formats/trace/entry.h"
 #include "formats/base/options.h"
+#include "formats/trace/entry.h"
 
 #define BC_PARSE_PADDING 160
 

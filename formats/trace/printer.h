@@ -1,10 +1,10 @@
 /* How entries become one format's bytes: what its module gives to those who write traces.
  *
  * A printer is given only what its format holds: entries of its kinds, references of its types
- * (formats/reader/entry_convert.h sees to that, and counts what it leaves out). Fields that it has no place for it
- * passes over; fields that it has a place for and an entry lacks are printed as the format's word
- * for unknown, 0 where it has none. Nothing is ever cut to fit: what is too large is an error that
- * names the entry. */
+ * (formats/reader/entry_convert.h sees to that, and counts what it leaves out). Fields that it has
+ * no place for it passes over; fields that it has a place for and an entry lacks are printed as the
+ * format's word for unknown, 0 where it has none. Nothing is ever cut to fit: what is too large is
+ * an error that names the entry. */
 #ifndef BC_FORMATS_TRACE_PRINTER_H
 #define BC_FORMATS_TRACE_PRINTER_H
 
@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "formats/trace/entry.h"
 #include "formats/base/options.h"
+#include "formats/trace/entry.h"
 
 /* One entry, or what stands before the first or behind the last, takes at most so many bytes: the
  * longest line, whole and in its parts, with each byte escaped in six, and the rest. */
@@ -31,7 +31,7 @@ struct bc_print {
 	uint32_t lost;
 	/* A clause that says what of entries[0] doesn't fit: "its address 0x123456789 doesn't fit
 	 * the 32 bits of a BYU record". */
-	char why[160];
+	char err[160];
 };
 
 struct bc_printer {
@@ -41,7 +41,7 @@ struct bc_printer {
 	/* Writes what stands before the first entry; NULL: nothing does. */
 	void (*head)(void *state, struct bc_print *print);
 	/* Prints entries until all are or fewer than BC_PRINT_MAX bytes are free. Returns 0, or
-	 * -ERANGE with `why` when entries[0] can't be written, or -ENOMEM likewise. */
+	 * -ERANGE with `err` when entries[0] can't be written, or -ENOMEM likewise. */
 	int (*print)(void *state, struct bc_print *print);
 	/* Writes what stands behind the last entry, what was held back included; NULL: nothing
 	 * does. Called until it returns true. */

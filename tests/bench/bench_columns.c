@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "formats/trace/entry.h"
 #include "formats/codec/format.h"
-#include "formats/trace/printer.h"
 #include "formats/reader/reader.h"
+#include "formats/trace/entry.h"
+#include "formats/trace/printer.h"
 #include "tests/support/dice.h"
 
 #define ENTRIES 100000u

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "formats/codec/laplace.h"
+#include "formats/reader/reader.h"
 #include "formats/trace/parser.h"
 #include "formats/trace/printer.h"
-#include "formats/reader/reader.h"
 #include "tests/support/dice.h"
 
 #define LINES 200000u
@@ -245,7 +245,7 @@ static const struct job {
 static double read_ours(int fd, enum bc_format format)
 {
 	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
-	struct bc_stream stream = {.fd = fd, .wake_fd = -1};
+	struct bc_input_stream stream = {.fd = fd, .wake_fd = -1};
 	struct bc_reader *reader;
 	struct bc_input *input;
 	struct bc_probe probe;
@@ -527,10 +527,10 @@ static void fwrite_record(FILE *out, const struct bc_entry *e)
 	uint8_t record[BC_LAPLACE_BYTES];
 
 	record[0] = 'r';
-	bc_put_le64(record + 1, e->tick);
+	bc_write_le64(record + 1, e->tick);
 	record[9] = (uint8_t)e->size;
-	bc_put_le32(record + 10, e->space);
-	bc_put_le32(record + 14, (uint32_t)e->addr);
+	bc_write_le32(record + 10, e->space);
+	bc_write_le32(record + 14, (uint32_t)e->addr);
 	fwrite(record, sizeof(record), 1, out);
 }
 

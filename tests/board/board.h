@@ -10,13 +10,13 @@
  *     board_undelivered()  takes back what was given and didn't arrive
  *     board_sent()         the truth that a receiver's counts are held against
  *
- * Its stream is the simulated bus (capture/sim/sim.h) as docs/board-protocol.md has it: bcp1 or raw6,
- * and with is_ftdi in packets with two status bytes at the head of each. It is made from a loop of
- * 131,072 samples of that bus, gone round for ever with rising ticks: a frame costs a copy and its
- * CRCs. A full frame has `frame` samples, or ends before a delta that is too long. The first
- * sequence number is 0xFFFFFFF0, so that every recording crosses the end of the numbers. The tick
- * of a heartbeat has gone on by the time since the frame before it; ticks don't follow the time
- * else.
+ * Its stream is the simulated bus (capture/sim/sim.h) as docs/board-protocol.md has it: bcp1 or
+ * raw6, and with is_ftdi in packets with two status bytes at the head of each. It is made from a
+ * loop of 131,072 samples of that bus, gone round for ever with rising ticks: a frame costs a copy
+ * and its CRCs. A full frame has `frame` samples, or ends before a delta that is too long. The
+ * first sequence number is 0xFFFFFFF0, so that every recording crosses the end of the numbers. The
+ * tick of a heartbeat has gone on by the time since the frame before it; ticks don't follow the
+ * time else.
  *
  * At a finite rate the samples are made by the times given, in any call. What the FIFO has no room
  * for pushes out its oldest samples: so a loss stands before the very next frame. At "rate max"

@@ -28,7 +28,7 @@ static void keep_frame(struct board_bus *bus, const uint8_t *frame, uint32_t *n)
 		bus->runs[*n] = delta > UINT16_MAX; /* for now: whether a run begins here */
 		uint8_t *out = bus->samples + (size_t)*n * BC_BCP1_SAMPLE_BYTES;
 		memcpy(out, sample, BC_SAMPLE_BYTES);
-		bc_put_le16(out + 6, delta > UINT16_MAX ? 0 : (uint16_t)delta);
+		bc_write_le16(out + 6, delta > UINT16_MAX ? 0 : (uint16_t)delta);
 	}
 }
 
@@ -93,7 +93,7 @@ uint64_t board_bus_take(struct board_bus *bus, uint8_t *out, uint32_t n)
 
 	memcpy(out, bus->samples + (size_t)bus->at * BC_BCP1_SAMPLE_BYTES,
 		(size_t)n * BC_BCP1_SAMPLE_BYTES);
-	bc_put_le16(out + 6, 0);
+	bc_write_le16(out + 6, 0);
 	board_bus_skip(bus, n);
 	return last;
 }

@@ -1,6 +1,6 @@
-/* The bus that a board stands on: a loop of samples, taken once from capture/sim/sim.h and gone round
- * for ever, so that a lap costs a memcpy. A loop is much longer than what LZ4 looks back on: the
- * stream packs as well as the simulated bus itself. Ticks rise from lap to lap.
+/* The bus that a board stands on: a loop of samples, taken once from capture/sim/sim.h and gone
+ * round for ever, so that a lap costs a memcpy. A loop is much longer than what LZ4 looks back on:
+ * the stream packs as well as the simulated bus itself. Ticks rise from lap to lap.
  *
  * board_bus_init(), then any of the others, then board_bus_free(). */
 #ifndef BC_TESTS_BOARD_BOARD_BUS_H

@@ -60,11 +60,11 @@ static void add_device(const struct board *board, struct descriptors *d)
 {
 	uint8_t *p = add(d, 18, DEVICE);
 
-	bc_put_le16(p + 2, usb_version(board));
+	bc_write_le16(p + 2, usb_version(board));
 	p[7] = is_super(board) ? 9 : 64; /* of super speed the power of two */
-	bc_put_le16(p + 8, board->options.vid);
-	bc_put_le16(p + 10, board->options.pid);
-	bc_put_le16(p + 12, board->options.is_ftdi ? 0x0900 : 0x0100);
+	bc_write_le16(p + 8, board->options.vid);
+	bc_write_le16(p + 10, board->options.pid);
+	bc_write_le16(p + 12, board->options.is_ftdi ? 0x0900 : 0x0100);
 	p[14] = MANUFACTURER;
 	p[15] = PRODUCT;
 	p[16] = board->serial.length != 0 || board->lie == BOARD_LIE_WILD_SERIAL ? SERIAL : 0;
@@ -76,7 +76,7 @@ static void add_qualifier(struct descriptors *d)
 {
 	uint8_t *p = add(d, 10, DEVICE_QUALIFIER);
 
-	bc_put_le16(p + 2, 0x0200);
+	bc_write_le16(p + 2, 0x0200);
 	p[7] = 64;
 	p[8] = 1;
 }
@@ -113,7 +113,7 @@ static void add_endpoint(const struct board *board, struct descriptors *d, uint8
 
 	p[2] = address;
 	p[3] = attributes;
-	bc_put_le16(p + 4, packet);
+	bc_write_le16(p + 4, packet);
 	if (attributes == 1)
 		p[6] = 1; /* an isochronous endpoint has a period */
 	if (is_super(board))
@@ -125,13 +125,13 @@ static void add_endpoints(const struct board *board, struct descriptors *d, uint
 	uint8_t address = board->lie == BOARD_LIE_OUT_ENDPOINT ? BOARD_ENDPOINT & 0x7F
 							       : BOARD_ENDPOINT;
 	uint8_t attributes = board->lie == BOARD_LIE_ISO_ENDPOINT ? 1 : 2;
-	uint16_t told = packet;
+	uint16_t reported = packet;
 
 	if (board->lie == BOARD_LIE_ZERO_PACKET)
-		told = 0;
+		reported = 0;
 	else if (board->lie == BOARD_LIE_HUGE_PACKET)
-		told = 0xFFFF;
-	add_endpoint(board, d, address, attributes, told);
+		reported = 0xFFFF;
+	add_endpoint(board, d, address, attributes, reported);
 	if (board->options.is_ftdi)
 		add_endpoint(board, d, 0x02, 2, packet);
 }
@@ -165,9 +165,9 @@ static void add_configuration(
 	}
 	if (board->lie == BOARD_LIE_TRUNCATED_CONFIG)
 		d->n -= 3; /* in the midst of the endpoint */
-	bc_put_le16(p + 2, (uint16_t)d->n);
+	bc_write_le16(p + 2, (uint16_t)d->n);
 	if (board->lie == BOARD_LIE_LONG_CONFIG)
-		bc_put_le16(p + 2, LONG_CONFIG_BYTES);
+		bc_write_le16(p + 2, LONG_CONFIG_BYTES);
 }
 
 /* Everything that a name of a file, a line of a log or a JSON text shouldn't hold. */
@@ -195,7 +195,7 @@ static void add_text(struct descriptors *d, const char *text)
 	uint8_t *p = add(d, (uint8_t)(2 + 2 * length), STRING);
 
 	for (size_t i = 0; i < length; i++)
-		bc_put_le16(p + 2 + 2 * i, (uint8_t)text[i]);
+		bc_write_le16(p + 2 + 2 * i, (uint8_t)text[i]);
 }
 
 static void add_serial(const struct board *board, struct descriptors *d)
@@ -207,7 +207,7 @@ static void add_serial(const struct board *board, struct descriptors *d)
 		return;
 	uint8_t *p = add(d, (uint8_t)(2 + 2 * length), STRING);
 	for (size_t i = 0; i < length; i++)
-		bc_put_le16(p + 2 + 2 * i,
+		bc_write_le16(p + 2 + 2 * i,
 			board->lie == BOARD_LIE_WILD_SERIAL ? wild_unit(i) : serial[i]);
 }
 
@@ -215,7 +215,7 @@ static void add_string(const struct board *board, struct descriptors *d, unsigne
 {
 	switch (index) {
 	case 0:
-		bc_put_le16(add(d, 4, STRING) + 2, 0x0409); /* English */
+		bc_write_le16(add(d, 4, STRING) + 2, 0x0409); /* English */
 		break;
 	case MANUFACTURER:
 		add_text(d, "buscap");

@@ -30,7 +30,7 @@ static void count_frame(const struct board_piece *p, struct board_sent *sums)
 	bool is_whole = p->whole == p->bytes;
 
 	if (p->whole >= BC_BCP1_HEADER_BYTES && p->flipped_at >= BC_BCP1_HEADER_BYTES)
-		sums->lost += p->told;
+		sums->lost += p->reported;
 	if (is_whole && !is_flipped) {
 		sums->frames++;
 		sums->samples += p->samples;

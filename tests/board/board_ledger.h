@@ -20,7 +20,7 @@ struct board_piece {
 	enum board_piece_kind kind;
 	bool is_closed;
 	bool has_hole;       /* bytes behind the first `whole` were swallowed or taken back */
-	uint32_t told;       /* losses that its header tells */
+	uint32_t reported;   /* losses that its header tells */
 	uint64_t bytes;      /* of all of it */
 	uint64_t samples;    /* in it */
 	uint64_t flipped_at; /* the byte with a flipped bit, or BOARD_NOT_FLIPPED */

@@ -157,9 +157,9 @@ static int get_info(const struct board *board, const struct setup *s, uint8_t *d
 	size_t firmware = board->firmware.length < FIRMWARE_BYTES ? board->firmware.length
 								  : FIRMWARE_BYTES;
 
-	bc_put_le32(info, 1);
-	bc_put_le32(info + 4, BC_SIM_CLOCK_HZ);
-	bc_put_le32(info + 12, board->options.fifo_samples);
+	bc_write_le32(info, 1);
+	bc_write_le32(info + 4, BC_SIM_CLOCK_HZ);
+	bc_write_le32(info + 12, board->options.fifo_samples);
 	memcpy(info + FIRMWARE_AT, board->firmware.bytes, firmware);
 	board_serial(board, info + SERIAL_AT, SERIAL_BYTES);
 	if (board->lie == BOARD_LIE_WILD_INFO)
@@ -171,9 +171,9 @@ static int get_counters(const struct board *board, const struct setup *s, uint8_
 {
 	uint8_t counters[COUNTERS_BYTES];
 
-	bc_put_le64(counters, board->ledger.sums.captured);
-	bc_put_le64(counters + 8, board->ledger.sums.captured_lost);
-	bc_put_le64(counters + 16, board->held_most);
+	bc_write_le64(counters, board->ledger.sums.captured);
+	bc_write_le64(counters + 8, board->ledger.sums.captured_lost);
+	bc_write_le64(counters + 16, board->held_most);
 	return answer(s, data, counters, sizeof(counters));
 }
 

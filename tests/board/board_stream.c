@@ -262,7 +262,7 @@ static void make_frame(struct board *board, uint32_t n, uint16_t flags)
 
 	struct board_piece piece = {
 		.kind = BOARD_PIECE_FRAME,
-		.told = header.lost,
+		.reported = header.lost,
 		.bytes = board->frame_bytes,
 		.samples = n,
 		.flipped_at = BOARD_NOT_FLIPPED,

@@ -82,14 +82,14 @@ int usleep(useconds_t us)
 static int freed(int fd)
 {
 	static int (*next)(int);
-	int why = errno;
+	int err = errno;
 
 	if (fd >= 0)
 		return fd;
 	if (next == NULL)
 		next = (int (*)(int))dlsym(RTLD_NEXT, "close");
 	next(-1);
-	errno = why;
+	errno = err;
 	return fd;
 }
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bus/bcp1.h"
 #include "formats/base/bytes.h"
+#include "formats/bus/bcp1.h"
 #include "tests/board/board.h"
 #include "tests/support/test.h"
 
@@ -129,9 +129,9 @@ static inline int control(struct rig *rig, uint8_t type, uint8_t request, uint16
 {
 	uint8_t setup_packet[8] = {type, request};
 
-	bc_put_le16(setup_packet + 2, value);
-	bc_put_le16(setup_packet + 4, index);
-	bc_put_le16(setup_packet + 6, length);
+	bc_write_le16(setup_packet + 2, value);
+	bc_write_le16(setup_packet + 4, index);
+	bc_write_le16(setup_packet + 6, length);
 	return board_control(rig->board, setup_packet, rig->data, rig->now_ns);
 }
 

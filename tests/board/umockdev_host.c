@@ -378,8 +378,8 @@ static int standard(struct host_device *device, unsigned recipient, unsigned req
 {
 	uint8_t setup[8] = {(uint8_t)recipient, (uint8_t)request};
 
-	bc_put_le16(setup + 2, (uint16_t)value);
-	bc_put_le16(setup + 4, (uint16_t)index);
+	bc_write_le16(setup + 2, (uint16_t)value);
+	bc_write_le16(setup + 4, (uint16_t)index);
 	int rc = board_control(device->board, setup, NULL, now_ns);
 	return rc < 0 ? rc : 0;
 }

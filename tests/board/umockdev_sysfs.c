@@ -151,11 +151,11 @@ static bool send_event(const char *path, const struct iovec *parts, size_t count
 	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
 	ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
-	int why = errno;
+	int err = errno;
 	close(fd);
-	if (sent < 0 && why == ECONNREFUSED)
+	if (sent < 0 && err == ECONNREFUSED)
 		unlink(path); /* of one who has closed it */
-	return sent >= 0 || why == ECONNREFUSED || why == ENOENT;
+	return sent >= 0 || err == ECONNREFUSED || err == ENOENT;
 }
 
 bool sysfs_tell(const char *root, const char *action, uint64_t number, const char *event)
@@ -170,13 +170,13 @@ bool sysfs_tell(const char *root, const char *action, uint64_t number, const cha
 
 	for (size_t i = 0; i < bytes; i++)
 		body[i] = body[i] == '\n' ? '\0' : body[i];
-	bc_put_be32(header + 8, 0xfeedcafe);
+	bc_write_be32(header + 8, 0xfeedcafe);
 	/* Lengths are as the machine has them, the hashes big-endian. */
 	memcpy(header + 12, &(uint32_t){sizeof header}, 4);
 	memcpy(header + 16, &(uint32_t){sizeof header}, 4);
 	memcpy(header + 20, &(uint32_t){(uint32_t)bytes}, 4);
-	bc_put_be32(header + 24, HASH_USB);
-	bc_put_be32(header + 28, HASH_USB_DEVICE);
+	bc_write_be32(header + 24, HASH_USB);
+	bc_write_be32(header + 28, HASH_USB_DEVICE);
 	struct iovec parts[] = {{header, sizeof header}, {body, bytes}};
 	if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
 		for (size_t i = 0; i < found.gl_pathc; i++)

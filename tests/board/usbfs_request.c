@@ -12,7 +12,7 @@ int usbfs_configure(struct usbfs_port *port, unsigned value)
 {
 	uint8_t setup[8] = {0x00, 9};
 
-	bc_put_le16(setup + 2, (uint16_t)value);
+	bc_write_le16(setup + 2, (uint16_t)value);
 	int n = usbfs_ask_board(port, setup, NULL);
 	if (n >= 0) {
 		port->device.configuration = value;
@@ -56,8 +56,8 @@ static int choose_setting(struct usbfs_port *port, unsigned interface, unsigned 
 {
 	uint8_t setup[8] = {0x01, 11};
 
-	bc_put_le16(setup + 2, (uint16_t)setting);
-	bc_put_le16(setup + 4, (uint16_t)interface);
+	bc_write_le16(setup + 2, (uint16_t)setting);
+	bc_write_le16(setup + 4, (uint16_t)interface);
 	int n = usbfs_ask_board(port, setup, NULL);
 	if (n < 0)
 		return n;
@@ -194,9 +194,9 @@ static int control_and_wait(struct usbfs_node *node, const struct usbdevfs_ctrlt
 {
 	uint8_t setup[8] = {wanted->bRequestType, wanted->bRequest};
 
-	bc_put_le16(setup + 2, wanted->wValue);
-	bc_put_le16(setup + 4, wanted->wIndex);
-	bc_put_le16(setup + 6, wanted->wLength);
+	bc_write_le16(setup + 2, wanted->wValue);
+	bc_write_le16(setup + 4, wanted->wIndex);
+	bc_write_le16(setup + 6, wanted->wLength);
 	int n = usbfs_ask_board(node->port, setup, wanted->data);
 	usbfs_go_on(node->port);
 	return n;

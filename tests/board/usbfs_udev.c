@@ -45,8 +45,8 @@ struct udev_monitor {
 };
 
 /* Held back, oldest first. */
-struct told {
-	struct told *next;
+struct reported {
+	struct reported *next;
 	char action[8];
 	struct usbfs_name name;
 };
@@ -55,8 +55,8 @@ static struct {
 	pthread_mutex_t lock;
 	struct udev_monitor *monitors;
 	bool is_held;
-	struct told *first;
-	struct told **last;
+	struct reported *first;
+	struct reported **last;
 } u = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &u.first};
 
 struct udev *udev_new(void);
@@ -122,34 +122,35 @@ void usbfs_udev_tell(const char *action, const struct usbfs_name *name)
 {
 	pthread_mutex_lock(&u.lock);
 	if (u.is_held) {
-		struct told *told = take_memory(sizeof(*told));
-		snprintf(told->action, sizeof(told->action), "%s", action);
-		told->name = *name;
-		*u.last = told;
-		u.last = &told->next;
+		struct reported *reported = take_memory(sizeof(*reported));
+		snprintf(reported->action, sizeof(reported->action), "%s", action);
+		reported->name = *name;
+		*u.last = reported;
+		u.last = &reported->next;
 	} else {
 		tell_all(action, name);
 	}
 	pthread_mutex_unlock(&u.lock);
 }
 
-static struct told *next_held(void)
+static struct reported *next_held(void)
 {
-	struct told *told = u.first;
+	struct reported *reported = u.first;
 
-	if (told != NULL) {
-		u.first = told->next;
+	if (reported != NULL) {
+		u.first = reported->next;
 		u.last = u.first != NULL ? u.last : &u.first;
 	}
-	return told;
+	return reported;
 }
 
 void usbfs_udev_hold(bool is_held)
 {
 	pthread_mutex_lock(&u.lock);
 	u.is_held = is_held;
-	for (struct told *told; !is_held && (told = next_held()) != NULL; free(told))
-		tell_all(told->action, &told->name);
+	for (struct reported *reported; !is_held && (reported = next_held()) != NULL;
+		free(reported))
+		tell_all(reported->action, &reported->name);
 	pthread_mutex_unlock(&u.lock);
 }
 
@@ -159,8 +160,8 @@ unsigned usbfs_udev_stop(void)
 
 	pthread_mutex_lock(&u.lock);
 	u.is_held = false;
-	for (struct told *told; (told = next_held()) != NULL;)
-		free(told);
+	for (struct reported *reported; (reported = next_held()) != NULL;)
+		free(reported);
 	for (struct udev_monitor *m = u.monitors; m != NULL; m = m->next)
 		n++;
 	pthread_mutex_unlock(&u.lock);

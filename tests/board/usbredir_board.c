@@ -86,9 +86,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void complain(const char *what, const char *why)
+static void complain(const char *what, const char *err)
 {
-	fprintf(stderr, "usbredir_board: %s: %s\n", what, why);
+	fprintf(stderr, "usbredir_board: %s: %s\n", what, err);
 }
 
 /* ---- options */

@@ -50,7 +50,7 @@ struct peer {
 	struct usbredirparser *parser;
 	uint16_t packet_bytes;
 	uint64_t now_ns; /* of this turn */
-	char why[128];
+	char err[128];
 
 	/* What was received and not yet parsed. */
 	uint8_t in[65536];
@@ -71,10 +71,10 @@ struct peer {
 	FILE *kept;    /* gets the stream, too; NULL: nobody does */
 };
 
-static void end_because(struct peer *peer, const char *why)
+static void end_because(struct peer *peer, const char *err)
 {
-	if (peer->why[0] == '\0')
-		snprintf(peer->why, sizeof(peer->why), "%s", why);
+	if (peer->err[0] == '\0')
+		snprintf(peer->err, sizeof(peer->err), "%s", err);
 }
 
 /* Everything stops while the guest doesn't take what is there for it. */
@@ -303,9 +303,9 @@ static int ask_board(struct peer *peer, uint8_t type, uint8_t request, uint16_t 
 {
 	uint8_t setup[8] = {type, request};
 
-	bc_put_le16(setup + 2, value);
-	bc_put_le16(setup + 4, index);
-	bc_put_le16(setup + 6, length);
+	bc_write_le16(setup + 2, value);
+	bc_write_le16(setup + 4, index);
+	bc_write_le16(setup + 6, length);
 	return board_control(peer->board, setup, data, peer->now_ns);
 }
 
@@ -464,7 +464,7 @@ bool peer_turn(struct peer *peer, uint64_t now_ns)
 	serve_bulk(peer);
 	if (usbredirparser_do_write(peer->parser) < 0)
 		return false;
-	return peer->why[0] == '\0';
+	return peer->err[0] == '\0';
 }
 
 static uint64_t now_ms(void)
@@ -547,7 +547,7 @@ struct peer_crossed peer_crossed(const struct peer *peer)
 
 const char *peer_why(const struct peer *peer)
 {
-	return peer->why;
+	return peer->err;
 }
 
 void peer_free(struct peer *peer)

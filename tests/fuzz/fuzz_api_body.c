@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/api/api_params.h"
 #include "daemon/api/api_body.h"
-#include "formats/segment/segment_header.h"
+#include "daemon/api/api_params.h"
 #include "formats/base/utf8.h"
+#include "formats/segment/segment_header.h"
 
 static const char *const names[] = {"text", "label", "metadata", "limits", "pre", "triggers",
 	"speed", "go_on", "clock_hz", NULL};
@@ -59,38 +59,39 @@ static void check_metadata(const char *metadata)
 {
 	char body_text[BC_METADATA_MAX + 16];
 	char again[BC_METADATA_MAX];
-	char why[512];
+	char err[512];
 	struct bc_body body;
 	int n = snprintf(body_text, sizeof(body_text), "{\"metadata\":%s}", metadata);
 
-	if (!bc_body_read(&body, body_text, (size_t)n, names, why, sizeof(why)) ||
+	if (!bc_body_read(&body, body_text, (size_t)n, names, err, sizeof(err)) ||
 		!bc_body_metadata(&body, "metadata", again) || strcmp(again, metadata) != 0)
 		abort();
 	bc_body_free(&body);
 }
 
-static void check_why(const char *why)
+static void check_why(const char *err)
 {
-	if (why[0] == '\0' || !bc_utf8_is_valid(why, strlen(why)))
+	if (err[0] == '\0' || !bc_utf8_is_valid(err, strlen(err)))
 		abort();
 }
 
 /* The same body as each request's. */
 static void read_asked(const char *text, size_t bytes)
 {
-	static bool (*const readers[])(struct bc_asked * asked, const char *body, size_t body_bytes,
-		char *why, size_t room) = {bc_asked_start, bc_asked_snapshot, bc_asked_replay,
-		bc_asked_trigger, bc_asked_mark, bc_asked_note};
-	struct bc_asked *asked = malloc(sizeof(*asked));
-	char why[512];
+	static bool (*const readers[])(struct bc_api_params * asked, const char *body,
+		size_t body_bytes, char *err, size_t errlen) = {bc_api_params_start,
+		bc_api_params_snapshot, bc_api_params_replay, bc_api_params_trigger,
+		bc_api_params_mark, bc_api_params_note};
+	struct bc_api_params *asked = malloc(sizeof(*asked));
+	char err[512];
 
 	if (asked == NULL)
 		abort();
 	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
-		why[0] = '\0';
+		err[0] = '\0';
 		memset(asked, 0, sizeof(*asked));
-		if (!readers[i](asked, text, bytes, why, sizeof(why)))
-			check_why(why);
+		if (!readers[i](asked, text, bytes, err, sizeof(err)))
+			check_why(err);
 	}
 	free(asked);
 }
@@ -99,15 +100,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bc_body body;
 	char metadata[BC_METADATA_MAX] = "";
-	char why[512] = "";
-	bool is_good = bc_body_read(&body, (const char *)data, size, names, why, sizeof(why));
+	char err[512] = "";
+	bool is_good = bc_body_read(&body, (const char *)data, size, names, err, sizeof(err));
 
 	if (is_good) {
 		is_good = read_body(&body, metadata);
 		bc_body_free(&body);
 	}
 	if (!is_good)
-		check_why(why);
+		check_why(err);
 	if (is_good && metadata[0] != '\0')
 		check_metadata(metadata);
 	read_asked((const char *)data, size);

@@ -14,16 +14,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bc_config config;
 	char path[64];
-	char why[512] = "";
+	char err[512] = "";
 	int fd = memfd_create("fuzz", 0);
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	bc_config_default(&config);
-	bool is_good = bc_config_load(&config, path, false, why, sizeof(why)) &&
-		       bc_config_check(&config, why, sizeof(why));
-	if (!is_good && why[0] == '\0')
+	bool is_good = bc_config_load(&config, path, false, err, sizeof(err)) &&
+		       bc_config_check(&config, err, sizeof(err));
+	if (!is_good && err[0] == '\0')
 		abort();
 	close(fd);
 	return 0;

@@ -8,8 +8,8 @@
 
 #include "formats/reader/entry_convert.h"
 #include "formats/reader/input.h"
-#include "formats/trace/printer.h"
 #include "formats/reader/reader.h"
+#include "formats/trace/printer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,7 +17,7 @@ struct writing {
 	const struct bc_printer *printer;
 	void *state;
 	char *out;
-	struct bc_fit fit;
+	struct bc_entry_converter fit;
 	size_t printed;
 	bool is_over;
 };
@@ -32,7 +32,7 @@ static struct bc_print begin(struct writing *w)
 
 static void end(struct writing *w, const struct bc_print *print, int rc)
 {
-	if (print->used > print->room || (rc != 0 && print->why[0] == '\0'))
+	if (print->used > print->room || (rc != 0 && print->err[0] == '\0'))
 		abort();
 	w->printed += print->used;
 	w->is_over = rc != 0 || w->printed > ENOUGH;
@@ -67,8 +67,8 @@ static void write_all(struct writing *w, struct bc_reader *reader)
 		size_t n;
 		if (batch.fault != NULL && batch.fault->what[0] == '\0')
 			abort();
-		bc_fit_batch(&w->fit, batch.entries, batch.count);
-		while ((n = bc_fit_next(&w->fit, &run)) != 0)
+		bc_entry_convert_batch(&w->fit, batch.entries, batch.count);
+		while ((n = bc_entry_converter_next(&w->fit, &run)) != 0)
 			print_run(w, run, n);
 	}
 	for (bool is_over = w->printer->tail == NULL || w->is_over; !is_over;) {
@@ -88,7 +88,7 @@ static void convert(struct bc_input *input, enum bc_format from, enum bc_format 
 		return;
 	options.format.source_holds = bc_format_info(from)->holds;
 	options.format.map_pages = true;
-	bc_fit_init(&w.fit, to, &options.format);
+	bc_entry_converter_init(&w.fit, to, &options.format);
 	w.state = bc_printer_start(w.printer, &options.format);
 	w.out = malloc(BC_PRINT_MAX);
 	if (w.state == NULL || w.out == NULL)
@@ -117,7 +117,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET) != 0)
 		abort();
-	if (bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, from, &probe) == 0) {
+	if (bc_input_open(
+		    &input, (struct bc_input_stream){.fd = fd, .wake_fd = -1}, from, &probe) == 0) {
 		convert(input, probe.format, to);
 		bc_input_close(input);
 	}

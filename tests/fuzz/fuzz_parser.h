@@ -49,7 +49,7 @@ static inline void fuzz_print(
 		int rc = printing->printer->print(printing->state, &p);
 		FUZZ_CHECK(p.used <= p.room);
 		if (rc != 0) {
-			FUZZ_CHECK(p.why[0] != '\0');
+			FUZZ_CHECK(p.err[0] != '\0');
 			printing->is_refused = true;
 			break;
 		}

@@ -22,7 +22,7 @@ static void mend(uint8_t *bytes, size_t size)
 		if (n == 0 || n > size - at)
 			continue;
 		uint8_t *hash = bytes + at + n - BC_HASH_BYTES;
-		bc_put_le64(hash, XXH3_64bits(bytes + at, n - BC_HASH_BYTES));
+		bc_write_le64(hash, XXH3_64bits(bytes + at, n - BC_HASH_BYTES));
 	}
 }
 
@@ -55,8 +55,8 @@ static void read_blocks(struct bc_input *input)
 		if (XXH3_64bits(block.data, block.bytes) != block.hash)
 			abort();
 		kept += block.bytes;
-		bc_block_replay_begin(&replay, &block, bc_segment_reader_follows(reader));
-		if (!bc_block_replay_give(
+		bc_block_replay_start(&replay, &block, bc_segment_reader_follows(reader));
+		if (!bc_block_replay_push(
 			    &replay, &block, bc_segment_reader_header(reader), &sink, &is_over))
 			abort();
 	}
@@ -83,8 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, bytes, size - 1) != (ssize_t)(size - 1) ||
 		lseek(fd, 0, SEEK_SET) != 0)
 		abort();
-	if (bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_UNKNOWN,
-		    &probe) == 0) {
+	if (bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+		    BC_FORMAT_UNKNOWN, &probe) == 0) {
 		if (probe.is_capture)
 			read_blocks(input);
 		bc_input_close(input);

@@ -38,8 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET) != 0)
 		abort();
-	if (bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_UNKNOWN,
-		    &probe) == 0) {
+	if (bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+		    BC_FORMAT_UNKNOWN, &probe) == 0) {
 		if (probe.format == BC_FORMAT_SEGMENT)
 			read_chunks(input);
 		else

@@ -35,11 +35,11 @@ static inline struct bc_format_options formatted_options(
 {
 	struct bc_format_options options = bc_format_options_default();
 	const struct bc_format_info *info = bc_format_info(format);
-	char why[160];
+	char err[160];
 
 	if (*text != '\0')
 		assert_true(bc_format_options_read(&options, text,
-			is_read ? info->read_options : info->write_options, why, sizeof(why)));
+			is_read ? info->read_options : info->write_options, err, sizeof(err)));
 	return options;
 }
 
@@ -107,7 +107,7 @@ struct printed {
 	size_t bytes;
 	int rc;
 	size_t left; /* entries that were not printed */
-	char why[160];
+	char err[160];
 };
 
 static inline struct printed print_entries(enum bc_format format, const char *options_text,
@@ -136,7 +136,7 @@ static inline struct printed print_entries(enum bc_format format, const char *op
 	printed.text[p.used] = '\0';
 	printed.bytes = p.used;
 	printed.left = p.count;
-	memcpy(printed.why, p.why, sizeof(p.why));
+	memcpy(printed.err, p.err, sizeof(p.err));
 	free(state);
 	return printed;
 }
@@ -188,9 +188,9 @@ static inline void assert_refused(
 	assert_int_equal(printed.rc, -34); /* ERANGE */
 	assert_int_equal(printed.left, 1);
 	assert_int_equal(printed.bytes, 0);
-	if (strstr(printed.why, words) == NULL)
-		print_error("\"%s\" lacks \"%s\"\n", printed.why, words);
-	assert_non_null(strstr(printed.why, words));
+	if (strstr(printed.err, words) == NULL)
+		print_error("\"%s\" lacks \"%s\"\n", printed.err, words);
+	assert_non_null(strstr(printed.err, words));
 	free(printed.text);
 }
 

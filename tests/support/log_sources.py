@@ -9,7 +9,7 @@ import harness
 
 # The functions whose format is a line of the log, and which argument it is.
 FUNCTIONS = {
-    "bc_log": 1, "bc_log_limited": 2, "bc_usb_feed_tell": 2, "bc_usb_tell_failure": 1, "report_damage": 1,
+    "bc_log": 1, "bc_log_limited": 2, "bc_usb_framer_log": 2, "bc_usb_tell_failure": 1, "report_damage": 1,
 }
 
 # Sentences, and parts of them, that are made elsewhere and logged as they are: the file, and the arguments of calls
@@ -22,8 +22,8 @@ SENTENCES = {
     "daemon/recorder/session.c": {"snprintf": (2,)},
     "daemon/store/retention.c": {"snprintf": (2,)},
     "daemon/recorder/loss_report.c": {"snprintf": (2,)},
-    "daemon/store/open_segment.c": {"bc_pair_get_stuck": (2,), "set_error": (2, 3), "refuse_file": (1,)},
-    "daemon/store/rotator.c": {"bc_pair_get_stuck": (2,)},
+    "daemon/store/open_segment.c": {"bc_open_segment_mark_stuck": (2,), "set_error": (2, 3), "refuse_file": (1,)},
+    "daemon/store/rotator.c": {"bc_open_segment_mark_stuck": (2,)},
     "daemon/hook/hook.c": {"snprintf": (2,), "fail": (3,)},
     "capture/usb/usb_source.c": {"snprintf": (2,), "bc_usb_end_with": (2,)},
     "capture/source/file_source.c": {"snprintf": (2,), "hand_over_end": (2,)},

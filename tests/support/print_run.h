@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "formats/reader/entry_convert.h"
-#include "formats/trace/printer.h"
 #include "formats/reader/reader.h"
+#include "formats/trace/printer.h"
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 
@@ -18,14 +18,14 @@ struct printed {
 	struct trace trace;
 	int rc;           /* of the printer that ended it, or 0 */
 	uint64_t refused; /* rc != 0: the number of the entry */
-	char why[160];
+	char err[160];
 	uint64_t reduced[BC_TRAIT_BITS];
 	uint64_t left_out[BC_TRAIT_BITS];
 };
 
 struct print_run {
 	const struct bc_format_info *info;
-	struct bc_fit fit;
+	struct bc_entry_converter fit;
 	void *state;
 	size_t room;
 	size_t slack; /* bytes that a call has beyond what a single entry must have */
@@ -38,7 +38,7 @@ static inline void print_run_begin(struct print_run *run, struct printed *to, en
 	*to = (struct printed){.rc = 0};
 	*run = (struct print_run){.info = bc_format_info(format), .slack = slack, .to = to};
 	assert_non_null(run->info->printer);
-	bc_fit_init(&run->fit, format, options);
+	bc_entry_converter_init(&run->fit, format, options);
 	run->state = bc_printer_start(run->info->printer, options);
 	assert_non_null(run->state);
 }
@@ -61,8 +61,8 @@ static inline void print_run_put(struct print_run *run, const struct bc_entry *e
 {
 	const struct bc_entry *part;
 
-	bc_fit_batch(&run->fit, entries, n);
-	while ((n = bc_fit_next(&run->fit, &part)) != 0) {
+	bc_entry_convert_batch(&run->fit, entries, n);
+	while ((n = bc_entry_converter_next(&run->fit, &part)) != 0) {
 		while (n != 0 && run->to->rc == 0) {
 			struct bc_print print = print_run_room(run);
 			print.entries = part;
@@ -75,7 +75,7 @@ static inline void print_run_put(struct print_run *run, const struct bc_entry *e
 			if (run->to->rc == 0)
 				continue;
 			run->to->refused = part->number;
-			memcpy(run->to->why, print.why, sizeof(print.why));
+			memcpy(run->to->err, print.err, sizeof(print.err));
 		}
 		run->fit.lost = NULL;
 	}
@@ -116,8 +116,9 @@ static inline void read_run_open(
 		at += (size_t)n;
 	}
 	assert_int_equal(lseek(run->fd, 0, SEEK_SET), 0);
-	assert_int_equal(bc_input_open(&run->input,
-				 (struct bc_stream){.fd = run->fd, .wake_fd = -1}, format, &probe),
+	assert_int_equal(
+		bc_input_open(&run->input, (struct bc_input_stream){.fd = run->fd, .wake_fd = -1},
+			format, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&run->reader, run->input, format, &options), 0);
 }

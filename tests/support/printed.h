@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/trace/entry.h"
 #include "formats/codec/format.h"
+#include "formats/trace/entry.h"
 #include "formats/trace/printer.h"
 #include "tests/support/test.h"
 
@@ -15,7 +15,7 @@ struct printed {
 	size_t bytes;
 	int rc;      /* of the last print() */
 	size_t left; /* entries that it didn't print */
-	char why[160];
+	char err[160];
 	uint64_t reduced[BC_TRAIT_BITS];
 };
 
@@ -54,7 +54,7 @@ static struct printed print_all(enum bc_format format, const struct bc_format_op
 		printed_take(&all, &p);
 	}
 	all.left = p.count;
-	memcpy(all.why, p.why, sizeof(all.why));
+	memcpy(all.err, p.err, sizeof(all.err));
 	while (all.rc == 0 && printer->tail != NULL) {
 		bool is_over = printer->tail(state, &p);
 		printed_take(&all, &p);

@@ -44,7 +44,7 @@ struct small_chunk {
 };
 
 struct small_segment {
-	char name[BC_NEW_FILE_NAME_MAX];
+	char name[BC_ATOMIC_FILE_NAME_MAX];
 	uint8_t *bytes;
 	size_t size;
 	size_t index_at;

@@ -11,8 +11,8 @@
 #include "capture/sim/sim.h"
 #include "formats/base/bytes.h"
 #include "formats/bus/mapping.h"
-#include "formats/reader/probe.h"
 #include "formats/bus/record.h"
+#include "formats/reader/probe.h"
 #include "tests/support/test.h"
 
 struct trace {
@@ -67,20 +67,20 @@ static inline size_t trace_put_record(
 
 	switch (format) {
 	case BC_FORMAT_BYU_BE:
-		bc_put_be32(out, r->addr);
+		bc_write_be32(out, r->addr);
 		memcpy(out + 4, meta, 4);
-		bc_put_be32(out + 8, r->time);
+		bc_write_be32(out + 8, r->time);
 		return 12;
 	case BC_FORMAT_BYU16:
-		bc_put_le64(out, r->addr);
+		bc_write_le64(out, r->addr);
 		memcpy(out + 8, meta, 4);
-		bc_put_le32(out + 12, r->time);
+		bc_write_le32(out + 12, r->time);
 		return 16;
 	case BC_FORMAT_BYU24:
-		bc_put_le64(out, r->addr);
+		bc_write_le64(out, r->addr);
 		memcpy(out + 8, meta, 4);
 		memset(out + 12, 0, 4);
-		bc_put_le64(out + 16, r->time);
+		bc_write_le64(out + 16, r->time);
 		return 24;
 	default:
 		bc_record_store(out, r);
@@ -112,7 +112,7 @@ static inline struct trace trace_to_byu(const struct trace *bcp1, enum bc_format
 				continue;
 			bc_map_sample(record, entry, p,
 				header.flags & BC_BCP1_AGENT ? p[5] & 15 : header.proc);
-			bc_put_le32(record + 8,
+			bc_write_le32(record + 8,
 				trace.n == 0 ? BC_TIME_NONE : (uint32_t)(tick - before));
 			struct bc_record r = bc_record_load(record);
 			trace.n += trace_put_record(trace.bytes + trace.n, &r, format);

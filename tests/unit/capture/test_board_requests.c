@@ -320,7 +320,7 @@ TEST_RIG(descriptors_are_cut_to_the_room)
 	}
 }
 
-TEST_RIG(ids_and_texts_are_as_told)
+TEST_RIG(ids_and_texts_are_as_reported)
 {
 	open_board(rig, &(struct board_options){.vid = 0xABCD, .pid = 0x1234});
 	get_descriptor(rig, 1, 0);
@@ -412,9 +412,9 @@ TEST_RIG(hostile_set_up_packets_never_write_beyond_their_data)
 			uint16_t length = lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
 			uint8_t *data = malloc(length);
 			uint8_t setup_packet[8] = {(uint8_t)(i >> 8), (uint8_t)i};
-			bc_put_le16(setup_packet + 2, (uint16_t)(dice_below(&dice, 4) << 8));
-			bc_put_le16(setup_packet + 4, (uint16_t)dice_below(&dice, 3));
-			bc_put_le16(setup_packet + 6, length);
+			bc_write_le16(setup_packet + 2, (uint16_t)(dice_below(&dice, 4) << 8));
+			bc_write_le16(setup_packet + 4, (uint16_t)dice_below(&dice, 3));
+			bc_write_le16(setup_packet + 6, length);
 			if (dice_below(&dice, 8) == 0)
 				dice_fill(&dice, setup_packet + 2, 4);
 			if (i % 1000 == 0)
@@ -437,7 +437,7 @@ static struct walk walk_with_lie(struct rig *rig, const char *lie)
 	return walk(rig->data, n);
 }
 
-TEST_RIG(each_lie_about_the_endpoint_is_told)
+TEST_RIG(each_lie_about_the_endpoint_is_reported)
 {
 	struct walk w;
 
@@ -460,7 +460,7 @@ TEST_RIG(each_lie_about_the_endpoint_is_told)
 	assert_int_equal(bc_le16(w.endpoint + 4), 512);
 }
 
-TEST_RIG(each_lie_about_lengths_is_told)
+TEST_RIG(each_lie_about_lengths_is_reported)
 {
 	open_board(rig, &(struct board_options){0});
 	command(rig, "lie truncated-config");

@@ -247,7 +247,7 @@ TEST_F(torn_lz4_gives_what_is_whole_and_is_said_to_be_torn)
 	trace_free(&packed);
 }
 
-TEST_F(a_format_that_cannot_be_told_is_said_to_and_how_to_name_it)
+TEST_F(a_format_that_cannot_be_reported_is_said_to_and_how_to_name_it)
 {
 	struct source_run run;
 

@@ -7,8 +7,8 @@
 #include <xxhash.h>
 
 #include "capture/sim/sim.h"
-#include "formats/bus/bcp1.h"
 #include "formats/base/bytes.h"
+#include "formats/bus/bcp1.h"
 #include "formats/bus/mapping.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
@@ -380,7 +380,7 @@ TEST_F(every_cycle_type_occurs_in_its_proportion)
 	/* Least and most in a million. */
 	static const struct {
 		size_t least, most;
-	} bounds[BC_CYCLES] = {
+	} bounds[BC_BUS_ENCODER] = {
 		[0] = {1, 40},
 		[BC_CYCLE_INT_ACK] = {40, 2000},
 		[2] = {1, 40},
@@ -400,10 +400,10 @@ TEST_F(every_cycle_type_occurs_in_its_proportion)
 	};
 
 	for (unsigned agents = 1; agents <= 4; agents++) {
-		size_t counts[BC_CYCLES] = {0};
+		size_t counts[BC_BUS_ENCODER] = {0};
 		for (size_t i = 0; i < MANY; i++)
 			counts[type_of(&f->got[agents].samples[i])]++;
-		for (unsigned type = 0; type < BC_CYCLES; type++)
+		for (unsigned type = 0; type < BC_BUS_ENCODER; type++)
 			assert_in_range(counts[type], bounds[type].least, bounds[type].most);
 	}
 }
@@ -595,10 +595,10 @@ static size_t to_records(const struct got *got, uint8_t *out)
 	for (size_t i = 0; i < got->n; i++, n++) {
 		const struct got_sample *s = &got->samples[i];
 		uint8_t sample[BC_SAMPLE_BYTES] = {[4] = s->enables, [5] = s->control};
-		bc_put_be32(sample, s->address);
+		bc_write_be32(sample, s->address);
 		bc_map_sample(out + n * BC_RECORD_BYTES, bc_map_entry(&mapping, sample), sample,
 			s->control & 15);
-		bc_put_le32(out + n * BC_RECORD_BYTES + 8, delta_of(got, i));
+		bc_write_le32(out + n * BC_RECORD_BYTES + 8, delta_of(got, i));
 	}
 	return n;
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "capture/source/sim_source.h"
-#include "formats/bus/bcp1.h"
 #include "formats/base/bytes.h"
+#include "formats/bus/bcp1.h"
 #include "tests/support/source_run.h"
 #include "tests/support/test.h"
 

@@ -51,7 +51,7 @@ TEST(a_sum_of_which_a_part_is_not_known_is_not_known)
 	struct bc_console console = {.err = open_memstream(&err, &err_bytes), .command = "merge"};
 	struct bc_progress progress;
 
-	bc_progress_begin(&progress, &console, 100);
+	bc_progress_start(&progress, &console, 100);
 	bc_progress_extend(&progress, 20);
 	assert_int_equal(progress.total_bytes, 120);
 	bc_progress_extend(&progress, 0);
@@ -69,7 +69,7 @@ TEST(nothing_is_shown_where_standard_error_is_no_terminal)
 	assert_int_equal(pipe(ends), 0);
 	struct bc_console console = {.err = fdopen(ends[1], "w"), .command = "convert"};
 	struct bc_progress progress;
-	bc_progress_begin(&progress, &console, 100);
+	bc_progress_start(&progress, &console, 100);
 	assert_false(bc_progress_is_on(&progress));
 	assert_false(bc_progress_is_due(&progress));
 	bc_progress_clear(&progress);

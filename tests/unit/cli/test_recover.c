@@ -111,8 +111,8 @@ static struct copy read_copy(struct fixture *f, const struct small_segment *s)
 
 	assert_true(fd >= 0);
 	assert_int_equal(bc_segment_index_load(&index, fd), 0);
-	assert_int_equal(bc_segment_reader_open(
-				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 		0);
 	uint32_t number = 0;
 	int found;
@@ -349,7 +349,7 @@ TEST_F(each_piece_read_is_a_step)
 {
 	struct bc_recovered r;
 	unsigned steps = 0;
-	struct bc_steps listener = {.on_step = count_step, .context = &steps};
+	struct bc_progress_cb listener = {.on_step = count_step, .context = &steps};
 	int fd = memfd_create("bytes", MFD_CLOEXEC);
 
 	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
@@ -432,8 +432,8 @@ TEST_F(a_full_event_table_puts_the_gap_into_a_chunk_of_its_own)
 	assert_int_equal(recover_bytes(f, bytes, size, BC_RECOVER_SALVAGE, &r), 0);
 	assert_int_equal(r.chunks, 3);
 	int fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(bc_segment_reader_open(
-				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 		0);
 	int found;
 	while ((found = bc_segment_read(reader, f->chunk)) != BC_FOUND_END) {
@@ -472,8 +472,8 @@ TEST_F(a_copy_damaged_again_counts_all_that_is_missing)
 	uint64_t said = 0;
 	struct bc_segment_reader *reader;
 	int fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(bc_segment_reader_open(
-				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 		0);
 	int found;
 	while ((found = bc_segment_read(reader, f->chunk)) != BC_FOUND_END)

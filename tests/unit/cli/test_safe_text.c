@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/term/output.h"
 #include "cli/term/humanize.h"
+#include "cli/term/output.h"
 #include "cli/term/safe_text.h"
 #include "formats/base/json.h"
 #include "tests/support/test.h"
@@ -187,15 +187,15 @@ TEST(quantities_have_three_digits_and_a_unit)
 	} sizes[] = {{0, "0 B"}, {-1, "0 B"}, {999, "999 B"}, {999.6, "1.00 kB"}, {1235, "1.24 kB"},
 		{99960, "100 kB"}, {12345678, "12.3 MB"}, {1e15, "1.00 PB"},
 		{1e300, "1000000000000000 PB"}};
-	char out[BC_QUANTITY_MAX];
+	char out[BC_HUMANIZE_MAX];
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		assert_string_equal(bc_quantity_bytes(out, sizes[i].bytes), sizes[i].text);
-	assert_string_equal(bc_quantity_rate(out, 1999968), "2.00 M");
-	assert_string_equal(bc_quantity_count(out, 0), "0");
-	assert_string_equal(bc_quantity_count(out, 999), "999");
-	assert_string_equal(bc_quantity_count(out, 1000), "1,000");
-	assert_string_equal(bc_quantity_count(out, UINT64_MAX), "18,446,744,073,709,551,615");
+		assert_string_equal(bc_humanize_bytes(out, sizes[i].bytes), sizes[i].text);
+	assert_string_equal(bc_humanize_rate(out, 1999968), "2.00 M");
+	assert_string_equal(bc_humanize_count(out, 0), "0");
+	assert_string_equal(bc_humanize_count(out, 999), "999");
+	assert_string_equal(bc_humanize_count(out, 1000), "1,000");
+	assert_string_equal(bc_humanize_count(out, UINT64_MAX), "18,446,744,073,709,551,615");
 }
 
 TEST(times_have_two_units)
@@ -206,8 +206,8 @@ TEST(times_have_two_units)
 	} times[] = {{0, "0 s"}, {-5, "0 s"}, {9.54, "9.5 s"}, {59, "59 s"}, {60, "1 min 0 s"},
 		{3599.9, "59 min 59 s"}, {8000, "2 h 13 min"}, {133560, "1 d 13 h"},
 		{1e300, "11574074 d 1 h"}};
-	char out[BC_QUANTITY_MAX];
+	char out[BC_HUMANIZE_MAX];
 
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
-		assert_string_equal(bc_quantity_time(out, times[i].s), times[i].text);
+		assert_string_equal(bc_humanize_time(out, times[i].s), times[i].text);
 }

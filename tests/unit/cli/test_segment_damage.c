@@ -96,8 +96,8 @@ static struct findings read_stream(struct fixture *f, int fd)
 	struct bc_segment_reader *reader;
 	uint64_t before = 0;
 
-	assert_int_equal(bc_segment_reader_open(
-				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 		0);
 	for (;;) {
 		int rc = bc_segment_read(reader, f->chunk);
@@ -330,7 +330,7 @@ TEST_F(a_chunk_that_stands_twice_is_shown_once)
 	}
 }
 
-TEST_F(swapped_chunks_are_shown_and_told)
+TEST_F(swapped_chunks_are_shown_and_reported)
 {
 	for (unsigned swapped = 0; swapped + 1 < SMALL_CHUNKS - 2; swapped++) {
 		size_t n = f->segment.chunks[0].begin;

@@ -1,8 +1,8 @@
 /* Entries into a segment, and buscap cut on a small one: what the file then holds. */
 #include "tests/support/small_segment.h"
 
-#include "cli/trace/cut.h"
 #include "cli/io/segment_target.h"
+#include "cli/trace/cut.h"
 #include "tests/support/test.h"
 
 struct fixture {
@@ -56,10 +56,10 @@ static void open_target(struct fixture *f)
 
 static void put(struct fixture *f, const struct bc_entry *entry)
 {
-	char why[160];
+	char err[160];
 
 	assert_int_equal(
-		bc_segment_target_put(f->target, entry, 1, &f->source, &f->source.moment, why), 1);
+		bc_segment_target_add(f->target, entry, 1, &f->source, &f->source.moment, err), 1);
 }
 
 static struct bc_entry read_at(uint64_t tick, uint32_t epoch)
@@ -103,7 +103,7 @@ static struct found read_out(struct fixture *f)
 	int what;
 
 	assert_true(fd >= 0);
-	struct bc_stream stream = {.fd = fd, .wake_fd = -1};
+	struct bc_input_stream stream = {.fd = fd, .wake_fd = -1};
 	assert_int_equal(bc_segment_reader_open(&reader, stream, NULL, 0), 0);
 	while ((what = bc_segment_read(reader, chunk)) != BC_FOUND_END) {
 		assert_int_not_equal(what, BC_FOUND_DAMAGE);
@@ -204,19 +204,19 @@ TEST_F(gaps_of_a_cause_at_a_place_are_one)
 
 TEST_F(more_chunks_than_a_segment_holds_are_refused)
 {
-	char why[160] = "";
+	char err[160] = "";
 	uint32_t n = 0;
 
 	open_target(f);
 	for (; n < BC_SEGMENT_CHUNKS + 10; n++) {
 		struct bc_entry entry = read_at(1, n);
-		if (bc_segment_target_put(
-			    f->target, &entry, 1, &f->source, &f->source.moment, why) != 1)
+		if (bc_segment_target_add(
+			    f->target, &entry, 1, &f->source, &f->source.moment, err) != 1)
 			break;
 	}
 	/* The one too many is noticed when it is full: with the next epoch. */
 	assert_int_equal(n, BC_SEGMENT_CHUNKS + 1);
-	assert_string_equal(why, "");
+	assert_string_equal(err, "");
 	bc_segment_target_abandon(f->target);
 	fflush(f->console.err);
 	assert_non_null(strstr(f->err, "a segment holds 65536 chunks"));
@@ -227,14 +227,14 @@ TEST_F(more_chunks_than_a_segment_holds_are_refused)
 TEST_F(a_tick_past_the_end_is_refused)
 {
 	struct bc_entry entry = read_at(BC_TICK_END - 1, 0);
-	char why[160];
+	char err[160];
 
 	open_target(f);
 	put(f, &entry);
 	entry.tick++;
 	assert_int_equal(
-		bc_segment_target_put(f->target, &entry, 1, &f->source, &f->source.moment, why), 0);
-	assert_non_null(strstr(why, "2^63"));
+		bc_segment_target_add(f->target, &entry, 1, &f->source, &f->source.moment, err), 0);
+	assert_non_null(strstr(err, "2^63"));
 	assert_int_equal(bc_segment_target_seal(f->target, &f->source), BC_EXIT_OK);
 	assert_int_equal(read_out(f).records, 1);
 }

@@ -406,7 +406,7 @@ TEST_F(a_bus_that_has_gone_quiet_shows_what_was_before)
 	check_has(f, "<0.1 %");
 }
 
-TEST_F(losses_are_told_as_they_come)
+TEST_F(losses_are_reported_as_they_come)
 {
 	f->view.height = 40;
 	look(f, parse("{\"state\":\"recording\",\"counts\":{\"received\":1},\"uptime_s\":1}"),
@@ -436,7 +436,7 @@ TEST_F(losses_are_told_as_they_come)
 	check_has(f, "lost/s              0");
 }
 
-TEST_F(an_absent_daemon_is_told_with_its_time)
+TEST_F(an_absent_daemon_is_reported_with_its_time)
 {
 	run_on(f);
 	bc_top_state_away(f->state, "connection refused");
@@ -619,9 +619,9 @@ TEST_F(a_grid_takes_any_place_and_any_room)
 			0);
 		unsigned x = dice_below(&dice, 10);
 		unsigned y = dice_below(&dice, 4);
-		unsigned taken = bc_top_put(&grid, x, y, room, BC_TOP_BOLD, text);
+		unsigned taken = bc_top_write(&grid, x, y, room, BC_TOP_BOLD, text);
 		assert_true(taken <= room && (taken == 0 || x + taken <= grid.width));
-		bc_top_put_right(&grid, x, y, room, BC_TOP_BOLD, text);
+		bc_top_write_right(&grid, x, y, room, BC_TOP_BOLD, text);
 		for (y = 0; y < grid.height; y++) {
 			bc_top_grid_line(&grid, y, line);
 			assert_true(bc_top_columns(&grid, line) <= grid.width);
@@ -636,9 +636,9 @@ TEST_F(a_text_that_is_cut_ends_in_the_sign)
 	char line[BC_TOP_LINE_BYTES];
 
 	assert_int_equal(bc_top_grid_open(&grid, 20, 3, true), 0);
-	assert_int_equal(bc_top_put(&grid, 0, 0, 5, BC_TOP_PLAIN, "12345"), 5);
-	assert_int_equal(bc_top_put(&grid, 0, 1, 4, BC_TOP_PLAIN, "12345"), 4);
-	assert_int_equal(bc_top_put(&grid, 0, 2, 4, BC_TOP_PLAIN, "\u4e2d\u6587\u5b57"), 3);
+	assert_int_equal(bc_top_write(&grid, 0, 0, 5, BC_TOP_PLAIN, "12345"), 5);
+	assert_int_equal(bc_top_write(&grid, 0, 1, 4, BC_TOP_PLAIN, "12345"), 4);
+	assert_int_equal(bc_top_write(&grid, 0, 2, 4, BC_TOP_PLAIN, "\u4e2d\u6587\u5b57"), 3);
 	bc_top_grid_line(&grid, 0, line);
 	assert_string_equal(line, "12345");
 	bc_top_grid_line(&grid, 1, line);

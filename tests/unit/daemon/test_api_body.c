@@ -14,7 +14,7 @@ static const char *const no_names[] = {NULL};
 
 /* All that a body may say, at once. */
 struct all {
-	char why[256];
+	char err[256];
 	char text[9];
 	bool flag;
 	uint64_t number;
@@ -47,7 +47,7 @@ static bool read_bytes(struct all *a, const char *text, size_t bytes)
 	struct bc_body body;
 
 	memset(a, 0, sizeof(*a));
-	if (!bc_body_read(&body, text, bytes, names, a->why, sizeof(a->why)))
+	if (!bc_body_read(&body, text, bytes, names, a->err, sizeof(a->err)))
 		return false;
 	bool is_good = bc_body_text(&body, "text", a->text, sizeof(a->text)) &&
 		       bc_body_flag(&body, "flag", &a->flag) &&
@@ -172,8 +172,8 @@ TEST(what_is_wrong_is_named)
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		bool is_read = read_all(&a, wrong[i].text);
-		if (is_read || strstr(a.why, wrong[i].words) == NULL)
-			fail_msg("%s: %s", wrong[i].text, is_read ? "it was read" : a.why);
+		if (is_read || strstr(a.err, wrong[i].words) == NULL)
+			fail_msg("%s: %s", wrong[i].text, is_read ? "it was read" : a.err);
 	}
 }
 
@@ -183,7 +183,7 @@ TEST(a_zero_byte_is_refused)
 	struct all a;
 
 	assert_false(read_bytes(&a, text, sizeof(text) - 1));
-	assert_non_null(strstr(a.why, "invalid JSON at byte "));
+	assert_non_null(strstr(a.err, "invalid JSON at byte "));
 	assert_false(read_bytes(&a, "{}", 3));
 }
 
@@ -198,7 +198,7 @@ TEST(every_beginning_of_a_body_is_refused)
 		memcpy(cut, whole, n);
 		cut[n] = '\0';
 		assert_false(read_all(&a, cut));
-		assert_true(a.why[0] != '\0');
+		assert_true(a.err[0] != '\0');
 	}
 }
 
@@ -213,8 +213,8 @@ TEST(a_long_name_is_cut_between_characters)
 			end = stpcpy(end, "\xE2\x82\xAC");
 		strcpy(end, "\":1}");
 		assert_false(read_all(&a, text));
-		assert_true(bc_utf8_is_valid(a.why, strlen(a.why)));
-		assert_non_null(strstr(a.why, "\xE2\x82\xAC: no such member"));
+		assert_true(bc_utf8_is_valid(a.err, strlen(a.err)));
+		assert_non_null(strstr(a.err, "\xE2\x82\xAC: no such member"));
 	}
 }
 
@@ -228,39 +228,41 @@ TEST(too_many_members_are_refused)
 		end += sprintf(end, "%s\"%u\":\"\"", i == 0 ? "" : ",", i);
 	strcpy(end, "}}");
 	assert_false(read_all(&a, text));
-	assert_non_null(strstr(a.why, "the metadata are longer than 4095 bytes"));
+	assert_non_null(strstr(a.err, "the metadata are longer than 4095 bytes"));
 	free(text);
 }
 
 TEST(a_body_may_have_no_members_at_all)
 {
 	struct bc_body body;
-	char why[128];
+	char err[128];
 
-	assert_true(bc_body_read(&body, "{}", 2, no_names, why, sizeof(why)));
+	assert_true(bc_body_read(&body, "{}", 2, no_names, err, sizeof(err)));
 	assert_false(bc_body_need(&body, "text"));
-	assert_string_equal(why, "text: it is missing");
+	assert_string_equal(err, "text: it is missing");
 	bc_body_free(&body);
-	assert_false(bc_body_read(&body, "{\"a\":1}", 7, no_names, why, sizeof(why)));
-	assert_string_equal(why, "a: no such member; there are none");
+	assert_false(bc_body_read(&body, "{\"a\":1}", 7, no_names, err, sizeof(err)));
+	assert_string_equal(err, "a: no such member; there are none");
 }
 
 TEST(rights_are_read_by_name)
 {
-	char why[128];
+	char err[128];
 	uint32_t rights = 99;
 
-	assert_true(bc_rights_read(&rights, "", why, sizeof(why)));
+	assert_true(bc_permissions_parse(&rights, "", err, sizeof(err)));
 	assert_int_equal(rights, 0);
-	assert_true(bc_rights_read(&rights, " record,mark ,, replay", why, sizeof(why)));
-	assert_int_equal(rights, bc_right_bit(BC_RIGHT_RECORD) | bc_right_bit(BC_RIGHT_MARK) |
-					 bc_right_bit(BC_RIGHT_REPLAY));
-	for (enum bc_right right = 0; right < BC_RIGHTS; right++) {
-		assert_true(bc_rights_read(&rights, bc_right_name(right), why, sizeof(why)));
+	assert_true(bc_permissions_parse(&rights, " record,mark ,, replay", err, sizeof(err)));
+	assert_int_equal(rights, bc_right_bit(BC_PERMISSION_RECORD) |
+					 bc_right_bit(BC_PERMISSION_MARK) |
+					 bc_right_bit(BC_PERMISSION_REPLAY));
+	for (enum bc_permission right = 0; right < BC_PERMISSIONS; right++) {
+		assert_true(
+			bc_permissions_parse(&rights, bc_permission_name(right), err, sizeof(err)));
 		assert_int_equal(rights, bc_right_bit(right));
 	}
 	rights = 5;
-	assert_false(bc_rights_read(&rights, "record, rec", why, sizeof(why)));
-	assert_false(bc_rights_read(&rights, "marks", why, sizeof(why)));
+	assert_false(bc_permissions_parse(&rights, "record, rec", err, sizeof(err)));
+	assert_false(bc_permissions_parse(&rights, "marks", err, sizeof(err)));
 	assert_int_equal(rights, 5);
 }

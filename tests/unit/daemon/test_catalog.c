@@ -179,7 +179,7 @@ TEST_F(a_name_without_a_time_has_no_start)
 	assert_member(r, "metadata", "{}");
 }
 
-TEST_F(of_too_many_recordings_the_newest_are_told)
+TEST_F(of_too_many_recordings_the_newest_are_reported)
 {
 	char name[80];
 
@@ -252,7 +252,7 @@ TEST_F(all_who_ask_are_answered_and_never_from_within)
 	assert_int_equal(f->answers, 0);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(f->answers, 101);
-	assert_int_equal(bc_catalog_left_out(f->catalog), 0);
+	assert_int_equal(bc_catalog_omitted(f->catalog), 0);
 	assert_int_equal(f->count, 1);
 }
 

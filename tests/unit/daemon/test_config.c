@@ -14,7 +14,7 @@
 struct fixture {
 	char dir[64];
 	char file[128];
-	char why[1024];
+	char err[1024];
 	struct bc_config config;
 };
 
@@ -54,8 +54,8 @@ static void put(const struct fixture *f, const char *name, const char *text)
 
 static bool load(struct fixture *f)
 {
-	f->why[0] = '\0';
-	return bc_config_load(&f->config, f->file, false, f->why, sizeof(f->why));
+	f->err[0] = '\0';
+	return bc_config_load(&f->config, f->file, false, f->err, sizeof(f->err));
 }
 
 TEST_F(every_key_of_the_document_can_be_set)
@@ -109,7 +109,7 @@ TEST_F(every_key_of_the_document_can_be_set)
 	assert_int_equal(c->triggers[0].holdoff_ns, 1000000);
 	assert_int_equal(c->triggers[1].kind, BC_TRIGGER_IDLE);
 	assert_true(c->triggers[1].idle_ns == UINT64_C(5000000000));
-	assert_int_equal(c->triggers[1].post.unit, BC_LENGTH_BYTES);
+	assert_int_equal(c->triggers[1].post.unit, BC_TIME_OR_SIZE_BYTES);
 	assert_int_equal(c->triggers[1].post.value, 16384);
 	assert_int_equal(c->rotation.file_bytes, 5 << 20);
 	assert_int_equal(c->rotation.files, 7);
@@ -129,11 +129,12 @@ TEST_F(every_key_of_the_document_can_be_set)
 	assert_string_equal(c->socket, "/tmp/s");
 	assert_string_equal(c->socket_group, "users");
 	assert_int_equal(c->connections, 9);
-	assert_int_equal(c->reserve, bc_right_bit(BC_RIGHT_RECORD) | bc_right_bit(BC_RIGHT_MARK));
+	assert_int_equal(
+		c->reserve, bc_right_bit(BC_PERMISSION_RECORD) | bc_right_bit(BC_PERMISSION_MARK));
 	assert_string_equal(c->metrics_listen.text, "127.0.0.1:9180");
 	assert_int_equal(c->metrics_listen.address.ss_family, AF_INET);
 	assert_int_equal(c->log_level, BC_LOG_DEBUG);
-	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
+	assert_true(bc_config_check(c, f->err, sizeof(f->err)));
 }
 
 TEST_F(a_source_s_own_settings_are_before_those_of_its_section)
@@ -147,7 +148,7 @@ TEST_F(a_source_s_own_settings_are_before_those_of_its_section)
 	assert_int_equal(usb.wait_ns, 1000000000);
 	/* A source that replaces it replaces what it says. */
 	assert_true(bc_config_set(
-		&f->config, "source", "source", "usb:id=1234:5678", f->why, sizeof(f->why)));
+		&f->config, "source", "source", "usb:id=1234:5678", f->err, sizeof(f->err)));
 	usb = bc_config_usb(&f->config);
 	assert_string_equal(usb.wish.serial, "A1");
 	assert_int_equal(usb.wish.vid, 0x1234);
@@ -169,7 +170,7 @@ TEST_F(conf_d_is_read_in_order_and_later_wins)
 	assert_int_equal(f->config.flush_ns, UINT64_C(5000000000));
 	put(f, "conf.d/20.conf", "[pipeline]\n\nworkers = 0\n");
 	assert_false(load(f));
-	assert_non_null(strstr(f->why, "conf.d/20.conf:3:"));
+	assert_non_null(strstr(f->err, "conf.d/20.conf:3:"));
 }
 
 TEST_F(a_mistake_names_file_and_line)
@@ -236,8 +237,8 @@ TEST_F(a_mistake_names_file_and_line)
 		put(f, "buscapd.conf", bad[i].text);
 		if (load(f))
 			fail_msg("'%s' was taken", bad[i].text);
-		if (strstr(f->why, bad[i].part) == NULL || strstr(f->why, f->file) != f->why)
-			fail_msg("'%s': '%s'", bad[i].text, f->why);
+		if (strstr(f->err, bad[i].part) == NULL || strstr(f->err, f->file) != f->err)
+			fail_msg("'%s': '%s'", bad[i].text, f->err);
 	}
 }
 
@@ -252,62 +253,62 @@ TEST_F(metrics_are_for_this_machine_alone)
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_true(bc_config_set(
-			&f->config, "socket", "metrics_listen", good[i], f->why, sizeof(f->why)));
+			&f->config, "socket", "metrics_listen", good[i], f->err, sizeof(f->err)));
 		assert_string_equal(f->config.metrics_listen.text, good[i]);
 		assert_int_equal(f->config.metrics_listen.bytes != 0, good[i][0] != '\0');
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_false(bc_config_set(
-			&f->config, "socket", "metrics_listen", bad[i], f->why, sizeof(f->why)));
-		assert_non_null(strstr(f->why, "127.0.0.1:PORT"));
+			&f->config, "socket", "metrics_listen", bad[i], f->err, sizeof(f->err)));
+		assert_non_null(strstr(f->err, "127.0.0.1:PORT"));
 	}
 }
 
 TEST_F(a_missing_file_is_good_only_where_it_may_be)
 {
 	assert_false(load(f));
-	assert_non_null(strstr(f->why, "No such file"));
-	assert_true(bc_config_load(&f->config, f->file, true, f->why, sizeof(f->why)));
-	assert_false(bc_config_load(&f->config, f->dir, true, f->why, sizeof(f->why)));
+	assert_non_null(strstr(f->err, "No such file"));
+	assert_true(bc_config_load(&f->config, f->file, true, f->err, sizeof(f->err)));
+	assert_false(bc_config_load(&f->config, f->dir, true, f->err, sizeof(f->err)));
 }
 
 TEST_F(settings_that_do_not_go_together_are_refused)
 {
 	struct bc_config *c = &f->config;
 
-	assert_false(bc_config_check(c, f->why, sizeof(f->why)));
-	assert_non_null(strstr(f->why, "no source"));
-	assert_true(bc_config_set(c, "source", "source", "sim", f->why, sizeof(f->why)));
-	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
-	assert_true(bc_config_set(c, "source", "speed", "2", f->why, sizeof(f->why)));
-	assert_false(bc_config_check(c, f->why, sizeof(f->why)));
-	assert_non_null(strstr(f->why, "speed"));
-	assert_true(bc_config_set(c, "source", "speed", "max", f->why, sizeof(f->why)));
+	assert_false(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_non_null(strstr(f->err, "no source"));
+	assert_true(bc_config_set(c, "source", "source", "sim", f->err, sizeof(f->err)));
+	assert_true(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_true(bc_config_set(c, "source", "speed", "2", f->err, sizeof(f->err)));
+	assert_false(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_non_null(strstr(f->err, "speed"));
+	assert_true(bc_config_set(c, "source", "speed", "max", f->err, sizeof(f->err)));
 	c->workers = 2;
 	c->buffer_bytes = bc_pool_least_bytes(2, false);
-	assert_true(bc_config_check(c, f->why, sizeof(f->why)));
+	assert_true(bc_config_check(c, f->err, sizeof(f->err)));
 	c->buffer_bytes--;
-	assert_false(bc_config_check(c, f->why, sizeof(f->why)));
-	assert_non_null(strstr(f->why, "buffer"));
+	assert_false(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_non_null(strstr(f->err, "buffer"));
 }
 
 static void set(struct fixture *f, const char *section, const char *key, const char *value)
 {
-	if (!bc_config_set(&f->config, section, key, value, f->why, sizeof(f->why)))
-		fail_msg("%s", f->why);
+	if (!bc_config_set(&f->config, section, key, value, f->err, sizeof(f->err)))
+		fail_msg("%s", f->err);
 }
 
 static void refuse(struct fixture *f, const char *part)
 {
-	assert_false(bc_config_check(&f->config, f->why, sizeof(f->why)));
-	if (strstr(f->why, part) == NULL)
-		fail_msg("'%s' for '%s'", f->why, part);
+	assert_false(bc_config_check(&f->config, f->err, sizeof(f->err)));
+	if (strstr(f->err, part) == NULL)
+		fail_msg("'%s' for '%s'", f->err, part);
 }
 
 static void take(struct fixture *f)
 {
-	if (!bc_config_check(&f->config, f->why, sizeof(f->why)))
-		fail_msg("%s", f->why);
+	if (!bc_config_check(&f->config, f->err, sizeof(f->err)))
+		fail_msg("%s", f->err);
 }
 
 TEST_F(recording_on_demand_wants_a_source_that_does_not_wait)
@@ -398,7 +399,7 @@ TEST_F(once_goes_without_the_flight_recorder_s_triggers)
 	assert_int_equal(f->config.recording.mode, BC_RECORD_ALWAYS);
 	assert_int_equal(f->config.triggers_count, 1);
 	assert_string_equal(f->config.triggers[0].name, "b");
-	assert_int_equal(f->config.triggers[0].pre.unit, BC_LENGTH_NONE);
+	assert_int_equal(f->config.triggers[0].pre.unit, BC_TIME_OR_SIZE_NONE);
 }
 
 TEST_F(more_triggers_than_are_armed_are_refused)
@@ -411,8 +412,8 @@ TEST_F(more_triggers_than_are_armed_are_refused)
 	}
 	set(f, "trigger t3", "action", "mark");
 	assert_false(
-		bc_config_set(&f->config, "trigger more", "when", "gap", f->why, sizeof(f->why)));
-	assert_non_null(strstr(f->why, "16 triggers at most"));
+		bc_config_set(&f->config, "trigger more", "when", "gap", f->err, sizeof(f->err)));
+	assert_non_null(strstr(f->err, "16 triggers at most"));
 	assert_int_equal(f->config.triggers_count, BC_TRIGGERS_CONFIGURED);
 }
 
@@ -430,9 +431,9 @@ TEST_F(metadata_are_kept_to_what_a_header_holds)
 		memcpy(before, r->metadata, sizeof(before));
 		snprintf(key, sizeof(key), "metadata.%u", n);
 	} while (n++ < 100 &&
-		 bc_config_set(&f->config, "recording", key, value, f->why, sizeof(f->why)));
+		 bc_config_set(&f->config, "recording", key, value, f->err, sizeof(f->err)));
 	assert_true(n > 10 && n < 16);
-	assert_non_null(strstr(f->why, "metadata are longer than"));
+	assert_non_null(strstr(f->err, "metadata are longer than"));
 	assert_string_equal(before, r->metadata);
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(key, sizeof(key), "metadata.%u", i);
@@ -459,8 +460,8 @@ static bool configure(struct fixture *f, const char *const *arguments)
 	put(f, "buscapd.conf", "[recording]\nrecord = flight\n");
 	optind = 0;
 	assert_int_equal(bc_options_read(&options, argc, argv), BC_OPTIONS_RUN);
-	f->why[0] = '\0';
-	bool is_good = bc_options_config(&options, &f->config, f->why, sizeof(f->why));
+	f->err[0] = '\0';
+	bool is_good = bc_options_config(&options, &f->config, f->err, sizeof(f->err));
 	while (argc > 0)
 		free(argv[--argc]);
 	return is_good;
@@ -476,7 +477,7 @@ TEST_F(once_records_from_the_start_unless_the_command_line_disagrees)
 		configure(f, (const char *[]){"--once", "--set", "recording.record=always", NULL}));
 	assert_false(configure(
 		f, (const char *[]){"--once", "--set", "recording.record=on-demand", NULL}));
-	assert_non_null(strstr(f->why, "--once records from the start"));
+	assert_non_null(strstr(f->err, "--once records from the start"));
 	assert_true(configure(f, (const char *[]){"--set", "trigger x.when=port=e0-e3", "--set",
 					 "trigger x.action=mark", NULL}));
 	assert_string_equal(f->config.triggers[0].when, "port=e0-e3");

@@ -9,16 +9,16 @@
 
 #include "capture/sim/sim.h"
 #include "capture/source/source.h"
-#include "daemon/ingest/decoder.h"
-#include "daemon/ingest/channel.h"
 #include "daemon/base/log.h"
-#include "daemon/store/manifest.h"
+#include "daemon/ingest/channel.h"
+#include "daemon/ingest/decoder.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/ingest/pool.h"
+#include "daemon/store/manifest.h"
 #include "daemon/store/recording_info.h"
 #include "formats/bus/mapping.h"
-#include "formats/segment/segment_reader.h"
 #include "formats/bus/stamp.h"
+#include "formats/segment/segment_reader.h"
 #include "tests/support/test.h"
 
 TEST_THREADS;
@@ -47,9 +47,9 @@ struct fixture {
 	int dir_fd;
 	uv_loop_t loop;
 	struct bc_mapping mapping;
-	struct bc_recording recording;
+	struct bc_recording_info recording;
 	struct bc_pipeline *pipeline;
-	struct bc_lane *lane;
+	struct bc_channel *channel;
 	struct bc_decoder *decoder;
 	bool is_ended;
 	unsigned damages;
@@ -65,9 +65,9 @@ struct fixture {
 	struct bc_counts counts;
 };
 
-static void on_news(void *context, const struct bc_writer_news *news)
+static void on_news(void *context, const struct bc_writer_notice *news)
 {
-	if (news->kind == BC_NEWS_ENDED)
+	if (news->kind == BC_NOTICE_ENDED)
 		((struct fixture *)context)->is_ended = true;
 }
 
@@ -88,7 +88,7 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 {
 	struct fixture *f = context;
 
-	bc_lane_cut(f->lane);
+	bc_channel_cut(f->channel);
 	bc_decoder_set_tick_limit(f->decoder, tick + f->limit_step);
 	return BC_LIMIT_GO_ON;
 }
@@ -133,11 +133,11 @@ static void begin(struct fixture *f, bool is_live)
 		.on_news = on_news,
 		.on_report = on_nothing,
 	};
-	struct bc_lane_options lane = {
+	struct bc_channel_options channel = {
 		.loop = &f->loop,
 		.flush_ns = UINT64_C(1000000000000),
 	};
-	const struct bc_length nothing = {.unit = BC_LENGTH_NONE};
+	const struct bc_time_or_size nothing = {.unit = BC_TIME_OR_SIZE_NONE};
 	struct bc_decoder_options decoder = {
 		.mapping = &f->mapping,
 		.is_live = is_live,
@@ -151,11 +151,11 @@ static void begin(struct fixture *f, bool is_live)
 	f->damages = 0;
 	assert_int_equal(uv_loop_init(&f->loop), 0);
 	assert_int_equal(bc_pipeline_open(&f->pipeline, &f->loop, &pipeline), 0);
-	lane.pipeline = f->pipeline;
-	assert_int_equal(bc_lane_open(&f->lane, &lane), 0);
-	decoder.lane = f->lane;
+	channel.pipeline = f->pipeline;
+	assert_int_equal(bc_channel_open(&f->channel, &channel), 0);
+	decoder.channel = f->channel;
 	assert_int_equal(bc_decoder_open(&f->decoder, &decoder), 0);
-	bc_lane_record(f->lane, &f->recording, &nothing, BC_LANE_NOW, 0);
+	bc_channel_record(f->channel, &f->recording, &nothing, BC_CHANNEL_NOW, 0);
 }
 
 static void check_counts(const struct fixture *f)
@@ -226,8 +226,8 @@ static void take_segment(struct fixture *f, const char *name)
 	int fd = openat(f->dir_fd, name, O_RDONLY);
 
 	assert_true(fd >= 0);
-	assert_int_equal(bc_segment_reader_open(
-				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 		0);
 	while ((found = bc_segment_read(reader, &chunk)) != BC_FOUND_END) {
 		assert_true(found > 0 && found != BC_FOUND_DAMAGE);
@@ -284,16 +284,16 @@ static void finish(struct fixture *f)
 {
 	while (!bc_decoder_finish(f->decoder))
 		uv_run(&f->loop, UV_RUN_ONCE);
-	bc_lane_finish(f->lane, BC_LANE_NOW);
+	bc_channel_finish(f->channel, BC_CHANNEL_NOW);
 	while (!f->is_ended) {
 		uv_run(&f->loop, UV_RUN_ONCE);
-		bc_lane_on_room(f->lane);
+		bc_channel_on_space(f->channel);
 	}
 	check_counts(f);
 	f->counts = *bc_pipeline_counts(f->pipeline);
 	assert_int_equal(f->counts.in_flight, 0);
 	bc_decoder_close(f->decoder);
-	bc_lane_close(f->lane);
+	bc_channel_close(f->channel);
 	bc_pipeline_close(f->pipeline);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
@@ -806,12 +806,12 @@ static void push_loss(struct fixture *f, uint64_t lost)
 		f, BC_FORMAT_BCP1, (struct bc_source_break){.cause = BC_GAP_BOARD, .lost = lost});
 }
 
-TEST_F(losses_that_frames_have_told_are_not_counted_again)
+TEST_F(losses_that_frames_have_reported_are_not_counted_again)
 {
-	const struct bc_bcp1_header told = {
+	const struct bc_bcp1_header reported = {
 		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
-	size_t n = put_frame(bytes, &told);
+	size_t n = put_frame(bytes, &reported);
 
 	for (uint64_t lost = 0; lost <= 8; lost++) {
 		begin(f, false);
@@ -834,10 +834,10 @@ TEST_F(losses_that_frames_have_told_are_not_counted_again)
 
 TEST_F(a_restarted_board_counts_from_zero)
 {
-	const struct bc_bcp1_header told = {
+	const struct bc_bcp1_header reported = {
 		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
-	size_t n = put_frame(bytes, &told);
+	size_t n = put_frame(bytes, &reported);
 
 	begin(f, false);
 	push(f, BC_FORMAT_BCP1, bytes, n);
@@ -849,7 +849,7 @@ TEST_F(a_restarted_board_counts_from_zero)
 }
 
 /* A loss is no place where the stream breaks: the frame around it is whole. */
-TEST_F(a_loss_that_is_told_in_mid_frame_leaves_the_frame_whole)
+TEST_F(a_loss_that_is_reported_in_mid_frame_leaves_the_frame_whole)
 {
 	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];

@@ -6,8 +6,8 @@
 
 struct board {
 	struct server_rig rig;
-	struct bc_bulletin *bulletin;
-	int refused; /* what bc_bulletin_add() said last */
+	struct bc_event_broadcast *bulletin;
+	int refused; /* what bc_event_broadcast_add() said last */
 };
 
 static void on_request(struct server_rig *rig, struct bc_request *request)
@@ -15,7 +15,7 @@ static void on_request(struct server_rig *rig, struct bc_request *request)
 	struct board *board = rig->context;
 	json_t *first = json_pack("{s:{}}", "status");
 
-	board->refused = bc_bulletin_add(board->bulletin, request, first);
+	board->refused = bc_event_broadcast_add(board->bulletin, request, first);
 	if (board->refused != 0)
 		bc_request_answer(request, 503, "text/plain", strdup("no\n"), NULL);
 }
@@ -28,8 +28,8 @@ static void open_board_to(struct board *board, bool is_owner)
 	rig_open(&board->rig, &options, on_request);
 	board->rig.context = board;
 	board->refused = 0;
-	assert_int_equal(bc_bulletin_open(&board->bulletin), 0);
-	assert_false(bc_bulletin_has_readers(board->bulletin));
+	assert_int_equal(bc_event_broadcast_open(&board->bulletin), 0);
+	assert_false(bc_event_broadcast_has_readers(board->bulletin));
 }
 
 static void open_board(struct board *board)
@@ -40,14 +40,15 @@ static void open_board(struct board *board)
 static void close_board(struct board *board)
 {
 	rig_close_server(&board->rig);
-	assert_int_equal(bc_bulletin_readers(board->bulletin), 0);
-	bc_bulletin_close(board->bulletin);
+	assert_int_equal(bc_event_broadcast_readers(board->bulletin), 0);
+	bc_event_broadcast_close(board->bulletin);
 	rig_close(&board->rig);
 }
 
 static void post(struct board *board, uint64_t value)
 {
-	bc_bulletin_post(board->bulletin, "test", json_pack("{s:o}", "value", bc_json_u64(value)));
+	bc_event_broadcast_post(
+		board->bulletin, "test", json_pack("{s:o}", "value", bc_json_u64(value)));
 }
 
 static void post_long(struct board *board, uint64_t value, size_t bytes)
@@ -59,16 +60,16 @@ static void post_long(struct board *board, uint64_t value, size_t bytes)
 	text[bytes] = '\0';
 	json_t *object = json_pack("{s:o, s:s}", "value", bc_json_u64(value), "text", text);
 	free(text);
-	bc_bulletin_post(board->bulletin, "test", object);
+	bc_event_broadcast_post(board->bulletin, "test", object);
 }
 
 static int subscribe(struct board *board)
 {
-	unsigned before = bc_bulletin_readers(board->bulletin);
+	unsigned before = bc_event_broadcast_readers(board->bulletin);
 	int fd = rig_connect(&board->rig);
 
 	rig_say(&board->rig, fd, "GET /v1/events HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&board->rig, bc_bulletin_readers(board->bulletin) == before + 1);
+	RIG_UNTIL(&board->rig, bc_event_broadcast_readers(board->bulletin) == before + 1);
 	return fd;
 }
 
@@ -169,7 +170,7 @@ TEST(readers_get_the_status_first_and_then_what_is_posted)
 	post(&board, 1); /* to nobody */
 	for (int i = 0; i < 3; i++) {
 		fds[i] = subscribe(&board);
-		assert_true(bc_bulletin_has_readers(board.bulletin));
+		assert_true(bc_event_broadcast_has_readers(board.bulletin));
 		for (int k = 0; k < 10; k++) {
 			post(&board, (uint64_t)(10 * i + k + 2));
 			rig_turn(&board.rig, k % 3);
@@ -186,7 +187,7 @@ TEST(readers_get_the_status_first_and_then_what_is_posted)
 	close_board(&board);
 }
 
-TEST(a_reader_too_slow_is_told_exactly_what_it_missed)
+TEST(a_reader_too_slow_is_reported_exactly_what_it_missed)
 {
 	struct board board;
 	struct reading slow;
@@ -204,7 +205,7 @@ TEST(a_reader_too_slow_is_told_exactly_what_it_missed)
 				rig_turn(&board.rig, 1);
 		}
 		close(other);
-		RIG_UNTIL(&board.rig, bc_bulletin_readers(board.bulletin) == 1);
+		RIG_UNTIL(&board.rig, bc_event_broadcast_readers(board.bulletin) == 1);
 	}
 	read_on(&board, fd, &slow);
 	assert_int_equal(slow.events + slow.missed, posted);
@@ -213,7 +214,7 @@ TEST(a_reader_too_slow_is_told_exactly_what_it_missed)
 	/* One gap, where it was: it read nothing meanwhile. */
 	assert_int_equal(slow.missed_objects, 1);
 	close(fd);
-	RIG_UNTIL(&board.rig, !bc_bulletin_has_readers(board.bulletin));
+	RIG_UNTIL(&board.rig, !bc_event_broadcast_has_readers(board.bulletin));
 	fd = subscribe(&board);
 	post(&board, ++posted);
 	read_on(&board, fd, &quick);
@@ -232,13 +233,13 @@ TEST(what_memory_ran_out_for_is_missed_at_its_place)
 	int fd = subscribe(&board);
 	for (uint64_t i = 1; i <= 100; i++) {
 		if (i % 10 == 3)
-			bc_bulletin_post(board.bulletin, "test", NULL);
+			bc_event_broadcast_post(board.bulletin, "test", NULL);
 		else if (i % 10 == 4)
-			post_long(&board, i, BC_BULLETIN_OBJECT_BYTES);
+			post_long(&board, i, BC_EVENT_BROADCAST_OBJECT_BYTES);
 		else
 			post(&board, i);
 	}
-	bc_bulletin_post(board.bulletin, "test", NULL); /* nothing behind it */
+	bc_event_broadcast_post(board.bulletin, "test", NULL); /* nothing behind it */
 	read_on(&board, fd, &r);
 	assert_int_equal(r.events, 80);
 	assert_int_equal(r.missed, 21);
@@ -269,9 +270,9 @@ TEST(an_object_longer_than_any_piece_arrives_whole)
 
 static void read_by_as_many_as_may(bool is_owner)
 {
-	const unsigned most = is_owner ? BC_BULLETIN_READERS : BC_BULLETIN_OTHERS;
+	const unsigned most = is_owner ? BC_EVENT_BROADCAST_READERS : BC_EVENT_BROADCAST_OTHERS;
 	struct board board;
-	int fds[BC_BULLETIN_READERS];
+	int fds[BC_EVENT_BROADCAST_READERS];
 
 	open_board_to(&board, is_owner);
 	for (unsigned i = 0; i < most; i++)
@@ -281,7 +282,8 @@ static void read_by_as_many_as_may(bool is_owner)
 	free(answer);
 	assert_int_equal(board.refused, -EBUSY);
 	close(fds[7]);
-	RIG_UNTIL(&board.rig, (post(&board, 1), bc_bulletin_readers(board.bulletin) == most - 1));
+	RIG_UNTIL(&board.rig,
+		(post(&board, 1), bc_event_broadcast_readers(board.bulletin) == most - 1));
 	fds[7] = subscribe(&board);
 	assert_int_equal(board.refused, 0);
 	for (unsigned i = 0; i < most; i++)
@@ -305,7 +307,7 @@ TEST(texts_of_any_bytes_stay_json)
 		char text[6] = {(char)first, '"', (char)(first * 7 % 255 + 1), '\\', '\n', 0};
 		json_t *object = json_pack(
 			"{s:o, s:o}", "value", bc_json_u64(first), "text", bc_json_text(text));
-		bc_bulletin_post(board.bulletin, "test", object);
+		bc_event_broadcast_post(board.bulletin, "test", object);
 	}
 	bool is_over;
 	char *answer = rig_read(&board.rig, fd, 20000, &is_over);

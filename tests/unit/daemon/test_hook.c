@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/log.h"
 #include "daemon/hook/hook.h"
 #include "daemon/hook/hook_output.h"
-#include "daemon/base/log.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
@@ -142,7 +142,7 @@ static unsigned count_in_log(struct fixture *f, const char *words)
 	return n;
 }
 
-TEST_F(the_command_is_run_for_each_file_in_order_and_told_of_it)
+TEST_F(the_command_is_run_for_each_file_in_order_and_reported_of_it)
 {
 	setenv("NOTIFY_SOCKET", "/nowhere", 1);
 	setenv("BUSCAP_HASH", "of another", 1);
@@ -184,7 +184,7 @@ TEST_F(without_a_command_nothing_is_run)
 	assert_int_equal(f->done, 1);
 }
 
-TEST_F(a_command_that_fails_is_counted_and_told_and_the_next_is_run)
+TEST_F(a_command_that_fails_is_counted_and_reported_and_the_next_is_run)
 {
 	open_hook(f, script(f, "c", "case $1 in *0) exit 7;; *1) kill -9 $$;; esac"), 0);
 	add(f, 0);
@@ -220,22 +220,22 @@ TEST_F(a_failure_over_and_over_is_logged_once)
 }
 
 /* It may be the last failure for hours. */
-TEST_F(failures_that_were_only_counted_are_told_by_a_look)
+TEST_F(failures_that_were_only_counted_are_reported_by_a_look)
 {
 	open_hook(f, script(f, "c", "exit 3"), 0);
 	for (unsigned i = 0; i < 5; i++)
 		add(f, i);
 	run_until_idle(f);
 	uint64_t now = uv_hrtime();
-	bc_hook_look(f->hook, now);
+	bc_hook_poll(f->hook, now);
 	assert_int_equal(count_in_log(f, "the same of"), 0);
 	for (unsigned minutes = 1; minutes < 10; minutes++)
-		bc_hook_look(f->hook, now + minutes * 60 * S);
+		bc_hook_poll(f->hook, now + minutes * 60 * S);
 	assert_int_equal(count_in_log(f, "the same of 4 more files: exit code 3"), 1);
 	assert_int_equal(count_in_log(f, "the same of"), 1);
 }
 
-TEST_F(what_systemd_tells_the_daemon_is_not_told_to_the_command)
+TEST_F(what_systemd_tells_the_daemon_is_not_reported_to_the_command)
 {
 	static const char *const names[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
 		"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "JOURNAL_STREAM"};
@@ -411,7 +411,7 @@ TEST_F(the_end_waits_for_what_waits)
 	free(said);
 }
 
-TEST_F(the_end_waits_no_longer_than_told)
+TEST_F(the_end_waits_no_longer_than_reported)
 {
 	open_hook(f, script(f, "c", "trap '' TERM; while :; do sleep 1; done"), 0);
 	for (unsigned i = 0; i < 20; i++)

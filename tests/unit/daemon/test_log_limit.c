@@ -11,7 +11,7 @@ TEST_THREADS;
 #define WEEK   (7 * 24 * 3600 * SECOND)
 
 /* How many lines a fault makes that comes each `step` for `time`; the last one ends it. */
-static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *told)
+static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *reported)
 {
 	struct bc_log_limit limit = {.kind = NULL};
 	uint64_t start = 123456789;
@@ -19,18 +19,18 @@ static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *told)
 	unsigned lines = 0;
 	double seconds;
 
-	*told = 0;
+	*reported = 0;
 	for (uint64_t now = start; now < start + time; now += SECOND / 4) {
 		for (; next <= now; next += step) {
 			bool is_admitted = bc_log_limit_admits(&limit, now);
 			lines += is_admitted;
-			*told += is_admitted;
+			*reported += is_admitted;
 		}
 		uint64_t unsaid = bc_log_limit_due(&limit, now, &seconds);
 		lines += unsaid != 0;
-		*told += unsaid;
+		*reported += unsaid;
 	}
-	*told += limit.unsaid;
+	*reported += limit.unsaid;
 	return lines;
 }
 
@@ -95,12 +95,12 @@ TEST(a_fault_of_a_week_is_some_hundreds_of_lines)
 		14 * SECOND, 15 * SECOND, 16 * SECOND, 20 * SECOND, 31 * SECOND, 59 * SECOND,
 		61 * SECOND, 119 * SECOND, 121 * SECOND, 599 * SECOND, 899 * SECOND, 901 * SECOND,
 		1799 * SECOND, 1801 * SECOND, 3599 * SECOND, 3601 * SECOND};
-	uint64_t told;
+	uint64_t reported;
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		unsigned lines = lines_of(steps[i], WEEK, &told);
+		unsigned lines = lines_of(steps[i], WEEK, &reported);
 		assert_in_range(lines, 100, 700);
-		assert_int_equal(told, (WEEK - SECOND / 4) / steps[i] + 1);
+		assert_int_equal(reported, (WEEK - SECOND / 4) / steps[i] + 1);
 	}
 }
 

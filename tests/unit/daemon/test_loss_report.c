@@ -32,7 +32,7 @@ static void look(struct fixture *f, unsigned seconds)
 	}
 }
 
-TEST_F(a_time_of_losses_is_told_at_both_ends_with_all_that_was_lost)
+TEST_F(a_time_of_losses_is_reported_at_both_ends_with_all_that_was_lost)
 {
 	listen_to(&f->ear);
 	look(f, 5);
@@ -51,7 +51,7 @@ TEST_F(a_time_of_losses_is_told_at_both_ends_with_all_that_was_lost)
 		"for want of buffer, 2 by the board, in 12.0 s\n");
 }
 
-TEST_F(losses_that_go_on_are_told_after_one_minute_two_and_four)
+TEST_F(losses_that_go_on_are_reported_after_one_minute_two_and_four)
 {
 	const char *heard;
 	unsigned lines = 0;
@@ -71,7 +71,7 @@ TEST_F(losses_that_go_on_are_told_after_one_minute_two_and_four)
 }
 
 /* The stream turns from good to bad and back at each look. */
-TEST_F(what_was_only_counted_is_told_at_the_end)
+TEST_F(what_was_only_counted_is_reported_at_the_end)
 {
 	const char *heard;
 

@@ -124,10 +124,10 @@ TEST_WITH(temp_dir, dir, a_name_can_not_forge_a_line)
 
 static void enforce(const struct temp_dir *dir, uint64_t files, unsigned deleted)
 {
-	struct bc_space_rules rules = {.max_use_bytes = 0};
-	struct bc_space_state space;
+	struct bc_retention_rules rules = {.max_use_bytes = 0};
+	struct bc_retention_state space;
 
-	assert_int_equal(bc_space_enforce(&space, dir->fd, &rules, files, 0, 0, NULL), 0);
+	assert_int_equal(bc_retention_enforce(&space, dir->fd, &rules, files, 0, 0, NULL), 0);
 	assert_int_equal(space.deleted, deleted);
 }
 

@@ -12,15 +12,15 @@ TEST_THREADS;
 
 struct fixture {
 	char out[BC_METADATA_MAX];
-	char why[256];
+	char err[256];
 };
 
 TEST_FIXTURE(fixture, NOTHING, NOTHING)
 
 static bool read_it(struct fixture *f, const char *text)
 {
-	f->why[0] = '\0';
-	return bc_metadata_read(f->out, text, f->why, sizeof(f->why));
+	f->err[0] = '\0';
+	return bc_metadata_read(f->out, text, f->err, sizeof(f->err));
 }
 
 static void assert_refused(struct fixture *f, const char *text, const char *words)
@@ -28,8 +28,8 @@ static void assert_refused(struct fixture *f, const char *text, const char *word
 	strcpy(f->out, "as it was");
 	assert_false(read_it(f, text));
 	assert_string_equal(f->out, "as it was");
-	if (strstr(f->why, words) == NULL)
-		fail_msg("%s: %s", text, f->why);
+	if (strstr(f->err, words) == NULL)
+		fail_msg("%s: %s", text, f->err);
 }
 
 TEST_F(an_object_of_strings_is_taken_without_blanks)
@@ -41,7 +41,7 @@ TEST_F(an_object_of_strings_is_taken_without_blanks)
 	assert_true(read_it(f, "{\"a\":\"1\",\"b\":\"2\",\"a\":\"3\"}"));
 	assert_string_equal(f->out, "{\"a\":\"3\",\"b\":\"2\"}");
 	strcpy(f->out, "{\"a\": \"1\"}");
-	assert_true(bc_metadata_read(f->out, f->out, f->why, sizeof(f->why)));
+	assert_true(bc_metadata_read(f->out, f->out, f->err, sizeof(f->err)));
 	assert_string_equal(f->out, "{\"a\":\"1\"}");
 }
 
@@ -125,15 +125,15 @@ TEST_F(a_value_that_is_not_utf8_is_refused)
 		snprintf(text, sizeof(text), "{\"a\":\"%s\"}", bad[i]);
 		assert_refused(f, text, "a JSON object of strings");
 		strcpy(f->out, "");
-		assert_false(bc_metadata_set(f->out, "a", bad[i], f->why, sizeof(f->why)));
-		assert_string_equal(f->why, "metadata a: the value is not UTF-8");
+		assert_false(bc_metadata_set(f->out, "a", bad[i], f->err, sizeof(f->err)));
+		assert_string_equal(f->err, "metadata a: the value is not UTF-8");
 	}
 }
 
 static void assert_merged(struct fixture *f, const char *all, const char *more, const char *wanted)
 {
 	strcpy(f->out, all);
-	assert_true(bc_metadata_merge(f->out, more, f->why, sizeof(f->why)));
+	assert_true(bc_metadata_merge(f->out, more, f->err, sizeof(f->err)));
 	assert_string_equal(f->out, wanted);
 }
 
@@ -159,14 +159,14 @@ TEST_F(merging_beyond_the_limit_changes_nothing)
 	for (char key = 'a'; key < 'd'; key++) {
 		make(text, 1, 1000);
 		text[2] = key;
-		assert_true(bc_metadata_merge(f->out, text, f->why, sizeof(f->why)));
+		assert_true(bc_metadata_merge(f->out, text, f->err, sizeof(f->err)));
 	}
 	memcpy(before, f->out, sizeof(before));
 	make(text, 2, 1100);
-	assert_false(bc_metadata_merge(f->out, text, f->why, sizeof(f->why)));
+	assert_false(bc_metadata_merge(f->out, text, f->err, sizeof(f->err)));
 	assert_string_equal(f->out, before);
-	assert_non_null(strstr(f->why, "longer than 4095"));
-	assert_false(bc_metadata_merge(f->out, "[]", f->why, sizeof(f->why)));
+	assert_non_null(strstr(f->err, "longer than 4095"));
+	assert_false(bc_metadata_merge(f->out, "[]", f->err, sizeof(f->err)));
 	assert_string_equal(f->out, before);
 }
 
@@ -174,22 +174,23 @@ TEST_F(merging_beyond_the_limit_changes_nothing)
 
 TEST_F(a_note_is_in_the_headers_from_then_on)
 {
-	struct bc_recording recording;
+	struct bc_recording_info recording;
 	struct bc_segment_header header;
 
-	bc_recording_init(&recording);
+	bc_recording_info_init(&recording);
 	strcpy(recording.header.recording, "r");
 	strcpy(recording.header.metadata, "{\"who\":\"me\"}");
-	assert_true(bc_recording_note(
-		&recording, "{ \"run\": \"7\" }", f->out, f->why, sizeof(f->why)));
+	assert_true(bc_recording_info_note(
+		&recording, "{ \"run\": \"7\" }", f->out, f->err, sizeof(f->err)));
 	assert_string_equal(f->out, "{\"run\":\"7\"}");
-	bc_recording_header(&recording, &header);
+	bc_recording_info_header(&recording, &header);
 	assert_string_equal(header.recording, "r");
 	assert_string_equal(header.metadata, "{\"who\":\"me\",\"run\":\"7\"}");
-	assert_false(bc_recording_note(&recording, "{\"run\":7}", f->out, f->why, sizeof(f->why)));
-	bc_recording_header(&recording, &header);
+	assert_false(
+		bc_recording_info_note(&recording, "{\"run\":7}", f->out, f->err, sizeof(f->err)));
+	bc_recording_info_header(&recording, &header);
 	assert_string_equal(header.metadata, "{\"who\":\"me\",\"run\":\"7\"}");
-	bc_recording_destroy(&recording);
+	bc_recording_info_destroy(&recording);
 }
 
 static char torn[] = "half a note";
@@ -197,12 +198,12 @@ static char mixed[] = "of two notes";
 
 static void *read_headers(void *context)
 {
-	const struct bc_recording *recording = context;
+	const struct bc_recording_info *recording = context;
 	struct bc_segment_header header;
 	char key[2];
 
 	for (int i = 0; i < 20000; i++) {
-		bc_recording_header(recording, &header);
+		bc_recording_info_header(recording, &header);
 		json_t *object = json_loads(header.metadata, 0, NULL);
 		/* Whole, and both members are of one note. */
 		if (!json_is_object(object))
@@ -218,11 +219,11 @@ static void *read_headers(void *context)
 
 TEST_F(the_writer_never_sees_half_a_note)
 {
-	struct bc_recording recording;
+	struct bc_recording_info recording;
 	pthread_t thread;
 	void *wrong;
 
-	bc_recording_init(&recording);
+	bc_recording_info_init(&recording);
 	strcpy(recording.header.metadata, "{\"a\":\"x\",\"b\":\"x\"}");
 	assert_int_equal(pthread_create(&thread, NULL, read_headers, &recording), 0);
 	for (int i = 0; i < 5000; i++) {
@@ -233,10 +234,11 @@ TEST_F(the_writer_never_sees_half_a_note)
 		size_t at = strlen(text);
 		memset(text + at, c, (size_t)n);
 		strcpy(text + at + n, "\"}");
-		assert_true(bc_recording_note(&recording, text, f->out, f->why, sizeof(f->why)));
+		assert_true(
+			bc_recording_info_note(&recording, text, f->out, f->err, sizeof(f->err)));
 	}
 	pthread_join(thread, &wrong);
 	if (wrong != NULL)
 		fail_msg("%s", (const char *)wrong);
-	bc_recording_destroy(&recording);
+	bc_recording_info_destroy(&recording);
 }

@@ -10,9 +10,9 @@
 /* A status with something of everything, and texts that are as bad as they can be. */
 struct fixture {
 	struct bc_board board;
-	struct bc_recording recording;
+	struct bc_recording_info recording;
 	struct bc_counts counts;
-	struct bc_writer_report report;
+	struct bc_writer_stats report;
 	struct bc_status_flight flight;
 	struct bc_status status;
 };
@@ -49,7 +49,7 @@ static void set_up(struct fixture *f)
 		.dropped_filtered = 1,
 		.dropped_idle = 1,
 		.board_lost = 7};
-	f->report = (struct bc_writer_report){
+	f->report = (struct bc_writer_stats){
 		.free_bytes = UINT64_C(1) << 40, .segment = 4, .recording_records = 90};
 	strcpy(f->report.file, "a.byu.lz4");
 	strcpy(f->report.error, "No space left on device");
@@ -139,7 +139,7 @@ TEST_F(counts_are_whole_to_the_last_digit)
 	free(text);
 }
 
-TEST_F(what_is_not_there_is_not_told)
+TEST_F(what_is_not_there_is_not_reported)
 {
 	static const char *const absent[] = {
 		"board", "recording_info", "replay", "flight_", "disk_left", "disk_error"};

@@ -12,7 +12,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 
 struct fixture {
-	struct bc_mix *mix;
+	struct bc_page_sampler *mix;
 	struct bc_chunk *chunk;
 	struct dice dice;
 };
@@ -21,12 +21,12 @@ static void set_up(struct fixture *f)
 {
 	f->chunk = test_alloc(sizeof(*f->chunk));
 	f->dice.state = 1;
-	assert_int_equal(bc_mix_open(&f->mix), 0);
+	assert_int_equal(bc_page_sampler_open(&f->mix), 0);
 }
 
 static void tear_down(struct fixture *f)
 {
-	bc_mix_close(f->mix);
+	bc_page_sampler_close(f->mix);
 	free(f->chunk);
 }
 
@@ -35,26 +35,28 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 static void put(struct fixture *f, uint32_t page, uint8_t type, uint8_t proc)
 {
 	struct bc_chunk *chunk = f->chunk;
-	struct bc_record record = {
-		.addr = page << BC_MIX_PAGE_LOG | 0x123, .reqtype = type, .size = 8, .proc = proc};
+	struct bc_record record = {.addr = page << BC_PAGE_SAMPLER_PAGE_LOG | 0x123,
+		.reqtype = type,
+		.size = 8,
+		.proc = proc};
 
 	bc_record_store(chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
 	if (chunk->info.records == BC_CHUNK_RECORDS) {
-		bc_mix_records(f->mix, chunk, 0);
+		bc_page_sampler_records(f->mix, chunk, 0);
 		chunk->info.records = 0;
 	}
 }
 
 static void flush(struct fixture *f)
 {
-	bc_mix_records(f->mix, f->chunk, 0);
+	bc_page_sampler_records(f->mix, f->chunk, 0);
 	f->chunk->info.records = 0;
 }
 
 /* As whoever asks gets it: printed and read again. */
-static json_t *told(const struct bc_mix *mix)
+static json_t *reported(const struct bc_page_sampler *mix)
 {
-	json_t *object = bc_mix_json(mix);
+	json_t *object = bc_page_sampler_json(mix);
 	char *text = bc_json_print(object);
 	json_t *read = json_loads(text, 0, NULL);
 
@@ -88,7 +90,7 @@ static uint32_t page_of(const json_t *page)
 
 	assert_non_null(addr);
 	assert_int_equal(strlen(addr), 10);
-	return (uint32_t)(strtoull(addr, NULL, 16) >> BC_MIX_PAGE_LOG);
+	return (uint32_t)(strtoull(addr, NULL, 16) >> BC_PAGE_SAMPLER_PAGE_LOG);
 }
 
 static json_t *pages_of(const json_t *mix)
@@ -96,9 +98,9 @@ static json_t *pages_of(const json_t *mix)
 	return json_object_get(mix, "pages");
 }
 
-TEST_F(nothing_seen_is_told_as_nothing)
+TEST_F(nothing_seen_is_reported_as_nothing)
 {
-	json_t *object = bc_mix_json(f->mix);
+	json_t *object = bc_page_sampler_json(f->mix);
 	char *text = bc_json_print(object);
 
 	assert_string_equal(text,
@@ -115,23 +117,24 @@ TEST_F(of_each_1024_records_64_are_counted)
 	for (unsigned i = 0; i < BC_CHUNK_RECORDS; i++)
 		put(f, i & 3, BC_REQ_FETCH, 0);
 	f->chunk->info.records = 0;
-	for (uint32_t i = 1; i <= 20 * BC_MIX_BLOCK; i++) {
+	for (uint32_t i = 1; i <= 20 * BC_PAGE_SAMPLER_BLOCK; i++) {
 		f->chunk->info.records = i;
-		bc_mix_records(f->mix, f->chunk, i - 1);
+		bc_page_sampler_records(f->mix, f->chunk, i - 1);
 		seen++;
-		if (i % 61 != 0 && i % BC_MIX_BLOCK != 0)
+		if (i % 61 != 0 && i % BC_PAGE_SAMPLER_BLOCK != 0)
 			continue;
-		json_t *mix = told(f->mix);
+		json_t *mix = reported(f->mix);
 		uint64_t sampled = bc_json_member_u64(mix, "sampled");
 		assert_int_equal(bc_json_member_u64(mix, "of"), seen + BC_CHUNK_RECORDS);
 		assert_int_equal(sum_of(mix, "types"), sampled);
 		assert_int_equal(sum_of(mix, "procs"), sampled);
 		assert_int_equal(bc_json_member_u64(mix, "memory"), sampled);
-		uint64_t blocks = (seen + BC_CHUNK_RECORDS) / BC_MIX_BLOCK;
-		assert_in_range(sampled, blocks * BC_MIX_SAMPLES,
-			blocks * BC_MIX_SAMPLES + ((seen + BC_CHUNK_RECORDS) % BC_MIX_BLOCK != 0
-								  ? BC_MIX_SAMPLES
-								  : 0));
+		uint64_t blocks = (seen + BC_CHUNK_RECORDS) / BC_PAGE_SAMPLER_BLOCK;
+		assert_in_range(sampled, blocks * BC_PAGE_SAMPLER_SAMPLES,
+			blocks * BC_PAGE_SAMPLER_SAMPLES +
+				((seen + BC_CHUNK_RECORDS) % BC_PAGE_SAMPLER_BLOCK != 0
+						? BC_PAGE_SAMPLER_SAMPLES
+						: 0));
 		json_decref(mix);
 	}
 }
@@ -146,18 +149,18 @@ TEST_F(the_pieces_in_which_records_come_make_no_difference)
 		put(f, dice_below(&f->dice, 50), (uint8_t)dice_below(&f->dice, 4),
 			(uint8_t)dice_below(&f->dice, 3));
 	for (uint32_t piece = records; piece != 0; piece = piece > 1200 ? 1200 : piece - 1) {
-		struct bc_mix *mix;
-		assert_int_equal(bc_mix_open(&mix), 0);
+		struct bc_page_sampler *mix;
+		assert_int_equal(bc_page_sampler_open(&mix), 0);
 		for (uint32_t from = 0; from < records; from += piece) {
 			f->chunk->info.records = from + piece < records ? from + piece : records;
-			bc_mix_records(mix, f->chunk, from);
+			bc_page_sampler_records(mix, f->chunk, from);
 		}
-		json_t *got = told(mix);
+		json_t *got = reported(mix);
 		if (whole == NULL)
 			whole = json_incref(got);
 		assert_true(json_equal(got, whole));
 		json_decref(got);
-		bc_mix_close(mix);
+		bc_page_sampler_close(mix);
 	}
 	json_decref(whole);
 }
@@ -166,12 +169,12 @@ TEST_F(the_pieces_in_which_records_come_make_no_difference)
 TEST_F(each_place_of_a_block_has_the_same_chance)
 {
 	const unsigned blocks = 20000;
-	const double expected = 4.0 * blocks * BC_MIX_SAMPLES / BC_MIX_BLOCK;
+	const double expected = 4.0 * blocks * BC_PAGE_SAMPLER_SAMPLES / BC_PAGE_SAMPLER_BLOCK;
 
-	for (unsigned i = 0; i < blocks * BC_MIX_BLOCK; i++)
-		put(f, 0, BC_REQ_FETCH, (uint8_t)(i % BC_MIX_BLOCK / 4));
+	for (unsigned i = 0; i < blocks * BC_PAGE_SAMPLER_BLOCK; i++)
+		put(f, 0, BC_REQ_FETCH, (uint8_t)(i % BC_PAGE_SAMPLER_BLOCK / 4));
 	flush(f);
-	json_t *mix = told(f->mix);
+	json_t *mix = reported(f->mix);
 	for (unsigned proc = 0; proc < 256; proc++) {
 		char name[8];
 		snprintf(name, sizeof(name), "%u", proc);
@@ -208,7 +211,7 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 		put(f, page, types[type], (uint8_t)(i % 8 == 0));
 	}
 	flush(f);
-	json_t *mix = told(f->mix);
+	json_t *mix = reported(f->mix);
 	double share = (double)records / (double)bc_json_member_u64(mix, "sampled");
 	assert_int_equal(bc_json_member_u64(mix, "of"), records);
 	for (unsigned type = 0; type < 6; type++) {
@@ -230,7 +233,7 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 		assert_true(least - 6 * sqrt(truth) < truth && truth < most + 6 * sqrt(truth));
 		assert_true(most - least < truth / 10);
 	}
-	assert_int_equal(json_array_size(pages_of(mix)), BC_MIX_TOLD);
+	assert_int_equal(json_array_size(pages_of(mix)), BC_PAGE_SAMPLER_TOLD);
 	json_decref(mix);
 }
 
@@ -247,22 +250,23 @@ TEST_F(a_pages_count_lies_where_it_is_said_to_lie)
 		/* Mostly one of the few that are hot just now. */
 		uint32_t hot = block / 20000 * 99 + dice_below(&f->dice, 60);
 		uint32_t page = block % 3 != 0 ? hot : dice_below(&f->dice, PAGES);
-		truth[page] += BC_MIX_SAMPLES;
-		for (unsigned i = 0; i < BC_MIX_BLOCK; i++)
+		truth[page] += BC_PAGE_SAMPLER_SAMPLES;
+		for (unsigned i = 0; i < BC_PAGE_SAMPLER_BLOCK; i++)
 			put(f, page, BC_REQ_MEMREAD, 0);
 		if (block % 5000 != 4999)
 			continue;
 		flush(f);
-		json_t *mix = told(f->mix);
-		json_t *told_page;
+		json_t *mix = reported(f->mix);
+		json_t *reported_page;
 		size_t place;
 		uint64_t before = UINT64_MAX;
-		assert_int_equal(bc_json_member_u64(mix, "memory"), (block + 1) * BC_MIX_SAMPLES);
-		json_array_foreach(pages_of(mix), place, told_page)
+		assert_int_equal(
+			bc_json_member_u64(mix, "memory"), (block + 1) * BC_PAGE_SAMPLER_SAMPLES);
+		json_array_foreach(pages_of(mix), place, reported_page)
 		{
-			uint64_t least = bc_json_member_u64(told_page, "samples");
-			uint64_t more = bc_json_member_u64(told_page, "more");
-			uint64_t n = truth[page_of(told_page)];
+			uint64_t least = bc_json_member_u64(reported_page, "samples");
+			uint64_t more = bc_json_member_u64(reported_page, "more");
+			uint64_t n = truth[page_of(reported_page)];
 			assert_true(least <= n && n <= least + more);
 			assert_true(least <= before && least != 0);
 			before = least;
@@ -276,35 +280,35 @@ TEST_F(a_pages_count_lies_where_it_is_said_to_lie)
 
 TEST_F(only_memory_has_pages)
 {
-	for (unsigned i = 0; i < 256 * BC_MIX_BLOCK; i++)
-		put(f, i / BC_MIX_BLOCK, (uint8_t)(i / BC_MIX_BLOCK), 7);
+	for (unsigned i = 0; i < 256 * BC_PAGE_SAMPLER_BLOCK; i++)
+		put(f, i / BC_PAGE_SAMPLER_BLOCK, (uint8_t)(i / BC_PAGE_SAMPLER_BLOCK), 7);
 	flush(f);
-	json_t *mix = told(f->mix);
+	json_t *mix = reported(f->mix);
 	assert_int_equal(json_array_size(pages_of(mix)), 4);
 	for (int i = 0; i < 4; i++) {
 		const json_t *page = json_array_get(pages_of(mix), (size_t)i);
 		assert_int_equal(page_of(page), i);
-		assert_int_equal(bc_json_member_u64(page, "samples"), BC_MIX_SAMPLES);
+		assert_int_equal(bc_json_member_u64(page, "samples"), BC_PAGE_SAMPLER_SAMPLES);
 		assert_int_equal(bc_json_member_u64(page, "more"), 0);
 	}
-	assert_int_equal(bc_json_member_u64(mix, "memory"), 4 * BC_MIX_SAMPLES);
+	assert_int_equal(bc_json_member_u64(mix, "memory"), 4 * BC_PAGE_SAMPLER_SAMPLES);
 	assert_int_equal(json_object_size(json_object_get(mix, "types")), 256);
-	assert_int_equal(member(mix, "types", "IOWRITE"), BC_MIX_SAMPLES);
-	assert_int_equal(member(mix, "types", "0xf2"), BC_MIX_SAMPLES);
-	assert_int_equal(member(mix, "procs", "7"), 256 * BC_MIX_SAMPLES);
+	assert_int_equal(member(mix, "types", "IOWRITE"), BC_PAGE_SAMPLER_SAMPLES);
+	assert_int_equal(member(mix, "types", "0xf2"), BC_PAGE_SAMPLER_SAMPLES);
+	assert_int_equal(member(mix, "procs", "7"), 256 * BC_PAGE_SAMPLER_SAMPLES);
 	json_decref(mix);
 }
 
 static void put_blocks(struct fixture *f, uint32_t page, unsigned blocks)
 {
-	for (unsigned i = 0; i < blocks * BC_MIX_BLOCK; i++)
+	for (unsigned i = 0; i < blocks * BC_PAGE_SAMPLER_BLOCK; i++)
 		put(f, page, BC_REQ_FETCH, 0);
 	flush(f);
 }
 
 static void check_page(struct fixture *f, int place, uint32_t page, uint64_t samples)
 {
-	json_t *mix = told(f->mix);
+	json_t *mix = reported(f->mix);
 	const json_t *item = json_array_get(pages_of(mix), (size_t)place);
 
 	assert_non_null(item);
@@ -317,28 +321,28 @@ TEST_F(pages_halve_each_ten_seconds_and_the_rest_stays)
 {
 	uint64_t now = 77 * SECOND_NS;
 
-	bc_mix_age(f->mix, now);
+	bc_page_sampler_age(f->mix, now);
 	put_blocks(f, 0xFFFFF, 1024);
-	for (uint64_t samples = 1024 * BC_MIX_SAMPLES; samples != 0; samples /= 2) {
+	for (uint64_t samples = 1024 * BC_PAGE_SAMPLER_SAMPLES; samples != 0; samples /= 2) {
 		check_page(f, 0, 0xFFFFF, samples);
 		for (unsigned tenth = 0; tenth < 10; tenth++)
-			bc_mix_age(f->mix, now += SECOND_NS);
+			bc_page_sampler_age(f->mix, now += SECOND_NS);
 	}
-	json_t *mix = told(f->mix);
+	json_t *mix = reported(f->mix);
 	assert_int_equal(json_array_size(pages_of(mix)), 0);
-	assert_int_equal(bc_json_member_u64(mix, "sampled"), 1024 * BC_MIX_SAMPLES);
-	assert_int_equal(member(mix, "types", "FETCH"), 1024 * BC_MIX_SAMPLES);
+	assert_int_equal(bc_json_member_u64(mix, "sampled"), 1024 * BC_PAGE_SAMPLER_SAMPLES);
+	assert_int_equal(member(mix, "types", "FETCH"), 1024 * BC_PAGE_SAMPLER_SAMPLES);
 	assert_int_equal(bc_json_member_u64(mix, "memory"), 1); /* less than one, but not none */
 	json_decref(mix);
 }
 
 TEST_F(a_page_that_is_hot_now_passes_one_that_was)
 {
-	bc_mix_age(f->mix, SECOND_NS);
+	bc_page_sampler_age(f->mix, SECOND_NS);
 	put_blocks(f, 1, 100);
 	put_blocks(f, 2, 40);
 	check_page(f, 0, 1, 6400);
-	bc_mix_age(f->mix, 21 * SECOND_NS);
+	bc_page_sampler_age(f->mix, 21 * SECOND_NS);
 	put_blocks(f, 2, 40);
 	check_page(f, 0, 2, 40 * 64 + 10 * 64);
 	check_page(f, 1, 1, 25 * 64);
@@ -350,26 +354,26 @@ TEST_F(weights_never_overflow_and_old_counts_end)
 	static const uint64_t steps_s[] = {1, 0, 10, 59, 600, 639, 641, 86400, 1000000};
 	uint64_t now = SECOND_NS;
 
-	bc_mix_age(f->mix, now);
+	bc_page_sampler_age(f->mix, now);
 	for (unsigned i = 0; i < 20000; i++) {
 		put_blocks(f, i & 0xFFFFF, 1);
 		put_blocks(f, i & 0xFFFFF, 1);
-		json_t *mix = told(f->mix);
+		json_t *mix = reported(f->mix);
 		uint64_t samples = 0;
 		json_t *page;
 		size_t place;
 		json_array_foreach(pages_of(mix), place, page)
 			samples += bc_json_member_u64(page, "samples");
 		assert_in_range(samples, 0, bc_json_member_u64(mix, "memory"));
-		assert_in_range(bc_json_member_u64(mix, "memory"), 2 * BC_MIX_SAMPLES,
-			200 * BC_MIX_SAMPLES);
+		assert_in_range(bc_json_member_u64(mix, "memory"), 2 * BC_PAGE_SAMPLER_SAMPLES,
+			200 * BC_PAGE_SAMPLER_SAMPLES);
 		json_decref(mix);
-		bc_mix_age(f->mix, now += (1 + steps_s[i % 9]) * SECOND_NS);
-		bc_mix_age(f->mix, now - 1);
-		bc_mix_age(f->mix, now);
+		bc_page_sampler_age(f->mix, now += (1 + steps_s[i % 9]) * SECOND_NS);
+		bc_page_sampler_age(f->mix, now - 1);
+		bc_page_sampler_age(f->mix, now);
 	}
-	bc_mix_age(f->mix, UINT64_MAX);
-	json_t *mix = told(f->mix);
+	bc_page_sampler_age(f->mix, UINT64_MAX);
+	json_t *mix = reported(f->mix);
 	assert_int_equal(json_array_size(pages_of(mix)), 0);
 	assert_int_equal(bc_json_member_u64(mix, "memory"), 0);
 	json_decref(mix);

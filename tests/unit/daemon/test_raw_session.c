@@ -10,8 +10,8 @@
 #include "daemon/base/log.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/ingest/pool.h"
-#include "daemon/store/recording_info.h"
 #include "daemon/recorder/session.h"
+#include "daemon/store/recording_info.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
@@ -135,7 +135,7 @@ struct recorder {
 	uv_loop_t loop;
 	struct bc_pipeline *pipeline;
 	struct bc_session *session;
-	struct bc_recording recording;
+	struct bc_recording_info recording;
 	struct bc_mapping mapping;
 	struct bc_session_outcome outcome;
 	struct bc_counts counts;
@@ -146,12 +146,12 @@ struct recorder {
 
 static void on_room(void *context)
 {
-	bc_session_on_room(((struct recorder *)context)->session);
+	bc_session_on_space(((struct recorder *)context)->session);
 }
 
-static void on_news(void *context, const struct bc_writer_news *news)
+static void on_news(void *context, const struct bc_writer_notice *news)
 {
-	if (news->kind == BC_NEWS_ENDED)
+	if (news->kind == BC_NOTICE_ENDED)
 		bc_session_on_ended(((struct recorder *)context)->session);
 }
 
@@ -160,7 +160,7 @@ static void on_report(void *context)
 	struct recorder *r = context;
 
 	if (r->session != NULL && !r->is_done)
-		bc_session_on_report(r->session);
+		bc_session_on_stats(r->session);
 }
 
 static void on_end(uv_idle_t *idle)
@@ -186,7 +186,7 @@ static void begin(struct recorder *r)
 {
 	const struct bc_session_recording what = {
 		.recording = &r->recording,
-		.at = BC_LANE_NOW,
+		.at = BC_CHANNEL_NOW,
 	};
 
 	bc_session_record(r->session, &what);
@@ -212,7 +212,7 @@ static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 		.loop = &r->loop,
 		.source = source,
 		.mapping = &r->mapping,
-		.lane = {.keeps_raw = keeps_raw, .flush_ns = 1000000000},
+		.channel = {.keeps_raw = keeps_raw, .flush_ns = 1000000000},
 		.ends_with_recording = true,
 		.context = r,
 		.on_done = on_done,
@@ -238,21 +238,22 @@ static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 }
 
 /* Everything that a recording tells, but for where it was cut into chunks and when it was made. */
-struct told {
+struct reported {
 	uint8_t *records;
 	size_t n;
 	char *events; /* each with its record and tick, in words */
 	size_t events_bytes;
 };
 
-static void tell_chunk(struct told *told, FILE *events, const struct bc_chunk *chunk, bool is_first)
+static void tell_chunk(
+	struct reported *reported, FILE *events, const struct bc_chunk *chunk, bool is_first)
 {
 	size_t bytes = (size_t)chunk->info.records * BC_RECORD_BYTES;
 
-	told->records = realloc(told->records, told->n + bytes + 1);
-	assert_non_null(told->records);
-	memcpy(told->records + told->n, chunk->records, bytes);
-	told->n += bytes;
+	reported->records = realloc(reported->records, reported->n + bytes + 1);
+	assert_non_null(reported->records);
+	memcpy(reported->records + reported->n, chunk->records, bytes);
+	reported->n += bytes;
 	if (is_first)
 		fprintf(events, "tick %llu\n", (unsigned long long)chunk->info.first_tick);
 	for (uint32_t i = 0; i < chunk->info.events; i++) {
@@ -289,10 +290,10 @@ static size_t list(struct temp_dir *dir, const char *id, const char *suffix, cha
 	return count;
 }
 
-static struct told tell(struct temp_dir *dir, const char *id)
+static struct reported tell(struct temp_dir *dir, const char *id)
 {
-	struct told told = {.n = 0};
-	FILE *events = open_memstream(&told.events, &told.events_bytes);
+	struct reported reported = {.n = 0};
+	FILE *events = open_memstream(&reported.events, &reported.events_bytes);
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	struct bc_segment_reader *reader;
 	char *names[64];
@@ -304,14 +305,15 @@ static struct told tell(struct temp_dir *dir, const char *id)
 	assert_true(count > 0);
 	for (size_t i = 0; i < count; i++) {
 		int fd = openat(dir->fd, names[i], O_RDONLY | O_CLOEXEC);
-		assert_int_equal(bc_segment_reader_open(&reader,
-					 (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		assert_int_equal(
+			bc_segment_reader_open(&reader,
+				(struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 			0);
 		while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END) {
 			assert_int_not_equal(found, BC_FOUND_DAMAGE);
 			if (found != BC_FOUND_CHUNK)
 				continue;
-			tell_chunk(&told, events, chunk, is_first);
+			tell_chunk(&reported, events, chunk, is_first);
 			is_first = false;
 		}
 		bc_segment_reader_close(reader);
@@ -320,13 +322,13 @@ static struct told tell(struct temp_dir *dir, const char *id)
 	}
 	fclose(events);
 	free(chunk);
-	return told;
+	return reported;
 }
 
-static void free_told(struct told *told)
+static void free_reported(struct reported *reported)
 {
-	free(told->records);
-	free(told->events);
+	free(reported->records);
+	free(reported->events);
 }
 
 /* Puts the raw captures behind one another. Returns how many there were. */
@@ -395,13 +397,13 @@ static void check_replay(enum bc_format format, const struct trace *trace)
 	assert_int_equal(again.outcome.breaks, live.outcome.breaks);
 	assert_int_equal(again.outcome.damages, live.outcome.damages);
 	assert_int_equal(again.recording.header.clock_hz, 66000000);
-	struct told a = tell(&dir, "20261120T091500Z-000001");
-	struct told b = tell(&dir, "20261120T091500Z-000002");
+	struct reported a = tell(&dir, "20261120T091500Z-000001");
+	struct reported b = tell(&dir, "20261120T091500Z-000002");
 	assert_int_equal(a.n, b.n);
 	assert_memory_equal(a.records, b.records, a.n);
 	assert_string_equal(a.events, b.events);
-	free_told(&a);
-	free_told(&b);
+	free_reported(&a);
+	free_reported(&b);
 	temp_dir_remove(&dir);
 }
 
@@ -460,12 +462,12 @@ static void check_begun(enum bc_format format, const struct trace *trace, unsign
 	assert_int_equal(bc_file_source_open(&source, &again.loop, &options), 0);
 	record(&again, &dir, "20261120T091500Z-000002", source, false);
 	assert_int_equal(again.counts.written, live.counts.written);
-	struct told a = tell(&dir, "20261120T091500Z-000001");
-	struct told b = tell(&dir, "20261120T091500Z-000002");
+	struct reported a = tell(&dir, "20261120T091500Z-000001");
+	struct reported b = tell(&dir, "20261120T091500Z-000002");
 	assert_int_equal(a.n, b.n);
 	assert_memory_equal(a.records, b.records, a.n);
-	free_told(&a);
-	free_told(&b);
+	free_reported(&a);
+	free_reported(&b);
 	temp_dir_remove(&dir);
 }
 

@@ -46,7 +46,7 @@ struct stream {
 struct fixture {
 	struct dice dice;
 	struct bc_mapping mapping;
-	struct bc_sift sift;
+	struct bc_record_filter sift;
 	struct stream plain;
 	struct stream sifted;
 	struct bc_chunk source; /* of records that have anchors */
@@ -147,9 +147,9 @@ static void stamp(struct fixture *f, struct stream *s, const struct bc_samples *
 
 	do {
 		struct bc_stamped stamped;
-		struct bc_sift_state state;
+		struct bc_record_filter_state state;
 		struct bc_chunk *chunk = last_chunk(s);
-		bc_sift_begin(&state, &s->stamper, chunk);
+		bc_record_filter_begin(&state, &s->stamper, chunk);
 		if (samples != NULL)
 			end = bc_stamp_samples(
 				&s->stamper, &samples_left, BC_NO_TICK_LIMIT, chunk, &stamped);
@@ -157,7 +157,7 @@ static void stamp(struct fixture *f, struct stream *s, const struct bc_samples *
 			end = bc_stamp_records(
 				&s->stamper, &records_left, BC_NO_TICK_LIMIT, chunk, &stamped);
 		if (s == &f->sifted) {
-			uint32_t removed = bc_sift_records(
+			uint32_t removed = bc_record_filter_records(
 				&f->sift, &state, &s->stamper, chunk, 1000000000);
 			assert_int_equal(state.from + stamped.kept - removed, chunk->info.records);
 			s->removed += removed;
@@ -205,7 +205,7 @@ static void push_samples(struct fixture *f, uint32_t n)
 		uint8_t *at = f->samples + i * BC_BCP1_SAMPLE_BYTES;
 		dice_fill(&f->dice, at, BC_BCP1_SAMPLE_BYTES);
 		uint16_t ticks = (uint16_t)dice_below(&f->dice, is_slow ? 65536 : 50);
-		bc_put_le16(at + BC_SAMPLE_BYTES, ticks);
+		bc_write_le16(at + BC_SAMPLE_BYTES, ticks);
 		f->tick += ticks;
 	}
 	run.has_agent = dice_below(&f->dice, 2) == 0;
@@ -229,7 +229,7 @@ static void push_records(struct fixture *f, uint32_t n, bool has_anchors, uint32
 		if (dice_below(&f->dice, long_in) == 0)
 			time = BC_TIME_NONE -
 			       dice_below(&f->dice, 3) * dice_below(&f->dice, 2000000000);
-		bc_put_le32(at + 8, time);
+		bc_write_le32(at + 8, time);
 		tick += time != BC_TIME_NONE ? time : dice_roll(&f->dice) >> 29;
 		if (tick >= BC_TICK_END)
 			tick = 0;
@@ -323,7 +323,7 @@ static void read_stream(struct stream *s)
 	}
 }
 
-static bool is_wanted_by(const struct bc_sift_rules *rules, const struct found *r)
+static bool is_wanted_by(const struct bc_record_filter_rules *rules, const struct found *r)
 {
 	uint8_t bytes[BC_RECORD_BYTES] = {0};
 	uint64_t ticks;
@@ -335,7 +335,7 @@ static bool is_wanted_by(const struct bc_sift_rules *rules, const struct found *
 	return is_wanted;
 }
 
-static bool is_wanted(const struct bc_sift *sift, const struct found *r)
+static bool is_wanted(const struct bc_record_filter *sift, const struct found *r)
 {
 	const struct bc_sampling *sampling = &sift->sampling;
 
@@ -401,7 +401,7 @@ static uint32_t compare(struct fixture *f, bool may_bridge)
 	return bridges;
 }
 
-static void add_rule(struct dice *dice, struct bc_sift_rules *rules)
+static void add_rule(struct dice *dice, struct bc_record_filter_rules *rules)
 {
 	struct bc_filter *filter = &rules->rules[rules->count++].filter;
 
@@ -570,35 +570,35 @@ TEST_F(a_filter_that_keeps_all_changes_nothing)
 
 TEST(settings_are_read_replaced_and_taken_away)
 {
-	struct bc_sift sift = {0};
-	char why[400];
+	struct bc_record_filter sift = {0};
+	char err[400];
 	char name[16];
 
-	assert_true(bc_sift_keeps_all(&sift));
-	assert_true(bc_sift_set(&sift, "keep", "type=read", why, sizeof(why)));
-	assert_true(bc_sift_set(&sift, "keep.vga", "addr=a0000-bffff", why, sizeof(why)));
-	assert_true(bc_sift_set(&sift, "leave_out.x", "proc=3", why, sizeof(why)));
+	assert_true(bc_record_filter_keeps_all(&sift));
+	assert_true(bc_record_filter_set(&sift, "keep", "type=read", err, sizeof(err)));
+	assert_true(bc_record_filter_set(&sift, "keep.vga", "addr=a0000-bffff", err, sizeof(err)));
+	assert_true(bc_record_filter_set(&sift, "leave_out.x", "proc=3", err, sizeof(err)));
 	assert_int_equal(sift.keep.count, 2);
 	assert_int_equal(sift.leave_out.count, 1);
-	assert_true(bc_sift_set(&sift, "keep", "type=write", why, sizeof(why)));
+	assert_true(bc_record_filter_set(&sift, "keep", "type=write", err, sizeof(err)));
 	assert_int_equal(sift.keep.count, 2);
 	assert_string_equal(sift.keep.rules[0].where, "type=write");
-	assert_true(bc_sift_set(&sift, "keep", "", why, sizeof(why)));
+	assert_true(bc_record_filter_set(&sift, "keep", "", err, sizeof(err)));
 	assert_int_equal(sift.keep.count, 1);
 	assert_string_equal(sift.keep.rules[0].name, "vga");
-	assert_false(bc_sift_set(&sift, "keep.", "proc=1", why, sizeof(why)));
-	assert_false(bc_sift_set(&sift, "keep.a b", "proc=1", why, sizeof(why)));
-	assert_false(bc_sift_set(&sift, "keeps", "proc=1", why, sizeof(why)));
-	assert_non_null(strstr(why, "[filter] keeps: no such key"));
-	assert_false(bc_sift_set(&sift, "keep.b", "colour=red", why, sizeof(why)));
-	assert_non_null(strstr(why, "keep.b = colour=red: colour: no such word"));
-	for (unsigned i = 1; i < BC_SIFT_RULES; i++) {
+	assert_false(bc_record_filter_set(&sift, "keep.", "proc=1", err, sizeof(err)));
+	assert_false(bc_record_filter_set(&sift, "keep.a b", "proc=1", err, sizeof(err)));
+	assert_false(bc_record_filter_set(&sift, "keeps", "proc=1", err, sizeof(err)));
+	assert_non_null(strstr(err, "[filter] keeps: no such key"));
+	assert_false(bc_record_filter_set(&sift, "keep.b", "colour=red", err, sizeof(err)));
+	assert_non_null(strstr(err, "keep.b = colour=red: colour: no such word"));
+	for (unsigned i = 1; i < BC_RECORD_FILTER_RULES; i++) {
 		snprintf(name, sizeof(name), "keep.%u", i);
-		assert_true(bc_sift_set(&sift, name, "proc=1", why, sizeof(why)));
+		assert_true(bc_record_filter_set(&sift, name, "proc=1", err, sizeof(err)));
 	}
-	assert_false(bc_sift_set(&sift, "keep.more", "proc=1", why, sizeof(why)));
-	assert_non_null(strstr(why, "8 of them at most"));
-	assert_true(bc_sift_set(&sift, "keep.7", "proc=2", why, sizeof(why)));
+	assert_false(bc_record_filter_set(&sift, "keep.more", "proc=1", err, sizeof(err)));
+	assert_non_null(strstr(err, "8 of them at most"));
+	assert_true(bc_record_filter_set(&sift, "keep.7", "proc=2", err, sizeof(err)));
 }
 
 TEST(sampling_is_a_width_and_a_period)
@@ -606,14 +606,14 @@ TEST(sampling_is_a_width_and_a_period)
 	static const char *const bad[] = {"10ms", "0/1s", "2s/1s", "1s/", "/1s", "1s/0", "x/1s",
 		"1s/1s/1s", "99999999999999999999999999999999999999999999/1s"};
 	struct bc_sampling sampling = {1, 2};
-	char why[200];
+	char err[200];
 
-	assert_true(bc_sampling_read(&sampling, "10ms/1s", why, sizeof(why)));
+	assert_true(bc_sampling_read(&sampling, "10ms/1s", err, sizeof(err)));
 	assert_true(sampling.width_ns == 10000000 && sampling.period_ns == 1000000000);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_false(bc_sampling_read(&sampling, bad[i], why, sizeof(why)));
+		assert_false(bc_sampling_read(&sampling, bad[i], err, sizeof(err)));
 		assert_true(sampling.width_ns == 10000000);
 	}
-	assert_true(bc_sampling_read(&sampling, "all", why, sizeof(why)));
+	assert_true(bc_sampling_read(&sampling, "all", err, sizeof(err)));
 	assert_true(sampling.width_ns == 0 && sampling.period_ns == 0);
 }

@@ -1,12 +1,12 @@
 /* Recordings that triggers and limits begin and end: at whatever record of whatever batch, each
  * must hold the records that a plain reading of the settings gives, with their ticks and events.
- * The recorder, its session, lane and writer are the daemon's own; the source is a script. */
+ * The recorder, its session, channel and writer are the daemon's own; the source is a script. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/config/config_keys.h"
 #include "daemon/base/log.h"
+#include "daemon/config/config_keys.h"
 #include "daemon/recorder/recorder.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/dice.h"
@@ -239,8 +239,8 @@ static void read_recording(
 	int found;
 
 	assert_non_null(chunk);
-	assert_int_equal(bc_segment_reader_open(
-				 &reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 		0);
 	*t = (struct taken){.first = 0};
 	while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END) {
@@ -306,7 +306,7 @@ static bool has_listeners(void *context)
 	return false;
 }
 
-static void on_sealed(void *context, const struct bc_writer_news *news)
+static void on_sealed(void *context, const struct bc_writer_notice *news)
 {
 	(void)context;
 	(void)news;
@@ -331,16 +331,16 @@ static void on_over(void *context)
 
 static void set(struct bc_config *config, const char *section, const char *key, const char *value)
 {
-	char why[200];
+	char err[200];
 
-	if (!bc_config_set(config, section, key, value, why, sizeof(why)))
-		fail_msg("%s", why);
+	if (!bc_config_set(config, section, key, value, err, sizeof(err)))
+		fail_msg("%s", err);
 }
 
-static void set_length(struct bc_length *length, uint32_t records)
+static void set_length(struct bc_time_or_size *length, uint32_t records)
 {
-	*length = (struct bc_length){
-		.unit = records != 0 ? BC_LENGTH_BYTES : BC_LENGTH_NONE,
+	*length = (struct bc_time_or_size){
+		.unit = records != 0 ? BC_TIME_OR_SIZE_BYTES : BC_TIME_OR_SIZE_NONE,
 		.value = (uint64_t)records * BC_RECORD_BYTES,
 	};
 }
@@ -453,9 +453,9 @@ static struct stream make_stream(uint32_t count)
 		uint32_t time = 1 + n % 7;
 		tick += time;
 		s.ticks[n] = tick;
-		bc_put_le32(s.bytes + (size_t)n * BC_RECORD_BYTES, n);
-		bc_put_le32(s.bytes + (size_t)n * BC_RECORD_BYTES + 4, MEMREAD | 4u << 8);
-		bc_put_le32(s.bytes + (size_t)n * BC_RECORD_BYTES + 8, time);
+		bc_write_le32(s.bytes + (size_t)n * BC_RECORD_BYTES, n);
+		bc_write_le32(s.bytes + (size_t)n * BC_RECORD_BYTES + 4, MEMREAD | 4u << 8);
+		bc_write_le32(s.bytes + (size_t)n * BC_RECORD_BYTES + 8, time);
 	}
 	return s;
 }

@@ -45,15 +45,15 @@ TEST(times_are_seconds_unless_they_say_otherwise)
 TEST(rotation_rules_add_up)
 {
 	struct bc_rotation rotation = {0};
-	const char *why;
+	const char *err;
 
-	assert_true(bc_rotation_read(&rotation, "filesize:256", &why));
+	assert_true(bc_rotation_read(&rotation, "filesize:256", &err));
 	assert_int_equal(rotation.file_bytes, 256000);
-	assert_true(bc_rotation_read(&rotation, "filesize:256M", &why));
+	assert_true(bc_rotation_read(&rotation, "filesize:256M", &err));
 	assert_int_equal(rotation.file_bytes, 256 << 20);
-	assert_true(bc_rotation_read(&rotation, "duration:60", &why));
-	assert_true(bc_rotation_read(&rotation, "interval:1h", &why));
-	assert_true(bc_rotation_read(&rotation, "files:10", &why));
+	assert_true(bc_rotation_read(&rotation, "duration:60", &err));
+	assert_true(bc_rotation_read(&rotation, "interval:1h", &err));
+	assert_true(bc_rotation_read(&rotation, "files:10", &err));
 	assert_int_equal(rotation.file_bytes, 256 << 20);
 	assert_int_equal(rotation.duration_ns, UINT64_C(60000000000));
 	assert_int_equal(rotation.interval_ns, UINT64_C(3600000000000));
@@ -63,11 +63,11 @@ TEST(rotation_rules_add_up)
 TEST(stop_rules_add_up)
 {
 	struct bc_stop_rules rules = {0};
-	const char *why;
+	const char *err;
 
-	assert_true(bc_stop_rule_read(&rules, "duration:10", &why));
-	assert_true(bc_stop_rule_read(&rules, "records:18446744073709551615", &why));
-	assert_true(bc_stop_rule_read(&rules, "filesize:1G", &why));
+	assert_true(bc_stop_rule_read(&rules, "duration:10", &err));
+	assert_true(bc_stop_rule_read(&rules, "records:18446744073709551615", &err));
+	assert_true(bc_stop_rule_read(&rules, "filesize:1G", &err));
 	assert_int_equal(rules.duration_ns, UINT64_C(10000000000));
 	assert_true(rules.records == UINT64_MAX);
 	assert_int_equal(rules.file_bytes, 1 << 30);
@@ -82,11 +82,11 @@ TEST(a_wrong_rule_is_refused_with_a_sentence)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct bc_rotation rotation = {0};
 		struct bc_stop_rules rules = {0};
-		const char *why = NULL;
-		assert_false(bc_rotation_read(&rotation, bad[i], &why));
-		assert_non_null(why);
-		why = NULL;
-		assert_false(bc_stop_rule_read(&rules, bad[i], &why));
-		assert_non_null(why);
+		const char *err = NULL;
+		assert_false(bc_rotation_read(&rotation, bad[i], &err));
+		assert_non_null(err);
+		err = NULL;
+		assert_false(bc_stop_rule_read(&rules, bad[i], &err));
+		assert_non_null(err);
 	}
 }

@@ -254,7 +254,7 @@ TEST(a_request_that_breaks_off_anywhere_is_forgotten)
 	rig_close(&rig);
 }
 
-TEST(the_members_of_a_query_are_all_told)
+TEST(the_members_of_a_query_are_all_reported)
 {
 	struct server_rig rig;
 	struct desk desk;
@@ -485,7 +485,7 @@ TEST(head_gets_the_headers_alone)
 	rig_close(&rig);
 }
 
-TEST(an_answer_without_memory_is_an_error_and_allow_is_told)
+TEST(an_answer_without_memory_is_an_error_and_allow_is_reported)
 {
 	struct server_rig rig;
 	struct desk desk;
@@ -722,7 +722,7 @@ static void close_all(const int *fds, unsigned n)
 		close(fds[i]);
 }
 
-TEST(one_connection_too_many_of_others_is_told_at_once)
+TEST(one_connection_too_many_of_others_is_reported_at_once)
 {
 	struct server_rig rig;
 	struct desk desk;

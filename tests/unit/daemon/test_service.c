@@ -22,10 +22,10 @@ struct fixture {
 	struct temp_dir dir;
 	int manager; /* listens */
 	struct bc_service service;
-	struct bc_hang hang;
-	struct bc_recording recording;
+	struct bc_stall_detector hang;
+	struct bc_recording_info recording;
 	struct bc_counts counts;
-	struct bc_writer_report report;
+	struct bc_writer_stats report;
 	struct bc_board board;
 	struct bc_status status;
 	int stderr_fd; /* the real one, while the log goes into the directory */
@@ -42,7 +42,7 @@ static void open_service(struct fixture *f, const char *watchdog_us)
 	else
 		unsetenv("WATCHDOG_USEC");
 	bc_service_open(&f->service);
-	assert_true(bc_service_is_heard(&f->service));
+	assert_true(bc_service_is_connected(&f->service));
 	assert_int_equal(bc_service_is_watched(&f->service), watchdog_us != NULL);
 }
 
@@ -58,7 +58,7 @@ static void set_up(struct fixture *f)
 	f->manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	assert_int_equal(bind(f->manager, (struct sockaddr *)&address, sizeof(address)), 0);
 	f->service.fd = -1;
-	bc_recording_init(&f->recording);
+	bc_recording_info_init(&f->recording);
 	snprintf(f->recording.header.recording, sizeof(f->recording.header.recording), REC);
 	f->recording.tag = 7;
 	f->report.recording_tag = 7;
@@ -82,7 +82,7 @@ static void tear_down(struct fixture *f)
 	close(f->stderr_fd);
 	bc_service_close(&f->service);
 	close(f->manager);
-	bc_recording_destroy(&f->recording);
+	bc_recording_info_destroy(&f->recording);
 	temp_dir_remove(&f->dir);
 }
 
@@ -118,11 +118,11 @@ static void assert_words(struct fixture *f, bool is_stopping, const char *wanted
 {
 	char words[BC_SERVICE_TEXT_MAX];
 
-	bc_service_words(words, sizeof(words), &f->status, is_stopping);
+	bc_service_text(words, sizeof(words), &f->status, is_stopping);
 	assert_string_equal(words, wanted);
 }
 
-TEST_F(a_recording_is_told_in_one_sentence)
+TEST_F(a_recording_is_reported_in_one_sentence)
 {
 	assert_words(f, false, "recording " REC ": 0 samples/s, 0 B written, 0 lost");
 	f->status.rates.samples_per_s = 4987654;
@@ -175,13 +175,13 @@ TEST_F(each_state_has_its_words)
 	assert_words(f, false, "idle; the disk takes nothing: /x: no room: full");
 }
 
-TEST_F(every_state_of_the_status_is_told)
+TEST_F(every_state_of_the_status_is_reported)
 {
 	char words[BC_SERVICE_TEXT_MAX];
 
 	for (const char *const *name = bc_status_states; *name != NULL; name++) {
 		f->status.state = *name;
-		bc_service_words(words, sizeof(words), &f->status, false);
+		bc_service_text(words, sizeof(words), &f->status, false);
 		assert_true(strlen(words) >= 4);
 		assert_true(words[0] != ' ' && words[strlen(words) - 1] != ' ');
 	}
@@ -211,7 +211,7 @@ TEST_F(a_status_is_one_line_of_utf8_whatever_is_in_it)
 	f->status.state = "idle";
 	f->report.is_stuck = true;
 	snprintf(f->report.error, sizeof(f->report.error), "/\xc3\xa9/a\nREADY=1\r\x1b[m\xff\xc3");
-	bc_service_tell(&f->service, &f->status);
+	bc_service_notify(&f->service, &f->status);
 	assert_string_equal(
 		heard(f), "STATUS=idle; the disk takes nothing: /\xc3\xa9/a?READY=1??[m??");
 	assert_string_equal(heard(f), "");
@@ -219,29 +219,29 @@ TEST_F(a_status_is_one_line_of_utf8_whatever_is_in_it)
 
 TEST_F(a_text_that_is_too_long_is_cut)
 {
-	char why[3000];
+	char err[3000];
 
 	open_service(f, NULL);
-	for (size_t i = 0; i < sizeof(why) - 1; i += 2)
-		memcpy(why + i, "\xc3\xa9", 2);
-	why[sizeof(why) - 1] = '\0';
-	bc_service_fail(&f->service, -EBUSY, why);
+	for (size_t i = 0; i < sizeof(err) - 1; i += 2)
+		memcpy(err + i, "\xc3\xa9", 2);
+	err[sizeof(err) - 1] = '\0';
+	bc_service_fail(&f->service, -EBUSY, err);
 	const char *text = heard(f);
 	assert_memory_equal(text, "ERRNO=16\nSTATUS=\xc3\xa9", 18);
 	assert_in_range(strlen(text), 500, BC_SERVICE_TEXT_MAX + 16);
 	assert_true(bc_utf8_is_valid(text, strlen(text)));
 }
 
-TEST_F(what_has_not_changed_is_not_told_again)
+TEST_F(what_has_not_changed_is_not_reported_again)
 {
 	open_service(f, NULL);
 	f->status.state = "idle";
 	for (int i = 0; i < 3; i++) {
-		bc_service_tell(&f->service, &f->status);
+		bc_service_notify(&f->service, &f->status);
 		assert_string_equal(heard(f), i == 0 ? "STATUS=idle" : "");
 	}
 	f->status.state = "failed";
-	bc_service_tell(&f->service, &f->status);
+	bc_service_notify(&f->service, &f->status);
 	assert_string_equal(heard(f), "STATUS=the source has failed; the log says why");
 }
 
@@ -325,12 +325,12 @@ TEST_F(without_a_manager_every_call_does_nothing)
 	unsetenv("NOTIFY_SOCKET");
 	setenv("WATCHDOG_USEC", "1", 1);
 	bc_service_open(&f->service);
-	assert_false(bc_service_is_heard(&f->service));
+	assert_false(bc_service_is_connected(&f->service));
 	assert_false(bc_service_is_watched(&f->service));
 	bc_service_extend(&f->service, "x");
 	bc_service_ready(&f->service);
 	bc_service_watch(&f->service, true);
-	bc_service_tell(&f->service, &f->status);
+	bc_service_notify(&f->service, &f->status);
 	bc_service_reload(&f->service);
 	bc_service_fail(&f->service, -EIO, "x");
 	bc_service_stop(&f->service);
@@ -353,11 +353,13 @@ TEST_F(the_watchdog_is_fed_often_enough_and_not_more)
 }
 
 /* One that is not to be fed for longer than a quarter of its time. */
-static const char *feed(struct fixture *f, const struct bc_stint_seen *longest, uint64_t limit_ns)
+static const char *feed(
+	struct fixture *f, const struct bc_thread_health_seen *longest, uint64_t limit_ns)
 {
 	f->service.fed_ns = 0;
-	bc_service_watch(&f->service, bc_hang_look(&f->hang, longest, limit_ns, "/var/lib/buscapd",
-					      bc_service_is_watched(&f->service)));
+	bc_service_watch(
+		&f->service, bc_stall_detector_poll(&f->hang, longest, limit_ns, "/var/lib/buscapd",
+				     bc_service_is_watched(&f->service)));
 	return heard(f);
 }
 
@@ -378,9 +380,9 @@ static unsigned lines_timed(struct fixture *f, const char *before, unsigned seco
 
 TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 {
-	struct bc_stint_seen writer = {
+	struct bc_thread_health_seen writer = {
 		.who = "the writer", .what = "syncing", .file = "a.byu.lz4.partial"};
-	struct bc_stint_seen worker = {.who = "worker 1 of 2", .what = "encoding a chunk"};
+	struct bc_thread_health_seen worker = {.who = "worker 1 of 2", .what = "encoding a chunk"};
 
 	open_service(f, "1000000");
 	uint64_t began_ns = bc_now_ns();
@@ -417,24 +419,25 @@ TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 	assert_int_equal(lines_logged(f, "\n"), 4);
 }
 
-TEST_F(who_hangs_is_told_where_nobody_watches_too)
+TEST_F(who_hangs_is_reported_where_nobody_watches_too)
 {
-	struct bc_stint_seen writer = {.who = "the writer", .what = "looking through", .file = "."};
+	struct bc_thread_health_seen writer = {
+		.who = "the writer", .what = "looking through", .file = "."};
 
 	uint64_t began_ns = bc_now_ns();
 	writer.since_ns = began_ns - 50 * S;
-	assert_false(bc_hang_look(&f->hang, &writer, 0, "/d", false));
-	assert_false(bc_hang_look(&f->hang, &writer, 60 * S, "/d", false));
+	assert_false(bc_stall_detector_poll(&f->hang, &writer, 0, "/d", false));
+	assert_false(bc_stall_detector_poll(&f->hang, &writer, 60 * S, "/d", false));
 	assert_int_equal(lines_logged(f, "\n"), 0);
 	for (int i = 0; i < 5; i++)
-		assert_true(bc_hang_look(&f->hang, &writer, 50 * S, "/d", false));
+		assert_true(bc_stall_detector_poll(&f->hang, &writer, 50 * S, "/d", false));
 	assert_int_equal(lines_timed(f, "error: the writer has been looking through /d/. for ", 50,
 				 " s, since", began_ns),
 		1);
 	assert_int_equal(lines_logged(f, "nothing more is written until it does"), 1);
 	writer.since_ns = 0;
 	for (int i = 0; i < 5; i++)
-		assert_false(bc_hang_look(&f->hang, &writer, 50 * S, "/d", false));
+		assert_false(bc_stall_detector_poll(&f->hang, &writer, 50 * S, "/d", false));
 	assert_int_equal(lines_timed(f, "the writer goes on, after ", 50, " s\n", began_ns), 1);
 	assert_int_equal(lines_logged(f, "\n"), 2);
 	assert_int_equal(lines_logged(f, "watchdog"), 0);

@@ -7,10 +7,10 @@
 static struct bc_source_spec read_good(const char *text)
 {
 	struct bc_source_spec spec;
-	char why[512] = "";
+	char err[512] = "";
 
-	if (!bc_source_spec_read(&spec, text, why, sizeof(why)))
-		fail_msg("%s: %s", text, why);
+	if (!bc_source_spec_read(&spec, text, err, sizeof(err)))
+		fail_msg("%s: %s", text, err);
 	return spec;
 }
 
@@ -68,7 +68,7 @@ TEST(the_simulated_bus_has_defaults_and_settings)
 TEST(a_board_has_its_settings_behind_commas)
 {
 	struct bc_usb_options usb = bc_usb_options_default();
-	char why[512] = "";
+	char err[512] = "";
 	const char *text = "usb:id=0403:6014,serial=A 1,protocol=raw6,link=ftdi,transfers=8,"
 			   "transfer_size=1M,transfer_timeout=250ms,clock_hz=66000000,wait=0,"
 			   "silence=1s,silence_action=restart,back_off=5ms,back_off_max=1s,"
@@ -77,7 +77,7 @@ TEST(a_board_has_its_settings_behind_commas)
 	assert_int_equal(read_good("usb").kind, BC_SOURCE_USB);
 	struct bc_source_spec spec = read_good(text);
 	assert_int_equal(spec.kind, BC_SOURCE_USB);
-	assert_true(bc_usb_settings_read(&usb, spec.usb, why, sizeof(why)));
+	assert_true(bc_usb_settings_read(&usb, spec.usb, err, sizeof(err)));
 	assert_int_equal(usb.wish.vid, 0x0403);
 	assert_int_equal(usb.wish.pid, 0x6014);
 	assert_string_equal(usb.wish.serial, "A 1");
@@ -148,10 +148,10 @@ TEST(what_is_wrong_is_said)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct bc_source_spec spec;
-		char why[512] = "";
-		if (bc_source_spec_read(&spec, bad[i].text, why, sizeof(why)))
+		char err[512] = "";
+		if (bc_source_spec_read(&spec, bad[i].text, err, sizeof(err)))
 			fail_msg("'%s' was taken", bad[i].text);
-		if (strstr(why, bad[i].part) == NULL)
-			fail_msg("'%s': '%s' says nothing of '%s'", bad[i].text, why, bad[i].part);
+		if (strstr(err, bad[i].part) == NULL)
+			fail_msg("'%s': '%s' says nothing of '%s'", bad[i].text, err, bad[i].part);
 	}
 }

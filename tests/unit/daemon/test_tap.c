@@ -432,7 +432,7 @@ TEST(gaps_marks_and_triggers_stand_where_they_were)
 	close_bench(&bench);
 }
 
-TEST(a_tap_too_slow_is_told_exactly_what_it_missed)
+TEST(a_tap_too_slow_is_reported_exactly_what_it_missed)
 {
 	struct bench bench;
 	struct reading r;

@@ -4,82 +4,82 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/ingest/encoder.h"
 #include "daemon/base/thread_health.h"
+#include "daemon/ingest/encoder.h"
 #include "tests/support/test.h"
 
 TEST_THREADS;
 
 TEST(who_rests_is_not_seen)
 {
-	struct bc_stint stint;
-	struct bc_stint_seen seen = {.who = "nobody"};
+	struct bc_thread_health stint;
+	struct bc_thread_health_seen seen = {.who = "nobody"};
 
-	bc_stint_init(&stint);
-	assert_false(bc_stint_look(&stint, &seen));
-	bc_stint_begin(&stint, "writing to", "file");
-	bc_stint_rest(&stint);
-	assert_false(bc_stint_look(&stint, &seen));
+	bc_thread_health_init(&stint);
+	assert_false(bc_thread_health_poll(&stint, &seen));
+	bc_thread_health_start(&stint, "writing to", "file");
+	bc_thread_health_rest(&stint);
+	assert_false(bc_thread_health_poll(&stint, &seen));
 	assert_int_equal(seen.since_ns, 0);
 	assert_string_equal(seen.who, "nobody");
-	bc_stint_destroy(&stint);
+	bc_thread_health_destroy(&stint);
 }
 
 TEST(what_a_thread_is_at_is_seen_and_since_when)
 {
-	struct bc_stint stint;
-	struct bc_stint_seen seen = {.since_ns = 0};
+	struct bc_thread_health stint;
+	struct bc_thread_health_seen seen = {.since_ns = 0};
 	uint64_t before = bc_now_ns();
 
-	bc_stint_init(&stint);
-	bc_stint_begin(&stint, "writing to", "file");
-	assert_true(bc_stint_look(&stint, &seen));
+	bc_thread_health_init(&stint);
+	bc_thread_health_start(&stint, "writing to", "file");
+	assert_true(bc_thread_health_poll(&stint, &seen));
 	assert_in_range(seen.since_ns, before, bc_now_ns());
 	assert_string_equal(seen.what, "writing to");
 	assert_string_equal(seen.file, "file");
-	bc_stint_destroy(&stint);
+	bc_thread_health_destroy(&stint);
 }
 
 TEST(the_longest_of_several_is_kept)
 {
-	struct bc_stint stints[3];
-	struct bc_stint_seen longest = {.since_ns = 0};
+	struct bc_thread_health stints[3];
+	struct bc_thread_health_seen longest = {.since_ns = 0};
 
 	for (int i = 0; i < 3; i++)
-		bc_stint_init(&stints[i]);
-	bc_stint_begin(&stints[1], "first", "");
+		bc_thread_health_init(&stints[i]);
+	bc_thread_health_start(&stints[1], "first", "");
 	usleep(1000);
-	bc_stint_begin(&stints[0], "second", "");
-	assert_true(bc_stint_look(&stints[0], &longest));
-	assert_true(bc_stint_look(&stints[1], &longest));
-	assert_false(bc_stint_look(&stints[2], &longest));
-	assert_false(bc_stint_look(&stints[0], &longest));
+	bc_thread_health_start(&stints[0], "second", "");
+	assert_true(bc_thread_health_poll(&stints[0], &longest));
+	assert_true(bc_thread_health_poll(&stints[1], &longest));
+	assert_false(bc_thread_health_poll(&stints[2], &longest));
+	assert_false(bc_thread_health_poll(&stints[0], &longest));
 	assert_string_equal(longest.what, "first");
 	/* Another piece of work, and it is not the longest any more. */
 	usleep(1000);
-	bc_stint_begin(&stints[1], "third", "");
+	bc_thread_health_start(&stints[1], "third", "");
 	longest.since_ns = 0;
 	for (int i = 0; i < 3; i++)
-		if (bc_stint_look(&stints[i], &longest))
+		if (bc_thread_health_poll(&stints[i], &longest))
 			assert_int_not_equal(i, 2);
 	assert_string_equal(longest.what, "second");
 	for (int i = 0; i < 3; i++)
-		bc_stint_destroy(&stints[i]);
+		bc_thread_health_destroy(&stints[i]);
 }
 
 TEST(a_long_name_is_cut)
 {
-	struct bc_stint stint;
-	struct bc_stint_seen seen = {.since_ns = 0};
-	char name[2 * BC_STINT_FILE_MAX];
+	struct bc_thread_health stint;
+	struct bc_thread_health_seen seen = {.since_ns = 0};
+	char name[2 * BC_THREAD_HEALTH_FILE_MAX];
 
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	bc_stint_init(&stint);
-	bc_stint_begin(&stint, "syncing", name);
-	assert_true(bc_stint_look(&stint, &seen));
-	assert_int_equal(strlen(seen.file), BC_STINT_FILE_MAX - 1);
-	bc_stint_destroy(&stint);
+	bc_thread_health_init(&stint);
+	bc_thread_health_start(&stint, "syncing", name);
+	assert_true(bc_thread_health_poll(&stint, &seen));
+	assert_int_equal(strlen(seen.file), BC_THREAD_HEALTH_FILE_MAX - 1);
+	bc_thread_health_destroy(&stint);
 }
 
 /* Workers that hang */
@@ -92,7 +92,7 @@ struct fixture {
 	struct bc_queue outputs;
 	struct bc_queue encoded;
 	struct bc_encoder *encoder;
-	struct bc_recording recording;
+	struct bc_recording_info recording;
 	struct bc_slot *slots[WORKERS];
 	struct bc_encoded *all[WORKERS];
 	pthread_mutex_t gate; /* held: a worker doesn't get past its chunk */
@@ -113,7 +113,7 @@ static void set_up(struct fixture *f)
 	pthread_mutex_init(&f->gate, NULL);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(bc_queue_init(queues[i], WORKERS), 0);
-	bc_recording_init(&f->recording);
+	bc_recording_info_init(&f->recording);
 	for (unsigned i = 0; i < WORKERS; i++) {
 		f->slots[i] = calloc(1, sizeof(*f->slots[i]));
 		f->all[i] = malloc(sizeof(*f->all[i]));
@@ -138,7 +138,7 @@ static void set_up(struct fixture *f)
 static void tear_down(struct fixture *f)
 {
 	bc_encoder_stop(f->encoder);
-	bc_recording_destroy(&f->recording);
+	bc_recording_info_destroy(&f->recording);
 	bc_queue_destroy(&f->chunks);
 	bc_queue_destroy(&f->free_slots);
 	bc_queue_destroy(&f->outputs);
@@ -152,17 +152,17 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-static bool is_busy(struct fixture *f, struct bc_stint_seen *longest)
+static bool is_busy(struct fixture *f, struct bc_thread_health_seen *longest)
 {
 	longest->since_ns = 0;
-	bc_encoder_look(f->encoder, longest);
+	bc_encoder_poll(f->encoder, longest);
 	return longest->since_ns != 0;
 }
 
 TEST_F(a_worker_that_hangs_in_a_chunk_is_seen)
 {
-	struct bc_stint_seen longest;
-	struct bc_stint_seen again;
+	struct bc_thread_health_seen longest;
+	struct bc_thread_health_seen again;
 
 	assert_false(is_busy(f, &longest));
 	uint64_t before = bc_now_ns();
@@ -182,8 +182,8 @@ TEST_F(a_worker_that_hangs_in_a_chunk_is_seen)
 	assert_int_equal(again.since_ns, longest.since_ns);
 	assert_string_equal(again.who, longest.who);
 	/* An older stint than theirs is none of theirs. */
-	struct bc_stint_seen older = {.since_ns = before - 1, .who = "somebody"};
-	bc_encoder_look(f->encoder, &older);
+	struct bc_thread_health_seen older = {.since_ns = before - 1, .who = "somebody"};
+	bc_encoder_poll(f->encoder, &older);
 	assert_string_equal(older.who, "somebody");
 	pthread_mutex_unlock(&f->gate);
 	while (is_busy(f, &longest))

@@ -7,46 +7,46 @@
 #include "formats/base/json.h"
 #include "tests/support/test.h"
 
-static char why[300];
+static char err[300];
 
 TEST(a_length_is_a_time_a_size_or_all)
 {
 	static const struct {
 		const char *text;
-		struct bc_length length;
+		struct bc_time_or_size length;
 		const char *printed;
 	} good[] = {
-		{"5s", {BC_LENGTH_TIME, 5000000000}, "5s"},
-		{"5", {BC_LENGTH_TIME, 5000000000}, "5s"},
-		{"10ms", {BC_LENGTH_TIME, 10000000}, "10ms"},
-		{"2m", {BC_LENGTH_TIME, 120000000000}, "120s"},
-		{"0.5", {BC_LENGTH_TIME, 500000000}, "500ms"},
-		{"0.000001500", {BC_LENGTH_TIME, 1500}, "0.000001500s"},
-		{"16M", {BC_LENGTH_BYTES, 16 << 20}, "16M"},
-		{"1G", {BC_LENGTH_BYTES, 1 << 30}, "1G"},
-		{"3K", {BC_LENGTH_BYTES, 3072}, "3K"},
-		{"1025K", {BC_LENGTH_BYTES, 1025 << 10}, "1025K"},
-		{"all", {BC_LENGTH_ALL, 0}, "all"},
-		{"0", {BC_LENGTH_NONE, 0}, "0"},
-		{"0M", {BC_LENGTH_NONE, 0}, "0"},
-		{"0ms", {BC_LENGTH_NONE, 0}, "0"},
+		{"5s", {BC_TIME_OR_SIZE_TIME, 5000000000}, "5s"},
+		{"5", {BC_TIME_OR_SIZE_TIME, 5000000000}, "5s"},
+		{"10ms", {BC_TIME_OR_SIZE_TIME, 10000000}, "10ms"},
+		{"2m", {BC_TIME_OR_SIZE_TIME, 120000000000}, "120s"},
+		{"0.5", {BC_TIME_OR_SIZE_TIME, 500000000}, "500ms"},
+		{"0.000001500", {BC_TIME_OR_SIZE_TIME, 1500}, "0.000001500s"},
+		{"16M", {BC_TIME_OR_SIZE_BYTES, 16 << 20}, "16M"},
+		{"1G", {BC_TIME_OR_SIZE_BYTES, 1 << 30}, "1G"},
+		{"3K", {BC_TIME_OR_SIZE_BYTES, 3072}, "3K"},
+		{"1025K", {BC_TIME_OR_SIZE_BYTES, 1025 << 10}, "1025K"},
+		{"all", {BC_TIME_OR_SIZE_ALL, 0}, "all"},
+		{"0", {BC_TIME_OR_SIZE_NONE, 0}, "0"},
+		{"0M", {BC_TIME_OR_SIZE_NONE, 0}, "0"},
+		{"0ms", {BC_TIME_OR_SIZE_NONE, 0}, "0"},
 	};
 	static const char *const bad[] = {
 		"", "x", "M", "5 s", "-5", "5S", "1e9", "99999999999999999999", "all ", "16MB"};
-	struct bc_length length;
-	char text[BC_LENGTH_TEXT_MAX];
+	struct bc_time_or_size length;
+	char text[BC_TIME_OR_SIZE_TEXT_MAX];
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		if (!bc_length_read(&length, good[i].text, why, sizeof(why)))
-			fail_msg("%s: %s", good[i].text, why);
+		if (!bc_time_or_size_read(&length, good[i].text, err, sizeof(err)))
+			fail_msg("%s: %s", good[i].text, err);
 		assert_int_equal(length.unit, good[i].length.unit);
 		assert_true(length.value == good[i].length.value);
-		bc_length_print(text, length);
+		bc_time_or_size_print(text, length);
 		assert_string_equal(text, good[i].printed);
 	}
 	length = good[0].length;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (bc_length_read(&length, bad[i], why, sizeof(why)))
+		if (bc_time_or_size_read(&length, bad[i], err, sizeof(err)))
 			fail_msg("'%s' was taken", bad[i]);
 		assert_true(length.value == good[0].length.value);
 	}
@@ -59,10 +59,10 @@ TEST(what_a_trigger_prints_is_what_it_was_given)
 		{"holdoff", "1.5"}};
 	struct bc_trigger t;
 
-	assert_true(bc_trigger_init(&t, "roi", why, sizeof(why)));
+	assert_true(bc_trigger_init(&t, "roi", err, sizeof(err)));
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		assert_true(bc_trigger_set(&t, keys[i][0], keys[i][1], why, sizeof(why)));
-	assert_true(bc_trigger_check(&t, why, sizeof(why)));
+		assert_true(bc_trigger_set(&t, keys[i][0], keys[i][1], err, sizeof(err)));
+	assert_true(bc_trigger_check(&t, err, sizeof(err)));
 	t.fired = UINT64_MAX;
 	t.missed = 3;
 	t.is_of_request = true;
@@ -74,9 +74,9 @@ TEST(what_a_trigger_prints_is_what_it_was_given)
 		"\"fired\":\"18446744073709551615\",\"missed\":3,\"from\":\"request\"}");
 	free(text);
 	json_decref(object);
-	assert_true(bc_trigger_init(&t, "plain", why, sizeof(why)));
-	assert_true(bc_trigger_set(&t, "when", "board", why, sizeof(why)));
-	assert_true(bc_trigger_set(&t, "action", "mark", why, sizeof(why)));
+	assert_true(bc_trigger_init(&t, "plain", err, sizeof(err)));
+	assert_true(bc_trigger_set(&t, "when", "board", err, sizeof(err)));
+	assert_true(bc_trigger_set(&t, "action", "mark", err, sizeof(err)));
 	object = bc_trigger_json(&t);
 	text = bc_json_print(object);
 	assert_string_equal(text,
@@ -94,8 +94,8 @@ TEST(names_are_plain_words)
 	struct bc_trigger t;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_false(bc_trigger_init(&t, bad[i], why, sizeof(why)));
-	assert_true(bc_trigger_init(&t, "12345678901234567890123456789_-2", why, sizeof(why)));
+		assert_false(bc_trigger_init(&t, bad[i], err, sizeof(err)));
+	assert_true(bc_trigger_init(&t, "12345678901234567890123456789_-2", err, sizeof(err)));
 }
 
 TEST(a_mistake_leaves_a_trigger_as_it_was)
@@ -103,22 +103,22 @@ TEST(a_mistake_leaves_a_trigger_as_it_was)
 	struct bc_trigger t;
 	char text[300];
 
-	assert_true(bc_trigger_init(&t, "x", why, sizeof(why)));
-	assert_true(bc_trigger_set(&t, "when", "addr=1000-1fff proc=1", why, sizeof(why)));
+	assert_true(bc_trigger_init(&t, "x", err, sizeof(err)));
+	assert_true(bc_trigger_set(&t, "when", "addr=1000-1fff proc=1", err, sizeof(err)));
 	struct bc_trigger before = t;
 	memset(text, '1', sizeof(text));
 	text[257] = '\0';
-	assert_false(bc_trigger_set(&t, "when", "addr=2 type=none", why, sizeof(why)));
-	assert_false(bc_trigger_set(&t, "when", "idle soon", why, sizeof(why)));
-	assert_false(bc_trigger_set(&t, "when", "idleness", why, sizeof(why)));
-	assert_false(bc_trigger_set(&t, "when", "board gap", why, sizeof(why)));
-	assert_false(bc_trigger_set(&t, "when", text, why, sizeof(why)));
-	assert_false(bc_trigger_set(&t, "text", text, why, sizeof(why)));
-	assert_false(bc_trigger_set(&t, "text", "\xff", why, sizeof(why)));
-	assert_false(bc_trigger_set(&t, "action", "marks", why, sizeof(why)));
-	assert_false(bc_trigger_set(&t, "name", "y", why, sizeof(why)));
+	assert_false(bc_trigger_set(&t, "when", "addr=2 type=none", err, sizeof(err)));
+	assert_false(bc_trigger_set(&t, "when", "idle soon", err, sizeof(err)));
+	assert_false(bc_trigger_set(&t, "when", "idleness", err, sizeof(err)));
+	assert_false(bc_trigger_set(&t, "when", "board gap", err, sizeof(err)));
+	assert_false(bc_trigger_set(&t, "when", text, err, sizeof(err)));
+	assert_false(bc_trigger_set(&t, "text", text, err, sizeof(err)));
+	assert_false(bc_trigger_set(&t, "text", "\xff", err, sizeof(err)));
+	assert_false(bc_trigger_set(&t, "action", "marks", err, sizeof(err)));
+	assert_false(bc_trigger_set(&t, "name", "y", err, sizeof(err)));
 	assert_memory_equal(&t, &before, sizeof(t));
 	text[256] = '\0';
-	assert_true(bc_trigger_set(&t, "text", text, why, sizeof(why)));
+	assert_true(bc_trigger_set(&t, "text", text, err, sizeof(err)));
 	assert_int_equal(strlen(bc_trigger_text(&t)), 256);
 }

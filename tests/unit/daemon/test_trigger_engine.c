@@ -31,7 +31,7 @@ struct model_hit {
 
 struct fixture {
 	struct dice dice;
-	struct bc_watch watch;
+	struct bc_trigger_engine watch;
 	uint32_t rows;
 	struct row row[STREAM_MAX];
 	uint32_t expected_count;
@@ -47,13 +47,13 @@ TEST_FIXTURE(fixture, NOTHING, NOTHING)
 static struct bc_trigger make_trigger(const char *name, const char *when, const char *action)
 {
 	struct bc_trigger t;
-	char why[200];
+	char err[200];
 
-	if (!bc_trigger_init(&t, name, why, sizeof(why)) ||
-		!bc_trigger_set(&t, "when", when, why, sizeof(why)) ||
-		!bc_trigger_set(&t, "action", action, why, sizeof(why)) ||
-		!bc_trigger_check(&t, why, sizeof(why)))
-		fail_msg("%s: %s", when, why);
+	if (!bc_trigger_init(&t, name, err, sizeof(err)) ||
+		!bc_trigger_set(&t, "when", when, err, sizeof(err)) ||
+		!bc_trigger_set(&t, "action", action, err, sizeof(err)) ||
+		!bc_trigger_check(&t, err, sizeof(err)))
+		fail_msg("%s: %s", when, err);
 	return t;
 }
 
@@ -63,14 +63,14 @@ static void choose_triggers(struct fixture *f)
 		"gap", "idle 0.000000060", "idle 20", "type=write"};
 	struct dice *dice = &f->dice;
 
-	bc_watch_init(&f->watch);
+	bc_trigger_engine_init(&f->watch);
 	for (unsigned n = dice_below(dice, 7); n > 0; n--) {
 		char name[8];
 		snprintf(name, sizeof(name), "t%u", n);
 		struct bc_trigger t = make_trigger(name, when[dice_below(dice, 8)], "start");
 		if (dice_below(dice, 2) == 0)
 			t.holdoff_ns = 1 + dice_below(dice, dice_below(dice, 2) == 0 ? 100 : 20000);
-		assert_int_equal(bc_watch_add(&f->watch, &t), 0);
+		assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
 	}
 }
 
@@ -136,7 +136,7 @@ static bool hits(const struct fixture *f, const struct bc_trigger *t, uint32_t i
 
 static void expect(struct fixture *f)
 {
-	uint32_t acted[BC_WATCH_TRIGGERS];
+	uint32_t acted[BC_TRIGGER_ENGINE_TRIGGERS];
 
 	f->expected_count = 0;
 	memset(acted, 0xFF, sizeof(acted));
@@ -157,17 +157,17 @@ static void expect(struct fixture *f)
 /* Works off the batch that begins at `from` of the chunk being filled, which may be split. */
 static void watch(struct fixture *f, uint32_t from)
 {
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 	bool has_rest = false;
 
 	for (;;) {
 		struct bc_chunk *chunk = &f->chunk[f->filling];
 		struct bc_chunk *other = &f->chunk[!f->filling];
-		if (!bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+		if (!bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
 			assert_int_equal(from, chunk->info.records);
 			if (!has_rest)
 				return;
-			bc_watch_leave(&f->watch, chunk);
+			bc_trigger_engine_leave(&f->watch, chunk);
 			f->filling = !f->filling;
 			has_rest = false;
 			from = 0;
@@ -182,15 +182,15 @@ static void watch(struct fixture *f, uint32_t from)
 		assert_int_equal(hit.epoch, f->row[record].epoch);
 		assert_true(f->found_count < HITS_MAX);
 		f->found[f->found_count++] = (struct model_hit){record, n};
-		bc_watch_acted(&f->watch, &hit);
+		bc_trigger_engine_acted(&f->watch, &hit);
 		if (bc_chunk_notes(chunk) < 60)
-			assert_true(bc_watch_record(chunk, &hit));
+			assert_true(bc_trigger_engine_record(chunk, &hit));
 		if (has_rest)
 			continue;
 		switch (dice_below(&f->dice, 12)) {
 		case 0: /* a start: on with the other */
 			bc_chunk_split(chunk, hit.position, other);
-			bc_watch_leave(&f->watch, chunk);
+			bc_trigger_engine_leave(&f->watch, chunk);
 			from -= hit.position;
 			f->filling = !f->filling;
 			if (dice_below(&f->dice, 2) == 0)
@@ -226,7 +226,7 @@ static void begin_chunk(struct fixture *f, uint32_t record)
 
 static void leave_chunk(struct fixture *f, uint32_t record)
 {
-	bc_watch_leave(&f->watch, &f->chunk[f->filling]);
+	bc_trigger_engine_leave(&f->watch, &f->chunk[f->filling]);
 	begin_chunk(f, record);
 }
 
@@ -329,25 +329,25 @@ TEST_F(marks_beyond_what_a_chunk_takes_are_counted_as_missed)
 	struct bc_trigger t = make_trigger("m", "type=read", "mark");
 	struct bc_trigger other = make_trigger("o", "addr=0", "start");
 	struct bc_chunk *chunk = reads(f, 1000);
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 	uint32_t from = 0;
 	unsigned marks = 0;
 
-	bc_watch_init(&f->watch);
+	bc_trigger_engine_init(&f->watch);
 	other.holdoff_ns = 10;
-	assert_int_equal(bc_watch_add(&f->watch, &t), 0);
-	assert_int_equal(bc_watch_add(&f->watch, &other), 0);
-	while (bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
-		bc_watch_acted(&f->watch, &hit);
+	assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
+	assert_int_equal(bc_trigger_engine_add(&f->watch, &other), 0);
+	while (bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+		bc_trigger_engine_acted(&f->watch, &hit);
 		if (hit.trigger->action != BC_ACTION_MARK)
 			continue;
-		assert_true(bc_watch_record(chunk, &hit));
+		assert_true(bc_trigger_engine_record(chunk, &hit));
 		assert_int_equal(hit.position, marks++);
 	}
-	assert_int_equal(marks, BC_WATCH_NOTES_MAX);
-	assert_int_equal(bc_chunk_notes(chunk), BC_WATCH_NOTES_MAX);
-	assert_int_equal(f->watch.armed[0].trigger.fired, BC_WATCH_NOTES_MAX);
-	assert_int_equal(f->watch.armed[0].trigger.missed, 1000 - BC_WATCH_NOTES_MAX);
+	assert_int_equal(marks, BC_TRIGGER_ENGINE_NOTES_MAX);
+	assert_int_equal(bc_chunk_notes(chunk), BC_TRIGGER_ENGINE_NOTES_MAX);
+	assert_int_equal(f->watch.armed[0].trigger.fired, BC_TRIGGER_ENGINE_NOTES_MAX);
+	assert_int_equal(f->watch.armed[0].trigger.missed, 1000 - BC_TRIGGER_ENGINE_NOTES_MAX);
 	assert_int_equal(f->watch.armed[1].trigger.fired, 100);
 	assert_int_equal(f->watch.armed[1].trigger.missed, 0);
 	for (unsigned i = 0; i < marks; i++) {
@@ -361,28 +361,28 @@ TEST_F(a_mark_without_room_is_missed_and_held_off)
 	struct bc_trigger t = make_trigger("m", "type=read", "mark");
 	struct bc_chunk *chunk = reads(f, 1000);
 	const struct bc_event gap = {.kind = BC_EVENT_GAP};
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 	uint32_t from = 0;
 
 	while (chunk->info.events < BC_CHUNK_EVENTS)
 		assert_true(bc_chunk_add_event(chunk, &gap, NULL));
-	bc_watch_init(&f->watch);
+	bc_trigger_engine_init(&f->watch);
 	t.holdoff_ns = 100;
-	assert_int_equal(bc_watch_add(&f->watch, &t), 0);
-	assert_false(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
+	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
 	assert_int_equal(f->watch.armed[0].trigger.missed, 10);
 	assert_int_equal(f->watch.armed[0].trigger.fired, 0);
 	/* A hold-off of less than a tick is none. */
 	f->watch.armed[0].trigger.holdoff_ns = 1;
 	f->watch.armed[0].has_acted = false;
 	from = 0;
-	assert_false(bc_watch_next(&f->watch, chunk, &from, 1000, &hit));
+	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, 1000, &hit));
 	assert_int_equal(f->watch.armed[0].trigger.missed, 1010);
 	/* By the host's clock it lasts to the end of the batch at least. */
 	f->watch.armed[0].trigger.holdoff_ns = UINT64_C(3600000000000);
 	f->watch.armed[0].has_acted = false;
 	from = 0;
-	assert_false(bc_watch_next(&f->watch, chunk, &from, 0, &hit));
+	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, 0, &hit));
 	assert_int_equal(f->watch.armed[0].trigger.missed, 1011);
 }
 
@@ -390,7 +390,7 @@ TEST_F(marks_with_a_hold_off_are_as_many_with_room_as_without)
 {
 	struct dice dice = {9};
 	const struct bc_event gap = {.kind = BC_EVENT_GAP};
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 
 	for (unsigned round = 0; round < 500; round++) {
 		struct bc_trigger t = make_trigger("m", "type=read", "mark");
@@ -400,16 +400,17 @@ TEST_F(marks_with_a_hold_off_are_as_many_with_room_as_without)
 		t.holdoff_ns = 10 + dice_below(&dice, 200);
 		for (unsigned is_full = 0; is_full < 2; is_full++) {
 			uint32_t from = 0;
-			bc_watch_init(&f->watch);
-			assert_int_equal(bc_watch_add(&f->watch, &t), 0);
+			bc_trigger_engine_init(&f->watch);
+			assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
 			while (is_full && chunk->info.events < BC_CHUNK_EVENTS)
 				assert_true(bc_chunk_add_event(chunk, &gap, NULL));
 			/* In two batches, as it comes. */
 			for (unsigned part = 0; part < 2; part++) {
 				chunk->info.records = part == 0 ? records / 2 : records;
 				chunk->info.last_tick = 1000 + chunk->info.records - 1;
-				while (bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
-					bc_watch_acted(&f->watch, &hit);
+				while (bc_trigger_engine_next(
+					&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+					bc_trigger_engine_acted(&f->watch, &hit);
 					hits++;
 				}
 			}
@@ -425,16 +426,16 @@ TEST_F(actions_that_can_not_act_now_are_not_looked_for)
 	struct bc_trigger start = make_trigger("start", "addr=0", "start");
 	struct bc_trigger stop = make_trigger("stop", "addr=0", "stop");
 	struct bc_chunk *chunk = reads(f, 10);
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 	uint32_t from = 0;
 	uint32_t position = 0;
 
-	bc_watch_init(&f->watch);
-	assert_int_equal(bc_watch_add(&f->watch, &start), 0);
-	assert_int_equal(bc_watch_add(&f->watch, &stop), 0);
+	bc_trigger_engine_init(&f->watch);
+	assert_int_equal(bc_trigger_engine_add(&f->watch, &start), 0);
+	assert_int_equal(bc_trigger_engine_add(&f->watch, &stop), 0);
 	f->watch.actions = 1u << BC_ACTION_START;
 	/* A record that hits both: where a start acted, the stop waits for the next. */
-	while (bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+	while (bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
 		bool is_start = position % 2 == 0;
 		assert_string_equal(hit.trigger->name, is_start ? "start" : "stop");
 		assert_int_equal(hit.position, position++);
@@ -447,24 +448,24 @@ TEST_F(what_else_hits_at_a_record_that_is_gone_is_missed_and_hits_no_other)
 {
 	struct bc_trigger start = make_trigger("start", "addr=0", "start");
 	struct bc_trigger mark = make_trigger("mark", "addr=0", "mark");
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 
 	for (unsigned way = 0; way < 3; way++) {
 		struct bc_chunk *chunk = reads(f, 10);
 		uint32_t from = 9;
 		chunk->records[9 * BC_RECORD_BYTES + 7] = 1; /* unlike the next */
-		bc_watch_init(&f->watch);
-		assert_int_equal(bc_watch_add(&f->watch, &start), 0);
-		assert_int_equal(bc_watch_add(&f->watch, &mark), 0);
-		assert_true(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+		bc_trigger_engine_init(&f->watch);
+		assert_int_equal(bc_trigger_engine_add(&f->watch, &start), 0);
+		assert_int_equal(bc_trigger_engine_add(&f->watch, &mark), 0);
+		assert_true(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
 		assert_string_equal(hit.trigger->name, "start");
 		assert_int_equal(from, 9);
 		if (way == 0)
-			bc_watch_leave(&f->watch, chunk);
+			bc_trigger_engine_leave(&f->watch, chunk);
 		f->watch.actions = way == 2 ? 1u << BC_ACTION_STOP : 1u << BC_ACTION_MARK;
 		chunk = reads(f, 1);
 		from = way == 1 ? 1 : 0;
-		bool has_hit = bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit);
+		bool has_hit = bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit);
 		assert_int_equal(has_hit, way == 0);
 		assert_int_equal(f->watch.armed[1].trigger.missed, way != 2);
 		assert_int_equal(from, 1);
@@ -475,91 +476,93 @@ TEST_F(stops_and_toggles_come_last_at_their_record_and_alone)
 {
 	const char *const actions[] = {"stop", "toggle", "mark", "start"};
 	struct bc_chunk *chunk = reads(f, 2);
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 	uint32_t from = 0;
 
-	bc_watch_init(&f->watch);
+	bc_trigger_engine_init(&f->watch);
 	for (unsigned i = 0; i < 4; i++) {
 		struct bc_trigger t = make_trigger(actions[i], "addr=0", actions[i]);
-		assert_int_equal(bc_watch_add(&f->watch, &t), 0);
+		assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
 	}
 	for (uint32_t record = 0; record < 2; record++) {
 		const char *const order[] = {"mark", "start", "stop"};
 		for (unsigned i = 0; i < 3; i++) {
-			assert_true(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+			assert_true(
+				bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
 			assert_string_equal(hit.trigger->name, order[i]);
 			assert_int_equal(hit.position, record);
 		}
 	}
-	assert_false(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
 }
 
 TEST_F(a_silence_hits_once_and_not_again_when_it_ends)
 {
 	struct bc_trigger idle = make_trigger("idle", "idle 1ms", "mark");
 	struct bc_chunk *chunk = reads(f, 10);
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 	uint32_t from = 0;
 
-	bc_watch_init(&f->watch);
-	assert_int_equal(bc_watch_add(&f->watch, &idle), 0);
-	assert_false(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-	assert_false(bc_watch_silence(&f->watch, 5000000, 4000000, &hit));
-	assert_true(bc_watch_silence(&f->watch, 5000001, 4000000, &hit));
+	bc_trigger_engine_init(&f->watch);
+	assert_int_equal(bc_trigger_engine_add(&f->watch, &idle), 0);
+	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_false(bc_trigger_engine_silence(&f->watch, 5000000, 4000000, &hit));
+	assert_true(bc_trigger_engine_silence(&f->watch, 5000001, 4000000, &hit));
 	assert_true(hit.is_silence && hit.tick == 1009);
-	assert_false(bc_watch_silence(&f->watch, 9000000, 4000000, &hit));
+	assert_false(bc_trigger_engine_silence(&f->watch, 9000000, 4000000, &hit));
 	/* The record that ends it, two more, and one that ends another idle. */
-	bc_put_le32(chunk->records + 10 * BC_RECORD_BYTES + 8, 5000000);
-	bc_put_le32(chunk->records + 12 * BC_RECORD_BYTES + 8, 1000001);
+	bc_write_le32(chunk->records + 10 * BC_RECORD_BYTES + 8, 5000000);
+	bc_write_le32(chunk->records + 12 * BC_RECORD_BYTES + 8, 1000001);
 	for (uint32_t i = 10; i < 13; i++)
 		memcpy(chunk->records + i * BC_RECORD_BYTES, chunk->records, 8);
-	bc_put_le32(chunk->records + 11 * BC_RECORD_BYTES + 8, 1000000);
+	bc_write_le32(chunk->records + 11 * BC_RECORD_BYTES + 8, 1000000);
 	chunk->info.records = 13;
 	chunk->info.last_tick = 1009 + 5000000 + 1000000 + 1000001;
-	assert_true(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_true(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
 	assert_int_equal(hit.position, 12);
-	assert_false(bc_watch_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-	assert_true(bc_watch_silence(&f->watch, 20000000, 10000000, &hit));
+	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_true(bc_trigger_engine_silence(&f->watch, 20000000, 10000000, &hit));
 }
 
 TEST_F(a_hold_off_goes_by_the_host_where_the_bus_has_no_clock)
 {
 	struct bc_trigger t = make_trigger("t", "addr=0", "start");
 	struct bc_chunk *chunk = reads(f, 100);
-	struct bc_hit hit;
+	struct bc_trigger_match hit;
 	uint32_t from = 0;
 	unsigned n = 0;
 
-	bc_watch_init(&f->watch);
+	bc_trigger_engine_init(&f->watch);
 	t.holdoff_ns = UINT64_C(3600000000000);
-	assert_int_equal(bc_watch_add(&f->watch, &t), 0);
-	for (; bc_watch_next(&f->watch, chunk, &from, 0, &hit); n++)
-		bc_watch_acted(&f->watch, &hit);
+	assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
+	for (; bc_trigger_engine_next(&f->watch, chunk, &from, 0, &hit); n++)
+		bc_trigger_engine_acted(&f->watch, &hit);
 	assert_int_equal(n, 1);
 	f->watch.armed[0].acted_ns -= t.holdoff_ns;
 	from = 0;
-	assert_true(bc_watch_next(&f->watch, chunk, &from, 0, &hit));
+	assert_true(bc_trigger_engine_next(&f->watch, chunk, &from, 0, &hit));
 }
 
 TEST_F(triggers_are_armed_up_to_a_number_and_by_one_name_each)
 {
 	struct bc_trigger t = make_trigger("x", "gap", "mark");
 
-	bc_watch_init(&f->watch);
+	bc_trigger_engine_init(&f->watch);
 	for (unsigned kind = 0; kind < 2; kind++) {
 		t.is_of_request = kind != 0;
 		for (unsigned i = 0; i <= 16; i++) {
 			snprintf(t.name, sizeof(t.name), "%c%u", kind != 0 ? 'r' : 'c', i);
-			assert_int_equal(bc_watch_add(&f->watch, &t), i < 16 ? 0 : -ENOSPC);
+			assert_int_equal(
+				bc_trigger_engine_add(&f->watch, &t), i < 16 ? 0 : -ENOSPC);
 		}
 		snprintf(t.name, sizeof(t.name), "c3");
-		assert_int_equal(bc_watch_add(&f->watch, &t), -EEXIST);
+		assert_int_equal(bc_trigger_engine_add(&f->watch, &t), -EEXIST);
 	}
 	assert_int_equal(f->watch.count, 32);
-	assert_non_null(bc_watch_find(&f->watch, "r15"));
-	assert_int_equal(bc_watch_remove(&f->watch, "c3"), 0);
-	assert_int_equal(bc_watch_remove(&f->watch, "c3"), -ENOENT);
-	assert_null(bc_watch_find(&f->watch, "c3"));
+	assert_non_null(bc_trigger_engine_find(&f->watch, "r15"));
+	assert_int_equal(bc_trigger_engine_remove(&f->watch, "c3"), 0);
+	assert_int_equal(bc_trigger_engine_remove(&f->watch, "c3"), -ENOENT);
+	assert_null(bc_trigger_engine_find(&f->watch, "c3"));
 	assert_int_equal(f->watch.count, 31);
 }
 
@@ -569,23 +572,23 @@ TEST_F(a_new_configuration_leaves_what_has_not_changed)
 		make_trigger("b", "board", "mark"), make_trigger("c", "gap", "stop")};
 	struct bc_trigger request = make_trigger("d", "gap", "mark");
 
-	bc_watch_init(&f->watch);
-	bc_watch_configure(&f->watch, t, 2);
+	bc_trigger_engine_init(&f->watch);
+	bc_trigger_engine_configure(&f->watch, t, 2);
 	request.is_of_request = true;
-	assert_int_equal(bc_watch_add(&f->watch, &request), 0);
+	assert_int_equal(bc_trigger_engine_add(&f->watch, &request), 0);
 	request = make_trigger("c", "gap", "mark");
 	request.is_of_request = true;
-	assert_int_equal(bc_watch_add(&f->watch, &request), 0);
-	bc_watch_find(&f->watch, "a")->fired = 5;
-	bc_watch_find(&f->watch, "b")->fired = 6;
+	assert_int_equal(bc_trigger_engine_add(&f->watch, &request), 0);
+	bc_trigger_engine_find(&f->watch, "a")->fired = 5;
+	bc_trigger_engine_find(&f->watch, "b")->fired = 6;
 	t[1] = make_trigger("b", "board", "stop");
-	bc_watch_configure(&f->watch, t, 3);
+	bc_trigger_engine_configure(&f->watch, t, 3);
 	assert_int_equal(f->watch.count, 4);
-	assert_int_equal(bc_watch_find(&f->watch, "a")->fired, 5);
-	assert_int_equal(bc_watch_find(&f->watch, "b")->fired, 0);
-	assert_int_equal(bc_watch_find(&f->watch, "b")->action, BC_ACTION_STOP);
-	assert_false(bc_watch_find(&f->watch, "c")->is_of_request);
-	assert_true(bc_watch_find(&f->watch, "d")->is_of_request);
-	bc_watch_configure(&f->watch, NULL, 0);
+	assert_int_equal(bc_trigger_engine_find(&f->watch, "a")->fired, 5);
+	assert_int_equal(bc_trigger_engine_find(&f->watch, "b")->fired, 0);
+	assert_int_equal(bc_trigger_engine_find(&f->watch, "b")->action, BC_ACTION_STOP);
+	assert_false(bc_trigger_engine_find(&f->watch, "c")->is_of_request);
+	assert_true(bc_trigger_engine_find(&f->watch, "d")->is_of_request);
+	bc_trigger_engine_configure(&f->watch, NULL, 0);
 	assert_int_equal(f->watch.count, 1);
 }

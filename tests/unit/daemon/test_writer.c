@@ -26,11 +26,11 @@ struct fixture {
 	struct bc_queue outputs;
 	struct bc_encoded *all;
 	struct bc_writer *writer;
-	struct bc_recording recordings[RECORDINGS];
+	struct bc_recording_info recordings[RECORDINGS];
 	uint64_t next_sequence;
 	uint64_t next_record[RECORDINGS];
 	struct bc_chunk *chunk;
-	struct bc_writer_news_list news; /* taken so far */
+	struct bc_writer_notice_list news; /* taken so far */
 };
 
 static void on_reported(void *context)
@@ -52,8 +52,8 @@ static void set_up(struct fixture *f)
 	for (unsigned i = 0; i < OUTPUTS; i++)
 		bc_queue_push(&f->outputs, &f->all[i]);
 	for (unsigned i = 0; i < RECORDINGS; i++) {
-		struct bc_recording *r = &f->recordings[i];
-		bc_recording_init(r);
+		struct bc_recording_info *r = &f->recordings[i];
+		bc_recording_info_init(r);
 		snprintf(r->header.recording, sizeof(r->header.recording),
 			"20261120T09150%uZ-3f9a2c", i);
 		r->tag = bc_recording_tag(r->header.recording);
@@ -74,9 +74,9 @@ static void set_up(struct fixture *f)
 static void tear_down(struct fixture *f)
 {
 	bc_writer_stop(f->writer);
-	bc_writer_news_free(f->news.first);
+	bc_writer_notices_free(f->news.first);
 	for (unsigned i = 0; i < RECORDINGS; i++)
-		bc_recording_destroy(&f->recordings[i]);
+		bc_recording_info_destroy(&f->recordings[i]);
 	bc_queue_destroy(&f->encoded);
 	bc_queue_destroy(&f->outputs);
 	free(f->all);
@@ -120,16 +120,17 @@ static void put(struct fixture *f, unsigned recording, unsigned flags, uint64_t 
 }
 
 /* Waits until so many news have come in all. Returns the first. */
-static const struct bc_writer_news *wait_news(struct fixture *f, unsigned wanted)
+static const struct bc_writer_notice *wait_news(struct fixture *f, unsigned wanted)
 {
 	for (;;) {
 		unsigned count = 0;
-		for (struct bc_writer_news *n = bc_writer_take_news(f->writer, NULL); n != NULL;) {
-			struct bc_writer_news *next = n->next;
-			bc_writer_news_add(&f->news, n);
+		for (struct bc_writer_notice *n = bc_writer_pop_notices(f->writer, NULL);
+			n != NULL;) {
+			struct bc_writer_notice *next = n->next;
+			bc_writer_notices_add(&f->news, n);
 			n = next;
 		}
-		for (const struct bc_writer_news *n = f->news.first; n != NULL; n = n->next)
+		for (const struct bc_writer_notice *n = f->news.first; n != NULL; n = n->next)
 			count++;
 		assert_true(count <= wanted);
 		if (count == wanted)
@@ -138,8 +139,9 @@ static const struct bc_writer_news *wait_news(struct fixture *f, unsigned wanted
 	}
 }
 
-static void assert_kinds(const struct bc_writer_news *n, const struct bc_recording *recording,
-	const enum bc_writer_news_kind *kinds, size_t count)
+static void assert_kinds(const struct bc_writer_notice *n,
+	const struct bc_recording_info *recording, const enum bc_writer_notice_kind *kinds,
+	size_t count)
 {
 	for (size_t i = 0; i < count; i++, n = n->next) {
 		assert_non_null(n);
@@ -156,7 +158,7 @@ static uint64_t file_bytes(struct fixture *f, const char *name)
 	return (uint64_t)st.st_size;
 }
 
-static void assert_sealed(struct fixture *f, const struct bc_writer_news *n)
+static void assert_sealed(struct fixture *f, const struct bc_writer_notice *n)
 {
 	char hash[BC_FILE_HASH_CHARS];
 	int fd = openat(f->dir.fd, n->file, O_RDONLY | O_CLOEXEC);
@@ -169,21 +171,21 @@ static void assert_sealed(struct fixture *f, const struct bc_writer_news *n)
 	assert_true(bc_manifest_has(f->dir.fd, n->recording->header.recording, n->file));
 }
 
-TEST_F(a_segment_and_a_recording_are_told_from_beginning_to_end)
+TEST_F(a_segment_and_a_recording_are_reported_from_beginning_to_end)
 {
-	static const enum bc_writer_news_kind kinds[] = {
-		BC_NEWS_BEGUN, BC_NEWS_SEALED, BC_NEWS_BEGUN, BC_NEWS_SEALED, BC_NEWS_ENDED};
+	static const enum bc_writer_notice_kind kinds[] = {BC_NOTICE_BEGUN, BC_NOTICE_SEALED,
+		BC_NOTICE_BEGUN, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
 
 	put(f, 0, 0, 7);
 	put(f, 0, CUT, 0);
 	put(f, 0, LAST, 5);
-	const struct bc_writer_news *n = wait_news(f, 5);
+	const struct bc_writer_notice *n = wait_news(f, 5);
 	assert_kinds(n, &f->recordings[0], kinds, 5);
 	assert_int_equal(n->segment, 0);
 	assert_int_equal(n->first_record, 0);
 	assert_int_equal(n->wall_ns, 1000);
 	assert_string_equal(n->file, "20261120T091500Z-3f9a2c-00000.byu.lz4");
-	const struct bc_writer_news *first = n = n->next;
+	const struct bc_writer_notice *first = n = n->next;
 	assert_sealed(f, n);
 	assert_int_equal(n->records, 2 * RECORDS);
 	assert_int_equal(n->chunks, 2);
@@ -193,7 +195,7 @@ TEST_F(a_segment_and_a_recording_are_told_from_beginning_to_end)
 	assert_int_equal(n->segment, 1);
 	assert_int_equal(n->first_record, 2 * RECORDS);
 	assert_int_equal(n->wall_ns, 1000 + 2 * RECORDS);
-	const struct bc_writer_news *second = n = n->next;
+	const struct bc_writer_notice *second = n = n->next;
 	assert_sealed(f, n);
 	assert_int_equal(n->lost, 5);
 	n = n->next;
@@ -211,40 +213,40 @@ TEST_F(a_segment_and_a_recording_are_told_from_beginning_to_end)
 TEST_F(a_sealed_segment_that_a_rule_has_deleted_is_not_named_any_more)
 {
 	struct bc_writer_rules rules = {.sync_ns = 1000000};
-	struct bc_writer_report report;
+	struct bc_writer_stats report;
 
 	put(f, 0, CUT, 0);
-	const struct bc_writer_news *sealed = wait_news(f, 2)->next;
-	bc_writer_report(f->writer, &report);
+	const struct bc_writer_notice *sealed = wait_news(f, 2)->next;
+	bc_writer_stats(f->writer, &report);
 	assert_string_equal(report.file, sealed->file);
 	rules.space.max_age_ns = 1;
 	bc_writer_set_rules(f->writer, &rules);
 	for (int i = 0; i < 10000 && report.file[0] != '\0'; i++) {
 		usleep(1000);
-		bc_writer_report(f->writer, &report);
+		bc_writer_stats(f->writer, &report);
 	}
 	assert_string_equal(report.file, "");
 	assert_int_equal(faccessat(f->dir.fd, sealed->file, F_OK, 0), -1);
 	/* What was written of the recording was written all the same. */
 	assert_int_equal(report.recording_records, RECORDS);
 	put(f, 0, LAST | EMPTY, 0);
-	const struct bc_writer_news *ended = wait_news(f, 3)->next->next;
-	assert_int_equal(ended->kind, BC_NEWS_ENDED);
+	const struct bc_writer_notice *ended = wait_news(f, 3)->next->next;
+	assert_int_equal(ended->kind, BC_NOTICE_ENDED);
 	assert_int_equal(ended->records, RECORDS);
 	assert_string_equal(ended->file, "");
 }
 
 TEST_F(recordings_that_follow_closely_are_not_mixed_up)
 {
-	static const enum bc_writer_news_kind kinds[] = {
-		BC_NEWS_BEGUN, BC_NEWS_SEALED, BC_NEWS_ENDED};
-	struct bc_writer_report report;
+	static const enum bc_writer_notice_kind kinds[] = {
+		BC_NOTICE_BEGUN, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
+	struct bc_writer_stats report;
 
 	for (unsigned i = 0; i < RECORDINGS; i++) {
 		for (unsigned chunk = 0; chunk <= i; chunk++)
 			put(f, i, chunk == i ? LAST : 0, 0);
 	}
-	const struct bc_writer_news *n = wait_news(f, 3 * RECORDINGS);
+	const struct bc_writer_notice *n = wait_news(f, 3 * RECORDINGS);
 	for (unsigned i = 0; i < RECORDINGS; i++) {
 		assert_kinds(n, &f->recordings[i], kinds, 3);
 		assert_int_equal(n->segment, 0);
@@ -254,7 +256,7 @@ TEST_F(recordings_that_follow_closely_are_not_mixed_up)
 		assert_int_equal(n->segments, 1);
 		n = n->next;
 	}
-	bc_writer_report(f->writer, &report);
+	bc_writer_stats(f->writer, &report);
 	assert_int_equal(report.recording_tag, f->recordings[RECORDINGS - 1].tag);
 	assert_int_equal(report.recording_records, RECORDINGS * RECORDS);
 	assert_int_equal(report.written, 6 * RECORDS);
@@ -265,7 +267,7 @@ TEST_F(recordings_that_follow_closely_are_not_mixed_up)
 
 TEST_F(each_recording_has_a_limit_of_its_own)
 {
-	struct bc_writer_report report;
+	struct bc_writer_stats report;
 
 	f->recordings[0].stop_bytes = 1;
 	put(f, 0, 0, 0);
@@ -273,16 +275,16 @@ TEST_F(each_recording_has_a_limit_of_its_own)
 	put(f, 0, LAST, 0);
 	put(f, 1, 0, 0);
 	put(f, 1, LAST, 0);
-	const struct bc_writer_news *n = wait_news(f, 6);
+	const struct bc_writer_notice *n = wait_news(f, 6);
 	n = n->next->next;
-	assert_int_equal(n->kind, BC_NEWS_ENDED);
+	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_true(n->is_full);
 	assert_int_equal(n->records, RECORDS);
 	n = n->next->next->next;
-	assert_int_equal(n->kind, BC_NEWS_ENDED);
+	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_false(n->is_full);
 	assert_int_equal(n->records, 2 * RECORDS);
-	bc_writer_report(f->writer, &report);
+	bc_writer_stats(f->writer, &report);
 	assert_int_equal(report.unrecorded, 2 * RECORDS);
 	assert_false(report.is_full);
 }
@@ -298,17 +300,17 @@ static void set_file_limit(rlim_t bytes)
 
 static void wait_stuck(struct fixture *f)
 {
-	struct bc_writer_report report = {.is_stuck = false};
+	struct bc_writer_stats report = {.is_stuck = false};
 
 	while (!report.is_stuck) {
 		usleep(1000);
-		bc_writer_report(f->writer, &report);
+		bc_writer_stats(f->writer, &report);
 	}
 }
 
 TEST_F(giving_up_ends_with_the_recording_that_it_was_for)
 {
-	struct bc_writer_report report;
+	struct bc_writer_stats report;
 
 	set_file_limit(10);
 	put(f, 0, 0, 0);
@@ -316,9 +318,9 @@ TEST_F(giving_up_ends_with_the_recording_that_it_was_for)
 	put(f, 1, LAST, 0);
 	wait_stuck(f);
 	bc_writer_abandon(f->writer, &f->recordings[0]);
-	const struct bc_writer_news *n = wait_news(f, 1);
+	const struct bc_writer_notice *n = wait_news(f, 1);
 	set_file_limit(RLIM_INFINITY);
-	assert_int_equal(n->kind, BC_NEWS_ENDED);
+	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_ptr_equal(n->recording, &f->recordings[0]);
 	assert_int_equal(n->abandoned, 2 * RECORDS);
 	assert_int_equal(n->records, 0);
@@ -327,22 +329,22 @@ TEST_F(giving_up_ends_with_the_recording_that_it_was_for)
 	assert_ptr_equal(n->recording, &f->recordings[1]);
 	assert_sealed(f, n->next);
 	assert_int_equal(n->next->next->abandoned, 0);
-	bc_writer_report(f->writer, &report);
+	bc_writer_stats(f->writer, &report);
 	assert_int_equal(report.abandoned, 2 * RECORDS);
 	assert_int_equal(report.written, RECORDS);
 }
 
 TEST_F(giving_up_what_has_ended_already_is_of_no_effect)
 {
-	struct bc_writer_report report = {.sealed = 0};
+	struct bc_writer_stats report = {.sealed = 0};
 
 	put(f, 0, LAST, 0);
 	while (report.sealed == 0)
-		bc_writer_report(f->writer, &report);
+		bc_writer_stats(f->writer, &report);
 	/* Its end is told, or about to be, and not taken yet. */
 	bc_writer_abandon(f->writer, &f->recordings[0]);
 	put(f, 1, LAST, 0);
-	const struct bc_writer_news *n = wait_news(f, 6);
+	const struct bc_writer_notice *n = wait_news(f, 6);
 	assert_int_equal(n->next->next->abandoned, 0);
 	assert_int_equal(n->next->next->next->next->next->records, RECORDS);
 }
@@ -351,14 +353,14 @@ TEST_F(what_is_noted_is_in_the_segments_begun_from_then_on)
 {
 	struct bc_segment_header header;
 	char note[BC_METADATA_MAX];
-	char why[128];
+	char err[128];
 
 	put(f, 0, CUT, 0);
 	wait_news(f, 2);
-	assert_true(
-		bc_recording_note(&f->recordings[0], "{\"run\":\"7\"}", note, why, sizeof(why)));
+	assert_true(bc_recording_info_note(
+		&f->recordings[0], "{\"run\":\"7\"}", note, err, sizeof(err)));
 	put(f, 0, LAST, 0);
-	const struct bc_writer_news *n = wait_news(f, 5);
+	const struct bc_writer_notice *n = wait_news(f, 5);
 	for (int i = 0; i < 2; i++, n = n->next->next) {
 		size_t size;
 		uint8_t *bytes = temp_read(&f->dir, n->next->file, &size);
@@ -377,8 +379,8 @@ TEST_F(a_segment_that_is_left_open_is_counted)
 	/* Where its name is taken, it can't be sealed. */
 	temp_write(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4", "mine", 4);
 	put(f, 0, LAST, 4);
-	const struct bc_writer_news *n = wait_news(f, 2)->next;
-	assert_int_equal(n->kind, BC_NEWS_ENDED);
+	const struct bc_writer_notice *n = wait_news(f, 2)->next;
+	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_int_equal(n->segments, 0);
 	assert_int_equal(n->left_open, 1);
 	assert_int_equal(n->records, 2 * RECORDS);

@@ -45,21 +45,21 @@ static void assert_hashed(const struct temp_dir *dir, const char *hash)
 	free(all);
 }
 
-static void begin(struct bc_new_file *f, const struct temp_dir *dir, size_t head)
+static void begin(struct bc_atomic_file *f, const struct temp_dir *dir, size_t head)
 {
-	assert_int_equal(bc_new_file_create(f, dir->fd, NAME, ".partial", bytes, head), 0);
+	assert_int_equal(bc_atomic_file_create(f, dir->fd, NAME, ".partial", bytes, head), 0);
 }
 
 TEST_WITH(temp_dir, dir, the_hash_is_that_of_the_bytes_in_the_sealed_file)
 {
-	struct bc_new_file f;
+	struct bc_atomic_file f;
 
 	/* Around the sizes at which XXH3 goes about it in another way. */
 	for (size_t head = 0; head < 300; head += 7) {
 		begin(&f, dir, head);
 		for (size_t piece = 0; piece < 600; piece += 97)
-			assert_int_equal(bc_new_file_append(&f, bytes + piece, piece), 0);
-		assert_int_equal(bc_new_file_seal(&f), 0);
+			assert_int_equal(bc_atomic_file_append(&f, bytes + piece, piece), 0);
+		assert_int_equal(bc_atomic_file_seal(&f), 0);
 		assert_int_equal(f.fd, -1);
 		assert_hashed(dir, f.sealed_hash);
 		assert_int_equal(unlinkat(dir->fd, NAME, 0), 0);
@@ -68,58 +68,58 @@ TEST_WITH(temp_dir, dir, the_hash_is_that_of_the_bytes_in_the_sealed_file)
 
 TEST_WITH(temp_dir, dir, an_append_that_fails_at_any_byte_is_not_in_the_hash)
 {
-	struct bc_new_file f;
+	struct bc_atomic_file f;
 
 	begin(&f, dir, 100);
 	for (size_t room = 0; room < 300; room += 3) {
 		set_file_limit(f.bytes + room);
-		assert_int_equal(bc_new_file_append(&f, bytes + 1, 300), -EFBIG);
+		assert_int_equal(bc_atomic_file_append(&f, bytes + 1, 300), -EFBIG);
 		set_file_limit(RLIM_INFINITY);
 	}
-	assert_int_equal(bc_new_file_append(&f, bytes, 200), 0);
-	assert_int_equal(bc_new_file_seal(&f), 0);
+	assert_int_equal(bc_atomic_file_append(&f, bytes, 200), 0);
+	assert_int_equal(bc_atomic_file_seal(&f), 0);
 	assert_hashed(dir, f.sealed_hash);
 }
 
 TEST_WITH(temp_dir, dir, an_end_is_in_the_hash_unless_it_is_undone)
 {
-	struct bc_new_file f;
+	struct bc_atomic_file f;
 
 	begin(&f, dir, 100);
 	for (int again = 0; again < 3; again++) {
-		assert_int_equal(bc_new_file_add_end(&f, bytes, 50), 0);
-		assert_int_equal(bc_new_file_add_end(&f, bytes + 3, 70), 0);
-		bc_new_file_cut_back(&f);
+		assert_int_equal(bc_atomic_file_add_end(&f, bytes, 50), 0);
+		assert_int_equal(bc_atomic_file_add_end(&f, bytes + 3, 70), 0);
+		bc_atomic_file_cut_back(&f);
 		assert_int_equal(f.bytes, 100 + again * 10);
-		assert_int_equal(bc_new_file_append(&f, bytes, 10), 0);
+		assert_int_equal(bc_atomic_file_append(&f, bytes, 10), 0);
 	}
-	assert_int_equal(bc_new_file_add_end(&f, bytes + 5, 33), 0);
+	assert_int_equal(bc_atomic_file_add_end(&f, bytes + 5, 33), 0);
 	set_file_limit(f.bytes + 50);
-	assert_int_equal(bc_new_file_add_end(&f, bytes, 33), -EFBIG);
+	assert_int_equal(bc_atomic_file_add_end(&f, bytes, 33), -EFBIG);
 	set_file_limit(RLIM_INFINITY);
-	bc_new_file_cut_back(&f);
-	assert_int_equal(bc_new_file_add_end(&f, bytes + 1, 20), 0);
+	bc_atomic_file_cut_back(&f);
+	assert_int_equal(bc_atomic_file_add_end(&f, bytes + 1, 20), 0);
 	temp_write(dir, NAME, "mine", 4);
-	assert_int_equal(bc_new_file_seal(&f), -EEXIST); /* undone, too */
+	assert_int_equal(bc_atomic_file_seal(&f), -EEXIST); /* undone, too */
 	assert_int_equal(unlinkat(dir->fd, NAME, 0), 0);
-	assert_int_equal(bc_new_file_add_end(&f, bytes + 2, 21), 0);
-	assert_int_equal(bc_new_file_add_end(&f, bytes + 9, 4), 0);
-	assert_int_equal(bc_new_file_seal(&f), 0);
+	assert_int_equal(bc_atomic_file_add_end(&f, bytes + 2, 21), 0);
+	assert_int_equal(bc_atomic_file_add_end(&f, bytes + 9, 4), 0);
+	assert_int_equal(bc_atomic_file_seal(&f), 0);
 	assert_hashed(dir, f.sealed_hash);
 }
 
 TEST_WITH(temp_dir, dir, what_could_not_be_cut_off_at_once_is_cut_off_before_the_seal)
 {
-	struct bc_new_file f;
+	struct bc_atomic_file f;
 	size_t n;
 
 	begin(&f, dir, 100);
 	/* As after a failed write whose rest could not be cut off. */
 	assert_int_equal(pwrite(f.fd, bytes, 500, 100), 500);
 	f.is_ragged = true;
-	assert_int_equal(bc_new_file_append(&f, bytes, 10), 0);
-	assert_int_equal(bc_new_file_add_end(&f, bytes, 20), 0);
-	assert_int_equal(bc_new_file_seal(&f), 0);
+	assert_int_equal(bc_atomic_file_append(&f, bytes, 10), 0);
+	assert_int_equal(bc_atomic_file_add_end(&f, bytes, 20), 0);
+	assert_int_equal(bc_atomic_file_seal(&f), 0);
 	assert_hashed(dir, f.sealed_hash);
 	free(temp_read(dir, NAME, &n));
 	assert_int_equal(n, 130);
@@ -128,12 +128,12 @@ TEST_WITH(temp_dir, dir, what_could_not_be_cut_off_at_once_is_cut_off_before_the
 TEST_WITH(temp_dir, dir, a_file_is_hashed_by_reading_as_it_is_by_writing)
 {
 	char hash[BC_FILE_HASH_CHARS];
-	struct bc_new_file f;
+	struct bc_atomic_file f;
 
 	begin(&f, dir, 0);
 	for (int i = 0; i < 300; i++)
-		assert_int_equal(bc_new_file_append(&f, bytes, sizeof(bytes) - (size_t)i), 0);
-	assert_int_equal(bc_new_file_seal(&f), 0);
+		assert_int_equal(bc_atomic_file_append(&f, bytes, sizeof(bytes) - (size_t)i), 0);
+	assert_int_equal(bc_atomic_file_seal(&f), 0);
 	int fd = openat(dir->fd, NAME, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(bc_file_hash_read(hash, fd, NULL), 0);

@@ -4,7 +4,7 @@
 
 /* Losses */
 
-TEST_RIG(what_the_fifo_has_no_room_for_is_lost_and_told)
+TEST_RIG(what_the_fifo_has_no_room_for_is_lost_and_reported)
 {
 	uint64_t most;
 
@@ -44,7 +44,7 @@ TEST_RIG(a_fifo_smaller_than_a_frame_works)
 	assert_true(rig->receiver.samples < 12);
 }
 
-TEST_RIG(a_loss_is_told_in_the_next_header)
+TEST_RIG(a_loss_is_reported_in_the_next_header)
 {
 	open_board(rig, &(struct board_options){0});
 	start(rig);
@@ -65,7 +65,7 @@ TEST_RIG(a_loss_is_told_in_the_next_header)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-TEST_RIG(a_loss_without_a_sample_behind_it_is_told_all_the_same)
+TEST_RIG(a_loss_without_a_sample_behind_it_is_reported_all_the_same)
 {
 	open_board(rig, &(struct board_options){0});
 	command(rig, "send 0");

@@ -61,7 +61,7 @@ static size_t add_frame(uint8_t *out, struct dice *dice, struct bc_bcp1_header *
 		if (which < 20) /* mostly one agent, as boards have it */
 			p[5] &= 0xF0;
 		uint16_t delta = which < 3 ? deltas[which] : (uint16_t)dice_below(dice, 100);
-		bc_put_le16(p + BC_SAMPLE_BYTES, i != 0 ? delta : 0);
+		bc_write_le16(p + BC_SAMPLE_BYTES, i != 0 ? delta : 0);
 	}
 	return bc_bcp1_write_frame(out, header);
 }
@@ -478,7 +478,7 @@ TEST(the_record_of_every_sample_makes_samples_of_the_same_record)
 
 	for (unsigned i = 0; i < 16 * 256 * 6; i++) {
 		uint8_t sample[BC_SAMPLE_BYTES];
-		bc_put_be32(sample, addresses[i >> 12]);
+		bc_write_be32(sample, addresses[i >> 12]);
 		sample[4] = (uint8_t)i;
 		sample[5] = (uint8_t)(i >> 8 << 4);
 		struct bc_record wanted = record_of(mapping, sample);
@@ -678,8 +678,8 @@ static void assert_refused(struct bc_entry bad, enum bc_format to, bool has_map,
 	struct printed out = print_entries(entries, 2, BC_FORMAT_BYU, to, &options);
 	assert_int_equal(out.rc, -ERANGE);
 	assert_int_equal(out.refused, 17);
-	if (strstr(out.why, words) == NULL)
-		fail_msg("\"%s\" is not in \"%s\"", words, out.why);
+	if (strstr(out.err, words) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", words, out.err);
 	/* What came before it is there, and a frame that ends it. */
 	assert_int_equal(out.trace.n, to == BC_FORMAT_RAW6 ? 6 : 32 + 8 + 4 + 32);
 	printed_free(&out);

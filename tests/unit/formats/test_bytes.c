@@ -43,9 +43,9 @@ TEST(loads_take_their_bytes_in_order_at_any_alignment)
 	}
 
 TEST(stores_change_their_bytes_and_no_other){
-	ASSERT_STORES(bc_put_le16, 2, 0x8192, 0) ASSERT_STORES(bc_put_le32, 4, 0xF1E2D3C4, 0)
-		ASSERT_STORES(bc_put_le64, 8, UINT64_C(0xF1E2D3C4B5A69788), 0)
-			ASSERT_STORES(bc_put_be32, 4, 0xF1E2D3C4, 1)}
+	ASSERT_STORES(bc_write_le16, 2, 0x8192, 0) ASSERT_STORES(bc_write_le32, 4, 0xF1E2D3C4, 0)
+		ASSERT_STORES(bc_write_le64, 8, UINT64_C(0xF1E2D3C4B5A69788), 0)
+			ASSERT_STORES(bc_write_be32, 4, 0xF1E2D3C4, 1)}
 
 TEST(every_bit_comes_back)
 {
@@ -53,13 +53,13 @@ TEST(every_bit_comes_back)
 
 	for (unsigned bit = 0; bit < 64; bit++) {
 		uint64_t v = UINT64_C(1) << bit;
-		bc_put_le64(out, v);
+		bc_write_le64(out, v);
 		assert_true(bc_le64(out) == v);
-		bc_put_le32(out, (uint32_t)v);
+		bc_write_le32(out, (uint32_t)v);
 		assert_int_equal(bc_le32(out), (uint32_t)v);
-		bc_put_be32(out, (uint32_t)v);
+		bc_write_be32(out, (uint32_t)v);
 		assert_int_equal(bc_be32(out), (uint32_t)v);
-		bc_put_le16(out, (uint16_t)v);
+		bc_write_le16(out, (uint16_t)v);
 		assert_int_equal(bc_le16(out), (uint16_t)v);
 	}
 }

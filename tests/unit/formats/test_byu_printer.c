@@ -161,8 +161,8 @@ static void assert_refused(enum bc_format to, const struct bc_entry *bad, const 
 	assert_int_equal(out.rc, -ERANGE);
 	assert_int_equal(out.refused, 1);
 	assert_int_equal(out.trace.n, bc_dialect_bytes(to));
-	assert_non_null(strstr(out.why, value));
-	assert_non_null(strstr(out.why, "doesn't fit"));
+	assert_non_null(strstr(out.err, value));
+	assert_non_null(strstr(out.err, "doesn't fit"));
 	printed_free(&out);
 }
 

@@ -115,7 +115,7 @@ static void make(struct fixture *f, struct dice *dice, uint32_t records)
 		}
 		r->tick = tick;
 		memcpy(f->chunk.records + i * BC_RECORD_BYTES, r->head, sizeof(r->head));
-		bc_put_le32(f->chunk.records + i * BC_RECORD_BYTES + 8, r->time);
+		bc_write_le32(f->chunk.records + i * BC_RECORD_BYTES + 8, r->time);
 		while (dice_below(dice, 9) == 0 && m->events < EVENTS_MAX - 2 * (records - i) - 4)
 			add_some_event(f, dice, i + 1 <= records ? i + 1 : i);
 	}
@@ -336,7 +336,7 @@ TEST_F(a_chunk_with_all_its_events_used_is_detached_only_if_it_has_its_anchor)
 		while (f->chunk.info.events < BC_CHUNK_EVENTS)
 			assert_true(bc_chunk_add_event(&f->chunk, &gap, NULL));
 		f->chunk.info.records = 1;
-		bc_put_le32(f->chunk.records + 8, has_anchor ? BC_TIME_NONE : 4);
+		bc_write_le32(f->chunk.records + 8, has_anchor ? BC_TIME_NONE : 4);
 		f->copy = f->chunk;
 		assert_int_equal(bc_chunk_detach(&f->chunk, true), has_anchor);
 		assert_memory_equal(&f->chunk, &f->copy, sizeof(f->chunk));
@@ -355,7 +355,7 @@ TEST_F(the_largest_chunk_is_split_anywhere)
 		uint64_t tick_at = 0;
 		for (uint32_t n = 0; n < BC_CHUNK_RECORDS; n++) {
 			uint32_t time = dice_below(&dice, 1u << 31);
-			bc_put_le32(f->chunk.records + (size_t)n * BC_RECORD_BYTES + 8, time);
+			bc_write_le32(f->chunk.records + (size_t)n * BC_RECORD_BYTES + 8, time);
 			tick += n != 0 ? time : 0;
 			tick_at = n == places[i] ? tick : tick_at;
 		}

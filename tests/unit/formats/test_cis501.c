@@ -255,7 +255,7 @@ TEST(opcodes_longer_than_their_column_push_the_rest_on)
 
 /* Every prefix of a line lacks a column, and that one is named; but for the last, any part of which
  * is an opcode. */
-TEST(every_prefix_of_a_line_is_told_by_the_column_that_it_lacks)
+TEST(every_prefix_of_a_line_is_reported_by_the_column_that_it_lacks)
 {
 	for (size_t n = 1; n < sizeof(good) - 1; n++) {
 		char line[100];
@@ -273,7 +273,7 @@ TEST(every_prefix_of_a_line_is_told_by_the_column_that_it_lacks)
 	}
 }
 
-TEST(each_malformed_column_is_told_with_its_place)
+TEST(each_malformed_column_is_reported_with_its_place)
 {
 	static const struct {
 		const char *line;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/fast_format.h"
 #include "formats/base/options.h"
 #include "formats/trace/parser.h"
-#include "formats/base/fast_format.h"
 #include "tests/support/dice.h"
 #include "tests/support/printed.h"
 #include "tests/support/sample_entries.h"
@@ -167,28 +167,28 @@ TEST(numbers_of_all_lengths_are_exact)
 			n += dice_below(&dice, 3) - UINT64_C(1);
 		}
 		int length = snprintf(wanted, sizeof(wanted), "%" PRIu64, n);
-		assert_int_equal(bc_put_decimal(got, n) - got, length);
+		assert_int_equal(bc_write_decimal(got, n) - got, length);
 		assert_memory_equal(got, wanted, (size_t)length);
-		assert_int_equal(bc_put_decimal_row(got, &row, n) - got, length);
+		assert_int_equal(bc_write_decimal_row(got, &row, n) - got, length);
 		assert_memory_equal(got, wanted, (size_t)length);
-		assert_int_equal(bc_put_small_decimal(got, &small, n) - got, length);
+		assert_int_equal(bc_write_small_decimal(got, &small, n) - got, length);
 		assert_memory_equal(got, wanted, (size_t)length);
 		length = snprintf(wanted, sizeof(wanted), "%" PRId64, (int64_t)n);
-		assert_int_equal(bc_put_signed(got, (int64_t)n) - got, length);
+		assert_int_equal(bc_write_signed(got, (int64_t)n) - got, length);
 		assert_memory_equal(got, wanted, (size_t)length);
 		unsigned digits = dice_below(&dice, 20);
 		length = snprintf(wanted, sizeof(wanted), "%0*" PRIx64, (int)digits, n);
-		assert_int_equal(bc_put_hex_padded(got, n, digits) - got, length);
+		assert_int_equal(bc_write_hex_padded(got, n, digits) - got, length);
 		assert_memory_equal(got, wanted, (size_t)length);
 	}
 	for (uint32_t n = 0; n < 1000000; n++) {
 		snprintf(wanted, sizeof(wanted), "%" PRIu32, n);
-		*bc_put_decimal(got, n) = '\0';
+		*bc_write_decimal(got, n) = '\0';
 		assert_string_equal(got, wanted);
 	}
-	assert_int_equal(bc_put_decimal(got, UINT64_MAX) - got, 20);
+	assert_int_equal(bc_write_decimal(got, UINT64_MAX) - got, 20);
 	assert_memory_equal(got, "18446744073709551615", 20);
-	assert_int_equal(bc_put_signed(got, INT64_MIN) - got, 20);
+	assert_int_equal(bc_write_signed(got, INT64_MIN) - got, 20);
 	assert_memory_equal(got, "-9223372036854775808", 20);
 }
 
@@ -286,7 +286,7 @@ TEST(the_longest_line_of_quotes_fits_and_more_is_refused)
 	all = print_all(BC_FORMAT_CSV, &options, entries, 2);
 	assert_int_equal(all.rc, -ERANGE);
 	assert_int_equal(all.left, 1);
-	assert_string_equal(all.why, "its text has 147455 bytes, and a row has place for 32768");
+	assert_string_equal(all.err, "its text has 147455 bytes, and a row has place for 32768");
 	assert_non_null(strstr(all.text, ",first\n"));
 	printed_free(&all);
 	free(quotes);

@@ -86,7 +86,7 @@ TEST(addresses_have_64_bits_and_not_one_more)
 	assert_malformed(BC_FORMAT_XDIN, "r 1 10000000000000000", 21, "32 bits", "r 1 1");
 }
 
-TEST(each_malformed_line_is_told_with_its_place)
+TEST(each_malformed_line_is_reported_with_its_place)
 {
 	static const struct {
 		enum bc_format format;

@@ -5,7 +5,7 @@
 
 /* Fits entries to a target; what comes out, in order. */
 struct fitted {
-	struct bc_fit fit;
+	struct bc_entry_converter fit;
 	struct bc_entry entries[64];
 	size_t count;
 	size_t runs;
@@ -20,15 +20,15 @@ static struct fitted fit(
 	size_t n;
 
 	options.keep_invalid = keep_invalid;
-	bc_fit_init(&fitted.fit, target, &options);
-	bc_fit_batch(&fitted.fit, entries, count);
-	while ((n = bc_fit_next(&fitted.fit, &run)) != 0) {
+	bc_entry_converter_init(&fitted.fit, target, &options);
+	bc_entry_convert_batch(&fitted.fit, entries, count);
+	while ((n = bc_entry_converter_next(&fitted.fit, &run)) != 0) {
 		assert_true(fitted.count + n <= 64);
 		memcpy(fitted.entries + fitted.count, run, n * sizeof(*run));
 		fitted.count += n;
 		fitted.runs++;
 	}
-	assert_int_equal(bc_fit_next(&fitted.fit, &run), 0);
+	assert_int_equal(bc_entry_converter_next(&fitted.fit, &run), 0);
 	return fitted;
 }
 
@@ -295,14 +295,14 @@ TEST(counts_go_on_from_batch_to_batch)
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entry = reference(BC_REQ_MEMREAD, BC_HAS_TIME);
 	const struct bc_entry *run;
-	struct bc_fit fitting;
+	struct bc_entry_converter fitting;
 
-	bc_fit_init(&fitting, BC_FORMAT_DIN, &options);
+	bc_entry_converter_init(&fitting, BC_FORMAT_DIN, &options);
 	for (unsigned i = 0; i < 5; i++) {
-		bc_fit_batch(&fitting, &entry, 1);
-		assert_int_equal(bc_fit_next(&fitting, &run), 1);
+		bc_entry_convert_batch(&fitting, &entry, 1);
+		assert_int_equal(bc_entry_converter_next(&fitting, &run), 1);
 		assert_ptr_equal(run, &entry);
-		assert_int_equal(bc_fit_next(&fitting, &run), 0);
+		assert_int_equal(bc_entry_converter_next(&fitting, &run), 0);
 	}
 	assert_int_equal(fitting.reduced[__builtin_ctz(BC_HAS_TIME)], 5);
 }

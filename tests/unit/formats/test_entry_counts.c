@@ -10,17 +10,17 @@ static struct bc_text text_of(const char *text)
 	return (struct bc_text){.at = text, .bytes = (uint32_t)strlen(text)};
 }
 
-static void add(struct bc_names *names, const char *name)
+static void add(struct bc_string_counter *names, const char *name)
 {
-	assert_int_equal(bc_names_add(names, text_of(name)), 0);
+	assert_int_equal(bc_string_counter_add(names, text_of(name)), 0);
 }
 
 TEST(names_are_counted_and_put_in_order)
 {
-	struct bc_names names = {.count = 0};
+	struct bc_string_counter names = {.count = 0};
 	char name[16];
 
-	bc_names_sort(&names);
+	bc_string_counter_sort(&names);
 	for (unsigned i = 0; i < 3000; i++)
 		for (unsigned times = 0; times <= i % 3; times++) {
 			snprintf(name, sizeof(name), "r%u", i);
@@ -29,7 +29,7 @@ TEST(names_are_counted_and_put_in_order)
 	add(&names, "");
 	assert_int_equal(names.count, 3001);
 	assert_int_equal(names.total, 6001);
-	bc_names_sort(&names);
+	bc_string_counter_sort(&names);
 	for (size_t i = 1; i < names.count; i++)
 		assert_true(names.rows[i - 1].count >= names.rows[i].count);
 	assert_int_equal(names.rows[0].count, 3);
@@ -37,48 +37,49 @@ TEST(names_are_counted_and_put_in_order)
 	assert_memory_equal(names.rows[0].text.at, "r1001", 5);
 	assert_int_equal(names.rows[1000].count, 2);
 	assert_int_equal(names.rows[2000].text.bytes, 0); /* the shorter one first */
-	bc_names_free(&names);
+	bc_string_counter_free(&names);
 }
 
 TEST(more_names_than_there_is_room_for_are_counted_together)
 {
-	struct bc_names names = {.count = 0};
+	struct bc_string_counter names = {.count = 0};
 	char name[16];
 	static char large[65000];
 
-	for (unsigned i = 0; i < BC_NAMES_MAX + 9; i++) {
+	for (unsigned i = 0; i < BC_STRING_COUNTER_MAX + 9; i++) {
 		snprintf(name, sizeof(name), "%u", i);
 		add(&names, name);
 	}
 	add(&names, "7");
-	assert_int_equal(names.count, BC_NAMES_MAX);
+	assert_int_equal(names.count, BC_STRING_COUNTER_MAX);
 	assert_int_equal(names.others, 9);
-	assert_int_equal(names.total, BC_NAMES_MAX + 10);
-	bc_names_free(&names);
+	assert_int_equal(names.total, BC_STRING_COUNTER_MAX + 10);
+	bc_string_counter_free(&names);
 	for (unsigned i = 0; i < 100; i++) {
 		memset(large, 'a' + (int)(i % 26), sizeof(large));
 		large[0] = (char)i;
-		assert_int_equal(
-			bc_names_add(&names, (struct bc_text){.at = large, .bytes = sizeof(large)}),
+		assert_int_equal(bc_string_counter_add(&names,
+					 (struct bc_text){.at = large, .bytes = sizeof(large)}),
 			0);
 	}
-	assert_int_equal(names.count, BC_NAMES_TEXT_MAX / sizeof(large));
+	assert_int_equal(names.count, BC_STRING_COUNTER_TEXT_MAX / sizeof(large));
 	assert_int_equal(names.others, 100 - names.count);
-	bc_names_free(&names);
+	bc_string_counter_free(&names);
 }
 
 TEST(a_name_is_printed_in_ascii)
 {
-	struct bc_names names = {.count = 0};
+	struct bc_string_counter names = {.count = 0};
 
-	assert_int_equal(
-		bc_names_add(&names, (struct bc_text){.at = "a\\\xC3\x00\x1B.", .bytes = 6}), 0);
-	bc_names_sort(&names);
+	assert_int_equal(bc_string_counter_add(
+				 &names, (struct bc_text){.at = "a\\\xC3\x00\x1B.", .bytes = 6}),
+		0);
+	bc_string_counter_sort(&names);
 	char *text = bc_name_text(&names.rows[0]);
 	assert_non_null(text);
 	assert_string_equal(text, "a\\x5c\\xc3\\x00\\x1b.");
 	free(text);
-	bc_names_free(&names);
+	bc_string_counter_free(&names);
 }
 
 static void take(struct bc_happenings *h, const struct bc_entry *entry)

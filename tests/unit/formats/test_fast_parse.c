@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/codec/block_parse.h"
 #include "formats/base/fast_format.h"
+#include "formats/codec/block_parse.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
@@ -100,7 +100,7 @@ TEST(hex_takes_64_bits_behind_any_zeros_and_stops_at_one_digit_more)
 				uint64_t value = 0;
 				uint64_t expected;
 				bool ok = is_block ? bc_scan_hex_block(&at, &value)
-						   : bc_scan_hex(&at, &value);
+						   : bc_parse_hex(&at, &value);
 				assert_int_equal(ok, digits <= 16);
 				assert_ptr_equal(at, text + zeros + (digits <= 16 ? digits : 16));
 				hex_by_byte(text, zeros + digits, &expected);
@@ -141,7 +141,7 @@ TEST(decimals_end_at_the_last_bit_and_not_before)
 		int64_t s = 0;
 		const char *at = text;
 		snprintf(text, sizeof(text), "%s\n", cases[i].text);
-		assert_int_equal(bc_scan_decimal(&at, &u), cases[i].is_unsigned);
+		assert_int_equal(bc_parse_decimal(&at, &u), cases[i].is_unsigned);
 		if (cases[i].is_unsigned) {
 			assert_int_equal(*at, '\n');
 			char back[64];
@@ -149,7 +149,7 @@ TEST(decimals_end_at_the_last_bit_and_not_before)
 			assert_string_equal(back, cases[i].text + (i == 5 ? 20 : 0));
 		}
 		at = text;
-		assert_int_equal(bc_scan_signed(&at, &s), cases[i].is_signed);
+		assert_int_equal(bc_parse_signed(&at, &s), cases[i].is_signed);
 		if (cases[i].is_signed && s != 0) {
 			char back[64];
 			snprintf(back, sizeof(back), "%" PRId64, s);
@@ -193,16 +193,16 @@ TEST(numbers_are_put_as_printf_does)
 					   : dice_roll(&dice) >> dice_below(&dice, 64);
 		char expected[32];
 		char out[64];
-		*bc_put_hex(out, v) = '\0';
+		*bc_write_hex(out, v) = '\0';
 		snprintf(expected, sizeof(expected), "%" PRIx64, v);
 		assert_string_equal(out, expected);
-		*bc_put_hex64(out, v) = '\0';
+		*bc_write_hex64(out, v) = '\0';
 		snprintf(expected, sizeof(expected), "%016" PRIx64, v);
 		assert_string_equal(out, expected);
-		*bc_put_hex32(out, (uint32_t)v) = '\0';
+		*bc_write_hex32(out, (uint32_t)v) = '\0';
 		snprintf(expected, sizeof(expected), "%08" PRIx32, (uint32_t)v);
 		assert_string_equal(out, expected);
-		*bc_put_decimal(out, v) = '\0';
+		*bc_write_decimal(out, v) = '\0';
 		snprintf(expected, sizeof(expected), "%" PRIu64, v);
 		assert_string_equal(out, expected);
 	}

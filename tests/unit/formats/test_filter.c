@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/trace/filter.h"
 #include "formats/reader/reader.h"
+#include "formats/trace/filter.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

@@ -21,10 +21,10 @@ static bool wants(uint32_t addr, uint8_t type, uint8_t size, uint8_t proc)
 
 static void read_good(const char *text)
 {
-	char why[200] = "";
+	char err[200] = "";
 
-	if (!bc_where_read(&filter, text, why, sizeof(why)))
-		fail_msg("'%s': %s", text, why);
+	if (!bc_filter_parse(&filter, text, err, sizeof(err)))
+		fail_msg("'%s': %s", text, err);
 }
 
 TEST(all_words_must_hold)
@@ -125,31 +125,31 @@ TEST(a_mistake_names_the_word_and_what_is_wanted)
 		{"proc=-1", "processors"},
 		{"proc=1,,2", "processors"},
 	};
-	char why[200];
+	char err[200];
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		why[0] = '\0';
-		if (bc_where_read(&filter, bad[i].text, why, sizeof(why)))
+		err[0] = '\0';
+		if (bc_filter_parse(&filter, bad[i].text, err, sizeof(err)))
 			fail_msg("'%s' was taken", bad[i].text);
-		if (strstr(why, bad[i].part) == NULL)
-			fail_msg("'%s': '%s'", bad[i].text, why);
+		if (strstr(err, bad[i].part) == NULL)
+			fail_msg("'%s': '%s'", bad[i].text, err);
 	}
 }
 
 TEST(texts_of_any_length_are_read_or_refused)
 {
-	char why[16];
+	char err[16];
 
 	for (size_t n = 1; n < 3000; n++) {
 		char *text = malloc(n + 16);
 		memset(text, '1', n);
 		text[n] = '\0';
-		assert_false(bc_where_read(&filter, text, why, sizeof(why)));
+		assert_false(bc_filter_parse(&filter, text, err, sizeof(err)));
 		memcpy(text, n > 5 ? "type=" : "addr=", n < 5 ? n : 5);
-		assert_true(!bc_where_read(&filter, text, why, sizeof(why)) || n < 20);
+		assert_true(!bc_filter_parse(&filter, text, err, sizeof(err)) || n < 20);
 		memset(text, ' ', n);
 		strcpy(text + n, "proc=1");
-		assert_int_equal(bc_where_read(&filter, text, why, sizeof(why)),
+		assert_int_equal(bc_filter_parse(&filter, text, err, sizeof(err)),
 			n + strlen("proc=1") < 1024);
 		free(text);
 	}
@@ -158,15 +158,15 @@ TEST(texts_of_any_length_are_read_or_refused)
 TEST(a_filter_stays_as_it_was_after_a_mistake)
 {
 	struct bc_filter before;
-	char why[200];
+	char err[200];
 
 	read_good("type=read proc=3");
 	before = filter;
-	assert_false(bc_where_types(&filter, "write,nonsense", why, sizeof(why)));
-	assert_false(bc_where_procs(&filter, "1,x", why, sizeof(why)));
-	assert_false(bc_where_addr(&filter, "5-4", why, sizeof(why)));
-	assert_false(bc_where_word(&filter, "port", "10000", why, sizeof(why)));
+	assert_false(bc_filter_parse_types(&filter, "write,nonsense", err, sizeof(err)));
+	assert_false(bc_filter_parse_procs(&filter, "1,x", err, sizeof(err)));
+	assert_false(bc_filter_parse_addr(&filter, "5-4", err, sizeof(err)));
+	assert_false(bc_filter_parse_word(&filter, "port", "10000", err, sizeof(err)));
 	assert_memory_equal(&filter, &before, sizeof(filter));
-	assert_true(bc_where_types(&filter, "write", why, sizeof(why)));
+	assert_true(bc_filter_parse_types(&filter, "write", err, sizeof(err)));
 	assert_true(wants(0, BC_REQ_MEMREAD, 1, 3) && wants(0, BC_REQ_MEMWRITE, 1, 3));
 }

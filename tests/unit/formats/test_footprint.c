@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/stats/footprint.h"
-#include "formats/reader/reader.h"
 #include "formats/bus/record.h"
+#include "formats/reader/reader.h"
+#include "formats/stats/footprint.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
@@ -121,7 +121,7 @@ TEST(a_burst_touches_its_aligned_block)
 	bc_footprint_close(&f);
 }
 
-TEST(address_spaces_are_told_apart)
+TEST(address_spaces_are_reported_apart)
 {
 	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
 	struct bc_entry entry;
@@ -139,7 +139,7 @@ TEST(address_spaces_are_told_apart)
 }
 
 /* Each is met again at once and much later; with one too many, that one is told to be left out. */
-TEST(as_many_address_spaces_as_can_be_numbered_are_told_apart)
+TEST(as_many_address_spaces_as_can_be_numbered_are_reported_apart)
 {
 	struct bc_footprint f = open_footprint(32, 4096, 16 << 20);
 	struct bc_entry entry;
@@ -240,7 +240,7 @@ TEST(records_and_entries_touch_alike)
 	bc_footprint_close(&b);
 }
 
-TEST(memory_is_bounded_and_what_does_not_fit_is_told)
+TEST(memory_is_bounded_and_what_does_not_fit_is_reported)
 {
 	for (uint64_t memory = 0; memory <= 1 << 20; memory = memory * 2 + 1000) {
 		struct bc_footprint f = open_footprint(32, 4096, memory);

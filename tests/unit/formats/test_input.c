@@ -84,8 +84,8 @@ static void assert_gives(int fd, enum bc_format wanted, enum bc_format format, b
 	struct bc_probe probe;
 	struct bc_input *input;
 
-	assert_int_equal(
-		bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, wanted, &probe),
+	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+				 wanted, &probe),
 		0);
 	assert_int_equal(probe.format, format);
 	assert_int_equal(probe.packing == BC_PACKING_LZ4, is_lz4);
@@ -252,8 +252,9 @@ static void assert_gives_blocks(
 		struct bc_probe probe;
 		struct bc_input *input;
 		int fd = open_bytes(f, bytes, n);
-		assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
-					 BC_FORMAT_BYU, &probe),
+		assert_int_equal(
+			bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+				BC_FORMAT_BYU, &probe),
 			0);
 		assert_int_equal(probe.packing, BC_PACKING_LZ4);
 		struct given given = read_input(input, b->plain.n, rooms[r]);
@@ -286,7 +287,7 @@ TEST_F(every_damaged_block_is_given_up_and_all_before_it_given)
 		uint8_t *length = b.packed.bytes + b.ends[i];
 		uint8_t copy[4];
 		memcpy(copy, length, 4);
-		bc_put_le32(length, 0x7FFFFFFF); /* a length that no block may have */
+		bc_write_le32(length, 0x7FFFFFFF); /* a length that no block may have */
 		assert_gives_blocks(f, &b, b.packed.bytes, b.packed.n, b.ends[i]);
 		memcpy(length, copy, 4);
 
@@ -318,7 +319,7 @@ TEST_F(garbage_behind_the_last_frame_is_damage_and_all_before_it_given)
 	drop_blocks(&b);
 }
 
-TEST_F(what_cannot_be_told_is_refused_and_said_why)
+TEST_F(what_cannot_be_reported_is_refused_and_said_why)
 {
 	struct dice dice = {.state = 3};
 	uint8_t noise[5000];
@@ -327,19 +328,20 @@ TEST_F(what_cannot_be_told_is_refused_and_said_why)
 
 	dice_fill(&dice, noise, sizeof(noise));
 	int fd = open_bytes(f, noise, sizeof(noise));
-	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_UNKNOWN, &probe),
 		-EINVAL);
-	assert_non_null(strstr(probe.why, "fits no format"));
+	assert_non_null(strstr(probe.err, "fits no format"));
 	close(fd);
 	fd = open_bytes(f, noise, 0);
-	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_UNKNOWN, &probe),
 		-EINVAL);
-	assert_non_null(strstr(probe.why, "empty"));
+	assert_non_null(strstr(probe.err, "empty"));
 	close(fd);
-	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = f->dir.fd, .wake_fd = -1},
-				 BC_FORMAT_UNKNOWN, &probe),
+	assert_int_equal(
+		bc_input_open(&input, (struct bc_input_stream){.fd = f->dir.fd, .wake_fd = -1},
+			BC_FORMAT_UNKNOWN, &probe),
 		-EISDIR);
 	bc_input_close(NULL);
 }
@@ -393,7 +395,7 @@ TEST_F(a_segment_is_read_by_chunks_from_its_first_byte)
 		struct feeder feeder = {fds[1], &segment, 100};
 		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
 		assert_int_equal(
-			bc_input_open(&input, (struct bc_stream){.fd = fds[0], .wake_fd = -1},
+			bc_input_open(&input, (struct bc_input_stream){.fd = fds[0], .wake_fd = -1},
 				is_named ? BC_FORMAT_SEGMENT : BC_FORMAT_UNKNOWN, &probe),
 			0);
 		assert_int_equal(probe.format, BC_FORMAT_SEGMENT);
@@ -415,7 +417,7 @@ TEST_F(a_segment_is_read_by_chunks_from_its_first_byte)
 	trace_free(&segment);
 }
 
-TEST_F(a_segment_whose_head_is_gone_is_told_by_its_end)
+TEST_F(a_segment_whose_head_is_gone_is_reported_by_its_end)
 {
 	struct trace segment = make_segment(f);
 	struct bc_probe probe;
@@ -428,7 +430,8 @@ TEST_F(a_segment_whose_head_is_gone_is_told_by_its_end)
 		for (int i = 0; i < 2; i++) {
 			size_t bytes = (size_t)(segment.bytes + n - begins[i]);
 			int fd = open_bytes(f, begins[i], bytes);
-			int rc = bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+			int rc = bc_input_open(&input,
+				(struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				BC_FORMAT_UNKNOWN, &probe);
 			assert_int_equal(
 				rc == 0 && probe.format == BC_FORMAT_SEGMENT, n == segment.n);
@@ -454,7 +457,7 @@ TEST_F(a_segment_named_byu_is_read_as_its_plain_records)
 /* Waking */
 
 struct opening {
-	struct bc_stream stream;
+	struct bc_input_stream stream;
 	bool reads_on;
 	ssize_t result;
 };

@@ -42,14 +42,15 @@ static void wake(const struct fixture *f)
 }
 
 /* Reads to the end in pieces of `room`. */
-static void assert_reads(struct bc_stream stream, const uint8_t *expected, size_t n, size_t room)
+static void assert_reads(
+	struct bc_input_stream stream, const uint8_t *expected, size_t n, size_t room)
 {
 	uint8_t *out = malloc(n + room);
 	size_t done = 0;
 	ssize_t now;
 
 	assert_non_null(out);
-	while ((now = bc_stream_read(stream, out + done, room)) > 0) {
+	while ((now = bc_input_stream_read(stream, out + done, room)) > 0) {
 		assert_true((size_t)now <= room);
 		done += (size_t)now;
 		assert_true(done <= n);
@@ -57,7 +58,7 @@ static void assert_reads(struct bc_stream stream, const uint8_t *expected, size_
 	assert_int_equal(now, 0);
 	assert_int_equal(done, n);
 	assert_memory_equal(out, expected, n);
-	assert_int_equal(bc_stream_read(stream, out, room), 0); /* asked again, the same */
+	assert_int_equal(bc_input_stream_read(stream, out, room), 0); /* asked again, the same */
 	free(out);
 }
 
@@ -73,7 +74,7 @@ TEST_F(a_file_is_read_to_its_end)
 			for (int has_wake = 0; has_wake < 2; has_wake++) {
 				int fd = openat(f->dir.fd, "file", O_RDONLY | O_CLOEXEC);
 				assert_true(fd >= 0);
-				struct bc_stream stream = {
+				struct bc_input_stream stream = {
 					.fd = fd, .wake_fd = has_wake ? f->wake_fd : -1};
 				assert_reads(stream, bytes, n, room);
 				close(fd);
@@ -117,8 +118,8 @@ TEST_F(a_pipe_is_read_as_its_bytes_come)
 			assert_int_equal(fcntl(fds[0], F_SETFL, flags), 0);
 			struct feeder feeder = {fds[1], bytes, sizeof(bytes), step};
 			assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
-			assert_reads((struct bc_stream){.fd = fds[0], .wake_fd = f->wake_fd}, bytes,
-				sizeof(bytes), 777);
+			assert_reads((struct bc_input_stream){.fd = fds[0], .wake_fd = f->wake_fd},
+				bytes, sizeof(bytes), 777);
 			pthread_join(thread, NULL);
 			close(fds[0]);
 		}
@@ -133,21 +134,22 @@ TEST_F(a_wake_comes_before_bytes_and_stays)
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	assert_int_equal(write(fds[1], "1234", 4), 4);
 	wake(f);
-	struct bc_stream stream = {.fd = fds[0], .wake_fd = f->wake_fd};
-	assert_int_equal(bc_stream_read(stream, out, 4), -ECANCELED);
-	assert_int_equal(bc_stream_read(stream, out, 4), -ECANCELED);
+	struct bc_input_stream stream = {.fd = fds[0], .wake_fd = f->wake_fd};
+	assert_int_equal(bc_input_stream_read(stream, out, 4), -ECANCELED);
+	assert_int_equal(bc_input_stream_read(stream, out, 4), -ECANCELED);
 	close(fds[1]);
-	assert_int_equal(bc_stream_read(stream, out, 4), -ECANCELED); /* before the end, too */
+	assert_int_equal(
+		bc_input_stream_read(stream, out, 4), -ECANCELED); /* before the end, too */
 	uint64_t drained;
 	assert_int_equal(read(f->wake_fd, &drained, sizeof(drained)), sizeof(drained));
-	assert_int_equal(bc_stream_read(stream, out, 4), 4); /* nothing was lost */
+	assert_int_equal(bc_input_stream_read(stream, out, 4), 4); /* nothing was lost */
 	assert_memory_equal(out, "1234", 4);
-	assert_int_equal(bc_stream_read(stream, out, 4), 0);
+	assert_int_equal(bc_input_stream_read(stream, out, 4), 0);
 	close(fds[0]);
 }
 
 struct reading {
-	struct bc_stream stream;
+	struct bc_input_stream stream;
 	ssize_t result;
 };
 
@@ -156,7 +158,7 @@ static void *read_one(void *context)
 	struct reading *reading = context;
 	uint8_t out[16];
 
-	reading->result = bc_stream_read(reading->stream, out, sizeof(out));
+	reading->result = bc_input_stream_read(reading->stream, out, sizeof(out));
 	return NULL;
 }
 
@@ -198,19 +200,24 @@ TEST_F(what_cannot_be_read_is_an_error)
 	uint8_t out[4];
 	int fds[2];
 
-	assert_int_equal(bc_stream_read((struct bc_stream){.fd = f->dir.fd, .wake_fd = -1}, out, 4),
+	assert_int_equal(bc_input_stream_read(
+				 (struct bc_input_stream){.fd = f->dir.fd, .wake_fd = -1}, out, 4),
 		-EISDIR);
 	assert_int_equal(
-		bc_stream_read((struct bc_stream){.fd = f->dir.fd, .wake_fd = f->wake_fd}, out, 4),
+		bc_input_stream_read(
+			(struct bc_input_stream){.fd = f->dir.fd, .wake_fd = f->wake_fd}, out, 4),
 		-EISDIR);
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
 	assert_int_equal(
-		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = -1}, out, 4), -EAGAIN);
+		bc_input_stream_read((struct bc_input_stream){.fd = fds[0], .wake_fd = -1}, out, 4),
+		-EAGAIN);
 	close(fds[1]);
 	close(fds[0]);
 	assert_int_equal(
-		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = -1}, out, 4), -EBADF);
+		bc_input_stream_read((struct bc_input_stream){.fd = fds[0], .wake_fd = -1}, out, 4),
+		-EBADF);
 	assert_int_equal(
-		bc_stream_read((struct bc_stream){.fd = fds[0], .wake_fd = f->wake_fd}, out, 4),
+		bc_input_stream_read(
+			(struct bc_input_stream){.fd = fds[0], .wake_fd = f->wake_fd}, out, 4),
 		-EBADF);
 }

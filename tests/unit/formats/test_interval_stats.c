@@ -1,26 +1,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/stats/interval_stats.h"
 #include "formats/stats/drift.h"
+#include "formats/stats/interval_stats.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define IDLE  100
 #define BURST 4
 
-static void run(struct bc_clockline *c, const uint64_t *ticks, size_t n)
+static void run(struct bc_interval_stats *c, const uint64_t *ticks, size_t n)
 {
-	bc_clockline_init(c, IDLE, BURST);
+	bc_interval_stats_init(c, IDLE, BURST);
 	for (size_t i = 0; i < n; i++)
-		bc_clockline_tick(c, ticks[i]);
-	bc_clockline_end(c);
+		bc_interval_stats_tick(c, ticks[i]);
+	bc_interval_stats_end(c);
 }
 
 TEST(intervals_idles_and_bursts_are_what_their_words_say)
 {
 	static const uint64_t ticks[] = {1000, 1004, 1008, 1013, 1113, 1214, 1218, 1218, 1219};
-	struct bc_clockline c;
+	struct bc_interval_stats c;
 
 	run(&c, ticks, 9);
 	assert_int_equal(c.references, 9);
@@ -46,33 +46,33 @@ TEST(intervals_idles_and_bursts_are_what_their_words_say)
 TEST(an_empty_clock_has_no_figures)
 {
 	struct bc_clock_windows w;
-	struct bc_clockline c;
+	struct bc_interval_stats c;
 
 	run(&c, NULL, 0);
 	assert_int_equal(c.epochs, 0);
-	assert_false(bc_clockline_windows(&c, &w));
+	assert_false(bc_interval_stats_windows(&c, &w));
 	run(&c, (const uint64_t[]){UINT64_MAX}, 1);
 	assert_int_equal(c.epochs, 1);
 	assert_int_equal(c.ticks, 0);
 	assert_int_equal(c.intervals, 0);
 	assert_int_equal(c.bursts, 0);
-	assert_false(bc_clockline_windows(&c, &w));
+	assert_false(bc_interval_stats_windows(&c, &w));
 }
 
 TEST(no_interval_is_known_across_a_break_or_another_clock)
 {
-	struct bc_clockline c;
+	struct bc_interval_stats c;
 
-	bc_clockline_init(&c, IDLE, BURST);
-	bc_clockline_tick(&c, 10);
-	bc_clockline_tick(&c, 12);
-	bc_clockline_break(&c);
-	bc_clockline_tick(&c, 900); /* no idle: something is missing */
-	bc_clockline_tick(&c, 901);
-	bc_clockline_begin(&c);
-	bc_clockline_tick(&c, 5);
-	bc_clockline_tick(&c, 6);
-	bc_clockline_end(&c);
+	bc_interval_stats_init(&c, IDLE, BURST);
+	bc_interval_stats_tick(&c, 10);
+	bc_interval_stats_tick(&c, 12);
+	bc_interval_stats_break(&c);
+	bc_interval_stats_tick(&c, 900); /* no idle: something is missing */
+	bc_interval_stats_tick(&c, 901);
+	bc_interval_stats_start(&c);
+	bc_interval_stats_tick(&c, 5);
+	bc_interval_stats_tick(&c, 6);
+	bc_interval_stats_end(&c);
 	assert_int_equal(c.idles, 0);
 	assert_int_equal(c.intervals, 3);
 	assert_int_equal(c.bursts, 3);
@@ -82,10 +82,10 @@ TEST(no_interval_is_known_across_a_break_or_another_clock)
 	assert_int_equal(c.spans[1].last_tick, 6);
 }
 
-TEST(a_tick_that_falls_is_told_and_takes_no_time)
+TEST(a_tick_that_falls_is_reported_and_takes_no_time)
 {
 	static const uint64_t ticks[] = {50, 60, 40, 58, 70};
-	struct bc_clockline c;
+	struct bc_interval_stats c;
 
 	run(&c, ticks, 5);
 	assert_int_equal(c.backward, 2);
@@ -100,9 +100,9 @@ TEST(windows_double_until_all_time_has_room)
 	struct dice dice = {5};
 
 	for (unsigned shift = 0; shift < 40; shift++) {
-		struct bc_clockline c;
+		struct bc_interval_stats c;
 		struct bc_clock_windows w;
-		uint64_t counts[BC_CLOCKLINE_WINDOWS] = {0};
+		uint64_t counts[BC_INTERVAL_STATS_WINDOWS] = {0};
 		uint64_t most = 0;
 		uint64_t fewest = UINT64_MAX;
 		ticks[0] = 12345;
@@ -111,9 +111,9 @@ TEST(windows_double_until_all_time_has_room)
 		run(&c, ticks, 20000);
 		if (c.ticks < 2)
 			continue;
-		assert_true(bc_clockline_windows(&c, &w));
-		assert_true(w.count <= BC_CLOCKLINE_WINDOWS);
-		assert_true(w.count >= BC_CLOCKLINE_WINDOWS / 2 || w.ticks == 1);
+		assert_true(bc_interval_stats_windows(&c, &w));
+		assert_true(w.count <= BC_INTERVAL_STATS_WINDOWS);
+		assert_true(w.count >= BC_INTERVAL_STATS_WINDOWS / 2 || w.ticks == 1);
 		for (size_t i = 0; i < 20000; i++)
 			counts[(ticks[i] - ticks[0]) / w.ticks]++;
 		assert_int_equal(w.count, (ticks[19999] - ticks[0] + 1) / w.ticks);
@@ -130,19 +130,19 @@ static void put_times(uint8_t *records, const uint32_t *times, size_t n)
 {
 	memset(records, 0, n * BC_RECORD_BYTES);
 	for (size_t i = 0; i < n; i++)
-		bc_put_le32(records + i * BC_RECORD_BYTES + 8, times[i]);
+		bc_write_le32(records + i * BC_RECORD_BYTES + 8, times[i]);
 }
 
 TEST(a_time_that_is_no_delta_is_no_interval)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 3, BC_TIME_NONE, 200};
 	uint8_t records[4 * BC_RECORD_BYTES];
-	struct bc_clockline c;
+	struct bc_interval_stats c;
 
 	put_times(records, times, 4);
-	bc_clockline_init(&c, IDLE, BURST);
-	bc_clockline_records(&c, records, 4, 0);
-	bc_clockline_end(&c);
+	bc_interval_stats_init(&c, IDLE, BURST);
+	bc_interval_stats_records(&c, records, 4, 0);
+	bc_interval_stats_end(&c);
 	assert_int_equal(c.references, 4);
 	assert_int_equal(c.ticks, 203);
 	assert_int_equal(c.intervals, 2);
@@ -176,7 +176,7 @@ TEST(anchors_and_gaps_of_a_chunk_stand_in_its_time)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 7, BC_TIME_NONE, 5, 900, BC_TIME_NONE, 2, 3};
 	struct bc_chunk *chunk = make_chunk(times, 8, 1000);
-	struct bc_clockline c;
+	struct bc_interval_stats c;
 
 	add(chunk, 0, BC_EVENT_ANCHOR, true, 1000);
 	add(chunk, 2, BC_EVENT_ANCHOR, true, 5000000000); /* a long idle, known exactly */
@@ -184,11 +184,11 @@ TEST(anchors_and_gaps_of_a_chunk_stand_in_its_time)
 	add(chunk, 4, BC_EVENT_GAP, true, 17);
 	add(chunk, 5, BC_EVENT_ANCHOR, false, 9000000000); /* a lower bound */
 	add(chunk, 8, BC_EVENT_GAP, true, 1);
-	bc_clockline_init(&c, IDLE, BURST);
-	bc_clockline_chunk(&c, chunk);
+	bc_interval_stats_init(&c, IDLE, BURST);
+	bc_interval_stats_chunk(&c, chunk);
 	assert_int_equal(c.span.last_tick, 9000000005);
-	bc_clockline_tick(&c, 9000000006); /* behind the gap at the end */
-	bc_clockline_end(&c);
+	bc_interval_stats_tick(&c, 9000000006); /* behind the gap at the end */
+	bc_interval_stats_end(&c);
 	assert_int_equal(c.references, 9);
 	assert_int_equal(c.ticks, 9000000006 - 1000);
 	assert_int_equal(c.intervals, 5); /* 7, to the anchor, 5, 2, 3 */
@@ -203,14 +203,14 @@ TEST(an_anchor_is_of_a_record_without_a_delta_alone)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 7, 5};
 	struct bc_chunk *chunk = make_chunk(times, 3, 1000);
-	struct bc_clockline c;
+	struct bc_interval_stats c;
 
 	add(chunk, 0, BC_EVENT_ANCHOR, true, 5000);
 	add(chunk, 1, BC_EVENT_ANCHOR, false, 6000);
 	add(chunk, 3, BC_EVENT_ANCHOR, false, 7000);
-	bc_clockline_init(&c, IDLE, BURST);
-	bc_clockline_chunk(&c, chunk);
-	bc_clockline_end(&c);
+	bc_interval_stats_init(&c, IDLE, BURST);
+	bc_interval_stats_chunk(&c, chunk);
+	bc_interval_stats_end(&c);
 	assert_int_equal(c.ticks, 12);
 	assert_int_equal(c.intervals, 2);
 	free(chunk);
@@ -218,15 +218,15 @@ TEST(an_anchor_is_of_a_record_without_a_delta_alone)
 
 TEST(skipping_tells_the_same_duration)
 {
-	struct bc_clockline c;
+	struct bc_interval_stats c;
 
-	bc_clockline_init(&c, IDLE, BURST);
-	bc_clockline_skip(&c, 100, 200, 10);
-	bc_clockline_skip(&c, 205, 300, 10);
-	bc_clockline_skip(&c, 0, 0, 0);
-	bc_clockline_begin(&c);
-	bc_clockline_skip(&c, 7, 8, 2);
-	bc_clockline_end(&c);
+	bc_interval_stats_init(&c, IDLE, BURST);
+	bc_interval_stats_skip(&c, 100, 200, 10);
+	bc_interval_stats_skip(&c, 205, 300, 10);
+	bc_interval_stats_skip(&c, 0, 0, 0);
+	bc_interval_stats_start(&c);
+	bc_interval_stats_skip(&c, 7, 8, 2);
+	bc_interval_stats_end(&c);
 	assert_int_equal(c.references, 22);
 	assert_int_equal(c.ticks, 201);
 	assert_int_equal(c.epochs, 2);

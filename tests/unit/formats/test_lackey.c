@@ -73,7 +73,7 @@ TEST(addresses_have_64_bits_and_sizes_32)
 	assert_malformed(BC_FORMAT_LACKEY, " L 0,99999999999999999999", 25, "size", good);
 }
 
-TEST(what_the_program_printed_between_is_told)
+TEST(what_the_program_printed_between_is_reported)
 {
 	static const struct {
 		const char *line;

@@ -129,7 +129,7 @@ TEST(text_takes_numbers_up_to_their_last_bit_and_no_further)
 		BC_FORMAT_LAPLACE_TEXT, "r 1 1 1 10000000000000000", 25, "an address", good);
 }
 
-TEST(each_malformed_field_is_told_with_its_place)
+TEST(each_malformed_field_is_reported_with_its_place)
 {
 	static const struct {
 		const char *line;
@@ -183,7 +183,7 @@ TEST(what_comes_without_time_gets_a_tick_each)
 			is_text ? BC_FORMAT_LAPLACE_TEXT : BC_FORMAT_LAPLACE, "", entries, 2);
 		assert_int_equal(printed.rc, -34);
 		assert_int_equal(printed.left, 1);
-		assert_non_null(strstr(printed.why, "64 bits"));
+		assert_non_null(strstr(printed.err, "64 bits"));
 		free(printed.text);
 	}
 }
@@ -309,7 +309,7 @@ TEST(every_event_that_is_read_is_printed_as_it_stood)
 	assert_reprints(BC_FORMAT_LAPLACE_EVENTS, "\n \nF 1\n", "F 1\n");
 }
 
-TEST(malformed_events_are_told)
+TEST(malformed_events_are_reported)
 {
 	assert_malformed(BC_FORMAT_LAPLACE_EVENTS, "F", 2, "a timestamp", good);
 	assert_malformed(BC_FORMAT_LAPLACE_EVENTS, "F ", 3, "a timestamp", good);

@@ -39,7 +39,7 @@ static int next(void *context, const struct bc_entry **run, size_t *count)
 	return 1;
 }
 
-struct told {
+struct reported {
 	struct bc_match *match;
 	struct feed a;
 	struct feed b;
@@ -63,7 +63,7 @@ struct told {
 };
 
 /* All is told once and in order, and no more is read ahead than may be. */
-static void check_order(struct told *t, const struct bc_entry *a, size_t a_count,
+static void check_order(struct reported *t, const struct bc_entry *a, size_t a_count,
 	const struct bc_entry *b, size_t b_count, bool is_strict)
 {
 	for (size_t i = 0; i < a_count; i++)
@@ -78,7 +78,7 @@ static void check_order(struct told *t, const struct bc_entry *a, size_t a_count
 
 static bool on_same(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	check_order(t, a, n, b, n, t->reordered_a + t->reordered_b == 0);
 	for (size_t i = 0; i < n; i++)
@@ -91,7 +91,7 @@ static bool on_same(void *context, const struct bc_entry *a, const struct bc_ent
 static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count,
 	const struct bc_entry *b, size_t b_count)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	t->reordered_a += a_count;
 	t->reordered_b += b_count;
@@ -102,7 +102,7 @@ static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count
 static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
 	const struct bc_entry *b, size_t b_count)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	assert_true(a_count + b_count != 0);
 	if (!t->is_open) {
@@ -122,7 +122,7 @@ static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
 
 static void on_shifted(void *context, int64_t ticks)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	t->shifted += ticks;
 	t->shifts++;
@@ -130,7 +130,7 @@ static void on_shifted(void *context, int64_t ticks)
 
 static void on_lost(void *context)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	t->lost++;
 }
@@ -142,7 +142,7 @@ static const struct bc_match_options plain = {
 static const struct bc_match_options timed = {
 	.fields = (UINT64_C(1) << BC_FIELD_COUNT) - 1, .window = 1, .lookahead = 16384};
 
-static int run(struct told *t, const struct bc_match_options *options, const struct bc_entry *a,
+static int run(struct reported *t, const struct bc_match_options *options, const struct bc_entry *a,
 	size_t a_count, const struct bc_entry *b, size_t b_count)
 {
 	struct bc_match_sink sink = {.context = t,
@@ -154,7 +154,8 @@ static int run(struct told *t, const struct bc_match_options *options, const str
 	uint64_t stop_at = t->stop_at;
 	int a_error = t->a.error;
 
-	*t = (struct told){.a = {.entries = a, .count = a_count, .piece = 100, .error = a_error},
+	*t = (struct reported){
+		.a = {.entries = a, .count = a_count, .piece = 100, .error = a_error},
 		.b = {.entries = b, .count = b_count, .piece = 77},
 		.lookahead = options->lookahead,
 		.stop_at = stop_at};
@@ -181,7 +182,7 @@ struct rows {
 	struct bc_entry *b;
 	size_t a_count;
 	size_t b_count;
-	struct told told;
+	struct reported reported;
 };
 
 static void set_up(struct rows *r)
@@ -243,7 +244,7 @@ static void make_b(struct rows *r, size_t at, size_t out, size_t in, uint64_t la
 
 static int compare(struct rows *r, const struct bc_match_options *options)
 {
-	return run(&r->told, options, r->a, r->a_count, r->b, r->b_count);
+	return run(&r->reported, options, r->a, r->a_count, r->b, r->b_count);
 }
 
 /* ---- tests */
@@ -303,10 +304,10 @@ TEST_WITH(rows, r, short_rows_differ_by_no_more_than_they_must)
 			for (size_t k = 0; k < r->b_count; k++)
 				bc_entry_reference(&r->b[k], BC_REQ_MEMREAD, (uint64_t)b[k], k);
 			assert_int_equal(compare(r, &options), 0);
-			assert_int_equal(r->told.same, common(a, r->a_count, b, r->b_count));
-			assert_int_equal(r->told.only_a, r->a_count - r->told.same);
-			assert_int_equal(r->told.only_b, r->b_count - r->told.same);
-			assert_int_equal(r->told.lost, 0);
+			assert_int_equal(r->reported.same, common(a, r->a_count, b, r->b_count));
+			assert_int_equal(r->reported.only_a, r->a_count - r->reported.same);
+			assert_int_equal(r->reported.only_b, r->b_count - r->reported.same);
+			assert_int_equal(r->reported.lost, 0);
 		}
 	}
 }
@@ -316,11 +317,11 @@ TEST_WITH(rows, r, the_same_is_the_same_however_it_is_read)
 	make_a(r, 1000, true);
 	make_b(r, 0, 0, 0, 0);
 	assert_int_equal(compare(r, &timed), 0);
-	assert_int_equal(r->told.same, 1000);
-	assert_int_equal(r->told.differences, 0);
+	assert_int_equal(r->reported.same, 1000);
+	assert_int_equal(r->reported.differences, 0);
 	r->a_count = r->b_count = 0;
 	assert_int_equal(compare(r, &timed), 0);
-	assert_int_equal(r->told.differences, 0);
+	assert_int_equal(r->reported.differences, 0);
 }
 
 /* Edges, and every place of the row's loop. */
@@ -341,19 +342,19 @@ static void one_difference(struct rows *r, size_t at, size_t out, size_t in)
 			make_a(r, 3000 + out, has_time);
 			make_b(r, at, out, in, later);
 			assert_int_equal(compare(r, has_time ? &timed : &plain), 0);
-			if (r->told.differences != 1 || r->told.only_a != out ||
-				r->told.only_b != in)
+			if (r->reported.differences != 1 || r->reported.only_a != out ||
+				r->reported.only_b != in)
 				print_error("at %zu, %zu out, %zu in, later %u: %llu differences\n",
 					at, out, in, later,
-					(unsigned long long)r->told.differences);
-			assert_int_equal(r->told.differences, 1);
-			assert_int_equal(r->told.only_a, out);
-			assert_int_equal(r->told.only_b, in);
-			assert_int_equal(r->told.last_a, at);
-			assert_int_equal(r->told.last_b, at);
-			assert_int_equal(r->told.lost, 0);
+					(unsigned long long)r->reported.differences);
+			assert_int_equal(r->reported.differences, 1);
+			assert_int_equal(r->reported.only_a, out);
+			assert_int_equal(r->reported.only_b, in);
+			assert_int_equal(r->reported.last_a, at);
+			assert_int_equal(r->reported.last_b, at);
+			assert_int_equal(r->reported.lost, 0);
 			assert_int_equal(
-				r->told.shifted, at + out < r->a_count ? (int64_t)later : 0);
+				r->reported.shifted, at + out < r->a_count ? (int64_t)later : 0);
 		}
 	}
 }
@@ -386,15 +387,15 @@ TEST_WITH(rows, r, what_was_left_out_is_one_difference_wherever_it_stood)
 				r->a[k].addr = k * 64;
 			make_b(r, places[i], counts[c], 0, 0);
 			assert_int_equal(compare(r, &timed), 0);
-			assert_int_equal(r->told.differences, 1);
-			assert_int_equal(r->told.only_a, counts[c]);
-			assert_int_equal(r->told.only_b, 0);
-			assert_int_equal(r->told.last_a, places[i]);
+			assert_int_equal(r->reported.differences, 1);
+			assert_int_equal(r->reported.only_a, counts[c]);
+			assert_int_equal(r->reported.only_b, 0);
+			assert_int_equal(r->reported.last_a, places[i]);
 			/* And the other way about. */
 			assert_int_equal(
-				run(&r->told, &timed, r->b, r->b_count, r->a, r->a_count), 0);
-			assert_int_equal(r->told.differences, 1);
-			assert_int_equal(r->told.only_b, counts[c]);
+				run(&r->reported, &timed, r->b, r->b_count, r->a, r->a_count), 0);
+			assert_int_equal(r->reported.differences, 1);
+			assert_int_equal(r->reported.only_b, counts[c]);
 		}
 	}
 }
@@ -450,11 +451,11 @@ static void one_in_loops(struct rows *r, const struct bc_match_options *options,
 	size_t more = r->a_count > r->b_count ? r->a_count - r->b_count : r->b_count - r->a_count;
 
 	assert_int_equal(compare(r, options), 0);
-	assert_int_equal(r->told.differences, 1);
-	assert_true(r->told.only_a + r->told.only_b == more || more == 0);
-	assert_true(r->told.only_a <= n && r->told.only_b <= n);
-	assert_int_equal(run(&r->told, options, r->b, r->b_count, r->a, r->a_count), 0);
-	assert_int_equal(r->told.differences, 1);
+	assert_int_equal(r->reported.differences, 1);
+	assert_true(r->reported.only_a + r->reported.only_b == more || more == 0);
+	assert_true(r->reported.only_a <= n && r->reported.only_b <= n);
+	assert_int_equal(run(&r->reported, options, r->b, r->b_count, r->a, r->a_count), 0);
+	assert_int_equal(r->reported.differences, 1);
 }
 
 TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference)
@@ -473,8 +474,8 @@ TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference)
 				/* By absolute times it is known to the entry. */
 				edit_loops(r, edit, at, edits[c], true);
 				one_in_loops(r, &timed, edits[c]);
-				assert_int_equal(r->told.last_a, at);
-				assert_int_equal(r->told.shifts, 0);
+				assert_int_equal(r->reported.last_a, at);
+				assert_int_equal(r->reported.shifts, 0);
 			}
 		}
 	}
@@ -489,8 +490,8 @@ TEST_WITH(rows, r, many_changes_are_each_a_difference)
 		for (size_t i = apart; i < r->b_count; i += apart, changes++)
 			r->b[i].addr = 0x50000000 + i;
 		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->told.differences, changes);
-		assert_int_equal(r->told.fields, BC_FIELD_ADDR);
+		assert_int_equal(r->reported.differences, changes);
+		assert_int_equal(r->reported.fields, BC_FIELD_ADDR);
 	}
 }
 
@@ -515,11 +516,12 @@ TEST_WITH(rows, r, changes_in_a_coarse_clock_add_up)
 			r->b[i + 1].addr = addr;
 		}
 		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->told.same + r->told.reordered_b + r->told.only_b, r->b_count);
+		assert_int_equal(r->reported.same + r->reported.reordered_b + r->reported.only_b,
+			r->b_count);
 	}
 }
 
-TEST_WITH(rows, r, each_field_of_a_reference_is_told_by_its_name)
+TEST_WITH(rows, r, each_field_of_a_reference_is_reported_by_its_name)
 {
 	make_a(r, 500, true);
 	for (size_t i = 0; i < r->a_count; i++)
@@ -540,14 +542,14 @@ TEST_WITH(rows, r, each_field_of_a_reference_is_told_by_its_name)
 		e->space ^= field == 7 ? 1 : 0;
 		e->tick += field == 8 ? 2 : 0;
 		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->told.differences, 1);
-		assert_int_equal(r->told.fields, wanted[field]);
-		assert_int_equal(r->told.last_a, 250);
+		assert_int_equal(r->reported.differences, 1);
+		assert_int_equal(r->reported.fields, wanted[field]);
+		assert_int_equal(r->reported.last_a, 250);
 		/* What isn't compared doesn't differ. */
 		struct bc_match_options but = timed;
 		but.fields &= ~wanted[field];
 		assert_int_equal(compare(r, &but), 0);
-		assert_int_equal(r->told.differences, 0);
+		assert_int_equal(r->reported.differences, 0);
 	}
 }
 
@@ -557,10 +559,10 @@ TEST_WITH(rows, r, a_delta_that_differs_is_one_difference)
 		make_a(r, 100, true);
 		make_b(r, at, 0, 0, 1000);
 		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->told.differences, 1);
-		assert_int_equal(r->told.fields, BC_FIELD_TIME);
-		assert_int_equal(r->told.last_a, at);
-		assert_int_equal(r->told.shifted, 1000);
+		assert_int_equal(r->reported.differences, 1);
+		assert_int_equal(r->reported.fields, BC_FIELD_TIME);
+		assert_int_equal(r->reported.last_a, at);
+		assert_int_equal(r->reported.shifted, 1000);
 	}
 }
 
@@ -571,14 +573,14 @@ TEST_WITH(rows, r, one_time_that_differs_is_one_difference)
 		make_b(r, 0, 0, 0, 0);
 		r->b[at].tick += 2;
 		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->told.differences, 1);
-		assert_int_equal(r->told.fields, BC_FIELD_TIME);
-		assert_int_equal(r->told.last_a, at);
-		assert_int_equal(r->told.shifts, 0);
+		assert_int_equal(r->reported.differences, 1);
+		assert_int_equal(r->reported.fields, BC_FIELD_TIME);
+		assert_int_equal(r->reported.last_a, at);
+		assert_int_equal(r->reported.shifts, 0);
 	}
 }
 
-TEST_WITH(rows, r, one_poll_more_is_told_by_its_time)
+TEST_WITH(rows, r, one_poll_more_is_reported_by_its_time)
 {
 	for (size_t at = 0; at <= 40; at++) {
 		make_a(r, 100, true);
@@ -589,10 +591,10 @@ TEST_WITH(rows, r, one_poll_more_is_told_by_its_time)
 		r->b[at].tick = 91 + 20 * at;
 		number(r);
 		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->told.differences, 1);
-		assert_int_equal(r->told.only_a, 0);
-		assert_int_equal(r->told.only_b, 1);
-		assert_int_equal(r->told.last_b, at);
+		assert_int_equal(r->reported.differences, 1);
+		assert_int_equal(r->reported.only_a, 0);
+		assert_int_equal(r->reported.only_b, 1);
+		assert_int_equal(r->reported.last_b, at);
 	}
 }
 
@@ -603,11 +605,11 @@ TEST_WITH(rows, r, a_clock_that_starts_elsewhere_matters_only_if_it_is_to)
 	make_a(r, 100, true);
 	make_b(r, 0, 0, 0, UINT64_C(0xFFFFFFFFFFFFFF00));
 	assert_int_equal(compare(r, &timed), 0);
-	assert_int_equal(r->told.differences, 1);
-	assert_int_equal(r->told.shifted, -256);
+	assert_int_equal(r->reported.differences, 1);
+	assert_int_equal(r->reported.shifted, -256);
 	relative.is_relative = true;
 	assert_int_equal(compare(r, &relative), 0);
-	assert_int_equal(r->told.differences, 0);
+	assert_int_equal(r->reported.differences, 0);
 	/* A new epoch's clock starts anywhere. */
 	make_b(r, 0, 0, 0, 0);
 	for (size_t i = 50; i < 100; i++) {
@@ -615,7 +617,7 @@ TEST_WITH(rows, r, a_clock_that_starts_elsewhere_matters_only_if_it_is_to)
 		r->b[i].tick += 777;
 	}
 	assert_int_equal(compare(r, &timed), 0);
-	assert_int_equal(r->told.differences, 0);
+	assert_int_equal(r->reported.differences, 0);
 }
 
 /* Entries at ticks 100, 100, 101, 101, ...; two of them change places. */
@@ -649,10 +651,10 @@ TEST_WITH(rows, r, order_within_the_window_is_no_difference)
 				bool is_within = k - i <= window;
 				assert_int_equal(compare(r, &options), 0);
 				if (is_within)
-					assert_int_equal(r->told.differences, 0);
+					assert_int_equal(r->reported.differences, 0);
 				else
-					assert_true(r->told.differences >= 1);
-				assert_int_equal(r->told.reordered_a != 0, is_within);
+					assert_true(r->reported.differences >= 1);
+				assert_int_equal(r->reported.reordered_a != 0, is_within);
 			}
 		}
 	}
@@ -662,9 +664,9 @@ TEST_WITH(rows, r, order_without_times_is_a_difference)
 {
 	swap(r, 60, 61, 0);
 	assert_int_equal(compare(r, &plain), 0);
-	assert_int_equal(r->told.differences, 2);
+	assert_int_equal(r->reported.differences, 2);
 	assert_int_equal(compare(r, &timed), 0);
-	assert_int_equal(r->told.differences, 0);
+	assert_int_equal(r->reported.differences, 0);
 }
 
 TEST_WITH(rows, r, a_change_among_what_is_reordered_is_that_change)
@@ -677,8 +679,8 @@ TEST_WITH(rows, r, a_change_among_what_is_reordered_is_that_change)
 		}
 		r->b[at].addr = 0x60000000;
 		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->told.only_a, 1);
-		assert_int_equal(r->told.only_b, 1);
+		assert_int_equal(r->reported.only_a, 1);
+		assert_int_equal(r->reported.only_b, 1);
 	}
 }
 
@@ -695,10 +697,10 @@ TEST_WITH(rows, r, memory_stays_within_the_look_ahead)
 			r->a[k].addr = k * 64;
 		make_b(r, 10000, 0, 900, 0);
 		assert_int_equal(compare(r, &options), 0);
-		assert_int_equal(r->told.lost != 0, lookaheads[i] <= 900);
+		assert_int_equal(r->reported.lost != 0, lookaheads[i] <= 900);
 		if (lookaheads[i] > 900 + 8)
-			assert_int_equal(r->told.only_b, 900);
-		assert_int_equal(r->told.differences, 1);
+			assert_int_equal(r->reported.only_b, 900);
+		assert_int_equal(r->reported.differences, 1);
 	}
 }
 
@@ -707,12 +709,12 @@ TEST_WITH(rows, r, rows_with_nothing_in_common_are_one_difference)
 	make_a(r, 50000, true);
 	make_b(r, 0, 50000, 50000, 0);
 	assert_int_equal(compare(r, &timed), 0);
-	assert_int_equal(r->told.differences, 1);
-	assert_int_equal(r->told.same, 0);
-	assert_true(r->told.lost != 0);
+	assert_int_equal(r->reported.differences, 1);
+	assert_int_equal(r->reported.same, 0);
+	assert_true(r->reported.lost != 0);
 }
 
-TEST_WITH(rows, r, edits_at_random_are_told_and_rows_found_again)
+TEST_WITH(rows, r, edits_at_random_are_reported_and_rows_found_again)
 {
 	struct dice dice = {.state = 4711};
 
@@ -734,7 +736,7 @@ TEST_WITH(rows, r, edits_at_random_are_told_and_rows_found_again)
 		number(r);
 		/* run() checks that each entry is told once, and matches what it is told to. */
 		assert_int_equal(compare(r, round % 2 != 0 ? &timed : &plain), 0);
-		assert_true(r->told.same > r->a_count * 19 / 20);
+		assert_true(r->reported.same > r->a_count * 19 / 20);
 	}
 }
 
@@ -743,13 +745,13 @@ TEST_WITH(rows, r, it_ends_when_the_sink_says_so_or_a_source_fails)
 	make_a(r, 1000, false);
 	make_b(r, 0, 0, 0, 0);
 	r->b[100].size = r->b[500].size = 1;
-	r->told.stop_at = 1;
+	r->reported.stop_at = 1;
 	assert_int_equal(compare(r, &plain), 1);
-	assert_int_equal(r->told.differences, 1);
-	r->told.stop_at = 0;
-	r->told.a.error = -EIO;
+	assert_int_equal(r->reported.differences, 1);
+	r->reported.stop_at = 0;
+	r->reported.a.error = -EIO;
 	assert_int_equal(compare(r, &plain), -EIO);
-	r->told.a.error = 0;
+	r->reported.a.error = 0;
 }
 
 /* Texts are where the source keeps them, and gone with its next call. */
@@ -771,13 +773,13 @@ TEST_WITH(rows, r, texts_outlive_their_source)
 	}
 	r->a_count = r->b_count = 2000;
 	assert_int_equal(compare(r, &plain), 0);
-	assert_int_equal(r->told.differences, 0);
+	assert_int_equal(r->reported.differences, 0);
 	r->b[700].reg.value.at = "fe";
 	assert_int_equal(compare(r, &plain), 0);
-	assert_int_equal(r->told.differences, 1);
-	assert_int_equal(r->told.fields, BC_FIELD_VALUE);
+	assert_int_equal(r->reported.differences, 1);
+	assert_int_equal(r->reported.fields, BC_FIELD_VALUE);
 	r->b[700].reg.value.at = "ff";
 	r->b[700].reg.name.at = "X1";
 	assert_int_equal(compare(r, &plain), 0);
-	assert_int_equal(r->told.fields, BC_FIELD_NAME);
+	assert_int_equal(r->reported.fields, BC_FIELD_NAME);
 }

@@ -31,7 +31,7 @@ static size_t at_most(size_t n, size_t most)
 }
 
 /* What the whole head says. There is an answer, and a reason where it is none. */
-static struct bc_probe told(const uint8_t *bytes, size_t n)
+static struct bc_probe reported(const uint8_t *bytes, size_t n)
 {
 	struct bc_probe probe;
 	bool is_all = n <= BC_PROBE_BYTES;
@@ -39,25 +39,25 @@ static struct bc_probe told(const uint8_t *bytes, size_t n)
 	memset(&probe, 0xEE, sizeof(probe));
 	assert_true(bc_probe(&probe, bytes, at_most(n, BC_PROBE_BYTES), is_all));
 	assert_true(probe.format < BC_FORMATS);
-	assert_non_null(memchr(probe.why, '\0', sizeof(probe.why)));
-	assert_true(probe.format != BC_FORMAT_UNKNOWN || probe.why[0] != '\0');
+	assert_non_null(memchr(probe.err, '\0', sizeof(probe.err)));
+	assert_true(probe.format != BC_FORMAT_UNKNOWN || probe.err[0] != '\0');
 	return probe;
 }
 
-static void assert_told(const struct trace *trace, enum bc_format format, bool is_lz4)
+static void assert_reported(const struct trace *trace, enum bc_format format, bool is_lz4)
 {
-	struct bc_probe probe = told(trace->bytes, trace->n);
+	struct bc_probe probe = reported(trace->bytes, trace->n);
 
 	if (probe.format != format)
 		fail_msg("%s is told to be %s: %s", bc_format_name(format),
-			bc_format_name(probe.format), probe.why);
+			bc_format_name(probe.format), probe.err);
 	assert_int_equal(probe.packing == BC_PACKING_LZ4, is_lz4);
 }
 
 /* The same answer is given for the head as it comes; what is given before all is there, stands. */
 static void assert_answers_stand(const uint8_t *bytes, size_t n, size_t step)
 {
-	struct bc_probe last = told(bytes, n);
+	struct bc_probe last = reported(bytes, n);
 	bool has_answered = false;
 
 	for (size_t part = 0; part < at_most(n, BC_PROBE_BYTES); part += step) {
@@ -73,7 +73,7 @@ static void assert_answers_stand(const uint8_t *bytes, size_t n, size_t step)
 		} else {
 			assert_false(has_answered);
 		}
-		told(head, part); /* if it ended here */
+		reported(head, part); /* if it ended here */
 		free(head);
 	}
 }
@@ -105,31 +105,31 @@ static struct trace make_segment(bool has_chunk)
 	return trace;
 }
 
-TEST(a_segment_is_told_by_its_head)
+TEST(a_segment_is_reported_by_its_head)
 {
 	for (int has_chunk = 0; has_chunk < 2; has_chunk++) {
 		struct trace segment = make_segment(has_chunk);
-		assert_told(&segment, BC_FORMAT_SEGMENT, false);
+		assert_reported(&segment, BC_FORMAT_SEGMENT, false);
 		assert_answers_stand(segment.bytes, segment.n, 1);
 		/* Every prefix that holds the empty frame is a segment's beginning. */
 		for (size_t n = BC_EMPTY_FRAME_BYTES; n <= segment.n; n++)
-			assert_int_equal(told(segment.bytes, n).format, BC_FORMAT_SEGMENT);
+			assert_int_equal(reported(segment.bytes, n).format, BC_FORMAT_SEGMENT);
 		trace_free(&segment);
 	}
 }
 
-TEST(a_segment_with_its_head_damaged_is_told_by_what_follows)
+TEST(a_segment_with_its_head_damaged_is_reported_by_what_follows)
 {
 	struct trace segment = make_segment(true);
 
 	for (size_t at = 0; at < segment.n; at++) {
 		segment.bytes[at] ^= 0x55;
-		assert_told(&segment, BC_FORMAT_SEGMENT, false);
+		assert_reported(&segment, BC_FORMAT_SEGMENT, false);
 		segment.bytes[at] ^= 0x55;
 	}
 	for (size_t cut = 0; cut < 40; cut++) { /* the beginning is gone */
 		struct trace rest = {segment.bytes + cut, segment.n - cut};
-		assert_told(&rest, BC_FORMAT_SEGMENT, false);
+		assert_reported(&rest, BC_FORMAT_SEGMENT, false);
 	}
 	trace_free(&segment);
 }
@@ -146,7 +146,7 @@ TEST(an_empty_lz4_frame_before_lz4_is_no_segment)
 	memcpy(both.bytes, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
 	memcpy(both.bytes + BC_EMPTY_FRAME_BYTES, packed.bytes, packed.n);
 	both.n = packed.n + BC_EMPTY_FRAME_BYTES;
-	assert_told(&both, BC_FORMAT_BYU, true);
+	assert_reported(&both, BC_FORMAT_BYU, true);
 	assert_answers_stand(both.bytes, both.n, 1);
 	trace_free(&both);
 	trace_free(&packed);
@@ -156,15 +156,15 @@ TEST(an_empty_lz4_frame_before_lz4_is_no_segment)
 
 /* The simulated bus */
 
-TEST(the_simulated_bus_is_told_right_in_every_format)
+TEST(the_simulated_bus_is_reported_right_in_every_format)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		for (unsigned agents = 1; agents <= 4; agents += 3) {
 			struct trace bcp1 = trace_of_sim(seed, SAMPLES, agents);
-			assert_told(&bcp1, BC_FORMAT_BCP1, false);
+			assert_reported(&bcp1, BC_FORMAT_BCP1, false);
 			for (size_t i = 0; i < PLAIN_FORMATS; i++) {
 				struct trace trace = make_trace(&bcp1, plain_formats[i]);
-				assert_told(&trace, plain_formats[i], false);
+				assert_reported(&trace, plain_formats[i], false);
 				trace_free(&trace);
 			}
 			trace_free(&bcp1);
@@ -172,17 +172,17 @@ TEST(the_simulated_bus_is_told_right_in_every_format)
 	}
 }
 
-TEST(compressed_it_is_told_as_what_is_inside)
+TEST(compressed_it_is_reported_as_what_is_inside)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct trace bcp1 = trace_of_sim(seed, SAMPLES, 1);
 		struct trace packed = trace_to_lz4(&bcp1, true);
-		assert_told(&packed, BC_FORMAT_BCP1, true);
+		assert_reported(&packed, BC_FORMAT_BCP1, true);
 		trace_free(&packed);
 		for (size_t i = 0; i < PLAIN_FORMATS; i++) {
 			struct trace trace = make_trace(&bcp1, plain_formats[i]);
 			packed = trace_to_lz4(&trace, false);
-			assert_told(&packed, plain_formats[i], true);
+			assert_reported(&packed, plain_formats[i], true);
 			trace_free(&packed);
 			trace_free(&trace);
 		}
@@ -191,12 +191,12 @@ TEST(compressed_it_is_told_as_what_is_inside)
 }
 
 /* Cut off anywhere, it is told right or not told; it is never told wrong. */
-TEST(no_prefix_of_the_simulated_bus_is_told_wrong)
+TEST(no_prefix_of_the_simulated_bus_is_reported_wrong)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct trace bcp1 = trace_of_sim(seed, 2000, 1 + seed % 4);
 		for (size_t n = 0; n <= 1000; n++) {
-			enum bc_format format = told(bcp1.bytes, n).format;
+			enum bc_format format = reported(bcp1.bytes, n).format;
 			if (n >= 4) /* its magic: torn, but no other's */
 				assert_int_equal(format, BC_FORMAT_BCP1);
 			else
@@ -205,7 +205,7 @@ TEST(no_prefix_of_the_simulated_bus_is_told_wrong)
 		for (size_t i = 0; i < PLAIN_FORMATS; i++) {
 			struct trace trace = make_trace(&bcp1, plain_formats[i]);
 			for (size_t n = 0; n <= 2400; n++) {
-				enum bc_format format = told(trace.bytes, n).format;
+				enum bc_format format = reported(trace.bytes, n).format;
 				if (format != BC_FORMAT_UNKNOWN && format != plain_formats[i])
 					fail_msg("%zu bytes of %s, seed %u, are told to be %s", n,
 						bc_format_name(plain_formats[i]), (unsigned)seed,
@@ -223,7 +223,7 @@ TEST(a_capture_that_begins_in_the_middle_of_a_frame_is_bcp1)
 
 	for (size_t cut = 1; cut < 9000; cut += 31) {
 		struct trace rest = {bcp1.bytes + cut, bcp1.n - cut};
-		assert_told(&rest, BC_FORMAT_BCP1, false);
+		assert_reported(&rest, BC_FORMAT_BCP1, false);
 	}
 	trace_free(&bcp1);
 }
@@ -262,12 +262,12 @@ TEST(the_real_trace_is_byu)
 	assert_non_null(trace.bytes);
 	trace.n = fread(trace.bytes, 1, 1 << 20, file);
 	fclose(file);
-	assert_told(&trace, BC_FORMAT_BYU, false);
+	assert_reported(&trace, BC_FORMAT_BYU, false);
 	struct trace packed = trace_to_lz4(&trace, true);
-	assert_told(&packed, BC_FORMAT_BYU, true);
+	assert_reported(&packed, BC_FORMAT_BYU, true);
 	trace_free(&packed);
 	for (size_t n = 0; n < 2400; n++) {
-		enum bc_format format = told(trace.bytes, n).format;
+		enum bc_format format = reported(trace.bytes, n).format;
 		assert_true(format == BC_FORMAT_BYU || format == BC_FORMAT_UNKNOWN);
 	}
 	trace_free(&trace);
@@ -277,10 +277,10 @@ TEST(the_real_trace_is_byu)
 
 static bool names(const struct bc_probe *probe, enum bc_format format)
 {
-	char words[sizeof(probe->why) + 2];
+	char words[sizeof(probe->err) + 2];
 	char word[32];
 
-	snprintf(words, sizeof(words), " %s", probe->why);
+	snprintf(words, sizeof(words), " %s", probe->err);
 	for (char *p = words; *p != '\0'; p++)
 		if (*p == ':' || *p == ',')
 			*p = ' ';
@@ -290,17 +290,17 @@ static bool names(const struct bc_probe *probe, enum bc_format format)
 
 TEST(nothing_is_said_to_be_empty)
 {
-	struct bc_probe probe = told((const uint8_t *)"", 0);
+	struct bc_probe probe = reported((const uint8_t *)"", 0);
 	struct trace nothing = {(uint8_t *)"", 0};
 	struct trace packed = trace_to_lz4(&nothing, true);
 
 	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 	assert_int_equal(probe.packing, BC_PACKING_NONE);
-	assert_non_null(strstr(probe.why, "empty"));
-	probe = told(packed.bytes, packed.n);
+	assert_non_null(strstr(probe.err, "empty"));
+	probe = reported(packed.bytes, packed.n);
 	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 	assert_int_equal(probe.packing, BC_PACKING_LZ4);
-	assert_non_null(strstr(probe.why, "empty"));
+	assert_non_null(strstr(probe.err, "empty"));
 	trace_free(&packed);
 }
 
@@ -309,7 +309,7 @@ TEST(what_fits_several_formats_is_said_to_and_each_is_named)
 	static const uint8_t zeros[480];
 
 	for (size_t n = 24; n <= sizeof(zeros); n += 24) {
-		struct bc_probe probe = told(zeros, n);
+		struct bc_probe probe = reported(zeros, n);
 		assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 		assert_true(names(&probe, BC_FORMAT_BYU));
 		assert_true(names(&probe, BC_FORMAT_BYU_BE));
@@ -329,7 +329,7 @@ TEST(byu_that_could_be_of_either_byte_order_is_said_to_be)
 		bc_record_store(bytes + i * BC_RECORD_BYTES,
 			&(struct bc_record){
 				.addr = i * 8, .reqtype = 1, .size = 8, .attr = 3, .time = 0});
-	struct bc_probe probe = told(bytes, sizeof(bytes));
+	struct bc_probe probe = reported(bytes, sizeof(bytes));
 	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 	assert_true(names(&probe, BC_FORMAT_BYU));
 	assert_true(names(&probe, BC_FORMAT_BYU_BE));
@@ -345,14 +345,14 @@ TEST(noise_fits_no_format)
 	for (int i = 0; i < 50; i++) {
 		size_t n = 600 + dice_below(&dice, BC_PROBE_BYTES - 600);
 		dice_fill(&dice, bytes, n);
-		struct bc_probe probe = told(bytes, n);
+		struct bc_probe probe = reported(bytes, n);
 		assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
-		assert_non_null(strstr(probe.why, "no format"));
+		assert_non_null(strstr(probe.err, "no format"));
 	}
 	for (int i = 0; i < 2000; i++) { /* few bytes may fit one by chance: an answer, at least */
 		size_t n = dice_below(&dice, 100);
 		dice_fill(&dice, bytes, n);
-		told(bytes, n);
+		reported(bytes, n);
 	}
 	free(bytes);
 }
@@ -364,7 +364,7 @@ TEST(text_fits_no_format)
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = text[i % (sizeof(text) - 1)];
-	assert_int_equal(told((const uint8_t *)bytes, sizeof(bytes)).format, BC_FORMAT_UNKNOWN);
+	assert_int_equal(reported((const uint8_t *)bytes, sizeof(bytes)).format, BC_FORMAT_UNKNOWN);
 }
 
 /* LZ4 that is damaged or holds what is no trace has an answer, too. */
@@ -376,11 +376,11 @@ TEST(every_flipped_byte_of_compressed_noise_has_an_answer)
 
 	dice_fill(&dice, noise, sizeof(noise));
 	struct trace packed = trace_to_lz4(&plain, true);
-	assert_int_equal(told(packed.bytes, packed.n).format, BC_FORMAT_UNKNOWN);
+	assert_int_equal(reported(packed.bytes, packed.n).format, BC_FORMAT_UNKNOWN);
 	for (size_t at = 0; at < packed.n; at++) {
 		for (unsigned value = 1; value < 256; value += 23) {
 			packed.bytes[at] ^= (uint8_t)value;
-			told(packed.bytes, packed.n);
+			reported(packed.bytes, packed.n);
 			packed.bytes[at] ^= (uint8_t)value;
 		}
 	}
@@ -394,10 +394,10 @@ TEST(a_few_strange_records_are_forgiven_and_more_are_not)
 
 	for (size_t i = 0; i < 20; i++)
 		byu.bytes[i * 1200 + 4] = 0x99;
-	assert_told(&byu, BC_FORMAT_BYU, false);
+	assert_reported(&byu, BC_FORMAT_BYU, false);
 	for (size_t i = 0; i < 2000; i += 4)
 		byu.bytes[i * BC_RECORD_BYTES + 4] = 0x99;
-	assert_told(&byu, BC_FORMAT_UNKNOWN, false);
+	assert_reported(&byu, BC_FORMAT_UNKNOWN, false);
 	trace_free(&byu);
 	trace_free(&bcp1);
 }

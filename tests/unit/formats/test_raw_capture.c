@@ -70,7 +70,7 @@ static struct findings read_all(struct fixture *f)
 	int what;
 
 	assert_int_equal(bc_segment_reader_open(&reader,
-				 (struct bc_stream){.fd = f->copy, .wake_fd = -1}, NULL, 0),
+				 (struct bc_input_stream){.fd = f->copy, .wake_fd = -1}, NULL, 0),
 		0);
 	while ((what = bc_raw_read(reader, f->block)) > BC_FOUND_END) {
 		if (what == BC_FOUND_SEGMENT) {
@@ -122,7 +122,7 @@ TEST_F(an_lz4_program_gives_the_stream)
 	ssize_t now;
 
 	put(f, f->raw.file, f->raw.file_bytes);
-	struct bc_stream stream = {.fd = f->copy, .wake_fd = -1};
+	struct bc_input_stream stream = {.fd = f->copy, .wake_fd = -1};
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_UNKNOWN, &probe), 0);
 	assert_int_equal(probe.format, BC_FORMAT_RAW6);
 	assert_int_equal(probe.packing, BC_PACKING_LZ4);
@@ -192,10 +192,10 @@ static bool reads_with(struct fixture *f, size_t at, unsigned bytes, uint64_t va
 	if (bytes == 1)
 		table[at] = (uint8_t)value;
 	else if (bytes == 4)
-		bc_put_le32(table + at, (uint32_t)value);
+		bc_write_le32(table + at, (uint32_t)value);
 	else
-		bc_put_le64(table + at, value);
-	bc_put_le64(table + n - BC_HASH_BYTES, XXH3_64bits(table, n - BC_HASH_BYTES));
+		bc_write_le64(table + at, value);
+	bc_write_le64(table + n - BC_HASH_BYTES, XXH3_64bits(table, n - BC_HASH_BYTES));
 	return bc_raw_table_read(f->block, table, n);
 }
 
@@ -225,21 +225,21 @@ TEST_F(a_table_has_a_possible_length)
 {
 	uint8_t in[BC_SKIPPABLE_BYTES];
 
-	bc_put_le32(in, BC_MAGIC_RAW_TABLE);
+	bc_write_le32(in, BC_MAGIC_RAW_TABLE);
 	for (uint32_t n = 0; n < 4 * BC_RAW_TABLE_MIN; n++) {
-		bc_put_le32(in + 4, n);
+		bc_write_le32(in + 4, n);
 		bool is_possible = n + 8 >= BC_RAW_TABLE_MIN &&
 				   (n + 8 - BC_RAW_TABLE_MIN) % BC_RAW_ENTRY_BYTES == 0;
 		assert_int_equal(bc_raw_table_bytes(in), is_possible ? n + 8 : 0);
 	}
-	bc_put_le32(in + 4, BC_RAW_TABLE_MAX - 8);
+	bc_write_le32(in + 4, BC_RAW_TABLE_MAX - 8);
 	assert_int_equal(bc_raw_table_bytes(in), BC_RAW_TABLE_MAX);
-	bc_put_le32(in + 4, BC_RAW_TABLE_MAX - 8 + BC_RAW_ENTRY_BYTES);
+	bc_write_le32(in + 4, BC_RAW_TABLE_MAX - 8 + BC_RAW_ENTRY_BYTES);
 	assert_int_equal(bc_raw_table_bytes(in), 0);
-	bc_put_le32(in + 4, UINT32_MAX);
+	bc_write_le32(in + 4, UINT32_MAX);
 	assert_int_equal(bc_raw_table_bytes(in), 0);
-	bc_put_le32(in, BC_MAGIC_RAW_HEADER);
-	bc_put_le32(in + 4, BC_RAW_TABLE_MIN - 8);
+	bc_write_le32(in, BC_MAGIC_RAW_HEADER);
+	bc_write_le32(in + 4, BC_RAW_TABLE_MIN - 8);
 	assert_int_equal(bc_raw_table_bytes(in), 0);
 }
 
@@ -358,7 +358,7 @@ TEST_F(each_piece_read_of_a_torn_one_is_a_step)
 {
 	struct bc_raw_recovered recovered;
 	unsigned steps = 0;
-	struct bc_steps listener = {.on_step = count_step, .context = &steps};
+	struct bc_progress_cb listener = {.on_step = count_step, .context = &steps};
 
 	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", &listener), 0);
@@ -396,7 +396,7 @@ TEST_F(damage_before_the_end_of_a_torn_one_is_left)
 	assert_int_equal(size, r->begin[4]);
 }
 
-TEST_F(the_form_is_told_without_a_header)
+TEST_F(the_form_is_reported_without_a_header)
 {
 	struct bc_probe probe;
 
@@ -416,7 +416,7 @@ TEST_F(the_form_is_told_without_a_header)
 
 TEST_F(a_named_format_keeps_the_transfers_if_it_is_the_captures)
 {
-	struct bc_stream stream = {.fd = f->copy, .wake_fd = -1};
+	struct bc_input_stream stream = {.fd = f->copy, .wake_fd = -1};
 	struct bc_input *input;
 	struct bc_probe probe;
 
@@ -432,7 +432,7 @@ TEST_F(a_named_format_keeps_the_transfers_if_it_is_the_captures)
 	bc_input_close(input);
 }
 
-TEST_F(names_are_told_from_those_of_segments)
+TEST_F(names_are_reported_from_those_of_segments)
 {
 	static const struct {
 		const char *file;

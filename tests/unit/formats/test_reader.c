@@ -4,8 +4,8 @@
 #include "tests/support/small_segment.h"
 
 #include "formats/bus/dialect.h"
-#include "formats/trace/parser.h"
 #include "formats/reader/reader.h"
+#include "formats/trace/parser.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -19,7 +19,7 @@ struct wanted {
 	bool (*wants_chunk)(void *context, const struct bc_chunk_info *info);
 	void *context;
 	int index_fd; /* 0: none */
-	struct bc_continuity *continuity;
+	struct bc_sequence_check *continuity;
 };
 
 static void show_text(FILE *out, struct bc_text text)
@@ -81,7 +81,7 @@ static char *read_all(int fd, enum bc_format format, const struct wanted *wanted
 	struct bc_input *input;
 	struct bc_probe probe;
 	struct bc_batch batch;
-	char why[160];
+	char err[160];
 	char *text;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
@@ -90,9 +90,9 @@ static char *read_all(int fd, enum bc_format format, const struct wanted *wanted
 	assert_non_null(out);
 	if (wanted->options != NULL)
 		assert_true(bc_format_options_read(&options.format, wanted->options,
-			bc_format_info(format)->read_options, why, sizeof(why)));
-	assert_int_equal(
-		bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, format, &probe),
+			bc_format_info(format)->read_options, err, sizeof(err)));
+	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+				 format, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, format, &options), 0);
 	while ((rc = bc_reader_next(reader, &batch)) == 1) {
@@ -208,7 +208,7 @@ TEST(every_split_of_the_input_gives_the_same)
 }
 
 /* What came before is given, and what follows; each is told once, with its place. */
-TEST(malformed_lines_are_told_with_line_and_column_and_passed)
+TEST(malformed_lines_are_reported_with_line_and_column_and_passed)
 {
 	static const char trace[] = "0 1\n5 1\n1 2\n\n  2 xyz\n2 3\n0 4 \n0";
 	char *text = read_all(fd_of(trace, sizeof(trace) - 1), BC_FORMAT_DIN, &nothing_special);
@@ -260,7 +260,7 @@ TEST(an_empty_file_has_nothing)
 
 /* Lines at the limit and over it, at any place in the reader's blocks: those over it are told, each
  * once, and no other line suffers. */
-TEST(a_line_over_the_limit_is_told_and_passed_wherever_it_stands)
+TEST(a_line_over_the_limit_is_reported_and_passed_wherever_it_stands)
 {
 	static const size_t lengths[] = {BC_LINE_MAX - 2, BC_LINE_MAX - 1, BC_LINE_MAX,
 		BC_LINE_MAX + 1, 3 * BC_LINE_MAX, 300000, 600000};
@@ -305,8 +305,9 @@ TEST(a_line_over_the_limit_is_told_and_passed_wherever_it_stands)
 		struct bc_batch batch;
 		int fd = fd_of(trace, n);
 		out = open_memstream(&got, &got_bytes);
-		assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
-					 BC_FORMAT_DIN, &probe),
+		assert_int_equal(
+			bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+				BC_FORMAT_DIN, &probe),
 			0);
 		assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_DIN, &options), 0);
 		while (bc_reader_next(reader, &batch) == 1) {
@@ -329,7 +330,7 @@ TEST(a_line_over_the_limit_is_told_and_passed_wherever_it_stands)
 	}
 }
 
-TEST(a_torn_record_is_told_with_its_place)
+TEST(a_torn_record_is_reported_with_its_place)
 {
 	static const struct {
 		enum bc_format format;
@@ -361,7 +362,7 @@ TEST(a_torn_record_is_told_with_its_place)
 	}
 }
 
-TEST(a_malformed_record_is_told_by_its_offset_and_passed)
+TEST(a_malformed_record_is_reported_by_its_offset_and_passed)
 {
 	char bytes[5 * 18];
 
@@ -474,7 +475,7 @@ TEST(a_board_stream_gives_what_was_sent)
 	size_t n = 0;
 	uint64_t tick = 0;
 
-	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_BCP1, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_BCP1, &options), 0);
@@ -628,7 +629,7 @@ static struct segment_run run_segment(int fd, const struct wanted *wanted)
 	struct bc_probe probe;
 	struct bc_batch batch;
 
-	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_SEGMENT, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_SEGMENT, &options), 0);
@@ -750,7 +751,7 @@ TEST_WITH(segments, s, each_damaged_chunk_is_a_fault_and_the_others_are_read)
 }
 
 /* Cut out of the file, a chunk is missing before the next; the last one only the index knows. */
-TEST_WITH(segments, s, each_missing_chunk_is_told_before_the_next)
+TEST_WITH(segments, s, each_missing_chunk_is_reported_before_the_next)
 {
 	for (unsigned gone = 0; gone + 1 < SMALL_CHUNKS; gone++) {
 		const struct small_chunk *chunk = &s->one.chunks[gone];
@@ -851,7 +852,7 @@ TEST_WITH(segments, s, with_an_index_only_the_wanted_chunks_are_read)
 /* Segments of one recording: what was not wanted of the first is not missing before the second. */
 TEST_WITH(segments, s, continuity_goes_from_file_to_file_past_what_is_not_wanted)
 {
-	struct bc_continuity continuity = {0};
+	struct bc_sequence_check continuity = {0};
 	struct small_segment two;
 	struct small_segment three;
 	struct wanted all = {.continuity = &continuity};
@@ -873,7 +874,7 @@ TEST_WITH(segments, s, continuity_goes_from_file_to_file_past_what_is_not_wanted
 		run = run_segment(fd_of(two.bytes, two.size), &all);
 		assert_int_equal(run.faults, 0);
 		free(run.text);
-		bc_continuity_reset(&continuity);
+		bc_sequence_check_reset(&continuity);
 	}
 	/* A file that is left out altogether is missing. */
 	run = run_segment(fd_of(s->one.bytes, s->one.size), &all);
@@ -883,7 +884,7 @@ TEST_WITH(segments, s, continuity_goes_from_file_to_file_past_what_is_not_wanted
 	assert_int_equal(run.faults, 1);
 	assert_non_null(strstr(run.fault, "46 records are missing before chunk 0"));
 	free(run.text);
-	bc_continuity_reset(&continuity);
+	bc_sequence_check_reset(&continuity);
 	free(two.bytes);
 	free(three.bytes);
 }
@@ -896,7 +897,7 @@ TEST(a_format_that_is_not_read_is_refused)
 	struct bc_probe probe;
 	int fd = fd_of("0 1\n", 4);
 
-	assert_int_equal(bc_input_open(&input, (struct bc_stream){.fd = fd, .wake_fd = -1},
+	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_DIN, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_VCD, &options), -95);

@@ -40,7 +40,7 @@ TEST(a_stretch_is_found_where_it_stands_last)
 	assert_int_equal(bc_recur_init(&recur, KNOWN), 0);
 	for (size_t at = 0; at + BC_RECUR_ITEMS < ITEMS;) {
 		size_t count = ITEMS - at < KNOWN ? ITEMS - at : KNOWN;
-		bc_recur_take(&recur, row + at, count, at);
+		bc_recur_pop(&recur, row + at, count, at);
 		for (size_t i = 0; i + BC_RECUR_ITEMS <= ITEMS; i++) {
 			uint64_t wanted = look(row, at, at + count, row + i);
 			uint64_t end = bc_recur_end(&recur, row + i);
@@ -59,10 +59,10 @@ TEST(too_few_items_are_no_stretch)
 
 	assert_int_equal(bc_recur_init(&recur, 1), 0);
 	for (size_t n = 0; n < BC_RECUR_ITEMS; n++) {
-		bc_recur_take(&recur, row, n, 7);
+		bc_recur_pop(&recur, row, n, 7);
 		assert_int_equal(bc_recur_end(&recur, row), 0);
 	}
-	bc_recur_take(&recur, row, BC_RECUR_ITEMS, 7);
+	bc_recur_pop(&recur, row, BC_RECUR_ITEMS, 7);
 	assert_int_equal(bc_recur_end(&recur, row), 8);
 	bc_recur_free(&recur);
 }

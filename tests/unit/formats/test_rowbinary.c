@@ -115,7 +115,7 @@ TEST(what_is_too_large_is_refused_by_name)
 		assert_int_equal(out.rc, -ERANGE);
 		assert_int_equal(out.refused, 1);
 		assert_int_equal(out.trace.n, BC_ROWBINARY_BYTES);
-		assert_non_null(strstr(out.why, words[i]));
+		assert_non_null(strstr(out.err, words[i]));
 		printed_free(&out);
 	}
 }

@@ -159,8 +159,8 @@ static struct reading begin_reading(struct fixture *f, const char *name)
 	struct reading r = {.fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC)};
 
 	assert_true(r.fd >= 0);
-	assert_int_equal(bc_segment_reader_open(
-				 &r.reader, (struct bc_stream){.fd = r.fd, .wake_fd = -1}, NULL, 0),
+	assert_int_equal(bc_segment_reader_open(&r.reader,
+				 (struct bc_input_stream){.fd = r.fd, .wake_fd = -1}, NULL, 0),
 		0);
 	return r;
 }
@@ -374,9 +374,9 @@ TEST_F(bytes_read_before_come_first)
 		struct bc_segment_reader *reader;
 		int fd = openat(f->dir.fd, NAME, O_RDONLY | O_CLOEXEC);
 		assert_int_equal(lseek(fd, (off_t)head, SEEK_SET), head);
-		assert_int_equal(
-			bc_segment_reader_open(&reader, (struct bc_stream){.fd = fd, .wake_fd = -1},
-				head != 0 ? bytes : NULL, head),
+		assert_int_equal(bc_segment_reader_open(&reader,
+					 (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+					 head != 0 ? bytes : NULL, head),
 			0);
 		assert_segment(f, reader, 0, 0, true);
 		assert_end(f, reader, true);
@@ -385,8 +385,8 @@ TEST_F(bytes_read_before_come_first)
 	}
 	struct bc_segment_reader *reader;
 	assert_int_equal(
-		bc_segment_reader_open(&reader, (struct bc_stream){.fd = -1, .wake_fd = -1}, bytes,
-			(1u << 20) + 1),
+		bc_segment_reader_open(&reader, (struct bc_input_stream){.fd = -1, .wake_fd = -1},
+			bytes, (1u << 20) + 1),
 		-EINVAL);
 	free(bytes);
 	bc_segment_reader_close(NULL);
@@ -778,9 +778,9 @@ TEST_F(a_deleted_segment_is_noticed)
 	struct bc_segment_writer writer;
 
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
-	assert_false(bc_new_file_is_deleted(&writer.file));
+	assert_false(bc_atomic_file_is_deleted(&writer.file));
 	assert_int_equal(unlinkat(f->dir.fd, PARTIAL, 0), 0);
-	assert_true(bc_new_file_is_deleted(&writer.file));
+	assert_true(bc_atomic_file_is_deleted(&writer.file));
 	assert_int_equal(bc_segment_seal(&writer), -ENOENT);
 	bc_segment_abandon(&writer);
 	assert_int_equal(writer.file.fd, -1);
@@ -795,7 +795,7 @@ TEST_F(a_sync_makes_durable_what_is_appended)
 	assert_int_equal(writer.file.durable, 0);
 	for (size_t i = 0; i < CHUNKS; i++) {
 		uint64_t before = writer.file.bytes;
-		assert_int_equal(bc_new_file_sync(&writer.file), 0);
+		assert_int_equal(bc_atomic_file_sync(&writer.file), 0);
 		append(f, &writer, i, 0);
 		assert_int_equal(writer.file.durable, before);
 	}

@@ -283,7 +283,7 @@ static int read_segment(struct fixture *f)
 	struct bc_segment_reader *reader;
 	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
 	int rc = bc_segment_reader_open(
-		&reader, (struct bc_stream){.fd = fd, .wake_fd = -1}, NULL, 0);
+		&reader, (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0);
 
 	if (rc == 0) {
 		rc = read_all(f, reader);
@@ -313,8 +313,8 @@ static int open_input(struct fixture *f)
 	struct bc_probe probe;
 	struct bc_segment_reader *reader;
 	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
-	int rc = bc_input_open(
-		&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_SEGMENT, &probe);
+	int rc = bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+		BC_FORMAT_SEGMENT, &probe);
 
 	if (rc == 0) {
 		rc = bc_input_segments(input, &reader);
@@ -337,7 +337,7 @@ static int read_plain(struct fixture *f)
 	ssize_t now;
 	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
 	int rc = bc_input_open(
-		&input, (struct bc_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_BYU, &probe);
+		&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_BYU, &probe);
 
 	if (rc == 0) {
 		while ((now = bc_input_read(input, out + n, sizeof(out) - n)) > 0)

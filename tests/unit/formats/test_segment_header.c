@@ -32,7 +32,7 @@ static struct bc_segment_header full_header(void)
 		.metadata = "{\"who\":\"me\",\"n\":[1,2,{\"x\":null}],\"\":\"\"}",
 	};
 
-	for (int i = 0; i < BC_CYCLES; i++)
+	for (int i = 0; i < BC_BUS_ENCODER; i++)
 		h.mapping.attr[i] = (uint8_t)(255 - i);
 	return h;
 }
@@ -62,10 +62,10 @@ static uint8_t *frame_of(const char *text, size_t *bytes)
 
 	assert_non_null(frame);
 	*bytes = length + 16;
-	bc_put_le32(frame, 0x184D2A50);
-	bc_put_le32(frame + 4, (uint32_t)length + 8);
+	bc_write_le32(frame, 0x184D2A50);
+	bc_write_le32(frame + 4, (uint32_t)length + 8);
 	memcpy(frame + 8, text, length);
-	bc_put_le64(frame + 8 + length, XXH3_64bits(frame, 8 + length));
+	bc_write_le64(frame + 8 + length, XXH3_64bits(frame, 8 + length));
 	return frame;
 }
 
@@ -85,7 +85,7 @@ static void assert_same(const struct bc_segment_header *a, const struct bc_segme
 	if (a->has_mapping) {
 		assert_int_equal(a->mapping.size_v1_0, b->mapping.size_v1_0);
 		assert_int_equal(a->mapping.keep_invalid, b->mapping.keep_invalid);
-		assert_memory_equal(a->mapping.attr, b->mapping.attr, BC_CYCLES);
+		assert_memory_equal(a->mapping.attr, b->mapping.attr, BC_BUS_ENCODER);
 	}
 	assert_string_equal(a->host, b->host);
 	assert_string_equal(a->program, b->program);
@@ -413,8 +413,8 @@ TEST(a_length_out_of_range_begins_no_header)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bc_put_le32(in, cases[i].magic);
-		bc_put_le32(in + 4, cases[i].size);
+		bc_write_le32(in, cases[i].magic);
+		bc_write_le32(in + 4, cases[i].size);
 		assert_int_equal(bc_segment_header_bytes(in), cases[i].bytes);
 	}
 }

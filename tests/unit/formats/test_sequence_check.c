@@ -8,7 +8,7 @@
 #define TAG 77u
 
 static enum bc_place take(
-	struct bc_continuity *c, uint64_t first, uint32_t records, uint64_t *missing)
+	struct bc_sequence_check *c, uint64_t first, uint32_t records, uint64_t *missing)
 {
 	static struct bc_chunk chunk;
 	static uint32_t number;
@@ -17,7 +17,7 @@ static enum bc_place take(
 	chunk.info.first_record = first;
 	chunk.info.records = records;
 	chunk.info.number = number++;
-	int place = bc_continuity_take(c, &chunk, missing);
+	int place = bc_sequence_check_chunk(c, &chunk, missing);
 	assert_true(place >= 0);
 	return (enum bc_place)place;
 }
@@ -31,11 +31,11 @@ TEST(chunks_in_any_order_are_there_once)
 	uint32_t seed = 1;
 
 	for (unsigned round = 0; round < 20000; round++) {
-		struct bc_continuity c = {0};
+		struct bc_sequence_check c = {0};
 		bool was_there[RECORDS] = {false};
 		uint64_t next = 0;
 		uint64_t missing;
-		bc_continuity_jump(&c, TAG, 0);
+		bc_sequence_check_jump(&c, TAG, 0);
 		for (unsigned i = 0; i < 24; i++) {
 			seed = seed * 1664525 + 1013904223;
 			uint32_t first = (seed >> 8) % RECORDS;
@@ -55,16 +55,16 @@ TEST(chunks_in_any_order_are_there_once)
 				memset(was_there + first, true, records * sizeof(bool));
 			next = first + records > next ? first + records : next;
 		}
-		bc_continuity_reset(&c);
+		bc_sequence_check_reset(&c);
 	}
 }
 
 TEST(holes_that_are_filled_take_no_place)
 {
-	struct bc_continuity c = {0};
+	struct bc_sequence_check c = {0};
 	uint64_t missing;
 
-	bc_continuity_jump(&c, TAG, 0);
+	bc_sequence_check_jump(&c, TAG, 0);
 	for (uint64_t first = 10; first < 10000; first += 20) {
 		assert_int_equal(take(&c, first, 10, &missing), BC_PLACE_NEXT);
 		assert_int_equal(missing, 10);
@@ -72,19 +72,19 @@ TEST(holes_that_are_filled_take_no_place)
 		assert_int_equal(take(&c, first - 10, 10, &missing), BC_PLACE_AGAIN);
 		assert_int_equal(c.hole_count, 0);
 	}
-	bc_continuity_reset(&c);
+	bc_sequence_check_reset(&c);
 }
 
 TEST(of_more_holes_than_are_kept_the_first_are_forgotten_and_no_chunk_is_lost)
 {
-	const uint64_t holes = 5 * (uint64_t)BC_CONTINUITY_HOLES;
-	struct bc_continuity c = {0};
+	const uint64_t holes = 5 * (uint64_t)BC_SEQUENCE_CHECK_HOLES;
+	struct bc_sequence_check c = {0};
 	uint64_t missing;
 
-	bc_continuity_jump(&c, TAG, 0);
+	bc_sequence_check_jump(&c, TAG, 0);
 	for (uint64_t i = 0; i < holes; i++) {
 		assert_int_equal(take(&c, 4 * i + 3, 1, &missing), BC_PLACE_NEXT);
-		assert_true(c.hole_count <= BC_CONTINUITY_HOLES);
+		assert_true(c.hole_count <= BC_SEQUENCE_CHECK_HOLES);
 	}
 	assert_true(c.known_from != 0 && c.known_from < 4 * holes);
 	for (uint64_t i = holes; i-- != 0;) {
@@ -93,5 +93,5 @@ TEST(of_more_holes_than_are_kept_the_first_are_forgotten_and_no_chunk_is_lost)
 		assert_int_equal(take(&c, 4 * i + 3, 1, &missing),
 			is_known ? BC_PLACE_AGAIN : BC_PLACE_BEHIND);
 	}
-	bc_continuity_reset(&c);
+	bc_sequence_check_reset(&c);
 }

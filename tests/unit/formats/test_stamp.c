@@ -42,10 +42,10 @@ static void begin(struct fixture *f)
 
 static uint8_t *put_sample(uint8_t *p, uint32_t address, uint8_t control, uint16_t ticks)
 {
-	bc_put_be32(p, address);
+	bc_write_be32(p, address);
 	p[4] = 0xFE;
 	p[5] = control;
-	bc_put_le16(p + 6, ticks);
+	bc_write_le16(p + 6, ticks);
 	return p + BC_BCP1_SAMPLE_BYTES;
 }
 
@@ -109,7 +109,7 @@ TEST_F(the_first_record_has_no_delta_and_an_anchor)
 	}
 }
 
-TEST_F(a_delta_is_told_up_to_0xfffffffe_and_anchored_from_there)
+TEST_F(a_delta_is_reported_up_to_0xfffffffe_and_anchored_from_there)
 {
 	static const struct {
 		uint64_t delta;
@@ -548,7 +548,7 @@ static struct made expect(const struct fixture *f, const struct run runs[8])
 				continue;
 			bc_map_sample(out, bc_map_entry(&f->mapping, at), at, at[5] & 15);
 			bool has_delta = made.n != 0 && tick - before < 0xFFFFFFFF;
-			bc_put_le32(out + 8, has_delta ? (uint32_t)(tick - before) : 0xFFFFFFFF);
+			bc_write_le32(out + 8, has_delta ? (uint32_t)(tick - before) : 0xFFFFFFFF);
 			made.anchors[made.n++] = has_delta ? 0 : tick;
 			before = tick;
 		}
@@ -619,7 +619,7 @@ static uint32_t make_long_run(const struct fixture *f, struct dice *dice, bool h
 		*unknown += (entry & BC_MAP_UNKNOWN) != 0;
 		uint8_t *out = records + (size_t)kept * BC_RECORD_BYTES;
 		bc_map_sample(out, entry, at, has_agent ? at[5] & 15 : 77);
-		bc_put_le32(out + 8, kept == 0 ? BC_TIME_NONE : (uint32_t)since);
+		bc_write_le32(out + 8, kept == 0 ? BC_TIME_NONE : (uint32_t)since);
 		ticks_of[kept++] = tick;
 		since = 0;
 	}

@@ -51,9 +51,9 @@ static void fill(uint8_t *records, uint32_t kinds)
 
 	for (size_t i = 0; i < RECORDS; i++) {
 		uint8_t *p = records + i * BC_RECORD_BYTES;
-		bc_put_le32(p, (uint32_t)dice_roll(&dice));
-		bc_put_le32(p + 4, (uint32_t)(dice_roll(&dice) % kinds) * 0x01357911u);
-		bc_put_le32(p + 8, (uint32_t)dice_roll(&dice));
+		bc_write_le32(p, (uint32_t)dice_roll(&dice));
+		bc_write_le32(p + 4, (uint32_t)(dice_roll(&dice) % kinds) * 0x01357911u);
+		bc_write_le32(p + 8, (uint32_t)dice_roll(&dice));
 	}
 }
 
@@ -140,7 +140,7 @@ TEST_WITH(bc_tally, tally, what_an_entry_lacks_is_counted_as_not_known)
 	assert_int_equal(tally->letters['q'], 1);
 }
 
-TEST_WITH(bc_tally, tally, more_large_sizes_than_are_told_apart_are_counted_together)
+TEST_WITH(bc_tally, tally, more_large_sizes_than_are_reported_apart_are_counted_together)
 {
 	struct bc_entry entry;
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/fast_format.h"
 #include "formats/codec/format.h"
 #include "formats/codec/tarmac_line.h"
 #include "formats/codec/tarmac_print.h"
-#include "formats/base/fast_format.h"
 #include "tests/support/tarmac_lines.h"
 #include "tests/support/test.h"
 
@@ -227,7 +227,7 @@ TEST(a_strange_line_is_kept)
 	}
 }
 
-TEST(a_malformed_line_is_told_with_its_column)
+TEST(a_malformed_line_is_reported_with_its_column)
 {
 	static const struct {
 		const char *line;
@@ -405,7 +405,7 @@ TEST(the_longest_access_has_as_many_entries_as_a_line_may)
 
 /* A printer at work; the text is freed by the caller. */
 static char *print_all(
-	const struct bc_entry *entries, size_t count, size_t *n, int wanted, char why[160])
+	const struct bc_entry *entries, size_t count, size_t *n, int wanted, char err[160])
 {
 	uint64_t reduced[BC_TRAIT_BITS] = {0};
 	struct bc_format_options options = bc_format_options_default();
@@ -426,7 +426,7 @@ static char *print_all(
 		*n += p.used;
 		if (rc != 0) {
 			assert_int_equal(rc, wanted);
-			memcpy(why, p.why, sizeof(p.why));
+			memcpy(err, p.err, sizeof(p.err));
 			break;
 		}
 		assert_true(p.count < count);
@@ -443,7 +443,7 @@ static char *print_all(
 TEST(what_was_read_is_printed_as_it_stood)
 {
 	char text[8192];
-	char why[160];
+	char err[160];
 	size_t n = 0;
 	size_t printed;
 
@@ -455,7 +455,7 @@ TEST(what_was_read_is_printed_as_it_stood)
 	assert_true(n < sizeof(text));
 	struct lines l = lines_read(text, n, 64);
 	assert_int_equal(l.end, BC_PARSE_DONE);
-	char *out = print_all(l.entries, l.count, &printed, 0, why);
+	char *out = print_all(l.entries, l.count, &printed, 0, err);
 	assert_int_equal(printed, n);
 	assert_memory_equal(out, text, n);
 	free(out);
@@ -507,7 +507,7 @@ TEST(lines_printed_from_their_fields)
 TEST(references_of_other_formats_are_printed)
 {
 	struct bc_entry e[5];
-	char why[160];
+	char err[160];
 	size_t n;
 
 	bc_entry_reference(&e[0], BC_REQ_MEMREAD, 0x8034, 0);
@@ -529,7 +529,7 @@ TEST(references_of_other_formats_are_printed)
 	e[4] = e[3];
 	e[4].size = 16;
 	e[4].unit = BC_UNIT_PS;
-	char *out = print_all(e, 5, &n, 0, why);
+	char *out = print_all(e, 5, &n, 0, err);
 	assert_string_equal(out, "0 clk cpu2 MR4 00008034 xxxxxxxx\n"
 				 "1 clk MR1 00000001ffffffff xx\n"
 				 "2 clk MW1 00000001ffffffff xx\n"
@@ -542,7 +542,7 @@ TEST(references_of_other_formats_are_printed)
 TEST(a_reference_without_a_size_is_refused)
 {
 	struct bc_entry e[2];
-	char why[160];
+	char err[160];
 	size_t n;
 
 	bc_entry_reference(&e[0], BC_REQ_MEMREAD, 0x8034, 0);
@@ -550,14 +550,14 @@ TEST(a_reference_without_a_size_is_refused)
 	e[0].size = BC_TARMAC_ACCESS_MAX;
 	e[1] = e[0];
 	e[1].size = 0;
-	char *out = print_all(e, 2, &n, -ERANGE, why);
+	char *out = print_all(e, 2, &n, -ERANGE, err);
 	assert_string_equal(
-		why, "its size is unknown, and Tarmac has no memory access without one");
+		err, "its size is unknown, and Tarmac has no memory access without one");
 	assert_int_equal(n, strlen("0 clk MR512 00008034 \n") + 1024);
 	free(out);
 	e[1].size = BC_TARMAC_ACCESS_MAX + 1;
-	out = print_all(e, 2, &n, -ERANGE, why);
-	assert_string_equal(why,
+	out = print_all(e, 2, &n, -ERANGE, err);
+	assert_string_equal(err,
 		"its 513 bytes are more than the 512 that a memory access of Tarmac "
 		"has here");
 	free(out);
@@ -565,11 +565,11 @@ TEST(a_reference_without_a_size_is_refused)
 
 TEST(an_entry_whose_line_was_cut_away_is_printed_from_its_fields)
 {
-	char why[160];
+	char err[160];
 	size_t n;
 
 	struct lines l = line_read("1 clk MR16 40017100 400f731b40000000 3ff87cc460000000");
-	char *out = print_all(l.entries + 1, 1, &n, 0, why);
+	char *out = print_all(l.entries + 1, 1, &n, 0, err);
 	assert_string_equal(out, "1 clk MR8 40017108 400f731b40000000\n");
 	free(out);
 	lines_free(&l);

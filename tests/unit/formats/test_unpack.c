@@ -214,7 +214,7 @@ TEST_F(what_it_gives_before_damage_is_good)
 	free(packed);
 }
 
-TEST_F(each_is_told_by_its_magic_and_nothing_else_is)
+TEST_F(each_is_reported_by_its_magic_and_nothing_else_is)
 {
 	for (size_t i = 0; i < PACKINGS; i++) {
 		assert_int_equal(bc_packing_of(f->packed[i], f->bytes[i]), packings[i]);

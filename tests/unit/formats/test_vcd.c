@@ -251,7 +251,7 @@ TEST(a_time_that_readers_have_no_bits_for_is_refused)
 	all = print_vcd(TIMED, 0, entries, 2);
 	assert_int_equal(all.rc, -ERANGE);
 	assert_int_equal(all.left, 1);
-	assert_string_equal(all.why, "its time 9223372036854775808 doesn't fit the 63 bits, in "
+	assert_string_equal(all.err, "its time 9223372036854775808 doesn't fit the 63 bits, in "
 				     "ns, of a dump's readers");
 	printed_free(&all);
 	entries[1].tick = UINT64_MAX;

@@ -81,7 +81,7 @@ TEST_RUN(every_call_that_fails_once_is_survived)
 }
 
 /* All of them, from some on: it says so or manages; once they go well again, it streams. */
-TEST_RUN(every_call_that_goes_on_failing_is_told)
+TEST_RUN(every_call_that_goes_on_failing_is_reported)
 {
 	static const enum usbfs_call calls[] = {
 		USBFS_OPEN, USBFS_CLAIM, USBFS_SUBMIT, USBFS_ASK, USBFS_SYSFS};

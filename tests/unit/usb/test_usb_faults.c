@@ -218,9 +218,9 @@ TEST_RUN(many_protocol_errors_reset_the_board)
 	end(run);
 }
 
-TEST_RUN(faults_are_told_once_a_second_and_all_counted)
+TEST_RUN(faults_are_reported_once_a_second_and_all_counted)
 {
-	unsigned told = 0;
+	unsigned reported = 0;
 
 	begin(run, 1000000);
 	uint64_t since_ns = uv_hrtime();
@@ -230,8 +230,8 @@ TEST_RUN(faults_are_told_once_a_second_and_all_counted)
 		usb_run_samples(run, 1000);
 	}
 	for (unsigned i = 0; i < run->news_count; i++)
-		told += strstr(run->news[i], "a transfer failed") != NULL;
-	assert_in_range(told, 1, 1 + (uv_hrtime() - since_ns) / 1000000000);
+		reported += strstr(run->news[i], "a transfer failed") != NULL;
+	assert_in_range(reported, 1, 1 + (uv_hrtime() - since_ns) / 1000000000);
 	assert_int_equal(run->breaks_count, 5);
 	end(run);
 }

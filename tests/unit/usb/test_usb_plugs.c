@@ -221,11 +221,11 @@ TEST_RUN(a_board_that_may_not_be_opened_yet_is_tried_again)
 	usb_run_samples(run, 10000);
 	assert_true(usbfs_calls_of(USBFS_OPEN) >= 6);
 	assert_int_equal(run->breaks_count, 0);
-	unsigned told = 0;
+	unsigned reported = 0;
 	for (unsigned i = 0; i < run->news_count; i++)
-		told += strstr(run->news[i], "Permission denied; is the udev rule installed") !=
-			NULL;
-	assert_int_equal(told, 1);
+		reported += strstr(run->news[i], "Permission denied; is the udev rule installed") !=
+			    NULL;
+	assert_int_equal(reported, 1);
 	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
 	end(run);
 }
@@ -303,7 +303,7 @@ TEST_RUN(a_driver_of_the_kernel_is_detached)
 	end(run);
 }
 
-TEST_RUN(an_interface_that_another_program_has_is_told_and_tried_again)
+TEST_RUN(an_interface_that_another_program_has_is_reported_and_tried_again)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);

@@ -428,7 +428,7 @@ TEST_RUN(the_sink_may_close_the_source)
 
 /* What the board lost */
 
-TEST_RUN(losses_that_the_board_counts_are_told_at_the_end)
+TEST_RUN(losses_that_the_board_counts_are_reported_at_the_end)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);

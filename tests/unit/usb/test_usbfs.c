@@ -192,7 +192,7 @@ TEST_DESK(a_stall_is_over_when_the_halt_is_cleared)
 	end(desk);
 }
 
-TEST_DESK(an_overflow_is_told_and_the_stream_goes_on)
+TEST_DESK(an_overflow_is_reported_and_the_stream_goes_on)
 {
 	struct reader *r = desk->reader;
 
@@ -333,7 +333,7 @@ TEST_DESK(a_split_transfer_half_submitted_is_an_error_later)
 	end(desk);
 }
 
-TEST_DESK(calls_fail_as_they_are_told_to)
+TEST_DESK(calls_fail_as_they_are_reported_to)
 {
 	libusb_device_handle *handle;
 
@@ -412,7 +412,7 @@ TEST_DESK(releasing_an_interface_sets_its_alternate_setting_back)
 	end(desk);
 }
 
-TEST_DESK(what_was_left_behind_is_told)
+TEST_DESK(what_was_left_behind_is_reported)
 {
 	begin(desk);
 	open_board(desk);

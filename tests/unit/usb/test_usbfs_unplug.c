@@ -73,7 +73,7 @@ TEST_DESK(a_board_without_power_fails_until_the_hub_notices)
 }
 
 /* A device that came between libusb_init() and this is told twice by libusb 1.0.26. */
-TEST_DESK(an_arrival_may_be_told_twice)
+TEST_DESK(an_arrival_may_be_reported_twice)
 {
 	assert_int_equal(libusb_init(&desk->context), 0);
 	desk->port = usbfs_plug(desk->board);
