@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/bus/bcp1.h"
 
 #define BC_SIM_CLOCK_HZ 66000000u /* ticks a second */
@@ -63,8 +64,7 @@ struct bc_sim;
 /* Makes a simulated board. `options` is copied. This is the only call that allocates, and it takes
  * less than 1 MiB. Returns 0, with *sim the caller's to close; -EINVAL when `agents` is not 1 .. 4
  * or a chance is above a million; -ENOMEM. On failure *sim is NULL. */
-int bc_sim_open(struct bc_sim **sim, const struct bc_sim_options *options)
-	__attribute__((warn_unused_result));
+int bc_sim_open(struct bc_sim **sim, const struct bc_sim_options *options) BC_MUST_CHECK;
 
 /* Writes the next whole frame, of at most `samples_max` samples and of BC_SIM_FRAME_SAMPLES. It may
  * have fewer, for a new frame begins where a delta would pass 65,535 ticks. With a samples_max of 0

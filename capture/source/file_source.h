@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "capture/source/source.h"
+#include "formats/base/must_check.h"
 
 struct bc_file_options {
 	const char *path;      /* "-": standard input */
@@ -22,6 +23,6 @@ struct bc_file_options {
 
 /* Opens the file. Returns 0, or a negative errno: of open(), -EISDIR for a directory, -ENOMEM. */
 int bc_file_source_open(struct bc_source **source, uv_loop_t *loop,
-	const struct bc_file_options *options) __attribute__((warn_unused_result));
+	const struct bc_file_options *options) BC_MUST_CHECK;
 
 #endif

@@ -6,11 +6,12 @@
 
 #include "capture/sim/sim.h"
 #include "capture/source/source.h"
+#include "formats/base/must_check.h"
 
 /* Makes the source. `rate` is in samples a second of host time, and then the source is live (a rate
  * that the machine can't make is not reached); 0: as fast as the sink takes them, and it waits.
  * Returns 0, -EINVAL (options), -ENOMEM. */
 int bc_sim_source_open(struct bc_source **source, uv_loop_t *loop,
-	const struct bc_sim_options *options, uint64_t rate) __attribute__((warn_unused_result));
+	const struct bc_sim_options *options, uint64_t rate) BC_MUST_CHECK;
 
 #endif

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "capture/usb/board.h"
+#include "formats/base/must_check.h"
 
 struct bc_usb_wish {
 	uint16_t vid;
@@ -33,8 +34,8 @@ struct bc_usb_list {
 };
 
 /* Lists what is on the USB. Returns 0 or a negative errno with an empty list. */
-int bc_usb_list(struct bc_usb_list *list, libusb_context *context, const struct bc_usb_wish *wish)
-	__attribute__((warn_unused_result));
+int bc_usb_list(struct bc_usb_list *list, libusb_context *context,
+	const struct bc_usb_wish *wish) BC_MUST_CHECK;
 void bc_usb_list_free(struct bc_usb_list *list);
 
 /* "1209:0001 with serial number X", for messages. */

@@ -9,6 +9,8 @@
 #ifndef BC_CAPTURE_USB_USB_LOOP_H
 #define BC_CAPTURE_USB_USB_LOOP_H
 
+#include "formats/base/must_check.h"
+
 #include <libusb.h>
 #include <stdbool.h>
 #include <uv.h>
@@ -29,13 +31,13 @@ struct bc_usb_loop_options {
 
 /* Starts libusb, which looks through the USB once. Returns 0 or a negative errno: -ENOTSUP where
  * libusb can't be driven so (no udev, or a netlink socket denied). */
-int bc_usb_loop_open(struct bc_usb_loop **usb, const struct bc_usb_loop_options *options)
-	__attribute__((warn_unused_result));
+int bc_usb_loop_open(
+	struct bc_usb_loop **usb, const struct bc_usb_loop_options *options) BC_MUST_CHECK;
 
 libusb_context *bc_usb_loop_context(struct bc_usb_loop *usb);
 
 /* Watches what libusb has opened since. Returns 0 or a negative errno. */
-int bc_usb_loop_sync(struct bc_usb_loop *usb) __attribute__((warn_unused_result));
+int bc_usb_loop_sync(struct bc_usb_loop *usb) BC_MUST_CHECK;
 
 /* Lets go of the descriptors of devices, and handles no events until bc_usb_loop_sync(): for while
  * another thread works on one. libusb would look at it, and wait for the call that the other

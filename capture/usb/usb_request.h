@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "capture/usb/board.h"
+#include "formats/base/must_check.h"
 
 enum bc_usb_link {
 	BC_USB_PLAIN, /* the stream as it is, and the requests of the board protocol */
@@ -49,13 +50,13 @@ typedef void (*bc_usb_answer)(
 	void *context, enum bc_usb_step step, int status, const uint8_t *data, unsigned count);
 
 /* Returns 0 or -ENOMEM. Closed only while none is in flight. */
-int bc_usb_request_open(struct bc_usb_request **request, bc_usb_answer answer, void *context)
-	__attribute__((warn_unused_result));
+int bc_usb_request_open(
+	struct bc_usb_request **request, bc_usb_answer answer, void *context) BC_MUST_CHECK;
 void bc_usb_request_close(struct bc_usb_request *request);
 
 /* Sends one. Returns 0, and the answer follows, or a negative errno. */
 int bc_usb_request_send(struct bc_usb_request *request, const struct bc_usb_target *target,
-	enum bc_usb_step step) __attribute__((warn_unused_result));
+	enum bc_usb_step step) BC_MUST_CHECK;
 
 /* Takes back the one in flight, if there is one; its answer follows all the same. */
 void bc_usb_request_cancel(struct bc_usb_request *request);

@@ -15,6 +15,7 @@
 #include "capture/usb/usb_find.h"
 #include "capture/usb/usb_request.h"
 #include "capture/usb/usb_stream.h"
+#include "formats/base/must_check.h"
 
 /* The clock of raw6 samples where nobody tells another: nanoseconds of the host. */
 #define BC_USB_HOST_CLOCK_HZ 1000000000u
@@ -44,6 +45,6 @@ struct bc_usb_options bc_usb_options_default(void);
 
 /* Makes the source and starts libusb. Returns 0, -ENOMEM, or -ENOTSUP where libusb can't work. */
 int bc_usb_source_open(struct bc_source **source, uv_loop_t *loop,
-	const struct bc_usb_options *options) __attribute__((warn_unused_result));
+	const struct bc_usb_options *options) BC_MUST_CHECK;
 
 #endif

@@ -12,6 +12,8 @@
 #ifndef BC_CAPTURE_USB_USB_STREAM_H
 #define BC_CAPTURE_USB_USB_STREAM_H
 
+#include "formats/base/must_check.h"
+
 #include <libusb.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,8 +49,8 @@ struct bc_usb_stream_options {
 };
 
 /* Takes the memory. Returns 0 or -ENOMEM. */
-int bc_usb_stream_open(struct bc_usb_stream **stream, const struct bc_usb_stream_options *options)
-	__attribute__((warn_unused_result));
+int bc_usb_stream_open(
+	struct bc_usb_stream **stream, const struct bc_usb_stream_options *options) BC_MUST_CHECK;
 
 /* Frees it; it must be idle. NULL is none. */
 void bc_usb_stream_close(struct bc_usb_stream *stream);
@@ -56,7 +58,7 @@ void bc_usb_stream_close(struct bc_usb_stream *stream);
 /* Submits the transfers to an endpoint. Returns 0 when at least one is in flight, else a negative
  * errno, and the stream is idle. */
 int bc_usb_stream_start(struct bc_usb_stream *stream, libusb_device_handle *handle,
-	uint8_t endpoint, uint16_t packet_bytes) __attribute__((warn_unused_result));
+	uint8_t endpoint, uint16_t packet_bytes) BC_MUST_CHECK;
 
 /* Submits what of the transfers is not in flight, once more; when all are, but short, they grow
  * when they are submitted next. Returns 0, or what the first failure says; the stream goes on

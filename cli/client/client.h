@@ -28,6 +28,7 @@
 
 #include "cli/term/console.h"
 #include "cli/term/output.h"
+#include "formats/base/must_check.h"
 
 #define BC_CLIENT_SOCKET "/run/buscapd/buscapd.sock"
 
@@ -65,7 +66,7 @@ void bc_answer_free(struct bc_answer *answer);
  * or BC_CLIENT_SOCKET. Connects to nothing yet. Complains and returns BC_EXIT_FAILED when memory
  * ran out. */
 enum bc_exit bc_client_open(struct bc_client **client, const struct bc_console *console,
-	const char *path) __attribute__((warn_unused_result));
+	const char *path) BC_MUST_CHECK;
 
 /* Ends the stream, if there is one. NULL is allowed. */
 void bc_client_close(struct bc_client *client);
@@ -80,7 +81,7 @@ void bc_client_set_timeout(struct bc_client *client, long ms);
  * answer is the caller's to free, whatever is returned; `answer` may be NULL where only the success
  * matters. */
 enum bc_exit bc_client_call(struct bc_client *client, const char *method, const char *path,
-	const json_t *body, struct bc_answer *answer) __attribute__((warn_unused_result));
+	const json_t *body, struct bc_answer *answer) BC_MUST_CHECK;
 
 /* Begins a stream, GET of `path`, in place of the one before it. `line` is called from within
  * bc_client_wait() with each line, without its newline and with a zero behind it; the text is valid
@@ -88,16 +89,15 @@ enum bc_exit bc_client_call(struct bc_client *client, const char *method, const 
  * is then over. It may make no calls. Returns BC_EXIT_OK or BC_EXIT_FAILED (memory); whether
  * somebody is there turns out in bc_client_wait(). */
 enum bc_exit bc_client_stream(struct bc_client *client, const char *path,
-	bool (*line)(void *context, char *text, size_t bytes), void *context)
-	__attribute__((warn_unused_result));
+	bool (*line)(void *context, char *text, size_t bytes), void *context) BC_MUST_CHECK;
 
 /* Reads the stream for `timeout_ms` (-1: for ever) or until one of the `count` descriptors has what
  * its `events` ask for (POLLIN, POLLOUT), or has failed or been hung up; their `revents` are set.
  * Returns earlier whenever lines came. When it returns anything but BC_EXIT_OK, or BC_EXIT_OK and
  * bc_client_is_over(), the stream has ended. A daemon that is silent for longer than a stream may
  * be (events: each second a status) is the caller's to notice. */
-enum bc_exit bc_client_wait(struct bc_client *client, struct pollfd *fds, unsigned count,
-	int timeout_ms) __attribute__((warn_unused_result));
+enum bc_exit bc_client_wait(
+	struct bc_client *client, struct pollfd *fds, unsigned count, int timeout_ms) BC_MUST_CHECK;
 
 /* How many lines the stream has brought: whoever minds silence compares. */
 uint64_t bc_client_lines(const struct bc_client *client);

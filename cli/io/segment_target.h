@@ -18,6 +18,7 @@
 
 #include "cli/io/trace.h"
 #include "cli/term/console.h"
+#include "formats/base/must_check.h"
 #include "formats/trace/entry.h"
 
 struct bc_segment_target;
@@ -35,7 +36,7 @@ struct bc_origin {
  * code after a complaint, with nothing to close. */
 enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	const struct bc_console *console, const char *path, uint64_t clock_hz,
-	const struct bc_origin *origin) __attribute__((warn_unused_result));
+	const struct bc_origin *origin) BC_MUST_CHECK;
 
 /* Takes entries, references and events alone. `source` is the trace that they come from, `moment`
  * what ties their ticks to the time of day. Returns how many were taken; fewer than `count`, with

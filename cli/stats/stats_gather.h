@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cli/io/trace.h"
+#include "formats/base/must_check.h"
 #include "formats/stats/drift.h"
 #include "formats/stats/entry_counts.h"
 #include "formats/stats/footprint.h"
@@ -46,8 +47,7 @@ void bc_stats_free(struct bc_stats *stats);
 
 /* Reads the trace to its end. Returns 0 or -ENOMEM; what else went wrong is in trace->exit. Then
  * all can be read off. */
-int bc_stats_gather(struct bc_stats *stats, struct bc_trace *trace)
-	__attribute__((warn_unused_result));
+int bc_stats_gather(struct bc_stats *stats, struct bc_trace *trace) BC_MUST_CHECK;
 
 /* Entries that were read: records, samples or lines; without gaps, marks and the like. */
 uint64_t bc_stats_entries(const struct bc_stats *stats);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "cli/term/console.h"
+#include "formats/base/must_check.h"
 
 #define BC_OUTPUT_BYTES (512u << 10)
 
@@ -50,8 +51,7 @@ void bc_output_json(struct bc_output *output, const char *json, size_t bytes);
 
 /* Writes our own JSON on a line, and releases it. Returns false when memory ran out, now or while
  * it was made (NULL). */
-bool bc_output_json_value(struct bc_output *output, json_t *value)
-	__attribute__((warn_unused_result));
+bool bc_output_json_value(struct bc_output *output, json_t *value) BC_MUST_CHECK;
 
 /* Write a line with its name in a column; the second, a text of others made safe. */
 void bc_status_line(struct bc_output *output, const char *name, const char *format, ...)

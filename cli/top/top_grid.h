@@ -7,6 +7,8 @@
 #ifndef BC_CLI_TOP_TOP_GRID_H
 #define BC_CLI_TOP_TOP_GRID_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,8 +42,8 @@ struct bc_top_grid {
 
 /* A blank grid, of at least one cell and at most BC_TOP_WIDTH_MAX x BC_TOP_HEIGHT_MAX: what is
  * asked for is brought into these bounds. Returns 0 or -ENOMEM. */
-int bc_top_grid_open(struct bc_top_grid *grid, unsigned width, unsigned height, bool is_utf8)
-	__attribute__((warn_unused_result));
+int bc_top_grid_open(
+	struct bc_top_grid *grid, unsigned width, unsigned height, bool is_utf8) BC_MUST_CHECK;
 
 /* All zero is allowed. */
 void bc_top_grid_close(struct bc_top_grid *grid);

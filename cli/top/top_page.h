@@ -9,6 +9,7 @@
 
 #include "cli/top/top_grid.h"
 #include "cli/top/top_state.h"
+#include "formats/base/must_check.h"
 
 struct bc_top_view {
 	unsigned width;
@@ -23,7 +24,6 @@ struct bc_top_view {
 /* Lays the page out into a grid that is opened here, and the caller's to close. Returns 0 or
  * -ENOMEM. */
 int bc_top_page_draw(struct bc_top_grid *grid, const struct bc_top_state *state,
-	const struct bc_top_view *view, const struct bc_top_now *now)
-	__attribute__((warn_unused_result));
+	const struct bc_top_view *view, const struct bc_top_now *now) BC_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "cli/top/top_grid.h"
+#include "formats/base/must_check.h"
 
 /* Keys that are no character. */
 #define BC_TOP_KEY_NONE  (-1)
@@ -16,8 +17,7 @@ struct bc_top_screen;
 
 /* Takes over the terminal of these descriptors. Returns 0; -ENOTTY when they are none, or one that
  * can't place the cursor; -ENOMEM. */
-int bc_top_screen_open(struct bc_top_screen **opened, int in, int out)
-	__attribute__((warn_unused_result));
+int bc_top_screen_open(struct bc_top_screen **opened, int in, int out) BC_MUST_CHECK;
 
 /* Gives the terminal back as it was. NULL is allowed. */
 void bc_top_screen_close(struct bc_top_screen *screen);

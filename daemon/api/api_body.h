@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/segment/segment_header.h"
 
 /* The longest body; the server refuses more. */
@@ -37,7 +38,7 @@ struct bc_body {
 /* Reads a body; an empty one is {}. `names` ends with NULL and is what it may have. `err` is kept
  * for the readers. */
 bool bc_body_read(struct bc_body *body, const char *text, size_t bytes, const char *const *names,
-	char *err, size_t errlen) __attribute__((warn_unused_result));
+	char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Frees what bc_body_read() made; not for objects within it. */
 void bc_body_free(struct bc_body *body);
@@ -45,45 +46,42 @@ void bc_body_free(struct bc_body *body);
 bool bc_body_has(const struct bc_body *body, const char *name);
 
 /* Refuses a body without this member. */
-bool bc_body_need(const struct bc_body *body, const char *name) __attribute__((warn_unused_result));
+bool bc_body_need(const struct bc_body *body, const char *name) BC_MUST_CHECK;
 
 /* A text of 1 to room - 1 bytes. */
-bool bc_body_text(const struct bc_body *body, const char *name, char *out, size_t room)
-	__attribute__((warn_unused_result));
+bool bc_body_text(
+	const struct bc_body *body, const char *name, char *out, size_t room) BC_MUST_CHECK;
 
-bool bc_body_flag(const struct bc_body *body, const char *name, bool *flag)
-	__attribute__((warn_unused_result));
+bool bc_body_flag(const struct bc_body *body, const char *name, bool *flag) BC_MUST_CHECK;
 
 /* A whole number; `most` is BC_BODY_NUMBER_MAX at most. */
 bool bc_body_number(const struct bc_body *body, const char *name, uint64_t least, uint64_t most,
-	uint64_t *number) __attribute__((warn_unused_result));
+	uint64_t *number) BC_MUST_CHECK;
 
 /* A time above 0: a number of seconds, or a text such as "10ms". */
-bool bc_body_time(const struct bc_body *body, const char *name, uint64_t *ns)
-	__attribute__((warn_unused_result));
+bool bc_body_time(const struct bc_body *body, const char *name, uint64_t *ns) BC_MUST_CHECK;
 
 /* A size above 0: a number of bytes, or a text such as "64M". */
-bool bc_body_size(const struct bc_body *body, const char *name, uint64_t *bytes)
-	__attribute__((warn_unused_result));
+bool bc_body_size(const struct bc_body *body, const char *name, uint64_t *bytes) BC_MUST_CHECK;
 
 /* What may be a number of seconds or a text that the caller reads: as text. */
-bool bc_body_words(const struct bc_body *body, const char *name, char *out, size_t room)
-	__attribute__((warn_unused_result));
+bool bc_body_words(
+	const struct bc_body *body, const char *name, char *out, size_t room) BC_MUST_CHECK;
 
 /* The user's key=value pairs, by the rules of formats/segment/metadata.h: a JSON object, or the
  * empty text if there are none. */
-bool bc_body_metadata(const struct bc_body *body, const char *name, char out[BC_METADATA_MAX])
-	__attribute__((warn_unused_result));
+bool bc_body_metadata(
+	const struct bc_body *body, const char *name, char out[BC_METADATA_MAX]) BC_MUST_CHECK;
 
 /* An object within, which stays the body's. *inner is empty where there is none. */
 bool bc_body_object(const struct bc_body *body, const char *name, const char *const *names,
-	struct bc_body *inner) __attribute__((warn_unused_result));
+	struct bc_body *inner) BC_MUST_CHECK;
 
 /* A list of up to `most` objects: how many there are, and the one at `at`. */
-bool bc_body_count(const struct bc_body *body, const char *name, unsigned most, unsigned *count)
-	__attribute__((warn_unused_result));
+bool bc_body_count(
+	const struct bc_body *body, const char *name, unsigned most, unsigned *count) BC_MUST_CHECK;
 bool bc_body_element(const struct bc_body *body, const char *name, unsigned at,
-	const char *const *names, struct bc_body *inner) __attribute__((warn_unused_result));
+	const char *const *names, struct bc_body *inner) BC_MUST_CHECK;
 
 /* Puts "NAME: SENTENCE" into `err`. Returns false. */
 bool bc_body_error(const struct bc_body *body, const char *name, const char *sentence);

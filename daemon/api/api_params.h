@@ -8,6 +8,7 @@
 
 #include "daemon/recorder/recorder.h"
 #include "daemon/trigger/trigger.h"
+#include "formats/base/must_check.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"
 
@@ -25,20 +26,19 @@ struct bc_api_params {
 /* Each reads a body of `bytes` into *asked, which is zeroed. On failure returns false with a
  * sentence in `err` that names the member. */
 bool bc_api_params_start(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
-	size_t errlen) __attribute__((warn_unused_result));
+	size_t errlen) BC_MUST_CHECK;
 bool bc_api_params_snapshot(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
-	size_t errlen) __attribute__((warn_unused_result));
+	size_t errlen) BC_MUST_CHECK;
 bool bc_api_params_replay(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
-	size_t errlen) __attribute__((warn_unused_result));
+	size_t errlen) BC_MUST_CHECK;
 bool bc_api_params_trigger(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
-	size_t errlen) __attribute__((warn_unused_result));
+	size_t errlen) BC_MUST_CHECK;
 bool bc_api_params_mark(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
-	size_t errlen) __attribute__((warn_unused_result));
+	size_t errlen) BC_MUST_CHECK;
 bool bc_api_params_note(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
-	size_t errlen) __attribute__((warn_unused_result));
+	size_t errlen) BC_MUST_CHECK;
 
 /* {} or no body. */
-bool bc_api_params_nothing(const char *body, size_t bytes, char *err, size_t errlen)
-	__attribute__((warn_unused_result));
+bool bc_api_params_nothing(const char *body, size_t bytes, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -11,6 +11,7 @@
 #include "daemon/config/config.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/status.h"
+#include "formats/base/must_check.h"
 
 struct bc_socket_api;
 
@@ -23,8 +24,8 @@ struct bc_socket_api_options {
 };
 
 /* Opens all but the servers. Returns 0 or a negative errno. */
-int bc_socket_api_open(struct bc_socket_api **front, const struct bc_socket_api_options *options)
-	__attribute__((warn_unused_result));
+int bc_socket_api_open(
+	struct bc_socket_api **front, const struct bc_socket_api_options *options) BC_MUST_CHECK;
 
 /* What the recorder shows its records to: the mix and the taps; NULL where there is no socket to
  * ask for it. */
@@ -32,8 +33,8 @@ const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api 
 
 /* Opens the servers, on the socket and for metrics_listen. The recorder must last until
  * bc_socket_api_close(). Returns 0, or a negative errno with what couldn't be opened in `what`. */
-int bc_socket_api_serve(struct bc_socket_api *front, struct bc_recorder *recorder,
-	const char **what) __attribute__((warn_unused_result));
+int bc_socket_api_serve(
+	struct bc_socket_api *front, struct bc_recorder *recorder, const char **what) BC_MUST_CHECK;
 
 /* The same rights, when the configuration has changed. */
 void bc_socket_api_reload(struct bc_socket_api *front);

@@ -3,6 +3,8 @@
 #ifndef BC_DAEMON_BASE_QUEUE_H
 #define BC_DAEMON_BASE_QUEUE_H
 
+#include "formats/base/must_check.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +21,7 @@ struct bc_queue {
 
 /* A queue that holds at most `room` items; its users see to it that no more are about. Returns 0 or
  * -ENOMEM. */
-int bc_queue_init(struct bc_queue *queue, unsigned room) __attribute__((warn_unused_result));
+int bc_queue_init(struct bc_queue *queue, unsigned room) BC_MUST_CHECK;
 void bc_queue_destroy(struct bc_queue *queue);
 
 void bc_queue_push(struct bc_queue *queue, void *item);

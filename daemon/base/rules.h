@@ -3,6 +3,8 @@
 #ifndef BC_DAEMON_BASE_RULES_H
 #define BC_DAEMON_BASE_RULES_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,20 +39,19 @@ struct bc_writer_rules {
 
 /* Reads "RULE:VALUE" of -b and -a. On failure returns false with a sentence in *err, which is
  * constant text. */
-bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **err)
-	__attribute__((warn_unused_result));
-bool bc_stop_rule_read(struct bc_stop_rules *rules, const char *text, const char **err)
-	__attribute__((warn_unused_result));
+bool bc_rotation_read(
+	struct bc_rotation *rotation, const char *text, const char **err) BC_MUST_CHECK;
+bool bc_stop_rule_read(
+	struct bc_stop_rules *rules, const char *text, const char **err) BC_MUST_CHECK;
 
 /* Reads a whole number. */
-bool bc_number_read(uint64_t *value, const char *text) __attribute__((warn_unused_result));
+bool bc_number_read(uint64_t *value, const char *text) BC_MUST_CHECK;
 
 /* Reads a size: a number with K, M, G or T (of 1024), or without, in units of `unit` bytes. */
-bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit)
-	__attribute__((warn_unused_result));
+bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit) BC_MUST_CHECK;
 
 /* Reads a time: a number with ms, s, m, h or d, or without, in seconds. A fraction may follow a
  * point. 292 years are the most. */
-bool bc_time_read(uint64_t *ns, const char *text) __attribute__((warn_unused_result));
+bool bc_time_read(uint64_t *ns, const char *text) BC_MUST_CHECK;
 
 #endif

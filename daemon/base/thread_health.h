@@ -10,6 +10,8 @@
 #ifndef BC_DAEMON_BASE_THREAD_HEALTH_H
 #define BC_DAEMON_BASE_THREAD_HEALTH_H
 
+#include "formats/base/must_check.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,7 +42,7 @@ void bc_thread_health_rest(struct bc_thread_health *stint);
 
 /* If the thread has been at its piece of work for longer than the one seen before, puts it in that
  * one's place, all but `who`. Returns whether it did. */
-bool bc_thread_health_poll(struct bc_thread_health *stint, struct bc_thread_health_seen *longest)
-	__attribute__((warn_unused_result));
+bool bc_thread_health_poll(
+	struct bc_thread_health *stint, struct bc_thread_health_seen *longest) BC_MUST_CHECK;
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef BC_DAEMON_BASE_TIME_OR_SIZE_H
 #define BC_DAEMON_BASE_TIME_OR_SIZE_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +24,8 @@ struct bc_time_or_size {
 
 /* Reads "5s", "10ms", "2m" or a bare number of seconds; "16M", "64K", "1G" of bytes; or "all". "0"
  * is BC_TIME_OR_SIZE_NONE. On failure returns false with a sentence in `err`. */
-bool bc_time_or_size_read(struct bc_time_or_size *length, const char *text, char *err,
-	size_t why_room) __attribute__((warn_unused_result));
+bool bc_time_or_size_read(
+	struct bc_time_or_size *length, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Writes it as bc_time_or_size_read() reads it; nothing at all is "0". */
 void bc_time_or_size_print(char out[BC_TIME_OR_SIZE_TEXT_MAX], struct bc_time_or_size length);

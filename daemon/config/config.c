@@ -38,9 +38,9 @@ void bc_config_default(struct bc_config *c)
 	c->log_level = BC_LOG_INFO;
 }
 
-static bool complain(char *err, size_t why_room, const char *text)
+static bool complain(char *err, size_t errlen, const char *text)
 {
-	snprintf(err, why_room, "%s", text);
+	snprintf(err, errlen, "%s", text);
 	return false;
 }
 

@@ -89,6 +89,6 @@ bool bc_config_keeps_raw(const struct bc_config *config);
 struct bc_usb_options bc_config_usb(const struct bc_config *config);
 
 /* What no single key can tell: settings that don't go together. */
-bool bc_config_check(const struct bc_config *config, char *err, size_t why_room) BC_MUST_CHECK;
+bool bc_config_check(const struct bc_config *config, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -13,6 +13,6 @@
  * the file may be missing. On failure returns false with a line in `err` that names file and line.
  */
 bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *err,
-	size_t why_room) BC_MUST_CHECK;
+	size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -8,9 +8,9 @@
 
 #define CONNECTIONS_MAX 4096u
 
-static bool complain(char *err, size_t why_room, const char *text)
+static bool complain(char *err, size_t errlen, const char *text)
 {
-	snprintf(err, why_room, "%s", text);
+	snprintf(err, errlen, "%s", text);
 	return false;
 }
 

@@ -18,7 +18,7 @@ struct bc_config_key {
 
 	/* Takes the value; returns false with a phrase in `err`. NULL: the module that its section
 	 * is for has keys of its own (triggers, filters, a board), and reads it. */
-	bool (*read)(struct bc_config *config, const char *value, char *err, size_t why_room);
+	bool (*read)(struct bc_config *config, const char *value, char *err, size_t errlen);
 };
 
 /* Ends in a row without help. */
@@ -26,6 +26,6 @@ extern const struct bc_config_key bc_config_keys[];
 
 /* Sets one key. On failure returns false with a sentence in `err`. */
 bool bc_config_set(struct bc_config *config, const char *section, const char *key,
-	const char *value, char *err, size_t why_room) BC_MUST_CHECK;
+	const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -34,6 +34,6 @@ enum bc_options_result bc_options_read(struct bc_options *options, int argc, cha
 /* Loads the configuration and what the command line sets over it. On failure returns false with a
  * sentence in `err`. */
 bool bc_options_config(
-	const struct bc_options *options, struct bc_config *config, char *err, size_t why_room);
+	const struct bc_options *options, struct bc_config *config, char *err, size_t errlen);
 
 #endif

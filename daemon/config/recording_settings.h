@@ -28,7 +28,7 @@ struct bc_recording_settings bc_recording_settings_default(void);
 /* Sets record, flight_time, flight_size or metadata.KEY; sampling goes to *sampling. On failure
  * returns false with a sentence in `err`. */
 bool bc_recording_setting_read(struct bc_recording_settings *settings, struct bc_sampling *sampling,
-	const char *key, const char *value, char *err, size_t why_room) BC_MUST_CHECK;
+	const char *key, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* "always", "on-demand", "flight". */
 const char *bc_record_mode_name(enum bc_record_mode mode);

@@ -18,7 +18,7 @@ static const char *value_of(const char *text, const char *name)
 }
 
 static bool read_file_setting(
-	struct bc_source_spec *spec, const char *text, char *err, size_t why_room)
+	struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
 {
 	const char *value;
 
@@ -26,7 +26,7 @@ static bool read_file_setting(
 		spec->format = bc_format_by_name(value);
 		if (bc_format_is_bus(spec->format))
 			return true;
-		snprintf(err, why_room,
+		snprintf(err, errlen,
 			"%s: no such format here; there are segment, bcp1, raw6, byu, "
 			"byu16, byu24 and "
 			"byu-be",
@@ -36,11 +36,11 @@ static bool read_file_setting(
 	if ((value = value_of(text, "clock_hz")) != NULL) {
 		if (bc_number_read(&spec->clock_hz, value) && spec->clock_hz != 0)
 			return true;
-		snprintf(err, why_room, "%s: clock_hz wants a number of ticks a second", text);
+		snprintf(err, errlen, "%s: clock_hz wants a number of ticks a second", text);
 		return false;
 	}
-	snprintf(err, why_room,
-		"%s: no such setting of file:; there are format= and clock_hz=", text);
+	snprintf(
+		err, errlen, "%s: no such setting of file:; there are format= and clock_hz=", text);
 	return false;
 }
 
@@ -52,26 +52,26 @@ static bool is_setting(const char *text)
 	return n != 0 && text[n] == '=';
 }
 
-static bool read_file(struct bc_source_spec *spec, const char *text, char *err, size_t why_room)
+static bool read_file(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
 {
 	char *comma;
 
 	spec->kind = BC_SOURCE_FILE;
 	if ((size_t)snprintf(spec->path, sizeof(spec->path), "%s", text) >= sizeof(spec->path)) {
-		snprintf(err, why_room, "file: the path is too long");
+		snprintf(err, errlen, "file: the path is too long");
 		return false;
 	}
 	while ((comma = strrchr(spec->path, ',')) != NULL && is_setting(comma + 1)) {
 		*comma = '\0';
-		if (!read_file_setting(spec, comma + 1, err, why_room))
+		if (!read_file_setting(spec, comma + 1, err, errlen))
 			return false;
 	}
 	if (spec->path[0] == '~' && (spec->path[1] == '/' || spec->path[1] == '\0'))
-		snprintf(err, why_room,
+		snprintf(err, errlen,
 			"file: ~ stands for no directory here: write the path in full (./~ if it "
 			"is named so)");
 	else if (spec->path[0] == '\0')
-		snprintf(err, why_room, "file: wants a path, or - for standard input");
+		snprintf(err, errlen, "file: wants a path, or - for standard input");
 	else
 		return true;
 	return false;
@@ -146,7 +146,7 @@ static bool read_sim_setting(struct bc_source_spec *spec, const char *text)
 	return false;
 }
 
-static bool read_sim(struct bc_source_spec *spec, const char *text, char *err, size_t why_room)
+static bool read_sim(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
 {
 	char copy[256];
 	char *rest = copy;
@@ -161,7 +161,7 @@ static bool read_sim(struct bc_source_spec *spec, const char *text, char *err, s
 			break;
 		if (read_sim_setting(spec, setting))
 			continue;
-		snprintf(err, why_room,
+		snprintf(err, errlen,
 			"'%s': sim takes rate=N|max (samples a second), count=N, seed=N, "
 			"agents=1..4, "
 			"loss=P and corrupt=P (0..1)",
@@ -171,31 +171,31 @@ static bool read_sim(struct bc_source_spec *spec, const char *text, char *err, s
 	return true;
 }
 
-static bool read_usb(struct bc_source_spec *spec, const char *text, char *err, size_t why_room)
+static bool read_usb(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
 {
 	struct bc_usb_options options = bc_usb_options_default();
 
 	spec->kind = BC_SOURCE_USB;
-	if (!bc_usb_settings_read(&options, text, err, why_room))
+	if (!bc_usb_settings_read(&options, text, err, errlen))
 		return false;
 	snprintf(spec->usb, sizeof(spec->usb), "%s", text);
 	return true;
 }
 
-bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *err, size_t why_room)
+bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
 {
 	memset(spec, 0, sizeof(*spec));
 	if (strncmp(text, "file:", 5) == 0)
-		return read_file(spec, text + 5, err, why_room);
+		return read_file(spec, text + 5, err, errlen);
 	if (strcmp(text, "sim") == 0)
-		return read_sim(spec, "", err, why_room);
+		return read_sim(spec, "", err, errlen);
 	if (strncmp(text, "sim:", 4) == 0)
-		return read_sim(spec, text + 4, err, why_room);
+		return read_sim(spec, text + 4, err, errlen);
 	if (strcmp(text, "usb") == 0)
-		return read_usb(spec, "", err, why_room);
+		return read_usb(spec, "", err, errlen);
 	if (strncmp(text, "usb:", 4) == 0)
-		return read_usb(spec, text + 4, err, why_room);
-	snprintf(err, why_room,
-		"'%s': the sources are usb[:SETTINGS], file:PATH and sim[:SETTINGS]", text);
+		return read_usb(spec, text + 4, err, errlen);
+	snprintf(err, errlen, "'%s': the sources are usb[:SETTINGS], file:PATH and sim[:SETTINGS]",
+		text);
 	return false;
 }

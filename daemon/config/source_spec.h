@@ -8,6 +8,7 @@
 
 #include "capture/sim/sim.h"
 #include "formats/base/format_id.h"
+#include "formats/base/must_check.h"
 
 enum bc_source_kind { BC_SOURCE_NONE, BC_SOURCE_FILE, BC_SOURCE_SIM, BC_SOURCE_USB };
 
@@ -22,7 +23,7 @@ struct bc_source_spec {
 };
 
 /* Reads a specification. On failure returns false with a sentence in `err`. */
-bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *err, size_t why_room)
-	__attribute__((warn_unused_result));
+bool bc_source_spec_read(
+	struct bc_source_spec *spec, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -7,14 +7,15 @@
 #include <stddef.h>
 
 #include "capture/usb/usb_source.h"
+#include "formats/base/must_check.h"
 
 /* Sets one. On failure returns false with a sentence in `err`. */
 bool bc_usb_setting_read(struct bc_usb_options *options, const char *key, const char *value,
-	char *err, size_t why_room) __attribute__((warn_unused_result));
+	char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Sets what "key=value,key=value" says; an empty text says nothing. */
-bool bc_usb_settings_read(struct bc_usb_options *options, const char *text, char *err,
-	size_t why_room) __attribute__((warn_unused_result));
+bool bc_usb_settings_read(
+	struct bc_usb_options *options, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Whether two boards are configured alike. */
 bool bc_usb_settings_equal(const struct bc_usb_options *a, const struct bc_usb_options *b);

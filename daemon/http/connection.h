@@ -8,6 +8,8 @@
 #ifndef BC_DAEMON_HTTP_CONNECTION_H
 #define BC_DAEMON_HTTP_CONNECTION_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -68,7 +70,7 @@ struct bc_connections {
 /* Gives an accepted descriptor a place. Returns 0 with *connection set; -EAGAIN when the owner will
  * soon have a place: ask again; or -ENOMEM. */
 int bc_connections_admit(struct bc_connections *all, int fd, bool is_owner,
-	struct bc_connection **connection) __attribute__((warn_unused_result));
+	struct bc_connection **connection) BC_MUST_CHECK;
 
 /* Takes the place back and frees the connection. The descriptor is not touched. */
 void bc_connections_remove(struct bc_connections *all, struct bc_connection *connection);

@@ -3,6 +3,8 @@
 #ifndef BC_DAEMON_HTTP_LOOPBACK_H
 #define BC_DAEMON_HTTP_LOOPBACK_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -15,11 +17,11 @@ struct bc_loopback {
 
 /* Reads 127.x.x.x:PORT or [::1]:PORT, PORT from 1 to 65535; the empty text is none. On failure
  * returns false with a sentence in `err`. */
-bool bc_loopback_read(struct bc_loopback *loopback, const char *text, char *err, size_t errlen)
-	__attribute__((warn_unused_result));
+bool bc_loopback_read(
+	struct bc_loopback *loopback, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Listens there. Returns a socket that doesn't block, for the caller to close, or a negative
  * errno. */
-int bc_loopback_listen(const struct bc_loopback *loopback) __attribute__((warn_unused_result));
+int bc_loopback_listen(const struct bc_loopback *loopback) BC_MUST_CHECK;
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef BC_DAEMON_HTTP_PERMISSIONS_H
 #define BC_DAEMON_HTTP_PERMISSIONS_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +30,7 @@ const char *bc_permission_name(enum bc_permission right);
 
 /* Reads names with commas or blanks between them; none is no right. On failure returns false with a
  * sentence in `err`. */
-bool bc_permissions_parse(uint32_t *rights, const char *text, char *err, size_t errlen)
-	__attribute__((warn_unused_result));
+bool bc_permissions_parse(
+	uint32_t *rights, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

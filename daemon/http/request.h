@@ -6,6 +6,8 @@
 #ifndef BC_DAEMON_HTTP_REQUEST_H
 #define BC_DAEMON_HTTP_REQUEST_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,7 +71,7 @@ struct bc_push;
  * NULL, and leaves the request to be answered, when memory ran out or the server is closed;
  * closed() is not called then. */
 struct bc_push *bc_request_stream(struct bc_request *request, const char *content_type,
-	const struct bc_push_ops *ops, void *context) __attribute__((warn_unused_result));
+	const struct bc_push_ops *ops, void *context) BC_MUST_CHECK;
 
 /* There is something to read, or the stream is over. Cheap, may be called often; never calls back
  * from within. */

@@ -36,6 +36,7 @@
 #include <uv.h>
 
 #include "daemon/http/request.h"
+#include "formats/base/must_check.h"
 
 #define BC_SERVER_OWNER_PLACES 168u
 
@@ -56,7 +57,7 @@ struct bc_server_options {
 
 /* Starts to answer. Returns 0 or a negative errno. */
 int bc_server_start(struct bc_server **server, uv_loop_t *loop,
-	const struct bc_server_options *options) __attribute__((warn_unused_result));
+	const struct bc_server_options *options) BC_MUST_CHECK;
 
 /* Connections that have a place. */
 unsigned bc_server_clients(const struct bc_server *server);

@@ -12,6 +12,8 @@
 #ifndef BC_DAEMON_LIVE_EVENT_BROADCAST_H
 #define BC_DAEMON_LIVE_EVENT_BROADCAST_H
 
+#include "formats/base/must_check.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -25,8 +27,7 @@ struct bc_event_broadcast;
 struct bc_request;
 
 /* Returns 0 or -ENOMEM. */
-int bc_event_broadcast_open(struct bc_event_broadcast **bulletin)
-	__attribute__((warn_unused_result));
+int bc_event_broadcast_open(struct bc_event_broadcast **bulletin) BC_MUST_CHECK;
 
 /* The server was closed before, and with it all readers. NULL is none. */
 void bc_event_broadcast_close(struct bc_event_broadcast *bulletin);
@@ -44,6 +45,6 @@ void bc_event_broadcast_post(struct bc_event_broadcast *bulletin, const char *na
  * BC_EVENT_BROADCAST_READERS read already, or BC_EVENT_BROADCAST_OTHERS and this is one more of
  * them; or -ENOMEM. Then the request is the caller's to answer. */
 int bc_event_broadcast_add(struct bc_event_broadcast *bulletin, struct bc_request *request,
-	json_t *first) __attribute__((warn_unused_result));
+	json_t *first) BC_MUST_CHECK;
 
 #endif

@@ -23,6 +23,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 
 #define BC_PAGE_SAMPLER_BLOCK    1024u /* records, of which */
@@ -36,7 +37,7 @@
 struct bc_page_sampler;
 
 /* Returns 0 or -ENOMEM. */
-int bc_page_sampler_open(struct bc_page_sampler **mix) __attribute__((warn_unused_result));
+int bc_page_sampler_open(struct bc_page_sampler **mix) BC_MUST_CHECK;
 
 /* NULL is allowed. */
 void bc_page_sampler_close(struct bc_page_sampler *mix);

@@ -23,6 +23,7 @@
 #include <uv.h>
 
 #include "daemon/live/tap_queue.h"
+#include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/trace/filter.h"
 
@@ -36,7 +37,7 @@ struct bc_request;
 struct bc_taps;
 
 /* Returns 0 or -ENOMEM. */
-int bc_taps_open(struct bc_taps **taps, uv_loop_t *loop) __attribute__((warn_unused_result));
+int bc_taps_open(struct bc_taps **taps, uv_loop_t *loop) BC_MUST_CHECK;
 
 /* The server was closed before, and with it all taps. Memory goes when the loop has closed its
  * handle. NULL is none. */
@@ -50,7 +51,7 @@ unsigned bc_taps_count(const struct bc_taps *taps);
  * BC_TAPS_OTHERS and this is one more of them; or -ENOMEM. Then the request is the caller's to
  * answer. */
 int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct bc_filter *filter,
-	uint64_t limit) __attribute__((warn_unused_result));
+	uint64_t limit) BC_MUST_CHECK;
 
 /* Shows the records from `from` to the chunk's end, which are new, with the events at their
  * positions; those at the end of the chunk belong to the record that comes next, or to

@@ -8,6 +8,8 @@
 #ifndef BC_DAEMON_MAIN_SOCKET_H
 #define BC_DAEMON_MAIN_SOCKET_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -21,14 +23,14 @@ struct bc_socket {
  * child takes it for its own. It must be the only one, and a listening Unix stream socket at
  * `path`; an empty path wants none. Returns 0, with socket->fd -1 when none was passed, or -EINVAL
  * with a sentence in `err`. */
-int bc_socket_take_inherited(struct bc_socket *socket, const char *path, char *err, size_t why_room)
-	__attribute__((warn_unused_result));
+int bc_socket_take_inherited(
+	struct bc_socket *socket, const char *path, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Takes the lock beside the socket, removes a stale socket, and listens, mode 0660 and of the group
  * if there is one of that name. Returns 0, or a negative errno with a sentence in `err`: -EBUSY
  * when another process holds it, whose pid `err` says. */
 int bc_socket_claim(struct bc_socket *socket, const char *path, const char *group, char *err,
-	size_t why_room) __attribute__((warn_unused_result));
+	size_t errlen) BC_MUST_CHECK;
 
 /* Closes it; removes one that was made here, and lets its lock go. One that was passed goes on
  * listening, for the next start. */

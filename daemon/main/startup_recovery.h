@@ -5,6 +5,7 @@
 #ifndef BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 #define BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 
+#include "formats/base/must_check.h"
 #include "formats/segment/segment_name.h"
 
 /* Somebody who is told, again and again, that the recovery gets on, and with what file. */
@@ -18,6 +19,6 @@ struct bc_startup_recovery_listener {
  * `dir` is for the messages. Returns how many segments were recovered, or a negative errno if the
  * directory can't be read. */
 int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX],
-	const struct bc_startup_recovery_listener *listener) __attribute__((warn_unused_result));
+	const struct bc_startup_recovery_listener *listener) BC_MUST_CHECK;
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "formats/base/file_hash.h"
+#include "formats/base/must_check.h"
 #include "formats/segment/segment_header.h"
 
 #define BC_MANIFEST_SUFFIX   ".xxh128"
@@ -21,7 +22,7 @@ void bc_manifest_name(char out[BC_MANIFEST_NAME_MAX], const char *recording);
  * leaves it, is cut off first. Returns 0, or a negative errno with the manifest as it was, as far
  * as the disk allows. */
 int bc_manifest_add(int dir_fd, const char *recording, const char *file,
-	const char hash[BC_FILE_HASH_CHARS]) __attribute__((warn_unused_result));
+	const char hash[BC_FILE_HASH_CHARS]) BC_MUST_CHECK;
 
 /* Whether the manifest has a whole line of that file. False, too, where it can't be read. */
 bool bc_manifest_has(int dir_fd, const char *recording, const char *file);

@@ -33,7 +33,7 @@ void bc_recording_info_destroy(struct bc_recording_info *recording);
  * nothing to set). Returns false, with nothing changed and a clause in `err`, when it is no such
  * object or the metadata would grow too long. The loop's thread. */
 bool bc_recording_info_note(struct bc_recording_info *recording, const char *more,
-	char note[BC_METADATA_MAX], char *err, size_t why_room) BC_MUST_CHECK;
+	char note[BC_METADATA_MAX], char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Its header, with the metadata as they are now. Any thread. */
 void bc_recording_info_header(

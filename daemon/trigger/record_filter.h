@@ -99,10 +99,10 @@ uint32_t bc_record_filter_records(const struct bc_record_filter *sift,
 /* Sets one key of [filter]: keep, keep.NAME, leave_out, leave_out.NAME; the same key again replaces
  * its rule, an empty value takes it away. On failure returns false with a sentence in `err`. */
 bool bc_record_filter_set(struct bc_record_filter *sift, const char *key, const char *value,
-	char *err, size_t why_room) BC_MUST_CHECK;
+	char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Reads "WIDTH/PERIOD", as 10ms/1s; empty or "all": everything. The same. */
 bool bc_sampling_read(
-	struct bc_sampling *sampling, const char *text, char *err, size_t why_room) BC_MUST_CHECK;
+	struct bc_sampling *sampling, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

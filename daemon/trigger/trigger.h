@@ -61,16 +61,16 @@ struct bc_trigger {
 /* A trigger of that name with nothing set. Returns false with a sentence in `err` if it can't be a
  * name: up to 32 letters, digits, underscores and dashes. */
 bool bc_trigger_init(
-	struct bc_trigger *trigger, const char *name, char *err, size_t why_room) BC_MUST_CHECK;
+	struct bc_trigger *trigger, const char *name, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Sets when, action, pre, post, text or holdoff. On failure returns false with a sentence in `err`
  * that doesn't name the key. */
 bool bc_trigger_set(struct bc_trigger *trigger, const char *key, const char *value, char *err,
-	size_t why_room) BC_MUST_CHECK;
+	size_t errlen) BC_MUST_CHECK;
 
 /* What no single key can tell: what is missing, or doesn't go together. The sentence names the
  * trigger. */
-bool bc_trigger_check(const struct bc_trigger *trigger, char *err, size_t why_room) BC_MUST_CHECK;
+bool bc_trigger_check(const struct bc_trigger *trigger, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Whether two are the same, but for what they counted. */
 bool bc_trigger_equal(const struct bc_trigger *a, const struct bc_trigger *b);

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "formats/base/file_hash.h"
+#include "formats/base/must_check.h"
 
 #define BC_ATOMIC_FILE_NAME_MAX 256
 
@@ -41,28 +42,27 @@ struct bc_atomic_file {
  * head. Returns 0, or a negative errno with nothing left behind and the file closed: -EEXIST when
  * either name is taken, -ENAMETOOLONG, -ENOSPC, ... */
 int bc_atomic_file_create(struct bc_atomic_file *file, int dir_fd, const char *name,
-	const char *suffix, const uint8_t *head, size_t head_bytes)
-	__attribute__((warn_unused_result));
+	const char *suffix, const uint8_t *head, size_t head_bytes) BC_MUST_CHECK;
 
 /* Appends a piece. Returns 0, or a negative errno with the file cut back to what it was. */
-int bc_atomic_file_append(struct bc_atomic_file *file, const uint8_t *piece, size_t bytes)
-	__attribute__((warn_unused_result));
+int bc_atomic_file_append(
+	struct bc_atomic_file *file, const uint8_t *piece, size_t bytes) BC_MUST_CHECK;
 
 /* Writes behind what is there, without counting it: an end that may be undone, of one piece or
  * more. Returns 0 or a negative errno; then, or when the end is not wanted any more,
  * bc_atomic_file_cut_back(). */
-int bc_atomic_file_add_end(struct bc_atomic_file *file, const uint8_t *piece, size_t bytes)
-	__attribute__((warn_unused_result));
+int bc_atomic_file_add_end(
+	struct bc_atomic_file *file, const uint8_t *piece, size_t bytes) BC_MUST_CHECK;
 void bc_atomic_file_cut_back(struct bc_atomic_file *file);
 
 /* Makes durable what is appended, and the name. After a failure nothing of this file may be called
  * durable any more: abandon it. */
-int bc_atomic_file_sync(struct bc_atomic_file *file) __attribute__((warn_unused_result));
+int bc_atomic_file_sync(struct bc_atomic_file *file) BC_MUST_CHECK;
 
 /* Syncs, gives the file its final name (never replacing another) and syncs the directory. Returns 0
  * with the file closed and sealed_hash that of all its bytes, or a negative errno with it still
  * open and cut back. */
-int bc_atomic_file_seal(struct bc_atomic_file *file) __attribute__((warn_unused_result));
+int bc_atomic_file_seal(struct bc_atomic_file *file) BC_MUST_CHECK;
 
 /* Closes the file as it is. */
 void bc_atomic_file_abandon(struct bc_atomic_file *file);
@@ -71,6 +71,6 @@ void bc_atomic_file_abandon(struct bc_atomic_file *file);
 bool bc_atomic_file_is_deleted(const struct bc_atomic_file *file);
 
 /* Gives a file another name, never that of another file. Returns 0 or a negative errno. */
-int bc_rename_new(int dir_fd, const char *from, const char *to) __attribute__((warn_unused_result));
+int bc_rename_new(int dir_fd, const char *from, const char *to) BC_MUST_CHECK;
 
 #endif

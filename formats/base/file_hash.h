@@ -3,6 +3,7 @@
 #ifndef BC_FORMATS_BASE_FILE_HASH_H
 #define BC_FORMATS_BASE_FILE_HASH_H
 
+#include "formats/base/must_check.h"
 #include "formats/base/progress_cb.h"
 
 #define BC_FILE_HASH_CHARS 33 /* 32 hex digits, and the terminating zero */
@@ -14,7 +15,7 @@ void bc_file_hash_write(char out[BC_FILE_HASH_CHARS], const struct XXH3_state_s 
 
 /* The hash of a regular file, read from its beginning to its end; each piece read is a step, and
  * `steps` may be NULL. Returns 0 or a negative errno. */
-int bc_file_hash_read(char out[BC_FILE_HASH_CHARS], int fd, const struct bc_progress_cb *steps)
-	__attribute__((warn_unused_result));
+int bc_file_hash_read(
+	char out[BC_FILE_HASH_CHARS], int fd, const struct bc_progress_cb *steps) BC_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "formats/base/must_check.h"
 #include "formats/base/progress_cb.h"
 
 struct bc_input_stream {
@@ -21,7 +22,6 @@ struct bc_input_stream {
 
 /* Reads up to `room` bytes. Returns their number, 0 at the end, -ECANCELED when woken, or another
  * negative errno. */
-ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t room)
-	__attribute__((warn_unused_result));
+ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t room) BC_MUST_CHECK;
 
 #endif

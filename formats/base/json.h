@@ -12,6 +12,8 @@
 #ifndef BC_FORMATS_BASE_JSON_H
 #define BC_FORMATS_BASE_JSON_H
 
+#include "formats/base/must_check.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,18 +21,18 @@
 
 /* A string; null for NULL. Bytes that are not UTF-8 are replaced (formats/base/utf8.h): a file name
  * may be anything, a JSON text may not. NULL when memory ran out. */
-json_t *bc_json_text(const char *text) __attribute__((warn_unused_result));
+json_t *bc_json_text(const char *text) BC_MUST_CHECK;
 
 /* The same; null for the empty string. */
-json_t *bc_json_text_or_null(const char *text) __attribute__((warn_unused_result));
+json_t *bc_json_text_or_null(const char *text) BC_MUST_CHECK;
 
 /* An integer. jansson's are signed: a number above INT64_MAX becomes a string of its digits. NULL
  * when memory ran out. */
-json_t *bc_json_u64(uint64_t value) __attribute__((warn_unused_result));
+json_t *bc_json_u64(uint64_t value) BC_MUST_CHECK;
 
 /* A number; an integer if it is whole (2, not 2.0), null if it is not finite. NULL when memory ran
  * out. */
-json_t *bc_json_double(double value) __attribute__((warn_unused_result));
+json_t *bc_json_double(double value) BC_MUST_CHECK;
 
 struct bc_json_member {
 	const char *name;
@@ -38,11 +40,11 @@ struct bc_json_member {
 };
 
 /* An object of the members before the one with no name. It takes their values. */
-json_t *bc_json_object(const struct bc_json_member *members) __attribute__((warn_unused_result));
+json_t *bc_json_object(const struct bc_json_member *members) BC_MUST_CHECK;
 
 /* Any value as text without blanks, the members in the order in which they were set. The caller
  * frees it. NULL when memory ran out, or for NULL. */
-char *bc_json_print(const json_t *json) __attribute__((warn_unused_result));
+char *bc_json_print(const json_t *json) BC_MUST_CHECK;
 
 /* Copies a string member to `out`, cut to outlen - 1 bytes; the empty string if there is none. */
 void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen);

@@ -75,26 +75,26 @@ static const char *set(struct bc_format_options *o, unsigned key, const char *va
 }
 
 /* Says which keys there are. */
-static void tell_keys(unsigned allowed, char *err, size_t why_room)
+static void tell_keys(unsigned allowed, char *err, size_t errlen)
 {
 	size_t used = strlen(err);
 
-	for (size_t i = 0; i < KEYS && used < why_room; i++) {
+	for (size_t i = 0; i < KEYS && used < errlen; i++) {
 		if ((allowed >> i & 1) == 0)
 			continue;
-		snprintf(err + used, why_room - used, " %s", names[i]);
+		snprintf(err + used, errlen - used, " %s", names[i]);
 		used = strlen(err);
 	}
 }
 
 bool bc_format_options_read(struct bc_format_options *options, const char *text, unsigned allowed,
-	char *err, size_t why_room)
+	char *err, size_t errlen)
 {
 	char pair[64];
 	bool has_seed = false;
 
 	if (allowed == 0) {
-		snprintf(err, why_room, "the format takes no options here");
+		snprintf(err, errlen, "the format takes no options here");
 		return false;
 	}
 	for (;;) {
@@ -107,13 +107,13 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 		while (key < KEYS && strcmp(names[key], pair) != 0)
 			key++;
 		if (equals == NULL || key == KEYS || (allowed >> key & 1) == 0) {
-			snprintf(err, why_room, "\"%s\" is no option of it: there is", pair);
-			tell_keys(allowed, err, why_room);
+			snprintf(err, errlen, "\"%s\" is no option of it: there is", pair);
+			tell_keys(allowed, err, errlen);
 			return false;
 		}
 		const char *wanted = set(options, 1u << key, equals + 1);
 		if (wanted != NULL) {
-			snprintf(err, why_room, "%s is %s, not \"%s\"", pair, wanted, equals + 1);
+			snprintf(err, errlen, "%s is %s, not \"%s\"", pair, wanted, equals + 1);
 			return false;
 		}
 		has_seed |= 1u << key == BC_OPTION_SEED;
@@ -122,7 +122,7 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 		text += n + 1;
 	}
 	if (has_seed && !options->map_pages) {
-		snprintf(err, why_room, "seed is of map=pages, which isn't there");
+		snprintf(err, errlen, "seed is of map=pages, which isn't there");
 		return false;
 	}
 	return true;

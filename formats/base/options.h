@@ -38,7 +38,7 @@ struct bc_format_options bc_format_options_default(void);
 /* Reads "key=value,key=value" into *options; `allowed` are the keys that may be set, BC_OPTION_*.
  * Returns true, or false with `err` set to a clause that names key and value. */
 bool bc_format_options_read(struct bc_format_options *options, const char *text, unsigned allowed,
-	char *err, size_t why_room);
+	char *err, size_t errlen);
 
 /* The name of a key: one bit. */
 const char *bc_option_key_name(unsigned key);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/bus/record.h"
 
 /* The most whole records in 1 MiB. */
@@ -97,8 +98,8 @@ void bc_chunk_reset(struct bc_chunk *chunk, uint64_t tick, uint32_t epoch);
 /* Adds an event at event->position, which must not lie before the last one's. `text` (event->
  * text_bytes long, may be NULL when that is 0) is copied; event->text is set here. Returns false,
  * and changes nothing, when the chunk has no room for it: begin another. */
-bool bc_chunk_add_event(struct bc_chunk *chunk, const struct bc_event *event, const char *text)
-	__attribute__((warn_unused_result));
+bool bc_chunk_add_event(
+	struct bc_chunk *chunk, const struct bc_event *event, const char *text) BC_MUST_CHECK;
 
 /* Room for n more events without text, and for a record at least. */
 static inline bool bc_chunk_has_room(const struct bc_chunk *chunk, uint32_t events)

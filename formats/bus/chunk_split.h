@@ -10,6 +10,7 @@
 #ifndef BC_FORMATS_BUS_CHUNK_SPLIT_H
 #define BC_FORMATS_BUS_CHUNK_SPLIT_H
 
+#include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 
 /* The absolute tick of record n, n < info.records. Takes as long as the way to it from the nearest
@@ -37,13 +38,13 @@ void bc_chunk_split(struct bc_chunk *chunk, uint32_t at, struct bc_chunk *rest);
 /* Adds an event at event->position <= info.records, behind those that are there already and before
  * those of later records. `text` as in bc_chunk_add_event(). Returns false, and changes nothing,
  * when there is no room for it. */
-bool bc_chunk_insert_event(struct bc_chunk *chunk, const struct bc_event *event, const char *text)
-	__attribute__((warn_unused_result));
+bool bc_chunk_insert_event(
+	struct bc_chunk *chunk, const struct bc_event *event, const char *text) BC_MUST_CHECK;
 
 /* The chunk's first record is the first of its recording: its `time` becomes BC_TIME_NONE, and it
  * gets an anchor, unless it has one. `is_exact`: its tick is known, not just a lower bound, which
  * is !stamper->is_inexact, and always so of live sources. Nothing to do in a chunk without records.
  * Returns false, and changes nothing, when there is no room for the anchor. */
-bool bc_chunk_detach(struct bc_chunk *chunk, bool is_exact) __attribute__((warn_unused_result));
+bool bc_chunk_detach(struct bc_chunk *chunk, bool is_exact) BC_MUST_CHECK;
 
 #endif

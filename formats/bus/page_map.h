@@ -17,6 +17,8 @@
 #ifndef BC_FORMATS_BUS_PAGE_MAP_H
 #define BC_FORMATS_BUS_PAGE_MAP_H
 
+#include "formats/base/must_check.h"
+
 #include <stdint.h>
 
 #define BC_PAGE_BITS  12
@@ -40,8 +42,7 @@ void bc_page_map_free(struct bc_page_map *map);
 /* Touches the pages from `first` to `last`, both included, in their order. Page numbers are
  * addresses >> BC_PAGE_BITS. Returns 0; or, with nothing changed, -ENOSPC when there would be more
  * than BC_PAGES_MAX pages, or -ENOMEM. */
-int bc_page_map_touch(struct bc_page_map *map, uint64_t first, uint64_t last)
-	__attribute__((warn_unused_result));
+int bc_page_map_touch(struct bc_page_map *map, uint64_t first, uint64_t last) BC_MUST_CHECK;
 
 /* The frame of a page that was touched. */
 uint32_t bc_page_map_frame(struct bc_page_map *map, uint64_t page);

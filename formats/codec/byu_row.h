@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/trace/printer.h"
 
 struct bc_byu_clock {
@@ -41,6 +42,6 @@ void bc_byu_clock_init(struct bc_byu_clock *clock, const struct bc_format_option
 /* Turns print->entries[0], whose type is below 0x100, into a row. addr_most and time_most are what
  * the fields hold: 32 or 64 bits, all set. Returns 0, or -ERANGE with print->why. */
 int bc_byu_row(struct bc_byu_row *row, struct bc_byu_clock *clock, struct bc_print *print,
-	uint64_t addr_most, uint64_t time_most) __attribute__((warn_unused_result));
+	uint64_t addr_most, uint64_t time_most) BC_MUST_CHECK;
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/printer.h"
 
@@ -112,7 +113,7 @@ char *bc_cell_write(char *out, struct bc_cell cell);
 
 /* Whether the row of print->entries[0] fits BC_PRINT_MAX with each byte of its texts escaped in
  * six. Returns 0, or -ERANGE with print->why; entries out of lines always do. */
-int bc_columns_check(struct bc_print *print) __attribute__((warn_unused_result));
+int bc_columns_check(struct bc_print *print) BC_MUST_CHECK;
 
 /* Names of the types of references, to be copied 16 bytes at a time; "0xf2" for one without. */
 struct bc_type_word {

@@ -6,6 +6,7 @@
 #ifndef BC_FORMATS_CODEC_TARMAC_REGISTER_H
 #define BC_FORMATS_CODEC_TARMAC_REGISTER_H
 
+#include "formats/base/must_check.h"
 #include "formats/trace/entry.h"
 
 #define BC_REGISTER_BYTES 256u /* of the widest: a vector of 2,048 bits */
@@ -20,7 +21,6 @@ struct bc_register_write {
 /* Returns 0; or -EINVAL for a value that is no hexadecimal number of whole bytes (x is read as 0),
  * has hyphens among what is written, is wider than BC_REGISTER_BYTES, or a name that is longer than
  * there is room for. */
-int bc_tarmac_register(struct bc_register_write *out, const struct bc_register *reg)
-	__attribute__((warn_unused_result));
+int bc_tarmac_register(struct bc_register_write *out, const struct bc_register *reg) BC_MUST_CHECK;
 
 #endif

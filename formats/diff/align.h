@@ -6,6 +6,8 @@
 #ifndef BC_FORMATS_DIFF_ALIGN_H
 #define BC_FORMATS_DIFF_ALIGN_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,7 +64,7 @@ static inline bool bc_align_is_match(const struct bc_align_row *a, size_t x,
 }
 
 /* Takes the memory for rows of at most `items`. Returns 0 or -ENOMEM, with nothing to free. */
-int bc_align_init(struct bc_align *align, size_t items) __attribute__((warn_unused_result));
+int bc_align_init(struct bc_align *align, size_t items) BC_MUST_CHECK;
 void bc_align_free(struct bc_align *align);
 
 /* Looks for the fewest edits, `edits` (at most BC_ALIGN_EDITS) at most, behind which the rows go on

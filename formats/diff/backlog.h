@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/trace/entry.h"
 
 /* The entries kept are entries[begin, end), and so for the other arrays. */
@@ -27,7 +28,7 @@ struct bc_backlog {
 
 /* Takes the memory for up to `limit` entries (not 0): about 500 bytes each, and 1 MiB. Returns 0 or
  * -ENOMEM, with nothing to free. */
-int bc_backlog_init(struct bc_backlog *backlog, size_t limit) __attribute__((warn_unused_result));
+int bc_backlog_init(struct bc_backlog *backlog, size_t limit) BC_MUST_CHECK;
 void bc_backlog_free(struct bc_backlog *backlog);
 
 static inline size_t bc_backlog_count(const struct bc_backlog *backlog)

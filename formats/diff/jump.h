@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/diff/align.h"
 #include "formats/diff/recur.h"
 
@@ -33,7 +34,7 @@ struct bc_jump_finder {
 };
 
 /* Takes the memory for rows of at most `items`. Returns 0 or -ENOMEM, with nothing to free. */
-int bc_jump_init(struct bc_jump_finder *finder, size_t items) __attribute__((warn_unused_result));
+int bc_jump_init(struct bc_jump_finder *finder, size_t items) BC_MUST_CHECK;
 void bc_jump_free(struct bc_jump_finder *finder);
 
 /* Sets run and is_clock_kept of a way whose other members are set. `time` may be NULL. Times behind

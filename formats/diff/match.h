@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/diff/match_options.h"
 #include "formats/trace/entry.h"
 
@@ -44,12 +45,12 @@ struct bc_match_sink {
 /* Returns 0 or -ENOMEM. Sources and sink are copied. */
 int bc_match_open(struct bc_match **match, const struct bc_match_options *options,
 	const struct bc_match_source *a, const struct bc_match_source *b,
-	const struct bc_match_sink *sink) __attribute__((warn_unused_result));
+	const struct bc_match_sink *sink) BC_MUST_CHECK;
 void bc_match_close(struct bc_match *match);
 
 /* Goes through both. Returns 0 at the end, 1 when the sink ended it, or the negative errno of a
  * source. */
-int bc_match_run(struct bc_match *match) __attribute__((warn_unused_result));
+int bc_match_run(struct bc_match *match) BC_MUST_CHECK;
 
 /* Which fields of two entries differ, their times by what is known of the clocks now. For the sink
  * while it is called. */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/diff/align.h"
 #include "formats/diff/backlog.h"
 #include "formats/diff/match_options.h"
@@ -25,16 +26,15 @@ struct bc_match_row {
 
 /* Returns 0, or -ENOMEM with nothing to free. The source is copied. */
 int bc_match_row_init(struct bc_match_row *row, const struct bc_match_source *source,
-	const struct bc_match_options *options) __attribute__((warn_unused_result));
+	const struct bc_match_options *options) BC_MUST_CHECK;
 void bc_match_row_free(struct bc_match_row *row);
 
 /* What comes next, at one go: returns how many, 0 at the end, or a negative errno. */
-int64_t bc_match_row_span(struct bc_match_row *row, const struct bc_entry **span)
-	__attribute__((warn_unused_result));
+int64_t bc_match_row_span(struct bc_match_row *row, const struct bc_entry **span) BC_MUST_CHECK;
 
 /* Tries to hold `need` entries: what is there of them is, and what there is room for. Returns 0 or
  * a negative errno. What bc_match_row_span() gave is no longer valid then. */
-int bc_match_row_hold(struct bc_match_row *row, size_t need) __attribute__((warn_unused_result));
+int bc_match_row_hold(struct bc_match_row *row, size_t need) BC_MUST_CHECK;
 
 /* Is done with the first n of what bc_match_row_span() gave. */
 void bc_match_row_pass(struct bc_match_row *row, const struct bc_entry *span, size_t n);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/diff/match_row.h"
 
 /* Entries of one row that wait for their match, at most. */
@@ -25,7 +26,7 @@ struct bc_match_stretch {
 /* Whether the heads begin one: returns its length, 0 if not, or a negative errno. What of the rows
  * it looks at is held then. `stretch` need not be set. */
 int64_t bc_match_stretch_find(struct bc_match_stretch *stretch, struct bc_match_row *a,
-	struct bc_match_row *b, const struct bc_match_options *options, uint64_t skew)
-	__attribute__((warn_unused_result));
+	struct bc_match_row *b, const struct bc_match_options *options,
+	uint64_t skew) BC_MUST_CHECK;
 
 #endif

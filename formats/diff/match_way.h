@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/diff/align.h"
 #include "formats/diff/jump.h"
 #include "formats/diff/match_row.h"
@@ -31,8 +32,7 @@ struct bc_match_way {
 };
 
 /* Returns 0, or -ENOMEM with nothing to free. */
-int bc_match_way_init(struct bc_match_way *way, size_t lookahead)
-	__attribute__((warn_unused_result));
+int bc_match_way_init(struct bc_match_way *way, size_t lookahead) BC_MUST_CHECK;
 void bc_match_way_free(struct bc_match_way *way);
 
 /* Finds the way on from the heads of what is held, which is as much as may be; `time` is NULL where

@@ -3,6 +3,8 @@
 #ifndef BC_FORMATS_DIFF_RECUR_H
 #define BC_FORMATS_DIFF_RECUR_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +29,7 @@ struct bc_recur {
 
 /* Takes the memory for rows of which `items` are known at a time. Returns 0 or -ENOMEM, with
  * nothing to free. */
-int bc_recur_init(struct bc_recur *recur, size_t items) __attribute__((warn_unused_result));
+int bc_recur_init(struct bc_recur *recur, size_t items) BC_MUST_CHECK;
 void bc_recur_free(struct bc_recur *recur);
 
 /* Takes in the items that are known now, of which the first has this position in the row; what was

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/diff/backlog.h"
 
 struct bc_tick_order {
@@ -15,8 +16,7 @@ struct bc_tick_order {
 };
 
 /* Takes the memory for up to `entries`. Returns 0 or -ENOMEM, with nothing to free. */
-int bc_tick_order_init(struct bc_tick_order *order, size_t entries)
-	__attribute__((warn_unused_result));
+int bc_tick_order_init(struct bc_tick_order *order, size_t entries) BC_MUST_CHECK;
 void bc_tick_order_free(struct bc_tick_order *order);
 
 /* Adds the entries [first, first + n) of a backlog that have a time, in no order yet: no more than

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "formats/base/input_stream.h"
+#include "formats/base/must_check.h"
 #include "formats/reader/probe.h"
 #include "formats/segment/segment_reader.h"
 
@@ -25,14 +26,13 @@ struct bc_input;
  * content. Returns 0 with *probe telling format and compression; -EINVAL when the format can't be
  * told, probe->why says why; or a negative errno of reading. The fd stays the caller's. */
 int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format wanted,
-	struct bc_probe *probe) __attribute__((warn_unused_result));
+	struct bc_probe *probe) BC_MUST_CHECK;
 void bc_input_close(struct bc_input *input);
 
 /* Reads up to `room` plain bytes. Returns their number, 0 at the end, -EBADMSG when what it is
  * compressed in is damaged or torn here (what came before was good), -ECANCELED, or another
  * negative errno. */
-ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room)
-	__attribute__((warn_unused_result));
+ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room) BC_MUST_CHECK;
 
 /* A stream of what bc_input_read() gives. The input must outlive it. */
 struct bc_input_stream bc_input_stream(struct bc_input *input);
@@ -46,12 +46,10 @@ uint64_t bc_input_position(const struct bc_input *input);
 
 /* Makes a segment reader of an input whose format is BC_FORMAT_SEGMENT. Returns 0 or -ENOMEM. Close
  * the reader before the input. */
-int bc_input_segments(struct bc_input *input, struct bc_segment_reader **reader)
-	__attribute__((warn_unused_result));
+int bc_input_segments(struct bc_input *input, struct bc_segment_reader **reader) BC_MUST_CHECK;
 
 /* Makes a reader of an input that is a raw capture; bc_input_read() of one gives the bytes alone.
  * Returns 0 or -ENOMEM. Close the reader before the input. */
-int bc_input_capture(struct bc_input *input, struct bc_segment_reader **reader)
-	__attribute__((warn_unused_result));
+int bc_input_capture(struct bc_input *input, struct bc_segment_reader **reader) BC_MUST_CHECK;
 
 #endif

@@ -163,7 +163,7 @@ bool bc_may_be_capture(const uint8_t *head, size_t bytes)
 }
 
 /* The plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *err. */
-static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, size_t why_room)
+static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, size_t errlen)
 {
 	static const enum bc_format plain[] = {
 		BC_FORMAT_BYU, BC_FORMAT_BYU16, BC_FORMAT_BYU24, BC_FORMAT_BYU_BE, BC_FORMAT_RAW6};
@@ -176,16 +176,16 @@ static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, 
 		if (!fits(head, bytes, plain[i]))
 			continue;
 		only = plain[i];
-		int n = snprintf(err + used, why_room - used, "%s%s", fitting++ ? " or " : "",
+		int n = snprintf(err + used, errlen - used, "%s%s", fitting++ ? " or " : "",
 			bc_format_name(plain[i]));
 		used += (size_t)n;
 	}
 	if (fitting == 1)
 		return only;
 	if (fitting > 1)
-		snprintf(err + used, why_room - used, ": its content fits each");
+		snprintf(err + used, errlen - used, ": its content fits each");
 	else
-		snprintf(err, why_room, "its content fits no format known here");
+		snprintf(err, errlen, "its content fits no format known here");
 	return BC_FORMAT_UNKNOWN;
 }
 

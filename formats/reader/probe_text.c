@@ -92,7 +92,7 @@ static bool fits(enum bc_format format, const char *text, size_t bytes, struct b
 }
 
 static enum bc_format probe_lines(
-	const char *text, size_t bytes, struct bc_entry *entries, char *err, size_t why_room)
+	const char *text, size_t bytes, struct bc_entry *entries, char *err, size_t errlen)
 {
 	enum bc_format only = BC_FORMAT_UNKNOWN;
 	size_t used = 0;
@@ -105,9 +105,9 @@ static enum bc_format probe_lines(
 			f == BC_FORMAT_LAPLACE_EVENTS ||
 			!fits((enum bc_format)f, text, bytes, entries))
 			continue;
-		int n = snprintf(err + used, why_room - used, "%s%s", used != 0 ? " or " : "",
+		int n = snprintf(err + used, errlen - used, "%s%s", used != 0 ? " or " : "",
 			bc_format_name((enum bc_format)f));
-		used += n > 0 && (size_t)n < why_room - used ? (size_t)n : 0;
+		used += n > 0 && (size_t)n < errlen - used ? (size_t)n : 0;
 		only = only == BC_FORMAT_UNKNOWN ? (enum bc_format)f : BC_FORMATS;
 	}
 	if (only == BC_FORMAT_UNKNOWN && bc_format_info(BC_FORMAT_LAPLACE_EVENTS)->can_read &&
@@ -116,20 +116,20 @@ static enum bc_format probe_lines(
 	if (only != BC_FORMAT_UNKNOWN && only != BC_FORMATS)
 		return only;
 	if (only == BC_FORMATS)
-		snprintf(err + used, why_room - used, ": its lines fit each");
+		snprintf(err + used, errlen - used, ": its lines fit each");
 	else
-		snprintf(err, why_room, "its lines fit no format known here");
+		snprintf(err, errlen, "its lines fit no format known here");
 	return BC_FORMAT_UNKNOWN;
 }
 
 enum bc_format bc_probe_text(
-	const uint8_t *head, size_t bytes, bool is_all, char *err, size_t why_room)
+	const uint8_t *head, size_t bytes, bool is_all, char *err, size_t errlen)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
 	char *text = malloc(bytes + 1 + BC_PARSE_PADDING);
 	struct bc_entry *entries = calloc(ENTRIES, sizeof(*entries));
 
-	snprintf(err, why_room, "there is not enough memory to look at it");
+	snprintf(err, errlen, "there is not enough memory to look at it");
 	if (text != NULL && entries != NULL) {
 		memcpy(text, head, bytes);
 		memset(text + bytes, 0, 1 + BC_PARSE_PADDING);
@@ -137,10 +137,10 @@ enum bc_format bc_probe_text(
 			text[bytes++] = '\n';
 		const char *newline = memrchr(text, '\n', bytes);
 		if (newline == NULL)
-			snprintf(err, why_room, "its first line doesn't end");
+			snprintf(err, errlen, "its first line doesn't end");
 		else
 			format = probe_lines(
-				text, (size_t)(newline - text) + 1, entries, err, why_room);
+				text, (size_t)(newline - text) + 1, entries, err, errlen);
 	}
 	free(text);
 	free(entries);

@@ -14,6 +14,6 @@ bool bc_is_text(const uint8_t *head, size_t bytes);
 /* The only text format that the head's lines fit, or BC_FORMAT_UNKNOWN with *err set to a clause.
  * `is_all`: the last line may lack its newline. */
 enum bc_format bc_probe_text(
-	const uint8_t *head, size_t bytes, bool is_all, char *err, size_t why_room);
+	const uint8_t *head, size_t bytes, bool is_all, char *err, size_t errlen);
 
 #endif

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 
 /* The most bytes of a chunk's frame: a chunk that doesn't shrink is stored. */
@@ -35,7 +36,7 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *records, size_t bytes);
 
 /* Decodes a frame of exactly frame_bytes that holds exactly `bytes` bytes. Returns 0, -EBADMSG if
  * it is not that, or -ENOMEM. */
-int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
-	__attribute__((warn_unused_result));
+int bc_frame_read(
+	uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes) BC_MUST_CHECK;
 
 #endif

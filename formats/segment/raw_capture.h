@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "formats/base/format_id.h"
+#include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/segment/frame.h"
 #include "formats/segment/segment.h"
@@ -116,12 +117,11 @@ size_t bc_raw_table_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 
 /* Reads a table of bc_raw_table_bytes() length: all of the block but its data. Returns false if its
  * hash is wrong or anything in it out of range; the block is then unspecified. */
-bool bc_raw_table_read(struct bc_raw_block *block, const uint8_t *table, size_t table_bytes)
-	__attribute__((warn_unused_result));
+bool bc_raw_table_read(
+	struct bc_raw_block *block, const uint8_t *table, size_t table_bytes) BC_MUST_CHECK;
 
 /* Decodes the block's frame, block->frame_bytes at `frame`. Returns 0, -EBADMSG if it is not what
  * the table says, or -ENOMEM. */
-int bc_raw_frame_read(struct bc_raw_block *block, const uint8_t *frame)
-	__attribute__((warn_unused_result));
+int bc_raw_frame_read(struct bc_raw_block *block, const uint8_t *frame) BC_MUST_CHECK;
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "formats/base/input_stream.h"
+#include "formats/base/must_check.h"
 
 struct bc_read_buffer {
 	struct bc_input_stream stream;
@@ -27,13 +28,12 @@ void bc_read_buffer_open(struct bc_read_buffer *window, struct bc_input_stream s
 	uint8_t *bytes, size_t room, const uint8_t *head, size_t head_bytes);
 
 /* From now on shows [offset, end). The fd must be seekable. Returns 0 or a negative errno. */
-int bc_read_buffer_range(struct bc_read_buffer *window, uint64_t offset, uint64_t end)
-	__attribute__((warn_unused_result));
+int bc_read_buffer_range(
+	struct bc_read_buffer *window, uint64_t offset, uint64_t end) BC_MUST_CHECK;
 
 /* Tries to hold `need` bytes, no more than there is room for. Returns 1 if they are there, 0 if the
  * bytes end before, or a negative errno. */
-int bc_read_buffer_fill(struct bc_read_buffer *window, size_t need)
-	__attribute__((warn_unused_result));
+int bc_read_buffer_fill(struct bc_read_buffer *window, size_t need) BC_MUST_CHECK;
 
 static inline const uint8_t *bc_read_buffer_here(const struct bc_read_buffer *window)
 {
@@ -53,6 +53,6 @@ static inline void bc_read_buffer_take(struct bc_read_buffer *window, size_t byt
 
 /* Goes on to the next place, from here on, with a skippable frame's magic that one of our files
  * uses: 0x184D2A50 to 0x184D2A57. Returns 1, 0 at the end of the bytes, or a negative errno. */
-int bc_read_buffer_seek_magic(struct bc_read_buffer *window) __attribute__((warn_unused_result));
+int bc_read_buffer_seek_magic(struct bc_read_buffer *window) BC_MUST_CHECK;
 
 #endif

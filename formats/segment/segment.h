@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/segment/frame.h"
 
@@ -69,8 +70,7 @@ bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t 
 
 /* Decodes the chunk's frame, info.frame_bytes at `frame`, into its records. Returns 0, -EBADMSG if
  * it is not what the header says, or -ENOMEM. */
-int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame)
-	__attribute__((warn_unused_result));
+int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame) BC_MUST_CHECK;
 
 /* The index row of an encoded chunk that stands at `offset` of its segment. */
 void bc_index_row_write(uint8_t out[BC_INDEX_ROW_BYTES], uint64_t offset, const uint8_t *header);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "formats/base/format_id.h"
+#include "formats/base/must_check.h"
 #include "formats/bus/mapping.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment.h"
@@ -43,23 +44,23 @@ struct bc_segment_header {
 /* Writes empty LZ4 frame and header: all that stands before the first chunk. *out is set to a new
  * buffer that the caller frees. Returns 0, -ENOMEM, -EINVAL if metadata is no JSON object or what
  * results is longer than BC_SEGMENT_HEADER_MAX. */
-int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *header)
-	__attribute__((warn_unused_result));
+int bc_segment_header_write(
+	uint8_t **out, size_t *bytes, const struct bc_segment_header *header) BC_MUST_CHECK;
 
 /* The length of the header frame whose first 8 bytes are at `in`, or 0 if they begin none. */
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 
 /* Reads a header frame. Returns false if its hash is wrong or it isn't the JSON it should be. What
  * the object lacks is empty or 0. */
-bool bc_segment_header_read(struct bc_segment_header *header, const uint8_t *in, size_t bytes)
-	__attribute__((warn_unused_result));
+bool bc_segment_header_read(
+	struct bc_segment_header *header, const uint8_t *in, size_t bytes) BC_MUST_CHECK;
 
 /* The same for a raw capture (formats/segment/raw_capture.h): its header is a segment's, with the
  * form of its bytes, BC_FORMAT_BCP1 or BC_FORMAT_RAW6. */
 int bc_raw_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *header,
-	enum bc_format form) __attribute__((warn_unused_result));
+	enum bc_format form) BC_MUST_CHECK;
 size_t bc_raw_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 bool bc_raw_header_read(struct bc_segment_header *header, enum bc_format *form, const uint8_t *in,
-	size_t bytes) __attribute__((warn_unused_result));
+	size_t bytes) BC_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/segment/segment.h"
 
 struct bc_segment_index {
@@ -16,12 +17,10 @@ struct bc_segment_index {
 /* Loads the index of the sealed segment in the regular file fd. Returns 0; -ENOENT if it has none
  * (not sealed, more than one segment, or not a segment); -EBADMSG if it is damaged; or a negative
  * errno. Free with bc_segment_index_free(). */
-int bc_segment_index_load(struct bc_segment_index *index, int fd)
-	__attribute__((warn_unused_result));
+int bc_segment_index_load(struct bc_segment_index *index, int fd) BC_MUST_CHECK;
 
 /* The same, of its head alone: the totals. There is nothing to free. */
-int bc_segment_index_read_head(struct bc_index_head *head, int fd)
-	__attribute__((warn_unused_result));
+int bc_segment_index_read_head(struct bc_index_head *head, int fd) BC_MUST_CHECK;
 
 void bc_segment_index_free(struct bc_segment_index *index);
 

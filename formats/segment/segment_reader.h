@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "formats/base/input_stream.h"
+#include "formats/base/must_check.h"
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
@@ -41,24 +42,22 @@ struct bc_segment_reader;
  * were read from it before, to come first (may be NULL when head_bytes is 0). Takes some 3.3 MiB.
  * Returns 0, -ENOMEM or -EINVAL (more head than 1 MiB). */
 int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_stream stream,
-	const uint8_t *head, size_t head_bytes) __attribute__((warn_unused_result));
+	const uint8_t *head, size_t head_bytes) BC_MUST_CHECK;
 void bc_segment_reader_close(struct bc_segment_reader *reader);
 
 /* From now on read only [offset, end), which must begin with a chunk. The fd must be seekable.
  * Returns 0 or a negative errno. */
-int bc_segment_reader_range(struct bc_segment_reader *reader, uint64_t offset, uint64_t end)
-	__attribute__((warn_unused_result));
+int bc_segment_reader_range(
+	struct bc_segment_reader *reader, uint64_t offset, uint64_t end) BC_MUST_CHECK;
 
 /* Chunks are given with their header alone, their records unread and unchecked. */
 void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 
 /* The next finding, or a negative errno when reading fails; `chunk` is filled for BC_FOUND_CHUNK
  * and otherwise unspecified. */
-int bc_segment_read(struct bc_segment_reader *reader, struct bc_chunk *chunk)
-	__attribute__((warn_unused_result));
+int bc_segment_read(struct bc_segment_reader *reader, struct bc_chunk *chunk) BC_MUST_CHECK;
 
-int bc_raw_read(struct bc_segment_reader *reader, struct bc_raw_block *block)
-	__attribute__((warn_unused_result));
+int bc_raw_read(struct bc_segment_reader *reader, struct bc_raw_block *block) BC_MUST_CHECK;
 
 /* Valid until the next read. The header is that of the latest segment begun, or NULL if none was
  * whole. */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/stats/string_counter.h"
 #include "formats/trace/entry.h"
 
@@ -47,8 +48,8 @@ struct bc_happenings {
 void bc_happenings_event(struct bc_happenings *happenings, const struct bc_event *event);
 
 /* Counts an entry of any kind. Returns 0 or -ENOMEM. */
-int bc_happenings_entry(struct bc_happenings *happenings, const struct bc_entry *entry)
-	__attribute__((warn_unused_result));
+int bc_happenings_entry(
+	struct bc_happenings *happenings, const struct bc_entry *entry) BC_MUST_CHECK;
 
 /* Puts all names in order; nothing can be counted afterwards. */
 void bc_happenings_sort(struct bc_happenings *happenings);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/stats/line_table.h"
 #include "formats/trace/entry.h"
 
@@ -57,8 +58,8 @@ struct bc_footprint {
 
 /* Returns 0, -ENOMEM, or -EINVAL for options that are not as they should be. Close it in any case.
  */
-int bc_footprint_open(struct bc_footprint *footprint, const struct bc_footprint_options *options)
-	__attribute__((warn_unused_result));
+int bc_footprint_open(
+	struct bc_footprint *footprint, const struct bc_footprint_options *options) BC_MUST_CHECK;
 void bc_footprint_close(struct bc_footprint *footprint);
 
 /* Touches what BYU records, or an entry that is a reference, refer to. */

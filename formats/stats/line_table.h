@@ -4,6 +4,8 @@
 #ifndef BC_FORMATS_STATS_LINE_TABLE_H
 #define BC_FORMATS_STATS_LINE_TABLE_H
 
+#include "formats/base/must_check.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,8 +40,7 @@ struct bc_line_table {
 
 /* Takes up to max_bytes as it grows, the old table beside the new one included; less than some 1
  * KiB are taken all the same. Returns 0 or -ENOMEM. */
-int bc_line_table_open(struct bc_line_table *table, uint64_t max_bytes)
-	__attribute__((warn_unused_result));
+int bc_line_table_open(struct bc_line_table *table, uint64_t max_bytes) BC_MUST_CHECK;
 void bc_line_table_close(struct bc_line_table *table);
 
 static inline size_t bc_line_table_hash(

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/trace/entry.h"
 
 #define BC_STRING_COUNTER_MAX      (1u << 16)
@@ -34,8 +35,7 @@ struct bc_string_counter {
 };
 
 /* Counts a name once more. Returns 0 or -ENOMEM. */
-int bc_string_counter_add(struct bc_string_counter *names, struct bc_text name)
-	__attribute__((warn_unused_result));
+int bc_string_counter_add(struct bc_string_counter *names, struct bc_text name) BC_MUST_CHECK;
 
 /* Puts the rows in order, the most frequent first, equal ones by their bytes. Nothing can be added
  * afterwards. */
@@ -43,7 +43,7 @@ void bc_string_counter_sort(struct bc_string_counter *names);
 
 /* A sorted row's name as a string that the caller frees, or NULL: printable ASCII as it stands, any
  * other byte, and a backslash, as \xNN. */
-char *bc_name_text(const struct bc_name *name) __attribute__((warn_unused_result));
+char *bc_name_text(const struct bc_name *name) BC_MUST_CHECK;
 
 void bc_string_counter_free(struct bc_string_counter *names);
 
