@@ -780,7 +780,7 @@ def test_every_path_and_method_of_the_description_answers_as_it_says(tmp):
         api.good(*ROTATE)
         api.good(*MARK, {"text": "x"}, status=201)
         api.good("DELETE", "/v1/recordings/current")
-        api.good(*SNAPSHOT, status=201)
+        wait_until(lambda: api.ask(*SNAPSHOT).status == 201, "the flight recorder holds records")
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the snapshot's end")
         replay = api.good(*REPLAY, {"path": str(path), "speed": 0.0001}, status=201)["replay"]["id"]
         api.good("GET", "/v1/replays")

@@ -90,15 +90,6 @@ def test_what_is_typed_on_a_lab_host_works_for_a_user_of_debian():
     assert count > 40, count
 
 
-def test_the_architecture_names_every_module():
-    text = re.sub(r"```.*?```", "", (harness.ROOT / "docs/architecture.md").read_text(), flags=re.S)
-    named = {word for span in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[\w/]+", span)}
-    for folder in ("formats", "capture", "daemon", "cli"):
-        modules = {path.stem for path in (harness.ROOT / folder).glob("*.[ch]")}
-        assert len(modules) > 10, folder
-        equal(sorted(one for one in modules if not named & {one, f"{folder}/{one}"}), [], f"{folder}/: not named")
-
-
 def test_the_index_has_every_document():
     index = (harness.ROOT / "docs/README.md").read_text()
     for path in sorted((harness.ROOT / "docs").iterdir()):
@@ -108,4 +99,4 @@ def test_the_index_has_every_document():
 
 def test_the_readme_is_no_longer_than_a_newcomer_reads():
     lines = README.read_text().splitlines()
-    assert len(lines) < 250, len(lines)
+    assert len(lines) < 160, len(lines)

@@ -279,13 +279,13 @@ def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
             first = daemon.wait_more(5000)
             before = time.monotonic()
             board.unplug()
-            gone = time.monotonic()
             away = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it is gone")
             equal((away["state"], away["source"]["board"]["unplugs"]), ("waiting", 1), "while it is away")
             equal(away["source"]["board"]["serial"], "A1", "the board that is waited for")
+            seen = time.monotonic()
             time.sleep(0.1)
-            board.plug()
             plugged = time.monotonic()
+            board.plug()
             status = daemon.wait_more()
             after = time.monotonic()
             equal(status["recording"]["id"], first["recording"]["id"], "the recording")
@@ -294,8 +294,7 @@ def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
         recorded = daemon.check(board, gaps={"unplugged": 1})
     equal({s.header["recording"] for s in recorded.segments}, {first["recording"]["id"]}, "the recording on disk")
     (gap,) = [event for chunk in recorded.chunks for event in chunk.events if event.kind == "gap"]
-    # It is known to be gone between `before` and a little after `gone`, and to be back some time after `plugged`.
-    assert 0.4 < gap.duration_ns * 1e-9 < after - before, (gap, plugged - gone, after - before)
+    assert plugged - seen < gap.duration_ns * 1e-9 < after - before, (gap, plugged - seen, after - before)
     assert not gap.exact and gap.value == 0, gap
     at = recorded.epochs[1]
     equal(recorded.records[12 * at + 8 : 12 * at + 12], NO_DELTA, "the first record's delta")
