@@ -1,7 +1,7 @@
 #!/bin/sh
 # demo_lackey.sh BUILD
-# A real program on the bus, for a person to watch: valgrind says which memory ls touches, that becomes what a
-# capture board would send, and the real daemon records it.
+# Records a real program, for a person to watch: valgrind traces the memory accesses of ls, buscap turns them into
+# what a capture board would send, and the daemon records that.
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -20,16 +20,16 @@ say() {
 	printf '\n%s== %s%s\n' "$bold" "$*" "$plain"
 }
 
-show() { # runs a command, and shows it first
+show() { # prints a command, then runs it
 	printf '$ %s\n' "$*"
 	"$@"
 }
 
-say "what memory does ls touch? valgrind's lackey says it, line by line: fetch, load, store, modify"
+say "valgrind's lackey traces the memory accesses of ls: fetch, load, store, modify"
 echo "$ valgrind --tool=lackey --trace-mem=yes --log-fd=9 ls 9>&1 >/dev/null | head -n 2000 | grep '^[I ]' | head -n 6"
 valgrind --tool=lackey --trace-mem=yes --log-fd=9 ls 9>&1 >/dev/null 2>/dev/null | head -n 2000 | grep '^[I ]' | head -n 6
 
-say "as bus cycles: pages of 4 KiB get frames of 32 bits on first touch, accesses are cut at the bus's 8 bytes"
+say "convert them to bus cycles and record those: pages get physical addresses on first use, accesses are split into 8 bytes"
 cat <<END
 $ valgrind --tool=lackey --trace-mem=yes --log-fd=9 ls 9>&1 >/dev/null |
       $build/buscap convert -I lackey -O bcp1:map=pages,seed=1 |
@@ -47,13 +47,13 @@ show ls -l "$segments"
 set -- "$segments"/*.byu.lz4
 show "$build/buscap" info "$1"
 
-say "its first records: address, type, size, attr, processor, delta"
+say "the first records: address, type, size, attr, processor, delta"
 show "$build/buscap" dump --records 0-11 "$1"
 
 say "what the program did"
 show "$build/buscap" stats "$@"
 
-say "every checksum"
+say "check every checksum"
 show "$build/buscap" verify "$@"
 
-say "everything lies in $out (rm -r demo removes it)"
+say "everything is in $out; rm -r demo removes it"

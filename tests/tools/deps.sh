@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh LIBRARY:PACKAGE[,PACKAGE]... -- COMMAND:PACKAGE[,PACKAGE]... -- MODULE:PACKAGE[,PACKAGE]...
-# Looks for each library by its pkg-config name, each command, and each module of Python; installs the Debian
-# packages of those missing, or names them where there is no apt. A package A/B is A, or B where this release has no A.
+# Checks for each library (by pkg-config name), command and Python module, and installs the Debian packages of those
+# that are missing; without apt-get, names them. Package A/B is A, or B in releases without A.
 set -u
 
 kind=library
@@ -39,7 +39,7 @@ fi
 echo "installing what is missing:$packages"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
-# Says of each package which one it is, now that apt knows them.
+# Chooses between A and B, once apt has its lists.
 choose() {
 	for package in "$@"; do
 		first=${package%%/*}

@@ -1,19 +1,18 @@
 #!/bin/sh
 # fresh.sh RELEASE...
-# From nothing to reading records, as a newcomer to Debian gets there. For each release, in a clean root made by
-# mmdebstrap that has git, make, gcc and libc6-dev (and certificates, for a mirror over https): clones the last
-# commit, runs make demo, make test, make deb and make units; then in another clean root installs the packages,
-# records with them, removes and purges them.
-# Wants root, and the right to mount: every mount is in a name space of its own and goes with the processes in
-# it, however they end. The log of each step is build/fresh/RELEASE-STEP.log.
-# ONLY=WORDS: only those tests, as in make check. MIRROR=URI: of Debian, where apt's sources here don't name one.
-# KEEP=1 leaves the roots there. Packages stay in ~/.cache/buscapd for the next time.
+# Tries the project on fresh Debian systems. For each release, in a clean root from mmdebstrap with only git, make, gcc
+# and libc6-dev (and certificates, for an https mirror): clones the last commit and runs make demo, make test, make deb
+# and make units; then, in another clean root, installs the packages, records with them, removes and purges them.
+# Needs root and the right to mount. Mounts are in private namespaces and disappear with their processes. The log of each
+# step is build/fresh/RELEASE-STEP.log.
+# ONLY=WORDS runs only those tests, as in make check. MIRROR=URI names a Debian mirror, if apt's sources name none.
+# KEEP=1 keeps the roots. Downloaded packages stay in ~/.cache/buscapd for the next run.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 : "${ONLY:=}" "${MIRROR:=}" "${KEEP:=}"
 here=$PWD/build/fresh
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/buscapd
-cache_mb=1000 # of packages, a release
+cache_mb=1000 # of packages per release
 keyrings=/usr/share/keyrings
 job=
 roots=
@@ -25,10 +24,10 @@ fail() {
 
 remove_root() { # DIRECTORY
 	if grep -qF " $1/" /proc/self/mountinfo; then
-		echo "something is mounted below $1: it is left there; umount it and remove it" >&2
+		echo "$1: something is mounted below it; unmount that, then remove the directory" >&2
 		return
 	fi
-	# What was killed may be ending still.
+	# Killed processes may still be exiting.
 	rm -rf --one-file-system "$1" 2>/dev/null || { sleep 1 && rm -rf --one-file-system "$1"; }
 }
 
@@ -42,14 +41,14 @@ clean_up() {
 	done
 }
 
-# The sources that apt has here, for another release.
+# This host's apt sources, for another release.
 sources() { # RELEASE
 	option="[signed-by=$keyrings/debian-archive-keyring.gpg]"
 	if [ -n "$MIRROR" ]; then
 		echo "deb $option $MIRROR $1 main"
 		return
 	fi
-	# A target of what wasn't fetched yet has no origin: the format stays as it is.
+	# Before the first apt-get update a target has no origin, and apt prints the format's name.
 	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' |
 		sort -u | awk -v host="$(. /etc/os-release && echo "${VERSION_CODENAME-}")" -v to="$1" -v option="$option" '
 			$3 == "main" && ($4 == "Debian" || $4 == "$(ORIGIN)") &&
@@ -58,14 +57,14 @@ sources() { # RELEASE
 			}'
 }
 
-# Proxies and the like.
+# Proxies and similar settings.
 apt_options() {
-	echo '// as where this root was made'
+	echo '// copied from the host'
 	apt-config dump --format '%f "%v";%n' Acquire |
 		grep -iE '^Acquire::(https?::|Check-Valid-Until |Check-Date |Retries )' | grep -viE 'auto-?detect'
 }
 
-# The steps. Each is run as a process of its own, ends by becoming unshare, and is killed with all below it.
+# The steps. Each runs in its own process, which becomes unshare, so that killing it kills everything below it.
 
 make_root() {
 	fetch="mkdir -p \"\$1/var/cache/apt/archives\" && cp -l '$debs/'*.deb \"\$1/var/cache/apt/archives/\" || :"
@@ -84,7 +83,7 @@ copy_root() {
 inside() { # ROOT COMMANDS
 	exec unshare --mount --pid --fork --kill-child --propagation private sh -eu -c '
 		mount -t proc proc "$1/proc"
-		mount -t sysfs -o ro sysfs "$1/sys" || echo "no sysfs can be mounted: there is none"
+		mount -t sysfs -o ro sysfs "$1/sys" || echo "sysfs cannot be mounted; continuing without it"
 		mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts "$1/dev/pts"
 		mount --bind "$1/dev/pts/ptmx" "$1/dev/ptmx"
 		mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
@@ -108,7 +107,7 @@ test -x /usr/bin/buscap
 getent passwd buscapd
 getent group buscap'
 
-# As the user that the service has.
+# As the service's user.
 use='
 cd /
 buscapd --version
@@ -153,7 +152,7 @@ step() { # NAME COMMAND...
 		passed=$((passed + 1))
 		return 0
 	fi
-	printf '  %-10s %-8s %4d s, FAILED (exit %d); the end of %s:\n' "$release" "$name" $took $status "$log"
+	printf '  %-10s %-8s %4d s, FAILED (exit code %d); the end of %s:\n' "$release" "$name" $took $status "$log"
 	tail -n 60 "$log"
 	failed=$((failed + 1))
 	return 1
@@ -163,8 +162,8 @@ mb_of() { # DIRECTORY
 	du -sm "$1" | cut -f 1
 }
 
-# Each run has its packages to itself, for apt locks them; most are links.
-take_packages() {
+# Each run has its own package directory, because apt locks it; most files are hard links.
+fetch_cached_packages() {
 	if [ "$(mb_of "$kept")" -gt $cache_mb ]; then
 		rm -f "$kept"/*.deb
 	fi
@@ -173,7 +172,7 @@ take_packages() {
 	cp -l "$kept"/*.deb "$debs" 2>/dev/null || cp "$kept"/*.deb "$debs" 2>/dev/null || :
 }
 
-keep_packages() {
+cache_packages() {
 	for package in "$debs"/*.deb; do
 		name=${package##*/}
 		[ ! -e "$kept/$name" ] || continue
@@ -209,20 +208,20 @@ try() { # RELEASE
 	failed=0
 	started=$(date +%s)
 	if ! ls "$keyrings/debian-archive-$release"-stable.* >/dev/null 2>&1; then
-		fail "no keys of $release are in $keyrings: a newer debian-archive-keyring has them"
+		fail "$keyrings has no keys of $release: install a newer debian-archive-keyring"
 	fi
 	sources "$release" >"$here/$release.list"
 	[ -s "$here/$release.list" ] ||
-		fail "apt has no source of Debian here to make another release's of: name a mirror with MIRROR="
+		fail "apt has no Debian source here: name a mirror with MIRROR="
 	mkdir -p "$kept" || exit 1
-	take_packages
+	fetch_cached_packages
 	had_mb=$(mb_of "$debs")
 	roots="$root $clean"
 	remove_root "$root"
 	remove_root "$clean"
 	steps || [ $failed != 0 ] || failed=1
 	fetched_mb=$(($(mb_of "$debs") - had_mb))
-	keep_packages
+	cache_packages
 	total="$total$release: $passed passed, $failed failed, $(($(date +%s) - started)) s, $fetched_mb MB of packages fetched
 "
 	[ "$failed" = 0 ] || any_failed=1
@@ -230,12 +229,12 @@ try() { # RELEASE
 }
 
 [ $# != 0 ] || fail "name a release: bookworm, trixie"
-[ "$(id -u)" = 0 ] || fail "this makes roots of Debian with mounts in them, and needs to be root: sudo make check-fresh"
-unshare --mount true 2>/dev/null || fail "mounting is not allowed here, not even to root: it needs a machine of its own"
-[ ! -e "$(git rev-parse --git-dir)/shallow" ] || fail "this clone has no history to clone from: git fetch --unshallow"
+[ "$(id -u)" = 0 ] || fail "it needs root: sudo make check-fresh"
+unshare --mount true 2>/dev/null || fail "root may not mount here: use a real or virtual machine"
+[ ! -e "$(git rev-parse --git-dir)/shallow" ] || fail "this clone is shallow: run git fetch --unshallow"
 mkdir -p "$here" || exit 1
 exec 9>"$here/lock"
-flock -n 9 || fail "it runs here already; wait for it, or take another clone"
+flock -n 9 || fail "it is already running in this clone: wait, or use another clone"
 apt_options >"$here/apt.conf"
 total=
 any_failed=0

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""picture.py OUT.svg [SECONDS]: the screen of `buscap top` as it is, drawn as an SVG.
+"""picture.py OUT.svg [SECONDS]: a screenshot of `buscap top` as an SVG.
 
-buscapd records a board in software (tests/board, behind umockdev) whose bus is busier at times, which loses some
-samples once and is unplugged once; buscap top looks on in a terminal of tmux, 100 by 30, for SECONDS (330). What
-stands there then is drawn, with its colours. `make picture` makes docs/top.svg of it."""
+buscapd records a simulated board (tests/board, through umockdev) whose bus load varies, which loses samples once and
+is unplugged once. buscap top runs in a tmux terminal of 100 by 30 for SECONDS (330); its last screen is drawn, with
+colours. `make picture` draws docs/top.svg."""
 
 import math
 import pathlib
@@ -21,12 +21,12 @@ from usb_harness import Board
 WIDTH, HEIGHT = 100, 30
 CELL, LINE, SIZE, MARGIN = 8.4, 18, 14, 14
 PAPER, INK = "#16181d", "#c9d1d9"
-# The eight colours of a terminal, and their bright ones.
+# The eight terminal colours, normal and bright.
 COLOURS = ["#484f58", "#ff7b72", "#7ee787", "#e3b341", "#79c0ff", "#d2a8ff", "#76e3ea", "#f0f6fc"]
 BRIGHT = ["#6e7681", "#ffa198", "#a5f3ad", "#f2cc60", "#a5d6ff", "#e2c5ff", "#b3f0ff", "#ffffff"]
 
 
-def look(style, code):
+def apply_sgr(style, code):
     """The style after one number of an SGR sequence."""
     colour, is_bold, is_dim, is_reverse = style
     if code == 0:
@@ -51,7 +51,7 @@ def look(style, code):
 
 
 def runs(line, style):
-    """Pieces of a line in one style: [(column, text, style)], and the style at its end."""
+    """Splits a line into pieces of one style: [(column, text, style)]. Also returns the style at its end."""
     found, column = [], 0
     for codes, text in re.findall(r"\x1b\[([\d;]*)m|([^\x1b]+)", line):
         if text:
@@ -59,7 +59,7 @@ def runs(line, style):
             column += len(text)
             continue
         for code in codes.split(";"):
-            style = look(style, int(code or 0))
+            style = apply_sgr(style, int(code or 0))
     return found, style
 
 
@@ -67,7 +67,7 @@ UP, ALONG = " ▁▂▃▄▅▆▇█", " ▏▎▍▌▋▊▉█"
 
 
 def bars(x, y, text, colour):
-    """Blocks are drawn, so that no font decides how high or wide they are."""
+    """Block characters are drawn as shapes, because fonts disagree about their size."""
     path = []
     for i, c in enumerate(text):
         if c in UP:
@@ -88,7 +88,7 @@ def svg(screen, title):
     for row, line in enumerate(screen.split("\n")[:HEIGHT]):
         pieces, style = runs(line.rstrip("\n"), style)
         for column, text, (colour, is_bold, is_dim, is_reverse) in pieces:
-            # Words stand where their cells are, whatever the font's blanks are.
+            # Each word is placed at its own cell, so that the font's space width does not matter.
             for part in re.finditer(r"[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉]+|[^▁▂▃▄▅▆▇█▏▎▍▌▋▊▉ ]+" + "| +" * is_reverse, text):
                 word, start = part.group(), column + part.start()
                 x, y = MARGIN + start * CELL, MARGIN + row * LINE + SIZE - 1
@@ -108,7 +108,7 @@ def svg(screen, title):
 
 
 def act(board, socket, second, seconds):
-    """What happens on the bus in a second of the picture's time."""
+    """Changes the bus for one second of the session."""
     board.command(f"rate {int(420_000 + 120_000 * math.sin(second / 9) + 60_000 * math.sin(second / 2.3))}")
     if second == seconds // 3:
         board.command("lose 1998")
@@ -128,14 +128,14 @@ def main(out, seconds=330):
             with Daemon("--source", "usb", "-o", traces, "-b", "duration:60", socket=socket, env=board.env) as daemon:
                 daemon.wait_ready()
                 with Terminal(tmp, WIDTH, HEIGHT, BUSCAP, "top", "--socket", socket, env={"TERM": "tmux-256color"}) as top:
-                    begun = time.monotonic()
+                    start = time.monotonic()
                     for second in range(seconds):
                         act(board, socket, second, seconds)
-                        time.sleep(max(0, begun + second + 1 - time.monotonic()))
+                        time.sleep(max(0, start + second + 1 - time.monotonic()))
                     screen = top.colours().replace(str(traces), "/var/lib/buscapd")
                     top.press("q")
                 daemon.stop()
-    pathlib.Path(out).write_text(svg(screen, "buscap top: a board is recorded"))
+    pathlib.Path(out).write_text(svg(screen, "buscap top while a board is recorded"))
 
 
 if __name__ == "__main__":

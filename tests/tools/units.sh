@@ -1,8 +1,7 @@
 #!/bin/sh
 # units.sh DIR
-# Checks what `make install` gives systemd and udev, as it stands below DIR (PREFIX=/usr): the units are loaded
-# without a word, what the services are exposed to stays at 1.0 or below, and with each of the drop-ins they
-# are still good units. No running systemd is needed.
+# Checks what `make install PREFIX=/usr` has put below DIR for systemd and udev: the units load without warnings, also
+# with each drop-in, and the services' exposure level is at most 1.0. Does not need a running systemd.
 set -u
 dir=$1
 failed=0
@@ -12,15 +11,15 @@ fail() {
 	failed=1
 }
 
-# Runs a command that must end well and say nothing.
+# Runs a command that must succeed without output.
 silent() {
 	said=$("$@" 2>&1)
 	status=$?
 	[ $status = 0 ] && [ -z "$said" ] && return
-	fail "$* ended with $status and said: $said"
+	fail "$*: exit code $status, output: $said"
 }
 
-# Verifying a unit loads those that it names: systemd's own, with what they start taken as given.
+# Verifying a unit loads the units that it names: systemd's own.
 units=$dir/usr/lib/systemd/system
 for path in /usr/lib/systemd/system /lib/systemd/system; do
 	[ ! -e $path/sockets.target ] || from=$path
@@ -55,10 +54,10 @@ rule=$dir/usr/lib/udev/rules.d/60-buscapd.rules
 if udevadm verify --help >/dev/null 2>&1; then
 	said=$(udevadm verify --resolve-names=never "$rule" 2>&1) || fail "$said"
 else
-	echo "skipped: udevadm verify of the rule: this udevadm has none (systemd 254 has)"
+	echo "skipped: udevadm verify: it needs systemd 254"
 fi
 
-# The user, its group and the directory, in a root of their own.
+# The user, the group and the directories, in a separate root.
 if [ "$(id -u)" = 0 ]; then
 	root=$dir/root
 	mkdir -p "$root/etc" "$root/run" "$root/usr/lib" "$root/var/lib"
@@ -69,9 +68,9 @@ if [ "$(id -u)" = 0 ]; then
 	group=$(sed -n 's/^buscap:x:\([0-9]*\):.*/\1/p' "$root/etc/group")
 	owner=$(stat -c %u:%g "$root/run/buscapd" "$root/var/lib/buscapd" | sort -u)
 	[ -n "$user" ] && [ "${user#*:}" = "$group" ] && [ "$owner" = "$user" ] ||
-		fail "user buscapd is '$user', group buscap '$group', and /run/buscapd and /var/lib/buscapd are of '$owner'"
+		fail "user buscapd is '$user', group buscap '$group', and /run/buscapd and /var/lib/buscapd belong to '$owner'"
 else
-	echo "skipped: user, group and /run/buscapd: that takes root"
+	echo "skipped: user, group and /run/buscapd: needs root"
 fi
-[ $failed = 0 ] && echo "units: good, with systemd $(systemd-analyze --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p')"
+[ $failed = 0 ] && echo "units: no errors, systemd $(systemd-analyze --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p')"
 exit $failed
