@@ -3,7 +3,7 @@
 .PHONY: lint layers format
 
 FORMATTED := $(wildcard $(addsuffix /*.[ch],$(LAYERS) $(LAYERS:=/*) tests/* tests/unit/*))
-PARALLEL   = $(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES))
+PARALLEL   = +$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES))
 
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 	@$(call deps,$(LINT_TOOLS))
