@@ -1,23 +1,25 @@
-/* The command that is run for each sealed file ([output] sealed_command), to copy it off the host
- * or whatever else: as PROGRAM PATH, no shell, one at a time, in the order of the sealing, with its
- * own process group, a lower priority, /dev/null as its input, and
+/* The command for sealed files ([output] sealed_command), for example to copy them to another host.
+ *
+ * The command runs as PROGRAM PATH, without a shell, one at a time, in the order in which the files
+ * were sealed. It runs in its own session, at nice 10, with /dev/null as standard input. Standard
+ * output and error are the daemon's standard error (under systemd: the journal). Its environment is
+ * the daemon's without the service manager's variables, plus:
  *
  *   BUSCAP_RECORDING   the recording's id
- *   BUSCAP_SEGMENT     the number of the segment
+ *   BUSCAP_SEGMENT     the segment's number
  *   BUSCAP_HASH        the file's XXH3-128 in hex, as in the manifest
  *
- * in its environment, which else is ours but for what systemd tells us alone. What it prints goes
- * to the log, line by line, so many of them. It is never in the way: up to BC_HOOK_WAITING_MAX
- * files wait, one more is left out, counted and logged; a command that takes longer than its time
- * is ended.
+ * The command never delays the recording: up to BC_HOOK_WAITING_MAX files wait. Further files are
+ * skipped, counted and logged. A command that exceeds the timeout is terminated with its whole
+ * process group.
  *
  *     bc_hook_open()
  *     bc_hook_add() ...       for each sealed file
  *     bc_hook_poll() ...      once a second
- *     bc_hook_finish()        no more will come; done() when the last command has ended
+ *     bc_hook_finish()        no more files; calls done() after the last command
  *     bc_hook_close()
  *
- * All calls are of the loop's thread, and so are the callbacks. */
+ * Loop thread only; callbacks run there too. */
 #ifndef BC_DAEMON_HOOK_HOOK_H
 #define BC_DAEMON_HOOK_HOOK_H
 
@@ -35,13 +37,12 @@ struct bc_hook;
 
 struct bc_hook_options {
 	uv_loop_t *loop;
-	const char *command; /* an absolute path; empty: none is run */
-	uint64_t timeout_ns; /* a command that takes longer gets SIGTERM, and SIGKILL; 0: none does
-			      */
+	const char *command; /* an absolute path; empty: run nothing */
+	uint64_t timeout_ns; /* then SIGTERM, later SIGKILL; 0: no limit */
 	void *context;
-	/* A command failed, or could not be run; or was not, for too many were waiting. `status` is
-	 * its exit code, or -1 if it has none; `error` a clause that says it. May be called from
-	 * within bc_hook_add(), and be NULL. */
+	/* Called when a command failed, could not be started, or was skipped. `status` is its exit
+	 * code, or -1 if it has none; `error` describes the failure. May be called from within
+	 * bc_hook_add(). May be NULL. */
 	void (*on_failed)(void *context, const char *path, int status, const char *error);
 };
 
@@ -52,31 +53,32 @@ struct bc_hook_file {
 	char hash[BC_FILE_HASH_CHARS];
 };
 
-/* Returns 0 or -ENOMEM. */
+/* Copies the command. Returns 0 or -ENOMEM. */
 int bc_hook_open(struct bc_hook **hook, const struct bc_hook_options *options) BC_MUST_CHECK;
 
-/* Another command, or none, and another time from the next file on; what waits for none is
- * forgotten. Returns 0, or -ENOMEM with the old ones kept. */
+/* Changes command and timeout, starting with the next file. An empty command discards the waiting
+ * files. Returns 0, or -ENOMEM with nothing changed but the timeout. */
 int bc_hook_set(struct bc_hook *hook, const char *command, uint64_t timeout_ns) BC_MUST_CHECK;
 
-/* Runs the command for a file as soon as it is its turn. Does nothing without a command. */
+/* Queues a file, which is copied. Does nothing if the command is empty. */
 void bc_hook_add(struct bc_hook *hook, const struct bc_hook_file *file);
 
-/* To be called once a second, with bc_now_ns(): tells what was only counted of failures. */
+/* Call once a second with bc_now_ns(): logs the summaries of repeated failures. */
 void bc_hook_poll(struct bc_hook *hook, uint64_t now_ns);
 
-/* Files that wait, the one whose command runs among them; and those whose command failed or was not
- * run, since the start. */
+/* Files waiting, including the one whose command is running. */
 uint64_t bc_hook_waiting(const struct bc_hook *hook);
+
+/* Files whose command failed or was skipped, since the start. */
 uint64_t bc_hook_failed(const struct bc_hook *hook);
 
-/* Goes on for so long at most; what waits then is left out, counted and logged, and what runs is
- * ended. done() is called once, never from within, some 3 s after that time at the latest. Files
- * that are added still are left out. Once only. */
+/* Keeps running commands for at most timeout_ns. Then skips the files still waiting (counted and
+ * logged) and terminates the running command. Calls done() once, never from within this call, at
+ * most 3 s after the timeout. Files added after that are skipped. Call once. */
 void bc_hook_finish(struct bc_hook *hook, uint64_t timeout_ns, void (*done)(void *context));
 
-/* Frees it; memory goes when the loop has closed its handles. A command that runs still gets
- * SIGTERM and is left to itself. NULL is none. */
+/* Sends a running command SIGTERM and does not wait for it. Memory is freed when the loop has
+ * closed the handles. NULL is allowed. */
 void bc_hook_close(struct bc_hook *hook);
 
 #endif

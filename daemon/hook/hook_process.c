@@ -13,8 +13,8 @@
 
 #define NICE 10
 
-/* A session of its own is a process group of its own. Signals are as for a new program, whatever
- * the daemon has blocked. */
+/* A new session is also a new process group. The daemon's signal mask and ignored signals are
+ * reset. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
 	sigset_t none;
@@ -31,19 +31,19 @@ static int set_attributes(posix_spawnattr_t *attributes)
 	return rc;
 }
 
-static int set_files(posix_spawn_file_actions_t *files, int output_fd)
+/* The daemon's standard output carries its status (--once), so the command writes to standard
+ * error only. */
+static int set_files(posix_spawn_file_actions_t *files)
 {
 	int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
 	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(files, output_fd, STDOUT_FILENO);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(files, output_fd, STDERR_FILENO);
+		rc = posix_spawn_file_actions_adddup2(files, STDERR_FILENO, STDOUT_FILENO);
 	return rc;
 }
 
-/* On the pool. */
-static void start(uv_work_t *work)
+/* Runs on the pool. */
+static void spawn_job(uv_work_t *work)
 {
 	struct bc_hook_process *p = work->data;
 	char *words[] = {(char *)p->command, (char *)p->path, NULL};
@@ -56,7 +56,7 @@ static void start(uv_work_t *work)
 		if (rc == 0) {
 			rc = set_attributes(&attributes);
 			if (rc == 0)
-				rc = set_files(&files, p->output_fd);
+				rc = set_files(&files);
 			if (rc == 0)
 				rc = posix_spawn(&p->pid, p->command, &files, &attributes, words,
 					p->environment);
@@ -75,7 +75,7 @@ bool bc_hook_process_poll(struct bc_hook_process *p)
 		return true;
 	p->is_running = false;
 	uv_signal_stop(&p->child);
-	p->on_end(p->context);
+	p->on_ended(p->context);
 	return false;
 }
 
@@ -91,12 +91,11 @@ static void on_part_closed(struct bc_hook_process *p)
 		p->on_closed(p->context);
 }
 
-static void on_started(uv_work_t *work, int status)
+static void on_spawned(uv_work_t *work, int status)
 {
 	struct bc_hook_process *p = work->data;
 
 	p->is_starting = false;
-	close(p->output_fd);
 	free(p->environment);
 	if (status != 0)
 		p->start_error = status;
@@ -109,37 +108,34 @@ static void on_started(uv_work_t *work, int status)
 	}
 	if (!p->is_running) {
 		uv_signal_stop(&p->child);
-		p->on_end(p->context);
+		p->on_ended(p->context);
 		return;
 	}
-	bc_hook_process_poll(p); /* it may have ended before this was known */
+	bc_hook_process_poll(p); /* it may have exited before is_running was set */
 }
 
 void bc_hook_process_init(
-	struct bc_hook_process *p, uv_loop_t *loop, void (*on_end)(void *context), void *context)
+	struct bc_hook_process *p, uv_loop_t *loop, void (*on_ended)(void *context), void *context)
 {
-	*p = (struct bc_hook_process){.on_end = on_end, .context = context};
+	*p = (struct bc_hook_process){.on_ended = on_ended, .context = context};
 	uv_signal_init(loop, &p->child);
 	p->child.data = p;
 	p->work.data = p;
 }
 
-int bc_hook_process_start(struct bc_hook_process *p, const char *command, const char *path,
-	char **environment, int output_fd)
+int bc_hook_process_start(
+	struct bc_hook_process *p, const char *command, const char *path, char **environment)
 {
 	assert(!p->is_starting && !p->is_running);
 	p->command = command;
 	p->path = path;
-	p->output_fd = output_fd;
 	p->signal = 0;
 	p->status = 0;
 	p->start_error = 0;
 	p->environment = environment;
-	if (p->environment == NULL || uv_signal_start(&p->child, on_child, SIGCHLD) != 0 ||
-		uv_queue_work(p->child.loop, &p->work, start, on_started) != 0) {
+	if (uv_signal_start(&p->child, on_child, SIGCHLD) != 0 ||
+		uv_queue_work(p->child.loop, &p->work, spawn_job, on_spawned) != 0) {
 		uv_signal_stop(&p->child);
-		free(p->environment);
-		close(output_fd);
 		return -ENOMEM;
 	}
 	p->is_starting = true;

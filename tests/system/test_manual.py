@@ -70,7 +70,7 @@ def differ(what, got, wanted):
 
 def source_text(*folders):
     """The text of the C files, with the parts of each string literal put together."""
-    text = "".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).glob("*.[ch]")))
+    text = "".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).rglob("*.[ch]")))
     return re.sub(r'"\s*(?:BC_VERSION)?\s*"', "", text)
 
 
@@ -477,7 +477,7 @@ def test_the_units_of_the_page_are_those_of_the_service():
 
 
 def signal_sources():
-    return (ROOT / "daemon" / "daemon.c").read_text()
+    return (ROOT / "daemon/main/daemon.c").read_text()
 
 
 def wrong_signals(p, text):
