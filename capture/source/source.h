@@ -53,7 +53,7 @@ struct bc_source_data {
 	const struct bc_segment_header *header; /* and its segment's header; NULL: damaged */
 };
 
-enum bc_news { BC_NOTICE_INFO, BC_NOTICE_NOTICE, BC_NOTICE_WARNING };
+enum bc_source_level { BC_NOTICE_INFO, BC_NOTICE_NOTICE, BC_NOTICE_WARNING };
 
 struct bc_source_sink {
 	void *context;
@@ -68,7 +68,7 @@ struct bc_source_sink {
 
 	/* Something happened that a person may want to know: a sentence for the log. Those of one
 	 * kind, an address that stays, may come often. May be NULL. */
-	void (*news)(void *context, enum bc_news news, const char *kind, const char *what);
+	void (*log)(void *context, enum bc_source_level level, const char *kind, const char *what);
 
 	/* The stream is over: 0, or a negative errno with a phrase in `what`. */
 	void (*end)(void *context, int status, const char *what);
@@ -83,7 +83,7 @@ struct bc_source_ops {
 	int (*start)(struct bc_source *source);
 	void (*resume)(struct bc_source *source);
 	void (*stop)(struct bc_source *source);
-	void (*last)(struct bc_source *source); /* may be NULL */
+	void (*last_frame)(struct bc_source *source); /* may be NULL */
 	void (*close)(struct bc_source *source);
 };
 
@@ -123,10 +123,10 @@ static inline void bc_source_stop(struct bc_source *source)
 
 /* The stream itself has said that it is over: a board's last frame. A source that knows better goes
  * on if more comes. */
-static inline void bc_source_last(struct bc_source *source)
+static inline void bc_source_last_frame(struct bc_source *source)
 {
-	if (source->ops->last != NULL)
-		source->ops->last(source);
+	if (source->ops->last_frame != NULL)
+		source->ops->last_frame(source);
 }
 
 /* Ends the source without a word to the sink. Its memory is freed when the loop has closed its

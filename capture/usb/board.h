@@ -1,42 +1,42 @@
-/* What is known of a capture board, and what it has been through: for the status, the headers of
- * the segments and the log. The source owns it and keeps it up to date on the loop's thread;
- * everybody else reads. Texts that came from the board hold printable ASCII only. */
+/* The state of a capture board: identity, answers to requests, and counts since the source started.
+ * The status, the segment headers and the log use it. The source owns it and updates it on the
+ * loop's thread; everything else only reads it. Texts sent by the board are printable ASCII. */
 #ifndef BC_CAPTURE_USB_BOARD_H
 #define BC_CAPTURE_USB_BOARD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A serial number string has at most 126 characters. */
+/* A USB serial number string has at most 126 characters. */
 #define BC_SERIAL_MAX 127
 
 enum bc_board_state {
-	BC_BOARD_DETACHED,  /* there is none */
-	BC_BOARD_OPENING,   /* found; being opened, asked and started */
+	BC_BOARD_DETACHED,  /* no board */
+	BC_BOARD_OPENING,   /* found; being opened, queried and started */
 	BC_BOARD_STREAMING, /* transfers are in flight */
-	BC_BOARD_STOPPING,  /* told to stop, or in trouble: transfers are coming back */
-	BC_BOARD_BACK_OFF,  /* left alone for a while, to be tried again */
+	BC_BOARD_STOPPING,  /* stopping, or recovering from a fault: waiting for its transfers */
+	BC_BOARD_BACK_OFF,  /* waiting before the next attempt */
 };
 
-/* Which board: as its descriptors and the system say. */
+/* From the board's descriptors and sysfs. */
 struct bc_board_identity {
 	uint16_t vid;
 	uint16_t pid;
 	uint8_t bus;
 	uint8_t address;
-	char port[32];  /* "1-2.3": bus and ports, as sysfs names it */
+	char port[32];  /* "1-2.3": bus and ports, as in sysfs */
 	char speed[16]; /* "high", ... */
 	char serial[BC_SERIAL_MAX + 1];
 	char product[BC_SERIAL_MAX + 1];
 
-	/* Where its stream comes out. */
+	/* The endpoint of the stream. */
 	uint8_t interface;
 	uint8_t setting; /* alternate setting */
 	uint8_t endpoint;
 	uint16_t packet_bytes;
 };
 
-/* GET_COUNTERS. */
+/* The answer to GET_COUNTERS. */
 struct bc_board_counters {
 	uint64_t samples;
 	uint64_t lost;
@@ -45,11 +45,11 @@ struct bc_board_counters {
 
 struct bc_board {
 	enum bc_board_state state;
-	uint64_t since_ns; /* of the host's monotonic clock: when it came into that state */
-	bool is_present;   /* a board is open; what stands below is its, or of the one before */
+	uint64_t since_ns; /* host's monotonic clock: when it entered that state */
+	bool is_present;   /* a board is open. If not, the fields below describe the previous one */
 	struct bc_board_identity identity;
 
-	/* GET_INFO, when the board answers it. */
+	/* The answer to GET_INFO, if there was one. */
 	bool has_info;
 	uint32_t protocol_version;
 	uint32_t clock_hz;
@@ -58,23 +58,23 @@ struct bc_board {
 	char firmware[17];
 	char own_serial[33];
 
-	bool has_counters; /* as read at its end */
+	bool has_counters; /* read when the stream was stopped */
 	struct bc_board_counters counters;
 
-	/* The transfers as they are, after shrinking. */
+	/* Transfers in flight, and their size; both may be less than configured. */
 	unsigned transfers;
 	uint32_t transfer_bytes;
 
-	/* Since the source was started. */
+	/* Counted since the source was started. */
 	uint64_t bytes; /* of payload */
-	uint64_t plugs; /* times that a board began to stream */
+	uint64_t plugs; /* times that a board started to stream, resets included */
 	uint64_t unplugs;
 	uint64_t stalls;
 	uint64_t overflows;
-	uint64_t errors;   /* transfers that failed otherwise */
-	uint64_t timeouts; /* transfers that ended by their time-out */
-	uint64_t silences; /* times that the watchdog had to say something */
-	uint64_t restarts; /* times that the board was reset and opened anew */
+	uint64_t errors;   /* transfers that failed for another reason */
+	uint64_t timeouts; /* transfers that timed out */
+	uint64_t silences; /* times that the board sent nothing for silence_ns */
+	uint64_t restarts; /* times that the board was reset and reopened */
 	char last_error[256];
 };
 

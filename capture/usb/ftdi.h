@@ -1,5 +1,4 @@
-/* What FTDI's FT2232H and FT232H put into the stream: two bytes of modem and line status at the
- * head of each packet. */
+/* The FT2232H and FT232H send two bytes of modem and line status at the start of each packet. */
 #ifndef BC_CAPTURE_USB_FTDI_H
 #define BC_CAPTURE_USB_FTDI_H
 
@@ -8,9 +7,8 @@
 
 #define BC_FTDI_STATUS_BYTES 2
 
-/* Takes the status bytes out of what one transfer brought, which begins with a packet; packets are
- * of packet_bytes but for the last. The bytes left are moved together at `bytes`. Returns their
- * number. */
+/* Removes the status bytes from the data of one transfer, in place. The data starts with a packet;
+ * all packets except the last have packet_bytes. Returns the number of bytes left at `bytes`. */
 size_t bc_ftdi_strip(uint8_t *bytes, size_t count, size_t packet_bytes);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PORTS_MAX 7 /* a chain of hubs is no longer */
+#define PORTS_MAX 7 /* depth of hubs that USB allows */
 
 int bc_usb_errno(int code)
 {
@@ -41,24 +41,24 @@ int bc_usb_errno(int code)
 	}
 }
 
-void bc_usb_clean(char *text)
+void bc_usb_make_printable(char *text)
 {
 	for (; *text != '\0'; text++)
 		if (*text < ' ' || *text > '~')
 			*text = '?';
 }
 
-void bc_usb_wish_write(char out[BC_USB_WISH_TEXT], const struct bc_usb_wish *wish)
+void bc_usb_match_write(char out[BC_USB_MATCH_TEXT], const struct bc_usb_match *match)
 {
-	if (wish->serial[0] == '\0')
-		snprintf(out, BC_USB_WISH_TEXT, "%04x:%04x", wish->vid, wish->pid);
+	if (match->serial[0] == '\0')
+		snprintf(out, BC_USB_MATCH_TEXT, "%04x:%04x", match->vid, match->pid);
 	else
-		snprintf(out, BC_USB_WISH_TEXT, "%04x:%04x with serial number %s", wish->vid,
-			wish->pid, wish->serial);
+		snprintf(out, BC_USB_MATCH_TEXT, "%04x:%04x with serial number %s", match->vid,
+			match->pid, match->serial);
 }
 
-/* A string of the device that the kernel keeps in a file; empty if it has none. Returns false if
- * there is one that can't be read. */
+/* Reads a string descriptor from sysfs; empty if the device has none. Returns false if it exists
+ * but can't be read. */
 static bool read_attribute(char *out, size_t room, const char *port, const char *name)
 {
 	char path[128];
@@ -72,7 +72,7 @@ static bool read_attribute(char *out, size_t room, const char *port, const char 
 	close(fd);
 	out[n > 0 ? n : 0] = '\0';
 	out[strcspn(out, "\n")] = '\0';
-	bc_usb_clean(out);
+	bc_usb_make_printable(out);
 	return n >= 0;
 }
 
@@ -106,13 +106,12 @@ static const char *speed_name(int speed)
 									      : "unknown";
 }
 
-/* The bulk IN endpoint of one alternate setting, with packets of a size that bulk endpoints have.
- */
+/* Returns the bulk IN endpoint of one alternate setting, with a valid packet size; else NULL. */
 static const struct libusb_endpoint_descriptor *bulk_in(
 	const struct libusb_interface_descriptor *setting, const char **err)
 {
-	/* Of a configuration that ends early libusb gives the number of endpoints as claimed, and
-	 * none of them. */
+	/* For a truncated configuration libusb sets bNumEndpoints as claimed, but endpoint is NULL.
+	 */
 	for (int i = 0; setting->endpoint != NULL && i < setting->bNumEndpoints; i++) {
 		const struct libusb_endpoint_descriptor *e = &setting->endpoint[i];
 		unsigned packet = e->wMaxPacketSize;
@@ -121,7 +120,7 @@ static const struct libusb_endpoint_descriptor *bulk_in(
 			continue;
 		if (packet >= 8 && packet <= 1024 && (packet & (packet - 1)) == 0)
 			return e;
-		*err = "its bulk IN endpoint claims packets of a size that there isn't";
+		*err = "bulk IN endpoint with an invalid packet size";
 	}
 	return NULL;
 }
@@ -129,7 +128,7 @@ static const struct libusb_endpoint_descriptor *bulk_in(
 const char *bc_usb_find_endpoint(
 	struct bc_board_identity *identity, const struct libusb_config_descriptor *config)
 {
-	const char *err = "it has no vendor-specific interface (class FF)";
+	const char *err = "no vendor-specific interface (class FF)";
 	bool has_vendor = false;
 
 	for (int i = 0; i < config->bNumInterfaces; i++) {
@@ -139,7 +138,7 @@ const char *bc_usb_find_endpoint(
 			if (s->bInterfaceClass != LIBUSB_CLASS_VENDOR_SPEC)
 				continue;
 			if (!has_vendor)
-				err = "its vendor-specific interface has no bulk IN endpoint";
+				err = "vendor-specific interface without a bulk IN endpoint";
 			has_vendor = true;
 			const struct libusb_endpoint_descriptor *e = bulk_in(s, &err);
 			if (e == NULL)
@@ -154,8 +153,8 @@ const char *bc_usb_find_endpoint(
 	return err;
 }
 
-/* Looks at one device: who it is, and whether it is a board. */
-static void judge(struct bc_usb_device *d, const struct bc_usb_wish *wish)
+/* Fills in a device's identity and decides whether it is a matching board. */
+static void check_device(struct bc_usb_device *d, const struct bc_usb_match *match)
 {
 	struct bc_board_identity *id = &d->identity;
 	struct libusb_device_descriptor device;
@@ -167,50 +166,50 @@ static void judge(struct bc_usb_device *d, const struct bc_usb_wish *wish)
 	write_port(id->port, sizeof(id->port), d->device);
 	snprintf(
 		id->speed, sizeof(id->speed), "%s", speed_name(libusb_get_device_speed(d->device)));
-	d->is_unread = !read_attribute(id->serial, sizeof(id->serial), id->port, "serial");
+	d->is_unreadable = !read_attribute(id->serial, sizeof(id->serial), id->port, "serial");
 	(void)read_attribute(id->product, sizeof(id->product), id->port, "product");
 	if (libusb_get_device_descriptor(d->device, &device) != 0) {
-		snprintf(d->why_not, sizeof(d->why_not), "it has no device descriptor");
+		snprintf(d->reject_reason, sizeof(d->reject_reason), "no device descriptor");
 		return;
 	}
 	id->vid = device.idVendor;
 	id->pid = device.idProduct;
-	if (id->vid != wish->vid || id->pid != wish->pid) {
-		snprintf(d->why_not, sizeof(d->why_not), "not %04x:%04x", wish->vid, wish->pid);
+	if (id->vid != match->vid || id->pid != match->pid) {
+		snprintf(d->reject_reason, sizeof(d->reject_reason), "not %04x:%04x", match->vid,
+			match->pid);
 		return;
 	}
 	int rc = libusb_get_active_config_descriptor(d->device, &config);
 	if (rc != 0) {
-		d->is_unread = true;
+		d->is_unreadable = true;
 		d->is_gone = rc == LIBUSB_ERROR_NO_DEVICE;
-		snprintf(d->why_not, sizeof(d->why_not),
-			"its configuration can't be read, or it has none: %s",
-			libusb_strerror((enum libusb_error)rc));
+		snprintf(d->reject_reason, sizeof(d->reject_reason),
+			"can't read its configuration: %s", libusb_strerror((enum libusb_error)rc));
 		return;
 	}
 	err = bc_usb_find_endpoint(id, config);
 	libusb_free_config_descriptor(config);
 	if (err != NULL) {
-		snprintf(d->why_not, sizeof(d->why_not), "%s", err);
-	} else if (wish->serial[0] != '\0' && strcmp(wish->serial, id->serial) != 0) {
-		snprintf(d->why_not, sizeof(d->why_not), "its serial number is not the one wanted");
-		d->is_other = true;
+		snprintf(d->reject_reason, sizeof(d->reject_reason), "%s", err);
+	} else if (match->serial[0] != '\0' && strcmp(match->serial, id->serial) != 0) {
+		snprintf(d->reject_reason, sizeof(d->reject_reason), "different serial number");
+		d->is_other_serial = true;
 	}
 }
 
-static int compare(const void *a, const void *b)
+static int compare_devices(const void *a, const void *b)
 {
 	const struct bc_usb_device *x = a;
 	const struct bc_usb_device *y = b;
-	bool is_x = x->why_not[0] == '\0';
-	bool is_y = y->why_not[0] == '\0';
+	bool is_x = x->reject_reason[0] == '\0';
+	bool is_y = y->reject_reason[0] == '\0';
 
 	if (is_x != is_y)
 		return is_x ? -1 : 1;
 	return strverscmp(x->identity.port, y->identity.port);
 }
 
-int bc_usb_list(struct bc_usb_list *list, libusb_context *context, const struct bc_usb_wish *wish)
+int bc_usb_list(struct bc_usb_list *list, libusb_context *context, const struct bc_usb_match *match)
 {
 	libusb_device **devices;
 	ssize_t count = libusb_get_device_list(context, &devices);
@@ -226,11 +225,11 @@ int bc_usb_list(struct bc_usb_list *list, libusb_context *context, const struct 
 	list->count = (size_t)count;
 	for (size_t i = 0; i < list->count; i++) {
 		list->devices[i].device = devices[i];
-		judge(&list->devices[i], wish);
-		list->matching += list->devices[i].why_not[0] == '\0';
+		check_device(&list->devices[i], match);
+		list->matching += list->devices[i].reject_reason[0] == '\0';
 	}
-	libusb_free_device_list(devices, 0); /* the references are the list's now */
-	qsort(list->devices, list->count, sizeof(*list->devices), compare);
+	libusb_free_device_list(devices, 0); /* keeps the references: `list` owns them now */
+	qsort(list->devices, list->count, sizeof(*list->devices), compare_devices);
 	return 0;
 }
 

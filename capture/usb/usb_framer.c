@@ -8,19 +8,19 @@
 
 #include "capture/usb/ftdi.h"
 
-/* Faults that come in a row are counted, and told no more often than this. */
-#define TELL_NS UINT64_C(1000000000)
+/* Each kind of fault is logged at most this often; all are counted. */
+#define LOG_INTERVAL_NS UINT64_C(1000000000)
 
 void bc_usb_framer_log_text(
-	struct bc_usb_framer *f, enum bc_news news, const char *kind, const char *what)
+	struct bc_usb_framer *f, enum bc_source_level level, const char *kind, const char *what)
 {
 	const struct bc_source_sink *sink = &f->source->sink;
 
-	if (!f->is_cut && sink->news != NULL)
-		sink->news(sink->context, news, kind, what);
+	if (!f->is_ended && sink->log != NULL)
+		sink->log(sink->context, level, kind, what);
 }
 
-void bc_usb_framer_log(struct bc_usb_framer *f, enum bc_news news, const char *format, ...)
+void bc_usb_framer_log(struct bc_usb_framer *f, enum bc_source_level level, const char *format, ...)
 {
 	char what[640];
 	va_list args;
@@ -28,19 +28,19 @@ void bc_usb_framer_log(struct bc_usb_framer *f, enum bc_news news, const char *f
 	va_start(args, format);
 	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	bc_usb_framer_log_text(f, news, format, what);
+	bc_usb_framer_log_text(f, level, format, what);
 }
 
-static void send_piece(struct bc_usb_framer *f, struct bc_source_data *data)
+static void framer_send(struct bc_usb_framer *f, struct bc_source_data *data)
 {
 	const struct bc_source_sink *sink = &f->source->sink;
 
 	data->format = f->protocol;
-	if (f->is_cut)
+	if (f->is_ended)
 		return;
-	bool is_taken = sink->data(sink->context, data);
-	assert(is_taken); /* a live source is never refused */
-	(void)is_taken;
+	bool is_accepted = sink->data(sink->context, data);
+	assert(is_accepted); /* a live source is never refused */
+	(void)is_accepted;
 }
 
 void bc_usb_framer_start(struct bc_usb_framer *f)
@@ -50,8 +50,8 @@ void bc_usb_framer_start(struct bc_usb_framer *f)
 	if (f->base_ns == 0)
 		f->base_ns = now;
 	f->arrived_ns = now - f->base_ns;
-	f->is_begun_again = true;
-	f->heard_ns = now;
+	f->has_resubmitted = true;
+	f->last_data_ns = now;
 	f->last_frame_ns = 0;
 	f->is_silent = false;
 }
@@ -65,14 +65,15 @@ void bc_usb_framer_bytes(
 		count = bc_ftdi_strip(bytes, count, packet_bytes);
 	if (count == 0)
 		return;
-	/* What was on its way when a board had to be restarted, or left, came before that. */
-	if (!f->broken.is_restart || f->is_begun_again)
+	/* Data that was in flight when the board was reset or unplugged belongs before the break.
+	 */
+	if (!f->broken.is_restart || f->has_resubmitted)
 		bc_usb_framer_resume(f);
 	if (f->is_silent)
-		bc_usb_framer_log(f, BC_NOTICE_NOTICE, "%s: data again, after %.1f s",
-			f->source->name, (double)(now - f->heard_ns) * 1e-9);
+		bc_usb_framer_log(f, BC_NOTICE_NOTICE, "%s: data again after %.1f s",
+			f->source->name, (double)(now - f->last_data_ns) * 1e-9);
 	f->is_silent = false;
-	f->heard_ns = now;
+	f->last_data_ns = now;
 	f->last_frame_ns = 0;
 	f->faults = 0;
 	f->has_streamed = true;
@@ -85,20 +86,20 @@ void bc_usb_framer_bytes(
 		.until_ns = now - f->base_ns,
 	};
 	f->arrived_ns = data.until_ns;
-	send_piece(f, &data);
+	framer_send(f, &data);
 }
 
 static const char *fault_text(enum bc_usb_fault fault)
 {
 	switch (fault) {
 	case BC_USB_STALL:
-		return "its endpoint has stalled";
+		return "endpoint stalled";
 	case BC_USB_OVERFLOW:
-		return "it sent more than was asked for (overflow): the excess is lost";
+		return "sent more than requested (overflow): excess lost";
 	case BC_USB_ERROR:
-		return "a transfer failed on its way: a bad cable, or hub?";
+		return "transfer failed: bad cable or hub?";
 	case BC_USB_REFUSED:
-		return "the system takes no transfer for it";
+		return "the system accepts no transfers";
 	case BC_USB_TIMEOUT:
 	case BC_USB_GONE:
 		break;
@@ -133,16 +134,15 @@ void bc_usb_framer_fault(struct bc_usb_framer *f, enum bc_usb_fault fault)
 	if (fault != BC_USB_REFUSED)
 		bc_usb_framer_break(f, BC_GAP_TRANSFER, false);
 	f->broken.is_cut = f->broken.is_cut || (f->has_break && fault == BC_USB_OVERFLOW);
-	if (f->reported_ns[fault] != 0 && now - f->reported_ns[fault] < TELL_NS)
+	if (f->reported_ns[fault] != 0 && now - f->reported_ns[fault] < LOG_INTERVAL_NS)
 		return;
 	f->reported_ns[fault] = now;
 	bc_usb_framer_log(f, BC_NOTICE_WARNING,
-		"%s: %s%s%s (so far: stalls %" PRIu64 ", overflows %" PRIu64
-		", failed transfers %" PRIu64 ")",
-		f->source->name, fault_text(fault),
-		f->has_break ? "; a gap stands at this place" : "",
+		"%s: %s%s%s (total: %" PRIu64 " stalls, %" PRIu64 " overflows, %" PRIu64
+		" failed transfers)",
+		f->source->name, fault_text(fault), f->has_break ? "; gap recorded" : "",
 		f->protocol == BC_FORMAT_RAW6 && fault != BC_USB_STALL && fault != BC_USB_REFUSED
-			? "; raw6 can't find its place again: what follows may be wrong"
+			? "; raw6 can't resynchronize: the following data may be wrong"
 			: "",
 		b->stalls, b->overflows, b->errors);
 }
@@ -161,7 +161,7 @@ void bc_usb_framer_break(struct bc_usb_framer *f, enum bc_gap_cause cause, bool 
 	if (is_restart) {
 		f->broken.is_restart = true;
 		f->broken.is_cut = true;
-		f->is_begun_again = false;
+		f->has_resubmitted = false;
 	}
 }
 
@@ -173,7 +173,7 @@ void bc_usb_framer_resume(struct bc_usb_framer *f)
 		return;
 	f->has_break = false;
 	f->broken.duration_ns = uv_hrtime() - f->broken_ns;
-	send_piece(f, &data);
+	framer_send(f, &data);
 }
 
 void bc_usb_framer_lost(struct bc_usb_framer *f, uint64_t lost)
@@ -182,5 +182,5 @@ void bc_usb_framer_lost(struct bc_usb_framer *f, uint64_t lost)
 	struct bc_source_data data = {.broken = &broken};
 
 	bc_usb_framer_resume(f);
-	send_piece(f, &data);
+	framer_send(f, &data);
 }

@@ -1,5 +1,5 @@
-/* What of a board's handling has to wait for the kernel or the device: done on another thread, one
- * job at a time, each with its result in the struct. */
+/* The calls that wait for the kernel or the device. They run on libuv's thread pool, one at a time,
+ * and leave their results in the struct. */
 #ifndef BC_CAPTURE_USB_USB_JOBS_H
 #define BC_CAPTURE_USB_USB_JOBS_H
 
@@ -8,41 +8,41 @@
 #include "capture/usb/usb_find.h"
 
 enum bc_usb_job {
-	BC_USB_FIND,  /* looks for the board wished for, or, when one is open, for others */
-	BC_USB_OPEN,  /* opens `device` and claims its interface: sets handle */
-	BC_USB_CLEAR, /* clears the halt of its endpoint */
-	BC_USB_CLOSE, /* resets the device first, when wants_reset; lets go of all */
+	BC_USB_JOB_FIND,  /* finds the board, or other boards if one is already open */
+	BC_USB_JOB_OPEN,  /* opens `device` and claims its interface; sets `handle` */
+	BC_USB_JOB_CLEAR, /* clears the halt of the endpoint */
+	BC_USB_JOB_CLOSE, /* closes the device, after a reset if reset_first */
 };
 
 struct bc_usb_jobs {
 	uv_work_t work;
 	libusb_context *context;
-	void (*done)(struct bc_usb_jobs *work); /* on the loop */
+	void (*done)(struct bc_usb_jobs *jobs); /* called on the loop */
 	bool is_busy;
 
 	enum bc_usb_job job;
-	struct bc_usb_wish wish;
-	bool wants_reset;
-	libusb_device *device; /* NULL: none. A reference, until BC_USB_CLOSE or the next FIND */
+	struct bc_usb_match match;
+	bool reset_first;
+	libusb_device *device; /* a reference, held from OPEN to CLOSE; else NULL */
 	libusb_device_handle *handle;
 	bool is_claimed;
 	struct bc_board_identity identity;
 
 	/* Results of the last job. */
 	int status;           /* 0 or a negative errno */
-	const char *what;     /* what failed, as a verb: "open it" */
-	libusb_device *found; /* FIND: the board; a reference as above */
+	const char *what;     /* what failed, as a verb phrase: "open device" */
+	libusb_device *found; /* FIND: the board, as a reference until OPEN or the next FIND */
 	struct bc_board_identity found_id;
-	char others[256];                     /* FIND: boards that match as well, or but for their
-					       * serial number; or empty */
-	char why_not[BC_USB_WISH_TEXT + 256]; /* FIND: of a device that has the right id */
-	bool is_unread; /* FIND: something couldn't be read; it is to be looked for again */
+	char others[256]; /* FIND: further boards with this VID:PID, for the log; or empty */
+	char reject_reason[BC_USB_MATCH_TEXT + 256]; /* FIND: why a device with this VID:PID was
+						      * rejected; or empty */
+	bool is_unreadable; /* FIND: something could not be read; try again later */
 };
 
-/* Starts a job; done() follows on the loop. None may be running. */
-void bc_usb_jobs_start(struct bc_usb_jobs *work, uv_loop_t *loop, enum bc_usb_job job);
+/* Starts a job; done() follows on the loop. No other job may be running. */
+void bc_usb_jobs_start(struct bc_usb_jobs *jobs, uv_loop_t *loop, enum bc_usb_job job);
 
-/* Drops what FIND has found. */
-void bc_usb_jobs_forget(struct bc_usb_jobs *work);
+/* Drops the reference to the board that FIND found, if OPEN has not used it. */
+void bc_usb_jobs_drop_found(struct bc_usb_jobs *jobs);
 
 #endif

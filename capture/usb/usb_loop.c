@@ -8,16 +8,16 @@
 
 #include "capture/usb/usb_find.h"
 
-/* libusb's own event and timer, udev's monitor, and one device with some to spare. */
+/* libusb's event and timer descriptors, udev's monitor, one device, and a reserve. */
 #define WATCHES_MAX 16
 
 struct watch {
 	uv_poll_t poll;
 	struct bc_usb_loop *usb;
 	int fd;
-	bool is_own;     /* of libusb itself: there from the start to the end */
-	bool is_stopped; /* libuv has, on an error of the descriptor */
-	bool is_seen;    /* in the list that is being gone through */
+	bool is_own;     /* libusb's own, not a device's: open as long as the context */
+	bool is_stopped; /* not polled: released, or libuv stopped after an error */
+	bool is_seen;    /* found in libusb's current list */
 };
 
 struct bc_usb_loop {
@@ -25,11 +25,11 @@ struct bc_usb_loop {
 	libusb_context *context;
 	libusb_hotplug_callback_handle hotplug;
 	struct watch *watches[WATCHES_MAX];
-	atomic_bool has_changed; /* libusb's set of descriptors has, on whatever thread */
+	atomic_bool has_changed; /* libusb's descriptors have changed; set on any thread */
 	bool is_open;
-	bool is_released; /* another thread works on a device */
+	bool is_released; /* another thread is opening or closing a device */
 	bool is_closing;
-	unsigned closing; /* watches that the loop hasn't closed yet */
+	unsigned closing; /* watches whose close callback is pending */
 	uv_work_t exit_job;
 };
 
@@ -59,7 +59,7 @@ static int LIBUSB_CALL on_hotplug(
 	return 0;
 }
 
-/* libusb_exit() waits for its hotplug thread: not on the loop. */
+/* Runs off the loop: libusb_exit() waits for libusb's hotplug thread. */
 static void exit_libusb(uv_work_t *job)
 {
 	struct bc_usb_loop *u = job->data;
@@ -106,11 +106,10 @@ static void handle_events(struct bc_usb_loop *u)
 {
 	struct timeval zero = {0, 0};
 
-	/* What it may return is nothing that a caller could mend: faults come with the transfers.
-	 */
+	/* The result is ignored: faults are reported by the transfers. */
 	libusb_handle_events_timeout_completed(u->context, &zero, NULL);
 	if (!u->is_released && atomic_load(&u->has_changed) && bc_usb_loop_sync(u) != 0)
-		atomic_store(&u->has_changed, true); /* no memory: at the next turn */
+		atomic_store(&u->has_changed, true); /* out of memory: retry at the next event */
 	if (u->is_open && !u->is_closing)
 		u->options.on_turn(u->options.context);
 }
@@ -121,16 +120,15 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 	(void)events;
 	if (status < 0) {
-		/* An unplugged device is an error of its descriptor, and libuv stops to poll it.
-		 * libusb has to hear of it all the same; if it can't listen now, it is polled
-		 * again. */
+		/* The descriptor of an unplugged device reports an error, and libuv stops polling
+		 * it. libusb still has to handle it. If it can't now, sync() polls it again. */
 		watch->is_stopped = true;
 		atomic_store(&watch->usb->has_changed, true);
 	}
 	handle_events(watch->usb);
 }
 
-/* What libusb waits for; a usbfs descriptor is writable when a transfer is done. */
+/* A usbfs descriptor becomes writable when a transfer has finished. */
 static int uv_events_of(short events)
 {
 	return ((events & POLLIN) != 0 ? UV_READABLE : 0) |
@@ -210,8 +208,8 @@ void bc_usb_loop_release(struct bc_usb_loop *u)
 			close_watch(u, &u->watches[i]);
 			continue;
 		}
-		/* A thread that closes a device keeps all others from handling events, with
-		 * libusb's own descriptor readable all the while: the loop would turn and turn. */
+		/* While a thread closes a device, libusb blocks event handling but keeps its own
+		 * descriptor readable: polling it would make the loop spin. */
 		uv_poll_stop(&watch->poll);
 		watch->is_stopped = true;
 	}
@@ -262,7 +260,7 @@ int bc_usb_loop_open(struct bc_usb_loop **usb, const struct bc_usb_loop_options 
 		free(u);
 		return -ENOTSUP;
 	}
-	/* The descriptors that exist first, then the notifiers: some exist from the start. */
+	/* First add the descriptors that already exist, then set the notifiers. */
 	rc = bc_usb_loop_sync(u);
 	libusb_set_pollfd_notifiers(u->context, on_fd_added, on_fd_removed, u);
 	if (rc == 0)

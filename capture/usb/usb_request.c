@@ -14,23 +14,23 @@
 
 #define PROTOCOL_VERSION 1
 
-/* The board protocol's are to the interface, FTDI's to the device, with the number of the port that
- * is meant, from 1, in wIndex. */
+/* Requests of the board protocol go to the interface. FTDI's go to the device, with the port
+ * number, counted from 1, in wIndex. */
 #define TO_INTERFACE   (LIBUSB_REQUEST_TYPE_VENDOR | LIBUSB_RECIPIENT_INTERFACE)
 #define FROM_INTERFACE (LIBUSB_ENDPOINT_IN | TO_INTERFACE)
 #define TO_FTDI        (LIBUSB_REQUEST_TYPE_VENDOR | LIBUSB_RECIPIENT_DEVICE)
 
-/* Requests of FTDI's chips, as in libftdi's ftdi.h and Linux' ftdi_sio.h. */
+/* FTDI's requests, as in libftdi's ftdi.h and Linux's ftdi_sio.h. */
 enum { FTDI_RESET = 0, FTDI_SET_LATENCY = 9, FTDI_SET_BITMODE = 11 };
 enum { FTDI_RESET_ALL = 0, FTDI_RESET_PURGE_RX = 1 };
 #define FTDI_ALL_PINS 0xFF
 
 struct bc_usb_request {
-	bc_usb_answer answer;
+	bc_usb_request_cb callback;
 	void *context;
 	struct libusb_transfer *transfer;
-	enum bc_usb_step step;
-	bool is_flying;
+	enum bc_usb_request_id id;
+	bool is_in_flight;
 	uint8_t buffer[LIBUSB_CONTROL_SETUP_SIZE + INFO_BYTES];
 };
 
@@ -42,7 +42,7 @@ struct setup {
 	uint16_t bytes;
 };
 
-static const struct setup setups[BC_USB_STEPS] = {
+static const struct setup setups[BC_USB_REQUESTS] = {
 	[BC_USB_GET_INFO] = {"GET_INFO", FROM_INTERFACE, 1, 0, INFO_BYTES},
 	[BC_USB_START] = {"START", TO_INTERFACE, 2, 0, 0},
 	[BC_USB_STOP] = {"STOP", TO_INTERFACE, 3, 0, 0},
@@ -54,9 +54,9 @@ static const struct setup setups[BC_USB_STEPS] = {
 	[BC_USB_FTDI_MODE] = {"FTDI bit mode", TO_FTDI, FTDI_SET_BITMODE, 0, 0},
 };
 
-const char *bc_usb_step_name(enum bc_usb_step step)
+const char *bc_usb_request_name(enum bc_usb_request_id id)
 {
-	return setups[step].name;
+	return setups[id].name;
 }
 
 static int status_of(const struct libusb_transfer *transfer)
@@ -84,23 +84,23 @@ static void LIBUSB_CALL on_transfer(struct libusb_transfer *transfer)
 	struct bc_usb_request *r = transfer->user_data;
 	int count = transfer->actual_length;
 
-	r->is_flying = false;
-	r->answer(r->context, r->step, status_of(transfer),
+	r->is_in_flight = false;
+	r->callback(r->context, r->id, status_of(transfer),
 		libusb_control_transfer_get_data(transfer), count > 0 ? (unsigned)count : 0);
 }
 
 int bc_usb_request_send(
-	struct bc_usb_request *r, const struct bc_usb_target *target, enum bc_usb_step step)
+	struct bc_usb_request *r, const struct bc_usb_target *target, enum bc_usb_request_id id)
 {
-	const struct setup *setup = &setups[step];
+	const struct setup *setup = &setups[id];
 	uint16_t value = setup->value;
 	uint16_t index = target->interface;
 
 	if (setup->type == TO_FTDI)
 		index++;
-	if (step == BC_USB_FTDI_LATENCY)
+	if (id == BC_USB_FTDI_LATENCY)
 		value = target->ftdi.latency_ms;
-	if (step == BC_USB_FTDI_MODE)
+	if (id == BC_USB_FTDI_MODE)
 		value = (uint16_t)(target->ftdi.mode << 8 | FTDI_ALL_PINS);
 	memset(r->buffer, 0, sizeof(r->buffer));
 	libusb_fill_control_setup(
@@ -109,30 +109,30 @@ int bc_usb_request_send(
 		r->transfer, target->handle, r->buffer, on_transfer, r, TIMEOUT_MS);
 	errno = 0;
 	int rc = libusb_submit_transfer(r->transfer);
-	r->step = step;
-	r->is_flying = rc == 0;
-	/* Of bulk transfers libusb tells that there was no memory, of these it doesn't. */
+	r->id = id;
+	r->is_in_flight = rc == 0;
+	/* libusb reports LIBUSB_ERROR_NO_MEM only for bulk transfers. */
 	return rc == LIBUSB_ERROR_IO && errno == ENOMEM ? -ENOMEM : bc_usb_errno(rc);
 }
 
 void bc_usb_request_cancel(struct bc_usb_request *r)
 {
-	if (r->is_flying)
+	if (r->is_in_flight)
 		libusb_cancel_transfer(r->transfer);
 }
 
-bool bc_usb_request_is_flying(const struct bc_usb_request *r)
+bool bc_usb_request_is_in_flight(const struct bc_usb_request *r)
 {
-	return r->is_flying;
+	return r->is_in_flight;
 }
 
-int bc_usb_request_open(struct bc_usb_request **request, bc_usb_answer answer, void *context)
+int bc_usb_request_open(struct bc_usb_request **request, bc_usb_request_cb callback, void *context)
 {
 	struct bc_usb_request *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		return -ENOMEM;
-	r->answer = answer;
+	r->callback = callback;
 	r->context = context;
 	r->transfer = libusb_alloc_transfer(0);
 	if (r->transfer == NULL) {
@@ -151,15 +151,15 @@ void bc_usb_request_close(struct bc_usb_request *r)
 	free(r);
 }
 
-/* A text that fills its field has no zero at its end. */
+/* A text that fills its field is not zero-terminated. */
 static void read_text(char *out, const uint8_t *in, size_t bytes)
 {
 	memcpy(out, in, bytes);
 	out[bytes] = '\0';
-	bc_usb_clean(out);
+	bc_usb_make_printable(out);
 }
 
-bool bc_usb_read_info(struct bc_board *board, const uint8_t *data, unsigned count)
+bool bc_usb_parse_info(struct bc_board *board, const uint8_t *data, unsigned count)
 {
 	if (count < INFO_BYTES || bc_le32(data) != PROTOCOL_VERSION)
 		return false;
@@ -173,7 +173,7 @@ bool bc_usb_read_info(struct bc_board *board, const uint8_t *data, unsigned coun
 	return true;
 }
 
-bool bc_usb_read_counters(struct bc_board_counters *counters, const uint8_t *data, unsigned count)
+bool bc_usb_parse_counters(struct bc_board_counters *counters, const uint8_t *data, unsigned count)
 {
 	if (count < COUNTERS_BYTES)
 		return false;

@@ -1,6 +1,5 @@
-/* The control requests that a board is spoken to with: those of docs/board-protocol.md, or, where
- * an FTDI FT2232H or FT232H stands between, that chip's. One transfer, used for one request after
- * the other, never waited for. */
+/* Control requests to a board: those of docs/board-protocol.md, or FTDI's for a board with an
+ * FT2232H or FT232H. One asynchronous transfer is used for all of them, one at a time. */
 #ifndef BC_CAPTURE_USB_USB_REQUEST_H
 #define BC_CAPTURE_USB_USB_REQUEST_H
 
@@ -12,30 +11,30 @@
 #include "formats/base/must_check.h"
 
 enum bc_usb_link {
-	BC_USB_PLAIN, /* the stream as it is, and the requests of the board protocol */
-	BC_USB_FTDI,  /* two status bytes at the head of each packet, and FTDI's requests */
+	BC_USB_PLAIN, /* the plain stream, and the requests of the board protocol */
+	BC_USB_FTDI,  /* two status bytes at the start of each packet, and FTDI's requests */
 };
 
-enum bc_usb_step {
+enum bc_usb_request_id {
 	BC_USB_GET_INFO,
 	BC_USB_GET_COUNTERS,
 	BC_USB_START,
 	BC_USB_STOP,
 	BC_USB_FTDI_RESET,
-	BC_USB_FTDI_PURGE, /* what its receive buffer holds is of an earlier time */
+	BC_USB_FTDI_PURGE, /* drops old data from the chip's receive buffer */
 	BC_USB_FTDI_LATENCY,
 	BC_USB_FTDI_MODE_RESET,
-	BC_USB_FTDI_MODE, /* it begins to send */
-	BC_USB_STEPS,
+	BC_USB_FTDI_MODE, /* the chip starts to send */
+	BC_USB_REQUESTS,
 };
 
 struct bc_usb_ftdi {
-	uint8_t latency_ms; /* a packet that doesn't fill is sent after so long */
-	uint8_t mode;       /* as SET_BITMODE takes it: 0x40 is synchronous FIFO, 0 leaves the
-			     * asynchronous one that the chip's EEPROM chose */
+	uint8_t latency_ms; /* the chip sends a partly filled packet after this time */
+	uint8_t mode;       /* for SET_BITMODE: 0x40 is synchronous FIFO, 0 keeps the asynchronous
+			     * FIFO mode selected in the chip's EEPROM */
 };
 
-/* What a request needs to know of its board. */
+/* The board that a request goes to. */
 struct bc_usb_target {
 	libusb_device_handle *handle;
 	uint8_t interface;
@@ -44,31 +43,32 @@ struct bc_usb_target {
 
 struct bc_usb_request;
 
-/* Called when a request is done: `status` is 0, -EPIPE where the board doesn't know it, -ETIMEDOUT,
- * -ENODEV, -ECANCELED or another negative errno; `count` bytes of `data` were answered. */
-typedef void (*bc_usb_answer)(
-	void *context, enum bc_usb_step step, int status, const uint8_t *data, unsigned count);
+/* Called when a request has finished. `status` is 0, -EPIPE if the board does not know the request,
+ * -ETIMEDOUT, -ENODEV, -ECANCELED or another negative errno. `data` is the answer, `count` bytes.
+ */
+typedef void (*bc_usb_request_cb)(
+	void *context, enum bc_usb_request_id id, int status, const uint8_t *data, unsigned count);
 
-/* Returns 0 or -ENOMEM. Closed only while none is in flight. */
+/* Returns 0 or -ENOMEM. Close it only while no request is in flight. */
 int bc_usb_request_open(
-	struct bc_usb_request **request, bc_usb_answer answer, void *context) BC_MUST_CHECK;
+	struct bc_usb_request **request, bc_usb_request_cb callback, void *context) BC_MUST_CHECK;
 void bc_usb_request_close(struct bc_usb_request *request);
 
-/* Sends one. Returns 0, and the answer follows, or a negative errno. */
+/* Sends a request. Returns 0, and the callback follows; or a negative errno. */
 int bc_usb_request_send(struct bc_usb_request *request, const struct bc_usb_target *target,
-	enum bc_usb_step step) BC_MUST_CHECK;
+	enum bc_usb_request_id id) BC_MUST_CHECK;
 
-/* Takes back the one in flight, if there is one; its answer follows all the same. */
+/* Cancels the request in flight, if any. The callback still follows. */
 void bc_usb_request_cancel(struct bc_usb_request *request);
 
-bool bc_usb_request_is_flying(const struct bc_usb_request *request);
+bool bc_usb_request_is_in_flight(const struct bc_usb_request *request);
 
 /* "GET_INFO", ... */
-const char *bc_usb_step_name(enum bc_usb_step step);
+const char *bc_usb_request_name(enum bc_usb_request_id id);
 
-/* Read what GET_INFO and GET_COUNTERS answered. Return false when that is too short, or says a
- * version of the protocol that nobody knows: the board is then as one that doesn't answer. */
-bool bc_usb_read_info(struct bc_board *board, const uint8_t *data, unsigned count);
-bool bc_usb_read_counters(struct bc_board_counters *counters, const uint8_t *data, unsigned count);
+/* Parse the answers to GET_INFO and GET_COUNTERS. Return false if the answer is too short or has an
+ * unknown protocol version; the board is then treated as if it had not answered. */
+bool bc_usb_parse_info(struct bc_board *board, const uint8_t *data, unsigned count);
+bool bc_usb_parse_counters(struct bc_board_counters *counters, const uint8_t *data, unsigned count);
 
 #endif

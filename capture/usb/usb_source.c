@@ -11,81 +11,82 @@
 #include "capture/usb/usb_jobs.h"
 #include "capture/usb/usb_loop.h"
 
-/* How a board is found, opened, started, watched, stopped and found again: the state machine of a
- * USB source, whose public side is capture/usb/usb_source.h.
+/* The state machine of a USB source: finds, opens, starts, watches, stops and reopens a board.
  *
- * Whatever happens (a device comes, a job or a request is done, a transfer fails, a timer is due)
- * is noted with usb_post(), also from within libusb. usb_turn() deals with what was noted,
- * outside of libusb and of the sink. The state is board.state; usb_set_state() alone changes it,
- * and does what a state begins with.
+ * Callbacks (hotplug, finished jobs and requests, failed transfers, timers) run inside libusb or
+ * the sink, so they only record an event with usb_post(). usb_turn() handles the recorded events
+ * afterwards. The state is board.state. Only usb_set_state() changes it; it also does what has to
+ * be done on entering a state. usb_in_STATE() handles the events of one state.
  *
  *     detached ──found──> opening ──started──> streaming ──fault, unplug, stop──> stopping
  *        ^                   │                     ^                              │ │ │
  *        │                   └──────failed─────────┼──────────> stopping          │ │ │
- *        ├──after a while── back-off <─────────────┼──────closed, try again───────┘ │ │
- *        └─────────────────────────────────────────┼──────closed, it is gone────────┘ │
- *                                                  └──────its stall is cleared────────┘
+ *        ├──after a while── back-off <─────────────┼──────closed, retry───────────┘ │ │
+ *        └─────────────────────────────────────────┼──────closed, unplugged─────────┘ │
+ *                                                  └──────stall cleared───────────────┘
  */
 
-/* How often a streaming board is looked after: silence, lost transfers, the end of a drain. */
-#define LOOK_MS 50
+/* How often a streaming board is checked for silence, missing transfers and the end of a drain. */
+#define WATCH_MS 50
 
-/* Whoever sent a last frame, and more within this time, has gone on. */
-#define LAST_NS UINT64_C(1000000000)
+/* The stream has ended if nothing follows the last frame for this long. */
+#define LAST_FRAME_NS UINT64_C(1000000000)
 
-/* A board that streamed for so long doesn't flap. */
+/* A board that streamed for this long is not flapping: its back-off starts again at the minimum. */
 #define STEADY_NS UINT64_C(5000000000)
 
-/* So many faults without data in between, and the board is reset. */
+/* Consecutive faults, with no data in between, after which the board is reset. */
 #define FAULTS_MAX 8u
 
-/* A transfer that gives up its memory for a request takes no longer to come back. */
-#define ASK_AGAIN_MS 10
+/* Retry a request after this time: a transfer that was cancelled to free memory for it has come
+ * back by then. */
+#define REQUEST_RETRY_MS 10
 
-/* A board that is told to stop may take so long in all, and has ended when it sent nothing for
+/* A board has this long to stop. Without a last frame, it has stopped when it sends nothing for
  * DRAIN_NS. */
 #define STOP_MS  1000
-#define COUNT_MS 300 /* and for its counters after that */
+#define COUNT_MS 300 /* then for GET_COUNTERS */
 #define DRAIN_NS UINT64_C(150000000)
 
-/* A loop that was held up finds the time over first, and what has come meanwhile then. */
+/* After a delay of the loop, expired timers run before the events that arrived in time. Deadlines
+ * therefore wait this much longer. */
 #define LATE_MS 50
 
 enum usb_event {
-	USB_ON_LOOK, /* a device came or left, or it is time to look for one */
-	USB_ON_WORK, /* a job is done */
+	USB_ON_SCAN, /* a device was plugged in or unplugged, or it is time to search again */
+	USB_ON_JOB,  /* a job has finished */
 	USB_ON_GONE, /* the board was unplugged */
 	USB_ON_STALL,
-	USB_ON_TROUBLE, /* transfers fail, and go on failing; or the board is silent */
-	USB_ON_ANSWER,  /* a request is answered; what is wrong with the board comes before */
-	USB_ON_TIMER,   /* of the state: a back-off is over, a stop takes too long */
-	USB_ON_WATCH,   /* time to look after a streaming board */
-	USB_ON_STOP,    /* the owner wants the end */
+	USB_ON_TROUBLE, /* repeated faults, or silence: the board has to be reset */
+	USB_ON_ANSWER,  /* a request was answered. Handled after the faults above */
+	USB_ON_TIMER,   /* the state's timer: the back-off is over, a stop takes too long */
+	USB_ON_WATCH,   /* time to check a streaming board */
+	USB_ON_STOP,    /* the stream has to end */
 };
 
-/* What follows when the transfers have come back. */
+/* What to do when the transfers have come back. */
 enum usb_then {
-	USB_THEN_END,    /* the board is closed for good */
-	USB_THEN_AWAY,   /* closed; it is gone, or left alone for a while */
-	USB_THEN_RETRY,  /* closed, after a reset, and opened anew */
-	USB_THEN_RESUME, /* its halt is cleared, and the stream goes on */
+	USB_THEN_END,    /* close the board; the stream ends */
+	USB_THEN_AWAY,   /* close the board, which is gone or needs a pause */
+	USB_THEN_RETRY,  /* reset, close and reopen the board */
+	USB_THEN_RESUME, /* clear the halt and continue the stream */
 };
 
-/* The stations of a stop, in their order; those that a board can't have are left out. */
+/* The steps of a stop, in order. Steps that do not apply are skipped. */
 enum usb_stopping {
-	USB_ASKING,     /* told to stop */
-	USB_DRAINING,   /* what it still holds is coming */
-	USB_COUNTING,   /* asked for its counters */
-	USB_CANCELLING, /* the transfers are coming back */
-	USB_CLEARING,   /* its halt is being cleared */
-	USB_CLOSING,    /* it is being closed */
+	USB_REQUESTING, /* STOP was sent */
+	USB_DRAINING,   /* reading what the board still holds */
+	USB_COUNTING,   /* GET_COUNTERS was sent */
+	USB_CANCELLING, /* waiting for the transfers to come back */
+	USB_CLEARING,   /* clearing the halt */
+	USB_CLOSING,    /* closing the device */
 };
 
-/* For what doesn't come any more: is_over(). */
+/* What usb_is_overdue() waits for. */
 enum usb_wait {
-	USB_WAIT_DATA,    /* for a silent board */
-	USB_WAIT_ANOTHER, /* for a frame behind the last */
-	USB_WAIT_REST,    /* for what a board still holds that has stopped */
+	USB_WAIT_DATA,    /* any data */
+	USB_WAIT_ANOTHER, /* a frame after the last one */
+	USB_WAIT_REST,    /* more data from a board that was told to stop */
 	USB_WAITS,
 };
 
@@ -94,655 +95,650 @@ struct usb_source {
 	struct bc_usb_options options;
 	struct bc_board board;
 	uv_loop_t *loop;
-	struct bc_usb_loop *usb;
+	struct bc_usb_loop *usb_loop;
 	struct bc_usb_stream *stream;
 	struct bc_usb_request *request;
-	struct bc_usb_jobs work;
-	struct bc_usb_framer feed;
-	uv_timer_t timer; /* of the state: USB_ON_TIMER */
+	struct bc_usb_jobs jobs;
+	struct bc_usb_framer framer;
+	uv_timer_t timer; /* the state's timer: USB_ON_TIMER */
 	uv_timer_t watch; /* USB_ON_WATCH */
 	uv_timer_t wait;  /* for the first board */
 	unsigned open_handles;
 
-	unsigned pending; /* events, a bit each */
-	bool is_turning;
+	unsigned pending; /* recorded events, one bit each */
+	bool is_turning;  /* inside usb_turn() */
 	bool has_started;
-	bool is_ending; /* the owner wants the end, or the stream has come to it */
-	bool has_ended;
-	bool is_closed;  /* by the owner */
-	bool has_closed; /* and what it held is */
+	bool is_ending;  /* the owner stopped it, or the stream is over */
+	bool has_ended;  /* it holds no device any more */
+	bool is_closed;  /* the owner closed it */
+	bool has_closed; /* its handles are being closed */
 	int end_status;
 	char end_what[512];
 
-	bool wants_look; /* while a job runs */
-	unsigned step;   /* of opening */
-	int answer;      /* of the request last sent */
+	bool scan_pending; /* search for boards when the running job has finished */
+	unsigned step;     /* index of the next opening request */
+	int answer;        /* status of the latest request */
 	enum usb_then then;
 	enum usb_stopping stopping;
 	uint64_t back_off_ns;
 
-	bool is_started;             /* the board was told to, and not closed since */
-	bool is_late;                /* the time for a stop is over, but for a last look */
-	uint64_t streaming_ns;       /* when the board began to stream; 0: it hasn't */
-	bool is_short;               /* fewer transfers than configured, and that was said */
-	uint64_t over_ns[USB_WAITS]; /* since when, where is_over() found it so */
+	bool is_started;                /* START was sent, and the board not closed since */
+	bool is_late;                   /* the deadline of a stop has passed; LATE_MS runs */
+	uint64_t streaming_ns;          /* when the board started to stream; 0: it has not */
+	bool is_short;                  /* logged: fewer or shorter transfers than configured */
+	uint64_t overdue_ns[USB_WAITS]; /* since_ns that was found overdue; 0: none */
 	bool has_counters_first;
-	struct bc_board_counters counters_first; /* as the board was started */
+	struct bc_board_counters counters_first; /* before START */
 
-	char said[256];   /* the failure that was told last: not again and again */
-	char others[256]; /* the boards that were named last */
+	char last_failure[256]; /* last logged; a repeated failure is logged only once */
+	char others[256];       /* the other boards last logged */
 };
 
-static void usb_set_state(struct usb_source *m, enum bc_board_state state);
+static void usb_set_state(struct usb_source *u, enum bc_board_state state);
 static void on_timer(uv_timer_t *timer);
 static void on_watch(uv_timer_t *timer);
 
-static void usb_post(struct usb_source *m, enum usb_event event)
+static void usb_post(struct usb_source *u, enum usb_event event)
 {
-	m->pending |= 1u << event;
+	u->pending |= 1u << event;
 }
 
 /* Transfers */
 
 static void on_data(void *context, uint8_t *bytes, size_t count)
 {
-	struct usb_source *m = context;
+	struct usb_source *u = context;
 
-	bc_usb_framer_bytes(&m->feed, bytes, count, m->work.identity.packet_bytes);
+	bc_usb_framer_bytes(&u->framer, bytes, count, u->jobs.identity.packet_bytes);
 }
 
 static void on_fault(void *context, enum bc_usb_fault fault)
 {
-	struct usb_source *m = context;
+	struct usb_source *u = context;
 
-	bc_usb_framer_fault(&m->feed, fault);
+	bc_usb_framer_fault(&u->framer, fault);
 	if (fault == BC_USB_TIMEOUT)
 		return;
 	if (fault == BC_USB_GONE)
-		usb_post(m, USB_ON_GONE);
-	else if (m->feed.faults >= FAULTS_MAX)
-		usb_post(m, USB_ON_TROUBLE);
+		usb_post(u, USB_ON_GONE);
+	else if (u->framer.faults >= FAULTS_MAX)
+		usb_post(u, USB_ON_TROUBLE);
 	else if (fault == BC_USB_STALL)
-		usb_post(m, USB_ON_STALL);
+		usb_post(u, USB_ON_STALL);
 	if (fault == BC_USB_GONE || fault == BC_USB_STALL)
-		bc_usb_stream_cancel(m->stream);
+		bc_usb_stream_cancel(u->stream);
 }
 
-/* States. Each function deals with the events of one; usb_set_state() does what a state begins
- * with. */
-
-/* Ends the stream, for what `then` says. */
-static void usb_stop_for(struct usb_source *m, enum usb_then then)
+/* Stops the transfers; `then` says what follows. */
+static void usb_stop_for(struct usb_source *u, enum usb_then then)
 {
-	m->then = then;
-	usb_set_state(m, BC_BOARD_STOPPING);
+	u->then = then;
+	usb_set_state(u, BC_BOARD_STOPPING);
 }
 
-/* The last word to the sink: of the stream nothing more will come. */
-static void tell_end(struct usb_source *m)
+/* Reports the end of the stream to the sink. */
+static void usb_report_end(struct usb_source *u)
 {
-	const struct bc_source_sink *sink = &m->source.sink;
+	const struct bc_source_sink *sink = &u->source.sink;
 
-	if (m->feed.is_cut)
+	if (u->framer.is_ended)
 		return;
-	uv_timer_stop(&m->timer);
-	uv_timer_stop(&m->watch);
-	uv_timer_stop(&m->wait);
-	bc_usb_framer_resume(&m->feed);
-	m->feed.is_cut = true;
-	sink->end(sink->context, m->end_status, m->end_what);
+	uv_timer_stop(&u->timer);
+	uv_timer_stop(&u->watch);
+	uv_timer_stop(&u->wait);
+	bc_usb_framer_resume(&u->framer);
+	u->framer.is_ended = true;
+	sink->end(sink->context, u->end_status, u->end_what);
 }
 
-/* It has ended, and holds no device. */
-static void usb_finish(struct usb_source *m)
+/* Ends the source when it holds no device. */
+static void usb_finish(struct usb_source *u)
 {
-	tell_end(m);
-	uv_timer_stop(&m->timer);
-	uv_timer_stop(&m->watch);
-	uv_timer_stop(&m->wait);
-	bc_usb_jobs_forget(&m->work);
-	m->has_ended = true;
-	m->board.state = BC_BOARD_DETACHED;
+	usb_report_end(u);
+	uv_timer_stop(&u->timer);
+	uv_timer_stop(&u->watch);
+	uv_timer_stop(&u->wait);
+	bc_usb_jobs_drop_found(&u->jobs);
+	u->has_ended = true;
+	u->board.state = BC_BOARD_DETACHED;
 }
 
-/* The source shall end, with that status and phrase. */
-static void usb_end_with(struct usb_source *m, int status, const char *what)
+/* Starts the end of the source; the sink will receive this status and phrase. */
+static void usb_end_with(struct usb_source *u, int status, const char *what)
 {
-	if (m->is_ending)
+	if (u->is_ending)
 		return;
-	m->is_ending = true;
-	m->end_status = status;
-	snprintf(m->end_what, sizeof(m->end_what), "%s", what);
-	usb_post(m, USB_ON_STOP);
+	u->is_ending = true;
+	u->end_status = status;
+	snprintf(u->end_what, sizeof(u->end_what), "%s", what);
+	usb_post(u, USB_ON_STOP);
 }
 
-/* Tells a failure, once, however often it is met while the board is tried again. */
-static void tell_failure(struct usb_source *m, const char *format, ...)
+/* Logs a failure, but only once if it is repeated at each attempt. */
+static void usb_log_failure(struct usb_source *u, const char *format, ...)
 {
-	char what[sizeof(m->said)];
+	char what[sizeof(u->last_failure)];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	snprintf(m->board.last_error, sizeof(m->board.last_error), "%s", what);
-	if (strcmp(what, m->said) == 0)
+	snprintf(u->board.last_error, sizeof(u->board.last_error), "%s", what);
+	if (strcmp(what, u->last_failure) == 0)
 		return;
-	memcpy(m->said, what, sizeof(what));
-	bc_usb_framer_log_text(&m->feed, BC_NOTICE_WARNING, format, what);
+	memcpy(u->last_failure, what, sizeof(what));
+	bc_usb_framer_log_text(&u->framer, BC_NOTICE_WARNING, format, what);
 }
 
-/* The boards that match as well are named, when they are others than before. */
-static void name_others(struct usb_source *m)
+/* Logs further boards that match, if they have changed. */
+static void usb_log_others(struct usb_source *u)
 {
-	if (strcmp(m->others, m->work.others) == 0)
+	if (strcmp(u->others, u->jobs.others) == 0)
 		return;
-	memcpy(m->others, m->work.others, sizeof(m->others));
-	if (m->others[0] == '\0')
+	memcpy(u->others, u->jobs.others, sizeof(u->others));
+	if (u->others[0] == '\0')
 		return;
-	if (m->options.wish.serial[0] != '\0')
-		bc_usb_framer_log(&m->feed, BC_NOTICE_INFO,
-			"other boards are on the USB, and left alone: %s", m->others);
-	else if (m->board.state == BC_BOARD_DETACHED && m->feed.has_streamed)
-		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-			"other boards are on the USB, and ignored: %s; this recording is of serial "
-			"number %s and waits for it",
-			m->others, m->work.wish.serial);
+	if (u->options.match.serial[0] != '\0')
+		bc_usb_framer_log(&u->framer, BC_NOTICE_INFO,
+			"other boards on the USB, not used: %s", u->others);
+	else if (u->board.state == BC_BOARD_DETACHED && u->framer.has_streamed)
+		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			"other boards on the USB, not used: %s; this recording waits for serial "
+			"number %s",
+			u->others, u->jobs.match.serial);
 	else
-		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-			"other boards are on the USB, and ignored: %s; serial= chooses a board",
-			m->others);
+		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			"other boards on the USB, not used: %s; select one with serial=",
+			u->others);
 }
 
-static void look(struct usb_source *m)
+static void usb_scan(struct usb_source *u)
 {
-	if (m->work.is_busy) {
-		m->wants_look = true;
+	if (u->jobs.is_busy) {
+		u->scan_pending = true;
 		return;
 	}
-	m->wants_look = false;
-	bc_usb_jobs_start(&m->work, m->loop, BC_USB_FIND);
+	u->scan_pending = false;
+	bc_usb_jobs_start(&u->jobs, u->loop, BC_USB_JOB_FIND);
 }
 
-static void tell_missing(struct usb_source *m)
+static void usb_log_missing(struct usb_source *u)
 {
-	char wish[BC_USB_WISH_TEXT];
+	char match[BC_USB_MATCH_TEXT];
 
-	bc_usb_wish_write(wish, &m->work.wish);
-	m->board.last_error[0] = '\0';
-	if (m->work.status != 0)
-		tell_failure(
-			m, "the devices on the USB can't be listed: %s", strerror(-m->work.status));
-	else if (m->work.why_not[0] != '\0')
-		tell_failure(m, "no board %s on the USB: %s", wish, m->work.why_not);
-	else if (strcmp(m->said, "no board") != 0 && !m->feed.has_streamed)
-		bc_usb_framer_log(
-			&m->feed, BC_NOTICE_NOTICE, "no board %s on the USB: waiting for it", wish);
-	if (m->board.last_error[0] == '\0')
-		snprintf(m->said, sizeof(m->said), "no board");
+	bc_usb_match_write(match, &u->jobs.match);
+	u->board.last_error[0] = '\0';
+	if (u->jobs.status != 0)
+		usb_log_failure(u, "USB: can't list devices: %s", strerror(-u->jobs.status));
+	else if (u->jobs.reject_reason[0] != '\0')
+		usb_log_failure(u, "no board %s on the USB: %s", match, u->jobs.reject_reason);
+	else if (strcmp(u->last_failure, "no board") != 0 && !u->framer.has_streamed)
+		bc_usb_framer_log(&u->framer, BC_NOTICE_NOTICE,
+			"no board %s on the USB: waiting for it", match);
+	if (u->board.last_error[0] == '\0')
+		snprintf(u->last_failure, sizeof(u->last_failure), "no board");
 }
 
-/* The board is gone: counts and tells it, and begins a break. */
-static void note_unplug(struct usb_source *m)
+/* The board was unplugged: counts and logs it, and opens a break. */
+static void usb_note_unplug(struct usb_source *u)
 {
-	m->board.unplugs++;
-	bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-		"%s: unplugged; the recording goes on when it comes back", m->source.name);
-	bc_usb_framer_break(&m->feed, BC_GAP_UNPLUGGED, true);
+	u->board.unplugs++;
+	bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+		"%s: unplugged; the recording continues when it is plugged in again",
+		u->source.name);
+	bc_usb_framer_break(&u->framer, BC_GAP_UNPLUGGED, true);
 }
 
-/* Whether it failed first, and if it is gone now, that is what was wrong. */
-static bool was_in_trouble(const struct usb_source *m)
+/* Whether transfers failed before the board disappeared. The failures are then the first sign of
+ * the unplug. */
+static bool usb_failed_first(const struct usb_source *u)
 {
-	return m->feed.has_break && m->feed.broken.cause == BC_GAP_TRANSFER && !m->is_ending;
+	return u->framer.has_break && u->framer.broken.cause == BC_GAP_TRANSFER && !u->is_ending;
 }
 
-static void in_detached(struct usb_source *m, enum usb_event event)
+static void usb_in_detached(struct usb_source *u, enum usb_event event)
 {
 	switch (event) {
-	case USB_ON_LOOK:
+	case USB_ON_SCAN:
 	case USB_ON_TIMER:
-		look(m);
+		usb_scan(u);
 		break;
 	case USB_ON_STOP:
-		if (!m->work.is_busy)
-			usb_finish(m);
+		if (!u->jobs.is_busy)
+			usb_finish(u);
 		break;
-	case USB_ON_WORK:
-		if (m->is_ending) {
-			usb_finish(m);
+	case USB_ON_JOB:
+		if (u->is_ending) {
+			usb_finish(u);
 			break;
 		}
-		name_others(m);
-		if (m->work.status == 0 && m->work.found != NULL) {
-			usb_set_state(m, BC_BOARD_OPENING);
+		usb_log_others(u);
+		if (u->jobs.status == 0 && u->jobs.found != NULL) {
+			usb_set_state(u, BC_BOARD_OPENING);
 			break;
 		}
-		if (was_in_trouble(m))
-			note_unplug(m);
-		tell_missing(m);
-		if (m->wants_look)
-			look(m);
-		else if (m->work.is_unread)
-			uv_timer_start(&m->timer, on_timer,
-				(m->options.back_off_max_ns + 999999) / 1000000, 0);
+		if (usb_failed_first(u))
+			usb_note_unplug(u);
+		usb_log_missing(u);
+		if (u->scan_pending)
+			usb_scan(u);
+		else if (u->jobs.is_unreadable)
+			uv_timer_start(&u->timer, on_timer,
+				(u->options.back_off_max_ns + 999999) / 1000000, 0);
 		break;
 	default:
 		break;
 	}
 }
 
-static void tell_streaming(struct usb_source *m)
+static void usb_log_streaming(struct usb_source *u)
 {
-	const struct bc_board *b = &m->board;
-	char clock[64] = "its clock is not known";
+	const struct bc_board *b = &u->board;
+	char clock[64] = "unknown clock";
 
-	if (m->source.clock_hz != 0)
-		snprintf(clock, sizeof(clock), "%" PRIu64 " Hz%s", m->source.clock_hz,
-			m->options.protocol == BC_FORMAT_RAW6 ? " by the host's clock" : "");
-	bc_usb_framer_log(&m->feed, BC_NOTICE_NOTICE,
-		"%s: streaming; %s speed, %s%s%s, %u transfers of %" PRIu32 " bytes",
-		m->source.name, b->identity.speed, b->has_info ? b->firmware : "",
+	if (u->source.clock_hz != 0)
+		snprintf(clock, sizeof(clock), "%" PRIu64 " Hz%s", u->source.clock_hz,
+			u->options.protocol == BC_FORMAT_RAW6 ? " (host's clock)" : "");
+	bc_usb_framer_log(&u->framer, BC_NOTICE_NOTICE,
+		"%s: streaming: %s speed, %s%s%s, %u transfers of %" PRIu32 " bytes",
+		u->source.name, b->identity.speed, b->has_info ? b->firmware : "",
 		b->has_info ? ", " : "", clock, b->transfers, b->transfer_bytes);
 }
 
-/* Gets back into flight what isn't. Fewer transfers than wished for, or shorter ones: told, and
- * told when they are back. */
-static void look_at_transfers(struct usb_source *m)
+/* Submits missing transfers again. Logs when there are fewer or shorter transfers than configured,
+ * and when there no longer are. */
+static void usb_refill_transfers(struct usb_source *u)
 {
-	struct bc_board *b = &m->board;
-	int rc = bc_usb_stream_fill(m->stream);
+	struct bc_board *b = &u->board;
+	int rc = bc_usb_stream_fill(u->stream);
 
 	if (rc == -ENODEV)
-		usb_post(m, USB_ON_GONE);
-	else if (rc != 0 && rc != -ENOMEM && bc_usb_stream_is_idle(m->stream))
-		on_fault(m, BC_USB_REFUSED);
-	b->transfers = bc_usb_stream_flying(m->stream);
-	b->transfer_bytes = bc_usb_stream_bytes(m->stream);
-	bool is_short = b->transfers < m->options.transfers ||
-			b->transfer_bytes + b->identity.packet_bytes <= m->options.transfer_bytes;
-	if (is_short != m->is_short)
-		bc_usb_framer_log(&m->feed, is_short ? BC_NOTICE_WARNING : BC_NOTICE_NOTICE,
+		usb_post(u, USB_ON_GONE);
+	else if (rc != 0 && rc != -ENOMEM && bc_usb_stream_is_idle(u->stream))
+		on_fault(u, BC_USB_REFUSED);
+	b->transfers = bc_usb_stream_in_flight(u->stream);
+	b->transfer_bytes = bc_usb_stream_bytes(u->stream);
+	bool is_short = b->transfers < u->options.transfers ||
+			b->transfer_bytes + b->identity.packet_bytes <= u->options.transfer_bytes;
+	if (is_short != u->is_short)
+		bc_usb_framer_log(&u->framer, is_short ? BC_NOTICE_WARNING : BC_NOTICE_NOTICE,
 			is_short ? "%s: only %u transfers of %" PRIu32 " bytes: %s"
 				 : "%s: %u transfers of %" PRIu32 " bytes again",
-			m->source.name, b->transfers, b->transfer_bytes,
+			u->source.name, b->transfers, b->transfer_bytes,
 			rc != 0 && rc != -ENOMEM
 				? strerror(-rc)
-				: "no more usbfs memory; see usbfs_memory_mb in docs/usb.md");
-	m->is_short = is_short;
+				: "out of usbfs memory; see usbfs_memory_mb in docs/usb.md");
+	u->is_short = is_short;
 }
 
-static void start_streaming(struct usb_source *m)
+static void usb_start_streaming(struct usb_source *u)
 {
-	const struct bc_board_identity *id = &m->work.identity;
+	const struct bc_board_identity *id = &u->jobs.identity;
 
-	m->board.plugs++;
-	m->said[0] = '\0';
-	m->board.last_error[0] = '\0';
-	m->feed.has_streamed = true;
-	/* The recording is of this board from now on. */
-	memcpy(m->work.wish.serial, id->serial, sizeof(id->serial));
-	usb_set_state(m, BC_BOARD_STREAMING);
-	if (m->board.plugs == 1)
-		tell_streaming(m);
+	u->board.plugs++;
+	u->last_failure[0] = '\0';
+	u->board.last_error[0] = '\0';
+	u->framer.has_streamed = true;
+	/* Only this board can continue the recording. */
+	memcpy(u->jobs.match.serial, id->serial, sizeof(id->serial));
+	usb_set_state(u, BC_BOARD_STREAMING);
+	if (u->board.plugs == 1)
+		usb_log_streaming(u);
 	else
-		bc_usb_framer_log(&m->feed, BC_NOTICE_NOTICE, "%s: back, after %.3f s",
-			m->source.name, (double)m->feed.broken.duration_ns * 1e-9);
-	if (m->is_ending)
-		usb_post(m, USB_ON_STOP);
+		bc_usb_framer_log(&u->framer, BC_NOTICE_NOTICE, "%s: back after %.3f s",
+			u->source.name, (double)u->framer.broken.duration_ns * 1e-9);
+	if (u->is_ending)
+		usb_post(u, USB_ON_STOP);
 }
 
-static void restart(struct usb_source *m)
+static void usb_restart_board(struct usb_source *u)
 {
-	bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-		"%s: resetting it, to begin anew, for %s; a gap stands at this place",
-		m->source.name, m->feed.is_silent ? "it is silent" : "its faults don't end");
-	bc_usb_framer_break(&m->feed, BC_GAP_TRANSFER, true);
-	usb_stop_for(m, USB_THEN_RETRY);
+	bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING, "%s: resetting: %s; gap recorded",
+		u->source.name, u->framer.is_silent ? "no data" : "repeated faults");
+	bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, true);
+	usb_stop_for(u, USB_THEN_RETRY);
 }
 
-/* Whether nothing has come for `time_ns` since that moment. Only the second look in a row that
- * finds it so says so: a loop that was held up hears first what has come meanwhile. */
-static bool is_over(struct usb_source *m, enum usb_wait wait, uint64_t since_ns, uint64_t time_ns)
+/* Whether nothing has arrived for `time_ns` since `since_ns`. Returns true only on the second
+ * consecutive check: after a delay of the loop, data that arrived in time is handled in between. */
+static bool usb_is_overdue(
+	struct usb_source *u, enum usb_wait wait, uint64_t since_ns, uint64_t time_ns)
 {
 	bool is_over = uv_hrtime() - since_ns >= time_ns;
-	bool was_over = m->over_ns[wait] == since_ns;
+	bool was_over = u->overdue_ns[wait] == since_ns;
 
-	m->over_ns[wait] = is_over ? since_ns : 0;
+	u->overdue_ns[wait] = is_over ? since_ns : 0;
 	return is_over && was_over;
 }
 
-static void watch_streaming(struct usb_source *m)
+static void usb_check_streaming(struct usb_source *u)
 {
-	struct bc_usb_framer *feed = &m->feed;
+	struct bc_usb_framer *framer = &u->framer;
 
-	look_at_transfers(m);
-	if (feed->last_frame_ns != 0 &&
-		is_over(m, USB_WAIT_ANOTHER, feed->last_frame_ns, LAST_NS)) {
-		bc_usb_framer_log(&m->feed, BC_NOTICE_NOTICE,
-			"%s: it has sent its last frame: the stream is over", m->source.name);
-		usb_end_with(m, 0, "");
+	usb_refill_transfers(u);
+	if (framer->last_frame_ns != 0 &&
+		usb_is_overdue(u, USB_WAIT_ANOTHER, framer->last_frame_ns, LAST_FRAME_NS)) {
+		bc_usb_framer_log(&u->framer, BC_NOTICE_NOTICE,
+			"%s: sent its last frame: stream ended", u->source.name);
+		usb_end_with(u, 0, "");
 		return;
 	}
-	if (m->options.silence_ns == 0 ||
-		!is_over(m, USB_WAIT_DATA, feed->heard_ns, m->options.silence_ns))
+	if (u->options.silence_ns == 0 ||
+		!usb_is_overdue(u, USB_WAIT_DATA, framer->last_data_ns, u->options.silence_ns))
 		return;
-	if (!feed->is_silent) {
-		m->board.silences++;
-		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING, "%s: no data for %.1f s; %s",
-			m->source.name, (double)(uv_hrtime() - feed->heard_ns) * 1e-9,
-			m->options.restarts_silent
-				? "it is reset"
-				: "waiting for more: is the machine on, and its bus wired?");
+	if (!framer->is_silent) {
+		u->board.silences++;
+		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING, "%s: no data for %.1f s; %s",
+			u->source.name, (double)(uv_hrtime() - framer->last_data_ns) * 1e-9,
+			u->options.reset_on_silence ? "resetting"
+						    : "is the machine on and its bus connected?");
 	}
-	feed->is_silent = true;
-	if (m->options.restarts_silent)
-		usb_post(m, USB_ON_TROUBLE);
+	framer->is_silent = true;
+	if (u->options.reset_on_silence)
+		usb_post(u, USB_ON_TROUBLE);
 }
 
-static void in_streaming(struct usb_source *m, enum usb_event event)
+static void usb_in_streaming(struct usb_source *u, enum usb_event event)
 {
 	switch (event) {
-	case USB_ON_LOOK:
-		look(m); /* a second board is to be named */
+	case USB_ON_SCAN:
+		usb_scan(u); /* to log further boards */
 		break;
-	case USB_ON_WORK:
-		name_others(m);
-		if (m->wants_look)
-			look(m);
+	case USB_ON_JOB:
+		usb_log_others(u);
+		if (u->scan_pending)
+			usb_scan(u);
 		break;
 	case USB_ON_GONE:
-		note_unplug(m);
-		usb_stop_for(m, USB_THEN_AWAY);
+		usb_note_unplug(u);
+		usb_stop_for(u, USB_THEN_AWAY);
 		break;
 	case USB_ON_STALL:
-		bc_usb_framer_break(&m->feed, BC_GAP_TRANSFER, false);
-		usb_stop_for(m, USB_THEN_RESUME);
+		bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, false);
+		usb_stop_for(u, USB_THEN_RESUME);
 		break;
 	case USB_ON_TROUBLE:
-		restart(m);
+		usb_restart_board(u);
 		break;
 	case USB_ON_WATCH:
-		watch_streaming(m);
+		usb_check_streaming(u);
 		break;
 	case USB_ON_STOP:
-		usb_stop_for(m, USB_THEN_END);
+		usb_stop_for(u, USB_THEN_END);
 		break;
 	default:
 		break;
 	}
 }
 
-static void in_back_off(struct usb_source *m, enum usb_event event)
+static void usb_in_back_off(struct usb_source *u, enum usb_event event)
 {
 	switch (event) {
 	case USB_ON_TIMER:
-		/* It has to be watched, or nobody would hear of a board. */
-		usb_set_state(
-			m, bc_usb_loop_sync(m->usb) == 0 ? BC_BOARD_DETACHED : BC_BOARD_BACK_OFF);
+		/* Without polling, a plugged board would go unnoticed. */
+		usb_set_state(u,
+			bc_usb_loop_sync(u->usb_loop) == 0 ? BC_BOARD_DETACHED : BC_BOARD_BACK_OFF);
 		break;
 	case USB_ON_STOP:
-		usb_finish(m);
+		usb_finish(u);
 		break;
 	default:
 		break;
 	}
 }
 
-/* Whether the board has streamed for long enough not to flap. */
-static bool is_steady(const struct usb_source *m)
+static bool usb_was_steady(const struct usb_source *u)
 {
-	return m->streaming_ns != 0 && m->feed.heard_ns > m->streaming_ns &&
-	       m->feed.heard_ns - m->streaming_ns >= STEADY_NS;
+	return u->streaming_ns != 0 && u->framer.last_data_ns > u->streaming_ns &&
+	       u->framer.last_data_ns - u->streaming_ns >= STEADY_NS;
 }
 
-static void begin_back_off(struct usb_source *m)
+static void usb_start_back_off(struct usb_source *u)
 {
-	uint64_t delay = m->back_off_ns;
+	uint64_t delay = u->back_off_ns;
 
-	if (is_steady(m))
-		delay = m->options.back_off_ns;
-	m->back_off_ns = delay * 2 < m->options.back_off_max_ns ? delay * 2
-								: m->options.back_off_max_ns;
-	m->streaming_ns = 0;
-	uv_update_time(m->loop);
-	uv_timer_start(&m->timer, on_timer, (delay + 999999) / 1000000, 0);
+	if (usb_was_steady(u))
+		delay = u->options.back_off_ns;
+	u->back_off_ns = delay * 2 < u->options.back_off_max_ns ? delay * 2
+								: u->options.back_off_max_ns;
+	u->streaming_ns = 0;
+	uv_update_time(u->loop);
+	uv_timer_start(&u->timer, on_timer, (delay + 999999) / 1000000, 0);
+}
+
+/* Requests */
+
+/* Sends a request. Returns whether an answer will follow; if not, `answer` is the error. -EAGAIN:
+ * there was no memory, and a transfer was cancelled to free some. Retry soon. */
+static bool usb_send_request(struct usb_source *u, enum bc_usb_request_id id)
+{
+	struct bc_usb_target target = {
+		.handle = u->jobs.handle,
+		.interface = u->jobs.identity.interface,
+		.ftdi = u->options.ftdi,
+	};
+
+	u->answer = bc_usb_request_send(u->request, &target, id);
+	if (u->answer == -ENOMEM && bc_usb_stream_release_one(u->stream))
+		u->answer = -EAGAIN;
+	return u->answer == 0;
+}
+
+/* Losses counted before START are subtracted: they do not belong to this recording. */
+static void usb_parse_counters(struct usb_source *u, const uint8_t *data, unsigned count)
+{
+	struct bc_board *b = &u->board;
+
+	if (b->state == BC_BOARD_OPENING) {
+		u->has_counters_first = bc_usb_parse_counters(&u->counters_first, data, count);
+		return;
+	}
+	b->has_counters = bc_usb_parse_counters(&b->counters, data, count);
+	if (b->has_counters && b->counters.lost > u->counters_first.lost)
+		bc_usb_framer_lost(&u->framer, b->counters.lost - u->counters_first.lost);
+}
+
+static void on_answer(
+	void *context, enum bc_usb_request_id id, int status, const uint8_t *data, unsigned count)
+{
+	struct usb_source *u = context;
+	struct bc_board *b = &u->board;
+
+	u->answer = status;
+	usb_post(u, USB_ON_ANSWER);
+	if (status == -ENODEV)
+		usb_post(u, USB_ON_GONE);
+	if (status != 0) {
+		if (b->state == BC_BOARD_OPENING && status != -EPIPE && status != -ECANCELED &&
+			status != -ENODEV)
+			bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+				"%s: no answer to %s: %s; continuing without it", u->source.name,
+				bc_usb_request_name(id), strerror(-status));
+		/* A board need not implement the requests, but an FTDI chip does. */
+		if (b->state == BC_BOARD_OPENING && status == -EPIPE && id == BC_USB_FTDI_RESET)
+			bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+				"%s: FTDI requests rejected: is link = ftdi correct?",
+				u->source.name);
+		return;
+	}
+	if (id == BC_USB_GET_INFO && !bc_usb_parse_info(b, data, count))
+		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			"%s: GET_INFO answer ignored: not protocol version 1", u->source.name);
+	if (id == BC_USB_GET_COUNTERS)
+		usb_parse_counters(u, data, count);
 }
 
 /* Opening */
 
-/* Requests */
-
-/* Sends a request. Returns whether its answer will follow; if not, `answer` says why. With -EAGAIN
- * there was no memory for it, and a transfer gives up its own: it is to be asked again soon. */
-static bool usb_ask(struct usb_source *m, enum bc_usb_step step)
-{
-	struct bc_usb_target target = {
-		.handle = m->work.handle,
-		.interface = m->work.identity.interface,
-		.ftdi = m->options.ftdi,
-	};
-
-	m->answer = bc_usb_request_send(m->request, &target, step);
-	if (m->answer == -ENOMEM && bc_usb_stream_spare(m->stream))
-		m->answer = -EAGAIN;
-	return m->answer == 0;
-}
-
-/* What it counted before it was started is not this recording's. */
-static void take_counters(struct usb_source *m, const uint8_t *data, unsigned count)
-{
-	struct bc_board *b = &m->board;
-
-	if (b->state == BC_BOARD_OPENING) {
-		m->has_counters_first = bc_usb_read_counters(&m->counters_first, data, count);
-		return;
-	}
-	b->has_counters = bc_usb_read_counters(&b->counters, data, count);
-	if (b->has_counters && b->counters.lost > m->counters_first.lost)
-		bc_usb_framer_lost(&m->feed, b->counters.lost - m->counters_first.lost);
-}
-
-static void on_answer(
-	void *context, enum bc_usb_step step, int status, const uint8_t *data, unsigned count)
-{
-	struct usb_source *m = context;
-	struct bc_board *b = &m->board;
-
-	m->answer = status;
-	usb_post(m, USB_ON_ANSWER);
-	if (status == -ENODEV)
-		usb_post(m, USB_ON_GONE);
-	if (status != 0) {
-		if (b->state == BC_BOARD_OPENING && status != -EPIPE && status != -ECANCELED &&
-			status != -ENODEV)
-			bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-				"%s: no answer to %s: %s; going on without it", m->source.name,
-				bc_usb_step_name(step), strerror(-status));
-		/* A board may do without requests; FTDI's chips don't. */
-		if (b->state == BC_BOARD_OPENING && status == -EPIPE && step == BC_USB_FTDI_RESET)
-			bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-				"%s: it doesn't know FTDI's requests: is link = ftdi right for it?",
-				m->source.name);
-		return;
-	}
-	if (step == BC_USB_GET_INFO && !bc_usb_read_info(b, data, count))
-		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-			"%s: what it answers to GET_INFO is not that of protocol version 1, and "
-			"passed over",
-			m->source.name);
-	if (step == BC_USB_GET_COUNTERS)
-		take_counters(m, data, count);
-}
-
-/* What an opened board is asked and told, in this order; the transfers are submitted before the
- * step at which it begins to send. */
-struct opening {
-	const enum bc_usb_step *steps;
+/* The requests sent to an opened board, in order. The transfers are submitted before the request
+ * that makes it send. */
+struct usb_opening {
+	const enum bc_usb_request_id *steps;
 	unsigned count;
 	unsigned stream_at;
 };
 
-static struct opening opening_of(enum bc_usb_link link)
+static struct usb_opening usb_opening_of(enum bc_usb_link link)
 {
-	static const enum bc_usb_step plain[] = {
+	static const enum bc_usb_request_id plain[] = {
 		BC_USB_GET_INFO, BC_USB_GET_COUNTERS, BC_USB_START};
-	static const enum bc_usb_step ftdi[] = {BC_USB_FTDI_RESET, BC_USB_FTDI_MODE_RESET,
+	static const enum bc_usb_request_id ftdi[] = {BC_USB_FTDI_RESET, BC_USB_FTDI_MODE_RESET,
 		BC_USB_FTDI_LATENCY, BC_USB_FTDI_PURGE, BC_USB_FTDI_MODE};
 
 	if (link == BC_USB_FTDI)
-		return (struct opening){ftdi, sizeof(ftdi) / sizeof(ftdi[0]), 4};
-	return (struct opening){plain, sizeof(plain) / sizeof(plain[0]), 2};
+		return (struct usb_opening){ftdi, sizeof(ftdi) / sizeof(ftdi[0]), 4};
+	return (struct usb_opening){plain, sizeof(plain) / sizeof(plain[0]), 2};
 }
 
-static const char *advice(int status)
+static const char *usb_open_hint(int status)
 {
 	switch (status) {
 	case -EACCES:
-		return "; is the udev rule installed, and this user in group buscap?";
+		return "; is the udev rule installed and this user in group buscap?";
 	case -EBUSY:
-		return "; another program has it";
+		return "; another program uses it";
 	default:
 		return "";
 	}
 }
 
-/* The board's own word, then the configuration's; raw6 has the host's clock in any case. */
-static void set_clock(struct usb_source *m)
+/* The clock that the board reports, else the configured one, else for raw6 the host's. The clock of
+ * a running recording does not change. */
+static void usb_set_clock(struct usb_source *u)
 {
-	uint64_t before = m->source.clock_hz;
+	uint64_t before = u->source.clock_hz;
 
-	m->source.clock_hz = m->options.clock_hz;
-	if (m->board.has_info && m->board.clock_hz != 0)
-		m->source.clock_hz = m->board.clock_hz;
-	if (m->source.clock_hz == 0 && m->options.protocol == BC_FORMAT_RAW6)
-		m->source.clock_hz = BC_USB_HOST_CLOCK_HZ;
-	if (!m->feed.has_streamed || before == m->source.clock_hz)
+	u->source.clock_hz = u->options.clock_hz;
+	if (u->board.has_info && u->board.clock_hz != 0)
+		u->source.clock_hz = u->board.clock_hz;
+	if (u->source.clock_hz == 0 && u->options.protocol == BC_FORMAT_RAW6)
+		u->source.clock_hz = BC_USB_HOST_CLOCK_HZ;
+	if (!u->framer.has_streamed || before == u->source.clock_hz)
 		return;
 	if (before == 0)
-		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-			"%s: it says now that its clock is %" PRIu64
-			" Hz; the recording was begun without one, and stays so",
-			m->source.name, m->source.clock_hz);
+		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			"%s: now reports a clock of %" PRIu64
+			" Hz; the recording started without one and continues without it",
+			u->source.name, u->source.clock_hz);
 	else
-		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-			"%s: its clock is %" PRIu64 " Hz now, the recording's %" PRIu64
-			" Hz: times behind this place are by the recording's",
-			m->source.name, m->source.clock_hz, before);
-	m->source.clock_hz = before;
+		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			"%s: clock is now %" PRIu64 " Hz, the recording's is %" PRIu64
+			" Hz; times still use the recording's",
+			u->source.name, u->source.clock_hz, before);
+	u->source.clock_hz = before;
 }
 
-static void fail_opening(struct usb_source *m, const char *what, int rc)
+static void usb_fail_opening(struct usb_source *u, const char *what, int rc)
 {
-	tell_failure(m, "%s: can't submit %s: %s%s; trying again", m->source.name, what,
+	usb_log_failure(u, "%s: can't submit %s: %s%s; retrying", u->source.name, what,
 		strerror(-rc), rc == -ENOMEM ? "; see usbfs_memory_mb in docs/usb.md" : "");
-	/* A reset makes no memory. */
-	usb_stop_for(m, rc == -ENODEV || rc == -ENOMEM ? USB_THEN_AWAY : USB_THEN_RETRY);
+	/* A reset would not free memory. */
+	usb_stop_for(u, rc == -ENODEV || rc == -ENOMEM ? USB_THEN_AWAY : USB_THEN_RETRY);
 }
 
-/* Goes on with what an opened board is asked and told. */
-static void next_step(struct usb_source *m)
+/* Sends the next opening request, or starts to stream after the last. */
+static void usb_next_step(struct usb_source *u)
 {
-	struct opening opening = opening_of(m->options.link);
-	const struct bc_board_identity *id = &m->work.identity;
+	struct usb_opening opening = usb_opening_of(u->options.link);
+	const struct bc_board_identity *id = &u->jobs.identity;
 
-	if (m->step == opening.count) {
-		start_streaming(m);
+	if (u->step == opening.count) {
+		usb_start_streaming(u);
 		return;
 	}
-	if (m->step == opening.stream_at && bc_usb_stream_is_idle(m->stream)) {
-		set_clock(m);
+	if (u->step == opening.stream_at && bc_usb_stream_is_idle(u->stream)) {
+		usb_set_clock(u);
 		int rc = bc_usb_stream_start(
-			m->stream, m->work.handle, id->endpoint, id->packet_bytes);
+			u->stream, u->jobs.handle, id->endpoint, id->packet_bytes);
 		if (rc != 0) {
-			fail_opening(m, "a transfer", rc);
+			usb_fail_opening(u, "a transfer", rc);
 			return;
 		}
-		bc_usb_framer_start(&m->feed);
+		bc_usb_framer_start(&u->framer);
 	}
-	if (usb_ask(m, opening.steps[m->step]))
-		m->step++;
-	else if (m->answer == -EAGAIN)
-		uv_timer_start(&m->timer, on_timer, ASK_AGAIN_MS, 0);
+	if (usb_send_request(u, opening.steps[u->step]))
+		u->step++;
+	else if (u->answer == -EAGAIN)
+		uv_timer_start(&u->timer, on_timer, REQUEST_RETRY_MS, 0);
 	else
-		fail_opening(m, bc_usb_step_name(opening.steps[m->step]), m->answer);
+		usb_fail_opening(u, bc_usb_request_name(opening.steps[u->step]), u->answer);
 }
 
-static void name_board(struct usb_source *m)
+static void usb_name_board(struct usb_source *u)
 {
-	const struct bc_board_identity *id = &m->work.identity;
+	const struct bc_board_identity *id = &u->jobs.identity;
 
-	snprintf(m->source.name, sizeof(m->source.name), "board %04x:%04x%s%s at %s", id->vid,
+	snprintf(u->source.name, sizeof(u->source.name), "board %04x:%04x%s%s at %s", id->vid,
 		id->pid, id->serial[0] != '\0' ? " " : "", id->serial, id->port);
 }
 
-/* `watched`: what came of taking up its descriptor. */
-static void after_open(struct usb_source *m, int watched)
+/* `watched` is the result of bc_usb_loop_sync(). */
+static void usb_after_open(struct usb_source *u, int watched)
 {
-	struct bc_board *b = &m->board;
-	int status = m->work.status;
-	const char *what = m->work.what;
+	struct bc_board *b = &u->board;
+	int status = u->jobs.status;
+	const char *what = u->jobs.what;
 
 	if (status == 0) {
-		what = "watch it";
+		what = "poll device";
 		status = watched;
 	}
-	name_board(m);
+	usb_name_board(u);
 	if (status != 0) {
-		tell_failure(m, "%s: can't %s: %s%s; trying again", m->source.name, what,
-			strerror(-status), advice(status));
+		usb_log_failure(u, "%s: can't %s: %s%s; retrying", u->source.name, what,
+			strerror(-status), usb_open_hint(status));
 		usb_stop_for(
-			m, status == -ENODEV || status == -ENOENT ? USB_THEN_AWAY : USB_THEN_RETRY);
+			u, status == -ENODEV || status == -ENOENT ? USB_THEN_AWAY : USB_THEN_RETRY);
 		return;
 	}
 	b->is_present = true;
-	b->identity = m->work.identity;
+	b->identity = u->jobs.identity;
 	b->has_info = false;
 	b->has_counters = false;
-	m->has_counters_first = false;
-	m->step = 0;
-	next_step(m);
+	u->has_counters_first = false;
+	u->step = 0;
+	usb_next_step(u);
 }
 
-static bool is_reported_to_send(const struct usb_source *m)
+static bool usb_is_start_sent(const struct usb_source *u)
 {
-	return bc_usb_request_is_flying(m->request) &&
-	       m->step > opening_of(m->options.link).stream_at;
+	return bc_usb_request_is_in_flight(u->request) &&
+	       u->step > usb_opening_of(u->options.link).stream_at;
 }
 
-static void in_opening(struct usb_source *m, enum usb_event event)
+static void usb_in_opening(struct usb_source *u, enum usb_event event)
 {
 	switch (event) {
-	case USB_ON_LOOK:
-		m->wants_look = true;
+	case USB_ON_SCAN:
+		u->scan_pending = true;
 		break;
-	case USB_ON_WORK: {
-		int watched = bc_usb_loop_sync(m->usb);
-		if (m->is_ending)
-			usb_stop_for(m, USB_THEN_END);
+	case USB_ON_JOB: {
+		int watched = bc_usb_loop_sync(u->usb_loop);
+		if (u->is_ending)
+			usb_stop_for(u, USB_THEN_END);
 		else
-			after_open(m, watched);
+			usb_after_open(u, watched);
 		break;
 	}
 	case USB_ON_ANSWER:
-		next_step(m);
+		usb_next_step(u);
 		break;
 	case USB_ON_TIMER:
-		if (!m->work.is_busy && !bc_usb_request_is_flying(m->request))
-			next_step(m);
+		if (!u->jobs.is_busy && !bc_usb_request_is_in_flight(u->request))
+			usb_next_step(u);
 		break;
 	case USB_ON_GONE:
-		usb_stop_for(m, USB_THEN_AWAY);
+		usb_stop_for(u, USB_THEN_AWAY);
 		break;
 	case USB_ON_STALL:
 	case USB_ON_TROUBLE:
-		usb_stop_for(m, USB_THEN_RETRY);
+		usb_stop_for(u, USB_THEN_RETRY);
 		break;
 	case USB_ON_STOP:
-		/* Else when it is open, or, told to send already, when it does: then it can be told
-		 * to stop. */
-		if (!m->work.is_busy && (!is_reported_to_send(m) || m->is_closed))
-			usb_stop_for(m, USB_THEN_END);
+		/* Otherwise wait: until the device is open, or, if START was already sent, until
+		 * the board streams and can be stopped. */
+		if (!u->jobs.is_busy && (!usb_is_start_sent(u) || u->is_closed))
+			usb_stop_for(u, USB_THEN_END);
 		break;
 	default:
 		break;
@@ -751,330 +747,330 @@ static void in_opening(struct usb_source *m, enum usb_event event)
 
 /* Stopping */
 
-static void cancel(struct usb_source *m)
+static void usb_cancel(struct usb_source *u)
 {
-	m->stopping = USB_CANCELLING;
-	bc_usb_stream_cancel(m->stream);
-	bc_usb_request_cancel(m->request);
+	u->stopping = USB_CANCELLING;
+	bc_usb_stream_cancel(u->stream);
+	bc_usb_request_cancel(u->request);
 }
 
-/* It was unplugged while it was told to stop: what it still held went with it. */
-static void cancel_gone(struct usb_source *m)
+/* The board was unplugged while stopping: the samples it still held are lost. */
+static void usb_cancel_unplugged(struct usb_source *u)
 {
-	if (m->stopping != USB_COUNTING && m->feed.last_frame_ns == 0) {
-		m->board.unplugs++;
-		bc_usb_framer_break(&m->feed, BC_GAP_UNPLUGGED, true);
-		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-			"%s: unplugged before it had stopped: what it still held is missing, and a "
-			"gap at the end says so",
-			m->source.name);
+	if (u->stopping != USB_COUNTING && u->framer.last_frame_ns == 0) {
+		u->board.unplugs++;
+		bc_usb_framer_break(&u->framer, BC_GAP_UNPLUGGED, true);
+		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			"%s: unplugged while stopping: its buffered samples are lost; gap recorded",
+			u->source.name);
 	}
-	cancel(m);
+	usb_cancel(u);
 }
 
-/* Asked again at the next look when there was no memory for it. */
-static void ask_or_cancel(struct usb_source *m, enum bc_usb_step step)
+/* If there is no memory for the request, usb_check_stopping() sends it again. */
+static void usb_request_or_cancel(struct usb_source *u, enum bc_usb_request_id id)
 {
-	if (usb_ask(m, step) || m->answer == -EAGAIN)
+	if (usb_send_request(u, id) || u->answer == -EAGAIN)
 		return;
-	if (m->answer == -ENODEV)
-		cancel_gone(m);
+	if (u->answer == -ENODEV)
+		usb_cancel_unplugged(u);
 	else
-		cancel(m);
+		usb_cancel(u);
 }
 
-static void ask_to_stop(struct usb_source *m)
+static void usb_request_stop(struct usb_source *u)
 {
-	ask_or_cancel(m, m->options.link == BC_USB_FTDI ? BC_USB_FTDI_MODE_RESET : BC_USB_STOP);
+	usb_request_or_cancel(
+		u, u->options.link == BC_USB_FTDI ? BC_USB_FTDI_MODE_RESET : BC_USB_STOP);
 }
 
-static void begin_time(struct usb_source *m, uint64_t ms)
+static void usb_start_deadline(struct usb_source *u, uint64_t ms)
 {
-	m->is_late = false;
-	uv_timer_start(&m->timer, on_timer, ms, 0);
+	u->is_late = false;
+	uv_timer_start(&u->timer, on_timer, ms, 0);
 }
 
-static void start_stopping(struct usb_source *m)
+static void usb_start_stopping(struct usb_source *u)
 {
-	m->stopping = USB_ASKING;
-	/* A board is told to stop when it was told to start, and the owner wants what it still
-	 * holds. */
-	if (m->then == USB_THEN_END && !m->is_closed && m->is_started &&
-		!bc_usb_request_is_flying(m->request)) {
-		uv_update_time(m->loop);
-		begin_time(m, STOP_MS);
-		ask_to_stop(m);
+	u->stopping = USB_REQUESTING;
+	/* Send STOP only if START was sent and the owner still wants the rest of the stream. */
+	if (u->then == USB_THEN_END && !u->is_closed && u->is_started &&
+		!bc_usb_request_is_in_flight(u->request)) {
+		uv_update_time(u->loop);
+		usb_start_deadline(u, STOP_MS);
+		usb_request_stop(u);
 	} else {
-		cancel(m);
+		usb_cancel(u);
 	}
 }
 
-static void count_or_cancel(struct usb_source *m)
+static void usb_read_counters_or_cancel(struct usb_source *u)
 {
-	m->stopping = USB_COUNTING;
-	if (m->has_counters_first)
-		ask_or_cancel(m, BC_USB_GET_COUNTERS);
+	u->stopping = USB_COUNTING;
+	if (u->has_counters_first)
+		usb_request_or_cancel(u, BC_USB_GET_COUNTERS);
 	else
-		cancel(m);
+		usb_cancel(u);
 }
 
-/* A board that sends frames ends with a last one. */
-static bool has_last_frame(const struct usb_source *m)
+/* Whether the board ends its stream with a last frame. */
+static bool usb_expects_last_frame(const struct usb_source *u)
 {
-	return m->options.protocol == BC_FORMAT_BCP1 && m->options.link == BC_USB_PLAIN;
+	return u->options.protocol == BC_FORMAT_BCP1 && u->options.link == BC_USB_PLAIN;
 }
 
-/* Where there is no last frame it is taken for the end when nothing more comes. */
-static bool is_drained(struct usb_source *m)
+/* Without a last frame, the stream has ended when no more data arrives. */
+static bool usb_is_drained(struct usb_source *u)
 {
-	uint64_t since_ns = m->feed.heard_ns > m->board.since_ns ? m->feed.heard_ns
-								 : m->board.since_ns;
+	uint64_t since_ns = u->framer.last_data_ns > u->board.since_ns ? u->framer.last_data_ns
+								       : u->board.since_ns;
 
-	if (m->feed.last_frame_ns != 0)
+	if (u->framer.last_frame_ns != 0)
 		return true;
-	return !has_last_frame(m) && is_over(m, USB_WAIT_REST, since_ns, DRAIN_NS);
+	return !usb_expects_last_frame(u) && usb_is_overdue(u, USB_WAIT_REST, since_ns, DRAIN_NS);
 }
 
-/* Time to look after a board that is being stopped. */
-static void watch_stopping(struct usb_source *m)
+static void usb_check_stopping(struct usb_source *u)
 {
-	if (bc_usb_request_is_flying(m->request))
+	if (bc_usb_request_is_in_flight(u->request))
 		return;
-	if (m->stopping == USB_ASKING)
-		ask_to_stop(m);
-	else if (m->stopping == USB_COUNTING || (m->stopping == USB_DRAINING && is_drained(m)))
-		count_or_cancel(m);
+	if (u->stopping == USB_REQUESTING)
+		usb_request_stop(u);
+	else if (u->stopping == USB_COUNTING || (u->stopping == USB_DRAINING && usb_is_drained(u)))
+		usb_read_counters_or_cancel(u);
 }
 
-/* The board has had its time. */
-static void on_stop_time(struct usb_source *m)
+/* The board took too long to stop. */
+static void usb_stop_timed_out(struct usb_source *u)
 {
-	const char *what = m->stopping == USB_ASKING     ? "it doesn't answer STOP"
-			   : m->stopping == USB_COUNTING ? "it doesn't answer GET_COUNTERS"
-							 : "it has sent no last frame";
+	bool is_gap = u->stopping < USB_COUNTING && usb_expects_last_frame(u);
 
-	if (m->stopping >= USB_CANCELLING)
+	if (u->stopping >= USB_CANCELLING)
 		return;
-	if (m->stopping != USB_DRAINING || has_last_frame(m))
-		bc_usb_framer_log(&m->feed, BC_NOTICE_WARNING,
-			"%s: %s: what it still held may be missing, and a gap at the end says so",
-			m->source.name, what);
-	if (m->stopping != USB_COUNTING && has_last_frame(m))
-		bc_usb_framer_break(&m->feed, BC_GAP_TRANSFER, false);
-	if (m->stopping == USB_DRAINING) {
-		begin_time(m, COUNT_MS);
-		count_or_cancel(m);
+	if (u->stopping == USB_COUNTING)
+		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			"%s: no answer to GET_COUNTERS: its total of lost samples is unknown",
+			u->source.name);
+	else if (u->stopping == USB_REQUESTING || is_gap)
+		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			"%s: %s: its buffered samples may be lost%s", u->source.name,
+			u->stopping == USB_REQUESTING ? "no answer to STOP" : "no last frame",
+			is_gap ? "; gap recorded" : "");
+	if (is_gap)
+		bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, false);
+	if (u->stopping == USB_DRAINING) {
+		usb_start_deadline(u, COUNT_MS);
+		usb_read_counters_or_cancel(u);
 	} else {
-		cancel(m);
+		usb_cancel(u);
 	}
 }
 
-static void on_stop_answer(struct usb_source *m)
+static void usb_on_stop_answer(struct usb_source *u)
 {
-	if (m->stopping == USB_ASKING && m->answer == 0)
-		m->stopping = USB_DRAINING;
-	else if (m->stopping == USB_ASKING && m->answer == -ETIMEDOUT)
-		on_stop_time(m); /* the request's own time may be over before ours is */
-	else if (m->stopping <= USB_COUNTING)
-		cancel(m); /* the counters are here; or it doesn't know how to stop */
+	if (u->stopping == USB_REQUESTING && u->answer == 0)
+		u->stopping = USB_DRAINING;
+	else if (u->stopping == USB_REQUESTING && u->answer == -ETIMEDOUT)
+		usb_stop_timed_out(u); /* the request's own time-out may come first */
+	else if (u->stopping <= USB_COUNTING)
+		usb_cancel(u); /* the counters have arrived, or the board does not know STOP */
 }
 
-/* The transfers are back: what follows? */
-static void after_transfers(struct usb_source *m)
+/* The transfers have come back: does what `then` says. */
+static void usb_after_transfers(struct usb_source *u)
 {
-	uv_timer_stop(&m->timer);
-	if (m->then == USB_THEN_RESUME && !m->is_closed) {
-		m->stopping = USB_CLEARING;
-		bc_usb_loop_release(m->usb);
-		bc_usb_jobs_start(&m->work, m->loop, BC_USB_CLEAR);
+	uv_timer_stop(&u->timer);
+	if (u->then == USB_THEN_RESUME && !u->is_closed) {
+		u->stopping = USB_CLEARING;
+		bc_usb_loop_release(u->usb_loop);
+		bc_usb_jobs_start(&u->jobs, u->loop, BC_USB_JOB_CLEAR);
 		return;
 	}
-	m->stopping = USB_CLOSING;
-	m->is_started = false;
-	m->work.wants_reset = m->then == USB_THEN_RETRY && m->board.is_present && !m->is_ending;
-	m->board.restarts += m->work.wants_reset;
-	m->board.is_present = false;
-	m->board.transfers = 0;
-	/* Closing may take its time; what there is of the stream can be sealed meanwhile. */
-	if (m->is_ending)
-		tell_end(m);
-	bc_usb_loop_release(m->usb);
-	bc_usb_jobs_start(&m->work, m->loop, BC_USB_CLOSE);
+	u->stopping = USB_CLOSING;
+	u->is_started = false;
+	u->jobs.reset_first = u->then == USB_THEN_RETRY && u->board.is_present && !u->is_ending;
+	u->board.restarts += u->jobs.reset_first;
+	u->board.is_present = false;
+	u->board.transfers = 0;
+	/* Closing may be slow; the recording can be sealed meanwhile. */
+	if (u->is_ending)
+		usb_report_end(u);
+	bc_usb_loop_release(u->usb_loop);
+	bc_usb_jobs_start(&u->jobs, u->loop, BC_USB_JOB_CLOSE);
 }
 
-/* Its halt is cleared, or not. A stop that came meanwhile finds it streaming, and takes what it
- * holds. */
-static void resume(struct usb_source *m)
+/* After the attempt to clear the halt: streams again, or closes the board. If a stop is pending, it
+ * still streams first, so that the board can be stopped in the regular way. */
+static void usb_continue(struct usb_source *u)
 {
-	const struct bc_board_identity *id = &m->work.identity;
-	int rc = m->work.status;
-	const char *what = m->work.what;
-	int watched = bc_usb_loop_sync(m->usb);
+	const struct bc_board_identity *id = &u->jobs.identity;
+	int rc = u->jobs.status;
+	const char *what = u->jobs.what;
+	int watched = bc_usb_loop_sync(u->usb_loop);
 
 	if (rc == 0 && watched != 0) {
-		what = "watch it";
+		what = "poll device";
 		rc = watched;
 	}
-	if (rc == 0 && !m->is_closed) {
-		what = "submit its transfers";
-		rc = bc_usb_stream_start(m->stream, m->work.handle, id->endpoint, id->packet_bytes);
-		bc_usb_framer_start(&m->feed);
+	if (rc == 0 && !u->is_closed) {
+		what = "submit transfers";
+		rc = bc_usb_stream_start(u->stream, u->jobs.handle, id->endpoint, id->packet_bytes);
+		bc_usb_framer_start(&u->framer);
 	}
-	if (rc == 0 && !m->is_closed) {
-		usb_set_state(m, BC_BOARD_STREAMING);
-		if (m->is_ending)
-			usb_post(m, USB_ON_STOP);
+	if (rc == 0 && !u->is_closed) {
+		usb_set_state(u, BC_BOARD_STREAMING);
+		if (u->is_ending)
+			usb_post(u, USB_ON_STOP);
 		return;
 	}
 	if (rc != 0)
-		tell_failure(m, "%s: can't %s: %s", m->source.name, what, strerror(-rc));
-	/* A reset makes no memory. */
-	m->then = rc == -ENODEV || rc == -ENOMEM ? USB_THEN_AWAY : USB_THEN_RETRY;
-	bc_usb_framer_break(&m->feed, BC_GAP_TRANSFER, true);
-	cancel(m);
+		usb_log_failure(u, "%s: can't %s: %s", u->source.name, what, strerror(-rc));
+	/* A reset would not free memory. */
+	u->then = rc == -ENODEV || rc == -ENOMEM ? USB_THEN_AWAY : USB_THEN_RETRY;
+	bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, true);
+	usb_cancel(u);
 }
 
-static void after_close(struct usb_source *m)
+static void usb_after_close(struct usb_source *u)
 {
-	int rc = bc_usb_loop_sync(m->usb);
+	int rc = bc_usb_loop_sync(u->usb_loop);
 
 	if (rc != 0)
-		tell_failure(m, "the USB can't be watched: %s", strerror(-rc));
-	if (m->is_ending) {
-		usb_finish(m);
+		usb_log_failure(u, "USB: can't poll for devices: %s", strerror(-rc));
+	if (u->is_ending) {
+		usb_finish(u);
 	} else if (rc != 0) {
-		usb_set_state(m, BC_BOARD_BACK_OFF);
-	} else if (m->then == USB_THEN_AWAY && is_steady(m)) {
-		m->streaming_ns = 0;
-		m->back_off_ns = m->options.back_off_ns;
-		usb_set_state(m, BC_BOARD_DETACHED);
+		usb_set_state(u, BC_BOARD_BACK_OFF);
+	} else if (u->then == USB_THEN_AWAY && usb_was_steady(u)) {
+		u->streaming_ns = 0;
+		u->back_off_ns = u->options.back_off_ns;
+		usb_set_state(u, BC_BOARD_DETACHED);
 	} else {
-		usb_set_state(m, BC_BOARD_BACK_OFF);
+		usb_set_state(u, BC_BOARD_BACK_OFF);
 	}
 }
 
-static void on_stop_gone(struct usb_source *m)
+static void usb_on_stop_unplugged(struct usb_source *u)
 {
-	/* It was in trouble, and now it is gone. */
-	if (was_in_trouble(m)) {
-		note_unplug(m);
-		m->then = USB_THEN_AWAY;
+	if (usb_failed_first(u)) {
+		usb_note_unplug(u);
+		u->then = USB_THEN_AWAY;
 	}
-	if (m->stopping < USB_CANCELLING)
-		cancel_gone(m);
+	if (u->stopping < USB_CANCELLING)
+		usb_cancel_unplugged(u);
 }
 
-static void in_stopping(struct usb_source *m, enum usb_event event)
+static void usb_in_stopping(struct usb_source *u, enum usb_event event)
 {
-	bool is_asking = m->stopping < USB_CANCELLING;
+	bool is_asking = u->stopping < USB_CANCELLING;
 
 	switch (event) {
 	case USB_ON_ANSWER:
-		on_stop_answer(m);
+		usb_on_stop_answer(u);
 		break;
-	case USB_ON_WORK:
-		if (m->stopping == USB_CLEARING)
-			resume(m);
-		else if (m->stopping == USB_CLOSING)
-			after_close(m);
+	case USB_ON_JOB:
+		if (u->stopping == USB_CLEARING)
+			usb_continue(u);
+		else if (u->stopping == USB_CLOSING)
+			usb_after_close(u);
 		break;
 	case USB_ON_GONE:
-		on_stop_gone(m);
+		usb_on_stop_unplugged(u);
 		break;
 	case USB_ON_STALL:
 	case USB_ON_TROUBLE:
 		if (is_asking)
-			cancel(m);
+			usb_cancel(u);
 		break;
 	case USB_ON_TIMER:
-		if (m->is_late) {
-			on_stop_time(m);
+		if (u->is_late) {
+			usb_stop_timed_out(u);
 			break;
 		}
-		m->is_late = true;
-		uv_timer_start(&m->timer, on_timer, LATE_MS, 0);
+		u->is_late = true;
+		uv_timer_start(&u->timer, on_timer, LATE_MS, 0);
 		break;
 	case USB_ON_WATCH:
-		watch_stopping(m);
+		usb_check_stopping(u);
 		break;
-	case USB_ON_LOOK:
-		m->wants_look = true;
+	case USB_ON_SCAN:
+		u->scan_pending = true;
 		break;
 	case USB_ON_STOP:
-		if (is_asking && m->is_closed)
-			cancel(m);
+		if (is_asking && u->is_closed)
+			usb_cancel(u);
 		break;
 	default:
 		break;
 	}
 }
 
-static bool is_back(const struct usb_source *m)
+static bool usb_transfers_are_back(const struct usb_source *u)
 {
-	return m->board.state == BC_BOARD_STOPPING && m->stopping == USB_CANCELLING &&
-	       bc_usb_stream_is_idle(m->stream) && !bc_usb_request_is_flying(m->request) &&
-	       !m->work.is_busy;
+	return u->board.state == BC_BOARD_STOPPING && u->stopping == USB_CANCELLING &&
+	       bc_usb_stream_is_idle(u->stream) && !bc_usb_request_is_in_flight(u->request) &&
+	       !u->jobs.is_busy;
 }
 
-static void usb_set_state(struct usb_source *m, enum bc_board_state state)
+static void usb_set_state(struct usb_source *u, enum bc_board_state state)
 {
-	m->board.state = state;
-	m->board.since_ns = uv_hrtime();
+	u->board.state = state;
+	u->board.since_ns = uv_hrtime();
 	switch (state) {
 	case BC_BOARD_DETACHED:
-		usb_post(m, USB_ON_LOOK);
+		usb_post(u, USB_ON_SCAN);
 		break;
 	case BC_BOARD_OPENING:
-		uv_timer_stop(&m->timer);
-		bc_usb_loop_release(m->usb);
-		bc_usb_jobs_start(&m->work, m->loop, BC_USB_OPEN);
+		uv_timer_stop(&u->timer);
+		bc_usb_loop_release(u->usb_loop);
+		bc_usb_jobs_start(&u->jobs, u->loop, BC_USB_JOB_OPEN);
 		break;
 	case BC_BOARD_STREAMING:
-		m->is_started = true;
-		m->streaming_ns = m->streaming_ns != 0 ? m->streaming_ns : m->board.since_ns;
-		bc_usb_framer_resume(&m->feed);
-		look_at_transfers(m);
-		uv_timer_start(&m->watch, on_watch, LOOK_MS, LOOK_MS);
-		if (m->wants_look)
-			usb_post(m, USB_ON_LOOK);
+		u->is_started = true;
+		u->streaming_ns = u->streaming_ns != 0 ? u->streaming_ns : u->board.since_ns;
+		bc_usb_framer_resume(&u->framer);
+		usb_refill_transfers(u);
+		uv_timer_start(&u->watch, on_watch, WATCH_MS, WATCH_MS);
+		if (u->scan_pending)
+			usb_post(u, USB_ON_SCAN);
 		break;
 	case BC_BOARD_STOPPING:
-		start_stopping(m);
+		usb_start_stopping(u);
 		break;
 	case BC_BOARD_BACK_OFF:
-		uv_timer_stop(&m->watch);
-		begin_back_off(m);
+		uv_timer_stop(&u->watch);
+		usb_start_back_off(u);
 		break;
 	}
 }
 
-static void handle(struct usb_source *m, enum usb_event event)
+static void usb_handle(struct usb_source *u, enum usb_event event)
 {
-	switch (m->board.state) {
+	switch (u->board.state) {
 	case BC_BOARD_DETACHED:
-		in_detached(m, event);
+		usb_in_detached(u, event);
 		break;
 	case BC_BOARD_OPENING:
-		in_opening(m, event);
+		usb_in_opening(u, event);
 		break;
 	case BC_BOARD_STREAMING:
-		in_streaming(m, event);
+		usb_in_streaming(u, event);
 		break;
 	case BC_BOARD_STOPPING:
-		in_stopping(m, event);
+		usb_in_stopping(u, event);
 		break;
 	case BC_BOARD_BACK_OFF:
-		in_back_off(m, event);
+		usb_in_back_off(u, event);
 		break;
 	}
 }
 
 static void on_usb_closed(void *context)
 {
-	struct usb_source *m = context;
+	struct usb_source *u = context;
 
-	if (--m->open_handles == 0)
-		free(m);
+	if (--u->open_handles == 0)
+		free(u);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -1082,38 +1078,38 @@ static void on_timer_closed(uv_handle_t *handle)
 	on_usb_closed(handle->data);
 }
 
-/* No transfer is in flight, no job runs, no device is open. */
-static void close_all(struct usb_source *m)
+/* Call it when no transfer is in flight, no job runs and no device is open. */
+static void usb_close_handles(struct usb_source *u)
 {
-	m->has_closed = true;
-	bc_usb_stream_close(m->stream);
-	bc_usb_request_close(m->request);
-	bc_usb_jobs_forget(&m->work);
-	uv_close((uv_handle_t *)&m->timer, on_timer_closed);
-	uv_close((uv_handle_t *)&m->watch, on_timer_closed);
-	uv_close((uv_handle_t *)&m->wait, on_timer_closed);
-	bc_usb_loop_close(m->usb);
+	u->has_closed = true;
+	bc_usb_stream_close(u->stream);
+	bc_usb_request_close(u->request);
+	bc_usb_jobs_drop_found(&u->jobs);
+	uv_close((uv_handle_t *)&u->timer, on_timer_closed);
+	uv_close((uv_handle_t *)&u->watch, on_timer_closed);
+	uv_close((uv_handle_t *)&u->wait, on_timer_closed);
+	bc_usb_loop_close(u->usb_loop);
 }
 
-/* Deals with what has been noted, and with what is noted meanwhile, and frees all when that was the
- * end of it. Called from within itself, it does nothing. */
-static void usb_turn(struct usb_source *m)
+/* Handles the recorded events, including those recorded meanwhile. Frees everything if the source
+ * has ended and is closed. A nested call does nothing. */
+static void usb_turn(struct usb_source *u)
 {
-	if (m->is_turning || (!m->has_started && !m->is_closed))
+	if (u->is_turning || (!u->has_started && !u->is_closed))
 		return;
-	m->is_turning = true;
-	while (!m->has_ended && (m->pending != 0 || is_back(m))) {
-		if (m->pending == 0) {
-			after_transfers(m);
+	u->is_turning = true;
+	while (!u->has_ended && (u->pending != 0 || usb_transfers_are_back(u))) {
+		if (u->pending == 0) {
+			usb_after_transfers(u);
 			continue;
 		}
-		enum usb_event event = (enum usb_event)__builtin_ctz(m->pending);
-		m->pending &= m->pending - 1;
-		handle(m, event);
+		enum usb_event event = (enum usb_event)__builtin_ctz(u->pending);
+		u->pending &= u->pending - 1;
+		usb_handle(u, event);
 	}
-	m->is_turning = false;
-	if (m->has_ended && m->is_closed && !m->has_closed)
-		close_all(m);
+	u->is_turning = false;
+	if (u->has_ended && u->is_closed && !u->has_closed)
+		usb_close_handles(u);
 }
 
 static void on_turn(void *context)
@@ -1123,115 +1119,114 @@ static void on_turn(void *context)
 
 static void on_hotplug(void *context, libusb_device *device, bool has_left)
 {
-	struct usb_source *m = context;
+	struct usb_source *u = context;
 
-	usb_post(m, USB_ON_LOOK);
-	if (has_left && !m->work.is_busy && device == m->work.device)
-		usb_post(m, USB_ON_GONE);
+	usb_post(u, USB_ON_SCAN);
+	if (has_left && !u->jobs.is_busy && device == u->jobs.device)
+		usb_post(u, USB_ON_GONE);
 }
 
-static void on_work(struct bc_usb_jobs *work)
+static void on_work(struct bc_usb_jobs *jobs)
 {
-	struct usb_source *m = container_of(work, struct usb_source, work);
+	struct usb_source *u = container_of(jobs, struct usb_source, jobs);
 
-	usb_post(m, USB_ON_WORK);
-	usb_turn(m);
+	usb_post(u, USB_ON_JOB);
+	usb_turn(u);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-	struct usb_source *m = timer->data;
+	struct usb_source *u = timer->data;
 
-	usb_post(m, USB_ON_TIMER);
-	usb_turn(m);
+	usb_post(u, USB_ON_TIMER);
+	usb_turn(u);
 }
 
 static void on_watch(uv_timer_t *timer)
 {
-	struct usb_source *m = timer->data;
+	struct usb_source *u = timer->data;
 
-	usb_post(m, USB_ON_WATCH);
-	usb_turn(m);
+	usb_post(u, USB_ON_WATCH);
+	usb_turn(u);
 }
 
 static void on_wait(uv_timer_t *timer)
 {
-	struct usb_source *m = timer->data;
-	char what[sizeof(m->end_what)];
+	struct usb_source *u = timer->data;
+	char what[sizeof(u->end_what)];
 
-	if (m->feed.has_streamed)
+	if (u->framer.has_streamed)
 		return;
-	/* Why one that is there could not be used, was told when it was met. */
 	snprintf(what, sizeof(what),
-		m->board.last_error[0] != '\0' ? "it could not be recorded from within %.0f s"
-					       : "none has come within %.0f s",
-		(double)m->options.wait_ns * 1e-9);
-	usb_end_with(m, -ENODEV, what);
-	usb_turn(m);
+		u->board.last_error[0] != '\0' ? "not usable within %.0f s; see the message above"
+					       : "not found within %.0f s",
+		(double)u->options.wait_ns * 1e-9);
+	usb_end_with(u, -ENODEV, what);
+	usb_turn(u);
 }
 
-/* The source's own calls */
+/* Source operations */
 
 static int usb_start(struct bc_source *source)
 {
-	struct usb_source *m = container_of(source, struct usb_source, source);
+	struct usb_source *u = container_of(source, struct usb_source, source);
 
-	m->has_started = true;
-	if (m->options.wait_ns != 0)
-		uv_timer_start(&m->wait, on_wait, (m->options.wait_ns + 999999) / 1000000, 0);
-	usb_set_state(m, BC_BOARD_DETACHED);
-	usb_turn(m);
+	u->has_started = true;
+	if (u->options.wait_ns != 0)
+		uv_timer_start(&u->wait, on_wait, (u->options.wait_ns + 999999) / 1000000, 0);
+	usb_set_state(u, BC_BOARD_DETACHED);
+	usb_turn(u);
 	return 0;
 }
 
 static void usb_resume(struct bc_source *source)
 {
-	(void)source; /* never refused */
+	(void)source; /* a live source is never refused */
 }
 
 static void usb_stop(struct bc_source *source)
 {
-	struct usb_source *m = container_of(source, struct usb_source, source);
+	struct usb_source *u = container_of(source, struct usb_source, source);
 
-	if (m->options.wait_ns != 0 && !m->feed.has_streamed)
-		usb_end_with(m, -ENODEV, "stopped before one had come");
+	if (u->options.wait_ns != 0 && !u->framer.has_streamed)
+		usb_end_with(u, -ENODEV, "stopped before it streamed");
 	else
-		usb_end_with(m, 0, "");
-	usb_turn(m);
+		usb_end_with(u, 0, "");
+	usb_turn(u);
 }
 
-static void usb_last(struct bc_source *source)
+static void usb_last_frame(struct bc_source *source)
 {
-	struct usb_source *m = container_of(source, struct usb_source, source);
+	struct usb_source *u = container_of(source, struct usb_source, source);
 
-	m->feed.last_frame_ns = uv_hrtime();
+	u->framer.last_frame_ns = uv_hrtime();
 }
 
 static void usb_close(struct bc_source *source)
 {
-	struct usb_source *m = container_of(source, struct usb_source, source);
+	struct usb_source *u = container_of(source, struct usb_source, source);
 
-	m->is_closed = true;
-	m->feed.is_cut = true;
-	if (!m->has_started)
-		m->has_ended = true;
-	m->is_ending = true;
-	usb_post(m, USB_ON_STOP);
-	usb_turn(m);
+	u->is_closed = true;
+	u->framer.is_ended = true;
+	if (!u->has_started)
+		u->has_ended = true;
+	u->is_ending = true;
+	usb_post(u, USB_ON_STOP);
+	usb_turn(u);
 }
 
 static const struct bc_source_ops usb_ops = {
 	.start = usb_start,
 	.resume = usb_resume,
 	.stop = usb_stop,
-	.last = usb_last,
+	.last_frame = usb_last_frame,
 	.close = usb_close,
 };
 
 struct bc_usb_options bc_usb_options_default(void)
 {
 	return (struct bc_usb_options){
-		.wish = {.vid = 0x1209, .pid = 0x0001},
+		.match = {.vid = 0x1209, .pid = 0x0001},
 		.protocol = BC_FORMAT_BCP1,
 		.link = BC_USB_PLAIN,
 		.ftdi = {.latency_ms = 16, .mode = 0x40},
@@ -1244,71 +1239,71 @@ struct bc_usb_options bc_usb_options_default(void)
 	};
 }
 
-static void init_timer(struct usb_source *m, uv_timer_t *timer)
+static void usb_init_timer(struct usb_source *u, uv_timer_t *timer)
 {
-	uv_timer_init(m->loop, timer);
-	timer->data = m;
-	m->open_handles++;
+	uv_timer_init(u->loop, timer);
+	timer->data = u;
+	u->open_handles++;
 }
 
 int bc_usb_source_open(
 	struct bc_source **source, uv_loop_t *loop, const struct bc_usb_options *options)
 {
-	struct usb_source *m = calloc(1, sizeof(*m));
+	struct usb_source *u = calloc(1, sizeof(*u));
 
-	if (m == NULL)
+	if (u == NULL)
 		return -ENOMEM;
-	m->options = *options;
-	m->loop = loop;
-	m->back_off_ns = options->back_off_ns;
+	u->options = *options;
+	u->loop = loop;
+	u->back_off_ns = options->back_off_ns;
 	struct bc_usb_stream_options stream = {
 		.transfers = options->transfers,
 		.transfer_bytes = options->transfer_bytes,
 		.timeout_ms = options->timeout_ms,
-		.context = m,
+		.context = u,
 		.on_data = on_data,
 		.on_fault = on_fault,
 	};
 	struct bc_usb_loop_options usb = {
 		.loop = loop,
-		.context = m,
+		.context = u,
 		.on_turn = on_turn,
 		.on_hotplug = on_hotplug,
 		.on_closed = on_usb_closed,
 	};
-	int rc = bc_usb_request_open(&m->request, on_answer, m);
+	int rc = bc_usb_request_open(&u->request, on_answer, u);
 	if (rc == 0)
-		rc = bc_usb_stream_open(&m->stream, &stream);
+		rc = bc_usb_stream_open(&u->stream, &stream);
 	if (rc == 0)
-		rc = bc_usb_loop_open(&m->usb, &usb);
+		rc = bc_usb_loop_open(&u->usb_loop, &usb);
 	if (rc != 0) {
-		bc_usb_stream_close(m->stream);
-		bc_usb_request_close(m->request);
-		free(m);
+		bc_usb_stream_close(u->stream);
+		bc_usb_request_close(u->request);
+		free(u);
 		return rc;
 	}
-	m->work.context = bc_usb_loop_context(m->usb);
-	m->work.wish = options->wish;
-	m->work.done = on_work;
-	m->feed = (struct bc_usb_framer){
-		.source = &m->source,
-		.board = &m->board,
+	u->jobs.context = bc_usb_loop_context(u->usb_loop);
+	u->jobs.match = options->match;
+	u->jobs.done = on_work;
+	u->framer = (struct bc_usb_framer){
+		.source = &u->source,
+		.board = &u->board,
 		.protocol = options->protocol,
 		.link = options->link,
 	};
-	m->source.ops = &usb_ops;
-	m->source.kind = "usb";
-	m->source.is_live = true;
-	m->source.clock_hz = options->clock_hz;
-	m->source.board = &m->board;
-	char wish[BC_USB_WISH_TEXT];
-	bc_usb_wish_write(wish, &options->wish);
-	snprintf(m->source.name, sizeof(m->source.name), "board %s", wish);
-	m->board.since_ns = uv_hrtime();
-	m->open_handles = 1;
-	init_timer(m, &m->timer);
-	init_timer(m, &m->watch);
-	init_timer(m, &m->wait);
-	*source = &m->source;
+	u->source.ops = &usb_ops;
+	u->source.kind = "usb";
+	u->source.is_live = true;
+	u->source.clock_hz = options->clock_hz;
+	u->source.board = &u->board;
+	char match[BC_USB_MATCH_TEXT];
+	bc_usb_match_write(match, &options->match);
+	snprintf(u->source.name, sizeof(u->source.name), "board %s", match);
+	u->board.since_ns = uv_hrtime();
+	u->open_handles = 1;
+	usb_init_timer(u, &u->timer);
+	usb_init_timer(u, &u->watch);
+	usb_init_timer(u, &u->wait);
+	*source = &u->source;
 	return 0;
 }

@@ -10,7 +10,7 @@ struct transfer {
 	struct bc_usb_stream *stream;
 	struct libusb_transfer *usb;
 	uint8_t *buffer;
-	bool is_flying; /* submitted, and not handed on yet */
+	bool is_in_flight; /* submitted, and its data not passed on yet */
 	bool is_done;
 };
 
@@ -19,14 +19,14 @@ struct bc_usb_stream {
 	libusb_device_handle *handle;
 	uint8_t endpoint;
 	uint16_t packet_bytes;
-	uint32_t bytes; /* of each transfer submitted from now on */
+	uint32_t bytes; /* length of new transfers */
 	bool is_cancelling;
-	bool is_sparing; /* the next that comes back stays out */
+	bool is_releasing; /* do not resubmit the next transfer that comes back */
 
-	/* The transfers in flight, in the order of their submission, which is the stream's: what is
-	 * done early waits for those before it. */
+	/* Ring of the transfers in flight, in the order of submission, which is the order of the
+	 * stream. A transfer that finishes early waits for those before it. */
 	unsigned first;
-	unsigned flying;
+	unsigned in_flight;
 	struct transfer **order;
 	struct transfer transfers[];
 };
@@ -48,18 +48,18 @@ static int submit(struct transfer *t)
 	int rc = libusb_submit_transfer(t->usb);
 	if (rc != 0)
 		return bc_usb_errno(rc);
-	t->is_flying = true;
-	s->order[(s->first + s->flying++) % s->options.transfers] = t;
+	t->is_in_flight = true;
+	s->order[(s->first + s->in_flight++) % s->options.transfers] = t;
 	return 0;
 }
 
-/* Where there is no memory for a single one, they are shortened until there is. */
+/* If there is no memory for even one transfer, halves the length until there is. */
 static int submit_or_shorten(struct transfer *t)
 {
 	struct bc_usb_stream *s = t->stream;
 	int rc = submit(t);
 
-	while (rc == -ENOMEM && s->flying == 0 && s->bytes / 2 >= BC_USB_TRANSFER_LEAST) {
+	while (rc == -ENOMEM && s->in_flight == 0 && s->bytes / 2 >= BC_USB_TRANSFER_BYTES_MIN) {
 		s->bytes = round_down(s->bytes / 2, s->packet_bytes);
 		rc = submit(t);
 	}
@@ -73,11 +73,11 @@ int bc_usb_stream_fill(struct bc_usb_stream *s)
 
 	if (s->is_cancelling)
 		return 0;
-	s->is_sparing = false;
-	if (s->flying == s->options.transfers && s->bytes < whole)
+	s->is_releasing = false;
+	if (s->in_flight == s->options.transfers && s->bytes < whole)
 		s->bytes = s->bytes > whole / 2 ? whole : s->bytes * 2;
 	for (unsigned i = 0; i < s->options.transfers && rc == 0; i++)
-		if (!s->transfers[i].is_flying)
+		if (!s->transfers[i].is_in_flight)
 			rc = submit_or_shorten(&s->transfers[i]);
 	return rc;
 }
@@ -98,37 +98,36 @@ static enum bc_usb_fault fault_of(enum libusb_transfer_status status)
 	}
 }
 
-/* Hands on what a transfer brought, and submits it again. */
-static void hand_on(struct bc_usb_stream *s, struct transfer *t)
+/* Passes on the data of a transfer, reports its failure and submits it again. */
+static void complete_transfer(struct bc_usb_stream *s, struct transfer *t)
 {
 	enum libusb_transfer_status status = t->usb->status;
 	bool was_cancelling = s->is_cancelling;
 	int count = t->usb->actual_length;
 
-	/* Whatever became of it, what it carries is the board's; but no more than there was room
-	 * for. */
+	/* A transfer carries data whatever its status, but never more than its length. */
 	assert(count <= t->usb->length);
 	if (count > 0)
 		s->options.on_data(s->options.context, t->buffer, (size_t)count);
-	t->is_flying = false;
-	/* Cancelled by nobody, it is as good as submitted again. On their way back they may all say
-	 * what one has said already. */
+	t->is_in_flight = false;
+	/* A cancelled transfer is not a fault. While the rest are being cancelled, they may all
+	 * repeat a fault that was already reported. */
 	if (status == LIBUSB_TRANSFER_NO_DEVICE ||
 		(status != LIBUSB_TRANSFER_COMPLETED && status != LIBUSB_TRANSFER_CANCELLED &&
 			!was_cancelling))
 		s->options.on_fault(s->options.context, fault_of(status));
 	if (s->is_cancelling)
 		return;
-	if (s->is_sparing && s->flying != 0) {
-		s->is_sparing = false;
+	if (s->is_releasing && s->in_flight != 0) {
+		s->is_releasing = false;
 		return;
 	}
 	int rc = submit_or_shorten(t);
-	/* It stays out, and nothing is lost by that: the board waits. bc_usb_stream_fill() may get
-	 * it back. */
+	/* On failure it is left out until bc_usb_stream_fill(). Nothing is lost: the board waits.
+	 */
 	if (rc == -ENODEV)
 		s->options.on_fault(s->options.context, BC_USB_GONE);
-	else if (rc != 0 && rc != -ENOMEM && s->flying == 0)
+	else if (rc != 0 && rc != -ENOMEM && s->in_flight == 0)
 		s->options.on_fault(s->options.context, BC_USB_REFUSED);
 }
 
@@ -138,45 +137,45 @@ static void LIBUSB_CALL on_transfer(struct libusb_transfer *usb)
 	struct bc_usb_stream *s = done->stream;
 
 	done->is_done = true;
-	while (s->flying != 0 && s->order[s->first]->is_done) {
+	while (s->in_flight != 0 && s->order[s->first]->is_done) {
 		struct transfer *t = s->order[s->first];
 		s->first = (s->first + 1) % s->options.transfers;
-		s->flying--;
-		hand_on(s, t);
+		s->in_flight--;
+		complete_transfer(s, t);
 	}
 }
 
 int bc_usb_stream_start(struct bc_usb_stream *s, libusb_device_handle *handle, uint8_t endpoint,
 	uint16_t packet_bytes)
 {
-	assert(s->flying == 0);
+	assert(s->in_flight == 0);
 	s->handle = handle;
 	s->endpoint = endpoint;
 	s->packet_bytes = packet_bytes;
 	s->bytes = round_down(s->options.transfer_bytes, packet_bytes);
 	s->is_cancelling = false;
 	int rc = bc_usb_stream_fill(s);
-	return s->flying != 0 ? 0 : rc;
+	return s->in_flight != 0 ? 0 : rc;
 }
 
-bool bc_usb_stream_spare(struct bc_usb_stream *s)
+bool bc_usb_stream_release_one(struct bc_usb_stream *s)
 {
 	struct transfer *last = NULL;
 	unsigned pending = 0;
 
-	for (unsigned i = 0; i < s->flying; i++) {
+	for (unsigned i = 0; i < s->in_flight; i++) {
 		struct transfer *t = s->order[(s->first + i) % s->options.transfers];
 		if (t->is_done)
 			continue;
 		last = t;
 		pending++;
 	}
-	if (last == NULL || (pending == 1 && s->bytes / 2 < BC_USB_TRANSFER_LEAST))
+	if (last == NULL || (pending == 1 && s->bytes / 2 < BC_USB_TRANSFER_BYTES_MIN))
 		return false;
 	if (pending == 1)
 		s->bytes = round_down(s->bytes / 2, s->packet_bytes);
 	else
-		s->is_sparing = true;
+		s->is_releasing = true;
 	libusb_cancel_transfer(last->usb);
 	return true;
 }
@@ -184,8 +183,8 @@ bool bc_usb_stream_spare(struct bc_usb_stream *s)
 void bc_usb_stream_cancel(struct bc_usb_stream *s)
 {
 	s->is_cancelling = true;
-	/* The last first: data that still arrives then belongs before what is cancelled. */
-	for (unsigned i = s->flying; i-- > 0;) {
+	/* Last one first: data that arrives meanwhile then still precedes the cancelled part. */
+	for (unsigned i = s->in_flight; i-- > 0;) {
 		struct transfer *t = s->order[(s->first + i) % s->options.transfers];
 		if (!t->is_done)
 			libusb_cancel_transfer(t->usb);
@@ -194,31 +193,31 @@ void bc_usb_stream_cancel(struct bc_usb_stream *s)
 
 bool bc_usb_stream_is_idle(const struct bc_usb_stream *s)
 {
-	return s->flying == 0;
+	return s->in_flight == 0;
 }
 
-unsigned bc_usb_stream_flying(const struct bc_usb_stream *s)
+unsigned bc_usb_stream_in_flight(const struct bc_usb_stream *s)
 {
-	return s->flying;
+	return s->in_flight;
 }
 
 uint32_t bc_usb_stream_bytes(const struct bc_usb_stream *s)
 {
 	uint32_t bytes = UINT32_MAX;
 
-	for (unsigned i = 0; i < s->flying; i++) {
+	for (unsigned i = 0; i < s->in_flight; i++) {
 		const struct transfer *t = s->order[(s->first + i) % s->options.transfers];
 		if ((uint32_t)t->usb->length < bytes)
 			bytes = (uint32_t)t->usb->length;
 	}
-	return s->flying != 0 ? bytes : s->bytes;
+	return s->in_flight != 0 ? bytes : s->bytes;
 }
 
 void bc_usb_stream_close(struct bc_usb_stream *s)
 {
 	if (s == NULL)
 		return;
-	assert(s->flying == 0);
+	assert(s->in_flight == 0);
 	for (unsigned i = 0; i < s->options.transfers; i++) {
 		libusb_free_transfer(s->transfers[i].usb);
 		free(s->transfers[i].buffer);
@@ -229,7 +228,7 @@ void bc_usb_stream_close(struct bc_usb_stream *s)
 
 int bc_usb_stream_open(struct bc_usb_stream **stream, const struct bc_usb_stream_options *options)
 {
-	assert(options->transfers != 0 && options->transfer_bytes >= BC_USB_TRANSFER_LEAST);
+	assert(options->transfers != 0 && options->transfer_bytes >= BC_USB_TRANSFER_BYTES_MIN);
 	struct bc_usb_stream *s = calloc(
 		1, sizeof(*s) + options->transfers * sizeof(s->transfers[0]));
 

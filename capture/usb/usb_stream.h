@@ -1,14 +1,14 @@
-/* The bulk IN transfers of an open board: a number of them always in flight, their data handed on
- * in the order of the stream.
+/* The bulk IN transfers of an open board: keeps a number of them in flight and passes on their data
+ * in stream order.
  *
- *     bc_usb_stream_open()     takes the memory
- *     bc_usb_stream_start()    submits them; on_data() and on_fault() are called from then on
- *     bc_usb_stream_cancel()   takes them back; bc_usb_stream_is_idle() when all are
+ *     bc_usb_stream_open()     allocates the memory
+ *     bc_usb_stream_start()    submits the transfers; on_data() and on_fault() are called from now
+ *     bc_usb_stream_cancel()   cancels them; bc_usb_stream_is_idle() when all have come back
  *     ... start again, or
  *     bc_usb_stream_close()    only when idle
  *
- * A transfer that can't be submitted stays out, and where there is no usbfs memory for a single one
- * they become shorter. bc_usb_stream_fill() tries to get back what is missing. */
+ * A transfer that can't be submitted is left out. If there is not enough usbfs memory for even one,
+ * transfers get shorter. bc_usb_stream_fill() tries to restore both. */
 #ifndef BC_CAPTURE_USB_USB_STREAM_H
 #define BC_CAPTURE_USB_USB_STREAM_H
 
@@ -19,64 +19,64 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The shortest transfer: any endpoint's packets fit into it. */
-#define BC_USB_TRANSFER_LEAST 4096u
+/* The shortest transfer; holds a packet of any endpoint. */
+#define BC_USB_TRANSFER_BYTES_MIN 4096u
 
 struct bc_usb_stream;
 
 enum bc_usb_fault {
-	BC_USB_STALL,    /* the endpoint is halted, until somebody clears that */
-	BC_USB_OVERFLOW, /* the board sent more than was asked for: the excess is lost */
-	BC_USB_TIMEOUT,  /* the transfer's time was up; nothing is lost */
-	BC_USB_ERROR,    /* the transfer failed on its way */
-	BC_USB_REFUSED,  /* none can be submitted, though there is memory; nothing is lost yet */
+	BC_USB_STALL,    /* the endpoint is halted, until the halt is cleared */
+	BC_USB_OVERFLOW, /* the board sent more than requested: the excess is lost */
+	BC_USB_TIMEOUT,  /* the transfer timed out; nothing is lost */
+	BC_USB_ERROR,    /* the transfer failed */
+	BC_USB_REFUSED,  /* no transfer can be submitted, though there is memory; nothing is lost
+			  * yet */
 	BC_USB_GONE,     /* the device is gone */
 };
 #define BC_USB_FAULTS (BC_USB_GONE + 1)
 
 struct bc_usb_stream_options {
 	unsigned transfers;
-	uint32_t transfer_bytes; /* BC_USB_TRANSFER_LEAST or more; cut to whole packets */
+	uint32_t transfer_bytes; /* at least BC_USB_TRANSFER_BYTES_MIN; rounded down to packets */
 	uint32_t timeout_ms;     /* 0: none */
 	void *context;
 
-	/* Bytes of the stream, valid until it returns, at least one. */
+	/* Bytes of the stream, at least one; valid until it returns. */
 	void (*on_data)(void *context, uint8_t *bytes, size_t count);
 
-	/* What a transfer ended with; what data it had came before. Calls bc_usb_stream_cancel() if
-	 * the stream shall not go on; from then on only BC_USB_GONE is told, and may be again. */
+	/* A transfer failed; any data it carried came first. Call bc_usb_stream_cancel() to end the
+	 * stream. After that only BC_USB_GONE is reported, possibly more than once. */
 	void (*on_fault)(void *context, enum bc_usb_fault fault);
 };
 
-/* Takes the memory. Returns 0 or -ENOMEM. */
+/* Allocates the transfers. Returns 0 or -ENOMEM. */
 int bc_usb_stream_open(
 	struct bc_usb_stream **stream, const struct bc_usb_stream_options *options) BC_MUST_CHECK;
 
-/* Frees it; it must be idle. NULL is none. */
+/* Frees it; it must be idle. NULL may be passed. */
 void bc_usb_stream_close(struct bc_usb_stream *stream);
 
-/* Submits the transfers to an endpoint. Returns 0 when at least one is in flight, else a negative
+/* Submits the transfers to an endpoint. Returns 0 if at least one is in flight, else a negative
  * errno, and the stream is idle. */
 int bc_usb_stream_start(struct bc_usb_stream *stream, libusb_device_handle *handle,
 	uint8_t endpoint, uint16_t packet_bytes) BC_MUST_CHECK;
 
-/* Submits what of the transfers is not in flight, once more; when all are, but short, they grow
- * when they are submitted next. Returns 0, or what the first failure says; the stream goes on
- * either way, unless it is idle then. */
+/* Submits the transfers that are not in flight. If all are, but shortened, they get longer when
+ * they are next submitted. Returns 0 or the first failure. The stream continues either way, as
+ * long as a transfer is in flight. */
 int bc_usb_stream_fill(struct bc_usb_stream *stream);
 
-/* Takes one back, for the sake of its usbfs memory; until the next bc_usb_stream_fill() there is
- * one less. The last one is submitted again, shorter. Returns false when that is as short as can
- * be. */
-bool bc_usb_stream_spare(struct bc_usb_stream *stream);
+/* Cancels one transfer to free its usbfs memory; it is left out until bc_usb_stream_fill(). If it
+ * is the only one, it is resubmitted shorter. Returns false if it can't get any shorter. */
+bool bc_usb_stream_release_one(struct bc_usb_stream *stream);
 
-/* Takes all transfers back. What data they carry still comes; nothing is submitted any more. */
+/* Cancels all transfers. Data that they carry is still passed on; nothing is resubmitted. */
 void bc_usb_stream_cancel(struct bc_usb_stream *stream);
 
 bool bc_usb_stream_is_idle(const struct bc_usb_stream *stream);
 
-/* How many transfers are in flight, and how long the shortest of them is. */
-unsigned bc_usb_stream_flying(const struct bc_usb_stream *stream);
+/* The number of transfers in flight, and the length of the shortest. */
+unsigned bc_usb_stream_in_flight(const struct bc_usb_stream *stream);
 uint32_t bc_usb_stream_bytes(const struct bc_usb_stream *stream);
 
 #endif

@@ -17,8 +17,8 @@ static bool read_id(struct bc_usb_options *o, const char *value)
 	if (strspn(value, "0123456789abcdefABCDEF:") != strlen(value) ||
 		sscanf(value, "%4x:%4x%n", &vid, &pid, &end) != 2 || value[end] != '\0')
 		return false;
-	o->wish.vid = (uint16_t)vid;
-	o->wish.pid = (uint16_t)pid;
+	o->match.vid = (uint16_t)vid;
+	o->match.pid = (uint16_t)pid;
 	o->has_id = true;
 	return true;
 }
@@ -27,8 +27,8 @@ static bool read_serial(struct bc_usb_options *o, const char *value)
 {
 	if (strlen(value) > BC_SERIAL_MAX)
 		return false;
-	memset(o->wish.serial, 0, sizeof(o->wish.serial));
-	strcpy(o->wish.serial, value);
+	memset(o->match.serial, 0, sizeof(o->match.serial));
+	strcpy(o->match.serial, value);
 	return true;
 }
 
@@ -58,7 +58,7 @@ static bool read_transfer_size(struct bc_usb_options *o, const char *value)
 {
 	uint64_t bytes;
 
-	if (!bc_size_read(&bytes, value, 1) || bytes < BC_USB_TRANSFER_LEAST ||
+	if (!bc_size_read(&bytes, value, 1) || bytes < BC_USB_TRANSFER_BYTES_MIN ||
 		bytes > BC_USB_TRANSFER_BYTES_MAX)
 		return false;
 	o->transfer_bytes = (uint32_t)bytes;
@@ -102,8 +102,8 @@ static bool read_silence(struct bc_usb_options *o, const char *value)
 
 static bool read_silence_action(struct bc_usb_options *o, const char *value)
 {
-	o->restarts_silent = strcmp(value, "restart") == 0;
-	return o->restarts_silent || strcmp(value, "say") == 0;
+	o->reset_on_silence = strcmp(value, "restart") == 0;
+	return o->reset_on_silence || strcmp(value, "say") == 0;
 }
 
 static bool read_back_off(struct bc_usb_options *o, const char *value)
@@ -199,12 +199,12 @@ bool bc_usb_settings_read(
 
 bool bc_usb_settings_equal(const struct bc_usb_options *a, const struct bc_usb_options *b)
 {
-	return a->wish.vid == b->wish.vid && a->wish.pid == b->wish.pid &&
-	       strcmp(a->wish.serial, b->wish.serial) == 0 && a->protocol == b->protocol &&
+	return a->match.vid == b->match.vid && a->match.pid == b->match.pid &&
+	       strcmp(a->match.serial, b->match.serial) == 0 && a->protocol == b->protocol &&
 	       a->link == b->link && a->ftdi.latency_ms == b->ftdi.latency_ms &&
 	       a->ftdi.mode == b->ftdi.mode && a->transfers == b->transfers &&
 	       a->transfer_bytes == b->transfer_bytes && a->timeout_ms == b->timeout_ms &&
 	       a->clock_hz == b->clock_hz && a->wait_ns == b->wait_ns &&
-	       a->silence_ns == b->silence_ns && a->restarts_silent == b->restarts_silent &&
+	       a->silence_ns == b->silence_ns && a->reset_on_silence == b->reset_on_silence &&
 	       a->back_off_ns == b->back_off_ns && a->back_off_max_ns == b->back_off_max_ns;
 }

@@ -26,33 +26,33 @@ static const char *permission(const struct bc_board_identity *id)
 static bool print_device(const struct bc_usb_device *d)
 {
 	const struct bc_board_identity *id = &d->identity;
-	const char *denied = d->why_not[0] == '\0' ? permission(id) : NULL;
+	const char *denied = d->reject_reason[0] == '\0' ? permission(id) : NULL;
 
 	printf("%-8s %04x:%04x  %-10s  %-16s  %-32s  ", id->port, id->vid, id->pid, id->speed,
 		id->serial[0] != '\0' ? id->serial : "-",
 		id->product[0] != '\0' ? id->product : "-");
-	if (d->why_not[0] != '\0')
-		printf("no: %s\n", d->why_not);
+	if (d->reject_reason[0] != '\0')
+		printf("no: %s\n", d->reject_reason);
 	else if (denied != NULL)
 		printf("a board, but %s\n", denied);
 	else
 		printf("a board: interface %u, endpoint %02x, packets of %u\n", id->interface,
 			id->endpoint, id->packet_bytes);
-	return d->why_not[0] == '\0' && denied == NULL;
+	return d->reject_reason[0] == '\0' && denied == NULL;
 }
 
-static enum bc_exit print_all(libusb_context *context, const struct bc_usb_wish *wish)
+static enum bc_exit print_all(libusb_context *context, const struct bc_usb_match *match)
 {
 	struct bc_usb_list list;
 	unsigned usable = 0;
-	char text[BC_USB_WISH_TEXT];
-	int rc = bc_usb_list(&list, context, wish);
+	char text[BC_USB_MATCH_TEXT];
+	int rc = bc_usb_list(&list, context, match);
 
 	if (rc != 0) {
-		bc_log(BC_LOG_ERROR, "the devices on the USB can't be listed: %s", strerror(-rc));
+		bc_log(BC_LOG_ERROR, "USB: can't list devices: %s", strerror(-rc));
 		return BC_EXIT_FAILED;
 	}
-	bc_usb_wish_write(text, wish);
+	bc_usb_match_write(text, match);
 	if (list.count != 0)
 		printf("%-8s %-9s  %-10s  %-16s  %-32s  %s\n", "PORT", "ID", "SPEED", "SERIAL",
 			"PRODUCT", "BOARD?");
@@ -80,7 +80,7 @@ enum bc_exit bc_boards_print(const struct bc_config *config)
 			libusb_strerror((enum libusb_error)rc));
 		return BC_EXIT_FAILED;
 	}
-	enum bc_exit code = print_all(context, &usb.wish);
+	enum bc_exit code = print_all(context, &usb.match);
 	libusb_exit(context);
 	if (fflush(stdout) != 0) {
 		bc_log(BC_LOG_ERROR, "the list can't be printed: %s", strerror(errno));

@@ -505,7 +505,7 @@ static bool on_data(void *context, const struct bc_source_data *data)
 	s->is_kept = s->is_kept && !is_taken;
 	time_segment(s);
 	if (bc_decoder_is_over(s->decoder)) {
-		bc_source_last(s->options.source); /* nothing more is wanted of it */
+		bc_source_last_frame(s->options.source); /* nothing more is wanted of it */
 		stop_soon(s);
 	}
 	return is_taken;
@@ -519,7 +519,8 @@ static void on_damage(void *context, const char *what)
 	bc_log_limited(&s->limits, BC_LOG_WARNING, "%s: %s", s->options.source->name, what);
 }
 
-static void on_news(void *context, enum bc_news news, const char *kind, const char *what)
+static void on_source_log(
+	void *context, enum bc_source_level level, const char *kind, const char *what)
 {
 	struct bc_session *s = context;
 	static const enum bc_log_level levels[] = {
@@ -528,14 +529,14 @@ static void on_news(void *context, enum bc_news news, const char *kind, const ch
 		[BC_NOTICE_WARNING] = BC_LOG_WARNING,
 	};
 
-	bc_log_limited_text(&s->limits, levels[news], kind, what);
+	bc_log_limited_text(&s->limits, levels[level], kind, what);
 }
 
 static void on_last(void *context)
 {
 	struct bc_session *s = context;
 
-	bc_source_last(s->options.source);
+	bc_source_last_frame(s->options.source);
 }
 
 static void on_source_end(void *context, int status, const char *what)
@@ -705,7 +706,7 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 		.context = s,
 		.data = on_data,
 		.damage = on_damage,
-		.news = on_news,
+		.log = on_source_log,
 		.end = on_source_end,
 	};
 	rc = bc_source_start(source, &sink);

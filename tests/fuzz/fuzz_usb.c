@@ -79,11 +79,11 @@ static void check_answers(const uint8_t *data, size_t size)
 	uint8_t *copy = malloc(size + 1); /* of exactly that length: a read past it is found */
 
 	memcpy(copy, data, size);
-	if (bc_usb_read_info(&board, copy, (unsigned)size) && size < 64)
+	if (bc_usb_parse_info(&board, copy, (unsigned)size) && size < 64)
 		abort();
 	check_text(board.firmware, sizeof(board.firmware));
 	check_text(board.own_serial, sizeof(board.own_serial));
-	if (bc_usb_read_counters(&counters, copy, (unsigned)size) && size < 24)
+	if (bc_usb_parse_counters(&counters, copy, (unsigned)size) && size < 24)
 		abort();
 	free(copy);
 }

@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 import steps  # noqa: E402
 from image import CannotMake, find  # noqa: E402
 from machine import Machine  # noqa: E402
-from test_usbredir import Board  # noqa: E402
+from usbredir_harness import Board  # noqa: E402
 
 LIMIT_S = 1500  # of a run, whatever happens
 ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)

@@ -40,7 +40,7 @@ struct usb_run {
 	struct board *board;
 	struct usbfs_port *_Atomic port; /* where it was plugged in last, by whatever thread */
 	struct bc_bcp1_reader reader;
-	bool wants_last;                      /* a last frame is passed on to bc_source_last() */
+	bool wants_last;                      /* a last frame is passed on to bc_source_last_frame() */
 	void (*on_data)(struct usb_run *run); /* called within the sink, may be NULL */
 	void (*on_news)(struct usb_run *run);
 
@@ -78,7 +78,7 @@ static inline void usb_run_frames(
 		if ((frame.header.flags & BC_BCP1_LAST) != 0) {
 			run->last_frames++;
 			if (run->wants_last)
-				bc_source_last(run->source);
+				bc_source_last_frame(run->source);
 		}
 	}
 }
@@ -117,12 +117,12 @@ static inline void usb_run_damage(void *context, const char *what)
 	fail_msg("%s", what);
 }
 
-static inline void usb_run_news(
-	void *context, enum bc_news news, const char *kind, const char *what)
+static inline void usb_run_log(
+	void *context, enum bc_source_level level, const char *kind, const char *what)
 {
 	struct usb_run *run = context;
 
-	(void)news;
+	(void)level;
 	assert_false(run->is_closed);
 	assert_non_null(kind);
 	if (run->news_count < RUN_NEWS)
@@ -219,7 +219,7 @@ static inline void usb_run_start(struct usb_run *run)
 		.context = run,
 		.data = usb_run_data,
 		.damage = usb_run_damage,
-		.news = usb_run_news,
+		.log = usb_run_log,
 		.end = usb_run_end,
 	};
 

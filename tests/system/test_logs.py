@@ -234,12 +234,12 @@ def test_a_board_that_flaps_is_told_ten_times_and_summed_up(tmp):
             daemon.end(wanted=4)
     lines = lines_of(daemon.err)
     check_bound(lines)
-    unplugged, back = some(lines, "unplugged; the recording goes on"), some(lines, ": back, after")
+    unplugged, back = some(lines, "unplugged; the recording continues"), some(lines, ": back after")
     equal((len(unplugged), len(back)), (11, 11), lines)
     assert unplugged[-1].startswith("20 more times in the last ") and "A1 at 1-1" in unplugged[-1], unplugged
     assert any("breaks in the stream: 30; each is a gap on record" in line for line in lines), lines
     assert len(lines) <= 30, lines
-    exactly(lines, "A1 at 1-1: streaming; ", ": unplugged; ", ": back, after", "SIGTERM: stopping", ": sealed, ",
+    exactly(lines, "A1 at 1-1: streaming: ", ": unplugged; ", ": back after", "SIGTERM: stopping", ": sealed, ",
             " records written", "breaks in the stream", may=("torn or fail their CRC", *LOSSES))
 
 

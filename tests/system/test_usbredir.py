@@ -8,14 +8,12 @@ import select
 import signal
 import socket
 import struct
-import subprocess
 import time
 import zlib
 
 import harness
-from harness import BUILD, BUSCAPD, TIMEOUT_S, check_sound, equal, lz4_dc, need, run, segments, sim_records, wait_until
-
-PROGRAM = BUILD / "tests/usbredir_board"
+from harness import BUSCAPD, TIMEOUT_S, equal, lz4_dc, need, run, segments, sim_records, wait_until
+from usbredir_harness import PROGRAM, Board
 
 # Of usbredirproto.h.
 (HELLO, DEVICE_CONNECT, DEVICE_DISCONNECT, RESET, INTERFACE_INFO, EP_INFO, SET_CONFIGURATION, GET_CONFIGURATION,
@@ -32,66 +30,6 @@ ENDPOINT = 0x81
 GET_INFO, START, STOP, GET_COUNTERS = 1, 2, 3, 4
 URB = 65536
 FIRST = 100000  # samples that are held against the simulated bus; the board's bus repeats itself some time after
-
-
-class Board:
-    """The program, ended with the block by its own process id. Its socket is at .path."""
-
-    def __init__(self, tmp, *options):
-        self.path = tmp / "board.sock"
-        self.argv = [str(need(PROGRAM)), *map(str, options), str(self.path)]
-
-    def __enter__(self):
-        self.process = harness.popen(
-            self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self._answers = b""
-        equal(self.ask("state") in ("alone", "unplugged"), True, "the state at first")
-        return self
-
-    def __exit__(self, *exception):
-        code = self.end() if exception[0] is None and self.process.poll() is None else None
-        if self.process.poll() is None:
-            self.process.kill()
-        self.out, self.err = self.process.communicate()
-        if exception[0] is None:
-            check_sound(self.err)
-            equal(code in (None, 0), True, f"exit code {code}; {self.err.decode()}")
-        else:
-            print(f"{' '.join(self.argv)}: exit {self.process.returncode}\n{self.err.decode(errors='replace')}")
-
-    def say(self, text):
-        self.process.stdin.write(text.encode())
-        self.process.stdin.flush()
-
-    def answer(self):
-        while b"\n" not in self._answers:
-            assert select.select([self.process.stdout], [], [], TIMEOUT_S)[0], "no answer"
-            piece = os.read(self.process.stdout.fileno(), 65536)
-            assert piece, "it has ended"
-            self._answers += piece
-        line, _, self._answers = self._answers.partition(b"\n")
-        return line.decode()
-
-    def ask(self, command):
-        self.say(command + "\n")
-        return self.answer()
-
-    def tell(self, *commands):
-        for command in commands:
-            equal(self.ask(command), "ok", command)
-
-    def sent(self):
-        return json.loads(self.ask("sent"))
-
-    def end(self):
-        """Ends it by the end of its standard input. Returns the exit code."""
-        self.process.stdin.close()
-        self.process.stdin = None  # or communicate() minds
-        return self.process.wait(TIMEOUT_S)
-
-    def memory_kib(self, what="VmHWM"):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as lines:
-            return next(int(line.split()[1]) for line in lines if line.startswith(what + ":"))
 
 
 class Packet:

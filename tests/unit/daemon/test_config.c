@@ -86,7 +86,7 @@ TEST_F(every_key_of_the_document_can_be_set)
 	assert_int_equal(c->source.kind, BC_SOURCE_FILE);
 	assert_string_equal(c->source.path, "trace");
 	assert_true(c->speed > 0.99 && c->speed < 1.01);
-	assert_string_equal(c->usb.wish.serial, "A1");
+	assert_string_equal(c->usb.match.serial, "A1");
 	assert_int_equal(c->usb.transfers, 4);
 	assert_string_equal(c->dir, "/tmp/x");
 	assert_string_equal(c->label, "boot-1");
@@ -143,15 +143,15 @@ TEST_F(a_source_s_own_settings_are_before_those_of_its_section)
 		"[source]\nsource = usb:serial=B2,wait=1\n[usb]\nserial = A1\ntransfers = 4\n");
 	assert_true(load(f));
 	struct bc_usb_options usb = bc_config_usb(&f->config);
-	assert_string_equal(usb.wish.serial, "B2");
+	assert_string_equal(usb.match.serial, "B2");
 	assert_int_equal(usb.transfers, 4);
 	assert_int_equal(usb.wait_ns, 1000000000);
 	/* A source that replaces it replaces what it says. */
 	assert_true(bc_config_set(
 		&f->config, "source", "source", "usb:id=1234:5678", f->err, sizeof(f->err)));
 	usb = bc_config_usb(&f->config);
-	assert_string_equal(usb.wish.serial, "A1");
-	assert_int_equal(usb.wish.vid, 0x1234);
+	assert_string_equal(usb.match.serial, "A1");
+	assert_int_equal(usb.match.vid, 0x1234);
 }
 
 TEST_F(conf_d_is_read_in_order_and_later_wins)

@@ -78,9 +78,9 @@ TEST(a_board_has_its_settings_behind_commas)
 	struct bc_source_spec spec = read_good(text);
 	assert_int_equal(spec.kind, BC_SOURCE_USB);
 	assert_true(bc_usb_settings_read(&usb, spec.usb, err, sizeof(err)));
-	assert_int_equal(usb.wish.vid, 0x0403);
-	assert_int_equal(usb.wish.pid, 0x6014);
-	assert_string_equal(usb.wish.serial, "A 1");
+	assert_int_equal(usb.match.vid, 0x0403);
+	assert_int_equal(usb.match.pid, 0x6014);
+	assert_string_equal(usb.match.serial, "A 1");
 	assert_int_equal(usb.protocol, BC_FORMAT_RAW6);
 	assert_int_equal(usb.link, BC_USB_FTDI);
 	assert_int_equal(usb.transfers, 8);
@@ -89,7 +89,7 @@ TEST(a_board_has_its_settings_behind_commas)
 	assert_int_equal(usb.clock_hz, 66000000);
 	assert_int_equal(usb.wait_ns, 0);
 	assert_int_equal(usb.silence_ns, 1000000000);
-	assert_true(usb.restarts_silent);
+	assert_true(usb.reset_on_silence);
 	assert_int_equal(usb.back_off_ns, 5000000);
 	assert_int_equal(usb.back_off_max_ns, 1000000000);
 	assert_int_equal(usb.ftdi.latency_ms, 2);

@@ -75,7 +75,7 @@ TEST_RUN(a_stall_is_cleared_and_the_stream_goes_on)
 	assert_int_equal(board_of(run)->restarts, 0);
 	assert_int_equal(usbfs_calls_of(USBFS_CLEAR_HALT), 1);
 	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
-	assert_true(usb_run_said(run, "its endpoint has stalled"));
+	assert_true(usb_run_said(run, "endpoint stalled"));
 	assert_non_null(strstr(board_of(run)->last_error, "stalled"));
 	assert_int_equal(run->breaks_count, 1);
 	end(run);
@@ -112,7 +112,7 @@ TEST_RUN(eight_stalls_without_data_reset_the_board)
 	assert_int_equal(board_of(run)->restarts, 1);
 	assert_int_equal(board_of(run)->plugs, 2);
 	assert_int_equal(board_of(run)->unplugs, 0);
-	assert_true(usb_run_said(run, "resetting it"));
+	assert_true(usb_run_said(run, "resetting: "));
 	end(run);
 }
 
@@ -132,7 +132,7 @@ TEST_RUN(a_halt_that_is_not_cleared_resets_the_board)
 		assert_int_equal(usbfs_calls_of(USBFS_RESET), 1);
 		assert_int_equal(run->breaks_count, 1);
 		check_break(run, 0, BC_GAP_TRANSFER, true);
-		assert_true(usb_run_said(run, "can't clear the halt"));
+		assert_true(usb_run_said(run, "can't clear endpoint halt"));
 		end(run);
 		usb_run_open(run);
 	}
@@ -199,7 +199,7 @@ TEST_RUN(a_protocol_error_is_a_break_and_the_stream_goes_on)
 	usb_run_samples(run, 10000);
 	assert_int_equal(run->breaks_count, 1);
 	check_break(run, 0, BC_GAP_TRANSFER, false);
-	assert_true(usb_run_said(run, "a transfer failed on its way"));
+	assert_true(usb_run_said(run, "transfer failed"));
 	end(run);
 }
 
@@ -230,7 +230,7 @@ TEST_RUN(faults_are_reported_once_a_second_and_all_counted)
 		usb_run_samples(run, 1000);
 	}
 	for (unsigned i = 0; i < run->news_count; i++)
-		reported += strstr(run->news[i], "a transfer failed") != NULL;
+		reported += strstr(run->news[i], "transfer failed") != NULL;
 	assert_in_range(reported, 1, 1 + (uv_hrtime() - since_ns) / 1000000000);
 	assert_int_equal(run->breaks_count, 5);
 	end(run);
@@ -365,7 +365,7 @@ TEST_RUN(silence_is_said_once_and_when_it_is_over)
 TEST_RUN(a_silent_board_is_reset_when_that_is_wanted)
 {
 	run->options.silence_ns = 200000000;
-	run->options.restarts_silent = true;
+	run->options.reset_on_silence = true;
 	begin(run, 1000000);
 	usb_run_tell(run, "freeze");
 	usb_run_until(run, board_of(run)->restarts == 1);
@@ -389,9 +389,9 @@ TEST_RUN(without_memory_it_goes_on_with_less_and_takes_more_when_it_can)
 		usbfs_set_memory(URB(65536) * fits + 2 * URB(64));
 		begin(run, 1000000);
 		if (fits < 16)
-			assert_true(usb_run_said(run, "no more usbfs memory"));
+			assert_true(usb_run_said(run, "out of usbfs memory"));
 		else
-			assert_false(usb_run_said(run, "no more usbfs memory"));
+			assert_false(usb_run_said(run, "out of usbfs memory"));
 		assert_true(board_of(run)->transfers * (uint64_t)board_of(run)->transfer_bytes <=
 			    65536 * fits);
 		usbfs_set_memory(0);
@@ -414,7 +414,7 @@ TEST_RUN(where_no_whole_transfer_fits_they_are_shorter)
 	for (uint64_t bytes = 8192; bytes < 65536; bytes += 20000) {
 		usbfs_set_memory(bytes + 2048);
 		begin(run, 100000);
-		assert_true(usb_run_said(run, "no more usbfs memory"));
+		assert_true(usb_run_said(run, "out of usbfs memory"));
 		assert_true(board_of(run)->transfer_bytes < 65536);
 		assert_true(board_of(run)->transfers >= 1);
 		usbfs_set_memory(0);
@@ -565,7 +565,7 @@ TEST_RUN(wild_answers_are_passed_over)
 		usb_run_start(run);
 		usb_run_samples(run, 10000);
 		assert_false(board_of(run)->has_info);
-		assert_true(usb_run_said(run, "GET_INFO is not that of protocol version 1"));
+		assert_true(usb_run_said(run, "GET_INFO answer ignored"));
 		end(run);
 		usb_run_open(run);
 	}

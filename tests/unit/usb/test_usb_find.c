@@ -11,7 +11,7 @@ TEST_VALGRIND;
 
 struct fixture {
 	libusb_context *context;
-	struct bc_usb_wish wish;
+	struct bc_usb_match match;
 	struct bc_usb_list list;
 	struct board *boards[8];
 	struct usbfs_port *ports[8];
@@ -21,7 +21,7 @@ struct fixture {
 static void set_up(struct fixture *f)
 {
 	usbfs_start();
-	f->wish = (struct bc_usb_wish){.vid = 0x1209, .pid = 0x0001};
+	f->match = (struct bc_usb_match){.vid = 0x1209, .pid = 0x0001};
 }
 
 static void tear_down(struct fixture *f)
@@ -47,7 +47,7 @@ static void plug(struct fixture *f, const struct board_options *options, const c
 static void begin(struct fixture *f)
 {
 	assert_int_equal(libusb_init(&f->context), 0);
-	assert_int_equal(bc_usb_list(&f->list, f->context, &f->wish), 0);
+	assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);
 }
 
 static void end(struct fixture *f)
@@ -84,14 +84,14 @@ TEST_F(boards_stand_first_and_in_the_order_of_their_ports)
 	assert_string_equal(f->list.devices[0].identity.port, "1-2");
 	assert_string_equal(f->list.devices[0].identity.serial, "A1");
 	assert_string_equal(f->list.devices[0].identity.speed, "high");
-	assert_string_equal(f->list.devices[0].why_not, "");
+	assert_string_equal(f->list.devices[0].reject_reason, "");
 	assert_int_equal(f->list.devices[0].identity.packet_bytes, 512);
 	assert_string_equal(f->list.devices[1].identity.port, "1-3");
 	assert_string_equal(f->list.devices[1].identity.speed, "full");
 	assert_int_equal(f->list.devices[1].identity.packet_bytes, 64);
-	assert_string_equal(find(f, "1-1")->why_not, "not 1209:0001");
+	assert_string_equal(find(f, "1-1")->reject_reason, "not 1209:0001");
 	assert_int_equal(find(f, "1-1")->identity.vid, 0x0403);
-	assert_string_equal(find(f, "usb1")->why_not, "not 1209:0001");
+	assert_string_equal(find(f, "usb1")->reject_reason, "not 1209:0001");
 	assert_int_equal(usbfs_calls_of(USBFS_OPEN), 0); /* no permission is needed */
 	end(f);
 }
@@ -100,37 +100,37 @@ TEST_F(a_serial_number_chooses)
 {
 	const struct board_options a = {.serial = "A1"};
 	const struct board_options none = {0};
-	char text[BC_USB_WISH_TEXT];
+	char text[BC_USB_MATCH_TEXT];
 
 	plug(f, &a, NULL);
 	plug(f, &none, NULL);
-	snprintf(f->wish.serial, sizeof(f->wish.serial), "B2");
+	snprintf(f->match.serial, sizeof(f->match.serial), "B2");
 	begin(f);
 	assert_int_equal(f->list.matching, 0);
-	assert_true(find(f, "1-1")->is_other);
-	assert_true(find(f, "1-2")->is_other);
-	assert_false(find(f, "usb1")->is_other);
-	assert_string_equal(find(f, "1-1")->why_not, "its serial number is not the one wanted");
-	bc_usb_wish_write(text, &f->wish);
+	assert_true(find(f, "1-1")->is_other_serial);
+	assert_true(find(f, "1-2")->is_other_serial);
+	assert_false(find(f, "usb1")->is_other_serial);
+	assert_string_equal(find(f, "1-1")->reject_reason, "different serial number");
+	bc_usb_match_write(text, &f->match);
 	assert_string_equal(text, "1209:0001 with serial number B2");
 	bc_usb_list_free(&f->list);
-	f->wish.serial[0] = '\0';
-	bc_usb_wish_write(text, &f->wish);
+	f->match.serial[0] = '\0';
+	bc_usb_match_write(text, &f->match);
 	assert_string_equal(text, "1209:0001");
-	assert_int_equal(bc_usb_list(&f->list, f->context, &f->wish), 0);
+	assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);
 	assert_int_equal(f->list.matching, 2);
 	end(f);
 }
 
 static const struct lie {
 	const char *command;
-	const char *why_not; /* NULL: it is a board all the same */
+	const char *reject_reason; /* NULL: it is a board all the same */
 } lies[] = {
-	{"lie no-endpoint", "no bulk IN endpoint"},
-	{"lie iso-endpoint", "no bulk IN endpoint"},
-	{"lie out-endpoint", "no bulk IN endpoint"},
-	{"lie zero-packet", "packets of a size that there isn't"},
-	{"lie huge-packet", "packets of a size that there isn't"},
+	{"lie no-endpoint", "without a bulk IN endpoint"},
+	{"lie iso-endpoint", "without a bulk IN endpoint"},
+	{"lie out-endpoint", "without a bulk IN endpoint"},
+	{"lie zero-packet", "invalid packet size"},
+	{"lie huge-packet", "invalid packet size"},
 	{"lie truncated-config", ""},
 	{"lie long-config", NULL},
 	{"lie wrong-class", "no vendor-specific interface"},
@@ -151,14 +151,14 @@ TEST_F(a_list_tells_what_is_wrong_with_a_board_that_lies)
 		plug(f, &a, lies[i].command);
 		begin(f);
 		const struct bc_usb_device *d = find(f, "1-1");
-		if (lies[i].why_not == NULL)
-			assert_string_equal(d->why_not, "");
+		if (lies[i].reject_reason == NULL)
+			assert_string_equal(d->reject_reason, "");
 		else
-			assert_true(d->why_not[0] != '\0' &&
-				    strstr(d->why_not, lies[i].why_not) != NULL);
+			assert_true(d->reject_reason[0] != '\0' &&
+				    strstr(d->reject_reason, lies[i].reject_reason) != NULL);
 		for (const char *c = d->identity.serial; *c != '\0'; c++)
 			assert_true(*c >= ' ' && *c <= '~');
-		assert_int_equal(f->list.matching, lies[i].why_not == NULL);
+		assert_int_equal(f->list.matching, lies[i].reject_reason == NULL);
 		end(f);
 		board_free(f->boards[0]);
 		f->count = 0;
@@ -178,12 +178,12 @@ TEST_F(files_that_can_not_be_read_are_no_disaster)
 	for (unsigned e = 0; e < sizeof(errors) / sizeof(errors[0]); e++) {
 		for (unsigned skip = 0; skip < 12; skip++) {
 			usbfs_fail(USBFS_SYSFS, errors[e], skip, 1);
-			assert_int_equal(bc_usb_list(&f->list, f->context, &f->wish), 0);
+			assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);
 			assert_int_equal(f->list.count, 2);
 			bc_usb_list_free(&f->list);
 		}
 		usbfs_fail(USBFS_SYSFS, errors[e], 0, 1000);
-		assert_int_equal(bc_usb_list(&f->list, f->context, &f->wish), 0);
+		assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);
 		assert_int_equal(f->list.count, 2);
 		assert_int_equal(find(f, "1-1")->is_gone, errors[e] == ENOENT);
 		usbfs_fail(USBFS_SYSFS, 0, 0, 0);
@@ -202,15 +202,15 @@ TEST_RUN(the_source_streams_from_what_is_a_board_and_says_why_not_else)
 		assert_true(board_command(run->board, lies[i].command, answer, 0));
 		usb_run_plug(run);
 		usb_run_start(run);
-		if (lies[i].why_not == NULL) {
+		if (lies[i].reject_reason == NULL) {
 			usb_run_samples(run, 5000);
 			usb_run_stop(run);
 			assert_int_equal(run->status, 0);
 			assert_int_equal(run->samples, usbfs_sent(run->port).samples);
 			assert_int_equal(run->last_frames, 1);
 		} else {
-			usb_run_until(run, usb_run_said(run, "is no board: "));
-			assert_true(usb_run_said(run, lies[i].why_not));
+			usb_run_until(run, usb_run_said(run, "is not a board: "));
+			assert_true(usb_run_said(run, lies[i].reject_reason));
 			usb_run_stop(run);
 		}
 		usb_run_again(run);
@@ -241,7 +241,7 @@ TEST(texts_are_made_printable)
 {
 	char text[] = "A\x01z\x7f\xff~ \n";
 
-	bc_usb_clean(text);
+	bc_usb_make_printable(text);
 	assert_string_equal(text, "A?z??~ ?");
 }
 

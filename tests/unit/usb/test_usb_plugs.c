@@ -46,7 +46,7 @@ TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on)
 		assert_int_equal(board_of(run)->plugs, 2);
 		assert_int_equal(board_of(run)->unplugs, 1);
 		assert_int_equal(board_of(run)->restarts, 0);
-		assert_true(usb_run_said(run, "back, after"));
+		assert_true(usb_run_said(run, "back after"));
 		end(run);
 		usb_run_open(run);
 	}
@@ -120,11 +120,11 @@ TEST_RUN(a_second_board_is_named_and_ignored)
 	usb_run_plug(run);
 	struct other b2 = plug_other("B2");
 	usb_run_start(run);
-	usb_run_until(run, usb_run_said(run, "ignored: B2 at 1-2"));
+	usb_run_until(run, usb_run_said(run, "not used: B2 at 1-2"));
 	usb_run_samples(run, 10000);
 	/* And one that comes later. */
 	struct other c3 = plug_other("C3");
-	usb_run_until(run, usb_run_said(run, "ignored: B2 at 1-2, C3 at 1-3"));
+	usb_run_until(run, usb_run_said(run, "not used: B2 at 1-2, C3 at 1-3"));
 	unsigned news = run->news_count;
 	usb_run_pass(run, 100);
 	assert_int_equal(run->news_count, news);
@@ -141,7 +141,7 @@ TEST_RUN(a_board_is_chosen_by_its_serial_number)
 
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
-	snprintf(run->options.wish.serial, sizeof(run->options.wish.serial), "A1");
+	snprintf(run->options.match.serial, sizeof(run->options.match.serial), "A1");
 	usb_run_start(run);
 	usb_run_samples(run, 10000);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
@@ -159,7 +159,7 @@ TEST_RUN(after_an_unplug_only_the_same_board_is_taken_back)
 	usbfs_unplug(run->port);
 	usb_run_until(run, usb_run_said(run, "unplugged"));
 	struct other b2 = plug_other("B2"); /* into the same port */
-	usb_run_until(run, usb_run_said(run, "ignored: B2 at 1-1"));
+	usb_run_until(run, usb_run_said(run, "not used: B2 at 1-1"));
 	usb_run_pass(run, 50);
 	assert_int_equal(usbfs_sent(b2.port).starts, 0);
 	assert_int_equal(board_of(run)->plugs, 1);
@@ -203,7 +203,7 @@ TEST_RUN(the_board_in_use_is_never_named_as_ignored)
 	usb_run_samples(run, 10000);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
 	first.port = usbfs_plug(first.board);
-	usb_run_until(run, usb_run_said(run, "ignored: X at 1-1;"));
+	usb_run_until(run, usb_run_said(run, "not used: X at 1-1;"));
 	usb_run_samples(run, 10000);
 	assert_false(usb_run_said(run, "at 1-2;"));
 	end(run);
@@ -309,8 +309,8 @@ TEST_RUN(an_interface_that_another_program_has_is_reported_and_tried_again)
 	usb_run_plug(run);
 	usbfs_fail(USBFS_CLAIM, EBUSY, 0, 100000);
 	usb_run_start(run);
-	usb_run_until(run, usb_run_said(run, "can't claim its interface"));
-	assert_true(usb_run_said(run, "another program has it"));
+	usb_run_until(run, usb_run_said(run, "can't claim interface"));
+	assert_true(usb_run_said(run, "another program uses it"));
 	usbfs_fail(USBFS_CLAIM, 0, 0, 0);
 	usb_run_samples(run, 10000);
 	assert_int_equal(run->breaks_count, 0);
@@ -324,7 +324,7 @@ TEST_RUN(a_board_that_is_none_is_waited_for_with_the_reason)
 	assert_true(board_command(run->board, "lie no-endpoint", answer, 0));
 	usb_run_plug(run);
 	usb_run_start(run);
-	usb_run_until(run, usb_run_said(run, "the device at 1-1 is no board: "));
+	usb_run_until(run, usb_run_said(run, "device at 1-1 is not a board: "));
 	assert_int_equal(usbfs_calls_of(USBFS_OPEN), 0);
 	usbfs_unplug(run->port);
 	assert_true(board_command(run->board, "lie none", answer, 0));

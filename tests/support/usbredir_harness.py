@@ -1,0 +1,71 @@
+"""Runs the software board for virtual machines (tests/board/usbredir_board.c) and sends it commands."""
+
+import json
+import os
+import select
+import subprocess
+
+import harness
+from harness import BUILD, TIMEOUT_S, check_sound, equal, need
+
+PROGRAM = BUILD / "tests/usbredir_board"
+
+
+class Board:
+    """A running usbredir_board. QEMU or a test connects to the socket at .path."""
+
+    def __init__(self, tmp, *options):
+        self.path = tmp / "board.sock"
+        self.argv = [str(need(PROGRAM)), *map(str, options), str(self.path)]
+
+    def __enter__(self):
+        self.process = harness.popen(
+            self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._answers = b""
+        equal(self.ask("state") in ("alone", "unplugged"), True, "the state at first")
+        return self
+
+    def __exit__(self, *exception):
+        code = self.end() if exception[0] is None and self.process.poll() is None else None
+        if self.process.poll() is None:
+            self.process.kill()
+        self.out, self.err = self.process.communicate()
+        if exception[0] is None:
+            check_sound(self.err)
+            equal(code in (None, 0), True, f"exit code {code}; {self.err.decode()}")
+        else:
+            print(f"{' '.join(self.argv)}: exit {self.process.returncode}\n{self.err.decode(errors='replace')}")
+
+    def say(self, text):
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def answer(self):
+        while b"\n" not in self._answers:
+            assert select.select([self.process.stdout], [], [], TIMEOUT_S)[0], "no answer"
+            piece = os.read(self.process.stdout.fileno(), 65536)
+            assert piece, "it has ended"
+            self._answers += piece
+        line, _, self._answers = self._answers.partition(b"\n")
+        return line.decode()
+
+    def ask(self, command):
+        self.say(command + "\n")
+        return self.answer()
+
+    def tell(self, *commands):
+        for command in commands:
+            equal(self.ask(command), "ok", command)
+
+    def sent(self):
+        return json.loads(self.ask("sent"))
+
+    def end(self):
+        """Ends it by the end of its standard input. Returns the exit code."""
+        self.process.stdin.close()
+        self.process.stdin = None  # or communicate() minds
+        return self.process.wait(TIMEOUT_S)
+
+    def memory_kib(self, what="VmHWM"):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as lines:
+            return next(int(line.split()[1]) for line in lines if line.startswith(what + ":"))
