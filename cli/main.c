@@ -30,7 +30,7 @@
 
 static const struct {
 	const struct bc_usage *usage;
-	int (*run)(const struct bc_console *console, int argc, char **argv);
+	int (*run_command)(const struct bc_console *console, int argc, char **argv);
 } commands[] = {
 	{&bc_info_usage, bc_cmd_info},
 	{&bc_dump_usage, bc_cmd_dump},
@@ -63,7 +63,7 @@ static const struct {
 enum { OPTION_OPTIONS = 1000 };
 
 /* Says what of standard output could not be written. */
-static int end_output(void)
+static int finish_output(void)
 {
 	if (fflush(stdout) == 0 || errno == EPIPE)
 		return BC_EXIT_OK;
@@ -106,7 +106,7 @@ static int print_help(void)
 	printf("\nbuscap COMMAND --help, or buscap help COMMAND, tells more.\n"
 	       "\n"
 	       "Example: buscap info *.byu.lz4\n");
-	return end_output();
+	return finish_output();
 }
 
 static int list_options(void)
@@ -115,11 +115,11 @@ static int list_options(void)
 	for (size_t i = 0; i < COMMANDS; i++)
 		bc_usage_list(stdout, commands[i].usage);
 	bc_usage_list(stdout, &help_usage);
-	return end_output();
+	return finish_output();
 }
 
 /* In how many letters two names differ: left out, put in, or another one. */
-static size_t distance(const char *a, const char *b)
+static size_t edit_distance(const char *a, const char *b)
 {
 	size_t row[NAME_MAX_BYTES + 1];
 	size_t n = strlen(b);
@@ -132,11 +132,11 @@ static size_t distance(const char *a, const char *b)
 		size_t corner = row[0];
 		row[0] = i + 1;
 		for (size_t j = 0; j < n; j++) {
-			size_t least = corner + (a[i] != b[j]);
-			least = row[j] + 1 < least ? row[j] + 1 : least;
-			least = row[j + 1] + 1 < least ? row[j + 1] + 1 : least;
+			size_t best = corner + (a[i] != b[j]);
+			best = row[j] + 1 < best ? row[j] + 1 : best;
+			best = row[j + 1] + 1 < best ? row[j + 1] + 1 : best;
 			corner = row[j + 1];
-			row[j + 1] = least;
+			row[j + 1] = best;
 		}
 	}
 	return row[n];
@@ -146,22 +146,22 @@ static size_t distance(const char *a, const char *b)
 static const char *find_nearest(const char *name)
 {
 	const char *nearest = NULL;
-	size_t least = 3;
+	size_t best = 3;
 
 	for (size_t i = 0; i < COMMANDS; i++) {
 		const char *its = commands[i].usage->name;
 		bool is_start = name[0] != '\0' && strncmp(name, its, strlen(name)) == 0;
-		size_t far = is_start ? 0 : distance(its, name);
+		size_t far = is_start ? 0 : edit_distance(its, name);
 		/* Of which half is wrong, and the first letter, is another word. */
-		if (far >= least || (2 * far >= strlen(name) && name[0] != its[0]))
+		if (far >= best || (2 * far >= strlen(name) && name[0] != its[0]))
 			continue;
-		least = far;
+		best = far;
 		nearest = its;
 	}
 	return nearest;
 }
 
-static int complain_command(const char *name)
+static int print_unknown_command(const char *name)
 {
 	const char *nearest = find_nearest(name);
 	char safe[200];
@@ -178,15 +178,15 @@ static int complain_command(const char *name)
 	return BC_EXIT_USAGE;
 }
 
-static int run(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
 	struct bc_console console = {
 		.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = stderr, .command = argv[0]};
 
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(argv[0], commands[i].usage->name) == 0)
-			return commands[i].run(&console, argc, argv);
-	return complain_command(argv[0]);
+			return commands[i].run_command(&console, argc, argv);
+	return print_unknown_command(argv[0]);
 }
 
 /* "help record start" is "record start --help". */
@@ -200,9 +200,9 @@ static int run_help(int argc, char **argv)
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 		strcmp(argv[1], "help") == 0) {
 		bc_usage_help(stdout, "buscap", &help_usage);
-		return end_output();
+		return finish_output();
 	}
-	return run(argc > 2 ? 3 : 2, words);
+	return run_command(argc > 2 ? 3 : 2, words);
 }
 
 /* Of the standard streams those that are closed become ones that can't be used, so that no socket
@@ -229,10 +229,10 @@ int main(int argc, char **argv)
 		return list_options();
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		printf("buscap %s\n", BC_VERSION);
-		return end_output();
+		return finish_output();
 	}
 	if (argc >= 2)
-		return run(argc - 1, argv + 1);
+		return run_command(argc - 1, argv + 1);
 	fprintf(stderr, "buscap: no command is given; see buscap --help\n");
 	return BC_EXIT_USAGE;
 }

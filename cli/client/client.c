@@ -436,10 +436,10 @@ enum bc_exit bc_client_open(
 
 	*client = NULL;
 	if (c == NULL)
-		return bc_complain_memory(console);
+		return bc_print_no_memory(console);
 	if (curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK) {
 		free(c);
-		return bc_complain_memory(console);
+		return bc_print_no_memory(console);
 	}
 	if (path == NULL || *path == '\0')
 		path = set != NULL && *set != '\0' ? set : BC_CLIENT_SOCKET;
@@ -451,7 +451,7 @@ enum bc_exit bc_client_open(
 	c->json_header = curl_slist_append(NULL, "Content-Type: application/json");
 	if (c->path == NULL || c->multi == NULL || c->call == NULL || c->json_header == NULL) {
 		bc_client_close(c);
-		return bc_complain_memory(console);
+		return bc_print_no_memory(console);
 	}
 	*client = c;
 	return BC_EXIT_OK;

@@ -326,7 +326,7 @@ static enum bc_exit set_member(
 	const struct request *r, json_t *object, const char *name, json_t *value)
 {
 	return json_object_set_new(object, name, value) == 0 ? BC_EXIT_OK
-							     : bc_complain_memory(r->console);
+							     : bc_print_no_memory(r->console);
 }
 
 static enum bc_exit add_text(struct request *r, const char *name, const char *value)
@@ -357,7 +357,7 @@ static enum bc_exit add_note(struct request *r, const char *name, const char *va
 
 	(void)name;
 	if (metadata == NULL)
-		code = bc_complain_memory(r->console);
+		code = bc_print_no_memory(r->console);
 	else if (equals == NULL || equals == value || key == NULL)
 		bc_print_error(r->console, NULL, "--note %s: not KEY=VALUE; try program=ls", value);
 	else if (json_object_get(metadata, json_string_value(key)) != NULL)
@@ -379,7 +379,7 @@ static enum bc_exit add_limit(struct request *r, const char *name, const char *v
 
 	(void)name;
 	if (limits == NULL)
-		return bc_complain_memory(r->console);
+		return bc_print_no_memory(r->console);
 	for (unsigned i = 0; i < 3 && amount != NULL; i++)
 		if (strlen(rules[i]) == (size_t)(amount - value) &&
 			strncmp(value, rules[i], strlen(rules[i])) == 0)
@@ -417,7 +417,7 @@ static enum bc_exit add_trigger(struct request *r, const char *option, const cha
 
 	(void)option;
 	if (triggers == NULL || name == NULL) {
-		code = bc_complain_memory(r->console);
+		code = bc_print_no_memory(r->console);
 	} else if (when == NULL || action == name || when == action + 1 || when[1] == '\0') {
 		bc_print_error(r->console, NULL,
 			"--trigger %s: not NAME:ACTION:WHEN; try roi:stop:port=e0", value);
@@ -428,7 +428,7 @@ static enum bc_exit add_trigger(struct request *r, const char *option, const cha
 		json_t *trigger = json_pack("{s:o, s:o, s:o}", "name", bc_json_text(name), "action",
 			bc_json_text(action), "when", bc_json_text(when));
 		if (json_array_append_new(triggers, trigger) != 0)
-			code = bc_complain_memory(r->console);
+			code = bc_print_no_memory(r->console);
 	}
 	free(name);
 	return code;
@@ -513,7 +513,7 @@ static enum bc_exit add_words(struct request *r, const char *name, char **words,
 {
 	char *text = join(words, count);
 	enum bc_exit code = text != NULL ? set_member(r, r->body, name, bc_json_text(text))
-					 : bc_complain_memory(r->console);
+					 : bc_print_no_memory(r->console);
 
 	free(text);
 	return code;
@@ -597,7 +597,7 @@ static enum bc_exit pick_recording(
 		answer->json = picked;
 		answer->text = picked != NULL ? bc_json_print(picked) : NULL;
 		if (answer->text == NULL)
-			return bc_complain_memory(r->console);
+			return bc_print_no_memory(r->console);
 		answer->bytes = strlen(answer->text);
 		return BC_EXIT_OK;
 	}
@@ -644,7 +644,7 @@ static enum bc_exit wait_for_replay(
 	const char *id = bc_json_path_text(answer->json, "replay.id");
 	char *path = path_with("/v1/replays/%s", id != NULL ? id : "");
 	int interrupt = bc_interrupt_open();
-	enum bc_exit code = path != NULL ? BC_EXIT_OK : bc_complain_memory(r->console);
+	enum bc_exit code = path != NULL ? BC_EXIT_OK : bc_print_no_memory(r->console);
 
 	while (code == BC_EXIT_OK) {
 		const json_t *replay = bc_json_path(answer->json, "replay");
@@ -770,7 +770,7 @@ static enum bc_exit ask(const struct request *r)
 	char *path = path_with(command->path, r->count != 0 ? r->operands[0] : "current");
 
 	if (code == BC_EXIT_OK && path == NULL)
-		code = bc_complain_memory(r->console);
+		code = bc_print_no_memory(r->console);
 	if (code == BC_EXIT_OK) {
 		if (command->timeout_ms != 0)
 			bc_client_set_timeout(client, command->timeout_ms);
@@ -828,7 +828,7 @@ static enum bc_exit run(
 	enum bc_exit code = BC_EXIT_FAILED;
 
 	if (r.body == NULL)
-		return bc_complain_memory(console);
+		return bc_print_no_memory(console);
 	if (read_options(&r, argc, argv, &code)) {
 		/* The next row may be of the same command with more operands. */
 		while (r.count > r.command->most && r.command->most >= 0 &&

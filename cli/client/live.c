@@ -14,7 +14,7 @@ struct showing {
 
 static bool is_enough(const struct showing *s)
 {
-	return bc_output_is_over(&s->output) ||
+	return bc_output_failed(&s->output) ||
 	       (s->live->is_enough != NULL && s->live->is_enough(s->live->context));
 }
 

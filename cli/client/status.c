@@ -75,7 +75,7 @@ static enum bc_exit show(const struct bc_console *console, struct bc_client *cli
 			code = bc_client_complain_answer(client);
 		bc_answer_free(&answer);
 		bc_output_flush(o);
-		if (!wanted->is_watching || bc_output_is_over(o) ||
+		if (!wanted->is_watching || bc_output_failed(o) ||
 			bc_interrupt_wait(interrupt, wanted->period_ms))
 			break;
 	}

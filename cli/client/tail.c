@@ -69,7 +69,7 @@ static bool add_query(
 	if (encoded == NULL ||
 		asprintf(&longer, "%s%c%s%s", t->query, strchr(t->query, '?') != NULL ? '&' : '?',
 			key, encoded) < 0) {
-		bc_complain_memory(console);
+		bc_print_no_memory(console);
 		free(encoded);
 		return false;
 	}
@@ -269,7 +269,7 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 	enum bc_exit code = BC_EXIT_FAILED;
 
 	if (t.query == NULL) {
-		bc_complain_memory(console);
+		bc_print_no_memory(console);
 	} else if (read_options(console, argc, argv, &t, &code)) {
 		const struct bc_live live = {.console = console,
 			.socket = t.socket,

@@ -86,12 +86,12 @@ static bool end_difference(struct bc_diff *d)
 	else if (!d->is_quiet)
 		bc_diff_text_difference(d);
 	if (!ok)
-		bc_complain_memory(d->console);
+		bc_print_no_memory(d->console);
 	d->before_count = 0;
 	d->after = d->is_json || d->is_quiet ? 0 : d->context;
 	d->shifted = 0;
 	d->is_lost = false;
-	return ok && !bc_output_is_over(&d->output);
+	return ok && !bc_output_failed(&d->output);
 }
 
 static bool on_same(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n)
@@ -180,7 +180,7 @@ static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
 		if (at + i < d->show)
 			d->a.lines[at + i].fields = d->b.lines[at + i].fields = fields;
 	}
-	return !d->is_quiet && !bc_output_is_over(&d->output);
+	return !d->is_quiet && !bc_output_failed(&d->output);
 }
 
 static void on_shifted(void *context, int64_t ticks)
@@ -280,9 +280,9 @@ static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 	}
 	int rc = bc_match_run(d->match);
 	assert(rc >= 0); /* the sources say 0 and 1; what failed is in the traces' exit codes */
-	bool has_all = rc != 1 || d->is_stopped || d->is_quiet || bc_output_is_over(&d->output);
+	bool has_all = rc != 1 || d->is_stopped || d->is_quiet || bc_output_failed(&d->output);
 	if (d->is_open && !end_difference(d))
-		has_all = has_all && bc_output_is_over(&d->output);
+		has_all = has_all && bc_output_failed(&d->output);
 	code = bc_exit_worse(d->a.trace.exit, d->b.trace.exit);
 	is_whole = rc == 0 && code == BC_EXIT_OK;
 	if (d->is_json)
@@ -294,7 +294,7 @@ static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 	if (has_all)
 		return code;
 no_memory:
-	return bc_complain_memory(d->console);
+	return bc_print_no_memory(d->console);
 }
 
 static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
@@ -308,7 +308,7 @@ static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 	d->b.lines = calloc(d->show + 1, sizeof(*d->b.lines));
 	d->before = calloc(d->context + 1, sizeof(*d->before));
 	if (d->a.lines == NULL || d->b.lines == NULL || d->before == NULL)
-		return bc_complain_memory(console);
+		return bc_print_no_memory(console);
 	if (!bc_output_open(&d->output, console))
 		return BC_EXIT_FAILED;
 	code = bc_trace_open(
@@ -339,7 +339,7 @@ int bc_cmd_diff(const struct bc_console *console, int argc, char **argv)
 	enum bc_exit code = BC_EXIT_FAILED;
 
 	if (d == NULL) {
-		bc_complain_memory(console);
+		bc_print_no_memory(console);
 		return code;
 	}
 	d->console = console;

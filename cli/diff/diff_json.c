@@ -108,6 +108,7 @@ bool bc_diff_json_summary(struct bc_diff *d, bool is_whole)
 				    {"only_b", bc_json_u64(d->only_b)},
 				    {"a", trace_of(&d->a)},
 				    {"b", trace_of(&d->b)},
+				    {"fields", names_of(d->fields)},
 				    {NULL, NULL},
 			    }));
 }

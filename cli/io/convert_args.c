@@ -11,7 +11,7 @@ enum bc_exit bc_convert_args_init(
 		.paths = calloc((size_t)argc + 1, sizeof(*c->paths))};
 	if (c->paths != NULL)
 		return BC_EXIT_OK;
-	return bc_complain_memory(console);
+	return bc_print_no_memory(console);
 }
 
 void bc_convert_args_free(struct bc_convert_args *c)
@@ -31,7 +31,7 @@ bool bc_convert_args_option(struct bc_convert_args *c, int letter)
 	case 'o':
 		c->target.path = optarg;
 		return true;
-	case BC_IN_OUT_STRICT:
+	case BC_CONVERT_ARGS_STRICT:
 		c->target.is_strict = true;
 		return true;
 	default:

@@ -18,13 +18,13 @@
 #include "formats/reader/reader.h"
 
 /* Rows for the tables of these commands, which say themselves what -I and -O are to them. */
-#define BC_IN_OUT_STRICT 999
+#define BC_CONVERT_ARGS_STRICT 999
 /* clang-format off */
-#define BC_IN_OUT_OPTIONS \
+#define BC_CONVERT_ARGS_OPTIONS \
 	{'o', "output", "FILE", "file", \
 		"the file to write, instead of standard output; a segment wants one that isn't there yet, " \
 		"any other is replaced"}, \
-	{BC_IN_OUT_STRICT, "strict", NULL, NULL, \
+	{BC_CONVERT_ARGS_STRICT, "strict", NULL, NULL, \
 		"refuse what the target can't hold, instead of counting it"}
 /* clang-format on */
 
@@ -39,14 +39,14 @@ struct bc_convert_args {
 
 /* Returns BC_EXIT_OK, or BC_EXIT_FAILED after a complaint; free it in any case. */
 enum bc_exit bc_convert_args_init(
-	struct bc_convert_args *in_out, const struct bc_console *console, int argc);
-void bc_convert_args_free(struct bc_convert_args *in_out);
+	struct bc_convert_args *args, const struct bc_console *console, int argc);
+void bc_convert_args_free(struct bc_convert_args *args);
 
 /* Takes the option at hand. Returns false after a complaint, or if it is none of these. */
-bool bc_convert_args_option(struct bc_convert_args *in_out, int letter);
+bool bc_convert_args_option(struct bc_convert_args *args, int letter);
 
 /* Takes the operands, from argv[optind] on, behind the paths that are there. Without any the
  * console's input is what is read. Returns BC_EXIT_OK, or BC_EXIT_USAGE after a complaint. */
-enum bc_exit bc_convert_args_operands(struct bc_convert_args *in_out, int argc, char **argv);
+enum bc_exit bc_convert_args_operands(struct bc_convert_args *args, int argc, char **argv);
 
 #endif

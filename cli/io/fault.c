@@ -3,12 +3,12 @@
 #include <inttypes.h>
 
 /* So many faults of a file are told one by one. */
-#define TOLD 10
+#define FAULTS_MAX 10
 
 void bc_print_fault(const struct bc_console *console, const char *file,
 	const struct bc_fault *fault, uint64_t reported)
 {
-	if (reported >= TOLD)
+	if (reported >= FAULTS_MAX)
 		return;
 	if (fault->line != 0)
 		bc_print_error(console, file, "line %" PRIu64 ", column %" PRIu32 ": %s",
@@ -21,6 +21,6 @@ void bc_print_fault(const struct bc_console *console, const char *file,
 
 void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults)
 {
-	if (faults > TOLD)
-		bc_print_error(console, file, "and %" PRIu64 " more of these", faults - TOLD);
+	if (faults > FAULTS_MAX)
+		bc_print_error(console, file, "and %" PRIu64 " more of these", faults - FAULTS_MAX);
 }

@@ -18,15 +18,15 @@ void bc_filter_args_init(struct bc_filter_args *s)
 }
 
 /* Keeps what was asked for, for the metadata. */
-static void note(struct bc_filter_args *s, const char *option)
+static void record_option(struct bc_filter_args *s, const char *option)
 {
-	size_t used = strlen(s->reported);
+	size_t used = strlen(s->selection);
 
-	snprintf(s->reported + used, sizeof(s->reported) - used, "%s%s=%s", used != 0 ? " " : "",
+	snprintf(s->selection + used, sizeof(s->selection) - used, "%s%s=%s", used != 0 ? " " : "",
 		option + 2, optarg);
 }
 
-static bool read_span(struct bc_filter_args *s, const struct bc_console *console,
+static bool read_range(struct bc_filter_args *s, const struct bc_console *console,
 	const char *option, bool *has, struct bc_span *span)
 {
 	struct bc_range range;
@@ -40,30 +40,30 @@ static bool read_span(struct bc_filter_args *s, const struct bc_console *console
 		return false;
 	*has = true;
 	*span = (struct bc_span){range.first, range.last};
-	note(s, option);
+	record_option(s, option);
 	return true;
 }
 
 bool bc_filter_args_numbers(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	return read_span(s, console, option, &s->has_numbers, &s->filter.numbers);
+	return read_range(s, console, option, &s->has_numbers, &s->filter.numbers);
 }
 
 bool bc_filter_args_ticks(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	return read_span(s, console, option, &s->has_ticks, &s->filter.ticks);
+	return read_range(s, console, option, &s->has_ticks, &s->filter.ticks);
 }
 
 bool bc_filter_args_epochs(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	return read_span(s, console, option, &s->has_epochs, &s->filter.epochs);
+	return read_range(s, console, option, &s->has_epochs, &s->filter.epochs);
 }
 
 /* "12.25" of units of `unit_ns` each. Returns what stands behind it, or NULL. */
-static const char *read_decimal(const char *text, int64_t unit_ns, __int128 *ns)
+static const char *parse_decimal(const char *text, int64_t unit_ns, __int128 *ns)
 {
 	__int128 sum = 0;
 	const char *p = text;
@@ -88,7 +88,7 @@ static const char *read_decimal(const char *text, int64_t unit_ns, __int128 *ns)
 }
 
 /* "10s", "1.5ms", "2h"; a number alone is of seconds. */
-static bool read_duration(const char *text, __int128 *ns)
+static bool parse_duration(const char *text, __int128 *ns)
 {
 	static const struct {
 		const char *name;
@@ -99,12 +99,12 @@ static bool read_duration(const char *text, __int128 *ns)
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (strcmp(unit, units[i].name) == 0)
-			return read_decimal(text, units[i].ns, ns) == unit;
+			return parse_decimal(text, units[i].ns, ns) == unit;
 	return false;
 }
 
 /* So many digits, no sign, no blank. */
-static bool read_digits(const char **text, int digits, int *value)
+static bool parse_digits(const char **text, int digits, int *value)
 {
 	*value = 0;
 	for (; digits > 0; digits--, (*text)++) {
@@ -115,7 +115,7 @@ static bool read_digits(const char **text, int digits, int *value)
 	return true;
 }
 
-static bool read_char(const char **text, const char *any)
+static bool parse_char(const char **text, const char *any)
 {
 	if (**text == '\0' || strchr(any, **text) == NULL)
 		return false;
@@ -124,7 +124,7 @@ static bool read_char(const char **text, const char *any)
 }
 
 /* "Z", "+01:00": how far local time is ahead. */
-static bool read_zone(const char *p, int *seconds)
+static bool parse_zone(const char *p, int *seconds)
 {
 	int hours = 0;
 	int minutes = 0;
@@ -133,35 +133,35 @@ static bool read_zone(const char *p, int *seconds)
 	*seconds = 0;
 	if ((*p == 'Z' || *p == 'z') && p[1] == '\0')
 		return true;
-	bool ok = read_char(&p, "+-") && read_digits(&p, 2, &hours) && read_char(&p, ":") &&
-		  read_digits(&p, 2, &minutes) && *p == '\0' && hours < 24 && minutes < 60;
+	bool ok = parse_char(&p, "+-") && parse_digits(&p, 2, &hours) && parse_char(&p, ":") &&
+		  parse_digits(&p, 2, &minutes) && *p == '\0' && hours < 24 && minutes < 60;
 	*seconds = (hours * 3600 + minutes * 60) * (is_behind ? -1 : 1);
 	return ok;
 }
 
 /* RFC 3339, "2026-11-20T15:00:00.5Z". */
-static bool read_date(const char *p, __int128 *ns)
+static bool parse_date(const char *p, __int128 *ns)
 {
 	struct tm tm = {0};
 	__int128 fraction = 0;
 	int zone;
 
-	bool ok = read_digits(&p, 4, &tm.tm_year) && read_char(&p, "-") &&
-		  read_digits(&p, 2, &tm.tm_mon) && read_char(&p, "-") &&
-		  read_digits(&p, 2, &tm.tm_mday) && read_char(&p, "Tt ") &&
-		  read_digits(&p, 2, &tm.tm_hour) && read_char(&p, ":") &&
-		  read_digits(&p, 2, &tm.tm_min) && read_char(&p, ":") &&
-		  read_digits(&p, 2, &tm.tm_sec);
+	bool ok = parse_digits(&p, 4, &tm.tm_year) && parse_char(&p, "-") &&
+		  parse_digits(&p, 2, &tm.tm_mon) && parse_char(&p, "-") &&
+		  parse_digits(&p, 2, &tm.tm_mday) && parse_char(&p, "Tt ") &&
+		  parse_digits(&p, 2, &tm.tm_hour) && parse_char(&p, ":") &&
+		  parse_digits(&p, 2, &tm.tm_min) && parse_char(&p, ":") &&
+		  parse_digits(&p, 2, &tm.tm_sec);
 	if (ok && *p == '.') {
 		char digits[32] = "0";
 		size_t n = strspn(p + 1, "0123456789");
 		ok = n > 0 && n < sizeof(digits) - 3;
 		if (ok)
 			memcpy(digits + 1, p, n + 1);
-		ok = ok && read_decimal(digits, NS_PER_S, &fraction) != NULL;
+		ok = ok && parse_decimal(digits, NS_PER_S, &fraction) != NULL;
 		p += n + 1;
 	}
-	if (!ok || !read_zone(p, &zone))
+	if (!ok || !parse_zone(p, &zone))
 		return false;
 	if (tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
 		return false;
@@ -179,7 +179,7 @@ static bool read_date(const char *p, __int128 *ns)
 	return true;
 }
 
-static bool read_time(
+static bool parse_time(
 	const struct bc_console *console, const char *option, int64_t *ns, bool *is_relative)
 {
 	__int128 value = 0;
@@ -187,12 +187,12 @@ static bool read_time(
 
 	*is_relative = optarg[0] == '+';
 	if (optarg[0] == '+') {
-		ok = read_duration(optarg + 1, &value);
+		ok = parse_duration(optarg + 1, &value);
 	} else if (optarg[0] == '@') {
-		const char *end = read_decimal(optarg + 1, NS_PER_S, &value);
+		const char *end = parse_decimal(optarg + 1, NS_PER_S, &value);
 		ok = end != NULL && *end == '\0';
 	} else {
-		ok = read_date(optarg, &value);
+		ok = parse_date(optarg, &value);
 	}
 	if (ok && value <= INT64_MAX && value >= INT64_MIN) {
 		*ns = (int64_t)value;
@@ -210,7 +210,7 @@ static bool is_wall_ordered(const struct bc_filter_args *s)
 	return s->from_is_relative != s->to_is_relative || s->filter.from_ns <= s->filter.to_ns;
 }
 
-static bool read_border(struct bc_filter_args *s, const struct bc_console *console,
+static bool read_bound(struct bc_filter_args *s, const struct bc_console *console,
 	const char *option, int64_t *ns, bool *is_relative)
 {
 	if (*ns != INT64_MIN && *ns != INT64_MAX) {
@@ -218,7 +218,7 @@ static bool read_border(struct bc_filter_args *s, const struct bc_console *conso
 			console->command);
 		return false;
 	}
-	if (!read_time(console, option, ns, is_relative))
+	if (!parse_time(console, option, ns, is_relative))
 		return false;
 	s->filter.has_wall = true;
 	bool has_both = s->filter.from_ns != INT64_MIN && s->filter.to_ns != INT64_MAX;
@@ -227,24 +227,24 @@ static bool read_border(struct bc_filter_args *s, const struct bc_console *conso
 			console, NULL, "%s %s: the time ends before it begins", option, optarg);
 		return false;
 	}
-	note(s, option);
+	record_option(s, option);
 	return true;
 }
 
 bool bc_filter_args_from(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	return read_border(s, console, option, &s->filter.from_ns, &s->from_is_relative);
+	return read_bound(s, console, option, &s->filter.from_ns, &s->from_is_relative);
 }
 
 bool bc_filter_args_to(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	return read_border(s, console, option, &s->filter.to_ns, &s->to_is_relative);
+	return read_bound(s, console, option, &s->filter.to_ns, &s->to_is_relative);
 }
 
 /* Reads a value as bc_where_...() does, and complains as they say. */
-static bool read_where(struct bc_filter_args *s, const struct bc_console *console,
+static bool parse_filter(struct bc_filter_args *s, const struct bc_console *console,
 	const char *option,
 	bool (*read)(struct bc_filter *filter, const char *value, char *err, size_t errlen))
 {
@@ -254,7 +254,7 @@ static bool read_where(struct bc_filter_args *s, const struct bc_console *consol
 		bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
 		return false;
 	}
-	note(s, option);
+	record_option(s, option);
 	return true;
 }
 
@@ -266,19 +266,19 @@ bool bc_filter_args_addr(
 			console->command);
 		return false;
 	}
-	return read_where(s, console, option, bc_filter_parse_addr);
+	return parse_filter(s, console, option, bc_filter_parse_addr);
 }
 
 bool bc_filter_args_type(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	return read_where(s, console, option, bc_filter_parse_types);
+	return parse_filter(s, console, option, bc_filter_parse_types);
 }
 
 bool bc_filter_args_proc(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	return read_where(s, console, option, bc_filter_parse_procs);
+	return parse_filter(s, console, option, bc_filter_parse_procs);
 }
 
 void bc_filter_args_start(struct bc_filter_args *s, int64_t wall_ns)
@@ -297,21 +297,21 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_trace 
 {
 	const char *name = bc_format_name(trace->format);
 	uint32_t holds = bc_trace_has(trace);
-	const char *lacks = NULL;
+	const char *missing = NULL;
 
 	if (s->filter.has_wall && trace->format != BC_FORMAT_SEGMENT)
-		lacks = "time of day: --from and --to are for segments";
+		missing = "time of day: --from and --to are for segments";
 	else if (s->has_ticks && (holds & BC_HAS_TIME) == 0)
-		lacks = "time: --ticks can't choose from it";
+		missing = "time: --ticks can't choose from it";
 	else if (s->has_epochs && trace->format != BC_FORMAT_SEGMENT &&
 		 trace->format != BC_FORMAT_BCP1)
-		lacks = "epochs: --epoch can't choose from it";
+		missing = "epochs: --epoch can't choose from it";
 	else if (s->filter.has_procs && (holds & BC_HAS_PROC) == 0)
-		lacks = "processors: --proc can't choose from it";
+		missing = "processors: --proc can't choose from it";
 	else if ((s->filter.has_addr || s->filter.has_types) &&
 		 (holds & (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)) == 0)
-		lacks = "references: --addr and --type can't choose from it";
-	if (lacks != NULL)
-		bc_print_error(trace->console, NULL, "%s has no %s", name, lacks);
-	return lacks == NULL;
+		missing = "references: --addr and --type can't choose from it";
+	if (missing != NULL)
+		bc_print_error(trace->console, NULL, "%s has no %s", name, missing);
+	return missing == NULL;
 }

@@ -77,7 +77,7 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 			return BC_EXIT_FAILED;
 		if (asprintf(&file->partial, "%s.partial", path) < 0) {
 			file->partial = NULL;
-			return bc_complain_memory(console);
+			return bc_print_no_memory(console);
 		}
 	}
 	const char *name = file->partial != NULL ? file->partial : path;

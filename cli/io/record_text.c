@@ -13,7 +13,7 @@ void bc_record_text_init(struct bc_record_text *text)
 	memset(text, 0, sizeof(*text));
 }
 
-static void keep(struct bc_record_text *text, size_t slot, const uint8_t *in)
+static void cache_text(struct bc_record_text *text, size_t slot, const uint8_t *in)
 {
 	char line[BC_RECORD_TEXT_MAX];
 	struct bc_record record = bc_record_load(in);
@@ -35,7 +35,7 @@ size_t bc_record_text_print(
 		uint32_t meta = bc_le32(in + 4);
 		size_t slot = meta * 0x9E3779B1u >> 24;
 		if (text->kept[slot].meta != meta || text->kept[slot].bytes == 0)
-			keep(text, slot, in);
+			cache_text(text, slot, in);
 		p = bc_write_hex32(p, bc_le32(in));
 		/* All of it, for the speed of a copy of known length; the time goes over the rest.
 		 */

@@ -107,7 +107,7 @@ static void share_names(struct key *keys, int n)
 }
 
 /* Files of an unknown place come last, those of an unnamed recording together before them. */
-static int compare(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
 	const struct key *x = a;
 	const struct key *y = b;
@@ -149,7 +149,7 @@ void bc_segment_order_sort(const char **paths, int n)
 	if (keys == NULL)
 		return;
 	share_names(keys, n);
-	qsort(keys, (size_t)n, sizeof(*keys), compare);
+	qsort(keys, (size_t)n, sizeof(*keys), compare_keys);
 	for (int i = 0; i < n; i++)
 		paths[i] = keys[i].path;
 	free(keys);

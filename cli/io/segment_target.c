@@ -61,7 +61,7 @@ static int open_directory(const char *path, size_t bytes)
 	return open(bytes != 0 ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static void complain_exists(const struct bc_segment_target *t, const char *suffix)
+static void print_exists(const struct bc_segment_target *t, const char *suffix)
 {
 	bc_print_error(t->console, t->path,
 		"not made: %s%s exists already, and a segment never replaces a file; remove it or "
@@ -83,14 +83,14 @@ static bool is_free(const struct bc_segment_target *t)
 			return false;
 		}
 		if (fstatat(t->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-			complain_exists(t, suffixes[i]);
+			print_exists(t, suffixes[i]);
 			return false;
 		}
 	}
 	return true;
 }
 
-static void forget(struct bc_segment_target *t)
+static void free_target(struct bc_segment_target *t)
 {
 	if (t->dir_fd >= 0)
 		close(t->dir_fd);
@@ -98,7 +98,7 @@ static void forget(struct bc_segment_target *t)
 	free(t);
 }
 
-static void begin_chunk(struct bc_segment_target *t)
+static void start_chunk(struct bc_segment_target *t)
 {
 	bc_chunk_reset(&t->chunk, t->tick, t->epoch);
 	t->chunk.info.first_record = t->records;
@@ -116,7 +116,7 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 		t->encoded = malloc(BC_CHUNK_ENCODED_MAX);
 	}
 	if (t == NULL || t->encoded == NULL) {
-		bc_complain_memory(console);
+		bc_print_no_memory(console);
 		free(t);
 		return BC_EXIT_FAILED;
 	}
@@ -134,16 +134,16 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	else if (t->name[0] == '\0')
 		bc_print_error(console, path, "it names a directory; -o wants a file");
 	if (!ok || !is_free(t)) {
-		forget(t);
+		free_target(t);
 		return BC_EXIT_FAILED;
 	}
-	begin_chunk(t);
+	start_chunk(t);
 	*target = t;
 	return BC_EXIT_OK;
 }
 
 /* Returns false when it doesn't fit. */
-static bool print_metadata(struct bc_segment_header *h, const json_t *metadata)
+static bool write_metadata(struct bc_segment_header *h, const json_t *metadata)
 {
 	char *text = bc_json_print(metadata);
 	bool fits = text != NULL && strlen(text) < sizeof(h->metadata) - 5;
@@ -155,7 +155,7 @@ static bool print_metadata(struct bc_segment_header *h, const json_t *metadata)
 }
 
 /* The source's metadata, and where the segment comes from. */
-static void make_metadata(struct bc_segment_target *t, const char *from)
+static void set_metadata(struct bc_segment_target *t, const char *from)
 {
 	struct bc_segment_header *h = &t->header;
 	json_t *all = json_loads(h->metadata[0] != '\0' ? h->metadata : "{}", JSON_ALLOW_NUL, NULL);
@@ -174,11 +174,11 @@ static void make_metadata(struct bc_segment_target *t, const char *from)
 		(void)json_object_set_new(all, key[i], bc_json_text(value[i]));
 		(void)json_object_set_new(own, key[i], bc_json_text(value[i]));
 	}
-	if (!print_metadata(h, all)) {
+	if (!write_metadata(h, all)) {
 		bc_print_error(t->console, t->path,
 			"the source's metadata leave no room for what it was made from, and are "
 			"left out");
-		if (!print_metadata(h, own))
+		if (!write_metadata(h, own))
 			h->metadata[0] = '\0';
 	}
 	json_decref(all);
@@ -186,7 +186,7 @@ static void make_metadata(struct bc_segment_target *t, const char *from)
 }
 
 /* A header without a recording to take it from. */
-static void make_header(struct bc_segment_target *t, const struct bc_trace *source)
+static void set_file_header(struct bc_segment_target *t, const struct bc_trace *source)
 {
 	struct bc_segment_header *h = &t->header;
 
@@ -197,7 +197,7 @@ static void make_header(struct bc_segment_target *t, const struct bc_trace *sour
 }
 
 /* All of the header but for what the first chunk says. */
-static void take_header(struct bc_segment_target *t, const struct bc_trace *source)
+static void set_header(struct bc_segment_target *t, const struct bc_trace *source)
 {
 	struct bc_segment_header *h = &t->header;
 	const char *from = t->origin.from;
@@ -206,11 +206,11 @@ static void take_header(struct bc_segment_target *t, const struct bc_trace *sour
 	if (t->has_header)
 		return;
 	t->has_header = true;
-	bool has_one = source->has_header && !t->origin.is_of_many;
+	bool has_one = source->has_header && !t->origin.is_merged;
 	if (has_one)
 		*h = source->header;
 	else
-		make_header(t, source);
+		set_file_header(t, source);
 	memcpy(recording, h->recording, sizeof(recording));
 	if (from == NULL)
 		from = has_one ? recording : source->paths[0];
@@ -220,11 +220,11 @@ static void take_header(struct bc_segment_target *t, const struct bc_trace *sour
 	if (t->clock_hz != 0)
 		h->clock_hz = t->clock_hz;
 	snprintf(h->program, sizeof(h->program), "buscap %s", BC_VERSION);
-	make_metadata(t, from);
+	set_metadata(t, from);
 }
 
 /* The time of day of a tick. */
-static int64_t wall_of(
+static int64_t tick_to_wall(
 	const struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
 {
 	struct bc_moment m = *moment;
@@ -239,7 +239,7 @@ static int64_t wall_of(
 }
 
 /* Creates the file, once what stands in its header is known: its first chunk. */
-static int create(struct bc_segment_target *t)
+static int create_file(struct bc_segment_target *t)
 {
 	struct bc_segment_header *h = &t->header;
 	const struct bc_chunk_info *first = &t->chunk.info;
@@ -261,11 +261,11 @@ static int create(struct bc_segment_target *t)
 	return rc;
 }
 
-static enum bc_exit complain_write(struct bc_segment_target *t, int rc)
+static enum bc_exit print_write_error(struct bc_segment_target *t, int rc)
 {
 	t->has_failed = true;
 	if (rc == -EEXIST)
-		complain_exists(t, "");
+		print_exists(t, "");
 	else if (rc == -EFBIG && t->writer.chunks == BC_SEGMENT_CHUNKS)
 		bc_print_error(t->console, t->path,
 			"a segment holds %u chunks, and this is more; cut it into several",
@@ -277,14 +277,14 @@ static enum bc_exit complain_write(struct bc_segment_target *t, int rc)
 
 /* Writes the chunk at hand, if there is something in it, and begins the next. Returns 0, or a
  * negative errno after a complaint. */
-static int end_chunk(struct bc_segment_target *t)
+static int finish_chunk(struct bc_segment_target *t)
 {
 	size_t header_bytes;
 	uint64_t gaps;
 	uint64_t lost;
 
 	if (!bc_chunk_is_empty(&t->chunk)) {
-		int rc = t->is_created ? 0 : create(t);
+		int rc = t->is_created ? 0 : create_file(t);
 		if (rc == 0) {
 			t->chunk.info.recording_tag = t->tag;
 			bc_chunk_gaps(&t->chunk, &gaps, &lost);
@@ -293,11 +293,11 @@ static int end_chunk(struct bc_segment_target *t)
 				&t->writer, t->encoded, header_bytes, &t->chunk.info, gaps, lost);
 		}
 		if (rc != 0) {
-			complain_write(t, rc);
+			print_write_error(t, rc);
 			return rc;
 		}
 	}
-	begin_chunk(t);
+	start_chunk(t);
 	return 0;
 }
 
@@ -305,7 +305,7 @@ static int end_chunk(struct bc_segment_target *t)
 static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
 {
 	if (t->chunk.info.records == 0)
-		t->chunk.info.wall_ns = wall_of(t, moment, tick);
+		t->chunk.info.wall_ns = tick_to_wall(t, moment, tick);
 }
 
 /* An epoch ends where the entries' own does, and where their ticks fall. Its number only grows,
@@ -325,11 +325,11 @@ static int follow_epoch(struct bc_segment_target *t, const struct bc_entry *entr
 	t->source_epoch = entry->epoch;
 	if (epoch == t->epoch)
 		return 0;
-	int rc = end_chunk(t);
+	int rc = finish_chunk(t);
 	t->epoch = epoch;
 	t->tick = 0;
 	t->has_record = false;
-	begin_chunk(t);
+	start_chunk(t);
 	return rc;
 }
 
@@ -358,7 +358,7 @@ static bool join_gap(struct bc_segment_target *t, const struct bc_event *gap)
 	return false;
 }
 
-static int put_event(
+static int add_event(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
 	struct bc_event event = entry->note.event;
@@ -373,7 +373,7 @@ static int put_event(
 		event.text_bytes = (uint16_t)entry->note.text.bytes;
 		if (bc_chunk_add_event(&t->chunk, &event, entry->note.text.at))
 			return 0;
-		rc = end_chunk(t);
+		rc = finish_chunk(t);
 		if (rc != 0)
 			return rc;
 	}
@@ -415,7 +415,7 @@ static uint64_t tick_of(const struct bc_segment_target *t, const struct bc_entry
 }
 
 /* Adds a record behind the others. Returns 0, or a negative errno after a complaint. */
-static int put_reference(
+static int add_reference(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
 	struct bc_chunk_info *info = &t->chunk.info;
@@ -431,7 +431,7 @@ static int put_reference(
 	if (is_first && (t->epoch != 0 || t->records != 0 || entry->delta != delta))
 		has_delta = false;
 	if (rc == 0 && !bc_chunk_has_room(&t->chunk, has_delta ? 0 : 1))
-		rc = end_chunk(t);
+		rc = finish_chunk(t);
 	if (rc != 0)
 		return rc;
 	set_wall(t, moment, tick);
@@ -464,14 +464,14 @@ size_t bc_segment_target_add(struct bc_segment_target *t, const struct bc_entry 
 	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char err[160])
 {
 	err[0] = '\0';
-	take_header(t, source);
+	set_header(t, source);
 	t->is_ticked = (bc_trace_has(source) & BC_HAS_TIME) != 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct bc_entry *entry = &entries[i];
 		bool is_event = entry->kind == BC_ENTRY_EVENT;
 		if (!is_event && is_too_large(entry, err))
 			return i;
-		if ((is_event ? put_event : put_reference)(t, entry, moment) != 0)
+		if ((is_event ? add_event : add_reference)(t, entry, moment) != 0)
 			return i;
 	}
 	return count;
@@ -481,34 +481,34 @@ void bc_segment_target_abandon(struct bc_segment_target *t)
 {
 	/* What is gathered of a chunk is good, whatever came behind it. */
 	if (!t->has_failed)
-		(void)!end_chunk(t);
+		(void)!finish_chunk(t);
 	if (t->is_created) {
 		bc_print_error(t->console, t->path, "not sealed: what came before is left in %s%s",
 			t->name, BC_PARTIAL_SUFFIX);
 		bc_segment_abandon(&t->writer);
 	}
-	forget(t);
+	free_target(t);
 }
 
 enum bc_exit bc_segment_target_seal(struct bc_segment_target *t, const struct bc_trace *source)
 {
-	take_header(t, source);
-	int rc = end_chunk(t);
+	set_header(t, source);
+	int rc = finish_chunk(t);
 
 	if (rc == 0 && !t->is_created) {
-		rc = create(t);
+		rc = create_file(t);
 		if (rc != 0)
-			complain_write(t, rc);
+			print_write_error(t, rc);
 	}
 	if (rc == 0) {
 		rc = bc_segment_seal(&t->writer);
 		if (rc != 0)
-			complain_write(t, rc);
+			print_write_error(t, rc);
 	}
 	if (rc != 0) {
 		bc_segment_target_abandon(t);
 		return BC_EXIT_FAILED;
 	}
-	forget(t);
+	free_target(t);
 	return BC_EXIT_OK;
 }

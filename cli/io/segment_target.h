@@ -27,7 +27,7 @@ struct bc_segment_target;
 struct bc_origin {
 	const char *key;  /* the member that names the source: "cut_from" */
 	const char *from; /* NULL: the source's recording or, without one, its file */
-	bool is_of_many;  /* of several traces: nothing of the header is one source's */
+	bool is_merged;   /* of several traces: nothing of the header is one source's */
 	const char *how;  /* what was asked for, as member "cut"; NULL: none */
 };
 

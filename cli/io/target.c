@@ -22,15 +22,16 @@ enum bc_exit bc_target_check(
 	return BC_EXIT_USAGE;
 }
 
-static struct bc_print begin_print(struct bc_target *t)
+static struct bc_print start_print(struct bc_target *t)
 {
 	char *out = bc_output_reserve(t->output, BC_PRINT_MAX);
 
-	return (struct bc_print){
-		.out = out, .room = BC_OUTPUT_BYTES - t->output->used, .reduced = t->fit.reduced};
+	return (struct bc_print){.out = out,
+		.room = BC_OUTPUT_BYTES - t->output->used,
+		.reduced = t->converter.reduced};
 }
 
-static void end_print(struct bc_target *t, const struct bc_print *print)
+static void finish_print(struct bc_target *t, const struct bc_print *print)
 {
 	t->output->used += print->used;
 }
@@ -46,7 +47,7 @@ static enum bc_exit open_segment(struct bc_target *t, const struct bc_target_opt
 			"that says it is whole; it can't be written to standard output: use -o");
 	if (origin.key == NULL)
 		origin.key = "converted_from";
-	bc_entry_converter_init(&t->fit, t->format, &format_options);
+	bc_entry_converter_init(&t->converter, t->format, &format_options);
 	return bc_segment_target_open(
 		&t->segment, t->console, t->path, format_options.clock_hz, &origin);
 }
@@ -57,7 +58,7 @@ static enum bc_exit open_own(struct bc_target *t)
 		    t->source->count) != BC_EXIT_OK)
 		return BC_EXIT_FAILED;
 	if (!bc_output_open_fd(&t->own, t->file.fd)) {
-		bc_complain_memory(t->console);
+		bc_print_no_memory(t->console);
 		bc_output_file_close(&t->file, t->console, false);
 		return BC_EXIT_FAILED;
 	}
@@ -80,7 +81,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 		.source = source,
 		.moment = &source->moment,
 		.own = {.fd = -1},
-		.output = options->beside != NULL ? options->beside->output : &t->own};
+		.output = options->shared != NULL ? options->shared->output : &t->own};
 	if (options->format == BC_FORMAT_SEGMENT)
 		return open_segment(t, options);
 	if (!info->can_write) {
@@ -94,18 +95,18 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	format_options.source_holds = bc_trace_has(source) | options->source_holds;
 	if (format_options.clock_hz == 0)
 		format_options.clock_hz = bc_trace_clock_hz(source);
-	bc_entry_converter_init(&t->fit, t->format, &format_options);
+	bc_entry_converter_init(&t->converter, t->format, &format_options);
 	t->state = bc_printer_start(info->printer, &format_options);
 	if (t->state == NULL)
-		bc_complain_memory(console);
+		bc_print_no_memory(console);
 	if (t->state == NULL || (t->output == &t->own && open_own(t) != BC_EXIT_OK)) {
 		free(t->state);
 		return BC_EXIT_FAILED;
 	}
 	if (info->printer->head != NULL) {
-		struct bc_print print = begin_print(t);
+		struct bc_print print = start_print(t);
 		info->printer->head(t->state, &print);
-		end_print(t, &print);
+		finish_print(t, &print);
 	}
 	return BC_EXIT_OK;
 }
@@ -127,7 +128,7 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t
 	return false;
 }
 
-static bool put_segment(struct bc_target *t, const struct bc_entry *run, size_t count)
+static bool add_to_segment(struct bc_target *t, const struct bc_entry *run, size_t count)
 {
 	char place[BC_PLACE_TEXT_MAX];
 	char err[160];
@@ -143,20 +144,20 @@ static bool put_segment(struct bc_target *t, const struct bc_entry *run, size_t 
 	return false;
 }
 
-static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t count)
+static bool write_entries(struct bc_target *t, const struct bc_entry *run, size_t count)
 {
 	char place[BC_PLACE_TEXT_MAX];
 
 	if (t->segment != NULL)
-		return put_segment(t, run, count);
+		return add_to_segment(t, run, count);
 	for (size_t i = 0; i < count; i++)
 		t->kept_lines += run[i].kind == BC_ENTRY_LINE;
-	while (count != 0 && !bc_output_is_over(t->output)) {
-		struct bc_print print = begin_print(t);
+	while (count != 0 && !bc_output_failed(t->output)) {
+		struct bc_print print = start_print(t);
 		print.entries = run;
 		print.count = count;
 		int rc = t->info->printer->print(t->state, &print);
-		end_print(t, &print);
+		finish_print(t, &print);
 		if (!may_lose(t, run, print.lost))
 			return false;
 		if (rc != 0) {
@@ -169,7 +170,7 @@ static bool print_run(struct bc_target *t, const struct bc_entry *run, size_t co
 		run = print.entries;
 		count = print.count;
 	}
-	return !bc_output_is_over(t->output);
+	return !bc_output_failed(t->output);
 }
 
 bool bc_target_add(struct bc_target *t, const struct bc_entry *entries, size_t count)
@@ -177,16 +178,17 @@ bool bc_target_add(struct bc_target *t, const struct bc_entry *entries, size_t c
 	const struct bc_entry *run;
 	size_t n;
 
-	bc_entry_convert_batch(&t->fit, entries, count);
-	while ((n = bc_entry_converter_next(&t->fit, &run)) != 0) {
-		if (t->fit.lost != NULL && !may_lose(t, t->fit.lost, t->fit.lost_traits))
+	bc_entry_convert_batch(&t->converter, entries, count);
+	while ((n = bc_entry_converter_next(&t->converter, &run)) != 0) {
+		if (t->converter.lost != NULL &&
+			!may_lose(t, t->converter.lost, t->converter.lost_traits))
 			return false;
-		if (!print_run(t, run, n))
+		if (!write_entries(t, run, n))
 			return false;
 	}
-	if (t->fit.lost != NULL && !may_lose(t, t->fit.lost, t->fit.lost_traits))
+	if (t->converter.lost != NULL && !may_lose(t, t->converter.lost, t->converter.lost_traits))
 		return false;
-	t->fit.lost = NULL;
+	t->converter.lost = NULL;
 	return true;
 }
 
@@ -197,7 +199,7 @@ void bc_target_flush_if_idle(struct bc_target *t)
 }
 
 /* What of one trait the target could not hold. */
-static void tell_trait(
+static void report_trait(
 	const struct bc_target *t, uint32_t trait, uint64_t reduced, uint64_t left_out)
 {
 	char how[96] = "";
@@ -224,10 +226,10 @@ static void tell_trait(
 			bc_trait_name(trait), how);
 }
 
-static void tell_lost(const struct bc_target *t)
+static void report_losses(const struct bc_target *t)
 {
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
-		tell_trait(t, 1u << i, t->fit.reduced[i], t->fit.left_out[i]);
+		report_trait(t, 1u << i, t->converter.reduced[i], t->converter.left_out[i]);
 	if (t->kept_lines != 0)
 		bc_print_error(t->console, NULL,
 			"%" PRIu64 " line%s of kinds that are not modelled, kept as %s",
@@ -266,19 +268,19 @@ enum bc_exit bc_target_close(struct bc_target *t)
 
 	if (t->segment != NULL) {
 		close_segment(t);
-		tell_lost(t);
+		report_losses(t);
 		return t->exit;
 	}
-	while (printer->tail != NULL && !is_over && !bc_output_is_over(t->output)) {
-		struct bc_print print = begin_print(t);
+	while (printer->tail != NULL && !is_over && !bc_output_failed(t->output)) {
+		struct bc_print print = start_print(t);
 		is_over = printer->tail(t->state, &print);
-		end_print(t, &print);
+		finish_print(t, &print);
 	}
 	if (t->output == &t->own)
 		close_output(t);
 	if (printer->end != NULL)
 		printer->end(t->state);
 	free(t->state);
-	tell_lost(t);
+	report_losses(t);
 	return t->exit;
 }

@@ -29,7 +29,7 @@ struct bc_target {
 	 * it. Who merges traces sets both before each bc_target_add(). */
 	const struct bc_trace *source;
 	const struct bc_moment *moment;
-	struct bc_entry_converter fit;
+	struct bc_entry_converter converter;
 	struct bc_segment_target *segment; /* NULL: it goes through the printer */
 	struct bc_output_file file;        /* that `own` goes to */
 	struct bc_output own;
@@ -47,7 +47,7 @@ struct bc_target_options {
 	struct bc_origin origin; /* of a segment: what its metadata say; key NULL: converted_from */
 	uint32_t source_holds;   /* traits that may come beside those of the source */
 	/* Writes into this one's output, which is closed later; NULL: into its own. */
-	struct bc_target *beside;
+	struct bc_target *shared;
 };
 
 /* Whether anything of a trace can stand in a format; complains, with a usage error, if not. */

@@ -51,7 +51,7 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 		.count = count,
 		.wanted = wanted,
 		.options = *options};
-	trace->options.continuity = &trace->continuity;
+	trace->options.continuity = &trace->sequence;
 	bc_segment_order_sort(paths, count);
 	trace->exit = open_next(trace);
 	return trace->exit;
@@ -72,7 +72,7 @@ static void close_file(struct bc_trace *t)
 void bc_trace_close(struct bc_trace *trace)
 {
 	close_file(trace);
-	bc_sequence_check_reset(&trace->continuity);
+	bc_sequence_check_reset(&trace->sequence);
 }
 
 /* The bytes of all files. What is no file has no size, and then nobody knows the sum: 0. */
@@ -108,16 +108,16 @@ void bc_trace_hide_progress(const struct bc_trace *t)
 }
 
 /* How much of the file at hand has been read. */
-static uint64_t position(const struct bc_trace *t)
+static uint64_t file_position(const struct bc_trace *t)
 {
 	off_t at = t->file.is_regular ? lseek(t->file.fd, 0, SEEK_CUR) : -1;
 
 	return at >= 0 ? (uint64_t)at : bc_input_position(t->file.input);
 }
 
-static void note_progress(struct bc_trace *t)
+static void update_progress(struct bc_trace *t)
 {
-	uint64_t done = t->done_bytes + position(t);
+	uint64_t done = t->done_bytes + file_position(t);
 
 	t->progress->done_bytes += done - t->shown_bytes;
 	t->shown_bytes = done;
@@ -125,7 +125,7 @@ static void note_progress(struct bc_trace *t)
 		bc_progress_show(t->progress);
 }
 
-static void note_moment(struct bc_trace *t, const struct bc_batch *batch)
+static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
 {
 	const struct bc_segment_header *header = bc_reader_header(t->reader);
 	const struct bc_chunk_info *info = batch->chunk_info;
@@ -153,9 +153,9 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 			rc = 0;
 		}
 		if (rc > 0) {
-			note_moment(t, batch);
+			update_moment(t, batch);
 			if (t->progress != NULL && bc_progress_is_on(t->progress))
-				note_progress(t);
+				update_progress(t);
 			if (batch->fault != NULL) {
 				bc_trace_hide_progress(t);
 				bc_print_fault(t->console, t->file.name, batch->fault, t->faults++);
@@ -164,7 +164,7 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 			return true;
 		}
 		if (rc == 0 && t->is_open)
-			note_moment(t, batch);
+			update_moment(t, batch);
 		close_file(t);
 		if (t->next >= t->count)
 			return false;

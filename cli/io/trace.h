@@ -33,7 +33,7 @@ struct bc_trace {
 	struct bc_file file; /* the one at hand, when is_open */
 	bool is_open;
 	struct bc_reader *reader;
-	struct bc_sequence_check continuity;
+	struct bc_sequence_check sequence;
 	uint64_t faults; /* of the file at hand */
 	struct bc_progress own_progress;
 	struct bc_progress *progress; /* that or another trace's; NULL: none is shown */

@@ -61,7 +61,7 @@ const struct bc_usage bc_stats_usage = {
 	.example = "buscap stats --json *.byu.lz4 | jq .time.seconds",
 };
 
-struct wanted {
+struct stats_args {
 	enum bc_format from;
 	struct bc_reader_options reader;
 	struct bc_stats_options stats;
@@ -81,7 +81,7 @@ static bool read_block(const struct bc_console *console, const char *option, uin
 	return false;
 }
 
-static bool read_as(const struct bc_console *console, struct wanted *w)
+static bool read_as(const struct bc_console *console, struct stats_args *w)
 {
 	w->is_cis501 = strcmp(optarg, "cis501") == 0;
 	if (!w->is_cis501)
@@ -98,7 +98,7 @@ static bool read_clock(const struct bc_console *console, uint64_t *hz)
 	return *hz != 0;
 }
 
-static bool read_option(const struct bc_console *console, int letter, struct wanted *w)
+static bool read_option(const struct bc_console *console, int letter, struct stats_args *w)
 {
 	switch (letter) {
 	case 'I':
@@ -130,7 +130,7 @@ static bool read_option(const struct bc_console *console, int letter, struct wan
 	}
 }
 
-static bool check(const struct bc_console *console, const struct wanted *w)
+static bool check_args(const struct bc_console *console, const struct stats_args *w)
 {
 	const struct bc_footprint_options *f = &w->stats.footprint;
 
@@ -157,8 +157,8 @@ static void print_cis501(struct bc_output *output, const struct bc_stats *stats)
 		uops, uops, stats->happenings.macro_ops);
 }
 
-static enum bc_exit print(
-	const struct bc_console *console, const struct wanted *w, const struct bc_stats *stats)
+static enum bc_exit print_stats(
+	const struct bc_console *console, const struct stats_args *w, const struct bc_stats *stats)
 {
 	struct bc_output output;
 	bool ok = true;
@@ -172,12 +172,12 @@ static enum bc_exit print(
 	else
 		ok = bc_stats_print(&output, stats, w->top);
 	if (!ok)
-		bc_complain_memory(console);
+		bc_print_no_memory(console);
 	return bc_exit_worse(ok ? BC_EXIT_OK : BC_EXIT_FAILED, bc_output_close(&output, console));
 }
 
-static enum bc_exit run(
-	const struct bc_console *console, struct wanted *w, const char **paths, int count)
+static enum bc_exit run_stats(
+	const struct bc_console *console, struct stats_args *w, const char **paths, int count)
 {
 	struct bc_trace trace;
 	struct bc_stats *stats = NULL;
@@ -194,10 +194,10 @@ static enum bc_exit run(
 	bc_trace_show_progress(&trace, NULL);
 	stats = bc_stats_new(&w->stats);
 	if (stats == NULL || bc_stats_gather(stats, &trace) != 0) {
-		code = bc_complain_memory(console);
+		code = bc_print_no_memory(console);
 		goto out;
 	}
-	code = bc_exit_worse(trace.exit, print(console, w, stats));
+	code = bc_exit_worse(trace.exit, print_stats(console, w, stats));
 out:
 	bc_stats_free(stats);
 	bc_trace_close(&trace);
@@ -207,7 +207,7 @@ out:
 int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 {
 	static const char *standard_input[] = {"-"};
-	struct wanted w = {
+	struct stats_args w = {
 		.reader = {.format = bc_format_options_default(),
 			.as_records = true,
 			.wide_as_entries = true,
@@ -226,12 +226,12 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(console, letter, &w))
 			return o.exit;
-	if (!check(console, &w))
+	if (!check_args(console, &w))
 		return BC_EXIT_USAGE;
 	if (optind == argc)
-		return run(console, &w, standard_input, 1);
+		return run_stats(console, &w, standard_input, 1);
 	const char **paths = (const char **)argv + optind;
 	int count = argc - optind;
 	enum bc_exit code = bc_check_inputs(console, paths, count);
-	return code == BC_EXIT_OK ? (int)run(console, &w, paths, count) : (int)code;
+	return code == BC_EXIT_OK ? (int)run_stats(console, &w, paths, count) : (int)code;
 }

@@ -28,7 +28,7 @@ void bc_stats_free(struct bc_stats *s)
 	free(s);
 }
 
-static void take_hz(struct bc_stats *s, uint64_t hz)
+static void set_hz(struct bc_stats *s, uint64_t hz)
 {
 	if (s->options.clock_hz != 0)
 		hz = s->options.clock_hz;
@@ -37,7 +37,7 @@ static void take_hz(struct bc_stats *s, uint64_t hz)
 	s->clock_hz = s->is_hz_mixed ? 0 : hz;
 }
 
-static void take_unit(struct bc_stats *s, uint8_t unit)
+static void set_unit(struct bc_stats *s, uint8_t unit)
 {
 	s->is_unit_mixed |= s->clockline.references != 0 && unit != s->unit;
 	s->unit = unit;
@@ -58,7 +58,7 @@ static void follow_chunk(struct bc_stats *s, const struct bc_chunk_info *info)
 
 /* The host's time of a chunk is that of its first record, unless that one's tick is only a lower
  * bound. */
-static void take_drift(struct bc_stats *s, const struct bc_chunk *chunk)
+static void add_drift(struct bc_stats *s, const struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
@@ -69,14 +69,14 @@ static void take_drift(struct bc_stats *s, const struct bc_chunk *chunk)
 		info->wall_ns);
 }
 
-static void take_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_t hz)
+static void add_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_t hz)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
 	if (info->records != 0) {
-		take_hz(s, hz);
+		set_hz(s, hz);
 		follow_chunk(s, info);
-		take_drift(s, chunk);
+		add_drift(s, chunk);
 	}
 	if (s->options.is_totals)
 		bc_interval_stats_skip(
@@ -87,12 +87,12 @@ static void take_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_
 		bc_happenings_event(&s->happenings, &chunk->events[i]);
 }
 
-static void take_plain(struct bc_stats *s, const struct bc_batch *batch)
+static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 {
 	uint32_t time = bc_le32(batch->records + 8);
 	uint64_t tick = batch->tick + (time != BC_TIME_NONE ? time : 0);
 
-	take_hz(s, 0);
+	set_hz(s, 0);
 	if (!s->options.is_totals)
 		bc_interval_stats_records(&s->clockline, batch->records, batch->record_count, tick);
 	else
@@ -101,16 +101,16 @@ static void take_plain(struct bc_stats *s, const struct bc_batch *batch)
 			batch->record_count);
 }
 
-static void take_records(
+static void add_records(
 	struct bc_stats *s, const struct bc_trace *trace, const struct bc_batch *batch)
 {
 	const struct bc_segment_header *header;
 
 	if (batch->chunk != NULL) {
 		header = bc_reader_header(trace->reader);
-		take_chunk(s, batch->chunk, header != NULL ? header->clock_hz : 0);
+		add_chunk(s, batch->chunk, header != NULL ? header->clock_hz : 0);
 	} else if (batch->record_count != 0) {
-		take_plain(s, batch);
+		add_plain(s, batch);
 	}
 	s->happenings.kinds[BC_ENTRY_REFERENCE] += batch->record_count;
 	bc_tally_records(&s->tally, batch->records, batch->record_count);
@@ -118,14 +118,14 @@ static void take_records(
 		bc_footprint_records(&s->footprint, batch->records, batch->record_count);
 }
 
-static void take_time(struct bc_stats *s, const struct bc_entry *entry)
+static void add_time(struct bc_stats *s, const struct bc_entry *entry)
 {
 	if (s->has_clock && entry->epoch != s->epoch)
 		bc_interval_stats_start(&s->clockline);
 	s->has_clock = true;
 	s->epoch = entry->epoch;
-	take_hz(s, 0);
-	take_unit(s, entry->unit);
+	set_hz(s, 0);
+	set_unit(s, entry->unit);
 	if (entry->has_delta && entry->delta == BC_TIME_NONE)
 		bc_interval_stats_break(&s->clockline);
 	if (s->options.is_totals)
@@ -134,7 +134,7 @@ static void take_time(struct bc_stats *s, const struct bc_entry *entry)
 		bc_interval_stats_tick(&s->clockline, entry->tick);
 }
 
-static int take_entry(struct bc_stats *s, const struct bc_entry *entry)
+static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 {
 	struct bc_entry references[BC_REFERENCES_MAX];
 	size_t n = bc_entry_references(references, entry);
@@ -142,7 +142,7 @@ static int take_entry(struct bc_stats *s, const struct bc_entry *entry)
 	for (size_t i = 0; i < n; i++) {
 		bc_tally_reference(&s->tally, &references[i]);
 		if ((references[i].has & BC_HAS_TIME) != 0)
-			take_time(s, &references[i]);
+			add_time(s, &references[i]);
 		if (!s->options.is_totals)
 			bc_footprint_reference(&s->footprint, &references[i]);
 	}
@@ -165,9 +165,9 @@ int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
 			s->has_clock = false;
 		}
 		s->file = trace->next;
-		take_records(s, trace, &batch);
+		add_records(s, trace, &batch);
 		for (size_t i = 0; i < batch.count; i++)
-			if (take_entry(s, &batch.entries[i]) != 0)
+			if (add_entry(s, &batch.entries[i]) != 0)
 				return -ENOMEM;
 	}
 	bc_tally_settle(&s->tally);

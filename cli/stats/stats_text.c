@@ -34,10 +34,10 @@ static void label(const struct page *p, const char *name)
 	bc_output_format(p->o, "  %-22s ", name);
 }
 
-static void fact(const struct page *p, const char *name, const char *format, ...)
+static void print_line(const struct page *p, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void fact(const struct page *p, const char *name, const char *format, ...)
+static void print_line(const struct page *p, const char *name, const char *format, ...)
 {
 	va_list args;
 
@@ -157,7 +157,7 @@ struct row {
 	uint64_t bytes;
 };
 
-static int by_count(const void *a, const void *b)
+static int compare_counts(const void *a, const void *b)
 {
 	const struct row *x = a;
 	const struct row *y = b;
@@ -186,7 +186,7 @@ static void print_table(const struct page *p, const struct table *t)
 	if (n != 0 && whole != 0) {
 		bc_output_format(p->o, "\n%s\n", t->heading);
 		if (t->is_sorted)
-			qsort(rows, n, sizeof(*rows), by_count); /* glibc's is stable */
+			qsort(rows, n, sizeof(*rows), compare_counts); /* glibc's is stable */
 		for (i = 0; i < n && i < p->top; i++) {
 			print_share(p, rows[i].name, rows[i].count, whole, "");
 			if (t == tables && count_of(p, "bytes") != 0)
@@ -225,11 +225,11 @@ static void print_gap(const struct page *p, const char *name, const json_t *gap)
 	bool is_inexact = bc_json_path_count(gap, "inexact") != 0;
 
 	if (gaps == 0)
-		fact(p, name, "none");
+		print_line(p, name, "none");
 	else if (lost == 0 && is_inexact)
-		fact(p, name, "%" PRIu64 ", an unknown number of samples lost", gaps);
+		print_line(p, name, "%" PRIu64 ", an unknown number of samples lost", gaps);
 	else
-		fact(p, name, "%" PRIu64 ", %s%" PRIu64 " sample%s lost", gaps,
+		print_line(p, name, "%" PRIu64 ", %s%" PRIu64 " sample%s lost", gaps,
 			is_inexact ? "at least " : "", lost, bc_plural(lost));
 }
 
@@ -249,8 +249,8 @@ static void print_events(const struct page *p)
 		snprintf(name, sizeof(name), "  %s", bc_json_path_text(cause, "cause"));
 		print_gap(p, name, cause);
 	}
-	fact(p, "marks", "%" PRIu64, bc_json_path_count(events, "marks"));
-	fact(p, "triggers", "%" PRIu64, bc_json_path_count(events, "triggers"));
+	print_line(p, "marks", "%" PRIu64, bc_json_path_count(events, "marks"));
+	print_line(p, "triggers", "%" PRIu64, bc_json_path_count(events, "triggers"));
 }
 
 static void print_uops(const struct page *p)
@@ -266,10 +266,10 @@ static void print_uops(const struct page *p)
 	if (uops == 0)
 		return;
 	bc_output_format(p->o, "\nmicro-ops\n");
-	fact(p, "micro-ops", "%14" PRIu64, uops);
-	fact(p, "macro-ops", "%14" PRIu64, macros);
+	print_line(p, "micro-ops", "%14" PRIu64, uops);
+	print_line(p, "macro-ops", "%14" PRIu64, macros);
 	if (macros != 0)
-		fact(p, "a macro-op", "%17.2f micro-ops", (double)uops / (double)macros);
+		print_line(p, "a macro-op", "%17.2f micro-ops", (double)uops / (double)macros);
 	print_shares(p, uops, uses);
 	bc_output_format(p->o, "\nbranches\n");
 	print_shares(p, count_of(p, "uops.branches_taken") + count_of(p, "uops.branches_not_taken"),
@@ -315,12 +315,12 @@ static void print_memory(const struct page *p)
 	bc_output_format(p->o, "\nfootprint %22s %" PRIu64 " bytes    pages of %" PRIu64 " bytes\n",
 		"lines of", line_bytes, page_bytes);
 	for (i = 0; i < 5; i++)
-		fact(p, ways[i][0], "%9s %12" PRIu64 " %9s %12" PRIu64,
+		print_line(p, ways[i][0], "%9s %12" PRIu64 " %9s %12" PRIu64,
 			json_is_true(bc_json_path(lines, "at_least")) ? "at least" : "",
 			bc_json_path_count(lines, ways[i][1]) * (i == 4 ? line_bytes : 1),
 			json_is_true(bc_json_path(pages, "at_least")) ? "at least" : "",
 			bc_json_path_count(pages, ways[i][1]) * (i == 4 ? page_bytes : 1));
-	fact(p, "addresses", "0x%08" PRIx64 " to 0x%08" PRIx64, p->stats->footprint.addr_low,
+	print_line(p, "addresses", "0x%08" PRIx64 " to 0x%08" PRIx64, p->stats->footprint.addr_low,
 		p->stats->footprint.addr_high);
 	bc_output_format(p->o, "\nreuse: references to memory since the line's last touch\n");
 	json_array_foreach(bc_json_path(p->root, "reuse.within"), i, row)
@@ -395,9 +395,9 @@ static void print_intervals(const struct page *p)
 	}
 	if (known == 0)
 		return;
-	fact(p, "intervals", "%" PRIu64 " known, %" PRIu64 " to %" PRIu64 " %s, %.6g on average",
-		known, count_of(p, "time.intervals.shortest"),
-		count_of(p, "time.intervals.longest"), word,
+	print_line(p, "intervals",
+		"%" PRIu64 " known, %" PRIu64 " to %" PRIu64 " %s, %.6g on average", known,
+		count_of(p, "time.intervals.shortest"), count_of(p, "time.intervals.longest"), word,
 		(double)count_of(p, "time.intervals.ticks") / (double)known);
 	label(p, "idles");
 	bc_output_format(p->o, "%" PRIu64 " of more than %" PRIu64 " %s", idles,
@@ -428,7 +428,7 @@ static void print_epochs(const struct page *p)
 
 	if (epochs < 2)
 		return;
-	fact(p, "epochs", "%" PRIu64 ", each with its own clock", epochs);
+	print_line(p, "epochs", "%" PRIu64 ", each with its own clock", epochs);
 	json_array_foreach(bc_json_path(p->root, "time.epochs"), i, span)
 	{
 		uint64_t first = bc_json_path_count(span, "first_tick");
@@ -453,9 +453,9 @@ static void print_drift(const struct page *p)
 	if (drift == NULL)
 		return;
 	if (!json_is_true(bc_json_path(drift, "is_known")))
-		fact(p, "clock drift", "not known: %s", bc_json_path_text(drift, "why_not"));
+		print_line(p, "clock drift", "not known: %s", bc_json_path_text(drift, "why_not"));
 	else
-		fact(p, "clock drift",
+		print_line(p, "clock drift",
 			"%+.2f ppm against the host's clock, +- %.2f ppm, by %" PRIu64
 			" chunks in %.1f s",
 			json_number_value(bc_json_path(drift, "ppm")),
@@ -478,8 +478,8 @@ static void print_time(const struct page *p)
 		print_rate(p, "rate", references, ticks);
 	print_intervals(p);
 	if (backward != 0)
-		fact(p, "backward", "%" PRIu64 " reference%s earlier than the one before", backward,
-			backward == 1 ? " is" : "s are");
+		print_line(p, "backward", "%" PRIu64 " reference%s earlier than the one before",
+			backward, backward == 1 ? " is" : "s are");
 	print_epochs(p);
 	print_drift(p);
 }
@@ -499,9 +499,9 @@ bool bc_stats_print(struct bc_output *o, const struct bc_stats *s, uint64_t top)
 		info->is_text ? "entries"
 		: has_samples ? "samples"
 			      : "records");
-	fact(&page, "references", "%14" PRIu64, references);
+	print_line(&page, "references", "%14" PRIu64, references);
 	if (without_size != references)
-		fact(&page, "bytes moved", "%14" PRIu64 "%s", count_of(&page, "bytes"),
+		print_line(&page, "bytes moved", "%14" PRIu64 "%s", count_of(&page, "bytes"),
 			without_size != 0 ? ", where the size is known" : "");
 	print_tables(&page, 0, 4);
 	print_events(&page);

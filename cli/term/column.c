@@ -9,7 +9,7 @@
 #define TEXT_MAX  1024
 #define WIDTH_MAX 128u
 
-static void put(struct bc_output *o, int width, const char *text)
+static void write_cell(struct bc_output *o, int width, const char *text)
 {
 	char safe[TEXT_MAX];
 
@@ -17,11 +17,11 @@ static void put(struct bc_output *o, int width, const char *text)
 	bc_output_format(o, "%-*s  ", width, safe);
 }
 
-int bc_column_width(const json_t *array, const char *name, int least)
+int bc_column_width(const json_t *array, const char *name, int min_width)
 {
 	const json_t *row;
 	size_t i;
-	int width = least;
+	int width = min_width;
 
 	json_array_foreach(array, i, row)
 	{
@@ -34,7 +34,7 @@ int bc_column_width(const json_t *array, const char *name, int least)
 
 void bc_column_text(struct bc_output *o, int width, const json_t *object, const char *name)
 {
-	put(o, width, bc_json_path_text(object, name));
+	write_cell(o, width, bc_json_path_text(object, name));
 }
 
 void bc_column_count(struct bc_output *o, int width, const json_t *object, const char *name)
@@ -53,5 +53,5 @@ void bc_column_time(struct bc_output *o, const json_t *object, const char *name)
 
 	if (text != NULL)
 		strncat(time, text, BC_COLUMN_TIME);
-	put(o, BC_COLUMN_TIME, time);
+	write_cell(o, BC_COLUMN_TIME, time);
 }

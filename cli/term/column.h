@@ -9,7 +9,7 @@
 
 /* So wide that the longest text of this member in the array fits, up to 128, and `least` at least.
  */
-int bc_column_width(const json_t *array, const char *name, int least);
+int bc_column_width(const json_t *array, const char *name, int min_width);
 
 /* A text member, to the left. */
 void bc_column_text(struct bc_output *output, int width, const json_t *object, const char *name);

@@ -6,11 +6,11 @@
 #include "cli/term/safe_text.h"
 
 /* A file's name has up to 4096 bytes, and may stand in it twice. What is longer is cut. */
-#define COMPLAINT_MAX 10000u
+#define MESSAGE_MAX 10000u
 
 void bc_print_error(const struct bc_console *console, const char *file, const char *format, ...)
 {
-	char text[COMPLAINT_MAX];
+	char text[MESSAGE_MAX];
 	va_list args;
 
 	int used = snprintf(text, sizeof(text), "buscap %s: %s%s", console->command,
@@ -24,7 +24,7 @@ void bc_print_error(const struct bc_console *console, const char *file, const ch
 	fputc('\n', console->err);
 }
 
-enum bc_exit bc_complain_memory(const struct bc_console *console)
+enum bc_exit bc_print_no_memory(const struct bc_console *console)
 {
 	bc_print_error(console, NULL, "out of memory");
 	return BC_EXIT_FAILED;
@@ -37,7 +37,7 @@ void bc_print_damage(const struct bc_console *console, const char *file, uint64_
 		bc_plural(bytes), what);
 }
 
-static int badness(enum bc_exit code)
+static int severity(enum bc_exit code)
 {
 	switch (code) {
 	case BC_EXIT_OK:
@@ -56,5 +56,5 @@ static int badness(enum bc_exit code)
 
 enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b)
 {
-	return badness(a) >= badness(b) ? a : b;
+	return severity(a) >= severity(b) ? a : b;
 }

@@ -30,7 +30,7 @@ void bc_print_error(const struct bc_console *console, const char *file, const ch
 	__attribute__((format(printf, 3, 4)));
 
 /* Complains that memory ran out, and returns BC_EXIT_FAILED. */
-enum bc_exit bc_complain_memory(const struct bc_console *console);
+enum bc_exit bc_print_no_memory(const struct bc_console *console);
 
 /* Complains about a place in a file that can't be read. */
 void bc_print_damage(const struct bc_console *console, const char *file, uint64_t offset,

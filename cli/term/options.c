@@ -19,10 +19,10 @@ void bc_options_start(struct bc_options *o, const struct bc_console *console,
 
 int bc_options_next(struct bc_options *o)
 {
-	if (!o->has_begun) {
+	if (!o->is_started) {
 		optind = 0; /* glibc: start over */
 		opterr = 0;
-		o->has_begun = true;
+		o->is_started = true;
 	}
 	int before = optind != 0 ? optind : 1;
 	int letter = getopt_long(o->argc, o->argv, o->getopt.brief, o->getopt.all, NULL);
@@ -32,9 +32,9 @@ int bc_options_next(struct bc_options *o)
 	}
 	if (letter != '?' && letter != ':')
 		return letter;
-	char what[256];
-	bc_usage_refuse(what, sizeof(what), &o->getopt, letter, o->argv, before);
-	bc_print_error(o->console, NULL, "%s; see buscap %s --help", what, o->usage->name);
+	char err[256];
+	bc_usage_refuse(err, sizeof(err), &o->getopt, letter, o->argv, before);
+	bc_print_error(o->console, NULL, "%s; see buscap %s --help", err, o->usage->name);
 	return '?';
 }
 
@@ -195,21 +195,21 @@ enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usa
 	FILE *memory = open_memstream(&text, &bytes);
 
 	if (memory == NULL)
-		return bc_complain_memory(console);
+		return bc_print_no_memory(console);
 	bc_usage_help(memory, "buscap", usage);
 	bool ok = fclose(memory) == 0;
 	if (ok && bc_output_open(&output, console)) {
 		bc_output_text(&output, text, bytes);
 		code = bc_output_close(&output, console);
 	} else if (!ok) {
-		bc_complain_memory(console);
+		bc_print_no_memory(console);
 	}
 	free(text);
 	return code;
 }
 
-enum bc_exit bc_print_usage_error(const struct bc_console *console, const char *what)
+enum bc_exit bc_print_usage_error(const struct bc_console *console, const char *err)
 {
-	bc_print_error(console, NULL, "%s; see buscap %s --help", what, console->command);
+	bc_print_error(console, NULL, "%s; see buscap %s --help", err, console->command);
 	return BC_EXIT_USAGE;
 }

@@ -20,7 +20,7 @@ struct bc_options {
 	int argc;
 	char **argv;
 	struct bc_usage_getopt getopt;
-	bool has_begun;
+	bool is_started;
 	enum bc_exit exit; /* how the command ends that takes no more of them */
 };
 

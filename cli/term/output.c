@@ -21,7 +21,7 @@ bool bc_output_open(struct bc_output *o, const struct bc_console *console)
 {
 	if (bc_output_open_fd(o, console->out))
 		return true;
-	bc_complain_memory(console);
+	bc_print_no_memory(console);
 	return false;
 }
 
@@ -99,8 +99,8 @@ static void write_pieces(struct bc_output *o, const char *text, size_t bytes, bo
 {
 	char piece[BC_SAFE_PIECE_MAX];
 
-	for (size_t took; bytes != 0; text += took, bytes -= took) {
-		took = bc_safe_piece(piece, text, bytes, is_escaped);
+	for (size_t consumed; bytes != 0; text += consumed, bytes -= consumed) {
+		consumed = bc_safe_piece(piece, text, bytes, is_escaped);
 		bc_output_text(o, piece, strlen(piece));
 	}
 }
@@ -125,12 +125,12 @@ void bc_output_json(struct bc_output *o, const char *json, size_t bytes)
 	bool is_string = false;
 	bool is_escaped = false;
 
-	for (uint32_t took; bytes != 0; json += took, bytes -= took) {
+	for (uint32_t consumed; bytes != 0; json += consumed, bytes -= consumed) {
 		const unsigned char *p = (const unsigned char *)json;
 		uint32_t length = bc_utf8_bytes(p, bytes);
 		uint32_t code = length != 0 ? bc_utf8_code(p, length) : 0;
 		bool is_control = code < 0x20 || (code >= 0x7F && code <= 0x9F);
-		took = length != 0 ? length : 1;
+		consumed = length != 0 ? length : 1;
 		if (!is_string && (length == 0 || is_control)) {
 			bc_output_text(o, " ", 1);
 			continue;
@@ -140,7 +140,7 @@ void bc_output_json(struct bc_output *o, const char *json, size_t bytes)
 		else if (is_control)
 			bc_output_format(o, "\\u%04x", (unsigned)code);
 		else
-			bc_output_text(o, json, took);
+			bc_output_text(o, json, consumed);
 		if (*json == '"' && !is_escaped)
 			is_string = !is_string;
 		is_escaped = is_string && *json == '\\' && !is_escaped;

@@ -2,7 +2,7 @@
  * pieces.
  *
  * A failure is remembered and told once, by bc_output_close(); until then what follows goes
- * nowhere. Long work asks bc_output_is_over() now and then, for nobody may be left to read it. */
+ * nowhere. Long work asks bc_output_failed() now and then, for nobody may be left to read it. */
 #ifndef BC_CLI_TERM_OUTPUT_H
 #define BC_CLI_TERM_OUTPUT_H
 
@@ -61,7 +61,7 @@ void bc_status_line_safe(struct bc_output *output, const char *name, const char 
 /* Writes out what is gathered. */
 void bc_output_flush(struct bc_output *output);
 
-static inline bool bc_output_is_over(const struct bc_output *output)
+static inline bool bc_output_failed(const struct bc_output *output)
 {
 	return output->error != 0;
 }

@@ -24,8 +24,8 @@ void bc_progress_start(
 	if (fd < 0 || !isatty(fd))
 		return;
 	progress->console = console;
-	progress->begin_ns = now_ns();
-	progress->next_ns = progress->begin_ns + SECOND_NS;
+	progress->start_ns = now_ns();
+	progress->next_ns = progress->start_ns + SECOND_NS;
 }
 
 void bc_progress_extend(struct bc_progress *progress, uint64_t total_bytes)
@@ -85,7 +85,7 @@ void bc_progress_show(struct bc_progress *progress)
 	char text[BC_PROGRESS_TEXT_MAX];
 
 	bc_progress_print(
-		text, progress->done_bytes, progress->total_bytes, now_ns() - progress->begin_ns);
+		text, progress->done_bytes, progress->total_bytes, now_ns() - progress->start_ns);
 	/* Back to the line's beginning, the text, and nothing behind it. */
 	fprintf(progress->console->err, "\r%s\033[K", text);
 	fflush(progress->console->err);

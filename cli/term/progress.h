@@ -14,7 +14,7 @@ struct bc_progress {
 	const struct bc_console *console; /* NULL: nothing is shown */
 	uint64_t total_bytes;             /* 0: not known */
 	uint64_t done_bytes;
-	uint64_t begin_ns;
+	uint64_t start_ns;
 	uint64_t next_ns;
 	bool is_shown; /* the line is on the screen */
 };

@@ -24,21 +24,21 @@ size_t bc_safe_piece(char out[BC_SAFE_PIECE_MAX], const char *text, size_t n, bo
 	return length;
 }
 
-const char *bc_safe_text(char *out, size_t room, const char *text)
+const char *bc_safe_text(char *out, size_t outlen, const char *text)
 {
 	size_t n = text != NULL ? strlen(text) : 0;
 	size_t used = 0;
 	char piece[BC_SAFE_PIECE_MAX];
 
 	while (n != 0) {
-		size_t took = bc_safe_piece(piece, text, n, false);
+		size_t consumed = bc_safe_piece(piece, text, n, false);
 		size_t bytes = strlen(piece);
-		if (bytes >= room - used)
+		if (bytes >= outlen - used)
 			break;
 		memcpy(out + used, piece, bytes);
 		used += bytes;
-		text += took;
-		n -= took;
+		text += consumed;
+		n -= consumed;
 	}
 	out[used] = '\0';
 	return out;
@@ -56,10 +56,10 @@ void bc_safe_print_escaped(FILE *out, const char *text)
 			fwrite(buffer, 1, used, out);
 			used = 0;
 		}
-		size_t took = bc_safe_piece(buffer + used, text, left, true);
+		size_t consumed = bc_safe_piece(buffer + used, text, left, true);
 		used += strlen(buffer + used);
-		text += took;
-		left -= took;
+		text += consumed;
+		left -= consumed;
 	}
 	fwrite(buffer, 1, used, out);
 }

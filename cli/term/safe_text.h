@@ -11,7 +11,7 @@
 
 /* Copies `text` (NULL: nothing) to `out`, cut to fit with its zero, never within an escape or a
  * character. Returns `out`. */
-const char *bc_safe_text(char *out, size_t room, const char *text);
+const char *bc_safe_text(char *out, size_t outlen, const char *text);
 
 /* The next piece of a text of `n` bytes: what to write for it, with its zero. `is_escaped`: the
  * backslashes in it are escapes already, as in JSON, and stay. Returns how many bytes of the text

@@ -37,7 +37,7 @@ static uint64_t count_of(const struct member *member)
 	return value > 0 ? (uint64_t)(value < 1e18 ? value : 1e18) : 0;
 }
 
-static bool is_there(const struct member *member)
+static bool is_present(const struct member *member)
 {
 	if (json_is_string(member->value))
 		return json_string_value(member->value)[0] != '\0';
@@ -59,7 +59,7 @@ static void print_member(struct bc_output *o, const struct member *member)
 	else if (member->word[0] != '\0')
 		bc_output_format(o, "%s %s%s", bc_humanize_count(text, count), member->word,
 			bc_plural(count));
-	else if (!is_there(member))
+	else if (!is_present(member))
 		bc_output_text(o, "-", 1);
 	else if (json_is_string(member->value))
 		bc_output_safe(o, json_string_value(member->value));
@@ -79,7 +79,7 @@ void bc_template_print(struct bc_output *o, const char *p, const json_t *object)
 			print_member(o, &member);
 		} else if (*p == '[') {
 			read_member(&member, strchr(p, '{'), object);
-			p = is_there(&member) ? p + 1 : strchr(p, ']') + 1;
+			p = is_present(&member) ? p + 1 : strchr(p, ']') + 1;
 		} else if (*p == ']') {
 			p++;
 		}

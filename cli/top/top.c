@@ -336,7 +336,7 @@ static enum bc_exit print_page(struct top *top)
 		return BC_EXIT_FAILED;
 	if (bc_top_page_draw(&grid, top->state, &top->view, &at) != 0)
 		return bc_exit_worse(
-			bc_complain_memory(top->console), bc_output_close(&output, top->console));
+			bc_print_no_memory(top->console), bc_output_close(&output, top->console));
 	for (unsigned y = 0; y < grid.height; y++) {
 		size_t bytes = bc_top_grid_line(&grid, y, line);
 		if (bytes == 0) {
@@ -411,7 +411,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	if (top.state != NULL) {
 		code = run(&top, is_once);
 	} else {
-		code = bc_complain_memory(console);
+		code = bc_print_no_memory(console);
 	}
 	if (top.shown != top.state)
 		free(top.shown);

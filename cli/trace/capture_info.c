@@ -24,7 +24,7 @@ static void add_block(struct bc_capture_info *info, const struct bc_raw_block *b
 	}
 }
 
-static void begin_file(struct bc_capture_info *info, const struct bc_segment_header *header)
+static void set_header(struct bc_capture_info *info, const struct bc_segment_header *header)
 {
 	info->files++;
 	if (info->has_header)
@@ -43,7 +43,7 @@ int bc_capture_info_gather(struct bc_capture_info *info, struct bc_file *file,
 	memset(info, 0, sizeof(*info));
 	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_FOUND_END) {
 		if (found == BC_FOUND_SEGMENT) {
-			begin_file(info, bc_segment_reader_header(reader));
+			set_header(info, bc_segment_reader_header(reader));
 		} else if (found == BC_FOUND_CHUNK) {
 			add_block(info, block);
 			info->holes += bc_segment_reader_follows(reader) == BC_RAW_BEHIND_HOLE;

@@ -12,7 +12,7 @@ static const struct bc_usage_option options[] = {
 	{'i', "input", "FILE", "file", "one more file to read"},
 	{'O', "output-format", "FMT", "format-write",
 		"the format to write, with its options: bcp1:map=pages,seed=1"},
-	BC_IN_OUT_OPTIONS,
+	BC_CONVERT_ARGS_OPTIONS,
 	{0},
 };
 
@@ -33,7 +33,7 @@ const struct bc_usage bc_convert_usage = {
 		   "      buscap convert -I lackey -O bcp1:map=pages,seed=1 -o ls.bcp1",
 };
 
-static enum bc_exit run(struct bc_convert_args *c)
+static enum bc_exit run_convert(struct bc_convert_args *c)
 {
 	struct bc_trace trace;
 	struct bc_target target;
@@ -84,7 +84,7 @@ int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)
 		code = bc_print_usage_error(console, "-O is missing: the format to write");
 	if (code == BC_EXIT_OK)
-		code = run(&c);
+		code = run_convert(&c);
 out:
 	bc_convert_args_free(&c);
 	return code;

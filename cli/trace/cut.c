@@ -28,7 +28,7 @@ static const struct bc_usage_option options[] = {
 		"the files' format, with its options; it is told by content where that is certain"},
 	{'O', "output-format", "FMT", "format-write",
 		"another format than the files' own, as in convert"},
-	BC_IN_OUT_OPTIONS,
+	BC_CONVERT_ARGS_OPTIONS,
 	{0},
 };
 
@@ -53,12 +53,12 @@ const struct bc_usage bc_cut_usage = {
 
 struct cut {
 	const struct bc_console *console;
-	struct bc_filter_args select;
-	struct bc_convert_args wanted;
+	struct bc_filter_args filter_args;
+	struct bc_convert_args args;
 	struct bc_trace trace;
 	struct bc_target target;
-	bool has_begun;      /* the beginning of the trace is known, for times of day */
-	bool reported_clock; /* that the clock's rate isn't known */
+	bool has_start;  /* the beginning of the trace is known, for times of day */
+	bool has_warned; /* that the clock's rate isn't known */
 	/* The entry kept last, in the file at hand. */
 	int file; /* trace.next: which */
 	bool has_last;
@@ -76,7 +76,7 @@ struct cut {
 };
 
 /* The rate of the clock of the segment at hand. */
-static uint64_t clock_of(const struct cut *c)
+static uint64_t current_clock_hz(const struct cut *c)
 {
 	const struct bc_segment_header *header = c->trace.is_open
 							 ? bc_reader_header(c->trace.reader)
@@ -88,22 +88,22 @@ static uint64_t clock_of(const struct cut *c)
 static bool get_bounds(
 	struct cut *c, const struct bc_chunk_info *info, struct bc_filter_bounds *bounds)
 {
-	uint64_t clock_hz = c->select.filter.has_wall ? clock_of(c) : 0;
+	uint64_t clock_hz = c->filter_args.filter.has_wall ? current_clock_hz(c) : 0;
 
-	if (!c->has_begun)
-		bc_filter_args_start(&c->select, info->wall_ns);
-	c->has_begun = true;
-	if (c->select.filter.has_wall && clock_hz == 0 && !c->reported_clock) {
-		c->reported_clock = true;
+	if (!c->has_start)
+		bc_filter_args_start(&c->filter_args, info->wall_ns);
+	c->has_start = true;
+	if (c->filter_args.filter.has_wall && clock_hz == 0 && !c->has_warned) {
+		c->has_warned = true;
 		bc_trace_hide_progress(&c->trace);
 		bc_print_error(c->console, c->trace.file.name,
 			"its clock's rate isn't known: --from and --to take or leave whole chunks, "
 			"by the time of day of their first record");
 	}
-	return bc_filter_chunk(&c->select.filter, info, clock_hz, bounds);
+	return bc_filter_chunk(&c->filter_args.filter, info, clock_hz, bounds);
 }
 
-static bool wants_chunk(void *context, const struct bc_chunk_info *info)
+static bool selects_chunk(void *context, const struct bc_chunk_info *info)
 {
 	struct bc_filter_bounds bounds;
 
@@ -120,7 +120,7 @@ static void flush(struct cut *c)
 
 /* What was left out adds its ticks to the delta of what follows it. The first of a file counts from
  * tick 0, as all sums of deltas do. */
-static void renew_delta(struct cut *c, struct bc_entry *entry)
+static void update_delta(struct cut *c, struct bc_entry *entry)
 {
 	bool has_base = c->has_last && c->last_epoch == entry->epoch;
 	bool is_short = c->target.format == BC_FORMAT_BYU || c->target.format == BC_FORMAT_BYU16 ||
@@ -138,7 +138,7 @@ static void renew_delta(struct cut *c, struct bc_entry *entry)
 }
 
 /* Takes the next free entry, set to `entry`, into the cut. */
-static void keep(struct cut *c, const struct bc_entry *entry)
+static void keep_entry(struct cut *c, const struct bc_entry *entry)
 {
 	if (c->n == CUT_ENTRIES)
 		flush(c);
@@ -146,7 +146,7 @@ static void keep(struct cut *c, const struct bc_entry *entry)
 	*kept = *entry;
 	if (kept->kind == BC_ENTRY_EVENT)
 		return;
-	renew_delta(c, kept);
+	update_delta(c, kept);
 	c->has_last = true;
 	c->last_tick = kept->tick;
 	c->last_epoch = kept->epoch;
@@ -157,7 +157,7 @@ static void keep(struct cut *c, const struct bc_entry *entry)
 
 /* A record that is left out. One without a delta leaves none to the next, unless an anchor or its
  * place as the very first tells its tick. */
-static void skip(struct cut *c, uint32_t time, bool is_inexact)
+static void skip_record(struct cut *c, uint32_t time, bool is_inexact)
 {
 	c->has_skipped = true;
 	c->is_delta_lost |= time == BC_TIME_NONE && is_inexact;
@@ -179,7 +179,7 @@ static bool in_bounds(const struct bc_filter_bounds *bounds, uint64_t number, ui
 }
 
 /* Up to BC_FILTER_RECORDS of which some are wanted, one by one. */
-static void take_some(struct cut *c, struct run *run, size_t n, uint64_t bits)
+static void cut_some(struct cut *c, struct run *run, size_t n, uint64_t bits)
 {
 	struct bc_entry entry;
 
@@ -189,19 +189,19 @@ static void take_some(struct cut *c, struct run *run, size_t n, uint64_t bits)
 		if (c->trace.format != BC_FORMAT_SEGMENT && time == BC_TIME_NONE)
 			c->is_inexact |= run->number != 0;
 		if ((bits >> i & 1) == 0 || !in_bounds(run->bounds, run->number, run->tick)) {
-			skip(c, time, c->is_inexact);
+			skip_record(c, time, c->is_inexact);
 			continue;
 		}
 		bc_entry_of_record(&entry, run->at, run->number, run->tick);
 		entry.epoch = run->epoch;
 		entry.is_inexact = c->is_inexact;
-		keep(c, &entry);
+		keep_entry(c, &entry);
 	}
 	run->left -= n;
 }
 
 /* Passes over records, of which none can be wanted. */
-static void pass(struct cut *c, struct run *run, size_t n, uint64_t ticks)
+static void skip_run(struct cut *c, struct run *run, size_t n, uint64_t ticks)
 {
 	if (n == 0)
 		return;
@@ -222,9 +222,9 @@ static bool has_no_delta(const uint8_t *records, size_t n)
 }
 
 /* `n` records; in a segment at most the first of them has no delta, its tick being known. */
-static void take_run(struct cut *c, struct run *run, size_t n)
+static void cut_run(struct cut *c, struct run *run, size_t n)
 {
-	const struct bc_filter *f = &c->select.filter;
+	const struct bc_filter *f = &c->filter_args.filter;
 	bool is_plain = c->trace.format != BC_FORMAT_SEGMENT;
 
 	while (n != 0 && !c->is_over) {
@@ -236,13 +236,13 @@ static void take_run(struct cut *c, struct run *run, size_t n)
 			      run->tick + ticks < run->bounds->ticks.first ||
 			      run->tick > run->bounds->ticks.last;
 		if (bits != 0 && !is_out) {
-			take_some(c, run, part, bits);
+			cut_some(c, run, part, bits);
 		} else {
 			if (bc_le32(run->at + 8) == BC_TIME_NONE ||
 				(is_plain && has_no_delta(run->at, part)))
-				take_some(c, run, part, 0);
+				cut_some(c, run, part, 0);
 			else
-				pass(c, run, part, ticks);
+				skip_run(c, run, part, ticks);
 		}
 		n -= part;
 	}
@@ -259,12 +259,12 @@ static void keep_event(struct cut *c, const struct bc_chunk *chunk, const struct
 	entry.epoch = chunk->info.epoch;
 	entry.note.event = *event;
 	entry.note.text = (struct bc_text){chunk->text + event->text, event->text_bytes};
-	keep(c, &entry);
+	keep_entry(c, &entry);
 }
 
 /* The events before the record that the run has come to: they are wanted if it is in the bounds.
  * Returns the event behind them. */
-static uint32_t take_events(
+static uint32_t cut_events(
 	struct cut *c, struct run *run, const struct bc_chunk *chunk, uint32_t event)
 {
 	const struct bc_chunk_info *info = &chunk->info;
@@ -292,7 +292,7 @@ static uint32_t take_events(
 	return end;
 }
 
-static void take_chunk(struct cut *c, const struct bc_chunk *chunk)
+static void cut_chunk(struct cut *c, const struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	struct bc_filter_bounds bounds;
@@ -317,22 +317,22 @@ static void take_chunk(struct cut *c, const struct bc_chunk *chunk)
 	uint32_t time = info->records != 0 ? bc_le32(run.at + 8) : BC_TIME_NONE;
 	run.tick -= time != BC_TIME_NONE ? time : 0;
 	do {
-		event = take_events(c, &run, chunk, event);
+		event = cut_events(c, &run, chunk, event);
 		size_t n = run.left;
 		if (event < info->events && chunk->events[event].position < info->records)
 			n = chunk->events[event].position - (run.number - info->first_record);
-		take_run(c, &run, n);
+		cut_run(c, &run, n);
 	} while (run.left != 0 && !c->is_over);
 	if (!c->is_over)
-		take_events(c, &run, chunk, event);
+		cut_events(c, &run, chunk, event);
 	/* What `entries` point to lives as long as the chunk. */
 	flush(c);
 }
 
 /* Plain records, whose numbers and ticks begin anew in each file. */
-static void take_records(struct cut *c, const struct bc_batch *batch)
+static void cut_records(struct cut *c, const struct bc_batch *batch)
 {
-	const struct bc_filter *f = &c->select.filter;
+	const struct bc_filter *f = &c->filter_args.filter;
 	struct bc_filter_bounds bounds = {.numbers = f->numbers, .ticks = f->ticks};
 	struct run run = {.at = batch->records,
 		.left = batch->record_count,
@@ -340,31 +340,32 @@ static void take_records(struct cut *c, const struct bc_batch *batch)
 		.tick = batch->tick,
 		.bounds = &bounds};
 
-	take_run(c, &run, run.left);
+	cut_run(c, &run, run.left);
 	flush(c);
 }
 
 /* Entries: those of one line are kept or left out together. */
-static void take_entries(struct cut *c, const struct bc_entry *entries, size_t count)
+static void cut_entries(struct cut *c, const struct bc_entry *entries, size_t count)
 {
 	for (size_t i = 0; i < count && !c->is_over;) {
 		bool is_wanted = false;
 		size_t end = i;
 		do
-			is_wanted |= bc_filter_entry(&c->select.filter, &entries[end++]);
+			is_wanted |= bc_filter_entry(&c->filter_args.filter, &entries[end++]);
 		while (end < count && entries[end].is_continued);
 		for (; i < end; i++) {
 			if (is_wanted)
-				keep(c, &entries[i]);
+				keep_entry(c, &entries[i]);
 			else if (entries[i].kind != BC_ENTRY_EVENT)
-				skip(c, entries[i].has_delta ? (uint32_t)entries[i].delta : 0,
+				skip_record(c,
+					entries[i].has_delta ? (uint32_t)entries[i].delta : 0,
 					entries[i].is_inexact);
 		}
 	}
 	flush(c);
 }
 
-static void take_batch(struct cut *c, const struct bc_batch *batch)
+static void cut_batch(struct cut *c, const struct bc_batch *batch)
 {
 	if (c->file != c->trace.next) {
 		c->file = c->trace.next;
@@ -374,18 +375,18 @@ static void take_batch(struct cut *c, const struct bc_batch *batch)
 		}
 	}
 	if (batch->chunk != NULL)
-		take_chunk(c, batch->chunk);
+		cut_chunk(c, batch->chunk);
 	else if (batch->records != NULL)
-		take_records(c, batch);
+		cut_records(c, batch);
 	else
-		take_entries(c, batch->entries, batch->count);
+		cut_entries(c, batch->entries, batch->count);
 }
 
 /* Whether the batch is behind all that is wanted of its file: numbers only grow in one. Chunks of
  * segments are chosen by their own. */
-static bool is_behind(const struct cut *c, const struct bc_batch *batch)
+static bool is_past_end(const struct cut *c, const struct bc_batch *batch)
 {
-	uint64_t last = c->select.filter.numbers.last;
+	uint64_t last = c->filter_args.filter.numbers.last;
 
 	if (c->trace.format == BC_FORMAT_SEGMENT || last == UINT64_MAX)
 		return false;
@@ -394,7 +395,7 @@ static bool is_behind(const struct cut *c, const struct bc_batch *batch)
 	return batch->record_count != 0 && batch->first_number + batch->record_count > last;
 }
 
-static void conclude(const struct cut *c)
+static void print_summary(const struct cut *c)
 {
 	if (c->kept == 0 && c->target.exit == BC_EXIT_OK)
 		bc_print_error(c->console, NULL, "nothing of it is wanted: the output is empty");
@@ -408,13 +409,13 @@ static void conclude(const struct cut *c)
 
 static enum bc_exit run_cut(struct cut *c)
 {
-	struct bc_convert_args *w = &c->wanted;
+	struct bc_convert_args *w = &c->args;
 	struct bc_trace *trace = &c->trace;
 	struct bc_batch batch;
 
 	enum bc_exit code = bc_trace_open(
 		trace, c->console, w->paths, w->count, w->from, &w->reader);
-	if (code == BC_EXIT_OK && !bc_filter_args_check(&c->select, trace))
+	if (code == BC_EXIT_OK && !bc_filter_args_check(&c->filter_args, trace))
 		code = BC_EXIT_USAGE;
 	if (w->target.format == BC_FORMAT_UNKNOWN)
 		w->target.format = trace->format;
@@ -426,15 +427,15 @@ static enum bc_exit run_cut(struct cut *c)
 		goto out;
 	bc_trace_show_progress(trace, NULL);
 	while (!c->is_over && bc_trace_next(trace, &batch)) {
-		take_batch(c, &batch);
+		cut_batch(c, &batch);
 		bc_target_flush_if_idle(&c->target);
-		if (is_behind(c, &batch))
+		if (is_past_end(c, &batch))
 			bc_trace_skip_file(trace);
 	}
 	bc_trace_hide_progress(trace);
 	bc_target_end_source(&c->target, trace->exit);
 	code = bc_exit_worse(trace->exit, bc_target_close(&c->target));
-	conclude(c);
+	print_summary(c);
 out:
 	bc_trace_close(trace);
 	return code;
@@ -442,7 +443,7 @@ out:
 
 static bool read_option(struct cut *c, int letter)
 {
-	struct bc_filter_args *s = &c->select;
+	struct bc_filter_args *s = &c->filter_args;
 
 	switch (letter) {
 	case 'n':
@@ -462,20 +463,20 @@ static bool read_option(struct cut *c, int letter)
 	case 'p':
 		return bc_filter_args_proc(s, c->console, "--proc");
 	default:
-		return bc_convert_args_option(&c->wanted, letter);
+		return bc_convert_args_option(&c->args, letter);
 	}
 }
 
 static void set_up(struct cut *c)
 {
-	struct bc_convert_args *w = &c->wanted;
+	struct bc_convert_args *w = &c->args;
 
 	w->reader.as_records = true;
 	w->reader.wide_as_entries = true;
-	w->reader.wants_chunk = wants_chunk;
+	w->reader.wants_chunk = selects_chunk;
 	w->reader.context = c;
-	w->target.origin = (struct bc_origin){.key = "cut_from", .how = c->select.reported};
-	bc_filter_args_init(&c->select);
+	w->target.origin = (struct bc_origin){.key = "cut_from", .how = c->filter_args.selection};
+	bc_filter_args_init(&c->filter_args);
 }
 
 static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
@@ -487,7 +488,7 @@ static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(c, letter))
 			return o.exit;
-	enum bc_exit code = bc_convert_args_operands(&c->wanted, argc, argv);
+	enum bc_exit code = bc_convert_args_operands(&c->args, argc, argv);
 	return code == BC_EXIT_OK ? run_cut(c) : code;
 }
 
@@ -496,15 +497,15 @@ int bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
 	struct cut *c = calloc(1, sizeof(*c));
 
 	if (c == NULL) {
-		return bc_complain_memory(console);
+		return bc_print_no_memory(console);
 	}
 	c->console = console;
-	enum bc_exit code = bc_convert_args_init(&c->wanted, console, argc);
+	enum bc_exit code = bc_convert_args_init(&c->args, console, argc);
 	if (code == BC_EXIT_OK) {
 		set_up(c);
 		code = read_and_run(c, argc, argv);
 	}
-	bc_convert_args_free(&c->wanted);
+	bc_convert_args_free(&c->args);
 	free(c);
 	return code;
 }

@@ -132,7 +132,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	struct bc_dump *dump = calloc(1, sizeof(*dump));
 
 	if (dump == NULL) {
-		return bc_complain_memory(console);
+		return bc_print_no_memory(console);
 	}
 	dump->console = console;
 	bc_options_start(&o, console, &bc_dump_usage, argc, argv);
@@ -148,11 +148,11 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	const char **paths = (const char **)argv + optind;
 	int n = argc - optind;
 	bc_segment_order_sort(paths, n);
-	for (int i = 0; i < n && !bc_output_is_over(&dump->output); i++)
+	for (int i = 0; i < n && !bc_output_failed(&dump->output); i++)
 		dump_file(dump, paths[i], format);
 	dump->exit = bc_exit_worse(dump->exit, bc_output_close(&dump->output, console));
 out:
-	bc_sequence_check_reset(&dump->continuity);
+	bc_sequence_check_reset(&dump->sequence);
 	int code = dump->exit;
 	free(dump);
 	return code;

@@ -15,7 +15,7 @@ static const struct bc_printer *text_printer(enum bc_format format)
 	return bc_format_info(format)->printer;
 }
 
-static void complain(
+static void print_failure(
 	struct bc_dump *dump, const struct bc_file *file, enum bc_exit code, const char *what)
 {
 	bc_print_error(dump->console, file->name, "%s", what);
@@ -23,21 +23,22 @@ static void complain(
 }
 
 /* Whether what is asked for is there: a text has lines of its own, and few have times. */
-static bool check(struct bc_dump *dump, const struct bc_file *file)
+static bool check_options(struct bc_dump *dump, const struct bc_file *file)
 {
 	const struct bc_format_info *info = bc_format_info(file->probe.format);
-	const char *lacks = NULL;
+	const char *missing = NULL;
 
 	if (dump->is_absolute)
-		lacks = "--absolute is for segments, BYU and bus samples; this one's lines are its "
+		missing =
+			"--absolute is for segments, BYU and bus samples; this one's lines are its "
 			"own";
 	else if (dump->has_epochs)
-		lacks = "it has no epochs: --epoch can't choose from it";
+		missing = "it has no epochs: --epoch can't choose from it";
 	else if (dump->has_ticks && (info->holds & BC_HAS_TIME) == 0)
-		lacks = "it has no time: --ticks can't choose from it";
-	if (lacks != NULL)
-		complain(dump, file, BC_EXIT_USAGE, lacks);
-	return lacks == NULL;
+		missing = "it has no time: --ticks can't choose from it";
+	if (missing != NULL)
+		print_failure(dump, file, BC_EXIT_USAGE, missing);
+	return missing == NULL;
 }
 
 /* Returns false after a complaint. */
@@ -46,7 +47,7 @@ static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 {
 	uint64_t reduced[BC_TRAIT_BITS] = {0};
 
-	while (count != 0 && !bc_output_is_over(&dump->output)) {
+	while (count != 0 && !bc_output_failed(&dump->output)) {
 		struct bc_print print = {.entries = entries,
 			.count = count,
 			.out = bc_output_reserve(&dump->output, BC_PRINT_MAX),
@@ -55,13 +56,13 @@ static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 		int rc = printer->print(state, &print);
 		dump->output.used += print.used;
 		if (rc != 0) {
-			complain(dump, file, BC_EXIT_FAILED, print.err);
+			print_failure(dump, file, BC_EXIT_FAILED, print.err);
 			return false;
 		}
 		entries = print.entries;
 		count = print.count;
 	}
-	return !bc_output_is_over(&dump->output);
+	return !bc_output_failed(&dump->output);
 }
 
 /* Prints the entries of a batch that are wanted, run by run. Returns false when no more is. */
@@ -72,7 +73,7 @@ static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
 
 	while (i < batch->count) {
 		size_t from = i;
-		while (i < batch->count && bc_dump_wants(dump, batch->entries[i].number,
+		while (i < batch->count && bc_dump_selects(dump, batch->entries[i].number,
 						   batch->entries[i].tick, batch->entries[i].epoch))
 			i++;
 		if (!print_entries(dump, file, printer, state, batch->entries + from, i - from))
@@ -84,7 +85,7 @@ static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
 }
 
 /* Whether a batch is behind all that is wanted: numbers only grow. */
-static bool is_behind(const struct bc_dump *dump, const struct bc_batch *batch)
+static bool is_past_end(const struct bc_dump *dump, const struct bc_batch *batch)
 {
 	return batch->count != 0 && batch->entries[batch->count - 1].number > dump->records.last;
 }
@@ -96,23 +97,23 @@ void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
 	struct bc_reader *reader = NULL;
 	struct bc_batch batch;
 	uint64_t faults = 0;
-	bool goes_on = true;
+	bool is_more = true;
 
-	if (!check(dump, file))
+	if (!check_options(dump, file))
 		return;
 	void *state = bc_printer_start(printer, &options.format);
 	int rc = state != NULL ? 0 : -ENOMEM;
 
 	if (rc == 0)
 		rc = bc_reader_open(&reader, file->input, file->probe.format, &options);
-	while (rc == 0 && goes_on) {
+	while (rc == 0 && is_more) {
 		int got = bc_reader_next(reader, &batch);
 		if (got <= 0) {
 			rc = got;
 			break;
 		}
-		goes_on = print_batch(dump, file, printer, state, &batch) &&
-			  !is_behind(dump, &batch);
+		is_more = print_batch(dump, file, printer, state, &batch) &&
+			  !is_past_end(dump, &batch);
 		if (bc_file_would_wait(file))
 			bc_output_flush(&dump->output);
 		if (batch.fault != NULL)

@@ -27,7 +27,7 @@ struct plain {
 	uint8_t records[RUN * BC_RECORD_BYTES];
 };
 
-static void end_with_tick(struct bc_dump *dump, char before, uint64_t tick)
+static void append_tick(struct bc_dump *dump, char before, uint64_t tick)
 {
 	if (!dump->is_absolute)
 		return;
@@ -47,11 +47,11 @@ static void print_records(struct plain *p, const uint8_t *records, size_t n)
 	}
 	for (size_t i = 0; i < n; i++, records += BC_RECORD_BYTES, p->number++) {
 		p->tick = bc_records_ticks(records, 1, p->tick);
-		if (!bc_dump_wants(dump, p->number, p->tick, 0))
+		if (!bc_dump_selects(dump, p->number, p->tick, 0))
 			continue;
 		char *out = bc_output_reserve(&dump->output, BC_RECORD_TEXT_MAX);
 		dump->output.used += bc_record_text_print(&dump->text, out, records, 1);
-		end_with_tick(dump, '\t', p->tick);
+		append_tick(dump, '\t', p->tick);
 	}
 }
 
@@ -59,7 +59,7 @@ static void print_sample(struct bc_dump *dump, const uint8_t *sample, uint64_t t
 {
 	char *out = bc_output_reserve(&dump->output, BC_SAMPLE_TEXT_MAX);
 	dump->output.used += bc_sample_print(out, sample);
-	end_with_tick(dump, ' ', tick);
+	append_tick(dump, ' ', tick);
 }
 
 static void print_all(struct bc_dump *dump, const uint8_t *samples, size_t n, size_t stride)
@@ -84,17 +84,17 @@ static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 		return;
 	}
 	for (size_t i = 0; i < n; i++, p->number++)
-		if (bc_dump_wants(p->dump, p->number, p->number + 1, 0))
+		if (bc_dump_selects(p->dump, p->number, p->number + 1, 0))
 			print_sample(p->dump, samples + i * BC_SAMPLE_BYTES, p->number + 1);
 }
 
 /* A record that BYU has no room for is left out, and adds no ticks. */
-static void leave_out(struct plain *p, const uint8_t *in)
+static void skip_misfit(struct plain *p, const uint8_t *in)
 {
 	struct bc_dump *dump = p->dump;
 	char what[BC_MISFIT_TEXT_MAX];
 
-	if (bc_dump_wants(dump, p->number, p->tick, 0) &&
+	if (bc_dump_selects(dump, p->number, p->tick, 0) &&
 		bc_misfit_print(what, in, p->file->probe.format)) {
 		bc_print_error(dump->console, p->file->name, "record %" PRIu64 ": %s: left out",
 			p->number, what);
@@ -119,14 +119,14 @@ static void print_plain(struct plain *p, size_t n)
 		n -= whole;
 		if (n == 0)
 			break;
-		leave_out(p, in);
+		skip_misfit(p, in);
 		in += p->stride;
 		n--;
 	}
 }
 
 /* Says what is left over at the end. */
-static void end_plain(struct plain *p, ssize_t rc)
+static void finish_plain(struct plain *p, ssize_t rc)
 {
 	struct bc_dump *dump = p->dump;
 	const char *word = p->file->probe.format == BC_FORMAT_RAW6 ? "sample" : "record";
@@ -169,13 +169,13 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 		size_t room = RUN * p->stride - p->held;
 		ssize_t rc = bc_input_read(file->input, p->in + p->held, room);
 		if (rc <= 0) {
-			end_plain(p, rc);
+			finish_plain(p, rc);
 			break;
 		}
 		size_t bytes = p->held + (size_t)rc;
 		size_t n = bytes / p->stride;
 		print_plain(p, n);
-		if (bc_output_is_over(&dump->output) || p->number > dump->records.last)
+		if (bc_output_failed(&dump->output) || p->number > dump->records.last)
 			break;
 		p->held = bytes - n * p->stride;
 		memmove(p->in, p->in + n * p->stride, p->held);
@@ -200,7 +200,7 @@ static void print_frame(struct bc_dump *dump, const struct bc_frames *f, uint64_
 	}
 	for (uint32_t i = 0; i < header->samples; i++, sample += BC_BCP1_SAMPLE_BYTES) {
 		tick += i != 0 ? bc_le16(sample + BC_SAMPLE_BYTES) : 0;
-		if (bc_dump_wants(dump, number + i, tick, f->epoch))
+		if (bc_dump_selects(dump, number + i, tick, f->epoch))
 			print_sample(dump, sample, tick);
 	}
 }
@@ -209,7 +209,7 @@ static void print_frame(struct bc_dump *dump, const struct bc_frames *f, uint64_
 static void print_gap(struct bc_dump *dump, const struct bc_file *file, const struct bc_frames *f,
 	uint64_t number)
 {
-	if (bc_dump_wants(dump, number, f->frame.header.tick, f->epoch)) {
+	if (bc_dump_selects(dump, number, f->frame.header.tick, f->epoch)) {
 		bc_dump_epoch(dump, f->epoch);
 		const struct bc_event gap = {.cause = (uint8_t)f->gap.cause,
 			.exact = f->gap.is_exact,
@@ -231,7 +231,7 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 	bool is_over = rc != 0;
 
 	dump->has_epoch = false;
-	while (!is_over && !bc_output_is_over(&dump->output)) {
+	while (!is_over && !bc_output_failed(&dump->output)) {
 		rc = bc_frames_next(f);
 		switch (rc) {
 		case BC_FRAMES_FRAME:
@@ -242,7 +242,7 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 			print_gap(dump, file, f, number);
 			break;
 		case BC_FRAMES_TRIGGER:
-			if (bc_dump_wants(dump, number, f->frame.header.tick, f->epoch)) {
+			if (bc_dump_selects(dump, number, f->frame.header.tick, f->epoch)) {
 				bc_dump_epoch(dump, f->epoch);
 				bc_dump_note(dump, "trigger", NULL, 0);
 			}

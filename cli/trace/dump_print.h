@@ -20,11 +20,11 @@ struct bc_dump {
 	struct bc_output output;
 	struct bc_format_options format; /* what was said behind the format's name */
 	struct bc_record_text text;
-	struct bc_sequence_check continuity;
+	struct bc_sequence_check sequence;
 	bool has_last; /* `last` is the chunk that was passed last, printed or not */
 	struct bc_chunk_info last;
-	uint64_t again_chunks; /* of the file at hand, left out: they were there before */
-	uint64_t again_records;
+	uint64_t repeated_chunks; /* of the file at hand, left out: they were there before */
+	uint64_t repeated_records;
 	struct bc_range records;
 	struct bc_range ticks;
 	struct bc_range epochs;
@@ -48,7 +48,7 @@ void bc_dump_damage(struct bc_dump *dump, const struct bc_file *file, uint64_t o
 	uint64_t bytes, const char *what);
 
 /* Whether a record or sample is wanted. */
-static inline bool bc_dump_wants(
+static inline bool bc_dump_selects(
 	const struct bc_dump *dump, uint64_t number, uint64_t tick, uint32_t epoch)
 {
 	return bc_range_has(dump->records, number) && bc_range_has(dump->ticks, tick) &&

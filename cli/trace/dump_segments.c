@@ -20,7 +20,7 @@ static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
 static void print_run(
 	struct bc_dump *dump, const struct bc_chunk *chunk, uint32_t from, uint32_t to)
 {
-	while (from < to && !bc_output_is_over(&dump->output)) {
+	while (from < to && !bc_output_failed(&dump->output)) {
 		uint32_t n = to - from < RUN_RECORDS ? to - from : RUN_RECORDS;
 		char *out = bc_output_reserve(&dump->output, (size_t)n * BC_RECORD_TEXT_MAX);
 		dump->output.used += bc_record_text_print(
@@ -79,9 +79,9 @@ static void print_by_tick(
 	const struct bc_chunk_info *info = &chunk->info;
 	uint64_t tick = info->first_tick;
 	uint32_t event = 0;
-	bool is_wanted = bc_range_has(dump->ticks, info->last_tick);
+	bool is_selected = bc_range_has(dump->ticks, info->last_tick);
 
-	for (uint32_t i = 0; i < to && !bc_output_is_over(&dump->output); i++) {
+	for (uint32_t i = 0; i < to && !bc_output_failed(&dump->output); i++) {
 		const uint8_t *record = record_at(chunk, i);
 		uint32_t time = bc_le32(record + 8);
 		tick += i != 0 && time != BC_TIME_NONE ? time : 0;
@@ -89,8 +89,8 @@ static void print_by_tick(
 		for (; event < info->events && chunk->events[event].position <= i; event++)
 			if (chunk->events[event].kind == BC_EVENT_ANCHOR && time == BC_TIME_NONE)
 				tick = chunk->events[event].value;
-		is_wanted = i >= from && bc_range_has(dump->ticks, tick);
-		if (!is_wanted)
+		is_selected = i >= from && bc_range_has(dump->ticks, tick);
+		if (!is_selected)
 			continue;
 		for (; events_from < event; events_from++)
 			print_event(dump, chunk, &chunk->events[events_from]);
@@ -100,7 +100,7 @@ static void print_by_tick(
 			bc_output_format(&dump->output, "\t%" PRIu64 "\n", tick);
 		}
 	}
-	if (to == info->records && is_wanted)
+	if (to == info->records && is_selected)
 		for (; event < info->events; event++)
 			print_event(dump, chunk, &chunk->events[event]);
 }
@@ -142,7 +142,7 @@ static void print_chunk(struct bc_dump *dump, const struct bc_chunk *chunk)
 }
 
 /* Whether what is missing between the last chunk and this one may be wanted by its ticks. */
-static bool is_time_wanted(const struct bc_dump *dump, const struct bc_chunk_info *info)
+static bool is_time_selected(const struct bc_dump *dump, const struct bc_chunk_info *info)
 {
 	const struct bc_chunk_info *last = &dump->last;
 	bool has_last = dump->has_last && last->recording_tag == info->recording_tag;
@@ -164,20 +164,20 @@ static bool is_time_wanted(const struct bc_dump *dump, const struct bc_chunk_inf
 }
 
 /* Whether some of the records that are missing from `first` up to a chunk are wanted. */
-static bool is_hole_wanted(
+static bool is_hole_selected(
 	const struct bc_dump *dump, const struct bc_chunk_info *info, uint64_t first)
 {
 	return dump->records.first < info->first_record && dump->records.last >= first &&
-	       is_time_wanted(dump, info);
+	       is_time_selected(dump, info);
 }
 
 /* Records missing before a chunk, as far as they are wanted. */
-static void tell_missing(struct bc_dump *dump, const struct bc_file *file,
+static void report_missing(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_chunk_info *info, uint64_t missing, uint64_t offset)
 {
 	uint64_t first = info->first_record - missing;
 
-	if (!is_hole_wanted(dump, info, first))
+	if (!is_hole_selected(dump, info, first))
 		return;
 	bc_print_error(dump->console, file->name,
 		"offset %" PRIu64 ": %" PRIu64 " record%s missing before chunk %" PRIu32
@@ -190,27 +190,27 @@ static void tell_missing(struct bc_dump *dump, const struct bc_file *file,
 }
 
 /* The dump is past this chunk. */
-static void pass(struct bc_dump *dump, const struct bc_chunk_info *info)
+static void set_last(struct bc_dump *dump, const struct bc_chunk_info *info)
 {
 	dump->has_last = true;
 	dump->last = *info;
 }
 
-static int take_chunk(struct bc_dump *dump, const struct bc_file *file,
+static int dump_chunk(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	uint64_t missing;
 	char what[96];
-	int place = bc_sequence_check_chunk(&dump->continuity, chunk, &missing);
+	int place = bc_sequence_check_chunk(&dump->sequence, chunk, &missing);
 
 	if (place < 0)
 		return place;
 	if (missing != 0)
-		tell_missing(dump, file, info, missing, offset);
+		report_missing(dump, file, info, missing, offset);
 	if (place == BC_PLACE_AGAIN) {
-		dump->again_chunks++;
-		dump->again_records += info->records;
+		dump->repeated_chunks++;
+		dump->repeated_records += info->records;
 		return 0;
 	}
 	if (place == BC_PLACE_BEHIND) {
@@ -222,26 +222,26 @@ static int take_chunk(struct bc_dump *dump, const struct bc_file *file,
 	}
 	print_chunk(dump, chunk);
 	if (place == BC_PLACE_NEXT)
-		pass(dump, info);
+		set_last(dump, info);
 	return 0;
 }
 
 /* One line on all that a file had and that was there before: mostly it was given twice. */
-static void tell_again(struct bc_dump *dump, const struct bc_file *file)
+static void report_repeated(struct bc_dump *dump, const struct bc_file *file)
 {
-	if (dump->again_chunks == 0)
+	if (dump->repeated_chunks == 0)
 		return;
 	bc_print_error(dump->console, file->name,
 		"%" PRIu64 " chunk%s (%" PRIu64 " record%s) of it %s there before: left out",
-		dump->again_chunks, bc_plural(dump->again_chunks), dump->again_records,
-		bc_plural(dump->again_records), dump->again_chunks == 1 ? "was" : "were");
+		dump->repeated_chunks, bc_plural(dump->repeated_chunks), dump->repeated_records,
+		bc_plural(dump->repeated_records), dump->repeated_chunks == 1 ? "was" : "were");
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
-	dump->again_chunks = 0;
-	dump->again_records = 0;
+	dump->repeated_chunks = 0;
+	dump->repeated_records = 0;
 }
 
 /* A segment is over: says so if it has no index and nothing else told why. */
-static void end_segment(struct bc_dump *dump, const struct bc_file *file, bool is_open)
+static void finish_segment(struct bc_dump *dump, const struct bc_file *file, bool is_open)
 {
 	if (!is_open || file->is_partial)
 		return;
@@ -261,20 +261,19 @@ static int read_chunks(struct bc_dump *dump, const struct bc_file *file,
 		is_whole; /* an index is still to come, and no damage has told why it doesn't */
 	int rc = 0;
 
-	while (rc == 0 && !bc_output_is_over(&dump->output)) {
+	while (rc == 0 && !bc_output_failed(&dump->output)) {
 		int found = bc_segment_read(reader, chunk);
 		if (found < 0)
 			return found;
 		switch ((enum bc_segment_found)found) {
 		case BC_FOUND_SEGMENT:
-			end_segment(dump, file, has_begun && is_open);
-			bc_sequence_check_expect(
-				&dump->continuity, bc_segment_reader_header(reader));
+			finish_segment(dump, file, has_begun && is_open);
+			bc_sequence_check_expect(&dump->sequence, bc_segment_reader_header(reader));
 			has_begun = true;
 			is_open = is_whole;
 			break;
 		case BC_FOUND_CHUNK:
-			rc = take_chunk(dump, file, chunk, bc_segment_reader_offset(reader));
+			rc = dump_chunk(dump, file, chunk, bc_segment_reader_offset(reader));
 			has_begun = true;
 			break;
 		case BC_FOUND_INDEX:
@@ -285,7 +284,7 @@ static int read_chunks(struct bc_dump *dump, const struct bc_file *file,
 			is_open = false;
 			break;
 		case BC_FOUND_END:
-			end_segment(dump, file, is_open);
+			finish_segment(dump, file, is_open);
 			return 0;
 		}
 	}
@@ -293,7 +292,7 @@ static int read_chunks(struct bc_dump *dump, const struct bc_file *file,
 }
 
 /* Whether a chunk holds something that is wanted. */
-static bool is_row_wanted(const struct bc_dump *dump, const struct bc_chunk_info *info)
+static bool is_row_selected(const struct bc_dump *dump, const struct bc_chunk_info *info)
 {
 	uint32_t from;
 	uint32_t to;
@@ -303,7 +302,7 @@ static bool is_row_wanted(const struct bc_dump *dump, const struct bc_chunk_info
 }
 
 /* Whether a segment is the one read last over again. */
-static bool is_again(const struct bc_dump *dump, const struct bc_segment_index *index)
+static bool is_repeated(const struct bc_dump *dump, const struct bc_segment_index *index)
 {
 	struct bc_chunk_info info;
 
@@ -312,46 +311,46 @@ static bool is_again(const struct bc_dump *dump, const struct bc_segment_index *
 	bc_segment_index_row(index, index->head.rows - 1, &info);
 	return dump->has_last && dump->last.recording_tag == info.recording_tag &&
 	       dump->last.segment == info.segment &&
-	       dump->continuity.next >= info.first_record + info.records;
+	       dump->sequence.next >= info.first_record + info.records;
 }
 
 /* Whether records are missing between the segments read before and this chunk, a segment's first,
  * that may be wanted. The chunk itself may know of them, by a gap. */
-static bool is_behind_hole(const struct bc_dump *dump, const struct bc_chunk_info *info)
+static bool follows_hole(const struct bc_dump *dump, const struct bc_chunk_info *info)
 {
-	const struct bc_sequence_check *c = &dump->continuity;
+	const struct bc_sequence_check *c = &dump->sequence;
 
 	return c->has_recording && c->tag == info->recording_tag && c->next < info->first_record &&
-	       is_hole_wanted(dump, info, c->next);
+	       is_hole_selected(dump, info, c->next);
 }
 
 /* Leaves out a segment that was there before. */
-static void pass_again(struct bc_dump *dump, const struct bc_segment_index *index)
+static void skip_repeated(struct bc_dump *dump, const struct bc_segment_index *index)
 {
 	struct bc_chunk_info info;
 
 	for (uint32_t row = 0; row < index->head.rows; row++) {
 		bc_segment_index_row(index, row, &info);
-		if (!is_row_wanted(dump, &info))
+		if (!is_row_selected(dump, &info))
 			continue;
-		dump->again_chunks++;
-		dump->again_records += info.records;
+		dump->repeated_chunks++;
+		dump->repeated_records += info.records;
 	}
 }
 
 /* The run of neighbours from this row on that are to be read: those that hold something wanted, and
  * the first one too if it stands behind a hole that is. Returns its end, `row` if there is none. */
 static uint32_t find_run(const struct bc_dump *dump, const struct bc_segment_index *index,
-	uint32_t row, bool is_behind, uint64_t *end)
+	uint32_t row, bool follows, uint64_t *end)
 {
 	struct bc_chunk_info info;
 
 	*end = bc_segment_index_row(index, row, &info);
 	for (; row < index->head.rows; row++) {
 		bc_segment_index_row(index, row, &info);
-		if (!is_behind && !is_row_wanted(dump, &info))
+		if (!follows && !is_row_selected(dump, &info))
 			break;
-		is_behind = false;
+		follows = false;
 		*end += bc_chunk_encoded_bytes(&info);
 	}
 	return row;
@@ -362,17 +361,17 @@ static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
 	struct bc_segment_reader *reader, struct bc_chunk *chunk,
 	const struct bc_segment_index *index)
 {
-	struct bc_sequence_check *c = &dump->continuity;
+	struct bc_sequence_check *c = &dump->sequence;
 	struct bc_chunk_info info;
 
 	for (uint32_t row = 0; row < index->head.rows; row++) {
 		uint64_t end;
 		uint64_t begin = bc_segment_index_row(index, row, &info);
-		bool is_behind = row == 0 && is_behind_hole(dump, &info);
-		uint32_t run = find_run(dump, index, row, is_behind, &end);
+		bool follows = row == 0 && follows_hole(dump, &info);
+		uint32_t run = find_run(dump, index, row, follows, &end);
 		if (run != row) {
 			/* What isn't read isn't missing. */
-			if (!is_behind)
+			if (!follows)
 				bc_sequence_check_jump(c, info.recording_tag, info.first_record);
 			int rc = bc_segment_reader_range(reader, begin, end);
 			if (rc == 0)
@@ -382,7 +381,7 @@ static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
 			row = run - 1;
 			bc_segment_index_row(index, row, &info);
 		}
-		pass(dump, &info);
+		set_last(dump, &info);
 	}
 	if (index->head.rows != 0)
 		bc_sequence_check_jump(c, info.recording_tag, info.first_record + info.records);
@@ -398,14 +397,14 @@ void bc_dump_segments(struct bc_dump *dump, struct bc_file *file)
 
 	if (rc == 0 && dump->has_range && file->is_regular &&
 		bc_segment_index_load(&index, file->fd) == 0) {
-		if (is_again(dump, &index))
-			pass_again(dump, &index);
+		if (is_repeated(dump, &index))
+			skip_repeated(dump, &index);
 		else
 			rc = read_by_index(dump, file, reader, chunk, &index);
 	} else if (rc == 0) {
 		rc = read_chunks(dump, file, reader, chunk, true);
 	}
-	tell_again(dump, file);
+	report_repeated(dump, file);
 	if (rc < 0)
 		dump->exit = bc_exit_worse(
 			dump->exit, bc_print_read_error(dump->console, file, rc));

@@ -64,22 +64,22 @@ static enum bc_exit print_json(struct job *job, const struct bc_file *file, json
 		object = NULL;
 	}
 	return bc_output_json_value(&job->output, object) ? BC_EXIT_OK
-							  : bc_complain_memory(job->console);
+							  : bc_print_no_memory(job->console);
 }
 
 /* "FILE: ", with which what is told of it begins. */
-static void name_file(struct job *job, const struct bc_file *file)
+static void print_name(struct job *job, const struct bc_file *file)
 {
 	bc_output_safe(&job->output, file->name);
 	bc_output_text(&job->output, ": ", 2);
 }
 
-static enum bc_exit tell_segment(
+static enum bc_exit print_segment(
 	struct job *job, const struct bc_file *file, const struct bc_segment_info *info)
 {
 	if (job->is_json)
 		return print_json(job, file, bc_segment_info_json(info));
-	name_file(job, file);
+	print_name(job, file);
 	bc_output_format(&job->output, "%s%s\n",
 		info->segments > 1 ? "several segments" : "segment",
 		info->is_sealed ? ", sealed" : ", not sealed");
@@ -96,7 +96,7 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 		bc_segment_info_free(&info);
 		return bc_print_read_error(job->console, file, rc);
 	}
-	enum bc_exit code = tell_segment(job, file, &info);
+	enum bc_exit code = print_segment(job, file, &info);
 	if (info.damages != 0) {
 		bc_print_damage(job->console, file->name, info.damage.offset, info.damage.bytes,
 			info.damage.what);
@@ -131,7 +131,7 @@ static enum bc_exit info_capture(struct job *job, struct bc_file *file)
 	if (job->is_json) {
 		code = print_json(job, file, bc_capture_info_json(&info));
 	} else {
-		name_file(job, file);
+		print_name(job, file);
 		bc_output_format(
 			&job->output, "raw capture, %s\n", bc_format_name(file->probe.format));
 		bc_capture_info_print(&job->output, &info);
@@ -177,7 +177,7 @@ static json_t *plain_json(const struct plain_info *info, const char *words)
 	return object;
 }
 
-static enum bc_exit tell_plain(
+static enum bc_exit print_plain(
 	struct job *job, const struct bc_file *file, const struct plain_info *info)
 {
 	struct bc_output *output = &job->output;
@@ -187,7 +187,7 @@ static enum bc_exit tell_plain(
 	snprintf(words, sizeof(words), "%ss", info->word);
 	if (job->is_json)
 		return print_json(job, file, plain_json(info, words));
-	name_file(job, file);
+	print_name(job, file);
 	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));
 	bc_status_line(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
@@ -210,10 +210,10 @@ static enum bc_exit tell_plain(
 	return BC_EXIT_OK;
 }
 
-static enum bc_exit conclude_plain(
+static enum bc_exit finish_plain(
 	struct job *job, const struct bc_file *file, const struct plain_info *info)
 {
-	enum bc_exit code = tell_plain(job, file, info);
+	enum bc_exit code = print_plain(job, file, info);
 
 	if (info->is_broken)
 		bc_print_packing(job->console, file, "");
@@ -244,7 +244,7 @@ static enum bc_exit info_frames(struct job *job, struct bc_file *file)
 		info.frames = f;
 		if (!file->is_regular)
 			info.bytes = f->reader.offset;
-		code = conclude_plain(job, file, &info);
+		code = finish_plain(job, file, &info);
 	} else {
 		bc_print_read_error(job->console, file, rc);
 	}
@@ -274,7 +274,7 @@ static enum bc_exit info_plain(struct job *job, struct bc_file *file)
 		info.bytes = bytes;
 	info.count = bytes / stride;
 	info.torn_bytes = bytes % stride;
-	return conclude_plain(job, file, &info);
+	return finish_plain(job, file, &info);
 }
 
 static json_t *entries_json(const struct bc_file *file, const struct bc_entry_counts *counts)
@@ -304,7 +304,7 @@ static enum bc_exit info_entries(struct job *job, struct bc_file *file)
 		return code;
 	if (job->is_json)
 		return bc_exit_worse(code, print_json(job, file, entries_json(file, &counts)));
-	name_file(job, file);
+	print_name(job, file);
 	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
 		bc_packing_text(file->probe.packing));
 	if (file->is_regular)
@@ -361,7 +361,7 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 		return bc_print_usage_error(console, "no file is named");
 	if (!bc_output_open(&job.output, console))
 		return BC_EXIT_FAILED;
-	for (int i = optind; i < argc && !bc_output_is_over(&job.output); i++)
+	for (int i = optind; i < argc && !bc_output_failed(&job.output); i++)
 		code = bc_exit_worse(code, info_file(&job, argv[i]));
 	return bc_exit_worse(code, bc_output_close(&job.output, console));
 }

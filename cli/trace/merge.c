@@ -29,7 +29,7 @@ static const struct bc_usage_option options[] = {
 		"the format to write, as in convert. By default it is the inputs', if that is one; "
 		"references and kernel events of Laplace become one text, each on its own format's "
 		"lines"},
-	BC_IN_OUT_OPTIONS,
+	BC_CONVERT_ARGS_OPTIONS,
 	{0},
 };
 
@@ -58,7 +58,7 @@ struct input_format {
 
 struct merge {
 	const struct bc_console *console;
-	struct bc_convert_args wanted;
+	struct bc_convert_args args;
 	struct input_format *formats; /* of -I: none, one for all inputs, or one for each */
 	size_t format_count;
 	enum bc_merge_by by;
@@ -86,14 +86,13 @@ static enum bc_exit open_inputs(struct merge *m)
 {
 	for (size_t i = 0; i < m->inputs.count; i++) {
 		struct bc_merge_input *in = &m->inputs.all[i];
-		const struct input_format *of = m->format_count != 0
-							? &m->formats[m->format_count == 1 ? 0 : i]
-							: NULL;
-		struct bc_reader_options reader = m->wanted.reader;
-		if (of != NULL)
-			reader.format = of->options;
+		const struct input_format *format =
+			m->format_count != 0 ? &m->formats[m->format_count == 1 ? 0 : i] : NULL;
+		struct bc_reader_options reader = m->args.reader;
+		if (format != NULL)
+			reader.format = format->options;
 		enum bc_exit code = bc_merge_input_open(
-			in, of != NULL ? of->format : BC_FORMAT_UNKNOWN, &reader);
+			in, format != NULL ? format->format : BC_FORMAT_UNKNOWN, &reader);
 		if (code != BC_EXIT_OK)
 			return code;
 		if ((bc_trace_has(&in->trace) & BC_HAS_TIME) == 0) {
@@ -122,13 +121,13 @@ static enum bc_exit choose_format(struct merge *m)
 		all_laplace = all_laplace &&
 			      (is_laplace(format) || format == BC_FORMAT_LAPLACE_EVENTS);
 	}
-	if (m->wanted.target.format != BC_FORMAT_UNKNOWN)
+	if (m->args.target.format != BC_FORMAT_UNKNOWN)
 		return BC_EXIT_OK;
 	if (!is_one && !all_laplace)
 		return bc_print_usage_error(m->console,
 			"the inputs are of different formats: -O is wanted, the format to write");
 	m->is_mixed = !is_one && has_events;
-	m->wanted.target.format = is_one ? first : BC_FORMAT_LAPLACE_TEXT;
+	m->args.target.format = is_one ? first : BC_FORMAT_LAPLACE_TEXT;
 	return BC_EXIT_OK;
 }
 
@@ -142,7 +141,7 @@ static void choose_order(struct merge *m)
 /* Whether what was said of clocks has to do with the order. */
 static enum bc_exit check_clocks(const struct merge *m)
 {
-	uint64_t out_hz = m->wanted.target.options.clock_hz;
+	uint64_t out_hz = m->args.target.options.clock_hz;
 
 	if (m->by == BC_MERGE_BY_TICK && m->clock_hz != 0)
 		return bc_print_usage_error(m->console,
@@ -155,7 +154,7 @@ static enum bc_exit check_clocks(const struct merge *m)
 }
 
 /* The first keys, and what the ticks of the output count from. */
-static enum bc_exit begin(struct merge *m)
+static enum bc_exit start_merge(struct merge *m)
 {
 	m->base = UINT64_MAX;
 	for (size_t i = 0; i < m->inputs.count; i++) {
@@ -172,7 +171,7 @@ static enum bc_exit begin(struct merge *m)
 	m->moment = (struct bc_moment){.is_known = true,
 		.wall_ns = (int64_t)(m->base ^ (UINT64_C(1) << 63)),
 		.clock_hz = NS_PER_S};
-	m->wanted.target.options.clock_hz = m->moment.clock_hz;
+	m->args.target.options.clock_hz = m->moment.clock_hz;
 	return BC_EXIT_OK;
 }
 
@@ -191,8 +190,8 @@ static void name_inputs(struct merge *m)
 		}
 		used += (size_t)sprintf(m->from_names + used, "%s%s", used != 0 ? " " : "", name);
 	}
-	m->wanted.target.origin = (struct bc_origin){
-		.key = "merged_from", .from = m->from_names, .is_of_many = true};
+	m->args.target.origin = (struct bc_origin){
+		.key = "merged_from", .from = m->from_names, .is_merged = true};
 }
 
 static enum bc_exit check_formats(const struct merge *m)
@@ -203,20 +202,20 @@ static enum bc_exit check_formats(const struct merge *m)
 		enum bc_format from = m->inputs.all[i].trace.format;
 		bool is_event = m->is_mixed && from == BC_FORMAT_LAPLACE_EVENTS;
 		code = bc_target_check(m->console, &m->inputs.all[i].trace,
-			is_event ? from : m->wanted.target.format);
+			is_event ? from : m->args.target.format);
 	}
 	return code;
 }
 
 static enum bc_exit open_targets(struct merge *m)
 {
-	struct bc_target_options o = m->wanted.target;
+	struct bc_target_options o = m->args.target;
 	const struct bc_trace *first = &m->inputs.all[0].trace;
 	struct bc_trace all = *first;
 
 	/* All of the files are inputs, and none may be written over. */
-	all.paths = m->wanted.paths;
-	all.count = m->wanted.count;
+	all.paths = m->args.paths;
+	all.count = m->args.count;
 	for (size_t i = 0; i < m->inputs.count; i++)
 		o.source_holds |= bc_trace_has(&m->inputs.all[i].trace);
 	if (o.options.clock_hz == 0 && first->has_header)
@@ -227,7 +226,7 @@ static enum bc_exit open_targets(struct merge *m)
 	if (code != BC_EXIT_OK || !m->is_mixed)
 		return code;
 	o.format = BC_FORMAT_LAPLACE_EVENTS;
-	o.beside = &m->target;
+	o.shared = &m->target;
 	code = bc_target_open(&m->events, m->console, &o, first);
 	m->has_events = code == BC_EXIT_OK;
 	if (code != BC_EXIT_OK)
@@ -264,7 +263,7 @@ static bool adapt(
 	return false;
 }
 
-static bool put(struct merge *m, const struct bc_merge_input *in, size_t n)
+static bool write_entries(struct merge *m, const struct bc_merge_input *in, size_t n)
 {
 	bool is_event = m->is_mixed && in->trace.format == BC_FORMAT_LAPLACE_EVENTS;
 	struct bc_target *target = is_event ? &m->events : &m->target;
@@ -275,7 +274,7 @@ static bool put(struct merge *m, const struct bc_merge_input *in, size_t n)
 }
 
 /* Writes a run of the first input's entries. Returns false when no more is of use. */
-static bool take_run(struct merge *m)
+static bool write_run(struct merge *m)
 {
 	size_t rival;
 	size_t first = bc_merge_inputs_first(&m->inputs, &rival);
@@ -299,7 +298,7 @@ static bool take_run(struct merge *m)
 			bc_merge_input_peek(in, m->by);
 	} while (in->left != 0 && n < MERGE_ENTRIES &&
 		 bc_merge_inputs_stays_first(&m->inputs, first, rival));
-	if (n != 0 && !put(m, in, n))
+	if (n != 0 && !write_entries(m, in, n))
 		return false;
 	if (in->left != 0)
 		return true;
@@ -310,7 +309,7 @@ static bool take_run(struct merge *m)
 }
 
 /* What is told of the inputs once all is done. */
-static enum bc_exit conclude(const struct merge *m)
+static enum bc_exit report_inputs(const struct merge *m)
 {
 	enum bc_exit code = BC_EXIT_OK;
 
@@ -332,7 +331,7 @@ static enum bc_exit conclude(const struct merge *m)
 	return code;
 }
 
-static enum bc_exit run(struct merge *m)
+static enum bc_exit run_merge(struct merge *m)
 {
 	enum bc_exit code = open_inputs(m);
 
@@ -345,7 +344,7 @@ static enum bc_exit run(struct merge *m)
 	choose_order(m);
 	code = check_clocks(m);
 	if (code == BC_EXIT_OK)
-		code = begin(m);
+		code = start_merge(m);
 	if (code != BC_EXIT_OK)
 		return code;
 	name_inputs(m);
@@ -355,7 +354,7 @@ static enum bc_exit run(struct merge *m)
 	for (size_t i = 0; i < m->inputs.count; i++)
 		bc_trace_show_progress(
 			&m->inputs.all[i].trace, i != 0 ? &m->inputs.all[0].trace : NULL);
-	while (take_run(m))
+	while (write_run(m))
 		;
 	bc_trace_hide_progress(&m->inputs.all[0].trace);
 	if (m->has_events)
@@ -366,7 +365,7 @@ static enum bc_exit run(struct merge *m)
 		read = bc_exit_worse(read, m->inputs.all[i].trace.exit);
 	bc_target_end_source(&m->target, read);
 	code = bc_exit_worse(code, bc_target_close(&m->target));
-	return bc_exit_worse(code, conclude(m));
+	return bc_exit_worse(code, report_inputs(m));
 }
 
 static bool read_by(struct merge *m)
@@ -392,13 +391,13 @@ static bool read_positive(const struct merge *m, const char *option, uint64_t mo
 
 static bool read_option(struct merge *m, int letter)
 {
-	struct input_format *of = &m->formats[m->format_count];
+	struct input_format *format = &m->formats[m->format_count];
 
 	switch (letter) {
 	case 'I':
-		of->options = bc_format_options_default();
+		format->options = bc_format_options_default();
 		m->format_count++;
-		return bc_option_read_format(m->console, "-I", &of->format, &of->options);
+		return bc_option_read_format(m->console, "-I", &format->format, &format->options);
 	case OPTION_BY:
 		return read_by(m);
 	case OPTION_CLOCK:
@@ -406,22 +405,22 @@ static bool read_option(struct merge *m, int letter)
 	case OPTION_RENUMBER:
 		return read_positive(m, "--renumber", UINT16_MAX, &m->renumber);
 	default:
-		return bc_convert_args_option(&m->wanted, letter);
+		return bc_convert_args_option(&m->args, letter);
 	}
 }
 
 static enum bc_exit merge_paths(struct merge *m)
 {
-	if (m->wanted.count < 2)
+	if (m->args.count < 2)
 		return bc_print_usage_error(m->console, "two files or more are merged");
 	if (!bc_merge_inputs_make(
-		    &m->inputs, m->console, m->wanted.paths, m->wanted.count, m->clock_hz)) {
-		return bc_complain_memory(m->console);
+		    &m->inputs, m->console, m->args.paths, m->args.count, m->clock_hz)) {
+		return bc_print_no_memory(m->console);
 	}
 	if (m->format_count > 1 && m->format_count != m->inputs.count)
 		return bc_print_usage_error(m->console,
 			"-I is given once for all inputs, or once for each in their order");
-	return run(m);
+	return run_merge(m);
 }
 
 static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
@@ -433,7 +432,7 @@ static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(m, letter))
 			return o.exit;
-	enum bc_exit code = bc_convert_args_operands(&m->wanted, argc, argv);
+	enum bc_exit code = bc_convert_args_operands(&m->args, argc, argv);
 	return code == BC_EXIT_OK ? merge_paths(m) : code;
 }
 
@@ -442,19 +441,19 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 	struct merge *m = calloc(1, sizeof(*m));
 
 	if (m == NULL) {
-		return bc_complain_memory(console);
+		return bc_print_no_memory(console);
 	}
 	m->console = console;
-	enum bc_exit code = bc_convert_args_init(&m->wanted, console, argc);
+	enum bc_exit code = bc_convert_args_init(&m->args, console, argc);
 	m->formats = calloc((size_t)argc + 1, sizeof(*m->formats));
 	if (code == BC_EXIT_OK && m->formats == NULL) {
-		code = bc_complain_memory(console);
+		code = bc_print_no_memory(console);
 	}
 	if (code == BC_EXIT_OK)
 		code = read_and_run(m, argc, argv);
 	free(m->formats);
 	bc_merge_inputs_close(&m->inputs);
-	bc_convert_args_free(&m->wanted);
+	bc_convert_args_free(&m->args);
 	free(m);
 	return code;
 }

@@ -107,7 +107,7 @@ static bool is_free(const struct job *job, int in)
 }
 
 /* Says in words what became of the input. */
-static void report(const struct job *job, const struct bc_recovered *r)
+static void print_result(const struct job *job, const struct bc_recovered *r)
 {
 	const struct bc_console *console = job->console;
 
@@ -134,12 +134,12 @@ static void report(const struct job *job, const struct bc_recovered *r)
 			bc_plural(r->lost_records), r->lost_chunks == 1 ? "it" : "them");
 }
 
-static enum bc_exit conclude(const struct job *job, const struct bc_recovered *r, int rc)
+static enum bc_exit finish_recover(const struct job *job, const struct bc_recovered *r, int rc)
 {
 	const struct bc_console *console = job->console;
 
 	if (rc == -EBADMSG) {
-		report(job, r);
+		print_result(job, r);
 		bc_print_error(console, job->out,
 			"not made: the input is damaged, and the mode is strict; --mode tail or "
 			"salvage keeps what is good");
@@ -158,7 +158,7 @@ static enum bc_exit conclude(const struct job *job, const struct bc_recovered *r
 				   : strerror(-rc));
 		return BC_EXIT_FAILED;
 	}
-	report(job, r);
+	print_result(job, r);
 	if (!r->is_written) {
 		bc_print_error(console, job->out, "not made: the input has no chunk to keep%s",
 			r->lost_chunks != 0 ? " in this mode" : "");
@@ -198,7 +198,7 @@ static bool is_recoverable(const struct job *job)
 	return ok;
 }
 
-static enum bc_exit run(const struct job *job)
+static enum bc_exit run_recover(const struct job *job)
 {
 	struct bc_recovered recovered;
 	struct bc_segment_name fallback;
@@ -215,7 +215,7 @@ static enum bc_exit run(const struct job *job)
 				bc_segment_name_read(&fallback, base_name(job->out));
 		int rc = bc_recover(&recovered, in, dir, base_name(job->out),
 			has_name ? &fallback : NULL, job->mode, NULL);
-		code = conclude(job, &recovered, rc);
+		code = finish_recover(job, &recovered, rc);
 		close(dir);
 	}
 	close(in);
@@ -241,5 +241,5 @@ int bc_cmd_recover(const struct bc_console *console, int argc, char **argv)
 	if (job.out == NULL || strcmp(job.out, "-") == 0)
 		return bc_print_usage_error(console, "-o is missing: the file to make");
 	job.in = argv[optind];
-	return run(&job);
+	return run_recover(&job);
 }

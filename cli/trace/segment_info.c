@@ -18,16 +18,16 @@ static void add_gap(struct bc_gap_sum *sum, const struct bc_event *gap)
 }
 
 /* Keeps what is to be told one by one. Returns 0 or -ENOMEM. */
-static int keep(
+static int keep_annotation(
 	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
 {
 	size_t bytes = event->text_bytes;
 
-	if (info->happenings_count == BC_INFO_HAPPENINGS) {
-		info->happenings_left++;
+	if (info->annotation_count == BC_INFO_ANNOTATIONS_MAX) {
+		info->annotations_left++;
 		return 0;
 	}
-	struct bc_segment_happening *h = malloc(sizeof(*h) + bytes + 1);
+	struct bc_segment_annotation *h = malloc(sizeof(*h) + bytes + 1);
 	if (h == NULL)
 		return -ENOMEM;
 	h->next = NULL;
@@ -36,17 +36,17 @@ static int keep(
 	h->bytes = bytes;
 	memcpy(h->text, chunk->text + event->text, bytes);
 	h->text[bytes] = '\0';
-	if (info->last_happening == NULL)
-		info->happenings = h;
+	if (info->last_annotation == NULL)
+		info->annotations = h;
 	else
-		info->last_happening->next = h;
-	info->last_happening = h;
-	info->happenings_count++;
+		info->last_annotation->next = h;
+	info->last_annotation = h;
+	info->annotation_count++;
 	return 0;
 }
 
 /* What a note has set is as good as what the header says. A text that is no object is nobody's. */
-static void take_note(
+static void apply_note(
 	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
 {
 	char note[BC_METADATA_MAX];
@@ -81,12 +81,12 @@ static int add_events(struct bc_segment_info *info, const struct bc_chunk *chunk
 			break;
 		case BC_EVENT_NOTE:
 			info->notes++;
-			take_note(info, chunk, event);
+			apply_note(info, chunk, event);
 			break;
 		default:
 			continue;
 		}
-		rc = keep(info, chunk, event);
+		rc = keep_annotation(info, chunk, event);
 	}
 	return rc;
 }
@@ -133,7 +133,7 @@ static void note_damage(struct bc_segment_info *info, const struct bc_segment_da
 		info->damage = *damage;
 }
 
-static void take_header(struct bc_segment_info *info, const struct bc_segment_reader *reader)
+static void set_header(struct bc_segment_info *info, const struct bc_segment_reader *reader)
 {
 	if (info->has_header)
 		return;
@@ -142,7 +142,7 @@ static void take_header(struct bc_segment_info *info, const struct bc_segment_re
 }
 
 /* Goes through what the reader finds, to its end. */
-static int walk(
+static int read_all(
 	struct bc_segment_info *info, struct bc_segment_reader *reader, struct bc_chunk *chunk)
 {
 	bool is_open = false;
@@ -157,7 +157,7 @@ static int walk(
 			info->is_sealed &= !is_open;
 			info->segments++;
 			is_open = true;
-			take_header(info, reader);
+			set_header(info, reader);
 			break;
 		case BC_FOUND_CHUNK:
 			add_chunk(info, &chunk->info);
@@ -215,7 +215,7 @@ static int gather_by_index(struct bc_segment_info *info, const struct bc_file *f
 		head_bytes = bc_segment_index_row(index, 0, &row);
 	int rc = bc_segment_reader_range(reader, 0, head_bytes);
 	if (rc == 0)
-		rc = walk(info, reader, chunk);
+		rc = read_all(info, reader, chunk);
 	info->is_sealed = true;
 	info->segments = 1;
 	for (uint32_t i = 0; rc == 0 && i < index->head.rows; i++) {
@@ -241,7 +241,7 @@ int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file)
 		rc = gather_by_index(info, file, reader, chunk, &index);
 	} else if (rc == 0) {
 		bc_segment_reader_skip_records(reader);
-		rc = walk(info, reader, chunk);
+		rc = read_all(info, reader, chunk);
 		if (!file->is_regular)
 			info->bytes = bc_segment_reader_offset(reader);
 	}
@@ -253,10 +253,10 @@ int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file)
 
 void bc_segment_info_free(struct bc_segment_info *info)
 {
-	while (info->happenings != NULL) {
-		struct bc_segment_happening *next = info->happenings->next;
-		free(info->happenings);
-		info->happenings = next;
+	while (info->annotations != NULL) {
+		struct bc_segment_annotation *next = info->annotations->next;
+		free(info->annotations);
+		info->annotations = next;
 	}
-	info->last_happening = NULL;
+	info->last_annotation = NULL;
 }

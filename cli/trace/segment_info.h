@@ -16,8 +16,8 @@ struct bc_gap_sum {
 };
 
 /* A mark, trigger or note, where it stands. */
-struct bc_segment_happening {
-	struct bc_segment_happening *next;
+struct bc_segment_annotation {
+	struct bc_segment_annotation *next;
 	uint8_t kind;    /* enum bc_event_kind */
 	uint64_t record; /* before this record of the recording */
 	size_t bytes;
@@ -25,7 +25,7 @@ struct bc_segment_happening {
 };
 
 /* Of a segment with more of them the first are kept, and the others counted. */
-#define BC_INFO_HAPPENINGS 1000u
+#define BC_INFO_ANNOTATIONS_MAX 1000u
 
 struct bc_segment_info {
 	uint64_t bytes;    /* of the file */
@@ -50,10 +50,10 @@ struct bc_segment_info {
 	uint64_t marks;
 	uint64_t triggers;
 	uint64_t notes;
-	struct bc_segment_happening *happenings; /* in their order */
-	struct bc_segment_happening *last_happening;
-	size_t happenings_count;
-	uint64_t happenings_left; /* that are not among them */
+	struct bc_segment_annotation *annotations; /* in their order */
+	struct bc_segment_annotation *last_annotation;
+	size_t annotation_count;
+	uint64_t annotations_left; /* that are not among them */
 	uint64_t types[4];
 	uint64_t procs[4];
 	/* While gathering. */

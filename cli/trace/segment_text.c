@@ -140,7 +140,7 @@ static void print_seen(struct bc_output *output, const struct bc_segment_info *i
 	bc_status_line(output, "processors", "%s", text);
 }
 
-static const char *happening_name(uint8_t kind)
+static const char *annotation_name(uint8_t kind)
 {
 	switch (kind) {
 	case BC_EVENT_MARK:
@@ -152,17 +152,17 @@ static const char *happening_name(uint8_t kind)
 	}
 }
 
-static void print_happenings(struct bc_output *output, const struct bc_segment_info *info)
+static void print_annotations(struct bc_output *output, const struct bc_segment_info *info)
 {
-	for (const struct bc_segment_happening *h = info->happenings; h != NULL; h = h->next) {
-		bc_output_format(output, "  %-11s record %" PRIu64 "%s", happening_name(h->kind),
+	for (const struct bc_segment_annotation *h = info->annotations; h != NULL; h = h->next) {
+		bc_output_format(output, "  %-11s record %" PRIu64 "%s", annotation_name(h->kind),
 			h->record, h->bytes != 0 ? ": " : "");
 		bc_output_safe_bytes(output, h->text, h->bytes);
 		bc_output_text(output, "\n", 1);
 	}
-	if (info->happenings_left != 0)
+	if (info->annotations_left != 0)
 		bc_status_line(output, "and more", "%" PRIu64 "; buscap dump shows them all",
-			info->happenings_left);
+			info->annotations_left);
 }
 
 void bc_segment_info_print(struct bc_output *output, const struct bc_segment_info *info)
@@ -194,7 +194,7 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 	print_gaps(output, info);
 	bc_status_line(output, "marks", "%" PRIu64, info->marks);
 	bc_status_line(output, "triggers", "%" PRIu64, info->triggers);
-	print_happenings(output, info);
+	print_annotations(output, info);
 	print_seen(output, info);
 }
 
@@ -277,13 +277,13 @@ static json_t *gaps_json(const struct bc_segment_info *info)
 	return NULL;
 }
 
-static json_t *happenings_json(const struct bc_segment_info *info)
+static json_t *annotations_json(const struct bc_segment_info *info)
 {
 	json_t *list = json_array();
 
-	for (const struct bc_segment_happening *h = info->happenings; h != NULL; h = h->next)
+	for (const struct bc_segment_annotation *h = info->annotations; h != NULL; h = h->next)
 		append(&list, bc_json_object((struct bc_json_member[]){
-				      {"kind", json_string(happening_name(h->kind))},
+				      {"kind", json_string(annotation_name(h->kind))},
 				      {"record", bc_json_u64(h->record)},
 				      {"text", bc_json_text_or_null(h->text)},
 				      {NULL, NULL},
@@ -304,7 +304,7 @@ static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 }
 
 /* Where something is not known, null. */
-static json_t *known(bool is_known, uint64_t value)
+static json_t *number_or_null(bool is_known, uint64_t value)
 {
 	return is_known ? bc_json_u64(value) : json_null();
 }
@@ -327,10 +327,10 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 		bc_json_object((struct bc_json_member[]){
 			{"chunks", bc_json_u64(info->chunks)},
 			{"records", bc_json_u64(info->records)},
-			{"first_record", known(has_records, info->first_record)},
-			{"last_record", known(has_records, info->last_record)},
-			{"first_tick", known(has_records, info->first_tick)},
-			{"last_tick", known(has_records, info->last_tick)},
+			{"first_record", number_or_null(has_records, info->first_record)},
+			{"last_record", number_or_null(has_records, info->last_record)},
+			{"first_tick", number_or_null(has_records, info->first_tick)},
+			{"last_tick", number_or_null(has_records, info->last_tick)},
 			{"epochs", bc_json_u64(info->epochs)},
 			{"duration_ticks", bc_json_u64(info->duration_ticks)},
 			{"duration_s", has_clock ? bc_json_double(duration_s(info)) : json_null()},
@@ -343,8 +343,8 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 			{"gaps", gaps_json(info)},
 			{"marks", bc_json_u64(info->marks)},
 			{"triggers", bc_json_u64(info->triggers)},
-			{"events", happenings_json(info)},
-			{"events_left", bc_json_u64(info->happenings_left)},
+			{"events", annotations_json(info)},
+			{"events_left", bc_json_u64(info->annotations_left)},
 			{"types", seen_json(info->types, true)},
 			{"processors", seen_json(info->procs, false)},
 			{NULL, NULL},

@@ -45,7 +45,7 @@ const struct bc_usage bc_sim_usage = {
 	.example = "buscap sim --seed 7 --count 100000 -O byu -o bus.byu",
 };
 
-struct wanted {
+struct sim_args {
 	struct bc_sim_options sim;
 	enum bc_format format;
 	const char *path; /* NULL: the console's output */
@@ -73,40 +73,40 @@ static bool read_output_format(const struct bc_console *console, enum bc_format 
 	return false;
 }
 
-static bool read_option(const struct bc_console *console, int letter, struct wanted *wanted)
+static bool read_option(const struct bc_console *console, int letter, struct sim_args *sim_args)
 {
 	switch (letter) {
 	case 'O':
-		return read_output_format(console, &wanted->format);
+		return read_output_format(console, &sim_args->format);
 	case 'o':
-		wanted->path = strcmp(optarg, "-") != 0 ? optarg : NULL;
+		sim_args->path = strcmp(optarg, "-") != 0 ? optarg : NULL;
 		return true;
 	case 's':
-		return bc_option_u64(console, "--seed", &wanted->sim.seed);
+		return bc_option_u64(console, "--seed", &sim_args->sim.seed);
 	case 'n':
-		return bc_option_count(console, "--count", &wanted->sim.count);
+		return bc_option_count(console, "--count", &sim_args->sim.count);
 	case 'a':
-		return read_agents(console, &wanted->sim.agents);
+		return read_agents(console, &sim_args->sim.agents);
 	case OPTION_LOSS:
-		return bc_option_ppm(console, "--loss", &wanted->sim.loss_ppm);
+		return bc_option_ppm(console, "--loss", &sim_args->sim.loss_ppm);
 	case OPTION_CORRUPT:
-		return bc_option_ppm(console, "--corrupt", &wanted->sim.corrupt_ppm);
+		return bc_option_ppm(console, "--corrupt", &sim_args->sim.corrupt_ppm);
 	default:
 		return false;
 	}
 }
 
-static enum bc_exit check(
-	const struct bc_console *console, const struct wanted *wanted, int operands)
+static enum bc_exit check_args(
+	const struct bc_console *console, const struct sim_args *sim_args, int operands)
 {
 	if (operands != 0)
 		return bc_print_usage_error(console, "it takes no operands; -o names the output");
-	if (wanted->format == BC_FORMAT_UNKNOWN)
+	if (sim_args->format == BC_FORMAT_UNKNOWN)
 		return bc_print_usage_error(console, "-O is missing: bcp1, raw6 or byu");
-	if (wanted->sim.corrupt_ppm != 0 && wanted->format != BC_FORMAT_BCP1)
+	if (sim_args->sim.corrupt_ppm != 0 && sim_args->format != BC_FORMAT_BCP1)
 		return bc_print_usage_error(console, "--corrupt is for -O bcp1: the other formats "
 						     "have no checksums that would tell");
-	if (wanted->path == NULL && isatty(console->out))
+	if (sim_args->path == NULL && isatty(console->out))
 		return bc_print_usage_error(
 			console, "the output is binary, and a terminal is no place for it: use -o");
 	return BC_EXIT_OK;
@@ -115,12 +115,12 @@ static enum bc_exit check(
 static void write_records(struct bc_output *output, struct bc_stamper *stamper,
 	struct bc_chunk *chunk, const struct bc_bcp1_frame *frame)
 {
-	struct bc_samples run = bc_samples_of_frame(frame);
+	struct bc_samples run_sim = bc_samples_of_frame(frame);
 	struct bc_stamped stamped;
 	enum bc_stamp_end end;
 
 	do {
-		end = bc_stamp_samples(stamper, &run, BC_NO_TICK_LIMIT, chunk, &stamped);
+		end = bc_stamp_samples(stamper, &run_sim, BC_NO_TICK_LIMIT, chunk, &stamped);
 		bc_output_text(
 			output, chunk->records, (size_t)chunk->info.records * BC_RECORD_BYTES);
 		bc_chunk_reset(chunk, stamper->tick, stamper->epoch);
@@ -140,7 +140,7 @@ static void write_samples(struct bc_output *output, const struct bc_bcp1_frame *
 
 /* Writes the whole stream, or as much of it as somebody reads. */
 static int write_stream(
-	struct bc_output *output, const struct wanted *wanted, struct bc_chunk *chunk)
+	struct bc_output *output, const struct sim_args *sim_args, struct bc_chunk *chunk)
 {
 	const struct bc_mapping_options mapping_options = bc_mapping_options_default();
 	struct bc_mapping mapping;
@@ -148,23 +148,23 @@ static int write_stream(
 	struct bc_sim *sim;
 	uint8_t bytes[BC_SIM_FRAME_MAX];
 	size_t n;
-	int rc = bc_sim_open(&sim, &wanted->sim);
+	int rc = bc_sim_open(&sim, &sim_args->sim);
 
 	if (rc != 0)
 		return rc;
-	if (wanted->sim.count == 0)
+	if (sim_args->sim.count == 0)
 		bc_sim_stop(sim); /* none are wanted; to the simulator 0 is no end */
 	bc_mapping_init(&mapping, &mapping_options);
 	bc_stamper_init(&stamper, &mapping);
 	bc_chunk_reset(chunk, 0, 0);
 	while ((n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, bytes)) != 0 &&
-		!bc_output_is_over(output)) {
+		!bc_output_failed(output)) {
 		struct bc_bcp1_frame frame = {.samples = bytes + BC_BCP1_HEADER_BYTES};
-		if (wanted->format == BC_FORMAT_BCP1)
+		if (sim_args->format == BC_FORMAT_BCP1)
 			bc_output_text(output, bytes, n);
 		else if (!bc_bcp1_read_header(&frame.header, bytes))
 			continue;
-		else if (wanted->format == BC_FORMAT_RAW6)
+		else if (sim_args->format == BC_FORMAT_RAW6)
 			write_samples(output, &frame);
 		else
 			write_records(output, &stamper, chunk, &frame);
@@ -173,25 +173,25 @@ static int write_stream(
 	return 0;
 }
 
-static enum bc_exit run(const struct bc_console *console, const struct wanted *wanted)
+static enum bc_exit run_sim(const struct bc_console *console, const struct sim_args *sim_args)
 {
 	struct bc_output output = {.fd = -1};
 	int rc = 0;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	int fd = console->out;
 
-	if (wanted->path != NULL)
-		fd = open(wanted->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (sim_args->path != NULL)
+		fd = open(sim_args->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0) {
-		bc_print_error(console, wanted->path, "can't write it: %s", strerror(errno));
+		bc_print_error(console, sim_args->path, "can't write it: %s", strerror(errno));
 		free(chunk);
 		return BC_EXIT_FAILED;
 	}
 	if (chunk == NULL || !bc_output_open_fd(&output, fd)) {
 		rc = -ENOMEM;
 	} else {
-		output.name = wanted->path;
-		rc = write_stream(&output, wanted, chunk);
+		output.name = sim_args->path;
+		rc = write_stream(&output, sim_args, chunk);
 	}
 	enum bc_exit code = BC_EXIT_OK;
 	if (rc != 0) {
@@ -200,8 +200,8 @@ static enum bc_exit run(const struct bc_console *console, const struct wanted *w
 	}
 	if (output.buffer != NULL)
 		code = bc_exit_worse(code, bc_output_close(&output, console));
-	if (wanted->path != NULL && close(fd) != 0 && code == BC_EXIT_OK) {
-		bc_print_error(console, wanted->path, "can't write it: %s", strerror(errno));
+	if (sim_args->path != NULL && close(fd) != 0 && code == BC_EXIT_OK) {
+		bc_print_error(console, sim_args->path, "can't write it: %s", strerror(errno));
 		code = BC_EXIT_FAILED;
 	}
 	free(chunk);
@@ -210,14 +210,14 @@ static enum bc_exit run(const struct bc_console *console, const struct wanted *w
 
 int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
 {
-	struct wanted wanted = {.sim = {.seed = 1, .count = 1000000, .agents = 1}};
+	struct sim_args sim_args = {.sim = {.seed = 1, .count = 1000000, .agents = 1}};
 	struct bc_options o;
 	int letter;
 
 	bc_options_start(&o, console, &bc_sim_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
-		if (!read_option(console, letter, &wanted))
+		if (!read_option(console, letter, &sim_args))
 			return o.exit;
-	enum bc_exit code = check(console, &wanted, argc - optind);
-	return code != BC_EXIT_OK ? (int)code : (int)run(console, &wanted);
+	enum bc_exit code = check_args(console, &sim_args, argc - optind);
+	return code != BC_EXIT_OK ? (int)code : (int)run_sim(console, &sim_args);
 }

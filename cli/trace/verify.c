@@ -56,9 +56,9 @@ struct check {
 	const struct bc_format_options *options; /* of its format */
 	uint64_t damages;
 	/* Of a segment. */
-	struct bc_sequence_check continuity;
+	struct bc_sequence_check sequence;
 	struct ending *before; /* where the files before ended; moved on by this one */
-	bool is_behind_hole;   /* records are missing between them and this one */
+	bool follows_hole;     /* records are missing between them and this one */
 	uint64_t segments;
 	uint64_t unsealed;
 	uint64_t chunks;
@@ -66,7 +66,7 @@ struct check {
 	uint64_t gaps;
 	bool has_header; /* of the present segment: */
 	bool has_identity;
-	bool has_begun;
+	bool is_started;
 	bool is_sealed;
 	bool is_hurt;
 	uint64_t tag;
@@ -75,27 +75,27 @@ struct check {
 };
 
 /* "FILE: ", with which each line on it begins. */
-static void name_file(const struct check *c)
+static void print_name(const struct check *c)
 {
 	bc_output_safe(c->output, c->file->name);
 	bc_output_text(c->output, ": ", 2);
 }
 
-static void tell(struct check *c, uint64_t offset, uint64_t bytes, const char *what)
+static void print_damage(struct check *c, uint64_t offset, uint64_t bytes, const char *what)
 {
-	name_file(c);
+	print_name(c);
 	bc_output_format(c->output, "offset %" PRIu64 ", %" PRIu64 " byte%s: %s\n", offset, bytes,
 		bc_plural(bytes), what);
 	c->damages++;
 	c->is_hurt = true;
 }
 
-static void end_segment(struct check *c)
+static void finish_segment(struct check *c)
 {
-	if (c->has_begun && !c->is_sealed)
+	if (c->is_started && !c->is_sealed)
 		c->unsealed++;
-	c->segments += c->has_begun;
-	c->has_begun = false;
+	c->segments += c->is_started;
+	c->is_started = false;
 	c->is_sealed = false;
 	c->is_hurt = false;
 	c->has_identity = false;
@@ -104,55 +104,54 @@ static void end_segment(struct check *c)
 
 /* The file begins with this record: goes on where the files before ended, if they can have led up
  * to it. */
-static void follow(struct check *c, uint64_t tag, uint64_t first)
+static void join_recording(struct check *c, uint64_t tag, uint64_t first)
 {
 	const struct ending *before = c->before;
 
-	if (c->continuity.has_recording || !before->is_known || before->tag != tag ||
+	if (c->sequence.has_recording || !before->is_known || before->tag != tag ||
 		before->next > first)
 		return;
-	bc_sequence_check_jump(&c->continuity, tag, before->next);
-	c->is_behind_hole = before->next < first;
+	bc_sequence_check_jump(&c->sequence, tag, before->next);
+	c->follows_hole = before->next < first;
 }
 
 /* Where the files up to this one end; what a file holds twice is no step back. */
-static void end_file(const struct check *c)
+static void finish_file(const struct check *c)
 {
-	const struct bc_sequence_check *continuity = &c->continuity;
+	const struct bc_sequence_check *sequence = &c->sequence;
 	struct ending *before = c->before;
 
-	if (!continuity->has_recording)
+	if (!sequence->has_recording)
 		return;
-	if (before->is_known && before->tag == continuity->tag && before->next > continuity->next)
+	if (before->is_known && before->tag == sequence->tag && before->next > sequence->next)
 		return;
-	*before = (struct ending){
-		.is_known = true, .tag = continuity->tag, .next = continuity->next};
+	*before = (struct ending){.is_known = true, .tag = sequence->tag, .next = sequence->next};
 }
 
-static void begin_segment(struct check *c, const struct bc_segment_header *header)
+static void start_segment(struct check *c, const struct bc_segment_header *header)
 {
 	/* Damage just before it is damage of its own head, if no segment was under way. */
-	bool is_hurt = c->is_hurt && !c->has_begun;
+	bool is_hurt = c->is_hurt && !c->is_started;
 
-	end_segment(c);
+	finish_segment(c);
 	c->is_hurt = is_hurt;
-	c->has_begun = true;
+	c->is_started = true;
 	c->has_identity = true;
 	c->tag = bc_recording_tag(header->recording);
 	c->segment = header->segment;
-	follow(c, c->tag, header->first_record);
-	bc_sequence_check_expect(&c->continuity, header);
+	join_recording(c, c->tag, header->first_record);
+	bc_sequence_check_expect(&c->sequence, header);
 }
 
 /* Where a chunk should stand, by its numbers. */
-static void check_place(
+static void print_chunk_damage(
 	struct check *c, const struct bc_chunk_info *info, uint64_t offset, const char *words)
 {
 	char what[160];
 
 	snprintf(what, sizeof(what), "chunk %" PRIu32 " (%" PRIu32 " record%s) %s", info->number,
 		info->records, bc_plural(info->records), words);
-	tell(c, offset, bc_chunk_encoded_bytes(info), what);
+	print_damage(c, offset, bc_chunk_encoded_bytes(info), what);
 }
 
 /* Whether a chunk is of this segment and stands behind the one with the number before its own. */
@@ -165,23 +164,24 @@ static void check_numbers(
 		c->segment = info->segment;
 	}
 	if (info->recording_tag != c->tag)
-		check_place(c, info, offset, "is of another recording");
+		print_chunk_damage(c, info, offset, "is of another recording");
 	else if (info->segment != c->segment)
-		check_place(c, info, offset, "is of another segment");
+		print_chunk_damage(c, info, offset, "is of another segment");
 	else if (info->number > c->next_number && missing == 0 && !c->is_hurt)
-		check_place(c, info, offset, "is not the next: chunks are missing before it");
+		print_chunk_damage(
+			c, info, offset, "is not the next: chunks are missing before it");
 	if (info->number >= c->next_number)
 		c->next_number = info->number + 1;
 	c->is_hurt = false; /* the next chunk should follow this one */
 }
 
 /* The first chunk of a file that goes on behind a hole: it may know of it, by a gap. */
-static void tell_hole_before(struct check *c, const struct bc_chunk_info *info, uint64_t missing)
+static void print_hole_before(struct check *c, const struct bc_chunk_info *info, uint64_t missing)
 {
-	c->is_behind_hole = missing != 0;
+	c->follows_hole = missing != 0;
 	if (missing == 0)
 		return;
-	name_file(c);
+	print_name(c);
 	bc_output_format(c->output,
 		"%" PRIu64 " record%s missing before it (record%s %" PRIu64 " on)\n", missing,
 		missing == 1 ? " is" : "s are", bc_plural(missing), info->first_record - missing);
@@ -193,25 +193,25 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 	uint64_t missing;
 	char words[96];
 
-	follow(c, info->recording_tag, info->first_record);
-	int place = bc_sequence_check_chunk(&c->continuity, chunk, &missing);
+	join_recording(c, info->recording_tag, info->first_record);
+	int place = bc_sequence_check_chunk(&c->sequence, chunk, &missing);
 	if (place < 0)
 		return place;
-	c->has_begun = true;
-	if (c->is_behind_hole && c->chunks == 0) {
-		tell_hole_before(c, info, missing);
+	c->is_started = true;
+	if (c->follows_hole && c->chunks == 0) {
+		print_hole_before(c, info, missing);
 	} else if (missing != 0) {
 		snprintf(words, sizeof(words), "follows %" PRIu64 " record%s", missing,
 			missing == 1 ? " that is missing" : "s that are missing");
-		check_place(c, info, offset, words);
+		print_chunk_damage(c, info, offset, words);
 	}
 	check_numbers(c, info, missing, offset);
 	if (place == BC_PLACE_AGAIN) {
-		check_place(c, info, offset, "was there before");
+		print_chunk_damage(c, info, offset, "was there before");
 		return 0;
 	}
 	if (place == BC_PLACE_BEHIND)
-		check_place(c, info, offset, "stands behind chunks that come after it");
+		print_chunk_damage(c, info, offset, "stands behind chunks that come after it");
 	c->is_hurt = false;
 	c->chunks++;
 	c->records += info->records;
@@ -230,7 +230,7 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 			return found;
 		switch ((enum bc_segment_found)found) {
 		case BC_FOUND_SEGMENT:
-			begin_segment(c, bc_segment_reader_header(reader));
+			start_segment(c, bc_segment_reader_header(reader));
 			break;
 		case BC_FOUND_CHUNK:
 			found = check_chunk(c, chunk, bc_segment_reader_offset(reader));
@@ -238,16 +238,16 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 				return found;
 			break;
 		case BC_FOUND_INDEX:
-			c->has_begun = true;
+			c->is_started = true;
 			c->is_sealed = true;
 			break;
 		case BC_FOUND_DAMAGE:
-			tell(c, damage->offset, damage->bytes, damage->what);
+			print_damage(c, damage->offset, damage->bytes, damage->what);
 			break;
 		case BC_FOUND_END:
-			if (!c->has_begun && c->segments == 0)
-				c->has_begun = true; /* nothing whole: a segment it was to be */
-			end_segment(c);
+			if (!c->is_started && c->segments == 0)
+				c->is_started = true; /* nothing whole: a segment it was to be */
+			finish_segment(c);
 			return 0;
 		}
 	}
@@ -262,7 +262,7 @@ static enum bc_exit summarize_segments(const struct check *c)
 				     ? "not sealed (no index: it was cut off, or is still open)"
 				     : "not all sealed (an index is missing)";
 
-	name_file(c);
+	print_name(c);
 	bc_output_format(c->output, "%s%s", state, sealed);
 	if (c->segments > 1)
 		bc_output_format(c->output, ", %" PRIu64 " segments", c->segments);
@@ -270,7 +270,7 @@ static enum bc_exit summarize_segments(const struct check *c)
 		", %" PRIu64 "%s chunk%s, %" PRIu64 " record%s, %" PRIu64 " gap%s\n", c->chunks,
 		is_whole ? "" : " good", bc_plural(c->chunks), c->records, bc_plural(c->records),
 		c->gaps, bc_plural(c->gaps));
-	return is_whole && !c->is_behind_hole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+	return is_whole && !c->follows_hole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }
 
 static enum bc_exit verify_segments(struct check *c)
@@ -283,8 +283,8 @@ static enum bc_exit verify_segments(struct check *c)
 		rc = read_segments(c, reader, chunk);
 	enum bc_exit code = rc < 0 ? bc_print_read_error(c->console, c->file, rc)
 				   : summarize_segments(c);
-	end_file(c);
-	bc_sequence_check_reset(&c->continuity);
+	finish_file(c);
+	bc_sequence_check_reset(&c->sequence);
 	bc_segment_reader_close(reader);
 	free(chunk);
 	return code;
@@ -292,7 +292,7 @@ static enum bc_exit verify_segments(struct check *c)
 
 static void on_capture_damage(void *context, const struct bc_segment_damage *damage)
 {
-	tell(context, damage->offset, damage->bytes, damage->what);
+	print_damage(context, damage->offset, damage->bytes, damage->what);
 }
 
 static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
@@ -303,7 +303,7 @@ static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
 	if (rc < 0)
 		return bc_print_read_error(c->console, file, rc);
 	bool is_whole = info.damages == 0 && info.holes == 0;
-	name_file(c);
+	print_name(c);
 	bc_output_format(c->output,
 		"%s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64
 		" bytes of the stream, %" PRIu64 " break%s%s\n",
@@ -313,9 +313,9 @@ static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
 	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }
 
-static void tell_packing(struct check *c)
+static void print_packing(struct check *c)
 {
-	name_file(c);
+	print_name(c);
 	bc_output_format(c->output, "its %s frames are damaged or torn\n",
 		bc_packing_name(c->file->probe.packing));
 	c->damages++;
@@ -329,9 +329,9 @@ static enum bc_exit verify_frames(struct check *c)
 
 	while (rc == 0 && (rc = bc_frames_next(f)) > BC_FRAMES_END) {
 		if (rc == BC_FRAMES_DAMAGE)
-			tell(c, f->damage.offset, f->damage.bytes, f->damage.what);
+			print_damage(c, f->damage.offset, f->damage.bytes, f->damage.what);
 		if (rc == BC_FRAMES_GAP && f->gap.cause == BC_GAP_SEQUENCE) {
-			name_file(c);
+			print_name(c);
 			bc_output_format(c->output,
 				"offset %" PRIu64 ": the sequence jumps: frames are missing\n",
 				f->gap.offset);
@@ -340,13 +340,13 @@ static enum bc_exit verify_frames(struct check *c)
 		rc = 0;
 	}
 	if (rc == -EBADMSG)
-		tell_packing(c);
+		print_packing(c);
 	enum bc_exit code = BC_EXIT_OK;
 	if (rc < 0 && rc != -EBADMSG) {
 		code = bc_print_read_error(c->console, c->file, rc);
 	} else {
 		bool is_whole = c->damages == 0 && jumps == 0;
-		name_file(c);
+		print_name(c);
 		bc_output_format(c->output,
 			"%s: bcp1, %" PRIu64 "%s frame%s, %" PRIu64 " sample%s, %" PRIu64
 			" gap%s%s\n",
@@ -361,7 +361,7 @@ static enum bc_exit verify_frames(struct check *c)
 }
 
 /* Of n records at `in`, numbered from `first`, those with a value longer than a BYU record has. */
-static void tell_misfits(struct check *c, const uint8_t *in, size_t n, uint64_t first)
+static void print_misfits(struct check *c, const uint8_t *in, size_t n, uint64_t first)
 {
 	enum bc_format format = c->file->probe.format;
 	size_t stride = bc_dialect_bytes(format);
@@ -372,7 +372,7 @@ static void tell_misfits(struct check *c, const uint8_t *in, size_t n, uint64_t 
 	for (size_t i = 0; i < n; i++) {
 		if (!bc_misfit_print(what, in + i * stride, format))
 			continue;
-		name_file(c);
+		print_name(c);
 		bc_output_format(c->output, "record %" PRIu64 ": %s\n", first + i, what);
 		c->damages++;
 	}
@@ -392,17 +392,18 @@ static enum bc_exit verify_plain(struct check *c)
 		uint64_t first = bytes / stride;
 		bytes += (uint64_t)n;
 		held += (size_t)n;
-		tell_misfits(c, buffer, held / stride, first);
+		print_misfits(c, buffer, held / stride, first);
 		memmove(buffer, buffer + held - held % stride, held % stride);
 		held %= stride;
 	}
 	if (n < 0 && n != -EBADMSG)
 		return bc_print_read_error(c->console, c->file, (int)n);
 	if (n < 0)
-		tell_packing(c);
+		print_packing(c);
 	if (bytes % stride != 0)
-		tell(c, bytes - bytes % stride, bytes % stride, "torn: they are no whole record");
-	name_file(c);
+		print_damage(c, bytes - bytes % stride, bytes % stride,
+			"torn: they are no whole record");
+	print_name(c);
 	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s%s, no checksums to verify them by\n",
 		c->damages != 0 ? "damaged" : "ok", bc_format_name(format), bytes / stride,
 		c->damages != 0 ? "whole " : "", word, bc_plural(bytes / stride));
@@ -419,7 +420,7 @@ static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 		return code;
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		sum += counts.kinds[kind];
-	name_file(c);
+	print_name(c);
 	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s\n",
 		counts.faults != 0 ? "damaged" : "ok", bc_format_name(file->probe.format), sum,
 		counts.faults != 0 ? "good " : "", sum == 1 ? "entry" : "entries");
@@ -479,7 +480,7 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 	const char **paths = (const char **)argv + optind;
 	int n = argc - optind;
 	bc_segment_order_sort(paths, n);
-	for (int i = 0; i < n && !bc_output_is_over(&output); i++)
+	for (int i = 0; i < n && !bc_output_failed(&output); i++)
 		code = bc_exit_worse(code,
 			verify_file(console, &output, paths[i], format, &format_options, &before));
 	return bc_exit_worse(code, bc_output_close(&output, console));
