@@ -64,22 +64,22 @@ struct bc_channel_options {
 	struct bc_pipeline *pipeline;
 	bool keeps_raw;    /* a recording's bytes are saved beside its records */
 	uint64_t flush_ns; /* a recording's chunk is handed on this long after its first record */
-	bool is_flight;    /* between recordings it is in flight, not idle */
-	struct bc_overwrite_ring_limits flight;
-	const struct bc_record_filter *sift;    /* what is kept; NULL: everything */
+	bool has_flight;   /* between recordings it is in flight, not idle */
+	struct bc_overwrite_ring_limits flight_limits;
+	const struct bc_record_filter *filter;  /* what is kept; NULL: everything */
 	const struct bc_channel_viewer *viewer; /* NULL: none */
-	struct bc_trigger_engine *watch;        /* NULL: none */
+	struct bc_trigger_engine *triggers;     /* NULL: none */
 	void *context;
 
 	/* A trigger of the watch has hit: its event is on record; what it sets off is the callee's
 	 * to do, at once. Only what can be done as things stand is asked for. */
-	void (*on_hit)(void *context, const struct bc_trigger_match *hit);
+	void (*on_match)(void *context, const struct bc_trigger_match *match);
 
 	void *session; /* the context of on_full() */
 
-	/* The recording has as many records as bc_channel_record() was told, the last of them
-	 * before position `at`: bc_channel_finish() it, or see to it that no more comes. May be
-	 * NULL if no limit is ever set. */
+	/* The recording has as many records as bc_channel_start_recording() was told, the last of
+	 * them before position `at`: bc_channel_finish_recording() it, or see to it that no more
+	 * comes. May be NULL if no limit is ever set. */
 	void (*on_full)(void *session, uint32_t at);
 };
 
@@ -105,37 +105,38 @@ bool bc_channel_is_ready(const struct bc_channel *channel);
 
 /* Whether triggers may begin one; at first they may not. And what triggers can set off as things
  * stand, as bc_trigger_engine.actions has it. */
-void bc_channel_allow(struct bc_channel *channel, bool may_record);
-uint32_t bc_channel_actions(const struct bc_channel *channel);
+void bc_channel_allow_triggers(struct bc_channel *channel, bool may_start);
+uint32_t bc_channel_possible_actions(const struct bc_channel *channel);
 
 /* Begins a recording with the record at position `at` of the chunk being filled, or with
  * BC_CHANNEL_NOW the next to come, and in flight with so much of what was held before it. The
  * caller keeps its description until its BC_NOTICE_ENDED. It is full with `records_max` records (0:
  * never). Returns the position at which that record then stands. */
-uint32_t bc_channel_record(struct bc_channel *channel, const struct bc_recording_info *recording,
-	const struct bc_time_or_size *before, uint32_t at, uint64_t records_max);
+uint32_t bc_channel_start_recording(struct bc_channel *channel,
+	const struct bc_recording_info *recording, const struct bc_time_or_size *before,
+	uint32_t at, uint64_t records_max);
 
 /* No more than so many records of the recording under way may come behind position `at`; or, of
  * those that are in the chunk being filled, none behind `at` whose tick is `tick` or later. It
  * stays at less if less may come already. */
-void bc_channel_set_space(struct bc_channel *channel, uint32_t at, uint64_t records);
-void bc_channel_set_space_until(struct bc_channel *channel, uint32_t at, uint64_t tick);
+void bc_channel_limit_records(struct bc_channel *channel, uint32_t at, uint64_t records);
+void bc_channel_limit_tick(struct bc_channel *channel, uint32_t at, uint64_t tick);
 
 /* A recording that has all it may hold ends: on_full(). */
 void bc_channel_check_full(struct bc_channel *channel);
 
 /* Ends the recording before position `at`: what is in hand is written, the segment sealed. */
-void bc_channel_finish(struct bc_channel *channel, uint32_t at);
+void bc_channel_finish_recording(struct bc_channel *channel, uint32_t at);
 
 /* Ends the segment here: what comes next is in a new one. */
 void bc_channel_cut(struct bc_channel *channel);
 
 /* Records taken into the recording so far; and how many more may come. */
 uint64_t bc_channel_records(const struct bc_channel *channel);
-uint64_t bc_channel_space(const struct bc_channel *channel);
+uint64_t bc_channel_records_left(const struct bc_channel *channel);
 
 /* Whether anything has come from the source. */
-bool bc_channel_has_begun(const struct bc_channel *channel);
+bool bc_channel_has_started(const struct bc_channel *channel);
 
 /* Puts a mark or trigger before position `at`: where it then stands is in *event. Returns false
  * when there is no room for it now, or nothing has come yet: a recording's first chunk must not go
@@ -163,10 +164,10 @@ void bc_channel_pop_gaps(struct bc_channel *channel, struct bc_gap_sum sums[BC_G
 uint64_t bc_channel_last_ns(const struct bc_channel *channel);
 
 /* What is held in flight. */
-struct bc_overwrite_ring_state bc_channel_flight(const struct bc_channel *channel);
+struct bc_overwrite_ring_state bc_channel_flight_state(const struct bc_channel *channel);
 
 /* There is room in the pipeline again: sends an end that waited for it. */
-void bc_channel_on_space(struct bc_channel *channel);
+void bc_channel_on_slot_free(struct bc_channel *channel);
 
 /* The decoder's */
 

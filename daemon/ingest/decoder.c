@@ -30,7 +30,7 @@ struct bc_decoder {
 	struct bc_stamper stamper;
 	uint64_t tick_limit;
 	bool is_over;
-	bool has_begun; /* on_epoch() was called for the first */
+	bool has_started; /* on_epoch() was called for the first */
 
 	/* What is being stamped. Its bytes are the source's, or of the fields below. */
 	enum run_kind run_kind;
@@ -41,7 +41,7 @@ struct bc_decoder {
 	bool in_piece;
 	const uint8_t *at;
 	size_t left;
-	bool is_judged;      /* a break: what came before it has been */
+	bool is_settled;     /* a break: what came before it has been */
 	uint64_t break_lost; /* and what it says is lost */
 	uint32_t next_event; /* of its chunk */
 	uint64_t clock_hz;   /* of its chunk's segment */
@@ -53,10 +53,10 @@ struct bc_decoder {
 	bool has_tick;
 	uint64_t seen_tick; /* of the latest sample or heartbeat */
 	bool has_trigger;   /* the frame in hand wants a trigger event */
-	bool wants_epoch;   /* the board may have begun anew: no delta leads into its next frame */
-	uint64_t reported_lost; /* by headers, since the stream began or was restarted */
-	uint64_t skipped;       /* of the reader's skipped_bytes, those counted */
-	uint64_t explained;     /* and those that some report of damage has spoken of */
+	bool needs_epoch;   /* the board may have begun anew: no delta leads into its next frame */
+	uint64_t reported_lost;    /* by headers, since the stream began or was restarted */
+	uint64_t skipped;          /* of the reader's skipped_bytes, those counted */
+	uint64_t skipped_reported; /* and those that some report of damage has spoken of */
 	bool is_in_damage; /* what is skipped now belongs to a damaged frame, reported already */
 	struct bc_bcp1_reader bcp1;
 
@@ -85,7 +85,7 @@ static void report_damage(struct bc_decoder *d, const char *format, ...)
 /* Tells the owner of an epoch, the first among them, that begins with this tick. */
 static void start_epoch(struct bc_decoder *d, uint64_t first_tick)
 {
-	d->has_begun = true;
+	d->has_started = true;
 	d->options.on_epoch(d->options.context, first_tick);
 }
 
@@ -96,7 +96,7 @@ static uint32_t run_count(const struct bc_decoder *d)
 	return d->run_kind == RUN_SAMPLES ? d->samples.count : d->records.count;
 }
 
-static enum bc_stamp_end stamp(
+static enum bc_stamp_end stamp_run(
 	struct bc_decoder *d, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
 	if (d->run_kind == RUN_SAMPLES)
@@ -104,7 +104,7 @@ static enum bc_stamp_end stamp(
 	return bc_stamp_records(&d->stamper, &d->records, d->tick_limit, chunk, stamped);
 }
 
-static enum bc_stamp_end skip(struct bc_decoder *d, struct bc_stamped *stamped)
+static enum bc_stamp_end skip_run(struct bc_decoder *d, struct bc_stamped *stamped)
 {
 	if (d->run_kind == RUN_SAMPLES)
 		return bc_stamp_skip_samples(&d->stamper, &d->samples, d->tick_limit, stamped);
@@ -112,24 +112,24 @@ static enum bc_stamp_end skip(struct bc_decoder *d, struct bc_stamped *stamped)
 }
 
 /* The tick of the run's next sample. */
-static uint64_t next_tick(const struct bc_decoder *d)
+static uint64_t next_run_tick(const struct bc_decoder *d)
 {
 	return d->run_kind == RUN_SAMPLES ? bc_samples_next_tick(&d->samples)
 					  : bc_records_next_tick(&d->stamper, &d->records);
 }
 
 /* How much of a run may be taken before the recording is full, and the rest of it put back. */
-static uint32_t hold_back(struct bc_decoder *d)
+static uint32_t limit_run(struct bc_decoder *d)
 {
-	uint64_t room = bc_channel_space(d->options.channel);
+	uint64_t left = bc_channel_records_left(d->options.channel);
 	uint32_t *count = d->run_kind == RUN_SAMPLES ? &d->samples.count : &d->records.count;
-	uint32_t held = *count > room ? *count - (uint32_t)room : 0;
+	uint32_t held = *count > left ? *count - (uint32_t)left : 0;
 
 	*count -= held;
 	return held;
 }
 
-static void put_back(struct bc_decoder *d, uint32_t held)
+static void restore_run(struct bc_decoder *d, uint32_t held)
 {
 	if (d->run_kind == RUN_SAMPLES)
 		d->samples.count += held;
@@ -138,7 +138,7 @@ static void put_back(struct bc_decoder *d, uint32_t held)
 }
 
 /* When the first record of the chunk being filled arrived: told by the chunk it comes from. */
-static void carry_wall(struct bc_decoder *d)
+static void set_replayed_wall(struct bc_decoder *d)
 {
 	const struct bc_chunk_info *info = &d->records.source->info;
 	double since = d->clock_hz != 0 ? (double)(int64_t)(d->stamper.tick - info->first_tick) *
@@ -157,20 +157,20 @@ static bool drain_run(struct bc_decoder *d)
 	struct bc_stamped stamped;
 
 	while (!d->is_over && d->run_kind != RUN_NONE && run_count(d) != 0) {
-		if (!d->has_begun)
-			start_epoch(d, next_tick(d));
+		if (!d->has_started)
+			start_epoch(d, next_run_tick(d));
 		struct bc_chunk *chunk = bc_channel_chunk(channel, &d->stamper);
 		enum bc_stamp_end end;
 		uint32_t held = 0;
 		if (chunk != NULL) {
 			if (d->run_kind == RUN_RECORDS && d->records.source != NULL)
-				carry_wall(d);
-			held = hold_back(d);
-			end = stamp(d, chunk, &stamped);
-			put_back(d, held);
+				set_replayed_wall(d);
+			held = limit_run(d);
+			end = stamp_run(d, chunk, &stamped);
+			restore_run(d, held);
 			bc_channel_consumed(channel, &d->stamper, &stamped);
 		} else if (d->options.is_live) {
-			end = skip(d, &stamped);
+			end = skip_run(d, &stamped);
 			bc_channel_dropped(channel, &stamped);
 		} else {
 			return false;
@@ -180,8 +180,8 @@ static bool drain_run(struct bc_decoder *d)
 		if (end == BC_STAMP_FULL) {
 			bc_channel_submit(channel);
 		} else if (end == BC_STAMP_LIMIT) {
-			switch (d->options.on_limit(d->options.context, next_tick(d))) {
-			case BC_LIMIT_GO_ON:
+			switch (d->options.on_limit(d->options.context, next_run_tick(d))) {
+			case BC_LIMIT_CONTINUE:
 				break;
 			case BC_LIMIT_WAIT:
 				return false;
@@ -209,7 +209,7 @@ static void count_skipped(struct bc_decoder *d)
 }
 
 /* What a frame's header says beside its samples: a damaged frame's is as good. */
-static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
+static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 {
 	const struct bc_bcp1_header *h = &frame->header;
 	struct bc_channel *channel = d->options.channel;
@@ -230,24 +230,24 @@ static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 		d->reported_lost += h->lost;
 		bc_channel_gap(channel, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
-	if (d->has_tick && (h->tick < d->seen_tick || d->wants_epoch)) {
+	if (d->has_tick && (h->tick < d->seen_tick || d->needs_epoch)) {
 		bc_channel_submit(channel);
 		start_epoch(d, h->tick);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 	}
-	d->wants_epoch = false;
+	d->needs_epoch = false;
 	d->has_tick = true;
 	d->seen_tick = h->tick;
 	d->has_trigger = d->has_trigger || (h->flags & BC_BCP1_TRIGGER) != 0;
 }
 
 /* Says that bytes before this offset were skipped which no damaged frame accounts for. */
-static void explain_skipped(struct bc_decoder *d, uint64_t offset)
+static void report_skipped(struct bc_decoder *d, uint64_t offset)
 {
-	if (d->skipped != d->explained && !d->is_in_damage)
+	if (d->skipped != d->skipped_reported && !d->is_in_damage)
 		report_damage(d, "before offset %" PRIu64 ": %" PRIu64 " bytes of no valid frame",
-			offset, d->skipped - d->explained);
-	d->explained = d->skipped;
+			offset, d->skipped - d->skipped_reported);
+	d->skipped_reported = d->skipped;
 	d->is_in_damage = false;
 }
 
@@ -263,7 +263,7 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 		return false;
 	case BC_BCP1_DAMAGED:
 		d->is_in_damage = true;
-		take_header(d, &frame);
+		process_header(d, &frame);
 		bc_channel_gap(d->options.channel, BC_GAP_CRC, frame.header.samples, false);
 		report_damage(d,
 			"offset %" PRIu64 ": frame %" PRIu32 ": its %" PRIu32
@@ -271,8 +271,8 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 			frame.offset, frame.header.sequence, frame.header.samples);
 		return true;
 	case BC_BCP1_FRAME:
-		explain_skipped(d, frame.offset);
-		take_header(d, &frame);
+		report_skipped(d, frame.offset);
+		process_header(d, &frame);
 		d->samples = bc_samples_of_frame(&frame);
 		d->run_kind = RUN_SAMPLES;
 		return true;
@@ -281,7 +281,7 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 }
 
 /* Sets the trigger event of the frame in hand. Returns false when it must wait. */
-static bool set_trigger(struct bc_decoder *d)
+static bool write_trigger(struct bc_decoder *d)
 {
 	const struct bc_event event = {.kind = BC_EVENT_TRIGGER};
 
@@ -297,7 +297,7 @@ static bool decode_frames(struct bc_decoder *d, bool is_last)
 {
 	d->is_bcp1 = true;
 	do {
-		if (!set_trigger(d) || !drain_run(d))
+		if (!write_trigger(d) || !drain_run(d))
 			return false;
 	} while (!d->is_over && next_frame(d, is_last));
 	return true;
@@ -311,7 +311,7 @@ static size_t plain_bytes(enum bc_format format)
 }
 
 /* A record that the 12-byte form can't hold is missing in the recording, and said to be. */
-static void refuse_record(struct bc_decoder *d, const uint8_t *in)
+static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 {
 	uint64_t addr;
 	uint64_t time;
@@ -326,7 +326,7 @@ static void refuse_record(struct bc_decoder *d, const uint8_t *in)
 }
 
 /* Makes a run of n whole records at `in`. Returns how many it took. */
-static size_t begin_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
+static size_t start_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 {
 	if (d->format == BC_FORMAT_RAW6) {
 		d->samples = bc_samples_of_raw6(in, (uint32_t)n, d->raw_tick, d->raw_pace);
@@ -337,7 +337,7 @@ static size_t begin_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 	n = n < SLICE_RECORDS ? n : SLICE_RECORDS;
 	size_t read = bc_dialect_read(d->slice, in, n, d->format);
 	if (read == 0) {
-		refuse_record(d, in);
+		leave_out_record(d, in);
 		return 1;
 	}
 	d->records = (struct bc_records){.at = d->slice, .count = (uint32_t)read};
@@ -378,7 +378,7 @@ static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 		return;
 	uint64_t since = ticks_of(d, data->since_ns);
 	uint64_t until = ticks_of(d, data->until_ns);
-	if (d->has_begun && since < d->raw_tick) {
+	if (d->has_started && since < d->raw_tick) {
 		/* Another recording's, whose time has begun anew. */
 		bc_channel_submit(d->options.channel);
 		start_epoch(d, since);
@@ -401,13 +401,13 @@ static bool decode_plain(struct bc_decoder *d)
 			return true;
 		if (d->carried != 0) {
 			if (complete_carry(d, bytes)) {
-				begin_plain_run(d, d->carry, 1);
+				start_plain_run(d, d->carry, 1);
 				d->carried = 0;
 			}
 		} else if (d->left < bytes) {
 			complete_carry(d, bytes);
 		} else {
-			size_t n = begin_plain_run(d, d->at, d->left / bytes) * bytes;
+			size_t n = start_plain_run(d, d->at, d->left / bytes) * bytes;
 			d->at += n;
 			d->left -= n;
 		}
@@ -436,7 +436,7 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 		report_damage(d, "%" PRIu64 " records are missing before record %" PRIu64,
 			data->missing, chunk->info.first_record);
 	}
-	if (!d->has_begun || chunk->info.epoch != d->stamper.epoch) {
+	if (!d->has_started || chunk->info.epoch != d->stamper.epoch) {
 		bc_channel_submit(channel);
 		start_epoch(d, chunk->info.first_tick);
 		bc_stamper_next_epoch(&d->stamper, chunk->info.epoch);
@@ -496,13 +496,13 @@ static bool decode_chunk(struct bc_decoder *d, const struct bc_source_data *data
 /* Breaks, and the end */
 
 /* Nothing follows what is held: judges it. Returns false when it must wait. */
-static bool judge_rest(struct bc_decoder *d, const char *where)
+static bool settle_rest(struct bc_decoder *d, const char *where)
 {
 	if (d->is_bcp1) {
 		d->left = 0;
 		if (!decode_frames(d, true))
 			return false;
-		explain_skipped(d, d->bcp1.offset);
+		report_skipped(d, d->bcp1.offset);
 	}
 	if (d->carried != 0) {
 		bc_channel_counts(d->options.channel)->skipped_bytes += d->carried;
@@ -515,7 +515,7 @@ static bool judge_rest(struct bc_decoder *d, const char *where)
 }
 
 /* What the board counts as lost, its frames may have told of already. */
-static uint64_t untold_loss(struct bc_decoder *d, const struct bc_source_break *broken)
+static uint64_t unreported_loss(struct bc_decoder *d, const struct bc_source_break *broken)
 {
 	uint64_t lost = broken->lost > d->reported_lost ? broken->lost - d->reported_lost : 0;
 
@@ -535,11 +535,11 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 		.duration_ns = broken->duration_ns,
 	};
 
-	if (!d->is_judged && broken->is_cut && !judge_rest(d, "the stream before a break"))
+	if (!d->is_settled && broken->is_cut && !settle_rest(d, "the stream before a break"))
 		return false;
-	if (!d->is_judged) {
-		d->is_judged = true;
-		d->break_lost = is_loss ? untold_loss(d, broken) : 0;
+	if (!d->is_settled) {
+		d->is_settled = true;
+		d->break_lost = is_loss ? unreported_loss(d, broken) : 0;
 	}
 	gap.value = d->break_lost;
 	gap.exact = is_loss;
@@ -552,7 +552,7 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 	}
 	if (broken->is_restart) {
 		d->has_sequence = false;
-		d->wants_epoch = d->is_bcp1;
+		d->needs_epoch = d->is_bcp1;
 		d->reported_lost = 0;
 	}
 	return true;
@@ -569,7 +569,7 @@ bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 		d->at = data->bytes;
 		d->left = data->count;
 		d->format = data->format;
-		d->is_judged = false;
+		d->is_settled = false;
 		if (data->format == BC_FORMAT_SEGMENT)
 			start_chunk(d, data);
 		if (data->format == BC_FORMAT_RAW6 && data->broken == NULL)
@@ -596,7 +596,7 @@ bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 
 bool bc_decoder_finish(struct bc_decoder *d)
 {
-	return d->is_over || judge_rest(d, "the end");
+	return d->is_over || settle_rest(d, "the end");
 }
 
 /* Life */
@@ -640,7 +640,7 @@ bool bc_decoder_is_over(const struct bc_decoder *d)
 	return d->is_over;
 }
 
-size_t bc_decoder_carried(const struct bc_decoder *d, const uint8_t **bytes)
+size_t bc_decoder_partial_input(const struct bc_decoder *d, const uint8_t **bytes)
 {
 	*bytes = d->is_bcp1 ? d->bcp1.hold + d->bcp1.start : d->carry;
 	return d->is_bcp1 ? d->bcp1.end - d->bcp1.start : d->carried;

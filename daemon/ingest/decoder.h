@@ -19,9 +19,9 @@ struct bc_source_data;
 
 /* What to do with the sample whose tick has reached the limit. */
 enum bc_limit_answer {
-	BC_LIMIT_GO_ON, /* the limit was moved: take it */
-	BC_LIMIT_WAIT,  /* not yet: the source waits for bc_source_resume() */
-	BC_LIMIT_END,   /* never: the recording is over */
+	BC_LIMIT_CONTINUE, /* the limit was moved: take it */
+	BC_LIMIT_WAIT,     /* not yet: the source waits for bc_source_resume() */
+	BC_LIMIT_END,      /* never: the recording is over */
 };
 
 struct bc_decoder_options {
@@ -74,7 +74,7 @@ bool bc_decoder_is_over(const struct bc_decoder *decoder);
 
 /* What the pieces so far end in the middle of: the beginning of a frame or a sample, whose length
  * is returned. Valid until the next piece. */
-size_t bc_decoder_carried(const struct bc_decoder *decoder, const uint8_t **bytes);
+size_t bc_decoder_partial_input(const struct bc_decoder *decoder, const uint8_t **bytes);
 
 /* The tick of the sample taken last. */
 uint64_t bc_decoder_tick(const struct bc_decoder *decoder);

@@ -35,33 +35,33 @@ struct bc_overwrite_ring_state {
 };
 
 /* Returns 0 or -ENOMEM. Free it either way; no slot may be in it then. */
-int bc_overwrite_ring_init(struct bc_overwrite_ring *flight,
+int bc_overwrite_ring_init(struct bc_overwrite_ring *ring,
 	const struct bc_overwrite_ring_limits *limits) BC_MUST_CHECK;
-void bc_overwrite_ring_free(struct bc_overwrite_ring *flight);
+void bc_overwrite_ring_free(struct bc_overwrite_ring *ring);
 
 /* Adds a chunk behind the others. There must be room: bc_overwrite_ring_has_room(). */
-void bc_overwrite_ring_add(struct bc_overwrite_ring *flight, struct bc_slot *slot);
+void bc_overwrite_ring_add(struct bc_overwrite_ring *ring, struct bc_slot *slot);
 
-static inline bool bc_overwrite_ring_has_room(const struct bc_overwrite_ring *flight)
+static inline bool bc_overwrite_ring_has_room(const struct bc_overwrite_ring *ring)
 {
-	return flight->count < flight->limits.chunks;
+	return ring->count < ring->limits.chunks;
 }
 
 /* Takes the oldest out; NULL: it is empty. */
-struct bc_slot *bc_overwrite_ring_pop(struct bc_overwrite_ring *flight);
+struct bc_slot *bc_overwrite_ring_pop(struct bc_overwrite_ring *ring);
 
 /* The oldest, which stays; NULL: it is empty. */
-struct bc_slot *bc_overwrite_ring_peek(const struct bc_overwrite_ring *flight);
+struct bc_slot *bc_overwrite_ring_peek(const struct bc_overwrite_ring *ring);
 
 /* Whether the oldest is more than the limits want held. `behind` records are held besides, in a
  * chunk that is not full yet; `now_ns` is of uv_hrtime(). */
 bool bc_overwrite_ring_is_over(
-	const struct bc_overwrite_ring *flight, uint64_t behind, uint64_t now_ns);
+	const struct bc_overwrite_ring *ring, uint64_t unfinished, uint64_t now_ns);
 
 /* Whether a chunk that has been filled since then should be added though it isn't full: the time to
  * be held is given up in steps of chunks, on a slow bus, too. */
-bool bc_overwrite_ring_wants(
-	const struct bc_overwrite_ring *flight, uint64_t since_ns, uint64_t now_ns);
+bool bc_overwrite_ring_is_due(
+	const struct bc_overwrite_ring *ring, uint64_t since_ns, uint64_t now_ns);
 
 /* How many records at the head of a chunk arrived before a moment, as its first and last arrival
  * and its ticks tell: evenly by the bus's clock between them. */

@@ -28,19 +28,19 @@ struct bc_thread_health_seen;
 
 struct bc_pipeline_options {
 	uint64_t buffer_bytes; /* all chunks and output slots together; at least
-				bc_pool_least_bytes() */
+				bc_pool_min_bytes() */
 	unsigned workers;
 	bool keeps_raw; /* slots have room for the stream's bytes */
 	const char *dir;
 	int dir_fd; /* the caller's, stays open */
 	struct bc_writer_rules rules;
 	void *context;
-	void (*on_room)(void *context);   /* a slot is free again, after there was none */
-	void (*on_report)(void *context); /* the writer has written: bc_pipeline_stats() */
+	void (*on_slot_free)(void *context); /* a slot is free again, after there was none */
+	void (*on_stats)(void *context);     /* the writer has written: bc_pipeline_stats() */
 
 	/* And what it has begun, sealed and ended. With BC_NOTICE_ENDED nobody here looks at the
-	 * recording any more. Follows on_report(). */
-	void (*on_news)(void *context, const struct bc_writer_notice *news);
+	 * recording any more. Follows on_stats(). */
+	void (*on_notice)(void *context, const struct bc_writer_notice *news);
 };
 
 /* Takes the memory and starts the threads. Returns 0 or a negative errno. */
@@ -54,7 +54,7 @@ void bc_pipeline_close(struct bc_pipeline *pipeline);
 void bc_pipeline_set_rules(struct bc_pipeline *pipeline, const struct bc_writer_rules *rules);
 
 /* A free slot, as its last user left it, for the caller to send or give back; NULL when there is
- * none: on_room() then says when there is. */
+ * none: on_slot_free() then says when there is. */
 struct bc_slot *bc_pipeline_pop(struct bc_pipeline *pipeline);
 void bc_pipeline_give_back(struct bc_pipeline *pipeline, struct bc_slot *slot);
 

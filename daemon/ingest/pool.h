@@ -25,11 +25,11 @@ struct bc_pool {
 };
 
 /* The least memory that so many workers can do with. */
-uint64_t bc_pool_least_bytes(unsigned workers, bool keeps_raw);
+uint64_t bc_pool_min_bytes(unsigned workers, bool keeps_raw);
 
 /* Takes so much memory, no less than that, into a pool of zeros. Returns 0 or -ENOMEM; free it
  * either way. */
-int bc_pool_pop(
+int bc_pool_init(
 	struct bc_pool *pool, uint64_t bytes, unsigned workers, bool keeps_raw) BC_MUST_CHECK;
 void bc_pool_free(struct bc_pool *pool);
 

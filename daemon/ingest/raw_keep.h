@@ -10,29 +10,30 @@
 #include "formats/segment/raw_capture.h"
 
 /* Breaks that wait for a block; what comes beyond them is added to the last. */
-#define BC_RAW_WAITING 4u
+#define BC_RAW_PENDING 4u
 
 /* All zero at the beginning of a stream. */
 struct bc_raw_keep {
 	enum bc_format form;
 	uint64_t offset; /* in the stream, of what the next entry says */
 	uint32_t phase;  /* raw6: bytes of a sample that the stream stands behind */
-	uint32_t waiting_count;
-	struct bc_raw_entry waiting[BC_RAW_WAITING];
+	uint32_t pending_count;
+	struct bc_raw_entry pending[BC_RAW_PENDING];
 	uint64_t dropping_since_ns;
 };
 
 /* How many entries a part of a piece may need in the block it goes to. */
 static inline uint32_t bc_raw_keep_entries(const struct bc_raw_keep *keep)
 {
-	return keep->waiting_count + 1;
+	return keep->pending_count + 1;
 }
 
 /* Gives an empty block its place. */
-void bc_raw_keep_begin(const struct bc_raw_keep *keep, struct bc_raw_block *block, uint64_t tag);
+void bc_raw_keep_start_block(
+	const struct bc_raw_keep *keep, struct bc_raw_block *block, uint64_t tag);
 
 /* Puts what waits into a block. */
-void bc_raw_keep_settle(struct bc_raw_keep *keep, struct bc_raw_block *block);
+void bc_raw_keep_flush(struct bc_raw_keep *keep, struct bc_raw_block *block);
 
 /* Puts `count` of a piece's bytes, from `from` on, or the break that it is, into a block that has
  * room for them, behind what waits. Returns how many bytes are left out: behind some that were

@@ -20,31 +20,31 @@ static uint64_t lost_of(const struct bc_counts *c)
 }
 
 /* Says, once, that what comes can hardly be what it is taken for. */
-static void look_for_misfit(struct bc_loss_report *a, const struct bc_counts *c)
+static void check_misfit(struct bc_loss_report *r, const struct bc_counts *c)
 {
-	uint64_t received = c->received - a->looked.received;
-	uint64_t invalid = c->dropped_invalid - a->looked.dropped_invalid;
-	uint64_t skipped = c->skipped_bytes - a->looked.skipped_bytes;
+	uint64_t received = c->received - r->polled.received;
+	uint64_t invalid = c->dropped_invalid - r->polled.dropped_invalid;
+	uint64_t skipped = c->skipped_bytes - r->polled.skipped_bytes;
 	bool is_noise = received >= MISFIT_SAMPLES && invalid > received / 10;
 	bool is_no_frame = received == 0 && skipped >= MISFIT_BYTES;
 
-	if (!a->is_misfit && is_noise)
-		bc_log_limited(&a->limits, BC_LOG_WARNING,
+	if (!r->is_misfit && is_noise)
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%" PRIu64 " of the last %" PRIu64
 			" samples are no valid cycles, and left out: is the protocol another, or "
 			"has raw6 lost its place?",
 			invalid, received);
-	if (!a->is_misfit && is_no_frame)
-		bc_log_limited(&a->limits, BC_LOG_WARNING,
+	if (!r->is_misfit && is_no_frame)
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"bytes come (%" PRIu64
 			" in the last second), and no valid frame is among them: nothing is "
 			"recorded of them; is the protocol another?",
 			skipped);
 	if (received == 0 && skipped == 0)
 		return;
-	if (a->is_misfit && !is_noise && !is_no_frame)
-		bc_log_limited(&a->limits, BC_LOG_NOTICE, "what comes is valid again");
-	a->is_misfit = is_noise || is_no_frame;
+	if (r->is_misfit && !is_noise && !is_no_frame)
+		bc_log_limited(&r->limits, BC_LOG_NOTICE, "what comes is valid again");
+	r->is_misfit = is_noise || is_no_frame;
 }
 
 /* What was lost since `b`, by what lost it; what lost nothing isn't named. */
@@ -66,71 +66,71 @@ static void write_losses(char out[160], const struct bc_counts *c, const struct 
 				used != 0 ? ", " : "", losses[i].count, losses[i].what);
 }
 
-static void begin_losing(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+static void log_losses_start(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
 	char losses[160] = "";
 
-	a->is_losing = true;
-	a->before = a->looked;
-	a->losing_since_ns = a->looked_ns;
-	a->tell_after_ns = BC_LOG_WINDOW_NS;
-	a->tell_at_ns = now + a->tell_after_ns;
-	write_losses(losses, c, &a->before);
-	bc_log_limited(&a->limits, BC_LOG_WARNING,
+	r->is_losing = true;
+	r->before = r->polled;
+	r->losing_since_ns = r->polled_ns;
+	r->log_interval_ns = BC_LOG_WINDOW_NS;
+	r->log_at_ns = now + r->log_interval_ns;
+	write_losses(losses, c, &r->before);
+	bc_log_limited(&r->limits, BC_LOG_WARNING,
 		"samples are being lost: %s, in the last %.1f s; each gap is on record at its "
 		"place, and the recording goes on",
-		losses, (double)(now - a->losing_since_ns) * 1e-9);
+		losses, (double)(now - r->losing_since_ns) * 1e-9);
 }
 
-static void tell_losing(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+static void log_losses_ongoing(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
 	char losses[160] = "";
 
-	write_losses(losses, c, &a->before);
+	write_losses(losses, c, &r->before);
 	bc_log(BC_LOG_WARNING,
 		"samples are still being lost: %s, in the last %.0f s; is the disk, or the "
 		"machine, too slow for the source?",
-		losses, (double)(now - a->losing_since_ns) * 1e-9);
-	a->tell_after_ns = bc_log_next_window(a->tell_after_ns);
-	a->tell_at_ns = now + a->tell_after_ns;
+		losses, (double)(now - r->losing_since_ns) * 1e-9);
+	r->log_interval_ns = bc_log_next_window(r->log_interval_ns);
+	r->log_at_ns = now + r->log_interval_ns;
 }
 
-static void end_losing(struct bc_loss_report *a, const struct bc_counts *c)
+static void log_losses_end(struct bc_loss_report *r, const struct bc_counts *c)
 {
 	char losses[160] = "";
 
-	a->is_losing = false;
-	write_losses(losses, c, &a->before);
-	bc_log_limited(&a->limits, BC_LOG_NOTICE, "no more samples are lost: it was %s, in %.1f s",
-		losses, (double)(a->lost_ns - a->losing_since_ns) * 1e-9);
+	r->is_losing = false;
+	write_losses(losses, c, &r->before);
+	bc_log_limited(&r->limits, BC_LOG_NOTICE, "no more samples are lost: it was %s, in %.1f s",
+		losses, (double)(r->lost_ns - r->losing_since_ns) * 1e-9);
 }
 
-static void look_for_losses(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+static void check_losses(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
-	bool has_lost = lost_of(c) != lost_of(&a->looked);
+	bool has_lost = lost_of(c) != lost_of(&r->polled);
 
-	if (has_lost && !a->is_losing)
-		begin_losing(a, c, now);
+	if (has_lost && !r->is_losing)
+		log_losses_start(r, c, now);
 	if (has_lost)
-		a->lost_ns = now;
-	if (a->is_losing && now - a->lost_ns >= QUIET_NS)
-		end_losing(a, c);
-	else if (a->is_losing && now >= a->tell_at_ns)
-		tell_losing(a, c, now);
+		r->lost_ns = now;
+	if (r->is_losing && now - r->lost_ns >= QUIET_NS)
+		log_losses_end(r, c);
+	else if (r->is_losing && now >= r->log_at_ns)
+		log_losses_ongoing(r, c, now);
 }
 
-void bc_loss_report_finish(struct bc_loss_report *a)
+void bc_loss_report_finish(struct bc_loss_report *r)
 {
-	bc_log_limits_end(&a->limits);
+	bc_log_limits_end(&r->limits);
 }
 
-void bc_loss_report_poll(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+void bc_loss_report_poll(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
-	look_for_losses(a, c, now);
-	look_for_misfit(a, c);
-	bc_log_limits_poll(&a->limits, now);
-	a->looked = *c;
-	a->looked_ns = now;
+	check_losses(r, c, now);
+	check_misfit(r, c);
+	bc_log_limits_poll(&r->limits, now);
+	r->polled = *c;
+	r->polled_ns = now;
 }
 
 static void log_written(const char *recording, const struct bc_counts *c, const struct bc_counts *b,
@@ -155,12 +155,12 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 			recording, records, received, invalid);
 }
 
-void bc_loss_report_summary(const char *recording, bool is_alone, const struct bc_counts *c,
-	const struct bc_counts *b, const struct bc_writer_notice *totals,
+void bc_loss_report_summary(const char *recording, bool is_only_recording,
+	const struct bc_counts *c, const struct bc_counts *b, const struct bc_writer_notice *totals,
 	const struct bc_session_outcome *outcome, uint64_t damages, uint64_t breaks)
 {
 	/* Where recordings come and go, what was received in between says nothing of one. */
-	if (!is_alone)
+	if (!is_only_recording)
 		bc_log(BC_LOG_NOTICE, "%s: %" PRIu64 " records written, in %" PRIu32 " segment%s",
 			recording, totals->records, totals->segments,
 			totals->segments == 1 ? "" : "s");

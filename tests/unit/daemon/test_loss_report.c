@@ -19,7 +19,7 @@ struct fixture {
 static void set_up(struct fixture *f)
 {
 	f->now_ns = bc_now_ns();
-	f->losses.looked_ns = f->now_ns;
+	f->losses.polled_ns = f->now_ns;
 }
 
 TEST_FIXTURE(fixture, set_up, NOTHING)
@@ -83,7 +83,7 @@ TEST_F(what_was_only_counted_is_reported_at_the_end)
 		f->counts.received += 1000;
 		look(f, 1);
 		f->now_ns = bc_now_ns(); /* nothing is summed up meanwhile */
-		f->losses.looked_ns = f->now_ns;
+		f->losses.polled_ns = f->now_ns;
 	}
 	bc_loss_report_finish(&f->losses);
 	heard = end_listening(&f->ear);
