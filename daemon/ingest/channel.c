@@ -21,32 +21,32 @@ struct bc_channel {
 	enum bc_channel_state state;
 
 	struct bc_slot *filling;
-	uint64_t tick; /* of the latest record; where a chunk without records goes on */
+	uint64_t tick; /* of the latest record; the next chunk starts here */
 	uint32_t epoch;
-	/* Gaps that wait for a chunk, one of each cause; kind 0: none. */
+	/* Gaps waiting for a chunk, by cause; kind 0: none. */
 	struct bc_event pending[BC_GAP_CAUSES];
 	uint64_t pending_since_ns[BC_GAP_CAUSES];
 	struct bc_overwrite_ring ring;
 	uint64_t clock_hz;
-	bool is_filtering; /* the records that are being stamped are to be sifted */
+	bool is_filtering; /* the records being stamped will be filtered */
 	struct bc_record_filter_state filter_state;
-	bool may_start;       /* triggers may begin a recording */
+	bool may_start;       /* triggers may start a recording */
 	bool has_started;     /* the decoder has asked for a chunk */
-	uint32_t search_from; /* of the chunk being filled, where triggers are looked for next */
+	uint32_t search_from; /* position at which the trigger search continues */
 	uint64_t last_ns;
 	struct bc_gap_sum gaps[BC_GAP_CAUSES];
 
-	/* The recording under way. */
+	/* The recording in progress. */
 	const struct bc_recording_info *recording;
-	uint64_t sent; /* records of it, handed on */
+	uint64_t sent; /* records sent to the encoder */
 	uint64_t records_max;
-	bool is_detached; /* no delta leads into its first record */
-	bool has_cut;     /* a cut waits for a chunk to carry it */
+	bool is_detached; /* its first record must have no delta */
+	bool has_cut;     /* a cut waits for a free chunk */
 	struct bc_raw_keep raw;
-	size_t raw_kept; /* bytes of the piece in hand that are in blocks */
+	size_t raw_kept; /* bytes of the current piece already in blocks */
 
-	/* One whose last chunk is still to be sent: `last` if it is filled already. Gaps that wait
-	 * are its own until then. */
+	/* An ended recording whose last chunk has not been sent; `last` is that chunk, if there is
+	 * one. Until it is sent, waiting gaps belong to that recording. */
 	const struct bc_recording_info *ending;
 	struct bc_slot *last;
 };
@@ -57,7 +57,8 @@ static inline uint32_t filled(const struct bc_channel *ch)
 	return ch->filling != NULL ? ch->filling->chunk.info.records : 0;
 }
 
-/* Where in the chunk being filled the recording has all it may hold; if nowhere, its end. */
+/* The position in the chunk being filled at which the recording reaches its record limit, or the
+ * chunk's end. */
 static uint32_t full_position(const struct bc_channel *ch)
 {
 	uint32_t have = filled(ch);
@@ -68,7 +69,7 @@ static uint32_t full_position(const struct bc_channel *ch)
 	return (uint32_t)(ch->records_max - ch->sent);
 }
 
-/* Gaps that wait for a chunk */
+/* Waiting gaps */
 
 static uint32_t count_pending(const struct bc_channel *ch)
 {
@@ -79,7 +80,7 @@ static uint32_t count_pending(const struct bc_channel *ch)
 	return count;
 }
 
-/* Puts them at the end of a chunk, which must have room for them. */
+/* Appends them to a chunk, which must have space for them. */
 static void write_pending(struct bc_channel *ch, struct bc_chunk *chunk)
 {
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
@@ -88,7 +89,7 @@ static void write_pending(struct bc_channel *ch, struct bc_chunk *chunk)
 			continue;
 		gap->position = chunk->info.records;
 		if (!bc_chunk_add_event(chunk, gap, NULL))
-			assert(!"the caller saw to the room");
+			assert(!"the caller checked for space");
 		gap->kind = 0;
 	}
 }
@@ -101,7 +102,7 @@ static void clear_pending(struct bc_channel *ch)
 
 /* Slots */
 
-/* A chunk gets nothing more. */
+/* Nothing more will be added to a chunk. */
 static void finish_chunk(struct bc_channel *ch, const struct bc_chunk *chunk)
 {
 	if (ch->options.viewer != NULL)
@@ -110,7 +111,7 @@ static void finish_chunk(struct bc_channel *ch, const struct bc_chunk *chunk)
 		bc_trigger_engine_finish_chunk(ch->options.triggers, chunk);
 }
 
-/* A chunk's records are nobody's: counted, and the chunk is empty. */
+/* Counts a chunk's records as idle and empties it. */
 static void discard(struct bc_channel *ch, struct bc_chunk *chunk)
 {
 	ch->counts->in_flight -= chunk->info.records;
@@ -118,7 +119,21 @@ static void discard(struct bc_channel *ch, struct bc_chunk *chunk)
 	bc_chunk_reset(chunk, ch->tick, ch->epoch);
 }
 
-/* Gives up the oldest chunk that is held in flight, of which there must be one. */
+/* Prepares a slot from the pool to continue where the channel is. */
+static void reset_slot(struct bc_channel *ch, struct bc_slot *slot, uint64_t tag)
+{
+	slot->cut_after = false;
+	slot->is_last = false;
+	slot->recording = NULL;
+	slot->since_ns = uv_hrtime();
+	slot->until_ns = slot->since_ns;
+	bc_chunk_reset(&slot->chunk, ch->tick, ch->epoch);
+	slot->chunk.info.wall_ns = bc_wall_ns();
+	if (slot->raw != NULL)
+		bc_raw_keep_start_block(&ch->raw, slot->raw, tag);
+}
+
+/* Discards the oldest chunk of the overwrite ring, which must not be empty. */
 static void drop_oldest(struct bc_channel *ch)
 {
 	struct bc_slot *slot = bc_overwrite_ring_pop(&ch->ring);
@@ -127,7 +142,7 @@ static void drop_oldest(struct bc_channel *ch)
 	bc_pipeline_give_back(ch->options.pipeline, slot);
 }
 
-/* Hands on a slot of the recording under way. */
+/* Sends a slot of `recording` to the encoder. */
 static void send_slot(
 	struct bc_channel *ch, struct bc_slot *slot, const struct bc_recording_info *recording)
 {
@@ -140,8 +155,8 @@ static void send_slot(
 	bc_pipeline_send(ch->options.pipeline, slot);
 }
 
-/* Sends the ended recording's last chunk, or an empty one, with what waits for it. Returns false
- * when there is none to send yet. */
+/* Sends the last chunk of the ended recording, empty if need be, with the waiting gaps and breaks.
+ * Returns false if no slot is free. */
 static bool send_end(struct bc_channel *ch)
 {
 	while (ch->last == NULL || !bc_chunk_has_room(&ch->last->chunk, count_pending(ch)) ||
@@ -152,12 +167,7 @@ static bool send_end(struct bc_channel *ch)
 		ch->last = bc_pipeline_pop(ch->options.pipeline);
 		if (ch->last == NULL)
 			return false;
-		ch->last->cut_after = false;
-		ch->last->is_last = false;
-		bc_chunk_reset(&ch->last->chunk, ch->tick, ch->epoch);
-		ch->last->chunk.info.wall_ns = bc_wall_ns();
-		if (ch->last->raw != NULL)
-			bc_raw_keep_start_block(&ch->raw, ch->last->raw, ch->ending->tag);
+		reset_slot(ch, ch->last, ch->ending->tag);
 	}
 	write_pending(ch, &ch->last->chunk);
 	if (ch->last->raw != NULL)
@@ -171,7 +181,7 @@ static bool send_end(struct bc_channel *ch)
 	return true;
 }
 
-/* An empty slot that goes on where the channel is; NULL: none is free. */
+/* Returns an empty slot; NULL: none is free. In flight the oldest chunk is discarded for it. */
 static struct bc_slot *open_slot(struct bc_channel *ch)
 {
 	if (ch->ending != NULL && !send_end(ch))
@@ -184,23 +194,15 @@ static struct bc_slot *open_slot(struct bc_channel *ch)
 	}
 	if (slot == NULL)
 		return NULL;
-	slot->cut_after = false;
-	slot->is_last = false;
-	slot->recording = NULL;
-	slot->since_ns = uv_hrtime();
-	slot->until_ns = slot->since_ns;
-	bc_chunk_reset(&slot->chunk, ch->tick, ch->epoch);
-	slot->chunk.info.wall_ns = bc_wall_ns();
-	if (slot->raw != NULL)
-		bc_raw_keep_start_block(
-			&ch->raw, slot->raw, ch->recording != NULL ? ch->recording->tag : 0);
+	reset_slot(ch, slot, ch->recording != NULL ? ch->recording->tag : 0);
 	return slot;
 }
 
-/* Makes room in the flight recorder for one chunk more than `after` records. */
-static void trim_ring(struct bc_channel *ch, uint64_t after)
+/* Discards chunks that the limits of the overwrite ring no longer cover once a chunk of `unfinished`
+ * records is added. */
+static void trim_ring(struct bc_channel *ch, uint64_t unfinished)
 {
-	while (bc_overwrite_ring_is_over(&ch->ring, after, uv_hrtime()))
+	while (bc_overwrite_ring_is_over(&ch->ring, unfinished, uv_hrtime()))
 		drop_oldest(ch);
 }
 
@@ -227,8 +229,8 @@ void bc_channel_submit(struct bc_channel *ch)
 	ch->filling = NULL;
 }
 
-/* Sends the chunk being filled, or an empty one, to carry a cut. Returns false when there is none
- * to send. */
+/* Sends the chunk being filled, or an empty one, with the cut mark. Returns false if no slot is
+ * free. */
 static bool send_cut(struct bc_channel *ch)
 {
 	if (ch->filling == NULL)
@@ -246,8 +248,8 @@ static bool send_cut(struct bc_channel *ch)
 
 /* The chunk being filled */
 
-/* The chunk being filled, with room for the gaps that wait, one event more and an anchor; NULL when
- * none is free. */
+/* Returns the chunk being filled after writing the waiting gaps, with space for one more event and
+ * an anchor; NULL if no slot is free. */
 static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 {
 	uint32_t events = count_pending(ch) + 2;
@@ -260,8 +262,8 @@ static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 		bc_channel_submit(ch);
 	ch->epoch = epoch;
 	if (ch->filling != NULL && bc_chunk_is_empty(&ch->filling->chunk)) {
-		/* Taken for samples that were all dropped, or raw bytes, or left by a chunk that
-		 * nobody keeps. */
+		/* Opened for samples that were all dropped or for raw bytes, or just discarded: it
+		 * starts now. */
 		struct bc_chunk_info *info = &ch->filling->chunk.info;
 		info->epoch = epoch;
 		info->first_tick = ch->tick;
@@ -302,14 +304,14 @@ void bc_channel_set_wall(struct bc_channel *ch, int64_t wall_ns)
 
 static void on_flush(uv_timer_t *timer);
 
-/* Something is in the chunk being filled: it waits no longer than so. */
+/* Limits how long the chunk being filled may wait. */
 static void start_flush_timer(struct bc_channel *ch)
 {
 	if (!uv_is_active((uv_handle_t *)&ch->flush))
 		uv_timer_start(&ch->flush, on_flush, ch->options.flush_ns / 1000000, 0);
 }
 
-/* A flush of a busy pipeline would only make chunks smaller and more. */
+/* While the encoder is busy, flushing would only make more and smaller chunks. */
 static void on_flush(uv_timer_t *timer)
 {
 	struct bc_channel *ch = timer->data;
@@ -320,7 +322,7 @@ static void on_flush(uv_timer_t *timer)
 		bc_channel_submit(ch);
 }
 
-/* Takes out of the new records what isn't wanted. Returns how many stay. */
+/* Filters the new records. Returns how many remain. */
 static uint32_t filter_new(struct bc_channel *ch, struct bc_stamper *stamper, uint32_t kept)
 {
 	if (!ch->is_filtering)
@@ -338,7 +340,7 @@ uint32_t bc_channel_possible_actions(const struct bc_channel *ch)
 	bool can_stop = ch->state == BC_CHANNEL_RECORDING;
 	uint32_t actions = 0;
 
-	/* Before anything has come there is no place to mark, and nothing held. */
+	/* Before the first data there is nothing to mark or to write out. */
 	if (ch->state != BC_CHANNEL_IDLE && ch->has_started)
 		actions |= 1u << BC_ACTION_MARK;
 	if (can_start)
@@ -350,7 +352,7 @@ uint32_t bc_channel_possible_actions(const struct bc_channel *ch)
 	return actions;
 }
 
-/* The next hit before position `end` of the chunk being filled: the watch sees no more of it. */
+/* Finds the next match before position `end` by showing the engine a chunk that ends there. */
 static bool next_match(struct bc_channel *ch, uint32_t end, struct bc_trigger_match *match)
 {
 	struct bc_chunk *chunk = &ch->filling->chunk;
@@ -367,8 +369,8 @@ static bool next_match(struct bc_channel *ch, uint32_t end, struct bc_trigger_ma
 	return is_match;
 }
 
-/* Looks for triggers in the records from `from` on. What they set off may move those that are still
- * to be looked at, or end the recording before them. */
+/* Searches the records from position `from` for triggers. An action may split the chunk, which moves
+ * the remaining records, or end the recording before them. */
 static void search_triggers(struct bc_channel *ch, uint32_t from)
 {
 	struct bc_trigger_engine *triggers = ch->options.triggers;
@@ -393,7 +395,7 @@ static void search_triggers(struct bc_channel *ch, uint32_t from)
 	}
 }
 
-/* Shows what is new to all that look at it. */
+/* Passes the new records to live clients and the trigger engine. */
 static void show_new(struct bc_channel *ch, uint32_t from, uint64_t tick_before)
 {
 	const struct bc_channel_viewer *viewer = ch->options.viewer;
@@ -442,9 +444,9 @@ void bc_channel_consumed(
 	}
 }
 
-/* Gaps, and events that are carried over */
+/* Gaps, and events copied from a replay */
 
-/* Adds to what bc_channel_pop_gaps() takes. */
+/* Adds to the sums for bc_channel_pop_gaps(). */
 static void add_gap_sum(
 	struct bc_channel *ch, enum bc_gap_cause cause, uint64_t gaps, uint64_t lost, bool exact)
 {
@@ -497,7 +499,7 @@ void bc_channel_gap_lasting(struct bc_channel *ch, enum bc_gap_cause cause, uint
 	bool exact, uint64_t duration_ns)
 {
 	if (ch->ending != NULL)
-		return; /* nothing is kept now, and what waits is the ended recording's */
+		return; /* records are discarded, and waiting gaps belong to the ended recording */
 	struct bc_event *gap = pending_gap(ch, cause);
 	if (ch->state != BC_CHANNEL_IDLE)
 		add_gap_sum(ch, cause, 0, lost, exact);
@@ -549,13 +551,13 @@ bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
 		return false;
 	copy.position = chunk->info.records;
 	if (!bc_chunk_add_event(chunk, &copy, text)) {
-		bc_channel_submit(ch); /* its texts are full */
+		bc_channel_submit(ch); /* no space for its text */
 		chunk = bc_channel_chunk(ch, stamper);
 		if (chunk == NULL)
 			return false;
 		copy.position = 0;
 		if (!bc_chunk_add_event(chunk, &copy, text))
-			return true; /* longer than any chunk can hold: it came from no segment */
+			return true; /* too long for any chunk, so not from a valid segment */
 	}
 	if (event->kind == BC_EVENT_GAP && ch->state != BC_CHANNEL_IDLE) {
 		ch->counts->gaps++;
@@ -566,7 +568,7 @@ bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
 
 /* Raw bytes */
 
-/* The block for so many entries and bytes more; NULL when none is free. */
+/* Returns a block with space for the entries and bytes; NULL if none is free. */
 static struct bc_raw_block *filling_block(struct bc_channel *ch, uint32_t entries, size_t bytes)
 {
 	if (ch->has_cut && !send_cut(ch))
@@ -578,7 +580,7 @@ static struct bc_raw_block *filling_block(struct bc_channel *ch, uint32_t entrie
 	return ch->filling != NULL ? ch->filling->raw : NULL;
 }
 
-/* What is left of a piece finds no block. */
+/* Drops the rest of a piece. */
 static void drop_raw(struct bc_channel *ch, const struct bc_source_data *data, size_t left)
 {
 	bool is_stuck = bc_pipeline_stats(ch->options.pipeline)->is_stuck;
@@ -627,7 +629,8 @@ void bc_channel_cut(struct bc_channel *ch)
 		ch->has_cut = !send_cut(ch);
 }
 
-/* Parts what the chunk being filled holds from position `at` on: it stays, in a slot of its own. */
+/* Splits the chunk being filled at position `at` and returns the first part. The second part remains
+ * in the channel, in a new slot; if none is free, it is discarded. */
 static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 {
 	struct bc_slot *slot = ch->filling;
@@ -647,14 +650,11 @@ static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 		ch->counts->dropped_idle += over;
 		return slot;
 	}
+	reset_slot(ch, rest, 0);
 	rest->since_ns = slot->since_ns;
 	rest->until_ns = slot->until_ns;
-	rest->cut_after = false;
-	rest->is_last = false;
 	bc_chunk_split(&slot->chunk, at, &rest->chunk);
 	rest->chunk.info.wall_ns = bc_wall_ns();
-	if (rest->raw != NULL)
-		bc_raw_keep_start_block(&ch->raw, rest->raw, 0);
 	ch->filling = rest;
 	ch->search_from = ch->search_from > at ? ch->search_from - at : 0;
 	return slot;
@@ -682,7 +682,7 @@ void bc_channel_on_slot_free(struct bc_channel *ch)
 		send_end(ch);
 }
 
-/* The beginning of recordings */
+/* The start of recordings */
 
 bool bc_channel_is_ready(const struct bc_channel *ch)
 {
@@ -698,14 +698,14 @@ static void discard_front(struct bc_channel *ch, struct bc_chunk *chunk, uint32_
 	ch->counts->dropped_idle += n;
 }
 
-/* Gives up what is held beyond the last `records` of it. */
+/* Discards all but the last `records` records. */
 static void keep_last_records(struct bc_channel *ch, uint64_t records)
 {
-	uint32_t after = filled(ch);
+	uint32_t unfinished = filled(ch);
 	struct bc_slot *oldest;
 
 	while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL) {
-		uint64_t held = ch->ring.records + after;
+		uint64_t held = ch->ring.records + unfinished;
 		if (held <= records)
 			return;
 		if (held - records < oldest->chunk.info.records) {
@@ -716,11 +716,11 @@ static void keep_last_records(struct bc_channel *ch, uint64_t records)
 		}
 		drop_oldest(ch);
 	}
-	if (after > records)
-		discard_front(ch, &ch->filling->chunk, after - (uint32_t)records);
+	if (unfinished > records)
+		discard_front(ch, &ch->filling->chunk, unfinished - (uint32_t)records);
 }
 
-/* Gives up what arrived before a moment; of the chunk being filled nothing at or after `at`. */
+/* Discards records that arrived before `ns`, but none at or after position `at`. */
 static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
 {
 	struct bc_slot *oldest;
@@ -741,7 +741,7 @@ static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
 	discard_front(ch, &ch->filling->chunk, n < at ? n : at);
 }
 
-/* Gives up what comes before the recording's first record. */
+/* Discards what precedes the recording: more than `before` ahead of position `at`. */
 static void trim_before(struct bc_channel *ch, const struct bc_time_or_size *before, uint32_t at)
 {
 	uint32_t have = filled(ch);
@@ -764,7 +764,7 @@ static void trim_before(struct bc_channel *ch, const struct bc_time_or_size *bef
 	}
 }
 
-/* What is missing before a recording's first record isn't missing in it. */
+/* Removes gaps before a recording's first record: they are not part of it. */
 static void strip_gaps(struct bc_chunk *chunk)
 {
 	uint32_t n = 0;
@@ -777,12 +777,12 @@ static void strip_gaps(struct bc_chunk *chunk)
 	chunk->info.events = n;
 }
 
-/* No delta leads into the first record of what is held, if there is one. */
+/* Removes the delta of the first record, which refers to a record outside the recording. */
 static void detach_first(struct bc_channel *ch)
 {
 	struct bc_slot *oldest;
 
-	/* An epoch in which nothing came but events has a chunk of its own. */
+	/* An epoch with events only has a chunk to itself. */
 	while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL &&
 		oldest->chunk.info.records == 0)
 		drop_oldest(ch);
@@ -794,7 +794,7 @@ static void detach_first(struct bc_channel *ch)
 		clear_pending(ch);
 		return;
 	}
-	/* Where it is full of events, the recording begins after the first of them. */
+	/* If the chunk has no space for the anchor, start after its first event. */
 	while (!bc_chunk_detach(&first->chunk, true)) {
 		uint32_t n = first->chunk.events[0].position + 1;
 		n = n < first->chunk.info.records ? n : first->chunk.info.records;
@@ -804,7 +804,7 @@ static void detach_first(struct bc_channel *ch)
 	}
 }
 
-/* Hands on what was held, up to the limit of the recording: what is beyond that isn't recorded. */
+/* Sends the overwrite ring, up to the record limit, and discards the rest. */
 static void send_ring(struct bc_channel *ch)
 {
 	struct bc_slot *slot;
@@ -857,7 +857,7 @@ uint32_t bc_channel_start_recording(struct bc_channel *ch,
 	return at == BC_CHANNEL_NOW ? at : at > dropped ? at - dropped : 0;
 }
 
-/* How far a recording has come, and its limits */
+/* Progress and limits */
 
 enum bc_channel_state bc_channel_state(const struct bc_channel *ch)
 {
@@ -974,7 +974,7 @@ bool bc_channel_mark(struct bc_channel *ch, struct bc_event *event, const char *
 	return bc_chunk_insert_event(chunk, event, text);
 }
 
-/* Life */
+/* Open and close */
 
 void bc_channel_set_flush(struct bc_channel *ch, uint64_t flush_ns)
 {

@@ -14,11 +14,20 @@
 #include "formats/bus/dialect.h"
 #include "formats/bus/stamp.h"
 
-/* Each kind of stream is turned into a run: a row of samples or records that lie one after the
- * other in memory. drain_run() stamps the run into chunks. A piece that can't be taken whole is
- * offered again, so all state of it is in the struct. */
+/* How it works
+ *
+ * Every format is reduced to a run: samples or records that are contiguous in memory. Samples of a
+ * valid bcp1 frame or of raw6 are used where they are; records of a BYU dialect are converted in
+ * slices; a replayed chunk's records are a run already. drain_run() then stamps the run into
+ * chunks. This way all formats share one loop, with one set of rules for full chunks, limits and
+ * drops, and live samples are copied once, by the stamper.
+ *
+ * A run can end early: no chunk is free, or a limit has been reached. The source then offers the
+ * same piece again, so all progress is in struct bc_decoder and not on the stack.
+ *
+ * Per sample this costs the stamping; per frame, a CRC and a few comparisons. */
 
-/* Records of a dialect are turned into BYU this many at a time. */
+/* Records of a dialect are converted to BYU this many at a time. */
 #define SLICE_RECORDS 2048u
 
 #define CARRY_BYTES 24 /* the longest record of a plain format */
@@ -30,14 +39,14 @@ struct bc_decoder {
 	struct bc_stamper stamper;
 	uint64_t tick_limit;
 	bool is_over;
-	bool has_started; /* on_epoch() was called for the first */
+	bool has_started; /* on_epoch() has been called */
 
-	/* What is being stamped. Its bytes are the source's, or of the fields below. */
+	/* The run. Its bytes belong to the source or to fields below. */
 	enum run_kind run_kind;
 	struct bc_samples samples;
 	struct bc_records records;
 
-	/* The piece being taken. */
+	/* The piece being decoded. */
 	bool in_piece;
 	const uint8_t *at;
 	size_t left;
@@ -60,17 +69,17 @@ struct bc_decoder {
 	bool is_in_damage; /* what is skipped now belongs to a damaged frame, reported already */
 	struct bc_bcp1_reader bcp1;
 
-	/* Plain formats */
+	/* raw6 and the BYU dialects */
 	enum bc_format format;
 	uint64_t records_read;
 	uint64_t raw_tick;       /* raw6: of the sample taken last */
 	struct bc_pace raw_pace; /* of those to come in this piece */
-	size_t carried;          /* bytes of a record that the piece before ended in */
+	size_t carried;          /* bytes of a record cut off at the end of the previous piece */
 	uint8_t carry[CARRY_BYTES];
 	uint8_t slice[SLICE_RECORDS * BC_RECORD_BYTES];
 };
 
-/* Says that something can't be read: a phrase with the place. */
+/* Reports damage; the text includes the place. */
 static void report_damage(struct bc_decoder *d, const char *format, ...)
 {
 	char what[160];
@@ -82,14 +91,14 @@ static void report_damage(struct bc_decoder *d, const char *format, ...)
 	d->options.on_damage(d->options.context, what);
 }
 
-/* Tells the owner of an epoch, the first among them, that begins with this tick. */
+/* Reports the start of an epoch, including the first, to the owner. */
 static void start_epoch(struct bc_decoder *d, uint64_t first_tick)
 {
 	d->has_started = true;
 	d->options.on_epoch(d->options.context, first_tick);
 }
 
-/* The run in hand, whichever it is */
+/* The run */
 
 static uint32_t run_count(const struct bc_decoder *d)
 {
@@ -118,7 +127,7 @@ static uint64_t next_run_tick(const struct bc_decoder *d)
 					  : bc_records_next_tick(&d->stamper, &d->records);
 }
 
-/* How much of a run may be taken before the recording is full, and the rest of it put back. */
+/* Shortens the run to what the recording's record limit permits. Returns by how much. */
 static uint32_t limit_run(struct bc_decoder *d)
 {
 	uint64_t left = bc_channel_records_left(d->options.channel);
@@ -137,7 +146,7 @@ static void restore_run(struct bc_decoder *d, uint32_t held)
 		d->records.count += held;
 }
 
-/* When the first record of the chunk being filled arrived: told by the chunk it comes from. */
+/* Replay: derives the wall time of the chunk being filled from that of the replayed chunk. */
 static void set_replayed_wall(struct bc_decoder *d)
 {
 	const struct bc_chunk_info *info = &d->records.source->info;
@@ -150,7 +159,7 @@ static void set_replayed_wall(struct bc_decoder *d)
 	bc_channel_set_wall(d->options.channel, info->wall_ns + (int64_t)since);
 }
 
-/* Stamps the run in hand, or drops it. Returns false when it must wait. */
+/* Stamps the run, or drops it for lack of a chunk. Returns false when it must wait. */
 static bool drain_run(struct bc_decoder *d)
 {
 	struct bc_channel *channel = d->options.channel;
@@ -208,7 +217,8 @@ static void count_skipped(struct bc_decoder *d)
 	d->skipped = d->bcp1.skipped_bytes;
 }
 
-/* What a frame's header says beside its samples: a damaged frame's is as good. */
+/* Processes a frame's header, which is valid even if the frame is damaged: losses, the end of the
+ * stream, a new epoch, triggers. */
 static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 {
 	const struct bc_bcp1_header *h = &frame->header;
@@ -241,7 +251,7 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 	d->has_trigger = d->has_trigger || (h->flags & BC_BCP1_TRIGGER) != 0;
 }
 
-/* Says that bytes before this offset were skipped which no damaged frame accounts for. */
+/* Reports skipped bytes before this offset that are not part of a damaged frame. */
 static void report_skipped(struct bc_decoder *d, uint64_t offset)
 {
 	if (d->skipped != d->skipped_reported && !d->is_in_damage)
@@ -251,7 +261,7 @@ static void report_skipped(struct bc_decoder *d, uint64_t offset)
 	d->is_in_damage = false;
 }
 
-/* Looks for the next frame. Returns false when the bytes are used up. */
+/* Finds the next frame. Returns false when the input is exhausted. */
 static bool next_frame(struct bc_decoder *d, bool is_last)
 {
 	struct bc_bcp1_frame frame;
@@ -280,19 +290,19 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 	return false;
 }
 
-/* Sets the trigger event of the frame in hand. Returns false when it must wait. */
+/* Writes the current frame's trigger event. Returns false when it must wait. */
 static bool write_trigger(struct bc_decoder *d)
 {
 	const struct bc_event event = {.kind = BC_EVENT_TRIGGER};
 
 	if (!d->has_trigger || d->is_over)
 		return true;
-	/* Of a live source it stays until there is a chunk for it. */
+	/* A live source does not wait: the event remains until a chunk is free. */
 	d->has_trigger = !bc_channel_event(d->options.channel, &d->stamper, &event, NULL);
 	return !d->has_trigger || d->options.is_live;
 }
 
-/* Takes the piece's frames; with is_last nothing follows them. Returns false when it must wait. */
+/* Decodes the piece's frames; is_last: nothing follows. Returns false when it must wait. */
 static bool decode_frames(struct bc_decoder *d, bool is_last)
 {
 	d->is_bcp1 = true;
@@ -303,14 +313,14 @@ static bool decode_frames(struct bc_decoder *d, bool is_last)
 	return true;
 }
 
-/* raw6 and the dialects of BYU */
+/* raw6 and the BYU dialects */
 
 static size_t plain_bytes(enum bc_format format)
 {
 	return format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
 }
 
-/* A record that the 12-byte form can't hold is missing in the recording, and said to be. */
+/* Replaces a record whose values do not fit into 12 bytes with a gap. */
 static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 {
 	uint64_t addr;
@@ -319,13 +329,13 @@ static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 	bc_dialect_fields(in, d->format, &addr, &time);
 	report_damage(d,
 		"record %" PRIu64 ": address %" PRIx64 ", time %" PRIx64
-		": a value of more than 32 bits; left out",
+		": more than 32 bits; left out",
 		d->records_read, addr, time);
 	bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, 1, true);
 	d->records_read++;
 }
 
-/* Makes a run of n whole records at `in`. Returns how many it took. */
+/* Makes a run of up to n whole records at `in`. Returns how many it consumed. */
 static size_t start_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 {
 	if (d->format == BC_FORMAT_RAW6) {
@@ -346,7 +356,8 @@ static size_t start_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 	return read;
 }
 
-/* Completes the record that the piece before ended in. Returns whether there is a whole one. */
+/* Completes the record that was cut off at the end of the previous piece. Returns whether it is
+ * whole. */
 static bool complete_carry(struct bc_decoder *d, size_t bytes)
 {
 	size_t want = bytes - d->carried;
@@ -366,8 +377,8 @@ static uint64_t ticks_of(const struct bc_decoder *d, uint64_t ns)
 	return ticks < BC_TICK_END ? (uint64_t)ticks : BC_TICK_END - 1;
 }
 
-/* raw6, before a piece: the times of its samples. They are as far apart as the piece's end is from
- * its beginning; where nobody knows that, a tick. */
+/* Sets the times of a raw6 piece's samples, which have none of their own: spread evenly from the
+ * piece's first to its last arrival; one tick apart if that is unknown. */
 static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	size_t samples = (d->carried + data->count) / BC_SAMPLE_BYTES;
@@ -379,7 +390,7 @@ static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 	uint64_t since = ticks_of(d, data->since_ns);
 	uint64_t until = ticks_of(d, data->until_ns);
 	if (d->has_started && since < d->raw_tick) {
-		/* Another recording's, whose time has begun anew. */
+		/* Time has restarted: this is another recording. */
 		bc_channel_submit(d->options.channel);
 		start_epoch(d, since);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
@@ -389,7 +400,7 @@ static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 	d->raw_pace = bc_pace_of(until > d->raw_tick ? until - d->raw_tick : 0, (uint32_t)samples);
 }
 
-/* Takes the piece's records. Returns false when it must wait. */
+/* Decodes the piece's records. Returns false when it must wait. */
 static bool decode_plain(struct bc_decoder *d)
 {
 	size_t bytes = plain_bytes(d->format);
@@ -416,7 +427,7 @@ static bool decode_plain(struct bc_decoder *d)
 
 /* Chunks of a segment */
 
-/* The tick before a chunk's first record: what that record's own delta is added to. */
+/* The tick to which the delta of a chunk's first record is added. */
 static uint64_t tick_before(const struct bc_chunk *chunk)
 {
 	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
@@ -424,7 +435,7 @@ static uint64_t tick_before(const struct bc_chunk *chunk)
 	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
 }
 
-/* A chunk of a segment: first the one, then the other, which returns false when it must wait. */
+/* Prepares to decode a chunk of a segment: gap, epoch, run. */
 static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	const struct bc_chunk *chunk = data->chunk;
@@ -450,8 +461,8 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 	d->run_kind = RUN_RECORDS;
 }
 
-/* Takes the chunk's records up to its next event that is to be carried over, then that event.
- * Returns false when it must wait; sets *is_done behind the last. */
+/* Decodes the chunk's records up to its next event, then copies that event. Anchors are not copied:
+ * the stamper makes its own. Returns false when it must wait; sets *is_done after the last. */
 static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, bool *is_done)
 {
 	const struct bc_chunk *chunk = data->chunk;
@@ -493,9 +504,10 @@ static bool decode_chunk(struct bc_decoder *d, const struct bc_source_data *data
 	return true;
 }
 
-/* Breaks, and the end */
+/* Breaks and the end */
 
-/* Nothing follows what is held: judges it. Returns false when it must wait. */
+/* Nothing follows the partial input: decodes it or reports it as damage. Returns false when it must
+ * wait. */
 static bool settle_rest(struct bc_decoder *d, const char *where)
 {
 	if (d->is_bcp1) {
@@ -507,14 +519,14 @@ static bool settle_rest(struct bc_decoder *d, const char *where)
 	if (d->carried != 0) {
 		bc_channel_counts(d->options.channel)->skipped_bytes += d->carried;
 		report_damage(d,
-			"%s is torn: %zu bytes behind record %" PRIu64 ", fewer than a record has",
+			"%s is torn: %zu bytes after record %" PRIu64 ", less than a record",
 			where, d->carried, d->records_read);
 		d->carried = 0;
 	}
 	return true;
 }
 
-/* What the board counts as lost, its frames may have told of already. */
+/* The samples that the board counts as lost and its frames have not reported yet. */
 static uint64_t unreported_loss(struct bc_decoder *d, const struct bc_source_break *broken)
 {
 	uint64_t lost = broken->lost > d->reported_lost ? broken->lost - d->reported_lost : 0;
@@ -524,7 +536,7 @@ static uint64_t unreported_loss(struct bc_decoder *d, const struct bc_source_bre
 	return lost;
 }
 
-/* The stream breaks. Returns false when that must wait. */
+/* Processes a break in the stream. Returns false when it must wait. */
 static bool push_break(struct bc_decoder *d, const struct bc_source_break *broken)
 {
 	struct bc_channel *channel = d->options.channel;
@@ -599,7 +611,7 @@ bool bc_decoder_finish(struct bc_decoder *d)
 	return d->is_over || settle_rest(d, "the end");
 }
 
-/* Life */
+/* Open and close */
 
 int bc_decoder_open(struct bc_decoder **decoder, const struct bc_decoder_options *options)
 {
