@@ -137,7 +137,8 @@ static bool read_end(struct bc_api_params *asked, const struct bc_body *body)
 {
 	struct bc_start *start = &asked->start;
 
-	if (!read_length(body, "post", &start->post) || !bc_body_flag(body, "go_on", &start->until_stopped))
+	if (!read_length(body, "post", &start->post) ||
+		!bc_body_flag(body, "go_on", &start->until_stopped))
 		return false;
 	if (start->post.unit == BC_TIME_OR_SIZE_ALL)
 		return bc_body_error(body, "post", "it is a time or a size");

@@ -198,8 +198,8 @@ static struct bc_slot *open_slot(struct bc_channel *ch)
 	return slot;
 }
 
-/* Discards chunks that the limits of the overwrite ring no longer cover once a chunk of `unfinished`
- * records is added. */
+/* Discards chunks that the limits of the overwrite ring no longer cover once a chunk of
+ * `unfinished` records is added. */
 static void trim_ring(struct bc_channel *ch, uint64_t unfinished)
 {
 	while (bc_overwrite_ring_is_over(&ch->ring, unfinished, uv_hrtime()))
@@ -369,8 +369,8 @@ static bool next_match(struct bc_channel *ch, uint32_t end, struct bc_trigger_ma
 	return is_match;
 }
 
-/* Searches the records from position `from` for triggers. An action may split the chunk, which moves
- * the remaining records, or end the recording before them. */
+/* Searches the records from position `from` for triggers. An action may split the chunk, which
+ * moves the remaining records, or end the recording before them. */
 static void search_triggers(struct bc_channel *ch, uint32_t from)
 {
 	struct bc_trigger_engine *triggers = ch->options.triggers;
@@ -629,8 +629,8 @@ void bc_channel_cut(struct bc_channel *ch)
 		ch->has_cut = !send_cut(ch);
 }
 
-/* Splits the chunk being filled at position `at` and returns the first part. The second part remains
- * in the channel, in a new slot; if none is free, it is discarded. */
+/* Splits the chunk being filled at position `at` and returns the first part. The second part
+ * remains in the channel, in a new slot; if none is free, it is discarded. */
 static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 {
 	struct bc_slot *slot = ch->filling;

@@ -50,9 +50,9 @@ struct bc_decoder {
 	bool in_piece;
 	const uint8_t *at;
 	size_t left;
-	bool is_settled;     /* a break: what came before it has been */
-	uint64_t break_lost; /* and what it says is lost */
-	uint32_t next_event; /* of its chunk */
+	bool is_settled;     /* a break: the input before it is settled */
+	uint64_t break_lost; /* and its loss is this */
+	uint32_t next_event; /* of its chunk, to be copied */
 	uint64_t clock_hz;   /* of its chunk's segment */
 
 	/* bcp1 */
@@ -60,20 +60,20 @@ struct bc_decoder {
 	bool has_sequence;
 	uint32_t sequence; /* expected next */
 	bool has_tick;
-	uint64_t seen_tick; /* of the latest sample or heartbeat */
-	bool has_trigger;   /* the frame in hand wants a trigger event */
-	bool needs_epoch;   /* the board may have begun anew: no delta leads into its next frame */
-	uint64_t reported_lost;    /* by headers, since the stream began or was restarted */
-	uint64_t skipped;          /* of the reader's skipped_bytes, those counted */
-	uint64_t skipped_reported; /* and those that some report of damage has spoken of */
-	bool is_in_damage; /* what is skipped now belongs to a damaged frame, reported already */
+	uint64_t seen_tick;     /* of the latest sample or heartbeat */
+	bool has_trigger;       /* a trigger event is to be written */
+	bool needs_epoch;       /* the board may have restarted: the next frame starts an epoch */
+	uint64_t reported_lost; /* by headers, since the stream started or restarted */
+	uint64_t skipped;       /* how many of the reader's skipped_bytes are counted */
+	uint64_t skipped_reported; /* and how many are covered by a damage report */
+	bool is_in_damage; /* bytes skipped now belong to a damaged frame already reported */
 	struct bc_bcp1_reader bcp1;
 
 	/* raw6 and the BYU dialects */
 	enum bc_format format;
 	uint64_t records_read;
-	uint64_t raw_tick;       /* raw6: of the sample taken last */
-	struct bc_pace raw_pace; /* of those to come in this piece */
+	uint64_t raw_tick;       /* raw6: of the last sample decoded */
+	struct bc_pace raw_pace; /* of the remaining samples of this piece */
 	size_t carried;          /* bytes of a record cut off at the end of the previous piece */
 	uint8_t carry[CARRY_BYTES];
 	uint8_t slice[SLICE_RECORDS * BC_RECORD_BYTES];
@@ -227,9 +227,8 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 	if (d->has_sequence && h->sequence != d->sequence) {
 		bc_channel_gap(channel, BC_GAP_SEQUENCE, 0, false);
 		report_damage(d,
-			"offset %" PRIu64 ": frame %" PRIu32 " follows where %" PRIu32
-			" was expected",
-			frame->offset, h->sequence, d->sequence);
+			"offset %" PRIu64 ": expected frame %" PRIu32 ", found frame %" PRIu32,
+			frame->offset, d->sequence, h->sequence);
 	}
 	d->sequence = h->sequence + 1;
 	d->has_sequence = (h->flags & BC_BCP1_LAST) == 0;
@@ -255,7 +254,8 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 static void report_skipped(struct bc_decoder *d, uint64_t offset)
 {
 	if (d->skipped != d->skipped_reported && !d->is_in_damage)
-		report_damage(d, "before offset %" PRIu64 ": %" PRIu64 " bytes of no valid frame",
+		report_damage(d,
+			"before offset %" PRIu64 ": %" PRIu64 " bytes skipped (no valid frame)",
 			offset, d->skipped - d->skipped_reported);
 	d->skipped_reported = d->skipped;
 	d->is_in_damage = false;
@@ -276,8 +276,8 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 		process_header(d, &frame);
 		bc_channel_gap(d->options.channel, BC_GAP_CRC, frame.header.samples, false);
 		report_damage(d,
-			"offset %" PRIu64 ": frame %" PRIu32 ": its %" PRIu32
-			" samples are torn or fail their CRC",
+			"offset %" PRIu64 ": frame %" PRIu32 ": %" PRIu32
+			" samples lost (torn or bad CRC)",
 			frame.offset, frame.header.sequence, frame.header.samples);
 		return true;
 	case BC_BCP1_FRAME:
@@ -329,7 +329,7 @@ static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 	bc_dialect_fields(in, d->format, &addr, &time);
 	report_damage(d,
 		"record %" PRIu64 ": address %" PRIx64 ", time %" PRIx64
-		": more than 32 bits; left out",
+		": exceeds 32 bits; left out",
 		d->records_read, addr, time);
 	bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, 1, true);
 	d->records_read++;
@@ -444,7 +444,7 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 
 	if (data->missing != 0) {
 		bc_channel_gap(channel, BC_GAP_DAMAGED, data->missing, true);
-		report_damage(d, "%" PRIu64 " records are missing before record %" PRIu64,
+		report_damage(d, "%" PRIu64 " records missing before record %" PRIu64,
 			data->missing, chunk->info.first_record);
 	}
 	if (!d->has_started || chunk->info.epoch != d->stamper.epoch) {
@@ -508,7 +508,7 @@ static bool decode_chunk(struct bc_decoder *d, const struct bc_source_data *data
 
 /* Nothing follows the partial input: decodes it or reports it as damage. Returns false when it must
  * wait. */
-static bool settle_rest(struct bc_decoder *d, const char *where)
+static bool settle_rest(struct bc_decoder *d, const char *place)
 {
 	if (d->is_bcp1) {
 		d->left = 0;
@@ -518,9 +518,8 @@ static bool settle_rest(struct bc_decoder *d, const char *where)
 	}
 	if (d->carried != 0) {
 		bc_channel_counts(d->options.channel)->skipped_bytes += d->carried;
-		report_damage(d,
-			"%s is torn: %zu bytes after record %" PRIu64 ", less than a record",
-			where, d->carried, d->records_read);
+		report_damage(d, "incomplete record %s: %zu bytes after record %" PRIu64, place,
+			d->carried, d->records_read);
 		d->carried = 0;
 	}
 	return true;
@@ -547,7 +546,7 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 		.duration_ns = broken->duration_ns,
 	};
 
-	if (!d->is_settled && broken->is_cut && !settle_rest(d, "the stream before a break"))
+	if (!d->is_settled && broken->is_cut && !settle_rest(d, "before a break"))
 		return false;
 	if (!d->is_settled) {
 		d->is_settled = true;
@@ -608,7 +607,7 @@ bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 
 bool bc_decoder_finish(struct bc_decoder *d)
 {
-	return d->is_over || settle_rest(d, "the end");
+	return d->is_over || settle_rest(d, "at the end");
 }
 
 /* Open and close */

@@ -21,12 +21,10 @@ void bc_exit_log_files(const struct bc_writer_stats *stats)
 {
 	if (stats->unsealed != 0)
 		bc_log(BC_LOG_ERROR,
-			"files that could not be sealed: %u; the next start recovers what is in "
-			"their .partial files",
+			"unsealed files: %u; the next start recovers their .partial files",
 			stats->unsealed);
 	if (stats->deleted != 0)
 		bc_log(BC_LOG_ERROR,
-			"files that somebody deleted while they were written: %u; what was in "
-			"them is lost",
+			"files deleted while being written: %u; their contents are lost",
 			stats->deleted);
 }

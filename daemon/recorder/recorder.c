@@ -299,7 +299,7 @@ static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
 		arm_for(r, part, recording, &start->triggers[i]);
 	at = bc_session_start_recording(part->session, &what);
 	if (!r->options.is_once)
-		bc_log(BC_LOG_INFO, "%s: the %s%s begins", recording->info.header.recording,
+		bc_log(BC_LOG_INFO, "%s: %s%s started", recording->info.header.recording,
 			recording->is_replay ? "replay of " : "recording",
 			recording->is_replay ? recording->path : "");
 	emit_recording(r, "recording-started", recording);
@@ -407,18 +407,16 @@ static enum bc_refusal refuse(
 static enum bc_refusal check_free(struct bc_recorder *r, char *err, size_t errlen)
 {
 	if (r->is_ending)
-		return refuse(err, errlen, BC_NOT_NOW, "buscapd is being stopped");
+		return refuse(err, errlen, BC_NOT_NOW, "buscapd is stopping");
 	if (r->replay.session != NULL && r->replay.recording == NULL)
 		return refuse(
-			err, errlen, BC_NOT_NOW, "a replay is being sealed; ask again in a moment");
+			err, errlen, BC_NOT_NOW, "a replay is being sealed; try again shortly");
 	if (r->replay.recording != NULL)
 		return refuse(err, errlen, BC_NOT_NOW,
-			"a replay is under way, %s: one recording is made at a time; wait for its "
-			"end or cancel it",
+			"replay %s is in progress; wait for its end or cancel it",
 			r->replay.recording->info.header.recording);
 	if (r->live.recording != NULL)
-		return refuse(err, errlen, BC_NOT_NOW,
-			"a recording is under way, %s: stop it first",
+		return refuse(err, errlen, BC_NOT_NOW, "recording %s is in progress; stop it first",
 			r->live.recording->info.header.recording);
 	return BC_GRANTED;
 }
@@ -430,7 +428,7 @@ static enum bc_refusal check_triggers(
 		const struct bc_trigger *trigger = &start->triggers[i];
 		if (trigger->action != BC_ACTION_MARK && trigger->action != BC_ACTION_STOP)
 			return refuse(err, errlen, BC_BAD_VALUE,
-				"triggers: %s: those of a recording mark or stop it",
+				"triggers: %s: a recording's own triggers can only mark or stop it",
 				trigger->name);
 		bool is_duplicate = bc_trigger_engine_find(engine, trigger->name) != NULL;
 		for (unsigned j = 0; j < i; j++)
@@ -438,11 +436,11 @@ static enum bc_refusal check_triggers(
 				       strcmp(start->triggers[j].name, trigger->name) == 0;
 		if (is_duplicate)
 			return refuse(err, errlen, BC_BAD_VALUE,
-				"triggers: %s: there is one of that name already", trigger->name);
+				"triggers: %s: name already in use", trigger->name);
 	}
 	if (start->triggers_count > BC_RECORDING_TRIGGERS)
-		return refuse(err, errlen, BC_BAD_VALUE, "triggers: %u are the most",
-			BC_RECORDING_TRIGGERS);
+		return refuse(
+			err, errlen, BC_BAD_VALUE, "triggers: at most %u", BC_RECORDING_TRIGGERS);
 	return BC_GRANTED;
 }
 
@@ -456,7 +454,7 @@ static enum bc_refusal check_start(
 		return refuse(err, errlen, BC_BAD_VALUE, "metadata: %s", what);
 	if (start->label != NULL && start->label[0] != '\0' && !bc_label_is_valid(start->label))
 		return refuse(err, errlen, BC_BAD_VALUE,
-			"label: up to 64 letters, digits, points, underscores and dashes");
+			"label: must be up to 64 letters, digits, dots, underscores and dashes");
 	return BC_GRANTED;
 }
 
@@ -474,13 +472,14 @@ static enum bc_refusal start_live(
 		return refusal;
 	if (r->live.is_over || bc_session_is_draining(r->live.session))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"the source is over: there is nothing to record but replays");
+			"the source has ended; only replays can be recorded");
 	if (!bc_channel_is_ready(bc_session_channel(r->live.session)))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"the recording before is not handed on yet; ask again in a moment");
+			"the end of the previous recording is still waiting for the disk; try "
+			"again shortly");
 	struct bc_recording *recording = add_recording(r, &r->live, start);
 	if (recording == NULL)
-		return refuse(err, errlen, BC_FAILED, "memory ran out");
+		return refuse(err, errlen, BC_FAILED, "out of memory");
 	if (r->is_first)
 		snprintf(recording->info.header.continues, sizeof(recording->info.header.continues),
 			"%s", r->options.before);
@@ -504,7 +503,7 @@ static void start_by_trigger(
 		start.pre.unit = BC_TIME_OR_SIZE_ALL;
 	if (start_live(r, &start, &at, err, sizeof(err)) != BC_GRANTED) {
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"trigger %s has match, and can't begin a recording: %s", trigger->name,
+			"trigger %s: matched, but cannot start a recording: %s", trigger->name,
 			err);
 		return;
 	}
@@ -525,12 +524,12 @@ static void end_by_trigger(struct bc_part *part, uint32_t at)
 static void log_match(struct bc_recorder *r, const struct bc_trigger *trigger,
 	enum bc_trigger_action action, uint64_t record)
 {
-	char place[40] = "outside of a recording";
+	char place[40] = "outside a recording";
 
 	if (record != UINT64_MAX)
 		snprintf(place, sizeof(place), "at record %" PRIu64, record);
 	bc_log_limited(&r->limits, action == BC_ACTION_MARK ? BC_LOG_DEBUG : BC_LOG_INFO,
-		"trigger %s has match, %s: %s", trigger->name, place,
+		"trigger %s: matched %s: %s", trigger->name, place,
 		bc_trigger_action_name(action));
 }
 
@@ -645,7 +644,7 @@ static void on_session_done(void *context)
 		r->outcome.has_no_device = outcome->has_no_device;
 		memcpy(r->outcome.err, outcome->err, sizeof(r->outcome.err));
 		if (!r->is_ending && !r->options.is_once)
-			bc_log(BC_LOG_NOTICE, "%s: it has ended; idle from now on, until a signal",
+			bc_log(BC_LOG_NOTICE, "%s: source ended; idle until buscapd is stopped",
 				bc_session_source(part->session)->name);
 	}
 	emit_state(r);
@@ -667,7 +666,7 @@ enum bc_refusal bc_recorder_start(
 {
 	if (start->pre.unit != BC_TIME_OR_SIZE_NONE && !has_flight(r))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"pre: nothing is held from before: that wants record = flight in the "
+			"pre: requires the flight recorder: set record = flight in the "
 			"configuration");
 	uint32_t at = BC_CHANNEL_NOW;
 	disarm_ended(r);
@@ -682,14 +681,14 @@ enum bc_refusal bc_recorder_snapshot(
 
 	if (!has_flight(r))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"there is no flight recorder: that wants record = flight in the "
+			"snapshot: requires the flight recorder: set record = flight in the "
 			"configuration");
 	if (all.pre.unit == BC_TIME_OR_SIZE_NONE)
 		all.pre.unit = BC_TIME_OR_SIZE_ALL;
 	if (r->live.recording == NULL && !r->live.is_over && !all.until_stopped &&
 		all.post.unit == BC_TIME_OR_SIZE_NONE &&
 		bc_channel_flight_state(bc_session_channel(r->live.session)).records == 0)
-		return refuse(err, errlen, BC_NOT_NOW, "the flight recorder holds nothing yet");
+		return refuse(err, errlen, BC_NOT_NOW, "the flight recorder is empty");
 	enum bc_refusal refusal = start_live(r, &all, &at, err, errlen);
 	if (refusal != BC_GRANTED || all.until_stopped)
 		return refusal;
@@ -702,8 +701,7 @@ enum bc_refusal bc_recorder_snapshot(
 
 static enum bc_refusal no_recording(char *err, size_t errlen)
 {
-	return refuse(
-		err, errlen, BC_NOT_NOW, "nothing is being recorded: start a recording first");
+	return refuse(err, errlen, BC_NOT_NOW, "no recording is in progress; start one first");
 }
 
 bool bc_recorder_await_sealing(struct bc_recorder *r, void *context,
@@ -722,7 +720,7 @@ enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *err, size_t errlen
 	if (part == NULL)
 		return no_recording(err, errlen);
 	if (done != NULL && bc_recording_wait(part->recording, context, done) != 0)
-		return refuse(err, errlen, BC_FAILED, "memory ran out");
+		return refuse(err, errlen, BC_FAILED, "out of memory");
 	if (part == &r->replay || bc_session_ends_with_recording(part->session)) {
 		part->recording->is_cancelled = true;
 		bc_session_stop(part->session);
@@ -750,8 +748,8 @@ enum bc_refusal bc_recorder_mark(
 	size_t bytes = strlen(text);
 
 	if (bytes == 0 || bytes > BC_MARK_TEXT_MAX)
-		return refuse(err, errlen, BC_BAD_VALUE, "text: a mark has 1 to %u bytes",
-			BC_MARK_TEXT_MAX);
+		return refuse(
+			err, errlen, BC_BAD_VALUE, "text: must be 1 to %u bytes", BC_MARK_TEXT_MAX);
 	if (part == NULL && has_flight(r) && !r->live.is_over)
 		part = &r->live;
 	if (part == NULL)
@@ -759,12 +757,11 @@ enum bc_refusal bc_recorder_mark(
 	struct bc_channel *channel = bc_session_channel(part->session);
 	if (!bc_channel_has_started(channel))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"nothing has come from the source yet: there is no place for a mark");
+			"the source has not sent any data yet; there is no place for a mark");
 	struct bc_place place = bc_channel_place(channel, BC_CHANNEL_NOW);
 	struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = (uint16_t)bytes};
 	if (!bc_channel_mark(channel, &event, text, BC_CHANNEL_NOW))
-		return refuse(err, errlen, BC_NOT_NOW,
-			"the buffer is full: there is no place for a mark now");
+		return refuse(err, errlen, BC_NOT_NOW, "the buffer is full; the mark was not set");
 	memcpy(set->text, text, bytes + 1);
 	set->record = place.record;
 	set->tick = place.tick;
@@ -794,7 +791,7 @@ enum bc_refusal bc_recorder_note(
 	if (event.text_bytes != 0 && bc_channel_has_started(bc_session_channel(part->session)) &&
 		!bc_channel_mark(bc_session_channel(part->session), &event, note, BC_CHANNEL_NOW))
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"%s: the buffer is full: what was noted is in its later segments only",
+			"%s: buffer full: the new metadata are in later segments only",
 			recording->info.header.recording);
 	bc_recorder_events_note(&r->events, recording, note);
 	return BC_GRANTED;
@@ -806,12 +803,12 @@ static enum bc_refusal check_path(const char *path, char *err, size_t errlen)
 
 	if (path[0] != '/' || strlen(path) >= sizeof(((struct bc_recording *)0)->path))
 		return refuse(err, errlen, BC_BAD_VALUE,
-			"path: an absolute path on the daemon's host is wanted");
+			"path: must be an absolute path on the daemon's host");
 	if (stat(path, &st) != 0)
 		return refuse(err, errlen, errno == ENOENT ? BC_NOT_FOUND : BC_NOT_NOW,
-			"path: the daemon can't read it: %s", strerror(errno));
+			"path: the daemon cannot read it: %s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return refuse(err, errlen, BC_BAD_VALUE, "path: it is no regular file");
+		return refuse(err, errlen, BC_BAD_VALUE, "path: not a regular file");
 	return BC_GRANTED;
 }
 
@@ -864,14 +861,14 @@ enum bc_refusal bc_recorder_replay(
 	int rc = start_replay_session(r, request);
 	if (rc != 0) {
 		clear_replay(r);
-		return refuse(err, errlen, BC_NOT_NOW, "path: the daemon can't read it: %s",
+		return refuse(err, errlen, BC_NOT_NOW, "path: the daemon cannot read it: %s",
 			strerror(-rc));
 	}
 	struct bc_recording *recording = add_recording(r, &r->replay, &request->start);
 	if (recording == NULL) {
 		bc_session_close(r->replay.session);
 		clear_replay(r);
-		return refuse(err, errlen, BC_FAILED, "memory ran out");
+		return refuse(err, errlen, BC_FAILED, "out of memory");
 	}
 	recording->is_replay = true;
 	allow_triggers(r);
@@ -887,13 +884,13 @@ enum bc_refusal bc_recorder_cancel(struct bc_recorder *r, const char *id, char *
 
 	if (recording == NULL)
 		return strcmp(id, "current") == 0
-			       ? refuse(err, errlen, BC_NOT_FOUND, "no replay is under way")
+			       ? refuse(err, errlen, BC_NOT_FOUND, "no replay is in progress")
 			       : refuse(err, errlen, BC_NOT_FOUND,
-					 "there is no replay of that id in this run");
+					 "no replay with this id since buscapd started");
 	if (recording != r->replay.recording || bc_session_is_draining(r->replay.session))
-		return refuse(err, errlen, BC_NOT_NOW, "that replay has ended already");
+		return refuse(err, errlen, BC_NOT_NOW, "this replay has already ended");
 	if (bc_recording_wait(recording, context, done) != 0)
-		return refuse(err, errlen, BC_FAILED, "memory ran out");
+		return refuse(err, errlen, BC_FAILED, "out of memory");
 	recording->is_cancelled = true;
 	bc_session_stop(r->replay.session);
 	return BC_GRANTED;
@@ -907,19 +904,19 @@ enum bc_refusal bc_recorder_arm(
 
 	if (needs_flight && !has_flight(r))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"%s: pre and snapshot want the flight recorder: record = flight in the "
-			"configuration",
+			"%s: pre and snapshot require the flight recorder: set record = flight in "
+			"the configuration",
 			trigger->name);
 	switch (bc_trigger_engine_add(&r->live.triggers, trigger)) {
 	case 0:
 		bc_recorder_events_armed(&r->events, trigger);
 		return BC_GRANTED;
 	case -EEXIST:
-		return refuse(err, errlen, BC_NOT_NOW, "%s: a trigger of that name is armed",
-			trigger->name);
+		return refuse(err, errlen, BC_NOT_NOW,
+			"%s: a trigger with this name is already armed", trigger->name);
 	default:
-		return refuse(err, errlen, BC_NOT_NOW, "%u triggers by request are the most",
-			BC_TRIGGERS_REQUESTED);
+		return refuse(err, errlen, BC_NOT_NOW,
+			"at most %u triggers can be armed by request", BC_TRIGGERS_REQUESTED);
 	}
 }
 
@@ -930,7 +927,7 @@ enum bc_refusal bc_recorder_disarm(
 		release_trigger(r, name);
 		return BC_GRANTED;
 	}
-	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no trigger of that name is armed", name);
+	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no such trigger is armed", name);
 }
 
 /* The pipeline's notice */
@@ -1269,7 +1266,7 @@ static int open_pipeline(struct bc_recorder *r)
 	};
 
 	if (config->keep_raw && !options.keeps_raw)
-		bc_log(BC_LOG_NOTICE, "keep_raw: a file is its own capture: it isn't saved again");
+		bc_log(BC_LOG_NOTICE, "keep_raw: ignored: the source is a file");
 	return bc_pipeline_open(&r->pipeline, r->options.loop, &options);
 }
 
@@ -1331,7 +1328,7 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 {
 	struct bc_recorder *r = calloc(1, sizeof(*r));
 
-	*what = "the buffer and the threads";
+	*what = "buffer and threads";
 	if (r == NULL) {
 		bc_source_close(source);
 		return -ENOMEM;

@@ -73,8 +73,7 @@ static void set_clock(struct bc_session *s, uint64_t clock_hz)
 	s->time.clock_hz = clock_hz != 0 ? clock_hz : BC_DEFAULT_CLOCK_HZ;
 	if (clock_hz == 0 && s->options.source->is_replay && is_needed)
 		bc_log(BC_LOG_WARNING,
-			"%s: its clock is not known: limits of time take it for %u Hz; name "
-			"it with clock_hz=",
+			"%s: unknown bus clock: time limits assume %u Hz; set clock_hz=",
 			s->options.source->name, BC_DEFAULT_CLOCK_HZ);
 }
 
@@ -220,7 +219,7 @@ void bc_session_abandon(struct bc_session *s)
 
 	if (is_loss && !s->outcome.has_failed)
 		snprintf(s->outcome.err, sizeof(s->outcome.err),
-			"what was in memory could not be written and is given up");
+			"data in memory could not be written and is lost");
 	s->outcome.has_failed = s->outcome.has_failed || is_loss;
 	bc_session_stop(s);
 	start_finishing(s);
@@ -394,7 +393,7 @@ static void carry_metadata(struct bc_segment_header *header, const struct bc_seg
 	if (bc_metadata_merge(all, header->metadata, err, sizeof(err)))
 		memcpy(header->metadata, all, sizeof(all));
 	else
-		bc_log(BC_LOG_WARNING, "the metadata of what is replayed are left out: %s", err);
+		bc_log(BC_LOG_WARNING, "metadata of the replayed recording left out: %s", err);
 }
 
 /* What only the data tell of the recording. A replay of a segment is as its segment was (`from`);
@@ -460,8 +459,8 @@ static void process_first_piece(struct bc_session *s, const struct bc_source_dat
 		complete_recording(s, data->header);
 	if (data->format == BC_FORMAT_RAW6 && data->has_times && source->clock_hz == 0)
 		bc_log(BC_LOG_WARNING,
-			"%s: its samples have times, but their clock is not known: a tick each; "
-			"name it with clock_hz=",
+			"%s: unknown bus clock: arrival times ignored, samples are one tick apart; "
+			"set clock_hz=",
 			source->name);
 	set_clock(s, source->clock_hz);
 	bc_decoder_set_clock(s->decoder, source->clock_hz);

@@ -356,7 +356,7 @@ static bool set_rule(struct bc_record_filter_rules *rules, const char *name, con
 	if ((size_t)snprintf(rule.where, sizeof(rule.where), "%s", value) >= sizeof(rule.where))
 		return fail(err, errlen, "longer than 199 bytes");
 	if (i == BC_RECORD_FILTER_RULES)
-		return fail(err, errlen, "there are 8 of them at most");
+		return fail(err, errlen, "at most 8 rules");
 	rules->rules[i] = rule;
 	rules->count += i == rules->count;
 	return true;
@@ -382,7 +382,7 @@ bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, cons
 			continue;
 		if (key[n] == '.' && !is_name(key + n + 1)) {
 			snprintf(err, errlen,
-				"%.60s: a name has up to 32 letters, digits, underscores and "
+				"%.60s: a name must be up to 32 letters, digits, underscores and "
 				"dashes",
 				key);
 			return false;
@@ -407,13 +407,13 @@ bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err
 		return true;
 	}
 	if (slash == NULL || (size_t)(slash - text) >= sizeof(width))
-		return fail(err, errlen, "sampling is all, or WIDTH/PERIOD, as 10ms/1s");
+		return fail(err, errlen, "must be all, or WIDTH/PERIOD such as 10ms/1s");
 	snprintf(width, sizeof(width), "%.*s", (int)(slash - text), text);
 	if (!bc_time_read(&read.width_ns, width) || !bc_time_read(&read.period_ns, slash + 1) ||
 		read.width_ns == 0 || read.width_ns > read.period_ns)
 		return fail(err, errlen,
-			"sampling is all, or WIDTH/PERIOD, two times of which the first is no "
-			"longer, as 10ms/1s");
+			"must be all, or WIDTH/PERIOD such as 10ms/1s, with WIDTH above 0 and at "
+			"most PERIOD");
 	*sampling = read;
 	return true;
 }

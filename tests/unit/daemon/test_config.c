@@ -358,7 +358,7 @@ TEST_F(a_trigger_is_whole_and_can_act)
 	set(f, "trigger x", "action", "mark");
 	take(f);
 	set(f, "trigger x", "pre", "5s");
-	refuse(f, "trigger x: pre goes with start");
+	refuse(f, "trigger x: pre requires action start");
 	set(f, "trigger x", "action", "start");
 	refuse(f, "trigger x: pre wants record = flight");
 	set(f, "trigger x", "pre", "0");

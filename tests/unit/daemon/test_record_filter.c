@@ -597,7 +597,7 @@ TEST(settings_are_read_replaced_and_taken_away)
 		assert_true(bc_record_filter_set(&sift, name, "proc=1", err, sizeof(err)));
 	}
 	assert_false(bc_record_filter_set(&sift, "keep.more", "proc=1", err, sizeof(err)));
-	assert_non_null(strstr(err, "8 of them at most"));
+	assert_non_null(strstr(err, "at most 8 rules"));
 	assert_true(bc_record_filter_set(&sift, "keep.7", "proc=2", err, sizeof(err)));
 }
 
