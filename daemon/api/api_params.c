@@ -137,11 +137,12 @@ static bool read_end(struct bc_api_params *asked, const struct bc_body *body)
 {
 	struct bc_start *start = &asked->start;
 
-	if (!read_length(body, "post", &start->post) || !bc_body_flag(body, "go_on", &start->go_on))
+	if (!read_length(body, "post", &start->post) ||
+		!bc_body_flag(body, "go_on", &start->until_stopped))
 		return false;
 	if (start->post.unit == BC_TIME_OR_SIZE_ALL)
 		return bc_body_error(body, "post", "it is a time or a size");
-	return start->post.unit == BC_TIME_OR_SIZE_NONE || !start->go_on ||
+	return start->post.unit == BC_TIME_OR_SIZE_NONE || !start->until_stopped ||
 	       bc_body_error(body, "post", "it doesn't go with go_on");
 }
 

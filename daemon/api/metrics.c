@@ -236,22 +236,22 @@ static void write_way(FILE *out, const struct bc_status *s)
 	gauge(out, "buffer_free_chunks", "chunks", "Of them, free.", s->buffer.free);
 	gauge(out, "buffer_low_water_chunks", "chunks", "The fewest that were ever free.",
 		s->buffer.low_water);
-	gauge(out, "disk_free_bytes", "bytes", "Free on the file system.", s->report->free_bytes);
+	gauge(out, "disk_free_bytes", "bytes", "Free on the file system.", s->stats->free_bytes);
 	if (bc_status_hours_left(s, &hours))
 		real(out, "disk_left_seconds", "seconds",
 			"Until the disk is full, at the rate of now.", hours * 3600);
-	gauge(out, "disk_stuck", "", "Whether the disk takes nothing: 1.", s->report->is_stuck);
-	if (s->report->error[0] != '\0') {
+	gauge(out, "disk_stuck", "", "Whether the disk takes nothing: 1.", s->stats->is_stuck);
+	if (s->stats->error[0] != '\0') {
 		begin(out, &(struct family){"disk_error", "", "The disk's last error."}, "info");
 		fputs("buscapd_disk_error_info{", out);
-		label(out, "error", s->report->error, "} 1\n");
+		label(out, "error", s->stats->error, "} 1\n");
 	}
 	counter(out, "sealed_segments", "segments", "Segments sealed.", s->sealed_segments);
 	gauge(out, "sealed_commands_waiting", "", "Commands for sealed segments, to be run.",
 		s->commands_waiting);
 	counter(out, "sealed_commands_failed", "", "Of them, failed.", s->commands_failed);
 	counter(out, "sealed_manifest_failed", "", "Sealed files whose hash no manifest has.",
-		s->report->manifest_failed);
+		s->stats->manifest_failed);
 }
 
 static void write_flight(FILE *out, const struct bc_status_flight *f)

@@ -74,7 +74,7 @@ bool bc_config_is_live(const struct bc_config *c)
 /* What of the buffer the workers don't need. */
 static uint64_t flight_most(const struct bc_config *c)
 {
-	uint64_t least = bc_pool_least_bytes(c->workers, bc_config_keeps_raw(c));
+	uint64_t least = bc_pool_min_bytes(c->workers, bc_config_keeps_raw(c));
 
 	return c->buffer_bytes > least ? c->buffer_bytes - least : 0;
 }
@@ -145,7 +145,7 @@ static bool check_trigger(
 bool bc_config_check(const struct bc_config *c, char *err, size_t errlen)
 {
 	bool keeps_raw = bc_config_keeps_raw(c);
-	uint64_t least = bc_pool_least_bytes(c->workers, keeps_raw);
+	uint64_t least = bc_pool_min_bytes(c->workers, keeps_raw);
 
 	if (c->source.kind == BC_SOURCE_NONE)
 		return complain(err, errlen,

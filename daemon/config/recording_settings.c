@@ -72,7 +72,7 @@ bool bc_recording_setting_read(struct bc_recording_settings *settings, struct bc
 	} else if (strcmp(key, "flight_size") == 0) {
 		is_good = read_flight_size(settings, value, what, sizeof(what));
 	} else if (strcmp(key, "sampling") == 0) {
-		is_good = bc_sampling_read(sampling, value, what, sizeof(what));
+		is_good = bc_sampling_parse(sampling, value, what, sizeof(what));
 	} else if (strncmp(key, "metadata.", 9) == 0) {
 		is_good = bc_metadata_set(settings->metadata, key + 9, value, what, sizeof(what));
 	} else {

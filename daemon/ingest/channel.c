@@ -21,439 +21,443 @@ struct bc_channel {
 	enum bc_channel_state state;
 
 	struct bc_slot *filling;
-	uint64_t tick; /* of the latest record; where a chunk without records goes on */
+	uint64_t tick; /* of the latest record; the next chunk starts here */
 	uint32_t epoch;
-	/* Gaps that wait for a chunk, one of each cause; kind 0: none. */
+	/* Gaps waiting for a chunk, by cause; kind 0: none. */
 	struct bc_event pending[BC_GAP_CAUSES];
 	uint64_t pending_since_ns[BC_GAP_CAUSES];
-	struct bc_overwrite_ring flight;
+	struct bc_overwrite_ring ring;
 	uint64_t clock_hz;
-	bool is_sifting; /* the records that are being stamped are to be sifted */
-	struct bc_record_filter_state sift;
-	bool may_record; /* triggers may begin a recording */
-	bool has_begun;  /* the decoder has asked for a chunk */
-	uint32_t scan;   /* of the chunk being filled, where triggers are looked for next */
+	bool is_filtering; /* the records being stamped will be filtered */
+	struct bc_record_filter_state filter_state;
+	bool may_start;       /* triggers may start a recording */
+	bool has_started;     /* the decoder has asked for a chunk */
+	uint32_t search_from; /* position at which the trigger search continues */
 	uint64_t last_ns;
 	struct bc_gap_sum gaps[BC_GAP_CAUSES];
 
-	/* The recording under way. */
+	/* The recording in progress. */
 	const struct bc_recording_info *recording;
-	uint64_t sent; /* records of it, handed on */
+	uint64_t sent; /* records sent to the encoder */
 	uint64_t records_max;
-	bool is_fresh; /* no delta leads into its first record */
-	bool has_cut;  /* a cut waits for a chunk to carry it */
+	bool is_detached; /* its first record must have no delta */
+	bool has_cut;     /* a cut waits for a free chunk */
 	struct bc_raw_keep raw;
-	size_t raw_kept; /* bytes of the piece in hand that are in blocks */
+	size_t raw_kept; /* bytes of the current piece already in blocks */
 
-	/* One whose last chunk is still to be sent: `last` if it is filled already. Gaps that wait
-	 * are its own until then. */
+	/* An ended recording whose last chunk has not been sent; `last` is that chunk, if there is
+	 * one. Until it is sent, waiting gaps belong to that recording. */
 	const struct bc_recording_info *ending;
 	struct bc_slot *last;
 };
 
 /* Records in the chunk being filled. */
-static inline uint32_t filled(const struct bc_channel *l)
+static inline uint32_t filled(const struct bc_channel *ch)
 {
-	return l->filling != NULL ? l->filling->chunk.info.records : 0;
+	return ch->filling != NULL ? ch->filling->chunk.info.records : 0;
 }
 
-/* Where in the chunk being filled the recording has all it may hold; if nowhere, its end. */
-static uint32_t full_position(const struct bc_channel *l)
+/* The position in the chunk being filled at which the recording reaches its record limit, or the
+ * chunk's end. */
+static uint32_t full_position(const struct bc_channel *ch)
 {
-	uint32_t have = filled(l);
+	uint32_t have = filled(ch);
 
-	if (l->state != BC_CHANNEL_RECORDING || l->records_max == 0 ||
-		l->records_max - l->sent >= have)
+	if (ch->state != BC_CHANNEL_RECORDING || ch->records_max == 0 ||
+		ch->records_max - ch->sent >= have)
 		return have;
-	return (uint32_t)(l->records_max - l->sent);
+	return (uint32_t)(ch->records_max - ch->sent);
 }
 
-/* Gaps that wait for a chunk */
+/* Waiting gaps */
 
-static uint32_t count_pending(const struct bc_channel *l)
+static uint32_t count_pending(const struct bc_channel *ch)
 {
 	uint32_t count = 0;
 
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		count += l->pending[cause].kind != 0;
+		count += ch->pending[cause].kind != 0;
 	return count;
 }
 
-/* Puts them at the end of a chunk, which must have room for them. */
-static void write_pending(struct bc_channel *l, struct bc_chunk *chunk)
+/* Appends them to a chunk, which must have space for them. */
+static void write_pending(struct bc_channel *ch, struct bc_chunk *chunk)
 {
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
-		struct bc_event *gap = &l->pending[cause];
+		struct bc_event *gap = &ch->pending[cause];
 		if (gap->kind == 0)
 			continue;
 		gap->position = chunk->info.records;
 		if (!bc_chunk_add_event(chunk, gap, NULL))
-			assert(!"the caller saw to the room");
+			assert(!"the caller checked for space");
 		gap->kind = 0;
 	}
 }
 
-static void forget_pending(struct bc_channel *l)
+static void clear_pending(struct bc_channel *ch)
 {
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		l->pending[cause].kind = 0;
+		ch->pending[cause].kind = 0;
 }
 
 /* Slots */
 
-/* A chunk gets nothing more. */
-static void leave_chunk(struct bc_channel *l, const struct bc_chunk *chunk)
+/* Nothing more will be added to a chunk. */
+static void finish_chunk(struct bc_channel *ch, const struct bc_chunk *chunk)
 {
-	if (l->options.viewer != NULL)
-		l->options.viewer->end(l->options.viewer->context, chunk);
-	if (l->options.watch != NULL)
-		bc_trigger_engine_leave(l->options.watch, chunk);
+	if (ch->options.viewer != NULL)
+		ch->options.viewer->end(ch->options.viewer->context, chunk);
+	if (ch->options.triggers != NULL)
+		bc_trigger_engine_finish_chunk(ch->options.triggers, chunk);
 }
 
-/* A chunk's records are nobody's: counted, and the chunk is empty. */
-static void discard(struct bc_channel *l, struct bc_chunk *chunk)
+/* Counts a chunk's records as idle and empties it. */
+static void discard(struct bc_channel *ch, struct bc_chunk *chunk)
 {
-	l->counts->in_flight -= chunk->info.records;
-	l->counts->dropped_idle += chunk->info.records;
-	bc_chunk_reset(chunk, l->tick, l->epoch);
+	ch->counts->in_flight -= chunk->info.records;
+	ch->counts->dropped_idle += chunk->info.records;
+	bc_chunk_reset(chunk, ch->tick, ch->epoch);
 }
 
-/* Gives up the oldest chunk that is held in flight, of which there must be one. */
-static void drop_oldest(struct bc_channel *l)
+/* Prepares a slot from the pool to continue where the channel is. */
+static void reset_slot(struct bc_channel *ch, struct bc_slot *slot, uint64_t tag)
 {
-	struct bc_slot *slot = bc_overwrite_ring_pop(&l->flight);
-
-	discard(l, &slot->chunk);
-	bc_pipeline_give_back(l->options.pipeline, slot);
-}
-
-/* Hands on a slot of the recording under way. */
-static void send_slot(
-	struct bc_channel *l, struct bc_slot *slot, const struct bc_recording_info *recording)
-{
-	struct bc_chunk_info *info = &slot->chunk.info;
-
-	slot->recording = recording;
-	info->recording_tag = recording->tag;
-	info->first_record = l->sent;
-	l->sent += info->records;
-	bc_pipeline_send(l->options.pipeline, slot);
-}
-
-/* Sends the ended recording's last chunk, or an empty one, with what waits for it. Returns false
- * when there is none to send yet. */
-static bool send_end(struct bc_channel *l)
-{
-	while (l->last == NULL || !bc_chunk_has_room(&l->last->chunk, count_pending(l)) ||
-		(l->last->raw != NULL &&
-			!bc_raw_block_has_room(l->last->raw, l->raw.waiting_count, 0))) {
-		if (l->last != NULL)
-			send_slot(l, l->last, l->ending);
-		l->last = bc_pipeline_pop(l->options.pipeline);
-		if (l->last == NULL)
-			return false;
-		l->last->cut_after = false;
-		l->last->is_last = false;
-		bc_chunk_reset(&l->last->chunk, l->tick, l->epoch);
-		l->last->chunk.info.wall_ns = bc_wall_ns();
-		if (l->last->raw != NULL)
-			bc_raw_keep_begin(&l->raw, l->last->raw, l->ending->tag);
-	}
-	write_pending(l, &l->last->chunk);
-	if (l->last->raw != NULL)
-		bc_raw_keep_settle(&l->raw, l->last->raw);
-	l->last->cut_after = true;
-	l->last->is_last = true;
-	const struct bc_recording_info *ending = l->ending;
-	l->ending = NULL;
-	send_slot(l, l->last, ending);
-	l->last = NULL;
-	return true;
-}
-
-/* An empty slot that goes on where the channel is; NULL: none is free. */
-static struct bc_slot *open_slot(struct bc_channel *l)
-{
-	if (l->ending != NULL && !send_end(l))
-		return NULL;
-	struct bc_slot *slot = bc_pipeline_pop(l->options.pipeline);
-	if (slot == NULL && l->state == BC_CHANNEL_FLIGHT) {
-		slot = bc_overwrite_ring_pop(&l->flight);
-		if (slot != NULL)
-			discard(l, &slot->chunk);
-	}
-	if (slot == NULL)
-		return NULL;
 	slot->cut_after = false;
 	slot->is_last = false;
 	slot->recording = NULL;
 	slot->since_ns = uv_hrtime();
 	slot->until_ns = slot->since_ns;
-	bc_chunk_reset(&slot->chunk, l->tick, l->epoch);
+	bc_chunk_reset(&slot->chunk, ch->tick, ch->epoch);
 	slot->chunk.info.wall_ns = bc_wall_ns();
 	if (slot->raw != NULL)
-		bc_raw_keep_begin(&l->raw, slot->raw, l->recording != NULL ? l->recording->tag : 0);
+		bc_raw_keep_start_block(&ch->raw, slot->raw, tag);
+}
+
+/* Discards the oldest chunk of the overwrite ring, which must not be empty. */
+static void drop_oldest(struct bc_channel *ch)
+{
+	struct bc_slot *slot = bc_overwrite_ring_pop(&ch->ring);
+
+	discard(ch, &slot->chunk);
+	bc_pipeline_give_back(ch->options.pipeline, slot);
+}
+
+/* Sends a slot of `recording` to the encoder. */
+static void send_slot(
+	struct bc_channel *ch, struct bc_slot *slot, const struct bc_recording_info *recording)
+{
+	struct bc_chunk_info *info = &slot->chunk.info;
+
+	slot->recording = recording;
+	info->recording_tag = recording->tag;
+	info->first_record = ch->sent;
+	ch->sent += info->records;
+	bc_pipeline_send(ch->options.pipeline, slot);
+}
+
+/* Sends the last chunk of the ended recording, empty if need be, with the waiting gaps and breaks.
+ * Returns false if no slot is free. */
+static bool send_end(struct bc_channel *ch)
+{
+	while (ch->last == NULL || !bc_chunk_has_room(&ch->last->chunk, count_pending(ch)) ||
+		(ch->last->raw != NULL &&
+			!bc_raw_block_has_room(ch->last->raw, ch->raw.pending_count, 0))) {
+		if (ch->last != NULL)
+			send_slot(ch, ch->last, ch->ending);
+		ch->last = bc_pipeline_pop(ch->options.pipeline);
+		if (ch->last == NULL)
+			return false;
+		reset_slot(ch, ch->last, ch->ending->tag);
+	}
+	write_pending(ch, &ch->last->chunk);
+	if (ch->last->raw != NULL)
+		bc_raw_keep_flush(&ch->raw, ch->last->raw);
+	ch->last->cut_after = true;
+	ch->last->is_last = true;
+	const struct bc_recording_info *ending = ch->ending;
+	ch->ending = NULL;
+	send_slot(ch, ch->last, ending);
+	ch->last = NULL;
+	return true;
+}
+
+/* Returns an empty slot; NULL: none is free. In flight the oldest chunk is discarded for it. */
+static struct bc_slot *open_slot(struct bc_channel *ch)
+{
+	if (ch->ending != NULL && !send_end(ch))
+		return NULL;
+	struct bc_slot *slot = bc_pipeline_pop(ch->options.pipeline);
+	if (slot == NULL && ch->state == BC_CHANNEL_FLIGHT) {
+		slot = bc_overwrite_ring_pop(&ch->ring);
+		if (slot != NULL)
+			discard(ch, &slot->chunk);
+	}
+	if (slot == NULL)
+		return NULL;
+	reset_slot(ch, slot, ch->recording != NULL ? ch->recording->tag : 0);
 	return slot;
 }
 
-/* Makes room in the flight recorder for one chunk more than `behind` records. */
-static void trim_flight(struct bc_channel *l, uint64_t behind)
+/* Discards chunks that the limits of the overwrite ring no longer cover once a chunk of
+ * `unfinished` records is added. */
+static void trim_ring(struct bc_channel *ch, uint64_t unfinished)
 {
-	while (bc_overwrite_ring_is_over(&l->flight, behind, uv_hrtime()))
-		drop_oldest(l);
+	while (bc_overwrite_ring_is_over(&ch->ring, unfinished, uv_hrtime()))
+		drop_oldest(ch);
 }
 
-void bc_channel_submit(struct bc_channel *l)
+void bc_channel_submit(struct bc_channel *ch)
 {
-	struct bc_slot *slot = l->filling;
+	struct bc_slot *slot = ch->filling;
 
 	if (slot == NULL || bc_slot_is_empty(slot))
 		return;
-	leave_chunk(l, &slot->chunk);
-	switch (l->state) {
+	finish_chunk(ch, &slot->chunk);
+	switch (ch->state) {
 	case BC_CHANNEL_IDLE:
-		discard(l, &slot->chunk);
+		discard(ch, &slot->chunk);
 		return;
 	case BC_CHANNEL_FLIGHT:
-		trim_flight(l, slot->chunk.info.records);
-		bc_overwrite_ring_add(&l->flight, slot);
+		trim_ring(ch, slot->chunk.info.records);
+		bc_overwrite_ring_add(&ch->ring, slot);
 		break;
 	case BC_CHANNEL_RECORDING:
-		uv_timer_stop(&l->flush);
-		send_slot(l, slot, l->recording);
+		uv_timer_stop(&ch->flush);
+		send_slot(ch, slot, ch->recording);
 		break;
 	}
-	l->filling = NULL;
+	ch->filling = NULL;
 }
 
-/* Sends the chunk being filled, or an empty one, to carry a cut. Returns false when there is none
- * to send. */
-static bool send_cut(struct bc_channel *l)
+/* Sends the chunk being filled, or an empty one, with the cut mark. Returns false if no slot is
+ * free. */
+static bool send_cut(struct bc_channel *ch)
 {
-	if (l->filling == NULL)
-		l->filling = open_slot(l);
-	if (l->filling == NULL)
+	if (ch->filling == NULL)
+		ch->filling = open_slot(ch);
+	if (ch->filling == NULL)
 		return false;
-	leave_chunk(l, &l->filling->chunk);
-	l->filling->cut_after = true;
-	l->has_cut = false;
-	uv_timer_stop(&l->flush);
-	send_slot(l, l->filling, l->recording);
-	l->filling = NULL;
+	finish_chunk(ch, &ch->filling->chunk);
+	ch->filling->cut_after = true;
+	ch->has_cut = false;
+	uv_timer_stop(&ch->flush);
+	send_slot(ch, ch->filling, ch->recording);
+	ch->filling = NULL;
 	return true;
 }
 
 /* The chunk being filled */
 
-/* The chunk being filled, with room for the gaps that wait, one event more and an anchor; NULL when
- * none is free. */
-static struct bc_chunk *filling_chunk(struct bc_channel *l, uint32_t epoch)
+/* Returns the chunk being filled after writing the waiting gaps, with space for one more event and
+ * an anchor; NULL if no slot is free. */
+static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 {
-	uint32_t events = count_pending(l) + 2;
+	uint32_t events = count_pending(ch) + 2;
 
-	if (l->has_cut && !send_cut(l))
+	if (ch->has_cut && !send_cut(ch))
 		return NULL;
-	if (l->filling != NULL && !bc_chunk_is_empty(&l->filling->chunk) &&
-		(l->filling->chunk.info.epoch != epoch ||
-			!bc_chunk_has_room(&l->filling->chunk, events)))
-		bc_channel_submit(l);
-	l->epoch = epoch;
-	if (l->filling != NULL && bc_chunk_is_empty(&l->filling->chunk)) {
-		/* Taken for samples that were all dropped, or raw bytes, or left by a chunk that
-		 * nobody keeps. */
-		struct bc_chunk_info *info = &l->filling->chunk.info;
+	if (ch->filling != NULL && !bc_chunk_is_empty(&ch->filling->chunk) &&
+		(ch->filling->chunk.info.epoch != epoch ||
+			!bc_chunk_has_room(&ch->filling->chunk, events)))
+		bc_channel_submit(ch);
+	ch->epoch = epoch;
+	if (ch->filling != NULL && bc_chunk_is_empty(&ch->filling->chunk)) {
+		/* Opened for samples that were all dropped or for raw bytes, or just discarded: it
+		 * starts now. */
+		struct bc_chunk_info *info = &ch->filling->chunk.info;
 		info->epoch = epoch;
-		info->first_tick = l->tick;
-		info->last_tick = l->tick;
+		info->first_tick = ch->tick;
+		info->last_tick = ch->tick;
 		info->wall_ns = bc_wall_ns();
-		l->filling->since_ns = uv_hrtime();
+		ch->filling->since_ns = uv_hrtime();
 	}
-	if (l->filling == NULL)
-		l->filling = open_slot(l);
-	if (l->filling == NULL)
+	if (ch->filling == NULL)
+		ch->filling = open_slot(ch);
+	if (ch->filling == NULL)
 		return NULL;
-	write_pending(l, &l->filling->chunk);
-	return &l->filling->chunk;
+	write_pending(ch, &ch->filling->chunk);
+	return &ch->filling->chunk;
 }
 
-struct bc_chunk *bc_channel_chunk(struct bc_channel *l, struct bc_stamper *stamper)
+struct bc_chunk *bc_channel_chunk(struct bc_channel *ch, struct bc_stamper *stamper)
 {
-	l->has_begun = true;
-	bc_channel_check_full(l);
-	if (l->epoch != stamper->epoch)
-		l->tick = stamper->tick;
-	if (l->is_fresh)
+	ch->has_started = true;
+	bc_channel_check_full(ch);
+	if (ch->epoch != stamper->epoch)
+		ch->tick = stamper->tick;
+	if (ch->is_detached)
 		stamper->is_first = true;
-	l->is_fresh = false;
-	struct bc_chunk *chunk = filling_chunk(l, stamper->epoch);
-	l->is_sifting = chunk != NULL && l->options.sift != NULL &&
-			!bc_record_filter_keeps_all(l->options.sift);
-	if (l->is_sifting)
-		bc_record_filter_begin(&l->sift, stamper, chunk);
+	ch->is_detached = false;
+	struct bc_chunk *chunk = filling_chunk(ch, stamper->epoch);
+	ch->is_filtering = chunk != NULL && ch->options.filter != NULL &&
+			   !bc_record_filter_keeps_all(ch->options.filter);
+	if (ch->is_filtering)
+		bc_record_filter_start(&ch->filter_state, stamper, chunk);
 	return chunk;
 }
 
-void bc_channel_set_wall(struct bc_channel *l, int64_t wall_ns)
+void bc_channel_set_wall(struct bc_channel *ch, int64_t wall_ns)
 {
-	if (l->filling != NULL && l->filling->chunk.info.records == 0)
-		l->filling->chunk.info.wall_ns = wall_ns;
+	if (ch->filling != NULL && ch->filling->chunk.info.records == 0)
+		ch->filling->chunk.info.wall_ns = wall_ns;
 }
 
 static void on_flush(uv_timer_t *timer);
 
-/* Something is in the chunk being filled: it waits no longer than so. */
-static void time_flush(struct bc_channel *l)
+/* Limits how long the chunk being filled may wait. */
+static void start_flush_timer(struct bc_channel *ch)
 {
-	if (!uv_is_active((uv_handle_t *)&l->flush))
-		uv_timer_start(&l->flush, on_flush, l->options.flush_ns / 1000000, 0);
+	if (!uv_is_active((uv_handle_t *)&ch->flush))
+		uv_timer_start(&ch->flush, on_flush, ch->options.flush_ns / 1000000, 0);
 }
 
-/* A flush of a busy pipeline would only make chunks smaller and more. */
+/* While the encoder is busy, flushing would only make more and smaller chunks. */
 static void on_flush(uv_timer_t *timer)
 {
-	struct bc_channel *l = timer->data;
+	struct bc_channel *ch = timer->data;
 
-	if (bc_pipeline_is_busy(l->options.pipeline))
-		time_flush(l);
+	if (bc_pipeline_is_busy(ch->options.pipeline))
+		start_flush_timer(ch);
 	else
-		bc_channel_submit(l);
+		bc_channel_submit(ch);
 }
 
-/* Takes out of the new records what isn't wanted. Returns how many stay. */
-static uint32_t sift(struct bc_channel *l, struct bc_stamper *stamper, uint32_t kept)
+/* Filters the new records. Returns how many remain. */
+static uint32_t filter_new(struct bc_channel *ch, struct bc_stamper *stamper, uint32_t kept)
 {
-	if (!l->is_sifting)
+	if (!ch->is_filtering)
 		return kept;
 	uint32_t removed = bc_record_filter_records(
-		l->options.sift, &l->sift, stamper, &l->filling->chunk, l->clock_hz);
-	l->counts->dropped_filtered += removed;
+		ch->options.filter, &ch->filter_state, stamper, &ch->filling->chunk, ch->clock_hz);
+	ch->counts->dropped_filtered += removed;
 	return kept - removed;
 }
 
-uint32_t bc_channel_actions(const struct bc_channel *l)
+uint32_t bc_channel_possible_actions(const struct bc_channel *ch)
 {
-	bool can_start = l->state != BC_CHANNEL_RECORDING && l->may_record &&
-			 bc_channel_is_ready(l);
-	bool can_stop = l->state == BC_CHANNEL_RECORDING;
+	bool can_start = ch->state != BC_CHANNEL_RECORDING && ch->may_start &&
+			 bc_channel_is_ready(ch);
+	bool can_stop = ch->state == BC_CHANNEL_RECORDING;
 	uint32_t actions = 0;
 
-	/* Before anything has come there is no place to mark, and nothing held. */
-	if (l->state != BC_CHANNEL_IDLE && l->has_begun)
+	/* Before the first data there is nothing to mark or to write out. */
+	if (ch->state != BC_CHANNEL_IDLE && ch->has_started)
 		actions |= 1u << BC_ACTION_MARK;
 	if (can_start)
 		actions |= 1u << BC_ACTION_START | 1u << BC_ACTION_TOGGLE;
-	if (can_start && l->state == BC_CHANNEL_FLIGHT && l->has_begun)
+	if (can_start && ch->state == BC_CHANNEL_FLIGHT && ch->has_started)
 		actions |= 1u << BC_ACTION_SNAPSHOT;
 	if (can_stop)
 		actions |= 1u << BC_ACTION_STOP | 1u << BC_ACTION_TOGGLE;
 	return actions;
 }
 
-/* The next hit before position `end` of the chunk being filled: the watch sees no more of it. */
-static bool next_hit(struct bc_channel *l, uint32_t end, struct bc_trigger_match *hit)
+/* Finds the next match before position `end` by showing the engine a chunk that ends there. */
+static bool next_match(struct bc_channel *ch, uint32_t end, struct bc_trigger_match *match)
 {
-	struct bc_chunk *chunk = &l->filling->chunk;
+	struct bc_chunk *chunk = &ch->filling->chunk;
 	uint32_t records = chunk->info.records;
 	uint64_t last_tick = chunk->info.last_tick;
 	uint64_t end_tick = end != 0 && end < records ? bc_chunk_tick(chunk, end - 1) : last_tick;
 
 	chunk->info.records = end;
 	chunk->info.last_tick = end_tick;
-	bool is_hit = bc_trigger_engine_next(l->options.watch, chunk, &l->scan, l->clock_hz, hit);
+	bool is_match = bc_trigger_engine_next(
+		ch->options.triggers, chunk, &ch->search_from, ch->clock_hz, match);
 	chunk->info.records = records;
 	chunk->info.last_tick = last_tick;
-	return is_hit;
+	return is_match;
 }
 
-/* Looks for triggers in the records from `from` on. What they set off may move those that are still
- * to be looked at, or end the recording before them. */
-static void watch_records(struct bc_channel *l, uint32_t from)
+/* Searches the records from position `from` for triggers. An action may split the chunk, which
+ * moves the remaining records, or end the recording before them. */
+static void search_triggers(struct bc_channel *ch, uint32_t from)
 {
-	struct bc_trigger_engine *watch = l->options.watch;
-	struct bc_trigger_match hit;
+	struct bc_trigger_engine *triggers = ch->options.triggers;
+	struct bc_trigger_match match;
 
-	if (watch == NULL || bc_trigger_engine_is_empty(watch))
+	if (triggers == NULL || bc_trigger_engine_is_empty(triggers))
 		return;
-	l->scan = from;
-	while (l->filling != NULL) {
-		uint32_t end = full_position(l);
-		watch->actions = bc_channel_actions(l);
-		if (!next_hit(l, end, &hit)) {
-			if (end == filled(l))
+	ch->search_from = from;
+	while (ch->filling != NULL) {
+		uint32_t end = full_position(ch);
+		triggers->actions = bc_channel_possible_actions(ch);
+		if (!next_match(ch, end, &match)) {
+			if (end == filled(ch))
 				return;
-			l->options.on_full(l->options.session, end);
-			assert(l->state != BC_CHANNEL_RECORDING);
+			ch->options.on_full(ch->options.session, end);
+			assert(ch->state != BC_CHANNEL_RECORDING);
 			continue;
 		}
-		bc_trigger_engine_acted(watch, &hit);
-		bc_trigger_engine_record(&l->filling->chunk, &hit);
-		l->options.on_hit(l->options.context, &hit);
+		bc_trigger_engine_fire(triggers, &match);
+		bc_trigger_engine_write_event(&ch->filling->chunk, &match);
+		ch->options.on_match(ch->options.context, &match);
 	}
 }
 
-/* Shows what is new to all that look at it. */
-static void show(struct bc_channel *l, uint32_t from, uint64_t tick_before)
+/* Passes the new records to live clients and the trigger engine. */
+static void show_new(struct bc_channel *ch, uint32_t from, uint64_t tick_before)
 {
-	const struct bc_channel_viewer *viewer = l->options.viewer;
-	const struct bc_chunk *chunk = &l->filling->chunk;
+	const struct bc_channel_viewer *viewer = ch->options.viewer;
+	const struct bc_chunk *chunk = &ch->filling->chunk;
 
 	if (viewer != NULL)
 		viewer->records(viewer->context, chunk, from,
-			l->state == BC_CHANNEL_RECORDING ? l->sent + from : UINT64_MAX,
+			ch->state == BC_CHANNEL_RECORDING ? ch->sent + from : UINT64_MAX,
 			tick_before);
-	watch_records(l, from);
+	search_triggers(ch, from);
 }
 
 void bc_channel_consumed(
-	struct bc_channel *l, struct bc_stamper *stamper, const struct bc_stamped *stamped)
+	struct bc_channel *ch, struct bc_stamper *stamper, const struct bc_stamped *stamped)
 {
-	struct bc_chunk_info *info = &l->filling->chunk.info;
-	struct bc_counts *c = l->counts;
-	uint32_t kept = sift(l, stamper, stamped->kept);
-	uint64_t tick_before = l->tick;
+	struct bc_chunk_info *info = &ch->filling->chunk.info;
+	struct bc_counts *c = ch->counts;
+	uint32_t kept = filter_new(ch, stamper, stamped->kept);
+	uint64_t tick_before = ch->tick;
 
 	c->received += stamped->taken;
 	c->dropped_invalid += stamped->invalid;
 	c->unknown_special += stamped->unknown;
 	c->in_flight += kept;
-	l->tick = info->last_tick;
+	ch->tick = info->last_tick;
 	if (kept == 0)
 		return;
-	l->last_ns = uv_hrtime();
-	l->filling->until_ns = l->last_ns;
-	show(l, info->records - kept, tick_before);
-	if (l->filling == NULL)
+	ch->last_ns = uv_hrtime();
+	ch->filling->until_ns = ch->last_ns;
+	show_new(ch, info->records - kept, tick_before);
+	if (ch->filling == NULL)
 		return;
-	switch (l->state) {
+	switch (ch->state) {
 	case BC_CHANNEL_IDLE:
-		leave_chunk(l, &l->filling->chunk);
-		discard(l, &l->filling->chunk);
+		finish_chunk(ch, &ch->filling->chunk);
+		discard(ch, &ch->filling->chunk);
 		break;
 	case BC_CHANNEL_FLIGHT:
-		if (bc_overwrite_ring_wants(&l->flight, l->filling->since_ns, l->last_ns))
-			bc_channel_submit(l);
+		if (bc_overwrite_ring_is_due(&ch->ring, ch->filling->since_ns, ch->last_ns))
+			bc_channel_submit(ch);
 		break;
 	case BC_CHANNEL_RECORDING:
-		time_flush(l);
-		bc_channel_check_full(l);
+		start_flush_timer(ch);
+		bc_channel_check_full(ch);
 		break;
 	}
 }
 
-/* Gaps, and events that are carried over */
+/* Gaps, and events copied from a replay */
 
-/* Adds to what bc_channel_pop_gaps() takes. */
-static void sum_gap(
-	struct bc_channel *l, enum bc_gap_cause cause, uint64_t gaps, uint64_t lost, bool exact)
+/* Adds to the sums for bc_channel_pop_gaps(). */
+static void add_gap_sum(
+	struct bc_channel *ch, enum bc_gap_cause cause, uint64_t gaps, uint64_t lost, bool exact)
 {
-	l->gaps[cause].gaps += gaps;
-	l->gaps[cause].lost += lost;
-	l->gaps[cause].is_inexact = l->gaps[cause].is_inexact || !exact;
+	ch->gaps[cause].gaps += gaps;
+	ch->gaps[cause].lost += lost;
+	ch->gaps[cause].is_inexact = ch->gaps[cause].is_inexact || !exact;
 }
 
-static struct bc_event *placed_gap(struct bc_channel *l, enum bc_gap_cause cause)
+static struct bc_event *latest_gap(struct bc_channel *ch, enum bc_gap_cause cause)
 {
-	struct bc_chunk *chunk = l->filling != NULL ? &l->filling->chunk : NULL;
+	struct bc_chunk *chunk = ch->filling != NULL ? &ch->filling->chunk : NULL;
 
 	for (uint32_t i = chunk != NULL ? chunk->info.events : 0; i-- > 0;) {
 		struct bc_event *event = &chunk->events[i];
@@ -465,59 +469,59 @@ static struct bc_event *placed_gap(struct bc_channel *l, enum bc_gap_cause cause
 	return NULL;
 }
 
-static struct bc_event *pending_gap(struct bc_channel *l, enum bc_gap_cause cause)
+static struct bc_event *pending_gap(struct bc_channel *ch, enum bc_gap_cause cause)
 {
-	struct bc_event *gap = placed_gap(l, cause);
+	struct bc_event *gap = latest_gap(ch, cause);
 
 	if (gap != NULL)
 		return gap;
-	gap = &l->pending[cause];
+	gap = &ch->pending[cause];
 	if (gap->kind == 0) {
 		*gap = (struct bc_event){
 			.kind = BC_EVENT_GAP,
 			.cause = (uint8_t)cause,
 			.exact = true,
 		};
-		l->pending_since_ns[cause] = uv_hrtime();
-		l->counts->gaps += l->state != BC_CHANNEL_IDLE;
-		if (l->state != BC_CHANNEL_IDLE)
-			sum_gap(l, cause, 1, 0, true);
+		ch->pending_since_ns[cause] = uv_hrtime();
+		ch->counts->gaps += ch->state != BC_CHANNEL_IDLE;
+		if (ch->state != BC_CHANNEL_IDLE)
+			add_gap_sum(ch, cause, 1, 0, true);
 	}
 	return gap;
 }
 
-void bc_channel_gap(struct bc_channel *l, enum bc_gap_cause cause, uint64_t lost, bool exact)
+void bc_channel_gap(struct bc_channel *ch, enum bc_gap_cause cause, uint64_t lost, bool exact)
 {
-	bc_channel_gap_lasting(l, cause, lost, exact, 0);
+	bc_channel_gap_lasting(ch, cause, lost, exact, 0);
 }
 
-void bc_channel_gap_lasting(struct bc_channel *l, enum bc_gap_cause cause, uint64_t lost,
+void bc_channel_gap_lasting(struct bc_channel *ch, enum bc_gap_cause cause, uint64_t lost,
 	bool exact, uint64_t duration_ns)
 {
-	if (l->ending != NULL)
-		return; /* nothing is kept now, and what waits is the ended recording's */
-	struct bc_event *gap = pending_gap(l, cause);
-	if (l->state != BC_CHANNEL_IDLE)
-		sum_gap(l, cause, 0, lost, exact);
+	if (ch->ending != NULL)
+		return; /* records are discarded, and waiting gaps belong to the ended recording */
+	struct bc_event *gap = pending_gap(ch, cause);
+	if (ch->state != BC_CHANNEL_IDLE)
+		add_gap_sum(ch, cause, 0, lost, exact);
 	gap->value += lost;
 	gap->exact = gap->exact && exact;
 	gap->duration_ns += duration_ns;
 }
 
-void bc_channel_dropped(struct bc_channel *l, const struct bc_stamped *stamped)
+void bc_channel_dropped(struct bc_channel *ch, const struct bc_stamped *stamped)
 {
-	bool is_stuck = bc_pipeline_stats(l->options.pipeline)->is_stuck;
+	bool is_stuck = bc_pipeline_stats(ch->options.pipeline)->is_stuck;
 	enum bc_gap_cause cause = is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER;
-	struct bc_counts *c = l->counts;
+	struct bc_counts *c = ch->counts;
 
 	c->received += stamped->taken;
 	c->dropped_invalid += stamped->invalid;
 	if (stamped->kept == 0)
 		return;
-	l->last_ns = uv_hrtime();
-	if (l->options.viewer != NULL)
-		l->options.viewer->passed(l->options.viewer->context, stamped->kept);
-	if (l->state == BC_CHANNEL_IDLE || l->ending != NULL) {
+	ch->last_ns = uv_hrtime();
+	if (ch->options.viewer != NULL)
+		ch->options.viewer->passed(ch->options.viewer->context, stamped->kept);
+	if (ch->state == BC_CHANNEL_IDLE || ch->ending != NULL) {
 		c->dropped_idle += stamped->kept;
 		return;
 	}
@@ -525,243 +529,242 @@ void bc_channel_dropped(struct bc_channel *l, const struct bc_stamped *stamped)
 		c->dropped_disk += stamped->kept;
 	else
 		c->dropped_buffer += stamped->kept;
-	struct bc_event *gap = pending_gap(l, cause);
-	sum_gap(l, cause, 0, stamped->kept, true);
+	struct bc_event *gap = pending_gap(ch, cause);
+	add_gap_sum(ch, cause, 0, stamped->kept, true);
 	gap->value += stamped->kept;
-	gap->duration_ns = uv_hrtime() - l->pending_since_ns[cause];
+	gap->duration_ns = uv_hrtime() - ch->pending_since_ns[cause];
 }
 
-void bc_channel_pop_gaps(struct bc_channel *l, struct bc_gap_sum sums[BC_GAP_CAUSES])
+void bc_channel_pop_gaps(struct bc_channel *ch, struct bc_gap_sum sums[BC_GAP_CAUSES])
 {
-	memcpy(sums, l->gaps, sizeof(l->gaps));
-	memset(l->gaps, 0, sizeof(l->gaps));
+	memcpy(sums, ch->gaps, sizeof(ch->gaps));
+	memset(ch->gaps, 0, sizeof(ch->gaps));
 }
 
-bool bc_channel_event(struct bc_channel *l, struct bc_stamper *stamper,
+bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
 	const struct bc_event *event, const char *text)
 {
 	struct bc_event copy = *event;
-	struct bc_chunk *chunk = bc_channel_chunk(l, stamper);
+	struct bc_chunk *chunk = bc_channel_chunk(ch, stamper);
 
 	if (chunk == NULL)
 		return false;
 	copy.position = chunk->info.records;
 	if (!bc_chunk_add_event(chunk, &copy, text)) {
-		bc_channel_submit(l); /* its texts are full */
-		chunk = bc_channel_chunk(l, stamper);
+		bc_channel_submit(ch); /* no space for its text */
+		chunk = bc_channel_chunk(ch, stamper);
 		if (chunk == NULL)
 			return false;
 		copy.position = 0;
 		if (!bc_chunk_add_event(chunk, &copy, text))
-			return true; /* longer than any chunk can hold: it came from no segment */
+			return true; /* too long for any chunk, so not from a valid segment */
 	}
-	if (event->kind == BC_EVENT_GAP && l->state != BC_CHANNEL_IDLE) {
-		l->counts->gaps++;
-		sum_gap(l, event->cause, 1, event->value, event->exact);
+	if (event->kind == BC_EVENT_GAP && ch->state != BC_CHANNEL_IDLE) {
+		ch->counts->gaps++;
+		add_gap_sum(ch, event->cause, 1, event->value, event->exact);
 	}
 	return true;
 }
 
 /* Raw bytes */
 
-/* The block for so many entries and bytes more; NULL when none is free. */
-static struct bc_raw_block *filling_block(struct bc_channel *l, uint32_t entries, size_t bytes)
+/* Returns a block with space for the entries and bytes; NULL if none is free. */
+static struct bc_raw_block *filling_block(struct bc_channel *ch, uint32_t entries, size_t bytes)
 {
-	if (l->has_cut && !send_cut(l))
+	if (ch->has_cut && !send_cut(ch))
 		return NULL;
-	if (l->filling != NULL && !bc_raw_block_has_room(l->filling->raw, entries, bytes))
-		bc_channel_submit(l);
-	if (l->filling == NULL)
-		l->filling = open_slot(l);
-	return l->filling != NULL ? l->filling->raw : NULL;
+	if (ch->filling != NULL && !bc_raw_block_has_room(ch->filling->raw, entries, bytes))
+		bc_channel_submit(ch);
+	if (ch->filling == NULL)
+		ch->filling = open_slot(ch);
+	return ch->filling != NULL ? ch->filling->raw : NULL;
 }
 
-/* What is left of a piece finds no block. */
-static void drop_raw(struct bc_channel *l, const struct bc_source_data *data, size_t left)
+/* Drops the rest of a piece. */
+static void drop_raw(struct bc_channel *ch, const struct bc_source_data *data, size_t left)
 {
-	bool is_stuck = bc_pipeline_stats(l->options.pipeline)->is_stuck;
+	bool is_stuck = bc_pipeline_stats(ch->options.pipeline)->is_stuck;
 
 	bc_raw_keep_drop(
-		&l->raw, data, l->raw_kept, is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER, uv_hrtime());
-	l->counts->raw_dropped_bytes += left;
+		&ch->raw, data, ch->raw_kept, is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER, uv_hrtime());
+	ch->counts->raw_dropped_bytes += left;
 }
 
-bool bc_channel_is_raw_fresh(const struct bc_channel *l)
+bool bc_channel_is_raw_fresh(const struct bc_channel *ch)
 {
-	return l->options.keeps_raw && l->state == BC_CHANNEL_RECORDING &&
-	       l->raw.form == BC_FORMAT_UNKNOWN;
+	return ch->options.keeps_raw && ch->state == BC_CHANNEL_RECORDING &&
+	       ch->raw.form == BC_FORMAT_UNKNOWN;
 }
 
-bool bc_channel_keep_raw(struct bc_channel *l, const struct bc_source_data *data, bool is_live)
+bool bc_channel_keep_raw(struct bc_channel *ch, const struct bc_source_data *data, bool is_live)
 {
-	if (!l->options.keeps_raw || l->state != BC_CHANNEL_RECORDING ||
+	if (!ch->options.keeps_raw || ch->state != BC_CHANNEL_RECORDING ||
 		!bc_raw_is_form(data->format))
 		return true;
 	size_t count = data->broken == NULL ? data->count : 0;
 	do {
-		size_t left = count - l->raw_kept;
+		size_t left = count - ch->raw_kept;
 		size_t n = left < BC_RAW_BLOCK_BYTES ? left : BC_RAW_BLOCK_BYTES;
-		struct bc_raw_block *block = filling_block(l, bc_raw_keep_entries(&l->raw), n);
+		struct bc_raw_block *block = filling_block(ch, bc_raw_keep_entries(&ch->raw), n);
 		if (block == NULL && !is_live)
 			return false;
 		if (block == NULL) {
-			drop_raw(l, data, left);
+			drop_raw(ch, data, left);
 			break;
 		}
-		l->counts->raw_dropped_bytes += bc_raw_keep_add(
-			&l->raw, block, data, l->raw_kept, n);
-		l->raw_kept += n;
-		time_flush(l);
-	} while (l->raw_kept < count);
-	l->raw_kept = 0;
+		ch->counts->raw_dropped_bytes += bc_raw_keep_add(
+			&ch->raw, block, data, ch->raw_kept, n);
+		ch->raw_kept += n;
+		start_flush_timer(ch);
+	} while (ch->raw_kept < count);
+	ch->raw_kept = 0;
 	return true;
 }
 
 /* The end of segments and recordings */
 
-void bc_channel_cut(struct bc_channel *l)
+void bc_channel_cut(struct bc_channel *ch)
 {
-	if (bc_channel_records(l) != 0)
-		l->has_cut = !send_cut(l);
+	if (bc_channel_records(ch) != 0)
+		ch->has_cut = !send_cut(ch);
 }
 
-/* Parts what the chunk being filled holds from position `at` on: it stays, in a slot of its own. */
-static struct bc_slot *split_filling(struct bc_channel *l, uint32_t at)
+/* Splits the chunk being filled at position `at` and returns the first part. The second part
+ * remains in the channel, in a new slot; if none is free, it is discarded. */
+static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 {
-	struct bc_slot *slot = l->filling;
+	struct bc_slot *slot = ch->filling;
 
-	l->filling = NULL;
+	ch->filling = NULL;
 	if (slot == NULL)
 		return NULL;
 	if (at >= slot->chunk.info.records) {
-		leave_chunk(l, &slot->chunk);
+		finish_chunk(ch, &slot->chunk);
 		return slot;
 	}
-	struct bc_slot *rest = bc_pipeline_pop(l->options.pipeline);
+	struct bc_slot *rest = bc_pipeline_pop(ch->options.pipeline);
 	uint32_t over = slot->chunk.info.records - at;
 	if (rest == NULL) {
 		bc_chunk_drop_back(&slot->chunk, at);
-		l->counts->in_flight -= over;
-		l->counts->dropped_idle += over;
+		ch->counts->in_flight -= over;
+		ch->counts->dropped_idle += over;
 		return slot;
 	}
+	reset_slot(ch, rest, 0);
 	rest->since_ns = slot->since_ns;
 	rest->until_ns = slot->until_ns;
-	rest->cut_after = false;
-	rest->is_last = false;
 	bc_chunk_split(&slot->chunk, at, &rest->chunk);
 	rest->chunk.info.wall_ns = bc_wall_ns();
-	if (rest->raw != NULL)
-		bc_raw_keep_begin(&l->raw, rest->raw, 0);
-	l->filling = rest;
-	l->scan = l->scan > at ? l->scan - at : 0;
+	ch->filling = rest;
+	ch->search_from = ch->search_from > at ? ch->search_from - at : 0;
 	return slot;
 }
 
-void bc_channel_finish(struct bc_channel *l, uint32_t at)
+void bc_channel_finish_recording(struct bc_channel *ch, uint32_t at)
 {
-	uint32_t full_at = full_position(l);
+	uint32_t full_at = full_position(ch);
 
-	assert(l->state == BC_CHANNEL_RECORDING);
-	uv_timer_stop(&l->flush);
-	at = full_at < filled(l) && full_at < at ? full_at : at;
-	l->last = split_filling(l, at);
-	l->ending = l->recording;
-	l->recording = NULL;
-	l->has_cut = false;
-	l->records_max = 0;
-	l->state = l->options.is_flight ? BC_CHANNEL_FLIGHT : BC_CHANNEL_IDLE;
-	send_end(l);
+	assert(ch->state == BC_CHANNEL_RECORDING);
+	uv_timer_stop(&ch->flush);
+	at = full_at < filled(ch) && full_at < at ? full_at : at;
+	ch->last = split_filling(ch, at);
+	ch->ending = ch->recording;
+	ch->recording = NULL;
+	ch->has_cut = false;
+	ch->records_max = 0;
+	ch->state = ch->options.has_flight ? BC_CHANNEL_FLIGHT : BC_CHANNEL_IDLE;
+	send_end(ch);
 }
 
-void bc_channel_on_space(struct bc_channel *l)
+void bc_channel_on_slot_free(struct bc_channel *ch)
 {
-	if (l->ending != NULL)
-		send_end(l);
+	if (ch->ending != NULL)
+		send_end(ch);
 }
 
-/* The beginning of recordings */
+/* The start of recordings */
 
-bool bc_channel_is_ready(const struct bc_channel *l)
+bool bc_channel_is_ready(const struct bc_channel *ch)
 {
-	return l->recording == NULL && l->ending == NULL;
+	return ch->recording == NULL && ch->ending == NULL;
 }
 
-static void drop_front(struct bc_channel *l, struct bc_chunk *chunk, uint32_t n)
+static void discard_front(struct bc_channel *ch, struct bc_chunk *chunk, uint32_t n)
 {
 	bc_chunk_drop_front(chunk, n);
-	if (l->filling != NULL && chunk == &l->filling->chunk)
-		l->scan = l->scan > n ? l->scan - n : 0;
-	l->counts->in_flight -= n;
-	l->counts->dropped_idle += n;
+	if (ch->filling != NULL && chunk == &ch->filling->chunk)
+		ch->search_from = ch->search_from > n ? ch->search_from - n : 0;
+	ch->counts->in_flight -= n;
+	ch->counts->dropped_idle += n;
 }
 
-/* Gives up what is held beyond the last `records` of it. */
-static void keep_records(struct bc_channel *l, uint64_t records)
+/* Discards all but the last `records` records. */
+static void keep_last_records(struct bc_channel *ch, uint64_t records)
 {
-	uint32_t behind = filled(l);
+	uint32_t unfinished = filled(ch);
 	struct bc_slot *oldest;
 
-	while ((oldest = bc_overwrite_ring_peek(&l->flight)) != NULL) {
-		uint64_t held = l->flight.records + behind;
+	while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL) {
+		uint64_t held = ch->ring.records + unfinished;
 		if (held <= records)
 			return;
 		if (held - records < oldest->chunk.info.records) {
 			uint32_t over = (uint32_t)(held - records);
-			drop_front(l, &oldest->chunk, over);
-			l->flight.records -= over;
+			discard_front(ch, &oldest->chunk, over);
+			ch->ring.records -= over;
 			return;
 		}
-		drop_oldest(l);
+		drop_oldest(ch);
 	}
-	if (behind > records)
-		drop_front(l, &l->filling->chunk, behind - (uint32_t)records);
+	if (unfinished > records)
+		discard_front(ch, &ch->filling->chunk, unfinished - (uint32_t)records);
 }
 
-/* Gives up what arrived before a moment; of the chunk being filled nothing at or behind `at`. */
-static void keep_since(struct bc_channel *l, uint64_t ns, uint32_t at)
+/* Discards records that arrived before `ns`, but none at or after position `at`. */
+static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
 {
 	struct bc_slot *oldest;
 	uint32_t n;
 
-	while ((oldest = bc_overwrite_ring_peek(&l->flight)) != NULL) {
+	while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL) {
 		n = bc_slot_records_before(oldest, ns);
 		if (n < oldest->chunk.info.records) {
-			drop_front(l, &oldest->chunk, n);
-			l->flight.records -= n;
+			discard_front(ch, &oldest->chunk, n);
+			ch->ring.records -= n;
 			return;
 		}
-		drop_oldest(l);
+		drop_oldest(ch);
 	}
-	if (l->filling == NULL)
+	if (ch->filling == NULL)
 		return;
-	n = bc_slot_records_before(l->filling, ns);
-	drop_front(l, &l->filling->chunk, n < at ? n : at);
+	n = bc_slot_records_before(ch->filling, ns);
+	discard_front(ch, &ch->filling->chunk, n < at ? n : at);
 }
 
-/* Gives up what comes before the recording's first record. */
-static void keep_before(struct bc_channel *l, const struct bc_time_or_size *before, uint32_t at)
+/* Discards what precedes the recording: more than `before` ahead of position `at`. */
+static void trim_before(struct bc_channel *ch, const struct bc_time_or_size *before, uint32_t at)
 {
-	uint32_t have = filled(l);
-	uint64_t behind = at < have ? have - at : 0;
+	uint32_t have = filled(ch);
+	uint64_t after = at < have ? have - at : 0;
 	uint64_t now = uv_hrtime();
 
 	switch (before->unit) {
 	case BC_TIME_OR_SIZE_NONE:
-		keep_records(l, behind);
+		keep_last_records(ch, after);
 		return;
 	case BC_TIME_OR_SIZE_BYTES:
-		keep_records(l, behind + before->value / BC_RECORD_BYTES);
+		keep_last_records(ch, after + before->value / BC_RECORD_BYTES);
 		return;
 	case BC_TIME_OR_SIZE_TIME:
-		keep_since(l, before->value < now ? now - before->value : 0, at < have ? at : have);
+		keep_arrived_since(
+			ch, before->value < now ? now - before->value : 0, at < have ? at : have);
 		return;
 	case BC_TIME_OR_SIZE_ALL:
 		return;
 	}
 }
 
-/* What is missing before a recording's first record isn't missing in it. */
+/* Removes gaps before a recording's first record: they are not part of it. */
 static void strip_gaps(struct bc_chunk *chunk)
 {
 	uint32_t n = 0;
@@ -774,231 +777,233 @@ static void strip_gaps(struct bc_chunk *chunk)
 	chunk->info.events = n;
 }
 
-/* No delta leads into the first record of what is held, if there is one. */
-static void detach(struct bc_channel *l)
+/* Removes the delta of the first record, which refers to a record outside the recording. */
+static void detach_first(struct bc_channel *ch)
 {
 	struct bc_slot *oldest;
 
-	/* An epoch in which nothing came but events has a chunk of its own. */
-	while ((oldest = bc_overwrite_ring_peek(&l->flight)) != NULL &&
+	/* An epoch with events only has a chunk to itself. */
+	while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL &&
 		oldest->chunk.info.records == 0)
-		drop_oldest(l);
-	struct bc_slot *first = oldest != NULL ? oldest : l->filling;
+		drop_oldest(ch);
+	struct bc_slot *first = oldest != NULL ? oldest : ch->filling;
 	if (first != NULL)
 		strip_gaps(&first->chunk);
-	l->is_fresh = first == NULL || first->chunk.info.records == 0;
-	if (l->is_fresh) {
-		forget_pending(l);
+	ch->is_detached = first == NULL || first->chunk.info.records == 0;
+	if (ch->is_detached) {
+		clear_pending(ch);
 		return;
 	}
-	/* Where it is full of events, the recording begins behind the first of them. */
+	/* If the chunk has no space for the anchor, start after its first event. */
 	while (!bc_chunk_detach(&first->chunk, true)) {
 		uint32_t n = first->chunk.events[0].position + 1;
 		n = n < first->chunk.info.records ? n : first->chunk.info.records;
-		drop_front(l, &first->chunk, n);
+		discard_front(ch, &first->chunk, n);
 		if (first == oldest)
-			l->flight.records -= n;
+			ch->ring.records -= n;
 	}
 }
 
-/* Hands on what was held, up to the limit of the recording: what is beyond that isn't recorded. */
-static void send_flight(struct bc_channel *l)
+/* Sends the overwrite ring, up to the record limit, and discards the rest. */
+static void send_ring(struct bc_channel *ch)
 {
 	struct bc_slot *slot;
 
-	while ((slot = bc_overwrite_ring_peek(&l->flight)) != NULL) {
-		uint64_t room = l->records_max != 0 ? l->records_max - l->sent : UINT64_MAX;
-		if (room == 0) {
-			drop_oldest(l);
+	while ((slot = bc_overwrite_ring_peek(&ch->ring)) != NULL) {
+		uint64_t left = ch->records_max != 0 ? ch->records_max - ch->sent : UINT64_MAX;
+		if (left == 0) {
+			drop_oldest(ch);
 			continue;
 		}
-		bc_overwrite_ring_pop(&l->flight);
-		uint32_t over = slot->chunk.info.records > room
-					? slot->chunk.info.records - (uint32_t)room
+		bc_overwrite_ring_pop(&ch->ring);
+		uint32_t over = slot->chunk.info.records > left
+					? slot->chunk.info.records - (uint32_t)left
 					: 0;
 		if (over != 0)
-			bc_chunk_drop_back(&slot->chunk, (uint32_t)room);
-		l->counts->in_flight -= over;
-		l->counts->dropped_idle += over;
-		send_slot(l, slot, l->recording);
+			bc_chunk_drop_back(&slot->chunk, (uint32_t)left);
+		ch->counts->in_flight -= over;
+		ch->counts->dropped_idle += over;
+		send_slot(ch, slot, ch->recording);
 	}
 }
 
-void bc_channel_allow(struct bc_channel *l, bool may_record)
+void bc_channel_allow_triggers(struct bc_channel *ch, bool may_start)
 {
-	l->may_record = may_record;
+	ch->may_start = may_start;
 }
 
-uint32_t bc_channel_record(struct bc_channel *l, const struct bc_recording_info *recording,
-	const struct bc_time_or_size *before, uint32_t at, uint64_t records_max)
+uint32_t bc_channel_start_recording(struct bc_channel *ch,
+	const struct bc_recording_info *recording, const struct bc_time_or_size *before,
+	uint32_t at, uint64_t records_max)
 {
-	uint32_t had = filled(l);
+	uint32_t had = filled(ch);
 
-	assert(bc_channel_is_ready(l));
-	keep_before(l, before, at);
-	detach(l);
-	uint32_t dropped = had - filled(l);
-	l->recording = recording;
-	l->sent = 0;
-	l->records_max = records_max;
-	l->has_cut = false;
-	l->state = BC_CHANNEL_RECORDING;
-	l->raw = (struct bc_raw_keep){.form = BC_FORMAT_UNKNOWN};
-	l->raw_kept = 0;
-	send_flight(l);
-	if (l->filling != NULL && l->filling->raw != NULL)
-		bc_raw_keep_begin(&l->raw, l->filling->raw, recording->tag);
-	if (l->filling != NULL && !bc_chunk_is_empty(&l->filling->chunk))
-		time_flush(l);
+	assert(bc_channel_is_ready(ch));
+	trim_before(ch, before, at);
+	detach_first(ch);
+	uint32_t dropped = had - filled(ch);
+	ch->recording = recording;
+	ch->sent = 0;
+	ch->records_max = records_max;
+	ch->has_cut = false;
+	ch->state = BC_CHANNEL_RECORDING;
+	ch->raw = (struct bc_raw_keep){.form = BC_FORMAT_UNKNOWN};
+	ch->raw_kept = 0;
+	send_ring(ch);
+	if (ch->filling != NULL && ch->filling->raw != NULL)
+		bc_raw_keep_start_block(&ch->raw, ch->filling->raw, recording->tag);
+	if (ch->filling != NULL && !bc_chunk_is_empty(&ch->filling->chunk))
+		start_flush_timer(ch);
 	return at == BC_CHANNEL_NOW ? at : at > dropped ? at - dropped : 0;
 }
 
-/* How far a recording has come, and its limits */
+/* Progress and limits */
 
-enum bc_channel_state bc_channel_state(const struct bc_channel *l)
+enum bc_channel_state bc_channel_state(const struct bc_channel *ch)
 {
-	return l->state;
+	return ch->state;
 }
 
-uint64_t bc_channel_last_ns(const struct bc_channel *l)
+uint64_t bc_channel_last_ns(const struct bc_channel *ch)
 {
-	return l->last_ns;
+	return ch->last_ns;
 }
 
-uint64_t bc_channel_records(const struct bc_channel *l)
+uint64_t bc_channel_records(const struct bc_channel *ch)
 {
-	if (l->state != BC_CHANNEL_RECORDING)
+	if (ch->state != BC_CHANNEL_RECORDING)
 		return 0;
-	return l->sent + filled(l);
+	return ch->sent + filled(ch);
 }
 
-uint64_t bc_channel_space(const struct bc_channel *l)
+uint64_t bc_channel_records_left(const struct bc_channel *ch)
 {
-	if (l->state != BC_CHANNEL_RECORDING || l->records_max == 0)
+	if (ch->state != BC_CHANNEL_RECORDING || ch->records_max == 0)
 		return UINT64_MAX;
-	uint64_t records = bc_channel_records(l);
-	return records < l->records_max ? l->records_max - records : 0;
+	uint64_t records = bc_channel_records(ch);
+	return records < ch->records_max ? ch->records_max - records : 0;
 }
 
-void bc_channel_check_full(struct bc_channel *l)
+void bc_channel_check_full(struct bc_channel *ch)
 {
-	if (bc_channel_space(l) == 0)
-		l->options.on_full(l->options.session, full_position(l));
+	if (bc_channel_records_left(ch) == 0)
+		ch->options.on_full(ch->options.session, full_position(ch));
 }
 
-void bc_channel_set_space(struct bc_channel *l, uint32_t at, uint64_t records)
+void bc_channel_limit_records(struct bc_channel *ch, uint32_t at, uint64_t records)
 {
-	uint32_t have = filled(l);
-	uint64_t max = l->sent + (at < have ? at : have) + records;
+	uint32_t have = filled(ch);
+	uint64_t max = ch->sent + (at < have ? at : have) + records;
 
-	if (l->records_max == 0 || max < l->records_max)
-		l->records_max = max;
+	if (ch->records_max == 0 || max < ch->records_max)
+		ch->records_max = max;
 }
 
-void bc_channel_set_space_until(struct bc_channel *l, uint32_t at, uint64_t tick)
+void bc_channel_limit_tick(struct bc_channel *ch, uint32_t at, uint64_t tick)
 {
-	uint32_t have = filled(l);
+	uint32_t have = filled(ch);
 
 	if (at >= have)
 		return;
-	uint32_t end = bc_chunk_find_tick(&l->filling->chunk, at, tick);
+	uint32_t end = bc_chunk_find_tick(&ch->filling->chunk, at, tick);
 	if (end < have)
-		bc_channel_set_space(l, at, end - at);
+		bc_channel_limit_records(ch, at, end - at);
 }
 
-struct bc_overwrite_ring_state bc_channel_flight(const struct bc_channel *l)
+struct bc_overwrite_ring_state bc_channel_flight_state(const struct bc_channel *ch)
 {
-	const struct bc_slot *oldest = bc_overwrite_ring_peek(&l->flight);
+	const struct bc_slot *oldest = bc_overwrite_ring_peek(&ch->ring);
 
 	if (oldest == NULL)
-		oldest = l->filling;
-	bool holds = l->state == BC_CHANNEL_FLIGHT && oldest != NULL;
+		oldest = ch->filling;
+	bool holds = ch->state == BC_CHANNEL_FLIGHT && oldest != NULL;
 	return (struct bc_overwrite_ring_state){
-		.chunks = holds ? l->flight.count + (l->filling != NULL) : 0,
-		.records = holds ? l->flight.records + filled(l) : 0,
+		.chunks = holds ? ch->ring.count + (ch->filling != NULL) : 0,
+		.records = holds ? ch->ring.records + filled(ch) : 0,
 		.ns = holds ? uv_hrtime() - oldest->since_ns : 0,
 	};
 }
 
-struct bc_counts *bc_channel_counts(struct bc_channel *l)
+struct bc_counts *bc_channel_counts(struct bc_channel *ch)
 {
-	return l->counts;
+	return ch->counts;
 }
 
 /* Marks */
 
-struct bc_place bc_channel_place(const struct bc_channel *l, uint32_t at)
+struct bc_place bc_channel_place(const struct bc_channel *ch, uint32_t at)
 {
-	const struct bc_chunk *chunk = l->filling != NULL ? &l->filling->chunk : NULL;
-	uint32_t have = filled(l);
+	const struct bc_chunk *chunk = ch->filling != NULL ? &ch->filling->chunk : NULL;
+	uint32_t have = filled(ch);
 
 	at = at < have ? at : have;
 	return (struct bc_place){
-		.record = l->state == BC_CHANNEL_RECORDING ? l->sent + at : UINT64_MAX,
-		.tick = at < have ? bc_chunk_tick(chunk, at) : l->tick,
-		.epoch = l->epoch,
+		.record = ch->state == BC_CHANNEL_RECORDING ? ch->sent + at : UINT64_MAX,
+		.tick = at < have ? bc_chunk_tick(chunk, at) : ch->tick,
+		.epoch = ch->epoch,
 	};
 }
 
-bool bc_channel_has_begun(const struct bc_channel *l)
+bool bc_channel_has_started(const struct bc_channel *ch)
 {
-	return l->has_begun;
+	return ch->has_started;
 }
 
-bool bc_channel_mark(struct bc_channel *l, struct bc_event *event, const char *text, uint32_t at)
+bool bc_channel_mark(struct bc_channel *ch, struct bc_event *event, const char *text, uint32_t at)
 {
 	struct bc_chunk *chunk;
 
-	if (!l->has_begun)
+	if (!ch->has_started)
 		return false;
-	chunk = l->filling != NULL ? &l->filling->chunk : filling_chunk(l, l->epoch);
+	chunk = ch->filling != NULL ? &ch->filling->chunk : filling_chunk(ch, ch->epoch);
 	if (chunk == NULL)
 		return false;
 	event->position = at < chunk->info.records ? at : chunk->info.records;
 	if (bc_chunk_insert_event(chunk, event, text)) {
-		if (l->state == BC_CHANNEL_RECORDING)
-			time_flush(l);
+		if (ch->state == BC_CHANNEL_RECORDING)
+			start_flush_timer(ch);
 		return true;
 	}
 	if (at < chunk->info.records)
 		return false;
-	bc_channel_submit(l);
-	chunk = filling_chunk(l, l->epoch);
+	bc_channel_submit(ch);
+	chunk = filling_chunk(ch, ch->epoch);
 	if (chunk == NULL)
 		return false;
 	event->position = 0;
 	return bc_chunk_insert_event(chunk, event, text);
 }
 
-/* Life */
+/* Open and close */
 
-void bc_channel_set_flush(struct bc_channel *l, uint64_t flush_ns)
+void bc_channel_set_flush(struct bc_channel *ch, uint64_t flush_ns)
 {
-	l->options.flush_ns = flush_ns;
+	ch->options.flush_ns = flush_ns;
 }
 
-void bc_channel_set_clock(struct bc_channel *l, uint64_t clock_hz)
+void bc_channel_set_clock(struct bc_channel *ch, uint64_t clock_hz)
 {
-	l->clock_hz = clock_hz;
+	ch->clock_hz = clock_hz;
 }
 
 int bc_channel_open(struct bc_channel **channel, const struct bc_channel_options *options)
 {
-	struct bc_channel *l = calloc(1, sizeof(*l));
+	struct bc_channel *ch = calloc(1, sizeof(*ch));
 
-	if (l == NULL)
+	if (ch == NULL)
 		return -ENOMEM;
-	l->options = *options;
-	if (options->is_flight && bc_overwrite_ring_init(&l->flight, &options->flight) != 0) {
-		free(l);
+	ch->options = *options;
+	if (options->has_flight &&
+		bc_overwrite_ring_init(&ch->ring, &options->flight_limits) != 0) {
+		free(ch);
 		return -ENOMEM;
 	}
-	l->counts = bc_pipeline_counts(options->pipeline);
-	l->state = options->is_flight ? BC_CHANNEL_FLIGHT : BC_CHANNEL_IDLE;
-	uv_timer_init(options->loop, &l->flush);
-	l->flush.data = l;
-	l->last_ns = uv_hrtime();
-	*channel = l;
+	ch->counts = bc_pipeline_counts(options->pipeline);
+	ch->state = options->has_flight ? BC_CHANNEL_FLIGHT : BC_CHANNEL_IDLE;
+	uv_timer_init(options->loop, &ch->flush);
+	ch->flush.data = ch;
+	ch->last_ns = uv_hrtime();
+	*channel = ch;
 	return 0;
 }
 
@@ -1007,17 +1012,17 @@ static void on_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-void bc_channel_close(struct bc_channel *l)
+void bc_channel_close(struct bc_channel *ch)
 {
-	if (l == NULL)
+	if (ch == NULL)
 		return;
-	assert(l->recording == NULL && l->ending == NULL);
-	while (bc_overwrite_ring_peek(&l->flight) != NULL)
-		drop_oldest(l);
-	bc_overwrite_ring_free(&l->flight);
-	if (l->filling != NULL) {
-		discard(l, &l->filling->chunk);
-		bc_pipeline_give_back(l->options.pipeline, l->filling);
+	assert(ch->recording == NULL && ch->ending == NULL);
+	while (bc_overwrite_ring_peek(&ch->ring) != NULL)
+		drop_oldest(ch);
+	bc_overwrite_ring_free(&ch->ring);
+	if (ch->filling != NULL) {
+		discard(ch, &ch->filling->chunk);
+		bc_pipeline_give_back(ch->options.pipeline, ch->filling);
 	}
-	uv_close((uv_handle_t *)&l->flush, on_closed);
+	uv_close((uv_handle_t *)&ch->flush, on_closed);
 }

@@ -1,23 +1,32 @@
-/* A channel: one decoder's way into chunks. It has the chunk being filled, keeps gaps until there
- * is a chunk to hold them, cuts chunks by time, and knows what becomes of a full one:
+/* A channel carries one decoded stream into chunks. It fills one chunk at a time and decides what
+ * happens to a full one:
  *
- *   idle        nothing is kept: samples are looked at and counted
- *   flight      the latest chunks are held in memory (daemon/ingest/overwrite_ring.h), the oldest
- * given up recording   each goes to the encoder, and so to the disk
+ *   idle        discarded: records are examined and counted only
+ *   flight      kept in the overwrite ring (daemon/ingest/overwrite_ring.h), which discards the
+ *               oldest chunk
+ *   recording   sent to the encoder, and so to disk
  *
- * A live source has one channel for the daemon's life, in which recordings begin and end; a replay
- * has one of its own.
+ * The live source has one channel for the daemon's lifetime; recordings start and end in it. Each
+ * replay has a channel of its own.
  *
- * The decoder asks for a chunk with bc_channel_chunk(), stamps records into it and says so with
- * bc_channel_consumed(); what it has to leave out goes to bc_channel_dropped(), what is missing in
- * the stream to bc_channel_gap(). Where raw bytes are kept, each piece of the stream goes through
- * bc_channel_keep_raw() first.
+ * Why a state per channel, not a pipeline per recording: a recording can start or end at any
+ * record, because the record is still in the chunk being filled when triggers are searched. The
+ * chunk is split there (formats/bus/chunk_split.h), which copies at most one chunk.
  *
- * In bc_channel_consumed() the new records are looked at: the filter takes out what isn't wanted,
- * live clients see them, triggers fire. A trigger's action may begin or end a recording within
- * those records: positions are of the chunk being filled.
+ * The decoder repeats:
  *
- * All calls are of the loop's thread. */
+ *     bc_channel_keep_raw()       each piece of the stream, where raw bytes are kept
+ *     bc_channel_chunk()          the chunk to stamp records into; NULL: no slot is free
+ *     bc_channel_consumed()       what was stamped, or
+ *     bc_channel_dropped()        what was skipped because there was no chunk
+ *     bc_channel_gap()            samples are missing here
+ *
+ * bc_channel_consumed() passes the new records through the filter, to live clients and to the
+ * trigger engine, in this order. A trigger's action may start or end a recording within these
+ * records. Positions are record indexes in the chunk being filled.
+ *
+ * Costs nothing per record beyond stamping, unless a filter, viewer or trigger is set; allocates
+ * only in bc_channel_open(). All functions are called on the loop thread. */
 #ifndef BC_DAEMON_INGEST_CHANNEL_H
 #define BC_DAEMON_INGEST_CHANNEL_H
 
@@ -39,47 +48,47 @@ struct bc_trigger_engine;
 
 enum bc_channel_state { BC_CHANNEL_IDLE, BC_CHANNEL_FLIGHT, BC_CHANNEL_RECORDING };
 
-/* The end of what the channel has now, as a position. */
+/* The position after the last record in the channel. */
 #define BC_CHANNEL_NOW UINT32_MAX
 
 /* What live clients see of a channel. */
 struct bc_channel_viewer {
 	void *context;
 
-	/* The records from `from` to the chunk's end are new, with the events at their positions.
-	 * `first_record` is the number of record `from` in the recording, UINT64_MAX outside of
-	 * one; `tick_before` is the tick of the record before it. */
+	/* Records `from` to the chunk's end are new, with the events at their positions.
+	 * `first_record` is the number of record `from` in the recording, UINT64_MAX outside a
+	 * recording; `tick_before` is the tick of the record before it. */
 	void (*records)(void *context, const struct bc_chunk *chunk, uint32_t from,
 		uint64_t first_record, uint64_t tick_before);
 
-	/* Nothing more comes into the chunk: the events after its last record can be shown. */
+	/* The chunk is complete: the events after its last record may be shown. */
 	void (*end)(void *context, const struct bc_chunk *chunk);
 
-	/* This many records passed that no chunk was free for. */
+	/* This many records were dropped because no chunk was free. */
 	void (*passed)(void *context, uint64_t records);
 };
 
 struct bc_channel_options {
 	uv_loop_t *loop;
 	struct bc_pipeline *pipeline;
-	bool keeps_raw;    /* a recording's bytes are saved beside its records */
-	uint64_t flush_ns; /* a recording's chunk is handed on this long after its first record */
-	bool is_flight;    /* between recordings it is in flight, not idle */
-	struct bc_overwrite_ring_limits flight;
-	const struct bc_record_filter *sift;    /* what is kept; NULL: everything */
+	bool keeps_raw;    /* a recording's raw bytes are saved next to its records */
+	uint64_t flush_ns; /* a recording's chunk is sent this long after its first record */
+	bool has_flight;   /* between recordings the state is flight, not idle */
+	struct bc_overwrite_ring_limits flight_limits;
+	const struct bc_record_filter *filter;  /* which records to keep; NULL: all */
 	const struct bc_channel_viewer *viewer; /* NULL: none */
-	struct bc_trigger_engine *watch;        /* NULL: none */
+	struct bc_trigger_engine *triggers;     /* NULL: none */
 	void *context;
 
-	/* A trigger of the watch has hit: its event is on record; what it sets off is the callee's
-	 * to do, at once. Only what can be done as things stand is asked for. */
-	void (*on_hit)(void *context, const struct bc_trigger_match *hit);
+	/* A trigger matched. Its event is already in the chunk; the callee performs its action
+	 * before returning. Called only for actions that are possible in the present state. */
+	void (*on_match)(void *context, const struct bc_trigger_match *match);
 
 	void *session; /* the context of on_full() */
 
-	/* The recording has as many records as bc_channel_record() was told, the last of them
-	 * before position `at`: bc_channel_finish() it, or see to it that no more comes. May be
-	 * NULL if no limit is ever set. */
+	/* The recording has reached its record limit; its last record is before position `at`. The
+	 * callee calls bc_channel_finish_recording() or stops the decoder. May be NULL if no limit
+	 * is ever set. */
 	void (*on_full)(void *session, uint32_t at);
 };
 
@@ -87,71 +96,76 @@ struct bc_channel_options {
 int bc_channel_open(
 	struct bc_channel **channel, const struct bc_channel_options *options) BC_MUST_CHECK;
 
-/* No recording may be under way, nor an end wait to be sent. Gives its slots back. Memory goes when
- * the loop has closed the handle. NULL is none. */
+/* Returns the channel's slots to the pool. No recording may be in progress and no end may be
+ * waiting to be sent. The memory is freed when the loop has closed the handle. NULL is allowed. */
 void bc_channel_close(struct bc_channel *channel);
 
 enum bc_channel_state bc_channel_state(const struct bc_channel *channel);
 
 void bc_channel_set_flush(struct bc_channel *channel, uint64_t flush_ns);
 
-/* The ticks of a second of the bus; 0: not known. */
+/* Sets the bus clock in ticks per second; 0: unknown. */
 void bc_channel_set_clock(struct bc_channel *channel, uint64_t clock_hz);
 
 /* Recordings */
 
-/* Whether a recording may begin: none is under way, nor still to be handed on. */
+/* Returns whether a recording can start: none is in progress or waiting to be sent. */
 bool bc_channel_is_ready(const struct bc_channel *channel);
 
-/* Whether triggers may begin one; at first they may not. And what triggers can set off as things
- * stand, as bc_trigger_engine.actions has it. */
-void bc_channel_allow(struct bc_channel *channel, bool may_record);
-uint32_t bc_channel_actions(const struct bc_channel *channel);
+/* Sets whether triggers may start a recording; initially false. */
+void bc_channel_allow_triggers(struct bc_channel *channel, bool may_start);
 
-/* Begins a recording with the record at position `at` of the chunk being filled, or with
- * BC_CHANNEL_NOW the next to come, and in flight with so much of what was held before it. The
- * caller keeps its description until its BC_NOTICE_ENDED. It is full with `records_max` records (0:
- * never). Returns the position at which that record then stands. */
-uint32_t bc_channel_record(struct bc_channel *channel, const struct bc_recording_info *recording,
-	const struct bc_time_or_size *before, uint32_t at, uint64_t records_max);
+/* Returns the trigger actions that are possible now, as in bc_trigger_engine.actions. */
+uint32_t bc_channel_possible_actions(const struct bc_channel *channel);
 
-/* No more than so many records of the recording under way may come behind position `at`; or, of
- * those that are in the chunk being filled, none behind `at` whose tick is `tick` or later. It
- * stays at less if less may come already. */
-void bc_channel_set_space(struct bc_channel *channel, uint32_t at, uint64_t records);
-void bc_channel_set_space_until(struct bc_channel *channel, uint32_t at, uint64_t tick);
+/* Starts a recording with the record at position `at`, or BC_CHANNEL_NOW with the next record to
+ * arrive, preceded by up to `before` of the overwrite ring. `recording` must remain valid until
+ * its BC_NOTICE_ENDED. records_max limits its records; 0: no limit. Returns the position of that
+ * first record after the records before the recording have been removed. */
+uint32_t bc_channel_start_recording(struct bc_channel *channel,
+	const struct bc_recording_info *recording, const struct bc_time_or_size *before,
+	uint32_t at, uint64_t records_max);
 
-/* A recording that has all it may hold ends: on_full(). */
+/* Limits the recording in progress to `records` more records from position `at`. A lower limit
+ * already set remains. */
+void bc_channel_limit_records(struct bc_channel *channel, uint32_t at, uint64_t records);
+
+/* Likewise, to end before the first record in the chunk being filled, from position `at`, whose
+ * tick is `tick` or later. */
+void bc_channel_limit_tick(struct bc_channel *channel, uint32_t at, uint64_t tick);
+
+/* Calls on_full() if the recording has reached its record limit. */
 void bc_channel_check_full(struct bc_channel *channel);
 
-/* Ends the recording before position `at`: what is in hand is written, the segment sealed. */
-void bc_channel_finish(struct bc_channel *channel, uint32_t at);
+/* Ends the recording before position `at`. Its remaining records are sent and its segment is
+ * sealed. */
+void bc_channel_finish_recording(struct bc_channel *channel, uint32_t at);
 
-/* Ends the segment here: what comes next is in a new one. */
+/* Ends the current segment; the next record goes into a new one. */
 void bc_channel_cut(struct bc_channel *channel);
 
-/* Records taken into the recording so far; and how many more may come. */
+/* Return the records in the recording so far, and how many more its limit permits. */
 uint64_t bc_channel_records(const struct bc_channel *channel);
-uint64_t bc_channel_space(const struct bc_channel *channel);
+uint64_t bc_channel_records_left(const struct bc_channel *channel);
 
-/* Whether anything has come from the source. */
-bool bc_channel_has_begun(const struct bc_channel *channel);
+/* Returns whether the source has delivered anything. */
+bool bc_channel_has_started(const struct bc_channel *channel);
 
-/* Puts a mark or trigger before position `at`: where it then stands is in *event. Returns false
- * when there is no room for it now, or nothing has come yet: a recording's first chunk must not go
- * before its description is complete. */
+/* Inserts a mark or trigger before position `at` and sets its final position in *event. Returns
+ * false if there is no space for it, or if the source has not delivered anything: the first chunk
+ * of a recording must not be sent before its description is complete. */
 bool bc_channel_mark(
 	struct bc_channel *channel, struct bc_event *event, const char *text, uint32_t at);
 
-/* Where the record at position `at` is, or would be. */
+/* Where the record at position `at` is, or will be. */
 struct bc_place {
-	uint64_t record; /* of the recording; UINT64_MAX where there is none */
+	uint64_t record; /* number in the recording; UINT64_MAX outside a recording */
 	uint64_t tick;
 	uint32_t epoch;
 };
 struct bc_place bc_channel_place(const struct bc_channel *channel, uint32_t at);
 
-/* What is missing by one cause since it was taken last: gaps, and what they say is lost. */
+/* Gaps of one cause since the last call, and the samples lost in them. */
 struct bc_gap_sum {
 	uint64_t gaps;
 	uint64_t lost;
@@ -159,54 +173,54 @@ struct bc_gap_sum {
 };
 void bc_channel_pop_gaps(struct bc_channel *channel, struct bc_gap_sum sums[BC_GAP_CAUSES]);
 
-/* When records came last, of uv_hrtime(); at first when the channel was opened. */
+/* Returns when the last record arrived, in uv_hrtime(); initially when the channel was opened. */
 uint64_t bc_channel_last_ns(const struct bc_channel *channel);
 
-/* What is held in flight. */
-struct bc_overwrite_ring_state bc_channel_flight(const struct bc_channel *channel);
+/* Returns how much the overwrite ring and the chunk being filled contain; zeros unless in flight.
+ */
+struct bc_overwrite_ring_state bc_channel_flight_state(const struct bc_channel *channel);
 
-/* There is room in the pipeline again: sends an end that waited for it. */
-void bc_channel_on_space(struct bc_channel *channel);
+/* A slot is free again: sends an end that waited for one. */
+void bc_channel_on_slot_free(struct bc_channel *channel);
 
-/* The decoder's */
+/* For the decoder */
 
-/* Keeps a new piece of the stream as it came, if the channel does. Called before the piece is
- * decoded, once. Without room, a live source's bytes are dropped, counted, and said to be by a
- * break in the capture; of any other source returns false: offer the piece again. */
+/* Copies a new piece of the stream into raw blocks, if raw bytes are kept. Call it once per piece,
+ * before decoding. If no block is free, a live source's bytes are dropped and counted, and a break
+ * in the capture records it; for any other source returns false: offer the piece again. */
 bool bc_channel_keep_raw(
 	struct bc_channel *channel, const struct bc_source_data *data, bool is_live);
 
-/* Whether nothing was kept or dropped of the recording's stream yet. */
+/* Returns whether nothing of the recording's stream has been kept or dropped yet. */
 bool bc_channel_is_raw_fresh(const struct bc_channel *channel);
 
-/* The chunk to put records into: of the stamper's epoch, with what is missing before them noted.
- * NULL when none is free. */
+/* Returns the chunk to stamp records into. It has the stamper's epoch, and the gaps before its next
+ * record are written. NULL: no slot is free. */
 struct bc_chunk *bc_channel_chunk(struct bc_channel *channel, struct bc_stamper *stamper);
 
-/* What a stamping call did with the chunk. */
+/* Processes the records that a stamping call has added to that chunk. */
 void bc_channel_consumed(
 	struct bc_channel *channel, struct bc_stamper *stamper, const struct bc_stamped *stamped);
 
-/* What a skipping call passed over because there was no chunk: counted, and a gap at this place of
- * what is kept. */
+/* Counts what a skipping call has passed over for lack of a chunk, and notes the gap. */
 void bc_channel_dropped(struct bc_channel *channel, const struct bc_stamped *stamped);
 
-/* Samples are missing here: `lost` of them, or at least so many. */
+/* Notes a gap here: `lost` samples are missing, or, if not exact, at least `lost`. */
 void bc_channel_gap(struct bc_channel *channel, enum bc_gap_cause cause, uint64_t lost, bool exact);
 
-/* The same, for so long by the host's clock. */
+/* Likewise, with the gap's duration by the host's clock. */
 void bc_channel_gap_lasting(struct bc_channel *channel, enum bc_gap_cause cause, uint64_t lost,
 	bool exact, uint64_t duration_ns);
 
-/* Carries over a gap or mark of a recording that is replayed, or sets a board's trigger. Position
- * and text offset are set here. Returns false when there is no chunk to hold it yet. */
+/* Copies an event of a replayed recording, or writes a board's trigger. Position and text offset
+ * are set here. Returns false when no chunk is free. */
 bool bc_channel_event(struct bc_channel *channel, struct bc_stamper *stamper,
 	const struct bc_event *event, const char *text);
 
-/* Hands on the chunk being filled, if it holds anything; the next goes on behind it. */
+/* Submits the chunk being filled unless it is empty; the next one continues after it. */
 void bc_channel_submit(struct bc_channel *channel);
 
-/* The host's time of day of the present chunk's first record, where it is not now. */
+/* Sets the wall time of the first record in the chunk being filled, where it is not the present. */
 void bc_channel_set_wall(struct bc_channel *channel, int64_t wall_ns);
 
 struct bc_counts *bc_channel_counts(struct bc_channel *channel);

@@ -1,10 +1,11 @@
-/* The counts that status gives, in samples, of the daemon's life. Each is counted where it happens;
- * at every moment
+/* The counts that status reports, in samples since the daemon started unless noted. Each is counted
+ * where it happens; at every moment
  *
  *     received = written + in_flight + dropped_buffer + dropped_disk + dropped_invalid
  *                + dropped_filtered + dropped_idle
  *
- * They live on the loop's thread; what other threads do reaches them by reports. */
+ * They belong to the loop thread. Other threads' work reaches them through the writer's
+ * statistics. */
 #ifndef BC_DAEMON_INGEST_COUNTS_H
 #define BC_DAEMON_INGEST_COUNTS_H
 
@@ -12,20 +13,20 @@
 #include <stdint.h>
 
 struct bc_counts {
-	uint64_t received;         /* in valid frames, invalid cycles included */
-	uint64_t written;          /* given to the kernel */
-	uint64_t durable;          /* of them, after fdatasync */
-	uint64_t in_flight;        /* in a chunk, on the way to the disk */
+	uint64_t received;         /* in valid frames, including invalid cycles */
+	uint64_t written;          /* handed to the kernel */
+	uint64_t durable;          /* of those, after fdatasync */
+	uint64_t in_flight;        /* in a chunk, not yet written */
 	uint64_t dropped_buffer;   /* no chunk was free */
-	uint64_t dropped_disk;     /* the same while the disk took nothing, and what was given up */
+	uint64_t dropped_disk;     /* no chunk was free while the disk was stuck, or abandoned */
 	uint64_t dropped_invalid;  /* invalid cycles, dropped by the mapping */
-	uint64_t dropped_filtered; /* left out by a filter */
-	uint64_t dropped_idle;     /* received while nothing was recording */
-	uint64_t board_lost;       /* by the board's own count */
-	uint64_t skipped_bytes;    /* of no valid frame, or torn */
+	uint64_t dropped_filtered; /* removed by a filter */
+	uint64_t dropped_idle;     /* received while not recording */
+	uint64_t board_lost;       /* as counted by the board */
+	uint64_t skipped_bytes;    /* in no valid frame, or torn */
 	uint64_t gaps;
-	uint64_t unknown_special;   /* special cycles of no known kind, among the records */
-	uint64_t raw_dropped_bytes; /* of the stream, that a raw capture should have and hasn't */
+	uint64_t unknown_special;   /* records of special cycles of unknown kind */
+	uint64_t raw_dropped_bytes; /* bytes of the stream missing from raw captures */
 };
 
 static inline bool bc_counts_add_up(const struct bc_counts *c)

@@ -14,11 +14,20 @@
 #include "formats/bus/dialect.h"
 #include "formats/bus/stamp.h"
 
-/* Each kind of stream is turned into a run: a row of samples or records that lie one after the
- * other in memory. drain_run() stamps the run into chunks. A piece that can't be taken whole is
- * offered again, so all state of it is in the struct. */
+/* How it works
+ *
+ * Every format is reduced to a run: samples or records that are contiguous in memory. Samples of a
+ * valid bcp1 frame or of raw6 are used where they are; records of a BYU dialect are converted in
+ * slices; a replayed chunk's records are a run already. drain_run() then stamps the run into
+ * chunks. This way all formats share one loop, with one set of rules for full chunks, limits and
+ * drops, and live samples are copied once, by the stamper.
+ *
+ * A run can end early: no chunk is free, or a limit has been reached. The source then offers the
+ * same piece again, so all progress is in struct bc_decoder and not on the stack.
+ *
+ * Per sample this costs the stamping; per frame, a CRC and a few comparisons. */
 
-/* Records of a dialect are turned into BYU this many at a time. */
+/* Records of a dialect are converted to BYU this many at a time. */
 #define SLICE_RECORDS 2048u
 
 #define CARRY_BYTES 24 /* the longest record of a plain format */
@@ -30,20 +39,20 @@ struct bc_decoder {
 	struct bc_stamper stamper;
 	uint64_t tick_limit;
 	bool is_over;
-	bool has_begun; /* on_epoch() was called for the first */
+	bool has_started; /* on_epoch() has been called */
 
-	/* What is being stamped. Its bytes are the source's, or of the fields below. */
+	/* The run. Its bytes belong to the source or to fields below. */
 	enum run_kind run_kind;
 	struct bc_samples samples;
 	struct bc_records records;
 
-	/* The piece being taken. */
+	/* The piece being decoded. */
 	bool in_piece;
 	const uint8_t *at;
 	size_t left;
-	bool is_judged;      /* a break: what came before it has been */
-	uint64_t break_lost; /* and what it says is lost */
-	uint32_t next_event; /* of its chunk */
+	bool is_settled;     /* a break: the input before it is settled */
+	uint64_t break_lost; /* and its loss is this */
+	uint32_t next_event; /* of its chunk, to be copied */
 	uint64_t clock_hz;   /* of its chunk's segment */
 
 	/* bcp1 */
@@ -51,26 +60,26 @@ struct bc_decoder {
 	bool has_sequence;
 	uint32_t sequence; /* expected next */
 	bool has_tick;
-	uint64_t seen_tick; /* of the latest sample or heartbeat */
-	bool has_trigger;   /* the frame in hand wants a trigger event */
-	bool wants_epoch;   /* the board may have begun anew: no delta leads into its next frame */
-	uint64_t reported_lost; /* by headers, since the stream began or was restarted */
-	uint64_t skipped;       /* of the reader's skipped_bytes, those counted */
-	uint64_t explained;     /* and those that some report of damage has spoken of */
-	bool is_in_damage; /* what is skipped now belongs to a damaged frame, reported already */
+	uint64_t seen_tick;     /* of the latest sample or heartbeat */
+	bool has_trigger;       /* a trigger event is to be written */
+	bool needs_epoch;       /* the board may have restarted: the next frame starts an epoch */
+	uint64_t reported_lost; /* by headers, since the stream started or restarted */
+	uint64_t skipped;       /* how many of the reader's skipped_bytes are counted */
+	uint64_t skipped_reported; /* and how many are covered by a damage report */
+	bool is_in_damage; /* bytes skipped now belong to a damaged frame already reported */
 	struct bc_bcp1_reader bcp1;
 
-	/* Plain formats */
+	/* raw6 and the BYU dialects */
 	enum bc_format format;
 	uint64_t records_read;
-	uint64_t raw_tick;       /* raw6: of the sample taken last */
-	struct bc_pace raw_pace; /* of those to come in this piece */
-	size_t carried;          /* bytes of a record that the piece before ended in */
+	uint64_t raw_tick;       /* raw6: of the last sample decoded */
+	struct bc_pace raw_pace; /* of the remaining samples of this piece */
+	size_t carried;          /* bytes of a record cut off at the end of the previous piece */
 	uint8_t carry[CARRY_BYTES];
 	uint8_t slice[SLICE_RECORDS * BC_RECORD_BYTES];
 };
 
-/* Says that something can't be read: a phrase with the place. */
+/* Reports damage; the text includes the place. */
 static void report_damage(struct bc_decoder *d, const char *format, ...)
 {
 	char what[160];
@@ -82,21 +91,21 @@ static void report_damage(struct bc_decoder *d, const char *format, ...)
 	d->options.on_damage(d->options.context, what);
 }
 
-/* Tells the owner of an epoch, the first among them, that begins with this tick. */
+/* Reports the start of an epoch, including the first, to the owner. */
 static void start_epoch(struct bc_decoder *d, uint64_t first_tick)
 {
-	d->has_begun = true;
+	d->has_started = true;
 	d->options.on_epoch(d->options.context, first_tick);
 }
 
-/* The run in hand, whichever it is */
+/* The run */
 
 static uint32_t run_count(const struct bc_decoder *d)
 {
 	return d->run_kind == RUN_SAMPLES ? d->samples.count : d->records.count;
 }
 
-static enum bc_stamp_end stamp(
+static enum bc_stamp_end stamp_run(
 	struct bc_decoder *d, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
 	if (d->run_kind == RUN_SAMPLES)
@@ -104,7 +113,7 @@ static enum bc_stamp_end stamp(
 	return bc_stamp_records(&d->stamper, &d->records, d->tick_limit, chunk, stamped);
 }
 
-static enum bc_stamp_end skip(struct bc_decoder *d, struct bc_stamped *stamped)
+static enum bc_stamp_end skip_run(struct bc_decoder *d, struct bc_stamped *stamped)
 {
 	if (d->run_kind == RUN_SAMPLES)
 		return bc_stamp_skip_samples(&d->stamper, &d->samples, d->tick_limit, stamped);
@@ -112,24 +121,24 @@ static enum bc_stamp_end skip(struct bc_decoder *d, struct bc_stamped *stamped)
 }
 
 /* The tick of the run's next sample. */
-static uint64_t next_tick(const struct bc_decoder *d)
+static uint64_t next_run_tick(const struct bc_decoder *d)
 {
 	return d->run_kind == RUN_SAMPLES ? bc_samples_next_tick(&d->samples)
 					  : bc_records_next_tick(&d->stamper, &d->records);
 }
 
-/* How much of a run may be taken before the recording is full, and the rest of it put back. */
-static uint32_t hold_back(struct bc_decoder *d)
+/* Shortens the run to what the recording's record limit permits. Returns by how much. */
+static uint32_t limit_run(struct bc_decoder *d)
 {
-	uint64_t room = bc_channel_space(d->options.channel);
+	uint64_t left = bc_channel_records_left(d->options.channel);
 	uint32_t *count = d->run_kind == RUN_SAMPLES ? &d->samples.count : &d->records.count;
-	uint32_t held = *count > room ? *count - (uint32_t)room : 0;
+	uint32_t held = *count > left ? *count - (uint32_t)left : 0;
 
 	*count -= held;
 	return held;
 }
 
-static void put_back(struct bc_decoder *d, uint32_t held)
+static void restore_run(struct bc_decoder *d, uint32_t held)
 {
 	if (d->run_kind == RUN_SAMPLES)
 		d->samples.count += held;
@@ -137,8 +146,8 @@ static void put_back(struct bc_decoder *d, uint32_t held)
 		d->records.count += held;
 }
 
-/* When the first record of the chunk being filled arrived: told by the chunk it comes from. */
-static void carry_wall(struct bc_decoder *d)
+/* Replay: derives the wall time of the chunk being filled from that of the replayed chunk. */
+static void set_replayed_wall(struct bc_decoder *d)
 {
 	const struct bc_chunk_info *info = &d->records.source->info;
 	double since = d->clock_hz != 0 ? (double)(int64_t)(d->stamper.tick - info->first_tick) *
@@ -150,27 +159,27 @@ static void carry_wall(struct bc_decoder *d)
 	bc_channel_set_wall(d->options.channel, info->wall_ns + (int64_t)since);
 }
 
-/* Stamps the run in hand, or drops it. Returns false when it must wait. */
+/* Stamps the run, or drops it for lack of a chunk. Returns false when it must wait. */
 static bool drain_run(struct bc_decoder *d)
 {
 	struct bc_channel *channel = d->options.channel;
 	struct bc_stamped stamped;
 
 	while (!d->is_over && d->run_kind != RUN_NONE && run_count(d) != 0) {
-		if (!d->has_begun)
-			start_epoch(d, next_tick(d));
+		if (!d->has_started)
+			start_epoch(d, next_run_tick(d));
 		struct bc_chunk *chunk = bc_channel_chunk(channel, &d->stamper);
 		enum bc_stamp_end end;
 		uint32_t held = 0;
 		if (chunk != NULL) {
 			if (d->run_kind == RUN_RECORDS && d->records.source != NULL)
-				carry_wall(d);
-			held = hold_back(d);
-			end = stamp(d, chunk, &stamped);
-			put_back(d, held);
+				set_replayed_wall(d);
+			held = limit_run(d);
+			end = stamp_run(d, chunk, &stamped);
+			restore_run(d, held);
 			bc_channel_consumed(channel, &d->stamper, &stamped);
 		} else if (d->options.is_live) {
-			end = skip(d, &stamped);
+			end = skip_run(d, &stamped);
 			bc_channel_dropped(channel, &stamped);
 		} else {
 			return false;
@@ -180,8 +189,8 @@ static bool drain_run(struct bc_decoder *d)
 		if (end == BC_STAMP_FULL) {
 			bc_channel_submit(channel);
 		} else if (end == BC_STAMP_LIMIT) {
-			switch (d->options.on_limit(d->options.context, next_tick(d))) {
-			case BC_LIMIT_GO_ON:
+			switch (d->options.on_limit(d->options.context, next_run_tick(d))) {
+			case BC_LIMIT_CONTINUE:
 				break;
 			case BC_LIMIT_WAIT:
 				return false;
@@ -208,8 +217,9 @@ static void count_skipped(struct bc_decoder *d)
 	d->skipped = d->bcp1.skipped_bytes;
 }
 
-/* What a frame's header says beside its samples: a damaged frame's is as good. */
-static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
+/* Processes a frame's header, which is valid even if the frame is damaged: losses, the end of the
+ * stream, a new epoch, triggers. */
+static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 {
 	const struct bc_bcp1_header *h = &frame->header;
 	struct bc_channel *channel = d->options.channel;
@@ -217,9 +227,8 @@ static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 	if (d->has_sequence && h->sequence != d->sequence) {
 		bc_channel_gap(channel, BC_GAP_SEQUENCE, 0, false);
 		report_damage(d,
-			"offset %" PRIu64 ": frame %" PRIu32 " follows where %" PRIu32
-			" was expected",
-			frame->offset, h->sequence, d->sequence);
+			"offset %" PRIu64 ": expected frame %" PRIu32 ", found frame %" PRIu32,
+			frame->offset, d->sequence, h->sequence);
 	}
 	d->sequence = h->sequence + 1;
 	d->has_sequence = (h->flags & BC_BCP1_LAST) == 0;
@@ -230,28 +239,29 @@ static void take_header(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 		d->reported_lost += h->lost;
 		bc_channel_gap(channel, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
-	if (d->has_tick && (h->tick < d->seen_tick || d->wants_epoch)) {
+	if (d->has_tick && (h->tick < d->seen_tick || d->needs_epoch)) {
 		bc_channel_submit(channel);
 		start_epoch(d, h->tick);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 	}
-	d->wants_epoch = false;
+	d->needs_epoch = false;
 	d->has_tick = true;
 	d->seen_tick = h->tick;
 	d->has_trigger = d->has_trigger || (h->flags & BC_BCP1_TRIGGER) != 0;
 }
 
-/* Says that bytes before this offset were skipped which no damaged frame accounts for. */
-static void explain_skipped(struct bc_decoder *d, uint64_t offset)
+/* Reports skipped bytes before this offset that are not part of a damaged frame. */
+static void report_skipped(struct bc_decoder *d, uint64_t offset)
 {
-	if (d->skipped != d->explained && !d->is_in_damage)
-		report_damage(d, "before offset %" PRIu64 ": %" PRIu64 " bytes of no valid frame",
-			offset, d->skipped - d->explained);
-	d->explained = d->skipped;
+	if (d->skipped != d->skipped_reported && !d->is_in_damage)
+		report_damage(d,
+			"before offset %" PRIu64 ": %" PRIu64 " bytes skipped (no valid frame)",
+			offset, d->skipped - d->skipped_reported);
+	d->skipped_reported = d->skipped;
 	d->is_in_damage = false;
 }
 
-/* Looks for the next frame. Returns false when the bytes are used up. */
+/* Finds the next frame. Returns false when the input is exhausted. */
 static bool next_frame(struct bc_decoder *d, bool is_last)
 {
 	struct bc_bcp1_frame frame;
@@ -263,16 +273,16 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 		return false;
 	case BC_BCP1_DAMAGED:
 		d->is_in_damage = true;
-		take_header(d, &frame);
+		process_header(d, &frame);
 		bc_channel_gap(d->options.channel, BC_GAP_CRC, frame.header.samples, false);
 		report_damage(d,
-			"offset %" PRIu64 ": frame %" PRIu32 ": its %" PRIu32
-			" samples are torn or fail their CRC",
+			"offset %" PRIu64 ": frame %" PRIu32 ": %" PRIu32
+			" samples lost (torn or bad CRC)",
 			frame.offset, frame.header.sequence, frame.header.samples);
 		return true;
 	case BC_BCP1_FRAME:
-		explain_skipped(d, frame.offset);
-		take_header(d, &frame);
+		report_skipped(d, frame.offset);
+		process_header(d, &frame);
 		d->samples = bc_samples_of_frame(&frame);
 		d->run_kind = RUN_SAMPLES;
 		return true;
@@ -280,38 +290,38 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 	return false;
 }
 
-/* Sets the trigger event of the frame in hand. Returns false when it must wait. */
-static bool set_trigger(struct bc_decoder *d)
+/* Writes the current frame's trigger event. Returns false when it must wait. */
+static bool write_trigger(struct bc_decoder *d)
 {
 	const struct bc_event event = {.kind = BC_EVENT_TRIGGER};
 
 	if (!d->has_trigger || d->is_over)
 		return true;
-	/* Of a live source it stays until there is a chunk for it. */
+	/* A live source does not wait: the event remains until a chunk is free. */
 	d->has_trigger = !bc_channel_event(d->options.channel, &d->stamper, &event, NULL);
 	return !d->has_trigger || d->options.is_live;
 }
 
-/* Takes the piece's frames; with is_last nothing follows them. Returns false when it must wait. */
+/* Decodes the piece's frames; is_last: nothing follows. Returns false when it must wait. */
 static bool decode_frames(struct bc_decoder *d, bool is_last)
 {
 	d->is_bcp1 = true;
 	do {
-		if (!set_trigger(d) || !drain_run(d))
+		if (!write_trigger(d) || !drain_run(d))
 			return false;
 	} while (!d->is_over && next_frame(d, is_last));
 	return true;
 }
 
-/* raw6 and the dialects of BYU */
+/* raw6 and the BYU dialects */
 
 static size_t plain_bytes(enum bc_format format)
 {
 	return format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
 }
 
-/* A record that the 12-byte form can't hold is missing in the recording, and said to be. */
-static void refuse_record(struct bc_decoder *d, const uint8_t *in)
+/* Replaces a record whose values do not fit into 12 bytes with a gap. */
+static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 {
 	uint64_t addr;
 	uint64_t time;
@@ -319,14 +329,14 @@ static void refuse_record(struct bc_decoder *d, const uint8_t *in)
 	bc_dialect_fields(in, d->format, &addr, &time);
 	report_damage(d,
 		"record %" PRIu64 ": address %" PRIx64 ", time %" PRIx64
-		": a value of more than 32 bits; left out",
+		": exceeds 32 bits; left out",
 		d->records_read, addr, time);
 	bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, 1, true);
 	d->records_read++;
 }
 
-/* Makes a run of n whole records at `in`. Returns how many it took. */
-static size_t begin_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
+/* Makes a run of up to n whole records at `in`. Returns how many it consumed. */
+static size_t start_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 {
 	if (d->format == BC_FORMAT_RAW6) {
 		d->samples = bc_samples_of_raw6(in, (uint32_t)n, d->raw_tick, d->raw_pace);
@@ -337,7 +347,7 @@ static size_t begin_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 	n = n < SLICE_RECORDS ? n : SLICE_RECORDS;
 	size_t read = bc_dialect_read(d->slice, in, n, d->format);
 	if (read == 0) {
-		refuse_record(d, in);
+		leave_out_record(d, in);
 		return 1;
 	}
 	d->records = (struct bc_records){.at = d->slice, .count = (uint32_t)read};
@@ -346,7 +356,8 @@ static size_t begin_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 	return read;
 }
 
-/* Completes the record that the piece before ended in. Returns whether there is a whole one. */
+/* Completes the record that was cut off at the end of the previous piece. Returns whether it is
+ * whole. */
 static bool complete_carry(struct bc_decoder *d, size_t bytes)
 {
 	size_t want = bytes - d->carried;
@@ -366,8 +377,8 @@ static uint64_t ticks_of(const struct bc_decoder *d, uint64_t ns)
 	return ticks < BC_TICK_END ? (uint64_t)ticks : BC_TICK_END - 1;
 }
 
-/* raw6, before a piece: the times of its samples. They are as far apart as the piece's end is from
- * its beginning; where nobody knows that, a tick. */
+/* Sets the times of a raw6 piece's samples, which have none of their own: spread evenly from the
+ * piece's first to its last arrival; one tick apart if that is unknown. */
 static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	size_t samples = (d->carried + data->count) / BC_SAMPLE_BYTES;
@@ -378,8 +389,8 @@ static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 		return;
 	uint64_t since = ticks_of(d, data->since_ns);
 	uint64_t until = ticks_of(d, data->until_ns);
-	if (d->has_begun && since < d->raw_tick) {
-		/* Another recording's, whose time has begun anew. */
+	if (d->has_started && since < d->raw_tick) {
+		/* Time has restarted: this is another recording. */
 		bc_channel_submit(d->options.channel);
 		start_epoch(d, since);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
@@ -389,7 +400,7 @@ static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 	d->raw_pace = bc_pace_of(until > d->raw_tick ? until - d->raw_tick : 0, (uint32_t)samples);
 }
 
-/* Takes the piece's records. Returns false when it must wait. */
+/* Decodes the piece's records. Returns false when it must wait. */
 static bool decode_plain(struct bc_decoder *d)
 {
 	size_t bytes = plain_bytes(d->format);
@@ -401,13 +412,13 @@ static bool decode_plain(struct bc_decoder *d)
 			return true;
 		if (d->carried != 0) {
 			if (complete_carry(d, bytes)) {
-				begin_plain_run(d, d->carry, 1);
+				start_plain_run(d, d->carry, 1);
 				d->carried = 0;
 			}
 		} else if (d->left < bytes) {
 			complete_carry(d, bytes);
 		} else {
-			size_t n = begin_plain_run(d, d->at, d->left / bytes) * bytes;
+			size_t n = start_plain_run(d, d->at, d->left / bytes) * bytes;
 			d->at += n;
 			d->left -= n;
 		}
@@ -416,7 +427,7 @@ static bool decode_plain(struct bc_decoder *d)
 
 /* Chunks of a segment */
 
-/* The tick before a chunk's first record: what that record's own delta is added to. */
+/* The tick to which the delta of a chunk's first record is added. */
 static uint64_t tick_before(const struct bc_chunk *chunk)
 {
 	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
@@ -424,7 +435,7 @@ static uint64_t tick_before(const struct bc_chunk *chunk)
 	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
 }
 
-/* A chunk of a segment: first the one, then the other, which returns false when it must wait. */
+/* Prepares to decode a chunk of a segment: gap, epoch, run. */
 static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	const struct bc_chunk *chunk = data->chunk;
@@ -433,10 +444,10 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 
 	if (data->missing != 0) {
 		bc_channel_gap(channel, BC_GAP_DAMAGED, data->missing, true);
-		report_damage(d, "%" PRIu64 " records are missing before record %" PRIu64,
+		report_damage(d, "%" PRIu64 " records missing before record %" PRIu64,
 			data->missing, chunk->info.first_record);
 	}
-	if (!d->has_begun || chunk->info.epoch != d->stamper.epoch) {
+	if (!d->has_started || chunk->info.epoch != d->stamper.epoch) {
 		bc_channel_submit(channel);
 		start_epoch(d, chunk->info.first_tick);
 		bc_stamper_next_epoch(&d->stamper, chunk->info.epoch);
@@ -450,8 +461,8 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 	d->run_kind = RUN_RECORDS;
 }
 
-/* Takes the chunk's records up to its next event that is to be carried over, then that event.
- * Returns false when it must wait; sets *is_done behind the last. */
+/* Decodes the chunk's records up to its next event, then copies that event. Anchors are not copied:
+ * the stamper makes its own. Returns false when it must wait; sets *is_done after the last. */
 static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, bool *is_done)
 {
 	const struct bc_chunk *chunk = data->chunk;
@@ -493,29 +504,29 @@ static bool decode_chunk(struct bc_decoder *d, const struct bc_source_data *data
 	return true;
 }
 
-/* Breaks, and the end */
+/* Breaks and the end */
 
-/* Nothing follows what is held: judges it. Returns false when it must wait. */
-static bool judge_rest(struct bc_decoder *d, const char *where)
+/* Nothing follows the partial input: decodes it or reports it as damage. Returns false when it must
+ * wait. */
+static bool settle_rest(struct bc_decoder *d, const char *place)
 {
 	if (d->is_bcp1) {
 		d->left = 0;
 		if (!decode_frames(d, true))
 			return false;
-		explain_skipped(d, d->bcp1.offset);
+		report_skipped(d, d->bcp1.offset);
 	}
 	if (d->carried != 0) {
 		bc_channel_counts(d->options.channel)->skipped_bytes += d->carried;
-		report_damage(d,
-			"%s is torn: %zu bytes behind record %" PRIu64 ", fewer than a record has",
-			where, d->carried, d->records_read);
+		report_damage(d, "incomplete record %s: %zu bytes after record %" PRIu64, place,
+			d->carried, d->records_read);
 		d->carried = 0;
 	}
 	return true;
 }
 
-/* What the board counts as lost, its frames may have told of already. */
-static uint64_t untold_loss(struct bc_decoder *d, const struct bc_source_break *broken)
+/* The samples that the board counts as lost and its frames have not reported yet. */
+static uint64_t unreported_loss(struct bc_decoder *d, const struct bc_source_break *broken)
 {
 	uint64_t lost = broken->lost > d->reported_lost ? broken->lost - d->reported_lost : 0;
 
@@ -524,7 +535,7 @@ static uint64_t untold_loss(struct bc_decoder *d, const struct bc_source_break *
 	return lost;
 }
 
-/* The stream breaks. Returns false when that must wait. */
+/* Processes a break in the stream. Returns false when it must wait. */
 static bool push_break(struct bc_decoder *d, const struct bc_source_break *broken)
 {
 	struct bc_channel *channel = d->options.channel;
@@ -535,11 +546,11 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 		.duration_ns = broken->duration_ns,
 	};
 
-	if (!d->is_judged && broken->is_cut && !judge_rest(d, "the stream before a break"))
+	if (!d->is_settled && broken->is_cut && !settle_rest(d, "before a break"))
 		return false;
-	if (!d->is_judged) {
-		d->is_judged = true;
-		d->break_lost = is_loss ? untold_loss(d, broken) : 0;
+	if (!d->is_settled) {
+		d->is_settled = true;
+		d->break_lost = is_loss ? unreported_loss(d, broken) : 0;
 	}
 	gap.value = d->break_lost;
 	gap.exact = is_loss;
@@ -552,7 +563,7 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 	}
 	if (broken->is_restart) {
 		d->has_sequence = false;
-		d->wants_epoch = d->is_bcp1;
+		d->needs_epoch = d->is_bcp1;
 		d->reported_lost = 0;
 	}
 	return true;
@@ -569,7 +580,7 @@ bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 		d->at = data->bytes;
 		d->left = data->count;
 		d->format = data->format;
-		d->is_judged = false;
+		d->is_settled = false;
 		if (data->format == BC_FORMAT_SEGMENT)
 			start_chunk(d, data);
 		if (data->format == BC_FORMAT_RAW6 && data->broken == NULL)
@@ -596,10 +607,10 @@ bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 
 bool bc_decoder_finish(struct bc_decoder *d)
 {
-	return d->is_over || judge_rest(d, "the end");
+	return d->is_over || settle_rest(d, "at the end");
 }
 
-/* Life */
+/* Open and close */
 
 int bc_decoder_open(struct bc_decoder **decoder, const struct bc_decoder_options *options)
 {
@@ -640,7 +651,7 @@ bool bc_decoder_is_over(const struct bc_decoder *d)
 	return d->is_over;
 }
 
-size_t bc_decoder_carried(const struct bc_decoder *d, const uint8_t **bytes)
+size_t bc_decoder_partial_input(const struct bc_decoder *d, const uint8_t **bytes)
 {
 	*bytes = d->is_bcp1 ? d->bcp1.hold + d->bcp1.start : d->carry;
 	return d->is_bcp1 ? d->bcp1.end - d->bcp1.start : d->carried;

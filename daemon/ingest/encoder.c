@@ -8,7 +8,7 @@
 struct worker {
 	struct bc_encoder *encoder;
 	pthread_t thread;
-	struct bc_thread_health stint;
+	struct bc_thread_health health;
 };
 
 struct bc_encoder {
@@ -18,7 +18,7 @@ struct bc_encoder {
 	struct worker workers[];
 };
 
-static void add_losses(struct bc_losses *losses, const struct bc_chunk *chunk)
+static void count_losses(struct bc_losses *losses, const struct bc_chunk *chunk)
 {
 	memset(losses, 0, sizeof(*losses));
 	for (uint32_t i = 0; i < chunk->info.events; i++) {
@@ -32,7 +32,7 @@ static void add_losses(struct bc_losses *losses, const struct bc_chunk *chunk)
 	}
 }
 
-static void encode(struct bc_encoded *out, struct bc_slot *slot)
+static void encode_slot(struct bc_encoded *out, struct bc_slot *slot)
 {
 	out->sequence = slot->sequence;
 	out->recording = slot->recording;
@@ -41,7 +41,7 @@ static void encode(struct bc_encoded *out, struct bc_slot *slot)
 	out->is_written = false;
 	out->bytes = 0;
 	bc_chunk_gaps(&slot->chunk, &out->gaps, &out->lost);
-	add_losses(&out->losses, &slot->chunk);
+	count_losses(&out->losses, &slot->chunk);
 	if (!bc_chunk_is_empty(&slot->chunk))
 		out->bytes = bc_chunk_encode(out->data, &slot->chunk, &out->header_bytes);
 	out->info = slot->chunk.info;
@@ -54,7 +54,7 @@ static void encode(struct bc_encoded *out, struct bc_slot *slot)
 	out->raw_bytes = bc_raw_encode(out->raw, slot->raw);
 }
 
-static void *work(void *context)
+static void *encoder_thread(void *context)
 {
 	struct worker *worker = context;
 	const struct bc_encoder_queues *q = &worker->encoder->queues;
@@ -67,17 +67,17 @@ static void *work(void *context)
 			bc_queue_push(q->outputs, out);
 			break;
 		}
-		bc_thread_health_start(&worker->stint, "encoding a chunk", "");
-		encode(out, slot);
+		bc_thread_health_start(&worker->health, "encoding a chunk", "");
+		encode_slot(out, slot);
 		bc_queue_push(q->free_slots, slot);
 		bc_queue_push(q->encoded, out);
 		q->slot_freed(q->context);
-		bc_thread_health_rest(&worker->stint);
+		bc_thread_health_rest(&worker->health);
 	}
 	return NULL;
 }
 
-static void join(struct bc_encoder *encoder)
+static void join_workers(struct bc_encoder *encoder)
 {
 	bc_queue_close(encoder->queues.chunks);
 	while (encoder->started > 0)
@@ -87,7 +87,7 @@ static void join(struct bc_encoder *encoder)
 static void free_encoder(struct bc_encoder *encoder)
 {
 	for (unsigned i = 0; i < encoder->count; i++)
-		bc_thread_health_destroy(&encoder->workers[i].stint);
+		bc_thread_health_destroy(&encoder->workers[i].health);
 	free(encoder);
 }
 
@@ -103,13 +103,13 @@ int bc_encoder_start(
 	e->started = 0;
 	for (unsigned i = 0; i < workers; i++) {
 		e->workers[i].encoder = e;
-		bc_thread_health_init(&e->workers[i].stint);
+		bc_thread_health_init(&e->workers[i].health);
 	}
 	for (; e->started < workers; e->started++) {
 		struct worker *worker = &e->workers[e->started];
-		int rc = pthread_create(&worker->thread, NULL, work, worker);
+		int rc = pthread_create(&worker->thread, NULL, encoder_thread, worker);
 		if (rc != 0) {
-			join(e);
+			join_workers(e);
 			free_encoder(e);
 			return -rc;
 		}
@@ -122,14 +122,14 @@ void bc_encoder_stop(struct bc_encoder *encoder)
 {
 	if (encoder == NULL)
 		return;
-	join(encoder);
+	join_workers(encoder);
 	free_encoder(encoder);
 }
 
 void bc_encoder_poll(struct bc_encoder *encoder, struct bc_thread_health_seen *longest)
 {
 	for (unsigned i = 0; i < encoder->count; i++)
-		if (bc_thread_health_poll(&encoder->workers[i].stint, longest))
+		if (bc_thread_health_poll(&encoder->workers[i].health, longest))
 			snprintf(longest->who, sizeof(longest->who), "worker %u of %u", i + 1,
 				encoder->count);
 }

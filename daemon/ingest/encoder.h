@@ -1,8 +1,11 @@
-/* The encoder's workers: threads that turn chunks, and the raw blocks beside them, into LZ4 frames.
- * One chunk in, one frame of each out; no state is kept between.
+/* The encoder: worker threads that compress chunks, and the raw blocks with them, into LZ4 frames.
+ * Each chunk becomes one independent frame, so workers share no state and throughput grows with
+ * their number. The cost is a lower ratio than one long frame: matches cannot reach back into the
+ * previous chunk.
  *
- * Chunks come out in any order. A worker takes its output slot before it takes a chunk, so that the
- * chunk which the writer waits for always has a slot. */
+ * Chunks are finished in any order; the writer restores it by sequence number. A worker takes an
+ * output before it takes a chunk, so the chunk that the writer waits for always has an output and
+ * the pipeline cannot deadlock on early chunks. */
 #ifndef BC_DAEMON_INGEST_ENCODER_H
 #define BC_DAEMON_INGEST_ENCODER_H
 
@@ -13,13 +16,13 @@
 
 struct bc_encoder;
 
-/* The queues belong to the caller and live longer than the encoder. */
+/* The queues belong to the caller and must outlive the encoder. */
 struct bc_encoder_queues {
 	struct bc_queue *chunks;           /* struct bc_slot to encode, in order */
-	struct bc_queue *free_slots;       /* struct bc_slot, given back when encoded */
+	struct bc_queue *free_slots;       /* struct bc_slot, returned when encoded */
 	struct bc_queue *outputs;          /* struct bc_encoded, free */
 	struct bc_queue *encoded;          /* struct bc_encoded, for the writer */
-	void (*slot_freed)(void *context); /* called on a worker's thread after each */
+	void (*slot_freed)(void *context); /* called on the worker's thread after each chunk */
 	void *context;
 };
 
@@ -27,12 +30,11 @@ struct bc_encoder_queues {
 int bc_encoder_start(struct bc_encoder **encoder, unsigned workers,
 	const struct bc_encoder_queues *queues) BC_MUST_CHECK;
 
-/* Closes the queue of chunks, waits for the workers to encode what is in it, frees the encoder. The
- * writer must be giving outputs back meanwhile. NULL is none. */
+/* Closes the queue of chunks, waits until the workers have encoded what is in it, and frees the
+ * encoder. The writer must still be returning outputs. NULL is allowed. */
 void bc_encoder_stop(struct bc_encoder *encoder);
 
-/* Puts in *longest the worker that has been at one chunk for longer than what is there, if one has.
- */
+/* Replaces *longest if a worker has been busy with its current chunk for longer. */
 void bc_encoder_poll(struct bc_encoder *encoder, struct bc_thread_health_seen *longest);
 
 #endif

@@ -7,63 +7,64 @@
 #include "formats/bus/chunk.h"
 
 int bc_overwrite_ring_init(
-	struct bc_overwrite_ring *f, const struct bc_overwrite_ring_limits *limits)
+	struct bc_overwrite_ring *r, const struct bc_overwrite_ring_limits *limits)
 {
-	*f = (struct bc_overwrite_ring){.limits = *limits};
-	f->slots = calloc(limits->chunks, sizeof(struct bc_slot *));
-	return f->slots == NULL ? -ENOMEM : 0;
+	*r = (struct bc_overwrite_ring){.limits = *limits};
+	r->slots = calloc(limits->chunks, sizeof(struct bc_slot *));
+	return r->slots == NULL ? -ENOMEM : 0;
 }
 
-void bc_overwrite_ring_free(struct bc_overwrite_ring *f)
+void bc_overwrite_ring_free(struct bc_overwrite_ring *r)
 {
-	assert(f->count == 0);
-	free(f->slots);
+	assert(r->count == 0);
+	free(r->slots);
 }
 
-void bc_overwrite_ring_add(struct bc_overwrite_ring *f, struct bc_slot *slot)
+void bc_overwrite_ring_add(struct bc_overwrite_ring *r, struct bc_slot *slot)
 {
-	assert(bc_overwrite_ring_has_room(f));
-	f->slots[(f->oldest + f->count++) % f->limits.chunks] = slot;
-	f->records += slot->chunk.info.records;
+	assert(bc_overwrite_ring_has_room(r));
+	r->slots[(r->oldest + r->count++) % r->limits.chunks] = slot;
+	r->records += slot->chunk.info.records;
 }
 
-struct bc_slot *bc_overwrite_ring_peek(const struct bc_overwrite_ring *f)
+struct bc_slot *bc_overwrite_ring_peek(const struct bc_overwrite_ring *r)
 {
-	return f->count != 0 ? f->slots[f->oldest] : NULL;
+	return r->count != 0 ? r->slots[r->oldest] : NULL;
 }
 
-struct bc_slot *bc_overwrite_ring_pop(struct bc_overwrite_ring *f)
+struct bc_slot *bc_overwrite_ring_pop(struct bc_overwrite_ring *r)
 {
-	struct bc_slot *slot = bc_overwrite_ring_peek(f);
+	struct bc_slot *slot = bc_overwrite_ring_peek(r);
 
 	if (slot == NULL)
 		return NULL;
-	f->oldest = (f->oldest + 1) % f->limits.chunks;
-	f->count--;
-	f->records -= slot->chunk.info.records;
+	r->oldest = (r->oldest + 1) % r->limits.chunks;
+	r->count--;
+	r->records -= slot->chunk.info.records;
 	return slot;
 }
 
-bool bc_overwrite_ring_is_over(const struct bc_overwrite_ring *f, uint64_t behind, uint64_t now_ns)
+bool bc_overwrite_ring_is_over(
+	const struct bc_overwrite_ring *r, uint64_t unfinished, uint64_t now_ns)
 {
-	const struct bc_slot *oldest = bc_overwrite_ring_peek(f);
+	const struct bc_slot *oldest = bc_overwrite_ring_peek(r);
 
 	if (oldest == NULL)
 		return false;
-	if (!bc_overwrite_ring_has_room(f))
+	if (!bc_overwrite_ring_has_room(r))
 		return true;
-	uint64_t rest = f->records - oldest->chunk.info.records + behind;
-	if (f->limits.bytes != 0 && rest * BC_RECORD_BYTES >= f->limits.bytes)
+	uint64_t rest = r->records - oldest->chunk.info.records + unfinished;
+	if (r->limits.bytes != 0 && rest * BC_RECORD_BYTES >= r->limits.bytes)
 		return true;
-	return f->limits.ns != 0 && now_ns - oldest->until_ns > f->limits.ns;
+	return r->limits.ns != 0 && now_ns - oldest->until_ns > r->limits.ns;
 }
 
-bool bc_overwrite_ring_wants(const struct bc_overwrite_ring *f, uint64_t since_ns, uint64_t now_ns)
+bool bc_overwrite_ring_is_due(const struct bc_overwrite_ring *r, uint64_t since_ns, uint64_t now_ns)
 {
 	/* Half of the chunks are enough for all the time. */
-	uint64_t step = f->limits.ns / f->limits.chunks * 2;
+	uint64_t step = r->limits.ns / r->limits.chunks * 2;
 
-	return f->limits.ns != 0 && now_ns - since_ns > step;
+	return r->limits.ns != 0 && now_ns - since_ns > step;
 }
 
 uint32_t bc_slot_records_before(const struct bc_slot *slot, uint64_t ns)

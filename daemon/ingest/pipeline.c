@@ -9,17 +9,17 @@
 
 struct bc_pipeline {
 	struct bc_pipeline_options options;
-	uv_async_t wake; /* from the threads: a slot is free, or the writer has news */
+	uv_async_t wake; /* from the threads: a slot is free, or the writer has notices */
 
 	struct bc_pool pool;
 	struct bc_encoder *encoder;
 	struct bc_writer *writer;
-	struct bc_writer_stats report; /* as last seen */
+	struct bc_writer_stats stats; /* as last seen */
 
 	struct bc_counts counts;
 	unsigned low_water;
 	uint64_t next_sequence;
-	bool wants_room; /* somebody was told that no slot is free */
+	bool needs_slot; /* somebody was told that no slot is free */
 };
 
 /* Slots */
@@ -38,7 +38,7 @@ struct bc_slot *bc_pipeline_pop(struct bc_pipeline *p)
 	struct bc_slot *slot = bc_queue_pop_newest(&p->pool.free_slots);
 
 	if (slot == NULL) {
-		p->wants_room = true;
+		p->needs_slot = true;
 		p->low_water = 0;
 		return NULL;
 	}
@@ -51,7 +51,7 @@ struct bc_slot *bc_pipeline_pop(struct bc_pipeline *p)
 void bc_pipeline_give_back(struct bc_pipeline *p, struct bc_slot *slot)
 {
 	bc_queue_push(&p->pool.free_slots, slot);
-	if (p->wants_room)
+	if (p->needs_slot)
 		uv_async_send(&p->wake);
 }
 
@@ -74,36 +74,36 @@ void bc_pipeline_abandon(struct bc_pipeline *p, const struct bc_recording_info *
 /* Reports */
 
 /* Takes over what the writer has done. */
-static void take_report(struct bc_pipeline *p)
+static void update_stats(struct bc_pipeline *p)
 {
 	struct bc_writer_stats now;
 	struct bc_counts *c = &p->counts;
-	struct bc_writer_notice *news = bc_writer_pop_notices(p->writer, &now);
-	uint64_t written = now.written - p->report.written;
-	uint64_t unrecorded = now.unrecorded - p->report.unrecorded;
-	uint64_t abandoned = now.abandoned - p->report.abandoned;
+	struct bc_writer_notice *notices = bc_writer_pop_notices(p->writer, &now);
+	uint64_t written = now.written - p->stats.written;
+	uint64_t unrecorded = now.unrecorded - p->stats.unrecorded;
+	uint64_t abandoned = now.abandoned - p->stats.abandoned;
 	c->written += written;
 	c->durable = now.durable;
 	c->dropped_idle += unrecorded;
 	c->dropped_disk += abandoned;
-	c->raw_dropped_bytes += now.raw_abandoned - p->report.raw_abandoned;
+	c->raw_dropped_bytes += now.raw_abandoned - p->stats.raw_abandoned;
 	c->in_flight -= written + unrecorded + abandoned;
-	p->report = now;
-	p->options.on_report(p->options.context);
-	for (const struct bc_writer_notice *n = news; n != NULL; n = n->next)
-		p->options.on_news(p->options.context, n);
-	bc_writer_notices_free(news);
+	p->stats = now;
+	p->options.on_stats(p->options.context);
+	for (const struct bc_writer_notice *n = notices; n != NULL; n = n->next)
+		p->options.on_notice(p->options.context, n);
+	bc_writer_notices_free(notices);
 }
 
 static void on_wake(uv_async_t *async)
 {
 	struct bc_pipeline *p = async->data;
 
-	take_report(p);
-	if (!p->wants_room || bc_queue_count(&p->pool.free_slots) == 0)
+	update_stats(p);
+	if (!p->needs_slot || bc_queue_count(&p->pool.free_slots) == 0)
 		return;
-	p->wants_room = false;
-	p->options.on_room(p->options.context);
+	p->needs_slot = false;
+	p->options.on_slot_free(p->options.context);
 }
 
 static void wake_loop(void *context)
@@ -120,7 +120,7 @@ struct bc_counts *bc_pipeline_counts(struct bc_pipeline *p)
 
 const struct bc_writer_stats *bc_pipeline_stats(const struct bc_pipeline *p)
 {
-	return &p->report;
+	return &p->stats;
 }
 
 void bc_pipeline_poll(struct bc_pipeline *p, struct bc_thread_health_seen *longest)
@@ -174,7 +174,8 @@ int bc_pipeline_open(
 	if (p == NULL)
 		return -ENOMEM;
 	p->options = *options;
-	int rc = bc_pool_pop(&p->pool, options->buffer_bytes, options->workers, options->keeps_raw);
+	int rc = bc_pool_init(
+		&p->pool, options->buffer_bytes, options->workers, options->keeps_raw);
 	p->low_water = p->pool.slots_count;
 	if (rc == 0)
 		rc = uv_async_init(loop, &p->wake, on_wake);

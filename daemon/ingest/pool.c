@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 /* One to fill, one to encode, and one to go on with. */
-#define CHUNKS_LEAST 3u
+#define SLOTS_MIN 3u
 
 /* Output slots a worker: with fewer, one slow core stalls all. */
-#define OUTPUTS_A_WORKER 2u
+#define OUTPUTS_PER_WORKER 2u
 
 static unsigned outputs_for(unsigned workers)
 {
-	return workers * OUTPUTS_A_WORKER;
+	return workers * OUTPUTS_PER_WORKER;
 }
 
 static size_t slot_bytes(bool keeps_raw)
@@ -24,10 +24,9 @@ static size_t output_bytes(bool keeps_raw)
 	return sizeof(struct bc_encoded) + (keeps_raw ? BC_RAW_ENCODED_MAX : 0);
 }
 
-uint64_t bc_pool_least_bytes(unsigned workers, bool keeps_raw)
+uint64_t bc_pool_min_bytes(unsigned workers, bool keeps_raw)
 {
-	return outputs_for(workers) * output_bytes(keeps_raw) +
-	       CHUNKS_LEAST * slot_bytes(keeps_raw);
+	return outputs_for(workers) * output_bytes(keeps_raw) + SLOTS_MIN * slot_bytes(keeps_raw);
 }
 
 void bc_pool_free(struct bc_pool *p)
@@ -42,14 +41,14 @@ void bc_pool_free(struct bc_pool *p)
 	bc_queue_destroy(&p->encoded);
 }
 
-static int take_raw(struct bc_pool *p)
+static int alloc_raw(struct bc_pool *p)
 {
 	p->raw_blocks = malloc(p->slots_count * sizeof(*p->raw_blocks));
 	p->raw_outputs = malloc((size_t)p->outputs_count * BC_RAW_ENCODED_MAX);
 	return p->raw_blocks == NULL || p->raw_outputs == NULL ? -ENOMEM : 0;
 }
 
-int bc_pool_pop(struct bc_pool *p, uint64_t bytes, unsigned workers, bool keeps_raw)
+int bc_pool_init(struct bc_pool *p, uint64_t bytes, unsigned workers, bool keeps_raw)
 {
 	p->outputs_count = outputs_for(workers);
 	uint64_t left = bytes - p->outputs_count * output_bytes(keeps_raw);
@@ -62,7 +61,7 @@ int bc_pool_pop(struct bc_pool *p, uint64_t bytes, unsigned workers, bool keeps_
 		bc_queue_init(&p->chunks, p->slots_count) != 0 ||
 		bc_queue_init(&p->free_outputs, p->outputs_count) != 0 ||
 		bc_queue_init(&p->encoded, p->outputs_count) != 0 ||
-		(keeps_raw && take_raw(p) != 0))
+		(keeps_raw && alloc_raw(p) != 0))
 		return -ENOMEM;
 	for (unsigned i = 0; i < p->slots_count; i++) {
 		p->slots[i].raw = keeps_raw ? &p->raw_blocks[i] : NULL;

@@ -1,6 +1,10 @@
-/* The memory that samples pass through, all of it taken at the start: slots for chunks, outputs for
- * what the encoder makes of them, both with room for raw bytes where those are kept; and the queues
- * they go round in. */
+/* The pool: all memory on the sample path, allocated at startup, and the queues it circulates in.
+ * Slots contain chunks, outputs contain encoded chunks; both also have space for raw bytes if these
+ * are kept.
+ *
+ * Allocating up front bounds the memory, and a recording cannot fail later because memory has run
+ * out. Untouched pages cost nothing: free slots are reused newest first, so an idle or fast system
+ * uses few of them, and those stay in the cache. */
 #ifndef BC_DAEMON_INGEST_POOL_H
 #define BC_DAEMON_INGEST_POOL_H
 
@@ -16,20 +20,20 @@ struct bc_pool {
 	unsigned outputs_count;
 	struct bc_slot *slots;
 	struct bc_encoded *outputs;
-	struct bc_raw_block *raw_blocks; /* one a slot; NULL where raw bytes aren't kept */
-	uint8_t *raw_outputs;            /* BC_RAW_ENCODED_MAX an output, likewise */
+	struct bc_raw_block *raw_blocks; /* one per slot; NULL if raw bytes are not kept */
+	uint8_t *raw_outputs;            /* BC_RAW_ENCODED_MAX per output, likewise */
 	struct bc_queue free_slots;
 	struct bc_queue chunks; /* for the encoder */
 	struct bc_queue free_outputs;
 	struct bc_queue encoded; /* for the writer */
 };
 
-/* The least memory that so many workers can do with. */
-uint64_t bc_pool_least_bytes(unsigned workers, bool keeps_raw);
+/* Returns the minimum memory for this many workers. */
+uint64_t bc_pool_min_bytes(unsigned workers, bool keeps_raw);
 
-/* Takes so much memory, no less than that, into a pool of zeros. Returns 0 or -ENOMEM; free it
- * either way. */
-int bc_pool_pop(
+/* Allocates `bytes`, at least bc_pool_min_bytes(), into a pool that is all zero. Returns 0 or
+ * -ENOMEM; free the pool in both cases. */
+int bc_pool_init(
 	struct bc_pool *pool, uint64_t bytes, unsigned workers, bool keeps_raw) BC_MUST_CHECK;
 void bc_pool_free(struct bc_pool *pool);
 

@@ -2,7 +2,7 @@
 
 #include "formats/bus/sample.h"
 
-void bc_raw_keep_begin(const struct bc_raw_keep *k, struct bc_raw_block *block, uint64_t tag)
+void bc_raw_keep_start_block(const struct bc_raw_keep *k, struct bc_raw_block *block, uint64_t tag)
 {
 	bc_raw_block_reset(block);
 	block->recording_tag = tag;
@@ -10,13 +10,13 @@ void bc_raw_keep_begin(const struct bc_raw_keep *k, struct bc_raw_block *block, 
 	block->form = k->form;
 }
 
-void bc_raw_keep_settle(struct bc_raw_keep *k, struct bc_raw_block *block)
+void bc_raw_keep_flush(struct bc_raw_keep *k, struct bc_raw_block *block)
 {
-	for (uint32_t i = 0; i < k->waiting_count; i++) {
-		bc_raw_block_add(block, &k->waiting[i], NULL);
-		k->offset += k->waiting[i].lost_bytes;
+	for (uint32_t i = 0; i < k->pending_count; i++) {
+		bc_raw_block_add(block, &k->pending[i], NULL);
+		k->offset += k->pending[i].lost_bytes;
 	}
-	k->waiting_count = 0;
+	k->pending_count = 0;
 	block->form = k->form;
 }
 
@@ -33,7 +33,7 @@ static struct bc_raw_entry entry_of_break(const struct bc_source_break *broken)
 }
 
 /* Behind a cut the stream begins with a whole sample. */
-static void pass_break(struct bc_raw_keep *k, const struct bc_source_break *broken)
+static void apply_cut(struct bc_raw_keep *k, const struct bc_source_break *broken)
 {
 	if (broken->is_cut)
 		k->phase = 0;
@@ -41,17 +41,17 @@ static void pass_break(struct bc_raw_keep *k, const struct bc_source_break *brok
 
 static bool is_dropping(const struct bc_raw_keep *k)
 {
-	return k->waiting_count != 0 && k->waiting[k->waiting_count - 1].lost_bytes != 0;
+	return k->pending_count != 0 && k->pending[k->pending_count - 1].lost_bytes != 0;
 }
 
 /* Behind a drop the stream goes on with a whole sample: only so can a replay tell them apart. */
-static size_t align(struct bc_raw_keep *k, size_t count)
+static size_t skip_to_sample(struct bc_raw_keep *k, size_t count)
 {
 	if (k->form != BC_FORMAT_RAW6 || k->phase == 0 || !is_dropping(k))
 		return 0;
 	size_t rest = BC_SAMPLE_BYTES - k->phase;
 	size_t n = rest < count ? rest : count;
-	k->waiting[k->waiting_count - 1].lost_bytes += n;
+	k->pending[k->pending_count - 1].lost_bytes += n;
 	k->phase = (uint32_t)(k->phase + n) % BC_SAMPLE_BYTES;
 	return n;
 }
@@ -62,12 +62,12 @@ size_t bc_raw_keep_add(struct bc_raw_keep *k, struct bc_raw_block *block,
 	k->form = data->format;
 	if (data->broken != NULL) {
 		struct bc_raw_entry entry = entry_of_break(data->broken);
-		bc_raw_keep_settle(k, block);
+		bc_raw_keep_flush(k, block);
 		bc_raw_block_add(block, &entry, NULL);
-		pass_break(k, data->broken);
+		apply_cut(k, data->broken);
 		return 0;
 	}
-	size_t left_out = align(k, count);
+	size_t left_out = skip_to_sample(k, count);
 	struct bc_raw_entry entry = {
 		.kind = BC_RAW_TRANSFER,
 		.bytes = (uint32_t)(count - left_out),
@@ -80,7 +80,7 @@ size_t bc_raw_keep_add(struct bc_raw_keep *k, struct bc_raw_block *block,
 		entry.since_ns = data->since_ns;
 		entry.until_ns = data->until_ns;
 	}
-	bc_raw_keep_settle(k, block);
+	bc_raw_keep_flush(k, block);
 	if (block->bytes == 0 && k->form == BC_FORMAT_RAW6)
 		block->lead = (BC_SAMPLE_BYTES - k->phase) % BC_SAMPLE_BYTES;
 	bc_raw_block_add(block, &entry, data->bytes + from + left_out);
@@ -89,12 +89,12 @@ size_t bc_raw_keep_add(struct bc_raw_keep *k, struct bc_raw_block *block,
 	return left_out;
 }
 
-static struct bc_raw_entry *next_waiting(struct bc_raw_keep *k)
+static struct bc_raw_entry *next_pending(struct bc_raw_keep *k)
 {
-	if (k->waiting_count == BC_RAW_WAITING)
-		return &k->waiting[BC_RAW_WAITING - 1];
-	k->waiting[k->waiting_count] = (struct bc_raw_entry){.kind = BC_RAW_BREAK};
-	return &k->waiting[k->waiting_count++];
+	if (k->pending_count == BC_RAW_PENDING)
+		return &k->pending[BC_RAW_PENDING - 1];
+	k->pending[k->pending_count] = (struct bc_raw_entry){.kind = BC_RAW_BREAK};
+	return &k->pending[k->pending_count++];
 }
 
 void bc_raw_keep_drop(struct bc_raw_keep *k, const struct bc_source_data *data, size_t from,
@@ -104,7 +104,7 @@ void bc_raw_keep_drop(struct bc_raw_keep *k, const struct bc_source_data *data, 
 
 	k->form = data->format;
 	if (data->broken != NULL) {
-		entry = next_waiting(k);
+		entry = next_pending(k);
 		/* One that stands for several is of the worst of them: a loss that the board tells
 		 * is the least. */
 		if (entry->cause == 0 || data->broken->cause != BC_GAP_BOARD)
@@ -113,18 +113,18 @@ void bc_raw_keep_drop(struct bc_raw_keep *k, const struct bc_source_data *data, 
 		entry->is_cut = entry->is_cut || data->broken->is_cut;
 		entry->duration_ns += data->broken->duration_ns;
 		entry->lost = data->broken->lost;
-		pass_break(k, data->broken);
+		apply_cut(k, data->broken);
 		return;
 	}
 	if (from == data->count)
 		return;
 	if (!is_dropping(k)) {
-		entry = next_waiting(k);
+		entry = next_pending(k);
 		entry->cause = (uint8_t)cause;
 		entry->is_cut = true;
 		k->dropping_since_ns = now_ns;
 	} else {
-		entry = &k->waiting[k->waiting_count - 1];
+		entry = &k->pending[k->pending_count - 1];
 	}
 	entry->lost_bytes += data->count - from;
 	entry->duration_ns = now_ns - k->dropping_since_ns;

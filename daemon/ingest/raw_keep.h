@@ -1,5 +1,6 @@
-/* A live stream on its way into raw blocks: where in it the next byte stands, and what has to be
- * said before it. daemon/ingest/channel.h has the blocks, and asks here what goes into them. */
+/* Puts a live stream's bytes into raw blocks for the raw capture. Tracks the stream offset of the
+ * next byte and the breaks to write before it. The channel (daemon/ingest/channel.h) owns the
+ * blocks. */
 #ifndef BC_DAEMON_INGEST_RAW_KEEP_H
 #define BC_DAEMON_INGEST_RAW_KEEP_H
 
@@ -9,39 +10,40 @@
 #include "capture/source/source.h"
 #include "formats/segment/raw_capture.h"
 
-/* Breaks that wait for a block; what comes beyond them is added to the last. */
-#define BC_RAW_WAITING 4u
+/* Breaks that can wait for a block; further ones are added to the last. */
+#define BC_RAW_PENDING 4u
 
-/* All zero at the beginning of a stream. */
+/* All zero at the start of a stream. */
 struct bc_raw_keep {
 	enum bc_format form;
-	uint64_t offset; /* in the stream, of what the next entry says */
-	uint32_t phase;  /* raw6: bytes of a sample that the stream stands behind */
-	uint32_t waiting_count;
-	struct bc_raw_entry waiting[BC_RAW_WAITING];
+	uint64_t offset; /* stream offset of the next entry */
+	uint32_t phase;  /* raw6: bytes of an incomplete sample before the next byte */
+	uint32_t pending_count;
+	struct bc_raw_entry pending[BC_RAW_PENDING];
 	uint64_t dropping_since_ns;
 };
 
-/* How many entries a part of a piece may need in the block it goes to. */
+/* Returns how many entries a part of a piece may need in its block. */
 static inline uint32_t bc_raw_keep_entries(const struct bc_raw_keep *keep)
 {
-	return keep->waiting_count + 1;
+	return keep->pending_count + 1;
 }
 
-/* Gives an empty block its place. */
-void bc_raw_keep_begin(const struct bc_raw_keep *keep, struct bc_raw_block *block, uint64_t tag);
+/* Resets a block and sets its stream offset. */
+void bc_raw_keep_start_block(
+	const struct bc_raw_keep *keep, struct bc_raw_block *block, uint64_t tag);
 
-/* Puts what waits into a block. */
-void bc_raw_keep_settle(struct bc_raw_keep *keep, struct bc_raw_block *block);
+/* Writes the pending breaks into a block. */
+void bc_raw_keep_flush(struct bc_raw_keep *keep, struct bc_raw_block *block);
 
-/* Puts `count` of a piece's bytes, from `from` on, or the break that it is, into a block that has
- * room for them, behind what waits. Returns how many bytes are left out: behind some that were
- * dropped, those of a sample that is not whole. */
+/* Writes the pending breaks, then `count` of a piece's bytes starting at `from`, or the break that
+ * it is, into a block that has space for them. Returns how many bytes were left out: after dropped
+ * bytes, the rest of an incomplete sample. */
 size_t bc_raw_keep_add(struct bc_raw_keep *keep, struct bc_raw_block *block,
 	const struct bc_source_data *data, size_t from, size_t count);
 
-/* There is no block for what of a piece stands at `from`: its bytes are dropped, and a break says
- * so later; a break waits. */
+/* Handles a piece for which no block is free, starting at `from`: its bytes are dropped and added
+ * to a pending break; a break becomes pending. */
 void bc_raw_keep_drop(struct bc_raw_keep *keep, const struct bc_source_data *data, size_t from,
 	enum bc_gap_cause cause, uint64_t now_ns);
 

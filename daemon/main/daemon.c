@@ -420,7 +420,7 @@ static void start_handles(struct bc_daemon *d)
 	uv_timer_init(&d->loop, &d->look);
 	d->look.data = d;
 	d->meter.polled_ns = uv_hrtime();
-	d->losses.looked_ns = d->meter.polled_ns;
+	d->losses.polled_ns = d->meter.polled_ns;
 	uv_timer_start(&d->look, on_look, 0, LOOK_MS);
 }
 

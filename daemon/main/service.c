@@ -208,9 +208,8 @@ void bc_service_text(char *out, size_t room, const struct bc_status *s, bool is_
 	else
 		snprintf(words, sizeof(words), "%s%s", s->state,
 			has_no_board ? ", waiting for a board" : "");
-	snprintf(out, room, "%s%s%s", words,
-		s->report->is_stuck ? "; the disk takes nothing: " : "",
-		s->report->is_stuck ? s->report->error : "");
+	snprintf(out, room, "%s%s%s", words, s->stats->is_stuck ? "; the disk takes nothing: " : "",
+		s->stats->is_stuck ? s->stats->error : "");
 }
 
 /* Sends `prefix`, and the status in a line behind it, unless it is as told last. */

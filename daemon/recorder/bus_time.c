@@ -5,14 +5,14 @@
 void bc_bus_time_init(struct bc_bus_time *t)
 {
 	*t = (struct bc_bus_time){
-		.clock_hz = BC_USUAL_CLOCK_HZ,
+		.clock_hz = BC_DEFAULT_CLOCK_HZ,
 		.cut_at = UINT64_MAX,
 		.stop_at = UINT64_MAX,
 		.paced_until = UINT64_MAX,
 	};
 }
 
-uint64_t bc_bus_ticks(const struct bc_bus_time *t, uint64_t ns)
+uint64_t bc_bus_time_ticks(const struct bc_bus_time *t, uint64_t ns)
 {
 	double ticks = (double)ns * 1e-9 * (double)t->clock_hz;
 
@@ -30,7 +30,7 @@ uint64_t bc_bus_time(const struct bc_bus_time *t, uint64_t tick)
 	return t->epoch_base + (tick > t->epoch_first ? tick - t->epoch_first : 0);
 }
 
-void bc_bus_time_epoch(struct bc_bus_time *t, uint64_t tick, uint64_t last)
+void bc_bus_time_start_epoch(struct bc_bus_time *t, uint64_t tick, uint64_t last)
 {
 	if (t->has_epoch)
 		t->epoch_base = bc_bus_time(t, last);
@@ -44,9 +44,9 @@ void bc_bus_time_set_cut(struct bc_bus_time *t, const struct bc_rotation *rotati
 
 	t->cut_at = UINT64_MAX;
 	if (rotation->duration_ns != 0)
-		t->cut_at = add(now, bc_bus_ticks(t, rotation->duration_ns));
+		t->cut_at = add(now, bc_bus_time_ticks(t, rotation->duration_ns));
 	if (rotation->interval_ns != 0) {
-		uint64_t interval = bc_bus_ticks(t, rotation->interval_ns);
+		uint64_t interval = bc_bus_time_ticks(t, rotation->interval_ns);
 		uint64_t at = add(now, interval - tick % interval);
 		t->cut_at = at < t->cut_at ? at : t->cut_at;
 	}

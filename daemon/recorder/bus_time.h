@@ -9,7 +9,7 @@
 #include "daemon/base/rules.h"
 
 /* Taken for the clock of a bus that doesn't tell; docs/configuration.md. */
-#define BC_USUAL_CLOCK_HZ 66000000u
+#define BC_DEFAULT_CLOCK_HZ 66000000u
 
 struct bc_bus_time {
 	uint64_t clock_hz;
@@ -25,13 +25,13 @@ struct bc_bus_time {
 void bc_bus_time_init(struct bc_bus_time *time);
 
 /* What so many nanoseconds are in ticks, at least one; UINT64_MAX: more than there can be. */
-uint64_t bc_bus_ticks(const struct bc_bus_time *time, uint64_t ns);
+uint64_t bc_bus_time_ticks(const struct bc_bus_time *time, uint64_t ns);
 
 /* The bus time of a tick of the present epoch. */
 uint64_t bc_bus_time(const struct bc_bus_time *time, uint64_t tick);
 
 /* An epoch begins with this tick; the one before it ended with `last`. */
-void bc_bus_time_epoch(struct bc_bus_time *time, uint64_t tick, uint64_t last);
+void bc_bus_time_start_epoch(struct bc_bus_time *time, uint64_t tick, uint64_t last);
 
 /* Sets the next cut, seen from a tick. */
 void bc_bus_time_set_cut(

@@ -4,12 +4,12 @@
 #include "daemon/recorder/session.h"
 #include "daemon/store/writer_stats.h"
 
-enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_stats *report,
+enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_stats *stats,
 	const struct bc_session_outcome *outcome)
 {
 	if (outcome->has_no_device)
 		return BC_EXIT_NO_DEVICE;
-	if (outcome->has_failed || report->unsealed != 0 || report->deleted != 0)
+	if (outcome->has_failed || stats->unsealed != 0 || stats->deleted != 0)
 		return BC_EXIT_FAILED;
 	if (is_replay && outcome->damages != 0)
 		return BC_EXIT_DAMAGED;
@@ -17,16 +17,14 @@ enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_write
 	return is_whole && (is_replay || outcome->breaks == 0) ? BC_EXIT_OK : BC_EXIT_LOST;
 }
 
-void bc_exit_log_files(const struct bc_writer_stats *report)
+void bc_exit_log_files(const struct bc_writer_stats *stats)
 {
-	if (report->unsealed != 0)
+	if (stats->unsealed != 0)
 		bc_log(BC_LOG_ERROR,
-			"files that could not be sealed: %u; the next start recovers what is in "
-			"their .partial files",
-			report->unsealed);
-	if (report->deleted != 0)
+			"unsealed files: %u; the next start recovers their .partial files",
+			stats->unsealed);
+	if (stats->deleted != 0)
 		bc_log(BC_LOG_ERROR,
-			"files that somebody deleted while they were written: %u; what was in "
-			"them is lost",
-			report->deleted);
+			"files deleted while being written: %u; their contents are lost",
+			stats->deleted);
 }

@@ -18,10 +18,10 @@ enum bc_exit {
 };
 
 /* The exit code for it all. Damage of a replay's input is damage; of a live stream it is a loss. */
-enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_stats *report,
+enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_stats *stats,
 	const struct bc_session_outcome *outcome);
 
 /* Logs, at the daemon's end, which of its files need attention. */
-void bc_exit_log_files(const struct bc_writer_stats *report);
+void bc_exit_log_files(const struct bc_writer_stats *stats);
 
 #endif

@@ -7,11 +7,11 @@
 #include "daemon/recorder/session.h"
 #include "daemon/store/writer_notices.h"
 
-/* In the time between two looks: from so many on, they say something. */
+/* Fewer than these between two polls say nothing about the data. */
 #define MISFIT_SAMPLES 1000u
 #define MISFIT_BYTES   65536u
 
-/* Losses with no more than this between them are told as one time of losses. */
+/* Losses less than this apart are logged as one period of losses. */
 #define QUIET_NS UINT64_C(10000000000)
 
 static uint64_t lost_of(const struct bc_counts *c)
@@ -19,118 +19,116 @@ static uint64_t lost_of(const struct bc_counts *c)
 	return c->dropped_buffer + c->dropped_disk + c->board_lost;
 }
 
-/* Says, once, that what comes can hardly be what it is taken for. */
-static void look_for_misfit(struct bc_loss_report *a, const struct bc_counts *c)
+/* Logs, once, that the data does not look like the configured protocol. */
+static void check_misfit(struct bc_loss_report *r, const struct bc_counts *c)
 {
-	uint64_t received = c->received - a->looked.received;
-	uint64_t invalid = c->dropped_invalid - a->looked.dropped_invalid;
-	uint64_t skipped = c->skipped_bytes - a->looked.skipped_bytes;
+	uint64_t received = c->received - r->polled.received;
+	uint64_t invalid = c->dropped_invalid - r->polled.dropped_invalid;
+	uint64_t skipped = c->skipped_bytes - r->polled.skipped_bytes;
 	bool is_noise = received >= MISFIT_SAMPLES && invalid > received / 10;
 	bool is_no_frame = received == 0 && skipped >= MISFIT_BYTES;
 
-	if (!a->is_misfit && is_noise)
-		bc_log_limited(&a->limits, BC_LOG_WARNING,
-			"%" PRIu64 " of the last %" PRIu64
-			" samples are no valid cycles, and left out: is the protocol another, or "
-			"has raw6 lost its place?",
+	if (!r->is_misfit && is_noise)
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"source: %" PRIu64 " of the last %" PRIu64
+			" samples are invalid cycles, dropped; wrong protocol, or raw6 misaligned?",
 			invalid, received);
-	if (!a->is_misfit && is_no_frame)
-		bc_log_limited(&a->limits, BC_LOG_WARNING,
-			"bytes come (%" PRIu64
-			" in the last second), and no valid frame is among them: nothing is "
-			"recorded of them; is the protocol another?",
+	if (!r->is_misfit && is_no_frame)
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"source: %" PRIu64 " bytes in the last second contain no valid frame, "
+					   "skipped; wrong protocol?",
 			skipped);
 	if (received == 0 && skipped == 0)
 		return;
-	if (a->is_misfit && !is_noise && !is_no_frame)
-		bc_log_limited(&a->limits, BC_LOG_NOTICE, "what comes is valid again");
-	a->is_misfit = is_noise || is_no_frame;
+	if (r->is_misfit && !is_noise && !is_no_frame)
+		bc_log_limited(&r->limits, BC_LOG_NOTICE, "source: data is valid again");
+	r->is_misfit = is_noise || is_no_frame;
 }
 
-/* What was lost since `b`, by what lost it; what lost nothing isn't named. */
+/* Writes what was lost since `b`, by cause; causes without losses are omitted. */
 static void write_losses(char out[160], const struct bc_counts *c, const struct bc_counts *b)
 {
 	const struct {
 		uint64_t count;
 		const char *what;
 	} losses[] = {
-		{c->dropped_disk - b->dropped_disk, "while the disk took nothing"},
-		{c->dropped_buffer - b->dropped_buffer, "for want of buffer"},
-		{c->board_lost - b->board_lost, "by the board"},
+		{c->dropped_disk - b->dropped_disk, "disk stuck"},
+		{c->dropped_buffer - b->dropped_buffer, "buffer full"},
+		{c->board_lost - b->board_lost, "board overflow"},
 	};
 	size_t used = 0;
 
 	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
 		if (losses[i].count != 0)
-			used += (size_t)snprintf(out + used, 160 - used, "%s%" PRIu64 " %s",
+			used += (size_t)snprintf(out + used, 160 - used, "%s%" PRIu64 " (%s)",
 				used != 0 ? ", " : "", losses[i].count, losses[i].what);
 }
 
-static void begin_losing(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+static void log_losses_start(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
 	char losses[160] = "";
 
-	a->is_losing = true;
-	a->before = a->looked;
-	a->losing_since_ns = a->looked_ns;
-	a->tell_after_ns = BC_LOG_WINDOW_NS;
-	a->tell_at_ns = now + a->tell_after_ns;
-	write_losses(losses, c, &a->before);
-	bc_log_limited(&a->limits, BC_LOG_WARNING,
-		"samples are being lost: %s, in the last %.1f s; each gap is on record at its "
-		"place, and the recording goes on",
-		losses, (double)(now - a->losing_since_ns) * 1e-9);
+	r->is_losing = true;
+	r->before = r->polled;
+	r->losing_since_ns = r->polled_ns;
+	r->log_interval_ns = BC_LOG_WINDOW_NS;
+	r->log_at_ns = now + r->log_interval_ns;
+	write_losses(losses, c, &r->before);
+	bc_log_limited(&r->limits, BC_LOG_WARNING,
+		"samples lost: %s in the last %.1f s; the recording continues, with a gap at each "
+		"place",
+		losses, (double)(now - r->losing_since_ns) * 1e-9);
 }
 
-static void tell_losing(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+static void log_losses_ongoing(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
 	char losses[160] = "";
 
-	write_losses(losses, c, &a->before);
+	write_losses(losses, c, &r->before);
 	bc_log(BC_LOG_WARNING,
-		"samples are still being lost: %s, in the last %.0f s; is the disk, or the "
-		"machine, too slow for the source?",
-		losses, (double)(now - a->losing_since_ns) * 1e-9);
-	a->tell_after_ns = bc_log_next_window(a->tell_after_ns);
-	a->tell_at_ns = now + a->tell_after_ns;
+		"samples still being lost: %s in the last %.0f s; disk or machine too slow for the "
+		"source?",
+		losses, (double)(now - r->losing_since_ns) * 1e-9);
+	r->log_interval_ns = bc_log_next_window(r->log_interval_ns);
+	r->log_at_ns = now + r->log_interval_ns;
 }
 
-static void end_losing(struct bc_loss_report *a, const struct bc_counts *c)
+static void log_losses_end(struct bc_loss_report *r, const struct bc_counts *c)
 {
 	char losses[160] = "";
 
-	a->is_losing = false;
-	write_losses(losses, c, &a->before);
-	bc_log_limited(&a->limits, BC_LOG_NOTICE, "no more samples are lost: it was %s, in %.1f s",
-		losses, (double)(a->lost_ns - a->losing_since_ns) * 1e-9);
+	r->is_losing = false;
+	write_losses(losses, c, &r->before);
+	bc_log_limited(&r->limits, BC_LOG_NOTICE, "no more samples lost: the loss was %s in %.1f s",
+		losses, (double)(r->lost_ns - r->losing_since_ns) * 1e-9);
 }
 
-static void look_for_losses(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+static void check_losses(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
-	bool has_lost = lost_of(c) != lost_of(&a->looked);
+	bool has_lost = lost_of(c) != lost_of(&r->polled);
 
-	if (has_lost && !a->is_losing)
-		begin_losing(a, c, now);
+	if (has_lost && !r->is_losing)
+		log_losses_start(r, c, now);
 	if (has_lost)
-		a->lost_ns = now;
-	if (a->is_losing && now - a->lost_ns >= QUIET_NS)
-		end_losing(a, c);
-	else if (a->is_losing && now >= a->tell_at_ns)
-		tell_losing(a, c, now);
+		r->lost_ns = now;
+	if (r->is_losing && now - r->lost_ns >= QUIET_NS)
+		log_losses_end(r, c);
+	else if (r->is_losing && now >= r->log_at_ns)
+		log_losses_ongoing(r, c, now);
 }
 
-void bc_loss_report_finish(struct bc_loss_report *a)
+void bc_loss_report_finish(struct bc_loss_report *r)
 {
-	bc_log_limits_end(&a->limits);
+	bc_log_limits_end(&r->limits);
 }
 
-void bc_loss_report_poll(struct bc_loss_report *a, const struct bc_counts *c, uint64_t now)
+void bc_loss_report_poll(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
-	look_for_losses(a, c, now);
-	look_for_misfit(a, c);
-	bc_log_limits_poll(&a->limits, now);
-	a->looked = *c;
-	a->looked_ns = now;
+	check_losses(r, c, now);
+	check_misfit(r, c);
+	bc_log_limits_poll(&r->limits, now);
+	r->polled = *c;
+	r->polled_ns = now;
 }
 
 static void log_written(const char *recording, const struct bc_counts *c, const struct bc_counts *b,
@@ -141,47 +139,45 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 	uint64_t idle = c->dropped_idle - b->dropped_idle;
 
 	if (received == 0 && records == 0)
-		bc_log(BC_LOG_NOTICE, "%s: nothing was recorded: the source gave no sample",
-			recording);
+		bc_log(BC_LOG_NOTICE, "%s: nothing recorded: no samples received", recording);
 	else if (idle != 0)
 		bc_log(BC_LOG_NOTICE,
 			"%s: %" PRIu64 " records written; %" PRIu64 " samples received, %" PRIu64
-			" of them invalid cycles, %" PRIu64 " after the recording's end",
+			" invalid, %" PRIu64 " after the end",
 			recording, records, received, invalid, idle);
 	else
 		bc_log(BC_LOG_NOTICE,
 			"%s: %" PRIu64 " records written; %" PRIu64 " samples received, %" PRIu64
-			" of them invalid cycles",
+			" invalid",
 			recording, records, received, invalid);
 }
 
-void bc_loss_report_summary(const char *recording, bool is_alone, const struct bc_counts *c,
-	const struct bc_counts *b, const struct bc_writer_notice *totals,
+void bc_loss_report_summary(const char *recording, bool is_only_recording,
+	const struct bc_counts *c, const struct bc_counts *b, const struct bc_writer_notice *totals,
 	const struct bc_session_outcome *outcome, uint64_t damages, uint64_t breaks)
 {
-	/* Where recordings come and go, what was received in between says nothing of one. */
-	if (!is_alone)
-		bc_log(BC_LOG_NOTICE, "%s: %" PRIu64 " records written, in %" PRIu32 " segment%s",
+	/* With several recordings in a run, the received samples are not those of this one. */
+	if (!is_only_recording)
+		bc_log(BC_LOG_NOTICE, "%s: %" PRIu64 " records written in %" PRIu32 " segment%s",
 			recording, totals->records, totals->segments,
 			totals->segments == 1 ? "" : "s");
 	else if (c->received != b->received || totals->records != 0 || !outcome->has_failed)
 		log_written(recording, c, b, totals->records);
 	if (breaks != 0)
-		bc_log(BC_LOG_WARNING,
-			"%s: breaks in the stream: %" PRIu64 "; each is a gap on record", recording,
-			breaks);
+		bc_log(BC_LOG_WARNING, "%s: stream interruptions: %" PRIu64 ", recorded as gaps",
+			recording, breaks);
 	if (lost_of(c) != lost_of(b) || damages != 0)
 		bc_log(BC_LOG_WARNING,
-			"%s: gaps on record: %" PRIu64 "; samples lost: %" PRIu64
-			" for want of buffer, %" PRIu64 " of disk, %" PRIu64
-			" by the board; places damaged: %" PRIu64 ", bytes skipped: %" PRIu64,
+			"%s: gaps recorded: %" PRIu64 "; samples lost: %" PRIu64
+			" (buffer full), %" PRIu64 " (disk stuck), %" PRIu64
+			" (board overflow); damaged places: %" PRIu64 "; bytes skipped: %" PRIu64,
 			recording, c->gaps - b->gaps, c->dropped_buffer - b->dropped_buffer,
 			c->dropped_disk - b->dropped_disk, c->board_lost - b->board_lost, damages,
 			c->skipped_bytes - b->skipped_bytes);
 	if (c->raw_dropped_bytes != b->raw_dropped_bytes)
 		bc_log(BC_LOG_WARNING,
-			"%s: bytes of the stream that the raw capture lacks: %" PRIu64
-			"; its breaks say where",
+			"%s: bytes missing from the raw capture: %" PRIu64
+			"; its breaks show where",
 			recording, c->raw_dropped_bytes - b->raw_dropped_bytes);
 	if (outcome->has_failed)
 		bc_log(BC_LOG_ERROR, "%s", outcome->err);

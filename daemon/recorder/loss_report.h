@@ -11,10 +11,10 @@
 struct bc_session_outcome;
 struct bc_writer_notice;
 
-/* What was seen at the last look; zero at the start, but looked_ns. */
+/* What was seen at the last look; zero at the start, but polled_ns. */
 struct bc_loss_report {
-	uint64_t looked_ns; /* of uv_hrtime() */
-	struct bc_counts looked;
+	uint64_t polled_ns; /* of uv_hrtime() */
+	struct bc_counts polled;
 	bool is_misfit; /* what comes was said to be hardly what it is taken for */
 
 	/* A time in which samples are lost, with less than QUIET_NS between the losses. */
@@ -22,8 +22,8 @@ struct bc_loss_report {
 	struct bc_counts before; /* its first loss */
 	uint64_t losing_since_ns;
 	uint64_t lost_ns; /* its latest loss */
-	uint64_t tell_at_ns;
-	uint64_t tell_after_ns;
+	uint64_t log_at_ns;
+	uint64_t log_interval_ns;
 	struct bc_log_limits limits;
 };
 
@@ -36,11 +36,12 @@ void bc_loss_report_poll(
 void bc_loss_report_finish(struct bc_loss_report *report);
 
 /* Logs how a recording went: what is in it, what is not and why. `before` are the counts at its
- * beginning, `totals` what the writer says of it; `is_alone`: all that was received was for it;
- * damages and breaks are those of its time. */
-void bc_loss_report_summary(const char *recording, bool is_alone, const struct bc_counts *counts,
-	const struct bc_counts *before, const struct bc_writer_notice *totals,
-	const struct bc_session_outcome *outcome, uint64_t damages, uint64_t breaks);
+ * beginning, `totals` what the writer says of it; `is_only_recording`: all that was received was
+ * for it; damages and breaks are those of its time. */
+void bc_loss_report_summary(const char *recording, bool is_only_recording,
+	const struct bc_counts *counts, const struct bc_counts *before,
+	const struct bc_writer_notice *totals, const struct bc_session_outcome *outcome,
+	uint64_t damages, uint64_t breaks);
 
 /* What was lost between two moments. */
 bool bc_loss_report_has_lost(const struct bc_counts *now, const struct bc_counts *before);

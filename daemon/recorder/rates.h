@@ -23,6 +23,6 @@ struct bc_writer_stats;
 
 /* Sets the rates since the last poll, at `now_ns` of bc_now_ns(). */
 void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
-	const struct bc_counts *counts, const struct bc_writer_stats *report, uint64_t now_ns);
+	const struct bc_counts *counts, const struct bc_writer_stats *stats, uint64_t now_ns);
 
 #endif

@@ -30,8 +30,8 @@ struct bc_part {
 	struct bc_session *session;     /* NULL: none */
 	struct bc_recording *recording; /* the recording under way; NULL: none */
 	bool is_over;                   /* its source is, and all of it is sealed */
-	struct bc_trigger_engine watch;
-	uint64_t looked_ns; /* for a silence */
+	struct bc_trigger_engine triggers;
+	uint64_t checked_ns; /* for a silence */
 };
 
 struct bc_recorder {
@@ -41,7 +41,7 @@ struct bc_recorder {
 	uv_timer_t defer; /* closes a replay's session, or says that all is over */
 	struct bc_part live;
 	struct bc_part replay;
-	struct bc_takes recordings;
+	struct bc_recordings recordings;
 	struct bc_overwrite_ring_limits flight; /* chunks 0: there is no flight recorder */
 	bool is_ending;
 	bool is_first; /* the first recording of this run is still to come */
@@ -58,7 +58,7 @@ struct bc_recorder {
 	struct bc_status_flight flight_status;
 };
 
-static bool is_flight(const struct bc_recorder *r)
+static bool has_flight(const struct bc_recorder *r)
 {
 	return r->flight.chunks != 0;
 }
@@ -104,25 +104,25 @@ static const char *state_of(const struct bc_recorder *r)
 /* What of a take that has not ended is known. */
 static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_recording *recording)
 {
-	const struct bc_writer_stats *report = bc_pipeline_stats(r->pipeline);
+	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
 	const struct bc_counts *c = recording->has_after ? &recording->counts_after
 							 : bc_pipeline_counts(r->pipeline);
 	const struct bc_counts *b = &recording->counts_before;
-	bool is_at_it = report->recording_tag == recording->info.tag;
-	bool has_begun = report->file[0] != '\0' || report->recording_records != 0;
+	bool is_current = stats->recording_tag == recording->info.tag;
+	bool has_started = stats->file[0] != '\0' || stats->recording_records != 0;
 
 	return (struct bc_recording_now){
-		.records = is_at_it ? report->recording_records : 0,
-		.bytes = is_at_it ? report->recording_bytes : 0,
-		.segments = is_at_it && has_begun ? report->segment + 1 : 0,
+		.records = is_current ? stats->recording_records : 0,
+		.bytes = is_current ? stats->recording_bytes : 0,
+		.segments = is_current && has_started ? stats->segment + 1 : 0,
 		.lost = c->dropped_buffer - b->dropped_buffer + c->dropped_disk - b->dropped_disk +
 			c->board_lost - b->board_lost,
-		.file = is_at_it ? report->file : "",
-		.is_open = is_at_it && report->is_open,
+		.file = is_current ? stats->file : "",
+		.is_open = is_current && stats->is_open,
 	};
 }
 
-static void emit_take(
+static void emit_recording(
 	struct bc_recorder *r, const char *event, const struct bc_recording *recording)
 {
 	struct bc_recording_now now = now_of(r, recording);
@@ -149,7 +149,7 @@ static void emit_gaps_of(struct bc_recorder *r, struct bc_part *part)
 
 	if (part->session == NULL)
 		return;
-	bc_channel_pop_gaps(bc_session_lane(part->session), sums);
+	bc_channel_pop_gaps(bc_session_channel(part->session), sums);
 	bc_recorder_events_gaps(&r->events, sums);
 }
 
@@ -177,7 +177,7 @@ static void emit_changes(struct bc_recorder *r)
 static void allow_triggers(struct bc_recorder *r)
 {
 	if (r->live.session != NULL && !r->live.is_over)
-		bc_channel_allow(bc_session_lane(r->live.session),
+		bc_channel_allow_triggers(bc_session_channel(r->live.session),
 			!r->is_ending && !r->options.is_once && r->replay.session == NULL);
 }
 
@@ -185,7 +185,7 @@ static void allow_triggers(struct bc_recorder *r)
 static void arm_for(struct bc_recorder *r, struct bc_part *part, struct bc_recording *recording,
 	const struct bc_trigger *trigger)
 {
-	if (bc_trigger_engine_add(&part->watch, trigger) != 0)
+	if (bc_trigger_engine_add(&part->triggers, trigger) != 0)
 		return;
 	snprintf(recording->triggers[recording->triggers_count++], sizeof(recording->triggers[0]),
 		"%s", trigger->name);
@@ -198,11 +198,11 @@ static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_rec
 {
 	for (unsigned i = 0; i < recording->triggers_count; i++) {
 		const struct bc_trigger *trigger = bc_trigger_engine_find(
-			&part->watch, recording->triggers[i]);
+			&part->triggers, recording->triggers[i]);
 		/* One of the configuration may have taken its place. */
 		if (trigger == NULL || !trigger->is_of_request)
 			continue;
-		if (bc_trigger_engine_remove(&part->watch, recording->triggers[i]) == 0 &&
+		if (bc_trigger_engine_remove(&part->triggers, recording->triggers[i]) == 0 &&
 			part == &r->live)
 			bc_recorder_events_disarmed(&r->events, recording->triggers[i]);
 	}
@@ -218,7 +218,7 @@ static void disarm_ended(struct bc_recorder *r)
 }
 
 /* A trigger of the live source is not armed any more. */
-static void forget_trigger(struct bc_recorder *r, const char *name)
+static void release_trigger(struct bc_recorder *r, const char *name)
 {
 	/* Another of that name isn't any recording's own. */
 	for (struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
@@ -254,18 +254,18 @@ static struct bc_recording *find_replay(struct bc_recorder *r, const char *id)
 {
 	if (strcmp(id, "current") == 0)
 		return r->replay.recording;
-	struct bc_recording *recording = bc_takes_find(&r->recordings, id);
+	struct bc_recording *recording = bc_recordings_find(&r->recordings, id);
 	return recording != NULL && recording->is_replay ? recording : NULL;
 }
 
 /* A take of a part's session, which is under way from here on; NULL when memory ran out. */
-static struct bc_recording *add_take(
+static struct bc_recording *add_recording(
 	struct bc_recorder *r, struct bc_part *part, const struct bc_start *start)
 {
 	const struct bc_config *config = r->options.config;
 	const char *label = start->label != NULL && start->label[0] != '\0' ? start->label
 									    : config->label;
-	struct bc_recording *recording = bc_takes_add(
+	struct bc_recording *recording = bc_recordings_add(
 		&r->recordings, label, bc_session_source(part->session), config->host);
 
 	if (recording == NULL)
@@ -279,7 +279,7 @@ static struct bc_recording *add_take(
 
 /* Begins a recording in a part's session, with the records from `at` on. Returns where that is
  * then. */
-static uint32_t begin_recording(struct bc_recorder *r, struct bc_part *part,
+static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
 	struct bc_recording *recording, const struct bc_start *start, uint32_t at)
 {
 	const struct bc_config *config = r->options.config;
@@ -297,12 +297,12 @@ static uint32_t begin_recording(struct bc_recorder *r, struct bc_part *part,
 		recording->info.header.metadata[0] = '\0'; /* memory ran out since it was checked */
 	for (unsigned i = 0; i < start->triggers_count; i++)
 		arm_for(r, part, recording, &start->triggers[i]);
-	at = bc_session_record(part->session, &what);
+	at = bc_session_start_recording(part->session, &what);
 	if (!r->options.is_once)
-		bc_log(BC_LOG_INFO, "%s: the %s%s begins", recording->info.header.recording,
+		bc_log(BC_LOG_INFO, "%s: %s%s started", recording->info.header.recording,
 			recording->is_replay ? "replay of " : "recording",
 			recording->is_replay ? recording->path : "");
-	emit_take(r, "recording-started", recording);
+	emit_recording(r, "recording-started", recording);
 	if (recording->is_replay)
 		emit_replay(r, "replay-started", recording);
 	emit_state(r);
@@ -310,7 +310,7 @@ static uint32_t begin_recording(struct bc_recorder *r, struct bc_part *part,
 }
 
 /* How things stand when nothing more comes to a recording. */
-static void look_at_end(
+static void snapshot_counts(
 	struct bc_recorder *r, struct bc_recording *recording, const struct bc_session *session)
 {
 	recording->has_after = true;
@@ -328,12 +328,12 @@ static void finish_recording(
 	part->recording = NULL;
 	recording->state = BC_RECORDING_DRAINING;
 	recording->reason = reason;
-	bc_session_finish(part->session, at);
-	look_at_end(r, recording, part->session);
+	bc_session_finish_recording(part->session, at);
+	snapshot_counts(r, recording, part->session);
 	emit_state(r);
 }
 
-static enum bc_recording_reason why_ended(const struct bc_recorder *r,
+static enum bc_recording_reason end_reason(const struct bc_recorder *r,
 	const struct bc_recording *recording, const struct bc_session *session)
 {
 	if (bc_session_outcome(session)->has_failed)
@@ -346,8 +346,8 @@ static enum bc_recording_reason why_ended(const struct bc_recorder *r,
 }
 
 /* It is sealed, or given up. */
-static void on_recording_ended(
-	struct bc_recorder *r, struct bc_recording *recording, const struct bc_writer_notice *news)
+static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recording,
+	const struct bc_writer_notice *notice)
 {
 	struct bc_part *part = recording->is_replay ? &r->replay : &r->live;
 	const struct bc_session_outcome *outcome = bc_session_outcome(part->session);
@@ -356,13 +356,13 @@ static void on_recording_ended(
 	if (part->recording == recording)
 		part->recording = NULL; /* the session has ended it */
 	if (recording->has_after)
-		counts->dropped_disk += news->abandoned;
+		counts->dropped_disk += notice->abandoned;
 	else
-		look_at_end(r, recording, part->session);
+		snapshot_counts(r, recording, part->session);
 	counts->raw_dropped_bytes = bc_pipeline_counts(r->pipeline)->raw_dropped_bytes;
 	uint64_t breaks = recording->breaks_after - recording->breaks_before;
-	if (recording->reason == BC_RECORDING_GOES_ON)
-		recording->reason = why_ended(r, recording, part->session);
+	if (recording->reason == BC_RECORDING_ONGOING)
+		recording->reason = end_reason(r, recording, part->session);
 	recording->damages = recording->damages_after - recording->damages_before;
 	if (recording->is_replay && outcome->has_failed)
 		snprintf(recording->error, sizeof(recording->error), "%s", outcome->err);
@@ -372,15 +372,15 @@ static void on_recording_ended(
 		/* What a flight recorder held may have had gaps before the recording was begun. */
 		r->has_lost = r->has_lost ||
 			      bc_loss_report_has_lost(counts, &recording->counts_before) ||
-			      (news->lost != 0 && !bc_session_source(part->session)->is_replay);
+			      (notice->lost != 0 && !bc_session_source(part->session)->is_replay);
 	}
 	bc_loss_report_summary(recording->info.header.recording,
 		bc_session_ends_with_recording(r->live.session) && !recording->is_replay, counts,
-		&recording->counts_before, news, outcome, recording->damages, breaks);
+		&recording->counts_before, notice, outcome, recording->damages, breaks);
 	disarm_of(r, part, recording);
 	emit_gaps(r);
-	bc_recording_end(recording, news);
-	emit_take(r, "recording-stopped", recording);
+	bc_recording_end(recording, notice);
+	emit_recording(r, "recording-stopped", recording);
 	if (recording->is_replay)
 		emit_replay(r, "replay-ended", recording);
 	bc_session_on_ended(part->session);
@@ -407,41 +407,40 @@ static enum bc_refusal refuse(
 static enum bc_refusal check_free(struct bc_recorder *r, char *err, size_t errlen)
 {
 	if (r->is_ending)
-		return refuse(err, errlen, BC_NOT_NOW, "buscapd is being stopped");
+		return refuse(err, errlen, BC_NOT_NOW, "buscapd is stopping");
 	if (r->replay.session != NULL && r->replay.recording == NULL)
 		return refuse(
-			err, errlen, BC_NOT_NOW, "a replay is being sealed; ask again in a moment");
+			err, errlen, BC_NOT_NOW, "a replay is being sealed; try again shortly");
 	if (r->replay.recording != NULL)
 		return refuse(err, errlen, BC_NOT_NOW,
-			"a replay is under way, %s: one recording is made at a time; wait for its "
-			"end or cancel it",
+			"replay %s is in progress; wait for its end or cancel it",
 			r->replay.recording->info.header.recording);
 	if (r->live.recording != NULL)
-		return refuse(err, errlen, BC_NOT_NOW,
-			"a recording is under way, %s: stop it first",
+		return refuse(err, errlen, BC_NOT_NOW, "recording %s is in progress; stop it first",
 			r->live.recording->info.header.recording);
 	return BC_GRANTED;
 }
 
 static enum bc_refusal check_triggers(
-	struct bc_trigger_engine *watch, const struct bc_start *start, char *err, size_t errlen)
+	struct bc_trigger_engine *engine, const struct bc_start *start, char *err, size_t errlen)
 {
 	for (unsigned i = 0; i < start->triggers_count; i++) {
 		const struct bc_trigger *trigger = &start->triggers[i];
 		if (trigger->action != BC_ACTION_MARK && trigger->action != BC_ACTION_STOP)
 			return refuse(err, errlen, BC_BAD_VALUE,
-				"triggers: %s: those of a recording mark or stop it",
+				"triggers: %s: a recording's own triggers can only mark or stop it",
 				trigger->name);
-		bool is_twice = bc_trigger_engine_find(watch, trigger->name) != NULL;
+		bool is_duplicate = bc_trigger_engine_find(engine, trigger->name) != NULL;
 		for (unsigned j = 0; j < i; j++)
-			is_twice = is_twice || strcmp(start->triggers[j].name, trigger->name) == 0;
-		if (is_twice)
+			is_duplicate = is_duplicate ||
+				       strcmp(start->triggers[j].name, trigger->name) == 0;
+		if (is_duplicate)
 			return refuse(err, errlen, BC_BAD_VALUE,
-				"triggers: %s: there is one of that name already", trigger->name);
+				"triggers: %s: name already in use", trigger->name);
 	}
 	if (start->triggers_count > BC_RECORDING_TRIGGERS)
-		return refuse(err, errlen, BC_BAD_VALUE, "triggers: %u are the most",
-			BC_RECORDING_TRIGGERS);
+		return refuse(
+			err, errlen, BC_BAD_VALUE, "triggers: at most %u", BC_RECORDING_TRIGGERS);
 	return BC_GRANTED;
 }
 
@@ -455,7 +454,7 @@ static enum bc_refusal check_start(
 		return refuse(err, errlen, BC_BAD_VALUE, "metadata: %s", what);
 	if (start->label != NULL && start->label[0] != '\0' && !bc_label_is_valid(start->label))
 		return refuse(err, errlen, BC_BAD_VALUE,
-			"label: up to 64 letters, digits, points, underscores and dashes");
+			"label: must be up to 64 letters, digits, dots, underscores and dashes");
 	return BC_GRANTED;
 }
 
@@ -466,50 +465,53 @@ static enum bc_refusal start_live(
 	enum bc_refusal refusal = check_start(r, start, err, errlen);
 
 	if (refusal == BC_GRANTED)
-		refusal = check_triggers(&r->live.watch, start, err, errlen);
+		refusal = check_triggers(&r->live.triggers, start, err, errlen);
 	if (refusal == BC_GRANTED)
 		refusal = check_free(r, err, errlen);
 	if (refusal != BC_GRANTED)
 		return refusal;
 	if (r->live.is_over || bc_session_is_draining(r->live.session))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"the source is over: there is nothing to record but replays");
-	if (!bc_channel_is_ready(bc_session_lane(r->live.session)))
+			"the source has ended; only replays can be recorded");
+	if (!bc_channel_is_ready(bc_session_channel(r->live.session)))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"the recording before is not handed on yet; ask again in a moment");
-	struct bc_recording *recording = add_take(r, &r->live, start);
+			"the end of the previous recording is still waiting for the disk; try "
+			"again shortly");
+	struct bc_recording *recording = add_recording(r, &r->live, start);
 	if (recording == NULL)
-		return refuse(err, errlen, BC_FAILED, "memory ran out");
+		return refuse(err, errlen, BC_FAILED, "out of memory");
 	if (r->is_first)
 		snprintf(recording->info.header.continues, sizeof(recording->info.header.continues),
 			"%s", r->options.before);
 	r->is_first = false;
-	*at = begin_recording(r, &r->live, recording, start, *at);
+	*at = start_recording(r, &r->live, recording, start, *at);
 	return BC_GRANTED;
 }
 
 /* What triggers set off */
 
-static void start_by_trigger(struct bc_recorder *r, const struct bc_trigger_match *hit, uint32_t at)
+static void start_by_trigger(
+	struct bc_recorder *r, const struct bc_trigger_match *match, uint32_t at)
 {
-	const struct bc_trigger *trigger = hit->trigger;
+	const struct bc_trigger *trigger = match->trigger;
 	struct bc_start start = {.pre = trigger->pre};
 	bool is_snapshot = trigger->action == BC_ACTION_SNAPSHOT;
-	uint32_t behind;
+	uint32_t after;
 	char err[256];
 
 	if (is_snapshot && start.pre.unit == BC_TIME_OR_SIZE_NONE)
 		start.pre.unit = BC_TIME_OR_SIZE_ALL;
 	if (start_live(r, &start, &at, err, sizeof(err)) != BC_GRANTED) {
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"trigger %s has hit, and can't begin a recording: %s", trigger->name, err);
+			"trigger %s: matched, but cannot start a recording: %s", trigger->name,
+			err);
 		return;
 	}
-	behind = at == BC_CHANNEL_NOW ? at : at + 1;
+	after = at == BC_CHANNEL_NOW ? at : at + 1;
 	if (trigger->post.unit != BC_TIME_OR_SIZE_NONE)
-		bc_session_set_rest(r->live.session, behind, &trigger->post);
+		bc_session_end_after(r->live.session, after, &trigger->post);
 	else if (is_snapshot)
-		finish_recording(r, &r->live, BC_RECORDING_TRIGGER, behind);
+		finish_recording(r, &r->live, BC_RECORDING_TRIGGER, after);
 }
 
 static void end_by_trigger(struct bc_part *part, uint32_t at)
@@ -519,91 +521,92 @@ static void end_by_trigger(struct bc_part *part, uint32_t at)
 }
 
 /* A toggle is one of the two. Marks may come by the hundred a second. */
-static void log_hit(struct bc_recorder *r, const struct bc_trigger *trigger,
-	enum bc_trigger_action does, uint64_t record)
+static void log_match(struct bc_recorder *r, const struct bc_trigger *trigger,
+	enum bc_trigger_action action, uint64_t record)
 {
-	char place[40] = "outside of a recording";
+	char place[40] = "outside a recording";
 
 	if (record != UINT64_MAX)
 		snprintf(place, sizeof(place), "at record %" PRIu64, record);
-	bc_log_limited(&r->limits, does == BC_ACTION_MARK ? BC_LOG_DEBUG : BC_LOG_INFO,
-		"trigger %s has hit, %s: %s", trigger->name, place, bc_trigger_action_name(does));
+	bc_log_limited(&r->limits, action == BC_ACTION_MARK ? BC_LOG_DEBUG : BC_LOG_INFO,
+		"trigger %s: matched %s: %s", trigger->name, place,
+		bc_trigger_action_name(action));
 }
 
-/* A trigger of one of the parts has hit, at a position of its channel. */
-static void act_on_hit(struct bc_part *part, const struct bc_trigger_match *hit, uint32_t at)
+/* A trigger of one of the parts has match, at a position of its channel. */
+static void act_on_match(struct bc_part *part, const struct bc_trigger_match *match, uint32_t at)
 {
 	struct bc_recorder *r = part->recorder;
-	const struct bc_trigger *trigger = hit->trigger;
-	uint64_t record = bc_channel_place(bc_session_lane(part->session), at).record;
-	uint32_t behind = at == BC_CHANNEL_NOW ? at : at + 1;
-	enum bc_trigger_action does = trigger->action != BC_ACTION_TOGGLE ? trigger->action
-				      : part->recording == NULL           ? BC_ACTION_START
-									  : BC_ACTION_STOP;
+	const struct bc_trigger *trigger = match->trigger;
+	uint64_t record = bc_channel_place(bc_session_channel(part->session), at).record;
+	uint32_t after = at == BC_CHANNEL_NOW ? at : at + 1;
+	enum bc_trigger_action action = trigger->action != BC_ACTION_TOGGLE ? trigger->action
+					: part->recording == NULL           ? BC_ACTION_START
+									    : BC_ACTION_STOP;
 
-	bc_recorder_events_match(&r->events, hit, record);
-	log_hit(r, trigger, does, record);
+	bc_recorder_events_match(&r->events, match, record);
+	log_match(r, trigger, action, record);
 	if (trigger->action == BC_ACTION_MARK)
 		return;
 	if (part->recording == NULL)
-		start_by_trigger(r, hit, at);
+		start_by_trigger(r, match, at);
 	else if (trigger->action == BC_ACTION_STOP && trigger->post.unit != BC_TIME_OR_SIZE_NONE)
-		bc_session_set_rest(part->session, behind, &trigger->post);
+		bc_session_end_after(part->session, after, &trigger->post);
 	else if (bc_session_ends_with_recording(part->session))
-		end_by_trigger(part, behind);
+		end_by_trigger(part, after);
 	else
-		finish_recording(r, part, BC_RECORDING_TRIGGER, behind);
+		finish_recording(r, part, BC_RECORDING_TRIGGER, after);
 }
 
-static void on_hit(void *context, const struct bc_trigger_match *hit)
+static void on_match(void *context, const struct bc_trigger_match *match)
 {
-	act_on_hit(context, hit, hit->position);
+	act_on_match(context, match, match->position);
 }
 
 /* Nothing comes on the bus, as some triggers want it. How long, is known up to the look before:
  * where the loop was held up since, what has come meanwhile may not be read yet. */
-static void look_for_silence(struct bc_part *part)
+static void check_silence(struct bc_part *part)
 {
 	struct bc_channel *channel = part->session != NULL && !part->is_over
-					     ? bc_session_lane(part->session)
+					     ? bc_session_channel(part->session)
 					     : NULL;
 	uint64_t now = uv_hrtime();
-	uint64_t unknown_ns = now - part->looked_ns;
-	struct bc_trigger_match hit;
+	uint64_t unknown_ns = now - part->checked_ns;
+	struct bc_trigger_match match;
 
-	part->looked_ns = now;
-	if (channel == NULL || bc_trigger_engine_is_empty(&part->watch) ||
+	part->checked_ns = now;
+	if (channel == NULL || bc_trigger_engine_is_empty(&part->triggers) ||
 		bc_session_is_draining(part->session))
 		return;
 	for (;;) {
-		part->watch.actions = bc_channel_actions(channel);
+		part->triggers.actions = bc_channel_possible_actions(channel);
 		uint64_t last_ns = bc_channel_last_ns(channel) + unknown_ns;
-		if (!bc_trigger_engine_silence(&part->watch, now, last_ns, &hit))
+		if (!bc_trigger_engine_check_silence(&part->triggers, now, last_ns, &match))
 			return;
-		bc_trigger_engine_acted(&part->watch, &hit);
-		struct bc_event event = bc_trigger_match_event(&hit);
+		bc_trigger_engine_fire(&part->triggers, &match);
+		struct bc_event event = bc_trigger_match_event(&match);
 		/* What it begins has it at its beginning. */
 		bool is_outside = bc_channel_state(channel) == BC_CHANNEL_IDLE;
 		if (is_outside)
-			act_on_hit(part, &hit, BC_CHANNEL_NOW);
+			act_on_match(part, &match, BC_CHANNEL_NOW);
 		if (bc_channel_state(channel) != BC_CHANNEL_IDLE &&
 			!bc_channel_mark(
-				channel, &event, bc_trigger_text(hit.trigger), BC_CHANNEL_NOW))
-			hit.trigger->missed++;
+				channel, &event, bc_trigger_text(match.trigger), BC_CHANNEL_NOW))
+			match.trigger->missed++;
 		if (!is_outside)
-			act_on_hit(part, &hit, BC_CHANNEL_NOW);
+			act_on_match(part, &match, BC_CHANNEL_NOW);
 	}
 }
 
 /* The sessions' calls */
 
 /* There is no replay any more. */
-static void forget_replay(struct bc_recorder *r)
+static void clear_replay(struct bc_recorder *r)
 {
 	r->replay.session = NULL;
 	r->replay.recording = NULL;
 	r->replay.is_over = false;
-	bc_trigger_engine_init(&r->replay.watch);
+	bc_trigger_engine_init(&r->replay.triggers);
 	allow_triggers(r);
 }
 
@@ -614,7 +617,7 @@ static void on_defer(uv_timer_t *timer)
 	if (r->replay.is_over) {
 		emit_gaps(r);
 		bc_session_close(r->replay.session);
-		forget_replay(r);
+		clear_replay(r);
 		emit_state(r);
 	}
 	bool is_all = r->live.is_over && r->replay.session == NULL;
@@ -641,7 +644,7 @@ static void on_session_done(void *context)
 		r->outcome.has_no_device = outcome->has_no_device;
 		memcpy(r->outcome.err, outcome->err, sizeof(r->outcome.err));
 		if (!r->is_ending && !r->options.is_once)
-			bc_log(BC_LOG_NOTICE, "%s: it has ended; idle from now on, until a signal",
+			bc_log(BC_LOG_NOTICE, "%s: source ended; idle until buscapd is stopped",
 				bc_session_source(part->session)->name);
 	}
 	emit_state(r);
@@ -661,9 +664,9 @@ static void on_session_limit(void *context, uint32_t at)
 enum bc_refusal bc_recorder_start(
 	struct bc_recorder *r, const struct bc_start *start, char *err, size_t errlen)
 {
-	if (start->pre.unit != BC_TIME_OR_SIZE_NONE && !is_flight(r))
+	if (start->pre.unit != BC_TIME_OR_SIZE_NONE && !has_flight(r))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"pre: nothing is held from before: that wants record = flight in the "
+			"pre: requires the flight recorder: set record = flight in the "
 			"configuration");
 	uint32_t at = BC_CHANNEL_NOW;
 	disarm_ended(r);
@@ -676,30 +679,29 @@ enum bc_refusal bc_recorder_snapshot(
 	struct bc_start all = *start;
 	uint32_t at = BC_CHANNEL_NOW;
 
-	if (!is_flight(r))
+	if (!has_flight(r))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"there is no flight recorder: that wants record = flight in the "
+			"snapshot: requires the flight recorder: set record = flight in the "
 			"configuration");
 	if (all.pre.unit == BC_TIME_OR_SIZE_NONE)
 		all.pre.unit = BC_TIME_OR_SIZE_ALL;
-	if (r->live.recording == NULL && !r->live.is_over && !all.go_on &&
+	if (r->live.recording == NULL && !r->live.is_over && !all.until_stopped &&
 		all.post.unit == BC_TIME_OR_SIZE_NONE &&
-		bc_channel_flight(bc_session_lane(r->live.session)).records == 0)
-		return refuse(err, errlen, BC_NOT_NOW, "the flight recorder holds nothing yet");
+		bc_channel_flight_state(bc_session_channel(r->live.session)).records == 0)
+		return refuse(err, errlen, BC_NOT_NOW, "the flight recorder is empty");
 	enum bc_refusal refusal = start_live(r, &all, &at, err, errlen);
-	if (refusal != BC_GRANTED || all.go_on)
+	if (refusal != BC_GRANTED || all.until_stopped)
 		return refusal;
 	if (all.post.unit == BC_TIME_OR_SIZE_NONE)
 		finish_recording(r, &r->live, BC_RECORDING_LIMIT, BC_CHANNEL_NOW);
 	else
-		bc_session_set_rest(r->live.session, BC_CHANNEL_NOW, &all.post);
+		bc_session_end_after(r->live.session, BC_CHANNEL_NOW, &all.post);
 	return BC_GRANTED;
 }
 
 static enum bc_refusal no_recording(char *err, size_t errlen)
 {
-	return refuse(
-		err, errlen, BC_NOT_NOW, "nothing is being recorded: start a recording first");
+	return refuse(err, errlen, BC_NOT_NOW, "no recording is in progress; start one first");
 }
 
 bool bc_recorder_await_sealing(struct bc_recorder *r, void *context,
@@ -718,7 +720,7 @@ enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *err, size_t errlen
 	if (part == NULL)
 		return no_recording(err, errlen);
 	if (done != NULL && bc_recording_wait(part->recording, context, done) != 0)
-		return refuse(err, errlen, BC_FAILED, "memory ran out");
+		return refuse(err, errlen, BC_FAILED, "out of memory");
 	if (part == &r->replay || bc_session_ends_with_recording(part->session)) {
 		part->recording->is_cancelled = true;
 		bc_session_stop(part->session);
@@ -735,7 +737,7 @@ enum bc_refusal bc_recorder_rotate(struct bc_recorder *r, char *err, size_t errl
 
 	if (part == NULL)
 		return no_recording(err, errlen);
-	bc_channel_cut(bc_session_lane(part->session));
+	bc_channel_cut(bc_session_channel(part->session));
 	return BC_GRANTED;
 }
 
@@ -746,21 +748,20 @@ enum bc_refusal bc_recorder_mark(
 	size_t bytes = strlen(text);
 
 	if (bytes == 0 || bytes > BC_MARK_TEXT_MAX)
-		return refuse(err, errlen, BC_BAD_VALUE, "text: a mark has 1 to %u bytes",
-			BC_MARK_TEXT_MAX);
-	if (part == NULL && is_flight(r) && !r->live.is_over)
+		return refuse(
+			err, errlen, BC_BAD_VALUE, "text: must be 1 to %u bytes", BC_MARK_TEXT_MAX);
+	if (part == NULL && has_flight(r) && !r->live.is_over)
 		part = &r->live;
 	if (part == NULL)
 		return no_recording(err, errlen);
-	struct bc_channel *channel = bc_session_lane(part->session);
-	if (!bc_channel_has_begun(channel))
+	struct bc_channel *channel = bc_session_channel(part->session);
+	if (!bc_channel_has_started(channel))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"nothing has come from the source yet: there is no place for a mark");
+			"the source has not sent any data yet; there is no place for a mark");
 	struct bc_place place = bc_channel_place(channel, BC_CHANNEL_NOW);
 	struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = (uint16_t)bytes};
 	if (!bc_channel_mark(channel, &event, text, BC_CHANNEL_NOW))
-		return refuse(err, errlen, BC_NOT_NOW,
-			"the buffer is full: there is no place for a mark now");
+		return refuse(err, errlen, BC_NOT_NOW, "the buffer is full; the mark was not set");
 	memcpy(set->text, text, bytes + 1);
 	set->record = place.record;
 	set->tick = place.tick;
@@ -787,10 +788,10 @@ enum bc_refusal bc_recorder_note(
 	};
 	/* Where there is no room for it now, it is in the headers to come all the same; before
 	 * anything has come it is in all of them. */
-	if (event.text_bytes != 0 && bc_channel_has_begun(bc_session_lane(part->session)) &&
-		!bc_channel_mark(bc_session_lane(part->session), &event, note, BC_CHANNEL_NOW))
+	if (event.text_bytes != 0 && bc_channel_has_started(bc_session_channel(part->session)) &&
+		!bc_channel_mark(bc_session_channel(part->session), &event, note, BC_CHANNEL_NOW))
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"%s: the buffer is full: what was noted is in its later segments only",
+			"%s: buffer full: the new metadata are in later segments only",
 			recording->info.header.recording);
 	bc_recorder_events_note(&r->events, recording, note);
 	return BC_GRANTED;
@@ -802,12 +803,12 @@ static enum bc_refusal check_path(const char *path, char *err, size_t errlen)
 
 	if (path[0] != '/' || strlen(path) >= sizeof(((struct bc_recording *)0)->path))
 		return refuse(err, errlen, BC_BAD_VALUE,
-			"path: an absolute path on the daemon's host is wanted");
+			"path: must be an absolute path on the daemon's host");
 	if (stat(path, &st) != 0)
 		return refuse(err, errlen, errno == ENOENT ? BC_NOT_FOUND : BC_NOT_NOW,
-			"path: the daemon can't read it: %s", strerror(errno));
+			"path: the daemon cannot read it: %s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return refuse(err, errlen, BC_BAD_VALUE, "path: it is no regular file");
+		return refuse(err, errlen, BC_BAD_VALUE, "path: not a regular file");
 	return BC_GRANTED;
 }
 
@@ -825,11 +826,11 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 		.channel =
 			{
 				.flush_ns = r->options.config->flush_ns,
-				.sift = &r->options.config->sift,
+				.filter = &r->options.config->sift,
 				.viewer = r->options.viewer,
-				.watch = &r->replay.watch,
+				.triggers = &r->replay.triggers,
 				.context = &r->replay,
-				.on_hit = on_hit,
+				.on_match = on_match,
 			},
 		.speed = request->speed,
 		.ends_with_recording = true,
@@ -850,7 +851,7 @@ enum bc_refusal bc_recorder_replay(
 	enum bc_refusal refusal = check_start(r, &request->start, err, errlen);
 
 	if (refusal == BC_GRANTED)
-		refusal = check_triggers(&r->replay.watch, &request->start, err, errlen);
+		refusal = check_triggers(&r->replay.triggers, &request->start, err, errlen);
 	if (refusal == BC_GRANTED)
 		refusal = check_path(request->path, err, errlen);
 	if (refusal == BC_GRANTED)
@@ -859,20 +860,20 @@ enum bc_refusal bc_recorder_replay(
 		return refusal;
 	int rc = start_replay_session(r, request);
 	if (rc != 0) {
-		forget_replay(r);
-		return refuse(err, errlen, BC_NOT_NOW, "path: the daemon can't read it: %s",
+		clear_replay(r);
+		return refuse(err, errlen, BC_NOT_NOW, "path: the daemon cannot read it: %s",
 			strerror(-rc));
 	}
-	struct bc_recording *recording = add_take(r, &r->replay, &request->start);
+	struct bc_recording *recording = add_recording(r, &r->replay, &request->start);
 	if (recording == NULL) {
 		bc_session_close(r->replay.session);
-		forget_replay(r);
-		return refuse(err, errlen, BC_FAILED, "memory ran out");
+		clear_replay(r);
+		return refuse(err, errlen, BC_FAILED, "out of memory");
 	}
 	recording->is_replay = true;
 	allow_triggers(r);
 	snprintf(recording->path, sizeof(recording->path), "%s", request->path);
-	begin_recording(r, &r->replay, recording, &request->start, BC_CHANNEL_NOW);
+	start_recording(r, &r->replay, recording, &request->start, BC_CHANNEL_NOW);
 	return BC_GRANTED;
 }
 
@@ -883,13 +884,13 @@ enum bc_refusal bc_recorder_cancel(struct bc_recorder *r, const char *id, char *
 
 	if (recording == NULL)
 		return strcmp(id, "current") == 0
-			       ? refuse(err, errlen, BC_NOT_FOUND, "no replay is under way")
+			       ? refuse(err, errlen, BC_NOT_FOUND, "no replay is in progress")
 			       : refuse(err, errlen, BC_NOT_FOUND,
-					 "there is no replay of that id in this run");
+					 "no replay with this id since buscapd started");
 	if (recording != r->replay.recording || bc_session_is_draining(r->replay.session))
-		return refuse(err, errlen, BC_NOT_NOW, "that replay has ended already");
+		return refuse(err, errlen, BC_NOT_NOW, "this replay has already ended");
 	if (bc_recording_wait(recording, context, done) != 0)
-		return refuse(err, errlen, BC_FAILED, "memory ran out");
+		return refuse(err, errlen, BC_FAILED, "out of memory");
 	recording->is_cancelled = true;
 	bc_session_stop(r->replay.session);
 	return BC_GRANTED;
@@ -898,57 +899,57 @@ enum bc_refusal bc_recorder_cancel(struct bc_recorder *r, const char *id, char *
 enum bc_refusal bc_recorder_arm(
 	struct bc_recorder *r, const struct bc_trigger *trigger, char *err, size_t errlen)
 {
-	bool wants_flight = trigger->action == BC_ACTION_SNAPSHOT ||
+	bool needs_flight = trigger->action == BC_ACTION_SNAPSHOT ||
 			    trigger->pre.unit != BC_TIME_OR_SIZE_NONE;
 
-	if (wants_flight && !is_flight(r))
+	if (needs_flight && !has_flight(r))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"%s: pre and snapshot want the flight recorder: record = flight in the "
-			"configuration",
+			"%s: pre and snapshot require the flight recorder: set record = flight in "
+			"the configuration",
 			trigger->name);
-	switch (bc_trigger_engine_add(&r->live.watch, trigger)) {
+	switch (bc_trigger_engine_add(&r->live.triggers, trigger)) {
 	case 0:
 		bc_recorder_events_armed(&r->events, trigger);
 		return BC_GRANTED;
 	case -EEXIST:
-		return refuse(err, errlen, BC_NOT_NOW, "%s: a trigger of that name is armed",
-			trigger->name);
+		return refuse(err, errlen, BC_NOT_NOW,
+			"%s: a trigger with this name is already armed", trigger->name);
 	default:
-		return refuse(err, errlen, BC_NOT_NOW, "%u triggers by request are the most",
-			BC_TRIGGERS_REQUESTED);
+		return refuse(err, errlen, BC_NOT_NOW,
+			"at most %u triggers can be armed by request", BC_TRIGGERS_REQUESTED);
 	}
 }
 
 enum bc_refusal bc_recorder_disarm(
 	struct bc_recorder *r, const char *name, char *err, size_t errlen)
 {
-	if (bc_trigger_engine_remove(&r->live.watch, name) == 0) {
-		forget_trigger(r, name);
+	if (bc_trigger_engine_remove(&r->live.triggers, name) == 0) {
+		release_trigger(r, name);
 		return BC_GRANTED;
 	}
-	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no trigger of that name is armed", name);
+	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no such trigger is armed", name);
 }
 
-/* The pipeline's news */
+/* The pipeline's notice */
 
-static void on_room(void *context)
+static void on_slot_free(void *context)
 {
 	struct bc_recorder *r = context;
 
 	if (r->live.session != NULL && !r->live.is_over)
-		bc_session_on_space(r->live.session);
+		bc_session_on_slot_free(r->live.session);
 	if (r->replay.session != NULL && !r->replay.is_over)
-		bc_session_on_space(r->replay.session);
+		bc_session_on_slot_free(r->replay.session);
 }
 
-static void on_report(void *context)
+static void on_stats(void *context)
 {
 	struct bc_recorder *r = context;
-	const struct bc_writer_stats *report = bc_pipeline_stats(r->pipeline);
+	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
 
 	/* Nobody watches a --once recording; a directory that is gone doesn't come back by itself.
 	 */
-	if (report->is_hopeless && r->options.is_once && r->live.recording != NULL &&
+	if (stats->is_hopeless && r->options.is_once && r->live.recording != NULL &&
 		!r->is_ending) {
 		r->is_ending = true;
 		bc_recorder_abandon(r);
@@ -971,22 +972,22 @@ static struct bc_recording *recording_of(
 	return recording;
 }
 
-static void on_news(void *context, const struct bc_writer_notice *news)
+static void on_notice(void *context, const struct bc_writer_notice *notice)
 {
 	struct bc_recorder *r = context;
 
-	switch (news->kind) {
+	switch (notice->kind) {
 	case BC_NOTICE_SEALED:
 		r->sealed++;
 		__attribute__((fallthrough));
 	case BC_NOTICE_RAW_SEALED:
-		r->options.on_sealed(r->options.context, news);
+		r->options.on_sealed(r->options.context, notice);
 		__attribute__((fallthrough));
 	case BC_NOTICE_BEGUN:
-		bc_recorder_events_segment(&r->events, news);
+		bc_recorder_events_segment(&r->events, notice);
 		return;
 	case BC_NOTICE_ENDED:
-		on_recording_ended(r, recording_of(r, news->recording), news);
+		on_recording_ended(r, recording_of(r, notice->recording), notice);
 		return;
 	}
 }
@@ -1027,7 +1028,7 @@ enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 
 /* The recording that the status shows: the one under way or being sealed; of --once also when it
  * has ended. */
-static const struct bc_recording *shown_take(struct bc_recorder *r)
+static const struct bc_recording *shown_recording(struct bc_recorder *r)
 {
 	const struct bc_part *part = current_part(r);
 
@@ -1041,9 +1042,10 @@ static const struct bc_recording *shown_take(struct bc_recorder *r)
 
 static const struct bc_status_flight *flight_of(struct bc_recorder *r)
 {
-	if (!is_flight(r) || r->live.is_over)
+	if (!has_flight(r) || r->live.is_over)
 		return NULL;
-	struct bc_overwrite_ring_state held = bc_channel_flight(bc_session_lane(r->live.session));
+	struct bc_overwrite_ring_state held = bc_channel_flight_state(
+		bc_session_channel(r->live.session));
 	r->flight_status = (struct bc_status_flight){
 		.seconds = (double)held.ns * 1e-9,
 		.bytes = held.records * BC_RECORD_BYTES,
@@ -1060,7 +1062,7 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 	const struct bc_source *source = bc_session_source(r->live.session);
 
 	emit_changes(r);
-	const struct bc_recording *recording = shown_take(r);
+	const struct bc_recording *recording = shown_recording(r);
 	bool is_replay = recording != NULL && recording->is_replay;
 	return (struct bc_status){
 		.state = r->events.state,
@@ -1072,14 +1074,14 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.metadata = recording != NULL ? recording->info.header.metadata : NULL,
 		.dir = r->options.config->dir,
 		.counts = bc_pipeline_counts(r->pipeline),
-		.report = bc_pipeline_stats(r->pipeline),
+		.stats = bc_pipeline_stats(r->pipeline),
 		.buffer = bc_pipeline_buffer(r->pipeline),
 		.damages = bc_session_outcome(r->live.session)->damages,
 		.mode = bc_record_mode_name(r->options.config->recording.mode),
 		.flight = flight_of(r),
 		.replay_id = is_replay ? recording->info.header.recording : NULL,
 		.replay_path = is_replay ? recording->path : NULL,
-		.triggers = r->live.watch.count,
+		.triggers = r->live.triggers.count,
 		.sealed_segments = r->sealed,
 	};
 }
@@ -1102,7 +1104,7 @@ json_t *bc_recorder_ended_replay_json(struct bc_recorder *r, const struct bc_rec
 
 json_t *bc_recorder_recording_json(struct bc_recorder *r)
 {
-	const struct bc_recording *recording = shown_take(r);
+	const struct bc_recording *recording = shown_recording(r);
 
 	return recording != NULL && recording->state != BC_RECORDING_ENDED
 		       ? bc_recorder_ended_json(r, recording)
@@ -1111,7 +1113,7 @@ json_t *bc_recorder_recording_json(struct bc_recorder *r)
 
 json_t *bc_recorder_known_json(struct bc_recorder *r, const char *id)
 {
-	const struct bc_recording *recording = bc_takes_find(&r->recordings, id);
+	const struct bc_recording *recording = bc_recordings_find(&r->recordings, id);
 
 	return recording != NULL ? bc_recorder_ended_json(r, recording) : NULL;
 }
@@ -1144,14 +1146,14 @@ json_t *bc_recorder_triggers_json(struct bc_recorder *r)
 {
 	json_t *array = json_array();
 
-	for (unsigned i = 0; i < r->live.watch.count; i++)
-		json_array_append_new(array, bc_trigger_json(&r->live.watch.armed[i].trigger));
+	for (unsigned i = 0; i < r->live.triggers.count; i++)
+		json_array_append_new(array, bc_trigger_json(&r->live.triggers.armed[i].trigger));
 	return array;
 }
 
 json_t *bc_recorder_trigger_json(struct bc_recorder *r, const char *name)
 {
-	const struct bc_trigger *trigger = bc_trigger_engine_find(&r->live.watch, name);
+	const struct bc_trigger *trigger = bc_trigger_engine_find(&r->live.triggers, name);
 
 	return trigger != NULL ? bc_trigger_json(trigger) : NULL;
 }
@@ -1165,15 +1167,15 @@ void bc_recorder_poll(struct bc_recorder *r)
 	if (r->replay.session != NULL)
 		bc_session_poll(r->replay.session);
 	bc_log_limits_poll(&r->limits, uv_hrtime());
-	look_for_silence(&r->live);
-	look_for_silence(&r->replay);
+	check_silence(&r->live);
+	check_silence(&r->replay);
 	emit_changes(r);
 }
 
-static bool has_same(const struct bc_trigger_engine *watch, const struct bc_trigger *trigger)
+static bool has_same(const struct bc_trigger_engine *engine, const struct bc_trigger *trigger)
 {
-	for (unsigned i = 0; i < watch->count; i++)
-		if (bc_trigger_equal(&watch->armed[i].trigger, trigger))
+	for (unsigned i = 0; i < engine->count; i++)
+		if (bc_trigger_equal(&engine->armed[i].trigger, trigger))
 			return true;
 	return false;
 }
@@ -1182,16 +1184,16 @@ static bool has_same(const struct bc_trigger_engine *watch, const struct bc_trig
 static void configure_triggers(struct bc_recorder *r)
 {
 	const struct bc_config *config = r->options.config;
-	struct bc_trigger_engine *watch = &r->live.watch;
-	const struct bc_trigger_engine before = *watch;
+	struct bc_trigger_engine *engine = &r->live.triggers;
+	const struct bc_trigger_engine before = *engine;
 
-	bc_trigger_engine_configure(watch, config->triggers, config->triggers_count);
+	bc_trigger_engine_configure(engine, config->triggers, config->triggers_count);
 	for (unsigned i = 0; i < before.count; i++)
-		if (!has_same(watch, &before.armed[i].trigger))
-			forget_trigger(r, before.armed[i].trigger.name);
-	for (unsigned i = 0; i < watch->count; i++)
-		if (!has_same(&before, &watch->armed[i].trigger))
-			bc_recorder_events_armed(&r->events, &watch->armed[i].trigger);
+		if (!has_same(engine, &before.armed[i].trigger))
+			release_trigger(r, before.armed[i].trigger.name);
+	for (unsigned i = 0; i < engine->count; i++)
+		if (!has_same(&before, &engine->armed[i].trigger))
+			bc_recorder_events_armed(&r->events, &engine->armed[i].trigger);
 }
 
 void bc_recorder_reload(struct bc_recorder *r)
@@ -1204,9 +1206,9 @@ void bc_recorder_reload(struct bc_recorder *r)
 	};
 
 	bc_pipeline_set_rules(r->pipeline, &rules);
-	bc_channel_set_flush(bc_session_lane(r->live.session), config->flush_ns);
+	bc_channel_set_flush(bc_session_channel(r->live.session), config->flush_ns);
 	if (r->replay.session != NULL && !r->replay.is_over)
-		bc_channel_set_flush(bc_session_lane(r->replay.session), config->flush_ns);
+		bc_channel_set_flush(bc_session_channel(r->replay.session), config->flush_ns);
 	configure_triggers(r);
 	if (r->live.recording != NULL)
 		bc_session_set_rotation(r->live.session, &config->rotation);
@@ -1258,17 +1260,17 @@ static int open_pipeline(struct bc_recorder *r)
 			},
 		.keeps_raw = bc_config_keeps_raw(config),
 		.context = r,
-		.on_room = on_room,
-		.on_report = on_report,
-		.on_news = on_news,
+		.on_slot_free = on_slot_free,
+		.on_stats = on_stats,
+		.on_notice = on_notice,
 	};
 
 	if (config->keep_raw && !options.keeps_raw)
-		bc_log(BC_LOG_NOTICE, "keep_raw: a file is its own capture: it isn't saved again");
+		bc_log(BC_LOG_NOTICE, "keep_raw: ignored: the source is a file");
 	return bc_pipeline_open(&r->pipeline, r->options.loop, &options);
 }
 
-static void settle_flight(struct bc_recorder *r)
+static void set_flight_limits(struct bc_recorder *r)
 {
 	const struct bc_recording_settings *settings = &r->options.config->recording;
 	unsigned chunks = bc_pipeline_buffer(r->pipeline).chunks;
@@ -1295,13 +1297,13 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 			{
 				.keeps_raw = bc_config_keeps_raw(config),
 				.flush_ns = config->flush_ns,
-				.is_flight = is_flight(r),
-				.flight = r->flight,
-				.sift = &config->sift,
+				.has_flight = has_flight(r),
+				.flight_limits = r->flight,
+				.filter = &config->sift,
 				.viewer = r->options.viewer,
-				.watch = &r->live.watch,
+				.triggers = &r->live.triggers,
 				.context = &r->live,
-				.on_hit = on_hit,
+				.on_match = on_match,
 			},
 		.speed = config->speed,
 		.ends_with_recording = r->options.is_once || source->is_replay,
@@ -1313,7 +1315,7 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 	return bc_session_start(&r->live.session, &options);
 }
 
-static bool begin_always(struct bc_recorder *r)
+static bool start_always(struct bc_recorder *r)
 {
 	struct bc_start start = {.label = NULL};
 	char err[256];
@@ -1326,7 +1328,7 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 {
 	struct bc_recorder *r = calloc(1, sizeof(*r));
 
-	*what = "the buffer and the threads";
+	*what = "buffer and threads";
 	if (r == NULL) {
 		bc_source_close(source);
 		return -ENOMEM;
@@ -1334,10 +1336,10 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 	r->options = *options;
 	r->live.recorder = r;
 	r->replay.recorder = r;
-	bc_trigger_engine_init(&r->live.watch);
-	bc_trigger_engine_init(&r->replay.watch);
+	bc_trigger_engine_init(&r->live.triggers);
+	bc_trigger_engine_init(&r->replay.triggers);
 	bc_trigger_engine_configure(
-		&r->live.watch, options->config->triggers, options->config->triggers_count);
+		&r->live.triggers, options->config->triggers, options->config->triggers_count);
 	r->events = (struct bc_recorder_events){
 		.dir = options->config->dir,
 		.context = options->context,
@@ -1354,14 +1356,14 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 		free(r);
 		return rc;
 	}
-	settle_flight(r);
+	set_flight_limits(r);
 	uv_timer_init(options->loop, &r->defer);
 	r->defer.data = r;
 	*what = options->config->source_text;
 	rc = start_live_session(r, source);
 	bool is_always = options->is_once || options->config->recording.mode == BC_RECORD_ALWAYS;
 	allow_triggers(r);
-	if (rc == 0 && is_always && !begin_always(r))
+	if (rc == 0 && is_always && !start_always(r))
 		rc = -ENOMEM;
 	if (rc != 0) {
 		bc_recorder_close(r);
@@ -1384,6 +1386,6 @@ void bc_recorder_close(struct bc_recorder *r)
 	bc_session_close(r->live.session);
 	bc_session_close(r->replay.session);
 	bc_pipeline_close(r->pipeline);
-	bc_takes_free(&r->recordings);
+	bc_recordings_free(&r->recordings);
 	uv_close((uv_handle_t *)&r->defer, on_closed);
 }

@@ -43,7 +43,7 @@ struct bc_recorder_options {
 	bool (*has_listeners)(void *context); /* whether anybody hears of it */
 
 	/* A segment, or the raw capture beside it, is sealed. */
-	void (*on_sealed)(void *context, const struct bc_writer_notice *news);
+	void (*on_sealed)(void *context, const struct bc_writer_notice *notice);
 
 	/* Nothing is recorded any more, nor will be: the recording of --once, or what
 	 * bc_recorder_end() ended, is sealed or given up. */
@@ -103,7 +103,7 @@ struct bc_start {
 	struct bc_stop_rules limits;       /* all 0: the configuration's */
 	struct bc_time_or_size pre;        /* so much of what the flight recorder holds */
 	struct bc_time_or_size post;       /* a snapshot goes on for so long */
-	bool go_on;                        /* a snapshot goes on until it is stopped */
+	bool until_stopped;                /* a snapshot goes on until it is stopped */
 	const struct bc_trigger *triggers; /* armed until the recording's end */
 	unsigned triggers_count;
 };

@@ -16,7 +16,7 @@ bool bc_recorder_events_have_listeners(const struct bc_recorder_events *e)
 	return e->has_listeners(e->context);
 }
 
-static void emit(struct bc_recorder_events *e, const char *name, json_t *object)
+static void emit_event(struct bc_recorder_events *e, const char *name, json_t *object)
 {
 	e->on_event(e->context, name, object);
 }
@@ -25,7 +25,7 @@ void bc_recorder_events_recording(struct bc_recorder_events *e, const char *even
 	const struct bc_recording *recording, const struct bc_recording_now *now)
 {
 	if (bc_recorder_events_have_listeners(e))
-		emit(e, event,
+		emit_event(e, event,
 			json_pack("{s:o}", "recording", bc_recording_json(recording, now, e->dir)));
 }
 
@@ -33,7 +33,7 @@ void bc_recorder_events_replay(struct bc_recorder_events *e, const char *event,
 	const struct bc_recording *recording, const struct bc_recording_now *now)
 {
 	if (bc_recorder_events_have_listeners(e))
-		emit(e, event,
+		emit_event(e, event,
 			json_pack("{s:o}", "replay",
 				bc_recording_replay_json(recording, now, e->dir)));
 }
@@ -43,22 +43,22 @@ void bc_recorder_events_state(struct bc_recorder_events *e, const char *now)
 	if (strcmp(now, e->state) == 0)
 		return;
 	if (bc_recorder_events_have_listeners(e))
-		emit(e, "state", json_pack("{s:s, s:s}", "from", e->state, "to", now));
+		emit_event(e, "state", json_pack("{s:s, s:s}", "from", e->state, "to", now));
 	e->state = now;
 }
 
-void bc_recorder_events_disk(struct bc_recorder_events *e, const struct bc_writer_stats *report)
+void bc_recorder_events_disk(struct bc_recorder_events *e, const struct bc_writer_stats *stats)
 {
-	bool is_new = strcmp(report->error, e->disk_error) != 0;
+	bool is_new = strcmp(stats->error, e->disk_error) != 0;
 
-	if (report->is_stuck == e->is_stuck && !is_new)
+	if (stats->is_stuck == e->is_stuck && !is_new)
 		return;
-	e->is_stuck = report->is_stuck;
-	memcpy(e->disk_error, report->error, sizeof(e->disk_error));
+	e->is_stuck = stats->is_stuck;
+	memcpy(e->disk_error, stats->error, sizeof(e->disk_error));
 	if (bc_recorder_events_have_listeners(e))
-		emit(e, "disk",
-			json_pack("{s:b, s:o}", "stuck", report->is_stuck, "error",
-				bc_json_text(report->is_stuck || is_new ? report->error : NULL)));
+		emit_event(e, "disk",
+			json_pack("{s:b, s:o}", "stuck", stats->is_stuck, "error",
+				bc_json_text(stats->is_stuck || is_new ? stats->error : NULL)));
 }
 
 void bc_recorder_events_board(struct bc_recorder_events *e, const struct bc_board *board)
@@ -67,7 +67,7 @@ void bc_recorder_events_board(struct bc_recorder_events *e, const struct bc_boar
 		return;
 	e->board_state = (int)board->state;
 	if (bc_recorder_events_have_listeners(e))
-		emit(e, "board",
+		emit_event(e, "board",
 			json_pack("{s:s, s:o}", "state", bc_board_state_name(board->state), "error",
 				bc_json_text_or_null(board->last_error)));
 }
@@ -78,7 +78,7 @@ void bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_gap_s
 		const struct bc_gap_sum *sum = &sums[cause];
 		if ((sum->gaps == 0 && sum->lost == 0) || !bc_recorder_events_have_listeners(e))
 			continue;
-		emit(e, "gap",
+		emit_event(e, "gap",
 			json_pack("{s:s, s:o, s:o, s:b}", "cause", bc_gap_cause_name(cause), "gaps",
 				bc_json_u64(sum->gaps), "lost", bc_json_u64(sum->lost), "exact",
 				!sum->is_inexact));
@@ -88,49 +88,50 @@ void bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_gap_s
 void bc_recorder_events_armed(struct bc_recorder_events *e, const struct bc_trigger *trigger)
 {
 	if (bc_recorder_events_have_listeners(e))
-		emit(e, "trigger-armed", json_pack("{s:o}", "trigger", bc_trigger_json(trigger)));
+		emit_event(e, "trigger-armed",
+			json_pack("{s:o}", "trigger", bc_trigger_json(trigger)));
 }
 
 void bc_recorder_events_disarmed(struct bc_recorder_events *e, const char *name)
 {
 	if (bc_recorder_events_have_listeners(e))
-		emit(e, "trigger-disarmed", json_pack("{s:o}", "name", bc_json_text(name)));
+		emit_event(e, "trigger-disarmed", json_pack("{s:o}", "name", bc_json_text(name)));
 }
 
-void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_writer_notice *news)
+void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_writer_notice *notice)
 {
-	bool is_sealed = news->kind != BC_NOTICE_BEGUN;
+	bool is_sealed = notice->kind != BC_NOTICE_BEGUN;
 	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
 	char started[BC_RFC3339_BYTES];
 
 	if (!bc_recorder_events_have_listeners(e))
 		return;
-	snprintf(path, sizeof(path), "%s/%s%s", e->dir, news->file,
+	snprintf(path, sizeof(path), "%s/%s%s", e->dir, notice->file,
 		is_sealed ? "" : BC_PARTIAL_SUFFIX);
-	bc_rfc3339_write(started, news->wall_ns);
+	bc_rfc3339_write(started, notice->wall_ns);
 	json_t *object = bc_json_object((struct bc_json_member[]){
-		{"recording", bc_json_text(news->recording->header.recording)},
-		{"segment", bc_json_u64(news->segment)},
+		{"recording", bc_json_text(notice->recording->header.recording)},
+		{"segment", bc_json_u64(notice->segment)},
 		{"path", bc_json_text(path)},
 		{NULL, NULL},
 	});
 	if (is_sealed)
 		json_object_update_new(
 			object, bc_json_object((struct bc_json_member[]){
-					{"records", bc_json_u64(news->records)},
-					{"bytes", bc_json_u64(news->bytes)},
-					{"chunks", bc_json_u64(news->chunks)},
-					{"gaps", bc_json_u64(news->gaps)},
-					{"lost", bc_json_u64(news->lost)},
-					{"hash", bc_json_text(news->hash)},
-					{"first_record", bc_json_u64(news->first_record)},
+					{"records", bc_json_u64(notice->records)},
+					{"bytes", bc_json_u64(notice->bytes)},
+					{"chunks", bc_json_u64(notice->chunks)},
+					{"gaps", bc_json_u64(notice->gaps)},
+					{"lost", bc_json_u64(notice->lost)},
+					{"hash", bc_json_text(notice->hash)},
+					{"first_record", bc_json_u64(notice->first_record)},
 					{"started", bc_json_text(started)},
 					{NULL, NULL},
 				}));
-	emit(e,
-		news->kind == BC_NOTICE_BEGUN    ? "segment-begun"
-		: news->kind == BC_NOTICE_SEALED ? "segment-sealed"
-						 : "capture-sealed",
+	emit_event(e,
+		notice->kind == BC_NOTICE_BEGUN    ? "segment-begun"
+		: notice->kind == BC_NOTICE_SEALED ? "segment-sealed"
+						   : "capture-sealed",
 		object);
 }
 
@@ -151,7 +152,7 @@ void bc_recorder_events_mark(
 	struct bc_recorder_events *e, const char *text, const struct bc_place *place)
 {
 	if (bc_recorder_events_have_listeners(e))
-		emit(e, "mark",
+		emit_event(e, "mark",
 			json_pack("{s:o}", "mark", bc_recorder_events_mark_json(text, place)));
 }
 
@@ -159,24 +160,24 @@ void bc_recorder_events_note(
 	struct bc_recorder_events *e, const struct bc_recording *recording, const char *note)
 {
 	if (bc_recorder_events_have_listeners(e))
-		emit(e, "note",
+		emit_event(e, "note",
 			json_pack("{s:o, s:o}", "recording",
 				bc_json_text(recording->info.header.recording), "metadata",
 				bc_metadata_parse(note)));
 }
 
 void bc_recorder_events_match(
-	struct bc_recorder_events *e, const struct bc_trigger_match *hit, uint64_t record)
+	struct bc_recorder_events *e, const struct bc_trigger_match *match, uint64_t record)
 {
 	if (!bc_recorder_events_have_listeners(e))
 		return;
-	emit(e, "trigger",
+	emit_event(e, "trigger",
 		bc_json_object((struct bc_json_member[]){
-			{"name", bc_json_text(hit->trigger->name)},
-			{"action", bc_json_text(bc_trigger_action_name(hit->trigger->action))},
+			{"name", bc_json_text(match->trigger->name)},
+			{"action", bc_json_text(bc_trigger_action_name(match->trigger->action))},
 			{"record", record_json(record)},
-			{"tick", bc_json_u64(hit->tick)},
-			{"epoch", bc_json_u64(hit->epoch)},
+			{"tick", bc_json_u64(match->tick)},
+			{"epoch", bc_json_u64(match->epoch)},
 			{NULL, NULL},
 		}));
 }

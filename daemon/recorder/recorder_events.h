@@ -47,7 +47,7 @@ void bc_recorder_events_state(struct bc_recorder_events *events, const char *now
 
 /* How the disk and the board are doing, if that has changed. `board` may be NULL. */
 void bc_recorder_events_disk(
-	struct bc_recorder_events *events, const struct bc_writer_stats *report);
+	struct bc_recorder_events *events, const struct bc_writer_stats *stats);
 void bc_recorder_events_board(struct bc_recorder_events *events, const struct bc_board *board);
 
 /* Gaps since the last call: they come in swarms, and are summed up by cause: BC_GAP_CAUSES sums. */
@@ -56,7 +56,7 @@ void bc_recorder_events_gaps(struct bc_recorder_events *events, const struct bc_
 void bc_recorder_events_armed(struct bc_recorder_events *events, const struct bc_trigger *trigger);
 void bc_recorder_events_disarmed(struct bc_recorder_events *events, const char *name);
 void bc_recorder_events_segment(
-	struct bc_recorder_events *events, const struct bc_writer_notice *news);
+	struct bc_recorder_events *events, const struct bc_writer_notice *notice);
 /* {"text", "record", "tick", "epoch"} of a mark; the caller's. */
 json_t *bc_recorder_events_mark_json(const char *text, const struct bc_place *place);
 void bc_recorder_events_mark(
@@ -68,6 +68,6 @@ void bc_recorder_events_note(
 
 /* `record`: where in the recording; UINT64_MAX outside of one. */
 void bc_recorder_events_match(
-	struct bc_recorder_events *events, const struct bc_trigger_match *hit, uint64_t record);
+	struct bc_recorder_events *events, const struct bc_trigger_match *match, uint64_t record);
 
 #endif

@@ -34,7 +34,7 @@ int bc_recording_wait(struct bc_recording *t, void *context,
 	return 0;
 }
 
-static void tell_waiters(struct bc_recording *t)
+static void notify_waiters(struct bc_recording *t)
 {
 	while (t->waiters != NULL) {
 		struct bc_recording_waiter *waiter = t->waiters;
@@ -50,18 +50,19 @@ void bc_recording_end(struct bc_recording *t, const struct bc_writer_notice *tot
 	t->ended_ns = bc_wall_ns();
 	t->totals = *totals;
 	t->totals.next = NULL;
-	tell_waiters(t);
+	notify_waiters(t);
 }
 
-static void free_take(struct bc_recording *t)
+static void free_recording(struct bc_recording *t)
 {
-	tell_waiters(t);
+	notify_waiters(t);
 	bc_recording_info_destroy(&t->info);
 	free(t);
 }
 
-static void describe(struct bc_takes *recordings, struct bc_recording_info *recording,
-	const char *label, const struct bc_source *source, const char *host)
+static void describe_recording(struct bc_recordings *recordings,
+	struct bc_recording_info *recording, const char *label, const struct bc_source *source,
+	const char *host)
 {
 	struct bc_segment_header *h = &recording->header;
 	struct timespec now;
@@ -89,7 +90,7 @@ static void describe(struct bc_takes *recordings, struct bc_recording_info *reco
 }
 
 /* Forgets what nobody asks for any more: ended recordings but the latest, and old replays. */
-static void forget_old(struct bc_takes *recordings)
+static void drop_old(struct bc_recordings *recordings)
 {
 	struct bc_recording **at = &recordings->newest;
 	unsigned replays = 0;
@@ -105,11 +106,11 @@ static void forget_old(struct bc_takes *recordings)
 			continue;
 		}
 		*at = t->next;
-		free_take(t);
+		free_recording(t);
 	}
 }
 
-struct bc_recording *bc_takes_add(struct bc_takes *recordings, const char *label,
+struct bc_recording *bc_recordings_add(struct bc_recordings *recordings, const char *label,
 	const struct bc_source *source, const char *host)
 {
 	struct bc_recording *t = calloc(1, sizeof(*t));
@@ -117,14 +118,14 @@ struct bc_recording *bc_takes_add(struct bc_takes *recordings, const char *label
 	if (t == NULL)
 		return NULL;
 	bc_recording_info_init(&t->info);
-	describe(recordings, &t->info, label, source, host);
+	describe_recording(recordings, &t->info, label, source, host);
 	t->next = recordings->newest;
 	recordings->newest = t;
-	forget_old(recordings);
+	drop_old(recordings);
 	return t;
 }
 
-struct bc_recording *bc_takes_find(const struct bc_takes *recordings, const char *id)
+struct bc_recording *bc_recordings_find(const struct bc_recordings *recordings, const char *id)
 {
 	struct bc_recording *t = recordings->newest;
 
@@ -133,19 +134,19 @@ struct bc_recording *bc_takes_find(const struct bc_takes *recordings, const char
 	return t;
 }
 
-void bc_takes_free(struct bc_takes *recordings)
+void bc_recordings_free(struct bc_recordings *recordings)
 {
 	while (recordings->newest != NULL) {
 		struct bc_recording *t = recordings->newest;
 		recordings->newest = t->next;
-		free_take(t);
+		free_recording(t);
 	}
 }
 
 static const char *state_name(const struct bc_recording *t)
 {
 	switch (t->state) {
-	case BC_RECORDING_RECORDING:
+	case BC_RECORDING_RUNNING:
 		return "recording";
 	case BC_RECORDING_DRAINING:
 		return "draining";
@@ -158,7 +159,7 @@ static const char *state_name(const struct bc_recording *t)
 static const char *reason_name(enum bc_recording_reason reason)
 {
 	static const char *const names[] = {
-		[BC_RECORDING_GOES_ON] = NULL,
+		[BC_RECORDING_ONGOING] = NULL,
 		[BC_RECORDING_REQUEST] = "request",
 		[BC_RECORDING_LIMIT] = "limit",
 		[BC_RECORDING_TRIGGER] = "trigger",
@@ -213,7 +214,7 @@ json_t *bc_recording_json(
 
 static const char *replay_state(const struct bc_recording *t)
 {
-	if (t->state == BC_RECORDING_RECORDING)
+	if (t->state == BC_RECORDING_RUNNING)
 		return "running";
 	if (t->state == BC_RECORDING_DRAINING)
 		return "draining";

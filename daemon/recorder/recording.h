@@ -18,14 +18,14 @@
 #define BC_RECORDING_TRIGGERS BC_TRIGGERS_REQUESTED
 
 enum bc_recording_state {
-	BC_RECORDING_RECORDING,
+	BC_RECORDING_RUNNING,
 	BC_RECORDING_DRAINING, /* it has ended; the rest is being written and sealed */
 	BC_RECORDING_ENDED,
 };
 
 /* Why it ended. */
 enum bc_recording_reason {
-	BC_RECORDING_GOES_ON,
+	BC_RECORDING_ONGOING,
 	BC_RECORDING_REQUEST, /* somebody asked */
 	BC_RECORDING_LIMIT,
 	BC_RECORDING_TRIGGER,
@@ -75,7 +75,7 @@ struct bc_recording {
 };
 
 /* The takes of this run, the newest first; empty when all zero. */
-struct bc_takes {
+struct bc_recordings {
 	struct bc_recording *newest;
 	time_t id_second; /* the latest recording's id is of this second, and has this number */
 	uint32_t id_number;
@@ -83,14 +83,14 @@ struct bc_takes {
 
 /* Adds one with a new id, described but for its metadata. Ended ones are forgotten, except for the
  * latest recording and the latest replays. Returns NULL when memory ran out. */
-struct bc_recording *bc_takes_add(struct bc_takes *recordings, const char *label,
+struct bc_recording *bc_recordings_add(struct bc_recordings *recordings, const char *label,
 	const struct bc_source *source, const char *host);
 
 /* The one with that id; NULL: there is none. */
-struct bc_recording *bc_takes_find(const struct bc_takes *recordings, const char *id);
+struct bc_recording *bc_recordings_find(const struct bc_recordings *recordings, const char *id);
 
 /* Frees them. A waiter gets its take as it is: how it ended is not known. */
-void bc_takes_free(struct bc_takes *recordings);
+void bc_recordings_free(struct bc_recordings *recordings);
 
 /* Calls done() when the take has ended. Returns 0 or -ENOMEM. */
 int bc_recording_wait(struct bc_recording *recording, void *context,

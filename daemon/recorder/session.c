@@ -41,7 +41,7 @@ struct bc_session {
 	bool has_data;         /* the first piece has come, */
 	enum bc_format format; /* of this form */
 	bool is_waiting;       /* the source was refused, and waits to be resumed */
-	bool is_kept;          /* the piece that it was refused is in the raw capture already */
+	bool is_raw_kept;      /* the piece that it was refused is in the raw capture already */
 	uv_timer_t timers[TIMERS];
 	unsigned open_handles;
 	struct bc_bus_time time; /* a replay's */
@@ -70,12 +70,11 @@ static void set_clock(struct bc_session *s, uint64_t clock_hz)
 	bool is_needed = s->is_paced || s->rotation.duration_ns != 0 ||
 			 s->rotation.interval_ns != 0 || s->stop.duration_ns != 0;
 
-	s->time.clock_hz = clock_hz != 0 ? clock_hz : BC_USUAL_CLOCK_HZ;
+	s->time.clock_hz = clock_hz != 0 ? clock_hz : BC_DEFAULT_CLOCK_HZ;
 	if (clock_hz == 0 && s->options.source->is_replay && is_needed)
 		bc_log(BC_LOG_WARNING,
-			"%s: its clock is not known: limits of time take it for %u Hz; name "
-			"it with clock_hz=",
-			s->options.source->name, BC_USUAL_CLOCK_HZ);
+			"%s: unknown bus clock: time limits assume %u Hz; set clock_hz=",
+			s->options.source->name, BC_DEFAULT_CLOCK_HZ);
 }
 
 /* Gives the decoder the nearest of what ends a segment, the recording or the pace. */
@@ -89,12 +88,12 @@ static void on_epoch(void *context, uint64_t tick)
 	struct bc_session *s = context;
 	bool is_first = !s->time.has_epoch;
 
-	bc_bus_time_epoch(&s->time, tick, bc_decoder_tick(s->decoder));
+	bc_bus_time_start_epoch(&s->time, tick, bc_decoder_tick(s->decoder));
 	if (is_first && s->options.source->is_replay) {
 		s->pace_start_ns = uv_hrtime();
 		bc_bus_time_set_cut(&s->time, &s->rotation, tick);
 		if (s->stop.duration_ns != 0)
-			s->time.stop_at = bc_bus_ticks(&s->time, s->stop.duration_ns);
+			s->time.stop_at = bc_bus_time_ticks(&s->time, s->stop.duration_ns);
 		if (s->is_paced)
 			s->time.paced_until = 1;
 	}
@@ -115,7 +114,7 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 	bc_channel_cut(s->channel);
 	bc_bus_time_set_cut(&s->time, &s->rotation, tick);
 	set_limit(s);
-	return BC_LIMIT_GO_ON;
+	return BC_LIMIT_CONTINUE;
 }
 
 /* The end of a recording, and of the session */
@@ -124,7 +123,7 @@ static void on_defer(uv_timer_t *timer);
 
 /* Later, not from within a call of the source, the channel or the owner: on the loop's next turn.
  */
-static void defer(struct bc_session *s)
+static void defer_step(struct bc_session *s)
 {
 	uv_timer_start(&s->timers[TIMER_DEFER], on_defer, 0, 0);
 }
@@ -133,7 +132,7 @@ static void defer(struct bc_session *s)
 static void stop_soon(struct bc_session *s)
 {
 	if (s->state == SESSION_RUNNING)
-		defer(s);
+		defer_step(s);
 }
 
 /* The recording gets nothing more. */
@@ -143,16 +142,16 @@ static void end_recording(struct bc_session *s, uint32_t at)
 	s->unsealed++;
 	uv_timer_stop(&s->timers[TIMER_STOP]);
 	uv_timer_stop(&s->timers[TIMER_ROTATE]);
-	bc_channel_finish(s->channel, at);
+	bc_channel_finish_recording(s->channel, at);
 }
 
-void bc_session_finish(struct bc_session *s, uint32_t at)
+void bc_session_finish_recording(struct bc_session *s, uint32_t at)
 {
 	if (s->recording != NULL)
 		end_recording(s, at);
 }
 
-static void finish(struct bc_session *s)
+static void start_finishing(struct bc_session *s)
 {
 	if (s->state >= SESSION_FINISHING)
 		return;
@@ -163,7 +162,7 @@ static void finish(struct bc_session *s)
 	if (s->recording != NULL)
 		end_recording(s, BC_CHANNEL_NOW);
 	if (s->unsealed == 0)
-		defer(s);
+		defer_step(s);
 }
 
 /* After the source's end: what the decoder still holds may have to wait for room, too. */
@@ -173,7 +172,7 @@ static void finish_decoder(struct bc_session *s)
 		return;
 	/* Where a replay was cut short, nothing is torn. */
 	if (s->is_cut_short || bc_decoder_finish(s->decoder))
-		finish(s);
+		start_finishing(s);
 }
 
 void bc_session_stop(struct bc_session *s)
@@ -185,7 +184,7 @@ void bc_session_stop(struct bc_session *s)
 	bc_source_stop(s->options.source);
 }
 
-static void done(struct bc_session *s)
+static void finish_session(struct bc_session *s)
 {
 	s->state = SESSION_DONE;
 	s->options.on_done(s->options.context);
@@ -198,7 +197,7 @@ static void on_defer(uv_timer_t *timer)
 	if (s->state == SESSION_RUNNING)
 		bc_session_stop(s);
 	else if (s->state == SESSION_FINISHING)
-		done(s);
+		finish_session(s);
 }
 
 void bc_session_end_at(struct bc_session *s, uint32_t at)
@@ -220,10 +219,10 @@ void bc_session_abandon(struct bc_session *s)
 
 	if (is_loss && !s->outcome.has_failed)
 		snprintf(s->outcome.err, sizeof(s->outcome.err),
-			"what was in memory could not be written and is given up");
+			"data in memory could not be written and is lost");
 	s->outcome.has_failed = s->outcome.has_failed || is_loss;
 	bc_session_stop(s);
-	finish(s);
+	start_finishing(s);
 }
 
 /* The recording is as long as it may be, up to `at`. */
@@ -246,7 +245,7 @@ static void reach_limit(struct bc_session *s, uint32_t at)
 static void on_rotate(uv_timer_t *timer);
 
 /* A live recording's segments are cut by the host's time. */
-static void time_rotation(struct bc_session *s)
+static void start_rotate_timer(struct bc_session *s)
 {
 	const struct bc_rotation *rotation = &s->rotation;
 	uint64_t ns = UINT64_MAX;
@@ -282,11 +281,11 @@ static void on_rotate(uv_timer_t *timer)
 }
 
 /* A segment begins with its first record: from then on its time runs. */
-static void time_segment(struct bc_session *s)
+static void time_new_segment(struct bc_session *s)
 {
 	if (s->recording != NULL && !s->is_rotation_timed &&
 		bc_channel_records(s->channel) != s->records_at_cut)
-		time_rotation(s);
+		start_rotate_timer(s);
 }
 
 void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rotation)
@@ -295,7 +294,7 @@ void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rot
 	if (s->state != SESSION_RUNNING || s->recording == NULL)
 		return;
 	s->is_rotation_timed = false;
-	time_segment(s);
+	time_new_segment(s);
 	if (s->time.has_epoch && s->options.source->is_replay) {
 		bc_bus_time_set_cut(&s->time, rotation, bc_decoder_tick(s->decoder));
 		set_limit(s);
@@ -313,7 +312,7 @@ static void on_stop_time(uv_timer_t *timer)
 }
 
 /* A live recording ends so long from now by the host's clock, unless it does so earlier already. */
-static void set_host_rest(struct bc_session *s, uint64_t ns)
+static void end_after_host_time(struct bc_session *s, uint64_t ns)
 {
 	uv_timer_t *timer = &s->timers[TIMER_STOP];
 	uint64_t ms = (ns + 999999) / 1000000;
@@ -327,25 +326,25 @@ static void set_host_rest(struct bc_session *s, uint64_t ns)
 static void start_stop_timer(struct bc_session *s)
 {
 	if (!s->options.source->is_replay && s->stop.duration_ns != 0)
-		set_host_rest(s, s->stop.duration_ns);
+		end_after_host_time(s, s->stop.duration_ns);
 }
 
 /* A replay ends by the bus's time, which what it has taken already may have passed. */
-static void set_bus_rest(struct bc_session *s, uint32_t at, uint64_t ns)
+static void end_after_bus_time(struct bc_session *s, uint32_t at, uint64_t ns)
 {
 	uint64_t tick =
 		bc_channel_place(s->channel, at != 0 && at != BC_CHANNEL_NOW ? at - 1 : at).tick;
-	uint64_t ticks = bc_bus_ticks(&s->time, ns);
+	uint64_t ticks = bc_bus_time_ticks(&s->time, ns);
 	uint64_t end = ticks < BC_TICK_END - tick ? tick + ticks : BC_TICK_END;
 	uint64_t stop_at = bc_bus_time(&s->time, end);
 
-	bc_channel_set_space_until(s->channel, at, end);
+	bc_channel_limit_tick(s->channel, at, end);
 	if (stop_at < s->time.stop_at)
 		s->time.stop_at = stop_at;
 	set_limit(s);
 }
 
-void bc_session_set_rest(struct bc_session *s, uint32_t at, const struct bc_time_or_size *rest)
+void bc_session_end_after(struct bc_session *s, uint32_t at, const struct bc_time_or_size *rest)
 {
 	uint64_t records = rest->value / BC_RECORD_BYTES;
 
@@ -355,12 +354,12 @@ void bc_session_set_rest(struct bc_session *s, uint32_t at, const struct bc_time
 		break;
 	case BC_TIME_OR_SIZE_TIME:
 		if (s->options.source->is_replay)
-			set_bus_rest(s, at, rest->value);
+			end_after_bus_time(s, at, rest->value);
 		else
-			set_host_rest(s, rest->value);
+			end_after_host_time(s, rest->value);
 		break;
 	case BC_TIME_OR_SIZE_BYTES:
-		bc_channel_set_space(s->channel, at, records != 0 ? records : 1);
+		bc_channel_limit_records(s->channel, at, records != 0 ? records : 1);
 		break;
 	}
 }
@@ -394,7 +393,7 @@ static void carry_metadata(struct bc_segment_header *header, const struct bc_seg
 	if (bc_metadata_merge(all, header->metadata, err, sizeof(err)))
 		memcpy(header->metadata, all, sizeof(all));
 	else
-		bc_log(BC_LOG_WARNING, "the metadata of what is replayed are left out: %s", err);
+		bc_log(BC_LOG_WARNING, "metadata of the replayed recording left out: %s", err);
 }
 
 /* What only the data tell of the recording. A replay of a segment is as its segment was (`from`);
@@ -423,7 +422,7 @@ static void complete_recording(struct bc_session *s, const struct bc_segment_hea
 	header->clock_hz = s->options.source->clock_hz;
 }
 
-uint32_t bc_session_record(struct bc_session *s, const struct bc_session_recording *what)
+uint32_t bc_session_start_recording(struct bc_session *s, const struct bc_session_recording *what)
 {
 	s->recording = what->recording;
 	s->rotation = what->rotation;
@@ -436,19 +435,19 @@ uint32_t bc_session_record(struct bc_session *s, const struct bc_session_recordi
 	/* Before its first chunk is sent: the writer's thread reads it then. */
 	if (s->has_data)
 		complete_recording(s, NULL);
-	uint32_t at = bc_channel_record(
+	uint32_t at = bc_channel_start_recording(
 		s->channel, what->recording, &what->before, what->at, what->stop.records);
 	if (s->options.source->board == NULL)
 		start_stop_timer(s);
-	if (bc_channel_space(s->channel) == 0)
-		set_host_rest(s, 0); /* what was held is all that it may have */
+	if (bc_channel_records_left(s->channel) == 0)
+		end_after_host_time(s, 0); /* what was held is all that it may have */
 	return at;
 }
 
 /* The source's calls */
 
 /* The first piece tells what the source is. */
-static void learn(struct bc_session *s, const struct bc_source_data *data)
+static void process_first_piece(struct bc_session *s, const struct bc_source_data *data)
 {
 	struct bc_source *source = s->options.source;
 
@@ -460,8 +459,8 @@ static void learn(struct bc_session *s, const struct bc_source_data *data)
 		complete_recording(s, data->header);
 	if (data->format == BC_FORMAT_RAW6 && data->has_times && source->clock_hz == 0)
 		bc_log(BC_LOG_WARNING,
-			"%s: its samples have times, but their clock is not known: a tick each; "
-			"name it with clock_hz=",
+			"%s: unknown bus clock: arrival times ignored, samples are one tick apart; "
+			"set clock_hz=",
 			source->name);
 	set_clock(s, source->clock_hz);
 	bc_decoder_set_clock(s->decoder, source->clock_hz);
@@ -470,24 +469,24 @@ static void learn(struct bc_session *s, const struct bc_source_data *data)
 
 /* A recording that begins in the midst of a stream: its raw capture begins with the frame or sample
  * that the stream is in the middle of. Returns false when that must wait. */
-static bool begin_raw(struct bc_session *s, const struct bc_source_data *data)
+static bool start_raw(struct bc_session *s, const struct bc_source_data *data)
 {
-	struct bc_source_data begun = {.format = data->format};
+	struct bc_source_data partial = {.format = data->format};
 
 	if (!bc_channel_is_raw_fresh(s->channel))
 		return true;
-	begun.count = bc_decoder_carried(s->decoder, &begun.bytes);
-	return begun.count == 0 ||
-	       bc_channel_keep_raw(s->channel, &begun, s->options.source->is_live);
+	partial.count = bc_decoder_partial_input(s->decoder, &partial.bytes);
+	return partial.count == 0 ||
+	       bc_channel_keep_raw(s->channel, &partial, s->options.source->is_live);
 }
 
 /* Keeps a piece as it came, once: not when it is offered again. Returns false when it must wait. */
 static bool keep_raw(struct bc_session *s, const struct bc_source_data *data)
 {
-	if (!s->is_kept && !bc_decoder_is_over(s->decoder))
-		s->is_kept = begin_raw(s, data) &&
-			     bc_channel_keep_raw(s->channel, data, s->options.source->is_live);
-	return s->is_kept || bc_decoder_is_over(s->decoder);
+	if (!s->is_raw_kept && !bc_decoder_is_over(s->decoder))
+		s->is_raw_kept = start_raw(s, data) &&
+				 bc_channel_keep_raw(s->channel, data, s->options.source->is_live);
+	return s->is_raw_kept || bc_decoder_is_over(s->decoder);
 }
 
 static bool on_data(void *context, const struct bc_source_data *data)
@@ -497,13 +496,13 @@ static bool on_data(void *context, const struct bc_source_data *data)
 	if (s->state >= SESSION_FINISHING)
 		return true;
 	if (!s->has_data)
-		learn(s, data);
+		process_first_piece(s, data);
 	if (data->broken != NULL && data->broken->cause != BC_GAP_BOARD && !s->is_waiting)
 		s->outcome.breaks++;
 	bool is_taken = keep_raw(s, data) && bc_decoder_push(s->decoder, data);
 	s->is_waiting = !is_taken;
-	s->is_kept = s->is_kept && !is_taken;
-	time_segment(s);
+	s->is_raw_kept = s->is_raw_kept && !is_taken;
+	time_new_segment(s);
 	if (bc_decoder_is_over(s->decoder)) {
 		bc_source_last_frame(s->options.source); /* nothing more is wanted of it */
 		stop_soon(s);
@@ -519,7 +518,7 @@ static void on_damage(void *context, const char *what)
 	bc_log_limited(&s->limits, BC_LOG_WARNING, "%s: %s", s->options.source->name, what);
 }
 
-static void on_source_log(
+static void on_source_notice(
 	void *context, enum bc_source_level level, const char *kind, const char *what)
 {
 	struct bc_session *s = context;
@@ -559,9 +558,9 @@ static void on_source_end(void *context, int status, const char *what)
 
 /* The pipeline's news */
 
-void bc_session_on_space(struct bc_session *s)
+void bc_session_on_slot_free(struct bc_session *s)
 {
-	bc_channel_on_space(s->channel);
+	bc_channel_on_slot_free(s->channel);
 	if (s->state >= SESSION_FINISHING)
 		return;
 	if (s->has_source_ended)
@@ -572,20 +571,20 @@ void bc_session_on_space(struct bc_session *s)
 
 void bc_session_on_stats(struct bc_session *s)
 {
-	const struct bc_writer_stats *report = bc_pipeline_stats(s->options.pipeline);
+	const struct bc_writer_stats *stats = bc_pipeline_stats(s->options.pipeline);
 
-	if (s->recording == NULL || report->recording_tag != s->recording->tag)
+	if (s->recording == NULL || stats->recording_tag != s->recording->tag)
 		return;
-	if (report->is_full) {
+	if (stats->is_full) {
 		reach_limit(s, BC_CHANNEL_NOW);
 		return;
 	}
-	if (s->state != SESSION_RUNNING || report->file[0] == '\0')
+	if (s->state != SESSION_RUNNING || stats->file[0] == '\0')
 		return;
-	bool is_new = report->segment != s->segment;
-	s->segment = report->segment;
+	bool is_new = stats->segment != s->segment;
+	s->segment = stats->segment;
 	if (is_new && !s->has_cut)
-		time_rotation(s); /* the writer has cut, by size */
+		start_rotate_timer(s); /* the writer has cut, by size */
 	s->has_cut = s->has_cut && !is_new;
 }
 
@@ -593,7 +592,7 @@ void bc_session_on_ended(struct bc_session *s)
 {
 	s->unsealed--;
 	if (s->state == SESSION_FINISHING && s->unsealed == 0)
-		done(s);
+		finish_session(s);
 }
 
 /* Pace */
@@ -647,7 +646,7 @@ static void on_full(void *context, uint32_t at)
 	reach_limit(context, at);
 }
 
-static int open_lane(struct bc_session *s)
+static int open_channel(struct bc_session *s)
 {
 	struct bc_channel_options channel = s->options.channel;
 
@@ -688,7 +687,7 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 	s->options = *options;
 	s->is_paced = source->is_replay && options->speed != 0;
 	bc_bus_time_init(&s->time);
-	int rc = open_lane(s);
+	int rc = open_channel(s);
 	if (rc == 0)
 		rc = open_decoder(s);
 	if (rc != 0) {
@@ -706,7 +705,7 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 		.context = s,
 		.data = on_data,
 		.damage = on_damage,
-		.log = on_source_log,
+		.log = on_source_notice,
 		.end = on_source_end,
 	};
 	rc = bc_source_start(source, &sink);
@@ -730,7 +729,7 @@ bool bc_session_hit_limit(const struct bc_session *s)
 	return s->has_hit_limit;
 }
 
-struct bc_channel *bc_session_lane(const struct bc_session *s)
+struct bc_channel *bc_session_channel(const struct bc_session *s)
 {
 	return s->channel;
 }

@@ -2,9 +2,9 @@
  * anything, and the recording that is being made of it, if one is.
  *
  * A live source's session lasts as long as the daemon; recordings begin and end in it
- * (bc_session_record(), bc_session_finish()), each with its limits. One that ends with its
- * recording is a replay's, or --once's: it ends when the source, a limit or its owner says so; what
- * is in hand is then written and sealed. */
+ * (bc_session_start_recording(), bc_session_finish_recording()), each with its limits. One that
+ * ends with its recording is a replay's, or --once's: it ends when the source, a limit or its owner
+ * says so; what is in hand is then written and sealed. */
 #ifndef BC_DAEMON_RECORDER_SESSION_H
 #define BC_DAEMON_RECORDER_SESSION_H
 
@@ -32,7 +32,8 @@ struct bc_session_options {
 	void *context;
 
 	/* The recording is as long as its limits let it be, its end before position `at` of the
-	 * channel: bc_session_finish() it. Not called in a session that ends with its recording. */
+	 * channel: bc_session_finish_recording() it. Not called in a session that ends with its
+	 * recording. */
 	void (*on_limit)(void *context, uint32_t at);
 
 	/* The source is over, and everything of it is written and sealed, or given up. */
@@ -63,14 +64,15 @@ struct bc_session_recording {
 
 /* Begins a recording; bc_channel_is_ready() must hold. Returns the position at which what->at then
  * stands in the channel. */
-uint32_t bc_session_record(struct bc_session *session, const struct bc_session_recording *what);
+uint32_t bc_session_start_recording(
+	struct bc_session *session, const struct bc_session_recording *what);
 
 /* Ends the recording before position `at`; the session goes on. */
-void bc_session_finish(struct bc_session *session, uint32_t at);
+void bc_session_finish_recording(struct bc_session *session, uint32_t at);
 
 /* The recording goes on so long behind position `at` and no longer: a time is the host's, from now,
  * or in a replay the bus's. What would end it earlier still does. */
-void bc_session_set_rest(
+void bc_session_end_after(
 	struct bc_session *session, uint32_t at, const struct bc_time_or_size *rest);
 
 /* Once a second, or oftener: what the source told too often is summed up in the log. */
@@ -92,7 +94,7 @@ void bc_session_abandon(struct bc_session *session);
 void bc_session_set_rotation(struct bc_session *session, const struct bc_rotation *rotation);
 
 /* The pipeline's news, passed on by its owner; on_ended() only of a recording of this session. */
-void bc_session_on_space(struct bc_session *session);
+void bc_session_on_slot_free(struct bc_session *session);
 void bc_session_on_stats(struct bc_session *session);
 void bc_session_on_ended(struct bc_session *session);
 
@@ -101,7 +103,7 @@ bool bc_session_ends_with_recording(const struct bc_session *session);
 /* Whether the recording under way, or the latest, was as long as its limits let it be. */
 bool bc_session_hit_limit(const struct bc_session *session);
 
-struct bc_channel *bc_session_lane(const struct bc_session *session);
+struct bc_channel *bc_session_channel(const struct bc_session *session);
 const struct bc_source *bc_session_source(const struct bc_session *session);
 const struct bc_session_outcome *bc_session_outcome(const struct bc_session *session);
 

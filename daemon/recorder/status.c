@@ -105,18 +105,18 @@ static json_t *source_json(const struct bc_status *s)
 
 void bc_status_progress(const struct bc_status *s, struct bc_status_progress *progress)
 {
-	const struct bc_writer_stats *report = s->report;
+	const struct bc_writer_stats *stats = s->stats;
 
 	memset(progress, 0, sizeof(*progress));
-	if (report->recording_tag != s->recording->tag)
+	if (stats->recording_tag != s->recording->tag)
 		return;
-	progress->segment = report->segment;
-	progress->records = report->recording_records;
-	progress->bytes = report->recording_bytes;
-	if (report->file[0] == '\0')
+	progress->segment = stats->segment;
+	progress->records = stats->recording_records;
+	progress->bytes = stats->recording_bytes;
+	if (stats->file[0] == '\0')
 		return;
-	snprintf(progress->path, sizeof(progress->path), "%s/%s%s", s->dir, report->file,
-		report->is_open ? BC_PARTIAL_SUFFIX : "");
+	snprintf(progress->path, sizeof(progress->path), "%s/%s%s", s->dir, stats->file,
+		stats->is_open ? BC_PARTIAL_SUFFIX : "");
 }
 
 static json_t *recording_json(const struct bc_status *s)
@@ -204,21 +204,21 @@ bool bc_status_hours_left(const struct bc_status *s, double *hours)
 
 	if (out < 1)
 		return false;
-	*hours = tenths((double)s->report->free_bytes / out / 3600);
+	*hours = tenths((double)s->stats->free_bytes / out / 3600);
 	return true;
 }
 
 static json_t *disk_json(const struct bc_status *s)
 {
-	const struct bc_writer_stats *report = s->report;
+	const struct bc_writer_stats *stats = s->stats;
 	double hours;
 	json_t *left = bc_status_hours_left(s, &hours) ? bc_json_double(hours) : json_null();
 
 	return bc_json_object((struct bc_json_member[]){
-		{"free_bytes", bc_json_u64(report->free_bytes)},
+		{"free_bytes", bc_json_u64(stats->free_bytes)},
 		{"hours_left", left},
-		{"stuck", json_boolean(report->is_stuck)},
-		{"last_error", bc_json_text_or_null(report->error)},
+		{"stuck", json_boolean(stats->is_stuck)},
+		{"last_error", bc_json_text_or_null(stats->error)},
 		{NULL, NULL},
 	});
 }
@@ -266,7 +266,7 @@ static json_t *sealed_json(const struct bc_status *s)
 		{"segments", bc_json_u64(s->sealed_segments)},
 		{"commands_waiting", bc_json_u64(s->commands_waiting)},
 		{"commands_failed", bc_json_u64(s->commands_failed)},
-		{"manifest_failed", bc_json_u64(s->report->manifest_failed)},
+		{"manifest_failed", bc_json_u64(s->stats->manifest_failed)},
 		{NULL, NULL},
 	});
 }

@@ -38,7 +38,7 @@ struct bc_status {
 	const char *metadata; /* the recording's as it is now, JSON; NULL: none */
 	const char *dir;
 	const struct bc_counts *counts;
-	const struct bc_writer_stats *report;
+	const struct bc_writer_stats *stats;
 	struct bc_buffer_state buffer;
 	struct bc_rates rates;
 	uint64_t damages;

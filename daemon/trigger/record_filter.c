@@ -10,8 +10,8 @@
 #define NS_PER_S 1000000000u
 
 /* A call's way through the new records. They move from `in` to `out`, events likewise. */
-struct sifting {
-	const struct bc_record_filter *sift;
+struct filter_pass {
+	const struct bc_record_filter *filter;
 	struct bc_chunk *chunk;
 	uint32_t in;
 	uint32_t out;
@@ -23,7 +23,7 @@ struct sifting {
 	uint64_t kept_tick; /* of the record before `out` */
 	bool is_first;      /* the record at `in` is the first of its epoch */
 	bool is_inexact;    /* ticks are lower bounds at `in` */
-	bool wants_anchor;  /* nobody knows the ticks from `out` - 1 to `in` - 1 */
+	bool needs_anchor;  /* nobody knows the ticks from `out` - 1 to `in` - 1 */
 
 	/* Sampling, in ticks; period 0: none. */
 	uint64_t width;
@@ -42,7 +42,7 @@ static uint64_t all_of(uint32_t n)
 }
 
 /* The place in its period of a tick: the window is moved there. */
-static uint64_t phase_of(struct sifting *s, uint64_t tick)
+static uint64_t phase_of(struct filter_pass *s, uint64_t tick)
 {
 	if (tick - s->window >= s->period)
 		s->window = tick - tick % s->period;
@@ -51,8 +51,8 @@ static uint64_t phase_of(struct sifting *s, uint64_t tick)
 
 /* Which of n records lie in a sample. Where the first of them has no delta, its tick is given by
  * `anchor`. */
-static uint64_t sample(
-	struct sifting *s, const uint8_t *at, uint32_t n, uint64_t ticks, const uint64_t *anchor)
+static uint64_t select_sampled(struct filter_pass *s, const uint8_t *at, uint32_t n, uint64_t ticks,
+	const uint64_t *anchor)
 {
 	uint64_t tick = anchor != NULL ? *anchor : s->tick;
 	uint64_t phase = phase_of(s, tick);
@@ -71,17 +71,18 @@ static uint64_t sample(
 }
 
 /* Which of the n <= BC_FILTER_RECORDS records at `in` are wanted, and the sum of their deltas. */
-static uint64_t wanted(struct sifting *s, uint32_t n, uint64_t *ticks, const uint64_t *anchor)
+static uint64_t select_records(
+	struct filter_pass *s, uint32_t n, uint64_t *ticks, const uint64_t *anchor)
 {
 	const uint8_t *at = record_at(s->chunk, s->in);
-	const struct bc_record_filter_rules *keep = &s->sift->keep;
-	const struct bc_record_filter_rules *leave_out = &s->sift->leave_out;
+	const struct bc_record_filter_rules *keep = &s->filter->keep;
+	const struct bc_record_filter_rules *leave_out = &s->filter->leave_out;
 	uint64_t bits = all_of(n);
 
 	if (s->period != 0 || (keep->count == 0 && leave_out->count == 0)) {
 		*ticks = bc_records_ticks(at, n, 0);
 		if (s->period != 0)
-			bits = sample(s, at, n, *ticks, anchor);
+			bits = select_sampled(s, at, n, *ticks, anchor);
 		if (bits == 0)
 			return 0;
 	}
@@ -93,12 +94,12 @@ static uint64_t wanted(struct sifting *s, uint32_t n, uint64_t *ticks, const uin
 	return kept;
 }
 
-static bool has_event_room(const struct sifting *s)
+static bool has_event_room(const struct filter_pass *s)
 {
 	return s->event_out + (s->events_end - s->event_in) < BC_CHUNK_EVENTS;
 }
 
-static void make_anchor(struct sifting *s, uint32_t position)
+static void write_anchor(struct filter_pass *s, uint32_t position)
 {
 	struct bc_event *events = s->chunk->events;
 
@@ -118,7 +119,7 @@ static void make_anchor(struct sifting *s, uint32_t position)
 }
 
 /* Moves the record whose first eight bytes are at `head` to `out`; its tick is s->tick. */
-static void keep_record(struct sifting *s, const uint8_t *head, bool has_own_anchor)
+static void keep_record(struct filter_pass *s, const uint8_t *head, bool has_own_anchor)
 {
 	uint8_t *to = record_at(s->chunk, s->out);
 	uint64_t delta = s->tick - s->kept_tick;
@@ -126,27 +127,27 @@ static void keep_record(struct sifting *s, const uint8_t *head, bool has_own_anc
 	memmove(to, head, 8);
 	if (has_own_anchor) {
 		delta = BC_TIME_NONE;
-	} else if (s->wants_anchor || delta >= BC_TIME_NONE) {
-		make_anchor(s, s->out);
+	} else if (s->needs_anchor || delta >= BC_TIME_NONE) {
+		write_anchor(s, s->out);
 		delta = BC_TIME_NONE;
 	}
 	bc_write_le32(to + 8, (uint32_t)delta);
 	if (s->out == 0)
 		s->chunk->info.first_tick = s->tick;
 	s->kept_tick = s->tick;
-	s->wants_anchor = false;
+	s->needs_anchor = false;
 	s->out++;
 }
 
 /* One record that has a delta. */
-static void take_one(struct sifting *s, bool keep)
+static void move_one(struct filter_pass *s, bool keep)
 {
 	const uint8_t *at = record_at(s->chunk, s->in);
 	uint32_t time = bc_le32(at + 8);
 	uint64_t pending = s->tick - s->kept_tick;
 
 	/* The record before went: it stays after all, being the last that the ticks suffice for. */
-	if (pending < BC_TIME_NONE && pending + time >= BC_TIME_NONE && !s->wants_anchor &&
+	if (pending < BC_TIME_NONE && pending + time >= BC_TIME_NONE && !s->needs_anchor &&
 		!has_event_room(s))
 		keep_record(s, at - BC_RECORD_BYTES, false);
 	s->tick += time;
@@ -156,7 +157,7 @@ static void take_one(struct sifting *s, bool keep)
 }
 
 /* Moves the events before the record at `in`, anchors only if it stays. */
-static void take_events(struct sifting *s, bool keeps_anchor)
+static void move_events(struct filter_pass *s, bool keeps_anchor)
 {
 	struct bc_event *events = s->chunk->events;
 
@@ -170,7 +171,7 @@ static void take_events(struct sifting *s, bool keeps_anchor)
 }
 
 /* The anchor of the record at `in`, or NULL. */
-static const struct bc_event *find_anchor(const struct sifting *s)
+static const struct bc_event *find_anchor(const struct filter_pass *s)
 {
 	const struct bc_event *event = &s->chunk->events[s->event_in];
 	const struct bc_event *end = &s->chunk->events[s->events_end];
@@ -182,16 +183,16 @@ static const struct bc_event *find_anchor(const struct sifting *s)
 }
 
 /* A record that has no delta, but an anchor. */
-static void take_anchored(struct sifting *s, const struct bc_event *anchor)
+static void move_anchored(struct filter_pass *s, const struct bc_event *anchor)
 {
 	uint64_t tick = anchor->value;
 	bool is_exact = anchor->exact;
 	uint64_t ticks;
-	bool keep = wanted(s, 1, &ticks, &tick) != 0;
+	bool keep = select_records(s, 1, &ticks, &tick) != 0;
 
-	take_events(s, keep);
+	move_events(s, keep);
 	if (!keep && (s->is_first || s->is_inexact || !is_exact))
-		s->wants_anchor = true;
+		s->needs_anchor = true;
 	s->tick = tick;
 	s->is_inexact = !is_exact;
 	s->is_first = false;
@@ -203,7 +204,7 @@ static void take_anchored(struct sifting *s, const struct bc_event *anchor)
 /* Moves those of n records that `bits` tells; s->tick is the last one's, and the first has
  * `pending` ticks to take up. None wants an anchor: all these ticks are no more than a delta holds.
  */
-static void compact(struct sifting *s, uint32_t n, uint64_t bits, uint32_t pending)
+static void compact(struct filter_pass *s, uint32_t n, uint64_t bits, uint32_t pending)
 {
 	const uint8_t *at = record_at(s->chunk, s->in);
 	uint8_t *to = record_at(s->chunk, s->out);
@@ -225,17 +226,17 @@ static void compact(struct sifting *s, uint32_t n, uint64_t bits, uint32_t pendi
 }
 
 /* A block without events in it. */
-static void take_block(struct sifting *s, uint32_t n)
+static void move_block(struct filter_pass *s, uint32_t n)
 {
 	uint64_t ticks = 0;
-	uint64_t bits = wanted(s, n, &ticks, NULL);
+	uint64_t bits = select_records(s, n, &ticks, NULL);
 	uint64_t pending = s->tick - s->kept_tick;
 
 	s->is_first = false;
-	if (s->wants_anchor || pending >= BC_TIME_NONE || pending + ticks >= BC_TIME_NONE ||
+	if (s->needs_anchor || pending >= BC_TIME_NONE || pending + ticks >= BC_TIME_NONE ||
 		(s->out == 0 && bits != 0)) {
 		for (uint32_t i = 0; i < n; i++)
-			take_one(s, (bits >> i & 1) != 0);
+			move_one(s, (bits >> i & 1) != 0);
 		return;
 	}
 	s->tick += ticks;
@@ -252,23 +253,23 @@ static void take_block(struct sifting *s, uint32_t n)
 	s->in += n;
 }
 
-static void sift_all(struct sifting *s)
+static void run_pass(struct filter_pass *s)
 {
 	const struct bc_event *events = s->chunk->events;
 
 	while (s->in < s->end) {
 		const struct bc_event *anchor = find_anchor(s);
 		if (anchor != NULL) {
-			take_anchored(s, anchor);
+			move_anchored(s, anchor);
 			continue;
 		}
-		take_events(s, false);
+		move_events(s, false);
 		uint32_t until = s->event_in < s->events_end ? events[s->event_in].position
 							     : s->end;
 		uint32_t n = until - s->in;
-		take_block(s, n < BC_FILTER_RECORDS ? n : BC_FILTER_RECORDS);
+		move_block(s, n < BC_FILTER_RECORDS ? n : BC_FILTER_RECORDS);
 	}
-	take_events(s, false);
+	move_events(s, false);
 }
 
 static uint64_t ticks_of(uint64_t ns, uint64_t clock_hz)
@@ -278,11 +279,11 @@ static uint64_t ticks_of(uint64_t ns, uint64_t clock_hz)
 	return ticks == 0 ? 1 : ticks >= BC_TICK_END ? BC_TICK_END : (uint64_t)ticks;
 }
 
-static struct sifting begin(const struct bc_record_filter *sift,
+static struct filter_pass start_pass(const struct bc_record_filter *filter,
 	const struct bc_record_filter_state *state, struct bc_chunk *chunk, uint64_t clock_hz)
 {
-	struct sifting s = {
-		.sift = sift,
+	struct filter_pass s = {
+		.filter = filter,
 		.chunk = chunk,
 		.in = state->from,
 		.out = state->from,
@@ -292,29 +293,30 @@ static struct sifting begin(const struct bc_record_filter *sift,
 		.kept_tick = state->record_tick,
 		.is_first = state->is_first,
 		.is_inexact = state->is_inexact,
-		.wants_anchor = state->is_delta_lost,
+		.needs_anchor = state->is_delta_lost,
 	};
 
 	while (s.event_in < s.events_end && chunk->events[s.event_in].position < state->from)
 		s.event_in++;
 	s.event_out = s.event_in;
-	if (sift->sampling.period_ns != 0) {
-		clock_hz = clock_hz != 0 ? clock_hz : BC_RECORD_FILTER_CLOCK_HZ;
-		s.width = ticks_of(sift->sampling.width_ns, clock_hz);
-		s.period = ticks_of(sift->sampling.period_ns, clock_hz);
+	if (filter->sampling.period_ns != 0) {
+		clock_hz = clock_hz != 0 ? clock_hz : BC_DEFAULT_CLOCK_HZ;
+		s.width = ticks_of(filter->sampling.width_ns, clock_hz);
+		s.period = ticks_of(filter->sampling.period_ns, clock_hz);
 		s.window = s.tick - s.tick % s.period;
 	}
 	return s;
 }
 
-uint32_t bc_record_filter_records(const struct bc_record_filter *sift,
+uint32_t bc_record_filter_records(const struct bc_record_filter *filter,
 	const struct bc_record_filter_state *state, struct bc_stamper *stamper,
 	struct bc_chunk *chunk, uint64_t clock_hz)
 {
-	if (sift == NULL || chunk->info.records == state->from || bc_record_filter_keeps_all(sift))
+	if (filter == NULL || chunk->info.records == state->from ||
+		bc_record_filter_keeps_all(filter))
 		return 0;
-	struct sifting s = begin(sift, state, chunk, clock_hz);
-	sift_all(&s);
+	struct filter_pass s = start_pass(filter, state, chunk, clock_hz);
+	run_pass(&s);
 	uint32_t removed = s.end - s.out;
 	chunk->info.records = s.out;
 	chunk->info.events = s.event_out;
@@ -322,13 +324,13 @@ uint32_t bc_record_filter_records(const struct bc_record_filter *sift,
 	if (s.out == 0)
 		chunk->info.first_tick = state->first_tick;
 	stamper->record_tick = s.kept_tick;
-	stamper->is_delta_lost = s.wants_anchor;
+	stamper->is_delta_lost = s.needs_anchor;
 	return removed;
 }
 
 /* Settings */
 
-static bool complain(char *err, size_t errlen, const char *text)
+static bool fail(char *err, size_t errlen, const char *text)
 {
 	snprintf(err, errlen, "%s", text);
 	return false;
@@ -352,9 +354,9 @@ static bool set_rule(struct bc_record_filter_rules *rules, const char *name, con
 	if (!bc_filter_parse(&rule.filter, value, err, errlen))
 		return false;
 	if ((size_t)snprintf(rule.where, sizeof(rule.where), "%s", value) >= sizeof(rule.where))
-		return complain(err, errlen, "longer than 199 bytes");
+		return fail(err, errlen, "longer than 199 bytes");
 	if (i == BC_RECORD_FILTER_RULES)
-		return complain(err, errlen, "there are 8 of them at most");
+		return fail(err, errlen, "at most 8 rules");
 	rules->rules[i] = rule;
 	rules->count += i == rules->count;
 	return true;
@@ -367,11 +369,11 @@ static bool is_name(const char *name)
 	return n != 0 && n <= BC_RECORD_FILTER_NAME_MAX && name[n] == '\0';
 }
 
-bool bc_record_filter_set(
-	struct bc_record_filter *sift, const char *key, const char *value, char *err, size_t errlen)
+bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, const char *value,
+	char *err, size_t errlen)
 {
 	static const char *const words[] = {"keep", "leave_out"};
-	struct bc_record_filter_rules *const rules[] = {&sift->keep, &sift->leave_out};
+	struct bc_record_filter_rules *const rules[] = {&filter->keep, &filter->leave_out};
 	char what[200];
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -380,7 +382,7 @@ bool bc_record_filter_set(
 			continue;
 		if (key[n] == '.' && !is_name(key + n + 1)) {
 			snprintf(err, errlen,
-				"%.60s: a name has up to 32 letters, digits, underscores and "
+				"%.60s: a name must be up to 32 letters, digits, underscores and "
 				"dashes",
 				key);
 			return false;
@@ -394,7 +396,7 @@ bool bc_record_filter_set(
 	return false;
 }
 
-bool bc_sampling_read(struct bc_sampling *sampling, const char *text, char *err, size_t errlen)
+bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err, size_t errlen)
 {
 	char width[40];
 	const char *slash = strchr(text, '/');
@@ -405,13 +407,13 @@ bool bc_sampling_read(struct bc_sampling *sampling, const char *text, char *err,
 		return true;
 	}
 	if (slash == NULL || (size_t)(slash - text) >= sizeof(width))
-		return complain(err, errlen, "sampling is all, or WIDTH/PERIOD, as 10ms/1s");
+		return fail(err, errlen, "must be all, or WIDTH/PERIOD such as 10ms/1s");
 	snprintf(width, sizeof(width), "%.*s", (int)(slash - text), text);
 	if (!bc_time_read(&read.width_ns, width) || !bc_time_read(&read.period_ns, slash + 1) ||
 		read.width_ns == 0 || read.width_ns > read.period_ns)
-		return complain(err, errlen,
-			"sampling is all, or WIDTH/PERIOD, two times of which the first is no "
-			"longer, as 10ms/1s");
+		return fail(err, errlen,
+			"must be all, or WIDTH/PERIOD such as 10ms/1s, with WIDTH above 0 and at "
+			"most PERIOD");
 	*sampling = read;
 	return true;
 }

@@ -3,7 +3,7 @@
  *
  * Around each stamping call:
  *
- *     bc_record_filter_begin(&state, &stamper, chunk);
+ *     bc_record_filter_start(&state, &stamper, chunk);
  *     bc_stamp_...(&stamper, run, limit, chunk, &stamped);
  *     removed = bc_record_filter_records(&sift, &state, &stamper, chunk, clock_hz);
  *
@@ -26,7 +26,7 @@
 #define BC_RECORD_FILTER_NAME_MAX 32u
 
 /* What is taken for a clock that nobody knows, in ticks a second; docs/configuration.md. */
-#define BC_RECORD_FILTER_CLOCK_HZ 66000000u
+#define BC_DEFAULT_CLOCK_HZ 66000000u
 
 struct bc_record_filter_rule {
 	char name[BC_RECORD_FILTER_NAME_MAX + 1]; /* of `keep.NAME`; empty for `keep` */
@@ -63,12 +63,13 @@ struct bc_record_filter_state {
 	uint64_t last_tick;
 };
 
-static inline bool bc_record_filter_keeps_all(const struct bc_record_filter *sift)
+static inline bool bc_record_filter_keeps_all(const struct bc_record_filter *filter)
 {
-	return sift->keep.count == 0 && sift->leave_out.count == 0 && sift->sampling.period_ns == 0;
+	return filter->keep.count == 0 && filter->leave_out.count == 0 &&
+	       filter->sampling.period_ns == 0;
 }
 
-static inline void bc_record_filter_begin(struct bc_record_filter_state *state,
+static inline void bc_record_filter_start(struct bc_record_filter_state *state,
 	const struct bc_stamper *stamper, const struct bc_chunk *chunk)
 {
 	*state = (struct bc_record_filter_state){
@@ -82,7 +83,7 @@ static inline void bc_record_filter_begin(struct bc_record_filter_state *state,
 	};
 }
 
-/* Takes what isn't wanted out of the records that were stamped since bc_record_filter_begin(), in
+/* Takes what isn't wanted out of the records that were stamped since bc_record_filter_start(), in
  * place, and returns how many went. The next record that stays takes up their ticks, with an anchor
  * where that is too many for a delta; if none stays, the stamper is set so that the next one it
  * makes does. Events of records that went stand before the next that stays; anchors go with their
@@ -91,18 +92,18 @@ static inline void bc_record_filter_begin(struct bc_record_filter_state *state,
  * A chunk with all its events used up has no room for an anchor. Then, so that no tick is lost, a
  * record that isn't wanted stays wherever the ticks would grow too many for a delta.
  *
- * clock_hz 0: BC_RECORD_FILTER_CLOCK_HZ is taken. `sift` may be NULL: nothing to do. */
-uint32_t bc_record_filter_records(const struct bc_record_filter *sift,
+ * clock_hz 0: BC_DEFAULT_CLOCK_HZ is taken. `sift` may be NULL: nothing to do. */
+uint32_t bc_record_filter_records(const struct bc_record_filter *filter,
 	const struct bc_record_filter_state *state, struct bc_stamper *stamper,
 	struct bc_chunk *chunk, uint64_t clock_hz);
 
 /* Sets one key of [filter]: keep, keep.NAME, leave_out, leave_out.NAME; the same key again replaces
  * its rule, an empty value takes it away. On failure returns false with a sentence in `err`. */
-bool bc_record_filter_set(struct bc_record_filter *sift, const char *key, const char *value,
+bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, const char *value,
 	char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Reads "WIDTH/PERIOD", as 10ms/1s; empty or "all": everything. The same. */
-bool bc_sampling_read(
+bool bc_sampling_parse(
 	struct bc_sampling *sampling, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -18,7 +18,7 @@ static const char *const actions[] = {
 
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
-static bool complain(char *err, size_t errlen, const char *text)
+static bool fail(char *err, size_t errlen, const char *text)
 {
 	snprintf(err, errlen, "%s", text);
 	return false;
@@ -30,8 +30,8 @@ bool bc_trigger_init(struct bc_trigger *trigger, const char *name, char *err, si
 
 	memset(trigger, 0, sizeof(*trigger));
 	if (n == 0 || n > BC_TRIGGER_NAME_MAX || name[n] != '\0')
-		return complain(err, errlen,
-			"the name of a trigger has up to 32 letters, digits, underscores and "
+		return fail(err, errlen,
+			"a trigger's name must be up to 32 letters, digits, underscores and "
 			"dashes");
 	memcpy(trigger->name, name, n);
 	bc_filter_init(&trigger->filter);
@@ -46,7 +46,7 @@ static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t 
 
 	bc_filter_init(&filter);
 	if (strlen(value) >= sizeof(t->when))
-		return complain(err, errlen, "longer than 255 bytes");
+		return fail(err, errlen, "longer than 255 bytes");
 	if (strcmp(value, "board") == 0)
 		kind = BC_TRIGGER_BOARD;
 	else if (strcmp(value, "gap") == 0)
@@ -55,7 +55,7 @@ static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t 
 		kind = BC_TRIGGER_IDLE;
 	if (kind == BC_TRIGGER_IDLE &&
 		(!bc_time_read(&idle_ns, value + 4 + strspn(value + 4, " ")) || idle_ns == 0))
-		return complain(err, errlen, "idle wants a time above 0, as idle 10ms");
+		return fail(err, errlen, "idle needs a time above 0, such as idle 10ms");
 	if (kind == BC_TRIGGER_RECORD && !bc_filter_parse(&filter, value, err, errlen))
 		return false;
 	t->kind = kind;
@@ -73,7 +73,7 @@ static bool set_action(struct bc_trigger *t, const char *value, char *err, size_
 		t->action = (enum bc_trigger_action)i;
 		return true;
 	}
-	return complain(err, errlen, "an action is start, stop, toggle, snapshot or mark");
+	return fail(err, errlen, "not an action; use start, stop, toggle, snapshot or mark");
 }
 
 static bool set_pre(struct bc_trigger *t, const char *value, char *err, size_t errlen)
@@ -88,7 +88,7 @@ static bool set_post(struct bc_trigger *t, const char *value, char *err, size_t 
 	if (!bc_time_or_size_read(&post, value, err, errlen))
 		return false;
 	if (post.unit == BC_TIME_OR_SIZE_ALL)
-		return complain(err, errlen, "post is a time or a size");
+		return fail(err, errlen, "must be a time or a size");
 	t->post = post;
 	return true;
 }
@@ -96,7 +96,7 @@ static bool set_post(struct bc_trigger *t, const char *value, char *err, size_t 
 static bool set_text(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
 	if (strlen(value) > BC_TRIGGER_TEXT_MAX || !bc_utf8_is_valid(value, strlen(value)))
-		return complain(err, errlen, "a text is up to 256 bytes of UTF-8");
+		return fail(err, errlen, "must be up to 256 bytes of UTF-8");
 	memset(t->text, 0, sizeof(t->text));
 	strcpy(t->text, value);
 	return true;
@@ -105,7 +105,7 @@ static bool set_text(struct bc_trigger *t, const char *value, char *err, size_t 
 static bool set_holdoff(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
 	return bc_time_read(&t->holdoff_ns, value) ||
-	       complain(err, errlen, "a time is a number of seconds, or with ms, s, m, h or d");
+	       fail(err, errlen, "not a time; use seconds, or a number with ms, s, m, h or d");
 }
 
 bool bc_trigger_set(
@@ -126,8 +126,7 @@ bool bc_trigger_set(
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (strcmp(key, keys[i].key) == 0)
 			return keys[i].set(trigger, value, err, errlen);
-	return complain(err, errlen,
-		"no such key; a trigger has when, action, pre, post, text and holdoff");
+	return fail(err, errlen, "no such key; use when, action, pre, post, text or holdoff");
 }
 
 bool bc_trigger_check(const struct bc_trigger *t, char *err, size_t errlen)
@@ -143,9 +142,9 @@ bool bc_trigger_check(const struct bc_trigger *t, char *err, size_t errlen)
 	else if (t->action == BC_ACTION_UNSET)
 		what = "action is missing";
 	else if (t->pre.unit != BC_TIME_OR_SIZE_NONE && !begins)
-		what = "pre goes with start, toggle and snapshot";
+		what = "pre requires action start, toggle or snapshot";
 	else if (t->post.unit != BC_TIME_OR_SIZE_NONE && !has_post)
-		what = "post goes with start, stop and snapshot";
+		what = "post requires action start, stop or snapshot";
 	if (what != NULL)
 		snprintf(err, errlen, "trigger %s: %s", t->name, what);
 	return what == NULL;

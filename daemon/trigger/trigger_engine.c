@@ -8,45 +8,45 @@
 #include "daemon/base/clock.h"
 #include "formats/bus/chunk_split.h"
 
-void bc_trigger_engine_init(struct bc_trigger_engine *w)
+void bc_trigger_engine_init(struct bc_trigger_engine *e)
 {
-	memset(w, 0, sizeof(*w));
-	w->actions = UINT32_MAX;
+	memset(e, 0, sizeof(*e));
+	e->actions = UINT32_MAX;
 }
 
 /* The triggers that are armed */
 
-static unsigned find(const struct bc_trigger_engine *w, const char *name)
+static unsigned find_armed(const struct bc_trigger_engine *e, const char *name)
 {
 	unsigned i = 0;
 
-	while (i < w->count && strcmp(w->armed[i].trigger.name, name) != 0)
+	while (i < e->count && strcmp(e->armed[i].trigger.name, name) != 0)
 		i++;
 	return i;
 }
 
-struct bc_trigger *bc_trigger_engine_find(struct bc_trigger_engine *w, const char *name)
+struct bc_trigger *bc_trigger_engine_find(struct bc_trigger_engine *e, const char *name)
 {
-	unsigned i = find(w, name);
+	unsigned i = find_armed(e, name);
 
-	return i < w->count ? &w->armed[i].trigger : NULL;
+	return i < e->count ? &e->armed[i].trigger : NULL;
 }
 
-int bc_trigger_engine_add(struct bc_trigger_engine *w, const struct bc_trigger *trigger)
+int bc_trigger_engine_add(struct bc_trigger_engine *e, const struct bc_trigger *trigger)
 {
 	unsigned alike = 0;
 
-	if (find(w, trigger->name) < w->count)
+	if (find_armed(e, trigger->name) < e->count)
 		return -EEXIST;
-	for (unsigned i = 0; i < w->count; i++)
-		alike += w->armed[i].trigger.is_of_request == trigger->is_of_request;
+	for (unsigned i = 0; i < e->count; i++)
+		alike += e->armed[i].trigger.is_of_request == trigger->is_of_request;
 	if (alike == (trigger->is_of_request ? BC_TRIGGERS_REQUESTED : BC_TRIGGERS_CONFIGURED))
 		return -ENOSPC;
-	if (w->count == 0) { /* nobody looked */
-		w->has_last = false;
-		w->has_gap = false;
+	if (e->count == 0) { /* nobody looked */
+		e->has_last = false;
+		e->has_gap = false;
 	}
-	w->armed[w->count++] = (struct bc_armed){.trigger = *trigger};
+	e->armed[e->count++] = (struct bc_armed_trigger){.trigger = *trigger};
 	return 0;
 }
 
@@ -57,50 +57,50 @@ static uint32_t without_bit(uint32_t bits, unsigned i)
 	return (bits & below) | (bits >> 1 & ~below);
 }
 
-static void remove_armed(struct bc_trigger_engine *w, unsigned i)
+static void remove_armed(struct bc_trigger_engine *e, unsigned i)
 {
-	w->count--;
-	memmove(&w->armed[i], &w->armed[i + 1], (w->count - i) * sizeof(w->armed[0]));
-	w->due = without_bit(w->due, i);
-	w->waiting = without_bit(w->waiting, i);
+	e->count--;
+	memmove(&e->armed[i], &e->armed[i + 1], (e->count - i) * sizeof(e->armed[0]));
+	e->due = without_bit(e->due, i);
+	e->waiting = without_bit(e->waiting, i);
 }
 
-int bc_trigger_engine_remove(struct bc_trigger_engine *w, const char *name)
+int bc_trigger_engine_remove(struct bc_trigger_engine *e, const char *name)
 {
-	unsigned i = find(w, name);
+	unsigned i = find_armed(e, name);
 
-	if (i == w->count)
+	if (i == e->count)
 		return -ENOENT;
-	remove_armed(w, i);
+	remove_armed(e, i);
 	return 0;
 }
 
 void bc_trigger_engine_configure(
-	struct bc_trigger_engine *w, const struct bc_trigger *triggers, unsigned count)
+	struct bc_trigger_engine *e, const struct bc_trigger *triggers, unsigned count)
 {
-	for (unsigned i = w->count; i-- > 0;) {
-		const struct bc_trigger *armed = &w->armed[i].trigger;
+	for (unsigned i = e->count; i-- > 0;) {
+		const struct bc_trigger *armed = &e->armed[i].trigger;
 		bool stays = armed->is_of_request;
 		for (unsigned n = 0; n < count; n++)
 			if (strcmp(armed->name, triggers[n].name) == 0)
 				stays = bc_trigger_equal(armed, &triggers[n]);
 		if (!stays)
-			remove_armed(w, i);
+			remove_armed(e, i);
 	}
 	for (unsigned n = 0; n < count && n < BC_TRIGGERS_CONFIGURED; n++)
-		if (find(w, triggers[n].name) == w->count &&
-			bc_trigger_engine_add(w, &triggers[n]) != 0)
+		if (find_armed(e, triggers[n].name) == e->count &&
+			bc_trigger_engine_add(e, &triggers[n]) != 0)
 			return;
 }
 
-/* The search for records at which some trigger hits */
+/* The search for records at which some trigger matches */
 
-#define NS_PER_S 1000000000u
-#define BLOCK    BC_FILTER_RECORDS
+#define NS_PER_S      1000000000u
+#define BLOCK_RECORDS BC_FILTER_RECORDS
 
 /* A call's view of a chunk. */
 struct search {
-	struct bc_trigger_engine *w;
+	struct bc_trigger_engine *engine;
 	const struct bc_chunk *chunk;
 	uint64_t clock_hz;
 	uint32_t at;    /* the block's first record */
@@ -108,8 +108,9 @@ struct search {
 	uint32_t event; /* the first at or behind `at` */
 	bool is_head;   /* nothing of the batch was looked at before `at` */
 	uint32_t first[BC_TRIGGER_ENGINE_TRIGGERS]; /* the record from which on each may hit */
-	uint64_t bits[BC_TRIGGER_ENGINE_TRIGGERS]; /* the records of the block at which each hits */
-	uint32_t recordless; /* marks that the chunk has no room for, a bit a trigger */
+	uint64_t bits[BC_TRIGGER_ENGINE_TRIGGERS]; /* the records of the block at which each matches
+						    */
+	uint32_t no_room; /* marks that the chunk has no room for, a bit a trigger */
 
 	/* tick_of()'s. */
 	bool has_tick;
@@ -157,11 +158,11 @@ static uint32_t find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t 
 }
 
 /* From which record on a trigger may hit: its hold-off is over there. */
-static uint32_t first_free(const struct search *s, const struct bc_armed *armed)
+static uint32_t first_free(const struct search *s, const struct bc_armed_trigger *armed)
 {
 	const struct bc_trigger *t = &armed->trigger;
 
-	if ((s->w->actions >> t->action & 1) == 0)
+	if ((s->engine->actions >> t->action & 1) == 0)
 		return s->chunk->info.records;
 	if (!armed->has_acted || t->holdoff_ns == 0)
 		return s->at;
@@ -176,14 +177,14 @@ static uint32_t first_free(const struct search *s, const struct bc_armed *armed)
 	return find_tick(s->chunk, s->at, bc_chunk_tick(s->chunk, s->at), free);
 }
 
-static bool has_note_room(const struct bc_chunk *chunk, const struct bc_trigger *trigger)
+static bool has_mark_room(const struct bc_chunk *chunk, const struct bc_trigger *trigger)
 {
 	return chunk->info.events < BC_CHUNK_EVENTS &&
-	       bc_chunk_notes(chunk) < BC_TRIGGER_ENGINE_NOTES_MAX &&
+	       bc_chunk_count_marks(chunk) < BC_TRIGGER_ENGINE_MARKS_MAX &&
 	       strlen(bc_trigger_text(trigger)) <= BC_CHUNK_TEXT_BYTES - chunk->text_bytes;
 }
 
-/* Whether a trigger hits at the record that an event stands before. */
+/* Whether a trigger matches at the record that an event stands before. */
 static bool is_of_event(const struct bc_trigger *t, const struct bc_event *event)
 {
 	return (t->kind == BC_TRIGGER_GAP && event->kind == BC_EVENT_GAP) ||
@@ -194,9 +195,9 @@ static bool is_of_event(const struct bc_trigger *t, const struct bc_event *event
 /* The ticks from the record before to one that has no delta; 0 where nobody knows. */
 static uint64_t long_delta(const struct search *s, uint32_t n)
 {
-	const struct bc_trigger_engine *w = s->w;
-	bool is_known = n != 0 || (w->has_last && w->last_epoch == s->chunk->info.epoch);
-	uint64_t before = n != 0 ? bc_chunk_tick(s->chunk, n - 1) : w->last_tick;
+	const struct bc_trigger_engine *e = s->engine;
+	bool is_known = n != 0 || (e->has_last && e->last_epoch == s->chunk->info.epoch);
+	uint64_t before = n != 0 ? bc_chunk_tick(s->chunk, n - 1) : e->last_tick;
 	uint64_t tick = bc_chunk_tick(s->chunk, n);
 
 	return is_known && tick > before ? tick - before : 0;
@@ -226,7 +227,7 @@ static uint64_t idle_bits(const struct search *s, uint64_t ticks)
 		if (event->kind == BC_EVENT_GAP)
 			bits &= ~(UINT64_C(1) << (event->position - s->at));
 	}
-	if (s->is_head && s->w->has_gap)
+	if (s->is_head && s->engine->has_gap)
 		bits &= ~UINT64_C(1);
 	return bits;
 }
@@ -245,8 +246,8 @@ static uint64_t event_bits(const struct search *s, const struct bc_trigger *t)
 	return bits;
 }
 
-/* The records of the block at which a trigger hits, hold-off aside. */
-static uint64_t hits_of(const struct search *s, const struct bc_armed *armed)
+/* The records of the block at which a trigger matches, hold-off aside. */
+static uint64_t matches_of(const struct search *s, const struct bc_armed_trigger *armed)
 {
 	const struct bc_trigger *t = &armed->trigger;
 	uint64_t ticks;
@@ -268,25 +269,25 @@ static uint64_t hits_of(const struct search *s, const struct bc_armed *armed)
 	return 0;
 }
 
-/* Sets what each trigger hits in the block. Returns all of it. */
+/* Sets what each trigger matches in the block. Returns all of it. */
 static uint64_t search_block(struct search *s)
 {
 	const struct bc_chunk_info *info = &s->chunk->info;
 	uint64_t all = 0;
 
-	s->n = info->records - s->at < BLOCK ? info->records - s->at : BLOCK;
+	s->n = info->records - s->at < BLOCK_RECORDS ? info->records - s->at : BLOCK_RECORDS;
 	while (s->event < info->events && s->chunk->events[s->event].position < s->at)
 		s->event++;
-	for (unsigned i = 0; i < s->w->count; i++) {
+	for (unsigned i = 0; i < s->engine->count; i++) {
 		s->bits[i] = 0;
 		if (s->first[i] >= s->at + s->n)
 			continue;
-		s->bits[i] = hits_of(s, &s->w->armed[i]);
+		s->bits[i] = matches_of(s, &s->engine->armed[i]);
 		if (s->is_head)
-			s->bits[i] |= s->w->waiting >> i & 1;
+			s->bits[i] |= s->engine->waiting >> i & 1;
 		if (s->first[i] > s->at)
 			s->bits[i] &= UINT64_MAX << (s->first[i] - s->at);
-		if ((s->recordless >> i & 1) == 0)
+		if ((s->no_room >> i & 1) == 0)
 			all |= s->bits[i];
 	}
 	return all;
@@ -294,23 +295,23 @@ static uint64_t search_block(struct search *s)
 
 static void start_search(struct search *s)
 {
-	struct bc_trigger_engine *w = s->w;
+	struct bc_trigger_engine *e = s->engine;
 
-	for (unsigned i = 0; i < w->count; i++) {
-		const struct bc_trigger *t = &w->armed[i].trigger;
-		s->first[i] = first_free(s, &w->armed[i]);
-		if (t->action == BC_ACTION_MARK && !has_note_room(s->chunk, t))
-			s->recordless |= UINT32_C(1) << i;
+	for (unsigned i = 0; i < e->count; i++) {
+		const struct bc_trigger *t = &e->armed[i].trigger;
+		s->first[i] = first_free(s, &e->armed[i]);
+		if (t->action == BC_ACTION_MARK && !has_mark_room(s->chunk, t))
+			s->no_room |= UINT32_C(1) << i;
 	}
 }
 
 /* What was told of before the first record in hand has had its chance with it. */
-static void end_waiting(struct search *s)
+static void clear_waiting(struct search *s)
 {
-	s->w->waiting = 0;
-	s->w->has_gap = false;
-	for (unsigned i = 0; i < s->w->count; i++)
-		s->w->armed[i].is_silent = false;
+	s->engine->waiting = 0;
+	s->engine->has_gap = false;
+	for (unsigned i = 0; i < s->engine->count; i++)
+		s->engine->armed[i].is_silent = false;
 	s->is_head = false;
 }
 
@@ -330,9 +331,9 @@ static uint64_t tick_of(struct search *s, uint32_t n)
 }
 
 /* A mark for which there is no room, at the block's record `place`: its hold-off begins. */
-static void hold_off(struct search *s, unsigned i, uint32_t place)
+static void start_holdoff(struct search *s, unsigned i, uint32_t place)
 {
-	struct bc_armed *armed = &s->w->armed[i];
+	struct bc_armed_trigger *armed = &s->engine->armed[i];
 	uint32_t n = s->at + place;
 	uint64_t tick = tick_of(s, n);
 	uint64_t ticks = ticks_of(armed->trigger.holdoff_ns, s->clock_hz);
@@ -353,26 +354,26 @@ static void count_missed(struct search *s, uint32_t until)
 {
 	uint64_t mask = until >= 64 ? UINT64_MAX : (UINT64_C(1) << until) - 1;
 
-	for (unsigned i = 0; i < s->w->count; i++) {
-		struct bc_trigger *t = &s->w->armed[i].trigger;
-		uint64_t bits = (s->recordless >> i & 1) != 0 ? s->bits[i] & mask : 0;
+	for (unsigned i = 0; i < s->engine->count; i++) {
+		struct bc_trigger *t = &s->engine->armed[i].trigger;
+		uint64_t bits = (s->no_room >> i & 1) != 0 ? s->bits[i] & mask : 0;
 		if (t->holdoff_ns == 0) {
 			t->missed += (uint64_t)__builtin_popcountll(bits);
 			continue;
 		}
 		while (bits != 0) {
 			t->missed++;
-			hold_off(s, i, (uint32_t)__builtin_ctzll(bits));
+			start_holdoff(s, i, (uint32_t)__builtin_ctzll(bits));
 			uint32_t free = s->first[i] - s->at;
 			bits = free < 64 ? bits & UINT64_MAX << free : 0;
 		}
 	}
 }
 
-/* The next record at which some trigger hits, and which they are. Behind the last: 0. */
-static uint32_t find_hits(struct search *s)
+/* The next record at which some trigger matches, and which they are. Behind the last: 0. */
+static uint32_t find_matches(struct search *s)
 {
-	uint32_t hits = 0;
+	uint32_t matches = 0;
 
 	start_search(s);
 	s->is_head = true;
@@ -380,12 +381,12 @@ static uint32_t find_hits(struct search *s)
 		uint64_t all = search_block(s);
 		unsigned place = all != 0 ? (unsigned)__builtin_ctzll(all) : s->n;
 		count_missed(s, place + 1);
-		end_waiting(s);
+		clear_waiting(s);
 		if (all != 0) {
-			for (unsigned i = 0; i < s->w->count; i++)
-				hits |= (uint32_t)(s->bits[i] >> place & 1) << i;
+			for (unsigned i = 0; i < s->engine->count; i++)
+				matches |= (uint32_t)(s->bits[i] >> place & 1) << i;
 			s->at += place;
-			return hits & ~s->recordless;
+			return matches & ~s->no_room;
 		}
 		s->at += s->n;
 	}
@@ -395,149 +396,150 @@ static uint32_t find_hits(struct search *s)
 /* Goes from record *at < info.records to the next at which armed triggers hit, and returns these, a
  * bit each; 0, and *at is info.records, when there is none. Marks that the chunk has no room for
  * are counted as missed on the way. */
-static uint32_t search(
-	struct bc_trigger_engine *w, const struct bc_chunk *chunk, uint32_t *at, uint64_t clock_hz)
+static uint32_t search_chunk(
+	struct bc_trigger_engine *e, const struct bc_chunk *chunk, uint32_t *at, uint64_t clock_hz)
 {
-	struct search s = {.w = w, .chunk = chunk, .clock_hz = clock_hz, .at = *at};
-	uint32_t hits = find_hits(&s);
+	struct search s = {.engine = e, .chunk = chunk, .clock_hz = clock_hz, .at = *at};
+	uint32_t matches = find_matches(&s);
 
 	*at = s.at;
-	return hits;
+	return matches;
 }
 
 /* Hits */
 
 /* Whether a trigger that hit still may act: another that hit there may have acted meanwhile. */
-static bool may_act(const struct bc_trigger_engine *w, unsigned i)
+static bool may_act(const struct bc_trigger_engine *e, unsigned i)
 {
-	return (w->actions >> w->armed[i].trigger.action & 1) != 0;
+	return (e->actions >> e->armed[i].trigger.action & 1) != 0;
 }
 
-static bool is_end(const struct bc_trigger *trigger)
+static bool ends_recording(const struct bc_trigger *trigger)
 {
 	return trigger->action == BC_ACTION_STOP || trigger->action == BC_ACTION_TOGGLE;
 }
 
-/* The first of the due hits; those that end the recording come behind all that are in it still. */
-static unsigned first_due(const struct bc_trigger_engine *w)
+/* The first of the due matches; those that end the recording come behind all that are in it still.
+ */
+static unsigned first_due(const struct bc_trigger_engine *e)
 {
 	uint32_t ends = 0;
 
-	for (unsigned i = 0; i < w->count; i++)
-		ends |= (uint32_t)is_end(&w->armed[i].trigger) << i;
-	return (unsigned)__builtin_ctz((w->due & ~ends) != 0 ? w->due & ~ends : w->due);
+	for (unsigned i = 0; i < e->count; i++)
+		ends |= (uint32_t)ends_recording(&e->armed[i].trigger) << i;
+	return (unsigned)__builtin_ctz((e->due & ~ends) != 0 ? e->due & ~ends : e->due);
 }
 
-/* Gives up the due hits: the record is gone. */
-static void miss_due(struct bc_trigger_engine *w)
+/* Gives up the due matches: the record is gone. */
+static void miss_due(struct bc_trigger_engine *e)
 {
-	for (; w->due != 0; w->due &= w->due - 1) {
-		unsigned i = (unsigned)__builtin_ctz(w->due);
-		w->armed[i].trigger.missed += may_act(w, i);
+	for (; e->due != 0; e->due &= e->due - 1) {
+		unsigned i = (unsigned)__builtin_ctz(e->due);
+		e->armed[i].trigger.missed += may_act(e, i);
 	}
 }
 
 static void set_due(
-	struct bc_trigger_engine *w, const struct bc_chunk *chunk, uint32_t at, uint32_t hits)
+	struct bc_trigger_engine *e, const struct bc_chunk *chunk, uint32_t at, uint32_t matches)
 {
-	w->due = hits;
-	if (hits == 0)
+	e->due = matches;
+	if (matches == 0)
 		return;
-	w->due_head = bc_le64(chunk->records + (size_t)at * BC_RECORD_BYTES);
-	w->due_tick = bc_chunk_tick(chunk, at);
-	w->due_epoch = chunk->info.epoch;
+	e->due_head = bc_le64(chunk->records + (size_t)at * BC_RECORD_BYTES);
+	e->due_tick = bc_chunk_tick(chunk, at);
+	e->due_epoch = chunk->info.epoch;
 }
 
-/* Whether the due hits are at this record. */
-static bool is_due_at(const struct bc_trigger_engine *w, const struct bc_chunk *chunk, uint32_t at)
+/* Whether the due matches are at this record. */
+static bool is_due_at(const struct bc_trigger_engine *e, const struct bc_chunk *chunk, uint32_t at)
 {
-	return at < chunk->info.records && w->due_epoch == chunk->info.epoch &&
-	       w->due_head == bc_le64(chunk->records + (size_t)at * BC_RECORD_BYTES) &&
-	       w->due_tick == bc_chunk_tick(chunk, at);
+	return at < chunk->info.records && e->due_epoch == chunk->info.epoch &&
+	       e->due_head == bc_le64(chunk->records + (size_t)at * BC_RECORD_BYTES) &&
+	       e->due_tick == bc_chunk_tick(chunk, at);
 }
 
-/* Takes the first of the due hits. */
-static bool take_due(struct bc_trigger_engine *w, uint32_t *from, struct bc_trigger_match *hit)
+/* Takes the first of the due matches. */
+static bool pop_due(struct bc_trigger_engine *e, uint32_t *from, struct bc_trigger_match *match)
 {
-	while (w->due != 0) {
-		unsigned i = first_due(w);
-		w->due &= ~(UINT32_C(1) << i);
-		bool is_hit = may_act(w, i);
+	while (e->due != 0) {
+		unsigned i = first_due(e);
+		e->due &= ~(UINT32_C(1) << i);
+		bool is_match = may_act(e, i);
 		/* What it ends has an end then: others have nothing to do at this record. */
-		if (is_hit && is_end(&w->armed[i].trigger))
-			w->due = 0;
-		if (is_hit)
-			*hit = (struct bc_trigger_match){
-				.trigger = &w->armed[i].trigger,
+		if (is_match && ends_recording(&e->armed[i].trigger))
+			e->due = 0;
+		if (is_match)
+			*match = (struct bc_trigger_match){
+				.trigger = &e->armed[i].trigger,
 				.position = *from,
-				.tick = w->due_tick,
-				.epoch = w->due_epoch,
+				.tick = e->due_tick,
+				.epoch = e->due_epoch,
 			};
-		*from += w->due == 0;
-		if (is_hit)
+		*from += e->due == 0;
+		if (is_match)
 			return true;
 	}
 	return false;
 }
 
-bool bc_trigger_engine_next(struct bc_trigger_engine *w, const struct bc_chunk *chunk,
-	uint32_t *from, uint64_t clock_hz, struct bc_trigger_match *hit)
+bool bc_trigger_engine_next(struct bc_trigger_engine *e, const struct bc_chunk *chunk,
+	uint32_t *from, uint64_t clock_hz, struct bc_trigger_match *match)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
-	if (w->count == 0) {
-		w->due = w->waiting = 0;
-		w->has_gap = false;
+	if (e->count == 0) {
+		e->due = e->waiting = 0;
+		e->has_gap = false;
 		*from = info->records;
 		return false;
 	}
-	if (w->due != 0 && !is_due_at(w, chunk, *from))
-		miss_due(w);
-	if (take_due(w, from, hit))
+	if (e->due != 0 && !is_due_at(e, chunk, *from))
+		miss_due(e);
+	if (pop_due(e, from, match))
 		return true;
 	while (*from < info->records) {
-		uint32_t hits = search(w, chunk, from, clock_hz);
-		set_due(w, chunk, *from, hits);
-		if (take_due(w, from, hit))
+		uint32_t matches = search_chunk(e, chunk, from, clock_hz);
+		set_due(e, chunk, *from, matches);
+		if (pop_due(e, from, match))
 			return true;
 	}
 	if (info->records != 0) {
-		w->has_last = true;
-		w->last_epoch = info->epoch;
-		w->last_tick = info->last_tick;
+		e->has_last = true;
+		e->last_epoch = info->epoch;
+		e->last_tick = info->last_tick;
 	}
 	return false;
 }
 
-void bc_trigger_engine_leave(struct bc_trigger_engine *w, const struct bc_chunk *chunk)
+void bc_trigger_engine_finish_chunk(struct bc_trigger_engine *e, const struct bc_chunk *chunk)
 {
-	for (uint32_t e = chunk->info.events; e-- > 0;) {
-		if (chunk->events[e].position != chunk->info.records)
+	for (uint32_t n = chunk->info.events; n-- > 0;) {
+		if (chunk->events[n].position != chunk->info.records)
 			break;
-		w->has_gap = w->has_gap || chunk->events[e].kind == BC_EVENT_GAP;
-		for (unsigned i = 0; i < w->count; i++)
-			if (is_of_event(&w->armed[i].trigger, &chunk->events[e]))
-				w->waiting |= UINT32_C(1) << i;
+		e->has_gap = e->has_gap || chunk->events[n].kind == BC_EVENT_GAP;
+		for (unsigned i = 0; i < e->count; i++)
+			if (is_of_event(&e->armed[i].trigger, &chunk->events[n]))
+				e->waiting |= UINT32_C(1) << i;
 	}
 }
 
-bool bc_trigger_engine_silence(struct bc_trigger_engine *w, uint64_t now_ns, uint64_t last_data_ns,
-	struct bc_trigger_match *hit)
+bool bc_trigger_engine_check_silence(struct bc_trigger_engine *e, uint64_t now_ns,
+	uint64_t last_data_ns, struct bc_trigger_match *match)
 {
-	for (unsigned i = 0; i < w->count; i++) {
-		struct bc_armed *armed = &w->armed[i];
+	for (unsigned i = 0; i < e->count; i++) {
+		struct bc_armed_trigger *armed = &e->armed[i];
 		const struct bc_trigger *t = &armed->trigger;
 		if (t->kind != BC_TRIGGER_IDLE || armed->is_silent || now_ns < last_data_ns ||
 			now_ns - last_data_ns <= t->idle_ns)
 			continue;
 		armed->is_silent = true;
-		if (!may_act(w, i) ||
+		if (!may_act(e, i) ||
 			(armed->has_acted && now_ns - armed->acted_ns < t->holdoff_ns))
 			continue;
-		*hit = (struct bc_trigger_match){
+		*match = (struct bc_trigger_match){
 			.trigger = &armed->trigger,
-			.tick = w->last_tick,
-			.epoch = w->last_epoch,
+			.tick = e->last_tick,
+			.epoch = e->last_epoch,
 			.is_silence = true,
 		};
 		return true;
@@ -547,42 +549,42 @@ bool bc_trigger_engine_silence(struct bc_trigger_engine *w, uint64_t now_ns, uin
 
 /* What comes of a hit */
 
-void bc_trigger_engine_acted(struct bc_trigger_engine *w, const struct bc_trigger_match *hit)
+void bc_trigger_engine_fire(struct bc_trigger_engine *e, const struct bc_trigger_match *match)
 {
-	for (unsigned i = 0; i < w->count; i++) {
-		struct bc_armed *armed = &w->armed[i];
-		if (&armed->trigger != hit->trigger)
+	for (unsigned i = 0; i < e->count; i++) {
+		struct bc_armed_trigger *armed = &e->armed[i];
+		if (&armed->trigger != match->trigger)
 			continue;
 		armed->has_acted = true;
-		armed->acted_epoch = hit->epoch;
-		armed->acted_tick = hit->tick;
+		armed->acted_epoch = match->epoch;
+		armed->acted_tick = match->tick;
 		armed->acted_ns = bc_now_ns();
 		armed->trigger.fired++;
 	}
 }
 
-struct bc_event bc_trigger_match_event(const struct bc_trigger_match *hit)
+struct bc_event bc_trigger_match_event(const struct bc_trigger_match *match)
 {
-	bool is_mark = hit->trigger->action == BC_ACTION_MARK;
+	bool is_mark = match->trigger->action == BC_ACTION_MARK;
 
 	return (struct bc_event){
-		.position = hit->position,
+		.position = match->position,
 		.kind = is_mark ? BC_EVENT_MARK : BC_EVENT_TRIGGER,
-		.text_bytes = (uint16_t)strlen(bc_trigger_text(hit->trigger)),
+		.text_bytes = (uint16_t)strlen(bc_trigger_text(match->trigger)),
 	};
 }
 
-bool bc_trigger_engine_record(struct bc_chunk *chunk, const struct bc_trigger_match *hit)
+bool bc_trigger_engine_write_event(struct bc_chunk *chunk, const struct bc_trigger_match *match)
 {
-	struct bc_event event = bc_trigger_match_event(hit);
-	bool is_there = bc_chunk_notes(chunk) < BC_TRIGGER_ENGINE_NOTES_MAX &&
-			bc_chunk_insert_event(chunk, &event, bc_trigger_text(hit->trigger));
+	struct bc_event event = bc_trigger_match_event(match);
+	bool is_there = bc_chunk_count_marks(chunk) < BC_TRIGGER_ENGINE_MARKS_MAX &&
+			bc_chunk_insert_event(chunk, &event, bc_trigger_text(match->trigger));
 
-	hit->trigger->missed += !is_there;
+	match->trigger->missed += !is_there;
 	return is_there;
 }
 
-unsigned bc_chunk_notes(const struct bc_chunk *chunk)
+unsigned bc_chunk_count_marks(const struct bc_chunk *chunk)
 {
 	unsigned notes = 0;
 

@@ -287,7 +287,7 @@ def test_what_has_no_time_is_refused_with_why(tmp):
             api.bad(method, path, body, status=409)
         api.good(*START, status=201)
         api.bad(*START, status=409, words="recording")
-        api.bad(*REPLAY, {"path": str(file)}, status=409, words=["a recording is under way", "stop it first"])
+        api.bad(*REPLAY, {"path": str(file)}, status=409, words=["is in progress", "stop it first"])
         api.bad(*SNAPSHOT, status=409)
         api.good("DELETE", "/v1/recordings/current")
         api.bad("DELETE", "/v1/recordings/current", status=409)
@@ -524,7 +524,7 @@ def test_replays_are_started_listed_and_cancelled(tmp):
         equal((slow["state"], api.good("GET", "/v1/status")["state"]), ("running", "replaying"))
         equal(api.good("GET", "/v1/status")["replay"], {"id": slow["id"], "path": str(path)})
         equal(api.good("GET", "/v1/replays/current")["replay"]["id"], slow["id"])
-        why = ["a replay is under way", slow["id"]]
+        why = ["is in progress", slow["id"]]
         api.bad(*START, status=409, words=why)
         api.bad(*REPLAY, {"path": str(path)}, status=409, words=why)
         equal(api.good("DELETE", "/v1/replays/current")["replay"]["id"], slow["id"])

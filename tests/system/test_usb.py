@@ -113,7 +113,7 @@ def test_an_unpaced_board_is_accounted_for_to_the_sample(tmp):
         equal({name for name, _ in causes}, {"buffer"}, "causes of gaps")
         equal(sum(gap["lost"] for _, gap in causes), counts["dropped"]["buffer"], "the sum of the gaps")
         assert all(gap["exact"] for _, gap in causes), causes
-        assert daemon.said("for want of buffer"), daemon.log
+        assert daemon.said("(buffer full)"), daemon.log
 
 
 def records_alone(records):
@@ -300,7 +300,7 @@ def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
     equal(recorded.records[12 * at + 8 : 12 * at + 12], NO_DELTA, "the first record's delta")
     equal(recorded.ticks[at], recorded.ticks[0], "its tick: the board's clock has begun anew")
     assert re.search(r"# gap: an unknown number of samples lost \(unplugged, \d+\.\d+ s\)", dump(tmp / "out")), "dump"
-    for words in (("A1 at 1-1", "unplugged; the recording continues"), ("streaming",), ("breaks in the stream: 1",)):
+    for words in (("A1 at 1-1", "unplugged; the recording continues"), ("streaming",), ("stream interruptions: 1",)):
         assert daemon.said(*words), daemon.log
 
 

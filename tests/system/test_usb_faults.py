@@ -34,10 +34,10 @@ FAULTS = {
     "overflow": (["overflow 1000"], "overflows", 1, {"transfer": 1}, TORN, ["overflow", "lost"], 4),
     "overflow of a packet": (["overflow 1"], "overflows", 1, {"transfer": 1}, TORN, ["overflow"], 4),
     "protocol error": (["protocol-error"], "errors", 1, {"transfer": 1}, TORN, ["transfer failed"], 4),
-    "loss": (["lose 123"], "board_lost", 123, {"board": 1}, {}, ["123 by the board"], 4),
-    "frames missing": (["lose-frames 2"], None, 0, {"sequence": 1}, {}, ["frame", "was expected"], 4),
-    "damage": (["corrupt"], "damages", 1, {}, TORN, ["places damaged: 1"], 4),
-    "garbage": (["garbage 500"], "skipped_bytes", 500, {}, {}, ["500 bytes of no valid frame"], 4),
+    "loss": (["lose 123"], "board_lost", 123, {"board": 1}, {}, ["123 (board overflow)"], 4),
+    "frames missing": (["lose-frames 2"], None, 0, {"sequence": 1}, {}, ["expected frame"], 4),
+    "damage": (["corrupt"], "damages", 1, {}, TORN, ["damaged places: 1"], 4),
+    "garbage": (["garbage 500"], "skipped_bytes", 500, {}, {}, ["500 bytes skipped (no valid frame)"], 4),
     "short packets": (["short on"], None, 0, {}, {}, ["streaming"], 0),
     "triggers": (["trigger"], None, 0, {}, {}, ["streaming"], 0),
 }
@@ -240,7 +240,7 @@ def test_a_loss_that_no_frame_told_stands_at_the_end(tmp):
             daemon.end(wanted=4)
             assert daemon.said("no last frame", "may be lost"), daemon.log
         equal(daemon.final["counts"]["board_lost"], 55, daemon.log)
-        assert daemon.said("55 by the board"), daemon.log
+        assert daemon.said("55 (board overflow)"), daemon.log
 
 
 def test_losses_from_before_a_restart_of_buscapd_are_not_its_own(tmp):

@@ -285,7 +285,7 @@ TEST_F(settings_that_do_not_go_together_are_refused)
 	assert_non_null(strstr(f->err, "speed"));
 	assert_true(bc_config_set(c, "source", "speed", "max", f->err, sizeof(f->err)));
 	c->workers = 2;
-	c->buffer_bytes = bc_pool_least_bytes(2, false);
+	c->buffer_bytes = bc_pool_min_bytes(2, false);
 	assert_true(bc_config_check(c, f->err, sizeof(f->err)));
 	c->buffer_bytes--;
 	assert_false(bc_config_check(c, f->err, sizeof(f->err)));
@@ -336,7 +336,7 @@ TEST_F(the_flight_recorder_fits_beside_what_the_workers_need)
 	set(f, "recording", "record", "flight");
 	take(f);
 	c->workers = 2;
-	c->buffer_bytes = bc_pool_least_bytes(2, false) + (8u << 20);
+	c->buffer_bytes = bc_pool_min_bytes(2, false) + (8u << 20);
 	set(f, "recording", "flight_size", "8M");
 	take(f);
 	c->buffer_bytes--;
@@ -358,7 +358,7 @@ TEST_F(a_trigger_is_whole_and_can_act)
 	set(f, "trigger x", "action", "mark");
 	take(f);
 	set(f, "trigger x", "pre", "5s");
-	refuse(f, "trigger x: pre goes with start");
+	refuse(f, "trigger x: pre requires action start");
 	set(f, "trigger x", "action", "start");
 	refuse(f, "trigger x: pre wants record = flight");
 	set(f, "trigger x", "pre", "0");

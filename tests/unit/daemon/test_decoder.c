@@ -65,7 +65,7 @@ struct fixture {
 	struct bc_counts counts;
 };
 
-static void on_news(void *context, const struct bc_writer_notice *news)
+static void on_notice(void *context, const struct bc_writer_notice *news)
 {
 	if (news->kind == BC_NOTICE_ENDED)
 		((struct fixture *)context)->is_ended = true;
@@ -90,7 +90,7 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 
 	bc_channel_cut(f->channel);
 	bc_decoder_set_tick_limit(f->decoder, tick + f->limit_step);
-	return BC_LIMIT_GO_ON;
+	return BC_LIMIT_CONTINUE;
 }
 
 static void on_damage(void *context, const char *what)
@@ -123,15 +123,15 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 static void begin(struct fixture *f, bool is_live)
 {
 	struct bc_pipeline_options pipeline = {
-		.buffer_bytes = bc_pool_least_bytes(1, false) + 2 * sizeof(struct bc_slot),
+		.buffer_bytes = bc_pool_min_bytes(1, false) + 2 * sizeof(struct bc_slot),
 		.workers = 1,
 		.dir = f->dir,
 		.dir_fd = f->dir_fd,
 		.rules = {.sync_ns = UINT64_C(1000000000000)},
 		.context = f,
-		.on_room = on_nothing,
-		.on_news = on_news,
-		.on_report = on_nothing,
+		.on_slot_free = on_nothing,
+		.on_notice = on_notice,
+		.on_stats = on_nothing,
 	};
 	struct bc_channel_options channel = {
 		.loop = &f->loop,
@@ -155,7 +155,7 @@ static void begin(struct fixture *f, bool is_live)
 	assert_int_equal(bc_channel_open(&f->channel, &channel), 0);
 	decoder.channel = f->channel;
 	assert_int_equal(bc_decoder_open(&f->decoder, &decoder), 0);
-	bc_channel_record(f->channel, &f->recording, &nothing, BC_CHANNEL_NOW, 0);
+	bc_channel_start_recording(f->channel, &f->recording, &nothing, BC_CHANNEL_NOW, 0);
 }
 
 static void check_counts(const struct fixture *f)
@@ -284,10 +284,10 @@ static void finish(struct fixture *f)
 {
 	while (!bc_decoder_finish(f->decoder))
 		uv_run(&f->loop, UV_RUN_ONCE);
-	bc_channel_finish(f->channel, BC_CHANNEL_NOW);
+	bc_channel_finish_recording(f->channel, BC_CHANNEL_NOW);
 	while (!f->is_ended) {
 		uv_run(&f->loop, UV_RUN_ONCE);
-		bc_channel_on_space(f->channel);
+		bc_channel_on_slot_free(f->channel);
 	}
 	check_counts(f);
 	f->counts = *bc_pipeline_counts(f->pipeline);

@@ -19,12 +19,12 @@ struct fixture {
 static void set_up(struct fixture *f)
 {
 	f->now_ns = bc_now_ns();
-	f->losses.looked_ns = f->now_ns;
+	f->losses.polled_ns = f->now_ns;
 }
 
 TEST_FIXTURE(fixture, set_up, NOTHING)
 
-static void look(struct fixture *f, unsigned seconds)
+static void poll_seconds(struct fixture *f, unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds; i++) {
 		f->now_ns += SECOND;
@@ -32,26 +32,26 @@ static void look(struct fixture *f, unsigned seconds)
 	}
 }
 
-TEST_F(a_time_of_losses_is_reported_at_both_ends_with_all_that_was_lost)
+TEST_F(losses_are_reported_at_start_and_end_with_totals)
 {
 	listen_to(&f->ear);
-	look(f, 5);
+	poll_seconds(f, 5);
 	f->counts.dropped_buffer += 7;
-	look(f, 10); /* not for long enough: it is the same time still */
+	poll_seconds(f, 10); /* shorter than the quiet time: the same period of losses */
 	f->counts.dropped_buffer += 5;
 	f->counts.board_lost += 2;
-	look(f, 1);
+	poll_seconds(f, 1);
 	f->counts.dropped_disk += 1;
-	look(f, 30);
+	poll_seconds(f, 30);
 	bc_loss_report_finish(&f->losses);
 	assert_string_equal(end_listening(&f->ear),
-		"buscapd: warning: samples are being lost: 7 for want of buffer, in the last "
-		"1.0 s; each gap is on record at its place, and the recording goes on\n"
-		"buscapd: no more samples are lost: it was 1 while the disk took nothing, 12 "
-		"for want of buffer, 2 by the board, in 12.0 s\n");
+		"buscapd: warning: samples lost: 7 (buffer full) in the last 1.0 s; the recording "
+		"continues, with a gap at each place\n"
+		"buscapd: no more samples lost: the loss was 1 (disk stuck), 12 (buffer full), 2 "
+		"(board overflow) in 12.0 s\n");
 }
 
-TEST_F(losses_that_go_on_are_reported_after_one_minute_two_and_four)
+TEST_F(continuing_losses_are_reported_after_one_two_and_four_minutes)
 {
 	const char *heard;
 	unsigned lines = 0;
@@ -59,19 +59,19 @@ TEST_F(losses_that_go_on_are_reported_after_one_minute_two_and_four)
 	listen_to(&f->ear);
 	for (unsigned i = 0; i < 10 * 60; i++) {
 		f->counts.dropped_buffer++;
-		look(f, 1);
+		poll_seconds(f, 1);
 	}
 	heard = end_listening(&f->ear);
 	for (const char *at = heard; (at = strchr(at, '\n')) != NULL; at++)
 		lines++;
 	assert_int_equal(lines, 1 + 3);
-	assert_non_null(strstr(heard, "still being lost: 61 for want of buffer, in the last 61 s"));
-	assert_non_null(strstr(heard, "still being lost: 181 for want of buffer"));
-	assert_non_null(strstr(heard, "still being lost: 421 for want of buffer"));
+	assert_non_null(strstr(heard, "still being lost: 61 (buffer full) in the last 61 s"));
+	assert_non_null(strstr(heard, "still being lost: 181 (buffer full)"));
+	assert_non_null(strstr(heard, "still being lost: 421 (buffer full)"));
 }
 
-/* The stream turns from good to bad and back at each look. */
-TEST_F(what_was_only_counted_is_reported_at_the_end)
+/* The stream alternates between valid and invalid at each poll. */
+TEST_F(suppressed_messages_are_summed_up_at_the_end)
 {
 	const char *heard;
 
@@ -79,16 +79,17 @@ TEST_F(what_was_only_counted_is_reported_at_the_end)
 	for (unsigned i = 0; i < 12; i++) {
 		f->counts.received += 1000;
 		f->counts.dropped_invalid += 1000;
-		look(f, 1);
+		poll_seconds(f, 1);
 		f->counts.received += 1000;
-		look(f, 1);
-		f->now_ns = bc_now_ns(); /* nothing is summed up meanwhile */
-		f->losses.looked_ns = f->now_ns;
+		poll_seconds(f, 1);
+		f->now_ns = bc_now_ns(); /* no summary is due */
+		f->losses.polled_ns = f->now_ns;
 	}
 	bc_loss_report_finish(&f->losses);
 	heard = end_listening(&f->ear);
 	assert_non_null(strstr(heard, "buscapd: warning: 2 more times in the last "));
-	assert_non_null(strstr(heard, "the latest: 1000 of the last 1000 samples are no valid"));
+	assert_non_null(
+		strstr(heard, "the latest: source: 1000 of the last 1000 samples are invalid"));
 	assert_non_null(strstr(heard, "buscapd: 2 more times in the last "));
-	assert_non_null(strstr(heard, "the latest: what comes is valid again\n"));
+	assert_non_null(strstr(heard, "the latest: source: data is valid again\n"));
 }

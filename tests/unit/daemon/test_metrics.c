@@ -65,7 +65,7 @@ static void set_up(struct fixture *f)
 		.metadata = "{\"run\":\"a\\n\\\"b\\\"\",\"two words\":\"x\"}",
 		.dir = "/var/lib/\xFE",
 		.counts = &f->counts,
-		.report = &f->report,
+		.stats = &f->report,
 		.flight = &f->flight,
 		.replay_id = "id",
 		.replay_path = "/p",

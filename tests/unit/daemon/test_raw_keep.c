@@ -71,7 +71,7 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 static void begin_block(struct fixture *f)
 {
 	assert_true(f->count < BLOCKS_MAX);
-	bc_raw_keep_begin(&f->keep, &f->blocks[f->count++], 4711);
+	bc_raw_keep_start_block(&f->keep, &f->blocks[f->count++], 4711);
 }
 
 static struct bc_raw_block *block_for(struct fixture *f, size_t bytes)
@@ -222,8 +222,8 @@ static void replay(struct fixture *f)
 	uint64_t end = 0;
 	bool is_over = false;
 
-	if (f->keep.waiting_count != 0)
-		bc_raw_keep_settle(&f->keep, block_for(f, 0));
+	if (f->keep.pending_count != 0)
+		bc_raw_keep_flush(&f->keep, block_for(f, 0));
 	for (uint32_t i = 0; i < f->count; i++) {
 		assert_int_equal(f->blocks[i].offset, end);
 		end += bc_raw_block_span(&f->blocks[i]);
@@ -343,7 +343,7 @@ TEST_F(breaks_that_find_no_block_wait_and_are_not_forgotten)
 	send_break(f, BC_GAP_UNPLUGGED, true);
 	send_bytes(f, 8, true, true);
 	send_bytes(f, 9, true, false);
-	assert_int_equal(f->keep.waiting_count, 0);
+	assert_int_equal(f->keep.pending_count, 0);
 	check(f);
 }
 
@@ -356,10 +356,10 @@ TEST_F(more_breaks_than_can_wait_become_one)
 		send_break(f, BC_GAP_UNPLUGGED, true);
 		send_bytes(f, 3, true, true);
 	}
-	assert_int_equal(f->keep.waiting_count, BC_RAW_WAITING);
+	assert_int_equal(f->keep.pending_count, BC_RAW_PENDING);
 	begin_block(f);
-	bc_raw_keep_settle(&f->keep, block);
-	assert_int_equal(block->entries, BC_RAW_WAITING);
+	bc_raw_keep_flush(&f->keep, block);
+	assert_int_equal(block->entries, BC_RAW_PENDING);
 	assert_int_equal(bc_raw_block_span(block), 150);
 }
 

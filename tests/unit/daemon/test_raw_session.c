@@ -144,9 +144,9 @@ struct recorder {
 	uv_idle_t end;
 };
 
-static void on_room(void *context)
+static void on_slot_free(void *context)
 {
-	bc_session_on_space(((struct recorder *)context)->session);
+	bc_session_on_slot_free(((struct recorder *)context)->session);
 }
 
 static void on_news(void *context, const struct bc_writer_notice *news)
@@ -155,7 +155,7 @@ static void on_news(void *context, const struct bc_writer_notice *news)
 		bc_session_on_ended(((struct recorder *)context)->session);
 }
 
-static void on_report(void *context)
+static void on_stats(void *context)
 {
 	struct recorder *r = context;
 
@@ -189,7 +189,7 @@ static void begin(struct recorder *r)
 		.at = BC_CHANNEL_NOW,
 	};
 
-	bc_session_record(r->session, &what);
+	bc_session_start_recording(r->session, &what);
 }
 
 static void record(struct recorder *r, struct temp_dir *dir, const char *id,
@@ -197,16 +197,16 @@ static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 {
 	const struct bc_mapping_options mapping = bc_mapping_options_default();
 	struct bc_pipeline_options pipeline = {
-		.buffer_bytes = bc_pool_least_bytes(1, keeps_raw),
+		.buffer_bytes = bc_pool_min_bytes(1, keeps_raw),
 		.workers = 1,
 		.keeps_raw = keeps_raw,
 		.dir = dir->path,
 		.dir_fd = dir->fd,
 		.rules = {.sync_ns = 200000000, .rotation.file_bytes = 300000},
 		.context = r,
-		.on_room = on_room,
-		.on_news = on_news,
-		.on_report = on_report,
+		.on_slot_free = on_slot_free,
+		.on_notice = on_news,
+		.on_stats = on_stats,
 	};
 	struct bc_session_options session = {
 		.loop = &r->loop,

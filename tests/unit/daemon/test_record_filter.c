@@ -149,7 +149,7 @@ static void stamp(struct fixture *f, struct stream *s, const struct bc_samples *
 		struct bc_stamped stamped;
 		struct bc_record_filter_state state;
 		struct bc_chunk *chunk = last_chunk(s);
-		bc_record_filter_begin(&state, &s->stamper, chunk);
+		bc_record_filter_start(&state, &s->stamper, chunk);
 		if (samples != NULL)
 			end = bc_stamp_samples(
 				&s->stamper, &samples_left, BC_NO_TICK_LIMIT, chunk, &stamped);
@@ -597,7 +597,7 @@ TEST(settings_are_read_replaced_and_taken_away)
 		assert_true(bc_record_filter_set(&sift, name, "proc=1", err, sizeof(err)));
 	}
 	assert_false(bc_record_filter_set(&sift, "keep.more", "proc=1", err, sizeof(err)));
-	assert_non_null(strstr(err, "8 of them at most"));
+	assert_non_null(strstr(err, "at most 8 rules"));
 	assert_true(bc_record_filter_set(&sift, "keep.7", "proc=2", err, sizeof(err)));
 }
 
@@ -608,12 +608,12 @@ TEST(sampling_is_a_width_and_a_period)
 	struct bc_sampling sampling = {1, 2};
 	char err[200];
 
-	assert_true(bc_sampling_read(&sampling, "10ms/1s", err, sizeof(err)));
+	assert_true(bc_sampling_parse(&sampling, "10ms/1s", err, sizeof(err)));
 	assert_true(sampling.width_ns == 10000000 && sampling.period_ns == 1000000000);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_false(bc_sampling_read(&sampling, bad[i], err, sizeof(err)));
+		assert_false(bc_sampling_parse(&sampling, bad[i], err, sizeof(err)));
 		assert_true(sampling.width_ns == 10000000);
 	}
-	assert_true(bc_sampling_read(&sampling, "all", err, sizeof(err)));
+	assert_true(bc_sampling_parse(&sampling, "all", err, sizeof(err)));
 	assert_true(sampling.width_ns == 0 && sampling.period_ns == 0);
 }

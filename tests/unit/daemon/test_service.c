@@ -68,7 +68,7 @@ static void set_up(struct fixture *f)
 		.recording = &f->recording,
 		.dir = "/var/lib/buscapd",
 		.counts = &f->counts,
-		.report = &f->report,
+		.stats = &f->report,
 	};
 	f->stderr_fd = dup(STDERR_FILENO);
 	int fd = openat(f->dir.fd, "log", O_WRONLY | O_CREAT | O_APPEND, 0600);

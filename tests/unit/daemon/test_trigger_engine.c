@@ -167,30 +167,30 @@ static void watch(struct fixture *f, uint32_t from)
 			assert_int_equal(from, chunk->info.records);
 			if (!has_rest)
 				return;
-			bc_trigger_engine_leave(&f->watch, chunk);
+			bc_trigger_engine_finish_chunk(&f->watch, chunk);
 			f->filling = !f->filling;
 			has_rest = false;
 			from = 0;
 			continue;
 		}
 		unsigned n =
-			(unsigned)((struct bc_armed *)(void *)((char *)hit.trigger -
-							       offsetof(struct bc_armed, trigger)) -
+			(unsigned)((struct bc_armed_trigger *)(void *)((char *)hit.trigger -
+							       offsetof(struct bc_armed_trigger, trigger)) -
 				   f->watch.armed);
 		uint32_t record = (uint32_t)chunk->info.first_record + hit.position;
 		assert_true(hit.tick == f->row[record].tick);
 		assert_int_equal(hit.epoch, f->row[record].epoch);
 		assert_true(f->found_count < HITS_MAX);
 		f->found[f->found_count++] = (struct model_hit){record, n};
-		bc_trigger_engine_acted(&f->watch, &hit);
-		if (bc_chunk_notes(chunk) < 60)
-			assert_true(bc_trigger_engine_record(chunk, &hit));
+		bc_trigger_engine_fire(&f->watch, &hit);
+		if (bc_chunk_count_marks(chunk) < 60)
+			assert_true(bc_trigger_engine_write_event(chunk, &hit));
 		if (has_rest)
 			continue;
 		switch (dice_below(&f->dice, 12)) {
 		case 0: /* a start: on with the other */
 			bc_chunk_split(chunk, hit.position, other);
-			bc_trigger_engine_leave(&f->watch, chunk);
+			bc_trigger_engine_finish_chunk(&f->watch, chunk);
 			from -= hit.position;
 			f->filling = !f->filling;
 			if (dice_below(&f->dice, 2) == 0)
@@ -226,7 +226,7 @@ static void begin_chunk(struct fixture *f, uint32_t record)
 
 static void leave_chunk(struct fixture *f, uint32_t record)
 {
-	bc_trigger_engine_leave(&f->watch, &f->chunk[f->filling]);
+	bc_trigger_engine_finish_chunk(&f->watch, &f->chunk[f->filling]);
 	begin_chunk(f, record);
 }
 
@@ -338,16 +338,16 @@ TEST_F(marks_beyond_what_a_chunk_takes_are_counted_as_missed)
 	assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
 	assert_int_equal(bc_trigger_engine_add(&f->watch, &other), 0);
 	while (bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
-		bc_trigger_engine_acted(&f->watch, &hit);
+		bc_trigger_engine_fire(&f->watch, &hit);
 		if (hit.trigger->action != BC_ACTION_MARK)
 			continue;
-		assert_true(bc_trigger_engine_record(chunk, &hit));
+		assert_true(bc_trigger_engine_write_event(chunk, &hit));
 		assert_int_equal(hit.position, marks++);
 	}
-	assert_int_equal(marks, BC_TRIGGER_ENGINE_NOTES_MAX);
-	assert_int_equal(bc_chunk_notes(chunk), BC_TRIGGER_ENGINE_NOTES_MAX);
-	assert_int_equal(f->watch.armed[0].trigger.fired, BC_TRIGGER_ENGINE_NOTES_MAX);
-	assert_int_equal(f->watch.armed[0].trigger.missed, 1000 - BC_TRIGGER_ENGINE_NOTES_MAX);
+	assert_int_equal(marks, BC_TRIGGER_ENGINE_MARKS_MAX);
+	assert_int_equal(bc_chunk_count_marks(chunk), BC_TRIGGER_ENGINE_MARKS_MAX);
+	assert_int_equal(f->watch.armed[0].trigger.fired, BC_TRIGGER_ENGINE_MARKS_MAX);
+	assert_int_equal(f->watch.armed[0].trigger.missed, 1000 - BC_TRIGGER_ENGINE_MARKS_MAX);
 	assert_int_equal(f->watch.armed[1].trigger.fired, 100);
 	assert_int_equal(f->watch.armed[1].trigger.missed, 0);
 	for (unsigned i = 0; i < marks; i++) {
@@ -410,7 +410,7 @@ TEST_F(marks_with_a_hold_off_are_as_many_with_room_as_without)
 				chunk->info.last_tick = 1000 + chunk->info.records - 1;
 				while (bc_trigger_engine_next(
 					&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
-					bc_trigger_engine_acted(&f->watch, &hit);
+					bc_trigger_engine_fire(&f->watch, &hit);
 					hits++;
 				}
 			}
@@ -461,7 +461,7 @@ TEST_F(what_else_hits_at_a_record_that_is_gone_is_missed_and_hits_no_other)
 		assert_string_equal(hit.trigger->name, "start");
 		assert_int_equal(from, 9);
 		if (way == 0)
-			bc_trigger_engine_leave(&f->watch, chunk);
+			bc_trigger_engine_finish_chunk(&f->watch, chunk);
 		f->watch.actions = way == 2 ? 1u << BC_ACTION_STOP : 1u << BC_ACTION_MARK;
 		chunk = reads(f, 1);
 		from = way == 1 ? 1 : 0;
@@ -506,10 +506,10 @@ TEST_F(a_silence_hits_once_and_not_again_when_it_ends)
 	bc_trigger_engine_init(&f->watch);
 	assert_int_equal(bc_trigger_engine_add(&f->watch, &idle), 0);
 	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-	assert_false(bc_trigger_engine_silence(&f->watch, 5000000, 4000000, &hit));
-	assert_true(bc_trigger_engine_silence(&f->watch, 5000001, 4000000, &hit));
+	assert_false(bc_trigger_engine_check_silence(&f->watch, 5000000, 4000000, &hit));
+	assert_true(bc_trigger_engine_check_silence(&f->watch, 5000001, 4000000, &hit));
 	assert_true(hit.is_silence && hit.tick == 1009);
-	assert_false(bc_trigger_engine_silence(&f->watch, 9000000, 4000000, &hit));
+	assert_false(bc_trigger_engine_check_silence(&f->watch, 9000000, 4000000, &hit));
 	/* The record that ends it, two more, and one that ends another idle. */
 	bc_write_le32(chunk->records + 10 * BC_RECORD_BYTES + 8, 5000000);
 	bc_write_le32(chunk->records + 12 * BC_RECORD_BYTES + 8, 1000001);
@@ -521,7 +521,7 @@ TEST_F(a_silence_hits_once_and_not_again_when_it_ends)
 	assert_true(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
 	assert_int_equal(hit.position, 12);
 	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-	assert_true(bc_trigger_engine_silence(&f->watch, 20000000, 10000000, &hit));
+	assert_true(bc_trigger_engine_check_silence(&f->watch, 20000000, 10000000, &hit));
 }
 
 TEST_F(a_hold_off_goes_by_the_host_where_the_bus_has_no_clock)
@@ -536,7 +536,7 @@ TEST_F(a_hold_off_goes_by_the_host_where_the_bus_has_no_clock)
 	t.holdoff_ns = UINT64_C(3600000000000);
 	assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
 	for (; bc_trigger_engine_next(&f->watch, chunk, &from, 0, &hit); n++)
-		bc_trigger_engine_acted(&f->watch, &hit);
+		bc_trigger_engine_fire(&f->watch, &hit);
 	assert_int_equal(n, 1);
 	f->watch.armed[0].acted_ns -= t.holdoff_ns;
 	from = 0;
