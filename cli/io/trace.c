@@ -51,7 +51,7 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 		.count = count,
 		.wanted = wanted,
 		.options = *options};
-	trace->options.continuity = &trace->continuity;
+	trace->options.sequence = &trace->continuity;
 	bc_segment_order_sort(paths, count);
 	trace->exit = open_next(trace);
 	return trace->exit;

@@ -103,7 +103,7 @@ static bool get_bounds(
 	return bc_filter_chunk(&c->select.filter, info, clock_hz, bounds);
 }
 
-static bool wants_chunk(void *context, const struct bc_chunk_info *info)
+static bool needs_chunk(void *context, const struct bc_chunk_info *info)
 {
 	struct bc_filter_bounds bounds;
 
@@ -472,7 +472,7 @@ static void set_up(struct cut *c)
 
 	w->reader.as_records = true;
 	w->reader.wide_as_entries = true;
-	w->reader.wants_chunk = wants_chunk;
+	w->reader.needs_chunk = needs_chunk;
 	w->reader.context = c;
 	w->target.origin = (struct bc_origin){.key = "cut_from", .how = c->select.reported};
 	bc_filter_args_init(&c->select);

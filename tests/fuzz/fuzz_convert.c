@@ -94,8 +94,8 @@ static void convert(struct bc_input *input, enum bc_format from, enum bc_format 
 	if (w.state == NULL || w.out == NULL)
 		abort();
 	write_all(&w, reader);
-	if (w.printer->end != NULL)
-		w.printer->end(w.state);
+	if (w.printer->free != NULL)
+		w.printer->free(w.state);
 	free(w.state);
 	free(w.out);
 	bc_reader_close(reader);

@@ -199,8 +199,8 @@ static inline int fuzz_format(enum bc_format format, const uint8_t *data, size_t
 		else if (from->bytes != 0)
 			FUZZ_CHECK(fuzz_parse(info->parser, &options, (const uint8_t *)from->text,
 					   from->bytes, step, to) == 0);
-		if (info->printer->end != NULL)
-			info->printer->end(to->state);
+		if (info->printer->free != NULL)
+			info->printer->free(to->state);
 	}
 	FUZZ_CHECK(printing[0].bytes == printing[1].bytes);
 	if (printing[0].bytes != 0)

@@ -59,7 +59,7 @@ static void check_fields(const struct bc_entry *e)
 
 	check(end != NULL && (size_t)(end - out) <= BC_PRINT_MAX && end[-1] == '\n');
 	check(bc_tarmac_parser.state_bytes <= sizeof(state));
-	bc_tarmac_parser.begin(state, &options);
+	bc_tarmac_parser.init(state, &options);
 	struct bc_parse p = {.at = out, .end = end, .number = 1, .entries = entries};
 	check(parse(&p, state) == BC_PARSE_DONE && p.count == 1);
 	check(entries[0].kind == e->kind && entries[0].addr == e->addr &&
@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(block, data, size);
 	block[size] = '\n';
 	memset(block + size + 1, 0xA5, BC_PARSE_PADDING);
-	bc_tarmac_parser.begin(state, &options);
+	bc_tarmac_parser.init(state, &options);
 	struct bc_parse p = {.at = block, .end = block + size + 1, .number = 1, .entries = entries};
 	do {
 		const char *begin = p.at;
