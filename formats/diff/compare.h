@@ -11,8 +11,7 @@
 #include "formats/trace/entry.h"
 
 /* Fields are bits of a set. An entry has those of its kind. */
-#define BC_FIELD_KIND \
-	(UINT64_C(1) << 0) /* always compared; if it differs, no other field is reported */
+#define BC_FIELD_KIND    (UINT64_C(1) << 0) /* always compared; excludes others */
 #define BC_FIELD_ADDR    (UINT64_C(1) << 1)
 #define BC_FIELD_TYPE    (UINT64_C(1) << 2)
 #define BC_FIELD_SIZE    (UINT64_C(1) << 3)

@@ -30,8 +30,7 @@ struct bc_jump {
 struct bc_jump_finder {
 	struct bc_recur a;
 	struct bc_recur b;
-	uint32_t *prefixes; /* Z values: length of the common prefix of the row and its rest from
-			       each position */
+	uint32_t *prefixes; /* Z values */
 };
 
 /* Allocates memory for rows of up to `items`. Returns 0, or -ENOMEM with nothing to free. */

@@ -1,6 +1,6 @@
-/* Fuzz target: lines of Tarmac. Their entries' texts lie in the block, each line that isn't
- * malformed is printed as it stood, and what is printed from an entry's fields is read as that
- * entry again. */
+/* Fuzz target: lines of Tarmac. The texts of entries must point into the block, a line that is not
+ * malformed must be printed verbatim, and entries printed from their fields must parse as the same
+ * entries. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ static enum bc_parse_end parse(struct bc_parse *p, void *state)
 	return bc_tarmac_parser.parse(state, p);
 }
 
-/* An access or a register write, printed from its fields, is that same one. */
+/* An access or a register write that is printed from its fields must parse as the same entry. */
 static void check_fields(const struct bc_entry *e)
 {
 	static char out[BC_PRINT_MAX + BC_PARSE_PADDING];
@@ -70,7 +70,8 @@ static void check_fields(const struct bc_entry *e)
 		check(entries[0].type == e->type && entries[0].phys == e->phys);
 }
 
-/* Prints the entries and holds them against the lines from *line on. Returns the place behind. */
+/* Prints the entries and compares the output with the lines at `line`. Returns the end of these
+ * lines. */
 static const char *check_printed(
 	void *printer, const struct bc_entry *entries, size_t count, const char *line)
 {
