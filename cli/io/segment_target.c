@@ -383,14 +383,14 @@ static int add_event(
 static bool is_too_large(const struct bc_entry *entry, char err[160])
 {
 	if (entry->addr > UINT32_MAX)
-		snprintf(err, 160, "its address 0x%" PRIx64 " doesn't fit the 32 bits of a record",
+		snprintf(err, 160, "address 0x%" PRIx64 " doesn't fit in the 32 bits of a record",
 			entry->addr);
 	else if (entry->size > UINT8_MAX)
 		snprintf(err, 160,
-			"its size of %" PRIu32 " bytes doesn't fit the 8 bits of a record",
+			"size of %" PRIu32 " bytes doesn't fit in the 8 bits of a record",
 			entry->size);
 	else if (entry->proc > UINT8_MAX)
-		snprintf(err, 160, "its processor %u doesn't fit the 8 bits of a record",
+		snprintf(err, 160, "processor %u doesn't fit in the 8 bits of a record",
 			(unsigned)entry->proc);
 	else if (entry->type > UINT8_MAX)
 		snprintf(err, 160, "its type can't stand in a record");

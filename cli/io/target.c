@@ -278,8 +278,8 @@ enum bc_exit bc_target_close(struct bc_target *t)
 	}
 	if (t->output == &t->own)
 		close_output(t);
-	if (printer->end != NULL)
-		printer->end(t->state);
+	if (printer->free != NULL)
+		printer->free(t->state);
 	free(t->state);
 	report_losses(t);
 	return t->exit;

@@ -51,7 +51,7 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 		.count = count,
 		.wanted = wanted,
 		.options = *options};
-	trace->options.continuity = &trace->sequence;
+	trace->options.sequence = &trace->sequence;
 	bc_segment_order_sort(paths, count);
 	trace->exit = open_next(trace);
 	return trace->exit;

@@ -23,7 +23,7 @@ void bc_stats_free(struct bc_stats *s)
 {
 	if (s == NULL)
 		return;
-	bc_happenings_free(&s->happenings);
+	bc_entry_counts_free(&s->happenings);
 	bc_footprint_close(&s->footprint);
 	free(s);
 }
@@ -84,7 +84,7 @@ static void add_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_t
 	else
 		bc_interval_stats_chunk(&s->clockline, chunk);
 	for (uint32_t i = 0; i < info->events; i++)
-		bc_happenings_event(&s->happenings, &chunk->events[i]);
+		bc_entry_counts_event(&s->happenings, &chunk->events[i]);
 }
 
 static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
@@ -148,7 +148,7 @@ static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 	}
 	if (entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP)
 		bc_interval_stats_break(&s->clockline);
-	return bc_happenings_entry(&s->happenings, entry);
+	return bc_entry_counts_add(&s->happenings, entry);
 }
 
 int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
@@ -172,7 +172,7 @@ int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
 	}
 	bc_tally_settle(&s->tally);
 	bc_interval_stats_end(&s->clockline);
-	bc_happenings_sort(&s->happenings);
+	bc_entry_counts_sort(&s->happenings);
 	return 0;
 }
 

@@ -26,7 +26,7 @@ struct bc_stats {
 	enum bc_format format;
 	int files;
 	struct bc_tally tally;
-	struct bc_happenings happenings;
+	struct bc_entry_counts happenings;
 	struct bc_interval_stats clockline;
 	struct bc_drift drift;
 	struct bc_footprint footprint;

@@ -136,7 +136,7 @@ static void add_rows(struct maker *m, json_t *object, const char *member, const 
 	json_t *array = array_in(m, object, member);
 
 	for (size_t i = 0; i < names->count && m->ok; i++) {
-		char *name = bc_name_text(&names->rows[i]);
+		char *name = bc_string_count_text(&names->rows[i]);
 		json_t *row = row_in(m, array);
 		m->ok = m->ok && name != NULL;
 		text(m, row, key, name);
@@ -162,7 +162,7 @@ static void add_gap(struct maker *m, json_t *object, const struct bc_gap_count *
 	u64(m, object, "inexact", gap->inexact);
 }
 
-static void add_events(struct maker *m, json_t *root, const struct bc_happenings *h)
+static void add_events(struct maker *m, json_t *root, const struct bc_entry_counts *h)
 {
 	json_t *events = object_in(m, root, "events");
 
@@ -179,7 +179,7 @@ static void add_events(struct maker *m, json_t *root, const struct bc_happenings
 	u64(m, events, "triggers", h->triggers);
 }
 
-static void add_uops(struct maker *m, json_t *root, const struct bc_happenings *h)
+static void add_uops(struct maker *m, json_t *root, const struct bc_entry_counts *h)
 {
 	json_t *uops = object_in(m, root, "uops");
 
@@ -195,7 +195,7 @@ static void add_uops(struct maker *m, json_t *root, const struct bc_happenings *
 	add_names(m, uops, "micro_opcodes", &h->micros);
 }
 
-static void add_instructions(struct maker *m, json_t *root, const struct bc_happenings *h)
+static void add_instructions(struct maker *m, json_t *root, const struct bc_entry_counts *h)
 {
 	json_t *object = object_in(m, root, "instructions");
 
@@ -355,7 +355,7 @@ static void add_time(struct maker *m, json_t *root, const struct bc_stats *s)
 
 json_t *bc_stats_json(const struct bc_stats *s)
 {
-	const struct bc_happenings *h = &s->happenings;
+	const struct bc_entry_counts *h = &s->happenings;
 	json_t *root = json_object();
 	struct maker m = {.ok = root != NULL};
 

@@ -473,7 +473,7 @@ static void set_up(struct cut *c)
 
 	w->reader.as_records = true;
 	w->reader.wide_as_entries = true;
-	w->reader.wants_chunk = selects_chunk;
+	w->reader.needs_chunk = selects_chunk;
 	w->reader.context = c;
 	w->target.origin = (struct bc_origin){.key = "cut_from", .how = c->filter_args.selection};
 	bc_filter_args_init(&c->filter_args);

@@ -143,8 +143,8 @@ static void finish_plain(struct plain *p, ssize_t rc)
 			bc_plural(p->number));
 	if (p->held != 0)
 		bc_print_error(dump->console, p->file->name,
-			"torn: %zu byte%s left over behind %" PRIu64 " whole %s%s", p->held,
-			p->held == 1 ? " is" : "s are", p->number, word, bc_plural(p->number));
+			"torn: %zu byte%s left over after %" PRIu64 " whole %s%s", p->held,
+			bc_plural(p->held), p->number, word, bc_plural(p->number));
 	if (rc < 0 || p->held != 0)
 		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 }

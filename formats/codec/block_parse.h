@@ -1,9 +1,10 @@
-/* The same as formats/base/fast_parse.h, several bytes at once, where BC_PARSE_PADDING bytes behind
- * the line can be read: in the block that a parser is given.
+/* Branch-free parsing: like formats/base/fast_parse.h, but several bytes at once. It needs
+ * BC_PARSE_PADDING readable bytes after the line, which the block given to a parser has.
  *
- * A loop over the bytes of a word ends where no processor can guess it. So what a parser finds in
- * each line of a format is taken without a loop: where its words are, from a mask of its blanks;
- * their digits, sixteen at once. What a line has that is unusual is left to the plain way. */
+ * A loop over the bytes of a word ends at a point that the processor cannot predict. Parsers
+ * therefore handle a typical line of their format without such loops: a bit mask of the blanks
+ * gives the position of each word, and up to sixteen digits are converted at once. Unusual lines
+ * take the slower path. */
 #ifndef BC_FORMATS_CODEC_BLOCK_PARSE_H
 #define BC_FORMATS_CODEC_BLOCK_PARSE_H
 
@@ -14,11 +15,11 @@
 #include <emmintrin.h>
 #endif
 
-/* The portable ways; tests hold them against the others. */
+/* Portable versions. Tests compare them with the SSE2 versions. */
 
-/* Up to eight hex digits. Returns their number. The digits are told from all else by adding what
- * carries them, and only them, over each byte's top bit; then they are moved up so that they end
- * with the last byte, and joined by pairs. */
+/* Reads up to eight hex digits and returns their number. Adding constants carries digits and
+ * letters, and only these, into the top bit of their byte. The digits are then shifted to end with
+ * the last byte and combined in pairs. */
 static inline unsigned bc_hex8_plain(const char *at, uint32_t *value)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -52,7 +53,7 @@ static inline unsigned bc_hex16_plain(const char *at, uint64_t *value)
 	return 8 + n;
 }
 
-/* Bit i: byte i of sixteen carries nothing into its top bit when `least` is added. */
+/* Bit i is set if adding `least` to byte i of sixteen does not carry into its top bit. */
 static inline uint32_t bc_below16_plain(const char *at, uint64_t least)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -66,7 +67,7 @@ static inline uint32_t bc_below16_plain(const char *at, uint64_t least)
 	return mask;
 }
 
-/* Bit i: byte i of sixteen is a space or a control character. */
+/* Bit i is set if byte i of sixteen is a space or a control character. */
 static inline uint32_t bc_blanks16_plain(const char *at)
 {
 	return bc_below16_plain(at, 0x7F - ' ');
@@ -77,7 +78,7 @@ static inline uint32_t bc_controls16_plain(const char *at)
 	return bc_below16_plain(at, 0x80 - ' ');
 }
 
-/* Up to sixteen hex digits. Returns their number. */
+/* Reads up to sixteen hex digits and returns their number. */
 static inline unsigned bc_hex16(const char *at, uint64_t *value)
 {
 #ifdef __SSE2__
@@ -112,7 +113,7 @@ static inline uint32_t bc_blanks16(const char *at)
 #endif
 }
 
-/* The same of control characters alone. */
+/* The same for control characters only. */
 static inline uint32_t bc_controls16(const char *at)
 {
 #ifdef __SSE2__
@@ -142,8 +143,8 @@ static inline uint64_t bc_controls64(const char *at)
 	return low | high << 32;
 }
 
-/* The decimal number of `digits` digits, 1 to 8, that ends before `end`; what else stands in the 8
- * bytes before it doesn't matter. Returns false when one is no digit. */
+/* Reads the decimal number with `digits` digits (1 to 8) that ends just before `end`. The rest of
+ * the 8 bytes before `end` is ignored. Returns false if one of the bytes is not a digit. */
 static inline bool bc_decimal8_before(const char *end, unsigned digits, uint32_t *value)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -158,14 +159,14 @@ static inline bool bc_decimal8_before(const char *end, unsigned digits, uint32_t
 	return ok;
 }
 
-/* As bc_parse_hex(). */
-static inline bool bc_scan_hex_block(const char **at, uint64_t *value)
+/* Same as bc_parse_hex(). */
+static inline bool bc_parse_hex_block(const char **at, uint64_t *value)
 {
 	const char *p = *at;
 	unsigned n = bc_hex16(p, value);
 
 	if (n == 16 && bc_hex_value[(uint8_t)p[16]] <= 15)
-		return bc_parse_hex(at, value); /* leading zeros, or too many */
+		return bc_parse_hex(at, value); /* leading zeros, or too many digits */
 	*at = p + n;
 	return n != 0;
 }

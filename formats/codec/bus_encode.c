@@ -7,31 +7,32 @@
 #define BE_NONE     0xFF
 #define BE_ALL      0x00
 
-/* What a type is on the bus. */
-struct row {
+/* How the bus expresses a reference type. */
+struct cycle_row {
 	uint8_t cycle;
-	uint8_t attr;  /* that the mapping gives it */
-	uint8_t burst; /* the cycle that is a burst of it; 0: none is */
+	uint8_t attr;  /* attribute that the mapping assigns to the cycle */
+	uint8_t burst; /* its burst cycle; 0: none */
 	bool is_memory;
 };
 
-static struct row row_of(unsigned type)
+static struct cycle_row cycle_row_of(unsigned type)
 {
 	switch (type) {
 	case BC_REQ_FETCH:
-		return (struct row){BC_CYCLE_NC_I_FETCH, 0, BC_CYCLE_I_FETCH, true};
+		return (struct cycle_row){BC_CYCLE_NC_I_FETCH, 0, BC_CYCLE_I_FETCH, true};
 	case BC_REQ_MEMREAD:
-		return (struct row){BC_CYCLE_NC_D_READ, 0, BC_CYCLE_D_READ, true};
+		return (struct cycle_row){BC_CYCLE_NC_D_READ, 0, BC_CYCLE_D_READ, true};
 	case BC_REQ_MEMWRITE:
-		return (struct row){BC_CYCLE_D_WRITE, 1, BC_CYCLE_WRITE_BACK, true};
+		return (struct cycle_row){BC_CYCLE_D_WRITE, 1, BC_CYCLE_WRITE_BACK, true};
 	case BC_REQ_IOREAD:
-		return (struct row){.cycle = BC_CYCLE_IO_READ};
+		return (struct cycle_row){.cycle = BC_CYCLE_IO_READ};
 	case BC_REQ_IOWRITE:
-		return (struct row){.cycle = BC_CYCLE_IO_WRITE};
+		return (struct cycle_row){.cycle = BC_CYCLE_IO_WRITE};
 	case BC_REQ_INTA:
-		return (struct row){.cycle = BC_CYCLE_INT_ACK};
+		return (struct cycle_row){.cycle = BC_CYCLE_INT_ACK};
 	default:
-		return (struct row){.cycle = type >= BC_REQ_INVALID ? type & 15 : BC_CYCLE_SPECIAL};
+		return (struct cycle_row){
+			.cycle = type >= BC_REQ_INVALID ? type & 15 : BC_CYCLE_SPECIAL};
 	}
 }
 
@@ -57,7 +58,7 @@ static uint8_t special_enables(unsigned type)
 	}
 }
 
-/* The address says which of the two it is: one that says the other is changed, and counted. */
+/* Address bit 4 distinguishes the two cycles. If the address has to change, that is counted. */
 static void set_halt(struct bc_bus_encoder *c, unsigned type)
 {
 	uint64_t addr = c->addr & ~(uint64_t)HALT_BIT;
@@ -71,7 +72,7 @@ static void set_halt(struct bc_bus_encoder *c, unsigned type)
 
 bool bc_bus_encoder_start(struct bc_bus_encoder *c, const struct bc_entry *entry)
 {
-	struct row row = row_of(entry->type);
+	struct cycle_row row = cycle_row_of(entry->type);
 	bool has_attr = (entry->has & BC_HAS_ATTR) != 0;
 	bool is_special = row.cycle == BC_CYCLE_SPECIAL;
 	bool is_burst = row.burst != 0 && has_attr && entry->size == BURST_BYTES &&
@@ -79,7 +80,7 @@ bool bc_bus_encoder_start(struct bc_bus_encoder *c, const struct bc_entry *entry
 
 	*c = (struct bc_bus_encoder){.addr = entry->addr,
 		.be = is_burst ? BE_ALL : BE_NONE,
-		.is_cut = !is_burst && !is_special && entry->size != 0,
+		.is_split = !is_burst && !is_special && entry->size != 0,
 		.is_memory = row.is_memory};
 	if (is_burst) {
 		row.cycle = row.burst;
@@ -95,14 +96,14 @@ bool bc_bus_encoder_start(struct bc_bus_encoder *c, const struct bc_entry *entry
 	}
 	if (has_attr && entry->attr != row.attr)
 		c->lost |= BC_HAS_ATTR;
-	c->last = c->addr + (c->is_cut ? entry->size - 1 : 0);
+	c->last = c->addr + (c->is_split ? entry->size - 1 : 0);
 	return c->last >= c->addr;
 }
 
 void bc_bus_encoder_next(struct bc_bus_encoder *c, uint64_t *addr, uint8_t *be)
 {
 	assert(!c->is_over);
-	if (!c->is_cut) {
+	if (!c->is_split) {
 		*addr = c->addr;
 		*be = c->be;
 		c->is_over = true;

@@ -5,12 +5,12 @@
 #include "formats/bus/dialect.h"
 #include "formats/bus/mapping.h"
 
-static void raw6_begin(void *state, const struct bc_format_options *options)
+static void raw6_init(void *state, const struct bc_format_options *options)
 {
 	struct bc_mapping_options mapping = bc_mapping_options_default();
 
 	(void)options;
-	mapping.keep_invalid = true; /* whether they are wanted is the target's to say */
+	mapping.keep_invalid = true; /* the target decides whether to drop them */
 	bc_mapping_init(state, &mapping);
 }
 
@@ -22,7 +22,7 @@ static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
 		struct bc_entry *entry = &p->entries[p->count++];
 		bc_entry_of_sample(
 			entry, (const uint8_t *)p->at, state, 0, p->number, p->number + 1);
-		/* What the format has no place for was not in it. */
+		/* The format has no processor and no time. */
 		entry->has &= ~(uint32_t)(BC_HAS_PROC | BC_HAS_TIME);
 	}
 	return BC_PARSE_DONE;
@@ -30,12 +30,12 @@ static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
 
 const struct bc_parser bc_raw6_parser = {.record_bytes = BC_SAMPLE_BYTES,
 	.state_bytes = sizeof(struct bc_mapping),
-	.begin = raw6_begin,
+	.init = raw6_init,
 	.parse = parse_raw6};
 
 struct byu {
 	uint64_t tick;
-	bool is_inexact; /* a record without a delta has gone by, not the first */
+	bool is_inexact; /* a record without a delta came before, other than the first */
 };
 
 static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum bc_format format)
@@ -66,7 +66,7 @@ static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum
 	return BC_PARSE_DONE;
 }
 
-/* Each with its dialect known to the compiler. */
+/* One function per dialect, so that the dialect is a compile-time constant. */
 #define DIALECT(name, format, bytes)                                           \
 	static enum bc_parse_end parse_##name(void *state, struct bc_parse *p) \
 	{                                                                      \

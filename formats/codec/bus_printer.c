@@ -12,13 +12,13 @@
 struct bus {
 	bool is_framed;
 	bool has_map;
-	bool is_ticked;  /* the trace has times, */
-	bool has_agents; /* and processors */
-	/* The reference whose samples are being put out. */
+	bool is_ticked;  /* the trace has times */
+	bool has_agents; /* the trace has processors */
+	/* The reference whose samples are being written. */
 	bool is_open;
 	struct bc_bus_encoder cycles;
 	struct bc_page_map map;
-	/* Only in frames. */
+	/* Used only with frames. */
 	uint64_t tick;
 	uint32_t epoch;
 	bool has_epoch;
@@ -27,7 +27,7 @@ struct bus {
 
 _Static_assert(BC_BCP1_WRITER_MAX <= BC_PRINT_MAX, "one call's frames have room");
 
-static void begin(struct bus *bus, const struct bc_format_options *options, bool is_framed)
+static void bus_init(struct bus *bus, const struct bc_format_options *options, bool is_framed)
 {
 	bus->is_framed = is_framed;
 	bus->has_map = options->map_pages;
@@ -38,24 +38,22 @@ static void begin(struct bus *bus, const struct bc_format_options *options, bool
 		bc_bcp1_writer_init(&bus->writer);
 }
 
-static void begin_raw6(void *state, const struct bc_format_options *options)
+static void raw6_init(void *state, const struct bc_format_options *options)
 {
-	begin(state, options, false);
+	bus_init(state, options, false);
 }
 
-static void begin_bcp1(void *state, const struct bc_format_options *options)
+static void bcp1_init(void *state, const struct bc_format_options *options)
 {
-	begin(state, options, true);
+	bus_init(state, options, true);
 }
 
-static void end(void *state)
+static void bus_free(void *state)
 {
 	struct bus *bus = state;
 
 	bc_page_map_free(&bus->map);
 }
-
-/* ---- what is refused */
 
 static int check_frame_fields(const struct bus *bus, struct bc_print *p)
 {
@@ -65,12 +63,12 @@ static int check_frame_fields(const struct bus *bus, struct bc_print *p)
 		return 0;
 	if (entry->proc > UINT8_MAX) {
 		snprintf(p->err, sizeof(p->err),
-			"its processor 0x%x doesn't fit the 8 bits of a frame's", entry->proc);
+			"processor 0x%x doesn't fit in the 8 bits of a frame", entry->proc);
 		return -ERANGE;
 	}
 	if ((entry->has & BC_HAS_TIME) != 0 && entry->tick >= BC_TICK_END) {
 		snprintf(p->err, sizeof(p->err),
-			"its time 0x%" PRIx64 " doesn't fit the 63 bits of a frame's tick",
+			"time 0x%" PRIx64 " doesn't fit in the 63 bits of a frame's tick",
 			entry->tick);
 		return -ERANGE;
 	}
@@ -80,18 +78,17 @@ static int check_frame_fields(const struct bus *bus, struct bc_print *p)
 static int check_address(const struct bus *bus, struct bc_print *p)
 {
 	const struct bc_bus_encoder *c = &bus->cycles;
-	const char *hint = bus->has_map || !c->is_memory ? "" : "; with map=pages it would";
+	const char *hint = bus->has_map || !c->is_memory ? "" : "; try map=pages";
 
 	if (c->last <= UINT32_MAX)
 		return 0;
 	if (c->addr > UINT32_MAX)
 		snprintf(p->err, sizeof(p->err),
-			"its address 0x%" PRIx64 " doesn't fit the 32 bits of the bus%s", c->addr,
+			"address 0x%" PRIx64 " doesn't fit in the 32 bits of the bus%s", c->addr,
 			hint);
 	else
 		snprintf(p->err, sizeof(p->err),
-			"its last byte's address 0x%" PRIx64
-			" doesn't fit the 32 bits of the bus%s",
+			"end address 0x%" PRIx64 " doesn't fit in the 32 bits of the bus%s",
 			c->last, hint);
 	return -ERANGE;
 }
@@ -103,18 +100,17 @@ static int touch_pages(struct bus *bus, struct bc_print *p)
 
 	if (rc == -ENOSPC) {
 		snprintf(p->err, sizeof(p->err),
-			"with its address 0x%" PRIx64
-			" more than the %u pages of 32 bits are touched",
+			"address 0x%" PRIx64
+			" needs a page, and all %u pages of 32 bits are in use",
 			c->addr, BC_PAGES_MAX);
 		return -ERANGE;
 	}
 	if (rc != 0)
-		snprintf(p->err, sizeof(p->err),
-			"there is not enough memory for the table of its page");
+		snprintf(p->err, sizeof(p->err), "out of memory for the page map");
 	return rc;
 }
 
-/* Checks all of a reference before its first sample is put out. */
+/* Checks the whole reference before its first sample is written. */
 static int open_reference(struct bus *bus, struct bc_print *p)
 {
 	struct bc_bus_encoder *c = &bus->cycles;
@@ -124,8 +120,8 @@ static int open_reference(struct bus *bus, struct bc_print *p)
 		return rc;
 	if (!bc_bus_encoder_start(c, p->entries)) {
 		snprintf(p->err, sizeof(p->err),
-			"its 0x%" PRIx32 " bytes from address 0x%" PRIx64
-			" end behind 64 bits of address",
+			"0x%" PRIx32 " bytes at address 0x%" PRIx64
+			" extend beyond 64 bits of address",
 			p->entries->size, p->entries->addr);
 		return -ERANGE;
 	}
@@ -138,9 +134,7 @@ static int open_reference(struct bus *bus, struct bc_print *p)
 	return 0;
 }
 
-/* ---- samples */
-
-static void put_framed(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])
+static void write_framed(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])
 {
 	const struct bc_entry *entry = p->entries;
 
@@ -158,18 +152,18 @@ static void put_framed(struct bus *bus, struct bc_print *p, const uint8_t sample
 		entry->proc, bus->tick, is_epoch);
 }
 
-static void put(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])
+static void write_sample(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])
 {
 	if (bus->is_framed) {
-		put_framed(bus, p, sample);
+		write_framed(bus, p, sample);
 		return;
 	}
 	memcpy(p->out + p->used, sample, BC_SAMPLE_BYTES);
 	p->used += BC_SAMPLE_BYTES;
 }
 
-/* The next sample of the open reference. */
-static void put_cycle(struct bus *bus, struct bc_print *p)
+/* Writes the next sample of the open reference. */
+static void write_cycle(struct bus *bus, struct bc_print *p)
 {
 	uint8_t sample[BC_SAMPLE_BYTES];
 	uint64_t addr;
@@ -184,12 +178,12 @@ static void put_cycle(struct bus *bus, struct bc_print *p)
 	sample[5] = bus->cycles.control;
 	if (bus->is_framed && bus->has_agents && p->entries->proc < 16)
 		sample[5] |= (uint8_t)p->entries->proc;
-	put(bus, p, sample);
+	write_sample(bus, p, sample);
 }
 
-static void put_gap(struct bus *bus, struct bc_print *p, const struct bc_event *gap)
+static void write_gap(struct bus *bus, struct bc_print *p, const struct bc_event *gap)
 {
-	/* A board that can't say how many has a number for that. */
+	/* A board that has lost count sends this number. */
 	bool is_many = gap->cause == BC_GAP_BOARD && gap->value >= BC_BCP1_LOST_MANY;
 	bool is_held = false;
 
@@ -203,8 +197,8 @@ static void put_gap(struct bus *bus, struct bc_print *p, const struct bc_event *
 		&bus->writer, (uint8_t *)p->out + p->used, gap->value, gap->exact || is_many);
 }
 
-/* A new epoch is told by the first entry of it. */
-static void put_event(struct bus *bus, struct bc_print *p)
+/* A new epoch needs no event: its first entry carries the epoch. */
+static void write_event(struct bus *bus, struct bc_print *p)
 {
 	const struct bc_entry *entry = p->entries;
 
@@ -212,7 +206,7 @@ static void put_event(struct bus *bus, struct bc_print *p)
 	case 0:
 		return;
 	case BC_EVENT_GAP:
-		put_gap(bus, p, &entry->note.event);
+		write_gap(bus, p, &entry->note.event);
 		return;
 	case BC_EVENT_TRIGGER:
 		if (entry->note.text.bytes != 0)
@@ -232,14 +226,14 @@ static int print_bus(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		if (entry->kind == BC_ENTRY_EVENT) {
-			put_event(bus, p);
+			write_event(bus, p);
 			continue;
 		}
 		if ((entry->has & BC_HAS_SAMPLE) != 0) {
 			rc = check_frame_fields(bus, p);
 			if (rc != 0)
 				return rc;
-			put(bus, p, entry->sample);
+			write_sample(bus, p, entry->sample);
 			continue;
 		}
 		if (!bus->is_open)
@@ -247,17 +241,17 @@ static int print_bus(void *state, struct bc_print *p)
 		if (rc != 0)
 			return rc;
 		while (!bus->cycles.is_over) {
-			/* It may be long: it goes on with the next call. */
+			/* A long reference continues in the next call. */
 			if (!bc_print_has_room(p))
 				return 0;
-			put_cycle(bus, p);
+			write_cycle(bus, p);
 		}
 		bus->is_open = false;
 	}
 	return 0;
 }
 
-static bool tail(void *state, struct bc_print *p)
+static bool print_tail(void *state, struct bc_print *p)
 {
 	struct bus *bus = state;
 
@@ -266,10 +260,10 @@ static bool tail(void *state, struct bc_print *p)
 }
 
 const struct bc_printer bc_raw6_printer = {
-	.state_bytes = sizeof(struct bus), .begin = begin_raw6, .print = print_bus, .end = end};
+	.state_bytes = sizeof(struct bus), .init = raw6_init, .print = print_bus, .free = bus_free};
 
 const struct bc_printer bc_bcp1_printer = {.state_bytes = sizeof(struct bus),
-	.begin = begin_bcp1,
+	.init = bcp1_init,
 	.print = print_bus,
-	.tail = tail,
-	.end = end};
+	.tail = print_tail,
+	.free = bus_free};

@@ -1,17 +1,17 @@
-/* Writing what a capture board sends: bus samples, bare (raw6, formats/bus/sample.h) or in frames
- * (bcp1, formats/bus/bcp1_writer.h).
+/* Printers of what a capture board sends: bus samples, bare (raw6, formats/bus/sample.h) or in
+ * frames (bcp1, formats/bus/bcp1_writer.h).
  *
- * An entry that has its sample is written as that stands. Any other is turned into bus cycles
- * (formats/codec/bus_encode.h), cut at the bus's 8 bytes; what those can't say of attr, or of a
- * special cycle, is counted. An address that ends behind 32 bits is refused, unless map=pages gives
- * the addresses of fetches, reads and writes physical pages (formats/bus/page_map.h); I/O, special
- * cycles and samples that are there already keep their addresses.
+ * An entry that has a bus sample is written as that sample. Any other entry is converted to bus
+ * cycles (formats/codec/bus_encode.h), split at 8 bytes. Attributes and special cycles that these
+ * cannot express are counted as lost. An address beyond 32 bits is an error, unless map=pages
+ * assigns physical pages (formats/bus/page_map.h) to the addresses of fetches, reads and writes.
+ * I/O, special cycles and existing samples keep their addresses.
  *
- * Times are held by bcp1 alone: the absolute ticks, those of all samples of one entry being the
- * same. A trace without a clock has a tick a sample, the first at tick 1. A frame's processor id
- * is of 8 bits. Epochs, triggers and gaps are held: of a gap whether its number is exact, but no
- * cause other than the board's and that of missing frames, and no duration. What is not is counted,
- * as are marks. */
+ * Only bcp1 holds times: the absolute ticks. All samples of one entry have the same tick. In a
+ * trace without a clock, each sample takes one tick; the first is at tick 1. A frame has an 8-bit
+ * processor id. Epochs, triggers and gaps are kept. A gap keeps whether its number is exact, but no
+ * duration and no cause other than the board's and missing frames. Whatever is not kept is counted
+ * as lost, and so are marks. */
 #ifndef BC_FORMATS_CODEC_BUS_PRINTER_H
 #define BC_FORMATS_CODEC_BUS_PRINTER_H
 

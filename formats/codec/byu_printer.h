@@ -1,7 +1,7 @@
-/* Writing the BYU address trace in its dialects (formats/bus/dialect.h). formats/codec/byu_row.h
- * says what each record's time is.
+/* Printers of the BYU address trace in its dialects (formats/bus/dialect.h).
+ * formats/codec/byu_row.h defines the time of each record.
  *
- * An address, a size, a processor or a time that the record has no bits for is refused. */
+ * An address, size, processor or time that does not fit its field is an error. */
 #ifndef BC_FORMATS_CODEC_BYU_PRINTER_H
 #define BC_FORMATS_CODEC_BYU_PRINTER_H
 

@@ -10,14 +10,14 @@ void bc_byu_clock_init(struct bc_byu_clock *clock, const struct bc_format_option
 	*clock = (struct bc_byu_clock){.is_ticked = (options->source_holds & BC_HAS_TIME) != 0};
 }
 
-static int refuse(struct bc_print *print, const char *what, uint64_t value, unsigned bits)
+static int refuse_field(struct bc_print *print, const char *what, uint64_t value, unsigned bits)
 {
 	snprintf(print->err, sizeof(print->err),
-		"its %s 0x%" PRIx64 " doesn't fit the %u bits of a BYU record", what, value, bits);
+		"%s 0x%" PRIx64 " doesn't fit in the %u bits of a BYU record", what, value, bits);
 	return -ERANGE;
 }
 
-/* Of an entry without a time. */
+/* Time field of an entry without a time. */
 static uint64_t count_time(struct bc_byu_clock *clock, const struct bc_entry *entry)
 {
 	bool is_sample = (entry->has & BC_HAS_SAMPLE) != 0;
@@ -37,7 +37,7 @@ static uint64_t count_time(struct bc_byu_clock *clock, const struct bc_entry *en
 }
 
 static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry,
-	struct bc_print *print, uint64_t most)
+	struct bc_print *print, uint64_t max)
 {
 	uint64_t difference = entry->tick - clock->tick;
 	uint64_t reported = entry->delta != BC_TIME_NONE ? entry->delta : 0;
@@ -47,34 +47,35 @@ static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry
 		return entry->has_delta ? entry->delta : BC_TIME_NONE;
 	if (entry->epoch != clock->epoch)
 		return BC_TIME_NONE;
-	/* What nobody knows isn't told by ticks that are lower bounds. */
+	/* Do not invent a delta from ticks that are only lower bounds. */
 	if (entry->has_delta && entry->delta == BC_TIME_NONE && entry->is_inexact)
 		return BC_TIME_NONE;
-	/* A fall with a delta is the next of several files: its deltas go on. */
+	/* A lower tick with a delta means that the next of several files has started: keep its
+	 * delta. */
 	if (entry->has_delta && (has_fallen || reported == difference))
 		return entry->delta;
-	if (!has_fallen && difference <= most && difference != BC_TIME_NONE)
+	if (!has_fallen && difference <= max && difference != BC_TIME_NONE)
 		return difference;
 	bc_print_lose(print, BC_HAS_TIME);
 	return BC_TIME_NONE;
 }
 
 int bc_byu_row(struct bc_byu_row *row, struct bc_byu_clock *clock, struct bc_print *print,
-	uint64_t addr_most, uint64_t time_most)
+	uint64_t addr_max, uint64_t time_max)
 {
 	const struct bc_entry *entry = print->entries;
 
 	assert(entry->kind == BC_ENTRY_REFERENCE && entry->type <= UINT8_MAX);
-	if (entry->addr > addr_most)
-		return refuse(print, "address", entry->addr, 32);
+	if (entry->addr > addr_max)
+		return refuse_field(print, "address", entry->addr, 32);
 	if (entry->size > UINT8_MAX)
-		return refuse(print, "size", entry->size, 8);
+		return refuse_field(print, "size", entry->size, 8);
 	if (entry->proc > UINT8_MAX)
-		return refuse(print, "processor", entry->proc, 8);
+		return refuse_field(print, "processor", entry->proc, 8);
 	if ((entry->has & BC_HAS_TIME) != 0) {
-		uint64_t time = time_of(clock, entry, print, time_most);
-		if (time > time_most)
-			return refuse(print, "time", time, 32);
+		uint64_t time = time_of(clock, entry, print, time_max);
+		if (time > time_max)
+			return refuse_field(print, "time", time, 32);
 		row->time = time;
 		clock->has_tick = true;
 		clock->tick = entry->tick;

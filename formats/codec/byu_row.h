@@ -1,18 +1,17 @@
-/* An entry as the fields of a BYU record: what the printers of those fields share.
+/* Converts entries to the fields of BYU records, for the printers of BYU and RowBinary.
  *
- * Each entry that a printer is given becomes one row, in their order, by bc_byu_row(). The row's
- * `time` is the entry's delta as it stands wherever that agrees with the absolute ticks of this
- * entry and the one printed before it; where it doesn't (entries between them were left out, or two
- * traces were merged) and where there is none, it is the difference of the ticks. The first delta
- * of a slice stays as it stands. BC_TIME_NONE stands
+ * bc_byu_row() converts each entry to one row, in order. The row's `time` is the entry's original
+ * delta if that agrees with the absolute ticks of this entry and the previous one. Otherwise
+ * (because entries between them were left out or traces were merged), and if there is no delta, it
+ * is the difference of the ticks. The first delta of a slice is kept. The time is BC_TIME_NONE
  *
- *   for the first entry, where it has no delta,
- *   where an epoch begins,
- *   where a difference is too long for the field, or the ticks fall: counted as a time that is
- * lost, where an entry lacks a time and others of its trace have one.
+ *   for a first entry without a delta,
+ *   at the start of an epoch,
+ *   if the difference does not fit the field, or the ticks go back (both counted as lost),
+ *   if an entry has no time but others of its trace do.
  *
- * A trace without a clock has one tick an entry, the first at tick 1; of bus samples, those that
- * were left out had their ticks too. */
+ * In a trace without a clock, each entry takes one tick; the first is at tick 1. Bus samples that
+ * were left out count as a tick, too. */
 #ifndef BC_FORMATS_CODEC_BYU_ROW_H
 #define BC_FORMATS_CODEC_BYU_ROW_H
 
@@ -23,10 +22,10 @@
 #include "formats/trace/printer.h"
 
 struct bc_byu_clock {
-	uint64_t tick;   /* of the entry before */
-	uint64_t number; /* of the entry before */
+	uint64_t tick;   /* of the previous entry */
+	uint64_t number; /* of the previous entry */
 	uint32_t epoch;
-	bool has_tick;  /* an entry with a time came before */
+	bool has_tick;  /* there was a previous entry with a time */
 	bool is_ticked; /* the trace has times */
 };
 
@@ -39,9 +38,9 @@ struct bc_byu_row {
 
 void bc_byu_clock_init(struct bc_byu_clock *clock, const struct bc_format_options *options);
 
-/* Turns print->entries[0], whose type is below 0x100, into a row. addr_most and time_most are what
- * the fields hold: 32 or 64 bits, all set. Returns 0, or -ERANGE with print->why. */
+/* Converts print->entries[0], whose type must be below 0x100. addr_max and time_max are the largest
+ * values of these fields: 32 or 64 bits, all set. Returns 0, or -ERANGE with print->err set. */
 int bc_byu_row(struct bc_byu_row *row, struct bc_byu_clock *clock, struct bc_print *print,
-	uint64_t addr_most, uint64_t time_most) BC_MUST_CHECK;
+	uint64_t addr_max, uint64_t time_max) BC_MUST_CHECK;
 
 #endif

@@ -7,37 +7,37 @@
 #include "formats/codec/block_parse.h"
 
 struct cis501 {
-	uint32_t size; /* of every load and store: what the user says of them */
+	uint32_t size; /* of every load and store, from the option */
 };
 
-/* What is expected in each column. */
+/* Errors by column. */
 static const char *const columns[] = {
-	"nothing is expected behind column 14, the micro opcode",
-	"column 1, the step, is expected: a decimal number of 32 bits",
-	"column 2, the PC, is expected: a hexadecimal number of at most 64 bits",
-	"column 3, the first source register, is expected: a decimal number of 32 bits",
-	"column 4, the second source register, is expected: a decimal number of 32 bits",
-	"column 5, the destination register, is expected: a decimal number of 32 bits",
-	"column 6, the flags, is expected: R, W or -",
-	"column 7, the branch, is expected: T, N or -",
-	"column 8, load or store, is expected: L, S or -",
-	"column 9, the immediate, is expected: a decimal number of 64 bits",
-	"column 10, the memory address, is expected: a hexadecimal number of at most 64 bits",
-	"column 11, the fallthrough PC, is expected: a hexadecimal number of at most 64 bits",
-	"column 12, the target PC, is expected: a hexadecimal number of at most 64 bits",
-	"column 13, the macro opcode, is expected",
-	"column 14, the micro opcode, is expected",
+	"expected nothing after column 14, the micro opcode",
+	"expected column 1, the step: a decimal number of 32 bits",
+	"expected column 2, the PC: a hexadecimal number of at most 64 bits",
+	"expected column 3, the first source register: a decimal number of 32 bits",
+	"expected column 4, the second source register: a decimal number of 32 bits",
+	"expected column 5, the destination register: a decimal number of 32 bits",
+	"expected column 6, the flags: R, W or -",
+	"expected column 7, the branch: T, N or -",
+	"expected column 8, load or store: L, S or -",
+	"expected column 9, the immediate: a decimal number of 64 bits",
+	"expected column 10, the memory address: a hexadecimal number of at most 64 bits",
+	"expected column 11, the fallthrough PC: a hexadecimal number of at most 64 bits",
+	"expected column 12, the target PC: a hexadecimal number of at most 64 bits",
+	"expected column 13, the macro opcode",
+	"expected column 14, the micro opcode",
 };
 
-/* The columns: each with the spaces before it, up to the space or the line's end behind it. */
+/* Parsers of single columns. Each skips leading spaces and ends at the next space or newline. */
 
-static inline bool take_int(const char **at, int32_t *value)
+static inline bool parse_int(const char **at, int32_t *value)
 {
 	const char *p = bc_skip_spaces(*at);
 	int64_t wide;
 
 	*at = p;
-	/* Nearly all are -1, or have one or two digits. */
+	/* Nearly all values are -1 or have one or two digits. */
 	bool is_negative = *p == '-';
 	unsigned digit = (uint8_t)(p[is_negative] - '0');
 	if (digit <= 9) {
@@ -61,19 +61,19 @@ static inline bool take_int(const char **at, int32_t *value)
 	return true;
 }
 
-static inline bool take_immediate(const char **at, int64_t *value)
+static inline bool parse_immediate(const char **at, int64_t *value)
 {
 	*at = bc_skip_spaces(*at);
 	return bc_parse_signed(at, value) && bc_is_token_end(**at);
 }
 
-static inline bool take_hex(const char **at, uint64_t *value)
+static inline bool parse_hex(const char **at, uint64_t *value)
 {
 	*at = bc_skip_spaces(*at);
-	return bc_scan_hex_block(at, value) && bc_is_token_end(**at);
+	return bc_parse_hex_block(at, value) && bc_is_token_end(**at);
 }
 
-static inline bool take_letter(const char **at, char *letter, char one, char other)
+static inline bool parse_letter(const char **at, char *letter, char one, char other)
 {
 	const char *p = bc_skip_spaces(*at);
 
@@ -85,7 +85,7 @@ static inline bool take_letter(const char **at, char *letter, char one, char oth
 	return true;
 }
 
-static inline bool take_word(const char **at, struct bc_text *word)
+static inline bool parse_word(const char **at, struct bc_text *word)
 {
 	const char *p = bc_skip_spaces(*at);
 
@@ -95,51 +95,51 @@ static inline bool take_word(const char **at, struct bc_text *word)
 	return word->bytes != 0;
 }
 
-/* Reads a line up to its newline. Returns 0, or the column that is malformed, with *at at the
- * offending byte; behind the last one that is 15. */
-static inline unsigned scan_line(const char **at, struct bc_entry *entry)
+/* Parses a line up to its newline. Returns 0, or the number of the malformed column, with *at at
+ * the offending byte. 15 means extra text after the last column. */
+static inline unsigned parse_line(const char **at, struct bc_entry *entry)
 {
 	struct bc_uop *uop = &entry->uop;
 
-	if (!take_int(at, &uop->step))
+	if (!parse_int(at, &uop->step))
 		return 1;
-	if (!take_hex(at, &entry->addr))
+	if (!parse_hex(at, &entry->addr))
 		return 2;
-	if (!take_int(at, &uop->src1))
+	if (!parse_int(at, &uop->src1))
 		return 3;
-	if (!take_int(at, &uop->src2))
+	if (!parse_int(at, &uop->src2))
 		return 4;
-	if (!take_int(at, &uop->dest))
+	if (!parse_int(at, &uop->dest))
 		return 5;
-	if (!take_letter(at, &uop->flags, 'R', 'W'))
+	if (!parse_letter(at, &uop->flags, 'R', 'W'))
 		return 6;
-	if (!take_letter(at, &uop->branch, 'T', 'N'))
+	if (!parse_letter(at, &uop->branch, 'T', 'N'))
 		return 7;
-	if (!take_letter(at, &uop->access, 'L', 'S'))
+	if (!parse_letter(at, &uop->access, 'L', 'S'))
 		return 8;
-	if (!take_immediate(at, &uop->immediate))
+	if (!parse_immediate(at, &uop->immediate))
 		return 9;
-	if (!take_hex(at, &uop->mem_addr))
+	if (!parse_hex(at, &uop->mem_addr))
 		return 10;
-	if (!take_hex(at, &uop->fallthrough))
+	if (!parse_hex(at, &uop->fallthrough))
 		return 11;
-	if (!take_hex(at, &uop->target))
+	if (!parse_hex(at, &uop->target))
 		return 12;
-	if (!take_word(at, &uop->macro))
+	if (!parse_word(at, &uop->macro))
 		return 13;
-	if (!take_word(at, &uop->micro))
+	if (!parse_word(at, &uop->micro))
 		return 14;
 	*at = bc_skip_spaces(*at);
 	return **at == '\n' ? 0 : 15;
 }
 
-/* The line as it is nearly always: of at most 128 bytes, with spaces alone between the columns,
- * numbers of few digits, and nothing behind the last column. */
+/* Fast path, for nearly all lines: at most 128 bytes, only spaces between columns, short numbers,
+ * and nothing after the last column. */
 
 #define COLUMNS 14
 
-/* Where the columns begin and end. Returns the length of the line, or 0 when it isn't such a one.
- */
+/* Finds the start and end of each column. Returns the length of the line, or 0 if the line does not
+ * qualify for the fast path. */
 static inline unsigned find_columns(const char *at, uint8_t bounds[2 * COLUMNS])
 {
 	uint64_t blanks = bc_blanks64(at);
@@ -161,8 +161,8 @@ static inline unsigned find_columns(const char *at, uint8_t bounds[2 * COLUMNS])
 	return n == 2 * COLUMNS && bounds[n - 1] == end && at[end] == '\n' ? end : 0;
 }
 
-/* What the first of a register's two columns adds, plus one: ten times a digit; nothing, if it is a
- * minus or blank; 0 for anything else. */
+/* Tens digit of a two-character register column, as ten times the digit plus 1. A minus or blank
+ * gives 1. 0 marks any other character. */
 static const uint8_t tens[256] = {[' '] = 1,
 	['-'] = 1,
 	['0'] = 1,
@@ -176,11 +176,11 @@ static const uint8_t tens[256] = {[' '] = 1,
 	['8'] = 81,
 	['9'] = 91};
 
-/* In which of columns 6, 7 and 8 a letter may stand. */
+/* Bit mask of the letter columns (6, 7 and 8) in which a letter may appear. */
 static const uint8_t letters[256] = {
 	['-'] = 7, ['R'] = 1, ['W'] = 1, ['T'] = 2, ['N'] = 2, ['L'] = 4, ['S'] = 4};
 
-/* Each returns 0, or something else if the column has to be looked at more closely. */
+/* Fast parsers of single columns. They return 0, or nonzero if the column needs the slow path. */
 
 static inline unsigned plain_hex(const char *at, const uint8_t *bounds, uint64_t *value)
 {
@@ -222,8 +222,8 @@ static inline struct bc_text plain_word(const char *at, const uint8_t *bounds)
 	return (struct bc_text){.at = at + bounds[0], .bytes = (uint32_t)(bounds[1] - bounds[0])};
 }
 
-/* Returns the place behind the line, or NULL when it isn't such a one. */
-static inline const char *scan_plain(const char *at, struct bc_entry *entry)
+/* Returns the position after the line, or NULL if it needs the slow path. */
+static inline const char *parse_line_fast(const char *at, struct bc_entry *entry)
 {
 	struct bc_uop *uop = &entry->uop;
 	uint8_t b[2 * COLUMNS];
@@ -249,7 +249,7 @@ static inline const char *scan_plain(const char *at, struct bc_entry *entry)
 	return odd == 0 ? at + end + 1 : NULL;
 }
 
-static void cis501_begin(void *state, const struct bc_format_options *options)
+static void cis501_init(void *state, const struct bc_format_options *options)
 {
 	struct cis501 *cis501 = state;
 
@@ -266,14 +266,14 @@ static enum bc_parse_end parse_cis501(void *state, struct bc_parse *p)
 		struct bc_entry *entry = &p->entries[p->count];
 		bc_entry_reference(entry, 0, 0, p->number);
 		entry->kind = BC_ENTRY_UOP;
-		const char *next = scan_plain(p->at, entry);
+		const char *next = parse_line_fast(p->at, entry);
 		if (next == NULL) {
 			const char *at = bc_skip_spaces(p->at);
 			if (*at == '\n') {
 				p->at = at + 1;
 				continue;
 			}
-			unsigned column = scan_line(&at, entry);
+			unsigned column = parse_line(&at, entry);
 			if (column != 0)
 				return bc_parse_bad(p, at, columns[column % 15]);
 			next = at + 1;
@@ -289,10 +289,10 @@ static enum bc_parse_end parse_cis501(void *state, struct bc_parse *p)
 }
 
 const struct bc_parser bc_cis501_parser = {
-	.state_bytes = sizeof(struct cis501), .begin = cis501_begin, .parse = parse_cis501};
+	.state_bytes = sizeof(struct cis501), .init = cis501_init, .parse = parse_cis501};
 
-/* As "%*llx". */
-static inline char *put_hex_right(char *out, uint64_t value, unsigned width)
+/* Like "%*llx". */
+static inline char *write_hex_right(char *out, uint64_t value, unsigned width)
 {
 	unsigned digits = 16 - (unsigned)__builtin_clzll(value | 1) / 4;
 
@@ -300,10 +300,10 @@ static inline char *put_hex_right(char *out, uint64_t value, unsigned width)
 	return bc_write_hex(out + (digits < width ? width - digits : 0), value);
 }
 
-/* As "%*lld", of at most 16 columns. */
-static inline char *put_decimal_right(char *out, int64_t value, unsigned width)
+/* Like "%*lld", for a width of at most 16. */
+static inline char *write_decimal_right(char *out, int64_t value, unsigned width)
 {
-	char digits[32 + 16]; /* up to 32, and room for a copy of fixed size, which is no call */
+	char digits[32 + 16]; /* 32 digits, plus room to copy a fixed size without a call */
 	unsigned at = 32;
 	uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 
@@ -322,8 +322,8 @@ static inline char *put_decimal_right(char *out, int64_t value, unsigned width)
 	return out + (32 - at);
 }
 
-/* A register: nearly all fit the two columns, which are written without a loop. */
-static inline char *put_register(char *out, int32_t value)
+/* Writes a register. Nearly all fit in two columns, which need no loop. */
+static inline char *write_register(char *out, int32_t value)
 {
 	if (value >= 0 && value < 100) {
 		out[0] = (char)('0' + value / 10);
@@ -337,45 +337,45 @@ static inline char *put_register(char *out, int32_t value)
 		out[1] = (char)('0' - (int)value);
 		return out + 2;
 	}
-	return put_decimal_right(out, value, 2);
+	return write_decimal_right(out, value, 2);
 }
 
-static inline char *put_word(char *out, struct bc_text word)
+static inline char *write_word(char *out, struct bc_text word)
 {
 	memcpy(out, word.at, word.bytes);
 	return out + word.bytes;
 }
 
-static char *put_line(char *out, const struct bc_entry *entry)
+static char *write_line(char *out, const struct bc_entry *entry)
 {
 	const struct bc_uop *uop = &entry->uop;
 
 	out = uop->step >= 0 && uop->step < 10 ? (*out = (char)('0' + uop->step), out + 1)
-					       : put_decimal_right(out, uop->step, 1);
+					       : write_decimal_right(out, uop->step, 1);
 	*out++ = ' ';
-	out = put_hex_right(out, entry->addr, 6);
+	out = write_hex_right(out, entry->addr, 6);
 	*out++ = ' ';
-	out = put_register(out, uop->src1);
+	out = write_register(out, uop->src1);
 	*out++ = ' ';
-	out = put_register(out, uop->src2);
+	out = write_register(out, uop->src2);
 	*out++ = ' ';
-	out = put_register(out, uop->dest);
+	out = write_register(out, uop->dest);
 	memcpy(out, "       ", 7);
 	out[1] = uop->flags;
 	out[3] = uop->branch;
 	out[5] = uop->access;
-	out = put_decimal_right(out + 7, uop->immediate, 9);
+	out = write_decimal_right(out + 7, uop->immediate, 9);
 	*out++ = ' ';
-	out = put_hex_right(out, uop->mem_addr, 12);
+	out = write_hex_right(out, uop->mem_addr, 12);
 	*out++ = ' ';
-	out = put_hex_right(out, uop->fallthrough, 12);
+	out = write_hex_right(out, uop->fallthrough, 12);
 	*out++ = ' ';
-	out = put_hex_right(out, uop->target, 12);
+	out = write_hex_right(out, uop->target, 12);
 	memset(out, ' ', 9);
-	put_word(out + 1, uop->macro);
+	write_word(out + 1, uop->macro);
 	out += 1 + (uop->macro.bytes < 8 ? 8 : uop->macro.bytes);
 	*out++ = ' ';
-	out = put_word(out, uop->micro);
+	out = write_word(out, uop->micro);
 	*out++ = '\n';
 	return out;
 }
@@ -386,11 +386,11 @@ static int print_cis501(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_uop *uop = &p->entries->uop;
 		if ((uint64_t)uop->macro.bytes + uop->micro.bytes > BC_LINE_MAX) {
-			snprintf(p->err, sizeof(p->err), "its opcodes don't fit a line of %u bytes",
+			snprintf(p->err, sizeof(p->err), "opcodes don't fit in a line of %u bytes",
 				BC_LINE_MAX);
 			return -ERANGE;
 		}
-		p->used = (size_t)(put_line(p->out + p->used, p->entries) - p->out);
+		p->used = (size_t)(write_line(p->out + p->used, p->entries) - p->out);
 	}
 	return 0;
 }

@@ -15,8 +15,8 @@
 #define REG   BC_CAN_REGISTER
 #define EVENT BC_CAN_EVENT
 
-/* `kinds` have something in it, and a trace has it that may hold one of them and one of `needs`, if
- * there are any. */
+/* Entries of `kinds` may have a value in the column. A trace has the column if it may hold one of
+ * these kinds and, unless `needs` is 0, one of the traits in `needs`. */
 struct column {
 	const char *name;
 	uint32_t kinds;
@@ -27,8 +27,8 @@ static const struct column columns[BC_COLUMNS] = {
 	[BC_COLUMN_KIND] = {"kind", ANY, 0},
 	[BC_COLUMN_NUMBER] = {"number", ANY, 0},
 	[BC_COLUMN_TICK] = {"tick", ANY, BC_HAS_TIME},
-	/* Tarmac alone names units, BYU alone has deltas, and a clock that starts over is known
-	 * where the other events of a capture are. */
+	/* Only Tarmac names units, only BYU has deltas, and only captures with events have
+	 * epochs. */
 	[BC_COLUMN_UNIT] = {"unit", ANY, INS | REG | BC_CAN_LINE},
 	[BC_COLUMN_EPOCH] = {"epoch", ANY, EVENT},
 	[BC_COLUMN_TYPE] = {"type", REF, 0},
@@ -178,7 +178,7 @@ static struct bc_cell type_cell(const struct bc_entry *entry)
 	return name != NULL ? word(name) : hex(entry->type, 2);
 }
 
-/* Of the bytes that were moved as many digits as they have, where that is known. */
+/* As many digits as the data has bytes, if the size is known. */
 static struct bc_cell data_cell(const struct bc_entry *entry)
 {
 	return hex(entry->data, entry->size <= 8 ? 2 * entry->size : 0);
@@ -303,7 +303,7 @@ static struct bc_cell event_cell(enum bc_column column, const struct bc_entry *e
 	}
 }
 
-/* The columns of one kind alone. */
+/* Columns that belong to a single kind. */
 static struct bc_cell own_cell(enum bc_column column, const struct bc_entry *entry)
 {
 	switch ((enum bc_entry_kind)entry->kind) {
@@ -378,14 +378,14 @@ char *bc_cell_write(char *out, struct bc_cell cell)
 	}
 }
 
-/* All cells of an entry that are no text, with the keys of all columns. */
+/* Maximum output for all cells other than text, with the keys of all columns. */
 #define FIXED_BYTES 4096
 #define ESCAPED     6
 
 _Static_assert(BC_PRINT_MAX >= 2 * ESCAPED * BC_LINE_MAX + FIXED_BYTES,
 	"the longest line fits, whole and in its parts");
 
-/* The bytes of all its texts, before anything is escaped. */
+/* Bytes of all texts of an entry, before escaping. */
 static uint64_t text_bytes(const struct bc_entry *entry)
 {
 	uint64_t bytes = entry->line.bytes;
@@ -414,7 +414,7 @@ int bc_columns_check(struct bc_print *print)
 	if (bytes <= (BC_PRINT_MAX - FIXED_BYTES) / ESCAPED)
 		return 0;
 	snprintf(print->err, sizeof(print->err),
-		"its text has %" PRIu64 " bytes, and a row has place for %u", bytes,
+		"its text has %" PRIu64 " bytes; the limit for a row is %u", bytes,
 		(BC_PRINT_MAX - FIXED_BYTES) / ESCAPED);
 	return -ERANGE;
 }

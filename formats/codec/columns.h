@@ -1,9 +1,9 @@
-/* Entries as rows of a table: the columns of csv (formats/codec/csv.h), and under the same names
+/* Entries as rows of a table: the columns of csv (formats/codec/csv.h) and, under the same names,
  * the keys of ndjson (formats/codec/ndjson.h).
  *
- * Which columns there are follows from what a trace may hold, not from what it happens to: the
- * table is known before the first entry. A cell is empty where an entry lacks what the column is
- * for. docs/formats.md lists the columns and says what each means. */
+ * The columns depend on what a trace may hold, not on what it actually contains, so they are known
+ * before the first entry is read. A cell is empty if the entry lacks the field. docs/formats.md
+ * describes the columns. */
 #ifndef BC_FORMATS_CODEC_COLUMNS_H
 #define BC_FORMATS_CODEC_COLUMNS_H
 
@@ -14,15 +14,15 @@
 #include "formats/trace/entry.h"
 #include "formats/trace/printer.h"
 
-/* In the order in which they stand. */
+/* In output order. */
 enum bc_column {
-	BC_COLUMN_KIND, /* where there are several kinds */
+	BC_COLUMN_KIND, /* only if there are several kinds */
 	BC_COLUMN_NUMBER,
 	BC_COLUMN_TICK,
 	BC_COLUMN_UNIT,
 	BC_COLUMN_EPOCH,
-	BC_COLUMN_TYPE, /* of references, and */
-	BC_COLUMN_ADDR, /* of instructions, too */
+	BC_COLUMN_TYPE, /* of references */
+	BC_COLUMN_ADDR, /* of references and instructions */
 	BC_COLUMN_SIZE,
 	BC_COLUMN_ATTR,
 	BC_COLUMN_PROC,
@@ -63,7 +63,7 @@ enum bc_column {
 	BC_COLUMN_EXACT,
 	BC_COLUMN_DURATION_NS,
 	BC_COLUMN_TEXT, /* of marks and triggers */
-	BC_COLUMN_LINE, /* of what was text */
+	BC_COLUMN_LINE, /* verbatim line of a text format */
 	BC_COLUMNS,
 };
 
@@ -76,15 +76,15 @@ enum bc_cell_kind {
 	BC_CELL_SIGNED,
 	BC_CELL_HEX,  /* with at least `digits` digits */
 	BC_CELL_FLAG, /* true or false */
-	BC_CELL_WORD, /* text of letters, digits, '-' alone */
+	BC_CELL_WORD, /* text that contains only letters, digits and '-' */
 	BC_CELL_TEXT, /* any bytes */
 };
 
-/* So small that it is returned in registers. */
+/* Small enough to be returned in registers. */
 struct bc_cell {
 	uint8_t kind;   /* enum bc_cell_kind */
 	uint8_t digits; /* BC_CELL_HEX */
-	uint32_t bytes; /* BC_CELL_WORD, BC_CELL_TEXT: from `at` on */
+	uint32_t bytes; /* BC_CELL_WORD and BC_CELL_TEXT: length of `at` */
 	union {
 		uint64_t number; /* of the other kinds; BC_CELL_SIGNED: an int64_t */
 		const char *at;
@@ -98,24 +98,28 @@ static inline struct bc_text bc_cell_text(struct bc_cell cell)
 
 const char *bc_column_name(enum bc_column column);
 
-/* The columns of a trace that may hold these traits; without the first if it has one kind only. */
+/* The columns of a trace that may hold these traits. A trace with only one kind has no column
+ * `kind`. */
 uint64_t bc_columns_of_trace(uint32_t holds);
 
-/* The columns that entries of a kind, enum bc_entry_kind, may have something in. */
+/* The columns in which entries of a kind (enum bc_entry_kind) may have a value. */
 uint64_t bc_columns_of_kind(unsigned kind);
 
-/* What of an entry stands in a column, which is one of its kind. The text is the entry's. */
+/* The value of an entry in a column. The column must be one of the entry's kind. Text points into
+ * the entry. */
 struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entry);
 
-/* Writes a cell that is no text at `out`, as formats/base/fast_format.h does: nothing for an empty
- * one, a word and a hexadecimal number without quotes. Returns the place behind it. */
+/* Writes a cell other than BC_CELL_TEXT at `out`: nothing for an empty cell, words and hexadecimal
+ * numbers without quotes. Returns the end of the output. */
 char *bc_cell_write(char *out, struct bc_cell cell);
 
-/* Whether the row of print->entries[0] fits BC_PRINT_MAX with each byte of its texts escaped in
- * six. Returns 0, or -ERANGE with print->why; entries out of lines always do. */
+/* Checks that the row of print->entries[0] fits BC_PRINT_MAX even if every byte of its text is
+ * escaped in six. Returns 0, or -ERANGE with print->err set. Entries parsed from lines always
+ * fit. */
 int bc_columns_check(struct bc_print *print) BC_MUST_CHECK;
 
-/* Names of the types of references, to be copied 16 bytes at a time; "0xf2" for one without. */
+/* Names of the reference types, stored so that 16 bytes can be copied at once. A type without a
+ * name has its code, such as "0xf2". */
 struct bc_type_word {
 	char text[15];
 	uint8_t bytes;

@@ -7,24 +7,25 @@
 #include "formats/base/fast_format.h"
 #include "formats/codec/columns.h"
 
-/* The columns of references but those of Tarmac, which are printed by code of their own. */
-#define OF_ALL                                                                                 \
+/* Columns that the fast path for references can print (all formats except Tarmac): common ones and
+ * rare ones. */
+#define COMMON_COLUMNS                                                                         \
 	(BC_COLUMN(BC_COLUMN_KIND) | BC_COLUMN(BC_COLUMN_NUMBER) | BC_COLUMN(BC_COLUMN_TICK) | \
 		BC_COLUMN(BC_COLUMN_EPOCH) | BC_COLUMN(BC_COLUMN_TYPE) |                       \
 		BC_COLUMN(BC_COLUMN_ADDR) | BC_COLUMN(BC_COLUMN_SIZE) |                        \
 		BC_COLUMN(BC_COLUMN_ATTR) | BC_COLUMN(BC_COLUMN_PROC) |                        \
 		BC_COLUMN(BC_COLUMN_DELTA))
-#define OF_SOME                                                                     \
+#define RARE_COLUMNS                                                                \
 	(BC_COLUMN(BC_COLUMN_LETTER) | BC_COLUMN(BC_COLUMN_SPACE) |                 \
 		BC_COLUMN(BC_COLUMN_BUS_ADDR) | BC_COLUMN(BC_COLUMN_BYTE_ENABLES) | \
 		BC_COLUMN(BC_COLUMN_CONTROL))
 
 struct csv {
 	uint64_t columns;
-	uint64_t of_kind[BC_ENTRY_KINDS];
-	bool is_plain;   /* its references have no columns but these, */
-	bool has_some;   /* OF_SOME among them, */
-	unsigned behind; /* and so many empty ones behind them */
+	uint64_t kind_columns[BC_ENTRY_KINDS];
+	bool is_plain;     /* references have only these columns */
+	bool has_rare;     /* some of them are RARE_COLUMNS */
+	unsigned trailing; /* number of empty columns after them */
 	char commas[16];
 	struct bc_decimal_row numbers;
 	struct bc_decimal_row ticks;
@@ -32,19 +33,20 @@ struct csv {
 	struct bc_type_word types[BC_REF_TYPES];
 };
 
-static void begin(void *state, const struct bc_format_options *options)
+static void csv_init(void *state, const struct bc_format_options *options)
 {
 	struct csv *csv = state;
 
 	csv->columns = bc_columns_of_trace(options->source_holds);
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
-		csv->of_kind[kind] = bc_columns_of_kind(kind);
-	uint64_t references = csv->columns & csv->of_kind[BC_ENTRY_REFERENCE];
-	csv->has_some = (references & OF_SOME) != 0;
-	csv->behind = (unsigned)__builtin_popcountll(csv->columns & ~(OF_ALL | OF_SOME));
+		csv->kind_columns[kind] = bc_columns_of_kind(kind);
+	uint64_t references = csv->columns & csv->kind_columns[BC_ENTRY_REFERENCE];
+	csv->has_rare = (references & RARE_COLUMNS) != 0;
+	csv->trailing = (unsigned)__builtin_popcountll(
+		csv->columns & ~(COMMON_COLUMNS | RARE_COLUMNS));
 	csv->is_plain = (references & BC_COLUMN(BC_COLUMN_TYPE)) != 0 &&
-			(references & ~(OF_ALL | OF_SOME)) == 0 &&
-			csv->behind <= sizeof(csv->commas);
+			(references & ~(COMMON_COLUMNS | RARE_COLUMNS)) == 0 &&
+			csv->trailing <= sizeof(csv->commas);
 	memset(csv->commas, ',', sizeof(csv->commas));
 	bc_small_decimals_init(&csv->small);
 	bc_type_words(csv->types);
@@ -62,7 +64,7 @@ static void print_head(void *state, struct bc_print *p)
 	p->used = (size_t)(out - p->out);
 }
 
-static char *put_text(char *out, struct bc_text text)
+static char *write_text(char *out, struct bc_text text)
 {
 	bool is_plain = true;
 
@@ -83,15 +85,15 @@ static char *put_text(char *out, struct bc_text text)
 	return out;
 }
 
-static char *put_row(const struct csv *csv, char *out, const struct bc_entry *entry)
+static char *write_row(const struct csv *csv, char *out, const struct bc_entry *entry)
 {
-	uint64_t own = csv->of_kind[entry->kind];
+	uint64_t own = csv->kind_columns[entry->kind];
 
 	for (uint64_t left = csv->columns; left != 0; left &= left - 1) {
 		unsigned column = (unsigned)__builtin_ctzll(left);
 		if ((own >> column & 1) != 0) {
 			struct bc_cell cell = bc_column_cell((enum bc_column)column, entry);
-			out = cell.kind == BC_CELL_TEXT ? put_text(out, bc_cell_text(cell))
+			out = cell.kind == BC_CELL_TEXT ? write_text(out, bc_cell_text(cell))
 							: bc_cell_write(out, cell);
 		}
 		*out++ = ',';
@@ -105,8 +107,8 @@ static inline bool has(const struct csv *csv, enum bc_column column)
 	return (csv->columns & BC_COLUMN(column)) != 0;
 }
 
-/* A decimal cell of mostly small numbers, and the comma behind it. */
-static inline char *put_small(const struct csv *csv, char *out, uint64_t number, bool is_known)
+/* Writes a decimal cell that is usually small, and a comma. */
+static inline char *write_small(const struct csv *csv, char *out, uint64_t number, bool is_known)
 {
 	if (is_known)
 		out = bc_write_small_decimal(out, &csv->small, number);
@@ -114,19 +116,19 @@ static inline char *put_small(const struct csv *csv, char *out, uint64_t number,
 	return out;
 }
 
-static char *put_letter(char *out, const char *letter)
+static char *write_letter(char *out, const char *letter)
 {
-	return put_text(out, (struct bc_text){.at = letter, .bytes = *letter != '\0'});
+	return write_text(out, (struct bc_text){.at = letter, .bytes = *letter != '\0'});
 }
 
-/* The cells of OF_SOME. */
-static char *put_some(const struct csv *csv, char *out, const struct bc_entry *entry)
+/* Writes the cells of RARE_COLUMNS. */
+static char *write_rare(const struct csv *csv, char *out, const struct bc_entry *entry)
 {
 	uint32_t known = entry->has;
 
 	if (has(csv, BC_COLUMN_LETTER)) {
 		if ((known & BC_HAS_LETTER) != 0)
-			out = put_letter(out, &entry->letter);
+			out = write_letter(out, &entry->letter);
 		*out++ = ',';
 	}
 	if (has(csv, BC_COLUMN_SPACE)) {
@@ -145,8 +147,8 @@ static char *put_some(const struct csv *csv, char *out, const struct bc_entry *e
 	return out;
 }
 
-/* The same as put_row(), for a reference where is_plain. */
-static inline char *put_plain(struct csv *csv, char *out, const struct bc_entry *entry)
+/* Fast path: same output as write_row(), for a reference if is_plain. */
+static inline char *write_plain_row(struct csv *csv, char *out, const struct bc_entry *entry)
 {
 	const struct bc_type_word *type = &csv->types[entry->type];
 	uint32_t known = entry->has;
@@ -161,30 +163,30 @@ static inline char *put_plain(struct csv *csv, char *out, const struct bc_entry 
 		*out++ = ',';
 	}
 	if (has(csv, BC_COLUMN_EPOCH))
-		out = put_small(csv, out, entry->epoch, true);
+		out = write_small(csv, out, entry->epoch, true);
 	memcpy(out, type, sizeof(*type));
 	out += type->bytes;
 	out = BC_PUT(out, ",0x");
 	out = bc_write_hex(out, entry->addr);
 	*out++ = ',';
 	if (has(csv, BC_COLUMN_SIZE))
-		out = put_small(csv, out, entry->size, (known & BC_HAS_SIZE) != 0);
+		out = write_small(csv, out, entry->size, (known & BC_HAS_SIZE) != 0);
 	if (has(csv, BC_COLUMN_ATTR))
-		out = put_small(csv, out, entry->attr, (known & BC_HAS_ATTR) != 0);
+		out = write_small(csv, out, entry->attr, (known & BC_HAS_ATTR) != 0);
 	if (has(csv, BC_COLUMN_PROC))
-		out = put_small(csv, out, entry->proc, (known & BC_HAS_PROC) != 0);
+		out = write_small(csv, out, entry->proc, (known & BC_HAS_PROC) != 0);
 	if (has(csv, BC_COLUMN_DELTA))
-		out = put_small(
+		out = write_small(
 			csv, out, entry->delta, entry->has_delta && entry->delta != BC_TIME_NONE);
-	if (csv->has_some)
-		out = put_some(csv, out, entry);
+	if (csv->has_rare)
+		out = write_rare(csv, out, entry);
 	memcpy(out, csv->commas, sizeof(csv->commas));
-	out += csv->behind;
+	out += csv->trailing;
 	out[-1] = '\n';
 	return out;
 }
 
-static int print(void *state, struct bc_print *p)
+static int print_csv(void *state, struct bc_print *p)
 {
 	struct csv *csv = state;
 
@@ -192,17 +194,19 @@ static int print(void *state, struct bc_print *p)
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
 		if (csv->is_plain && entry->kind == BC_ENTRY_REFERENCE) {
-			out = put_plain(csv, out, entry);
+			out = write_plain_row(csv, out, entry);
 		} else {
 			int rc = bc_columns_check(p);
 			if (rc != 0)
 				return rc;
-			out = put_row(csv, out, entry);
+			out = write_row(csv, out, entry);
 		}
 		p->used = (size_t)(out - p->out);
 	}
 	return 0;
 }
 
-const struct bc_printer bc_csv_printer = {
-	.state_bytes = sizeof(struct csv), .begin = begin, .head = print_head, .print = print};
+const struct bc_printer bc_csv_printer = {.state_bytes = sizeof(struct csv),
+	.init = csv_init,
+	.head = print_head,
+	.print = print_csv};

@@ -4,40 +4,39 @@
 #include "formats/codec/block_parse.h"
 
 struct din {
-	uint32_t size; /* of every access: what the user says of them */
+	uint32_t size; /* of every access, from the option */
 };
 
 static const uint16_t din_types[] = {
 	BC_REQ_MEMREAD, BC_REQ_MEMWRITE, BC_REQ_FETCH, BC_REF_MISC, BC_REF_FLUSH};
 
-static const char bad_address_end[] = "a space is expected behind the address";
-static const char bad_address[] = "a hexadecimal address of at most 64 bits is expected";
+static const char bad_address_end[] = "expected a space after the address";
+static const char bad_address[] = "expected a hexadecimal address of at most 64 bits";
 
-/* Digits, with 0x before them or not. */
-static inline bool scan_hex(const char **at, uint64_t *value)
+/* Reads hex digits with an optional 0x. */
+static inline bool parse_hex(const char **at, uint64_t *value)
 {
 	if (**at == '0' && ((*at)[1] | 0x20) == 'x')
 		*at += 2;
-	return bc_scan_hex_block(at, value);
+	return bc_parse_hex_block(at, value);
 }
 
-static void din_begin(void *state, const struct bc_format_options *options)
+static void din_init(void *state, const struct bc_format_options *options)
 {
 	struct din *din = state;
 
 	din->size = options->size;
 }
 
-/* What stands in a line. */
-struct line {
+struct din_line {
 	unsigned type;
 	uint64_t addr;
 	uint64_t size;
 };
 
-/* The line as it is nearly always: a label, a space, digits, a newline. Returns the place behind
- * it, or NULL. */
-static inline const char *scan_plain_din(const char *at, struct line *line)
+/* Fast path, for nearly all lines: a label, a space, digits, a newline. Returns the position after
+ * the line, or NULL. */
+static inline const char *parse_din_fast(const char *at, struct din_line *line)
 {
 	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(3);
 	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 0;
@@ -50,19 +49,19 @@ static inline const char *scan_plain_din(const char *at, struct line *line)
 	return at + end + 1;
 }
 
-/* Any line. */
-static const char *scan_din(struct bc_parse *p, struct line *line)
+/* Slow path, for any line. */
+static const char *parse_din_line(struct bc_parse *p, struct din_line *line)
 {
 	const char *at = bc_skip_spaces(p->at);
 	unsigned label = (unsigned)(*at - '0');
 	const char *expected = NULL;
 
 	if (label > 4 || !bc_is_token_end(at[1])) {
-		expected = "a label from 0 to 4 is expected";
+		expected = "expected a label from 0 to 4";
 	} else {
 		line->type = din_types[label];
 		at = bc_skip_spaces(at + 1);
-		if (!scan_hex(&at, &line->addr))
+		if (!parse_hex(&at, &line->addr))
 			expected = bad_address;
 		else if (!bc_is_token_end(*at))
 			expected = bad_address_end;
@@ -77,18 +76,18 @@ static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 	const struct din *din = state;
 
 	for (; p->at < p->end; p->number++) {
-		struct line line;
+		struct din_line line;
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
-		const char *next = scan_plain_din(p->at, &line);
+		const char *next = parse_din_fast(p->at, &line);
 		if (next == NULL)
-			next = scan_din(p, &line);
+			next = parse_din_line(p, &line);
 		if (next == NULL)
 			return BC_PARSE_BAD;
 		struct bc_entry *entry = &p->entries[p->count++];
 		bc_entry_reference(entry, line.type, line.addr, p->number);
-		/* To flush the cache moves no bytes. */
+		/* A flush transfers no bytes. */
 		if (din->size != 0 && line.type != BC_REF_FLUSH) {
 			entry->has = BC_HAS_SIZE;
 			entry->size = din->size;
@@ -99,11 +98,11 @@ static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 }
 
 const struct bc_parser bc_din_parser = {
-	.state_bytes = sizeof(struct din), .begin = din_begin, .parse = parse_din};
+	.state_bytes = sizeof(struct din), .init = din_init, .parse = parse_din};
 
 static inline int xdin_type(char letter)
 {
-	/* By letter, from c on, plus one. */
+	/* Type plus one, indexed by letter from 'c' on. */
 	static const uint16_t types['w' - 'c' + 1] = {
 		['r' - 'c'] = BC_REQ_MEMREAD + 1,
 		['w' - 'c'] = BC_REQ_MEMWRITE + 1,
@@ -117,8 +116,8 @@ static inline int xdin_type(char letter)
 	return at <= 'w' - 'c' ? types[at] - 1 : -1;
 }
 
-/* The line as it is nearly always: a letter and two numbers, with one space between. */
-static inline const char *scan_plain_xdin(const char *at, struct line *line)
+/* Fast path: a letter and two numbers, separated by single spaces. */
+static inline const char *parse_xdin_fast(const char *at, struct din_line *line)
 {
 	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(3);
 	uint32_t rest = blanks & (blanks - 1);
@@ -135,31 +134,31 @@ static inline const char *scan_plain_xdin(const char *at, struct line *line)
 	return at + end + 1;
 }
 
-static const char *scan_xdin(struct bc_parse *p, struct line *line)
+static const char *parse_xdin_line(struct bc_parse *p, struct din_line *line)
 {
 	const char *at = bc_skip_spaces(p->at);
 	int type = xdin_type(*at);
 
 	p->bad = at;
-	p->expected = "one of r, w, i, m, c, v is expected";
+	p->expected = "expected one of r, w, i, m, c, v";
 	if (type < 0 || !bc_is_token_end(at[1]))
 		return NULL;
 	line->type = (unsigned)type;
 	at = bc_skip_spaces(at + 1);
-	bool has_address = scan_hex(&at, &line->addr);
+	bool has_address = parse_hex(&at, &line->addr);
 	p->bad = at;
 	p->expected = has_address ? bad_address_end : bad_address;
 	if (!has_address || !bc_is_token_end(*at))
 		return NULL;
 	const char *digits = at = bc_skip_spaces(at);
-	bool has_size = scan_hex(&at, &line->size);
+	bool has_size = parse_hex(&at, &line->size);
 	p->bad = has_size ? digits : at;
-	p->expected = "a hexadecimal size of at most 32 bits is expected";
+	p->expected = "expected a hexadecimal size of at most 32 bits";
 	if (!has_size || line->size > UINT32_MAX)
 		return NULL;
 	at = bc_skip_spaces(at);
 	p->bad = at;
-	p->expected = "nothing is expected behind the size";
+	p->expected = "expected nothing after the size";
 	return *at == '\n' ? at + 1 : NULL;
 }
 
@@ -167,13 +166,13 @@ static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 {
 	(void)state;
 	for (; p->at < p->end; p->number++) {
-		struct line line;
+		struct din_line line;
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
-		const char *next = scan_plain_xdin(p->at, &line);
+		const char *next = parse_xdin_fast(p->at, &line);
 		if (next == NULL)
-			next = scan_xdin(p, &line);
+			next = parse_xdin_line(p, &line);
 		if (next == NULL)
 			return BC_PARSE_BAD;
 		struct bc_entry *entry = &p->entries[p->count++];

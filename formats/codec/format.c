@@ -26,7 +26,7 @@
 #define DINERO_HOLDS (BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MISC)
 
 static const struct bc_format_info formats[BC_FORMATS] = {
-	[BC_FORMAT_UNKNOWN] = {.summary = "not known"},
+	[BC_FORMAT_UNKNOWN] = {.summary = "unknown"},
 	[BC_FORMAT_SEGMENT] =
 		{.summary = "buscapd's own files: BYU records in lz4, with gaps and times",
 			.can_read = true,
@@ -34,7 +34,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 			.holds = BYU_HOLDS | BC_CAN_EVENT,
 			.addr_bits = 32,
 			.write_options = BC_OPTION_CLOCK_HZ | BC_OPTION_INVALID},
-	[BC_FORMAT_BCP1] = {.summary = "what a capture board sends: bus samples in frames",
+	[BC_FORMAT_BCP1] = {.summary = "the stream of a capture board: bus samples in frames",
 		.can_read = true,
 		.can_write = true,
 		.printer = &bc_bcp1_printer,
@@ -78,7 +78,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_TIME,
 		.addr_bits = 64,
 		.write_options = BC_OPTION_INVALID},
-	[BC_FORMAT_BYU_BE] = {.summary = "the 12 bytes with big-endian fields",
+	[BC_FORMAT_BYU_BE] = {.summary = "the 12-byte record with big-endian fields",
 		.can_read = true,
 		.can_write = true,
 		.parser = &bc_byu_be_parser,
@@ -114,7 +114,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.printer = &bc_laplace_events_printer,
 		.holds = BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER,
 		.addr_bits = 64},
-	[BC_FORMAT_CIS501] = {.summary = "micro-ops, 14 columns a line",
+	[BC_FORMAT_CIS501] = {.summary = "micro-ops, 14 columns per line",
 		.is_text = true,
 		.can_read = true,
 		.can_write = true,
@@ -174,13 +174,13 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 			.holds = BYU_HOLDS,
 			.addr_bits = 32,
 			.write_options = BC_OPTION_SESSION | BC_OPTION_INVALID},
-	[BC_FORMAT_CSV] = {.summary = "a header row, then a row an entry",
+	[BC_FORMAT_CSV] = {.summary = "a header row, then one row per entry",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_csv_printer,
 		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
 		.addr_bits = 64},
-	[BC_FORMAT_NDJSON] = {.summary = "a JSON object a line",
+	[BC_FORMAT_NDJSON] = {.summary = "one JSON object per line",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_ndjson_printer,
@@ -207,7 +207,7 @@ enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint3
 	uint32_t common = holds & target->holds & reported;
 
 	*lost = holds & ~target->holds;
-	/* Invalid cycles are the samples'; they are records only where they are wanted. */
+	/* Invalid cycles come with samples. Other formats have them as records only on request. */
 	if ((holds & ~target->holds & BC_HAS_SAMPLE) != 0)
 		*lost |= holds & BC_CAN_INVALID;
 	if (!target->can_write)
@@ -229,7 +229,7 @@ enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, 
 {
 	if (!formats[from].can_read)
 		return BC_CONVERSION_REFUSED;
-	/* Its own lines stand as they stood, whatever they lack. */
+	/* A format's own lines are copied, whatever fields they lack. */
 	if (from == to && formats[to].can_write) {
 		*lost = 0;
 		return BC_CONVERSION_LOSSLESS;
@@ -245,10 +245,10 @@ uint32_t bc_format_may_lose(enum bc_format from, enum bc_format to)
 
 	if (from == to || (is_byu(from) && is_byu(to)))
 		return 0;
-	/* What has no times gets one for each. */
+	/* A trace without times gets a distinct time for each reference. */
 	if ((source & BC_HAS_TIME) == 0)
 		lose &= ~(uint32_t)BC_CAN_REFERENCE;
-	/* A sample is written as it stands. */
+	/* A sample is written unchanged. */
 	return (source & BC_HAS_SAMPLE) != 0 ? lose & ~bus : lose;
 }
 
@@ -257,13 +257,13 @@ const char *bc_format_refusal(enum bc_format from, enum bc_format to)
 	uint32_t source = formats[from].holds;
 
 	if (!formats[from].can_read)
-		return "it is only written";
+		return "it can only be written";
 	if (!formats[to].can_write)
-		return "it is only read";
+		return "it can only be read";
 	if ((formats[to].holds & BC_CAN_REFERENCE) == 0)
-		return (formats[to].holds & BC_CAN_UOP) != 0 ? "it holds micro-ops alone"
-							     : "it holds kernel events alone";
+		return (formats[to].holds & BC_CAN_UOP) != 0 ? "it holds only micro-ops"
+							     : "it holds only kernel events";
 	if ((source & BECOMES_REFERENCE) == 0)
-		return "there are no references in it";
-	return "it says no sizes, which the other needs";
+		return "it has no references";
+	return "it has no sizes, which the target requires";
 }

@@ -4,8 +4,8 @@
 
 #include "formats/base/utf8.h"
 
-/* How a byte of a string is written: 0: as it is; 'u': \u00XX; 'm': it begins a sequence of UTF-8,
- * or belongs to none; else behind a backslash. */
+/* How to write a byte of a string. 0: unchanged; 'u': as \u00XX; 'm': it may start a UTF-8
+ * sequence; any other: this character after a backslash. */
 static char escape(uint8_t byte)
 {
 	static const char controls[32] = "uuuuuuuubtnufruuuuuuuuuuuuuuuuuu";
@@ -19,7 +19,7 @@ static char escape(uint8_t byte)
 	return byte == '\\' ? '\\' : '\0';
 }
 
-static char *put_escaped(char *out, uint8_t byte)
+static char *write_escaped(char *out, uint8_t byte)
 {
 	out = BC_PUT(out, "\\u00");
 	return bc_write_hex8(out, byte);
@@ -39,7 +39,7 @@ char *bc_json_write_text(char *out, struct bc_text text)
 		} else if (how == 'm' && (n = bc_utf8_bytes(at, left)) != 0) {
 			out = mempcpy(out, at, n);
 		} else if (how == 'm' || how == 'u') {
-			out = put_escaped(out, *at);
+			out = write_escaped(out, *at);
 			n = 1;
 		} else {
 			*out++ = '\\';

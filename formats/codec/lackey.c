@@ -21,16 +21,15 @@ static inline int type_of(char letter)
 	}
 }
 
-/* What stands in a line. */
-struct line {
+struct lackey_line {
 	unsigned type;
 	uint64_t addr;
 	uint64_t size;
 };
 
-/* The line as valgrind writes it, with a size of one or two digits. Returns the place behind it, or
- * NULL. */
-static inline const char *scan_plain(const char *at, struct line *line)
+/* Fast path: a line as valgrind writes it, with a size of one or two digits. Returns the position
+ * after the line, or NULL. */
+static inline const char *parse_line_fast(const char *at, struct lackey_line *line)
 {
 	bool is_fetch = at[0] == 'I';
 	int type = type_of(at[!is_fetch]);
@@ -50,33 +49,33 @@ static inline const char *scan_plain(const char *at, struct line *line)
 	return at + end + 1;
 }
 
-/* Any line with a reference. */
-static const char *scan_any(struct bc_parse *p, struct line *line)
+/* Slow path, for any line with a reference. */
+static const char *parse_line(struct bc_parse *p, struct lackey_line *line)
 {
 	const char *at = bc_skip_spaces(p->at);
 	int type = type_of(*at);
 
 	p->bad = at;
-	p->expected = "one of I, L, S, M is expected, or ==";
+	p->expected = "expected one of I, L, S, M, or ==";
 	if (type < 0 || !bc_is_token_end(at[1]))
 		return NULL;
 	line->type = (unsigned)type;
 	at = bc_skip_spaces(at + 1);
-	bool has_address = bc_scan_hex_block(&at, &line->addr);
+	bool has_address = bc_parse_hex_block(&at, &line->addr);
 	p->bad = at;
-	p->expected = has_address ? "a comma is expected behind the address"
-				  : "a hexadecimal address of at most 64 bits is expected";
+	p->expected = has_address ? "expected a comma after the address"
+				  : "expected a hexadecimal address of at most 64 bits";
 	if (!has_address || *at != ',')
 		return NULL;
 	const char *digits = ++at;
 	bool has_size = bc_parse_decimal(&at, &line->size);
 	p->bad = has_size ? digits : at;
-	p->expected = "a decimal size of at most 32 bits is expected";
+	p->expected = "expected a decimal size of at most 32 bits";
 	if (!has_size || line->size > UINT32_MAX)
 		return NULL;
 	at = bc_skip_spaces(at);
 	p->bad = at;
-	p->expected = "nothing is expected behind the size";
+	p->expected = "expected nothing after the size";
 	return *at == '\n' ? at + 1 : NULL;
 }
 
@@ -84,18 +83,18 @@ static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 {
 	(void)state;
 	for (; p->at < p->end; p->number++) {
-		struct line line;
+		struct lackey_line line;
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
-		const char *next = scan_plain(p->at, &line);
+		const char *next = parse_line_fast(p->at, &line);
 		if (next == NULL) {
 			const char *at = bc_skip_spaces(p->at);
 			if (*at == '\n' || (p->at[0] == '=' && p->at[1] == '=')) {
 				p->at = bc_line_end(at) + 1;
 				continue;
 			}
-			next = scan_any(p, &line);
+			next = parse_line(p, &line);
 		}
 		if (next == NULL)
 			return BC_PARSE_BAD;

@@ -1,14 +1,14 @@
-/* What valgrind writes with --tool=lackey --trace-mem=yes: one reference a line, read, and printed
- * for people to look at; no trace is converted to it.
+/* Output of valgrind --tool=lackey --trace-mem=yes: one reference per line. It is parsed, and
+ * printed only for display: no trace is converted to it.
  *
  *   I  ADDR,SIZE    fetch
  *    L ADDR,SIZE    load
  *    S ADDR,SIZE    store
- *    M ADDR,SIZE    load and store of one instruction
+ *    M ADDR,SIZE    load and store by one instruction
  *
- * The address is hexadecimal, the size decimal; there is no time. Lines that begin with == are
- * valgrind's own words and passed over, as blank lines are; anything else, such as what the program
- * printed between them, is malformed. Source: Valgrind's manual, "Lackey". */
+ * The address is hexadecimal, the size decimal. There are no times. Blank lines, and lines that
+ * start with == (valgrind's own messages), are skipped. Anything else, such as output of the traced
+ * program, is malformed. Source: Valgrind's manual, "Lackey". */
 #ifndef BC_FORMATS_CODEC_LACKEY_H
 #define BC_FORMATS_CODEC_LACKEY_H
 
@@ -17,7 +17,7 @@
 
 extern const struct bc_parser bc_lackey_parser;
 
-/* Prints lines as valgrind does. */
+/* Prints lines in valgrind's form. */
 extern const struct bc_printer bc_lackey_printer;
 
 #endif

@@ -7,15 +7,15 @@
 #include "formats/base/fast_format.h"
 #include "formats/codec/block_parse.h"
 
-static const char bad_type[] = "a type is expected: one printable character";
+static const char bad_type[] = "expected a type: one printable character";
 
 #define LAPLACE_HAS (BC_HAS_TIME | BC_HAS_SPACE)
 
-/* The record's fields, and where they stand. */
+/* Offsets of the record's fields. */
 enum { AT_TYPE = 0, AT_TIME = 1, AT_LENGTH = 9, AT_SPACE = 10, AT_ADDRESS = 14 };
 
-/* Sets a reference up by its type. Returns false when there is no such type. */
-static inline bool begin_reference(struct bc_entry *entry, char letter, uint64_t number)
+/* Initializes a reference of this type. Returns false if the letter is not a type. */
+static inline bool init_reference(struct bc_entry *entry, char letter, uint64_t number)
 {
 	unsigned type = letter == 'r'                    ? (unsigned)BC_REQ_MEMREAD
 			: letter == 'w'                  ? (unsigned)BC_REQ_MEMWRITE
@@ -40,13 +40,11 @@ static inline void set_size(struct bc_entry *entry, uint32_t size)
 	entry->has |= size != 0 ? BC_HAS_SIZE : 0;
 }
 
-/* Records */
-
 struct laplace {
 	bool is_big_endian;
 };
 
-static void laplace_begin(void *state, const struct bc_format_options *options)
+static void laplace_init(void *state, const struct bc_format_options *options)
 {
 	struct laplace *laplace = state;
 
@@ -60,7 +58,7 @@ static inline enum bc_parse_end parse_records(struct bc_parse *p, bool is_big)
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		struct bc_entry *entry = &p->entries[p->count];
-		if (!begin_reference(entry, *p->at, p->number))
+		if (!init_reference(entry, *p->at, p->number))
 			return bc_parse_bad(p, p->at, bad_type);
 		entry->tick = is_big ? bc_be64(in + AT_TIME) : bc_le64(in + AT_TIME);
 		set_size(entry, in[AT_LENGTH]);
@@ -80,36 +78,34 @@ static enum bc_parse_end parse_laplace(void *state, struct bc_parse *p)
 
 const struct bc_parser bc_laplace_parser = {.record_bytes = BC_LAPLACE_BYTES,
 	.state_bytes = sizeof(struct laplace),
-	.begin = laplace_begin,
+	.init = laplace_init,
 	.parse = parse_laplace};
 
-/* Text */
-
-/* A number with the spaces before it; behind it is the next, or the line's end. */
-static inline bool take_hex(const char **at, uint64_t *value, uint64_t most)
+/* Reads a number after optional spaces. A space or the end of the line must follow. */
+static inline bool parse_hex(const char **at, uint64_t *value, uint64_t max)
 {
 	const char *p = bc_skip_spaces(*at);
 
 	*at = p;
-	if (!bc_scan_hex_block(at, value) || !bc_is_token_end(**at))
+	if (!bc_parse_hex_block(at, value) || !bc_is_token_end(**at))
 		return false;
-	if (*value <= most)
+	if (*value <= max)
 		return true;
 	*at = p;
 	return false;
 }
 
-/* The numbers behind the type. */
-struct line {
+/* The numbers after the type. */
+struct laplace_line {
 	uint64_t tick;
 	uint64_t size;
 	uint64_t space;
 	uint64_t addr;
 };
 
-/* The line as it is nearly always: five fields with one space between, and digits no more than
- * needed. Returns the place behind it, or NULL. */
-static inline const char *scan_plain(const char *at, struct line *line)
+/* Fast path, for nearly all lines: five fields separated by single spaces, without leading zeros.
+ * Returns the position after the line, or NULL. */
+static inline const char *parse_line_fast(const char *at, struct laplace_line *line)
 {
 	uint64_t blanks = bc_blanks64(at) & ~UINT64_C(3);
 	unsigned ends[4];
@@ -133,21 +129,21 @@ static inline const char *scan_plain(const char *at, struct line *line)
 	return bad == 0 ? at + ends[3] + 1 : NULL;
 }
 
-/* Any line, from behind its type. */
-static const char *scan_any(struct bc_parse *p, const char *at, struct line *line)
+/* Slow path, for any line: parses what follows the type. */
+static const char *parse_line(struct bc_parse *p, const char *at, struct laplace_line *line)
 {
 	const char *expected = NULL;
 
-	if (!take_hex(&at, &line->tick, UINT64_MAX))
-		expected = "a timestamp is expected: a hexadecimal number of at most 64 bits";
-	else if (!take_hex(&at, &line->size, UINT32_MAX))
-		expected = "a length is expected: a hexadecimal number of at most 32 bits";
-	else if (!take_hex(&at, &line->space, UINT32_MAX))
-		expected = "an address space is expected: a hexadecimal number of at most 32 bits";
-	else if (!take_hex(&at, &line->addr, UINT64_MAX))
-		expected = "an address is expected: a hexadecimal number of at most 64 bits";
+	if (!parse_hex(&at, &line->tick, UINT64_MAX))
+		expected = "expected a timestamp: a hexadecimal number of at most 64 bits";
+	else if (!parse_hex(&at, &line->size, UINT32_MAX))
+		expected = "expected a length: a hexadecimal number of at most 32 bits";
+	else if (!parse_hex(&at, &line->space, UINT32_MAX))
+		expected = "expected an address space: a hexadecimal number of at most 32 bits";
+	else if (!parse_hex(&at, &line->addr, UINT64_MAX))
+		expected = "expected an address: a hexadecimal number of at most 64 bits";
 	else if (*(at = bc_skip_spaces(at)) != '\n')
-		expected = "nothing is expected behind the address";
+		expected = "expected nothing after the address";
 	p->bad = at;
 	p->expected = expected;
 	return expected == NULL ? at + 1 : NULL;
@@ -157,13 +153,13 @@ static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
 {
 	(void)state;
 	for (; p->at < p->end; p->number++) {
-		struct line line;
+		struct laplace_line line;
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		struct bc_entry *entry = &p->entries[p->count];
 		const char *at = p->at;
-		const char *next = scan_plain(at, &line);
+		const char *next = parse_line_fast(at, &line);
 		if (next == NULL) {
 			at = bc_skip_spaces(at);
 			if (*at == '\n') {
@@ -171,10 +167,10 @@ static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
 				continue;
 			}
 		}
-		if (!begin_reference(entry, *at, p->number) || !bc_is_token_end(at[1]))
+		if (!init_reference(entry, *at, p->number) || !bc_is_token_end(at[1]))
 			return bc_parse_bad(p, at, bad_type);
 		if (next == NULL)
-			next = scan_any(p, at + 1, &line);
+			next = parse_line(p, at + 1, &line);
 		if (next == NULL)
 			return BC_PARSE_BAD;
 		entry->tick = line.tick;
@@ -189,14 +185,12 @@ static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
 
 const struct bc_parser bc_laplace_text_parser = {.parse = parse_text};
 
-/* Printing */
-
 struct laplace_printer {
-	uint64_t tick; /* of the reference before */
+	uint64_t tick; /* of the previous reference */
 	bool is_big_endian;
 };
 
-static void begin_printer(void *state, const struct bc_format_options *options)
+static void laplace_printer_init(void *state, const struct bc_format_options *options)
 {
 	struct laplace_printer *l = state;
 
@@ -212,8 +206,8 @@ static inline char letter_of(const struct bc_entry *entry)
 	return entry->type == BC_REQ_MEMWRITE ? 'w' : 'r';
 }
 
-/* The reference's own time, or the next tick. */
-static inline bool take_tick(struct laplace_printer *l, struct bc_print *p)
+/* Sets l->tick to the reference's time, or to the next tick if it has none. */
+static inline bool advance_tick(struct laplace_printer *l, struct bc_print *p)
 {
 	if ((p->entries->has & BC_HAS_TIME) != 0) {
 		l->tick = p->entries->tick;
@@ -221,8 +215,8 @@ static inline bool take_tick(struct laplace_printer *l, struct bc_print *p)
 	}
 	if (++l->tick != 0)
 		return true;
-	snprintf(p->err, sizeof(p->err),
-		"it has no time, and the tick behind the one before it doesn't fit 64 bits");
+	snprintf(
+		p->err, sizeof(p->err), "it has no time, and the next tick doesn't fit in 64 bits");
 	return false;
 }
 
@@ -232,11 +226,11 @@ static int refuse_record(struct bc_print *p)
 
 	if (entry->addr > UINT32_MAX)
 		snprintf(p->err, sizeof(p->err),
-			"its address 0x%" PRIx64 " doesn't fit the 32 bits of a Laplace record",
+			"address 0x%" PRIx64 " doesn't fit in the 32 bits of a Laplace record",
 			entry->addr);
 	else
 		snprintf(p->err, sizeof(p->err),
-			"its size of %" PRIu32 " bytes doesn't fit the 8 bits of a Laplace record",
+			"size of %" PRIu32 " bytes doesn't fit in the 8 bits of a Laplace record",
 			entry->size);
 	return -ERANGE;
 }
@@ -252,7 +246,7 @@ static int print_laplace(void *state, struct bc_print *p)
 		uint32_t space = (entry->has & BC_HAS_SPACE) != 0 ? entry->space : 0;
 		if (entry->addr > UINT32_MAX || entry->size > UINT8_MAX)
 			return refuse_record(p);
-		if (!take_tick(l, p))
+		if (!advance_tick(l, p))
 			return -ERANGE;
 		uint32_t addr = (uint32_t)entry->addr;
 		out[AT_TYPE] = (uint8_t)letter_of(entry);
@@ -266,7 +260,7 @@ static int print_laplace(void *state, struct bc_print *p)
 }
 
 const struct bc_printer bc_laplace_printer = {.state_bytes = sizeof(struct laplace_printer),
-	.begin = begin_printer,
+	.init = laplace_printer_init,
 	.print = print_laplace};
 
 static int print_text(void *state, struct bc_print *p)
@@ -276,7 +270,7 @@ static int print_text(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
-		if (!take_tick(l, p))
+		if (!advance_tick(l, p))
 			return -ERANGE;
 		*out++ = letter_of(entry);
 		*out++ = ' ';
@@ -293,5 +287,6 @@ static int print_text(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_laplace_text_printer = {
-	.state_bytes = sizeof(struct laplace_printer), .begin = begin_printer, .print = print_text};
+const struct bc_printer bc_laplace_text_printer = {.state_bytes = sizeof(struct laplace_printer),
+	.init = laplace_printer_init,
+	.print = print_text};

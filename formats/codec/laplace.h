@@ -1,16 +1,16 @@
-/* Laplace's traces of references: as records, and the same as text.
+/* Laplace's reference traces, as binary records and as text.
  *
  *   laplace       18 bytes: type, a char; u64 timestamp; u8 length; u32 address space; u32 virtual
- *                 address. Packed; little-endian unless told endian=big.
+ *                 address. Packed; little-endian, or big-endian with endian=big.
  *   laplace-text  TYPE TIMESTAMP LENGTH SPACE ADDRESS, hexadecimal: r 123456789abcdef0 4 9f8e7
- *                 9a8b7c6d; addresses have up to 64 bits here. A blank line is passed over.
+ *                 9a8b7c6d. Addresses have up to 64 bits. Blank lines are skipped.
  *
- * Types: r read, w write, f fetch; i is a fetch whose letter is kept. The document names none: any
- * other printable character is kept as a type that is known by its letter alone. A length of 0 is
- * read as unknown, and an unknown one printed so. Timestamps are absolute.
+ * Types: r read, w write, f fetch; i is a fetch that keeps its letter. The specification does not
+ * list the types: any other printable character is kept as a type that only its letter identifies.
+ * Length 0 means unknown, in both directions. Timestamps are absolute.
  *
- * What comes without a time gets one tick each, counted on from the reference before; what comes
- * without an address space stands in space 0; what has no letter is printed as r, w or f.
+ * When printed, an entry without a time gets the tick after the previous reference, an entry
+ * without an address space is in space 0, and an entry without a letter is r, w or f.
  *
  * Source: Scott F. Kaplan, "Laplace: Raw Trace Formats", 2002. */
 #ifndef BC_FORMATS_CODEC_LAPLACE_H
@@ -25,7 +25,7 @@
 extern const struct bc_parser bc_laplace_parser;
 extern const struct bc_parser bc_laplace_text_parser;
 
-/* -ERANGE: an address of more than 32 bits, a size over 255 bytes. */
+/* Returns -ERANGE for an address above 32 bits or a size above 255 bytes. */
 extern const struct bc_printer bc_laplace_printer;
 extern const struct bc_printer bc_laplace_text_printer;
 

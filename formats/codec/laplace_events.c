@@ -6,8 +6,8 @@
 #include "formats/base/fast_format.h"
 #include "formats/codec/block_parse.h"
 
-/* Whether the digits [at, end) are the ones that the number would be printed with. */
-static bool is_plain(const char *at, const char *end, uint64_t value)
+/* Whether [at, end) is what the printer would write for this number. */
+static bool is_canonical(const char *at, const char *end, uint64_t value)
 {
 	char digits[40];
 
@@ -29,13 +29,13 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 			continue;
 		}
 		if (*tag <= ' ' || *tag > '~')
-			return bc_parse_bad(p, tag, "a tag is expected: a printable character");
+			return bc_parse_bad(p, tag, "expected a tag: a printable character");
 		const char *tag_end = bc_token_end(tag);
 		const char *time = bc_skip_spaces(tag_end);
 		const char *at = time;
-		if (!bc_scan_hex_block(&at, &tick) || !bc_is_token_end(*at))
+		if (!bc_parse_hex_block(&at, &tick) || !bc_is_token_end(*at))
 			return bc_parse_bad(p, at,
-				"a timestamp is expected: a hexadecimal number of at most 64 bits");
+				"expected a timestamp: a hexadecimal number of at most 64 bits");
 		const char *newline = bc_line_end(at);
 		const char *end = newline[-1] == '\r' ? newline - 1 : newline;
 		const char *rest = at < end ? at + 1 : at;
@@ -49,9 +49,9 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 		entry->kernel.tag = (struct bc_text){.at = tag, .bytes = (uint32_t)(tag_end - tag)};
 		entry->kernel.rest = (struct bc_text){
 			.at = rest, .bytes = (uint32_t)(end > rest ? end - rest : 0)};
-		/* What the printer makes of the fields is this very line? */
+		/* Would the printer reproduce this line from its fields? */
 		bool is_same = tag == p->at && time == tag_end + 1 && *tag_end == ' ' &&
-			       is_plain(time, at, tick) && end == newline &&
+			       is_canonical(time, at, tick) && end == newline &&
 			       (at == end || (*at == ' ' && rest < end));
 		if (!is_same)
 			entry->line = (struct bc_text){
@@ -63,7 +63,7 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 
 const struct bc_parser bc_laplace_events_parser = {.parse = parse_events};
 
-static char *put_text(char *out, struct bc_text text)
+static char *write_text(char *out, struct bc_text text)
 {
 	memcpy(out, text.at, text.bytes);
 	return out + text.bytes;
@@ -77,19 +77,19 @@ static int print_events(void *state, struct bc_print *p)
 		char *out = p->out + p->used;
 		uint64_t bytes = (uint64_t)entry->kernel.tag.bytes + entry->kernel.rest.bytes;
 		if (entry->line.bytes > BC_LINE_MAX || bytes > BC_LINE_MAX) {
-			snprintf(p->err, sizeof(p->err), "it doesn't fit a line of %u bytes",
+			snprintf(p->err, sizeof(p->err), "doesn't fit in a line of %u bytes",
 				BC_LINE_MAX);
 			return -ERANGE;
 		}
 		if (entry->line.bytes != 0) {
-			out = put_text(out, entry->line);
+			out = write_text(out, entry->line);
 		} else {
-			out = put_text(out, entry->kernel.tag);
+			out = write_text(out, entry->kernel.tag);
 			*out++ = ' ';
 			out = bc_write_hex(out, entry->tick);
 			if (entry->kernel.rest.bytes != 0) {
 				*out++ = ' ';
-				out = put_text(out, entry->kernel.rest);
+				out = write_text(out, entry->kernel.rest);
 			}
 		}
 		*out++ = '\n';

@@ -1,14 +1,15 @@
-/* Laplace's kernel events: text, one event a line.
+/* Laplace's kernel events: text, one event per line.
  *
  *   TAG TIMESTAMP REST     F 123456789abcdef7 100 77
  *
- * The tag says what the rest means, and only two are published; the rest is kept as it stands. The
- * timestamp is hexadecimal and of the same clock as the references' (formats/codec/laplace.h).
+ * The meaning of the rest depends on the tag. Only two tags are published, so the rest is kept
+ * verbatim. The timestamp is hexadecimal, from the same clock as the references
+ * (formats/codec/laplace.h).
  *
- * An entry's letter is the tag's first character, which must be printable. A line that would not
- * be printed the same from its fields, because its spaces are more or its timestamp has leading
- * zeros or capitals, has all of it in entry->line, and is printed from there: every line that is
- * read is written as it stood. A blank line is no event, and passed over.
+ * The entry's letter is the first character of the tag, which must be printable. A line that would
+ * be printed differently from its fields (because of extra spaces, leading zeros or capitals in the
+ * timestamp) is kept in entry->line and printed from there. So every line is written as it was
+ * read. Blank lines are skipped.
  *
  * Source: Scott F. Kaplan, "Laplace: Raw Trace Formats", 2002. */
 #ifndef BC_FORMATS_CODEC_LAPLACE_EVENTS_H
@@ -19,7 +20,7 @@
 
 extern const struct bc_parser bc_laplace_events_parser;
 
-/* An event of more than a line's length is -ERANGE. */
+/* Returns -ERANGE for an event longer than a line. */
 extern const struct bc_printer bc_laplace_events_printer;
 
 #endif

@@ -7,9 +7,10 @@
 #include "formats/codec/columns.h"
 #include "formats/codec/json_text.h"
 
-/* What references have but those of Tarmac, which are printed by code of their own. */
-#define OF_ALL  (BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
-#define OF_SOME (BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE)
+/* Traits that the fast path for references can print (all formats except Tarmac): common ones and
+ * rare ones. */
+#define COMMON_TRAITS (BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+#define RARE_TRAITS   (BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE)
 
 struct key {
 	char text[23]; /* ,"name": */
@@ -17,9 +18,9 @@ struct key {
 };
 
 struct ndjson {
-	uint64_t of_kind[BC_ENTRY_KINDS]; /* the trace's columns */
+	uint64_t kind_columns[BC_ENTRY_KINDS]; /* columns of the trace, by kind */
 	bool has_epoch;
-	bool is_plain; /* its references have nothing but these */
+	bool is_plain; /* references have only these traits */
 	struct key keys[BC_COLUMNS];
 	struct bc_decimal_row numbers;
 	struct bc_decimal_row ticks;
@@ -27,15 +28,15 @@ struct ndjson {
 	struct bc_type_word types[BC_REF_TYPES];
 };
 
-static void begin(void *state, const struct bc_format_options *options)
+static void ndjson_init(void *state, const struct bc_format_options *options)
 {
-	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)(OF_ALL | OF_SOME);
+	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)(COMMON_TRAITS | RARE_TRAITS);
 	struct ndjson *ndjson = state;
 	uint64_t columns = bc_columns_of_trace(options->source_holds) | BC_COLUMN(BC_COLUMN_KIND);
 	const uint64_t of_text = BC_COLUMN(BC_COLUMN_UNIT) | BC_COLUMN(BC_COLUMN_LINE);
 
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
-		ndjson->of_kind[kind] = columns & bc_columns_of_kind(kind);
+		ndjson->kind_columns[kind] = columns & bc_columns_of_kind(kind);
 	ndjson->has_epoch = (columns & BC_COLUMN(BC_COLUMN_EPOCH)) != 0;
 	ndjson->is_plain = (options->source_holds & not_plain) == 0 && (columns & of_text) == 0;
 	for (unsigned column = 0; column < BC_COLUMNS; column++) {
@@ -48,7 +49,7 @@ static void begin(void *state, const struct bc_format_options *options)
 	bc_type_words(ndjson->types);
 }
 
-static char *put_cell(char *out, struct bc_cell cell)
+static char *write_cell(char *out, struct bc_cell cell)
 {
 	bool is_quoted = cell.kind == BC_CELL_HEX || cell.kind == BC_CELL_WORD;
 
@@ -62,22 +63,22 @@ static char *put_cell(char *out, struct bc_cell cell)
 	return out;
 }
 
-static char *put_object(const struct ndjson *ndjson, char *out, const struct bc_entry *entry)
+static char *write_object(const struct ndjson *ndjson, char *out, const struct bc_entry *entry)
 {
-	for (uint64_t left = ndjson->of_kind[entry->kind]; left != 0; left &= left - 1) {
+	for (uint64_t left = ndjson->kind_columns[entry->kind]; left != 0; left &= left - 1) {
 		unsigned column = (unsigned)__builtin_ctzll(left);
 		struct bc_cell cell = bc_column_cell((enum bc_column)column, entry);
 		if (cell.kind == BC_CELL_EMPTY)
 			continue;
 		const struct key *key = &ndjson->keys[column];
 		memcpy(out, key->text, sizeof(key->text));
-		out = put_cell(out + key->bytes, cell);
+		out = write_cell(out + key->bytes, cell);
 	}
 	return BC_PUT(out, "}\n");
 }
 
-/* The keys of OF_SOME. */
-static char *put_some(char *out, const struct bc_entry *entry)
+/* Writes the keys of RARE_TRAITS. */
+static char *write_rare(char *out, const struct bc_entry *entry)
 {
 	uint32_t known = entry->has;
 
@@ -97,8 +98,9 @@ static char *put_some(char *out, const struct bc_entry *entry)
 	return out;
 }
 
-/* The same as put_object(), for a reference where is_plain. */
-static inline char *put_plain(struct ndjson *ndjson, char *out, const struct bc_entry *entry)
+/* Fast path: same output as write_object(), for a reference if is_plain. */
+static inline char *write_plain_object(
+	struct ndjson *ndjson, char *out, const struct bc_entry *entry)
 {
 	const struct bc_type_word *type = &ndjson->types[entry->type];
 	const struct bc_small_decimals *small = &ndjson->small;
@@ -122,12 +124,12 @@ static inline char *put_plain(struct ndjson *ndjson, char *out, const struct bc_
 		out = bc_write_small_decimal(BC_PUT(out, ",\"proc\":"), small, entry->proc);
 	if (entry->has_delta && entry->delta != BC_TIME_NONE)
 		out = bc_write_small_decimal(BC_PUT(out, ",\"delta\":"), small, entry->delta);
-	if ((entry->has & OF_SOME) != 0)
-		out = put_some(out, entry);
+	if ((entry->has & RARE_TRAITS) != 0)
+		out = write_rare(out, entry);
 	return BC_PUT(out, "}\n");
 }
 
-static int print(void *state, struct bc_print *p)
+static int print_ndjson(void *state, struct bc_print *p)
 {
 	struct ndjson *ndjson = state;
 
@@ -135,12 +137,12 @@ static int print(void *state, struct bc_print *p)
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
 		if (ndjson->is_plain && entry->kind == BC_ENTRY_REFERENCE) {
-			out = put_plain(ndjson, out, entry);
+			out = write_plain_object(ndjson, out, entry);
 		} else {
 			int rc = bc_columns_check(p);
 			if (rc != 0)
 				return rc;
-			out = put_object(ndjson, out, entry);
+			out = write_object(ndjson, out, entry);
 		}
 		p->used = (size_t)(out - p->out);
 	}
@@ -148,4 +150,4 @@ static int print(void *state, struct bc_print *p)
 }
 
 const struct bc_printer bc_ndjson_printer = {
-	.state_bytes = sizeof(struct ndjson), .begin = begin, .print = print};
+	.state_bytes = sizeof(struct ndjson), .init = ndjson_init, .print = print_ndjson};

@@ -1,10 +1,10 @@
-/* NDJSON: one JSON object a line for each entry.
+/* NDJSON: one JSON object per line for each entry.
  *
- * The keys are the columns of formats/codec/columns.h, in their order, `kind` always first; what is
- * unknown or not of the entry's kind is left out. Numbers are JSON integers of up to 64 bits;
- * addresses and other patterns of bits are strings with 0x, for many readers keep no more than 53
- * bits of a number. Text that is UTF-8 stands as it is; a byte that belongs to no UTF-8 sequence
- * stands as \u0080 to \u00ff, the character of its number. Source: RFC 8259. */
+ * The keys are the columns of formats/codec/columns.h, in their order, and `kind` is always first.
+ * Keys that are unknown or do not apply are left out. Numbers are JSON integers of up to 64 bits.
+ * Addresses and other bit patterns are strings with 0x, because many readers keep only 53 bits of a
+ * number. Text is copied if it is UTF-8; a byte that is not part of a UTF-8 sequence becomes \u0080
+ * to \u00ff, the character with its number. Source: RFC 8259. */
 #ifndef BC_FORMATS_CODEC_NDJSON_H
 #define BC_FORMATS_CODEC_NDJSON_H
 

@@ -10,7 +10,7 @@ struct rowbinary {
 	uint64_t seq;
 };
 
-static void begin(void *state, const struct bc_format_options *options)
+static void rowbinary_init(void *state, const struct bc_format_options *options)
 {
 	struct rowbinary *r = state;
 
@@ -38,4 +38,4 @@ static int print_rows(void *state, struct bc_print *p)
 }
 
 const struct bc_printer bc_rowbinary_printer = {
-	.state_bytes = sizeof(struct rowbinary), .begin = begin, .print = print_rows};
+	.state_bytes = sizeof(struct rowbinary), .init = rowbinary_init, .print = print_rows};

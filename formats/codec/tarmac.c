@@ -3,7 +3,7 @@
 #include "formats/codec/tarmac_access.h"
 #include "formats/codec/tarmac_line.h"
 
-/* What the lines before say of the next. */
+/* State from previous lines. */
 struct tarmac {
 	uint64_t tick;
 	uint8_t unit;
@@ -12,7 +12,7 @@ struct tarmac {
 			  */
 };
 
-/* The bytes of an instruction set's name, or 0. */
+/* Length of the instruction set's name, or 0. */
 static unsigned set_bytes(const char *at)
 {
 	if (*at == 'T' && ((at[1] == '1' && at[2] == '6') || (at[1] == '3' && at[2] == '2')))
@@ -22,7 +22,7 @@ static unsigned set_bytes(const char *at)
 	return bc_is_token_end(at[1]) ? 1 : 0;
 }
 
-/* An instruction whose parts are put together before it is added. */
+/* Fields of an instruction, collected before the entry is added. */
 struct instruction {
 	uint64_t addr;
 	uint64_t phys;
@@ -35,8 +35,8 @@ struct instruction {
 	bool has_id;
 };
 
-/* Digits, or as many hyphens where it could not be fetched. */
-static bool take_opcode(const char **at, struct instruction *i)
+/* Digits, or the same number of hyphens if the fetch failed. */
+static bool parse_opcode(const char **at, struct instruction *i)
 {
 	const char *begin = *at;
 	size_t digits;
@@ -47,7 +47,7 @@ static bool take_opcode(const char **at, struct instruction *i)
 		digits = (size_t)(*at - begin);
 		i->effect = BC_EFFECT_FETCHFAIL;
 	} else {
-		if (!bc_tarmac_scan_hex(at, &i->opcode))
+		if (!bc_tarmac_parse_hex(at, &i->opcode))
 			return false;
 		digits = (size_t)(*at - begin);
 		i->digits = (uint8_t)digits;
@@ -58,14 +58,14 @@ static bool take_opcode(const char **at, struct instruction *i)
 	return true;
 }
 
-/* Instruction set, mode and disassembly: what stands behind the opcode. */
-static enum bc_tarmac_taken take_rest(
+/* Parses what follows the opcode: instruction set, mode and disassembly. */
+static enum bc_tarmac_result parse_set_and_mode(
 	struct bc_tarmac_line *line, const char *at, struct instruction *i, bool is_es)
 {
 	at = bc_tarmac_skip(at);
 	if (*at == '\n')
 		return bc_tarmac_malformed(
-			line, at, "an instruction set is expected: A, T, T16, T32, O or X");
+			line, at, "expected an instruction set: A, T, T16, T32, O or X");
 	struct bc_entry *entry = bc_tarmac_add(line, BC_ENTRY_INSTRUCTION, 0, i->addr);
 	struct bc_text set = bc_tarmac_text(at, at + set_bytes(at));
 	struct bc_text mode = bc_tarmac_text(at, at);
@@ -97,13 +97,13 @@ static enum bc_tarmac_taken take_rest(
 	instruction->set = set;
 	instruction->mode = mode;
 	instruction->disassembly = bc_tarmac_text(word, end);
-	return BC_TARMAC_TAKEN;
+	return BC_TARMAC_PARSED;
 }
 
-/* What stands in parentheses behind IT: the index of the instruction in decimal; or its address; or
- * its address and its index in hexadecimal. *addr is what may be the address, when nothing else
- * turns out to be. */
-static enum bc_tarmac_taken take_bracket(
+/* Parses the parentheses after IT: the decimal index of the instruction; or its address; or its
+ * address and index in hexadecimal. Sets *addr to the possible address, which counts if none
+ * follows. */
+static enum bc_tarmac_result parse_parentheses(
 	struct bc_tarmac_line *line, const char **at, struct instruction *i, const char **addr)
 {
 	const char *begin = *at + 1;
@@ -111,44 +111,44 @@ static enum bc_tarmac_taken take_bracket(
 	uint64_t value;
 
 	*addr = begin;
-	if (bc_tarmac_scan_decimal(&p, &i->id) && *p == ')') {
+	if (bc_tarmac_parse_decimal(&p, &i->id) && *p == ')') {
 		i->has_id = true;
 		*at = bc_tarmac_skip(p + 1);
-		return BC_TARMAC_TAKEN;
+		return BC_TARMAC_PARSED;
 	}
 	const char *end = begin;
-	bool is_hex = bc_tarmac_scan_hex(&end, &value);
+	bool is_hex = bc_tarmac_parse_hex(&end, &value);
 	if (is_hex && *end == ':') {
 		end++;
 		*addr = NULL;
-		is_hex = i->has_id = bc_tarmac_scan_hex(&end, &i->id);
+		is_hex = i->has_id = bc_tarmac_parse_hex(&end, &i->id);
 	}
 	if (!is_hex || *end != ')')
-		return bc_tarmac_malformed(line, end > p ? end : p,
-			"a number of at most 64 bits and ')' are expected");
+		return bc_tarmac_malformed(
+			line, end > p ? end : p, "expected a number of at most 64 bits and ')'");
 	*at = bc_tarmac_skip(end + 1);
-	return BC_TARMAC_TAKEN;
+	return BC_TARMAC_PARSED;
 }
 
-static enum bc_tarmac_taken take_it(struct bc_tarmac_line *line, const char *at)
+static enum bc_tarmac_result parse_it(struct bc_tarmac_line *line, const char *at)
 {
 	struct instruction i = {.effect = at[1] == 'S' ? BC_EFFECT_SKIPPED : BC_EFFECT_EXECUTED};
 	const char *addr = NULL;
 
 	at = bc_tarmac_skip(at + 2);
 	if (*at == '(') {
-		if (take_bracket(line, &at, &i, &addr) != BC_TARMAC_TAKEN)
+		if (parse_parentheses(line, &at, &i, &addr) != BC_TARMAC_PARSED)
 			return BC_TARMAC_MALFORMED;
 	} else if (*at != '\n' && bc_hex_value[(uint8_t)*at] > 15) {
-		return BC_TARMAC_KEPT;
+		return BC_TARMAC_VERBATIM;
 	}
 	const char *first = at;
-	if (*at != '-' && !bc_tarmac_scan_hex(&at, &i.addr))
+	if (*at != '-' && !bc_tarmac_parse_hex(&at, &i.addr))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	if (addr != NULL && (at == first || set_bytes(bc_tarmac_skip(at)) != 0)) {
-		/* An instruction set stands here already: no address but the one in parentheses,
-		 * and what was read is the opcode. */
-		if (!bc_tarmac_scan_hex(&addr, &i.addr))
+		/* An instruction set follows. So the number just read is the opcode, and the
+		 * address is in the parentheses. */
+		if (!bc_tarmac_parse_hex(&addr, &i.addr))
 			return bc_tarmac_malformed(line, addr, BC_TARMAC_ADDRESS_EXPECTED);
 		i.has_id = false;
 		at = first;
@@ -157,31 +157,31 @@ static enum bc_tarmac_taken take_it(struct bc_tarmac_line *line, const char *at)
 			return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 		at = bc_tarmac_skip(at);
 	}
-	if (!take_opcode(&at, &i) || !bc_is_token_end(*at))
+	if (!parse_opcode(&at, &i) || !bc_is_token_end(*at))
 		return bc_tarmac_malformed(
-			line, at, "a hexadecimal opcode of at most 64 bits is expected");
-	return take_rest(line, at, &i, false);
+			line, at, "expected a hexadecimal opcode of at most 64 bits");
+	return parse_set_and_mode(line, at, &i, false);
 }
 
-static enum bc_tarmac_taken take_es(struct bc_tarmac_line *line, const char *at)
+static enum bc_tarmac_result parse_es(struct bc_tarmac_line *line, const char *at)
 {
 	struct instruction i = {.effect = BC_EFFECT_EXECUTED};
 
 	at = bc_tarmac_skip(at + 2);
 	if (*at != '(')
-		return BC_TARMAC_KEPT; /* EXC, Reset */
+		return BC_TARMAC_VERBATIM; /* EXC, Reset */
 	at++;
-	if (!bc_tarmac_scan_hex(&at, &i.addr) || *at != ':')
+	if (!bc_tarmac_parse_hex(&at, &i.addr) || *at != ':')
 		return bc_tarmac_malformed(
-			line, at, "a hexadecimal address of at most 64 bits and ':' are expected");
+			line, at, "expected a hexadecimal address of at most 64 bits and ':'");
 	at++;
-	if (!take_opcode(&at, &i) || *at != ')')
+	if (!parse_opcode(&at, &i) || *at != ')')
 		return bc_tarmac_malformed(
-			line, at, "a hexadecimal opcode of at most 64 bits and ')' are expected");
-	return take_rest(line, at + 1, &i, true);
+			line, at, "expected a hexadecimal opcode of at most 64 bits and ')'");
+	return parse_set_and_mode(line, at + 1, &i, true);
 }
 
-/* One group of a register's value: digits, x or X where they are unknown, '-' where they stay. */
+/* End of one group of a register's value: digits, x or X if unknown, '-' if unchanged. */
 static const char *value_end(const char *at)
 {
 	uint32_t digits;
@@ -196,33 +196,33 @@ static const char *value_end(const char *at)
 	return at;
 }
 
-static enum bc_tarmac_taken take_register(struct bc_tarmac_line *line, const char *at)
+static enum bc_tarmac_result parse_register(struct bc_tarmac_line *line, const char *at)
 {
 	const char *name = bc_tarmac_skip(at + 1);
 	const char *name_end = bc_tarmac_word_end(name);
 
 	if (name == name_end)
-		return bc_tarmac_malformed(line, name, "the name of a register is expected");
+		return bc_tarmac_malformed(line, name, "expected the name of a register");
 	at = bc_tarmac_skip(name_end);
-	if (*at == '(') { /* which of several: R1 (USR) */
+	if (*at == '(') { /* which bank: R1 (USR) */
 		while (*at != '\n' && *at != ')')
 			at++;
 		if (*at == '\n')
-			return bc_tarmac_malformed(line, at, "')' is expected");
+			return bc_tarmac_malformed(line, at, "expected ')'");
 		at = bc_tarmac_skip(at + 1);
 	}
 	const char *value = at;
 	const char *end = value_end(at);
 	if (*value == '\n')
-		return bc_tarmac_malformed(line, at, "a hexadecimal value is expected");
+		return bc_tarmac_malformed(line, at, "expected a hexadecimal value");
 	if (end == value || !bc_is_token_end(*end)) {
-		/* "TLBI ALLE3": no register, and no value. */
+		/* "TLBI ALLE3": neither a register nor a value. */
 		if ((uint8_t)(*value - '0') > 9)
-			return BC_TARMAC_KEPT;
-		return bc_tarmac_malformed(line, end, "a hexadecimal value is expected");
+			return BC_TARMAC_VERBATIM;
+		return bc_tarmac_malformed(line, end, "expected a hexadecimal value");
 	}
-	/* A value may be cut into groups of eight digits by spaces; what else follows is a remark.
-	 */
+	/* Spaces may split a value into groups of eight digits. Anything else that follows is a
+	 * remark. */
 	if (end - value == 8) {
 		for (;;) {
 			const char *group = bc_tarmac_skip(end);
@@ -236,10 +236,10 @@ static enum bc_tarmac_taken take_register(struct bc_tarmac_line *line, const cha
 	entry->reg.name = bc_tarmac_text(name, name_end);
 	entry->reg.value = bc_tarmac_text(value, end);
 	line->end = end;
-	return BC_TARMAC_TAKEN;
+	return BC_TARMAC_PARSED;
 }
 
-/* The unit that a word is, or BC_UNIT_TICK. */
+/* The unit named by a word, or BC_UNIT_TICK. */
 static unsigned unit_of(const char *at)
 {
 	if (at[0] == 'c' && at[1] == 'l' && at[2] == 'k')
@@ -264,16 +264,16 @@ static unsigned unit_of(const char *at)
 	}
 }
 
-/* A number with a unit is the time; a number without one is none. Returns whether it is there, and
- * moves *at behind it; `line->bad` is set where it has more than 64 bits. */
-static bool take_time(struct bc_tarmac_line *line, struct tarmac *t, const char **at)
+/* Parses the time: a number with a unit. Returns whether there is one, with *at after it. If it has
+ * more than 64 bits, sets line->bad. */
+static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char **at)
 {
 	const char *p = *at;
 	uint64_t value = 0;
 
 	if ((uint8_t)(*p - '0') > 9)
 		return false;
-	bool fits = bc_tarmac_scan_decimal(&p, &value);
+	bool fits = bc_tarmac_parse_decimal(&p, &value);
 	const char *bad = p;
 	while ((uint8_t)(*p - '0') <= 9)
 		p++;
@@ -292,8 +292,8 @@ static bool take_time(struct bc_tarmac_line *line, struct tarmac *t, const char 
 	return true;
 }
 
-/* "cpu0", or behind a time a number alone. A word of another kind behind "cpu" is passed over. */
-static const char *take_cpu(struct bc_tarmac_line *line, const char *at, bool has_time)
+/* Parses "cpu0" or, after a time, just a number. Skips "cpu" with any other suffix. */
+static const char *parse_cpu(struct bc_tarmac_line *line, const char *at, bool has_time)
 {
 	const char *p = at;
 	uint64_t cpu;
@@ -302,7 +302,7 @@ static const char *take_cpu(struct bc_tarmac_line *line, const char *at, bool ha
 		p += 3;
 	else if (!has_time || (uint8_t)(*at - '0') > 9)
 		return at;
-	if (bc_tarmac_scan_decimal(&p, &cpu) && bc_is_space(*p) && cpu <= UINT16_MAX) {
+	if (bc_tarmac_parse_decimal(&p, &cpu) && bc_is_space(*p) && cpu <= UINT16_MAX) {
 		line->proc = (uint16_t)cpu;
 		line->has |= BC_HAS_PROC;
 		return bc_tarmac_skip(p);
@@ -310,27 +310,28 @@ static const char *take_cpu(struct bc_tarmac_line *line, const char *at, bool ha
 	return *at == 'c' ? bc_tarmac_skip(bc_tarmac_word_end(at)) : at;
 }
 
-static enum bc_tarmac_taken take_kind(
+static enum bc_tarmac_result parse_kind(
 	struct bc_tarmac_line *line, struct tarmac *t, const char *at, uint16_t access)
 {
 	switch (*at) {
 	case 'I':
 		if ((at[1] == 'T' || at[1] == 'S' || at[1] == 'F') && bc_is_token_end(at[2]))
-			return take_it(line, at);
-		return BC_TARMAC_KEPT;
+			return parse_it(line, at);
+		return BC_TARMAC_VERBATIM;
 	case 'R':
-		return bc_is_token_end(at[1]) ? take_register(line, at)
+		return bc_is_token_end(at[1]) ? parse_register(line, at)
 					      : bc_tarmac_parse_rw(line, at);
 	case 'W':
 		return bc_tarmac_parse_rw(line, at);
 	case 'M':
 		return bc_tarmac_parse_m(line, at);
 	case 'E':
-		return at[1] == 'S' && bc_is_token_end(at[2]) ? take_es(line, at) : BC_TARMAC_KEPT;
+		return at[1] == 'S' && bc_is_token_end(at[2]) ? parse_es(line, at)
+							      : BC_TARMAC_VERBATIM;
 	case 'L':
 	case 'S':
 		if (at[1] != (*at == 'L' ? 'D' : 'T') || !bc_is_token_end(at[2]))
-			return BC_TARMAC_KEPT;
+			return BC_TARMAC_VERBATIM;
 		return bc_tarmac_parse_ld_st(line, at, &t->access);
 	default:
 		t->access = access;
@@ -338,27 +339,27 @@ static enum bc_tarmac_taken take_kind(
 	}
 }
 
-static enum bc_tarmac_taken take_line(struct bc_tarmac_line *line, struct tarmac *t)
+static enum bc_tarmac_result parse_line(struct bc_tarmac_line *line, struct tarmac *t)
 {
 	const char *at = bc_tarmac_skip(line->p->at);
 	uint16_t access = t->access;
-	bool has_time = take_time(line, t, &at);
+	bool has_time = parse_time(line, t, &at);
 	const char *bad_time = line->bad;
 
-	at = take_cpu(line, at, has_time);
+	at = parse_cpu(line, at, has_time);
 	line->has |= t->has_time ? BC_HAS_TIME : 0;
 	line->tick = t->tick;
 	line->unit = t->unit;
 	line->end = at;
 	t->access = BC_TARMAC_NO_ACCESS;
-	enum bc_tarmac_taken taken = take_kind(line, t, at, access);
-	if (taken == BC_TARMAC_TAKEN && bad_time != NULL)
+	enum bc_tarmac_result result = parse_kind(line, t, at, access);
+	if (result == BC_TARMAC_PARSED && bad_time != NULL)
 		return bc_tarmac_malformed(
-			line, bad_time, "a decimal time of at most 64 bits is expected");
-	return taken;
+			line, bad_time, "expected a decimal time of at most 64 bits");
+	return result;
 }
 
-static void begin_tarmac(void *state, const struct bc_format_options *options)
+static void tarmac_init(void *state, const struct bc_format_options *options)
 {
 	struct tarmac *t = state;
 
@@ -374,10 +375,10 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		struct bc_tarmac_line line = {.p = p};
-		enum bc_tarmac_taken taken = take_line(&line, t);
-		if (taken == BC_TARMAC_MALFORMED)
+		enum bc_tarmac_result result = parse_line(&line, t);
+		if (result == BC_TARMAC_MALFORMED)
 			return bc_parse_bad(p, line.bad, line.expected);
-		if (taken == BC_TARMAC_KEPT) {
+		if (result == BC_TARMAC_VERBATIM) {
 			line.made = 0;
 			bc_tarmac_add(&line, BC_ENTRY_LINE, 0, 0);
 		}
@@ -390,4 +391,4 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 }
 
 const struct bc_parser bc_tarmac_parser = {
-	.state_bytes = sizeof(struct tarmac), .begin = begin_tarmac, .parse = parse_tarmac};
+	.state_bytes = sizeof(struct tarmac), .init = tarmac_init, .parse = parse_tarmac};

@@ -1,5 +1,5 @@
-/* Tarmac: what Arm's models and simulators write, and ISPRAS Trace Matcher compares; a record a
- * line.
+/* Tarmac: the trace format of Arm's models and simulators, also read by ISPRAS Trace Matcher. One
+ * record per line.
  *
  *   TIME UNIT [CPU] IT|IS|IF [(ID)] ADDR OPCODE SET MODE : DISASSEMBLY     an instruction
  *   TIME UNIT       ES (ADDR:OPCODE) SET MODE: [CCFAIL] DISASSEMBLY        the same
@@ -9,15 +9,15 @@
  *   TIME UNIT [CPU] R NAME VALUE                                           a register write
  *
  * UNIT is clk, ns, cs, cyc, tic, ps or us, with or without a space before it. A line without a time
- * has that of the line before. CPU is "cpu0", or a number alone. ADDR is hexadecimal and may have
- * ":PHYS", "_NS" or another state behind that, and a second ",ADDR". docs/formats.md has all of it.
+ * has the time of the previous line. CPU is "cpu0", or just a number. ADDR is hexadecimal; ":PHYS",
+ * "_NS" or another state, and a second ",ADDR" may follow. docs/formats.md has the details.
  *
- * Every line becomes one entry or several, of which all but the first are is_continued; the first
- * has the line as it stands. A line of any other kind is a BC_ENTRY_LINE, blank ones and comments
- * too. Malformed is only what begins as one of these records and has no number where one must be,
- * or one of more than 64 bits.
+ * Every line becomes one or more entries. The first has the verbatim line, the others are
+ * is_continued. Lines of any other kind, comments and blank lines become a BC_ENTRY_LINE. A line is
+ * malformed only if it starts like one of these records but lacks a required number, or has one of
+ * more than 64 bits.
  *
- * Sources: Trace Format of ISPRAS Trace Matcher; lines that Arm's tools write. */
+ * Sources: Trace Format of ISPRAS Trace Matcher; lines written by Arm's tools. */
 #ifndef BC_FORMATS_CODEC_TARMAC_H
 #define BC_FORMATS_CODEC_TARMAC_H
 

@@ -5,7 +5,7 @@
 _Static_assert(
 	BC_TARMAC_ACCESS_MAX / 8 <= BC_LINE_ENTRIES, "an access's parts fit a line's entries");
 
-/* A memory access, as far as the words before its data tell. */
+/* A memory access, before its data is parsed. */
 struct access {
 	unsigned type;
 	uint32_t size;
@@ -26,8 +26,8 @@ static void add_access(struct bc_tarmac_line *line, const struct access *a, uint
 	entry->data = is_known ? data : 0;
 }
 
-/* Up to 16 digits, separators among them passed over. Returns false where there are fewer. */
-static bool take_digits(const char **at, unsigned digits, bool *is_known, uint64_t *data)
+/* Reads up to 16 digits, skipping separators. Returns false if there are fewer. */
+static bool parse_digits(const char **at, unsigned digits, bool *is_known, uint64_t *data)
 {
 	const char *p = *at;
 	uint64_t sum = 0;
@@ -58,14 +58,14 @@ static uint64_t swapped(uint64_t data, uint32_t bytes)
 	return bswap_64(data) >> (8 - bytes) * 8;
 }
 
-/* At most eight bytes of an access. */
+/* Up to eight bytes of an access. */
 struct part {
 	uint64_t data;
 	uint8_t bytes;
 	bool is_known;
 };
 
-/* Adds the parts of an access from the lowest address up. */
+/* Adds the parts of an access, from the lowest address up. */
 static void add_parts(struct bc_tarmac_line *line, const struct access *a, const struct part *parts,
 	unsigned count)
 {
@@ -74,7 +74,7 @@ static void add_parts(struct bc_tarmac_line *line, const struct access *a, const
 
 	for (unsigned i = 0; i < count; i++)
 		is_known |= parts[i].is_known;
-	if (!is_known) { /* no data that would have to be cut in parts */
+	if (!is_known) { /* no data that would have to be split */
 		add_access(line, a, 0, a->size, false, 0);
 		return;
 	}
@@ -85,21 +85,21 @@ static void add_parts(struct bc_tarmac_line *line, const struct access *a, const
 	}
 }
 
-static enum bc_tarmac_taken take_data(
+static enum bc_tarmac_result parse_data(
 	struct bc_tarmac_line *line, const char *at, const struct access *a)
 {
 	static const char expected[] =
-		"two hexadecimal digits for each byte of the access are expected";
+		"expected two hexadecimal digits for each byte of the access";
 	struct part parts[BC_TARMAC_ACCESS_MAX / 8];
 	uint32_t left = a->size;
 	unsigned count = 0;
 
-	/* What is no multiple of eight is at the highest address: written first in a number. */
+	/* A part shorter than eight bytes is at the highest address, which a number has first. */
 	while (left != 0) {
 		struct part *part = &parts[count++];
 		uint32_t odd = left % 8 != 0 && (left < 8 || !a->is_memory_order) ? left % 8 : 8;
 		part->bytes = (uint8_t)odd;
-		if (!take_digits(&at, odd * 2, &part->is_known, &part->data))
+		if (!parse_digits(&at, odd * 2, &part->is_known, &part->data))
 			return bc_tarmac_malformed(line, at, expected);
 		if (a->is_memory_order)
 			part->data = swapped(part->data, odd);
@@ -109,7 +109,7 @@ static enum bc_tarmac_taken take_data(
 		return bc_tarmac_malformed(line, at, expected);
 	line->end = at;
 	add_parts(line, a, parts, count);
-	return BC_TARMAC_TAKEN;
+	return BC_TARMAC_PARSED;
 }
 
 /* A word instead of an address, as in "MCW4___R (01000250:000000bb) TRANSFER 00000000". */
@@ -125,31 +125,32 @@ static bool is_name(const char *at)
 	return !is_hex;
 }
 
-/* The rest of a memory access behind the word that says what it is. */
-static enum bc_tarmac_taken take_access(
+/* Parses a memory access after the word for its kind. */
+static enum bc_tarmac_result parse_access(
 	struct bc_tarmac_line *line, const char *at, struct access *a)
 {
 	at = bc_tarmac_skip(at);
 	if ((*at == 'X' || *at == 'T') && bc_is_space(at[1])) /* exclusive, translated */
 		at = bc_tarmac_skip(at + 1);
-	if (*at == '(') { /* the instruction that did it */
+	if (*at == '(') { /* the instruction that made the access */
 		while (*at != '\n' && *at != ')')
 			at++;
 		at = bc_tarmac_skip(at + (*at == ')'));
 	}
 	if (is_name(at))
-		return BC_TARMAC_KEPT;
-	if (!bc_tarmac_scan_hex(&at, &a->addr) || !bc_tarmac_parse_physical(&at, &a->phys, &a->has))
+		return BC_TARMAC_VERBATIM;
+	if (!bc_tarmac_parse_hex(&at, &a->addr) ||
+		!bc_tarmac_parse_physical(&at, &a->phys, &a->has))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	at = bc_tarmac_skip(at);
 	if (*at == '(') /* (ABORTED) */
-		return BC_TARMAC_KEPT;
-	return take_data(line, at, a);
+		return BC_TARMAC_VERBATIM;
+	return parse_data(line, at, a);
 }
 
-/* Of attributes that fill the word up to eight letters the last is the bus: data in the order of
- * memory, or instructions or peripherals, which are not modelled. */
-enum bc_tarmac_taken bc_tarmac_parse_m(struct bc_tarmac_line *line, const char *at)
+/* If the attributes extend the word to eight letters, the last letter is the bus: D for data in
+ * memory order, or I or A (instructions, peripherals), which are not modelled. */
+enum bc_tarmac_result bc_tarmac_parse_m(struct bc_tarmac_line *line, const char *at)
 {
 	const char *p = at + 1;
 	struct access a = {.type = BC_REQ_MEMREAD};
@@ -158,38 +159,38 @@ enum bc_tarmac_taken bc_tarmac_parse_m(struct bc_tarmac_line *line, const char *
 	if (*p >= 'A' && *p <= 'Z' && (p[1] == 'R' || p[1] == 'W'))
 		p++;
 	if (*p != 'R' && *p != 'W')
-		return BC_TARMAC_KEPT;
+		return BC_TARMAC_VERBATIM;
 	a.type = *p++ == 'W' ? BC_REQ_MEMWRITE : BC_REQ_MEMREAD;
-	if (!bc_tarmac_scan_decimal(&p, &size) || size == 0 || size > BC_TARMAC_ACCESS_MAX)
-		return BC_TARMAC_KEPT;
+	if (!bc_tarmac_parse_decimal(&p, &size) || size == 0 || size > BC_TARMAC_ACCESS_MAX)
+		return BC_TARMAC_VERBATIM;
 	a.size = (uint32_t)size;
 	while ((*p >= 'A' && *p <= 'Z') || *p == '_')
 		p++;
 	if (!bc_is_token_end(*p))
-		return BC_TARMAC_KEPT;
+		return BC_TARMAC_VERBATIM;
 	if (p - at == 8 && (p[-1] == 'I' || p[-1] == 'A'))
-		return BC_TARMAC_KEPT;
+		return BC_TARMAC_VERBATIM;
 	a.is_memory_order = p - at == 8 && p[-1] == 'D';
-	return take_access(line, p, &a);
+	return parse_access(line, p, &a);
 }
 
-enum bc_tarmac_taken bc_tarmac_parse_rw(struct bc_tarmac_line *line, const char *at)
+enum bc_tarmac_result bc_tarmac_parse_rw(struct bc_tarmac_line *line, const char *at)
 {
 	struct access a = {.type = *at == 'R' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE};
 	unsigned tens = (uint8_t)(at[1] - '0');
 
 	if (tens > 9 || (uint8_t)(at[2] - '0') > 9 || !bc_is_token_end(at[3]))
-		return BC_TARMAC_KEPT;
+		return BC_TARMAC_VERBATIM;
 	a.size = tens * 10 + (uint8_t)(at[2] - '0');
-	return a.size != 0 ? take_access(line, at + 3, &a) : BC_TARMAC_KEPT;
+	return a.size != 0 ? parse_access(line, at + 3, &a) : BC_TARMAC_VERBATIM;
 }
 
 #define REGION_BYTES   16
 #define REGION_UNUSED  256u
 #define REGION_UNKNOWN 257u
 
-/* Sixteen bytes, the one at the highest address first, each two digits, ".." or "##". */
-static bool take_region(const char **at, unsigned bytes[REGION_BYTES])
+/* Reads sixteen bytes, highest address first: each two digits, ".." or "##". */
+static bool parse_region(const char **at, unsigned bytes[REGION_BYTES])
 {
 	for (unsigned i = REGION_BYTES; i-- != 0;) {
 		const char *p = *at = bc_tarmac_skip(*at);
@@ -208,18 +209,19 @@ static bool take_region(const char **at, unsigned bytes[REGION_BYTES])
 	return bc_is_token_end(**at);
 }
 
-/* Address and region of an LD or ST line: its neighbouring bytes are an access, of at most eight,
- * cut from the highest address down. */
-static enum bc_tarmac_taken take_diagram(struct bc_tarmac_line *line, const char *at, unsigned type)
+/* Parses the address and bytes of an LD or ST line. Adjacent bytes form accesses of at most eight
+ * bytes, split from the highest address down. */
+static enum bc_tarmac_result parse_byte_row(
+	struct bc_tarmac_line *line, const char *at, unsigned type)
 {
 	struct access a = {.type = type};
 	unsigned bytes[REGION_BYTES];
 
 	at = bc_tarmac_skip(at);
-	if (!bc_tarmac_scan_hex(&at, &a.addr) || !bc_is_token_end(*at))
+	if (!bc_tarmac_parse_hex(&at, &a.addr) || !bc_is_token_end(*at))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
-	if (!take_region(&at, bytes))
-		return bc_tarmac_malformed(line, at, "16 bytes are expected: digits, .. or ##");
+	if (!parse_region(&at, bytes))
+		return bc_tarmac_malformed(line, at, "expected 16 bytes: digits, .. or ##");
 	for (unsigned end = REGION_BYTES; end != 0;) {
 		uint64_t data = 0;
 		unsigned i = end;
@@ -235,11 +237,11 @@ static enum bc_tarmac_taken take_diagram(struct bc_tarmac_line *line, const char
 		end = i;
 	}
 	line->end = at;
-	/* No byte of it was touched: nothing that could be an entry. */
-	return line->made != 0 ? BC_TARMAC_TAKEN : BC_TARMAC_KEPT;
+	/* No bytes were accessed, so there is no entry. */
+	return line->made != 0 ? BC_TARMAC_PARSED : BC_TARMAC_VERBATIM;
 }
 
-enum bc_tarmac_taken bc_tarmac_parse_ld_st(
+enum bc_tarmac_result bc_tarmac_parse_ld_st(
 	struct bc_tarmac_line *line, const char *at, uint16_t *access)
 {
 	uint16_t type = *at == 'L' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE;
@@ -247,14 +249,14 @@ enum bc_tarmac_taken bc_tarmac_parse_ld_st(
 
 	*access = BC_TARMAC_NO_ACCESS;
 	if (*addr != '\n' && bc_hex_value[(uint8_t)*addr] > 15)
-		return BC_TARMAC_KEPT;
-	enum bc_tarmac_taken taken = take_diagram(line, addr, type);
-	if (taken != BC_TARMAC_MALFORMED)
+		return BC_TARMAC_VERBATIM;
+	enum bc_tarmac_result result = parse_byte_row(line, addr, type);
+	if (result != BC_TARMAC_MALFORMED)
 		*access = type;
-	return taken;
+	return result;
 }
 
-enum bc_tarmac_taken bc_tarmac_parse_continued(
+enum bc_tarmac_result bc_tarmac_parse_continued(
 	struct bc_tarmac_line *line, const char *at, uint16_t *access)
 {
 	uint16_t type = *access;
@@ -262,13 +264,13 @@ enum bc_tarmac_taken bc_tarmac_parse_continued(
 	uint64_t addr;
 
 	*access = BC_TARMAC_NO_ACCESS;
-	if (type == BC_TARMAC_NO_ACCESS || !bc_tarmac_scan_hex(&p, &addr) || !bc_is_space(*p))
-		return BC_TARMAC_KEPT;
+	if (type == BC_TARMAC_NO_ACCESS || !bc_tarmac_parse_hex(&p, &addr) || !bc_is_space(*p))
+		return BC_TARMAC_VERBATIM;
 	p = bc_tarmac_skip(p);
 	if (bc_hex_value[(uint8_t)*p] > 15 && *p != '.' && *p != '#')
-		return BC_TARMAC_KEPT;
-	enum bc_tarmac_taken taken = take_diagram(line, at, type);
-	if (taken != BC_TARMAC_MALFORMED)
+		return BC_TARMAC_VERBATIM;
+	enum bc_tarmac_result result = parse_byte_row(line, at, type);
+	if (result != BC_TARMAC_MALFORMED)
 		*access = type;
-	return taken;
+	return result;
 }

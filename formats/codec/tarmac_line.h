@@ -1,37 +1,37 @@
-/* A line of Tarmac on its way to be entries: what formats/codec/tarmac.c and the readers of single
- * kinds of records share. */
+/* A line of Tarmac while it is parsed: shared by formats/codec/tarmac.c and
+ * formats/codec/tarmac_access.c. */
 #ifndef BC_FORMATS_CODEC_TARMAC_LINE_H
 #define BC_FORMATS_CODEC_TARMAC_LINE_H
 
 #include "formats/base/fast_parse.h"
 #include "formats/trace/parser.h"
 
-/* The longest memory access that is read and written, in bytes. */
+/* The longest supported memory access, in bytes. */
 #define BC_TARMAC_ACCESS_MAX 512u
 
-/* What a line turned out to be. */
-enum bc_tarmac_taken {
-	BC_TARMAC_TAKEN,
-	BC_TARMAC_KEPT, /* of a kind that isn't modelled */
+/* Result of parsing a line. */
+enum bc_tarmac_result {
+	BC_TARMAC_PARSED,
+	BC_TARMAC_VERBATIM, /* of an unmodelled kind; kept as a line */
 	BC_TARMAC_MALFORMED,
 };
 
-/* What it has become stands in the parse's entries, behind those that count. */
+/* The entries made so far are in the parse's entries, after the first `count`. */
 struct bc_tarmac_line {
 	struct bc_parse *p;
 	size_t made;
-	uint32_t has; /* of each of its entries */
+	uint32_t has; /* for each of its entries */
 	uint16_t proc;
 	uint8_t unit;
 	uint64_t tick;
-	const char *end; /* a place up to which it was read, its newline at most */
+	const char *end; /* parsed up to here, at most the newline */
 	const char *bad;
 	const char *expected;
 };
 
-#define BC_TARMAC_ADDRESS_EXPECTED "a hexadecimal address of at most 64 bits is expected"
+#define BC_TARMAC_ADDRESS_EXPECTED "expected a hexadecimal address of at most 64 bits"
 
-static inline enum bc_tarmac_taken bc_tarmac_malformed(
+static inline enum bc_tarmac_result bc_tarmac_malformed(
 	struct bc_tarmac_line *line, const char *bad, const char *expected)
 {
 	line->bad = bad;
@@ -39,7 +39,7 @@ static inline enum bc_tarmac_taken bc_tarmac_malformed(
 	return BC_TARMAC_MALFORMED;
 }
 
-/* Makes the line one entry more; there is room for BC_LINE_ENTRIES. */
+/* Adds an entry for the line. There is room for BC_LINE_ENTRIES. */
 static inline struct bc_entry *bc_tarmac_add(
 	struct bc_tarmac_line *line, unsigned kind, unsigned type, uint64_t addr)
 {
@@ -61,7 +61,7 @@ static inline struct bc_text bc_tarmac_text(const char *begin, const char *end)
 	return (struct bc_text){.at = begin, .bytes = (uint32_t)(end - begin)};
 }
 
-/* As bc_skip_spaces() and bc_token_end(), of which most calls find the end at once, or letters. */
+/* Like bc_skip_spaces() and bc_token_end(), for the usual case: at most one space, and letters. */
 static inline const char *bc_tarmac_skip(const char *at)
 {
 	if ((uint8_t)*at > ' ')
@@ -81,8 +81,8 @@ static inline const char *bc_tarmac_word_end(const char *at)
 	}
 }
 
-/* As bc_parse_decimal(): 19 digits can't be too large. */
-static inline bool bc_tarmac_scan_decimal(const char **at, uint64_t *value)
+/* Like bc_parse_decimal(). Up to 19 digits cannot overflow. */
+static inline bool bc_tarmac_parse_decimal(const char **at, uint64_t *value)
 {
 	const char *p = *at;
 	uint64_t sum = 0;
@@ -96,7 +96,7 @@ static inline bool bc_tarmac_scan_decimal(const char **at, uint64_t *value)
 	return true;
 }
 
-/* What may stand among the digits of a number. */
+/* Characters allowed between the digits of a number. */
 static inline bool bc_tarmac_is_separator(char c)
 {
 	return c == '_' || c == ':';
@@ -107,9 +107,9 @@ static inline bool bc_tarmac_is_unknown(char c)
 	return (c | 0x20) == 'x';
 }
 
-/* Eight hex digits at once; false where one of them is none. Bit 6 tells letters, which have 9 less
- * than their value in the low four bits; those must give 10 to 15, and others 0 to 9, and the upper
- * four bits be 3, or 4 or 6 for letters. */
+/* Converts eight hex digits at once; returns false if one is not a digit. Bit 6 marks letters,
+ * whose value is 9 plus the low four bits. The value must be 10 to 15 for letters and 0 to 9 for
+ * others, and the upper four bits must be 4 or 6 for letters and 3 for others. */
 static inline bool bc_tarmac_hex8(const char *at, uint32_t *value)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -127,8 +127,8 @@ static inline bool bc_tarmac_hex8(const char *at, uint32_t *value)
 	return true;
 }
 
-/* As bc_parse_hex(), faster for numbers of eight or sixteen digits. */
-static inline bool bc_tarmac_scan_hex(const char **at, uint64_t *value)
+/* Like bc_parse_hex(), but faster for numbers of eight or sixteen digits. */
+static inline bool bc_tarmac_parse_hex(const char **at, uint64_t *value)
 {
 	const char *p = *at;
 	uint32_t high;
@@ -149,13 +149,13 @@ static inline bool bc_tarmac_scan_hex(const char **at, uint64_t *value)
 	return true;
 }
 
-/* Behind an address there may be a physical one, its state, and the address of a second half: takes
- * them. Returns false where the address doesn't end as one. */
+/* Skips what may follow an address: a physical address (stored in *phys), its state, and the
+ * address of a second half. Returns false if the address does not end there. */
 static inline bool bc_tarmac_parse_physical(const char **at, uint64_t *phys, uint32_t *has)
 {
 	if (**at == ':') {
 		++*at;
-		if (!bc_tarmac_scan_hex(at, phys))
+		if (!bc_tarmac_parse_hex(at, phys))
 			return false;
 		*has = BC_HAS_PHYS;
 	}

@@ -9,19 +9,19 @@
 #include "formats/codec/tarmac_line.h"
 
 struct tarmac_printer {
-	uint64_t ticks;  /* of the entries without a time */
-	uint64_t number; /* of the line that was printed last as it stood */
+	uint64_t ticks;  /* next tick for an entry without a time */
+	uint64_t number; /* of the last line that was printed verbatim */
 	bool has_number;
 };
 
-static char *put_text(char *out, struct bc_text text)
+static char *write_text(char *out, struct bc_text text)
 {
 	if (text.bytes != 0)
 		memcpy(out, text.at, text.bytes);
 	return out + text.bytes;
 }
 
-static char *put_word(char *out, const char *word)
+static char *write_word(char *out, const char *word)
 {
 	size_t bytes = strlen(word);
 
@@ -29,8 +29,8 @@ static char *put_word(char *out, const char *word)
 	return out + bytes;
 }
 
-/* At least so many digits, or as many as it takes. */
-static char *put_digits(char *out, uint64_t value, unsigned digits)
+/* Writes at least this number of digits. */
+static char *write_digits(char *out, uint64_t value, unsigned digits)
 {
 	unsigned needed = value != 0 ? (67 - (unsigned)__builtin_clzll(value)) / 4 : 1;
 
@@ -40,66 +40,67 @@ static char *put_digits(char *out, uint64_t value, unsigned digits)
 	return out + digits;
 }
 
-static char *put_address(char *out, const struct bc_entry *entry)
+static char *write_address(char *out, const struct bc_entry *entry)
 {
-	out = put_digits(out, entry->addr, entry->addr > UINT32_MAX ? 16 : 8);
+	out = write_digits(out, entry->addr, entry->addr > UINT32_MAX ? 16 : 8);
 	if ((entry->has & BC_HAS_PHYS) == 0)
 		return out;
 	*out++ = ':';
-	return put_digits(out, entry->phys, 12);
+	return write_digits(out, entry->phys, 12);
 }
 
-static char *put_time(char *out, const struct bc_entry *entry, uint64_t tick)
+static char *write_time(char *out, const struct bc_entry *entry, uint64_t tick)
 {
 	out = bc_write_decimal(out, tick);
 	*out++ = ' ';
-	out = put_word(out, bc_unit_name(entry->unit != BC_UNIT_TICK ? entry->unit : BC_UNIT_CLK));
+	out = write_word(
+		out, bc_unit_name(entry->unit != BC_UNIT_TICK ? entry->unit : BC_UNIT_CLK));
 	*out++ = ' ';
 	if ((entry->has & BC_HAS_PROC) != 0) {
-		out = put_word(out, "cpu");
+		out = write_word(out, "cpu");
 		out = bc_write_decimal(out, entry->proc);
 		*out++ = ' ';
 	}
 	return out;
 }
 
-static char *put_opcode(char *out, const struct bc_entry *entry)
+static char *write_opcode(char *out, const struct bc_entry *entry)
 {
 	const struct bc_instruction *i = &entry->instruction;
 	unsigned unknown = entry->size - 1 < 8 ? entry->size * 2 : 8;
 
 	if (i->digits != 0)
-		return put_digits(out, i->opcode, i->digits);
+		return write_digits(out, i->opcode, i->digits);
 	memset(out, '-', unknown);
 	return out + unknown;
 }
 
-static char *put_instruction(char *out, const struct bc_entry *entry)
+static char *write_instruction(char *out, const struct bc_entry *entry)
 {
 	const struct bc_instruction *i = &entry->instruction;
 
-	out = put_word(out, i->effect == BC_EFFECT_SKIPPED ? "IS (" : "IT (");
-	out = i->has_id ? bc_write_decimal(out, i->id) : put_address(out, entry);
+	out = write_word(out, i->effect == BC_EFFECT_SKIPPED ? "IS (" : "IT (");
+	out = i->has_id ? bc_write_decimal(out, i->id) : write_address(out, entry);
 	*out++ = ')';
 	*out++ = ' ';
 	if (i->has_id) {
-		out = put_address(out, entry);
+		out = write_address(out, entry);
 		*out++ = ' ';
 	}
-	out = put_opcode(out, entry);
+	out = write_opcode(out, entry);
 	if (i->set.bytes != 0) {
 		*out++ = ' ';
-		out = put_text(out, i->set);
+		out = write_text(out, i->set);
 	}
 	if (i->mode.bytes != 0) {
 		*out++ = ' ';
-		out = put_text(out, i->mode);
+		out = write_text(out, i->mode);
 	}
-	out = put_word(out, " : ");
-	return put_text(out, i->disassembly);
+	out = write_word(out, " : ");
+	return write_text(out, i->disassembly);
 }
 
-static char *put_reference(char *out, const struct bc_entry *entry)
+static char *write_reference(char *out, const struct bc_entry *entry)
 {
 	bool is_known = (entry->has & BC_HAS_DATA) != 0 && entry->size <= 8;
 
@@ -107,7 +108,7 @@ static char *put_reference(char *out, const struct bc_entry *entry)
 	*out++ = bc_ref_type_plain(entry->type) == BC_REQ_MEMWRITE ? 'W' : 'R';
 	out = bc_write_decimal(out, entry->size);
 	*out++ = ' ';
-	out = put_address(out, entry);
+	out = write_address(out, entry);
 	*out++ = ' ';
 	if (!is_known) {
 		memset(out, 'x', (size_t)entry->size * 2);
@@ -118,18 +119,18 @@ static char *put_reference(char *out, const struct bc_entry *entry)
 		*out++ = '_';
 		return bc_write_hex32(out, (uint32_t)entry->data);
 	}
-	/* The size tells how many bytes of the data are meant. */
+	/* The size determines which bytes of the data are valid. */
 	unsigned unused = (8 - entry->size) * 8;
-	return put_digits(out, entry->data << unused >> unused, entry->size * 2);
+	return write_digits(out, entry->data << unused >> unused, entry->size * 2);
 }
 
-static char *put_register(char *out, const struct bc_entry *entry)
+static char *write_register(char *out, const struct bc_entry *entry)
 {
 	*out++ = 'R';
 	*out++ = ' ';
-	out = put_text(out, entry->reg.name);
+	out = write_text(out, entry->reg.name);
 	*out++ = ' ';
-	return put_text(out, entry->reg.value);
+	return write_text(out, entry->reg.value);
 }
 
 char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t tick)
@@ -137,31 +138,32 @@ char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t t
 	if (entry->kind == BC_ENTRY_REFERENCE &&
 		(entry->size == 0 || entry->size > BC_TARMAC_ACCESS_MAX))
 		return NULL;
-	out = put_time(out, entry, tick);
+	out = write_time(out, entry, tick);
 	if (entry->kind == BC_ENTRY_INSTRUCTION)
-		out = put_instruction(out, entry);
+		out = write_instruction(out, entry);
 	else if (entry->kind == BC_ENTRY_REGISTER)
-		out = put_register(out, entry);
+		out = write_register(out, entry);
 	else
-		out = put_reference(out, entry);
+		out = write_reference(out, entry);
 	*out++ = '\n';
 	return out;
 }
 
-static int too_large(struct bc_print *p, const struct bc_entry *entry)
+static int refuse_size(struct bc_print *p, const struct bc_entry *entry)
 {
 	if (entry->size == 0)
 		snprintf(p->err, sizeof(p->err),
-			"its size is unknown, and Tarmac has no memory access without one");
+			"its size is unknown, which a Tarmac memory access requires");
 	else
 		snprintf(p->err, sizeof(p->err),
-			"its %" PRIu32 " bytes are more than the %u that a memory access of Tarmac "
-			"has here",
+			"size of %" PRIu32
+			" bytes exceeds the %u bytes supported for a Tarmac memory "
+			"access",
 			entry->size, BC_TARMAC_ACCESS_MAX);
 	return -ERANGE;
 }
 
-/* An entry of another format, or one whose line was cut from it. */
+/* Prints an entry of another format, or one whose line is no longer available. */
 static int print_fields(struct tarmac_printer *t, struct bc_print *p, const struct bc_entry *entry)
 {
 	bool has_time = (entry->has & BC_HAS_TIME) != 0;
@@ -169,7 +171,7 @@ static int print_fields(struct tarmac_printer *t, struct bc_print *p, const stru
 	char *end = bc_tarmac_print_fields(out, entry, has_time ? entry->tick : t->ticks);
 
 	if (end == NULL)
-		return too_large(p, entry);
+		return refuse_size(p, entry);
 	t->ticks += !has_time;
 	t->has_number = false;
 	if (entry->kind == BC_ENTRY_REFERENCE && (entry->has & BC_HAS_DATA) != 0 && entry->size > 8)
@@ -185,14 +187,14 @@ static int print_tarmac(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		if (entry->line.bytes != 0 || entry->kind == BC_ENTRY_LINE) {
-			char *out = put_text(p->out + p->used, entry->line);
+			char *out = write_text(p->out + p->used, entry->line);
 			*out++ = '\n';
 			p->used = (size_t)(out - p->out);
 			t->number = entry->number;
 			t->has_number = true;
 			continue;
 		}
-		/* It stands in the line printed before it. */
+		/* It is part of the line just printed. */
 		if (entry->is_continued && t->has_number && t->number == entry->number)
 			continue;
 		int rc = print_fields(t, p, entry);

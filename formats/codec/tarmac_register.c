@@ -7,11 +7,11 @@
 
 #include "formats/base/fast_parse.h"
 
-/* Registers that are numbered, and alone. */
+/* Known registers, numbered and single. */
 static const struct family {
 	const char *prefix;
 	const char *name;
-	unsigned count; /* 0: there is but one, and its name has no number */
+	unsigned count; /* 0: a single register without a number */
 	unsigned bytes; /* 0: as many as are written */
 } families[] = {
 	{"r", "r", 16, 4},
@@ -32,13 +32,13 @@ static const struct family {
 	{"sp", "sp", 0, 0},
 };
 
-/* Digits of a value: hex digits, x as 0, '-' for those that stay. */
+/* Digits of a value: hex digits, x read as 0, and '-' for unchanged ones. */
 struct digits {
 	char at[2 * BC_REGISTER_BYTES];
 	unsigned count;
 };
 
-static int read_digits(struct digits *digits, struct bc_text value)
+static int parse_digits(struct digits *digits, struct bc_text value)
 {
 	digits->count = 0;
 	for (uint32_t i = 0; i < value.bytes; i++) {
@@ -63,7 +63,7 @@ static bool is_all(const struct digits *digits, char c)
 	return true;
 }
 
-/* Makes it so many bytes, with more of the same digit in front. */
+/* Extends the digits to `count` with leading `c`. */
 static void widen(struct digits *digits, unsigned count, char c)
 {
 	if (digits->count >= count)
@@ -73,8 +73,8 @@ static void widen(struct digits *digits, unsigned count, char c)
 	digits->count = count;
 }
 
-/* "<127:64>" at the end of a name: the bits that are written. */
-static bool read_range(const char *range, unsigned *low, unsigned *bytes)
+/* Parses "<127:64>" at the end of a name: the bits that are written. */
+static bool parse_range(const char *range, unsigned *low, unsigned *bytes)
 {
 	char *end;
 	unsigned long high = strtoul(range + 1, &end, 10);
@@ -90,13 +90,13 @@ static bool read_range(const char *range, unsigned *low, unsigned *bytes)
 	return true;
 }
 
-/* The family of a name whose letters end at *letters*, and its number. */
+/* Finds the family of a name that starts with `letters` letters, and sets its number. */
 static const struct family *family_of(const char *name, size_t letters, unsigned long *number)
 {
-	const char *behind = name + letters;
-	bool has_number = (uint8_t)(*behind - '0') <= 9;
+	const char *digits = name + letters;
+	bool has_number = (uint8_t)(*digits - '0') <= 9;
 
-	*number = strtoul(behind, NULL, 10);
+	*number = strtoul(digits, NULL, 10);
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
 		const struct family *f = &families[i];
 		if (strlen(f->prefix) != letters || memcmp(f->prefix, name, letters) != 0)
@@ -107,7 +107,7 @@ static const struct family *family_of(const char *name, size_t letters, unsigned
 	return NULL;
 }
 
-/* Cuts or fills the digits to what the register has. */
+/* Truncates or extends the digits to the size of the register. */
 static void fit_digits(struct digits *digits, unsigned bytes, bool is_status)
 {
 	if (is_status && digits->count > 8) {
@@ -122,8 +122,8 @@ static void fit_digits(struct digits *digits, unsigned bytes, bool is_status)
 		widen(digits, digits->count + 1, '0');
 }
 
-/* What of the digits is written must be one run of bytes. */
-static int put_bytes(struct bc_register_write *out, const struct digits *digits, unsigned low)
+/* Stores the digits. Those that are not '-' must be one contiguous run of bytes. */
+static int store_bytes(struct bc_register_write *out, const struct digits *digits, unsigned low)
 {
 	unsigned end = digits->count;
 	unsigned begin;
@@ -145,8 +145,8 @@ static int put_bytes(struct bc_register_write *out, const struct digits *digits,
 	return 0;
 }
 
-/* The name in lower case and without a range, which is set apart. Returns its range or NULL. */
-static char *lower(char *out, struct bc_text name)
+/* Copies the name in lower case, without its range. Returns the range, or NULL. */
+static char *copy_lower_case(char *out, struct bc_text name)
 {
 	for (uint32_t i = 0; i < name.bytes; i++) {
 		out[i] = name.at[i];
@@ -160,7 +160,7 @@ static char *lower(char *out, struct bc_text name)
 	return range;
 }
 
-static void put_name(struct bc_register_write *out, const char *name, const struct family *f,
+static void store_name(struct bc_register_write *out, const char *name, const struct family *f,
 	unsigned long number, unsigned digits)
 {
 	bool is_stack = f != NULL && strcmp(f->prefix, "sp") == 0;
@@ -184,16 +184,16 @@ int bc_tarmac_register(struct bc_register_write *out, const struct bc_register *
 	unsigned long number;
 
 	if (reg->name.bytes == 0 || reg->name.bytes >= sizeof(name) ||
-		read_digits(&digits, reg->value) != 0)
+		parse_digits(&digits, reg->value) != 0)
 		return -EINVAL;
-	const char *range = lower(name, reg->name);
-	if (range != NULL && !read_range(range, &low, &bytes))
+	const char *range = copy_lower_case(name, reg->name);
+	if (range != NULL && !parse_range(range, &low, &bytes))
 		return -EINVAL;
 	const struct family *f = family_of(name, strcspn(name, "0123456789_"), &number);
-	put_name(out, name, f, number, digits.count);
+	store_name(out, name, f, number, digits.count);
 	if (f != NULL && range == NULL)
 		bytes = f->bytes;
 	bool is_status = f != NULL && (strcmp(f->name, "psr") == 0 || strcmp(f->name, "fpcr") == 0);
 	fit_digits(&digits, bytes, is_status);
-	return put_bytes(out, &digits, low);
+	return store_bytes(out, &digits, low);
 }

@@ -12,10 +12,10 @@
 #define PS_PER_S  UINT64_C(1000000000000)
 #define PS_PER_NS 1000
 
-/* Viewers keep a time in 64 bits, and a sign with it. */
+/* Viewers keep times in signed 64-bit numbers. */
 #define TIME_MAX INT64_MAX
 
-/* What a variable shows; at first nothing, which is x. */
+/* Current value of a variable; unknown (x) at first. */
 struct value {
 	uint64_t number;
 	bool is_known;
@@ -24,15 +24,15 @@ struct value {
 struct vcd {
 	uint64_t clock_hz; /* 0: a tick is 1 ns */
 	bool is_timed;     /* the source has times */
-	bool has_units;    /* its times may name units of their own */
-	bool is_in_ps;     /* the dump's unit; else ns */
-	uint64_t step;     /* a tick's length in that unit, and at least 1 */
-	bool has_begun;
-	uint64_t time;  /* that the dump is at */
-	__int128 raw;   /* the source's for it */
-	__int128 ahead; /* how far the dump is before the source */
+	bool has_units;    /* the times may have their own units */
+	bool is_in_ps;     /* unit of the dump: ps, otherwise ns */
+	uint64_t step;     /* length of a tick in that unit, at least 1 */
+	bool has_time;
+	uint64_t time;  /* current time of the dump */
+	__int128 raw;   /* the source's time at that point */
+	__int128 ahead; /* offset from the source's time to the dump's */
 	uint32_t epoch;
-	uint64_t seq; /* of the next reference */
+	uint64_t seq; /* number of the next reference */
 	struct value addr;
 	struct value type;
 	struct value size;
@@ -42,13 +42,13 @@ struct vcd {
 	struct bc_type_word types[BC_REF_TYPES];
 };
 
-static void begin(void *state, const struct bc_format_options *options)
+static void vcd_init(void *state, const struct bc_format_options *options)
 {
 	struct vcd *vcd = state;
 
 	vcd->clock_hz = options->clock_hz;
 	vcd->is_timed = (options->source_holds & BC_HAS_TIME) != 0;
-	/* Those of Tarmac do. */
+	/* Tarmac names units. */
 	vcd->has_units = (options->source_holds & (BC_CAN_INSTRUCTION | BC_CAN_REGISTER)) != 0;
 	vcd->is_in_ps = vcd->clock_hz != 0 || vcd->has_units;
 	vcd->step = vcd->clock_hz != 0 ? PS_PER_S / vcd->clock_hz : vcd->is_in_ps ? PS_PER_NS : 1;
@@ -62,8 +62,9 @@ static void print_head(void *state, struct bc_print *p)
 
 	out = stpcpy(out, "$comment\n\t");
 	if (!vcd->is_timed)
-		out = stpcpy(out, "the trace has no times: each reference is a tick behind the one "
-				  "before; ");
+		out = stpcpy(out,
+			"the trace has no times: each reference is a tick behind the one "
+			"before; ");
 	if (vcd->clock_hz != 0)
 		out += sprintf(out, "%" PRIu64 " ticks are a second, rounded down to picoseconds",
 			vcd->clock_hz);
@@ -87,7 +88,7 @@ static void print_head(void *state, struct bc_print *p)
 	p->used = (size_t)(out - p->out);
 }
 
-/* The time of an entry by its own clock, in the dump's unit. */
+/* The time of an entry by its own clock, in the unit of the dump. */
 static __int128 raw_time(const struct vcd *vcd, const struct bc_entry *entry)
 {
 	uint64_t tick = vcd->is_timed ? entry->tick : vcd->seq;
@@ -111,15 +112,15 @@ static __int128 raw_time(const struct vcd *vcd, const struct bc_entry *entry)
 	return (__int128)tick * (__int128)PS_PER_S / (__int128)vcd->clock_hz;
 }
 
-static char *put_bits(char *out, uint64_t number, char id)
+static char *write_bits(char *out, uint64_t number, char id)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
 	unsigned zeros = (unsigned)__builtin_clzll(number | 1);
 	char *end = out + 1 + (64 - zeros);
 
 	*out++ = 'b';
-	/* Eight at once, the highest first: each byte keeps the bit that is its, and becomes 1 by
-	 * what is carried into its own highest bit. */
+	/* Eight bits at a time, highest first: each byte masks its own bit, and a carry into the
+	 * byte's top bit turns it into 1. */
 	for (number <<= zeros; out < end; number <<= 8, out += 8) {
 		uint64_t bits = (number >> 56) * ones & UINT64_C(0x0102040810204080);
 		bits = ((bits + 0x7F * ones) >> 7 & ones) + '0' * ones;
@@ -131,8 +132,8 @@ static char *put_bits(char *out, uint64_t number, char id)
 	return end + 3;
 }
 
-/* Writes a value if it isn't what the variable shows. */
-static inline char *put_value(
+/* Writes a value if it differs from the current one. */
+static inline char *write_value(
 	char *out, struct value *shown, uint64_t number, bool is_known, char id)
 {
 	if (shown->is_known == is_known && (shown->number == number || !is_known))
@@ -140,26 +141,26 @@ static inline char *put_value(
 	shown->number = number;
 	shown->is_known = is_known;
 	if (is_known)
-		return put_bits(out, number, id);
+		return write_bits(out, number, id);
 	out = BC_PUT(out, "bx ");
 	*out++ = id;
 	*out++ = '\n';
 	return out;
 }
 
-static char *put_type(struct vcd *vcd, char *out, unsigned type)
+static char *write_type(struct vcd *vcd, char *out, unsigned type)
 {
 	const struct bc_type_word *word = &vcd->types[type];
 
 	if (vcd->type.is_known && vcd->type.number == type)
 		return out;
-	out = put_value(out, &vcd->type, type, true, '#');
+	out = write_value(out, &vcd->type, type, true, '#');
 	*out++ = 's';
 	memcpy(out, word, sizeof(*word));
 	return BC_PUT(out + word->bytes, " $\n");
 }
 
-static char *put_time(struct vcd *vcd, char *out, uint64_t time)
+static char *write_time(struct vcd *vcd, char *out, uint64_t time)
 {
 	vcd->time = time;
 	*out++ = '#';
@@ -168,17 +169,19 @@ static char *put_time(struct vcd *vcd, char *out, uint64_t time)
 	return out;
 }
 
-/* Brings the dump to the time of the entry. Returns the place behind it, or NULL with p->why. */
-static char *turn_to(struct vcd *vcd, struct bc_print *p, char *out, const struct bc_entry *entry)
+/* Advances the dump to the time of the entry. Returns the end of the output, or NULL with p->err
+ * set. */
+static char *advance_to(
+	struct vcd *vcd, struct bc_print *p, char *out, const struct bc_entry *entry)
 {
 	__int128 raw = raw_time(vcd, entry);
-	bool is_back = vcd->has_begun && (raw < vcd->raw || entry->epoch != vcd->epoch);
+	bool is_back = vcd->has_time && (raw < vcd->raw || entry->epoch != vcd->epoch);
 	__int128 ahead = is_back ? (__int128)vcd->time + (__int128)vcd->step - raw : vcd->ahead;
 	__int128 time = raw + ahead;
 
 	if (time > TIME_MAX) {
 		snprintf(p->err, sizeof(p->err),
-			"its time %" PRIu64 " doesn't fit the 63 bits, in %s, of a dump's readers",
+			"time %" PRIu64 " doesn't fit in 63 bits of %s, the limit of VCD readers",
 			entry->tick, vcd->is_in_ps ? "ps" : "ns");
 		return NULL;
 	}
@@ -187,47 +190,48 @@ static char *turn_to(struct vcd *vcd, struct bc_print *p, char *out, const struc
 	vcd->raw = raw;
 	vcd->ahead = ahead;
 	vcd->epoch = entry->epoch;
-	if (vcd->has_begun && (uint64_t)time == vcd->time) {
+	if (vcd->has_time && (uint64_t)time == vcd->time) {
 		bc_print_lose(p, BC_CAN_REFERENCE);
 		return out;
 	}
-	vcd->has_begun = true;
-	return put_time(vcd, out, (uint64_t)time);
+	vcd->has_time = true;
+	return write_time(vcd, out, (uint64_t)time);
 }
 
-static int print(void *state, struct bc_print *p)
+static int print_vcd(void *state, struct bc_print *p)
 {
 	struct vcd *vcd = state;
 
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		uint32_t has = entry->has;
-		char *out = turn_to(vcd, p, p->out + p->used, entry);
+		char *out = advance_to(vcd, p, p->out + p->used, entry);
 		if (out == NULL)
 			return -ERANGE;
-		out = put_bits(out, vcd->seq++, '!');
-		out = put_value(out, &vcd->addr, entry->addr, true, '"');
-		out = put_type(vcd, out, entry->type);
-		out = put_value(out, &vcd->size, entry->size, (has & BC_HAS_SIZE) != 0, '%');
-		out = put_value(out, &vcd->attr, entry->attr, (has & BC_HAS_ATTR) != 0, '&');
-		out = put_value(out, &vcd->proc, entry->proc, (has & BC_HAS_PROC) != 0, '\'');
+		out = write_bits(out, vcd->seq++, '!');
+		out = write_value(out, &vcd->addr, entry->addr, true, '"');
+		out = write_type(vcd, out, entry->type);
+		out = write_value(out, &vcd->size, entry->size, (has & BC_HAS_SIZE) != 0, '%');
+		out = write_value(out, &vcd->attr, entry->attr, (has & BC_HAS_ATTR) != 0, '&');
+		out = write_value(out, &vcd->proc, entry->proc, (has & BC_HAS_PROC) != 0, '\'');
 		p->used = (size_t)(out - p->out);
 	}
 	return 0;
 }
 
-/* One more time, for the last reference to be seen. */
+/* Writes one more time, so that viewers show the last reference. */
 static bool print_tail(void *state, struct bc_print *p)
 {
 	struct vcd *vcd = state;
 
-	if (vcd->has_begun && vcd->time <= TIME_MAX - vcd->step)
-		p->used = (size_t)(put_time(vcd, p->out + p->used, vcd->time + vcd->step) - p->out);
+	if (vcd->has_time && vcd->time <= TIME_MAX - vcd->step)
+		p->used = (size_t)(write_time(vcd, p->out + p->used, vcd->time + vcd->step) -
+				   p->out);
 	return true;
 }
 
 const struct bc_printer bc_vcd_printer = {.state_bytes = sizeof(struct vcd),
-	.begin = begin,
+	.init = vcd_init,
 	.head = print_head,
-	.print = print,
+	.print = print_vcd,
 	.tail = print_tail};

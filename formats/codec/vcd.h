@@ -1,13 +1,15 @@
-/* Value change dump: references over time, for GTKWave, PulseView and other viewers of signals.
+/* Value change dump: references over time, for GTKWave, PulseView and other waveform viewers.
  *
- * The variables are the counter `seq` (from 0, one up with each reference), `addr`, `type`, its
- * `name`, `size`, `attr` and `proc`; only what changes is written, and what is unknown is x. Time
- * is the trace's absolute time: picoseconds if the clock was told (clock_hz), rounded down; else 1
- * tick is 1 ns. What has no time stands a tick behind what is before it.
+ * The variables are the counter `seq` (from 0, one more with each reference), `addr`, `type`, its
+ * `name`, `size`, `attr` and `proc`. Only changes are written, and an unknown value is x. Time is
+ * the absolute time of the trace: in picoseconds, rounded down, if the clock rate is known
+ * (clock_hz); otherwise a tick is shown as 1 ns. In a trace without times, each reference is one
+ * tick after the previous one.
  *
- * Time never goes back in a dump: where a trace's does, or its clock starts over, what follows is
- * moved behind what is there, and that is counted as a loss of time. Of several references at one
- * time a viewer shows the last; the others are counted as lost, and `seq` counts them, too.
+ * Time cannot go back in a dump. If the trace's time does, or its clock restarts, what follows is
+ * moved to after what has been written, and counted as a loss of time. If several references have
+ * the same time, a viewer shows the last one. The others are counted as lost, but `seq` includes
+ * them.
  *
  * Source: IEEE Std 1364, value change dump; the type `string` is GTKWave's. */
 #ifndef BC_FORMATS_CODEC_VCD_H

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* E. W. Myers, "An O(ND) Difference Algorithm and Its Variations": after d edits the furthest place
- * on diagonal k (k = position in a - position in b) is kept for all d and k, to go back on. */
+/* E. W. Myers, "An O(ND) Difference Algorithm and Its Variations". For each number of edits d and
+ * each diagonal k (position in a - position in b), reach holds the furthest position in a. All of
+ * them are kept, so that go_back() can retrace the edits: O(d^2) memory. */
 
-/* Runs that say the rows are in step again, longer ones first. */
+/* Lengths of equal runs after which the rows count as aligned again, longest first. */
 static const size_t run_lengths[] = {32, 8};
 
-/* Behind d edits so many matches are wanted. */
+/* Number of consecutive matches required after d edits. */
 static size_t wanted_run(unsigned d)
 {
 	return 8 + (d < 56 ? d : 56);
@@ -19,7 +20,7 @@ static size_t wanted_run(unsigned d)
 
 int bc_align_init(struct bc_align *align, size_t items)
 {
-	/* More edits than items there can't be. */
+	/* There cannot be more edits than items. */
 	align->edits_max = 2 * items < BC_ALIGN_EDITS ? (unsigned)(2 * items) : BC_ALIGN_EDITS;
 	size_t edits = align->edits_max + 1;
 
@@ -51,7 +52,8 @@ static int32_t *reach_of(const struct bc_align *align, int d, int k)
 	return &align->reach[(ptrdiff_t)d * d + d + k];
 }
 
-/* Where the d-th edit leads to on diagonal k, and whether it inserts; -1 if to nowhere. */
+/* The position on diagonal k after edit d, or -1 if it cannot be reached. Sets *inserts if the edit
+ * is an insertion. */
 static int32_t step(const struct bc_align *align, int d, int k, size_t n, size_t m, bool *inserts)
 {
 	int32_t inserted = k + 1 <= d - 1 ? *reach_of(align, d - 1, k + 1) : -1;
@@ -65,7 +67,7 @@ static int32_t step(const struct bc_align *align, int d, int k, size_t n, size_t
 	return *inserts ? inserted : deleted;
 }
 
-/* Makes hunks of the way to the place that d edits reach on diagonal k. */
+/* Converts the edits that lead to the position reached on diagonal k after d edits to hunks. */
 static void go_back(struct bc_align *align, int d, int k, size_t n, size_t m)
 {
 	struct bc_hunk *hunks = align->hunks;
@@ -89,9 +91,8 @@ static void go_back(struct bc_align *align, int d, int k, size_t n, size_t m)
 	memmove(hunks, hunks + first, align->count * sizeof(*hunks));
 }
 
-/* What only deletes, or only inserts, may as well stand right behind the hunk before it, if what
- * lies between them matches as well where it then comes to stand: the two are one. From the end on,
- * for there the rows are in step. */
+/* Joins hunks. A hunk that only deletes or only inserts can move up to the hunk before it if the
+ * items between them still match after the move. Starts at the end, where the rows are aligned. */
 static void gather(struct bc_align *align, const struct bc_align_row *a,
 	const struct bc_align_row *b, const struct bc_align_time *time)
 {
@@ -118,7 +119,7 @@ static size_t hunk_size(const struct bc_hunk *hunk)
 	return hunk->a_count > hunk->b_count ? hunk->a_count : hunk->b_count;
 }
 
-/* A few matches by chance within a long run of what doesn't are no match. */
+/* Joins hunks that are separated by only a few matches, which are probably accidental. */
 static void coalesce(struct bc_align *align)
 {
 	struct bc_hunk *hunks = align->hunks;
@@ -139,7 +140,7 @@ static void coalesce(struct bc_align *align)
 	align->count = align->count != 0 ? last + 1 : 0;
 }
 
-/* Whether a place is where to stop: far enough behind the last edit, or at the ends. */
+/* Whether to stop at this position: enough matches after the last edit, or both rows end here. */
 static bool is_end(const struct bc_align_row *a, const struct bc_align_row *b, size_t x, size_t y,
 	size_t run, unsigned d)
 {
@@ -147,7 +148,7 @@ static bool is_end(const struct bc_align_row *a, const struct bc_align_row *b, s
 		return true;
 	if (a->is_whole && b->is_whole)
 		return x == a->count && y == b->count;
-	/* Of the one row nothing is left, and most of that has matched. */
+	/* One row has ended, and most of it has matched. */
 	return ((a->is_whole && x == a->count) || (b->is_whole && y == b->count)) &&
 	       (x + y - d) / 2 >= d;
 }
@@ -183,7 +184,8 @@ bool bc_align_near(struct bc_align *align, const struct bc_align_row *a,
 	return false;
 }
 
-/* The furthest place that the most edits reach, if half of what lies before it matches. */
+/* Uses the furthest position reached with the maximum number of edits, if at least half of the
+ * items before it match. */
 static bool take_furthest(
 	struct bc_align *align, const struct bc_align_row *a, const struct bc_align_row *b)
 {
@@ -210,7 +212,7 @@ static bool take_furthest(
 
 #define BASE UINT64_C(0x9E3779B97F4A7C15)
 
-/* The hash of a run of `length` items from `at`, out of that of the run before it. */
+/* Rolling hash of the `length` items at `at`, computed from the hash of the run before. */
 static uint64_t roll(
 	const uint64_t *hashes, size_t at, size_t length, uint64_t before, uint64_t top)
 {
@@ -228,7 +230,7 @@ static size_t slot_of(const struct bc_align *align, uint64_t run)
 	return (size_t)((run * BASE) >> 20) & (align->slots - 1);
 }
 
-/* The first place in `a` of each run. */
+/* Indexes the first position of each run in `a`. */
 static void index_runs(
 	struct bc_align *align, const struct bc_align_row *a, size_t length, uint64_t top)
 {
@@ -244,7 +246,7 @@ static void index_runs(
 	}
 }
 
-/* The nearest run of so many that both rows have. */
+/* Finds the nearest run of `length` items that both rows contain. */
 static bool find_run(struct bc_align *align, const struct bc_align_row *a,
 	const struct bc_align_row *b, size_t length)
 {

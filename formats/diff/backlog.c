@@ -9,7 +9,7 @@
 #include "formats/diff/compare.h"
 #include "formats/trace/parser.h"
 
-/* Texts of an entry are of one line, or of a mark. */
+/* The texts of an entry come from one line or from a mark. */
 #define TEXT_BASE (1u << 20)
 #define TEXT_EACH 96u
 #define TEXTS_MAX 4
@@ -47,7 +47,7 @@ void bc_backlog_free(struct bc_backlog *b)
 	*b = (struct bc_backlog){0};
 }
 
-/* The texts that an entry of its kind points to. Returns their number. */
+/* Collects pointers to the texts of an entry. Returns their number. */
 static size_t texts_of(struct bc_entry *entry, struct bc_text *texts[TEXTS_MAX])
 {
 	switch (entry->kind) {
@@ -79,7 +79,7 @@ static size_t texts_of(struct bc_entry *entry, struct bc_text *texts[TEXTS_MAX])
 	}
 }
 
-/* Moves all to the beginning of the memory. */
+/* Moves everything to the start of the buffers. */
 static void compact(struct bc_backlog *b)
 {
 	size_t n = bc_backlog_count(b);

@@ -22,7 +22,7 @@ uint64_t bc_field_by_name(const char *name, size_t bytes)
 	return 0;
 }
 
-/* The fields that an entry has only where bc_entry.has says so. */
+/* Fields that an entry has only if bc_entry.has says so. */
 static const struct {
 	uint32_t trait;
 	uint64_t field;
@@ -40,7 +40,7 @@ static const struct {
 
 #define OPTIONALS (sizeof(optional) / sizeof(optional[0]))
 
-/* And those that only entries of some kinds have. */
+/* Fields that only some kinds have. */
 static const struct {
 	uint32_t traits;
 	uint64_t fields;
@@ -69,12 +69,12 @@ uint64_t bc_compare_fields(uint32_t holds_a, uint32_t holds_b)
 	return fields;
 }
 
-/* How a text is read, so that what means the same is the same. */
+/* How to read a text, so that equivalent texts compare equal. */
 enum reading {
 	AS_IT_STANDS,
 	ANY_CASE,
-	ANY_SPACE, /* a run of white space is one space, none at the ends */
-	DIGITS,    /* any case, no separators, no leading zeros */
+	ANY_SPACE, /* a run of white space is one space; none at the ends */
+	DIGITS,    /* ignores case, separators and leading zeros */
 };
 
 struct cursor {
@@ -99,7 +99,7 @@ static int lower(char c)
 	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : (unsigned char)c;
 }
 
-/* The next character, or -1 at the end. */
+/* Returns the next character, or -1 at the end. */
 static int take(struct cursor *c)
 {
 	bool was_white = false;
@@ -250,7 +250,7 @@ uint64_t bc_compare_entries(const struct bc_entry *a, const struct bc_entry *b, 
 {
 	if (a->kind != b->kind)
 		return BC_FIELD_KIND;
-	/* Two references that are the same in all fields are so in any choice of them. */
+	/* Fast path: references that are equal in all fields are equal in any selection. */
 	if (a->kind == BC_ENTRY_REFERENCE && a->addr == b->addr && a->type == b->type &&
 		a->has == b->has && a->size == b->size && a->attr == b->attr &&
 		a->proc == b->proc && a->letter == b->letter && a->space == b->space &&
@@ -261,7 +261,7 @@ uint64_t bc_compare_entries(const struct bc_entry *a, const struct bc_entry *b, 
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
-	/* Rotated, so that what was mixed in before counts by its place. */
+	/* Rotate, so that the order of the values matters. */
 	hash = ((hash << 23 | hash >> 41) + UINT64_C(0xD6E8FEB86659FD93)) ^ value;
 	hash *= UINT64_C(0x9E3779B97F4A7C15);
 	return hash ^ hash >> 29;
@@ -270,7 +270,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 static uint64_t mix_text(uint64_t hash, struct bc_text text, enum reading reading)
 {
 	struct cursor c = read_text(text, reading);
-	uint64_t sum = text.bytes != 0; /* what is empty is not 0 */
+	uint64_t sum = text.bytes != 0; /* an empty text differs from 0 */
 	int letter;
 
 	if (text.bytes != 0)

@@ -1,7 +1,7 @@
-/* Whether two entries say the same, field by field.
+/* Compares two entries field by field.
  *
- * The time is a field like others by name, but is not compared here: how far two times may lie
- * apart is for those to say who know both traces' clocks (formats/diff/match.h). */
+ * The time has a field bit, but is not compared here: the permitted difference depends on the
+ * clocks of both traces (formats/diff/match.h). */
 #ifndef BC_FORMATS_DIFF_COMPARE_H
 #define BC_FORMATS_DIFF_COMPARE_H
 
@@ -10,8 +10,8 @@
 
 #include "formats/trace/entry.h"
 
-/* Fields, each a bit of a set. An entry has those of its kind. */
-#define BC_FIELD_KIND    (UINT64_C(1) << 0) /* always compared; alone when it differs */
+/* Fields are bits of a set. An entry has those of its kind. */
+#define BC_FIELD_KIND    (UINT64_C(1) << 0) /* always compared; excludes others */
 #define BC_FIELD_ADDR    (UINT64_C(1) << 1)
 #define BC_FIELD_TYPE    (UINT64_C(1) << 2)
 #define BC_FIELD_SIZE    (UINT64_C(1) << 3)
@@ -23,17 +23,17 @@
 #define BC_FIELD_PHYS    (UINT64_C(1) << 9)
 #define BC_FIELD_ENABLES (UINT64_C(1) << 10) /* the bus sample: byte enables and control */
 #define BC_FIELD_LETTER  (UINT64_C(1) << 11) /* Laplace's type letter or event tag */
-/* Of instructions. */
+/* Instructions. */
 #define BC_FIELD_EFFECT      (UINT64_C(1) << 12)
-#define BC_FIELD_ID          (UINT64_C(1) << 13) /* not among bc_compare_fields() */
+#define BC_FIELD_ID          (UINT64_C(1) << 13) /* not included in bc_compare_fields() */
 #define BC_FIELD_OPCODE      (UINT64_C(1) << 14)
 #define BC_FIELD_SET         (UINT64_C(1) << 15)
 #define BC_FIELD_MODE        (UINT64_C(1) << 16)
-#define BC_FIELD_DISASSEMBLY (UINT64_C(1) << 17) /* any white space is as good as any other */
-/* Of register writes. */
-#define BC_FIELD_NAME  (UINT64_C(1) << 18) /* in either case */
-#define BC_FIELD_VALUE (UINT64_C(1) << 19) /* without separators and leading zeros */
-/* Of micro-ops. */
+#define BC_FIELD_DISASSEMBLY (UINT64_C(1) << 17) /* differences in white space are ignored */
+/* Register writes. */
+#define BC_FIELD_NAME  (UINT64_C(1) << 18) /* case is ignored */
+#define BC_FIELD_VALUE (UINT64_C(1) << 19) /* separators and leading zeros are ignored */
+/* Micro-ops. */
 #define BC_FIELD_STEP        (UINT64_C(1) << 20)
 #define BC_FIELD_REGISTERS   (UINT64_C(1) << 21)
 #define BC_FIELD_FLAGS       (UINT64_C(1) << 22)
@@ -45,26 +45,27 @@
 #define BC_FIELD_TARGET      (UINT64_C(1) << 28)
 #define BC_FIELD_MACRO       (UINT64_C(1) << 29)
 #define BC_FIELD_MICRO       (UINT64_C(1) << 30)
-/* Of kernel events, marks and triggers, and lines kept as they stand. */
+/* Kernel events, marks, triggers and verbatim lines. */
 #define BC_FIELD_TEXT (UINT64_C(1) << 31)
-/* Of a capture's events: which it is, why, and how much is lost. */
+/* Events of a capture: kind, cause and number of lost samples. */
 #define BC_FIELD_EVENT (UINT64_C(1) << 32)
 #define BC_FIELD_COUNT 33
 
-/* What is compared of two traces that hold these traits: the fields that both have a place for, but
- * for the index of an instruction, which one instruction more changes in all that follow. */
+/* The fields to compare for two traces that hold these traits: all fields that both can hold. The
+ * index of an instruction is excluded, because one extra instruction changes it for all that
+ * follow. */
 uint64_t bc_compare_fields(uint32_t holds_a, uint32_t holds_b);
 
-/* Which of `fields` differ; 0: none does. */
+/* Returns the subset of `fields` that differ, or 0. */
 uint64_t bc_compare_entries(const struct bc_entry *a, const struct bc_entry *b, uint64_t fields);
 
-/* A number that is the same for entries of which no field differs, and hardly for others. */
+/* A hash of the selected fields. Entries that do not differ in them have the same hash. */
 uint64_t bc_compare_hash(const struct bc_entry *entry, uint64_t fields);
 
-/* "addr", "type", ...: a field's name; `field` is one bit. */
+/* The name of a field: "addr", "type", ... `field` must be one bit. */
 const char *bc_field_name(uint64_t field);
 
-/* The field of that name, or 0. */
+/* The field with this name, or 0. */
 uint64_t bc_field_by_name(const char *name, size_t bytes);
 
 #endif

@@ -3,19 +3,19 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A shorter run says nothing, but at the rows' ends. */
+/* Shorter runs are ignored, except at the ends of the rows. */
 #define RUN_MIN 16u
 
-/* A run to where no more is known is as good as a long one if it is not shorter than this. */
+/* A run of at least this length that reaches the end of the known items counts as a long one. */
 #define OPEN_RUN 256u
 
-/* Times are compared so often at most for one search. */
+/* Limit of time comparisons per search. */
 #define STEPS_MAX (1u << 18)
 
-/* More than these are looked at twice. */
+/* Solutions with more edits than this get a second look. */
 #define SMALL_EDITS 16u
 
-/* So many items apart it is looked for stretches that both rows have. */
+/* Distance of the positions in b at which equal stretches are looked up. */
 #define STEP 16u
 
 int bc_jump_init(struct bc_jump_finder *finder, size_t items)
@@ -41,7 +41,7 @@ void bc_jump_free(struct bc_jump_finder *finder)
 	bc_recur_free(&finder->a);
 }
 
-/* What a run of n from here counts. */
+/* The value of a run of n items here. */
 static size_t worth(
 	const struct bc_align_row *a, size_t x, const struct bc_align_row *b, size_t y, size_t n)
 {
@@ -65,7 +65,7 @@ static size_t count_run(const struct bc_align_row *a, size_t x, const struct bc_
 	return n;
 }
 
-/* How far the clocks are apart by the first pair from here that has times. */
+/* The skew of the clocks according to the next pair with times. */
 static uint64_t skew_at(
 	const struct bc_align_row *a, size_t x, const struct bc_align_row *b, size_t y)
 {
@@ -120,12 +120,13 @@ struct search {
 	struct bc_jump *best;
 	size_t steps;
 	bool is_any;
-	size_t hashes_run; /* of the way at hand, without regard to times and ends */
+	size_t hashes_run; /* length of the run at the candidate, ignoring times and row ends */
 	bool has_found;
 };
 
-/* What both rows have may be left out on the way: a way that finds more of that is kept, unless it
- * is little by what both rows have of items there, and what follows is long. */
+/* Whether to prefer a candidate to the best one. find_any candidates may skip items that both rows
+ * contain. So one that matches more of these is preferred, unless that is little compared with the
+ * items that both rows have there and the run after it is long. */
 static bool is_worth_it(const struct search *s, const struct bc_jump *jump)
 {
 	size_t least = jump->a < jump->b ? jump->a : jump->b;
@@ -134,13 +135,13 @@ static bool is_worth_it(const struct search *s, const struct bc_jump *jump)
 		return false;
 	if (!s->is_any)
 		return true;
-	/* The rows' ends may be far away, and what matches there little. */
+	/* The ends of the rows may be far away, with few matches there. */
 	return 2 * s->best->run < least && s->hashes_run >= 2 * least &&
 	       (value(jump) >= BC_JUMP_LONG / 4 ||
 		       value(jump) > 2 * value(s->best) + jump->edits - s->best->edits);
 }
 
-/* Weighs a way whose items match for so long. Most are out of the question before their times are
+/* Evaluates a candidate with a run of this length. Most are rejected before their times are
  * compared. */
 static void consider(struct search *s, size_t x, size_t y, size_t edits, size_t run)
 {
@@ -161,8 +162,8 @@ static void consider(struct search *s, size_t x, size_t y, size_t edits, size_t 
 	s->has_found = true;
 }
 
-/* Where the head of the one row comes up again in the other: the Z algorithm (D. Gusfield,
- * "Algorithms on Strings, Trees, and Sequences", 1.4). */
+/* Finds where the start of one row occurs in the other, for all positions in linear time: the Z
+ * algorithm (D. Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.4). */
 static void find_head(struct search *s, uint32_t *z, const struct bc_align_row *head,
 	const struct bc_align_row *in, bool is_in_a)
 {
@@ -196,7 +197,8 @@ static void find_head(struct search *s, uint32_t *z, const struct bc_align_row *
 	}
 }
 
-/* As much of both rows: no more of it may match than chance explains. */
+/* Tries to replace the same number of items in both rows. No more of them may match than chance
+ * explains. */
 static void find_replaced(struct search *s, size_t most)
 {
 	size_t count = s->a->count < s->b->count ? s->a->count : s->b->count;
@@ -214,12 +216,12 @@ static void find_replaced(struct search *s, size_t most)
 	}
 }
 
-/* Whether the head may come up again in the other row, behind its head, for so long that it is of
- * use. */
+/* Whether the start of one row may occur again in the other, for long enough to be useful. This
+ * avoids most searches. */
 static bool may_recur(const struct bc_recur *in, const struct bc_align_row *head,
 	const struct bc_align_row *row, uint64_t position, size_t need)
 {
-	/* At the end there are no stretches to tell by. */
+	/* Near the end there are no stretches to look up. */
 	if (head->count < BC_RECUR_ITEMS || (row->is_whole && row->count < 2 * BC_RECUR_ITEMS))
 		return head->is_whole && row->is_whole;
 	if (bc_recur_end(in, head->hashes) <= position + 1)

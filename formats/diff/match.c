@@ -12,7 +12,7 @@
 #include "formats/diff/match_way.h"
 #include "formats/diff/tick_order.h"
 
-/* So many pairs say how far apart clocks are. */
+/* Number of pairs that must agree on a new skew. */
 #define CLOCK_PAIRS 4u
 
 struct bc_match {
@@ -23,12 +23,13 @@ struct bc_match {
 	uint64_t skew;
 	bool is_origin_open; /* the next pair may set the skew */
 	bool has_differed;   /* since the last match */
-	/* The way on that was found: way.align.hunks[hunk] and on, counted from these positions. */
+	/* The current alignment: hunks way.align.hunks[hunk] and later, relative to these
+	 * positions. */
 	struct bc_match_way way;
 	size_t hunk;
 	uint64_t a_base;
 	uint64_t b_base;
-	struct bc_tick_order b_order; /* what of B is in hunks */
+	struct bc_tick_order b_order; /* entries of B that are in hunks */
 	struct bc_match_stretch stretch;
 };
 
@@ -75,8 +76,6 @@ void bc_match_close(struct bc_match *m)
 	free(m);
 }
 
-/* ---- times */
-
 static bool is_time_compared(const struct bc_match *m)
 {
 	return bc_match_time_is_compared(&m->options);
@@ -95,7 +94,7 @@ uint64_t bc_match_fields(
 	       (is_time_same(m, a, b, m->skew) ? 0 : BC_FIELD_TIME);
 }
 
-/* Whether a clock starts over here, so that the times of this pair say nothing. */
+/* Whether a clock restarts here, so that the times of this pair cannot be compared. */
 static bool is_new_origin(
 	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b)
 {
@@ -109,8 +108,8 @@ static bool is_new_origin(
 	return (a->has & b->has & BC_HAS_TIME) != 0 && (is_new || a_none || b_none);
 }
 
-/* Whether the pairs behind the heads, which are held, have the same times by this skew; at the end
- * there are none that don't. */
+/* Whether the pairs after the heads have equal times with this skew. At the end there are no pairs
+ * to contradict it. */
 static bool fits_skew(const struct bc_match *m, uint64_t skew)
 {
 	const struct bc_backlog *a = &m->a.held;
@@ -136,8 +135,6 @@ static void shift(struct bc_match *m, uint64_t skew, bool is_reported)
 		m->sink.shifted(m->sink.context, ticks);
 }
 
-/* ---- where the rows part */
-
 static void use_hunks(struct bc_match *m)
 {
 	m->hunk = 0;
@@ -145,7 +142,7 @@ static void use_hunks(struct bc_match *m)
 	m->b_base = m->b.position;
 }
 
-/* Pairs an entry of A with one of B that is in a hunk too. */
+/* Pairs an entry of A in a hunk with an entry of B in a hunk. */
 static void pair_reordered(struct bc_match *m, size_t x)
 {
 	const struct bc_backlog *a = &m->a.held;
@@ -153,7 +150,7 @@ static void pair_reordered(struct bc_match *m, size_t x)
 	const struct bc_tick_order *order = &m->b_order;
 	uint64_t tick = a->ticks[x] + m->skew;
 	uint64_t window = m->options.window;
-	/* By the other's clock it may have been before all ticks. */
+	/* By B's clock, the time may be before tick 0. */
 	uint64_t from = tick > window && tick >> 63 == 0 ? tick - window : 0;
 
 	for (size_t i = bc_tick_order_find(order, b, a->hashes[x], from); i < order->count; i++) {
@@ -168,8 +165,7 @@ static void pair_reordered(struct bc_match *m, size_t x)
 	}
 }
 
-/* Entries of the hunks that match within the window, in another order: those are taken out of them.
- */
+/* Finds entries in the hunks that match within the window in a different order, and marks them. */
 static void find_reordered(struct bc_match *m)
 {
 	const struct bc_backlog *a = &m->a.held;
@@ -188,7 +184,7 @@ static void find_reordered(struct bc_match *m)
 				pair_reordered(m, x);
 }
 
-/* Holds as much as may be. Returns 0 or a negative errno. */
+/* Fills both backlogs. Returns 0 or a negative errno. */
 static int hold_all(struct bc_match *m)
 {
 	int rc = bc_match_row_hold(&m->a, m->options.lookahead);
@@ -196,14 +192,14 @@ static int hold_all(struct bc_match *m)
 	return rc == 0 ? bc_match_row_hold(&m->b, m->options.lookahead) : rc;
 }
 
-/* How times are compared, or NULL if they are not. */
+/* Parameters for comparing times, or NULL if they are not compared. */
 static const struct bc_align_time *set_time(const struct bc_match *m, struct bc_align_time *time)
 {
 	*time = (struct bc_align_time){.skew = m->skew, .window = m->options.window};
 	return is_time_compared(m) ? time : NULL;
 }
 
-/* Finds a way on from where the heads part. Returns 0 or a negative errno. */
+/* Aligns the rows after the heads differ. Returns 0 or a negative errno. */
 static int find_way(struct bc_match *m)
 {
 	struct bc_align *align = &m->way.align;
@@ -216,7 +212,7 @@ static int find_way(struct bc_match *m)
 	if (is_found && align->count != 0) {
 		find_reordered(m);
 	} else if (is_found) {
-		/* Hashes of what isn't the same are: one pair of them is passed. */
+		/* Different entries with the same hash: report this pair as different. */
 		align->hunks[0] = (struct bc_hunk){.a_count = 1, .b_count = 1};
 		align->count = 1;
 	} else {
@@ -231,8 +227,8 @@ static int find_way(struct bc_match *m)
 	return 0;
 }
 
-/* The heads differ in their times alone. Returns 1 when one jump explains that better than one time
- * that is another, 0, or a negative errno. */
+/* The heads differ only in time. Returns 1 if a jump explains that better than a single different
+ * time, 0 if not, or a negative errno. */
 static int jump_times(struct bc_match *m)
 {
 	int rc = hold_all(m);
@@ -247,8 +243,8 @@ static int jump_times(struct bc_match *m)
 	return 1;
 }
 
-/* The same by times too, where entries that are the same follow each other: a read that is polled
- * once more. Returns 1 when a way was found, 0, or a negative errno. */
+/* Aligns by times as well, because equal entries may follow each other: a port that is polled once
+ * more. Returns 1 if an alignment was found, 0 if not, or a negative errno. */
 static int align_times(struct bc_match *m)
 {
 	size_t near = BC_WAY_NEAR_ENTRIES;
@@ -269,10 +265,8 @@ static int align_times(struct bc_match *m)
 	return 1;
 }
 
-/* ---- one step */
-
-/* Takes what is reordered out of a hunk's entries of one row, which come first among those held:
- * the others move up behind each other. Returns how many they are. */
+/* Removes the reordered entries from a hunk of one row and reports them. The hunk is at the head of
+ * the backlog; the remaining entries move together. Returns their number. */
 static size_t sort_out(
 	struct bc_match *m, struct bc_match_row *row, size_t count, bool is_a, bool *goes_on)
 {
@@ -290,13 +284,13 @@ static size_t sort_out(
 	return kept;
 }
 
-/* Tells a hunk, which stands at the heads. */
+/* Reports a hunk at the heads. */
 static bool tell_hunk(struct bc_match *m, const struct bc_hunk *hunk)
 {
 	const struct bc_entry *a = m->a.held.entries + m->a.held.begin;
 	const struct bc_entry *b = m->b.held.entries + m->b.held.begin;
 	bool goes_on = true;
-	/* The last of each say what epoch it is in, wherever they are moved to. */
+	/* Save the epochs of the last entries before entries are moved. */
 	uint32_t a_epoch = hunk->a_count != 0 ? a[hunk->a_count - 1].epoch : m->a.epoch;
 	uint32_t b_epoch = hunk->b_count != 0 ? b[hunk->b_count - 1].epoch : m->b.epoch;
 	size_t a_kept = sort_out(m, &m->a, hunk->a_count, true, &goes_on);
@@ -313,8 +307,8 @@ static bool tell_hunk(struct bc_match *m, const struct bc_hunk *hunk)
 	return goes_on;
 }
 
-/* The heads are the same but for their times. Returns 1 when they match all the same, 0 when it was
- * dealt with, or a negative errno; *goes_on is what the sink says. */
+/* The heads differ only in time. Returns 1 if they match after all, 0 if the difference was
+ * handled, or a negative errno. Sets *goes_on to the result of the sink. */
 static int weigh_times(struct bc_match *m, bool *goes_on)
 {
 	int rc = bc_match_row_hold(&m->a, CLOCK_PAIRS + 1);
@@ -358,7 +352,7 @@ static int weigh_times(struct bc_match *m, bool *goes_on)
 	return 0;
 }
 
-/* The heads don't match. The same returns. */
+/* The heads differ. Returns the same as weigh_times(). */
 static int weigh_heads(
 	struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b, bool *goes_on)
 {
@@ -392,7 +386,7 @@ static size_t count_same(
 	return i;
 }
 
-/* One row is at its end: all that is left of the other is too much. */
+/* One row has ended: reports the rest of the other. */
 static int tell_rest(struct bc_match *m)
 {
 	for (;;) {

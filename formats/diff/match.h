@@ -1,15 +1,15 @@
-/* Goes through two rows of entries side by side and tells what of them is the same and what isn't,
- * in memory bounded by how far it may look ahead.
+/* Compares two rows of entries and reports what is the same and what differs. Memory is bounded by
+ * the look-ahead.
  *
- * Entries match when the chosen fields are equal (formats/diff/compare.h) and their times lie at
- * most a window of ticks apart. Within that window they may stand in any order. Where the rows
- * part, a way on is looked for among the entries that follow (formats/diff/align.h), so that what
- * was inserted or left out is one difference and all behind it matches again.
+ * Entries match if the selected fields are equal (formats/diff/compare.h) and their times differ by
+ * at most a window of ticks. Within the window their order does not matter. Where the rows differ,
+ * the entries that follow are searched for an alignment (formats/diff/align.h), so that an
+ * insertion or omission is one difference and everything after it matches again.
  *
- * Clocks: a tick of B is compared with the tick of A plus the skew between them, 0 at first. It is
- * set anew where a clock starts over, behind a difference if the times that follow all lie as far
- * off, and where a time differs and those behind it by as much: one delta that differs is one
- * difference. */
+ * Clocks: a tick of B is compared with the tick of A plus the skew between the clocks, which is 0
+ * at first. The skew is updated where a clock restarts; after a difference, if the following times
+ * all agree on another skew; and where one time differs and those after it differ by the same
+ * amount. So a single different delta is a single difference. */
 #ifndef BC_FORMATS_DIFF_MATCH_H
 #define BC_FORMATS_DIFF_MATCH_H
 
@@ -23,22 +23,25 @@
 
 struct bc_match;
 
-/* Is told of all entries of both rows, each once and in their order. What returns false ends it. */
+/* Receives all entries of both rows, each exactly once and in order. A callback that returns false
+ * stops the comparison. */
 struct bc_match_sink {
 	void *context;
 	/* a[i] and b[i] match. */
 	bool (*same)(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n);
-	/* Each of these has its match within the window, in another order. */
+	/* Each of these entries has a match within the window, in a different order. */
 	bool (*reordered)(void *context, const struct bc_entry *a, size_t a_count,
 		const struct bc_entry *b, size_t b_count);
-	/* These stand where the others do, or where none of the other row do: n and n entries, n
-	 * and none, or n and m. Calls without one of the others between them are one difference. */
+	/* These entries differ. Either one row has them at a place where the other has none, or
+	 * they replace each other. Consecutive calls, without a call of same() or reordered()
+	 * between them, form one difference. */
 	bool (*differ)(void *context, const struct bc_entry *a, size_t a_count,
 		const struct bc_entry *b, size_t b_count);
-	/* From here on B's clock is so many ticks further ahead, or behind, than it was. */
+	/* From here on, the clock of B is ahead of A's by this number of ticks more than before
+	 * (less, if negative). */
 	void (*shifted)(void *context, int64_t ticks);
-	/* Nothing was found within the look-ahead where both go on alike: what was told to differ
-	 * last is all that was looked at, and it goes on behind that. */
+	/* No alignment was found within the look-ahead. The entries last reported as different are
+	 * all that was examined; the comparison continues after them. */
 	void (*lost)(void *context);
 };
 
@@ -48,12 +51,12 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 	const struct bc_match_sink *sink) BC_MUST_CHECK;
 void bc_match_close(struct bc_match *match);
 
-/* Goes through both. Returns 0 at the end, 1 when the sink ended it, or the negative errno of a
+/* Compares both rows. Returns 0 at the end, 1 if the sink stopped it, or the negative errno of a
  * source. */
 int bc_match_run(struct bc_match *match) BC_MUST_CHECK;
 
-/* Which fields of two entries differ, their times by what is known of the clocks now. For the sink
- * while it is called. */
+/* The fields in which two entries differ, with times compared by the current skew. For use inside
+ * the sink's callbacks. */
 uint64_t bc_match_fields(
 	const struct bc_match *match, const struct bc_entry *a, const struct bc_entry *b);
 

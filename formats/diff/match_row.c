@@ -12,7 +12,7 @@ void bc_match_row_free(struct bc_match_row *row)
 	bc_backlog_free(&row->held);
 }
 
-/* Asks the source, of which nothing is left, for more. Returns 0 or a negative errno. */
+/* Gets more entries when the last ones are used up. Returns 0 or a negative errno. */
 static int refill(struct bc_match_row *row)
 {
 	int rc = row->source.next(row->source.context, &row->run, &row->left);

@@ -13,7 +13,7 @@ struct search {
 	uint64_t skew;
 };
 
-/* Pairs a held entry with one that waits. */
+/* Pairs an entry with an unmatched one of the other row. */
 static bool find_waiting(
 	const struct search *s, struct bc_match_waiting *waiting, size_t other, bool is_a)
 {
@@ -31,7 +31,7 @@ static bool find_waiting(
 	return false;
 }
 
-/* Whether the first that waits is so old that its match can't come any more. */
+/* Whether the oldest unmatched entry is too old to find a match. */
 static bool is_stale(const struct search *s, const struct bc_backlog *held,
 	const struct bc_match_waiting *waiting, uint64_t newest)
 {
@@ -41,7 +41,7 @@ static bool is_stale(const struct search *s, const struct bc_backlog *held,
 	return age > s->options->window && age < UINT64_C(1) << 63;
 }
 
-/* Takes the entries that are so far behind the heads. Returns whether the stretch may go on. */
+/* Adds the entries at distance i from the heads. Returns whether the stretch may continue. */
 static bool take_pair(const struct search *s, size_t i)
 {
 	struct bc_match_waiting *a = &s->stretch->a;

@@ -1,5 +1,5 @@
-/* A stretch of two rows that holds the same entries in both, each within the window of its match,
- * in another order. Private to formats/diff/match.c. */
+/* Finds a stretch that has the same entries in both rows, in a different order, each within the
+ * window of its match. Private to formats/diff/match.c. */
 #ifndef BC_FORMATS_DIFF_MATCH_STRETCH_H
 #define BC_FORMATS_DIFF_MATCH_STRETCH_H
 
@@ -9,10 +9,10 @@
 #include "formats/base/must_check.h"
 #include "formats/diff/match_row.h"
 
-/* Entries of one row that wait for their match, at most. */
+/* Maximum number of unmatched entries per row. */
 #define BC_STRETCH_WAITING 256u
 
-/* Indices of held entries. */
+/* Indices of unmatched entries. */
 struct bc_match_waiting {
 	size_t at[BC_STRETCH_WAITING];
 	size_t count;
@@ -23,8 +23,8 @@ struct bc_match_stretch {
 	struct bc_match_waiting b;
 };
 
-/* Whether the heads begin one: returns its length, 0 if not, or a negative errno. What of the rows
- * it looks at is held then. `stretch` need not be set. */
+/* Returns the length of a stretch that starts at the heads, 0 if there is none, or a negative
+ * errno. The entries examined are kept in the rows. `stretch` need not be initialized. */
 int64_t bc_match_stretch_find(struct bc_match_stretch *stretch, struct bc_match_row *a,
 	struct bc_match_row *b, const struct bc_match_options *options,
 	uint64_t skew) BC_MUST_CHECK;

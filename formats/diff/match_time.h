@@ -1,6 +1,6 @@
-/* Whether the times of a pair are the same, as formats/diff/match.h has it: that of B less the skew
- * between the clocks lies at most a window from that of A. Private to formats/diff/match.c; inline,
- * for it is asked of every pair. */
+/* Whether the times of a pair are equal according to formats/diff/match.h: the time of B minus the
+ * skew differs from that of A by at most the window. Inline, because it is called for every pair.
+ * Private to formats/diff/match.c. */
 #ifndef BC_FORMATS_DIFF_MATCH_TIME_H
 #define BC_FORMATS_DIFF_MATCH_TIME_H
 
@@ -26,7 +26,7 @@ static inline bool bc_match_time_is_same(const struct bc_match_options *options,
 		return false;
 	if (a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK)
 		return false;
-	/* A delta that is none can't be told by the sum of them. */
+	/* A missing delta is not the same as one, whatever the sums are. */
 	if (a->has_delta && b->has_delta &&
 		(a->delta == BC_TIME_NONE) != (b->delta == BC_TIME_NONE))
 		return false;

@@ -20,7 +20,7 @@ void bc_match_way_free(struct bc_match_way *way)
 	bc_align_free(&way->align);
 }
 
-/* What is searched for a way. */
+/* The search area. */
 struct field {
 	struct bc_align_row a;
 	struct bc_align_row b;
@@ -29,7 +29,7 @@ struct field {
 	const struct bc_align_time *time;
 };
 
-/* How far it may be looked here. */
+/* The look-ahead permitted here. */
 static size_t reach_of(
 	struct bc_match_way *way, const struct bc_match_row *a, const struct bc_match_row *b)
 {
@@ -55,8 +55,8 @@ static struct field field_of(struct bc_match_way *way, const struct bc_match_row
 		.time = time};
 }
 
-/* Few edits, seen from near. Times tell apart what is alike, unless the clocks part here too: at
- * the rows' ends there is too little to tell that by. */
+/* Tries a few edits within the nearest entries. Times distinguish equal entries, unless the clocks
+ * diverge here, too. Near the ends of the rows there is too little to decide that. */
 static bool find_near(struct bc_match_way *way, const struct bc_match_row *a,
 	const struct bc_match_row *b, const struct bc_align_time *time)
 {
@@ -71,7 +71,7 @@ static bool find_near(struct bc_match_way *way, const struct bc_match_row *a,
 	       bc_align_near(&way->align, &near_a, &near_b, BC_WAY_NEAR_EDITS, NULL);
 }
 
-/* What the hunks come to. */
+/* Evaluates the current hunks as one candidate. */
 static struct bc_jump weigh_hunks(const struct bc_match_way *way, const struct field *field)
 {
 	const struct bc_align *align = &way->align;
@@ -85,7 +85,7 @@ static struct bc_jump weigh_hunks(const struct bc_match_way *way, const struct f
 	return sum;
 }
 
-/* Looks for one jump that is better than *best. */
+/* Searches for a single jump that is better than *best. */
 static bool find_jump(struct bc_match_way *way, const struct field *field, struct bc_jump *best)
 {
 	if (best->run == BC_JUMP_LONG && best->is_clock_kept)

@@ -32,7 +32,7 @@ static uint64_t sum(const uint64_t *items)
 	return stretch;
 }
 
-/* The slot of a stretch, or the free one where it would stand. */
+/* Finds the slot of a stretch, or the free slot for it. */
 static struct bc_recur_slot *find(const struct bc_recur *recur, uint64_t stretch)
 {
 	size_t mask = recur->slot_count - 1;

@@ -1,5 +1,5 @@
-/* Some of the entries of a backlog in the order of their hashes, and of their ticks where these are
- * equal: to find those that say the same at about the same time, without going through all. */
+/* Indices of entries in a backlog, sorted by hash and then by tick, to find equal entries at about
+ * the same time quickly. */
 #ifndef BC_FORMATS_DIFF_TICK_ORDER_H
 #define BC_FORMATS_DIFF_TICK_ORDER_H
 
@@ -10,25 +10,25 @@
 #include "formats/diff/backlog.h"
 
 struct bc_tick_order {
-	size_t *at; /* `count` indices of entries */
+	size_t *at; /* `count` indices */
 	size_t count;
 	size_t room;
 };
 
-/* Takes the memory for up to `entries`. Returns 0 or -ENOMEM, with nothing to free. */
+/* Allocates memory for up to `entries`. Returns 0, or -ENOMEM with nothing to free. */
 int bc_tick_order_init(struct bc_tick_order *order, size_t entries) BC_MUST_CHECK;
 void bc_tick_order_free(struct bc_tick_order *order);
 
-/* Adds the entries [first, first + n) of a backlog that have a time, in no order yet: no more than
- * there is room for, count 0 to begin with. */
+/* Appends those of the entries [first, first + n) of a backlog that have a time, unsorted. There
+ * must be room for them. Set count to 0 before the first call. */
 void bc_tick_order_add(
 	struct bc_tick_order *order, const struct bc_backlog *backlog, size_t first, size_t n);
 
-/* Puts them in order; good until the backlog is added to. */
+/* Sorts the indices. They are valid until the next bc_backlog_add(). */
 void bc_tick_order_sort(struct bc_tick_order *order, const struct bc_backlog *backlog);
 
-/* The place in at[] of the first entry with this hash, and this tick or a later one; what stands
- * there may be another. `count` if it is behind all. */
+/* Index in at[] of the first entry with this hash and this tick or a later one. The entry found may
+ * be a different one. Returns `count` if there is none. */
 size_t bc_tick_order_find(const struct bc_tick_order *order, const struct bc_backlog *backlog,
 	uint64_t hash, uint64_t tick);
 

@@ -1,5 +1,4 @@
-/* What a reader of traces (formats/reader/reader.h) gives at each call, and the options that it
- * takes. */
+/* What a reader (formats/reader/reader.h) returns at each call, and its options. */
 #ifndef BC_FORMATS_READER_BATCH_H
 #define BC_FORMATS_READER_BATCH_H
 
@@ -12,49 +11,51 @@
 #include "formats/segment/sequence_check.h"
 #include "formats/trace/entry.h"
 
-/* Something that could not be read, or is missing. */
+/* Something that could not be read or is missing. */
 struct bc_fault {
-	uint64_t line;   /* of text: from 1; else 0 */
+	uint64_t line;   /* of text: line number from 1; otherwise 0 */
 	uint32_t column; /* from 1 */
-	uint64_t offset; /* of anything else: in the plain bytes, from 0 */
-	uint64_t bytes;  /* that belong to it; 0: something is missing here */
-	char what[200];  /* a phrase */
+	uint64_t offset; /* of other formats: offset in the uncompressed bytes, from 0 */
+	uint64_t bytes;  /* affected bytes; 0: something is missing at this offset */
+	char what[200];  /* description, a phrase */
 };
 
 /* Valid until the next call of bc_reader_next(). */
 struct bc_batch {
 	const struct bc_entry *entries;
 	size_t count;
-	const struct bc_fault *fault; /* stands behind the entries; NULL: none */
+	const struct bc_fault *fault; /* comes after the entries; NULL: none */
 
-	/* Of a reader opened as_records, in place of entries: BYU records. */
+	/* Instead of entries, if the reader was opened with as_records: BYU records. */
 	const uint8_t *records;
 	size_t record_count;
 	uint64_t first_number;        /* of the first record */
-	uint64_t tick;                /* of the record before the first; 0 where none is */
-	const struct bc_chunk *chunk; /* the chunk that they are; NULL: they stand in none */
+	uint64_t tick;                /* of the record before the first, or 0 */
+	const struct bc_chunk *chunk; /* the chunk with the records; NULL: not from a segment */
 
-	/* Of segments, entries or records: the header of the chunk that they stand in; else NULL.
-	 */
+	/* For segments: the header of the chunk that contains the entries or records; otherwise
+	 * NULL. */
 	const struct bc_chunk_info *chunk_info;
 };
 
 struct bc_reader_options {
 	struct bc_format_options format;
-	/* Segments and BYU in its dialects come as records, without being made entries; a record
-	 * that is too large for BYU is a fault then. Other formats are not changed by it. */
+	/* Return the records of segments and of BYU in its dialects directly, without converting
+	 * them to entries. A record that is too large for BYU is then a fault. Other formats are
+	 * not affected. */
 	bool as_records;
-	/* With as_records: dialects whose records may be too large for BYU come as entries all the
-	 * same, so that no record is a fault. */
+	/* With as_records: return dialects whose records may be too large for BYU as entries
+	 * instead, so that no record is a fault. */
 	bool wide_as_entries;
-	/* Of segments: whether a chunk may hold something that is wanted; NULL: all are. With the
-	 * descriptor of a regular file that has an index, what isn't wanted is not read at all. */
-	bool (*wants_chunk)(void *context, const struct bc_chunk_info *info);
+	/* For segments: returns whether a chunk may contain anything the caller needs; NULL: read
+	 * all. With index_fd, chunks that are not needed are skipped without being read. */
+	bool (*needs_chunk)(void *context, const struct bc_chunk_info *info);
 	void *context;
-	int index_fd; /* -1: none */
-	/* Of segments: carried from file to file, so that what is missing or there twice between
-	 * them is told; NULL: each file stands alone. */
-	struct bc_sequence_check *continuity;
+	int index_fd; /* descriptor of the segment if it is a regular file, to load its index; -1:
+			 none */
+	/* For segments: kept from file to file, so that missing and duplicate chunks between files
+	 * are reported; NULL: each file is checked by itself. */
+	struct bc_sequence_check *sequence;
 };
 
 #endif

@@ -1,5 +1,5 @@
-/* Lines, or records of a binary format: whole ones are handed to the format's parser, what is
- * unfinished at a block's end is carried to the next. */
+/* Reads text lines and fixed-size records. The input is read in blocks. Whole lines or records go
+ * to the format's parser; an incomplete one at the end of a block is kept for the next. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,18 +17,18 @@ _Static_assert(BC_READER_ENTRIES >= 2 * BC_LINE_ENTRIES, "a batch holds the long
 
 struct block_state {
 	uint64_t offset; /* of bytes[0] in the input */
-	size_t start;    /* parsed up to here, */
-	size_t whole;    /* whole lines or records up to here, */
+	size_t start;    /* parsed up to here */
+	size_t whole;    /* whole lines or records up to here */
 	size_t end;      /* bytes read up to here */
 	uint64_t number; /* of the line or record at `start` */
-	uint64_t tick;   /* as_records: of the record before `start` */
-	bool is_over;    /* the input has no more, or no more that can be read */
-	bool is_long;    /* in a line that is too long, up to its newline */
-	bool has_added;  /* the last line lacked its newline */
+	uint64_t tick;   /* as_records: tick of the record before `start` */
+	bool is_over;    /* end of input, or nothing more can be read */
+	bool is_long;    /* skipping a line that is too long, up to its newline */
+	bool has_added;  /* a newline was added to the last line */
 	bool as_records;
-	int error;        /* told once all before it is: -EBADMSG, or what reading failed with */
-	void *parser;     /* its state */
-	uint8_t *records; /* as_records of another dialect: room for a block's */
+	int error;        /* reported after everything before it: -EBADMSG or a read error */
+	void *parser;     /* state of the parser */
+	uint8_t *records; /* as_records, for other dialects: buffer for a converted block */
 	uint8_t bytes[BLOCK_BYTES + BC_PARSE_PADDING];
 };
 
@@ -46,7 +46,7 @@ static int open_blocks(struct bc_reader *r)
 	b->parser = bc_parser_start(parser, &r->options.format);
 	if (b->parser == NULL)
 		return -ENOMEM;
-	size_t bytes = bc_dialect_bytes(r->format); /* 0: it is no BYU */
+	size_t bytes = bc_dialect_bytes(r->format); /* 0: not BYU */
 	b->as_records = r->options.as_records && bytes != 0 &&
 			(bytes == BC_RECORD_BYTES || !r->options.wide_as_entries);
 	if (!b->as_records || r->format == BC_FORMAT_BYU)
@@ -66,32 +66,31 @@ static void close_blocks(struct bc_reader *r)
 	free(b);
 }
 
-static void tell_line(
+static void set_line_fault(
 	struct bc_reader *r, const struct block_state *b, size_t column, const char *what)
 {
 	r->fault = (struct bc_fault){.line = b->number, .column = (uint32_t)column};
 	snprintf(r->fault.what, sizeof(r->fault.what), "%s", what);
 }
 
-/* Whether the line at `start` is longer than lines may be. */
+/* Whether the line at `start` exceeds BC_LINE_MAX. */
 static bool has_long_line(const struct bc_reader *r, const struct block_state *b)
 {
 	return b->end - b->start >= BC_LINE_MAX && r->info->parser->record_bytes == 0 &&
 	       memchr(b->bytes + b->start, '\n', BC_LINE_MAX) == NULL;
 }
 
-/* A line that is too long: passes over what is there of it. Returns true when that is to be told.
- */
-static bool pass_long_line(struct bc_reader *r, struct block_state *b)
+/* Skips the buffered part of a line that is too long. Returns true if the line is to be
+ * reported. */
+static bool skip_long_line(struct bc_reader *r, struct block_state *b)
 {
 	bool is_new = !b->is_long;
 	const uint8_t *newline = memchr(b->bytes + b->start, '\n', b->end - b->start);
 	char what[64];
 
-	snprintf(what, sizeof(what), "the line is longer than %u bytes; it is left out",
-		BC_LINE_MAX - 1);
+	snprintf(what, sizeof(what), "line longer than %u bytes; skipped", BC_LINE_MAX - 1);
 	if (is_new)
-		tell_line(r, b, BC_LINE_MAX, what);
+		set_line_fault(r, b, BC_LINE_MAX, what);
 	b->is_long = newline == NULL;
 	b->start = newline != NULL ? (size_t)(newline - b->bytes) + 1 : b->end;
 	b->whole = b->start;
@@ -99,8 +98,8 @@ static bool pass_long_line(struct bc_reader *r, struct block_state *b)
 	return is_new;
 }
 
-/* What the input ends in that is no whole line or record. Returns true for a fault. */
-static bool end_blocks(struct bc_reader *r, struct block_state *b)
+/* Handles an incomplete line or record at the end of the input. Returns true for a fault. */
+static bool finish_blocks(struct bc_reader *r, struct block_state *b)
 {
 	size_t record = r->info->parser->record_bytes;
 	size_t rest = b->end - b->start;
@@ -108,8 +107,8 @@ static bool end_blocks(struct bc_reader *r, struct block_state *b)
 	if (rest == 0)
 		return false;
 	if (record == 0 && b->error != 0) {
-		/* It may be the beginning of another line than it looks like. */
-		tell_line(r, b, rest + 1, "the line is cut off; it is left out");
+		/* Do not parse it: a cut line may look like a valid one. */
+		set_line_fault(r, b, rest + 1, "the line is cut off; skipped");
 		b->start = b->whole = b->end;
 		return true;
 	}
@@ -121,15 +120,16 @@ static bool end_blocks(struct bc_reader *r, struct block_state *b)
 	}
 	r->fault = (struct bc_fault){.offset = b->offset + b->start, .bytes = rest};
 	snprintf(r->fault.what, sizeof(r->fault.what),
-		"torn: %zu byte%s left over behind %llu whole %s%s", rest,
-		rest == 1 ? " is" : "s are", (unsigned long long)b->number,
-		r->format == BC_FORMAT_RAW6 ? "sample" : "record", b->number == 1 ? "" : "s");
+		"torn: %zu byte%s left over after %llu whole %s%s", rest, rest == 1 ? "" : "s",
+		(unsigned long long)b->number, r->format == BC_FORMAT_RAW6 ? "sample" : "record",
+		b->number == 1 ? "" : "s");
 	b->start = b->whole = b->end;
 	return true;
 }
 
-/* Finds the end of what is whole among the bytes read, or the first line that is too long: by hops
- * from the last newline of as many bytes as a line may have to that of the next. */
+/* Sets `whole` to the end of the last whole line, or to the start of the first line that is too
+ * long. It searches backwards for a newline in steps of BC_LINE_MAX, so it does not have to look at
+ * every line. */
 static void find_whole(const struct bc_reader *r, struct block_state *b)
 {
 	size_t record = r->info->parser->record_bytes;
@@ -150,22 +150,23 @@ static void find_whole(const struct bc_reader *r, struct block_state *b)
 	b->whole = at;
 }
 
-/* Reads on until there is something whole, or nothing more. Returns 1 for a fault, else 0. */
+/* Reads until there is a whole line or record, or the input ends. Returns 1 for a fault, otherwise
+ * 0. */
 static int fill(struct bc_reader *r, struct block_state *b)
 {
 	while (b->start == b->whole) {
-		if ((b->is_long || has_long_line(r, b)) && pass_long_line(r, b))
+		if ((b->is_long || has_long_line(r, b)) && skip_long_line(r, b))
 			return 1;
 		find_whole(r, b);
 		if (b->start != b->whole || (!b->is_long && has_long_line(r, b)))
 			continue;
 		if (b->is_over)
-			return end_blocks(r, b);
+			return finish_blocks(r, b);
 		memmove(b->bytes, b->bytes + b->start, b->end - b->start);
 		b->offset += b->start;
 		b->end -= b->start;
 		b->start = b->whole = 0;
-		/* One byte stays free, for the newline that the last line may lack. */
+		/* Leave one byte free for a newline that the last line may lack. */
 		ssize_t n = bc_input_read(r->input, b->bytes + b->end, BLOCK_BYTES - 1 - b->end);
 		b->is_over = n <= 0;
 		b->error = n < 0 ? (int)n : 0;
@@ -174,8 +175,8 @@ static int fill(struct bc_reader *r, struct block_state *b)
 	return 0;
 }
 
-/* BYU as it stands, without entries. */
-static void take_records(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
+/* Returns BYU records without converting them to entries. */
+static void next_records(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
 {
 	size_t bytes = bc_dialect_bytes(r->format);
 	const uint8_t *in = b->bytes + b->start;
@@ -196,15 +197,15 @@ static void take_records(struct bc_reader *r, struct block_state *b, struct bc_b
 		return;
 	r->fault = (struct bc_fault){.offset = b->offset + b->start, .bytes = bytes};
 	snprintf(r->fault.what, sizeof(r->fault.what),
-		"record %llu has an address or a time of more than 32 bits; it is left out",
+		"record %llu has an address or a time of more than 32 bits; skipped",
 		(unsigned long long)b->number);
 	batch->fault = &r->fault;
 	b->number++;
 	b->start += bytes;
 }
 
-/* A malformed line or record, told and passed. */
-static void pass_bad(struct bc_reader *r, struct block_state *b, const struct bc_parse *p)
+/* Reports and skips a malformed line or record. */
+static void skip_malformed(struct bc_reader *r, struct block_state *b, const struct bc_parse *p)
 {
 	const char *line = (const char *)b->bytes + b->start;
 	size_t record = r->info->parser->record_bytes;
@@ -212,7 +213,7 @@ static void pass_bad(struct bc_reader *r, struct block_state *b, const struct bc
 
 	if (record != 0) {
 		r->fault = (struct bc_fault){.offset = b->offset + b->start, .bytes = record};
-		snprintf(r->fault.what, sizeof(r->fault.what), "record %llu: %s; it is left out",
+		snprintf(r->fault.what, sizeof(r->fault.what), "record %llu: %s; skipped",
 			(unsigned long long)b->number, p->expected);
 		b->start += record;
 		b->number++;
@@ -222,12 +223,12 @@ static void pass_bad(struct bc_reader *r, struct block_state *b, const struct bc
 	bool is_torn = b->has_added && end + 1 == (const char *)b->bytes + b->end;
 	snprintf(what, sizeof(what), "%s%s", p->expected,
 		is_torn ? "; the file ends in this line" : "");
-	tell_line(r, b, (size_t)(p->bad - line) + 1, what);
+	set_line_fault(r, b, (size_t)(p->bad - line) + 1, what);
 	b->start = (size_t)(end - (const char *)b->bytes) + 1;
 	b->number++;
 }
 
-static void parse(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
+static void parse_block(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
 {
 	struct bc_parse p = {.at = (const char *)b->bytes + b->start,
 		.end = (const char *)b->bytes + b->whole,
@@ -241,7 +242,7 @@ static void parse(struct bc_reader *r, struct block_state *b, struct bc_batch *b
 	batch->count = p.count;
 	if (end != BC_PARSE_BAD)
 		return;
-	pass_bad(r, b, &p);
+	skip_malformed(r, b, &p);
 	batch->fault = &r->fault;
 }
 
@@ -257,9 +258,9 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 		if (b->start == b->whole)
 			break;
 		if (b->as_records)
-			take_records(r, b, batch);
+			next_records(r, b, batch);
 		else
-			parse(r, b, batch);
+			parse_block(r, b, batch);
 		if (batch->count != 0 || batch->record_count != 0 || batch->fault != NULL)
 			return 1;
 	}
@@ -269,7 +270,7 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 		return error;
 	r->fault = (struct bc_fault){.offset = b->offset + b->end};
 	snprintf(r->fault.what, sizeof(r->fault.what),
-		"what it is compressed in is damaged or torn here; nothing behind it can be read");
+		"the compressed data is damaged or torn here; the rest cannot be read");
 	batch->fault = &r->fault;
 	return 1;
 }

@@ -1,5 +1,8 @@
-/* Segments: each chunk's records become entries, with its events between them; what is missing,
- * damaged or there twice becomes a fault. */
+/* Reads segments. The records of each chunk become entries, with the chunk's events between them.
+ * Missing, damaged and duplicate chunks become faults.
+ *
+ * If the caller filters chunks (needs_chunk) and the file has an index, only the runs of chunks
+ * that are needed are read. Otherwise the file is read from start to end. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,20 +15,20 @@
 
 struct chunk_state {
 	struct bc_segment_reader *reader;
-	struct bc_segment_index index; /* rows NULL: read from beginning to end */
-	uint32_t row;                  /* the next to look at */
-	bool is_open;                  /* whole reading: an index is still to come */
-	bool has_begun;
+	struct bc_segment_index index; /* rows is NULL: read from start to end */
+	uint32_t row;                  /* next row of the index */
+	bool is_open;                  /* reading from start to end: no index has been found yet */
+	bool has_started;
 	bool is_over;
-	bool has_chunk; /* records [next, info.records) of the chunk are to come */
+	bool has_chunk; /* records [next, info.records) of the chunk are still to be returned */
 	uint32_t next;
 	uint32_t event;  /* and events from this one on */
-	uint64_t tick;   /* of the record before */
-	bool is_inexact; /* and whether that is no more than a lower bound */
+	uint64_t tick;   /* of the previous record */
+	bool is_inexact; /* `tick` is only a lower bound */
 	bool has_epoch;
 	uint32_t epoch;
 	struct bc_sequence_check own;
-	struct bc_sequence_check *continuity;
+	struct bc_sequence_check *sequence;
 	struct bc_chunk chunk;
 };
 
@@ -37,15 +40,15 @@ static int open_chunks(struct bc_reader *r)
 		return -ENOMEM;
 	memset(c, 0, offsetof(struct chunk_state, chunk));
 	r->state = c;
-	c->continuity = r->options.continuity != NULL ? r->options.continuity : &c->own;
-	if (r->options.wants_chunk != NULL && r->options.index_fd >= 0 &&
+	c->sequence = r->options.sequence != NULL ? r->options.sequence : &c->own;
+	if (r->options.needs_chunk != NULL && r->options.index_fd >= 0 &&
 		bc_segment_index_load(&c->index, r->options.index_fd) != 0)
 		c->index.rows = NULL;
 	c->is_open = c->index.rows == NULL;
 	int rc = bc_input_segments(r->input, &c->reader);
 	if (rc != 0 || c->index.rows == NULL)
 		return rc;
-	/* The header first, and nothing behind it. */
+	/* Read the header first, and nothing after it. */
 	struct bc_chunk_info info;
 	uint64_t end = c->index.head.offset;
 	if (c->index.head.rows != 0)
@@ -65,12 +68,12 @@ static void close_chunks(struct bc_reader *r)
 	free(c);
 }
 
-static bool is_wanted(const struct bc_reader *r, const struct bc_chunk_info *info)
+static bool is_needed(const struct bc_reader *r, const struct bc_chunk_info *info)
 {
-	return r->options.wants_chunk == NULL || r->options.wants_chunk(r->options.context, info);
+	return r->options.needs_chunk == NULL || r->options.needs_chunk(r->options.context, info);
 }
 
-static int tell(struct bc_reader *r, struct bc_batch *batch, uint64_t offset, uint64_t bytes,
+static int set_fault(struct bc_reader *r, struct bc_batch *batch, uint64_t offset, uint64_t bytes,
 	const char *what)
 {
 	r->fault = (struct bc_fault){.offset = offset, .bytes = bytes};
@@ -79,17 +82,17 @@ static int tell(struct bc_reader *r, struct bc_batch *batch, uint64_t offset, ui
 	return 1;
 }
 
-/* Whether records that may be wanted are missing between the files before and this one's first
- * chunk: that is then read, and tells of them, wanted or not. */
-static bool is_behind_hole(
+/* Whether needed records are missing between the previous file and the first chunk of this one. If
+ * so, that chunk is read even if it is not needed, so that the loss is reported. */
+static bool follows_hole(
 	const struct bc_reader *r, const struct chunk_state *c, const struct bc_chunk_info *info)
 {
 	struct bc_chunk_info hole;
 
-	return bc_sequence_check_hole(c->continuity, info, &hole) && is_wanted(r, &hole);
+	return bc_sequence_check_hole(c->sequence, info, &hole) && is_needed(r, &hole);
 }
 
-/* Turns the reader to the next run of chunks that are wanted. Returns 1, 0 if there is none, or a
+/* Moves the reader to the next run of chunks that are needed. Returns 1, 0 if there are none, or a
  * negative errno. */
 static int next_range(struct bc_reader *r, struct chunk_state *c)
 {
@@ -99,11 +102,11 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 		uint64_t begin = bc_segment_index_row(&c->index, c->row, &info);
 		uint64_t end = begin;
 		uint64_t first = info.first_record;
-		bool is_behind = c->row == 0 && is_behind_hole(r, c, &info);
-		bool is_read = is_behind;
+		bool is_after_hole = c->row == 0 && follows_hole(r, c, &info);
+		bool is_read = is_after_hole;
 		while (c->row < c->index.head.rows) {
 			bc_segment_index_row(&c->index, c->row, &info);
-			if (!is_read && !is_wanted(r, &info))
+			if (!is_read && !is_needed(r, &info))
 				break;
 			is_read = false;
 			end += bc_chunk_encoded_bytes(&info);
@@ -113,21 +116,21 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 			c->row++;
 			continue;
 		}
-		/* What isn't read isn't missing. */
-		if (!is_behind)
-			bc_sequence_check_jump(c->continuity, info.recording_tag, first);
+		/* Chunks that were skipped are not missing. */
+		if (!is_after_hole)
+			bc_sequence_check_jump(c->sequence, info.recording_tag, first);
 		int rc = bc_segment_reader_range(c->reader, begin, end);
 		return rc < 0 ? rc : 1;
 	}
-	/* Nor is what another file goes on behind. */
+	/* Nor is anything between the last chunk and the next file. */
 	if (c->row != 0) {
 		bc_segment_index_row(&c->index, c->row - 1, &info);
-		bc_sequence_check_pass(c->continuity, &info);
+		bc_sequence_check_pass(c->sequence, &info);
 	}
 	return 0;
 }
 
-/* The tick before the first record of a chunk: of that one, less the time since. */
+/* The tick before the first record of a chunk: that of the record, minus its delta. */
 static uint64_t tick_before(const struct bc_chunk *chunk)
 {
 	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
@@ -135,54 +138,54 @@ static uint64_t tick_before(const struct bc_chunk *chunk)
 	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
 }
 
-/* What is missing before a chunk is a gap at its head, for whoever takes its events. */
-static void put_gap(struct bc_chunk *chunk, uint64_t missing)
+/* Adds a gap at the start of a chunk for the records that are missing before it. */
+static void insert_gap(struct bc_chunk *chunk, uint64_t missing)
 {
 	if (chunk->info.events == BC_CHUNK_EVENTS)
-		return; /* it is told all the same */
+		return; /* no room; the fault reports it anyway */
 	memmove(chunk->events + 1, chunk->events, chunk->info.events * sizeof(chunk->events[0]));
 	chunk->events[0] = (struct bc_event){
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_DAMAGED, .exact = true, .value = missing};
 	chunk->info.events++;
 }
 
-/* A chunk was found: begins with it, unless it was there before or isn't wanted. */
-static int take_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+/* Starts a chunk, unless it is a duplicate or not needed. */
+static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
 	const struct bc_chunk_info *info = &c->chunk.info;
 	uint64_t offset = bc_segment_reader_offset(c->reader);
 	uint64_t missing;
 	char what[128];
-	int place = bc_sequence_check_chunk(c->continuity, &c->chunk, &missing);
+	int place = bc_sequence_check_chunk(c->sequence, &c->chunk, &missing);
 
 	if (place < 0)
 		return place;
 	if (place == BC_PLACE_AGAIN) {
 		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 " (%" PRIu32 " records) was there before; it is left out",
+			"chunk %" PRIu32 " (%" PRIu32 " records) is a duplicate; skipped",
 			info->number, info->records);
-		return tell(r, batch, offset, bc_chunk_encoded_bytes(info), what);
+		return set_fault(r, batch, offset, bc_chunk_encoded_bytes(info), what);
 	}
-	c->has_chunk = is_wanted(r, info);
+	c->has_chunk = is_needed(r, info);
 	c->next = 0;
 	c->event = 0;
 	c->tick = info->first_tick;
 	if (place == BC_PLACE_BEHIND) {
 		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 " stands behind chunks that come after it", info->number);
-		return tell(r, batch, offset, bc_chunk_encoded_bytes(info), what);
+			"chunk %" PRIu32 " is out of order: later chunks precede it", info->number);
+		return set_fault(r, batch, offset, bc_chunk_encoded_bytes(info), what);
 	}
 	if (missing == 0)
 		return 0;
-	put_gap(&c->chunk, missing);
+	insert_gap(&c->chunk, missing);
 	snprintf(what, sizeof(what),
-		"%" PRIu64 " record%s missing before chunk %" PRIu32 " (record%s %" PRIu64 " on)",
-		missing, missing == 1 ? " is" : "s are", info->number, missing == 1 ? "" : "s",
+		"%" PRIu64 " record%s missing before chunk %" PRIu32 " (from record %" PRIu64 ")",
+		missing, missing == 1 ? " is" : "s are", info->number,
 		info->first_record - missing);
-	return tell(r, batch, offset, 0, what);
+	return set_fault(r, batch, offset, 0, what);
 }
 
-/* Says that a segment lacks its index, unless damage has told why. Returns 1 for a fault. */
+/* Reports a segment without an index, unless damage explains it. Returns 1 for a fault. */
 static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
 	bool was_open = c->is_open;
@@ -190,12 +193,12 @@ static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 	c->is_open = false;
 	if (!was_open)
 		return 0;
-	return tell(r, batch, bc_segment_reader_offset(c->reader), 0,
-		"the segment has no index: it was cut off, is still open, or was never sealed; all "
+	return set_fault(r, batch, bc_segment_reader_offset(c->reader), 0,
+		"no index: the segment was cut off, is still open, or was never sealed; all "
 		"whole chunks were read");
 }
 
-/* Looks for the next chunk. Returns 1 for a fault, 0, or a negative errno. */
+/* Reads the next chunk. Returns 1 for a fault, 0, or a negative errno. */
 static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
 	int found = bc_segment_read(c->reader, &c->chunk);
@@ -207,21 +210,21 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 	switch ((enum bc_segment_found)found) {
 	case BC_FOUND_SEGMENT:
 		r->header = bc_segment_reader_header(c->reader);
-		bc_sequence_check_expect(c->continuity, r->header);
-		rc = c->has_begun ? end_segment(r, c, batch) : 0;
-		c->has_begun = true;
+		bc_sequence_check_expect(c->sequence, r->header);
+		rc = c->has_started ? end_segment(r, c, batch) : 0;
+		c->has_started = true;
 		c->is_open = is_whole;
 		return rc;
 	case BC_FOUND_CHUNK:
-		c->has_begun = true;
-		return take_chunk(r, c, batch);
+		c->has_started = true;
+		return start_chunk(r, c, batch);
 	case BC_FOUND_INDEX:
 		c->is_open = false;
 		return 0;
 	case BC_FOUND_DAMAGE: {
 		const struct bc_segment_damage *d = bc_segment_reader_damage(c->reader);
 		c->is_open = false;
-		return tell(r, batch, d->offset, d->bytes, d->what);
+		return set_fault(r, batch, d->offset, d->bytes, d->what);
 	}
 	case BC_FOUND_END:
 		break;
@@ -250,8 +253,9 @@ static void add_event(struct bc_reader *r, const struct chunk_state *c, struct b
 		.at = c->chunk.text + event->text, .bytes = event->text_bytes};
 }
 
-/* An anchor has the tick of a record that has no delta; the first record's is the chunk's own. */
-static void take_anchor(struct chunk_state *c, const struct bc_event *anchor, uint32_t time)
+/* An anchor holds the tick of a record without a delta. The first record's tick is in the
+ * header. */
+static void apply_anchor(struct chunk_state *c, const struct bc_event *anchor, uint32_t time)
 {
 	if (time != BC_TIME_NONE)
 		return;
@@ -260,8 +264,8 @@ static void take_anchor(struct chunk_state *c, const struct bc_event *anchor, ui
 	c->is_inexact = !anchor->exact;
 }
 
-/* As many records and events of the chunk as there is room for. */
-static void take_entries(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+/* Returns as many records and events of the chunk as fit. */
+static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
 	const struct bc_chunk_info *info = &c->chunk.info;
 
@@ -280,7 +284,7 @@ static void take_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 		if (c->event < info->events && event->position <= c->next) {
 			c->event++;
 			if (event->kind == BC_EVENT_ANCHOR)
-				take_anchor(c, event, time);
+				apply_anchor(c, event, time);
 			else
 				add_event(r, c, batch, event);
 			continue;
@@ -314,7 +318,7 @@ static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
 			return 1;
 		}
 		if (c->has_chunk) {
-			take_entries(r, c, batch);
+			next_entries(r, c, batch);
 			continue;
 		}
 		if (c->is_over)

@@ -1,77 +1,79 @@
 #include "formats/reader/entry_convert.h"
 
-void bc_entry_converter_init(struct bc_entry_converter *fit, enum bc_format target,
+void bc_entry_converter_init(struct bc_entry_converter *c, enum bc_format target,
 	const struct bc_format_options *target_options)
 {
-	*fit = (struct bc_entry_converter){.holds = bc_format_info(target)->holds,
+	*c = (struct bc_entry_converter){.holds = bc_format_info(target)->holds,
 		.needs = bc_format_info(target)->needs,
 		.keep_invalid = target_options->keep_invalid};
 }
 
 void bc_entry_convert_batch(
-	struct bc_entry_converter *fit, const struct bc_entry *entries, size_t count)
+	struct bc_entry_converter *c, const struct bc_entry *entries, size_t count)
 {
-	fit->at = entries;
-	fit->count = count;
+	c->at = entries;
+	c->count = count;
 }
 
-static void note(struct bc_entry_converter *fit, uint64_t *counts, const struct bc_entry *entry,
-	uint32_t lost)
+static void count_loss(
+	struct bc_entry_converter *c, uint64_t *counts, const struct bc_entry *entry, uint32_t lost)
 {
-	if (fit->lost == NULL) {
-		fit->lost = entry;
-		fit->lost_traits = lost;
+	if (c->lost == NULL) {
+		c->lost = entry;
+		c->lost_traits = lost;
 	}
 	for (; lost != 0; lost &= lost - 1)
 		counts[__builtin_ctz(lost)]++;
 }
 
-/* What of an entry the target can't hold. An invalid cycle is the sample's, unless it is kept. */
-static uint32_t lacking(const struct bc_entry_converter *fit, const struct bc_entry *entry)
+/* Traits of an entry that the target cannot hold. Invalid cycles need samples, unless kept on
+ * request. */
+static uint32_t missing_traits(const struct bc_entry_converter *c, const struct bc_entry *entry)
 {
 	uint32_t traits = bc_entry_traits(entry);
-	uint32_t holds = fit->holds;
+	uint32_t holds = c->holds;
 
 	if ((traits & BC_CAN_INVALID) != 0 && (traits & BC_HAS_SAMPLE) != 0 &&
-		(holds & BC_HAS_SAMPLE) == 0 && !fit->keep_invalid)
+		(holds & BC_HAS_SAMPLE) == 0 && !c->keep_invalid)
 		holds &= ~(uint32_t)BC_CAN_INVALID;
 	return traits & ~holds;
 }
 
-/* A reference of no size, where there must be one; a line of the target's own stands as it is. */
-static bool is_too_bare(const struct bc_entry_converter *fit, const struct bc_entry *entry)
+/* A reference without a size for a target that requires one. A line in the target's own format
+ * passes. */
+static bool lacks_size(const struct bc_entry_converter *c, const struct bc_entry *entry)
 {
-	return fit->needs != 0 && entry->kind == BC_ENTRY_REFERENCE && entry->size == 0 &&
+	return c->needs != 0 && entry->kind == BC_ENTRY_REFERENCE && entry->size == 0 &&
 	       entry->line.at == NULL;
 }
 
-/* Turns a reference into what the target can hold. Returns how many it became. */
-static size_t reduce(
-	struct bc_entry_converter *fit, struct bc_entry *out, const struct bc_entry *entry)
+/* Reduces a reference to what the target can hold. Returns the number of references in `out`. */
+static size_t reduce_reference(
+	struct bc_entry_converter *c, struct bc_entry *out, const struct bc_entry *entry)
 {
-	uint32_t lost = lacking(fit, entry);
+	uint32_t lost = missing_traits(c, entry);
 	uint32_t types = lost & BC_TYPES;
 	int plain = bc_ref_type_plain(entry->type);
 	size_t n = 1;
 
 	if ((lost & BC_CAN_REFERENCE) != 0) {
-		note(fit, fit->left_out, entry, BC_CAN_REFERENCE);
+		count_loss(c, c->left_out, entry, BC_CAN_REFERENCE);
 		return 0;
 	}
-	/* A type that is a letter only, or a kind of access that has no simpler one. */
+	/* A type that is only a letter, or one that cannot be reduced. */
 	if (entry->type == BC_REF_LETTER && (lost & BC_HAS_LETTER) != 0) {
-		note(fit, fit->left_out, entry, BC_HAS_LETTER);
+		count_loss(c, c->left_out, entry, BC_HAS_LETTER);
 		return 0;
 	}
 	if (types != 0 && (plain < 0 || plain == entry->type)) {
-		note(fit, fit->left_out, entry, types);
+		count_loss(c, c->left_out, entry, types);
 		return 0;
 	}
-	if (is_too_bare(fit, entry)) {
-		note(fit, fit->left_out, entry, BC_HAS_SIZE);
+	if (lacks_size(c, entry)) {
+		count_loss(c, c->left_out, entry, BC_HAS_SIZE);
 		return 0;
 	}
-	note(fit, fit->reduced, entry, lost);
+	count_loss(c, c->reduced, entry, lost);
 	out[0] = *entry;
 	if (types != 0) {
 		out[0].type = (uint16_t)plain;
@@ -85,56 +87,55 @@ static size_t reduce(
 	return n;
 }
 
-/* Turns an entry that doesn't stand in the target as it is into those that do. */
-static size_t convert(struct bc_entry_converter *fit, const struct bc_entry *entry)
+/* Converts an entry that the target cannot hold directly. */
+static size_t convert_entry(struct bc_entry_converter *c, const struct bc_entry *entry)
 {
 	struct bc_entry references[BC_REFERENCES_MAX];
-	uint32_t kind = lacking(fit, entry) & BC_KINDS;
+	uint32_t kind = missing_traits(c, entry) & BC_KINDS;
 	size_t made = 0;
 
 	if (entry->kind == BC_ENTRY_REFERENCE)
-		return reduce(fit, fit->made, entry);
-	size_t n = (fit->holds & BC_CAN_REFERENCE) != 0 ? bc_entry_references(references, entry)
-							: 0;
-	/* Steps of a macro-op that touch no memory are no reference, and yet not left out. */
+		return reduce_reference(c, c->made, entry);
+	size_t n = (c->holds & BC_CAN_REFERENCE) != 0 ? bc_entry_references(references, entry) : 0;
+	/* A micro-op without a memory access yields no reference, but does not count as left out.
+	 */
 	bool is_reported = n != 0 || entry->kind == BC_ENTRY_UOP;
-	note(fit,
-		is_reported && (fit->holds & BC_CAN_REFERENCE) != 0 ? fit->reduced : fit->left_out,
+	count_loss(c, is_reported && (c->holds & BC_CAN_REFERENCE) != 0 ? c->reduced : c->left_out,
 		entry, kind);
 	for (size_t i = 0; i < n; i++) {
-		if (lacking(fit, &references[i]) == 0 && !is_too_bare(fit, &references[i]))
-			fit->made[made++] = references[i];
+		if (missing_traits(c, &references[i]) == 0 && !lacks_size(c, &references[i]))
+			c->made[made++] = references[i];
 		else
-			made += reduce(fit, fit->made + made, &references[i]);
+			made += reduce_reference(c, c->made + made, &references[i]);
 	}
 	return made;
 }
 
-size_t bc_entry_converter_next(struct bc_entry_converter *fit, const struct bc_entry **run)
+size_t bc_entry_converter_next(struct bc_entry_converter *c, const struct bc_entry **run)
 {
-	while (fit->count != 0) {
+	while (c->count != 0) {
 		size_t n = 0;
 		uint32_t lost = 0;
-		/* As many as stand in the target as they are, but for fields. */
-		while (n < fit->count) {
-			lost = lacking(fit, &fit->at[n]);
+		/* As many as the target can hold directly, except for some fields. */
+		while (n < c->count) {
+			lost = missing_traits(c, &c->at[n]);
 			if ((lost & ~(uint32_t)BC_FIELDS) != 0 ||
-				((lost & BC_HAS_LETTER) != 0 && fit->at[n].type == BC_REF_LETTER) ||
-				is_too_bare(fit, &fit->at[n]))
+				((lost & BC_HAS_LETTER) != 0 && c->at[n].type == BC_REF_LETTER) ||
+				lacks_size(c, &c->at[n]))
 				break;
 			if (lost != 0)
-				note(fit, fit->reduced, &fit->at[n], lost);
+				count_loss(c, c->reduced, &c->at[n], lost);
 			n++;
 		}
-		*run = fit->at;
-		fit->at += n;
-		fit->count -= n;
+		*run = c->at;
+		c->at += n;
+		c->count -= n;
 		if (n != 0)
 			return n;
-		n = convert(fit, fit->at);
-		fit->at++;
-		fit->count--;
-		*run = fit->made;
+		n = convert_entry(c, c->at);
+		c->at++;
+		c->count--;
+		*run = c->made;
 		if (n != 0)
 			return n;
 	}

@@ -1,4 +1,5 @@
-/* bcp1: each frame's samples become entries, what stands between frames events and faults. */
+/* Reads bcp1. The samples of each frame become entries; what is between frames becomes events and
+ * faults. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +12,13 @@
 
 struct frame_state {
 	struct bc_frames *frames;
-	bool has_frame; /* samples [next, header.samples) of the frame at hand are to come */
+	bool has_frame; /* samples [next, header.samples) of the current frame are still to be
+			   returned */
 	uint32_t next;
-	uint64_t tick;   /* of the sample before */
+	uint64_t tick;   /* of the previous sample */
 	uint64_t number; /* of the next sample */
 	bool has_epoch;
-	uint32_t epoch; /* of the entries so far */
+	uint32_t epoch; /* of the last entry */
 	bool is_over;
 	struct bc_mapping mapping;
 };
@@ -29,7 +31,7 @@ static int open_frames(struct bc_reader *r)
 	if (f == NULL)
 		return -ENOMEM;
 	r->state = f;
-	mapping.keep_invalid = true; /* whether they are wanted is the target's to say */
+	mapping.keep_invalid = true; /* the target decides whether to drop them */
 	bc_mapping_init(&f->mapping, &mapping);
 	return bc_frames_open(&f->frames, bc_input_stream(r->input));
 }
@@ -44,8 +46,8 @@ static void close_frames(struct bc_reader *r)
 	free(f);
 }
 
-/* As many of the frame's samples as there is room for. */
-static void take_samples(struct bc_reader *r, struct frame_state *f, struct bc_batch *batch)
+/* Returns as many samples of the frame as fit. */
+static void next_samples(struct bc_reader *r, struct frame_state *f, struct bc_batch *batch)
 {
 	const struct bc_bcp1_header *header = &f->frames->frame.header;
 	bool has_agent = (header->flags & BC_BCP1_AGENT) != 0;
@@ -76,7 +78,7 @@ static void add_event(
 	entry->note.text = (struct bc_text){.at = "", .bytes = 0};
 }
 
-static void begin_frame(struct bc_reader *r, struct frame_state *f, struct bc_batch *batch)
+static void start_frame(struct bc_reader *r, struct frame_state *f, struct bc_batch *batch)
 {
 	if (f->frames->frame.header.samples == 0)
 		return;
@@ -95,7 +97,7 @@ static int next_frame(struct bc_reader *r, struct bc_batch *batch)
 
 	while (batch->count == 0) {
 		if (f->has_frame) {
-			take_samples(r, f, batch);
+			next_samples(r, f, batch);
 			break;
 		}
 		if (f->is_over)
@@ -103,7 +105,7 @@ static int next_frame(struct bc_reader *r, struct bc_batch *batch)
 		int rc = bc_frames_next(f->frames);
 		switch (rc) {
 		case BC_FRAMES_FRAME:
-			begin_frame(r, f, batch);
+			start_frame(r, f, batch);
 			break;
 		case BC_FRAMES_GAP:
 			add_event(r, f, batch,
@@ -134,7 +136,7 @@ static int next_frame(struct bc_reader *r, struct bc_batch *batch)
 			f->is_over = true;
 			r->fault = (struct bc_fault){.offset = f->frames->whole_end};
 			snprintf(r->fault.what, sizeof(r->fault.what),
-				"what it is compressed in is damaged or torn here");
+				"the compressed data is damaged or torn here");
 			batch->fault = &r->fault;
 			return 1;
 		default:

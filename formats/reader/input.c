@@ -14,16 +14,16 @@
 struct bc_input {
 	struct bc_input_stream stream;
 	struct bc_unpacker *unpacker; /* NULL: not compressed */
-	uint64_t read_bytes;          /* from the stream so far */
-	size_t start;                 /* of them not yet given: packed[start .. end) */
+	uint64_t read_bytes;          /* bytes read from the stream */
+	size_t start;                 /* packed[start, end) have not been returned yet */
 	size_t end;
 	uint8_t packed[PACKED_BYTES];
 };
 
 _Static_assert(PACKED_BYTES >= BC_PROBE_BYTES, "the head is kept in the buffer");
 
-/* Reads on until the format is told. */
-static int read_head(struct bc_input *in, enum bc_format wanted, struct bc_probe *probe)
+/* Reads until the format is known. */
+static int read_head(struct bc_input *in, enum bc_format given, struct bc_probe *probe)
 {
 	for (;;) {
 		size_t room = BC_PROBE_BYTES - in->end;
@@ -32,26 +32,27 @@ static int read_head(struct bc_input *in, enum bc_format wanted, struct bc_probe
 			return (int)n;
 		in->end += (size_t)n;
 		in->read_bytes = in->end;
-		bool is_reported = bc_probe(probe, in->packed, in->end, n == 0);
-		if (wanted != BC_FORMAT_UNKNOWN) {
-			/* Only whether it is compressed is wanted, and that takes four bytes; but a
-			 * raw capture is one, whoever names its form. */
-			if (n != 0 && (in->end < 4 || (!is_reported && bc_may_be_capture(in->packed,
-									       in->end))))
+		bool is_known = bc_probe(probe, in->packed, in->end, n == 0);
+		if (given != BC_FORMAT_UNKNOWN) {
+			/* The format is given, so four bytes show whether the input is compressed.
+			 * But a raw capture must still be recognized, whatever format was given. */
+			if (n != 0 && (in->end < 4 || (!is_known && bc_may_be_capture(
+									    in->packed, in->end))))
 				continue;
-			probe->is_capture &= probe->format == wanted;
-			/* A segment named as one of the plain formats: what LZ4 makes of it. */
-			if (probe->format == BC_FORMAT_SEGMENT && wanted != BC_FORMAT_SEGMENT)
+			probe->is_capture &= probe->format == given;
+			/* A segment that is to be read as one of the plain formats: its
+			 * decompressed bytes. */
+			if (probe->format == BC_FORMAT_SEGMENT && given != BC_FORMAT_SEGMENT)
 				probe->packing = BC_PACKING_LZ4;
-			probe->format = wanted;
-			is_reported = true;
+			probe->format = given;
+			is_known = true;
 		}
-		if (is_reported)
+		if (is_known)
 			return probe->format != BC_FORMAT_UNKNOWN ? 0 : -EINVAL;
 	}
 }
 
-/* Whether the stream is a regular file that ends as a sealed segment does. */
+/* Whether the stream is a regular file that ends like a sealed segment. */
 static bool ends_as_segment(int fd)
 {
 	uint8_t trailer[BC_TRAILER_BYTES];
@@ -72,7 +73,7 @@ static bool needs_unpacking(const struct bc_probe *probe)
 	return probe->packing != BC_PACKING_NONE;
 }
 
-int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format wanted,
+int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format given,
 	struct bc_probe *probe)
 {
 	struct bc_input *in = malloc(sizeof(*in));
@@ -82,7 +83,7 @@ int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum b
 		return -ENOMEM;
 	memset(in, 0, offsetof(struct bc_input, packed));
 	in->stream = stream;
-	int rc = read_head(in, wanted, probe);
+	int rc = read_head(in, given, probe);
 	if (rc == -EINVAL && ends_as_segment(stream.fd)) {
 		memset(probe, 0, sizeof(*probe));
 		probe->format = BC_FORMAT_SEGMENT;
@@ -108,7 +109,6 @@ void bc_input_close(struct bc_input *in)
 	free(in);
 }
 
-/* Reads from the stream. */
 static ssize_t read_stream(struct bc_input *in, uint8_t *out, size_t room)
 {
 	ssize_t n = bc_input_stream_read(in->stream, out, room);
@@ -119,11 +119,11 @@ static ssize_t read_stream(struct bc_input *in, uint8_t *out, size_t room)
 
 static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
 {
-	size_t taken;
+	size_t consumed;
 
 	for (;;) {
-		/* First what the decoder holds already. */
-		ssize_t n = bc_unpack(in->unpacker, out, room, NULL, 0, &taken);
+		/* First, what the decoder still holds. */
+		ssize_t n = bc_unpack(in->unpacker, out, room, NULL, 0, &consumed);
 		if (n != 0)
 			return n;
 		if (in->start == in->end) {
@@ -136,8 +136,8 @@ static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
 				return bc_unpack_may_end(in->unpacker) ? 0 : -EBADMSG;
 		}
 		n = bc_unpack(in->unpacker, out, room, in->packed + in->start, in->end - in->start,
-			&taken);
-		in->start += taken;
+			&consumed);
+		in->start += consumed;
 		if (n != 0)
 			return n;
 	}
@@ -177,7 +177,8 @@ struct bc_input_stream bc_input_stream(struct bc_input *in)
 		.fd = in->stream.fd, .wake_fd = -1, .read = read_unpacked, .context = in};
 }
 
-/* LZ4 frames are the segments' own; what is around them all has to come off first. */
+/* The LZ4 frames of a segment belong to its format; compression around the segment comes off
+ * first. */
 int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 {
 	if (in->unpacker != NULL)

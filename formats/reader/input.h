@@ -1,12 +1,11 @@
-/* A trace file opened for reading: its format told by content or by name, LZ4, gzip
- * and zstd undone.
+/* Opens a trace file for reading: detects its format unless it is given, and undoes LZ4, gzip and
+ * zstd compression.
  *
- *     bc_input_open()                       reads as much of the head as telling the format needs
- *     bc_input_read() ...                   plain formats: the bytes, decompressed
+ *     bc_input_open()                       reads as much of the file as detection needs
+ *     bc_input_read() ...                   plain formats: the decompressed bytes
  *     bc_input_segments()                   segments: a reader of chunks instead
  *     bc_input_capture()                    raw captures: a reader of blocks instead
- *     bc_input_close()
- */
+ *     bc_input_close() */
 #ifndef BC_FORMATS_READER_INPUT_H
 #define BC_FORMATS_READER_INPUT_H
 
@@ -21,35 +20,35 @@
 
 struct bc_input;
 
-/* Opens what the stream holds. Where a regular file's head is destroyed, a segment's trailer at its
- * end tells it still. `wanted`: the format by the user's word, or BC_FORMAT_UNKNOWN to tell it by
- * content. Returns 0 with *probe telling format and compression; -EINVAL when the format can't be
- * told, probe->why says why; or a negative errno of reading. The fd stays the caller's. */
-int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format wanted,
+/* Opens a stream. `given` is the format named by the user, or BC_FORMAT_UNKNOWN to detect it. A
+ * segment whose start is destroyed is recognized by the trailer at its end, if it is a regular
+ * file. Returns 0 with format and compression in *probe; -EINVAL if the format is unclear, with the
+ * reason in probe->err; or a negative errno of reading. The caller keeps the fd. */
+int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format given,
 	struct bc_probe *probe) BC_MUST_CHECK;
 void bc_input_close(struct bc_input *input);
 
-/* Reads up to `room` plain bytes. Returns their number, 0 at the end, -EBADMSG when what it is
- * compressed in is damaged or torn here (what came before was good), -ECANCELED, or another
+/* Reads up to `room` decompressed bytes. Returns their number, 0 at the end, -EBADMSG if the
+ * compressed data is damaged or torn here (the bytes before are good), -ECANCELED, or another
  * negative errno. */
 ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room) BC_MUST_CHECK;
 
-/* A stream of what bc_input_read() gives. The input must outlive it. */
+/* A stream of the bytes that bc_input_read() returns. The input must outlive it. */
 struct bc_input_stream bc_input_stream(struct bc_input *input);
 
-/* The head that was read to tell the format, while nothing has been taken of it; *bytes is set to
- * its length. Valid until the next call. */
+/* The bytes that were read to detect the format, before the first bc_input_read(). Sets *bytes to
+ * their length. Valid until the next call. */
 const uint8_t *bc_input_head(const struct bc_input *input, size_t *bytes);
 
-/* How many bytes of the stream itself were used up by bc_input_read(): for a progress report. */
+/* Number of bytes of the stream (before decompression) used up so far, for progress reports. */
 uint64_t bc_input_position(const struct bc_input *input);
 
-/* Makes a segment reader of an input whose format is BC_FORMAT_SEGMENT. Returns 0 or -ENOMEM. Close
+/* Creates a segment reader for an input of format BC_FORMAT_SEGMENT. Returns 0 or -ENOMEM. Close
  * the reader before the input. */
 int bc_input_segments(struct bc_input *input, struct bc_segment_reader **reader) BC_MUST_CHECK;
 
-/* Makes a reader of an input that is a raw capture; bc_input_read() of one gives the bytes alone.
- * Returns 0 or -ENOMEM. Close the reader before the input. */
+/* Creates a reader for an input that is a raw capture, with its tables; bc_input_read() returns
+ * only the captured bytes. Returns 0 or -ENOMEM. Close the reader before the input. */
 int bc_input_capture(struct bc_input *input, struct bc_segment_reader **reader) BC_MUST_CHECK;
 
 #endif

@@ -15,12 +15,12 @@
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 
-/* So many bytes of what isn't compressed are enough. */
+/* Uncompressed bytes that are examined. */
 #define PLAIN_BYTES (BC_PROBE_BYTES / 4)
 
-/* Records are held against a format by what a bus can show; a few strange ones are forgiven. */
-#define RECORDS_LOOKED_AT 2048u
-#define STRANGE_PER_256   8u
+/* Records are checked for values that a bus can produce. A few implausible ones are allowed. */
+#define RECORDS_CHECKED     2048u
+#define IMPLAUSIBLE_PER_256 8u
 
 static bool is_plausible_meta(const uint8_t meta[4])
 {
@@ -39,12 +39,12 @@ static bool is_plausible_record(const uint8_t *in, enum bc_format format)
 	bc_dialect_fields(in, format, &addr, &time);
 	if (!is_plausible_meta(in + meta) || addr > UINT32_MAX || time > UINT32_MAX)
 		return false;
-	/* A bus is seldom idle for 4 million ticks; deltas read in the wrong byte order mostly are.
-	 */
+	/* A bus is rarely idle for 4 million ticks, but deltas in the wrong byte order usually have
+	 * such values. */
 	return time < 1 << 22 || time == BC_TIME_NONE;
 }
 
-/* Byte enables of a bus are a run of neighbours; a special cycle has one of its own. */
+/* Byte enables are a contiguous run, except in a special cycle, where a single bit is clear. */
 static bool is_plausible_sample(const uint8_t *in)
 {
 	unsigned cycle = in[5] >> 4;
@@ -61,19 +61,19 @@ static bool is_plausible_sample(const uint8_t *in)
 static bool fits(const uint8_t *head, size_t bytes, enum bc_format format)
 {
 	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
-	size_t n = bytes / stride < RECORDS_LOOKED_AT ? bytes / stride : RECORDS_LOOKED_AT;
-	size_t strange = 0;
+	size_t n = bytes / stride < RECORDS_CHECKED ? bytes / stride : RECORDS_CHECKED;
+	size_t implausible = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *in = head + i * stride;
 		bool ok = format == BC_FORMAT_RAW6 ? is_plausible_sample(in)
 						   : is_plausible_record(in, format);
-		strange += !ok;
+		implausible += !ok;
 	}
-	return n != 0 && strange * 256 <= n * STRANGE_PER_256;
+	return n != 0 && implausible * 256 <= n * IMPLAUSIBLE_PER_256;
 }
 
-/* A header of bcp1 somewhere in the head: a capture may begin in the middle of a frame. */
+/* Searches for a bcp1 header anywhere in the head, because a capture may start in mid-frame. */
 static bool has_bcp1_header(const uint8_t *head, size_t bytes)
 {
 	struct bc_bcp1_header header;
@@ -84,14 +84,14 @@ static bool has_bcp1_header(const uint8_t *head, size_t bytes)
 	return false;
 }
 
-/* Nothing but the beginning of a first header: too short for any CRC. */
+/* Only the start of a first header, too short to check its CRC. */
 static bool is_torn_bcp1(const uint8_t *head, size_t bytes)
 {
 	return bytes >= 4 && bytes < BC_BCP1_HEADER_BYTES && memcmp(head, "BCP1", 4) == 0;
 }
 
-/* Whether a whole header of a file, a chunk or a block begins here; *form is then its format.
- * `piece` has room for a chunk and for a block. */
+/* Whether a whole header of a segment, chunk or raw block starts here; sets *form to its format.
+ * `piece` must have room for a chunk and for a block. */
 static bool is_item(const uint8_t *in, size_t bytes, void *piece, enum bc_format *form)
 {
 	struct bc_segment_header header;
@@ -112,8 +112,9 @@ static bool is_item(const uint8_t *in, size_t bytes, void *piece, enum bc_format
 	return true;
 }
 
-/* The first whole item of a segment, or of a raw capture, somewhere in the head: the beginning may
- * be damaged. Returns BC_FORMAT_SEGMENT, the raw capture's form, or BC_FORMAT_UNKNOWN. */
+/* Searches for the first whole header of a segment or raw capture anywhere in the head, because the
+ * start may be damaged. Returns BC_FORMAT_SEGMENT, the form of the raw capture, or
+ * BC_FORMAT_UNKNOWN. */
 static enum bc_format find_item(const uint8_t *head, size_t bytes, bool is_raw)
 {
 	enum bc_format form;
@@ -140,8 +141,8 @@ static bool has_segment_item(const uint8_t *head, size_t bytes)
 	return find_item(head, bytes, false) == BC_FORMAT_SEGMENT;
 }
 
-/* The empty frame, and behind it a header with this magic, as far as the bytes go. */
-static bool begins_as(uint32_t header_magic, const uint8_t *head, size_t bytes)
+/* Whether the bytes are an empty frame followed by a header with this magic, as far as they go. */
+static bool starts_with_magic(uint32_t header_magic, const uint8_t *head, size_t bytes)
 {
 	if (bytes < BC_EMPTY_FRAME_BYTES || memcmp(head, bc_empty_frame, BC_EMPTY_FRAME_BYTES) != 0)
 		return false;
@@ -151,18 +152,18 @@ static bool begins_as(uint32_t header_magic, const uint8_t *head, size_t bytes)
 	return memcmp(head + BC_EMPTY_FRAME_BYTES, magic, rest < 4 ? rest : 4) == 0;
 }
 
-static bool begins_as_segment(const uint8_t *head, size_t bytes)
+static bool starts_as_segment(const uint8_t *head, size_t bytes)
 {
-	return begins_as(BC_MAGIC_SEGMENT_HEADER, head, bytes);
+	return starts_with_magic(BC_MAGIC_SEGMENT_HEADER, head, bytes);
 }
 
-/* Its header is the first thing in it. */
+/* A raw capture starts with its header. */
 bool bc_may_be_capture(const uint8_t *head, size_t bytes)
 {
-	return bytes < BC_PROBE_BYTES && begins_as(BC_MAGIC_RAW_HEADER, head, bytes);
+	return bytes < BC_PROBE_BYTES && starts_with_magic(BC_MAGIC_RAW_HEADER, head, bytes);
 }
 
-/* The plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *err. */
+/* Checks the plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *err set. */
 static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, size_t errlen)
 {
 	static const enum bc_format plain[] = {
@@ -183,14 +184,14 @@ static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, 
 	if (fitting == 1)
 		return only;
 	if (fitting > 1)
-		snprintf(err + used, errlen - used, ": its content fits each");
+		snprintf(err + used, errlen - used, ": the content fits each");
 	else
-		snprintf(err, errlen, "its content fits no format known here");
+		snprintf(err, errlen, "the content fits no known format");
 	return BC_FORMAT_UNKNOWN;
 }
 
-/* The head of one block that is longer than what is there of it: the lz4 program's are up to 4 MiB.
- */
+/* Decodes the start of an LZ4 block that is longer than the bytes available (the lz4 program's
+ * blocks have up to 4 MiB). */
 static size_t decode_block_head(uint8_t *out, size_t room, const uint8_t *frame, size_t bytes)
 {
 	size_t header = bytes >= LZ4F_MIN_SIZE_TO_KNOW_HEADER_LENGTH ? LZ4F_headerSize(frame, bytes)
@@ -206,15 +207,14 @@ static size_t decode_block_head(uint8_t *out, size_t room, const uint8_t *frame,
 		memcpy(out, block, n);
 		return n;
 	}
-	/* A block never grows by more than a 255th: half as many bytes come of these in any case.
-	 */
+	/* A block grows by at most a 255th, so its first n bytes decode to at least n / 2. */
 	int target = (int)(n / 2 < room ? n / 2 : room);
 	int got = LZ4_decompress_safe_partial(
 		(const char *)block, (char *)out, (int)n, target, (int)room);
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* Unpacks a head. Returns how many bytes it gave. */
+/* Decompresses the start of a file. Returns the number of bytes in `out`. */
 static size_t unpack_head(
 	uint8_t *out, size_t room, enum bc_packing packing, const uint8_t *head, size_t bytes)
 {
@@ -223,12 +223,12 @@ static size_t unpack_head(
 	size_t out_done = 0;
 
 	while (unpacker != NULL && out_done < room) {
-		size_t taken;
+		size_t consumed;
 		ssize_t n = bc_unpack(unpacker, out + out_done, room - out_done, head + in_done,
-			bytes - in_done, &taken);
-		in_done += taken;
+			bytes - in_done, &consumed);
+		in_done += consumed;
 		out_done += n > 0 ? (size_t)n : 0;
-		if (n < 0 || (n == 0 && taken == 0))
+		if (n < 0 || (n == 0 && consumed == 0))
 			break;
 	}
 	bc_unpack_close(unpacker);
@@ -237,7 +237,7 @@ static size_t unpack_head(
 	return out_done;
 }
 
-/* What else compresses files, by its magic; NULL: nothing that is known. */
+/* The name of another compression format, or NULL. */
 static const char *foreign_packing(const uint8_t *head, size_t bytes)
 {
 	if (bytes >= 6 && memcmp(head,
@@ -256,9 +256,9 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 		probe->format = BC_FORMAT_SEGMENT;
 		return true;
 	}
-	if (begins_as_segment(head, bytes)) {
+	if (starts_as_segment(head, bytes)) {
 		probe->format = BC_FORMAT_SEGMENT;
-		/* An empty frame may be followed by any other. */
+		/* An empty frame may precede any other frame. */
 		return is_all || bytes >= BC_EMPTY_FRAME_BYTES + 4;
 	}
 	if (has_bcp1_header(head, bytes)) {
@@ -271,13 +271,13 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 		probe->format = BC_FORMAT_BCP1;
 	else if (bytes == 0 && probe->packing != BC_PACKING_NONE)
 		snprintf(probe->err, sizeof(probe->err),
-			"nothing comes out of its %s frames: they are empty, damaged or torn",
+			"no data in its %s frames: they are empty, damaged or torn",
 			bc_packing_name(probe->packing));
 	else if (bytes == 0)
-		snprintf(probe->err, sizeof(probe->err), "it is empty");
+		snprintf(probe->err, sizeof(probe->err), "empty file");
 	else if (foreign_packing(head, bytes) != NULL)
 		snprintf(probe->err, sizeof(probe->err),
-			"it is compressed with %s, which is not undone here: unpack it first",
+			"compressed with %s, which is not supported; decompress it first",
 			foreign_packing(head, bytes));
 	else if (bc_is_text(head, bytes))
 		probe->format = bc_probe_text(head, bytes, is_all, probe->err, sizeof(probe->err));
@@ -298,7 +298,7 @@ bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is
 	if (!is_all && bc_may_be_capture(head, bytes))
 		return false;
 	enum bc_packing packing = bc_packing_of(head, bytes);
-	if (begins_as_segment(head, bytes) || packing == BC_PACKING_NONE ||
+	if (starts_as_segment(head, bytes) || packing == BC_PACKING_NONE ||
 		has_segment_item(head, bytes))
 		return probe_bytes(probe, head, bytes < PLAIN_BYTES ? bytes : PLAIN_BYTES,
 			is_all && bytes <= PLAIN_BYTES);

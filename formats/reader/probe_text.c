@@ -9,8 +9,8 @@
 
 #define ENTRIES 256u
 
-/* A few strange lines are forgiven, as a file may be cut or have others between its own. */
-#define STRANGE_PER_256 8u
+/* Allow a few malformed lines: a file may be cut or contain other lines. */
+#define MALFORMED_PER_256 8u
 
 bool bc_is_text(const uint8_t *head, size_t bytes)
 {
@@ -20,16 +20,16 @@ bool bc_is_text(const uint8_t *head, size_t bytes)
 	return bytes != 0;
 }
 
-/* What a parser made of the lines. */
+/* Result of parsing the lines. */
 struct count {
 	uint64_t lines;
 	uint64_t bad;
-	uint64_t reported; /* lines of kinds that are modelled */
+	uint64_t modelled; /* lines of modelled kinds */
 };
 
-/* A kernel event is a letter and a time, whatever follows: only capitals are known, and only they
- * say that it is one. */
-static bool is_reported(const struct bc_entry *entry)
+/* Almost any line parses as a kernel event: a letter, a number and anything. Only capitals are
+ * published tags, so only these count. */
+static bool is_modelled(const struct bc_entry *entry)
 {
 	if (entry->kind == BC_ENTRY_KERNEL)
 		return entry->letter >= 'A' && entry->letter <= 'Z';
@@ -51,7 +51,7 @@ static struct count try_parser(
 		p.count = 0;
 		enum bc_parse_end end = parser->parse(state, &p);
 		for (size_t i = 0; i < p.count; i++)
-			count.reported += is_reported(&entries[i]);
+			count.modelled += is_modelled(&entries[i]);
 		if (end == BC_PARSE_BAD) {
 			count.bad++;
 			p.at = bc_line_end(p.at) + 1;
@@ -84,11 +84,11 @@ static bool fits(enum bc_format format, const char *text, size_t bytes, struct b
 	if (format == BC_FORMAT_DIN && !all_have_words(text, bytes, 2))
 		return false;
 	struct count count = try_parser(bc_format_info(format)->parser, text, bytes, entries);
-	if (format == BC_FORMAT_TARMAC && count.reported * 2 < count.lines)
+	if (format == BC_FORMAT_TARMAC && count.modelled * 2 < count.lines)
 		return false;
-	if (format == BC_FORMAT_LAPLACE_EVENTS && count.reported < count.lines)
+	if (format == BC_FORMAT_LAPLACE_EVENTS && count.modelled < count.lines)
 		return false;
-	return count.reported != 0 && count.bad * 256 <= count.lines * STRANGE_PER_256;
+	return count.modelled != 0 && count.bad * 256 <= count.lines * MALFORMED_PER_256;
 }
 
 static enum bc_format probe_lines(
@@ -116,9 +116,9 @@ static enum bc_format probe_lines(
 	if (only != BC_FORMAT_UNKNOWN && only != BC_FORMATS)
 		return only;
 	if (only == BC_FORMATS)
-		snprintf(err + used, errlen - used, ": its lines fit each");
+		snprintf(err + used, errlen - used, ": the lines fit each");
 	else
-		snprintf(err, errlen, "its lines fit no format known here");
+		snprintf(err, errlen, "the lines fit no known format");
 	return BC_FORMAT_UNKNOWN;
 }
 
@@ -129,7 +129,7 @@ enum bc_format bc_probe_text(
 	char *text = malloc(bytes + 1 + BC_PARSE_PADDING);
 	struct bc_entry *entries = calloc(ENTRIES, sizeof(*entries));
 
-	snprintf(err, errlen, "there is not enough memory to look at it");
+	snprintf(err, errlen, "out of memory");
 	if (text != NULL && entries != NULL) {
 		memcpy(text, head, bytes);
 		memset(text + bytes, 0, 1 + BC_PARSE_PADDING);
@@ -137,7 +137,7 @@ enum bc_format bc_probe_text(
 			text[bytes++] = '\n';
 		const char *newline = memrchr(text, '\n', bytes);
 		if (newline == NULL)
-			snprintf(err, errlen, "its first line doesn't end");
+			snprintf(err, errlen, "the first line has no end");
 		else
 			format = probe_lines(
 				text, (size_t)(newline - text) + 1, entries, err, errlen);

@@ -1,6 +1,6 @@
-/* The ways in which readers of traces work: by blocks of lines or records
- * (formats/reader/block_reader.c), by frames (formats/reader/frame_reader.c), by chunks
- * (formats/reader/chunk_reader.c). Private to formats/reader/reader.h. */
+/* The three implementations of formats/reader/reader.h: for lines and fixed-size records
+ * (formats/reader/block_reader.c), frames (formats/reader/frame_reader.c) and chunks
+ * (formats/reader/chunk_reader.c). Private to that module. */
 #ifndef BC_FORMATS_READER_READER_KIND_H
 #define BC_FORMATS_READER_READER_KIND_H
 

@@ -8,17 +8,17 @@
 
 #include "formats/base/bytes.h"
 
-/* The length that stands before each block of an LZ4 frame. */
+/* Length of the size field before each block of an LZ4 frame. */
 #define LENGTH_BYTES 4u
 
-/* Of a zstd frame: what the decoder wants to see first. */
+/* Bytes that the zstd decoder needs first. */
 #define FRAME_HEADER_MIN 5u
 
 struct bc_unpacker {
 	enum bc_packing packing;
-	bool is_between; /* two frames or members */
-	bool is_padded;  /* gzip: behind the last member, in zeros */
-	size_t hint;     /* LZ4, zstd: bytes that the decoder asks for */
+	bool is_between; /* between two frames or members */
+	bool is_padded;  /* gzip: in the zeros after the last member */
+	size_t hint;     /* LZ4, zstd: number of bytes that the decoder asks for */
 	LZ4F_dctx *lz4;
 	ZSTD_DStream *zstd;
 	z_stream gzip;
@@ -57,7 +57,7 @@ struct bc_unpacker *bc_unpack_open(enum bc_packing packing)
 		ok = !LZ4F_isError(LZ4F_createDecompressionContext(&u->lz4, LZ4F_VERSION));
 		break;
 	case BC_PACKING_GZIP:
-		/* 16: a gzip header, and nothing else, is expected. */
+		/* 16: expect a gzip header and nothing else. */
 		ok = u->has_gzip = inflateInit2(&u->gzip, 16 + MAX_WBITS) == Z_OK;
 		break;
 	case BC_PACKING_ZSTD:
@@ -90,18 +90,17 @@ bool bc_unpack_may_end(const struct bc_unpacker *u)
 	return u->is_between;
 }
 
-/* A call that finds damage doesn't tell what it decoded before it. So each is given no more than
- * one thing to look at: a block without the next one's length, which the decoder asks for with it.
- */
+/* A call that finds damage does not report what it decoded before. So each call gets only one unit:
+ * a block without the size field of the next one, which the decoder asks for along with it. */
 static ssize_t unpack_lz4(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in,
-	size_t bytes, size_t *taken)
+	size_t bytes, size_t *consumed)
 {
-	size_t wish = u->hint > LENGTH_BYTES ? u->hint - LENGTH_BYTES : LENGTH_BYTES;
+	size_t request = u->hint > LENGTH_BYTES ? u->hint - LENGTH_BYTES : LENGTH_BYTES;
 	size_t out_now = room;
 
-	*taken = bytes < wish ? bytes : wish;
-	size_t given = *taken;
-	u->hint = LZ4F_decompress(u->lz4, out, &out_now, in, taken, NULL);
+	*consumed = bytes < request ? bytes : request;
+	size_t given = *consumed;
+	u->hint = LZ4F_decompress(u->lz4, out, &out_now, in, consumed, NULL);
 	if (LZ4F_isError(u->hint))
 		return -EBADMSG;
 	if (given != 0)
@@ -109,36 +108,36 @@ static ssize_t unpack_lz4(struct bc_unpacker *u, uint8_t *out, size_t room, cons
 	return (ssize_t)out_now;
 }
 
-/* The decoder's own wish ends with a block too. */
+/* The decoder's own request ends with a block, too. */
 static ssize_t unpack_zstd(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in,
-	size_t bytes, size_t *taken)
+	size_t bytes, size_t *consumed)
 {
-	size_t wish = u->hint != 0 ? u->hint : FRAME_HEADER_MIN;
-	ZSTD_inBuffer from = {.src = in, .size = bytes < wish ? bytes : wish};
+	size_t request = u->hint != 0 ? u->hint : FRAME_HEADER_MIN;
+	ZSTD_inBuffer from = {.src = in, .size = bytes < request ? bytes : request};
 	ZSTD_outBuffer to = {.dst = out, .size = room};
 
 	size_t rc = ZSTD_decompressStream(u->zstd, &to, &from);
 	if (ZSTD_isError(rc))
 		return -EBADMSG;
-	*taken = from.pos;
+	*consumed = from.pos;
 	if (from.size != 0 || to.pos != 0)
 		u->is_between = rc == 0;
 	u->hint = rc;
 	return (ssize_t)to.pos;
 }
 
-/* Behind the last member there may be zeros, as tapes and some tools leave them. */
-static ssize_t skip_padding(const uint8_t *in, size_t bytes, size_t *taken)
+/* Zeros may follow the last member, as tapes and some tools leave them. */
+static ssize_t skip_padding(const uint8_t *in, size_t bytes, size_t *consumed)
 {
 	for (size_t i = 0; i < bytes; i++)
 		if (in[i] != 0)
 			return -EBADMSG;
-	*taken = bytes;
+	*consumed = bytes;
 	return 0;
 }
 
 static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in,
-	size_t bytes, size_t *taken)
+	size_t bytes, size_t *consumed)
 {
 	z_stream *z = &u->gzip;
 
@@ -149,10 +148,10 @@ static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t room, con
 			return -EBADMSG;
 	}
 	if (u->is_padded)
-		return skip_padding(in, bytes, taken);
+		return skip_padding(in, bytes, consumed);
 	if (u->is_between && bytes == 0)
 		return 0;
-	/* zlib's own lengths have 32 bits, and its input is not const. */
+	/* zlib counts in 32 bits, and its input is not const. */
 	size_t most = 1u << 30;
 	z->next_in = (uint8_t *)(uintptr_t)in;
 	z->avail_in = (uInt)(bytes < most ? bytes : most);
@@ -161,25 +160,25 @@ static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t room, con
 	size_t in_room = z->avail_in;
 	size_t out_room = z->avail_out;
 	int rc = inflate(z, Z_NO_FLUSH);
-	*taken = in_room - z->avail_in;
+	*consumed = in_room - z->avail_in;
 	ssize_t n = (ssize_t)(out_room - z->avail_out);
 	if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
-		return n > 0 ? n : -EBADMSG; /* and the same again */
+		return n > 0 ? n : -EBADMSG; /* the next call fails again */
 	u->is_between = rc == Z_STREAM_END;
 	return n;
 }
 
 ssize_t bc_unpack(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in, size_t bytes,
-	size_t *taken)
+	size_t *consumed)
 {
-	*taken = 0;
+	*consumed = 0;
 	switch (u->packing) {
 	case BC_PACKING_LZ4:
-		return unpack_lz4(u, out, room, in, bytes, taken);
+		return unpack_lz4(u, out, room, in, bytes, consumed);
 	case BC_PACKING_ZSTD:
-		return unpack_zstd(u, out, room, in, bytes, taken);
+		return unpack_zstd(u, out, room, in, bytes, consumed);
 	case BC_PACKING_GZIP:
-		return unpack_gzip(u, out, room, in, bytes, taken);
+		return unpack_gzip(u, out, room, in, bytes, consumed);
 	case BC_PACKING_NONE:
 		break;
 	}

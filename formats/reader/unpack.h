@@ -1,8 +1,7 @@
-/* Undoes what a trace is compressed in: LZ4 frames, gzip members, zstd frames, one or many behind
- * one another.
+/* Decompresses LZ4 frames, gzip members and zstd frames, one or several in a row.
  *
- * bc_unpack_open(), then bc_unpack() with the bytes as they come; what it gives before it finds
- * damage is good. */
+ * Call bc_unpack_open(), then bc_unpack() with the bytes as they arrive. All output before damage
+ * is good. */
 #ifndef BC_FORMATS_READER_UNPACK_H
 #define BC_FORMATS_READER_UNPACK_H
 
@@ -21,23 +20,23 @@ enum bc_packing {
 /* "LZ4", "gzip", "zstd"; "" for none. */
 const char *bc_packing_name(enum bc_packing packing);
 
-/* What bytes are compressed in, by the magic at their head. */
+/* The compression format of a file, from the magic at its start. */
 enum bc_packing bc_packing_of(const uint8_t *head, size_t bytes);
 
 struct bc_unpacker;
 
-/* Returns NULL when there is not enough memory. zstd frames may ask for windows of up to 128 MiB,
- * LZ4 and gzip take little. */
+/* Returns NULL if out of memory. zstd frames may need windows of up to 128 MiB; LZ4 and gzip need
+ * little. */
 struct bc_unpacker *bc_unpack_open(enum bc_packing packing);
 void bc_unpack_close(struct bc_unpacker *unpacker);
 
-/* Unpacks some of the bytes at `in`, and sets *taken to how many it used up; with bytes 0, gives
- * what it holds. Returns how many bytes it put at `out`, or -EBADMSG when what comes next is
- * damaged. It may return 0 and want more. */
+/* Decompresses some of the bytes at `in` and sets *consumed to the number used. With bytes 0,
+ * returns output that it still holds. Returns the number of bytes written to `out`, or -EBADMSG if
+ * the next data is damaged. It may return 0 and need more input. */
 ssize_t bc_unpack(struct bc_unpacker *unpacker, uint8_t *out, size_t room, const uint8_t *in,
-	size_t bytes, size_t *taken);
+	size_t bytes, size_t *consumed);
 
-/* Whether the compressed bytes may end here: between two frames or members. */
+/* Whether the compressed data may end here, between two frames or members. */
 bool bc_unpack_may_end(const struct bc_unpacker *unpacker);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "formats/bus/record.h"
 
-/* What is looked up so many records ahead is in the cache when it is needed. */
-#define AHEAD 16
+/* Records to prefetch ahead, so that a line's slot is in the cache when it is needed. */
+#define PREFETCH_AHEAD 16
 
 #define NO_MEMORY 0xFF
 
@@ -23,7 +23,7 @@ int bc_footprint_open(struct bc_footprint *f, const struct bc_footprint_options 
 		return -EINVAL;
 	f->line_shift = (unsigned)__builtin_ctzll(options->line_bytes);
 	f->page_shift = (unsigned)__builtin_ctzll(options->page_bytes);
-	/* There are at least as many lines as pages, and mostly many more. */
+	/* There are at least as many lines as pages, and usually many more. */
 	int rc = bc_line_table_open(&f->lines, options->memory_bytes / 4 * 3);
 	return rc != 0 ? rc : bc_line_table_open(&f->pages, options->memory_bytes / 4);
 }
@@ -36,7 +36,7 @@ void bc_footprint_close(struct bc_footprint *f)
 	f->spaces = NULL;
 }
 
-/* How a type of reference touches memory; NO_MEMORY if it doesn't. */
+/* How a reference of this type touches memory, or NO_MEMORY. */
 static unsigned touch_of(unsigned type)
 {
 	switch (type) {
@@ -79,31 +79,31 @@ static inline void touch_line(struct bc_footprint *f, uint64_t line, unsigned sp
 	} else {
 		f->reuse[log2_up(f->references - before)]++;
 	}
-	/* A line that was touched in this way before has touched its page so, too. */
-	if (found != BC_LINE_AS_BEFORE &&
+	/* If the line was touched in this way before, so was its page. */
+	if (found != BC_LINE_UNCHANGED &&
 		bc_line_table_touch(&f->pages, page, space, how, 1, &before) == BC_LINE_FULL)
 		f->pages_full = true;
 }
 
-static void leave_out(struct bc_footprint *f)
+static void count_untracked(struct bc_footprint *f)
 {
 	f->touches++;
 	f->untracked++;
 	f->lines_full = f->pages_full = true;
 }
 
-static inline void touch(
+static inline void touch_range(
 	struct bc_footprint *f, uint64_t addr, uint32_t size, unsigned space, unsigned how)
 {
 	uint64_t last;
 
-	/* What goes beyond the end of all addresses ends there. */
+	/* An access beyond the last address is cut there. */
 	if (__builtin_add_overflow(addr, size != 0 ? size - 1 : 0, &last))
 		last = UINT64_MAX;
 	f->addr_low = addr < f->addr_low ? addr : f->addr_low;
 	f->addr_high = last > f->addr_high ? last : f->addr_high;
 	if (++f->references >= BC_LINE_TOUCHES) {
-		leave_out(f);
+		count_untracked(f);
 		return;
 	}
 	uint64_t line = addr >> f->line_shift;
@@ -121,18 +121,20 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
 		unsigned how = touch_of(p[4]);
-		if (i + AHEAD < n)
+		if (i + PREFETCH_AHEAD < n)
 			bc_line_table_prefetch(&f->lines,
-				(uint64_t)bc_le32(p + AHEAD * BC_RECORD_BYTES) >> f->line_shift, 0);
+				(uint64_t)bc_le32(p + PREFETCH_AHEAD * BC_RECORD_BYTES) >>
+					f->line_shift,
+				0);
 		if (how == NO_MEMORY)
 			f->others++;
 		else
-			touch(f, bc_burst_begin(bc_le32(p), p[5]), p[5], 0, how);
+			touch_range(f, bc_burst_begin(bc_le32(p), p[5]), p[5], 0, how);
 	}
 }
 
-/* Where an address space stands, or the free slot where it should. */
-static struct bc_retention_slot *find_slot(const struct bc_footprint *f, uint32_t space)
+/* Finds the slot of an address space, or the free slot for it. */
+static struct bc_space_slot *find_slot(const struct bc_footprint *f, uint32_t space)
 {
 	size_t mask = f->space_slots - 1;
 	size_t at = space * UINT32_C(0x9E3779B1) >> 12 & mask;
@@ -160,12 +162,13 @@ static bool grow_spaces(struct bc_footprint *f)
 	return true;
 }
 
-/* The number of an address space; false when there are too many. Traces stay in one for long. */
+/* Finds or assigns the number of an address space. Returns false if there are too many. The last
+ * one is remembered, because consecutive references are usually in the same space. */
 static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
 {
 	_Static_assert(BC_LINE_SPACES <= 1u << 19, "the hash has twenty bits");
 	if (f->space.number == 0 || f->space.space != space) {
-		struct bc_retention_slot *slot = NULL;
+		struct bc_space_slot *slot = NULL;
 		if (f->space_slots != 0)
 			slot = find_slot(f, space);
 		if (slot == NULL || slot->number == 0) {
@@ -173,7 +176,7 @@ static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
 				(f->space_count == f->space_slots / 2 && !grow_spaces(f)))
 				return false;
 			slot = find_slot(f, space);
-			*slot = (struct bc_retention_slot){space, ++f->space_count};
+			*slot = (struct bc_space_slot){space, ++f->space_count};
 		}
 		f->space = *slot;
 	}
@@ -192,8 +195,8 @@ void bc_footprint_reference(struct bc_footprint *f, const struct bc_entry *refer
 	}
 	if ((reference->has & BC_HAS_SPACE) != 0 && !find_space(f, reference->space, &space)) {
 		f->references++;
-		leave_out(f);
+		count_untracked(f);
 		return;
 	}
-	touch(f, bc_entry_begin(reference), reference->size, space, how);
+	touch_range(f, bc_entry_begin(reference), reference->size, space, how);
 }

@@ -1,11 +1,15 @@
-/* How much memory references touch, and how soon they come back.
+/* How much memory the references touch, and how soon they reuse it.
  *
- * Footprint: the distinct lines and pages that were touched, by reads, writes, fetches, and in all.
- * A reference of several lines touches each; one whose size is unknown, or 0, touches one.
+ * Footprint: the number of distinct lines and pages touched by reads, by writes, by fetches and in
+ * total. A reference that spans several lines touches each of them. A reference of size 0 or
+ * unknown size touches one.
  *
- * Reuse: for each line that a reference touches, how many references ago it was touched last. It is
- * the time between two uses, counted in references to memory, not the number of different lines
- * used between them (the stack distance). */
+ * Reuse: for each line touched by a reference, the number of memory references since it was last
+ * touched. This is a time, counted in references, not the number of distinct lines used in between
+ * (the stack distance).
+ *
+ * Each touch is one lookup in a hash table of lines. A table that reaches its memory limit stops
+ * growing: lines that do not fit are counted as untracked. */
 #ifndef BC_FORMATS_STATS_FOOTPRINT_H
 #define BC_FORMATS_STATS_FOOTPRINT_H
 
@@ -17,15 +21,15 @@
 #include "formats/stats/line_table.h"
 #include "formats/trace/entry.h"
 
-/* Of one reference, so many lines are touched at most; more make `is_cut`. */
+/* Lines counted for one reference at most. More set `is_cut`. */
 #define BC_FOOTPRINT_LINES_MAX 65536u
 
 #define BC_REUSE_BUCKETS 46
 
 struct bc_footprint_options {
-	uint64_t line_bytes; /* powers of two, the page at least as large as the line */
-	uint64_t page_bytes;
-	uint64_t memory_bytes; /* to be used at most */
+	uint64_t line_bytes;   /* power of two */
+	uint64_t page_bytes;   /* power of two, at least line_bytes */
+	uint64_t memory_bytes; /* limit */
 };
 
 struct bc_footprint {
@@ -34,35 +38,34 @@ struct bc_footprint {
 	struct bc_line_table lines;
 	struct bc_line_table pages;
 	uint64_t references; /* to memory */
-	uint64_t others;     /* references that are none: I/O, special cycles, ... */
+	uint64_t others;     /* references other than to memory: I/O, special cycles, ... */
 	uint64_t touches;    /* of lines by references */
-	uint64_t first;      /* touches of lines that no reference had touched before */
-	uint64_t untracked;  /* touches of lines that there was no room for */
-	/* Touches of a line that was touched last up to 2^k references before, and more than
-	 * 2^(k-1): 1 for k = 0, 2, 3 to 4, 5 to 8, ... */
+	uint64_t first;      /* touches of lines not touched before */
+	uint64_t untracked;  /* touches of lines that did not fit */
+	/* reuse[k]: touches of a line last touched more than 2^(k-1) and up to 2^k references
+	 * before: 1 for k = 0, then 2, 3 to 4, 5 to 8, ... */
 	uint64_t reuse[BC_REUSE_BUCKETS];
-	bool is_cut;     /* what is counted is counted at least: a reference had more lines */
-	bool lines_full; /* the same, for want of room */
+	bool is_cut;     /* counts are lower bounds: a reference had too many lines */
+	bool lines_full; /* counts are lower bounds: the table is full */
 	bool pages_full;
-	uint64_t addr_low; /* of a memory reference; meant when there are any */
+	uint64_t addr_low; /* of memory references; valid if there are any */
 	uint64_t addr_high;
-	/* The address spaces met, `space_count` of them, in a hash table of up to 1 MiB. */
-	struct bc_retention_slot {
+	/* The address spaces found so far, in a hash table of up to 1 MiB. */
+	struct bc_space_slot {
 		uint32_t space;
 		uint32_t number; /* from 1; 0: a free slot */
 	} * spaces;
 	size_t space_slots;
 	uint32_t space_count;
-	struct bc_retention_slot space; /* the last one looked up */
+	struct bc_space_slot space; /* the last one looked up */
 };
 
-/* Returns 0, -ENOMEM, or -EINVAL for options that are not as they should be. Close it in any case.
- */
+/* Returns 0, -ENOMEM, or -EINVAL for invalid options. Call bc_footprint_close() in any case. */
 int bc_footprint_open(
 	struct bc_footprint *footprint, const struct bc_footprint_options *options) BC_MUST_CHECK;
 void bc_footprint_close(struct bc_footprint *footprint);
 
-/* Touches what BYU records, or an entry that is a reference, refer to. */
+/* Count the memory touched by BYU records, or by an entry that is a reference. */
 void bc_footprint_records(struct bc_footprint *footprint, const uint8_t *records, size_t n);
 void bc_footprint_reference(struct bc_footprint *footprint, const struct bc_entry *reference);
 

@@ -41,7 +41,7 @@ void bc_interval_stats_end(struct bc_interval_stats *c)
 	bc_interval_stats_start(c);
 }
 
-static void begin_span(struct bc_interval_stats *c, uint64_t tick)
+static void start_span(struct bc_interval_stats *c, uint64_t tick)
 {
 	c->has_clock = true;
 	c->epochs++;
@@ -58,11 +58,11 @@ static void join_windows(struct bc_interval_stats *c)
 	c->window_shift++;
 }
 
-/* Time passes up to a reference, which is in the window that has come. */
-static inline void pass(struct bc_interval_stats *c, uint64_t ticks)
+/* Advances the time to a reference, and counts it in its window. */
+static inline void advance_time(struct bc_interval_stats *c, uint64_t ticks)
 {
 	c->ticks += ticks;
-	/* Only a trace made for it has so many ticks; its last window then has all the rest. */
+	/* Only a crafted trace has so many ticks. The last window then gets the rest. */
 	if (__builtin_add_overflow(c->elapsed, ticks, &c->elapsed))
 		c->elapsed = UINT64_MAX;
 	while (__builtin_expect(c->elapsed >> c->window_shift >= BC_INTERVAL_STATS_WINDOWS, 0))
@@ -70,7 +70,7 @@ static inline void pass(struct bc_interval_stats *c, uint64_t ticks)
 	c->windows[c->elapsed >> c->window_shift]++;
 }
 
-static inline void take_interval(struct bc_interval_stats *c, uint64_t ticks)
+static inline void add_interval(struct bc_interval_stats *c, uint64_t ticks)
 {
 	c->intervals++;
 	c->interval_ticks += ticks;
@@ -86,23 +86,23 @@ static inline void take_interval(struct bc_interval_stats *c, uint64_t ticks)
 	c->run++;
 }
 
-static inline void take(struct bc_interval_stats *c, uint64_t tick)
+static inline void add_reference(struct bc_interval_stats *c, uint64_t tick)
 {
 	if (!c->has_clock)
-		begin_span(c, tick);
+		start_span(c, tick);
 	bool is_backward = tick < c->span.last_tick;
 	uint64_t ticks = is_backward ? 0 : tick - c->span.last_tick;
 	c->references++;
 	c->span.references++;
 	c->backward += is_backward;
-	pass(c, ticks);
+	advance_time(c, ticks);
 	if (is_backward || c->is_broken) {
 		end_run(c);
 		c->run = 1;
 	} else {
-		take_interval(c, ticks);
+		add_interval(c, ticks);
 	}
-	/* From a tick that fell no time passes until the clock is where it was. */
+	/* After a tick that went back, no time passes until the clock has caught up. */
 	if (!is_backward)
 		c->span.last_tick = tick;
 	c->is_broken = false;
@@ -110,11 +110,11 @@ static inline void take(struct bc_interval_stats *c, uint64_t tick)
 
 void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 {
-	take(c, tick);
+	add_reference(c, tick);
 }
 
-/* Records behind one at `tick`. Returns the tick of the last. */
-static uint64_t take_after(
+/* Adds the records that follow one at `tick`. Returns the tick of the last. */
+static uint64_t add_records_after(
 	struct bc_interval_stats *c, const uint8_t *records, size_t n, uint64_t tick)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -123,7 +123,7 @@ static uint64_t take_after(
 			tick += time;
 		else
 			c->is_broken = true;
-		take(c, tick);
+		add_reference(c, tick);
 	}
 	return tick;
 }
@@ -134,14 +134,15 @@ void bc_interval_stats_records(
 	if (n == 0)
 		return;
 	c->is_broken |= bc_le32(records + 8) == BC_TIME_NONE;
-	take(c, tick);
-	take_after(c, records + BC_RECORD_BYTES, n - 1, tick);
+	add_reference(c, tick);
+	add_records_after(c, records + BC_RECORD_BYTES, n - 1, tick);
 }
 
 void bc_interval_stats_chunk(struct bc_interval_stats *c, const struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
-	uint64_t tick = info->first_tick; /* of record `next` if has_tick, else of the one before */
+	uint64_t tick =
+		info->first_tick; /* of record `next` if has_tick, otherwise of the previous one */
 	bool has_tick = true;
 	bool has_anchor = false;
 	uint32_t event = 0;
@@ -166,12 +167,12 @@ void bc_interval_stats_chunk(struct bc_interval_stats *c, const struct bc_chunk 
 			bc_interval_stats_break(c);
 		else if (!has_tick)
 			tick += time;
-		take(c, tick);
-		tick = take_after(c, records + BC_RECORD_BYTES, end - next - 1, tick);
+		add_reference(c, tick);
+		tick = add_records_after(c, records + BC_RECORD_BYTES, end - next - 1, tick);
 		has_tick = has_anchor = false;
 		next = end;
 	}
-	/* A gap behind the last record. */
+	/* Gaps after the last record. */
 	for (; event < info->events; event++)
 		if (chunk->events[event].kind == BC_EVENT_GAP)
 			bc_interval_stats_break(c);
@@ -183,7 +184,7 @@ void bc_interval_stats_skip(
 	if (n == 0)
 		return;
 	if (!c->has_clock)
-		begin_span(c, first_tick);
+		start_span(c, first_tick);
 	c->references += n;
 	c->span.references += n;
 	if (last_tick > c->span.last_tick) {
@@ -196,7 +197,7 @@ void bc_interval_stats_skip(
 
 bool bc_interval_stats_windows(const struct bc_interval_stats *c, struct bc_clock_windows *windows)
 {
-	/* The last one is still to be filled, but for the chance that it ends just here. */
+	/* The last window is usually incomplete, except if it ends right here. */
 	uint64_t count = (c->elapsed + (c->elapsed != UINT64_MAX)) >> c->window_shift;
 
 	*windows = (struct bc_clock_windows){

@@ -12,7 +12,7 @@
 int bc_line_table_open(struct bc_line_table *t, uint64_t max_bytes)
 {
 	*t = (struct bc_line_table){.slot_count = FIRST_SLOTS, .slots_max = FIRST_SLOTS};
-	/* While it grows there are the old slots and twice as many new ones. */
+	/* Growing needs the old table and one of twice its size at the same time. */
 	while (t->slots_max <= SIZE_MAX / 2 / sizeof(*t->slots) / 2 &&
 		t->slots_max * 2 + t->slots_max <= max_bytes / sizeof(*t->slots))
 		t->slots_max *= 2;
@@ -27,24 +27,24 @@ void bc_line_table_close(struct bc_line_table *t)
 	t->slots = NULL;
 }
 
-static bool is_of(const struct bc_line_slot *slot, uint64_t block, uint64_t space)
+static bool is_slot_of(const struct bc_line_slot *slot, uint64_t block, uint64_t space)
 {
 	return slot->block == block &&
 	       (slot->state >> TOUCH_BITS & ((1u << SPACE_BITS) - 1)) == space;
 }
 
-static struct bc_line_slot *find(const struct bc_line_table *t, uint64_t block, uint64_t space)
+static struct bc_line_slot *find_slot(const struct bc_line_table *t, uint64_t block, uint64_t space)
 {
 	size_t mask = t->slot_count - 1;
 	size_t at = bc_line_table_hash(t, block, space);
 
-	while (t->slots[at].state != 0 && !is_of(&t->slots[at], block, space))
+	while (t->slots[at].state != 0 && !is_slot_of(&t->slots[at], block, space))
 		at = (at + 1) & mask;
 	return &t->slots[at];
 }
 
-/* False when it may not grow, or memory ran out: it is then full, which is told. */
-static bool grow(struct bc_line_table *t)
+/* Doubles the table. Returns false at the limit or if out of memory; the table is then full. */
+static bool grow_table(struct bc_line_table *t)
 {
 	struct bc_line_table old = *t;
 
@@ -62,7 +62,7 @@ static bool grow(struct bc_line_table *t)
 		const struct bc_line_slot *slot = &old.slots[i];
 		uint64_t space = slot->state >> TOUCH_BITS & ((1u << SPACE_BITS) - 1);
 		if (slot->state != 0)
-			*find(t, slot->block, space) = *slot;
+			*find_slot(t, slot->block, space) = *slot;
 	}
 	free(old.slots);
 	return true;
@@ -71,16 +71,16 @@ static bool grow(struct bc_line_table *t)
 enum bc_line_touch bc_line_table_touch(struct bc_line_table *t, uint64_t block, unsigned space,
 	unsigned touch, uint64_t number, uint64_t *before)
 {
-	struct bc_line_slot *slot = find(t, block, space);
+	struct bc_line_slot *slot = find_slot(t, block, space);
 	unsigned old = (unsigned)slot->state & BC_TOUCH_ALL;
 	bool is_new = slot->state == 0;
 
 	*before = slot->state >> NUMBER_AT;
 	if (is_new) {
 		if (t->count >= t->slot_count / 4 * 3) {
-			if (!grow(t))
+			if (!grow_table(t))
 				return BC_LINE_FULL;
-			slot = find(t, block, space);
+			slot = find_slot(t, block, space);
 		}
 		slot->block = block;
 		t->count++;
@@ -90,7 +90,7 @@ enum bc_line_touch bc_line_table_touch(struct bc_line_table *t, uint64_t block, 
 		t->touched[old | touch]++;
 	}
 	slot->state = number << NUMBER_AT | (uint64_t)space << TOUCH_BITS | old | touch;
-	return is_new || (old | touch) != old ? BC_LINE_CHANGED : BC_LINE_AS_BEFORE;
+	return is_new || (old | touch) != old ? BC_LINE_CHANGED : BC_LINE_UNCHANGED;
 }
 
 uint64_t bc_line_table_count(const struct bc_line_table *t, unsigned touch)

@@ -1,6 +1,7 @@
-/* A set of lines or pages of memory, each with what touched it and when last; in bounded memory.
+/* A hash table of memory lines or pages, with the ways in which each was touched and its last
+ * touch. Its memory is bounded.
  *
- * A block is known by its number (address / its size) and its address space. */
+ * A block is identified by its number (address / size) and its address space. */
 #ifndef BC_FORMATS_STATS_LINE_TABLE_H
 #define BC_FORMATS_STATS_LINE_TABLE_H
 
@@ -18,13 +19,14 @@ enum {
 	BC_TOUCH_ALL = 7,
 };
 
-/* Address spaces that are told apart, and touches that can be numbered. */
+/* Limits: distinct address spaces, and numbered touches. */
 #define BC_LINE_SPACES  (1u << 16)
 #define BC_LINE_TOUCHES (UINT64_C(1) << 45)
 
 struct bc_line_slot {
 	uint64_t block;
-	/* The number of the last touch, from 1; the space; and BC_TOUCH_*. 0: a free slot. */
+	/* Bits from the top: number of the last touch, from 1; address space; BC_TOUCH_*. 0:
+	 * free. */
 	uint64_t state;
 };
 
@@ -34,12 +36,12 @@ struct bc_line_table {
 	size_t slots_max;
 	unsigned shift; /* of the hash */
 	uint64_t count;
-	/* By set of BC_TOUCH_*: the blocks that were touched in just these ways. */
+	/* Blocks touched in exactly this set of ways (BC_TOUCH_*). */
 	uint64_t touched[BC_TOUCH_ALL + 1];
 };
 
-/* Takes up to max_bytes as it grows, the old table beside the new one included; less than some 1
- * KiB are taken all the same. Returns 0 or -ENOMEM. */
+/* The table grows up to max_bytes, counting both the old and the new table while it grows. The
+ * minimum is about 1 KiB. Returns 0 or -ENOMEM. */
 int bc_line_table_open(struct bc_line_table *table, uint64_t max_bytes) BC_MUST_CHECK;
 void bc_line_table_close(struct bc_line_table *table);
 
@@ -56,18 +58,18 @@ static inline void bc_line_table_prefetch(
 }
 
 enum bc_line_touch {
-	BC_LINE_FULL,      /* the block is new, and there is no room for it */
-	BC_LINE_CHANGED,   /* it is new, or was not touched in this way before */
-	BC_LINE_AS_BEFORE, /* it was touched in this way before */
+	BC_LINE_FULL,      /* the block is new and does not fit */
+	BC_LINE_CHANGED,   /* the block is new, or had not been touched in this way */
+	BC_LINE_UNCHANGED, /* the block had been touched in this way before */
 };
 
-/* Touches a block in the ways `touch` (BC_TOUCH_*, or 0); `number` counts touches, from 1 to below
- * BC_LINE_TOUCHES. *before: the number of the block's last touch, 0 if it had none. */
+/* Records a touch of a block in the ways `touch` (BC_TOUCH_*, or 0). `number` counts touches, from
+ * 1 to below BC_LINE_TOUCHES. Sets *before to the number of the block's previous touch, or 0. */
 enum bc_line_touch bc_line_table_touch(struct bc_line_table *table, uint64_t block, unsigned space,
 	unsigned touch, uint64_t number, uint64_t *before);
 
-/* How many blocks were touched in one of these ways at least. table->count: in any, or none of
- * these. */
+/* The number of blocks touched in at least one of these ways. table->count is the number of all
+ * blocks. */
 uint64_t bc_line_table_count(const struct bc_line_table *table, unsigned touch);
 
 #endif

@@ -8,8 +8,8 @@
 
 #define FIRST_SLOTS 256u
 
-/* Where the name stands, or the free slot where it should. */
-static uint32_t *find(const struct bc_string_counter *n, struct bc_text name)
+/* Finds the slot of a string, or the free slot for it. */
+static uint32_t *find_slot(const struct bc_string_counter *n, struct bc_text name)
 {
 	size_t mask = n->slot_count - 1;
 	size_t at = XXH3_64bits(name.at, name.bytes) & mask;
@@ -18,19 +18,19 @@ static uint32_t *find(const struct bc_string_counter *n, struct bc_text name)
 		uint32_t *slot = &n->slots[at];
 		if (*slot == 0)
 			return slot;
-		const struct bc_name *row = &n->rows[*slot - 1];
+		const struct bc_string_count *row = &n->rows[*slot - 1];
 		if (row->text.bytes == name.bytes &&
 			memcmp(n->text + n->starts[*slot - 1], name.at, name.bytes) == 0)
 			return slot;
 	}
 }
 
-/* Twice as many slots as before; rows for half of them. */
+/* Doubles the slots, and allocates rows for half of them. */
 static int grow_rows(struct bc_string_counter *n)
 {
 	size_t slot_count = n->slot_count != 0 ? n->slot_count * 2 : FIRST_SLOTS;
 	uint32_t *slots = calloc(slot_count, sizeof(*slots));
-	struct bc_name *rows = realloc(n->rows, slot_count / 2 * sizeof(*rows));
+	struct bc_string_count *rows = realloc(n->rows, slot_count / 2 * sizeof(*rows));
 
 	if (rows != NULL)
 		n->rows = rows;
@@ -47,24 +47,24 @@ static int grow_rows(struct bc_string_counter *n)
 	for (size_t i = 0; i < n->count; i++) {
 		struct bc_text name = {
 			.at = n->text + n->starts[i], .bytes = n->rows[i].text.bytes};
-		*find(n, name) = (uint32_t)i + 1;
+		*find_slot(n, name) = (uint32_t)i + 1;
 	}
 	return 0;
 }
 
 static int grow_text(struct bc_string_counter *n, size_t bytes)
 {
-	size_t room = n->text_room != 0 ? n->text_room : 4096;
+	size_t capacity = n->text_capacity != 0 ? n->text_capacity : 4096;
 
-	while (room < n->text_used + bytes)
-		room *= 2;
-	if (room == n->text_room)
+	while (capacity < n->text_used + bytes)
+		capacity *= 2;
+	if (capacity == n->text_capacity)
 		return 0;
-	char *text = realloc(n->text, room);
+	char *text = realloc(n->text, capacity);
 	if (text == NULL)
 		return -ENOMEM;
 	n->text = text;
-	n->text_room = room;
+	n->text_capacity = capacity;
 	return 0;
 }
 
@@ -72,7 +72,7 @@ int bc_string_counter_add(struct bc_string_counter *n, struct bc_text name)
 {
 	if (n->slot_count == 0 && grow_rows(n) != 0)
 		return -ENOMEM;
-	uint32_t *slot = find(n, name);
+	uint32_t *slot = find_slot(n, name);
 	if (*slot != 0) {
 		n->rows[*slot - 1].count++;
 		n->total++;
@@ -87,23 +87,23 @@ int bc_string_counter_add(struct bc_string_counter *n, struct bc_text name)
 	if (n->count == n->slot_count / 2) {
 		if (grow_rows(n) != 0)
 			return -ENOMEM;
-		slot = find(n, name);
+		slot = find_slot(n, name);
 	}
 	if (grow_text(n, name.bytes) != 0)
 		return -ENOMEM;
 	memcpy(n->text + n->text_used, name.at, name.bytes);
 	n->starts[n->count] = (uint32_t)n->text_used;
-	n->rows[n->count] = (struct bc_name){.text.bytes = name.bytes, .count = 1};
+	n->rows[n->count] = (struct bc_string_count){.text.bytes = name.bytes, .count = 1};
 	n->text_used += name.bytes;
 	n->total++;
 	*slot = (uint32_t)++n->count;
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_counts(const void *a, const void *b)
 {
-	const struct bc_name *x = a;
-	const struct bc_name *y = b;
+	const struct bc_string_count *x = a;
+	const struct bc_string_count *y = b;
 	uint32_t both = x->text.bytes < y->text.bytes ? x->text.bytes : y->text.bytes;
 
 	if (x->count != y->count)
@@ -119,10 +119,10 @@ void bc_string_counter_sort(struct bc_string_counter *n)
 	for (size_t i = 0; i < n->count; i++)
 		n->rows[i].text.at = n->text + n->starts[i];
 	if (n->count != 0)
-		qsort(n->rows, n->count, sizeof(*n->rows), compare);
+		qsort(n->rows, n->count, sizeof(*n->rows), compare_counts);
 }
 
-char *bc_name_text(const struct bc_name *name)
+char *bc_string_count_text(const struct bc_string_count *name)
 {
 	char *text = malloc(4 * (size_t)name->text.bytes + 1);
 	char *out = text;

@@ -1,7 +1,7 @@
-/* Counts of names: opcodes, registers, instruction sets, whatever a trace calls by a word.
+/* Counts strings: opcodes, registers, instruction sets and similar names.
  *
- * Memory is bounded: beyond BC_STRING_COUNTER_MAX different names, or BC_STRING_COUNTER_TEXT_MAX
- * bytes of them, what is new is counted together, nameless. */
+ * Memory is bounded: once there are BC_STRING_COUNTER_MAX different strings, or
+ * BC_STRING_COUNTER_TEXT_MAX bytes of them, new strings are counted together in `others`. */
 #ifndef BC_FORMATS_STATS_STRING_COUNTER_H
 #define BC_FORMATS_STATS_STRING_COUNTER_H
 
@@ -14,36 +14,36 @@
 #define BC_STRING_COUNTER_MAX      (1u << 16)
 #define BC_STRING_COUNTER_TEXT_MAX (4u << 20)
 
-struct bc_name {
-	struct bc_text text; /* valid until the next name is added */
+struct bc_string_count {
+	struct bc_text text; /* valid until the next string is added */
 	uint64_t count;
 };
 
-/* Empty when all zero. */
+/* An empty one is all zero. */
 struct bc_string_counter {
-	struct bc_name *rows; /* `count` of them; their texts are set by bc_string_counter_sort() */
+	struct bc_string_count
+		*rows; /* `count` rows; their texts are set by bc_string_counter_sort() */
 	size_t count;
-	uint64_t total;  /* of all counts, */
-	uint64_t others; /* these included, of names that there was no room for */
-	/* The names' bytes, and where those of each row begin. */
+	uint64_t total;  /* sum of all counts */
+	uint64_t others; /* part of `total`: strings that did not fit */
+	/* The bytes of the strings, and the offset of each row's string. */
 	char *text;
 	size_t text_used;
-	size_t text_room;
+	size_t text_capacity;
 	uint32_t *starts;
-	uint32_t *slots; /* number of a row, plus 1; 0: free */
+	uint32_t *slots; /* index of a row plus 1; 0: free */
 	size_t slot_count;
 };
 
-/* Counts a name once more. Returns 0 or -ENOMEM. */
+/* Counts a string once. Returns 0 or -ENOMEM. */
 int bc_string_counter_add(struct bc_string_counter *names, struct bc_text name) BC_MUST_CHECK;
 
-/* Puts the rows in order, the most frequent first, equal ones by their bytes. Nothing can be added
- * afterwards. */
+/* Sorts the rows by descending count, then by their bytes. Nothing can be added afterwards. */
 void bc_string_counter_sort(struct bc_string_counter *names);
 
-/* A sorted row's name as a string that the caller frees, or NULL: printable ASCII as it stands, any
- * other byte, and a backslash, as \xNN. */
-char *bc_name_text(const struct bc_name *name) BC_MUST_CHECK;
+/* The string of a sorted row, with a backslash and any byte that is not printable ASCII as \xNN.
+ * The caller frees it. NULL if out of memory. */
+char *bc_string_count_text(const struct bc_string_count *name) BC_MUST_CHECK;
 
 void bc_string_counter_free(struct bc_string_counter *names);
 

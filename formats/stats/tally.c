@@ -2,7 +2,7 @@
 
 #include "formats/bus/record.h"
 
-/* A count in a lane is at most what is pending. */
+/* A single counter cannot exceed the number of pending records. */
 #define PENDING_MAX (1u << 31)
 
 static unsigned slot_of(uint32_t key)
@@ -11,15 +11,15 @@ static unsigned slot_of(uint32_t key)
 	return (key * 0x9E3779B1u) >> 23;
 }
 
-/* What the slot has counted goes where it belongs. */
+/* Adds the counts of a slot to the totals, field by field. */
 static void settle_slot(struct bc_tally *t, struct bc_tally_slot *slot)
 {
 	uint32_t key = slot->key;
 	uint64_t n = 0;
 
-	for (unsigned lane = 0; lane < BC_TALLY_LANES; lane++) {
-		n += slot->counts[lane];
-		slot->counts[lane] = 0;
+	for (unsigned i = 0; i < BC_TALLY_COUNTERS; i++) {
+		n += slot->counts[i];
+		slot->counts[i] = 0;
 	}
 	t->types[key & 255] += n;
 	t->type_bytes[key & 255] += n * (key >> 8 & 255);
@@ -38,35 +38,35 @@ void bc_tally_settle(struct bc_tally *t)
 	t->pending = 0;
 }
 
-static __attribute__((noinline, cold)) void claim(
+static __attribute__((noinline, cold)) void reassign_slot(
 	struct bc_tally *t, struct bc_tally_slot *slot, uint32_t key)
 {
 	settle_slot(t, slot);
 	slot->key = key;
 }
 
-static inline void count(struct bc_tally *t, const uint8_t *record, unsigned lane)
+static inline void count_record(struct bc_tally *t, const uint8_t *record, unsigned i)
 {
 	uint32_t key = bc_le32(record + 4);
 	struct bc_tally_slot *slot = &t->slots[slot_of(key)];
 
 	if (__builtin_expect(slot->key != key, 0))
-		claim(t, slot, key);
-	slot->counts[lane]++;
+		reassign_slot(t, slot, key);
+	slot->counts[i]++;
 }
 
 static void count_records(struct bc_tally *t, const uint8_t *p, size_t n)
 {
-	_Static_assert(BC_TALLY_LANES == 4, "four at a time");
-	for (; n >= BC_TALLY_LANES; n -= BC_TALLY_LANES) {
-		count(t, p, 0);
-		count(t, p + BC_RECORD_BYTES, 1);
-		count(t, p + (size_t)2 * BC_RECORD_BYTES, 2);
-		count(t, p + (size_t)3 * BC_RECORD_BYTES, 3);
-		p += (size_t)BC_TALLY_LANES * BC_RECORD_BYTES;
+	_Static_assert(BC_TALLY_COUNTERS == 4, "four at a time");
+	for (; n >= BC_TALLY_COUNTERS; n -= BC_TALLY_COUNTERS) {
+		count_record(t, p, 0);
+		count_record(t, p + BC_RECORD_BYTES, 1);
+		count_record(t, p + (size_t)2 * BC_RECORD_BYTES, 2);
+		count_record(t, p + (size_t)3 * BC_RECORD_BYTES, 3);
+		p += (size_t)BC_TALLY_COUNTERS * BC_RECORD_BYTES;
 	}
 	for (; n != 0; n--, p += BC_RECORD_BYTES)
-		count(t, p, 0);
+		count_record(t, p, 0);
 }
 
 void bc_tally_records(struct bc_tally *t, const uint8_t *records, size_t n)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Types above the BYU codes. */
+/* Names of the types from BC_REF_MODIFY on. */
 static const char *const own_names[] = {
 	[BC_REF_MODIFY - 0x100] = "MODIFY",
 	[BC_REF_MISC - 0x100] = "MISC",
@@ -53,7 +53,7 @@ static uint32_t type_trait(unsigned type)
 	switch (type) {
 	case BC_REQ_MEMREAD:
 	case BC_REQ_MEMWRITE:
-	case BC_REF_LETTER: /* the letter is a field */
+	case BC_REF_LETTER: /* represented by BC_HAS_LETTER */
 		return 0;
 	case BC_REQ_FETCH:
 		return BC_CAN_FETCH;
@@ -69,7 +69,7 @@ static uint32_t type_trait(unsigned type)
 	case BC_REQ_IOREAD:
 	case BC_REQ_IOWRITE:
 	case BC_REQ_INTA:
-	case BC_REQ_CNTRLAGNTRES: /* what a special cycle with other byte enables becomes */
+	case BC_REQ_CNTRLAGNTRES: /* what a special cycle with unknown byte enables becomes */
 	case BC_REQ_BRTRACEREC:
 	case BC_REQ_SHUTDOWN:
 	case BC_REQ_FLUSH:
@@ -138,8 +138,8 @@ const char *bc_trait_name(uint32_t trait)
 		"miscellaneous reference",
 		"cache flush",
 		"copy-back or invalidation",
-		"bus cycle that is no memory access",
-		"request that only a P6 bus has",
+		"bus cycle other than a memory access",
+		"request of the P6 bus only",
 		"invalid bus cycle",
 		"reference",
 		"instruction",
@@ -147,7 +147,7 @@ const char *bc_trait_name(uint32_t trait)
 		"register write",
 		"kernel event",
 		"gap, mark or epoch",
-		"line kept as it stands",
+		"verbatim line",
 	};
 
 	assert(trait != 0 && (trait & (trait - 1)) == 0);
@@ -162,8 +162,8 @@ const char *bc_unit_name(unsigned unit)
 	return unit < BC_UNITS ? names[unit] : "";
 }
 
-/* A reference at the same time, by the same processor, from the same place. */
-static struct bc_entry *make(struct bc_entry *out, const struct bc_entry *entry, unsigned type,
+/* Makes a reference with the time and processor of `entry`. */
+static void make_reference(struct bc_entry *out, const struct bc_entry *entry, unsigned type,
 	uint64_t addr, uint64_t size)
 {
 	bc_entry_reference(out, type, addr, entry->number);
@@ -176,10 +176,10 @@ static struct bc_entry *make(struct bc_entry *out, const struct bc_entry *entry,
 		out->has |= BC_HAS_SIZE;
 		out->size = (uint32_t)size;
 	}
-	return out;
 }
 
-/* An x86 instruction has at most so many bytes; what is further apart is no length. */
+/* Maximum length of an x86 instruction. A larger distance to the next instruction is not a
+ * length. */
 #define X86_LENGTH_MAX 15
 
 static size_t references_of_uop(struct bc_entry *out, const struct bc_entry *entry)
@@ -189,12 +189,13 @@ static size_t references_of_uop(struct bc_entry *out, const struct bc_entry *ent
 
 	if (uop->step == 1) {
 		uint64_t length = uop->fallthrough - entry->addr;
-		make(&out[n++], entry, BC_REQ_FETCH, entry->addr,
+		make_reference(&out[n++], entry, BC_REQ_FETCH, entry->addr,
 			length <= X86_LENGTH_MAX ? length : 0);
 	}
 	if (uop->access == 'L' || uop->access == 'S')
-		make(&out[n++], entry, uop->access == 'L' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE,
-			uop->mem_addr, entry->size);
+		make_reference(&out[n++], entry,
+			uop->access == 'L' ? BC_REQ_MEMREAD : BC_REQ_MEMWRITE, uop->mem_addr,
+			entry->size);
 	return n;
 }
 
@@ -205,7 +206,7 @@ size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct 
 		out[0] = *entry;
 		return 1;
 	case BC_ENTRY_INSTRUCTION:
-		make(&out[0], entry, BC_REQ_FETCH, entry->addr, entry->size);
+		make_reference(&out[0], entry, BC_REQ_FETCH, entry->addr, entry->size);
 		out[0].has |= entry->has & BC_HAS_PHYS;
 		out[0].phys = entry->phys;
 		return 1;

@@ -1,14 +1,14 @@
-/* What traces are made of, whatever format they stand in: one small vocabulary of entries.
+/* Entries: the vocabulary that all trace formats share.
  *
- * Two families share it. A reference is one access to memory or I/O: a bus cycle, a fetch, a load,
- * a store. An instruction-level entry is an instruction, a micro-op, a register write or a kernel
- * event; an instruction is a fetch too, and a micro-op or a Tarmac memory access a load or store:
- * bc_entry_references() gives the references that an entry stands for.
+ * There are two families. A reference is one access to memory or I/O: a bus cycle, a fetch, a load
+ * or a store. An instruction-level entry is an instruction, a micro-op, a register write or a
+ * kernel event. An instruction implies a fetch; a micro-op may imply a fetch, a load or a store:
+ * bc_entry_references() returns these references.
  *
- * Readers (formats/reader/reader.h) make rows of entries, printers (formats/trace/printer.h) write
- * them, and what lies between (formats/reader/entry_convert.h) says what a target can't hold.
- * Traits are the words for that: each is something that an entry may carry and a format may be able
- * to hold. */
+ * Readers (formats/reader/reader.h) produce entries, and printers (formats/trace/printer.h) write
+ * them. formats/reader/entry_convert.h, between the two, determines what a target format cannot
+ * hold. It works with traits: a trait is a property that an entry may have and that a format may be
+ * able to hold. */
 #ifndef BC_FORMATS_TRACE_ENTRY_H
 #define BC_FORMATS_TRACE_ENTRY_H
 
@@ -26,40 +26,42 @@ enum bc_entry_kind {
 	BC_ENTRY_REFERENCE,
 	BC_ENTRY_INSTRUCTION,
 	BC_ENTRY_UOP,
-	BC_ENTRY_REGISTER, /* a register was written */
+	BC_ENTRY_REGISTER, /* a write to a register */
 	BC_ENTRY_KERNEL,   /* a kernel event */
-	BC_ENTRY_EVENT,    /* what a capture knows beside its records: gap, mark, trigger, epoch */
-	BC_ENTRY_LINE,     /* a line of a kind that is not modelled, kept as it stands */
+	BC_ENTRY_EVENT,    /* a gap, mark, trigger or epoch of a capture */
+	BC_ENTRY_LINE,     /* a line of an unmodelled kind, kept verbatim */
 	BC_ENTRY_KINDS,
 };
 
-/* What a reference does. Below 0x100 these are the BYU request types (enum bc_reqtype, kept as they
- * stand even where byutr.h has no name for one); above, what other formats know. */
+/* Type of a reference. Values below 0x100 are the BYU request types (enum bc_reqtype); codes
+ * without a name in byutr.h are kept unchanged. Values above are the additional types of other
+ * formats. */
 enum bc_ref_type {
 	BC_REF_MODIFY = 0x100, /* read and written by one instruction (lackey's M) */
 	BC_REF_MISC,           /* Dinero: neither read, write nor fetch */
 	BC_REF_FLUSH,          /* Dinero din: flush the cache */
-	BC_REF_COPYBACK,       /* Dinero xdin: copy back, invalidate */
+	BC_REF_COPYBACK,       /* Dinero xdin: copy back, and invalidate */
 	BC_REF_INVALIDATE,
-	BC_REF_LETTER, /* known by its letter alone (Laplace) */
+	BC_REF_LETTER, /* identified only by its letter (Laplace) */
 	BC_REF_TYPES,
 };
 
-/* What an entry may carry and a format may hold. */
+/* Traits: what an entry may carry and a format may hold. */
 enum bc_trait {
 	/* Fields: the bits of bc_entry.has. */
-	BC_HAS_SIZE = 1u << 0,   /* bytes moved; without it `size` is 0 and they are unknown */
+	BC_HAS_SIZE =
+		1u << 0, /* bytes transferred; if clear, the size is unknown and `size` is 0 */
 	BC_HAS_ATTR = 1u << 1,   /* memory type */
 	BC_HAS_PROC = 1u << 2,   /* processor, agent, CPU */
-	BC_HAS_TIME = 1u << 3,   /* absolute time, in ticks or the trace's unit */
+	BC_HAS_TIME = 1u << 3,   /* absolute time, in ticks or the trace's own unit */
 	BC_HAS_SPACE = 1u << 4,  /* address space */
-	BC_HAS_DATA = 1u << 5,   /* the bytes that were moved */
-	BC_HAS_PHYS = 1u << 6,   /* a physical address beside the virtual one */
-	BC_HAS_SAMPLE = 1u << 7, /* the bus sample: byte enables and control as they stood */
-	BC_HAS_LETTER = 1u << 8, /* a type letter that says more than the type */
+	BC_HAS_DATA = 1u << 5,   /* the transferred bytes */
+	BC_HAS_PHYS = 1u << 6,   /* a physical address in addition to the virtual one */
+	BC_HAS_SAMPLE = 1u << 7, /* the original bus sample: byte enables and control */
+	BC_HAS_LETTER = 1u << 8, /* a type letter that is more specific than the type */
 	BC_FIELDS = (1u << 9) - 1,
 
-	/* Types of references; reads and writes are every format's that has references. */
+	/* Reference types. Every format that has references also has reads and writes. */
 	BC_CAN_FETCH = 1u << 9,
 	BC_CAN_MODIFY = 1u << 10,
 	BC_CAN_MISC = 1u << 11,
@@ -67,7 +69,7 @@ enum bc_trait {
 	BC_CAN_CACHE = 1u << 13,   /* BC_REF_COPYBACK and BC_REF_INVALIDATE */
 	BC_CAN_CYCLE = 1u << 14,   /* the Pentium bus's other cycles: I/O, INTA, special cycles */
 	BC_CAN_P6 = 1u << 15,      /* all other BYU request types: MEMREADINV, DEFERREPLY, ... */
-	BC_CAN_INVALID = 1u << 16, /* invalid bus cycles: BC_REQ_INVALID and their nibble */
+	BC_CAN_INVALID = 1u << 16, /* invalid bus cycles: BC_REQ_INVALID plus the nibble */
 	BC_TYPES = ((1u << 17) - 1) ^ ((1u << 9) - 1),
 
 	/* Kinds. */
@@ -82,7 +84,7 @@ enum bc_trait {
 	BC_TRAIT_BITS = 24,
 };
 
-/* Units of time that traces name; BC_UNIT_TICK where they name none. */
+/* Time units that traces name; BC_UNIT_TICK if they name none. */
 enum bc_unit {
 	BC_UNIT_TICK,
 	BC_UNIT_CLK,
@@ -95,12 +97,12 @@ enum bc_unit {
 	BC_UNITS,
 };
 
-/* A text of an entry is bytes of the input, or of a state of the reader: valid until its next call.
- */
+/* Text in an entry points into the input or into the reader's state. It is valid until the next
+ * call of the reader. */
 
 /* CIS501: one micro-op. The entry's addr is the PC. */
 struct bc_uop {
-	int32_t step; /* 1 for the first micro-op of a macro-op, and so on */
+	int32_t step; /* 1 for the first micro-op of a macro-op, then 2, ... */
 	int32_t src1; /* registers, -1 for none */
 	int32_t src2;
 	int32_t dest;
@@ -109,9 +111,9 @@ struct bc_uop {
 	char access; /* L, S or - */
 	int64_t immediate;
 	uint64_t mem_addr;    /* of the load or store */
-	uint64_t fallthrough; /* address behind the instruction */
+	uint64_t fallthrough; /* address of the next instruction */
 	uint64_t target;      /* of the branch */
-	struct bc_text macro; /* opcodes */
+	struct bc_text macro; /* opcodes, as text */
 	struct bc_text micro;
 };
 
@@ -124,50 +126,52 @@ enum bc_effect {
 /* An executed instruction. The entry's addr is its address, size its length in bytes. */
 struct bc_instruction {
 	uint8_t effect; /* enum bc_effect */
-	uint8_t digits; /* hex digits of the opcode as written; 0: it isn't known */
+	uint8_t digits; /* number of hex digits of the opcode as written; 0: opcode unknown */
 	bool has_id;
-	uint64_t id; /* index of the instruction */
+	uint64_t id; /* index of the instruction in the trace */
 	uint64_t opcode;
-	struct bc_text set;  /* instruction set: A T T16 T32 O X; empty if not told */
-	struct bc_text mode; /* svc_s, EL3h_s, ...; empty if not told */
+	struct bc_text set;  /* instruction set: A T T16 T32 O X; empty if not given */
+	struct bc_text mode; /* svc_s, EL3h_s, ...; empty if not given */
 	struct bc_text disassembly;
 };
 
 /* A register write. */
 struct bc_register {
-	struct bc_text name;  /* as it stands in the line */
-	struct bc_text value; /* its digits as they stand, separators and all */
+	struct bc_text name;  /* as written in the line */
+	struct bc_text value; /* digits as written, with separators */
 };
 
 /* A kernel event. The entry's letter is the tag's first character. */
 struct bc_kernel_event {
-	struct bc_text tag;  /* one character, or more */
-	struct bc_text rest; /* all behind tag and time, verbatim, without the newline */
+	struct bc_text tag;  /* one or more characters */
+	struct bc_text rest; /* everything after the tag and time, verbatim, without the newline */
 };
 
 struct bc_entry {
 	uint8_t kind;  /* enum bc_entry_kind */
 	uint8_t attr;  /* memory type */
-	uint16_t type; /* of a reference: enum bc_reqtype, or enum bc_ref_type */
-	uint32_t has;  /* which of the fields below are meant: BC_HAS_* */
-	uint32_t size; /* bytes moved */
+	uint16_t type; /* for references: enum bc_reqtype or enum bc_ref_type */
+	uint32_t has;  /* which fields are set: BC_HAS_* */
+	uint32_t size; /* bytes transferred */
 	uint16_t proc;
 	char letter;     /* Laplace's type letter or a kernel event's tag; 0: none */
 	uint8_t unit;    /* of `tick`: enum bc_unit */
-	uint64_t addr;   /* physical or virtual, as the trace has it */
+	uint64_t addr;   /* physical or virtual, depending on the trace */
 	uint64_t tick;   /* absolute, with BC_HAS_TIME */
-	uint64_t number; /* its place in the input: number of the record from 0, or line from 1 */
-	uint64_t delta;  /* has_delta: the BYU `time` as it stands, BC_TIME_NONE included */
-	uint64_t data;   /* up to 8 bytes moved, as a number: lowest address least significant */
+	uint64_t number; /* position in the input: record number (from 0) or line number (from 1) */
+	uint64_t delta;  /* if has_delta: the BYU `time` field, unchanged (may be BC_TIME_NONE) */
+	uint64_t data;   /* up to 8 transferred bytes as a number; the lowest address is least
+			    significant */
 	uint64_t phys;
 	uint32_t space; /* Laplace's address space */
-	uint32_t epoch; /* of the tick: the clock starts over with each */
+	uint32_t epoch; /* epoch of `tick`: the clock restarts with each epoch */
 	uint8_t sample[BC_SAMPLE_BYTES];
 	bool has_delta;
-	bool is_inexact;   /* `tick` is no more than a lower bound: ticks before it aren't known */
-	bool is_continued; /* of the same line as the entry before it */
-	/* The whole line as it stood, without its newline, where the format can't be written again
-	 * from the fields alone (Tarmac); else empty. */
+	bool is_inexact; /* `tick` is only a lower bound: an unknown number of ticks came before it
+			  */
+	bool is_continued; /* made from the same line as the previous entry */
+	/* The whole input line without its newline, for a format that cannot be rewritten from the
+	 * fields (Tarmac); otherwise empty. */
 	struct bc_text line;
 	union {
 		struct bc_uop uop;
@@ -176,13 +180,13 @@ struct bc_entry {
 		struct bc_kernel_event kernel;
 		struct {
 			struct bc_event event; /* gap, mark or trigger; kind 0: a new epoch */
-			struct bc_text text;   /* of a mark or trigger */
+			struct bc_text text;   /* of a mark or trigger; empty for others */
 		} note;
 	};
 };
 
-/* Sets up a reference with nothing but type and address; the fields that `has` doesn't name are 0,
- * the union unset. */
+/* Initializes a reference with only a type and an address. All other fields are 0; the union is not
+ * set. */
 static inline void bc_entry_reference(
 	struct bc_entry *entry, unsigned type, uint64_t addr, uint64_t number)
 {
@@ -209,24 +213,27 @@ static inline void bc_entry_reference(
 	entry->line.bytes = 0;
 }
 
-/* Makes an entry of one BYU record. `tick` is its absolute tick, `number` its number. */
+/* Converts a BYU record to an entry. `number` is its position, `tick` its absolute tick. */
 void bc_entry_of_record(
 	struct bc_entry *entry, const uint8_t *record, uint64_t number, uint64_t tick);
 
-/* Makes an entry of a bus sample: the record that `mapping` makes of it, and the sample itself. */
+/* Converts a bus sample to an entry: the record that `mapping` produces, plus the sample itself. */
 void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_BYTES],
 	const struct bc_mapping *mapping, uint8_t proc, uint64_t number, uint64_t tick);
 
-/* The most references that one entry stands for. */
+/* Maximum number of references that one entry represents. */
 #define BC_REFERENCES_MAX 2u
 
-/* The references that an entry stands for, made from it: itself; the fetch of an instruction, or of
- * a macro-op with its first micro-op; a micro-op's load or store. BC_REF_MODIFY is one reference.
- * Returns their number, 0 for kinds that are none. */
+/* Writes the references that an entry represents to `out` and returns their number (0 for kinds
+ * without references):
+ *
+ *   a reference      itself; BC_REF_MODIFY counts as one
+ *   an instruction   its fetch
+ *   a micro-op       the fetch of its macro-op, if it is the first micro-op; its load or store */
 size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct bc_entry *entry);
 
-/* The lowest address of a reference's bytes: of one that the bus tells of, by its memory type, that
- * of its burst (bc_burst_begin()); else the address itself. */
+/* The lowest address of the bytes of a reference. For a bus reference (one with a memory type) it
+ * is the start of its burst (bc_burst_begin()), otherwise the address itself. */
 static inline uint64_t bc_entry_begin(const struct bc_entry *reference)
 {
 	return (reference->has & BC_HAS_ATTR) != 0
@@ -234,23 +241,24 @@ static inline uint64_t bc_entry_begin(const struct bc_entry *reference)
 		       : reference->addr;
 }
 
-/* "references", "instructions", ...: the word for entries of a kind, in the plural. */
+/* The plural name of a kind: "references", "instructions", ... */
 const char *bc_entry_kind_name(unsigned kind);
 
-/* What an entry carries: its fields, type and kind, as traits. */
+/* The fields, type and kind of an entry, as a set of traits. */
 uint32_t bc_entry_traits(const struct bc_entry *entry);
 
-/* "time", "byte enables", "kernel event": a trait's word, in the singular; `trait` is one bit. */
+/* The singular name of a trait: "time", "byte enables", "kernel event". `trait` must be one bit. */
 const char *bc_trait_name(uint32_t trait);
 
-/* The name of a reference's type: byutr.h's, or "MODIFY" and so on; NULL for a number without. */
+/* The name of a reference type: that of byutr.h, or "MODIFY" and so on. NULL if the code has no
+ * name. */
 const char *bc_ref_type_name(unsigned type);
 
-/* The type of that name, any case; or -1. */
+/* The reference type with this name, in any case, or -1. */
 int bc_ref_type_by_name(const char *name);
 
-/* What a type comes down to where only reads, writes and fetches are known: one of BC_REQ_FETCH,
- * BC_REQ_MEMREAD, BC_REQ_MEMWRITE; -1 for what is none of them. A modify is a read here. */
+/* The type reduced to read, write or fetch: BC_REQ_MEMREAD, BC_REQ_MEMWRITE or BC_REQ_FETCH, or -1
+ * if it is none of these. A modify counts as a read. */
 int bc_ref_type_plain(unsigned type);
 
 /* "clk", "ns", ...; "" for BC_UNIT_TICK. */

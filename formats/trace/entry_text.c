@@ -11,7 +11,7 @@ struct line {
 	bool is_cut;
 };
 
-static void put_bytes(struct line *line, const char *text, size_t bytes)
+static void append_bytes(struct line *line, const char *text, size_t bytes)
 {
 	size_t room = BC_ENTRY_TEXT_MAX - 4 - line->used;
 
@@ -28,12 +28,13 @@ static void put_bytes(struct line *line, const char *text, size_t bytes)
 	}
 }
 
-static void put_text(struct line *line, struct bc_text text)
+static void append_text(struct line *line, struct bc_text text)
 {
-	put_bytes(line, text.at, text.bytes);
+	append_bytes(line, text.at, text.bytes);
 }
 
-static void __attribute__((format(printf, 2, 3))) put(struct line *line, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+append_format(struct line *line, const char *format, ...)
 {
 	char text[160];
 	va_list args;
@@ -41,104 +42,105 @@ static void __attribute__((format(printf, 2, 3))) put(struct line *line, const c
 	va_start(args, format);
 	int n = vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	put_bytes(line, text, n > 0 ? (size_t)n : 0);
+	append_bytes(line, text, n > 0 ? (size_t)n : 0);
 }
 
-static void put_word(struct line *line, const char *before, struct bc_text text)
+static void append_word(struct line *line, const char *before, struct bc_text text)
 {
 	if (text.bytes == 0)
 		return;
-	put_bytes(line, before, strlen(before));
-	put_text(line, text);
+	append_bytes(line, before, strlen(before));
+	append_text(line, text);
 }
 
-static void put_instruction(struct line *line, const struct bc_entry *entry)
+static void append_instruction(struct line *line, const struct bc_entry *entry)
 {
 	static const char *const effects[] = {"", " (skipped)", " (not fetched)"};
 	const struct bc_instruction *i = &entry->instruction;
 
-	put(line, "instruction %08" PRIx64, entry->addr);
+	append_format(line, "instruction %08" PRIx64, entry->addr);
 	if (i->digits != 0)
-		put(line, " %0*" PRIx64, i->digits <= 16 ? i->digits : 16, i->opcode);
-	put_word(line, " ", i->set);
-	put_word(line, " ", i->mode);
-	put_word(line, " : ", i->disassembly);
-	put(line, "%s", i->effect <= BC_EFFECT_FETCHFAIL ? effects[i->effect] : "");
+		append_format(line, " %0*" PRIx64, i->digits <= 16 ? i->digits : 16, i->opcode);
+	append_word(line, " ", i->set);
+	append_word(line, " ", i->mode);
+	append_word(line, " : ", i->disassembly);
+	append_format(line, "%s", i->effect <= BC_EFFECT_FETCHFAIL ? effects[i->effect] : "");
 }
 
-static void put_uop(struct line *line, const struct bc_entry *entry)
+static void append_uop(struct line *line, const struct bc_entry *entry)
 {
 	const struct bc_uop *u = &entry->uop;
 
-	put(line, "micro-op %" PRId32 " %08" PRIx64, u->step, entry->addr);
-	put_word(line, " ", u->macro);
-	put_word(line, " ", u->micro);
-	put(line, " %" PRId32 ",%" PRId32 "->%" PRId32 " %c%c%c %" PRId64, u->src1, u->src2,
-		u->dest, u->flags, u->branch, u->access, u->immediate);
-	put(line, " mem %" PRIx64 " next %" PRIx64 " target %" PRIx64, u->mem_addr, u->fallthrough,
-		u->target);
+	append_format(line, "micro-op %" PRId32 " %08" PRIx64, u->step, entry->addr);
+	append_word(line, " ", u->macro);
+	append_word(line, " ", u->micro);
+	append_format(line, " %" PRId32 ",%" PRId32 "->%" PRId32 " %c%c%c %" PRId64, u->src1,
+		u->src2, u->dest, u->flags, u->branch, u->access, u->immediate);
+	append_format(line, " mem %" PRIx64 " next %" PRIx64 " target %" PRIx64, u->mem_addr,
+		u->fallthrough, u->target);
 }
 
-static void put_event(struct line *line, const struct bc_entry *entry)
+static void append_event(struct line *line, const struct bc_entry *entry)
 {
 	const struct bc_event *event = &entry->note.event;
 
 	switch (event->kind) {
 	case 0:
-		put(line, "epoch %" PRIu32 " begins", entry->epoch);
+		append_format(line, "epoch %" PRIu32 " begins", entry->epoch);
 		break;
 	case BC_EVENT_GAP:
-		put(line, "gap: %s%" PRIu64 " lost (%s)", event->exact ? "" : "at least ",
+		append_format(line, "gap: %s%" PRIu64 " lost (%s)", event->exact ? "" : "at least ",
 			event->value, bc_gap_cause_name(event->cause));
 		break;
 	case BC_EVENT_MARK:
-		put_bytes(line, "mark", 4);
+		append_bytes(line, "mark", 4);
 		break;
 	case BC_EVENT_TRIGGER:
-		put_bytes(line, "trigger", 7);
+		append_bytes(line, "trigger", 7);
 		break;
 	case BC_EVENT_NOTE:
-		put_bytes(line, "note", 4);
+		append_bytes(line, "note", 4);
 		break;
 	default:
-		put(line, "event %u", event->kind);
+		append_format(line, "event %u", event->kind);
 	}
-	put_word(line, ": ", entry->note.text);
+	append_word(line, ": ", entry->note.text);
 }
 
-static void put_reference(struct line *line, const struct bc_entry *entry)
+static void append_reference(struct line *line, const struct bc_entry *entry)
 {
 	const char *name = bc_ref_type_name(entry->type);
 
 	if (name != NULL)
-		put_bytes(line, name, strlen(name));
+		append_bytes(line, name, strlen(name));
 	else
-		put(line, "type %02x", entry->type);
-	put(line, " %08" PRIx64, entry->addr);
+		append_format(line, "type %02x", entry->type);
+	append_format(line, " %08" PRIx64, entry->addr);
 	if ((entry->has & BC_HAS_LETTER) != 0)
-		put(line, " letter %c", entry->letter);
+		append_format(line, " letter %c", entry->letter);
 }
 
-static void put_fields(struct line *line, const struct bc_entry *entry)
+static void append_fields(struct line *line, const struct bc_entry *entry)
 {
 	if ((entry->has & BC_HAS_SIZE) != 0 && entry->kind != BC_ENTRY_INSTRUCTION)
-		put(line, " size %" PRIu32, entry->size);
+		append_format(line, " size %" PRIu32, entry->size);
 	if ((entry->has & BC_HAS_ATTR) != 0)
-		put(line, " attr %02x", entry->attr);
+		append_format(line, " attr %02x", entry->attr);
 	if ((entry->has & BC_HAS_DATA) != 0)
-		put(line, " data %0*" PRIx64,
+		append_format(line, " data %0*" PRIx64,
 			(int)((entry->size != 0 && entry->size < 8 ? entry->size : 8) * 2),
 			entry->data);
 	if ((entry->has & BC_HAS_PHYS) != 0)
-		put(line, " phys %" PRIx64, entry->phys);
+		append_format(line, " phys %" PRIx64, entry->phys);
 	if ((entry->has & BC_HAS_SPACE) != 0)
-		put(line, " space %" PRIx32, entry->space);
+		append_format(line, " space %" PRIx32, entry->space);
 	if ((entry->has & BC_HAS_SAMPLE) != 0)
-		put(line, " enables %02x control %02x", entry->sample[4], entry->sample[5]);
+		append_format(
+			line, " enables %02x control %02x", entry->sample[4], entry->sample[5]);
 	if ((entry->has & BC_HAS_PROC) != 0)
-		put(line, " proc %u", entry->proc);
+		append_format(line, " proc %u", entry->proc);
 	if ((entry->has & BC_HAS_TIME) != 0)
-		put(line, " @%" PRIu64 "%s", entry->tick, bc_unit_name(entry->unit));
+		append_format(line, " @%" PRIu64 "%s", entry->tick, bc_unit_name(entry->unit));
 }
 
 size_t bc_entry_text(char out[BC_ENTRY_TEXT_MAX], const struct bc_entry *entry)
@@ -147,34 +149,34 @@ size_t bc_entry_text(char out[BC_ENTRY_TEXT_MAX], const struct bc_entry *entry)
 
 	switch (entry->kind) {
 	case BC_ENTRY_REFERENCE:
-		put_reference(&line, entry);
+		append_reference(&line, entry);
 		break;
 	case BC_ENTRY_INSTRUCTION:
-		put_instruction(&line, entry);
+		append_instruction(&line, entry);
 		break;
 	case BC_ENTRY_UOP:
-		put_uop(&line, entry);
+		append_uop(&line, entry);
 		break;
 	case BC_ENTRY_REGISTER:
-		put_bytes(&line, "register ", 9);
-		put_text(&line, entry->reg.name);
-		put_bytes(&line, " = ", 3);
-		put_text(&line, entry->reg.value);
+		append_bytes(&line, "register ", 9);
+		append_text(&line, entry->reg.name);
+		append_bytes(&line, " = ", 3);
+		append_text(&line, entry->reg.value);
 		break;
 	case BC_ENTRY_KERNEL:
-		put_bytes(&line, "kernel event ", 13);
-		put_text(&line, entry->kernel.tag);
-		put_bytes(&line, " ", 1);
-		put_text(&line, entry->kernel.rest);
+		append_bytes(&line, "kernel event ", 13);
+		append_text(&line, entry->kernel.tag);
+		append_bytes(&line, " ", 1);
+		append_text(&line, entry->kernel.rest);
 		break;
 	case BC_ENTRY_EVENT:
-		put_event(&line, entry);
+		append_event(&line, entry);
 		break;
 	default:
-		put_bytes(&line, "line ", 5);
-		put_text(&line, entry->line);
+		append_bytes(&line, "line ", 5);
+		append_text(&line, entry->line);
 	}
-	put_fields(&line, entry);
+	append_fields(&line, entry);
 	if (line.is_cut) {
 		memcpy(out + line.used, "...", 3);
 		line.used += 3;

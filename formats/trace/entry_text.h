@@ -1,5 +1,5 @@
-/* One entry in one short line for a person to read, whatever its kind: what a comparison shows.
- * It is no format: nothing reads it back. */
+/* Describes an entry of any kind in one short line for people, as `buscap diff` shows it. Nothing
+ * parses these lines. */
 #ifndef BC_FORMATS_TRACE_ENTRY_TEXT_H
 #define BC_FORMATS_TRACE_ENTRY_TEXT_H
 
@@ -7,13 +7,12 @@
 
 #include "formats/trace/entry.h"
 
-/* The most bytes that bc_entry_text() writes, the terminating zero included. */
+/* Maximum output of bc_entry_text(), in bytes, including the terminating zero. */
 #define BC_ENTRY_TEXT_MAX 512
 
-/* "MEMREAD 000a0008 size 8 attr 0 proc 1 @115": writes it with a terminating zero and without a
- * newline. The time stands last, behind '@', with its unit. Bytes that are no printable ASCII
- * become
- * '?'; a line that is too long ends in "...". Returns its length. */
+/* Writes a line such as "MEMREAD 000a0008 size 8 attr 0 proc 1 @115", terminated by a zero but
+ * without a newline. The time comes last, after '@', with its unit. Bytes other than printable
+ * ASCII become '?'. A line that is too long ends in "...". Returns the length of the line. */
 size_t bc_entry_text(char out[BC_ENTRY_TEXT_MAX], const struct bc_entry *entry);
 
 #endif

@@ -31,7 +31,7 @@ static bool has_bit(const uint64_t *words, unsigned bit)
 	return (words[bit / 64] >> bit % 64 & 1) != 0;
 }
 
-/* The span of what both have. Returns false if that is nothing. */
+/* Intersects two spans. Returns false if the intersection is empty. */
 static bool narrow(struct bc_span *span, struct bc_span by)
 {
 	if (by.first > span->first)
@@ -41,8 +41,8 @@ static bool narrow(struct bc_span *span, struct bc_span by)
 	return span->first <= span->last;
 }
 
-/* The first tick of a chunk at or behind a time of day: its clock stood at first_tick at wall_ns.
- * Behind the last tick that there is, one more. */
+/* The first tick at or after the time of day `ns`. The chunk's clock read first_tick at wall_ns. A
+ * time that is out of range gives a value above UINT64_MAX. */
 static __int128 tick_at(const struct bc_chunk_info *info, uint64_t clock_hz, int64_t ns)
 {
 	__int128 ahead = (__int128)ns - info->wall_ns;
@@ -55,7 +55,7 @@ static __int128 tick_at(const struct bc_chunk_info *info, uint64_t clock_hz, int
 	return info->first_tick + product / NS_PER_S + (product % NS_PER_S != 0);
 }
 
-/* Narrows the ticks to those of the times of day that are wanted. */
+/* Narrows the ticks to the time of day of the filter. */
 static bool narrow_wall(const struct bc_filter *f, const struct bc_chunk_info *info,
 	uint64_t clock_hz, struct bc_span *ticks)
 {
@@ -71,7 +71,7 @@ static bool narrow_wall(const struct bc_filter *f, const struct bc_chunk_info *i
 		(struct bc_span){(uint64_t)from, to > UINT64_MAX ? UINT64_MAX : (uint64_t)to - 1});
 }
 
-/* Whether some record of the chunk may be wanted by address, type and processor. */
+/* Whether a record of the chunk may match by address, type and processor. */
 static bool may_match(const struct bc_filter *f, const struct bc_chunk_info *info)
 {
 	uint64_t types = 0;
@@ -81,7 +81,8 @@ static bool may_match(const struct bc_filter *f, const struct bc_chunk_info *inf
 		types |= f->types[i] & info->types[i];
 		procs |= f->procs[i] & info->procs[i];
 	}
-	/* A record at addr_high may reach 255 bytes further, a burst at addr_low begin below. */
+	/* A record at addr_high may extend 255 bytes further, and a burst at addr_low may start
+	 * lower. */
 	uint64_t low = info->addr_low & ~(uint64_t)BC_BURST_BELOW;
 	if (f->has_addr &&
 		(low > f->addr.last || (uint64_t)info->addr_high + UINT8_MAX <= f->addr.first))
@@ -104,7 +105,7 @@ bool bc_filter_chunk(const struct bc_filter *f, const struct bc_chunk_info *info
 		return false;
 	if (f->has_wall && !narrow_wall(f, info, clock_hz, &bounds->ticks))
 		return false;
-	/* Its events may be wanted whatever its records are. */
+	/* Events may match whatever the records are. */
 	return info->events != 0 || may_match(f, info);
 }
 
@@ -115,7 +116,8 @@ static bool overlaps(const struct bc_filter *f, uint64_t addr, uint64_t size)
 	return addr <= f->addr.last && (last < addr || last >= f->addr.first);
 }
 
-/* Address alone, and most are none: one comparison tells those that may be. */
+/* Matches by address only. Most records do not match, so one comparison per record selects the
+ * candidates, and only these are examined for bursts and sizes. */
 static uint64_t match_addr(
 	const struct bc_filter *f, const uint8_t *records, size_t n, uint64_t *ticks)
 {
@@ -155,14 +157,14 @@ uint64_t bc_filter_records(
 		return bits;
 	uint64_t all_types = f->has_types ? 0 : UINT64_MAX;
 	uint64_t all_procs = f->has_procs ? 0 : UINT64_MAX;
-	uint64_t wanted = 0;
+	uint64_t matches = 0;
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
 		uint64_t type = (f->types[p[4] / 64] | all_types) >> p[4] % 64;
 		uint64_t proc = (f->procs[p[7] / 64] | all_procs) >> p[7] % 64;
-		wanted |= (type & proc & 1) << i;
+		matches |= (type & proc & 1) << i;
 	}
-	return bits & wanted;
+	return bits & matches;
 }
 
 static bool has_reference(const struct bc_filter *f, const struct bc_entry *entry)

@@ -1,8 +1,8 @@
-/* What of a trace is wanted: by number, tick, epoch, time of day, address, type and processor.
+/* Selects part of a trace by number, tick, epoch, time of day, address, type and processor.
  *
- * One predicate in three forms. bc_filter_chunk() says by its header whether a chunk may hold an
- * answer at all; bc_filter_records() goes through BYU records, many at a time, and
- * bc_filter_entry() through entries of any kind. All that is asked for must hold. */
+ * The same filter applies at three levels. bc_filter_chunk() decides from a chunk's header whether
+ * the chunk may contain a match. bc_filter_records() tests BYU records, many at a time.
+ * bc_filter_entry() tests an entry of any kind. An entry matches if it meets all conditions. */
 #ifndef BC_FORMATS_TRACE_FILTER_H
 #define BC_FORMATS_TRACE_FILTER_H
 
@@ -30,45 +30,46 @@ struct bc_filter {
 	struct bc_span ticks;
 	struct bc_span epochs;
 	bool has_wall;
-	int64_t from_ns; /* time of day: this or later, */
+	int64_t from_ns; /* time of day: at or after this, in ns since 1970 */
 	int64_t to_ns;   /* and before this */
 	bool has_addr;
-	struct bc_span addr; /* what touches a byte of it */
+	struct bc_span addr; /* matches references that touch any byte of it */
 	bool has_types;
 	uint64_t types[BC_FILTER_TYPE_WORDS]; /* bitmap */
 	bool has_procs;
 	uint64_t procs[(UINT16_MAX + 1) / 64];
 };
 
-/* Everything is wanted. */
+/* Initializes a filter that matches everything. */
 void bc_filter_init(struct bc_filter *filter);
 
 void bc_filter_add_type(struct bc_filter *filter, unsigned type);
 void bc_filter_add_procs(struct bc_filter *filter, uint16_t first, uint16_t last);
 
-/* What of a chunk is wanted by number and time. */
+/* The part of a chunk that matches by number and time. */
 struct bc_filter_bounds {
 	struct bc_span numbers;
 	struct bc_span ticks;
 };
 
-/* Whether a chunk may hold records, or events, that are wanted; *bounds is then set. A chunk
- * without records stands for what comes behind the record before it. `clock_hz` gives each tick its
- * time of day; 0: not known, all of the chunk has the chunk's. */
+/* Returns whether a chunk may contain matching records or events, and sets *bounds if so. A chunk
+ * without records counts as the position after the previous record. `clock_hz` converts times of
+ * day to ticks; if it is 0 (unknown), the whole chunk has the time of day of its header. */
 bool bc_filter_chunk(const struct bc_filter *filter, const struct bc_chunk_info *info,
 	uint64_t clock_hz, struct bc_filter_bounds *bounds);
 
 #define BC_FILTER_RECORDS 64u
 
-/* Looks at n <= BC_FILTER_RECORDS records: returns those wanted by address, type and processor, the
- * first in bit 0. *ticks is set to the sum of their deltas, those that are none left out. */
+/* Matches up to BC_FILTER_RECORDS records by address, type and processor only. Returns a bit mask
+ * of the matches, with the first record in bit 0. Sets *ticks to the sum of the records' deltas,
+ * without those that are BC_TIME_NONE. */
 uint64_t bc_filter_records(
 	const struct bc_filter *filter, const uint8_t *records, size_t n, uint64_t *ticks);
 
-/* Whether an entry is wanted, its time of day aside, which entries don't have. An instruction or
- * micro-op is wanted for any of the references that it stands for. What has no address, type or
- * processor is not wanted where one is asked for; but an event of a capture (a gap, a mark) is of
- * all of them. */
+/* Returns whether an entry matches. The time of day is not tested, as entries have none. An
+ * instruction or micro-op matches if any of its references does. An entry without an address, type
+ * or processor does not match a filter for one, except that events of a capture (gaps, marks, ...)
+ * match any. */
 bool bc_filter_entry(const struct bc_filter *filter, const struct bc_entry *entry);
 
 #endif

@@ -7,14 +7,14 @@
 
 #define PORT_MAX 0xFFFFu
 
-static bool complain(char *err, size_t errlen, const char *text)
+static bool fail_with(char *err, size_t errlen, const char *text)
 {
 	snprintf(err, errlen, "%s", text);
 	return false;
 }
 
-/* Hexadecimal digits, "0x" before them or not. Returns what stands behind, or NULL. */
-static const char *read_hex(const char *text, uint64_t *value)
+/* Reads hexadecimal digits with an optional "0x". Returns the position after them, or NULL. */
+static const char *parse_hex(const char *text, uint64_t *value)
 {
 	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
 
@@ -36,25 +36,25 @@ bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err
 	const char *p = value;
 
 	if (*p != '-')
-		p = read_hex(p, &span.first);
+		p = parse_hex(p, &span.first);
 	if (p != NULL && *p == '\0')
 		span.last = span.first;
 	else if (p != NULL && *p == '-' && p[1] != '\0')
-		p = read_hex(p + 1, &span.last);
+		p = parse_hex(p + 1, &span.last);
 	else if (p != NULL && *p == '-' && p != value)
 		p++;
 	if (p == NULL || *p != '\0')
-		return complain(err, errlen,
-			"a range of hexadecimal addresses is wanted, as 1000-1fff, 1000- or -fff");
+		return fail_with(err, errlen,
+			"not a hexadecimal address range; try 1000-1fff, 1000- or -fff");
 	if (span.first > span.last)
-		return complain(err, errlen, "the range ends before it begins");
+		return fail_with(err, errlen, "the range ends before it begins");
 	filter->has_addr = true;
 	filter->addr = span;
 	return true;
 }
 
-/* All types that come down to this one where only reads, writes and fetches are known; what is read
- * and written is both. */
+/* Adds all types that reduce to `plain` (read, write or fetch). A modify is both a read and a
+ * write. */
 static void add_plain(struct bc_filter *filter, int plain)
 {
 	for (unsigned type = 0; type < BC_REF_TYPES; type++)
@@ -63,7 +63,7 @@ static void add_plain(struct bc_filter *filter, int plain)
 			bc_filter_add_type(filter, type);
 }
 
-/* A type by its name, with underscores between its words or without. */
+/* The type with this name; underscores in the name are ignored. */
 static int type_by_name(const char *name)
 {
 	char plain[32];
@@ -88,7 +88,7 @@ static bool add_type(struct bc_filter *filter, const char *name)
 		add_plain(filter, BC_REQ_MEMWRITE);
 	else if (type >= 0)
 		bc_filter_add_type(filter, (unsigned)type);
-	else if (name[0] == '0' && (end = read_hex(name, &number)) != NULL && *end == '\0' &&
+	else if (name[0] == '0' && (end = parse_hex(name, &number)) != NULL && *end == '\0' &&
 		 number < 0x100)
 		bc_filter_add_type(filter, (unsigned)number);
 	else
@@ -98,16 +98,16 @@ static bool add_type(struct bc_filter *filter, const char *name)
 
 bool bc_filter_parse_types(struct bc_filter *filter, const char *value, char *err, size_t errlen)
 {
-	struct bc_filter wider = *filter;
+	struct bc_filter updated = *filter;
 	char name[32];
 
 	for (const char *p = value;; p++) {
 		size_t n = strcspn(p, ",");
 		snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), p);
-		if (!add_type(&wider, name)) {
+		if (!add_type(&updated, name)) {
 			snprintf(err, errlen,
-				"\"%.*s\" is no type; there are read, write, fetch, the names that "
-				"dump prints (MEMREADINV) and numbers (0xf2)",
+				"\"%.*s\": unknown type; use read, write, fetch, a name that "
+				"dump prints (MEMREADINV) or a number (0xf2)",
 				(int)(n < 40 ? n : 40), p);
 			return false;
 		}
@@ -115,13 +115,13 @@ bool bc_filter_parse_types(struct bc_filter *filter, const char *value, char *er
 		if (*p == '\0')
 			break;
 	}
-	*filter = wider;
+	*filter = updated;
 	return true;
 }
 
 bool bc_filter_parse_procs(struct bc_filter *filter, const char *value, char *err, size_t errlen)
 {
-	struct bc_filter wider = *filter;
+	struct bc_filter updated = *filter;
 
 	for (const char *p = value;; p++) {
 		char *end;
@@ -135,24 +135,24 @@ bool bc_filter_parse_procs(struct bc_filter *filter, const char *value, char *er
 			p = end;
 		}
 		if (!ok || first > last || last > UINT16_MAX || (*p != ',' && *p != '\0'))
-			return complain(err, errlen, "processors are wanted, as 0 or 0,2-3");
-		bc_filter_add_procs(&wider, (uint16_t)first, (uint16_t)last);
+			return fail_with(err, errlen, "not a list of processors; try 0 or 0,2-3");
+		bc_filter_add_procs(&updated, (uint16_t)first, (uint16_t)last);
 		if (*p == '\0')
 			break;
 	}
-	*filter = wider;
+	*filter = updated;
 	return true;
 }
 
-/* Writes to I/O ports, of which there are 65,536. */
-static bool read_port(struct bc_filter *filter, const char *value, char *err, size_t errlen)
+/* Selects writes to I/O ports. */
+static bool parse_port(struct bc_filter *filter, const char *value, char *err, size_t errlen)
 {
 	struct bc_filter ports = *filter;
 
 	if (!bc_filter_parse_addr(&ports, value, err, errlen) || ports.addr.first > PORT_MAX ||
 		(ports.addr.last > PORT_MAX && ports.addr.last != UINT64_MAX))
-		return complain(err, errlen,
-			"a range of hexadecimal I/O ports is wanted, as e0 or 3f8-3ff");
+		return fail_with(
+			err, errlen, "not a hexadecimal I/O port range; try e0 or 3f8-3ff");
 	bc_filter_add_type(&ports, BC_REQ_IOWRITE);
 	*filter = ports;
 	return true;
@@ -160,40 +160,40 @@ static bool read_port(struct bc_filter *filter, const char *value, char *err, si
 
 static const struct {
 	const char *name;
-	bool (*read)(struct bc_filter *filter, const char *value, char *err, size_t errlen);
-	bool asks_addr;
-	bool asks_type;
-	bool asks_proc;
-} words[] = {
+	bool (*parse)(struct bc_filter *filter, const char *value, char *err, size_t errlen);
+	bool sets_addr;
+	bool sets_type;
+	bool sets_proc;
+} terms[] = {
 	{"addr", bc_filter_parse_addr, true, false, false},
 	{"type", bc_filter_parse_types, false, true, false},
 	{"proc", bc_filter_parse_procs, false, false, true},
-	{"port", read_port, true, true, false},
+	{"port", parse_port, true, true, false},
 };
 
 bool bc_filter_parse_word(
 	struct bc_filter *filter, const char *word, const char *value, char *err, size_t errlen)
 {
-	char what[160];
+	char reason[160];
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strcmp(word, words[i].name) != 0)
+	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++) {
+		if (strcmp(word, terms[i].name) != 0)
 			continue;
-		if ((words[i].asks_addr && filter->has_addr) ||
-			(words[i].asks_type && filter->has_types) ||
-			(words[i].asks_proc && filter->has_procs)) {
+		if ((terms[i].sets_addr && filter->has_addr) ||
+			(terms[i].sets_type && filter->has_types) ||
+			(terms[i].sets_proc && filter->has_procs)) {
 			snprintf(err, errlen,
-				"%s=%.60s: asked for twice; each of addr, type and proc is given "
-				"once, and port is an addr and a type",
+				"%s=%.60s: given twice; addr, type and proc may each be given "
+				"once, and port sets both addr and type",
 				word, value);
 			return false;
 		}
-		if (words[i].read(filter, value, what, sizeof(what)))
+		if (terms[i].parse(filter, value, reason, sizeof(reason)))
 			return true;
-		snprintf(err, errlen, "%s=%.60s: %s", word, value, what);
+		snprintf(err, errlen, "%s=%.60s: %s", word, value, reason);
 		return false;
 	}
-	snprintf(err, errlen, "%.40s: no such word; there are addr=, type=, proc= and port=", word);
+	snprintf(err, errlen, "%.40s: unknown condition; use addr=, type=, proc= or port=", word);
 	return false;
 }
 
@@ -202,19 +202,19 @@ bool bc_filter_parse(struct bc_filter *filter, const char *text, char *err, size
 	char copy[1024];
 	char *rest = copy;
 	char *word;
-	bool has_word = false;
+	bool has_term = false;
 
 	bc_filter_init(filter);
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
-		return complain(err, errlen, "longer than 1023 bytes");
+		return fail_with(err, errlen, "longer than 1023 bytes");
 	while ((word = strsep(&rest, " \t")) != NULL) {
 		char *equals = strchr(word, '=');
 		if (word[0] == '\0')
 			continue;
-		has_word = true;
+		has_term = true;
 		if (equals == NULL) {
 			snprintf(err, errlen,
-				"%.40s: a word is wanted, as addr=1000-1fff, type=read,write, "
+				"%.40s: not a condition; try addr=1000-1fff, type=read,write, "
 				"proc=0 or port=e0",
 				word);
 			return false;
@@ -223,7 +223,7 @@ bool bc_filter_parse(struct bc_filter *filter, const char *text, char *err, size
 		if (!bc_filter_parse_word(filter, word, equals + 1, err, errlen))
 			return false;
 	}
-	return has_word || complain(err, errlen,
-				   "says nothing; words are wanted, as addr=1000-1fff, "
+	return has_term || fail_with(err, errlen,
+				   "empty filter; try addr=1000-1fff, "
 				   "type=read,write, proc=0 or port=e0");
 }

@@ -1,12 +1,12 @@
-/* How one format's bytes become entries: what its module gives to formats/reader/reader.h.
+/* Parser interface: how a format's module turns bytes into entries for formats/reader/reader.h.
  *
- * A parser sees whole lines, or whole records of a binary format, and turns as many of them into
- * entries as there is room for. The reader does the rest: it cuts the input up, carries what is
- * unfinished over, and passes over what is malformed after it was told.
+ * A parser receives whole lines, or whole records of a binary format, and converts as many to
+ * entries as fit. The reader does the rest: it splits the input, keeps incomplete lines for the
+ * next block, reports malformed lines and skips them.
  *
- * Behind the last newline of a block at least BC_PARSE_PADDING bytes can be read, so that a parser
- * may load several at once; and as every line ends in '\n', a loop over digits needs no other end.
- * formats/base/fast_parse.h has such loops. */
+ * At least BC_PARSE_PADDING bytes are readable after the last newline of a block, so a parser may
+ * load several bytes at once. Every line ends in '\n', so a loop over digits needs no other end
+ * condition. formats/base/fast_parse.h has such loops. */
 #ifndef BC_FORMATS_TRACE_PARSER_H
 #define BC_FORMATS_TRACE_PARSER_H
 
@@ -19,22 +19,22 @@
 
 #define BC_PARSE_PADDING 160
 
-/* A line is at most so long, its newline included. */
+/* Maximum length of a line, including its newline. */
 #define BC_LINE_MAX (16u << 10)
 
-/* The most entries that one line or record may become. */
+/* Maximum number of entries that one line or record may become. */
 #define BC_LINE_ENTRIES 64
 
-/* A block on its way. */
+/* The block being parsed. parse() advances `at`, `number` and `count`. */
 struct bc_parse {
-	const char *at;           /* the first line or record not parsed yet; moved on */
-	const char *end;          /* behind the last whole one */
-	uint64_t number;          /* of the line (from 1) or record (from 0) at `at`; moved on */
-	struct bc_entry *entries; /* [count, room) are free */
+	const char *at;           /* the next line or record */
+	const char *end;          /* end of the last whole one */
+	uint64_t number;          /* of the line (from 1) or record (from 0) at `at` */
+	struct bc_entry *entries; /* entries [count, room) are free */
 	size_t count;
 	size_t room;
-	/* A malformed line: where in it, and a phrase that says what stands wrong there or what was
-	 * expected: "a hexadecimal address is expected". */
+	/* For a malformed line: where the error is, and what is wrong, as a phrase such as
+	 * "expected a hexadecimal address". */
 	const char *bad;
 	const char *expected;
 };
@@ -46,23 +46,24 @@ enum bc_parse_end {
 };
 
 struct bc_parser {
-	size_t record_bytes; /* of a binary format's record; 0: it is lines */
+	size_t record_bytes; /* size of a record; 0: the format consists of lines */
 	size_t state_bytes;
-	/* Sets up a state, all zero, for a new file; NULL: zero will do. */
-	void (*begin)(void *state, const struct bc_format_options *options);
-	/* Goes on until one of the ends. A blank line is never malformed by itself: each format
-	 * says what it is. A '\r' before the newline is white space. */
+	/* Initializes a zeroed state for a new file; NULL if zeroes are enough. */
+	void (*init)(void *state, const struct bc_format_options *options);
+	/* Parses until one of the ends. Each format defines whether blank lines are allowed. A '\r'
+	 * before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);
 };
 
-/* Allocates and sets up a state for a new file. Free it with free(). NULL: out of memory. */
+/* Allocates and initializes a state for a new file. Free it with free(). Returns NULL if out of
+ * memory. */
 static inline void *bc_parser_start(
 	const struct bc_parser *parser, const struct bc_format_options *options)
 {
 	void *state = calloc(1, parser->state_bytes + 1);
 
-	if (state != NULL && parser->begin != NULL)
-		parser->begin(state, options);
+	if (state != NULL && parser->init != NULL)
+		parser->init(state, options);
 	return state;
 }
 

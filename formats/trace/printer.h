@@ -1,10 +1,9 @@
-/* How entries become one format's bytes: what its module gives to those who write traces.
+/* Printer interface: how a format's module turns entries into bytes.
  *
- * A printer is given only what its format holds: entries of its kinds, references of its types
- * (formats/reader/entry_convert.h sees to that, and counts what it leaves out). Fields that it has
- * no place for it passes over; fields that it has a place for and an entry lacks are printed as the
- * format's word for unknown, 0 where it has none. Nothing is ever cut to fit: what is too large is
- * an error that names the entry. */
+ * A printer only receives entries that its format can hold: formats/reader/entry_convert.h converts
+ * the others or leaves them out, and counts what is lost. A printer ignores fields that its format
+ * has no place for. It prints fields that the entry lacks as the format's value for unknown, or as
+ * 0. Nothing is truncated: a value that is too large is an error. */
 #ifndef BC_FORMATS_TRACE_PRINTER_H
 #define BC_FORMATS_TRACE_PRINTER_H
 
@@ -15,49 +14,50 @@
 #include "formats/base/options.h"
 #include "formats/trace/entry.h"
 
-/* One entry, or what stands before the first or behind the last, takes at most so many bytes: the
- * longest line, whole and in its parts, with each byte escaped in six, and the rest. */
+/* Maximum output for one entry, for the head and for the tail, in bytes: the longest line twice
+ * (whole and as separate fields), each byte escaped in six, plus the rest. */
 #define BC_PRINT_MAX (12 * (16u << 10) + 4096)
 
 struct bc_print {
-	const struct bc_entry *entries; /* the first not printed yet; moved on */
-	size_t count;                   /* how many are left */
-	char *out;                      /* [used, room) is free */
+	const struct bc_entry *entries; /* the next one; advanced by print() */
+	size_t count;                   /* entries left */
+	char *out;                      /* bytes [used, room) are free */
 	size_t used;
 	size_t room;
-	/* What of single entries the format could not hold after all, by trait: added to by the
-	 * printer, which also sets the traits' bits in `lost`. */
-	uint64_t *reduced; /* BC_TRAIT_BITS of them */
+	/* Traits that single entries lost although the format has a place for them: counts per
+	 * trait, and the set of these traits. See bc_print_lose(). */
+	uint64_t *reduced; /* BC_TRAIT_BITS counts */
 	uint32_t lost;
-	/* A clause that says what of entries[0] doesn't fit: "its address 0x123456789 doesn't fit
-	 * the 32 bits of a BYU record". */
+	/* Why entries[0] cannot be written: "its address 0x123456789 doesn't fit the 32 bits of a
+	 * BYU record". */
 	char err[160];
 };
 
 struct bc_printer {
 	size_t state_bytes;
-	/* Sets up a state, all zero, for a new file; NULL: zero will do. */
-	void (*begin)(void *state, const struct bc_format_options *options);
-	/* Writes what stands before the first entry; NULL: nothing does. */
+	/* Initializes a zeroed state for a new file; NULL if zeroes are enough. */
+	void (*init)(void *state, const struct bc_format_options *options);
+	/* Writes what comes before the first entry; NULL if nothing does. */
 	void (*head)(void *state, struct bc_print *print);
-	/* Prints entries until all are or fewer than BC_PRINT_MAX bytes are free. Returns 0, or
-	 * -ERANGE with `err` when entries[0] can't be written, or -ENOMEM likewise. */
+	/* Prints entries until none are left or fewer than BC_PRINT_MAX bytes are free. Returns 0;
+	 * -ERANGE if entries[0] cannot be written, or -ENOMEM, both with `err` set. */
 	int (*print)(void *state, struct bc_print *print);
-	/* Writes what stands behind the last entry, what was held back included; NULL: nothing
-	 * does. Called until it returns true. */
+	/* Writes what comes after the last entry, including anything held back; NULL if nothing
+	 * does. Call until it returns true. */
 	bool (*tail)(void *state, struct bc_print *print);
-	/* Frees what `begin` took beside the state; NULL: nothing. */
-	void (*end)(void *state);
+	/* Frees what `init` allocated; NULL if nothing. */
+	void (*free)(void *state);
 };
 
-/* Allocates and sets up a state for a new file. Call `end`, then free(). NULL: out of memory. */
+/* Allocates and initializes a state for a new file. Call `free` if not NULL, then free(). Returns
+ * NULL if out of memory. */
 static inline void *bc_printer_start(
 	const struct bc_printer *printer, const struct bc_format_options *options)
 {
 	void *state = calloc(1, printer->state_bytes + 1);
 
-	if (state != NULL && printer->begin != NULL)
-		printer->begin(state, options);
+	if (state != NULL && printer->init != NULL)
+		printer->init(state, options);
 	return state;
 }
 

@@ -75,8 +75,8 @@ static void print_ours(enum bc_format format, const struct bc_entry *entries, in
 			exit(1);
 		p.used = 0;
 	}
-	if (printer->end != NULL)
-		printer->end(state);
+	if (printer->free != NULL)
+		printer->free(state);
 	free(state);
 }
 

@@ -1,6 +1,6 @@
-/* Fuzz target: a request's body, as any of those that there are. What is refused is refused with a
- * sentence in UTF-8; what is taken is within its bounds, and its metadata are JSON that is taken
- * again. */
+/* Fuzz target: the JSON body of a request, read by every kind of request. An invalid body must give
+ * an error message in valid UTF-8. Values that are accepted must be within their limits, and
+ * accepted metadata must be JSON that is accepted again unchanged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,31 +69,31 @@ static void check_metadata(const char *metadata)
 	bc_body_free(&body);
 }
 
-static void check_why(const char *err)
+static void check_error(const char *err)
 {
 	if (err[0] == '\0' || !bc_utf8_is_valid(err, strlen(err)))
 		abort();
 }
 
-/* The same body as each request's. */
-static void read_asked(const char *text, size_t bytes)
+/* Reads the body as the parameters of each request. */
+static void read_params(const char *text, size_t bytes)
 {
-	static bool (*const readers[])(struct bc_api_params * asked, const char *body,
+	static bool (*const readers[])(struct bc_api_params * params, const char *body,
 		size_t body_bytes, char *err, size_t errlen) = {bc_api_params_start,
 		bc_api_params_snapshot, bc_api_params_replay, bc_api_params_trigger,
 		bc_api_params_mark, bc_api_params_note};
-	struct bc_api_params *asked = malloc(sizeof(*asked));
+	struct bc_api_params *params = malloc(sizeof(*params));
 	char err[512];
 
-	if (asked == NULL)
+	if (params == NULL)
 		abort();
 	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
 		err[0] = '\0';
-		memset(asked, 0, sizeof(*asked));
-		if (!readers[i](asked, text, bytes, err, sizeof(err)))
-			check_why(err);
+		memset(params, 0, sizeof(*params));
+		if (!readers[i](params, text, bytes, err, sizeof(err)))
+			check_error(err);
 	}
-	free(asked);
+	free(params);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -108,9 +108,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		bc_body_free(&body);
 	}
 	if (!is_good)
-		check_why(err);
+		check_error(err);
 	if (is_good && metadata[0] != '\0')
 		check_metadata(metadata);
-	read_asked((const char *)data, size);
+	read_params((const char *)data, size);
 	return 0;
 }

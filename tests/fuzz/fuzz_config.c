@@ -1,5 +1,5 @@
-/* Fuzz target: the configuration, and with it sizes, times, rules and source specifications. A
- * mistake is answered with a sentence. */
+/* Fuzz target: configuration files, including sizes, times, rules and source specifications. An
+ * error must have a message. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Fuzz target: any bytes as a file, compressed or not, read as what it is told to be or as what the
- * first byte names, fitted to what the second byte names, and printed. Reading ends, a fault has
- * words, and a printer keeps to its room and refuses with a reason. */
+/* Fuzz target: converts a file, which may be compressed. The first byte names the source format (or
+ * detection), the second the target. Reading must end, each fault must have a description, and a
+ * printer must stay within its buffer and give a reason for an error. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,89 +13,90 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct writing {
+struct writer {
 	const struct bc_printer *printer;
 	void *state;
 	char *out;
-	struct bc_entry_converter fit;
+	struct bc_entry_converter converter;
 	size_t printed;
 	bool is_over;
 };
 
-/* One access of 4 GB is as many cycles of a bus: so much of them is as good as all. */
-#define ENOUGH (4u << 20)
+/* A single access of 4 GB becomes a huge number of bus cycles, so stop after this many bytes. */
+#define OUTPUT_MAX (4u << 20)
 
-static struct bc_print begin(struct writing *w)
+static struct bc_print start_print(struct writer *w)
 {
-	return (struct bc_print){.out = w->out, .room = BC_PRINT_MAX, .reduced = w->fit.reduced};
+	return (struct bc_print){
+		.out = w->out, .room = BC_PRINT_MAX, .reduced = w->converter.reduced};
 }
 
-static void end(struct writing *w, const struct bc_print *print, int rc)
+static void finish_print(struct writer *w, const struct bc_print *print, int rc)
 {
 	if (print->used > print->room || (rc != 0 && print->err[0] == '\0'))
 		abort();
 	w->printed += print->used;
-	w->is_over = rc != 0 || w->printed > ENOUGH;
+	w->is_over = rc != 0 || w->printed > OUTPUT_MAX;
 }
 
-static void print_run(struct writing *w, const struct bc_entry *run, size_t n)
+static void print_run(struct writer *w, const struct bc_entry *run, size_t n)
 {
 	while (n != 0 && !w->is_over) {
-		struct bc_print print = begin(w);
+		struct bc_print print = start_print(w);
 		print.entries = run;
 		print.count = n;
 		int rc = w->printer->print(w->state, &print);
-		end(w, &print, rc);
+		finish_print(w, &print, rc);
 		if (rc == 0 && print.count == n && print.used == 0)
-			abort(); /* there was room for something */
+			abort(); /* there was room for at least one entry */
 		run = print.entries;
 		n = print.count;
 	}
 }
 
-static void write_all(struct writing *w, struct bc_reader *reader)
+static void write_all(struct writer *w, struct bc_reader *reader)
 {
 	struct bc_batch batch;
 
 	if (w->printer->head != NULL) {
-		struct bc_print print = begin(w);
+		struct bc_print print = start_print(w);
 		w->printer->head(w->state, &print);
-		end(w, &print, 0);
+		finish_print(w, &print, 0);
 	}
 	while (bc_reader_next(reader, &batch) > 0) {
 		const struct bc_entry *run;
 		size_t n;
 		if (batch.fault != NULL && batch.fault->what[0] == '\0')
 			abort();
-		bc_entry_convert_batch(&w->fit, batch.entries, batch.count);
-		while ((n = bc_entry_converter_next(&w->fit, &run)) != 0)
+		bc_entry_convert_batch(&w->converter, batch.entries, batch.count);
+		while ((n = bc_entry_converter_next(&w->converter, &run)) != 0)
 			print_run(w, run, n);
 	}
 	for (bool is_over = w->printer->tail == NULL || w->is_over; !is_over;) {
-		struct bc_print print = begin(w);
+		struct bc_print print = start_print(w);
 		is_over = w->printer->tail(w->state, &print);
-		end(w, &print, 0);
+		finish_print(w, &print, 0);
 	}
 }
 
 static void convert(struct bc_input *input, enum bc_format from, enum bc_format to)
 {
 	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
-	struct writing w = {.printer = bc_format_info(to)->printer};
+	struct writer w = {.printer = bc_format_info(to)->printer};
 	struct bc_reader *reader;
 
 	if (w.printer == NULL || bc_reader_open(&reader, input, from, &options) != 0)
 		return;
 	options.format.source_holds = bc_format_info(from)->holds;
 	options.format.map_pages = true;
-	bc_entry_converter_init(&w.fit, to, &options.format);
+	bc_entry_converter_init(&w.converter, to, &options.format);
 	w.state = bc_printer_start(w.printer, &options.format);
 	w.out = malloc(BC_PRINT_MAX);
 	if (w.state == NULL || w.out == NULL)
 		abort();
 	write_all(&w, reader);
-	if (w.printer->end != NULL)
-		w.printer->end(w.state);
+	if (w.printer->free != NULL)
+		w.printer->free(w.state);
 	free(w.state);
 	free(w.out);
 	bc_reader_close(reader);

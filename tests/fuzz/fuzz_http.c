@@ -1,6 +1,6 @@
-/* Fuzz target: what clients send. The input goes to a server in pieces through a socket
- * of its own; each request is answered at once, late, or by a stream, as its
- * path says. Whatever comes, every request is answered, and nothing is left behind. */
+/* Fuzz target: bytes sent by a client. The input reaches a server in pieces, through a socket. The
+ * server answers each request immediately, later, or with a stream, depending on the path. Every
+ * request must be answered, and all resources must be released. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static const struct bc_push_ops sending = {
 static const struct bc_push_ops waiting = {
 	.read = read_nothing, .is_over = is_over, .closed = on_closed};
 
-static bool look_at(void *context, const char *name, const char *value)
+static bool count_query(void *context, const char *name, const char *value)
 {
 	size_t *n = context;
 
@@ -81,7 +81,7 @@ static void answer(struct run *run, struct bc_request *request)
 
 	if (body[n] != '\0')
 		abort();
-	bc_request_each_query(request, &n, look_at);
+	bc_request_each_query(request, &n, count_query);
 	n += type != NULL ? strlen(type) : 0;
 	snprintf(text, sizeof(text), "%zu\n", n + strlen(bc_request_method(request)));
 	(void)run;
@@ -106,7 +106,7 @@ static void on_request(void *context, struct bc_request *request)
 	}
 }
 
-static void turn(struct run *run)
+static void run_loop(struct run *run)
 {
 	for (int i = 0; i < 4; i++)
 		uv_run(&run->loop, UV_RUN_NOWAIT);
@@ -115,7 +115,7 @@ static void turn(struct run *run)
 	run->late_count = 0;
 }
 
-static void start(struct run *run)
+static void start_server(struct run *run)
 {
 	struct bc_server_options options = {
 		.is_local = true, .connections_max = 8, .context = run, .request = on_request};
@@ -136,7 +136,7 @@ static void start(struct run *run)
 		abort();
 }
 
-static void finish(struct run *run)
+static void stop_server(struct run *run)
 {
 	bc_server_close(run->server);
 	for (unsigned i = 0; i < run->late_count; i++)
@@ -149,7 +149,8 @@ static void finish(struct run *run)
 	close(run->listen_fd);
 }
 
-/* The first byte: how long the pieces are, and whether the client closes before the answers. */
+/* The first byte selects the length of the pieces and whether the client closes before the
+ * answers. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct run run;
@@ -158,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	size_t piece = (size_t)1 << (data[0] & 15);
-	start(&run);
+	start_server(&run);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&run.address, run.address_bytes) != 0)
 		abort();
@@ -167,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (send(fd, data + at, n, MSG_NOSIGNAL) != (ssize_t)n)
 			break;
 		at += n;
-		turn(&run);
+		run_loop(&run);
 		if (recv(fd, answers, sizeof(answers), 0) == 0)
 			break;
 	}
@@ -176,8 +177,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if ((data[0] & 32) != 0)
 		close(fd);
 	if ((data[0] & 64) != 0)
-		turn(&run);
-	finish(&run);
+		run_loop(&run);
+	stop_server(&run);
 	if ((data[0] & 32) == 0)
 		close(fd);
 	return 0;

@@ -1,7 +1,7 @@
-/* What the fuzz targets of the parsers share: any bytes through one format's parser, in blocks as
- * the reader gives them. The first byte chooses the options and the size of the blocks. Parsing
- * must go on, stay in its block, and give texts that lie there; and what is printed of its entries
- * is read as the same again: printed a second time, it is the same bytes. */
+/* Shared by the fuzz targets of the parsers: feeds a parser in blocks, as the reader does. The
+ * first byte selects the options and the size of the blocks. The parser must make progress and stay
+ * within its block, and texts must point into it. The printed entries must parse as the same
+ * entries: printing them again must give the same bytes. */
 #ifndef BC_TESTS_FUZZ_FUZZ_PARSER_H
 #define BC_TESTS_FUZZ_FUZZ_PARSER_H
 
@@ -16,7 +16,7 @@
 
 #define FUZZ_CHECK(condition) ((condition) ? (void)0 : abort())
 
-/* Entries that are looked at, then dropped. */
+/* Size of the buffer for entries. */
 #define FUZZ_ENTRIES (2 * BC_LINE_ENTRIES)
 
 struct fuzz_printing {
@@ -26,7 +26,7 @@ struct fuzz_printing {
 	size_t bytes;
 	size_t room;
 	uint64_t reduced[BC_TRAIT_BITS];
-	bool is_refused; /* something fits no line or record */
+	bool is_refused; /* an entry does not fit a line or record */
 };
 
 static inline void fuzz_print(
@@ -96,8 +96,8 @@ static inline void fuzz_check_entry(const struct bc_entry *e, const char *begin,
 	}
 }
 
-/* One block of whole lines or records, in memory of its own with its padding and not one byte more.
- * Returns how many lines or records were malformed. */
+/* Parses a block of whole lines or records, in an allocation of exactly its size plus padding.
+ * Returns the number of malformed ones. */
 static inline size_t fuzz_block(const struct bc_parser *parser, void *state, const uint8_t *data,
 	size_t size, uint64_t *number, struct fuzz_printing *printing)
 {
@@ -109,7 +109,7 @@ static inline size_t fuzz_block(const struct bc_parser *parser, void *state, con
 
 	FUZZ_CHECK(block != NULL);
 	memcpy(block, data, size);
-	/* Behind the block stands what may look like its lines going on. */
+	/* The padding looks like more of the same lines. */
 	for (size_t i = 0; i < BC_PARSE_PADDING; i++)
 		block[size + i] = (char)data[i % size];
 	while (!is_over) {
@@ -142,7 +142,7 @@ static inline size_t fuzz_block(const struct bc_parser *parser, void *state, con
 	return bad;
 }
 
-/* All of the data, in blocks of at least `step` bytes. Returns how many lines were malformed. */
+/* Parses the data in blocks of at least `step` bytes. Returns the number of malformed lines. */
 static inline size_t fuzz_parse(const struct bc_parser *parser,
 	const struct bc_format_options *options, const uint8_t *data, size_t size, size_t step,
 	struct fuzz_printing *printing)
@@ -158,7 +158,7 @@ static inline size_t fuzz_parse(const struct bc_parser *parser,
 		if (record != 0) {
 			n = (n + record - 1) / record * record;
 			if (n > size - at)
-				break; /* torn: the reader's to tell */
+				break; /* torn: left to the reader */
 		} else {
 			const uint8_t *newline = memchr(data + at + n - 1, '\n', size - at - n + 1);
 			if (newline == NULL)
@@ -199,8 +199,8 @@ static inline int fuzz_format(enum bc_format format, const uint8_t *data, size_t
 		else if (from->bytes != 0)
 			FUZZ_CHECK(fuzz_parse(info->parser, &options, (const uint8_t *)from->text,
 					   from->bytes, step, to) == 0);
-		if (info->printer->end != NULL)
-			info->printer->end(to->state);
+		if (info->printer->free != NULL)
+			info->printer->free(to->state);
 	}
 	FUZZ_CHECK(printing[0].bytes == printing[1].bytes);
 	if (printing[0].bytes != 0)
@@ -212,7 +212,7 @@ static inline int fuzz_format(enum bc_format format, const uint8_t *data, size_t
 	return 0;
 }
 
-/* The whole of a target. */
+/* Defines a whole fuzz target. */
 #define FUZZ_FORMAT(format)                                           \
 	int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); \
 	int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)  \

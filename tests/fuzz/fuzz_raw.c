@@ -1,7 +1,7 @@
-/* Fuzz target: the reader of raw captures, and the replay of what it gives. Whatever the bytes say,
- * reading ends, stays in bounds, and a block given as whole has the bytes that its hash is of; a
- * replay gives those bytes and no others. The hashes are mended, so that more than damage is tried:
- * the first byte of the input says whether. */
+/* Fuzz target: the reader of raw captures, and the replay of the blocks it finds. Reading must end
+ * and stay in bounds, and a whole block must match its hash. The replay must give exactly its
+ * bytes. If bit 0 of the first byte is set, the hashes of the tables are corrected first, so that
+ * more than damage is tested. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,8 +14,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Gives each table the hash that it should have. */
-static void mend(uint8_t *bytes, size_t size)
+/* Corrects the hash of each table. */
+static void fix_hashes(uint8_t *bytes, size_t size)
 {
 	for (size_t at = 0; at + BC_SKIPPABLE_BYTES <= size; at++) {
 		size_t n = bc_raw_table_bytes(bytes + at);
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	memcpy(bytes, data + 1, size - 1);
 	if ((data[0] & 1) != 0)
-		mend(bytes, size - 1);
+		fix_hashes(bytes, size - 1);
 	if (fd < 0 || write(fd, bytes, size - 1) != (ssize_t)(size - 1) ||
 		lseek(fd, 0, SEEK_SET) != 0)
 		abort();

@@ -1,6 +1,5 @@
-/* Fuzz target: what a file is told to be, and the segment reader and the index on it. Whatever the
- * bytes say, reading ends, stays in bounds, and a chunk given as whole has the records its hash is
- * of. */
+/* Fuzz target: format detection, the segment reader and the index. Reading must end and stay in
+ * bounds, and a whole chunk must match its hash. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* Fuzz target: lines of Tarmac. Their entries' texts lie in the block, each line that isn't
- * malformed is printed as it stood, and what is printed from an entry's fields is read as that
- * entry again. */
+/* Fuzz target: lines of Tarmac. The texts of entries must point into the block, a line that is not
+ * malformed must be printed verbatim, and entries printed from their fields must parse as the same
+ * entries. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ static enum bc_parse_end parse(struct bc_parse *p, void *state)
 	return bc_tarmac_parser.parse(state, p);
 }
 
-/* An access or a register write, printed from its fields, is that same one. */
+/* An access or a register write that is printed from its fields must parse as the same entry. */
 static void check_fields(const struct bc_entry *e)
 {
 	static char out[BC_PRINT_MAX + BC_PARSE_PADDING];
@@ -59,7 +59,7 @@ static void check_fields(const struct bc_entry *e)
 
 	check(end != NULL && (size_t)(end - out) <= BC_PRINT_MAX && end[-1] == '\n');
 	check(bc_tarmac_parser.state_bytes <= sizeof(state));
-	bc_tarmac_parser.begin(state, &options);
+	bc_tarmac_parser.init(state, &options);
 	struct bc_parse p = {.at = out, .end = end, .number = 1, .entries = entries};
 	check(parse(&p, state) == BC_PARSE_DONE && p.count == 1);
 	check(entries[0].kind == e->kind && entries[0].addr == e->addr &&
@@ -70,7 +70,8 @@ static void check_fields(const struct bc_entry *e)
 		check(entries[0].type == e->type && entries[0].phys == e->phys);
 }
 
-/* Prints the entries and holds them against the lines from *line on. Returns the place behind. */
+/* Prints the entries and compares the output with the lines at `line`. Returns the end of these
+ * lines. */
 static const char *check_printed(
 	void *printer, const struct bc_entry *entries, size_t count, const char *line)
 {
@@ -102,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(block, data, size);
 	block[size] = '\n';
 	memset(block + size + 1, 0xA5, BC_PARSE_PADDING);
-	bc_tarmac_parser.begin(state, &options);
+	bc_tarmac_parser.init(state, &options);
 	struct bc_parse p = {.at = block, .end = block + size + 1, .number = 1, .entries = entries};
 	do {
 		const char *begin = p.at;

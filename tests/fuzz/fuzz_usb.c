@@ -1,5 +1,5 @@
-/* Fuzz target: what a device on the USB may claim. Its descriptors, as libusb has taken them apart,
- * its answers to requests, and FTDI's packets. */
+/* Fuzz target: what a USB device may send: descriptors as parsed by libusb, answers to requests,
+ * and FTDI packets. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +76,8 @@ static void check_answers(const uint8_t *data, size_t size)
 {
 	struct bc_board board = {0};
 	struct bc_board_counters counters;
-	uint8_t *copy = malloc(size + 1); /* of exactly that length: a read past it is found */
+	uint8_t *copy = malloc(
+		size + 1); /* exact size, so that the sanitizer finds reads past it */
 
 	memcpy(copy, data, size);
 	if (bc_usb_parse_info(&board, copy, (unsigned)size) && size < 64)

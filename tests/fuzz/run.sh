@@ -1,7 +1,6 @@
 #!/bin/sh
-# fuzz.sh FOLDER SECONDS [TARGET]: runs each fuzz target in the folder for so long, or the one, as many at a time
-# as there are cores, from seeds made by the programs themselves or written here. What a target finds is left
-# there.
+# run.sh FOLDER SECONDS [TARGET]: runs each fuzz target in FOLDER, or only TARGET, for SECONDS. One target runs per
+# core. The seeds are below, or are made with the programs. Inputs that fail are left in FOLDER.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 folder=$1
@@ -24,7 +23,7 @@ $(tail -n 30 "$folder/$target.log")"
 	exit 1
 fi
 
-# Each program is a target. What is written below for one that isn't there is left alone.
+# Each program is a target. Seeds for targets that were not built are ignored.
 targets=$(cd "$folder" && ls | sed -n 's/^fuzz_\([a-z0-9_]*\)$/\1/p')
 rm -rf "$seeds"
 for target in $targets bcp1 segment config usb raw api_body; do
@@ -87,7 +86,7 @@ printf '{"text":"\342\202\254\\ud83d\\ude8c"}' >"$seeds/api_body/text"
 printf '\001\001\001\000\000\001\201\002\002\000' >"$seeds/usb/board"
 { printf 'x\001\000\000\000\200\025\357\003'; head -c 55 /dev/zero; } >"$seeds/usb/info"
 
-# Requests, behind a byte that says in what pieces they come.
+# Requests, after a byte that selects the length of the pieces.
 request() { # NAME TEXT
 	mkdir -p "$seeds/http"
 	for first in 000 017 043 120; do
@@ -134,7 +133,7 @@ cat >"$seeds/tarmac/registers" <<-'EOF'
 	42 clk R TLBI ALLE3 00000000:00000000
 EOF
 
-# Of a format's parser: the first byte is options and the size of the blocks (tests/fuzz/fuzz_parser.h).
+# Seeds for a parser: the first byte selects options and block size (tests/fuzz/fuzz_parser.h).
 text() { # TARGET TEXT
 	mkdir -p "$seeds/$1"
 	for first in 000 003 015; do
@@ -149,7 +148,7 @@ text laplace_text 'r 123456789abcdef0 4 9f8e7 9a8b7c6d\nr 123456789abcdef0 4 9a8
 text laplace_events 'F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\nFORK 0A x\r\n ! 1\n\nF x\n'
 text laplace 'r\360\336\274\232\170\126\064\022\004\347\370\011\000\155\174\213\232i\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\007\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000'
 
-# Of whole files: a byte for the format that they are read as, 0 by their content, one for the one written.
+# Seeds for conversions: whole files after a byte for the source format (0: detect) and one for the target.
 for target in $targets; do
 	for seed in "$seeds/$target"/*; do
 		[ -f "$seed" ] || continue

@@ -88,8 +88,8 @@ static inline void print_run_end(struct print_run *run)
 		is_over = run->info->printer->tail(run->state, &print);
 		run->to->trace.n += print.used;
 	}
-	if (run->info->printer->end != NULL)
-		run->info->printer->end(run->state);
+	if (run->info->printer->free != NULL)
+		run->info->printer->free(run->state);
 	free(run->state);
 	memcpy(run->to->reduced, run->fit.reduced, sizeof(run->to->reduced));
 	memcpy(run->to->left_out, run->fit.left_out, sizeof(run->to->left_out));

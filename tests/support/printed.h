@@ -61,8 +61,8 @@ static struct printed print_all(enum bc_format format, const struct bc_format_op
 		if (is_over)
 			break;
 	}
-	if (printer->end != NULL)
-		printer->end(state);
+	if (printer->free != NULL)
+		printer->free(state);
 	free(state);
 	free(p.out);
 	return all;

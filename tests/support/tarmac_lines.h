@@ -35,7 +35,7 @@ static inline struct lines lines_read(const char *text, size_t n, size_t room)
 	assert_non_null(state);
 	memcpy(l.bytes, text, n);
 	memset(l.bytes + n, 0xA5, BC_PARSE_PADDING);
-	bc_tarmac_parser.begin(state, &options);
+	bc_tarmac_parser.init(state, &options);
 	struct bc_parse p = {.at = l.bytes, .end = l.bytes + n, .number = 1, .room = room};
 	do {
 		p.entries = entries;

@@ -324,7 +324,7 @@ def test_a_real_trace_is_printed():
     data = need(REAL_TRACE).read_bytes()
     text, err = buscap("dump", REAL_TRACE, code=3)
     equal(text, byu_text(data), "the text")
-    one_line(err, "2 bytes are left over behind 23335 whole records")
+    one_line(err, "2 bytes left over after 23335 whole records")
 
 
 def test_lz4_around_a_trace_is_undone_and_checked(tmp):
@@ -519,7 +519,7 @@ def test_a_hole_between_segments_is_told_where_it_is_asked_for(tmp):
     def check(option, low, high, is_told, *more):
         text, err = buscap("dump", "-p", option, f"{low}-{high}", *more, *reversed(rest), code=3 if is_told else 0)
         if is_told:
-            one_line(err, paths[2], f"{counts[1]} records are missing before chunk 0 (records {first} on)")
+            one_line(err, paths[2], f"{counts[1]} records are missing before chunk 0 (from record {first})")
         else:
             equal(err, "", f"{option} {low}-{high}")
         return text.splitlines()

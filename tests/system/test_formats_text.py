@@ -44,9 +44,9 @@ def test_laplace_goes_to_records_and_back():
 def test_what_fits_no_laplace_record_is_an_error_that_names_its_line():
     out, err = convert(LAPLACE + WIDE + LAPLACE, "laplace-text", "laplace", code=1)
     equal(len(out), 18)
-    assert "line 2: its address 0x8888ffff3e456a21 doesn't fit the 32 bits of a Laplace record" in err, err
+    assert "line 2: address 0x8888ffff3e456a21 doesn't fit in the 32 bits of a Laplace record" in err, err
     out, err = convert(b"r 1 100 0 10\n", "laplace-text", "laplace", code=1)
-    assert "line 1: its size of 256 bytes doesn't fit the 8 bits" in err, err
+    assert "line 1: size of 256 bytes doesn't fit in the 8 bits" in err, err
 
 
 def test_kernel_events_come_back_verbatim():
@@ -58,7 +58,7 @@ def test_a_record_of_laplace_with_no_type_is_passed_and_told_by_its_offset():
     records = convert(LAPLACE * 3, "laplace-text", "laplace")[0]
     out, err = convert(records[:18] + b"\0" + records[19:] + b"to", "laplace", "laplace-text", code=3)
     equal(out, LAPLACE * 2)
-    assert "18" in err and "record 1: a type is expected" in err and "torn: 2 bytes are left over" in err, err
+    assert "18" in err and "record 1: expected a type" in err and "torn: 2 bytes left over" in err, err
 
 
 def test_a_real_programs_references_become_dinero():

@@ -254,7 +254,7 @@ TEST_F(a_format_that_cannot_be_reported_is_said_to_and_how_to_name_it)
 	open_run(f, &run, "large", BC_FORMAT_UNKNOWN);
 	source_run_all(&run);
 	assert_int_equal(run.status, -EINVAL);
-	assert_non_null(strstr(run.what, "fits no format"));
+	assert_non_null(strstr(run.what, "fits no known format"));
 	assert_non_null(strstr(run.what, ",format="));
 	assert_int_equal(run.pieces, 0);
 	source_run_close(&run);

@@ -693,27 +693,27 @@ TEST(what_ends_behind_32_bits_is_refused_by_name)
 		enum bc_format to = i == 0 ? BC_FORMAT_RAW6 : BC_FORMAT_BCP1;
 		bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x123456789, 0);
 		assert_refused(entry, to, false,
-			"its address 0x123456789 doesn't fit the 32 bits of the bus; with "
-			"map=pages it would");
+			"address 0x123456789 doesn't fit in the 32 bits of the bus; try "
+			"map=pages");
 		entry.addr = 0xFFFFFFFC;
 		entry.has = BC_HAS_SIZE;
 		entry.size = 5;
-		assert_refused(entry, to, false, "its last byte's address 0x100000000 ");
+		assert_refused(entry, to, false, "end address 0x100000000 ");
 		bc_entry_reference(&entry, BC_REQ_IOREAD, 0x100000000, 0);
-		assert_refused(entry, to, true, "its address 0x100000000 doesn't fit");
+		assert_refused(entry, to, true, "address 0x100000000 doesn't fit");
 		bc_entry_reference(&entry, BC_REQ_MEMREAD, UINT64_MAX, 0);
 		entry.has = BC_HAS_SIZE;
 		entry.size = 2;
-		assert_refused(entry, to, true, "end behind 64 bits");
+		assert_refused(entry, to, true, "extend beyond 64 bits");
 	}
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0, 0);
 	entry.has = BC_HAS_PROC;
 	entry.proc = 256;
-	assert_refused(entry, BC_FORMAT_BCP1, false, "its processor 0x100 ");
+	assert_refused(entry, BC_FORMAT_BCP1, false, "processor 0x100 ");
 	entry.has = BC_HAS_TIME;
 	entry.proc = 0;
 	entry.tick = BC_TICK_END;
-	assert_refused(entry, BC_FORMAT_BCP1, false, "its time 0x8000000000000000 ");
+	assert_refused(entry, BC_FORMAT_BCP1, false, "time 0x8000000000000000 ");
 }
 
 TEST(the_last_byte_of_32_bits_is_taken)
@@ -809,8 +809,8 @@ TEST(more_pages_than_32_bits_have_are_refused_by_name)
 	entry.has = BC_HAS_SIZE;
 	entry.size = UINT32_MAX; /* 2^20 pages, and one that is taken */
 	assert_refused(entry, BC_FORMAT_RAW6, true,
-		"with its address 0x100000000001 more than the 1048576 pages of 32 bits are "
-		"touched");
+		"address 0x100000000001 needs a page, and all 1048576 pages of 32 bits are "
+		"in use");
 	/* As many as there are; then those again; then one more. */
 	options.map_pages = true;
 	struct print_run run;

@@ -188,12 +188,12 @@ TEST(what_is_too_large_for_a_field_is_refused_by_name)
 
 		entry = full_entry();
 		entry.size = 256;
-		assert_refused(to, &entry, "its size 0x100 ");
+		assert_refused(to, &entry, "size 0x100 ");
 		entry.size = UINT32_MAX;
-		assert_refused(to, &entry, "its size 0xffffffff ");
+		assert_refused(to, &entry, "size 0xffffffff ");
 		entry = full_entry();
 		entry.proc = 256;
-		assert_refused(to, &entry, "its processor 0x100 ");
+		assert_refused(to, &entry, "processor 0x100 ");
 		for (unsigned bit = 32; bit < 64; bit++) {
 			char value[64];
 			snprintf(value, sizeof(value), "0x%llx ", 1ull << bit | 5);

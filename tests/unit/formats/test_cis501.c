@@ -295,7 +295,7 @@ TEST(each_malformed_column_is_reported_with_its_place)
 		{"1 48d1de -1 -1 13 - - - 0 -1 48d1e2 0 SET ADD", 27, "column 10,"},
 		{"1 48d1de -1 -1 13 - - - 0 0 48d1e2h 0 SET ADD", 35, "column 11,"},
 		{"1 48d1de -1 -1 13 - - - 0 0 48d1e2 SET SET ADD", 36, "column 12,"},
-		{"1 48d1de -1 -1 13 - - - 0 0 48d1e2 0 SET ADD MORE", 46, "nothing is expected"},
+		{"1 48d1de -1 -1 13 - - - 0 0 48d1e2 0 SET ADD MORE", 46, "expected nothing"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -350,7 +350,7 @@ TEST(opcodes_that_fit_no_line_are_refused)
 	memset(&entry.uop, 0, sizeof(entry.uop));
 	entry.uop.macro = (struct bc_text){"", UINT32_MAX};
 	entry.uop.micro = (struct bc_text){"", UINT32_MAX};
-	assert_refused(BC_FORMAT_CIS501, "", &entry, "its opcodes");
+	assert_refused(BC_FORMAT_CIS501, "", &entry, "opcodes");
 }
 
 TEST(a_real_trace_is_printed_as_it_stands)

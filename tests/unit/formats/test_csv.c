@@ -286,7 +286,7 @@ TEST(the_longest_line_of_quotes_fits_and_more_is_refused)
 	all = print_all(BC_FORMAT_CSV, &options, entries, 2);
 	assert_int_equal(all.rc, -ERANGE);
 	assert_int_equal(all.left, 1);
-	assert_string_equal(all.err, "its text has 147455 bytes, and a row has place for 32768");
+	assert_string_equal(all.err, "its text has 147455 bytes; the limit for a row is 32768");
 	assert_non_null(strstr(all.text, ",first\n"));
 	printed_free(&all);
 	free(quotes);

@@ -115,8 +115,8 @@ TEST(each_malformed_line_is_reported_with_its_place)
 		{BC_FORMAT_XDIN, "r 10 ", 6, "size"},
 		{BC_FORMAT_XDIN, "r 10, 4", 5, "a space"},
 		{BC_FORMAT_XDIN, "r 10 z", 6, "size"},
-		{BC_FORMAT_XDIN, "r 10 4z", 7, "nothing is expected"},
-		{BC_FORMAT_XDIN, "r 10 4 5", 8, "nothing is expected"},
+		{BC_FORMAT_XDIN, "r 10 4z", 7, "expected nothing"},
+		{BC_FORMAT_XDIN, "r 10 4 5", 8, "expected nothing"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -75,16 +75,16 @@ TEST(a_name_is_printed_in_ascii)
 				 &names, (struct bc_text){.at = "a\\\xC3\x00\x1B.", .bytes = 6}),
 		0);
 	bc_string_counter_sort(&names);
-	char *text = bc_name_text(&names.rows[0]);
+	char *text = bc_string_count_text(&names.rows[0]);
 	assert_non_null(text);
 	assert_string_equal(text, "a\\x5c\\xc3\\x00\\x1b.");
 	free(text);
 	bc_string_counter_free(&names);
 }
 
-static void take(struct bc_happenings *h, const struct bc_entry *entry)
+static void take(struct bc_entry_counts *h, const struct bc_entry *entry)
 {
-	assert_int_equal(bc_happenings_entry(h, entry), 0);
+	assert_int_equal(bc_entry_counts_add(h, entry), 0);
 }
 
 TEST(micro_ops_are_counted)
@@ -95,7 +95,7 @@ TEST(micro_ops_are_counted)
 		{.step = 2, .flags = 'W', .branch = '-', .access = 'S'},
 		{.step = 3, .flags = '-', .branch = 'N', .access = '-'},
 	};
-	struct bc_happenings h = {.marks = 0};
+	struct bc_entry_counts h = {.marks = 0};
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, 0, 0, 1);
@@ -106,7 +106,7 @@ TEST(micro_ops_are_counted)
 		entry.uop.micro = text_of(i < 2 ? "A" : "B");
 		take(&h, &entry);
 	}
-	bc_happenings_sort(&h);
+	bc_entry_counts_sort(&h);
 	assert_int_equal(h.kinds[BC_ENTRY_UOP], 4);
 	assert_int_equal(h.macro_ops, 2);
 	assert_int_equal(h.macros.count, 2);
@@ -118,12 +118,12 @@ TEST(micro_ops_are_counted)
 	assert_int_equal(h.not_taken, 1);
 	assert_int_equal(h.flag_reads, 1);
 	assert_int_equal(h.flag_writes, 1);
-	bc_happenings_free(&h);
+	bc_entry_counts_free(&h);
 }
 
 TEST(instructions_are_counted_by_what_became_of_them)
 {
-	struct bc_happenings h = {.marks = 0};
+	struct bc_entry_counts h = {.marks = 0};
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, 0, 0, 1);
@@ -141,7 +141,7 @@ TEST(instructions_are_counted_by_what_became_of_them)
 	entry.instruction.effect = BC_EFFECT_FETCHFAIL;
 	entry.instruction.set.bytes = 0;
 	take(&h, &entry);
-	bc_happenings_sort(&h);
+	bc_entry_counts_sort(&h);
 	assert_int_equal(h.effects[BC_EFFECT_EXECUTED], 3);
 	assert_int_equal(h.effects[BC_EFFECT_SKIPPED], 1);
 	assert_int_equal(h.effects[BC_EFFECT_FETCHFAIL], 1);
@@ -149,20 +149,20 @@ TEST(instructions_are_counted_by_what_became_of_them)
 	assert_int_equal(h.mnemonics.rows[0].count, 2);
 	assert_int_equal(h.undecoded, 1);
 	assert_int_equal(h.sets.total, 4);
-	bc_happenings_free(&h);
+	bc_entry_counts_free(&h);
 }
 
 TEST(gaps_marks_registers_and_kernel_events_are_counted)
 {
-	struct bc_happenings h = {.marks = 0};
+	struct bc_entry_counts h = {.marks = 0};
 	struct bc_entry entry;
 
-	bc_happenings_event(
+	bc_entry_counts_event(
 		&h, &(struct bc_event){
 			    .kind = BC_EVENT_GAP, .cause = BC_GAP_CRC, .exact = true, .value = 30});
-	bc_happenings_event(&h, &(struct bc_event){.kind = BC_EVENT_GAP, .cause = 200, .value = 4});
-	bc_happenings_event(&h, &(struct bc_event){.kind = BC_EVENT_ANCHOR, .value = 5});
-	bc_happenings_event(&h, &(struct bc_event){.kind = BC_EVENT_TRIGGER});
+	bc_entry_counts_event(&h, &(struct bc_event){.kind = BC_EVENT_GAP, .cause = 200, .value = 4});
+	bc_entry_counts_event(&h, &(struct bc_event){.kind = BC_EVENT_ANCHOR, .value = 5});
+	bc_entry_counts_event(&h, &(struct bc_event){.kind = BC_EVENT_TRIGGER});
 	bc_entry_reference(&entry, 0, 0, 1);
 	entry.kind = BC_ENTRY_EVENT;
 	entry.note.event = (struct bc_event){.kind = BC_EVENT_MARK};
@@ -192,5 +192,5 @@ TEST(gaps_marks_registers_and_kernel_events_are_counted)
 	assert_int_equal(h.tags.count, 2);
 	assert_int_equal(h.kinds[BC_ENTRY_EVENT], 2);
 	assert_int_equal(h.kinds[BC_ENTRY_LINE], 1);
-	bc_happenings_free(&h);
+	bc_entry_counts_free(&h);
 }

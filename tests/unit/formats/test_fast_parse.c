@@ -99,7 +99,7 @@ TEST(hex_takes_64_bits_behind_any_zeros_and_stops_at_one_digit_more)
 				const char *at = text;
 				uint64_t value = 0;
 				uint64_t expected;
-				bool ok = is_block ? bc_scan_hex_block(&at, &value)
+				bool ok = is_block ? bc_parse_hex_block(&at, &value)
 						   : bc_parse_hex(&at, &value);
 				assert_int_equal(ok, digits <= 16);
 				assert_ptr_equal(at, text + zeros + (digits <= 16 ? digits : 16));

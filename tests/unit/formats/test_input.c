@@ -331,7 +331,7 @@ TEST_F(what_cannot_be_reported_is_refused_and_said_why)
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_UNKNOWN, &probe),
 		-EINVAL);
-	assert_non_null(strstr(probe.err, "fits no format"));
+	assert_non_null(strstr(probe.err, "fits no known format"));
 	close(fd);
 	fd = open_bytes(f, noise, 0);
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},

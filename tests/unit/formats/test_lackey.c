@@ -95,8 +95,8 @@ TEST(what_the_program_printed_between_is_reported)
 		{"I  10,", 7, "size"},
 		{"I  10, 4", 7, "size"},
 		{"I  10,-4", 7, "size"},
-		{"I  10,4x", 8, "nothing is expected"},
-		{"I  10,4 L 5,4", 9, "nothing is expected"},
+		{"I  10,4x", 8, "expected nothing"},
+		{"I  10,4 L 5,4", 9, "expected nothing"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

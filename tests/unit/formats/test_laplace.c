@@ -150,7 +150,7 @@ TEST(each_malformed_field_is_reported_with_its_place)
 		{"r 1 4 ,0 10", 7, "an address space"},
 		{"r 1 4 0", 8, "an address"},
 		{"r 1 4 0 0x10", 10, "an address"},
-		{"r 1 4 0 10 more", 12, "nothing is expected"},
+		{"r 1 4 0 10 more", 12, "expected nothing"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -200,7 +200,7 @@ TEST(what_fits_no_record_is_refused_by_name)
 		free(printed.text);
 	}
 	entry.addr = UINT64_C(0x8888ffff3e456a21);
-	assert_refused(BC_FORMAT_LAPLACE, "", &entry, "its address 0x8888ffff3e456a21 doesn't fit");
+	assert_refused(BC_FORMAT_LAPLACE, "", &entry, "address 0x8888ffff3e456a21 doesn't fit");
 	entry.addr = UINT32_MAX;
 	entry.has = BC_HAS_SIZE;
 	for (uint32_t size = 254; size < 258; size++) {
@@ -210,7 +210,7 @@ TEST(what_fits_no_record_is_refused_by_name)
 		free(printed.text);
 	}
 	entry.size = UINT32_MAX;
-	assert_refused(BC_FORMAT_LAPLACE, "endian=big", &entry, "its size of 4294967295 bytes");
+	assert_refused(BC_FORMAT_LAPLACE, "endian=big", &entry, "size of 4294967295 bytes");
 }
 
 TEST(any_records_come_back_in_either_order_and_as_text)
@@ -330,5 +330,5 @@ TEST(an_event_that_fits_no_line_is_refused)
 	entry.letter = 'F';
 	entry.kernel.tag = (struct bc_text){"F", 1};
 	entry.kernel.rest = (struct bc_text){"", BC_LINE_MAX};
-	assert_refused(BC_FORMAT_LAPLACE_EVENTS, "", &entry, "fit a line");
+	assert_refused(BC_FORMAT_LAPLACE_EVENTS, "", &entry, "fit in a line");
 }

@@ -347,7 +347,7 @@ TEST(noise_fits_no_format)
 		dice_fill(&dice, bytes, n);
 		struct bc_probe probe = reported(bytes, n);
 		assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
-		assert_non_null(strstr(probe.err, "no format"));
+		assert_non_null(strstr(probe.err, "no known format"));
 	}
 	for (int i = 0; i < 2000; i++) { /* few bytes may fit one by chance: an answer, at least */
 		size_t n = dice_below(&dice, 100);

@@ -16,7 +16,7 @@
 struct wanted {
 	const char *options; /* of the format */
 	bool as_records;
-	bool (*wants_chunk)(void *context, const struct bc_chunk_info *info);
+	bool (*needs_chunk)(void *context, const struct bc_chunk_info *info);
 	void *context;
 	int index_fd; /* 0: none */
 	struct bc_sequence_check *continuity;
@@ -73,10 +73,10 @@ static char *read_all(int fd, enum bc_format format, const struct wanted *wanted
 {
 	struct bc_reader_options options = {.format = bc_format_options_default(),
 		.as_records = wanted->as_records,
-		.wants_chunk = wanted->wants_chunk,
+		.needs_chunk = wanted->needs_chunk,
 		.context = wanted->context,
 		.index_fd = wanted->index_fd != 0 ? wanted->index_fd : -1,
-		.continuity = wanted->continuity};
+		.sequence = wanted->continuity};
 	struct bc_reader *reader;
 	struct bc_input *input;
 	struct bc_probe probe;
@@ -217,15 +217,15 @@ TEST(malformed_lines_are_reported_with_line_and_column_and_passed)
 
 	snprintf(expected, sizeof(expected),
 		"1: kind 0 type 1 addr 1%s"
-		"! line 2 column 1 offset 0 bytes 0: a label from 0 to 4 is expected\n"
+		"! line 2 column 1 offset 0 bytes 0: expected a label from 0 to 4\n"
 		"3: kind 0 type 3 addr 2%s"
-		"! line 4 column 1 offset 0 bytes 0: a label from 0 to 4 is expected\n"
-		"! line 5 column 5 offset 0 bytes 0: a hexadecimal address of at most 64 bits is "
-		"expected\n"
+		"! line 4 column 1 offset 0 bytes 0: expected a label from 0 to 4\n"
+		"! line 5 column 5 offset 0 bytes 0: expected a hexadecimal address of at most 64 "
+		"bits\n"
 		"6: kind 0 type 0 addr 3%s"
 		"7: kind 0 type 1 addr 4%s"
-		"! line 8 column 2 offset 0 bytes 0: a hexadecimal address of at most 64 bits is "
-		"expected; the file ends in this line\n",
+		"! line 8 column 2 offset 0 bytes 0: expected a hexadecimal address of at most 64 "
+		"bits; the file ends in this line\n",
 		rest, rest, rest, rest);
 	assert_string_equal(text, expected);
 	free(text);
@@ -396,8 +396,8 @@ TEST(a_line_that_damage_cuts_off_is_not_taken_for_a_shorter_one)
 	struct trace packed = trace_to_lz4(&plain, 0);
 	/* Its blocks are of 64 KiB, which is no multiple of a line's length. */
 	char *text = read_all(fd_of(packed.bytes, packed.n - 300), BC_FORMAT_DIN, &nothing_special);
-	assert_non_null(strstr(text, ": the line is cut off; it is left out\n"));
-	assert_non_null(strstr(text, ": what it is compressed in is damaged or torn here"));
+	assert_non_null(strstr(text, ": the line is cut off; skipped\n"));
+	assert_non_null(strstr(text, ": the compressed data is damaged or torn here"));
 	for (const char *at = text; *at != '!'; at = strchr(at, '\n') + 1)
 		assert_non_null(strstr(at, "addr 123456789a has"));
 	free(text);
@@ -620,10 +620,10 @@ static struct segment_run run_segment(int fd, const struct wanted *wanted)
 	FILE *out = open_memstream(&run.text, &bytes);
 	struct bc_reader_options options = {.format = bc_format_options_default(),
 		.as_records = wanted->as_records,
-		.wants_chunk = wanted->wants_chunk,
+		.needs_chunk = wanted->needs_chunk,
 		.context = wanted->context,
 		.index_fd = wanted->index_fd != 0 ? fd : -1,
-		.continuity = wanted->continuity};
+		.sequence = wanted->continuity};
 	struct bc_reader *reader;
 	struct bc_input *input;
 	struct bc_probe probe;
@@ -772,7 +772,7 @@ TEST_WITH(segments, s, each_missing_chunk_is_reported_before_the_next)
 			"offset %zu bytes 0: %u record%s missing before chunk %u", chunk->begin,
 			chunk->records, chunk->records == 1 ? " is" : "s are", gone + 1);
 		assert_int_equal(strstr(all, missing) != NULL, chunk->records != 0);
-		assert_non_null(strstr(run.fault, "the segment has no index"));
+		assert_non_null(strstr(run.fault, "no index: the segment"));
 		assert_string_equal(run.text, expected);
 		free(all);
 		free(run.text);
@@ -831,7 +831,7 @@ TEST_WITH(segments, s, with_an_index_only_the_wanted_chunks_are_read)
 							 (off_t)s->one.chunks[i].end - 20),
 					sizeof(zeros));
 		}
-		struct wanted wanted = {.wants_chunk = wants, .context = &choice, .index_fd = 1};
+		struct wanted wanted = {.needs_chunk = wants, .context = &choice, .index_fd = 1};
 		char *expected = expect_chunks(&s->one, choice.keep, false);
 		struct segment_run run = run_segment(fd, &wanted);
 		if (run.faults != 0)
@@ -864,7 +864,7 @@ TEST_WITH(segments, s, continuity_goes_from_file_to_file_past_what_is_not_wanted
 		struct choice choice;
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
 			choice.keep[i] = (mask >> i & 1) != 0;
-		struct wanted some = {.wants_chunk = wants,
+		struct wanted some = {.needs_chunk = wants,
 			.context = &choice,
 			.index_fd = 1,
 			.continuity = &continuity};

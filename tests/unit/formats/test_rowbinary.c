@@ -102,8 +102,8 @@ TEST(without_a_clock_t_counts_entries_from_one_on)
 TEST(what_is_too_large_is_refused_by_name)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		static const char *const words[] = {"its address 0x100000000 ", "its size 0x100 ",
-			"its processor 0x100 ", "its time 0x100000000 "};
+		static const char *const words[] = {"address 0x100000000 ", "size 0x100 ",
+			"processor 0x100 ", "time 0x100000000 "};
 		struct bc_entry entries[2] = {entry_at(0), entry_at(1)};
 		entries[1].addr = i == 0 ? 0x100000000 : 0;
 		entries[1].size = i == 1 ? 256 : 0;

@@ -551,15 +551,14 @@ TEST(a_reference_without_a_size_is_refused)
 	e[1] = e[0];
 	e[1].size = 0;
 	char *out = print_all(e, 2, &n, -ERANGE, err);
-	assert_string_equal(
-		err, "its size is unknown, and Tarmac has no memory access without one");
+	assert_string_equal(err, "its size is unknown, which a Tarmac memory access requires");
 	assert_int_equal(n, strlen("0 clk MR512 00008034 \n") + 1024);
 	free(out);
 	e[1].size = BC_TARMAC_ACCESS_MAX + 1;
 	out = print_all(e, 2, &n, -ERANGE, err);
 	assert_string_equal(err,
-		"its 513 bytes are more than the 512 that a memory access of Tarmac "
-		"has here");
+		"size of 513 bytes exceeds the 512 bytes supported for a Tarmac memory "
+		"access");
 	free(out);
 }
 

@@ -251,8 +251,8 @@ TEST(a_time_that_readers_have_no_bits_for_is_refused)
 	all = print_vcd(TIMED, 0, entries, 2);
 	assert_int_equal(all.rc, -ERANGE);
 	assert_int_equal(all.left, 1);
-	assert_string_equal(all.err, "its time 9223372036854775808 doesn't fit the 63 bits, in "
-				     "ns, of a dump's readers");
+	assert_string_equal(all.err, "time 9223372036854775808 doesn't fit in 63 bits of "
+				     "ns, the limit of VCD readers");
 	printed_free(&all);
 	entries[1].tick = UINT64_MAX;
 	all = print_vcd(TIMED, 1, entries, 2);
