@@ -206,13 +206,13 @@ static bool show(void *context, struct bc_output *o, const json_t *object)
 {
 	static const char *const notes[] = {"mark", "trigger"};
 	const json_t *gap = bc_json_path(object, "gap");
-	uint64_t missed = bc_json_path_count(object, "missed");
+	uint64_t skipped = bc_json_path_count(object, "skipped.records");
 
 	if (bc_json_path(object, "addr") != NULL)
 		return show_record(context, o, object);
-	if (bc_json_path(object, "missed") != NULL)
-		bc_output_format(o, "# skipped: %" PRIu64 " record%s (too fast to show)\n", missed,
-			bc_plural(missed));
+	if (bc_json_path(object, "skipped") != NULL)
+		bc_output_format(o, "# skipped: %" PRIu64 " record%s (too fast to show)\n", skipped,
+			bc_plural(skipped));
 	if (gap != NULL)
 		show_gap(o, gap);
 	for (unsigned i = 0; i < 2; i++) {

@@ -95,8 +95,8 @@ static void read_pages(struct bc_top_mix *mix, const json_t *array)
 		if (mix->pages_count == BC_TOP_PAGES || addr == NULL)
 			continue;
 		page->addr = strtoull(addr, NULL, 16);
-		page->samples = bc_json_path_count(item, "samples");
-		page->more = bc_json_path_count(item, "more");
+		page->samples = bc_json_path_count(item, "requests");
+		page->more = bc_json_path_count(item, "max_error");
 		mix->pages_count++;
 	}
 }
@@ -110,16 +110,16 @@ void bc_top_state_mix(
 		memset(state->mixes, 0, sizeof(state->mixes));
 		return;
 	}
-	uint64_t sampled = bc_json_path_count(object, "sampled");
+	uint64_t sampled = bc_json_path_count(object, "sampled_records");
 	if (before->is_known && sampled < before->sampled)
 		memset(state->mixes, 0, sizeof(state->mixes));
 	state->latest_mix = (state->latest_mix + 1) % (BC_TOP_MIX_PERIOD + 1);
 	struct bc_top_mix *mix = &state->mixes[state->latest_mix];
 	*mix = (struct bc_top_mix){.is_known = true, .at_ns = now->ns, .sampled = sampled};
-	mix->of = bc_json_path_count(object, "of");
+	mix->of = bc_json_path_count(object, "records");
 	mix->types_count = read_table(mix->types, bc_json_path(object, "types"));
 	mix->procs_count = read_table(mix->procs, bc_json_path(object, "procs"));
-	mix->memory = bc_json_path_count(object, "memory");
+	mix->memory = bc_json_path_count(object, "memory_requests");
 	read_pages(mix, bc_json_path(object, "pages"));
 }
 

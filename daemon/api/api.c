@@ -18,19 +18,19 @@ static void get_status(struct bc_call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
 
-	bc_request_answer(call->request, 200, BC_JSON_TYPE, bc_status_write(&status), NULL);
+	bc_request_respond(call->request, 200, BC_JSON_TYPE, bc_status_write(&status), NULL);
 }
 
 static void get_metrics(struct bc_call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
 
-	bc_request_answer(call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status), NULL);
+	bc_request_respond(call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status), NULL);
 }
 
 static void get_mix(struct bc_call *call)
 {
-	bc_call_answer_object(call->request, 200, bc_page_sampler_json(call->api->mix), NULL);
+	bc_call_respond_object(call->request, 200, bc_page_sampler_json(call->api->mix), NULL);
 }
 
 /* Streams */
@@ -45,7 +45,7 @@ static void stream_events(struct bc_call *call)
 		bc_call_error(call->request, 503,
 			"64 clients read events already, or 56 that aren't the owner", NULL);
 	else if (rc != 0)
-		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
+		bc_request_respond(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 }
 
 static bool read_wanted(struct bc_call *call, struct bc_filter *filter, uint64_t *limit)
@@ -85,7 +85,7 @@ static void stream_records(struct bc_call *call)
 		bc_call_error(call->request, 503,
 			"8 clients read live records already, or 6 that aren't the owner", NULL);
 	else if (rc != 0)
-		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
+		bc_request_respond(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 }
 
 /* Routes */
@@ -109,12 +109,12 @@ static const struct route routes[] = {
 	{"GET", "/v1/mix", get_mix, 0, false, NULL},
 	{"GET", "/v1/recordings", bc_api_list_recordings, 0, false, NULL},
 	{"POST", "/v1/recordings", bc_api_start_recording, RIGHT(RECORD), false, NULL},
-	{"GET", "/v1/recordings/current", bc_api_get_current, 0, false, NULL},
-	{"PATCH", "/v1/recordings/current", bc_api_note_on_current, RIGHT(NOTE), false, NULL},
-	{"DELETE", "/v1/recordings/current", bc_api_stop_current, RIGHT(RECORD), false, NULL},
+	{"GET", "/v1/recordings/current", bc_api_get_recording, 0, false, NULL},
+	{"PATCH", "/v1/recordings/current", bc_api_add_note, RIGHT(NOTE), false, NULL},
+	{"DELETE", "/v1/recordings/current", bc_api_stop_recording, RIGHT(RECORD), false, NULL},
 	{"POST", "/v1/rotate", bc_api_rotate, RIGHT(ROTATE), false, NULL},
 	{"POST", "/v1/marks", bc_api_set_mark, RIGHT(MARK), false, NULL},
-	{"POST", "/v1/snapshot", bc_api_take_snapshot, RIGHT(SNAPSHOT), false, NULL},
+	{"POST", "/v1/snapshot", bc_api_snapshot, RIGHT(SNAPSHOT), false, NULL},
 	{"GET", "/v1/triggers", bc_api_list_triggers, 0, false, NULL},
 	{"POST", "/v1/triggers", bc_api_arm_trigger, RIGHT(TRIGGER), false, NULL},
 	{"GET", "/v1/triggers/", bc_api_get_trigger, 0, false, NULL},
@@ -243,7 +243,7 @@ void bc_api_request(void *api, struct bc_request *request)
 	struct bc_call call = {.api = api, .request = request};
 	const struct route *route = find_route(&call);
 
-	if (route != NULL && bc_call_may(&call, route->rights) && check_query(&call, route) &&
+	if (route != NULL && bc_call_check_permissions(&call, route->rights) && check_query(&call, route) &&
 		check_body(&call, route))
 		route->answer(&call);
 }

@@ -13,7 +13,7 @@
 /* So much of a client's own words is given back. */
 #define QUOTED_MAX 48
 
-bool bc_body_error(const struct bc_body *body, const char *name, const char *sentence)
+bool bc_body_fail(const struct bc_body *body, const char *name, const char *sentence)
 {
 	snprintf(body->err, body->room, "%s%.*s: %s", body->where,
 		(int)bc_utf8_cut(name, QUOTED_MAX), name, sentence);
@@ -27,7 +27,7 @@ static bool refuse_member(const struct bc_body *body, const char *member, const 
 	size_t n = strlen(sentence);
 
 	if (names[0] == NULL)
-		return bc_body_error(body, member, "no such member; there are none");
+		return bc_body_fail(body, member, "no such member; there are none");
 	for (unsigned i = 0; names[i] != NULL && n < sizeof(sentence); i++) {
 		const char *between = i == 0 ? "" : names[i + 1] == NULL ? " and " : ", ";
 		n += (size_t)snprintf(
@@ -35,7 +35,7 @@ static bool refuse_member(const struct bc_body *body, const char *member, const 
 	}
 	if (n < sizeof(sentence))
 		snprintf(sentence + n, sizeof(sentence) - n, names[1] == NULL ? " is" : " are");
-	return bc_body_error(body, member, sentence);
+	return bc_body_fail(body, member, sentence);
 }
 
 /* jansson quotes the text at the error, and may cut a character of it. */
@@ -64,7 +64,7 @@ static bool check_members(const struct bc_body *body, const char *const *names)
 	return true;
 }
 
-bool bc_body_read(struct bc_body *body, const char *text, size_t bytes, const char *const *names,
+bool bc_body_parse(struct bc_body *body, const char *text, size_t bytes, const char *const *names,
 	char *err, size_t errlen)
 {
 	json_error_t error;
@@ -100,9 +100,9 @@ bool bc_body_has(const struct bc_body *body, const char *name)
 	return find(body, name) != NULL;
 }
 
-bool bc_body_need(const struct bc_body *body, const char *name)
+bool bc_body_require(const struct bc_body *body, const char *name)
 {
-	return find(body, name) != NULL || bc_body_error(body, name, "it is missing");
+	return find(body, name) != NULL || bc_body_fail(body, name, "it is missing");
 }
 
 bool bc_body_text(const struct bc_body *body, const char *name, char *out, size_t room)
@@ -113,11 +113,11 @@ bool bc_body_text(const struct bc_body *body, const char *name, char *out, size_
 	if (item == NULL)
 		return true;
 	if (!json_is_string(item))
-		return bc_body_error(body, name, "it is a text");
+		return bc_body_fail(body, name, "it is a text");
 	size_t n = json_string_length(item);
 	if (n < 1 || n >= room) {
 		snprintf(sentence, sizeof(sentence), "it has 1 to %zu bytes", room - 1);
-		return bc_body_error(body, name, sentence);
+		return bc_body_fail(body, name, sentence);
 	}
 	memcpy(out, json_string_value(item), n + 1);
 	return true;
@@ -130,12 +130,12 @@ bool bc_body_flag(const struct bc_body *body, const char *name, bool *flag)
 	if (item == NULL)
 		return true;
 	if (!json_is_boolean(item))
-		return bc_body_error(body, name, "it is true or false");
+		return bc_body_fail(body, name, "it is true or false");
 	*flag = json_is_true(item);
 	return true;
 }
 
-bool bc_body_number(const struct bc_body *body, const char *name, uint64_t least, uint64_t most,
+bool bc_body_integer(const struct bc_body *body, const char *name, uint64_t least, uint64_t most,
 	uint64_t *number)
 {
 	const json_t *item = find(body, name);
@@ -150,10 +150,10 @@ bool bc_body_number(const struct bc_body *body, const char *name, uint64_t least
 	}
 	snprintf(sentence, sizeof(sentence), "it is a whole number from %" PRIu64 " to %" PRIu64,
 		least, most);
-	return bc_body_error(body, name, sentence);
+	return bc_body_fail(body, name, sentence);
 }
 
-bool bc_body_words(const struct bc_body *body, const char *name, char *out, size_t room)
+bool bc_body_seconds_or_text(const struct bc_body *body, const char *name, char *out, size_t room)
 {
 	const json_t *item = find(body, name);
 
@@ -161,7 +161,7 @@ bool bc_body_words(const struct bc_body *body, const char *name, char *out, size
 		return bc_body_text(body, name, out, room);
 	double seconds = json_number_value(item);
 	if (!(seconds >= 0 && seconds < 1e10))
-		return bc_body_error(body, name, "so many seconds are no time");
+		return bc_body_fail(body, name, "so many seconds are no time");
 	snprintf(out, room, "%.9fs", seconds);
 	return true;
 }
@@ -173,11 +173,11 @@ bool bc_body_time(const struct bc_body *body, const char *name, uint64_t *ns)
 	if (!bc_body_has(body, name))
 		return true;
 	if (!json_is_number(find(body, name)) && !json_is_string(find(body, name)))
-		return bc_body_error(body, name, "it is a number of seconds or a text");
-	if (!bc_body_words(body, name, words, sizeof(words)))
+		return bc_body_fail(body, name, "it is a number of seconds or a text");
+	if (!bc_body_seconds_or_text(body, name, words, sizeof(words)))
 		return false;
 	return (bc_time_read(ns, words) && *ns != 0) ||
-	       bc_body_error(body, name,
+	       bc_body_fail(body, name,
 		       "it is a time above 0: a number of seconds, or a text with ms, s, m, h or "
 		       "d");
 }
@@ -187,10 +187,10 @@ bool bc_body_size(const struct bc_body *body, const char *name, uint64_t *bytes)
 	const json_t *item = find(body, name);
 
 	if (item == NULL || json_is_number(item))
-		return bc_body_number(body, name, 1, BC_BODY_NUMBER_MAX, bytes);
+		return bc_body_integer(body, name, 1, BC_BODY_INTEGER_MAX, bytes);
 	return (json_is_string(item) && bc_size_read(bytes, json_string_value(item), 1) &&
 		       *bytes != 0) ||
-	       bc_body_error(body, name,
+	       bc_body_fail(body, name,
 		       "it is a size above 0: a number of bytes, or a text with K, M, G or T");
 }
 
@@ -201,7 +201,7 @@ bool bc_body_metadata(const struct bc_body *body, const char *name, char out[BC_
 	if (item == NULL)
 		return true;
 	if (!json_is_object(item))
-		return bc_body_error(body, name, "it is an object of texts");
+		return bc_body_fail(body, name, "it is an object of texts");
 	/* Its sentence names the member. */
 	return bc_metadata_from_json(out, item, body->err, body->room);
 }
@@ -221,11 +221,11 @@ bool bc_body_object(const struct bc_body *body, const char *name, const char *co
 	json_t *item = find(body, name);
 
 	if (item != NULL && !json_is_object(item))
-		return bc_body_error(body, name, "it is an object");
+		return bc_body_fail(body, name, "it is an object");
 	return enter(body, item, name, names, inner);
 }
 
-bool bc_body_count(const struct bc_body *body, const char *name, unsigned most, unsigned *count)
+bool bc_body_list_size(const struct bc_body *body, const char *name, unsigned most, unsigned *count)
 {
 	const json_t *item = find(body, name);
 	char sentence[64];
@@ -234,12 +234,12 @@ bool bc_body_count(const struct bc_body *body, const char *name, unsigned most, 
 	if (item == NULL)
 		return true;
 	if (!json_is_array(item))
-		return bc_body_error(body, name, "it is a list");
+		return bc_body_fail(body, name, "it is a list");
 	*count = (unsigned)json_array_size(item);
 	if (*count <= most)
 		return true;
 	snprintf(sentence, sizeof(sentence), "there are %u at most", most);
-	return bc_body_error(body, name, sentence);
+	return bc_body_fail(body, name, sentence);
 }
 
 bool bc_body_element(const struct bc_body *body, const char *name, unsigned at,
@@ -250,6 +250,6 @@ bool bc_body_element(const struct bc_body *body, const char *name, unsigned at,
 
 	snprintf(where, sizeof(where), "%.16s[%u]", name, at);
 	if (!json_is_object(item))
-		return bc_body_error(body, where, "it is an object");
+		return bc_body_fail(body, where, "it is an object");
 	return enter(body, item, where, names, inner);
 }

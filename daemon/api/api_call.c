@@ -6,7 +6,7 @@
 #include "daemon/http/permissions.h"
 #include "formats/base/json.h"
 
-void bc_call_answer_object(
+void bc_call_respond_object(
 	struct bc_request *request, unsigned status, json_t *root, const char *allow)
 {
 	char *printed = bc_json_print(root);
@@ -16,18 +16,18 @@ void bc_call_answer_object(
 		line = NULL;
 	free(printed);
 	json_decref(root);
-	bc_request_answer(request, status, BC_JSON_TYPE, line, allow);
+	bc_request_respond(request, status, BC_JSON_TYPE, line, allow);
 }
 
-void bc_call_answer(struct bc_request *request, unsigned status, const char *name, json_t *value)
+void bc_call_respond(struct bc_request *request, unsigned status, const char *name, json_t *value)
 {
-	bc_call_answer_object(request, status, json_pack("{s:o}", name, value), NULL);
+	bc_call_respond_object(request, status, json_pack("{s:o}", name, value), NULL);
 }
 
 void bc_call_error(
 	struct bc_request *request, unsigned status, const char *sentence, const char *allow)
 {
-	bc_call_answer_object(
+	bc_call_respond_object(
 		request, status, json_pack("{s:o}", "error", bc_json_text(sentence)), allow);
 }
 
@@ -43,14 +43,14 @@ void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal)
 	bc_call_error(call->request, statuses[refusal], call->err, NULL);
 }
 
-bool bc_call_may(struct bc_call *call, uint32_t rights)
+bool bc_call_check_permissions(struct bc_call *call, uint32_t rights)
 {
 	uint32_t lacking = rights & call->api->reserved;
 	enum bc_permission right = 0;
 
 	if (lacking == 0 || bc_request_is_owner(call->request))
 		return true;
-	while ((lacking & bc_right_bit(right)) == 0)
+	while ((lacking & bc_permission_bit(right)) == 0)
 		right++;
 	snprintf(call->err, sizeof(call->err),
 		"the configuration reserves this (%s) for root and the user that buscapd runs as",

@@ -36,11 +36,11 @@ struct bc_call {
 
 /* Answers, with an object that is taken; NULL is memory that ran out, and a 500. `allow` is for a
  * 405, else NULL. */
-void bc_call_answer_object(
+void bc_call_respond_object(
 	struct bc_request *request, unsigned status, json_t *object, const char *allow);
 
 /* The same with {"NAME": VALUE}. */
-void bc_call_answer(struct bc_request *request, unsigned status, const char *name, json_t *value);
+void bc_call_respond(struct bc_request *request, unsigned status, const char *name, json_t *value);
 
 /* The same with {"error": SENTENCE}. */
 void bc_call_error(
@@ -50,6 +50,6 @@ void bc_call_error(
 void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal);
 
 /* Whether the client has these rights, bits of enum bc_permission; else it has been answered. */
-bool bc_call_may(struct bc_call *call, uint32_t rights);
+bool bc_call_check_permissions(struct bc_call *call, uint32_t rights);
 
 #endif

@@ -24,7 +24,7 @@ static bool read_label(struct bc_api_params *asked, const struct bc_body *body)
 	if (!bc_body_text(body, "label", asked->label, sizeof(asked->label)))
 		return false;
 	return bc_label_is_valid(asked->label) ||
-	       bc_body_error(body, "label",
+	       bc_body_fail(body, "label",
 		       "it has up to 64 letters, digits, points, underscores and dashes");
 }
 
@@ -35,7 +35,7 @@ static bool read_limits(struct bc_api_params *asked, const struct bc_body *body)
 
 	return bc_body_object(body, "limits", limit_names, &inner) &&
 	       bc_body_time(&inner, "duration", &limits->duration_ns) &&
-	       bc_body_number(&inner, "records", 1, BC_BODY_NUMBER_MAX, &limits->records) &&
+	       bc_body_integer(&inner, "records", 1, BC_BODY_INTEGER_MAX, &limits->records) &&
 	       bc_body_size(&inner, "filesize", &limits->file_bytes);
 }
 
@@ -47,12 +47,12 @@ static bool read_length(
 
 	if (!bc_body_has(body, name))
 		return true;
-	if (!bc_body_words(body, name, words, sizeof(words)))
+	if (!bc_body_seconds_or_text(body, name, words, sizeof(words)))
 		return false;
 	if (!bc_time_or_size_read(length, words, what, sizeof(what)))
-		return bc_body_error(body, name, what);
+		return bc_body_fail(body, name, what);
 	return length->unit != BC_TIME_OR_SIZE_NONE ||
-	       bc_body_error(body, name, "it is more than 0");
+	       bc_body_fail(body, name, "it is more than 0");
 }
 
 static bool read_trigger(struct bc_trigger *trigger, const struct bc_body *body)
@@ -60,23 +60,23 @@ static bool read_trigger(struct bc_trigger *trigger, const struct bc_body *body)
 	char words[320];
 	char what[320];
 
-	if (!bc_body_need(body, "name") || !bc_body_text(body, "name", words, sizeof(words)))
+	if (!bc_body_require(body, "name") || !bc_body_text(body, "name", words, sizeof(words)))
 		return false;
 	if (!bc_trigger_init(trigger, words, what, sizeof(what)))
-		return bc_body_error(body, "name", what);
+		return bc_body_fail(body, "name", what);
 	for (unsigned i = 1; trigger_names[i] != NULL; i++) {
 		const char *name = trigger_names[i];
 		bool is_time = name[0] == 'p' || strcmp(name, "holdoff") == 0;
 		if (!bc_body_has(body, name))
 			continue;
-		if (!(is_time ? bc_body_words(body, name, words, sizeof(words))
+		if (!(is_time ? bc_body_seconds_or_text(body, name, words, sizeof(words))
 			      : bc_body_text(body, name, words, sizeof(words))))
 			return false;
 		if (!bc_trigger_set(trigger, name, words, what, sizeof(what)))
-			return bc_body_error(body, name, what);
+			return bc_body_fail(body, name, what);
 	}
 	trigger->is_of_request = true;
-	if (!bc_body_need(body, "when") || !bc_body_need(body, "action"))
+	if (!bc_body_require(body, "when") || !bc_body_require(body, "action"))
 		return false;
 	return bc_trigger_check(trigger, body->err, body->room);
 }
@@ -87,7 +87,7 @@ static bool read_triggers(struct bc_api_params *asked, const struct bc_body *bod
 	struct bc_body inner;
 	unsigned count;
 
-	if (!bc_body_count(body, "triggers", BC_TRIGGERS_REQUESTED, &count))
+	if (!bc_body_list_size(body, "triggers", BC_TRIGGERS_REQUESTED, &count))
 		return false;
 	for (unsigned i = 0; i < count; i++) {
 		struct bc_trigger *trigger = &asked->triggers[i];
@@ -95,11 +95,11 @@ static bool read_triggers(struct bc_api_params *asked, const struct bc_body *bod
 			!read_trigger(trigger, &inner))
 			return false;
 		if (trigger->action != BC_ACTION_MARK && trigger->action != BC_ACTION_STOP)
-			return bc_body_error(
+			return bc_body_fail(
 				&inner, "action", "a recording's own triggers mark or stop");
 		for (unsigned k = 0; k < i; k++)
 			if (strcmp(asked->triggers[k].name, trigger->name) == 0)
-				return bc_body_error(&inner, "name", "another has it, too");
+				return bc_body_fail(&inner, "name", "another has it, too");
 	}
 	asked->start.triggers_count = count;
 	return true;
@@ -123,7 +123,7 @@ bool bc_api_params_start(
 	struct bc_body body;
 
 	point(asked);
-	if (!bc_body_read(&body, text, bytes, start_names, err, errlen))
+	if (!bc_body_parse(&body, text, bytes, start_names, err, errlen))
 		return false;
 	bool is_good = read_label(asked, &body) && read_metadata(asked, &body) &&
 		       read_limits(asked, &body) && read_length(&body, "pre", &asked->start.pre) &&
@@ -141,9 +141,9 @@ static bool read_end(struct bc_api_params *asked, const struct bc_body *body)
 		!bc_body_flag(body, "go_on", &start->until_stopped))
 		return false;
 	if (start->post.unit == BC_TIME_OR_SIZE_ALL)
-		return bc_body_error(body, "post", "it is a time or a size");
+		return bc_body_fail(body, "post", "it is a time or a size");
 	return start->post.unit == BC_TIME_OR_SIZE_NONE || !start->until_stopped ||
-	       bc_body_error(body, "post", "it doesn't go with go_on");
+	       bc_body_fail(body, "post", "it doesn't go with go_on");
 }
 
 bool bc_api_params_snapshot(
@@ -152,7 +152,7 @@ bool bc_api_params_snapshot(
 	struct bc_body body;
 
 	point(asked);
-	if (!bc_body_read(&body, text, bytes, snapshot_names, err, errlen))
+	if (!bc_body_parse(&body, text, bytes, snapshot_names, err, errlen))
 		return false;
 	bool is_good = read_label(asked, &body) && read_metadata(asked, &body) &&
 		       read_length(&body, "pre", &asked->start.pre) && read_end(asked, &body);
@@ -162,11 +162,11 @@ bool bc_api_params_snapshot(
 
 static bool read_path(struct bc_api_params *asked, const struct bc_body *body)
 {
-	if (!bc_body_need(body, "path") ||
+	if (!bc_body_require(body, "path") ||
 		!bc_body_text(body, "path", asked->path, sizeof(asked->path)))
 		return false;
 	return asked->path[0] == '/' ||
-	       bc_body_error(body, "path", "it is absolute: it begins with /");
+	       bc_body_fail(body, "path", "it is absolute: it begins with /");
 }
 
 static bool read_format(struct bc_api_params *asked, const struct bc_body *body)
@@ -179,7 +179,7 @@ static bool read_format(struct bc_api_params *asked, const struct bc_body *body)
 		return false;
 	asked->replay.format = bc_format_by_name(name);
 	return bc_format_is_bus(asked->replay.format) ||
-	       bc_body_error(body, "format",
+	       bc_body_fail(body, "format",
 		       "it is segment, bcp1, raw6, byu, byu16, byu24 or byu-be; what else there is "
 		       "buscap convert makes one of them");
 }
@@ -200,7 +200,7 @@ static bool read_speed(struct bc_api_params *asked, const struct bc_body *body)
 	}
 	*speed = json_number_value(item);
 	return (*speed >= 1e-6 && *speed <= 1e6) ||
-	       bc_body_error(body, "speed",
+	       bc_body_fail(body, "speed",
 		       "it is \"max\", \"realtime\", or how many times that, up to 1000000");
 }
 
@@ -211,11 +211,11 @@ bool bc_api_params_replay(
 
 	point(asked);
 	asked->replay.path = asked->path;
-	if (!bc_body_read(&body, text, bytes, replay_names, err, errlen))
+	if (!bc_body_parse(&body, text, bytes, replay_names, err, errlen))
 		return false;
 	bool is_good = read_path(asked, &body) && read_format(asked, &body) &&
-		       bc_body_number(
-			       &body, "clock_hz", 1, BC_BODY_NUMBER_MAX, &asked->replay.clock_hz) &&
+		       bc_body_integer(
+			       &body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &asked->replay.clock_hz) &&
 		       read_speed(asked, &body) && read_label(asked, &body) &&
 		       read_metadata(asked, &body) && read_limits(asked, &body) &&
 		       read_triggers(asked, &body);
@@ -229,7 +229,7 @@ bool bc_api_params_trigger(
 {
 	struct bc_body body;
 
-	if (!bc_body_read(&body, text, bytes, trigger_names, err, errlen))
+	if (!bc_body_parse(&body, text, bytes, trigger_names, err, errlen))
 		return false;
 	bool is_good = read_trigger(&asked->triggers[0], &body);
 	bc_body_free(&body);
@@ -241,9 +241,9 @@ bool bc_api_params_mark(
 {
 	struct bc_body body;
 
-	if (!bc_body_read(&body, text, bytes, mark_names, err, errlen))
+	if (!bc_body_parse(&body, text, bytes, mark_names, err, errlen))
 		return false;
-	bool is_good = bc_body_need(&body, "text") &&
+	bool is_good = bc_body_require(&body, "text") &&
 		       bc_body_text(&body, "text", asked->mark, sizeof(asked->mark));
 	bc_body_free(&body);
 	return is_good;
@@ -254,9 +254,9 @@ bool bc_api_params_note(
 {
 	struct bc_body body;
 
-	if (!bc_body_read(&body, text, bytes, note_names, err, errlen))
+	if (!bc_body_parse(&body, text, bytes, note_names, err, errlen))
 		return false;
-	bool is_good = bc_body_need(&body, "metadata") && read_metadata(asked, &body);
+	bool is_good = bc_body_require(&body, "metadata") && read_metadata(asked, &body);
 	bc_body_free(&body);
 	return is_good;
 }
@@ -265,7 +265,7 @@ bool bc_api_params_nothing(const char *text, size_t bytes, char *err, size_t err
 {
 	struct bc_body body;
 
-	if (!bc_body_read(&body, text, bytes, no_names, err, errlen))
+	if (!bc_body_parse(&body, text, bytes, no_names, err, errlen))
 		return false;
 	bc_body_free(&body);
 	return true;

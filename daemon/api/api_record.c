@@ -95,7 +95,7 @@ static void on_listed(void *context, json_t *rows)
 			json_decref(root);
 			root = NULL;
 		}
-		bc_call_answer_object(later->request, 200, root, NULL);
+		bc_call_respond_object(later->request, 200, root, NULL);
 	}
 	free(later);
 }
@@ -107,7 +107,7 @@ void bc_api_list_recordings(struct bc_call *call)
 	if (later != NULL && bc_catalog_list(call->api->catalog, later, on_listed) == 0)
 		return;
 	free(later);
-	bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
+	bc_request_respond(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 }
 
 /* What a body asks for is read into memory of its own, and then done. */
@@ -119,7 +119,7 @@ typedef enum bc_refusal (*do_asked)(struct bc_call *call, const struct bc_api_pa
 static bool has_rights(struct bc_call *call, const struct bc_api_params *asked)
 {
 	return asked->start.triggers_count == 0 ||
-	       bc_call_may(call, bc_right_bit(BC_PERMISSION_TRIGGER));
+	       bc_call_check_permissions(call, bc_permission_bit(BC_PERMISSION_TRIGGER));
 }
 
 /* Returns whether it is done; else the request has been answered. */
@@ -147,7 +147,7 @@ static bool do_as_asked(struct bc_call *call, read_asked read, do_asked act)
 
 static void answer_current(struct bc_call *call, unsigned status)
 {
-	bc_call_answer(call->request, status, "recording",
+	bc_call_respond(call->request, status, "recording",
 		bc_recorder_recording_json(call->api->recorder));
 }
 
@@ -166,7 +166,7 @@ static void on_sealed(void *context, const struct bc_recording *ended)
 {
 	struct later *later = context;
 
-	bc_call_answer(later->request, later->status, "recording",
+	bc_call_respond(later->request, later->status, "recording",
 		bc_recorder_ended_json(later->api->recorder, ended));
 	free(later);
 }
@@ -178,7 +178,7 @@ static enum bc_refusal snapshot(struct bc_call *call, const struct bc_api_params
 }
 
 /* One that goes on is answered as it begins, one that is whole when it is sealed. */
-void bc_api_take_snapshot(struct bc_call *call)
+void bc_api_snapshot(struct bc_call *call)
 {
 	if (!do_as_asked(call, bc_api_params_snapshot, snapshot))
 		return;
@@ -189,12 +189,12 @@ void bc_api_take_snapshot(struct bc_call *call)
 	answer_current(call, 201);
 }
 
-void bc_api_get_current(struct bc_call *call)
+void bc_api_get_recording(struct bc_call *call)
 {
 	json_t *current = bc_recorder_recording_json(call->api->recorder);
 
 	if (current != NULL)
-		bc_call_answer(call->request, 200, "recording", current);
+		bc_call_respond(call->request, 200, "recording", current);
 	else
 		bc_call_error(call->request, 404, "nothing is being recorded", NULL);
 }
@@ -204,18 +204,18 @@ static enum bc_refusal note(struct bc_call *call, const struct bc_api_params *as
 	return bc_recorder_note(call->api->recorder, asked->metadata, call->err, sizeof(call->err));
 }
 
-void bc_api_note_on_current(struct bc_call *call)
+void bc_api_add_note(struct bc_call *call)
 {
 	if (do_as_asked(call, bc_api_params_note, note))
 		answer_current(call, 200);
 }
 
-void bc_api_stop_current(struct bc_call *call)
+void bc_api_stop_recording(struct bc_call *call)
 {
 	struct later *later = answer_later(call, 200);
 
 	if (later == NULL)
-		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
+		bc_request_respond(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 	else
 		settle(call, later,
 			bc_recorder_stop(call->api->recorder, call->err, sizeof(call->err), later,
@@ -243,7 +243,7 @@ static enum bc_refusal mark(struct bc_call *call, const struct bc_api_params *as
 		call->api->recorder, asked->mark, &set, call->err, sizeof(call->err));
 
 	if (refusal == BC_GRANTED)
-		bc_call_answer(call->request, 201, "mark", bc_recorder_mark_json(&set));
+		bc_call_respond(call->request, 201, "mark", bc_recorder_mark_json(&set));
 	return refusal;
 }
 
@@ -256,7 +256,7 @@ void bc_api_set_mark(struct bc_call *call)
 
 void bc_api_list_triggers(struct bc_call *call)
 {
-	bc_call_answer(
+	bc_call_respond(
 		call->request, 200, "triggers", bc_recorder_triggers_json(call->api->recorder));
 }
 
@@ -266,7 +266,7 @@ static void answer_trigger(struct bc_call *call, unsigned status, const char *na
 	json_t *one = bc_recorder_trigger_json(call->api->recorder, name);
 
 	if (one != NULL)
-		bc_call_answer(call->request, status, "trigger", one);
+		bc_call_respond(call->request, status, "trigger", one);
 	else
 		bc_call_error(call->request, 404, "no trigger of that name is armed", NULL);
 }
@@ -299,7 +299,7 @@ void bc_api_disarm_trigger(struct bc_call *call)
 	enum bc_refusal refusal = bc_recorder_disarm(
 		call->api->recorder, call->name, call->err, sizeof(call->err));
 	if (refusal == BC_GRANTED) {
-		bc_call_answer(call->request, 200, "trigger", one);
+		bc_call_respond(call->request, 200, "trigger", one);
 		return;
 	}
 	json_decref(one);
@@ -310,7 +310,7 @@ void bc_api_disarm_trigger(struct bc_call *call)
 
 void bc_api_list_replays(struct bc_call *call)
 {
-	bc_call_answer(
+	bc_call_respond(
 		call->request, 200, "replays", bc_recorder_replays_json(call->api->recorder));
 }
 
@@ -319,7 +319,7 @@ static void answer_replay(struct bc_call *call, unsigned status, const char *id)
 	json_t *one = bc_recorder_replay_json(call->api->recorder, id);
 
 	if (one != NULL)
-		bc_call_answer(call->request, status, "replay", one);
+		bc_call_respond(call->request, status, "replay", one);
 	else
 		bc_call_error(call->request, 404,
 			strcmp(id, "current") == 0 ? "nothing is being replayed"
@@ -348,7 +348,7 @@ static void on_cancelled(void *context, const struct bc_recording *ended)
 {
 	struct later *later = context;
 
-	bc_call_answer(later->request, later->status, "replay",
+	bc_call_respond(later->request, later->status, "replay",
 		bc_recorder_ended_replay_json(later->api->recorder, ended));
 	free(later);
 }
@@ -358,7 +358,7 @@ void bc_api_cancel_replay(struct bc_call *call)
 	struct later *later = answer_later(call, 200);
 
 	if (later == NULL)
-		bc_request_answer(call->request, 500, BC_JSON_TYPE, NULL, NULL);
+		bc_request_respond(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 	else
 		settle(call, later,
 			bc_recorder_cancel(call->api->recorder, call->name, call->err,

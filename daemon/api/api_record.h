@@ -7,10 +7,10 @@
 
 void bc_api_list_recordings(struct bc_call *call);
 void bc_api_start_recording(struct bc_call *call);
-void bc_api_take_snapshot(struct bc_call *call);
-void bc_api_get_current(struct bc_call *call);
-void bc_api_note_on_current(struct bc_call *call);
-void bc_api_stop_current(struct bc_call *call);
+void bc_api_snapshot(struct bc_call *call);
+void bc_api_get_recording(struct bc_call *call);
+void bc_api_add_note(struct bc_call *call);
+void bc_api_stop_recording(struct bc_call *call);
 void bc_api_rotate(struct bc_call *call);
 void bc_api_set_mark(struct bc_call *call);
 void bc_api_list_triggers(struct bc_call *call);

@@ -12,7 +12,7 @@
 struct waiter {
 	struct waiter *next;
 	void *context;
-	bc_catalog_answer answer;
+	bc_catalog_cb answer;
 };
 
 struct bc_catalog {
@@ -21,7 +21,7 @@ struct bc_catalog {
 	bool is_busy;
 	bool is_closing;
 	atomic_bool is_cancelled;
-	struct bc_catalog_reading reading;
+	struct bc_catalog_scan reading;
 	json_t *rows;
 	uint64_t left_out;
 	struct waiter *served;  /* by the job that runs */
@@ -92,7 +92,7 @@ static int start(struct bc_catalog *c)
 {
 	c->served = c->waiting;
 	c->waiting = NULL;
-	c->reading = (struct bc_catalog_reading){
+	c->reading = (struct bc_catalog_scan){
 		.dir = c->dir,
 		.is_cancelled = &c->is_cancelled,
 	};
@@ -116,7 +116,7 @@ int bc_catalog_open(struct bc_catalog **catalog, uv_loop_t *loop, const char *di
 	return 0;
 }
 
-int bc_catalog_list(struct bc_catalog *c, void *context, bc_catalog_answer answer)
+int bc_catalog_list(struct bc_catalog *c, void *context, bc_catalog_cb answer)
 {
 	struct waiter *waiter = calloc(1, sizeof(*waiter));
 	struct waiter **last = &c->waiting;

@@ -22,13 +22,13 @@ int bc_catalog_open(struct bc_catalog **catalog, uv_loop_t *loop, const char *di
 
 /* Takes `rows`, an array as bc_catalog_read() makes it, which is the callee's. NULL: the directory
  * can't be read, which was logged, or memory ran out, or the catalog is being closed. */
-typedef void (*bc_catalog_answer)(void *context, json_t *rows);
+typedef void (*bc_catalog_cb)(void *context, json_t *rows);
 
 /* Lists the directory as it is from now on. answer() is called once, never from within this call.
  * The recording under way is among the rows once it has a file, as a torn one: the caller knows
  * more of it. Returns 0, or -ENOMEM with nothing to come. */
 int bc_catalog_list(
-	struct bc_catalog *catalog, void *context, bc_catalog_answer answer) BC_MUST_CHECK;
+	struct bc_catalog *catalog, void *context, bc_catalog_cb answer) BC_MUST_CHECK;
 
 /* To be called once a second, with bc_now_ns(): tells what was only counted of failures. */
 void bc_catalog_poll(struct bc_catalog *catalog, uint64_t now_ns);

@@ -15,7 +15,7 @@
 #include "formats/segment/segment_index.h"
 
 struct scan {
-	struct bc_catalog_reading *reading;
+	struct bc_catalog_scan *reading;
 	int dir_fd;
 	struct bc_chunk *chunk; /* for the events of one */
 	uint8_t *header;        /* BC_SEGMENT_HEADER_MAX */
@@ -209,7 +209,7 @@ static uint64_t count_recordings(const struct bc_segment_list *list)
 
 static bool add_rows(struct scan *s, json_t *rows, const struct bc_segment_list *list)
 {
-	struct bc_catalog_reading *r = s->reading;
+	struct bc_catalog_scan *r = s->reading;
 	uint64_t count = count_recordings(list);
 	uint64_t passed = 0;
 	size_t end;
@@ -225,7 +225,7 @@ static bool add_rows(struct scan *s, json_t *rows, const struct bc_segment_list 
 	return true;
 }
 
-json_t *bc_catalog_read(struct bc_catalog_reading *r)
+json_t *bc_catalog_read(struct bc_catalog_scan *r)
 {
 	struct bc_segment_list list = {.entries = NULL};
 	json_t *rows = json_array();

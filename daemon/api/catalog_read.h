@@ -11,7 +11,7 @@
 /* Of a directory with more recordings these, the newest, are told. */
 #define BC_CATALOG_ROWS_MAX 1000u
 
-struct bc_catalog_reading {
+struct bc_catalog_scan {
 	const char *dir;
 	atomic_bool *is_cancelled; /* looked at between files */
 	uint64_t left_out;         /* set: older recordings that are not among the rows */
@@ -31,6 +31,6 @@ struct bc_catalog_reading {
  *
  * Returns NULL with reading->status set: the directory can't be read, memory ran out, or it was
  * cancelled. */
-json_t *bc_catalog_read(struct bc_catalog_reading *reading);
+json_t *bc_catalog_read(struct bc_catalog_scan *reading);
 
 #endif

@@ -27,8 +27,8 @@ struct bc_status bc_socket_api_status(struct bc_socket_api *f)
 {
 	struct bc_status status = f->options.status(f->options.context);
 
-	status.clients = f->server != NULL ? bc_server_clients(f->server) : 0;
-	status.clients += f->metrics != NULL ? bc_server_clients(f->metrics) : 0;
+	status.clients = f->server != NULL ? bc_server_connections(f->server) : 0;
+	status.clients += f->metrics != NULL ? bc_server_connections(f->metrics) : 0;
 	status.streams_events = bc_event_broadcast_readers(f->bulletin);
 	status.streams_records = bc_taps_count(f->taps);
 	return status;
@@ -59,7 +59,7 @@ static void view_passed(void *context, uint64_t records)
 {
 	struct bc_socket_api *f = context;
 
-	bc_taps_passed(f->taps, records);
+	bc_taps_skip(f->taps, records);
 }
 
 const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api *f)
@@ -70,7 +70,7 @@ const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api 
 
 void bc_socket_api_emit(struct bc_socket_api *f, const char *name, json_t *object)
 {
-	bc_event_broadcast_post(f->bulletin, name, object);
+	bc_event_broadcast_publish(f->bulletin, name, object);
 }
 
 bool bc_socket_api_has_listeners(const struct bc_socket_api *f)

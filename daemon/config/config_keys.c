@@ -193,7 +193,7 @@ static bool read_reserve(struct bc_config *c, const char *v, char *err, size_t e
 
 static bool read_metrics_listen(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return bc_loopback_read(&c->metrics_listen, v, err, errlen);
+	return bc_loopback_parse(&c->metrics_listen, v, err, errlen);
 }
 
 static bool read_log_level(struct bc_config *c, const char *value, char *err, size_t errlen)

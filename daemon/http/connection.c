@@ -6,93 +6,92 @@
 
 #include "daemon/base/clock.h"
 
-/* A connection isn't ended for another before it had this long to ask, or to read its answer. */
+/* A connection is not closed in favour of another until its client has had this long to send a
+ * request, or to read its response. */
 #define GRACE_NS UINT64_C(50000000)
 
-static void set_place(struct bc_connection *c, enum bc_place place)
-{
-	c->all->used[c->place]--;
-	c->place = place;
-	c->all->used[place]++;
-}
-
-static void end(struct bc_connection *c)
+static void close_connection(struct bc_connection *c)
 {
 	shutdown(c->fd, SHUT_RDWR);
-	set_place(c, BC_PLACE_ENDING);
+	c->connections->used[c->class]--;
+	c->class = BC_CLASS_CLOSING;
+	c->connections->used[BC_CLASS_CLOSING]++;
 }
 
-/* The oldest that waits for its client. A client that waits for us, or reads a stream, never makes
- * way. */
-static struct bc_connection *find_oldest(const struct bc_connections *all, enum bc_place place)
+/* Finds the connection that has been waiting for its client the longest. A connection whose client
+ * waits for the daemon, or reads a stream, is never closed in favour of another. */
+static struct bc_connection *find_oldest(
+	const struct bc_connections *connections, enum bc_connection_class class)
 {
 	struct bc_connection *oldest = NULL;
 
-	for (struct bc_connection *c = all->first; c != NULL; c = c->next)
-		if (c->place == place && c->phase != BC_PHASE_WORKING &&
-			(oldest == NULL || c->since_ns < oldest->since_ns))
+	for (struct bc_connection *c = connections->first; c != NULL; c = c->next)
+		if (c->class == class && c->phase != BC_PHASE_WORKING &&
+			(oldest == NULL || c->phase_start_ns < oldest->phase_start_ns))
 			oldest = c;
 	return oldest;
 }
 
-/* Returns 0 with a place to be had in *place, or -EAGAIN. */
-static int make_place(struct bc_connections *all, bool is_owner, enum bc_place *place)
+/* Sets *class to the class of a new connection, after closing an old one if necessary. Returns 0 or
+ * -EAGAIN. */
+static int choose_class(
+	struct bc_connections *connections, bool is_owner, enum bc_connection_class *class)
 {
 	struct bc_connection *oldest = NULL;
 
-	*place = is_owner ? BC_PLACE_OWNER : BC_PLACE_OTHER;
-	if (all->used[*place] < all->max[*place])
+	*class = is_owner ? BC_CLASS_OWNER : BC_CLASS_OTHER;
+	if (connections->used[*class] < connections->max[*class])
 		return 0;
 	if (is_owner)
-		oldest = find_oldest(all, BC_PLACE_OWNER);
-	if (oldest != NULL && bc_now_ns() - oldest->since_ns < GRACE_NS)
+		oldest = find_oldest(connections, BC_CLASS_OWNER);
+	if (oldest != NULL && bc_now_ns() - oldest->phase_start_ns < GRACE_NS)
 		return -EAGAIN;
 	if (oldest == NULL) {
-		*place = BC_PLACE_REFUSED;
-		if (all->used[BC_PLACE_REFUSED] == BC_CONNECTIONS_REFUSED)
-			oldest = find_oldest(all, BC_PLACE_REFUSED);
+		*class = BC_CLASS_REFUSED;
+		if (connections->used[BC_CLASS_REFUSED] == BC_CONNECTIONS_REFUSED_MAX)
+			oldest = find_oldest(connections, BC_CLASS_REFUSED);
 	}
 	if (oldest != NULL)
-		end(oldest);
+		close_connection(oldest);
 	return 0;
 }
 
-int bc_connections_admit(
-	struct bc_connections *all, int fd, bool is_owner, struct bc_connection **connection)
+int bc_connections_admit(struct bc_connections *connections, int fd, bool is_owner,
+	struct bc_connection **connection)
 {
-	enum bc_place place;
-	int rc = make_place(all, is_owner, &place);
+	enum bc_connection_class class;
+	int rc = choose_class(connections, is_owner, &class);
 
 	if (rc != 0)
 		return rc;
 	struct bc_connection *c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return -ENOMEM;
-	c->all = all;
+	c->connections = connections;
 	c->fd = fd;
 	c->is_owner = is_owner;
-	c->place = place;
-	c->since_ns = bc_now_ns();
-	c->next = all->first;
+	c->class = class;
+	c->phase_start_ns = bc_now_ns();
+	c->next = connections->first;
 	if (c->next != NULL)
-		c->next->before = c;
-	all->first = c;
-	all->used[place]++;
+		c->next->prev = c;
+	connections->first = c;
+	connections->used[class]++;
 	*connection = c;
 	return 0;
 }
 
-void bc_connections_remove(struct bc_connections *all, struct bc_connection *c)
+void bc_connections_remove(struct bc_connections *connections, struct bc_connection *c)
 {
 	if (c->next != NULL)
-		c->next->before = c->before;
-	*(c->before != NULL ? &c->before->next : &all->first) = c->next;
-	all->used[c->place]--;
+		c->next->prev = c->prev;
+	*(c->prev != NULL ? &c->prev->next : &connections->first) = c->next;
+	connections->used[c->class]--;
 	free(c);
 }
 
 void bc_connection_set_phase(struct bc_connection *c, enum bc_phase phase)
 {
 	c->phase = phase;
-	c->since_ns = bc_now_ns();
+	c->phase_start_ns = bc_now_ns();
 }

@@ -1,10 +1,11 @@
-/* The server's connections: which of them has a place, and which makes way for the owner.
+/* The server's connections: how many there may be, and which one is closed to admit the owner.
  *
- * bc_connections_admit() gives a connection its place, bc_connections_remove() takes it back; in
- * between, its descriptor is libmicrohttpd's. Everything belongs to the loop's thread.
+ * bc_connections_admit() adds a connection, bc_connections_remove() removes it; in between,
+ * libmicrohttpd owns the descriptor. Loop thread only.
  *
- * libmicrohttpd limits connections, too, but it can't tell the owner from others and closes what
- * exceeds the limit without a word. So places are counted here; its limit is above their sum. */
+ * libmicrohttpd has a connection limit too, but it cannot tell the owner from other users, and it
+ * closes excess connections without a response. So connections are counted here, by class;
+ * libmicrohttpd's limit is above the sum of the limits here. */
 #ifndef BC_DAEMON_HTTP_CONNECTION_H
 #define BC_DAEMON_HTTP_CONNECTION_H
 
@@ -18,62 +19,63 @@ struct bc_connections;
 struct bc_request;
 struct MHD_Connection;
 
-enum bc_place {
-	BC_PLACE_OTHER,
-	BC_PLACE_OWNER,
-	BC_PLACE_REFUSED, /* its request gets a 503 */
-	BC_PLACE_ENDING,  /* shut down; libmicrohttpd hasn't noticed yet */
-	BC_PLACES,
+enum bc_connection_class {
+	BC_CLASS_OTHER,
+	BC_CLASS_OWNER,
+	BC_CLASS_REFUSED, /* its request gets a 503 */
+	BC_CLASS_CLOSING, /* shut down, but libmicrohttpd has not noticed yet */
+	BC_CLASSES,
 };
 
-/* Connections that are refused at a time; one more ends the oldest. */
-#define BC_CONNECTIONS_REFUSED 32u
+/* Connections being refused at the same time. One more closes the oldest of them. */
+#define BC_CONNECTIONS_REFUSED_MAX 32u
 
 enum bc_phase {
-	BC_PHASE_ASKING,  /* we wait for a request, or for the rest of it */
-	BC_PHASE_WORKING, /* the client waits for us, or reads a stream */
-	BC_PHASE_SENDING, /* the client is to read its answer */
+	BC_PHASE_RECEIVING, /* waiting for a request, or for the rest of one */
+	BC_PHASE_WORKING,   /* the client waits for the daemon, or reads a stream */
+	BC_PHASE_SENDING,   /* waiting for the client to read its response */
 };
 
 struct bc_connection {
-	struct bc_connections *all;
+	struct bc_connections *connections;
 	struct bc_connection *next;
-	struct bc_connection *before;
+	struct bc_connection *prev;
 	struct MHD_Connection *mhd;
 	int fd;
 	bool is_owner;
-	bool has_zero; /* the request's target has a zero byte in it */
-	enum bc_place place;
+	bool has_zero_byte; /* in the request's target */
+	enum bc_connection_class class;
 	enum bc_phase phase;
-	uint64_t since_ns;          /* when the phase began */
-	struct bc_request *request; /* under way, or NULL */
+	uint64_t phase_start_ns;
+	struct bc_request *request; /* the current one, or NULL */
 };
 
 struct bc_connections {
 	struct bc_connection *first;
-	unsigned used[BC_PLACES];
-	unsigned max[BC_PLACES]; /* of others, of the owner */
+	unsigned used[BC_CLASSES];
+	unsigned max[BC_CLASSES]; /* only BC_CLASS_OTHER and BC_CLASS_OWNER */
 
-	/* What requests share; index 1 is the owner's. */
-	size_t long_bytes;      /* as bc_server_options.long_bytes */
-	size_t answer_bytes[2]; /* memory of long answers */
-	unsigned bodies[2];
-	uint64_t served_ns; /* processor time spent in libmicrohttpd */
+	/* Shared by all requests. Index 1 is the owner's share, index 0 that of other users. */
+	size_t long_bytes_max; /* see bc_server_options.long_bytes_max */
+	size_t long_bytes[2];  /* memory of long responses being sent */
+	unsigned bodies[2];    /* request bodies in memory */
+	uint64_t served_ns;    /* CPU time spent in libmicrohttpd */
 
 	/* Set by the server. */
 	void *server;
-	void (*turn_soon)(void *server); /* a connection was resumed */
+	void (*run_soon)(void *server); /* called when a connection was resumed */
 	void *context;
-	void (*request)(void *context, struct bc_request *request); /* NULL: we stop */
+	void (*request)(void *context, struct bc_request *request); /* NULL: stopping */
 };
 
-/* Gives an accepted descriptor a place. Returns 0 with *connection set; -EAGAIN when the owner will
- * soon have a place: ask again; or -ENOMEM. */
-int bc_connections_admit(struct bc_connections *all, int fd, bool is_owner,
+/* Adds the connection of an accepted descriptor. Returns 0 with *connection set; -EAGAIN if the
+ * owner's limit is reached but a connection can be closed within 50 ms (try again then); or
+ * -ENOMEM. */
+int bc_connections_admit(struct bc_connections *connections, int fd, bool is_owner,
 	struct bc_connection **connection) BC_MUST_CHECK;
 
-/* Takes the place back and frees the connection. The descriptor is not touched. */
-void bc_connections_remove(struct bc_connections *all, struct bc_connection *connection);
+/* Removes and frees the connection. Does not touch the descriptor. */
+void bc_connections_remove(struct bc_connections *connections, struct bc_connection *connection);
 
 void bc_connection_set_phase(struct bc_connection *connection, enum bc_phase phase);
 

@@ -32,7 +32,7 @@ static bool set_v6(struct bc_loopback *loopback, uint16_t port)
 	return true;
 }
 
-bool bc_loopback_read(struct bc_loopback *loopback, const char *text, char *err, size_t errlen)
+bool bc_loopback_parse(struct bc_loopback *loopback, const char *text, char *err, size_t errlen)
 {
 	char host[64];
 	uint64_t port;
@@ -50,7 +50,7 @@ bool bc_loopback_read(struct bc_loopback *loopback, const char *text, char *err,
 					       : set_v4(loopback, host, (uint16_t)port))
 			return true;
 	}
-	snprintf(err, errlen, "an address of this machine alone: 127.0.0.1:PORT or [::1]:PORT");
+	snprintf(err, errlen, "not a loopback address; expected 127.0.0.1:PORT or [::1]:PORT");
 	return false;
 }
 
@@ -61,7 +61,7 @@ int bc_loopback_listen(const struct bc_loopback *loopback)
 
 	if (fd < 0)
 		return -errno;
-	/* A restart doesn't wait for connections of the run before to be forgotten. */
+	/* A restarted daemon can bind while old connections are still in TIME_WAIT. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
 		bind(fd, (const struct sockaddr *)&loopback->address, loopback->bytes) == 0 &&
 		listen(fd, BACKLOG) == 0)

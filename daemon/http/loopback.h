@@ -1,5 +1,5 @@
-/* An address of this machine alone, 127.0.0.1:PORT or [::1]:PORT, and a socket that listens there:
- * for metrics_listen. */
+/* A loopback address, 127.0.0.1:PORT or [::1]:PORT, and a socket that listens on it: for
+ * metrics_listen. */
 #ifndef BC_DAEMON_HTTP_LOOPBACK_H
 #define BC_DAEMON_HTTP_LOOPBACK_H
 
@@ -11,17 +11,16 @@
 
 struct bc_loopback {
 	struct sockaddr_storage address;
-	socklen_t bytes; /* 0: none is set */
-	char text[64];   /* as written */
+	socklen_t bytes; /* of `address`; 0: no address */
+	char text[64];   /* as configured */
 };
 
-/* Reads 127.x.x.x:PORT or [::1]:PORT, PORT from 1 to 65535; the empty text is none. On failure
- * returns false with a sentence in `err`. */
-bool bc_loopback_read(
+/* Parses 127.x.x.x:PORT or [::1]:PORT with a PORT from 1 to 65535. An empty text means no address.
+ * Returns false with a message in `err` if the text is invalid. */
+bool bc_loopback_parse(
 	struct bc_loopback *loopback, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Listens there. Returns a socket that doesn't block, for the caller to close, or a negative
- * errno. */
+/* Returns a listening, non-blocking socket, which the caller closes, or a negative errno. */
 int bc_loopback_listen(const struct bc_loopback *loopback) BC_MUST_CHECK;
 
 #endif

@@ -13,30 +13,30 @@ static const char *const names[BC_PERMISSIONS] = {
 	[BC_PERMISSION_REPLAY] = "replay",
 };
 
-const char *bc_permission_name(enum bc_permission right)
+const char *bc_permission_name(enum bc_permission permission)
 {
-	return names[right];
+	return names[permission];
 }
 
-bool bc_permissions_parse(uint32_t *rights, const char *text, char *err, size_t errlen)
+bool bc_permissions_parse(uint32_t *permissions, const char *text, char *err, size_t errlen)
 {
-	uint32_t read = 0;
+	uint32_t set = 0;
 
 	for (text += strspn(text, ", \t"); *text != '\0'; text += strspn(text, ", \t")) {
 		size_t n = strcspn(text, ", \t");
-		enum bc_permission right = 0;
-		while (right < BC_PERMISSIONS &&
-			(strncmp(text, names[right], n) != 0 || names[right][n] != '\0'))
-			right++;
-		if (right == BC_PERMISSIONS) {
+		enum bc_permission p = 0;
+		while (p < BC_PERMISSIONS &&
+			(strncmp(text, names[p], n) != 0 || names[p][n] != '\0'))
+			p++;
+		if (p == BC_PERMISSIONS) {
 			snprintf(err, errlen,
-				"what can be reserved is record, rotate, mark, note, snapshot, "
-				"trigger and replay");
+				"unknown operation; expected record, rotate, mark, note, snapshot, "
+				"trigger or replay");
 			return false;
 		}
-		read |= bc_right_bit(right);
+		set |= bc_permission_bit(p);
 		text += n;
 	}
-	*rights = read;
+	*permissions = set;
 	return true;
 }

@@ -7,7 +7,7 @@
 
 #include "daemon/http/request_internal.h"
 
-/* What a client of HTTP/1.0 is sent of a stream at a time. */
+/* A stream is sent to HTTP/1.0 clients in blocks of this size. */
 #define BLOCK_BYTES 16384
 
 struct refusal {
@@ -15,21 +15,21 @@ struct refusal {
 	const char *body;
 };
 
-/* The server's own answers. */
+/* Responses of the server itself. */
 #define REFUSAL(name, status, sentence) \
 	static const struct refusal name = {status, "{\"error\":\"" sentence "\"}\n"}
 
-REFUSAL(zero_byte, MHD_HTTP_BAD_REQUEST, "the path or the query has a zero byte in it");
+REFUSAL(zero_byte, MHD_HTTP_BAD_REQUEST, "zero byte in the path or query");
 REFUSAL(long_head, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
-	"the headers are too long: the limit is 16 KiB");
-REFUSAL(long_body, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too long: the limit is 64 KiB");
+	"headers too long: the limit is 16 KiB");
+REFUSAL(long_body, MHD_HTTP_CONTENT_TOO_LARGE, "body too long: the limit is 64 KiB");
 REFUSAL(no_memory, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
-REFUSAL(no_place, MHD_HTTP_SERVICE_UNAVAILABLE,
-	"there are too many connections; try again later, or close others");
-REFUSAL(many_bodies, MHD_HTTP_SERVICE_UNAVAILABLE,
-	"too many requests with a body at a time; try again later");
-REFUSAL(many_answers, MHD_HTTP_SERVICE_UNAVAILABLE,
-	"there are too many long answers at a time; try again later");
+REFUSAL(too_many_connections, MHD_HTTP_SERVICE_UNAVAILABLE,
+	"too many connections; close some, or try again later");
+REFUSAL(too_many_bodies, MHD_HTTP_SERVICE_UNAVAILABLE,
+	"too many requests with a body; try again later");
+REFUSAL(too_many_long_responses, MHD_HTTP_SERVICE_UNAVAILABLE,
+	"too many long responses; try again later");
 REFUSAL(stopping, MHD_HTTP_SERVICE_UNAVAILABLE, "buscapd is stopping");
 
 struct bc_request {
@@ -38,23 +38,23 @@ struct bc_request {
 	const char *path;
 	char *body; /* NULL, or BC_REQUEST_BODY_BYTES and a zero */
 	size_t body_bytes;
-	const struct refusal *refusal; /* the answer once all has come; NULL: the receiver's */
-	bool is_handed_on;
-	bool is_answered; /* response is what libmicrohttpd takes next */
+	const struct refusal *refusal; /* sent when the body is complete; NULL: not refused */
+	bool is_delivered;             /* to the receiver, or refused */
+	bool has_response;
 	bool is_suspended;
 	unsigned status;
-	struct MHD_Response *response; /* NULL although it is answered: memory ran out */
-	struct bc_push *push;          /* NULL: no stream */
+	struct MHD_Response *response; /* NULL with has_response: out of memory, or queued */
+	struct bc_stream *stream;      /* NULL: the response is a text */
 };
 
-struct bc_push {
-	struct bc_request *request;    /* NULL: libmicrohttpd is done with it */
-	const struct bc_push_ops *ops; /* NULL: it never began */
+struct bc_stream {
+	struct bc_request *request;      /* NULL: libmicrohttpd is done with it */
+	const struct bc_stream_ops *ops; /* NULL: setup failed, do not call closed() */
 	void *context;
-	bool has_gone; /* the client */
+	bool is_client_gone;
 };
 
-/* What a request says */
+/* The contents of a request */
 
 const char *bc_request_method(const struct bc_request *r)
 {
@@ -77,7 +77,7 @@ const char *bc_request_query(const struct bc_request *r, const char *name)
 	return value != NULL ? value : "";
 }
 
-struct walk {
+struct query_visitor {
 	void *context;
 	bool (*each)(void *context, const char *name, const char *value);
 };
@@ -85,10 +85,10 @@ struct walk {
 static enum MHD_Result on_value(
 	void *context, enum MHD_ValueKind kind, const char *name, const char *value)
 {
-	struct walk *walk = context;
+	struct query_visitor *visitor = context;
 
 	(void)kind;
-	return walk->each(walk->context, name != NULL ? name : "", value != NULL ? value : "")
+	return visitor->each(visitor->context, name != NULL ? name : "", value != NULL ? value : "")
 		       ? MHD_YES
 		       : MHD_NO;
 }
@@ -96,11 +96,11 @@ static enum MHD_Result on_value(
 void bc_request_each_query(const struct bc_request *r, void *context,
 	bool (*each)(void *context, const char *name, const char *value))
 {
-	struct walk walk = {.context = context, .each = each};
+	struct query_visitor visitor = {.context = context, .each = each};
 
 	if (r->connection != NULL)
 		MHD_get_connection_values(
-			r->connection->mhd, MHD_GET_ARGUMENT_KIND, on_value, &walk);
+			r->connection->mhd, MHD_GET_ARGUMENT_KIND, on_value, &visitor);
 }
 
 const char *bc_request_body(const struct bc_request *r, size_t *bytes)
@@ -122,10 +122,10 @@ bool bc_request_is_owner(const struct bc_request *r)
 	return r->connection != NULL && r->connection->is_owner;
 }
 
-/* How it comes */
+/* Receiving */
 
-/* The path of a target that names its server as well, as a request to a proxy does: servers must
- * accept it (RFC 9112, 3.2.2). The server named is us, by whatever name. */
+/* Strips scheme and host from a target in absolute form, as sent to a proxy. Servers must accept
+ * this form (RFC 9112, 3.2.2). Any host name is accepted. */
 static const char *path_of_target(const char *target)
 {
 	size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
@@ -152,18 +152,18 @@ static enum MHD_Result receive_head(
 	r->path = path_of_target(path);
 	r->method = method;
 	connection->request = r;
-	if (connection->place == BC_PLACE_REFUSED)
-		r->refusal = &no_place;
+	if (connection->class == BC_CLASS_REFUSED)
+		r->refusal = &too_many_connections;
 	else if (info != NULL && info->header_size > BC_REQUEST_HEAD_BYTES)
 		r->refusal = &long_head;
-	else if (connection->has_zero)
+	else if (connection->has_zero_byte)
 		r->refusal = &zero_byte;
 	return MHD_YES;
 }
 
 static unsigned *bodies_of(const struct bc_request *r)
 {
-	return &r->connection->all->bodies[r->connection->is_owner];
+	return &r->connection->connections->bodies[r->connection->is_owner];
 }
 
 static void free_body(struct bc_request *r)
@@ -173,15 +173,15 @@ static void free_body(struct bc_request *r)
 	r->body = NULL;
 }
 
-/* Bodies that are to be refused are read to their end, or the client would not be there for the
- * answer. */
+/* A refused body is still read to its end: most clients read the response only after they have sent
+ * everything. */
 static enum MHD_Result receive_body(struct bc_request *r, const char *bytes, size_t n)
 {
 	if (r->refusal == NULL && n > BC_REQUEST_BODY_BYTES - r->body_bytes)
 		r->refusal = &long_body;
 	if (r->refusal == NULL && r->body == NULL) {
 		if (*bodies_of(r) == BC_REQUEST_BODIES)
-			r->refusal = &many_bodies;
+			r->refusal = &too_many_bodies;
 		else if ((r->body = malloc(BC_REQUEST_BODY_BYTES + 1)) == NULL)
 			r->refusal = &no_memory;
 		else
@@ -209,21 +209,21 @@ static void refuse(struct bc_request *r, const struct refusal *refusal)
 {
 	r->status = refusal->status;
 	r->response = make_refusal(refusal);
-	r->is_answered = true;
+	r->has_response = true;
 	if (r->response != NULL)
 		MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
-static enum MHD_Result send_answer(struct bc_request *r)
+static enum MHD_Result queue_response(struct bc_request *r)
 {
 	struct bc_connection *connection = r->connection;
 
 	free_body(r);
 	if (r->response == NULL)
 		return MHD_NO;
-	if (r->push == NULL)
+	if (r->stream == NULL)
 		bc_connection_set_phase(connection, BC_PHASE_SENDING);
-	else /* a stream may be read as slowly as its client likes */
+	else /* a client may read a stream as slowly as it likes */
 		MHD_set_connection_option(connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	enum MHD_Result result = MHD_queue_response(connection->mhd, r->status, r->response);
 	MHD_destroy_response(r->response);
@@ -233,26 +233,26 @@ static enum MHD_Result send_answer(struct bc_request *r)
 
 static enum MHD_Result receive_end(struct bc_request *r)
 {
-	const struct bc_connections *all = r->connection->all;
+	const struct bc_connections *connections = r->connection->connections;
 
-	if (!r->is_handed_on) {
+	if (!r->is_delivered) {
 		bc_connection_set_phase(r->connection, BC_PHASE_WORKING);
-		if (r->refusal == NULL && all->request == NULL)
+		if (r->refusal == NULL && connections->request == NULL)
 			r->refusal = &stopping;
-		r->is_handed_on = true;
+		r->is_delivered = true;
 		if (r->refusal != NULL)
 			refuse(r, r->refusal);
 		else
-			all->request(all->context, r);
+			connections->request(connections->context, r);
 	}
-	if (r->is_answered)
-		return send_answer(r);
+	if (r->has_response)
+		return queue_response(r);
 	r->is_suspended = true;
 	MHD_suspend_connection(r->connection->mhd);
 	return MHD_YES;
 }
 
-enum MHD_Result bc_request_part(struct bc_connection *connection, const char *path,
+enum MHD_Result bc_request_receive(struct bc_connection *connection, const char *path,
 	const char *method, const char *body, size_t *body_bytes, void **request)
 {
 	struct bc_request *r = *request;
@@ -270,13 +270,13 @@ void bc_request_completed(struct bc_request *r)
 {
 	if (r == NULL)
 		return;
-	/* The receiver still has to answer it and keeps the body: the server is being closed. */
-	bool is_kept = r->is_handed_on && !r->is_answered;
+	/* The server is closing, but the receiver still uses the body and has to respond. */
+	bool is_kept = r->is_delivered && !r->has_response;
 	if (!is_kept)
 		free_body(r);
 	r->connection = NULL;
-	if (r->push != NULL)
-		r->push->request = NULL;
+	if (r->stream != NULL)
+		r->stream->request = NULL;
 	if (r->response != NULL) {
 		MHD_destroy_response(r->response);
 		r->response = NULL;
@@ -293,60 +293,60 @@ void bc_request_resume(struct bc_request *r)
 	MHD_resume_connection(r->connection->mhd);
 }
 
-/* Its answer */
+/* Responding */
 
-/* The answer is there: libmicrohttpd takes it when it next looks at the connection. */
-static void answered(struct bc_request *r, unsigned status, struct MHD_Response *response)
+/* libmicrohttpd fetches the response when it next handles the connection. */
+static void set_response(struct bc_request *r, unsigned status, struct MHD_Response *response)
 {
-	r->is_answered = true;
+	r->has_response = true;
 	r->status = status;
 	r->response = response;
 	if (r->is_suspended) {
-		struct bc_connections *all = r->connection->all;
+		struct bc_connections *connections = r->connection->connections;
 		bc_request_resume(r);
-		all->turn_soon(all->server);
+		connections->run_soon(connections->server);
 	}
 }
 
-/* A text that is counted for as long as it is being sent. */
-struct long_answer {
-	size_t *counted; /* which is there until libmicrohttpd has stopped */
+/* A response that counts against the memory limit while it is being sent. */
+struct long_response {
+	size_t *total; /* valid until libmicrohttpd has stopped */
 	size_t bytes;
 	char *text;
 };
 
-static void free_long_answer(void *context)
+static void free_long_response(void *context)
 {
-	struct long_answer *answer = context;
+	struct long_response *counted = context;
 
-	*answer->counted -= answer->bytes;
-	free(answer->text);
-	free(answer);
+	*counted->total -= counted->bytes;
+	free(counted->text);
+	free(counted);
 }
 
-/* Takes the text. Returns NULL when memory ran out. */
-static struct MHD_Response *make_long(size_t *counted, char *text, size_t bytes)
+/* Takes ownership of the text. Returns NULL if out of memory. */
+static struct MHD_Response *make_long_response(size_t *total, char *text, size_t bytes)
 {
-	struct long_answer *answer = malloc(sizeof(*answer));
+	struct long_response *counted = malloc(sizeof(*counted));
 
-	if (answer == NULL) {
+	if (counted == NULL) {
 		free(text);
 		return NULL;
 	}
-	*answer = (struct long_answer){counted, bytes, text};
-	*counted += bytes;
+	*counted = (struct long_response){total, bytes, text};
+	*total += bytes;
 	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
-		bytes, text, free_long_answer, answer);
+		bytes, text, free_long_response, counted);
 	if (response == NULL)
-		free_long_answer(answer);
+		free_long_response(counted);
 	return response;
 }
 
-/* The same, of any length. */
-static struct MHD_Response *make_response(char *text, size_t bytes, size_t *counted)
+/* The same for any length. */
+static struct MHD_Response *make_response(char *text, size_t bytes, size_t *total)
 {
-	if (bytes > BC_ANSWER_SHORT_BYTES)
-		return make_long(counted, text, bytes);
+	if (bytes > BC_RESPONSE_SHORT_BYTES)
+		return make_long_response(total, text, bytes);
 	struct MHD_Response *response = MHD_create_response_from_buffer(
 		bytes, text, MHD_RESPMEM_MUST_FREE);
 	if (response == NULL)
@@ -354,7 +354,7 @@ static struct MHD_Response *make_response(char *text, size_t bytes, size_t *coun
 	return response;
 }
 
-void bc_request_answer(struct bc_request *r, unsigned status, const char *content_type, char *text,
+void bc_request_respond(struct bc_request *r, unsigned status, const char *content_type, char *text,
 	const char *allow)
 {
 	const struct refusal *refusal = NULL;
@@ -366,108 +366,109 @@ void bc_request_answer(struct bc_request *r, unsigned status, const char *conten
 		free(r);
 		return;
 	}
-	const struct bc_connections *all = r->connection->all;
-	size_t *counted = &r->connection->all->answer_bytes[r->connection->is_owner];
+	struct bc_connections *connections = r->connection->connections;
+	size_t *total = &connections->long_bytes[r->connection->is_owner];
 	size_t bytes = text != NULL ? strlen(text) : 0;
 	if (text == NULL)
 		refusal = &no_memory;
-	else if (bytes > BC_ANSWER_SHORT_BYTES && *counted != 0 &&
-		 *counted + bytes > all->long_bytes)
-		refusal = &many_answers;
+	else if (bytes > BC_RESPONSE_SHORT_BYTES && *total != 0 &&
+		 *total + bytes > connections->long_bytes_max)
+		refusal = &too_many_long_responses;
 	if (refusal != NULL) {
 		free(text);
-		answered(r, refusal->status, make_refusal(refusal));
+		set_response(r, refusal->status, make_refusal(refusal));
 		return;
 	}
-	response = make_response(text, bytes, counted);
+	response = make_response(text, bytes, total);
 	if (response != NULL) {
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
 		if (allow != NULL)
 			MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
 	}
-	answered(r, status, response);
+	set_response(r, status, response);
 }
 
 /* Streams */
 
-static ssize_t on_read(void *context, uint64_t position, char *out, size_t room)
+static ssize_t on_read(void *context, uint64_t position, char *out, size_t size)
 {
-	struct bc_push *push = context;
+	struct bc_stream *stream = context;
 
 	(void)position;
-	if (push->has_gone || push->request == NULL)
+	if (stream->is_client_gone || stream->request == NULL)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
-	size_t n = push->ops->read(push->context, out, room);
+	size_t n = stream->ops->read(stream->context, out, size);
 	if (n != 0)
 		return (ssize_t)n;
-	if (push->ops->is_over(push->context))
+	if (stream->ops->is_over(stream->context))
 		return MHD_CONTENT_READER_END_OF_STREAM;
-	push->request->is_suspended = true;
-	MHD_suspend_connection(push->request->connection->mhd);
+	stream->request->is_suspended = true;
+	MHD_suspend_connection(stream->request->connection->mhd);
 	return 0;
 }
 
 static void on_free(void *context)
 {
-	struct bc_push *push = context;
+	struct bc_stream *stream = context;
 
-	if (push->request != NULL)
-		push->request->push = NULL;
-	if (push->ops != NULL)
-		push->ops->closed(push->context);
-	free(push);
+	if (stream->request != NULL)
+		stream->request->stream = NULL;
+	if (stream->ops != NULL)
+		stream->ops->closed(stream->context);
+	free(stream);
 }
 
-struct bc_push *bc_request_stream(struct bc_request *r, const char *content_type,
-	const struct bc_push_ops *ops, void *context)
+struct bc_stream *bc_request_stream(struct bc_request *r, const char *content_type,
+	const struct bc_stream_ops *ops, void *context)
 {
-	struct bc_push *push = r->connection != NULL ? calloc(1, sizeof(*push)) : NULL;
+	struct bc_stream *stream = r->connection != NULL ? calloc(1, sizeof(*stream)) : NULL;
 
-	if (push == NULL)
+	if (stream == NULL)
 		return NULL;
 	struct MHD_Response *response = MHD_create_response_from_callback(
-		MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, push, on_free);
+		MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, stream, on_free);
 	if (response == NULL) {
-		free(push);
+		free(stream);
 		return NULL;
 	}
-	/* The time-out of the connection is off from then on, so it ends with the stream. */
+	/* A stream turns off the connection's timeout, so the connection must end with it. */
 	if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) !=
 			MHD_YES ||
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") != MHD_YES) {
-		MHD_destroy_response(response); /* frees it by on_free(): ops isn't set yet */
+		MHD_destroy_response(response); /* on_free() frees the stream; without ops it does
+						   nothing else */
 		return NULL;
 	}
-	push->ops = ops;
-	push->context = context;
-	push->request = r;
-	r->push = push;
-	answered(r, MHD_HTTP_OK, response);
-	return push;
+	stream->ops = ops;
+	stream->context = context;
+	stream->request = r;
+	r->stream = stream;
+	set_response(r, MHD_HTTP_OK, response);
+	return stream;
 }
 
-void bc_push_wake(struct bc_push *push)
+void bc_stream_wake(struct bc_stream *stream)
 {
-	struct bc_request *r = push->request;
+	struct bc_request *r = stream->request;
 
 	if (r == NULL || !r->is_suspended)
 		return;
 	bc_request_resume(r);
-	r->connection->all->turn_soon(r->connection->all->server);
+	r->connection->connections->run_soon(r->connection->connections->server);
 }
 
-uint64_t bc_push_served_ns(const struct bc_push *push)
+uint64_t bc_stream_served_ns(const struct bc_stream *stream)
 {
-	return push->request != NULL ? push->request->connection->all->served_ns : 0;
+	return stream->request != NULL ? stream->request->connection->connections->served_ns : 0;
 }
 
 bool bc_request_is_waiting_stream(const struct bc_request *r)
 {
-	return r->push != NULL && r->is_suspended;
+	return r->stream != NULL && r->is_suspended;
 }
 
 void bc_request_end_stream(struct bc_request *r)
 {
-	r->push->has_gone = true;
-	bc_push_wake(r->push);
+	r->stream->is_client_gone = true;
+	bc_stream_wake(r->stream);
 }

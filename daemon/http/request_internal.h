@@ -1,9 +1,8 @@
-/* What the server calls for a request that libmicrohttpd brings piece by piece, and whose answer it
- * takes.
+/* The server's side of a request: libmicrohttpd delivers it piece by piece and sends its response.
  *
- * A request is freed when both are done with it: libmicrohttpd (bc_request_completed()) and its
- * receiver, who answers it. While there is nothing to send its connection is suspended, which costs
- * nothing. */
+ * A request is freed when both libmicrohttpd (bc_request_completed()) and the receiver, which
+ * responds to it, are done with it. While there is nothing to send, its connection is suspended and
+ * costs no CPU time. */
 #ifndef BC_DAEMON_HTTP_REQUEST_INTERNAL_H
 #define BC_DAEMON_HTTP_REQUEST_INTERNAL_H
 
@@ -12,21 +11,22 @@
 #include "daemon/http/connection.h"
 #include "daemon/http/request.h"
 
-/* To be called for a request's head, for each piece of its body, at its end, and once more when it
- * was resumed. Returns what libmicrohttpd wants to hear. */
-enum MHD_Result bc_request_part(struct bc_connection *connection, const char *path,
+/* libmicrohttpd's access handler. Called for the head of a request, for each piece of its body, at
+ * its end, and again when it was resumed. */
+enum MHD_Result bc_request_receive(struct bc_connection *connection, const char *path,
 	const char *method, const char *body, size_t *body_bytes, void **request);
 
-/* libmicrohttpd is done with the request. NULL is none. */
+/* libmicrohttpd is done with the request. `request` may be NULL. */
 void bc_request_completed(struct bc_request *request);
 
-/* Whether it is a stream that waits for data. */
+/* Whether the response is a stream that waits for data. */
 bool bc_request_is_waiting_stream(const struct bc_request *request);
 
-/* The client of a stream has gone: ends the stream. */
+/* Ends a stream whose client has disconnected. */
 void bc_request_end_stream(struct bc_request *request);
 
-/* Resumes the connection if it is suspended: libmicrohttpd can't be stopped before. */
+/* Resumes the connection if it is suspended. libmicrohttpd can only be stopped when no connection
+ * is suspended. */
 void bc_request_resume(struct bc_request *request);
 
 #endif

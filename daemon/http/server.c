@@ -13,90 +13,90 @@
 #include "daemon/http/request_internal.h"
 
 #define TIMEOUT_S        10
-#define LOOK_MS          1000 /* how often clients of streams are checked */
-#define DEAF_MS          20
-#define CONNECTION_BYTES 32768 /* of libmicrohttpd, for heads both ways */
-#define CONNECTIONS_MOST 4096u
+#define CHECK_MS         1000  /* how often streams are checked for clients that have gone */
+#define PAUSE_MS         20    /* how long accepting pauses without descriptors or room */
+#define CONNECTION_BYTES 32768 /* libmicrohttpd's memory for both heads */
+#define CONNECTIONS_MAX  4096u
 
-/* A program built with the headers of an older libmicrohttpd runs with the newer library too, whose
- * soname is the same; the older library passes over the flag. */
+/* A program built with the headers of an older libmicrohttpd also runs with the newer library,
+ * which has the same soname. The older library ignores the flag. */
 #if MHD_VERSION < 0x00097707
 #define MHD_USE_NO_THREAD_SAFETY (1u << 19)
 #endif
 
-/* Taken from the queue at a time: the loop has more to do. */
-#define ACCEPT_AT_ONCE 16
+/* Connections accepted in one turn of the loop, which has other work too. */
+#define ACCEPT_MAX 16
 
-/* Connections that were shut down and not noticed yet, at most: those that one round ends. */
-#define ENDING_PLACES 64u
+/* The most connections that are shut down before libmicrohttpd notices: those of one turn. */
+#define CLOSING_MAX 64u
 
-/* At the end each stream gets so many turns more. */
-#define LAST_TURNS 4u
+/* How often each stream is read once more when the server closes. */
+#define LAST_RUNS 4u
 
 struct bc_server {
 	struct bc_server_options options;
 	struct MHD_Daemon *mhd;
 	struct bc_connections connections;
-	struct bc_connection *arriving; /* being given to libmicrohttpd */
-	int waiting_fd;                 /* of the owner, accepted, for a place; -1: none */
-	bool is_deaf; /* until some time has passed: no descriptor was to be had, or no place */
+	struct bc_connection *arriving; /* being handed to libmicrohttpd */
+	int waiting_fd;                 /* accepted, but the owner's limit is reached; -1: none */
+	bool is_paused; /* not accepting for PAUSE_MS: no descriptors, or no room for the owner */
 	uv_poll_t listening;
 	uv_poll_t poll;
-	uv_timer_t timer; /* for libmicrohttpd's time-outs */
-	uv_timer_t look;  /* while there are connections, or the server is deaf */
+	uv_timer_t timer; /* for libmicrohttpd's timeouts */
+	uv_timer_t check; /* runs while there are connections, or accepting is paused */
 	uv_idle_t soon;
 	unsigned open_handles;
 };
 
-/* Turning */
+/* Running libmicrohttpd */
 
-static void turn(struct bc_server *server);
+static void run_mhd(struct bc_server *server);
 
 static void on_timer(uv_timer_t *timer)
 {
-	turn(timer->data);
+	run_mhd(timer->data);
 }
 
 static void on_soon(uv_idle_t *idle)
 {
-	turn(idle->data);
+	run_mhd(idle->data);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	(void)status;
 	(void)events;
-	turn(poll->data);
+	run_mhd(poll->data);
 }
 
-static void turn_soon(void *context)
+static void run_soon(void *context)
 {
 	struct bc_server *server = context;
 
 	uv_idle_start(&server->soon, on_soon);
 }
 
-/* Lets libmicrohttpd work, and come back when one of its time-outs is due. What it can go on with
- * at once waits for the rest of the loop's round: a timer of 0 ms would not. */
-static void turn(struct bc_server *server)
+/* Runs libmicrohttpd and schedules the next run. If it could continue immediately, an idle handle
+ * lets the rest of the loop's turn go first; a timer of 0 ms would not. */
+static void run_mhd(struct bc_server *server)
 {
 	MHD_UNSIGNED_LONG_LONG due_ms;
 
 	uv_idle_stop(&server->soon);
 	uv_timer_stop(&server->timer);
-	uint64_t began_ns = bc_thread_ns();
+	uint64_t start_ns = bc_thread_ns();
 	MHD_run(server->mhd);
-	server->connections.served_ns += bc_thread_ns() - began_ns;
+	server->connections.served_ns += bc_thread_ns() - start_ns;
 	if (MHD_get_timeout(server->mhd, &due_ms) != MHD_YES)
 		return;
 	if (due_ms == 0)
-		turn_soon(server);
+		run_soon(server);
 	else
 		uv_timer_start(&server->timer, on_timer, due_ms, 0);
 }
 
-/* libmicrohttpd doesn't see the client of a suspended connection go. */
-static void end_streams_of_gone_clients(struct bc_server *server)
+/* libmicrohttpd does not notice when the client of a suspended connection disconnects. */
+static void end_abandoned_streams(struct bc_server *server)
 {
 	for (struct bc_connection *c = server->connections.first; c != NULL; c = c->next) {
 		struct pollfd fd = {.fd = c->fd};
@@ -107,25 +107,25 @@ static void end_streams_of_gone_clients(struct bc_server *server)
 }
 
 static void on_listening(uv_poll_t *poll, int status, int events);
-static void take_some(struct bc_server *server);
+static void accept_some(struct bc_server *server);
 
-static void on_look(uv_timer_t *timer)
+static void on_check(uv_timer_t *timer)
 {
 	struct bc_server *server = timer->data;
 
-	end_streams_of_gone_clients(server);
-	if (server->is_deaf) {
-		server->is_deaf = false;
+	end_abandoned_streams(server);
+	if (server->is_paused) {
+		server->is_paused = false;
 		uv_poll_start(&server->listening, UV_READABLE, on_listening);
-		take_some(server);
+		accept_some(server);
 	} else if (server->connections.first == NULL) {
-		uv_timer_stop(&server->look);
+		uv_timer_stop(&server->check);
 	}
 }
 
-/* Arrivals */
+/* Accepting connections */
 
-static bool is_owner(int fd)
+static bool peer_is_owner(int fd)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
@@ -134,25 +134,25 @@ static bool is_owner(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-/* For what isn't to be had now, those that connect wait in the kernel's queue. */
-static void be_deaf(struct bc_server *server)
+/* New clients wait in the kernel's queue meanwhile. */
+static void pause_accepting(struct bc_server *server)
 {
-	server->is_deaf = true;
+	server->is_paused = true;
 	uv_poll_stop(&server->listening);
-	uv_timer_start(&server->look, on_look, DEAF_MS, LOOK_MS);
+	uv_timer_start(&server->check, on_check, PAUSE_MS, CHECK_MS);
 }
 
-/* Returns false when no more can be taken now. */
+/* Returns false if no more connections can be accepted now. */
 static bool admit(struct bc_server *server, int fd)
 {
-	bool is_of_owner = server->options.is_local && is_owner(fd);
+	bool is_owner = server->options.is_local && peer_is_owner(fd);
 	struct sockaddr_storage address = {.ss_family = AF_UNIX};
 	socklen_t length = sizeof(address);
 
-	int rc = bc_connections_admit(&server->connections, fd, is_of_owner, &server->arriving);
+	int rc = bc_connections_admit(&server->connections, fd, is_owner, &server->arriving);
 	server->waiting_fd = rc == -EAGAIN ? fd : -1;
 	if (rc == -EAGAIN) {
-		be_deaf(server);
+		pause_accepting(server);
 		return false;
 	}
 	if (rc != 0) {
@@ -168,8 +168,8 @@ static bool admit(struct bc_server *server, int fd)
 	return true;
 }
 
-/* Returns false when no more can be taken now, or there is none. */
-static bool take_one(struct bc_server *server)
+/* Returns false if no more connections can be accepted now, or none is waiting. */
+static bool accept_one(struct bc_server *server)
 {
 	if (server->waiting_fd >= 0)
 		return admit(server, server->waiting_fd);
@@ -177,28 +177,28 @@ static bool take_one(struct bc_server *server)
 	if (fd >= 0)
 		return admit(server, fd);
 	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-		be_deaf(server);
+		pause_accepting(server);
 	return errno == ECONNABORTED || errno == EINTR;
 }
 
-static void take_some(struct bc_server *server)
+static void accept_some(struct bc_server *server)
 {
-	for (int i = 0; i < ACCEPT_AT_ONCE && take_one(server); i++)
+	for (int i = 0; i < ACCEPT_MAX && accept_one(server); i++)
 		;
-	if (!uv_is_active((uv_handle_t *)&server->look))
-		uv_timer_start(&server->look, on_look, LOOK_MS, LOOK_MS);
-	/* Those that have asked are answered before more come in. */
-	turn(server);
+	if (!uv_is_active((uv_handle_t *)&server->check))
+		uv_timer_start(&server->check, on_check, CHECK_MS, CHECK_MS);
+	/* Serve these before accepting more. */
+	run_mhd(server);
 }
 
 static void on_listening(uv_poll_t *poll, int status, int events)
 {
 	(void)status;
 	(void)events;
-	take_some(poll->data);
+	accept_some(poll->data);
 }
 
-/* What libmicrohttpd tells */
+/* libmicrohttpd's callbacks */
 
 static struct bc_connection *connection_of(struct MHD_Connection *mhd)
 {
@@ -206,11 +206,11 @@ static struct bc_connection *connection_of(struct MHD_Connection *mhd)
 }
 
 static void on_connection(void *context, struct MHD_Connection *mhd, void **slot,
-	enum MHD_ConnectionNotificationCode what)
+	enum MHD_ConnectionNotificationCode code)
 {
 	struct bc_server *server = context;
 
-	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		*slot = server->arriving;
 		server->arriving->mhd = mhd;
 		server->arriving = NULL;
@@ -219,11 +219,11 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **slot
 	}
 }
 
-/* The target of a request is there, and not decoded yet. */
+/* Called with the target of a request before it is decoded. */
 static void *on_target(void *context, const char *target, struct MHD_Connection *mhd)
 {
 	(void)context;
-	connection_of(mhd)->has_zero = strstr(target, "%00") != NULL;
+	connection_of(mhd)->has_zero_byte = strstr(target, "%00") != NULL;
 	return NULL;
 }
 
@@ -233,7 +233,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 {
 	(void)context;
 	(void)version;
-	return bc_request_part(connection_of(mhd), path, method, body, body_bytes, request);
+	return bc_request_receive(connection_of(mhd), path, method, body, body_bytes, request);
 }
 
 static void on_completed(void *context, struct MHD_Connection *mhd, void **request,
@@ -246,10 +246,10 @@ static void on_completed(void *context, struct MHD_Connection *mhd, void **reque
 	bc_request_completed(*request);
 	*request = NULL;
 	connection->request = NULL;
-	bc_connection_set_phase(connection, BC_PHASE_ASKING);
+	bc_connection_set_phase(connection, BC_PHASE_RECEIVING);
 }
 
-/* What libmicrohttpd says of its clients is theirs to know, not the log's. */
+/* libmicrohttpd's messages are about faulty clients, which do not belong in the log. */
 static void ignore_log(void *context, const char *format, va_list args)
 {
 	(void)context;
@@ -257,13 +257,13 @@ static void ignore_log(void *context, const char *format, va_list args)
 	(void)args;
 }
 
-/* The server's life */
+/* Start and stop */
 
-unsigned bc_server_clients(const struct bc_server *server)
+unsigned bc_server_connections(const struct bc_server *server)
 {
 	const unsigned *used = server->connections.used;
 
-	return used[BC_PLACE_OWNER] + used[BC_PLACE_OTHER];
+	return used[BC_CLASS_OWNER] + used[BC_CLASS_OTHER];
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -285,37 +285,38 @@ void bc_server_close(struct bc_server *server)
 {
 	if (server == NULL)
 		return;
-	/* Streams may have something to say still: why they end, for one. Who asks now is told. */
+	/* Streams may still have something to send, such as why they end. New requests get a 503.
+	 */
 	server->connections.request = NULL;
-	for (unsigned turns = 0; turns < LAST_TURNS; turns++) {
+	for (unsigned runs = 0; runs < LAST_RUNS; runs++) {
 		resume_all(server);
 		MHD_run(server->mhd);
 	}
 	resume_all(server);
 	uv_close((uv_handle_t *)&server->listening, on_closed);
-	uv_close((uv_handle_t *)&server->poll, on_closed); /* before what it polls is closed */
+	uv_close((uv_handle_t *)&server->poll, on_closed); /* before libmicrohttpd closes its fd */
 	MHD_stop_daemon(server->mhd);
 	if (server->waiting_fd >= 0)
 		close(server->waiting_fd);
 	assert(server->connections.first == NULL);
 	uv_close((uv_handle_t *)&server->timer, on_closed);
-	uv_close((uv_handle_t *)&server->look, on_closed);
+	uv_close((uv_handle_t *)&server->check, on_closed);
 	uv_close((uv_handle_t *)&server->soon, on_closed);
 }
 
-/* Without MHD_USE_NO_THREAD_SAFETY libmicrohttpd 1.0 takes a connection only in its next turn, and
- * says nothing of one that it then has no place for. */
+/* Without MHD_USE_NO_THREAD_SAFETY, libmicrohttpd 1.0 adds a connection only in its next run, and
+ * does not report an error if that fails. */
 static struct MHD_Daemon *start_mhd(struct bc_server *server)
 {
 	const struct bc_server_options *options = &server->options;
-	unsigned places = options->connections_max + BC_SERVER_OWNER_PLACES +
-			  BC_CONNECTIONS_REFUSED + ENDING_PLACES;
+	unsigned connections = options->connections_max + BC_SERVER_OWNER_CONNECTIONS +
+			       BC_CONNECTIONS_REFUSED_MAX + CLOSING_MAX;
 	unsigned timeout_s = options->timeout_s != 0 ? options->timeout_s : TIMEOUT_S;
 
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
 					MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_THREAD_SAFETY,
 		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, places, MHD_OPTION_CONNECTION_TIMEOUT, timeout_s,
+		MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT, timeout_s,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED,
 		on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
@@ -334,7 +335,7 @@ static int init_polls(struct bc_server *server, uv_loop_t *loop)
 	server->open_handles = 1;
 	rc = uv_poll_init(loop, &server->listening, server->options.listen_fd);
 	if (rc != 0) {
-		uv_close((uv_handle_t *)&server->poll, on_closed); /* which frees the server */
+		uv_close((uv_handle_t *)&server->poll, on_closed); /* frees the server */
 		return rc;
 	}
 	server->listening.data = server;
@@ -344,7 +345,7 @@ static int init_polls(struct bc_server *server, uv_loop_t *loop)
 int bc_server_start(
 	struct bc_server **result, uv_loop_t *loop, const struct bc_server_options *options)
 {
-	assert(options->connections_max >= 1 && options->connections_max <= CONNECTIONS_MOST);
+	assert(options->connections_max >= 1 && options->connections_max <= CONNECTIONS_MAX);
 	struct bc_server *server = calloc(1, sizeof(*server));
 
 	if (server == NULL)
@@ -352,11 +353,12 @@ int bc_server_start(
 	server->options = *options;
 	server->waiting_fd = -1;
 	server->connections = (struct bc_connections){
-		.max = {[BC_PLACE_OTHER] = options->connections_max,
-			[BC_PLACE_OWNER] = BC_SERVER_OWNER_PLACES},
-		.long_bytes = options->long_bytes != 0 ? options->long_bytes : BC_ANSWER_LONG_BYTES,
+		.max = {[BC_CLASS_OTHER] = options->connections_max,
+			[BC_CLASS_OWNER] = BC_SERVER_OWNER_CONNECTIONS},
+		.long_bytes_max = options->long_bytes_max != 0 ? options->long_bytes_max
+							       : BC_RESPONSE_LONG_BYTES,
 		.server = server,
-		.turn_soon = turn_soon,
+		.run_soon = run_soon,
 		.context = options->context,
 		.request = options->request,
 	};
@@ -373,10 +375,10 @@ int bc_server_start(
 		return rc;
 	}
 	uv_timer_init(loop, &server->timer);
-	uv_timer_init(loop, &server->look);
+	uv_timer_init(loop, &server->check);
 	uv_idle_init(loop, &server->soon);
 	server->timer.data = server;
-	server->look.data = server;
+	server->check.data = server;
 	server->soon.data = server;
 	server->open_handles = 5;
 	uv_poll_start(&server->poll, UV_READABLE, on_poll);

@@ -1,32 +1,34 @@
-/* The socket: HTTP/1.1 by libmicrohttpd, inside the loop. It knows connections, requests and
- * answers (daemon/http/request.h); what they say is its owner's.
+/* An HTTP/1.1 server inside the loop, built on libmicrohttpd. It handles connections, requests and
+ * responses (daemon/http/request.h); their contents are up to the receiver.
  *
- * What a client may cost is bounded:
+ * The cost of a client is limited:
  *
- *   a request's head                16 KiB, else 431
- *   its body                        64 KiB, else 413; chunked bodies need no length
- *   its time                        a connection ends when 10 s pass in which its client neither
- *                                   sends anything of a request nor reads anything of its answer;
- *                                   waiting for us, and streams, take as long as they take
- *   connections of others           connections_max; one more gets a 503
- *   connections of the owner        BC_SERVER_OWNER_PLACES, apart from these
- *   memory of a connection          36 KiB: 32 KiB for heads both ways, and some state
- *   memory of bodies                2 MiB of the owner's and 2 MiB of others' at a time, else 503
- *   memory of answers               16 KiB; longer ones 4 MiB of the owner's and 4 MiB of others'
- *                                   at a time, or a single one that is longer than that, else 503
- *   memory in all                   12 MiB, and 52 KiB for each of connections_max,
- *                                   BC_SERVER_OWNER_PLACES and 96
+ *   head of a request               16 KiB, else 431
+ *   body of a request               64 KiB, else 413; may be chunked
+ *   idle time                       a connection is closed if for 10 s its client neither sends
+ *                                   any of a request nor reads any of a response. Time during which
+ *                                   the client waits for the daemon, and streams, are not limited
+ *   connections of other users      connections_max; one more gets a 503
+ *   connections of the owner        BC_SERVER_OWNER_CONNECTIONS, in addition
+ *   memory of a connection          36 KiB: 32 KiB for both heads, and some state
+ *   memory of bodies                2 MiB for the owner and 2 MiB for other users, else 503
+ *   memory of responses             up to 16 KiB each; longer ones share 4 MiB for the owner and
+ *                                   4 MiB for other users, else 503. A longer response that is the
+ *                                   only one is sent regardless of its size
+ *   total memory                    12 MiB, and 52 KiB for each of connections_max,
+ *                                   BC_SERVER_OWNER_CONNECTIONS and 96
  *
- * libmicrohttpd watches the time and a connection's memory. It can't do the rest: it doesn't know
- * who connects, it refuses connections without a word, and bodies and answers are ours.
+ * libmicrohttpd enforces the idle time and the memory of a connection. It cannot do the rest: it
+ * does not know which user connects, it refuses connections without a response, and it does not own
+ * bodies and responses.
  *
- * The owner is root or the user we run as, and always gets an answer. When all its places are taken
- * the connection ends that has waited longest for a request, or for its answer to be read, if that
- * is 50 ms at least; until then new clients wait in the kernel's queue. When the owner has nothing
- * but streams and answers to come, it gets a 503, too.
+ * The owner is root or the user that buscapd runs as. A new connection of the owner over the limit
+ * replaces the one that has been waiting for a request, or for its response to be read, the
+ * longest, once it has waited for 50 ms; until then new clients wait in the kernel's queue. If all
+ * connections of the owner are streams or wait for the daemon, it gets a 503 too.
  *
- * libmicrohttpd itself refuses what isn't HTTP at all, and a head that passes 32 KiB, with a status
- * that fits and a short page of its own that isn't JSON. */
+ * libmicrohttpd itself refuses input that is not HTTP, and a head over 32 KiB, with a suitable
+ * status and a short page that is not JSON. */
 #ifndef BC_DAEMON_HTTP_SERVER_H
 #define BC_DAEMON_HTTP_SERVER_H
 
@@ -38,34 +40,35 @@
 #include "daemon/http/request.h"
 #include "formats/base/must_check.h"
 
-#define BC_SERVER_OWNER_PLACES 168u
+#define BC_SERVER_OWNER_CONNECTIONS 168u
 
 struct bc_server;
 
 struct bc_server_options {
-	int listen_fd; /* listens and doesn't block; the caller's, the server doesn't close it */
-	bool is_local; /* a Unix socket: the kernel knows who asks */
-	unsigned connections_max; /* of others than the owner, 1 .. 4096 */
-	unsigned timeout_s;       /* instead of the 10 s above; 0: those */
-	size_t long_bytes;        /* instead of BC_ANSWER_LONG_BYTES; 0: those */
+	int listen_fd;            /* listening, non-blocking; stays the caller's to close */
+	bool is_local;            /* a Unix socket: the kernel knows the client's user */
+	unsigned connections_max; /* of users other than the owner, 1 .. 4096 */
+	unsigned timeout_s;       /* idle time; 0: 10 s */
+	size_t long_bytes_max;    /* memory of long responses; 0: BC_RESPONSE_LONG_BYTES */
 	void *context;
 
-	/* Called once for each whole request, from the loop. It must lead to one answer or stream,
-	 * within the call or later. */
+	/* Called from the loop once per complete request. The receiver must respond with a text or
+	 * a stream, within the call or later. */
 	void (*request)(void *context, struct bc_request *request);
 };
 
-/* Starts to answer. Returns 0 or a negative errno. */
+/* Starts to serve. Returns 0 or a negative errno. */
 int bc_server_start(struct bc_server **server, uv_loop_t *loop,
 	const struct bc_server_options *options) BC_MUST_CHECK;
 
-/* Connections that have a place. */
-unsigned bc_server_clients(const struct bc_server *server);
+/* Number of connections, without those being refused or closed. */
+unsigned bc_server_connections(const struct bc_server *server);
 
-/* Ends all connections. Streams say what they still have, as far as clients take it at once, and
- * `closed` of each is called before this returns; `request` is called no more. Requests that aren't
- * answered yet must still be; the answers are thrown away. Memory goes when the loop has closed the
- * handles. Not to be called from within `request` or a stream's calls. NULL is none. */
+/* Closes all connections. Streams may send what they still have, as far as their clients accept it
+ * without delay; closed() of each is called before this returns. `request` is not called anymore.
+ * Pending requests still need a response, which is discarded. Memory is freed when the loop has
+ * closed the handles. Must not be called from `request` or from a stream's functions. NULL is
+ * allowed. */
 void bc_server_close(struct bc_server *server);
 
 #endif

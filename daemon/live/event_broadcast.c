@@ -15,16 +15,16 @@
 
 struct object {
 	uint64_t seq;
-	unsigned holders; /* the queue, and readers in the middle of it */
+	unsigned refs; /* the queue, and readers that have been sent a part */
 	size_t bytes;
-	char *text; /* a line */
+	char *text; /* a line with its newline, not terminated */
 };
 
 struct reader {
 	struct reader *next;
 	struct reader **link;
-	struct bc_event_broadcast *bulletin;
-	struct bc_push *push;
+	struct bc_event_broadcast *broadcast;
+	struct bc_stream *stream;
 	bool is_owner;
 	uint64_t next_seq;
 	struct object *part; /* being sent, or NULL */
@@ -34,25 +34,25 @@ struct reader {
 struct bc_event_broadcast {
 	struct reader *readers;
 	unsigned reader_count;
-	unsigned other_count; /* of them, not the owner's */
-	uint64_t last_seq;    /* that was posted */
+	unsigned other_count; /* of them, of users other than the owner */
+	uint64_t last_seq;    /* of the last published event */
 	struct object *queue[BC_EVENT_BROADCAST_OBJECTS];
-	unsigned first; /* of the queue: its oldest */
+	unsigned first; /* the oldest */
 	unsigned count;
 	size_t bytes;
 };
 
 /* Objects */
 
-static void let_go(struct object *object)
+static void object_unref(struct object *object)
 {
-	if (object == NULL || --object->holders != 0)
+	if (object == NULL || --object->refs != 0)
 		return;
 	free(object->text);
 	free(object);
 }
 
-/* Takes `members`. Returns NULL when memory ran out, or it is too long. */
+/* Takes ownership of `members`. Returns NULL if out of memory, or if the text is too long. */
 static struct object *make_object(const char *name, uint64_t seq, json_t *members)
 {
 	struct object *object = NULL;
@@ -72,8 +72,8 @@ static struct object *make_object(const char *name, uint64_t seq, json_t *member
 		free(text);
 		return NULL;
 	}
-	text[n] = '\n'; /* in place of its zero */
-	*object = (struct object){.seq = seq, .holders = 1, .bytes = n + 1, .text = text};
+	text[n] = '\n'; /* replaces the terminating zero */
+	*object = (struct object){.seq = seq, .refs = 1, .bytes = n + 1, .text = text};
 	return object;
 }
 
@@ -86,15 +86,17 @@ static void drop_oldest(struct bc_event_broadcast *b)
 	b->first = (b->first + 1) % BC_EVENT_BROADCAST_OBJECTS;
 	b->count--;
 	b->bytes -= oldest->bytes;
-	let_go(oldest);
+	object_unref(oldest);
 }
 
-static struct object *oldest_from(const struct bc_event_broadcast *b, uint64_t seq)
+/* Returns the first queued object with this number or a later one; NULL: there is none. */
+static struct object *find_object(const struct bc_event_broadcast *b, uint64_t seq)
 {
 	if (b->count == 0 ||
 		b->queue[(b->first + b->count - 1) % BC_EVENT_BROADCAST_OBJECTS]->seq < seq)
 		return NULL;
-	/* Numbers are left out where memory ran out, so that it can't be reckoned. */
+	/* Events that could not be queued leave holes in the numbers, so search instead of
+	 * computing the index. */
 	unsigned low = 0;
 	unsigned high = b->count - 1;
 	while (low < high) {
@@ -107,47 +109,48 @@ static struct object *oldest_from(const struct bc_event_broadcast *b, uint64_t s
 	return b->queue[(b->first + low) % BC_EVENT_BROADCAST_OBJECTS];
 }
 
-void bc_event_broadcast_post(struct bc_event_broadcast *b, const char *name, json_t *object)
+void bc_event_broadcast_publish(struct bc_event_broadcast *b, const char *name, json_t *object)
 {
 	uint64_t seq = ++b->last_seq;
-	struct object *made = NULL;
+	struct object *queued = NULL;
 
 	if (b->reader_count == 0)
 		json_decref(object);
 	else
-		made = make_object(name, seq, object);
-	if (made != NULL) {
+		queued = make_object(name, seq, object);
+	if (queued != NULL) {
 		while (b->count == BC_EVENT_BROADCAST_OBJECTS ||
-			b->bytes + made->bytes > BC_EVENT_BROADCAST_BYTES)
+			b->bytes + queued->bytes > BC_EVENT_BROADCAST_BYTES)
 			drop_oldest(b);
-		b->queue[(b->first + b->count++) % BC_EVENT_BROADCAST_OBJECTS] = made;
-		b->bytes += made->bytes;
+		b->queue[(b->first + b->count++) % BC_EVENT_BROADCAST_OBJECTS] = queued;
+		b->bytes += queued->bytes;
 	}
 	for (struct reader *reader = b->readers; reader != NULL; reader = reader->next)
-		bc_push_wake(reader->push);
+		bc_stream_wake(reader->stream);
 }
 
 /* Readers */
 
-/* Goes on with the object under way. Returns how much was written. */
-static size_t put_part(struct reader *reader, char *out, size_t room)
+/* Writes more of the current object. Returns the number of bytes written. */
+static size_t send_part(struct reader *reader, char *out, size_t size)
 {
 	struct object *part = reader->part;
 	size_t n = part->bytes - reader->part_sent;
 
-	if (n > room)
-		n = room;
+	if (n > size)
+		n = size;
 	memcpy(out, part->text + reader->part_sent, n);
 	reader->part_sent += n;
 	if (reader->part_sent == part->bytes) {
 		reader->part = NULL;
-		let_go(part);
+		object_unref(part);
 	}
 	return n;
 }
 
-/* Begins to tell of those from next_seq that are not to be had. Returns false without memory. */
-static bool begin_missed(struct reader *reader, uint64_t count)
+/* Makes a "missed" object for `count` events from next_seq the current one. Returns false if out of
+ * memory. */
+static bool start_missed(struct reader *reader, uint64_t count)
 {
 	struct object *object = malloc(sizeof(*object));
 	char time[BC_RFC3339_BYTES];
@@ -163,38 +166,38 @@ static bool begin_missed(struct reader *reader, uint64_t count)
 		free(object);
 		return false;
 	}
-	*object = (struct object){.holders = 1, .bytes = (size_t)n, .text = text};
+	*object = (struct object){.refs = 1, .bytes = (size_t)n, .text = text};
 	reader->part = object;
 	reader->part_sent = 0;
 	reader->next_seq += count;
 	return true;
 }
 
-/* Begins with what comes next. Returns false when there is nothing. */
-static bool begin_next(struct reader *reader)
+/* Makes the next object the current one. Returns false if there is none. */
+static bool start_next(struct reader *reader)
 {
-	const struct bc_event_broadcast *b = reader->bulletin;
-	struct object *object = oldest_from(b, reader->next_seq);
+	const struct bc_event_broadcast *b = reader->broadcast;
+	struct object *object = find_object(b, reader->next_seq);
 	uint64_t seq = object != NULL ? object->seq : b->last_seq + 1;
 
 	if (seq > reader->next_seq)
-		return begin_missed(reader, seq - reader->next_seq);
+		return start_missed(reader, seq - reader->next_seq);
 	if (object == NULL)
 		return false;
-	object->holders++;
+	object->refs++;
 	reader->part = object;
 	reader->part_sent = 0;
 	reader->next_seq = seq + 1;
 	return true;
 }
 
-static size_t on_read(void *context, char *out, size_t room)
+static size_t on_read(void *context, char *out, size_t size)
 {
 	struct reader *reader = context;
 	size_t used = 0;
 
-	while (used < room && (reader->part != NULL || begin_next(reader)))
-		used += put_part(reader, out + used, room - used);
+	while (used < size && (reader->part != NULL || start_next(reader)))
+		used += send_part(reader, out + used, size - used);
 	return used;
 }
 
@@ -207,9 +210,9 @@ static bool is_over(void *context)
 static void on_closed(void *context)
 {
 	struct reader *reader = context;
-	struct bc_event_broadcast *b = reader->bulletin;
+	struct bc_event_broadcast *b = reader->broadcast;
 
-	let_go(reader->part);
+	object_unref(reader->part);
 	if (reader->next != NULL)
 		reader->next->link = reader->link;
 	*reader->link = reader->next;
@@ -222,7 +225,7 @@ static void on_closed(void *context)
 
 int bc_event_broadcast_add(struct bc_event_broadcast *b, struct bc_request *request, json_t *first)
 {
-	static const struct bc_push_ops ops = {
+	static const struct bc_stream_ops ops = {
 		.read = on_read, .is_over = is_over, .closed = on_closed};
 	bool is_owner = bc_request_is_owner(request);
 
@@ -235,12 +238,12 @@ int bc_event_broadcast_add(struct bc_event_broadcast *b, struct bc_request *requ
 	struct object *object = make_object("status", b->last_seq, first);
 	if (reader == NULL || object == NULL)
 		goto fail;
-	reader->bulletin = b;
+	reader->broadcast = b;
 	reader->is_owner = is_owner;
 	reader->next_seq = b->last_seq + 1;
 	reader->part = object;
-	reader->push = bc_request_stream(request, "application/x-ndjson", &ops, reader);
-	if (reader->push == NULL)
+	reader->stream = bc_request_stream(request, "application/x-ndjson", &ops, reader);
+	if (reader->stream == NULL)
 		goto fail;
 	reader->next = b->readers;
 	reader->link = &b->readers;
@@ -251,7 +254,7 @@ int bc_event_broadcast_add(struct bc_event_broadcast *b, struct bc_request *requ
 	b->other_count += !is_owner;
 	return 0;
 fail:
-	let_go(object);
+	object_unref(object);
 	free(reader);
 	return -ENOMEM;
 }

@@ -17,50 +17,50 @@
 #define SETS_LOG 9
 #define SETS     (1u << SETS_LOG)
 
-/* Equal types come behind one another; so that each count needn't wait for the one before it, they
- * are counted in turns. */
-#define LANES 4u
+/* Equal types often follow each other. Counting them in turn in several counters avoids a
+ * read-after-write dependency between increments. */
+#define STRIPES 4u
 
-/* No page has this number: an address has 32 bits. */
+/* Not a valid page number: addresses have 32 bits. */
 #define NO_PAGE UINT32_MAX
 
-/* Beyond this the weights are brought down to 1, long before they would overflow. */
+/* When the weight exceeds this, all counts are scaled down, long before they could overflow. */
 #define WEIGHT_MAX 0x1p+200
 
-/* What is older than this counts for nothing. */
-#define AGE_MAX_NS (64 * BC_PAGE_SAMPLER_HALF_NS)
+/* After this time a count is practically 0. */
+#define AGE_MAX_NS (64 * BC_PAGE_SAMPLER_HALF_LIFE_NS)
 
 struct set {
 	uint32_t pages[BC_PAGE_SAMPLER_WAYS];
-	double counts[BC_PAGE_SAMPLER_WAYS]; /* with what it may have had before it came */
-	double errors[BC_PAGE_SAMPLER_WAYS]; /* at most so much of it is not the page's own */
+	double counts[BC_PAGE_SAMPLER_WAYS]; /* including the inherited count */
+	double errors[BC_PAGE_SAMPLER_WAYS]; /* the inherited count */
 };
 
 struct bc_page_sampler {
-	uint64_t of;
+	uint64_t seen;
 	uint64_t sampled;
 	uint64_t random;
-	uint32_t at;    /* records of the running block that have gone by */
-	uint32_t begin; /* of its sample, in the ring of the block */
-	uint64_t types[256][LANES];
-	uint64_t procs[256][LANES];
-	/* Instead of halving all counts as time goes by, what is new weighs ever more: a count
-	 * stands for count / weight. */
+	uint32_t position;     /* in the current block */
+	uint32_t sample_start; /* position of the sample's first record */
+	uint64_t types[256][STRIPES];
+	uint64_t procs[256][STRIPES];
+	/* Instead of lowering all counts as time passes, new requests get a growing weight. The
+	 * value of a count is count / weight. */
 	double weight;
 	double memory;
-	uint64_t aged_ns; /* 0: not yet */
+	uint64_t aged_ns; /* the time of the last call of bc_page_sampler_age(); 0: none */
 	struct set sets[SETS];
 };
 
-_Static_assert(BC_PAGE_SAMPLER_PAGES == SETS * BC_PAGE_SAMPLER_WAYS, "the pages are in the sets");
+_Static_assert(BC_PAGE_SAMPLER_PAGES == SETS * BC_PAGE_SAMPLER_WAYS, "pages are stored in sets");
 _Static_assert((BC_PAGE_SAMPLER_BLOCK & (BC_PAGE_SAMPLER_BLOCK - 1)) == 0,
-	"a ring's place is taken by a mask");
-_Static_assert(BC_PAGE_SAMPLER_SAMPLES % LANES == 0, "a sample is counted in whole turns");
+	"positions are computed with a mask");
+_Static_assert(BC_PAGE_SAMPLER_SAMPLES % STRIPES == 0, "a sample is a multiple of the stripes");
 
-/* splitmix64: all that is wanted is a place that has nothing to do with the bus. */
-static uint32_t draw_place(struct bc_page_sampler *mix)
+/* splitmix64: the position must only be independent of the bus. */
+static uint32_t random_position(struct bc_page_sampler *sampler)
 {
-	uint64_t x = mix->random += UINT64_C(0x9E3779B97F4A7C15);
+	uint64_t x = sampler->random += UINT64_C(0x9E3779B97F4A7C15);
 
 	x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
 	x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
@@ -69,26 +69,26 @@ static uint32_t draw_place(struct bc_page_sampler *mix)
 
 int bc_page_sampler_open(struct bc_page_sampler **out)
 {
-	struct bc_page_sampler *mix = calloc(1, sizeof(*mix));
+	struct bc_page_sampler *sampler = calloc(1, sizeof(*sampler));
 
-	*out = mix;
-	if (mix == NULL)
+	*out = sampler;
+	if (sampler == NULL)
 		return -ENOMEM;
 	for (unsigned s = 0; s < SETS; s++)
 		for (unsigned way = 0; way < BC_PAGE_SAMPLER_WAYS; way++)
-			mix->sets[s].pages[way] = NO_PAGE;
-	mix->weight = 1;
-	mix->begin = draw_place(mix);
+			sampler->sets[s].pages[way] = NO_PAGE;
+	sampler->weight = 1;
+	sampler->sample_start = random_position(sampler);
 	return 0;
 }
 
-void bc_page_sampler_close(struct bc_page_sampler *mix)
+void bc_page_sampler_close(struct bc_page_sampler *sampler)
 {
-	free(mix);
+	free(sampler);
 }
 
-/* Which of the set's places has the page; BC_PAGE_SAMPLER_WAYS: none. */
-static unsigned find(const struct set *set, uint32_t page)
+/* Returns the way that has the page, or BC_PAGE_SAMPLER_WAYS. */
+static unsigned find_way(const struct set *set, uint32_t page)
 {
 #ifdef __SSE2__
 	_Static_assert(BC_PAGE_SAMPLER_WAYS == 8, "two times four");
@@ -106,9 +106,10 @@ static unsigned find(const struct set *set, uint32_t page)
 	return (unsigned)__builtin_ctz(found | 1u << BC_PAGE_SAMPLER_WAYS);
 }
 
-/* Without a branch, for which is the least can't be foretold: counts are never negative, so their
- * bits are in the same order as they are, and the last three make room for the place. */
-static unsigned coldest(const struct set *set)
+/* Returns the way with the lowest count, without a branch, which could not be predicted. Counts are
+ * not negative, so their bit patterns compare like their values; the lowest three bits are replaced
+ * by the way. */
+static unsigned coldest_way(const struct set *set)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -121,30 +122,30 @@ static unsigned coldest(const struct set *set)
 	return (unsigned)least & (BC_PAGE_SAMPLER_WAYS - 1);
 }
 
-static void count_page(struct bc_page_sampler *mix, uint32_t page, double weight)
+static void count_page(struct bc_page_sampler *sampler, uint32_t page, double weight)
 {
-	struct set *set = &mix->sets[(page * 0x9E3779B1u) >> (32 - SETS_LOG)];
-	unsigned way = find(set, page);
+	struct set *set = &sampler->sets[(page * 0x9E3779B1u) >> (32 - SETS_LOG)];
+	unsigned way = find_way(set, page);
 
-	mix->memory += weight;
+	sampler->memory += weight;
 	if (__builtin_expect(way == BC_PAGE_SAMPLER_WAYS, 0)) {
-		way = coldest(set);
+		way = coldest_way(set);
 		set->pages[way] = page;
 		set->errors[way] = set->counts[way];
 	}
 	set->counts[way] += weight;
 }
 
-/* Records of one page mostly come behind one another: each run is counted once. */
-static void count_records(struct bc_page_sampler *mix, const uint8_t *record, uint32_t n)
+/* Consecutive records are mostly of the same page, so each run of a page is counted at once. */
+static void count_records(struct bc_page_sampler *sampler, const uint8_t *record, uint32_t n)
 {
 	uint32_t page = NO_PAGE;
 	uint32_t run = 0;
 
 	for (uint32_t i = 0; i < n; i++, record += BC_RECORD_BYTES) {
 		uint8_t type = record[4];
-		mix->types[type][i % LANES]++;
-		mix->procs[record[7]][i % LANES]++;
+		sampler->types[type][i % STRIPES]++;
+		sampler->procs[record[7]][i % STRIPES]++;
 		if (type > BC_REQ_MEMWRITE)
 			continue;
 		uint32_t next = bc_le32(record) >> BC_PAGE_SAMPLER_PAGE_LOG;
@@ -153,132 +154,133 @@ static void count_records(struct bc_page_sampler *mix, const uint8_t *record, ui
 			continue;
 		}
 		if (run != 0)
-			count_page(mix, page, run * mix->weight);
+			count_page(sampler, page, run * sampler->weight);
 		page = next;
 		run = 1;
 	}
 	if (run != 0)
-		count_page(mix, page, run * mix->weight);
-	mix->sampled += n;
+		count_page(sampler, page, run * sampler->weight);
+	sampler->sampled += n;
 }
 
-/* Counts those of n records, which are the block's from number `at` on, that lie in the part from
- * `begin` to `end`. */
-static void count_part(struct bc_page_sampler *mix, const uint8_t *records, uint32_t n,
+/* Counts those of the next n records of the block whose positions are from `begin` to `end` - 1. */
+static void count_part(struct bc_page_sampler *sampler, const uint8_t *records, uint32_t n,
 	uint32_t begin, uint32_t end)
 {
-	uint32_t from = begin > mix->at ? begin : mix->at;
-	uint32_t to = end < mix->at + n ? end : mix->at + n;
+	uint32_t from = begin > sampler->position ? begin : sampler->position;
+	uint32_t to = end < sampler->position + n ? end : sampler->position + n;
 
 	if (from < to)
-		count_records(mix, records + (size_t)(from - mix->at) * BC_RECORD_BYTES, to - from);
+		count_records(sampler,
+			records + (size_t)(from - sampler->position) * BC_RECORD_BYTES, to - from);
 }
 
 void bc_page_sampler_records(
-	struct bc_page_sampler *mix, const struct bc_chunk *chunk, uint32_t from)
+	struct bc_page_sampler *sampler, const struct bc_chunk *chunk, uint32_t from)
 {
 	assert(from <= chunk->info.records);
 	const uint8_t *records = chunk->records + (size_t)from * BC_RECORD_BYTES;
 	uint32_t left = chunk->info.records - from;
 
-	mix->of += left;
+	sampler->seen += left;
 	while (left != 0) {
-		uint32_t n = left < BC_PAGE_SAMPLER_BLOCK - mix->at
+		uint32_t n = left < BC_PAGE_SAMPLER_BLOCK - sampler->position
 				     ? left
-				     : BC_PAGE_SAMPLER_BLOCK - mix->at;
-		uint32_t end = mix->begin + BC_PAGE_SAMPLER_SAMPLES;
-		/* A sample that passes the block's end goes on at its beginning. */
+				     : BC_PAGE_SAMPLER_BLOCK - sampler->position;
+		uint32_t end = sampler->sample_start + BC_PAGE_SAMPLER_SAMPLES;
+		/* A sample that passes the end of the block continues at its start. */
 		if (end > BC_PAGE_SAMPLER_BLOCK)
-			count_part(mix, records, n, 0, end - BC_PAGE_SAMPLER_BLOCK);
-		count_part(mix, records, n, mix->begin, end);
+			count_part(sampler, records, n, 0, end - BC_PAGE_SAMPLER_BLOCK);
+		count_part(sampler, records, n, sampler->sample_start, end);
 		records += (size_t)n * BC_RECORD_BYTES;
 		left -= n;
-		mix->at += n;
-		if (mix->at == BC_PAGE_SAMPLER_BLOCK) {
-			mix->at = 0;
-			mix->begin = draw_place(mix);
+		sampler->position += n;
+		if (sampler->position == BC_PAGE_SAMPLER_BLOCK) {
+			sampler->position = 0;
+			sampler->sample_start = random_position(sampler);
 		}
 	}
 }
 
-static void scale(struct bc_page_sampler *mix, double factor)
+static void scale_counts(struct bc_page_sampler *sampler, double factor)
 {
 	for (unsigned s = 0; s < SETS; s++) {
 		for (unsigned way = 0; way < BC_PAGE_SAMPLER_WAYS; way++) {
-			mix->sets[s].counts[way] *= factor;
-			mix->sets[s].errors[way] *= factor;
+			sampler->sets[s].counts[way] *= factor;
+			sampler->sets[s].errors[way] *= factor;
 		}
 	}
-	mix->memory *= factor;
+	sampler->memory *= factor;
 }
 
-void bc_page_sampler_age(struct bc_page_sampler *mix, uint64_t now_ns)
+void bc_page_sampler_age(struct bc_page_sampler *sampler, uint64_t now_ns)
 {
-	uint64_t passed = mix->aged_ns != 0 ? now_ns - mix->aged_ns : 0;
+	uint64_t passed = sampler->aged_ns != 0 ? now_ns - sampler->aged_ns : 0;
 
-	if (now_ns < mix->aged_ns)
+	if (now_ns < sampler->aged_ns)
 		return;
-	mix->aged_ns = now_ns;
+	sampler->aged_ns = now_ns;
 	if (passed > AGE_MAX_NS) {
-		scale(mix, 0);
+		scale_counts(sampler, 0);
 		return;
 	}
-	mix->weight *= exp2((double)passed / (double)BC_PAGE_SAMPLER_HALF_NS);
-	if (mix->weight > WEIGHT_MAX) {
-		scale(mix, 1 / mix->weight);
-		mix->weight = 1;
+	sampler->weight *= exp2((double)passed / (double)BC_PAGE_SAMPLER_HALF_LIFE_NS);
+	if (sampler->weight > WEIGHT_MAX) {
+		scale_counts(sampler, 1 / sampler->weight);
+		sampler->weight = 1;
 	}
 }
 
 struct hot {
 	uint32_t page;
-	double samples; /* at least */
-	double most;
+	double min; /* requests */
+	double max;
 };
 
 static bool is_hotter(const struct hot *a, const struct hot *b)
 {
-	return a->samples != b->samples ? a->samples > b->samples : a->page < b->page;
+	return a->min != b->min ? a->min > b->min : a->page < b->page;
 }
 
-/* Rounded down so that an error of the last bit takes nothing off a whole number. */
-static uint64_t whole_below(double value)
+/* Round so that an error in the last bit does not change an integer. */
+static uint64_t round_down(double value)
 {
 	return (uint64_t)floor(value * (1 + 0x1p-40));
 }
 
-static uint64_t whole_above(double value)
+static uint64_t round_up(double value)
 {
 	return (uint64_t)ceil(value * (1 - 0x1p-40));
 }
 
-/* Puts it where it belongs among the n hottest so far, if it does. Returns how many they are now.
- */
-static unsigned insert(struct hot hottest[BC_PAGE_SAMPLER_TOLD], unsigned n, const struct hot *hot)
+/* Inserts a page into the n hottest so far, if it belongs there. Returns their new number. */
+static unsigned insert_hottest(
+	struct hot hottest[BC_PAGE_SAMPLER_REPORTED], unsigned n, const struct hot *hot)
 {
 	unsigned at = n;
 
-	if (n == BC_PAGE_SAMPLER_TOLD && !is_hotter(hot, &hottest[--at]))
+	if (n == BC_PAGE_SAMPLER_REPORTED && !is_hotter(hot, &hottest[--at]))
 		return n;
 	for (; at != 0 && is_hotter(hot, &hottest[at - 1]); at--)
 		hottest[at] = hottest[at - 1];
 	hottest[at] = *hot;
-	return n < BC_PAGE_SAMPLER_TOLD ? n + 1 : n;
+	return n < BC_PAGE_SAMPLER_REPORTED ? n + 1 : n;
 }
 
-/* The hottest of those that had at least one sample of their own. */
-static unsigned gather(const struct bc_page_sampler *mix, struct hot hottest[BC_PAGE_SAMPLER_TOLD])
+/* Collects the hottest pages with at least one certain request. Returns their number. */
+static unsigned collect_hottest(
+	const struct bc_page_sampler *sampler, struct hot hottest[BC_PAGE_SAMPLER_REPORTED])
 {
 	unsigned n = 0;
 
 	for (unsigned s = 0; s < SETS; s++) {
-		const struct set *set = &mix->sets[s];
+		const struct set *set = &sampler->sets[s];
 		for (unsigned way = 0; way < BC_PAGE_SAMPLER_WAYS; way++) {
 			struct hot hot = {.page = set->pages[way],
-				.samples = (set->counts[way] - set->errors[way]) / mix->weight,
-				.most = set->counts[way] / mix->weight};
-			if (hot.page != NO_PAGE && whole_below(hot.samples) != 0)
-				n = insert(hottest, n, &hot);
+				.min = (set->counts[way] - set->errors[way]) / sampler->weight,
+				.max = set->counts[way] / sampler->weight};
+			if (hot.page != NO_PAGE && round_down(hot.min) != 0)
+				n = insert_hottest(hottest, n, &hot);
 		}
 	}
 	return n;
@@ -287,17 +289,17 @@ static unsigned gather(const struct bc_page_sampler *mix, struct hot hottest[BC_
 static json_t *page_json(const struct hot *hot)
 {
 	char text[16];
-	uint64_t samples = whole_below(hot->samples);
+	uint64_t requests = round_down(hot->min);
 
 	snprintf(text, sizeof(text), "0x%08x", hot->page << BC_PAGE_SAMPLER_PAGE_LOG);
-	return json_pack("{s:s, s:o, s:o}", "addr", text, "samples", bc_json_u64(samples), "more",
-		bc_json_u64(whole_above(hot->most) - samples));
+	return json_pack("{s:s, s:o, s:o}", "addr", text, "requests", bc_json_u64(requests),
+		"max_error", bc_json_u64(round_up(hot->max) - requests));
 }
 
-static json_t *pages_json(const struct bc_page_sampler *mix)
+static json_t *pages_json(const struct bc_page_sampler *sampler)
 {
-	struct hot hottest[BC_PAGE_SAMPLER_TOLD];
-	unsigned n = gather(mix, hottest);
+	struct hot hottest[BC_PAGE_SAMPLER_REPORTED];
+	unsigned n = collect_hottest(sampler, hottest);
 	json_t *array = json_array();
 	bool ok = true;
 
@@ -309,17 +311,17 @@ static json_t *pages_json(const struct bc_page_sampler *mix)
 	return NULL;
 }
 
-static uint64_t sum(const uint64_t channels[LANES])
+static uint64_t sum_stripes(const uint64_t stripes[STRIPES])
 {
 	uint64_t all = 0;
 
-	for (unsigned channel = 0; channel < LANES; channel++)
-		all += channels[channel];
+	for (unsigned stripe = 0; stripe < STRIPES; stripe++)
+		all += stripes[stripe];
 	return all;
 }
 
-/* Each count that is not 0, under the type's name or the processor's number. */
-static json_t *counts_json(const uint64_t counts[256][LANES], bool are_types)
+/* The counts that are not 0, by name of the type or number of the processor. */
+static json_t *counts_json(const uint64_t counts[256][STRIPES], bool are_types)
 {
 	json_t *object = json_object();
 	bool ok = true;
@@ -327,7 +329,7 @@ static json_t *counts_json(const uint64_t counts[256][LANES], bool are_types)
 	for (unsigned i = 0; i < 256; i++) {
 		const char *name = are_types ? bc_reqtype_name((uint8_t)i) : NULL;
 		char number[8];
-		uint64_t n = sum(counts[i]);
+		uint64_t n = sum_stripes(counts[i]);
 		snprintf(number, sizeof(number), are_types ? "0x%02x" : "%u", i);
 		if (n != 0)
 			ok = json_object_set_new(
@@ -340,15 +342,15 @@ static json_t *counts_json(const uint64_t counts[256][LANES], bool are_types)
 	return NULL;
 }
 
-json_t *bc_page_sampler_json(const struct bc_page_sampler *mix)
+json_t *bc_page_sampler_json(const struct bc_page_sampler *sampler)
 {
 	return bc_json_object((struct bc_json_member[]){
-		{"sampled", bc_json_u64(mix->sampled)},
-		{"of", bc_json_u64(mix->of)},
-		{"types", counts_json(mix->types, true)},
-		{"procs", counts_json(mix->procs, false)},
-		{"memory", bc_json_u64(whole_above(mix->memory / mix->weight))},
-		{"pages", pages_json(mix)},
+		{"records", bc_json_u64(sampler->seen)},
+		{"sampled_records", bc_json_u64(sampler->sampled)},
+		{"types", counts_json(sampler->types, true)},
+		{"procs", counts_json(sampler->procs, false)},
+		{"memory_requests", bc_json_u64(round_up(sampler->memory / sampler->weight))},
+		{"pages", pages_json(sampler)},
 		{NULL, NULL},
 	});
 }

@@ -11,10 +11,11 @@
 #include "formats/codec/columns.h"
 #include "formats/codec/json_text.h"
 
-/* Of the time that passes the loop may spend one part in so many on taps, as the processor counts
- * it. What wasn't used is kept, up to KEEP_NS; what was used too much is owed. */
-#define SHARE   20
-#define KEEP_NS INT64_C(2000000)
+/* The CPU time for taps is limited by a token bucket: it gains 1/SHARE of the elapsed time, up to
+ * BUDGET_MAX_NS, and loses what taps use. While it is not above 0, records are skipped unexamined.
+ */
+#define SHARE         20
+#define BUDGET_MAX_NS INT64_C(2000000)
 
 #define LINE_BYTES (6 * BC_CHUNK_TEXT_BYTES + 512)
 
@@ -22,13 +23,13 @@ struct tap {
 	struct bc_taps *taps;
 	struct tap *next;
 	struct tap **link;
-	struct bc_push *push;
+	struct bc_stream *stream;
 	bool is_owner;
 	struct bc_filter filter;
-	uint64_t limit; /* records still to be queued; UINT64_MAX: any number */
-	bool is_done;   /* it has queued all that it may */
+	uint64_t limit; /* records still to be queued; UINT64_MAX: no limit */
+	bool is_done;   /* the limit was reached */
 	struct bc_tap_queue queue;
-	char line[LINE_BYTES]; /* being sent */
+	char line[LINE_BYTES]; /* the line being sent */
 	size_t line_bytes;
 	size_t line_sent;
 };
@@ -36,27 +37,27 @@ struct tap {
 struct bc_taps {
 	struct tap *first;
 	unsigned count;
-	unsigned others; /* of them, not the owner's */
-	struct bc_tap_place place;
+	unsigned others; /* of them, of users other than the owner */
+	struct bc_tap_position position;
 	int64_t budget_ns;
-	uint64_t counted_ns; /* the budget is, up to then */
-	uint64_t served_ns;  /* what the server had spent on clients then */
-	bool has_served;     /* taps since then */
+	uint64_t counted_ns; /* when the budget was last updated */
+	uint64_t served_ns;  /* the server's CPU time at that moment */
+	bool has_served;     /* a tap was read since then */
 	struct bc_type_word types[BC_REF_TYPES];
 	uv_timer_t timer;
 };
 
 /* The budget */
 
-static uint64_t begin_work(struct bc_taps *taps)
+static uint64_t budget_start(struct bc_taps *taps)
 {
 	uint64_t now_ns = bc_now_ns();
-	uint64_t served_ns = bc_push_served_ns(taps->first->push);
+	uint64_t served_ns = bc_stream_served_ns(taps->first->stream);
 
 	taps->budget_ns += (int64_t)((now_ns - taps->counted_ns) / SHARE);
-	if (taps->budget_ns > KEEP_NS)
-		taps->budget_ns = KEEP_NS;
-	/* Whatever the server did when it served taps is held to be for them. */
+	if (taps->budget_ns > BUDGET_MAX_NS)
+		taps->budget_ns = BUDGET_MAX_NS;
+	/* If the server has served any tap, all of its CPU time is charged to the taps. */
 	if (taps->has_served)
 		taps->budget_ns -= (int64_t)(served_ns - taps->served_ns);
 	taps->counted_ns = now_ns;
@@ -65,21 +66,22 @@ static uint64_t begin_work(struct bc_taps *taps)
 	return bc_thread_ns();
 }
 
-static void end_work(struct bc_taps *taps, uint64_t began_ns)
+static void budget_stop(struct bc_taps *taps, uint64_t start_ns)
 {
-	taps->budget_ns -= (int64_t)(bc_thread_ns() - began_ns);
+	taps->budget_ns -= (int64_t)(bc_thread_ns() - start_ns);
 }
 
-/* Looking */
+/* Examining records */
 
-/* Looks at up to BC_FILTER_RECORDS records; *tick becomes the last one's. Returns how many it went
- * through: fewer where there was no more room, or no more is wanted. */
-static uint32_t look_at(struct tap *tap, const uint8_t *records, uint32_t n, uint64_t number,
-	uint64_t *tick, uint32_t epoch)
+/* Queues the matching ones of up to BC_FILTER_RECORDS records. Returns how many were examined: all,
+ * with *tick set to the tick of the last; or fewer, with *tick unchanged, if the queue is full or
+ * the limit is reached. */
+static uint32_t examine_records(struct tap *tap, const uint8_t *records, uint32_t n,
+	uint64_t number, uint64_t *tick, uint32_t epoch)
 {
 	uint64_t ticks;
 	uint64_t at_tick = *tick;
-	uint32_t at = 0; /* at_tick is that of the record before it */
+	uint32_t at = 0; /* at_tick is the tick of the record before this one */
 
 	for (uint64_t bits = bc_filter_records(&tap->filter, records, n, &ticks); bits != 0;
 		bits &= bits - 1) {
@@ -88,8 +90,8 @@ static uint32_t look_at(struct tap *tap, const uint8_t *records, uint32_t n, uin
 		at_tick = bc_records_ticks(
 			records + (size_t)at * BC_RECORD_BYTES, i + 1 - at, at_tick);
 		at = i + 1;
-		uint64_t own = number != BC_TAP_NO_RECORD ? number + i : BC_TAP_NO_RECORD;
-		if (!bc_tap_queue_record(&tap->queue, record, own, at_tick, epoch))
+		uint64_t own_number = number != BC_TAP_NO_RECORD ? number + i : BC_TAP_NO_RECORD;
+		if (!bc_tap_queue_push_record(&tap->queue, record, own_number, at_tick, epoch))
 			return i;
 		if (tap->limit != UINT64_MAX && --tap->limit == 0)
 			tap->is_done = true;
@@ -100,87 +102,89 @@ static uint32_t look_at(struct tap *tap, const uint8_t *records, uint32_t n, uin
 	return n;
 }
 
-/* New records of a chunk, shown to one tap: in runs, each up to where an event stands. */
-struct show {
+/* Offering the new records of a chunk to one tap, in runs that end where an event is. */
+struct cursor {
 	const struct bc_chunk *chunk;
-	struct bc_tap_place place; /* of record `at` */
+	struct bc_tap_position position; /* of record `at` */
 	uint32_t at;
-	uint32_t ticked; /* place.tick is that of the record before this one; <= at */
-	bool may_look;
+	uint32_t ticks_end; /* position.tick is the tick of the record before this one; <= at */
+	bool has_budget;
 };
 
-static const uint8_t *record_at(const struct show *s, uint32_t n)
+static const uint8_t *record_at(const struct cursor *c, uint32_t n)
 {
-	return s->chunk->records + (size_t)n * BC_RECORD_BYTES;
+	return c->chunk->records + (size_t)n * BC_RECORD_BYTES;
 }
 
-static void advance(struct show *s, uint32_t n)
+static void advance(struct cursor *c, uint32_t n)
 {
-	s->at += n;
-	if (s->place.record != BC_TAP_NO_RECORD)
-		s->place.record += n;
+	c->at += n;
+	if (c->position.record != BC_TAP_NO_RECORD)
+		c->position.record += n;
 }
 
-static void show_run(struct tap *tap, struct show *s, uint32_t to)
+static void offer_run(struct tap *tap, struct cursor *c, uint32_t to)
 {
-	while (s->may_look && s->at < to && !tap->is_done &&
-		bc_tap_queue_wants_records(&tap->queue)) {
-		uint32_t n = to - s->at < BC_FILTER_RECORDS ? to - s->at : BC_FILTER_RECORDS;
-		uint32_t looked = look_at(tap, record_at(s, s->at), n, s->place.record,
-			&s->place.tick, s->place.epoch);
-		advance(s, looked);
-		if (looked == n)
-			s->ticked = s->at;
+	while (c->has_budget && c->at < to && !tap->is_done &&
+		bc_tap_queue_accepts_records(&tap->queue)) {
+		uint32_t n = to - c->at < BC_FILTER_RECORDS ? to - c->at : BC_FILTER_RECORDS;
+		uint32_t examined = examine_records(tap, record_at(c, c->at), n, c->position.record,
+			&c->position.tick, c->position.epoch);
+		advance(c, examined);
+		if (examined == n)
+			c->ticks_end = c->at;
 	}
 	if (!tap->is_done)
-		tap->queue.missed += to - s->at;
-	advance(s, to - s->at);
+		tap->queue.skipped_records += to - c->at;
+	advance(c, to - c->at);
 }
 
-/* Ticks of records that nobody looked at are added up only when something asks for them. */
-static void catch_up(struct show *s)
+/* Brings position.tick up to date. The ticks of unexamined records are added up only when an event
+ * needs them. */
+static void add_ticks(struct cursor *c)
 {
-	s->place.tick = bc_records_ticks(record_at(s, s->ticked), s->at - s->ticked, s->place.tick);
-	s->ticked = s->at;
+	c->position.tick = bc_records_ticks(
+		record_at(c, c->ticks_end), c->at - c->ticks_end, c->position.tick);
+	c->ticks_end = c->at;
 }
 
-static void show_to(struct tap *tap, struct show s)
+static void offer_records(struct tap *tap, struct cursor c)
 {
-	const struct bc_chunk_info *info = &s.chunk->info;
+	const struct bc_chunk_info *info = &c.chunk->info;
 	uint32_t i = info->events;
 
-	while (i != 0 && s.chunk->events[i - 1].position >= s.at)
+	while (i != 0 && c.chunk->events[i - 1].position >= c.at)
 		i--;
 	for (; i < info->events && !tap->is_done; i++) {
-		const struct bc_event *event = &s.chunk->events[i];
+		const struct bc_event *event = &c.chunk->events[i];
 		if (event->position >= info->records)
 			break;
-		show_run(tap, &s, event->position);
-		if (s.ticked < s.at)
-			catch_up(&s);
+		offer_run(tap, &c, event->position);
+		if (c.ticks_end < c.at)
+			add_ticks(&c);
 		if (event->kind == BC_EVENT_ANCHOR)
-			s.place.tick = event->value;
+			c.position.tick = event->value;
 		else
-			bc_tap_queue_event(
-				&tap->queue, event, s.chunk->text + event->text, &s.place);
+			bc_tap_queue_push_event(
+				&tap->queue, event, c.chunk->text + event->text, &c.position);
 	}
 	if (!tap->is_done)
-		show_run(tap, &s, info->records);
+		offer_run(tap, &c, info->records);
 }
 
-/* Being read */
+/* Sending */
 
-static char *put_number(char *out, uint64_t value, uint64_t none)
+static char *write_number(char *out, uint64_t value, uint64_t none)
 {
 	return value == none ? BC_PUT(out, "null") : bc_write_decimal(out, value);
 }
 
-static char *put_record(const struct bc_taps *taps, char *out, const struct bc_tap_item *item)
+static char *write_record(const struct bc_taps *taps, char *out, const struct bc_tap_item *item)
 {
 	struct bc_record r = bc_record_load(item->record);
 	const struct bc_type_word *type = &taps->types[r.reqtype];
 
-	out = put_number(BC_PUT(out, "{\"record\":"), item->number, BC_TAP_NO_RECORD);
+	out = write_number(BC_PUT(out, "{\"record\":"), item->number, BC_TAP_NO_RECORD);
 	out = bc_write_decimal(BC_PUT(out, ",\"tick\":"), item->tick);
 	out = bc_write_decimal(BC_PUT(out, ",\"epoch\":"), item->epoch);
 	out = bc_write_hex(BC_PUT(out, ",\"addr\":\"0x"), r.addr);
@@ -189,19 +193,18 @@ static char *put_record(const struct bc_taps *taps, char *out, const struct bc_t
 	out = bc_write_decimal(BC_PUT(out + type->bytes, "\",\"size\":"), r.size);
 	out = bc_write_decimal(BC_PUT(out, ",\"attr\":"), r.attr);
 	out = bc_write_decimal(BC_PUT(out, ",\"proc\":"), r.proc);
-	out = put_number(BC_PUT(out, ",\"time\":"), r.time, BC_TIME_NONE);
+	out = write_number(BC_PUT(out, ",\"time\":"), r.time, BC_TIME_NONE);
 	return BC_PUT(out, "}\n");
 }
 
-static char *put_missed(char *out, uint64_t records, uint64_t events)
+static char *write_skipped(char *out, uint64_t records, uint64_t events)
 {
-	out = bc_write_decimal(BC_PUT(out, "{\"missed\":"), records);
-	if (events != 0)
-		out = bc_write_decimal(BC_PUT(out, ",\"events\":"), events);
-	return BC_PUT(out, "}\n");
+	out = bc_write_decimal(BC_PUT(out, "{\"skipped\":{\"records\":"), records);
+	out = bc_write_decimal(BC_PUT(out, ",\"events\":"), events);
+	return BC_PUT(out, "}}\n");
 }
 
-static char *put_gap(char *out, const struct bc_tap_item *item)
+static char *write_gap(char *out, const struct bc_tap_item *item)
 {
 	out = BC_PUT(out, "{\"gap\":{\"cause\":\"");
 	out = stpcpy(out, bc_gap_cause_name(item->cause));
@@ -210,50 +213,49 @@ static char *put_gap(char *out, const struct bc_tap_item *item)
 	return stpcpy(out, item->exact ? "true}}\n" : "false}}\n");
 }
 
-static char *put_mark(char *out, const struct bc_tap_item *item, const char *text)
+static char *write_mark(char *out, const struct bc_tap_item *item, const char *text)
 {
 	out = stpcpy(out,
 		item->kind == BC_TAP_MARK ? "{\"mark\":{\"text\":" : "{\"trigger\":{\"text\":");
 	out = bc_json_write_text(out, (struct bc_text){.at = text, .bytes = item->text_bytes});
-	out = put_number(BC_PUT(out, ",\"record\":"), item->number, BC_TAP_NO_RECORD);
-	out = put_number(BC_PUT(out, ",\"tick\":"), item->tick, BC_TAP_NO_TICK);
+	out = write_number(BC_PUT(out, ",\"record\":"), item->number, BC_TAP_NO_RECORD);
+	out = write_number(BC_PUT(out, ",\"tick\":"), item->tick, BC_TAP_NO_TICK);
 	out = bc_write_decimal(BC_PUT(out, ",\"epoch\":"), item->epoch);
 	return BC_PUT(out, "}}\n");
 }
 
-/* Writes the next line. Returns false when there is none. */
-static bool next_line(struct tap *tap)
+/* Formats the next item. Returns false if the queue is empty. */
+static bool format_next_line(struct tap *tap)
 {
 	struct bc_tap_item item;
-	char text[BC_TAP_TEXT_ROOM];
+	char text[BC_TAP_TEXT_BYTES];
 	char *end = tap->line;
 
 	if (!bc_tap_queue_pop(&tap->queue, &item, text))
 		return false;
 	if (item.kind == BC_TAP_RECORD)
-		end = put_record(tap->taps, end, &item);
-	else if (item.kind == BC_TAP_MISSED)
-		end = put_missed(end, item.number, item.tick);
+		end = write_record(tap->taps, end, &item);
+	else if (item.kind == BC_TAP_SKIPPED)
+		end = write_skipped(end, item.number, item.tick);
 	else if (item.kind == BC_TAP_GAP)
-		end = put_gap(end, &item);
+		end = write_gap(end, &item);
 	else
-		end = put_mark(end, &item, text);
+		end = write_mark(end, &item, text);
 	tap->line_bytes = (size_t)(end - tap->line);
 	tap->line_sent = 0;
 	return true;
 }
 
-static size_t on_read(void *context, char *out, size_t room)
+static size_t on_read(void *context, char *out, size_t size)
 {
 	struct tap *tap = context;
 	size_t used = 0;
 
 	tap->taps->has_served = true;
-
-	while (used < room && (tap->line_sent < tap->line_bytes || next_line(tap))) {
+	while (used < size && (tap->line_sent < tap->line_bytes || format_next_line(tap))) {
 		size_t n = tap->line_bytes - tap->line_sent;
-		if (n > room - used)
-			n = room - used;
+		if (n > size - used)
+			n = size - used;
 		memcpy(out + used, tap->line + tap->line_sent, n);
 		tap->line_sent += n;
 		used += n;
@@ -283,7 +285,7 @@ static void on_closed(void *context)
 int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct bc_filter *filter,
 	uint64_t limit)
 {
-	static const struct bc_push_ops ops = {
+	static const struct bc_stream_ops ops = {
 		.read = on_read, .is_over = is_over, .closed = on_closed};
 	bool is_owner = bc_request_is_owner(request);
 
@@ -296,8 +298,8 @@ int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct b
 	tap->is_owner = is_owner;
 	tap->filter = *filter;
 	tap->limit = limit != 0 ? limit : UINT64_MAX;
-	tap->push = bc_request_stream(request, "application/x-ndjson", &ops, tap);
-	if (tap->push == NULL) {
+	tap->stream = bc_request_stream(request, "application/x-ndjson", &ops, tap);
+	if (tap->stream == NULL) {
 		free(tap);
 		return -ENOMEM;
 	}
@@ -311,20 +313,20 @@ int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct b
 	return 0;
 }
 
-/* The bus */
+/* Records and events from the bus */
 
-/* Clients are told together, and many records at a time: a call of the kernel for each that takes
- * a piece costs more than looking at it. */
+/* All taps are woken together after a short delay, so that each system call sends many records: the
+ * call costs more than examining them. */
 static void on_timer(uv_timer_t *timer)
 {
 	struct bc_taps *taps = timer->data;
 
 	for (struct tap *tap = taps->first; tap != NULL; tap = tap->next)
 		if (!bc_tap_queue_is_empty(&tap->queue) || tap->is_done)
-			bc_push_wake(tap->push);
+			bc_stream_wake(tap->stream);
 }
 
-static void tell_soon(struct bc_taps *taps)
+static void wake_soon(struct bc_taps *taps)
 {
 	if (!uv_is_active((uv_handle_t *)&taps->timer))
 		uv_timer_start(&taps->timer, on_timer, BC_TAPS_DELAY_MS, 0);
@@ -337,31 +339,32 @@ void bc_taps_records(struct bc_taps *taps, const struct bc_chunk *chunk, uint32_
 
 	if (taps->count == 0 || n == 0)
 		return;
-	uint64_t began_ns = begin_work(taps);
-	struct show show = {
+	uint64_t start_ns = budget_start(taps);
+	struct cursor cursor = {
 		.chunk = chunk,
-		.place = {first_record, tick_before, chunk->info.epoch},
+		.position = {first_record, tick_before, chunk->info.epoch},
 		.at = from,
-		.ticked = from,
-		.may_look = taps->budget_ns > 0,
+		.ticks_end = from,
+		.has_budget = taps->budget_ns > 0,
 	};
 	for (struct tap *tap = taps->first; tap != NULL; tap = tap->next)
 		if (!tap->is_done)
-			show_to(tap, show);
-	taps->place.record = first_record != BC_TAP_NO_RECORD ? first_record + n : BC_TAP_NO_RECORD;
-	taps->place.tick = chunk->info.last_tick;
-	taps->place.epoch = chunk->info.epoch;
-	end_work(taps, began_ns);
-	tell_soon(taps);
+			offer_records(tap, cursor);
+	taps->position.record = first_record != BC_TAP_NO_RECORD ? first_record + n
+								 : BC_TAP_NO_RECORD;
+	taps->position.tick = chunk->info.last_tick;
+	taps->position.epoch = chunk->info.epoch;
+	budget_stop(taps, start_ns);
+	wake_soon(taps);
 }
 
 void bc_taps_event(struct bc_taps *taps, const struct bc_event *event, const char *text)
 {
 	for (struct tap *tap = taps->first; tap != NULL; tap = tap->next)
 		if (!tap->is_done)
-			bc_tap_queue_event(&tap->queue, event, text, &taps->place);
+			bc_tap_queue_push_event(&tap->queue, event, text, &taps->position);
 	if (taps->count != 0)
-		tell_soon(taps);
+		wake_soon(taps);
 }
 
 void bc_taps_end(struct bc_taps *taps, const struct bc_chunk *chunk)
@@ -375,17 +378,17 @@ void bc_taps_end(struct bc_taps *taps, const struct bc_chunk *chunk)
 		bc_taps_event(taps, &chunk->events[i], chunk->text + chunk->events[i].text);
 }
 
-void bc_taps_passed(struct bc_taps *taps, uint64_t records)
+void bc_taps_skip(struct bc_taps *taps, uint64_t records)
 {
 	if (taps->count == 0 || records == 0)
 		return;
 	for (struct tap *tap = taps->first; tap != NULL; tap = tap->next)
 		if (!tap->is_done)
-			tap->queue.missed += records;
-	tell_soon(taps);
+			tap->queue.skipped_records += records;
+	wake_soon(taps);
 }
 
-/* Life */
+/* Open and close */
 
 unsigned bc_taps_count(const struct bc_taps *taps)
 {
@@ -398,8 +401,9 @@ int bc_taps_open(struct bc_taps **result, uv_loop_t *loop)
 
 	if (taps == NULL)
 		return -ENOMEM;
-	taps->place = (struct bc_tap_place){.record = BC_TAP_NO_RECORD, .tick = BC_TAP_NO_TICK};
-	taps->budget_ns = KEEP_NS;
+	taps->position = (struct bc_tap_position){
+		.record = BC_TAP_NO_RECORD, .tick = BC_TAP_NO_TICK};
+	taps->budget_ns = BUDGET_MAX_NS;
 	taps->counted_ns = bc_now_ns();
 	bc_type_words(taps->types);
 	uv_timer_init(loop, &taps->timer);

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Records leave room for what happens between them. */
+/* The slots above this number are only for events. */
 #define RECORD_SLOTS 5632u
 #define REFILL_SLOTS (RECORD_SLOTS / 2)
 
@@ -12,7 +12,7 @@ static struct bc_tap_item *add_slot(struct bc_tap_queue *q)
 	return &q->slots[(q->first + q->used++) % BC_TAP_SLOTS];
 }
 
-static struct bc_tap_item *take_slot(struct bc_tap_queue *q)
+static struct bc_tap_item *pop_slot(struct bc_tap_queue *q)
 {
 	struct bc_tap_item *slot = &q->slots[q->first];
 
@@ -21,34 +21,36 @@ static struct bc_tap_item *take_slot(struct bc_tap_queue *q)
 	return slot;
 }
 
-/* Makes sure of that many slots below `limit`, and of one for what was missed, which is queued. */
-static bool make_room(struct bc_tap_queue *q, unsigned slots, unsigned limit)
+/* Returns whether the queue has this many slots below `limit`, plus one for the count of what was
+ * skipped, and if so queues that count. */
+static bool reserve_slots(struct bc_tap_queue *q, unsigned slots, unsigned limit)
 {
-	bool has_missed = q->missed != 0 || q->missed_events != 0;
+	bool has_skipped = q->skipped_records != 0 || q->skipped_events != 0;
 
-	if (q->used + slots + has_missed > limit)
+	if (q->used + slots + has_skipped > limit)
 		return false;
-	if (has_missed) {
-		*add_slot(q) = (struct bc_tap_item){
-			.kind = BC_TAP_MISSED, .number = q->missed, .tick = q->missed_events};
-		q->missed = 0;
-		q->missed_events = 0;
+	if (has_skipped) {
+		*add_slot(q) = (struct bc_tap_item){.kind = BC_TAP_SKIPPED,
+			.number = q->skipped_records,
+			.tick = q->skipped_events};
+		q->skipped_records = 0;
+		q->skipped_events = 0;
 	}
 	return true;
 }
 
-bool bc_tap_queue_wants_records(struct bc_tap_queue *q)
+bool bc_tap_queue_accepts_records(struct bc_tap_queue *q)
 {
-	if (q->is_over_full && q->used <= REFILL_SLOTS)
-		q->is_over_full = false;
-	return !q->is_over_full;
+	if (q->is_refilling && q->used <= REFILL_SLOTS)
+		q->is_refilling = false;
+	return !q->is_refilling;
 }
 
-bool bc_tap_queue_record(struct bc_tap_queue *q, const uint8_t *record, uint64_t number,
+bool bc_tap_queue_push_record(struct bc_tap_queue *q, const uint8_t *record, uint64_t number,
 	uint64_t tick, uint32_t epoch)
 {
-	if (!make_room(q, 1, RECORD_SLOTS)) {
-		q->is_over_full = true;
+	if (!reserve_slots(q, 1, RECORD_SLOTS)) {
+		q->is_refilling = true;
 		return false;
 	}
 	struct bc_tap_item *item = add_slot(q);
@@ -76,8 +78,8 @@ static void add_text(struct bc_tap_queue *q, const char *text, size_t n)
 	}
 }
 
-void bc_tap_queue_event(struct bc_tap_queue *q, const struct bc_event *event, const char *text,
-	const struct bc_tap_place *place)
+void bc_tap_queue_push_event(struct bc_tap_queue *q, const struct bc_event *event, const char *text,
+	const struct bc_tap_position *position)
 {
 	static const uint8_t kinds[] = {[BC_EVENT_GAP] = BC_TAP_GAP,
 		[BC_EVENT_MARK] = BC_TAP_MARK,
@@ -88,8 +90,8 @@ void bc_tap_queue_event(struct bc_tap_queue *q, const struct bc_event *event, co
 	assert(n <= BC_CHUNK_TEXT_BYTES);
 	if (event->kind >= sizeof(kinds) || kinds[event->kind] == BC_TAP_NOTHING)
 		return;
-	if (!make_room(q, 1 + slots_of(n), BC_TAP_SLOTS)) {
-		q->missed_events++;
+	if (!reserve_slots(q, 1 + slots_of(n), BC_TAP_SLOTS)) {
+		q->skipped_events++;
 		return;
 	}
 	*add_slot(q) = (struct bc_tap_item){
@@ -97,28 +99,29 @@ void bc_tap_queue_event(struct bc_tap_queue *q, const struct bc_event *event, co
 		.cause = event->cause,
 		.exact = event->exact,
 		.text_bytes = n,
-		.number = is_gap ? event->value : place->record,
-		.tick = place->tick,
-		.epoch = place->epoch,
+		.number = is_gap ? event->value : position->record,
+		.tick = position->tick,
+		.epoch = position->epoch,
 	};
 	add_text(q, text, n);
 }
 
 bool bc_tap_queue_is_empty(const struct bc_tap_queue *q)
 {
-	return q->used == 0 && q->missed == 0 && q->missed_events == 0;
+	return q->used == 0 && q->skipped_records == 0 && q->skipped_events == 0;
 }
 
-bool bc_tap_queue_pop(struct bc_tap_queue *q, struct bc_tap_item *item, char text[BC_TAP_TEXT_ROOM])
+bool bc_tap_queue_pop(
+	struct bc_tap_queue *q, struct bc_tap_item *item, char text[BC_TAP_TEXT_BYTES])
 {
-	if (q->used == 0 && !bc_tap_queue_is_empty(q) && !make_room(q, 0, BC_TAP_SLOTS))
+	if (q->used == 0 && !bc_tap_queue_is_empty(q) && !reserve_slots(q, 0, BC_TAP_SLOTS))
 		return false;
 	if (q->used == 0)
 		return false;
-	*item = *take_slot(q);
+	*item = *pop_slot(q);
 	if (item->kind != BC_TAP_MARK && item->kind != BC_TAP_TRIGGER)
 		return true;
 	for (unsigned i = 0; i < slots_of(item->text_bytes); i++)
-		memcpy(text + i * sizeof(*item), take_slot(q), sizeof(*item));
+		memcpy(text + i * sizeof(*item), pop_slot(q), sizeof(*item));
 	return true;
 }

@@ -1,5 +1,5 @@
-/* What a tap has to tell its client, in order: records, events, and how much was missed between
- * them. 240 KiB. What doesn't fit is counted, and told at its place. */
+/* The output queue of one tap: records, events, and counts of what was skipped between them, in
+ * order. 240 KiB. What does not fit is counted, and reported at its position. */
 #ifndef BC_DAEMON_LIVE_TAP_QUEUE_H
 #define BC_DAEMON_LIVE_TAP_QUEUE_H
 
@@ -10,20 +10,20 @@
 
 #define BC_TAP_SLOTS 6144u
 
-/* For a record's number, and a tick, that isn't there. */
+/* An unknown record number, and an unknown tick. */
 #define BC_TAP_NO_RECORD UINT64_MAX
 #define BC_TAP_NO_TICK   UINT64_MAX
 
 enum bc_tap_kind {
 	BC_TAP_NOTHING,
 	BC_TAP_RECORD,
-	BC_TAP_MISSED,
+	BC_TAP_SKIPPED,
 	BC_TAP_GAP,
 	BC_TAP_MARK,
 	BC_TAP_TRIGGER,
 };
 
-/* A mark's and a trigger's text stands in the slots behind it. */
+/* The text of a mark or trigger is in the slots after it. */
 struct bc_tap_item {
 	uint8_t kind; /* enum bc_tap_kind */
 	uint8_t cause;
@@ -31,48 +31,48 @@ struct bc_tap_item {
 	uint16_t text_bytes;
 	uint8_t record[BC_RECORD_BYTES];
 	uint32_t epoch;
-	uint64_t number; /* of the record; of a gap: lost; else: records missed */
-	uint64_t tick;   /* missed: events missed */
+	uint64_t number; /* the record's number; gap: samples lost; skipped: records */
+	uint64_t tick;   /* skipped: events */
 };
 
-/* Where the bus is. */
-struct bc_tap_place {
-	uint64_t record; /* the next one's number, or BC_TAP_NO_RECORD */
-	uint64_t tick;   /* of the last one, or BC_TAP_NO_TICK */
+/* A position in the record stream. */
+struct bc_tap_position {
+	uint64_t record; /* number of the next record, or BC_TAP_NO_RECORD */
+	uint64_t tick;   /* of the last record, or BC_TAP_NO_TICK */
 	uint32_t epoch;
 };
 
-/* Empty when all zero. */
+/* All zero is an empty queue. */
 struct bc_tap_queue {
 	struct bc_tap_item slots[BC_TAP_SLOTS];
 	unsigned first;
 	unsigned used;
-	bool is_over_full;
-	uint64_t missed; /* since the last item was queued; whoever passes records over adds them */
-	uint64_t missed_events;
+	bool is_refilling;        /* it was full, and is not half empty yet */
+	uint64_t skipped_records; /* since the last item; the tap adds those it does not examine */
+	uint64_t skipped_events;
 };
 
-/* Whether there is room for records: if not, they needn't be looked at. A queue that ran over wants
- * none until it is half empty, so that there is one object for what was missed, not one between any
- * two records. */
-bool bc_tap_queue_wants_records(struct bc_tap_queue *queue);
+/* Returns false if the queue has no room for records, which then need not be examined. A queue that
+ * was full accepts records again when it is half empty: this gives one count of skipped records
+ * instead of one between any two records. */
+bool bc_tap_queue_accepts_records(struct bc_tap_queue *queue);
 
-/* Returns false, and queues nothing, when there is no room; it is not counted then. */
-bool bc_tap_queue_record(struct bc_tap_queue *queue, const uint8_t *record, uint64_t number,
+/* Returns false if there is no room; the record is then neither queued nor counted. */
+bool bc_tap_queue_push_record(struct bc_tap_queue *queue, const uint8_t *record, uint64_t number,
 	uint64_t tick, uint32_t epoch);
 
-/* A gap, or a mark or trigger with its text; anything else is left out. Without room it is counted
- * as missed. */
-void bc_tap_queue_event(struct bc_tap_queue *queue, const struct bc_event *event, const char *text,
-	const struct bc_tap_place *place);
+/* Adds a gap, or a mark or trigger with its text; ignores other events. Without room, counts it as
+ * skipped. */
+void bc_tap_queue_push_event(struct bc_tap_queue *queue, const struct bc_event *event,
+	const char *text, const struct bc_tap_position *position);
 
 bool bc_tap_queue_is_empty(const struct bc_tap_queue *queue);
 
-/* Room for a text, and what is read past it. */
-#define BC_TAP_TEXT_ROOM (BC_CHUNK_TEXT_BYTES + sizeof(struct bc_tap_item))
+/* Size of the buffer for a text: texts are copied in whole slots. */
+#define BC_TAP_TEXT_BYTES (BC_CHUNK_TEXT_BYTES + sizeof(struct bc_tap_item))
 
-/* Takes the oldest, with its text. Returns false when there is nothing. */
+/* Removes the oldest item and copies it and its text. Returns false if the queue is empty. */
 bool bc_tap_queue_pop(
-	struct bc_tap_queue *queue, struct bc_tap_item *item, char text[BC_TAP_TEXT_ROOM]);
+	struct bc_tap_queue *queue, struct bc_tap_item *item, char text[BC_TAP_TEXT_BYTES]);
 
 #endif

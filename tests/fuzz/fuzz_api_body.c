@@ -22,7 +22,7 @@ static bool read_inner(const struct bc_body *inner)
 	char when[64];
 
 	if (!bc_body_time(inner, "duration", &n) || !bc_body_size(inner, "filesize", &n) ||
-		!bc_body_number(inner, "records", 1, BC_BODY_NUMBER_MAX, &n) ||
+		!bc_body_integer(inner, "records", 1, BC_BODY_INTEGER_MAX, &n) ||
 		!bc_body_text(inner, "when", when, sizeof(when)))
 		return false;
 	if (n == 0)
@@ -41,12 +41,12 @@ static bool read_body(const struct bc_body *body, char *metadata)
 	if (!bc_body_text(body, "text", words, sizeof(words)) ||
 		!bc_body_text(body, "label", words, sizeof(words)) ||
 		!bc_body_metadata(body, "metadata", metadata) ||
-		!bc_body_words(body, "pre", words, sizeof(words)) ||
-		!bc_body_words(body, "speed", words, sizeof(words)) ||
+		!bc_body_seconds_or_text(body, "pre", words, sizeof(words)) ||
+		!bc_body_seconds_or_text(body, "speed", words, sizeof(words)) ||
 		!bc_body_flag(body, "go_on", &flag) ||
-		!bc_body_number(body, "clock_hz", 1, BC_BODY_NUMBER_MAX, &n) ||
+		!bc_body_integer(body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &n) ||
 		!bc_body_object(body, "limits", inner_names, &inner) || !read_inner(&inner) ||
-		!bc_body_count(body, "triggers", 16, &count))
+		!bc_body_list_size(body, "triggers", 16, &count))
 		return false;
 	for (unsigned i = 0; i < count; i++)
 		if (!bc_body_element(body, "triggers", i, inner_names, &inner) ||
@@ -63,7 +63,7 @@ static void check_metadata(const char *metadata)
 	struct bc_body body;
 	int n = snprintf(body_text, sizeof(body_text), "{\"metadata\":%s}", metadata);
 
-	if (!bc_body_read(&body, body_text, (size_t)n, names, err, sizeof(err)) ||
+	if (!bc_body_parse(&body, body_text, (size_t)n, names, err, sizeof(err)) ||
 		!bc_body_metadata(&body, "metadata", again) || strcmp(again, metadata) != 0)
 		abort();
 	bc_body_free(&body);
@@ -101,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bc_body body;
 	char metadata[BC_METADATA_MAX] = "";
 	char err[512] = "";
-	bool is_good = bc_body_read(&body, (const char *)data, size, names, err, sizeof(err));
+	bool is_good = bc_body_parse(&body, (const char *)data, size, names, err, sizeof(err));
 
 	if (is_good) {
 		is_good = read_body(&body, metadata);

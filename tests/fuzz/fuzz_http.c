@@ -59,9 +59,9 @@ static void on_closed(void *context)
 		abort();
 }
 
-static const struct bc_push_ops sending = {
+static const struct bc_stream_ops sending = {
 	.read = read_stream, .is_over = is_over, .closed = on_closed};
-static const struct bc_push_ops waiting = {
+static const struct bc_stream_ops waiting = {
 	.read = read_nothing, .is_over = is_over, .closed = on_closed};
 
 static bool count_query(void *context, const char *name, const char *value)
@@ -85,7 +85,7 @@ static void answer(struct run *run, struct bc_request *request)
 	n += type != NULL ? strlen(type) : 0;
 	snprintf(text, sizeof(text), "%zu\n", n + strlen(bc_request_method(request)));
 	(void)run;
-	bc_request_answer(request, 200, "text/plain", strdup(text), NULL);
+	bc_request_respond(request, 200, "text/plain", strdup(text), NULL);
 }
 
 static void on_request(void *context, struct bc_request *request)

@@ -66,11 +66,11 @@ class Bus:
         sampled = of // 16
         shares = {"MEMREAD": 45, "FETCH": 28, "MEMWRITE": 20, "MEMREADINV": 4, "IOREAD": 2, "IOWRITE": 1}
         memory = 1_000_000
-        pages = [{"addr": f"0x{0x1F000 + 0x13000 * i:08x}", "samples": memory // 8 * 3 // (i + 3), "more": 0 if i < 20 else 900}
+        pages = [{"addr": f"0x{0x1F000 + 0x13000 * i:08x}", "requests": memory // 8 * 3 // (i + 3), "max_error": 0 if i < 20 else 900}
                  for i in range(32)]
-        return {"sampled": sampled, "of": of, "types": {name: sampled * share // 100 for name, share in shares.items()},
+        return {"records": of, "sampled_records": sampled, "types": {name: sampled * share // 100 for name, share in shares.items()},
                 "procs": {"0": sampled * 55 // 100, "1": sampled * 30 // 100, "2": sampled * 10 // 100,
-                          "3": sampled * 5 // 100}, "memory": memory, "pages": pages}
+                          "3": sampled * 5 // 100}, "memory_requests": memory, "pages": pages}
 
 
 class FakeDaemon:

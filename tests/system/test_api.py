@@ -715,8 +715,8 @@ def test_live_records_are_those_that_are_recorded(tmp):
         equal(sum("record" in line for line in chosen), 200)
         last = None
         for line in lines:
-            if "missed" in line and last is not None:
-                last += line["missed"]
+            if "skipped" in line and last is not None:
+                last += line["skipped"]["records"]
             if "record" not in line:
                 continue
             number = line["record"]

@@ -85,7 +85,7 @@ RECORDS = [
     {"gap": {"cause": "unplug", "lost": 0, "exact": False}},
     {"record": 6, "tick": 1012, "epoch": 0, "addr": "0xfffffff0", "type": "FETCH", "size": 32, "attr": 7, "proc": 1,
      "time": 12},
-    {"missed": 87381},
+    {"skipped": {"records": 87381, "events": 0}},
     {"mark": {"text": "a \x1b[31mmark", "record": 7, "tick": 1013, "epoch": 0}},
     {"record": None, "tick": 7, "epoch": 1, "addr": "0x00000001", "type": "f2", "size": 1, "attr": 0, "proc": 3,
      "time": 5}]

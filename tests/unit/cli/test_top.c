@@ -100,14 +100,15 @@ static json_t *full_mix(unsigned second)
 
 	for (unsigned i = 0; i < 32; i++)
 		used += (size_t)snprintf(pages + used, sizeof(pages) - used,
-			"%s{\"addr\":\"0x%08x\",\"samples\":%u,\"more\":%u}", i != 0 ? "," : "",
-			(i * 2654435761u) & ~0xFFFu, 100000 / (i + 2), i < 20 ? 0 : 1000);
+			"%s{\"addr\":\"0x%08x\",\"requests\":%u,\"max_error\":%u}",
+			i != 0 ? "," : "", (i * 2654435761u) & ~0xFFFu, 100000 / (i + 2),
+			i < 20 ? 0 : 1000);
 	unsigned n = second * 1000;
 	return parse_format(
-		"{\"sampled\":%u,\"of\":%u,\"types\":{\"FETCH\":%u,\"MEMREAD\":%u,"
+		"{\"sampled_records\":%u,\"records\":%u,\"types\":{\"FETCH\":%u,\"MEMREAD\":%u,"
 		"\"CNTRLAGNTRES\":%u,\"0xf2\":1,\"IOWRITE\":%u,\"INTA\":%u,\"HALT\":%u},"
 		"\"procs\":{\"0\":%u,\"1\":%u,\"10\":%u,\"255\":%u,\"2\":%u},"
-		"\"memory\":400000,\"pages\":[%s]}",
+		"\"memory_requests\":400000,\"pages\":[%s]}",
 		n, 16 * n, n / 2, n / 4, n / 8, n / 16, n / 32, n / 64, n / 2, n / 4, n / 8, n / 16,
 		n / 32, pages);
 }
@@ -459,7 +460,8 @@ TEST_F(texts_of_others_cannot_leave_their_place)
 		      "\"name\":\"\\u4e2d\\u6587\\u202e\\u0301\",\"clock_hz\":1e300},"
 		      "\"uptime_s\":1e308,"
 		      "\"recording\":{\"id\":\"\\t\\u0000x\",\"bytes\":-5}}"),
-		parse("{\"sampled\":2,\"of\":1e308,\"memory\":1,\"types\":{\"\\u001b]0;x\":1e300,"
+		parse("{\"sampled_records\":2,\"records\":1e308,\"memory_requests\":1,\"types\":{"
+		      "\"\\u001b]0;x\":1e300,"
 		      "\"y\":-1},\"procs\":[],\"pages\":[{},{\"addr\":5},{\"addr\":\"zz\"}]}"));
 	check_each_size(f, 3);
 	f->view.height = 40;

@@ -32,12 +32,12 @@ static bool read_within(struct all *a, const struct bc_body *body)
 	struct bc_body inner;
 
 	if (!bc_body_object(body, "inner", inner_names, &inner) ||
-		!bc_body_number(&inner, "number", 1, 10, &a->inner_number) ||
-		!bc_body_count(body, "list", 3, &a->count))
+		!bc_body_integer(&inner, "number", 1, 10, &a->inner_number) ||
+		!bc_body_list_size(body, "list", 3, &a->count))
 		return false;
 	for (unsigned i = 0; i < a->count; i++)
 		if (!bc_body_element(body, "list", i, inner_names, &inner) ||
-			!bc_body_number(&inner, "number", 1, 10, &a->list_number))
+			!bc_body_integer(&inner, "number", 1, 10, &a->list_number))
 			return false;
 	return true;
 }
@@ -47,14 +47,14 @@ static bool read_bytes(struct all *a, const char *text, size_t bytes)
 	struct bc_body body;
 
 	memset(a, 0, sizeof(*a));
-	if (!bc_body_read(&body, text, bytes, names, a->err, sizeof(a->err)))
+	if (!bc_body_parse(&body, text, bytes, names, a->err, sizeof(a->err)))
 		return false;
 	bool is_good = bc_body_text(&body, "text", a->text, sizeof(a->text)) &&
 		       bc_body_flag(&body, "flag", &a->flag) &&
-		       bc_body_number(&body, "number", 3, BC_BODY_NUMBER_MAX, &a->number) &&
+		       bc_body_integer(&body, "number", 3, BC_BODY_INTEGER_MAX, &a->number) &&
 		       bc_body_time(&body, "time", &a->time_ns) &&
 		       bc_body_size(&body, "size", &a->size_bytes) &&
-		       bc_body_words(&body, "words", a->words, sizeof(a->words)) &&
+		       bc_body_seconds_or_text(&body, "words", a->words, sizeof(a->words)) &&
 		       bc_body_metadata(&body, "metadata", a->metadata) && read_within(a, &body);
 	bc_body_free(&body);
 	return is_good;
@@ -83,7 +83,7 @@ TEST(what_is_said_is_read)
 	assert_string_equal(a.text, "a\xC3\xA9"
 				    "b");
 	assert_true(a.flag);
-	assert_true(a.number == BC_BODY_NUMBER_MAX);
+	assert_true(a.number == BC_BODY_INTEGER_MAX);
 	assert_true(a.time_ns == 250000000);
 	assert_true(a.size_bytes == 2048);
 	assert_string_equal(a.words, "1.500000000s");
@@ -237,11 +237,11 @@ TEST(a_body_may_have_no_members_at_all)
 	struct bc_body body;
 	char err[128];
 
-	assert_true(bc_body_read(&body, "{}", 2, no_names, err, sizeof(err)));
-	assert_false(bc_body_need(&body, "text"));
+	assert_true(bc_body_parse(&body, "{}", 2, no_names, err, sizeof(err)));
+	assert_false(bc_body_require(&body, "text"));
 	assert_string_equal(err, "text: it is missing");
 	bc_body_free(&body);
-	assert_false(bc_body_read(&body, "{\"a\":1}", 7, no_names, err, sizeof(err)));
+	assert_false(bc_body_parse(&body, "{\"a\":1}", 7, no_names, err, sizeof(err)));
 	assert_string_equal(err, "a: no such member; there are none");
 }
 
@@ -253,13 +253,13 @@ TEST(rights_are_read_by_name)
 	assert_true(bc_permissions_parse(&rights, "", err, sizeof(err)));
 	assert_int_equal(rights, 0);
 	assert_true(bc_permissions_parse(&rights, " record,mark ,, replay", err, sizeof(err)));
-	assert_int_equal(rights, bc_right_bit(BC_PERMISSION_RECORD) |
-					 bc_right_bit(BC_PERMISSION_MARK) |
-					 bc_right_bit(BC_PERMISSION_REPLAY));
+	assert_int_equal(rights, bc_permission_bit(BC_PERMISSION_RECORD) |
+					 bc_permission_bit(BC_PERMISSION_MARK) |
+					 bc_permission_bit(BC_PERMISSION_REPLAY));
 	for (enum bc_permission right = 0; right < BC_PERMISSIONS; right++) {
 		assert_true(
 			bc_permissions_parse(&rights, bc_permission_name(right), err, sizeof(err)));
-		assert_int_equal(rights, bc_right_bit(right));
+		assert_int_equal(rights, bc_permission_bit(right));
 	}
 	rights = 5;
 	assert_false(bc_permissions_parse(&rights, "record, rec", err, sizeof(err)));

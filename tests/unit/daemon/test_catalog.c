@@ -21,7 +21,7 @@ struct fixture {
 	uv_loop_t loop;
 	struct bc_catalog *catalog;
 	atomic_bool is_cancelled;
-	struct bc_catalog_reading reading;
+	struct bc_catalog_scan reading;
 	json_t *rows; /* of bc_catalog_read() */
 	unsigned answers;
 	int count; /* of rows in the last answer */
@@ -32,7 +32,7 @@ static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
 	assert_int_equal(uv_loop_init(&f->loop), 0);
-	f->reading = (struct bc_catalog_reading){
+	f->reading = (struct bc_catalog_scan){
 		.dir = f->dir.path, .is_cancelled = &f->is_cancelled};
 }
 

@@ -17,7 +17,7 @@ static void on_request(struct server_rig *rig, struct bc_request *request)
 
 	board->refused = bc_event_broadcast_add(board->bulletin, request, first);
 	if (board->refused != 0)
-		bc_request_answer(request, 503, "text/plain", strdup("no\n"), NULL);
+		bc_request_respond(request, 503, "text/plain", strdup("no\n"), NULL);
 }
 
 /* Its readers are the owner's, or not. */
@@ -47,7 +47,7 @@ static void close_board(struct board *board)
 
 static void post(struct board *board, uint64_t value)
 {
-	bc_event_broadcast_post(
+	bc_event_broadcast_publish(
 		board->bulletin, "test", json_pack("{s:o}", "value", bc_json_u64(value)));
 }
 
@@ -60,7 +60,7 @@ static void post_long(struct board *board, uint64_t value, size_t bytes)
 	text[bytes] = '\0';
 	json_t *object = json_pack("{s:o, s:s}", "value", bc_json_u64(value), "text", text);
 	free(text);
-	bc_event_broadcast_post(board->bulletin, "test", object);
+	bc_event_broadcast_publish(board->bulletin, "test", object);
 }
 
 static int subscribe(struct board *board)
@@ -233,13 +233,13 @@ TEST(what_memory_ran_out_for_is_missed_at_its_place)
 	int fd = subscribe(&board);
 	for (uint64_t i = 1; i <= 100; i++) {
 		if (i % 10 == 3)
-			bc_event_broadcast_post(board.bulletin, "test", NULL);
+			bc_event_broadcast_publish(board.bulletin, "test", NULL);
 		else if (i % 10 == 4)
 			post_long(&board, i, BC_EVENT_BROADCAST_OBJECT_BYTES);
 		else
 			post(&board, i);
 	}
-	bc_event_broadcast_post(board.bulletin, "test", NULL); /* nothing behind it */
+	bc_event_broadcast_publish(board.bulletin, "test", NULL); /* nothing behind it */
 	read_on(&board, fd, &r);
 	assert_int_equal(r.events, 80);
 	assert_int_equal(r.missed, 21);
@@ -307,7 +307,7 @@ TEST(texts_of_any_bytes_stay_json)
 		char text[6] = {(char)first, '"', (char)(first * 7 % 255 + 1), '\\', '\n', 0};
 		json_t *object = json_pack(
 			"{s:o, s:o}", "value", bc_json_u64(first), "text", bc_json_text(text));
-		bc_event_broadcast_post(board.bulletin, "test", object);
+		bc_event_broadcast_publish(board.bulletin, "test", object);
 	}
 	bool is_over;
 	char *answer = rig_read(&board.rig, fd, 20000, &is_over);

@@ -103,8 +103,9 @@ TEST_F(nothing_seen_is_reported_as_nothing)
 	json_t *object = bc_page_sampler_json(f->mix);
 	char *text = bc_json_print(object);
 
-	assert_string_equal(text,
-		"{\"sampled\":0,\"of\":0,\"types\":{},\"procs\":{},\"memory\":0,\"pages\":[]}");
+	assert_string_equal(text, "{\"records\":0,\"sampled_records\":0,\"types\":{},\"procs\":{},"
+				  "\"memory_requests\":0,"
+				  "\"pages\":[]}");
 	free(text);
 	json_decref(object);
 }
@@ -124,11 +125,11 @@ TEST_F(of_each_1024_records_64_are_counted)
 		if (i % 61 != 0 && i % BC_PAGE_SAMPLER_BLOCK != 0)
 			continue;
 		json_t *mix = reported(f->mix);
-		uint64_t sampled = bc_json_member_u64(mix, "sampled");
-		assert_int_equal(bc_json_member_u64(mix, "of"), seen + BC_CHUNK_RECORDS);
+		uint64_t sampled = bc_json_member_u64(mix, "sampled_records");
+		assert_int_equal(bc_json_member_u64(mix, "records"), seen + BC_CHUNK_RECORDS);
 		assert_int_equal(sum_of(mix, "types"), sampled);
 		assert_int_equal(sum_of(mix, "procs"), sampled);
-		assert_int_equal(bc_json_member_u64(mix, "memory"), sampled);
+		assert_int_equal(bc_json_member_u64(mix, "memory_requests"), sampled);
 		uint64_t blocks = (seen + BC_CHUNK_RECORDS) / BC_PAGE_SAMPLER_BLOCK;
 		assert_in_range(sampled, blocks * BC_PAGE_SAMPLER_SAMPLES,
 			blocks * BC_PAGE_SAMPLER_SAMPLES +
@@ -212,8 +213,8 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 	}
 	flush(f);
 	json_t *mix = reported(f->mix);
-	double share = (double)records / (double)bc_json_member_u64(mix, "sampled");
-	assert_int_equal(bc_json_member_u64(mix, "of"), records);
+	double share = (double)records / (double)bc_json_member_u64(mix, "sampled_records");
+	assert_int_equal(bc_json_member_u64(mix, "records"), records);
 	for (unsigned type = 0; type < 6; type++) {
 		const char *name = bc_reqtype_name(types[type]);
 		double n = (double)member(mix, "types", name != NULL ? name : "0xf2");
@@ -228,12 +229,12 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 		uint32_t hot = page_of(page) - 1000;
 		assert_in_range(hot, 0, HOT - 1);
 		double truth = true_pages[hot] / share;
-		double least = (double)bc_json_member_u64(page, "samples");
-		double most = least + (double)bc_json_member_u64(page, "more");
+		double least = (double)bc_json_member_u64(page, "requests");
+		double most = least + (double)bc_json_member_u64(page, "max_error");
 		assert_true(least - 6 * sqrt(truth) < truth && truth < most + 6 * sqrt(truth));
 		assert_true(most - least < truth / 10);
 	}
-	assert_int_equal(json_array_size(pages_of(mix)), BC_PAGE_SAMPLER_TOLD);
+	assert_int_equal(json_array_size(pages_of(mix)), BC_PAGE_SAMPLER_REPORTED);
 	json_decref(mix);
 }
 
@@ -260,12 +261,12 @@ TEST_F(a_pages_count_lies_where_it_is_said_to_lie)
 		json_t *reported_page;
 		size_t place;
 		uint64_t before = UINT64_MAX;
-		assert_int_equal(
-			bc_json_member_u64(mix, "memory"), (block + 1) * BC_PAGE_SAMPLER_SAMPLES);
+		assert_int_equal(bc_json_member_u64(mix, "memory_requests"),
+			(block + 1) * BC_PAGE_SAMPLER_SAMPLES);
 		json_array_foreach(pages_of(mix), place, reported_page)
 		{
-			uint64_t least = bc_json_member_u64(reported_page, "samples");
-			uint64_t more = bc_json_member_u64(reported_page, "more");
+			uint64_t least = bc_json_member_u64(reported_page, "requests");
+			uint64_t more = bc_json_member_u64(reported_page, "max_error");
 			uint64_t n = truth[page_of(reported_page)];
 			assert_true(least <= n && n <= least + more);
 			assert_true(least <= before && least != 0);
@@ -288,10 +289,10 @@ TEST_F(only_memory_has_pages)
 	for (int i = 0; i < 4; i++) {
 		const json_t *page = json_array_get(pages_of(mix), (size_t)i);
 		assert_int_equal(page_of(page), i);
-		assert_int_equal(bc_json_member_u64(page, "samples"), BC_PAGE_SAMPLER_SAMPLES);
-		assert_int_equal(bc_json_member_u64(page, "more"), 0);
+		assert_int_equal(bc_json_member_u64(page, "requests"), BC_PAGE_SAMPLER_SAMPLES);
+		assert_int_equal(bc_json_member_u64(page, "max_error"), 0);
 	}
-	assert_int_equal(bc_json_member_u64(mix, "memory"), 4 * BC_PAGE_SAMPLER_SAMPLES);
+	assert_int_equal(bc_json_member_u64(mix, "memory_requests"), 4 * BC_PAGE_SAMPLER_SAMPLES);
 	assert_int_equal(json_object_size(json_object_get(mix, "types")), 256);
 	assert_int_equal(member(mix, "types", "IOWRITE"), BC_PAGE_SAMPLER_SAMPLES);
 	assert_int_equal(member(mix, "types", "0xf2"), BC_PAGE_SAMPLER_SAMPLES);
@@ -313,7 +314,7 @@ static void check_page(struct fixture *f, int place, uint32_t page, uint64_t sam
 
 	assert_non_null(item);
 	assert_int_equal(page_of(item), page);
-	assert_int_equal(bc_json_member_u64(item, "samples"), samples);
+	assert_int_equal(bc_json_member_u64(item, "requests"), samples);
 	json_decref(mix);
 }
 
@@ -330,9 +331,11 @@ TEST_F(pages_halve_each_ten_seconds_and_the_rest_stays)
 	}
 	json_t *mix = reported(f->mix);
 	assert_int_equal(json_array_size(pages_of(mix)), 0);
-	assert_int_equal(bc_json_member_u64(mix, "sampled"), 1024 * BC_PAGE_SAMPLER_SAMPLES);
+	assert_int_equal(
+		bc_json_member_u64(mix, "sampled_records"), 1024 * BC_PAGE_SAMPLER_SAMPLES);
 	assert_int_equal(member(mix, "types", "FETCH"), 1024 * BC_PAGE_SAMPLER_SAMPLES);
-	assert_int_equal(bc_json_member_u64(mix, "memory"), 1); /* less than one, but not none */
+	assert_int_equal(
+		bc_json_member_u64(mix, "memory_requests"), 1); /* less than one, but not none */
 	json_decref(mix);
 }
 
@@ -363,10 +366,10 @@ TEST_F(weights_never_overflow_and_old_counts_end)
 		json_t *page;
 		size_t place;
 		json_array_foreach(pages_of(mix), place, page)
-			samples += bc_json_member_u64(page, "samples");
-		assert_in_range(samples, 0, bc_json_member_u64(mix, "memory"));
-		assert_in_range(bc_json_member_u64(mix, "memory"), 2 * BC_PAGE_SAMPLER_SAMPLES,
-			200 * BC_PAGE_SAMPLER_SAMPLES);
+			samples += bc_json_member_u64(page, "requests");
+		assert_in_range(samples, 0, bc_json_member_u64(mix, "memory_requests"));
+		assert_in_range(bc_json_member_u64(mix, "memory_requests"),
+			2 * BC_PAGE_SAMPLER_SAMPLES, 200 * BC_PAGE_SAMPLER_SAMPLES);
 		json_decref(mix);
 		bc_page_sampler_age(f->mix, now += (1 + steps_s[i % 9]) * SECOND_NS);
 		bc_page_sampler_age(f->mix, now - 1);
@@ -375,6 +378,6 @@ TEST_F(weights_never_overflow_and_old_counts_end)
 	bc_page_sampler_age(f->mix, UINT64_MAX);
 	json_t *mix = reported(f->mix);
 	assert_int_equal(json_array_size(pages_of(mix)), 0);
-	assert_int_equal(bc_json_member_u64(mix, "memory"), 0);
+	assert_int_equal(bc_json_member_u64(mix, "memory_requests"), 0);
 	json_decref(mix);
 }

@@ -19,7 +19,7 @@ struct feed {
 	unsigned reads;
 	bool is_over;
 	unsigned closed;
-	struct bc_push *push;
+	struct bc_stream *push;
 	struct server_rig *rig;
 };
 
@@ -66,7 +66,7 @@ static void feed_closed(void *context)
 	feed->bytes = NULL;
 }
 
-static const struct bc_push_ops feed_ops = {
+static const struct bc_stream_ops feed_ops = {
 	.read = read_feed, .is_over = is_feed_over, .closed = feed_closed};
 
 static void feed_text(struct feed *feed, const char *text, size_t n)
@@ -75,7 +75,7 @@ static void feed_text(struct feed *feed, const char *text, size_t n)
 	assert_non_null(feed->bytes);
 	memcpy(feed->bytes + feed->n, text, n);
 	feed->n += n;
-	bc_push_wake(feed->push);
+	bc_stream_wake(feed->push);
 }
 
 static bool count_member(void *context, const char *name, const char *value)
@@ -102,7 +102,7 @@ static void echo(struct bc_request *request)
 			bc_request_path(request), value != NULL ? value : "(none)",
 			type != NULL ? type : "(none)", n, body),
 		-1);
-	bc_request_answer(request, 200, "text/plain", text, NULL);
+	bc_request_respond(request, 200, "text/plain", text, NULL);
 }
 
 static void on_request(struct server_rig *rig, struct bc_request *request)
@@ -121,17 +121,17 @@ static void on_request(struct server_rig *rig, struct bc_request *request)
 		feed->rig = rig;
 		feed->push = bc_request_stream(request, "text/plain", &feed_ops, feed);
 		assert_non_null(feed->push);
-		bc_push_wake(feed->push);
+		bc_stream_wake(feed->push);
 	} else if (strcmp(path, "/memory") == 0) {
-		bc_request_answer(request, 200, "text/plain", NULL, NULL);
+		bc_request_respond(request, 200, "text/plain", NULL, NULL);
 	} else if (strcmp(path, "/refused") == 0) {
-		bc_request_answer(request, 405, "text/plain", strdup("no\n"), "GET, PUT");
+		bc_request_respond(request, 405, "text/plain", strdup("no\n"), "GET, PUT");
 	} else if (strcmp(path, "/long") == 0) {
 		char *text = malloc(desk->long_bytes + 1);
 		assert_non_null(text);
 		memset(text, 'x', desk->long_bytes);
 		text[desk->long_bytes] = '\0';
-		bc_request_answer(request, 200, "text/plain", text, NULL);
+		bc_request_respond(request, 200, "text/plain", text, NULL);
 	} else {
 		echo(request);
 	}
@@ -248,7 +248,7 @@ TEST(a_request_that_breaks_off_anywhere_is_forgotten)
 			rig_send(&rig, fd, requests[i][0], cut);
 			rig_turn(&rig, 3);
 			close(fd);
-			RIG_UNTIL(&rig, bc_server_clients(rig.server) == 0);
+			RIG_UNTIL(&rig, bc_server_connections(rig.server) == 0);
 		}
 	assert_int_equal(rig.requests, 0);
 	rig_close(&rig);
@@ -444,26 +444,26 @@ TEST(long_answers_are_bounded_in_all)
 
 	for (int is_local = 0; is_local < 2; is_local++) {
 		open_with(&rig, &desk, (struct bc_server_options){.is_local = is_local != 0});
-		desk.long_bytes = BC_ANSWER_LONG_BYTES / FITTING;
+		desk.long_bytes = BC_RESPONSE_LONG_BYTES / FITTING;
 		for (int i = 0; i < FITTING; i++)
 			fds[i] = ask_long(&rig);
 		assert_long(&rig, ask_long(&rig), 503);
 		/* What is short is always answered. */
-		desk.long_bytes = BC_ANSWER_SHORT_BYTES;
+		desk.long_bytes = BC_RESPONSE_SHORT_BYTES;
 		assert_long(&rig, ask_long(&rig), 200);
 		/* One that has been taken makes room for another, and so does one whose client has
 		 * gone. */
-		desk.long_bytes = BC_ANSWER_LONG_BYTES / FITTING;
+		desk.long_bytes = BC_RESPONSE_LONG_BYTES / FITTING;
 		assert_long(&rig, fds[0], 200);
 		fds[0] = ask_long(&rig);
 		close(fds[1]);
-		RIG_UNTIL(&rig, bc_server_clients(rig.server) == FITTING - 1);
+		RIG_UNTIL(&rig, bc_server_connections(rig.server) == FITTING - 1);
 		fds[1] = ask_long(&rig);
 		assert_long(&rig, ask_long(&rig), 503);
 		for (int i = 0; i < FITTING; i++)
 			assert_long(&rig, fds[i], 200);
 		/* One that is longer than all that is given can be had alone. */
-		desk.long_bytes = BC_ANSWER_LONG_BYTES + 1;
+		desk.long_bytes = BC_RESPONSE_LONG_BYTES + 1;
 		fds[0] = ask_long(&rig);
 		assert_long(&rig, ask_long(&rig), 503);
 		assert_long(&rig, fds[0], 200);
@@ -523,7 +523,7 @@ TEST(pipelined_requests_are_answered_in_their_order)
 	RIG_UNTIL(&rig, desk.late_count == 1);
 	rig_turn(&rig, 5);
 	assert_int_equal(rig.requests, 3);
-	bc_request_answer(desk.late[0], 201, "text/plain", strdup("/3\n"), NULL);
+	bc_request_respond(desk.late[0], 201, "text/plain", strdup("/3\n"), NULL);
 	char *answer = rig_read_all(&rig, fd);
 	char *at = answer;
 	static const char *const paths[] = {"GET /1", "POST /2", "/3", "GET /4"};
@@ -567,7 +567,7 @@ TEST(a_late_answer_reaches_its_client_and_others_are_served_meanwhile)
 	for (int i = 0; i < 20; i++)
 		assert_answer(
 			&rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
-	bc_request_answer(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
+	bc_request_respond(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
 	char *answer = rig_read_all(&rig, fd);
 	assert_int_equal(rig_status(answer), 200);
 	assert_string_equal(rig_body(answer), "late\n");
@@ -588,8 +588,8 @@ TEST(a_late_answer_to_a_client_that_has_gone_is_thrown_away)
 	close(fd);
 	rig_turn(&rig, 5);
 	assert_string_equal(bc_request_path(desk.late[0]), "/late");
-	bc_request_answer(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
-	RIG_UNTIL(&rig, bc_server_clients(rig.server) == 0);
+	bc_request_respond(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
+	RIG_UNTIL(&rig, bc_server_connections(rig.server) == 0);
 	rig_close(&rig);
 }
 
@@ -611,9 +611,9 @@ TEST(a_request_outlives_the_server_until_it_is_answered)
 	assert_string_equal(bc_request_body(desk.late[0], &n), "hi");
 	assert_null(bc_request_query(desk.late[0], "q"));
 	assert_null(bc_request_content_type(desk.late[0]));
-	bc_request_answer(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
+	bc_request_respond(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
 	assert_null(bc_request_stream(desk.late[1], "text/plain", &feed_ops, &feed));
-	bc_request_answer(desk.late[1], 503, "text/plain", strdup("no\n"), NULL);
+	bc_request_respond(desk.late[1], 503, "text/plain", strdup("no\n"), NULL);
 	assert_int_equal(feed.closed, 0);
 	close(fds[0]);
 	close(fds[1]);
@@ -671,7 +671,7 @@ TEST(who_takes_nothing_of_an_answer_is_cut_off)
 	open_with(&rig, &desk, (struct bc_server_options){.is_local = true, .timeout_s = 1});
 	int fd = rig_connect(&rig);
 	rig_say(&rig, fd, "GET /long HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&rig, bc_server_clients(rig.server) == 0);
+	RIG_UNTIL(&rig, bc_server_connections(rig.server) == 0);
 	close(fd);
 	rig_close(&rig);
 }
@@ -690,7 +690,7 @@ TEST(waiting_for_us_is_no_delay_of_the_client)
 	uint64_t until_ns = bc_now_ns() + UINT64_C(2500000000);
 	while (bc_now_ns() < until_ns)
 		rig_turn(&rig, 1);
-	bc_request_answer(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
+	bc_request_respond(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
 	feed_text(&desk.feeds[0], "data\n", 5);
 	desk.feeds[0].is_over = true;
 	char *answer = rig_read_all(&rig, late);
@@ -731,20 +731,20 @@ TEST(one_connection_too_many_of_others_is_reported_at_once)
 	open_with(&rig, &desk, (struct bc_server_options){.connections_max = 4});
 	for (int i = 0; i < 4; i++)
 		fds[i] = rig_connect(&rig);
-	RIG_UNTIL(&rig, bc_server_clients(rig.server) == 4);
+	RIG_UNTIL(&rig, bc_server_connections(rig.server) == 4);
 	for (int i = 0; i < 100; i++)
 		assert_refused(&rig,
 			i % 2 != 0 ? "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 				   : "POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi",
 			503);
 	/* Those that say nothing make way for others that are refused, too. */
-	int silent[2 * BC_CONNECTIONS_REFUSED];
-	crowd(&rig, silent, 2 * BC_CONNECTIONS_REFUSED, "");
+	int silent[2 * BC_CONNECTIONS_REFUSED_MAX];
+	crowd(&rig, silent, 2 * BC_CONNECTIONS_REFUSED_MAX, "");
 	assert_refused(&rig, "GET / HTTP/1.0\r\n\r\n", 503);
-	close_all(silent, 2 * BC_CONNECTIONS_REFUSED);
-	assert_int_equal(bc_server_clients(rig.server), 4);
+	close_all(silent, 2 * BC_CONNECTIONS_REFUSED_MAX);
+	assert_int_equal(bc_server_connections(rig.server), 4);
 	close(fds[2]);
-	RIG_UNTIL(&rig, bc_server_clients(rig.server) == 3);
+	RIG_UNTIL(&rig, bc_server_connections(rig.server) == 3);
 	assert_answer(&rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
 	assert_false(desk.was_owner);
 	close(fds[0]);
@@ -760,23 +760,23 @@ TEST(the_owner_always_finds_a_place)
 		"GET /long HTTP/1.0\r\n\r\n"};
 	struct server_rig rig;
 	struct desk desk;
-	int fds[2 * BC_SERVER_OWNER_PLACES];
+	int fds[2 * BC_SERVER_OWNER_CONNECTIONS];
 
-	open_with(
-		&rig, &desk, (struct bc_server_options){.is_local = true, .long_bytes = SIZE_MAX});
+	open_with(&rig, &desk,
+		(struct bc_server_options){.is_local = true, .long_bytes_max = SIZE_MAX});
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		crowd(&rig, fds, 2 * BC_SERVER_OWNER_PLACES, bad[i]);
+		crowd(&rig, fds, 2 * BC_SERVER_OWNER_CONNECTIONS, bad[i]);
 		for (int k = 0; k < 20; k++)
 			assert_answer(&rig, "GET / HTTP/1.0\r\n\r\n", 200,
 				"GET / q=(none) type=(none) 0:\n");
-		assert_true(bc_server_clients(rig.server) <= BC_SERVER_OWNER_PLACES + 1);
+		assert_true(bc_server_connections(rig.server) <= BC_SERVER_OWNER_CONNECTIONS + 1);
 		/* The oldest went. */
 		bool is_over;
 		char *last = rig_read(&rig, fds[0], SIZE_MAX, &is_over);
 		assert_true(is_over);
 		free(last);
-		close_all(fds, 2 * BC_SERVER_OWNER_PLACES);
-		RIG_UNTIL(&rig, bc_server_clients(rig.server) == 0);
+		close_all(fds, 2 * BC_SERVER_OWNER_CONNECTIONS);
+		RIG_UNTIL(&rig, bc_server_connections(rig.server) == 0);
 	}
 	rig_close(&rig);
 }
@@ -785,23 +785,23 @@ TEST(streams_and_answers_to_come_do_not_make_way)
 {
 	struct server_rig rig;
 	struct desk desk;
-	int fds[BC_SERVER_OWNER_PLACES];
+	int fds[BC_SERVER_OWNER_CONNECTIONS];
 
 	open_desk(&rig, &desk);
 	crowd(&rig, fds, 2, "GET /late HTTP/1.0\r\n\r\n");
-	crowd(&rig, fds + 2, BC_SERVER_OWNER_PLACES - 2, "GET /stream HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&rig, desk.late_count == 2 && desk.feed_count == BC_SERVER_OWNER_PLACES - 2);
+	crowd(&rig, fds + 2, BC_SERVER_OWNER_CONNECTIONS - 2, "GET /stream HTTP/1.0\r\n\r\n");
+	RIG_UNTIL(&rig, desk.late_count == 2 && desk.feed_count == BC_SERVER_OWNER_CONNECTIONS - 2);
 	assert_refused(&rig, "GET / HTTP/1.0\r\n\r\n", 503);
 	close(fds[2]);
-	RIG_UNTIL(&rig, bc_server_clients(rig.server) == BC_SERVER_OWNER_PLACES - 1);
+	RIG_UNTIL(&rig, bc_server_connections(rig.server) == BC_SERVER_OWNER_CONNECTIONS - 1);
 	assert_answer(&rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
 	for (int i = 0; i < 2; i++)
-		bc_request_answer(desk.late[i], 200, "text/plain", strdup("late\n"), NULL);
+		bc_request_respond(desk.late[i], 200, "text/plain", strdup("late\n"), NULL);
 	fds[2] = -1;
 	rig_close_server(&rig);
 	for (unsigned i = 0; i < desk.feed_count; i++)
 		assert_int_equal(desk.feeds[i].closed, 1);
-	close_all(fds, BC_SERVER_OWNER_PLACES);
+	close_all(fds, BC_SERVER_OWNER_CONNECTIONS);
 	rig_close(&rig);
 }
 
@@ -908,11 +908,11 @@ TEST(a_stream_brings_what_it_is_woken_for)
 			strcat(wanted, line);
 			feed_text(feed, line, strlen(line));
 			for (int k = 0; k < i % 5; k++)
-				bc_push_wake(feed->push);
+				bc_stream_wake(feed->push);
 			rig_turn(&rig, i % 4);
 		}
 		feed->is_over = true;
-		bc_push_wake(feed->push);
+		bc_stream_wake(feed->push);
 		char *answer = rig_read_all(&rig, fd);
 		assert_int_equal(rig_status(answer), 200);
 		char *body = strstr(answer, "\r\n\r\n") + 4;
@@ -948,7 +948,7 @@ TEST(a_stream_waits_without_work_for_a_client_that_does_not_read)
 	} while (feed->reads != reads);
 	assert_true(feed->read < n / 2);
 	for (int i = 0; i < 100; i++) {
-		bc_push_wake(feed->push);
+		bc_stream_wake(feed->push);
 		rig_turn(&rig, 2);
 	}
 	assert_int_equal(feed->reads, reads);
@@ -979,7 +979,7 @@ TEST(a_stream_whose_client_goes_is_closed_sending_or_waiting)
 		rig_turn(&rig, 20);
 		close(fd);
 		RIG_UNTIL(&rig, desk.feeds[i].closed == 1);
-		RIG_UNTIL(&rig, bc_server_clients(rig.server) == 0);
+		RIG_UNTIL(&rig, bc_server_connections(rig.server) == 0);
 	}
 	free(bytes);
 	rig_close(&rig);
@@ -1047,7 +1047,7 @@ TEST(nothing_is_asked_while_the_server_closes)
 		fds[i] = rig_connect(&rig);
 		rig_turn(&rig, 3);
 	}
-	assert_int_equal(bc_server_clients(rig.server), 3);
+	assert_int_equal(bc_server_connections(rig.server), 3);
 	rig_say(&rig, fds[0], "GET /late HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&rig, desk.late_count == 1);
 	assert_int_equal(send(fds[1], "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
@@ -1056,7 +1056,7 @@ TEST(nothing_is_asked_while_the_server_closes)
 	char *answer = rig_read_all(&rig, fds[1]);
 	assert_error(answer, 503);
 	free(answer);
-	bc_request_answer(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
+	bc_request_respond(desk.late[0], 200, "text/plain", strdup("late\n"), NULL);
 	close_all(fds, 3);
 	rig_close(&rig);
 }
