@@ -825,7 +825,7 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 		.channel =
 			{
 				.flush_ns = r->options.config->flush_ns,
-				.sift = &r->options.config->sift,
+				.sift = &r->options.config->filter,
 				.viewer = r->options.viewer,
 				.watch = &r->replay.watch,
 				.context = &r->replay,
@@ -1297,7 +1297,7 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 				.flush_ns = config->flush_ns,
 				.is_flight = is_flight(r),
 				.flight = r->flight,
-				.sift = &config->sift,
+				.sift = &config->filter,
 				.viewer = r->options.viewer,
 				.watch = &r->live.watch,
 				.context = &r->live,

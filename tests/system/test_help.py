@@ -151,7 +151,7 @@ def test_every_option_that_is_listed_is_taken():
                     assert f"no option --frobnicate here; see buscap {command} --help" in told, told
     for row in options_of("-", BUSCAPD_ROWS):
         for word in words_of(row):
-            if row.long in ("help", "version", "options"):
+            if row.long in ("help", "version", "options", "list-settings"):
                 done = run(BUSCAPD, word, "--frobnicate")
                 equal((done.returncode, done.stderr), (0, b""), word)
             elif row.metavar:
