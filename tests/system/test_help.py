@@ -243,18 +243,6 @@ def test_every_setting_that_is_listed_is_known():
         assert code == 2 and "frobnicate" in told, (section, told)
 
 
-def test_every_setting_that_the_document_has_is_listed():
-    section, keys = "", []
-    for line in (ROOT / "docs/configuration.md").read_text().splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[0] == "setting":
-            break
-        if line.startswith("|") and len(cells) >= 5 and not line.startswith("|---") and cells[0] != "section":
-            section = cells[0] or section
-            keys += [f"{section}.{key.strip()}" for key in cells[1].split(",")]
-    equal(sorted(keys), sorted(row.long for row in CONFIG))
-
-
 def test_fixed_words_of_settings_are_what_can_be_said():
     for row in (row for row in CONFIG if row.kind.startswith(("choice:", "list:"))):
         key = concrete(row.long)
