@@ -1,6 +1,6 @@
-# What reads the sources and doesn't run them.
+# Checks of the sources, and what is generated in them.
 
-.PHONY: lint layers format
+.PHONY: lint layers format docs
 
 FORMATTED := $(wildcard $(addsuffix /*.[ch],$(LAYERS) $(LAYERS:=/*) tests/* tests/unit/*))
 PARALLEL   = +$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES))
@@ -28,3 +28,6 @@ layers: ## check the includes against the table of rooms in docs/architecture.md
 
 format: ## reformat the sources
 	$(Q)clang-format -i $(FORMATTED)
+
+docs: $(BUILD)/buscapd ## write the tables of settings in docs/ from the program
+	@$(PYTHON) tests/tools/settings.py $<

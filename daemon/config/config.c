@@ -10,7 +10,7 @@
 
 #define CONNECTIONS 64u
 
-/* Of all transfers of a board; the kernel gives 16 MiB unless told otherwise. */
+/* All transfers of a board together. The kernel allows 16 MiB unless configured otherwise. */
 #define TRANSFERS_BYTES_MAX (UINT64_C(256) << 20)
 
 void bc_config_default(struct bc_config *c)
@@ -55,13 +55,14 @@ static bool check_usb(const struct bc_config *c, char *err, size_t errlen)
 
 	if (usb.link == BC_USB_FTDI && !usb.has_id)
 		return complain(err, errlen,
-			"link = ftdi wants the chip's id, too: id = 0403:6014, 0403:6010, or what "
-			"its EEPROM says");
+			"link = ftdi: the id of the chip is missing; set id = 0403:6014, "
+			"0403:6010, "
+			"or the one in its EEPROM");
 	if ((uint64_t)usb.transfers * usb.transfer_bytes > TRANSFERS_BYTES_MAX)
-		return complain(
-			err, errlen, "transfers of transfer_size are 256 MiB together at most");
+		return complain(err, errlen,
+			"transfers: transfers times transfer_size must not exceed 256 MiB");
 	if (usb.back_off_ns > usb.back_off_max_ns)
-		return complain(err, errlen, "back_off is longer than back_off_max");
+		return complain(err, errlen, "back_off: must not exceed back_off_max");
 	return true;
 }
 
@@ -71,8 +72,8 @@ bool bc_config_is_live(const struct bc_config *c)
 	       (c->source.kind == BC_SOURCE_SIM && c->source.rate != 0);
 }
 
-/* What of the buffer the workers don't need. */
-static uint64_t flight_most(const struct bc_config *c)
+/* The part of the buffer that the workers don't need. */
+static uint64_t flight_bytes_max(const struct bc_config *c)
 {
 	uint64_t least = bc_pool_min_bytes(c->workers, bc_config_keeps_raw(c));
 
@@ -98,8 +99,8 @@ static bool check_recording(const struct bc_config *c, char *err, size_t errlen)
 
 	if (mode != BC_RECORD_ALWAYS && !bc_config_is_live(c)) {
 		snprintf(err, errlen,
-			"record = %s wants a source that doesn't wait: a board, or the simulated "
-			"bus with a rate",
+			"record = %s: needs a live source: a board, or the simulated bus with a "
+			"rate",
 			bc_record_mode_name(mode));
 		return false;
 	}
@@ -107,35 +108,33 @@ static bool check_recording(const struct bc_config *c, char *err, size_t errlen)
 		return true;
 	if (c->keep_raw)
 		return complain(err, errlen,
-			"keep_raw doesn't go with record = flight, which holds records only");
-	if (c->recording.flight_bytes <= flight_most(c))
+			"keep_raw: not with record = flight, which keeps only records");
+	if (c->recording.flight_bytes <= flight_bytes_max(c))
 		return true;
-	snprintf(err, errlen,
-		"flight_size: a buffer of %llu MiB has room for %llu MiB of it beside what the "
-		"workers need",
+	snprintf(err, errlen, "flight_size: too large; a buffer of %llu MiB leaves %llu MiB for it",
 		(unsigned long long)(c->buffer_bytes >> 20),
-		(unsigned long long)(flight_most(c) >> 20));
+		(unsigned long long)(flight_bytes_max(c) >> 20));
 	return false;
 }
 
 static bool check_trigger(
 	const struct bc_config *c, const struct bc_trigger *t, char *err, size_t errlen)
 {
-	bool begins = t->action == BC_ACTION_START || t->action == BC_ACTION_TOGGLE ||
+	bool starts = t->action == BC_ACTION_START || t->action == BC_ACTION_TOGGLE ||
 		      t->action == BC_ACTION_SNAPSHOT;
-	bool wants_flight = t->action == BC_ACTION_SNAPSHOT || t->pre.unit != BC_TIME_OR_SIZE_NONE;
+	bool needs_flight = t->action == BC_ACTION_SNAPSHOT || t->pre.unit != BC_TIME_OR_SIZE_NONE;
 
 	if (!bc_trigger_check(t, err, errlen))
 		return false;
-	if (begins && !bc_config_is_live(c)) {
+	if (starts && !bc_config_is_live(c)) {
 		snprintf(err, errlen,
-			"trigger %s: %s wants a board, or the simulated bus with a rate; a replay "
-			"is one recording",
+			"trigger %s: %s needs a board, or the simulated bus with a rate; a replay "
+			"is always one recording",
 			t->name, bc_trigger_action_name(t->action));
 		return false;
 	}
-	if (wants_flight && c->recording.mode != BC_RECORD_FLIGHT) {
-		snprintf(err, errlen, "trigger %s: %s wants record = flight", t->name,
+	if (needs_flight && c->recording.mode != BC_RECORD_FLIGHT) {
+		snprintf(err, errlen, "trigger %s: %s needs record = flight", t->name,
 			t->action == BC_ACTION_SNAPSHOT ? "snapshot" : "pre");
 		return false;
 	}
@@ -149,18 +148,17 @@ bool bc_config_check(const struct bc_config *c, char *err, size_t errlen)
 
 	if (c->source.kind == BC_SOURCE_NONE)
 		return complain(err, errlen,
-			"no source: give --source usb, file:PATH or sim, or source = in [source]");
+			"no source: use --source usb, file:PATH or sim, or set source in [source]");
 	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40)) {
-		snprintf(err, errlen,
-			"buffer: %u workers%s want at least %llu MiB, and 1 TiB is the most",
-			c->workers, keeps_raw ? " with keep_raw" : "",
-			(unsigned long long)(least >> 20) + 1);
+		snprintf(err, errlen, "buffer: must be %llu MiB (for %u workers%s) to 1 TiB",
+			(unsigned long long)(least >> 20) + 1, c->workers,
+			keeps_raw ? " with keep_raw" : "");
 		return false;
 	}
 	if (c->speed != 0 && c->source.kind != BC_SOURCE_FILE)
 		return complain(err, errlen,
-			"speed paces a file, and nothing else; the simulated bus has rate= in its "
-			"source");
+			"speed: only for files; the simulated bus has a rate (source = "
+			"sim:rate=1M)");
 	if (!check_recording(c, err, errlen))
 		return false;
 	for (unsigned i = 0; i < c->triggers_count; i++)
@@ -176,7 +174,7 @@ struct bc_usb_options bc_config_usb(const struct bc_config *c)
 	struct bc_usb_options usb = c->usb;
 	char err[64];
 
-	/* Read once already, when the source was set: it can't fail. */
+	/* Can't fail: it was checked when the source was set. */
 	if (!bc_usb_settings_read(&usb, c->source.usb, err, sizeof(err)))
 		return c->usb;
 	return usb;

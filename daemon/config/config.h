@@ -1,6 +1,6 @@
-/* The configuration: defaults, then /etc/buscapd/buscapd.conf (or -c FILE) and
- * conf.d/(anything).conf beside it, then what the command line says. docs/configuration.md lists
- * every key. */
+/* The configuration: defaults, then /etc/buscapd/buscapd.conf (or -c FILE), then the files
+ * conf.d/(anything).conf next to it, then the command line. docs/configuration.md describes every
+ * key. */
 #ifndef BC_DAEMON_CONFIG_CONFIG_H
 #define BC_DAEMON_CONFIG_CONFIG_H
 
@@ -29,7 +29,7 @@ struct bc_config {
 	/* [source] */
 	struct bc_source_spec source;
 	char source_text[4096]; /* as written */
-	double speed; /* of a file: 0: as fast as it goes; 1: as it was; N: N times that */
+	double speed; /* of a file: 0: as fast as possible; 1: real time; N: N times that */
 
 	/* [usb] */
 	struct bc_usb_options usb;
@@ -39,12 +39,12 @@ struct bc_config {
 	char label[BC_LABEL_MAX + 1];
 	bool keep_raw;
 	char sealed_command[4096];  /* run for each sealed file; empty: none */
-	uint64_t sealed_timeout_ns; /* 0: none */
+	uint64_t sealed_timeout_ns; /* 0: no limit */
 	char host[65];
 
 	/* [recording], [filter] (and sampling of [recording]), [trigger NAME] */
 	struct bc_recording_settings recording;
-	struct bc_record_filter sift;
+	struct bc_record_filter filter;
 	struct bc_trigger triggers[BC_TRIGGERS_CONFIGURED];
 	unsigned triggers_count;
 
@@ -66,7 +66,7 @@ struct bc_config {
 	/* [socket] */
 	char socket[108]; /* empty: none */
 	char socket_group[33];
-	unsigned connections; /* at one time, at most */
+	unsigned connections; /* maximum at one time */
 	uint32_t reserve;     /* bits of enum bc_permission */
 	struct bc_loopback metrics_listen;
 
@@ -76,19 +76,21 @@ struct bc_config {
 
 void bc_config_default(struct bc_config *config);
 
-/* Whether the source can't wait: a board, or a simulated one with a rate. */
+/* Whether the source is live: it can't wait, because it is a board or a simulated bus with a rate.
+ */
 bool bc_config_is_live(const struct bc_config *config);
 
-/* --once records from the start: what wants the flight recorder goes, snapshots and pre-lengths. */
+/* Adapts the configuration to --once, which records from the start: removes snapshot triggers and
+ * the `pre` of other triggers. */
 void bc_config_make_once(struct bc_config *config);
 
-/* Whether raw bytes are to be kept: a file is its own capture. */
+/* Whether raw captures are written. They are not for a file, which is a capture already. */
 bool bc_config_keeps_raw(const struct bc_config *config);
 
-/* The board: as [usb] says, but for what the source says itself. */
+/* The settings of the board: those of the source, then those of [usb]. */
 struct bc_usb_options bc_config_usb(const struct bc_config *config);
 
-/* What no single key can tell: settings that don't go together. */
+/* Checks settings against each other. On failure returns false with a message in `err`. */
 bool bc_config_check(const struct bc_config *config, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -9,42 +9,42 @@
 
 #include "daemon/config/config_keys.h"
 
-/* A file being read, and what is wrong with it first. */
+/* A file being read, and its first error. */
 struct loading {
 	struct bc_config *config;
 	FILE *file;
 	int line;     /* read last */
-	int why_line; /* 0: nothing is wrong yet */
+	int err_line; /* 0: no error yet */
 	char err[512];
 };
 
-static void complain_of_line(struct loading *loading, const char *text)
+static void set_error(struct loading *loading, const char *text)
 {
-	if (loading->why_line != 0)
+	if (loading->err_line != 0)
 		return;
-	loading->why_line = loading->line;
+	loading->err_line = loading->line;
 	snprintf(loading->err, sizeof(loading->err), "%s", text);
 }
 
-/* inih would take a line that is too long for its buffer for two. */
-static char *read_line(char *text, int room, void *context)
+/* Reads a line for inih, and rejects two kinds that inih would misread without an error: it splits
+ * a line that is too long for its buffer, and appends an indented line to the value before it. */
+static char *read_line(char *text, int size, void *context)
 {
 	struct loading *loading = context;
 	char err[64];
 
-	if (fgets(text, room, loading->file) == NULL)
+	if (fgets(text, size, loading->file) == NULL)
 		return NULL;
 	loading->line++;
-	/* inih takes an indented line for more of the one before; a key that vanishes so is worse.
-	 */
 	if ((text[0] == ' ' || text[0] == '\t') && text[strspn(text, " \t\r\n")] != '\0') {
-		complain_of_line(loading, "a line doesn't begin with a space");
+		set_error(loading,
+			"indented line; keys and sections start at the beginning of a line");
 		return NULL;
 	}
-	if (strlen(text) + 1 < (size_t)room || text[room - 2] == '\n')
+	if (strlen(text) + 1 < (size_t)size || text[size - 2] == '\n')
 		return text;
-	snprintf(err, sizeof(err), "a line has fewer than %d characters", room - 1);
-	complain_of_line(loading, err);
+	snprintf(err, sizeof(err), "line too long; the limit is %d characters", size - 2);
+	set_error(loading, err);
 	return NULL;
 }
 
@@ -55,7 +55,7 @@ static int on_key(void *context, const char *section, const char *key, const cha
 
 	if (bc_config_set(loading->config, section, key, value, err, sizeof(err)))
 		return 1;
-	complain_of_line(loading, err);
+	set_error(loading, err);
 	return 0;
 }
 
@@ -74,12 +74,12 @@ static bool load_file(
 	bool is_read = ferror(loading.file) == 0;
 	fclose(loading.file);
 	if (!is_read)
-		snprintf(err, errlen, "%s: can't be read; is it a file?", path);
-	else if (line != 0 && (loading.why_line == 0 || line < loading.why_line))
-		snprintf(err, errlen, "%s:%d: not a [section], a key = value or a comment", path,
+		snprintf(err, errlen, "%s: can't read it; is it a file?", path);
+	else if (line != 0 && (loading.err_line == 0 || line < loading.err_line))
+		snprintf(err, errlen, "%s:%d: expected [section], key = value, or a comment", path,
 			line);
-	else if (loading.why_line != 0)
-		snprintf(err, errlen, "%s:%d: %s", path, loading.why_line, loading.err);
+	else if (loading.err_line != 0)
+		snprintf(err, errlen, "%s:%d: %s", path, loading.err_line, loading.err);
 	else
 		return true;
 	return false;

@@ -1,5 +1,4 @@
-/* The files that a configuration is read from: INI, by inih, with conf.d beside the first. What the
- * keys mean is daemon/config/config.h's. */
+/* Reads configuration files: INI, parsed by inih. */
 #ifndef BC_DAEMON_CONFIG_CONFIG_FILE_H
 #define BC_DAEMON_CONFIG_CONFIG_FILE_H
 
@@ -9,9 +8,9 @@
 #include "daemon/config/config.h"
 #include "formats/base/must_check.h"
 
-/* Reads a file and conf.d/(anything).conf beside it, in the order of their names. `is_optional`:
- * the file may be missing. On failure returns false with a line in `err` that names file and line.
- */
+/* Reads a file, then the files conf.d/(anything).conf next to it in the order of their names.
+ * `is_optional`: the first file may be missing. On failure returns false with a message in `err`
+ * that names file and line. */
 bool bc_config_load(struct bc_config *config, const char *path, bool is_optional, char *err,
 	size_t errlen) BC_MUST_CHECK;
 

@@ -7,6 +7,9 @@
 #include "daemon/config/usb_settings.h"
 
 #define CONNECTIONS_MAX 4096u
+#define PERIOD_MIN_NS   UINT64_C(1000000)
+#define NO_SIZE         "not a size; try 64M, 10G"
+#define NO_TIME         "not a time; try 200ms, 10s, 5m"
 
 static bool complain(char *err, size_t errlen, const char *text)
 {
@@ -37,7 +40,8 @@ static bool read_speed(struct bc_config *c, const char *value, char *err, size_t
 	c->speed = strtod(value, &end);
 	if (end != value && *end == '\0' && c->speed > 0 && c->speed <= 1e6)
 		return true;
-	return complain(err, errlen, "speed is max, realtime, or how many times that");
+	return complain(
+		err, errlen, "must be max, realtime, or a factor above 0 and up to 1000000");
 }
 
 static bool read_text(char *out, size_t out_room, const char *value, char *err, size_t errlen)
@@ -47,29 +51,26 @@ static bool read_text(char *out, size_t out_room, const char *value, char *err, 
 	return true;
 }
 
-/* A path as it is. A shell would have put the home directory there, and a directory named "~" is
- * hardly meant. */
+/* Rejects a "~" that no shell has expanded: the user meant the home directory. */
 static bool read_path(char *out, size_t out_room, const char *value, char *err, size_t errlen)
 {
 	if (value[0] == '~' && (value[1] == '/' || value[1] == '\0'))
 		return complain(err, errlen,
-			"~ stands for no directory here: write the path in full (./~ if it is "
-			"named so)");
+			"~ is not expanded; write the full path (./~ for a file of that name)");
 	return read_text(out, out_room, value, err, errlen);
 }
 
 static bool read_dir(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	if (value[0] == '\0')
-		return complain(err, errlen, "dir wants a directory");
+		return complain(err, errlen, "must not be empty");
 	return read_path(c->dir, sizeof(c->dir), value, err, errlen);
 }
 
 static bool read_label(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	if (value[0] != '\0' && !bc_label_is_valid(value))
-		return complain(err, errlen,
-			"a label has up to 64 letters, digits, points, underscores and dashes");
+		return complain(err, errlen, "must be up to 64 letters, digits, '.', '_' and '-'");
 	return read_text(c->label, sizeof(c->label), value, err, errlen);
 }
 
@@ -77,33 +78,37 @@ static bool read_keep_raw(struct bc_config *c, const char *value, char *err, siz
 {
 	c->keep_raw = strcmp(value, "yes") == 0;
 	return c->keep_raw || strcmp(value, "no") == 0 ||
-	       complain(err, errlen, "keep_raw is yes or no");
+	       complain(err, errlen, "must be yes or no");
 }
 
 static bool read_size(uint64_t *bytes, const char *value, char *err, size_t errlen)
 {
-	return bc_size_read(bytes, value, 1) ||
-	       complain(err, errlen, "a size is a number of bytes, or with K, M, G or T");
+	return bc_size_read(bytes, value, 1) || complain(err, errlen, NO_SIZE);
 }
 
-static bool read_time(uint64_t *ns, const char *value, uint64_t least, char *err, size_t errlen)
+static bool read_time(uint64_t *ns, const char *value, char *err, size_t errlen)
 {
-	return (bc_time_read(ns, value) && *ns >= least) ||
-	       complain(err, errlen, "a time is a number of seconds, or with ms, s, m, h or d");
+	return bc_time_read(ns, value) || complain(err, errlen, NO_TIME);
+}
+
+static bool read_period(uint64_t *ns, const char *value, char *err, size_t errlen)
+{
+	return read_time(ns, value, err, errlen) &&
+	       (*ns >= PERIOD_MIN_NS || complain(err, errlen, "must be at least 1ms"));
 }
 
 static bool read_sealed_command(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	if (value[0] != '\0' && value[0] != '/')
 		return complain(err, errlen,
-			"sealed_command is the absolute path of a program; it is run without a "
-			"shell and given one argument, the file");
+			"must be an absolute path; the program is run without a shell, with the "
+			"file as its only argument");
 	return read_text(c->sealed_command, sizeof(c->sealed_command), value, err, errlen);
 }
 
 static bool read_sealed_timeout(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->sealed_timeout_ns, v, 0, err, errlen);
+	return read_time(&c->sealed_timeout_ns, v, err, errlen);
 }
 
 static bool read_max_use(struct bc_config *c, const char *v, char *err, size_t errlen)
@@ -118,7 +123,7 @@ static bool read_keep_free(struct bc_config *c, const char *v, char *err, size_t
 
 static bool read_max_age(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->space.max_age_ns, v, 0, err, errlen);
+	return read_time(&c->space.max_age_ns, v, err, errlen);
 }
 
 static bool read_buffer(struct bc_config *c, const char *v, char *err, size_t errlen)
@@ -131,38 +136,38 @@ static bool read_workers(struct bc_config *c, const char *value, char *err, size
 	uint64_t workers;
 
 	if (!bc_number_read(&workers, value) || workers < 1 || workers > BC_WORKERS_MAX)
-		return complain(err, errlen, "workers is a number from 1 to 64");
+		return complain(err, errlen, "must be a number from 1 to 64");
 	c->workers = (unsigned)workers;
 	return true;
 }
 
 static bool read_flush(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->flush_ns, v, 1000000, err, errlen);
+	return read_period(&c->flush_ns, v, err, errlen);
 }
 
 static bool read_sync(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->sync_ns, v, 1000000, err, errlen);
+	return read_period(&c->sync_ns, v, err, errlen);
 }
 
 static bool read_stuck(struct bc_config *c, const char *v, char *err, size_t errlen)
 {
-	return read_time(&c->stuck_ns, v, 0, err, errlen);
+	return read_time(&c->stuck_ns, v, err, errlen);
 }
 
 static bool read_invalid(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	c->mapping.keep_invalid = strcmp(value, "keep") == 0;
 	return c->mapping.keep_invalid || strcmp(value, "drop") == 0 ||
-	       complain(err, errlen, "invalid is drop or keep");
+	       complain(err, errlen, "must be drop or keep");
 }
 
 static bool read_size_version(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
 	c->mapping.size_v1_0 = strcmp(value, "v1.0") == 0;
 	return c->mapping.size_v1_0 || strcmp(value, "v1.1") == 0 ||
-	       complain(err, errlen, "size is v1.1, or v1.0 for sizes of 8 at most");
+	       complain(err, errlen, "must be v1.1, or v1.0 (without sizes above 8)");
 }
 
 static bool read_socket(struct bc_config *c, const char *v, char *err, size_t errlen)
@@ -181,7 +186,7 @@ static bool read_connections(struct bc_config *c, const char *value, char *err, 
 
 	if (!bc_number_read(&connections, value) || connections < 1 ||
 		connections > CONNECTIONS_MAX)
-		return complain(err, errlen, "connections is a number from 1 to 4096");
+		return complain(err, errlen, "must be a number from 1 to 4096");
 	c->connections = (unsigned)connections;
 	return true;
 }
@@ -201,168 +206,231 @@ static bool read_log_level(struct bc_config *c, const char *value, char *err, si
 	int level = bc_log_level_by_name(value);
 
 	if (level < 0)
-		return complain(err, errlen, "level is error, warning, notice, info or debug");
+		return complain(err, errlen, "must be error, warning, notice, info or debug");
 	c->log_level = (enum bc_log_level)level;
 	return true;
 }
 
 const struct bc_config_key bc_config_keys[] = {
-	{{0, "source.source", "SPEC", "choice:usb|usb:|sim|sim:|file:",
-		 "where the samples come from: usb[:SETTINGS], file:PATH[,format=F][,clock_hz=N] "
-		 "or "
-		 "sim[:SETTINGS]"},
+	{"source.source", "SPEC", "choice:usb|usb:|sim|sim:|file:", NULL, "--source",
+		BC_RELOAD_RESTART,
+		"Where the samples come from: `usb[:SETTINGS]`, "
+		"`file:PATH[,format=F][,clock_hz=N]` or `sim[:SETTINGS]`. Required.",
 		read_source},
-	{{0, "source.speed", "SPEED", "choice:max|realtime",
-		 "pace of a file: max, realtime, or a factor (max)"},
+	{"source.speed", "SPEED", "choice:max|realtime", "max", "--speed", BC_RELOAD_RESTART,
+		"Pace of a file: `max`, `realtime`, or a factor up to 1000000. A paced file does "
+		"not wait: samples that don't fit into the buffer are lost and counted.",
 		read_speed},
-	{{0, "usb.id", "VID:PID", "text", "the board's, in hexadecimal (1209:0001)"}, NULL},
-	{{0, "usb.serial", "SERIAL", "text", "the board's serial number; empty: any"}, NULL},
-	{{0, "usb.protocol", "PROTOCOL", "choice:bcp1|raw6", "what the board sends (bcp1)"}, NULL},
-	{{0, "usb.link", "LINK", "choice:plain|ftdi",
-		 "ftdi: through an FT2232H or FT232H, whose id must be given (plain)"},
+	{"usb.id", "VID:PID", "text", "1209:0001", NULL, BC_RELOAD_RESTART,
+		"VID:PID of the board, in hexadecimal.", NULL},
+	{"usb.serial", "SERIAL", "text", NULL, NULL, BC_RELOAD_RESTART,
+		"Serial number of the board, up to 127 characters. Empty: any board with this id.",
 		NULL},
-	{{0, "usb.transfers", "N", "number", "so many are in flight, 1 to 256 (16)"}, NULL},
-	{{0, "usb.transfer_size", "SIZE", "size", "of each transfer, 4K to 16M (64K)"}, NULL},
-	{{0, "usb.transfer_timeout", "TIME", "time",
-		 "a transfer that isn't full hands over what it has after this time; 0: none (0)"},
+	{"usb.protocol", "PROTOCOL", "choice:bcp1|raw6", "bcp1", NULL, BC_RELOAD_RESTART,
+		"What the board sends: `bcp1` or `raw6`.", NULL},
+	{"usb.link", "LINK", "choice:plain|ftdi", "plain", NULL, BC_RELOAD_RESTART,
+		"`plain`, or `ftdi` for a board with an FT2232H or FT232H chip. With `ftdi`, set "
+		"`id` to that of the chip.",
 		NULL},
-	{{0, "usb.clock_hz", "N", "number",
-		 "the bus clock of a board that doesn't tell its own; 0: not known (0)"},
+	{"usb.transfers", "N", "number", "16", NULL, BC_RELOAD_RESTART,
+		"Number of transfers in flight, 1 to 256. Together they may take up to 256 MiB.",
 		NULL},
-	{{0, "usb.wait", "TIME", "time",
-		 "with --once a board must come within this time; 0: wait for ever (10s)"},
+	{"usb.transfer_size", "SIZE", "size", "64K", NULL, BC_RELOAD_RESTART,
+		"Size of each transfer, 4K to 16M. Larger transfers use less CPU time, but delay "
+		"the data of a slow bus.",
 		NULL},
-	{{0, "usb.silence", "TIME", "time", "no data for so long is said; 0: never (10s)"}, NULL},
-	{{0, "usb.silence_action", "ACTION", "choice:say|restart",
-		 "restart: the board is reset and opened anew, too (say)"},
+	{"usb.transfer_timeout", "TIME", "time", "0", NULL, BC_RELOAD_RESTART,
+		"Deliver a transfer that is not full after this time, at most 1h. 0: only when it "
+		"is full.",
 		NULL},
-	{{0, "usb.back_off", "TIME", "time",
-		 "before a board that failed, or left soon after it came, is tried again; twice as "
-		 "long each time (100ms)"},
+	{"usb.clock_hz", "N", "number", "0", NULL, BC_RELOAD_RESTART,
+		"Bus clock of a board that does not report it, in ticks per second. 0: unknown.",
 		NULL},
-	{{0, "usb.back_off_max", "TIME", "time", "the longest back_off (5s)"}, NULL},
-	{{0, "usb.ftdi_latency", "TIME", "time",
-		 "the chip sends a packet that isn't full after this time, 1 to 255 ms (16ms)"},
+	{"usb.wait", "TIME", "time", "10s", NULL, BC_RELOAD_RESTART,
+		"With `--once`, wait this long for a board. 0: forever.", NULL},
+	{"usb.silence", "TIME", "time", "10s", NULL, BC_RELOAD_RESTART,
+		"Warn after this long without data. 0: never.", NULL},
+	{"usb.silence_action", "ACTION", "choice:say|restart", "say", NULL, BC_RELOAD_RESTART,
+		"What to do after that silence: `say` only warns; `restart` also resets and "
+		"reopens the board.",
 		NULL},
-	{{0, "usb.ftdi_mode", "MODE", "choice:sync-fifo|fifo",
-		 "fifo: as the chip's EEPROM chose (sync-fifo)"},
+	{"usb.back_off", "TIME", "time", "100ms", NULL, BC_RELOAD_RESTART,
+		"Delay before retrying a board that failed or was unplugged soon after it came, at "
+		"least 1ms. It doubles with each attempt.",
 		NULL},
-	{{0, "output.dir", "DIR", "dir", "where segments go (/var/lib/buscapd)"}, read_dir},
-	{{0, "output.label", "TEXT", "text",
-		 "added to the name of the recording: letters, digits, '.', '_', '-', up to 64"},
+	{"usb.back_off_max", "TIME", "time", "5s", NULL, BC_RELOAD_RESTART,
+		"Upper limit of that delay.", NULL},
+	{"usb.ftdi_latency", "TIME", "time", "16ms", NULL, BC_RELOAD_RESTART,
+		"The FTDI chip sends a packet that is not full after this time, 1ms to 255ms.",
+		NULL},
+	{"usb.ftdi_mode", "MODE", "choice:sync-fifo|fifo", "sync-fifo", NULL, BC_RELOAD_RESTART,
+		"Mode of the FTDI chip: `sync-fifo`, or `fifo` for the one that its EEPROM "
+		"selects.",
+		NULL},
+	{"output.dir", "DIR", "dir", "/var/lib/buscapd", "-o", BC_RELOAD_RESTART,
+		"Directory for the segments. It is created if missing; its parent must exist.",
+		read_dir},
+	{"output.label", "TEXT", "text", NULL, "--label", BC_RELOAD_RESTART,
+		"Appended to the names of recordings: up to 64 letters, digits, `.`, `_` and `-`.",
 		read_label},
-	{{0, "output.keep_raw", "YES", "choice:yes|no",
-		 "what a live source sends is saved as well, as it came, beside each segment (no)"},
+	{"output.keep_raw", "YES", "choice:yes|no", "no", NULL, BC_RELOAD_RESTART,
+		"`yes`: also save the bytes of a live source unchanged, in a raw capture next to "
+		"each segment. Not with `record = flight`.",
 		read_keep_raw},
-	{{0, "output.sealed_command", "PROGRAM", "file",
-		 "the absolute path of a program that is run for each sealed file; empty: none"},
+	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
+		"Absolute path of a program to run for each sealed segment and raw capture, with "
+		"its path as the only argument. Empty: none.",
 		read_sealed_command},
-	{{0, "output.sealed_timeout", "TIME", "time",
-		 "a run of it that takes longer is ended; 0: none is (1h)"},
+	{"output.sealed_timeout", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
+		"End a run that takes longer, with all processes that it started: SIGTERM, then "
+		"SIGKILL 2 s later. 0: no limit.",
 		read_sealed_timeout},
-	{{0, "recording.record", "MODE", "choice:always|on-demand|flight",
-		 "always: from the start; on-demand: when a request or a trigger says so; flight: "
-		 "the same, and what came last is kept in memory until then (always)"},
+	{"recording.record", "MODE", "choice:always|on-demand|flight", "always", NULL,
+		BC_RELOAD_RESTART,
+		"`always`: record from the start. `on-demand`: when a request or a trigger starts "
+		"it. `flight`: like `on-demand`, and until then keep the latest records in memory.",
 		NULL},
-	{{0, "recording.flight_time", "TIME", "time",
-		 "the flight recorder holds the last so much time; 0: no such limit (10s)"},
+	{"recording.flight_time", "TIME", "time", "10s", NULL, BC_RELOAD_RESTART,
+		"Age of the oldest records that the flight recorder keeps. 0: no limit.", NULL},
+	{"recording.flight_size", "SIZE", "size", "0", NULL, BC_RELOAD_RESTART,
+		"Maximum size of the records that the flight recorder keeps; it must fit into the "
+		"buffer next to what the workers need. 0: as much as fits.",
 		NULL},
-	{{0, "recording.flight_size", "SIZE", "size",
-		 "and no more than so many bytes of records; 0: no such limit (0)"},
+	{"recording.sampling", "WIDTH/PERIOD", "choice:all", "all", NULL, BC_RELOAD_NOW,
+		"Record only the first WIDTH of each PERIOD of bus time, for example `10ms/1s`. "
+		"`all`: everything.",
 		NULL},
-	{{0, "recording.sampling", "WIDTH/PERIOD", "choice:all",
-		 "the first so much of each so much of the bus's time, as 10ms/1s (all)"},
+	{"recording.metadata.KEY", "TEXT", "text", NULL, NULL, BC_RELOAD_NEXT_RECORDING,
+		"A text of up to 1024 bytes, stored in each recording. KEY has up to 64 letters, "
+		"digits, `.`, `_` and `-`. Empty: none.",
 		NULL},
-	{{0, "recording.metadata.KEY", "TEXT", "text", "noted on each recording; empty: none"},
+	{"filter.keep", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
+		"Record only what matches this condition or one of the `keep.NAME`. Without any, "
+		"record everything. Up to 8 together.",
 		NULL},
-	{{0, "filter.keep", "WORDS", "text",
-		 "what is recorded: what one of these asks for; without any, everything"},
+	{"filter.keep.NAME", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
+		"Another such condition. Empty: none.", NULL},
+	{"filter.leave_out", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
+		"Exclude what matches this condition or one of the `leave_out.NAME`. Up to 8 "
+		"together.",
 		NULL},
-	{{0, "filter.keep.NAME", "WORDS", "text", "one more of these"}, NULL},
-	{{0, "filter.leave_out", "WORDS", "text", "but for what one of these asks for"}, NULL},
-	{{0, "filter.leave_out.NAME", "WORDS", "text", "one more of these"}, NULL},
-	{{0, "trigger NAME.when", "WHEN", "text",
-		 "what it waits for: words as of filters, board, gap or idle TIME"},
+	{"filter.leave_out.NAME", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
+		"Another such condition. Empty: none.", NULL},
+	{"trigger NAME.when", "WHEN", "text", NULL, NULL, BC_RELOAD_NOW,
+		"The event to wait for: a record that matches a condition; `board`, the board's "
+		"trigger flag; `gap`, missing samples; or `idle TIME`, nothing for longer than "
+		"this. Required.",
 		NULL},
-	{{0, "trigger NAME.action", "ACTION", "choice:start|stop|toggle|snapshot|mark",
-		 "what it does then"},
+	{"trigger NAME.action", "ACTION", "choice:start|stop|toggle|snapshot|mark", NULL, NULL,
+		BC_RELOAD_NOW,
+		"What to do: `start`, `stop` or `toggle` a recording, take a `snapshot` of the "
+		"flight recorder, or `mark`. Required.",
 		NULL},
-	{{0, "trigger NAME.pre", "LENGTH", "length",
-		 "with record = flight: so much from before goes into the recording: a time, a "
-		 "size "
-		 "or all (0)"},
+	{"trigger NAME.pre", "LENGTH", "length", "0", NULL, BC_RELOAD_NOW,
+		"For start, toggle and snapshot with `record = flight`: how much from before the "
+		"trigger to record. A time, a size (`16M`), or `all`.",
 		NULL},
-	{{0, "trigger NAME.post", "LENGTH", "length",
-		 "the recording that it starts, or stops, ends so much later: a time or a size "
-		 "(0)"},
+	{"trigger NAME.post", "LENGTH", "length", "0", NULL, BC_RELOAD_NOW,
+		"End the recording that the trigger starts or stops this much later: a time (host "
+		"time; in a replay, bus time) or a size of records. 0: a start sets no end, a stop "
+		"takes effect at once.",
 		NULL},
-	{{0, "trigger NAME.text", "TEXT", "text",
-		 "of the mark or trigger that stands in the recording (NAME)"},
+	{"trigger NAME.text", "TEXT", "text", "NAME", NULL, BC_RELOAD_NOW,
+		"Text of the mark or trigger event in the recording, up to 256 bytes.", NULL},
+	{"trigger NAME.holdoff", "TIME", "time", "0", NULL, BC_RELOAD_NOW,
+		"Ignore further matches for this long after acting: bus time, or host time if the "
+		"bus clock is unknown.",
 		NULL},
-	{{0, "trigger NAME.holdoff", "TIME", "time",
-		 "after it acted it doesn't act for so long (0)"},
+	{"rotation.filesize", "SIZE", "size", NULL, "-b filesize:", BC_RELOAD_NOW,
+		"Start a new segment after the chunk that exceeds this size on disk. With "
+		"`keep_raw`, a raw capture that exceeds it ends both files. A number without a "
+		"unit is in kB (1000 bytes).",
 		NULL},
-	{{0, "rotation.filesize", "SIZE", "size",
-		 "new segment after the chunk that passes this size on disk"},
+	{"rotation.duration", "TIME", "time", NULL, "-b duration:", BC_RELOAD_NOW,
+		"Start a new segment when the current one has lasted this long.", NULL},
+	{"rotation.interval", "TIME", "time", NULL, "-b interval:", BC_RELOAD_NOW,
+		"Start a new segment whenever the clock reaches a multiple of this.", NULL},
+	{"rotation.files", "N", "number", NULL, "-b files:", BC_RELOAD_NOW,
+		"Keep this many segments, including the open one, and delete older ones. Without "
+		"another rule, it counts whole recordings.",
 		NULL},
-	{{0, "rotation.duration", "TIME", "time", "new segment this long after the last began"},
+	{"stop.duration", "TIME", "time", NULL, "-a duration:", BC_RELOAD_RESTART,
+		"Stop after this time. With a board, it is counted from the first data.", NULL},
+	{"stop.records", "N", "number", NULL, "-a records:", BC_RELOAD_RESTART,
+		"Stop after exactly this many records.", NULL},
+	{"stop.filesize", "SIZE", "size", NULL, "-a filesize:", BC_RELOAD_RESTART,
+		"Stop after the chunk with which the recording exceeds this size. A number without "
+		"a unit is in kB (1000 bytes).",
 		NULL},
-	{{0, "rotation.interval", "TIME", "time", "new segment at multiples of this of the clock"},
-		NULL},
-	{{0, "rotation.files", "N", "number", "keep so many segments, the open one among them"},
-		NULL},
-	{{0, "stop.duration", "TIME", "time", "stop after this time"}, NULL},
-	{{0, "stop.records", "N", "number", "stop after exactly so many records"}, NULL},
-	{{0, "stop.filesize", "SIZE", "size",
-		 "stop after the chunk with which the recording passes this size"},
-		NULL},
-	{{0, "space.max_use", "SIZE", "size", "most space for all files in the directory"},
+	{"space.max_use", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
+		"Maximum size of all segments and raw captures in the directory. Without a "
+		"`filesize` rule, each segment is limited to an eighth of it.",
 		read_max_use},
-	{{0, "space.keep_free", "SIZE", "size", "space that must stay free on the file system"},
-		read_keep_free},
-	{{0, "space.max_age", "TIME", "time", "sealed segments older than this are deleted"},
-		read_max_age},
-	{{0, "pipeline.buffer", "SIZE", "size", "memory for chunks on their way to the disk (64M)"},
+	{"space.keep_free", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
+		"Space to keep free on the file system.", read_keep_free},
+	{"space.max_age", "TIME", "time", NULL, NULL, BC_RELOAD_NOW,
+		"Delete sealed segments that are older than this.", read_max_age},
+	{"pipeline.buffer", "SIZE", "size", "64M", NULL, BC_RELOAD_RESTART,
+		"Memory for chunks on their way to the disk, and for raw bytes with `keep_raw`. "
+		"Two workers need at least 8M, or 15M with `keep_raw`.",
 		read_buffer},
-	{{0, "pipeline.workers", "N", "number", "encoder threads, 1 to 64 (one a core)"},
-		read_workers},
-	{{0, "pipeline.flush", "TIME", "time",
-		 "a chunk is written this long after its first record, full or not (1s)"},
+	{"pipeline.workers", "N", "number", "one per core", NULL, BC_RELOAD_RESTART,
+		"Number of encoder threads, 1 to 64.", read_workers},
+	{"pipeline.flush", "TIME", "time", "1s", NULL, BC_RELOAD_NOW,
+		"Write a chunk this long after its first record, even if it is not full. At least "
+		"1ms.",
 		read_flush},
-	{{0, "pipeline.sync", "TIME", "time",
-		 "fdatasync this often while there is something new (200ms)"},
-		read_sync},
-	{{0, "pipeline.stuck", "TIME", "time",
-		 "a worker or the writer that is at one thing longer is told in the log, and the "
-		 "watchdog not fed; 0: neither (60s)"},
+	{"pipeline.sync", "TIME", "time", "200ms", NULL, BC_RELOAD_NOW,
+		"Call fdatasync this often while there is new data. At least 1ms.", read_sync},
+	{"pipeline.stuck", "TIME", "time", "60s", NULL, BC_RELOAD_NOW,
+		"If a worker or the writer hangs in one operation for this long, log it, and stop "
+		"notifying the watchdog until it continues. 0: neither.",
 		read_stuck},
-	{{0, "mapping.invalid", "WHAT", "choice:drop|keep",
-		 "invalid bus cycles: drop and count them, or keep them as type F0 + cycle (drop)"},
+	{"mapping.invalid", "WHAT", "choice:drop|keep", "drop", NULL, BC_RELOAD_RESTART,
+		"Invalid bus cycles: `drop` and count them, or `keep` them as type F0 + cycle.",
 		read_invalid},
-	{{0, "mapping.size", "VERSION", "choice:v1.1|v1.0", "v1.0: no size above 8 (v1.1)"},
+	{"mapping.size", "VERSION", "choice:v1.1|v1.0", "v1.1", NULL, BC_RELOAD_RESTART,
+		"Version of the BYU format: `v1.1`, or `v1.0` without sizes above 8.",
 		read_size_version},
-	{{0, "mapping.attr.CYCLE", "N", "number", "the attr of a cycle type's records, 0 to 255"},
+	{"mapping.attr.CYCLE", "N", "number",
+		"3 for I_FETCH, D_READ and WRITE_BACK, 1 for D_WRITE, 0 for all others", NULL,
+		BC_RELOAD_RESTART,
+		"The attr (memory type) of the records of a cycle type, 0 to 255. CYCLE is "
+		"INT_ACK, SPECIAL, IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
+		"WRITE_BACK or D_WRITE.",
 		NULL},
-	{{0, "socket.path", "PATH", "file", "the socket; empty: none (/run/buscapd/buscapd.sock)"},
+	{"socket.path", "PATH", "file", "/run/buscapd/buscapd.sock", "--socket, --no-socket",
+		BC_RELOAD_RESTART,
+		"Path of the socket. Empty: none. With `--once`, the default is none. A socket "
+		"passed by systemd must have this path.",
 		read_socket},
-	{{0, "socket.group", "GROUP", "text",
-		 "the group that may connect, if there is one of that name (buscap)"},
+	{"socket.group", "GROUP", "text", "buscap", NULL, BC_RELOAD_RESTART,
+		"Group that may connect, if it exists. It does not apply to a socket passed by "
+		"systemd.",
 		read_group},
-	{{0, "socket.connections", "N", "number", "so many clients at one time, 1 to 4096 (64)"},
+	{"socket.connections", "N", "number", "64", NULL, BC_RELOAD_RESTART,
+		"Maximum number of clients, 1 to 4096. The owner (root and the user that buscapd "
+		"runs as) can connect beyond it.",
 		read_connections},
-	{{0, "socket.reserve", "RIGHTS", "list:record|rotate|mark|note|snapshot|trigger|replay",
-		 "what only the owner may ask for"},
+	{"socket.reserve", "RIGHTS", "list:record|rotate|mark|note|snapshot|trigger|replay", NULL,
+		NULL, BC_RELOAD_NOW,
+		"Operations that only the owner may request, separated by commas: `record`, "
+		"`rotate`, `mark`, `note`, `snapshot`, `trigger`, `replay`.",
 		read_reserve},
-	{{0, "socket.metrics_listen", "ADDRESS:PORT", "choice:127.0.0.1:|[::1]:",
-		 "metrics are served there, to this machine alone; empty: not"},
+	{"socket.metrics_listen", "ADDRESS:PORT", "choice:127.0.0.1:|[::1]:", NULL, NULL,
+		BC_RELOAD_RESTART,
+		"`127.0.0.1:PORT` or `[::1]:PORT`: serve `/metrics`, and nothing else, at this "
+		"address. Empty: off.",
 		read_metrics_listen},
-	{{0, "log.level", "LEVEL", "choice:error|warning|notice|info|debug",
-		 "what goes to the log: this, and all that is worse (info)"},
+	{"log.level", "LEVEL", "choice:error|warning|notice|info|debug", "info", NULL,
+		BC_RELOAD_NOW,
+		"Log messages of this level and above: `error`, `warning`, `notice`, `info` or "
+		"`debug`.",
 		read_log_level},
-	{{0}, NULL},
+	{0},
 };
 
-/* [mapping] attr.D_WRITE = 1: a cycle type's attr. */
+/* [mapping] attr.CYCLE */
 static bool set_attr(
 	struct bc_config *c, const char *name, const char *value, char *err, size_t errlen)
 {
@@ -371,14 +439,14 @@ static bool set_attr(
 
 	if (cycle < 0) {
 		snprintf(err, errlen,
-			"attr.%s: no such cycle type; they are INT_ACK, SPECIAL, "
+			"attr.%s: unknown cycle type; use INT_ACK, SPECIAL, "
 			"IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
-			"WRITE_BACK and D_WRITE",
+			"WRITE_BACK or D_WRITE",
 			name);
 		return false;
 	}
 	if (!bc_number_read(&attr, value) || attr > 255) {
-		snprintf(err, errlen, "attr.%s = %.200s: an attr is a number from 0 to 255", name,
+		snprintf(err, errlen, "attr.%s = %.200s: must be a number from 0 to 255", name,
 			value);
 		return false;
 	}
@@ -386,7 +454,7 @@ static bool set_attr(
 	return true;
 }
 
-/* [rotation] and [stop] hold the rules of -b and -a. */
+/* [rotation] and [stop] have the rules of -b and -a. */
 static bool set_rule(struct bc_config *c, bool is_rotation, const char *rule, const char *value,
 	char *err, size_t errlen)
 {
@@ -401,7 +469,7 @@ static bool set_rule(struct bc_config *c, bool is_rotation, const char *rule, co
 	return false;
 }
 
-/* [trigger NAME]: each is made by its first key. */
+/* [trigger NAME]: its first key adds the trigger. */
 static bool set_trigger(struct bc_config *c, const char *name, const char *key, const char *value,
 	char *err, size_t errlen)
 {
@@ -411,7 +479,7 @@ static bool set_trigger(struct bc_config *c, const char *name, const char *key, 
 	while (i < c->triggers_count && strcmp(c->triggers[i].name, name) != 0)
 		i++;
 	if (i == BC_TRIGGERS_CONFIGURED) {
-		snprintf(err, errlen, "[trigger %.40s]: there are 16 triggers at most", name);
+		snprintf(err, errlen, "[trigger %.40s]: too many triggers (limit 16)", name);
 		return false;
 	}
 	if (i == c->triggers_count && !bc_trigger_init(&c->triggers[i], name, what, sizeof(what))) {
@@ -426,6 +494,7 @@ static bool set_trigger(struct bc_config *c, const char *name, const char *key, 
 	return true;
 }
 
+/* Whether a name is "SECTION.KEY". */
 static bool is_named(const char *name, const char *section, const char *key)
 {
 	size_t n = strlen(section);
@@ -440,9 +509,9 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 
 	if (strcmp(section, "recording") == 0)
 		return bc_recording_setting_read(
-			&c->recording, &c->sift.sampling, key, value, err, errlen);
+			&c->recording, &c->filter.sampling, key, value, err, errlen);
 	if (strcmp(section, "filter") == 0)
-		return bc_record_filter_set(&c->sift, key, value, err, errlen);
+		return bc_record_filter_set(&c->filter, key, value, err, errlen);
 	if (strncmp(section, "trigger ", 8) == 0)
 		return set_trigger(
 			c, section + 8 + strspn(section + 8, " "), key, value, err, errlen);
@@ -453,8 +522,8 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 	bool is_rotation = strcmp(section, "rotation") == 0;
 	if (is_rotation || strcmp(section, "stop") == 0)
 		return set_rule(c, is_rotation, key, value, err, errlen);
-	for (const struct bc_config_key *k = bc_config_keys; k->usage.help != NULL; k++) {
-		if (k->read == NULL || !is_named(k->usage.name, section, key))
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
+		if (k->read == NULL || !is_named(k->name, section, key))
 			continue;
 		if (k->read(c, value, what, sizeof(what)))
 			return true;
@@ -462,7 +531,7 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 		return false;
 	}
 	if (section[0] == '\0')
-		snprintf(err, errlen, "%s: a key stands in a [section]", key);
+		snprintf(err, errlen, "%s: key outside of a [section]", key);
 	else
 		snprintf(err, errlen, "[%s] %s: no such key", section, key);
 	return false;

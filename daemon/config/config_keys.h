@@ -1,6 +1,6 @@
-/* The keys of the configuration, as one table: bc_config_set() reads their values by it, --options
- * lists it, for what is completed behind --set, and the manual page is checked against it. What a
- * key means is in docs/configuration.md. */
+/* The settings of the configuration file, in one table. bc_config_set() reads their values with it;
+ * --options (for completion), --list-settings, and the tables of settings in the documents
+ * (`make docs`) are printed from it. */
 #ifndef BC_DAEMON_CONFIG_CONFIG_KEYS_H
 #define BC_DAEMON_CONFIG_CONFIG_KEYS_H
 
@@ -9,22 +9,33 @@
 
 #include "daemon/config/config.h"
 #include "formats/base/must_check.h"
-#include "formats/base/usage.h"
+
+/* When a change takes effect after SIGHUP. */
+enum bc_reload_time {
+	BC_RELOAD_RESTART, /* not before a restart */
+	BC_RELOAD_NOW,
+	BC_RELOAD_NEXT_RECORDING,
+};
 
 struct bc_config_key {
-	/* Its name is SECTION.KEY; words in capitals are chosen by who writes them: "trigger
-	 * NAME.when". */
-	struct bc_usage_option usage;
+	const char
+		*name; /* "SECTION.KEY"; the user chooses words in capitals: "trigger NAME.when" */
+	const char *metavar; /* "SIZE" */
+	const char *kind;    /* of value, as in formats/base/usage.h */
+	const char *initial; /* default, as the user would write it; NULL: none */
+	const char *option;  /* the short way on the command line; NULL: only --set */
+	enum bc_reload_time reload;
+	const char *meaning; /* sentences; words in `backquotes` are literal */
 
-	/* Takes the value; returns false with a phrase in `err`. NULL: the module that its section
-	 * is for has keys of its own (triggers, filters, a board), and reads it. */
+	/* Parses the value. On failure returns false with a phrase in `err` that names neither key
+	 * nor value. NULL: the module of the section (trigger, filter, usb, ...) parses it. */
 	bool (*read)(struct bc_config *config, const char *value, char *err, size_t errlen);
 };
 
-/* Ends in a row without help. */
+/* Ends with a row without a name. */
 extern const struct bc_config_key bc_config_keys[];
 
-/* Sets one key. On failure returns false with a sentence in `err`. */
+/* Sets one key. On failure returns false with a message in `err`. */
 bool bc_config_set(struct bc_config *config, const char *section, const char *key,
 	const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 

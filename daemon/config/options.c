@@ -17,37 +17,42 @@ enum {
 	OPT_SOCKET,
 	OPT_NO_SOCKET,
 	OPT_SET,
+	OPT_LIST_SETTINGS,
 	OPT_OPTIONS,
 };
 
 static const struct bc_usage_option options[] = {
-	{'c', "config", "FILE", "file", "configuration (default " BC_CONFIG_FILE ", if there)"},
-	{OPT_CHECK, "check-config", NULL, NULL, "check it, and exit: 0 good, 2 not"},
+	{'c', "config", "FILE", "file",
+		"configuration file (default " BC_CONFIG_FILE ", if it exists)"},
+	{OPT_CHECK, "check-config", NULL, NULL,
+		"check the configuration, then exit: 0 valid, 2 invalid"},
 	{OPT_LIST_BOARDS, "list-boards", NULL, NULL,
-		"what is on the USB, and why it is a capture board or not"},
+		"list the USB devices, and why each is a capture board or not"},
 	{OPT_SOURCE, "source", "SPEC", "choice:usb|usb:|sim|sim:|file:",
 		"usb[:serial=X,id=VID:PID,protocol=raw6,link=ftdi,...]; "
-		"file:PATH[,format=F][,clock_hz=N], - is standard input; or "
+		"file:PATH[,format=F][,clock_hz=N], - for standard input; or "
 		"sim[:rate=N|max,count=N,seed=N,agents=N,loss=P,corrupt=P]"},
 	{OPT_SPEED, "speed", "S", "choice:max|realtime",
 		"pace of a file: max (default), realtime, or a factor"},
-	{'o', "output", "DIR", "dir", "where the segments go (default /var/lib/buscapd)"},
-	{OPT_LABEL, "label", "TEXT", "text", "added to the recording's name"},
+	{'o', "output", "DIR", "dir", "directory for segments (default /var/lib/buscapd)"},
+	{OPT_LABEL, "label", "TEXT", "text", "append this to the names of recordings"},
 	{'b', NULL, "RULE:VALUE", "choice:filesize:|duration:|interval:|files:",
-		"new segment: filesize:SIZE duration:TIME interval:TIME; files:N keeps N of them "
-		"(repeat -b for several rules)"},
+		"start a new segment at filesize:SIZE, duration:TIME or interval:TIME; files:N "
+		"keeps the newest N segments; repeat -b for several rules"},
 	{'a', NULL, "RULE:VALUE", "choice:duration:|records:|filesize:",
-		"stop: duration:TIME records:N filesize:SIZE"},
+		"stop at duration:TIME, records:N or filesize:SIZE; repeat -a for several rules"},
 	{OPT_ONCE, "once", NULL, NULL,
-		"record to the end of the source, print the status, and exit; a board must come "
-		"within 10 s (usb:wait=)"},
+		"record to the end of the source, print the status, and exit; waits 10 s for a "
+		"board (--source usb:wait=TIME)"},
 	{OPT_SOCKET, "socket", "PATH", "file",
-		"status socket (default /run/buscapd/buscapd.sock; with --once none unless given)"},
+		"status socket (default /run/buscapd/buscapd.sock; with --once, none)"},
 	{OPT_NO_SOCKET, "no-socket", NULL, NULL, "no status socket"},
-	{OPT_SET, "set", "SECTION.KEY=VALUE", "setting", "any setting of the configuration"},
+	{OPT_SET, "set", "SECTION.KEY=VALUE", "setting", "set any setting of the configuration"},
+	{OPT_LIST_SETTINGS, "list-settings", NULL, NULL,
+		"list all settings with their meanings and defaults"},
 	{OPT_OPTIONS, "options", NULL, NULL,
-		"these options and the settings, one a line, for programs"},
-	{'V', "version", NULL, NULL, "the version"},
+		"list these options and all settings, one per line, for programs"},
+	{'V', "version", NULL, NULL, "print the version"},
 	{0},
 };
 
@@ -55,8 +60,8 @@ static const struct bc_usage usage = {
 	.summary = "record bus samples into rotating, lz4-compressed BYU address traces",
 	.text = "Records bus samples into rotating, lz4-compressed BYU address traces.",
 	.options = options,
-	.more = "SIZE is in kB, or with K, M, G, T; TIME in seconds, or with ms, s, m, h, d. All "
-		"settings: buscapd.conf(5), docs/configuration.md.",
+	.more = "SIZE is in kB, or has K, M, G or T; TIME is in seconds, or has ms, s, m, h or d. "
+		"All settings: --list-settings, buscapd.conf(5).",
 	.exits = "0 ok, 1 failed, 2 usage or configuration, 3 input damaged or torn, 4 samples "
 		 "lost, 5 no board.",
 	.example = "buscapd --once --source sim:rate=2M -o trace -b filesize:8M -a duration:2s",
@@ -65,15 +70,41 @@ static const struct bc_usage usage = {
 static void list_options(void)
 {
 	bc_usage_list(stdout, &usage);
-	for (const struct bc_config_key *key = bc_config_keys; key->usage.help != NULL; key++)
-		bc_usage_list_row(stdout, "config", 0, key->usage.name, key->usage.metavar,
-			key->usage.kind, key->usage.help);
+	for (const struct bc_config_key *key = bc_config_keys; key->name != NULL; key++)
+		bc_usage_list_row(
+			stdout, "config", 0, key->name, key->metavar, key->kind, key->meaning);
+}
+
+/* Prints all settings, in a form that tests/tools/settings.py parses. */
+static void list_settings(void)
+{
+	static const char *const sighup[] = {
+		[BC_RELOAD_RESTART] = "no",
+		[BC_RELOAD_NOW] = "yes",
+		[BC_RELOAD_NEXT_RECORDING] = "next recording",
+	};
+	char text[1024];
+
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
+		snprintf(text, sizeof(text), "%s=%s\n    %s\n    Default: %s. SIGHUP: %s.%s%s\n\n",
+			k->name, k->metavar, k->meaning, k->initial != NULL ? k->initial : "none",
+			sighup[k->reload], k->option != NULL ? " Option: " : "",
+			k->option != NULL ? k->option : "");
+		bc_usage_print_text(stdout, text);
+	}
+	for (const struct bc_sim_setting *s = bc_sim_settings; s->name != NULL; s++) {
+		snprintf(text, sizeof(text), "%ssim:%s=%s\n    %s\n    Default: %s.\n",
+			s != bc_sim_settings ? "\n" : "", s->name, s->metavar, s->meaning,
+			s->initial);
+		bc_usage_print_text(stdout, text);
+	}
 }
 
 static bool override(struct bc_options *o, const char *section, const char *key, const char *value)
 {
 	if (o->overrides_count == BC_OVERRIDES_MAX) {
-		fprintf(stderr, "buscapd: too many settings on the command line\n");
+		fprintf(stderr, "buscapd: too many settings on the command line (limit %d)\n",
+			BC_OVERRIDES_MAX);
 		return false;
 	}
 	o->overrides[o->overrides_count].section = section;
@@ -82,7 +113,7 @@ static bool override(struct bc_options *o, const char *section, const char *key,
 	return true;
 }
 
-/* "RULE:VALUE" of -b and -a sets RULE = VALUE of a section. argv is cut at the colon. */
+/* "RULE:VALUE" of -b or -a sets RULE = VALUE in a section. Ends the string in argv at the colon. */
 static bool override_rule(struct bc_options *o, const char *section, char option, char *text)
 {
 	struct bc_rotation rotation;
@@ -107,7 +138,7 @@ static bool override_any(struct bc_options *o, char *text)
 
 	if (point == NULL || equals == NULL || equals < point) {
 		fprintf(stderr,
-			"buscapd: --set %s: a setting is SECTION.KEY=VALUE, as "
+			"buscapd: --set %s: expected SECTION.KEY=VALUE, for example "
 			"pipeline.buffer=128M\n",
 			text);
 		return false;
@@ -117,8 +148,8 @@ static bool override_any(struct bc_options *o, char *text)
 	return override(o, text, point + 1, equals + 1);
 }
 
-/* Takes one option. Returns false when it is wrong, and has said so. */
-static bool take_option(struct bc_options *o, int option)
+/* Applies one option. On failure prints a message and returns false. */
+static bool apply_option(struct bc_options *o, int option)
 {
 	switch (option) {
 	case 'c':
@@ -158,12 +189,15 @@ static bool take_option(struct bc_options *o, int option)
 	}
 }
 
-/* Prints what was asked for instead of recording. Returns false if it isn't that. */
-static bool print(int option)
+/* Handles options that only print. Returns false for the others. */
+static bool print_info(int option)
 {
 	switch (option) {
 	case 'h':
 		bc_usage_help(stdout, "buscapd", &usage);
+		return true;
+	case OPT_LIST_SETTINGS:
+		list_settings();
 		return true;
 	case OPT_OPTIONS:
 		list_options();
@@ -188,32 +222,30 @@ enum bc_options_result bc_options_read(struct bc_options *o, int argc, char **ar
 	opterr = 0;
 	for (; (option = getopt_long(argc, argv, all.brief, all.all, NULL)) != -1;
 		before = optind) {
-		if (print(option))
+		if (print_info(option))
 			return BC_OPTIONS_EXIT;
 		if (option == '?' || option == ':') {
 			bc_usage_refuse(what, sizeof(what), &all, option, argv, before);
 			fprintf(stderr, "buscapd: %s; see buscapd --help\n", what);
 			return BC_OPTIONS_WRONG;
 		}
-		if (!take_option(o, option))
+		if (!apply_option(o, option))
 			return BC_OPTIONS_WRONG;
 	}
 	if (optind == argc)
 		return BC_OPTIONS_RUN;
-	fprintf(stderr, "buscapd: %s: no such argument; the source is given with --source\n",
+	fprintf(stderr, "buscapd: %s: unexpected argument; the source is an option, --source\n",
 		argv[optind]);
 	return BC_OPTIONS_WRONG;
 }
 
-/* Whether the command line itself asks to record some other way than from the start. */
-static bool wants_other_mode(const struct bc_options *o, const struct bc_config *config)
+static bool sets_record_mode(const struct bc_options *o)
 {
-	bool is_reported = false;
-
 	for (unsigned i = 0; i < o->overrides_count; i++)
-		is_reported = is_reported || (strcmp(o->overrides[i].section, "recording") == 0 &&
-						     strcmp(o->overrides[i].key, "record") == 0);
-	return is_reported && config->recording.mode != BC_RECORD_ALWAYS;
+		if (strcmp(o->overrides[i].section, "recording") == 0 &&
+			strcmp(o->overrides[i].key, "record") == 0)
+			return true;
+	return false;
 }
 
 bool bc_options_config(
@@ -234,10 +266,9 @@ bool bc_options_config(
 	}
 	if (o->once && !o->has_socket)
 		config->socket[0] = '\0';
-	if (o->once && wants_other_mode(o, config)) {
+	if (o->once && config->recording.mode != BC_RECORD_ALWAYS && sets_record_mode(o)) {
 		snprintf(err, errlen,
-			"command line: --once records from the start; record = %s doesn't go with "
-			"it",
+			"command line: --once always records from the start; remove record = %s",
 			bc_record_mode_name(config->recording.mode));
 		return false;
 	}

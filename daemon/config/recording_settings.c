@@ -38,14 +38,14 @@ static bool read_mode(struct bc_recording_settings *s, const char *value, char *
 		s->mode = (enum bc_record_mode)i;
 		return true;
 	}
-	return complain(err, errlen, "record is always, on-demand or flight");
+	return complain(err, errlen, "must be always, on-demand or flight");
 }
 
 static bool read_flight_time(
 	struct bc_recording_settings *s, const char *value, char *err, size_t errlen)
 {
 	return bc_time_read(&s->flight_ns, value) ||
-	       complain(err, errlen, "a time is a number of seconds, or with ms, s, m, h or d");
+	       complain(err, errlen, "not a time; try 200ms, 10s, 5m");
 }
 
 static bool read_flight_size(
@@ -54,7 +54,7 @@ static bool read_flight_size(
 	uint64_t bytes;
 
 	if (!bc_size_read(&bytes, value, 1))
-		return complain(err, errlen, "a size is a number of bytes, or with K, M, G or T");
+		return complain(err, errlen, "not a size; try 64M, 10G");
 	s->flight_bytes = bytes;
 	return true;
 }

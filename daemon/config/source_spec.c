@@ -7,9 +7,9 @@
 #include "daemon/base/rules.h"
 #include "daemon/config/usb_settings.h"
 
-#define SIM_RATE 1000000u /* a small machine's bus */
+#define SIM_RATE 1000000u
 
-/* A setting's value, when the text is "name=value". */
+/* The value, if the text is "name=value"; else NULL. */
 static const char *value_of(const char *text, const char *name)
 {
 	size_t n = strlen(name);
@@ -27,24 +27,21 @@ static bool read_file_setting(
 		if (bc_format_is_bus(spec->format))
 			return true;
 		snprintf(err, errlen,
-			"%s: no such format here; there are segment, bcp1, raw6, byu, "
-			"byu16, byu24 and "
-			"byu-be",
+			"%s: unknown format; use segment, bcp1, raw6, byu, byu16, byu24 or byu-be",
 			text);
 		return false;
 	}
 	if ((value = value_of(text, "clock_hz")) != NULL) {
 		if (bc_number_read(&spec->clock_hz, value) && spec->clock_hz != 0)
 			return true;
-		snprintf(err, errlen, "%s: clock_hz wants a number of ticks a second", text);
+		snprintf(err, errlen, "%s: must be a number of ticks per second above 0", text);
 		return false;
 	}
-	snprintf(
-		err, errlen, "%s: no such setting of file:; there are format= and clock_hz=", text);
+	snprintf(err, errlen, "%s: unknown setting of a file; use format= or clock_hz=", text);
 	return false;
 }
 
-/* Whether the text looks like "word=...": a comma in a path is seldom followed by that. */
+/* Whether the text looks like "word=...", which rarely follows a comma in a path. */
 static bool is_setting(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
@@ -58,7 +55,7 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *err, 
 
 	spec->kind = BC_SOURCE_FILE;
 	if ((size_t)snprintf(spec->path, sizeof(spec->path), "%s", text) >= sizeof(spec->path)) {
-		snprintf(err, errlen, "file: the path is too long");
+		snprintf(err, errlen, "file: path too long");
 		return false;
 	}
 	while ((comma = strrchr(spec->path, ',')) != NULL && is_setting(comma + 1)) {
@@ -68,16 +65,16 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *err, 
 	}
 	if (spec->path[0] == '~' && (spec->path[1] == '/' || spec->path[1] == '\0'))
 		snprintf(err, errlen,
-			"file: ~ stands for no directory here: write the path in full (./~ if it "
-			"is named so)");
+			"file: ~ is not expanded; write the full path (./~ for a file of that "
+			"name)");
 	else if (spec->path[0] == '\0')
-		snprintf(err, errlen, "file: wants a path, or - for standard input");
+		snprintf(err, errlen, "file: path missing; - is standard input");
 	else
 		return true;
 	return false;
 }
 
-/* A number that may end in k, M or G, of thousands. */
+/* Parses a number that may end in k, M or G: powers of 1000. */
 static bool read_count(uint64_t *value, const char *text)
 {
 	char digits[24];
@@ -105,44 +102,94 @@ static bool read_count(uint64_t *value, const char *text)
 	return bc_number_read(value, digits) && !__builtin_mul_overflow(*value, scale, value);
 }
 
-static bool read_chance(uint32_t *ppm, const char *text)
+/* Parses a probability, 0 to 1. */
+static bool read_probability(uint32_t *ppm, const char *text)
 {
 	char *end;
-	double chance = strtod(text, &end);
+	double probability = strtod(text, &end);
 
-	if (end == text || *end != '\0' || !(chance >= 0 && chance <= 1))
+	if (end == text || *end != '\0' || !(probability >= 0 && probability <= 1))
 		return false;
-	*ppm = (uint32_t)(chance * 1e6 + 0.5);
+	*ppm = (uint32_t)(probability * 1e6 + 0.5);
 	return true;
 }
 
-static bool read_sim_setting(struct bc_source_spec *spec, const char *text)
+static bool read_rate(struct bc_source_spec *spec, const char *value)
 {
-	const char *value;
-
-	if ((value = value_of(text, "rate")) != NULL) {
-		if (strcmp(value, "max") == 0) {
-			spec->rate = 0;
-			return true;
-		}
-		return read_count(&spec->rate, value) && spec->rate != 0 &&
-		       spec->rate <= 1000000000;
-	}
-	if ((value = value_of(text, "count")) != NULL)
-		return read_count(&spec->sim.count, value) && spec->sim.count != 0;
-	if ((value = value_of(text, "seed")) != NULL)
-		return bc_number_read(&spec->sim.seed, value);
-	if ((value = value_of(text, "agents")) != NULL) {
-		uint64_t agents;
-		if (!bc_number_read(&agents, value) || agents < 1 || agents > 4)
-			return false;
-		spec->sim.agents = (unsigned)agents;
+	if (strcmp(value, "max") == 0) {
+		spec->rate = 0;
 		return true;
 	}
-	if ((value = value_of(text, "loss")) != NULL)
-		return read_chance(&spec->sim.loss_ppm, value);
-	if ((value = value_of(text, "corrupt")) != NULL)
-		return read_chance(&spec->sim.corrupt_ppm, value);
+	return read_count(&spec->rate, value) && spec->rate != 0 && spec->rate <= 1000000000;
+}
+
+static bool read_sim_count(struct bc_source_spec *spec, const char *value)
+{
+	return read_count(&spec->sim.count, value) && spec->sim.count != 0;
+}
+
+static bool read_seed(struct bc_source_spec *spec, const char *value)
+{
+	return bc_number_read(&spec->sim.seed, value);
+}
+
+static bool read_agents(struct bc_source_spec *spec, const char *value)
+{
+	uint64_t agents;
+
+	if (!bc_number_read(&agents, value) || agents < 1 || agents > 4)
+		return false;
+	spec->sim.agents = (unsigned)agents;
+	return true;
+}
+
+static bool read_loss(struct bc_source_spec *spec, const char *value)
+{
+	return read_probability(&spec->sim.loss_ppm, value);
+}
+
+static bool read_corrupt(struct bc_source_spec *spec, const char *value)
+{
+	return read_probability(&spec->sim.corrupt_ppm, value);
+}
+
+const struct bc_sim_setting bc_sim_settings[] = {
+	{"rate", "N", "1M",
+		"Samples per second, up to 1G, with k, M or G for thousands. A slow machine may "
+		"not "
+		"reach the rate. `max`: as fast as they are consumed.",
+		read_rate},
+	{"count", "N", "unlimited", "Total number of samples, with k, M or G for thousands.",
+		read_sim_count},
+	{"seed", "N", "1",
+		"Another seed gives another trace. The same seed gives the same trace on every "
+		"machine.",
+		read_seed},
+	{"agents", "N", "1", "Number of processors, 1 to 4.", read_agents},
+	{"loss", "P", "0",
+		"Probability (0 to 1) before each frame that the board drops some samples and "
+		"reports it.",
+		read_loss},
+	{"corrupt", "P", "0", "Probability (0 to 1) that a bit of a frame is flipped in transit.",
+		read_corrupt},
+	{0},
+};
+
+static bool read_sim_setting(
+	struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
+{
+	for (const struct bc_sim_setting *s = bc_sim_settings; s->name != NULL; s++) {
+		const char *value = value_of(text, s->name);
+		if (value == NULL)
+			continue;
+		if (s->read(spec, value))
+			return true;
+		snprintf(err, errlen, "sim:%s: invalid value; %s", text, s->meaning);
+		return false;
+	}
+	snprintf(err, errlen,
+		"sim:%s: unknown setting; use rate=, count=, seed=, agents=, loss= or corrupt=",
+		text);
 	return false;
 }
 
@@ -159,14 +206,8 @@ static bool read_sim(struct bc_source_spec *spec, const char *text, char *err, s
 	while ((setting = strsep(&rest, ",")) != NULL) {
 		if (setting[0] == '\0' && rest == NULL)
 			break;
-		if (read_sim_setting(spec, setting))
-			continue;
-		snprintf(err, errlen,
-			"'%s': sim takes rate=N|max (samples a second), count=N, seed=N, "
-			"agents=1..4, "
-			"loss=P and corrupt=P (0..1)",
-			setting);
-		return false;
+		if (!read_sim_setting(spec, setting, err, errlen))
+			return false;
 	}
 	return true;
 }
@@ -195,7 +236,7 @@ bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *er
 		return read_usb(spec, "", err, errlen);
 	if (strncmp(text, "usb:", 4) == 0)
 		return read_usb(spec, text + 4, err, errlen);
-	snprintf(err, errlen, "'%s': the sources are usb[:SETTINGS], file:PATH and sim[:SETTINGS]",
-		text);
+	snprintf(err, errlen,
+		"'%s': unknown source; use usb[:SETTINGS], file:PATH or sim[:SETTINGS]", text);
 	return false;
 }

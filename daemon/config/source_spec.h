@@ -1,4 +1,4 @@
-/* What --source names: `usb`, `file:PATH`, `sim`, each with its settings. */
+/* The value of --source: `usb`, `file:PATH` or `sim`, each with its settings. */
 #ifndef BC_DAEMON_CONFIG_SOURCE_SPEC_H
 #define BC_DAEMON_CONFIG_SOURCE_SPEC_H
 
@@ -15,14 +15,26 @@ enum bc_source_kind { BC_SOURCE_NONE, BC_SOURCE_FILE, BC_SOURCE_SIM, BC_SOURCE_U
 struct bc_source_spec {
 	enum bc_source_kind kind;
 	char path[4096];       /* file */
-	enum bc_format format; /* file: BC_FORMAT_UNKNOWN: told by content */
-	uint64_t clock_hz;     /* file: 0: not said */
+	enum bc_format format; /* file; BC_FORMAT_UNKNOWN: detected */
+	uint64_t clock_hz;     /* file; 0: not given */
 	struct bc_sim_options sim;
-	uint64_t rate;  /* sim: samples a second; 0: as fast as they are taken */
-	char usb[1024]; /* usb: its settings, for bc_usb_settings_read(); they are good */
+	uint64_t rate;  /* sim: samples per second; 0: as fast as they are consumed */
+	char usb[1024]; /* usb: its settings, checked, for bc_usb_settings_read() */
 };
 
-/* Reads a specification. On failure returns false with a sentence in `err`. */
+/* A setting of `sim`. */
+struct bc_sim_setting {
+	const char *name;
+	const char *metavar;
+	const char *initial; /* default */
+	const char *meaning; /* sentences; words in `backquotes` are literal */
+	bool (*read)(struct bc_source_spec *spec, const char *value);
+};
+
+/* Ends with a row without a name. */
+extern const struct bc_sim_setting bc_sim_settings[];
+
+/* Parses a specification. On failure returns false with a message in `err`. */
 bool bc_source_spec_read(
 	struct bc_source_spec *spec, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 

@@ -65,21 +65,11 @@ static bool read_transfer_size(struct bc_usb_options *o, const char *value)
 	return true;
 }
 
-/* A time, or 0 for what shall not be. */
-static bool read_time(uint64_t *ns, const char *value)
-{
-	if (strcmp(value, "0") == 0) {
-		*ns = 0;
-		return true;
-	}
-	return bc_time_read(ns, value);
-}
-
 static bool read_transfer_timeout(struct bc_usb_options *o, const char *value)
 {
 	uint64_t ns;
 
-	if (!read_time(&ns, value) || ns > 3600000 * MS_NS)
+	if (!bc_time_read(&ns, value) || ns > 3600000 * MS_NS)
 		return false;
 	o->timeout_ms = (uint32_t)((ns + MS_NS - 1) / MS_NS);
 	return true;
@@ -92,12 +82,12 @@ static bool read_clock_hz(struct bc_usb_options *o, const char *value)
 
 static bool read_wait(struct bc_usb_options *o, const char *value)
 {
-	return read_time(&o->wait_ns, value);
+	return bc_time_read(&o->wait_ns, value);
 }
 
 static bool read_silence(struct bc_usb_options *o, const char *value)
 {
-	return read_time(&o->silence_ns, value);
+	return bc_time_read(&o->silence_ns, value);
 }
 
 static bool read_silence_action(struct bc_usb_options *o, const char *value)
@@ -135,21 +125,21 @@ static bool read_ftdi_mode(struct bc_usb_options *o, const char *value)
 static const struct {
 	const char *key;
 	bool (*read)(struct bc_usb_options *options, const char *value);
-	const char *wants;
+	const char *expected;
 } settings[] = {
-	{"id", read_id, "VID:PID, four hexadecimal digits each, as 1209:0001"},
-	{"serial", read_serial, "a serial number of up to 127 characters; empty: any"},
+	{"id", read_id, "VID:PID, four hexadecimal digits each, for example 1209:0001"},
+	{"serial", read_serial, "a serial number of up to 127 characters"},
 	{"protocol", read_protocol, "bcp1 or raw6"},
 	{"link", read_link, "plain or ftdi"},
 	{"transfers", read_transfers, "a number from 1 to 256"},
 	{"transfer_size", read_transfer_size, "a size from 4K to 16M"},
-	{"transfer_timeout", read_transfer_timeout, "a time up to 1h; 0: none"},
-	{"clock_hz", read_clock_hz, "ticks a second; 0: not known"},
-	{"wait", read_wait, "a time; 0: for ever"},
-	{"silence", read_silence, "a time; 0: never"},
+	{"transfer_timeout", read_transfer_timeout, "a time up to 1h, or 0 for none"},
+	{"clock_hz", read_clock_hz, "a number of ticks per second, or 0 for unknown"},
+	{"wait", read_wait, "a time, or 0 for forever"},
+	{"silence", read_silence, "a time, or 0 for never"},
 	{"silence_action", read_silence_action, "say or restart"},
-	{"back_off", read_back_off, "a time of 1ms or more"},
-	{"back_off_max", read_back_off_max, "a time of 1ms or more"},
+	{"back_off", read_back_off, "a time of at least 1ms"},
+	{"back_off_max", read_back_off_max, "a time of at least 1ms"},
 	{"ftdi_latency", read_ftdi_latency, "a time from 1ms to 255ms"},
 	{"ftdi_mode", read_ftdi_mode, "sync-fifo or fifo"},
 };
@@ -162,10 +152,10 @@ bool bc_usb_setting_read(struct bc_usb_options *options, const char *key, const 
 			continue;
 		if (settings[i].read(options, value))
 			return true;
-		snprintf(err, errlen, "%s = %.200s: %s is %s", key, value, key, settings[i].wants);
+		snprintf(err, errlen, "%s = %.200s: must be %s", key, value, settings[i].expected);
 		return false;
 	}
-	int at = snprintf(err, errlen, "%.50s: a board has no such setting; there are", key);
+	int at = snprintf(err, errlen, "%.50s: unknown setting of a board; the settings are", key);
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		if (at > 0 && (size_t)at < errlen)
 			at += snprintf(err + at, errlen - (size_t)at, " %s", settings[i].key);
@@ -180,13 +170,13 @@ bool bc_usb_settings_read(
 	char *setting;
 
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy)) {
-		snprintf(err, errlen, "usb: its settings are too long");
+		snprintf(err, errlen, "usb: settings too long");
 		return false;
 	}
 	while (copy[0] != '\0' && (setting = strsep(&rest, ",")) != NULL) {
 		char *equals = strchr(setting, '=');
 		if (equals == NULL) {
-			snprintf(err, errlen, "'%s': a setting of usb: is KEY=VALUE, as serial=X",
+			snprintf(err, errlen, "usb:%s: expected KEY=VALUE, for example serial=A1",
 				setting);
 			return false;
 		}

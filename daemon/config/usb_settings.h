@@ -1,5 +1,4 @@
-/* The settings of a board, as [usb] of the configuration and `usb:KEY=VALUE,...` of a source have
- * them; docs/configuration.md. */
+/* The settings of a board: [usb] of the configuration, and `usb:KEY=VALUE,...` of a source. */
 #ifndef BC_DAEMON_CONFIG_USB_SETTINGS_H
 #define BC_DAEMON_CONFIG_USB_SETTINGS_H
 
@@ -9,15 +8,15 @@
 #include "capture/usb/usb_source.h"
 #include "formats/base/must_check.h"
 
-/* Sets one. On failure returns false with a sentence in `err`. */
+/* Sets one. On failure returns false with a message in `err`. */
 bool bc_usb_setting_read(struct bc_usb_options *options, const char *key, const char *value,
 	char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Sets what "key=value,key=value" says; an empty text says nothing. */
+/* Sets each of "key=value,key=value"; an empty text sets nothing. On failure as above. */
 bool bc_usb_settings_read(
 	struct bc_usb_options *options, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Whether two boards are configured alike. */
+/* Whether all settings are equal. */
 bool bc_usb_settings_equal(const struct bc_usb_options *a, const struct bc_usb_options *b);
 
 #endif

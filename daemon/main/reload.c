@@ -57,7 +57,7 @@ bool bc_reload(struct bc_config *config, const struct bc_options *options)
 	config->sync_ns = new.sync_ns;
 	config->stuck_ns = new.stuck_ns;
 	config->log_level = new.log_level;
-	config->sift = new.sift;
+	config->filter = new.filter;
 	memcpy(config->triggers, new.triggers, sizeof(new.triggers));
 	config->triggers_count = new.triggers_count;
 	memcpy(config->recording.metadata, new.recording.metadata, sizeof(new.recording.metadata));

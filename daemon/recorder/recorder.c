@@ -826,7 +826,7 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 		.channel =
 			{
 				.flush_ns = r->options.config->flush_ns,
-				.filter = &r->options.config->sift,
+				.filter = &r->options.config->filter,
 				.viewer = r->options.viewer,
 				.triggers = &r->replay.triggers,
 				.context = &r->replay,
@@ -1299,7 +1299,7 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 				.flush_ns = config->flush_ns,
 				.has_flight = has_flight(r),
 				.flight_limits = r->flight,
-				.filter = &config->sift,
+				.filter = &config->filter,
 				.viewer = r->options.viewer,
 				.triggers = &r->live.triggers,
 				.context = &r->live,

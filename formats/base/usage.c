@@ -109,8 +109,7 @@ static void print_wrapped(FILE *out, const char *text, size_t bytes, size_t colu
 	fputc('\n', out);
 }
 
-/* Prints lines, each wrapped for itself. */
-static void print_text(FILE *out, const char *text)
+void bc_usage_print_text(FILE *out, const char *text)
 {
 	while (*text != '\0') {
 		size_t blanks = strspn(text, " ");
@@ -261,7 +260,7 @@ void bc_usage_help(FILE *out, const char *program, const struct bc_usage *usage)
 	print_synopses(out, program, usage);
 	fputc('\n', out);
 	if (usage->text != NULL) {
-		print_text(out, usage->text);
+		bc_usage_print_text(out, usage->text);
 	} else {
 		fputc(toupper((unsigned char)usage->summary[0]), out);
 		fprintf(out, "%s.\n", usage->summary + 1);
@@ -270,7 +269,7 @@ void bc_usage_help(FILE *out, const char *program, const struct bc_usage *usage)
 	print_all_options(out, usage);
 	fputc('\n', out);
 	if (usage->more != NULL) {
-		print_text(out, usage->more);
+		bc_usage_print_text(out, usage->more);
 		fputc('\n', out);
 	}
 	fputs("Exit code: ", out);

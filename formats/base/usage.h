@@ -83,6 +83,9 @@ void bc_usage_help(FILE *out, const char *program, const struct bc_usage *usage)
 /* Prints the options alone, as they stand in a help text. */
 void bc_usage_print_options(FILE *out, const struct bc_usage_option *options);
 
+/* Prints lines; each is wrapped, with its indentation before each part. */
+void bc_usage_print_text(FILE *out, const char *text);
+
 /* Prints what --options says of it and its verbs. */
 void bc_usage_list(FILE *out, const struct bc_usage *usage);
 

@@ -62,7 +62,7 @@ def test_help_and_version():
 
 
 def test_help_that_can_not_be_written_is_a_failure():
-    for option in ("--help", "--version", "--options"):
+    for option in ("--help", "--version", "--options", "--list-settings"):
         with open("/dev/full", "wb") as full:
             done = run(BUSCAPD, option, stdout=full)
         equal(done.returncode, 1, option)
@@ -176,7 +176,7 @@ def test_a_wrong_configuration_is_named_with_file_and_line(tmp):
         ("[mapping]\nsize = 1", ["size"]),
         ("[log\nlevel = info", ["[section]"]), ("[log]\njust words", ["key = value"]),
         ("[log]\njust words\n[log]\nlevel = shout", ["key = value"]),
-        ("[output]\ndir = /" + "long/" * 60, ["fewer than", "characters"]),
+        ("[output]\ndir = /" + "long/" * 60, ["the limit is", "characters"]),
         ("[mapping]\nattr.D_WRITE = 256", ["attr.D_WRITE", "256"]),
     ]:
         path = config(tmp, "# a comment\n\n" + line + "\n")

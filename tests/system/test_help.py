@@ -151,7 +151,7 @@ def test_every_option_that_is_listed_is_taken():
                     assert f"no option --frobnicate here; see buscap {command} --help" in told, told
     for row in options_of("-", BUSCAPD_ROWS):
         for word in words_of(row):
-            if row.long in ("help", "version", "options"):
+            if row.long in ("help", "version", "options", "list-settings"):
                 done = run(BUSCAPD, word, "--frobnicate")
                 equal((done.returncode, done.stderr), (0, b""), word)
             elif row.metavar:
@@ -241,18 +241,6 @@ def test_every_setting_that_is_listed_is_known():
     for section in {row.long.split(".")[0] for row in CONFIG}:
         code, told = check_config(f"{concrete(section)}.frobnicate=1")
         assert code == 2 and "frobnicate" in told, (section, told)
-
-
-def test_every_setting_that_the_document_has_is_listed():
-    section, keys = "", []
-    for line in (ROOT / "docs/configuration.md").read_text().splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[0] == "setting":
-            break
-        if line.startswith("|") and len(cells) >= 5 and not line.startswith("|---") and cells[0] != "section":
-            section = cells[0] or section
-            keys += [f"{section}.{key.strip()}" for key in cells[1].split(",")]
-    equal(sorted(keys), sorted(row.long for row in CONFIG))
 
 
 def test_fixed_words_of_settings_are_what_can_be_said():

@@ -128,8 +128,8 @@ def test_without_keep_raw_nothing_is_kept(tmp):
 
 
 def test_settings_that_make_no_sense_are_refused(tmp):
-    for setting, words in (("output.keep_raw=maybe", b"keep_raw is yes or no"),
-                           ("pipeline.buffer=5M", b"with keep_raw want at least")):
+    for setting, words in (("output.keep_raw=maybe", b"must be yes or no"),
+                           ("pipeline.buffer=5M", b"with keep_raw) to 1 TiB")):
         done = run(BUSCAPD, "--check-config", "--source", "sim", "--set", "pipeline.workers=1", *KEEP, "--set", setting)
         equal(done.returncode, 2, done.stderr)
         assert words in done.stderr, done.stderr

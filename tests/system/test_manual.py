@@ -15,6 +15,7 @@ import pytest
 
 import harness
 import manual_page
+import settings as setting_tables
 from harness import BUILD, BUSCAP, BUSCAPD, ROOT, equal, need, run
 from manual_page import Page, displays, flags, items, line_text
 
@@ -53,12 +54,6 @@ def table(program):
         else:
             commands[command] = (metavar, options)
     return commands
-
-
-def keys():
-    """The configuration's keys, "section.key" -> (the value's name, the default at the end of what is said)."""
-    rows = (row.split("\t") for row in program_text(BUSCAPD, "--options").splitlines())
-    return {row[2]: (row[3], (re.findall(r"\(([^()]*)\)$", row[5]) or [None])[0]) for row in rows if row[0] == "config"}
 
 
 def differ(what, got, wanted):
@@ -206,59 +201,37 @@ def test_every_exit_code_stands_in_the_pages():
 # ---- the configuration
 
 
-def conf_items(p):
-    """"section.key" -> (metavar, default, whether SIGHUP changes it)."""
-    found = {}
-    for section in p.subsections("SECTIONS"):
-        if not section.startswith("["):
-            continue
-        for head, lines in items(p.parts["SECTIONS", section]):
-            key, metavar = head.split(" = ")
-            text = "\n".join(lines)
-            default = re.search(r"^Default: (.*)\.$", text, re.M)
-            reload = re.search(r"^SIGHUP: (.*)\.$", text, re.M)
-            found[f"{section[1:-1]}.{key}"] = (metavar, default and default.group(1), reload and reload.group(1))
-    return found
+def known_settings():
+    return setting_tables.settings(need(BUSCAPD))
 
 
-def documented():
-    """docs/configuration.md: "section.key" -> default."""
-    found, section = {}, ""
-    text = (ROOT / "docs/configuration.md").read_text()
-    for row in re.findall(r"^\| (.*) \|$", text.partition("| section | key |")[2].partition("\n\n")[0], re.M):
-        first, names_, default = [cell.strip() for cell in row.split("|")[:3]]
-        section = first or section
-        for key in names_.split(", "):
-            found[f"{section}.{key}"] = default
-    return found
+def test_the_tables_of_settings_are_those_of_the_program():
+    equal(list(setting_tables.outdated(need(BUSCAPD))), [], "outdated; run make docs")
 
 
-def wrong_keys(p, wanted, defaults):
-    got = conf_items(p)
-    problems = differ("key", ((key, value[0]) for key, value in got.items()),
-                      ((key, value[0]) for key, value in wanted.items()))
-    problems += differ("key of docs/configuration.md", list(got), list(defaults))
-    for key, (_, default, reload) in got.items():
-        told = defaults.get(key, "") or "none"
-        if key == "mapping.attr.CYCLE":
-            told = default if default and default.startswith("3 of I_FETCH") else "as listed"
-        if default != told:
-            problems.append(f"{key}: the default is {told}, the page says {default}")
-        if key in wanted and wanted[key][1] not in (None, default):
-            problems.append(f"{key}: --options says {wanted[key][1]}, the page {default}")
-        if reload not in ("yes", "no", "next recording"):
-            problems.append(f"{key}: what does SIGHUP do? {reload}")
-    return problems
+def test_every_change_in_a_table_of_settings_is_noticed():
+    """A setting or a table that is missing, added or different leads to another text, or to an error."""
+    found = known_settings()
+
+    def notices(text, how, rows):
+        try:
+            return setting_tables.generate(text, *how, rows) != text
+        except SystemExit:
+            return True
+
+    for name, how in setting_tables.DOCUMENTS.items():
+        text = (setting_tables.DOCS / name).read_text()
+        for at, row in enumerate(found):
+            for changed in ([], [row._replace(default="4711")], [row, row._replace(key="invented")],
+                            [row, row._replace(section="invented")]):
+                assert notices(text, how, found[:at] + changed + found[at + 1:]), (name, row, changed)
+            assert notices(text.replace(f"settings: {row.section}", ""), how, found), (name, row)
 
 
-def test_every_key_of_the_configuration_stands_in_its_page_with_its_default():
-    equal(wrong_keys(page("buscapd.conf.5"), keys(), documented()), [])
-
-
-def test_the_attrs_of_the_page_are_those_that_samples_get(tmp):
+def test_the_documented_attrs_are_those_that_samples_get(tmp):
     attrs = {"I_FETCH": 3, "D_READ": 3, "WRITE_BACK": 3, "D_WRITE": 1}
-    text = conf_items(page("buscapd.conf.5"))["mapping.attr.CYCLE"][1]
-    equal(text, "3 of I_FETCH, D_READ and WRITE_BACK, 1 of D_WRITE, 0 of all others")
+    text = next(row.default for row in known_settings() if row.key == "attr.CYCLE")
+    equal(text, "3 for I_FETCH, D_READ and WRITE_BACK, 1 for D_WRITE, 0 for all others")
     done = run(need(BUSCAPD), "-c", "/dev/null", "--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "t")
     equal(done.returncode, 0, done.stderr.decode())
     facts = run(BUSCAP, "info", *harness.segments(tmp / "t")).stdout.decode()
@@ -343,49 +316,27 @@ class Reloaded:
                 for name in re.findall(r"warning: (.*) has changed: that wants a restart", text)]
 
 
-def wrong_reloads(d, p):
+def test_what_sighup_changes_is_what_the_documents_say(tmp):
     problems = []
-    for key, (_, default, reload) in conf_items(p).items():
-        if key in NOT_OF_A_SIMULATED_BUS:
-            continue
-        settings = {key: OTHER_VALUES[key]}
-        if key.startswith("trigger "):
-            settings = {"trigger NAME.when": "gap", "trigger NAME.action": "mark", **settings}
-        said = d.reload(settings)
-        changes = not any(key.startswith(name) for name in said)
-        if changes != (reload != "no"):
-            problems.append(f"{key}: SIGHUP: {reload}; the daemon says {said}")
-    return problems
-
-
-def test_what_sighup_changes_is_what_the_page_says(tmp):
     with Reloaded(tmp) as d:
-        equal(wrong_reloads(d, page("buscapd.conf.5")), [])
-
-
-def test_the_defaults_that_want_a_restart_are_those_that_the_daemon_has(tmp):
-    """A default that is written out changes nothing."""
-    with Reloaded(tmp) as d:
-        for key, (_, default, reload) in conf_items(page("buscapd.conf.5")).items():
-            if reload != "no" or default == "none" or key in {*d.base, *NOT_OF_A_SIMULATED_BUS, "mapping.attr.CYCLE"}:
+        for row in known_settings():
+            key = f"{row.section}.{row.key}"
+            if row.sighup == "" or key in NOT_OF_A_SIMULATED_BUS:
                 continue
-            equal(d.reload({key: default}), [], f"{key} = {default}")
+            values = {key: OTHER_VALUES[key]}
+            if row.section == "trigger NAME":
+                values = {"trigger NAME.when": "gap", "trigger NAME.action": "mark", **values}
+            said = d.reload(values)
+            if any(key.startswith(name) for name in said) != (row.sighup == "no"):
+                problems.append(f"{key}: SIGHUP: {row.sighup}; the daemon says {said}")
+    equal(problems, [])
 
 
 def test_the_number_of_workers_is_that_of_the_cores(tmp):
-    equal(conf_items(page("buscapd.conf.5"))["pipeline.workers"][1], "one a core")
     with Reloaded(tmp) as d:
         del d.base["pipeline.workers"]
         cores = min(os.sysconf("SC_NPROCESSORS_ONLN"), 64)
         equal(d.reload({}), [] if cores == 2 else ["pipeline.workers"])
-
-
-def test_every_setting_of_the_simulated_bus_stands_in_the_page():
-    p = page("buscapd.conf.5")
-    got = {head.partition("=")[0] for head, _ in items(p.parts["SECTIONS", "The simulated bus"])}
-    wanted = set(re.findall(r'value_of\(text, "(\w+)"\)', (ROOT / "daemon/config/source_spec.c").read_text().partition(
-        "static bool read_sim_setting")[2].partition("\n}\n")[0]))
-    equal(differ("sim:", got, wanted), [])
 
 
 # ---- formats
@@ -719,17 +670,8 @@ def test_each_option_that_a_program_drops_adds_or_renames_is_found():
             assert check(p, {**commands, "more": ("", [])})
 
 
-def test_each_key_format_signal_and_variable_that_drifts_is_found():
-    wanted, defaults, listed = keys(), documented(), formats()
-    p = page("buscapd.conf.5")
-    first = p.lines.index(".Ss [source]\\&")
-    last = p.lines.index(".Ss What is asked for")
-    mine = {line for line in p.lines[first:last] if line.startswith(".It ") and " = " in line_text(line)}
-    count = check_drift(p, lambda q: wrong_keys(q, wanted, defaults), mine.__contains__, ".It Cm invented = Ar X")
-    equal(count, len(wanted) + sum(1 for line in p.lines[first:last] if line in mine) - len(conf_items(p)))
-    for at, line in enumerate(p.lines):
-        if line.startswith("Default: ") and first < at < last:
-            assert wrong_keys(with_line(without(p, at), at, "Default: 4711."), wanted, defaults), at
+def test_each_format_signal_and_variable_that_drifts_is_found():
+    listed = formats()
     check_drift(page("buscap-formats.5"), lambda q: wrong_formats(q, listed),
                 lambda line: line.startswith(".It Cm ") or bool(re.match(r"\.Cm (\w+= ,? ?)+\.", line)),
                 ".It Cm invented")

@@ -566,10 +566,10 @@ def test_wrong_settings_are_refused_with_file_and_line(tmp):
             ("transfers = 257", "1 to 256"), ("transfer_size = 1K", "4K to 16M"),
             ("transfer_size = 17M", "4K to 16M"),
             ("transfer_timeout = soon", "a time"), ("transfer_timeout = 2h", "1h"),
-            ("clock_hz = fast", "ticks a second"), ("wait = -1", "a time"), ("silence = x", "a time"),
+            ("clock_hz = fast", "ticks per second"), ("wait = -1", "a time"), ("silence = x", "a time"),
             ("silence_action = shout", "say or restart"),
             ("back_off = 0", "1ms"), ("back_off_max = 1us", "1ms"), ("ftdi_latency = 256ms", "255ms"),
-            ("ftdi_mode = slow", "sync-fifo or fifo"), ("colour = red", "no such setting"),
+            ("ftdi_mode = slow", "sync-fifo or fifo"), ("colour = red", "unknown setting"),
     ]:
         path = config(tmp, f"[source]\nsource = usb\n[usb]\n{line}\n")
         done = run(BUSCAPD, "--check-config", "-c", path)

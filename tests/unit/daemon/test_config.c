@@ -41,7 +41,7 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-static void put(const struct fixture *f, const char *name, const char *text)
+static void write_file(const struct fixture *f, const char *name, const char *text)
 {
 	char path[160];
 
@@ -58,15 +58,21 @@ static bool load(struct fixture *f)
 	return bc_config_load(&f->config, f->file, false, f->err, sizeof(f->err));
 }
 
-TEST_F(every_key_of_the_document_can_be_set)
+static void set(struct fixture *f, const char *section, const char *key, const char *value)
+{
+	if (!bc_config_set(&f->config, section, key, value, f->err, sizeof(f->err)))
+		fail_msg("%s", f->err);
+}
+
+TEST_F(every_section_is_parsed)
 {
 	const struct bc_config *c = &f->config;
 
-	put(f, "buscapd.conf",
+	write_file(f, "buscapd.conf",
 		"; a comment\n# another\n[source]\nsource = file:trace,format=byu\nspeed = "
 		"realtime\n"
 		"[usb]\nserial = A1\ntransfers = 4\n"
-		"[output]\ndir = /tmp/x ; behind a value\nlabel = boot-1\nsealed_command = "
+		"[output]\ndir = /tmp/x ; a comment\nlabel = boot-1\nsealed_command = "
 		"/bin/true\n"
 		"sealed_timeout = 90s\n"
 		"[recording]\nrecord = always\nflight_time = 3m\nflight_size = 5M\nsampling = "
@@ -97,10 +103,10 @@ TEST_F(every_key_of_the_document_can_be_set)
 	assert_int_equal(c->recording.flight_bytes, 5 << 20);
 	assert_string_equal(
 		c->recording.metadata, "{\"test\":\"boot \\\"cold\\\"\",\"who\":\"me\"}");
-	assert_int_equal(c->sift.sampling.width_ns, 10000000);
-	assert_int_equal(c->sift.keep.count, 2);
-	assert_string_equal(c->sift.keep.rules[1].where, "addr=a0000-bffff");
-	assert_int_equal(c->sift.leave_out.count, 1);
+	assert_int_equal(c->filter.sampling.width_ns, 10000000);
+	assert_int_equal(c->filter.keep.count, 2);
+	assert_string_equal(c->filter.keep.rules[1].where, "addr=a0000-bffff");
+	assert_int_equal(c->filter.leave_out.count, 1);
 	assert_int_equal(c->triggers_count, 2);
 	assert_string_equal(c->triggers[0].name, "roi");
 	assert_int_equal(c->triggers[0].kind, BC_TRIGGER_RECORD);
@@ -137,16 +143,16 @@ TEST_F(every_key_of_the_document_can_be_set)
 	assert_true(bc_config_check(c, f->err, sizeof(f->err)));
 }
 
-TEST_F(a_source_s_own_settings_are_before_those_of_its_section)
+TEST_F(settings_of_the_source_override_the_usb_section)
 {
-	put(f, "buscapd.conf",
+	write_file(f, "buscapd.conf",
 		"[source]\nsource = usb:serial=B2,wait=1\n[usb]\nserial = A1\ntransfers = 4\n");
 	assert_true(load(f));
 	struct bc_usb_options usb = bc_config_usb(&f->config);
 	assert_string_equal(usb.match.serial, "B2");
 	assert_int_equal(usb.transfers, 4);
 	assert_int_equal(usb.wait_ns, 1000000000);
-	/* A source that replaces it replaces what it says. */
+	/* Another source replaces these settings, too. */
 	assert_true(bc_config_set(
 		&f->config, "source", "source", "usb:id=1234:5678", f->err, sizeof(f->err)));
 	usb = bc_config_usb(&f->config);
@@ -160,54 +166,53 @@ TEST_F(conf_d_is_read_in_order_and_later_wins)
 
 	snprintf(path, sizeof(path), "%s/conf.d", f->dir);
 	assert_int_equal(mkdir(path, 0700), 0);
-	put(f, "buscapd.conf", "[pipeline]\nworkers = 1\nflush = 5\n");
-	put(f, "conf.d/20.conf", "[pipeline]\nworkers = 20\n");
-	put(f, "conf.d/10.conf", "[pipeline]\nworkers = 10\nsync = 9\n");
-	put(f, "conf.d/30.off", "[pipeline]\nworkers = 30\n");
+	write_file(f, "buscapd.conf", "[pipeline]\nworkers = 1\nflush = 5\n");
+	write_file(f, "conf.d/20.conf", "[pipeline]\nworkers = 20\n");
+	write_file(f, "conf.d/10.conf", "[pipeline]\nworkers = 10\nsync = 9\n");
+	write_file(f, "conf.d/30.off", "[pipeline]\nworkers = 30\n");
 	assert_true(load(f));
 	assert_int_equal(f->config.workers, 20);
 	assert_int_equal(f->config.sync_ns, UINT64_C(9000000000));
 	assert_int_equal(f->config.flush_ns, UINT64_C(5000000000));
-	put(f, "conf.d/20.conf", "[pipeline]\n\nworkers = 0\n");
+	write_file(f, "conf.d/20.conf", "[pipeline]\n\nworkers = 0\n");
 	assert_false(load(f));
 	assert_non_null(strstr(f->err, "conf.d/20.conf:3:"));
 }
 
-TEST_F(a_mistake_names_file_and_line)
+TEST_F(an_error_names_file_and_line)
 {
 	static const struct {
 		const char *text;
 		const char *part;
 	} bad[] = {
-		{"[socket]\nconnections = 0\n", ":2: connections = 0: connections is a number"},
+		{"[socket]\nconnections = 0\n", ":2: connections = 0: must be a number"},
 		{"[socket]\nconnections = 4097\n", "from 1 to 4096"},
 		{"[socket]\nreserve = record,stop\n", ":2: reserve = record,stop: what can be"},
 		{"[socket]\nmetrics_listen = 10.0.0.1:80\n", "metrics_listen = 10.0.0.1:80: "},
 		{"[pipeline]\nbufer = 1M\n", ":2: [pipeline] bufer: no such key"},
 		{"[pipe]\nbuffer = 1M\n", ":2: [pipe] buffer: no such key"},
-		{"buffer = 1M\n", ":1: buffer: a key stands in a [section]"},
+		{"buffer = 1M\n", ":1: buffer: key outside of a [section]"},
 		{"[log]\n\nlevel = loud\n", ":3: level = loud"},
 		{"[space]\nmax_use = lots\n", ":2: max_use = lots"},
 		{"[rotation]\nfiles = 0\n", ":2: files = 0"},
 		{"[rotation]\nfilesize = 1X\n", ":2: filesize = 1X"},
 		{"[output]\nlabel = a/b\n", ":2: label = a/b"},
-		{"[output]\nsealed_command = cp\n",
-			":2: sealed_command = cp: sealed_command is the "},
-		{"[output]\nsealed_timeout = soon\n", ":2: sealed_timeout = soon: a time"},
+		{"[output]\nsealed_command = cp\n", ":2: sealed_command = cp: must be "},
+		{"[output]\nsealed_timeout = soon\n", ":2: sealed_timeout = soon: not a time"},
 		{"[output]\ndir =\n", ":2: dir = "},
-		{"[output]\ndir = ~/traces\n", ":2: dir = ~/traces: ~ stands for no directory"},
-		{"[output]\ndir = ~\n", ":2: dir = ~: ~ stands for no directory"},
-		{"[socket]\npath = ~/s\n", ":2: path = ~/s: ~ stands for no directory"},
-		{"[source]\nsource = file:~/a\n", "~ stands for no directory"},
+		{"[output]\ndir = ~/traces\n", ":2: dir = ~/traces: ~ is not expanded"},
+		{"[output]\ndir = ~\n", ":2: dir = ~: ~ is not expanded"},
+		{"[socket]\npath = ~/s\n", ":2: path = ~/s: ~ is not expanded"},
+		{"[source]\nsource = file:~/a\n", "~ is not expanded"},
 		{"[source]\nsource = disk\n", ":2: source = disk"},
 		{"[source]\nspeed = -1\n", ":2: speed = -1"},
-		{"[mapping]\nattr.NOPE = 1\n", ":2: attr.NOPE: no such cycle"},
-		{"[mapping]\nattr.D_READ = 256\n", ":2: attr.D_READ = 256: an attr is"},
+		{"[mapping]\nattr.NOPE = 1\n", ":2: attr.NOPE: unknown cycle"},
+		{"[mapping]\nattr.D_READ = 256\n", ":2: attr.D_READ = 256: must be"},
 		{"[mapping]\ninvalid = maybe\n", ":2: invalid = maybe"},
 		{"[mapping]\nsize = v2\n", ":2: size = v2"},
-		{"[pipeline]\nflush = 0\n", ":2: flush = 0"},
+		{"[pipeline]\nflush = 0\n", ":2: flush = 0: must be at least 1ms"},
 		{"[pipeline]\nworkers = 65\n", ":2: workers = 65"},
-		{"[recording]\nrecord = never\n", ":2: record = never: record is"},
+		{"[recording]\nrecord = never\n", ":2: record = never: must be"},
 		{"[recording]\nflight_time = long\n", ":2: flight_time = long"},
 		{"[recording]\nflight_size = much\n", ":2: flight_size = much"},
 		{"[recording]\nsampling = 1s/10ms\n", ":2: sampling = 1s/10ms"},
@@ -228,21 +233,47 @@ TEST_F(a_mistake_names_file_and_line)
 		{"[trigger x]\ntext = \xc3(\n", "a text is up to"},
 		{"[trigger x]\nholdoff = x\n", ":2: holdoff = x"},
 		{"[trigger x]\nwhy = x\n", ":2: why = x: no such key"},
-		{"[pipeline\n", ":1:"},
-		{"[pipeline]\nnonsense\n", ":2:"},
+		{"[pipeline\n", ":1: expected [section]"},
+		{"[pipeline]\nnonsense\n", ":2: expected [section]"},
+		{"[pipeline]\n workers = 1\n", ":2: indented line"},
 		{"[pipeline]\nworkers = 1\nworkers = x\nworkers = y\n", ":3: workers = x"},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		put(f, "buscapd.conf", bad[i].text);
+		write_file(f, "buscapd.conf", bad[i].text);
 		if (load(f))
-			fail_msg("'%s' was taken", bad[i].text);
+			fail_msg("'%s' was accepted", bad[i].text);
 		if (strstr(f->err, bad[i].part) == NULL || strstr(f->err, f->file) != f->err)
 			fail_msg("'%s': '%s'", bad[i].text, f->err);
 	}
 }
 
-TEST_F(metrics_are_for_this_machine_alone)
+/* The defaults in the table of settings, which users read, are those of bc_config_default(). */
+TEST_F(documented_defaults_are_the_defaults)
+{
+	struct bc_config expected;
+	unsigned count = 0;
+
+	bc_config_default(&expected);
+	for (const struct bc_config_key *key = bc_config_keys; key->name != NULL; key++) {
+		char section[32];
+		size_t n = strcspn(key->name, ".");
+		if (key->initial == NULL || strcmp(key->name, "pipeline.workers") == 0 ||
+			strcmp(key->name, "mapping.attr.CYCLE") == 0 ||
+			strncmp(key->name, "trigger ", 8) == 0)
+			continue;
+		snprintf(section, sizeof(section), "%.*s", (int)n, key->name);
+		bc_config_default(&f->config);
+		set(f, section, key->name + n + 1, key->initial);
+		f->config.usb.has_id = false;
+		if (memcmp(&f->config, &expected, sizeof(expected)) != 0)
+			fail_msg("%s: the default is not %s", key->name, key->initial);
+		count++;
+	}
+	assert_true(count > 25);
+}
+
+TEST_F(metrics_listen_accepts_only_loopback_addresses)
 {
 	static const char *const good[] = {
 		"127.0.0.1:1", "127.1.2.3:65535", "[::1]:9180", "127.0.0.1:9180", ""};
@@ -264,7 +295,7 @@ TEST_F(metrics_are_for_this_machine_alone)
 	}
 }
 
-TEST_F(a_missing_file_is_good_only_where_it_may_be)
+TEST_F(only_an_optional_file_may_be_missing)
 {
 	assert_false(load(f));
 	assert_non_null(strstr(f->err, "No such file"));
@@ -272,7 +303,7 @@ TEST_F(a_missing_file_is_good_only_where_it_may_be)
 	assert_false(bc_config_load(&f->config, f->dir, true, f->err, sizeof(f->err)));
 }
 
-TEST_F(settings_that_do_not_go_together_are_refused)
+TEST_F(conflicting_settings_are_rejected)
 {
 	struct bc_config *c = &f->config;
 
@@ -292,99 +323,93 @@ TEST_F(settings_that_do_not_go_together_are_refused)
 	assert_non_null(strstr(f->err, "buffer"));
 }
 
-static void set(struct fixture *f, const char *section, const char *key, const char *value)
-{
-	if (!bc_config_set(&f->config, section, key, value, f->err, sizeof(f->err)))
-		fail_msg("%s", f->err);
-}
-
-static void refuse(struct fixture *f, const char *part)
+static void assert_invalid(struct fixture *f, const char *part)
 {
 	assert_false(bc_config_check(&f->config, f->err, sizeof(f->err)));
 	if (strstr(f->err, part) == NULL)
 		fail_msg("'%s' for '%s'", f->err, part);
 }
 
-static void take(struct fixture *f)
+static void assert_valid(struct fixture *f)
 {
 	if (!bc_config_check(&f->config, f->err, sizeof(f->err)))
 		fail_msg("%s", f->err);
 }
 
-TEST_F(recording_on_demand_wants_a_source_that_does_not_wait)
+TEST_F(recording_on_demand_needs_a_live_source)
 {
 	static const char *const modes[] = {"on-demand", "flight"};
 
 	for (unsigned i = 0; i < 2; i++) {
 		set(f, "recording", "record", modes[i]);
 		set(f, "source", "source", "usb");
-		take(f);
+		assert_valid(f);
 		set(f, "source", "source", "sim:rate=1M");
-		take(f);
+		assert_valid(f);
 		set(f, "source", "source", "sim:rate=max");
-		refuse(f, "wants a source that doesn't wait");
+		assert_invalid(f, "needs a live source");
 		set(f, "source", "source", "file:x");
-		refuse(f, modes[i]);
+		assert_invalid(f, modes[i]);
 	}
 }
 
-TEST_F(the_flight_recorder_fits_beside_what_the_workers_need)
+TEST_F(the_flight_recorder_fits_next_to_what_the_workers_need)
 {
 	struct bc_config *c = &f->config;
 
 	set(f, "source", "source", "usb");
 	set(f, "recording", "record", "flight");
-	take(f);
+	assert_valid(f);
 	c->workers = 2;
 	c->buffer_bytes = bc_pool_min_bytes(2, false) + (8u << 20);
 	set(f, "recording", "flight_size", "8M");
-	take(f);
+	assert_valid(f);
 	c->buffer_bytes--;
-	refuse(f, "flight_size: a buffer of");
+	assert_invalid(f, "flight_size: too large; a buffer of");
 	set(f, "recording", "flight_size", "0");
-	take(f);
+	assert_valid(f);
 	c->buffer_bytes = 64u << 20;
 	set(f, "output", "keep_raw", "yes");
-	refuse(f, "keep_raw doesn't go with record = flight");
+	assert_invalid(f, "keep_raw: not with record = flight");
 	set(f, "recording", "record", "on-demand");
-	take(f);
+	assert_valid(f);
 }
 
-TEST_F(a_trigger_is_whole_and_can_act)
+TEST_F(incomplete_triggers_are_rejected)
 {
 	set(f, "source", "source", "usb");
 	set(f, "trigger x", "when", "gap");
-	refuse(f, "trigger x: action is missing");
+	assert_invalid(f, "trigger x: action is missing");
 	set(f, "trigger x", "action", "mark");
-	take(f);
+	assert_valid(f);
 	set(f, "trigger x", "pre", "5s");
-	refuse(f, "trigger x: pre requires action start");
+	assert_invalid(f, "trigger x: pre requires action start");
 	set(f, "trigger x", "action", "start");
-	refuse(f, "trigger x: pre wants record = flight");
+	assert_invalid(f, "trigger x: pre needs record = flight");
 	set(f, "trigger x", "pre", "0");
-	take(f);
+	assert_valid(f);
 	set(f, "trigger x", "action", "snapshot");
-	refuse(f, "trigger x: snapshot wants record = flight");
+	assert_invalid(f, "trigger x: snapshot needs record = flight");
 	set(f, "recording", "record", "flight");
 	set(f, "trigger x", "pre", "all");
 	set(f, "trigger x", "post", "1G");
-	take(f);
+	assert_valid(f);
 	set(f, "trigger x", "action", "toggle");
-	refuse(f, "trigger x: post goes with");
+	assert_invalid(f, "trigger x: post goes with");
 	set(f, "trigger y", "action", "mark");
 	set(f, "trigger x", "action", "start");
-	refuse(f, "trigger y: when is missing");
+	assert_invalid(f, "trigger y: when is missing");
 	set(f, "trigger y", "when", "proc=1");
-	take(f);
+	assert_valid(f);
 	set(f, "recording", "record", "always");
 	set(f, "trigger x", "pre", "0");
 	set(f, "source", "source", "file:x");
-	refuse(f, "trigger x: start wants a board");
+	assert_invalid(f, "trigger x: start needs a board");
 	set(f, "trigger x", "action", "stop");
-	take(f);
+	assert_valid(f);
 }
 
-TEST_F(once_goes_without_the_flight_recorder_s_triggers)
+TEST_F(once_removes_triggers_of_the_flight_recorder)
 {
 	set(f, "source", "source", "usb");
 	set(f, "recording", "record", "flight");
@@ -393,16 +418,16 @@ TEST_F(once_goes_without_the_flight_recorder_s_triggers)
 	set(f, "trigger b", "when", "gap");
 	set(f, "trigger b", "action", "start");
 	set(f, "trigger b", "pre", "5s");
-	take(f);
+	assert_valid(f);
 	bc_config_make_once(&f->config);
-	take(f);
+	assert_valid(f);
 	assert_int_equal(f->config.recording.mode, BC_RECORD_ALWAYS);
 	assert_int_equal(f->config.triggers_count, 1);
 	assert_string_equal(f->config.triggers[0].name, "b");
 	assert_int_equal(f->config.triggers[0].pre.unit, BC_TIME_OR_SIZE_NONE);
 }
 
-TEST_F(more_triggers_than_are_armed_are_refused)
+TEST_F(too_many_triggers_are_rejected)
 {
 	char section[32];
 
@@ -413,11 +438,11 @@ TEST_F(more_triggers_than_are_armed_are_refused)
 	set(f, "trigger t3", "action", "mark");
 	assert_false(
 		bc_config_set(&f->config, "trigger more", "when", "gap", f->err, sizeof(f->err)));
-	assert_non_null(strstr(f->err, "16 triggers at most"));
+	assert_non_null(strstr(f->err, "too many triggers"));
 	assert_int_equal(f->config.triggers_count, BC_TRIGGERS_CONFIGURED);
 }
 
-TEST_F(metadata_are_kept_to_what_a_header_holds)
+TEST_F(metadata_are_limited_to_what_a_header_holds)
 {
 	struct bc_recording_settings *r = &f->config.recording;
 	char key[24];
@@ -442,8 +467,7 @@ TEST_F(metadata_are_kept_to_what_a_header_holds)
 	assert_string_equal(r->metadata, "");
 }
 
-/* How bc_options_config() ends, with a file that asks for the flight recorder and these arguments.
- */
+/* Calls bc_options_config() with these arguments and a file that sets record = flight. */
 static bool configure(struct fixture *f, const char *const *arguments)
 {
 	const char *const first[] = {"buscapd", "-c", f->file, "--source", "sim"};
@@ -457,7 +481,7 @@ static bool configure(struct fixture *f, const char *const *arguments)
 	}
 	while (*arguments != NULL)
 		argv[argc++] = strdup(*arguments++);
-	put(f, "buscapd.conf", "[recording]\nrecord = flight\n");
+	write_file(f, "buscapd.conf", "[recording]\nrecord = flight\n");
 	optind = 0;
 	assert_int_equal(bc_options_read(&options, argc, argv), BC_OPTIONS_RUN);
 	f->err[0] = '\0';
@@ -467,7 +491,7 @@ static bool configure(struct fixture *f, const char *const *arguments)
 	return is_good;
 }
 
-TEST_F(once_records_from_the_start_unless_the_command_line_disagrees)
+TEST_F(once_conflicts_only_with_a_record_mode_on_the_command_line)
 {
 	assert_true(configure(f, (const char *[]){NULL}));
 	assert_int_equal(f->config.recording.mode, BC_RECORD_FLIGHT);
@@ -477,7 +501,7 @@ TEST_F(once_records_from_the_start_unless_the_command_line_disagrees)
 		configure(f, (const char *[]){"--once", "--set", "recording.record=always", NULL}));
 	assert_false(configure(
 		f, (const char *[]){"--once", "--set", "recording.record=on-demand", NULL}));
-	assert_non_null(strstr(f->err, "--once records from the start"));
+	assert_non_null(strstr(f->err, "--once always records from the start"));
 	assert_true(configure(f, (const char *[]){"--set", "trigger x.when=port=e0-e3", "--set",
 					 "trigger x.action=mark", NULL}));
 	assert_string_equal(f->config.triggers[0].when, "port=e0-e3");

@@ -14,7 +14,7 @@ static struct bc_source_spec read_good(const char *text)
 	return spec;
 }
 
-TEST(a_file_is_its_path)
+TEST(a_file_is_named_by_its_path)
 {
 	struct bc_source_spec spec = read_good("file:/a/b c.bcp1");
 
@@ -27,7 +27,7 @@ TEST(a_file_is_its_path)
 	assert_string_equal(read_good("file:~a").path, "~a");
 }
 
-TEST(settings_of_a_file_stand_behind_commas)
+TEST(settings_of_a_file_follow_commas)
 {
 	struct bc_source_spec spec = read_good("file:x,format=raw6,clock_hz=100000000");
 
@@ -39,7 +39,7 @@ TEST(settings_of_a_file_stand_behind_commas)
 	assert_int_equal(spec.clock_hz, 5);
 }
 
-TEST(commas_belong_to_a_path_that_has_them)
+TEST(a_path_may_contain_commas)
 {
 	assert_string_equal(read_good("file:a,b").path, "a,b");
 	assert_string_equal(read_good("file:a,b,format=byu").path, "a,b");
@@ -65,7 +65,7 @@ TEST(the_simulated_bus_has_defaults_and_settings)
 	assert_int_equal(read_good("sim:rate=20k").rate, 20000);
 }
 
-TEST(a_board_has_its_settings_behind_commas)
+TEST(settings_of_a_board_follow_commas)
 {
 	struct bc_usb_options usb = bc_usb_options_default();
 	char err[512] = "";
@@ -96,24 +96,24 @@ TEST(a_board_has_its_settings_behind_commas)
 	assert_int_equal(usb.ftdi.mode, 0);
 }
 
-TEST(what_is_wrong_is_said)
+TEST(errors_name_the_problem)
 {
 	static const struct {
 		const char *text;
-		const char *part; /* of the sentence */
+		const char *part; /* of the message */
 	} bad[] = {
-		{"", "sources"},
-		{"files:x", "sources"},
+		{"", "unknown source"},
+		{"files:x", "unknown source"},
 		{"file:", "path"},
 		{"file:,format=byu", "path"},
-		{"file:~", "~ stands for no directory"},
-		{"file:~/a,format=byu", "~ stands for no directory"},
-		{"file:x,format=wav", "no such format"},
-		{"file:x,format=unknown", "no such format"},
+		{"file:~", "~ is not expanded"},
+		{"file:~/a,format=byu", "~ is not expanded"},
+		{"file:x,format=wav", "unknown format"},
+		{"file:x,format=unknown", "unknown format"},
 		{"file:x,clock_hz=0", "clock_hz"},
 		{"file:x,clock_hz=fast", "clock_hz"},
-		{"file:x,speed=2", "no such setting"},
-		{"sim:agents=0", "agents=0"},
+		{"file:x,speed=2", "unknown setting"},
+		{"sim:agents=0", "agents=0: invalid value; Number of processors"},
 		{"sim:agents=5", "agents=5"},
 		{"sim:loss=2", "loss=2"},
 		{"sim:loss=-1", "loss=-1"},
@@ -124,10 +124,10 @@ TEST(what_is_wrong_is_said)
 		{"sim:count=1x", "count=1x"},
 		{"sim:speed=1", "speed=1"},
 		{"sim:seed=-1", "seed=-1"},
-		{"sim:,", "sim takes"},
-		{"simulator", "sources"},
+		{"sim:,", "unknown setting; use rate="},
+		{"simulator", "unknown source"},
 		{"usb:serial", "KEY=VALUE"},
-		{"usb:colour=red", "no such setting; there are id serial"},
+		{"usb:colour=red", "unknown setting of a board; the settings are id serial"},
 		{"usb:id=1209", "VID:PID"},
 		{"usb:id=1209:0001:2", "VID:PID"},
 		{"usb:id=1209:00012", "VID:PID"},
@@ -143,15 +143,15 @@ TEST(what_is_wrong_is_said)
 		{"usb:back_off=0", "1ms"},
 		{"usb:ftdi_latency=256ms", "255ms"},
 		{"usb:ftdi_mode=slow", "sync-fifo"},
-		{"usbx", "sources"},
+		{"usbx", "unknown source"},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct bc_source_spec spec;
 		char err[512] = "";
 		if (bc_source_spec_read(&spec, bad[i].text, err, sizeof(err)))
-			fail_msg("'%s' was taken", bad[i].text);
+			fail_msg("'%s' was accepted", bad[i].text);
 		if (strstr(err, bad[i].part) == NULL)
-			fail_msg("'%s': '%s' says nothing of '%s'", bad[i].text, err, bad[i].part);
+			fail_msg("'%s': '%s' does not contain '%s'", bad[i].text, err, bad[i].part);
 	}
 }
