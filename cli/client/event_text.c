@@ -96,15 +96,14 @@ static const struct {
 	{"stopping", "the daemon stops[, by {signal}]", NULL},
 };
 
-/* "2026-11-20T09:15:00.123Z": what is below a millisecond is for programs. */
+/* Cuts "2026-11-20T09:15:00.123456789Z" to milliseconds. */
 static void print_time(struct bc_output *o, const json_t *event)
 {
 	const char *text = bc_json_path_text(event, "time");
-	char time[24] = "";
+	char time[24];
 	char safe[100];
 
-	if (text != NULL)
-		strncat(time, text, sizeof(time) - 1);
+	snprintf(time, sizeof(time), "%s", text != NULL ? text : "");
 	bc_output_format(o, "%s%s ", bc_safe_text(safe, sizeof(safe), time),
 		strlen(time) == 23 && time[22] != 'Z' ? "Z" : "");
 }

@@ -187,7 +187,7 @@ TEST_F(an_error_names_file_and_line)
 	} bad[] = {
 		{"[socket]\nconnections = 0\n", ":2: connections = 0: must be a number"},
 		{"[socket]\nconnections = 4097\n", "from 1 to 4096"},
-		{"[socket]\nreserve = record,stop\n", ":2: reserve = record,stop: what can be"},
+		{"[socket]\nreserve = record,stop\n", ":2: reserve = record,stop: unknown operation"},
 		{"[socket]\nmetrics_listen = 10.0.0.1:80\n", "metrics_listen = 10.0.0.1:80: "},
 		{"[pipeline]\nbufer = 1M\n", ":2: [pipeline] bufer: no such key"},
 		{"[pipe]\nbuffer = 1M\n", ":2: [pipe] buffer: no such key"},
@@ -395,7 +395,7 @@ TEST_F(incomplete_triggers_are_rejected)
 	set(f, "trigger x", "post", "1G");
 	assert_valid(f);
 	set(f, "trigger x", "action", "toggle");
-	assert_invalid(f, "trigger x: post goes with");
+	assert_invalid(f, "trigger x: post requires action");
 	set(f, "trigger y", "action", "mark");
 	set(f, "trigger x", "action", "start");
 	assert_invalid(f, "trigger y: when is missing");
