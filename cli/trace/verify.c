@@ -206,11 +206,11 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 		check_place(c, info, offset, words);
 	}
 	check_numbers(c, info, missing, offset);
-	if (place == BC_PLACE_AGAIN) {
+	if (place == BC_SEQUENCE_DUPLICATE) {
 		check_place(c, info, offset, "was there before");
 		return 0;
 	}
-	if (place == BC_PLACE_BEHIND)
+	if (place == BC_SEQUENCE_LATE)
 		check_place(c, info, offset, "stands behind chunks that come after it");
 	c->is_hurt = false;
 	c->chunks++;

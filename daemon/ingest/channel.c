@@ -412,7 +412,7 @@ void bc_channel_consumed(
 	uint32_t kept = sift(l, stamper, stamped->kept);
 	uint64_t tick_before = l->tick;
 
-	c->received += stamped->taken;
+	c->received += stamped->consumed;
 	c->dropped_invalid += stamped->invalid;
 	c->unknown_special += stamped->unknown;
 	c->in_flight += kept;
@@ -510,7 +510,7 @@ void bc_channel_dropped(struct bc_channel *l, const struct bc_stamped *stamped)
 	enum bc_gap_cause cause = is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER;
 	struct bc_counts *c = l->counts;
 
-	c->received += stamped->taken;
+	c->received += stamped->consumed;
 	c->dropped_invalid += stamped->invalid;
 	if (stamped->kept == 0)
 		return;

@@ -141,7 +141,7 @@ static inline char *put_value(
 	shown->is_known = is_known;
 	if (is_known)
 		return put_bits(out, number, id);
-	out = BC_PUT(out, "bx ");
+	out = BC_WRITE_LITERAL(out, "bx ");
 	*out++ = id;
 	*out++ = '\n';
 	return out;
@@ -156,7 +156,7 @@ static char *put_type(struct vcd *vcd, char *out, unsigned type)
 	out = put_value(out, &vcd->type, type, true, '#');
 	*out++ = 's';
 	memcpy(out, word, sizeof(*word));
-	return BC_PUT(out + word->bytes, " $\n");
+	return BC_WRITE_LITERAL(out + word->bytes, " $\n");
 }
 
 static char *put_time(struct vcd *vcd, char *out, uint64_t time)

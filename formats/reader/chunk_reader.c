@@ -122,7 +122,7 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 	/* Nor is what another file goes on behind. */
 	if (c->row != 0) {
 		bc_segment_index_row(&c->index, c->row - 1, &info);
-		bc_sequence_check_pass(c->continuity, &info);
+		bc_sequence_check_skip(c->continuity, &info);
 	}
 	return 0;
 }
@@ -157,7 +157,7 @@ static int take_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 
 	if (place < 0)
 		return place;
-	if (place == BC_PLACE_AGAIN) {
+	if (place == BC_SEQUENCE_DUPLICATE) {
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 " (%" PRIu32 " records) was there before; it is left out",
 			info->number, info->records);
@@ -167,7 +167,7 @@ static int take_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 	c->next = 0;
 	c->event = 0;
 	c->tick = info->first_tick;
-	if (place == BC_PLACE_BEHIND) {
+	if (place == BC_SEQUENCE_LATE) {
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 " stands behind chunks that come after it", info->number);
 		return tell(r, batch, offset, bc_chunk_encoded_bytes(info), what);

@@ -226,11 +226,11 @@ void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_B
 size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct bc_entry *entry);
 
 /* The lowest address of a reference's bytes: of one that the bus tells of, by its memory type, that
- * of its burst (bc_burst_begin()); else the address itself. */
+ * of its burst (bc_burst_start()); else the address itself. */
 static inline uint64_t bc_entry_begin(const struct bc_entry *reference)
 {
 	return (reference->has & BC_HAS_ATTR) != 0
-		       ? bc_burst_begin(reference->addr, reference->size)
+		       ? bc_burst_start(reference->addr, reference->size)
 		       : reference->addr;
 }
 
