@@ -168,7 +168,7 @@ static int print_unknown_command(const char *name)
 
 	bc_safe_text(safe, sizeof(safe), name);
 	if (name[0] == '-')
-		fprintf(stderr, "buscap: no option %s here; see buscap --help\n", safe);
+		fprintf(stderr, "buscap: unknown option %s; see buscap --help\n", safe);
 	else if (nearest != NULL)
 		fprintf(stderr,
 			"buscap: there is no command %s; is it %s? buscap --help lists them\n",

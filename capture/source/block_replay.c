@@ -8,13 +8,13 @@ void bc_block_replay_start(
 {
 	r->next_entry = 0;
 	r->given = 0;
-	r->skip = follows != BC_RAW_AT_ONCE ? block->lead : 0;
-	r->is_broken = follows == BC_RAW_BEHIND_HOLE || follows == BC_RAW_BEHIND_OTHER;
+	r->skip = follows != BC_RAW_CONTIGUOUS ? block->lead : 0;
+	r->is_broken = follows == BC_RAW_AFTER_HOLE || follows == BC_RAW_OTHER_RECORDING;
 	r->is_joined = false;
 	r->broken = (struct bc_source_break){
-		.cause = follows == BC_RAW_BEHIND_HOLE ? BC_GAP_DAMAGED : BC_GAP_UNPLUGGED,
+		.cause = follows == BC_RAW_AFTER_HOLE ? BC_GAP_DAMAGED : BC_GAP_UNPLUGGED,
 		.is_cut = true,
-		.is_restart = follows == BC_RAW_BEHIND_OTHER,
+		.is_restart = follows == BC_RAW_OTHER_RECORDING,
 	};
 }
 
@@ -76,10 +76,10 @@ static bool give_transfer(struct bc_block_replay *r, const struct bc_raw_entry *
 {
 	if (r->is_joined)
 		return bc_block_replay_flush(r, sink);
-	bool is_part = entry->goes_on || r->joined_bytes != 0;
+	bool is_part = entry->is_continued || r->joined_bytes != 0;
 	if (is_part && data->format == BC_FORMAT_RAW6 && join(r, data)) {
-		r->is_joined = !entry->goes_on;
-		return entry->goes_on || bc_block_replay_flush(r, sink);
+		r->is_joined = !entry->is_continued;
+		return entry->is_continued || bc_block_replay_flush(r, sink);
 	}
 	return bc_block_replay_flush(r, sink) &&
 	       (data->count == 0 || sink->data(sink->context, data));

@@ -33,7 +33,7 @@ int bc_options_next(struct bc_options *o)
 	if (letter != '?' && letter != ':')
 		return letter;
 	char err[256];
-	bc_usage_refuse(err, sizeof(err), &o->getopt, letter, o->argv, before);
+	bc_usage_format_error(err, sizeof(err), &o->getopt, letter, o->argv, before);
 	bc_print_error(o->console, NULL, "%s; see buscap %s --help", err, o->usage->name);
 	return '?';
 }

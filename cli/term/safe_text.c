@@ -13,7 +13,7 @@ size_t bc_safe_piece(char out[BC_SAFE_PIECE_MAX], const char *text, size_t n, bo
 	uint32_t code = length != 0 ? bc_utf8_code(p, (uint32_t)length) : 0;
 	size_t used = 0;
 
-	if (length != 0 && !bc_utf8_is_harmful(code) && (code != '\\' || is_escaped)) {
+	if (length != 0 && !bc_utf8_is_unsafe(code) && (code != '\\' || is_escaped)) {
 		memcpy(out, text, length);
 		out[length] = '\0';
 		return length;

@@ -46,7 +46,7 @@ int bc_capture_info_gather(struct bc_capture_info *info, struct bc_file *file,
 			set_header(info, bc_segment_reader_header(reader));
 		} else if (found == BC_FOUND_CHUNK) {
 			add_block(info, block);
-			info->holes += bc_segment_reader_follows(reader) == BC_RAW_BEHIND_HOLE;
+			info->holes += bc_segment_reader_follows(reader) == BC_RAW_AFTER_HOLE;
 		} else {
 			info->damages++;
 			on_damage(context, bc_segment_reader_damage(reader));

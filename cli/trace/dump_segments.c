@@ -208,12 +208,12 @@ static int dump_chunk(struct bc_dump *dump, const struct bc_file *file,
 		return place;
 	if (missing != 0)
 		report_missing(dump, file, info, missing, offset);
-	if (place == BC_PLACE_AGAIN) {
+	if (place == BC_SEQUENCE_DUPLICATE) {
 		dump->repeated_chunks++;
 		dump->repeated_records += info->records;
 		return 0;
 	}
-	if (place == BC_PLACE_BEHIND) {
+	if (place == BC_SEQUENCE_LATE) {
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 " (%" PRIu32
 			" record%s) stands behind chunks that come after it",
@@ -221,7 +221,7 @@ static int dump_chunk(struct bc_dump *dump, const struct bc_file *file,
 		bc_dump_damage(dump, file, offset, bc_chunk_encoded_bytes(info), what);
 	}
 	print_chunk(dump, chunk);
-	if (place == BC_PLACE_NEXT)
+	if (place == BC_SEQUENCE_NEXT)
 		set_last(dump, info);
 	return 0;
 }

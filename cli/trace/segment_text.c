@@ -53,11 +53,11 @@ static const char *type_name(char out[8], unsigned type)
 
 static void print_mapping(struct bc_output *output, const struct bc_segment_header *h)
 {
-	char attr[BC_BUS_ENCODER * 4 + 1] = "";
+	char attr[BC_CYCLE_TYPES * 4 + 1] = "";
 
 	if (!h->has_mapping)
 		return;
-	for (size_t i = 0, at = 0; i < BC_BUS_ENCODER; i++)
+	for (size_t i = 0, at = 0; i < BC_CYCLE_TYPES; i++)
 		at += (size_t)snprintf(attr + at, sizeof(attr) - at, "%s%x", i != 0 ? " " : "",
 			h->mapping.attr[i]);
 	bc_status_line(output, "mapping", "sizes of BYU %s, invalid cycles %s, attr %s",
@@ -221,7 +221,7 @@ static int header_json(json_t *object, const struct bc_segment_header *h)
 		});
 	if (h->has_mapping) {
 		json_t *attr = json_array();
-		for (int i = 0; i < BC_BUS_ENCODER; i++)
+		for (int i = 0; i < BC_CYCLE_TYPES; i++)
 			append(&attr, json_integer(h->mapping.attr[i]));
 		mapping = bc_json_object((struct bc_json_member[]){
 			{"size", json_string(h->mapping.size_v1_0 ? "v1.0" : "v1.1")},

@@ -117,7 +117,7 @@ static void write_records(struct bc_output *output, struct bc_stamper *stamper,
 {
 	struct bc_samples run_sim = bc_samples_of_frame(frame);
 	struct bc_stamped stamped;
-	enum bc_stamp_end end;
+	enum bc_stamp_result end;
 
 	do {
 		end = bc_stamp_samples(stamper, &run_sim, BC_NO_TICK_LIMIT, chunk, &stamped);

@@ -206,11 +206,11 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 		print_chunk_damage(c, info, offset, words);
 	}
 	check_numbers(c, info, missing, offset);
-	if (place == BC_PLACE_AGAIN) {
+	if (place == BC_SEQUENCE_DUPLICATE) {
 		print_chunk_damage(c, info, offset, "was there before");
 		return 0;
 	}
-	if (place == BC_PLACE_BEHIND)
+	if (place == BC_SEQUENCE_LATE)
 		print_chunk_damage(c, info, offset, "stands behind chunks that come after it");
 	c->is_hurt = false;
 	c->chunks++;

@@ -16,7 +16,7 @@
 bool bc_body_fail(const struct bc_body *body, const char *name, const char *sentence)
 {
 	snprintf(body->err, body->room, "%s%.*s: %s", body->where,
-		(int)bc_utf8_cut(name, QUOTED_MAX), name, sentence);
+		(int)bc_utf8_fit(name, QUOTED_MAX), name, sentence);
 	return false;
 }
 
@@ -41,7 +41,7 @@ static bool refuse_member(const struct bc_body *body, const char *member, const 
 /* jansson quotes the text at the error, and may cut a character of it. */
 static void refuse_json(const struct bc_body *body, const json_error_t *error)
 {
-	char *text = bc_utf8_mend(error->text);
+	char *text = bc_utf8_repair(error->text);
 
 	snprintf(body->err, body->room, "invalid JSON at byte %d: %s", error->position,
 		text != NULL ? text : "out of memory");

@@ -45,7 +45,7 @@ static void real(FILE *out, const char *name, const char *unit, const char *help
 /* A label's value: backslash, quote and newline are escaped, and all of it is UTF-8. */
 static void label(FILE *out, const char *name, const char *value, const char *behind)
 {
-	char *mended = value != NULL ? bc_utf8_mend(value) : NULL;
+	char *mended = value != NULL ? bc_utf8_repair(value) : NULL;
 
 	fprintf(out, "%s=\"", name);
 	for (const char *at = mended; at != NULL && *at != '\0'; at++) {

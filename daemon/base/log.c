@@ -70,7 +70,7 @@ static size_t next_piece(char piece[8], const char *text, size_t left)
 	const uint8_t *at = (const uint8_t *)text;
 	uint32_t bytes = bc_utf8_bytes(at, left);
 
-	if (bytes != 0 && !bc_utf8_is_harmful(bc_utf8_code(at, bytes))) {
+	if (bytes != 0 && !bc_utf8_is_unsafe(bc_utf8_code(at, bytes))) {
 		memcpy(piece, text, bytes);
 		piece[bytes] = '\0';
 		return bytes;

@@ -76,7 +76,7 @@ static void keep(struct bc_log_limit *l, const char *text)
 	bool is_cut = strlen(text) >= sizeof(l->latest);
 	size_t most = sizeof(l->latest) - (is_cut ? sizeof("...") : 1);
 
-	snprintf(l->latest, sizeof(l->latest), "%.*s%s", (int)bc_utf8_cut(text, most), text,
+	snprintf(l->latest, sizeof(l->latest), "%.*s%s", (int)bc_utf8_fit(text, most), text,
 		is_cut ? "..." : "");
 }
 

@@ -225,7 +225,7 @@ enum bc_options_result bc_options_read(struct bc_options *o, int argc, char **ar
 		if (print_info(option))
 			return BC_OPTIONS_EXIT;
 		if (option == '?' || option == ':') {
-			bc_usage_refuse(what, sizeof(what), &all, option, argv, before);
+			bc_usage_format_error(what, sizeof(what), &all, option, argv, before);
 			fprintf(stderr, "buscapd: %s; see buscapd --help\n", what);
 			return BC_OPTIONS_WRONG;
 		}

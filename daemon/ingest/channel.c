@@ -416,7 +416,7 @@ void bc_channel_consumed(
 	uint32_t kept = filter_new(ch, stamper, stamped->kept);
 	uint64_t tick_before = ch->tick;
 
-	c->received += stamped->taken;
+	c->received += stamped->consumed;
 	c->dropped_invalid += stamped->invalid;
 	c->unknown_special += stamped->unknown;
 	c->in_flight += kept;
@@ -514,7 +514,7 @@ void bc_channel_dropped(struct bc_channel *ch, const struct bc_stamped *stamped)
 	enum bc_gap_cause cause = is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER;
 	struct bc_counts *c = ch->counts;
 
-	c->received += stamped->taken;
+	c->received += stamped->consumed;
 	c->dropped_invalid += stamped->invalid;
 	if (stamped->kept == 0)
 		return;

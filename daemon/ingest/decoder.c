@@ -105,7 +105,7 @@ static uint32_t run_count(const struct bc_decoder *d)
 	return d->run_kind == RUN_SAMPLES ? d->samples.count : d->records.count;
 }
 
-static enum bc_stamp_end stamp_run(
+static enum bc_stamp_result stamp_run(
 	struct bc_decoder *d, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
 	if (d->run_kind == RUN_SAMPLES)
@@ -113,7 +113,7 @@ static enum bc_stamp_end stamp_run(
 	return bc_stamp_records(&d->stamper, &d->records, d->tick_limit, chunk, stamped);
 }
 
-static enum bc_stamp_end skip_run(struct bc_decoder *d, struct bc_stamped *stamped)
+static enum bc_stamp_result skip_run(struct bc_decoder *d, struct bc_stamped *stamped)
 {
 	if (d->run_kind == RUN_SAMPLES)
 		return bc_stamp_skip_samples(&d->stamper, &d->samples, d->tick_limit, stamped);
@@ -169,7 +169,7 @@ static bool drain_run(struct bc_decoder *d)
 		if (!d->has_started)
 			start_epoch(d, next_run_tick(d));
 		struct bc_chunk *chunk = bc_channel_chunk(channel, &d->stamper);
-		enum bc_stamp_end end;
+		enum bc_stamp_result end;
 		uint32_t held = 0;
 		if (chunk != NULL) {
 			if (d->run_kind == RUN_RECORDS && d->records.source != NULL)
@@ -653,7 +653,7 @@ bool bc_decoder_is_over(const struct bc_decoder *d)
 
 size_t bc_decoder_partial_input(const struct bc_decoder *d, const uint8_t **bytes)
 {
-	*bytes = d->is_bcp1 ? d->bcp1.hold + d->bcp1.start : d->carry;
+	*bytes = d->is_bcp1 ? d->bcp1.buffer + d->bcp1.start : d->carry;
 	return d->is_bcp1 ? d->bcp1.end - d->bcp1.start : d->carried;
 }
 

@@ -72,7 +72,7 @@ size_t bc_raw_keep_add(struct bc_raw_keep *k, struct bc_raw_block *block,
 		.kind = BC_RAW_TRANSFER,
 		.bytes = (uint32_t)(count - left_out),
 		.has_times = data->has_times,
-		.goes_on = data->has_times && from + count < data->count,
+		.is_continued = data->has_times && from + count < data->count,
 	};
 	if (entry.bytes == 0)
 		return left_out;

@@ -176,7 +176,7 @@ static void offer_records(struct tap *tap, struct cursor c)
 
 static char *write_number(char *out, uint64_t value, uint64_t none)
 {
-	return value == none ? BC_PUT(out, "null") : bc_write_decimal(out, value);
+	return value == none ? BC_WRITE_LITERAL(out, "null") : bc_write_decimal(out, value);
 }
 
 static char *write_record(const struct bc_taps *taps, char *out, const struct bc_tap_item *item)
@@ -184,32 +184,32 @@ static char *write_record(const struct bc_taps *taps, char *out, const struct bc
 	struct bc_record r = bc_record_load(item->record);
 	const struct bc_type_word *type = &taps->types[r.reqtype];
 
-	out = write_number(BC_PUT(out, "{\"record\":"), item->number, BC_TAP_NO_RECORD);
-	out = bc_write_decimal(BC_PUT(out, ",\"tick\":"), item->tick);
-	out = bc_write_decimal(BC_PUT(out, ",\"epoch\":"), item->epoch);
-	out = bc_write_hex(BC_PUT(out, ",\"addr\":\"0x"), r.addr);
-	out = BC_PUT(out, "\",\"type\":\"");
+	out = write_number(BC_WRITE_LITERAL(out, "{\"record\":"), item->number, BC_TAP_NO_RECORD);
+	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"tick\":"), item->tick);
+	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"epoch\":"), item->epoch);
+	out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"addr\":\"0x"), r.addr);
+	out = BC_WRITE_LITERAL(out, "\",\"type\":\"");
 	memcpy(out, type->text, type->bytes);
-	out = bc_write_decimal(BC_PUT(out + type->bytes, "\",\"size\":"), r.size);
-	out = bc_write_decimal(BC_PUT(out, ",\"attr\":"), r.attr);
-	out = bc_write_decimal(BC_PUT(out, ",\"proc\":"), r.proc);
-	out = write_number(BC_PUT(out, ",\"time\":"), r.time, BC_TIME_NONE);
-	return BC_PUT(out, "}\n");
+	out = bc_write_decimal(BC_WRITE_LITERAL(out + type->bytes, "\",\"size\":"), r.size);
+	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"attr\":"), r.attr);
+	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"proc\":"), r.proc);
+	out = write_number(BC_WRITE_LITERAL(out, ",\"time\":"), r.time, BC_TIME_NONE);
+	return BC_WRITE_LITERAL(out, "}\n");
 }
 
 static char *write_skipped(char *out, uint64_t records, uint64_t events)
 {
-	out = bc_write_decimal(BC_PUT(out, "{\"skipped\":{\"records\":"), records);
-	out = bc_write_decimal(BC_PUT(out, ",\"events\":"), events);
-	return BC_PUT(out, "}}\n");
+	out = bc_write_decimal(BC_WRITE_LITERAL(out, "{\"skipped\":{\"records\":"), records);
+	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"events\":"), events);
+	return BC_WRITE_LITERAL(out, "}}\n");
 }
 
 static char *write_gap(char *out, const struct bc_tap_item *item)
 {
-	out = BC_PUT(out, "{\"gap\":{\"cause\":\"");
+	out = BC_WRITE_LITERAL(out, "{\"gap\":{\"cause\":\"");
 	out = stpcpy(out, bc_gap_cause_name(item->cause));
-	out = bc_write_decimal(BC_PUT(out, "\",\"lost\":"), item->number);
-	out = BC_PUT(out, ",\"exact\":");
+	out = bc_write_decimal(BC_WRITE_LITERAL(out, "\",\"lost\":"), item->number);
+	out = BC_WRITE_LITERAL(out, ",\"exact\":");
 	return stpcpy(out, item->exact ? "true}}\n" : "false}}\n");
 }
 
@@ -218,10 +218,10 @@ static char *write_mark(char *out, const struct bc_tap_item *item, const char *t
 	out = stpcpy(out,
 		item->kind == BC_TAP_MARK ? "{\"mark\":{\"text\":" : "{\"trigger\":{\"text\":");
 	out = bc_json_write_text(out, (struct bc_text){.at = text, .bytes = item->text_bytes});
-	out = write_number(BC_PUT(out, ",\"record\":"), item->number, BC_TAP_NO_RECORD);
-	out = write_number(BC_PUT(out, ",\"tick\":"), item->tick, BC_TAP_NO_TICK);
-	out = bc_write_decimal(BC_PUT(out, ",\"epoch\":"), item->epoch);
-	return BC_PUT(out, "}}\n");
+	out = write_number(BC_WRITE_LITERAL(out, ",\"record\":"), item->number, BC_TAP_NO_RECORD);
+	out = write_number(BC_WRITE_LITERAL(out, ",\"tick\":"), item->tick, BC_TAP_NO_TICK);
+	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"epoch\":"), item->epoch);
+	return BC_WRITE_LITERAL(out, "}}\n");
 }
 
 /* Formats the next item. Returns false if the queue is empty. */

@@ -22,11 +22,11 @@ struct recovery {
 	int dir_fd;
 	const struct bc_startup_recovery_listener *listener;
 	char file[BC_SEGMENT_NAME_MAX]; /* at which it is */
-	struct bc_progress_cb steps;
+	struct bc_progress_cb progress;
 	struct bc_log_limits limits;
 };
 
-static void on_step(void *context)
+static void on_progress(void *context)
 {
 	const struct recovery *r = context;
 
@@ -67,8 +67,8 @@ static int count_records(const struct recovery *r, int fd, uint64_t *records)
 	*records = 0;
 	if (chunk != NULL)
 		found = bc_segment_reader_open(&reader,
-			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .steps = &r->steps}, NULL,
-			0);
+			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .progress = &r->progress},
+			NULL, 0);
 	if (found == 0) {
 		while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END)
 			*records += found == BC_FOUND_CHUNK ? chunk->info.records : 0;
@@ -118,7 +118,7 @@ static void add_copy(struct recovery *r, const struct bc_segment_name *name, con
 	if (bc_manifest_has(r->dir_fd, name->recording, file))
 		return;
 	int fd = openat(r->dir_fd, file, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && bc_file_hash_read(hash, fd, &r->steps) != 0)
+	if (fd >= 0 && bc_file_hash_compute(hash, fd, &r->progress) != 0)
 		hash[0] = '\0';
 	if (fd >= 0)
 		close(fd);
@@ -151,7 +151,7 @@ static enum outcome recover(struct recovery *r, const struct bc_segment_name *pa
 	sealed.is_partial = false;
 	bc_segment_name_write(from, partial);
 	memcpy(r->file, from, sizeof(from));
-	on_step(r);
+	on_progress(r);
 	bc_segment_name_write(to, &sealed);
 	snprintf(half_done, sizeof(half_done), "%s" BC_RECOVER_SUFFIX, to);
 	/* A copy that was not finished; its original is `from`. */
@@ -160,7 +160,7 @@ static enum outcome recover(struct recovery *r, const struct bc_segment_name *pa
 	int fd = openat(r->dir_fd, from, O_RDONLY | O_CLOEXEC);
 	int rc = fd < 0 ? -errno
 			: bc_recover(&recovered, fd, r->dir_fd, to, partial, BC_RECOVER_SALVAGE,
-				  &r->steps);
+				  &r->progress);
 	if (fd >= 0)
 		close(fd);
 	bool was_copied = rc == -EEXIST && is_copied(r, from, to);
@@ -195,9 +195,9 @@ static void recover_raw(struct recovery *r, const struct bc_segment_entry *parti
 	sealed.name.is_partial = false;
 	bc_segment_entry_name(from, partial);
 	memcpy(r->file, from, sizeof(from));
-	on_step(r);
+	on_progress(r);
 	bc_segment_entry_name(to, &sealed);
-	int rc = bc_raw_recover(&found, r->dir_fd, from, to, &r->steps);
+	int rc = bc_raw_recover(&found, r->dir_fd, from, to, &r->progress);
 	if (rc == -EEXIST)
 		bc_log_limited(&r->limits, BC_LOG_ERROR,
 			"%s/%s: a sealed raw capture of its name is there; look at both with "
@@ -240,7 +240,7 @@ int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_
 	int recovered = 0;
 	int rc = bc_segments_list(&list, dir_fd);
 
-	r.steps = (struct bc_progress_cb){.on_step = on_step, .context = &r};
+	r.progress = (struct bc_progress_cb){.on_progress = on_progress, .context = &r};
 	newest[0] = '\0';
 	if (rc != 0)
 		return rc;

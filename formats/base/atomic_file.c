@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-static void forget(struct bc_atomic_file *f)
+static void atomic_file_reset(struct bc_atomic_file *f)
 {
 	memset(f, 0, sizeof(*f));
 	f->fd = -1;
@@ -31,15 +31,15 @@ static int write_at(const struct bc_atomic_file *f, const uint8_t *p, size_t byt
 	return 0;
 }
 
-/* If even that fails, the next write goes over the same place, and a reader stops at what is torn.
- */
-void bc_atomic_file_cut_back(struct bc_atomic_file *f)
+/* If ftruncate() fails, the next write overwrites the same bytes. Until then a reader finds a torn
+ * piece at the end. */
+void bc_atomic_file_truncate(struct bc_atomic_file *f)
 {
 	f->end_bytes = 0;
-	f->is_ragged = ftruncate(f->fd, (off_t)f->bytes) != 0;
+	f->has_stale_tail = ftruncate(f->fd, (off_t)f->bytes) != 0;
 }
 
-static int begin_hash(struct bc_atomic_file *f)
+static int init_hashes(struct bc_atomic_file *f)
 {
 	f->hash = XXH3_createState();
 	f->end_hash = XXH3_createState();
@@ -54,7 +54,7 @@ int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name
 {
 	struct stat st;
 
-	forget(f);
+	atomic_file_reset(f);
 	f->dir_fd = dir_fd;
 	if (strlen(name) + strlen(suffix) >= BC_ATOMIC_FILE_NAME_MAX)
 		return -ENAMETOOLONG;
@@ -62,7 +62,7 @@ int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name
 	snprintf(f->open_name, sizeof(f->open_name), "%s%s", name, suffix);
 	if (fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return -EEXIST;
-	int rc = begin_hash(f);
+	int rc = init_hashes(f);
 	if (rc == 0) {
 		f->fd = openat(dir_fd, f->open_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 		rc = f->fd < 0 ? -errno : 0;
@@ -87,7 +87,7 @@ int bc_atomic_file_append(struct bc_atomic_file *f, const uint8_t *piece, size_t
 	int rc = write_at(f, piece, bytes, f->bytes);
 
 	if (rc != 0) {
-		bc_atomic_file_cut_back(f);
+		bc_atomic_file_truncate(f);
 		return rc;
 	}
 	XXH3_128bits_update(f->hash, piece, bytes);
@@ -95,7 +95,7 @@ int bc_atomic_file_append(struct bc_atomic_file *f, const uint8_t *piece, size_t
 	return 0;
 }
 
-int bc_atomic_file_add_end(struct bc_atomic_file *f, const uint8_t *piece, size_t bytes)
+int bc_atomic_file_append_end(struct bc_atomic_file *f, const uint8_t *piece, size_t bytes)
 {
 	int rc = write_at(f, piece, bytes, f->bytes + f->end_bytes);
 
@@ -112,7 +112,7 @@ int bc_atomic_file_sync(struct bc_atomic_file *f)
 {
 	if (fdatasync(f->fd) != 0)
 		return -errno;
-	/* A file is only as durable as its name. */
+	/* After a crash the file exists only if its directory entry was synced, too. */
 	if (!f->is_name_durable && fsync(f->dir_fd) != 0)
 		return -errno;
 	f->is_name_durable = true;
@@ -120,7 +120,7 @@ int bc_atomic_file_sync(struct bc_atomic_file *f)
 	return 0;
 }
 
-/* Not every file system can rename without replacing; a link can't replace anywhere. */
+/* Some file systems don't support RENAME_NOREPLACE. link() never replaces a file. */
 int bc_rename_new(int dir_fd, const char *from, const char *to)
 {
 	if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
@@ -131,34 +131,34 @@ int bc_rename_new(int dir_fd, const char *from, const char *to)
 	return 0;
 }
 
-/* Nothing may stand behind what was written: it would be in no hash, and an index be no end. */
-static int trim(struct bc_atomic_file *f)
+/* Old bytes at the end would not be in the hash, and a reader looks for the trailer there. */
+static int remove_stale_tail(struct bc_atomic_file *f)
 {
-	if (!f->is_ragged)
+	if (!f->has_stale_tail)
 		return 0;
 	if (ftruncate(f->fd, (off_t)(f->bytes + f->end_bytes)) != 0)
 		return -errno;
-	f->is_ragged = false;
+	f->has_stale_tail = false;
 	return 0;
 }
 
 int bc_atomic_file_seal(struct bc_atomic_file *f)
 {
 	char hash[BC_FILE_HASH_CHARS];
-	int rc = trim(f);
+	int rc = remove_stale_tail(f);
 
 	if (rc == 0)
 		rc = bc_atomic_file_sync(f);
 	if (rc == 0)
 		rc = bc_rename_new(f->dir_fd, f->open_name, f->name);
 	if (rc != 0) {
-		bc_atomic_file_cut_back(f);
+		bc_atomic_file_truncate(f);
 		return rc;
 	}
-	/* Every byte is on the disk. A directory that can't be synced may lose the new name, not
-	 * the file: it is found under the old one and recovered. */
+	/* The data is durable. If this fsync fails and the machine crashes, the file may have its
+	 * old name again; recovery then seals it. */
 	fsync(f->dir_fd);
-	bc_file_hash_write(hash, f->end_bytes != 0 ? f->end_hash : f->hash);
+	bc_file_hash_format(hash, f->end_bytes != 0 ? f->end_hash : f->hash);
 	bc_atomic_file_abandon(f);
 	memcpy(f->sealed_hash, hash, sizeof(hash));
 	return 0;
@@ -170,7 +170,7 @@ void bc_atomic_file_abandon(struct bc_atomic_file *f)
 		close(f->fd);
 	XXH3_freeState(f->hash);
 	XXH3_freeState(f->end_hash);
-	forget(f);
+	atomic_file_reset(f);
 }
 
 bool bc_atomic_file_is_deleted(const struct bc_atomic_file *f)

@@ -1,16 +1,14 @@
-/* A file while it is being made: it grows by whole pieces under a name that says so, and gets its
- * own name when all of it is durable.
+/* A file that grows by whole pieces under a temporary name, and gets its final name when all of it
+ * is durable.
  *
- *     bc_atomic_file_create()                  NAME.partial (or so) appears
- *     bc_atomic_file_append() ...              each piece all or nothing
- *     bc_atomic_file_sync() ...                what was appended is durable
+ *     bc_atomic_file_create()                  creates NAME with a suffix
+ *     bc_atomic_file_append() ...              appends one piece, or nothing
+ *     bc_atomic_file_sync() ...                makes the pieces durable
  *     bc_atomic_file_seal() or bc_atomic_file_abandon()
  *
- * What is appended is hashed on its way, so that the sealed file's hash is known without reading
- * it.
+ * The bytes are hashed as they are written, so sealing does not read the file back.
  *
- * formats/segment/segment_writer.h makes its files with it. One thread at a time.
- */
+ * Not thread-safe: one thread at a time. */
 #ifndef BC_FORMATS_BASE_ATOMIC_FILE_H
 #define BC_FORMATS_BASE_ATOMIC_FILE_H
 
@@ -24,53 +22,55 @@
 #define BC_ATOMIC_FILE_NAME_MAX 256
 
 struct bc_atomic_file {
-	int fd;                                  /* -1: none is open */
-	int dir_fd;                              /* the caller's */
-	char name[BC_ATOMIC_FILE_NAME_MAX];      /* once sealed */
-	char open_name[BC_ATOMIC_FILE_NAME_MAX]; /* until then */
-	uint64_t bytes;                          /* of whole pieces in the file */
-	uint64_t durable;                        /* of them, bytes that a sync has covered */
+	int fd;                                  /* -1: closed */
+	int dir_fd;                              /* owned by the caller */
+	char name[BC_ATOMIC_FILE_NAME_MAX];      /* final name */
+	char open_name[BC_ATOMIC_FILE_NAME_MAX]; /* name until sealed */
+	uint64_t bytes;                          /* length of the appended pieces */
+	uint64_t durable;                        /* bytes covered by the last sync */
 	bool is_name_durable;
-	uint64_t end_bytes;                   /* behind them: of an end that may be undone */
-	bool is_ragged;                       /* what was cut off may be there still */
-	struct XXH3_state_s *hash;            /* of the whole pieces */
-	struct XXH3_state_s *end_hash;        /* and of the end, where there is one */
-	char sealed_hash[BC_FILE_HASH_CHARS]; /* of the file that was sealed last; or empty */
+	uint64_t end_bytes;                   /* length of the end, after the pieces */
+	bool has_stale_tail;                  /* truncation failed: old bytes may follow */
+	struct XXH3_state_s *hash;            /* of the pieces */
+	struct XXH3_state_s *end_hash;        /* of pieces and end, if end_bytes is not 0 */
+	char sealed_hash[BC_FILE_HASH_CHARS]; /* of the file sealed last; or empty */
 };
 
-/* Creates the file in a directory, `name` with `suffix` behind it while it is open, and writes its
- * head. Returns 0, or a negative errno with nothing left behind and the file closed: -EEXIST when
- * either name is taken, -ENAMETOOLONG, -ENOSPC, ... */
+/* Creates `name` + `suffix` in a directory and writes `head`. Returns 0, or a negative errno with
+ * no file left behind and *file closed: -EEXIST if either name exists, -ENAMETOOLONG, -ENOSPC, ...
+ */
 int bc_atomic_file_create(struct bc_atomic_file *file, int dir_fd, const char *name,
 	const char *suffix, const uint8_t *head, size_t head_bytes) BC_MUST_CHECK;
 
-/* Appends a piece. Returns 0, or a negative errno with the file cut back to what it was. */
+/* Appends a piece. Returns 0, or a negative errno with the partial piece truncated. */
 int bc_atomic_file_append(
 	struct bc_atomic_file *file, const uint8_t *piece, size_t bytes) BC_MUST_CHECK;
 
-/* Writes behind what is there, without counting it: an end that may be undone, of one piece or
- * more. Returns 0 or a negative errno; then, or when the end is not wanted any more,
- * bc_atomic_file_cut_back(). */
-int bc_atomic_file_add_end(
+/* Writes part of the file's end: data that is not counted as a piece and can be removed with
+ * bc_atomic_file_truncate(). Several calls write one after another. Returns 0, or a negative errno;
+ * then call bc_atomic_file_truncate(). */
+int bc_atomic_file_append_end(
 	struct bc_atomic_file *file, const uint8_t *piece, size_t bytes) BC_MUST_CHECK;
-void bc_atomic_file_cut_back(struct bc_atomic_file *file);
 
-/* Makes durable what is appended, and the name. After a failure nothing of this file may be called
- * durable any more: abandon it. */
+/* Truncates the file after its last whole piece. */
+void bc_atomic_file_truncate(struct bc_atomic_file *file);
+
+/* Makes the pieces and the name durable. If it fails, no data of this file can be assumed durable:
+ * abandon it. */
 int bc_atomic_file_sync(struct bc_atomic_file *file) BC_MUST_CHECK;
 
-/* Syncs, gives the file its final name (never replacing another) and syncs the directory. Returns 0
- * with the file closed and sealed_hash that of all its bytes, or a negative errno with it still
- * open and cut back. */
+/* Syncs, renames the file to its final name (never replacing a file) and syncs the directory.
+ * Returns 0 with the file closed and sealed_hash set, or a negative errno with the file still open
+ * and its end truncated. */
 int bc_atomic_file_seal(struct bc_atomic_file *file) BC_MUST_CHECK;
 
 /* Closes the file as it is. */
 void bc_atomic_file_abandon(struct bc_atomic_file *file);
 
-/* Whether the open file has lost its name: somebody deleted it, and what is written is gone. */
+/* Whether the open file was deleted: its data will be lost. */
 bool bc_atomic_file_is_deleted(const struct bc_atomic_file *file);
 
-/* Gives a file another name, never that of another file. Returns 0 or a negative errno. */
+/* Renames a file without replacing another. Returns 0 or a negative errno. */
 int bc_rename_new(int dir_fd, const char *from, const char *to) BC_MUST_CHECK;
 
 #endif

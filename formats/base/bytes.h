@@ -1,8 +1,8 @@
-/* Loads and stores of integers in byte streams, in a stated order, at any alignment.
+/* Little-endian and big-endian integers in byte arrays, at any alignment.
  *
- * Every multi-byte field of every format in this folder goes through these; no struct is ever
- * laid over bytes. A memcpy of fixed size is one instruction; bytes put together by shifts are not
- * always. */
+ * All formats read and write their fields with these functions, never by casting a struct. They use
+ * memcpy() because compilers turn a memcpy() of constant size into one instruction, which is not
+ * always true of shifts. */
 #ifndef BC_FORMATS_BASE_BYTES_H
 #define BC_FORMATS_BASE_BYTES_H
 

@@ -1,6 +1,7 @@
-/* Numbers as text, many times as fast as printf, for the printers of traces. Each writes its digits
- * at `out`, no terminating zero, and returns the place behind them; up to 16 bytes more than that
- * are overwritten with anything. */
+/* Formats numbers many times faster than printf(), for the trace printers.
+ *
+ * Each function writes at `out`, without a terminating zero, and returns the end of the text. It
+ * may overwrite up to 16 bytes after the end. */
 #ifndef BC_FORMATS_BASE_FAST_FORMAT_H
 #define BC_FORMATS_BASE_FAST_FORMAT_H
 
@@ -12,14 +13,14 @@
 #include <emmintrin.h>
 #endif
 
-/* Bytes that may be anything, without a terminating zero. */
+/* Any bytes, without a terminating zero. */
 struct bc_text {
 	const char *at;
 	uint32_t bytes;
 };
 
-/* A string literal, which memcpy() makes a few stores of and mempcpy() a call. */
-#define BC_PUT(out, literal) \
+/* Writes a string literal. memcpy() compiles to a few stores, mempcpy() to a call. */
+#define BC_WRITE_LITERAL(out, literal) \
 	((char *)memcpy((out), (literal), sizeof(literal) - 1) + (sizeof(literal) - 1))
 
 static inline char *bc_write_hex8(char *out, uint8_t value)
@@ -31,8 +32,8 @@ static inline char *bc_write_hex8(char *out, uint8_t value)
 	return out;
 }
 
-/* All eight digits at once: the bytes are put in the order of the text, their nibbles spread to a
- * byte each, and those above 9 get what lies between '9' and 'a' on top. */
+/* Eight digits, computed in parallel: order the bytes as in the text, spread the nibbles to one
+ * byte each, add '0', and add the distance from '9' to 'a' to those above 9. */
 static inline char *bc_write_hex32(char *out, uint32_t value)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -46,7 +47,7 @@ static inline char *bc_write_hex32(char *out, uint32_t value)
 	return out + 8;
 }
 
-/* All sixteen digits. */
+/* Sixteen digits. */
 static inline char *bc_write_hex64(char *out, uint64_t value)
 {
 #ifdef __SSE2__
@@ -64,7 +65,7 @@ static inline char *bc_write_hex64(char *out, uint64_t value)
 #endif
 }
 
-/* Without leading zeros, as "%llx". */
+/* Like "%llx". */
 static inline char *bc_write_hex(char *out, uint64_t value)
 {
 	unsigned zeros = (unsigned)__builtin_clzll(value | 1) / 4;
@@ -73,7 +74,7 @@ static inline char *bc_write_hex(char *out, uint64_t value)
 	return out + (16 - zeros);
 }
 
-/* At least `digits` of them, with zeros before. */
+/* At least `digits` digits, padded with zeros. */
 static inline char *bc_write_hex_padded(char *out, uint64_t value, unsigned digits)
 {
 	for (unsigned n = 16 - (unsigned)__builtin_clzll(value | 1) / 4; n < digits; n++)
@@ -81,9 +82,9 @@ static inline char *bc_write_hex_padded(char *out, uint64_t value, unsigned digi
 	return bc_write_hex(out, value);
 }
 
-/* The eight digits of a number below 10^8 as bytes of 0 to 9, the first in the lowest: halved into
- * fours, twos and ones, each time all at once. What the multiplications divide by is exact for
- * numbers so small. */
+/* Splits a number below 10^8 into eight bytes of 0 .. 9, the first digit in the lowest byte. Each
+ * step halves all groups of digits in parallel: 8 digits, 4, 2, 1. Multiplication and shift replace
+ * the division; the result is exact for numbers this small. */
 static inline uint64_t bc_decimal_digits(uint32_t value)
 {
 	uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;
@@ -99,7 +100,7 @@ static inline uint64_t bc_decimal_digits(uint32_t value)
 static inline char *bc_write_decimal_below_e8(char *out, uint32_t value)
 {
 	uint64_t digits = bc_decimal_digits(value);
-	/* A zero alone has a digit, too. */
+	/* The set bit keeps the last digit of 0. */
 	unsigned bits = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 56) & ~7u;
 
 	bc_write_le64((uint8_t *)out, (digits | BC_DECIMAL_ZEROS) >> bits);
@@ -112,7 +113,7 @@ static inline char *bc_write_decimal_all8(char *out, uint32_t value)
 	return out + 8;
 }
 
-/* As "%llu". */
+/* Like "%llu". */
 static inline char *bc_write_decimal(char *out, uint64_t value)
 {
 	const uint32_t e8 = 100000000;
@@ -133,12 +134,12 @@ static inline char *bc_write_decimal(char *out, uint64_t value)
 	return bc_write_decimal_all8(out, (uint32_t)(value % e8));
 }
 
-/* The same for a row of numbers that mostly differ in their last eight digits, as those of a
- * trace's records and their ticks do: what stands before these is kept. All zeros at first. */
+/* A cache for a series of numbers that mostly differ only in their last eight digits, such as
+ * record numbers and ticks: it keeps the digits before these. Initialize with zeros. */
 struct bc_decimal_row {
-	uint64_t base; /* of the numbers that begin with `high` */
-	char high[16];
-	uint64_t high_bytes; /* 0: base is 0 */
+	uint64_t base;       /* the cached digits, times 10^8 */
+	char high[16];       /* the cached digits */
+	uint64_t high_bytes; /* 0 if base is 0 */
 };
 
 static inline void bc_decimal_row_advance(struct bc_decimal_row *row, uint64_t value)
@@ -163,11 +164,11 @@ static inline char *bc_write_decimal_row(char *out, struct bc_decimal_row *row, 
 	return bc_write_decimal_all8(out + row->high_bytes, (uint32_t)(value - row->base));
 }
 
-/* The same for small numbers, by a table. */
+/* A table for small numbers. */
 #define BC_SMALL_DECIMALS 1000u
 
 struct bc_small_decimals {
-	uint32_t text[BC_SMALL_DECIMALS]; /* the first digit lowest; in the highest byte how many */
+	uint32_t text[BC_SMALL_DECIMALS]; /* digits from the lowest byte; highest byte: length */
 };
 
 static inline void bc_small_decimals_init(struct bc_small_decimals *small)
@@ -188,7 +189,7 @@ static inline char *bc_write_small_decimal(
 	return out + (small->text[value] >> 24);
 }
 
-/* As "%lld". */
+/* Like "%lld". */
 static inline char *bc_write_signed(char *out, int64_t value)
 {
 	if (value >= 0)

@@ -1,8 +1,8 @@
-/* Numbers out of lines, fast: no function here needs to know where the line ends, for all stop at
- * what is no digit, and a line has a newline.
+/* Parses numbers in lines of text. No function needs the length of the line: each stops at the
+ * first byte that is not a digit, and every line ends in a newline.
  *
- * Each moves *at behind what it took and returns false, with *at at the offending byte, when there
- * is no number or it doesn't fit. */
+ * Each bc_parse_*() moves *at past the number. If there is no number or it does not fit, it returns
+ * false with *at at the offending byte. */
 #ifndef BC_FORMATS_BASE_FAST_PARSE_H
 #define BC_FORMATS_BASE_FAST_PARSE_H
 
@@ -11,7 +11,7 @@
 
 #include "formats/base/bytes.h"
 
-/* The value of a hex digit of either case; above 15 for anything else. */
+/* The value of a hex digit, lower or upper case; above 15 for any other byte. */
 extern const uint8_t bc_hex_value[256];
 
 static inline bool bc_is_space(char c)
@@ -19,7 +19,7 @@ static inline bool bc_is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Whether a word ends here: its line, or a space. */
+/* Whether `c` ends a word: a space or the newline. */
 static inline bool bc_is_token_end(char c)
 {
 	return c == '\n' || bc_is_space(c);
@@ -32,7 +32,7 @@ static inline const char *bc_skip_spaces(const char *at)
 	return at;
 }
 
-/* Hexadecimal, at least one digit, at most 64 bits; leading zeros don't count. */
+/* Hexadecimal, at least one digit, at most 64 bits. Any number of leading zeros. */
 static inline bool bc_parse_hex(const char **at, uint64_t *value)
 {
 	const char *p = *at;
@@ -76,7 +76,7 @@ static inline bool bc_parse_decimal(const char **at, uint64_t *value)
 	return true;
 }
 
-/* The same with an optional '-' before it. */
+/* Decimal with an optional '-', at most 64 bits. */
 static inline bool bc_parse_signed(const char **at, int64_t *value)
 {
 	const char *p = *at;
@@ -92,7 +92,7 @@ static inline bool bc_parse_signed(const char **at, int64_t *value)
 	return true;
 }
 
-/* The first byte behind a word. */
+/* The first byte after a word. */
 static inline const char *bc_token_end(const char *at)
 {
 	while (!bc_is_token_end(*at))

@@ -8,7 +8,7 @@
 
 #define PIECE_BYTES (1u << 18)
 
-void bc_file_hash_write(char out[BC_FILE_HASH_CHARS], const struct XXH3_state_s *state)
+void bc_file_hash_format(char out[BC_FILE_HASH_CHARS], const struct XXH3_state_s *state)
 {
 	static const char digits[] = "0123456789abcdef";
 	XXH128_canonical_t bytes;
@@ -21,7 +21,8 @@ void bc_file_hash_write(char out[BC_FILE_HASH_CHARS], const struct XXH3_state_s 
 	out[BC_FILE_HASH_CHARS - 1] = '\0';
 }
 
-int bc_file_hash_read(char out[BC_FILE_HASH_CHARS], int fd, const struct bc_progress_cb *steps)
+int bc_file_hash_compute(
+	char out[BC_FILE_HASH_CHARS], int fd, const struct bc_progress_cb *progress)
 {
 	XXH3_state_t *state = XXH3_createState();
 	uint8_t *piece = malloc(PIECE_BYTES);
@@ -43,10 +44,10 @@ int bc_file_hash_read(char out[BC_FILE_HASH_CHARS], int fd, const struct bc_prog
 			break;
 		XXH3_128bits_update(state, piece, (size_t)n);
 		offset += n;
-		bc_step(steps);
+		bc_report_progress(progress);
 	}
 	if (rc == 0)
-		bc_file_hash_write(out, state);
+		bc_file_hash_format(out, state);
 out:
 	free(piece);
 	XXH3_freeState(state);

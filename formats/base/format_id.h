@@ -1,5 +1,5 @@
-/* The trace formats by number and by name. formats/codec/format.h says what each can hold and how
- * it is read and written. */
+/* The trace formats and their names. formats/codec/format.h describes what each format can hold and
+ * has its parser and printer. */
 #ifndef BC_FORMATS_BASE_FORMAT_ID_H
 #define BC_FORMATS_BASE_FORMAT_ID_H
 
@@ -7,11 +7,11 @@
 
 enum bc_format {
 	BC_FORMAT_UNKNOWN,
-	BC_FORMAT_SEGMENT, /* our own .byu.lz4, sealed or not, one or several */
+	BC_FORMAT_SEGMENT, /* our own .byu.lz4, sealed or open, one or several concatenated */
 	BC_FORMAT_BCP1,    /* formats/bus/bcp1.h */
 	BC_FORMAT_RAW6,    /* formats/bus/sample.h */
 	BC_FORMAT_BYU,     /* formats/bus/record.h */
-	BC_FORMAT_BYU16,   /* dialects of it: formats/bus/dialect.h */
+	BC_FORMAT_BYU16,   /* dialects of BYU: formats/bus/dialect.h */
 	BC_FORMAT_BYU24,
 	BC_FORMAT_BYU_BE,
 	BC_FORMAT_LAPLACE, /* formats/codec/laplace.h */
@@ -29,14 +29,14 @@ enum bc_format {
 	BC_FORMATS,
 };
 
-/* "raw6", "byu16", ...; "segment" for our own. */
+/* "raw6", "byu16", ... */
 const char *bc_format_name(enum bc_format format);
 
-/* The format of that name, or BC_FORMAT_UNKNOWN. */
+/* The format with this name, or BC_FORMAT_UNKNOWN. */
 enum bc_format bc_format_by_name(const char *name);
 
-/* Whether it is of the bus: segments, bcp1, raw6 and BYU in its dialects, what a recorder records
- * and replays. */
+/* Whether a format holds bus traffic, which the recorder records and replays: segments, bcp1, raw6
+ * and the BYU dialects. */
 static inline bool bc_format_is_bus(enum bc_format format)
 {
 	return format >= BC_FORMAT_SEGMENT && format <= BC_FORMAT_BYU_BE;

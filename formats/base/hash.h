@@ -1,5 +1,5 @@
-/* XXH3-64 of large pieces of data: what libxxhash computes, three times as fast on processors with
- * AVX2, which a distribution's library is not built for. */
+/* XXH3-64 of large blocks. Same result as libxxhash, but three times as fast on processors with
+ * AVX2, because distributions build libxxhash without it. */
 #ifndef BC_FORMATS_BASE_HASH_H
 #define BC_FORMATS_BASE_HASH_H
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions of xxhash.h as our own, built for more than the rest of the program. clang's pragma
- * does not tell the header of the target that it sets. */
+/* xxhash.h inlined and compiled for AVX2, while the rest of the program is compiled for any x86-64.
+ * Not with clang: its target pragma does not define __AVX2__, which xxhash.h checks. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC target("avx2")
 #define XXH_INLINE_ALL

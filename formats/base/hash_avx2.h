@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether the compiler could make it, and the processor has it. */
+/* Whether bc_hash_avx2() was compiled in and the processor has AVX2. */
 bool bc_hash_has_avx2(void);
 
-/* Only where it has. */
+/* XXH3-64, seed 0. Call it only if bc_hash_has_avx2(). */
 uint64_t bc_hash_avx2(const void *data, size_t bytes);
 
 #endif

@@ -17,17 +17,17 @@ static int wait_readable(struct bc_input_stream stream)
 	return fds[1].revents != 0 ? -ECANCELED : 0;
 }
 
-ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t room)
+ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t size)
 {
 	if (stream.read != NULL)
-		return stream.read(stream.context, out, room);
+		return stream.read(stream.context, out, size);
 	for (;;) {
 		int rc = stream.wake_fd >= 0 ? wait_readable(stream) : 0;
 		if (rc != 0)
 			return rc;
-		ssize_t n = read(stream.fd, out, room);
+		ssize_t n = read(stream.fd, out, size);
 		if (n > 0)
-			bc_step(stream.steps);
+			bc_report_progress(stream.progress);
 		if (n >= 0)
 			return n;
 		if (errno != EINTR && (errno != EAGAIN || stream.wake_fd < 0))

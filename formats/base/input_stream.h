@@ -1,5 +1,5 @@
-/* A file descriptor that is read to its end: a file, a pipe, a terminal. A read that waits can be
- * broken off from another thread by making wake_fd readable. */
+/* A file, pipe or terminal that is read to its end. Another thread can cancel a blocked read by
+ * making wake_fd readable. */
 #ifndef BC_FORMATS_BASE_INPUT_STREAM_H
 #define BC_FORMATS_BASE_INPUT_STREAM_H
 
@@ -11,17 +11,17 @@
 
 struct bc_input_stream {
 	int fd;
-	int wake_fd; /* -1: reads can't be broken off */
-	/* Instead of reading fd: gives the bytes that it stands for, as bc_input_stream_read()
-	 * does; NULL: they are the file's own. */
-	ssize_t (*read)(void *context, void *out, size_t room);
+	int wake_fd; /* -1: reads can't be canceled */
+	/* Replaces reading from fd, for example by decompressing it. Same result as
+	 * bc_input_stream_read(). NULL: read fd. */
+	ssize_t (*read)(void *context, void *out, size_t size);
 	void *context;
-	/* Each read of the fd that gives bytes is one. NULL: nobody waits. */
-	const struct bc_progress_cb *steps;
+	/* Called after each read of fd that returned data. May be NULL. */
+	const struct bc_progress_cb *progress;
 };
 
-/* Reads up to `room` bytes. Returns their number, 0 at the end, -ECANCELED when woken, or another
- * negative errno. */
-ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t room) BC_MUST_CHECK;
+/* Reads up to `size` bytes. Returns the number of bytes read, 0 at the end, -ECANCELED if wake_fd
+ * became readable, or another negative errno. */
+ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t size) BC_MUST_CHECK;
 
 #endif

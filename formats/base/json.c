@@ -9,7 +9,7 @@
 
 #include "formats/base/utf8.h"
 
-/* The largest integer that a double holds with all those below it. */
+/* Doubles represent all integers up to this one exactly. */
 #define DOUBLE_EXACT_MAX (UINT64_C(1) << 53)
 
 json_t *bc_json_text(const char *text)
@@ -19,9 +19,9 @@ json_t *bc_json_text(const char *text)
 	json_t *string = json_string(text);
 	if (string != NULL)
 		return string;
-	char *mended = bc_utf8_mend(text);
-	string = mended != NULL ? json_string(mended) : NULL;
-	free(mended);
+	char *repaired = bc_utf8_repair(text);
+	string = repaired != NULL ? json_string(repaired) : NULL;
+	free(repaired);
 	return string;
 }
 
@@ -64,10 +64,10 @@ json_t *bc_json_object(const struct bc_json_member *members)
 
 char *bc_json_print(const json_t *json)
 {
-	/* 17 digits would make 0.1 0.10000000000000001. */
+	/* With 17 digits, 0.1 would be printed as 0.10000000000000001. */
 	char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 
-	/* Segment headers have always had \u001b, where jansson writes \u001B. */
+	/* jansson writes \u001B. Segment headers have always had \u001b. */
 	for (char *p = text; p != NULL && (p = strchr(p, '\\')) != NULL; p += 2)
 		if (p[1] == 'u')
 			for (int i = 4; i < 6; i++)

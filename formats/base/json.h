@@ -1,4 +1,5 @@
-/* What jansson lacks: texts of any bytes, 64-bit numbers, one printed form, objects from a table:
+/* Additions to jansson: strings of any bytes, unsigned 64-bit numbers, one printed form, and
+ * objects from a table:
  *
  *     json_t *disk = bc_json_object((struct bc_json_member[]){
  *             {"path", bc_json_text(path)},
@@ -7,8 +8,8 @@
  *             {NULL, NULL},
  *     });
  *
- * As in jansson, a value of NULL is memory that ran out: what would contain it is NULL, too, and
- * the other values are released. */
+ * As in jansson, NULL means out of memory. A container that should hold a NULL becomes NULL itself,
+ * and its other values are released. */
 #ifndef BC_FORMATS_BASE_JSON_H
 #define BC_FORMATS_BASE_JSON_H
 
@@ -19,19 +20,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A string; null for NULL. Bytes that are not UTF-8 are replaced (formats/base/utf8.h): a file name
- * may be anything, a JSON text may not. NULL when memory ran out. */
+/* A string, or JSON's null if `text` is NULL. Bytes that are not UTF-8 (file names may have them)
+ * are converted with bc_utf8_repair(). Returns NULL if out of memory. */
 json_t *bc_json_text(const char *text) BC_MUST_CHECK;
 
-/* The same; null for the empty string. */
+/* A string, or JSON's null if `text` is empty. Otherwise like bc_json_text(). */
 json_t *bc_json_text_or_null(const char *text) BC_MUST_CHECK;
 
-/* An integer. jansson's are signed: a number above INT64_MAX becomes a string of its digits. NULL
- * when memory ran out. */
+/* An integer. jansson's integers are signed: a number above INT64_MAX becomes a string of its
+ * digits. Returns NULL if out of memory. */
 json_t *bc_json_u64(uint64_t value) BC_MUST_CHECK;
 
-/* A number; an integer if it is whole (2, not 2.0), null if it is not finite. NULL when memory ran
- * out. */
+/* A number: an integer if it has no fraction (2, not 2.0), JSON's null if it is not finite. Returns
+ * NULL if out of memory. */
 json_t *bc_json_double(double value) BC_MUST_CHECK;
 
 struct bc_json_member {
@@ -39,18 +40,20 @@ struct bc_json_member {
 	json_t *value;
 };
 
-/* An object of the members before the one with no name. It takes their values. */
+/* An object of the members up to the one whose name is NULL. Takes ownership of the values, even if
+ * it fails. Returns NULL if out of memory or if a value is NULL. */
 json_t *bc_json_object(const struct bc_json_member *members) BC_MUST_CHECK;
 
-/* Any value as text without blanks, the members in the order in which they were set. The caller
- * frees it. NULL when memory ran out, or for NULL. */
+/* Any value as text without spaces, members in insertion order. The caller frees it. Returns NULL
+ * if out of memory or if `json` is NULL. */
 char *bc_json_print(const json_t *json) BC_MUST_CHECK;
 
-/* Copies a string member to `out`, cut to outlen - 1 bytes; the empty string if there is none. */
+/* Copies a string member to `out`, truncated to outlen - 1 bytes. If there is no such string, `out`
+ * becomes empty. */
 void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen);
 
-/* A number member; 0 if there is none or it is negative. A fraction is cut off; one that is written
- * as a real number is 2^53 at most. */
+/* A number member, without its fraction; 0 if it is missing, not a number or negative. A number in
+ * floating-point notation is limited to 2^53. */
 uint64_t bc_json_member_u64(const json_t *object, const char *name);
 
 #endif

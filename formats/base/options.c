@@ -18,14 +18,13 @@ const char *bc_option_key_name(unsigned key)
 	return names[__builtin_ctz(key)];
 }
 
-/* One of two words. */
-static bool read_word(bool *is_second, const char *value, const char *first, const char *second)
+static bool parse_word(bool *is_second, const char *value, const char *first, const char *second)
 {
 	*is_second = strcmp(value, second) == 0;
 	return *is_second || strcmp(value, first) == 0;
 }
 
-static bool read_number(uint64_t *number, const char *value, uint64_t most)
+static bool parse_number(uint64_t *number, const char *value, uint64_t max)
 {
 	uint64_t sum = 0;
 
@@ -38,35 +37,36 @@ static bool read_number(uint64_t *number, const char *value, uint64_t most)
 			return false;
 	}
 	*number = sum;
-	return sum <= most;
+	return sum <= max;
 }
 
-/* Sets one key. Returns NULL, or what its value may be. */
-static const char *set(struct bc_format_options *o, unsigned key, const char *value)
+/* Sets one option. Returns NULL, or the expected kind of value. */
+static const char *set_option(struct bc_format_options *o, unsigned key, const char *value)
 {
 	uint64_t number = 0;
 
 	switch ((enum bc_option_key)key) {
 	case BC_OPTION_ENDIAN:
-		return read_word(&o->is_big_endian, value, "little", "big") ? NULL
-									    : "little or big";
+		return parse_word(&o->is_big_endian, value, "little", "big") ? NULL
+									     : "little or big";
 	case BC_OPTION_INVALID:
-		return read_word(&o->keep_invalid, value, "drop", "keep") ? NULL : "drop or keep";
+		return parse_word(&o->keep_invalid, value, "drop", "keep") ? NULL : "drop or keep";
 	case BC_OPTION_MAP:
-		return read_word(&o->map_pages, value, "none", "pages") ? NULL : "none or pages";
+		return parse_word(&o->map_pages, value, "none", "pages") ? NULL : "none or pages";
 	case BC_OPTION_SEED:
-		return read_number(&o->seed, value, UINT64_MAX) ? NULL : "a decimal number";
+		return parse_number(&o->seed, value, UINT64_MAX) ? NULL : "a decimal number";
 	case BC_OPTION_CLOCK_HZ:
-		return read_number(&o->clock_hz, value, UINT64_C(1000000000000)) && o->clock_hz != 0
+		return parse_number(&o->clock_hz, value, UINT64_C(1000000000000)) &&
+				       o->clock_hz != 0
 			       ? NULL
 			       : "a decimal number from 1 to 10^12";
 	case BC_OPTION_SESSION:
-		if (!read_number(&number, value, UINT32_MAX))
-			return "a decimal number of 32 bits";
+		if (!parse_number(&number, value, UINT32_MAX))
+			return "a decimal number below 2^32";
 		o->session = (uint32_t)number;
 		return NULL;
 	case BC_OPTION_SIZE:
-		if (!read_number(&number, value, 255))
+		if (!parse_number(&number, value, 255))
 			return "a decimal number from 0 to 255";
 		o->size = (uint32_t)number;
 		return NULL;
@@ -74,8 +74,7 @@ static const char *set(struct bc_format_options *o, unsigned key, const char *va
 	return "nothing";
 }
 
-/* Says which keys there are. */
-static void tell_keys(unsigned allowed, char *err, size_t errlen)
+static void append_key_names(unsigned allowed, char *err, size_t errlen)
 {
 	size_t used = strlen(err);
 
@@ -94,7 +93,7 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 	bool has_seed = false;
 
 	if (allowed == 0) {
-		snprintf(err, errlen, "the format takes no options here");
+		snprintf(err, errlen, "this format takes no options");
 		return false;
 	}
 	for (;;) {
@@ -107,13 +106,13 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 		while (key < KEYS && strcmp(names[key], pair) != 0)
 			key++;
 		if (equals == NULL || key == KEYS || (allowed >> key & 1) == 0) {
-			snprintf(err, errlen, "\"%s\" is no option of it: there is", pair);
-			tell_keys(allowed, err, errlen);
+			snprintf(err, errlen, "unknown option \"%s\"; this format has", pair);
+			append_key_names(allowed, err, errlen);
 			return false;
 		}
-		const char *wanted = set(options, 1u << key, equals + 1);
-		if (wanted != NULL) {
-			snprintf(err, errlen, "%s is %s, not \"%s\"", pair, wanted, equals + 1);
+		const char *expected = set_option(options, 1u << key, equals + 1);
+		if (expected != NULL) {
+			snprintf(err, errlen, "%s=%s: expected %s", pair, equals + 1, expected);
 			return false;
 		}
 		has_seed |= 1u << key == BC_OPTION_SEED;
@@ -122,7 +121,7 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 		text += n + 1;
 	}
 	if (has_seed && !options->map_pages) {
-		snprintf(err, errlen, "seed is of map=pages, which isn't there");
+		snprintf(err, errlen, "seed has no effect without map=pages");
 		return false;
 	}
 	return true;

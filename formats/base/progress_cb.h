@@ -1,20 +1,19 @@
-/* For long work on files: somebody is called after each piece of it that is done, so that whoever
- * waits sees that it gets on. Not called while a call hangs. */
+/* A callback that long work on files calls after each piece, to show that it is not stuck. */
 #ifndef BC_FORMATS_BASE_PROGRESS_CB_H
 #define BC_FORMATS_BASE_PROGRESS_CB_H
 
 #include <stddef.h>
 
 struct bc_progress_cb {
-	void (*on_step)(void *context);
+	void (*on_progress)(void *context);
 	void *context;
 };
 
-/* A piece is done. NULL: nobody waits. */
-static inline void bc_step(const struct bc_progress_cb *steps)
+/* Calls the callback. `progress` may be NULL. */
+static inline void bc_report_progress(const struct bc_progress_cb *progress)
 {
-	if (steps != NULL)
-		steps->on_step(steps->context);
+	if (progress != NULL)
+		progress->on_progress(progress->context);
 }
 
 #endif

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What is longer than this, with the name before it, has its help farther to the right. */
+/* Longer option names move their own help text to the right, not that of all options. */
 #define NAME_COLUMNS_MAX 26u
 
-static const struct bc_usage_option help_option = {'h', "help", NULL, NULL, "this text"};
+static const struct bc_usage_option help_option = {'h', "help", NULL, NULL, "print this help"};
 
 static bool has_letter(const struct bc_usage_option *option)
 {
@@ -20,7 +20,7 @@ static bool is_end(const struct bc_usage_option *option)
 	return option == NULL || option->help == NULL;
 }
 
-/* ---- for getopt_long() */
+/* ---- getopt_long() */
 
 static void add_getopt(
 	struct bc_usage_getopt *g, size_t *all, size_t *brief, const struct bc_usage_option *option)
@@ -52,8 +52,8 @@ void bc_usage_getopt(struct bc_usage_getopt *g, const struct bc_usage *usage)
 	add_getopt(g, &all, &brief, &help_option);
 }
 
-/* How many long options begin with a word, "--t" or "--t=1". */
-static unsigned count_beginning(const struct bc_usage_getopt *g, const char *word)
+/* The number of long options that start with a word such as "--t" or "--t=1". */
+static unsigned count_matches(const struct bc_usage_getopt *g, const char *word)
 {
 	const char *name = word[1] == '-' ? word + 2 : "";
 	size_t n = strcspn(name, "=");
@@ -64,28 +64,29 @@ static unsigned count_beginning(const struct bc_usage_getopt *g, const char *wor
 	return count;
 }
 
-void bc_usage_refuse(char *out, size_t room, const struct bc_usage_getopt *g, int got,
+void bc_usage_format_error(char *err, size_t errlen, const struct bc_usage_getopt *g, int got,
 	char *const *argv, int before)
 {
-	/* A long option was taken whole; of a cluster of short ones only the letter is known. */
+	/* For a long option, use the whole word. For a short one, getopt only reports the letter,
+	 * which may be in the middle of a word. */
 	const char *word = argv[optind - 1];
 	char brief_word[3] = {'-', (char)optopt, '\0'};
 
 	if (optopt != 0 && (word[0] != '-' || word[1] != '-' || optind == before))
 		word = brief_word;
 	if (got == ':')
-		snprintf(out, room, "option %.200s lacks its value", word);
-	else if (count_beginning(g, word) == 1)
-		snprintf(out, room, "option %.*s takes no value", (int)strcspn(word, "="), word);
-	else if (count_beginning(g, word) > 1)
-		snprintf(out, room, "%.200s is the beginning of several options", word);
+		snprintf(err, errlen, "option %.200s requires a value", word);
+	else if (count_matches(g, word) == 1)
+		snprintf(err, errlen, "option %.*s takes no value", (int)strcspn(word, "="), word);
+	else if (count_matches(g, word) > 1)
+		snprintf(err, errlen, "option %.200s is ambiguous", word);
 	else
-		snprintf(out, room, "no option %.200s here", word);
+		snprintf(err, errlen, "unknown option %.200s", word);
 }
 
-/* ---- for people */
+/* ---- --help */
 
-/* Prints a text that stands from `column` on, in lines of which all but the first are indented. */
+/* Prints a text as wrapped lines. The first line starts at `column`, the others at `indent`. */
 static void print_wrapped(FILE *out, const char *text, size_t bytes, size_t column, size_t indent)
 {
 	const char *end = text + bytes;
@@ -120,111 +121,105 @@ void bc_usage_print_text(FILE *out, const char *text)
 	}
 }
 
-/* How an option looks at the left of its help; returns how long that is. */
-static size_t name_option(char *left, size_t room, const struct bc_usage_option *option)
+/* Formats the left column, "  -x, --name VALUE". Returns its length. */
+static size_t format_left_column(char *left, size_t size, const struct bc_usage_option *option)
 {
 	char letter[] = {'-', (char)option->letter, ',', '\0'};
 	int n;
 
 	if (option->name == NULL) {
 		letter[2] = '\0';
-		n = snprintf(left, room, "  %s", letter);
+		n = snprintf(left, size, "  %s", letter);
 	} else {
 		n = snprintf(
-			left, room, "  %-3s --%s", has_letter(option) ? letter : "", option->name);
+			left, size, "  %-3s --%s", has_letter(option) ? letter : "", option->name);
 	}
 	if (option->metavar != NULL)
-		n += snprintf(left + n, room - (size_t)n, " %s", option->metavar);
+		n += snprintf(left + n, size - (size_t)n, " %s", option->metavar);
 	return (size_t)n;
 }
 
 static void print_option(FILE *out, const struct bc_usage_option *option, size_t indent)
 {
 	char left[80];
-	size_t n = name_option(left, sizeof(left), option) + 2;
+	size_t n = format_left_column(left, sizeof(left), option) + 2;
 
 	n = n > indent ? n : indent;
 	fprintf(out, "%-*s", (int)n, left);
 	print_wrapped(out, option->help, strlen(option->help), n, indent);
 }
 
-/* Where the help of options begins, so that it does for all of a help text. */
-static size_t measure(const struct bc_usage_option *option, size_t indent)
+/* The column where the help texts of all these options start; at least `indent`. */
+static size_t help_column(const struct bc_usage_option *option, size_t indent)
 {
 	char left[80];
 
 	for (; !is_end(option); option++) {
-		size_t n = name_option(left, sizeof(left), option);
+		size_t n = format_left_column(left, sizeof(left), option);
 		if (n <= NAME_COLUMNS_MAX && n + 2 > indent)
 			indent = n + 2;
 	}
 	return indent;
 }
 
-static size_t measure_all(const struct bc_usage *usage)
-{
-	size_t indent = measure(usage->options, 14);
-
-	for (size_t i = 0; usage->verbs != NULL && usage->verbs[i] != NULL; i++)
-		indent = measure(usage->verbs[i]->options, indent);
-	return indent;
-}
-
-static bool has_option(const struct bc_usage *usage, const struct bc_usage_option *wanted)
+static bool has_option(const struct bc_usage *usage, int letter)
 {
 	const struct bc_usage_option *option = usage->options;
 
-	while (!is_end(option) && option->letter != wanted->letter)
+	while (!is_end(option) && option->letter != letter)
 		option++;
 	return !is_end(option);
 }
 
-/* A command that takes nothing but its verbs has no options itself. */
-static bool is_verbs_alone(const struct bc_usage *usage)
+/* A command that always needs a verb has no options itself. */
+static bool needs_verb(const struct bc_usage *usage)
 {
 	return usage->verbs != NULL && usage->options == NULL;
 }
 
-static bool is_of_all(const struct bc_usage *usage, const struct bc_usage_option *option)
+/* Whether the command and all its verbs have this option. */
+static bool is_common(const struct bc_usage *usage, int letter)
 {
-	bool is = is_verbs_alone(usage) || has_option(usage, option);
+	bool is = needs_verb(usage) || has_option(usage, letter);
 
 	for (size_t i = 0; usage->verbs != NULL && usage->verbs[i] != NULL && is; i++)
-		is = has_option(usage->verbs[i], option);
+		is = has_option(usage->verbs[i], letter);
 	return is;
 }
 
-/* Prints the options of `part`, the command or one of its verbs, that all have or not all. */
+/* Prints the common options, or the others, of `part`: the command or one of its verbs. */
 static void print_options(FILE *out, const struct bc_usage *usage, const struct bc_usage *part,
-	bool of_all, const char *heading, size_t indent)
+	bool common, const char *heading, size_t indent)
 {
-	bool has_begun = false;
+	bool is_first = true;
 
 	for (const struct bc_usage_option *o = part->options; !is_end(o); o++) {
-		if (is_of_all(usage, o) != of_all)
+		if (is_common(usage, o->letter) != common)
 			continue;
-		if (!has_begun && heading != NULL)
+		if (is_first && heading != NULL)
 			fprintf(out, "Options of %s:\n", heading);
-		has_begun = true;
+		is_first = false;
 		print_option(out, o, indent);
 	}
-	if (has_begun && !of_all)
+	if (!is_first && !common)
 		fputc('\n', out);
 }
 
 static void print_all_options(FILE *out, const struct bc_usage *usage)
 {
-	size_t indent = measure_all(usage);
+	size_t indent = help_column(usage->options, 14);
 
+	for (size_t i = 0; usage->verbs != NULL && usage->verbs[i] != NULL; i++)
+		indent = help_column(usage->verbs[i]->options, indent);
 	if (usage->verbs == NULL) {
 		print_options(out, usage, usage, true, NULL, indent);
 	} else {
-		const struct bc_usage *first = is_verbs_alone(usage) ? usage->verbs[0] : usage;
 		print_options(out, usage, usage, false, NULL, indent);
 		for (size_t i = 0; usage->verbs[i] != NULL; i++)
 			print_options(out, usage, usage->verbs[i], false,
 				strchr(usage->verbs[i]->name, ' ') + 1, indent);
-		print_options(out, usage, first, true, "all", indent);
+		print_options(out, usage, needs_verb(usage) ? usage->verbs[0] : usage, true,
+			"all commands", indent);
 	}
 	print_option(out, &help_option, indent);
 }
@@ -245,7 +240,7 @@ static void print_synopses(FILE *out, const char *program, const struct bc_usage
 {
 	const char *head = "usage:";
 
-	if (!is_verbs_alone(usage)) {
+	if (!needs_verb(usage)) {
 		print_synopsis(out, head, program, usage);
 		head = "      ";
 	}
@@ -279,14 +274,14 @@ void bc_usage_help(FILE *out, const char *program, const struct bc_usage *usage)
 
 void bc_usage_print_options(FILE *out, const struct bc_usage_option *options)
 {
-	size_t indent = measure(options, 14);
+	size_t indent = help_column(options, 14);
 
 	for (; !is_end(options); options++)
 		print_option(out, options, indent);
 	print_option(out, &help_option, indent);
 }
 
-/* ---- for programs */
+/* ---- --options */
 
 void bc_usage_list_row(FILE *out, const char *command, int letter, const char *name,
 	const char *metavar, const char *kind, const char *summary)

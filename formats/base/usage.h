@@ -1,95 +1,96 @@
-/* What a command line takes, as a table: what getopt_long() is given, what --help prints and what
- * --options lists are all made of it, so that they are one.
+/* Command-line options as a table. getopt_long()'s arguments, the text of --help and the list of
+ * --options are made from the same table, so they always agree.
  *
- * It is text and no bytes of a trace, and stands in formats/ because both programs have it and may
- * include nothing else in common.
+ * This module is in formats/ because both programs use it, and formats/ is all they share.
  *
- * --options prints one line an option, its fields ended by tabs and newline:
+ * --options prints one line per option, with fields separated by tabs:
  *
  *     COMMAND SHORT LONG METAVAR KIND SUMMARY
  *
- * COMMAND is "-" for what the program takes itself, else "cut" or "record start". SHORT is a letter
- * and LONG a name, both without dashes. METAVAR is what its value is called; "[N]" may be left out,
- * and is then given behind '='. A field is empty where there is none. A line with neither SHORT nor
- * LONG is the command itself: METAVAR are its operands, KIND has a word for each of them, the last
- * one standing for all that follow, and SUMMARY says what it does. buscapd lists its configuration,
- * too: COMMAND is "config" and LONG "section.key".
+ * COMMAND is "-" for options of the program itself, otherwise "cut" or "record start". SHORT is a
+ * letter and LONG a name, both without dashes. METAVAR names the value; "[N]" is an optional value,
+ * given after '='. Fields can be empty. A line with neither SHORT nor LONG describes the command:
+ * METAVAR is its operands, KIND has one word for each operand (the last one is for all that
+ * follow), and SUMMARY says what the command does. buscapd also lists its configuration: COMMAND is
+ * "config" and LONG is "section.key".
  *
- * KIND says what a value can be, for completion:
+ * KIND tells shell completion what a value can be:
  *
  *     none               there is no value
  *     file, dir          a path
- *     format-read        a format that can be read, with its options; format-write: written
- *     choice:A|B|C       one of these words, or, by what SUMMARY says, something else; one that
- *                        ends in ':' or '=' goes on with a value, which of "file:" is a path
- *     list:A|B|C         some of these words, with commas between
- *     command            a command, or for one that has verbs a verb
- *     setting            a key of the configuration and its value: SECTION.KEY=VALUE
+ *     format-read        a format that can be read, with its options
+ *     format-write       a format that can be written, with its options
+ *     choice:A|B|C       one of these words, or another value described in SUMMARY; a word that
+ *                        ends in ':' or '=' is followed by a value ("file:" by a path)
+ *     list:A|B|C         some of these words, separated by commas
+ *     command            a command; for a command with verbs, a verb
+ *     setting            a configuration key and its value: SECTION.KEY=VALUE
  *     number, size, time, length, range, text
- *                        what can't be completed: a length is a time or a size */
+ *                        can't be completed; a length is a time or a size */
 #ifndef BC_FORMATS_BASE_USAGE_H
 #define BC_FORMATS_BASE_USAGE_H
 
 #include <getopt.h>
 #include <stdio.h>
 
-#define BC_USAGE_COLUMNS 100 /* no line of a help text is longer */
+#define BC_USAGE_COLUMNS 100 /* width of help texts */
 
 struct bc_usage_option {
-	int letter; /* what getopt_long() gives for it; its short name, if a character is that */
-	const char *name;    /* the long one, without its dashes; NULL: there is none */
-	const char *metavar; /* NULL: it has no value; "[N]": the value may be left out */
+	int letter;          /* value returned by getopt_long(); the short name if printable */
+	const char *name;    /* long name, without dashes; NULL: none */
+	const char *metavar; /* name of the value; "[N]": optional; NULL: no value */
 	const char *kind;    /* of the value, as above; NULL: none */
 	const char *help;    /* without newlines */
 };
 
 struct bc_usage {
 	const char *name;     /* "cut", "record start"; NULL: the program itself */
-	const char *required; /* options that can't be left out, as "-O FMT"; may be NULL */
-	const char *operands; /* "[FILE]..."; NULL: it takes none */
+	const char *required; /* required options, such as "-O FMT"; may be NULL */
+	const char *operands; /* "[FILE]..."; NULL: none */
 	const char *kind;     /* of the operands, as above */
-	const char *summary;  /* a line in a list of commands: "compare two traces" */
+	const char *summary;  /* one line: "compare two traces" */
 
-	/* Lines that are wrapped each for itself, with the blanks at its head before each part;
-	 * what stands in them as columns is kept if it is short enough. */
+	/* Each line of these texts is wrapped separately. Continuation lines get the line's
+	 * indentation. Spaces inside a line are kept, so short lines can have columns. */
 	const char *text; /* before the options; NULL: the summary as a sentence */
-	const char *more; /* behind them; may be NULL */
+	const char *more; /* after the options; may be NULL */
 	const char *exits;
-	const char *example; /* a command line; several lines of it are indented by 13 blanks */
+	const char *example; /* a command line; indent further lines by 13 spaces */
 
-	const struct bc_usage_option *options; /* up to a row without help; --help is added */
-	const struct bc_usage *const *verbs;   /* "record start" of "record", up to NULL; or NULL */
+	const struct bc_usage_option *options; /* ends with a row without help; without --help */
+	const struct bc_usage *const *verbs; /* "record start" for "record", ends with NULL; or NULL
+					      */
 };
 
-/* The options as getopt_long() wants them. */
+/* Arguments for getopt_long(). */
 #define BC_USAGE_OPTIONS_MAX 31
 struct bc_usage_getopt {
 	struct option all[BC_USAGE_OPTIONS_MAX + 2];
-	char brief[2 + 3 * (BC_USAGE_OPTIONS_MAX + 1)]; /* begins with ':' */
+	char brief[2 + 3 * (BC_USAGE_OPTIONS_MAX + 1)]; /* starts with ':' */
 };
 
-/* `usage` has BC_USAGE_OPTIONS_MAX options at most; --help, which it need not list, gives 'h'. */
+/* Fills in *getopt. `usage` has at most BC_USAGE_OPTIONS_MAX options. --help is added and returns
+ * 'h'. */
 void bc_usage_getopt(struct bc_usage_getopt *getopt, const struct bc_usage *usage);
 
-/* Says in `out` what is wrong with an option, for which getopt_long(), given all->brief and
- * all->all, has returned ':' or '?' (`got`): "option --source lacks its value". `before` is what
- * optind was before that call, 1 at the beginning. */
-void bc_usage_refuse(char *out, size_t room, const struct bc_usage_getopt *all, int got,
+/* Writes an error text such as "option --source requires a value" after getopt_long() returned ':'
+ * or '?' (`got`). `before` is the value of optind before that call, 1 before the first. */
+void bc_usage_format_error(char *err, size_t errlen, const struct bc_usage_getopt *getopt, int got,
 	char *const *argv, int before);
 
-/* Prints what --help says: of a command with verbs, of them all. */
+/* Prints the text of --help for a command and its verbs. */
 void bc_usage_help(FILE *out, const char *program, const struct bc_usage *usage);
 
-/* Prints the options alone, as they stand in a help text. */
+/* Prints only the options, in the form of a help text. */
 void bc_usage_print_options(FILE *out, const struct bc_usage_option *options);
 
-/* Prints lines; each is wrapped, with its indentation before each part. */
+/* Prints a text. Each line is wrapped separately and keeps its indentation. */
 void bc_usage_print_text(FILE *out, const char *text);
 
-/* Prints what --options says of it and its verbs. */
+/* Prints the lines of --options for a command and its verbs. */
 void bc_usage_list(FILE *out, const struct bc_usage *usage);
 
-/* One line of that. Any text may be NULL; `letter` is 0 where there is none. */
+/* Prints one line of --options. Texts may be NULL; `letter` may be 0. */
 void bc_usage_list_row(FILE *out, const char *command, int letter, const char *name,
 	const char *metavar, const char *kind, const char *summary);
 

@@ -17,13 +17,13 @@ uint32_t bc_utf8_bytes(const uint8_t *at, size_t left)
 	if (first < 0xC2 || first > 0xF4 || n > left)
 		return 0;
 	if (first == 0xE0)
-		low = 0xA0; /* less has a shorter sequence */
+		low = 0xA0; /* lower codes have a shorter sequence */
 	if (first == 0xED)
-		high = 0x9F; /* more is a surrogate */
+		high = 0x9F; /* higher codes are surrogates */
 	if (first == 0xF0)
 		low = 0x90;
 	if (first == 0xF4)
-		high = 0x8F; /* more is above U+10FFFF */
+		high = 0x8F; /* higher codes are above U+10FFFF */
 	if (at[1] < low || at[1] > high)
 		return 0;
 	for (uint32_t i = 2; i < n; i++)
@@ -41,7 +41,7 @@ uint32_t bc_utf8_code(const uint8_t *at, uint32_t bytes)
 	return code;
 }
 
-bool bc_utf8_is_harmful(uint32_t code)
+bool bc_utf8_is_unsafe(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7F && code <= 0x9F) ||
 	       (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
@@ -61,26 +61,26 @@ bool bc_utf8_is_valid(const char *text, size_t bytes)
 	return true;
 }
 
-size_t bc_utf8_cut(const char *text, size_t most)
+size_t bc_utf8_fit(const char *text, size_t max)
 {
-	size_t n = strnlen(text, most + 1);
+	size_t n = strnlen(text, max + 1);
 
-	if (n <= most)
+	if (n <= max)
 		return n;
-	for (n = most; n > 0 && ((uint8_t)text[n] >> 6) == 2; n--)
+	for (n = max; n > 0 && ((uint8_t)text[n] >> 6) == 2; n--)
 		;
 	return n;
 }
 
-char *bc_utf8_mend(const char *text)
+char *bc_utf8_repair(const char *text)
 {
 	size_t left = strlen(text);
 	const uint8_t *at = (const uint8_t *)text;
-	char *mended = malloc(2 * left + 1);
-	char *out = mended;
+	char *repaired = malloc(2 * left + 1);
+	char *out = repaired;
 	uint32_t n;
 
-	if (mended == NULL)
+	if (repaired == NULL)
 		return NULL;
 	for (; left != 0; at += n, left -= n) {
 		n = bc_utf8_bytes(at, left);
@@ -93,5 +93,5 @@ char *bc_utf8_mend(const char *text)
 		n = 1;
 	}
 	*out = '\0';
-	return mended;
+	return repaired;
 }

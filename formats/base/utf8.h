@@ -1,5 +1,5 @@
-/* UTF-8, RFC 3629: what is of it and what isn't. Texts come from devices, files and clients; what
- * we print is always UTF-8. */
+/* UTF-8 (RFC 3629) checks and repair. Text from devices, files and clients may be invalid; our
+ * output is always valid UTF-8. */
 #ifndef BC_FORMATS_BASE_UTF8_H
 #define BC_FORMATS_BASE_UTF8_H
 
@@ -7,25 +7,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The length of the sequence for one character at `at`, of which `left` bytes may be read; 0 if
- * there is none. */
+/* The length of the UTF-8 sequence at `at`, of which `left` bytes may be read; 0 if it is invalid
+ * or truncated. */
 uint32_t bc_utf8_bytes(const uint8_t *at, size_t left);
 
-/* The character that such a sequence of so many bytes is for. */
+/* The code point of a valid sequence of `bytes` bytes. */
 uint32_t bc_utf8_code(const uint8_t *at, uint32_t bytes);
 
-/* Whether the character is not for a terminal or a log: a control, which would be obeyed, or one
- * that is seen by nobody but turns or joins what stands around it. */
-bool bc_utf8_is_harmful(uint32_t code);
+/* Whether a character must not be sent to a terminal or log: a control character, or an invisible
+ * one that changes the direction or joining of the text around it. */
+bool bc_utf8_is_unsafe(uint32_t code);
 
-/* Whether all of the text is UTF-8. */
+/* Whether the whole text is valid. */
 bool bc_utf8_is_valid(const char *text, size_t bytes);
 
-/* The length of `text`, or how much of it fits into `most` bytes without a character cut in two. */
-size_t bc_utf8_cut(const char *text, size_t most);
+/* The length of the longest prefix of `text` that has at most `max` bytes and ends between two
+ * characters. */
+size_t bc_utf8_fit(const char *text, size_t max);
 
-/* A copy in UTF-8, for the caller to free: a byte that belongs to no sequence becomes the character
- * of its number, U+0080 to U+00FF, as ndjson has it. NULL when memory ran out. */
-char *bc_utf8_mend(const char *text);
+/* Returns a valid copy, which the caller frees. Each invalid byte becomes the character with that
+ * number, U+0080 .. U+00FF, as in ndjson. Returns NULL if out of memory. */
+char *bc_utf8_repair(const char *text);
 
 #endif

@@ -7,7 +7,7 @@
 
 static const uint8_t magic[4] = {'B', 'C', 'P', '1'};
 
-/* The part of a header that its CRC covers. */
+/* The header's CRC covers the bytes before it. */
 #define CRC_AT 28
 
 void bc_bcp1_write_header(uint8_t out[BC_BCP1_HEADER_BYTES], const struct bc_bcp1_header *header)
@@ -56,126 +56,127 @@ void bc_bcp1_reader_init(struct bc_bcp1_reader *reader)
 	reader->end = 0;
 }
 
-/* Where, in n bytes, a magic may begin: whole, or cut off by the end. n if nowhere. */
+/* The offset in n bytes of the first magic, which may be truncated at the end. Returns n if there
+ * is none. */
 static size_t find_magic(const uint8_t *p, size_t n)
 {
 	for (size_t at = 0; at < n;) {
-		const uint8_t *hit = memchr(p + at, magic[0], n - at);
-		if (hit == NULL)
+		const uint8_t *first = memchr(p + at, magic[0], n - at);
+		if (first == NULL)
 			return n;
-		at = (size_t)(hit - p);
+		at = (size_t)(first - p);
 		size_t rest = n - at < sizeof(magic) ? n - at : sizeof(magic);
-		if (memcmp(hit, magic, rest) == 0)
+		if (memcmp(first, magic, rest) == 0)
 			return at;
 		at++;
 	}
 	return n;
 }
 
-/* The bytes being judged: those held when there are any, else the caller's. */
-struct window {
+/* The bytes being examined: the buffered ones if there are any, otherwise the caller's. Frames that
+ * are whole in the caller's bytes are never copied. */
+struct input {
 	struct bc_bcp1_reader *reader;
 	const uint8_t **data;
 	size_t *bytes;
 };
 
-static bool is_held(const struct window *w)
+static bool is_buffered(const struct input *in)
 {
-	return w->reader->start != w->reader->end;
+	return in->reader->start != in->reader->end;
 }
 
-static const uint8_t *window_at(const struct window *w)
+static const uint8_t *input_data(const struct input *in)
 {
-	return is_held(w) ? w->reader->hold + w->reader->start : *w->data;
+	return is_buffered(in) ? in->reader->buffer + in->reader->start : *in->data;
 }
 
-static size_t window_bytes(const struct window *w)
+static size_t input_bytes(const struct input *in)
 {
-	return is_held(w) ? w->reader->end - w->reader->start : *w->bytes;
+	return is_buffered(in) ? in->reader->end - in->reader->start : *in->bytes;
 }
 
-static void take(struct window *w, size_t n)
+static void consume(struct input *in, size_t n)
 {
-	w->reader->offset += n;
-	if (is_held(w)) {
-		w->reader->start += n;
+	in->reader->offset += n;
+	if (is_buffered(in)) {
+		in->reader->start += n;
 	} else {
-		*w->data += n;
-		*w->bytes -= n;
+		*in->data += n;
+		*in->bytes -= n;
 	}
 }
 
-static void skip(struct window *w, size_t n)
+static void skip(struct input *in, size_t n)
 {
-	take(w, n);
-	w->reader->skipped_bytes += n;
+	consume(in, n);
+	in->reader->skipped_bytes += n;
 }
 
-/* Moves the caller's bytes behind the held ones until `need` are held or none is left. Returns
- * whether `need` are held. */
-static bool hold(struct window *w, size_t need)
+/* Appends the caller's bytes to the buffered ones until `need` bytes are buffered or none is left.
+ */
+static void buffer_input(struct input *in, size_t need)
 {
-	struct bc_bcp1_reader *r = w->reader;
-	size_t held = r->end - r->start;
-	size_t more = need - held < *w->bytes ? need - held : *w->bytes;
+	struct bc_bcp1_reader *r = in->reader;
+	size_t buffered = r->end - r->start;
+	size_t more = need - buffered < *in->bytes ? need - buffered : *in->bytes;
 
-	if (r->end + more > sizeof(r->hold)) {
-		memmove(r->hold, r->hold + r->start, held);
+	if (r->end + more > sizeof(r->buffer)) {
+		memmove(r->buffer, r->buffer + r->start, buffered);
 		r->start = 0;
-		r->end = held;
+		r->end = buffered;
 	}
-	memcpy(r->hold + r->end, *w->data, more);
+	memcpy(r->buffer + r->end, *in->data, more);
 	r->end += more;
-	*w->data += more;
-	*w->bytes -= more;
-	return r->end - r->start == need;
+	*in->data += more;
+	*in->bytes -= more;
 }
 
 enum bc_bcp1_found bc_bcp1_next(struct bc_bcp1_reader *reader, const uint8_t **data, size_t *bytes,
 	bool last, struct bc_bcp1_frame *frame)
 {
-	struct window w = {.reader = reader, .data = data, .bytes = bytes};
+	struct input in = {.reader = reader, .data = data, .bytes = bytes};
 
 	for (;;) {
-		skip(&w, find_magic(window_at(&w), window_bytes(&w)));
-		if (window_bytes(&w) == 0) /* of the held bytes, or of the caller's */
+		skip(&in, find_magic(input_data(&in), input_bytes(&in)));
+		if (input_bytes(&in) == 0)
 			return BC_BCP1_MORE;
 
 		size_t need = BC_BCP1_HEADER_BYTES;
 		bool is_header = false;
-		if (window_bytes(&w) >= need) {
-			is_header = bc_bcp1_read_header(&frame->header, window_at(&w));
+		if (input_bytes(&in) >= need) {
+			is_header = bc_bcp1_read_header(&frame->header, input_data(&in));
 			if (!is_header) {
-				skip(&w, 1);
+				skip(&in, 1);
 				continue;
 			}
 			need = bc_bcp1_frame_bytes(frame->header.samples);
 		}
-		if (window_bytes(&w) < need) {
+		if (input_bytes(&in) < need) {
 			if (*bytes != 0) {
-				hold(&w, need);
+				buffer_input(&in, need);
 				continue;
 			}
 			if (!last)
 				return BC_BCP1_MORE;
 			if (!is_header) {
-				skip(&w, 1);
+				skip(&in, 1);
 				continue;
 			}
 		}
 
-		const uint8_t *samples = window_at(&w) + BC_BCP1_HEADER_BYTES;
+		const uint8_t *samples = input_data(&in) + BC_BCP1_HEADER_BYTES;
 		size_t payload = (size_t)frame->header.samples * BC_BCP1_SAMPLE_BYTES;
 		frame->offset = reader->offset;
-		if (window_bytes(&w) < need ||
+		if (input_bytes(&in) < need ||
 			(payload != 0 && bc_le32(samples + payload) !=
 						 libdeflate_crc32(0, samples, payload))) {
 			frame->samples = NULL;
-			skip(&w, 1);
+			skip(&in, 1);
 			return BC_BCP1_DAMAGED;
 		}
 		frame->samples = samples;
-		take(&w, need);
+		consume(&in, need);
 		return BC_BCP1_FRAME;
 	}
 }

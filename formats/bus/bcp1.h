@@ -1,12 +1,11 @@
-/* bcp1: the framed stream that a capture board sends, and that a saved capture holds.
+/* bcp1: the framed stream that a capture board sends. docs/board-protocol.md specifies it.
  *
- * A frame is a 32-byte header, its samples of 8 bytes (a bus sample and the ticks since the one
- * before) and, when there are samples, a CRC-32 of them. docs/board-protocol.md is the full text.
+ * A frame is a 32-byte header, samples of 8 bytes (a bus sample and the ticks since the previous
+ * one) and, if there are samples, a CRC-32 of them.
  *
  * Writing: fill a struct bc_bcp1_header and call bc_bcp1_write_frame().
- * Reading: hold a struct bc_bcp1_reader, hand bc_bcp1_next() the bytes as they come, in pieces of
- * any size, and take one frame or one finding from each call; at the end of the stream call it with
- * `last` set until it wants more. */
+ * Reading: pass pieces of the stream, of any size, to bc_bcp1_next(). Each call returns at most one
+ * frame. At the end of the stream, call it with `last` set until it returns BC_BCP1_MORE. */
 #ifndef BC_FORMATS_BUS_BCP1_H
 #define BC_FORMATS_BUS_BCP1_H
 
@@ -23,11 +22,11 @@
 #define BC_BCP1_FRAME_MAX \
 	(BC_BCP1_HEADER_BYTES + BC_BCP1_SAMPLES_MAX * BC_BCP1_SAMPLE_BYTES + BC_BCP1_CRC_BYTES)
 
-/* `lost` of a header whose board lost that many samples or more. */
+/* Value of `lost` if the board lost this many samples or more. */
 #define BC_BCP1_LOST_MANY 0xFFFFFFFFu
 
 enum bc_bcp1_flag {
-	BC_BCP1_AGENT = 1,   /* each sample's control byte holds the agent id in its low nibble */
+	BC_BCP1_AGENT = 1,   /* each sample's control byte has the agent id in its low nibble */
 	BC_BCP1_LOSS = 2,    /* the board lost samples just before this frame */
 	BC_BCP1_TRIGGER = 4, /* the board's trigger fired at the first sample */
 	BC_BCP1_LAST = 8,    /* the last frame after STOP */
@@ -35,64 +34,64 @@ enum bc_bcp1_flag {
 
 struct bc_bcp1_header {
 	uint16_t flags;    /* enum bc_bcp1_flag */
-	uint8_t proc;      /* processor id of all samples, when BC_BCP1_AGENT is clear */
-	uint32_t sequence; /* +1 a frame, wraps */
+	uint8_t proc;      /* processor id of all samples, if BC_BCP1_AGENT is clear */
+	uint32_t sequence; /* previous frame's + 1, wraps */
 	uint32_t samples;  /* 0 .. BC_BCP1_SAMPLES_MAX */
-	uint64_t tick;     /* of the first sample, or now; below BC_TICK_END */
+	uint64_t tick;     /* of the first sample; without samples, now. Below BC_TICK_END */
 	uint32_t lost;     /* with BC_BCP1_LOSS: samples lost before this frame */
 };
 
-/* Bytes of a whole frame of so many samples. */
+/* The length of a whole frame with this number of samples. */
 static inline size_t bc_bcp1_frame_bytes(uint32_t samples)
 {
 	size_t payload = (size_t)samples * BC_BCP1_SAMPLE_BYTES;
 	return BC_BCP1_HEADER_BYTES + payload + (samples != 0 ? BC_BCP1_CRC_BYTES : 0);
 }
 
-/* Writes the 32 header bytes at `out`, their CRC included. */
+/* Writes the 32 bytes of a header, including its CRC. */
 void bc_bcp1_write_header(uint8_t out[BC_BCP1_HEADER_BYTES], const struct bc_bcp1_header *header);
 
-/* Completes a frame in place: the header goes to `frame`, the CRC behind the samples, which already
- * stand at frame + BC_BCP1_HEADER_BYTES. Returns bc_bcp1_frame_bytes(header->samples), the room
+/* Completes a frame whose samples are already at frame + BC_BCP1_HEADER_BYTES: writes the header
+ * before and the CRC after them. Returns bc_bcp1_frame_bytes(header->samples), which is the size
  * that `frame` must have. */
 size_t bc_bcp1_write_frame(uint8_t *frame, const struct bc_bcp1_header *header);
 
-/* Reads a header. Returns false, with *header unspecified, for anything that is not a valid one:
- * wrong magic or CRC, sample count or tick out of range. Unknown flags and the reserved byte are
- * passed over. */
+/* Reads a header. Returns false, with *header unspecified, if it is invalid: wrong magic or CRC,
+ * sample count or tick out of range. Ignores unknown flags and the reserved byte. */
 bool bc_bcp1_read_header(struct bc_bcp1_header *header, const uint8_t in[BC_BCP1_HEADER_BYTES]);
 
-/* What one call of bc_bcp1_next() found. */
 enum bc_bcp1_found {
-	BC_BCP1_MORE,    /* nothing: all bytes are taken, more are needed (or the stream is over) */
+	BC_BCP1_MORE,    /* all bytes are consumed: more are needed, or the stream has ended */
 	BC_BCP1_FRAME,   /* a whole valid frame */
-	BC_BCP1_DAMAGED, /* a valid header whose samples are torn or fail their CRC; they are lost
-			  */
+	BC_BCP1_DAMAGED, /* a valid header whose samples are torn or fail their CRC */
 };
 
 struct bc_bcp1_reader {
 	uint64_t skipped_bytes; /* bytes so far that belong to no valid frame */
-	uint64_t offset;        /* place in the stream of the next byte to be judged */
-	size_t start;           /* bytes kept from earlier calls: hold[start .. end) */
+	uint64_t offset;        /* in the stream, of the next byte to examine */
+	size_t start;           /* bytes buffered by earlier calls: buffer[start .. end) */
 	size_t end;
-	uint8_t hold[BC_BCP1_FRAME_MAX];
+	uint8_t buffer[BC_BCP1_FRAME_MAX];
 };
 
 struct bc_bcp1_frame {
 	struct bc_bcp1_header header;
-	uint64_t offset;        /* place of the header in the stream, in bytes */
-	const uint8_t *samples; /* header.samples of 8 bytes; NULL for BC_BCP1_DAMAGED. Valid until
-				 * the next call, as long as the caller's own bytes are. */
+	uint64_t offset;        /* of the header, in the stream */
+	const uint8_t *samples; /* header.samples of 8 bytes each; NULL for BC_BCP1_DAMAGED. Points
+				 * into the reader or the caller's bytes: valid until the next call
+				 */
 };
 
-/* Starts a reader, or starts it over on a new stream. */
+/* Starts a reader, or restarts it for another stream. */
 void bc_bcp1_reader_init(struct bc_bcp1_reader *reader);
 
-/* Looks for the next frame in what is held and in the `*bytes` bytes at `*data`, and moves both
- * past what it took. `last` says that nothing will follow: an unfinished frame is then damaged, and
- * what stands behind its header is searched. Call again until BC_BCP1_MORE. Anything that is not a
- * valid header is skipped, one byte at a time, and counted in skipped_bytes; so is a damaged frame.
- */
+/* Searches the buffered bytes and the `*bytes` bytes at `*data` for the next frame, and moves both
+ * past the bytes it consumed. An incomplete frame is copied into the reader. Call again until it
+ * returns BC_BCP1_MORE.
+ *
+ * `last` means that no more bytes follow: an incomplete frame is then damaged, and the bytes after
+ * its header are searched. Bytes that don't start a valid header are skipped one by one and counted
+ * in skipped_bytes, as is a damaged frame. */
 enum bc_bcp1_found bc_bcp1_next(struct bc_bcp1_reader *reader, const uint8_t **data, size_t *bytes,
 	bool last, struct bc_bcp1_frame *frame);
 

@@ -28,7 +28,7 @@ void bc_frames_close(struct bc_frames *frames)
 	free(frames);
 }
 
-/* Gaps of one cause at one place are one. */
+/* Gaps of the same cause at the same place are merged. */
 static void add_gap(struct bc_frames *f, enum bc_gap_cause cause, bool is_exact, uint64_t lost)
 {
 	struct bc_frames_gap *gap = &f->gaps_found[cause];
@@ -41,8 +41,8 @@ static void add_gap(struct bc_frames *f, enum bc_gap_cause cause, bool is_exact,
 	gap->lost += lost;
 }
 
-/* What a valid header says, whether its samples are whole or not. */
-static void judge_header(struct bc_frames *f)
+/* Evaluates a valid header, whether or not its samples are whole. */
+static void process_header(struct bc_frames *f)
 {
 	const struct bc_bcp1_header *header = &f->frame.header;
 
@@ -57,40 +57,41 @@ static void judge_header(struct bc_frames *f)
 	f->triggers += (header->flags & BC_BCP1_TRIGGER) != 0;
 }
 
-static void judge_damaged(struct bc_frames *f)
+static void process_damaged_frame(struct bc_frames *f)
 {
 	const struct bc_bcp1_header *header = &f->frame.header;
 
-	judge_header(f);
+	process_header(f);
 	add_gap(f, BC_GAP_CRC, false, header->samples);
-	f->hurt_end = f->frame.offset + bc_bcp1_frame_bytes(header->samples);
-	snprintf(f->hurt, sizeof(f->hurt),
+	f->damaged_end = f->frame.offset + bc_bcp1_frame_bytes(header->samples);
+	snprintf(f->damaged, sizeof(f->damaged),
 		"frame %" PRIu32 " (%" PRIu32 " sample%s): ", header->sequence, header->samples,
 		header->samples == 1 ? "" : "s");
 }
 
-/* What stands between the last whole frame and `offset` belongs to none. */
-static void judge_between(struct bc_frames *f, uint64_t offset)
+/* Reports the bytes between the last whole frame and `offset` as damage. */
+static void set_damage(struct bc_frames *f, uint64_t offset)
 {
 	f->has_damage = offset > f->whole_end;
 	if (!f->has_damage)
 		return;
 	f->damage.offset = f->whole_end;
 	f->damage.bytes = offset - f->whole_end;
-	const char *what = f->hurt_end == 0                     ? "bytes that belong to no frame"
-			   : f->is_over && f->hurt_end > offset ? "torn, the bytes end in it"
-								: "its samples' checksum is wrong";
-	snprintf(f->damage.what, sizeof(f->damage.what), "%s%s", f->hurt_end != 0 ? f->hurt : "",
-		what);
-	f->hurt_end = 0;
+	const char *what = f->damaged_end == 0 ? "bytes that belong to no frame"
+			   : f->is_over && f->damaged_end > offset
+				   ? "torn, the file ends in it"
+				   : "wrong checksum of its samples";
+	snprintf(f->damage.what, sizeof(f->damage.what), "%s%s",
+		f->damaged_end != 0 ? f->damaged : "", what);
+	f->damaged_end = 0;
 }
 
-static void judge_frame(struct bc_frames *f)
+static void process_frame(struct bc_frames *f)
 {
 	const struct bc_bcp1_header *header = &f->frame.header;
 
-	judge_between(f, f->frame.offset);
-	judge_header(f);
+	set_damage(f, f->frame.offset);
+	process_header(f);
 	for (uint32_t i = 1; i < header->samples; i++)
 		f->tick += bc_le16(
 			f->frame.samples + (size_t)i * BC_BCP1_SAMPLE_BYTES + BC_SAMPLE_BYTES);
@@ -101,23 +102,23 @@ static void judge_frame(struct bc_frames *f)
 	f->has_last = (header->flags & BC_BCP1_LAST) != 0;
 }
 
-/* Looks for the next frame, or the end. Returns 0 or a negative errno. */
-static int find(struct bc_frames *f)
+/* Reads up to the next frame, damaged or not, or the end. Returns 0 or a negative errno. */
+static int read_frame(struct bc_frames *f)
 {
 	for (;;) {
 		switch (bc_bcp1_next(&f->reader, &f->data, &f->bytes, f->is_read, &f->frame)) {
 		case BC_BCP1_FRAME:
-			judge_frame(f);
+			process_frame(f);
 			return 0;
 		case BC_BCP1_DAMAGED:
-			judge_damaged(f);
+			process_damaged_frame(f);
 			return 0;
 		case BC_BCP1_MORE:
 			break;
 		}
 		if (f->is_read) {
 			f->is_over = true;
-			judge_between(f, f->reader.offset);
+			set_damage(f, f->reader.offset);
 			return 0;
 		}
 		ssize_t n = bc_input_stream_read(f->stream, f->buffer, sizeof(f->buffer));
@@ -130,8 +131,8 @@ static int find(struct bc_frames *f)
 	}
 }
 
-/* Takes the next gap that is to be told. */
-static bool tell_gap(struct bc_frames *f)
+/* Moves the next pending gap to f->gap. Returns false if there is none. */
+static bool pop_gap(struct bc_frames *f)
 {
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		if (!f->has_gap[cause])
@@ -153,7 +154,7 @@ int bc_frames_next(struct bc_frames *f)
 			return BC_FRAMES_DAMAGE;
 		}
 		bool is_place = f->is_over || (f->has_frame && f->frame.header.samples != 0);
-		if (is_place && tell_gap(f))
+		if (is_place && pop_gap(f))
 			return BC_FRAMES_GAP;
 		if (is_place && f->triggers != 0) {
 			f->triggers--;
@@ -165,7 +166,7 @@ int bc_frames_next(struct bc_frames *f)
 		}
 		if (f->is_over)
 			return f->error != 0 ? f->error : BC_FRAMES_END;
-		int rc = find(f);
+		int rc = read_frame(f);
 		if (rc < 0)
 			return rc;
 	}

@@ -1,5 +1,5 @@
-/* A saved bcp1 stream, finding by finding, as docs/board-protocol.md says that a receiver sees it:
- * the frames, the gaps before them, the bytes that belong to none. */
+/* Reads a saved bcp1 stream by the receiver's rules of docs/board-protocol.md: frames, the gaps
+ * before them, triggers, and damaged bytes. */
 #ifndef BC_FORMATS_BUS_BCP1_FILE_H
 #define BC_FORMATS_BUS_BCP1_FILE_H
 
@@ -14,17 +14,17 @@
 
 enum bc_frames_found {
 	BC_FRAMES_END,
-	BC_FRAMES_FRAME,   /* a whole frame; its epoch in `epoch` */
-	BC_FRAMES_GAP,     /* samples missing before the next frame that has any: gap */
+	BC_FRAMES_FRAME,   /* a whole frame: see `frame`, `epoch` */
+	BC_FRAMES_GAP,     /* samples are missing before the next frame with samples: see `gap` */
 	BC_FRAMES_TRIGGER, /* the board's trigger fired before the next sample */
-	BC_FRAMES_DAMAGE,  /* bytes that belong to no whole frame: damage */
+	BC_FRAMES_DAMAGE,  /* bytes that belong to no whole frame: see `damage` */
 };
 
 struct bc_frames_gap {
 	enum bc_gap_cause cause;
 	bool is_exact;
 	uint64_t lost;   /* at least */
-	uint64_t offset; /* of the header that told it */
+	uint64_t offset; /* of the header that revealed the gap */
 };
 
 struct bc_frames_damage {
@@ -34,7 +34,7 @@ struct bc_frames_damage {
 };
 
 struct bc_frames {
-	/* The finding. */
+	/* Result of the last call. */
 	struct bc_bcp1_frame frame;
 	uint32_t epoch;
 	struct bc_frames_gap gap;
@@ -45,10 +45,10 @@ struct bc_frames {
 	uint64_t samples;
 	uint64_t gaps;
 	uint64_t lost; /* at least */
-	bool has_last; /* the board's last frame was the last */
+	bool has_last; /* the last frame so far has BC_BCP1_LAST */
 
-	/* Findings not told yet, in their order: the damage; gaps, one a cause, and the trigger,
-	 * when samples or the end have come; the frame; the end. */
+	/* Pending results, returned in this order: the damage; then, if the frame has samples or
+	 * the stream has ended, one gap per cause and the triggers; the frame; the end. */
 	bool has_damage;
 	bool has_gap[BC_GAP_CAUSES];
 	uint32_t triggers;
@@ -56,28 +56,28 @@ struct bc_frames {
 	bool is_over;
 	struct bc_frames_gap gaps_found[BC_GAP_CAUSES];
 
-	/* Where it stands. */
+	/* State of the reader. */
 	bool has_sequence;
-	uint32_t sequence;  /* the next frame's */
-	uint64_t tick;      /* of the last sample, or of the header of a frame without good ones */
-	uint64_t whole_end; /* offset behind the last whole frame */
-	uint64_t hurt_end;  /* offset where the last damaged frame should end; 0: none since */
-	char hurt[48];
+	uint32_t sequence;    /* expected in the next frame */
+	uint64_t tick;        /* of the last sample, or of the header of a damaged or empty frame */
+	uint64_t whole_end;   /* end of the last whole frame */
+	uint64_t damaged_end; /* where the last damaged frame should end; 0: none since whole_end */
+	char damaged[48];     /* text that describes this frame */
 	struct bc_input_stream stream;
 	const uint8_t *data;
 	size_t bytes;
-	bool is_read; /* all of the input is, or all that can be */
-	int error;    /* why no more can be */
+	bool is_read; /* the input has ended or failed */
+	int error;    /* -EBADMSG if it failed */
 	struct bc_bcp1_reader reader;
 	uint8_t buffer[BC_FRAMES_BUFFER];
 };
 
-/* Starts reading a stream of bcp1 (bc_input_stream() of an input). Returns 0 or -ENOMEM. */
+/* Starts reading a bcp1 stream, such as bc_input_stream() of an input. Returns 0 or -ENOMEM. */
 int bc_frames_open(struct bc_frames **frames, struct bc_input_stream stream);
 void bc_frames_close(struct bc_frames *frames);
 
-/* The next finding, enum bc_frames_found, or a negative errno of reading: -EBADMSG, when the LZ4
- * frames around it are damaged or torn, comes in place of the end. */
+/* Returns the next enum bc_frames_found, or a negative errno if reading fails. -EBADMSG replaces
+ * the end if the LZ4 frames around the stream are damaged or torn. */
 int bc_frames_next(struct bc_frames *frames);
 
 #endif

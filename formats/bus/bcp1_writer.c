@@ -11,8 +11,8 @@ void bc_bcp1_writer_init(struct bc_bcp1_writer *w)
 	memset(w, 0, offsetof(struct bc_bcp1_writer, frame));
 }
 
-/* A header's loss and trigger are told once, by the first that goes out. */
-static struct bc_bcp1_header header_of(struct bc_bcp1_writer *w, uint64_t tick)
+/* The next frame's header, which reports any pending loss and trigger. */
+static struct bc_bcp1_header next_header(struct bc_bcp1_writer *w, uint64_t tick)
 {
 	struct bc_bcp1_header header = {.sequence = w->sequence++, .tick = tick};
 
@@ -25,28 +25,28 @@ static struct bc_bcp1_header header_of(struct bc_bcp1_writer *w, uint64_t tick)
 	w->has_loss = false;
 	w->has_trigger = false;
 	w->lost = 0;
-	w->has_begun = true;
+	w->has_started = true;
 	return header;
 }
 
-/* A frame without samples. */
-static size_t put_empty(struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick, uint16_t flags)
+static size_t write_empty_frame(
+	struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick, uint16_t flags)
 {
-	struct bc_bcp1_header header = header_of(w, tick);
+	struct bc_bcp1_header header = next_header(w, tick);
 
 	header.flags |= flags;
 	w->tick = tick;
 	return bc_bcp1_write_frame(out, &header);
 }
 
-/* Completes the frame that is being filled. */
-static size_t flush(struct bc_bcp1_writer *w, uint8_t *out)
+/* Writes the frame that is being filled, if it has samples. */
+static size_t flush_frame(struct bc_bcp1_writer *w, uint8_t *out)
 {
 	if (w->samples == 0)
 		return 0;
-	struct bc_bcp1_header header = header_of(w, w->first_tick);
+	struct bc_bcp1_header header = next_header(w, w->first_tick);
 	header.samples = w->samples;
-	/* Low nibbles that are all 0 need no flag where one processor says the same. */
+	/* If all samples have processor 0, both forms are possible: prefer the one without flag. */
 	if (w->is_agents && (!w->is_one_proc || w->has_nibble))
 		header.flags |= BC_BCP1_AGENT;
 	else
@@ -57,23 +57,23 @@ static size_t flush(struct bc_bcp1_writer *w, uint8_t *out)
 	return bytes;
 }
 
-/* Whether a sample can stand in the frame behind those it has. */
-static bool fits(const struct bc_bcp1_writer *w, unsigned proc, bool is_agent, uint64_t tick)
+/* Whether a sample can be added to the frame. */
+static bool fits_frame(const struct bc_bcp1_writer *w, unsigned proc, bool is_agent, uint64_t tick)
 {
 	return w->samples < BC_BCP1_WRITER_SAMPLES && tick >= w->tick &&
 	       tick - w->tick <= DELTA_MAX &&
 	       ((w->is_one_proc && proc == w->proc) || (w->is_agents && is_agent));
 }
 
-static size_t begin_epoch(struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick)
+static size_t start_epoch(struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick)
 {
-	size_t n = flush(w, out);
+	size_t n = flush_frame(w, out);
 
-	if (!w->has_begun || tick < w->tick)
+	if (!w->has_started || tick < w->tick)
 		return n;
 	if (w->tick == 0)
-		n += put_empty(w, out + n, 1, 0);
-	return n + put_empty(w, out + n, 0, 0);
+		n += write_empty_frame(w, out + n, 1, 0);
+	return n + write_empty_frame(w, out + n, 0, 0);
 }
 
 size_t bc_bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
@@ -83,9 +83,9 @@ size_t bc_bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
 	size_t n = 0;
 
 	if (is_epoch)
-		n = begin_epoch(w, out, tick);
-	else if (w->samples != 0 && !fits(w, proc, nibble == proc, tick))
-		n = flush(w, out);
+		n = start_epoch(w, out, tick);
+	else if (w->samples != 0 && !fits_frame(w, proc, nibble == proc, tick))
+		n = flush_frame(w, out);
 	if (w->samples == 0) {
 		w->first_tick = tick;
 		w->tick = tick;
@@ -101,18 +101,18 @@ size_t bc_bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
 	w->is_agents &= nibble == proc;
 	w->has_nibble |= nibble != 0;
 	w->tick = tick;
-	w->has_begun = true;
+	w->has_started = true;
 	w->samples++;
 	return n;
 }
 
 size_t bc_bcp1_writer_gap(struct bc_bcp1_writer *w, uint8_t *out, uint64_t lost, bool is_exact)
 {
-	size_t n = flush(w, out);
+	size_t n = flush_frame(w, out);
 
-	/* Before the first frame nobody knows which number should come. */
-	if (!is_exact && !w->has_begun)
-		n += put_empty(w, out + n, 0, 0);
+	/* The first frame can have any number: a skipped number shows only after a frame. */
+	if (!is_exact && !w->has_started)
+		n += write_empty_frame(w, out + n, 0, 0);
 	w->sequence += !is_exact;
 	w->has_loss |= is_exact || lost != 0;
 	w->lost += lost;
@@ -121,18 +121,18 @@ size_t bc_bcp1_writer_gap(struct bc_bcp1_writer *w, uint8_t *out, uint64_t lost,
 
 size_t bc_bcp1_writer_trigger(struct bc_bcp1_writer *w, uint8_t *out)
 {
-	size_t n = flush(w, out);
+	size_t n = flush_frame(w, out);
 
-	/* A header has one. */
+	/* A header can report only one trigger. */
 	if (w->has_trigger)
-		n += put_empty(w, out + n, w->tick, 0);
+		n += write_empty_frame(w, out + n, w->tick, 0);
 	w->has_trigger = true;
 	return n;
 }
 
-size_t bc_bcp1_writer_end(struct bc_bcp1_writer *w, uint8_t *out)
+size_t bc_bcp1_writer_finish(struct bc_bcp1_writer *w, uint8_t *out)
 {
-	size_t n = flush(w, out);
+	size_t n = flush_frame(w, out);
 
-	return n + put_empty(w, out + n, w->tick, BC_BCP1_LAST);
+	return n + write_empty_frame(w, out + n, w->tick, BC_BCP1_LAST);
 }

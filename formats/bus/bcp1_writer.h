@@ -1,16 +1,15 @@
-/* Puts samples into frames of bcp1 (docs/board-protocol.md), one after another.
+/* Writes samples as bcp1 frames (docs/board-protocol.md).
  *
  *     bc_bcp1_writer_init()
- *     bc_bcp1_writer_add(), _gap(), _trigger() ...    in the order of the trace
- *     bc_bcp1_writer_end()                            the last frame, with flag 8
+ *     bc_bcp1_writer_add(), _gap(), _trigger() ...    in trace order
+ *     bc_bcp1_writer_finish()                         the last frame, with flag 8
  *
- * Each call may complete what was held and puts that out: at most BC_BCP1_WRITER_MAX bytes at
- * `out`. Each returns how many.
+ * Each call may complete frames. It writes them at `out`, at most BC_BCP1_WRITER_MAX bytes, and
+ * returns their length.
  *
- * A frame ends after 2048 samples, before a delta of more than 65,535 ticks or less than none,
- * before a loss or a trigger, and where the processors of its samples can't be said in one frame:
- * it has flag 1 when the low nibble of each control byte is the sample's processor, else they are
- * all of the header's processor. */
+ * A frame ends after 2048 samples, before a delta above 65,535 ticks or below 0, before a loss or a
+ * trigger, and before a sample whose processor does not fit: either the low nibble of each control
+ * byte is the sample's processor (flag 1), or all samples have the header's processor. */
 #ifndef BC_FORMATS_BUS_BCP1_WRITER_H
 #define BC_FORMATS_BUS_BCP1_WRITER_H
 
@@ -28,9 +27,9 @@
 
 struct bc_bcp1_writer {
 	uint32_t sequence; /* of the next frame */
-	bool has_begun;    /* a header was put out, or samples are held */
+	bool has_started;  /* a header was written, or samples are in `frame` */
 	uint64_t tick;     /* of the last sample or header */
-	/* What is to be said before the next sample. */
+	/* To be reported before the next sample. */
 	bool has_loss;
 	uint64_t lost;
 	bool has_trigger;
@@ -38,7 +37,7 @@ struct bc_bcp1_writer {
 	uint32_t samples;
 	uint64_t first_tick;
 	uint8_t proc;     /* of its first sample */
-	bool is_one_proc; /* all samples are of `proc` */
+	bool is_one_proc; /* all samples have processor `proc` */
 	bool is_agents;   /* each low nibble is the sample's processor */
 	bool has_nibble;  /* some low nibble is not 0 */
 	uint8_t frame[BC_BCP1_WRITER_FRAME];
@@ -46,20 +45,22 @@ struct bc_bcp1_writer {
 
 void bc_bcp1_writer_init(struct bc_bcp1_writer *writer);
 
-/* A sample of a processor, below 256, at an absolute tick below BC_TICK_END. A tick below that of
- * the sample before it begins a new epoch at the receiver. With is_epoch one begins here in any
- * case: where the tick doesn't fall, frames without samples make it. */
+/* Adds a sample of a processor (below 256) at an absolute tick (below BC_TICK_END). A tick below
+ * that of the previous sample starts a new epoch at the receiver. With is_epoch, a new epoch always
+ * starts: if the tick is not lower, empty frames with lower ticks are inserted. */
 size_t bc_bcp1_writer_add(struct bc_bcp1_writer *writer, uint8_t *out,
 	const uint8_t sample[BC_SAMPLE_BYTES], unsigned proc, uint64_t tick, bool is_epoch);
 
-/* `lost` samples are missing here. Where it is not exact, that many or more: then the next frame's
- * sequence number is one too high, a gap of unknown length, and what is known of it is a loss. */
+/* Records that `lost` samples are missing here, exactly or at least. If not exact, a sequence
+ * number is skipped, which means a gap of unknown size, and `lost` is reported as a loss in
+ * addition. */
 size_t bc_bcp1_writer_gap(
 	struct bc_bcp1_writer *writer, uint8_t *out, uint64_t lost, bool is_exact);
 
-/* The trigger fired at the next sample. */
+/* Records that the trigger fired at the next sample. */
 size_t bc_bcp1_writer_trigger(struct bc_bcp1_writer *writer, uint8_t *out);
 
-size_t bc_bcp1_writer_end(struct bc_bcp1_writer *writer, uint8_t *out);
+/* Writes the last frame. */
+size_t bc_bcp1_writer_finish(struct bc_bcp1_writer *writer, uint8_t *out);
 
 #endif

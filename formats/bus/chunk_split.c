@@ -8,7 +8,7 @@ static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
 	return chunk->records + (size_t)n * BC_RECORD_BYTES;
 }
 
-/* The ticks of the records first .. end - 1, anchors aside. */
+/* The sum of the `time` of records first .. end - 1. */
 static uint64_t ticks_between(const struct bc_chunk *chunk, uint32_t first, uint32_t end)
 {
 	return bc_records_ticks(chunk->records + (size_t)first * BC_RECORD_BYTES, end - first, 0);
@@ -19,7 +19,7 @@ uint64_t bc_chunk_tick(const struct bc_chunk *chunk, uint32_t n)
 	const struct bc_chunk_info *info = &chunk->info;
 	uint32_t known = 0;
 	uint64_t tick = info->first_tick;
-	bool is_last = true; /* of the anchors */
+	bool is_last = true; /* no anchor after n */
 
 	assert(n < info->records);
 	for (uint32_t i = 0; i < info->events; i++) {
@@ -56,7 +56,7 @@ uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_
 	return from;
 }
 
-/* The tick of the record before the first, as far as the chunk tells. */
+/* The tick of the record before the chunk, or first_tick if the chunk does not tell. */
 static uint64_t tick_before(const struct bc_chunk *chunk)
 {
 	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
@@ -64,7 +64,7 @@ static uint64_t tick_before(const struct bc_chunk *chunk)
 	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
 }
 
-/* The first event at this position or behind. */
+/* The index of the first event at or after a position. */
 static uint32_t event_at(const struct bc_chunk *chunk, uint32_t position)
 {
 	uint32_t i = 0;
@@ -74,8 +74,9 @@ static uint32_t event_at(const struct bc_chunk *chunk, uint32_t position)
 	return i;
 }
 
-/* Leaves the events first .. end - 1, `less` positions further ahead, and their texts. */
-static void keep_events(struct bc_chunk *chunk, uint32_t first, uint32_t end, uint32_t less)
+/* Keeps only the events first .. end - 1 with their texts, and subtracts `shift` from their
+ * positions. */
+static void keep_events(struct bc_chunk *chunk, uint32_t first, uint32_t end, uint32_t shift)
 {
 	char text[BC_CHUNK_TEXT_BYTES];
 
@@ -84,9 +85,9 @@ static void keep_events(struct bc_chunk *chunk, uint32_t first, uint32_t end, ui
 	chunk->text_bytes = 0;
 	for (uint32_t i = first; i < end; i++) {
 		struct bc_event event = chunk->events[i];
-		event.position -= less;
+		event.position -= shift;
 		if (!bc_chunk_add_event(chunk, &event, text + event.text))
-			assert(!"they had room before");
+			assert(!"there is room: the events were in the chunk before");
 	}
 }
 
@@ -134,7 +135,7 @@ void bc_chunk_split(struct bc_chunk *chunk, uint32_t at, struct bc_chunk *rest)
 		struct bc_event event = chunk->events[i];
 		event.position -= at;
 		if (!bc_chunk_add_event(rest, &event, chunk->text + event.text))
-			assert(!"they had room before");
+			assert(!"there is room: the events were in one chunk before");
 	}
 	bc_chunk_drop_back(chunk, at);
 }

@@ -87,7 +87,7 @@ static uint32_t entry_of(unsigned cycle, uint8_t be, const struct bc_mapping_opt
 void bc_mapping_init(struct bc_mapping *mapping, const struct bc_mapping_options *options)
 {
 	mapping->options = *options;
-	for (unsigned cycle = 0; cycle < BC_BUS_ENCODER; cycle++)
+	for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
 		for (unsigned be = 0; be < 256; be++)
 			mapping->entry[cycle << 8 | be] = entry_of(cycle, (uint8_t)be, options) |
 							  (uint32_t)options->attr[cycle] << 16;

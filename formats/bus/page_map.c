@@ -46,8 +46,8 @@ static uint32_t permute(const struct bc_page_map *map, uint32_t k)
 	return left << 10 | right;
 }
 
-/* The slot of a page, or the free one where it would go. */
-static uint32_t *find(const struct bc_page_map *map, uint64_t page)
+/* The slot of a page, or the free slot where it belongs. */
+static uint32_t *find_slot(const struct bc_page_map *map, uint64_t page)
 {
 	uint32_t mask = (1u << map->bits) - 1;
 	uint32_t at = (uint32_t)(page * GOLDEN >> (64 - map->bits));
@@ -57,8 +57,8 @@ static uint32_t *find(const struct bc_page_map *map, uint64_t page)
 	return &map->slots[at];
 }
 
-/* Makes room for `pages` in all. */
-static int grow(struct bc_page_map *map, uint32_t pages)
+/* Grows the map to hold `pages` pages in total. */
+static int grow_map(struct bc_page_map *map, uint32_t pages)
 {
 	uint32_t bits = map->bits != 0 ? map->bits : FIRST_BITS;
 
@@ -77,7 +77,7 @@ static int grow(struct bc_page_map *map, uint32_t pages)
 	map->slots = slots;
 	map->bits = bits;
 	for (uint32_t i = 0; i < map->count; i++)
-		*find(map, list[i]) = i + 1;
+		*find_slot(map, list[i]) = i + 1;
 	return 0;
 }
 
@@ -92,14 +92,14 @@ int bc_page_map_touch(struct bc_page_map *map, uint64_t first, uint64_t last)
 		return -ENOSPC;
 	uint64_t pages = last - first + 1;
 	for (uint64_t i = 0; i < pages; i++)
-		missing += map->bits == 0 || *find(map, first + i) == 0;
+		missing += map->bits == 0 || *find_slot(map, first + i) == 0;
 	if (missing > BC_PAGES_MAX - map->count)
 		return -ENOSPC;
-	int rc = grow(map, map->count + missing);
+	int rc = grow_map(map, map->count + missing);
 	if (rc != 0)
 		return rc;
 	for (uint64_t i = 0; i < pages; i++) {
-		uint32_t *slot = find(map, first + i);
+		uint32_t *slot = find_slot(map, first + i);
 		if (*slot == 0) {
 			map->pages[map->count++] = first + i;
 			*slot = map->count;
@@ -114,7 +114,7 @@ uint32_t bc_page_map_frame(struct bc_page_map *map, uint64_t page)
 {
 	assert(map->count != 0);
 	if (page != map->last_page) {
-		uint32_t slot = *find(map, page);
+		uint32_t slot = *find_slot(map, page);
 		assert(slot != 0);
 		map->last_page = page;
 		map->last_frame = permute(map, slot - 1);

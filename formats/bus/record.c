@@ -46,23 +46,6 @@ const char *bc_reqtype_name(uint8_t reqtype)
 	}
 }
 
-/* Decimal, right-aligned in at least `width` places, as printf's "%*d". */
-static char *put_decimal(char *out, unsigned value, int width)
-{
-	char digits[3];
-	int n = 0;
-
-	do {
-		digits[n++] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value != 0);
-	for (int pad = n; pad < width; pad++)
-		*out++ = ' ';
-	while (n > 0)
-		*out++ = digits[--n];
-	return out;
-}
-
 size_t bc_record_print(char out[BC_RECORD_TEXT_MAX], const struct bc_record *record)
 {
 	const char *name = bc_reqtype_name(record->reqtype);
@@ -77,11 +60,13 @@ size_t bc_record_print(char out[BC_RECORD_TEXT_MAX], const struct bc_record *rec
 		p = bc_write_hex8(p, record->reqtype);
 	}
 	*p++ = '\t';
-	p = put_decimal(p, record->size, 2);
+	if (record->size < 10)
+		*p++ = ' ';
+	p = bc_write_decimal(p, record->size);
 	*p++ = '\t';
 	p = bc_write_hex8(p, record->attr);
 	*p++ = '\t';
-	p = put_decimal(p, record->proc, 1);
+	p = bc_write_decimal(p, record->proc);
 	*p++ = '\t';
 	p = bc_write_hex32(p, record->time);
 	*p++ = '\n';

@@ -4,12 +4,12 @@
  *   0       4      addr     physical address
  *   4       1      reqtype  request type, BC_REQ_*
  *   5       1      size     bytes transferred
- *   6       1      attr     memory type; v1.1 names the low two bits, P6 traces hold 0..7
+ *   6       1      attr     memory type; v1.1 defines the low two bits, P6 traces have 0..7
  *   7       1      proc     processor or agent id
- *   8       4      time     clock ticks since the previous request, BC_TIME_NONE: no previous
+ *   8       4      time     clock ticks since the previous request, or BC_TIME_NONE
  *
  * Source: BYU Performance Evaluation Laboratory, "BYU Address Trace Format v1.1" and its byutr.h.
- * A recording's segments hold exactly these records and nothing else once decompressed. */
+ * A decompressed segment contains these records and nothing else. */
 #ifndef BC_FORMATS_BUS_RECORD_H
 #define BC_FORMATS_BUS_RECORD_H
 
@@ -20,8 +20,8 @@
 
 #define BC_RECORD_BYTES 12
 
-/* A `time` that is no delta: the first record of a recording or of an epoch, or a delta too long
- * for the field. */
+/* A `time` without a delta: in the first record of a recording or epoch, or for a delta that does
+ * not fit the field. */
 #define BC_TIME_NONE 0xFFFFFFFFu
 
 enum bc_reqtype {
@@ -42,7 +42,7 @@ enum bc_reqtype {
 	BC_REQ_FLUSHACK = 0x35,
 	BC_REQ_STOPCLKACK = 0x36,
 	BC_REQ_SMIACK = 0x37,
-	/* Not of the BYU document: an invalid bus cycle that was kept, plus its control nibble. */
+	/* Not in the BYU document: an invalid bus cycle that was kept; add its cycle type. */
 	BC_REQ_INVALID = 0xF0,
 };
 
@@ -77,27 +77,25 @@ static inline void bc_record_store(uint8_t *p, const struct bc_record *r)
 	bc_write_le32(p + 8, r->time);
 }
 
-/* Where the bytes of a record begin. A burst, of 16 or 32 bytes, starts with the word that was
- * wanted and wraps around: what it moves is all of the aligned block. Anything else begins at its
- * address.
- */
-static inline uint64_t bc_burst_begin(uint64_t addr, uint32_t size)
+/* The address of a record's first byte. A burst of 16 or 32 bytes transfers the requested word
+ * first and wraps around, so it covers the whole aligned block. */
+static inline uint64_t bc_burst_start(uint64_t addr, uint32_t size)
 {
 	return size == 32 || size == 16 ? addr & ~(uint64_t)(size - 1) : addr;
 }
 
-/* How far below its address a record may begin. */
+/* bc_burst_start() is at most this far below the address. */
 #define BC_BURST_BELOW 31u
 
-/* The name that byutr.h gives a request type, or NULL for a code it doesn't know. */
+/* The name of a request type in byutr.h, or NULL if it has none. */
 const char *bc_reqtype_name(uint8_t reqtype);
 
-/* The most bytes that bc_record_print() writes. */
+/* Maximum output of bc_record_print(), in bytes. */
 #define BC_RECORD_TEXT_MAX 64
 
-/* Writes one line as b2a does, newline included and no terminating zero: addr (8 hex digits), type
- * name, size, attr (hex), proc, time (8 hex digits), with tabs between. A type without a name is
- * printed as its two hex digits. Returns the number of bytes written. */
+/* Writes one line in the format of BYU's b2a, with a newline and no terminating zero: addr (8 hex
+ * digits), type name, size, attr (hex), proc, time (8 hex digits), separated by tabs. A type
+ * without a name is printed as two hex digits. Returns the length. */
 size_t bc_record_print(char out[BC_RECORD_TEXT_MAX], const struct bc_record *record);
 
 #endif

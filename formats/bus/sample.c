@@ -5,7 +5,7 @@
 #include "formats/base/bytes.h"
 #include "formats/base/fast_format.h"
 
-static const char *const names[BC_BUS_ENCODER] = {
+static const char *const names[BC_CYCLE_TYPES] = {
 	[0] = "INVALID",
 	[BC_CYCLE_INT_ACK] = "INT_ACK",
 	[2] = "INVALID",
@@ -26,24 +26,24 @@ static const char *const names[BC_BUS_ENCODER] = {
 
 const char *bc_cycle_name(unsigned cycle)
 {
-	return names[cycle % BC_BUS_ENCODER];
+	return names[cycle % BC_CYCLE_TYPES];
 }
 
 int bc_cycle_by_name(const char *name)
 {
-	for (int cycle = 0; cycle < BC_BUS_ENCODER; cycle++)
+	for (int cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
 		if (strcmp(names[cycle], name) == 0)
 			return cycle == 0 ? -1 : cycle; /* 0 is the first INVALID */
 	return -1;
 }
 
-/* " NAME\n" by cycle type, padded to one length: a copy of known length is the fastest. */
+/* " NAME\n" by cycle type, padded to a constant length, because such a copy is fastest. */
 #define TAIL_BYTES 16
 
 static const struct {
 	uint8_t bytes;
 	char text[TAIL_BYTES];
-} tails[BC_BUS_ENCODER] = {
+} tails[BC_CYCLE_TYPES] = {
 	[0] = {9, " INVALID\n"},
 	[BC_CYCLE_INT_ACK] = {9, " INT_ACK\n"},
 	[2] = {9, " INVALID\n"},

@@ -1,13 +1,13 @@
-/* The Pentium bus sample: 6 bytes, what the capture board sees of one bus cycle.
+/* The Pentium bus sample: 6 bytes that describe one bus cycle.
  *
  *   offset  bytes  field
  *   0       4      address, big-endian
  *   4       1      byte enables, active low; bit 7 is the most significant of the eight bytes
- *   5       1      control: bits 7..4 the cycle type, bits 3..0 free (bcp1: the agent id)
+ *   5       1      control: bits 7..4 the cycle type, bits 3..0 unused (bcp1: the agent id)
  *
- * A file of nothing but samples is the format `raw6`. Source: BYU Performance Evaluation
- * Laboratory, the Pentium bus trace format. Its printer reads the address in the host's order;
- * ours prints the true address on every host. */
+ * A file of samples is the format `raw6`. Source: BYU Performance Evaluation Laboratory, Pentium
+ * bus trace format. BYU's printer reads the address in the host's byte order; ours prints the true
+ * address on every host. */
 #ifndef BC_FORMATS_BUS_SAMPLE_H
 #define BC_FORMATS_BUS_SAMPLE_H
 
@@ -16,8 +16,8 @@
 
 #define BC_SAMPLE_BYTES 6
 
-/* The cycle types: the control byte's upper four bits (M/IO#, D/C#, W/R#, cache). The values not
- * named here are invalid cycles. */
+/* The cycle type: the upper four bits of the control byte (M/IO#, D/C#, W/R#, cache). Other values
+ * are invalid cycles. */
 enum bc_cycle {
 	BC_CYCLE_INT_ACK = 1,
 	BC_CYCLE_SPECIAL = 3,
@@ -29,10 +29,10 @@ enum bc_cycle {
 	BC_CYCLE_NC_D_READ = 13,
 	BC_CYCLE_WRITE_BACK = 14,
 	BC_CYCLE_D_WRITE = 15,
-	BC_BUS_ENCODER = 16,
+	BC_CYCLE_TYPES = 16,
 };
 
-/* Byte enables of a special cycle: they say which one it is. */
+/* The byte enables of a special cycle tell which one it is. */
 enum bc_special {
 	BC_SPECIAL_SHUTDOWN = 0xFE,
 	BC_SPECIAL_FLUSH = 0xFD,
@@ -42,17 +42,16 @@ enum bc_special {
 	BC_SPECIAL_BRANCH_TRACE = 0xDF,
 };
 
-/* The name of a cycle type as the format's document prints it; "INVALID" for the invalid ones.
- * `cycle` is taken modulo 16. */
+/* The name of cycle type `cycle` modulo 16 in the BYU document; "INVALID" for invalid types. */
 const char *bc_cycle_name(unsigned cycle);
 
-/* The cycle type that a name stands for, or -1. "INVALID" names none. */
+/* The cycle type with this name, or -1. "INVALID" gives -1. */
 int bc_cycle_by_name(const char *name);
 
 #define BC_SAMPLE_TEXT_MAX 32
 
-/* Writes one sample as the document's printer does ("%08x %02x NAME\n"), with the true address.
- * Returns the number of bytes written; there is no terminating zero. */
+/* Writes one line in the format of BYU's printer ("%08x %02x NAME\n"), without a terminating zero.
+ * Returns the length. */
 size_t bc_sample_print(char out[BC_SAMPLE_TEXT_MAX], const uint8_t sample[BC_SAMPLE_BYTES]);
 
 #endif

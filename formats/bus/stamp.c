@@ -3,6 +3,15 @@
 #include <assert.h>
 #include <string.h>
 
+/* How samples are stamped, and why this way.
+ *
+ * Each sample is looked up in the mapping's table, which gives everything but processor and time.
+ * stamp_samples() handles every case: dropped cycles, anchors, limits, skipping. Nearly all samples
+ * need none of this, so stamp_stretch() handles runs of plain samples in a loop with one
+ * predictable branch per sample; it stops at the first sample that needs more. stretch_max()
+ * computes in advance how many samples fit the chunk and stay below the tick limit, so the loop
+ * checks neither. */
+
 void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mapping)
 {
 	memset(stamper, 0, sizeof(*stamper));
@@ -28,8 +37,8 @@ struct bc_samples bc_samples_of_frame(const struct bc_bcp1_frame *frame)
 	return (struct bc_samples){
 		.at = at,
 		.count = count,
-		/* The header has the first sample's tick, whatever ticks that sample itself claims.
-		 */
+		/* The header's tick is that of the first sample, even if the sample's own ticks are
+		 * not 0. */
 		.tick = frame->header.tick - (count != 0 ? bc_le16(at + BC_SAMPLE_BYTES) : 0),
 		.proc = frame->header.proc,
 		.has_ticks = true,
@@ -52,7 +61,7 @@ struct bc_pace bc_pace_of(uint64_t ticks, uint32_t samples)
 	};
 }
 
-/* Whether the next sample has the one tick more. */
+/* Whether the next sample gets one tick more. */
 static inline bool has_rest(const struct bc_pace *pace)
 {
 	return pace->rest != 0 && pace->phase >= pace->samples - pace->rest;
@@ -64,7 +73,7 @@ static inline uint64_t pace_ticks(const struct bc_pace *pace)
 	return pace->step + has_rest(pace);
 }
 
-static inline void pace_on(struct bc_pace *pace)
+static inline void pace_advance(struct bc_pace *pace)
 {
 	pace->phase = has_rest(pace) ? pace->phase - (pace->samples - pace->rest)
 				     : pace->phase + pace->rest;
@@ -75,16 +84,16 @@ static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
 	return chunk->records + (size_t)n * BC_RECORD_BYTES;
 }
 
-/* Where the records of a call go. Kept apart from chunk and stamper while a loop runs, so that the
- * compiler can hold it in registers. */
+/* Where the next record goes. Separate from chunk and stamper, so that the compiler keeps it in
+ * registers inside a loop. */
 struct cursor {
-	uint8_t *out;         /* of the next record */
+	uint8_t *out;         /* the next record */
 	uint32_t position;    /* its number in the chunk */
-	uint64_t record_tick; /* of the record before */
+	uint64_t record_tick; /* of the previous record */
 	bool is_first;
 };
 
-static struct cursor begin(const struct bc_stamper *s, struct bc_chunk *chunk)
+static struct cursor cursor_init(const struct bc_stamper *s, struct bc_chunk *chunk)
 {
 	return (struct cursor){
 		.out = chunk != NULL ? record_at(chunk, chunk->info.records) : NULL,
@@ -94,7 +103,7 @@ static struct cursor begin(const struct bc_stamper *s, struct bc_chunk *chunk)
 	};
 }
 
-static void end(struct bc_stamper *s, struct bc_chunk *chunk, const struct cursor *c)
+static void cursor_commit(struct bc_stamper *s, struct bc_chunk *chunk, const struct cursor *c)
 {
 	if (chunk == NULL || c->position == chunk->info.records)
 		return;
@@ -116,9 +125,9 @@ static bool add_anchor(struct bc_chunk *chunk, uint32_t position, uint64_t tick,
 	return bc_chunk_add_event(chunk, &anchor, NULL);
 }
 
-/* Stamps the record whose other eight bytes stand at the cursor already. Returns false when it
- * wants an anchor that the chunk has no room for. */
-static inline __attribute__((always_inline)) bool append(
+/* Completes the record at the cursor, of which the first eight bytes are written, with its time.
+ * Returns false if it needs an anchor and the chunk has no room for one. */
+static inline __attribute__((always_inline)) bool append_record(
 	struct bc_chunk *chunk, struct cursor *c, uint64_t tick, bool has_delta, bool is_exact)
 {
 	uint64_t delta = tick - c->record_tick;
@@ -138,8 +147,8 @@ static inline __attribute__((always_inline)) bool append(
 	return true;
 }
 
-/* Stamps samples that ask for no care: each is kept, and the sample before it was, so that its own
- * ticks are its delta. Stops at the first that does, or after n. Returns how many it stamped. */
+/* Stamps up to n plain samples: each is kept, and so was the one before it, so its own ticks are
+ * its delta. Stops at the first other sample. Returns the number of samples stamped. */
 static inline __attribute__((always_inline)) uint32_t stamp_stretch(
 	const struct bc_mapping *mapping, const uint8_t *at, uint32_t n, struct cursor *cursor,
 	uint32_t proc, const bool has_agent)
@@ -169,8 +178,8 @@ static inline __attribute__((always_inline)) uint32_t stamp_stretch(
 	return done;
 }
 
-/* How many samples may go through stamp_stretch(): as many as there are, have room, and can't reach
- * the limit whatever their ticks. */
+/* The number of samples that stamp_stretch() may process: limited by the run, by the room in the
+ * chunk, and by the largest number that stays below the tick limit whatever their ticks. */
 static uint32_t stretch_max(
 	size_t samples, const struct cursor *cursor, uint64_t tick, uint64_t tick_limit)
 {
@@ -184,10 +193,10 @@ static uint32_t stretch_max(
 							 : (uint32_t)max;
 }
 
-/* The loop behind all that stamps samples; chunk is NULL to skip them. Inlined into each, so that
- * the constant arguments cost nothing. */
-static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(struct bc_stamper *s,
-	struct bc_samples *run, uint64_t tick_limit, struct bc_chunk *chunk,
+/* Stamps samples, or skips them if chunk is NULL. Inlined into each caller, where has_ticks and
+ * has_agent are constants. */
+static inline __attribute__((always_inline)) enum bc_stamp_result stamp_samples(
+	struct bc_stamper *s, struct bc_samples *run, uint64_t tick_limit, struct bc_chunk *chunk,
 	struct bc_stamped *stamped, const bool has_ticks, const bool has_agent)
 {
 	const struct bc_mapping *mapping = s->mapping;
@@ -196,13 +205,13 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 	struct bc_pace pace = run->pace;
 	const uint8_t *at = run->at;
 	const uint8_t *run_end = at + run->count * stride;
-	struct cursor cursor = begin(s, chunk);
+	struct cursor cursor = cursor_init(s, chunk);
 	cursor.is_first = cursor.is_first || s->is_delta_lost;
 	uint64_t tick = run->tick;
 	uint32_t kept = 0;
 	uint32_t invalid = 0;
 	uint32_t unknown = 0;
-	enum bc_stamp_end err = BC_STAMP_DONE;
+	enum bc_stamp_result result = BC_STAMP_DONE;
 
 	for (; at < run_end; at += stride) {
 		if (chunk != NULL && has_ticks) {
@@ -218,7 +227,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 		uint64_t next = tick +
 				(has_ticks ? bc_le16(at + BC_SAMPLE_BYTES) : pace_ticks(&pace));
 		if (next >= tick_limit) {
-			err = BC_STAMP_LIMIT;
+			result = BC_STAMP_LIMIT;
 			break;
 		}
 		uint32_t entry = bc_map_entry(mapping, at);
@@ -226,27 +235,27 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 			invalid++;
 			tick = next;
 			if (!has_ticks)
-				pace_on(&pace);
+				pace_advance(&pace);
 			continue;
 		}
 		if (chunk != NULL) {
 			if (cursor.position == BC_CHUNK_RECORDS) {
-				err = BC_STAMP_FULL;
+				result = BC_STAMP_FULL;
 				break;
 			}
 			bc_map_sample(cursor.out, entry, at, has_agent ? at[5] & 15 : run_proc);
-			if (!append(chunk, &cursor, next, !cursor.is_first, true)) {
-				err = BC_STAMP_FULL;
+			if (!append_record(chunk, &cursor, next, !cursor.is_first, true)) {
+				result = BC_STAMP_FULL;
 				break;
 			}
 		}
 		tick = next;
 		if (!has_ticks)
-			pace_on(&pace);
+			pace_advance(&pace);
 		kept++;
 		unknown += (entry & BC_MAP_UNKNOWN) != 0;
 	}
-	end(s, chunk, &cursor);
+	cursor_commit(s, chunk, &cursor);
 	s->is_delta_lost = s->is_delta_lost && (chunk == NULL || kept == 0);
 	*stamped = (struct bc_stamped){kept + invalid, kept, invalid, unknown};
 	run->count -= kept + invalid;
@@ -255,10 +264,10 @@ static inline __attribute__((always_inline)) enum bc_stamp_end stamp_samples(str
 	run->pace = pace;
 	if (kept + invalid != 0)
 		s->tick = tick;
-	return err;
+	return result;
 }
 
-enum bc_stamp_end bc_stamp_samples(struct bc_stamper *stamper, struct bc_samples *run,
+enum bc_stamp_result bc_stamp_samples(struct bc_stamper *stamper, struct bc_samples *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
 	assert(chunk->info.epoch == stamper->epoch);
@@ -269,7 +278,7 @@ enum bc_stamp_end bc_stamp_samples(struct bc_stamper *stamper, struct bc_samples
 	return stamp_samples(stamper, run, tick_limit, chunk, stamped, true, false);
 }
 
-enum bc_stamp_end bc_stamp_skip_samples(struct bc_stamper *stamper, struct bc_samples *run,
+enum bc_stamp_result bc_stamp_skip_samples(struct bc_stamper *stamper, struct bc_samples *run,
 	uint64_t tick_limit, struct bc_stamped *stamped)
 {
 	if (run->has_ticks)
@@ -287,11 +296,11 @@ static const struct bc_event *find_anchor(const struct bc_records *run, uint32_t
 	return NULL;
 }
 
-/* When a record was, and how well that is known. */
+/* The time of a record that is being copied. */
 struct moment {
 	uint64_t tick;
-	bool has_delta;  /* the ticks since the record before are known */
-	bool is_inexact; /* from here on ticks are lower bounds */
+	bool has_delta;  /* the ticks since the previous record are known */
+	bool is_inexact; /* this tick and all that follow are lower bounds */
 };
 
 static struct moment moment_of(
@@ -307,45 +316,46 @@ static struct moment moment_of(
 	return (struct moment){s->tick, false, s->is_inexact || !is_first};
 }
 
-static enum bc_stamp_end stamp_records(struct bc_stamper *s, struct bc_records *run,
+static enum bc_stamp_result stamp_records(struct bc_stamper *s, struct bc_records *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
-	struct cursor cursor = begin(s, chunk);
-	uint32_t taken = 0;
-	enum bc_stamp_end err = BC_STAMP_DONE;
+	struct cursor cursor = cursor_init(s, chunk);
+	uint32_t consumed = 0;
+	enum bc_stamp_result result = BC_STAMP_DONE;
 
-	for (; taken < run->count; taken++) {
-		struct moment moment = moment_of(s, run, taken, cursor.is_first);
-		/* An anchor may say any tick, even the one that stands for no limit. */
+	for (; consumed < run->count; consumed++) {
+		struct moment moment = moment_of(s, run, consumed, cursor.is_first);
+		/* An anchor can have any tick, even the value of BC_NO_TICK_LIMIT. */
 		if (moment.tick >= tick_limit && tick_limit != BC_NO_TICK_LIMIT) {
-			err = BC_STAMP_LIMIT;
+			result = BC_STAMP_LIMIT;
 			break;
 		}
 		if (chunk != NULL) {
 			if (cursor.position == BC_CHUNK_RECORDS) {
-				err = BC_STAMP_FULL;
+				result = BC_STAMP_FULL;
 				break;
 			}
-			memcpy(cursor.out, run->at + (size_t)taken * BC_RECORD_BYTES,
+			memcpy(cursor.out, run->at + (size_t)consumed * BC_RECORD_BYTES,
 				BC_RECORD_BYTES);
-			if (!append(chunk, &cursor, moment.tick, moment.has_delta,
+			if (!append_record(chunk, &cursor, moment.tick, moment.has_delta,
 				    !moment.is_inexact)) {
-				err = BC_STAMP_FULL;
+				result = BC_STAMP_FULL;
 				break;
 			}
 		}
-		/* Who skips a record whose delta nobody knows doesn't know the next one's. */
+		/* If a record with an unknown delta is skipped, the next record's delta, which
+		 * includes it, is unknown, too. */
 		s->is_delta_lost = chunk == NULL && !moment.has_delta &&
 				   (moment.is_inexact || s->is_delta_lost);
 		s->is_inexact = moment.is_inexact;
 		s->tick = moment.tick;
 	}
-	end(s, chunk, &cursor);
-	*stamped = (struct bc_stamped){.taken = taken, .kept = taken};
-	run->at += (size_t)taken * BC_RECORD_BYTES;
-	run->count -= taken;
-	run->position += taken;
-	return err;
+	cursor_commit(s, chunk, &cursor);
+	*stamped = (struct bc_stamped){.consumed = consumed, .kept = consumed};
+	run->at += (size_t)consumed * BC_RECORD_BYTES;
+	run->count -= consumed;
+	run->position += consumed;
+	return result;
 }
 
 uint64_t bc_samples_next_tick(const struct bc_samples *run)
@@ -359,14 +369,14 @@ uint64_t bc_records_next_tick(const struct bc_stamper *stamper, const struct bc_
 	return moment_of(stamper, run, 0, stamper->is_first).tick;
 }
 
-enum bc_stamp_end bc_stamp_records(struct bc_stamper *stamper, struct bc_records *run,
+enum bc_stamp_result bc_stamp_records(struct bc_stamper *stamper, struct bc_records *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
 	assert(chunk->info.epoch == stamper->epoch);
 	return stamp_records(stamper, run, tick_limit, chunk, stamped);
 }
 
-enum bc_stamp_end bc_stamp_skip_records(struct bc_stamper *stamper, struct bc_records *run,
+enum bc_stamp_result bc_stamp_skip_records(struct bc_stamper *stamper, struct bc_records *run,
 	uint64_t tick_limit, struct bc_stamped *stamped)
 {
 	return stamp_records(stamper, run, tick_limit, NULL, stamped);

@@ -255,7 +255,7 @@ static bool print_tail(void *state, struct bc_print *p)
 {
 	struct bus *bus = state;
 
-	p->used += bc_bcp1_writer_end(&bus->writer, (uint8_t *)p->out + p->used);
+	p->used += bc_bcp1_writer_finish(&bus->writer, (uint8_t *)p->out + p->used);
 	return true;
 }
 

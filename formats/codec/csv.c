@@ -133,16 +133,16 @@ static char *write_rare(const struct csv *csv, char *out, const struct bc_entry 
 	}
 	if (has(csv, BC_COLUMN_SPACE)) {
 		if ((known & BC_HAS_SPACE) != 0)
-			out = bc_write_hex(BC_PUT(out, "0x"), entry->space);
+			out = bc_write_hex(BC_WRITE_LITERAL(out, "0x"), entry->space);
 		*out++ = ',';
 	}
 	if (!has(csv, BC_COLUMN_CONTROL))
 		return out;
 	if ((known & BC_HAS_SAMPLE) == 0)
-		return BC_PUT(out, ",,,");
-	out = bc_write_hex(BC_PUT(out, "0x"), bc_be32(entry->sample));
-	out = bc_write_hex8(BC_PUT(out, ",0x"), entry->sample[4]);
-	out = bc_write_hex8(BC_PUT(out, ",0x"), entry->sample[5]);
+		return BC_WRITE_LITERAL(out, ",,,");
+	out = bc_write_hex(BC_WRITE_LITERAL(out, "0x"), bc_be32(entry->sample));
+	out = bc_write_hex8(BC_WRITE_LITERAL(out, ",0x"), entry->sample[4]);
+	out = bc_write_hex8(BC_WRITE_LITERAL(out, ",0x"), entry->sample[5]);
 	*out++ = ',';
 	return out;
 }
@@ -154,7 +154,7 @@ static inline char *write_plain_row(struct csv *csv, char *out, const struct bc_
 	uint32_t known = entry->has;
 
 	if (has(csv, BC_COLUMN_KIND))
-		out = BC_PUT(out, "reference,");
+		out = BC_WRITE_LITERAL(out, "reference,");
 	out = bc_write_decimal_row(out, &csv->numbers, entry->number);
 	*out++ = ',';
 	if (has(csv, BC_COLUMN_TICK)) {
@@ -166,7 +166,7 @@ static inline char *write_plain_row(struct csv *csv, char *out, const struct bc_
 		out = write_small(csv, out, entry->epoch, true);
 	memcpy(out, type, sizeof(*type));
 	out += type->bytes;
-	out = BC_PUT(out, ",0x");
+	out = BC_WRITE_LITERAL(out, ",0x");
 	out = bc_write_hex(out, entry->addr);
 	*out++ = ',';
 	if (has(csv, BC_COLUMN_SIZE))

@@ -21,7 +21,7 @@ static char escape(uint8_t byte)
 
 static char *write_escaped(char *out, uint8_t byte)
 {
-	out = BC_PUT(out, "\\u00");
+	out = BC_WRITE_LITERAL(out, "\\u00");
 	return bc_write_hex8(out, byte);
 }
 

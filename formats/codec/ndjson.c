@@ -74,7 +74,7 @@ static char *write_object(const struct ndjson *ndjson, char *out, const struct b
 		memcpy(out, key->text, sizeof(key->text));
 		out = write_cell(out + key->bytes, cell);
 	}
-	return BC_PUT(out, "}\n");
+	return BC_WRITE_LITERAL(out, "}\n");
 }
 
 /* Writes the keys of RARE_TRAITS. */
@@ -83,17 +83,17 @@ static char *write_rare(char *out, const struct bc_entry *entry)
 	uint32_t known = entry->has;
 
 	if ((known & BC_HAS_LETTER) != 0 && entry->letter != '\0')
-		out = bc_json_write_text(BC_PUT(out, ",\"letter\":"),
+		out = bc_json_write_text(BC_WRITE_LITERAL(out, ",\"letter\":"),
 			(struct bc_text){.at = &entry->letter, .bytes = 1});
 	if ((known & BC_HAS_SPACE) != 0) {
-		out = bc_write_hex(BC_PUT(out, ",\"space\":\"0x"), entry->space);
+		out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"space\":\"0x"), entry->space);
 		*out++ = '"';
 	}
 	if ((known & BC_HAS_SAMPLE) == 0)
 		return out;
-	out = bc_write_hex(BC_PUT(out, ",\"bus_addr\":\"0x"), bc_be32(entry->sample));
-	out = bc_write_hex8(BC_PUT(out, "\",\"byte_enables\":\"0x"), entry->sample[4]);
-	out = bc_write_hex8(BC_PUT(out, "\",\"control\":\"0x"), entry->sample[5]);
+	out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"bus_addr\":\"0x"), bc_be32(entry->sample));
+	out = bc_write_hex8(BC_WRITE_LITERAL(out, "\",\"byte_enables\":\"0x"), entry->sample[4]);
+	out = bc_write_hex8(BC_WRITE_LITERAL(out, "\",\"control\":\"0x"), entry->sample[5]);
 	*out++ = '"';
 	return out;
 }
@@ -105,28 +105,34 @@ static inline char *write_plain_object(
 	const struct bc_type_word *type = &ndjson->types[entry->type];
 	const struct bc_small_decimals *small = &ndjson->small;
 
-	out = BC_PUT(out, "{\"kind\":\"reference\",\"number\":");
+	out = BC_WRITE_LITERAL(out, "{\"kind\":\"reference\",\"number\":");
 	out = bc_write_decimal_row(out, &ndjson->numbers, entry->number);
 	if ((entry->has & BC_HAS_TIME) != 0)
-		out = bc_write_decimal_row(BC_PUT(out, ",\"tick\":"), &ndjson->ticks, entry->tick);
+		out = bc_write_decimal_row(
+			BC_WRITE_LITERAL(out, ",\"tick\":"), &ndjson->ticks, entry->tick);
 	if (ndjson->has_epoch)
-		out = bc_write_small_decimal(BC_PUT(out, ",\"epoch\":"), small, entry->epoch);
-	out = BC_PUT(out, ",\"type\":\"");
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"epoch\":"), small, entry->epoch);
+	out = BC_WRITE_LITERAL(out, ",\"type\":\"");
 	memcpy(out, type, sizeof(*type));
 	out += type->bytes;
-	out = bc_write_hex(BC_PUT(out, "\",\"addr\":\"0x"), entry->addr);
+	out = bc_write_hex(BC_WRITE_LITERAL(out, "\",\"addr\":\"0x"), entry->addr);
 	*out++ = '"';
 	if ((entry->has & BC_HAS_SIZE) != 0)
-		out = bc_write_small_decimal(BC_PUT(out, ",\"size\":"), small, entry->size);
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"size\":"), small, entry->size);
 	if ((entry->has & BC_HAS_ATTR) != 0)
-		out = bc_write_small_decimal(BC_PUT(out, ",\"attr\":"), small, entry->attr);
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"attr\":"), small, entry->attr);
 	if ((entry->has & BC_HAS_PROC) != 0)
-		out = bc_write_small_decimal(BC_PUT(out, ",\"proc\":"), small, entry->proc);
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"proc\":"), small, entry->proc);
 	if (entry->has_delta && entry->delta != BC_TIME_NONE)
-		out = bc_write_small_decimal(BC_PUT(out, ",\"delta\":"), small, entry->delta);
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"delta\":"), small, entry->delta);
 	if ((entry->has & RARE_TRAITS) != 0)
 		out = write_rare(out, entry);
-	return BC_PUT(out, "}\n");
+	return BC_WRITE_LITERAL(out, "}\n");
 }
 
 static int print_ndjson(void *state, struct bc_print *p)

@@ -62,9 +62,8 @@ static void print_head(void *state, struct bc_print *p)
 
 	out = stpcpy(out, "$comment\n\t");
 	if (!vcd->is_timed)
-		out = stpcpy(out,
-			"the trace has no times: each reference is a tick behind the one "
-			"before; ");
+		out = stpcpy(out, "the trace has no times: each reference is a tick behind the one "
+				  "before; ");
 	if (vcd->clock_hz != 0)
 		out += sprintf(out, "%" PRIu64 " ticks are a second, rounded down to picoseconds",
 			vcd->clock_hz);
@@ -142,7 +141,7 @@ static inline char *write_value(
 	shown->is_known = is_known;
 	if (is_known)
 		return write_bits(out, number, id);
-	out = BC_PUT(out, "bx ");
+	out = BC_WRITE_LITERAL(out, "bx ");
 	*out++ = id;
 	*out++ = '\n';
 	return out;
@@ -157,7 +156,7 @@ static char *write_type(struct vcd *vcd, char *out, unsigned type)
 	out = write_value(out, &vcd->type, type, true, '#');
 	*out++ = 's';
 	memcpy(out, word, sizeof(*word));
-	return BC_PUT(out + word->bytes, " $\n");
+	return BC_WRITE_LITERAL(out + word->bytes, " $\n");
 }
 
 static char *write_time(struct vcd *vcd, char *out, uint64_t time)

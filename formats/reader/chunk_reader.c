@@ -125,7 +125,7 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 	/* Nor is anything between the last chunk and the next file. */
 	if (c->row != 0) {
 		bc_segment_index_row(&c->index, c->row - 1, &info);
-		bc_sequence_check_pass(c->sequence, &info);
+		bc_sequence_check_skip(c->sequence, &info);
 	}
 	return 0;
 }
@@ -160,7 +160,7 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 
 	if (place < 0)
 		return place;
-	if (place == BC_PLACE_AGAIN) {
+	if (place == BC_SEQUENCE_DUPLICATE) {
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 " (%" PRIu32 " records) is a duplicate; skipped",
 			info->number, info->records);
@@ -170,7 +170,7 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 	c->next = 0;
 	c->event = 0;
 	c->tick = info->first_tick;
-	if (place == BC_PLACE_BEHIND) {
+	if (place == BC_SEQUENCE_LATE) {
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 " is out of order: later chunks precede it", info->number);
 		return set_fault(r, batch, offset, bc_chunk_encoded_bytes(info), what);

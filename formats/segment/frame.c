@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "formats/base/bytes.h"
+#include "formats/base/hash.h"
 
 #define LZ4_MAGIC 0x184D2204u
 
@@ -25,13 +26,31 @@ enum {
 const uint8_t bc_empty_frame[BC_EMPTY_FRAME_BYTES] = {
 	0x04, 0x22, 0x4D, 0x18, FLG_VERSION_1 | FLG_INDEPENDENT, BD_64_KIB, 0x82, 0, 0, 0, 0};
 
+size_t bc_skippable_bytes(
+	const uint8_t in[BC_SKIPPABLE_BYTES], uint32_t magic, size_t min, size_t max)
+{
+	size_t bytes = (size_t)bc_le32(in + 4) + BC_SKIPPABLE_BYTES;
+
+	return bc_le32(in) == magic && bytes >= min && bytes <= max ? bytes : 0;
+}
+
+void bc_checksum_write(uint8_t *end, const uint8_t *start)
+{
+	bc_write_le64(end, XXH3_64bits(start, (size_t)(end - start)));
+}
+
+bool bc_checksum_is_valid(const uint8_t *end, const uint8_t *start)
+{
+	return bc_le64(end) == XXH3_64bits(start, (size_t)(end - start));
+}
+
 size_t bc_block_compress(uint8_t *out, const uint8_t *in, size_t bytes)
 {
 	int n = LZ4_compress_default((const char *)in, (char *)out, (int)bytes, (int)bytes - 1);
 	return n > 0 ? (size_t)n : 0;
 }
 
-size_t bc_frame_write(uint8_t *out, const uint8_t *records, size_t bytes)
+size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes)
 {
 	uint8_t *p = out;
 
@@ -43,11 +62,11 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *records, size_t bytes)
 	p += 15;
 	if (bytes != 0) {
 		uint8_t *block = p + 4;
-		size_t n = bc_block_compress(block, records, bytes);
+		size_t n = bc_block_compress(block, data, bytes);
 		uint32_t stored = n == 0 ? BLOCK_STORED : 0;
 		if (n == 0) {
 			n = bytes;
-			memcpy(block, records, n);
+			memcpy(block, data, n);
 		}
 		bc_write_le32(p, (uint32_t)n | stored);
 		p = block + n;
@@ -59,9 +78,9 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *records, size_t bytes)
 #define HEAD_BYTES 15
 #define END_BYTES  4
 
-/* A frame as bc_frame_write() makes it, without LZ4F and the buffers that it takes for every frame.
- * False when it is none, or damaged. */
-static bool read_own(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+/* Decodes a frame that bc_frame_write() made. Faster than LZ4F, which allocates buffers for each
+ * frame. Returns false if the frame is different or damaged. */
+static bool read_own_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
 	if (bytes == 0 || frame_bytes < HEAD_BYTES + 4 + END_BYTES || bc_le32(frame) != LZ4_MAGIC ||
 		frame[4] != (FLG_VERSION_1 | FLG_INDEPENDENT | FLG_CONTENT_SIZE) ||
@@ -90,7 +109,7 @@ int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame
 	size_t out_done = 0;
 	size_t hint = 1;
 
-	if (read_own(out, bytes, frame, frame_bytes))
+	if (read_own_frame(out, bytes, frame, frame_bytes))
 		return 0;
 	if (LZ4F_isError(LZ4F_createDecompressionContext(&dctx, LZ4F_VERSION)))
 		return -ENOMEM;
@@ -106,4 +125,12 @@ int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame
 	}
 	LZ4F_freeDecompressionContext(dctx);
 	return hint == 0 && in_done == frame_bytes && out_done == bytes ? 0 : -EBADMSG;
+}
+
+int bc_frame_read_checked(
+	uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes, uint64_t hash)
+{
+	int rc = bc_frame_read(out, bytes, frame, frame_bytes);
+
+	return rc == 0 && bc_hash(out, bytes) != hash ? -EBADMSG : rc;
 }

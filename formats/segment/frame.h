@@ -1,42 +1,60 @@
-/* The LZ4 frame of a chunk's records: one independent block, the content's size, no checksums of
- * LZ4's own (the chunk header has a better one). Any LZ4 program decodes it;
- * docs/segment-format.md.
+/* The frames that segments and raw captures consist of: LZ4 frames with data, skippable frames with
+ * everything else, and XXH3-64 checksums. docs/segment-format.md specifies them.
  *
- * A block checksum would have to come with a content checksum: liblz4 1.9.4 asks for four bytes too
- * many behind a large block that has only the first, and its lz4 program then misses the next
- * frame.
+ * A data frame has one independent block and the content size, but no LZ4 checksums, because the
+ * chunk header has a better one. Any LZ4 program can decode it. Do not add block checksums: lz4
+ * 1.9.4 reads four bytes too many after a large block that has one, and misses the next frame.
  *
- * The block is made by bc_block_compress(): the one place to put an encoder that knows what records
- * look like. */
+ * bc_block_compress() makes the block. An encoder specialized for records would go there. */
 #ifndef BC_FORMATS_SEGMENT_FRAME_H
 #define BC_FORMATS_SEGMENT_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 
-/* The most bytes of a chunk's frame: a chunk that doesn't shrink is stored. */
+/* A skippable frame starts with its magic and the length of the rest. */
+#define BC_SKIPPABLE_BYTES 8
+
+#define BC_HASH_BYTES 8
+
+/* Maximum length of a data frame. Data that does not shrink is stored uncompressed. */
 #define BC_FRAME_OVERHEAD 23
 #define BC_FRAME_MAX      (BC_CHUNK_BYTES + BC_FRAME_OVERHEAD)
 
-/* The frame that holds nothing, with which each segment begins. */
+/* A frame without data: the start of each file. */
 #define BC_EMPTY_FRAME_BYTES 11
 extern const uint8_t bc_empty_frame[BC_EMPTY_FRAME_BYTES];
 
-/* Compresses `bytes` (1 .. BC_CHUNK_BYTES) at `in` to an LZ4 block at `out`, which has room for
- * bytes - 1. BC_CHUNK_PADDING bytes can be read behind the input. Returns the block's length, or 0
- * if it doesn't get smaller. Keeps no state. */
+/* The length of the skippable frame whose first 8 bytes are at `in`, or 0 if it has another magic
+ * or its length is not in min .. max. */
+size_t bc_skippable_bytes(
+	const uint8_t in[BC_SKIPPABLE_BYTES], uint32_t magic, size_t min, size_t max);
+
+/* The checksum at `end` of the bytes start .. end: XXH3-64. */
+void bc_checksum_write(uint8_t *end, const uint8_t *start);
+bool bc_checksum_is_valid(const uint8_t *end, const uint8_t *start);
+
+/* Compresses `bytes` (1 .. BC_CHUNK_BYTES) at `in`, followed by BC_CHUNK_PADDING readable bytes, to
+ * an LZ4 block at `out`, which has room for bytes - 1. Returns the length of the block, or 0 if it
+ * would not be smaller. Keeps no state between calls. */
 size_t bc_block_compress(uint8_t *out, const uint8_t *in, size_t bytes);
 
-/* Writes the frame of `bytes` (0 .. BC_CHUNK_BYTES) bytes of records at `out`, room for
+/* Writes a frame with `bytes` (0 .. BC_CHUNK_BYTES) of data at `out`, which has room for
  * BC_FRAME_MAX. Returns its length. */
-size_t bc_frame_write(uint8_t *out, const uint8_t *records, size_t bytes);
+size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes);
 
-/* Decodes a frame of exactly frame_bytes that holds exactly `bytes` bytes. Returns 0, -EBADMSG if
- * it is not that, or -ENOMEM. */
+/* Decodes a frame of exactly frame_bytes with exactly `bytes` of data. Returns 0, -EBADMSG if it is
+ * not such a frame, or -ENOMEM. */
 int bc_frame_read(
 	uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes) BC_MUST_CHECK;
+
+/* Decodes a frame in the same way. Also returns -EBADMSG if the XXH3-64 of the data is not `hash`.
+ */
+int bc_frame_read_checked(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes,
+	uint64_t hash) BC_MUST_CHECK;
 
 #endif

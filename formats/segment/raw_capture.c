@@ -1,15 +1,13 @@
 #include "formats/segment/raw_capture.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "formats/base/bytes.h"
 #include "formats/base/hash.h"
 #include "formats/bus/sample.h"
 
-/* Offsets in a table. The fixed part begins behind the skippable header. */
+/* Offsets in a table. The fixed part follows the skippable header. */
 enum {
 	AT_SIZE = 4,
 	AT_VERSION = 8,
@@ -40,7 +38,7 @@ enum {
 	ENTRY_LOST = 24,
 };
 
-enum { FLAG_TIMES = 1, FLAG_RESTART = 2, FLAG_GOES_ON = 4, FLAG_CUT = 8 };
+enum { FLAG_TIMES = 1, FLAG_RESTART = 2, FLAG_CONTINUED = 4, FLAG_CUT = 8 };
 
 enum { FORM_BCP1 = 1, FORM_RAW6 = 2 };
 
@@ -54,11 +52,11 @@ void bc_raw_block_add(
 {
 	struct bc_raw_entry *last = b->entries != 0 ? &b->table[b->entries - 1] : NULL;
 	bool is_bytes = entry->kind == BC_RAW_TRANSFER;
-	bool goes_on = is_bytes && !entry->has_times && last != NULL &&
-		       last->kind == BC_RAW_TRANSFER && !last->has_times;
+	bool is_merged = is_bytes && !entry->has_times && last != NULL &&
+			 last->kind == BC_RAW_TRANSFER && !last->has_times;
 
-	assert(bc_raw_block_has_room(b, goes_on ? 0 : 1, is_bytes ? entry->bytes : 0));
-	if (goes_on)
+	assert(bc_raw_block_has_room(b, is_merged ? 0 : 1, is_bytes ? entry->bytes : 0));
+	if (is_merged)
 		last->bytes += entry->bytes;
 	else
 		b->table[b->entries++] = *entry;
@@ -77,7 +75,7 @@ uint64_t bc_raw_block_span(const struct bc_raw_block *b)
 	return span;
 }
 
-static uint8_t *put_entry(uint8_t *p, const struct bc_raw_entry *entry)
+static uint8_t *write_entry(uint8_t *p, const struct bc_raw_entry *entry)
 {
 	memset(p, 0, BC_RAW_ENTRY_BYTES);
 	p[ENTRY_KIND] = entry->kind;
@@ -91,7 +89,7 @@ static uint8_t *put_entry(uint8_t *p, const struct bc_raw_entry *entry)
 		return p + BC_RAW_ENTRY_BYTES;
 	}
 	p[ENTRY_FLAGS] = (uint8_t)((entry->has_times ? FLAG_TIMES : 0) |
-				   (entry->goes_on ? FLAG_GOES_ON : 0));
+				   (entry->is_continued ? FLAG_CONTINUED : 0));
 	bc_write_le32(p + ENTRY_BYTES, entry->bytes);
 	bc_write_le64(p + ENTRY_SINCE_NS, entry->has_times ? entry->since_ns : 0);
 	bc_write_le64(p + ENTRY_UNTIL_NS, entry->has_times ? entry->until_ns : 0);
@@ -118,19 +116,17 @@ size_t bc_raw_encode(uint8_t *out, struct bc_raw_block *b)
 	bc_write_le64(out + AT_RECORDING_TAG, b->recording_tag);
 	bc_write_le64(out + AT_ZERO, 0);
 	for (uint32_t i = 0; i < b->entries; i++)
-		p = put_entry(p, &b->table[i]);
-	bc_write_le64(p, XXH3_64bits(out, (size_t)(p - out)));
+		p = write_entry(p, &b->table[i]);
+	bc_checksum_write(p, out);
 	return table_bytes + b->frame_bytes;
 }
 
 size_t bc_raw_table_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
 {
-	size_t bytes = (size_t)bc_le32(in + AT_SIZE) + BC_SKIPPABLE_BYTES;
+	size_t bytes = bc_skippable_bytes(
+		in, BC_MAGIC_RAW_TABLE, BC_RAW_TABLE_MIN, BC_RAW_TABLE_MAX);
 
-	if (bc_le32(in) != BC_MAGIC_RAW_TABLE || bytes < BC_RAW_TABLE_MIN ||
-		bytes > BC_RAW_TABLE_MAX || (bytes - BC_RAW_TABLE_MIN) % BC_RAW_ENTRY_BYTES != 0)
-		return 0;
-	return bytes;
+	return bytes != 0 && (bytes - BC_RAW_TABLE_MIN) % BC_RAW_ENTRY_BYTES == 0 ? bytes : 0;
 }
 
 static bool read_entry(struct bc_raw_entry *entry, const uint8_t *p)
@@ -140,7 +136,7 @@ static bool read_entry(struct bc_raw_entry *entry, const uint8_t *p)
 	switch (p[ENTRY_KIND]) {
 	case BC_RAW_TRANSFER:
 		entry->has_times = (p[ENTRY_FLAGS] & FLAG_TIMES) != 0;
-		entry->goes_on = (p[ENTRY_FLAGS] & FLAG_GOES_ON) != 0;
+		entry->is_continued = (p[ENTRY_FLAGS] & FLAG_CONTINUED) != 0;
 		entry->bytes = bc_le32(p + ENTRY_BYTES);
 		entry->since_ns = bc_le64(p + ENTRY_SINCE_NS);
 		entry->until_ns = bc_le64(p + ENTRY_UNTIL_NS);
@@ -160,11 +156,10 @@ static bool read_entry(struct bc_raw_entry *entry, const uint8_t *p)
 
 bool bc_raw_table_read(struct bc_raw_block *b, const uint8_t *table, size_t table_bytes)
 {
-	const uint8_t *hash = table + table_bytes - BC_HASH_BYTES;
 	uint32_t form = bc_le32(table + AT_FORM);
 	uint64_t bytes = 0;
 
-	if (bc_le64(hash) != XXH3_64bits(table, table_bytes - BC_HASH_BYTES) ||
+	if (!bc_checksum_is_valid(table + table_bytes - BC_HASH_BYTES, table) ||
 		bc_le32(table + AT_VERSION) != BC_RAW_VERSION)
 		return false;
 	bc_raw_block_reset(b);
@@ -192,9 +187,5 @@ bool bc_raw_table_read(struct bc_raw_block *b, const uint8_t *table, size_t tabl
 
 int bc_raw_frame_read(struct bc_raw_block *b, const uint8_t *frame)
 {
-	int rc = bc_frame_read(b->data, b->bytes, frame, b->frame_bytes);
-
-	if (rc == 0 && bc_hash(b->data, b->bytes) != b->hash)
-		rc = -EBADMSG;
-	return rc;
+	return bc_frame_read_checked(b->data, b->bytes, frame, b->frame_bytes, b->hash);
 }

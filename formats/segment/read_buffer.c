@@ -40,13 +40,13 @@ int bc_read_buffer_fill(struct bc_read_buffer *w, size_t need)
 {
 	assert(need <= w->room);
 	if (w->start + need > w->room) {
-		memmove(w->bytes, bc_read_buffer_here(w), bc_read_buffer_held(w));
+		memmove(w->bytes, bc_read_buffer_data(w), bc_read_buffer_bytes(w));
 		w->end -= w->start;
 		w->start = 0;
 	}
-	while (bc_read_buffer_held(w) < need && !w->at_end) {
+	while (bc_read_buffer_bytes(w) < need && !w->at_end) {
 		size_t room = w->room - w->end;
-		uint64_t left = w->read_end - (w->offset + bc_read_buffer_held(w));
+		uint64_t left = w->read_end - (w->offset + bc_read_buffer_bytes(w));
 		ssize_t n = left == 0 ? 0
 				      : bc_input_stream_read(w->stream, w->bytes + w->end,
 						left < room ? (size_t)left : room);
@@ -55,26 +55,26 @@ int bc_read_buffer_fill(struct bc_read_buffer *w, size_t need)
 		w->at_end = n == 0;
 		w->end += (size_t)n;
 	}
-	return bc_read_buffer_held(w) >= need;
+	return bc_read_buffer_bytes(w) >= need;
 }
 
 int bc_read_buffer_seek_magic(struct bc_read_buffer *w)
 {
 	for (;;) {
 		/* All the magics end in the same three bytes; the first tells them apart. */
-		const uint8_t *p = bc_read_buffer_here(w);
-		size_t n = bc_read_buffer_held(w);
+		const uint8_t *p = bc_read_buffer_data(w);
+		size_t n = bc_read_buffer_bytes(w);
 		size_t at = 0;
 		while (at + 4 <= n && (bc_le32(p + at) & ~7u) != MAGIC_FIRST)
 			at++;
-		bc_read_buffer_take(w, at);
+		bc_read_buffer_consume(w, at);
 		if (at + 4 <= n)
 			return 1;
 		if (w->at_end) {
-			bc_read_buffer_take(w, bc_read_buffer_held(w));
+			bc_read_buffer_consume(w, bc_read_buffer_bytes(w));
 			return 0;
 		}
-		int rc = bc_read_buffer_fill(w, bc_read_buffer_held(w) + 1);
+		int rc = bc_read_buffer_fill(w, bc_read_buffer_bytes(w) + 1);
 		if (rc < 0)
 			return rc;
 	}

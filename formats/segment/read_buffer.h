@@ -35,17 +35,17 @@ int bc_read_buffer_range(
  * bytes end before, or a negative errno. */
 int bc_read_buffer_fill(struct bc_read_buffer *window, size_t need) BC_MUST_CHECK;
 
-static inline const uint8_t *bc_read_buffer_here(const struct bc_read_buffer *window)
+static inline const uint8_t *bc_read_buffer_data(const struct bc_read_buffer *window)
 {
 	return window->bytes + window->start;
 }
 
-static inline size_t bc_read_buffer_held(const struct bc_read_buffer *window)
+static inline size_t bc_read_buffer_bytes(const struct bc_read_buffer *window)
 {
 	return window->end - window->start;
 }
 
-static inline void bc_read_buffer_take(struct bc_read_buffer *window, size_t bytes)
+static inline void bc_read_buffer_consume(struct bc_read_buffer *window, size_t bytes)
 {
 	window->start += bytes;
 	window->offset += bytes;

@@ -407,7 +407,7 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
 	const struct bc_segment_name *fallback, enum bc_recover_mode mode,
-	const struct bc_progress_cb *steps)
+	const struct bc_progress_cb *progress)
 {
 	struct recovery r = {.result = recovered};
 	int rc = -ENOMEM;
@@ -420,7 +420,7 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 	if (r.chunk == NULL || r.encoded == NULL)
 		goto out;
 	rc = bc_segment_reader_open(&r.reader,
-		(struct bc_input_stream){.fd = in, .wake_fd = -1, .steps = steps}, NULL, 0);
+		(struct bc_input_stream){.fd = in, .wake_fd = -1, .progress = progress}, NULL, 0);
 	if (rc != 0)
 		goto out;
 	rc = survey(&r);
@@ -449,7 +449,7 @@ out:
 
 /* Goes through the file and finds where its last whole block ends. */
 static int survey_blocks(
-	struct bc_raw_recovered *r, int fd, uint64_t *end, const struct bc_progress_cb *steps)
+	struct bc_raw_recovered *r, int fd, uint64_t *end, const struct bc_progress_cb *progress)
 {
 	struct bc_raw_block *block = malloc(sizeof(*block));
 	struct bc_segment_reader *reader = NULL;
@@ -458,7 +458,8 @@ static int survey_blocks(
 
 	if (block != NULL)
 		found = bc_segment_reader_open(&reader,
-			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .steps = steps}, NULL, 0);
+			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .progress = progress},
+			NULL, 0);
 	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_FOUND_END) {
 		damages += found == BC_FOUND_DAMAGE;
 		if (found != BC_FOUND_CHUNK)
@@ -476,7 +477,7 @@ static int survey_blocks(
 }
 
 int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, const char *to,
-	const struct bc_progress_cb *steps)
+	const struct bc_progress_cb *progress)
 {
 	struct stat st;
 	uint64_t end = 0;
@@ -488,7 +489,7 @@ int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, con
 		rc = -errno;
 		goto out;
 	}
-	rc = survey_blocks(r, fd, &end, steps);
+	rc = survey_blocks(r, fd, &end, progress);
 	if (rc != 0)
 		goto out;
 	r->cut_bytes = (uint64_t)st.st_size - end;
@@ -500,7 +501,7 @@ int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, con
 		rc = -errno;
 	if (rc == 0)
 		rc = bc_rename_new(dir_fd, from, to);
-	if (rc == 0 && bc_file_hash_read(r->hash, fd, steps) != 0)
+	if (rc == 0 && bc_file_hash_compute(r->hash, fd, progress) != 0)
 		r->hash[0] = '\0';
 out:
 	if (fd >= 0)

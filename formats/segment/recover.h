@@ -50,7 +50,7 @@ struct bc_recovered {
  * was found either way. Each piece read of `in` is one of the `steps`, which may be NULL. */
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
 	const struct bc_segment_name *fallback, enum bc_recover_mode mode,
-	const struct bc_progress_cb *steps) BC_MUST_CHECK;
+	const struct bc_progress_cb *progress) BC_MUST_CHECK;
 
 struct bc_raw_recovered {
 	uint64_t blocks;
@@ -65,6 +65,6 @@ struct bc_raw_recovered {
  * or another negative errno; `from` is then there still. Each piece read of it is one of the
  * `steps`, which may be NULL. */
 int bc_raw_recover(struct bc_raw_recovered *recovered, int dir_fd, const char *from, const char *to,
-	const struct bc_progress_cb *steps) BC_MUST_CHECK;
+	const struct bc_progress_cb *progress) BC_MUST_CHECK;
 
 #endif

@@ -5,9 +5,8 @@
 #include <xxhash.h>
 
 #include "formats/base/bytes.h"
-#include "formats/base/hash.h"
 
-/* Offsets in a chunk header. The fixed part begins behind the skippable header. */
+/* Offsets in a chunk header. The fixed part follows the skippable header. */
 enum {
 	AT_SIZE = 4,
 	AT_VERSION = 8,
@@ -53,30 +52,19 @@ uint64_t bc_recording_tag(const char *recording)
 	return XXH3_64bits(recording, strlen(recording));
 }
 
-static void put_hash(uint8_t *end, const uint8_t *begin)
-{
-	bc_write_le64(end, XXH3_64bits(begin, (size_t)(end - begin)));
-}
-
-static bool has_hash(const uint8_t *end, const uint8_t *begin)
-{
-	return bc_le64(end) == XXH3_64bits(begin, (size_t)(end - begin));
-}
-
-static uint8_t *put_bitmap(uint8_t *p, const uint64_t bitmap[4])
+static void write_bitmap(uint8_t *p, const uint64_t bitmap[4])
 {
 	for (int i = 0; i < 4; i++, p += 8)
 		bc_write_le64(p, bitmap[i]);
-	return p;
 }
 
-static void get_bitmap(uint64_t bitmap[4], const uint8_t *p)
+static void read_bitmap(uint64_t bitmap[4], const uint8_t *p)
 {
 	for (int i = 0; i < 4; i++, p += 8)
 		bitmap[i] = bc_le64(p);
 }
 
-static uint8_t *put_event(uint8_t *p, const struct bc_event *event, const char *text)
+static uint8_t *write_event(uint8_t *p, const struct bc_event *event, const char *text)
 {
 	memset(p, 0, BC_EVENT_BYTES);
 	p[EVENT_KIND] = event->kind;
@@ -96,7 +84,7 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 	uint8_t *p = out + AT_VARIABLE;
 
 	for (uint32_t i = 0; i < info->events; i++)
-		p = put_event(p, &chunk->events[i], chunk->text);
+		p = write_event(p, &chunk->events[i], chunk->text);
 	bc_write_le32(out, BC_MAGIC_CHUNK_HEADER);
 	bc_write_le32(out + AT_SIZE, BC_CHUNK_FIXED_BYTES + info->event_bytes + BC_HASH_BYTES);
 	bc_write_le32(out + AT_VERSION, BC_SEGMENT_VERSION);
@@ -113,11 +101,11 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 	bc_write_le64(out + AT_WALL_NS, (uint64_t)info->wall_ns);
 	bc_write_le32(out + AT_ADDR_LOW, info->addr_low);
 	bc_write_le32(out + AT_ADDR_HIGH, info->addr_high);
-	put_bitmap(out + AT_TYPES, info->types);
-	put_bitmap(out + AT_PROCS, info->procs);
+	write_bitmap(out + AT_TYPES, info->types);
+	write_bitmap(out + AT_PROCS, info->procs);
 	bc_write_le64(out + AT_RECORDS_HASH, info->records_hash);
 	bc_write_le64(out + AT_RECORDING_TAG, info->recording_tag);
-	put_hash(p, out);
+	bc_checksum_write(p, out);
 	return (size_t)(p - out) + BC_HASH_BYTES;
 }
 
@@ -138,7 +126,7 @@ void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segmen
 {
 	bc_write_le32(header + AT_SEGMENT, segment);
 	bc_write_le32(header + AT_NUMBER, number);
-	put_hash(header + header_bytes - BC_HASH_BYTES, header);
+	bc_checksum_write(header + header_bytes - BC_HASH_BYTES, header);
 }
 
 uint64_t bc_chunk_encoded_bytes(const struct bc_chunk_info *info)
@@ -148,15 +136,11 @@ uint64_t bc_chunk_encoded_bytes(const struct bc_chunk_info *info)
 
 size_t bc_chunk_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
 {
-	size_t bytes = (size_t)bc_le32(in + AT_SIZE) + BC_SKIPPABLE_BYTES;
-
-	if (bc_le32(in) != BC_MAGIC_CHUNK_HEADER || bytes < BC_CHUNK_HEADER_MIN ||
-		bytes > BC_CHUNK_HEADER_MAX)
-		return 0;
-	return bytes;
+	return bc_skippable_bytes(
+		in, BC_MAGIC_CHUNK_HEADER, BC_CHUNK_HEADER_MIN, BC_CHUNK_HEADER_MAX);
 }
 
-/* The fixed part; `p` points at it, behind a skippable header or an index row's offset. */
+/* Reads the fixed part at `p`, which follows a skippable header or an index row's offset. */
 static void read_fixed(struct bc_chunk_info *info, const uint8_t *p)
 {
 	const uint8_t *header = p - BC_SKIPPABLE_BYTES;
@@ -174,8 +158,8 @@ static void read_fixed(struct bc_chunk_info *info, const uint8_t *p)
 	info->wall_ns = (int64_t)bc_le64(header + AT_WALL_NS);
 	info->addr_low = bc_le32(header + AT_ADDR_LOW);
 	info->addr_high = bc_le32(header + AT_ADDR_HIGH);
-	get_bitmap(info->types, header + AT_TYPES);
-	get_bitmap(info->procs, header + AT_PROCS);
+	read_bitmap(info->types, header + AT_TYPES);
+	read_bitmap(info->procs, header + AT_PROCS);
 	info->records_hash = bc_le64(header + AT_RECORDS_HASH);
 	info->recording_tag = bc_le64(header + AT_RECORDING_TAG);
 }
@@ -183,7 +167,7 @@ static void read_fixed(struct bc_chunk_info *info, const uint8_t *p)
 static bool read_events(struct bc_chunk *chunk, const uint8_t *p, const uint8_t *end)
 {
 	uint32_t events = chunk->info.events;
-	uint32_t before = 0;
+	uint32_t previous = 0;
 
 	chunk->info.events = 0;
 	chunk->text_bytes = 0;
@@ -201,11 +185,11 @@ static bool read_events(struct bc_chunk *chunk, const uint8_t *p, const uint8_t 
 		};
 		p += BC_EVENT_BYTES;
 		if ((event.kind == BC_EVENT_ANCHOR && event.value >= BC_TICK_END) ||
-			event.position < before || event.position > chunk->info.records ||
+			event.position < previous || event.position > chunk->info.records ||
 			end - p < event.text_bytes ||
 			!bc_chunk_add_event(chunk, &event, (const char *)p))
 			return false;
-		before = event.position;
+		previous = event.position;
 		p += event.text_bytes;
 	}
 	return p == end;
@@ -216,7 +200,8 @@ bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t 
 	const uint8_t *hash = header + header_bytes - BC_HASH_BYTES;
 	struct bc_chunk_info *info = &chunk->info;
 
-	if (!has_hash(hash, header) || bc_le32(header + AT_VERSION) != BC_SEGMENT_VERSION)
+	if (!bc_checksum_is_valid(hash, header) ||
+		bc_le32(header + AT_VERSION) != BC_SEGMENT_VERSION)
 		return false;
 	read_fixed(info, header + BC_SKIPPABLE_BYTES);
 	return info->records <= BC_CHUNK_RECORDS && info->events <= BC_CHUNK_EVENTS &&
@@ -228,12 +213,10 @@ bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t 
 
 int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame)
 {
-	size_t bytes = (size_t)chunk->info.records * BC_RECORD_BYTES;
-	int rc = bc_frame_read(chunk->records, bytes, frame, chunk->info.frame_bytes);
+	const struct bc_chunk_info *info = &chunk->info;
 
-	if (rc == 0 && bc_hash(chunk->records, bytes) != chunk->info.records_hash)
-		rc = -EBADMSG;
-	return rc;
+	return bc_frame_read_checked(chunk->records, (size_t)info->records * BC_RECORD_BYTES, frame,
+		info->frame_bytes, info->records_hash);
 }
 
 void bc_index_row_write(uint8_t out[BC_INDEX_ROW_BYTES], uint64_t offset, const uint8_t *header)
@@ -259,12 +242,12 @@ void bc_index_head_write(uint8_t out[BC_INDEX_HEAD_BYTES], const struct bc_index
 	bc_write_le64(out + 32, head->lost);
 	bc_write_le64(out + 40, head->offset);
 	bc_write_le64(out + 48, 0);
-	put_hash(out + 56, out);
+	bc_checksum_write(out + 56, out);
 }
 
 bool bc_index_head_read(struct bc_index_head *head, const uint8_t in[BC_INDEX_HEAD_BYTES])
 {
-	if (bc_le32(in) != BC_MAGIC_INDEX || !has_hash(in + 56, in) ||
+	if (bc_le32(in) != BC_MAGIC_INDEX || !bc_checksum_is_valid(in + 56, in) ||
 		bc_le32(in + 8) != BC_SEGMENT_VERSION)
 		return false;
 	head->rows = bc_le32(in + 12);
@@ -281,13 +264,14 @@ void bc_trailer_write(uint8_t out[BC_TRAILER_BYTES], uint64_t index_offset, uint
 	bc_write_le64(out, index_offset);
 	bc_write_le64(out + 8, file_bytes);
 	memcpy(out + 16, trailer_magic, sizeof(trailer_magic));
-	put_hash(out + 24, out);
+	bc_checksum_write(out + 24, out);
 }
 
 bool bc_trailer_read(
 	uint64_t *index_offset, uint64_t *file_bytes, const uint8_t in[BC_TRAILER_BYTES])
 {
-	if (memcmp(in + 16, trailer_magic, sizeof(trailer_magic)) != 0 || !has_hash(in + 24, in))
+	if (memcmp(in + 16, trailer_magic, sizeof(trailer_magic)) != 0 ||
+		!bc_checksum_is_valid(in + 24, in))
 		return false;
 	*index_offset = bc_le64(in);
 	*file_bytes = bc_le64(in + 8);

@@ -1,15 +1,15 @@
-/* The bytes of a segment file, REC-00000.byu.lz4: a row of LZ4 frames, with everything of ours in
- * skippable frames between them. docs/segment-format.md is the specification.
+/* The structures in a segment file, REC-00000.byu.lz4: LZ4 frames with records, and skippable
+ * frames between them. docs/segment-format.md specifies the format.
  *
- *   an empty LZ4 frame
+ *   empty LZ4 frame
  *   skippable 0x184D2A50: segment header, JSON        (formats/segment/segment_header.h)
  *   for each chunk:
  *     skippable 0x184D2A51: chunk header
  *     the LZ4 frame of its records                    (formats/segment/frame.h)
  *   skippable 0x184D2A52: index and trailer, once the segment is sealed
  *
- * This module turns chunk headers, index and trailer into bytes and back;
- * formats/segment/segment_writer.h and formats/segment/segment_reader.h do files. */
+ * This module encodes and decodes chunks, index and trailer. formats/segment/segment_writer.h and
+ * formats/segment/segment_reader.h write and read the files. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_H
 #define BC_FORMATS_SEGMENT_SEGMENT_H
 
@@ -28,11 +28,6 @@
 #define BC_MAGIC_CHUNK_HEADER   0x184D2A51u
 #define BC_MAGIC_INDEX          0x184D2A52u
 
-/* A skippable frame's own header: its magic and the length of what follows. */
-#define BC_SKIPPABLE_BYTES 8
-
-#define BC_HASH_BYTES 8
-
 /* Chunk header: skippable header, fixed part, events, XXH3-64 of all that. */
 #define BC_CHUNK_FIXED_BYTES 152
 #define BC_EVENT_BYTES       32
@@ -40,7 +35,7 @@
 #define BC_CHUNK_HEADER_MAX \
 	(BC_CHUNK_HEADER_MIN + BC_CHUNK_EVENTS * BC_EVENT_BYTES + BC_CHUNK_TEXT_BYTES)
 
-/* A chunk as it stands in the file: header and frame. */
+/* A chunk in the file: header and frame. */
 #define BC_CHUNK_ENCODED_MAX (BC_CHUNK_HEADER_MAX + BC_FRAME_MAX)
 
 /* Index: skippable header, fixed part and its XXH3-64, rows and their XXH3-64, trailer. */
@@ -48,48 +43,49 @@
 #define BC_INDEX_ROW_BYTES  (8 + BC_CHUNK_FIXED_BYTES)
 #define BC_TRAILER_BYTES    32
 
-/* Writes a chunk's header at `out` and its frame behind it, and fills in the chunk's derived fields
- * (bc_chunk_describe(), frame_bytes). `out` has room for BC_CHUNK_ENCODED_MAX. Returns the length
- * of both; *header_bytes is set to that of the header. */
+/* Writes a chunk's header and frame at `out`, which has room for BC_CHUNK_ENCODED_MAX. Computes the
+ * fields of bc_chunk_describe(), event_bytes and frame_bytes. Returns the length and sets
+ * *header_bytes to that of the header. */
 size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, size_t *header_bytes);
 
-/* Gives an encoded chunk its place: which segment, which chunk of it. Renews the header's hash. */
+/* Sets the segment and chunk number in an encoded header and updates its hash. Workers encode
+ * chunks before the writer knows where they go. */
 void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segment, uint32_t number);
 
-/* Writes the header alone, from info (frame_bytes and event_bytes included) and events as they are.
- * Returns its length. */
+/* Writes only the header, with all fields of info (including frame_bytes and event_bytes)
+ * unchanged. Returns its length. */
 size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk);
 
-/* The length of the chunk header whose first 8 bytes are at `in`, or 0 if they begin none. */
+/* The length of the chunk header whose first 8 bytes are at `in`, or 0 if it is not one. */
 size_t bc_chunk_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 
-/* Reads a header of bc_chunk_header_bytes() length: info, events and text. Returns false if its
- * hash is wrong or anything in it out of range; the chunk is then unspecified. Never writes beyond
- * the chunk, whatever the bytes say. */
+/* Reads a header of bc_chunk_header_bytes() length: info, events and text. Returns false, with the
+ * chunk unspecified, if its hash is wrong or a field is out of range. No input makes it write
+ * outside the chunk. */
 bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t header_bytes);
 
-/* Decodes the chunk's frame, info.frame_bytes at `frame`, into its records. Returns 0, -EBADMSG if
- * it is not what the header says, or -ENOMEM. */
+/* Decodes the chunk's records from info.frame_bytes bytes at `frame`. Returns 0, -EBADMSG if the
+ * frame does not match the header, or -ENOMEM. */
 int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame) BC_MUST_CHECK;
 
-/* The index row of an encoded chunk that stands at `offset` of its segment. */
+/* Writes the index row of the chunk with this encoded header. `offset` is in the segment. */
 void bc_index_row_write(uint8_t out[BC_INDEX_ROW_BYTES], uint64_t offset, const uint8_t *header);
 
-/* The chunk of a row, as its header tells it. Returns the chunk's offset in the file. */
+/* Reads a row. Returns the chunk's offset in the segment. */
 uint64_t bc_index_row_read(struct bc_chunk_info *info, const uint8_t row[BC_INDEX_ROW_BYTES]);
 
-/* The length of a chunk in the file, header and frame. */
+/* The length of a chunk in the file: header and frame. */
 uint64_t bc_chunk_encoded_bytes(const struct bc_chunk_info *info);
 
 struct bc_index_head {
 	uint32_t rows;
 	uint64_t records;
 	uint64_t gaps;   /* gap events */
-	uint64_t lost;   /* samples that they say are lost, at least */
+	uint64_t lost;   /* samples lost in them, at least */
 	uint64_t offset; /* of the index in the segment */
 };
 
-/* Length of a whole index frame with so many rows, trailer included. */
+/* The length of an index frame with this number of rows, including the trailer. */
 static inline uint64_t bc_index_bytes(uint32_t rows)
 {
 	return BC_INDEX_HEAD_BYTES + (uint64_t)rows * BC_INDEX_ROW_BYTES + BC_HASH_BYTES +
@@ -99,12 +95,13 @@ static inline uint64_t bc_index_bytes(uint32_t rows)
 void bc_index_head_write(uint8_t out[BC_INDEX_HEAD_BYTES], const struct bc_index_head *head);
 bool bc_index_head_read(struct bc_index_head *head, const uint8_t in[BC_INDEX_HEAD_BYTES]);
 
-/* The trailer tells a reader of a file's end where the index begins. */
+/* The trailer at the end of the file has the index's offset. Reading returns false if it is not a
+ * valid trailer. */
 void bc_trailer_write(uint8_t out[BC_TRAILER_BYTES], uint64_t index_offset, uint64_t file_bytes);
 bool bc_trailer_read(
 	uint64_t *index_offset, uint64_t *file_bytes, const uint8_t in[BC_TRAILER_BYTES]);
 
-/* The tag that a recording's chunks carry. */
+/* The tag in all chunks of a recording: XXH3-64 of its id. */
 uint64_t bc_recording_tag(const char *recording);
 
 #endif

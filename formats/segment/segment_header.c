@@ -24,13 +24,13 @@ static json_t *mapping_json(const struct bc_segment_header *h)
 	if (!h->has_mapping)
 		return json_null();
 	json_t *attr = json_array();
-	for (int cycle = 0; cycle < BC_BUS_ENCODER; cycle++)
+	for (int cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
 		if (json_array_append_new(attr, json_integer(h->mapping.attr[cycle])) != 0)
 			break;
 	json_t *mapping = json_pack("{s:s, s:s, s:o}", "size",
 		h->mapping.size_v1_0 ? "v1.0" : "v1.1", "invalid",
 		h->mapping.keep_invalid ? "keep" : "drop", "attr", attr);
-	if (json_array_size(json_object_get(mapping, "attr")) == BC_BUS_ENCODER)
+	if (json_array_size(json_object_get(mapping, "attr")) == BC_CYCLE_TYPES)
 		return mapping;
 	json_decref(mapping);
 	return NULL;
@@ -179,7 +179,7 @@ static void read_mapping(struct bc_segment_header *h, const json_t *mapping)
 	h->mapping.size_v1_0 = strcmp(text, "v1.0") == 0;
 	bc_json_member_text(mapping, "invalid", text, sizeof(text));
 	h->mapping.keep_invalid = strcmp(text, "keep") == 0;
-	for (size_t cycle = 0; cycle < BC_BUS_ENCODER; cycle++)
+	for (size_t cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
 		h->mapping.attr[cycle] = (uint8_t)json_integer_value(json_array_get(attr, cycle));
 }
 

@@ -166,7 +166,7 @@ enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX };
 /* Sets the length of the item's header; 0: there is none such. */
 static enum item identify(const struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
-	const uint8_t *here = bc_read_buffer_here(&r->w);
+	const uint8_t *here = bc_read_buffer_data(&r->w);
 	const struct kind *kind = kind_of(r);
 	bool is_raw = r->block != NULL;
 	uint32_t magic = bc_le32(here);
@@ -198,7 +198,7 @@ static enum item identify(const struct bc_segment_reader *r, size_t *bytes, cons
 static bool read_file_header(
 	const struct bc_segment_reader *r, struct bc_segment_header *header, size_t bytes)
 {
-	const uint8_t *here = bc_read_buffer_here(&r->w);
+	const uint8_t *here = bc_read_buffer_data(&r->w);
 	enum bc_format form;
 
 	return r->block != NULL ? bc_raw_header_read(header, &form, here, bytes)
@@ -209,7 +209,7 @@ static bool read_file_header(
 static bool is_whole(
 	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **err)
 {
-	const uint8_t *here = bc_read_buffer_here(&r->w);
+	const uint8_t *here = bc_read_buffer_data(&r->w);
 	struct bc_segment_header header;
 	struct bc_index_head head;
 
@@ -265,7 +265,7 @@ static int resynchronise(struct bc_segment_reader *r)
 		rc = recognise(r, &bytes, &err);
 		if (rc != ITEM_NONE)
 			return rc < 0 ? rc : 0;
-		bc_read_buffer_take(&r->w, 1);
+		bc_read_buffer_consume(&r->w, 1);
 	}
 }
 
@@ -310,8 +310,9 @@ static int skip_frame(struct bc_segment_reader *r, size_t bytes)
 		int rc = bc_read_buffer_fill(&r->w, 1);
 		if (rc <= 0)
 			return rc;
-		size_t n = bc_read_buffer_held(&r->w) < bytes ? bc_read_buffer_held(&r->w) : bytes;
-		bc_read_buffer_take(&r->w, n);
+		size_t n = bc_read_buffer_bytes(&r->w) < bytes ? bc_read_buffer_bytes(&r->w)
+							       : bytes;
+		bc_read_buffer_consume(&r->w, n);
 		bytes -= n;
 	}
 	return 1;
@@ -336,9 +337,9 @@ static void follow_chunk(struct bc_segment_reader *r)
 static void follow_block(struct bc_segment_reader *r)
 {
 	r->follows = !r->has_last                        ? BC_RAW_FIRST
-		     : r->tag != r->block->recording_tag ? BC_RAW_BEHIND_OTHER
-		     : r->next == r->block->offset       ? BC_RAW_AT_ONCE
-							 : BC_RAW_BEHIND_HOLE;
+		     : r->tag != r->block->recording_tag ? BC_RAW_OTHER_RECORDING
+		     : r->next == r->block->offset       ? BC_RAW_CONTIGUOUS
+							 : BC_RAW_AFTER_HOLE;
 	r->has_last = true;
 	r->tag = r->block->recording_tag;
 	r->next = r->block->offset + bc_raw_block_span(r->block);
@@ -360,7 +361,7 @@ static int report_bad_frame(
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 " (%" PRIu32 " records): a checksum is wrong",
 			r->chunk->info.number, r->chunk->info.records);
-	bc_read_buffer_take(&r->w, header_bytes);
+	bc_read_buffer_consume(&r->w, header_bytes);
 	return report_damage(r, offset, what);
 }
 
@@ -374,9 +375,9 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	int rc;
 
 	if (!is_raw)
-		bc_index_row_write(row, offset - r->segment_at, bc_read_buffer_here(&r->w));
+		bc_index_row_write(row, offset - r->segment_at, bc_read_buffer_data(&r->w));
 	if (r->skip_records) {
-		bc_read_buffer_take(&r->w, header_bytes);
+		bc_read_buffer_consume(&r->w, header_bytes);
 		header_bytes = 0;
 		rc = skip_frame(r, frame_bytes);
 	} else {
@@ -387,7 +388,7 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	if (rc == 0)
 		return report_bad_frame(r, offset, header_bytes, true);
 	if (!r->skip_records) {
-		const uint8_t *frame = bc_read_buffer_here(&r->w) + header_bytes;
+		const uint8_t *frame = bc_read_buffer_data(&r->w) + header_bytes;
 		rc = is_raw ? bc_raw_frame_read(r->block, frame)
 			    : bc_chunk_frame_read(r->chunk, frame);
 		if (rc == -ENOMEM)
@@ -396,7 +397,7 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 			return report_bad_frame(r, offset, header_bytes, false);
 		r->encoded_at = r->w.start;
 		r->encoded_header_bytes = header_bytes;
-		bc_read_buffer_take(&r->w, header_bytes + frame_bytes);
+		bc_read_buffer_consume(&r->w, header_bytes + frame_bytes);
 	}
 	r->is_sealed = false;
 	if (is_raw) {
@@ -426,15 +427,15 @@ static int read_rows(
 		*err = "torn: the bytes end in the index";
 		if (rc <= 0)
 			return rc;
-		uint64_t offset = bc_index_row_read(&info, bc_read_buffer_here(&r->w));
+		uint64_t offset = bc_index_row_read(&info, bc_read_buffer_data(&r->w));
 		*err = "the index is damaged";
 		if (!is_last &&
-			bc_index_row_read(&next, bc_read_buffer_here(&r->w) + BC_INDEX_ROW_BYTES) !=
+			bc_index_row_read(&next, bc_read_buffer_data(&r->w) + BC_INDEX_ROW_BYTES) !=
 				offset + bc_chunk_encoded_bytes(&info))
 			return 0;
-		XXH3_64bits_update(hash, bc_read_buffer_here(&r->w), BC_INDEX_ROW_BYTES);
+		XXH3_64bits_update(hash, bc_read_buffer_data(&r->w), BC_INDEX_ROW_BYTES);
 		if (!is_last)
-			bc_read_buffer_take(&r->w, BC_INDEX_ROW_BYTES);
+			bc_read_buffer_consume(&r->w, BC_INDEX_ROW_BYTES);
 	}
 	return 1;
 }
@@ -463,17 +464,17 @@ static int read_index(struct bc_segment_reader *r)
 	XXH3_state_t *hash = r->rows_hash; /* the chunks' rows are digested: it is free for these */
 	const char *err;
 
-	bc_index_head_read(&head, bc_read_buffer_here(&r->w));
-	bc_read_buffer_take(&r->w, BC_INDEX_HEAD_BYTES);
+	bc_index_head_read(&head, bc_read_buffer_data(&r->w));
+	bc_read_buffer_consume(&r->w, BC_INDEX_HEAD_BYTES);
 	int rc = read_rows(r, head.rows, hash, &err);
 	if (rc > 0) {
 		size_t last_row = head.rows != 0 ? BC_INDEX_ROW_BYTES : 0;
 		rc = bc_read_buffer_fill(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
-		err = rc > 0 ? check_index_tail(bc_read_buffer_here(&r->w) + last_row, &head,
+		err = rc > 0 ? check_index_tail(bc_read_buffer_data(&r->w) + last_row, &head,
 				       XXH3_64bits_digest(hash))
 			     : "torn: the bytes end in the index";
 		if (rc > 0 && err == NULL)
-			bc_read_buffer_take(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+			bc_read_buffer_consume(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
 	}
 	if (rc < 0)
 		return rc;
@@ -508,7 +509,7 @@ static int read_next(struct bc_segment_reader *r)
 		case ITEM_EMPTY_FRAME:
 			begin_segment(r, r->w.offset);
 			r->has_header = false;
-			bc_read_buffer_take(&r->w, bytes);
+			bc_read_buffer_consume(&r->w, bytes);
 			continue;
 		case ITEM_FILE:
 			if (r->w.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
@@ -516,7 +517,7 @@ static int read_next(struct bc_segment_reader *r)
 			r->has_header = read_file_header(r, &r->header, bytes);
 			if (r->chunk != NULL)
 				expect_first(r);
-			bc_read_buffer_take(&r->w, bytes);
+			bc_read_buffer_consume(&r->w, bytes);
 			return BC_FOUND_SEGMENT;
 		case ITEM_PIECE:
 			return read_piece(r, bytes);
@@ -526,7 +527,7 @@ static int read_next(struct bc_segment_reader *r)
 			break;
 		}
 		r->is_sealed = false;
-		bc_read_buffer_take(&r->w, 1);
+		bc_read_buffer_consume(&r->w, 1);
 		return report_damage(r, r->found_at, err);
 	}
 }

@@ -77,10 +77,10 @@ uint64_t bc_segment_reader_missing(const struct bc_segment_reader *reader);
 
 /* After BC_FOUND_CHUNK of bc_raw_read(): how the block follows the one found before. */
 enum bc_raw_follows {
-	BC_RAW_FIRST,        /* there was none */
-	BC_RAW_AT_ONCE,      /* nothing is missing between them */
-	BC_RAW_BEHIND_HOLE,  /* some of the stream is */
-	BC_RAW_BEHIND_OTHER, /* it is of another recording */
+	BC_RAW_FIRST,           /* there was none */
+	BC_RAW_CONTIGUOUS,      /* nothing is missing between them */
+	BC_RAW_AFTER_HOLE,      /* some of the stream is */
+	BC_RAW_OTHER_RECORDING, /* it is of another recording */
 };
 enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *reader);
 

@@ -111,11 +111,11 @@ static int write_index(struct bc_segment_writer *w)
 	bc_write_le64(tail, XXH3_64bits(w->rows, rows_bytes));
 	bc_trailer_write(tail + BC_HASH_BYTES, w->file.bytes, file_bytes);
 
-	int rc = bc_atomic_file_add_end(&w->file, head, sizeof(head));
+	int rc = bc_atomic_file_append_end(&w->file, head, sizeof(head));
 	if (rc == 0)
-		rc = bc_atomic_file_add_end(&w->file, w->rows, rows_bytes);
+		rc = bc_atomic_file_append_end(&w->file, w->rows, rows_bytes);
 	if (rc == 0)
-		rc = bc_atomic_file_add_end(&w->file, tail, sizeof(tail));
+		rc = bc_atomic_file_append_end(&w->file, tail, sizeof(tail));
 	return rc;
 }
 
@@ -124,7 +124,7 @@ int bc_segment_seal(struct bc_segment_writer *w)
 	int rc = w->is_raw ? 0 : write_index(w);
 
 	if (rc != 0) {
-		bc_atomic_file_cut_back(&w->file);
+		bc_atomic_file_truncate(&w->file);
 		return rc;
 	}
 	rc = bc_atomic_file_seal(&w->file);

@@ -21,7 +21,7 @@ void bc_sequence_check_jump(struct bc_sequence_check *c, uint64_t tag, uint64_t 
 	c->known_from = 0;
 }
 
-void bc_sequence_check_pass(struct bc_sequence_check *c, const struct bc_chunk_info *info)
+void bc_sequence_check_skip(struct bc_sequence_check *c, const struct bc_chunk_info *info)
 {
 	bc_sequence_check_jump(c, info->recording_tag, info->first_record + info->records);
 	c->has_last = true;
@@ -111,26 +111,27 @@ static struct bc_hole *find_hole(const struct bc_sequence_check *c, uint64_t rec
 }
 
 /* Takes the chunk's records, of which there are some, out of the hole that they fill. Returns
- * BC_PLACE_BEHIND if there is one. */
+ * BC_SEQUENCE_LATE if there is one. */
 static int fill_hole(struct bc_sequence_check *c, const struct bc_chunk_info *info)
 {
 	struct bc_hole *hole = find_hole(c, info->first_record);
 	uint64_t before = hole != NULL ? info->first_record - hole->first : 0;
 
 	if (hole == NULL || before > hole->records || hole->records - before < info->records)
-		return info->first_record < c->known_from ? BC_PLACE_BEHIND : BC_PLACE_AGAIN;
+		return info->first_record < c->known_from ? BC_SEQUENCE_LATE
+							  : BC_SEQUENCE_DUPLICATE;
 	uint64_t behind = hole->records - before - info->records;
 	if (before != 0) {
 		hole->records = before;
 		int rc = behind != 0 ? add_hole(c, info->first_record + info->records, behind) : 0;
-		return rc < 0 ? rc : BC_PLACE_BEHIND;
+		return rc < 0 ? rc : BC_SEQUENCE_LATE;
 	}
 	hole->first += info->records;
 	hole->records = behind;
 	if (behind == 0)
 		memmove(hole, hole + 1,
 			(size_t)(c->holes + --c->hole_count - hole) * sizeof(*hole));
-	return BC_PLACE_BEHIND;
+	return BC_SEQUENCE_LATE;
 }
 
 int bc_sequence_check_chunk(
@@ -146,9 +147,9 @@ int bc_sequence_check_chunk(
 	/* A chunk without records says with its number alone that it was there before. */
 	if (info->records == 0 && !is_further && info->segment == c->segment &&
 		info->number == c->number)
-		return BC_PLACE_AGAIN;
+		return BC_SEQUENCE_DUPLICATE;
 	if (info->first_record < c->next)
-		return info->records == 0 ? BC_PLACE_BEHIND : fill_hole(c, info);
+		return info->records == 0 ? BC_SEQUENCE_LATE : fill_hole(c, info);
 
 	*missing = bc_chunk_missing(chunk, c->next);
 	if (info->first_record > c->next) {
@@ -164,5 +165,5 @@ int bc_sequence_check_chunk(
 		c->segment = info->segment;
 		c->number = info->number;
 	}
-	return BC_PLACE_NEXT;
+	return BC_SEQUENCE_NEXT;
 }

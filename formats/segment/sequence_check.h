@@ -36,11 +36,11 @@ struct bc_sequence_check {
 	uint64_t known_from; /* of records before this one it is forgotten which were missing */
 };
 
-enum bc_place {
-	BC_PLACE_NEXT,   /* it follows, behind *missing records that are not there */
-	BC_PLACE_BEHIND, /* it stands behind chunks that come after it; it was missing till now, or
-			  * whether it was is forgotten */
-	BC_PLACE_AGAIN,  /* its records were there before */
+enum bc_sequence_place {
+	BC_SEQUENCE_NEXT, /* it follows, behind *missing records that are not there */
+	BC_SEQUENCE_LATE, /* it stands behind chunks that come after it; it was missing till now, or
+			   * whether it was is forgotten */
+	BC_SEQUENCE_DUPLICATE, /* its records were there before */
 };
 
 /* An empty continuity: all zero. Frees what it holds. */
@@ -55,7 +55,7 @@ void bc_sequence_check_expect(
 void bc_sequence_check_jump(struct bc_sequence_check *continuity, uint64_t tag, uint64_t next);
 
 /* The same behind a chunk that was passed over without being read. */
-void bc_sequence_check_pass(struct bc_sequence_check *continuity, const struct bc_chunk_info *info);
+void bc_sequence_check_skip(struct bc_sequence_check *continuity, const struct bc_chunk_info *info);
 
 /* Whether records are missing before a chunk that has not been read yet; *hole is then set to what
  * a chunk that held them would say of itself: their numbers, the ticks and times that they lie

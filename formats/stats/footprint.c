@@ -129,7 +129,7 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 		if (how == NO_MEMORY)
 			f->others++;
 		else
-			touch_range(f, bc_burst_begin(bc_le32(p), p[5]), p[5], 0, how);
+			touch_range(f, bc_burst_start(bc_le32(p), p[5]), p[5], 0, how);
 	}
 }
 

@@ -233,11 +233,11 @@ void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_B
 size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct bc_entry *entry);
 
 /* The lowest address of the bytes of a reference. For a bus reference (one with a memory type) it
- * is the start of its burst (bc_burst_begin()), otherwise the address itself. */
+ * is the start of its burst (bc_burst_start()), otherwise the address itself. */
 static inline uint64_t bc_entry_begin(const struct bc_entry *reference)
 {
 	return (reference->has & BC_HAS_ATTR) != 0
-		       ? bc_burst_begin(reference->addr, reference->size)
+		       ? bc_burst_start(reference->addr, reference->size)
 		       : reference->addr;
 }
 

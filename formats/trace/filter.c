@@ -138,7 +138,7 @@ static uint64_t match_addr(
 	for (uint64_t left = bits; left != 0; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		if (!overlaps(f, bc_burst_begin(bc_le32(p), p[5]), p[5]))
+		if (!overlaps(f, bc_burst_start(bc_le32(p), p[5]), p[5]))
 			bits ^= UINT64_C(1) << i;
 	}
 	return bits;

@@ -162,7 +162,7 @@ static inline unsigned raw_which(const struct raw_blocks *r, const struct bc_raw
 		assert_int_equal(x->kind, y->kind);
 		assert_int_equal(x->cause, y->cause);
 		assert_int_equal(x->has_times, y->has_times);
-		assert_int_equal(x->goes_on, y->goes_on);
+		assert_int_equal(x->is_continued, y->is_continued);
 		assert_int_equal(x->is_restart, y->is_restart);
 		assert_int_equal(x->bytes, y->bytes);
 		assert_int_equal(x->since_ns, y->since_ns);

@@ -71,7 +71,7 @@ def test_help_that_can_not_be_written_is_a_failure():
 
 def test_wrong_options_are_named():
     for argv, words in [
-        (["--frob"], ["--frob"]), (["-c"], ["-c lacks its value"]), (["--source"], ["--source"]),
+        (["--frob"], ["--frob"]), (["-c"], ["-c requires a value"]), (["--source"], ["--source"]),
         (["-b", "filesize"], ["filesize"]), (["--set", "nonsense"], ["nonsense"]),
     ]:
         refused(*argv, code=2, words=words)

@@ -234,7 +234,7 @@ def test_wrong_usage_is_told_without_asking(tmp):
                 (("record", "start", "--note", "a=1", "--note", "a=2"), "already"),
                 (("record", "start", "--trigger", "a:stop"), "NAME:ACTION:WHEN"),
                 (("record", "start", "--trigger", ":stop:gap"), "NAME:ACTION:WHEN"),
-                (("record", "start", "--pre"), "lacks its value"),
+                (("record", "start", "--pre"), "requires a value"),
                 (("record", "stop", "x"), "operands"), (("record", "list", "x"), "operands"),
                 (("record", "show", "a", "b"), "one ID"), (("record", "note"), "program=ls"),
                 (("record", "note", "x"), "program=ls"), (("rotate", "x"), "operands"), (("mark",), "text"),

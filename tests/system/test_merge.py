@@ -217,7 +217,7 @@ def test_wrong_usage_is_one_line(tmp):
     segment = record_file(tmp, rich_stream(3, 100), clock_hz=7)
     for options, words in (([], "two files"), ([text], "two files"), (["-I", "xdin", text, text], "no time"),
                            (["--by", "day", text, text], "tick or wall"), (["--clock-hz", "0", text, text], "from 1"),
-                           (["--renumber", "0", text, text], "from 1"), (["--frob"], "no option"),
+                           (["--renumber", "0", text, text], "from 1"), (["--frob"], "unknown option"),
                            (["-I", "byu", "--by", "wall", byu, byu, "-O", "segment", "-o", tmp / "q"],
                             "no time of day"), ([segment, segment], "use -o"),
                            (["--by", "wall", segment, segment, "-O", "segment:clock_hz=5", "-o", tmp / "q"],

@@ -380,7 +380,7 @@ TEST_F(every_cycle_type_occurs_in_its_proportion)
 	/* Least and most in a million. */
 	static const struct {
 		size_t least, most;
-	} bounds[BC_BUS_ENCODER] = {
+	} bounds[BC_CYCLE_TYPES] = {
 		[0] = {1, 40},
 		[BC_CYCLE_INT_ACK] = {40, 2000},
 		[2] = {1, 40},
@@ -400,10 +400,10 @@ TEST_F(every_cycle_type_occurs_in_its_proportion)
 	};
 
 	for (unsigned agents = 1; agents <= 4; agents++) {
-		size_t counts[BC_BUS_ENCODER] = {0};
+		size_t counts[BC_CYCLE_TYPES] = {0};
 		for (size_t i = 0; i < MANY; i++)
 			counts[type_of(&f->got[agents].samples[i])]++;
-		for (unsigned type = 0; type < BC_BUS_ENCODER; type++)
+		for (unsigned type = 0; type < BC_CYCLE_TYPES; type++)
 			assert_in_range(counts[type], bounds[type].least, bounds[type].most);
 	}
 }

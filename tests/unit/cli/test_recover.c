@@ -349,7 +349,7 @@ TEST_F(each_piece_read_is_a_step)
 {
 	struct bc_recovered r;
 	unsigned steps = 0;
-	struct bc_progress_cb listener = {.on_step = count_step, .context = &steps};
+	struct bc_progress_cb listener = {.on_progress = count_step, .context = &steps};
 	int fd = memfd_create("bytes", MFD_CLOEXEC);
 
 	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);

@@ -228,7 +228,7 @@ static void replay(struct fixture *f)
 		assert_int_equal(f->blocks[i].offset, end);
 		end += bc_raw_block_span(&f->blocks[i]);
 		bc_block_replay_start(
-			&replay, &f->blocks[i], i == 0 ? BC_RAW_FIRST : BC_RAW_AT_ONCE);
+			&replay, &f->blocks[i], i == 0 ? BC_RAW_FIRST : BC_RAW_CONTIGUOUS);
 		while (!bc_block_replay_push(&replay, &f->blocks[i], NULL, &sink, &is_over))
 			continue;
 	}
@@ -376,18 +376,18 @@ TEST_F(the_rest_of_a_sample_behind_a_hole_is_left_out)
 	send_bytes(f, 3, true, false); /* all of it of that sample */
 	send_bytes(f, 5, true, false); /* and one byte of this */
 	assert_int_equal(f->blocks[1].lead, 4);
-	bc_block_replay_start(&replay, &f->blocks[1], BC_RAW_BEHIND_HOLE);
+	bc_block_replay_start(&replay, &f->blocks[1], BC_RAW_AFTER_HOLE);
 	assert_true(bc_block_replay_push(&replay, &f->blocks[1], NULL, &sink, &is_over));
 	assert_int_equal(f->got_count, 2);
 	assert_int_equal(f->got[0].broken.cause, BC_GAP_DAMAGED);
 	assert_int_equal(f->got[1].count, 4);
 	assert_memory_equal(f->out, f->stream + 12, 4);
-	bc_block_replay_start(&replay, &f->blocks[1], BC_RAW_BEHIND_OTHER);
+	bc_block_replay_start(&replay, &f->blocks[1], BC_RAW_OTHER_RECORDING);
 	assert_true(bc_block_replay_push(&replay, &f->blocks[1], NULL, &sink, &is_over));
 	assert_int_equal(f->got[2].broken.cause, BC_GAP_UNPLUGGED);
 	assert_true(f->got[2].broken.is_restart);
 	is_over = true;
-	bc_block_replay_start(&replay, &f->blocks[0], BC_RAW_AT_ONCE);
+	bc_block_replay_start(&replay, &f->blocks[0], BC_RAW_CONTIGUOUS);
 	assert_true(bc_block_replay_push(&replay, &f->blocks[0], NULL, &sink, &is_over));
 	assert_int_equal(f->got_count, 4);
 	bc_block_replay_free(&replay);

@@ -143,7 +143,7 @@ static void stamp(struct fixture *f, struct stream *s, const struct bc_samples *
 {
 	struct bc_samples samples_left = samples != NULL ? *samples : (struct bc_samples){0};
 	struct bc_records records_left = records != NULL ? *records : (struct bc_records){0};
-	enum bc_stamp_end end;
+	enum bc_stamp_result end;
 
 	do {
 		struct bc_stamped stamped;

@@ -87,23 +87,23 @@ TEST_WITH(temp_dir, dir, an_end_is_in_the_hash_unless_it_is_undone)
 
 	begin(&f, dir, 100);
 	for (int again = 0; again < 3; again++) {
-		assert_int_equal(bc_atomic_file_add_end(&f, bytes, 50), 0);
-		assert_int_equal(bc_atomic_file_add_end(&f, bytes + 3, 70), 0);
-		bc_atomic_file_cut_back(&f);
+		assert_int_equal(bc_atomic_file_append_end(&f, bytes, 50), 0);
+		assert_int_equal(bc_atomic_file_append_end(&f, bytes + 3, 70), 0);
+		bc_atomic_file_truncate(&f);
 		assert_int_equal(f.bytes, 100 + again * 10);
 		assert_int_equal(bc_atomic_file_append(&f, bytes, 10), 0);
 	}
-	assert_int_equal(bc_atomic_file_add_end(&f, bytes + 5, 33), 0);
+	assert_int_equal(bc_atomic_file_append_end(&f, bytes + 5, 33), 0);
 	set_file_limit(f.bytes + 50);
-	assert_int_equal(bc_atomic_file_add_end(&f, bytes, 33), -EFBIG);
+	assert_int_equal(bc_atomic_file_append_end(&f, bytes, 33), -EFBIG);
 	set_file_limit(RLIM_INFINITY);
-	bc_atomic_file_cut_back(&f);
-	assert_int_equal(bc_atomic_file_add_end(&f, bytes + 1, 20), 0);
+	bc_atomic_file_truncate(&f);
+	assert_int_equal(bc_atomic_file_append_end(&f, bytes + 1, 20), 0);
 	temp_write(dir, NAME, "mine", 4);
 	assert_int_equal(bc_atomic_file_seal(&f), -EEXIST); /* undone, too */
 	assert_int_equal(unlinkat(dir->fd, NAME, 0), 0);
-	assert_int_equal(bc_atomic_file_add_end(&f, bytes + 2, 21), 0);
-	assert_int_equal(bc_atomic_file_add_end(&f, bytes + 9, 4), 0);
+	assert_int_equal(bc_atomic_file_append_end(&f, bytes + 2, 21), 0);
+	assert_int_equal(bc_atomic_file_append_end(&f, bytes + 9, 4), 0);
 	assert_int_equal(bc_atomic_file_seal(&f), 0);
 	assert_hashed(dir, f.sealed_hash);
 }
@@ -116,9 +116,9 @@ TEST_WITH(temp_dir, dir, what_could_not_be_cut_off_at_once_is_cut_off_before_the
 	begin(&f, dir, 100);
 	/* As after a failed write whose rest could not be cut off. */
 	assert_int_equal(pwrite(f.fd, bytes, 500, 100), 500);
-	f.is_ragged = true;
+	f.has_stale_tail = true;
 	assert_int_equal(bc_atomic_file_append(&f, bytes, 10), 0);
-	assert_int_equal(bc_atomic_file_add_end(&f, bytes, 20), 0);
+	assert_int_equal(bc_atomic_file_append_end(&f, bytes, 20), 0);
 	assert_int_equal(bc_atomic_file_seal(&f), 0);
 	assert_hashed(dir, f.sealed_hash);
 	free(temp_read(dir, NAME, &n));
@@ -136,8 +136,8 @@ TEST_WITH(temp_dir, dir, a_file_is_hashed_by_reading_as_it_is_by_writing)
 	assert_int_equal(bc_atomic_file_seal(&f), 0);
 	int fd = openat(dir->fd, NAME, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(bc_file_hash_read(hash, fd, NULL), 0);
+	assert_int_equal(bc_file_hash_compute(hash, fd, NULL), 0);
 	close(fd);
 	assert_string_equal(hash, f.sealed_hash);
-	assert_int_equal(bc_file_hash_read(hash, -1, NULL), -EBADF);
+	assert_int_equal(bc_file_hash_compute(hash, -1, NULL), -EBADF);
 }

@@ -172,7 +172,7 @@ TEST(each_cycle_types_attr_can_be_overridden_alone)
 {
 	struct bc_mapping mapping;
 
-	for (unsigned cycle = 0; cycle < BC_BUS_ENCODER; cycle++) {
+	for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++) {
 		struct bc_mapping_options options = bc_mapping_options_default();
 		options.attr[cycle] = 0xFF;
 		bc_mapping_init(&mapping, &options);
@@ -188,7 +188,7 @@ TEST(overrides_go_together)
 	struct bc_mapping_options options = {.size_v1_0 = true, .keep_invalid = true};
 	struct bc_mapping mapping;
 
-	for (unsigned cycle = 0; cycle < BC_BUS_ENCODER; cycle++)
+	for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
 		options.attr[cycle] = (uint8_t)(0xA0 + cycle);
 	bc_mapping_init(&mapping, &options);
 	for (size_t i = 0; i < ADDRESSES; i++)
@@ -200,7 +200,7 @@ TEST(the_mapping_keeps_what_it_was_made_with)
 	struct bc_mapping_options options = bc_mapping_options_default();
 	struct bc_mapping mapping;
 
-	for (unsigned cycle = 0; cycle < BC_BUS_ENCODER; cycle++)
+	for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
 		assert_int_equal(options.attr[cycle], rows[cycle].attr);
 	assert_false(options.size_v1_0);
 	assert_false(options.keep_invalid);

@@ -109,7 +109,7 @@ TEST_F(what_is_written_is_read)
 	assert_int_equal(found.header.clock_hz, RAW_CLOCK_HZ);
 	assert_int_equal(found.follows[0], BC_RAW_FIRST);
 	for (unsigned i = 1; i < RAW_BLOCKS; i++)
-		assert_int_equal(found.follows[i], BC_RAW_AT_ONCE);
+		assert_int_equal(found.follows[i], BC_RAW_CONTIGUOUS);
 	assert_int_equal(f->raw.blocks[4].entries, 1); /* cuts without times tell nothing */
 }
 
@@ -175,7 +175,7 @@ TEST_F(a_flipped_bit_costs_no_more_than_its_block)
 			bool is_hit = f->raw.begin[i] <= at && at < f->raw.begin[i + 1];
 			assert_int_equal(found.has[i], !is_hit);
 			if (is_hit && i != 0 && i + 1 < RAW_BLOCKS)
-				assert_int_equal(found.follows[i + 1], BC_RAW_BEHIND_HOLE);
+				assert_int_equal(found.follows[i + 1], BC_RAW_AFTER_HOLE);
 		}
 	}
 	assert_true(harmless < 100);
@@ -299,7 +299,7 @@ TEST_F(files_behind_one_another_are_one_stream)
 	assert_int_equal(found.files, 2);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
 	assert_int_equal(found.damages, 0);
-	assert_int_equal(found.follows[2], BC_RAW_AT_ONCE);
+	assert_int_equal(found.follows[2], BC_RAW_CONTIGUOUS);
 
 	/* One of them is missing. */
 	put(f, r->file, r->begin[1]);
@@ -308,8 +308,8 @@ TEST_F(files_behind_one_another_are_one_stream)
 	found = read_all(f);
 	assert_int_equal(found.blocks, RAW_BLOCKS - 1);
 	assert_int_equal(found.damages, 0);
-	assert_int_equal(found.follows[2], BC_RAW_BEHIND_HOLE);
-	assert_int_equal(found.follows[3], BC_RAW_AT_ONCE);
+	assert_int_equal(found.follows[2], BC_RAW_AFTER_HOLE);
+	assert_int_equal(found.follows[3], BC_RAW_CONTIGUOUS);
 	free(both);
 }
 
@@ -358,7 +358,7 @@ TEST_F(each_piece_read_of_a_torn_one_is_a_step)
 {
 	struct bc_raw_recovered recovered;
 	unsigned steps = 0;
-	struct bc_progress_cb listener = {.on_step = count_step, .context = &steps};
+	struct bc_progress_cb listener = {.on_progress = count_step, .context = &steps};
 
 	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", &listener), 0);

@@ -32,7 +32,7 @@ static struct bc_segment_header full_header(void)
 		.metadata = "{\"who\":\"me\",\"n\":[1,2,{\"x\":null}],\"\":\"\"}",
 	};
 
-	for (int i = 0; i < BC_BUS_ENCODER; i++)
+	for (int i = 0; i < BC_CYCLE_TYPES; i++)
 		h.mapping.attr[i] = (uint8_t)(255 - i);
 	return h;
 }
@@ -85,7 +85,7 @@ static void assert_same(const struct bc_segment_header *a, const struct bc_segme
 	if (a->has_mapping) {
 		assert_int_equal(a->mapping.size_v1_0, b->mapping.size_v1_0);
 		assert_int_equal(a->mapping.keep_invalid, b->mapping.keep_invalid);
-		assert_memory_equal(a->mapping.attr, b->mapping.attr, BC_BUS_ENCODER);
+		assert_memory_equal(a->mapping.attr, b->mapping.attr, BC_CYCLE_TYPES);
 	}
 	assert_string_equal(a->host, b->host);
 	assert_string_equal(a->program, b->program);

@@ -7,7 +7,7 @@
 
 #define TAG 77u
 
-static enum bc_place take(
+static enum bc_sequence_place take(
 	struct bc_sequence_check *c, uint64_t first, uint32_t records, uint64_t *missing)
 {
 	static struct bc_chunk chunk;
@@ -19,7 +19,7 @@ static enum bc_place take(
 	chunk.info.number = number++;
 	int place = bc_sequence_check_chunk(c, &chunk, missing);
 	assert_true(place >= 0);
-	return (enum bc_place)place;
+	return (enum bc_sequence_place)place;
 }
 
 #define RECORDS 48u
@@ -46,11 +46,11 @@ TEST(chunks_in_any_order_are_there_once)
 			bool is_new = true;
 			for (uint32_t r = first; r < first + records; r++)
 				is_new &= !was_there[r];
-			enum bc_place place = take(&c, first, records, &missing);
+			enum bc_sequence_place place = take(&c, first, records, &missing);
 			assert_int_equal(missing, first > next ? first - next : 0);
-			assert_int_equal(place, first >= next ? BC_PLACE_NEXT
-						: is_new      ? BC_PLACE_BEHIND
-							      : BC_PLACE_AGAIN);
+			assert_int_equal(place, first >= next ? BC_SEQUENCE_NEXT
+						: is_new      ? BC_SEQUENCE_LATE
+							      : BC_SEQUENCE_DUPLICATE);
 			if (is_new)
 				memset(was_there + first, true, records * sizeof(bool));
 			next = first + records > next ? first + records : next;
@@ -66,10 +66,10 @@ TEST(holes_that_are_filled_take_no_place)
 
 	bc_sequence_check_jump(&c, TAG, 0);
 	for (uint64_t first = 10; first < 10000; first += 20) {
-		assert_int_equal(take(&c, first, 10, &missing), BC_PLACE_NEXT);
+		assert_int_equal(take(&c, first, 10, &missing), BC_SEQUENCE_NEXT);
 		assert_int_equal(missing, 10);
-		assert_int_equal(take(&c, first - 10, 10, &missing), BC_PLACE_BEHIND);
-		assert_int_equal(take(&c, first - 10, 10, &missing), BC_PLACE_AGAIN);
+		assert_int_equal(take(&c, first - 10, 10, &missing), BC_SEQUENCE_LATE);
+		assert_int_equal(take(&c, first - 10, 10, &missing), BC_SEQUENCE_DUPLICATE);
 		assert_int_equal(c.hole_count, 0);
 	}
 	bc_sequence_check_reset(&c);
@@ -83,15 +83,15 @@ TEST(of_more_holes_than_are_kept_the_first_are_forgotten_and_no_chunk_is_lost)
 
 	bc_sequence_check_jump(&c, TAG, 0);
 	for (uint64_t i = 0; i < holes; i++) {
-		assert_int_equal(take(&c, 4 * i + 3, 1, &missing), BC_PLACE_NEXT);
+		assert_int_equal(take(&c, 4 * i + 3, 1, &missing), BC_SEQUENCE_NEXT);
 		assert_true(c.hole_count <= BC_SEQUENCE_CHECK_HOLES);
 	}
 	assert_true(c.known_from != 0 && c.known_from < 4 * holes);
 	for (uint64_t i = holes; i-- != 0;) {
 		bool is_known = 4 * i + 3 >= c.known_from;
-		assert_int_equal(take(&c, 4 * i + 1, 1, &missing), BC_PLACE_BEHIND);
+		assert_int_equal(take(&c, 4 * i + 1, 1, &missing), BC_SEQUENCE_LATE);
 		assert_int_equal(take(&c, 4 * i + 3, 1, &missing),
-			is_known ? BC_PLACE_AGAIN : BC_PLACE_BEHIND);
+			is_known ? BC_SEQUENCE_DUPLICATE : BC_SEQUENCE_LATE);
 	}
 	bc_sequence_check_reset(&c);
 }

@@ -160,7 +160,7 @@ TEST_F(ticks_within_a_frame_add_up_from_its_headers)
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_DONE);
-	assert_int_equal(f->stamped.taken, 4);
+	assert_int_equal(f->stamped.consumed, 4);
 	assert_int_equal(f->stamped.kept, 4);
 	assert_int_equal(run.count, 0);
 	assert_int_equal(record_of(&f->chunk, 1).time, 4000);
@@ -194,7 +194,7 @@ TEST_F(a_frame_without_samples_changes_nothing)
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_DONE);
-	assert_int_equal(f->stamped.taken, 0);
+	assert_int_equal(f->stamped.consumed, 0);
 	assert_int_equal(f->stamper.tick, 50);
 	assert_int_equal(stamp_one(f, 60).time, 10);
 }
@@ -261,7 +261,7 @@ TEST_F(dropped_invalid_cycles_add_their_ticks)
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_DONE);
-	assert_int_equal(f->stamped.taken, 6);
+	assert_int_equal(f->stamped.consumed, 6);
 	assert_int_equal(f->stamped.kept, 2);
 	assert_int_equal(f->stamped.invalid, 4);
 	assert_int_equal(f->stamped.unknown, 0);
@@ -341,7 +341,8 @@ TEST_F(a_chunk_without_records_keeps_the_tick_it_was_begun_with)
 
 /* Skipping */
 
-static enum bc_stamp_end skip_one(struct fixture *f, uint64_t tick, uint8_t control, uint64_t limit)
+static enum bc_stamp_result skip_one(
+	struct fixture *f, uint64_t tick, uint8_t control, uint64_t limit)
 {
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 
@@ -355,12 +356,12 @@ TEST_F(skipped_samples_are_counted_as_what_they_would_have_been)
 {
 	begin(f);
 	assert_int_equal(skip_one(f, 10, READ_CONTROL, BC_NO_TICK_LIMIT), BC_STAMP_DONE);
-	assert_int_equal(f->stamped.taken, 1);
+	assert_int_equal(f->stamped.consumed, 1);
 	assert_int_equal(f->stamped.kept, 1);
 	assert_int_equal(f->stamped.invalid, 0);
 	assert_int_equal(f->stamper.tick, 10);
 	assert_int_equal(skip_one(f, 20, INVALID_CONTROL, BC_NO_TICK_LIMIT), BC_STAMP_DONE);
-	assert_int_equal(f->stamped.taken, 1);
+	assert_int_equal(f->stamped.consumed, 1);
 	assert_int_equal(f->stamped.kept, 0);
 	assert_int_equal(f->stamped.invalid, 1);
 	assert_int_equal(f->stamper.tick, 20);
@@ -405,12 +406,13 @@ TEST_F(a_limit_stops_before_the_sample_at_it)
 		for (int is_skipped = 0; is_skipped < 2; is_skipped++) {
 			begin(f);
 			struct bc_samples run = frame_of(samples, 5, 100, 0, 0);
-			enum bc_stamp_end end = is_skipped ? bc_stamp_skip_samples(&f->stamper,
+			enum bc_stamp_result end = is_skipped
+							   ? bc_stamp_skip_samples(&f->stamper,
 								     &run, limit, &f->stamped)
 							   : bc_stamp_samples(&f->stamper, &run,
 								     limit, &f->chunk, &f->stamped);
 			assert_int_equal(end, below < 5 ? BC_STAMP_LIMIT : BC_STAMP_DONE);
-			assert_int_equal(f->stamped.taken, below);
+			assert_int_equal(f->stamped.consumed, below);
 			assert_int_equal(f->stamped.invalid, below > 1);
 			assert_int_equal(f->stamped.kept, below - (below > 1));
 			assert_int_equal(run.count, 5 - below);
@@ -509,12 +511,12 @@ static struct made make(struct fixture *f, const struct run runs[8], uint32_t re
 	for (int i = 0; i < 8; i++) {
 		struct bc_samples run = frame_of(
 			runs[i].samples, runs[i].count, runs[i].tick, BC_BCP1_AGENT, 0);
-		enum bc_stamp_end end;
+		enum bc_stamp_result end;
 		do {
 			uint32_t left = run.count;
 			end = bc_stamp_samples(&f->stamper, &run, limit, &f->chunk, &f->stamped);
-			assert_int_equal(f->stamped.taken, left - run.count);
-			assert_int_equal(f->stamped.taken, f->stamped.kept + f->stamped.invalid);
+			assert_int_equal(f->stamped.consumed, left - run.count);
+			assert_int_equal(f->stamped.consumed, f->stamped.kept + f->stamped.invalid);
 			assert_int_equal(end == BC_STAMP_DONE, run.count == 0);
 			sum.kept += f->stamped.kept;
 			sum.unknown += f->stamped.unknown;
@@ -647,14 +649,14 @@ TEST_F(a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one)
 		struct bc_stamped sum = {0};
 		struct bc_samples run = frame_of(
 			samples, LONG_RUN, first, has_agent ? BC_BCP1_AGENT : 0, 77);
-		enum bc_stamp_end end;
+		enum bc_stamp_result end;
 
 		begin(f);
 		fill_up(&f->chunk, dice_below(&dice, 500), 4);
 		uint32_t from = f->chunk.info.records;
 		do {
 			end = bc_stamp_samples(&f->stamper, &run, limit, &f->chunk, &f->stamped);
-			sum.taken += f->stamped.taken;
+			sum.consumed += f->stamped.consumed;
 			sum.kept += f->stamped.kept;
 			sum.unknown += f->stamped.unknown;
 			assert_int_equal(f->chunk.info.records, from + f->stamped.kept);
@@ -671,7 +673,7 @@ TEST_F(a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one)
 					assert_int_equal(
 						f->chunk.info.first_tick, first + ticks[got]);
 			}
-			assert_true(f->stamped.taken == 0 || f->stamper.tick < limit);
+			assert_true(f->stamped.consumed == 0 || f->stamper.tick < limit);
 			got += f->stamped.kept;
 			from = f->chunk.info.records;
 			if (end == BC_STAMP_LIMIT) {
@@ -683,7 +685,7 @@ TEST_F(a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one)
 				from = f->chunk.info.records;
 			}
 		} while (end != BC_STAMP_DONE);
-		assert_int_equal(sum.taken, LONG_RUN);
+		assert_int_equal(sum.consumed, LONG_RUN);
 		assert_int_equal(sum.kept, kept);
 		assert_int_equal(sum.unknown, unknown);
 		assert_int_equal(got, kept);
@@ -707,13 +709,13 @@ TEST_F(a_full_chunk_takes_nothing_and_loses_nothing)
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_FULL);
-	assert_int_equal(f->stamped.taken, 1);
+	assert_int_equal(f->stamped.consumed, 1);
 	assert_int_equal(f->stamped.invalid, 1);
 	assert_int_equal(f->stamper.tick, 200);
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_FULL);
-	assert_int_equal(f->stamped.taken, 0);
+	assert_int_equal(f->stamped.consumed, 0);
 	assert_int_equal(f->stamper.tick, 200);
 	assert_int_equal(f->chunk.info.records, BC_CHUNK_RECORDS);
 	assert_int_equal(f->chunk.info.last_tick, 100);
@@ -721,7 +723,7 @@ TEST_F(a_full_chunk_takes_nothing_and_loses_nothing)
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->next, &f->stamped),
 		BC_STAMP_DONE);
-	assert_int_equal(f->stamped.taken, 2);
+	assert_int_equal(f->stamped.consumed, 2);
 	assert_int_equal(record_of(&f->next, 0).time, 105);
 }
 
@@ -740,7 +742,7 @@ TEST_F(a_full_event_table_holds_up_only_what_wants_an_anchor)
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_FULL);
-	assert_int_equal(f->stamped.taken, 0);
+	assert_int_equal(f->stamped.consumed, 0);
 	assert_int_equal(f->chunk.info.records, 2);
 	assert_int_equal(f->chunk.info.events, BC_CHUNK_EVENTS);
 	assert_int_equal(f->stamper.tick, 101);
@@ -766,7 +768,7 @@ TEST_F(a_chunk_takes_exactly_its_records)
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_FULL);
-	assert_int_equal(f->stamped.taken, BC_CHUNK_RECORDS);
+	assert_int_equal(f->stamped.consumed, BC_CHUNK_RECORDS);
 	assert_int_equal(f->chunk.info.records, BC_CHUNK_RECORDS);
 	assert_int_equal(run.count, 1);
 	assert_int_equal(f->chunk.info.last_tick, BC_CHUNK_RECORDS);
@@ -795,7 +797,7 @@ static struct bc_records run_of(const uint8_t *records, uint32_t count)
 	return (struct bc_records){.at = records, .count = count};
 }
 
-static enum bc_stamp_end stamp_run(struct fixture *f, struct bc_records *run)
+static enum bc_stamp_result stamp_run(struct fixture *f, struct bc_records *run)
 {
 	return bc_stamp_records(&f->stamper, run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
 }
@@ -814,7 +816,7 @@ TEST_F(records_are_kept_as_they_stand)
 	bc_chunk_reset(&f->chunk, 0, 0);
 	struct bc_records run = run_of(records, N);
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
-	assert_int_equal(f->stamped.taken, N);
+	assert_int_equal(f->stamped.consumed, N);
 	assert_int_equal(f->stamped.kept, N);
 	assert_int_equal(f->stamped.invalid, 0);
 	assert_memory_equal(f->chunk.records, records, sizeof(records));
@@ -956,7 +958,7 @@ TEST_F(skipped_records_add_their_ticks_to_the_next_delta)
 	run.count = 2;
 	assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
 		BC_STAMP_DONE);
-	assert_int_equal(f->stamped.taken, 2);
+	assert_int_equal(f->stamped.consumed, 2);
 	assert_int_equal(f->stamped.kept, 2);
 	assert_int_equal(run.position, 3);
 	run.count = 1;
@@ -999,8 +1001,8 @@ TEST_F(records_cut_into_chunks_or_at_a_limit_anywhere_are_the_same)
 				uint32_t event = f->chunk.info.events;
 				struct bc_records run = run_of(records, N);
 				for (;;) {
-					enum bc_stamp_end end = bc_stamp_records(&f->stamper, &run,
-						at_limit, &f->chunk, &f->stamped);
+					enum bc_stamp_result end = bc_stamp_records(&f->stamper,
+						&run, at_limit, &f->chunk, &f->stamped);
 					if (end == BC_STAMP_DONE)
 						break;
 					if (end == BC_STAMP_LIMIT) {
@@ -1030,14 +1032,14 @@ TEST_F(a_limit_stops_before_the_record_at_it)
 		struct bc_records run = run_of(records, 3);
 		assert_int_equal(bc_stamp_records(&f->stamper, &run, limit, &f->chunk, &f->stamped),
 			below < 3 ? BC_STAMP_LIMIT : BC_STAMP_DONE);
-		assert_int_equal(f->stamped.taken, below);
+		assert_int_equal(f->stamped.consumed, below);
 		assert_int_equal(run.count, 3 - below);
 		assert_int_equal(f->stamper.tick, 10 * below);
 		begin(f);
 		run = run_of(records, 3);
 		assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, limit, &f->stamped),
 			below < 3 ? BC_STAMP_LIMIT : BC_STAMP_DONE);
-		assert_int_equal(f->stamped.taken, below);
+		assert_int_equal(f->stamped.consumed, below);
 	}
 }
 

@@ -85,7 +85,7 @@ TEST(help_has_all_of_the_table)
 				  "      --quiet            say nothing\n"
 				  "  -b RULE:VALUE          a rule\n"
 				  "  -w, --watch [SECONDS]  again\n"
-				  "  -h, --help             this text\n"
+				  "  -h, --help             print this help\n"
 				  "\n"
 				  "Exit code: 0 ok.\n"
 				  "\n"
@@ -108,12 +108,12 @@ TEST(options_of_verbs_stand_apart_but_for_those_of_all)
 				     "       prog do stop [OPTION]...\n"));
 	assert_non_null(
 		strstr(text, "again\n\nOptions of stop:\n  -x, --extra            and more\n\n"
-			     "Options of all:\n      --quiet            say nothing\n"
-			     "  -h, --help             this text\n"));
+			     "Options of all commands:\n      --quiet            say nothing\n"
+			     "  -h, --help             print this help\n"));
 	free(text);
 	text = help_of(&alone);
 	assert_non_null(strstr(text, "usage: prog do stop [OPTION]...\n\n"));
-	assert_non_null(strstr(text, "Options of all:\n      --quiet  say nothing\n"));
+	assert_non_null(strstr(text, "Options of all commands:\n      --quiet  say nothing\n"));
 	free(text);
 }
 
@@ -174,10 +174,10 @@ TEST(options_are_listed_a_line_each)
 				  "do\t\tquiet\t\tnone\tsay nothing\n"
 				  "do\tb\t\tRULE:VALUE\tchoice:a:|b:\ta rule\n"
 				  "do\tw\twatch\t[SECONDS]\tnumber\tagain\n"
-				  "do\th\thelp\t\tnone\tthis text\n"
+				  "do\th\thelp\t\tnone\tprint this help\n"
 				  "do stop\t\t\t\tnone\tstops it\n"
 				  "do stop\t\tquiet\t\tnone\tsay nothing\n"
 				  "do stop\tx\textra\t\tnone\tand more\n"
-				  "do stop\th\thelp\t\tnone\tthis text\n");
+				  "do stop\th\thelp\t\tnone\tprint this help\n");
 	free(text);
 }

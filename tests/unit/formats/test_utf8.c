@@ -41,12 +41,12 @@ TEST(harmful_are_controls_and_what_turns_or_joins_others)
 	unsigned harmful = 0;
 
 	for (uint32_t c = 0; c < 0x110000; c++)
-		harmful += bc_utf8_is_harmful(c);
+		harmful += bc_utf8_is_unsafe(c);
 	/* 32 controls, DEL and 32 more; 5, 7 and 16 of U+2000 to U+20FF; the byte order mark. */
 	assert_int_equal(harmful, 65 + 5 + 7 + 16 + 1);
-	assert_true(bc_utf8_is_harmful(0x1B) && bc_utf8_is_harmful(0x9F));
-	assert_true(bc_utf8_is_harmful(0x202E) && bc_utf8_is_harmful(0xFEFF));
-	assert_false(bc_utf8_is_harmful(' ') || bc_utf8_is_harmful(0xA0));
+	assert_true(bc_utf8_is_unsafe(0x1B) && bc_utf8_is_unsafe(0x9F));
+	assert_true(bc_utf8_is_unsafe(0x202E) && bc_utf8_is_unsafe(0xFEFF));
+	assert_false(bc_utf8_is_unsafe(' ') || bc_utf8_is_unsafe(0xA0));
 }
 
 /* All texts of two bytes. */
@@ -57,13 +57,13 @@ TEST(what_is_mended_is_utf8_and_the_rest_stays)
 	for (unsigned pair = 0; pair < 65536; pair++) {
 		text[0] = (char)(pair & 0xFF);
 		text[1] = (char)(pair >> 8);
-		char *mended = bc_utf8_mend(text);
+		char *mended = bc_utf8_repair(text);
 		assert_true(bc_utf8_is_valid(mended, strlen(mended)));
 		if (bc_utf8_is_valid(text, strlen(text)))
 			assert_string_equal(mended, text);
 		free(mended);
 	}
-	char *mended = bc_utf8_mend("a\xFF\xC3\xA9\x80");
+	char *mended = bc_utf8_repair("a\xFF\xC3\xA9\x80");
 	assert_string_equal(mended, "a\xC3\xBF\xC3\xA9\xC2\x80");
 	free(mended);
 }
@@ -74,5 +74,5 @@ TEST(a_text_is_cut_between_characters)
 	static const size_t cuts[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11, 11};
 
 	for (size_t most = 0; most < sizeof(cuts) / sizeof(cuts[0]); most++)
-		assert_int_equal(bc_utf8_cut(text, most), cuts[most]);
+		assert_int_equal(bc_utf8_fit(text, most), cuts[most]);
 }
