@@ -26,8 +26,9 @@ static struct bc_print begin_print(struct bc_target *t)
 {
 	char *out = bc_output_reserve(t->output, BC_PRINT_MAX);
 
-	return (struct bc_print){
-		.out = out, .room = BC_OUTPUT_BYTES - t->output->used, .reduced = t->fit.reduced};
+	return (struct bc_print){.out = out,
+		.capacity = BC_OUTPUT_BYTES - t->output->used,
+		.reduced = t->fit.reduced};
 }
 
 static void end_print(struct bc_target *t, const struct bc_print *print)

@@ -62,9 +62,8 @@ static void print_head(void *state, struct bc_print *p)
 
 	out = stpcpy(out, "$comment\n\t");
 	if (!vcd->is_timed)
-		out = stpcpy(out,
-			"the trace has no times: each reference is a tick behind the one "
-			"before; ");
+		out = stpcpy(out, "the trace has no times: each reference is a tick behind the one "
+				  "before; ");
 	if (vcd->clock_hz != 0)
 		out += sprintf(out, "%" PRIu64 " ticks are a second, rounded down to picoseconds",
 			vcd->clock_hz);

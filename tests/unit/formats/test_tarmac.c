@@ -420,7 +420,7 @@ static char *print_all(
 		struct bc_print p = {.entries = entries,
 			.count = count,
 			.out = text + *n,
-			.room = BC_PRINT_MAX,
+			.capacity = BC_PRINT_MAX,
 			.reduced = reduced};
 		int rc = bc_tarmac_printer.print(state, &p);
 		*n += p.used;
