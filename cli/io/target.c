@@ -27,7 +27,7 @@ static struct bc_print start_print(struct bc_target *t)
 	char *out = bc_output_reserve(t->output, BC_PRINT_MAX);
 
 	return (struct bc_print){.out = out,
-		.room = BC_OUTPUT_BYTES - t->output->used,
+		.capacity = BC_OUTPUT_BYTES - t->output->used,
 		.reduced = t->converter.reduced};
 }
 

@@ -51,7 +51,7 @@ static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 		struct bc_print print = {.entries = entries,
 			.count = count,
 			.out = bc_output_reserve(&dump->output, BC_PRINT_MAX),
-			.room = BC_PRINT_MAX,
+			.capacity = BC_PRINT_MAX,
 			.reduced = reduced};
 		int rc = printer->print(state, &print);
 		dump->output.used += print.used;

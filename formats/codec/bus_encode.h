@@ -40,9 +40,9 @@ struct bc_bus_encoder {
 
 /* Starts encoding a reference. Its type must exist on a Pentium bus. Returns false, with *cycles
  * set, if the reference extends beyond 64 bits of address. */
-bool bc_bus_encoder_start(struct bc_bus_encoder *cycles, const struct bc_entry *entry);
+bool bc_bus_encoder_start(struct bc_bus_encoder *encoder, const struct bc_entry *entry);
 
 /* Returns address and byte enables of the next sample. Call only while !is_over. */
-void bc_bus_encoder_next(struct bc_bus_encoder *cycles, uint64_t *addr, uint8_t *be);
+void bc_bus_encoder_next(struct bc_bus_encoder *encoder, uint64_t *addr, uint8_t *be);
 
 #endif

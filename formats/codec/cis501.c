@@ -303,7 +303,7 @@ static inline char *write_hex_right(char *out, uint64_t value, unsigned width)
 /* Like "%*lld", for a width of at most 16. */
 static inline char *write_decimal_right(char *out, int64_t value, unsigned width)
 {
-	char digits[32 + 16]; /* 32 digits, plus room to copy a fixed size without a call */
+	char digits[32 + 16]; /* 32 digits, plus capacity to copy a fixed size without a call */
 	unsigned at = 32;
 	uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 

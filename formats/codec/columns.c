@@ -109,36 +109,36 @@ uint64_t bc_columns_of_kind(unsigned kind)
 
 static const struct bc_cell empty = {.kind = BC_CELL_EMPTY};
 
-static struct bc_cell decimal(uint64_t number)
+static struct bc_cell decimal_cell(uint64_t number)
 {
 	return (struct bc_cell){.kind = BC_CELL_DECIMAL, .number = number};
 }
 
-static struct bc_cell integer(int64_t number)
+static struct bc_cell signed_cell(int64_t number)
 {
 	return (struct bc_cell){.kind = BC_CELL_SIGNED, .number = (uint64_t)number};
 }
 
-static struct bc_cell hex(uint64_t number, unsigned digits)
+static struct bc_cell hex_cell(uint64_t number, unsigned digits)
 {
 	return (struct bc_cell){.kind = BC_CELL_HEX, .number = number, .digits = (uint8_t)digits};
 }
 
-static struct bc_cell word(const char *word)
+static struct bc_cell word_cell(const char *word)
 {
 	return (struct bc_cell){.kind = BC_CELL_WORD, .at = word, .bytes = (uint32_t)strlen(word)};
 }
 
-static struct bc_cell text(struct bc_text text)
+static struct bc_cell text_cell(struct bc_text text)
 {
 	return (struct bc_cell){.kind = text.bytes != 0 ? BC_CELL_TEXT : BC_CELL_EMPTY,
 		.at = text.at,
 		.bytes = text.bytes};
 }
 
-static struct bc_cell letter(const char *letter)
+static struct bc_cell letter_cell(const char *letter)
 {
-	return text((struct bc_text){.at = letter, .bytes = *letter != '\0'});
+	return text_cell((struct bc_text){.at = letter, .bytes = *letter != '\0'});
 }
 
 static const char *kind_name(const struct bc_entry *entry)
@@ -175,13 +175,13 @@ static struct bc_cell type_cell(const struct bc_entry *entry)
 {
 	const char *name = bc_ref_type_name(entry->type);
 
-	return name != NULL ? word(name) : hex(entry->type, 2);
+	return name != NULL ? word_cell(name) : hex_cell(entry->type, 2);
 }
 
 /* As many digits as the data has bytes, if the size is known. */
 static struct bc_cell data_cell(const struct bc_entry *entry)
 {
-	return hex(entry->data, entry->size <= 8 ? 2 * entry->size : 0);
+	return hex_cell(entry->data, entry->size <= 8 ? 2 * entry->size : 0);
 }
 
 static struct bc_cell reference_cell(enum bc_column column, const struct bc_entry *entry)
@@ -190,14 +190,14 @@ static struct bc_cell reference_cell(enum bc_column column, const struct bc_entr
 	case BC_COLUMN_TYPE:
 		return type_cell(entry);
 	case BC_COLUMN_ATTR:
-		return (entry->has & BC_HAS_ATTR) != 0 ? decimal(entry->attr) : empty;
+		return (entry->has & BC_HAS_ATTR) != 0 ? decimal_cell(entry->attr) : empty;
 	case BC_COLUMN_DELTA:
-		return entry->has_delta && entry->delta != BC_TIME_NONE ? decimal(entry->delta)
+		return entry->has_delta && entry->delta != BC_TIME_NONE ? decimal_cell(entry->delta)
 									: empty;
 	case BC_COLUMN_LETTER:
-		return (entry->has & BC_HAS_LETTER) != 0 ? letter(&entry->letter) : empty;
+		return (entry->has & BC_HAS_LETTER) != 0 ? letter_cell(&entry->letter) : empty;
 	case BC_COLUMN_SPACE:
-		return (entry->has & BC_HAS_SPACE) != 0 ? hex(entry->space, 0) : empty;
+		return (entry->has & BC_HAS_SPACE) != 0 ? hex_cell(entry->space, 0) : empty;
 	case BC_COLUMN_DATA:
 		return (entry->has & BC_HAS_DATA) != 0 ? data_cell(entry) : empty;
 	default:
@@ -207,11 +207,11 @@ static struct bc_cell reference_cell(enum bc_column column, const struct bc_entr
 		return empty;
 	switch (column) {
 	case BC_COLUMN_BUS_ADDR:
-		return hex(bc_be32(entry->sample), 0);
+		return hex_cell(bc_be32(entry->sample), 0);
 	case BC_COLUMN_BYTE_ENABLES:
-		return hex(entry->sample[4], 2);
+		return hex_cell(entry->sample[4], 2);
 	case BC_COLUMN_CONTROL:
-		return hex(entry->sample[5], 2);
+		return hex_cell(entry->sample[5], 2);
 	default:
 		return empty;
 	}
@@ -226,18 +226,18 @@ static struct bc_cell instruction_cell(enum bc_column column, const struct bc_en
 
 	switch (column) {
 	case BC_COLUMN_EFFECT:
-		return word(effects[instruction->effect]);
+		return word_cell(effects[instruction->effect]);
 	case BC_COLUMN_ID:
-		return instruction->has_id ? decimal(instruction->id) : empty;
+		return instruction->has_id ? decimal_cell(instruction->id) : empty;
 	case BC_COLUMN_SET:
-		return text(instruction->set);
+		return text_cell(instruction->set);
 	case BC_COLUMN_MODE:
-		return text(instruction->mode);
+		return text_cell(instruction->mode);
 	case BC_COLUMN_OPCODE:
-		return instruction->digits != 0 ? hex(instruction->opcode, instruction->digits)
+		return instruction->digits != 0 ? hex_cell(instruction->opcode, instruction->digits)
 						: empty;
 	case BC_COLUMN_DISASSEMBLY:
-		return text(instruction->disassembly);
+		return text_cell(instruction->disassembly);
 	default:
 		return empty;
 	}
@@ -249,33 +249,33 @@ static struct bc_cell uop_cell(enum bc_column column, const struct bc_entry *ent
 
 	switch (column) {
 	case BC_COLUMN_STEP:
-		return integer(uop->step);
+		return signed_cell(uop->step);
 	case BC_COLUMN_PC:
-		return hex(entry->addr, 0);
+		return hex_cell(entry->addr, 0);
 	case BC_COLUMN_SRC1:
-		return integer(uop->src1);
+		return signed_cell(uop->src1);
 	case BC_COLUMN_SRC2:
-		return integer(uop->src2);
+		return signed_cell(uop->src2);
 	case BC_COLUMN_DEST:
-		return integer(uop->dest);
+		return signed_cell(uop->dest);
 	case BC_COLUMN_FLAGS:
-		return letter(&uop->flags);
+		return letter_cell(&uop->flags);
 	case BC_COLUMN_BRANCH:
-		return letter(&uop->branch);
+		return letter_cell(&uop->branch);
 	case BC_COLUMN_ACCESS:
-		return letter(&uop->access);
+		return letter_cell(&uop->access);
 	case BC_COLUMN_IMMEDIATE:
-		return integer(uop->immediate);
+		return signed_cell(uop->immediate);
 	case BC_COLUMN_MEM_ADDR:
-		return hex(uop->mem_addr, 0);
+		return hex_cell(uop->mem_addr, 0);
 	case BC_COLUMN_FALLTHROUGH:
-		return hex(uop->fallthrough, 0);
+		return hex_cell(uop->fallthrough, 0);
 	case BC_COLUMN_TARGET:
-		return hex(uop->target, 0);
+		return hex_cell(uop->target, 0);
 	case BC_COLUMN_MACRO:
-		return text(uop->macro);
+		return text_cell(uop->macro);
 	case BC_COLUMN_MICRO:
-		return text(uop->micro);
+		return text_cell(uop->micro);
 	default:
 		return empty;
 	}
@@ -286,18 +286,18 @@ static struct bc_cell event_cell(enum bc_column column, const struct bc_entry *e
 	const struct bc_event *event = &entry->note.event;
 
 	if (column == BC_COLUMN_TEXT)
-		return text(entry->note.text);
+		return text_cell(entry->note.text);
 	if (event->kind != BC_EVENT_GAP)
 		return empty;
 	switch (column) {
 	case BC_COLUMN_CAUSE:
-		return word(bc_gap_cause_name(event->cause));
+		return word_cell(bc_gap_cause_name(event->cause));
 	case BC_COLUMN_LOST:
-		return decimal(event->value);
+		return decimal_cell(event->value);
 	case BC_COLUMN_EXACT:
 		return (struct bc_cell){.kind = BC_CELL_FLAG, .number = event->exact};
 	case BC_COLUMN_DURATION_NS:
-		return event->duration_ns != 0 ? decimal(event->duration_ns) : empty;
+		return event->duration_ns != 0 ? decimal_cell(event->duration_ns) : empty;
 	default:
 		return empty;
 	}
@@ -314,9 +314,9 @@ static struct bc_cell own_cell(enum bc_column column, const struct bc_entry *ent
 	case BC_ENTRY_UOP:
 		return uop_cell(column, entry);
 	case BC_ENTRY_REGISTER:
-		return text(column == BC_COLUMN_REGISTER ? entry->reg.name : entry->reg.value);
+		return text_cell(column == BC_COLUMN_REGISTER ? entry->reg.name : entry->reg.value);
 	case BC_ENTRY_KERNEL:
-		return text(column == BC_COLUMN_TAG ? entry->kernel.tag : entry->kernel.rest);
+		return text_cell(column == BC_COLUMN_TAG ? entry->kernel.tag : entry->kernel.rest);
 	case BC_ENTRY_EVENT:
 		return event_cell(column, entry);
 	default:
@@ -330,29 +330,29 @@ struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entr
 
 	switch (column) {
 	case BC_COLUMN_KIND:
-		return word(kind_name(entry));
+		return word_cell(kind_name(entry));
 	case BC_COLUMN_NUMBER:
-		return decimal(entry->number);
+		return decimal_cell(entry->number);
 	case BC_COLUMN_TICK:
 		return (has & BC_HAS_TIME) != 0 || entry->kind == BC_ENTRY_EVENT
-			       ? decimal(entry->tick)
+			       ? decimal_cell(entry->tick)
 			       : empty;
 	case BC_COLUMN_UNIT:
 		return (has & BC_HAS_TIME) != 0 && entry->unit != BC_UNIT_TICK
-			       ? word(bc_unit_name(entry->unit))
+			       ? word_cell(bc_unit_name(entry->unit))
 			       : empty;
 	case BC_COLUMN_EPOCH:
-		return decimal(entry->epoch);
+		return decimal_cell(entry->epoch);
 	case BC_COLUMN_ADDR:
-		return hex(entry->addr, 0);
+		return hex_cell(entry->addr, 0);
 	case BC_COLUMN_SIZE:
-		return (has & BC_HAS_SIZE) != 0 ? decimal(entry->size) : empty;
+		return (has & BC_HAS_SIZE) != 0 ? decimal_cell(entry->size) : empty;
 	case BC_COLUMN_PROC:
-		return (has & BC_HAS_PROC) != 0 ? decimal(entry->proc) : empty;
+		return (has & BC_HAS_PROC) != 0 ? decimal_cell(entry->proc) : empty;
 	case BC_COLUMN_PHYS:
-		return (has & BC_HAS_PHYS) != 0 ? hex(entry->phys, 0) : empty;
+		return (has & BC_HAS_PHYS) != 0 ? hex_cell(entry->phys, 0) : empty;
 	case BC_COLUMN_LINE:
-		return entry->is_continued ? empty : text(entry->line);
+		return entry->is_continued ? empty : text_cell(entry->line);
 	default:
 		return own_cell(column, entry);
 	}

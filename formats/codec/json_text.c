@@ -6,7 +6,7 @@
 
 /* How to write a byte of a string. 0: unchanged; 'u': as \u00XX; 'm': it may start a UTF-8
  * sequence; any other: this character after a backslash. */
-static char escape(uint8_t byte)
+static char json_escape(uint8_t byte)
 {
 	static const char controls[32] = "uuuuuuuubtnufruuuuuuuuuuuuuuuuuu";
 
@@ -32,7 +32,7 @@ char *bc_json_write_text(char *out, struct bc_text text)
 
 	*out++ = '"';
 	while (left != 0) {
-		char how = escape(*at);
+		char how = json_escape(*at);
 		uint32_t n = 1;
 		if (how == '\0') {
 			*out++ = (char)*at;

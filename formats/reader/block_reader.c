@@ -152,7 +152,7 @@ static void find_whole(const struct bc_reader *r, struct block_state *b)
 
 /* Reads until there is a whole line or record, or the input ends. Returns 1 for a fault, otherwise
  * 0. */
-static int fill(struct bc_reader *r, struct block_state *b)
+static int fill_block(struct bc_reader *r, struct block_state *b)
 {
 	while (b->start == b->whole) {
 		if ((b->is_long || has_long_line(r, b)) && skip_long_line(r, b))
@@ -234,7 +234,7 @@ static void parse_block(struct bc_reader *r, struct block_state *b, struct bc_ba
 		.end = (const char *)b->bytes + b->whole,
 		.number = b->number,
 		.entries = r->entries,
-		.room = BC_READER_ENTRIES};
+		.capacity = BC_READER_ENTRIES};
 	enum bc_parse_end end = r->info->parser->parse(b->parser, &p);
 
 	b->start = (size_t)(p.at - (const char *)b->bytes);
@@ -251,7 +251,7 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 	struct block_state *b = r->state;
 
 	for (;;) {
-		if (fill(r, b) != 0) {
+		if (fill_block(r, b) != 0) {
 			batch->fault = &r->fault;
 			return 1;
 		}

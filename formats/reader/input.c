@@ -26,8 +26,8 @@ _Static_assert(PACKED_BYTES >= BC_PROBE_BYTES, "the head is kept in the buffer")
 static int read_head(struct bc_input *in, enum bc_format given, struct bc_probe *probe)
 {
 	for (;;) {
-		size_t room = BC_PROBE_BYTES - in->end;
-		ssize_t n = bc_input_stream_read(in->stream, in->packed + in->end, room);
+		size_t capacity = BC_PROBE_BYTES - in->end;
+		ssize_t n = bc_input_stream_read(in->stream, in->packed + in->end, capacity);
 		if (n < 0)
 			return (int)n;
 		in->end += (size_t)n;
@@ -109,21 +109,21 @@ void bc_input_close(struct bc_input *in)
 	free(in);
 }
 
-static ssize_t read_stream(struct bc_input *in, uint8_t *out, size_t room)
+static ssize_t read_stream(struct bc_input *in, uint8_t *out, size_t capacity)
 {
-	ssize_t n = bc_input_stream_read(in->stream, out, room);
+	ssize_t n = bc_input_stream_read(in->stream, out, capacity);
 
 	in->read_bytes += n > 0 ? (uint64_t)n : 0;
 	return n;
 }
 
-static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
+static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t capacity)
 {
 	size_t consumed;
 
 	for (;;) {
 		/* First, what the decoder still holds. */
-		ssize_t n = bc_unpack(in->unpacker, out, room, NULL, 0, &consumed);
+		ssize_t n = bc_unpack(in->unpacker, out, capacity, NULL, 0, &consumed);
 		if (n != 0)
 			return n;
 		if (in->start == in->end) {
@@ -135,21 +135,21 @@ static ssize_t read_packed(struct bc_input *in, uint8_t *out, size_t room)
 			if (n == 0)
 				return bc_unpack_may_end(in->unpacker) ? 0 : -EBADMSG;
 		}
-		n = bc_unpack(in->unpacker, out, room, in->packed + in->start, in->end - in->start,
-			&consumed);
+		n = bc_unpack(in->unpacker, out, capacity, in->packed + in->start,
+			in->end - in->start, &consumed);
 		in->start += consumed;
 		if (n != 0)
 			return n;
 	}
 }
 
-ssize_t bc_input_read(struct bc_input *in, uint8_t *out, size_t room)
+ssize_t bc_input_read(struct bc_input *in, uint8_t *out, size_t capacity)
 {
 	if (in->unpacker != NULL)
-		return read_packed(in, out, room);
+		return read_packed(in, out, capacity);
 	if (in->start == in->end)
-		return read_stream(in, out, room);
-	size_t n = in->end - in->start < room ? in->end - in->start : room;
+		return read_stream(in, out, capacity);
+	size_t n = in->end - in->start < capacity ? in->end - in->start : capacity;
 	memcpy(out, in->packed + in->start, n);
 	in->start += n;
 	return (ssize_t)n;
@@ -166,9 +166,9 @@ uint64_t bc_input_position(const struct bc_input *in)
 	return in->read_bytes - (in->end - in->start);
 }
 
-static ssize_t read_unpacked(void *context, void *out, size_t room)
+static ssize_t read_unpacked(void *context, void *out, size_t capacity)
 {
-	return bc_input_read(context, out, room);
+	return bc_input_read(context, out, capacity);
 }
 
 struct bc_input_stream bc_input_stream(struct bc_input *in)

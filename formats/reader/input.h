@@ -28,10 +28,10 @@ int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum b
 	struct bc_probe *probe) BC_MUST_CHECK;
 void bc_input_close(struct bc_input *input);
 
-/* Reads up to `room` decompressed bytes. Returns their number, 0 at the end, -EBADMSG if the
+/* Reads up to `capacity` decompressed bytes. Returns their number, 0 at the end, -EBADMSG if the
  * compressed data is damaged or torn here (the bytes before are good), -ECANCELED, or another
  * negative errno. */
-ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t room) BC_MUST_CHECK;
+ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t capacity) BC_MUST_CHECK;
 
 /* A stream of the bytes that bc_input_read() returns. The input must outlive it. */
 struct bc_input_stream bc_input_stream(struct bc_input *input);

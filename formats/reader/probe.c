@@ -58,7 +58,7 @@ static bool is_plausible_sample(const uint8_t *in)
 	return ((enabled + lowest) & enabled) == 0;
 }
 
-static bool fits(const uint8_t *head, size_t bytes, enum bc_format format)
+static bool fits_records(const uint8_t *head, size_t bytes, enum bc_format format)
 {
 	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
 	size_t n = bytes / stride < RECORDS_CHECKED ? bytes / stride : RECORDS_CHECKED;
@@ -174,7 +174,7 @@ static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, 
 
 	err[0] = '\0';
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-		if (!fits(head, bytes, plain[i]))
+		if (!fits_records(head, bytes, plain[i]))
 			continue;
 		only = plain[i];
 		int n = snprintf(err + used, errlen - used, "%s%s", fitting++ ? " or " : "",
@@ -192,7 +192,7 @@ static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, 
 
 /* Decodes the start of an LZ4 block that is longer than the bytes available (the lz4 program's
  * blocks have up to 4 MiB). */
-static size_t decode_block_head(uint8_t *out, size_t room, const uint8_t *frame, size_t bytes)
+static size_t decode_block_head(uint8_t *out, size_t capacity, const uint8_t *frame, size_t bytes)
 {
 	size_t header = bytes >= LZ4F_MIN_SIZE_TO_KNOW_HEADER_LENGTH ? LZ4F_headerSize(frame, bytes)
 								     : LZ4F_HEADER_SIZE_MAX;
@@ -203,28 +203,28 @@ static size_t decode_block_head(uint8_t *out, size_t room, const uint8_t *frame,
 	const uint8_t *block = frame + header + 4;
 	size_t n = bytes - header - 4;
 	if (is_stored) {
-		n = n < room ? n : room;
+		n = n < capacity ? n : capacity;
 		memcpy(out, block, n);
 		return n;
 	}
 	/* A block grows by at most a 255th, so its first n bytes decode to at least n / 2. */
-	int target = (int)(n / 2 < room ? n / 2 : room);
+	int target = (int)(n / 2 < capacity ? n / 2 : capacity);
 	int got = LZ4_decompress_safe_partial(
-		(const char *)block, (char *)out, (int)n, target, (int)room);
+		(const char *)block, (char *)out, (int)n, target, (int)capacity);
 	return got > 0 ? (size_t)got : 0;
 }
 
 /* Decompresses the start of a file. Returns the number of bytes in `out`. */
 static size_t unpack_head(
-	uint8_t *out, size_t room, enum bc_packing packing, const uint8_t *head, size_t bytes)
+	uint8_t *out, size_t capacity, enum bc_packing packing, const uint8_t *head, size_t bytes)
 {
 	struct bc_unpacker *unpacker = bc_unpack_open(packing);
 	size_t in_done = 0;
 	size_t out_done = 0;
 
-	while (unpacker != NULL && out_done < room) {
+	while (unpacker != NULL && out_done < capacity) {
 		size_t consumed;
-		ssize_t n = bc_unpack(unpacker, out + out_done, room - out_done, head + in_done,
+		ssize_t n = bc_unpack(unpacker, out + out_done, capacity - out_done, head + in_done,
 			bytes - in_done, &consumed);
 		in_done += consumed;
 		out_done += n > 0 ? (size_t)n : 0;
@@ -233,7 +233,7 @@ static size_t unpack_head(
 	}
 	bc_unpack_close(unpacker);
 	if (out_done == 0 && packing == BC_PACKING_LZ4)
-		out_done = decode_block_head(out, room, head, bytes);
+		out_done = decode_block_head(out, capacity, head, bytes);
 	return out_done;
 }
 

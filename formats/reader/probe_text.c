@@ -40,8 +40,11 @@ static struct count try_parser(
 	const struct bc_parser *parser, const char *text, size_t bytes, struct bc_entry *entries)
 {
 	const struct bc_format_options options = bc_format_options_default();
-	struct bc_parse p = {
-		.at = text, .end = text + bytes, .number = 1, .entries = entries, .room = ENTRIES};
+	struct bc_parse p = {.at = text,
+		.end = text + bytes,
+		.number = 1,
+		.entries = entries,
+		.capacity = ENTRIES};
 	struct count count = {0};
 	void *state = bc_parser_start(parser, &options);
 
@@ -78,7 +81,8 @@ static bool all_have_words(const char *text, size_t bytes, unsigned words)
 }
 
 /* Whether nearly all lines are of the format, which alone would explain them. */
-static bool fits(enum bc_format format, const char *text, size_t bytes, struct bc_entry *entries)
+static bool fits_lines(
+	enum bc_format format, const char *text, size_t bytes, struct bc_entry *entries)
 {
 	/* Two formats take almost any line. */
 	if (format == BC_FORMAT_DIN && !all_have_words(text, bytes, 2))
@@ -103,7 +107,7 @@ static enum bc_format probe_lines(
 		/* Kernel events are a last resort. */
 		if (!info->is_text || info->parser == NULL || !info->can_read ||
 			f == BC_FORMAT_LAPLACE_EVENTS ||
-			!fits((enum bc_format)f, text, bytes, entries))
+			!fits_lines((enum bc_format)f, text, bytes, entries))
 			continue;
 		int n = snprintf(err + used, errlen - used, "%s%s", used != 0 ? " or " : "",
 			bc_format_name((enum bc_format)f));
@@ -111,7 +115,7 @@ static enum bc_format probe_lines(
 		only = only == BC_FORMAT_UNKNOWN ? (enum bc_format)f : BC_FORMATS;
 	}
 	if (only == BC_FORMAT_UNKNOWN && bc_format_info(BC_FORMAT_LAPLACE_EVENTS)->can_read &&
-		fits(BC_FORMAT_LAPLACE_EVENTS, text, bytes, entries))
+		fits_lines(BC_FORMAT_LAPLACE_EVENTS, text, bytes, entries))
 		return BC_FORMAT_LAPLACE_EVENTS;
 	if (only != BC_FORMAT_UNKNOWN && only != BC_FORMATS)
 		return only;

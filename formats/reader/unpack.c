@@ -92,11 +92,11 @@ bool bc_unpack_may_end(const struct bc_unpacker *u)
 
 /* A call that finds damage does not report what it decoded before. So each call gets only one unit:
  * a block without the size field of the next one, which the decoder asks for along with it. */
-static ssize_t unpack_lz4(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in,
+static ssize_t unpack_lz4(struct bc_unpacker *u, uint8_t *out, size_t capacity, const uint8_t *in,
 	size_t bytes, size_t *consumed)
 {
 	size_t request = u->hint > LENGTH_BYTES ? u->hint - LENGTH_BYTES : LENGTH_BYTES;
-	size_t out_now = room;
+	size_t out_now = capacity;
 
 	*consumed = bytes < request ? bytes : request;
 	size_t given = *consumed;
@@ -109,12 +109,12 @@ static ssize_t unpack_lz4(struct bc_unpacker *u, uint8_t *out, size_t room, cons
 }
 
 /* The decoder's own request ends with a block, too. */
-static ssize_t unpack_zstd(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in,
+static ssize_t unpack_zstd(struct bc_unpacker *u, uint8_t *out, size_t capacity, const uint8_t *in,
 	size_t bytes, size_t *consumed)
 {
 	size_t request = u->hint != 0 ? u->hint : FRAME_HEADER_MIN;
 	ZSTD_inBuffer from = {.src = in, .size = bytes < request ? bytes : request};
-	ZSTD_outBuffer to = {.dst = out, .size = room};
+	ZSTD_outBuffer to = {.dst = out, .size = capacity};
 
 	size_t rc = ZSTD_decompressStream(u->zstd, &to, &from);
 	if (ZSTD_isError(rc))
@@ -136,7 +136,7 @@ static ssize_t skip_padding(const uint8_t *in, size_t bytes, size_t *consumed)
 	return 0;
 }
 
-static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in,
+static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t capacity, const uint8_t *in,
 	size_t bytes, size_t *consumed)
 {
 	z_stream *z = &u->gzip;
@@ -156,7 +156,7 @@ static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t room, con
 	z->next_in = (uint8_t *)(uintptr_t)in;
 	z->avail_in = (uInt)(bytes < most ? bytes : most);
 	z->next_out = out;
-	z->avail_out = (uInt)(room < most ? room : most);
+	z->avail_out = (uInt)(capacity < most ? capacity : most);
 	size_t in_room = z->avail_in;
 	size_t out_room = z->avail_out;
 	int rc = inflate(z, Z_NO_FLUSH);
@@ -168,17 +168,17 @@ static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t room, con
 	return n;
 }
 
-ssize_t bc_unpack(struct bc_unpacker *u, uint8_t *out, size_t room, const uint8_t *in, size_t bytes,
-	size_t *consumed)
+ssize_t bc_unpack(struct bc_unpacker *u, uint8_t *out, size_t capacity, const uint8_t *in,
+	size_t bytes, size_t *consumed)
 {
 	*consumed = 0;
 	switch (u->packing) {
 	case BC_PACKING_LZ4:
-		return unpack_lz4(u, out, room, in, bytes, consumed);
+		return unpack_lz4(u, out, capacity, in, bytes, consumed);
 	case BC_PACKING_ZSTD:
-		return unpack_zstd(u, out, room, in, bytes, consumed);
+		return unpack_zstd(u, out, capacity, in, bytes, consumed);
 	case BC_PACKING_GZIP:
-		return unpack_gzip(u, out, room, in, bytes, consumed);
+		return unpack_gzip(u, out, capacity, in, bytes, consumed);
 	case BC_PACKING_NONE:
 		break;
 	}

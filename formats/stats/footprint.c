@@ -198,5 +198,5 @@ void bc_footprint_reference(struct bc_footprint *f, const struct bc_entry *refer
 		count_untracked(f);
 		return;
 	}
-	touch_range(f, bc_entry_begin(reference), reference->size, space, how);
+	touch_range(f, bc_entry_start(reference), reference->size, space, how);
 }

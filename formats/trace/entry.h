@@ -234,7 +234,7 @@ size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct 
 
 /* The lowest address of the bytes of a reference. For a bus reference (one with a memory type) it
  * is the start of its burst (bc_burst_start()), otherwise the address itself. */
-static inline uint64_t bc_entry_begin(const struct bc_entry *reference)
+static inline uint64_t bc_entry_start(const struct bc_entry *reference)
 {
 	return (reference->has & BC_HAS_ATTR) != 0
 		       ? bc_burst_start(reference->addr, reference->size)

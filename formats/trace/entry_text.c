@@ -13,12 +13,12 @@ struct line {
 
 static void append_bytes(struct line *line, const char *text, size_t bytes)
 {
-	size_t room = BC_ENTRY_TEXT_MAX - 4 - line->used;
+	size_t capacity = BC_ENTRY_TEXT_MAX - 4 - line->used;
 
 	if (line->is_cut)
 		return;
-	if (bytes > room) {
-		bytes = room;
+	if (bytes > capacity) {
+		bytes = capacity;
 		line->is_cut = true;
 	}
 	for (size_t i = 0; i < bytes; i++) {

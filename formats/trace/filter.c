@@ -178,7 +178,7 @@ static bool has_reference(const struct bc_filter *f, const struct bc_entry *entr
 		at = made;
 	}
 	for (size_t i = 0; i < n; i++)
-		if ((!f->has_addr || overlaps(f, bc_entry_begin(&at[i]), at[i].size)) &&
+		if ((!f->has_addr || overlaps(f, bc_entry_start(&at[i]), at[i].size)) &&
 			(!f->has_types || has_bit(f->types, at[i].type)))
 			return true;
 	return false;

@@ -30,9 +30,9 @@ struct bc_parse {
 	const char *at;           /* the next line or record */
 	const char *end;          /* end of the last whole one */
 	uint64_t number;          /* of the line (from 1) or record (from 0) at `at` */
-	struct bc_entry *entries; /* entries [count, room) are free */
+	struct bc_entry *entries; /* entries [count, capacity) are free */
 	size_t count;
-	size_t room;
+	size_t capacity;
 	/* For a malformed line: where the error is, and what is wrong, as a phrase such as
 	 * "expected a hexadecimal address". */
 	const char *bad;
@@ -77,7 +77,7 @@ static inline enum bc_parse_end bc_parse_bad(
 
 static inline bool bc_parse_has_room(const struct bc_parse *parse)
 {
-	return parse->room - parse->count >= BC_LINE_ENTRIES;
+	return parse->capacity - parse->count >= BC_LINE_ENTRIES;
 }
 
 #endif

@@ -21,9 +21,9 @@
 struct bc_print {
 	const struct bc_entry *entries; /* the next one; advanced by print() */
 	size_t count;                   /* entries left */
-	char *out;                      /* bytes [used, room) are free */
+	char *out;                      /* bytes [used, capacity) are free */
 	size_t used;
-	size_t room;
+	size_t capacity;
 	/* Traits that single entries lost although the format has a place for them: counts per
 	 * trait, and the set of these traits. See bc_print_lose(). */
 	uint64_t *reduced; /* BC_TRAIT_BITS counts */
@@ -69,7 +69,7 @@ static inline void bc_print_lose(struct bc_print *print, uint32_t trait)
 
 static inline bool bc_print_has_room(const struct bc_print *print)
 {
-	return print->room - print->used >= BC_PRINT_MAX;
+	return print->capacity - print->used >= BC_PRINT_MAX;
 }
 
 #endif

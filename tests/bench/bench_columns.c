@@ -66,7 +66,7 @@ static void print_ours(enum bc_format format, const struct bc_entry *entries, in
 	struct bc_print p = {.entries = entries,
 		.count = ENTRIES,
 		.out = out,
-		.room = sizeof(out),
+		.capacity = sizeof(out),
 		.reduced = reduced};
 	if (printer->head != NULL)
 		printer->head(state, &p);

@@ -304,7 +304,7 @@ static size_t parse_batch(
 	const struct bc_parser *parser = bc_format_info(format)->parser;
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_parse p = {
-		.at = block, .end = block + n, .number = 1, .entries = entries, .room = room};
+		.at = block, .end = block + n, .number = 1, .entries = entries, .capacity = room};
 	void *state = bc_parser_start(parser, &options);
 
 	if (state == NULL)
@@ -336,7 +336,7 @@ static double print_ours(
 			.count = n,
 			.out = out,
 			.used = used,
-			.room = room,
+			.capacity = room,
 			.reduced = reduced};
 		if (printer->print(state, &p) != 0)
 			exit(1);
@@ -375,7 +375,7 @@ static double parse_ours(enum bc_format format, char *block, size_t n)
 	const struct bc_parser *parser = bc_format_info(format)->parser;
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_parse p = {
-		.at = block, .end = block + n, .number = 1, .entries = entries, .room = BATCH};
+		.at = block, .end = block + n, .number = 1, .entries = entries, .capacity = BATCH};
 	void *state = bc_parser_start(parser, &options);
 	size_t count = 0;
 

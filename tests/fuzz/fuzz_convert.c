@@ -28,12 +28,12 @@ struct writer {
 static struct bc_print start_print(struct writer *w)
 {
 	return (struct bc_print){
-		.out = w->out, .room = BC_PRINT_MAX, .reduced = w->converter.reduced};
+		.out = w->out, .capacity = BC_PRINT_MAX, .reduced = w->converter.reduced};
 }
 
 static void finish_print(struct writer *w, const struct bc_print *print, int rc)
 {
-	if (print->used > print->room || (rc != 0 && print->err[0] == '\0'))
+	if (print->used > print->capacity || (rc != 0 && print->err[0] == '\0'))
 		abort();
 	w->printed += print->used;
 	w->is_over = rc != 0 || w->printed > OUTPUT_MAX;

@@ -24,7 +24,7 @@ struct fuzz_printing {
 	void *state;
 	char *text;
 	size_t bytes;
-	size_t room;
+	size_t capacity;
 	uint64_t reduced[BC_TRAIT_BITS];
 	bool is_refused; /* an entry does not fit a line or record */
 };
@@ -39,15 +39,15 @@ static inline void fuzz_print(
 
 	while (p.count != 0) {
 		size_t before = p.count;
-		if (printing->room - p.used < BC_PRINT_MAX) {
-			printing->room = 2 * printing->room + BC_PRINT_MAX;
-			printing->text = realloc(printing->text, printing->room);
+		if (printing->capacity - p.used < BC_PRINT_MAX) {
+			printing->capacity = 2 * printing->capacity + BC_PRINT_MAX;
+			printing->text = realloc(printing->text, printing->capacity);
 			FUZZ_CHECK(printing->text != NULL);
 		}
 		p.out = printing->text;
-		p.room = p.used + BC_PRINT_MAX;
+		p.capacity = p.used + BC_PRINT_MAX;
 		int rc = printing->printer->print(printing->state, &p);
-		FUZZ_CHECK(p.used <= p.room);
+		FUZZ_CHECK(p.used <= p.capacity);
 		if (rc != 0) {
 			FUZZ_CHECK(p.err[0] != '\0');
 			printing->is_refused = true;
@@ -116,9 +116,9 @@ static inline size_t fuzz_block(const struct bc_parser *parser, void *state, con
 		const char *before = p.at;
 		p.entries = entries;
 		p.count = 0;
-		p.room = FUZZ_ENTRIES;
+		p.capacity = FUZZ_ENTRIES;
 		enum bc_parse_end end = parser->parse(state, &p);
-		FUZZ_CHECK(p.count <= p.room && p.at >= before && p.at <= p.end);
+		FUZZ_CHECK(p.count <= p.capacity && p.at >= before && p.at <= p.end);
 		for (size_t i = 0; i < p.count; i++)
 			fuzz_check_entry(&entries[i], block, p.end);
 		if (printing != NULL && !printing->is_refused)

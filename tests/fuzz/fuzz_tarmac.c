@@ -44,7 +44,7 @@ static void check_texts(const char *begin, const char *end, const struct bc_entr
 static enum bc_parse_end parse(struct bc_parse *p, void *state)
 {
 	p->count = 0;
-	p->room = BC_LINE_ENTRIES + 3;
+	p->capacity = BC_LINE_ENTRIES + 3;
 	return bc_tarmac_parser.parse(state, p);
 }
 
@@ -82,7 +82,7 @@ static const char *check_printed(
 	while (p.count != 0) {
 		p.out = out;
 		p.used = 0;
-		p.room = sizeof(out);
+		p.capacity = sizeof(out);
 		check(bc_tarmac_printer.print(printer, &p) == 0);
 		check(memcmp(out, line, p.used) == 0);
 		line += p.used;

@@ -69,7 +69,7 @@ static inline struct parsed parse_bytes(
 		const char *before = p.at;
 		p.entries = parsed.entries + parsed.count;
 		p.count = 0;
-		p.room = BC_LINE_ENTRIES;
+		p.capacity = BC_LINE_ENTRIES;
 		assert_true(parsed.count < FORMATTED_ENTRIES);
 		enum bc_parse_end end = parser->parse(state, &p);
 		parsed.count += p.count;
@@ -124,11 +124,11 @@ static inline struct printed print_entries(enum bc_format format, const char *op
 	while (p.count != 0 && printed.rc == 0) {
 		size_t before = p.count;
 		/* Room for an entry and little more: each call prints some. */
-		p.room = p.used + BC_PRINT_MAX + 100;
-		printed.text = p.out = realloc(printed.text, p.room + 1);
+		p.capacity = p.used + BC_PRINT_MAX + 100;
+		printed.text = p.out = realloc(printed.text, p.capacity + 1);
 		assert_non_null(p.out);
 		printed.rc = printer->print(state, &p);
-		assert_true(p.used <= p.room);
+		assert_true(p.used <= p.capacity);
 		assert_true(printed.rc != 0 || p.count < before);
 	}
 	if (printed.text == NULL)

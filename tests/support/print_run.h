@@ -27,7 +27,7 @@ struct print_run {
 	const struct bc_format_info *info;
 	struct bc_entry_converter fit;
 	void *state;
-	size_t room;
+	size_t capacity;
 	size_t slack; /* bytes that a call has beyond what a single entry must have */
 	struct printed *to;
 };
@@ -47,13 +47,13 @@ static inline struct bc_print print_run_room(struct print_run *run)
 {
 	size_t need = run->to->trace.n + BC_PRINT_MAX + run->slack;
 
-	if (need > run->room) {
-		run->room = 2 * need;
-		run->to->trace.bytes = realloc(run->to->trace.bytes, run->room);
+	if (need > run->capacity) {
+		run->capacity = 2 * need;
+		run->to->trace.bytes = realloc(run->to->trace.bytes, run->capacity);
 		assert_non_null(run->to->trace.bytes);
 	}
 	return (struct bc_print){.out = (char *)run->to->trace.bytes + run->to->trace.n,
-		.room = BC_PRINT_MAX + run->slack,
+		.capacity = BC_PRINT_MAX + run->slack,
 		.reduced = run->fit.reduced};
 }
 
@@ -68,7 +68,7 @@ static inline void print_run_put(struct print_run *run, const struct bc_entry *e
 			print.entries = part;
 			print.count = n;
 			run->to->rc = run->info->printer->print(run->state, &print);
-			assert_true(print.used <= print.room);
+			assert_true(print.used <= print.capacity);
 			run->to->trace.n += print.used;
 			part = print.entries;
 			n = print.count;

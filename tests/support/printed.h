@@ -1,4 +1,4 @@
-/* What a format's printer makes of entries, in pieces as they come from a small room. */
+/* What a format's printer makes of entries, in pieces as they come from a small capacity. */
 #ifndef BC_TESTS_SUPPORT_PRINTED_H
 #define BC_TESTS_SUPPORT_PRINTED_H
 
@@ -37,11 +37,11 @@ static struct printed print_all(enum bc_format format, const struct bc_format_op
 	struct printed all = {.rc = 0};
 	struct bc_print p = {.entries = entries,
 		.count = count,
-		.room = BC_PRINT_MAX + 300,
+		.capacity = BC_PRINT_MAX + 300,
 		.reduced = all.reduced};
 	void *state = bc_printer_start(printer, options);
 
-	p.out = malloc(p.room);
+	p.out = malloc(p.capacity);
 	assert_non_null(p.out);
 	assert_non_null(state);
 	if (printer->head != NULL)

@@ -36,7 +36,7 @@ static inline struct lines lines_read(const char *text, size_t n, size_t room)
 	memcpy(l.bytes, text, n);
 	memset(l.bytes + n, 0xA5, BC_PARSE_PADDING);
 	bc_tarmac_parser.init(state, &options);
-	struct bc_parse p = {.at = l.bytes, .end = l.bytes + n, .number = 1, .room = room};
+	struct bc_parse p = {.at = l.bytes, .end = l.bytes + n, .number = 1, .capacity = room};
 	do {
 		p.entries = entries;
 		p.count = 0;

@@ -21,9 +21,7 @@ static struct bc_mapping *default_mapping(void)
 	return mapping;
 }
 
-/* ---- samples as they stand */
-
-TEST(any_samples_come_back_from_raw6_and_from_frames)
+TEST(random_samples_come_back_from_raw6_and_from_frames)
 {
 	struct dice dice = {.state = 31};
 
@@ -41,7 +39,7 @@ TEST(any_samples_come_back_from_raw6_and_from_frames)
 			&bcp1.trace, BC_FORMAT_BCP1, BC_FORMAT_RAW6, NULL);
 		assert_int_equal(back.trace.n, in.n);
 		assert_memory_equal(back.trace.bytes, in.bytes, in.n);
-		/* raw6 has no clock: what the frames have is the sample's number. */
+		/* raw6 has no clock, so the frames have the sample's number as time. */
 		assert_int_equal(reduced_of(&back, BC_HAS_TIME), n);
 		trace_free(&in);
 		printed_free(&raw6);
@@ -58,7 +56,7 @@ static size_t add_frame(uint8_t *out, struct dice *dice, struct bc_bcp1_header *
 		static const uint16_t deltas[] = {0, 1, 65535};
 		uint32_t which = dice_below(dice, 30);
 		dice_fill(dice, p, BC_SAMPLE_BYTES);
-		if (which < 20) /* mostly one agent, as boards have it */
+		if (which < 20) /* mostly one agent, as in real captures */
 			p[5] &= 0xF0;
 		uint16_t delta = which < 3 ? deltas[which] : (uint16_t)dice_below(dice, 100);
 		bc_write_le16(p + BC_SAMPLE_BYTES, i != 0 ? delta : 0);
@@ -66,9 +64,9 @@ static size_t add_frame(uint8_t *out, struct dice *dice, struct bc_bcp1_header *
 	return bc_bcp1_write_frame(out, header);
 }
 
-/* Frames with all that frames can say: agents or not, losses, missing frames, triggers, new epochs,
- * frames without samples, ticks at their limits. */
-static struct trace any_frames(uint64_t seed, unsigned frames)
+/* Frames that cover the format: with and without agents, losses, missing frames, triggers, new
+ * epochs, empty frames, ticks at their limits. */
+static struct trace random_frames(uint64_t seed, unsigned frames)
 {
 	static const uint64_t ticks[] = {
 		0, 1, 0xFFFFFFFF, BC_TICK_END - 1000 * UINT64_C(65536), 70000};
@@ -86,7 +84,7 @@ static struct trace any_frames(uint64_t seed, unsigned frames)
 					  (dice_below(&dice, 5) == 0 ? BC_BCP1_TRIGGER : 0));
 		header.proc = dice_below(&dice, 3) == 0 ? (uint8_t)dice_roll(&dice) : 0;
 		header.samples = dice_below(&dice, 4) == 0 ? 0 : dice_below(&dice, 300);
-		/* Of several losses at one place the sum is kept, which may not fit. */
+		/* Several losses at one place are added, and the sum may not fit. */
 		bool is_alone = i != 0 && had_samples && header.samples != 0;
 		header.lost = (header.flags & BC_BCP1_LOSS) == 0 ? 0
 			      : is_alone                         ? losses[dice_below(&dice, 4)]
@@ -102,8 +100,8 @@ static struct trace any_frames(uint64_t seed, unsigned frames)
 	return trace;
 }
 
-/* All that a reader can tell of them, but for the epochs' numbers: one without samples is none
- * here. */
+/* Everything that a reader returns, except for the epoch numbers: an epoch without samples is
+ * lost. */
 static void assert_same_entries(const struct trace *a, const struct trace *b)
 {
 	size_t counts[2];
@@ -134,10 +132,10 @@ static void assert_same_entries(const struct trace *a, const struct trace *b)
 	free(bt);
 }
 
-TEST(any_frames_come_back_as_frames_that_say_the_same)
+TEST(random_frames_come_back_with_the_same_content)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
-		struct trace in = any_frames(seed, 40);
+		struct trace in = random_frames(seed, 40);
 		struct printed out = convert_trace(&in, BC_FORMAT_BCP1, BC_FORMAT_BCP1, NULL);
 		assert_nothing_lost(&out);
 		assert_same_entries(&in, &out.trace);
@@ -146,7 +144,7 @@ TEST(any_frames_come_back_as_frames_that_say_the_same)
 	}
 }
 
-TEST(a_simulated_board_comes_back_and_nothing_is_lost)
+TEST(a_simulated_board_comes_back_without_loss)
 {
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		struct trace in = trace_of_sim(agents, 10000, agents);
@@ -157,8 +155,6 @@ TEST(a_simulated_board_comes_back_and_nothing_is_lost)
 		printed_free(&out);
 	}
 }
-
-/* ---- frames */
 
 static struct bc_entry sample_entry(uint64_t tick, unsigned proc, uint8_t nibble)
 {
@@ -172,7 +168,7 @@ static struct bc_entry sample_entry(uint64_t tick, unsigned proc, uint8_t nibble
 	return entry;
 }
 
-/* The header of frame `which`. */
+/* The header of frame number `which`. */
 static struct bc_bcp1_header header_at(const struct trace *trace, unsigned which)
 {
 	struct bc_bcp1_header header;
@@ -187,12 +183,12 @@ static struct bc_bcp1_header header_at(const struct trace *trace, unsigned which
 	}
 }
 
-TEST(a_whole_trace_is_its_documents_bytes)
+TEST(a_whole_trace_has_the_documented_bytes)
 {
-	/* Two samples of agents 1 and 0, 0x0203 ticks apart, in frame 0; the last frame. */
+	/* Two samples of agents 1 and 0, 0x0203 ticks apart, in frame 0; then the last frame. */
 	struct bc_entry entries[] = {
 		sample_entry(0x123456789A, 1, 1), sample_entry(0x1234567A9D, 0, 0)};
-	static const uint8_t wanted[] = {'B', 'C', 'P', '1', 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0,
+	static const uint8_t expected[] = {'B', 'C', 'P', '1', 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0,
 		0x9A, 0x78, 0x56, 0x34, 0x12, 0, 0, 0, 0, 0, 0, 0};
 	static const uint8_t samples[] = {0, 0, 0x10, 0, 0xFE, 0xD1, 0, 0, /**/
 		0, 0, 0x10, 0, 0xFE, 0xD0, 0x03, 0x02};
@@ -202,13 +198,13 @@ TEST(a_whole_trace_is_its_documents_bytes)
 	struct printed out = print_entries(entries, 2, BC_FORMAT_BCP1, BC_FORMAT_BCP1, NULL);
 	assert_nothing_lost(&out);
 	assert_int_equal(out.trace.n, 32 + 16 + 4 + 32);
-	assert_memory_equal(out.trace.bytes, wanted, sizeof(wanted));
+	assert_memory_equal(out.trace.bytes, expected, sizeof(expected));
 	assert_memory_equal(out.trace.bytes + 32, samples, sizeof(samples));
 	assert_memory_equal(out.trace.bytes + 52, last, sizeof(last));
 	printed_free(&out);
 }
 
-TEST(an_empty_trace_is_one_last_frame)
+TEST(an_empty_trace_is_only_a_last_frame)
 {
 	struct printed out = print_entries(NULL, 0, BC_FORMAT_RAW6, BC_FORMAT_BCP1, NULL);
 	assert_int_equal(out.trace.n, BC_BCP1_HEADER_BYTES);
@@ -216,7 +212,7 @@ TEST(an_empty_trace_is_one_last_frame)
 	printed_free(&out);
 }
 
-/* How many samples the first frame has of two, and its header. */
+/* The header of the first frame of two samples, which says how many it has. */
 static struct bc_bcp1_header first_of_two(struct bc_entry a, struct bc_entry b)
 {
 	struct bc_entry entries[] = {a, b};
@@ -273,8 +269,6 @@ TEST(a_frame_has_2048_samples_at_most)
 	free(entries);
 }
 
-/* ---- events */
-
 static struct bc_entry event_entry(struct bc_event event)
 {
 	struct bc_entry entry;
@@ -286,8 +280,8 @@ static struct bc_entry event_entry(struct bc_event event)
 	return entry;
 }
 
-/* Prints a sample, the event, a sample, and gives the events that are read again. */
-static size_t through_frames(struct bc_event event, struct bc_event out[4], uint64_t *lost)
+/* Prints a sample, the event and a sample, and returns the events that are read back. */
+static size_t round_trip(struct bc_event event, struct bc_event out[4], uint64_t *lost)
 {
 	struct bc_entry entries[] = {
 		sample_entry(5, 0, 0), event_entry(event), sample_entry(6, 0, 0)};
@@ -310,14 +304,14 @@ static size_t through_frames(struct bc_event event, struct bc_event out[4], uint
 	return n;
 }
 
-TEST(a_gap_is_held_with_its_number_and_what_is_not_held_is_counted)
+TEST(a_gap_keeps_its_number_and_losses_are_counted)
 {
 	static const struct {
 		struct bc_event gap;
-		uint64_t board;    /* the number lost that is read again, */
-		bool is_exact;     /* of it */
-		bool has_board;    /* whether there is one */
-		bool has_sequence; /* and a gap of unknown length */
+		uint64_t board;    /* number of lost samples read back */
+		bool is_exact;     /* of that number */
+		bool has_board;    /* whether the board's gap is there */
+		bool has_sequence; /* whether there is a gap of unknown length */
 		unsigned lost;
 	} rows[] = {
 		{{.cause = BC_GAP_BOARD, .exact = true, .value = 7}, 7, true, true, false, 0},
@@ -344,7 +338,7 @@ TEST(a_gap_is_held_with_its_number_and_what_is_not_held_is_counted)
 		struct bc_event read[4];
 		uint64_t lost;
 		gap.kind = BC_EVENT_GAP;
-		size_t n = through_frames(gap, read, &lost);
+		size_t n = round_trip(gap, read, &lost);
 		assert_int_equal(lost, rows[i].lost);
 		assert_int_equal(n, rows[i].has_board + rows[i].has_sequence);
 		if (rows[i].has_board) {
@@ -360,20 +354,19 @@ TEST(a_gap_is_held_with_its_number_and_what_is_not_held_is_counted)
 	}
 }
 
-TEST(triggers_are_held_and_marks_are_counted)
+TEST(triggers_are_kept_and_marks_are_counted)
 {
 	struct bc_event read[4];
 	uint64_t lost;
 
-	assert_int_equal(
-		through_frames((struct bc_event){.kind = BC_EVENT_TRIGGER}, read, &lost), 1);
+	assert_int_equal(round_trip((struct bc_event){.kind = BC_EVENT_TRIGGER}, read, &lost), 1);
 	assert_int_equal(read[0].kind, BC_EVENT_TRIGGER);
 	assert_int_equal(lost, 0);
-	assert_int_equal(through_frames((struct bc_event){.kind = BC_EVENT_MARK}, read, &lost), 0);
+	assert_int_equal(round_trip((struct bc_event){.kind = BC_EVENT_MARK}, read, &lost), 0);
 	assert_int_equal(lost, 1);
 }
 
-TEST(events_at_both_ends_of_a_trace_are_held)
+TEST(events_at_both_ends_of_a_trace_are_kept)
 {
 	static const struct bc_event gap = {
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_SEQUENCE, .exact = false};
@@ -401,8 +394,8 @@ TEST(events_at_both_ends_of_a_trace_are_held)
 	printed_free(&out);
 }
 
-/* An epoch begins where it did, whether the tick falls, stays or rises. */
-TEST(an_epoch_is_held_whatever_its_ticks_are)
+/* An epoch starts at the same place, whether the tick goes back, stays or increases. */
+TEST(an_epoch_is_kept_whatever_its_ticks_are)
 {
 	static const uint64_t ticks[] = {0, 1, 2, 1000, BC_TICK_END - 1};
 
@@ -428,7 +421,7 @@ TEST(an_epoch_is_held_whatever_its_ticks_are)
 	}
 }
 
-TEST(a_tick_that_falls_within_an_epoch_is_a_time_lost)
+TEST(a_tick_that_goes_back_within_an_epoch_is_a_lost_time)
 {
 	struct bc_entry entries[] = {sample_entry(9, 0, 0), sample_entry(8, 0, 0)};
 
@@ -437,9 +430,7 @@ TEST(a_tick_that_falls_within_an_epoch_is_a_time_lost)
 	printed_free(&out);
 }
 
-/* ---- references */
-
-/* The record that a sample is. */
+/* The record of a sample. */
 static struct bc_record record_of(const struct bc_mapping *mapping, const uint8_t *sample)
 {
 	uint8_t record[BC_RECORD_BYTES] = {0};
@@ -469,9 +460,9 @@ static bool is_contiguous(uint8_t be)
 	return (enabled & (enabled + 1)) == 0;
 }
 
-/* Every sample's record is turned back into samples that make the same record, but for byte enables
- * with holes: their bytes become as many in a row. */
-TEST(the_record_of_every_sample_makes_samples_of_the_same_record)
+/* The record of each sample is converted back to samples, which must give the same record. Byte
+ * enables with holes become the same number of contiguous bytes. */
+TEST(the_record_of_every_sample_round_trips)
 {
 	static const uint32_t addresses[] = {0, 0x10, 0x1F, 0x12345678, 0xFFFFFFF0, 0xFFFFFFEF};
 	struct bc_mapping *mapping = default_mapping();
@@ -502,7 +493,7 @@ TEST(the_record_of_every_sample_makes_samples_of_the_same_record)
 	free(mapping);
 }
 
-/* The samples of a reference move its bytes, each once, in their order, as its type. */
+/* The samples of a reference must cover each of its bytes exactly once, in order, with its type. */
 static void assert_covered(
 	const struct bc_mapping *mapping, const struct bc_entry *entry, const struct printed *out)
 {
@@ -520,7 +511,7 @@ static void assert_covered(
 	assert_int_equal(at, entry->addr + entry->size);
 }
 
-TEST(an_access_is_cut_at_eight_bytes_and_all_of_it_is_there)
+TEST(an_access_is_split_at_eight_bytes_and_complete)
 {
 	static const uint16_t types[] = {BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMWRITE,
 		BC_REQ_IOREAD, BC_REQ_IOWRITE, BC_REQ_INTA, 0xF0, 0xFB};
@@ -544,7 +535,7 @@ TEST(an_access_is_cut_at_eight_bytes_and_all_of_it_is_there)
 		size_t quads = ((entry.addr & 7) + size + 7) / 8;
 		size_t samples = is_burst || size == 0 ? 1 : quads;
 		assert_int_equal(out.trace.n, samples * BC_SAMPLE_BYTES);
-		/* An attr is lost exactly where the mapping has another. */
+		/* An attr is lost exactly if the mapping has another. */
 		uint8_t attr = is_burst ? 3 : types[type] == BC_REQ_MEMWRITE ? 1 : 0;
 		assert_int_equal(reduced_of(&out, BC_HAS_ATTR),
 			(entry.has & BC_HAS_ATTR) != 0 && entry.attr != attr);
@@ -553,7 +544,7 @@ TEST(an_access_is_cut_at_eight_bytes_and_all_of_it_is_there)
 	free(mapping);
 }
 
-TEST(a_line_fill_whose_attr_says_so_is_one_burst_with_its_address)
+TEST(a_line_fill_with_a_cached_attr_is_one_burst)
 {
 	struct bc_record r = {.addr = 0x1234567D, .reqtype = BC_REQ_MEMREAD, .size = 32, .attr = 7};
 	static const uint8_t read[] = {0x12, 0x34, 0x56, 0x7D, 0x00, 0xC0};
@@ -572,14 +563,14 @@ TEST(a_line_fill_whose_attr_says_so_is_one_burst_with_its_address)
 	assert_memory_equal(out.trace.bytes, write, 6);
 	assert_int_equal(reduced_of(&out, BC_HAS_ATTR), 0);
 	printed_free(&out);
-	entry.attr = 1; /* which is what single writes have */
+	entry.attr = 1; /* the attr of single writes */
 	out = print_entries(&entry, 1, BC_FORMAT_BYU, BC_FORMAT_RAW6, NULL);
 	assert_int_equal(out.trace.n, 5 * 6);
 	assert_int_equal(reduced_of(&out, BC_HAS_ATTR), 0);
 	printed_free(&out);
 }
 
-TEST(what_a_special_cycle_can_not_say_is_counted)
+TEST(losses_of_a_special_cycle_are_counted)
 {
 	struct bc_record r = {.addr = 0x18, .reqtype = BC_REQ_HALT};
 	static const uint8_t halt[] = {0, 0, 0, 0x08, 0xFB, 0x30};
@@ -600,7 +591,7 @@ TEST(what_a_special_cycle_can_not_say_is_counted)
 	printed_free(&out);
 }
 
-/* What no Pentium bus shows: F1 would come back as an interrupt acknowledge. */
+/* Not on a Pentium bus: F1 would be read as an interrupt acknowledge. */
 TEST(a_type_without_a_cycle_is_left_out)
 {
 	unsigned held = 0;
@@ -623,7 +614,7 @@ TEST(a_type_without_a_cycle_is_left_out)
 	assert_int_equal(held, 3 + 2 + 1 + 8 + 6);
 }
 
-TEST(without_a_clock_each_sample_has_its_tick)
+TEST(without_a_clock_each_sample_takes_one_tick)
 {
 	struct bc_entry entries[2];
 	size_t count;
@@ -642,7 +633,7 @@ TEST(without_a_clock_each_sample_has_its_tick)
 	printed_free(&out);
 }
 
-TEST(with_a_clock_the_samples_of_an_access_are_of_one_tick)
+TEST(with_a_clock_all_samples_of_an_access_have_its_tick)
 {
 	struct bc_entry entry;
 	size_t count;
@@ -664,8 +655,6 @@ TEST(with_a_clock_the_samples_of_an_access_are_of_one_tick)
 	printed_free(&out);
 }
 
-/* ---- limits */
-
 static void assert_refused(struct bc_entry bad, enum bc_format to, bool has_map, const char *words)
 {
 	struct bc_format_options options = bc_format_options_default();
@@ -680,12 +669,12 @@ static void assert_refused(struct bc_entry bad, enum bc_format to, bool has_map,
 	assert_int_equal(out.refused, 17);
 	if (strstr(out.err, words) == NULL)
 		fail_msg("\"%s\" is not in \"%s\"", words, out.err);
-	/* What came before it is there, and a frame that ends it. */
+	/* Everything before it must be there, and a frame that ends it. */
 	assert_int_equal(out.trace.n, to == BC_FORMAT_RAW6 ? 6 : 32 + 8 + 4 + 32);
 	printed_free(&out);
 }
 
-TEST(what_ends_behind_32_bits_is_refused_by_name)
+TEST(an_access_beyond_32_bits_is_an_error)
 {
 	struct bc_entry entry;
 
@@ -716,9 +705,9 @@ TEST(what_ends_behind_32_bits_is_refused_by_name)
 	assert_refused(entry, BC_FORMAT_BCP1, false, "time 0x8000000000000000 ");
 }
 
-TEST(the_last_byte_of_32_bits_is_taken)
+TEST(the_last_byte_of_32_bits_is_accepted)
 {
-	static const uint8_t wanted[] = {0xFF, 0xFF, 0xFF, 0xF8, 0x0F, 0xD0};
+	static const uint8_t expected[] = {0xFF, 0xFF, 0xFF, 0xF8, 0x0F, 0xD0};
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0xFFFFFFFC, 0);
@@ -727,19 +716,19 @@ TEST(the_last_byte_of_32_bits_is_taken)
 	struct printed out = print_entries(&entry, 1, BC_FORMAT_XDIN, BC_FORMAT_RAW6, NULL);
 	assert_nothing_lost(&out);
 	assert_int_equal(out.trace.n, 6);
-	assert_memory_equal(out.trace.bytes, wanted, 6);
+	assert_memory_equal(out.trace.bytes, expected, 6);
 	printed_free(&out);
 }
 
-/* Longer than what one call of the printer has room for. */
-TEST(a_huge_access_is_cut_over_several_calls)
+/* Longer than one call of the printer can write. */
+TEST(a_huge_access_is_split_over_several_calls)
 {
 	struct bc_mapping *mapping = default_mapping();
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMWRITE, 0x10000003, 0);
 	entry.has = BC_HAS_SIZE;
-	entry.size = 300000; /* more than one call has room for */
+	entry.size = 300000; /* more than one call can write */
 	struct printed out = print_entries(&entry, 1, BC_FORMAT_XDIN, BC_FORMAT_RAW6, NULL);
 	assert_nothing_lost(&out);
 	assert_covered(mapping, &entry, &out);
@@ -753,14 +742,12 @@ TEST(a_huge_access_is_cut_over_several_calls)
 	free(mapping);
 }
 
-/* ---- pages */
-
-TEST(pages_get_frames_in_the_order_of_their_touch)
+TEST(pages_get_frames_in_the_order_of_first_touch)
 {
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entries[3];
 
-	/* Over a page's end: two pages at once; then one of them again, and a third. */
+	/* Across a page boundary: two pages at once. Then one of them again, and a third. */
 	bc_entry_reference(&entries[0], BC_REQ_MEMREAD, UINT64_C(0x7FFE12345FFE), 1);
 	bc_entry_reference(&entries[1], BC_REQ_FETCH, UINT64_C(0x7FFE12346123), 2);
 	bc_entry_reference(&entries[2], BC_REQ_MEMWRITE, 0, 3);
@@ -770,13 +757,13 @@ TEST(pages_get_frames_in_the_order_of_their_touch)
 	options.map_pages = true;
 	struct printed out = print_entries(entries, 3, BC_FORMAT_XDIN, BC_FORMAT_RAW6, &options);
 	/* With seed 1 the first frames are 10181, 65C03 and 21753. */
-	static const uint8_t wanted[] = {0x10, 0x18, 0x1F, 0xF8, 0x3F, 0xD0, /**/
-		0x65, 0xC0, 0x30, 0x00, 0xFC, 0xD0,                          /**/
-		0x65, 0xC0, 0x31, 0x20, 0xF7, 0x90,                          /**/
+	static const uint8_t expected[] = {0x10, 0x18, 0x1F, 0xF8, 0x3F, 0xD0, /**/
+		0x65, 0xC0, 0x30, 0x00, 0xFC, 0xD0,                            /**/
+		0x65, 0xC0, 0x31, 0x20, 0xF7, 0x90,                            /**/
 		0x21, 0x75, 0x30, 0x00, 0xFE, 0xF0};
 	assert_nothing_lost(&out);
-	assert_int_equal(out.trace.n, sizeof(wanted));
-	assert_memory_equal(out.trace.bytes, wanted, sizeof(wanted));
+	assert_int_equal(out.trace.n, sizeof(expected));
+	assert_memory_equal(out.trace.bytes, expected, sizeof(expected));
 	printed_free(&out);
 }
 
@@ -784,8 +771,8 @@ TEST(only_memory_is_mapped)
 {
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entries[3];
-	static const uint8_t wanted[] = {0, 0, 0, 0x60, 0xFE, 0x70, /**/
-		0, 0, 0, 0x10, 0xFB, 0x30,                          /**/
+	static const uint8_t expected[] = {0, 0, 0, 0x60, 0xFE, 0x70, /**/
+		0, 0, 0, 0x10, 0xFB, 0x30,                            /**/
 		0, 0, 0x10, 0, 0xFE, 0xD0};
 
 	bc_entry_reference(&entries[0], BC_REQ_IOWRITE, 0x60, 0);
@@ -795,23 +782,23 @@ TEST(only_memory_is_mapped)
 	entries[2] = sample_entry(2, 0, 0);
 	options.map_pages = true;
 	struct printed out = print_entries(entries, 3, BC_FORMAT_BYU, BC_FORMAT_RAW6, &options);
-	assert_int_equal(out.trace.n, sizeof(wanted));
-	assert_memory_equal(out.trace.bytes, wanted, sizeof(wanted));
+	assert_int_equal(out.trace.n, sizeof(expected));
+	assert_memory_equal(out.trace.bytes, expected, sizeof(expected));
 	printed_free(&out);
 }
 
-TEST(more_pages_than_32_bits_have_are_refused_by_name)
+TEST(more_pages_than_32_bits_have_is_an_error)
 {
 	struct bc_entry entry;
 	struct bc_format_options options = bc_format_options_default();
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, UINT64_C(0x100000000001), 0);
 	entry.has = BC_HAS_SIZE;
-	entry.size = UINT32_MAX; /* 2^20 pages, and one that is taken */
+	entry.size = UINT32_MAX; /* 2^20 pages, plus one that is in use */
 	assert_refused(entry, BC_FORMAT_RAW6, true,
 		"address 0x100000000001 needs a page, and all 1048576 pages of 32 bits are "
 		"in use");
-	/* As many as there are; then those again; then one more. */
+	/* All pages; then the same again; then one more. */
 	options.map_pages = true;
 	struct print_run run;
 	struct printed out;

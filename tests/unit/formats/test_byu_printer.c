@@ -20,7 +20,7 @@ static bool is_wide(enum bc_format format)
 	return format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24;
 }
 
-/* Any record, edges often; all fit 32 bits. */
+/* Random records, often at limits; all fit in 32 bits. */
 static struct trace make_trace(enum bc_format format, uint64_t seed, size_t records)
 {
 	static const uint32_t edges[] = {0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF};
@@ -43,7 +43,7 @@ static struct trace make_trace(enum bc_format format, uint64_t seed, size_t reco
 	return trace;
 }
 
-TEST(every_dialect_becomes_every_other_and_nothing_is_lost)
+TEST(every_dialect_converts_to_every_other_without_loss)
 {
 	for (size_t from = 0; from < DIALECTS; from++) {
 		for (size_t to = 0; to < DIALECTS; to++) {
@@ -70,7 +70,7 @@ TEST(an_empty_trace_is_empty_in_every_dialect)
 	}
 }
 
-/* Addresses and times of 64 bits come back as they were, sums of times past 64 bits included. */
+/* Addresses and times of 64 bits are kept, even if the sum of the times exceeds 64 bits. */
 TEST(byu24_comes_back_byte_for_byte)
 {
 	struct dice dice = {.state = 21};
@@ -79,7 +79,7 @@ TEST(byu24_comes_back_byte_for_byte)
 	assert_non_null(in.bytes);
 	dice_fill(&dice, in.bytes, in.n);
 	for (size_t i = 0; i < RECORDS; i++)
-		memset(in.bytes + i * 24 + 12, 0, 4); /* padding is no part of a record */
+		memset(in.bytes + i * 24 + 12, 0, 4); /* padding is not part of a record */
 	struct printed out = convert_trace(&in, BC_FORMAT_BYU24, BC_FORMAT_BYU24, NULL);
 	assert_nothing_lost(&out);
 	assert_int_equal(out.trace.n, in.n);
@@ -110,7 +110,7 @@ static struct bc_entry full_entry(void)
 	return entry;
 }
 
-TEST(each_layout_is_its_documents_byte_for_byte)
+TEST(each_layout_has_the_documented_bytes)
 {
 	static const uint8_t byu[] = {
 		0x78, 0x56, 0x34, 0x12, 3, 0xA1, 0xB2, 0xC3, 0x44, 0x33, 0x22, 0x11};
@@ -138,7 +138,7 @@ TEST(each_layout_is_its_documents_byte_for_byte)
 	printed_free(&out);
 }
 
-TEST(what_an_entry_lacks_is_zero)
+TEST(missing_fields_are_zero)
 {
 	static const uint8_t wanted[] = {9, 0, 0, 0, 1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF};
 	struct bc_entry entry;
@@ -149,9 +149,8 @@ TEST(what_an_entry_lacks_is_zero)
 	printed_free(&out);
 }
 
-/* ---- limits */
-
-/* The entry is refused, those before it stand, and the sentence names the value. */
+/* The entry must be refused with an error that names the value; the entries before it are
+ * written. */
 static void assert_refused(enum bc_format to, const struct bc_entry *bad, const char *value)
 {
 	struct bc_entry entries[3] = {full_entry(), *bad, full_entry()};
@@ -166,7 +165,7 @@ static void assert_refused(enum bc_format to, const struct bc_entry *bad, const 
 	printed_free(&out);
 }
 
-static void assert_taken(enum bc_format to, const struct bc_entry *entry)
+static void assert_accepted(enum bc_format to, const struct bc_entry *entry)
 {
 	struct printed out = print_entries(entry, 1, BC_FORMAT_BYU24, to, NULL);
 
@@ -175,7 +174,7 @@ static void assert_taken(enum bc_format to, const struct bc_entry *entry)
 	printed_free(&out);
 }
 
-TEST(what_is_too_large_for_a_field_is_refused_by_name)
+TEST(a_value_too_large_for_its_field_is_an_error)
 {
 	for (size_t d = 0; d < DIALECTS; d++) {
 		enum bc_format to = dialects[d];
@@ -184,7 +183,7 @@ TEST(what_is_too_large_for_a_field_is_refused_by_name)
 		entry.size = UINT8_MAX;
 		entry.proc = UINT8_MAX;
 		entry.delta = to == BC_FORMAT_BYU24 ? UINT64_MAX : UINT32_MAX;
-		assert_taken(to, &entry);
+		assert_accepted(to, &entry);
 
 		entry = full_entry();
 		entry.size = 256;
@@ -200,21 +199,19 @@ TEST(what_is_too_large_for_a_field_is_refused_by_name)
 			entry = full_entry();
 			entry.addr = UINT64_C(1) << bit | 5;
 			if (is_wide(to))
-				assert_taken(to, &entry);
+				assert_accepted(to, &entry);
 			else
 				assert_refused(to, &entry, value);
 			entry = full_entry();
 			entry.delta = UINT64_C(1) << bit | 5;
 			entry.tick += entry.delta;
 			if (to == BC_FORMAT_BYU24)
-				assert_taken(to, &entry);
+				assert_accepted(to, &entry);
 			else
 				assert_refused(to, &entry, value);
 		}
 	}
 }
-
-/* ---- time */
 
 #define NONE BC_TIME_NONE
 
@@ -243,8 +240,7 @@ struct moment {
 		.has_time = false \
 	}
 
-/* Prints entries of these times as byu24, or another dialect, and holds their times against what is
- * wanted. */
+/* Prints entries with these times as byu24 or another dialect, and checks their time fields. */
 static void assert_times(enum bc_format from, enum bc_format to, const struct moment *moments,
 	const uint64_t *wanted, size_t n, uint64_t lost)
 {
@@ -275,7 +271,7 @@ static void assert_times(enum bc_format from, enum bc_format to, const struct mo
 #define ASSERT_TIMES(from, to, moments, wanted, lost) \
 	assert_times(from, to, moments, wanted, sizeof(wanted) / sizeof(wanted[0]), lost)
 
-TEST(a_delta_stays_as_it_stands_the_first_of_a_slice_too)
+TEST(deltas_are_kept_even_the_first_of_a_slice)
 {
 	static const struct moment moments[] = {
 		DELTA(77, 77), DELTA(80, 3), DELTA(80, NONE), DELTA(80, 0), DELTA(90, 10)};
@@ -284,7 +280,7 @@ TEST(a_delta_stays_as_it_stands_the_first_of_a_slice_too)
 	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, wanted, 0);
 }
 
-TEST(where_entries_were_left_out_the_times_still_add_up)
+TEST(times_add_up_where_entries_were_left_out)
 {
 	static const struct moment moments[] = {
 		DELTA(77, 77), DELTA(90, 3), DELTA(95, NONE), DELTA(96, 1)};
@@ -311,21 +307,21 @@ TEST(absolute_ticks_become_deltas)
 	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU, moments, wanted, 0);
 }
 
-TEST(a_difference_that_no_field_holds_is_a_time_lost)
+TEST(a_difference_that_does_not_fit_is_a_lost_time)
 {
 	static const struct moment moments[] = {
 		TICK(0), TICK(0xFFFFFFFE), TICK(0x1FFFFFFFD), TICK(0x2FFFFFFFD), TICK(0x2FFFFFFFC)};
 	static const uint64_t narrow[] = {NONE, 0xFFFFFFFE, NONE, NONE, NONE};
 	static const uint64_t wide[] = {NONE, 0xFFFFFFFE, NONE, 0x100000000, NONE};
 
-	/* 0xFFFFFFFF, 2^32, and a fall. */
+	/* 0xFFFFFFFF, 2^32, and a tick that goes back. */
 	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU, moments, narrow, 3);
 	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU_BE, moments, narrow, 3);
 	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU16, moments, narrow, 3);
 	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU24, moments, wide, 2);
 }
 
-TEST(without_a_clock_an_entry_is_a_tick)
+TEST(without_a_clock_each_entry_takes_one_tick)
 {
 	static const struct moment moments[] = {NO_TIME, NO_TIME, NO_TIME};
 	static const uint64_t wanted[] = {NONE, 1, 1};
@@ -343,9 +339,7 @@ TEST(an_entry_without_a_time_among_others_has_no_delta)
 	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU, moments, wanted, 0);
 }
 
-/* ---- samples */
-
-/* What a recording of the same makes of it: tests/support/traces.h has that. */
+/* Compares with a recording of the same stream, made by tests/support/traces.h. */
 TEST(a_boards_frames_become_the_records_of_a_recording)
 {
 	struct trace bcp1 = trace_of_sim(3, 20000, 3);
@@ -360,7 +354,7 @@ TEST(a_boards_frames_become_the_records_of_a_recording)
 	trace_free(&bcp1);
 }
 
-TEST(an_invalid_sample_is_left_out_but_had_its_tick)
+TEST(an_invalid_sample_is_left_out_but_takes_a_tick)
 {
 	static uint8_t samples[] = {
 		0, 0, 0, 0, 0xFF, 0x00, /* invalid */

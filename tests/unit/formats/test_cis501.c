@@ -7,7 +7,7 @@
 
 #define REAL_TRACE "../shared/data/cis501/sjeng-1K.trace"
 
-/* The format's document, its example: single spaces. */
+/* The example of the format's document, with single spaces. */
 static const char seed[] = "1 48d1de -1 -1 13 - - - 0 0 48d1e2 0 SET ADD\n"
 			   "2 48d1de -1 -1 13 R - - 1 0 48d1e2 0 SET ADD_IMM\n"
 			   "1 48d1e2 -1 5 45 - - L -264 7fffe7ff048 48d1e9 0 CMP LOAD\n"
@@ -26,8 +26,8 @@ static const char seed[] = "1 48d1de -1 -1 13 - - - 0 0 48d1e2 0 SET ADD\n"
 
 static const char good[] = "1 48d1de -1 -1 13 - - - 0 0 48d1e2 0 SET ADD";
 
-/* The obvious way to print one. */
-static size_t obvious(char *out, const struct bc_entry *entry)
+/* The straightforward way to print an entry. */
+static size_t print_simply(char *out, const struct bc_entry *entry)
 {
 	const struct bc_uop *u = &entry->uop;
 
@@ -48,14 +48,14 @@ static void assert_prints_as_printf(const struct bc_entry *entries, size_t count
 	assert_non_null(expected);
 	expected[0] = '\0';
 	for (size_t i = 0; i < count; i++)
-		n += obvious(expected + n, &entries[i]);
+		n += print_simply(expected + n, &entries[i]);
 	assert_int_equal(printed.rc, 0);
 	assert_string_equal(printed.text, expected);
 	free(printed.text);
 	free(expected);
 }
 
-TEST(the_documents_example_is_read_and_printed_in_columns)
+TEST(the_documented_example_is_read_and_printed_in_columns)
 {
 	struct parsed parsed = parse_text(BC_FORMAT_CIS501, "", seed);
 	const struct bc_entry *e = &parsed.entries[2];
@@ -85,8 +85,8 @@ TEST(the_documents_example_is_read_and_printed_in_columns)
 	parsed_free(&parsed);
 }
 
-/* And what was printed is read as the same, however its columns are split. */
-TEST(any_white_space_may_stand_between_columns)
+/* The printed columns are read back the same, however they are separated. */
+TEST(any_white_space_separates_columns)
 {
 	static const char *const between[] = {
 		" ", "\t", "  ", " \t ", "\r", "         ", "                 "};
@@ -110,7 +110,7 @@ TEST(any_white_space_may_stand_between_columns)
 	}
 }
 
-TEST(a_blank_line_is_passed_over_and_counted)
+TEST(a_blank_line_is_skipped_and_counted)
 {
 	char text[1000];
 
@@ -123,7 +123,7 @@ TEST(a_blank_line_is_passed_over_and_counted)
 	parsed_free(&parsed);
 }
 
-TEST(a_file_may_begin_in_the_middle_of_a_macro_op)
+TEST(a_file_may_start_in_the_middle_of_a_macro_op)
 {
 	struct parsed parsed = parse_text(BC_FORMAT_CIS501, "", strchr(seed, '\n') + 1);
 	struct bc_entry references[BC_REFERENCES_MAX];
@@ -140,7 +140,7 @@ TEST(a_file_may_begin_in_the_middle_of_a_macro_op)
 	parsed_free(&parsed);
 }
 
-TEST(loads_and_stores_have_the_size_that_the_user_says_and_others_none)
+TEST(only_loads_and_stores_have_the_size_of_the_option)
 {
 	struct parsed parsed = parse_text(BC_FORMAT_CIS501, "size=4", seed);
 
@@ -152,8 +152,8 @@ TEST(loads_and_stores_have_the_size_that_the_user_says_and_others_none)
 	parsed_free(&parsed);
 }
 
-/* Each column of 64 bits takes all of them, and no more. */
-TEST(the_edges_of_64_bits_are_exact_in_every_column)
+/* Each 64-bit column accepts 64 bits, and no more. */
+TEST(the_limits_of_64_bits_are_exact_in_every_column)
 {
 	for (unsigned column = 0; column < 4; column++) {
 		for (size_t i = 0; i < FORMATTED_EDGES; i++) {
@@ -184,7 +184,7 @@ TEST(the_edges_of_64_bits_are_exact_in_every_column)
 		"column 12", good);
 }
 
-TEST(immediates_go_from_the_least_to_the_greatest_of_64_bits)
+TEST(immediates_have_the_full_range_of_64_bits)
 {
 	static const int64_t edges[] = {0, 1, -1, 9, -9, 10, -10, 99999999, 100000000, 999999999,
 		1000000000, -9999999, -10000000, -99999999, -100000000, INT32_MIN, INT64_MAX,
@@ -207,7 +207,7 @@ TEST(immediates_go_from_the_least_to_the_greatest_of_64_bits)
 		"column 9", good);
 }
 
-TEST(registers_and_steps_take_any_number_of_32_bits)
+TEST(registers_and_steps_accept_any_number_of_32_bits)
 {
 	static const int32_t edges[] = {
 		-1, 0, 9, 10, 49, 50, 99, 100, -9, -10, -99, 12345, INT32_MAX, INT32_MIN};
@@ -237,7 +237,7 @@ TEST(registers_and_steps_take_any_number_of_32_bits)
 		"column 1", good);
 }
 
-TEST(opcodes_longer_than_their_column_push_the_rest_on)
+TEST(a_long_opcode_shifts_the_rest_of_the_line)
 {
 	char text[4000] = "";
 
@@ -253,9 +253,9 @@ TEST(opcodes_longer_than_their_column_push_the_rest_on)
 	parsed_free(&parsed);
 }
 
-/* Every prefix of a line lacks a column, and that one is named; but for the last, any part of which
- * is an opcode. */
-TEST(every_prefix_of_a_line_is_reported_by_the_column_that_it_lacks)
+/* Every prefix of a line lacks a column, which the error names. The last column is an exception:
+ * any part of it is an opcode. */
+TEST(every_prefix_of_a_line_is_reported_with_its_missing_column)
 {
 	for (size_t n = 1; n < sizeof(good) - 1; n++) {
 		char line[100];
@@ -266,14 +266,14 @@ TEST(every_prefix_of_a_line_is_reported_by_the_column_that_it_lacks)
 			column += line[i] == ' ';
 		if (column == 14 && line[n - 1] != ' ')
 			continue;
-		/* Of most columns any part is one, and the next is what lacks. */
+		/* Any part of most columns is valid, so the next column is the missing one. */
 		column += line[n - 1] != ' ' && (line[n - 1] != '-' || column >= 6);
 		snprintf(words, sizeof(words), "column %u,", column);
 		assert_malformed(BC_FORMAT_CIS501, line, n + 1, words, good);
 	}
 }
 
-TEST(each_malformed_column_is_reported_with_its_place)
+TEST(each_malformed_column_is_reported_with_its_position)
 {
 	static const struct {
 		const char *line;
@@ -303,7 +303,7 @@ TEST(each_malformed_column_is_reported_with_its_place)
 			BC_FORMAT_CIS501, cases[i].line, cases[i].column, cases[i].words, good);
 }
 
-TEST(any_micro_op_is_printed_as_printf_does_and_read_back)
+TEST(random_micro_ops_are_printed_like_printf_and_read_back)
 {
 	struct dice dice = {.state = 5};
 	struct bc_entry entries[500];
@@ -341,7 +341,7 @@ TEST(any_micro_op_is_printed_as_printf_does_and_read_back)
 	parsed_free(&parsed);
 }
 
-TEST(opcodes_that_fit_no_line_are_refused)
+TEST(opcodes_longer_than_a_line_are_refused)
 {
 	struct bc_entry entry;
 
@@ -353,7 +353,7 @@ TEST(opcodes_that_fit_no_line_are_refused)
 	assert_refused(BC_FORMAT_CIS501, "", &entry, "opcodes");
 }
 
-TEST(a_real_trace_is_printed_as_it_stands)
+TEST(a_real_trace_is_printed_unchanged)
 {
 	FILE *file = fopen(REAL_TRACE, "r");
 	size_t macro_ops = 0;

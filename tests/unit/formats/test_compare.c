@@ -9,7 +9,7 @@
 
 #define ALL ((UINT64_C(1) << BC_FIELD_COUNT) - 1)
 
-/* Texts that mean the same to some field, and others. */
+/* Texts of which some are equivalent in some fields. */
 static const char *const texts[] = {"", "x0", "X0", "00_ff", "FF", "0:0ff", "MOV  a,b", "MOV\ta,b ",
 	"mov a,b", "0", "\x1b[31m", "\xff\xfe"};
 
@@ -72,7 +72,7 @@ static void roll_entry(struct bc_entry *e, struct dice *dice)
 	}
 }
 
-TEST(what_does_not_differ_has_the_same_hash)
+TEST(equal_entries_have_the_same_hash)
 {
 	struct dice dice = {.state = 99};
 	unsigned same = 0;
@@ -80,7 +80,7 @@ TEST(what_does_not_differ_has_the_same_hash)
 	for (unsigned i = 0; i < 300000; i++) {
 		struct bc_entry a;
 		struct bc_entry b;
-		/* Few fields, so that many are the same. */
+		/* Only a few fields, so that many entries are equal. */
 		uint64_t fields = (dice_roll(&dice) & dice_roll(&dice) & dice_roll(&dice) & ALL) |
 				  BC_FIELD_KIND;
 		roll_entry(&a, &dice);
@@ -106,7 +106,7 @@ TEST(fields_are_found_by_their_names)
 	}
 }
 
-TEST(what_is_shown_is_short_and_printable)
+TEST(descriptions_are_short_and_printable)
 {
 	struct dice dice = {.state = 7};
 	static char long_text[4000];

@@ -24,7 +24,7 @@ static void check(uint32_t holds, const struct bc_entry *entries, size_t count, 
 	free(text);
 }
 
-TEST(columns_are_those_that_a_trace_may_fill)
+TEST(a_trace_has_the_columns_it_may_fill)
 {
 	static const struct {
 		uint32_t holds;
@@ -81,13 +81,13 @@ TEST(each_kind_has_its_cells)
 		"line,6,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\"BR x, y\"\n");
 }
 
-/* By another way than the printer's. */
-static char *put_known(char *out, bool is_known, uint64_t number)
+/* Written independently of the printer. */
+static char *write_known(char *out, bool is_known, uint64_t number)
 {
 	return out + sprintf(out, is_known ? ",%" PRIu64 : ",", number);
 }
 
-TEST(any_reference_is_what_printf_makes_of_it)
+TEST(random_references_are_printed_like_printf)
 {
 	const uint32_t sets[] = {BYU_HOLDS, BYU_HOLDS | BC_CAN_EVENT,
 		BYU_HOLDS | BC_CAN_EVENT | BC_CAN_KERNEL, BYU_HOLDS | BC_CAN_EVENT | BC_CAN_UOP};
@@ -96,7 +96,7 @@ TEST(any_reference_is_what_printf_makes_of_it)
 	char wanted[400];
 
 	for (int round = 0; round < 40000; round++) {
-		/* One that the printer has seen before, for what it keeps between rows. */
+		/* A previous one, because the printer keeps state between rows. */
 		struct bc_entry two[2] = {random_reference(&dice), random_reference(&dice)};
 		const struct bc_entry *e = &two[1];
 		unsigned set = dice_below(&dice, 4);
@@ -108,15 +108,15 @@ TEST(any_reference_is_what_printf_makes_of_it)
 		const char *type = bc_ref_type_name(e->type);
 		snprintf(code, sizeof(code), "0x%02x", e->type);
 		out += sprintf(out, has_kinds ? "reference,%" PRIu64 : "%" PRIu64, e->number);
-		out = put_known(out, (e->has & BC_HAS_TIME) != 0, e->tick);
+		out = write_known(out, (e->has & BC_HAS_TIME) != 0, e->tick);
 		if (has_kinds)
-			out = put_known(out, true, e->epoch);
+			out = write_known(out, true, e->epoch);
 		out += sprintf(
 			out, ",%s,0x%" PRIx64, type != NULL ? type : code, (uint64_t)e->addr);
-		out = put_known(out, (e->has & BC_HAS_SIZE) != 0, e->size);
-		out = put_known(out, (e->has & BC_HAS_ATTR) != 0, e->attr);
-		out = put_known(out, (e->has & BC_HAS_PROC) != 0, e->proc);
-		out = put_known(out, e->has_delta && e->delta != BC_TIME_NONE, e->delta);
+		out = write_known(out, (e->has & BC_HAS_SIZE) != 0, e->size);
+		out = write_known(out, (e->has & BC_HAS_ATTR) != 0, e->attr);
+		out = write_known(out, (e->has & BC_HAS_PROC) != 0, e->proc);
+		out = write_known(out, e->has_delta && e->delta != BC_TIME_NONE, e->delta);
 		sprintf(out, "%s\n", behind[set]);
 		char *text = print_text(BC_FORMAT_CSV, sets[set], two, 2);
 		char *row = strchr(strchr(text, '\n') + 1, '\n') + 1;
@@ -125,7 +125,7 @@ TEST(any_reference_is_what_printf_makes_of_it)
 	}
 }
 
-TEST(samples_and_spaces_are_what_printf_makes_of_them)
+TEST(samples_and_spaces_are_printed_like_printf)
 {
 	struct dice dice = {7};
 	char wanted[200];
@@ -192,7 +192,7 @@ TEST(numbers_of_all_lengths_are_exact)
 	assert_memory_equal(got, "-9223372036854775808", 20);
 }
 
-/* The text of a cell at `at`, read as RFC 4180 says. Returns the place behind its end. */
+/* Parses the text of a cell at `at` according to RFC 4180. Returns its end. */
 static const char *read_cell(const char *at, char *out, size_t *bytes)
 {
 	size_t n = 0;
@@ -231,7 +231,7 @@ static void check_text(const char *text, uint32_t bytes)
 	printed_free(&all);
 }
 
-TEST(every_byte_of_a_text_comes_back)
+TEST(every_byte_of_a_text_round_trips)
 {
 	for (unsigned a = 0; a < 256; a++) {
 		for (unsigned b = 0; b < 256; b++) {
@@ -242,7 +242,7 @@ TEST(every_byte_of_a_text_comes_back)
 	}
 }
 
-TEST(every_letter_comes_back)
+TEST(every_letter_round_trips)
 {
 	char got[8];
 	size_t bytes;
@@ -261,7 +261,7 @@ TEST(every_letter_comes_back)
 	}
 }
 
-TEST(the_longest_line_of_quotes_fits_and_more_is_refused)
+TEST(the_longest_line_of_quotes_fits_and_a_longer_one_is_refused)
 {
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entries[2] = {whole_line("first"), whole_instruction()};

@@ -17,7 +17,7 @@ static const struct {
 } xdin_letters[] = {{'r', BC_REQ_MEMREAD}, {'w', BC_REQ_MEMWRITE}, {'i', BC_REQ_FETCH},
 	{'m', BC_REF_MISC}, {'c', BC_REF_COPYBACK}, {'v', BC_REF_INVALIDATE}};
 
-TEST(every_label_of_din_is_its_type_and_comes_back)
+TEST(every_label_of_din_round_trips)
 {
 	for (size_t i = 0; i < sizeof(din_labels) / sizeof(din_labels[0]); i++) {
 		char line[40];
@@ -33,7 +33,7 @@ TEST(every_label_of_din_is_its_type_and_comes_back)
 	}
 }
 
-TEST(every_letter_of_xdin_is_its_type_and_comes_back)
+TEST(every_letter_of_xdin_round_trips)
 {
 	for (size_t i = 0; i < sizeof(xdin_letters) / sizeof(xdin_letters[0]); i++) {
 		char line[40];
@@ -50,7 +50,7 @@ TEST(every_letter_of_xdin_is_its_type_and_comes_back)
 	assert_reprints(BC_FORMAT_XDIN, "r 10 0\n", "r 10 0\n");
 }
 
-TEST(what_follows_on_a_line_of_din_is_not_looked_at)
+TEST(the_rest_of_a_line_of_din_is_ignored)
 {
 	assert_reprints(BC_FORMAT_DIN,
 		"0 10 and more\n  1\t0x20\r\n2 0X00FF \n3 000000000000000000000000ab 4\n",
@@ -58,7 +58,7 @@ TEST(what_follows_on_a_line_of_din_is_not_looked_at)
 	assert_reprints(BC_FORMAT_XDIN, " r 0x10  0X4 \r\n", "r 10 4\n");
 }
 
-TEST(an_access_of_din_has_the_size_that_the_user_says)
+TEST(an_access_of_din_has_the_size_of_the_option)
 {
 	struct parsed parsed = parse_text(BC_FORMAT_DIN, "size=8", "0 1\n1 1\n2 1\n3 1\n4 1\n");
 
@@ -69,7 +69,7 @@ TEST(an_access_of_din_has_the_size_that_the_user_says)
 	parsed_free(&parsed);
 }
 
-TEST(addresses_have_64_bits_and_not_one_more)
+TEST(addresses_have_at_most_64_bits)
 {
 	for (size_t i = 0; i < FORMATTED_EDGES; i++) {
 		char line[100];
@@ -86,7 +86,7 @@ TEST(addresses_have_64_bits_and_not_one_more)
 	assert_malformed(BC_FORMAT_XDIN, "r 1 10000000000000000", 21, "32 bits", "r 1 1");
 }
 
-TEST(each_malformed_line_is_reported_with_its_place)
+TEST(each_malformed_line_is_reported_with_its_position)
 {
 	static const struct {
 		enum bc_format format;
@@ -124,7 +124,7 @@ TEST(each_malformed_line_is_reported_with_its_place)
 			cases[i].format == BC_FORMAT_DIN ? "0 1" : "r 1 1");
 }
 
-TEST(any_references_come_back)
+TEST(random_references_round_trip)
 {
 	struct dice dice = {.state = 21};
 

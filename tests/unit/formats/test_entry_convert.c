@@ -3,56 +3,56 @@
 #include "formats/reader/entry_convert.h"
 #include "tests/support/test.h"
 
-/* Fits entries to a target; what comes out, in order. */
-struct fitted {
+/* Converts entries for a target and collects the output in order. */
+struct converted {
 	struct bc_entry_converter fit;
 	struct bc_entry entries[64];
 	size_t count;
 	size_t runs;
 };
 
-static struct fitted fit(
+static struct converted convert(
 	enum bc_format target, bool keep_invalid, const struct bc_entry *entries, size_t count)
 {
 	struct bc_format_options options = bc_format_options_default();
-	struct fitted fitted = {.count = 0};
+	struct converted converted = {.count = 0};
 	const struct bc_entry *run;
 	size_t n;
 
 	options.keep_invalid = keep_invalid;
-	bc_entry_converter_init(&fitted.fit, target, &options);
-	bc_entry_convert_batch(&fitted.fit, entries, count);
-	while ((n = bc_entry_converter_next(&fitted.fit, &run)) != 0) {
-		assert_true(fitted.count + n <= 64);
-		memcpy(fitted.entries + fitted.count, run, n * sizeof(*run));
-		fitted.count += n;
-		fitted.runs++;
+	bc_entry_converter_init(&converted.fit, target, &options);
+	bc_entry_convert_batch(&converted.fit, entries, count);
+	while ((n = bc_entry_converter_next(&converted.fit, &run)) != 0) {
+		assert_true(converted.count + n <= 64);
+		memcpy(converted.entries + converted.count, run, n * sizeof(*run));
+		converted.count += n;
+		converted.runs++;
 	}
-	assert_int_equal(bc_entry_converter_next(&fitted.fit, &run), 0);
-	return fitted;
+	assert_int_equal(bc_entry_converter_next(&converted.fit, &run), 0);
+	return converted;
 }
 
-static uint64_t reduced(const struct fitted *fitted, uint32_t trait)
+static uint64_t reduced(const struct converted *converted, uint32_t trait)
 {
-	return fitted->fit.reduced[__builtin_ctz(trait)];
+	return converted->fit.reduced[__builtin_ctz(trait)];
 }
 
-static uint64_t left_out(const struct fitted *fitted, uint32_t trait)
+static uint64_t left_out(const struct converted *converted, uint32_t trait)
 {
-	return fitted->fit.left_out[__builtin_ctz(trait)];
+	return converted->fit.left_out[__builtin_ctz(trait)];
 }
 
-/* Nothing is lost but what is named here, so many times. */
-static void assert_lost(const struct fitted *fitted, uint32_t reduced_traits,
+/* Checks that only these traits were lost, this number of times. */
+static void assert_lost(const struct converted *converted, uint32_t reduced_traits,
 	uint32_t left_out_traits, uint64_t times)
 {
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++) {
 		assert_int_equal(
-			fitted->fit.reduced[i], (reduced_traits >> i & 1) != 0 ? times : 0);
+			converted->fit.reduced[i], (reduced_traits >> i & 1) != 0 ? times : 0);
 		assert_int_equal(
-			fitted->fit.left_out[i], (left_out_traits >> i & 1) != 0 ? times : 0);
+			converted->fit.left_out[i], (left_out_traits >> i & 1) != 0 ? times : 0);
 	}
-	assert_int_equal(fitted->fit.lost != NULL, (reduced_traits | left_out_traits) != 0);
+	assert_int_equal(converted->fit.lost != NULL, (reduced_traits | left_out_traits) != 0);
 }
 
 static struct bc_entry reference(unsigned type, uint32_t has)
@@ -65,22 +65,22 @@ static struct bc_entry reference(unsigned type, uint32_t has)
 	return entry;
 }
 
-TEST(what_a_target_holds_passes_in_one_run_and_nothing_is_lost)
+TEST(entries_that_fit_pass_in_one_run_without_loss)
 {
 	struct bc_entry entries[10];
 
 	for (unsigned i = 0; i < 10; i++)
 		entries[i] = reference(i % 2 ? BC_REQ_FETCH : BC_REQ_MEMREAD, 0);
-	struct fitted fitted = fit(BC_FORMAT_DIN, false, entries, 10);
-	assert_int_equal(fitted.count, 10);
-	assert_int_equal(fitted.runs, 1);
-	assert_memory_equal(fitted.entries, entries, sizeof(entries));
-	assert_lost(&fitted, 0, 0, 0);
-	fitted = fit(BC_FORMAT_DIN, false, entries, 0);
-	assert_int_equal(fitted.count, 0);
+	struct converted converted = convert(BC_FORMAT_DIN, false, entries, 10);
+	assert_int_equal(converted.count, 10);
+	assert_int_equal(converted.runs, 1);
+	assert_memory_equal(converted.entries, entries, sizeof(entries));
+	assert_lost(&converted, 0, 0, 0);
+	converted = convert(BC_FORMAT_DIN, false, entries, 0);
+	assert_int_equal(converted.count, 0);
 }
 
-TEST(each_field_that_a_target_lacks_is_counted_and_the_entry_passes)
+TEST(a_missing_field_is_counted_and_the_entry_passes)
 {
 	for (unsigned format = 1; format < BC_FORMATS; format++) {
 		uint32_t holds = bc_format_info((enum bc_format)format)->holds;
@@ -91,23 +91,24 @@ TEST(each_field_that_a_target_lacks_is_counted_and_the_entry_passes)
 				reference(BC_REQ_MEMWRITE, field),
 				reference(BC_REQ_MEMREAD, field)};
 			for (unsigned i = 0; i < 3; i++)
-				entries[i].size = 1; /* some formats have no place without one */
-			struct fitted fitted = fit((enum bc_format)format, false, entries, 3);
-			assert_int_equal(fitted.count, 3);
-			assert_lost(&fitted, field & ~holds, 0, 2);
+				entries[i].size = 1; /* some formats require a size */
+			struct converted converted = convert(
+				(enum bc_format)format, false, entries, 3);
+			assert_int_equal(converted.count, 3);
+			assert_lost(&converted, field & ~holds, 0, 2);
 			if ((field & ~holds) != 0) {
-				assert_ptr_equal(fitted.fit.lost, &entries[1]);
-				assert_int_equal(fitted.fit.lost_traits, field);
+				assert_ptr_equal(converted.fit.lost, &entries[1]);
+				assert_int_equal(converted.fit.lost_traits, field);
 			}
 		}
 	}
 }
 
-TEST(types_that_a_target_lacks_become_plain_ones_or_are_left_out)
+TEST(missing_types_are_reduced_or_left_out)
 {
 	static const struct {
 		unsigned type;
-		int becomes; /* in a target of reads, writes and fetches; -1: left out */
+		int becomes; /* in a target with only reads, writes and fetches; -1: left out */
 		uint32_t trait;
 	} cases[] = {
 		{BC_REQ_MEMREADINV, BC_REQ_MEMREAD, BC_CAN_P6},
@@ -115,7 +116,7 @@ TEST(types_that_a_target_lacks_become_plain_ones_or_are_left_out)
 		{BC_REQ_IOREAD, -1, BC_CAN_CYCLE},
 		{BC_REQ_HALT, -1, BC_CAN_CYCLE},
 		{BC_REQ_INVALID + 0xA, -1, BC_CAN_INVALID},
-		{BC_REQ_INVALID + 3, -1, BC_CAN_P6}, /* no such cycle */
+		{BC_REQ_INVALID + 3, -1, BC_CAN_P6}, /* there is no such cycle */
 		{0x77, -1, BC_CAN_P6},
 		{BC_REF_MISC, -1, BC_CAN_MISC},
 		{BC_REF_FLUSH, -1, BC_CAN_FLUSH},
@@ -127,71 +128,71 @@ TEST(types_that_a_target_lacks_become_plain_ones_or_are_left_out)
 		struct bc_entry entries[3] = {reference(BC_REQ_FETCH, BC_HAS_SIZE),
 			reference(cases[i].type, BC_HAS_SIZE),
 			reference(BC_REQ_MEMREAD, BC_HAS_SIZE)};
-		struct fitted fitted = fit(BC_FORMAT_LAPLACE_TEXT, false, entries, 3);
+		struct converted converted = convert(BC_FORMAT_LAPLACE_TEXT, false, entries, 3);
 		bool is_left_out = cases[i].becomes < 0;
-		assert_int_equal(fitted.count, is_left_out ? 2 : 3);
-		assert_lost(&fitted, is_left_out ? 0 : cases[i].trait,
+		assert_int_equal(converted.count, is_left_out ? 2 : 3);
+		assert_lost(&converted, is_left_out ? 0 : cases[i].trait,
 			is_left_out ? cases[i].trait : 0, 1);
-		assert_ptr_equal(fitted.fit.lost, &entries[1]);
+		assert_ptr_equal(converted.fit.lost, &entries[1]);
 		if (!is_left_out) {
-			assert_int_equal(fitted.entries[1].type, cases[i].becomes);
-			assert_true(fitted.entries[1].addr == 0x1000);
-			assert_true(fitted.entries[1].number == 7);
+			assert_int_equal(converted.entries[1].type, cases[i].becomes);
+			assert_true(converted.entries[1].addr == 0x1000);
+			assert_true(converted.entries[1].number == 7);
 		}
-		assert_int_equal(fitted.entries[fitted.count - 1].type, BC_REQ_MEMREAD);
+		assert_int_equal(converted.entries[converted.count - 1].type, BC_REQ_MEMREAD);
 	}
 }
 
-TEST(a_modify_becomes_a_read_and_a_write_of_the_same_place)
+TEST(a_modify_becomes_a_read_and_a_write)
 {
 	struct bc_entry entry = reference(BC_REF_MODIFY, BC_HAS_SIZE);
 
 	entry.size = 4;
-	struct fitted fitted = fit(BC_FORMAT_XDIN, false, &entry, 1);
-	assert_int_equal(fitted.count, 2);
-	assert_int_equal(fitted.entries[0].type, BC_REQ_MEMREAD);
-	assert_int_equal(fitted.entries[1].type, BC_REQ_MEMWRITE);
-	assert_false(fitted.entries[0].is_continued);
-	assert_true(fitted.entries[1].is_continued);
-	assert_true(fitted.entries[1].addr == 0x1000);
-	assert_int_equal(fitted.entries[1].size, 4);
-	assert_lost(&fitted, BC_CAN_MODIFY, 0, 1);
+	struct converted converted = convert(BC_FORMAT_XDIN, false, &entry, 1);
+	assert_int_equal(converted.count, 2);
+	assert_int_equal(converted.entries[0].type, BC_REQ_MEMREAD);
+	assert_int_equal(converted.entries[1].type, BC_REQ_MEMWRITE);
+	assert_false(converted.entries[0].is_continued);
+	assert_true(converted.entries[1].is_continued);
+	assert_true(converted.entries[1].addr == 0x1000);
+	assert_int_equal(converted.entries[1].size, 4);
+	assert_lost(&converted, BC_CAN_MODIFY, 0, 1);
 }
 
-TEST(a_type_known_by_its_letter_alone_stands_only_where_letters_do)
+TEST(a_type_with_only_a_letter_needs_a_target_with_letters)
 {
 	struct bc_entry entries[2] = {reference(BC_REF_LETTER, BC_HAS_LETTER | BC_HAS_TIME),
 		reference(BC_REQ_FETCH, BC_HAS_LETTER | BC_HAS_TIME)};
 
-	struct fitted fitted = fit(BC_FORMAT_LAPLACE, false, entries, 2);
-	assert_int_equal(fitted.count, 2);
-	assert_lost(&fitted, 0, 0, 0);
-	fitted = fit(BC_FORMAT_DIN, false, entries, 2);
-	assert_int_equal(fitted.count, 1);
-	assert_int_equal(fitted.entries[0].type, BC_REQ_FETCH);
-	assert_int_equal(left_out(&fitted, BC_HAS_LETTER), 1);
-	assert_int_equal(reduced(&fitted, BC_HAS_LETTER), 1);
-	assert_int_equal(reduced(&fitted, BC_HAS_TIME), 1);
+	struct converted converted = convert(BC_FORMAT_LAPLACE, false, entries, 2);
+	assert_int_equal(converted.count, 2);
+	assert_lost(&converted, 0, 0, 0);
+	converted = convert(BC_FORMAT_DIN, false, entries, 2);
+	assert_int_equal(converted.count, 1);
+	assert_int_equal(converted.entries[0].type, BC_REQ_FETCH);
+	assert_int_equal(left_out(&converted, BC_HAS_LETTER), 1);
+	assert_int_equal(reduced(&converted, BC_HAS_LETTER), 1);
+	assert_int_equal(reduced(&converted, BC_HAS_TIME), 1);
 }
 
-TEST(invalid_cycles_of_samples_are_kept_only_when_wanted_or_with_the_sample)
+TEST(invalid_cycles_are_kept_only_on_request_or_as_samples)
 {
 	struct bc_entry entry = reference(BC_REQ_INVALID + 2, BC_HAS_SAMPLE);
 
-	struct fitted fitted = fit(BC_FORMAT_BYU, false, &entry, 1);
-	assert_int_equal(fitted.count, 0);
-	assert_lost(&fitted, 0, BC_CAN_INVALID, 1);
-	fitted = fit(BC_FORMAT_BYU, true, &entry, 1);
-	assert_int_equal(fitted.count, 1);
-	assert_lost(&fitted, BC_HAS_SAMPLE, 0, 1);
-	fitted = fit(BC_FORMAT_RAW6, false, &entry, 1);
-	assert_int_equal(fitted.count, 1);
-	assert_lost(&fitted, 0, 0, 0);
-	/* A BYU record that says so is a record like any other. */
+	struct converted converted = convert(BC_FORMAT_BYU, false, &entry, 1);
+	assert_int_equal(converted.count, 0);
+	assert_lost(&converted, 0, BC_CAN_INVALID, 1);
+	converted = convert(BC_FORMAT_BYU, true, &entry, 1);
+	assert_int_equal(converted.count, 1);
+	assert_lost(&converted, BC_HAS_SAMPLE, 0, 1);
+	converted = convert(BC_FORMAT_RAW6, false, &entry, 1);
+	assert_int_equal(converted.count, 1);
+	assert_lost(&converted, 0, 0, 0);
+	/* A BYU record with such a type is an ordinary record. */
 	entry.has = BC_HAS_SIZE;
-	fitted = fit(BC_FORMAT_BYU, false, &entry, 1);
-	assert_int_equal(fitted.count, 1);
-	assert_lost(&fitted, 0, 0, 0);
+	converted = convert(BC_FORMAT_BYU, false, &entry, 1);
+	assert_int_equal(converted.count, 1);
+	assert_lost(&converted, 0, 0, 0);
 }
 
 static struct bc_entry uop(int32_t step, char access, uint32_t size)
@@ -207,27 +208,27 @@ static struct bc_entry uop(int32_t step, char access, uint32_t size)
 	return entry;
 }
 
-TEST(micro_ops_become_a_fetch_a_macro_op_and_their_loads_and_stores)
+TEST(micro_ops_become_fetches_loads_and_stores)
 {
 	struct bc_entry entries[4] = {
 		uop(1, 'L', 4), uop(2, '-', 0), uop(3, 'S', 4), uop(1, '-', 0)};
 
-	struct fitted fitted = fit(BC_FORMAT_XDIN, false, entries, 4);
-	assert_int_equal(fitted.count, 4);
-	assert_int_equal(fitted.entries[0].type, BC_REQ_FETCH);
-	assert_true(fitted.entries[0].addr == 0x1000);
-	assert_int_equal(fitted.entries[0].size, 3);
-	assert_int_equal(fitted.entries[1].type, BC_REQ_MEMREAD);
-	assert_true(fitted.entries[1].addr == 0x2000);
-	assert_int_equal(fitted.entries[1].size, 4);
-	assert_int_equal(fitted.entries[2].type, BC_REQ_MEMWRITE);
-	assert_int_equal(fitted.entries[3].type, BC_REQ_FETCH);
-	assert_lost(&fitted, BC_CAN_UOP, 0, 4);
-	/* Without fetches, without sizes. */
-	fitted = fit(BC_FORMAT_DIN, false, entries, 4);
-	assert_int_equal(fitted.count, 4);
-	assert_int_equal(reduced(&fitted, BC_CAN_UOP), 4);
-	assert_int_equal(reduced(&fitted, BC_HAS_SIZE), 4);
+	struct converted converted = convert(BC_FORMAT_XDIN, false, entries, 4);
+	assert_int_equal(converted.count, 4);
+	assert_int_equal(converted.entries[0].type, BC_REQ_FETCH);
+	assert_true(converted.entries[0].addr == 0x1000);
+	assert_int_equal(converted.entries[0].size, 3);
+	assert_int_equal(converted.entries[1].type, BC_REQ_MEMREAD);
+	assert_true(converted.entries[1].addr == 0x2000);
+	assert_int_equal(converted.entries[1].size, 4);
+	assert_int_equal(converted.entries[2].type, BC_REQ_MEMWRITE);
+	assert_int_equal(converted.entries[3].type, BC_REQ_FETCH);
+	assert_lost(&converted, BC_CAN_UOP, 0, 4);
+	/* A target without fetches and sizes. */
+	converted = convert(BC_FORMAT_DIN, false, entries, 4);
+	assert_int_equal(converted.count, 4);
+	assert_int_equal(reduced(&converted, BC_CAN_UOP), 4);
+	assert_int_equal(reduced(&converted, BC_HAS_SIZE), 4);
 }
 
 TEST(an_instruction_becomes_its_fetch)
@@ -237,18 +238,18 @@ TEST(an_instruction_becomes_its_fetch)
 	entry.kind = BC_ENTRY_INSTRUCTION;
 	entry.size = 4;
 	entry.tick = 99;
-	struct fitted fitted = fit(BC_FORMAT_LAPLACE, false, &entry, 1);
-	assert_int_equal(fitted.count, 1);
-	assert_int_equal(fitted.entries[0].kind, BC_ENTRY_REFERENCE);
-	assert_int_equal(fitted.entries[0].type, BC_REQ_FETCH);
-	assert_true(fitted.entries[0].tick == 99);
-	assert_int_equal(fitted.entries[0].size, 4);
-	assert_lost(&fitted, BC_CAN_INSTRUCTION | BC_HAS_PROC, 0, 1);
+	struct converted converted = convert(BC_FORMAT_LAPLACE, false, &entry, 1);
+	assert_int_equal(converted.count, 1);
+	assert_int_equal(converted.entries[0].kind, BC_ENTRY_REFERENCE);
+	assert_int_equal(converted.entries[0].type, BC_REQ_FETCH);
+	assert_true(converted.entries[0].tick == 99);
+	assert_int_equal(converted.entries[0].size, 4);
+	assert_lost(&converted, BC_CAN_INSTRUCTION | BC_HAS_PROC, 0, 1);
 }
 
-/* One entry of each kind into each target: it stands there, becomes references, or is left out, and
- * is counted unless it stands. */
-TEST(every_kind_stands_becomes_or_is_counted_in_every_target)
+/* One entry of each kind for each target: it is kept, becomes references or is left out, and is
+ * counted unless it is kept. */
+TEST(every_kind_is_kept_converted_or_counted_in_every_target)
 {
 	for (unsigned format = 1; format < BC_FORMATS; format++) {
 		uint32_t holds = bc_format_info((enum bc_format)format)->holds;
@@ -258,39 +259,41 @@ TEST(every_kind_stands_becomes_or_is_counted_in_every_target)
 			bool is_fetch = kind == BC_ENTRY_UOP || kind == BC_ENTRY_INSTRUCTION;
 			entry.kind = kind;
 			entry.type = BC_REQ_MEMREAD;
-			entry.uop.fallthrough = 0x9000; /* too far for a length */
+			entry.uop.fallthrough = 0x9000; /* too far away for a length */
 			entry.size = kind == BC_ENTRY_REFERENCE;
 			assert_int_equal(bc_entry_traits(&entry), trait);
-			struct fitted fitted = fit((enum bc_format)format, false, &entry, 1);
+			struct converted converted = convert(
+				(enum bc_format)format, false, &entry, 1);
 			bool stands = (holds & trait) != 0;
 			if (is_fetch && !stands && (holds & BC_CAN_FETCH) == 0 &&
 				(holds & BC_CAN_REFERENCE) != 0) {
-				/* Loads and stores, but no fetches. */
-				assert_int_equal(fitted.count, 0);
-				assert_lost(&fitted, trait, BC_CAN_FETCH, 1);
+				/* It has loads and stores, but no fetches. */
+				assert_int_equal(converted.count, 0);
+				assert_lost(&converted, trait, BC_CAN_FETCH, 1);
 				continue;
 			}
 			bool becomes = !stands && is_fetch && (holds & BC_CAN_REFERENCE) != 0;
-			assert_int_equal(fitted.count, stands || becomes);
-			assert_lost(&fitted, becomes ? trait : 0, stands || becomes ? 0 : trait, 1);
+			assert_int_equal(converted.count, stands || becomes);
+			assert_lost(
+				&converted, becomes ? trait : 0, stands || becomes ? 0 : trait, 1);
 		}
 	}
 }
 
-TEST(a_reference_without_a_size_is_left_out_where_there_must_be_one)
+TEST(a_reference_without_a_size_is_left_out_if_one_is_required)
 {
 	struct bc_entry entries[3] = {reference(BC_REQ_MEMREAD, 0),
 		reference(BC_REQ_MEMREAD, BC_HAS_SIZE), reference(BC_REQ_MEMREAD, BC_HAS_SIZE)};
 
 	assert_int_equal(bc_format_info(BC_FORMAT_TARMAC)->needs, BC_HAS_SIZE);
 	entries[1].size = 4;
-	struct fitted fitted = fit(BC_FORMAT_TARMAC, false, entries, 3);
-	assert_int_equal(fitted.count, 1);
-	assert_int_equal(fitted.entries[0].size, 4);
-	assert_lost(&fitted, 0, BC_HAS_SIZE, 2);
+	struct converted converted = convert(BC_FORMAT_TARMAC, false, entries, 3);
+	assert_int_equal(converted.count, 1);
+	assert_int_equal(converted.entries[0].size, 4);
+	assert_lost(&converted, 0, BC_HAS_SIZE, 2);
 }
 
-TEST(counts_go_on_from_batch_to_batch)
+TEST(counts_continue_from_batch_to_batch)
 {
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entry = reference(BC_REQ_MEMREAD, BC_HAS_TIME);

@@ -15,7 +15,7 @@ static void add(struct bc_string_counter *names, const char *name)
 	assert_int_equal(bc_string_counter_add(names, text_of(name)), 0);
 }
 
-TEST(names_are_counted_and_put_in_order)
+TEST(names_are_counted_and_sorted)
 {
 	struct bc_string_counter names = {.count = 0};
 	char name[16];
@@ -40,7 +40,7 @@ TEST(names_are_counted_and_put_in_order)
 	bc_string_counter_free(&names);
 }
 
-TEST(more_names_than_there_is_room_for_are_counted_together)
+TEST(names_that_do_not_fit_are_counted_together)
 {
 	struct bc_string_counter names = {.count = 0};
 	char name[16];
@@ -82,7 +82,7 @@ TEST(a_name_is_printed_in_ascii)
 	bc_string_counter_free(&names);
 }
 
-static void take(struct bc_entry_counts *h, const struct bc_entry *entry)
+static void count_entry(struct bc_entry_counts *h, const struct bc_entry *entry)
 {
 	assert_int_equal(bc_entry_counts_add(h, entry), 0);
 }
@@ -104,7 +104,7 @@ TEST(micro_ops_are_counted)
 		entry.uop = uops[i];
 		entry.uop.macro = text_of(i == 0 ? "J" : "MOV");
 		entry.uop.micro = text_of(i < 2 ? "A" : "B");
-		take(&h, &entry);
+		count_entry(&h, &entry);
 	}
 	bc_entry_counts_sort(&h);
 	assert_int_equal(h.kinds[BC_ENTRY_UOP], 4);
@@ -121,7 +121,7 @@ TEST(micro_ops_are_counted)
 	bc_entry_counts_free(&h);
 }
 
-TEST(instructions_are_counted_by_what_became_of_them)
+TEST(instructions_are_counted_by_effect)
 {
 	struct bc_entry_counts h = {.marks = 0};
 	struct bc_entry entry;
@@ -130,17 +130,17 @@ TEST(instructions_are_counted_by_what_became_of_them)
 	entry.kind = BC_ENTRY_INSTRUCTION;
 	entry.instruction = (struct bc_instruction){
 		.set = text_of("T"), .disassembly = text_of("  LDR\tr0,[r1]")};
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	entry.instruction.disassembly = text_of("LDR");
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	entry.instruction.disassembly = text_of(" ");
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	entry.instruction.effect = BC_EFFECT_SKIPPED;
 	entry.instruction.disassembly = text_of("BNE x");
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	entry.instruction.effect = BC_EFFECT_FETCHFAIL;
 	entry.instruction.set.bytes = 0;
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	bc_entry_counts_sort(&h);
 	assert_int_equal(h.effects[BC_EFFECT_EXECUTED], 3);
 	assert_int_equal(h.effects[BC_EFFECT_SKIPPED], 1);
@@ -160,26 +160,27 @@ TEST(gaps_marks_registers_and_kernel_events_are_counted)
 	bc_entry_counts_event(
 		&h, &(struct bc_event){
 			    .kind = BC_EVENT_GAP, .cause = BC_GAP_CRC, .exact = true, .value = 30});
-	bc_entry_counts_event(&h, &(struct bc_event){.kind = BC_EVENT_GAP, .cause = 200, .value = 4});
+	bc_entry_counts_event(
+		&h, &(struct bc_event){.kind = BC_EVENT_GAP, .cause = 200, .value = 4});
 	bc_entry_counts_event(&h, &(struct bc_event){.kind = BC_EVENT_ANCHOR, .value = 5});
 	bc_entry_counts_event(&h, &(struct bc_event){.kind = BC_EVENT_TRIGGER});
 	bc_entry_reference(&entry, 0, 0, 1);
 	entry.kind = BC_ENTRY_EVENT;
 	entry.note.event = (struct bc_event){.kind = BC_EVENT_MARK};
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	entry.note.event = (struct bc_event){.kind = 0}; /* an epoch */
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	entry.kind = BC_ENTRY_REGISTER;
 	entry.reg.name = text_of("cpsr");
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	entry.kind = BC_ENTRY_KERNEL;
 	entry.letter = 'F';
 	entry.kernel.tag = text_of("FORK");
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	entry.kernel.tag = text_of("FREE");
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	entry.kind = BC_ENTRY_LINE;
-	take(&h, &entry);
+	count_entry(&h, &entry);
 	assert_int_equal(h.gaps.gaps, 2);
 	assert_int_equal(h.gaps.lost, 34);
 	assert_int_equal(h.gaps.inexact, 1);

@@ -1,4 +1,4 @@
-/* The filter's three forms against the plainest reading of what they say. */
+/* Compares the three levels of the filter with a straightforward implementation. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define RECORDS 200u
 
-/* Records among few addresses, types and processors, so that filters match some. */
+/* Records with few addresses, types and processors, so that filters match some. */
 static void make_chunk(struct dice *dice, struct bc_chunk *chunk)
 {
 	uint32_t base = dice_below(dice, 3) == 0 ? UINT32_MAX - 2000 : dice_below(dice, 5000);
@@ -33,8 +33,8 @@ static void make_chunk(struct dice *dice, struct bc_chunk *chunk)
 	bc_chunk_describe(chunk);
 }
 
-/* Either all, or some span about [low, low + range). */
-static struct bc_span some_span(struct dice *dice, uint64_t low, uint32_t range)
+/* Everything, or a random span near [low, low + range). */
+static struct bc_span random_span(struct dice *dice, uint64_t low, uint32_t range)
 {
 	uint64_t a = low + dice_below(dice, range);
 
@@ -46,12 +46,12 @@ static struct bc_span some_span(struct dice *dice, uint64_t low, uint32_t range)
 static void make_filter(struct dice *dice, struct bc_filter *f, const struct bc_chunk_info *info)
 {
 	bc_filter_init(f);
-	f->numbers = some_span(dice, info->first_record, RECORDS);
-	f->ticks = some_span(dice, info->first_tick, 6000);
-	f->epochs = some_span(dice, 0, 3);
+	f->numbers = random_span(dice, info->first_record, RECORDS);
+	f->ticks = random_span(dice, info->first_tick, 6000);
+	f->epochs = random_span(dice, 0, 3);
 	if (dice_below(dice, 2) == 0) {
 		f->has_addr = true;
-		f->addr = some_span(dice, info->addr_low, 2300);
+		f->addr = random_span(dice, info->addr_low, 2300);
 	}
 	for (unsigned n = dice_below(dice, 3); n > 0; n--)
 		bc_filter_add_type(f, dice_below(dice, 4) + 16 * dice_below(dice, 2));
@@ -72,7 +72,7 @@ static bool has_bit(const uint64_t *words, unsigned n)
 	return (words[n / 64] >> n % 64 & 1) != 0;
 }
 
-/* As the documents say it, of one record. */
+/* Matches a record as documented. */
 static bool matches(const struct bc_filter *f, const struct bc_record *r)
 {
 	bool touches = false;
@@ -84,7 +84,7 @@ static bool matches(const struct bc_filter *f, const struct bc_record *r)
 	       (!f->has_procs || has_bit(f->procs, r->proc));
 }
 
-TEST(records_and_entries_match_as_the_document_says)
+TEST(records_and_entries_match_as_documented)
 {
 	struct dice dice = {1};
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
@@ -128,9 +128,10 @@ TEST(records_and_entries_match_as_the_document_says)
 	free(chunk);
 }
 
-/* Whether a time of day lies in the filter's, exactly: ns + ticks / clock_hz seconds. */
-static bool is_then(const struct bc_filter *f, const struct bc_chunk_info *info, uint64_t clock_hz,
-	uint64_t tick)
+/* Whether a time of day is within the filter's range, calculated exactly: ns + ticks / clock_hz
+ * seconds. */
+static bool is_time_in_range(const struct bc_filter *f, const struct bc_chunk_info *info,
+	uint64_t clock_hz, uint64_t tick)
 {
 	__int128 at = (__int128)info->wall_ns * (__int128)clock_hz +
 		      (__int128)(tick - info->first_tick) * 1000000000;
@@ -139,7 +140,7 @@ static bool is_then(const struct bc_filter *f, const struct bc_chunk_info *info,
 				       at < (__int128)f->to_ns * (__int128)clock_hz);
 }
 
-TEST(no_chunk_that_holds_an_answer_is_passed_over)
+TEST(no_chunk_with_a_match_is_skipped)
 {
 	struct dice dice = {2};
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
@@ -160,7 +161,7 @@ TEST(no_chunk_that_holds_an_answer_is_passed_over)
 			tick += i != 0 ? r.time : 0;
 			bool is_in = bc_span_has(f.numbers, number) && bc_span_has(f.ticks, tick) &&
 				     bc_span_has(f.epochs, chunk->info.epoch) &&
-				     is_then(&f, &chunk->info, clock_hz, tick);
+				     is_time_in_range(&f, &chunk->info, clock_hz, tick);
 			if (!may)
 				assert_false(is_in && matches(&f, &r));
 			else
@@ -174,7 +175,7 @@ TEST(no_chunk_that_holds_an_answer_is_passed_over)
 	free(chunk);
 }
 
-TEST(chunk_without_records_stands_for_the_record_before)
+TEST(a_chunk_without_records_counts_as_the_previous_record)
 {
 	struct bc_filter f;
 	struct bc_filter_bounds bounds;
@@ -191,7 +192,7 @@ TEST(chunk_without_records_stands_for_the_record_before)
 	assert_false(bc_filter_chunk(&f, &info, 0, &bounds));
 }
 
-TEST(without_a_clock_a_chunk_is_then_or_not_as_a_whole)
+TEST(without_a_clock_a_chunk_matches_a_time_as_a_whole)
 {
 	struct bc_filter f;
 	struct bc_filter_bounds bounds;
@@ -208,7 +209,7 @@ TEST(without_a_clock_a_chunk_is_then_or_not_as_a_whole)
 	assert_false(bc_filter_chunk(&f, &info, 0, &bounds));
 }
 
-TEST(times_at_the_ends_of_64_bits_do_not_wrap)
+TEST(times_at_the_limits_of_64_bits_do_not_wrap)
 {
 	struct bc_filter f;
 	struct bc_filter_bounds bounds;

@@ -8,7 +8,7 @@
 
 static struct bc_filter filter;
 
-static bool wants(uint32_t addr, uint8_t type, uint8_t size, uint8_t proc)
+static bool matches(uint32_t addr, uint8_t type, uint8_t size, uint8_t proc)
 {
 	const struct bc_record record = {
 		.addr = addr, .reqtype = type, .size = size, .proc = proc, .time = 1};
@@ -19,7 +19,7 @@ static bool wants(uint32_t addr, uint8_t type, uint8_t size, uint8_t proc)
 	return bc_filter_records(&filter, bytes, 1, &ticks) != 0;
 }
 
-static void read_good(const char *text)
+static void parse_valid(const char *text)
 {
 	char err[200] = "";
 
@@ -27,25 +27,25 @@ static void read_good(const char *text)
 		fail_msg("'%s': %s", text, err);
 }
 
-TEST(all_words_must_hold)
+TEST(all_conditions_must_hold)
 {
-	read_good("addr=1000-1fff type=read,write proc=0,2-3");
-	assert_true(wants(0x1000, BC_REQ_MEMREAD, 4, 0));
-	assert_true(wants(0xffe, BC_REQ_MEMREADINV, 4, 3));
-	assert_true(wants(0x1fff, BC_REQ_MEMWRITE, 1, 2));
-	assert_false(wants(0x2000, BC_REQ_MEMREAD, 4, 0));
-	assert_false(wants(0x1000, BC_REQ_FETCH, 4, 0));
-	assert_false(wants(0x1000, BC_REQ_MEMREAD, 4, 1));
-	assert_false(wants(0x1000, BC_REQ_MEMREAD, 4, 4));
+	parse_valid("addr=1000-1fff type=read,write proc=0,2-3");
+	assert_true(matches(0x1000, BC_REQ_MEMREAD, 4, 0));
+	assert_true(matches(0xffe, BC_REQ_MEMREADINV, 4, 3));
+	assert_true(matches(0x1fff, BC_REQ_MEMWRITE, 1, 2));
+	assert_false(matches(0x2000, BC_REQ_MEMREAD, 4, 0));
+	assert_false(matches(0x1000, BC_REQ_FETCH, 4, 0));
+	assert_false(matches(0x1000, BC_REQ_MEMREAD, 4, 1));
+	assert_false(matches(0x1000, BC_REQ_MEMREAD, 4, 4));
 }
 
-TEST(blanks_and_their_order_do_not_matter)
+TEST(blanks_and_order_do_not_matter)
 {
 	struct bc_filter first;
 
-	read_good("proc=1 type=FETCH");
+	parse_valid("proc=1 type=FETCH");
 	first = filter;
-	read_good("  \ttype=fetch   proc=1\t ");
+	parse_valid("  \ttype=fetch   proc=1\t ");
 	assert_memory_equal(&first, &filter, sizeof(filter));
 }
 
@@ -53,39 +53,39 @@ TEST(a_port_is_an_i_o_write_at_its_address)
 {
 	struct bc_filter first;
 
-	read_good("port=e0-e3");
-	assert_true(wants(0xe0, BC_REQ_IOWRITE, 1, 0));
-	assert_true(wants(0xe3, BC_REQ_IOWRITE, 1, 9));
-	assert_true(wants(0xdf, BC_REQ_IOWRITE, 2, 0));
-	assert_false(wants(0xe4, BC_REQ_IOWRITE, 1, 0));
-	assert_false(wants(0xe0, BC_REQ_IOREAD, 1, 0));
-	assert_false(wants(0xe0, BC_REQ_MEMWRITE, 1, 0));
+	parse_valid("port=e0-e3");
+	assert_true(matches(0xe0, BC_REQ_IOWRITE, 1, 0));
+	assert_true(matches(0xe3, BC_REQ_IOWRITE, 1, 9));
+	assert_true(matches(0xdf, BC_REQ_IOWRITE, 2, 0));
+	assert_false(matches(0xe4, BC_REQ_IOWRITE, 1, 0));
+	assert_false(matches(0xe0, BC_REQ_IOREAD, 1, 0));
+	assert_false(matches(0xe0, BC_REQ_MEMWRITE, 1, 0));
 	first = filter;
-	read_good("type=IO_WRITE addr=e0-e3");
+	parse_valid("type=IO_WRITE addr=e0-e3");
 	assert_memory_equal(&first, &filter, sizeof(filter));
-	read_good("type=IOWRITE addr=0xE0-0xe3");
+	parse_valid("type=IOWRITE addr=0xE0-0xe3");
 	assert_memory_equal(&first, &filter, sizeof(filter));
-	read_good("type=0x11 addr=e0-e3");
+	parse_valid("type=0x11 addr=e0-e3");
 	assert_memory_equal(&first, &filter, sizeof(filter));
-	read_good("port=80");
-	assert_true(wants(0x80, BC_REQ_IOWRITE, 1, 0));
-	assert_false(wants(0x81, BC_REQ_IOWRITE, 1, 0));
+	parse_valid("port=80");
+	assert_true(matches(0x80, BC_REQ_IOWRITE, 1, 0));
+	assert_false(matches(0x81, BC_REQ_IOWRITE, 1, 0));
 }
 
 TEST(ranges_may_be_open)
 {
-	read_good("addr=fff0-");
-	assert_true(wants(0xfff0, 0, 1, 0) && wants(UINT32_MAX, 0, 1, 0));
-	assert_false(wants(0xffef, 0, 1, 0));
-	read_good("addr=-fff");
-	assert_true(wants(0, 0, 1, 0) && wants(0xfff, 0, 1, 0));
-	assert_false(wants(0x1000, 0, 1, 0));
-	read_good("addr=1234");
-	assert_true(wants(0x1234, 0, 1, 0) && wants(0x1230, 0, 8, 0));
-	assert_false(wants(0x1233, 0, 1, 0) || wants(0x1235, 0, 1, 0));
+	parse_valid("addr=fff0-");
+	assert_true(matches(0xfff0, 0, 1, 0) && matches(UINT32_MAX, 0, 1, 0));
+	assert_false(matches(0xffef, 0, 1, 0));
+	parse_valid("addr=-fff");
+	assert_true(matches(0, 0, 1, 0) && matches(0xfff, 0, 1, 0));
+	assert_false(matches(0x1000, 0, 1, 0));
+	parse_valid("addr=1234");
+	assert_true(matches(0x1234, 0, 1, 0) && matches(0x1230, 0, 8, 0));
+	assert_false(matches(0x1233, 0, 1, 0) || matches(0x1235, 0, 1, 0));
 }
 
-TEST(a_mistake_names_the_word_and_what_is_wanted)
+TEST(an_error_names_the_condition_and_the_reason)
 {
 	static const struct {
 		const char *text;
@@ -136,7 +136,7 @@ TEST(a_mistake_names_the_word_and_what_is_wanted)
 	}
 }
 
-TEST(texts_of_any_length_are_read_or_refused)
+TEST(texts_of_any_length_are_accepted_or_refused)
 {
 	char err[16];
 
@@ -155,12 +155,12 @@ TEST(texts_of_any_length_are_read_or_refused)
 	}
 }
 
-TEST(a_filter_stays_as_it_was_after_a_mistake)
+TEST(a_filter_is_unchanged_after_an_error)
 {
 	struct bc_filter before;
 	char err[200];
 
-	read_good("type=read proc=3");
+	parse_valid("type=read proc=3");
 	before = filter;
 	assert_false(bc_filter_parse_types(&filter, "write,nonsense", err, sizeof(err)));
 	assert_false(bc_filter_parse_procs(&filter, "1,x", err, sizeof(err)));
@@ -168,5 +168,5 @@ TEST(a_filter_stays_as_it_was_after_a_mistake)
 	assert_false(bc_filter_parse_word(&filter, "port", "10000", err, sizeof(err)));
 	assert_memory_equal(&filter, &before, sizeof(filter));
 	assert_true(bc_filter_parse_types(&filter, "write", err, sizeof(err)));
-	assert_true(wants(0, BC_REQ_MEMREAD, 1, 3) && wants(0, BC_REQ_MEMWRITE, 1, 3));
+	assert_true(matches(0, BC_REQ_MEMREAD, 1, 3) && matches(0, BC_REQ_MEMWRITE, 1, 3));
 }

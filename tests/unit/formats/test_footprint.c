@@ -18,7 +18,7 @@ static struct bc_footprint open_footprint(uint64_t line, uint64_t page, uint64_t
 	return f;
 }
 
-static void refer(struct bc_footprint *f, unsigned type, uint64_t addr, uint32_t size)
+static void add_reference(struct bc_footprint *f, unsigned type, uint64_t addr, uint32_t size)
 {
 	struct bc_entry entry;
 
@@ -28,7 +28,7 @@ static void refer(struct bc_footprint *f, unsigned type, uint64_t addr, uint32_t
 	bc_footprint_reference(f, &entry);
 }
 
-TEST(blocks_that_are_no_powers_of_two_are_refused)
+TEST(sizes_other_than_powers_of_two_are_refused)
 {
 	static const uint64_t bad[][2] = {{0, 4096}, {32, 0}, {33, 4096}, {32, 4095}, {64, 32}};
 
@@ -45,15 +45,16 @@ TEST(each_way_of_touching_a_line_is_counted)
 {
 	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
 
-	refer(&f, BC_REQ_MEMREAD, 0x1000, 8);
-	refer(&f, BC_REQ_MEMWRITE, 0x1008, 8); /* the same line */
-	refer(&f, BC_REQ_FETCH, 0x2000, 4);
-	refer(&f, BC_REF_MODIFY, 0x2020, 4);
-	refer(&f, BC_REF_MISC, 0x3000, 4); /* in no way that is told apart */
-	refer(&f, BC_REQ_MEMREADINV, 0x2000, 4);
-	refer(&f, BC_REF_COPYBACK, 0x4000, 4);
-	refer(&f, BC_REQ_IOREAD, 0x5000, 4);
-	refer(&f, BC_REQ_DEFERREPLY, 0x6000, 0);
+	add_reference(&f, BC_REQ_MEMREAD, 0x1000, 8);
+	add_reference(&f, BC_REQ_MEMWRITE, 0x1008, 8); /* the same line */
+	add_reference(&f, BC_REQ_FETCH, 0x2000, 4);
+	add_reference(&f, BC_REF_MODIFY, 0x2020, 4);
+	add_reference(
+		&f, BC_REF_MISC, 0x3000, 4); /* touched, but neither read, written nor fetched */
+	add_reference(&f, BC_REQ_MEMREADINV, 0x2000, 4);
+	add_reference(&f, BC_REF_COPYBACK, 0x4000, 4);
+	add_reference(&f, BC_REQ_IOREAD, 0x5000, 4);
+	add_reference(&f, BC_REQ_DEFERREPLY, 0x6000, 0);
 	assert_int_equal(f.references, 7);
 	assert_int_equal(f.others, 2);
 	assert_int_equal(f.lines.count, 5);
@@ -69,20 +70,20 @@ TEST(each_way_of_touching_a_line_is_counted)
 	bc_footprint_close(&f);
 }
 
-TEST(a_reference_touches_every_line_it_reaches)
+TEST(a_reference_touches_every_line_it_spans)
 {
 	struct bc_footprint f = open_footprint(32, 64, 1 << 20);
 
-	refer(&f, BC_REQ_MEMREAD, 0x101F, 2);
+	add_reference(&f, BC_REQ_MEMREAD, 0x101F, 2);
 	assert_int_equal(f.lines.count, 2);
 	assert_int_equal(f.pages.count, 1);
-	refer(&f, BC_REQ_MEMREAD, 0x2001, 255);
+	add_reference(&f, BC_REQ_MEMREAD, 0x2001, 255);
 	assert_int_equal(f.lines.count, 10);
 	assert_int_equal(f.pages.count, 5);
-	refer(&f, BC_REQ_MEMREAD, UINT64_MAX - 3, 100); /* no address is beyond the last */
+	add_reference(&f, BC_REQ_MEMREAD, UINT64_MAX - 3, 100); /* cut at the last address */
 	assert_int_equal(f.lines.count, 11);
 	assert_int_equal(f.addr_high, UINT64_MAX);
-	refer(&f, BC_REQ_MEMREAD, UINT64_MAX, 0);
+	add_reference(&f, BC_REQ_MEMREAD, UINT64_MAX, 0);
 	assert_int_equal(f.lines.count, 11);
 	assert_int_equal(f.touches, 12);
 	assert_int_equal(f.first, 11);
@@ -91,14 +92,14 @@ TEST(a_reference_touches_every_line_it_reaches)
 	bc_footprint_close(&f);
 }
 
-TEST(a_reference_of_very_many_lines_is_counted_at_least)
+TEST(a_reference_with_too_many_lines_gives_a_lower_bound)
 {
 	struct bc_footprint f = open_footprint(1, 1, 100 << 20);
 
-	refer(&f, BC_REQ_MEMREAD, 0, BC_FOOTPRINT_LINES_MAX);
+	add_reference(&f, BC_REQ_MEMREAD, 0, BC_FOOTPRINT_LINES_MAX);
 	assert_false(f.is_cut);
 	assert_int_equal(f.lines.count, BC_FOOTPRINT_LINES_MAX);
-	refer(&f, BC_REQ_MEMREAD, 0, UINT32_MAX);
+	add_reference(&f, BC_REQ_MEMREAD, 0, UINT32_MAX);
 	assert_true(f.is_cut);
 	assert_int_equal(f.lines.count, BC_FOOTPRINT_LINES_MAX);
 	bc_footprint_close(&f);
@@ -115,13 +116,13 @@ TEST(a_burst_touches_its_aligned_block)
 	assert_int_equal(f.lines.count, 1);
 	assert_int_equal(f.addr_low, 0x1000);
 	assert_int_equal(f.addr_high, 0x101F);
-	/* The same bytes of a program are where it says. */
-	refer(&f, BC_REQ_MEMREAD, 0x1018, 32);
+	/* The bytes of an access by a program start at its address. */
+	add_reference(&f, BC_REQ_MEMREAD, 0x1018, 32);
 	assert_int_equal(f.lines.count, 2);
 	bc_footprint_close(&f);
 }
 
-TEST(address_spaces_are_reported_apart)
+TEST(address_spaces_are_counted_separately)
 {
 	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
 	struct bc_entry entry;
@@ -138,8 +139,8 @@ TEST(address_spaces_are_reported_apart)
 	bc_footprint_close(&f);
 }
 
-/* Each is met again at once and much later; with one too many, that one is told to be left out. */
-TEST(as_many_address_spaces_as_can_be_numbered_are_reported_apart)
+/* Each is used twice in a row and again much later. One space too many is reported as untracked. */
+TEST(address_spaces_up_to_the_limit_are_counted_separately)
 {
 	struct bc_footprint f = open_footprint(32, 4096, 16 << 20);
 	struct bc_entry entry;
@@ -164,7 +165,7 @@ TEST(as_many_address_spaces_as_can_be_numbered_are_reported_apart)
 #define SMALL_LINES  3
 #define SMALL_LENGTH 6
 
-/* How many references ago each line was touched, found by looking back. */
+/* Finds by looking back how many references ago each line was touched. */
 static void check_small(const unsigned *lines, unsigned n)
 {
 	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
@@ -174,7 +175,7 @@ static void check_small(const unsigned *lines, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		unsigned back = 1;
 		unsigned bucket = 0;
-		refer(&f, BC_REQ_MEMREAD, lines[i] * UINT64_C(32), 4);
+		add_reference(&f, BC_REQ_MEMREAD, lines[i] * UINT64_C(32), 4);
 		while (back <= i && lines[i - back] != lines[i])
 			back++;
 		while ((1u << bucket) < back)
@@ -190,7 +191,7 @@ static void check_small(const unsigned *lines, unsigned n)
 	bc_footprint_close(&f);
 }
 
-TEST(reuse_of_every_small_trace_is_what_looking_back_finds)
+TEST(reuse_of_every_small_trace_matches_a_search)
 {
 	for (unsigned n = 0; n <= SMALL_LENGTH; n++) {
 		unsigned all = 1;
@@ -205,7 +206,7 @@ TEST(reuse_of_every_small_trace_is_what_looking_back_finds)
 	}
 }
 
-TEST(records_and_entries_touch_alike)
+TEST(records_and_entries_count_the_same)
 {
 	static const uint8_t types[] = {BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMREADINV,
 		BC_REQ_MEMWRITE, BC_REQ_IOWRITE, BC_REQ_DEFERREPLY, 0xF4};
@@ -240,19 +241,19 @@ TEST(records_and_entries_touch_alike)
 	bc_footprint_close(&b);
 }
 
-TEST(memory_is_bounded_and_what_does_not_fit_is_reported)
+TEST(memory_is_bounded_and_overflow_is_reported)
 {
 	for (uint64_t memory = 0; memory <= 1 << 20; memory = memory * 2 + 1000) {
 		struct bc_footprint f = open_footprint(32, 4096, memory);
 		for (uint64_t i = 0; i < 100000; i++)
-			refer(&f, BC_REQ_MEMREAD, i * 32, 4);
+			add_reference(&f, BC_REQ_MEMREAD, i * 32, 4);
 		assert_true(f.lines_full);
 		assert_int_equal(f.lines.count + f.untracked, 100000);
 		assert_int_equal(f.first, f.lines.count);
 		assert_true(f.lines.slot_count * sizeof(*f.lines.slots) <= memory / 2 + 512);
 		assert_int_equal(f.pages_full, f.pages.count < 782);
-		/* What is in the table is known still. */
-		refer(&f, BC_REQ_MEMREAD, 0, 4);
+		/* Lines already in the table are still found. */
+		add_reference(&f, BC_REQ_MEMREAD, 0, 4);
 		assert_int_equal(f.reuse[17], 1);
 		bc_footprint_close(&f);
 	}

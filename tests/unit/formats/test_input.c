@@ -59,7 +59,7 @@ static int open_bytes(struct fixture *f, const uint8_t *bytes, size_t n)
 	return fd;
 }
 
-/* What an input gives: bytes, and how it ended. */
+/* Result of reading an input: the bytes, and how it ended. */
 struct given {
 	uint8_t *bytes;
 	size_t n;
@@ -113,7 +113,7 @@ TEST_F(every_format_is_read_whole_compressed_or_not)
 	}
 }
 
-TEST_F(a_format_named_is_not_looked_for)
+TEST_F(a_given_format_is_not_detected)
 {
 	for (size_t i = 0; i < FORMATS; i++) {
 		const struct trace *plain = &f->plain[FORMATS - 1 - i];
@@ -125,7 +125,7 @@ TEST_F(a_format_named_is_not_looked_for)
 	}
 }
 
-TEST_F(files_of_few_bytes_are_read_whole_when_their_format_is_named)
+TEST_F(tiny_files_of_a_given_format_are_read_completely)
 {
 	for (size_t n = 0; n < 100; n++) {
 		struct trace part = {f->plain[0].bytes, n};
@@ -158,7 +158,7 @@ static void *feed(void *context)
 	return NULL;
 }
 
-TEST_F(a_pipe_is_read_like_a_file_however_its_bytes_come)
+TEST_F(a_pipe_is_read_like_a_file_in_any_pieces)
 {
 	static const size_t steps[] = {3, 1000, 70001};
 
@@ -181,7 +181,7 @@ TEST_F(a_pipe_is_read_like_a_file_however_its_bytes_come)
 	}
 }
 
-TEST_F(frames_of_lz4_behind_one_another_are_one_stream)
+TEST_F(consecutive_lz4_frames_are_one_stream)
 {
 	const struct trace *byu = &f->plain[2];
 	size_t half = byu->n / 2;
@@ -207,11 +207,11 @@ TEST_F(frames_of_lz4_behind_one_another_are_one_stream)
 	trace_free(&all);
 }
 
-/* A frame of three blocks, the last of 18,928 bytes, and where they end. */
+/* An LZ4 frame of three blocks, the last of 18,928 bytes, and the end of each. */
 struct blocks {
 	struct trace plain;
 	struct trace packed;
-	size_t ends[4]; /* of the header, and of each block */
+	size_t ends[4]; /* end of the header and of each block */
 	size_t plain_ends[4];
 };
 
@@ -239,7 +239,7 @@ static void drop_blocks(struct blocks *b)
 	trace_free(&b->packed);
 }
 
-/* Of n bytes, exactly the blocks that are whole in `good` are given, then it is said. */
+/* Reads the first n bytes. The whole blocks in `good` must be returned, and then the error. */
 static void assert_gives_blocks(
 	struct fixture *f, const struct blocks *b, const uint8_t *bytes, size_t n, size_t good)
 {
@@ -267,7 +267,7 @@ static void assert_gives_blocks(
 	}
 }
 
-TEST_F(every_torn_lz4_gives_its_whole_blocks_and_says_that_it_is_torn)
+TEST_F(every_torn_lz4_gives_its_whole_blocks_and_an_error)
 {
 	struct blocks b = make_blocks(f);
 
@@ -279,7 +279,7 @@ TEST_F(every_torn_lz4_gives_its_whole_blocks_and_says_that_it_is_torn)
 	drop_blocks(&b);
 }
 
-TEST_F(every_damaged_block_is_given_up_and_all_before_it_given)
+TEST_F(everything_before_a_damaged_block_is_returned)
 {
 	struct blocks b = make_blocks(f);
 
@@ -287,7 +287,7 @@ TEST_F(every_damaged_block_is_given_up_and_all_before_it_given)
 		uint8_t *length = b.packed.bytes + b.ends[i];
 		uint8_t copy[4];
 		memcpy(copy, length, 4);
-		bc_write_le32(length, 0x7FFFFFFF); /* a length that no block may have */
+		bc_write_le32(length, 0x7FFFFFFF); /* larger than any block may be */
 		assert_gives_blocks(f, &b, b.packed.bytes, b.packed.n, b.ends[i]);
 		memcpy(length, copy, 4);
 
@@ -295,17 +295,17 @@ TEST_F(every_damaged_block_is_given_up_and_all_before_it_given)
 		uint8_t *block = malloc(n);
 		assert_non_null(block);
 		memcpy(block, length + 4, n);
-		memset(length + 4, 0, n); /* copies from before the beginning */
+		memset(length + 4, 0, n); /* a copy from before the start */
 		assert_gives_blocks(f, &b, b.packed.bytes, b.packed.n, b.ends[i]);
 		memcpy(length + 4, block, n);
 		free(block);
 	}
-	b.packed.bytes[b.packed.n - 1] ^= 1; /* the checksum of all */
+	b.packed.bytes[b.packed.n - 1] ^= 1; /* the checksum of the frame */
 	assert_gives_blocks(f, &b, b.packed.bytes, b.packed.n, b.packed.n);
 	drop_blocks(&b);
 }
 
-TEST_F(garbage_behind_the_last_frame_is_damage_and_all_before_it_given)
+TEST_F(garbage_after_the_last_frame_is_damage_after_all_data)
 {
 	struct blocks b = make_blocks(f);
 	uint8_t *longer = malloc(b.packed.n + 50);
@@ -319,7 +319,7 @@ TEST_F(garbage_behind_the_last_frame_is_damage_and_all_before_it_given)
 	drop_blocks(&b);
 }
 
-TEST_F(what_cannot_be_reported_is_refused_and_said_why)
+TEST_F(an_unknown_format_is_refused_with_a_reason)
 {
 	struct dice dice = {.state = 3};
 	uint8_t noise[5000];
@@ -345,8 +345,6 @@ TEST_F(what_cannot_be_reported_is_refused_and_said_why)
 		-EISDIR);
 	bc_input_close(NULL);
 }
-
-/* Segments */
 
 static struct trace make_segment(struct fixture *f)
 {
@@ -379,7 +377,7 @@ static struct trace make_segment(struct fixture *f)
 	return segment;
 }
 
-TEST_F(a_segment_is_read_by_chunks_from_its_first_byte)
+TEST_F(a_segment_is_read_in_chunks_from_its_first_byte)
 {
 	struct trace segment = make_segment(f);
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
@@ -417,7 +415,7 @@ TEST_F(a_segment_is_read_by_chunks_from_its_first_byte)
 	trace_free(&segment);
 }
 
-TEST_F(a_segment_whose_head_is_gone_is_reported_by_its_end)
+TEST_F(a_segment_without_its_start_is_recognized_by_its_end)
 {
 	struct trace segment = make_segment(f);
 	struct bc_probe probe;
@@ -425,7 +423,7 @@ TEST_F(a_segment_whose_head_is_gone_is_reported_by_its_end)
 
 	memset(segment.bytes, 0, segment.n - 32);
 	for (size_t n = segment.n; n >= segment.n - 32; n--) {
-		/* From the front all may be gone but the last 32 bytes; of those, none. */
+		/* Everything but the last 32 bytes may be missing, but none of these. */
 		const uint8_t *begins[] = {segment.bytes, segment.bytes + segment.n - 32};
 		for (int i = 0; i < 2; i++) {
 			size_t bytes = (size_t)(segment.bytes + n - begins[i]);
@@ -443,8 +441,8 @@ TEST_F(a_segment_whose_head_is_gone_is_reported_by_its_end)
 	trace_free(&segment);
 }
 
-/* Asked for by the user: a segment's records are plain BYU to any reader of LZ4. */
-TEST_F(a_segment_named_byu_is_read_as_its_plain_records)
+/* On request only: to any LZ4 reader, the records of a segment are plain BYU. */
+TEST_F(a_segment_given_as_byu_is_read_as_plain_records)
 {
 	struct trace segment = make_segment(f);
 	struct trace records = {f->plain[2].bytes, 36000};
@@ -453,8 +451,6 @@ TEST_F(a_segment_named_byu_is_read_as_its_plain_records)
 		&records, 1000);
 	trace_free(&segment);
 }
-
-/* Waking */
 
 struct opening {
 	struct bc_input_stream stream;
@@ -480,7 +476,7 @@ static void *open_input(void *context)
 	return NULL;
 }
 
-TEST(a_wake_breaks_off_opening_and_reading)
+TEST(a_wake_interrupts_opening_and_reading)
 {
 	for (int reads_on = 0; reads_on < 2; reads_on++) {
 		for (size_t given = 0; given < 40; given += 3) {

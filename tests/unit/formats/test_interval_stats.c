@@ -17,7 +17,7 @@ static void run(struct bc_interval_stats *c, const uint64_t *ticks, size_t n)
 	bc_interval_stats_end(c);
 }
 
-TEST(intervals_idles_and_bursts_are_what_their_words_say)
+TEST(intervals_idles_and_bursts_are_counted_as_documented)
 {
 	static const uint64_t ticks[] = {1000, 1004, 1008, 1013, 1113, 1214, 1218, 1218, 1219};
 	struct bc_interval_stats c;
@@ -30,7 +30,7 @@ TEST(intervals_idles_and_bursts_are_what_their_words_say)
 	assert_int_equal(c.interval_ticks, 219);
 	assert_int_equal(c.interval_min, 0);
 	assert_int_equal(c.interval_max, 101);
-	assert_int_equal(c.idles, 1); /* 100 is not longer than 100 */
+	assert_int_equal(c.idles, 1); /* 100 does not exceed the threshold of 100 */
 	assert_int_equal(c.idle_sum_ticks, 101);
 	assert_int_equal(c.bursts, 2); /* 1000 to 1008, 1214 to 1219 */
 	assert_int_equal(c.burst_references, 7);
@@ -43,7 +43,7 @@ TEST(intervals_idles_and_bursts_are_what_their_words_say)
 	assert_int_equal(c.spans[0].last_tick, 1219);
 }
 
-TEST(an_empty_clock_has_no_figures)
+TEST(an_empty_trace_has_no_intervals)
 {
 	struct bc_clock_windows w;
 	struct bc_interval_stats c;
@@ -59,7 +59,7 @@ TEST(an_empty_clock_has_no_figures)
 	assert_false(bc_interval_stats_windows(&c, &w));
 }
 
-TEST(no_interval_is_known_across_a_break_or_another_clock)
+TEST(an_interval_across_a_break_or_clocks_is_unknown)
 {
 	struct bc_interval_stats c;
 
@@ -67,7 +67,7 @@ TEST(no_interval_is_known_across_a_break_or_another_clock)
 	bc_interval_stats_tick(&c, 10);
 	bc_interval_stats_tick(&c, 12);
 	bc_interval_stats_break(&c);
-	bc_interval_stats_tick(&c, 900); /* no idle: something is missing */
+	bc_interval_stats_tick(&c, 900); /* not an idle time: something is missing */
 	bc_interval_stats_tick(&c, 901);
 	bc_interval_stats_start(&c);
 	bc_interval_stats_tick(&c, 5);
@@ -82,7 +82,7 @@ TEST(no_interval_is_known_across_a_break_or_another_clock)
 	assert_int_equal(c.spans[1].last_tick, 6);
 }
 
-TEST(a_tick_that_falls_is_reported_and_takes_no_time)
+TEST(a_tick_that_goes_back_is_counted_and_takes_no_time)
 {
 	static const uint64_t ticks[] = {50, 60, 40, 58, 70};
 	struct bc_interval_stats c;
@@ -93,8 +93,8 @@ TEST(a_tick_that_falls_is_reported_and_takes_no_time)
 	assert_int_equal(c.intervals, 2);
 }
 
-/* The windows against those that are cut once all is over. */
-TEST(windows_double_until_all_time_has_room)
+/* Compares with windows that are calculated after the end. */
+TEST(windows_double_until_all_time_fits)
 {
 	static uint64_t ticks[20000];
 	struct dice dice = {5};
@@ -126,20 +126,20 @@ TEST(windows_double_until_all_time_has_room)
 	}
 }
 
-static void put_times(uint8_t *records, const uint32_t *times, size_t n)
+static void write_times(uint8_t *records, const uint32_t *times, size_t n)
 {
 	memset(records, 0, n * BC_RECORD_BYTES);
 	for (size_t i = 0; i < n; i++)
 		bc_write_le32(records + i * BC_RECORD_BYTES + 8, times[i]);
 }
 
-TEST(a_time_that_is_no_delta_is_no_interval)
+TEST(a_record_without_a_delta_has_no_interval)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 3, BC_TIME_NONE, 200};
 	uint8_t records[4 * BC_RECORD_BYTES];
 	struct bc_interval_stats c;
 
-	put_times(records, times, 4);
+	write_times(records, times, 4);
 	bc_interval_stats_init(&c, IDLE, BURST);
 	bc_interval_stats_records(&c, records, 4, 0);
 	bc_interval_stats_end(&c);
@@ -155,13 +155,14 @@ static struct bc_chunk *make_chunk(const uint32_t *times, uint32_t n, uint64_t f
 
 	assert_non_null(chunk);
 	bc_chunk_reset(chunk, 0, 0);
-	put_times(chunk->records, times, n);
+	write_times(chunk->records, times, n);
 	chunk->info.records = n;
 	chunk->info.first_tick = first_tick;
 	return chunk;
 }
 
-static void add(struct bc_chunk *chunk, uint32_t position, uint8_t kind, bool exact, uint64_t value)
+static void add_event(
+	struct bc_chunk *chunk, uint32_t position, uint8_t kind, bool exact, uint64_t value)
 {
 	struct bc_event event = {.position = position,
 		.kind = kind,
@@ -172,22 +173,22 @@ static void add(struct bc_chunk *chunk, uint32_t position, uint8_t kind, bool ex
 	assert_true(bc_chunk_add_event(chunk, &event, NULL));
 }
 
-TEST(anchors_and_gaps_of_a_chunk_stand_in_its_time)
+TEST(anchors_and_gaps_of_a_chunk_are_applied)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 7, BC_TIME_NONE, 5, 900, BC_TIME_NONE, 2, 3};
 	struct bc_chunk *chunk = make_chunk(times, 8, 1000);
 	struct bc_interval_stats c;
 
-	add(chunk, 0, BC_EVENT_ANCHOR, true, 1000);
-	add(chunk, 2, BC_EVENT_ANCHOR, true, 5000000000); /* a long idle, known exactly */
-	add(chunk, 3, BC_EVENT_MARK, false, 0);
-	add(chunk, 4, BC_EVENT_GAP, true, 17);
-	add(chunk, 5, BC_EVENT_ANCHOR, false, 9000000000); /* a lower bound */
-	add(chunk, 8, BC_EVENT_GAP, true, 1);
+	add_event(chunk, 0, BC_EVENT_ANCHOR, true, 1000);
+	add_event(chunk, 2, BC_EVENT_ANCHOR, true, 5000000000); /* a long idle, known exactly */
+	add_event(chunk, 3, BC_EVENT_MARK, false, 0);
+	add_event(chunk, 4, BC_EVENT_GAP, true, 17);
+	add_event(chunk, 5, BC_EVENT_ANCHOR, false, 9000000000); /* a lower bound */
+	add_event(chunk, 8, BC_EVENT_GAP, true, 1);
 	bc_interval_stats_init(&c, IDLE, BURST);
 	bc_interval_stats_chunk(&c, chunk);
 	assert_int_equal(c.span.last_tick, 9000000005);
-	bc_interval_stats_tick(&c, 9000000006); /* behind the gap at the end */
+	bc_interval_stats_tick(&c, 9000000006); /* after the gap at the end */
 	bc_interval_stats_end(&c);
 	assert_int_equal(c.references, 9);
 	assert_int_equal(c.ticks, 9000000006 - 1000);
@@ -199,15 +200,15 @@ TEST(anchors_and_gaps_of_a_chunk_stand_in_its_time)
 }
 
 /* docs/segment-format.md, section 7. */
-TEST(an_anchor_is_of_a_record_without_a_delta_alone)
+TEST(an_anchor_needs_a_record_without_a_delta)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 7, 5};
 	struct bc_chunk *chunk = make_chunk(times, 3, 1000);
 	struct bc_interval_stats c;
 
-	add(chunk, 0, BC_EVENT_ANCHOR, true, 5000);
-	add(chunk, 1, BC_EVENT_ANCHOR, false, 6000);
-	add(chunk, 3, BC_EVENT_ANCHOR, false, 7000);
+	add_event(chunk, 0, BC_EVENT_ANCHOR, true, 5000);
+	add_event(chunk, 1, BC_EVENT_ANCHOR, false, 6000);
+	add_event(chunk, 3, BC_EVENT_ANCHOR, false, 7000);
 	bc_interval_stats_init(&c, IDLE, BURST);
 	bc_interval_stats_chunk(&c, chunk);
 	bc_interval_stats_end(&c);
@@ -216,7 +217,7 @@ TEST(an_anchor_is_of_a_record_without_a_delta_alone)
 	free(chunk);
 }
 
-TEST(skipping_tells_the_same_duration)
+TEST(skipping_gives_the_same_duration)
 {
 	struct bc_interval_stats c;
 
@@ -235,9 +236,9 @@ TEST(skipping_tells_the_same_duration)
 
 #define HZ 66000000u
 
-/* Pairs each tenth of a second of a clock that is fast by so many ppm, seen up to so many ns late.
- */
-static struct bc_drift_result watch(double ppm, uint32_t late_ns, unsigned pairs)
+/* Generates pairs every tenth of a second for a clock that is fast by `ppm`, seen up to `late_ns`
+ * late. */
+static struct bc_drift_result estimate_drift(double ppm, uint32_t late_ns, unsigned pairs)
 {
 	struct bc_drift drift = {.now = {.pairs = 0}};
 	struct bc_drift_result result;
@@ -265,27 +266,27 @@ TEST(drift_is_found)
 	static const double ppm[] = {0, 1, -1, 50, -200, 9000};
 
 	for (size_t i = 0; i < sizeof(ppm) / sizeof(ppm[0]); i++) {
-		struct bc_drift_result r = watch(ppm[i], 0, 600);
+		struct bc_drift_result r = estimate_drift(ppm[i], 0, 600);
 		assert_int_equal(r.state, BC_DRIFT_KNOWN);
 		assert_near(r.ppm, ppm[i], 0.01);
 		assert_int_equal(r.pairs, 600);
-		r = watch(ppm[i], 2000000, 600);
+		r = estimate_drift(ppm[i], 2000000, 600);
 		assert_near(r.ppm, ppm[i], 5 * r.error_ppm);
 		assert_true(r.error_ppm > 0.5 && r.error_ppm < 5);
 	}
 }
 
-TEST(too_short_a_watch_or_a_replay_tells_no_drift)
+TEST(a_short_trace_or_a_replay_has_no_drift)
 {
-	assert_int_equal(watch(1, 0, 0).state, BC_DRIFT_NO_PAIRS);
-	assert_int_equal(watch(1, 0, 1).state, BC_DRIFT_SHORT);
-	assert_int_equal(watch(1, 0, 100).state, BC_DRIFT_SHORT);
-	assert_int_equal(watch(1, 0, 102).state, BC_DRIFT_KNOWN);
-	assert_int_equal(watch(20000, 0, 600).state, BC_DRIFT_REPLAY);
-	assert_int_equal(watch(-500000, 0, 600).state, BC_DRIFT_REPLAY);
+	assert_int_equal(estimate_drift(1, 0, 0).state, BC_DRIFT_NO_PAIRS);
+	assert_int_equal(estimate_drift(1, 0, 1).state, BC_DRIFT_SHORT);
+	assert_int_equal(estimate_drift(1, 0, 100).state, BC_DRIFT_SHORT);
+	assert_int_equal(estimate_drift(1, 0, 102).state, BC_DRIFT_KNOWN);
+	assert_int_equal(estimate_drift(20000, 0, 600).state, BC_DRIFT_REPLAY);
+	assert_int_equal(estimate_drift(-500000, 0, 600).state, BC_DRIFT_REPLAY);
 }
 
-TEST(a_clock_that_stands_or_a_host_that_goes_back_is_no_drift)
+TEST(a_stopped_clock_or_a_host_that_goes_back_has_no_drift)
 {
 	struct bc_drift drift = {.now = {.pairs = 0}};
 	struct bc_drift_result r;
@@ -298,14 +299,14 @@ TEST(a_clock_that_stands_or_a_host_that_goes_back_is_no_drift)
 		bc_drift_add(&drift, 1, 1, HZ, (uint64_t)i * HZ, (int64_t)i * -1000000000);
 	bc_drift_result(&drift, &r);
 	assert_int_equal(r.state, BC_DRIFT_REPLAY);
-	bc_drift_add(&drift, 2, 0, 0, 5, 5); /* nobody knows its rate */
+	bc_drift_add(&drift, 2, 0, 0, 5, 5); /* unknown rate */
 	assert_int_equal(drift.now.recording_tag, 1);
 	bc_drift_add(&drift, 2, 0, 1, UINT64_MAX, INT64_MIN);
 	bc_drift_add(&drift, 2, 0, 1, 0, INT64_MAX);
 	bc_drift_add(&drift, 2, 0, 1, UINT64_MAX, INT64_MIN);
 }
 
-TEST(the_clock_that_was_watched_longest_counts)
+TEST(the_clock_with_the_longest_time_is_reported)
 {
 	struct bc_drift drift = {.now = {.pairs = 0}};
 	struct bc_drift_result r;

@@ -6,7 +6,7 @@
 
 #define ITEMS 2000u
 
-/* A row of few letters, and a clock. */
+/* A row with few different items, and a clock. */
 struct row {
 	uint64_t hashes[2 * ITEMS];
 	uint64_t ticks[2 * ITEMS];
@@ -76,7 +76,7 @@ TEST(among_what_is_alike_the_clock_says_which)
 	for (size_t n = 1; n < ITEMS - 20; n += 13) {
 		struct rows r = rows_of(1, 10);
 		struct bc_align_time time = {.skew = 0, .window = 1};
-		/* One time that differs, by what the clocks are off then. */
+		/* A single different time, given the skew at that point. */
 		struct bc_jump best = {.a = 1, .b = 1, .edits = 1, .hunks = 1};
 		take_out(&r.b, n);
 		struct bc_align_row a = {r.a.hashes, r.a.ticks, r.a.count, true};
@@ -102,7 +102,8 @@ TEST(what_is_replaced_is_found_at_any_length)
 			for (size_t i = 0; i < m; i++)
 				r.b.hashes[i] = 5000 + i;
 			bool is_found = find(&r, NULL, &best);
-			/* A change into twice as many must be made up for by what follows. */
+			/* A replacement by twice as many items must be outweighed by what follows.
+			 */
 			if (m != n && ITEMS - n < 2 * n)
 				continue;
 			assert_true(is_found);

@@ -5,7 +5,7 @@
 
 static const char good[] = " L 10,4";
 
-/* What valgrind writes, with its own words around it. */
+/* Output of valgrind, including its own messages. */
 static const char trace[] = "==4711== Lackey, an example Valgrind tool\n"
 			    "==4711== \n"
 			    "I  04016930,3\n"
@@ -43,7 +43,7 @@ TEST(loads_stores_modifies_and_fetches_are_read)
 	parsed_free(&parsed);
 }
 
-TEST(a_trace_that_is_only_valgrinds_words_has_no_reference)
+TEST(a_trace_of_only_valgrind_messages_has_no_references)
 {
 	struct parsed parsed = parse_text(
 		BC_FORMAT_LACKEY, "", "==1== a\n==\n==1==\n\n \r\n==2== I  10,4\n");
@@ -73,7 +73,7 @@ TEST(addresses_have_64_bits_and_sizes_32)
 	assert_malformed(BC_FORMAT_LACKEY, " L 0,99999999999999999999", 25, "size", good);
 }
 
-TEST(what_the_program_printed_between_is_reported)
+TEST(output_of_the_program_is_reported)
 {
 	static const struct {
 		const char *line;
@@ -104,7 +104,7 @@ TEST(what_the_program_printed_between_is_reported)
 			BC_FORMAT_LACKEY, cases[i].line, cases[i].column, cases[i].words, good);
 }
 
-TEST(it_is_read_only)
+TEST(lackey_can_only_be_read)
 {
 	uint32_t lost;
 

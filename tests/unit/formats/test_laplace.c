@@ -8,7 +8,7 @@
 
 static const char good[] = "r 1 4 0 10";
 
-/* The format's document, and another example that is about, of a 64-bit address. */
+/* The example of the format's document, and a published one with a 64-bit address. */
 static const char seed[] = "r 123456789abcdef0 4 9f8e7 9a8b7c6d\n";
 static const char seed_wide[] = "r 123456789abcdef0 4 9a8b7 8888ffff3e456a21\n";
 
@@ -22,13 +22,13 @@ static const struct {
 	const uint8_t *bytes;
 } orders[] = {{"", seed_little}, {"endian=little", seed_little}, {"endian=big", seed_big}};
 
-TEST(the_documents_examples_are_printed_as_they_stand)
+TEST(the_documented_examples_are_printed_unchanged)
 {
 	assert_reprints(BC_FORMAT_LAPLACE_TEXT, seed, seed);
 	assert_reprints(BC_FORMAT_LAPLACE_TEXT, seed_wide, seed_wide);
 }
 
-TEST(a_record_has_its_fields_in_either_order_of_bytes)
+TEST(a_record_is_read_in_either_byte_order)
 {
 	for (size_t i = 0; i < 3; i++) {
 		struct parsed parsed = parse_bytes(
@@ -54,8 +54,8 @@ TEST(a_record_has_its_fields_in_either_order_of_bytes)
 	}
 }
 
-/* All 256 of them, in both forms. */
-TEST(every_printable_letter_survives_and_no_other_byte_is_a_type)
+/* All 256 bytes, in both forms. */
+TEST(every_printable_letter_is_kept_and_no_other_byte_is_a_type)
 {
 	for (unsigned c = 0; c < 256; c++) {
 		uint8_t record[2 * BC_LAPLACE_BYTES];
@@ -91,14 +91,14 @@ TEST(every_printable_letter_survives_and_no_other_byte_is_a_type)
 	}
 }
 
-TEST(text_that_is_not_canonical_is_read_and_printed_so)
+TEST(other_spellings_are_read_and_printed_in_canonical_form)
 {
 	assert_reprints(BC_FORMAT_LAPLACE_TEXT,
 		"\n  w\t00FF  08 \t000A   00000000DEADBEEF \r\n\r\n", "w ff 8 a deadbeef\n");
 	assert_reprints(BC_FORMAT_LAPLACE_TEXT, "f 0 0 0 0\n", "f 0 0 0 0\n");
 }
 
-TEST(a_length_of_zero_is_unknown_and_an_unknown_one_zero)
+TEST(length_zero_means_unknown_in_both_directions)
 {
 	struct parsed parsed = parse_text(BC_FORMAT_LAPLACE_TEXT, "", "r 5 0 0 10\n");
 
@@ -109,7 +109,7 @@ TEST(a_length_of_zero_is_unknown_and_an_unknown_one_zero)
 	parsed_free(&parsed);
 }
 
-TEST(text_takes_numbers_up_to_their_last_bit_and_no_further)
+TEST(text_accepts_exactly_the_documented_number_of_bits)
 {
 	for (size_t i = 0; i < FORMATTED_EDGES; i++) {
 		uint64_t v = formatted_edges[i];
@@ -129,7 +129,7 @@ TEST(text_takes_numbers_up_to_their_last_bit_and_no_further)
 		BC_FORMAT_LAPLACE_TEXT, "r 1 1 1 10000000000000000", 25, "an address", good);
 }
 
-TEST(each_malformed_field_is_reported_with_its_place)
+TEST(each_malformed_field_is_reported_with_its_position)
 {
 	static const struct {
 		const char *line;
@@ -158,7 +158,7 @@ TEST(each_malformed_field_is_reported_with_its_place)
 			cases[i].words, good);
 }
 
-TEST(what_comes_without_time_gets_a_tick_each)
+TEST(references_without_times_get_one_tick_each)
 {
 	struct bc_entry entries[5];
 
@@ -166,7 +166,7 @@ TEST(what_comes_without_time_gets_a_tick_each)
 		bc_entry_reference(&entries[i], BC_REQ_MEMWRITE, 0x10 + i, i);
 	entries[2].has = BC_HAS_TIME;
 	entries[2].tick = 0x100;
-	entries[3].space = 7; /* not meant: it has none */
+	entries[3].space = 7; /* ignored: the entry has no address space */
 	entries[4].type = BC_REQ_FETCH;
 	entries[4].has = BC_HAS_SIZE | BC_HAS_SPACE;
 	entries[4].size = 0xABCD;
@@ -188,7 +188,7 @@ TEST(what_comes_without_time_gets_a_tick_each)
 	}
 }
 
-TEST(what_fits_no_record_is_refused_by_name)
+TEST(a_value_too_large_for_a_record_is_an_error)
 {
 	struct bc_entry entry;
 
@@ -213,7 +213,7 @@ TEST(what_fits_no_record_is_refused_by_name)
 	assert_refused(BC_FORMAT_LAPLACE, "endian=big", &entry, "size of 4294967295 bytes");
 }
 
-TEST(any_records_come_back_in_either_order_and_as_text)
+TEST(random_records_round_trip_in_either_order_and_as_text)
 {
 	struct dice dice = {.state = 3};
 
@@ -237,13 +237,11 @@ TEST(any_records_come_back_in_either_order_and_as_text)
 	}
 }
 
-/* Kernel events */
-
 static const char seed_events[] = "F 123456789abcdef7 100 77\n"
 				  "M 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 "
 				  "1029384756afbecd foobar.so\n";
 
-TEST(kernel_events_have_tag_time_and_rest_and_stand_verbatim)
+TEST(kernel_events_have_tag_time_and_rest_and_are_kept_verbatim)
 {
 	struct parsed parsed = parse_text(BC_FORMAT_LAPLACE_EVENTS, "", seed_events);
 
@@ -262,15 +260,16 @@ TEST(kernel_events_have_tag_time_and_rest_and_stand_verbatim)
 	assert_reprints(BC_FORMAT_LAPLACE_EVENTS, seed_events, seed_events);
 }
 
-/* Whatever its spaces, digits and tag. */
-TEST(every_event_that_is_read_is_printed_as_it_stood)
+/* Whatever its spaces, digits and tag are. */
+TEST(every_event_is_printed_as_it_was_read)
 {
 	static const struct {
 		const char *line;
 		char letter;
 		uint64_t tick;
 		const char *rest;
-		bool is_kept; /* the line is, for its fields would be printed otherwise */
+		bool is_kept; /* the line is kept, because its fields would be printed differently
+			       */
 	} cases[] = {
 		{"F 0", 'F', 0, "", false},
 		{"F 10", 'F', 0x10, "", false},
@@ -321,7 +320,7 @@ TEST(malformed_events_are_reported)
 	assert_malformed(BC_FORMAT_LAPLACE_EVENTS, " \xc3\xb6 1", 2, "a tag", good);
 }
 
-TEST(an_event_that_fits_no_line_is_refused)
+TEST(an_event_longer_than_a_line_is_refused)
 {
 	struct bc_entry entry;
 

@@ -11,15 +11,15 @@
 
 #define ITEMS_MAX 60000u
 
-/* ---- two rows and what is told of them */
+/* Two rows, and a record of what is reported about them. */
 
 struct feed {
 	const struct bc_entry *entries;
 	size_t count;
 	size_t at;
-	size_t piece;           /* so many a call */
-	int error;              /* at the end, in place of it */
-	struct bc_entry *given; /* what was given last, which goes bad with the next call */
+	size_t piece;           /* entries per call */
+	int error;              /* returned at the end instead of 0 */
+	struct bc_entry *given; /* last result, freed at the next call */
 };
 
 static int next(void *context, const struct bc_entry **run, size_t *count)
@@ -44,25 +44,25 @@ struct reported {
 	struct feed a;
 	struct feed b;
 	size_t lookahead;
-	uint64_t next_a; /* numbers of what is told next */
+	uint64_t next_a; /* expected numbers of the next entries */
 	uint64_t next_b;
 	uint64_t same;
 	uint64_t reordered_a;
 	uint64_t reordered_b;
 	uint64_t differences;
-	uint64_t only_a; /* in all differences, not by kind */
+	uint64_t only_a; /* total over all differences */
 	uint64_t only_b;
-	uint64_t fields; /* of pairs that differ */
-	uint64_t last_a; /* where the last difference begins */
+	uint64_t fields; /* fields that differ in any pair */
+	uint64_t last_a; /* position of the last difference */
 	uint64_t last_b;
 	int64_t shifted;
 	unsigned shifts;
 	unsigned lost;
-	bool is_open;     /* in a difference */
-	uint64_t stop_at; /* differences; 0: never */
+	bool is_open;     /* inside a difference */
+	uint64_t stop_at; /* number of differences after which to stop; 0: never */
 };
 
-/* All is told once and in order, and no more is read ahead than may be. */
+/* Everything must be reported once and in order, and no more may be read ahead than permitted. */
 static void check_order(struct reported *t, const struct bc_entry *a, size_t a_count,
 	const struct bc_entry *b, size_t b_count, bool is_strict)
 {
@@ -175,8 +175,6 @@ static int run(struct reported *t, const struct bc_match_options *options, const
 	return rc;
 }
 
-/* ---- rows */
-
 struct rows {
 	struct bc_entry *a;
 	struct bc_entry *b;
@@ -199,7 +197,8 @@ static void tear_down(struct rows *r)
 
 TEST_FIXTURE(rows, set_up, tear_down)
 
-/* Addresses as a program has them: loops of many rounds over a few, and now and then another. */
+/* Addresses like those of a program: loops of many rounds over a few addresses, and now and then
+ * another address. */
 static void make_a(struct rows *r, size_t count, bool has_time)
 {
 	struct dice dice = {.state = 77};
@@ -222,8 +221,8 @@ static void number(struct rows *r)
 		r->b[i].number = i;
 }
 
-/* B is A with `in` others at `at` in place of `out` of its own; the ticks behind them are later by
- * `later`. */
+/* Makes B from A: `in` new entries at `at` replace `out` entries, and all later ticks are increased
+ * by `later`. */
 static void make_b(struct rows *r, size_t at, size_t out, size_t in, uint64_t later)
 {
 	struct dice dice = {.state = 123};
@@ -247,8 +246,6 @@ static int compare(struct rows *r, const struct bc_match_options *options)
 	return run(&r->reported, options, r->a, r->a_count, r->b, r->b_count);
 }
 
-/* ---- tests */
-
 static size_t common(const char *a, size_t n, const char *b, size_t m)
 {
 	size_t row[8] = {0};
@@ -266,7 +263,7 @@ static size_t common(const char *a, size_t n, const char *b, size_t m)
 	return row[m];
 }
 
-/* All words of up to six letters of three, one after another: the n-th. */
+/* The n-th word of up to six letters out of three. */
 static size_t word(unsigned n, char out[8])
 {
 	size_t length = 0;
@@ -281,7 +278,7 @@ static size_t word(unsigned n, char out[8])
 
 #define WORDS 1093u
 
-/* The sweeps below take three minutes: they visit every n-th case, with BUSCAP_LONG=1 all. */
+/* The full sweeps take three minutes. Only every n-th case is tested unless BUSCAP_LONG=1. */
 static unsigned stride(unsigned n)
 {
 	return getenv("BUSCAP_LONG") != NULL ? 1 : n;
@@ -324,7 +321,7 @@ TEST_WITH(rows, r, the_same_is_the_same_however_it_is_read)
 	assert_int_equal(r->reported.differences, 0);
 }
 
-/* Edges, and every place of the row's loop. */
+/* Edges, and every position in the loop of the row. */
 static const size_t places[] = {0, 1, 7, 8, 9, 31, 32, 33, 39, 40, 45, 49, 50, 99, 100, 101, 255,
 	256, 257, 1024, 2490, 2900, 2960, 2968, 2990, 2992, 2995, 2999, 3000};
 
@@ -337,7 +334,7 @@ static const size_t counts[] = {1, 2, 10, 200, 300, 1000, 10000};
 static void one_difference(struct rows *r, size_t at, size_t out, size_t in)
 {
 	for (unsigned has_time = 0; has_time < 2; has_time++) {
-		/* Absolute times go on as they were; sums of deltas are later behind it. */
+		/* Absolute times continue unchanged; sums of deltas are later after it. */
 		for (unsigned later = 0; later <= has_time * 5000; later += 5000) {
 			make_a(r, 3000 + out, has_time);
 			make_b(r, at, out, in, later);
@@ -375,8 +372,8 @@ TEST_WITH(rows, r, what_was_changed_is_one_difference_wherever_it_stands)
 			one_difference(r, places[i], counts[c], counts[c]);
 }
 
-/* What is left out of a loop may as well have been another round of it: which can't be told, and
- * the place is not what it was; so the row has no loops. */
+/* In a loop, an omission cannot be distinguished from one round more or less, so its position is
+ * not known. This row therefore has no loops. */
 TEST_WITH(rows, r, what_was_left_out_is_one_difference_wherever_it_stood)
 {
 
@@ -391,7 +388,7 @@ TEST_WITH(rows, r, what_was_left_out_is_one_difference_wherever_it_stood)
 			assert_int_equal(r->reported.only_a, counts[c]);
 			assert_int_equal(r->reported.only_b, 0);
 			assert_int_equal(r->reported.last_a, places[i]);
-			/* And the other way about. */
+			/* And in the opposite direction. */
 			assert_int_equal(
 				run(&r->reported, &timed, r->b, r->b_count, r->a, r->a_count), 0);
 			assert_int_equal(r->reported.differences, 1);
@@ -400,7 +397,7 @@ TEST_WITH(rows, r, what_was_left_out_is_one_difference_wherever_it_stood)
 	}
 }
 
-/* A program's accesses: loops in loops, of few places and any number of rounds. */
+/* Accesses of a program: nested loops over few addresses with any number of rounds. */
 static void make_loops(struct rows *r, size_t count)
 {
 	struct dice dice = {.state = 2024};
@@ -412,7 +409,7 @@ static void make_loops(struct rows *r, size_t count)
 		size_t body = 3 + dice_below(&dice, 12);
 		for (uint32_t rounds = 1 + dice_below(&dice, 80); rounds != 0; rounds--) {
 			for (size_t i = 0; i < body && n < count; i++, n++) {
-				/* One access of the body walks through memory. */
+				/* One access of the loop body walks through memory. */
 				uint64_t addr = i == 1 ? 0x100000 + dice_below(&dice, 16) * 8
 						       : base + i * 4;
 				bc_entry_reference(&r->a[n], i == 1, addr, n);
@@ -428,8 +425,8 @@ static void make_loops(struct rows *r, size_t count)
 
 enum edit {
 	LEFT_OUT,
-	OTHERS, /* as many others in their place */
-	TWICE,  /* the same once more */
+	OTHERS, /* replaced by the same number of others */
+	TWICE,  /* repeated once */
 	EDITS
 };
 
@@ -445,7 +442,8 @@ static void edit_loops(struct rows *r, enum edit edit, size_t at, size_t n, bool
 	number(r);
 }
 
-/* Where what repeats is left out, where it was is anyone's guess: but it is one difference. */
+/* If something that repeats is left out, the position is ambiguous, but it must be one
+ * difference. */
 static void one_in_loops(struct rows *r, const struct bc_match_options *options, size_t n)
 {
 	size_t more = r->a_count > r->b_count ? r->a_count - r->b_count : r->b_count - r->a_count;
@@ -471,7 +469,7 @@ TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference)
 				one_in_loops(r, &timed, edits[c]);
 				if (edit == TWICE)
 					continue;
-				/* By absolute times it is known to the entry. */
+				/* Absolute times show the exact position. */
 				edit_loops(r, edit, at, edits[c], true);
 				one_in_loops(r, &timed, edits[c]);
 				assert_int_equal(r->reported.last_a, at);
@@ -495,8 +493,7 @@ TEST_WITH(rows, r, many_changes_are_each_a_difference)
 	}
 }
 
-/* What is told of A's entries and of B's adds up (run() checks it), where many have the same times
- * and look alike. */
+/* The entries reported must add up (run() checks it) if many have equal times and are alike. */
 TEST_WITH(rows, r, changes_in_a_coarse_clock_add_up)
 {
 	struct dice dice = {.state = 31337};
@@ -545,7 +542,7 @@ TEST_WITH(rows, r, each_field_of_a_reference_is_reported_by_its_name)
 		assert_int_equal(r->reported.differences, 1);
 		assert_int_equal(r->reported.fields, wanted[field]);
 		assert_int_equal(r->reported.last_a, 250);
-		/* What isn't compared doesn't differ. */
+		/* Fields that are not compared do not differ. */
 		struct bc_match_options but = timed;
 		but.fields &= ~wanted[field];
 		assert_int_equal(compare(r, &but), 0);
@@ -610,7 +607,7 @@ TEST_WITH(rows, r, a_clock_that_starts_elsewhere_matters_only_if_it_is_to)
 	relative.is_relative = true;
 	assert_int_equal(compare(r, &relative), 0);
 	assert_int_equal(r->reported.differences, 0);
-	/* A new epoch's clock starts anywhere. */
+	/* The clock of a new epoch starts anywhere. */
 	make_b(r, 0, 0, 0, 0);
 	for (size_t i = 50; i < 100; i++) {
 		r->a[i].epoch = r->b[i].epoch = 1;
@@ -620,7 +617,7 @@ TEST_WITH(rows, r, a_clock_that_starts_elsewhere_matters_only_if_it_is_to)
 	assert_int_equal(r->reported.differences, 0);
 }
 
-/* Entries at ticks 100, 100, 101, 101, ...; two of them change places. */
+/* Entries at ticks 100, 100, 101, 101, ...; two of them are exchanged. */
 static void swap(struct rows *r, size_t i, size_t k, uint64_t apart)
 {
 	make_a(r, 200, true);
@@ -689,7 +686,7 @@ TEST_WITH(rows, r, memory_stays_within_the_look_ahead)
 	struct bc_match_options options = plain;
 	static const size_t lookaheads[] = {1, 2, 16, 100, 1000, 5000};
 
-	/* on_*() check what was read. The insertion is found if it can be seen whole. */
+	/* The callbacks check what was read. The insertion is found if the look-ahead covers it. */
 	for (size_t i = 0; i < sizeof(lookaheads) / sizeof(lookaheads[0]); i++) {
 		options.lookahead = lookaheads[i];
 		make_a(r, 40000, false);
@@ -734,7 +731,7 @@ TEST_WITH(rows, r, edits_at_random_are_reported_and_rows_found_again)
 			}
 		}
 		number(r);
-		/* run() checks that each entry is told once, and matches what it is told to. */
+		/* run() checks that each entry is reported once, and with an equal one. */
 		assert_int_equal(compare(r, round % 2 != 0 ? &timed : &plain), 0);
 		assert_true(r->reported.same > r->a_count * 19 / 20);
 	}
@@ -754,7 +751,7 @@ TEST_WITH(rows, r, it_ends_when_the_sink_says_so_or_a_source_fails)
 	r->reported.a.error = 0;
 }
 
-/* Texts are where the source keeps them, and gone with its next call. */
+/* Texts belong to the source, which frees them at its next call. */
 TEST_WITH(rows, r, texts_outlive_their_source)
 {
 	char name[16] = "x0";

@@ -82,13 +82,13 @@ TEST(each_event_has_its_keys)
 	check(holds, &entry, "{\"kind\":\"trigger\",\"number\":40,\"tick\":1000,\"epoch\":2}\n");
 }
 
-/* By another way than the printer's. */
-static char *put_known(char *out, bool is_known, const char *key, uint64_t number)
+/* Written independently of the printer. */
+static char *write_known(char *out, bool is_known, const char *key, uint64_t number)
 {
 	return is_known ? out + sprintf(out, ",\"%s\":%" PRIu64, key, number) : out;
 }
 
-TEST(any_reference_is_what_printf_makes_of_it)
+TEST(random_references_are_printed_like_printf)
 {
 	struct dice dice = {3};
 	char wanted[400];
@@ -102,14 +102,14 @@ TEST(any_reference_is_what_printf_makes_of_it)
 		const char *type = bc_ref_type_name(e->type);
 		snprintf(code, sizeof(code), "0x%02x", e->type);
 		out += sprintf(out, "{\"kind\":\"reference\",\"number\":%" PRIu64, e->number);
-		out = put_known(out, (e->has & BC_HAS_TIME) != 0, "tick", e->tick);
-		out = put_known(out, has_epoch, "epoch", e->epoch);
+		out = write_known(out, (e->has & BC_HAS_TIME) != 0, "tick", e->tick);
+		out = write_known(out, has_epoch, "epoch", e->epoch);
 		out += sprintf(out, ",\"type\":\"%s\",\"addr\":\"0x%" PRIx64 "\"",
 			type != NULL ? type : code, (uint64_t)e->addr);
-		out = put_known(out, (e->has & BC_HAS_SIZE) != 0, "size", e->size);
-		out = put_known(out, (e->has & BC_HAS_ATTR) != 0, "attr", e->attr);
-		out = put_known(out, (e->has & BC_HAS_PROC) != 0, "proc", e->proc);
-		out = put_known(out, e->has_delta && e->delta != BC_TIME_NONE, "delta", e->delta);
+		out = write_known(out, (e->has & BC_HAS_SIZE) != 0, "size", e->size);
+		out = write_known(out, (e->has & BC_HAS_ATTR) != 0, "attr", e->attr);
+		out = write_known(out, (e->has & BC_HAS_PROC) != 0, "proc", e->proc);
+		out = write_known(out, e->has_delta && e->delta != BC_TIME_NONE, "delta", e->delta);
 		sprintf(out, "}\n");
 		uint32_t holds = BYU_HOLDS | (has_epoch ? BC_CAN_EVENT : 0);
 		char *text = print_text(BC_FORMAT_NDJSON, holds, two, 2);
@@ -118,7 +118,7 @@ TEST(any_reference_is_what_printf_makes_of_it)
 	}
 }
 
-TEST(samples_spaces_and_letters_are_what_printf_makes_of_them)
+TEST(samples_spaces_and_letters_are_printed_like_printf)
 {
 	struct dice dice = {7};
 	char wanted[300];
@@ -148,14 +148,14 @@ TEST(samples_spaces_and_letters_are_what_printf_makes_of_them)
 				bc_be32(e.sample), e.sample[4], e.sample[5]);
 		strcpy(out, "}\n");
 		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE, &e, wanted);
-		/* With data the general way is taken. */
+		/* With data, the slow path is used. */
 		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE | BC_HAS_DATA,
 			&e, wanted);
 	}
 }
 
-/* The character of UTF-8 at `at`, by arithmetic: what it decodes to, written again in the fewest
- * bytes, is what it was. Returns its length, or 0. */
+/* Decodes the UTF-8 character at `at` arithmetically and checks that encoding it in the fewest
+ * bytes gives the same. Returns its length, or 0. */
 static size_t decode(const uint8_t *at, size_t left, uint32_t *character)
 {
 	static const uint32_t first_of_length[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -177,8 +177,8 @@ static size_t decode(const uint8_t *at, size_t left, uint32_t *character)
 	return n;
 }
 
-/* What a reader of JSON makes of a string, character by character. Fails for what is no JSON.
- * Returns the place behind the closing quote. */
+/* Parses a JSON string into characters; fails if it is invalid. Returns the position after the
+ * closing quote. */
 static const uint8_t *read_string(const uint8_t *at, const uint8_t *end, uint32_t *out, size_t *n)
 {
 	static const char letters[] = "\"\\/bfnrt";
@@ -236,7 +236,7 @@ static void check_text(const uint8_t *text, uint32_t bytes)
 	printed_free(&all);
 }
 
-TEST(any_two_bytes_are_a_string_that_says_them)
+TEST(any_two_bytes_become_the_right_string)
 {
 	for (unsigned a = 0; a < 256; a++) {
 		for (unsigned b = 0; b < 256; b++) {
@@ -248,7 +248,7 @@ TEST(any_two_bytes_are_a_string_that_says_them)
 	}
 }
 
-TEST(sequences_of_utf8_are_kept_and_what_looks_like_them_is_not)
+TEST(valid_utf8_is_kept_and_invalid_utf8_is_not)
 {
 	static const uint8_t edges[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2,
 		0xDF, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5};
@@ -265,7 +265,7 @@ TEST(sequences_of_utf8_are_kept_and_what_looks_like_them_is_not)
 	}
 }
 
-TEST(the_longest_line_of_controls_fits_and_more_is_refused)
+TEST(the_longest_line_of_controls_fits_and_a_longer_one_is_refused)
 {
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entries[2] = {whole_line("first"), whole_instruction()};

@@ -12,7 +12,7 @@
 #include "tests/support/traces.h"
 
 #define SEEDS   10
-#define SAMPLES 12000u /* more than is looked at, in every format */
+#define SAMPLES 12000u /* more than bc_probe() examines, in every format */
 
 static const enum bc_format plain_formats[] = {
 	BC_FORMAT_RAW6, BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
@@ -30,8 +30,8 @@ static size_t at_most(size_t n, size_t most)
 	return n < most ? n : most;
 }
 
-/* What the whole head says. There is an answer, and a reason where it is none. */
-static struct bc_probe reported(const uint8_t *bytes, size_t n)
+/* Probes a whole head. There must be a format or a reason. */
+static struct bc_probe probe_whole(const uint8_t *bytes, size_t n)
 {
 	struct bc_probe probe;
 	bool is_all = n <= BC_PROBE_BYTES;
@@ -44,27 +44,27 @@ static struct bc_probe reported(const uint8_t *bytes, size_t n)
 	return probe;
 }
 
-static void assert_reported(const struct trace *trace, enum bc_format format, bool is_lz4)
+static void assert_detected(const struct trace *trace, enum bc_format format, bool is_lz4)
 {
-	struct bc_probe probe = reported(trace->bytes, trace->n);
+	struct bc_probe probe = probe_whole(trace->bytes, trace->n);
 
 	if (probe.format != format)
-		fail_msg("%s is told to be %s: %s", bc_format_name(format),
+		fail_msg("%s was detected as %s: %s", bc_format_name(format),
 			bc_format_name(probe.format), probe.err);
 	assert_int_equal(probe.packing == BC_PACKING_LZ4, is_lz4);
 }
 
-/* The same answer is given for the head as it comes; what is given before all is there, stands. */
-static void assert_answers_stand(const uint8_t *bytes, size_t n, size_t step)
+/* Probes growing prefixes of the head. A final answer must not change later. */
+static void assert_final_answers_stay(const uint8_t *bytes, size_t n, size_t step)
 {
-	struct bc_probe last = reported(bytes, n);
+	struct bc_probe last = probe_whole(bytes, n);
 	bool has_answered = false;
 
 	for (size_t part = 0; part < at_most(n, BC_PROBE_BYTES); part += step) {
 		struct bc_probe probe;
 		uint8_t *head = malloc(part + 1);
 		assert_non_null(head);
-		memcpy(head, bytes, part); /* a buffer of its own: nothing is read past it */
+		memcpy(head, bytes, part); /* exact size: finds reads past the end */
 		head = realloc(head, part != 0 ? part : 1);
 		if (bc_probe(&probe, head, part, false)) {
 			has_answered = true;
@@ -73,12 +73,10 @@ static void assert_answers_stand(const uint8_t *bytes, size_t n, size_t step)
 		} else {
 			assert_false(has_answered);
 		}
-		reported(head, part); /* if it ended here */
+		probe_whole(head, part); /* the file might end here */
 		free(head);
 	}
 }
-
-/* Segments */
 
 static struct trace make_segment(bool has_chunk)
 {
@@ -105,37 +103,37 @@ static struct trace make_segment(bool has_chunk)
 	return trace;
 }
 
-TEST(a_segment_is_reported_by_its_head)
+TEST(a_segment_is_detected_by_its_start)
 {
 	for (int has_chunk = 0; has_chunk < 2; has_chunk++) {
 		struct trace segment = make_segment(has_chunk);
-		assert_reported(&segment, BC_FORMAT_SEGMENT, false);
-		assert_answers_stand(segment.bytes, segment.n, 1);
-		/* Every prefix that holds the empty frame is a segment's beginning. */
+		assert_detected(&segment, BC_FORMAT_SEGMENT, false);
+		assert_final_answers_stay(segment.bytes, segment.n, 1);
+		/* Every prefix with the whole empty frame is the start of a segment. */
 		for (size_t n = BC_EMPTY_FRAME_BYTES; n <= segment.n; n++)
-			assert_int_equal(reported(segment.bytes, n).format, BC_FORMAT_SEGMENT);
+			assert_int_equal(probe_whole(segment.bytes, n).format, BC_FORMAT_SEGMENT);
 		trace_free(&segment);
 	}
 }
 
-TEST(a_segment_with_its_head_damaged_is_reported_by_what_follows)
+TEST(a_segment_with_a_damaged_start_is_detected_by_the_rest)
 {
 	struct trace segment = make_segment(true);
 
 	for (size_t at = 0; at < segment.n; at++) {
 		segment.bytes[at] ^= 0x55;
-		assert_reported(&segment, BC_FORMAT_SEGMENT, false);
+		assert_detected(&segment, BC_FORMAT_SEGMENT, false);
 		segment.bytes[at] ^= 0x55;
 	}
-	for (size_t cut = 0; cut < 40; cut++) { /* the beginning is gone */
+	for (size_t cut = 0; cut < 40; cut++) { /* the start is missing */
 		struct trace rest = {segment.bytes + cut, segment.n - cut};
-		assert_reported(&rest, BC_FORMAT_SEGMENT, false);
+		assert_detected(&rest, BC_FORMAT_SEGMENT, false);
 	}
 	trace_free(&segment);
 }
 
-/* An empty frame may stand before others of LZ4; it alone makes no segment. */
-TEST(an_empty_lz4_frame_before_lz4_is_no_segment)
+/* An empty frame may precede other LZ4 frames; it does not make a segment by itself. */
+TEST(an_empty_lz4_frame_before_lz4_is_not_a_segment)
 {
 	struct trace bcp1 = trace_of_sim(1, 2000, 1);
 	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
@@ -146,25 +144,23 @@ TEST(an_empty_lz4_frame_before_lz4_is_no_segment)
 	memcpy(both.bytes, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
 	memcpy(both.bytes + BC_EMPTY_FRAME_BYTES, packed.bytes, packed.n);
 	both.n = packed.n + BC_EMPTY_FRAME_BYTES;
-	assert_reported(&both, BC_FORMAT_BYU, true);
-	assert_answers_stand(both.bytes, both.n, 1);
+	assert_detected(&both, BC_FORMAT_BYU, true);
+	assert_final_answers_stay(both.bytes, both.n, 1);
 	trace_free(&both);
 	trace_free(&packed);
 	trace_free(&byu);
 	trace_free(&bcp1);
 }
 
-/* The simulated bus */
-
-TEST(the_simulated_bus_is_reported_right_in_every_format)
+TEST(the_simulated_bus_is_detected_in_every_format)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		for (unsigned agents = 1; agents <= 4; agents += 3) {
 			struct trace bcp1 = trace_of_sim(seed, SAMPLES, agents);
-			assert_reported(&bcp1, BC_FORMAT_BCP1, false);
+			assert_detected(&bcp1, BC_FORMAT_BCP1, false);
 			for (size_t i = 0; i < PLAIN_FORMATS; i++) {
 				struct trace trace = make_trace(&bcp1, plain_formats[i]);
-				assert_reported(&trace, plain_formats[i], false);
+				assert_detected(&trace, plain_formats[i], false);
 				trace_free(&trace);
 			}
 			trace_free(&bcp1);
@@ -172,17 +168,17 @@ TEST(the_simulated_bus_is_reported_right_in_every_format)
 	}
 }
 
-TEST(compressed_it_is_reported_as_what_is_inside)
+TEST(a_compressed_trace_is_detected_by_its_content)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct trace bcp1 = trace_of_sim(seed, SAMPLES, 1);
 		struct trace packed = trace_to_lz4(&bcp1, true);
-		assert_reported(&packed, BC_FORMAT_BCP1, true);
+		assert_detected(&packed, BC_FORMAT_BCP1, true);
 		trace_free(&packed);
 		for (size_t i = 0; i < PLAIN_FORMATS; i++) {
 			struct trace trace = make_trace(&bcp1, plain_formats[i]);
 			packed = trace_to_lz4(&trace, false);
-			assert_reported(&packed, plain_formats[i], true);
+			assert_detected(&packed, plain_formats[i], true);
 			trace_free(&packed);
 			trace_free(&trace);
 		}
@@ -190,14 +186,15 @@ TEST(compressed_it_is_reported_as_what_is_inside)
 	}
 }
 
-/* Cut off anywhere, it is told right or not told; it is never told wrong. */
-TEST(no_prefix_of_the_simulated_bus_is_reported_wrong)
+/* A file cut at any position must be detected correctly or not at all, but never as another
+ * format. */
+TEST(no_prefix_of_the_simulated_bus_is_misdetected)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct trace bcp1 = trace_of_sim(seed, 2000, 1 + seed % 4);
 		for (size_t n = 0; n <= 1000; n++) {
-			enum bc_format format = reported(bcp1.bytes, n).format;
-			if (n >= 4) /* its magic: torn, but no other's */
+			enum bc_format format = probe_whole(bcp1.bytes, n).format;
+			if (n >= 4) /* the magic is there: torn, but nothing else */
 				assert_int_equal(format, BC_FORMAT_BCP1);
 			else
 				assert_int_equal(format, BC_FORMAT_UNKNOWN);
@@ -205,9 +202,9 @@ TEST(no_prefix_of_the_simulated_bus_is_reported_wrong)
 		for (size_t i = 0; i < PLAIN_FORMATS; i++) {
 			struct trace trace = make_trace(&bcp1, plain_formats[i]);
 			for (size_t n = 0; n <= 2400; n++) {
-				enum bc_format format = reported(trace.bytes, n).format;
+				enum bc_format format = probe_whole(trace.bytes, n).format;
 				if (format != BC_FORMAT_UNKNOWN && format != plain_formats[i])
-					fail_msg("%zu bytes of %s, seed %u, are told to be %s", n,
+					fail_msg("%zu bytes of %s, seed %u, were detected as %s", n,
 						bc_format_name(plain_formats[i]), (unsigned)seed,
 						bc_format_name(format));
 			}
@@ -217,30 +214,30 @@ TEST(no_prefix_of_the_simulated_bus_is_reported_wrong)
 	}
 }
 
-TEST(a_capture_that_begins_in_the_middle_of_a_frame_is_bcp1)
+TEST(a_capture_that_starts_in_mid_frame_is_bcp1)
 {
 	struct trace bcp1 = trace_of_sim(3, SAMPLES, 2);
 
 	for (size_t cut = 1; cut < 9000; cut += 31) {
 		struct trace rest = {bcp1.bytes + cut, bcp1.n - cut};
-		assert_reported(&rest, BC_FORMAT_BCP1, false);
+		assert_detected(&rest, BC_FORMAT_BCP1, false);
 	}
 	trace_free(&bcp1);
 }
 
-TEST(answers_given_early_stand)
+TEST(final_answers_do_not_change)
 {
 	struct trace bcp1 = trace_of_sim(5, SAMPLES, 1);
 	struct trace packed = trace_to_lz4(&bcp1, true);
 
-	assert_answers_stand(bcp1.bytes, bcp1.n, 61);
-	assert_answers_stand(packed.bytes, packed.n, 997);
+	assert_final_answers_stay(bcp1.bytes, bcp1.n, 61);
+	assert_final_answers_stay(packed.bytes, packed.n, 997);
 	trace_free(&packed);
 	for (size_t i = 0; i < PLAIN_FORMATS; i++) {
 		struct trace trace = make_trace(&bcp1, plain_formats[i]);
 		packed = trace_to_lz4(&trace, true);
-		assert_answers_stand(trace.bytes, trace.n, 1499);
-		assert_answers_stand(packed.bytes, packed.n, 1499);
+		assert_final_answers_stay(trace.bytes, trace.n, 1499);
+		assert_final_answers_stay(packed.bytes, packed.n, 1499);
 		trace_free(&packed);
 		trace_free(&trace);
 	}
@@ -262,18 +259,16 @@ TEST(the_real_trace_is_byu)
 	assert_non_null(trace.bytes);
 	trace.n = fread(trace.bytes, 1, 1 << 20, file);
 	fclose(file);
-	assert_reported(&trace, BC_FORMAT_BYU, false);
+	assert_detected(&trace, BC_FORMAT_BYU, false);
 	struct trace packed = trace_to_lz4(&trace, true);
-	assert_reported(&packed, BC_FORMAT_BYU, true);
+	assert_detected(&packed, BC_FORMAT_BYU, true);
 	trace_free(&packed);
 	for (size_t n = 0; n < 2400; n++) {
-		enum bc_format format = reported(trace.bytes, n).format;
+		enum bc_format format = probe_whole(trace.bytes, n).format;
 		assert_true(format == BC_FORMAT_BYU || format == BC_FORMAT_UNKNOWN);
 	}
 	trace_free(&trace);
 }
-
-/* What can't be told */
 
 static bool names(const struct bc_probe *probe, enum bc_format format)
 {
@@ -288,28 +283,28 @@ static bool names(const struct bc_probe *probe, enum bc_format format)
 	return strstr(words, word) != NULL;
 }
 
-TEST(nothing_is_said_to_be_empty)
+TEST(an_empty_file_is_reported_as_empty)
 {
-	struct bc_probe probe = reported((const uint8_t *)"", 0);
+	struct bc_probe probe = probe_whole((const uint8_t *)"", 0);
 	struct trace nothing = {(uint8_t *)"", 0};
 	struct trace packed = trace_to_lz4(&nothing, true);
 
 	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 	assert_int_equal(probe.packing, BC_PACKING_NONE);
 	assert_non_null(strstr(probe.err, "empty"));
-	probe = reported(packed.bytes, packed.n);
+	probe = probe_whole(packed.bytes, packed.n);
 	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 	assert_int_equal(probe.packing, BC_PACKING_LZ4);
 	assert_non_null(strstr(probe.err, "empty"));
 	trace_free(&packed);
 }
 
-TEST(what_fits_several_formats_is_said_to_and_each_is_named)
+TEST(an_ambiguous_file_is_reported_with_all_formats)
 {
 	static const uint8_t zeros[480];
 
 	for (size_t n = 24; n <= sizeof(zeros); n += 24) {
-		struct bc_probe probe = reported(zeros, n);
+		struct bc_probe probe = probe_whole(zeros, n);
 		assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 		assert_true(names(&probe, BC_FORMAT_BYU));
 		assert_true(names(&probe, BC_FORMAT_BYU_BE));
@@ -320,8 +315,8 @@ TEST(what_fits_several_formats_is_said_to_and_each_is_named)
 	}
 }
 
-/* Records whose times read alike in both orders. */
-TEST(byu_that_could_be_of_either_byte_order_is_said_to_be)
+/* Records with times that are plausible in both byte orders. */
+TEST(byu_of_ambiguous_byte_order_is_reported)
 {
 	uint8_t bytes[100 * BC_RECORD_BYTES];
 
@@ -329,14 +324,14 @@ TEST(byu_that_could_be_of_either_byte_order_is_said_to_be)
 		bc_record_store(bytes + i * BC_RECORD_BYTES,
 			&(struct bc_record){
 				.addr = i * 8, .reqtype = 1, .size = 8, .attr = 3, .time = 0});
-	struct bc_probe probe = reported(bytes, sizeof(bytes));
+	struct bc_probe probe = probe_whole(bytes, sizeof(bytes));
 	assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 	assert_true(names(&probe, BC_FORMAT_BYU));
 	assert_true(names(&probe, BC_FORMAT_BYU_BE));
 	assert_false(names(&probe, BC_FORMAT_BYU16));
 }
 
-TEST(noise_fits_no_format)
+TEST(noise_has_no_format)
 {
 	struct dice dice = {.state = 41};
 	uint8_t *bytes = malloc(BC_PROBE_BYTES);
@@ -345,29 +340,31 @@ TEST(noise_fits_no_format)
 	for (int i = 0; i < 50; i++) {
 		size_t n = 600 + dice_below(&dice, BC_PROBE_BYTES - 600);
 		dice_fill(&dice, bytes, n);
-		struct bc_probe probe = reported(bytes, n);
+		struct bc_probe probe = probe_whole(bytes, n);
 		assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 		assert_non_null(strstr(probe.err, "no known format"));
 	}
-	for (int i = 0; i < 2000; i++) { /* few bytes may fit one by chance: an answer, at least */
+	for (int i = 0; i < 2000;
+		i++) { /* few bytes may fit a format by chance, but there must be an answer */
 		size_t n = dice_below(&dice, 100);
 		dice_fill(&dice, bytes, n);
-		reported(bytes, n);
+		probe_whole(bytes, n);
 	}
 	free(bytes);
 }
 
-TEST(text_fits_no_format)
+TEST(text_has_no_format)
 {
 	static const char text[] = "0 9f8e7 MEMREAD\n1 9f8e8 MEMWRITE, and so on, line by line\n";
 	char bytes[40 * sizeof(text)];
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = text[i % (sizeof(text) - 1)];
-	assert_int_equal(reported((const uint8_t *)bytes, sizeof(bytes)).format, BC_FORMAT_UNKNOWN);
+	assert_int_equal(
+		probe_whole((const uint8_t *)bytes, sizeof(bytes)).format, BC_FORMAT_UNKNOWN);
 }
 
-/* LZ4 that is damaged or holds what is no trace has an answer, too. */
+/* Damaged LZ4, and LZ4 of something other than a trace, must have an answer, too. */
 TEST(every_flipped_byte_of_compressed_noise_has_an_answer)
 {
 	struct dice dice = {.state = 43};
@@ -376,33 +373,33 @@ TEST(every_flipped_byte_of_compressed_noise_has_an_answer)
 
 	dice_fill(&dice, noise, sizeof(noise));
 	struct trace packed = trace_to_lz4(&plain, true);
-	assert_int_equal(reported(packed.bytes, packed.n).format, BC_FORMAT_UNKNOWN);
+	assert_int_equal(probe_whole(packed.bytes, packed.n).format, BC_FORMAT_UNKNOWN);
 	for (size_t at = 0; at < packed.n; at++) {
 		for (unsigned value = 1; value < 256; value += 23) {
 			packed.bytes[at] ^= (uint8_t)value;
-			reported(packed.bytes, packed.n);
+			probe_whole(packed.bytes, packed.n);
 			packed.bytes[at] ^= (uint8_t)value;
 		}
 	}
 	trace_free(&packed);
 }
 
-TEST(a_few_strange_records_are_forgiven_and_more_are_not)
+TEST(a_few_implausible_records_are_allowed)
 {
 	struct trace bcp1 = trace_of_sim(9, SAMPLES, 1);
 	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
 
 	for (size_t i = 0; i < 20; i++)
 		byu.bytes[i * 1200 + 4] = 0x99;
-	assert_reported(&byu, BC_FORMAT_BYU, false);
+	assert_detected(&byu, BC_FORMAT_BYU, false);
 	for (size_t i = 0; i < 2000; i += 4)
 		byu.bytes[i * BC_RECORD_BYTES + 4] = 0x99;
-	assert_reported(&byu, BC_FORMAT_UNKNOWN, false);
+	assert_detected(&byu, BC_FORMAT_UNKNOWN, false);
 	trace_free(&byu);
 	trace_free(&bcp1);
 }
 
-TEST(a_format_has_one_name_and_the_name_leads_back)
+TEST(each_format_has_one_name_and_is_found_by_it)
 {
 	static const char *const words[BC_FORMATS] = {"unknown", "segment", "bcp1", "raw6", "byu",
 		"byu16", "byu24", "byu-be", "laplace", "laplace-text", "laplace-events", "cis501",

@@ -11,15 +11,14 @@
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 
-/* What a reader gives, as text: a line an entry, a fault, or a run of records. Freed with free().
- */
-struct wanted {
-	const char *options; /* of the format */
+/* Output of a reader as text: a line per entry, fault or record. The caller frees it. */
+struct read_options {
+	const char *format_options;
 	bool as_records;
 	bool (*needs_chunk)(void *context, const struct bc_chunk_info *info);
 	void *context;
 	int index_fd; /* 0: none */
-	struct bc_sequence_check *continuity;
+	struct bc_sequence_check *sequence;
 };
 
 static void show_text(FILE *out, struct bc_text text)
@@ -53,7 +52,7 @@ static void show_batch(FILE *out, const struct bc_batch *batch)
 
 	for (size_t i = 0; i < batch->count; i++)
 		show_entry(out, &batch->entries[i]);
-	/* One by one, so that it shows no runs: they end where the reads did. */
+	/* Print single records, because runs end wherever the reads did. */
 	for (size_t i = 0; i < batch->record_count; i++) {
 		struct bc_entry entry;
 		const uint8_t *record = batch->records + i * BC_RECORD_BYTES;
@@ -68,15 +67,15 @@ static void show_batch(FILE *out, const struct bc_batch *batch)
 		f->line, f->column, f->offset, f->bytes, f->what);
 }
 
-/* Reads all that the descriptor gives, and closes it. */
-static char *read_all(int fd, enum bc_format format, const struct wanted *wanted)
+/* Reads everything from the descriptor and closes it. */
+static char *read_all(int fd, enum bc_format format, const struct read_options *options)
 {
-	struct bc_reader_options options = {.format = bc_format_options_default(),
-		.as_records = wanted->as_records,
-		.needs_chunk = wanted->needs_chunk,
-		.context = wanted->context,
-		.index_fd = wanted->index_fd != 0 ? wanted->index_fd : -1,
-		.sequence = wanted->continuity};
+	struct bc_reader_options reader_options = {.format = bc_format_options_default(),
+		.as_records = options->as_records,
+		.needs_chunk = options->needs_chunk,
+		.context = options->context,
+		.index_fd = options->index_fd != 0 ? options->index_fd : -1,
+		.sequence = options->sequence};
 	struct bc_reader *reader;
 	struct bc_input *input;
 	struct bc_probe probe;
@@ -88,19 +87,19 @@ static char *read_all(int fd, enum bc_format format, const struct wanted *wanted
 	int rc;
 
 	assert_non_null(out);
-	if (wanted->options != NULL)
-		assert_true(bc_format_options_read(&options.format, wanted->options,
+	if (options->format_options != NULL)
+		assert_true(bc_format_options_read(&reader_options.format, options->format_options,
 			bc_format_info(format)->read_options, err, sizeof(err)));
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 format, &probe),
 		0);
-	assert_int_equal(bc_reader_open(&reader, input, format, &options), 0);
+	assert_int_equal(bc_reader_open(&reader, input, format, &reader_options), 0);
 	while ((rc = bc_reader_next(reader, &batch)) == 1) {
 		assert_true(batch.count != 0 || batch.record_count != 0 || batch.fault != NULL ||
 			    batch.chunk != NULL);
 		show_batch(out, &batch);
 	}
-	/* The end stays the end. */
+	/* The end is permanent. */
 	if (rc == 0)
 		assert_int_equal(bc_reader_next(reader, &batch), 0);
 	else
@@ -122,7 +121,7 @@ static int fd_of(const void *bytes, size_t n)
 	return fd;
 }
 
-/* A descriptor of which each read() gives one of the pieces between the cuts. */
+/* A descriptor whose read() returns the pieces between the cuts one at a time. */
 static int fd_of_pieces(const uint8_t *bytes, size_t n, const size_t *cuts, size_t cut_count)
 {
 	int fds[2];
@@ -140,9 +139,9 @@ static int fd_of_pieces(const uint8_t *bytes, size_t n, const size_t *cuts, size
 	return fds[0];
 }
 
-static const struct wanted nothing_special;
+static const struct read_options nothing_special;
 
-/* Each format that is read by blocks, with what is wrong in it. */
+/* Each format that is read in blocks, with malformed parts. */
 static const struct {
 	enum bc_format format;
 	const char *options;
@@ -181,15 +180,15 @@ TEST(every_split_of_the_input_gives_the_same)
 	for (size_t s = 0; s < SAMPLES; s++) {
 		const uint8_t *bytes = (const uint8_t *)samples[s].bytes;
 		size_t n = samples[s].n;
-		struct wanted wanted = {.options = samples[s].options};
-		char *whole = read_all(fd_of(bytes, n), samples[s].format, &wanted);
+		struct read_options options = {.format_options = samples[s].options};
+		char *whole = read_all(fd_of(bytes, n), samples[s].format, &options);
 		assert_non_null(strstr(whole, "! "));
 		for (size_t a = 1; a < n; a++) {
-			/* Two cuts near each other, and one. */
+			/* Two cuts close together, and single ones. */
 			for (size_t b = a; b <= a + 3 && b < n; b++) {
 				size_t cuts[] = {a, b};
 				char *text = read_all(fd_of_pieces(bytes, n, cuts, 2),
-					samples[s].format, &wanted);
+					samples[s].format, &options);
 				assert_string_equal(text, whole);
 				free(text);
 			}
@@ -199,7 +198,7 @@ TEST(every_split_of_the_input_gives_the_same)
 		for (size_t i = 0; i + 1 < n; i++)
 			cuts[i] = i + 1;
 		char *text = read_all(
-			fd_of_pieces(bytes, n, cuts, n - 1), samples[s].format, &wanted);
+			fd_of_pieces(bytes, n, cuts, n - 1), samples[s].format, &options);
 		assert_string_equal(text, whole);
 		free(text);
 		free(cuts);
@@ -207,8 +206,8 @@ TEST(every_split_of_the_input_gives_the_same)
 	}
 }
 
-/* What came before is given, and what follows; each is told once, with its place. */
-TEST(malformed_lines_are_reported_with_line_and_column_and_passed)
+/* Everything before and after is returned, and each fault is reported once, with its position. */
+TEST(malformed_lines_are_reported_with_line_and_column_and_skipped)
 {
 	static const char trace[] = "0 1\n5 1\n1 2\n\n  2 xyz\n2 3\n0 4 \n0";
 	char *text = read_all(fd_of(trace, sizeof(trace) - 1), BC_FORMAT_DIN, &nothing_special);
@@ -238,16 +237,16 @@ TEST(the_last_line_may_lack_its_newline)
 			continue;
 		const char *end = strchr(samples[s].bytes, '\n');
 		size_t n = (size_t)(end - samples[s].bytes);
-		struct wanted wanted = {.options = samples[s].options};
-		char *with = read_all(fd_of(samples[s].bytes, n + 1), samples[s].format, &wanted);
-		char *without = read_all(fd_of(samples[s].bytes, n), samples[s].format, &wanted);
+		struct read_options options = {.format_options = samples[s].options};
+		char *with = read_all(fd_of(samples[s].bytes, n + 1), samples[s].format, &options);
+		char *without = read_all(fd_of(samples[s].bytes, n), samples[s].format, &options);
 		assert_string_equal(with, without);
 		free(with);
 		free(without);
 	}
 }
 
-TEST(an_empty_file_has_nothing)
+TEST(an_empty_file_has_no_entries)
 {
 	for (enum bc_format format = BC_FORMAT_BCP1; format < BC_FORMATS; format++) {
 		if (!bc_format_info(format)->can_read)
@@ -258,9 +257,9 @@ TEST(an_empty_file_has_nothing)
 	}
 }
 
-/* Lines at the limit and over it, at any place in the reader's blocks: those over it are told, each
- * once, and no other line suffers. */
-TEST(a_line_over_the_limit_is_reported_and_passed_wherever_it_stands)
+/* Lines at and above the limit, anywhere in the reader's blocks: those above are reported once
+ * each, and no other line is affected. */
+TEST(a_line_over_the_limit_is_reported_and_skipped_anywhere)
 {
 	static const size_t lengths[] = {BC_LINE_MAX - 2, BC_LINE_MAX - 1, BC_LINE_MAX,
 		BC_LINE_MAX + 1, 3 * BC_LINE_MAX, 300000, 600000};
@@ -297,7 +296,7 @@ TEST(a_line_over_the_limit_is_reported_and_passed_wherever_it_stands)
 
 		char *got;
 		size_t got_bytes;
-		struct bc_reader_options options = {
+		struct bc_reader_options reader_options = {
 			.format = bc_format_options_default(), .index_fd = -1};
 		struct bc_reader *reader;
 		struct bc_input *input;
@@ -309,7 +308,7 @@ TEST(a_line_over_the_limit_is_reported_and_passed_wherever_it_stands)
 			bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				BC_FORMAT_DIN, &probe),
 			0);
-		assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_DIN, &options), 0);
+		assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_DIN, &reader_options), 0);
 		while (bc_reader_next(reader, &batch) == 1) {
 			for (size_t i = 0; i < batch.count; i++)
 				fprintf(out, "%" PRIu64 " %" PRIx64 "\n", batch.entries[i].number,
@@ -330,7 +329,7 @@ TEST(a_line_over_the_limit_is_reported_and_passed_wherever_it_stands)
 	}
 }
 
-TEST(a_torn_record_is_reported_with_its_place)
+TEST(a_torn_record_is_reported_with_its_position)
 {
 	static const struct {
 		enum bc_format format;
@@ -362,7 +361,7 @@ TEST(a_torn_record_is_reported_with_its_place)
 	}
 }
 
-TEST(a_malformed_record_is_reported_by_its_offset_and_passed)
+TEST(a_malformed_record_is_reported_by_its_offset_and_skipped)
 {
 	char bytes[5 * 18];
 
@@ -384,7 +383,7 @@ TEST(a_malformed_record_is_reported_by_its_offset_and_passed)
 	}
 }
 
-TEST(a_line_that_damage_cuts_off_is_not_taken_for_a_shorter_one)
+TEST(a_line_cut_by_damage_is_not_parsed_as_a_shorter_one)
 {
 	static const char line[] = "2 123456789a\n";
 	struct trace plain = {.n = 20000 * (sizeof(line) - 1)};
@@ -394,7 +393,7 @@ TEST(a_line_that_damage_cuts_off_is_not_taken_for_a_shorter_one)
 	for (size_t at = 0; at < plain.n; at += sizeof(line) - 1)
 		memcpy(plain.bytes + at, line, sizeof(line) - 1);
 	struct trace packed = trace_to_lz4(&plain, 0);
-	/* Its blocks are of 64 KiB, which is no multiple of a line's length. */
+	/* Its blocks have 64 KiB, which is not a multiple of the line length. */
 	char *text = read_all(fd_of(packed.bytes, packed.n - 300), BC_FORMAT_DIN, &nothing_special);
 	assert_non_null(strstr(text, ": the line is cut off; skipped\n"));
 	assert_non_null(strstr(text, ": the compressed data is damaged or torn here"));
@@ -404,8 +403,6 @@ TEST(a_line_that_damage_cuts_off_is_not_taken_for_a_shorter_one)
 	trace_free(&plain);
 	trace_free(&packed);
 }
-
-/* BYU */
 
 TEST(every_dialect_gives_the_same_as_records_and_as_entries)
 {
@@ -419,8 +416,8 @@ TEST(every_dialect_gives_the_same_as_records_and_as_entries)
 	for (size_t d = 0; d < 4; d++) {
 		struct trace trace = trace_to_byu(&bcp1, dialects[d]);
 		for (int as_records = 0; as_records < 2; as_records++) {
-			struct wanted wanted = {.as_records = as_records};
-			char *text = read_all(fd_of(trace.bytes, trace.n), dialects[d], &wanted);
+			struct read_options options = {.as_records = as_records};
+			char *text = read_all(fd_of(trace.bytes, trace.n), dialects[d], &options);
 			assert_string_equal(text, entries);
 			free(text);
 		}
@@ -431,18 +428,18 @@ TEST(every_dialect_gives_the_same_as_records_and_as_entries)
 	trace_free(&bcp1);
 }
 
-TEST(a_record_too_large_for_byu_is_left_out_as_a_record_only)
+TEST(a_record_too_large_for_byu_is_skipped_only_as_a_record)
 {
 	for (int is_wide = 0; is_wide < 2; is_wide++) {
 		size_t stride = is_wide ? 24 : 16;
 		for (size_t large = 0; large < 4; large++) {
 			uint8_t bytes[4 * 24] = {0};
-			struct wanted wanted = {.as_records = true};
+			struct read_options options = {.as_records = true};
 			char expected[200];
 			bytes[large * stride + 4] = 1; /* bit 32 of its address */
 			int format = is_wide ? BC_FORMAT_BYU24 : BC_FORMAT_BYU16;
 			char *text = read_all(
-				fd_of(bytes, 4 * stride), (enum bc_format)format, &wanted);
+				fd_of(bytes, 4 * stride), (enum bc_format)format, &options);
 			snprintf(expected, sizeof(expected), "offset %zu bytes %zu: record %zu has",
 				large * stride, stride, large);
 			assert_non_null(strstr(text, expected));
@@ -460,13 +457,12 @@ TEST(a_record_too_large_for_byu_is_left_out_as_a_record_only)
 	}
 }
 
-/* Frames */
-
-TEST(a_board_stream_gives_what_was_sent)
+TEST(a_board_stream_is_read_completely)
 {
 	struct trace bcp1 = trace_of_sim(5, 4000, 2);
 	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
-	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
+	struct bc_reader_options reader_options = {
+		.format = bc_format_options_default(), .index_fd = -1};
 	struct bc_reader *reader;
 	struct bc_input *input;
 	struct bc_probe probe;
@@ -478,13 +474,13 @@ TEST(a_board_stream_gives_what_was_sent)
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_BCP1, &probe),
 		0);
-	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_BCP1, &options), 0);
+	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_BCP1, &reader_options), 0);
 	while (bc_reader_next(reader, &batch) == 1) {
 		assert_null(batch.fault);
 		for (size_t i = 0; i < batch.count; i++) {
 			const struct bc_entry *e = &batch.entries[i];
 			if (e->type >= BC_REQ_INVALID && e->type < 0x100)
-				continue; /* a recording drops them */
+				continue; /* dropped by a recording */
 			struct bc_record r = bc_record_load(byu.bytes + 12 * n);
 			assert_int_equal(e->kind, BC_ENTRY_REFERENCE);
 			assert_true(e->addr == r.addr);
@@ -536,8 +532,6 @@ TEST(missing_and_damaged_frames_are_gaps_and_faults)
 	trace_free(&bcp1);
 }
 
-/* Segments */
-
 struct segments {
 	struct temp_dir dir;
 	struct small_segment one;
@@ -557,8 +551,8 @@ static void tear_down(struct segments *s)
 
 TEST_FIXTURE(segments, set_up, tear_down)
 
-/* What is expected of the chunks that are kept: records with their absolute ticks, events at their
- * places, a new epoch, and a gap for what is lost rather than not wanted. */
+/* The expected output for the chunks that are kept: records with absolute ticks, events at their
+ * positions, a new epoch, and a gap for chunks that are lost rather than skipped. */
 static char *expect_chunks(const struct small_segment *s, const bool *keep, bool is_lost)
 {
 	char *text;
@@ -605,25 +599,25 @@ static char *expect_chunks(const struct small_segment *s, const bool *keep, bool
 	return text;
 }
 
-/* Reads a segment; what it gives in the form of expect_chunks(), its faults counted and the last
- * one kept. */
+/* Reads a segment. The output has the form of expect_chunks(); faults are counted, and the last one
+ * is kept. */
 struct segment_run {
 	char *text;
 	unsigned faults;
 	char fault[300];
 };
 
-static struct segment_run run_segment(int fd, const struct wanted *wanted)
+static struct segment_run run_segment(int fd, const struct read_options *options)
 {
 	struct segment_run run = {0};
 	size_t bytes;
 	FILE *out = open_memstream(&run.text, &bytes);
-	struct bc_reader_options options = {.format = bc_format_options_default(),
-		.as_records = wanted->as_records,
-		.needs_chunk = wanted->needs_chunk,
-		.context = wanted->context,
-		.index_fd = wanted->index_fd != 0 ? fd : -1,
-		.sequence = wanted->continuity};
+	struct bc_reader_options reader_options = {.format = bc_format_options_default(),
+		.as_records = options->as_records,
+		.needs_chunk = options->needs_chunk,
+		.context = options->context,
+		.index_fd = options->index_fd != 0 ? fd : -1,
+		.sequence = options->sequence};
 	struct bc_reader *reader;
 	struct bc_input *input;
 	struct bc_probe probe;
@@ -632,7 +626,7 @@ static struct segment_run run_segment(int fd, const struct wanted *wanted)
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_SEGMENT, &probe),
 		0);
-	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_SEGMENT, &options), 0);
+	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_SEGMENT, &reader_options), 0);
 	while (bc_reader_next(reader, &batch) == 1) {
 		for (size_t i = 0; i < batch.count; i++) {
 			const struct bc_entry *e = &batch.entries[i];
@@ -659,7 +653,7 @@ static struct segment_run run_segment(int fd, const struct wanted *wanted)
 	return run;
 }
 
-TEST_WITH(segments, s, a_segment_gives_records_events_and_epochs_in_their_places)
+TEST_WITH(segments, s, a_segment_gives_records_events_and_epochs_in_order)
 {
 	const bool keep[SMALL_CHUNKS] = {true, true, true, true, true, true};
 	char *expected = expect_chunks(&s->one, keep, false);
@@ -671,11 +665,11 @@ TEST_WITH(segments, s, a_segment_gives_records_events_and_epochs_in_their_places
 	free(expected);
 }
 
-/* As records each chunk's first tick is reached from the tick before it. */
+/* The first tick of each chunk is that of the previous record plus the delta. */
 TEST_WITH(segments, s, a_segment_as_records_has_the_ticks_of_its_entries)
 {
-	struct wanted wanted = {.as_records = true};
-	char *records = read_all(fd_of(s->one.bytes, s->one.size), BC_FORMAT_SEGMENT, &wanted);
+	struct read_options options = {.as_records = true};
+	char *records = read_all(fd_of(s->one.bytes, s->one.size), BC_FORMAT_SEGMENT, &options);
 	char *entries = read_all(
 		fd_of(s->one.bytes, s->one.size), BC_FORMAT_SEGMENT, &nothing_special);
 	const char *r = records;
@@ -684,7 +678,7 @@ TEST_WITH(segments, s, a_segment_as_records_has_the_ticks_of_its_entries)
 		char *end = strchr(e, '\n');
 		char line[300];
 		snprintf(line, sizeof(line), "%.*s", (int)(end - e), e);
-		/* A mark's text has a newline of its own. */
+		/* The text of a mark contains a newline. */
 		bool is_record = strstr(line, ": kind 0 ") != NULL;
 		if (is_record) {
 			char *epoch = strstr(line, " epoch ");
@@ -710,7 +704,7 @@ TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
 	bc_chunk_reset(&chunk, 1000, 0);
 	for (uint32_t i = 0; i < 4; i++) {
 		struct bc_record record = {.reqtype = BC_REQ_MEMREAD, .time = times[i]};
-		/* Those of other records than the third say nothing. */
+		/* Anchors of records other than the third have no effect. */
 		struct bc_event anchor = {.position = i,
 			.kind = BC_EVENT_ANCHOR,
 			.exact = i == 2,
@@ -750,7 +744,8 @@ TEST_WITH(segments, s, each_damaged_chunk_is_a_fault_and_the_others_are_read)
 	}
 }
 
-/* Cut out of the file, a chunk is missing before the next; the last one only the index knows. */
+/* A removed chunk is reported before the next one. Only the index shows that the last one is
+ * missing. */
 TEST_WITH(segments, s, each_missing_chunk_is_reported_before_the_next)
 {
 	for (unsigned gone = 0; gone + 1 < SMALL_CHUNKS; gone++) {
@@ -781,7 +776,7 @@ TEST_WITH(segments, s, each_missing_chunk_is_reported_before_the_next)
 	}
 }
 
-TEST_WITH(segments, s, a_chunk_that_is_there_twice_is_given_once)
+TEST_WITH(segments, s, a_duplicate_chunk_is_returned_once)
 {
 	const bool keep[SMALL_CHUNKS] = {true, true, true, true, true, true};
 	char *expected = expect_chunks(&s->one, keep, false);
@@ -809,16 +804,16 @@ struct choice {
 	bool keep[SMALL_CHUNKS];
 };
 
-static bool wants(void *context, const struct bc_chunk_info *info)
+static bool is_chosen(void *context, const struct bc_chunk_info *info)
 {
 	const struct choice *choice = context;
 
 	return info->number < SMALL_CHUNKS && choice->keep[info->number];
 }
 
-/* Every choice of chunks; and that what isn't wanted isn't read shows in that its damage is not
+/* Every selection of chunks. Chunks that are not needed must not be read, so their damage is not
  * seen. */
-TEST_WITH(segments, s, with_an_index_only_the_wanted_chunks_are_read)
+TEST_WITH(segments, s, with_an_index_only_needed_chunks_are_read)
 {
 	for (unsigned mask = 0; mask < 1u << SMALL_CHUNKS; mask++) {
 		struct choice choice;
@@ -831,17 +826,19 @@ TEST_WITH(segments, s, with_an_index_only_the_wanted_chunks_are_read)
 							 (off_t)s->one.chunks[i].end - 20),
 					sizeof(zeros));
 		}
-		struct wanted wanted = {.needs_chunk = wants, .context = &choice, .index_fd = 1};
+		struct read_options options = {
+			.needs_chunk = is_chosen, .context = &choice, .index_fd = 1};
 		char *expected = expect_chunks(&s->one, choice.keep, false);
-		struct segment_run run = run_segment(fd, &wanted);
+		struct segment_run run = run_segment(fd, &options);
 		if (run.faults != 0)
 			print_error("mask %x: %s\n", mask, run.fault);
 		assert_int_equal(run.faults, 0);
 		assert_string_equal(run.text, expected);
 		free(run.text);
-		/* Without one all is read, and what isn't wanted left out. */
-		wanted.index_fd = 0;
-		run = run_segment(fd_of(s->one.bytes, s->one.size), &wanted);
+		/* Without an index, everything is read, and chunks that are not needed are
+		 * dropped. */
+		options.index_fd = 0;
+		run = run_segment(fd_of(s->one.bytes, s->one.size), &options);
 		assert_int_equal(run.faults, 0);
 		assert_string_equal(run.text, expected);
 		free(run.text);
@@ -849,13 +846,13 @@ TEST_WITH(segments, s, with_an_index_only_the_wanted_chunks_are_read)
 	}
 }
 
-/* Segments of one recording: what was not wanted of the first is not missing before the second. */
-TEST_WITH(segments, s, continuity_goes_from_file_to_file_past_what_is_not_wanted)
+/* Segments of one recording: a skipped chunk of the first is not missing before the second. */
+TEST_WITH(segments, s, the_sequence_continues_across_files_and_skipped_chunks)
 {
-	struct bc_sequence_check continuity = {0};
+	struct bc_sequence_check sequence = {0};
 	struct small_segment two;
 	struct small_segment three;
-	struct wanted all = {.continuity = &continuity};
+	struct read_options all = {.sequence = &sequence};
 	struct segment_run run;
 
 	small_make(&two, s->dir.fd, 1, SMALL_RECORDS);
@@ -864,19 +861,19 @@ TEST_WITH(segments, s, continuity_goes_from_file_to_file_past_what_is_not_wanted
 		struct choice choice;
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
 			choice.keep[i] = (mask >> i & 1) != 0;
-		struct wanted some = {.needs_chunk = wants,
+		struct read_options some = {.needs_chunk = is_chosen,
 			.context = &choice,
 			.index_fd = 1,
-			.continuity = &continuity};
+			.sequence = &sequence};
 		run = run_segment(fd_of(s->one.bytes, s->one.size), &some);
 		assert_int_equal(run.faults, 0);
 		free(run.text);
 		run = run_segment(fd_of(two.bytes, two.size), &all);
 		assert_int_equal(run.faults, 0);
 		free(run.text);
-		bc_sequence_check_reset(&continuity);
+		bc_sequence_check_reset(&sequence);
 	}
-	/* A file that is left out altogether is missing. */
+	/* A whole file that is left out is missing. */
 	run = run_segment(fd_of(s->one.bytes, s->one.size), &all);
 	assert_int_equal(run.faults, 0);
 	free(run.text);
@@ -884,14 +881,15 @@ TEST_WITH(segments, s, continuity_goes_from_file_to_file_past_what_is_not_wanted
 	assert_int_equal(run.faults, 1);
 	assert_non_null(strstr(run.fault, "46 records are missing before chunk 0"));
 	free(run.text);
-	bc_sequence_check_reset(&continuity);
+	bc_sequence_check_reset(&sequence);
 	free(two.bytes);
 	free(three.bytes);
 }
 
-TEST(a_format_that_is_not_read_is_refused)
+TEST(a_format_that_can_only_be_written_is_refused)
 {
-	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
+	struct bc_reader_options reader_options = {
+		.format = bc_format_options_default(), .index_fd = -1};
 	struct bc_reader *reader;
 	struct bc_input *input;
 	struct bc_probe probe;
@@ -900,7 +898,7 @@ TEST(a_format_that_is_not_read_is_refused)
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_DIN, &probe),
 		0);
-	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_VCD, &options), -95);
+	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_VCD, &reader_options), -95);
 	bc_reader_close(NULL);
 	bc_input_close(input);
 	close(fd);

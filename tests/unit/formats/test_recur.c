@@ -7,7 +7,7 @@
 #define ITEMS 3000u
 #define KNOWN 400u
 
-/* Loops of any number of rounds: stretches come up again, and others don't. */
+/* Loops with any number of rounds: some stretches recur, and others do not. */
 static void make_row(uint64_t *items)
 {
 	struct dice dice = {.state = 99};
@@ -21,7 +21,7 @@ static void make_row(uint64_t *items)
 	}
 }
 
-/* One more than the last place in [from, end) where the stretch stands, by looking at each. */
+/* 1 + the last position of the stretch in [from, end), found by a linear search. */
 static uint64_t look(const uint64_t *row, size_t from, size_t end, const uint64_t *stretch)
 {
 	for (size_t i = end - BC_RECUR_ITEMS + 1; i-- > from;)
@@ -44,7 +44,7 @@ TEST(a_stretch_is_found_where_it_stands_last)
 		for (size_t i = 0; i + BC_RECUR_ITEMS <= ITEMS; i++) {
 			uint64_t wanted = look(row, at, at + count, row + i);
 			uint64_t end = bc_recur_end(&recur, row + i);
-			/* What was known before may be known still. */
+			/* Positions added before may still be known. */
 			assert_true(wanted != 0 ? end == wanted : end <= at);
 		}
 		at += 1 + dice_below(&dice, KNOWN + 100);

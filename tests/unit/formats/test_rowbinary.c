@@ -20,7 +20,7 @@ static struct bc_entry entry_at(uint64_t tick)
 	return entry;
 }
 
-TEST(two_rows_are_their_columns_byte_for_byte)
+TEST(two_rows_have_the_documented_bytes)
 {
 	static const uint8_t wanted[] = {0xEF, 0xBE, 0xAD, 0xDE,                     /* session */
 		0, 0, 0, 0, 0, 0, 0, 0,                                              /* seq */
@@ -42,8 +42,8 @@ TEST(two_rows_are_their_columns_byte_for_byte)
 	printed_free(&out);
 }
 
-/* The rows' last 12 bytes are the BYU file, their t the sum of its times. */
-TEST(the_rows_of_a_byu_trace_hold_it_as_it_was)
+/* The last 12 bytes of each row are the BYU record, and t is the sum of the times. */
+TEST(the_rows_of_a_byu_trace_contain_its_records)
 {
 	struct trace bcp1 = trace_of_sim(5, 20000, 2);
 	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
@@ -67,7 +67,7 @@ TEST(the_rows_of_a_byu_trace_hold_it_as_it_was)
 	printed_free(&out);
 }
 
-/* Absolute ticks, past what a delta holds; an epoch starts them over. */
+/* Absolute ticks, larger than a delta can be; they restart with an epoch. */
 TEST(t_is_the_absolute_tick_of_a_boards_samples)
 {
 	static const uint64_t ticks[] = {7, 9, 0x100000008, 0x100000009, 4};
@@ -87,7 +87,7 @@ TEST(t_is_the_absolute_tick_of_a_boards_samples)
 	printed_free(&out);
 }
 
-TEST(without_a_clock_t_counts_entries_from_one_on)
+TEST(without_a_clock_t_counts_entries_from_one)
 {
 	struct bc_entry entries[3];
 
@@ -99,7 +99,7 @@ TEST(without_a_clock_t_counts_entries_from_one_on)
 	printed_free(&out);
 }
 
-TEST(what_is_too_large_is_refused_by_name)
+TEST(a_value_that_is_too_large_is_an_error)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		static const char *const words[] = {"address 0x100000000 ", "size 0x100 ",

@@ -10,7 +10,7 @@
 
 TEST_FIXTURE(bc_tally, NOTHING, NOTHING)
 
-/* What the fields add up to, counted the plain way. */
+/* Totals counted in a straightforward way. */
 struct plain {
 	uint64_t types[256];
 	uint64_t bytes[256];
@@ -44,7 +44,7 @@ static void check(struct bc_tally *tally, const struct plain *plain, uint64_t re
 	}
 }
 
-/* Records of so many different combinations of type, size, attr and proc. */
+/* Makes records with this number of combinations of type, size, attr and proc. */
 static void fill(uint8_t *records, uint32_t kinds)
 {
 	struct dice dice = {kinds};
@@ -57,7 +57,7 @@ static void fill(uint8_t *records, uint32_t kinds)
 	}
 }
 
-TEST_WITH(bc_tally, tally, records_are_counted_however_many_kinds_there_are)
+TEST_WITH(bc_tally, tally, records_are_counted_for_any_number_of_combinations)
 {
 	static const uint32_t kinds[] = {1, 2, 23, 500, 5000, 1u << 31};
 	uint8_t *records = malloc(RECORDS * BC_RECORD_BYTES);
@@ -75,7 +75,7 @@ TEST_WITH(bc_tally, tally, records_are_counted_however_many_kinds_there_are)
 	free(records);
 }
 
-TEST_WITH(bc_tally, tally, any_split_of_the_records_counts_the_same)
+TEST_WITH(bc_tally, tally, any_split_of_the_records_gives_the_same_counts)
 {
 	uint8_t records[40 * BC_RECORD_BYTES];
 	struct plain plain = {.all_bytes = 0};
@@ -94,12 +94,12 @@ TEST_WITH(bc_tally, tally, any_split_of_the_records_counts_the_same)
 	}
 }
 
-TEST_WITH(bc_tally, tally, a_count_that_would_not_fit_is_settled_in_time)
+TEST_WITH(bc_tally, tally, pending_counts_are_added_before_they_overflow)
 {
 	uint8_t record[BC_RECORD_BYTES] = {0, 0, 0, 0, BC_REQ_MEMREAD, 8, 3, 1};
 
 	bc_tally_records(tally, record, 1);
-	tally->pending = (1u << 31) - 1; /* as if so many had been counted */
+	tally->pending = (1u << 31) - 1; /* as if this number had been counted */
 	bc_tally_records(tally, record, 1);
 	assert_int_equal(tally->pending, 0);
 	assert_int_equal(tally->types[BC_REQ_MEMREAD], 2);
@@ -109,7 +109,7 @@ TEST_WITH(bc_tally, tally, a_count_that_would_not_fit_is_settled_in_time)
 	assert_int_equal(tally->procs[1], 3);
 }
 
-TEST_WITH(bc_tally, tally, what_an_entry_lacks_is_counted_as_not_known)
+TEST_WITH(bc_tally, tally, missing_fields_are_counted_as_unknown)
 {
 	struct bc_entry entry;
 
@@ -140,7 +140,7 @@ TEST_WITH(bc_tally, tally, what_an_entry_lacks_is_counted_as_not_known)
 	assert_int_equal(tally->letters['q'], 1);
 }
 
-TEST_WITH(bc_tally, tally, more_large_sizes_than_are_reported_apart_are_counted_together)
+TEST_WITH(bc_tally, tally, large_sizes_beyond_the_limit_are_counted_together)
 {
 	struct bc_entry entry;
 

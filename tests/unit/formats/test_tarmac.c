@@ -10,7 +10,7 @@
 #include "tests/support/tarmac_lines.h"
 #include "tests/support/test.h"
 
-/* An entry in words: what it is, time, CPU and the fields of its kind. */
+/* Describes an entry: kind, time, CPU and the fields of its kind. */
 static int describe(char *out, size_t room, const struct bc_entry *e)
 {
 	static const char *const effects[] = {"executed", "skipped", "fetchfail"};
@@ -156,7 +156,7 @@ static const struct {
 	{"R X0 01234567 89abcdef N_Cx", "no time [X0] [01234567 89abcdef]"},
 };
 
-TEST(a_line_becomes_the_entries_that_it_means)
+TEST(each_line_becomes_the_right_entries)
 {
 	char means[2048];
 
@@ -213,7 +213,7 @@ static const char *const strange[] = {
 	"\x80\xff\x01 clk",
 };
 
-TEST(a_strange_line_is_kept)
+TEST(an_unknown_line_is_kept)
 {
 	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
 		struct lines l = line_read(strange[i]);
@@ -280,7 +280,7 @@ TEST(a_malformed_line_is_reported_with_its_column)
 	}
 }
 
-TEST(every_prefix_of_a_line_is_read_kept_or_malformed)
+TEST(every_prefix_of_a_line_is_parsed_kept_or_malformed)
 {
 	char text[512];
 
@@ -296,7 +296,7 @@ TEST(every_prefix_of_a_line_is_read_kept_or_malformed)
 	}
 }
 
-TEST(every_byte_of_a_line_may_be_any_other)
+TEST(any_byte_of_a_line_may_be_changed)
 {
 	char text[512];
 
@@ -315,7 +315,7 @@ TEST(every_byte_of_a_line_may_be_any_other)
 	}
 }
 
-TEST(a_line_without_a_time_has_that_of_the_line_before)
+TEST(a_line_without_a_time_has_that_of_the_previous_line)
 {
 	static const char text[] = "R r0 00000001\n"
 				   "12 ns R r0 00000001\n"
@@ -336,7 +336,7 @@ TEST(a_line_without_a_time_has_that_of_the_line_before)
 	lines_free(&l);
 }
 
-TEST(a_line_that_goes_on_with_an_access_has_its_kind)
+TEST(a_continuation_line_has_the_kind_of_its_access)
 {
 	static const char text[] =
 		"1 tic ES (000000d8:c878) T thrd_s: LDM r0!,{r3-r6}\n"
@@ -365,7 +365,7 @@ TEST(a_line_that_goes_on_with_an_access_has_its_kind)
 	lines_free(&l);
 }
 
-TEST(entries_are_the_same_however_few_there_is_room_for)
+TEST(entries_are_the_same_for_any_buffer_size)
 {
 	char text[8192];
 	char all[16384];
@@ -388,7 +388,7 @@ TEST(entries_are_the_same_however_few_there_is_room_for)
 	}
 }
 
-TEST(the_longest_access_has_as_many_entries_as_a_line_may)
+TEST(the_longest_access_has_the_maximum_number_of_entries)
 {
 	char line[2048];
 	size_t n = (size_t)snprintf(
@@ -403,7 +403,7 @@ TEST(the_longest_access_has_as_many_entries_as_a_line_may)
 	lines_free(&l);
 }
 
-/* A printer at work; the text is freed by the caller. */
+/* Prints entries with a new printer. The caller frees the text. */
 static char *print_all(
 	const struct bc_entry *entries, size_t count, size_t *n, int wanted, char err[160])
 {
@@ -420,7 +420,7 @@ static char *print_all(
 		struct bc_print p = {.entries = entries,
 			.count = count,
 			.out = text + *n,
-			.room = BC_PRINT_MAX,
+			.capacity = BC_PRINT_MAX,
 			.reduced = reduced};
 		int rc = bc_tarmac_printer.print(state, &p);
 		*n += p.used;
@@ -440,7 +440,7 @@ static char *print_all(
 	return text;
 }
 
-TEST(what_was_read_is_printed_as_it_stood)
+TEST(parsed_lines_are_printed_unchanged)
 {
 	char text[8192];
 	char err[160];
@@ -462,7 +462,7 @@ TEST(what_was_read_is_printed_as_it_stood)
 	lines_free(&l);
 }
 
-TEST(lines_printed_from_their_fields)
+TEST(lines_are_printed_from_their_fields)
 {
 	static const struct {
 		const char *line;
@@ -514,7 +514,7 @@ TEST(references_of_other_formats_are_printed)
 	e[0].has = BC_HAS_SIZE | BC_HAS_PROC;
 	e[0].size = 4;
 	e[0].proc = 2;
-	/* A modification is cut in a read and a write, which is continued. */
+	/* A modify is split into a read and a write, which is_continued. */
 	bc_entry_reference(&e[1], BC_REQ_MEMREAD, 0x1FFFFFFFF, 1);
 	e[1].has = BC_HAS_SIZE;
 	e[1].size = 1;
@@ -525,7 +525,7 @@ TEST(references_of_other_formats_are_printed)
 	e[3].has = BC_HAS_SIZE | BC_HAS_TIME | BC_HAS_DATA;
 	e[3].size = 2;
 	e[3].tick = UINT64_MAX;
-	e[3].data = 0xFFFF1234; /* of which 2 bytes are meant */
+	e[3].data = 0xFFFF1234; /* 2 of the bytes are valid */
 	e[4] = e[3];
 	e[4].size = 16;
 	e[4].unit = BC_UNIT_PS;
@@ -562,7 +562,7 @@ TEST(a_reference_without_a_size_is_refused)
 	free(out);
 }
 
-TEST(an_entry_whose_line_was_cut_away_is_printed_from_its_fields)
+TEST(an_entry_without_its_line_is_printed_from_its_fields)
 {
 	char err[160];
 	size_t n;

@@ -1,5 +1,5 @@
-/* Real lines: what Arm's own parser reads from them, and the files whose lines have the forms that
- * are printed from fields. */
+/* Real traces: compared with what Arm's own parser reads from them, and printed from their fields
+ * where the forms of the lines permit it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define DATA "../shared/data/tarmac/"
 
-/* The bytes of a file, with a newline at its end; NULL and a word where it is not there. */
+/* The contents of a file, with a newline at its end. If it does not exist: NULL, with a note. */
 static char *file_read(const char *path, size_t *n)
 {
 	FILE *file = fopen(path, "rb");
@@ -35,7 +35,7 @@ static char *file_read(const char *path, size_t *n)
 	return bytes;
 }
 
-/* An entry in the words of the reference; nothing for what it has no word for. */
+/* An entry in the form of the reference; empty if the reference has no form for it. */
 static size_t event_of(char *out, size_t room, const struct bc_entry *e)
 {
 	static const char *const effects[] = {"executed", "ccfail", "fetchfail"};
@@ -74,7 +74,7 @@ static size_t event_of(char *out, size_t room, const struct bc_entry *e)
 	}
 }
 
-/* The reference: a line, then its events up to the next line. */
+/* The reference: a line, followed by its events. */
 struct reference {
 	const char *line;
 	size_t line_bytes;
@@ -102,9 +102,10 @@ struct agreed {
 	unsigned instructions;
 	unsigned references;
 	unsigned registers;
-	unsigned unknown; /* registers that Arm's parser doesn't model, or writes of nothing */
-	unsigned texts;   /* lines that are kept, and events of text or an exception there */
-	unsigned silent;  /* lines that are kept, and no event there */
+	unsigned unknown; /* registers that Arm's parser does not model, or writes that change
+			     nothing */
+	unsigned texts;   /* kept lines for which it has a text event or an exception */
+	unsigned silent;  /* kept lines for which it has no event */
 };
 
 static bool is_modelled_by_arm(const char *name)
@@ -118,7 +119,8 @@ static bool is_modelled_by_arm(const char *name)
 	       strspn(name + 1, "0123456789") == strlen(name) - 1;
 }
 
-/* A kept line: Arm's parser has text or an exception at the same time, a warning, or nothing. */
+/* For a kept line, Arm's parser has text or an exception at the same time, a warning, or
+ * nothing. */
 static void check_kept(const struct bc_entry *e, const struct reference *r, struct agreed *a)
 {
 	unsigned long long time;
@@ -164,7 +166,7 @@ static void check_line(
 	assert_memory_equal(events, r->events, n);
 }
 
-TEST(events_are_those_that_arm_s_parser_reads)
+TEST(events_match_those_of_arms_parser)
 {
 	size_t n;
 	size_t reference_n;
@@ -206,7 +208,7 @@ TEST(events_are_those_that_arm_s_parser_reads)
 	free(references);
 }
 
-/* Prints each line that is modelled from its fields. */
+/* Prints each modelled line from its fields. */
 static void check_fields(const char *path, unsigned lines, unsigned modelled)
 {
 	static char out[BC_PRINT_MAX];
@@ -239,12 +241,12 @@ static void check_fields(const char *path, unsigned lines, unsigned modelled)
 	free(text);
 }
 
-TEST(lines_of_a_64_bit_model_are_the_same_from_their_fields)
+TEST(lines_of_a_64_bit_model_are_reproduced_from_their_fields)
 {
 	check_fields(DATA "quicksort.tarmac", 4322, 4306);
 }
 
-TEST(lines_of_a_32_bit_model_are_the_same_from_their_fields)
+TEST(lines_of_a_32_bit_model_are_reproduced_from_their_fields)
 {
 	check_fields(DATA "calltest32.tarmac", 280, 276);
 }

@@ -18,7 +18,7 @@ TEST(a_register_write_has_a_name_an_offset_and_bytes)
 	static const struct {
 		const char *name;
 		const char *value;
-		const char *means; /* name offset bytes */
+		const char *expected; /* name, offset and bytes */
 	} writes[] = {
 		{"r0", "0000ab34", "r0 0 0000ab34"},
 		{"R15", "0000ab34", "r15 0 0000ab34"},
@@ -70,11 +70,11 @@ TEST(a_register_write_has_a_name_an_offset_and_bytes)
 		int n = snprintf(means, sizeof(means), "%s %u ", w.name, w.offset);
 		for (unsigned k = 0; k < w.bytes; k++)
 			n += snprintf(means + n, sizeof(means) - (size_t)n, "%02x", w.value[k]);
-		assert_string_equal(means, writes[i].means);
+		assert_string_equal(means, writes[i].expected);
 	}
 }
 
-TEST(what_is_no_value_is_refused)
+TEST(an_invalid_value_is_refused)
 {
 	struct bc_register_write w;
 	char wide[2 * BC_REGISTER_BYTES + 3];

@@ -1,4 +1,4 @@
-/* formats/diff/tick_order.h, held against going through all. */
+/* Compares formats/diff/tick_order.h with a linear search. */
 
 #include "formats/diff/compare.h"
 #include "formats/diff/tick_order.h"
@@ -19,7 +19,7 @@ static void fill(struct bc_backlog *backlog, struct dice *dice)
 	}
 }
 
-/* The entries of a hash, from a tick on, in the order of their ticks and places. */
+/* Checks the entries with a hash, from a tick on, ordered by tick and index. */
 static void check(
 	const struct bc_tick_order *order, const struct bc_backlog *b, uint64_t hash, uint64_t tick)
 {

@@ -9,7 +9,7 @@
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
-/* Enough for several blocks of each. */
+/* Enough for several blocks in each format. */
 #define PLAIN 300000u
 #define ROOM  (4 * PLAIN)
 
@@ -62,13 +62,12 @@ static void set_up(struct fixture *f)
 TEST_FIXTURE(fixture, set_up, NOTHING)
 
 struct result {
-	size_t given; /* plain bytes, which were those of `plain` */
+	size_t given; /* bytes returned, which matched `plain` */
 	bool is_damaged;
 	bool may_end;
 };
 
-/* Unpacks in pieces of so many bytes, into room for so many, and holds the output against what it
- * should be. */
+/* Decompresses pieces of `piece` bytes into `room` bytes, and compares the output. */
 static struct result unpack(enum bc_packing packing, const uint8_t *packed, size_t bytes,
 	size_t piece, size_t room, const uint8_t *plain, size_t plain_bytes)
 {
@@ -81,10 +80,10 @@ static struct result unpack(enum bc_packing packing, const uint8_t *packed, size
 	assert_non_null(out);
 	while (!result.is_damaged) {
 		size_t n = bytes - at < piece ? bytes - at : piece;
-		size_t taken;
-		ssize_t got = bc_unpack(u, out, room, packed + at, n, &taken);
-		assert_true(taken <= n && got <= (ssize_t)room);
-		at += taken;
+		size_t consumed;
+		ssize_t got = bc_unpack(u, out, room, packed + at, n, &consumed);
+		assert_true(consumed <= n && got <= (ssize_t)room);
+		at += consumed;
 		result.is_damaged = got < 0;
 		if (got < 0) {
 			assert_int_equal(got, -EBADMSG);
@@ -93,7 +92,7 @@ static struct result unpack(enum bc_packing packing, const uint8_t *packed, size
 		assert_true(result.given + (size_t)got <= plain_bytes);
 		assert_memory_equal(out, plain + result.given, (size_t)got);
 		result.given += (size_t)got;
-		if (got == 0 && taken == 0 && (n == 0 || at == bytes))
+		if (got == 0 && consumed == 0 && (n == 0 || at == bytes))
 			break;
 	}
 	result.may_end = bc_unpack_may_end(u);
@@ -102,7 +101,7 @@ static struct result unpack(enum bc_packing packing, const uint8_t *packed, size
 	return result;
 }
 
-TEST_F(what_was_packed_comes_out_whatever_the_pieces)
+TEST_F(data_is_restored_for_any_piece_sizes)
 {
 	static const size_t pieces[] = {1, 3, 4096, 65536, ROOM};
 	static const size_t rooms[] = {7, 4096, 1u << 20};
@@ -117,7 +116,7 @@ TEST_F(what_was_packed_comes_out_whatever_the_pieces)
 			}
 }
 
-TEST_F(several_behind_one_another_are_one_trace)
+TEST_F(consecutive_frames_are_one_trace)
 {
 	uint8_t *twice = malloc(2 * ROOM);
 	uint8_t *plain = malloc(2 * PLAIN);
@@ -138,7 +137,7 @@ TEST_F(several_behind_one_another_are_one_trace)
 	free(plain);
 }
 
-TEST_F(zeros_behind_gzip_are_passed_and_other_bytes_are_damage)
+TEST_F(zeros_after_gzip_are_skipped_and_other_bytes_are_damage)
 {
 	uint8_t *packed = calloc(1, ROOM);
 
@@ -155,8 +154,8 @@ TEST_F(zeros_behind_gzip_are_passed_and_other_bytes_are_damage)
 	free(packed);
 }
 
-/* Every prefix of a short one, and some of the long. */
-TEST_F(a_torn_one_gives_what_is_there_and_may_not_end)
+/* Every prefix of a short file, and some of a long one. */
+TEST_F(a_torn_file_gives_its_data_and_may_not_end)
 {
 	uint8_t *packed = malloc(ROOM);
 
@@ -178,7 +177,7 @@ TEST_F(a_torn_one_gives_what_is_there_and_may_not_end)
 	free(packed);
 }
 
-TEST_F(what_it_gives_before_damage_is_good)
+TEST_F(output_before_damage_is_good)
 {
 	uint8_t *packed = malloc(ROOM);
 
@@ -186,7 +185,7 @@ TEST_F(what_it_gives_before_damage_is_good)
 	for (size_t i = 0; i < PACKINGS; i++) {
 		size_t at = f->bytes[i] * 9 / 10;
 		memcpy(packed, f->packed[i], f->bytes[i]);
-		/* Nothing can be decoded of it, so that it can't give anything else either. */
+		/* Nothing of it can be decoded, so there is no wrong output either. */
 		memset(packed + at, 0xFF, f->bytes[i] - at);
 		struct bc_unpacker *u = bc_unpack_open(packings[i]);
 		uint8_t *out = malloc(PLAIN);
@@ -197,13 +196,13 @@ TEST_F(what_it_gives_before_damage_is_good)
 		assert_non_null(u);
 		assert_non_null(out);
 		while (n >= 0 && done < at) {
-			size_t taken;
+			size_t consumed;
 			n = bc_unpack(
-				u, out + given, PLAIN - given, packed + done, at - done, &taken);
-			done += taken;
+				u, out + given, PLAIN - given, packed + done, at - done, &consumed);
+			done += consumed;
 			given += n > 0 ? (size_t)n : 0;
 			good = given;
-			if (taken == 0 && n <= 0)
+			if (consumed == 0 && n <= 0)
 				break;
 		}
 		assert_true(good > PLAIN / 4);
@@ -214,7 +213,7 @@ TEST_F(what_it_gives_before_damage_is_good)
 	free(packed);
 }
 
-TEST_F(each_is_reported_by_its_magic_and_nothing_else_is)
+TEST_F(each_format_is_detected_by_its_magic)
 {
 	for (size_t i = 0; i < PACKINGS; i++) {
 		assert_int_equal(bc_packing_of(f->packed[i], f->bytes[i]), packings[i]);

@@ -35,7 +35,7 @@ static struct printed print_vcd(
 	return print_all(BC_FORMAT_VCD, &options, entries, count);
 }
 
-/* What stands behind the head. */
+/* The dump after its head. */
 static const char *body(const struct printed *all)
 {
 	const char *end = strstr(all->text, "$enddefinitions $end\n");
@@ -54,7 +54,7 @@ static struct bc_entry at_tick(uint64_t tick)
 	return entry;
 }
 
-/* The times of the dump, one after another; returns their number. */
+/* Collects the times of the dump. Returns their number. */
 static size_t times_of(const struct printed *all, uint64_t *times, size_t room)
 {
 	size_t n = 0;
@@ -84,7 +84,7 @@ static void check_times(
 	check_times(all, (const uint64_t[]){__VA_ARGS__}, \
 		sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), lost)
 
-TEST(only_what_changes_is_written)
+TEST(only_changes_are_written)
 {
 	struct bc_entry entries[4] = {at_tick(5), at_tick(7), at_tick(8), at_tick(1000)};
 
@@ -117,7 +117,7 @@ TEST(only_what_changes_is_written)
 	printed_free(&all);
 }
 
-TEST(nothing_is_a_head_alone)
+TEST(an_empty_dump_is_only_a_head)
 {
 	struct printed all = print_vcd(TIMED, 50000000, NULL, 0);
 	assert_string_equal(all.text,
@@ -126,7 +126,7 @@ TEST(nothing_is_a_head_alone)
 	printed_free(&all);
 }
 
-TEST(any_number_has_its_bits)
+TEST(random_numbers_are_written_as_bits)
 {
 	struct dice dice = {5};
 
@@ -151,7 +151,7 @@ TEST(any_number_has_its_bits)
 	}
 }
 
-TEST(what_has_no_time_is_a_tick_behind_another)
+TEST(without_times_each_reference_takes_one_tick)
 {
 	struct bc_entry entries[3] = {at_tick(0), at_tick(0), at_tick(0)};
 
@@ -166,7 +166,7 @@ TEST(what_has_no_time_is_a_tick_behind_another)
 	printed_free(&all);
 }
 
-TEST(one_without_a_time_among_others_is_where_the_last_was)
+TEST(an_entry_without_a_time_has_that_of_the_previous_one)
 {
 	struct bc_entry entries[3] = {at_tick(6), at_tick(0), at_tick(9)};
 
@@ -177,7 +177,7 @@ TEST(one_without_a_time_among_others_is_where_the_last_was)
 	printed_free(&all);
 }
 
-TEST(several_at_one_time_are_counted)
+TEST(simultaneous_references_are_counted)
 {
 	struct bc_entry entries[4] = {at_tick(6), at_tick(6), at_tick(6), at_tick(7)};
 
@@ -188,7 +188,7 @@ TEST(several_at_one_time_are_counted)
 	printed_free(&all);
 }
 
-TEST(time_that_goes_back_goes_on_behind_the_last)
+TEST(after_a_time_that_goes_back_the_dump_continues)
 {
 	struct bc_entry entries[5] = {
 		at_tick(100), at_tick(110), at_tick(3), at_tick(8), at_tick(20)};
@@ -198,7 +198,7 @@ TEST(time_that_goes_back_goes_on_behind_the_last)
 	printed_free(&all);
 }
 
-TEST(a_clock_that_starts_over_goes_on_behind_the_last)
+TEST(after_a_clock_restart_the_dump_continues)
 {
 	struct bc_entry entries[5] = {
 		at_tick(100), at_tick(110), at_tick(5000), at_tick(5007), at_tick(1)};
@@ -210,7 +210,7 @@ TEST(a_clock_that_starts_over_goes_on_behind_the_last)
 	printed_free(&all);
 }
 
-TEST(times_are_exact_to_the_picosecond_however_late)
+TEST(times_are_exact_to_the_picosecond_at_any_time)
 {
 	static const uint64_t clocks[] = {
 		1, 3, 7, 66666666, 66666667, 100000000, 133333333, 999999999999, 1000000000000};
@@ -222,7 +222,7 @@ TEST(times_are_exact_to_the_picosecond_however_late)
 		uint64_t rest = dice_roll(&dice) % hz;
 		struct bc_entry entry = at_tick(seconds * hz + rest);
 		uint64_t times[2];
-		/* The rest's picoseconds one decimal at a time, in 64 bits. */
+		/* The picoseconds of the remainder, one decimal digit at a time, in 64 bits. */
 		uint64_t ps = 0;
 		uint64_t left = rest;
 		for (int digit = 0; digit < 12; digit++) {
@@ -240,7 +240,7 @@ TEST(times_are_exact_to_the_picosecond_however_late)
 	}
 }
 
-TEST(a_time_that_readers_have_no_bits_for_is_refused)
+TEST(a_time_above_63_bits_is_refused)
 {
 	struct bc_entry entries[2] = {at_tick(1), at_tick(INT64_MAX)};
 
@@ -269,7 +269,7 @@ TEST(a_time_that_readers_have_no_bits_for_is_refused)
 	printed_free(&all);
 }
 
-TEST(units_that_a_trace_names_are_those)
+TEST(named_units_keep_their_meaning)
 {
 	static const uint8_t units[] = {
 		BC_UNIT_PS, BC_UNIT_NS, BC_UNIT_US, BC_UNIT_CLK, BC_UNIT_TICK, BC_UNIT_CYC};
