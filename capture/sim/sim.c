@@ -11,7 +11,7 @@
 
 #define MILLION 1000000u
 
-/* A board that has been on for a while, up to a minute. */
+/* The board has been running for up to about a minute. */
 #define FIRST_TICK_MAX 0xFFFFFFFEu
 
 struct bc_sim {
@@ -21,7 +21,7 @@ struct bc_sim {
 	struct bc_sim_random corruption;
 	uint32_t sequence;
 	uint64_t tick;  /* of the last sample sent */
-	bool has_cycle; /* `cycle` was taken from the bus and not sent yet */
+	bool has_cycle; /* `cycle` was popped from the bus and not sent yet */
 	bool is_stopped;
 	bool is_over;
 	struct bc_sim_cycle cycle;
@@ -76,8 +76,8 @@ struct bc_sim_sent bc_sim_sent(const struct bc_sim *sim)
 	return sim->sent;
 }
 
-/* Makes sure that the next cycle of the bus is at hand. */
-static void look_ahead(struct bc_sim *sim)
+/* Pops the next cycle of the bus, unless one is pending. */
+static void sim_fetch_cycle(struct bc_sim *sim)
 {
 	if (sim->has_cycle)
 		return;
@@ -87,27 +87,27 @@ static void look_ahead(struct bc_sim *sim)
 	sim->has_cycle = true;
 }
 
-/* The samples lost before a frame, which the bus has seen and nobody gets. */
-static uint32_t lose(struct bc_sim *sim)
+/* Skips the samples that are lost before a frame, if any. Returns their number. */
+static uint32_t sim_lose_samples(struct bc_sim *sim)
 {
 	if (bc_sim_between(&sim->loss, 1, MILLION) > sim->options.loss_ppm ||
 		sim->sent.samples == 0)
 		return 0;
 	uint32_t lost = bc_sim_between(&sim->loss, 1, BC_SIM_LOSS_MAX);
 	for (uint32_t i = 0; i < lost; i++) {
-		look_ahead(sim);
+		sim_fetch_cycle(sim);
 		sim->has_cycle = false;
 	}
 	return lost;
 }
 
-/* Writes samples until the frame is full or a delta too long; returns how many. */
-static uint32_t fill(struct bc_sim *sim, uint32_t samples_max, uint8_t *out)
+/* Writes samples until the frame is full or a delta is too long. Returns their number. */
+static uint32_t sim_write_samples(struct bc_sim *sim, uint32_t samples_max, uint8_t *out)
 {
 	uint32_t n = 0;
 
 	for (; n < samples_max; n++, out += BC_BCP1_SAMPLE_BYTES) {
-		look_ahead(sim);
+		sim_fetch_cycle(sim);
 		uint64_t delta = n == 0 ? 0 : sim->cycle_tick - sim->tick;
 		if (delta > UINT16_MAX)
 			break;
@@ -121,8 +121,8 @@ static uint32_t fill(struct bc_sim *sim, uint32_t samples_max, uint8_t *out)
 	return n;
 }
 
-/* Flips one bit of a frame. */
-static void corrupt(
+/* Flips one bit of a frame, with the chance configured. */
+static void sim_corrupt_frame(
 	struct bc_sim *sim, const struct bc_bcp1_header *header, uint8_t *frame, size_t bytes)
 {
 	if (bc_sim_between(&sim->corruption, 1, MILLION) > sim->options.corrupt_ppm)
@@ -136,7 +136,7 @@ static void corrupt(
 		sim->sent.corrupted_lost += header->lost;
 }
 
-static uint32_t samples_at_most(const struct bc_sim *sim, uint32_t samples_max)
+static uint32_t sim_limit_samples(const struct bc_sim *sim, uint32_t samples_max)
 {
 	uint64_t left = sim->options.count - sim->sent.samples;
 
@@ -160,18 +160,18 @@ size_t bc_sim_next(struct bc_sim *sim, uint32_t samples_max, uint8_t frame[BC_SI
 		header.flags |= BC_BCP1_LAST;
 		sim->is_over = true;
 	} else if (samples_max != 0) {
-		header.lost = lose(sim);
+		header.lost = sim_lose_samples(sim);
 		if (header.lost != 0)
 			header.flags |= BC_BCP1_LOSS;
-		look_ahead(sim);
+		sim_fetch_cycle(sim);
 		header.tick = sim->cycle_tick;
-		header.samples = fill(
-			sim, samples_at_most(sim, samples_max), frame + BC_BCP1_HEADER_BYTES);
+		header.samples = sim_write_samples(
+			sim, sim_limit_samples(sim, samples_max), frame + BC_BCP1_HEADER_BYTES);
 	}
 	size_t bytes = bc_bcp1_write_frame(frame, &header);
 	sim->sent.frames++;
 	sim->sent.samples += header.samples;
 	sim->sent.lost += header.lost;
-	corrupt(sim, &header, frame, bytes);
+	sim_corrupt_frame(sim, &header, frame, bytes);
 	return bytes;
 }

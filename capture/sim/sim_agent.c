@@ -7,9 +7,9 @@
 #define DEVICE_TICKS_MIN 30000u
 #define DEVICE_TICKS_MAX 900000u
 
-/* How much a machine of so many processors has to do: the more of them, the less for each. */
+/* Load by number of processors: with more of them, each is idle more often. */
 static const struct load {
-	uint8_t idle_per_64; /* of so many runs, how many leave the processor without work */
+	uint8_t idle_per_64; /* runs out of 64 after which the processor goes idle */
 	uint32_t idle_ticks_max;
 } loads[] = {
 	[1] = {8, 800000},
@@ -20,12 +20,12 @@ static const struct load {
 
 #define IDLE_TICKS_MIN 20000u
 
-/* What the processor is at. All but USER and HALTED run kernel code, with interrupts off. */
+/* All states except USER and HALTED run kernel code, with interrupts off. */
 enum state {
 	USER,
 	SYSCALL,
-	HANDLER,  /* of an interrupt */
-	TRANSFER, /* of data from a device, within a handler */
+	HANDLER,  /* interrupt handler */
+	TRANSFER, /* reading data from a device, in a handler */
 	SWITCH,   /* to another process */
 	IDLE,
 	HALTED,
@@ -38,7 +38,7 @@ enum device {
 	NETWORK,
 };
 
-/* The kernel's runs: its own work, then the calls that processes make. */
+/* Run numbers of the kernel: its own work, then the system calls. */
 enum run {
 	RUN_TIMER,
 	RUN_DISK,
@@ -50,9 +50,9 @@ enum run {
 };
 
 #define SYSCALLS     16
-#define PROCESS_RUNS 256 /* that a process goes through, in no order */
+#define PROCESS_RUNS 256 /* different runs of a process */
 
-/* I/O ports on the ISA bus, and on the PCI bus, and how long they hold the processor's. */
+/* I/O ports on the ISA and PCI buses, and how long an access holds the processor bus. */
 #define PORT_PIC1        0x20
 #define PORT_PIT_COUNT   0x40
 #define PORT_PIT_MODE    0x43
@@ -72,7 +72,7 @@ enum run {
 #define FIRMWARE_TICKS 36
 #define NETWORK_MEMORY 0xFEBF0000u
 
-/* Kernel data: the descriptors of interrupts, the locks, where transfers go. */
+/* Offsets in the kernel's data: interrupt descriptors, locks, transfer buffers. */
 #define IDT_AT        0xE0000u
 #define LOCKS_AT      0xE1000u
 #define BUFFERS_AT    0xB0000u
@@ -117,7 +117,7 @@ static void start_phase(struct bc_sim_agent *a)
 	a->state = USER;
 }
 
-/* Another process has its turn, and may be a new one in the place of one that has ended. */
+/* Switches to another process; one time in 16 it is a new one that replaces an ended one. */
 static void start_turn(struct bc_sim_agent *a)
 {
 	a->current = bc_sim_between(&a->random, 0, BC_SIM_PROCESSES - 1);
@@ -155,7 +155,7 @@ void bc_sim_agent_init(
 	start_phase(a);
 }
 
-/* The acknowledge of an interrupt and the way through the table to its handler. */
+/* Acknowledges an interrupt, reads its gate descriptor and starts its handler. */
 static void enter_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bus, enum device device)
 {
 	static const struct {
@@ -175,7 +175,7 @@ static void enter_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bus, enum
 	start_kernel(a, HANDLER, handlers[device].run, handlers[device].calls);
 }
 
-static void end_of_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bus)
+static void write_end_of_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 {
 	if (a->number != 0)
 		return;
@@ -184,8 +184,8 @@ static void end_of_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	io_write(a, bus, PORT_PIC1, 1);
 }
 
-/* Takes an interrupt that is due; false when none is. */
-static bool interrupted(struct bc_sim_agent *a, struct bc_sim_bus *bus)
+/* Enters the handler of a due interrupt. Returns false if none is due. */
+static bool enter_due_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 {
 	uint64_t now = bc_sim_port_now(port_of(a, bus));
 
@@ -213,8 +213,8 @@ static void call_kernel(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	start_kernel(a, SYSCALL, RUN_SYSCALLS + number, 6 + number);
 }
 
-/* Nobody has anything to do. Alone, the processor waits for one of its own interrupts; among others
- * it may also be given something by one of them. */
+/* No process is ready. A single processor waits for its own interrupts; with several, another may
+ * also give it work. */
 static void go_idle(struct bc_sim_agent *a, const struct bc_sim_bus *bus)
 {
 	uint32_t wait = bc_sim_between(
@@ -225,8 +225,7 @@ static void go_idle(struct bc_sim_agent *a, const struct bc_sim_bus *bus)
 	start_kernel(a, IDLE, RUN_IDLE, 2);
 }
 
-/* Now and then the caches are emptied: by WBINVD, as when the type of some memory changes, or by
- * another master with the FLUSH# pin. */
+/* Flushes the caches: by WBINVD, as after a change of memory types, or by the FLUSH# pin. */
 static void flush_caches(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 {
 	bool is_pin = bc_sim_one_in(&a->random, 3);
@@ -240,7 +239,7 @@ static void flush_caches(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	}
 }
 
-/* A process has done a piece of its work: it waits for something, gives way or goes on. */
+/* A process has finished a phase: the processor goes idle, switches or continues. */
 static void end_phase(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 {
 	if (bc_sim_one_in(&a->random, 64))
@@ -255,10 +254,10 @@ static void end_phase(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 
 static void run_user(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 {
-	if (interrupted(a, bus))
+	if (enter_due_interrupt(a, bus))
 		return;
 	switch (bc_sim_program_step(&a->processes[a->current], bus, a->number)) {
-	case BC_SIM_STEP_GOES_ON:
+	case BC_SIM_STEP_CONTINUES:
 		break;
 	case BC_SIM_STEP_ROUND:
 		if (--a->call_rounds == 0)
@@ -270,7 +269,7 @@ static void run_user(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	}
 }
 
-static void speak_to_device(struct bc_sim_agent *a, struct bc_sim_bus *bus)
+static void access_device(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 {
 	uint32_t slots = BUFFERS_BYTES / (SECTOR_WORDS * 4) - 1;
 
@@ -299,13 +298,13 @@ static void speak_to_device(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	}
 }
 
-/* After an interrupt the processor goes on where it was; to another process when a timer tick ends
- * that one's turn, or when it was idle for long enough. */
-static void leave_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bus)
+/* After an interrupt the processor continues where it was. It switches to another process if a
+ * timer tick ends the turn, or if its idle time is over. */
+static void finish_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 {
 	bool was_idle = a->is_idle;
 
-	end_of_interrupt(a, bus);
+	write_end_of_interrupt(a, bus);
 	a->is_idle = was_idle && bc_sim_port_now(port_of(a, bus)) < a->idle_until;
 	if (a->is_idle)
 		start_kernel(a, IDLE, RUN_IDLE, 2);
@@ -320,11 +319,11 @@ static void run_handler(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	if (bc_sim_program_step(&a->kernel, bus, a->number) != BC_SIM_STEP_OVER)
 		return;
 	if (a->number == 0)
-		speak_to_device(a, bus);
+		access_device(a, bus);
 	if (a->words_left != 0)
 		a->state = TRANSFER;
 	else
-		leave_interrupt(a, bus);
+		finish_interrupt(a, bus);
 }
 
 static void run_transfer(struct bc_sim_agent *a, struct bc_sim_bus *bus)
@@ -338,7 +337,7 @@ static void run_transfer(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	a->transfer_at += 4;
 	a->words_left--;
 	if (a->words_left == 0)
-		leave_interrupt(a, bus);
+		finish_interrupt(a, bus);
 }
 
 static void run_switch(struct bc_sim_agent *a, struct bc_sim_bus *bus)
@@ -353,7 +352,7 @@ static void run_idle(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	if (bc_sim_program_step(&a->kernel, bus, a->number) != BC_SIM_STEP_OVER)
 		return;
 	if (a->number == 0 && bc_sim_one_in(&a->random, 4)) {
-		/* The firmware, from its ROM, has the clock stopped. */
+		/* The firmware in ROM stops the processor's clock. */
 		for (uint32_t i = 0; i < 24; i++)
 			bc_sim_single(
 				bus, 0, BC_CYCLE_NC_I_FETCH, FIRMWARE + i * 8, 8, FIRMWARE_TICKS);
@@ -380,7 +379,7 @@ static void run_halted(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 		next = earlier(next, a->idle_until);
 	if (next > now)
 		bc_sim_think(port, (uint32_t)(next - now) * BC_SIM_CORE_PER_TICK);
-	if (interrupted(a, bus))
+	if (enter_due_interrupt(a, bus))
 		return;
 	a->is_idle = false;
 	start_turn(a);

@@ -1,11 +1,10 @@
-/* What a simulated processor does all day: it runs its processes and the kernel under them, and
- * takes interrupts.
+/* A simulated processor: runs processes and a kernel, and handles interrupts.
  *
- * Processes run in turn and call the kernel; a timer ticks 100 times a second; when nothing is to
- * be done the processor halts until the next interrupt. Agent 0 has the interrupt controllers and
- * the devices: it acknowledges interrupts on the bus, speaks to the timer, the disk, the serial
- * line and the network card, and calls the firmware to save power. The others get their ticks from
- * within and leave no such cycles. */
+ * Processes take turns and call the kernel. A timer ticks 100 times per second. When there is
+ * nothing to do, the processor halts until the next interrupt. Only agent 0 has interrupt
+ * controllers and devices: it acknowledges interrupts on the bus, accesses the timer, disk, serial
+ * line and network card, and calls the firmware to save power. The other agents have internal
+ * timers, which cause no such cycles. */
 #ifndef BC_CAPTURE_SIM_SIM_AGENT_H
 #define BC_CAPTURE_SIM_SIM_AGENT_H
 
@@ -22,24 +21,24 @@ struct bc_sim_agent {
 	struct bc_sim_random random;
 	unsigned number;
 	unsigned state;       /* enum state of sim_agent.c */
-	unsigned device;      /* enum device: whose interrupt is being handled */
+	unsigned device;      /* enum device: the one whose interrupt is being handled */
 	unsigned current;     /* process */
-	uint32_t call_rounds; /* rounds of processes until one calls the kernel */
+	uint32_t call_rounds; /* process rounds until the next kernel call */
 	uint32_t words_left;  /* of a transfer from the device */
-	uint32_t transfer_at; /* offset in the kernel's data where the next goes */
-	bool is_idle;         /* no process wants to run, until idle_until */
+	uint32_t transfer_at; /* offset in the kernel's data for the next word */
+	bool is_idle;         /* no process is ready until idle_until */
 	uint64_t idle_until;  /* bus tick */
 	uint64_t timer_tick;  /* bus tick of the next timer interrupt */
-	uint64_t device_tick; /* and of the next device's */
+	uint64_t device_tick; /* bus tick of the next device interrupt */
 	struct bc_sim_program kernel;
 	struct bc_sim_program processes[BC_SIM_PROCESSES];
 };
 
-/* Starts a processor up. Agents of one bus have the same seed. */
+/* Initializes a processor. All agents of a bus use the same seed. */
 void bc_sim_agent_init(
 	struct bc_sim_agent *agent, uint64_t seed, unsigned number, const struct bc_sim_bus *bus);
 
-/* Runs, with its port's queue empty, until the port has a cycle queued. */
+/* Runs until the agent's port has a cycle queued. The queue must be empty. */
 void bc_sim_agent_run(struct bc_sim_agent *agent, struct bc_sim_bus *bus);
 
 #endif

@@ -13,10 +13,10 @@ enum state {
 	MODIFIED = 3,
 };
 
-/* How long cycles hold the bus, in ticks. */
+/* Lengths of cycles, in ticks. */
 #define FILL_L2_TICKS   6  /* 3-1-1-1 */
-#define FILL_ROW_TICKS  13 /* 7-2-2-2, the row is open */
-#define FILL_MISS_TICKS 18 /* 12-2-2-2, another row is */
+#define FILL_ROW_TICKS  13 /* 7-2-2-2: row hit */
+#define FILL_MISS_TICKS 18 /* 12-2-2-2: row miss */
 #define WRITE_L2_TICKS  3
 #define WRITE_ROW_TICKS 5
 #define LOCKED_TICKS    6
@@ -26,7 +26,7 @@ enum state {
 
 #define GLITCH_CYCLES 20000
 
-/* Each row of the memory is refreshed in its turn, every 15.6 us. */
+/* The memory refreshes one row every 15.6 us. */
 #define REFRESH_EVERY_TICKS 1031
 #define REFRESH_TICKS       6
 
@@ -43,8 +43,8 @@ void bc_sim_bus_init(struct bc_sim_bus *bus, uint64_t seed, unsigned agents, uin
 		bus->ports[i].clock = tick;
 }
 
-/* The place of an address's line, moved to the front of its set; NULL when it isn't in. */
-static uint32_t *find(struct bc_sim_cache *cache, uint32_t address)
+/* Returns the entry of an address's line, moved to the front of its set; NULL on a miss. */
+static uint32_t *cache_find(struct bc_sim_cache *cache, uint32_t address)
 {
 	uint32_t *ways = cache->sets[address / LINE_BYTES % BC_SIM_SETS];
 	uint32_t line = address & LINE_MASK;
@@ -59,21 +59,21 @@ static uint32_t *find(struct bc_sim_cache *cache, uint32_t address)
 	return &ways[0];
 }
 
-/* Brings in a line that isn't in; returns the one that leaves, 0 when there is none. */
-static uint32_t insert(struct bc_sim_cache *cache, uint32_t address, enum state state)
+/* Inserts a line. Returns the evicted one, or 0. */
+static uint32_t cache_insert(struct bc_sim_cache *cache, uint32_t address, enum state state)
 {
 	uint32_t *ways = cache->sets[address / LINE_BYTES % BC_SIM_SETS];
-	uint32_t leaves = 0;
+	uint32_t evicted = 0;
 
 	if (ways[0] != 0) {
-		leaves = ways[1];
+		evicted = ways[1];
 		ways[1] = ways[0];
 	}
 	ways[0] = (address & LINE_MASK) | state;
-	return leaves;
+	return evicted;
 }
 
-static void push(struct bc_sim_bus *bus, unsigned agent, const struct bc_sim_cycle *cycle)
+static void queue_cycle(struct bc_sim_bus *bus, unsigned agent, const struct bc_sim_cycle *cycle)
 {
 	struct bc_sim_port *port = &bus->ports[agent];
 
@@ -91,7 +91,7 @@ static uint8_t control_of(enum bc_cycle cycle, unsigned agent)
 	return (uint8_t)((unsigned)cycle << 4 | agent);
 }
 
-/* Active low: a zero for each byte asked for. */
+/* Byte enables are active low: a zero bit for each byte. */
 static uint8_t enables_of(uint32_t address, unsigned bytes)
 {
 	return (uint8_t) ~(((1u << bytes) - 1) << (address & 7));
@@ -103,8 +103,8 @@ enum memory {
 	IN_CLOSED_ROW,
 };
 
-/* Which memory answers, with the line in the second-level cache afterwards if it is a fill. */
-static enum memory answer(struct bc_sim_bus *bus, uint32_t address, bool fills)
+/* Returns which memory answers. A fill puts the line into the second-level cache. */
+static enum memory access_memory(struct bc_sim_bus *bus, uint32_t address, bool fills)
 {
 	uint8_t *l2 = &bus->l2[address / LINE_BYTES % BC_SIM_L2_LINES];
 	uint8_t tag = (uint8_t)(address / (LINE_BYTES * BC_SIM_L2_LINES) + 1);
@@ -120,7 +120,7 @@ static enum memory answer(struct bc_sim_bus *bus, uint32_t address, bool fills)
 	return IN_CLOSED_ROW;
 }
 
-static void push_burst(struct bc_sim_bus *bus, unsigned owner, unsigned agent, enum bc_cycle cycle,
+static void queue_burst(struct bc_sim_bus *bus, unsigned owner, unsigned agent, enum bc_cycle cycle,
 	uint32_t address, uint8_t enables)
 {
 	static const uint8_t ticks[] = {
@@ -129,12 +129,12 @@ static void push_burst(struct bc_sim_bus *bus, unsigned owner, unsigned agent, e
 		[IN_CLOSED_ROW] = FILL_MISS_TICKS,
 	};
 
-	push(bus, owner,
+	queue_cycle(bus, owner,
 		&(struct bc_sim_cycle){
 			.address = address & ~7u,
 			.enables = enables,
 			.control = control_of(cycle, agent),
-			.ticks = ticks[answer(bus, address, cycle != BC_CYCLE_WRITE_BACK)],
+			.ticks = ticks[access_memory(bus, address, cycle != BC_CYCLE_WRITE_BACK)],
 		});
 }
 
@@ -143,9 +143,9 @@ static bool is_coherent(const struct bc_sim_bus *bus, uint32_t address)
 	return bus->agents > 1 && address >= BC_SIM_SHARED_BEGIN && address < BC_SIM_SHARED_END;
 }
 
-/* What the other agents' caches do when `agent` asks for a line. A modified one is written back by
- * its holder, in the asking port's queue, for the asker waits for it. Returns whether one of them
- * keeps the line. */
+/* Snoops the other agents' caches when `agent` accesses a line. A modified line is written back by
+ * its owner; that cycle goes into the queue of `agent`, which waits for it. Returns whether another
+ * cache keeps the line. */
 static bool snoop(struct bc_sim_bus *bus, unsigned agent, uint32_t address, bool is_write)
 {
 	bool kept = false;
@@ -153,12 +153,12 @@ static bool snoop(struct bc_sim_bus *bus, unsigned agent, uint32_t address, bool
 	for (unsigned other = 0; other < bus->agents; other++) {
 		if (other == agent)
 			continue;
-		uint32_t *place = find(&bus->ports[other].data, address);
-		if (place == NULL)
+		uint32_t *entry = cache_find(&bus->ports[other].data, address);
+		if (entry == NULL)
 			continue;
-		if ((*place & STATE_MASK) == MODIFIED)
-			push_burst(bus, agent, other, BC_CYCLE_WRITE_BACK, address & LINE_MASK, 0);
-		*place = is_write ? 0 : (address & LINE_MASK) | SHARED;
+		if ((*entry & STATE_MASK) == MODIFIED)
+			queue_burst(bus, agent, other, BC_CYCLE_WRITE_BACK, address & LINE_MASK, 0);
+		*entry = is_write ? 0 : (address & LINE_MASK) | SHARED;
 		kept = kept || !is_write;
 	}
 	return kept;
@@ -168,49 +168,50 @@ void bc_sim_fetch(struct bc_sim_bus *bus, unsigned agent, uint32_t address)
 {
 	struct bc_sim_cache *cache = &bus->ports[agent].code;
 
-	if (find(cache, address) != NULL)
+	if (cache_find(cache, address) != NULL)
 		return;
-	insert(cache, address, SHARED);
-	push_burst(bus, agent, agent, BC_CYCLE_I_FETCH, address, 0);
+	cache_insert(cache, address, SHARED);
+	queue_burst(bus, agent, agent, BC_CYCLE_I_FETCH, address, 0);
 }
 
 void bc_sim_read(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
 {
 	struct bc_sim_cache *cache = &bus->ports[agent].data;
 
-	if (find(cache, address) != NULL)
+	if (cache_find(cache, address) != NULL)
 		return;
 	enum state state = EXCLUSIVE;
 	if (is_coherent(bus, address) && snoop(bus, agent, address, false))
 		state = SHARED;
-	push_burst(bus, agent, agent, BC_CYCLE_D_READ, address, enables_of(address, bytes));
+	queue_burst(bus, agent, agent, BC_CYCLE_D_READ, address, enables_of(address, bytes));
 
-	/* The fill goes first: the line that leaves waits in the write-back buffer. */
-	uint32_t leaves = insert(cache, address, state);
-	if ((leaves & STATE_MASK) == MODIFIED)
-		push_burst(bus, agent, agent, BC_CYCLE_WRITE_BACK, leaves & LINE_MASK, 0);
+	/* The fill comes first; the evicted line waits in the write-back buffer. */
+	uint32_t evicted = cache_insert(cache, address, state);
+	if ((evicted & STATE_MASK) == MODIFIED)
+		queue_burst(bus, agent, agent, BC_CYCLE_WRITE_BACK, evicted & LINE_MASK, 0);
 }
 
 void bc_sim_write(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
 {
-	uint32_t *place = find(&bus->ports[agent].data, address);
+	uint32_t *entry = cache_find(&bus->ports[agent].data, address);
 
-	if (place != NULL && (*place & STATE_MASK) != SHARED) {
-		*place = (address & LINE_MASK) | MODIFIED;
+	if (entry != NULL && (*entry & STATE_MASK) != SHARED) {
+		*entry = (address & LINE_MASK) | MODIFIED;
 		return;
 	}
 	if (is_coherent(bus, address))
 		snoop(bus, agent, address, true);
-	if (place != NULL)
-		*place = (address & LINE_MASK) | EXCLUSIVE;
-	uint8_t ticks = answer(bus, address, false) == IN_L2 ? WRITE_L2_TICKS : WRITE_ROW_TICKS;
+	if (entry != NULL)
+		*entry = (address & LINE_MASK) | EXCLUSIVE;
+	uint8_t ticks = access_memory(bus, address, false) == IN_L2 ? WRITE_L2_TICKS
+								    : WRITE_ROW_TICKS;
 	bc_sim_single(bus, agent, BC_CYCLE_D_WRITE, address, bytes, ticks);
 }
 
 void bc_sim_single(struct bc_sim_bus *bus, unsigned agent, enum bc_cycle cycle, uint32_t address,
 	unsigned bytes, uint8_t ticks)
 {
-	push(bus, agent,
+	queue_cycle(bus, agent,
 		&(struct bc_sim_cycle){
 			.address = address & ~7u,
 			.enables = enables_of(address, bytes),
@@ -219,7 +220,7 @@ void bc_sim_single(struct bc_sim_bus *bus, unsigned agent, enum bc_cycle cycle, 
 		});
 }
 
-/* Makes the last cycle queued keep the bus until the next. */
+/* Locks the bus from the last queued cycle to the next one. */
 static void lock_last(struct bc_sim_port *port)
 {
 	port->queue[port->tail - 1].locked = true;
@@ -235,7 +236,7 @@ void bc_sim_exchange(struct bc_sim_bus *bus, unsigned agent, uint32_t address)
 void bc_sim_special(
 	struct bc_sim_bus *bus, unsigned agent, enum bc_special special, uint32_t address)
 {
-	push(bus, agent,
+	queue_cycle(bus, agent,
 		&(struct bc_sim_cycle){
 			.address = address,
 			.enables = (uint8_t)special,
@@ -259,16 +260,16 @@ void bc_sim_write_back_all(struct bc_sim_bus *bus, unsigned agent)
 		for (unsigned way = 0; way < BC_SIM_WAYS; way++) {
 			uint32_t line = port->data.sets[set][way];
 			if ((line & STATE_MASK) == MODIFIED)
-				push_burst(bus, agent, agent, BC_CYCLE_WRITE_BACK, line & LINE_MASK,
-					0);
+				queue_burst(bus, agent, agent, BC_CYCLE_WRITE_BACK,
+					line & LINE_MASK, 0);
 		}
 	memset(&port->code, 0, sizeof(port->code));
 	memset(&port->data, 0, sizeof(port->data));
 }
 
-/* An invalid cycle, as a board reports when it takes a sample in between: what was on the address
- * lines, with a type that means nothing. */
-static void glitch(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle)
+/* Makes an invalid cycle, as a board reports when it samples at the wrong moment: the previous
+ * address with an undefined type. */
+static void make_glitch(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle)
 {
 	static const uint8_t types[] = {0, 2, 4, 6, 10, 11};
 	uint32_t type = types[bc_sim_between(&bus->random, 0, sizeof(types) - 1)];
@@ -288,7 +289,7 @@ static uint64_t request_tick(const struct bc_sim_port *port)
 	return port->clock + port->queue[port->head].wait;
 }
 
-static int first_to_ask(const struct bc_sim_bus *bus)
+static int earliest_port(const struct bc_sim_bus *bus)
 {
 	int first = 0;
 
@@ -301,7 +302,7 @@ static int first_to_ask(const struct bc_sim_bus *bus)
 int bc_sim_bus_pop(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t *tick)
 {
 	if (bus->glitch == 0 && !bus->is_locked) {
-		glitch(bus, cycle);
+		make_glitch(bus, cycle);
 		*tick = bus->free;
 		bus->free += cycle->ticks;
 		return -1;
@@ -309,7 +310,7 @@ int bc_sim_bus_pop(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t 
 	bus->glitch -= bus->glitch != 0;
 
 	if (!bus->is_locked)
-		bus->owner = first_to_ask(bus);
+		bus->owner = earliest_port(bus);
 	struct bc_sim_port *port = &bus->ports[bus->owner];
 	uint64_t start = request_tick(port);
 	*cycle = port->queue[port->head++];

@@ -7,7 +7,7 @@
 #define PAGE_BYTES     4096u
 #define LINES_PER_PAGE (PAGE_BYTES / LINE_BYTES)
 
-/* Where things are in memory, as page numbers. */
+/* Memory layout, in page numbers. */
 #define KERNEL_CODE_PAGE  0x100 /* 1 MiB */
 #define KERNEL_STACK_PAGE 0x180
 #define KERNEL_DATA_PAGE  (BC_SIM_SHARED_BEGIN / PAGE_BYTES)
@@ -15,7 +15,7 @@
 #define PROCESS_PAGE      (BC_SIM_SHARED_END / PAGE_BYTES)
 #define PROCESS_PAGE_END  (BC_SIM_MEMORY_END / PAGE_BYTES)
 
-/* Where things are in a program's data, as offsets. */
+/* Layout of a program's data, in offsets. */
 #define TABLE_BEGIN   0x10000u
 #define TABLE_BYTES   0x8000u
 #define ARRAYS_BEGIN  0x20000u
@@ -31,11 +31,11 @@
 #define DRAW_TICKS   4
 #define PEEK_TICKS   22
 
-#define MAIN_LINES 16 /* lines of the loops that call, before the functions */
+#define MAIN_LINES 16 /* lines of the calling loops, before the functions */
 
 #define FUNCTION_LINES_MAX 20
 
-/* What a function does with data. */
+/* How a function uses data. */
 enum work {
 	WORK_LOCAL,
 	WORK_CHASE,
@@ -47,7 +47,7 @@ enum work {
 	WORK_DRAW,
 };
 
-/* Out of 32 functions, how many do what. */
+/* How many of 32 functions do each kind of work. */
 static const uint8_t shares[] = {
 	[WORK_LOCAL] = 15,
 	[WORK_CHASE] = 6,
@@ -61,8 +61,8 @@ static const uint8_t shares[] = {
 
 #define SHARES 32
 
-/* The kinds of work take turns by an odd step, so that any row of functions has its share of each:
- * programs differ in where things are, not in what they are like. */
+/* Spreads the kinds of work over the functions with an odd step, so that any consecutive functions
+ * have about the same mix. Programs then differ in their addresses, not in their character. */
 static enum work work_of(unsigned function)
 {
 	unsigned at = function * 13 % SHARES;
@@ -73,8 +73,8 @@ static enum work work_of(unsigned function)
 	return (enum work)work;
 }
 
-/* Pages as a system hands them out: mostly in short rows. */
-static void scatter(struct bc_sim_random *random, uint16_t *pages, unsigned n)
+/* Allocates pages as an operating system does: mostly in short consecutive runs. */
+static void scatter_pages(struct bc_sim_random *random, uint16_t *pages, unsigned n)
 {
 	uint32_t page = 0;
 
@@ -87,7 +87,7 @@ static void scatter(struct bc_sim_random *random, uint16_t *pages, unsigned n)
 	}
 }
 
-static void row_of_pages(uint16_t *pages, unsigned n, uint32_t first)
+static void set_consecutive_pages(uint16_t *pages, unsigned n, uint32_t first)
 {
 	for (unsigned i = 0; i < n; i++)
 		pages[i] = (uint16_t)(first + i);
@@ -113,7 +113,7 @@ static void draw_parts(struct bc_sim_program *p)
 	for (unsigned i = 0; i < BC_SIM_FUNCTIONS; i++) {
 		draw_function(&p->random, &p->functions[i], i, line);
 		line += p->functions[i].lines;
-		/* Should they be longer than the code, the last ones lie over the first. */
+		/* If the functions do not fit into the code, the last ones overlap the first. */
 		if (line + FUNCTION_LINES_MAX > BC_SIM_CODE_PAGES * LINES_PER_PAGE)
 			line = MAIN_LINES;
 	}
@@ -132,10 +132,10 @@ void bc_sim_program_init(struct bc_sim_program *p, uint64_t seed)
 	memset(p, 0, sizeof(*p));
 	p->random.state = seed;
 	p->salt = bc_sim_random(&p->random);
-	scatter(&p->random, p->code, BC_SIM_CODE_PAGES);
-	scatter(&p->random, p->data, BC_SIM_DATA_PAGES);
-	scatter(&p->random, &p->stack, 1);
-	row_of_pages(
+	scatter_pages(&p->random, p->code, BC_SIM_CODE_PAGES);
+	scatter_pages(&p->random, p->data, BC_SIM_DATA_PAGES);
+	scatter_pages(&p->random, &p->stack, 1);
+	set_consecutive_pages(
 		p->data + SEGMENT_BEGIN / PAGE_BYTES, SEGMENT_BYTES / PAGE_BYTES, SEGMENT_PAGE);
 	p->pixel = bc_sim_between(&p->random, 0, SCREEN_BYTES / 8 - 1) * 8;
 	draw_parts(p);
@@ -146,8 +146,8 @@ void bc_sim_program_init_kernel(struct bc_sim_program *p, uint64_t seed, unsigne
 	memset(p, 0, sizeof(*p));
 	p->random.state = seed;
 	p->salt = bc_sim_random(&p->random);
-	row_of_pages(p->code, BC_SIM_CODE_PAGES, KERNEL_CODE_PAGE);
-	row_of_pages(p->data, BC_SIM_DATA_PAGES, KERNEL_DATA_PAGE);
+	set_consecutive_pages(p->code, BC_SIM_CODE_PAGES, KERNEL_CODE_PAGE);
+	set_consecutive_pages(p->data, BC_SIM_DATA_PAGES, KERNEL_DATA_PAGE);
 	p->stack = (uint16_t)(KERNEL_STACK_PAGE + agent);
 	draw_parts(p);
 	p->random.state += bc_sim_mix(agent + 1);
@@ -158,7 +158,7 @@ void bc_sim_program_start(struct bc_sim_program *p, uint32_t run, uint32_t calls
 	assert(calls >= 1 && calls <= BC_SIM_CALLS);
 	uint64_t key = bc_sim_mix(p->salt + run);
 
-	/* Neighbours: what works together was linked together. */
+	/* Neighbours: functions that call each other are linked together. */
 	uint32_t home = (uint32_t)(key % BC_SIM_FUNCTIONS);
 	for (uint32_t i = 0; i < calls; i++)
 		p->list[i] = (uint8_t)((home + i * 2 + bc_sim_mix(key + i) % 2) % BC_SIM_FUNCTIONS);
@@ -186,7 +186,7 @@ static uint32_t stack_address(const struct bc_sim_program *p, uint32_t offset)
 	return p->stack * PAGE_BYTES + offset;
 }
 
-/* Mostly words; some doubles, bytes and halves. */
+/* Access sizes: mostly words; some doublewords, bytes and halfwords. */
 static unsigned bytes_of(uint64_t nature)
 {
 	static const uint8_t bytes[16] = {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 1, 1, 2, 4};
@@ -210,9 +210,10 @@ static void use_stack(
 		bc_sim_read(bus, agent, stack_address(p, slot), 4);
 }
 
-static void chase(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent, uint64_t nature)
+static void chase_nodes(
+	struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent, uint64_t nature)
 {
-	/* Goes through all nodes, in an order that is the program's own. */
+	/* Visits all nodes in an order that depends on the program. */
 	p->node = (p->node * 5 + ((uint32_t)p->salt | 1)) % NODES;
 	uint32_t node = bc_sim_program_data(p, p->node * NODE_BYTES);
 
@@ -223,10 +224,10 @@ static void chase(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned age
 		bc_sim_write(bus, agent, node + 4, 4);
 }
 
-static void look_up(
+static void look_up_table(
 	struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent, uint64_t nature)
 {
-	/* The lower of two draws: its beginning is used most. */
+	/* The lower of two random numbers: the start of the table is used most. */
 	unsigned bytes = bytes_of(nature);
 	uint64_t draw = bc_sim_random(&p->random);
 	uint32_t at = (uint32_t)draw % TABLE_BYTES;
@@ -236,7 +237,7 @@ static void look_up(
 	bc_sim_read(bus, agent, bc_sim_program_data(p, TABLE_BEGIN + at), bytes);
 }
 
-static void walk(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent,
+static void walk_array(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent,
 	const struct bc_sim_function *f, uint64_t nature)
 {
 	struct bc_sim_array *array = &p->arrays[f->array];
@@ -251,7 +252,7 @@ static void walk(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agen
 		array->at = 0;
 }
 
-static void copy(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent,
+static void copy_array(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent,
 	const struct bc_sim_function *f)
 {
 	struct bc_sim_array *array = &p->arrays[f->array];
@@ -275,7 +276,8 @@ static void use_segment(
 		bc_sim_write(bus, agent, address + 8, 4);
 }
 
-static void draw(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent, uint64_t nature)
+static void draw_pixels(
+	struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent, uint64_t nature)
 {
 	unsigned bytes = bytes_of(nature);
 
@@ -293,30 +295,30 @@ static void use_data(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned 
 		use_stack(p, bus, agent, nature);
 		break;
 	case WORK_CHASE:
-		chase(p, bus, agent, nature);
+		chase_nodes(p, bus, agent, nature);
 		break;
 	case WORK_LOOK_UP:
-		look_up(p, bus, agent, nature);
+		look_up_table(p, bus, agent, nature);
 		break;
 	case WORK_WALK:
 	case WORK_UPDATE:
-		walk(p, bus, agent, f, nature);
+		walk_array(p, bus, agent, f, nature);
 		break;
 	case WORK_COPY:
-		copy(p, bus, agent, f);
+		copy_array(p, bus, agent, f);
 		break;
 	case WORK_SEGMENT:
 		use_segment(p, bus, agent, nature);
 		break;
 	case WORK_DRAW:
-		draw(p, bus, agent, nature);
+		draw_pixels(p, bus, agent, nature);
 		break;
 	}
 }
 
-/* The loop that calls: its line, the return address, and the data that the function begins with,
- * nearly always the same for the same function. */
-static void call(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent,
+/* A call from the main loop: fetches its line, pushes the return address and sets the data that the
+ * function starts with, nearly always the same for the same function. */
+static void call_function(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agent,
 	const struct bc_sim_function *f)
 {
 	uint32_t line = (p->main_line + p->call / 4) % MAIN_LINES;
@@ -334,7 +336,7 @@ static void call(struct bc_sim_program *p, struct bc_sim_bus *bus, unsigned agen
 		array->at = aligned((uint32_t)(nature >> 16) % array->bytes, 64);
 }
 
-/* Goes to the next line of the function; false at its end. */
+/* Advances to the next line of the function. Returns false at its end. */
 static bool advance(struct bc_sim_program *p, const struct bc_sim_function *f, uint64_t nature)
 {
 	p->line++;
@@ -342,7 +344,7 @@ static bool advance(struct bc_sim_program *p, const struct bc_sim_function *f, u
 		p->loop_left--;
 		p->line = f->loop;
 	} else if ((nature >> 52 & 31) == 0 && bc_sim_one_in(&p->random, 2)) {
-		p->line += 1 + (uint32_t)(nature >> 56 & 3); /* a branch over some lines */
+		p->line += 1 + (uint32_t)(nature >> 56 & 3); /* a branch over 1 to 4 lines */
 	}
 	return p->line < f->lines;
 }
@@ -356,19 +358,19 @@ enum bc_sim_step bc_sim_program_step(
 
 	assert(p->rounds_left != 0);
 	if (!p->is_called)
-		call(p, bus, agent, f);
-	/* Code that is run into is asked for from its line's start, code jumped to from within. */
+		call_function(p, bus, agent, f);
+	/* Sequential code is fetched from the start of its line, a jump target from within it. */
 	uint32_t entry = p->line == 0 || p->line == f->loop ? (uint32_t)(nature >> 60 & 3) * 8 : 0;
 	bc_sim_fetch(bus, agent, code_address(p, line) + entry);
 	bc_sim_think(&bus->ports[agent], 6 + (uint32_t)(nature & 3) * 4);
 	use_data(p, bus, agent, f, nature);
 
 	if (advance(p, f, nature))
-		return BC_SIM_STEP_GOES_ON;
+		return BC_SIM_STEP_CONTINUES;
 	p->line = 0;
 	p->is_called = false;
 	if (++p->call < p->calls)
-		return BC_SIM_STEP_GOES_ON;
+		return BC_SIM_STEP_CONTINUES;
 	p->call = 0;
 	return --p->rounds_left != 0 ? BC_SIM_STEP_ROUND : BC_SIM_STEP_OVER;
 }

@@ -1,13 +1,14 @@
-/* What a simulated program touches: code that loops and calls, a stack, and data with locality.
+/* The memory accesses of a simulated program: code with loops and calls, a stack, and data with
+ * locality.
  *
- * A program has an address space of 4 KiB pages that lie scattered in physical memory, a table of
- * functions one behind the other in its code, and data: nodes that are chased from one to the next,
- * a table looked up at random, arrays that are walked, and a frame buffer that some functions draw
- * in. What the code at a place does is a property of the place, drawn once.
+ * A program has an address space of 4 KiB pages scattered in physical memory, a table of
+ * consecutive functions in its code, and data: linked nodes, a table with random lookups, arrays
+ * that are walked, and a frame buffer that some functions draw in. What the code at an address does
+ * is fixed by that address.
  *
  * bc_sim_program_start() starts a run: a loop whose body calls a list of functions, the same list
- * for the same `run` number. bc_sim_program_step() executes 32 bytes of code and tells the bus what
- * they touch, until it says that the run is over. */
+ * for the same `run` number. bc_sim_program_step() executes 32 bytes of code and passes their
+ * accesses to the bus. Call it until it reports that the run is over. */
 #ifndef BC_CAPTURE_SIM_SIM_PROGRAM_H
 #define BC_CAPTURE_SIM_SIM_PROGRAM_H
 
@@ -24,19 +25,19 @@
 #define BC_SIM_CALLS      64
 
 struct bc_sim_function {
-	uint16_t line; /* of its first line in the program's code */
+	uint16_t line; /* its first line in the program's code */
 	uint8_t lines;
-	uint8_t work; /* enum work: what it does with data */
-	uint8_t loop; /* its inner loop: lines [loop .. loop_end), */
+	uint8_t work; /* enum work: how it uses data */
+	uint8_t loop; /* inner loop: lines [loop .. loop_end), */
 	uint8_t loop_end;
-	uint8_t loop_times; /* this many times */
+	uint8_t loop_times; /* executed this many times */
 	uint8_t array;
 };
 
 struct bc_sim_array {
 	uint32_t begin; /* offset in the data */
 	uint32_t bytes;
-	uint32_t at; /* walked up to here */
+	uint32_t at; /* next offset of the walk */
 	uint32_t stride;
 };
 
@@ -51,23 +52,23 @@ struct bc_sim_program {
 
 	/* The run. */
 	uint32_t rounds_left;
-	uint32_t main_line; /* of the loop that calls */
+	uint32_t main_line; /* first line of the calling loop */
 	uint32_t calls;
 	uint32_t call;
-	uint32_t line;  /* in the function called */
-	bool is_called; /* it has begun */
+	uint32_t line;  /* in the called function */
+	bool is_called; /* the function has been entered */
 	uint32_t loop_left;
 	uint32_t stack_at; /* offset of the stack pointer */
-	uint32_t node;     /* chased up to here */
-	uint32_t pixel;    /* drawn up to here */
+	uint32_t node;     /* current node */
+	uint32_t pixel;    /* next offset to draw at */
 	uint8_t list[BC_SIM_CALLS];
 };
 
-/* A new process, somewhere in memory. */
+/* Initializes a process at random pages of memory. */
 void bc_sim_program_init(struct bc_sim_program *program, uint64_t seed);
 
-/* The kernel as agent number `agent` runs it: with the same seed the code and the data are the same
- * for all, and stack and dice its own. */
+/* Initializes the kernel for one agent. With the same seed all agents share its code and data; each
+ * has its own stack and random numbers. */
 void bc_sim_program_init_kernel(struct bc_sim_program *program, uint64_t seed, unsigned agent);
 
 /* Starts a run of `rounds` rounds, 1 or more, of `calls` calls each, 1 .. BC_SIM_CALLS. */
@@ -75,15 +76,15 @@ void bc_sim_program_start(
 	struct bc_sim_program *program, uint32_t run, uint32_t calls, uint32_t rounds);
 
 enum bc_sim_step {
-	BC_SIM_STEP_GOES_ON,
-	BC_SIM_STEP_ROUND, /* a round ended, another follows */
+	BC_SIM_STEP_CONTINUES,
+	BC_SIM_STEP_ROUND, /* a round has ended, another follows */
 	BC_SIM_STEP_OVER,  /* the run is over */
 };
 
 enum bc_sim_step bc_sim_program_step(
 	struct bc_sim_program *program, struct bc_sim_bus *bus, unsigned agent);
 
-/* The physical address of an offset in the program's data, taken modulo its size. */
+/* Returns the physical address of an offset in the program's data, modulo its size. */
 uint32_t bc_sim_program_data(const struct bc_sim_program *program, uint32_t offset);
 
 #endif

@@ -1,7 +1,7 @@
-/* The simulated bus's dice: a splitmix64 generator, the same numbers on every machine.
+/* Random numbers of the simulated bus: a splitmix64 generator, the same on every machine.
  *
- * A generator is one word of state. Draws happen in program order only: two draws never stand in
- * one expression, for the compiler could then choose which comes first. */
+ * The state is one word. Never draw twice in one expression: the compiler could then choose which
+ * draw comes first. */
 #ifndef BC_CAPTURE_SIM_SIM_RANDOM_H
 #define BC_CAPTURE_SIM_SIM_RANDOM_H
 
@@ -25,7 +25,7 @@ static inline uint64_t bc_sim_random(struct bc_sim_random *random)
 	return bc_sim_mix(random->state);
 }
 
-/* A number from `low` to `high`, both included; high - low must be below 0xFFFFFFFF. */
+/* Returns a number from `low` to `high`, inclusive. high - low must be below 0xFFFFFFFF. */
 static inline uint32_t bc_sim_between(struct bc_sim_random *random, uint32_t low, uint32_t high)
 {
 	uint64_t draw = bc_sim_random(random) >> 32;
@@ -33,7 +33,7 @@ static inline uint32_t bc_sim_between(struct bc_sim_random *random, uint32_t low
 	return low + (uint32_t)(draw * (high - low + 1) >> 32);
 }
 
-/* Whether an event that happens once in `n` times happens now. */
+/* Returns true with a chance of 1 in `n`. */
 static inline int bc_sim_one_in(struct bc_sim_random *random, uint32_t n)
 {
 	return bc_sim_between(random, 1, n) == 1;

@@ -7,7 +7,7 @@ void bc_block_replay_start(
 	struct bc_block_replay *r, const struct bc_raw_block *block, enum bc_raw_follows follows)
 {
 	r->next_entry = 0;
-	r->given = 0;
+	r->consumed = 0;
 	r->skip = follows != BC_RAW_CONTIGUOUS ? block->lead : 0;
 	r->is_broken = follows == BC_RAW_AFTER_HOLE || follows == BC_RAW_OTHER_RECORDING;
 	r->is_joined = false;
@@ -36,20 +36,20 @@ void bc_block_replay_free(struct bc_block_replay *r)
 	r->joined = NULL;
 }
 
-/* Puts bytes behind those held. Returns false when there is no memory for them, or they are more
- * than any transfer has. */
-static bool join(struct bc_block_replay *r, const struct bc_source_data *data)
+/* Appends bytes to the joined transfer. Returns false if out of memory, or if it would get longer
+ * than any transfer can be. */
+static bool replay_join(struct bc_block_replay *r, const struct bc_source_data *data)
 {
 	size_t need = r->joined_bytes + data->count;
 
 	if (need > BC_RAW_TRANSFER_MAX)
 		return false;
-	if (need > r->joined_room) {
+	if (need > r->joined_capacity) {
 		uint8_t *more = realloc(r->joined, need);
 		if (more == NULL)
 			return false;
 		r->joined = more;
-		r->joined_room = need;
+		r->joined_capacity = need;
 	}
 	if (r->joined_bytes == 0) {
 		r->joined_data = *data;
@@ -63,21 +63,22 @@ static bool join(struct bc_block_replay *r, const struct bc_source_data *data)
 	return true;
 }
 
-static bool give_break(const struct bc_block_replay *r, struct bc_source_data *data,
+static bool replay_break(const struct bc_block_replay *r, struct bc_source_data *data,
 	const struct bc_source_sink *sink)
 {
 	data->broken = &r->broken;
 	return sink->data(sink->context, data);
 }
 
-/* A transfer, or a part of one. Only the times of raw6 tell of all of a transfer together. */
-static bool give_transfer(struct bc_block_replay *r, const struct bc_raw_entry *entry,
+/* Passes on a transfer or a part of one. Parts are joined only for raw6, whose times are spread
+ * over the whole transfer. */
+static bool replay_transfer(struct bc_block_replay *r, const struct bc_raw_entry *entry,
 	const struct bc_source_data *data, const struct bc_source_sink *sink)
 {
 	if (r->is_joined)
 		return bc_block_replay_flush(r, sink);
 	bool is_part = entry->is_continued || r->joined_bytes != 0;
-	if (is_part && data->format == BC_FORMAT_RAW6 && join(r, data)) {
+	if (is_part && data->format == BC_FORMAT_RAW6 && replay_join(r, data)) {
 		r->is_joined = !entry->is_continued;
 		return entry->is_continued || bc_block_replay_flush(r, sink);
 	}
@@ -85,7 +86,7 @@ static bool give_transfer(struct bc_block_replay *r, const struct bc_raw_entry *
 	       (data->count == 0 || sink->data(sink->context, data));
 }
 
-static bool give_entry(struct bc_block_replay *r, const struct bc_raw_block *block,
+static bool replay_entry(struct bc_block_replay *r, const struct bc_raw_block *block,
 	const struct bc_segment_header *header, const struct bc_source_sink *sink)
 {
 	const struct bc_raw_entry *entry = &block->table[r->next_entry];
@@ -101,15 +102,15 @@ static bool give_entry(struct bc_block_replay *r, const struct bc_raw_block *blo
 			.is_restart = entry->is_restart,
 			.lost = entry->lost,
 		};
-		return give_break(r, &data, sink);
+		return replay_break(r, &data, sink);
 	}
 	uint32_t skip = r->skip < entry->bytes ? r->skip : entry->bytes;
-	data.bytes = block->data + r->given + skip;
+	data.bytes = block->data + r->consumed + skip;
 	data.count = entry->bytes - skip;
 	data.has_times = entry->has_times;
 	data.since_ns = entry->since_ns;
 	data.until_ns = entry->until_ns;
-	return give_transfer(r, entry, &data, sink);
+	return replay_transfer(r, entry, &data, sink);
 }
 
 bool bc_block_replay_push(struct bc_block_replay *r, const struct bc_raw_block *block,
@@ -119,15 +120,15 @@ bool bc_block_replay_push(struct bc_block_replay *r, const struct bc_raw_block *
 	struct bc_source_data data = {.format = block->form, .header = header};
 
 	if (r->is_broken) {
-		if (!bc_block_replay_flush(r, sink) || !give_break(r, &data, sink))
+		if (!bc_block_replay_flush(r, sink) || !replay_break(r, &data, sink))
 			return false;
 		r->is_broken = false;
 	}
 	while (!*is_over && r->next_entry < block->entries) {
-		if (!give_entry(r, block, header, sink))
+		if (!replay_entry(r, block, header, sink))
 			return false;
 		const struct bc_raw_entry *entry = &block->table[r->next_entry++];
-		r->given += entry->bytes;
+		r->consumed += entry->bytes;
 		r->skip -= r->skip < entry->bytes ? r->skip : entry->bytes;
 		r->is_joined = false;
 	}

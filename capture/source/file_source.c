@@ -16,8 +16,8 @@
 #define PIECES      3u
 #define PIECE_BYTES (1u << 20)
 
-/* So many pieces are handed over before the loop may turn. */
-#define PIECES_A_TURN 4
+/* Pieces delivered before other handles of the loop get their turn. */
+#define PIECES_PER_TURN 4
 
 enum piece_kind { PIECE_BYTES_KIND, PIECE_CHUNK, PIECE_BLOCK, PIECE_DAMAGE, PIECE_END };
 
@@ -28,8 +28,8 @@ struct piece {
 	uint64_t missing;
 	bool has_header;
 	struct bc_segment_header header;
-	enum bc_raw_follows follows; /* of a block: the one before */
-	bool has_begun;              /* some of it was given */
+	enum bc_raw_follows follows; /* how a block follows the previous one */
+	bool has_started;            /* part of the block was delivered */
 	int status;
 	char what[256];
 	union {
@@ -47,22 +47,22 @@ struct file_source {
 	enum bc_format format;
 	uv_thread_t thread;
 	bool has_thread;
-	bool is_over;    /* the sink has had its end, or gets nothing more before it */
-	bool owes_end;   /* it gets that when the thread has ended */
-	bool is_closing; /* likewise the handle is closed then */
+	bool is_over;     /* the sink gets nothing more, except a pending end */
+	bool end_pending; /* call sink.end() when the thread has ended */
+	bool is_closing;  /* close the handle when the thread has ended */
 	struct bc_block_replay replay;
 
 	/* Shared with the thread. */
 	uv_mutex_t lock;
 	uv_cond_t changed;
-	unsigned first; /* pieces[first], and `ready` behind it, are filled */
+	unsigned first; /* ring: `ready` pieces starting at pieces[first] are filled */
 	unsigned ready;
 	bool is_stopping;
-	bool has_exited; /* the thread does nothing more */
+	bool has_exited; /* the thread has finished */
 	struct piece *pieces;
 };
 
-/* The thread: waits for a free piece. NULL when it shall stop. */
+/* Thread: waits for a free piece. Returns NULL if the thread has to stop. */
 static struct piece *wait_free(struct file_source *f)
 {
 	struct piece *piece = NULL;
@@ -76,7 +76,7 @@ static struct piece *wait_free(struct file_source *f)
 	return piece;
 }
 
-static void hand_over(struct file_source *f)
+static void push_piece(struct file_source *f)
 {
 	uv_mutex_lock(&f->lock);
 	f->ready++;
@@ -84,16 +84,16 @@ static void hand_over(struct file_source *f)
 	uv_async_send(&f->wake_loop);
 }
 
-static void hand_over_end(struct file_source *f, int status, const char *what)
+static void push_end(struct file_source *f, int status, const char *what)
 {
 	struct piece *piece = wait_free(f);
 
 	if (piece == NULL)
 		return;
 	piece->kind = PIECE_END;
-	piece->status = status == -ECANCELED ? 0 : status; /* told to end: that is no failure */
+	piece->status = status == -ECANCELED ? 0 : status; /* stopping is not a failure */
 	snprintf(piece->what, sizeof(piece->what), "%s", what);
-	hand_over(f);
+	push_piece(f);
 }
 
 static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_format format)
@@ -104,22 +104,21 @@ static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_fo
 			return;
 		ssize_t n = bc_input_read(input, piece->content.bytes, PIECE_BYTES);
 		if (n == -EBADMSG) {
-			hand_over_end(
-				f, (int)n, "what it is compressed in is damaged or torn here");
+			push_end(f, (int)n, "compressed data damaged or truncated here");
 			return;
 		}
 		if (n <= 0) {
-			hand_over_end(f, (int)n, n < 0 ? strerror((int)-n) : "");
+			push_end(f, (int)n, n < 0 ? strerror((int)-n) : "");
 			return;
 		}
 		piece->kind = PIECE_BYTES_KIND;
 		piece->format = format;
 		piece->count = (size_t)n;
-		hand_over(f);
+		push_piece(f);
 	}
 }
 
-static void tell_damage(struct piece *piece, const struct bc_segment_damage *damage)
+static void set_damage(struct piece *piece, const struct bc_segment_damage *damage)
 {
 	piece->kind = PIECE_DAMAGE;
 	snprintf(piece->what, sizeof(piece->what), "offset %llu, %llu bytes: %s",
@@ -134,20 +133,20 @@ static void set_header(struct piece *piece, const struct bc_segment_header *head
 		piece->header = *header;
 }
 
-/* The end of what the reader gives. `is_torn`: damage was the last of a raw capture. */
+/* Ends the stream. `is_torn`: a raw capture ended with damage. */
 static void end_segments(struct file_source *f, const struct bc_segment_reader *reader,
 	bool is_capture, bool is_torn)
 {
 	const char *what = "";
 
 	if (is_capture && is_torn)
-		what = "the raw capture's end is damaged or torn";
+		what = "the end of the raw capture is damaged or missing";
 	else if (!is_capture && !bc_segment_reader_is_sealed(reader))
-		what = "a segment without its index: open or torn";
-	hand_over_end(f, what[0] != '\0' ? -EBADMSG : 0, what);
+		what = "the segment has no index: still open, or torn";
+	push_end(f, what[0] != '\0' ? -EBADMSG : 0, what);
 }
 
-/* Turns one finding of the reader into a piece. Returns false when it was the last. */
+/* Reads one item into a piece. Returns false after the last. */
 static bool read_piece(
 	struct file_source *f, struct bc_segment_reader *reader, bool is_capture, bool *is_torn)
 {
@@ -158,7 +157,7 @@ static bool read_piece(
 	int found = is_capture ? bc_raw_read(reader, &piece->content.block)
 			       : bc_segment_read(reader, &piece->content.chunk);
 	if (found < 0) {
-		hand_over_end(f, found, strerror(-found));
+		push_end(f, found, strerror(-found));
 		return false;
 	}
 	switch ((enum bc_segment_found)found) {
@@ -169,23 +168,23 @@ static bool read_piece(
 	case BC_FOUND_INDEX:
 		return true;
 	case BC_FOUND_DAMAGE:
-		tell_damage(piece, bc_segment_reader_damage(reader));
+		set_damage(piece, bc_segment_reader_damage(reader));
 		break;
 	case BC_FOUND_CHUNK:
 		piece->kind = is_capture ? PIECE_BLOCK : PIECE_CHUNK;
 		piece->format = is_capture ? piece->content.block.form : BC_FORMAT_SEGMENT;
 		piece->missing = bc_segment_reader_missing(reader);
 		piece->follows = bc_segment_reader_follows(reader);
-		piece->has_begun = false;
+		piece->has_started = false;
 		set_header(piece, bc_segment_reader_header(reader));
 		break;
 	}
 	*is_torn = found == BC_FOUND_DAMAGE;
-	hand_over(f);
+	push_piece(f);
 	return true;
 }
 
-/* Reads chunks of segments, or the blocks of a raw capture. */
+/* Reads the chunks of segments or the blocks of a raw capture. */
 static void read_segments(struct file_source *f, struct bc_input *input, bool is_capture)
 {
 	struct bc_segment_reader *reader;
@@ -193,7 +192,7 @@ static void read_segments(struct file_source *f, struct bc_input *input, bool is
 	int rc = is_capture ? bc_input_capture(input, &reader) : bc_input_segments(input, &reader);
 
 	if (rc != 0) {
-		hand_over_end(f, rc, strerror(-rc));
+		push_end(f, rc, strerror(-rc));
 		return;
 	}
 	while (read_piece(f, reader, is_capture, &is_torn))
@@ -201,14 +200,14 @@ static void read_segments(struct file_source *f, struct bc_input *input, bool is
 	bc_segment_reader_close(reader);
 }
 
-static void hand_over_no_bus(struct file_source *f, enum bc_format format)
+static void push_not_bus(struct file_source *f, enum bc_format format)
 {
 	char what[128];
 
 	snprintf(what, sizeof(what),
-		"it is %s, which isn't of the bus: buscap convert makes bcp1 or byu of it",
+		"%s is not a bus trace: convert it to bcp1 or byu with buscap convert",
 		bc_format_name(format));
-	hand_over_end(f, -EINVAL, what);
+	push_end(f, -EINVAL, what);
 }
 
 static void read_all(struct file_source *f)
@@ -220,18 +219,18 @@ static void read_all(struct file_source *f)
 	if (rc == -EINVAL) {
 		char what[320];
 		snprintf(what, sizeof(what),
-			"can't tell its format: %s; say which it is (file:PATH,format=F; for a "
-			"replay: --format F)",
+			"unknown format: %s; specify it (file:PATH,format=F; for a replay: "
+			"--format F)",
 			probe.err);
-		hand_over_end(f, rc, what);
+		push_end(f, rc, what);
 		return;
 	}
 	if (rc != 0) {
-		hand_over_end(f, rc, strerror(-rc));
+		push_end(f, rc, strerror(-rc));
 		return;
 	}
 	if (!bc_format_is_bus(probe.format))
-		hand_over_no_bus(f, probe.format);
+		push_not_bus(f, probe.format);
 	else if (probe.format == BC_FORMAT_SEGMENT || probe.is_capture)
 		read_segments(f, input, probe.is_capture);
 	else
@@ -239,7 +238,7 @@ static void read_all(struct file_source *f)
 	bc_input_close(input);
 }
 
-static void run(void *context)
+static void read_thread(void *context)
 {
 	struct file_source *f = context;
 
@@ -250,19 +249,19 @@ static void run(void *context)
 	uv_async_send(&f->wake_loop);
 }
 
-static bool give_block(struct file_source *f, struct piece *piece)
+static bool deliver_block(struct file_source *f, struct piece *piece)
 {
 	const struct bc_raw_block *block = &piece->content.block;
 
-	if (!piece->has_begun)
+	if (!piece->has_started)
 		bc_block_replay_start(&f->replay, block, piece->follows);
-	piece->has_begun = true;
+	piece->has_started = true;
 	return bc_block_replay_push(&f->replay, block, piece->has_header ? &piece->header : NULL,
 		&f->source.sink, &f->is_over);
 }
 
-/* Gives a piece to the sink. Returns whether the sink is done with it. */
-static bool give(struct file_source *f, struct piece *piece)
+/* Passes a piece to the sink. Returns false if the sink is full. */
+static bool deliver_piece(struct file_source *f, struct piece *piece)
 {
 	const struct bc_source_sink *sink = &f->source.sink;
 	struct bc_source_data data = {.format = piece->format};
@@ -280,7 +279,7 @@ static bool give(struct file_source *f, struct piece *piece)
 		data.header = piece->has_header ? &piece->header : NULL;
 		return sink->data(sink->context, &data);
 	case PIECE_BLOCK:
-		return give_block(f, piece);
+		return deliver_block(f, piece);
 	case PIECE_DAMAGE:
 		sink->damage(sink->context, piece->what);
 		return true;
@@ -294,17 +293,17 @@ static bool give(struct file_source *f, struct piece *piece)
 
 static void deliver(struct file_source *f)
 {
-	for (int turn = 0; !f->is_over; turn++) {
+	for (int count = 0; !f->is_over; count++) {
 		uv_mutex_lock(&f->lock);
 		struct piece *piece = f->ready != 0 ? &f->pieces[f->first] : NULL;
 		uv_mutex_unlock(&f->lock);
 		if (piece == NULL)
 			return;
-		if (turn == PIECES_A_TURN) {
+		if (count == PIECES_PER_TURN) {
 			uv_async_send(&f->wake_loop);
 			return;
 		}
-		if (!give(f, piece))
+		if (!deliver_piece(f, piece))
 			return;
 		uv_mutex_lock(&f->lock);
 		f->first = (f->first + 1) % PIECES;
@@ -316,8 +315,8 @@ static void deliver(struct file_source *f)
 
 static void on_closed(uv_handle_t *handle);
 
-/* When the thread has ended: what has waited for that is done. */
-static void look_for_exit(struct file_source *f)
+/* If the thread has ended: joins it, and does what was waiting for that. */
+static void check_exit(struct file_source *f)
 {
 	uv_mutex_lock(&f->lock);
 	bool has_exited = f->has_exited;
@@ -328,8 +327,8 @@ static void look_for_exit(struct file_source *f)
 	f->has_thread = false;
 	if (f->is_closing) {
 		uv_close((uv_handle_t *)&f->wake_loop, on_closed);
-	} else if (f->owes_end) {
-		f->owes_end = false;
+	} else if (f->end_pending) {
+		f->end_pending = false;
 		f->source.sink.end(f->source.sink.context, 0, "");
 	}
 }
@@ -339,13 +338,13 @@ static void on_wake_loop(uv_async_t *async)
 	struct file_source *f = container_of(async, struct file_source, wake_loop);
 
 	deliver(f);
-	look_for_exit(f);
+	check_exit(f);
 }
 
 static int file_start(struct bc_source *source)
 {
 	struct file_source *f = container_of(source, struct file_source, source);
-	int rc = uv_thread_create(&f->thread, run, f);
+	int rc = uv_thread_create(&f->thread, read_thread, f);
 
 	f->has_thread = rc == 0;
 	return rc;
@@ -356,7 +355,7 @@ static void file_resume(struct bc_source *source)
 	deliver(container_of(source, struct file_source, source));
 }
 
-/* Breaks off a read that waits. */
+/* Interrupts a blocked read. */
 static void wake_thread(struct file_source *f)
 {
 	uint64_t one = 1;
@@ -365,8 +364,8 @@ static void wake_thread(struct file_source *f)
 		assert(!"an eventfd takes a 1");
 }
 
-/* It isn't waited for: a read may hang, on a file server that is dead. */
-static void end_thread(struct file_source *f)
+/* Does not wait for the thread: a read may hang on a dead file server. */
+static void stop_thread(struct file_source *f)
 {
 	uv_mutex_lock(&f->lock);
 	f->is_stopping = true;
@@ -375,7 +374,7 @@ static void end_thread(struct file_source *f)
 	wake_thread(f);
 }
 
-/* What was read of a pipe is nowhere else any more: the thread hands it over, and then the end. */
+/* A pipe can't be read again, so the thread delivers what it has read before the end. */
 static void file_stop(struct bc_source *source)
 {
 	struct file_source *f = container_of(source, struct file_source, source);
@@ -387,9 +386,9 @@ static void file_stop(struct bc_source *source)
 		return;
 	}
 	f->is_over = true;
-	f->owes_end = f->has_thread;
+	f->end_pending = f->has_thread;
 	if (f->has_thread)
-		end_thread(f);
+		stop_thread(f);
 	else
 		source->sink.end(source->sink.context, 0, "");
 }
@@ -415,7 +414,7 @@ static void file_close(struct bc_source *source)
 	f->is_over = true;
 	f->is_closing = true;
 	if (f->has_thread)
-		end_thread(f);
+		stop_thread(f);
 	else
 		uv_close((uv_handle_t *)&f->wake_loop, on_closed);
 }
@@ -433,8 +432,7 @@ static int open_path(const char *path)
 
 	if (strcmp(path, "-") == 0)
 		return STDIN_FILENO;
-	/* Opening a FIFO must not wait for its writer: the reading thread does, and can be woken.
-	 */
+	/* Opening a FIFO must not wait for a writer. The reading thread waits; it can be woken. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;

@@ -1,12 +1,12 @@
 /* A saved capture as a source: raw6, bcp1, BYU in any dialect, segments; a file, a FIFO or standard
- * input. Regular files can't be polled, so a thread reads ahead, into three buffers of 1 MiB.
+ * input. Regular files can't be polled, so a thread reads ahead into three buffers of 1 MiB.
  *
- * A raw capture (formats/segment/raw_capture.h) comes as it was kept: its transfers one by one,
- * with their times, and its breaks; where some of it is missing, there is a break as well. Its
- * pieces carry its header, whose clock_hz holds where the user named none.
+ * A raw capture (formats/segment/raw_capture.h) is replayed as it was recorded: transfer by
+ * transfer, with their times and breaks. Where part of it is missing, a break is added. Its pieces
+ * carry its header, whose clock_hz is used unless the user specified one.
  *
- * Stopping a file drops what was read ahead; what was read of a pipe can't be had again, and comes
- * to the sink before its end. */
+ * Stopping a file discards what was read ahead. A pipe can't be read again, so what was read from
+ * it goes to the sink before the end. */
 #ifndef BC_CAPTURE_SOURCE_FILE_SOURCE_H
 #define BC_CAPTURE_SOURCE_FILE_SOURCE_H
 
@@ -17,11 +17,11 @@
 
 struct bc_file_options {
 	const char *path;      /* "-": standard input */
-	enum bc_format format; /* BC_FORMAT_UNKNOWN: tell it by content */
+	enum bc_format format; /* BC_FORMAT_UNKNOWN: detect it */
 	uint64_t clock_hz;
 };
 
-/* Opens the file. Returns 0, or a negative errno: of open(), -EISDIR for a directory, -ENOMEM. */
+/* Opens the file. Returns 0 or a negative errno: open()'s, -EISDIR for a directory, -ENOMEM. */
 int bc_file_source_open(struct bc_source **source, uv_loop_t *loop,
 	const struct bc_file_options *options) BC_MUST_CHECK;
 

@@ -4,29 +4,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A paced source sends what is due this often. */
+/* Interval at which a paced source sends the samples that are due. */
 #define PACE_MS 5
 
-/* It may be so far behind, a tenth of a second, and send for so long before the loop turns. */
-#define BACKLOGS_A_SECOND 10
-#define TURN_NS           20000000
+/* A paced source catches up by at most a tenth of a second, and sends for at most TURN_NS before
+ * other handles of the loop get their turn. */
+#define BACKLOGS_PER_SECOND 10
+#define TURN_NS             20000000
 
-/* As fast as it is taken: so many frames before the loop may turn. */
-#define FRAMES_A_TURN 64
+/* Frames that an unpaced source sends per turn of the loop. */
+#define FRAMES_PER_TURN 64
 
 struct sim_source {
 	struct bc_source source;
 	uv_loop_t *loop;
 	uv_timer_t timer; /* paced: ticks each PACE_MS */
-	uv_idle_t idle;   /* not paced: active while the sink takes */
+	uv_idle_t idle;   /* not paced: active while the sink is not full */
 	unsigned open_handles;
 	struct bc_sim *sim;
 	uint64_t rate;
 	uint64_t start_ns;
-	uint64_t sent; /* samples of frames made */
+	uint64_t sent; /* samples */
 	bool is_over;
-	bool is_sending; /* a frame is with the sink */
-	size_t held;     /* bytes of a frame that the sink hasn't taken yet */
+	bool is_sending; /* inside sink.data() */
+	size_t held;     /* bytes of a frame that the sink has not consumed yet */
 	uint8_t frame[BC_SIM_FRAME_MAX];
 };
 
@@ -36,8 +37,8 @@ static void stop_handles(struct sim_source *s)
 	uv_idle_stop(&s->idle);
 }
 
-/* Sends the held frame, or a new one of at most `samples_max` samples. Returns false when the sink
- * is full or the stream is over. */
+/* Sends the held frame or a new one of at most `samples_max` samples. Returns false if the sink is
+ * full or the stream is over. */
 static bool send_frame(struct sim_source *s, uint32_t samples_max)
 {
 	const struct bc_source_sink *sink = &s->source.sink;
@@ -58,9 +59,9 @@ static bool send_frame(struct sim_source *s, uint32_t samples_max)
 		.count = s->held,
 	};
 	s->is_sending = true;
-	bool is_taken = sink->data(sink->context, &data);
+	bool is_consumed = sink->data(sink->context, &data);
 	s->is_sending = false;
-	if (!is_taken)
+	if (!is_consumed)
 		return false;
 	s->held = 0;
 	return !s->is_over;
@@ -74,17 +75,18 @@ static void on_timer(uv_timer_t *timer)
 	uint64_t due = elapsed_ns / 1000000000 * s->rate +
 		       elapsed_ns % 1000000000 * s->rate / 1000000000;
 
-	uint64_t backlog_max = s->rate / BACKLOGS_A_SECOND + 1;
+	uint64_t backlog_max = s->rate / BACKLOGS_PER_SECOND + 1;
 
-	/* A machine that can't make so many samples gets fewer, and the loop turns all the same. */
+	/* A machine that is too slow for the rate gets fewer samples, and the loop keeps running.
+	 */
 	if (due - s->sent > backlog_max) {
 		s->start_ns += (due - s->sent - backlog_max) * 1000000000 / s->rate;
 		due = s->sent + backlog_max;
 	}
 	while (!s->is_over && s->sent < due && uv_hrtime() - now_ns < TURN_NS) {
-		uint64_t want = due - s->sent;
-		if (!send_frame(
-			    s, want < BC_SIM_FRAME_SAMPLES ? (uint32_t)want : BC_SIM_FRAME_SAMPLES))
+		uint64_t wanted = due - s->sent;
+		if (!send_frame(s, wanted < BC_SIM_FRAME_SAMPLES ? (uint32_t)wanted
+								 : BC_SIM_FRAME_SAMPLES))
 			return;
 	}
 }
@@ -93,7 +95,7 @@ static void on_idle(uv_idle_t *idle)
 {
 	struct sim_source *s = container_of(idle, struct sim_source, idle);
 
-	for (int i = 0; i < FRAMES_A_TURN; i++) {
+	for (int i = 0; i < FRAMES_PER_TURN; i++) {
 		if (!send_frame(s, BC_SIM_FRAME_SAMPLES)) {
 			uv_idle_stop(&s->idle); /* until resumed */
 			return;
@@ -119,7 +121,7 @@ static void sim_resume(struct bc_source *source)
 		uv_idle_start(&s->idle, on_idle);
 }
 
-/* A board that is told to stop sends its last frame. */
+/* Sends the last frame, as a board does when it is stopped. */
 static void sim_stop(struct bc_source *source)
 {
 	struct sim_source *s = container_of(source, struct sim_source, source);
@@ -127,7 +129,7 @@ static void sim_stop(struct bc_source *source)
 	if (s->is_over)
 		return;
 	bc_sim_stop(s->sim);
-	/* Told by the sink itself in the middle of a frame: the last one comes in its turn. */
+	/* If called by the sink during a frame, the last frame follows that one. */
 	while (!s->is_sending && send_frame(s, 0))
 		continue;
 }

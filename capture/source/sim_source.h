@@ -1,4 +1,4 @@
-/* The simulated bus as a source: paced like a board, or as fast as the sink takes it. */
+/* The simulated bus as a source: paced like a board, or as fast as the sink accepts it. */
 #ifndef BC_CAPTURE_SOURCE_SIM_SOURCE_H
 #define BC_CAPTURE_SOURCE_SIM_SOURCE_H
 
@@ -8,9 +8,9 @@
 #include "capture/source/source.h"
 #include "formats/base/must_check.h"
 
-/* Makes the source. `rate` is in samples a second of host time, and then the source is live (a rate
- * that the machine can't make is not reached); 0: as fast as the sink takes them, and it waits.
- * Returns 0, -EINVAL (options), -ENOMEM. */
+/* Creates the source. `rate` is in samples per second of host time and makes the source live; if
+ * the machine is too slow, the actual rate is lower. 0: as fast as the sink accepts them; the
+ * source pauses when the sink is full. Returns 0, -EINVAL (options) or -ENOMEM. */
 int bc_sim_source_open(struct bc_source **source, uv_loop_t *loop,
 	const struct bc_sim_options *options, uint64_t rate) BC_MUST_CHECK;
 

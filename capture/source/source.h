@@ -1,17 +1,16 @@
-/* Where samples come from: a board, a saved capture, the simulated bus. One interface, so that a
- * replay runs the very code of a live recording.
+/* The interface of a source of samples: a board, a file or the simulated bus. A replay therefore
+ * runs the same code as a live recording.
  *
- *     make the source (capture/source/file_source.h, capture/source/sim_source.h)
- *     bc_source_start()      data begin to come to the sink, on the loop's thread
- *     sink.data() returns false: the sink is full. The source keeps that data as it is and waits;
+ *     create the source (usb_source.h, file_source.h, sim_source.h)
+ *     bc_source_start()      the sink receives data from now on, on the loop's thread
+ *     sink.data() returns false: the sink is full. The source keeps that piece and pauses;
  *     bc_source_resume()     offers it again
- *     bc_source_stop()       the source ends early, with what it still has to say, now or later;
- *                            before the start it does nothing
- *     sink.end()             once, the last call to the sink
- *     bc_source_close()      frees everything; at any time after making
+ *     bc_source_stop()       ends the source early: the sink still receives what is left, then
+ *                            end(), now or later. Does nothing before bc_source_start()
+ *     sink.end()             once; the last call to the sink
+ *     bc_source_close()      frees everything; at any time
  *
- * A live source never waits: its sink takes everything, and drops and counts what it has no room
- * for. */
+ * A live source can't pause: its sink accepts everything, and counts what it has to drop. */
 #ifndef BC_CAPTURE_SOURCE_SOURCE_H
 #define BC_CAPTURE_SOURCE_SOURCE_H
 
@@ -23,34 +22,30 @@
 #include "formats/bus/chunk.h"
 #include "formats/segment/segment_header.h"
 
-/* A place where the stream breaks: what comes behind it doesn't go on where what came before
- * stopped. */
+/* A place where the stream is interrupted: what follows does not continue what came before. */
 struct bc_source_break {
 	enum bc_gap_cause cause;
-	uint64_t duration_ns; /* of the host's clock, for which nothing could come; 0: says nothing
-			       */
-	bool is_cut;          /* bytes are missing here: a frame or sample that was begun before is
-			       * not completed by what follows. Else it may be */
-	bool is_restart; /* the board may have begun anew: no clock or number leads across; then
-			  * it is a cut, too */
-	uint64_t lost;   /* BC_GAP_BOARD: samples that the board says it has lost since the stream
-			  * began or was restarted, those that its frames told of among them */
+	uint64_t duration_ns; /* on the host's clock; 0: unknown or not meaningful */
+	bool is_cut;     /* bytes are missing: a frame or sample cut off before the break is not
+			  * completed after it. If false, it may be */
+	bool is_restart; /* the board may have restarted: neither its clock nor its sequence numbers
+			  * continue. Implies is_cut */
+	uint64_t lost;   /* BC_GAP_BOARD: all samples that the board counts as lost since the stream
+			  * started or restarted, including those that its frames reported */
 };
 
-/* A piece of the stream, valid until sink.data() has returned true for it: bytes, or a break, or a
- * chunk. */
+/* A piece of the stream: bytes, a break or a chunk. Valid until sink.data() returns true for it. */
 struct bc_source_data {
 	enum bc_format format;
 	const uint8_t *bytes; /* plain formats and bcp1: any number, cut anywhere */
 	size_t count;
-	bool has_times;    /* they arrived from since_ns to until_ns on the host's clock, */
-	uint64_t since_ns; /* counted from when the stream began; what one piece ends with */
-	uint64_t until_ns; /* the next begins with, or a later time */
-	const struct bc_source_break *broken; /* a break, instead of bytes */
-	const struct bc_chunk
-		*chunk;   /* BC_FORMAT_SEGMENT: a chunk of a segment, instead of bytes */
-	uint64_t missing; /* and how many records of its recording are missing before it */
-	const struct bc_segment_header *header; /* and its segment's header; NULL: damaged */
+	bool has_times;    /* the bytes arrived from since_ns to until_ns, on the host's clock, */
+	uint64_t since_ns; /* relative to the start of the stream. Times never decrease from one */
+	uint64_t until_ns; /* piece to the next */
+	const struct bc_source_break *broken; /* a break, if not NULL */
+	const struct bc_chunk *chunk;         /* BC_FORMAT_SEGMENT: a chunk of a segment */
+	uint64_t missing; /* chunk: records of its recording that are missing before it */
+	const struct bc_segment_header *header; /* header of the chunk's segment; NULL: damaged */
 };
 
 enum bc_source_level { BC_NOTICE_INFO, BC_NOTICE_NOTICE, BC_NOTICE_WARNING };
@@ -58,23 +53,23 @@ enum bc_source_level { BC_NOTICE_INFO, BC_NOTICE_NOTICE, BC_NOTICE_WARNING };
 struct bc_source_sink {
 	void *context;
 
-	/* Takes a piece. false: not all of it; the same piece is offered again after
+	/* Consumes a piece. Returns false if it is full; the same piece is offered again after
 	 * bc_source_resume(). */
 	bool (*data)(void *context, const struct bc_source_data *data);
 
-	/* Some of the input can't be read; what follows is whole again. `what` is a phrase with the
-	 * place. */
+	/* Part of the input can't be read; reading continues after it. `what` is a phrase with its
+	 * position. */
 	void (*damage)(void *context, const char *what);
 
-	/* Something happened that a person may want to know: a sentence for the log. Those of one
-	 * kind, an address that stays, may come often. May be NULL. */
+	/* A sentence for the log. `kind` is an address that identifies its format, because messages
+	 * of one kind may be frequent and are then rate-limited. May be NULL. */
 	void (*log)(void *context, enum bc_source_level level, const char *kind, const char *what);
 
 	/* The stream is over: 0, or a negative errno with a phrase in `what`. */
 	void (*end)(void *context, int status, const char *what);
 };
 
-/* The owner of what is embedded in it: a source of its head, of a handle of the loop. */
+/* Returns the struct that a member is embedded in. */
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 struct bc_source;
@@ -89,21 +84,21 @@ struct bc_source_ops {
 
 struct bc_board;
 
-/* The head of every source. */
+/* The common part, embedded in every source. */
 struct bc_source {
 	const struct bc_source_ops *ops;
 	struct bc_source_sink sink;   /* set by bc_source_start() */
 	const char *kind;             /* "usb", "file", "sim" */
-	char name[256];               /* what the user calls it */
-	bool is_live;                 /* it can't wait */
-	bool is_replay;               /* time in it is the bus's, not the host's */
-	bool is_stream;               /* a pipe: what was read of it can't be read again */
-	uint64_t clock_hz;            /* ticks a second; 0: not known */
-	const struct bc_board *board; /* capture/usb/board.h; NULL: it has none */
+	char name[256];               /* for messages */
+	bool is_live;                 /* can't pause */
+	bool is_replay;               /* its time is the bus's, not the host's */
+	bool is_stream;               /* a pipe: what was read can't be read again */
+	uint64_t clock_hz;            /* ticks per second; 0: unknown */
+	const struct bc_board *board; /* capture/usb/board.h; NULL if it is not a board */
 };
 
-/* Begins. The sink is copied, its context kept. Returns 0 or a negative errno; then only
- * bc_source_close() may follow. */
+/* Starts the source. Copies `sink`. Returns 0 or a negative errno, after which only
+ * bc_source_close() may be called. */
 static inline int bc_source_start(struct bc_source *source, const struct bc_source_sink *sink)
 {
 	source->sink = *sink;
@@ -121,16 +116,16 @@ static inline void bc_source_stop(struct bc_source *source)
 		source->ops->stop(source);
 }
 
-/* The stream itself has said that it is over: a board's last frame. A source that knows better goes
- * on if more comes. */
+/* Tells the source that the decoder has seen the board's last frame. The source continues if more
+ * data follows. */
 static inline void bc_source_last_frame(struct bc_source *source)
 {
 	if (source->ops->last_frame != NULL)
 		source->ops->last_frame(source);
 }
 
-/* Ends the source without a word to the sink. Its memory is freed when the loop has closed its
- * handles, which waits for a read that hangs. NULL is no source. */
+/* Ends the source without further calls to the sink. Its memory is freed when the loop has closed
+ * its handles, which may wait for a blocked read. NULL may be passed. */
 static inline void bc_source_close(struct bc_source *source)
 {
 	if (source != NULL)
