@@ -9,7 +9,7 @@ import harness
 
 # The functions whose format is a line of the log, and which argument it is.
 FUNCTIONS = {
-    "bc_log": 1, "bc_log_limited": 2, "bc_usb_framer_log": 2, "bc_usb_tell_failure": 1, "report_damage": 1,
+    "bc_log": 1, "bc_log_limited": 2, "bc_usb_framer_log": 2, "tell_failure": 1, "report_damage": 1,
 }
 
 # Sentences, and parts of them, that are made elsewhere and logged as they are: the file, and the arguments of calls
@@ -25,10 +25,10 @@ SENTENCES = {
     "daemon/store/open_segment.c": {"bc_open_segment_mark_stuck": (2,), "set_error": (2, 3), "refuse_file": (1,)},
     "daemon/store/rotator.c": {"bc_open_segment_mark_stuck": (2,)},
     "daemon/hook/hook.c": {"snprintf": (2,), "fail": (3,)},
-    "capture/usb/usb_source.c": {"snprintf": (2,), "bc_usb_end_with": (2,)},
+    "capture/usb/usb_source.c": {"snprintf": (2,), "usb_end_with": (2,)},
     "capture/source/file_source.c": {"snprintf": (2,), "hand_over_end": (2,)},
 }
-BUFFERS = ("why", "what", "error", "piece->what", "state->why", "state->error", "s->outcome.why")
+BUFFERS = ("err", "why", "what", "error", "piece->what", "piece->err", "state->err", "state->error", "s->outcome.why", "s->outcome.err")
 
 MACROS = {"BC_MANIFEST_SUFFIX": ".xxh128", "BC_VERSION": "\0"}
 LEVELS = {"ERROR": "error", "WARNING": "warning", "NOTICE": "notice", "INFO": "info", "DEBUG": "debug"}
@@ -113,7 +113,7 @@ def lines():
         known[1].add(path)
 
     paths = sorted(str(p.relative_to(harness.ROOT)) for folder in ("daemon", "capture")
-                   for p in (harness.ROOT / folder).glob("*.c"))
+                   for p in (harness.ROOT / folder).rglob("*.c"))
     for path in paths:
         for function, index in FUNCTIONS.items():
             for _, argument, given in calls(path, function, index):

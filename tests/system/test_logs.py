@@ -129,7 +129,7 @@ def test_every_line_of_the_document_is_in_the_sources():
 def test_the_sources_are_read_whole():
     """Each call that logs has a format that was understood, or hands on a sentence that was made elsewhere."""
     for folder in ("daemon", "capture"):
-        for path in sorted((harness.ROOT / folder).glob("*.c")):
+        for path in sorted((harness.ROOT / folder).rglob("*.c")):
             name = str(path.relative_to(harness.ROOT))
             for function, index in log_sources.FUNCTIONS.items():
                 for _, argument, _ in log_sources.calls(name, function, index):
