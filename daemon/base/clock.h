@@ -1,11 +1,11 @@
-/* The host's clocks, in nanoseconds, for whatever thread asks. */
+/* The host's clocks, in nanoseconds. Any thread may call these. */
 #ifndef BC_DAEMON_BASE_CLOCK_H
 #define BC_DAEMON_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* Since some moment before; it never goes back. */
+/* Monotonic time, since an arbitrary start. */
 static inline uint64_t bc_now_ns(void)
 {
 	struct timespec now;
@@ -14,7 +14,7 @@ static inline uint64_t bc_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* What the calling thread has had of the processor: time in which it wasn't run is none. */
+/* CPU time of the calling thread. */
 static inline uint64_t bc_thread_ns(void)
 {
 	struct timespec now;
@@ -23,7 +23,7 @@ static inline uint64_t bc_thread_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The time of day, since the Unix epoch. It may be set, also back. */
+/* Time since the Unix epoch. It may jump in both directions when the clock is set. */
 static inline int64_t bc_wall_ns(void)
 {
 	struct timespec now;

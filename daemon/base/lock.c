@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DIR_PID ".buscapd.lock" /* says who; the lock itself is the directory's */
+#define DIR_PID ".buscapd.lock" /* contains the pid; the lock is on the directory */
 
-/* Writes our pid where the next daemon looks for who holds the lock. A full disk must not keep the
- * daemon from starting: the lock holds, nameless. */
+/* Writes our pid, for the error message of another daemon. Errors are ignored: the lock works
+ * without it, and a full disk must not prevent the start. */
 static void write_pid(int fd)
 {
 	char text[24];
@@ -36,15 +36,15 @@ static int open_pid_file(int dir_fd, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-static int lock(int fd)
+static int lock_fd(int fd)
 {
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
 	return errno == EWOULDBLOCK ? -EBUSY : -errno;
 }
 
-/* Who may read the directory may not be allowed to write to it. */
-static void say_busy(char *err, size_t errlen, int dir_fd)
+/* Opens the pid file read-only: the user may be unable to write to the directory. */
+static void format_busy(char *err, size_t errlen, int dir_fd)
 {
 	int fd = openat(dir_fd, DIR_PID, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	long pid = fd >= 0 ? read_pid(fd) : 0;
@@ -53,13 +53,12 @@ static void say_busy(char *err, size_t errlen, int dir_fd)
 		close(fd);
 	if (pid > 0)
 		snprintf(err, errlen,
-			"buscapd with pid %ld records into it; stop that one, or give another "
-			"directory with -o",
+			"in use by buscapd with pid %ld; stop that one, or use another directory "
+			"(-o)",
 			pid);
 	else
 		snprintf(err, errlen,
-			"another buscapd records into it; stop that one, or give another "
-			"directory with -o");
+			"in use by another buscapd; stop that one, or use another directory (-o)");
 }
 
 int bc_dir_open(const char *dir, char *err, size_t errlen)
@@ -71,14 +70,14 @@ int bc_dir_open(const char *dir, char *err, size_t errlen)
 		snprintf(err, errlen, "can't open the directory: %s", strerror(-rc));
 		return rc;
 	}
-	/* The directory itself is locked: a lock file can be deleted. */
-	int rc = lock(fd);
+	/* Lock the directory, because a lock file could be deleted. */
+	int rc = lock_fd(fd);
 	int pid_fd = open_pid_file(fd, DIR_PID);
-	/* That of a run by another user, root mostly. The lock is ours now: it is nobody's. */
+	/* A pid file of another user, mostly root, is stale: we have the lock. */
 	if (rc == 0 && pid_fd == -EACCES && unlinkat(fd, DIR_PID, 0) == 0)
 		pid_fd = open_pid_file(fd, DIR_PID);
 	if (rc == -EBUSY)
-		say_busy(err, errlen, fd);
+		format_busy(err, errlen, fd);
 	else if (rc == 0 && pid_fd < 0)
 		snprintf(err, errlen, "can't write there: %s", strerror(-pid_fd));
 	else if (rc == 0)
@@ -100,7 +99,7 @@ int bc_dir_claim(const char *dir, char *err, size_t errlen)
 	if (mkdir(dir, 0750) != 0 && errno != EEXIST) {
 		int rc = -errno;
 		snprintf(err, errlen,
-			"%s: can't make the directory: %s; make it, or give another with -o", dir,
+			"%s: can't create the directory: %s; create it, or use another (-o)", dir,
 			strerror(-rc));
 		return rc;
 	}
@@ -117,7 +116,7 @@ int bc_lock_file(const char *path, long *holder)
 	*holder = 0;
 	if (fd < 0)
 		return fd;
-	int rc = lock(fd);
+	int rc = lock_fd(fd);
 	if (rc == 0) {
 		write_pid(fd);
 		return fd;

@@ -1,6 +1,6 @@
-/* What only one daemon may hold: an output directory, a socket. Both are held by a lock (on the
- * directory itself; on a file beside the socket, daemon/main/socket.h) that the kernel lets go when
- * the process ends, however it ends. */
+/* Locks for what only one daemon may use: an output directory, a socket. The lock is on the
+ * directory itself, or on a file next to the socket (daemon/main/socket.h). The kernel releases it
+ * when the process ends, for whatever reason. */
 #ifndef BC_DAEMON_BASE_LOCK_H
 #define BC_DAEMON_BASE_LOCK_H
 
@@ -8,17 +8,17 @@
 
 #include <stddef.h>
 
-/* Makes sure the directory is there (its parent must be), opens it and takes its lock. Returns the
- * directory's fd, which holds the lock until it is closed; or a negative errno with a sentence in
- * `err`: -EBUSY when another process holds it, whose pid `err` says. */
+/* Creates the directory if it is missing (its parent must exist), opens it, and locks it. Returns
+ * its fd, which holds the lock until it is closed; or a negative errno with a message in `err`.
+ * -EBUSY: another process has the lock; `err` contains its pid. */
 int bc_dir_claim(const char *dir, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* The same for a directory that must be there; `err` doesn't name it. */
+/* The same for a directory that must exist; `err` does not contain its name. */
 int bc_dir_open(const char *dir, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Takes the lock of a file, which is made if it isn't there and says our pid. Returns its fd, which
- * holds the lock until it is closed; or a negative errno: -EBUSY when another process holds it,
- * with its pid in *holder, 0 where that isn't known. */
+/* Locks a file, which is created if it is missing, and writes our pid into it. Returns its fd,
+ * which holds the lock until it is closed; or a negative errno. -EBUSY: another process has the
+ * lock; *holder is its pid, or 0 if unknown. */
 int bc_lock_file(const char *path, long *holder) BC_MUST_CHECK;
 
 #endif

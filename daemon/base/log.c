@@ -11,7 +11,7 @@
 
 #include "formats/base/utf8.h"
 
-static const char *const names[] = {
+static const char *const level_names[] = {
 	[BC_LOG_ERROR] = "error",
 	[BC_LOG_WARNING] = "warning",
 	[BC_LOG_NOTICE] = "notice",
@@ -34,13 +34,13 @@ bool bc_log_is_enabled(enum bc_log_level level)
 int bc_log_level_by_name(const char *name)
 {
 	for (int level = BC_LOG_ERROR; level <= BC_LOG_DEBUG; level++)
-		if (strcmp(names[level], name) == 0)
+		if (strcmp(level_names[level], name) == 0)
 			return level;
 	return -1;
 }
 
-/* systemd sets JOURNAL_STREAM to the device and inode of the stream to the journal. Programs
- * started from a session inherit it, with another standard error. */
+/* Whether standard error is the journal. systemd sets JOURNAL_STREAM to the device and inode of the
+ * stream; programs started in a session inherit the variable, but have another standard error. */
 static bool is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -54,18 +54,18 @@ static bool is_journal(void)
 	return strcmp(own, stream) == 0;
 }
 
-static int put_prefix(char *out, size_t room, enum bc_log_level level)
+static int format_prefix(char *out, size_t size, enum bc_log_level level)
 {
 	if (is_journal())
-		return snprintf(out, room, "<%d>", (int)level);
+		return snprintf(out, size, "<%d>", (int)level);
 	if (level >= BC_LOG_NOTICE)
-		return snprintf(out, room, "buscapd: ");
-	return snprintf(out, room, "buscapd: %s: ", names[level]);
+		return snprintf(out, size, "buscapd: ");
+	return snprintf(out, size, "buscapd: %s: ", level_names[level]);
 }
 
-/* The next character of `text`, or the number of a byte that is none or is harmful. Returns how
- * many bytes of the text it is for. */
-static size_t next_piece(char piece[8], const char *text, size_t left)
+/* Copies the next character of `text`, or escapes its first byte if it is invalid or harmful.
+ * Returns the number of bytes consumed. */
+static size_t escape_next(char piece[8], const char *text, size_t left)
 {
 	const uint8_t *at = (const uint8_t *)text;
 	uint32_t bytes = bc_utf8_bytes(at, left);
@@ -81,19 +81,19 @@ static size_t next_piece(char piece[8], const char *text, size_t left)
 
 size_t bc_log_write(char line[BC_LOG_LINE_MAX], size_t used, const char *text)
 {
-	const size_t room = BC_LOG_LINE_MAX - sizeof("...\n");
+	const size_t limit = BC_LOG_LINE_MAX - sizeof("...\n");
 	size_t left = strlen(text);
 	bool is_cut = false;
 	char piece[8];
 
 	while (left != 0 && !is_cut) {
-		size_t took = next_piece(piece, text, left);
+		size_t consumed = escape_next(piece, text, left);
 		size_t bytes = strlen(piece);
-		is_cut = used + bytes > room;
+		is_cut = used + bytes > limit;
 		memcpy(line + used, is_cut ? "..." : piece, is_cut ? 3 : bytes);
 		used += is_cut ? 3 : bytes;
-		text += took;
-		left -= took;
+		text += consumed;
+		left -= consumed;
 	}
 	line[used++] = '\n';
 	line[used] = '\0';
@@ -111,7 +111,7 @@ void bc_log(enum bc_log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	int n = put_prefix(line, sizeof(line), level);
+	int n = format_prefix(line, sizeof(line), level);
 	if (write(STDERR_FILENO, line, bc_log_write(line, (size_t)n, text)) < 0)
-		return; /* nobody is left to tell */
+		return; /* there is no other place to report it */
 }

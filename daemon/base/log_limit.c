@@ -8,7 +8,7 @@
 #include "daemon/base/clock.h"
 #include "formats/base/utf8.h"
 
-/* Who asks may have looked at the clock a little earlier. */
+/* `since` may be later: callers read the clock at different times. */
 static uint64_t elapsed(uint64_t now, uint64_t since)
 {
 	return now > since ? now - since : 0;
@@ -18,28 +18,28 @@ bool bc_log_limit_admits(struct bc_log_limit *l, uint64_t now)
 {
 	uint64_t quiet = l->window_ns > BC_LOG_QUIET_NS ? l->window_ns : BC_LOG_QUIET_NS;
 
-	if (l->window_ns == 0 || (l->unsaid == 0 && elapsed(now, l->last_ns) >= quiet)) {
+	if (l->window_ns == 0 || (l->counted == 0 && elapsed(now, l->last_ns) >= quiet)) {
 		l->window_ns = BC_LOG_WINDOW_NS;
-		l->said = 0;
+		l->logged = 0;
 	}
 	l->last_ns = now;
-	if (l->said < BC_LOG_BURST) {
-		l->said++;
+	if (l->logged < BC_LOG_BURST) {
+		l->logged++;
 		return true;
 	}
-	if (l->unsaid++ == 0)
+	if (l->counted++ == 0)
 		l->since_ns = now;
 	return false;
 }
 
-static uint64_t sum_up(struct bc_log_limit *l, uint64_t now, double *seconds)
+static uint64_t reset_count(struct bc_log_limit *l, uint64_t now, double *seconds)
 {
-	uint64_t unsaid = l->unsaid;
+	uint64_t counted = l->counted;
 
 	*seconds = (double)elapsed(now, l->since_ns) * 1e-9;
-	l->unsaid = 0;
+	l->counted = 0;
 	l->window_ns = bc_log_next_window(l->window_ns);
-	return unsaid;
+	return counted;
 }
 
 uint64_t bc_log_limit_due(struct bc_log_limit *l, uint64_t now, double *seconds)
@@ -47,16 +47,15 @@ uint64_t bc_log_limit_due(struct bc_log_limit *l, uint64_t now, double *seconds)
 	bool is_due = elapsed(now, l->since_ns) >= l->window_ns ||
 		      elapsed(now, l->last_ns) >= l->window_ns / 4;
 
-	return l->unsaid != 0 && is_due ? sum_up(l, now, seconds) : 0;
+	return l->counted != 0 && is_due ? reset_count(l, now, seconds) : 0;
 }
 
-static void tell(const struct bc_log_limit *l, uint64_t unsaid, double seconds)
+static void log_summary(const struct bc_log_limit *l, uint64_t counted, double seconds)
 {
-	bc_log(l->level, "%" PRIu64 " more time%s in the last %.1f s; the latest: %s", unsaid,
-		unsaid == 1 ? "" : "s", seconds, l->latest);
+	bc_log(l->level, "%" PRIu64 " more time%s in the last %.1f s; the latest: %s", counted,
+		counted == 1 ? "" : "s", seconds, l->latest);
 }
 
-/* What is more urgent is never counted among what is less so. */
 static struct bc_log_limit *limit_of(
 	struct bc_log_limits *limits, enum bc_log_level level, const char *kind)
 {
@@ -71,12 +70,12 @@ static struct bc_log_limit *limit_of(
 	return limit;
 }
 
-static void keep(struct bc_log_limit *l, const char *text)
+static void save_latest(struct bc_log_limit *l, const char *text)
 {
 	bool is_cut = strlen(text) >= sizeof(l->latest);
-	size_t most = sizeof(l->latest) - (is_cut ? sizeof("...") : 1);
+	size_t max = sizeof(l->latest) - (is_cut ? sizeof("...") : 1);
 
-	snprintf(l->latest, sizeof(l->latest), "%.*s%s", (int)bc_utf8_fit(text, most), text,
+	snprintf(l->latest, sizeof(l->latest), "%.*s%s", (int)bc_utf8_fit(text, max), text,
 		is_cut ? "..." : "");
 }
 
@@ -89,15 +88,15 @@ void bc_log_limited_text(
 		return;
 	struct bc_log_limit *l = limit_of(limits, level, kind);
 	uint64_t now = bc_now_ns();
-	uint64_t unsaid = bc_log_limit_due(l, now, &seconds);
-	if (unsaid != 0)
-		tell(l, unsaid, seconds);
+	uint64_t counted = bc_log_limit_due(l, now, &seconds);
+	if (counted != 0)
+		log_summary(l, counted, seconds);
 	if (bc_log_limit_admits(l, now)) {
 		bc_log(level, "%s", text);
 		return;
 	}
 	l->level = level < l->level ? level : l->level;
-	keep(l, text);
+	save_latest(l, text);
 }
 
 void bc_log_limited(struct bc_log_limits *limits, enum bc_log_level level, const char *format, ...)
@@ -118,9 +117,9 @@ void bc_log_limits_poll(struct bc_log_limits *limits, uint64_t now)
 	double seconds;
 
 	for (unsigned i = 0; i < limits->count; i++) {
-		uint64_t unsaid = bc_log_limit_due(&limits->of[i], now, &seconds);
-		if (unsaid != 0)
-			tell(&limits->of[i], unsaid, seconds);
+		uint64_t counted = bc_log_limit_due(&limits->of[i], now, &seconds);
+		if (counted != 0)
+			log_summary(&limits->of[i], counted, seconds);
 	}
 }
 
@@ -130,9 +129,9 @@ void bc_log_limits_end(struct bc_log_limits *limits)
 	uint64_t now = bc_now_ns();
 
 	for (unsigned i = 0; i < limits->count; i++) {
-		if (limits->of[i].unsaid == 0)
+		if (limits->of[i].counted == 0)
 			continue;
-		uint64_t unsaid = sum_up(&limits->of[i], now, &seconds);
-		tell(&limits->of[i], unsaid, seconds);
+		uint64_t counted = reset_count(&limits->of[i], now, &seconds);
+		log_summary(&limits->of[i], counted, seconds);
 	}
 }

@@ -1,19 +1,20 @@
-/* Lines that may come again and again, kept to as many as a person reads. Of each kind (its format)
- * and level the first ten are logged as they come. Those that follow are counted, and summed up
- * with the latest of them in full:
+/* Rate limit for log lines that may repeat. Of each kind (its format string) and level the first
+ * ten lines are logged as they come. Further lines are counted, and summarized together with the
+ * latest one:
  *
  *     41 more times in the last 60.0 s; the latest: /data: can't make it durable: ...
  *
- * after a minute, then after two, four, and so on up to an hour for as long as it goes on; sooner,
- * when there was none for a quarter of that time. When there was none for all of it, and for a
- * quarter of an hour at least, the next ten are logged as they come again. So the first is told at
- * once, the last soon, and a fault that comes and goes for a week is some hundreds of lines.
+ * The summary comes after a minute, then after two, four, and so on up to an hour while lines keep
+ * coming; or earlier, when none came for a quarter of that time. After a quiet period of that whole
+ * time, and at least a quarter of an hour, ten lines are logged in full again. So the first line is
+ * logged at once, the last one soon, and a fault that comes and goes for a week takes some hundreds
+ * of lines.
  *
- * A set of limits is one thread's own, zero at its start:
+ * A set of limits belongs to one thread and starts as zeros:
  *
- *     bc_log_limited()    instead of bc_log()
- *     bc_log_limits_poll() now and then: once a second, say
- *     bc_log_limits_end()  what is still counted is told */
+ *     bc_log_limited()     instead of bc_log()
+ *     bc_log_limits_poll() regularly, for example once a second
+ *     bc_log_limits_end()  logs all remaining summaries */
 #ifndef BC_DAEMON_BASE_LOG_LIMIT_H
 #define BC_DAEMON_BASE_LOG_LIMIT_H
 
@@ -28,18 +29,18 @@
 
 #define BC_LOG_QUIET_NS UINT64_C(900000000000)
 
-/* Kinds of a set; those beyond share the last one's limit, at the level of the most urgent. */
+/* Kinds in a set. Further kinds share the last limit, at the level of the most urgent line. */
 #define BC_LOG_KINDS 40u
 
 struct bc_log_limit {
 	const char *kind;
-	unsigned said;
-	uint64_t unsaid;
-	uint64_t since_ns;  /* the first of those */
-	uint64_t window_ns; /* 0: there was none for long */
-	uint64_t last_ns;
+	unsigned logged;    /* lines in full, since the last quiet period */
+	uint64_t counted;   /* lines since the last summary, not logged */
+	uint64_t since_ns;  /* time of the first of these */
+	uint64_t window_ns; /* time to the next summary; 0: no line yet */
+	uint64_t last_ns;   /* time of the latest line */
 	enum bc_log_level level;
-	char latest[400]; /* the text of the latest that was only counted; "..." if it is longer */
+	char latest[400]; /* text of the latest counted line; ends in "..." if it was longer */
 };
 
 struct bc_log_limits {
@@ -47,31 +48,32 @@ struct bc_log_limits {
 	struct bc_log_limit of[BC_LOG_KINDS];
 };
 
-/* What goes on is told after this time, if it was told after `window_ns` before: twice as long. */
+/* The next window: twice as long, up to the maximum. */
 static inline uint64_t bc_log_next_window(uint64_t window_ns)
 {
 	return window_ns < BC_LOG_WINDOW_MAX_NS / 2 ? window_ns * 2 : BC_LOG_WINDOW_MAX_NS;
 }
 
-/* Whether a line may be logged now; else it is counted. */
+/* Returns true if a line may be logged now; otherwise counts it. */
 bool bc_log_limit_admits(struct bc_log_limit *limit, uint64_t now_ns);
 
-/* How many lines are to be summed up now, with *seconds the time in which they came; 0: none. They
- * are forgotten. */
+/* Returns the number of counted lines if a summary is due, else 0. *seconds is the time since the
+ * first of them. Resets the count. */
 uint64_t bc_log_limit_due(struct bc_log_limit *limit, uint64_t now_ns, double *seconds);
 
-/* Logs a line, or counts it. One that the log's level leaves out is neither. */
+/* Logs a line, or counts it. Does neither if its level is not logged. */
 void bc_log_limited(struct bc_log_limits *limits, enum bc_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same of a text whose kind, an address that stays, is known otherwise. */
+/* The same for a text. `kind` identifies its limit; only the address is compared, so it must be
+ * constant. */
 void bc_log_limited_text(
 	struct bc_log_limits *limits, enum bc_log_level level, const char *kind, const char *text);
 
-/* Sums up what is due. */
+/* Logs the summaries that are due. */
 void bc_log_limits_poll(struct bc_log_limits *limits, uint64_t now_ns);
 
-/* Sums up everything. */
+/* Logs all summaries. */
 void bc_log_limits_end(struct bc_log_limits *limits);
 
 #endif

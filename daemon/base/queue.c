@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-int bc_queue_init(struct bc_queue *q, unsigned room)
+int bc_queue_init(struct bc_queue *q, unsigned capacity)
 {
 	pthread_condattr_t attr;
 
-	q->items = calloc(room, sizeof(*q->items));
+	q->items = calloc(capacity, sizeof(*q->items));
 	if (q->items == NULL)
 		return -ENOMEM;
-	q->room = room;
+	q->capacity = capacity;
 	q->first = 0;
 	q->count = 0;
 	q->is_closed = false;
@@ -37,8 +37,8 @@ void bc_queue_destroy(struct bc_queue *q)
 void bc_queue_push(struct bc_queue *q, void *item)
 {
 	pthread_mutex_lock(&q->lock);
-	assert(q->count < q->room);
-	q->items[(q->first + q->count++) % q->room] = item;
+	assert(q->count < q->capacity);
+	q->items[(q->first + q->count++) % q->capacity] = item;
 	pthread_cond_signal(&q->changed);
 	pthread_mutex_unlock(&q->lock);
 }
@@ -49,17 +49,17 @@ void *bc_queue_pop_newest(struct bc_queue *q)
 
 	pthread_mutex_lock(&q->lock);
 	if (q->count != 0)
-		item = q->items[(q->first + --q->count) % q->room];
+		item = q->items[(q->first + --q->count) % q->capacity];
 	pthread_mutex_unlock(&q->lock);
 	return item;
 }
 
-static void *take_oldest(struct bc_queue *q)
+static void *pop_oldest(struct bc_queue *q)
 {
 	if (q->count == 0)
 		return NULL;
 	void *item = q->items[q->first];
-	q->first = (q->first + 1) % q->room;
+	q->first = (q->first + 1) % q->capacity;
 	q->count--;
 	return item;
 }
@@ -69,7 +69,7 @@ void *bc_queue_pop(struct bc_queue *q)
 	pthread_mutex_lock(&q->lock);
 	while (q->count == 0 && !q->is_closed)
 		pthread_cond_wait(&q->changed, &q->lock);
-	void *item = take_oldest(q);
+	void *item = pop_oldest(q);
 	pthread_mutex_unlock(&q->lock);
 	return item;
 }
@@ -89,7 +89,7 @@ void *bc_queue_pop_within(struct bc_queue *q, uint64_t timeout_ns)
 	int rc = 0;
 	while (q->count == 0 && !q->is_closed && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&q->changed, &q->lock, &until);
-	void *item = take_oldest(q);
+	void *item = pop_oldest(q);
 	pthread_mutex_unlock(&q->lock);
 	return item;
 }

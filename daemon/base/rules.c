@@ -15,8 +15,8 @@ bool bc_number_read(uint64_t *value, const char *text)
 	return isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0;
 }
 
-/* The number at the head of a text, and what follows it. */
-static bool read_head(uint64_t *value, const char *text, const char **rest)
+/* Parses the number at the start of a text. *rest is what follows. */
+static bool read_leading_number(uint64_t *value, const char *text, const char **rest)
 {
 	char *end;
 
@@ -27,7 +27,7 @@ static bool read_head(uint64_t *value, const char *text, const char **rest)
 	return isdigit((unsigned char)text[0]) && errno == 0;
 }
 
-static bool scale(uint64_t *value, uint64_t by)
+static bool multiply(uint64_t *value, uint64_t by)
 {
 	return !__builtin_mul_overflow(*value, by, value);
 }
@@ -40,17 +40,17 @@ bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit)
 	} units[] = {{"K", 1ull << 10}, {"M", 1ull << 20}, {"G", 1ull << 30}, {"T", 1ull << 40}};
 	const char *rest;
 
-	if (!read_head(bytes, text, &rest))
+	if (!read_leading_number(bytes, text, &rest))
 		return false;
 	if (*rest == '\0')
-		return scale(bytes, unit);
+		return multiply(bytes, unit);
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (strcmp(rest, units[i].suffix) == 0)
-			return scale(bytes, units[i].bytes);
+			return multiply(bytes, units[i].bytes);
 	return false;
 }
 
-/* Digits behind a decimal point, as billionths. */
+/* Parses the digits after a decimal point, in billionths. */
 static uint64_t read_fraction(const char **rest)
 {
 	uint64_t billionths = 0;
@@ -71,7 +71,7 @@ bool bc_time_read(uint64_t *ns, const char *text)
 	const char *rest;
 	uint64_t billionths = 0;
 
-	if (!read_head(ns, text, &rest))
+	if (!read_leading_number(ns, text, &rest))
 		return false;
 	if (*rest == '.')
 		billionths = read_fraction(&rest);
@@ -79,13 +79,13 @@ bool bc_time_read(uint64_t *ns, const char *text)
 		if (strcmp(rest, units[i].suffix) != 0)
 			continue;
 		uint64_t part = (uint64_t)((double)billionths * 1e-9 * (double)units[i].ns);
-		return scale(ns, units[i].ns) && !__builtin_add_overflow(*ns, part, ns) &&
+		return multiply(ns, units[i].ns) && !__builtin_add_overflow(*ns, part, ns) &&
 		       *ns <= INT64_MAX;
 	}
 	return false;
 }
 
-/* The value of "name:value" when the text has that name, else NULL. */
+/* The value if the text is "name:value", else NULL. */
 static const char *value_of(const char *text, const char *name)
 {
 	size_t n = strlen(name);
@@ -93,31 +93,32 @@ static const char *value_of(const char *text, const char *name)
 	return strncmp(text, name, n) == 0 && text[n] == ':' ? text + n + 1 : NULL;
 }
 
-#define FILESIZE_WHY "filesize wants a size above 0: a number of kB, or with K, M, G or T"
-#define DURATION_WHY "duration wants a time above 0: seconds, or with ms, s, m, h or d"
+#define NO_SIZE   "not a size above 0; try 64M, 10G, or a number of kB"
+#define NO_TIME   "not a time above 0; try 10s, 5m"
+#define NO_NUMBER "not a number above 0"
 
 bool bc_rotation_read(struct bc_rotation *rotation, const char *text, const char **err)
 {
 	const char *value;
 
 	if ((value = value_of(text, "filesize")) != NULL) {
-		*err = FILESIZE_WHY;
+		*err = NO_SIZE;
 		return bc_size_read(&rotation->file_bytes, value, 1000) &&
 		       rotation->file_bytes != 0;
 	}
 	if ((value = value_of(text, "duration")) != NULL) {
-		*err = DURATION_WHY;
+		*err = NO_TIME;
 		return bc_time_read(&rotation->duration_ns, value) && rotation->duration_ns != 0;
 	}
 	if ((value = value_of(text, "interval")) != NULL) {
-		*err = "interval wants a time above 0: seconds, or with ms, s, m, h or d";
+		*err = NO_TIME;
 		return bc_time_read(&rotation->interval_ns, value) && rotation->interval_ns != 0;
 	}
 	if ((value = value_of(text, "files")) != NULL) {
-		*err = "files wants a number above 0";
+		*err = NO_NUMBER;
 		return bc_number_read(&rotation->files, value) && rotation->files != 0;
 	}
-	*err = "the rules are filesize:, duration:, interval: and files:";
+	*err = "unknown rule; use filesize:, duration:, interval: or files:";
 	return false;
 }
 
@@ -126,17 +127,17 @@ bool bc_stop_rule_read(struct bc_stop_rules *rules, const char *text, const char
 	const char *value;
 
 	if ((value = value_of(text, "filesize")) != NULL) {
-		*err = FILESIZE_WHY;
+		*err = NO_SIZE;
 		return bc_size_read(&rules->file_bytes, value, 1000) && rules->file_bytes != 0;
 	}
 	if ((value = value_of(text, "duration")) != NULL) {
-		*err = DURATION_WHY;
+		*err = NO_TIME;
 		return bc_time_read(&rules->duration_ns, value) && rules->duration_ns != 0;
 	}
 	if ((value = value_of(text, "records")) != NULL) {
-		*err = "records wants a number above 0";
+		*err = NO_NUMBER;
 		return bc_number_read(&rules->records, value) && rules->records != 0;
 	}
-	*err = "the rules are duration:, records: and filesize:";
+	*err = "unknown rule; use duration:, records: or filesize:";
 	return false;
 }

@@ -1,5 +1,6 @@
-/* The words with which limits are given: dumpcap's `filesize:`, `duration:`, `interval:`, `files:`,
- * `records:`; and the sizes and times in them and in the configuration. */
+/* Rules for rotation, stopping and retention, and the numbers, sizes and times in them. The names
+ * and the form (`filesize:`, `duration:`, `interval:`, `files:`) are those of dumpcap's -a and -b.
+ */
 #ifndef BC_DAEMON_BASE_RULES_H
 #define BC_DAEMON_BASE_RULES_H
 
@@ -8,50 +9,51 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* When a new segment begins, and how many are kept. 0: no such rule. */
+/* When to start a new segment, and how many to keep. 0: no such rule. */
 struct bc_rotation {
-	uint64_t file_bytes;  /* cut after the chunk that passes it */
-	uint64_t duration_ns; /* this long after the segment began */
-	uint64_t interval_ns; /* at multiples of this of the clock */
-	uint64_t files;       /* segments kept, the open one among them */
+	uint64_t file_bytes;  /* after the chunk that exceeds it */
+	uint64_t duration_ns; /* this long after the start of the segment */
+	uint64_t interval_ns; /* when the clock reaches a multiple of this */
+	uint64_t files;       /* segments to keep, including the open one */
 };
 
-/* When a recording ends. 0: no such rule. */
+/* When to stop a recording. 0: no such rule. */
 struct bc_stop_rules {
 	uint64_t duration_ns;
 	uint64_t records;
-	uint64_t file_bytes; /* of all its segments */
+	uint64_t file_bytes; /* all segments together */
 };
 
-/* How much room recordings may take, as journald's settings of these names. 0: no such rule. */
+/* How much space recordings may use; like journald's settings. 0: no such rule. */
 struct bc_retention_rules {
 	uint64_t max_use_bytes;
 	uint64_t keep_free_bytes;
 	uint64_t max_age_ns;
 };
 
-/* What the writer keeps to. */
+/* The rules for the writer. */
 struct bc_writer_rules {
 	struct bc_rotation rotation;
 	struct bc_retention_rules space;
-	uint64_t sync_ns; /* fdatasync this often while there is something to sync */
+	uint64_t sync_ns; /* call fdatasync this often while there is new data */
 };
 
-/* Reads "RULE:VALUE" of -b and -a. On failure returns false with a sentence in *err, which is
- * constant text. */
+/* Parse "RULE:VALUE" of -b and -a. On failure they return false and set *err to a constant phrase
+ * that does not contain the value. */
 bool bc_rotation_read(
 	struct bc_rotation *rotation, const char *text, const char **err) BC_MUST_CHECK;
 bool bc_stop_rule_read(
 	struct bc_stop_rules *rules, const char *text, const char **err) BC_MUST_CHECK;
 
-/* Reads a whole number. */
+/* Parses a decimal integer. */
 bool bc_number_read(uint64_t *value, const char *text) BC_MUST_CHECK;
 
-/* Reads a size: a number with K, M, G or T (of 1024), or without, in units of `unit` bytes. */
+/* Parses a size: a number with K, M, G or T (powers of 1024), or without, in units of `unit` bytes.
+ */
 bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit) BC_MUST_CHECK;
 
-/* Reads a time: a number with ms, s, m, h or d, or without, in seconds. A fraction may follow a
- * point. 292 years are the most. */
+/* Parses a time: a number, with decimals if given, of seconds, or with ms, s, m, h or d. The
+ * maximum is 292 years. */
 bool bc_time_read(uint64_t *ns, const char *text) BC_MUST_CHECK;
 
 #endif

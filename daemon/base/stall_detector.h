@@ -1,5 +1,5 @@
-/* Who hangs: a thread that has been at one piece of work for too long, as pipeline.stuck says. It
- * is told in the log, once, with what it is at, and once more when it goes on. */
+/* Detects a thread that hangs: one that has spent too long (pipeline.stuck) on one operation. Logs
+ * it once, with the operation, and once more when the thread continues. */
 #ifndef BC_DAEMON_BASE_STALL_DETECTOR_H
 #define BC_DAEMON_BASE_STALL_DETECTOR_H
 
@@ -8,17 +8,16 @@
 
 #include "daemon/base/thread_health.h"
 
-/* Zero at the start. */
+/* All zeros at the start. */
 struct bc_stall_detector {
-	struct bc_thread_health_seen
-		reported; /* of whom; since_ns 0: of nobody, or it has gone on */
+	/* The thread that was logged. since_ns 0: none, or it has continued. */
+	struct bc_thread_health_seen reported;
 };
 
-/* To be called ten times a second or so, with the thread that is longest at one piece of work.
- * Returns whether it has been at it for `limit_ns` or longer (0: that is never too long). `dir` is
- * where its file is; `is_watched`: a watchdog is not fed until it goes on, which the log then says.
- */
-bool bc_stall_detector_poll(struct bc_stall_detector *hang,
+/* Call about ten times a second, with the thread that has spent the longest time on one operation.
+ * Returns whether that is `limit_ns` or longer (0: no limit). For the log, `dir` is the directory
+ * of its file, and `is_watched` says that the watchdog is not notified until it continues. */
+bool bc_stall_detector_poll(struct bc_stall_detector *detector,
 	const struct bc_thread_health_seen *longest, uint64_t limit_ns, const char *dir,
 	bool is_watched);
 

@@ -1,12 +1,11 @@
-/* What a thread is at, and since when, so that another thread can see that it hangs: a call that
- * never returns can't say so itself.
+/* What a thread is doing, and since when, so that another thread can detect that it hangs.
  *
  *     bc_thread_health_init()
- *     bc_thread_health_start() ...   at each piece of work; the one before has ended with it
- *     bc_thread_health_rest()        and whenever it waits for work
+ *     bc_thread_health_start() ...   at the start of each operation; ends the one before
+ *     bc_thread_health_rest()        when it waits for work
  *     bc_thread_health_destroy()
  *
- * One thread works, any may look; nobody holds the lock for longer than it takes to copy a name. */
+ * One thread publishes; any thread may poll. The lock is held only to copy a name. */
 #ifndef BC_DAEMON_BASE_THREAD_HEALTH_H
 #define BC_DAEMON_BASE_THREAD_HEALTH_H
 
@@ -20,29 +19,29 @@
 
 struct bc_thread_health {
 	pthread_mutex_t lock;
-	uint64_t since_ns; /* of bc_now_ns(); 0: it rests */
+	uint64_t since_ns; /* bc_now_ns() at the start of the operation; 0: the thread rests */
 	const char *what;
 	char file[BC_THREAD_HEALTH_FILE_MAX];
 };
 
-/* What was seen of a thread. */
+/* A copy of the state of a thread. */
 struct bc_thread_health_seen {
-	uint64_t since_ns; /* when the piece of work began, of bc_now_ns(); 0: it rests */
-	char who[32];      /* "the writer"; whoever offers it to others sets it */
-	const char *what;  /* constant text, "syncing" */
-	char file[BC_THREAD_HEALTH_FILE_MAX]; /* which, in the output directory; empty: none */
+	uint64_t since_ns; /* bc_now_ns() at the start of the operation; 0: the thread rests */
+	char who[32];      /* "the writer"; set by the owner of the thread */
+	const char *what;  /* constant text: "syncing" */
+	char file[BC_THREAD_HEALTH_FILE_MAX]; /* in the output directory; empty: none */
 };
 
-void bc_thread_health_init(struct bc_thread_health *stint);
-void bc_thread_health_destroy(struct bc_thread_health *stint);
+void bc_thread_health_init(struct bc_thread_health *health);
+void bc_thread_health_destroy(struct bc_thread_health *health);
 
-/* `what` stays the caller's and must last; `file` may be empty. */
-void bc_thread_health_start(struct bc_thread_health *stint, const char *what, const char *file);
-void bc_thread_health_rest(struct bc_thread_health *stint);
+/* `what` is not copied and must be constant; `file` may be empty. */
+void bc_thread_health_start(struct bc_thread_health *health, const char *what, const char *file);
+void bc_thread_health_rest(struct bc_thread_health *health);
 
-/* If the thread has been at its piece of work for longer than the one seen before, puts it in that
- * one's place, all but `who`. Returns whether it did. */
+/* If the current operation of the thread started before that of *longest, copies it to *longest,
+ * except `who`, and returns true. */
 bool bc_thread_health_poll(
-	struct bc_thread_health *stint, struct bc_thread_health_seen *longest) BC_MUST_CHECK;
+	struct bc_thread_health *health, struct bc_thread_health_seen *longest) BC_MUST_CHECK;
 
 #endif

@@ -34,9 +34,7 @@ bool bc_time_or_size_read(
 	if (is_good)
 		*length = read;
 	else
-		snprintf(err, errlen,
-			"a length is a time (seconds, or with ms, s, m, h or d), a size with K, M, "
-			"G or T, or all");
+		snprintf(err, errlen, "not a length; try 10s, 64M, all");
 	return is_good;
 }
 

@@ -1,4 +1,4 @@
-/* How much of a trace: by time, by bytes of records, or all there is. */
+/* A length of trace: a time, a size of records, or everything. */
 #ifndef BC_DAEMON_BASE_TIME_OR_SIZE_H
 #define BC_DAEMON_BASE_TIME_OR_SIZE_H
 
@@ -17,17 +17,17 @@ enum bc_time_or_size_unit {
 
 struct bc_time_or_size {
 	enum bc_time_or_size_unit unit;
-	uint64_t value; /* ns; or bytes of records, BC_RECORD_BYTES each; else 0 */
+	uint64_t value; /* ns, or bytes of records (BC_RECORD_BYTES each), else 0 */
 };
 
 #define BC_TIME_OR_SIZE_TEXT_MAX 40
 
-/* Reads "5s", "10ms", "2m" or a bare number of seconds; "16M", "64K", "1G" of bytes; or "all". "0"
- * is BC_TIME_OR_SIZE_NONE. On failure returns false with a sentence in `err`. */
+/* Parses a time ("5s", "10ms", "2m", or a number of seconds), a size ("16M", "64K", "1G"), or
+ * "all". "0" is BC_TIME_OR_SIZE_NONE. On failure returns false with a phrase in `err`. */
 bool bc_time_or_size_read(
 	struct bc_time_or_size *length, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Writes it as bc_time_or_size_read() reads it; nothing at all is "0". */
+/* Formats a length as bc_time_or_size_read() parses it; BC_TIME_OR_SIZE_NONE is "0". */
 void bc_time_or_size_print(char out[BC_TIME_OR_SIZE_TEXT_MAX], struct bc_time_or_size length);
 
 #endif

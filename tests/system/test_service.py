@@ -389,7 +389,7 @@ def hang(directory, rules, ending, words, *argv):
             manager.wait_for("READY=1")
             harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
             faults.set(rules)
-            harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
+            harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "it is noticed")
             manager.catch_up()
             count = fed(manager)
             time.sleep(1.2)
@@ -401,9 +401,9 @@ def hang(directory, rules, ending, words, *argv):
             daemon.stop()
     errors = [line for line in daemon.err.decode().splitlines() if "the writer" in line]
     equal(len(errors), 2, errors)
-    assert "the writer has been " + words.format(out) in errors[0], errors
-    assert " s, since 20" in errors[0] and "service manager" in errors[0], errors
-    assert "the writer goes on, after " in errors[1] and "fed again" in errors[1], errors
+    assert "the writer hangs: " + words.format(out) in errors[0], errors
+    assert " s, since 20" in errors[0] and "systemd restarts" in errors[0], errors
+    assert "the writer continues after " in errors[1] and "notified again" in errors[1], errors
 
 
 def test_a_writer_that_hangs_is_told_and_the_watchdog_not_fed(tmp):
@@ -424,14 +424,14 @@ def test_a_writer_that_hangs_is_told_without_a_manager_too(tmp):
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
         faults.set("pwrite:hold")
-        harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
+        harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "it is noticed")
         time.sleep(0.3)
         faults.set("")
-        harness.wait_until(lambda: "the writer goes on" in daemon.log_so_far(), "it goes on")
+        harness.wait_until(lambda: "the writer continues" in daemon.log_so_far(), "it goes on")
         daemon.stop()
     lines = [line for line in daemon.err.decode().splitlines() if "the writer" in line]
     equal(len(lines), 2, lines)
-    assert f"error: the writer has been writing to {out}/20" in lines[0] and "nothing more is written" in lines[0], lines
+    assert f"error: the writer hangs: writing to {out}/20" in lines[0] and "nothing is written" in lines[0], lines
     assert "watchdog" not in daemon.err.decode(), lines
 
 
@@ -480,7 +480,7 @@ def test_a_hang_may_be_allowed(tmp):
             manager.wait_for("READY=1")
             harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
             faults.set("fdatasync:hold")
-            harness.wait_until(lambda: "the writer has been" in daemon.log_so_far(), "it is noticed")
+            harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "it is noticed")
             count = fed(manager)
             conf.write_text("[pipeline]\nstuck = 0\n")
             daemon.process.send_signal(signal.SIGHUP)

@@ -96,7 +96,7 @@ DOCUMENTS = {"configuration.md": ("<!-- {} -->", markdown), "man/buscapd.conf.5"
 
 
 def generate(text, comment, write, found):
-    """The text of a document with its tables written again. Every section must have a place, and every place a section."""
+    """The text of a document with new tables. Every section must have a table, and every table a section."""
     sections = {}
     for row in found:
         sections.setdefault(row.section, []).append(row)

@@ -228,7 +228,7 @@ TEST_F(an_error_names_file_and_line)
 		{"[trigger x]\nwhen = idle\n", ":2: when = idle: idle wants"},
 		{"[trigger x]\nwhen = idle 0\n", ":2: when = idle 0: idle wants"},
 		{"[trigger x]\naction = beep\n", ":2: action = beep: an action is"},
-		{"[trigger x]\npre = much\n", ":2: pre = much: a length is"},
+		{"[trigger x]\npre = much\n", ":2: pre = much: not a length"},
 		{"[trigger x]\npost = all\n", ":2: post = all: post is"},
 		{"[trigger x]\ntext = \xc3(\n", "a text is up to"},
 		{"[trigger x]\nholdoff = x\n", ":2: holdoff = x"},

@@ -7,7 +7,7 @@
 
 TEST_THREADS;
 
-/* The line of a text, without its newline. */
+/* The log line with this text, without its newline. */
 static const char *line_of(const char *text)
 {
 	static char line[BC_LOG_LINE_MAX];
@@ -19,7 +19,7 @@ static const char *line_of(const char *text)
 	return line;
 }
 
-TEST(no_byte_forges_a_line_or_moves_a_cursor)
+TEST(control_characters_are_escaped)
 {
 	for (int byte = 1; byte < 256; byte++) {
 		char text[2] = {(char)byte, '\0'};
@@ -32,18 +32,19 @@ TEST(no_byte_forges_a_line_or_moves_a_cursor)
 	assert_string_equal(line_of("\x1b[31m"), "\\x1b[31m");
 }
 
-TEST(text_of_any_language_stays_as_it_is)
+TEST(printable_utf8_is_unchanged)
 {
 	assert_string_equal(line_of("d\xc3\xa9p\xc3\xb4t \xe2\x82\xac \xf0\x9f\x98\x80"),
 		"d\xc3\xa9p\xc3\xb4t \xe2\x82\xac \xf0\x9f\x98\x80");
-	assert_string_equal(line_of("\xc2\x9b"), "\\xc2\\x9b");          /* CSI */
-	assert_string_equal(line_of("\xe2\x80\xae"), "\\xe2\\x80\\xae"); /* turns what follows */
-	assert_string_equal(line_of("\xe2\x80\x94"), "\xe2\x80\x94");    /* a dash doesn't */
+	assert_string_equal(line_of("\xc2\x9b"), "\\xc2\\x9b"); /* CSI */
+	assert_string_equal(
+		line_of("\xe2\x80\xae"), "\\xe2\\x80\\xae");          /* right-to-left override */
+	assert_string_equal(line_of("\xe2\x80\x94"), "\xe2\x80\x94"); /* a dash */
 	assert_string_equal(line_of("\xc3"), "\\xc3");
 }
 
-/* Of each length and kind of character, behind each length of prefix. */
-TEST(a_line_is_below_a_thousand_bytes_and_says_that_it_is_cut)
+/* For each length of text, kind of character, and length of prefix. */
+TEST(a_long_line_is_cut_and_marked)
 {
 	static const char *const characters[] = {"x", "\n", "\xc3\xa9", "\xe2\x82\xac", "\xff"};
 	char text[2048];

@@ -10,7 +10,8 @@ TEST_THREADS;
 #define SECOND UINT64_C(1000000000)
 #define WEEK   (7 * 24 * 3600 * SECOND)
 
-/* How many lines a fault makes that comes each `step` for `time`; the last one ends it. */
+/* The number of lines that a fault causes which occurs every `step` for `time`. *reported is the
+ * number of occurrences that these lines account for. */
 static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *reported)
 {
 	struct bc_log_limit limit = {.kind = NULL};
@@ -26,15 +27,15 @@ static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *reported)
 			lines += is_admitted;
 			*reported += is_admitted;
 		}
-		uint64_t unsaid = bc_log_limit_due(&limit, now, &seconds);
-		lines += unsaid != 0;
-		*reported += unsaid;
+		uint64_t counted = bc_log_limit_due(&limit, now, &seconds);
+		lines += counted != 0;
+		*reported += counted;
 	}
-	*reported += limit.unsaid;
+	*reported += limit.counted;
 	return lines;
 }
 
-TEST(the_first_are_logged_as_they_come)
+TEST(the_first_lines_are_logged_in_full)
 {
 	struct bc_log_limit limit = {.kind = NULL};
 	double seconds;
@@ -45,7 +46,7 @@ TEST(the_first_are_logged_as_they_come)
 	assert_int_equal(bc_log_limit_due(&limit, SECOND + BC_LOG_BURST, &seconds), 0);
 }
 
-TEST(the_rest_is_summed_up_after_the_window)
+TEST(further_lines_are_summarized_after_the_window)
 {
 	struct bc_log_limit limit = {.kind = NULL};
 	double seconds;
@@ -58,7 +59,7 @@ TEST(the_rest_is_summed_up_after_the_window)
 	assert_int_equal(bc_log_limit_due(&limit, SECOND * 1000, &seconds), 0);
 }
 
-TEST(what_has_stopped_is_summed_up_sooner)
+TEST(the_summary_comes_sooner_when_the_fault_has_stopped)
 {
 	struct bc_log_limit limit = {.kind = NULL};
 	double seconds;
@@ -69,7 +70,7 @@ TEST(what_has_stopped_is_summed_up_sooner)
 	assert_int_equal(bc_log_limit_due(&limit, SECOND * 16, &seconds), 10);
 }
 
-TEST(after_a_quiet_window_all_is_as_at_first)
+TEST(after_a_quiet_period_lines_are_logged_in_full_again)
 {
 	struct bc_log_limit limit = {.kind = NULL};
 	double seconds;
@@ -79,7 +80,7 @@ TEST(after_a_quiet_window_all_is_as_at_first)
 		(void)bc_log_limit_admits(&limit, now);
 	now += BC_LOG_WINDOW_NS;
 	assert_int_equal(bc_log_limit_due(&limit, now, &seconds), 10);
-	assert_false(bc_log_limit_admits(&limit, now + 1)); /* it goes on */
+	assert_false(bc_log_limit_admits(&limit, now + 1)); /* the fault continues */
 	now += 2 * BC_LOG_WINDOW_NS;
 	assert_int_equal(bc_log_limit_due(&limit, now, &seconds), 1);
 	now += BC_LOG_QUIET_NS;
@@ -88,8 +89,8 @@ TEST(after_a_quiet_window_all_is_as_at_first)
 	assert_false(bc_log_limit_admits(&limit, now));
 }
 
-/* From many a second to one in an hour: for a week, and none of them untold. */
-TEST(a_fault_of_a_week_is_some_hundreds_of_lines)
+/* For a week, from 100 per second to one per hour; the summaries account for every one. */
+TEST(a_fault_for_a_week_causes_some_hundreds_of_lines)
 {
 	static const uint64_t steps[] = {SECOND / 100, SECOND / 4, SECOND, 5 * SECOND, 7 * SECOND,
 		14 * SECOND, 15 * SECOND, 16 * SECOND, 20 * SECOND, 31 * SECOND, 59 * SECOND,
@@ -104,7 +105,7 @@ TEST(a_fault_of_a_week_is_some_hundreds_of_lines)
 	}
 }
 
-/* The times that are told, made none: a slow machine takes some. */
+/* Sets the times in the text to 0.0, because a slow machine needs longer. */
 static char *without_times(char *heard)
 {
 	static const char before[] = " in the last ";
@@ -119,7 +120,7 @@ static char *without_times(char *heard)
 	return heard;
 }
 
-TEST(kinds_are_limited_apart_and_the_sum_has_the_latest)
+TEST(kinds_have_their_own_limits_and_the_summary_has_the_latest_line)
 {
 	static struct ear ear;
 	struct bc_log_limits limits = {.count = 0};
@@ -138,7 +139,7 @@ TEST(kinds_are_limited_apart_and_the_sum_has_the_latest)
 		"buscapd: warning: 2 more times in the last 0.0 s; the latest: a11\n");
 }
 
-TEST(more_kinds_than_there_is_room_for_share_a_limit)
+TEST(kinds_beyond_the_maximum_share_a_limit)
 {
 	static struct ear ear;
 	static const char kinds[BC_LOG_KINDS + 20];
@@ -155,8 +156,7 @@ TEST(more_kinds_than_there_is_room_for_share_a_limit)
 	assert_int_equal(lines, BC_LOG_KINDS - 1 + BC_LOG_BURST + 1);
 }
 
-/* Marks come by the hundred, and are told at level debug; a start has the same format. */
-TEST(what_the_level_leaves_out_hides_nothing_of_a_more_urgent_level)
+TEST(lines_below_the_log_level_do_not_use_up_a_limit)
 {
 	static const char format[] = "trigger %s has hit";
 	static struct ear ear;
@@ -172,7 +172,7 @@ TEST(what_the_level_leaves_out_hides_nothing_of_a_more_urgent_level)
 	assert_string_equal(end_listening(&ear), "buscapd: trigger start has hit\n");
 }
 
-TEST(levels_of_a_kind_are_limited_apart)
+TEST(levels_of_a_kind_have_their_own_limits)
 {
 	static const char kind[] = "kind";
 	static struct ear ear;
@@ -190,7 +190,7 @@ TEST(levels_of_a_kind_are_limited_apart)
 		strstr(heard, "buscapd: 5 more times in the last 0.0 s; the latest: whole"));
 }
 
-TEST(a_limit_that_kinds_share_tells_at_the_level_of_the_most_urgent)
+TEST(a_shared_limit_logs_at_the_most_urgent_level)
 {
 	static struct ear ear;
 	static const char kinds[BC_LOG_KINDS + BC_LOG_BURST];
@@ -205,7 +205,7 @@ TEST(a_limit_that_kinds_share_tells_at_the_level_of_the_most_urgent)
 	assert_non_null(strstr(end_listening(&ear), "buscapd: error: 3 more times"));
 }
 
-TEST(a_long_text_is_summed_up_with_a_sign_that_it_is_cut)
+TEST(a_long_text_is_cut_and_marked_in_the_summary)
 {
 	static struct ear ear;
 	static const char kind[] = "kind";

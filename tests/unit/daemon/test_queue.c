@@ -3,7 +3,7 @@
 
 TEST_THREADS;
 
-TEST(items_come_out_in_order_round_and_round)
+TEST(items_are_popped_in_order)
 {
 	struct bc_queue queue;
 	static char items[8];
@@ -22,7 +22,7 @@ TEST(items_come_out_in_order_round_and_round)
 	bc_queue_destroy(&queue);
 }
 
-TEST(a_pool_gives_the_item_that_came_last)
+TEST(pop_newest_pops_the_newest_item)
 {
 	struct bc_queue queue;
 	char a;
@@ -36,7 +36,7 @@ TEST(a_pool_gives_the_item_that_came_last)
 	bc_queue_destroy(&queue);
 }
 
-TEST(waiting_ends_with_the_time_or_the_queue)
+TEST(waiting_ends_at_the_timeout_or_when_the_queue_is_closed)
 {
 	struct bc_queue queue;
 	char a;
@@ -47,7 +47,7 @@ TEST(waiting_ends_with_the_time_or_the_queue)
 	bc_queue_push(&queue, &a);
 	bc_queue_close(&queue);
 	assert_true(bc_queue_is_closed(&queue));
-	assert_ptr_equal(bc_queue_pop(&queue), &a); /* what is in it comes out still */
+	assert_ptr_equal(bc_queue_pop(&queue), &a); /* items in a closed queue are still popped */
 	assert_null(bc_queue_pop(&queue));
 	assert_null(bc_queue_pop_within(&queue, UINT64_C(1000000000000)));
 	bc_queue_destroy(&queue);

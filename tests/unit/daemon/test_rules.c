@@ -1,7 +1,7 @@
 #include "daemon/base/rules.h"
 #include "tests/support/test.h"
 
-TEST(sizes_have_units_of_1024_and_a_unit_when_bare)
+TEST(sizes_have_units_of_1024_or_the_given_unit)
 {
 	static const struct {
 		const char *text;
@@ -21,7 +21,7 @@ TEST(sizes_have_units_of_1024_and_a_unit_when_bare)
 		assert_false(bc_size_read(&bytes, bad[i], 1000));
 }
 
-TEST(times_are_seconds_unless_they_say_otherwise)
+TEST(times_without_a_unit_are_seconds)
 {
 	static const struct {
 		const char *text;
@@ -42,7 +42,7 @@ TEST(times_are_seconds_unless_they_say_otherwise)
 		assert_false(bc_time_read(&ns, bad[i]));
 }
 
-TEST(rotation_rules_add_up)
+TEST(rotation_rules_are_combined)
 {
 	struct bc_rotation rotation = {0};
 	const char *err;
@@ -60,7 +60,7 @@ TEST(rotation_rules_add_up)
 	assert_int_equal(rotation.files, 10);
 }
 
-TEST(stop_rules_add_up)
+TEST(stop_rules_are_combined)
 {
 	struct bc_stop_rules rules = {0};
 	const char *err;
@@ -73,7 +73,7 @@ TEST(stop_rules_add_up)
 	assert_int_equal(rules.file_bytes, 1 << 30);
 }
 
-TEST(a_wrong_rule_is_refused_with_a_sentence)
+TEST(an_invalid_rule_is_rejected_with_a_phrase)
 {
 	static const char *const bad[] = {"", "filesize", "filesize:", "filesize:0", "filesize:-1",
 		"duration:0", "duration:x", "files:0", "files:1K", "size:5", "records:0",

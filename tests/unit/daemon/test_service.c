@@ -397,7 +397,7 @@ TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 		assert_string_equal(feed(f, &writer, 50 * S), "");
 	assert_int_equal(lines_logged(f, "\n"), 1);
 	assert_int_equal(lines_timed(f,
-				 "error: the writer has been syncing "
+				 "error: the writer hangs: syncing "
 				 "/var/lib/buscapd/a.byu.lz4.partial for ",
 				 50, " s, since 20", began_ns),
 		1);
@@ -407,12 +407,12 @@ TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 		assert_string_equal(feed(f, &writer, 50 * S), "WATCHDOG=1");
 	assert_int_equal(lines_logged(f, "\n"), 2);
 	assert_int_equal(
-		lines_timed(f, "the writer goes on, after ", 50, " s: the watchdog", began_ns), 1);
+		lines_timed(f, "the writer continues after ", 50, " s; the watchdog", began_ns), 1);
 	/* And somebody else hangs. */
 	worker.since_ns = bc_now_ns() - 70 * S;
 	assert_string_equal(feed(f, &worker, 60 * S), "");
 	assert_int_equal(
-		lines_timed(f, "worker 1 of 2 has been encoding a chunk for ", 70, " s", began_ns),
+		lines_timed(f, "worker 1 of 2 hangs: encoding a chunk for ", 70, " s", began_ns),
 		1);
 	worker.since_ns = 0;
 	assert_string_equal(feed(f, &worker, 60 * S), "WATCHDOG=1");
@@ -431,14 +431,14 @@ TEST_F(who_hangs_is_reported_where_nobody_watches_too)
 	assert_int_equal(lines_logged(f, "\n"), 0);
 	for (int i = 0; i < 5; i++)
 		assert_true(bc_stall_detector_poll(&f->hang, &writer, 50 * S, "/d", false));
-	assert_int_equal(lines_timed(f, "error: the writer has been looking through /d/. for ", 50,
+	assert_int_equal(lines_timed(f, "error: the writer hangs: looking through /d/. for ", 50,
 				 " s, since", began_ns),
 		1);
-	assert_int_equal(lines_logged(f, "nothing more is written until it does"), 1);
+	assert_int_equal(lines_logged(f, "nothing is written until it continues"), 1);
 	writer.since_ns = 0;
 	for (int i = 0; i < 5; i++)
 		assert_false(bc_stall_detector_poll(&f->hang, &writer, 50 * S, "/d", false));
-	assert_int_equal(lines_timed(f, "the writer goes on, after ", 50, " s\n", began_ns), 1);
+	assert_int_equal(lines_timed(f, "the writer continues after ", 50, " s\n", began_ns), 1);
 	assert_int_equal(lines_logged(f, "\n"), 2);
 	assert_int_equal(lines_logged(f, "watchdog"), 0);
 }

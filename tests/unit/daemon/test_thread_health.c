@@ -10,79 +10,79 @@
 
 TEST_THREADS;
 
-TEST(who_rests_is_not_seen)
+TEST(a_resting_thread_is_not_reported)
 {
-	struct bc_thread_health stint;
-	struct bc_thread_health_seen seen = {.who = "nobody"};
+	struct bc_thread_health health;
+	struct bc_thread_health_seen seen = {.who = "unset"};
 
-	bc_thread_health_init(&stint);
-	assert_false(bc_thread_health_poll(&stint, &seen));
-	bc_thread_health_start(&stint, "writing to", "file");
-	bc_thread_health_rest(&stint);
-	assert_false(bc_thread_health_poll(&stint, &seen));
+	bc_thread_health_init(&health);
+	assert_false(bc_thread_health_poll(&health, &seen));
+	bc_thread_health_start(&health, "writing to", "file");
+	bc_thread_health_rest(&health);
+	assert_false(bc_thread_health_poll(&health, &seen));
 	assert_int_equal(seen.since_ns, 0);
-	assert_string_equal(seen.who, "nobody");
-	bc_thread_health_destroy(&stint);
+	assert_string_equal(seen.who, "unset");
+	bc_thread_health_destroy(&health);
 }
 
-TEST(what_a_thread_is_at_is_seen_and_since_when)
+TEST(the_operation_and_its_start_are_reported)
 {
-	struct bc_thread_health stint;
+	struct bc_thread_health health;
 	struct bc_thread_health_seen seen = {.since_ns = 0};
 	uint64_t before = bc_now_ns();
 
-	bc_thread_health_init(&stint);
-	bc_thread_health_start(&stint, "writing to", "file");
-	assert_true(bc_thread_health_poll(&stint, &seen));
+	bc_thread_health_init(&health);
+	bc_thread_health_start(&health, "writing to", "file");
+	assert_true(bc_thread_health_poll(&health, &seen));
 	assert_in_range(seen.since_ns, before, bc_now_ns());
 	assert_string_equal(seen.what, "writing to");
 	assert_string_equal(seen.file, "file");
-	bc_thread_health_destroy(&stint);
+	bc_thread_health_destroy(&health);
 }
 
-TEST(the_longest_of_several_is_kept)
+TEST(the_oldest_operation_of_several_threads_is_kept)
 {
-	struct bc_thread_health stints[3];
+	struct bc_thread_health threads[3];
 	struct bc_thread_health_seen longest = {.since_ns = 0};
 
 	for (int i = 0; i < 3; i++)
-		bc_thread_health_init(&stints[i]);
-	bc_thread_health_start(&stints[1], "first", "");
+		bc_thread_health_init(&threads[i]);
+	bc_thread_health_start(&threads[1], "first", "");
 	usleep(1000);
-	bc_thread_health_start(&stints[0], "second", "");
-	assert_true(bc_thread_health_poll(&stints[0], &longest));
-	assert_true(bc_thread_health_poll(&stints[1], &longest));
-	assert_false(bc_thread_health_poll(&stints[2], &longest));
-	assert_false(bc_thread_health_poll(&stints[0], &longest));
+	bc_thread_health_start(&threads[0], "second", "");
+	assert_true(bc_thread_health_poll(&threads[0], &longest));
+	assert_true(bc_thread_health_poll(&threads[1], &longest));
+	assert_false(bc_thread_health_poll(&threads[2], &longest));
+	assert_false(bc_thread_health_poll(&threads[0], &longest));
 	assert_string_equal(longest.what, "first");
-	/* Another piece of work, and it is not the longest any more. */
+	/* After another operation, it is not the oldest any more. */
 	usleep(1000);
-	bc_thread_health_start(&stints[1], "third", "");
+	bc_thread_health_start(&threads[1], "third", "");
 	longest.since_ns = 0;
 	for (int i = 0; i < 3; i++)
-		if (bc_thread_health_poll(&stints[i], &longest))
+		if (bc_thread_health_poll(&threads[i], &longest))
 			assert_int_not_equal(i, 2);
 	assert_string_equal(longest.what, "second");
 	for (int i = 0; i < 3; i++)
-		bc_thread_health_destroy(&stints[i]);
+		bc_thread_health_destroy(&threads[i]);
 }
 
 TEST(a_long_name_is_cut)
 {
-	struct bc_thread_health stint;
+	struct bc_thread_health health;
 	struct bc_thread_health_seen seen = {.since_ns = 0};
 	char name[2 * BC_THREAD_HEALTH_FILE_MAX];
 
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	bc_thread_health_init(&stint);
-	bc_thread_health_start(&stint, "syncing", name);
-	assert_true(bc_thread_health_poll(&stint, &seen));
+	bc_thread_health_init(&health);
+	bc_thread_health_start(&health, "syncing", name);
+	assert_true(bc_thread_health_poll(&health, &seen));
 	assert_int_equal(strlen(seen.file), BC_THREAD_HEALTH_FILE_MAX - 1);
-	bc_thread_health_destroy(&stint);
+	bc_thread_health_destroy(&health);
 }
 
-/* Workers that hang */
+/* ---- workers that hang */
 
 #define WORKERS 2u
 
@@ -95,7 +95,7 @@ struct fixture {
 	struct bc_recording_info recording;
 	struct bc_slot *slots[WORKERS];
 	struct bc_encoded *all[WORKERS];
-	pthread_mutex_t gate; /* held: a worker doesn't get past its chunk */
+	pthread_mutex_t gate; /* while it is locked, workers don't finish their chunk */
 };
 
 static void on_slot_freed(void *context)
@@ -159,7 +159,7 @@ static bool is_busy(struct fixture *f, struct bc_thread_health_seen *longest)
 	return longest->since_ns != 0;
 }
 
-TEST_F(a_worker_that_hangs_in_a_chunk_is_seen)
+TEST_F(a_worker_that_hangs_in_a_chunk_is_reported)
 {
 	struct bc_thread_health_seen longest;
 	struct bc_thread_health_seen again;
@@ -175,16 +175,16 @@ TEST_F(a_worker_that_hangs_in_a_chunk_is_seen)
 	assert_string_equal(longest.file, "");
 	assert_true(strcmp(longest.who, "worker 1 of 2") == 0 ||
 		    strcmp(longest.who, "worker 2 of 2") == 0);
-	/* A second one hangs later: the first stays the longest. */
+	/* A second worker hangs later; the first one is still reported. */
 	bc_queue_push(&f->chunks, f->slots[1]);
 	assert_non_null(bc_queue_pop(&f->encoded));
 	assert_true(is_busy(f, &again));
 	assert_int_equal(again.since_ns, longest.since_ns);
 	assert_string_equal(again.who, longest.who);
-	/* An older stint than theirs is none of theirs. */
-	struct bc_thread_health_seen older = {.since_ns = before - 1, .who = "somebody"};
+	/* An older operation of another thread is kept. */
+	struct bc_thread_health_seen older = {.since_ns = before - 1, .who = "other"};
 	bc_encoder_poll(f->encoder, &older);
-	assert_string_equal(older.who, "somebody");
+	assert_string_equal(older.who, "other");
 	pthread_mutex_unlock(&f->gate);
 	while (is_busy(f, &longest))
 		usleep(1000);
