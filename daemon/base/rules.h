@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The assumed bus clock in Hz if it is unknown; docs/configuration.md. */
+#define BC_DEFAULT_CLOCK_HZ 66000000u
+
 /* When a new segment begins, and how many are kept. 0: no such rule. */
 struct bc_rotation {
 	uint64_t file_bytes;  /* cut after the chunk that passes it */
