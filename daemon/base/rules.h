@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The assumed bus clock in Hz if it is unknown; docs/configuration.md. */
+#define BC_DEFAULT_CLOCK_HZ 66000000u
+
 /* When to start a new segment, and how many to keep. 0: no such rule. */
 struct bc_rotation {
 	uint64_t file_bytes;  /* after the chunk that exceeds it */

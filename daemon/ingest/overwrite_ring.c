@@ -61,7 +61,7 @@ bool bc_overwrite_ring_is_over(
 
 bool bc_overwrite_ring_is_due(const struct bc_overwrite_ring *r, uint64_t since_ns, uint64_t now_ns)
 {
-	/* Half of the chunks are enough for all the time. */
+	/* Chunks this long cover the whole time with half of the ring. */
 	uint64_t step = r->limits.ns / r->limits.chunks * 2;
 
 	return r->limits.ns != 0 && now_ns - since_ns > step;

@@ -14,12 +14,12 @@ struct bc_pipeline {
 	struct bc_pool pool;
 	struct bc_encoder *encoder;
 	struct bc_writer *writer;
-	struct bc_writer_stats stats; /* as last seen */
+	struct bc_writer_stats stats; /* as of the last wake-up */
 
 	struct bc_counts counts;
 	unsigned low_water;
 	uint64_t next_sequence;
-	bool needs_slot; /* somebody was told that no slot is free */
+	bool needs_slot; /* bc_pipeline_pop() has failed since on_slot_free() */
 };
 
 /* Slots */
@@ -71,9 +71,9 @@ void bc_pipeline_abandon(struct bc_pipeline *p, const struct bc_recording_info *
 	bc_writer_abandon(p->writer, recording);
 }
 
-/* Reports */
+/* The writer's statistics and notices */
 
-/* Takes over what the writer has done. */
+/* Moves what the writer has finished from in_flight to its count, then passes on its notices. */
 static void update_stats(struct bc_pipeline *p)
 {
 	struct bc_writer_stats now;
@@ -129,7 +129,7 @@ void bc_pipeline_poll(struct bc_pipeline *p, struct bc_thread_health_seen *longe
 	bc_writer_poll(p->writer, longest);
 }
 
-/* Life */
+/* Open and close */
 
 static int start_threads(struct bc_pipeline *p)
 {

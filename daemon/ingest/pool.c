@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* One to fill, one to encode, and one to go on with. */
+/* One being filled, one being encoded, and one to continue with. */
 #define SLOTS_MIN 3u
 
-/* Output slots a worker: with fewer, one slow core stalls all. */
+/* With fewer, one slow worker stalls the others: the writer needs its chunk first. */
 #define OUTPUTS_PER_WORKER 2u
 
 static unsigned outputs_for(unsigned workers)
@@ -53,7 +53,7 @@ int bc_pool_init(struct bc_pool *p, uint64_t bytes, unsigned workers, bool keeps
 	p->outputs_count = outputs_for(workers);
 	uint64_t left = bytes - p->outputs_count * output_bytes(keeps_raw);
 	p->slots_count = (unsigned)(left / slot_bytes(keeps_raw));
-	/* Memory that is not touched yet costs nothing; the queue gives the warm slots first. */
+	/* Untouched memory costs nothing; the queue returns recently used slots first. */
 	p->slots = malloc(p->slots_count * sizeof(*p->slots));
 	p->outputs = malloc(p->outputs_count * sizeof(*p->outputs));
 	if (p->slots == NULL || p->outputs == NULL ||

@@ -32,7 +32,7 @@ static struct bc_raw_entry entry_of_break(const struct bc_source_break *broken)
 	};
 }
 
-/* Behind a cut the stream begins with a whole sample. */
+/* After a cut the stream starts with a whole sample. */
 static void apply_cut(struct bc_raw_keep *k, const struct bc_source_break *broken)
 {
 	if (broken->is_cut)
@@ -44,7 +44,8 @@ static bool is_dropping(const struct bc_raw_keep *k)
 	return k->pending_count != 0 && k->pending[k->pending_count - 1].lost_bytes != 0;
 }
 
-/* Behind a drop the stream goes on with a whole sample: only so can a replay tell them apart. */
+/* After dropped bytes the capture must continue with a whole sample, or a replay could not find the
+ * sample boundary. Drops the rest of an incomplete one. Returns its length. */
 static size_t skip_to_sample(struct bc_raw_keep *k, size_t count)
 {
 	if (k->form != BC_FORMAT_RAW6 || k->phase == 0 || !is_dropping(k))
@@ -105,8 +106,8 @@ void bc_raw_keep_drop(struct bc_raw_keep *k, const struct bc_source_data *data, 
 	k->form = data->format;
 	if (data->broken != NULL) {
 		entry = next_pending(k);
-		/* One that stands for several is of the worst of them: a loss that the board tells
-		 * is the least. */
+		/* A break that combines several gets the most severe cause; a loss counted by the
+		 * board is the least severe. */
 		if (entry->cause == 0 || data->broken->cause != BC_GAP_BOARD)
 			entry->cause = (uint8_t)data->broken->cause;
 		entry->is_restart = entry->is_restart || data->broken->is_restart;

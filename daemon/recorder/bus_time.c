@@ -19,8 +19,8 @@ uint64_t bc_bus_time_ticks(const struct bc_bus_time *t, uint64_t ns)
 	return ticks < 1 ? 1 : ticks > 9e18 ? UINT64_MAX : (uint64_t)(ticks + 0.5);
 }
 
-/* Sums of times that may be for ever. */
-static uint64_t add(uint64_t a, uint64_t b)
+/* Adds times; UINT64_MAX is infinity. */
+static uint64_t add_times(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
@@ -44,10 +44,10 @@ void bc_bus_time_set_cut(struct bc_bus_time *t, const struct bc_rotation *rotati
 
 	t->cut_at = UINT64_MAX;
 	if (rotation->duration_ns != 0)
-		t->cut_at = add(now, bc_bus_time_ticks(t, rotation->duration_ns));
+		t->cut_at = add_times(now, bc_bus_time_ticks(t, rotation->duration_ns));
 	if (rotation->interval_ns != 0) {
 		uint64_t interval = bc_bus_time_ticks(t, rotation->interval_ns);
-		uint64_t at = add(now, interval - tick % interval);
+		uint64_t at = add_times(now, interval - tick % interval);
 		t->cut_at = at < t->cut_at ? at : t->cut_at;
 	}
 }
@@ -59,5 +59,5 @@ uint64_t bc_bus_time_limit(const struct bc_bus_time *t)
 	at = at < t->paced_until ? at : t->paced_until;
 	if (at == UINT64_MAX)
 		return BC_NO_TICK_LIMIT;
-	return add(t->epoch_first, at > t->epoch_base ? at - t->epoch_base : 0);
+	return add_times(t->epoch_first, at > t->epoch_base ? at - t->epoch_base : 0);
 }

@@ -1,4 +1,4 @@
-/* The exit code of a run, and what its log says of files that need attention. */
+/* The exit code of a run, and what it logs about files that need attention. */
 #ifndef BC_DAEMON_RECORDER_EXIT_STATUS_H
 #define BC_DAEMON_RECORDER_EXIT_STATUS_H
 
@@ -7,21 +7,22 @@
 struct bc_session_outcome;
 struct bc_writer_stats;
 
-/* Of buscapd, and of --help. */
+/* The exit codes of buscapd; --help lists them. */
 enum bc_exit {
 	BC_EXIT_OK = 0,
 	BC_EXIT_FAILED = 1,
 	BC_EXIT_USAGE = 2,
-	BC_EXIT_DAMAGED = 3,   /* the input was damaged or torn; what was good is recorded */
+	BC_EXIT_DAMAGED = 3,   /* the input was damaged or torn; its valid parts are recorded */
 	BC_EXIT_LOST = 4,      /* finished, but samples were lost */
-	BC_EXIT_NO_DEVICE = 5, /* --once: no board came within the wait */
+	BC_EXIT_NO_DEVICE = 5, /* --once: no board appeared in time */
 };
 
-/* The exit code for it all. Damage of a replay's input is damage; of a live stream it is a loss. */
+/* Returns the exit code of the run. Damage in a replay's input is BC_EXIT_DAMAGED, in a live stream
+ * it is BC_EXIT_LOST. */
 enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_stats *stats,
 	const struct bc_session_outcome *outcome);
 
-/* Logs, at the daemon's end, which of its files need attention. */
+/* Logs, when the daemon ends, how many files need attention. */
 void bc_exit_log_files(const struct bc_writer_stats *stats);
 
 #endif

@@ -36,7 +36,7 @@ static void check_misfit(struct bc_loss_report *r, const struct bc_counts *c)
 	if (!r->is_misfit && is_no_frame)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"source: %" PRIu64 " bytes in the last second contain no valid frame, "
-					   "skipped; wrong protocol?",
+			"skipped; wrong protocol?",
 			skipped);
 	if (received == 0 && skipped == 0)
 		return;

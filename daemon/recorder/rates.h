@@ -1,4 +1,4 @@
-/* How fast samples come and bytes go. */
+/* The current rates of samples and bytes. */
 #ifndef BC_DAEMON_RECORDER_RATES_H
 #define BC_DAEMON_RECORDER_RATES_H
 
@@ -10,7 +10,7 @@ struct bc_rates {
 	double bytes_out_per_s;
 };
 
-/* What was counted at the last poll; zero at the start, except polled_ns. */
+/* The counts at the last poll; zero at the start, except polled_ns. */
 struct bc_rate_meter {
 	uint64_t polled_ns; /* of bc_now_ns() */
 	uint64_t received;
@@ -21,7 +21,7 @@ struct bc_rate_meter {
 struct bc_counts;
 struct bc_writer_stats;
 
-/* Sets the rates since the last poll, at `now_ns` of bc_now_ns(). */
+/* Sets the rates since the last poll; now_ns is bc_now_ns(). */
 void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
 	const struct bc_counts *counts, const struct bc_writer_stats *stats, uint64_t now_ns);
 

@@ -21,37 +21,37 @@
 #include "daemon/trigger/trigger_engine.h"
 #include "formats/segment/metadata.h"
 
-/* Of the pool, so many chunks are for what is on its way. */
-#define CHUNKS_ON_THEIR_WAY 4u
+/* Chunks of the pool reserved for encoding while the flight recorder is full. */
+#define CHUNKS_IN_PIPELINE 4u
 
-/* What the live source's session is, and a replay's while one runs. */
+/* A session with its recording and triggers: the live source's, and a replay's while one runs. */
 struct bc_part {
 	struct bc_recorder *recorder;
 	struct bc_session *session;     /* NULL: none */
-	struct bc_recording *recording; /* the recording under way; NULL: none */
-	bool is_over;                   /* its source is, and all of it is sealed */
+	struct bc_recording *recording; /* in progress; NULL: none */
+	bool is_over;                   /* its source has ended and everything is sealed */
 	struct bc_trigger_engine triggers;
-	uint64_t checked_ns; /* for a silence */
+	uint64_t checked_ns; /* last check for silence */
 };
 
 struct bc_recorder {
 	struct bc_recorder_options options;
 	struct bc_mapping mapping;
 	struct bc_pipeline *pipeline;
-	uv_timer_t defer; /* closes a replay's session, or says that all is over */
+	uv_timer_t defer; /* closes a replay's session, or calls on_over() */
 	struct bc_part live;
 	struct bc_part replay;
 	struct bc_recordings recordings;
-	struct bc_overwrite_ring_limits flight; /* chunks 0: there is no flight recorder */
+	struct bc_overwrite_ring_limits flight; /* chunks 0: no flight recorder */
 	bool is_ending;
-	bool is_first; /* the first recording of this run is still to come */
+	bool is_first; /* no recording has been started in this run */
 	bool has_reported_over;
 
-	/* How the live source's recordings went, together. */
+	/* The outcome of all recordings of the live source. */
 	struct bc_session_outcome outcome;
 	bool has_lost;
 
-	struct bc_log_limits limits; /* of what triggers and clients do */
+	struct bc_log_limits limits; /* for messages that triggers and clients cause */
 
 	struct bc_recorder_events events;
 	uint64_t sealed;
@@ -63,7 +63,7 @@ static bool has_flight(const struct bc_recorder *r)
 	return r->flight.chunks != 0;
 }
 
-/* The part of which a recording is being made; NULL: of none. */
+/* Returns the part whose recording is in progress; NULL: none. */
 static struct bc_part *current_part(struct bc_recorder *r)
 {
 	if (r->replay.recording != NULL)
@@ -101,7 +101,7 @@ static const char *state_of(const struct bc_recorder *r)
 	return r->live.is_over && r->outcome.has_failed ? "failed" : "idle";
 }
 
-/* What of a take that has not ended is known. */
+/* Returns the progress of a recording that has not ended. */
 static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_recording *recording)
 {
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
@@ -153,15 +153,14 @@ static void emit_gaps_of(struct bc_recorder *r, struct bc_part *part)
 	bc_recorder_events_gaps(&r->events, sums);
 }
 
-/* Gaps since the last time: they come in swarms, and are told summed up. */
+/* Emits the gaps since the last call, summed up because they come in bursts. */
 static void emit_gaps(struct bc_recorder *r)
 {
 	emit_gaps_of(r, &r->live);
 	emit_gaps_of(r, &r->replay);
 }
 
-/* The state, gaps, and whatever else changes by itself: afterwards the events have said what the
- * status says. */
+/* Emits events for everything that changes by itself, so that the events agree with the status. */
 static void emit_changes(struct bc_recorder *r)
 {
 	emit_gaps(r);
@@ -173,7 +172,7 @@ static void emit_changes(struct bc_recorder *r)
 
 /* A recording's own triggers */
 
-/* Triggers may begin a recording while nothing else is made. */
+/* Triggers may start a recording unless a replay runs or the daemon is ending. */
 static void allow_triggers(struct bc_recorder *r)
 {
 	if (r->live.session != NULL && !r->live.is_over)
@@ -193,13 +192,13 @@ static void arm_for(struct bc_recorder *r, struct bc_part *part, struct bc_recor
 		bc_recorder_events_armed(&r->events, trigger);
 }
 
-/* Disarms those that an ended one still has. */
+/* Disarms the triggers of an ended recording. */
 static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_recording *recording)
 {
 	for (unsigned i = 0; i < recording->triggers_count; i++) {
 		const struct bc_trigger *trigger = bc_trigger_engine_find(
 			&part->triggers, recording->triggers[i]);
-		/* One of the configuration may have taken its place. */
+		/* The configuration's may have replaced it. */
 		if (trigger == NULL || !trigger->is_of_request)
 			continue;
 		if (bc_trigger_engine_remove(&part->triggers, recording->triggers[i]) == 0 &&
@@ -209,7 +208,7 @@ static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_rec
 	recording->triggers_count = 0;
 }
 
-/* The triggers of recordings that have ended: not within a search for triggers. */
+/* Disarms the triggers of all ended recordings. Must not be called during a trigger search. */
 static void disarm_ended(struct bc_recorder *r)
 {
 	for (struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
@@ -217,10 +216,9 @@ static void disarm_ended(struct bc_recorder *r)
 			disarm_of(r, t->is_replay ? &r->replay : &r->live, t);
 }
 
-/* A trigger of the live source is not armed any more. */
+/* A trigger of the live source was disarmed: no recording owns it any more. */
 static void release_trigger(struct bc_recorder *r, const char *name)
 {
-	/* Another of that name isn't any recording's own. */
 	for (struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
 		for (unsigned i = 0; !t->is_replay && i < t->triggers_count; i++)
 			if (strcmp(t->triggers[i], name) == 0)
@@ -229,9 +227,9 @@ static void release_trigger(struct bc_recorder *r, const char *name)
 	bc_recorder_events_disarmed(&r->events, name);
 }
 
-/* Takes */
+/* Recordings */
 
-/* The configuration's metadata, and the request's over them. */
+/* Merges the configuration's metadata with the request's, which take precedence. */
 static bool merge_metadata(const struct bc_recorder *r, const struct bc_start *start,
 	char metadata[BC_METADATA_MAX], char *err, size_t errlen)
 {
@@ -249,7 +247,7 @@ static bool has_limits(const struct bc_stop_rules *limits)
 	return limits->duration_ns != 0 || limits->records != 0 || limits->file_bytes != 0;
 }
 
-/* The take of a replay of this run, by its id or "current"; NULL: there is none. */
+/* Finds a replay of this run by its id or "current"; NULL: none. */
 static struct bc_recording *find_replay(struct bc_recorder *r, const char *id)
 {
 	if (strcmp(id, "current") == 0)
@@ -258,7 +256,7 @@ static struct bc_recording *find_replay(struct bc_recorder *r, const char *id)
 	return recording != NULL && recording->is_replay ? recording : NULL;
 }
 
-/* A take of a part's session, which is under way from here on; NULL when memory ran out. */
+/* Adds a recording and makes it the part's current one; NULL if out of memory. */
 static struct bc_recording *add_recording(
 	struct bc_recorder *r, struct bc_part *part, const struct bc_start *start)
 {
@@ -277,8 +275,7 @@ static struct bc_recording *add_recording(
 	return recording;
 }
 
-/* Begins a recording in a part's session, with the records from `at` on. Returns where that is
- * then. */
+/* Starts a recording with the record at position `at`. Returns that record's new position. */
 static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
 	struct bc_recording *recording, const struct bc_start *start, uint32_t at)
 {
@@ -294,7 +291,7 @@ static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
 
 	recording->info.stop_bytes = what.stop.file_bytes;
 	if (!merge_metadata(r, start, recording->info.header.metadata, err, sizeof(err)))
-		recording->info.header.metadata[0] = '\0'; /* memory ran out since it was checked */
+		recording->info.header.metadata[0] = '\0'; /* out of memory since it was checked */
 	for (unsigned i = 0; i < start->triggers_count; i++)
 		arm_for(r, part, recording, &start->triggers[i]);
 	at = bc_session_start_recording(part->session, &what);
@@ -309,7 +306,7 @@ static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
 	return at;
 }
 
-/* How things stand when nothing more comes to a recording. */
+/* Stores the counts at the moment when a recording stops receiving. */
 static void snapshot_counts(
 	struct bc_recorder *r, struct bc_recording *recording, const struct bc_session *session)
 {
@@ -319,7 +316,7 @@ static void snapshot_counts(
 	recording->breaks_after = bc_session_outcome(session)->breaks;
 }
 
-/* The recording under way gets nothing more from `at` on. */
+/* Ends the part's recording before position `at`. */
 static void finish_recording(
 	struct bc_recorder *r, struct bc_part *part, enum bc_recording_reason reason, uint32_t at)
 {
@@ -345,7 +342,7 @@ static enum bc_recording_reason end_reason(const struct bc_recorder *r,
 	return bc_session_hit_limit(session) ? BC_RECORDING_LIMIT : BC_RECORDING_SOURCE;
 }
 
-/* It is sealed, or given up. */
+/* A recording is sealed or abandoned. */
 static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recording,
 	const struct bc_writer_notice *notice)
 {
@@ -369,7 +366,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	if (!recording->is_replay) {
 		r->outcome.damages += recording->damages;
 		r->outcome.breaks += breaks;
-		/* What a flight recorder held may have had gaps before the recording was begun. */
+		/* The contents of a flight recorder may include gaps from before the start. */
 		r->has_lost = r->has_lost ||
 			      bc_loss_report_has_lost(counts, &recording->counts_before) ||
 			      (notice->lost != 0 && !bc_session_source(part->session)->is_replay);
@@ -403,7 +400,7 @@ static enum bc_refusal refuse(
 	return refusal;
 }
 
-/* Whether anything can be begun now, and if not, why. */
+/* Checks that no recording is in progress. */
 static enum bc_refusal check_free(struct bc_recorder *r, char *err, size_t errlen)
 {
 	if (r->is_ending)
@@ -458,7 +455,7 @@ static enum bc_refusal check_start(
 	return BC_GRANTED;
 }
 
-/* Begins a recording of the live source, with the record at *at, which is then where that is. */
+/* Starts a recording of the live source with the record at *at, which becomes its new position. */
 static enum bc_refusal start_live(
 	struct bc_recorder *r, const struct bc_start *start, uint32_t *at, char *err, size_t errlen)
 {
@@ -488,7 +485,7 @@ static enum bc_refusal start_live(
 	return BC_GRANTED;
 }
 
-/* What triggers set off */
+/* Trigger actions */
 
 static void start_by_trigger(
 	struct bc_recorder *r, const struct bc_trigger_match *match, uint32_t at)
@@ -520,7 +517,7 @@ static void end_by_trigger(struct bc_part *part, uint32_t at)
 	bc_session_end_at(part->session, at);
 }
 
-/* A toggle is one of the two. Marks may come by the hundred a second. */
+/* `action` is never a toggle. Marks are logged as debug because there may be hundreds a second. */
 static void log_match(struct bc_recorder *r, const struct bc_trigger *trigger,
 	enum bc_trigger_action action, uint64_t record)
 {
@@ -529,11 +526,10 @@ static void log_match(struct bc_recorder *r, const struct bc_trigger *trigger,
 	if (record != UINT64_MAX)
 		snprintf(place, sizeof(place), "at record %" PRIu64, record);
 	bc_log_limited(&r->limits, action == BC_ACTION_MARK ? BC_LOG_DEBUG : BC_LOG_INFO,
-		"trigger %s: matched %s: %s", trigger->name, place,
-		bc_trigger_action_name(action));
+		"trigger %s: matched %s: %s", trigger->name, place, bc_trigger_action_name(action));
 }
 
-/* A trigger of one of the parts has match, at a position of its channel. */
+/* Performs the action of a match at position `at` of the part's channel. */
 static void act_on_match(struct bc_part *part, const struct bc_trigger_match *match, uint32_t at)
 {
 	struct bc_recorder *r = part->recorder;
@@ -563,8 +559,8 @@ static void on_match(void *context, const struct bc_trigger_match *match)
 	act_on_match(context, match, match->position);
 }
 
-/* Nothing comes on the bus, as some triggers want it. How long, is known up to the look before:
- * where the loop was held up since, what has come meanwhile may not be read yet. */
+/* Checks idle triggers by the host's clock. The silence is counted up to the previous check only:
+ * if the loop was held up since then, data that arrived in the meantime may not have been read. */
 static void check_silence(struct bc_part *part)
 {
 	struct bc_channel *channel = part->session != NULL && !part->is_over
@@ -585,7 +581,7 @@ static void check_silence(struct bc_part *part)
 			return;
 		bc_trigger_engine_fire(&part->triggers, &match);
 		struct bc_event event = bc_trigger_match_event(&match);
-		/* What it begins has it at its beginning. */
+		/* A recording that it starts contains the event as its first. */
 		bool is_outside = bc_channel_state(channel) == BC_CHANNEL_IDLE;
 		if (is_outside)
 			act_on_match(part, &match, BC_CHANNEL_NOW);
@@ -598,9 +594,9 @@ static void check_silence(struct bc_part *part)
 	}
 }
 
-/* The sessions' calls */
+/* The sessions' callbacks */
 
-/* There is no replay any more. */
+/* The replay is gone. */
 static void clear_replay(struct bc_recorder *r)
 {
 	r->replay.session = NULL;
@@ -651,7 +647,6 @@ static void on_session_done(void *context)
 	defer(r);
 }
 
-/* Calls of sessions, whose context is a part. */
 static void on_session_limit(void *context, uint32_t at)
 {
 	struct bc_part *part = context;
@@ -786,8 +781,8 @@ enum bc_refusal bc_recorder_note(
 		.kind = BC_EVENT_NOTE,
 		.text_bytes = (uint16_t)strlen(note),
 	};
-	/* Where there is no room for it now, it is in the headers to come all the same; before
-	 * anything has come it is in all of them. */
+	/* Without space for the event, the metadata are still in later headers; before the first
+	 * data they are in all headers. */
 	if (event.text_bytes != 0 && bc_channel_has_started(bc_session_channel(part->session)) &&
 		!bc_channel_mark(bc_session_channel(part->session), &event, note, BC_CHANNEL_NOW))
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
@@ -947,8 +942,7 @@ static void on_stats(void *context)
 	struct bc_recorder *r = context;
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
 
-	/* Nobody watches a --once recording; a directory that is gone doesn't come back by itself.
-	 */
+	/* Without an operator (--once), a directory that is gone will not come back: give up. */
 	if (stats->is_hopeless && r->options.is_once && r->live.recording != NULL &&
 		!r->is_ending) {
 		r->is_ending = true;
@@ -1017,8 +1011,7 @@ struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *r)
 	return longest;
 }
 
-/* The exit code of it all: of the live source's recordings; replays say for themselves how they
- * went. */
+/* Replays do not affect the exit code; their objects have their own outcome. */
 enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 {
 	bc_exit_log_files(bc_pipeline_stats(r->pipeline));
@@ -1026,8 +1019,8 @@ enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 		bc_pipeline_stats(r->pipeline), &r->outcome);
 }
 
-/* The recording that the status shows: the one under way or being sealed; of --once also when it
- * has ended. */
+/* Returns the recording that the status shows: in progress or being sealed; with --once also when
+ * it has ended. */
 static const struct bc_recording *shown_recording(struct bc_recorder *r)
 {
 	const struct bc_part *part = current_part(r);
@@ -1086,7 +1079,7 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 	};
 }
 
-/* Objects for answers */
+/* Objects for responses */
 
 json_t *bc_recorder_ended_json(struct bc_recorder *r, const struct bc_recording *recording)
 {
@@ -1158,7 +1151,7 @@ json_t *bc_recorder_trigger_json(struct bc_recorder *r, const char *name)
 	return trigger != NULL ? bc_trigger_json(trigger) : NULL;
 }
 
-/* Life */
+/* Open and close */
 
 void bc_recorder_poll(struct bc_recorder *r)
 {
@@ -1180,7 +1173,7 @@ static bool has_same(const struct bc_trigger_engine *engine, const struct bc_tri
 	return false;
 }
 
-/* Takes the configuration's triggers, and tells of what that changes. */
+/* Applies the configuration's triggers and emits the changes. */
 static void configure_triggers(struct bc_recorder *r)
 {
 	const struct bc_config *config = r->options.config;
@@ -1233,7 +1226,7 @@ void bc_recorder_abandon(struct bc_recorder *r)
 {
 	const struct bc_recording *newest = r->recordings.newest;
 
-	/* With the newest all that come before it are given up. */
+	/* Abandoning a recording abandons all that precede it. */
 	while (newest != NULL && newest->state == BC_RECORDING_ENDED)
 		newest = newest->next;
 	if (newest != NULL)
@@ -1280,8 +1273,8 @@ static void set_flight_limits(struct bc_recorder *r)
 	r->flight = (struct bc_overwrite_ring_limits){
 		.ns = settings->flight_ns,
 		.bytes = settings->flight_bytes,
-		.chunks = chunks > 2 * CHUNKS_ON_THEIR_WAY ? chunks - CHUNKS_ON_THEIR_WAY
-							   : chunks / 2,
+		.chunks = chunks > 2 * CHUNKS_IN_PIPELINE ? chunks - CHUNKS_IN_PIPELINE
+							  : chunks / 2,
 	};
 }
 

@@ -135,7 +135,7 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 		object);
 }
 
-/* Null while nothing is recorded: for a mark in the overwrite ring. */
+/* Null outside a recording: a mark in the overwrite ring. */
 static json_t *record_json(uint64_t record)
 {
 	return record != UINT64_MAX ? bc_json_u64(record) : json_null();

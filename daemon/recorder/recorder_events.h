@@ -1,6 +1,5 @@
-/* What the recorder tells of while it runs: the objects of GET /v1/events (docs/api.md). An event
- * is made only while somebody reads along. Some are emitted on change only: the state, the disk and
- * the board. */
+/* The recorder's events: the objects of GET /v1/events (docs/api.md). An event is only made while
+ * there are listeners. State, disk and board events are only emitted on change. */
 #ifndef BC_DAEMON_RECORDER_RECORDER_EVENTS_H
 #define BC_DAEMON_RECORDER_RECORDER_EVENTS_H
 
@@ -20,18 +19,18 @@ struct bc_trigger;
 struct bc_writer_notice;
 
 struct bc_recorder_events {
-	const char *dir; /* of the recordings, for paths */
+	const char *dir; /* the output directory, for paths */
 	void *context;
 
-	/* As bc_recorder_options has them. */
+	/* As in struct bc_recorder_options. */
 	void (*on_event)(void *context, const char *name, json_t *object);
 	bool (*has_listeners)(void *context);
 
-	/* What was emitted last. */
-	const char *state; /* "idle" at first */
+	/* As last emitted. */
+	const char *state; /* initially "idle" */
 	bool is_stuck;
 	char disk_error[sizeof(((struct bc_writer_stats *)0)->error)];
-	int board_state; /* -1 at first */
+	int board_state; /* initially -1 */
 };
 
 bool bc_recorder_events_have_listeners(const struct bc_recorder_events *events);
@@ -42,31 +41,32 @@ void bc_recorder_events_recording(struct bc_recorder_events *events, const char 
 void bc_recorder_events_replay(struct bc_recorder_events *events, const char *event,
 	const struct bc_recording *recording, const struct bc_recording_now *now);
 
-/* The state, if it has changed; constant text. To be called before any event that shows it. */
+/* Emits the state, constant text, if it has changed. Call it before any event that shows it. */
 void bc_recorder_events_state(struct bc_recorder_events *events, const char *now);
 
-/* How the disk and the board are doing, if that has changed. `board` may be NULL. */
+/* Emit the state of the disk or the board if it has changed. `board` may be NULL. */
 void bc_recorder_events_disk(
 	struct bc_recorder_events *events, const struct bc_writer_stats *stats);
 void bc_recorder_events_board(struct bc_recorder_events *events, const struct bc_board *board);
 
-/* Gaps since the last call: they come in swarms, and are summed up by cause: BC_GAP_CAUSES sums. */
+/* Emits gaps, summed up by cause because they come in bursts: BC_GAP_CAUSES sums. */
 void bc_recorder_events_gaps(struct bc_recorder_events *events, const struct bc_gap_sum *sums);
 
 void bc_recorder_events_armed(struct bc_recorder_events *events, const struct bc_trigger *trigger);
 void bc_recorder_events_disarmed(struct bc_recorder_events *events, const char *name);
 void bc_recorder_events_segment(
 	struct bc_recorder_events *events, const struct bc_writer_notice *notice);
-/* {"text", "record", "tick", "epoch"} of a mark; the caller's. */
+
+/* Returns {"text", "record", "tick", "epoch"} of a mark, which the caller deletes. */
 json_t *bc_recorder_events_mark_json(const char *text, const struct bc_place *place);
 void bc_recorder_events_mark(
 	struct bc_recorder_events *events, const char *text, const struct bc_place *place);
 
-/* `note`: the metadata that were set, a JSON object; empty: none. */
+/* `note`: the metadata that were added, a JSON object; empty: none. */
 void bc_recorder_events_note(
 	struct bc_recorder_events *events, const struct bc_recording *recording, const char *note);
 
-/* `record`: where in the recording; UINT64_MAX outside of one. */
+/* `record`: its number in the recording; UINT64_MAX outside a recording. */
 void bc_recorder_events_match(
 	struct bc_recorder_events *events, const struct bc_trigger_match *match, uint64_t record);
 

@@ -13,7 +13,7 @@
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
 
-/* Replays that are over and still known. */
+/* How many ended replays remain known. */
 #define REPLAYS_KEPT 16u
 
 struct bc_recording_waiter {
@@ -71,9 +71,9 @@ static void describe_recording(struct bc_recordings *recordings,
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (getrandom(&random, sizeof(random), 0) < 0)
 		random = (uint32_t)now.tv_nsec ^ (uint32_t)getpid();
-	/* Half of it is the second's fraction: recordings that begin in one second sort, too. */
+	/* The upper half is the fraction of the second, so that ids of one second sort by time. */
 	random = (uint32_t)((uint64_t)now.tv_nsec * 4096 / 1000000000) << 12 | (random & 0xFFF);
-	/* And those that triggers begin within one batch are no two of one name. */
+	/* Triggers can start several recordings at one instant: their ids still increase. */
 	if (now.tv_sec == recordings->id_second && random <= recordings->id_number)
 		random = (recordings->id_number + 1) & 0xFFFFFF;
 	recordings->id_second = now.tv_sec;
@@ -89,7 +89,7 @@ static void describe_recording(struct bc_recordings *recordings,
 	snprintf(h->program, sizeof(h->program), "buscapd " BC_VERSION);
 }
 
-/* Forgets what nobody asks for any more: ended recordings but the latest, and old replays. */
+/* Frees ended recordings except the latest, and old replays. */
 static void drop_old(struct bc_recordings *recordings)
 {
 	struct bc_recording **at = &recordings->newest;

@@ -17,13 +17,13 @@
 #include "daemon/store/writer_stats.h"
 #include "formats/segment/metadata.h"
 
-/* A paced replay takes what is due this often. */
+/* How often a paced replay continues. */
 #define PACE_MS 5
 
 enum session_state {
 	SESSION_RUNNING,
-	SESSION_STOPPING,  /* the source was told to end, or has ended: its rest is being taken */
-	SESSION_FINISHING, /* the pipeline writes and seals what it has */
+	SESSION_STOPPING,  /* the source is ending or has ended; the rest is being decoded */
+	SESSION_FINISHING, /* the pipeline is writing and sealing */
 	SESSION_DONE,
 };
 
@@ -38,33 +38,33 @@ struct bc_session {
 	bool is_paced;
 	bool has_source_ended;
 	bool is_cut_short;     /* a replay was stopped before its end */
-	bool has_data;         /* the first piece has come, */
-	enum bc_format format; /* of this form */
-	bool is_waiting;       /* the source was refused, and waits to be resumed */
+	bool has_data;         /* the first piece has arrived, */
+	enum bc_format format; /* in this format */
+	bool is_waiting;       /* a piece was refused; the source waits for bc_source_resume() */
 	bool is_raw_kept;      /* the piece that it was refused is in the raw capture already */
 	uv_timer_t timers[TIMERS];
 	unsigned open_handles;
 	struct bc_bus_time time; /* a replay's */
 	uint64_t pace_start_ns;
 
-	struct bc_log_limits limits; /* of what the source tells, and what is damaged */
+	struct bc_log_limits limits; /* for the source's notices and damage */
 
-	unsigned unsealed; /* recordings that have ended, and are on their way to the disk */
+	unsigned unsealed; /* ended recordings that are still being written */
 
-	/* The recording under way, if `recording` isn't NULL. */
+	/* The recording in progress, if `recording` is not NULL. */
 	struct bc_recording_info *recording;
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
-	bool is_rotation_timed;  /* the timer runs for the present segment */
-	uint64_t records_at_cut; /* the segment has begun when there are more */
-	bool has_cut;            /* the next segment's number is our doing */
+	bool is_rotation_timed;  /* the timer is set for the present segment */
+	uint64_t records_at_cut; /* the segment has started when there are more */
+	bool has_cut;            /* the next segment was cut by this session, not by the writer */
 	uint32_t segment;        /* the writer's latest */
 	bool has_hit_limit;
 };
 
 /* Bus time */
 
-/* Limits of time in a replay need a clock; where nobody tells it, it is taken for a usual one. */
+/* Sets the clock for time limits in a replay; assumes a default if it is unknown. */
 static void set_clock(struct bc_session *s, uint64_t clock_hz)
 {
 	bool is_needed = s->is_paced || s->rotation.duration_ns != 0 ||
@@ -77,7 +77,7 @@ static void set_clock(struct bc_session *s, uint64_t clock_hz)
 			s->options.source->name, BC_DEFAULT_CLOCK_HZ);
 }
 
-/* Gives the decoder the nearest of what ends a segment, the recording or the pace. */
+/* Sets the decoder's limit to the next cut, end or pace limit. */
 static void set_limit(struct bc_session *s)
 {
 	bc_decoder_set_tick_limit(s->decoder, bc_bus_time_limit(&s->time));
@@ -121,21 +121,20 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 
 static void on_defer(uv_timer_t *timer);
 
-/* Later, not from within a call of the source, the channel or the owner: on the loop's next turn.
- */
+/* Continues in the loop's next iteration, outside any callback of the source, channel or owner. */
 static void defer_step(struct bc_session *s)
 {
 	uv_timer_start(&s->timers[TIMER_DEFER], on_defer, 0, 0);
 }
 
-/* Ends the session, from within a call of the source. */
+/* Ends the session from within a callback of the source. */
 static void stop_soon(struct bc_session *s)
 {
 	if (s->state == SESSION_RUNNING)
 		defer_step(s);
 }
 
-/* The recording gets nothing more. */
+/* Ends the recording before position `at`. */
 static void end_recording(struct bc_session *s, uint32_t at)
 {
 	s->recording = NULL;
@@ -165,12 +164,12 @@ static void start_finishing(struct bc_session *s)
 		defer_step(s);
 }
 
-/* After the source's end: what the decoder still holds may have to wait for room, too. */
+/* After the source's end: finishes the decoder, which may have to wait for a free chunk. */
 static void finish_decoder(struct bc_session *s)
 {
 	if (!s->has_source_ended || s->state >= SESSION_FINISHING)
 		return;
-	/* Where a replay was cut short, nothing is torn. */
+	/* A replay that was stopped early is not torn. */
 	if (s->is_cut_short || bc_decoder_finish(s->decoder))
 		start_finishing(s);
 }
@@ -225,7 +224,7 @@ void bc_session_abandon(struct bc_session *s)
 	start_finishing(s);
 }
 
-/* The recording is as long as it may be, up to `at`. */
+/* The recording has reached a limit at position `at`. */
 static void reach_limit(struct bc_session *s, uint32_t at)
 {
 	if (s->recording == NULL)
@@ -244,7 +243,7 @@ static void reach_limit(struct bc_session *s, uint32_t at)
 
 static void on_rotate(uv_timer_t *timer);
 
-/* A live recording's segments are cut by the host's time. */
+/* Sets the timer for the next cut. Live recordings are cut by the host's time. */
 static void start_rotate_timer(struct bc_session *s)
 {
 	const struct bc_rotation *rotation = &s->rotation;
@@ -264,8 +263,8 @@ static void start_rotate_timer(struct bc_session *s)
 		uv_timer_stop(&s->timers[TIMER_ROTATE]);
 		return;
 	}
-	/* The loop's time is that of its turn, in whole milliseconds: a cut that came before its
-	 * moment would be followed by another at it. */
+	/* The loop's time is in whole milliseconds and may be stale. A cut slightly too early would
+	 * be followed by another at the right time. */
 	uv_update_time(s->options.loop);
 	uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, ns / 1000000 + 2, 0);
 }
@@ -280,7 +279,7 @@ static void on_rotate(uv_timer_t *timer)
 	s->is_rotation_timed = false;
 }
 
-/* A segment begins with its first record: from then on its time runs. */
+/* A segment starts with its first record: sets the timer then. */
 static void time_new_segment(struct bc_session *s)
 {
 	if (s->recording != NULL && !s->is_rotation_timed &&
@@ -301,7 +300,7 @@ void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rot
 	}
 }
 
-/* The time that is left to a recording */
+/* Time limits of a recording */
 
 static void on_stop_time(uv_timer_t *timer)
 {
@@ -311,7 +310,7 @@ static void on_stop_time(uv_timer_t *timer)
 	reach_limit(s, BC_CHANNEL_NOW);
 }
 
-/* A live recording ends so long from now by the host's clock, unless it does so earlier already. */
+/* Ends a live recording this long from now by the host's clock, unless it ends earlier. */
 static void end_after_host_time(struct bc_session *s, uint64_t ns)
 {
 	uv_timer_t *timer = &s->timers[TIMER_STOP];
@@ -321,15 +320,15 @@ static void end_after_host_time(struct bc_session *s, uint64_t ns)
 		uv_timer_start(timer, on_stop_time, ms, 0);
 }
 
-/* The time of a live recording runs from its start; from a board's first data, for nobody knows
- * when that comes. */
+/* A live recording's duration runs from its start; with a board, which may appear at any time, from
+ * the first data. */
 static void start_stop_timer(struct bc_session *s)
 {
 	if (!s->options.source->is_replay && s->stop.duration_ns != 0)
 		end_after_host_time(s, s->stop.duration_ns);
 }
 
-/* A replay ends by the bus's time, which what it has taken already may have passed. */
+/* Ends a replay by bus time, which records already decoded may have passed. */
 static void end_after_bus_time(struct bc_session *s, uint32_t at, uint64_t ns)
 {
 	uint64_t tick =
@@ -364,9 +363,9 @@ void bc_session_end_after(struct bc_session *s, uint32_t at, const struct bc_tim
 	}
 }
 
-/* The beginning of a recording */
+/* The start of a recording */
 
-/* A board tells who it is when it is there. */
+/* Describes the board, which is known once it is connected. */
 static void describe_board(struct bc_session *s)
 {
 	struct bc_segment_header *header = &s->recording->header;
@@ -383,7 +382,7 @@ static void describe_board(struct bc_session *s)
 		memcpy(header->board_firmware, board->firmware, sizeof(header->board_firmware));
 }
 
-/* What was noted before stays, below what is noted now. */
+/* Adds the replayed recording's metadata; those of the new recording take precedence. */
 static void carry_metadata(struct bc_segment_header *header, const struct bc_segment_header *from)
 {
 	char all[BC_METADATA_MAX];
@@ -396,8 +395,8 @@ static void carry_metadata(struct bc_segment_header *header, const struct bc_seg
 		bc_log(BC_LOG_WARNING, "metadata of the replayed recording left out: %s", err);
 }
 
-/* What only the data tell of the recording. A replay of a segment is as its segment was (`from`);
- * one of a raw capture is mapped anew. */
+/* Completes the recording's description from the first data. A replay of a segment keeps the
+ * segment's mapping (`from`); a replay of a raw capture uses the configured one. */
 static void complete_recording(struct bc_session *s, const struct bc_segment_header *from)
 {
 	struct bc_segment_header *header = &s->recording->header;
@@ -432,7 +431,7 @@ uint32_t bc_session_start_recording(struct bc_session *s, const struct bc_sessio
 	s->has_cut = false;
 	s->segment = 0;
 	s->has_hit_limit = false;
-	/* Before its first chunk is sent: the writer's thread reads it then. */
+	/* Must precede the first chunk, because the writer's thread reads the description. */
 	if (s->has_data)
 		complete_recording(s, NULL);
 	uint32_t at = bc_channel_start_recording(
@@ -440,13 +439,13 @@ uint32_t bc_session_start_recording(struct bc_session *s, const struct bc_sessio
 	if (s->options.source->board == NULL)
 		start_stop_timer(s);
 	if (bc_channel_records_left(s->channel) == 0)
-		end_after_host_time(s, 0); /* what was held is all that it may have */
+		end_after_host_time(s, 0); /* the flight recorder alone has reached the limit */
 	return at;
 }
 
-/* The source's calls */
+/* The source's callbacks */
 
-/* The first piece tells what the source is. */
+/* The first piece shows the format and clock of the source. */
 static void process_first_piece(struct bc_session *s, const struct bc_source_data *data)
 {
 	struct bc_source *source = s->options.source;
@@ -467,8 +466,8 @@ static void process_first_piece(struct bc_session *s, const struct bc_source_dat
 	bc_channel_set_clock(s->channel, source->clock_hz);
 }
 
-/* A recording that begins in the midst of a stream: its raw capture begins with the frame or sample
- * that the stream is in the middle of. Returns false when that must wait. */
+/* For a recording that starts in the middle of a stream: starts its raw capture with the partial
+ * frame or sample in the decoder. Returns false if no block is free. */
 static bool start_raw(struct bc_session *s, const struct bc_source_data *data)
 {
 	struct bc_source_data partial = {.format = data->format};
@@ -480,7 +479,8 @@ static bool start_raw(struct bc_session *s, const struct bc_source_data *data)
 	       bc_channel_keep_raw(s->channel, &partial, s->options.source->is_live);
 }
 
-/* Keeps a piece as it came, once: not when it is offered again. Returns false when it must wait. */
+/* Copies a piece into the raw capture, once even if it is offered again. Returns false if no block
+ * is free. */
 static bool keep_raw(struct bc_session *s, const struct bc_source_data *data)
 {
 	if (!s->is_raw_kept && !bc_decoder_is_over(s->decoder))
@@ -504,7 +504,7 @@ static bool on_data(void *context, const struct bc_source_data *data)
 	s->is_raw_kept = s->is_raw_kept && !is_taken;
 	time_new_segment(s);
 	if (bc_decoder_is_over(s->decoder)) {
-		bc_source_last_frame(s->options.source); /* nothing more is wanted of it */
+		bc_source_last_frame(s->options.source); /* the rest is ignored */
 		stop_soon(s);
 	}
 	return is_taken;
@@ -556,7 +556,7 @@ static void on_source_end(void *context, int status, const char *what)
 	finish_decoder(s);
 }
 
-/* The pipeline's news */
+/* The pipeline's callbacks */
 
 void bc_session_on_slot_free(struct bc_session *s)
 {
@@ -584,7 +584,7 @@ void bc_session_on_stats(struct bc_session *s)
 	bool is_new = stats->segment != s->segment;
 	s->segment = stats->segment;
 	if (is_new && !s->has_cut)
-		start_rotate_timer(s); /* the writer has cut, by size */
+		start_rotate_timer(s); /* cut by the writer, by size */
 	s->has_cut = s->has_cut && !is_new;
 }
 
@@ -613,7 +613,7 @@ static void on_pace(uv_timer_t *timer)
 		bc_source_resume(s->options.source);
 }
 
-/* Life */
+/* Open and close */
 
 void bc_session_poll(struct bc_session *s)
 {

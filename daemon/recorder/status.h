@@ -1,5 +1,5 @@
-/* The status object: how things stand, as GET /v1/status gives it and --once prints it. Its members
- * are a promise to scripts: more may come, none is renamed. */
+/* The status object of GET /v1/status, which --once prints too. Scripts depend on its members: more
+ * may be added, but none is renamed. */
 #ifndef BC_DAEMON_RECORDER_STATUS_H
 #define BC_DAEMON_RECORDER_STATUS_H
 
@@ -14,11 +14,11 @@
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer.h"
 
-/* What `state` and `mode` may be; the lists end with NULL. */
+/* The values of `state` and `mode`; the lists end with NULL. */
 extern const char *const bc_status_states[];
 extern const char *const bc_status_modes[];
 
-/* What the flight recorder holds, and may hold; a limit of 0 is none. */
+/* The contents and limits of the flight recorder; a limit of 0 is none. */
 struct bc_status_flight {
 	double seconds;
 	uint64_t bytes; /* of records */
@@ -35,7 +35,7 @@ struct bc_status {
 	uint64_t clock_hz;
 	const struct bc_board *board;              /* NULL: the source has none */
 	const struct bc_recording_info *recording; /* NULL: none */
-	const char *metadata; /* the recording's as it is now, JSON; NULL: none */
+	const char *metadata; /* the recording's present metadata, JSON; NULL: none */
 	const char *dir;
 	const struct bc_counts *counts;
 	const struct bc_writer_stats *stats;
@@ -45,36 +45,36 @@ struct bc_status {
 	unsigned clients;
 	double uptime_s;
 	const char *mode;                      /* one of bc_status_modes */
-	const struct bc_status_flight *flight; /* NULL: there is no flight recorder */
-	const char *replay_id;                 /* NULL: none is under way, or being sealed */
+	const struct bc_status_flight *flight; /* NULL: no flight recorder */
+	const char *replay_id;                 /* NULL: none is in progress or being sealed */
 	const char *replay_path;
-	unsigned triggers; /* that are armed */
+	unsigned triggers; /* armed */
 	unsigned streams_events;
 	unsigned streams_records;
-	uint64_t sealed_segments; /* in this life */
+	uint64_t sealed_segments; /* since the daemon started */
 	uint64_t commands_waiting;
 	uint64_t commands_failed;
 };
 
-/* Hours until the disk is full, in tenths, at the rate of now. Returns false when that can't be
- * told. */
+/* Sets *hours to the time until the disk is full at the present rate, in steps of 0.1. Returns
+ * false if it is unknown. */
 bool bc_status_hours_left(const struct bc_status *status, double *hours);
 
-/* How far the recording has come. The writer's report may be of the one before it still: nothing is
- * written of this one then. */
+/* The progress of the recording; zero while the writer's statistics still refer to the previous
+ * one.
+ */
 struct bc_status_progress {
 	uint32_t segment;
 	uint64_t records;
 	uint64_t bytes;
-	char path[4096 + BC_SEGMENT_NAME_MAX + 16]; /* of its newest file; empty: it has none now */
+	char path[4096 + BC_SEGMENT_NAME_MAX + 16]; /* its newest file; empty: none yet */
 };
 void bc_status_progress(const struct bc_status *status, struct bc_status_progress *progress);
 
-/* The object; NULL when memory ran out. */
+/* Returns the object, which the caller deletes; NULL if out of memory. */
 json_t *bc_status_json(const struct bc_status *status);
 
-/* The same as one line of text with its newline, for the caller to free; NULL when memory ran
- * out. */
+/* Returns it as a line of text with a newline, which the caller frees; NULL if out of memory. */
 char *bc_status_write(const struct bc_status *status);
 
 #endif

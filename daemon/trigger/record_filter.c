@@ -9,7 +9,19 @@
 
 #define NS_PER_S 1000000000u
 
-/* A call's way through the new records. They move from `in` to `out`, events likewise. */
+/* How it works
+ *
+ * One pass compacts the new records in place: records and events move from `in` to `out`, which is
+ * never ahead. Records without events between them are handled in blocks of BC_FILTER_RECORDS: the
+ * rules yield a bit mask per block, and the kept records are moved without branches. A removed
+ * record's delta is added to the next kept one, so ticks remain exact; if the sum does not fit into
+ * a delta, the record gets an anchor.
+ *
+ * It costs one evaluation of each rule per record and one copy of each kept record. Filtering
+ * before the chunk is full, instead of a second buffer, needs no memory and lets triggers see
+ * exactly what is recorded. */
+
+/* A pass over the new records. */
 struct filter_pass {
 	const struct bc_record_filter *filter;
 	struct bc_chunk *chunk;
@@ -23,12 +35,12 @@ struct filter_pass {
 	uint64_t kept_tick; /* of the record before `out` */
 	bool is_first;      /* the record at `in` is the first of its epoch */
 	bool is_inexact;    /* ticks are lower bounds at `in` */
-	bool needs_anchor;  /* nobody knows the ticks from `out` - 1 to `in` - 1 */
+	bool needs_anchor;  /* the ticks from `out` - 1 to `in` - 1 are unknown */
 
 	/* Sampling, in ticks; period 0: none. */
 	uint64_t width;
 	uint64_t period;
-	uint64_t window; /* where a period began, at or before `tick` unless that ran backward */
+	uint64_t window; /* start of a period; at or before `tick` unless ticks ran backward */
 };
 
 static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
@@ -41,7 +53,7 @@ static uint64_t all_of(uint32_t n)
 	return n < BC_FILTER_RECORDS ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
 }
 
-/* The place in its period of a tick: the window is moved there. */
+/* Returns a tick's offset in its sampling period, after moving the window there. */
 static uint64_t phase_of(struct filter_pass *s, uint64_t tick)
 {
 	if (tick - s->window >= s->period)
@@ -49,8 +61,8 @@ static uint64_t phase_of(struct filter_pass *s, uint64_t tick)
 	return tick - s->window;
 }
 
-/* Which of n records lie in a sample. Where the first of them has no delta, its tick is given by
- * `anchor`. */
+/* Returns which of n records are in the sampled part of a period. `anchor` is the first record's
+ * tick if it has no delta, else NULL. */
 static uint64_t select_sampled(struct filter_pass *s, const uint8_t *at, uint32_t n, uint64_t ticks,
 	const uint64_t *anchor)
 {
@@ -70,7 +82,8 @@ static uint64_t select_sampled(struct filter_pass *s, const uint8_t *at, uint32_
 	return bits;
 }
 
-/* Which of the n <= BC_FILTER_RECORDS records at `in` are wanted, and the sum of their deltas. */
+/* Returns which of the n <= BC_FILTER_RECORDS records at `in` to keep, and the sum of all their
+ * deltas. */
 static uint64_t select_records(
 	struct filter_pass *s, uint32_t n, uint64_t *ticks, const uint64_t *anchor)
 {
@@ -139,14 +152,15 @@ static void keep_record(struct filter_pass *s, const uint8_t *head, bool has_own
 	s->out++;
 }
 
-/* One record that has a delta. */
+/* Processes one record that has a delta. */
 static void move_one(struct filter_pass *s, bool keep)
 {
 	const uint8_t *at = record_at(s->chunk, s->in);
 	uint32_t time = bc_le32(at + 8);
 	uint64_t pending = s->tick - s->kept_tick;
 
-	/* The record before went: it stays after all, being the last that the ticks suffice for. */
+	/* The ticks would no longer fit into a delta and there is no space for an anchor: keep the
+	 * previous record after all. */
 	if (pending < BC_TIME_NONE && pending + time >= BC_TIME_NONE && !s->needs_anchor &&
 		!has_event_room(s))
 		keep_record(s, at - BC_RECORD_BYTES, false);
@@ -156,7 +170,7 @@ static void move_one(struct filter_pass *s, bool keep)
 	s->in++;
 }
 
-/* Moves the events before the record at `in`, anchors only if it stays. */
+/* Moves the events before the record at `in`; its anchor only if the record is kept. */
 static void move_events(struct filter_pass *s, bool keeps_anchor)
 {
 	struct bc_event *events = s->chunk->events;
@@ -170,7 +184,7 @@ static void move_events(struct filter_pass *s, bool keeps_anchor)
 	}
 }
 
-/* The anchor of the record at `in`, or NULL. */
+/* Returns the anchor of the record at `in`, or NULL. */
 static const struct bc_event *find_anchor(const struct filter_pass *s)
 {
 	const struct bc_event *event = &s->chunk->events[s->event_in];
@@ -182,7 +196,7 @@ static const struct bc_event *find_anchor(const struct filter_pass *s)
 	return NULL;
 }
 
-/* A record that has no delta, but an anchor. */
+/* Processes a record that has an anchor instead of a delta. */
 static void move_anchored(struct filter_pass *s, const struct bc_event *anchor)
 {
 	uint64_t tick = anchor->value;
@@ -201,17 +215,16 @@ static void move_anchored(struct filter_pass *s, const struct bc_event *anchor)
 	s->in++;
 }
 
-/* Moves those of n records that `bits` tells; s->tick is the last one's, and the first has
- * `pending` ticks to take up. None wants an anchor: all these ticks are no more than a delta holds.
- */
+/* Moves the records selected by `bits` out of n. s->tick is the tick of the last one, and `pending`
+ * the ticks of removed records before the first. All these ticks fit into a delta. */
 static void compact(struct filter_pass *s, uint32_t n, uint64_t bits, uint32_t pending)
 {
 	const uint8_t *at = record_at(s->chunk, s->in);
 	uint8_t *to = record_at(s->chunk, s->out);
 	uint8_t *first = to;
 
-	/* What goes is written, too, and then overwritten: cheaper than a branch that nobody can
-	 * foretell. `to` is never ahead of `at`. */
+	/* Removed records are written too, then overwritten: cheaper than an unpredictable branch.
+	 * `to` is never ahead of `at`. */
 	for (uint32_t i = 0; i < n; i++, at += BC_RECORD_BYTES, bits >>= 1) {
 		uint64_t head = bc_le64(at);
 		uint32_t time = bc_le32(at + 8) + pending;
@@ -225,7 +238,7 @@ static void compact(struct filter_pass *s, uint32_t n, uint64_t bits, uint32_t p
 	s->kept_tick = s->tick - pending;
 }
 
-/* A block without events in it. */
+/* Processes a block of records without events. */
 static void move_block(struct filter_pass *s, uint32_t n)
 {
 	uint64_t ticks = 0;

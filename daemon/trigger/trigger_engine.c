@@ -42,7 +42,7 @@ int bc_trigger_engine_add(struct bc_trigger_engine *e, const struct bc_trigger *
 		alike += e->armed[i].trigger.is_of_request == trigger->is_of_request;
 	if (alike == (trigger->is_of_request ? BC_TRIGGERS_REQUESTED : BC_TRIGGERS_CONFIGURED))
 		return -ENOSPC;
-	if (e->count == 0) { /* nobody looked */
+	if (e->count == 0) { /* no record has been searched */
 		e->has_last = false;
 		e->has_gap = false;
 	}
@@ -93,26 +93,34 @@ void bc_trigger_engine_configure(
 			return;
 }
 
-/* The search for records at which some trigger matches */
+/* The search
+ *
+ * Records are searched in blocks of up to 64. Each trigger yields a bit mask of the block's records
+ * at which it matches; the lowest bit of all masks is the next match. Hold-offs are not checked per
+ * record: before the search, each trigger gets the first record at which it may match again.
+ *
+ * The search restarts after each match, since its action may change which triggers may act. That
+ * costs one pass over the block per match, and nothing per record for triggers that are held off.
+ */
 
 #define NS_PER_S      1000000000u
 #define BLOCK_RECORDS BC_FILTER_RECORDS
 
-/* A call's view of a chunk. */
+/* One search of a chunk. */
 struct search {
 	struct bc_trigger_engine *engine;
 	const struct bc_chunk *chunk;
 	uint64_t clock_hz;
-	uint32_t at;    /* the block's first record */
-	uint32_t n;     /* its length */
-	uint32_t event; /* the first at or behind `at` */
-	bool is_head;   /* nothing of the batch was looked at before `at` */
-	uint32_t first[BC_TRIGGER_ENGINE_TRIGGERS]; /* the record from which on each may hit */
+	uint32_t at;                                /* the block's first record */
+	uint32_t n;                                 /* its length */
+	uint32_t event;                             /* the first event at or after `at` */
+	bool is_head;                               /* `at` is the first record of the batch */
+	uint32_t first[BC_TRIGGER_ENGINE_TRIGGERS]; /* the first record at which each may match */
 	uint64_t bits[BC_TRIGGER_ENGINE_TRIGGERS]; /* the records of the block at which each matches
 						    */
-	uint32_t no_room; /* marks that the chunk has no room for, a bit a trigger */
+	uint32_t no_room; /* marks without space in the chunk, one bit per trigger */
 
-	/* tick_of()'s. */
+	/* The cache of tick_of(). */
 	bool has_tick;
 	uint32_t tick_at;
 	uint32_t tick_event;
@@ -131,7 +139,7 @@ static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
 	return chunk->records + (size_t)n * BC_RECORD_BYTES;
 }
 
-/* The tick of the record behind one with this tick; *event goes on to its anchor. */
+/* Returns the tick of record n, given the tick of the one before. *event advances to its anchor. */
 static uint64_t next_tick(const struct bc_chunk *chunk, uint32_t n, uint64_t tick, uint32_t *event)
 {
 	uint32_t time = bc_le32(record_at(chunk, n) + 8);
@@ -145,7 +153,9 @@ static uint64_t next_tick(const struct bc_chunk *chunk, uint32_t n, uint64_t tic
 	return tick;
 }
 
-/* The first record at or behind `from`, whose tick is `at`, whose own is no less than `tick`. */
+/* Returns the first record from `from` on whose tick is at least `tick`; `at` is the tick of
+ * `from`.
+ */
 static uint32_t find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t at, uint64_t tick)
 {
 	uint32_t event = 0;
@@ -157,7 +167,7 @@ static uint32_t find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t 
 	return from;
 }
 
-/* From which record on a trigger may hit: its hold-off is over there. */
+/* Returns the first record at which a trigger may match: where its hold-off has ended. */
 static uint32_t first_free(const struct search *s, const struct bc_armed_trigger *armed)
 {
 	const struct bc_trigger *t = &armed->trigger;
@@ -184,7 +194,7 @@ static bool has_mark_room(const struct bc_chunk *chunk, const struct bc_trigger 
 	       strlen(bc_trigger_text(trigger)) <= BC_CHUNK_TEXT_BYTES - chunk->text_bytes;
 }
 
-/* Whether a trigger matches at the record that an event stands before. */
+/* Returns whether an event makes a trigger match at the record after it. */
 static bool is_of_event(const struct bc_trigger *t, const struct bc_event *event)
 {
 	return (t->kind == BC_TRIGGER_GAP && event->kind == BC_EVENT_GAP) ||
@@ -192,7 +202,7 @@ static bool is_of_event(const struct bc_trigger *t, const struct bc_event *event
 		       event->text_bytes == 0);
 }
 
-/* The ticks from the record before to one that has no delta; 0 where nobody knows. */
+/* Returns the ticks between a record without a delta and the one before; 0 if unknown. */
 static uint64_t long_delta(const struct search *s, uint32_t n)
 {
 	const struct bc_trigger_engine *e = s->engine;
@@ -203,8 +213,8 @@ static uint64_t long_delta(const struct search *s, uint32_t n)
 	return is_known && tick > before ? tick - before : 0;
 }
 
-/* The records of the block that an idle ends with: so many ticks and more came before it, and
- * nothing is said to be missing there. */
+/* Returns the records of the block that end an idle time: more than `ticks` after the previous
+ * record and not after a gap. */
 static uint64_t idle_bits(const struct search *s, uint64_t ticks)
 {
 	const uint8_t *at = record_at(s->chunk, s->at);
@@ -246,7 +256,7 @@ static uint64_t event_bits(const struct search *s, const struct bc_trigger *t)
 	return bits;
 }
 
-/* The records of the block at which a trigger matches, hold-off aside. */
+/* Returns the records of the block at which a trigger matches, ignoring its hold-off. */
 static uint64_t matches_of(const struct search *s, const struct bc_armed_trigger *armed)
 {
 	const struct bc_trigger *t = &armed->trigger;
@@ -269,7 +279,8 @@ static uint64_t matches_of(const struct search *s, const struct bc_armed_trigger
 	return 0;
 }
 
-/* Sets what each trigger matches in the block. Returns all of it. */
+/* Sets the matches of each trigger in the block. Returns those of all, except marks without space.
+ */
 static uint64_t search_block(struct search *s)
 {
 	const struct bc_chunk_info *info = &s->chunk->info;
@@ -305,7 +316,7 @@ static void start_search(struct search *s)
 	}
 }
 
-/* What was told of before the first record in hand has had its chance with it. */
+/* Ends the effect of events before the first record of the batch. */
 static void clear_waiting(struct search *s)
 {
 	s->engine->waiting = 0;
@@ -315,7 +326,8 @@ static void clear_waiting(struct search *s)
 	s->is_head = false;
 }
 
-/* The tick of a record no further ahead than the last one asked for: the way is gone once. */
+/* Returns the tick of a record. Cached: n must not be lower than in the call before, so that a
+ * chunk is walked once. */
 static uint64_t tick_of(struct search *s, uint32_t n)
 {
 	if (!s->has_tick) {
@@ -330,7 +342,7 @@ static uint64_t tick_of(struct search *s, uint32_t n)
 	return s->tick;
 }
 
-/* A mark for which there is no room, at the block's record `place`: its hold-off begins. */
+/* Starts the hold-off of a mark without space, at the block's record `place`. */
 static void start_holdoff(struct search *s, unsigned i, uint32_t place)
 {
 	struct bc_armed_trigger *armed = &s->engine->armed[i];
@@ -349,7 +361,7 @@ static void start_holdoff(struct search *s, unsigned i, uint32_t place)
 		s->first[i] = n + 1;
 }
 
-/* Counts the marks up to a record of the block for which there was no room. */
+/* Counts the marks without space among the first `until` records of the block as missed. */
 static void count_missed(struct search *s, uint32_t until)
 {
 	uint64_t mask = until >= 64 ? UINT64_MAX : (UINT64_C(1) << until) - 1;
@@ -370,7 +382,7 @@ static void count_missed(struct search *s, uint32_t until)
 	}
 }
 
-/* The next record at which some trigger matches, and which they are. Behind the last: 0. */
+/* Moves s->at to the next record with a match and returns the matching triggers; 0: none. */
 static uint32_t find_matches(struct search *s)
 {
 	uint32_t matches = 0;
@@ -393,9 +405,9 @@ static uint32_t find_matches(struct search *s)
 	return 0;
 }
 
-/* Goes from record *at < info.records to the next at which armed triggers hit, and returns these, a
- * bit each; 0, and *at is info.records, when there is none. Marks that the chunk has no room for
- * are counted as missed on the way. */
+/* Finds the next matches from record *at < info.records on, sets *at to their record, and returns
+ * the matching triggers, one bit each; 0, with *at = info.records: none. Marks without space are
+ * counted as missed on the way. */
 static uint32_t search_chunk(
 	struct bc_trigger_engine *e, const struct bc_chunk *chunk, uint32_t *at, uint64_t clock_hz)
 {
@@ -406,9 +418,9 @@ static uint32_t search_chunk(
 	return matches;
 }
 
-/* Hits */
+/* Matches */
 
-/* Whether a trigger that hit still may act: another that hit there may have acted meanwhile. */
+/* Returns whether a trigger may still act: another match at this record may have acted since. */
 static bool may_act(const struct bc_trigger_engine *e, unsigned i)
 {
 	return (e->actions >> e->armed[i].trigger.action & 1) != 0;
@@ -419,8 +431,7 @@ static bool ends_recording(const struct bc_trigger *trigger)
 	return trigger->action == BC_ACTION_STOP || trigger->action == BC_ACTION_TOGGLE;
 }
 
-/* The first of the due matches; those that end the recording come behind all that are in it still.
- */
+/* Returns the first of the due matches; those that end the recording come last. */
 static unsigned first_due(const struct bc_trigger_engine *e)
 {
 	uint32_t ends = 0;
@@ -430,7 +441,7 @@ static unsigned first_due(const struct bc_trigger_engine *e)
 	return (unsigned)__builtin_ctz((e->due & ~ends) != 0 ? e->due & ~ends : e->due);
 }
 
-/* Gives up the due matches: the record is gone. */
+/* Counts the due matches as missed: their record is gone. */
 static void miss_due(struct bc_trigger_engine *e)
 {
 	for (; e->due != 0; e->due &= e->due - 1) {
@@ -450,7 +461,7 @@ static void set_due(
 	e->due_epoch = chunk->info.epoch;
 }
 
-/* Whether the due matches are at this record. */
+/* Returns whether the due matches are at this record. */
 static bool is_due_at(const struct bc_trigger_engine *e, const struct bc_chunk *chunk, uint32_t at)
 {
 	return at < chunk->info.records && e->due_epoch == chunk->info.epoch &&
@@ -458,14 +469,14 @@ static bool is_due_at(const struct bc_trigger_engine *e, const struct bc_chunk *
 	       e->due_tick == bc_chunk_tick(chunk, at);
 }
 
-/* Takes the first of the due matches. */
+/* Pops the first due match. */
 static bool pop_due(struct bc_trigger_engine *e, uint32_t *from, struct bc_trigger_match *match)
 {
 	while (e->due != 0) {
 		unsigned i = first_due(e);
 		e->due &= ~(UINT32_C(1) << i);
 		bool is_match = may_act(e, i);
-		/* What it ends has an end then: others have nothing to do at this record. */
+		/* The recording has ended: nothing is left to do at this record. */
 		if (is_match && ends_recording(&e->armed[i].trigger))
 			e->due = 0;
 		if (is_match)
@@ -547,7 +558,7 @@ bool bc_trigger_engine_check_silence(struct bc_trigger_engine *e, uint64_t now_n
 	return false;
 }
 
-/* What comes of a hit */
+/* After a match */
 
 void bc_trigger_engine_fire(struct bc_trigger_engine *e, const struct bc_trigger_match *match)
 {
