@@ -380,7 +380,7 @@ static void on_recording_ended(
 	disarm_of(r, part, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, news);
-	emit_take(r, "recording-stopped", recording);
+	emit_take(r, "recording-ended", recording);
 	if (recording->is_replay)
 		emit_replay(r, "replay-ended", recording);
 	bc_session_on_ended(part->session);

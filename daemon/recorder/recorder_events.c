@@ -128,7 +128,7 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 					{NULL, NULL},
 				}));
 	emit(e,
-		news->kind == BC_NOTICE_BEGUN    ? "segment-begun"
+		news->kind == BC_NOTICE_BEGUN    ? "segment-started"
 		: news->kind == BC_NOTICE_SEALED ? "segment-sealed"
 						 : "capture-sealed",
 		object);

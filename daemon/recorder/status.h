@@ -56,9 +56,9 @@ struct bc_status {
 	uint64_t commands_failed;
 };
 
-/* Hours until the disk is full, in tenths, at the rate of now. Returns false when that can't be
- * told. */
-bool bc_status_hours_left(const struct bc_status *status, double *hours);
+/* Seconds until the disk is full at the current rate. Returns false while nothing is being written.
+ */
+bool bc_status_time_left(const struct bc_status *status, uint64_t *seconds);
 
 /* How far the recording has come. The writer's report may be of the one before it still: nothing is
  * written of this one then. */
