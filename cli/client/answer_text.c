@@ -101,7 +101,7 @@ bool bc_answer_print_recording(struct bc_output *o, const json_t *answer)
 bool bc_answer_print_recordings(struct bc_output *o, const json_t *answer)
 {
 	const json_t *recordings = bc_json_path(answer, "recordings");
-	uint64_t left_out = bc_json_path_count(answer, "left_out");
+	uint64_t left_out = bc_json_path_count(answer, "omitted");
 	const json_t *r;
 	size_t i;
 	int width = bc_column_width(recordings, "id", 2);
@@ -113,7 +113,7 @@ bool bc_answer_print_recordings(struct bc_output *o, const json_t *answer)
 		return true;
 	}
 	if (left_out != 0) {
-		bc_template_print(o, "# {left_out older recording}", answer);
+		bc_template_print(o, "# {omitted older recording}", answer);
 		bc_output_format(o, " %s left out\n", left_out == 1 ? "is" : "are");
 	}
 	bc_output_format(o, "%-*s  %-9s  %-*s  %8s  %17s  %8s  LABEL\n", width, "ID", "STATE",
@@ -199,7 +199,7 @@ static void print_replay(struct bc_output *o, const json_t *p)
 		"replay {id}[: {state}]\n"
 		"[  file        {path}\n]"
 		"[  error       {error}\n]"
-		"[  damaged     at {damages place}\n]",
+		"[  damaged     at {damaged_places place}\n]",
 		p);
 	if (json_is_object(recording))
 		print_recording(o, recording);

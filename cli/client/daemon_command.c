@@ -438,7 +438,7 @@ static enum bc_exit add_go_on(struct request *r, const char *name, const char *v
 {
 	(void)name;
 	(void)value;
-	return set_member(r, r->body, "go_on", json_true());
+	return set_member(r, r->body, "until_stopped", json_true());
 }
 
 static enum bc_exit add_speed(struct request *r, const char *name, const char *value)
@@ -549,7 +549,8 @@ static enum bc_exit fill_trigger(struct request *r)
 
 static enum bc_exit check_snapshot(struct request *r)
 {
-	if (json_object_get(r->body, "post") == NULL || json_object_get(r->body, "go_on") == NULL)
+	if (json_object_get(r->body, "post") == NULL ||
+		json_object_get(r->body, "until_stopped") == NULL)
 		return BC_EXIT_OK;
 	return bc_print_usage_error(r->console, "--post ends it and --go-on doesn't: one of them");
 }
@@ -580,7 +581,7 @@ static enum bc_exit pick_recording(
 	const struct request *r, struct bc_client *client, struct bc_answer *answer)
 {
 	const json_t *recordings = bc_json_path(answer->json, "recordings");
-	uint64_t left_out = bc_json_path_count(answer->json, "left_out");
+	uint64_t left_out = bc_json_path_count(answer->json, "omitted");
 	const char *id = r->operands[0];
 	json_t *recording;
 	size_t i;
@@ -619,7 +620,8 @@ static enum bc_exit replay_exit(const struct bc_console *console, const json_t *
 	char safe[512];
 
 	if (strcmp(state, "done") == 0)
-		return bc_json_path_count(replay, "damages") != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
+		return bc_json_path_count(replay, "damaged_places") != 0 ? BC_EXIT_DAMAGED
+									 : BC_EXIT_OK;
 	if (strcmp(state, "cancelled") == 0)
 		bc_print_error(console, NULL, "the replay was cancelled");
 	else

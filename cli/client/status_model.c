@@ -31,7 +31,7 @@ static const struct field {
 	FIELD(TEXT, "version", version),
 	FIELD(TEXT, "state", state),
 	FIELD(TEXT, "mode", mode),
-	FIELD(NUMBER, "uptime_s", uptime_s),
+	FIELD(NUMBER, "uptime_seconds", uptime_s),
 	FIELD(COUNT, "clients", clients),
 	FIELD(COUNT, "streams.events", event_streams),
 	FIELD(COUNT, "streams.records", record_streams),
@@ -81,20 +81,20 @@ static const struct field {
 	FIELD(COUNT, "counts.skipped_bytes", counts.skipped_bytes),
 	FIELD(COUNT, "counts.raw_dropped_bytes", counts.raw_dropped_bytes),
 	FIELD(COUNT, "counts.gaps", counts.gaps),
-	FIELD(NUMBER, "rates.samples_per_s", rates.samples),
-	FIELD(NUMBER, "rates.bytes_in_per_s", rates.bytes_in),
-	FIELD(NUMBER, "rates.bytes_out_per_s", rates.bytes_out),
+	FIELD(NUMBER, "rates.samples_per_second", rates.samples),
+	FIELD(NUMBER, "rates.record_bytes_per_second", rates.bytes_in),
+	FIELD(NUMBER, "rates.written_bytes_per_second", rates.bytes_out),
 	FIELD(COUNT, "buffer.chunks", buffer.chunks),
-	FIELD(COUNT, "buffer.free", buffer.free),
-	FIELD(COUNT, "buffer.low_water", buffer.low_water),
+	FIELD(COUNT, "buffer.free_chunks", buffer.free),
+	FIELD(COUNT, "buffer.min_free_chunks", buffer.low_water),
 	FIELD(COUNT, "disk.free_bytes", disk.free_bytes),
-	FIELD(NUMBER, "disk.hours_left", disk.hours_left),
+	FIELD(NUMBER, "disk.time_left_seconds", disk.hours_left),
 	FIELD(TEXT, "disk.last_error", disk.last_error),
 	FIELD(COUNT, "triggers", triggers),
 	FIELD(COUNT, "sealed.segments", sealed.segments),
 	FIELD(COUNT, "sealed.commands_waiting", sealed.waiting),
 	FIELD(COUNT, "sealed.commands_failed", sealed.failed),
-	FIELD(COUNT, "sealed.manifest_failed", sealed.manifest_failed),
+	FIELD(COUNT, "sealed.manifest_failures", sealed.manifest_failed),
 };
 
 static double parse_time(const char *text)
@@ -160,7 +160,8 @@ bool bc_status_parse(struct bc_status *status, const json_t *object)
 		return false;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		parse_field(status, object, &fields[i]);
-	if (!json_is_number(bc_json_path(object, "disk.hours_left")))
+	status->disk.hours_left /= 3600;
+	if (!json_is_number(bc_json_path(object, "disk.time_left_seconds")))
 		status->disk.hours_left = -1;
 	parse_notes(status->recording.notes, sizeof(status->recording.notes),
 		bc_json_path(object, "recording.metadata"));

@@ -12,7 +12,7 @@
 #include "daemon/http/permissions.h"
 #include "formats/trace/filter_parse.h"
 
-/* Reading */
+/* Status */
 
 static void get_status(struct bc_call *call)
 {
@@ -30,7 +30,7 @@ static void get_metrics(struct bc_call *call)
 
 static void get_mix(struct bc_call *call)
 {
-	bc_call_respond_object(call->request, 200, bc_page_sampler_json(call->api->mix), NULL);
+	bc_call_respond_object(call->request, 200, bc_page_sampler_json(call->api->sampler), NULL);
 }
 
 /* Streams */
@@ -39,30 +39,31 @@ static void stream_events(struct bc_call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
 	json_t *first = json_pack("{s:o}", "status", bc_status_json(&status));
-	int rc = bc_event_broadcast_add(call->api->bulletin, call->request, first);
+	int rc = bc_event_broadcast_add(call->api->broadcast, call->request, first);
 
 	if (rc == -EBUSY)
 		bc_call_error(call->request, 503,
-			"64 clients read events already, or 56 that aren't the owner", NULL);
+			"too many clients read events: the limit is 64, or 56 other than the owner",
+			NULL);
 	else if (rc != 0)
 		bc_request_respond(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 }
 
-static bool read_wanted(struct bc_call *call, struct bc_filter *filter, uint64_t *limit)
+static bool parse_filter(struct bc_call *call, struct bc_filter *filter, uint64_t *limit)
 {
-	static const char *const words[] = {"addr", "type", "proc", "port"};
+	static const char *const params[] = {"addr", "type", "proc", "port"};
 	const char *value = bc_request_query(call->request, "limit");
 
 	bc_filter_init(filter);
 	*limit = 0;
 	if (value != NULL && (!bc_number_read(limit, value) || *limit == 0)) {
-		snprintf(call->err, sizeof(call->err), "limit: it is a whole number above 0");
+		snprintf(call->err, sizeof(call->err), "limit: must be an integer above 0");
 		return false;
 	}
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		value = bc_request_query(call->request, words[i]);
-		if (value != NULL && !bc_filter_parse_word(
-					     filter, words[i], value, call->err, sizeof(call->err)))
+	for (size_t i = 0; i < sizeof(params) / sizeof(params[0]); i++) {
+		value = bc_request_query(call->request, params[i]);
+		if (value != NULL && !bc_filter_parse_word(filter, params[i], value, call->err,
+					     sizeof(call->err)))
 			return false;
 	}
 	return true;
@@ -74,7 +75,7 @@ static void stream_records(struct bc_call *call)
 	uint64_t limit;
 	int rc = -ENOMEM;
 
-	if (filter != NULL && !read_wanted(call, filter, &limit)) {
+	if (filter != NULL && !parse_filter(call, filter, &limit)) {
 		bc_call_refuse(call, BC_BAD_VALUE);
 		rc = 0;
 	} else if (filter != NULL) {
@@ -83,7 +84,9 @@ static void stream_records(struct bc_call *call)
 	free(filter);
 	if (rc == -EBUSY)
 		bc_call_error(call->request, 503,
-			"8 clients read live records already, or 6 that aren't the owner", NULL);
+			"too many clients read live records: the limit is 8, or 6 other than the "
+			"owner",
+			NULL);
 	else if (rc != 0)
 		bc_request_respond(call->request, 500, BC_JSON_TYPE, NULL, NULL);
 }
@@ -92,14 +95,14 @@ static void stream_records(struct bc_call *call)
 
 struct route {
 	const char *method;
-	const char *path; /* with a slash at its end a name follows */
-	void (*answer)(struct bc_call *call);
-	uint32_t rights; /* those without which nobody but the owner gets it */
+	const char *path; /* a name follows a slash at the end */
+	void (*respond)(struct bc_call *call);
+	uint32_t permissions; /* required */
 	bool is_stream;
-	const char *const *query; /* its members, NULL at the end; NULL: none */
+	const char *const *query; /* the allowed parameters, ending with NULL; NULL: none */
 };
 
-#define RIGHT(name) (UINT32_C(1) << BC_PERMISSION_##name)
+#define PERMISSION(name) (UINT32_C(1) << BC_PERMISSION_##name)
 
 static const char *const records_query[] = {"limit", "addr", "type", "proc", "port", NULL};
 
@@ -108,29 +111,30 @@ static const struct route routes[] = {
 	{"GET", "/v1/events", stream_events, 0, true, NULL},
 	{"GET", "/v1/mix", get_mix, 0, false, NULL},
 	{"GET", "/v1/recordings", bc_api_list_recordings, 0, false, NULL},
-	{"POST", "/v1/recordings", bc_api_start_recording, RIGHT(RECORD), false, NULL},
+	{"POST", "/v1/recordings", bc_api_start_recording, PERMISSION(RECORD), false, NULL},
 	{"GET", "/v1/recordings/current", bc_api_get_recording, 0, false, NULL},
-	{"PATCH", "/v1/recordings/current", bc_api_add_note, RIGHT(NOTE), false, NULL},
-	{"DELETE", "/v1/recordings/current", bc_api_stop_recording, RIGHT(RECORD), false, NULL},
-	{"POST", "/v1/rotate", bc_api_rotate, RIGHT(ROTATE), false, NULL},
-	{"POST", "/v1/marks", bc_api_set_mark, RIGHT(MARK), false, NULL},
-	{"POST", "/v1/snapshot", bc_api_snapshot, RIGHT(SNAPSHOT), false, NULL},
+	{"PATCH", "/v1/recordings/current", bc_api_add_note, PERMISSION(NOTE), false, NULL},
+	{"DELETE", "/v1/recordings/current", bc_api_stop_recording, PERMISSION(RECORD), false,
+		NULL},
+	{"POST", "/v1/rotate", bc_api_rotate, PERMISSION(ROTATE), false, NULL},
+	{"POST", "/v1/marks", bc_api_set_mark, PERMISSION(MARK), false, NULL},
+	{"POST", "/v1/snapshot", bc_api_snapshot, PERMISSION(SNAPSHOT), false, NULL},
 	{"GET", "/v1/triggers", bc_api_list_triggers, 0, false, NULL},
-	{"POST", "/v1/triggers", bc_api_arm_trigger, RIGHT(TRIGGER), false, NULL},
+	{"POST", "/v1/triggers", bc_api_arm_trigger, PERMISSION(TRIGGER), false, NULL},
 	{"GET", "/v1/triggers/", bc_api_get_trigger, 0, false, NULL},
-	{"DELETE", "/v1/triggers/", bc_api_disarm_trigger, RIGHT(TRIGGER), false, NULL},
+	{"DELETE", "/v1/triggers/", bc_api_disarm_trigger, PERMISSION(TRIGGER), false, NULL},
 	{"GET", "/v1/replays", bc_api_list_replays, 0, false, NULL},
-	{"POST", "/v1/replays", bc_api_start_replay, RIGHT(REPLAY), false, NULL},
+	{"POST", "/v1/replays", bc_api_start_replay, PERMISSION(REPLAY), false, NULL},
 	{"GET", "/v1/replays/", bc_api_get_replay, 0, false, NULL},
-	{"DELETE", "/v1/replays/", bc_api_cancel_replay, RIGHT(REPLAY), false, NULL},
+	{"DELETE", "/v1/replays/", bc_api_cancel_replay, PERMISSION(REPLAY), false, NULL},
 	{"GET", "/v1/records", stream_records, 0, true, records_query},
 	{"GET", "/metrics", get_metrics, 0, false, NULL},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
 
-/* Whether a route is of that path; *name is then what it has open, or NULL. */
-static bool is_of_path(const struct route *route, const char *path, const char **name)
+/* Returns whether a route matches a path. Sets *name to the variable part of the path, or NULL. */
+static bool route_has_path(const struct route *route, const char *path, const char **name)
 {
 	size_t n = strlen(route->path);
 
@@ -142,14 +146,14 @@ static bool is_of_path(const struct route *route, const char *path, const char *
 	       strchr(path + n, '/') == NULL;
 }
 
-static bool is_of_method(const struct route *route, const char *method)
+static bool route_has_method(const struct route *route, const char *method)
 {
 	return strcmp(route->method, method) == 0 ||
 	       (!route->is_stream && strcmp(route->method, "GET") == 0 &&
 		       strcmp(method, "HEAD") == 0);
 }
 
-/* Finds the route, or answers: there is no such path, or it hasn't that method. */
+/* Finds the route for the request. If there is none, sends a 404 or 405 and returns NULL. */
 static const struct route *find_route(struct bc_call *call)
 {
 	const char *path = bc_request_path(call->request);
@@ -158,20 +162,19 @@ static const struct route *find_route(struct bc_call *call)
 	size_t n = 0;
 
 	for (size_t i = 0; i < ROUTES; i++) {
-		if (!is_of_path(&routes[i], path, &call->name))
+		if (!route_has_path(&routes[i], path, &call->name))
 			continue;
-		if (is_of_method(&routes[i], method))
+		if (route_has_method(&routes[i], method))
 			return &routes[i];
 		bool has_head = !routes[i].is_stream && strcmp(routes[i].method, "GET") == 0;
 		n += (size_t)snprintf(allow + n, sizeof(allow) - n, "%s%s%s", n == 0 ? "" : ", ",
 			routes[i].method, has_head ? ", HEAD" : "");
 	}
 	if (n == 0) {
-		bc_call_error(call->request, 404,
-			"there is nothing at this path; GET /v1/status tells how things stand",
-			NULL);
+		bc_call_error(call->request, 404, "no such path; try GET /v1/status", NULL);
 	} else {
-		snprintf(call->err, sizeof(call->err), "this path takes %s", allow);
+		snprintf(call->err, sizeof(call->err), "method not allowed; this path accepts %s",
+			allow);
 		bc_call_error(call->request, 405, call->err, allow);
 	}
 	return NULL;
@@ -182,11 +185,11 @@ static const struct route *find_route(struct bc_call *call)
 struct query {
 	struct bc_call *call;
 	const char *const *names;
-	uint32_t seen; /* a bit a name */
-	bool is_good;
+	uint32_t seen; /* one bit per name */
+	bool is_ok;
 };
 
-static bool check_query_member(void *context, const char *name, const char *value)
+static bool check_query_param(void *context, const char *name, const char *value)
 {
 	struct query *query = context;
 	unsigned i = 0;
@@ -194,28 +197,28 @@ static bool check_query_member(void *context, const char *name, const char *valu
 	(void)value;
 	while (query->names[i] != NULL && strcmp(query->names[i], name) != 0)
 		i++;
-	query->is_good = query->names[i] != NULL && (query->seen >> i & 1) == 0;
+	query->is_ok = query->names[i] != NULL && (query->seen >> i & 1) == 0;
 	query->seen |= UINT32_C(1) << i;
-	if (!query->is_good)
+	if (!query->is_ok)
 		snprintf(query->call->err, sizeof(query->call->err), "%.100s: %s", name,
-			query->names[i] != NULL ? "it stands in the query twice"
-						: "the query of this path has no such member");
-	return query->is_good;
+			query->names[i] != NULL ? "query parameter given twice"
+						: "unknown query parameter");
+	return query->is_ok;
 }
 
 static bool check_query(struct bc_call *call, const struct route *route)
 {
 	static const char *const none[] = {NULL};
 	struct query query = {
-		.call = call, .names = route->query != NULL ? route->query : none, .is_good = true};
+		.call = call, .names = route->query != NULL ? route->query : none, .is_ok = true};
 
-	bc_request_each_query(call->request, &query, check_query_member);
-	if (!query.is_good)
+	bc_request_each_query(call->request, &query, check_query_param);
+	if (!query.is_ok)
 		bc_call_refuse(call, BC_BAD_VALUE);
-	return query.is_good;
+	return query.is_ok;
 }
 
-/* The body's beginnings: whether there may be one, and whether it is said to be JSON. */
+/* Checks that a body is allowed, and that its Content-Type is JSON. */
 static bool check_body(struct bc_call *call, const struct route *route)
 {
 	const char *type = bc_request_content_type(call->request);
@@ -226,15 +229,15 @@ static bool check_body(struct bc_call *call, const struct route *route)
 	if (bytes == 0)
 		return true;
 	if (route->method[0] != 'P') {
-		snprintf(call->err, sizeof(call->err), "a %s has no body here", route->method);
+		snprintf(call->err, sizeof(call->err), "%s requests have no body", route->method);
 		bc_call_refuse(call, BC_BAD_VALUE);
 		return false;
 	}
 	if (type != NULL && strncasecmp(type, BC_JSON_TYPE, n) == 0 &&
 		(type[n] == '\0' || strchr("; \t", type[n]) != NULL))
 		return true;
-	bc_call_error(call->request, 415,
-		"the body is JSON: send Content-Type: " BC_JSON_TYPE " with it", NULL);
+	bc_call_error(call->request, 415, "the body must be JSON; send Content-Type: " BC_JSON_TYPE,
+		NULL);
 	return false;
 }
 
@@ -243,9 +246,9 @@ void bc_api_request(void *api, struct bc_request *request)
 	struct bc_call call = {.api = api, .request = request};
 	const struct route *route = find_route(&call);
 
-	if (route != NULL && bc_call_check_permissions(&call, route->rights) && check_query(&call, route) &&
-		check_body(&call, route))
-		route->answer(&call);
+	if (route != NULL && bc_call_check_permissions(&call, route->permissions) &&
+		check_query(&call, route) && check_body(&call, route))
+		route->respond(&call);
 }
 
 void bc_api_metrics_only(void *api, struct bc_request *request)
@@ -255,5 +258,6 @@ void bc_api_metrics_only(void *api, struct bc_request *request)
 	if (strcmp(bc_request_path(request), "/metrics") == 0)
 		bc_api_request(api, request);
 	else
-		bc_call_error(call.request, 404, "only /metrics is here", NULL);
+		bc_call_error(
+			call.request, 404, "no such path; only /metrics is served here", NULL);
 }

@@ -1,5 +1,5 @@
-/* What the socket answers: each path and method is led to the recorder, the streams, the counts.
- * docs/api.md is the reference, docs/openapi.json the same for programs.
+/* The HTTP API: routes requests by method and path. docs/api.md is the reference, docs/openapi.json
+ * its machine-readable form.
  *
  *     struct bc_api api = {...};
  *     struct bc_server_options options = {.context = &api, .request = bc_api_request, ...};
@@ -9,10 +9,11 @@
 
 #include "daemon/api/api_call.h"
 
-/* Answers a request, now or when what it asks for is done. */
+/* Responds to a request, immediately or when the operation is complete. `api` is a struct bc_api.
+ */
 void bc_api_request(void *api, struct bc_request *request);
 
-/* The same for metrics_listen: /metrics, and nothing else. */
+/* The same for metrics_listen, which serves only /metrics. */
 void bc_api_metrics_only(void *api, struct bc_request *request);
 
 #endif

@@ -10,40 +10,38 @@
 #include "formats/base/utf8.h"
 #include "formats/segment/metadata.h"
 
-/* So much of a client's own words is given back. */
+/* Error messages quote at most this many bytes of a client's text. */
 #define QUOTED_MAX 48
 
-bool bc_body_fail(const struct bc_body *body, const char *name, const char *sentence)
+bool bc_body_fail(const struct bc_body *body, const char *name, const char *message)
 {
-	snprintf(body->err, body->room, "%s%.*s: %s", body->where,
-		(int)bc_utf8_fit(name, QUOTED_MAX), name, sentence);
+	snprintf(body->err, body->errlen, "%s%.*s: %s", body->prefix,
+		(int)bc_utf8_fit(name, QUOTED_MAX), name, message);
 	return false;
 }
 
-/* Refuses an unknown member with those that there are. */
-static bool refuse_member(const struct bc_body *body, const char *member, const char *const *names)
+/* Lists the allowed members in the error message. */
+static bool fail_unknown_member(
+	const struct bc_body *body, const char *member, const char *const *names)
 {
-	char sentence[256] = "no such member; ";
-	size_t n = strlen(sentence);
+	char message[256] = "unknown member; expected ";
+	size_t n = strlen(message);
 
 	if (names[0] == NULL)
-		return bc_body_fail(body, member, "no such member; there are none");
-	for (unsigned i = 0; names[i] != NULL && n < sizeof(sentence); i++) {
-		const char *between = i == 0 ? "" : names[i + 1] == NULL ? " and " : ", ";
-		n += (size_t)snprintf(
-			sentence + n, sizeof(sentence) - n, "%s%s", between, names[i]);
+		return bc_body_fail(body, member, "unknown member; none are allowed");
+	for (unsigned i = 0; names[i] != NULL && n < sizeof(message); i++) {
+		const char *between = i == 0 ? "" : names[i + 1] == NULL ? " or " : ", ";
+		n += (size_t)snprintf(message + n, sizeof(message) - n, "%s%s", between, names[i]);
 	}
-	if (n < sizeof(sentence))
-		snprintf(sentence + n, sizeof(sentence) - n, names[1] == NULL ? " is" : " are");
-	return bc_body_fail(body, member, sentence);
+	return bc_body_fail(body, member, message);
 }
 
-/* jansson quotes the text at the error, and may cut a character of it. */
-static void refuse_json(const struct bc_body *body, const json_error_t *error)
+/* jansson's message quotes some of the input, and may cut a UTF-8 character. */
+static void fail_json(const struct bc_body *body, const json_error_t *error)
 {
 	char *text = bc_utf8_repair(error->text);
 
-	snprintf(body->err, body->room, "invalid JSON at byte %d: %s", error->position,
+	snprintf(body->err, body->errlen, "invalid JSON at byte %d: %s", error->position,
 		text != NULL ? text : "out of memory");
 	free(text);
 }
@@ -59,7 +57,7 @@ static bool check_members(const struct bc_body *body, const char *const *names)
 		while (names[i] != NULL && strcmp(names[i], member) != 0)
 			i++;
 		if (names[i] == NULL)
-			return refuse_member(body, member, names);
+			return fail_unknown_member(body, member, names);
 	}
 	return true;
 }
@@ -69,15 +67,15 @@ bool bc_body_parse(struct bc_body *body, const char *text, size_t bytes, const c
 {
 	json_error_t error;
 
-	*body = (struct bc_body){.err = err, .room = errlen};
+	*body = (struct bc_body){.err = err, .errlen = errlen};
 	body->object = bytes != 0 ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error)
 				  : json_object();
 	if (body->object == NULL && bytes != 0)
-		refuse_json(body, &error);
+		fail_json(body, &error);
 	else if (body->object == NULL)
 		snprintf(err, errlen, "out of memory");
 	else if (!json_is_object(body->object))
-		snprintf(err, errlen, "the body is a JSON object, { }");
+		snprintf(err, errlen, "the body must be a JSON object");
 	else if (check_members(body, names))
 		return true;
 	bc_body_free(body);
@@ -90,34 +88,34 @@ void bc_body_free(struct bc_body *body)
 	body->object = NULL;
 }
 
-static json_t *find(const struct bc_body *body, const char *name)
+static json_t *member_of(const struct bc_body *body, const char *name)
 {
 	return json_object_get(body->object, name);
 }
 
 bool bc_body_has(const struct bc_body *body, const char *name)
 {
-	return find(body, name) != NULL;
+	return member_of(body, name) != NULL;
 }
 
 bool bc_body_require(const struct bc_body *body, const char *name)
 {
-	return find(body, name) != NULL || bc_body_fail(body, name, "it is missing");
+	return member_of(body, name) != NULL || bc_body_fail(body, name, "required");
 }
 
-bool bc_body_text(const struct bc_body *body, const char *name, char *out, size_t room)
+bool bc_body_text(const struct bc_body *body, const char *name, char *out, size_t size)
 {
-	const json_t *item = find(body, name);
-	char sentence[64];
+	const json_t *item = member_of(body, name);
+	char message[64];
 
 	if (item == NULL)
 		return true;
 	if (!json_is_string(item))
-		return bc_body_fail(body, name, "it is a text");
+		return bc_body_fail(body, name, "must be a string");
 	size_t n = json_string_length(item);
-	if (n < 1 || n >= room) {
-		snprintf(sentence, sizeof(sentence), "it has 1 to %zu bytes", room - 1);
-		return bc_body_fail(body, name, sentence);
+	if (n < 1 || n >= size) {
+		snprintf(message, sizeof(message), "must have 1 to %zu bytes", size - 1);
+		return bc_body_fail(body, name, message);
 	}
 	memcpy(out, json_string_value(item), n + 1);
 	return true;
@@ -125,131 +123,131 @@ bool bc_body_text(const struct bc_body *body, const char *name, char *out, size_
 
 bool bc_body_flag(const struct bc_body *body, const char *name, bool *flag)
 {
-	const json_t *item = find(body, name);
+	const json_t *item = member_of(body, name);
 
 	if (item == NULL)
 		return true;
 	if (!json_is_boolean(item))
-		return bc_body_fail(body, name, "it is true or false");
+		return bc_body_fail(body, name, "must be true or false");
 	*flag = json_is_true(item);
 	return true;
 }
 
-bool bc_body_integer(const struct bc_body *body, const char *name, uint64_t least, uint64_t most,
-	uint64_t *number)
+bool bc_body_integer(
+	const struct bc_body *body, const char *name, uint64_t min, uint64_t max, uint64_t *number)
 {
-	const json_t *item = find(body, name);
-	char sentence[96];
+	const json_t *item = member_of(body, name);
+	char message[96];
 
 	if (item == NULL)
 		return true;
 	double value = json_is_number(item) ? json_number_value(item) : NAN;
-	if (value >= (double)least && value <= (double)most && !(value > floor(value))) {
+	if (value >= (double)min && value <= (double)max && !(value > floor(value))) {
 		*number = (uint64_t)value;
 		return true;
 	}
-	snprintf(sentence, sizeof(sentence), "it is a whole number from %" PRIu64 " to %" PRIu64,
-		least, most);
-	return bc_body_fail(body, name, sentence);
+	snprintf(message, sizeof(message), "must be an integer from %" PRIu64 " to %" PRIu64, min,
+		max);
+	return bc_body_fail(body, name, message);
 }
 
-bool bc_body_seconds_or_text(const struct bc_body *body, const char *name, char *out, size_t room)
+bool bc_body_seconds_or_text(const struct bc_body *body, const char *name, char *out, size_t size)
 {
-	const json_t *item = find(body, name);
+	const json_t *item = member_of(body, name);
 
 	if (!json_is_number(item))
-		return bc_body_text(body, name, out, room);
+		return bc_body_text(body, name, out, size);
 	double seconds = json_number_value(item);
 	if (!(seconds >= 0 && seconds < 1e10))
-		return bc_body_fail(body, name, "so many seconds are no time");
-	snprintf(out, room, "%.9fs", seconds);
+		return bc_body_fail(body, name, "not a valid number of seconds");
+	snprintf(out, size, "%.9fs", seconds);
 	return true;
 }
 
 bool bc_body_time(const struct bc_body *body, const char *name, uint64_t *ns)
 {
-	char words[64];
+	char text[64];
 
 	if (!bc_body_has(body, name))
 		return true;
-	if (!json_is_number(find(body, name)) && !json_is_string(find(body, name)))
-		return bc_body_fail(body, name, "it is a number of seconds or a text");
-	if (!bc_body_seconds_or_text(body, name, words, sizeof(words)))
+	if (!json_is_number(member_of(body, name)) && !json_is_string(member_of(body, name)))
+		return bc_body_fail(body, name, "must be a number of seconds or a string");
+	if (!bc_body_seconds_or_text(body, name, text, sizeof(text)))
 		return false;
-	return (bc_time_read(ns, words) && *ns != 0) ||
+	return (bc_time_read(ns, text) && *ns != 0) ||
 	       bc_body_fail(body, name,
-		       "it is a time above 0: a number of seconds, or a text with ms, s, m, h or "
-		       "d");
+		       "must be a duration above 0: a number of seconds, or a string with ms, s, "
+		       "m, h or d");
 }
 
 bool bc_body_size(const struct bc_body *body, const char *name, uint64_t *bytes)
 {
-	const json_t *item = find(body, name);
+	const json_t *item = member_of(body, name);
 
 	if (item == NULL || json_is_number(item))
 		return bc_body_integer(body, name, 1, BC_BODY_INTEGER_MAX, bytes);
 	return (json_is_string(item) && bc_size_read(bytes, json_string_value(item), 1) &&
 		       *bytes != 0) ||
 	       bc_body_fail(body, name,
-		       "it is a size above 0: a number of bytes, or a text with K, M, G or T");
+		       "must be a size above 0: a number of bytes, or a string with K, M, G or T");
 }
 
 bool bc_body_metadata(const struct bc_body *body, const char *name, char out[BC_METADATA_MAX])
 {
-	const json_t *item = find(body, name);
+	const json_t *item = member_of(body, name);
 
 	if (item == NULL)
 		return true;
 	if (!json_is_object(item))
-		return bc_body_fail(body, name, "it is an object of texts");
-	/* Its sentence names the member. */
-	return bc_metadata_from_json(out, item, body->err, body->room);
+		return bc_body_fail(body, name, "must be an object of strings");
+	/* The message already names the member. */
+	return bc_metadata_from_json(out, item, body->err, body->errlen);
 }
 
-/* Makes *inner the view of an object within the body. */
-static bool enter(const struct bc_body *body, json_t *item, const char *where,
+/* Sets *inner to an inner object of the body. */
+static bool open_inner(const struct bc_body *body, json_t *item, const char *prefix,
 	const char *const *names, struct bc_body *inner)
 {
-	*inner = (struct bc_body){.object = item, .err = body->err, .room = body->room};
-	snprintf(inner->where, sizeof(inner->where), "%.20s%.40s.", body->where, where);
+	*inner = (struct bc_body){.object = item, .err = body->err, .errlen = body->errlen};
+	snprintf(inner->prefix, sizeof(inner->prefix), "%.20s%.40s.", body->prefix, prefix);
 	return check_members(inner, names);
 }
 
 bool bc_body_object(const struct bc_body *body, const char *name, const char *const *names,
 	struct bc_body *inner)
 {
-	json_t *item = find(body, name);
+	json_t *item = member_of(body, name);
 
 	if (item != NULL && !json_is_object(item))
-		return bc_body_fail(body, name, "it is an object");
-	return enter(body, item, name, names, inner);
+		return bc_body_fail(body, name, "must be an object");
+	return open_inner(body, item, name, names, inner);
 }
 
-bool bc_body_list_size(const struct bc_body *body, const char *name, unsigned most, unsigned *count)
+bool bc_body_list_size(const struct bc_body *body, const char *name, unsigned max, unsigned *count)
 {
-	const json_t *item = find(body, name);
-	char sentence[64];
+	const json_t *item = member_of(body, name);
+	char message[64];
 
 	*count = 0;
 	if (item == NULL)
 		return true;
 	if (!json_is_array(item))
-		return bc_body_fail(body, name, "it is a list");
+		return bc_body_fail(body, name, "must be an array");
 	*count = (unsigned)json_array_size(item);
-	if (*count <= most)
+	if (*count <= max)
 		return true;
-	snprintf(sentence, sizeof(sentence), "there are %u at most", most);
-	return bc_body_fail(body, name, sentence);
+	snprintf(message, sizeof(message), "must have at most %u elements", max);
+	return bc_body_fail(body, name, message);
 }
 
-bool bc_body_element(const struct bc_body *body, const char *name, unsigned at,
+bool bc_body_element(const struct bc_body *body, const char *name, unsigned index,
 	const char *const *names, struct bc_body *inner)
 {
-	json_t *item = json_array_get(find(body, name), at);
-	char where[32];
+	json_t *item = json_array_get(member_of(body, name), index);
+	char prefix[32];
 
-	snprintf(where, sizeof(where), "%.16s[%u]", name, at);
+	snprintf(prefix, sizeof(prefix), "%.16s[%u]", name, index);
 	if (!json_is_object(item))
-		return bc_body_fail(body, where, "it is an object");
-	return enter(body, item, where, names, inner);
+		return bc_body_fail(body, prefix, "must be an object");
+	return open_inner(body, item, prefix, names, inner);
 }

@@ -25,10 +25,10 @@ void bc_call_respond(struct bc_request *request, unsigned status, const char *na
 }
 
 void bc_call_error(
-	struct bc_request *request, unsigned status, const char *sentence, const char *allow)
+	struct bc_request *request, unsigned status, const char *message, const char *allow)
 {
 	bc_call_respond_object(
-		request, status, json_pack("{s:o}", "error", bc_json_text(sentence)), allow);
+		request, status, json_pack("{s:o}", "error", bc_json_text(message)), allow);
 }
 
 void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal)
@@ -43,18 +43,18 @@ void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal)
 	bc_call_error(call->request, statuses[refusal], call->err, NULL);
 }
 
-bool bc_call_check_permissions(struct bc_call *call, uint32_t rights)
+bool bc_call_check_permissions(struct bc_call *call, uint32_t permissions)
 {
-	uint32_t lacking = rights & call->api->reserved;
-	enum bc_permission right = 0;
+	uint32_t missing = permissions & call->api->reserved;
+	enum bc_permission permission = 0;
 
-	if (lacking == 0 || bc_request_is_owner(call->request))
+	if (missing == 0 || bc_request_is_owner(call->request))
 		return true;
-	while ((lacking & bc_permission_bit(right)) == 0)
-		right++;
+	while ((missing & bc_permission_bit(permission)) == 0)
+		permission++;
 	snprintf(call->err, sizeof(call->err),
-		"the configuration reserves this (%s) for root and the user that buscapd runs as",
-		bc_permission_name(right));
+		"%s: reserved by the configuration for root and the user that buscapd runs as",
+		bc_permission_name(permission));
 	bc_call_error(call->request, 403, call->err, NULL);
 	return false;
 }

@@ -1,4 +1,4 @@
-/* A request on its way to its answer, and what the paths answer from. */
+/* The context of a request while the API handles it, and ways to respond. */
 #ifndef BC_DAEMON_API_API_CALL_H
 #define BC_DAEMON_API_API_CALL_H
 
@@ -15,41 +15,42 @@
 
 #define BC_JSON_TYPE "application/json"
 
-/* All are the owner's, and outlast the server. */
+/* All objects belong to the caller and must outlive the server. */
 struct bc_api {
 	void *context;
-	struct bc_status (*status)(void *context); /* the whole: recorder, server and streams */
+	struct bc_status (*status)(void *context); /* of recorder, server and streams */
 	struct bc_recorder *recorder;
-	struct bc_event_broadcast *bulletin;
+	struct bc_event_broadcast *broadcast;
 	struct bc_taps *taps;
-	struct bc_page_sampler *mix;
+	struct bc_page_sampler *sampler;
 	struct bc_catalog *catalog;
-	uint32_t reserved; /* bits of enum bc_permission: for the owner alone */
+	uint32_t reserved; /* for the owner: a set of bc_permission_bit() */
 };
 
 struct bc_call {
 	struct bc_api *api;
 	struct bc_request *request;
-	const char *name; /* the path's last part, where the route has it open; else NULL */
-	char err[512];    /* a sentence, for bc_call_refuse() */
+	const char *name; /* the variable last part of the path, or NULL */
+	char err[512];    /* the message for bc_call_refuse() */
 };
 
-/* Answers, with an object that is taken; NULL is memory that ran out, and a 500. `allow` is for a
- * 405, else NULL. */
+/* Responds with an object and takes ownership of it. NULL means out of memory and sends a 500.
+ * `allow` is the Allow header of a 405, else NULL. */
 void bc_call_respond_object(
 	struct bc_request *request, unsigned status, json_t *object, const char *allow);
 
-/* The same with {"NAME": VALUE}. */
+/* Responds with {"NAME": VALUE}; otherwise the same. */
 void bc_call_respond(struct bc_request *request, unsigned status, const char *name, json_t *value);
 
-/* The same with {"error": SENTENCE}. */
+/* Responds with {"error": MESSAGE}. */
 void bc_call_error(
-	struct bc_request *request, unsigned status, const char *sentence, const char *allow);
+	struct bc_request *request, unsigned status, const char *message, const char *allow);
 
-/* The same with the sentence in call->why, and the status that fits. */
+/* Responds with the error in call->err and the HTTP status for `refusal`. */
 void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal);
 
-/* Whether the client has these rights, bits of enum bc_permission; else it has been answered. */
-bool bc_call_check_permissions(struct bc_call *call, uint32_t rights);
+/* Returns whether the client has all of these permissions, a set of bc_permission_bit(). If not, it
+ * has been sent a 403. */
+bool bc_call_check_permissions(struct bc_call *call, uint32_t permissions);
 
 #endif

@@ -7,7 +7,8 @@
 #include "daemon/api/api_body.h"
 
 static const char *const start_names[] = {"label", "metadata", "limits", "pre", "triggers", NULL};
-static const char *const snapshot_names[] = {"label", "metadata", "pre", "post", "go_on", NULL};
+static const char *const snapshot_names[] = {
+	"label", "metadata", "pre", "post", "until_stopped", NULL};
 static const char *const replay_names[] = {
 	"path", "format", "clock_hz", "speed", "label", "metadata", "limits", "triggers", NULL};
 static const char *const trigger_names[] = {
@@ -15,22 +16,22 @@ static const char *const trigger_names[] = {
 static const char *const limit_names[] = {"duration", "records", "filesize", NULL};
 static const char *const mark_names[] = {"text", NULL};
 static const char *const note_names[] = {"metadata", NULL};
-static const char *const no_names[] = {NULL};
+static const char *const rotate_names[] = {NULL};
 
-static bool read_label(struct bc_api_params *asked, const struct bc_body *body)
+static bool parse_label(struct bc_api_params *params, const struct bc_body *body)
 {
 	if (!bc_body_has(body, "label"))
 		return true;
-	if (!bc_body_text(body, "label", asked->label, sizeof(asked->label)))
+	if (!bc_body_text(body, "label", params->label, sizeof(params->label)))
 		return false;
-	return bc_label_is_valid(asked->label) ||
+	return bc_label_is_valid(params->label) ||
 	       bc_body_fail(body, "label",
-		       "it has up to 64 letters, digits, points, underscores and dashes");
+		       "must have up to 64 letters, digits, dots, underscores and dashes");
 }
 
-static bool read_limits(struct bc_api_params *asked, const struct bc_body *body)
+static bool parse_limits(struct bc_api_params *params, const struct bc_body *body)
 {
-	struct bc_stop_rules *limits = &asked->start.limits;
+	struct bc_stop_rules *limits = &params->start.limits;
 	struct bc_body inner;
 
 	return bc_body_object(body, "limits", limit_names, &inner) &&
@@ -39,50 +40,50 @@ static bool read_limits(struct bc_api_params *asked, const struct bc_body *body)
 	       bc_body_size(&inner, "filesize", &limits->file_bytes);
 }
 
-static bool read_length(
+static bool parse_time_or_size(
 	const struct bc_body *body, const char *name, struct bc_time_or_size *length)
 {
-	char words[64];
-	char what[192];
+	char text[64];
+	char message[192];
 
 	if (!bc_body_has(body, name))
 		return true;
-	if (!bc_body_seconds_or_text(body, name, words, sizeof(words)))
+	if (!bc_body_seconds_or_text(body, name, text, sizeof(text)))
 		return false;
-	if (!bc_time_or_size_read(length, words, what, sizeof(what)))
-		return bc_body_fail(body, name, what);
+	if (!bc_time_or_size_read(length, text, message, sizeof(message)))
+		return bc_body_fail(body, name, message);
 	return length->unit != BC_TIME_OR_SIZE_NONE ||
-	       bc_body_fail(body, name, "it is more than 0");
+	       bc_body_fail(body, name, "must be more than 0");
 }
 
-static bool read_trigger(struct bc_trigger *trigger, const struct bc_body *body)
+static bool parse_trigger(struct bc_trigger *trigger, const struct bc_body *body)
 {
-	char words[320];
-	char what[320];
+	char text[320];
+	char message[320];
 
-	if (!bc_body_require(body, "name") || !bc_body_text(body, "name", words, sizeof(words)))
+	if (!bc_body_require(body, "name") || !bc_body_text(body, "name", text, sizeof(text)))
 		return false;
-	if (!bc_trigger_init(trigger, words, what, sizeof(what)))
-		return bc_body_fail(body, "name", what);
+	if (!bc_trigger_init(trigger, text, message, sizeof(message)))
+		return bc_body_fail(body, "name", message);
 	for (unsigned i = 1; trigger_names[i] != NULL; i++) {
 		const char *name = trigger_names[i];
 		bool is_time = name[0] == 'p' || strcmp(name, "holdoff") == 0;
 		if (!bc_body_has(body, name))
 			continue;
-		if (!(is_time ? bc_body_seconds_or_text(body, name, words, sizeof(words))
-			      : bc_body_text(body, name, words, sizeof(words))))
+		if (!(is_time ? bc_body_seconds_or_text(body, name, text, sizeof(text))
+			      : bc_body_text(body, name, text, sizeof(text))))
 			return false;
-		if (!bc_trigger_set(trigger, name, words, what, sizeof(what)))
-			return bc_body_fail(body, name, what);
+		if (!bc_trigger_set(trigger, name, text, message, sizeof(message)))
+			return bc_body_fail(body, name, message);
 	}
 	trigger->is_of_request = true;
 	if (!bc_body_require(body, "when") || !bc_body_require(body, "action"))
 		return false;
-	return bc_trigger_check(trigger, body->err, body->room);
+	return bc_trigger_check(trigger, body->err, body->errlen);
 }
 
-/* Those of one recording, which they can't begin. */
-static bool read_triggers(struct bc_api_params *asked, const struct bc_body *body)
+/* The triggers of a recording cannot start recordings. */
+static bool parse_triggers(struct bc_api_params *params, const struct bc_body *body)
 {
 	struct bc_body inner;
 	unsigned count;
@@ -90,86 +91,88 @@ static bool read_triggers(struct bc_api_params *asked, const struct bc_body *bod
 	if (!bc_body_list_size(body, "triggers", BC_TRIGGERS_REQUESTED, &count))
 		return false;
 	for (unsigned i = 0; i < count; i++) {
-		struct bc_trigger *trigger = &asked->triggers[i];
+		struct bc_trigger *trigger = &params->triggers[i];
 		if (!bc_body_element(body, "triggers", i, trigger_names, &inner) ||
-			!read_trigger(trigger, &inner))
+			!parse_trigger(trigger, &inner))
 			return false;
 		if (trigger->action != BC_ACTION_MARK && trigger->action != BC_ACTION_STOP)
-			return bc_body_fail(
-				&inner, "action", "a recording's own triggers mark or stop");
+			return bc_body_fail(&inner, "action",
+				"must be mark or stop for a trigger of a recording");
 		for (unsigned k = 0; k < i; k++)
-			if (strcmp(asked->triggers[k].name, trigger->name) == 0)
-				return bc_body_fail(&inner, "name", "another has it, too");
+			if (strcmp(params->triggers[k].name, trigger->name) == 0)
+				return bc_body_fail(
+					&inner, "name", "already used by another trigger");
 	}
-	asked->start.triggers_count = count;
+	params->start.triggers_count = count;
 	return true;
 }
 
-static bool read_metadata(struct bc_api_params *asked, const struct bc_body *body)
+static bool parse_metadata(struct bc_api_params *params, const struct bc_body *body)
 {
-	return bc_body_metadata(body, "metadata", asked->metadata);
+	return bc_body_metadata(body, "metadata", params->metadata);
 }
 
-static void point(struct bc_api_params *asked)
+static void set_pointers(struct bc_api_params *params)
 {
-	asked->start.label = asked->label;
-	asked->start.metadata = asked->metadata;
-	asked->start.triggers = asked->triggers;
+	params->start.label = params->label;
+	params->start.metadata = params->metadata;
+	params->start.triggers = params->triggers;
 }
 
 bool bc_api_params_start(
-	struct bc_api_params *asked, const char *text, size_t bytes, char *err, size_t errlen)
+	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
 {
 	struct bc_body body;
 
-	point(asked);
+	set_pointers(params);
 	if (!bc_body_parse(&body, text, bytes, start_names, err, errlen))
 		return false;
-	bool is_good = read_label(asked, &body) && read_metadata(asked, &body) &&
-		       read_limits(asked, &body) && read_length(&body, "pre", &asked->start.pre) &&
-		       read_triggers(asked, &body);
+	bool is_ok = parse_label(params, &body) && parse_metadata(params, &body) &&
+		     parse_limits(params, &body) &&
+		     parse_time_or_size(&body, "pre", &params->start.pre) &&
+		     parse_triggers(params, &body);
 	bc_body_free(&body);
-	return is_good;
+	return is_ok;
 }
 
-/* How long a snapshot goes on: for so much, until it is stopped, or not at all. */
-static bool read_end(struct bc_api_params *asked, const struct bc_body *body)
+/* How long to record after a snapshot: for a time or size, until stopped, or not at all. */
+static bool parse_post(struct bc_api_params *params, const struct bc_body *body)
 {
-	struct bc_start *start = &asked->start;
+	struct bc_start *start = &params->start;
 
-	if (!read_length(body, "post", &start->post) ||
-		!bc_body_flag(body, "go_on", &start->until_stopped))
+	if (!parse_time_or_size(body, "post", &start->post) ||
+		!bc_body_flag(body, "until_stopped", &start->until_stopped))
 		return false;
 	if (start->post.unit == BC_TIME_OR_SIZE_ALL)
-		return bc_body_fail(body, "post", "it is a time or a size");
+		return bc_body_fail(body, "post", "must be a time or a size");
 	return start->post.unit == BC_TIME_OR_SIZE_NONE || !start->until_stopped ||
-	       bc_body_fail(body, "post", "it doesn't go with go_on");
+	       bc_body_fail(body, "post", "cannot be combined with until_stopped");
 }
 
 bool bc_api_params_snapshot(
-	struct bc_api_params *asked, const char *text, size_t bytes, char *err, size_t errlen)
+	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
 {
 	struct bc_body body;
 
-	point(asked);
+	set_pointers(params);
 	if (!bc_body_parse(&body, text, bytes, snapshot_names, err, errlen))
 		return false;
-	bool is_good = read_label(asked, &body) && read_metadata(asked, &body) &&
-		       read_length(&body, "pre", &asked->start.pre) && read_end(asked, &body);
+	bool is_ok = parse_label(params, &body) && parse_metadata(params, &body) &&
+		     parse_time_or_size(&body, "pre", &params->start.pre) &&
+		     parse_post(params, &body);
 	bc_body_free(&body);
-	return is_good;
+	return is_ok;
 }
 
-static bool read_path(struct bc_api_params *asked, const struct bc_body *body)
+static bool parse_path(struct bc_api_params *params, const struct bc_body *body)
 {
 	if (!bc_body_require(body, "path") ||
-		!bc_body_text(body, "path", asked->path, sizeof(asked->path)))
+		!bc_body_text(body, "path", params->path, sizeof(params->path)))
 		return false;
-	return asked->path[0] == '/' ||
-	       bc_body_fail(body, "path", "it is absolute: it begins with /");
+	return params->path[0] == '/' || bc_body_fail(body, "path", "must be an absolute path");
 }
 
-static bool read_format(struct bc_api_params *asked, const struct bc_body *body)
+static bool parse_format(struct bc_api_params *params, const struct bc_body *body)
 {
 	char name[32];
 
@@ -177,18 +180,18 @@ static bool read_format(struct bc_api_params *asked, const struct bc_body *body)
 		return true;
 	if (!bc_body_text(body, "format", name, sizeof(name)))
 		return false;
-	asked->replay.format = bc_format_by_name(name);
-	return bc_format_is_bus(asked->replay.format) ||
+	params->replay.format = bc_format_by_name(name);
+	return bc_format_is_bus(params->replay.format) ||
 	       bc_body_fail(body, "format",
-		       "it is segment, bcp1, raw6, byu, byu16, byu24 or byu-be; what else there is "
-		       "buscap convert makes one of them");
+		       "must be segment, bcp1, raw6, byu, byu16, byu24 or byu-be; use buscap "
+		       "convert for other formats");
 }
 
-static bool read_speed(struct bc_api_params *asked, const struct bc_body *body)
+static bool parse_speed(struct bc_api_params *params, const struct bc_body *body)
 {
 	const json_t *item = json_object_get(body->object, "speed");
 	const char *word = json_string_value(item);
-	double *speed = &asked->replay.speed;
+	double *speed = &params->replay.speed;
 
 	if (item == NULL || (word != NULL && strcmp(word, "max") == 0)) {
 		*speed = 0;
@@ -201,71 +204,73 @@ static bool read_speed(struct bc_api_params *asked, const struct bc_body *body)
 	*speed = json_number_value(item);
 	return (*speed >= 1e-6 && *speed <= 1e6) ||
 	       bc_body_fail(body, "speed",
-		       "it is \"max\", \"realtime\", or how many times that, up to 1000000");
+		       "must be \"max\", \"realtime\" or a multiple of real time up to 1000000");
 }
 
 bool bc_api_params_replay(
-	struct bc_api_params *asked, const char *text, size_t bytes, char *err, size_t errlen)
+	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
 {
 	struct bc_body body;
 
-	point(asked);
-	asked->replay.path = asked->path;
+	set_pointers(params);
+	params->replay.path = params->path;
 	if (!bc_body_parse(&body, text, bytes, replay_names, err, errlen))
 		return false;
-	bool is_good = read_path(asked, &body) && read_format(asked, &body) &&
-		       bc_body_integer(
-			       &body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &asked->replay.clock_hz) &&
-		       read_speed(asked, &body) && read_label(asked, &body) &&
-		       read_metadata(asked, &body) && read_limits(asked, &body) &&
-		       read_triggers(asked, &body);
-	asked->replay.start = asked->start;
+	bool is_ok = parse_path(params, &body) && parse_format(params, &body) &&
+		     bc_body_integer(
+			     &body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &params->replay.clock_hz) &&
+		     parse_speed(params, &body) && parse_label(params, &body) &&
+		     parse_metadata(params, &body) && parse_limits(params, &body) &&
+		     parse_triggers(params, &body);
+	params->replay.start = params->start;
 	bc_body_free(&body);
-	return is_good;
+	return is_ok;
 }
 
 bool bc_api_params_trigger(
-	struct bc_api_params *asked, const char *text, size_t bytes, char *err, size_t errlen)
+	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
 {
 	struct bc_body body;
 
 	if (!bc_body_parse(&body, text, bytes, trigger_names, err, errlen))
 		return false;
-	bool is_good = read_trigger(&asked->triggers[0], &body);
+	bool is_ok = parse_trigger(&params->triggers[0], &body);
 	bc_body_free(&body);
-	return is_good;
+	return is_ok;
 }
 
 bool bc_api_params_mark(
-	struct bc_api_params *asked, const char *text, size_t bytes, char *err, size_t errlen)
+	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
 {
 	struct bc_body body;
 
 	if (!bc_body_parse(&body, text, bytes, mark_names, err, errlen))
 		return false;
-	bool is_good = bc_body_require(&body, "text") &&
-		       bc_body_text(&body, "text", asked->mark, sizeof(asked->mark));
+	bool is_ok = bc_body_require(&body, "text") &&
+		     bc_body_text(&body, "text", params->mark, sizeof(params->mark));
 	bc_body_free(&body);
-	return is_good;
+	return is_ok;
 }
 
 bool bc_api_params_note(
-	struct bc_api_params *asked, const char *text, size_t bytes, char *err, size_t errlen)
+	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
 {
 	struct bc_body body;
 
 	if (!bc_body_parse(&body, text, bytes, note_names, err, errlen))
 		return false;
-	bool is_good = bc_body_require(&body, "metadata") && read_metadata(asked, &body);
+	bool is_ok = bc_body_require(&body, "metadata") && parse_metadata(params, &body);
 	bc_body_free(&body);
-	return is_good;
+	return is_ok;
 }
 
-bool bc_api_params_nothing(const char *text, size_t bytes, char *err, size_t errlen)
+bool bc_api_params_rotate(
+	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
 {
 	struct bc_body body;
 
-	if (!bc_body_parse(&body, text, bytes, no_names, err, errlen))
+	(void)params;
+	if (!bc_body_parse(&body, text, bytes, rotate_names, err, errlen))
 		return false;
 	bc_body_free(&body);
 	return true;

@@ -1,5 +1,5 @@
-/* What a request asks for, read from its body: each kind of request has a function that knows its
- * members. docs/api.md lists them. */
+/* The parameters of requests, parsed from their bodies, one function per kind of request.
+ * docs/api.md lists the members. */
 #ifndef BC_DAEMON_API_API_PARAMS_H
 #define BC_DAEMON_API_API_PARAMS_H
 
@@ -14,31 +14,31 @@
 
 /* About 160 KiB, for the triggers. */
 struct bc_api_params {
-	struct bc_start start; /* points to what stands below */
+	struct bc_start start; /* points to the members below */
 	char label[BC_LABEL_MAX + 1];
 	char metadata[BC_METADATA_MAX];
-	struct bc_trigger triggers[BC_TRIGGERS_REQUESTED]; /* to be armed alone: the first */
-	struct bc_replay_request replay;                   /* with `start` in it */
+	struct bc_trigger
+		triggers[BC_TRIGGERS_REQUESTED]; /* of a trigger request: only the first */
+	struct bc_replay_request replay;         /* includes `start` */
 	char path[4096];
 	char mark[BC_MARK_TEXT_MAX + 1];
 };
 
-/* Each reads a body of `bytes` into *asked, which is zeroed. On failure returns false with a
- * sentence in `err` that names the member. */
-bool bc_api_params_start(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+/* Each parses a body into *params, which the caller has zeroed. If the body is invalid, returns
+ * false with a message in `err` that names the member. */
+bool bc_api_params_start(struct bc_api_params *params, const char *body, size_t bytes, char *err,
 	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_snapshot(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+bool bc_api_params_snapshot(struct bc_api_params *params, const char *body, size_t bytes, char *err,
 	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_replay(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+bool bc_api_params_replay(struct bc_api_params *params, const char *body, size_t bytes, char *err,
 	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_trigger(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+bool bc_api_params_trigger(struct bc_api_params *params, const char *body, size_t bytes, char *err,
 	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_mark(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+bool bc_api_params_mark(struct bc_api_params *params, const char *body, size_t bytes, char *err,
 	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_note(struct bc_api_params *asked, const char *body, size_t bytes, char *err,
+bool bc_api_params_note(struct bc_api_params *params, const char *body, size_t bytes, char *err,
 	size_t errlen) BC_MUST_CHECK;
-
-/* {} or no body. */
-bool bc_api_params_nothing(const char *body, size_t bytes, char *err, size_t errlen) BC_MUST_CHECK;
+bool bc_api_params_rotate(struct bc_api_params *params, const char *body, size_t bytes, char *err,
+	size_t errlen) BC_MUST_CHECK; /* {} or no body */
 
 #endif

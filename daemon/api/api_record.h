@@ -1,5 +1,5 @@
 /* The socket's paths that have to do with recordings: what starts and ends them, marks, metadata,
- * triggers, replays. Each function answers its request, now or later. */
+ * triggers, replays. Each function answers its request, now or pending. */
 #ifndef BC_DAEMON_API_API_RECORD_H
 #define BC_DAEMON_API_API_RECORD_H
 

@@ -9,10 +9,10 @@
 #include "daemon/api/catalog_read.h"
 #include "daemon/base/log_limit.h"
 
-struct waiter {
-	struct waiter *next;
+struct list_request {
+	struct list_request *next;
 	void *context;
-	bc_catalog_cb answer;
+	bc_catalog_cb cb;
 };
 
 struct bc_catalog {
@@ -21,83 +21,82 @@ struct bc_catalog {
 	bool is_busy;
 	bool is_closing;
 	atomic_bool is_cancelled;
-	struct bc_catalog_scan reading;
+	struct bc_catalog_scan scan;
 	json_t *rows;
-	uint64_t left_out;
-	struct waiter *served;  /* by the job that runs */
-	struct waiter *waiting; /* for the next: what they want to see may have come since */
+	uint64_t omitted;
+	struct list_request *running; /* served by the running job */
+	struct list_request *waiting; /* came later, so they need the next job */
 	struct bc_log_limits limits;
 	char dir[];
 };
 
-static void forget(struct bc_catalog *c)
+static void free_catalog(struct bc_catalog *c)
 {
 	bc_log_limits_end(&c->limits);
 	json_decref(c->rows);
 	free(c);
 }
 
-/* Each gets rows of its own, the last these. */
-static void answer_all(struct waiter *first, json_t *rows)
+/* Passes a copy of `rows` to each request, and `rows` itself to the last. */
+static void complete_all(struct list_request *first, json_t *rows)
 {
 	while (first != NULL) {
-		struct waiter *next = first->next;
+		struct list_request *next = first->next;
 		json_t *own = next != NULL && rows != NULL ? json_deep_copy(rows) : rows;
 		if (next == NULL)
 			rows = NULL;
-		first->answer(first->context, own);
+		first->cb(first->context, own);
 		free(first);
 		first = next;
 	}
 	json_decref(rows);
 }
 
-static void read_rows(uv_work_t *work)
+static void scan_directory(uv_work_t *work)
 {
 	struct bc_catalog *c = work->data;
 
-	c->rows = bc_catalog_read(&c->reading);
+	c->rows = bc_catalog_read(&c->scan);
 }
 
-static int start(struct bc_catalog *c);
+static int start_scan(struct bc_catalog *c);
 
-static void on_read(uv_work_t *work, int status)
+static void on_scanned(uv_work_t *work, int status)
 {
 	struct bc_catalog *c = work->data;
-	struct waiter *served = c->served;
+	struct list_request *running = c->running;
 	json_t *rows = c->rows;
 
 	c->is_busy = false;
 	if (c->is_closing) {
-		forget(c);
+		free_catalog(c);
 		return;
 	}
-	c->served = NULL;
+	c->running = NULL;
 	c->rows = NULL;
 	if (rows == NULL)
-		bc_log_limited(&c->limits, BC_LOG_ERROR,
-			"%s: its recordings can't be listed: %s; the client is told so", c->dir,
-			strerror(status != 0 ? -status : -c->reading.status));
-	c->left_out = c->reading.left_out;
-	/* The next job is under way before anybody is answered, who may ask again. */
-	if (c->waiting != NULL && start(c) != 0) {
-		struct waiter *refused = c->served;
-		c->served = NULL;
-		answer_all(refused, NULL);
+		bc_log_limited(&c->limits, BC_LOG_ERROR, "%s: cannot list the recordings: %s",
+			c->dir, strerror(status != 0 ? -status : -c->scan.status));
+	c->omitted = c->scan.omitted;
+	/* Start the next job before the callbacks, which may add requests. */
+	if (c->waiting != NULL && start_scan(c) != 0) {
+		struct list_request *failed = c->running;
+		c->running = NULL;
+		complete_all(failed, NULL);
 	}
-	answer_all(served, rows);
+	complete_all(running, rows);
 }
 
-static int start(struct bc_catalog *c)
+static int start_scan(struct bc_catalog *c)
 {
-	c->served = c->waiting;
+	c->running = c->waiting;
 	c->waiting = NULL;
-	c->reading = (struct bc_catalog_scan){
+	c->scan = (struct bc_catalog_scan){
 		.dir = c->dir,
 		.is_cancelled = &c->is_cancelled,
 	};
 	c->work.data = c;
-	int rc = uv_queue_work(c->loop, &c->work, read_rows, on_read);
+	int rc = uv_queue_work(c->loop, &c->work, scan_directory, on_scanned);
 	c->is_busy = rc == 0;
 	return rc;
 }
@@ -116,22 +115,22 @@ int bc_catalog_open(struct bc_catalog **catalog, uv_loop_t *loop, const char *di
 	return 0;
 }
 
-int bc_catalog_list(struct bc_catalog *c, void *context, bc_catalog_cb answer)
+int bc_catalog_list(struct bc_catalog *c, void *context, bc_catalog_cb cb)
 {
-	struct waiter *waiter = calloc(1, sizeof(*waiter));
-	struct waiter **last = &c->waiting;
+	struct list_request *request = calloc(1, sizeof(*request));
+	struct list_request **last = &c->waiting;
 
-	if (waiter == NULL)
+	if (request == NULL)
 		return -ENOMEM;
-	waiter->context = context;
-	waiter->answer = answer;
+	request->context = context;
+	request->cb = cb;
 	while (*last != NULL)
 		last = &(*last)->next;
-	*last = waiter;
-	if (c->is_busy || start(c) == 0)
+	*last = request;
+	if (c->is_busy || start_scan(c) == 0)
 		return 0;
-	free(waiter);
-	c->served = NULL;
+	free(request);
+	c->running = NULL;
 	return -ENOMEM;
 }
 
@@ -142,21 +141,21 @@ void bc_catalog_poll(struct bc_catalog *c, uint64_t now_ns)
 
 uint64_t bc_catalog_omitted(const struct bc_catalog *c)
 {
-	return c->left_out;
+	return c->omitted;
 }
 
 void bc_catalog_close(struct bc_catalog *c)
 {
 	if (c == NULL)
 		return;
-	struct waiter *served = c->served;
-	struct waiter *waiting = c->waiting;
-	c->served = NULL;
+	struct list_request *running = c->running;
+	struct list_request *waiting = c->waiting;
+	c->running = NULL;
 	c->waiting = NULL;
 	c->is_closing = true;
 	atomic_store(&c->is_cancelled, true);
-	answer_all(served, NULL);
-	answer_all(waiting, NULL);
+	complete_all(running, NULL);
+	complete_all(waiting, NULL);
 	if (!c->is_busy)
-		forget(c);
+		free_catalog(c);
 }

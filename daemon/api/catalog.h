@@ -1,11 +1,12 @@
-/* What is recorded in the output directory, for GET /v1/recordings: read on libuv's pool, one job
- * at a time however many ask, so that neither the loop nor the disk is kept busy by them.
+/* Lists the recordings in the output directory, for GET /v1/recordings. Reads the directory on
+ * libuv's thread pool, one job at a time for any number of requests, so that they block neither the
+ * loop nor the disk.
  *
  *     bc_catalog_open()
  *     bc_catalog_list() ...
  *     bc_catalog_close()
  *
- * Calls and callbacks are of the loop's thread. */
+ * Call from the loop thread; callbacks are called there too. */
 #ifndef BC_DAEMON_API_CATALOG_H
 #define BC_DAEMON_API_CATALOG_H
 
@@ -20,24 +21,23 @@ struct bc_catalog;
 /* `dir` is copied. Returns 0 or -ENOMEM. */
 int bc_catalog_open(struct bc_catalog **catalog, uv_loop_t *loop, const char *dir) BC_MUST_CHECK;
 
-/* Takes `rows`, an array as bc_catalog_read() makes it, which is the callee's. NULL: the directory
- * can't be read, which was logged, or memory ran out, or the catalog is being closed. */
+/* Receives the result of bc_catalog_read() and owns it. NULL: the directory cannot be read, which
+ * has been logged; out of memory; or the catalog is closing. */
 typedef void (*bc_catalog_cb)(void *context, json_t *rows);
 
-/* Lists the directory as it is from now on. answer() is called once, never from within this call.
- * The recording under way is among the rows once it has a file, as a torn one: the caller knows
- * more of it. Returns 0, or -ENOMEM with nothing to come. */
-int bc_catalog_list(
-	struct bc_catalog *catalog, void *context, bc_catalog_cb answer) BC_MUST_CHECK;
+/* Lists the directory; the result is not older than this call. cb() is called once, never before
+ * this returns. The current recording is listed as torn once it has a file; the caller has to
+ * correct this. Returns 0, or -ENOMEM, and then cb() is not called. */
+int bc_catalog_list(struct bc_catalog *catalog, void *context, bc_catalog_cb cb) BC_MUST_CHECK;
 
-/* To be called once a second, with bc_now_ns(): tells what was only counted of failures. */
+/* Call once a second with bc_now_ns(): logs suppressed error messages. */
 void bc_catalog_poll(struct bc_catalog *catalog, uint64_t now_ns);
 
-/* Older recordings of the last list that are not among its rows. */
+/* Number of older recordings that the last list omitted. */
 uint64_t bc_catalog_omitted(const struct bc_catalog *catalog);
 
-/* Whoever waits still is answered with NULL, from within. Memory goes when the job that runs
- * has ended. NULL is none. */
+/* Calls all pending callbacks with NULL before it returns. Memory is freed when the running job has
+ * ended. NULL is allowed. */
 void bc_catalog_close(struct bc_catalog *catalog);
 
 #endif

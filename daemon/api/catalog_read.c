@@ -14,35 +14,36 @@
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment_index.h"
 
-struct scan {
-	struct bc_catalog_scan *reading;
+struct reader {
+	struct bc_catalog_scan *scan;
 	int dir_fd;
-	struct bc_chunk *chunk; /* for the events of one */
+	struct bc_chunk *chunk; /* buffer for a chunk's events */
 	uint8_t *header;        /* BC_SEGMENT_HEADER_MAX */
 };
 
-/* A recording, as far as its files tell. */
+/* A recording according to its files. */
 struct row {
 	const char *id;
-	struct bc_segment_header header; /* the newest segment's; recording empty: it has none */
+	struct bc_segment_header
+		header; /* of the newest segment; `recording` is empty if unreadable */
 	uint64_t segments;
 	uint64_t bytes;
 	uint64_t records;
 	uint64_t lost;
-	bool is_counted; /* every segment has its numbers */
+	bool is_counted; /* all segments have an index */
 	bool is_torn;
-	int64_t changed_ns; /* the newest segment */
+	int64_t changed_ns; /* of the newest segment */
 	char file[BC_SEGMENT_NAME_MAX];
 };
 
-static bool is_cancelled(const struct scan *s)
+static bool is_cancelled(const struct reader *s)
 {
-	return atomic_load(s->reading->is_cancelled);
+	return atomic_load(s->scan->is_cancelled);
 }
 
-/* Metadata that were noted in a segment go before those of its header. */
+/* Adds the notes in a chunk to the metadata of the segment's header, which they override. */
 static void add_notes(
-	struct scan *s, struct row *row, int fd, uint64_t offset, uint32_t event_bytes)
+	struct reader *s, struct row *row, int fd, uint64_t offset, uint32_t event_bytes)
 {
 	uint8_t header[BC_CHUNK_HEADER_MAX];
 	size_t bytes = BC_CHUNK_HEADER_MIN + (size_t)event_bytes;
@@ -59,13 +60,13 @@ static void add_notes(
 			continue;
 		memcpy(note, s->chunk->text + event->text, event->text_bytes);
 		note[event->text_bytes] = '\0';
-		/* One that is no object, or too much, is nobody's. */
+		/* A note that is invalid or does not fit is ignored. */
 		if (!bc_metadata_merge(row->header.metadata, note, err, sizeof(err)))
 			continue;
 	}
 }
 
-static void read_notes(struct scan *s, struct row *row, int fd)
+static void read_notes(struct reader *s, struct row *row, int fd)
 {
 	struct bc_segment_index index;
 	struct bc_chunk_info info;
@@ -80,7 +81,7 @@ static void read_notes(struct scan *s, struct row *row, int fd)
 	bc_segment_index_free(&index);
 }
 
-static bool read_header(struct scan *s, struct bc_segment_header *header, int fd)
+static bool read_header(struct reader *s, struct bc_segment_header *header, int fd)
 {
 	uint8_t begin[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
 
@@ -91,9 +92,9 @@ static bool read_header(struct scan *s, struct bc_segment_header *header, int fd
 	       bc_segment_header_read(header, s->header, bytes);
 }
 
-/* Adds a segment to its recording's row. It may be deleted, sealed or renamed meanwhile. */
+/* Adds a segment to its recording. The file may be deleted, sealed or renamed at any time. */
 static void add_segment(
-	struct scan *s, struct row *row, const struct bc_segment_entry *entry, bool is_newest)
+	struct reader *s, struct row *row, const struct bc_segment_entry *entry, bool is_newest)
 {
 	struct bc_index_head head;
 
@@ -115,8 +116,8 @@ static void add_segment(
 		close(fd);
 }
 
-/* When a recording began is in its id: the second, and the fraction of it in 4096ths. */
-static bool read_start(int64_t *ns, const char *id)
+/* Gets the start of a recording from its ID: the second, and its fraction in units of 1/4096 s. */
+static bool parse_start(int64_t *ns, const char *id)
 {
 	struct tm tm = {.tm_year = 0};
 	unsigned fraction;
@@ -141,13 +142,13 @@ static json_t *time_json(bool is_known, int64_t ns)
 	return bc_json_text(is_known ? text : NULL);
 }
 
-static json_t *row_json(const struct scan *s, const struct row *row)
+static json_t *row_json(const struct reader *s, const struct row *row)
 {
 	char path[4096 + BC_SEGMENT_NAME_MAX + 1];
 	int64_t started_ns = 0;
-	bool has_start = read_start(&started_ns, row->id);
+	bool has_start = parse_start(&started_ns, row->id);
 
-	snprintf(path, sizeof(path), "%s/%s", s->reading->dir, row->file);
+	snprintf(path, sizeof(path), "%s/%s", s->scan->dir, row->file);
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(row->id)},
 		{"label", bc_json_text_or_null(row->header.label)},
@@ -165,8 +166,8 @@ static json_t *row_json(const struct scan *s, const struct row *row)
 	});
 }
 
-/* The files [begin, end) of one recording. Returns false when memory ran out. */
-static bool add_row(struct scan *s, json_t *rows, const struct bc_segment_entry *begin,
+/* Adds the recording with the files from `begin` up to `end`. Returns false if out of memory. */
+static bool add_row(struct reader *s, json_t *rows, const struct bc_segment_entry *begin,
 	const struct bc_segment_entry *end)
 {
 	const struct bc_segment_entry *newest = NULL;
@@ -182,10 +183,10 @@ static bool add_row(struct scan *s, json_t *rows, const struct bc_segment_entry 
 	for (const struct bc_segment_entry *entry = begin; entry < end && !is_cancelled(s); entry++)
 		if (entry->format == BC_FORMAT_SEGMENT)
 			add_segment(s, row, entry, entry == newest);
-	/* A recording whose segments are gone may have a raw capture left. */
-	bool is_good = newest == NULL || json_array_append_new(rows, row_json(s, row)) == 0;
+	/* A raw capture alone, whose segments were deleted, is not listed. */
+	bool is_ok = newest == NULL || json_array_append_new(rows, row_json(s, row)) == 0;
 	free(row);
-	return is_good;
+	return is_ok;
 }
 
 static size_t end_of_recording(const struct bc_segment_list *list, size_t begin)
@@ -207,17 +208,17 @@ static uint64_t count_recordings(const struct bc_segment_list *list)
 	return count;
 }
 
-static bool add_rows(struct scan *s, json_t *rows, const struct bc_segment_list *list)
+static bool add_rows(struct reader *s, json_t *rows, const struct bc_segment_list *list)
 {
-	struct bc_catalog_scan *r = s->reading;
+	struct bc_catalog_scan *r = s->scan;
 	uint64_t count = count_recordings(list);
-	uint64_t passed = 0;
+	uint64_t skipped = 0;
 	size_t end;
 
-	r->left_out = count > BC_CATALOG_ROWS_MAX ? count - BC_CATALOG_ROWS_MAX : 0;
+	r->omitted = count > BC_CATALOG_ROWS_MAX ? count - BC_CATALOG_ROWS_MAX : 0;
 	for (size_t i = 0; i < list->count && !is_cancelled(s); i = end) {
 		end = end_of_recording(list, i);
-		if (passed++ < r->left_out)
+		if (skipped++ < r->omitted)
 			continue;
 		if (!add_row(s, rows, &list->entries[i], &list->entries[end]))
 			return false;
@@ -229,14 +230,14 @@ json_t *bc_catalog_read(struct bc_catalog_scan *r)
 {
 	struct bc_segment_list list = {.entries = NULL};
 	json_t *rows = json_array();
-	struct scan s = {
-		.reading = r,
+	struct reader s = {
+		.scan = r,
 		.dir_fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
 		.chunk = malloc(sizeof(*s.chunk)),
 		.header = malloc(BC_SEGMENT_HEADER_MAX),
 	};
 
-	r->left_out = 0;
+	r->omitted = 0;
 	r->status = s.dir_fd < 0 ? -errno : 0;
 	if (rows == NULL || s.chunk == NULL || s.header == NULL)
 		r->status = -ENOMEM;

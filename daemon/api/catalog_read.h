@@ -1,5 +1,4 @@
-/* Reads what a directory tells of the recordings in it. Any thread; it takes as long as the disk
- * does. */
+/* Describes the recordings in a directory by reading its files. Any thread; blocks on the disk. */
 #ifndef BC_DAEMON_API_CATALOG_READ_H
 #define BC_DAEMON_API_CATALOG_READ_H
 
@@ -8,29 +7,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of a directory with more recordings these, the newest, are told. */
+/* Only this many recordings, the newest, are listed. */
 #define BC_CATALOG_ROWS_MAX 1000u
 
 struct bc_catalog_scan {
 	const char *dir;
-	atomic_bool *is_cancelled; /* looked at between files */
-	uint64_t left_out;         /* set: older recordings that are not among the rows */
-	int status;                /* set: 0 or a negative errno */
+	atomic_bool *is_cancelled; /* checked between files */
+	uint64_t omitted;          /* output: number of older recordings that are not listed */
+	int status;                /* output: 0 or a negative errno */
 };
 
-/* An array of recordings as docs/api.md has them, oldest first, for the caller to delete:
+/* Returns an array of recordings as in docs/api.md, oldest first, owned by the caller:
  *
  *   id, label, path   of the newest segment
- *   started           from the id; null where that doesn't tell
- *   ended             when the newest segment was sealed; null while one is torn
- *   state             "complete", or "torn": a segment has not been sealed
- *   segments, bytes   of those that are there: the space rules may have deleted some
- *   records, lost     by their indexes; null where one has none, or is damaged
- *   metadata          of the newest segment, with what was noted in it
+ *   started           from the ID; null if it does not contain the time
+ *   ended             when the newest segment was sealed; null if the recording is torn
+ *   state             "complete", or "torn": a segment is not sealed
+ *   segments, bytes   of the segments that exist; retention may have deleted some
+ *   records, lost     from the segments' indexes; null if an index is missing or damaged
+ *   metadata          of the newest segment, including notes in it
  *   reason            null
  *
- * Returns NULL with reading->status set: the directory can't be read, memory ran out, or it was
+ * Returns NULL with scan->status set if the directory cannot be read, out of memory, or
  * cancelled. */
-json_t *bc_catalog_read(struct bc_catalog_scan *reading);
+json_t *bc_catalog_read(struct bc_catalog_scan *scan);
 
 #endif

@@ -9,14 +9,14 @@
 #include "formats/base/utf8.h"
 #include "formats/segment/metadata.h"
 
-/* A metric's name, its unit, with which the name then ends, or the empty text, and what it is. */
+/* A metric. If it has a unit, the name ends with it; otherwise `unit` is empty. */
 struct family {
 	const char *name;
 	const char *unit;
 	const char *help;
 };
 
-static void begin(FILE *out, const struct family *family, const char *type)
+static void write_family(FILE *out, const struct family *family, const char *type)
 {
 	fprintf(out, "# TYPE buscapd_%s %s\n", family->name, type);
 	if (family->unit[0] != '\0')
@@ -24,26 +24,30 @@ static void begin(FILE *out, const struct family *family, const char *type)
 	fprintf(out, "# HELP buscapd_%s %s\n", family->name, family->help);
 }
 
-static void counter(FILE *out, const char *name, const char *unit, const char *help, uint64_t value)
+static void write_counter(
+	FILE *out, const char *name, const char *unit, const char *help, uint64_t value)
 {
-	begin(out, &(struct family){name, unit, help}, "counter");
+	write_family(out, &(struct family){name, unit, help}, "counter");
 	fprintf(out, "buscapd_%s_total %" PRIu64 "\n", name, value);
 }
 
-static void gauge(FILE *out, const char *name, const char *unit, const char *help, uint64_t value)
+static void write_gauge(
+	FILE *out, const char *name, const char *unit, const char *help, uint64_t value)
 {
-	begin(out, &(struct family){name, unit, help}, "gauge");
+	write_family(out, &(struct family){name, unit, help}, "gauge");
 	fprintf(out, "buscapd_%s %" PRIu64 "\n", name, value);
 }
 
-static void real(FILE *out, const char *name, const char *unit, const char *help, double value)
+static void write_real(
+	FILE *out, const char *name, const char *unit, const char *help, double value)
 {
-	begin(out, &(struct family){name, unit, help}, "gauge");
+	write_family(out, &(struct family){name, unit, help}, "gauge");
 	fprintf(out, "buscapd_%s %.15g\n", name, value);
 }
 
-/* A label's value: backslash, quote and newline are escaped, and all of it is UTF-8. */
-static void label(FILE *out, const char *name, const char *value, const char *behind)
+/* Writes NAME="VALUE" and `suffix`. Escapes backslash, quote and newline, and makes the value valid
+ * UTF-8. */
+static void write_label(FILE *out, const char *name, const char *value, const char *suffix)
 {
 	char *mended = value != NULL ? bc_utf8_repair(value) : NULL;
 
@@ -56,15 +60,15 @@ static void label(FILE *out, const char *name, const char *value, const char *be
 		else
 			fputc(*at, out);
 	}
-	fprintf(out, "\"%s", behind);
+	fprintf(out, "\"%s", suffix);
 	free(mended);
 }
 
-/* A state out of a list: 1 for the one that it is. */
-static void state_set(
+/* A state set: one sample per state, 1 for the current one. */
+static void write_state_set(
 	FILE *out, const char *name, const char *help, const char *const *states, const char *state)
 {
-	begin(out, &(struct family){name, "", help}, "stateset");
+	write_family(out, &(struct family){name, "", help}, "stateset");
 	for (; *states != NULL; states++)
 		fprintf(out, "buscapd_%s{buscapd_%s=\"%s\"} %d\n", name, name, *states,
 			strcmp(*states, state) == 0);
@@ -75,35 +79,37 @@ static void write_board_identity(FILE *out, const struct bc_board *b)
 	const struct bc_board_identity *id = &b->identity;
 	char text[16];
 
-	begin(out, &(struct family){"board", "", "The board that is there, or was last."}, "info");
+	write_family(out, &(struct family){"board", "", "The board, or the last one."}, "info");
 	snprintf(text, sizeof(text), "%04x:%04x", id->vid, id->pid);
 	fputs("buscapd_board_info{", out);
-	label(out, "id", text, ",");
-	label(out, "serial", id->serial, ",");
-	label(out, "product", id->product, ",");
-	label(out, "port", id->port, ",");
+	write_label(out, "id", text, ",");
+	write_label(out, "serial", id->serial, ",");
+	write_label(out, "product", id->product, ",");
+	write_label(out, "port", id->port, ",");
 	snprintf(text, sizeof(text), "%u", id->address);
-	label(out, "address", text, ",");
-	label(out, "speed", id->speed, ",");
+	write_label(out, "address", text, ",");
+	write_label(out, "speed", id->speed, ",");
 	snprintf(text, sizeof(text), "%u", id->endpoint);
-	label(out, "endpoint", text, "");
+	write_label(out, "endpoint", text, "");
 	if (b->has_info) {
 		fputs(",", out);
-		label(out, "firmware", b->firmware, ",");
-		label(out, "own_serial", b->own_serial, ",");
+		write_label(out, "firmware", b->firmware, ",");
+		write_label(out, "own_serial", b->own_serial, ",");
 		snprintf(text, sizeof(text), "%" PRIu32, b->protocol_version);
-		label(out, "protocol_version", text, ",");
+		write_label(out, "protocol_version", text, ",");
 		snprintf(text, sizeof(text), "%" PRIu32, b->features);
-		label(out, "features", text, "");
+		write_label(out, "features", text, "");
 	}
 	fputs("} 1\n", out);
-	gauge(out, "board_packet_bytes", "bytes", "Of a packet of its endpoint.", id->packet_bytes);
-	gauge(out, "board_transfers", "", "Transfers in flight.", b->transfers);
-	gauge(out, "board_transfer_bytes", "bytes", "Of each transfer.", b->transfer_bytes);
+	write_gauge(out, "board_packet_bytes", "bytes", "Maximum packet size of the endpoint.",
+		id->packet_bytes);
+	write_gauge(out, "board_transfers", "", "Transfers kept in flight.", b->transfers);
+	write_gauge(out, "board_transfer_bytes", "bytes", "Size of a transfer.", b->transfer_bytes);
 	if (!b->has_info)
 		return;
-	gauge(out, "board_clock_hertz", "hertz", "Its clock, as it says.", b->clock_hz);
-	gauge(out, "board_fifo_samples", "samples", "What its FIFO holds, as it says.",
+	write_gauge(
+		out, "board_clock_hertz", "hertz", "Bus clock reported by the board.", b->clock_hz);
+	write_gauge(out, "board_fifo_samples", "samples", "FIFO size reported by the board.",
 		b->fifo_samples);
 }
 
@@ -114,44 +120,50 @@ static void write_board(FILE *out, const struct bc_board *b)
 
 	if (b == NULL)
 		return;
-	state_set(out, "board_state", "The board.", states, bc_board_state_name(b->state));
+	write_state_set(
+		out, "board_state", "State of the board.", states, bc_board_state_name(b->state));
 	if (b->identity.vid != 0)
 		write_board_identity(out, b);
 	if (b->has_counters) {
-		gauge(out, "board_counted_samples", "samples",
-			"Samples by the board's own count, as last read.", b->counters.samples);
-		gauge(out, "board_counted_lost_samples", "samples",
-			"Samples lost by the board's own count, as last read.", b->counters.lost);
-		gauge(out, "board_fifo_high_samples", "samples",
-			"The most that its FIFO held, as last read.", b->counters.fifo_high);
+		write_gauge(out, "board_counted_samples", "samples",
+			"Samples counted by the board, as last read.", b->counters.samples);
+		write_gauge(out, "board_counted_lost_samples", "samples",
+			"Lost samples counted by the board, as last read.", b->counters.lost);
+		write_gauge(out, "board_fifo_peak_samples", "samples",
+			"Highest FIFO level reported by the board, as last read.",
+			b->counters.fifo_high);
 	}
-	counter(out, "board_received_bytes", "bytes", "Bytes that boards sent.", b->bytes);
-	counter(out, "board_plugs", "", "Times that a board began to stream.", b->plugs);
-	counter(out, "board_unplugs", "", "Times that one went.", b->unplugs);
-	counter(out, "board_stalls", "", "Transfers that ended by a stall.", b->stalls);
-	counter(out, "board_overflows", "", "Transfers that ended by an overflow.", b->overflows);
-	counter(out, "board_errors", "", "Transfers that failed otherwise.", b->errors);
-	counter(out, "board_timeouts", "", "Transfers that ended by their time-out.", b->timeouts);
-	counter(out, "board_silences", "", "Times that no data came for too long.", b->silences);
-	counter(out, "board_restarts", "", "Times that a board was opened anew.", b->restarts);
+	write_counter(
+		out, "board_received_bytes", "bytes", "Bytes received from boards.", b->bytes);
+	write_counter(out, "board_plugs", "", "Times a board started streaming.", b->plugs);
+	write_counter(out, "board_unplugs", "", "Times a board was unplugged.", b->unplugs);
+	write_counter(out, "board_stalls", "", "Transfers that stalled.", b->stalls);
+	write_counter(out, "board_overflows", "", "Transfers that overflowed.", b->overflows);
+	write_counter(out, "board_errors", "", "Transfers that failed in another way.", b->errors);
+	write_counter(out, "board_timeouts", "", "Transfers that timed out.", b->timeouts);
+	write_counter(
+		out, "board_silences", "", "Times a board sent no data for too long.", b->silences);
+	write_counter(
+		out, "board_restarts", "", "Times a board was reset and reopened.", b->restarts);
 	if (b->last_error[0] != '\0') {
-		begin(out, &(struct family){"board_error", "", "Its last error."}, "info");
+		write_family(out, &(struct family){"board_error", "", "Last error of the board."},
+			"info");
 		fputs("buscapd_board_error_info{", out);
-		label(out, "error", b->last_error, "} 1\n");
+		write_label(out, "error", b->last_error, "} 1\n");
 	}
 }
 
 static void write_source(FILE *out, const struct bc_status *s)
 {
-	begin(out, &(struct family){"source", "", "What is recorded."}, "info");
+	write_family(out, &(struct family){"source", "", "Source of the samples."}, "info");
 	fputs("buscapd_source_info{", out);
-	label(out, "kind", s->source_kind, ",");
-	label(out, "name", s->source_name, "} 1\n");
-	gauge(out, "source_clock_hertz", "hertz", "The bus clock; 0: not known.", s->clock_hz);
+	write_label(out, "kind", s->source_kind, ",");
+	write_label(out, "name", s->source_name, "} 1\n");
+	write_gauge(out, "source_clock_hertz", "hertz", "Bus clock; 0 if unknown.", s->clock_hz);
 	write_board(out, s->board);
 }
 
-/* Each of the user's pairs is a series: a key need not be a label's name. */
+/* One sample per key=value pair, because keys need not be valid label names. */
 static void write_metadata(FILE *out, const char *text)
 {
 	json_t *metadata = bc_metadata_parse(text);
@@ -159,13 +171,15 @@ static void write_metadata(FILE *out, const char *text)
 	json_t *value;
 
 	if (json_object_size(metadata) != 0)
-		begin(out, &(struct family){"recording_metadata", "", "What the user noted on it."},
+		write_family(out,
+			&(struct family){"recording_metadata", "",
+				"User-defined metadata of the recording."},
 			"info");
 	json_object_foreach(metadata, key, value)
 	{
 		fputs("buscapd_recording_metadata_info{", out);
-		label(out, "key", key, ",");
-		label(out, "value", json_string_value(value), "} 1\n");
+		write_label(out, "key", key, ",");
+		write_label(out, "value", json_string_value(value), "} 1\n");
 	}
 	json_decref(metadata);
 }
@@ -177,16 +191,20 @@ static void write_recording(FILE *out, const struct bc_status *s)
 	if (s->recording == NULL)
 		return;
 	bc_status_progress(s, &progress);
-	begin(out, &(struct family){"recording", "", "The recording under way."}, "info");
+	write_family(out, &(struct family){"recording", "", "The current recording."}, "info");
 	fputs("buscapd_recording_info{", out);
-	label(out, "id", s->recording->header.recording, ",");
-	label(out, "label", s->recording->header.label, ",");
-	label(out, "path", progress.path, "} 1\n");
-	gauge(out, "recording_start_time_seconds", "seconds", "When it was started, of the epoch.",
+	write_label(out, "id", s->recording->header.recording, ",");
+	write_label(out, "label", s->recording->header.label, ",");
+	write_label(out, "path", progress.path, "} 1\n");
+	write_gauge(out, "recording_start_time_seconds", "seconds",
+		"Start of the recording, Unix time.",
 		(uint64_t)(s->recording->started_ns / 1000000000));
-	gauge(out, "recording_segment", "", "The number of its newest segment.", progress.segment);
-	gauge(out, "recording_records", "records", "Records written.", progress.records);
-	gauge(out, "recording_bytes", "bytes", "Bytes on the disk.", progress.bytes);
+	write_gauge(
+		out, "recording_segment", "", "Number of the newest segment.", progress.segment);
+	write_gauge(out, "recording_records", "records", "Records written by the recording.",
+		progress.records);
+	write_gauge(
+		out, "recording_bytes", "bytes", "Bytes on disk of the recording.", progress.bytes);
 	write_metadata(out, s->metadata);
 }
 
@@ -200,57 +218,68 @@ static void write_counts(FILE *out, const struct bc_status *s)
 		{"invalid", c->dropped_invalid}, {"filtered", c->dropped_filtered},
 		{"idle", c->dropped_idle}};
 
-	counter(out, "received_samples", "samples", "Samples in valid frames.", c->received);
-	counter(out, "written_samples", "samples", "Samples given to the kernel.", c->written);
-	counter(out, "durable_samples", "samples", "Samples that are on the disk for good.",
+	write_counter(out, "received_samples", "samples", "Samples received in valid frames.",
+		c->received);
+	write_counter(out, "written_samples", "samples", "Samples written to files.", c->written);
+	write_counter(out, "durable_samples", "samples", "Samples written and synced to disk.",
 		c->durable);
-	gauge(out, "in_flight_samples", "samples", "Samples on their way to the disk.",
-		c->in_flight);
-	begin(out, &(struct family){"dropped_samples", "samples", "Samples not written, by why."},
+	write_gauge(out, "in_flight_samples", "samples", "Samples not written yet.", c->in_flight);
+	write_family(out,
+		&(struct family){"dropped_samples", "samples", "Samples not written, by reason."},
 		"counter");
 	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
 		fprintf(out, "buscapd_dropped_samples_total{reason=\"%s\"} %" PRIu64 "\n",
 			dropped[i].reason, dropped[i].samples);
-	counter(out, "board_lost_samples", "samples", "Samples that boards said they lost.",
+	write_counter(out, "board_lost_samples", "samples", "Samples lost according to the boards.",
 		c->board_lost);
-	counter(out, "skipped_bytes", "bytes", "Bytes of no valid frame.", c->skipped_bytes);
-	counter(out, "gaps", "", "Gaps on record.", c->gaps);
-	counter(out, "damages", "", "Places where the source could not be read.", s->damages);
-	counter(out, "unknown_special_cycles", "cycles", "Special cycles of no known kind.",
+	write_counter(
+		out, "skipped_bytes", "bytes", "Bytes outside valid frames.", c->skipped_bytes);
+	write_counter(out, "gaps", "", "Gaps recorded.", c->gaps);
+	write_counter(out, "damaged_places", "", "Places where the source could not be read.",
+		s->damages);
+	write_counter(out, "unknown_special_cycles", "cycles", "Special cycles of unknown kind.",
 		c->unknown_special);
-	counter(out, "raw_dropped_bytes", "bytes", "Bytes that the raw capture lacks.",
+	write_counter(out, "raw_dropped_bytes", "bytes", "Bytes missing from the raw capture.",
 		c->raw_dropped_bytes);
 }
 
-static void write_way(FILE *out, const struct bc_status *s)
+static void write_throughput(FILE *out, const struct bc_status *s)
 {
-	double hours;
+	uint64_t seconds;
 
-	gauge(out, "samples_per_second", "", "Samples received, in the last second.",
+	write_gauge(out, "samples_per_second", "",
+		"Samples received per second, over the last second.",
 		(uint64_t)s->rates.samples_per_s);
-	gauge(out, "record_bytes_per_second", "", "Bytes of records, before compression.",
+	write_gauge(out, "record_bytes_per_second", "",
+		"Bytes of records per second, before compression.",
 		(uint64_t)s->rates.bytes_in_per_s);
-	gauge(out, "written_bytes_per_second", "", "Bytes written.",
+	write_gauge(out, "written_bytes_per_second", "", "Bytes written to disk per second.",
 		(uint64_t)s->rates.bytes_out_per_s);
-	gauge(out, "buffer_chunks", "chunks", "Chunks in the buffer.", s->buffer.chunks);
-	gauge(out, "buffer_free_chunks", "chunks", "Of them, free.", s->buffer.free);
-	gauge(out, "buffer_low_water_chunks", "chunks", "The fewest that were ever free.",
+	write_gauge(out, "buffer_chunks", "chunks", "Chunks in the buffer.", s->buffer.chunks);
+	write_gauge(
+		out, "buffer_free_chunks", "chunks", "Free chunks in the buffer.", s->buffer.free);
+	write_gauge(out, "buffer_min_free_chunks", "chunks", "Lowest number of free chunks so far.",
 		s->buffer.low_water);
-	gauge(out, "disk_free_bytes", "bytes", "Free on the file system.", s->stats->free_bytes);
-	if (bc_status_hours_left(s, &hours))
-		real(out, "disk_left_seconds", "seconds",
-			"Until the disk is full, at the rate of now.", hours * 3600);
-	gauge(out, "disk_stuck", "", "Whether the disk takes nothing: 1.", s->stats->is_stuck);
+	write_gauge(out, "disk_free_bytes", "bytes", "Free space on the file system.",
+		s->stats->free_bytes);
+	if (bc_status_time_left(s, &seconds))
+		write_gauge(out, "disk_time_left_seconds", "seconds",
+			"Time until the disk is full at the current rate.", seconds);
+	write_gauge(
+		out, "disk_stuck", "", "1 while chunks cannot be written.", s->stats->is_stuck);
 	if (s->stats->error[0] != '\0') {
-		begin(out, &(struct family){"disk_error", "", "The disk's last error."}, "info");
+		write_family(
+			out, &(struct family){"disk_error", "", "Last error of the disk."}, "info");
 		fputs("buscapd_disk_error_info{", out);
-		label(out, "error", s->stats->error, "} 1\n");
+		write_label(out, "error", s->stats->error, "} 1\n");
 	}
-	counter(out, "sealed_segments", "segments", "Segments sealed.", s->sealed_segments);
-	gauge(out, "sealed_commands_waiting", "", "Commands for sealed segments, to be run.",
-		s->commands_waiting);
-	counter(out, "sealed_commands_failed", "", "Of them, failed.", s->commands_failed);
-	counter(out, "sealed_manifest_failed", "", "Sealed files whose hash no manifest has.",
+	write_counter(out, "sealed_segments", "segments", "Segments sealed.", s->sealed_segments);
+	write_gauge(out, "sealed_commands_waiting", "",
+		"Commands for sealed segments that are waiting.", s->commands_waiting);
+	write_counter(out, "sealed_commands_failed", "",
+		"Commands for sealed segments that failed.", s->commands_failed);
+	write_counter(out, "sealed_manifest_failures", "",
+		"Sealed files whose hash is missing from the manifest.",
 		s->stats->manifest_failed);
 }
 
@@ -258,34 +287,37 @@ static void write_flight(FILE *out, const struct bc_status_flight *f)
 {
 	if (f == NULL)
 		return;
-	real(out, "flight_seconds", "seconds", "What the flight recorder holds.",
+	write_real(out, "flight_seconds", "seconds", "Time held by the flight recorder.",
 		(double)(uint64_t)(f->seconds * 10) / 10);
-	gauge(out, "flight_bytes", "bytes", "The same, in bytes of records.", f->bytes);
-	gauge(out, "flight_records", "records", "The same, in records.", f->records);
-	gauge(out, "flight_chunks", "chunks", "The same, in chunks of the buffer.", f->chunks);
-	real(out, "flight_limit_seconds", "seconds", "The most that it holds; 0: no limit.",
-		f->limit_seconds);
-	gauge(out, "flight_limit_bytes", "bytes", "The same, in bytes; 0: no limit.",
-		f->limit_bytes);
+	write_gauge(out, "flight_bytes", "bytes", "Bytes of records held by the flight recorder.",
+		f->bytes);
+	write_gauge(out, "flight_records", "records", "Records held by the flight recorder.",
+		f->records);
+	write_gauge(
+		out, "flight_chunks", "chunks", "Chunks held by the flight recorder.", f->chunks);
+	write_real(out, "flight_limit_seconds", "seconds",
+		"Time limit of the flight recorder; 0 if none.", f->limit_seconds);
+	write_gauge(out, "flight_limit_bytes", "bytes",
+		"Byte limit of the flight recorder; 0 if none.", f->limit_bytes);
 }
 
 static void write_rest(FILE *out, const struct bc_status *s)
 {
 	write_flight(out, s->flight);
 	if (s->replay_id != NULL) {
-		begin(out, &(struct family){"replay", "", "The replay under way."}, "info");
+		write_family(out, &(struct family){"replay", "", "The current replay."}, "info");
 		fputs("buscapd_replay_info{", out);
-		label(out, "id", s->replay_id, ",");
-		label(out, "path", s->replay_path, "} 1\n");
+		write_label(out, "id", s->replay_id, ",");
+		write_label(out, "path", s->replay_path, "} 1\n");
 	}
-	gauge(out, "triggers", "", "Triggers armed.", s->triggers);
-	gauge(out, "clients", "", "Connections to the socket.", s->clients);
-	begin(out, &(struct family){"streams", "", "Clients that read a stream, by which."},
+	write_gauge(out, "triggers", "", "Armed triggers.", s->triggers);
+	write_gauge(out, "clients", "", "Connections to the socket.", s->clients);
+	write_family(out, &(struct family){"streams", "", "Clients reading a stream, by stream."},
 		"gauge");
 	fprintf(out,
 		"buscapd_streams{stream=\"events\"} %u\nbuscapd_streams{stream=\"records\"} %u\n",
 		s->streams_events, s->streams_records);
-	real(out, "uptime_seconds", "seconds", "Since the daemon was started.",
+	write_real(out, "uptime_seconds", "seconds", "Time since the daemon started.",
 		(double)(uint64_t)(s->uptime_s * 10) / 10);
 }
 
@@ -297,14 +329,14 @@ char *bc_metrics_write(const struct bc_status *s)
 
 	if (out == NULL)
 		return NULL;
-	begin(out, &(struct family){"build", "", "Which buscapd this is."}, "info");
+	write_family(out, &(struct family){"build", "", "Version of buscapd."}, "info");
 	fprintf(out, "buscapd_build_info{version=\"%s\"} 1\n", BC_VERSION);
-	state_set(out, "state", "What it does.", bc_status_states, s->state);
-	state_set(out, "mode", "When it records.", bc_status_modes, s->mode);
+	write_state_set(out, "state", "State of the daemon.", bc_status_states, s->state);
+	write_state_set(out, "mode", "Recording mode.", bc_status_modes, s->mode);
 	write_source(out, s);
 	write_recording(out, s);
 	write_counts(out, s);
-	write_way(out, s);
+	write_throughput(out, s);
 	write_rest(out, s);
 	fputs("# EOF\n", out);
 	bool is_whole = ferror(out) == 0;

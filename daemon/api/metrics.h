@@ -1,5 +1,5 @@
-/* The status as OpenMetrics 1.0 text, for Prometheus: all that the status object has, and so what
- * was true at one moment. docs/api.md lists the metrics. */
+/* The status as OpenMetrics 1.0 text, for Prometheus. All values are from the same moment. docs/api.md
+ * lists the metrics. */
 #ifndef BC_DAEMON_API_METRICS_H
 #define BC_DAEMON_API_METRICS_H
 
@@ -7,7 +7,7 @@
 
 #define BC_METRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-/* For the caller to free; NULL when memory ran out. */
+/* Returns allocated text, or NULL if out of memory. */
 char *bc_metrics_write(const struct bc_status *status);
 
 #endif

@@ -1,6 +1,5 @@
-/* The front: all that the daemon shows of itself while it runs. It has the server of the socket and
- * the one for metrics, the streams, the mix and the catalog, and leads what they are asked to the
- * recorder. */
+/* The daemon's external interface: the HTTP servers for the socket and for metrics, the event and
+ * record streams, the page sampler and the catalog. Passes requests to the recorder. */
 #ifndef BC_DAEMON_API_SOCKET_API_H
 #define BC_DAEMON_API_SOCKET_API_H
 
@@ -18,38 +17,39 @@ struct bc_socket_api;
 struct bc_socket_api_options {
 	uv_loop_t *loop;
 	const struct bc_config *config;
-	int listen_fd; /* the caller's; -1: no socket */
+	int listen_fd; /* owned by the caller; -1: no socket */
 	void *context;
-	struct bc_status (*status)(void *context); /* of now, but for the front's part of it */
+	struct bc_status (*status)(void *context); /* without the members of this module */
 };
 
-/* Opens all but the servers. Returns 0 or a negative errno. */
+/* Opens everything except the servers. Returns 0 or a negative errno. */
 int bc_socket_api_open(
-	struct bc_socket_api **front, const struct bc_socket_api_options *options) BC_MUST_CHECK;
+	struct bc_socket_api **api, const struct bc_socket_api_options *options) BC_MUST_CHECK;
 
-/* What the recorder shows its records to: the mix and the taps; NULL where there is no socket to
- * ask for it. */
-const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api *front);
+/* Returns the viewer that passes all records to the page sampler and the taps, for the recorder;
+ * NULL without a socket, since there are no clients then. */
+const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api *api);
 
-/* Opens the servers, on the socket and for metrics_listen. The recorder must last until
- * bc_socket_api_close(). Returns 0, or a negative errno with what couldn't be opened in `what`. */
+/* Starts the servers on the socket and for metrics_listen. The recorder must exist until
+ * bc_socket_api_close(). Returns 0, or a negative errno with the address in *failed. */
 int bc_socket_api_serve(
-	struct bc_socket_api *front, struct bc_recorder *recorder, const char **what) BC_MUST_CHECK;
+	struct bc_socket_api *api, struct bc_recorder *recorder, const char **failed) BC_MUST_CHECK;
 
-/* The same rights, when the configuration has changed. */
-void bc_socket_api_reload(struct bc_socket_api *front);
+/* Applies a changed configuration: the reserved permissions. */
+void bc_socket_api_reload(struct bc_socket_api *api);
 
-/* An event, as bc_recorder_options.on_event() has it; and whether anybody reads along. */
-void bc_socket_api_emit(struct bc_socket_api *front, const char *name, json_t *object);
-bool bc_socket_api_has_listeners(const struct bc_socket_api *front);
+/* Publishes an event, as for bc_event_broadcast_publish(). Without listeners it need not be called.
+ */
+void bc_socket_api_emit(struct bc_socket_api *api, const char *name, json_t *object);
+bool bc_socket_api_has_listeners(const struct bc_socket_api *api);
 
-/* Once a second: tells the status to who reads along. */
-void bc_socket_api_poll(struct bc_socket_api *front);
+/* Call once a second: ages the page sampler and publishes the status. */
+void bc_socket_api_poll(struct bc_socket_api *api);
 
-/* The status with the front's part of it. */
-struct bc_status bc_socket_api_status(struct bc_socket_api *front);
+/* The daemon's status, including connections and streams. */
+struct bc_status bc_socket_api_status(struct bc_socket_api *api);
 
-/* Ends all connections. Memory goes when the loop has closed the handles. NULL is none. */
-void bc_socket_api_close(struct bc_socket_api *front);
+/* Closes all connections. Memory is freed when the loop has closed the handles. NULL is allowed. */
+void bc_socket_api_close(struct bc_socket_api *api);
 
 #endif

@@ -170,9 +170,10 @@ static void on_command_failed(void *context, const char *path, int status, const
 {
 	struct bc_daemon *d = context;
 	if (has_listeners(d))
-		on_event(d, "command",
-			json_pack("{s:o, s:i, s:o}", "path", bc_json_text(path), "status", status,
-				"error", bc_json_text(error)));
+		on_event(d, "command-failed",
+			json_pack("{s:o, s:o, s:o}", "path", bc_json_text(path), "exit_code",
+				status >= 0 ? json_integer(status) : json_null(), "error",
+				bc_json_text(error)));
 }
 
 /* The end */

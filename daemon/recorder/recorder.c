@@ -377,7 +377,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	disarm_of(r, part, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
-	emit_recording(r, "recording-stopped", recording);
+	emit_recording(r, "recording-ended", recording);
 	if (recording->is_replay)
 		emit_replay(r, "replay-ended", recording);
 	bc_session_on_ended(part->session);

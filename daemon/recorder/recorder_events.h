@@ -35,7 +35,7 @@ struct bc_recorder_events {
 
 bool bc_recorder_events_have_listeners(const struct bc_recorder_events *events);
 
-/* `event` is recording-started, recording-stopped, replay-started or replay-ended. */
+/* `event` is recording-started, recording-ended, replay-started or replay-ended. */
 void bc_recorder_events_recording(struct bc_recorder_events *events, const char *event,
 	const struct bc_recording *recording, const struct bc_recording_now *now);
 void bc_recorder_events_replay(struct bc_recorder_events *events, const char *event,

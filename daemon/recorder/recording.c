@@ -232,7 +232,7 @@ json_t *bc_recording_replay_json(
 		{"state", bc_json_text(replay_state(t))},
 		{"started", time_json(true, t->info.started_ns)},
 		{"ended", time_json(t->state == BC_RECORDING_ENDED, t->ended_ns)},
-		{"damages", bc_json_u64(t->damages)},
+		{"damaged_places", bc_json_u64(t->damages)},
 		{"error", bc_json_text_or_null(t->error)},
 		{"recording", bc_recording_json(t, now, dir)},
 		{NULL, NULL},

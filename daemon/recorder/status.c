@@ -19,8 +19,8 @@ static json_t *counters_json(const struct bc_board *b)
 		return json_null();
 	return bc_json_object((struct bc_json_member[]){
 		{"samples", bc_json_u64(b->counters.samples)},
-		{"lost", bc_json_u64(b->counters.lost)},
-		{"fifo_high", bc_json_u64(b->counters.fifo_high)},
+		{"lost_samples", bc_json_u64(b->counters.lost)},
+		{"fifo_peak_samples", bc_json_u64(b->counters.fifo_high)},
 		{NULL, NULL},
 	});
 }
@@ -73,7 +73,7 @@ static json_t *board_json(const struct bc_board *b)
 	json_t *board = json_pack("{s:s}", "state", bc_board_state_name(b->state));
 	json_t *counts = bc_json_object((struct bc_json_member[]){
 		{"counters", counters_json(b)},
-		{"bytes", bc_json_u64(b->bytes)},
+		{"received_bytes", bc_json_u64(b->bytes)},
 		{"plugs", bc_json_u64(b->plugs)},
 		{"unplugs", bc_json_u64(b->unplugs)},
 		{"stalls", bc_json_u64(b->stalls)},
@@ -166,8 +166,8 @@ static json_t *counts_json(const struct bc_status *s)
 		{"board_lost", bc_json_u64(c->board_lost)},
 		{"skipped_bytes", bc_json_u64(c->skipped_bytes)},
 		{"gaps", bc_json_u64(c->gaps)},
-		{"damages", bc_json_u64(s->damages)},
-		{"unknown_special", bc_json_u64(c->unknown_special)},
+		{"damaged_places", bc_json_u64(s->damages)},
+		{"unknown_special_cycles", bc_json_u64(c->unknown_special)},
 		{"raw_dropped_bytes", bc_json_u64(c->raw_dropped_bytes)},
 		{NULL, NULL},
 	});
@@ -176,9 +176,9 @@ static json_t *counts_json(const struct bc_status *s)
 static json_t *rates_json(const struct bc_status *s)
 {
 	return bc_json_object((struct bc_json_member[]){
-		{"samples_per_s", bc_json_u64((uint64_t)s->rates.samples_per_s)},
-		{"bytes_in_per_s", bc_json_u64((uint64_t)s->rates.bytes_in_per_s)},
-		{"bytes_out_per_s", bc_json_u64((uint64_t)s->rates.bytes_out_per_s)},
+		{"samples_per_second", bc_json_u64((uint64_t)s->rates.samples_per_s)},
+		{"record_bytes_per_second", bc_json_u64((uint64_t)s->rates.bytes_in_per_s)},
+		{"written_bytes_per_second", bc_json_u64((uint64_t)s->rates.bytes_out_per_s)},
 		{NULL, NULL},
 	});
 }
@@ -187,8 +187,8 @@ static json_t *buffer_json(const struct bc_status *s)
 {
 	return bc_json_object((struct bc_json_member[]){
 		{"chunks", bc_json_u64(s->buffer.chunks)},
-		{"free", bc_json_u64(s->buffer.free)},
-		{"low_water", bc_json_u64(s->buffer.low_water)},
+		{"free_chunks", bc_json_u64(s->buffer.free)},
+		{"min_free_chunks", bc_json_u64(s->buffer.low_water)},
 		{NULL, NULL},
 	});
 }
@@ -198,25 +198,25 @@ static double tenths(double value)
 	return (double)(uint64_t)(value * 10) / 10;
 }
 
-bool bc_status_hours_left(const struct bc_status *s, double *hours)
+bool bc_status_time_left(const struct bc_status *s, uint64_t *seconds)
 {
-	double out = s->rates.bytes_out_per_s;
+	double rate = s->rates.bytes_out_per_s;
 
-	if (out < 1)
+	if (rate < 1)
 		return false;
-	*hours = tenths((double)s->stats->free_bytes / out / 3600);
+	*seconds = (uint64_t)((double)s->stats->free_bytes / rate);
 	return true;
 }
 
 static json_t *disk_json(const struct bc_status *s)
 {
 	const struct bc_writer_stats *stats = s->stats;
-	double hours;
-	json_t *left = bc_status_hours_left(s, &hours) ? bc_json_double(hours) : json_null();
+	uint64_t seconds;
+	json_t *left = bc_status_time_left(s, &seconds) ? bc_json_u64(seconds) : json_null();
 
 	return bc_json_object((struct bc_json_member[]){
 		{"free_bytes", bc_json_u64(stats->free_bytes)},
-		{"hours_left", left},
+		{"time_left_seconds", left},
 		{"stuck", json_boolean(stats->is_stuck)},
 		{"last_error", bc_json_text_or_null(stats->error)},
 		{NULL, NULL},
@@ -266,7 +266,7 @@ static json_t *sealed_json(const struct bc_status *s)
 		{"segments", bc_json_u64(s->sealed_segments)},
 		{"commands_waiting", bc_json_u64(s->commands_waiting)},
 		{"commands_failed", bc_json_u64(s->commands_failed)},
-		{"manifest_failed", bc_json_u64(s->stats->manifest_failed)},
+		{"manifest_failures", bc_json_u64(s->stats->manifest_failed)},
 		{NULL, NULL},
 	});
 }
@@ -289,7 +289,7 @@ json_t *bc_status_json(const struct bc_status *s)
 		{"triggers", bc_json_u64(s->triggers)},
 		{"clients", bc_json_u64(s->clients)},
 		{"streams", streams_json(s)},
-		{"uptime_s", bc_json_double(tenths(s->uptime_s))},
+		{"uptime_seconds", bc_json_double(tenths(s->uptime_s))},
 		{NULL, NULL},
 	});
 }

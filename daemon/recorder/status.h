@@ -56,9 +56,9 @@ struct bc_status {
 	uint64_t commands_failed;
 };
 
-/* Sets *hours to the time until the disk is full at the present rate, in steps of 0.1. Returns
- * false if it is unknown. */
-bool bc_status_hours_left(const struct bc_status *status, double *hours);
+/* Seconds until the disk is full at the current rate. Returns false while nothing is being written.
+ */
+bool bc_status_time_left(const struct bc_status *status, uint64_t *seconds);
 
 /* The progress of the recording; zero while the writer's statistics still refer to the previous
  * one.

@@ -11,7 +11,7 @@
 #include "formats/segment/segment_header.h"
 
 static const char *const names[] = {"text", "label", "metadata", "limits", "pre", "triggers",
-	"speed", "go_on", "clock_hz", NULL};
+	"speed", "until_stopped", "clock_hz", NULL};
 static const char *const inner_names[] = {"duration", "records", "filesize", "when", NULL};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -43,7 +43,7 @@ static bool read_body(const struct bc_body *body, char *metadata)
 		!bc_body_metadata(body, "metadata", metadata) ||
 		!bc_body_seconds_or_text(body, "pre", words, sizeof(words)) ||
 		!bc_body_seconds_or_text(body, "speed", words, sizeof(words)) ||
-		!bc_body_flag(body, "go_on", &flag) ||
+		!bc_body_flag(body, "until_stopped", &flag) ||
 		!bc_body_integer(body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &n) ||
 		!bc_body_object(body, "limits", inner_names, &inner) || !read_inner(&inner) ||
 		!bc_body_list_size(body, "triggers", 16, &count))

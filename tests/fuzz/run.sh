@@ -74,7 +74,7 @@ printf '[source]\nsource = file:a,b,format=raw6,clock_hz=66000000\n' >"$seeds/co
 
 cat >"$seeds/api_body/start" <<-'EOF'
 	{"label":"a\u00e9","metadata":{"k":"v","l m":""},"limits":{"duration":"10ms","records":1e3,"filesize":"64M"},
-	 "pre":0.5,"triggers":[{"when":"addr=0-ff"},{}],"speed":-0.25,"go_on":true,"clock_hz":66000000}
+	 "pre":0.5,"triggers":[{"when":"addr=0-ff"},{}],"speed":-0.25,"until_stopped":true,"clock_hz":66000000}
 EOF
 cat >"$seeds/api_body/trigger" <<-'EOF'
 	{"name":"roi","when":"addr=1000-1fff type=read,0xf2 proc=0,2-3","action":"snapshot","pre":"5s","post":"16M","text":"here","holdoff":0.5}

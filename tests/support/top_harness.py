@@ -41,7 +41,7 @@ class Bus:
                 "board": {
                     "state": "streaming", "id": "1209:0001", "serial": "BC-0042", "product": "Bus capture board",
                     "port": "1-2", "address": 5, "speed": "high", "endpoint": 129, "packet_bytes": 512, "transfers": 16,
-                    "transfer_bytes": 65536, "info": {"firmware": "1.4.2"}, "counters": None, "bytes": 1, "plugs": 1,
+                    "transfer_bytes": 65536, "info": {"firmware": "1.4.2"}, "counters": None, "received_bytes": 1, "plugs": 1,
                     "unplugs": 0, "stalls": 0, "overflows": 0, "errors": 0, "timeouts": 0, "silences": 0, "restarts": 0,
                     "last_error": None}},
             "recording": {
@@ -52,14 +52,14 @@ class Bus:
                 "received": received, "written": received - self.lost - 1000, "durable": received - self.lost - 2000,
                 "in_flight": 1000,
                 "dropped": {"buffer": self.lost, "disk": 0, "invalid": 0, "filtered": 0, "idle": 0},
-                "board_lost": 0, "skipped_bytes": 0, "gaps": 1 if self.lost else 0, "damages": 0},
-            "rates": {"samples_per_s": self.rate(), "bytes_in_per_s": self.rate() * 12,
-                      "bytes_out_per_s": self.rate() * 4},
-            "buffer": {"chunks": 64, "free": 60 - int(self.seconds()) % 7, "low_water": 12},
-            "disk": {"free_bytes": 812_000_000_000, "hours_left": self.hours_left, "last_error": self.disk_error},
+                "board_lost": 0, "skipped_bytes": 0, "gaps": 1 if self.lost else 0, "damaged_places": 0},
+            "rates": {"samples_per_second": self.rate(), "record_bytes_per_second": self.rate() * 12,
+                      "written_bytes_per_second": self.rate() * 4},
+            "buffer": {"chunks": 64, "free_chunks": 60 - int(self.seconds()) % 7, "min_free_chunks": 12},
+            "disk": {"free_bytes": 812_000_000_000, "time_left_seconds": self.hours_left and int(self.hours_left * 3600), "last_error": self.disk_error},
             "flight": None, "replay": None, "triggers": 2,
             "sealed": {"segments": 3, "commands_waiting": 0, "commands_failed": 0},
-            "streams": {"events": 1, "records": 0}, "clients": 1, "uptime_s": round(self.seconds(), 1)}
+            "streams": {"events": 1, "records": 0}, "clients": 1, "uptime_seconds": round(self.seconds(), 1)}
 
     def mix(self):
         of = int(self.seconds() * 4_500_000)

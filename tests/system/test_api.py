@@ -77,7 +77,7 @@ def test_the_members_of_bodies_and_queries_that_are_described_are_those_that_the
     read = {name: set(re.findall(r'"(\w+)"', names))
             for name, names in re.findall(r"static const char \*const (\w+)_names\[\] = \{([^}]*)NULL\};", source)}
     schemas = {"start": "NewRecording", "snapshot": "NewSnapshot", "replay": "NewReplay", "trigger": "NewTrigger",
-               "limit": "Limits", "mark": "NewMark", "note": "Note", "no": "Nothing"}
+               "limit": "Limits", "mark": "NewMark", "note": "Note", "rotate": "Nothing"}
     described = {name: set(find(f"#/components/schemas/{schema}").get("properties", {})) for name, schema in schemas.items()}
     equal(read, described)
     (names,) = re.findall(r"records_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api.c").read_text())
@@ -133,7 +133,7 @@ def test_a_method_that_a_path_has_not_is_refused_with_those_it_has(tmp):
                 equal(answer.status, 405, f"{method} {described}")
                 equal(set(answer.headers["allow"].split(", ")), allowed, f"{method} {described}")
                 if method != "HEAD":
-                    assert "this path takes" in answer.json()["error"]
+                    assert "this path accepts" in answer.json()["error"]
         equal(daemon.stop(), 0)
 
 
@@ -155,47 +155,47 @@ MARK, SNAPSHOT, ARM, REPLAY = ("POST", "/v1/marks"), ("POST", "/v1/snapshot"), (
 TRIGGER = {"name": "a", "when": "gap", "action": "mark"}
 
 BAD_BODIES = [
-    (START, {"frob": 1}, ["frob: no such member", "label"]), (START, {"label": 7}, "label: it is a text"),
-    (START, {"label": ""}, "label: it has 1 to 64 bytes"), (START, {"label": "a/b"}, "label: "),
-    (START, {"label": "x" * 65}, "label: "), (START, {"label": None}, "label: it is a text"),
-    (START, {"metadata": []}, "metadata: it is an object"), (START, {"metadata": {"a": 1}}, "metadata a: "),
+    (START, {"frob": 1}, ["frob: unknown member", "label"]), (START, {"label": 7}, "label: must be a string"),
+    (START, {"label": ""}, "label: must have 1 to 64 bytes"), (START, {"label": "a/b"}, "label: "),
+    (START, {"label": "x" * 65}, "label: "), (START, {"label": None}, "label: must be a string"),
+    (START, {"metadata": []}, "metadata: must be an object"), (START, {"metadata": {"a": 1}}, "metadata a: "),
     (START, {"metadata": {"": "x"}}, "metadata"), (START, {"metadata": {"a=b": "x"}}, "metadata"),
     (START, {"metadata": {"k": "v" * 1025}}, "metadata k: "), (START, {"metadata": {f"k{n}": "v" * 1000 for n in range(5)}}, "metadata"), (START, {"metadata": {str(n): "" for n in range(600)}}, "longer than 4095 bytes"),
-    (START, {"limits": 5}, "limits: it is an object"), (START, {"limits": {"size": 1}}, "limits.size: no such member"),
+    (START, {"limits": 5}, "limits: must be an object"), (START, {"limits": {"size": 1}}, "limits.size: unknown member"),
     (START, {"limits": {"records": 0}}, "limits.records: "), (START, {"limits": {"records": 1.5}}, "limits.records: "),
     (START, {"limits": {"records": "7"}}, "limits.records: "), (START, {"limits": {"records": 2**53}}, "limits.records: "),
     (START, {"limits": {"duration": 0}}, "limits.duration: "), (START, {"limits": {"duration": "soon"}}, "limits.duration: "),
     (START, {"limits": {"duration": "1e9d"}}, "limits.duration: "), (START, {"limits": {"filesize": "1X"}}, "limits.filesize: "),
     (START, {"limits": {"filesize": -1}}, "limits.filesize: "), (START, {"pre": "later"}, "pre: "),
     (START, {"pre": -1}, "pre: "), (START, {"pre": []}, "pre: "), (START, {"pre": 0}, "pre: "),
-    (START, {"triggers": {}}, "triggers: it is a list"), (START, {"triggers": [1]}, "triggers[0]: it is an object"),
-    (START, {"triggers": [TRIGGER] * 17}, "triggers: there are 16 at most"),
-    (START, {"triggers": [TRIGGER, TRIGGER]}, "triggers[1].name: another has it"),
+    (START, {"triggers": {}}, "triggers: must be an array"), (START, {"triggers": [1]}, "triggers[0]: must be an object"),
+    (START, {"triggers": [TRIGGER] * 17}, "triggers: must have at most 16 elements"),
+    (START, {"triggers": [TRIGGER, TRIGGER]}, "triggers[1].name: already used"),
     (START, {"triggers": [{**TRIGGER, "action": "start"}]}, "triggers[0].action: "),
-    (START, {"triggers": [{**TRIGGER, "frob": 1}]}, "triggers[0].frob: no such member"),
-    (NOTE, {}, "metadata: it is missing"), (NOTE, {"metadata": {"a": None}}, "metadata a: "), (NOTE, {"label": "x"}, "label: no such member"),
-    (ROTATE, {"now": True}, "now: no such member; there are none"),
-    (MARK, {}, "text: it is missing"), (MARK, {"text": ""}, "text: it has 1 to 1024 bytes"),
-    (MARK, {"text": "x" * 1025}, "text: it has 1 to 1024 bytes"), (MARK, {"text": "é" * 513}, "text: it has 1 to 1024 bytes"),
-    (MARK, {"text": ["x"]}, "text: it is a text"), (MARK, {"text": "x", "at": 1}, "at: no such member"),
-    (SNAPSHOT, {"pre": "now"}, "pre: "), (SNAPSHOT, {"post": {}}, "post: "), (SNAPSHOT, {"go_on": 1}, "go_on: it is true or false"),
-    (SNAPSHOT, {"post": "all"}, "post: it is a time or a size"),
-    (SNAPSHOT, {"post": "1s", "go_on": True}, "post: it doesn't go with go_on"),
-    (SNAPSHOT, {"limits": {}}, "limits: no such member"),
-    (ARM, {}, "name: it is missing"), (ARM, {"name": "a"}, "when: it is missing"),
-    (ARM, {"name": "a", "when": "gap"}, "action: it is missing"), (ARM, {**TRIGGER, "name": "a b"}, "name: "),
-    (ARM, {**TRIGGER, "name": "x" * 33}, "name: "), (ARM, {**TRIGGER, "name": 1}, "name: it is a text"),
+    (START, {"triggers": [{**TRIGGER, "frob": 1}]}, "triggers[0].frob: unknown member"),
+    (NOTE, {}, "metadata: required"), (NOTE, {"metadata": {"a": None}}, "metadata a: "), (NOTE, {"label": "x"}, "label: unknown member"),
+    (ROTATE, {"now": True}, "now: unknown member; none are allowed"),
+    (MARK, {}, "text: required"), (MARK, {"text": ""}, "text: must have 1 to 1024 bytes"),
+    (MARK, {"text": "x" * 1025}, "text: must have 1 to 1024 bytes"), (MARK, {"text": "é" * 513}, "text: must have 1 to 1024 bytes"),
+    (MARK, {"text": ["x"]}, "text: must be a string"), (MARK, {"text": "x", "at": 1}, "at: unknown member"),
+    (SNAPSHOT, {"pre": "now"}, "pre: "), (SNAPSHOT, {"post": {}}, "post: "), (SNAPSHOT, {"until_stopped": 1}, "until_stopped: must be true or false"),
+    (SNAPSHOT, {"post": "all"}, "post: must be a time or a size"),
+    (SNAPSHOT, {"post": "1s", "until_stopped": True}, "post: cannot be combined with until_stopped"),
+    (SNAPSHOT, {"limits": {}}, "limits: unknown member"),
+    (ARM, {}, "name: required"), (ARM, {"name": "a"}, "when: required"),
+    (ARM, {"name": "a", "when": "gap"}, "action: required"), (ARM, {**TRIGGER, "name": "a b"}, "name: "),
+    (ARM, {**TRIGGER, "name": "x" * 33}, "name: "), (ARM, {**TRIGGER, "name": 1}, "name: must be a string"),
     (ARM, {**TRIGGER, "when": "addr=zz"}, "when: "), (ARM, {**TRIGGER, "when": "sometimes"}, "when: "),
     (ARM, {**TRIGGER, "when": "idle"}, "when: "), (ARM, {**TRIGGER, "when": "addr=1 " * 60}, "when: "),
     (ARM, {**TRIGGER, "action": "go"}, "action: "), (ARM, {**TRIGGER, "holdoff": "x"}, "holdoff: "),
     (ARM, {**TRIGGER, "text": "x" * 257}, "text: "), (ARM, {**TRIGGER, "pre": True}, "pre: "),
     (ARM, {**TRIGGER, "action": "start", "post": "all"}, "post: "),
-    (REPLAY, {}, "path: it is missing"), (REPLAY, {"path": "trace"}, "path: it is absolute"),
+    (REPLAY, {}, "path: required"), (REPLAY, {"path": "trace"}, "path: must be an absolute path"),
     (REPLAY, {"path": "/" + "x" * 4096}, "path: "), (REPLAY, {"path": "/x", "format": "tape"}, "format: "),
     (REPLAY, {"path": "/x", "format": "csv"}, "format: "), (REPLAY, {"path": "/x", "clock_hz": 0}, "clock_hz: "),
     (REPLAY, {"path": "/x", "speed": 0}, "speed: "), (REPLAY, {"path": "/x", "speed": "fast"}, "speed: "),
     (REPLAY, {"path": "/x", "speed": -1}, "speed: "), (REPLAY, {"path": "/x", "speed": None}, "speed: "),
-    (REPLAY, {"path": "/x", "speed": 1e7}, "speed: "), (REPLAY, {"path": "/x", "pre": "1s"}, "pre: no such member"),
+    (REPLAY, {"path": "/x", "speed": 1e7}, "speed: "), (REPLAY, {"path": "/x", "pre": "1s"}, "pre: unknown member"),
 ]
 
 BAD_JSON = ["nothing", "[]", "7", '"x"', "null", "{", '{"text":', '{"text":"x"', '{"text":"x"}}', '{"text":"x"} {}', "{'text':'x'}",
@@ -235,7 +235,7 @@ def test_a_body_is_said_to_be_json_and_is_there_only_where_it_may(tmp):
             api.bad(*MARK, {"text": "x"}, content=content, status=409)
         for described in DESCRIPTION["paths"]:
             for method in described_methods(described, with_head=False) & {"GET", "DELETE"}:
-                api.bad(method, path_of(described), {}, words="no body")
+                api.bad(method, path_of(described), {}, words="have no body")
         equal(daemon.stop(), 0)
 
 
@@ -268,7 +268,7 @@ def test_a_query_that_makes_no_sense_is_refused(tmp):
                 api.bad(method, path_of(described) + "?frob=1", words="frob: ")
         for query, words in [
             ("limit=0", "limit"), ("limit=-1", "limit"), ("limit=x", "limit"), ("limit=", "limit"), ("limit", "limit"),
-            ("limit=18446744073709551616", "limit"), ("limit=1&limit=2", "limit: it stands in the query twice"),
+            ("limit=18446744073709551616", "limit"), ("limit=1&limit=2", "limit: query parameter given twice"),
             ("addr=zz", "addr"), ("addr=2-1", "addr"), ("type=tape", "type"), ("type=0x100", "type"),
             ("proc=65536", "proc"), ("proc=x", "proc"), ("port=10000", "port"), ("port=e0&addr=1", ""), ("port=e0&type=read", ""),
             ("Limit=1", "Limit"), ("%FF=1", ""),
@@ -381,7 +381,7 @@ def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
-        equal(api.good("GET", "/v1/recordings"), {"recordings": [], "left_out": 0})
+        equal(api.good("GET", "/v1/recordings"), {"recordings": [], "omitted": 0})
         begun = api.good(*START, {"label": "boot", "metadata": {"run": "7", "who": "é"}}, status=201)["recording"]
         equal((begun["label"], begun["state"], begun["ended"], begun["metadata"]), ("boot", "recording", None, {"run": "7", "who": "é"}))
         assert begun["id"].endswith("-boot"), begun
@@ -422,7 +422,7 @@ def test_limits_end_a_recording(tmp):
         for limits, in_all in (({"records": 54321}, 54321), ({"duration": 0.2}, None), ({"duration": "200ms"}, None), ({"filesize": "64K"}, None)):
             with Stream(tmp / "socket", "/v1/events", "Event") as events:
                 begun = api.good(*START, {"limits": limits}, status=201)["recording"]
-                ended = events.until(lambda event: event["event"] == "recording-stopped")["recording"]
+                ended = events.until(lambda event: event["event"] == "recording-ended")["recording"]
             equal((ended["id"], ended["reason"]), (begun["id"], "limit"), limits)
             if in_all:
                 equal(ended["records"], in_all)
@@ -460,7 +460,7 @@ def test_a_recording_s_own_trigger_ends_it_and_is_gone_with_it(tmp):
         api = Api(tmp / "socket")
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
             api.good(*START, {"triggers": [{"name": "end", "when": "type=read", "action": "stop"}]}, status=201)
-            ended = events.until(lambda event: event["event"] == "recording-stopped")["recording"]
+            ended = events.until(lambda event: event["event"] == "recording-ended")["recording"]
         equal(ended["reason"], "trigger")
         assert ended["records"] >= 1
         equal(api.good("GET", "/v1/triggers"), {"triggers": []})
@@ -484,7 +484,7 @@ def test_the_flight_recorder_is_written_out(tmp):
         marks = [event for one in info(segments(tmp / "out")) for event in one["events"] if event["kind"] == "mark"]
         equal([event["text"] for event in marks], ["meanwhile"], "the mark is kept with what was held")
         assert 0 < marks[0]["record"] <= row["records"], marks
-        going = api.good(*SNAPSHOT, {"pre": "100ms", "go_on": True}, status=201)["recording"]
+        going = api.good(*SNAPSHOT, {"pre": "100ms", "until_stopped": True}, status=201)["recording"]
         api.bad(*SNAPSHOT, status=409)
         wait_records(api, 100000)
         equal(api.good("DELETE", "/v1/recordings/current")["recording"]["id"], going["id"])
@@ -518,7 +518,7 @@ def test_replays_are_started_listed_and_cancelled(tmp):
                         status=201)["replay"]
         equal((done["path"], done["recording"]["label"]), (str(path), "again"))
         done = wait_until(lambda: (one := api.good("GET", f"/v1/replays/{done['id']}")["replay"])["state"] == "done" and one, "its end")
-        equal((done["error"], done["damages"], done["recording"]["reason"]), (None, 0, "source"))
+        equal((done["error"], done["damaged_places"], done["recording"]["reason"]), (None, 0, "source"))
         equal(lz4_dc(segments(tmp / "out")), sim_records(300000), "what is recorded of it")
         slow = api.good(*REPLAY, {"path": str(path), "speed": 0.0001}, status=201)["replay"]
         equal((slow["state"], api.good("GET", "/v1/status")["state"]), ("running", "replaying"))
@@ -566,8 +566,8 @@ def test_events_tell_all_that_happens_and_agree_with_the_status(tmp):
         for event in by_name["status"]:
             check_counts(event["status"])
         equal([event["recording"]["id"] for event in by_name["recording-started"]], [begun["id"]])
-        equal(by_name["recording-stopped"][0]["recording"], ended)
-        equal([event["segment"] for event in by_name["segment-begun"]], [0, 1])
+        equal(by_name["recording-ended"][0]["recording"], ended)
+        equal([event["segment"] for event in by_name["segment-started"]], [0, 1])
         equal(sum(event["records"] for event in by_name["segment-sealed"]), ended["records"])
         equal([event["path"] for event in by_name["segment-sealed"]], list(map(str, segments(tmp / "out"))))
         equal(by_name["mark"][0]["mark"], mark)
@@ -588,7 +588,7 @@ def test_events_tell_what_goes_wrong_beside_it(tmp):
             wait_records(api)
             events.until(lambda event: event["event"] == "gap")
             ended = api.good("DELETE", "/v1/recordings/current")["recording"]
-            events.until(lambda event: event["event"] == "command")
+            events.until(lambda event: event["event"] == "command-failed")
             daemon.process.send_signal(signal.SIGHUP)
             events.until(lambda event: event["event"] == "reload")
             daemon.stop()
@@ -603,7 +603,7 @@ def test_events_tell_what_goes_wrong_beside_it(tmp):
             hashed = run("xxhsum", "-H2", event["path"]).stdout.decode().split()[0]
             equal(event["hash"], hashed, event["path"])
             equal(event["bytes"], os.path.getsize(event["path"]))
-        failed = {event["path"]: event["status"] for event in by_name["command"]}
+        failed = {event["path"]: event["exit_code"] for event in by_name["command-failed"]}
         equal(failed[sealed["path"]], 1)
 
 
@@ -673,7 +673,7 @@ def follow_states(events):
             equal(recording and recording["id"], under_way[-1] if under_way else None, event)
         elif event["event"] == "recording-started":
             under_way.append(event["recording"]["id"])
-        elif event["event"] == "recording-stopped":
+        elif event["event"] == "recording-ended":
             under_way.remove(event["recording"]["id"])
         elif event["event"] == "state":
             assert state in (None, event["from"]), event
@@ -694,7 +694,7 @@ def test_events_and_status_never_disagree(tmp):
             equal(daemon.stop(), 0)
             follow_states(events.rest())
         started = [event["recording"]["id"] for event in events.objects if event["event"] == "recording-started"]
-        stopped = [event["recording"]["id"] for event in events.objects if event["event"] == "recording-stopped"]
+        stopped = [event["recording"]["id"] for event in events.objects if event["event"] == "recording-ended"]
         equal(started, stopped)
         equal(len(started), 16)
 
@@ -749,7 +749,7 @@ def test_eight_clients_read_live_records_and_no_more(tmp):
             for _ in range(8):
                 streams.append(Stream(tmp / "socket", "/v1/records", "RecordLine").__enter__())
                 streams[-1].read()
-            api.bad("GET", "/v1/records?limit=1", status=503, words="8 clients")
+            api.bad("GET", "/v1/records?limit=1", status=503, words="too many clients")
             equal(api.good("GET", "/v1/status")["streams"]["records"], 8)
         finally:
             for stream in streams:

@@ -59,7 +59,7 @@ def record_for_a_while(tmp, bad_clients):
         equal(status["state"], "recording")
         # A chunk that was never filled takes none.
         buffer = status["buffer"]
-        used = memory(daemon.process) - (buffer["chunks"] - buffer["low_water"]) * BUFFER // buffer["chunks"]
+        used = memory(daemon.process) - (buffer["chunks"] - buffer["min_free_chunks"]) * BUFFER // buffer["chunks"]
         equal(daemon.stop(), 0 if not dropped["buffer"] else 4, daemon.err)
     return dropped["buffer"] + dropped["disk"], used, watch, bad.said if bad_clients else None
 

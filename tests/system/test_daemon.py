@@ -21,14 +21,14 @@ pytestmark = pytest.mark.threads
 SIM = ("--source", "sim:rate=200k")
 
 STATUS = {
-    "": {"version", "state", "source", "recording", "counts", "rates", "buffer", "disk", "clients", "uptime_s"},
+    "": {"version", "state", "source", "recording", "counts", "rates", "buffer", "disk", "clients", "uptime_seconds"},
     "source": {"kind", "name", "clock_hz", "board"},
     "recording": {"id", "label", "started", "segment", "path", "records", "bytes"},
     "counts": {"received", "written", "durable", "in_flight", "dropped", "board_lost", "skipped_bytes", "gaps"},
     "counts.dropped": {"buffer", "disk", "invalid", "filtered", "idle"},
-    "rates": {"samples_per_s", "bytes_in_per_s", "bytes_out_per_s"},
-    "buffer": {"chunks", "free", "low_water"},
-    "disk": {"free_bytes", "hours_left", "last_error"},
+    "rates": {"samples_per_second", "record_bytes_per_second", "written_bytes_per_second"},
+    "buffer": {"chunks", "free_chunks", "min_free_chunks"},
+    "disk": {"free_bytes", "time_left_seconds", "last_error"},
 }
 
 
@@ -340,12 +340,12 @@ def test_the_status_has_what_scripts_depend_on(tmp):
     rate = harness.rate(200_000)
     with daemon_in(tmp, "--source", f"sim:rate={rate}", "--label", "boot") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["rates"]["bytes_out_per_s"], "something is written")
+        harness.wait_until(lambda: daemon.status()["rates"]["written_bytes_per_second"], "something is written")
 
         def as_usual():
             """The status of a moment when the machine wasn't busy, and had seen the asker before go."""
             now = daemon.status()
-            return rate / 2 < now["rates"]["samples_per_s"] < rate * 2 and now["clients"] == 1 and now
+            return rate / 2 < now["rates"]["samples_per_second"] < rate * 2 and now["clients"] == 1 and now
 
         status = harness.wait_until(as_usual, f"{rate} samples a second and one client")
         for path, names in STATUS.items():
@@ -358,9 +358,9 @@ def test_the_status_has_what_scripts_depend_on(tmp):
         assert pathlib.Path(recording["path"]).exists(), recording
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", recording["started"]), recording
         assert recording["id"].endswith("-boot"), recording
-        assert status["disk"]["free_bytes"] > 0 and status["disk"]["hours_left"] > 0, status["disk"]
-        assert 0 < status["buffer"]["free"] <= status["buffer"]["chunks"], status["buffer"]
-        assert 0 < status["uptime_s"] < 3600
+        assert status["disk"]["free_bytes"] > 0 and status["disk"]["time_left_seconds"] > 0, status["disk"]
+        assert 0 < status["buffer"]["free_chunks"] <= status["buffer"]["chunks"], status["buffer"]
+        assert 0 < status["uptime_seconds"] < 3600
 
 
 def test_what_is_not_there_is_answered_in_json(tmp):

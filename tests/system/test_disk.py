@@ -356,14 +356,14 @@ def test_a_held_up_writer_costs_what_the_buffer_can_not_hold(tmp):
             before = daemon.status()
             start = time.monotonic()
             faults.set("pwrite:hold")
-            harness.wait_until(lambda: watch.last["buffer"]["free"] == 0, "the buffer is full")
+            harness.wait_until(lambda: watch.last["buffer"]["free_chunks"] == 0, "the buffer is full")
             harness.wait_until(lambda: lost(watch.last) > rate * seconds, "that much doesn't fit into it")
             # It is answered as before.
             watch.wait_samples(10 * seconds)
             held = daemon.status()
             took = time.monotonic() - start
             faults.set("")
-            after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free"] > 0 and s, "there is room again")
+            after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free_chunks"] > 0 and s, "there is room again")
             wait_written(daemon, rate // 2)
             watch.finish()
         peak = peak_bytes(daemon)
@@ -438,7 +438,7 @@ def test_the_counts_add_up_through_overload(tmp):
         code = daemon.stop()
     equal(code, 4, daemon.err.decode())
     counts = watch.last["counts"]
-    for name in ("received", "written", "durable", "board_lost", "skipped_bytes", "gaps", "damages"):
+    for name in ("received", "written", "durable", "board_lost", "skipped_bytes", "gaps", "damaged_places"):
         assert counts[name] > 0, counts
     assert counts["dropped"]["buffer"] + counts["dropped"]["disk"] > 0 and counts["dropped"]["invalid"] > 0, counts
 

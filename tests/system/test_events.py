@@ -68,7 +68,7 @@ class Follower:
         self.recordings.append(recording["id"])
         self.notes[recording["id"]] = dict(recording["metadata"])
 
-    def on_recording_stopped(self, event):
+    def on_recording_ended(self, event):
         recording = event["recording"]
         equal(self.recordings.pop(0), recording["id"], "they are sealed in their order")
         equal(recording["metadata"], self.notes.pop(recording["id"]), "metadata at the end")
@@ -77,7 +77,7 @@ class Follower:
     def on_note(self, event):
         self.notes[event["recording"]].update(event["metadata"])
 
-    def on_segment_begun(self, event):
+    def on_segment_started(self, event):
         self.may_lack = False
         assert event["path"].endswith(".partial"), event
         self.files[event["recording"]] = (event["segment"], event["path"])
@@ -115,7 +115,7 @@ class Follower:
     def on_board(self, event):
         self.board = event["state"]
 
-    def on_command(self, event):
+    def on_command_failed(self, event):
         self.failed += 1
 
     def on_missed(self, event):
@@ -210,7 +210,7 @@ def test_events_and_status_never_disagree(tmp):
             events.rest()
     follower = follow(events)
     for name, least in {"recording-started": 24, "segment-sealed": 32, "replay-ended": 4, "trigger-armed": 20, "gap": 20,
-                        "trigger-disarmed": 20, "note": 12, "command": 20, "status": 5, "state": 40}.items():
+                        "trigger-disarmed": 20, "note": 12, "command-failed": 20, "status": 5, "state": 40}.items():
         assert follower.seen.get(name, 0) >= least, (name, follower.seen)
 
 
@@ -262,7 +262,7 @@ def test_a_hash_that_no_manifest_takes_is_counted(tmp):
         (tmp / "out" / f"{begun['id']}.xxh128").mkdir()
         polled(api, lambda status: status["recording"]["records"] > 0, "records come")
         equal(api.good(*STOP)["recording"]["state"], "complete", "the recording is whole all the same")
-        equal(api.good("GET", "/v1/status")["sealed"]["manifest_failed"], 1)
+        equal(api.good("GET", "/v1/status")["sealed"]["manifest_failures"], 1)
         equal(daemon.stop(), 0)
 
 

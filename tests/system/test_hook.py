@@ -49,7 +49,7 @@ def test_a_command_that_fails_harms_nothing_and_is_counted(tmp):
     segments = harness.segments(tmp / "out")
     equal(harness.lz4_dc(segments), expected, "records")
     status = json.loads(done.stdout)
-    equal(status["sealed"], {"segments": len(segments), "commands_waiting": 0, "commands_failed": len(segments), "manifest_failed": 0}, "sealed")
+    equal(status["sealed"], {"segments": len(segments), "commands_waiting": 0, "commands_failed": len(segments), "manifest_failures": 0}, "sealed")
     err = done.stderr.decode()
     # The command's output and the daemon's log share standard error.
     equal(err.count("no room there\n"), len(segments), err)
@@ -98,8 +98,8 @@ def test_a_failure_is_an_event_and_the_status_counts_it(tmp):
             harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
             api.good("POST", "/v1/rotate")
             sealed = events.until(lambda event: event["event"] == "segment-sealed")
-            failed = events.until(lambda event: event["event"] == "command")
-        equal((failed["path"], failed["status"], failed["error"]), (sealed["path"], 9, "exit code 9"), "the event")
+            failed = events.until(lambda event: event["event"] == "command-failed")
+        equal((failed["path"], failed["exit_code"], failed["error"]), (sealed["path"], 9, "exit code 9"), "the event")
         equal(daemon.status()["sealed"]["commands_failed"], 1, "failed")
         equal(daemon.stop(), 0, daemon.err)
 

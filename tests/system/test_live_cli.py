@@ -39,14 +39,14 @@ recording 20261120T091500Z-3f9a2c-boot: recording
 TRIGGER = {"name": "roi", "when": "port=e0", "action": "mark", "pre": None, "post": None, "text": "begin",
            "holdoff": 0.5, "fired": 12, "missed": 0, "from": "request"}
 REPLAY = {"id": "20261120T093000Z-77c1d0", "path": "/var/lib/traces/boot.bcp1", "state": "running",
-          "started": "2026-11-20T09:30:00.5Z", "ended": None, "recording": RECORDING, "damages": 0, "error": None}
+          "started": "2026-11-20T09:30:00.5Z", "ended": None, "recording": RECORDING, "damaged_places": 0, "error": None}
 STATUS = {
     "version": "0.1.0", "state": "recording", "mode": "flight",
     "source": {"kind": "usb", "name": "usb:serial=A1", "clock_hz": 66000000, "board": {
         "state": "streaming", "id": "1209:0001", "serial": "A1", "product": "Bus board", "port": "1-2", "address": 5,
         "speed": "high", "endpoint": 129, "packet_bytes": 512, "transfers": 16, "transfer_bytes": 65536,
         "info": {"firmware": "1.2", "serial": "A1", "protocol_version": 1, "clock_hz": 66000000, "features": 3,
-                 "fifo_samples": 4096}, "counters": None, "bytes": 123, "plugs": 2, "unplugs": 1, "stalls": 0,
+                 "fifo_samples": 4096}, "counters": None, "received_bytes": 123, "plugs": 2, "unplugs": 1, "stalls": 0,
         "overflows": 0, "errors": 2, "timeouts": 0, "silences": 0, "restarts": 0, "last_error": "it stalled"}},
     "recording": {"id": RECORDING["id"], "label": "boot", "started": "2026-11-20T09:15:00Z", "segment": 2,
                   "path": RECORDING["path"], "records": 61203456, "bytes": 98304511, "metadata": {"run": "7"}},
@@ -55,13 +55,13 @@ STATUS = {
                "limit_bytes": 33554432},
     "counts": {"received": 61290837, "written": 61203456, "durable": 61203456, "in_flight": 87381,
                "dropped": {"buffer": 12000, "disk": 345, "invalid": 7, "filtered": 5, "idle": 1234},
-               "board_lost": 10, "skipped_bytes": 3, "gaps": 4, "damages": 0, "unknown_special": 0,
+               "board_lost": 10, "skipped_bytes": 3, "gaps": 4, "damaged_places": 0, "unknown_special_cycles": 0,
                "raw_dropped_bytes": 0},
-    "rates": {"samples_per_s": 1000012, "bytes_in_per_s": 12000144, "bytes_out_per_s": 1604000},
-    "buffer": {"chunks": 48, "free": 47, "low_water": 44},
-    "disk": {"free_bytes": 214748364800, "hours_left": 37.1, "last_error": "No space left on device"},
+    "rates": {"samples_per_second": 1000012, "record_bytes_per_second": 12000144, "written_bytes_per_second": 1604000},
+    "buffer": {"chunks": 48, "free_chunks": 47, "min_free_chunks": 44},
+    "disk": {"free_bytes": 214748364800, "time_left_seconds": 133560, "last_error": "No space left on device"},
     "sealed": {"segments": 2, "commands_waiting": 1, "commands_failed": 3}, "triggers": 1, "clients": 2,
-    "streams": {"events": 1, "records": 0}, "uptime_s": 8000.3}
+    "streams": {"events": 1, "records": 0}, "uptime_seconds": 8000.3}
 STATUS_TEXT = """\
 buscapd 0.1.0: recording, mode flight, up 2 h 13 min
   source     usb, clock 66.0 MHz, usb:serial=A1
@@ -104,8 +104,8 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("status", {"status": STATUS}),
     ("state", {"from": "idle", "to": "recording"}),
     ("recording-started", {"recording": RECORDING}),
-    ("recording-stopped", {"recording": {**RECORDING, "lost": 1, "reason": "limit"}}),
-    ("segment-begun", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x"}),
+    ("recording-ended", {"recording": {**RECORDING, "lost": 1, "reason": "limit"}}),
+    ("segment-started", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x"}),
     ("segment-sealed", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x", "records": 1000, "bytes": 2000,
                         "chunks": 1, "gaps": 1, "lost": 12, "hash": "00ff", "first_record": 0, "started": TIME}),
     ("capture-sealed", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x.bcp1", "records": 0, "bytes": 3000,
@@ -124,8 +124,8 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("board", {"state": "streaming", "error": None}),
     ("replay-started", {"replay": REPLAY}),
     ("replay-ended", {"replay": {**REPLAY, "state": "failed", "error": "it is torn"}}),
-    ("command", {"path": "/d/x", "status": 3, "error": None}),
-    ("command", {"path": "/d/x", "status": -1, "error": "it was left out"}),
+    ("command-failed", {"path": "/d/x", "exit_code": 3, "error": None}),
+    ("command-failed", {"path": "/d/x", "exit_code": None, "error": "it was left out"}),
     ("reload", {}),
     ("missed", {"count": 4}),
     ("of-tomorrow", {"what": "\u009b\x07"}),
@@ -134,8 +134,8 @@ EVENTS_TEXT = """\
 status             recording, 1.00 M samples/s, 61,290,837 samples received, 12,355 lost
 state              idle -> recording
 recording started  20261120T091500Z-3f9a2c-boot, label boot
-recording stopped  20261120T091500Z-3f9a2c-boot: 61,203,456 records in 3 segments, 1 sample lost; ended by limit
-segment begun      /d/x
+recording ended    20261120T091500Z-3f9a2c-boot: 61,203,456 records in 3 segments, 1 sample lost; ended by limit
+segment started    /d/x
 segment sealed     /d/x: 1,000 records, 2.00 kB, 12 samples lost, hash 00ff
 capture sealed     /d/x.bcp1: 3.00 kB, hash 00fe
 mark               here, before record 7, tick 8
@@ -152,8 +152,8 @@ board              detached: it was unplugged
 board              streaming
 replay started     20261120T093000Z-77c1d0: /var/lib/traces/boot.bcp1, running
 replay ended       20261120T093000Z-77c1d0: /var/lib/traces/boot.bcp1, failed: it is torn
-command            failed for /d/x, exit code 3
-command            failed for /d/x: it was left out
+command failed     /d/x, exit code 3
+command failed     /d/x: it was left out
 reload             configuration read again
 missed             4 events (this program was too slow)
 {"event":"of-tomorrow","seq":25,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
@@ -363,7 +363,7 @@ def test_status_of_a_daemon_without_troubles_is_short(tmp):
     calm["source"] = {"kind": "sim", "name": "sim", "clock_hz": 0, "board": None}
     calm["counts"].update(board_lost=0, skipped_bytes=0, gaps=0)
     calm["counts"]["dropped"] = {"buffer": 0, "disk": 0, "invalid": 0, "filtered": 0, "idle": 0}
-    calm["disk"].update(hours_left=None, last_error=None)
+    calm["disk"].update(time_left_seconds=None, last_error=None)
     calm.update(state="idle", mode="on-demand", recording=None, replay=None, flight=None, triggers=0,
                 sealed={"segments": 0, "commands_waiting": 0, "commands_failed": 0})
     asks(tmp, ("status",), "GET", "/v1/status", None, calm, """\
@@ -380,7 +380,7 @@ buscapd 0.1.0: idle, mode on-demand, up 2 h 13 min
 
 def test_status_of_a_disk_that_is_nearly_full_names_no_figure_that_it_has_not(tmp):
     full = copy.deepcopy(STATUS)
-    full["disk"]["hours_left"] = 0.0
+    full["disk"]["time_left_seconds"] = 0
     asks(tmp, ("status",), "GET", "/v1/status", None, full, STATUS_TEXT.replace(
         "37.1 hours left", "0 minutes left"))
 
@@ -481,7 +481,7 @@ ID                            STATE      STARTED (UTC)        SEGMENTS          
 20261119T000000Z-000000       torn       2026-11-19T00:00:00         1                  -      12 B  -
 """)
     asks(tmp, ("record", "list"), "GET", "/v1/recordings", None, {"recordings": []}, "no recordings\n")
-    out, _ = asks(tmp, ("record", "list"), "GET", "/v1/recordings", None, {**rows, "left_out": 1234})
+    out, _ = asks(tmp, ("record", "list"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234})
     assert out.startswith("# 1,234 older recordings are left out\nID "), out
     out, _ = asks(tmp, ("record", "show", unknown["id"]), "GET", "/v1/recordings", None, rows)
     assert out.startswith("recording 20261119T000000Z-000000: torn\n") and "records" not in out, out
@@ -489,7 +489,7 @@ ID                            STATE      STARTED (UTC)        SEGMENTS          
     equal(json.loads(out), {"recording": unknown})
     _, err = asks(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, rows, "", code=1)
     one_line(err, "there is no recording x; see buscap record list")
-    _, err = asks(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, {**rows, "left_out": 1234}, "", code=1)
+    _, err = asks(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234}, "", code=1)
     one_line(err, "no recording x among the newest", "1234 older ones", "buscap info")
     asks(tmp, ("record", "show"), "GET", "/v1/recordings/current", None, {"recording": RECORDING}, RECORDING_TEXT)
 
@@ -503,7 +503,7 @@ def test_record_note_rotate_and_snapshot_show_the_recording(tmp):
     asks(tmp, ("snapshot",), "POST", "/v1/snapshot", {}, (201, good), RECORDING_TEXT)
     asks(tmp, ("snapshot", "--pre", "5s", "--post", "1s", "--label", "x", "--note", "a=b"), "POST", "/v1/snapshot",
          {"pre": "5s", "post": "1s", "label": "x", "metadata": {"a": "b"}}, (201, good))
-    asks(tmp, ("snapshot", "--go-on", "--go-on"), "POST", "/v1/snapshot", {"go_on": True}, (201, good))
+    asks(tmp, ("snapshot", "--go-on", "--go-on"), "POST", "/v1/snapshot", {"until_stopped": True}, (201, good))
 
 
 def test_a_recording_that_has_just_begun_has_no_amounts(tmp):
@@ -581,7 +581,7 @@ def test_replay_waits_for_its_end(tmp):
             if left:
                 left.pop()
                 return {"replay": REPLAY}
-            return {"replay": {**REPLAY, "state": state, "damages": damages, "error": word}}
+            return {"replay": {**REPLAY, "state": state, "damaged_places": damages, "error": word}}
 
         with MockDaemon(tmp / "s", {"POST /v1/replays": (201, {"replay": REPLAY}),
                                     f"GET /v1/replays/{REPLAY['id']}": ask_after}):

@@ -1,7 +1,6 @@
 """/metrics: read by a reader of its own, compared with the status, and scraped by Prometheus."""
 
 import json
-import math
 import re
 import shutil
 import socket as sockets
@@ -127,15 +126,15 @@ class Metrics:
 COUNTERS = {
     "received_samples": ("counts", "received"), "written_samples": ("counts", "written"), "durable_samples": ("counts", "durable"),
     "board_lost_samples": ("counts", "board_lost"), "skipped_bytes": ("counts", "skipped_bytes"), "gaps": ("counts", "gaps"),
-    "damages": ("counts", "damages"), "unknown_special_cycles": ("counts", "unknown_special"),
+    "damaged_places": ("counts", "damaged_places"), "unknown_special_cycles": ("counts", "unknown_special_cycles"),
     "raw_dropped_bytes": ("counts", "raw_dropped_bytes"), "sealed_segments": ("sealed", "segments"),
-    "sealed_commands_failed": ("sealed", "commands_failed"), "sealed_manifest_failed": ("sealed", "manifest_failed"),
+    "sealed_commands_failed": ("sealed", "commands_failed"), "sealed_manifest_failures": ("sealed", "manifest_failures"),
 }
 GAUGES = {
-    "in_flight_samples": ("counts", "in_flight"), "samples_per_second": ("rates", "samples_per_s"),
-    "record_bytes_per_second": ("rates", "bytes_in_per_s"), "written_bytes_per_second": ("rates", "bytes_out_per_s"),
-    "buffer_chunks": ("buffer", "chunks"), "buffer_free_chunks": ("buffer", "free"),
-    "buffer_low_water_chunks": ("buffer", "low_water"), "disk_free_bytes": ("disk", "free_bytes"),
+    "in_flight_samples": ("counts", "in_flight"), "samples_per_second": ("rates", "samples_per_second"),
+    "record_bytes_per_second": ("rates", "record_bytes_per_second"), "written_bytes_per_second": ("rates", "written_bytes_per_second"),
+    "buffer_chunks": ("buffer", "chunks"), "buffer_free_chunks": ("buffer", "free_chunks"),
+    "buffer_min_free_chunks": ("buffer", "min_free_chunks"), "disk_free_bytes": ("disk", "free_bytes"),
     "disk_stuck": ("disk", "stuck"), "sealed_commands_waiting": ("sealed", "commands_waiting"), "triggers": ("triggers",), "source_clock_hertz": ("source", "clock_hz"),
 }
 
@@ -182,11 +181,11 @@ def check_same(metrics, status):
         equal(metrics.value("dropped_samples_total", reason=reason), samples, reason)
     for stream, clients in status["streams"].items():
         equal(metrics.value("streams", stream=stream), clients, stream)
-    hours = status["disk"]["hours_left"]
-    equal(metrics.has("disk_left_seconds"), hours is not None, "hours_left")
-    if hours is not None:
-        assert math.isclose(metrics.value("disk_left_seconds"), hours * 3600)
-    assert 0 <= metrics.value("uptime_seconds") - status["uptime_s"] < 3600
+    left = status["disk"]["time_left_seconds"]
+    equal(metrics.has("disk_time_left_seconds"), left is not None, "time_left_seconds")
+    if left is not None:
+        equal(metrics.value("disk_time_left_seconds"), left)
+    assert 0 <= metrics.value("uptime_seconds") - status["uptime_seconds"] < 3600
     assert metrics.value("clients") >= 1
     equal({name for name in metrics.families if name not in metrics.asked and not name.startswith("buscapd_recording")}, set(),
           "metrics that nothing of the status is compared with")
@@ -221,7 +220,7 @@ def test_metrics_are_the_status(tmp):
     with daemon_in(tmp, "--label", "m", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
-        wait_until(lambda: daemon.status()["rates"]["samples_per_s"] == 0, "a second in which nothing came")
+        wait_until(lambda: daemon.status()["rates"]["samples_per_second"] == 0, "a second in which nothing came")
         # Others write to the same disk: what is free is looked at again each second.
         for _ in range(20):
             status, metrics = daemon.status(), get_metrics(tmp / "socket")

@@ -25,7 +25,7 @@ REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
 _NONE = type(None)
 # What scripts depend on: names of the status and their types.
 STATUS = {
-    "version": str, "state": str, "clients": int, "uptime_s": (int, float),
+    "version": str, "state": str, "clients": int, "uptime_seconds": (int, float),
     "source.kind": str, "source.name": str, "source.clock_hz": int, "source.board": (dict, _NONE),
     "recording.id": (str, _NONE), "recording.label": (str, _NONE), "recording.started": (str, _NONE),
     "recording.segment": (int, _NONE), "recording.path": (str, _NONE), "recording.records": (int, _NONE),
@@ -33,9 +33,9 @@ STATUS = {
     **{f"counts.{name}": int for name in (
         "received", "written", "durable", "in_flight", "board_lost", "skipped_bytes", "gaps",
         "dropped.buffer", "dropped.disk", "dropped.invalid", "dropped.filtered", "dropped.idle")},
-    "rates.samples_per_s": (int, float), "rates.bytes_in_per_s": (int, float), "rates.bytes_out_per_s": (int, float),
-    "buffer.chunks": int, "buffer.free": int, "buffer.low_water": int,
-    "disk.free_bytes": int, "disk.hours_left": (int, float, _NONE), "disk.last_error": (str, _NONE),
+    "rates.samples_per_second": (int, float), "rates.record_bytes_per_second": (int, float), "rates.written_bytes_per_second": (int, float),
+    "buffer.chunks": int, "buffer.free_chunks": int, "buffer.min_free_chunks": int,
+    "disk.free_bytes": int, "disk.time_left_seconds": (int, float, _NONE), "disk.last_error": (str, _NONE),
 }
 
 

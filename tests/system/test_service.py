@@ -341,7 +341,7 @@ def test_a_long_stop_asks_for_time_while_it_gets_on(tmp):
         with service(tmp, manager, *argv, env=faults.env) as daemon:
             manager.wait_for("READY=1")
             faults.set("pwrite:hold")
-            harness.wait_until(lambda: daemon.status()["buffer"]["free"] == 0, "the buffer is full")
+            harness.wait_until(lambda: daemon.status()["buffer"]["free_chunks"] == 0, "the buffer is full")
             daemon.process.send_signal(signal.SIGTERM)
             manager.wait_for("STOPPING=1")
             manager.wait_for("EXTEND_TIMEOUT_USEC=60000000")

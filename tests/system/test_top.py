@@ -263,8 +263,8 @@ def test_a_daemon_that_falls_silent_is_told_and_the_keys_still_work(tmp):
 
 
 def test_other_events_are_no_status(tmp):
-    more = [{"event": "command", "seq": 2, "path": "/d/x", "status": 3, "error": None},
-            {"event": "recording-stopped", "seq": 3, "status": None}, {"event": "of-tomorrow", "status": {}}, {}, 7]
+    more = [{"event": "command-failed", "seq": 2, "path": "/d/x", "exit_code": 3, "error": None},
+            {"event": "recording-ended", "seq": 3, "status": None}, {"event": "of-tomorrow", "status": {}}, {}, 7]
     with FakeDaemon(tmp / "s", Bus(), more=more), top(tmp, 80, 24) as terminal:
         terminal.wait_for(is_whole, "the page")
         end = time.monotonic() + 3

@@ -38,7 +38,7 @@ def usage_but_chunks(daemon):
     """The same without the memory of chunks: one that was never filled takes none, and how many are depends on the
     disk."""
     used, buffer = usage(daemon.process.pid), daemon.status()["buffer"]
-    return {**used, "rss": used["rss"] - (buffer["chunks"] - buffer["low_water"]) * 64 / buffer["chunks"]}
+    return {**used, "rss": used["rss"] - (buffer["chunks"] - buffer["min_free_chunks"]) * 64 / buffer["chunks"]}
 
 
 def buscapd(board, *argv, **options):

@@ -36,7 +36,7 @@ FAULTS = {
     "protocol error": (["protocol-error"], "errors", 1, {"transfer": 1}, TORN, ["transfer failed"], 4),
     "loss": (["lose 123"], "board_lost", 123, {"board": 1}, {}, ["123 (board overflow)"], 4),
     "frames missing": (["lose-frames 2"], None, 0, {"sequence": 1}, {}, ["expected frame"], 4),
-    "damage": (["corrupt"], "damages", 1, {}, TORN, ["damaged places: 1"], 4),
+    "damage": (["corrupt"], "damaged_places", 1, {}, TORN, ["damaged places: 1"], 4),
     "garbage": (["garbage 500"], "skipped_bytes", 500, {}, {}, ["500 bytes skipped (no valid frame)"], 4),
     "short packets": (["short on"], None, 0, {}, {}, ["streaming"], 0),
     "triggers": (["trigger"], None, 0, {}, {}, ["streaming"], 0),
@@ -225,7 +225,7 @@ def test_a_loss_that_no_header_can_tell_is_told_by_the_counters(tmp):
             daemon.wait_more()
             daemon.end(wanted=4)
         equal(daemon.final["counts"]["board_lost"], 10_000_000_000, daemon.log)
-        equal(daemon.final["source"]["board"]["counters"]["lost"], 10_000_000_000, "GET_COUNTERS")
+        equal(daemon.final["source"]["board"]["counters"]["lost_samples"], 10_000_000_000, "GET_COUNTERS")
 
 
 def test_a_loss_that_no_frame_told_stands_at_the_end(tmp):

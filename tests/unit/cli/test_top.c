@@ -65,7 +65,8 @@ static json_t *parse_format(const char *format, ...)
 static json_t *full_status(unsigned second, unsigned rate, unsigned lost)
 {
 	return parse_format(
-		"{\"version\":\"0.1.0\",\"state\":\"recording\",\"mode\":\"flight\",\"uptime_s\":%"
+		"{\"version\":\"0.1.0\",\"state\":\"recording\",\"mode\":\"flight\",\"uptime_"
+		"seconds\":%"
 		"u,"
 		"\"clients\":12,\"triggers\":3,"
 		"\"sealed\":{\"segments\":17,\"commands_waiting\":19,\"commands_failed\":23},"
@@ -85,9 +86,10 @@ static json_t *full_status(unsigned second, unsigned rate, unsigned lost)
 		"\"dropped\":{\"buffer\":%u,\"disk\":345678,\"invalid\":111222,\"filtered\":"
 		"333444,\"idle\":555666},\"board_lost\":777888,\"skipped_bytes\":999111,"
 		"\"gaps\":2468},"
-		"\"rates\":{\"samples_per_s\":%u,\"bytes_in_per_s\":%u,\"bytes_out_per_s\":%u},"
-		"\"buffer\":{\"chunks\":64,\"free\":%u,\"low_water\":11},"
-		"\"disk\":{\"free_bytes\":812345678901,\"hours_left\":10.6,"
+		"\"rates\":{\"samples_per_second\":%u,\"record_bytes_per_second\":%u,\"written_"
+		"bytes_per_second\":%u},"
+		"\"buffer\":{\"chunks\":64,\"free_chunks\":%u,\"min_free_chunks\":11},"
+		"\"disk\":{\"free_bytes\":812345678901,\"time_left_seconds\":38160,"
 		"\"last_error\":\"write: error 28\"}}",
 		1000 + second, 1000000 * second, 123456 + lost, rate, rate * 12, rate * 4,
 		63 - second % 10);
@@ -410,19 +412,19 @@ TEST_F(a_bus_that_has_gone_quiet_shows_what_was_before)
 TEST_F(losses_are_reported_as_they_come)
 {
 	f->view.height = 40;
-	look(f, parse("{\"state\":\"recording\",\"counts\":{\"received\":1},\"uptime_s\":1}"),
+	look(f, parse("{\"state\":\"recording\",\"counts\":{\"received\":1},\"uptime_seconds\":1}"),
 		NULL);
 	check_has(f, "lost       none\n");
 	f->now.ns += SECOND_NS;
 	look(f,
 		parse("{\"state\":\"recording\",\"counts\":{\"received\":1,\"gaps\":1},"
-		      "\"uptime_s\":2}"),
+		      "\"uptime_seconds\":2}"),
 		NULL);
 	check_has(f, "lost       unknown number of samples, 1 gap\n");
 	f->now.ns += SECOND_NS;
 	look(f,
 		parse("{\"state\":\"recording\",\"counts\":{\"received\":1,\"gaps\":2,"
-		      "\"dropped\":{\"buffer\":1}},\"uptime_s\":3}"),
+		      "\"dropped\":{\"buffer\":1}},\"uptime_seconds\":3}"),
 		NULL);
 	check_has(f, "lost       1 sample, last 0 s ago, 2 gaps, buffer 1\n");
 	check_has(f, "lost/s              1");
@@ -431,7 +433,7 @@ TEST_F(losses_are_reported_as_they_come)
 	/* The daemon starts over: these are not its losses. */
 	look(f,
 		parse("{\"state\":\"idle\",\"counts\":{\"received\":0,\"dropped\":{\"disk\":5}},"
-		      "\"uptime_s\":1}"),
+		      "\"uptime_seconds\":1}"),
 		NULL);
 	check_has(f, "lost       5 samples, disk 5\n");
 	check_has(f, "lost/s              0");
@@ -458,7 +460,7 @@ TEST_F(texts_of_others_cannot_leave_their_place)
 		parse("{\"state\":\"recording\\u001b[2J\",\"counts\":{},\"source\":{\"kind\":"
 		      "\"a\\nb\","
 		      "\"name\":\"\\u4e2d\\u6587\\u202e\\u0301\",\"clock_hz\":1e300},"
-		      "\"uptime_s\":1e308,"
+		      "\"uptime_seconds\":1e308,"
 		      "\"recording\":{\"id\":\"\\t\\u0000x\",\"bytes\":-5}}"),
 		parse("{\"sampled_records\":2,\"records\":1e308,\"memory_requests\":1,\"types\":{"
 		      "\"\\u001b]0;x\":1e300,"
@@ -531,8 +533,9 @@ static void look_rate(struct fixture *f, double rate, unsigned lost)
 {
 	f->now.ns += SECOND_NS;
 	look(f,
-		parse_format("{\"state\":\"recording\",\"uptime_s\":%u,\"counts\":{\"dropped\":"
-			     "{\"buffer\":%u}},\"rates\":{\"samples_per_s\":%f}}",
+		parse_format(
+			"{\"state\":\"recording\",\"uptime_seconds\":%u,\"counts\":{\"dropped\":"
+			"{\"buffer\":%u}},\"rates\":{\"samples_per_second\":%f}}",
 			(unsigned)(f->now.ns / SECOND_NS), lost, rate),
 		NULL);
 }

@@ -109,44 +109,44 @@ TEST(what_is_wrong_is_named)
 		const char *text;
 		const char *words;
 	} wrong[] = {
-		{"{\"frob\":1}", "frob: no such member; text, flag, "},
-		{"{\"Text\":\"a\"}", "Text: no such member"},
+		{"{\"frob\":1}", "frob: unknown member; expected text, flag, "},
+		{"{\"Text\":\"a\"}", "Text: unknown member"},
 		{"{\"text\":\"a\",\"text\":\"a\"}",
 			"invalid JSON at byte 18: duplicate object key near '\"text\"'"},
-		{"{\"text\":1}", "text: it is a text"},
-		{"{\"text\":null}", "text: it is a text"},
-		{"{\"text\":\"\"}", "text: it has 1 to 8 bytes"},
-		{"{\"text\":\"123456789\"}", "text: it has 1 to 8 bytes"},
-		{"{\"flag\":1}", "flag: it is true or false"},
-		{"{\"number\":2}", "number: it is a whole number from 3 to 9007199254740991"},
-		{"{\"number\":3.5}", "number: it is a whole number"},
-		{"{\"number\":9007199254740992}", "number: it is a whole number"},
+		{"{\"text\":1}", "text: must be a string"},
+		{"{\"text\":null}", "text: must be a string"},
+		{"{\"text\":\"\"}", "text: must have 1 to 8 bytes"},
+		{"{\"text\":\"123456789\"}", "text: must have 1 to 8 bytes"},
+		{"{\"flag\":1}", "flag: must be true or false"},
+		{"{\"number\":2}", "number: must be an integer from 3 to 9007199254740991"},
+		{"{\"number\":3.5}", "number: must be an integer"},
+		{"{\"number\":9007199254740992}", "number: must be an integer"},
 		{"{\"number\":1e999}", "invalid JSON at byte 15: real number overflow"},
-		{"{\"number\":-3}", "number: it is a whole number"},
-		{"{\"number\":\"3\"}", "number: it is a whole number"},
-		{"{\"time\":0}", "time: it is a time above 0"},
-		{"{\"time\":-1}", "time: so many seconds are no time"},
-		{"{\"time\":1e300}", "time: so many seconds are no time"},
-		{"{\"time\":\"soon\"}", "time: it is a time above 0"},
-		{"{\"time\":[]}", "time: it is a number of seconds or a text"},
-		{"{\"size\":0}", "size: it is a whole number from 1"},
-		{"{\"size\":\"0\"}", "size: it is a size above 0"},
-		{"{\"size\":\"big\"}", "size: it is a size above 0"},
-		{"{\"size\":{}}", "size: it is a size above 0"},
-		{"{\"words\":false}", "words: it is a text"},
-		{"{\"metadata\":[]}", "metadata: it is an object of texts"},
+		{"{\"number\":-3}", "number: must be an integer"},
+		{"{\"number\":\"3\"}", "number: must be an integer"},
+		{"{\"time\":0}", "time: must be a duration above 0"},
+		{"{\"time\":-1}", "time: not a valid number of seconds"},
+		{"{\"time\":1e300}", "time: not a valid number of seconds"},
+		{"{\"time\":\"soon\"}", "time: must be a duration above 0"},
+		{"{\"time\":[]}", "time: must be a number of seconds or a string"},
+		{"{\"size\":0}", "size: must be an integer from 1"},
+		{"{\"size\":\"0\"}", "size: must be a size above 0"},
+		{"{\"size\":\"big\"}", "size: must be a size above 0"},
+		{"{\"size\":{}}", "size: must be a size above 0"},
+		{"{\"words\":false}", "words: must be a string"},
+		{"{\"metadata\":[]}", "metadata: must be an object of strings"},
 		{"{\"metadata\":{\"k\":1}}", "metadata k: a value is a string"},
 		{"{\"metadata\":{\"\":\"v\"}}", "metadata"},
 		{"{\"metadata\":{\"a=b\":\"v\"}}", "metadata"},
 		{"{\"metadata\":{\"k\":\"v\",\"k\":\"w\"}}", "duplicate object key near '\"k\"'"},
-		{"{\"inner\":1}", "inner: it is an object"},
-		{"{\"inner\":{\"frob\":1}}", "inner.frob: no such member; number and list are"},
-		{"{\"inner\":{\"number\":11}}", "inner.number: it is a whole number from 1 to 10"},
-		{"{\"list\":{}}", "list: it is a list"},
-		{"{\"list\":[{},{},{},{}]}", "list: there are 3 at most"},
-		{"{\"list\":[{},1]}", "list[1]: it is an object"},
-		{"{\"list\":[{},{\"number\":0}]}", "list[1].number: it is a whole number"},
-		{"[]", "the body is a JSON object"},
+		{"{\"inner\":1}", "inner: must be an object"},
+		{"{\"inner\":{\"frob\":1}}", "inner.frob: unknown member; expected number or list"},
+		{"{\"inner\":{\"number\":11}}", "inner.number: must be an integer from 1 to 10"},
+		{"{\"list\":{}}", "list: must be an array"},
+		{"{\"list\":[{},{},{},{}]}", "list: must have at most 3 elements"},
+		{"{\"list\":[{},1]}", "list[1]: must be an object"},
+		{"{\"list\":[{},{\"number\":0}]}", "list[1].number: must be an integer"},
+		{"[]", "the body must be a JSON object"},
 		{"1", "invalid JSON at byte 1: '[' or '{' expected near '1'"},
 		{"nothing", "invalid JSON at byte "},
 		{"{\"text\":\"a\"", "invalid JSON at byte "},
@@ -214,7 +214,7 @@ TEST(a_long_name_is_cut_between_characters)
 		strcpy(end, "\":1}");
 		assert_false(read_all(&a, text));
 		assert_true(bc_utf8_is_valid(a.err, strlen(a.err)));
-		assert_non_null(strstr(a.err, "\xE2\x82\xAC: no such member"));
+		assert_non_null(strstr(a.err, "\xE2\x82\xAC: unknown member"));
 	}
 }
 
@@ -239,10 +239,10 @@ TEST(a_body_may_have_no_members_at_all)
 
 	assert_true(bc_body_parse(&body, "{}", 2, no_names, err, sizeof(err)));
 	assert_false(bc_body_require(&body, "text"));
-	assert_string_equal(err, "text: it is missing");
+	assert_string_equal(err, "text: required");
 	bc_body_free(&body);
 	assert_false(bc_body_parse(&body, "{\"a\":1}", 7, no_names, err, sizeof(err)));
-	assert_string_equal(err, "a: no such member; there are none");
+	assert_string_equal(err, "a: unknown member; none are allowed");
 }
 
 TEST(rights_are_read_by_name)

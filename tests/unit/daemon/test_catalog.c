@@ -21,7 +21,7 @@ struct fixture {
 	uv_loop_t loop;
 	struct bc_catalog *catalog;
 	atomic_bool is_cancelled;
-	struct bc_catalog_scan reading;
+	struct bc_catalog_scan scan;
 	json_t *rows; /* of bc_catalog_read() */
 	unsigned answers;
 	int count; /* of rows in the last answer */
@@ -32,7 +32,7 @@ static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
 	assert_int_equal(uv_loop_init(&f->loop), 0);
-	f->reading = (struct bc_catalog_scan){
+	f->scan = (struct bc_catalog_scan){
 		.dir = f->dir.path, .is_cancelled = &f->is_cancelled};
 }
 
@@ -50,8 +50,8 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 static json_t *row(struct fixture *f, size_t rows, size_t number)
 {
 	json_decref(f->rows);
-	f->rows = bc_catalog_read(&f->reading);
-	assert_int_equal(f->reading.status, 0);
+	f->rows = bc_catalog_read(&f->scan);
+	assert_int_equal(f->scan.status, 0);
 	assert_int_equal(json_array_size(f->rows), rows);
 	return json_array_get(f->rows, number);
 }
@@ -190,7 +190,7 @@ TEST_F(of_too_many_recordings_the_newest_are_reported)
 	}
 	const json_t *r = row(f, BC_CATALOG_ROWS_MAX, 0);
 	assert_member(r, "id", "\"20261120T000007Z-000000\"");
-	assert_int_equal(f->reading.left_out, 7);
+	assert_int_equal(f->scan.omitted, 7);
 }
 
 TEST_F(what_was_noted_is_in_the_metadata)
@@ -283,6 +283,6 @@ TEST_F(it_may_be_closed_while_it_reads)
 	}
 	f->catalog = NULL;
 	atomic_store(&f->is_cancelled, true);
-	assert_null(bc_catalog_read(&f->reading));
-	assert_int_equal(f->reading.status, -ECANCELED);
+	assert_null(bc_catalog_read(&f->scan));
+	assert_int_equal(f->scan.status, -ECANCELED);
 }

@@ -142,7 +142,7 @@ TEST_F(counts_are_whole_to_the_last_digit)
 TEST_F(what_is_not_there_is_not_reported)
 {
 	static const char *const absent[] = {
-		"board", "recording_info", "replay", "flight_", "disk_left", "disk_error"};
+		"board", "recording_info", "replay", "flight_", "disk_time_left", "disk_error"};
 
 	f->status.board = NULL;
 	f->status.recording = NULL;
@@ -196,8 +196,9 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"\"endpoint\":129,\"packet_bytes\":512,\"transfers\":0,\"transfer_bytes\":0,"
 		"\"info\":{\"firmware\":\"\",\"serial\":\"\",\"protocol_version\":0,"
 		"\"clock_hz\":66000000,\"features\":0,\"fifo_samples\":0},"
-		"\"counters\":{\"samples\":\"18446744073709551615\",\"lost\":1,\"fifo_high\":2},"
-		"\"bytes\":12345,\"plugs\":3,\"unplugs\":0,\"stalls\":0,\"overflows\":0,"
+		"\"counters\":{\"samples\":\"18446744073709551615\",\"lost_samples\":1,\"fifo_peak_"
+		"samples\":2},"
+		"\"received_bytes\":12345,\"plugs\":3,\"unplugs\":0,\"stalls\":0,\"overflows\":0,"
 		"\"errors\":0,\"timeouts\":0,\"silences\":0,\"restarts\":0,"
 		"\"last_error\":\"it\\nis \\\"gone\\\"\"}},"
 		"\"recording\":{\"id\":\"20261120T091500Z-3f9a2c\",\"label\":null,"
@@ -209,14 +210,15 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"\"limit_bytes\":0},\"counts\":{\"received\":100,\"written\":90,"
 		"\"durable\":80,\"in_flight\":5,\"dropped\":{\"buffer\":1,\"disk\":1,"
 		"\"invalid\":1,\"filtered\":1,\"idle\":1},\"board_lost\":7,"
-		"\"skipped_bytes\":0,\"gaps\":0,\"damages\":0,\"unknown_special\":0,"
-		"\"raw_dropped_bytes\":0},\"rates\":{\"samples_per_s\":0,"
-		"\"bytes_in_per_s\":0,\"bytes_out_per_s\":1000000},\"buffer\":{\"chunks\":0,"
-		"\"free\":0,\"low_water\":0},\"disk\":{\"free_bytes\":1099511627776,"
-		"\"hours_left\":305.4,\"stuck\":false,"
+		"\"skipped_bytes\":0,\"gaps\":0,\"damaged_places\":0,\"unknown_special_cycles\":0,"
+		"\"raw_dropped_bytes\":0},\"rates\":{\"samples_per_second\":0,"
+		"\"record_bytes_per_second\":0,\"written_bytes_per_second\":1000000},\"buffer\":{"
+		"\"chunks\":0,"
+		"\"free_chunks\":0,\"min_free_chunks\":0},\"disk\":{\"free_bytes\":1099511627776,"
+		"\"time_left_seconds\":1099511,\"stuck\":false,"
 		"\"last_error\":\"No space left on device\"},\"sealed\":{\"segments\":0,"
-		"\"commands_waiting\":0,\"commands_failed\":0,\"manifest_failed\":0},"
+		"\"commands_waiting\":0,\"commands_failed\":0,\"manifest_failures\":0},"
 		"\"triggers\":0,\"clients\":3,\"streams\":{\"events\":2,\"records\":0},"
-		"\"uptime_s\":12.3}\n");
+		"\"uptime_seconds\":12.3}\n");
 	free(text);
 }
