@@ -100,7 +100,7 @@ def test_a_half_done_recovery_is_begun_again(tmp):
     half = sealed.with_name(sealed.name + ".recovering")
     half.write_bytes(opened.read_bytes()[:100_000])
     err, latest = start_again(out)
-    assert f"{sealed.name}: left open by an earlier run; recovered whole" in err, err
+    assert f"{sealed.name}: left open by an earlier run; recovered all" in err, err
     equal((half.exists(), opened.exists()), (False, False), "leftovers")
     verify([sealed])
     equal(harness.lz4_dc([sealed]), whole, "records")
@@ -116,7 +116,7 @@ def test_a_torn_tail_keeps_whole_chunks(tmp):
         sealed.unlink(missing_ok=True)
         opened.write_bytes(data[:-cut] + bytes(cut // 2))
         err, _ = start_again(out)
-        assert "torn by an earlier run's end" in err, err
+        assert "left open by an earlier run, torn" in err, err
         verify([sealed])
         assert 0 < harness.compare_with_sim([sealed]) == info([sealed])[0]["records"], cut
 
@@ -141,7 +141,7 @@ def test_left_open_beside_a_sealed_one_of_its_name(tmp):
     sealed.write_bytes(b"somebody's")
     before = opened.read_bytes()
     err, _ = start_again(out)
-    assert f"{opened.name}: a sealed segment of its name is there, with fewer records" in err, err
+    assert f"{opened.name}: a sealed segment with fewer records has the same name" in err, err
     equal((opened.read_bytes(), sealed.read_bytes()), (before, b"somebody's"), "both files")
 
 
@@ -156,7 +156,7 @@ def test_a_copy_that_was_sealed_before_its_original_went_is_enough(tmp):
     equal(harness.lz4_dc([sealed]), whole, "recovered")
     opened.write_bytes(before)
     err, _ = start_again(out)
-    assert f"{opened.name}: recovered by an earlier run, and sealed; removed" in err, err
+    assert f"{opened.name}: already recovered by an earlier run; deleted" in err, err
     assert not opened.exists(), "the original is still there"
     equal(harness.lz4_dc([sealed]), whole, "recovered still")
 
@@ -175,7 +175,7 @@ def test_recovery_on_a_full_disk_leaves_the_segment_and_says_so(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "recording goes on")
         equal(daemon.stop(), 0, daemon.err)
     err = daemon.err.decode()
-    assert f"{opened.name}: an earlier run left it open, and it can't be recovered now: No space left" in err, err
+    assert f"{opened.name}: left open by an earlier run; can't recover it now: No space left" in err, err
     equal(list(out.glob("*.recovering")), [], "half-done copies")
     equal(opened.read_bytes(), before, "the open segment")
     later = [path for path in harness.segments(out) if path.name.startswith(status["recording"]["id"])]

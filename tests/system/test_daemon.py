@@ -66,7 +66,7 @@ def test_help_that_can_not_be_written_is_a_failure():
         with open("/dev/full", "wb") as full:
             done = run(BUSCAPD, option, stdout=full)
         equal(done.returncode, 1, option)
-        equal(done.stderr, b"buscapd: can't write the output: No space left on device\n", option)
+        equal(done.stderr, b"buscapd: can't write to standard output: No space left on device\n", option)
 
 
 def test_wrong_options_are_named():
@@ -541,7 +541,7 @@ def test_a_broken_configuration_is_not_taken(tmp):
         daemon.wait_ready()
         path.write_text("[rotation]\nduration = 100h\n[pipeline]\nflush = never\n")
         err = reload(daemon, f"{path}:4: ")
-        assert "stays as it was" in err and "never" in err, err
+        assert "keeping the old configuration" in err and "never" in err, err
         count = len(harness.segments(tmp / "out"))
         harness.wait_until(lambda: len(harness.segments(tmp / "out")) > count + 2, "it rotates as before")
         path.unlink()

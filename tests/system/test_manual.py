@@ -334,13 +334,13 @@ class Reloaded:
 
         def lines():
             text = self.log.read_text()[self.said:]
-            return text if re.search(r"SIGHUP: .*as configured\n|configuration stays as it was\n", text) else None
+            return text if re.search(r"SIGHUP: applied .*\n|keeping the old configuration\n", text) else None
 
         text = harness.wait_until(lines, f"it has read {settings}")
         self.said += len(text)
-        assert "configuration stays as it was" not in text, text
+        assert "keeping the old configuration" not in text, text
         return [re.sub(r"^\[(.*)\]$", r"\1.", name)
-                for name in re.findall(r"warning: (.*) has changed: that wants a restart", text)]
+                for name in re.findall(r"warning: SIGHUP: (.*) has changed, but needs a restart", text)]
 
 
 def wrong_reloads(d, p):

@@ -150,7 +150,7 @@ def test_a_reload_is_told_also_when_it_is_refused(tmp):
         with service(tmp, manager, "-c", conf, *SIM) as daemon:
             manager.wait_for("READY=1")
             for number, (text, said) in enumerate([("[log]\nlevel = info\n", "as configured"),
-                                                   ("[log]\nlevel = shout\n", "stays as it was")]):
+                                                   ("[log]\nlevel = shout\n", "keeping the old configuration")]):
                 conf.write_text(text)
                 before_us = time.monotonic_ns() // 1000
                 daemon.process.send_signal(signal.SIGHUP)
@@ -411,8 +411,8 @@ def test_a_writer_that_hangs_is_told_and_the_watchdog_not_fed(tmp):
         ("fdatasync:hold", ".partial", "syncing {}/20"), ("pwrite:hold", ".partial", "writing to {}/20"),
         ("renameat2:hold", ".lz4", "sealing {}/20", "-b", "filesize:200K"),
         ("openat:hold", ".partial", "beginning {}/20", "-b", "filesize:200K"),
-        ("openat:hold", ".xxh128", "adding to the manifest the hash of {}/20", "-b", "filesize:200K"),
-        ("openat:hold", "", "looking through {}/."),
+        ("openat:hold", ".xxh128", "adding to the manifest {}/20", "-b", "filesize:200K"),
+        ("openat:hold", "", "listing {}/."),
     ])
 
 
@@ -448,7 +448,7 @@ def refuse(directory, rules):
             # For longer than that: it is fed four times a second.
             manager.wait_for("WATCHDOG=1", fed(manager) + 24)
             if rules == "pwrite:ENOSPC":
-                assert any("the disk takes nothing: " in line for line in manager.lines("STATUS=")), manager.lines()
+                assert any("disk not accepting data: " in line for line in manager.lines("STATUS=")), manager.lines()
             faults.set("")
             daemon.stop()
     assert "watchdog" not in daemon.err.decode(), daemon.err

@@ -157,13 +157,13 @@ TEST_F(each_state_has_its_words)
 	assert_words(f, false, "waiting for a board");
 	f->counts.received = 5;
 	f->report.recording_bytes = 2500;
-	assert_words(f, false, "waiting for a board to go on with " REC ": 2.5 kB written, 0 lost");
+	assert_words(f, false, "waiting for a board to continue " REC ": 2.5 kB written, 0 lost");
 	f->status.state = "draining";
 	assert_words(f, false, "sealing " REC ": 2.5 kB written, 0 lost");
 	f->status.recording = NULL;
 	assert_words(f, false, "sealing");
 	f->status.state = "failed";
-	assert_words(f, false, "the source has failed; the log says why");
+	assert_words(f, false, "source failed; see the log");
 	f->status.state = "idle";
 	assert_words(f, false, "idle, waiting for a board");
 	f->board.state = BC_BOARD_STREAMING;
@@ -172,7 +172,7 @@ TEST_F(each_state_has_its_words)
 	assert_words(f, false, "idle");
 	f->report.is_stuck = true;
 	snprintf(f->report.error, sizeof(f->report.error), "/x: no room: full");
-	assert_words(f, false, "idle; the disk takes nothing: /x: no room: full");
+	assert_words(f, false, "idle; disk not accepting data: /x: no room: full");
 }
 
 TEST_F(every_state_of_the_status_is_reported)
@@ -191,13 +191,13 @@ TEST_F(a_stop_says_what_is_left_to_do)
 {
 	f->counts.in_flight = 12;
 	f->status.commands_waiting = 3;
-	assert_words(f, true, "stopping: 12 samples to be written yet");
+	assert_words(f, true, "stopping: 12 samples left to write");
 	f->counts.in_flight = 0;
-	assert_words(f, true, "stopping: 3 commands for sealed segments to be run yet");
+	assert_words(f, true, "stopping: 3 commands for sealed segments left");
 	f->status.commands_waiting = 1;
-	assert_words(f, true, "stopping: 1 command for sealed segments to be run yet");
+	assert_words(f, true, "stopping: 1 command for sealed segments left");
 	f->counts.in_flight = 1;
-	assert_words(f, true, "stopping: 1 sample to be written yet");
+	assert_words(f, true, "stopping: 1 sample left to write");
 	f->counts.in_flight = 0;
 	f->status.commands_waiting = 0;
 	assert_words(f, true, "stopping");
@@ -213,7 +213,7 @@ TEST_F(a_status_is_one_line_of_utf8_whatever_is_in_it)
 	snprintf(f->report.error, sizeof(f->report.error), "/\xc3\xa9/a\nREADY=1\r\x1b[m\xff\xc3");
 	bc_service_notify(&f->service, &f->status);
 	assert_string_equal(
-		heard(f), "STATUS=idle; the disk takes nothing: /\xc3\xa9/a?READY=1??[m??");
+		heard(f), "STATUS=idle; disk not accepting data: /\xc3\xa9/a?READY=1??[m??");
 	assert_string_equal(heard(f), "");
 }
 
@@ -242,7 +242,7 @@ TEST_F(what_has_not_changed_is_not_reported_again)
 	}
 	f->status.state = "failed";
 	bc_service_notify(&f->service, &f->status);
-	assert_string_equal(heard(f), "STATUS=the source has failed; the log says why");
+	assert_string_equal(heard(f), "STATUS=source failed; see the log");
 }
 
 TEST_F(time_is_asked_for_once_a_second_at_most)
@@ -347,7 +347,7 @@ TEST_F(the_watchdog_is_fed_often_enough_and_not_more)
 		bc_service_watch(&f->service, false);
 	assert_string_equal(heard(f), "WATCHDOG=1");
 	assert_string_equal(heard(f), "");
-	f->service.fed_ns -= 15 * S;
+	f->service.pinged_ns -= 15 * S;
 	bc_service_watch(&f->service, false);
 	assert_string_equal(heard(f), "WATCHDOG=1");
 }
@@ -356,7 +356,7 @@ TEST_F(the_watchdog_is_fed_often_enough_and_not_more)
 static const char *feed(
 	struct fixture *f, const struct bc_thread_health_seen *longest, uint64_t limit_ns)
 {
-	f->service.fed_ns = 0;
+	f->service.pinged_ns = 0;
 	bc_service_watch(
 		&f->service, bc_stall_detector_poll(&f->hang, longest, limit_ns, "/var/lib/buscapd",
 				     bc_service_is_watched(&f->service)));
@@ -422,7 +422,7 @@ TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 TEST_F(who_hangs_is_reported_where_nobody_watches_too)
 {
 	struct bc_thread_health_seen writer = {
-		.who = "the writer", .what = "looking through", .file = "."};
+		.who = "the writer", .what = "listing", .file = "."};
 
 	uint64_t began_ns = bc_now_ns();
 	writer.since_ns = began_ns - 50 * S;
@@ -431,7 +431,7 @@ TEST_F(who_hangs_is_reported_where_nobody_watches_too)
 	assert_int_equal(lines_logged(f, "\n"), 0);
 	for (int i = 0; i < 5; i++)
 		assert_true(bc_stall_detector_poll(&f->hang, &writer, 50 * S, "/d", false));
-	assert_int_equal(lines_timed(f, "error: the writer has been looking through /d/. for ", 50,
+	assert_int_equal(lines_timed(f, "error: the writer has been listing /d/. for ", 50,
 				 " s, since", began_ns),
 		1);
 	assert_int_equal(lines_logged(f, "nothing more is written until it does"), 1);

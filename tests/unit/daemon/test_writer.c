@@ -33,7 +33,7 @@ struct fixture {
 	struct bc_writer_notice_list news; /* taken so far */
 };
 
-static void on_reported(void *context)
+static void on_notices(void *context)
 {
 	(void)context;
 }
@@ -65,7 +65,7 @@ static void set_up(struct fixture *f)
 		.encoded = &f->encoded,
 		.outputs = &f->outputs,
 		.outputs_count = OUTPUTS,
-		.reported = on_reported,
+		.on_notices = on_notices,
 		.context = f,
 	};
 	assert_int_equal(bc_writer_start(&f->writer, &options), 0);
