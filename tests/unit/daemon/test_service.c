@@ -316,7 +316,7 @@ TEST_F(a_manager_that_is_gone_is_missed_once)
 		bc_service_watch(&f->service, false);
 	bc_service_stop(&f->service);
 	assert_int_equal(lines_logged(f, "\n"), 1);
-	assert_int_equal(lines_logged(f, "can't be told"), 1);
+	assert_int_equal(lines_logged(f, "can't notify"), 1);
 	f->manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 }
 
