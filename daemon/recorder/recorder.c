@@ -982,7 +982,7 @@ static void on_news(void *context, const struct bc_writer_notice *news)
 	case BC_NOTICE_RAW_SEALED:
 		r->options.on_sealed(r->options.context, news);
 		__attribute__((fallthrough));
-	case BC_NOTICE_BEGUN:
+	case BC_NOTICE_OPENED:
 		bc_recorder_events_segment(&r->events, news);
 		return;
 	case BC_NOTICE_ENDED:

@@ -428,7 +428,7 @@ static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
 	return bc_open_segment_mark_stuck(o, "", what, strerror(-rc));
 }
 
-bool bc_open_segment_open_segment(struct bc_open_segment *o, const struct bc_segment_header *header)
+bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_header *header)
 {
 	struct bc_segment_name name = name_of(header);
 	char file[BC_SEGMENT_NAME_MAX];
@@ -448,7 +448,7 @@ bool bc_open_segment_open_segment(struct bc_open_segment *o, const struct bc_seg
 	o->segment_first = header->first_record;
 	o->segment_wall_ns = header->wall_ns;
 	struct bc_writer_notice notice = {
-		.kind = BC_NOTICE_BEGUN,
+		.kind = BC_NOTICE_OPENED,
 		.segment = header->segment,
 		.first_record = header->first_record,
 		.wall_ns = header->wall_ns,
@@ -458,7 +458,7 @@ bool bc_open_segment_open_segment(struct bc_open_segment *o, const struct bc_seg
 	return true;
 }
 
-bool bc_open_segment_open_raw(
+bool bc_open_segment_create_raw(
 	struct bc_open_segment *o, const struct bc_segment_header *header, enum bc_format form)
 {
 	struct bc_segment_name name = name_of(header);

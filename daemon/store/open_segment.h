@@ -53,10 +53,10 @@ uint32_t bc_open_segment_number(const struct bc_open_segment *open);
 
 /* Create a file. header->segment must be bc_open_segment_number(). Return false to be called
  * again. */
-bool bc_open_segment_open_segment(
+bool bc_open_segment_create(
 	struct bc_open_segment *open, const struct bc_segment_header *header) BC_MUST_CHECK;
-bool bc_open_segment_open_raw(struct bc_open_segment *open, const struct bc_segment_header *header,
-	enum bc_format form) BC_MUST_CHECK;
+bool bc_open_segment_create_raw(struct bc_open_segment *open,
+	const struct bc_segment_header *header, enum bc_format form) BC_MUST_CHECK;
 
 /* Marks the writer as stuck and logs the reason if it is new. `file` may be empty. Always returns
  * false. */

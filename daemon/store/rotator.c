@@ -116,7 +116,7 @@ static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 	if (!enforce_space(r, coming_bytes_of(r, e), 1))
 		return false;
 	struct bc_segment_header header = header_of(r, e);
-	if (!bc_open_segment_open_segment(&r->open, &header))
+	if (!bc_open_segment_create(&r->open, &header))
 		return false;
 	r->sync_at_ns = bc_now_ns() + r->rules.sync_ns;
 	bc_log(BC_LOG_DEBUG, "%s: created, first record %" PRIu64, r->open.stats.file,
@@ -129,7 +129,7 @@ static bool open_raw(struct bc_rotator *r, const struct bc_encoded *e)
 	if (!enforce_space(r, e->raw_bytes, 0))
 		return false;
 	struct bc_segment_header header = header_of(r, e);
-	if (!bc_open_segment_open_raw(&r->open, &header, e->raw_form))
+	if (!bc_open_segment_create_raw(&r->open, &header, e->raw_form))
 		return false;
 	if (!bc_open_segment_has_unsynced(&r->open))
 		r->sync_at_ns = bc_now_ns() + r->rules.sync_ns;

@@ -1,9 +1,9 @@
 /* Events from the writer to the loop, each delivered once and in order. Counts are in the stats
  * instead (daemon/store/writer_stats.h).
  *
- * For each recording: BEGUN and SEALED for each segment, RAW_SEALED for each raw capture, and ENDED
- * last, before any notice of the next recording. A segment that could not be sealed has BEGUN but
- * no SEALED; ENDED counts it in left_open. */
+ * For each recording: OPENED and SEALED for each segment, RAW_SEALED for each raw capture, and
+ * ENDED last, before any notice of the next recording. A segment that could not be sealed has
+ * OPENED but no SEALED; ENDED counts it in left_open. */
 #ifndef BC_DAEMON_STORE_WRITER_NOTICES_H
 #define BC_DAEMON_STORE_WRITER_NOTICES_H
 
@@ -16,7 +16,7 @@
 struct bc_recording_info;
 
 enum bc_writer_notice_kind {
-	BC_NOTICE_BEGUN,
+	BC_NOTICE_OPENED,
 	BC_NOTICE_SEALED,
 	BC_NOTICE_RAW_SEALED,
 	BC_NOTICE_ENDED, /* sealed or given up; the writer no longer uses the recording */
@@ -26,7 +26,7 @@ struct bc_writer_notice {
 	struct bc_writer_notice *next; /* or NULL */
 	enum bc_writer_notice_kind kind;
 	const struct bc_recording_info *recording;
-	/* File name without directory. BEGUN: the final name; on disk it still has
+	/* File name without directory. OPENED: the final name; on disk it still has
 	 * BC_PARTIAL_SUFFIX. ENDED: the last sealed segment; empty if there was none, or retention
 	 * deleted it. */
 	char file[BC_SEGMENT_NAME_MAX];

@@ -21,11 +21,11 @@ from manual_page import Page, displays, flags, items, line_text
 MAN = ROOT / "docs/man"
 PAGES = ("buscapd.8", "buscap.1", "buscapd.conf.5", "buscap-formats.5")
 
-# Manuals of others that ours name; a name with a slip is none of them.
+# Manuals of other projects that ours refer to.
 OTHERS = {("lz4", "1"), ("xxhsum", "1"), ("valgrind", "1"), ("systemctl", "1"), ("systemd-escape", "1"),
           ("udev", "7"), ("fdatasync", "2")}
 
-# What libraries read of the environment, and no getenv() here does.
+# Variables read by libraries.
 BY_LIBRARIES = {"buscap.1": {"LC_ALL", "LC_CTYPE", "LANG", "TERM"},
                 "buscapd.8": {"LISTEN_FDS", "LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID"}}
 
@@ -56,20 +56,20 @@ def table(program):
 
 
 def keys():
-    """The configuration's keys, "section.key" -> (the value's name, the default at the end of what is said)."""
+    """The keys of the configuration: "section.key" -> (metavar, default in the help text)."""
     rows = (row.split("\t") for row in program_text(BUSCAPD, "--options").splitlines())
     return {row[2]: (row[3], (re.findall(r"\(([^()]*)\)$", row[5]) or [None])[0]) for row in rows if row[0] == "config"}
 
 
 def differ(what, got, wanted):
-    """Words on each thing that one of two lists has alone, or more often."""
+    """Messages on the differences of two lists."""
     got, wanted = collections.Counter(got), collections.Counter(wanted)
-    return ([f"{what}: {one} stands in the page alone" for one in sorted(got - wanted, key=str)]
+    return ([f"{what}: {one} is only in the page" for one in sorted(got - wanted, key=str)]
             + [f"{what}: {one} is missing from the page" for one in sorted(wanted - got, key=str)])
 
 
 def source_text(*folders):
-    """The text of the C files, with the parts of each string literal put together."""
+    """The text of the C files, with adjacent string literals joined."""
     text = "".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).rglob("*.[ch]")))
     return re.sub(r'"\s*(?:BC_VERSION)?\s*"', "", text)
 
@@ -78,7 +78,7 @@ def source_text(*folders):
 
 
 def option_of(head):
-    """What an item's head says: (short, long, metavar); None: it is no option."""
+    """(short, long, metavar) of the head of an item, or None if it is not an option."""
     found = re.fullmatch(r"(?:-(\w))?(?:, )?(?:--([\w-]+))?(?: ?(\[=\S+\]|\S+))?", head)
     if not head.startswith("-") or not found:
         return None
@@ -114,7 +114,7 @@ def wrong_options_of_daemon(p, commands):
 
 
 def wrong_options_of_tool(p, commands):
-    """Each command's section has its options, but for those of all and those of all that ask the daemon."""
+    """Compares the options in each command's section, without the options common to all commands."""
     common = options_in(p.parts["OPTIONS", None])
     own = commands["-"][1]
     of_all = [("h", "help", "")]
@@ -136,15 +136,15 @@ def wrong_options_of_tool(p, commands):
     return problems
 
 
-def test_every_option_of_the_daemon_stands_in_its_page_and_no_other():
+def test_the_page_of_the_daemon_has_exactly_its_options():
     equal(wrong_options_of_daemon(page("buscapd.8"), table(BUSCAPD)), [])
 
 
-def test_every_option_of_every_command_stands_in_its_section_and_no_other():
+def test_the_section_of_each_command_has_exactly_its_options():
     equal(wrong_options_of_tool(page("buscap.1"), table(BUSCAP)), [])
 
 
-# ---- what --help says of a command
+# ---- --help of each command
 
 
 def help_of(command):
@@ -173,7 +173,7 @@ def wrong_help(p, command, operands):
     return problems
 
 
-def test_usage_example_and_exit_codes_of_each_command_are_those_of_its_help():
+def test_usage_example_and_exit_codes_of_each_command_match_its_help():
     p, commands = page("buscap.1"), table(BUSCAP)
     problems = []
     for command, (operands, _) in commands.items():
@@ -182,7 +182,7 @@ def test_usage_example_and_exit_codes_of_each_command_are_those_of_its_help():
     equal(problems, [])
 
 
-def test_the_examples_of_the_commands_are_taken_by_their_own_option_parsers():
+def test_the_option_parsers_accept_the_examples_of_the_commands():
     for _, text in displays(page("buscap.1").sections["COMMANDS"]):
         parse_only(text)
 
@@ -198,7 +198,7 @@ def wrong_exit_codes(p, path):
     return differ("EXIT STATUS", [head for head, _ in items(p.sections["EXIT STATUS"])], exit_codes(path))
 
 
-def test_every_exit_code_stands_in_the_pages():
+def test_the_pages_have_every_exit_code():
     equal(wrong_exit_codes(page("buscapd.8"), "daemon/recorder/exit_status.h"), [])
     equal(wrong_exit_codes(page("buscap.1"), "cli/term/console.h"), [])
 
@@ -251,11 +251,11 @@ def wrong_keys(p, wanted, defaults):
     return problems
 
 
-def test_every_key_of_the_configuration_stands_in_its_page_with_its_default():
+def test_the_page_has_every_key_of_the_configuration_with_its_default():
     equal(wrong_keys(page("buscapd.conf.5"), keys(), documented()), [])
 
 
-def test_the_attrs_of_the_page_are_those_that_samples_get(tmp):
+def test_the_attrs_in_the_page_are_those_of_samples(tmp):
     attrs = {"I_FETCH": 3, "D_READ": 3, "WRITE_BACK": 3, "D_WRITE": 1}
     text = conf_items(page("buscapd.conf.5"))["mapping.attr.CYCLE"][1]
     equal(text, "3 of I_FETCH, D_READ and WRITE_BACK, 1 of D_WRITE, 0 of all others")
@@ -269,7 +269,7 @@ def test_the_attrs_of_the_page_are_those_that_samples_get(tmp):
         equal(int(number), attrs.get(name, 0), name)
 
 
-# Of each key a value that is not its default; a trigger is whole only with both.
+# A non-default value for each key; a trigger needs both of its keys.
 OTHER_VALUES = {
     "source.source": "sim:rate=30k", "usb.id": "1209:0002", "usb.serial": "A1", "usb.protocol": "raw6",
     "usb.link": "ftdi", "usb.transfers": "17", "usb.transfer_size": "128K", "usb.transfer_timeout": "1s",
@@ -293,7 +293,7 @@ NOT_OF_A_SIMULATED_BUS = {"source.speed"}
 
 
 class Reloaded:
-    """A daemon whose configuration is written anew and read again, and what its log says of that."""
+    """A daemon that reloads changed configurations."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -328,7 +328,7 @@ class Reloaded:
         self.conf.write_text(text)
 
     def reload(self, settings):
-        """What it says that wants a restart, as page keys begin: "usb.", "socket.path"."""
+        """Reloads. Returns the keys or sections logged as needing a restart: "usb.", "socket.path"."""
         self.write(settings)
         self.process.send_signal(signal.SIGHUP)
 
@@ -358,13 +358,12 @@ def wrong_reloads(d, p):
     return problems
 
 
-def test_what_sighup_changes_is_what_the_page_says(tmp):
+def test_sighup_changes_what_the_page_says(tmp):
     with Reloaded(tmp) as d:
         equal(wrong_reloads(d, page("buscapd.conf.5")), [])
 
 
-def test_the_defaults_that_want_a_restart_are_those_that_the_daemon_has(tmp):
-    """A default that is written out changes nothing."""
+def test_writing_out_the_defaults_changes_nothing(tmp):
     with Reloaded(tmp) as d:
         for key, (_, default, reload) in conf_items(page("buscapd.conf.5")).items():
             if reload != "no" or default == "none" or key in {*d.base, *NOT_OF_A_SIMULATED_BUS, "mapping.attr.CYCLE"}:
@@ -380,7 +379,7 @@ def test_the_number_of_workers_is_that_of_the_cores(tmp):
         equal(d.reload({}), [] if cores == 2 else ["pipeline.workers"])
 
 
-def test_every_setting_of_the_simulated_bus_stands_in_the_page():
+def test_the_page_has_every_setting_of_the_simulated_bus():
     p = page("buscapd.conf.5")
     got = {head.partition("=")[0] for head, _ in items(p.parts["SECTIONS", "The simulated bus"])}
     wanted = set(re.findall(r'value_of\(text, "(\w+)"\)', (ROOT / "daemon/config/source_spec.c").read_text().partition(
@@ -427,7 +426,7 @@ def wrong_formats(p, wanted):
     return problems + differ("FORMAT OPTIONS", options, {one for row in wanted.values() for one in row[1] | row[2]})
 
 
-def test_every_format_and_its_options_stand_in_the_page():
+def test_the_page_has_every_format_with_its_options():
     equal(wrong_formats(page("buscap-formats.5"), formats()), [])
 
 
@@ -441,7 +440,7 @@ def sources_of_paths():
 
 
 def paths_of(p):
-    """Absolute paths of FILES, up to what is chosen by the user."""
+    """The absolute paths in FILES, up to the first variable part."""
     heads = [line_text(line) for line in p.sections.get("FILES", []) if line.startswith(".It Pa")]
     return {path.split("SERIAL")[0].split("*")[0] for head in heads for path in head.split(", ")}
 
@@ -452,7 +451,7 @@ def wrong_paths(p, text):
             and path.removeprefix("/dev/") not in text]
 
 
-def test_the_paths_of_the_pages_are_those_of_the_programs():
+def test_the_paths_in_the_pages_are_in_the_sources():
     need(ROOT / "systemd/service.common")
     text = sources_of_paths()
     for name in PAGES:
@@ -462,14 +461,14 @@ def test_the_paths_of_the_pages_are_those_of_the_programs():
         assert path in together, f"{path} stands in no page"
 
 
-def test_the_units_of_the_page_are_those_of_the_service():
+def test_the_page_has_every_unit():
     common = need(ROOT / "systemd/service.common").read_text()
     p = page("buscapd.8")
     units = {path.name.removesuffix(".in") for path in (ROOT / "systemd").glob("buscapd*.[s]*.in")}
     equal(differ("unit", [name for head, _ in items(p.sections["SYSTEMD"]) for name in head.split(", ")], units), [])
     text = p.text("SYSTEMD")
     said = {"SuccessExitStatus": r"Exit status (\d) counts as success",
-            "RestartPreventExitStatus": r"after (\d and \d) the service is not started again"}
+            "RestartPreventExitStatus": r"After (\d and \d) the service is not restarted"}
     for key, pattern in said.items():
         wanted = re.search(f"^{key}=(.*)$", common, re.M).group(1)
         equal(re.search(pattern, text).group(1).replace(" and ", " "), wanted, key)
@@ -488,7 +487,7 @@ def wrong_signals(p, text):
     return differ("signal", got - {"SIGKILL"}, handled)
 
 
-def test_every_signal_that_the_daemon_handles_stands_in_its_page():
+def test_the_page_has_every_signal_that_the_daemon_handles():
     equal(wrong_signals(page("buscapd.8"), signal_sources()), [])
 
 
@@ -501,12 +500,12 @@ def wrong_variables(p, wanted):
     return differ("variable", got, wanted)
 
 
-def test_every_variable_of_the_environment_stands_in_its_page():
+def test_the_pages_have_every_environment_variable():
     equal(wrong_variables(page("buscap.1"), variables("cli") | BY_LIBRARIES["buscap.1"]), [])
     equal(wrong_variables(page("buscapd.8"), variables("daemon") | BY_LIBRARIES["buscapd.8"]), [])
 
 
-def test_messages_that_the_pages_explain_are_those_of_the_programs():
+def test_messages_in_the_pages_are_in_the_sources():
     for name, folders in (("buscap.1", ("cli", "formats")), ("buscapd.8", ("daemon", "capture")),
                           ("buscapd.conf.5", ("daemon",))):
         text = source_text(*folders)
@@ -519,7 +518,7 @@ def test_messages_that_the_pages_explain_are_those_of_the_programs():
 # ---- references
 
 
-def test_cross_references_lead_somewhere():
+def test_cross_references_exist():
     ours = {tuple(name.rsplit(".", 1)) for name in PAGES}
     for name in PAGES:
         p = page(name)
@@ -538,27 +537,27 @@ def test_cross_references_lead_somewhere():
             assert title in titles, f"{name}: there is no section {title}"
 
 
-# ---- how they are printed
+# ---- formatting
 
 
-def test_mandoc_finds_no_fault_in_them():
+def test_mandoc_reports_no_error():
     need(shutil.which("mandoc") or "mandoc")
     for name in PAGES:
         done = run("mandoc", "-T", "lint", MAN / name)
-        # Whether the manuals that are named are installed here is another matter.
+        # References to manuals that are not installed here are fine.
         faults = [line for line in done.stdout.decode().splitlines()
                   if "referenced manual not found" not in line and "outdated mandoc.db" not in line]
         equal(faults, [], name)
 
 
-def test_groff_finds_no_fault_in_them():
+def test_groff_reports_no_error():
     need(shutil.which("groff") or "groff")
     for name in PAGES:
         done = run("groff", "-mandoc", "-ww", "-Tutf8", "-Kutf8", "-z", "-rLL=78n", MAN / name)
         equal((done.returncode, done.stderr.decode()), (0, ""), name)
 
 
-def test_no_line_of_them_is_longer_than_a_terminal():
+def test_no_line_is_longer_than_a_terminal():
     need(shutil.which("mandoc") or "mandoc")
     for name in PAGES:
         text = run("mandoc", "-T", "utf8", "-O", "width=80", MAN / name).stdout.decode()
@@ -570,7 +569,7 @@ def test_no_line_of_them_is_longer_than_a_terminal():
 
 
 def split_commands(text):
-    """The simple commands of a script, as words, without what a shell does with their output."""
+    """The simple commands of a script as lists of words, without redirections."""
     text = text.replace("\\\n", " ")
     for line in re.split(r"[\n|;&]+(?![0-9])", re.sub(r"\|\s*\n", "| ", text)):
         line = re.sub(r"\d*>&?\s*\S+|<\s*\S+|\|\|.*", "", line)
@@ -580,7 +579,7 @@ def split_commands(text):
 
 
 def parse_only(text):
-    """Each command of the programs is taken by its own option parser; nothing is done."""
+    """Checks the commands of a script with the option parsers only."""
     checked = run("sh", "-n", "-c", text)
     equal(checked.returncode, 0, checked.stderr.decode())
     for words in split_commands(text):
@@ -658,7 +657,7 @@ def test_the_examples_of_the_formats_work(tmp):
     check_examples("buscap-formats.5", tmp)
 
 
-# ---- that all this can fail
+# ---- the checks find differences
 
 
 def without(p, at):
@@ -684,7 +683,7 @@ def check_drift(p, check, is_item, invented):
     return len(places)
 
 
-def test_each_option_that_is_left_out_or_invented_is_found():
+def test_each_omitted_or_invented_option_is_found():
     commands = table(BUSCAP)
     own = sum(option[1] not in ("help", "socket")
               for command, (_, options) in commands.items() if command != "-" for option in options)
@@ -697,7 +696,7 @@ def test_each_option_that_is_left_out_or_invented_is_found():
     equal(count, len(of_daemon["-"][1]))
 
 
-def test_each_option_that_a_program_drops_adds_or_renames_is_found():
+def test_each_option_dropped_added_or_renamed_by_a_program_is_found():
     for name, program, check in (("buscap.1", BUSCAP, wrong_options_of_tool),
                                  ("buscapd.8", BUSCAPD, wrong_options_of_daemon)):
         p, commands = page(name), table(program)
@@ -719,7 +718,7 @@ def test_each_option_that_a_program_drops_adds_or_renames_is_found():
             assert check(p, {**commands, "more": ("", [])})
 
 
-def test_each_key_format_signal_and_variable_that_drifts_is_found():
+def test_each_difference_in_keys_formats_signals_and_variables_is_found():
     wanted, defaults, listed = keys(), documented(), formats()
     p = page("buscapd.conf.5")
     first = p.lines.index(".Ss [source]\\&")

@@ -19,7 +19,7 @@ CYCLES = ("INT_ACK", "SPECIAL", "IO_READ", "IO_WRITE", "I_FETCH", "NC_I_FETCH", 
 
 
 def settings(text):
-    """The settings of a configuration, as (section, key, value, whether it is commented out)."""
+    """The settings in a configuration: (section, key, value, is_commented_out)."""
     section = ""
     for line in text.splitlines():
         setting = line.removeprefix("#")
@@ -31,7 +31,7 @@ def settings(text):
 
 
 def documented():
-    """What docs/configuration.md has, as {(section, key): default}; "" where there is none."""
+    """The keys in docs/configuration.md: {(section, key): default}; "" means no default."""
     section = ""
     keys = {}
     for line in (ROOT / "docs/configuration.md").read_text().splitlines():
@@ -45,7 +45,7 @@ def documented():
 
 
 def known():
-    """The keys that buscapd itself lists, as (section, key)."""
+    """The keys in buscapd --options: (section, key)."""
     done = run(BUSCAPD, "--options")
     equal(done.returncode, 0, done.stderr.decode())
     lines = (line.split("\t") for line in done.stdout.decode().splitlines())
@@ -55,7 +55,7 @@ def known():
 
 
 def in_sources():
-    """The keys in the tables that read them."""
+    """The keys in the tables of the sources."""
     config = (ROOT / "daemon/config/config_keys.c").read_text()
     usb = (ROOT / "daemon/config/usb_settings.c").read_text()
     keys = set(re.findall(r'\{\{0, "(\w+)\.(\w+)",[^}]*\},\s*read_\w+\}', config))
@@ -64,7 +64,7 @@ def in_sources():
     return keys
 
 
-def test_every_key_stands_in_the_installed_configuration_with_its_default():
+def test_every_key_is_in_the_installed_configuration_with_its_default():
     there = {(section, key): value for section, key, value, _ in settings(CONFIGURATION.read_text())}
     keys = documented()
     equal(sorted(keys), sorted(known()), "docs/configuration.md and buscapd --options")
@@ -76,19 +76,19 @@ def test_every_key_stands_in_the_installed_configuration_with_its_default():
                 wanted = {"I_FETCH": "3", "D_READ": "3", "WRITE_BACK": "3", "D_WRITE": "1"}.get(cycle, "0")
                 equal(there.pop((section, f"attr.{cycle}"), None), wanted, f"attr.{cycle}")
             continue
-        # Keys of which there may be many are shown once.
+        # Keys that can occur several times are shown once.
         if key in ("keep.NAME", "leave_out.NAME"):
             continue
         key = {"metadata.KEY": "metadata.bench"}.get(key, key)
         value = there.pop((section, key), None)
         assert value is not None, f"[{section}] {key} is missing"
-        # What depends on the machine or the trigger has no value to hold it to.
+        # Values that depend on the machine or the trigger are not compared.
         if default and key not in ("workers", "text"):
             equal(value, default, f"[{section}] {key}")
     equal(there, {}, "keys that docs/configuration.md doesn't have")
 
 
-def test_the_installed_configuration_is_good_as_it_is_and_with_every_comment_taken_away(tmp):
+def test_the_installed_configuration_is_valid_as_it_is_and_uncommented(tmp):
     text = CONFIGURATION.read_text()
     equal([line[:3] for line in settings(text) if not line[3]], [("source", "source", "usb")], "what is set")
     done = run(BUSCAPD, "--check-config", "-c", CONFIGURATION)
@@ -101,7 +101,7 @@ def test_the_installed_configuration_is_good_as_it_is_and_with_every_comment_tak
 
 
 def system_calls(name):
-    """The system calls of one of systemd's sets."""
+    """The system calls in a set of systemd."""
     calls = set()
     done = run("systemd-analyze", "--no-pager", "syscall-filter", name)
     equal(done.returncode, 0, done.stderr.decode())
@@ -112,7 +112,7 @@ def system_calls(name):
 
 
 def allowed_calls():
-    """What SystemCallFilter= of the services leaves."""
+    """The system calls allowed by SystemCallFilter=."""
     allowed = set()
     lines = re.findall(r"^SystemCallFilter=(~?)(.*)$", (ROOT / "systemd/service.common").read_text(), re.M)
     assert len(lines) >= 2, lines
@@ -124,7 +124,7 @@ def allowed_calls():
 
 
 def traced(tmp):
-    """What to start the daemon with to have its system calls in tmp/calls. The process is the daemon."""
+    """The command prefix that traces system calls to tmp/calls."""
     if harness.is_sanitized():
         pytest.skip("sanitizers make system calls of their own")
     need("/usr/bin/systemd-analyze")
@@ -133,7 +133,7 @@ def traced(tmp):
 
 
 def check_calls(tmp):
-    """Each call in tmp/calls is one that the filter allows. Returns them."""
+    """Checks that the filter allows each call in tmp/calls. Returns them."""
     harness.wait_until(lambda: re.search(r"^\d+ +exit_group\(", (tmp / "calls").read_text(), re.M), "the last call")
     calls = set(re.findall(r"^\d+ +([a-z]\w*)\(", (tmp / "calls").read_text(), re.M))
     assert {"openat", "futex", "epoll_ctl"} <= calls, calls
@@ -141,7 +141,7 @@ def check_calls(tmp):
     return calls
 
 
-def test_all_that_a_recording_daemon_calls_is_allowed_by_its_unit(tmp):
+def test_the_unit_allows_all_system_calls_of_a_recording_daemon(tmp):
     program, options = traced(tmp)
     command = tmp / "command"
     command.write_text(f'#!/bin/sh\ncp "$1" {tmp}/copy/ && sync {tmp}/copy && nice -n 1 true\n')
@@ -168,7 +168,7 @@ def test_all_that_a_recording_daemon_calls_is_allowed_by_its_unit(tmp):
     assert {"renameat2", "fdatasync", "setpriority", "execve", "unlinkat"} <= check_calls(tmp)
 
 
-def test_all_that_a_daemon_with_a_board_calls_is_allowed_by_its_unit(tmp):
+def test_the_unit_allows_all_system_calls_of_a_daemon_with_a_board(tmp):
     program, options = traced(tmp)
     with Board("serial=A1,rate=100000") as board:
         words = [word for name, value in board.env.items() for word in ("-E", f"{name}={value}")]
@@ -189,8 +189,8 @@ def make(*words):
     equal(done.returncode, 0, done.stderr.decode())
 
 
-def test_the_shells_find_the_completions_that_make_install_puts_below_usr_local(tmp):
-    """Where each looks by itself: zsh as its own list says, bash-completion in the data directories' default."""
+def test_shells_find_the_completions_installed_below_usr_local(tmp):
+    """In the default directories of zsh and bash-completion."""
     if harness.BUILD.name != "build":
         pytest.skip("the same files as those of the build without sanitizers")
     need("/usr/bin/zsh")
@@ -205,7 +205,7 @@ def test_the_shells_find_the_completions_that_make_install_puts_below_usr_local(
         assert (tmp / "usr/local/share/bash-completion/completions" / name).is_file(), name
 
 
-def test_make_install_follows_destdir_and_prefix_and_uninstall_leaves_the_configuration(tmp):
+def test_make_install_uses_destdir_and_prefix_and_uninstall_keeps_the_configuration(tmp):
     if harness.BUILD.name != "build":
         pytest.skip("the same files as those of the build without sanitizers")
     there = ["install", f"DESTDIR={tmp}", "PREFIX=/opt/bus"]
@@ -220,7 +220,7 @@ def test_make_install_follows_destdir_and_prefix_and_uninstall_leaves_the_config
     configuration = tmp / "etc/buscapd/buscapd.conf"
     configuration.write_text("[source]\nsource = sim\n")
     make(*there)
-    equal(configuration.read_text(), "[source]\nsource = sim\n", "a configuration that was there")
+    equal(configuration.read_text(), "[source]\nsource = sim\n", "existing configuration")
     make("uninstall", *there[1:])
     left = [str(path.relative_to(tmp)) for path in tmp.rglob("*") if not path.is_dir()]
     equal(left, ["etc/buscapd/buscapd.conf"], "left")

@@ -172,8 +172,8 @@ static void assert_sealed(struct fixture *f, const struct bc_writer_notice *n)
 
 TEST_F(notices_report_each_segment_and_the_recording)
 {
-	static const enum bc_writer_notice_kind kinds[] = {BC_NOTICE_BEGUN, BC_NOTICE_SEALED,
-		BC_NOTICE_BEGUN, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
+	static const enum bc_writer_notice_kind kinds[] = {BC_NOTICE_OPENED, BC_NOTICE_SEALED,
+		BC_NOTICE_OPENED, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
 
 	write_chunk(f, 0, 0, 7);
 	write_chunk(f, 0, CUT, 0);
@@ -238,7 +238,7 @@ TEST_F(a_segment_deleted_by_a_rule_is_no_longer_named)
 TEST_F(consecutive_recordings_are_kept_apart)
 {
 	static const enum bc_writer_notice_kind kinds[] = {
-		BC_NOTICE_BEGUN, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
+		BC_NOTICE_OPENED, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
 	struct bc_writer_stats stats;
 
 	for (unsigned i = 0; i < RECORDINGS; i++) {
