@@ -106,17 +106,17 @@ def test_a_trace_of_another_format_is_rejected_by_name(tmp):
         equal(done.returncode, 0, done.stderr.decode())
     traces["lackey"] = tmp / "lackey"
     traces["lackey"].write_text("I  04001000,3\n L 1ffeff0a8,8\n S 1ffeff0a0,8\nI  04001003,5\n")
-    told = []
+    rejected = []
     for name, path in traces.items():
         done = run(BUSCAPD, "--once", "--source", f"file:{path}", "-o", tmp / "out", "--no-socket")
         err = done.stderr.decode()
         equal(done.returncode, 1, f"{name}: {err}")
         assert json.loads(done.stdout)["counts"]["received"] == 0, done.stdout
         if f"it is {name}, which isn't of the bus: buscap convert" in err:
-            told.append(name)
+            rejected.append(name)
         else:
             assert "can't tell its format" in err, f"{name}: {err}"
-    assert {"din", "xdin", "laplace-text", "tarmac", "lackey"} <= set(told), told
+    assert {"din", "xdin", "laplace-text", "tarmac", "lackey"} <= set(rejected), rejected
     with daemon_in(tmp, "--source", "sim", "--set", "recording.record=on-demand") as daemon:
         daemon.wait_ready()
         done = run(BUSCAP, "replay", "--wait", "--socket", daemon.socket, traces["din"])
@@ -267,7 +267,7 @@ def test_a_stale_socket_is_replaced(tmp):
         mode = (tmp / "socket").stat().st_mode
         equal(stat.S_IMODE(mode), 0o660, "mode of the socket")
         equal(second.stop(), 0, second.err)
-    assert not (tmp / "socket").exists(), "the socket is left behind"
+    assert not (tmp / "socket").exists(), "the socket is not removed"
 
 
 def test_a_file_that_is_not_a_socket_is_kept(tmp):
@@ -456,12 +456,12 @@ def test_garbage_on_the_socket_does_no_harm(tmp):
 # ---- reload
 
 
-def reload(daemon, said):
+def reload(daemon, words):
     """Sends SIGHUP and waits for a line of the log. Returns the log."""
     before = daemon.log_so_far().count("SIGHUP")
     daemon.process.send_signal(signal.SIGHUP)
     harness.wait_until(lambda: daemon.log_so_far().count("SIGHUP") > before, "it has read its configuration")
-    assert said in daemon.log_so_far(), daemon.log_so_far()
+    assert words in daemon.log_so_far(), daemon.log_so_far()
     return daemon.log_so_far()
 
 

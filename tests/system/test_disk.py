@@ -1,5 +1,4 @@
-"""A disk that is full, failing or stuck, a process that is killed: what must be on record then. tests/support/faultfs.c
-makes the calls fail."""
+"""Full, failing and hanging disks, simulated by tests/support/faultfs.c: every loss must be recorded."""
 
 import contextlib
 import functools
@@ -107,8 +106,8 @@ INDEX_WRITES = 3
 
 
 def check_syncs(calls):
-    """Gives the files that hold records which no sync has covered. Records that a failed sync has given up are not
-    taken for durable after a later one: only an index is written again, and synced again."""
+    """Returns the files with records that no sync has covered. A sync after a failed one does not count for records,
+    only for the index, which is written again."""
     unsynced = {}
     for kind, _, done, name in calls:
         if not name.endswith(".partial") and kind != "renameat2":
@@ -541,7 +540,7 @@ def hang(directory, signals):
             daemon.process.send_signal(signal.SIGINT)
         code = daemon.wait()
     took = time.monotonic() - start
-    harness.note(f"told to stop with {signals} signals, the writer hanging: ended after {took:.1f} s")
+    harness.note(f"stopped with {signals} signals, the writer hanging: ended after {took:.1f} s")
     equal(code, 1, daemon.err.decode())
     assert not (directory / "socket").exists()
     recover(out)
@@ -666,9 +665,9 @@ def test_a_deleted_directory_ends_a_once_recording(tmp):
     err = daemon.err.decode()
     equal(code, 1, err)
     check_counts(json.loads(daemon.out))
-    said = [line for line in err.splitlines() if "No such file or directory" in line]
-    equal(len(said), 1, f"error lines; {err}")
-    assert str(out) in said[0], err
+    errors = [line for line in err.splitlines() if "No such file or directory" in line]
+    equal(len(errors), 1, f"error lines; {err}")
+    assert str(out) in errors[0], err
 
 
 def test_a_service_continues_when_its_directory_is_created_again(tmp):
@@ -690,9 +689,9 @@ def test_a_service_continues_when_its_directory_is_created_again(tmp):
     assert segments
     verify(segments)
     # More may have been lost after the last status.
-    told = int(re.search(r"samples lost: .*?(\d+) of disk", daemon.err.decode())[1])
-    assert told >= watch.last["counts"]["dropped"]["disk"] > 100_000, told
-    equal(lost_by_cause(segments).get("disk"), told, "losses on record")
+    reported = int(re.search(r"samples lost: .*?(\d+) of disk", daemon.err.decode())[1])
+    assert reported >= watch.last["counts"]["dropped"]["disk"] > 100_000, reported
+    equal(lost_by_cause(segments).get("disk"), reported, "losses on record")
 
 
 def test_a_deleted_open_segment_is_noticed(tmp):

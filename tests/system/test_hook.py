@@ -108,7 +108,7 @@ def test_sighup_changes_the_command_for_the_next_file(tmp):
     conf, out, socket = tmp / "conf", tmp / "out", tmp / "socket"
 
     def configure(name):
-        _, setting = script(tmp, f"echo {name} >>$D/said", name)
+        _, setting = script(tmp, f"echo {name} >>$D/lines", name)
         conf.write_text(f"[output]\nsealed_command = {setting.partition('=')[2]}\n")
 
     configure("one")
@@ -117,30 +117,30 @@ def test_sighup_changes_the_command_for_the_next_file(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
         api = Api(socket)
         api.good("POST", "/v1/rotate")
-        harness.wait_until((tmp / "said").exists, "the first command")
+        harness.wait_until((tmp / "lines").exists, "the first command")
         with Stream(socket, "/v1/events", "Event") as events:
             events.read()
             configure("two")
             daemon.process.send_signal(signal.SIGHUP)
             events.until(lambda event: event["event"] == "reload")
         equal(daemon.stop(), 0, daemon.err)
-    said = (tmp / "said").read_text().split()
-    equal(said, sorted(said), "the commands")
-    equal(set(said), {"one", "two"}, "the commands")
+    lines = (tmp / "lines").read_text().split()
+    equal(lines, sorted(lines), "the commands")
+    equal(set(lines), {"one", "two"}, "the commands")
 
 
 def test_many_segments_at_full_speed_with_a_slow_command_lose_nothing(tmp):
     expected = harness.sim_records(SAMPLES)
-    command = script(tmp, "echo $1 >>$D/said; sleep 0.2; yes | head -n 100000")
+    command = script(tmp, "echo $1 >>$D/lines; sleep 0.2; yes | head -n 100000")
     done = run(BUSCAPD, "--once", "--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:20K", "-o", tmp / "out",
                "--set", "pipeline.flush=1ms", *command)
     equal(done.returncode, 0, done.stderr.decode())
     segments = harness.segments(tmp / "out")
     equal(harness.lz4_dc(segments), expected, "records")
     status = json.loads(done.stdout)
-    said = (tmp / "said").read_text().split()
+    lines = (tmp / "lines").read_text().split()
     assert len(segments) > 3, segments
-    equal(said, [str(path) for path in segments[: len(said)]], "in the order of the sealing")
+    equal(lines, [str(path) for path in segments[: len(lines)]], "in the order of the sealing")
     equal(status["sealed"]["segments"], len(segments), "segments")
     # The command terminated last has already written its line.
-    assert 0 <= len(said) + status["sealed"]["commands_failed"] - len(segments) <= 1, (len(said), status["sealed"])
+    assert 0 <= len(lines) + status["sealed"]["commands_failed"] - len(segments) <= 1, (len(lines), status["sealed"])

@@ -176,9 +176,9 @@ def test_a_full_disk_is_logged_when_it_starts_and_ends(tmp):
     # A busy machine also loses some because of the buffer.
     began, ended = some(lines, "samples are being lost"), some(lines, "no more samples are lost")
     equal((1 <= len(began) <= 3, len(began) - len(ended) in (0, 1)), (True, True), lines)
-    said = sum(int(n) for n in re.findall(r"(\d+) while the disk took nothing", "\n".join(ended)))
+    reported = sum(int(n) for n in re.findall(r"(\d+) while the disk took nothing", "\n".join(ended)))
     (whole,) = re.findall(r"samples lost: \d+ for want of buffer, (\d+) of disk", "\n".join(lines))
-    equal((said, said > LOST), (int(whole), True), "losses in both messages")
+    equal((reported, reported > LOST), (int(whole), True), "losses in both messages")
     assert len(lines) <= 16, lines
     exactly(lines, *LIFE, "No space left on device; retrying", "writing again after", "samples are being lost",
             "no more samples are lost", "gaps on record")
@@ -212,9 +212,9 @@ def test_failing_syncs_are_logged_ten_times_and_summarized(tmp):
         again.stop()
     lines = lines_of(again.err)
     check_bound(lines)
-    told = len(some(lines, "left open by an earlier run")) - 1
+    logged = len(some(lines, "left open by an earlier run")) - 1
     more = sum(int(n) for n in re.findall(r"(\d+) more times", "\n".join(lines)))
-    assert told == 10 and more >= 15, lines
+    assert logged == 10 and more >= 15, lines
     exactly(lines, *LIFE, "left open by an earlier run; recovered all", may=LOSSES)
 
 

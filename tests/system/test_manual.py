@@ -1,6 +1,6 @@
-"""The manual pages, held against the programs: every command, option, key, format, exit code, path, signal and
-variable stands in its page, and nothing else does; the examples work. Each check is a function that gives the
-places where page and program differ, so that the last test can show that it finds each one."""
+"""Compares the manual pages with the programs: commands, options, keys, formats, exit codes, paths, signals and
+variables; runs the examples. Each check is a function that returns the differences, so that the last tests can verify
+that it finds every kind of difference."""
 
 import collections
 import os
@@ -239,11 +239,11 @@ def wrong_keys(p, wanted, defaults):
                       ((key, value[0]) for key, value in wanted.items()))
     problems += differ("key of docs/configuration.md", list(got), list(defaults))
     for key, (_, default, reload) in got.items():
-        told = defaults.get(key, "") or "none"
+        expected = defaults.get(key, "") or "none"
         if key == "mapping.attr.CYCLE":
-            told = default if default and default.startswith("3 of I_FETCH") else "as listed"
-        if default != told:
-            problems.append(f"{key}: the default is {told}, the page says {default}")
+            expected = default if default and default.startswith("3 of I_FETCH") else "as listed"
+        if default != expected:
+            problems.append(f"{key}: the default is {expected}, the page says {default}")
         if key in wanted and wanted[key][1] not in (None, default):
             problems.append(f"{key}: --options says {wanted[key][1]}, the page {default}")
         if reload not in ("yes", "no", "next recording"):
@@ -299,7 +299,7 @@ class Reloaded:
         self.directory = directory
         self.conf = directory / "conf"
         self.log = directory / "log"
-        self.said = 0
+        self.position = 0
         self.base = {"source.source": "sim:rate=20k", "output.dir": directory / "out",
                      "socket.path": directory / "sock", "pipeline.workers": "2", "usb.id": "1209:0001"}
 
@@ -333,11 +333,11 @@ class Reloaded:
         self.process.send_signal(signal.SIGHUP)
 
         def lines():
-            text = self.log.read_text()[self.said:]
+            text = self.log.read_text()[self.position:]
             return text if re.search(r"SIGHUP: applied .*\n|keeping the old configuration\n", text) else None
 
         text = harness.wait_until(lines, f"it has read {settings}")
-        self.said += len(text)
+        self.position += len(text)
         assert "keeping the old configuration" not in text, text
         return [re.sub(r"^\[(.*)\]$", r"\1.", name)
                 for name in re.findall(r"warning: SIGHUP: (.*) has changed, but needs a restart", text)]
@@ -351,10 +351,10 @@ def wrong_reloads(d, p):
         settings = {key: OTHER_VALUES[key]}
         if key.startswith("trigger "):
             settings = {"trigger NAME.when": "gap", "trigger NAME.action": "mark", **settings}
-        said = d.reload(settings)
-        changes = not any(key.startswith(name) for name in said)
+        restarts = d.reload(settings)
+        changes = not any(key.startswith(name) for name in restarts)
         if changes != (reload != "no"):
-            problems.append(f"{key}: SIGHUP: {reload}; the daemon says {said}")
+            problems.append(f"{key}: SIGHUP: {reload}; the daemon needs a restart for {restarts}")
     return problems
 
 
@@ -467,9 +467,9 @@ def test_the_page_has_every_unit():
     units = {path.name.removesuffix(".in") for path in (ROOT / "systemd").glob("buscapd*.[s]*.in")}
     equal(differ("unit", [name for head, _ in items(p.sections["SYSTEMD"]) for name in head.split(", ")], units), [])
     text = p.text("SYSTEMD")
-    said = {"SuccessExitStatus": r"Exit status (\d) counts as success",
-            "RestartPreventExitStatus": r"After (\d and \d) the service is not restarted"}
-    for key, pattern in said.items():
+    patterns = {"SuccessExitStatus": r"Exit status (\d) counts as success",
+                "RestartPreventExitStatus": r"After (\d and \d) the service is not restarted"}
+    for key, pattern in patterns.items():
         wanted = re.search(f"^{key}=(.*)$", common, re.M).group(1)
         equal(re.search(pattern, text).group(1).replace(" and ", " "), wanted, key)
     assert p.text("FILES").count("metrics.conf") == len(list((ROOT / "systemd").glob("metrics.conf.in")))
@@ -594,8 +594,7 @@ def parse_only(text):
 
 
 def run_script(text, directory):
-    """Runs it as its reader would, in a session of its own that ends with it. Returns its exit code and what was
-    said."""
+    """Runs a script in its own session. Returns exit code and output."""
     env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
     env.pop("BUSCAP_SOCKET", None)
     with tempfile.TemporaryFile() as log:
@@ -634,11 +633,11 @@ def check_examples(name, directory):
         for attempt in range(3):
             here = directory / str(attempt)
             here.mkdir()
-            code, said = run_script(script, here)
-            if code == 0 or not re.search("samples (are being )?lost", said):
+            code, output = run_script(script, here)
+            if code == 0 or not re.search("samples (are being )?lost", output):
                 break
             harness.note(f"the machine was too busy for the examples of {name}")
-        equal(code, 0, f"{script}\n{said}")
+        equal(code, 0, f"{script}\n{output}")
 
 
 def test_the_examples_of_buscapd_work(tmp):
@@ -673,8 +672,7 @@ def is_an_option(line):
 
 
 def check_drift(p, check, is_item, invented):
-    """Each item that is left out is missed, each that is written otherwise too, and an invented one beside each
-    is found. Returns how many there are."""
+    """Checks that omitting or changing each item, or adding one next to it, is reported. Returns the number of items."""
     equal(check(p), [])
     places = [at for at, line in enumerate(p.lines) if is_item(line)]
     for at in places:
@@ -706,7 +704,7 @@ def test_each_option_dropped_added_or_renamed_by_a_program_is_found():
                 for changed in (rest, rest + [(short, long + "x", metavar)], rest + [(short, long, metavar + "X")],
                                 rest + [("" if short else "Z", long, metavar)]):
                     if (short, long) == ("h", "help") and command != "-":
-                        continue  # every command's own, said once
+                        continue  # common to all commands
                     if long == "socket" and command != "-":
                         continue
                     found = check(p, {**commands, command: (operands, changed)})

@@ -148,7 +148,7 @@ def test_a_reload_is_notified_even_if_rejected(tmp):
     with Manager(tmp) as manager:
         with service(tmp, manager, "-c", conf, *SIM) as daemon:
             manager.wait_for("READY=1")
-            for number, (text, said) in enumerate([("[log]\nlevel = info\n", "SIGHUP: applied "),
+            for number, (text, words) in enumerate([("[log]\nlevel = info\n", "SIGHUP: applied "),
                                                    ("[log]\nlevel = shout\n", "keeping the old configuration")]):
                 conf.write_text(text)
                 before_us = time.monotonic_ns() // 1000
@@ -158,7 +158,7 @@ def test_a_reload_is_notified_even_if_rejected(tmp):
                 name, _, value = reloading[1].partition("=")
                 equal((name, len(reloading)), ("MONOTONIC_USEC", 2), "with it")
                 assert before_us <= int(value) <= time.monotonic_ns() // 1000, (before_us, value)
-                assert said in daemon.log_so_far(), daemon.err
+                assert words in daemon.log_so_far(), daemon.err
             equal(daemon.stop(), 0, daemon.err)
         equal(manager.states(), ["READY=1", *["RELOADING=1", "READY=1"] * 2, "STOPPING=1"], "states")
 
@@ -196,8 +196,8 @@ def test_signals_do_not_interrupt_a_stop(tmp):
 
 def test_a_failed_start_sends_the_error_and_no_ready(tmp):
     (tmp / "plain").write_text("")
-    with Manager(tmp) as manager, socket.create_server(("127.0.0.1", 0)) as taken:
-        address = "127.0.0.1:%d" % taken.getsockname()[1]
+    with Manager(tmp) as manager, socket.create_server(("127.0.0.1", 0)) as busy:
+        address = "127.0.0.1:%d" % busy.getsockname()[1]
         for argv, number, words in [
             (["-o", tmp / "plain", *SIM], 20, f"{tmp}/plain: "),
             (["-o", tmp / "out", "--source", f"file:{tmp}/none"], 2, f"file:{tmp}/none: "),

@@ -1,5 +1,5 @@
-"""What is installed beside the programs: the configuration is complete and good, the units' system call filter has
-what the daemon calls, and PREFIX and DESTDIR are followed. What systemd itself says of the units: `make units`."""
+"""Installed files: the configuration is complete and valid, the units' system call filter allows what the daemon calls,
+and PREFIX and DESTDIR are respected. systemd's own checks of the units: `make units`."""
 
 import os
 import re
