@@ -148,7 +148,7 @@ static int start_threads(struct bc_pipeline *p)
 		.encoded = &p->pool.encoded,
 		.outputs = &p->pool.free_outputs,
 		.outputs_count = p->pool.outputs_count,
-		.reported = wake_loop,
+		.on_notices = wake_loop,
 		.context = p,
 	};
 	int rc = bc_encoder_start(&p->encoder, p->options.workers, &queues);

@@ -8,7 +8,7 @@
 #include "capture/usb/usb_find.h"
 #include "daemon/base/log.h"
 
-/* Whether the device's node may be opened, and if not why. */
+/* Returns NULL if the device may be opened, else the reason why not. */
 static const char *permission(const struct bc_board_identity *id)
 {
 	char path[64];
@@ -17,12 +17,12 @@ static const char *permission(const struct bc_board_identity *id)
 	if (access(path, R_OK | W_OK) == 0)
 		return NULL;
 	if (errno == EACCES || errno == EPERM)
-		return "this user may not open it: is the udev rule installed, and the user in "
+		return "permission denied: is the udev rule installed, and this user in "
 		       "group buscap?";
-	return "it has no node in /dev/bus/usb";
+	return "no node in /dev/bus/usb";
 }
 
-/* Prints one device. Returns whether it can be recorded from. */
+/* Prints one device. Returns whether it is a usable board. */
 static bool print_device(const struct bc_usb_device *d)
 {
 	const struct bc_board_identity *id = &d->identity;
@@ -34,9 +34,9 @@ static bool print_device(const struct bc_usb_device *d)
 	if (d->reject_reason[0] != '\0')
 		printf("no: %s\n", d->reject_reason);
 	else if (denied != NULL)
-		printf("a board, but %s\n", denied);
+		printf("board, but %s\n", denied);
 	else
-		printf("a board: interface %u, endpoint %02x, packets of %u\n", id->interface,
+		printf("board: interface %u, endpoint %02x, %u-byte packets\n", id->interface,
 			id->endpoint, id->packet_bytes);
 	return d->reject_reason[0] == '\0' && denied == NULL;
 }
@@ -49,7 +49,7 @@ static enum bc_exit print_all(libusb_context *context, const struct bc_usb_match
 	int rc = bc_usb_list(&list, context, match);
 
 	if (rc != 0) {
-		bc_log(BC_LOG_ERROR, "USB: can't list devices: %s", strerror(-rc));
+		bc_log(BC_LOG_ERROR, "can't list USB devices: %s", strerror(-rc));
 		return BC_EXIT_FAILED;
 	}
 	bc_usb_match_write(text, match);
@@ -59,10 +59,9 @@ static enum bc_exit print_all(libusb_context *context, const struct bc_usb_match
 	for (size_t i = 0; i < list.count; i++)
 		usable += print_device(&list.devices[i]);
 	if (usable == 0)
-		printf("no board %s that could be recorded from, among %zu devices\n", text,
-			list.count);
+		printf("no usable board %s among %zu devices\n", text, list.count);
 	else if (usable > 1)
-		printf("%u boards match: the first is taken, unless serial= chooses another\n",
+		printf("%u boards match: the first is used unless serial= selects another\n",
 			usable);
 	bc_usb_list_free(&list);
 	return usable != 0 ? BC_EXIT_OK : BC_EXIT_NO_DEVICE;
@@ -75,15 +74,14 @@ enum bc_exit bc_boards_print(const struct bc_config *config)
 	int rc = libusb_init(&context);
 
 	if (rc != 0) {
-		bc_log(BC_LOG_ERROR,
-			"libusb can't start: %s; has it a netlink socket (AF_NETLINK)?",
+		bc_log(BC_LOG_ERROR, "can't initialize libusb: %s; is AF_NETLINK allowed?",
 			libusb_strerror((enum libusb_error)rc));
 		return BC_EXIT_FAILED;
 	}
 	enum bc_exit code = print_all(context, &usb.match);
 	libusb_exit(context);
 	if (fflush(stdout) != 0) {
-		bc_log(BC_LOG_ERROR, "the list can't be printed: %s", strerror(errno));
+		bc_log(BC_LOG_ERROR, "can't write the list: %s", strerror(errno));
 		return BC_EXIT_FAILED;
 	}
 	return code;

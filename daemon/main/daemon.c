@@ -24,27 +24,27 @@
 #include "daemon/recorder/status.h"
 #include "formats/base/json.h"
 
-#define LOOK_MS        100
-#define LOOKS_A_SECOND 10
+#define TICK_MS          100
+#define TICKS_PER_SECOND 10
 
-/* A stop waits this long for a disk that takes nothing; then what is in memory is given up. Each
- * second is looked at: the time that the process was held up, and the writer with it, is none. */
+/* When stopping, the buffer is given up if the disk accepts nothing for this long. Counted in timer
+ * ticks, not clock time: while the process is suspended, the writer is too. */
 #define STOP_SECONDS 10
 
-/* And then so long for the writer to hear of it: a call that hangs can't be given up, but the
- * process can. */
-#define HANG_SECONDS 3
+/* After that, the writer gets this long to finish. A system call that hangs can't be cancelled, so
+ * the process then exits without it. */
+#define ABANDON_SECONDS 3
 
-/* At the end the threads are looked at so often, whether they have come to rest. */
-#define REST_MS    20
-#define REST_LOOKS (STOP_SECONDS * 1000 / REST_MS)
+/* At the end, poll until the threads are idle. */
+#define IDLE_CHECK_MS 20
+#define IDLE_CHECKS   (STOP_SECONDS * 1000 / IDLE_CHECK_MS)
 
-/* At the end the commands for sealed segments get so long. */
+/* At the end, time for the commands for sealed segments. */
 #define COMMANDS_NS UINT64_C(10000000000)
 
-/* A second signal this soon is the first once more: timeout(1) and shells send it to the process
- * and to its group. */
-#define AGAIN_NS UINT64_C(1000000000)
+/* A second signal within this time is ignored: timeout(1) and shells send each signal twice, to the
+ * process and to its group. */
+#define REPEAT_NS UINT64_C(1000000000)
 
 enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
 
@@ -55,37 +55,36 @@ struct bc_daemon {
 	int dir_fd;
 	struct bc_socket socket;
 	struct bc_service service;
-	char before[BC_RECORDING_ID_MAX]; /* the recording that this run goes on after; or
-					     empty */
+	char before[BC_RECORDING_ID_MAX]; /* the recording that this run continues, or empty */
 	struct bc_recorder *recorder;
-	struct bc_socket_api *front;
+	struct bc_socket_api *api;
 	struct bc_hook *hook;
-	bool is_stopping;     /* by a signal */
-	uint64_t stopping_ns; /* since then */
-	bool is_over;
-	bool is_ready;   /* the loop turns */
-	bool has_failed; /* to start; what was begun is being stopped */
+	bool is_stopping;
+	uint64_t stopping_ns; /* start of the stop */
+	bool is_over;         /* the recorder has finished */
+	bool is_ready;        /* the loop runs */
+	bool has_failed;      /* start failed, stopping */
 	bool has_handles;
 	enum bc_exit exit_code;
 	uv_signal_t signals[SIGNALS];
-	uv_timer_t look;
-	uv_timer_t stop_timer; /* of one step of the end after the other */
+	uv_timer_t tick;
+	uv_timer_t stop_timer; /* for the current step of the stop */
 	uv_timer_t reload;
-	unsigned stop_seconds; /* of those that the disk gets */
-	unsigned rest_looks;   /* at the threads, at the end */
-	uint64_t stop_written; /* when the disk was last looked at, while it stops */
-	uint64_t seen_written; /* when the service manager was last told how things stand */
+	unsigned stop_seconds; /* without progress */
+	unsigned idle_checks;
+	uint64_t stop_written; /* records written at the last check of the disk */
+	uint64_t seen_written; /* records written at the last extension of the stop timeout */
 	uint64_t started_ns;
 	struct bc_rates rates;
 	struct bc_rate_meter meter;
 	struct bc_loss_report losses;
-	struct bc_stall_detector hang;
-	unsigned looks; /* since the rates were polled */
+	struct bc_stall_detector stall;
+	unsigned ticks; /* since the last full second */
 };
 
 /* Status */
 
-/* But for the front's part of it. */
+/* Without the socket's part. */
 static struct bc_status status_of(void *context)
 {
 	struct bc_daemon *d = context;
@@ -99,12 +98,12 @@ static struct bc_status status_of(void *context)
 	return status;
 }
 
-/* Whether the work gets on: for the log, and for the service manager. */
-static void look_at_work(struct bc_daemon *d)
+/* Logs a thread that hangs; pings the watchdog if none does. */
+static void check_threads(struct bc_daemon *d)
 {
 	struct bc_thread_health_seen longest = bc_recorder_longest_activity(d->recorder);
 	uint64_t written = bc_recorder_counts(d->recorder)->written;
-	bool is_stuck = bc_stall_detector_poll(&d->hang, &longest, d->config.stuck_ns,
+	bool is_stuck = bc_stall_detector_poll(&d->stall, &longest, d->config.stuck_ns,
 		d->config.dir, bc_service_is_watched(&d->service));
 
 	if (d->is_stopping && written != d->seen_written)
@@ -113,7 +112,7 @@ static void look_at_work(struct bc_daemon *d)
 	bc_service_watch(&d->service, is_stuck);
 }
 
-static void on_look(uv_timer_t *timer)
+static void on_tick(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
 
@@ -121,51 +120,50 @@ static void on_look(uv_timer_t *timer)
 		bc_service_ready(&d->service);
 	d->is_ready = true;
 	bc_recorder_poll(d->recorder);
-	look_at_work(d);
-	if (++d->looks < LOOKS_A_SECOND)
+	check_threads(d);
+	if (++d->ticks < TICKS_PER_SECOND)
 		return;
-	d->looks = 0;
+	d->ticks = 0;
 	uint64_t now = uv_hrtime();
 	bc_rates_poll(&d->rates, &d->meter, bc_recorder_counts(d->recorder),
 		bc_recorder_stats(d->recorder), now);
 	bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder), now);
-	bc_socket_api_poll(d->front);
+	bc_socket_api_poll(d->api);
 	bc_hook_poll(d->hook, now);
 	if (!bc_service_is_connected(&d->service))
 		return;
-	struct bc_status status = bc_socket_api_status(d->front);
+	struct bc_status status = bc_socket_api_status(d->api);
 	bc_service_notify(&d->service, &status);
 }
 
-/* The recorder's news */
+/* Events */
 
 static void on_event(void *context, const char *name, json_t *object)
 {
 	struct bc_daemon *d = context;
 
-	bc_socket_api_emit(d->front, name, object);
+	bc_socket_api_emit(d->api, name, object);
 }
 
 static bool has_listeners(void *context)
 {
 	struct bc_daemon *d = context;
 
-	return bc_socket_api_has_listeners(d->front);
+	return bc_socket_api_has_listeners(d->api);
 }
 
-static void on_sealed(void *context, const struct bc_writer_notice *news)
+static void on_sealed(void *context, const struct bc_writer_notice *notice)
 {
 	struct bc_daemon *d = context;
 	char path[sizeof(d->config.dir) + BC_SEGMENT_NAME_MAX + 1];
-	struct bc_hook_file file = {.path = path, .segment = news->segment};
+	struct bc_hook_file file = {.path = path, .segment = notice->segment};
 
-	snprintf(path, sizeof(path), "%s/%s", d->config.dir, news->file);
-	memcpy(file.recording, news->recording->header.recording, sizeof(file.recording));
-	memcpy(file.hash, news->hash, sizeof(file.hash));
+	snprintf(path, sizeof(path), "%s/%s", d->config.dir, notice->file);
+	memcpy(file.recording, notice->recording->header.recording, sizeof(file.recording));
+	memcpy(file.hash, notice->hash, sizeof(file.hash));
 	bc_hook_add(d->hook, &file);
 }
 
-/* A command for a sealed segment has failed, which the log tells already. */
 static void on_command_failed(void *context, const char *path, int status, const char *error)
 {
 	struct bc_daemon *d = context;
@@ -181,7 +179,7 @@ static void on_command_failed(void *context, const char *path, int status, const
 static const int signal_numbers[SIGNALS] = {
 	[SIGNAL_TERM] = SIGTERM, [SIGNAL_INT] = SIGINT, [SIGNAL_HUP] = SIGHUP};
 
-/* Signals reach nobody, or the loop again: SIG_BLOCK, SIG_UNBLOCK. */
+/* `how` is SIG_BLOCK or SIG_UNBLOCK. */
 static void block_signals(int how)
 {
 	sigset_t set;
@@ -192,7 +190,6 @@ static void block_signals(int how)
 	pthread_sigmask(how, &set, NULL);
 }
 
-/* Gives directory and socket back. */
 static void release_claims(struct bc_daemon *d)
 {
 	bc_socket_release(&d->socket, d->config.socket);
@@ -201,20 +198,19 @@ static void release_claims(struct bc_daemon *d)
 		close(d->dir_fd);
 }
 
-/* A call that hangs is not waited for. The directory is its thread's still, and stays open. */
+/* Exits without waiting for a system call that hangs. Its thread still uses the directory, which
+ * stays open. */
 static void exit_without_disk(struct bc_daemon *d)
 {
 	bc_log(BC_LOG_ERROR,
-		"%s: the disk doesn't answer: ending without it; the next start recovers what "
-		"is "
-		"open",
+		"%s: the disk does not respond; exiting; the next start recovers the open files",
 		d->config.dir);
 	bc_socket_release(&d->socket, d->config.socket);
 	bc_service_close(&d->service);
 	_exit(BC_EXIT_FAILED);
 }
 
-static void on_end_second(uv_timer_t *timer)
+static void on_close_second(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
 
@@ -222,28 +218,28 @@ static void on_end_second(uv_timer_t *timer)
 		exit_without_disk(d);
 }
 
-/* Closes everything that the loop turns for; it then returns. */
+/* Closes all handles, so that the loop returns. */
 static void close_handles(struct bc_daemon *d)
 {
-	/* Without a handle it is the default again: the next one would end what ends already. */
+	/* Closing a handle restores the signal's default action: another signal would kill us now.
+	 */
 	block_signals(SIG_BLOCK);
 	for (int i = 0; i < SIGNALS; i++) {
 		uv_close((uv_handle_t *)&d->signals[i], NULL);
 		signal(signal_numbers[i], SIG_IGN);
 	}
-	uv_close((uv_handle_t *)&d->look, NULL);
+	uv_close((uv_handle_t *)&d->tick, NULL);
 	uv_close((uv_handle_t *)&d->reload, NULL);
-	/* A job on libuv's pool, or a file's reading, that hangs keeps the loop turning, and isn't
-	 * waited for either. */
+	/* A job on libuv's pool or a reading thread that hangs would keep the loop running. */
 	d->stop_seconds = 0;
-	uv_timer_start(&d->stop_timer, on_end_second, 1000, 1000);
+	uv_timer_start(&d->stop_timer, on_close_second, 1000, 1000);
 	uv_unref((uv_handle_t *)&d->stop_timer);
 	bc_recorder_close(d->recorder);
-	bc_socket_api_close(d->front);
+	bc_socket_api_close(d->api);
 	bc_hook_close(d->hook);
 }
 
-/* Behind the loop: closes what was left to watch over the end. */
+/* Closes stop_timer, which close_handles() still needed. */
 static void finish_loop(struct bc_daemon *d)
 {
 	if (!d->has_handles)
@@ -252,32 +248,32 @@ static void finish_loop(struct bc_daemon *d)
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 }
 
-static void end_at_rest(struct bc_daemon *d);
+static void finish_when_idle(struct bc_daemon *d);
 
-static void on_rest_time(uv_timer_t *timer)
+static void on_idle_timer(uv_timer_t *timer)
 {
-	end_at_rest(timer->data);
+	finish_when_idle(timer->data);
 }
 
-/* The end waits for the threads: for one that hangs it would wait for ever. */
-static void end_at_rest(struct bc_daemon *d)
+/* Closes the handles when no thread is busy. Joining a thread that hangs would block forever. */
+static void finish_when_idle(struct bc_daemon *d)
 {
 	if (bc_recorder_longest_activity(d->recorder).since_ns == 0)
 		close_handles(d);
-	else if (d->rest_looks++ < REST_LOOKS)
-		uv_timer_start(&d->stop_timer, on_rest_time, REST_MS, 0);
+	else if (d->idle_checks++ < IDLE_CHECKS)
+		uv_timer_start(&d->stop_timer, on_idle_timer, IDLE_CHECK_MS, 0);
 	else
 		exit_without_disk(d);
 }
 
 static bool print_status(struct bc_daemon *d)
 {
-	struct bc_status now = bc_socket_api_status(d->front);
+	struct bc_status now = bc_socket_api_status(d->api);
 	char *status = bc_status_write(&now);
 	bool is_printed = status != NULL && fputs(status, stdout) >= 0 && fflush(stdout) == 0;
 
 	if (!is_printed)
-		bc_log(BC_LOG_ERROR, "the status can't be printed on standard output: %s",
+		bc_log(BC_LOG_ERROR, "can't write the status to standard output: %s",
 			strerror(errno));
 	free(status);
 	return is_printed;
@@ -291,10 +287,10 @@ static void on_hook_done(void *context)
 	d->exit_code = bc_recorder_exit(d->recorder);
 	if (d->has_failed || (d->options->once && !print_status(d)))
 		d->exit_code = BC_EXIT_FAILED;
-	end_at_rest(d);
+	finish_when_idle(d);
 }
 
-/* What was sealed last is to be dealt with, too. */
+/* Everything is sealed; wait for the commands of the last files. */
 static void on_recorder_over(void *context)
 {
 	struct bc_daemon *d = context;
@@ -306,11 +302,11 @@ static void on_recorder_over(void *context)
 	bc_hook_finish(d->hook, COMMANDS_NS, on_hook_done);
 }
 
-static void on_hang(uv_timer_t *timer)
+static void on_abandon_second(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
 
-	if (++d->stop_seconds < HANG_SECONDS)
+	if (++d->stop_seconds < ABANDON_SECONDS)
 		return;
 	if (d->options->once)
 		print_status(d);
@@ -321,7 +317,7 @@ static void abandon(struct bc_daemon *d)
 {
 	bc_recorder_abandon(d->recorder);
 	d->stop_seconds = 0;
-	uv_timer_start(&d->stop_timer, on_hang, 1000, 1000);
+	uv_timer_start(&d->stop_timer, on_abandon_second, 1000, 1000);
 }
 
 static void on_stop_second(uv_timer_t *timer)
@@ -336,12 +332,12 @@ static void on_stop_second(uv_timer_t *timer)
 	d->stop_written = written;
 	if (d->stop_seconds < STOP_SECONDS)
 		return;
-	bc_log(BC_LOG_ERROR, "the disk has taken nothing for %d s: what is in memory is given up",
+	bc_log(BC_LOG_ERROR, "the disk has accepted nothing for %d s; giving up the buffer",
 		STOP_SECONDS);
 	abandon(d);
 }
 
-/* Ends what is recorded; the rest follows. */
+/* Ends the recording; on_recorder_over() continues. */
 static void stop_recording(struct bc_daemon *d)
 {
 	d->is_stopping = true;
@@ -349,7 +345,7 @@ static void stop_recording(struct bc_daemon *d)
 	d->stop_written = bc_recorder_counts(d->recorder)->written;
 	bc_service_stop(&d->service);
 	d->stop_seconds = 0;
-	/* When all is sealed, it is commands that are waited for, and no disk. */
+	/* Once everything is sealed, only commands are waited for, not the disk. */
 	if (!d->is_over)
 		uv_timer_start(&d->stop_timer, on_stop_second, 1000, 1000);
 	bc_recorder_end(d->recorder);
@@ -357,7 +353,7 @@ static void stop_recording(struct bc_daemon *d)
 
 /* Signals */
 
-/* At the end of the loop's turn, once for all the signals of it: a flood holds nothing up. */
+/* Runs from a timer, once for all SIGHUPs of a loop iteration: a flood of signals costs little. */
 static void on_reload(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
@@ -367,19 +363,19 @@ static void on_reload(uv_timer_t *timer)
 		if (bc_hook_set(d->hook, d->config.sealed_command, d->config.sealed_timeout_ns) !=
 			0)
 			bc_log(BC_LOG_ERROR,
-				"SIGHUP: not enough memory for sealed_command: it stays");
+				"SIGHUP: out of memory; keeping the old sealed_command");
 		bc_recorder_reload(d->recorder);
-		bc_socket_api_reload(d->front);
-		bc_socket_api_emit(d->front, "reload", json_object());
+		bc_socket_api_reload(d->api);
+		bc_socket_api_emit(d->api, "reload", json_object());
 		bc_reload_done(&d->config);
 	}
 	bc_service_ready(&d->service);
 }
 
-static void tell_stopping(struct bc_daemon *d, const char *signal)
+static void emit_stopping(struct bc_daemon *d, const char *signal)
 {
-	if (bc_socket_api_has_listeners(d->front))
-		bc_socket_api_emit(d->front, "stopping", json_pack("{s:s}", "signal", signal));
+	if (bc_socket_api_has_listeners(d->api))
+		bc_socket_api_emit(d->api, "stopping", json_pack("{s:s}", "signal", signal));
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -390,15 +386,14 @@ static void on_signal(uv_signal_t *handle, int number)
 		uv_timer_start(&d->reload, on_reload, 0, 0);
 	} else if (!d->is_stopping) {
 		bc_log(BC_LOG_NOTICE, "%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
-		tell_stopping(d, number == SIGTERM ? "SIGTERM" : "SIGINT");
+		emit_stopping(d, number == SIGTERM ? "SIGTERM" : "SIGINT");
 		stop_recording(d);
-	} else if (!d->is_over && uv_hrtime() - d->stopping_ns >= AGAIN_NS) {
-		bc_log(BC_LOG_WARNING, "told to stop again: what is not written yet is given up");
+	} else if (!d->is_over && uv_hrtime() - d->stopping_ns >= REPEAT_NS) {
+		bc_log(BC_LOG_WARNING, "second stop signal; giving up the buffer");
 		abandon(d);
 	}
 }
 
-/* Makes the handles that the end needs, and takes the signals. */
 static void start_signals(struct bc_daemon *d)
 {
 	for (int i = 0; i < SIGNALS; i++) {
@@ -413,33 +408,32 @@ static void start_signals(struct bc_daemon *d)
 	d->has_handles = true;
 }
 
-/* The beginning */
+/* The start */
 
 static void start_handles(struct bc_daemon *d)
 {
 	start_signals(d);
-	uv_timer_init(&d->loop, &d->look);
-	d->look.data = d;
+	uv_timer_init(&d->loop, &d->tick);
+	d->tick.data = d;
 	d->meter.polled_ns = uv_hrtime();
 	d->losses.polled_ns = d->meter.polled_ns;
-	uv_timer_start(&d->look, on_look, 0, LOOK_MS);
+	uv_timer_start(&d->tick, on_tick, 0, TICK_MS);
 }
 
-static void say_failed(struct bc_daemon *d, int error, const char *err)
+static void report_failure(struct bc_daemon *d, int error, const char *err)
 {
 	bc_log(BC_LOG_ERROR, "%s", err);
 	bc_service_fail(&d->service, error, err);
 }
 
-/* Claims what only one daemon may hold. Both return whether they did; else they have logged why
- * not. */
+/* Both log an error and return false on failure. */
 static bool claim_dir(struct bc_daemon *d)
 {
 	char err[512];
 
 	d->dir_fd = bc_dir_claim(d->config.dir, err, sizeof(err));
 	if (d->dir_fd < 0)
-		say_failed(d, d->dir_fd, err);
+		report_failure(d, d->dir_fd, err);
 	return d->dir_fd >= 0;
 }
 
@@ -452,21 +446,21 @@ static bool claim_socket(struct bc_daemon *d)
 	int rc = bc_socket_claim(
 		&d->socket, d->config.socket, d->config.socket_group, err, sizeof(err));
 	if (rc != 0)
-		say_failed(d, rc, err);
+		report_failure(d, rc, err);
 	return rc == 0;
 }
 
-/* Takes the socket that the service manager passed, if it did. What it passed wrongly, it would
- * pass again: that is for a person to mend. */
-static bool take_passed(struct bc_daemon *d)
+/* Uses the socket passed by the service manager, if any. A wrong socket is exit code 2: a restart
+ * would get the same one. */
+static bool inherit_socket(struct bc_daemon *d)
 {
 	char err[512];
 
 	bc_service_open(&d->service);
-	int rc = bc_socket_take_inherited(&d->socket, d->config.socket, err, sizeof(err));
+	int rc = bc_socket_inherit(&d->socket, d->config.socket, err, sizeof(err));
 	if (rc == 0)
 		return true;
-	say_failed(d, rc, err);
+	report_failure(d, rc, err);
 	d->exit_code = BC_EXIT_USAGE;
 	return false;
 }
@@ -480,9 +474,9 @@ static void on_recovery_progress(void *context, const char *file)
 	bc_service_extend(&d->service, text);
 }
 
-/* Recovers what an earlier run left, and learns which recording this one goes on after: a
- * service's goes on after the newest, a --once recording only after one that was cut off. */
-static void look_back(struct bc_daemon *d)
+/* Recovers the files of an earlier run and finds the recording that this one continues: for a
+ * service the newest one, for --once only one that had to be recovered. */
+static void recover_dir(struct bc_daemon *d)
 {
 	char newest[BC_RECORDING_ID_MAX];
 	const struct bc_startup_recovery_listener listener = {
@@ -491,18 +485,17 @@ static void look_back(struct bc_daemon *d)
 
 	if (recovered < 0)
 		bc_log(BC_LOG_ERROR,
-			"%s: can't be read: %s; what an earlier run may have left open "
-			"there stays "
-			"as it is",
+			"%s: can't read the directory: %s; open files of an earlier run are not "
+			"recovered",
 			d->config.dir, strerror(-recovered));
 	if (recovered > 0 || (recovered == 0 && !d->options->once))
 		memcpy(d->before, newest, sizeof(d->before));
 }
 
-/* What doesn't need the recorder. */
+/* Opens what does not need the recorder. */
 static int open_services(struct bc_daemon *d)
 {
-	struct bc_socket_api_options front = {
+	struct bc_socket_api_options api = {
 		.loop = &d->loop,
 		.config = &d->config,
 		.listen_fd = d->socket.fd,
@@ -516,12 +509,12 @@ static int open_services(struct bc_daemon *d)
 		.context = d,
 		.on_failed = on_command_failed,
 	};
-	int rc = bc_socket_api_open(&d->front, &front);
+	int rc = bc_socket_api_open(&d->api, &api);
 
 	return rc == 0 ? bc_hook_open(&d->hook, &hook) : rc;
 }
 
-/* Starts everything on the loop; what of it fails is closed again, the source with it. */
+/* Starts everything on the loop. Takes over the source. On failure, closes what was opened. */
 static void start_all(struct bc_daemon *d, struct bc_source *source)
 {
 	struct bc_recorder_options options = {
@@ -536,7 +529,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.on_sealed = on_sealed,
 		.on_over = on_recorder_over,
 	};
-	const char *what = "the socket's services";
+	const char *what = "the socket";
 	char err[512];
 
 	if (!d->options->once)
@@ -548,17 +541,18 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 	if (rc != 0) {
 		bc_source_close(source);
 	} else {
-		options.viewer = bc_socket_api_viewer(d->front);
+		options.viewer = bc_socket_api_viewer(d->api);
 		rc = bc_recorder_open(&d->recorder, &options, source, &what);
 	}
 	if (rc == 0)
-		rc = bc_socket_api_serve(d->front, d->recorder, &what);
+		rc = bc_socket_api_serve(d->api, d->recorder, &what);
 	if (rc == 0)
 		return;
-	snprintf(err, sizeof(err), "%s: can't be started: %s%s", what, strerror(-rc),
-		rc == -EAFNOSUPPORT ? "; a service has no network but by its drop-in metrics.conf"
-				    : "");
-	say_failed(d, rc, err);
+	snprintf(err, sizeof(err), "%s: can't start: %s%s", what, strerror(-rc),
+		rc == -EAFNOSUPPORT
+			? "; a service needs the drop-in metrics.conf to use the network"
+			: "");
+	report_failure(d, rc, err);
 	if (d->recorder == NULL) {
 		close_handles(d);
 	} else {
@@ -567,7 +561,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 	}
 }
 
-/* The source is opened first: if it isn't there, nothing is made. */
+/* Opens the source first: if that fails, nothing is created. */
 static void run_daemon(struct bc_daemon *d)
 {
 	struct bc_source *source;
@@ -575,20 +569,20 @@ static void run_daemon(struct bc_daemon *d)
 	int rc = bc_source_open(&source, &d->loop, &d->config, d->options->once, err, sizeof(err));
 
 	if (rc != 0) {
-		say_failed(d, rc, err);
+		report_failure(d, rc, err);
 		return;
 	}
 	if (!claim_dir(d)) {
 		bc_source_close(source);
 	} else {
-		look_back(d);
+		recover_dir(d);
 		if (claim_socket(d))
 			start_all(d, source);
 		else
 			bc_source_close(source);
 	}
-	/* The loop takes the signals from here on, those too that came in the meantime. The
-	 * threads, all started, go on without them. */
+	/* The loop now handles signals, including pending ones. The threads have all been started
+	 * and keep them blocked. */
 	block_signals(SIG_UNBLOCK);
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 	finish_loop(d);
@@ -599,7 +593,7 @@ enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_con
 	struct bc_daemon *d = calloc(1, sizeof(*d));
 
 	if (d == NULL || uv_loop_init(&d->loop) != 0) {
-		bc_log(BC_LOG_ERROR, "no memory to start with");
+		bc_log(BC_LOG_ERROR, "out of memory");
 		free(d);
 		return BC_EXIT_FAILED;
 	}
@@ -612,11 +606,11 @@ enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_con
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	block_signals(SIG_BLOCK);
-	if (take_passed(d))
+	if (inherit_socket(d))
 		run_daemon(d);
 	release_claims(d);
 	if (uv_loop_close(&d->loop) != 0)
-		bc_log(BC_LOG_ERROR, "handles are left on the loop; this is a mistake in buscapd");
+		bc_log(BC_LOG_ERROR, "bug: handles left open at exit");
 	enum bc_exit code = d->exit_code;
 	free(d);
 	return code;

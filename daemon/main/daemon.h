@@ -1,13 +1,13 @@
-/* The daemon: claims its directory and socket, recovers what an earlier run left, records from its
- * source, answers for it, and ends cleanly. */
+/* The daemon: claims the output directory and the socket, recovers the files of an earlier run,
+ * records from the source and serves clients. */
 #ifndef BC_DAEMON_MAIN_DAEMON_H
 #define BC_DAEMON_MAIN_DAEMON_H
 
 #include "daemon/config/options.h"
 #include "daemon/recorder/exit_status.h"
 
-/* Runs until the source is over (--once) or a signal comes. Returns the exit code; what went wrong
- * has been logged. */
+/* Runs until the source ends (--once) or a signal arrives. Returns the exit code; errors have been
+ * logged. */
 enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_config *config);
 
 #endif

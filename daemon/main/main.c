@@ -10,7 +10,8 @@
 #include "daemon/main/boards.h"
 #include "daemon/main/daemon.h"
 
-/* A descriptor that nobody has opened would be the next file's: a message would go into it. */
+/* If a standard descriptor were closed, the next open file would get its number, and log lines
+ * would be written into that file. */
 static bool open_standard_fds(void)
 {
 	int fd;
@@ -21,12 +22,12 @@ static bool open_standard_fds(void)
 	return fd >= 0 && close(fd) == 0;
 }
 
-/* What was asked for has been printed, or not. */
-static enum bc_exit printed(void)
+/* Returns the exit code after --help and the like. */
+static enum bc_exit flush_output(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return BC_EXIT_OK;
-	fprintf(stderr, "buscapd: can't write the output: %s\n", strerror(errno));
+	fprintf(stderr, "buscapd: can't write to standard output: %s\n", strerror(errno));
 	return BC_EXIT_FAILED;
 }
 
@@ -40,7 +41,7 @@ int main(int argc, char **argv)
 		return BC_EXIT_FAILED;
 	switch (bc_options_read(&options, argc, argv)) {
 	case BC_OPTIONS_EXIT:
-		return (int)printed();
+		return (int)flush_output();
 	case BC_OPTIONS_WRONG:
 		return BC_EXIT_USAGE;
 	case BC_OPTIONS_RUN:
@@ -51,7 +52,7 @@ int main(int argc, char **argv)
 		return BC_EXIT_USAGE;
 	}
 	if (options.check_config) {
-		puts("the configuration is good");
+		puts("configuration is valid");
 		return BC_EXIT_OK;
 	}
 	if (options.list_boards)

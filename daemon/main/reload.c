@@ -5,7 +5,7 @@
 #include "daemon/base/log.h"
 #include "daemon/config/usb_settings.h"
 
-/* Names what of a new configuration must wait for a restart. */
+/* Logs the changed settings that need a restart. */
 static void log_unchanged(const struct bc_config *old, const struct bc_config *new)
 {
 	const struct {
@@ -36,8 +36,8 @@ static void log_unchanged(const struct bc_config *old, const struct bc_config *n
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		if (settings[i].differs)
 			bc_log(BC_LOG_WARNING,
-				"%s has changed: that wants a restart, and stays as it was until "
-				"then",
+				"SIGHUP: %s has changed, but needs a restart; keeping the old "
+				"value",
 				settings[i].name);
 }
 
@@ -47,7 +47,7 @@ bool bc_reload(struct bc_config *config, const struct bc_options *options)
 	char err[1024];
 
 	if (!bc_options_config(options, &new, err, sizeof(err))) {
-		bc_log(BC_LOG_ERROR, "SIGHUP: %s; the configuration stays as it was", err);
+		bc_log(BC_LOG_ERROR, "SIGHUP: %s; keeping the old configuration", err);
 		return false;
 	}
 	log_unchanged(config, &new);
@@ -70,7 +70,7 @@ bool bc_reload(struct bc_config *config, const struct bc_options *options)
 void bc_reload_done(const struct bc_config *config)
 {
 	bc_log(BC_LOG_NOTICE,
-		"SIGHUP: rotation, space, filters, sampling, triggers, metadata, sealed_command, "
-		"flush, sync, stuck, reserve and log level are as configured");
+		"SIGHUP: applied rotation, space, filters, sampling, triggers, metadata, "
+		"sealed_command, flush, sync, stuck, reserve and log level");
 	bc_log_set_level(config->log_level);
 }

@@ -15,17 +15,17 @@
 
 #define S_NS UINT64_C(1000000000)
 
-/* More than a stop takes from the last progress on: ten seconds or twenty till the disk is given
- * up, a call that hangs, the commands for sealed segments (daemon/main/daemon.c). */
+/* Longer than any step of a stop in daemon/main/daemon.c: giving up the disk, a call that hangs,
+ * the commands for sealed segments. */
 #define EXTENSION_US 60000000
 
-/* The watchdog wants to be fed within its time; half of it is usual. */
-#define MEALS 4
+/* Pings per watchdog timeout; systemd recommends two. */
+#define PINGS 4
 
 /* Sending */
 
-/* A datagram that is never waited for. sd_notify() would wait for a manager that doesn't read, and
- * the recording with it. Returns 0 or a negative errno. */
+/* Sends without blocking. sd_notify() would block, and with it the recording, if the manager does
+ * not read. Returns 0 or a negative errno. */
 static int send_text(struct bc_service *s, const char *text)
 {
 	ssize_t sent = sendto(s->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
@@ -34,26 +34,25 @@ static int send_text(struct bc_service *s, const char *text)
 
 	if (rc != 0 && rc != -EAGAIN && !s->has_complained) {
 		s->has_complained = true;
-		bc_log(BC_LOG_WARNING, "the service manager can't be told how things stand: %s",
-			strerror(-rc));
+		bc_log(BC_LOG_WARNING, "can't notify the service manager: %s", strerror(-rc));
 	}
 	return rc;
 }
 
-static void pay(struct bc_service *s)
+static void send_pending(struct bc_service *s)
 {
-	if (s->owed[0] != '\0' && send_text(s, s->owed) != -EAGAIN)
-		s->owed[0] = '\0';
+	if (s->pending[0] != '\0' && send_text(s, s->pending) != -EAGAIN)
+		s->pending[0] = '\0';
 }
 
-/* A state takes the place of one that is still owed. */
+/* Replaces a state that is still pending. */
 static void send_state(struct bc_service *s, const char *state)
 {
-	snprintf(s->owed, sizeof(s->owed), "%s", state);
-	pay(s);
+	snprintf(s->pending, sizeof(s->pending), "%s", state);
+	send_pending(s);
 }
 
-/* Life */
+/* Start and end */
 
 void bc_service_open(struct bc_service *s)
 {
@@ -66,20 +65,19 @@ void bc_service_open(struct bc_service *s)
 		return;
 	size_t n = strlen(path);
 	if ((path[0] != '/' && path[0] != '@') || n >= sizeof(s->address.sun_path)) {
-		bc_log(BC_LOG_WARNING, "NOTIFY_SOCKET=%s: not a socket that can be notified", path);
+		bc_log(BC_LOG_WARNING, "NOTIFY_SOCKET=%s: not a valid socket address", path);
 		return;
 	}
 	s->address.sun_family = AF_UNIX;
 	memcpy(s->address.sun_path, path, n);
 	if (path[0] == '@')
 		s->address.sun_path[0] = '\0';
-	/* An abstract name has no zero behind it. */
+	/* An abstract name has no terminating zero. */
 	s->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n +
 				       (path[0] == '/' ? 1 : 0));
 	s->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (s->fd < 0)
-		bc_log(BC_LOG_WARNING, "the service manager can't be told how things stand: %s",
-			strerror(errno));
+		bc_log(BC_LOG_WARNING, "can't notify the service manager: %s", strerror(errno));
 	else if (sd_watchdog_enabled(0, &watchdog_us) > 0)
 		s->watchdog_ns = watchdog_us * 1000;
 }
@@ -121,8 +119,8 @@ void bc_service_stop(struct bc_service *s)
 
 /* Status */
 
-/* Puts '?' for what may not stand in a notice: a status is one line of UTF-8. */
-static void make_plain(char *text)
+/* Replaces control characters and invalid UTF-8 by '?'. */
+static void sanitize(char *text)
 {
 	size_t n = strlen(text);
 
@@ -136,8 +134,9 @@ static void make_plain(char *text)
 	}
 }
 
-/* "12.3 GB", "40 B", "5.0 M samples/s", "40 samples/s"; `unit` with a blank before it, or none. */
-static void write_amount(char *out, size_t room, double amount, const char *unit)
+/* Writes "12.3 GB", "40 B", "5.0 M samples/s" or "40 samples/s". A unit that is a word starts with
+ * a blank. */
+static void write_amount(char *out, size_t size, double amount, const char *unit)
 {
 	static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
 	size_t i = 0;
@@ -146,7 +145,7 @@ static void write_amount(char *out, size_t room, double amount, const char *unit
 		amount /= 1000;
 		i++;
 	}
-	snprintf(out, room, "%.*f%s%s%s", i != 0 && amount < 99.95 ? 1 : 0, amount,
+	snprintf(out, size, "%.*f%s%s%s", i != 0 && amount < 99.95 ? 1 : 0, amount,
 		i != 0 || unit[0] != ' ' ? " " : "", prefixes[i], unit);
 }
 
@@ -156,38 +155,37 @@ static uint64_t lost_of(const struct bc_counts *c)
 }
 
 static void write_recording(
-	char *out, size_t room, const struct bc_status *s, const char *doing, bool has_rate)
+	char *out, size_t size, const struct bc_status *s, const char *doing, bool with_rate)
 {
 	struct bc_status_progress progress;
 	char rate[32];
 	char written[32];
 
 	if (s->recording == NULL) {
-		snprintf(out, room, "%s", doing);
+		snprintf(out, size, "%s", doing);
 		return;
 	}
 	bc_status_progress(s, &progress);
 	write_amount(rate, sizeof(rate), s->rates.samples_per_s, " samples/s");
 	write_amount(written, sizeof(written), (double)progress.bytes, "B");
-	snprintf(out, room, "%s %s: %s%s%s written, %" PRIu64 " lost", doing,
-		s->recording->header.recording, has_rate ? rate : "", has_rate ? ", " : "", written,
-		lost_of(s->counts));
+	snprintf(out, size, "%s %s: %s%s%s written, %" PRIu64 " lost", doing,
+		s->recording->header.recording, with_rate ? rate : "", with_rate ? ", " : "",
+		written, lost_of(s->counts));
 }
 
-static void write_stopping(char *out, size_t room, const struct bc_status *s)
+static void write_stopping(char *out, size_t size, const struct bc_status *s)
 {
 	if (s->counts->in_flight != 0)
-		snprintf(out, room, "stopping: %" PRIu64 " sample%s to be written yet",
+		snprintf(out, size, "stopping: %" PRIu64 " sample%s left to write",
 			s->counts->in_flight, s->counts->in_flight == 1 ? "" : "s");
 	else if (s->commands_waiting != 0)
-		snprintf(out, room,
-			"stopping: %" PRIu64 " command%s for sealed segments to be run yet",
+		snprintf(out, size, "stopping: %" PRIu64 " command%s for sealed segments left",
 			s->commands_waiting, s->commands_waiting == 1 ? "" : "s");
 	else
-		snprintf(out, room, "stopping");
+		snprintf(out, size, "stopping");
 }
 
-void bc_service_text(char *out, size_t room, const struct bc_status *s, bool is_stopping)
+void bc_service_text(char *out, size_t size, const struct bc_status *s, bool is_stopping)
 {
 	bool has_no_board = s->board != NULL && s->board->state != BC_BOARD_STREAMING;
 	char words[BC_SERVICE_TEXT_MAX];
@@ -199,27 +197,27 @@ void bc_service_text(char *out, size_t room, const struct bc_status *s, bool is_
 	else if (strcmp(s->state, "waiting") == 0 && s->counts->received == 0)
 		snprintf(words, sizeof(words), "waiting for a board");
 	else if (strcmp(s->state, "waiting") == 0)
-		write_recording(
-			words, sizeof(words), s, "waiting for a board to go on with", false);
+		write_recording(words, sizeof(words), s, "waiting for a board to continue", false);
 	else if (strcmp(s->state, "draining") == 0)
 		write_recording(words, sizeof(words), s, "sealing", false);
 	else if (strcmp(s->state, "failed") == 0)
-		snprintf(words, sizeof(words), "the source has failed; the log says why");
+		snprintf(words, sizeof(words), "source failed; see the log");
 	else
 		snprintf(words, sizeof(words), "%s%s", s->state,
 			has_no_board ? ", waiting for a board" : "");
-	snprintf(out, room, "%s%s%s", words, s->stats->is_stuck ? "; the disk takes nothing: " : "",
+	snprintf(out, size, "%s%s%s", words,
+		s->stats->is_stuck ? "; disk not accepting data: " : "",
 		s->stats->is_stuck ? s->stats->error : "");
 }
 
-/* Sends `prefix`, and the status in a line behind it, unless it is as told last. */
+/* Sends `prefix`, and the status on a second line if it has changed. */
 static void send_status(struct bc_service *s, const char *prefix, const char *words)
 {
 	char text[BC_SERVICE_TEXT_MAX];
 	char notice[BC_SERVICE_TEXT_MAX + 128];
 
 	snprintf(text, sizeof(text), "%s", words);
-	make_plain(text);
+	sanitize(text);
 	bool is_new = text[0] != '\0' && strcmp(text, s->text) != 0;
 	if (prefix[0] == '\0' && !is_new)
 		return;
@@ -268,10 +266,10 @@ void bc_service_watch(struct bc_service *s, bool is_stuck)
 {
 	if (s->fd < 0)
 		return;
-	pay(s);
+	send_pending(s);
 	if (s->watchdog_ns == 0 || is_stuck)
 		return;
 	uint64_t now = bc_now_ns();
-	if (now - s->fed_ns >= s->watchdog_ns / MEALS && send_text(s, "WATCHDOG=1") != -EAGAIN)
-		s->fed_ns = now;
+	if (now - s->pinged_ns >= s->watchdog_ns / PINGS && send_text(s, "WATCHDOG=1") != -EAGAIN)
+		s->pinged_ns = now;
 }

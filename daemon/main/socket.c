@@ -15,24 +15,24 @@
 
 #define PID_OF_SYSTEMD 1
 
-/* Passed */
+/* Passed by the service manager */
 
-/* Where a Unix socket listens, as people write it. */
-static void write_address(char *out, size_t room, const struct sockaddr_un *address, size_t bytes)
+/* Writes the address of a Unix socket as text. */
+static void write_address(char *out, size_t size, const struct sockaddr_un *address, size_t bytes)
 {
 	size_t n = bytes > offsetof(struct sockaddr_un, sun_path)
 			   ? bytes - offsetof(struct sockaddr_un, sun_path)
 			   : 0;
 
 	if (n == 0)
-		snprintf(out, room, "no path");
+		snprintf(out, size, "no path");
 	else if (address->sun_path[0] == '\0')
-		snprintf(out, room, "@%.*s", (int)(n - 1), address->sun_path + 1);
+		snprintf(out, size, "@%.*s", (int)(n - 1), address->sun_path + 1);
 	else
-		snprintf(out, room, "%.*s", (int)n, address->sun_path);
+		snprintf(out, size, "%.*s", (int)n, address->sun_path);
 }
 
-/* One node may have several paths, as /run and /var/run. */
+/* One node may have several paths, for example in /run and /var/run. */
 static bool is_same_node(const char *a, const char *b)
 {
 	struct stat x;
@@ -51,55 +51,56 @@ static bool check_passed(int fd, const char *path, char *err, size_t errlen)
 	if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0 ||
 		getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
 		snprintf(err, errlen,
-			"what systemd passed is no listening Unix stream socket; the socket unit "
-			"wants ListenStream=%s, and Accept=no",
+			"systemd passed something other than a listening Unix stream socket; the "
+			"socket unit needs ListenStream=%s and Accept=no",
 			path[0] != '\0' ? path : "PATH");
 		return false;
 	}
 	write_address(where, sizeof(where), &address, bytes);
 	if (path[0] == '\0') {
 		snprintf(err, errlen,
-			"systemd passed the socket %s, and the configuration wants none: give its "
-			"path as socket.path, or stop the socket unit",
+			"systemd passed the socket %s, but socket.path is empty: set it to this "
+			"path, or stop the socket unit",
 			where);
 		return false;
 	}
 	if (address.sun_path[0] == '\0' || !is_same_node(where, path)) {
 		snprintf(err, errlen,
-			"systemd passed the socket %s, and socket.path is %s: make the socket "
-			"unit's ListenStream= and the configuration say the same",
+			"systemd passed the socket %s, but socket.path is %s: make ListenStream= "
+			"in the socket unit and socket.path the same",
 			where, path);
 		return false;
 	}
 	return true;
 }
 
-int bc_socket_take_inherited(struct bc_socket *s, const char *path, char *err, size_t errlen)
+int bc_socket_inherit(struct bc_socket *s, const char *path, char *err, size_t errlen)
 {
-	int count = sd_listen_fds(1); /* which sets FD_CLOEXEC on each */
+	int count = sd_listen_fds(1); /* sets FD_CLOEXEC */
 	int fd = SD_LISTEN_FDS_START;
 
 	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
 	if (count == 0)
 		return 0;
 	if (count < 0) {
-		snprintf(err, errlen, "the environment's LISTEN_FDS can't be followed: %s",
+		snprintf(err, errlen, "can't use LISTEN_FDS from the environment: %s",
 			strerror(-count));
 		return -EINVAL;
 	}
 	if (count > 1) {
 		snprintf(err, errlen,
-			"systemd passed %d sockets, and buscapd takes one; the socket unit wants "
-			"one ListenStream= alone",
+			"systemd passed %d sockets, but buscapd uses one; the socket unit needs "
+			"exactly one ListenStream=",
 			count);
 		return -EINVAL;
 	}
 	if (!check_passed(fd, path, err, errlen))
 		return -EINVAL;
-	/* Accepting must not wait, whatever the unit says of NonBlocking=. */
+	/* accept() must not block, whatever NonBlocking= in the unit says. */
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-		snprintf(err, errlen, "the socket that systemd passed: %s", strerror(errno));
+		snprintf(err, errlen, "can't use the socket that systemd passed: %s",
+			strerror(errno));
 		return -EINVAL;
 	}
 	s->fd = fd;
@@ -107,15 +108,15 @@ int bc_socket_take_inherited(struct bc_socket *s, const char *path, char *err, s
 	return 0;
 }
 
-/* Made here */
+/* Created here */
 
-/* Whether somebody listens on the socket; then *pid is who. */
+/* Returns whether a process listens on the socket, and its pid. */
 static bool is_alive(const struct sockaddr_un *address, long *pid)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* EAGAIN: it listens, and is too busy to take one more. */
+	/* EAGAIN: it listens, but its backlog is full. */
 	bool is_connected = fd >= 0 &&
 			    (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
 				    errno == EAGAIN);
@@ -140,7 +141,7 @@ static int listen_on(const struct sockaddr_un *address, const char *group)
 	rc = rc == 0 ? 0 : -errno;
 	umask(before);
 	if (rc == 0 && entry != NULL && chown(address->sun_path, (uid_t)-1, entry->gr_gid) != 0)
-		rc = errno == EPERM ? 0 : -errno; /* not our group: those of our own can connect */
+		rc = errno == EPERM ? 0 : -errno; /* not in that group: our own can still connect */
 	if (rc == 0 && listen(fd, SOMAXCONN) != 0)
 		rc = -errno;
 	if (rc != 0) {
@@ -150,9 +151,9 @@ static int listen_on(const struct sockaddr_un *address, const char *group)
 	return fd;
 }
 
-/* Takes the place of a stale socket. Returns the listening fd or a negative errno; -EBUSY with who
- * listens there in *holder. */
-static int take_place(const struct sockaddr_un *address, const char *group, long *holder)
+/* Replaces a stale socket. Returns the listening fd or a negative errno; -EBUSY with the pid of the
+ * listening process in *holder. */
+static int replace_stale(const struct sockaddr_un *address, const char *group, long *holder)
 {
 	struct stat st;
 
@@ -166,23 +167,23 @@ static int take_place(const struct sockaddr_un *address, const char *group, long
 	return listen_on(address, group);
 }
 
-static void say_why(char *err, size_t errlen, const char *path, int rc, long holder)
+static void write_error(char *err, size_t errlen, const char *path, int rc, long holder)
 {
 	if (rc == -EBUSY && holder == PID_OF_SYSTEMD)
 		snprintf(err, errlen,
-			"%s: systemd listens there, for a service: stop its socket unit, or give "
+			"%s: systemd listens on this socket; stop its socket unit, or choose "
 			"another path with --socket",
 			path);
 	else if (rc == -EBUSY)
 		snprintf(err, errlen,
-			"%s: the process with pid %ld listens there; stop that one, or give "
-			"another path with --socket",
+			"%s: process %ld listens on this socket; stop it, or choose another path "
+			"with --socket",
 			path, holder);
 	else if (rc == -EEXIST)
-		snprintf(err, errlen, "%s: something that is no socket is in its place", path);
+		snprintf(err, errlen, "%s: exists and is not a socket", path);
 	else
 		snprintf(err, errlen,
-			"%s: can't listen there: %s; give another path with --socket, or none with "
+			"%s: can't listen: %s; choose another path with --socket, or use "
 			"--no-socket",
 			path, strerror(-rc));
 }
@@ -196,15 +197,15 @@ int bc_socket_claim(
 
 	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
 	if (strlen(path) >= sizeof(address.sun_path)) {
-		snprintf(err, errlen, "%s: too long for a socket's path", path);
+		snprintf(err, errlen, "%s: too long for a socket path", path);
 		return -ENAMETOOLONG;
 	}
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
 	int lock_fd = bc_lock_file(lock_path, &holder);
-	int rc = lock_fd < 0 ? lock_fd : take_place(&address, group, &holder);
+	int rc = lock_fd < 0 ? lock_fd : replace_stale(&address, group, &holder);
 	if (rc < 0) {
-		say_why(err, errlen, path, rc, holder);
+		write_error(err, errlen, path, rc, holder);
 		if (lock_fd >= 0)
 			close(lock_fd);
 		return rc;

@@ -39,12 +39,12 @@ int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_c
 		rc = bc_sim_source_open(source, loop, &spec->sim, spec->rate);
 	} else if (spec->kind == BC_SOURCE_USB) {
 		rc = open_usb(source, loop, config, is_once);
-		hint = ": libusb can't start; has it a netlink socket (AF_NETLINK)?";
+		hint = ": can't initialize libusb; is AF_NETLINK allowed?";
 	} else {
 		rc = open_file(source, loop, spec);
 	}
 	if (rc != 0)
-		snprintf(err, errlen, "%s: can't be opened: %s%s", config->source_text,
-			strerror(-rc), hint);
+		snprintf(err, errlen, "%s: can't open: %s%s", config->source_text, strerror(-rc),
+			hint);
 	return rc;
 }

@@ -1,4 +1,4 @@
-/* Opens the source that the configuration names. */
+/* Opens the configured source. */
 #ifndef BC_DAEMON_MAIN_SOURCE_OPEN_H
 #define BC_DAEMON_MAIN_SOURCE_OPEN_H
 
@@ -10,9 +10,9 @@
 #include "daemon/config/config.h"
 #include "formats/base/must_check.h"
 
-/* Returns 0 with the source, closed by bc_source_close(); or a negative errno with a sentence in
- * `err`, which wants room for the source's text. With `is_once` a board must come within the
- * configuration's time; else it is waited for, for ever. */
+/* Returns 0, or a negative errno with a message in `err`. Close the source with bc_source_close().
+ * With `is_once`, a board must appear within usb.wait; otherwise the source waits for it without
+ * limit. */
 int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_config *config,
 	bool is_once, char *err, size_t errlen) BC_MUST_CHECK;
 

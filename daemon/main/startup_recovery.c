@@ -16,12 +16,11 @@
 #include "formats/segment/recover.h"
 #include "formats/segment/segment_index.h"
 
-/* What goes with each file. */
 struct recovery {
 	const char *dir;
 	int dir_fd;
 	const struct bc_startup_recovery_listener *listener;
-	char file[BC_SEGMENT_NAME_MAX]; /* at which it is */
+	char file[BC_SEGMENT_NAME_MAX]; /* the current one */
 	struct bc_progress_cb progress;
 	struct bc_log_limits limits;
 };
@@ -33,31 +32,32 @@ static void on_progress(void *context)
 	r->listener->on_progress(r->listener->context, r->file);
 }
 
-static void report(struct recovery *p, const char *name, const struct bc_recovered *r)
+static void log_recovered(struct recovery *r, const char *name, const struct bc_recovered *result)
 {
-	if (!r->is_written) {
-		bc_log_limited(&p->limits, BC_LOG_NOTICE,
-			"%s/%s: an earlier run left no whole chunk in it; removed", p->dir, name);
+	if (!result->is_written) {
+		bc_log_limited(&r->limits, BC_LOG_NOTICE,
+			"%s/%s: left open by an earlier run; no whole chunk, deleted", r->dir,
+			name);
 		return;
 	}
-	if (r->damages == 0)
-		bc_log_limited(&p->limits, BC_LOG_NOTICE,
-			"%s/%s: left open by an earlier run; recovered whole, %" PRIu64 " records",
-			p->dir, name, r->records);
+	if (result->damages == 0)
+		bc_log_limited(&r->limits, BC_LOG_NOTICE,
+			"%s/%s: left open by an earlier run; recovered all %" PRIu64 " records",
+			r->dir, name, result->records);
 	else
-		bc_log_limited(&p->limits, BC_LOG_WARNING,
-			"%s/%s: torn by an earlier run's end; recovered %" PRIu64
-			" records; %" PRIu64 " bytes in it were of no whole chunk, and are lost",
-			p->dir, name, r->records, r->damaged_bytes);
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
+			" records, lost %" PRIu64 " bytes after the last whole chunk",
+			r->dir, name, result->records, result->damaged_bytes);
 }
 
 enum outcome {
 	IS_RECOVERED,
-	IS_REMOVED, /* there was nothing in it */
-	IS_LEFT,    /* as it is */
+	IS_REMOVED, /* it was empty, or a copy exists */
+	IS_LEFT,    /* unchanged */
 };
 
-/* How many records the whole chunks of a segment hold. Returns 0 or a negative errno. */
+/* Counts the records in the whole chunks of a segment. Returns 0 or a negative errno. */
 static int count_records(const struct recovery *r, int fd, uint64_t *records)
 {
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
@@ -78,8 +78,8 @@ static int count_records(const struct recovery *r, int fd, uint64_t *records)
 	return found;
 }
 
-/* A run that ended between the sealing of a copy and the removal of its original leaves both.
- * Returns whether the sealed one has all that the other has. */
+/* A crash between sealing the copy and deleting the original leaves both. Returns whether the
+ * sealed file has all records of the other one. */
 static bool is_copied(const struct recovery *r, const char *from, const char *to)
 {
 	struct bc_segment_index index;
@@ -106,11 +106,11 @@ static void add_to_manifest(
 
 	if (rc != 0)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"%s/%s" BC_MANIFEST_SUFFIX ": the hash of %s can't be added: %s", r->dir,
+			"%s/%s" BC_MANIFEST_SUFFIX ": can't add the hash of %s: %s", r->dir,
 			name->recording, file, strerror(-rc));
 }
 
-/* The run that sealed a copy may have ended before it was in the manifest. */
+/* Adds a copy sealed by an earlier run to the manifest if it is missing. */
 static void add_copy(struct recovery *r, const struct bc_segment_name *name, const char *file)
 {
 	char hash[BC_FILE_HASH_CHARS] = "";
@@ -125,22 +125,20 @@ static void add_copy(struct recovery *r, const struct bc_segment_name *name, con
 	add_to_manifest(r, name, file, hash);
 }
 
-/* It can't be recovered now. */
-static void tell_left(struct recovery *r, const char *from, int rc)
+static void log_left(struct recovery *r, const char *from, int rc)
 {
 	if (rc == -EEXIST)
 		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: a sealed segment of its name is there, with fewer records; look at "
-			"both with buscap info, and remove one",
+			"%s/%s: a sealed segment with fewer records has the same name; compare "
+			"them with buscap info and delete one",
 			r->dir, from);
 	else
 		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: an earlier run left it open, and it can't be recovered now: %s; it "
-			"stays as it is",
-			r->dir, from, strerror(-rc));
+			"%s/%s: left open by an earlier run; can't recover it now: %s", r->dir,
+			from, strerror(-rc));
 }
 
-static enum outcome recover(struct recovery *r, const struct bc_segment_name *partial)
+static enum outcome recover_segment(struct recovery *r, const struct bc_segment_name *partial)
 {
 	struct bc_segment_name sealed = *partial;
 	struct bc_recovered recovered = {0};
@@ -154,7 +152,7 @@ static enum outcome recover(struct recovery *r, const struct bc_segment_name *pa
 	on_progress(r);
 	bc_segment_name_write(to, &sealed);
 	snprintf(half_done, sizeof(half_done), "%s" BC_RECOVER_SUFFIX, to);
-	/* A copy that was not finished; its original is `from`. */
+	/* An unfinished copy of `from`, left by a crash. */
 	unlinkat(r->dir_fd, half_done, 0);
 
 	int fd = openat(r->dir_fd, from, O_RDONLY | O_CLOEXEC);
@@ -170,21 +168,21 @@ static enum outcome recover(struct recovery *r, const struct bc_segment_name *pa
 		rc = -errno;
 	if (was_copied && rc == 0) {
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"%s/%s: recovered by an earlier run, and sealed; removed", r->dir, from);
+			"%s/%s: already recovered by an earlier run; deleted", r->dir, from);
 		add_copy(r, &sealed, to);
 		return IS_REMOVED;
 	}
 	if (rc != 0) {
-		tell_left(r, from, rc);
+		log_left(r, from, rc);
 		return IS_LEFT;
 	}
-	report(r, to, &recovered);
+	log_recovered(r, to, &recovered);
 	if (recovered.is_written)
 		add_to_manifest(r, &sealed, to, recovered.hash);
 	return recovered.is_written ? IS_RECOVERED : IS_REMOVED;
 }
 
-/* A raw capture loses what is not whole at its end, and is otherwise as it was. */
+/* A raw capture is truncated after its last whole block; damage before that stays in it. */
 static void recover_raw(struct recovery *r, const struct bc_segment_entry *partial)
 {
 	struct bc_segment_entry sealed = *partial;
@@ -200,31 +198,31 @@ static void recover_raw(struct recovery *r, const struct bc_segment_entry *parti
 	int rc = bc_raw_recover(&found, r->dir_fd, from, to, &r->progress);
 	if (rc == -EEXIST)
 		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: a sealed raw capture of its name is there; look at both with "
-			"buscap info, and remove one",
+			"%s/%s: a sealed raw capture has the same name; compare them with buscap "
+			"info and delete one",
 			r->dir, from);
 	else if (rc != 0)
 		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: an earlier run left it open, and it can't be made whole now: %s; "
-			"it stays as it is",
-			r->dir, from, strerror(-rc));
+			"%s/%s: left open by an earlier run; can't recover it now: %s", r->dir,
+			from, strerror(-rc));
 	else if (found.blocks == 0)
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"%s/%s: an earlier run left no whole block in it; removed", r->dir, from);
+			"%s/%s: left open by an earlier run; no whole block, deleted", r->dir,
+			from);
 	else
 		bc_log_limited(&r->limits,
 			found.cut_bytes + found.damages == 0 ? BC_LOG_NOTICE : BC_LOG_WARNING,
-			"%s/%s: left open by an earlier run; kept %" PRIu64 " bytes of the stream "
-			"in %" PRIu64 " blocks, cut off %" PRIu64
-			" bytes of no whole block; places damaged before: %" PRIu64,
+			"%s/%s: left open by an earlier run; recovered %" PRIu64
+			" bytes in %" PRIu64 " blocks, lost %" PRIu64
+			" bytes after the last whole block; damaged places: %" PRIu64,
 			r->dir, to, found.bytes, found.blocks, found.cut_bytes, found.damages);
 	if (rc == 0 && found.blocks != 0)
 		add_to_manifest(r, &sealed.name, to, found.hash);
 }
 
-/* Recovering takes a while; whoever wants the daemon to end meanwhile finds the rest as it was. The
- * signals are blocked, and the loop takes them later. */
-static bool is_reported_to_stop(void)
+/* Recovery may take long: a stop signal leaves the remaining files for the next start. The signals
+ * are blocked until the loop handles them. */
+static bool is_stop_pending(void)
 {
 	sigset_t pending;
 
@@ -247,13 +245,13 @@ int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_
 	for (size_t i = 0; i < list.count; i++) {
 		const struct bc_segment_name *name = &list.entries[i].name;
 		if (list.entries[i].format != BC_FORMAT_SEGMENT) {
-			if (name->is_partial && !is_reported_to_stop())
+			if (name->is_partial && !is_stop_pending())
 				recover_raw(&r, &list.entries[i]);
 			continue;
 		}
 		enum outcome outcome = IS_LEFT;
-		if (name->is_partial && !is_reported_to_stop())
-			outcome = recover(&r, name);
+		if (name->is_partial && !is_stop_pending())
+			outcome = recover_segment(&r, name);
 		recovered += outcome == IS_RECOVERED;
 		if (outcome != IS_REMOVED)
 			memcpy(newest, name->recording, BC_RECORDING_ID_MAX);

@@ -977,7 +977,7 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 	case BC_NOTICE_RAW_SEALED:
 		r->options.on_sealed(r->options.context, notice);
 		__attribute__((fallthrough));
-	case BC_NOTICE_BEGUN:
+	case BC_NOTICE_OPENED:
 		bc_recorder_events_segment(&r->events, notice);
 		return;
 	case BC_NOTICE_ENDED:

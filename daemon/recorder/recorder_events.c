@@ -100,7 +100,7 @@ void bc_recorder_events_disarmed(struct bc_recorder_events *e, const char *name)
 
 void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_writer_notice *notice)
 {
-	bool is_sealed = notice->kind != BC_NOTICE_BEGUN;
+	bool is_sealed = notice->kind != BC_NOTICE_OPENED;
 	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
 	char started[BC_RFC3339_BYTES];
 
@@ -129,7 +129,7 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 					{NULL, NULL},
 				}));
 	emit_event(e,
-		notice->kind == BC_NOTICE_BEGUN    ? "segment-started"
+		notice->kind == BC_NOTICE_OPENED    ? "segment-started"
 		: notice->kind == BC_NOTICE_SEALED ? "segment-sealed"
 						   : "capture-sealed",
 		object);

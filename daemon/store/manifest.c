@@ -11,7 +11,7 @@
 
 #include "formats/segment/segment_name.h"
 
-/* 32 hex digits, two blanks, a name, a newline. */
+/* Hash, two blanks, name, newline. */
 #define LINE_MAX_BYTES (BC_FILE_HASH_CHARS + 2 + BC_SEGMENT_NAME_MAX)
 
 void bc_manifest_name(char out[BC_MANIFEST_NAME_MAX], const char *recording)
@@ -19,7 +19,7 @@ void bc_manifest_name(char out[BC_MANIFEST_NAME_MAX], const char *recording)
 	snprintf(out, BC_MANIFEST_NAME_MAX, "%s" BC_MANIFEST_SUFFIX, recording);
 }
 
-static int open_it(int dir_fd, const char *recording, int flags)
+static int open_manifest(int dir_fd, const char *recording, int flags)
 {
 	char name[BC_MANIFEST_NAME_MAX];
 
@@ -27,8 +27,8 @@ static int open_it(int dir_fd, const char *recording, int flags)
 	return openat(dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0640);
 }
 
-/* Where the last whole line ends: no line is longer than what is looked at. Returns a negative
- * errno if that can't be told. */
+/* Returns the offset after the last whole line, or a negative errno. Reads only the tail: no line
+ * of ours is longer than LINE_MAX_BYTES. */
 static off_t end_of_lines(int fd, off_t bytes)
 {
 	char tail[LINE_MAX_BYTES];
@@ -38,11 +38,11 @@ static off_t end_of_lines(int fd, off_t bytes)
 	if (got < 0)
 		return -errno;
 	if ((size_t)got < n)
-		return -EIO; /* somebody else is at it */
+		return -EIO; /* another process is truncating it */
 	while (n > 0 && tail[n - 1] != '\n')
 		n--;
 	if (n == 0 && bytes > (off_t)sizeof(tail))
-		return -EBADMSG; /* it is none of ours */
+		return -EBADMSG; /* not a manifest */
 	return bytes - got + (off_t)n;
 }
 
@@ -76,12 +76,12 @@ static int add_line(int dir_fd, int fd, const char *line, size_t bytes)
 		return -errno;
 	int rc = write_all(fd, line, bytes, end);
 	if (rc != 0) {
-		(void)!ftruncate(fd, end); /* else the next line cuts it off */
+		(void)!ftruncate(fd, end); /* if this fails, the next call truncates it */
 		return rc;
 	}
 	if (fdatasync(fd) != 0)
 		return -errno;
-	/* A file is only as durable as its name. */
+	/* A new file needs its directory entry on disk, too. */
 	return end == 0 && fsync(dir_fd) != 0 ? -errno : 0;
 }
 
@@ -93,10 +93,10 @@ int bc_manifest_add(
 
 	if (n < 0 || (size_t)n >= sizeof(line))
 		return -ENAMETOOLONG;
-	/* A name with a newline would be a line of its own. No recording has one. */
+	/* A newline in the name would forge a line. */
 	if (strchr(file, '\n') != NULL || strchr(recording, '/') != NULL)
 		return -EINVAL;
-	int fd = open_it(dir_fd, recording, O_RDWR | O_CREAT | O_NONBLOCK);
+	int fd = open_manifest(dir_fd, recording, O_RDWR | O_CREAT | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
 	int rc = add_line(dir_fd, fd, line, (size_t)n);
@@ -108,7 +108,7 @@ bool bc_manifest_has(int dir_fd, const char *recording, const char *file)
 {
 	char line[LINE_MAX_BYTES];
 	bool has = false;
-	int fd = open_it(dir_fd, recording, O_RDONLY | O_NONBLOCK);
+	int fd = open_manifest(dir_fd, recording, O_RDONLY | O_NONBLOCK);
 	FILE *in = fd >= 0 ? fdopen(fd, "r") : NULL;
 
 	if (in == NULL) {

@@ -1,9 +1,8 @@
-/* The manifest of a recording: RECORDING.xxh128 beside its segments, with the hash of each sealed
- * segment and raw capture, a line each as `xxhsum -c` reads them; docs/manifest.md.
+/* The manifest of a recording, RECORDING.xxh128 in the output directory: one line with the hash of
+ * each sealed segment and raw capture, in the format of `xxhsum -c`; docs/manifest.md.
  *
- * A line is added by whoever has sealed the file: the writer's thread, or at the start what
- * recovers files left open. Each call opens the manifest anew, so one that somebody moved away is
- * begun again. */
+ * The writer's thread adds a line when it seals a file, as does the recovery at startup. Each call
+ * opens the file by name, so a manifest that was moved away is created again. */
 #ifndef BC_DAEMON_STORE_MANIFEST_H
 #define BC_DAEMON_STORE_MANIFEST_H
 
@@ -18,16 +17,15 @@
 
 void bc_manifest_name(char out[BC_MANIFEST_NAME_MAX], const char *recording);
 
-/* Adds the line of a file of the recording and makes it durable; a torn last line, as a crash
- * leaves it, is cut off first. Returns 0, or a negative errno with the manifest as it was, as far
- * as the disk allows. */
+/* Appends the line for a file and syncs it. A torn last line, left by a crash, is truncated first.
+ * Returns 0 or a negative errno; after an error the manifest is unchanged if the disk allows. */
 int bc_manifest_add(int dir_fd, const char *recording, const char *file,
 	const char hash[BC_FILE_HASH_CHARS]) BC_MUST_CHECK;
 
-/* Whether the manifest has a whole line of that file. False, too, where it can't be read. */
+/* Returns whether the manifest has a whole line for that file; false if it can't be read. */
 bool bc_manifest_has(int dir_fd, const char *recording, const char *file);
 
-/* Removes the manifest, whose last file has gone. */
+/* Deletes the manifest. */
 void bc_manifest_remove(int dir_fd, const char *recording);
 
 #endif

@@ -17,43 +17,43 @@
 #define RETRY_NS UINT64_C(500000000)
 
 static void set_error(
-	struct bc_open_segment *p, const char *file, const char *what, const char *err)
+	struct bc_open_segment *o, const char *file, const char *what, const char *err)
 {
-	snprintf(p->report.error, sizeof(p->report.error), "%s%s%.150s: %s: %s", p->dir,
+	snprintf(o->stats.error, sizeof(o->stats.error), "%s%s%.150s: %s: %s", o->dir,
 		file[0] != '\0' ? "/" : "", file, what, err);
 }
 
 bool bc_open_segment_mark_stuck(
-	struct bc_open_segment *p, const char *file, const char *what, const char *err)
+	struct bc_open_segment *o, const char *file, const char *what, const char *err)
 {
-	char reason[sizeof(p->stuck_reason)];
+	char reason[sizeof(o->stuck_reason)];
 
-	set_error(p, file, what, err);
+	set_error(o, file, what, err);
 	snprintf(reason, sizeof(reason), "%s: %s", what, err);
-	if (!p->report.is_stuck || strcmp(reason, p->stuck_reason) != 0)
-		bc_log_limited(&p->limits, BC_LOG_ERROR,
-			"%s; trying again twice a second; a source that can't wait loses what the "
-			"buffer can't hold, and it is counted",
-			p->report.error);
-	memcpy(p->stuck_reason, reason, sizeof(reason));
-	if (!p->report.is_stuck)
-		p->stuck_since_ns = bc_now_ns();
-	p->report.is_stuck = true;
-	p->retry_at_ns = bc_now_ns() + RETRY_NS;
+	if (!o->stats.is_stuck || strcmp(reason, o->stuck_reason) != 0)
+		bc_log_limited(&o->limits, BC_LOG_ERROR,
+			"%s; retrying every 0.5 s; a live source loses samples when the buffer is "
+			"full",
+			o->stats.error);
+	memcpy(o->stuck_reason, reason, sizeof(reason));
+	if (!o->stats.is_stuck)
+		o->stuck_since_ns = bc_now_ns();
+	o->stats.is_stuck = true;
+	o->retry_at_ns = bc_now_ns() + RETRY_NS;
 	return false;
 }
 
-void bc_open_segment_clear_stuck(struct bc_open_segment *p)
+void bc_open_segment_clear_stuck(struct bc_open_segment *o)
 {
-	if (!p->report.is_stuck)
+	if (!o->stats.is_stuck)
 		return;
-	p->report.is_stuck = false;
-	p->report.is_hopeless = false;
-	bc_log_limited(&p->limits, BC_LOG_NOTICE, "%s: writing again, after %.1f s", p->dir,
-		(double)(bc_now_ns() - p->stuck_since_ns) * 1e-9);
+	o->stats.is_stuck = false;
+	o->stats.is_hopeless = false;
+	bc_log_limited(&o->limits, BC_LOG_NOTICE, "%s: writing again after %.1f s", o->dir,
+		(double)(bc_now_ns() - o->stuck_since_ns) * 1e-9);
 }
 
-static bool is_hopeless(int error)
+static bool is_permanent(int error)
 {
 	return error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM ||
 	       error == EROFS || error == ENAMETOOLONG;
@@ -64,364 +64,353 @@ bool bc_is_out_of_space(int error)
 	return error == ENOSPC || error == EDQUOT;
 }
 
-/* The directory may have been removed, and made again, since it was opened. Returns whether there
- * is another one now, and it is ours. */
-static bool reopen_dir(struct bc_open_segment *p)
+/* Opens the directory again if it was removed and created again. Returns whether it was. */
+static bool reopen_dir(struct bc_open_segment *o)
 {
 	struct stat old;
 	struct stat new;
 	char err[256];
 
-	if (fstat(p->dir_fd, &old) != 0 || stat(p->dir, &new) != 0 ||
+	if (fstat(o->dir_fd, &old) != 0 || stat(o->dir, &new) != 0 ||
 		(old.st_dev == new.st_dev &&old.st_ino == new.st_ino))
 		return false;
-	int fd = bc_dir_open(p->dir, err, sizeof(err));
+	int fd = bc_dir_open(o->dir, err, sizeof(err));
 	if (fd < 0)
 		return false;
-	if (p->owns_dir_fd)
-		close(p->dir_fd);
-	p->dir_fd = fd;
-	p->owns_dir_fd = true;
+	if (o->owns_dir_fd)
+		close(o->dir_fd);
+	o->dir_fd = fd;
+	o->owns_dir_fd = true;
 	return true;
 }
 
-uint32_t bc_open_segment_number(const struct bc_open_segment *p)
+uint32_t bc_open_segment_number(const struct bc_open_segment *o)
 {
-	if (p->segment.file.fd >= 0)
-		return p->segment.segment;
-	return p->raw.file.fd >= 0 ? p->raw.segment : p->next_number;
+	if (o->segment.file.fd >= 0)
+		return o->segment.segment;
+	return o->raw.file.fd >= 0 ? o->raw.segment : o->next_number;
 }
 
-/* News */
+/* Notices */
 
-static void post(struct bc_open_segment *p, const struct bc_writer_notice *what)
+static void post_notice(struct bc_open_segment *o, const struct bc_writer_notice *what)
 {
-	struct bc_writer_notice *news = malloc(sizeof(*news));
+	struct bc_writer_notice *notice = malloc(sizeof(*notice));
 
-	if (news == NULL) {
-		p->report.news_lost++;
-		return;
-	}
-	*news = *what;
-	news->recording = p->recording;
-	bc_writer_notices_add(&p->news, news);
+	if (notice == NULL)
+		return; /* the event is not sent; the file and the counts are unaffected */
+	*notice = *what;
+	notice->recording = o->recording;
+	bc_writer_notices_add(&o->notices, notice);
 }
 
-/* Adds what was written of the open segment to the recording's. */
-static void add_segment(struct bc_open_segment *p, const struct bc_writer_notice *of)
+/* Adds a segment to the recording's totals. */
+static void add_segment(struct bc_open_segment *o, const struct bc_writer_notice *of)
 {
-	p->total.records += of->records;
-	p->total.bytes += of->bytes;
-	p->total.chunks += of->chunks;
-	p->total.gaps += of->gaps;
-	p->total.lost += of->lost;
+	o->total.records += of->records;
+	o->total.bytes += of->bytes;
+	o->total.chunks += of->chunks;
+	o->total.gaps += of->gaps;
+	o->total.lost += of->lost;
 }
 
-static struct bc_writer_notice news_of_segment(
-	const struct bc_open_segment *p, enum bc_writer_notice_kind kind)
+static struct bc_writer_notice segment_notice(
+	const struct bc_open_segment *o, enum bc_writer_notice_kind kind)
 {
-	struct bc_writer_notice news = {
+	struct bc_writer_notice notice = {
 		.kind = kind,
-		.segment = p->segment.segment,
-		.first_record = p->segment_first,
-		.wall_ns = p->segment_wall_ns,
-		.records = p->segment.records,
-		.bytes = p->segment.file.bytes,
-		.chunks = p->segment.chunks,
-		.gaps = p->segment.gaps,
-		.lost = p->segment.lost,
+		.segment = o->segment.segment,
+		.first_record = o->segment_first,
+		.wall_ns = o->segment_wall_ns,
+		.records = o->segment.records,
+		.bytes = o->segment.file.bytes,
+		.chunks = o->segment.chunks,
+		.gaps = o->segment.gaps,
+		.lost = o->segment.lost,
 	};
 
-	memcpy(news.file, p->report.file, sizeof(news.file));
-	return news;
+	memcpy(notice.file, o->stats.file, sizeof(notice.file));
+	return notice;
 }
 
-static struct bc_writer_notice news_of_raw(const struct bc_open_segment *p)
+static struct bc_writer_notice raw_notice(const struct bc_open_segment *o)
 {
-	struct bc_writer_notice news = {
+	struct bc_writer_notice notice = {
 		.kind = BC_NOTICE_RAW_SEALED,
-		.segment = p->raw.segment,
-		.first_record = p->raw_first,
-		.wall_ns = p->raw_wall_ns,
-		.bytes = p->raw.file.bytes,
-		.chunks = p->raw.chunks,
+		.segment = o->raw.segment,
+		.first_record = o->raw_first,
+		.wall_ns = o->raw_wall_ns,
+		.bytes = o->raw.file.bytes,
+		.chunks = o->raw.chunks,
 	};
 
-	snprintf(
-		news.file, sizeof(news.file), "%.*s", (int)sizeof(news.file) - 1, p->raw.file.name);
-	return news;
+	snprintf(notice.file, sizeof(notice.file), "%.*s", (int)sizeof(notice.file) - 1,
+		o->raw.file.name);
+	return notice;
 }
 
-/* The recording is what matters: a manifest that can't be written is said to be so, once, and the
- * next file's line is tried anew. */
-static void add_to_manifest(struct bc_open_segment *p, const struct bc_writer_notice *news)
+/* A manifest that can't be written does not stop the recording. The same error is logged once. */
+static void add_to_manifest(struct bc_open_segment *o, const struct bc_writer_notice *notice)
 {
-	const char *recording = p->recording->header.recording;
-	bc_thread_health_start(&p->stint, "adding to the manifest the hash of", news->file);
-	int rc = bc_manifest_add(p->dir_fd, recording, news->file, news->hash);
+	const char *recording = o->recording->header.recording;
+	bc_thread_health_start(&o->health, "adding to the manifest", notice->file);
+	int rc = bc_manifest_add(o->dir_fd, recording, notice->file, notice->hash);
 
 	if (rc != 0) {
-		p->report.manifest_failed++;
-		if (rc != p->manifest_error)
-			bc_log_limited(&p->limits, BC_LOG_ERROR,
+		o->stats.manifest_failed++;
+		if (rc != o->manifest_error)
+			bc_log_limited(&o->limits, BC_LOG_ERROR,
 				"%s/%s" BC_MANIFEST_SUFFIX
-				": the hash of %s can't be added: %s; the recording goes on",
-				p->dir, recording, news->file, strerror(-rc));
+				": can't add the hash of %s: %s; the recording continues",
+				o->dir, recording, notice->file, strerror(-rc));
 	}
-	p->manifest_error = rc;
+	o->manifest_error = rc;
 }
 
-/* After the sealing, which closes the file. */
-static void tell_sealed(struct bc_open_segment *p, struct bc_writer_notice *news)
+static void report_sealed(struct bc_open_segment *o, struct bc_writer_notice *notice)
 {
-	add_to_manifest(p, news);
-	p->report.sealed++;
-	p->total.segments++;
-	memcpy(p->total.file, news->file, sizeof(news->file));
-	add_segment(p, news);
-	post(p, news);
+	add_to_manifest(o, notice);
+	o->stats.sealed++;
+	o->total.segments++;
+	memcpy(o->total.file, notice->file, sizeof(notice->file));
+	add_segment(o, notice);
+	post_notice(o, notice);
 }
 
-void bc_open_segment_start(struct bc_open_segment *p, const struct bc_recording_info *recording)
+void bc_open_segment_start(struct bc_open_segment *o, const struct bc_recording_info *recording)
 {
-	p->recording = recording;
-	p->next_number = 0;
-	p->total = (struct bc_writer_notice){.kind = BC_NOTICE_ENDED};
-	p->report.recording_tag = recording->tag;
-	p->report.recording_bytes = 0;
-	p->report.recording_records = 0;
-	p->report.is_full = false;
-	p->report.segment = 0;
-	p->report.file[0] = '\0';
+	o->recording = recording;
+	o->next_number = 0;
+	o->total = (struct bc_writer_notice){.kind = BC_NOTICE_ENDED};
+	o->stats.recording_tag = recording->tag;
+	o->stats.recording_bytes = 0;
+	o->stats.recording_records = 0;
+	o->stats.is_full = false;
+	o->stats.segment = 0;
+	o->stats.file[0] = '\0';
 }
 
-void bc_open_segment_end(struct bc_open_segment *p, struct bc_writer_notice *news)
+void bc_open_segment_end(struct bc_open_segment *o, struct bc_writer_notice *notice)
 {
-	*news = p->total;
-	news->recording = p->recording;
-	news->is_full = p->report.is_full;
-	bc_writer_notices_add(&p->news, news);
-	p->recording = NULL;
+	*notice = o->total;
+	notice->recording = o->recording;
+	notice->is_full = o->stats.is_full;
+	bc_writer_notices_add(&o->notices, notice);
+	o->recording = NULL;
 }
 
-/* Ending */
+/* End */
 
-/* Leaves the open segment as it is; an empty one goes, and its number is free again unless its raw
- * capture has it. */
-static void abandon_segment(struct bc_open_segment *p)
+/* Closes the open segment without sealing it. An empty one is deleted, and its number is used again
+ * unless a raw capture has it. */
+static void abandon_segment(struct bc_open_segment *o)
 {
-	if (p->segment.file.fd < 0)
+	if (o->segment.file.fd < 0)
 		return;
-	bc_thread_health_start(&p->stint, "closing", p->segment.file.open_name);
-	if (p->segment.chunks == 0) {
-		unlinkat(p->dir_fd, p->segment.file.open_name, 0);
-		if (p->raw.file.fd < 0)
-			p->next_number--;
+	bc_thread_health_start(&o->health, "closing", o->segment.file.open_name);
+	if (o->segment.chunks == 0) {
+		unlinkat(o->dir_fd, o->segment.file.open_name, 0);
+		if (o->raw.file.fd < 0)
+			o->next_number--;
 	} else {
-		struct bc_writer_notice left = news_of_segment(p, BC_NOTICE_ENDED);
-		add_segment(p, &left);
-		p->total.left_open++;
-		p->report.unsealed++;
-		p->must_cut = true;
+		struct bc_writer_notice left = segment_notice(o, BC_NOTICE_ENDED);
+		add_segment(o, &left);
+		o->total.left_open++;
+		o->stats.unsealed++;
+		o->must_cut = true;
 	}
-	bc_segment_abandon(&p->segment);
-	p->report.file[0] = '\0';
-	p->unsynced = 0;
+	bc_segment_abandon(&o->segment);
+	o->stats.file[0] = '\0';
+	o->unsynced = 0;
 }
 
-/* The same for the raw capture. */
-static void abandon_raw(struct bc_open_segment *p)
+static void abandon_raw(struct bc_open_segment *o)
 {
-	if (p->raw.file.fd < 0)
+	if (o->raw.file.fd < 0)
 		return;
-	bc_thread_health_start(&p->stint, "closing", p->raw.file.open_name);
-	if (p->raw.chunks == 0) {
-		unlinkat(p->dir_fd, p->raw.file.open_name, 0);
-		if (p->segment.file.fd < 0)
-			p->next_number--;
+	bc_thread_health_start(&o->health, "closing", o->raw.file.open_name);
+	if (o->raw.chunks == 0) {
+		unlinkat(o->dir_fd, o->raw.file.open_name, 0);
+		if (o->segment.file.fd < 0)
+			o->next_number--;
 	} else {
-		p->total.raw_bytes += p->raw.file.bytes;
-		p->total.left_open++;
-		p->report.unsealed++;
-		p->must_cut = true;
+		o->total.raw_bytes += o->raw.file.bytes;
+		o->total.left_open++;
+		o->stats.unsealed++;
+		o->must_cut = true;
 	}
-	bc_segment_abandon(&p->raw);
+	bc_segment_abandon(&o->raw);
 }
 
-void bc_open_segment_abandon_segment(struct bc_open_segment *p)
+void bc_open_segment_abandon_segment(struct bc_open_segment *o)
 {
-	if (p->segment.chunks != 0)
-		bc_log_limited(&p->limits, BC_LOG_ERROR,
-			"%s/%s: left as it is, its %" PRIu64
-			" records with it; the next start recovers them",
-			p->dir, p->segment.file.open_name, p->segment.records);
-	abandon_segment(p);
+	if (o->segment.chunks != 0)
+		bc_log_limited(&o->limits, BC_LOG_ERROR,
+			"%s/%s: not sealed, %" PRIu64 " records; the next start recovers it",
+			o->dir, o->segment.file.open_name, o->segment.records);
+	abandon_segment(o);
 }
 
-void bc_open_segment_abandon_raw(struct bc_open_segment *p)
+void bc_open_segment_abandon_raw(struct bc_open_segment *o)
 {
-	if (p->raw.chunks != 0)
-		bc_log_limited(&p->limits, BC_LOG_ERROR,
-			"%s/%s: left as it is; the next start keeps what is whole of it", p->dir,
-			p->raw.file.open_name);
-	abandon_raw(p);
+	if (o->raw.chunks != 0)
+		bc_log_limited(&o->limits, BC_LOG_ERROR,
+			"%s/%s: not sealed; the next start recovers it", o->dir,
+			o->raw.file.open_name);
+	abandon_raw(o);
 }
 
-static void sync_segment(struct bc_open_segment *p)
+static void sync_segment(struct bc_open_segment *o)
 {
-	bc_thread_health_start(&p->stint, "syncing", p->segment.file.open_name);
-	int rc = bc_atomic_file_sync(&p->segment.file);
+	bc_thread_health_start(&o->health, "syncing", o->segment.file.open_name);
+	int rc = bc_atomic_file_sync(&o->segment.file);
 
 	if (rc == 0) {
-		p->report.durable += p->unsynced;
-		p->unsynced = 0;
+		o->stats.durable += o->unsynced;
+		o->unsynced = 0;
 		return;
 	}
-	set_error(p, p->report.file, "can't make it durable", strerror(-rc));
-	bc_log_limited(&p->limits, BC_LOG_ERROR,
-		"%s; it stays as %s, its last %" PRIu64
-		" records may be lost; going on in a new segment",
-		p->report.error, p->segment.file.open_name, p->unsynced);
-	abandon_segment(p);
+	set_error(o, o->stats.file, "can't sync", strerror(-rc));
+	bc_log_limited(&o->limits, BC_LOG_ERROR,
+		"%s; left as %s, its last %" PRIu64
+		" records may be lost; continuing in a new segment",
+		o->stats.error, o->segment.file.open_name, o->unsynced);
+	abandon_segment(o);
 }
 
-static void sync_raw(struct bc_open_segment *p)
+static void sync_raw(struct bc_open_segment *o)
 {
-	bc_thread_health_start(&p->stint, "syncing", p->raw.file.open_name);
-	int rc = bc_atomic_file_sync(&p->raw.file);
+	bc_thread_health_start(&o->health, "syncing", o->raw.file.open_name);
+	int rc = bc_atomic_file_sync(&o->raw.file);
 
 	if (rc == 0)
 		return;
-	set_error(p, p->raw.file.name, "can't make it durable", strerror(-rc));
-	bc_log_limited(&p->limits, BC_LOG_ERROR, "%s; it stays as %s; going on in a new segment",
-		p->report.error, p->raw.file.open_name);
-	abandon_raw(p);
+	set_error(o, o->raw.file.name, "can't sync", strerror(-rc));
+	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; left as %s; continuing in a new segment",
+		o->stats.error, o->raw.file.open_name);
+	abandon_raw(o);
 }
 
-/* Ends the open segment, if there is one. Returns false when that must be tried again. */
-static bool seal_segment(struct bc_open_segment *p)
+/* Seals the open segment, if any. Returns false to be called again. */
+static bool seal_segment(struct bc_open_segment *o)
 {
-	uint64_t records = p->segment.records;
-	uint32_t chunks = p->segment.chunks;
+	uint64_t records = o->segment.records;
+	uint32_t chunks = o->segment.chunks;
 
-	if (p->segment.file.fd < 0 || chunks == 0) {
-		abandon_segment(p);
+	if (o->segment.file.fd < 0 || chunks == 0) {
+		abandon_segment(o);
 		return true;
 	}
-	/* Apart from the index, which may be tried again: records that a failed sync has given up
-	 * would look durable after the next. */
-	if (p->segment.file.durable != p->segment.file.bytes) {
-		sync_segment(p);
-		if (p->segment.file.fd < 0)
+	/* Sync the records before the index is written, not together with it: writing the index may
+	 * be retried, but after a failed sync the kernel has dropped the records, and the next sync
+	 * would succeed without them. */
+	if (o->segment.file.durable != o->segment.file.bytes) {
+		sync_segment(o);
+		if (o->segment.file.fd < 0)
 			return true;
 	}
-	struct bc_writer_notice news = news_of_segment(p, BC_NOTICE_SEALED);
-	news.bytes += bc_index_bytes(chunks);
-	bc_thread_health_start(&p->stint, "sealing", p->segment.file.open_name);
-	int rc = bc_segment_seal(&p->segment);
+	struct bc_writer_notice notice = segment_notice(o, BC_NOTICE_SEALED);
+	notice.bytes += bc_index_bytes(chunks);
+	bc_thread_health_start(&o->health, "sealing", o->segment.file.open_name);
+	int rc = bc_segment_seal(&o->segment);
 	if (rc == 0) {
-		memcpy(news.hash, p->segment.file.sealed_hash, sizeof(news.hash));
-		tell_sealed(p, &news);
+		memcpy(notice.hash, o->segment.file.sealed_hash, sizeof(notice.hash));
+		report_sealed(o, &notice);
 		bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " records in %" PRIu32 " chunk%s",
-			p->report.file, records, chunks, chunks == 1 ? "" : "s");
+			o->stats.file, records, chunks, chunks == 1 ? "" : "s");
 		return true;
 	}
 	if (bc_is_out_of_space(-rc))
-		return bc_open_segment_mark_stuck(
-			p, p->report.file, "can't seal it", strerror(-rc));
-	set_error(p, p->report.file, "can't seal it", strerror(-rc));
-	bc_log_limited(&p->limits, BC_LOG_ERROR,
-		"%s; it stays as %s, to be recovered at the next start", p->report.error,
-		p->segment.file.open_name);
-	abandon_segment(p);
+		return bc_open_segment_mark_stuck(o, o->stats.file, "can't seal", strerror(-rc));
+	set_error(o, o->stats.file, "can't seal", strerror(-rc));
+	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; left as %s; the next start recovers it",
+		o->stats.error, o->segment.file.open_name);
+	abandon_segment(o);
 	return true;
 }
 
-/* The same for the raw capture. */
-static bool seal_raw(struct bc_open_segment *p)
+static bool seal_raw(struct bc_open_segment *o)
 {
-	struct bc_atomic_file *file = &p->raw.file;
+	struct bc_atomic_file *file = &o->raw.file;
 	char name[BC_ATOMIC_FILE_NAME_MAX];
 
-	if (file->fd < 0 || p->raw.chunks == 0) {
-		abandon_raw(p);
+	if (file->fd < 0 || o->raw.chunks == 0) {
+		abandon_raw(o);
 		return true;
 	}
 	if (file->durable != file->bytes) {
-		sync_raw(p);
+		sync_raw(o);
 		if (file->fd < 0)
 			return true;
 	}
-	uint32_t blocks = p->raw.chunks;
+	uint32_t blocks = o->raw.chunks;
 	memcpy(name, file->name, sizeof(name));
-	struct bc_writer_notice news = news_of_raw(p);
-	bc_thread_health_start(&p->stint, "sealing", file->open_name);
-	int rc = bc_segment_seal(&p->raw);
+	struct bc_writer_notice notice = raw_notice(o);
+	bc_thread_health_start(&o->health, "sealing", file->open_name);
+	int rc = bc_segment_seal(&o->raw);
 	if (rc == 0) {
-		memcpy(news.hash, p->raw.file.sealed_hash, sizeof(news.hash));
-		add_to_manifest(p, &news);
-		p->total.raw_bytes += news.bytes;
-		post(p, &news);
+		memcpy(notice.hash, o->raw.file.sealed_hash, sizeof(notice.hash));
+		add_to_manifest(o, &notice);
+		o->total.raw_bytes += notice.bytes;
+		post_notice(o, &notice);
 		bc_log(BC_LOG_DEBUG, "%s: sealed, %" PRIu32 " block%s", name, blocks,
 			blocks == 1 ? "" : "s");
 		return true;
 	}
 	if (bc_is_out_of_space(-rc))
-		return bc_open_segment_mark_stuck(p, name, "can't seal it", strerror(-rc));
-	set_error(p, name, "can't seal it", strerror(-rc));
-	bc_open_segment_abandon_raw(p);
+		return bc_open_segment_mark_stuck(o, name, "can't seal", strerror(-rc));
+	set_error(o, name, "can't seal", strerror(-rc));
+	bc_open_segment_abandon_raw(o);
 	return true;
 }
 
-bool bc_open_segment_cut(struct bc_open_segment *p)
+bool bc_open_segment_cut(struct bc_open_segment *o)
 {
-	if (!seal_segment(p) || !seal_raw(p))
+	if (!seal_segment(o) || !seal_raw(o))
 		return false;
-	p->must_cut = false;
+	o->must_cut = false;
 	return true;
 }
 
-void bc_open_segment_check_deleted(struct bc_open_segment *p)
+void bc_open_segment_check_deleted(struct bc_open_segment *o)
 {
-	if (p->segment.file.fd >= 0 && bc_atomic_file_is_deleted(&p->segment.file)) {
-		set_error(p, p->report.file, "deleted while it was being written",
-			"its records are lost");
-		bc_log_limited(&p->limits, BC_LOG_ERROR,
-			"%s: %" PRIu64 " of them; going on in a new segment", p->report.error,
-			p->segment.records);
-		bc_segment_abandon(&p->segment);
-		p->report.file[0] = '\0';
-		p->total.left_open++;
-		p->report.deleted++;
-		p->must_cut = true;
-		p->unsynced = 0;
+	if (o->segment.file.fd >= 0 && bc_atomic_file_is_deleted(&o->segment.file)) {
+		set_error(o, o->stats.file, "deleted while open", "records lost");
+		bc_log_limited(&o->limits, BC_LOG_ERROR,
+			"%s: %" PRIu64 "; continuing in a new segment", o->stats.error,
+			o->segment.records);
+		bc_segment_abandon(&o->segment);
+		o->stats.file[0] = '\0';
+		o->total.left_open++;
+		o->stats.deleted++;
+		o->must_cut = true;
+		o->unsynced = 0;
 	}
-	if (p->raw.file.fd >= 0 && bc_atomic_file_is_deleted(&p->raw.file)) {
-		set_error(p, p->raw.file.name, "deleted while it was being written",
-			"its bytes are lost");
-		bc_log_limited(
-			&p->limits, BC_LOG_ERROR, "%s; going on in a new segment", p->report.error);
-		bc_segment_abandon(&p->raw);
-		p->total.left_open++;
-		p->report.deleted++;
-		p->must_cut = true;
+	if (o->raw.file.fd >= 0 && bc_atomic_file_is_deleted(&o->raw.file)) {
+		set_error(o, o->raw.file.name, "deleted while open", "bytes lost");
+		bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; continuing in a new segment",
+			o->stats.error);
+		bc_segment_abandon(&o->raw);
+		o->total.left_open++;
+		o->stats.deleted++;
+		o->must_cut = true;
 	}
 }
 
-static bool has_gone(const struct bc_open_segment *p, const char *file)
+static bool is_gone(const struct bc_open_segment *o, const char *file)
 {
-	return file[0] != '\0' && faccessat(p->dir_fd, file, F_OK, 0) != 0 && errno == ENOENT;
+	return file[0] != '\0' && faccessat(o->dir_fd, file, F_OK, 0) != 0 && errno == ENOENT;
 }
 
-void bc_open_segment_forget_deleted(struct bc_open_segment *p)
+void bc_open_segment_forget_deleted(struct bc_open_segment *o)
 {
-	if (p->segment.file.fd < 0 && has_gone(p, p->report.file))
-		p->report.file[0] = '\0';
-	if (has_gone(p, p->total.file))
-		p->total.file[0] = '\0';
+	if (o->segment.file.fd < 0 && is_gone(o, o->stats.file))
+		o->stats.file[0] = '\0';
+	if (is_gone(o, o->total.file))
+		o->total.file[0] = '\0';
 }
 
-/* Beginning */
+/* Start */
 
 static struct bc_segment_name name_of(const struct bc_segment_header *header)
 {
@@ -431,82 +420,81 @@ static struct bc_segment_name name_of(const struct bc_segment_header *header)
 	return name;
 }
 
-/* A file can't be begun. */
-static bool refuse_file(struct bc_open_segment *p, const char *what, int rc)
+static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
 {
-	if (p->segment.file.fd < 0)
-		p->report.file[0] = '\0';
-	p->report.is_hopeless = is_hopeless(-rc);
-	return bc_open_segment_mark_stuck(p, "", what, strerror(-rc));
+	if (o->segment.file.fd < 0)
+		o->stats.file[0] = '\0';
+	o->stats.is_hopeless = is_permanent(-rc);
+	return bc_open_segment_mark_stuck(o, "", what, strerror(-rc));
 }
 
-bool bc_open_segment_open_segment(struct bc_open_segment *p, const struct bc_segment_header *header)
+bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_header *header)
 {
 	struct bc_segment_name name = name_of(header);
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_segment_name_write(file, &name);
-	bc_thread_health_start(&p->stint, "beginning", file);
-	int rc = bc_segment_create(&p->segment, p->dir_fd, file, BC_PARTIAL_SUFFIX, header);
-	if (rc == -ENOENT && reopen_dir(p))
-		rc = bc_segment_create(&p->segment, p->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+	bc_thread_health_start(&o->health, "creating", file);
+	int rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+	if (rc == -ENOENT && reopen_dir(o))
+		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	if (rc != 0)
-		return refuse_file(p, "can't begin a segment there", rc);
-	memcpy(p->report.file, file, sizeof(file));
-	p->report.segment = header->segment;
-	p->report.bytes += p->segment.file.bytes;
-	p->report.recording_bytes += p->segment.file.bytes;
-	p->next_number = header->segment + 1;
-	p->segment_first = header->first_record;
-	p->segment_wall_ns = header->wall_ns;
-	struct bc_writer_notice news = {
-		.kind = BC_NOTICE_BEGUN,
+		return create_failed(o, "can't create a segment", rc);
+	memcpy(o->stats.file, file, sizeof(file));
+	o->stats.segment = header->segment;
+	o->stats.bytes += o->segment.file.bytes;
+	o->stats.recording_bytes += o->segment.file.bytes;
+	o->next_number = header->segment + 1;
+	o->segment_first = header->first_record;
+	o->segment_wall_ns = header->wall_ns;
+	struct bc_writer_notice notice = {
+		.kind = BC_NOTICE_OPENED,
 		.segment = header->segment,
 		.first_record = header->first_record,
 		.wall_ns = header->wall_ns,
 	};
-	memcpy(news.file, file, sizeof(news.file));
-	post(p, &news);
+	memcpy(notice.file, file, sizeof(notice.file));
+	post_notice(o, &notice);
 	return true;
 }
 
-bool bc_open_segment_open_raw(
-	struct bc_open_segment *p, const struct bc_segment_header *header, enum bc_format form)
+bool bc_open_segment_create_raw(
+	struct bc_open_segment *o, const struct bc_segment_header *header, enum bc_format form)
 {
 	struct bc_segment_name name = name_of(header);
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_raw_name_write(file, &name, form);
-	bc_thread_health_start(&p->stint, "beginning", file);
-	int rc = bc_raw_create(&p->raw, p->dir_fd, file, header, form);
-	if (rc == -ENOENT && reopen_dir(p))
-		rc = bc_raw_create(&p->raw, p->dir_fd, file, header, form);
+	bc_thread_health_start(&o->health, "creating", file);
+	int rc = bc_raw_create(&o->raw, o->dir_fd, file, header, form);
+	if (rc == -ENOENT && reopen_dir(o))
+		rc = bc_raw_create(&o->raw, o->dir_fd, file, header, form);
 	if (rc != 0)
-		return refuse_file(p, "can't begin a raw capture there", rc);
-	p->report.bytes += p->raw.file.bytes;
-	p->raw_first = header->first_record;
-	p->raw_wall_ns = header->wall_ns;
-	p->next_number = header->segment + 1;
+		return create_failed(o, "can't create a raw capture", rc);
+	o->stats.bytes += o->raw.file.bytes;
+	o->raw_first = header->first_record;
+	o->raw_wall_ns = header->wall_ns;
+	o->next_number = header->segment + 1;
 	return true;
 }
 
 /* Durability */
 
-bool bc_open_segment_has_unsynced(const struct bc_open_segment *p)
+bool bc_open_segment_has_unsynced(const struct bc_open_segment *o)
 {
-	return p->unsynced != 0 || p->raw.file.durable != p->raw.file.bytes;
+	return o->unsynced != 0 || o->raw.file.durable != o->raw.file.bytes;
 }
 
-void bc_open_segment_sync(struct bc_open_segment *p)
+void bc_open_segment_sync(struct bc_open_segment *o)
 {
-	if (p->unsynced != 0)
-		sync_segment(p);
-	if (p->raw.file.durable != p->raw.file.bytes)
-		sync_raw(p);
+	if (o->unsynced != 0)
+		sync_segment(o);
+	if (o->raw.file.durable != o->raw.file.bytes)
+		sync_raw(o);
 }
 
-void bc_open_segment_abandon(struct bc_open_segment *p)
+void bc_open_segment_abandon(struct bc_open_segment *o)
 {
-	abandon_segment(p);
-	abandon_raw(p);
+	abandon_segment(o);
+	abandon_raw(o);
 }

@@ -15,7 +15,7 @@ void bc_recording_info_destroy(struct bc_recording_info *recording)
 	pthread_mutex_destroy(&recording->lock);
 }
 
-/* The merging is done beside: the writer waits for no more than a copy. */
+/* Merges into a copy, so that the writer never waits for more than a memcpy. */
 bool bc_recording_info_note(struct bc_recording_info *recording, const char *more,
 	char note[BC_METADATA_MAX], char *err, size_t errlen)
 {
@@ -34,7 +34,7 @@ bool bc_recording_info_note(struct bc_recording_info *recording, const char *mor
 void bc_recording_info_header(
 	const struct bc_recording_info *recording, struct bc_segment_header *header)
 {
-	/* Recordings pass through the pipeline as constant; the lock is none of what they are. */
+	/* The pipeline passes recordings as const; the lock is not part of their value. */
 	pthread_mutex_t *lock = (pthread_mutex_t *)&recording->lock;
 
 	pthread_mutex_lock(lock);

@@ -14,12 +14,13 @@
 #include "daemon/base/log.h"
 #include "daemon/store/manifest.h"
 
-static int append(struct bc_segment_list *list, size_t *room, const struct bc_segment_entry *entry)
+static int append_entry(
+	struct bc_segment_list *list, size_t *capacity, const struct bc_segment_entry *entry)
 {
-	if (list->entries == NULL || list->count == *room) {
-		*room = *room == 0 ? 64 : *room * 2;
+	if (list->entries == NULL || list->count == *capacity) {
+		*capacity = *capacity == 0 ? 64 : *capacity * 2;
 		struct bc_segment_entry *more = realloc(
-			list->entries, *room * sizeof(*list->entries));
+			list->entries, *capacity * sizeof(*list->entries));
 		if (more == NULL)
 			return -ENOMEM;
 		list->entries = more;
@@ -49,7 +50,7 @@ static bool is_same_number(const struct bc_segment_entry *a, const struct bc_seg
 	       strcmp(a->name.recording, b->name.recording) == 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_entries(const void *a, const void *b)
 {
 	const struct bc_segment_entry *x = a;
 	const struct bc_segment_entry *y = b;
@@ -61,7 +62,7 @@ static int compare(const void *a, const void *b)
 
 int bc_segments_list(struct bc_segment_list *list, int dir_fd)
 {
-	size_t room = 0;
+	size_t capacity = 0;
 	int rc = 0;
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -82,26 +83,26 @@ int bc_segments_list(struct bc_segment_list *list, int dir_fd)
 			continue;
 		entry.bytes = (uint64_t)st.st_size;
 		entry.changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		rc = append(list, &room, &entry);
+		rc = append_entry(list, &capacity, &entry);
 	}
 	closedir(dir);
 	if (rc != 0) {
 		free(list->entries);
 		memset(list, 0, sizeof(*list));
 	} else if (list->count != 0) {
-		qsort(list->entries, list->count, sizeof(*list->entries), compare);
+		qsort(list->entries, list->count, sizeof(*list->entries), compare_entries);
 	}
 	return rc;
 }
 
-/* What there is, as rules are held against it. */
+/* Current usage, to compare with the rules. */
 struct usage {
 	uint64_t files;
 	uint64_t used;
 	uint64_t free;
 };
 
-/* The rule that wants the oldest segment deleted, or NULL. */
+/* Returns the rule that is broken, or NULL. `oldest` may be NULL: then max_age is not checked. */
 static const char *broken_rule(const struct usage *usage, const struct bc_retention_rules *rules,
 	uint64_t files, const struct bc_segment_entry *oldest)
 {
@@ -125,32 +126,32 @@ static uint64_t subtract(uint64_t a, uint64_t b)
 }
 
 static bool delete_file(struct bc_retention_state *state, int dir_fd,
-	const struct bc_segment_entry *entry, const char *rule, struct bc_thread_health *stint)
+	const struct bc_segment_entry *entry, const char *rule, struct bc_thread_health *health)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_segment_entry_name(file, entry);
-	if (stint != NULL)
-		bc_thread_health_start(stint, "deleting", file);
+	if (health != NULL)
+		bc_thread_health_start(health, "deleting", file);
 	if (unlinkat(dir_fd, file, 0) != 0) {
-		snprintf(state->error, sizeof(state->error),
-			"%s: can't delete it to keep to %s: %s", file, rule, strerror(errno));
+		snprintf(state->error, sizeof(state->error), "%s: can't delete (rule %s): %s", file,
+			rule, strerror(errno));
 		return false;
 	}
-	bc_log(BC_LOG_INFO, "%s: deleted, to keep to %s", file, rule);
+	bc_log(BC_LOG_INFO, "%s: deleted by rule %s", file, rule);
 	state->deleted++;
 	return true;
 }
 
-/* Deletes what is sealed of the files of one number. */
+/* Deletes the sealed files of one number: a segment and its raw capture. */
 static bool delete_pair(struct bc_retention_state *state, struct usage *usage, int dir_fd,
 	const struct bc_segment_entry *pair, size_t count, const char *rule,
-	struct bc_thread_health *stint)
+	struct bc_thread_health *health)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (pair[i].name.is_partial)
 			continue;
-		if (!delete_file(state, dir_fd, &pair[i], rule, stint))
+		if (!delete_file(state, dir_fd, &pair[i], rule, health))
 			return false;
 		usage->files -= pair[i].format == BC_FORMAT_SEGMENT;
 		usage->used = subtract(usage->used, pair[i].bytes);
@@ -159,9 +160,9 @@ static bool delete_pair(struct bc_retention_state *state, struct usage *usage, i
 	return true;
 }
 
-/* Whether nothing is left of the recording whose sealed files up to, not including, `end` have been
- * deleted. */
-static bool has_gone(const struct bc_segment_list *list, size_t end)
+/* Returns whether the recording of the entry before `end` has no files left. All sealed files
+ * before `end` have been deleted. */
+static bool is_recording_gone(const struct bc_segment_list *list, size_t end)
 {
 	const char *recording = list->entries[end - 1].name.recording;
 
@@ -189,7 +190,7 @@ static struct usage usage_of(const struct bc_segment_list *list)
 
 int bc_retention_enforce(struct bc_retention_state *state, int dir_fd,
 	const struct bc_retention_rules *rules, uint64_t files, uint64_t coming_bytes,
-	uint64_t coming_files, struct bc_thread_health *stint)
+	uint64_t coming_files, struct bc_thread_health *health)
 {
 	struct bc_segment_list list;
 	struct statvfs fs;
@@ -213,13 +214,13 @@ int bc_retention_enforce(struct bc_retention_state *state, int dir_fd,
 			if (!is_same_number(first, &list.entries[next]))
 				break;
 		if (first->name.is_partial)
-			continue; /* the segment is open or torn, or there is none yet */
+			continue; /* open or torn */
 		rule = broken_rule(&usage, rules, files, first);
 		if (rule == NULL)
 			break;
-		if (!delete_pair(state, &usage, dir_fd, first, next - i, rule, stint))
-			break; /* younger ones don't go in its place */
-		if (has_gone(&list, next))
+		if (!delete_pair(state, &usage, dir_fd, first, next - i, rule, health))
+			break; /* never delete newer files instead */
+		if (is_recording_gone(&list, next))
 			bc_manifest_remove(dir_fd, first->name.recording);
 	}
 	free(list.entries);
@@ -229,6 +230,6 @@ int bc_retention_enforce(struct bc_retention_state *state, int dir_fd,
 	state->is_over = rule != NULL;
 	if (rule != NULL)
 		snprintf(state->err, sizeof(state->err),
-			"%s can't be kept to, and no sealed segment is left to delete", rule);
+			"rule %s is broken and no sealed segment is left to delete", rule);
 	return 0;
 }

@@ -1,6 +1,7 @@
-/* Keeps the recordings within their space, by deleting the oldest sealed segments, with the raw
- * captures beside them: of any recording in the directory, of this run or an earlier one, never one
- * that is open or torn. Called by the writer's thread. */
+/* Retention: deletes the oldest sealed segments, with their raw captures, until the space rules
+ * hold. It considers all recordings in the directory, also those of earlier runs, but never deletes
+ * an open or torn file. Each check lists the directory: O(n log n) for n files, so the rotator
+ * checks once a second and in between only counts bytes. Writer thread only. */
 #ifndef BC_DAEMON_STORE_RETENTION_H
 #define BC_DAEMON_STORE_RETENTION_H
 
@@ -17,22 +18,20 @@ struct bc_retention_state {
 	uint64_t used_bytes; /* of all segments and raw captures, after deleting */
 	uint64_t free_bytes; /* of the file system, to an unprivileged user */
 	unsigned deleted;
-	bool is_over;    /* a rule is broken still, and there is nothing left to delete */
-	char err[160];   /* which, when is_over */
+	bool is_over;    /* a rule is still broken and nothing is left to delete */
+	char err[160];   /* that rule, if is_over */
 	char error[256]; /* a file that can't be deleted, and why; or empty */
 };
 
-/* Deletes until all rules hold or nothing sealed is left, or something can't be
- * deleted. A raw capture whose segment is gone goes in its turn, and a recording's manifest with
- * its last file; manifests count for nothing else. `files` is how many segments may stay, sealed
- * and open; 0: any number. `coming_bytes` is how much is about to be written, `coming_files` how
- * many segments are about to be opened. Logs each deletion, and each is a piece of work of the
- * stint, which may be NULL. Returns 0 or a negative errno. */
+/* Deletes files until all rules hold, no sealed file is left, or a deletion fails. A recording's
+ * manifest is deleted with its last file; otherwise manifests do not count. `files` is the maximum
+ * number of segments, sealed and open (0: no limit). `coming_bytes` and `coming_files` are added to
+ * the usage: the bytes about to be written and the segments about to be created. Logs each deletion
+ * and publishes it in `health`, which may be NULL. Returns 0 or a negative errno. */
 int bc_retention_enforce(struct bc_retention_state *state, int dir_fd,
 	const struct bc_retention_rules *rules, uint64_t files, uint64_t coming_bytes,
-	uint64_t coming_files, struct bc_thread_health *stint) BC_MUST_CHECK;
+	uint64_t coming_files, struct bc_thread_health *health) BC_MUST_CHECK;
 
-/* One file of a directory. */
 struct bc_segment_entry {
 	struct bc_segment_name name;
 	enum bc_format format; /* BC_FORMAT_SEGMENT, or a raw capture's form */
@@ -41,16 +40,15 @@ struct bc_segment_entry {
 };
 
 struct bc_segment_list {
-	struct bc_segment_entry *entries; /* the caller's to free; NULL if there are none */
+	struct bc_segment_entry *entries; /* free() it; NULL if empty */
 	size_t count;
 };
 
-/* The name of its file. */
+/* Writes the file name of an entry. */
 void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry);
 
-/* Lists the segments and raw captures of a directory, oldest first, those of one number side by
- * side, the segment first. Returns 0, or a negative errno with an empty
- * list. */
+/* Lists the segments and raw captures of a directory, oldest first. A raw capture follows its
+ * segment. Returns 0, or a negative errno with an empty list. */
 int bc_segments_list(struct bc_segment_list *list, int dir_fd) BC_MUST_CHECK;
 
 #endif

@@ -1,9 +1,8 @@
-/* Where encoded chunks and raw blocks go: into the open pair of files, or a new one, with the space
- * rules kept to, and the pair made durable and ended as the rules say.
+/* Writes encoded chunks and raw blocks to the open files, rotates and syncs the files, and applies
+ * the space rules.
  *
- * What can't be written must wait: bc_rotator_write() then returns false, as bc_open_segment_cut()
- * does, and may be called again at pair.retry_at_ns. Nothing is written twice. The writer's
- * thread's own. */
+ * If bc_rotator_write() or bc_open_segment_cut() returns false, call it again at open.retry_at_ns.
+ * Nothing is written twice. Writer thread only. */
 #ifndef BC_DAEMON_STORE_ROTATOR_H
 #define BC_DAEMON_STORE_ROTATOR_H
 
@@ -16,48 +15,46 @@
 #include "formats/base/must_check.h"
 
 struct bc_rotator {
-	struct bc_open_segment pair;
-	struct bc_writer_rules rules; /* may be changed at any time */
+	struct bc_open_segment open;
+	struct bc_writer_rules rules; /* may be changed between calls */
 	uint64_t sync_at_ns;
-	uint64_t look_at_ns; /* at the space and at the open files */
-	/* How much may still be written before a space rule breaks, so that the directory need not
-	 * be searched before each chunk. */
-	uint64_t room_bytes;       /* as of the last look */
-	uint64_t room_written;     /* the bytes written then */
-	char space_error[256];     /* as logged last */
-	uint64_t next_record;      /* behind the last written one of the recording */
-	struct bc_losses given_up; /* of the recording: its records, and the gaps among them */
-	struct bc_chunk *note;     /* for the gaps that say so */
+	uint64_t check_at_ns; /* next check of the space and the open files */
+	uint64_t space_left;  /* bytes that could be written at the last check; UINT64_MAX: any */
+	uint64_t space_checked_at; /* stats.bytes at the last check */
+	char space_error[256];     /* the error logged last */
+	uint64_t next_record;      /* after the last record written of the recording */
+	struct bc_losses given_up; /* in this recording: the records, and the gaps between them */
+	struct bc_chunk *note;     /* scratch space for the gaps that report given_up */
 };
 
-/* No file is open yet. `dir_fd` stays the caller's. Returns 0 or -ENOMEM. */
-int bc_rotator_init(struct bc_rotator *files, const char *dir, int dir_fd,
+/* Opens no file. `dir_fd` stays the caller's. Returns 0 or -ENOMEM. */
+int bc_rotator_init(struct bc_rotator *rotator, const char *dir, int dir_fd,
 	const struct bc_writer_rules *rules) BC_MUST_CHECK;
 
-/* Leaves what is open as it is. */
-void bc_rotator_destroy(struct bc_rotator *files);
+/* Call after bc_rotator_close(), or if no file was ever opened. */
+void bc_rotator_destroy(struct bc_rotator *rotator);
 
-/* A recording begins: nothing of another is open. */
-void bc_rotator_start(struct bc_rotator *files, const struct bc_recording_info *recording);
+/* Starts a recording. No file of another one may be open. */
+void bc_rotator_start(struct bc_rotator *rotator, const struct bc_recording_info *recording);
 
-/* Writes what of a chunk and its raw block isn't written yet. Returns false when that must be tried
- * again. */
-bool bc_rotator_write(struct bc_rotator *files, struct bc_encoded *encoded) BC_MUST_CHECK;
+/* Writes a chunk and its raw block. Returns false to be called again with the same chunk; it then
+ * continues where it stopped. */
+bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC_MUST_CHECK;
 
-/* Whether the pair is as long as a rule lets it be. */
-bool bc_rotator_are_full(const struct bc_rotator *files);
+/* Returns whether the open files have reached their maximum size. */
+bool bc_rotator_is_full(const struct bc_rotator *rotator);
 
-/* Counts a chunk as given up; the recording's last ends what is open, with a gap for all that was
- * given up if the disk takes that much. Overwrites the chunk's bytes. */
-void bc_rotator_give_up(struct bc_rotator *files, struct bc_encoded *encoded);
+/* Counts a chunk as given up. With the recording's last chunk, ends the open files, with gaps for
+ * everything given up if the disk accepts them. Overwrites the chunk's data. */
+void bc_rotator_give_up(struct bc_rotator *rotator, struct bc_encoded *encoded);
 
-/* When bc_rotator_maintain() wants to be called next. */
-uint64_t bc_rotator_due_ns(const struct bc_rotator *files);
+/* When to call bc_rotator_maintain() next. */
+uint64_t bc_rotator_due_ns(const struct bc_rotator *rotator);
 
-/* Syncs and looks at the space, if it is time. */
-void bc_rotator_maintain(struct bc_rotator *files, bool has_waiting);
+/* Syncs and checks the space, if due. */
+void bc_rotator_maintain(struct bc_rotator *rotator, bool has_waiting);
 
-/* Makes durable what can be, and leaves the rest as it is. */
-void bc_rotator_close(struct bc_rotator *files);
+/* Syncs the open files and closes them without sealing. */
+void bc_rotator_close(struct bc_rotator *rotator);
 
 #endif

@@ -13,109 +13,109 @@ struct bc_writer {
 	struct bc_writer_options options;
 	pthread_t thread;
 
-	pthread_mutex_t lock; /* what both threads touch */
+	pthread_mutex_t lock; /* for the members up to `abandoned` */
 	struct bc_writer_rules new_rules;
 	struct bc_writer_stats shared;
-	struct bc_writer_notice_list news;
-	const struct bc_recording_info *abandoned; /* give up all up to its end; NULL: nothing */
+	struct bc_writer_notice_list notices;
+	const struct bc_recording_info *abandoned; /* give it up to its end; or NULL */
 
-	/* The writer's thread's own. */
-	struct bc_rotator files;
+	/* Writer thread only. */
+	struct bc_rotator rotator;
 	bool give_up;
 	const struct bc_recording_info *recording;
-	struct bc_writer_notice *ended; /* for the end of the recording, which must not be missed */
+	struct bc_writer_notice *ended; /* preallocated: ENDED must not be lost */
 	uint64_t next;                  /* sequence number of the chunk to write next */
-	struct bc_encoded *waiting[];   /* by sequence number, modulo outputs_count */
+	struct bc_encoded *waiting[];   /* by sequence number modulo outputs_count */
 };
 
-static bool tells_end(
-	const struct bc_writer_notice *news, const struct bc_recording_info *recording)
+static bool has_end(
+	const struct bc_writer_notice *notice, const struct bc_recording_info *recording)
 {
-	for (; news != NULL; news = news->next)
-		if (news->kind == BC_NOTICE_ENDED && news->recording == recording)
+	for (; notice != NULL; notice = notice->next)
+		if (notice->kind == BC_NOTICE_ENDED && notice->recording == recording)
 			return true;
 	return false;
 }
 
-/* Lets the loop see how things stand, and takes over what it wants. */
+/* Exchanges stats, notices and orders with the loop. */
 static void publish(struct bc_writer *w)
 {
-	w->files.pair.report.is_open = w->files.pair.segment.file.fd >= 0;
+	w->rotator.open.stats.is_open = w->rotator.open.segment.file.fd >= 0;
 	pthread_mutex_lock(&w->lock);
-	w->shared = w->files.pair.report;
-	if (tells_end(w->files.pair.news.first, w->abandoned))
+	w->shared = w->rotator.open.stats;
+	if (has_end(w->rotator.open.notices.first, w->abandoned))
 		w->abandoned = NULL;
-	bc_writer_notices_move(&w->news, &w->files.pair.news);
-	w->files.rules = w->new_rules;
+	bc_writer_notices_move(&w->notices, &w->rotator.open.notices);
+	w->rotator.rules = w->new_rules;
 	w->give_up = w->abandoned != NULL;
 	pthread_mutex_unlock(&w->lock);
-	w->options.reported(w->options.context);
+	w->options.on_notices(w->options.context);
 }
 
-/* Writes a chunk, or leaves it out behind the recording's end. Returns false when that must be
- * tried again. */
+/* Writes a chunk, or discards it after stop_bytes. Returns false to be called again. */
 static bool write_chunk(struct bc_writer *w, struct bc_encoded *e)
 {
-	struct bc_writer_stats *report = &w->files.pair.report;
+	struct bc_writer_stats *stats = &w->rotator.open.stats;
 
-	if (!report->is_full || e->is_written)
-		return bc_rotator_write(&w->files, e);
-	report->unrecorded += e->info.records;
+	if (!stats->is_full || e->is_written)
+		return bc_rotator_write(&w->rotator, e);
+	stats->unrecorded += e->info.records;
 	e->is_written = true;
 	e->is_raw_written = true;
 	return true;
 }
 
-/* Returns false when there is no memory to tell of its end with. */
-static bool begin(struct bc_writer *w, const struct bc_recording_info *recording)
+/* Returns false if out of memory. */
+static bool start_recording(struct bc_writer *w, const struct bc_recording_info *recording)
 {
 	if (w->ended == NULL)
 		w->ended = malloc(sizeof(*w->ended));
 	if (w->ended == NULL)
 		return false;
 	w->recording = recording;
-	bc_rotator_start(&w->files, recording);
+	bc_rotator_start(&w->rotator, recording);
 	return true;
 }
 
-/* Deals with a chunk. Returns false when it must wait and be tried again. */
-static bool deal_with(struct bc_writer *w, struct bc_encoded *e)
+/* Writes or gives up a chunk, and ends segment and recording as it demands. Returns false to be
+ * called again. */
+static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 {
-	struct bc_rotator *files = &w->files;
+	struct bc_rotator *rotator = &w->rotator;
 
-	if (e->recording != w->recording && !begin(w, e->recording))
+	if (e->recording != w->recording && !start_recording(w, e->recording))
 		return false;
 	if (w->give_up) {
-		bc_rotator_give_up(files, e);
+		bc_rotator_give_up(rotator, e);
 	} else {
 		if (!write_chunk(w, e))
 			return false;
-		bool is_cut = e->cut_after || e->is_last || files->pair.report.is_full ||
-			      bc_rotator_are_full(files);
-		if (is_cut && !bc_open_segment_cut(&files->pair))
+		bool must_cut = e->cut_after || e->is_last || rotator->open.stats.is_full ||
+				bc_rotator_is_full(rotator);
+		if (must_cut && !bc_open_segment_cut(&rotator->open))
 			return false;
-		bc_open_segment_clear_stuck(&files->pair);
+		bc_open_segment_clear_stuck(&rotator->open);
 	}
 	if (e->is_last) {
-		bc_open_segment_end(&files->pair, w->ended);
+		bc_open_segment_end(&rotator->open, w->ended);
 		w->ended = NULL;
 		w->recording = NULL;
 	}
 	return true;
 }
 
-/* Deals with all chunks whose turn it is. */
-static void pump(struct bc_writer *w)
+/* Processes the waiting chunks that are next in sequence. */
+static void process_waiting(struct bc_writer *w)
 {
 	unsigned count = w->options.outputs_count;
 	struct bc_encoded *e;
 
 	while ((e = w->waiting[w->next % count]) != NULL) {
-		if (w->files.pair.report.is_stuck && !w->give_up &&
-			bc_now_ns() < w->files.pair.retry_at_ns)
+		if (w->rotator.open.stats.is_stuck && !w->give_up &&
+			bc_now_ns() < w->rotator.open.retry_at_ns)
 			return;
-		bc_thread_health_start(&w->files.pair.stint, "dealing with a chunk", "");
-		bool is_done = deal_with(w, e);
+		bc_thread_health_start(&w->rotator.open.health, "processing a chunk", "");
+		bool is_done = process_chunk(w, e);
 		if (is_done) {
 			w->waiting[w->next++ % count] = NULL;
 			bc_queue_push(w->options.outputs, e);
@@ -134,26 +134,26 @@ static bool has_waiting(const struct bc_writer *w)
 	return false;
 }
 
-static void keep_house(struct bc_writer *w)
+static void writer_maintain(struct bc_writer *w)
 {
-	bc_thread_health_start(&w->files.pair.stint, "keeping house", "");
-	bc_rotator_maintain(&w->files, has_waiting(w));
+	bc_thread_health_start(&w->rotator.open.health, "doing maintenance", "");
+	bc_rotator_maintain(&w->rotator, has_waiting(w));
 	publish(w);
 }
 
-static void *run(void *context)
+static void *writer_thread(void *context)
 {
 	struct bc_writer *w = context;
 	const unsigned count = w->options.outputs_count;
 
-	keep_house(w);
+	writer_maintain(w);
 	for (;;) {
 		uint64_t now = bc_now_ns();
-		uint64_t until = bc_rotator_due_ns(&w->files);
-		uint64_t retry_at = w->files.pair.retry_at_ns;
-		if (w->files.pair.report.is_stuck && has_waiting(w) && retry_at < until)
+		uint64_t until = bc_rotator_due_ns(&w->rotator);
+		uint64_t retry_at = w->rotator.open.retry_at_ns;
+		if (w->rotator.open.stats.is_stuck && has_waiting(w) && retry_at < until)
 			until = retry_at;
-		bc_thread_health_rest(&w->files.pair.stint);
+		bc_thread_health_rest(&w->rotator.open.health);
 		struct bc_encoded *e = bc_queue_pop_within(
 			w->options.encoded, until > now ? until - now : 0);
 		if (e != NULL) {
@@ -164,11 +164,11 @@ static void *run(void *context)
 				break;
 			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 		}
-		pump(w);
-		if (e == NULL || bc_now_ns() >= bc_rotator_due_ns(&w->files))
-			keep_house(w);
+		process_waiting(w);
+		if (e == NULL || bc_now_ns() >= bc_rotator_due_ns(&w->rotator))
+			writer_maintain(w);
 	}
-	bc_rotator_close(&w->files);
+	bc_rotator_close(&w->rotator);
 	publish(w);
 	return NULL;
 }
@@ -180,7 +180,7 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 
 	if (w == NULL)
 		return -ENOMEM;
-	int rc = bc_rotator_init(&w->files, options->dir, options->dir_fd, &options->rules);
+	int rc = bc_rotator_init(&w->rotator, options->dir, options->dir_fd, &options->rules);
 	if (rc != 0) {
 		free(w);
 		return rc;
@@ -188,10 +188,10 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 	w->options = *options;
 	w->new_rules = options->rules;
 	pthread_mutex_init(&w->lock, NULL);
-	rc = pthread_create(&w->thread, NULL, run, w);
+	rc = pthread_create(&w->thread, NULL, writer_thread, w);
 	if (rc != 0) {
 		pthread_mutex_destroy(&w->lock);
-		bc_rotator_destroy(&w->files);
+		bc_rotator_destroy(&w->rotator);
 		free(w);
 		return -rc;
 	}
@@ -199,27 +199,27 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 	return 0;
 }
 
-void bc_writer_stats(struct bc_writer *w, struct bc_writer_stats *report)
+void bc_writer_stats(struct bc_writer *w, struct bc_writer_stats *stats)
 {
 	pthread_mutex_lock(&w->lock);
-	*report = w->shared;
+	*stats = w->shared;
 	pthread_mutex_unlock(&w->lock);
 }
 
-struct bc_writer_notice *bc_writer_pop_notices(struct bc_writer *w, struct bc_writer_stats *report)
+struct bc_writer_notice *bc_writer_pop_notices(struct bc_writer *w, struct bc_writer_stats *stats)
 {
 	pthread_mutex_lock(&w->lock);
-	if (report != NULL)
-		*report = w->shared;
-	struct bc_writer_notice *first = w->news.first;
-	w->news = (struct bc_writer_notice_list){.first = NULL};
+	if (stats != NULL)
+		*stats = w->shared;
+	struct bc_writer_notice *first = w->notices.first;
+	w->notices = (struct bc_writer_notice_list){.first = NULL};
 	pthread_mutex_unlock(&w->lock);
 	return first;
 }
 
 void bc_writer_poll(struct bc_writer *w, struct bc_thread_health_seen *longest)
 {
-	if (bc_thread_health_poll(&w->files.pair.stint, longest))
+	if (bc_thread_health_poll(&w->rotator.open.health, longest))
 		snprintf(longest->who, sizeof(longest->who), "the writer");
 }
 
@@ -233,7 +233,7 @@ void bc_writer_set_rules(struct bc_writer *w, const struct bc_writer_rules *rule
 void bc_writer_abandon(struct bc_writer *w, const struct bc_recording_info *recording)
 {
 	pthread_mutex_lock(&w->lock);
-	if (!tells_end(w->news.first, recording))
+	if (!has_end(w->notices.first, recording))
 		w->abandoned = recording;
 	pthread_mutex_unlock(&w->lock);
 }
@@ -245,8 +245,8 @@ void bc_writer_stop(struct bc_writer *w)
 	bc_queue_close(w->options.encoded);
 	pthread_join(w->thread, NULL);
 	pthread_mutex_destroy(&w->lock);
-	bc_rotator_destroy(&w->files);
-	bc_writer_notices_free(w->news.first);
+	bc_rotator_destroy(&w->rotator);
+	bc_writer_notices_free(w->notices.first);
 	free(w->ended);
 	free(w);
 }

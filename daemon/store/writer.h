@@ -1,11 +1,10 @@
-/* The writer: one thread that puts encoded chunks into segment files, in order, makes them durable
- * on its own schedule, seals, and keeps to the space rules (daemon/store/rotator.h). Nobody else
- * touches the output directory.
+/* The writer: one thread that writes encoded chunks to segment files, in order. It also syncs and
+ * seals the files, maintains the manifest and applies the retention rules (daemon/store/rotator.h).
+ * No other thread writes to the output directory.
  *
- * A chunk that can't be written stays and is tried again twice a second; the chunks behind it wait.
- * The loop learns of everything by bc_writer_pop_notices(): what has happened in its order, and a
- * copy of the writer's counts of that moment. Several recordings may follow one another closely: a
- * chunk names its recording, and while one is being sealed the next one's may be on their way. */
+ * A chunk that can't be written is retried every 0.5 s; later chunks wait. The loop reads the
+ * writer's stats and pops its notices. Each chunk names its recording, so chunks of the next
+ * recording may be queued while one is being sealed. */
 #ifndef BC_DAEMON_STORE_WRITER_H
 #define BC_DAEMON_STORE_WRITER_H
 
@@ -23,13 +22,13 @@
 struct bc_writer;
 
 struct bc_writer_options {
-	const char *dir; /* for messages, and to open it again when it was replaced */
-	int dir_fd;      /* the caller's, stays open */
+	const char *dir; /* for messages, and to open it again if it was replaced */
+	int dir_fd;      /* stays the caller's and open */
 	struct bc_writer_rules rules;
-	struct bc_queue *encoded;        /* struct bc_encoded, from the encoder */
-	struct bc_queue *outputs;        /* given back to */
-	unsigned outputs_count;          /* how many there are in all */
-	void (*reported)(void *context); /* called on the writer's thread when there is news */
+	struct bc_queue *encoded;          /* struct bc_encoded, from the encoder */
+	struct bc_queue *outputs;          /* where they are returned */
+	unsigned outputs_count;            /* the total number of them */
+	void (*on_notices)(void *context); /* called on the writer's thread: new stats or notices */
 	void *context;
 };
 
@@ -37,32 +36,30 @@ struct bc_writer_options {
 int bc_writer_start(
 	struct bc_writer **writer, const struct bc_writer_options *options) BC_MUST_CHECK;
 
-void bc_writer_stats(struct bc_writer *writer, struct bc_writer_stats *report);
+void bc_writer_stats(struct bc_writer *writer, struct bc_writer_stats *stats);
 
-/* Takes what has happened since the last call, oldest first; NULL: nothing. The caller frees it by
- * bc_writer_notices_free(). The report, which may be NULL, is of the same moment: it knows of no
- * file that the news don't tell of, and with a recording's ENDED all that was written of it is in
- * the counts. Until its ENDED is taken a recording must stay where it is; news that were never
- * taken are freed with the writer. */
+/* Returns the notices since the last call, oldest first, or NULL. Free them with
+ * bc_writer_notices_free(). *stats, which may be NULL, is from the same moment as the notices: it
+ * names no file that they don't, and at a recording's ENDED it counts everything written of it.
+ * Each bc_recording_info must stay valid until its ENDED was popped. bc_writer_stop() frees notices
+ * that were never popped. */
 struct bc_writer_notice *bc_writer_pop_notices(
-	struct bc_writer *writer, struct bc_writer_stats *report);
+	struct bc_writer *writer, struct bc_writer_stats *stats);
 
-/* Changes the rules from here on. */
 void bc_writer_set_rules(struct bc_writer *writer, const struct bc_writer_rules *rules);
 
-/* Gives up what can't be written, up to the end of this recording, whose ENDED has not been taken
- * yet: chunks in hand and to come are counted and dropped. The open segment ends with a gap for
- * them where the disk takes that much, and is left as .partial where it can't be sealed. What
- * follows is written again. */
+/* Gives up everything not yet written of this recording, whose ENDED has not been popped yet: its
+ * chunks, present and future, are counted and discarded. The open segment ends with a gap for them
+ * if the disk accepts it, and stays .partial if it can't be sealed. Later recordings are written
+ * normally. */
 void bc_writer_abandon(struct bc_writer *writer, const struct bc_recording_info *recording);
 
-/* Puts the writer in *longest, with what it is at, if it has been at that for longer than what is
- * there. A chunk that waits for a disk that is full or refuses it is no work; a call that doesn't
- * return is. */
+/* Updates *longest if the writer's current operation has lasted longer. Waiting for a full or
+ * failing disk does not count; a call that does not return does. */
 void bc_writer_poll(struct bc_writer *writer, struct bc_thread_health_seen *longest);
 
-/* Ends the thread, when every chunk encoded is dealt with (close and drain the encoder before), and
- * frees the writer. NULL is none. */
+/* Processes the remaining chunks, ends the thread and frees the writer. Close and drain the encoder
+ * first. NULL is allowed. */
 void bc_writer_stop(struct bc_writer *writer);
 
 #endif

@@ -2,14 +2,14 @@
 
 #include <stdlib.h>
 
-void bc_writer_notices_add(struct bc_writer_notice_list *list, struct bc_writer_notice *news)
+void bc_writer_notices_add(struct bc_writer_notice_list *list, struct bc_writer_notice *notice)
 {
-	news->next = NULL;
+	notice->next = NULL;
 	if (list->first == NULL)
-		list->first = news;
+		list->first = notice;
 	else
-		list->last->next = news;
-	list->last = news;
+		list->last->next = notice;
+	list->last = notice;
 }
 
 void bc_writer_notices_move(struct bc_writer_notice_list *to, struct bc_writer_notice_list *from)

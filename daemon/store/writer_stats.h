@@ -1,4 +1,4 @@
-/* What the writer (daemon/store/writer.h) counts, and how it is doing. */
+/* The counts and the state of the writer (daemon/store/writer.h). */
 #ifndef BC_DAEMON_STORE_WRITER_STATS_H
 #define BC_DAEMON_STORE_WRITER_STATS_H
 
@@ -7,33 +7,32 @@
 
 #include "formats/segment/segment_name.h"
 
-/* Sums are since the start, of records unless they say bytes. */
+/* Sums since the start, in records unless the name says otherwise. */
 struct bc_writer_stats {
 	uint64_t written;       /* given to the kernel */
-	uint64_t durable;       /* of them, made durable */
-	uint64_t unrecorded;    /* left out: they came after the recording had reached stop_bytes */
-	uint64_t abandoned;     /* given up, by bc_writer_abandon() */
-	uint64_t raw_abandoned; /* bytes of the stream, likewise */
-	uint64_t bytes;         /* of all that was written */
-	/* Of the recording that the writer is at, or was at last, told by its tag; 0: of none yet.
-	 * The loop may be at another already. */
+	uint64_t durable;       /* synced, included in `written` */
+	uint64_t unrecorded;    /* discarded: after stop_bytes was reached */
+	uint64_t abandoned;     /* given up by bc_writer_abandon() */
+	uint64_t raw_abandoned; /* bytes of the stream given up */
+	uint64_t bytes;         /* written to all files */
+	/* The current or the last recording of the writer; the loop may already be at the next one.
+	 * Tag 0: none yet. */
 	uint64_t recording_tag;
 	uint64_t recording_bytes; /* of its segments */
 	uint64_t recording_records;
 	uint32_t segment;               /* the open one, or the one sealed last */
-	char file[BC_SEGMENT_NAME_MAX]; /* its name; empty: none yet, or it was left, lost or
-					 * deleted, and the next isn't begun */
-	bool is_open;                   /* `file` still has .partial behind its name */
+	char file[BC_SEGMENT_NAME_MAX]; /* its final name; empty: none yet, or it was abandoned or
+					 * deleted and the next one is not created yet */
+	bool is_open;                   /* `file` is still named .partial */
 	bool is_full;                   /* the recording has reached stop_bytes */
 	bool is_stuck;                  /* a chunk can't be written for now */
-	bool is_hopeless; /* and won't be without somebody's help: no directory, no permission */
-	uint64_t sealed;  /* segments */
-	uint64_t manifest_failed; /* files whose hash is missing in their manifest */
-	uint64_t news_lost;       /* news that there was no memory for */
+	bool is_hopeless;         /* is_stuck, and a user must help: no directory, no permission */
+	uint64_t sealed;          /* segments */
+	uint64_t manifest_failed; /* sealed files whose hash is not in their manifest */
 	unsigned unsealed;        /* files that could not be sealed */
-	unsigned deleted;         /* files that somebody deleted while they were open */
-	uint64_t free_bytes;      /* of the file system, when last looked */
-	char error[256];          /* the latest; empty: none yet */
+	unsigned deleted;         /* files that were deleted while open */
+	uint64_t free_bytes;      /* of the file system, at the last check */
+	char error[256];          /* the latest error; empty: none yet */
 };
 
 #endif

@@ -542,6 +542,6 @@ def compare_with_sim(paths, first=0, seed=1):
 def check_sound(err):
     """What must stand in no daemon's log: its own mistakes, and what sanitizers say."""
     text = err.decode(errors="replace")
-    for words in ("handles are left", "Assertion", "Sanitizer", "runtime error:"):
+    for words in ("handles left open", "Assertion", "Sanitizer", "runtime error:"):
         assert words not in text, text[:20000]
     return text

@@ -1,4 +1,4 @@
-"""A daemon that is killed, and what it left: the next start has all that was written."""
+"""Killed daemons: the next start recovers everything written."""
 
 import os
 import random
@@ -12,19 +12,19 @@ from harness import BUSCAPD, Daemon, Faults, each, equal, info, run, verify
 pytestmark = pytest.mark.threads
 
 RATE = harness.rate(2_000_000)
-# A daemon is killed within a second: the source ends only where the machine leaves the test no time to do it.
+# Long enough: a daemon is killed within a second.
 SOURCE = f"sim:rate={RATE},count={10 * RATE}"
 ROUNDS = int(os.environ.get("ROUNDS", 30))
 
 
 def check_killed(out, killed, before):
-    """What a killed daemon left, after the next start. Returns the id of the recording that now is the latest."""
+    """Checks the files of a killed daemon after the next start. Returns the id of the latest recording."""
     recording = killed["recording"]["id"]
     written = killed["counts"]["written"]
     segments = harness.segments(out, prefix=recording)
     equal(list(out.glob(f"{recording}*.partial")), [], "left open")
     if not segments:
-        equal(written, 0, "written, with nothing there")
+        equal(written, 0, "written, but no file")
         return before
     verify(segments)
     recorded = harness.compare_with_sim(segments)
@@ -35,7 +35,7 @@ def check_killed(out, killed, before):
 
 
 def kill_rounds(directory, seed, rounds):
-    """Kills a daemon at random times, again and again in one directory: what was written is there."""
+    """Kills daemons in one directory at random times."""
     rng = random.Random(seed)
     out = directory / "out"
     out.mkdir()
@@ -51,7 +51,7 @@ def kill_rounds(directory, seed, rounds):
             daemon.wait_ready()
             end = time.monotonic() + rng.uniform(0, 0.7)
             if rng.random() < 0.5:
-                # Who counts before the write is done is found out by one that never is.
+                # A hanging write shows whether records are counted before they are written.
                 time.sleep(max(0.0, end - 0.1 - time.monotonic()))
                 faults.set("pwrite:hold")
             killed = daemon.status()
@@ -60,21 +60,21 @@ def kill_rounds(directory, seed, rounds):
                 killed = status if status["recording"] is not None else killed
             daemon.process.kill()
             daemon.wait()
-        # Only now: it would record on while it is compared.
+        # Not earlier: the daemon would still be recording.
         if earlier is not None:
             before = check_killed(out, earlier, before)
     assert before is not None
 
 
-def test_killed_at_any_time_it_has_what_was_written(tmp):
+def test_killed_at_any_time_everything_written_is_kept(tmp):
     each(kill_rounds, [(seed, (ROUNDS + 2) // 3) for seed in range(3)], workers=3)
 
 
-# ---- what an earlier run left
+# ---- recovery
 
 
 def left_open(directory):
-    """Kills a daemon and gives the segment it left open."""
+    """Kills a daemon. Returns the segment it left open."""
     with Daemon("--source", SOURCE, "-o", directory, socket=directory.parent / "first") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"] >= 300_000, "enough is written")
@@ -92,7 +92,7 @@ def start_again(directory, code=0, env=None):
     return done.stderr.decode(), info(harness.segments(directory)[-1:])[0] if code == 0 else None
 
 
-def test_a_half_done_recovery_is_begun_again(tmp):
+def test_an_interrupted_recovery_is_repeated(tmp):
     out = tmp / "out"
     opened = left_open(out)
     whole = harness.lz4_dc([opened])
@@ -100,7 +100,7 @@ def test_a_half_done_recovery_is_begun_again(tmp):
     half = sealed.with_name(sealed.name + ".recovering")
     half.write_bytes(opened.read_bytes()[:100_000])
     err, latest = start_again(out)
-    assert f"{sealed.name}: left open by an earlier run; recovered whole" in err, err
+    assert f"{sealed.name}: left open by an earlier run; recovered all" in err, err
     equal((half.exists(), opened.exists()), (False, False), "leftovers")
     verify([sealed])
     equal(harness.lz4_dc([sealed]), whole, "records")
@@ -116,12 +116,12 @@ def test_a_torn_tail_keeps_whole_chunks(tmp):
         sealed.unlink(missing_ok=True)
         opened.write_bytes(data[:-cut] + bytes(cut // 2))
         err, _ = start_again(out)
-        assert "torn by an earlier run's end" in err, err
+        assert "left open by an earlier run, torn" in err, err
         verify([sealed])
         assert 0 < harness.compare_with_sim([sealed]) == info([sealed])[0]["records"], cut
 
 
-def test_left_open_without_a_whole_chunk(tmp):
+def test_a_segment_without_a_whole_chunk_is_deleted(tmp):
     out = tmp / "out"
     opened = left_open(out)
     data = opened.read_bytes()
@@ -134,19 +134,19 @@ def test_left_open_without_a_whole_chunk(tmp):
         equal(latest["continues"], None, f"{what}: the recording before")
 
 
-def test_left_open_beside_a_sealed_one_of_its_name(tmp):
+def test_an_open_segment_next_to_a_sealed_one_of_its_name(tmp):
     out = tmp / "out"
     opened = left_open(out)
     sealed = opened.with_suffix("")
     sealed.write_bytes(b"somebody's")
     before = opened.read_bytes()
     err, _ = start_again(out)
-    assert f"{opened.name}: a sealed segment of its name is there, with fewer records" in err, err
+    assert f"{opened.name}: a sealed segment with fewer records has the same name" in err, err
     equal((opened.read_bytes(), sealed.read_bytes()), (before, b"somebody's"), "both files")
 
 
-def test_a_copy_that_was_sealed_before_its_original_went_is_enough(tmp):
-    """A crash between the two leaves both."""
+def test_a_sealed_copy_replaces_its_original(tmp):
+    """A crash between sealing the copy and deleting the original leaves both."""
     out = tmp / "out"
     opened = left_open(out)
     whole = harness.lz4_dc([opened])
@@ -156,12 +156,12 @@ def test_a_copy_that_was_sealed_before_its_original_went_is_enough(tmp):
     equal(harness.lz4_dc([sealed]), whole, "recovered")
     opened.write_bytes(before)
     err, _ = start_again(out)
-    assert f"{opened.name}: recovered by an earlier run, and sealed; removed" in err, err
+    assert f"{opened.name}: already recovered by an earlier run; deleted" in err, err
     assert not opened.exists(), "the original is still there"
     equal(harness.lz4_dc([sealed]), whole, "recovered still")
 
 
-def test_recovery_on_a_full_disk_leaves_the_segment_and_says_so(tmp):
+def test_recovery_on_a_full_disk_leaves_the_segment(tmp):
     out = tmp / "out"
     opened = left_open(out)
     before = opened.read_bytes()
@@ -172,11 +172,11 @@ def test_recovery_on_a_full_disk_leaves_the_segment_and_says_so(tmp):
         harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk is full")
         equal(opened.read_bytes(), before, "the open segment")
         faults.set("")
-        harness.wait_until(lambda: daemon.status()["counts"]["written"], "recording goes on")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "recording continues")
         equal(daemon.stop(), 0, daemon.err)
     err = daemon.err.decode()
-    assert f"{opened.name}: an earlier run left it open, and it can't be recovered now: No space left" in err, err
-    equal(list(out.glob("*.recovering")), [], "half-done copies")
+    assert f"{opened.name}: left open by an earlier run; can't recover it now: No space left" in err, err
+    equal(list(out.glob("*.recovering")), [], "unfinished copies")
     equal(opened.read_bytes(), before, "the open segment")
     later = [path for path in harness.segments(out) if path.name.startswith(status["recording"]["id"])]
     equal(info(later)[0]["continues"], info([opened])[0]["recording"], "the recording before")
@@ -184,11 +184,11 @@ def test_recovery_on_a_full_disk_leaves_the_segment_and_says_so(tmp):
     equal(harness.lz4_dc([opened.with_suffix("")]), whole, "records")
 
 
-def test_a_service_continues_the_newest_and_once_only_what_was_cut_off(tmp):
+def test_a_service_continues_the_newest_recording_and_once_only_a_recovered_one(tmp):
     out = tmp / "out"
     ids = []
     for _ in range(5):
-        # Several begin within one second.
+        # Several start within one second.
         with Daemon("--source", "sim:rate=1M,count=10M", "-o", out, socket=tmp / "socket") as daemon:
             ids.append(daemon.wait_ready()["recording"]["id"])
             harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
@@ -197,7 +197,7 @@ def test_a_service_continues_the_newest_and_once_only_what_was_cut_off(tmp):
     equal(ids, sorted(ids), "ids in the order of their starts")
     _, latest = start_again(out)
     equal(latest["continues"], None, "after a sealed one")
-    # A file without a record is no recording that could be continued.
+    # A recording without records is not continued.
     (out / "29991231T235959Z-ffffff-00000.byu.lz4.partial").write_bytes(b"nothing")
     with Daemon("--source", "sim:rate=1M,count=10M", "-o", out, socket=tmp / "socket") as daemon:
         daemon.wait_ready()

@@ -1,4 +1,4 @@
-"""The daemon as its user meets it: starting, being asked, told to stop, told to read its configuration again."""
+"""The daemon from outside: start, socket, stop and reload."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ def daemon_in(tmp, *argv, **options):
 
 
 def refused(*argv, code, words, **options):
-    """A run that ends at once with this exit code and one line with these words. Returns the line."""
+    """Expects the run to fail with this exit code and one line with these words. Returns the line."""
     done = run(BUSCAPD, *argv, **options)
     err = done.stderr.decode()
     equal(done.returncode, code, f"{argv}: {err}")
@@ -61,12 +61,12 @@ def test_help_and_version():
     assert re.fullmatch(rb"buscapd \d+\.\d+\.\d+\n", done.stdout), done.stdout
 
 
-def test_help_that_can_not_be_written_is_a_failure():
+def test_help_that_cannot_be_written_is_a_failure():
     for option in ("--help", "--version", "--options", "--list-settings"):
         with open("/dev/full", "wb") as full:
             done = run(BUSCAPD, option, stdout=full)
         equal(done.returncode, 1, option)
-        equal(done.stderr, b"buscapd: can't write the output: No space left on device\n", option)
+        equal(done.stderr, b"buscapd: can't write to standard output: No space left on device\n", option)
 
 
 def test_wrong_options_are_named():
@@ -96,7 +96,7 @@ def test_wrong_options_are_named():
     refused("--check-config", code=2, words=["no source", "--source"])
 
 
-def test_a_trace_that_is_not_of_the_bus_is_refused_by_its_name(tmp):
+def test_a_trace_of_another_format_is_rejected_by_name(tmp):
     bus = tmp / "bus.bcp1"
     equal(run(BUSCAP, "sim", "--count", "2000", "-O", "bcp1", "-o", bus).returncode, 0, "sim")
     traces = {}
@@ -106,17 +106,17 @@ def test_a_trace_that_is_not_of_the_bus_is_refused_by_its_name(tmp):
         equal(done.returncode, 0, done.stderr.decode())
     traces["lackey"] = tmp / "lackey"
     traces["lackey"].write_text("I  04001000,3\n L 1ffeff0a8,8\n S 1ffeff0a0,8\nI  04001003,5\n")
-    told = []
+    rejected = []
     for name, path in traces.items():
         done = run(BUSCAPD, "--once", "--source", f"file:{path}", "-o", tmp / "out", "--no-socket")
         err = done.stderr.decode()
         equal(done.returncode, 1, f"{name}: {err}")
         assert json.loads(done.stdout)["counts"]["received"] == 0, done.stdout
         if f"{name} is not a bus trace: convert it" in err:
-            told.append(name)
+            rejected.append(name)
         else:
             assert "unknown format" in err, f"{name}: {err}"
-    assert {"din", "xdin", "laplace-text", "tarmac", "lackey"} <= set(told), told
+    assert {"din", "xdin", "laplace-text", "tarmac", "lackey"} <= set(rejected), rejected
     with daemon_in(tmp, "--source", "sim", "--set", "recording.record=on-demand") as daemon:
         daemon.wait_ready()
         done = run(BUSCAP, "replay", "--wait", "--socket", daemon.socket, traces["din"])
@@ -161,14 +161,14 @@ level = debug
 """
 
 
-def test_a_good_configuration_is_said_to_be(tmp):
+def test_a_valid_configuration_is_confirmed(tmp):
     done = run(BUSCAPD, "--check-config", "-c", config(tmp, GOOD))
     equal((done.returncode, done.stderr), (0, b""), "the check")
-    assert b"good" in done.stdout
+    equal(done.stdout, b"configuration is valid\n")
     assert not (tmp / "out").exists()
 
 
-def test_a_wrong_configuration_is_named_with_file_and_line(tmp):
+def test_an_error_in_the_configuration_has_file_and_line(tmp):
     for line, words in [
         ("[pipeline]\nbufer = 3M", ["no such key", "bufer"]), ("[nowhere]\nx = 1", ["no such key", "nowhere"]),
         ("[pipeline]\nbuffer = lots", ["buffer", "lots"]), ("[pipeline]\nworkers = 1.5", ["workers"]),
@@ -187,13 +187,13 @@ def test_a_wrong_configuration_is_named_with_file_and_line(tmp):
     refused("-c", config(tmp, "[log]\nlevel = 9\n"), code=2, words=[":2: "])
 
 
-def test_an_unreadable_configuration_is_named(tmp):
+def test_an_unreadable_configuration_is_reported(tmp):
     path = config(tmp, GOOD)
     path.chmod(0)
     if os.geteuid() != 0:
         refused("--check-config", "-c", path, code=2, words=[str(path), "Permission denied"])
         return
-    # Root may read anything; somebody else may not.
+    # Root can read anything, other users cannot.
     tmp.chmod(0o755)
     try:
         run(BUSCAPD, "--version", user=65534, group=65534, extra_groups=[])
@@ -203,7 +203,7 @@ def test_an_unreadable_configuration_is_named(tmp):
             extra_groups=[])
 
 
-def test_files_beside_the_configuration_are_read_in_order(tmp):
+def test_files_in_conf_d_are_read_in_order(tmp):
     path = config(tmp, GOOD)
     config(tmp, "[log]\nlevel = error\n", "conf.d/10-first.conf")
     second = config(tmp, "[log]\n\nlevel = shout\n", "conf.d/20-second.conf")
@@ -213,10 +213,10 @@ def test_files_beside_the_configuration_are_read_in_order(tmp):
     equal(run(BUSCAPD, "--check-config", "-c", path).returncode, 0)
 
 
-# ---- what is missing or in the way at the start
+# ---- errors at startup
 
 
-def test_missing_inputs_and_directories_are_named(tmp):
+def test_missing_inputs_and_directories_are_reported(tmp):
     out = tmp / "out"
     refused("--once", "--source", f"file:{tmp}/none", "-o", out, code=1, words=[f"file:{tmp}/none", "No such file"])
     refused("--once", "--source", f"file:{tmp}", "-o", out, code=1, words=[str(tmp), "Is a directory"])
@@ -237,7 +237,7 @@ def test_a_second_daemon_on_the_directory_is_refused(tmp):
         equal(first.status()["state"], "recording", "state of the first")
         equal(first.stop(), 0, first.err)
     equal(len(harness.segments(tmp / "out")), 1, "segments")
-    # The lock ended with its holder.
+    # The lock is gone with its owner.
     equal(run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", tmp / "out").returncode, 0)
 
 
@@ -245,14 +245,14 @@ def test_a_second_daemon_on_the_socket_is_refused(tmp):
     with daemon_in(tmp, *SIM) as first:
         first.wait_ready()
         refused(*SIM, "-o", tmp / "other", "--socket", tmp / "socket", code=1,
-                words=[str(tmp / "socket"), f"pid {first.process.pid} "])
+                words=[str(tmp / "socket"), f"process {first.process.pid} "])
         equal(first.status()["state"], "recording", "state of the first")
-    # Somebody else's socket, too.
+    # Also a socket of another program.
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(tmp / "foreign"))
         other.listen()
         refused(*SIM, "-o", tmp / "other", "--socket", tmp / "foreign", code=1,
-                words=[str(tmp / "foreign"), f"pid {os.getpid()} "])
+                words=[str(tmp / "foreign"), f"process {os.getpid()} "])
         assert (tmp / "foreign").is_socket()
 
 
@@ -267,12 +267,12 @@ def test_a_stale_socket_is_replaced(tmp):
         mode = (tmp / "socket").stat().st_mode
         equal(stat.S_IMODE(mode), 0o660, "mode of the socket")
         equal(second.stop(), 0, second.err)
-    assert not (tmp / "socket").exists(), "the socket is left behind"
+    assert not (tmp / "socket").exists(), "the socket is not removed"
 
 
-def test_what_is_no_socket_stays(tmp):
+def test_a_file_that_is_not_a_socket_is_kept(tmp):
     (tmp / "socket").write_text("precious")
-    refused(*SIM, "-o", tmp / "out", "--socket", tmp / "socket", code=1, words=[str(tmp / "socket"), "no socket"])
+    refused(*SIM, "-o", tmp / "out", "--socket", tmp / "socket", code=1, words=[str(tmp / "socket"), "is not a socket"])
     equal((tmp / "socket").read_text(), "precious")
 
 
@@ -299,7 +299,7 @@ def test_a_signal_at_full_load_seals(tmp):
         equal(harness.lz4_dc(segments) == harness.sim_records(received), True, "the records are all that was received")
 
 
-def test_the_end_of_a_lossy_board_says_so(tmp):
+def test_losses_by_the_board_are_reported_at_the_end(tmp):
     with daemon_in(tmp, "--source", "sim:rate=max,loss=0.1") as daemon:
         harness.wait_until(lambda: daemon.wait_ready()["counts"]["board_lost"], "the board has lost something")
         equal(daemon.stop(), 4, daemon.err.decode())
@@ -316,8 +316,8 @@ def test_a_service_outlives_its_source(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
-def test_a_service_whose_source_fails_says_so(tmp):
-    # Its format can't be told.
+def test_a_service_reports_that_its_source_failed(tmp):
+    # Its format can't be detected.
     path = tmp / "input"
     path.write_bytes(random.Random(1).randbytes(1 << 16))
     with daemon_in(tmp, "--source", f"file:{path}") as daemon:
@@ -343,7 +343,7 @@ def test_the_status_has_what_scripts_depend_on(tmp):
         harness.wait_until(lambda: daemon.status()["rates"]["written_bytes_per_second"], "something is written")
 
         def as_usual():
-            """The status of a moment when the machine wasn't busy, and had seen the asker before go."""
+            """The status, once the machine is not busy and the previous client is gone."""
             now = daemon.status()
             return rate / 2 < now["rates"]["samples_per_second"] < rate * 2 and now["clients"] == 1 and now
 
@@ -363,7 +363,7 @@ def test_the_status_has_what_scripts_depend_on(tmp):
         assert 0 < status["uptime_seconds"] < 3600
 
 
-def test_what_is_not_there_is_answered_in_json(tmp):
+def test_errors_are_answered_in_json(tmp):
     with daemon_in(tmp, *SIM) as daemon:
         daemon.wait_ready()
         for method, path, wanted in [
@@ -380,13 +380,13 @@ def test_what_is_not_there_is_answered_in_json(tmp):
         equal((code, fields["allow"]), (405, "GET, HEAD"))
         equal(fields["content-type"], "application/json")
         code, fields, body = http_head(ask(daemon.socket, b"GET /v1/status?pretty=1 HTTP/1.0\r\n\r\n"))
-        equal(code, 400, "with a query that nothing is known of")
+        equal(code, 400, "unknown query")
 
 
 def test_hundreds_of_connections_at_once(tmp):
     with daemon_in(tmp, *SIM) as daemon, contextlib.ExitStack() as stack:
         daemon.wait_ready()
-        # All are there before the first is answered. As curl does, they don't wait to be let in.
+        # All connect before the first is answered, without waiting to be accepted, like curl.
         daemon.process.send_signal(signal.SIGSTOP)
         clients = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(300)]
         for client in clients:
@@ -406,7 +406,7 @@ def test_hundreds_of_connections_at_once(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
-def test_silent_and_slow_clients_are_borne(tmp):
+def test_silent_and_slow_clients_do_no_harm(tmp):
     with daemon_in(tmp, *SIM) as daemon, contextlib.ExitStack() as stack:
         daemon.wait_ready()
         for number in range(30):
@@ -414,7 +414,7 @@ def test_silent_and_slow_clients_are_borne(tmp):
             client.connect(str(daemon.socket))
             if number % 3:
                 client.sendall(b"GET /v1/status HT"[: number % 18])
-        # One that asks, and never reads.
+        # This one sends a request and never reads.
         deaf = stack.enter_context(socket.socket(socket.AF_UNIX))
         deaf.connect(str(daemon.socket))
         deaf.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
@@ -422,14 +422,14 @@ def test_silent_and_slow_clients_are_borne(tmp):
         def status():
             return json.loads(http_head(ask(daemon.socket))[2])
 
-        # At once: they are given ten seconds.
-        harness.wait_until(lambda: status()["clients"] == 32, "all are there, and who asks")
+        # Immediately: they time out after ten seconds.
+        harness.wait_until(lambda: status()["clients"] == 32, "all are connected, and this client")
         for _ in range(20):
             check_counts(status())
         equal(daemon.stop(), 0, daemon.err)
 
 
-def test_garbage_on_the_socket_is_borne(tmp):
+def test_garbage_on_the_socket_does_no_harm(tmp):
     rng = random.Random(5)
     with daemon_in(tmp, *SIM) as daemon:
         daemon.wait_ready()
@@ -453,15 +453,15 @@ def test_garbage_on_the_socket_is_borne(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
-# ---- the configuration, read again
+# ---- reload
 
 
-def reload(daemon, said):
+def reload(daemon, words):
     """Sends SIGHUP and waits for a line of the log. Returns the log."""
     before = daemon.log_so_far().count("SIGHUP")
     daemon.process.send_signal(signal.SIGHUP)
     harness.wait_until(lambda: daemon.log_so_far().count("SIGHUP") > before, "it has read its configuration")
-    assert said in daemon.log_so_far(), daemon.log_so_far()
+    assert words in daemon.log_so_far(), daemon.log_so_far()
     return daemon.log_so_far()
 
 
@@ -471,21 +471,21 @@ def test_a_reload_changes_rotation_and_flush(tmp):
     with daemon_in(tmp, "-c", path) as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["received"] > 100, "some is received")
-        # Less than a chunk, and no flush for long.
+        # Less than a chunk, and a long flush interval.
         equal(daemon.status()["counts"]["written"], 0, "written")
         path.write_text("[source]\nsource = sim:rate=1k\n[pipeline]\nflush = 50ms\n[rotation]\nduration = 300ms\n"
                         "[space]\nmax_use = 1G\n")
-        reload(daemon, "as configured")
+        reload(daemon, "SIGHUP: applied ")
         harness.wait_until(lambda: len(harness.segments(out)) >= 4, "segments follow one another")
         path.write_text("[source]\nsource = sim:rate=1k\n[pipeline]\nflush = 50ms\n[rotation]\nduration = 300ms\n"
                         "files = 2\n")
-        reload(daemon, "as configured")
+        reload(daemon, "SIGHUP: applied ")
         harness.wait_until(lambda: len(list(out.glob("*.byu.lz4*"))) <= 2, "old segments are deleted")
         equal(daemon.stop(), 0, daemon.err)
 
 
 def size_of(path):
-    """Of a file that may have been deleted meanwhile: none."""
+    """The size of a file, 0 if it has been deleted meanwhile."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -499,7 +499,7 @@ def test_a_reload_changes_the_space(tmp):
         daemon.wait_ready()
         harness.wait_until(lambda: len(harness.segments(out)) > 8, "segments follow one another")
         path.write_text("[space]\nmax_use = 2M\n")
-        reload(daemon, "as configured")
+        reload(daemon, "SIGHUP: applied ")
         harness.wait_until(lambda: sum(size_of(file) for file in out.glob("*.lz4")) <= 2 << 20, "old segments are deleted")
         equal(daemon.stop(), 0, daemon.err)
 
@@ -518,7 +518,7 @@ def test_a_reload_changes_the_log_level(tmp):
     assert b"sealed" in daemon.err, daemon.err
 
 
-def test_a_reload_names_what_wants_a_restart(tmp):
+def test_a_reload_names_settings_that_need_a_restart(tmp):
     path = config(tmp, "[source]\nsource = sim:rate=100k\n[output]\ndir = %s\n" % (tmp / "out"))
     with Daemon("-c", path, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
@@ -535,13 +535,13 @@ def test_a_reload_names_what_wants_a_restart(tmp):
     assert not (tmp / "elsewhere").exists()
 
 
-def test_a_broken_configuration_is_not_taken(tmp):
+def test_an_invalid_configuration_is_rejected(tmp):
     path = config(tmp, "[rotation]\nduration = 0.2\n")
     with daemon_in(tmp, *SIM, "-c", path) as daemon:
         daemon.wait_ready()
         path.write_text("[rotation]\nduration = 100h\n[pipeline]\nflush = never\n")
         err = reload(daemon, f"{path}:4: ")
-        assert "stays as it was" in err and "never" in err, err
+        assert "keeping the old configuration" in err and "never" in err, err
         count = len(harness.segments(tmp / "out"))
         harness.wait_until(lambda: len(harness.segments(tmp / "out")) > count + 2, "it rotates as before")
         path.unlink()
@@ -565,8 +565,8 @@ def test_the_first_record_of_a_slow_source_is_in_the_file_soon(tmp):
     harness.note(f"100 samples/s: the first records are in the file after {took:.1f} s")
 
 
-def test_a_replay_keeps_the_pace_it_is_told(tmp):
-    # Half a second of the bus.
+def test_a_replay_has_the_requested_speed(tmp):
+    # Half a second of bus time.
     source = tmp / "bus.bcp1"
     run(harness.BUSCAP, "sim", "-s", "1", "-n", "1200000", "-O", "bcp1", "-o", source)
     expected = harness.sim_records(1_200_000)

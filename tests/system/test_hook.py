@@ -1,4 +1,4 @@
-"""sealed_command in the daemon: every sealed file is given to it, and it is never in the way."""
+"""sealed_command in the daemon: it runs for every sealed file and never delays the recording."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from harness import BUSCAPD, Daemon, equal, run
 pytestmark = pytest.mark.threads
 
 SAMPLES = 340000
-# Chunks are full, however slowly a machine fills them.
+# No partial chunks, on a slow machine too.
 SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K", "--set", "pipeline.flush=1h")
 KEEP = ("--set", "output.keep_raw=yes")
 
@@ -26,7 +26,7 @@ def script(tmp, text, name="command"):
     return "--set", f"output.sealed_command={path}"
 
 
-def test_every_sealed_file_is_copied_whole_before_the_daemon_ends(tmp):
+def test_every_sealed_file_is_copied_before_the_daemon_exits(tmp):
     (tmp / "copy").mkdir()
     command = script(tmp, 'cp "$1" $D/copy/ && echo "$BUSCAP_HASH  ${1##*/}" >>$D/copy/$BUSCAP_RECORDING.xxh128')
     done = run(BUSCAPD, "--once", *SWEEP, *KEEP, "-o", tmp / "out", *command)
@@ -35,14 +35,14 @@ def test_every_sealed_file_is_copied_whole_before_the_daemon_ends(tmp):
     equal(sorted(path.name for path in (tmp / "copy").glob("*.lz4")), files, "copied")
     assert len(files) >= 4, files
     for path in (tmp / "copy").iterdir():
-        # The command's own manifest is the daemon's, line by line.
+        # The manifest written by the command equals the daemon's.
         equal(path.read_bytes(), (tmp / "out" / path.name).read_bytes(), path.name)
     (manifest,) = (tmp / "copy").glob("*.xxh128")
     equal(run("xxhsum", "--strict", "-c", manifest.name, cwd=tmp / "copy").returncode, 0, "xxhsum")
     equal(json.loads(done.stdout)["sealed"]["commands_failed"], 0, "failed")
 
 
-def test_a_command_that_fails_harms_nothing_and_is_counted(tmp):
+def test_a_failing_command_is_counted_and_does_no_harm(tmp):
     expected = harness.sim_records(SAMPLES)
     done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *script(tmp, "echo no room there; exit 3"))
     equal(done.returncode, 0, done.stderr.decode())
@@ -56,7 +56,7 @@ def test_a_command_that_fails_harms_nothing_and_is_counted(tmp):
     equal(err.count(": exit code 3; not tried again"), len(segments), err)
 
 
-def test_a_command_slower_than_the_sealing_holds_up_nothing_and_is_ended(tmp):
+def test_a_hanging_command_delays_nothing_and_is_killed_at_the_end(tmp):
     expected = harness.sim_records(SAMPLES)
     command = script(tmp, "trap '' TERM; echo $$ >>$D/pids; while :; do sleep 1; done")
     done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *command)
@@ -69,7 +69,7 @@ def test_a_command_slower_than_the_sealing_holds_up_nothing_and_is_ended(tmp):
         assert not os.path.exists(f"/proc/{pid}/stat") or " Z " in open(f"/proc/{pid}/stat").read(), pid
 
 
-def test_a_signal_while_a_command_is_waited_for_blames_no_disk(tmp):
+def test_a_signal_while_waiting_for_a_command_does_not_blame_the_disk(tmp):
     command = script(tmp, "trap '' TERM; touch $D/runs; while :; do sleep 1; done")
     with Daemon("--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "out", *command) as daemon:
         harness.wait_until((tmp / "runs").exists, "the command runs")
@@ -80,7 +80,7 @@ def test_a_signal_while_a_command_is_waited_for_blames_no_disk(tmp):
     assert "disk" not in err and "given up" not in err, err
 
 
-def test_a_command_that_takes_too_long_is_ended_and_the_next_is_run(tmp):
+def test_a_command_that_times_out_is_terminated_and_the_next_runs(tmp):
     command = script(tmp, 'case $1 in *-00000.*) sleep 1000;; *) touch $D/second;; esac')
     done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *command, "--set", "output.sealed_timeout=3s")
     equal(done.returncode, 0, done.stderr.decode())
@@ -89,7 +89,7 @@ def test_a_command_that_takes_too_long_is_ended_and_the_next_is_run(tmp):
     equal(json.loads(done.stdout)["sealed"]["commands_failed"], 1, "failed")
 
 
-def test_a_failure_is_an_event_and_the_status_counts_it(tmp):
+def test_a_failure_is_an_event_and_counted_in_the_status(tmp):
     out, socket = tmp / "out", tmp / "socket"
     with Daemon("--source", "sim:rate=200k", "-o", out, *script(tmp, "exit 9"), socket=socket) as daemon:
         daemon.wait_ready()
@@ -104,11 +104,11 @@ def test_a_failure_is_an_event_and_the_status_counts_it(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
-def test_sighup_changes_the_command_from_the_next_file_on(tmp):
+def test_sighup_changes_the_command_for_the_next_file(tmp):
     conf, out, socket = tmp / "conf", tmp / "out", tmp / "socket"
 
     def configure(name):
-        _, setting = script(tmp, f"echo {name} >>$D/said", name)
+        _, setting = script(tmp, f"echo {name} >>$D/lines", name)
         conf.write_text(f"[output]\nsealed_command = {setting.partition('=')[2]}\n")
 
     configure("one")
@@ -117,30 +117,30 @@ def test_sighup_changes_the_command_from_the_next_file_on(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
         api = Api(socket)
         api.good("POST", "/v1/rotate")
-        harness.wait_until((tmp / "said").exists, "the first command")
+        harness.wait_until((tmp / "lines").exists, "the first command")
         with Stream(socket, "/v1/events", "Event") as events:
             events.read()
             configure("two")
             daemon.process.send_signal(signal.SIGHUP)
             events.until(lambda event: event["event"] == "reload")
         equal(daemon.stop(), 0, daemon.err)
-    said = (tmp / "said").read_text().split()
-    equal(said, sorted(said), "the commands")
-    equal(set(said), {"one", "two"}, "the commands")
+    lines = (tmp / "lines").read_text().split()
+    equal(lines, sorted(lines), "the commands")
+    equal(set(lines), {"one", "two"}, "the commands")
 
 
 def test_many_segments_at_full_speed_with_a_slow_command_lose_nothing(tmp):
     expected = harness.sim_records(SAMPLES)
-    command = script(tmp, "echo $1 >>$D/said; sleep 0.2; yes | head -n 100000")
+    command = script(tmp, "echo $1 >>$D/lines; sleep 0.2; yes | head -n 100000")
     done = run(BUSCAPD, "--once", "--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:20K", "-o", tmp / "out",
                "--set", "pipeline.flush=1ms", *command)
     equal(done.returncode, 0, done.stderr.decode())
     segments = harness.segments(tmp / "out")
     equal(harness.lz4_dc(segments), expected, "records")
     status = json.loads(done.stdout)
-    said = (tmp / "said").read_text().split()
+    lines = (tmp / "lines").read_text().split()
     assert len(segments) > 3, segments
-    equal(said, [str(path) for path in segments[: len(said)]], "in the order of the sealing")
+    equal(lines, [str(path) for path in segments[: len(lines)]], "in the order of the sealing")
     equal(status["sealed"]["segments"], len(segments), "segments")
-    # What was ended in its midst has said its name already.
-    assert 0 <= len(said) + status["sealed"]["commands_failed"] - len(segments) <= 1, (len(said), status["sealed"])
+    # The command terminated last has already written its line.
+    assert 0 <= len(lines) + status["sealed"]["commands_failed"] - len(segments) <= 1, (len(lines), status["sealed"])

@@ -338,7 +338,7 @@ def test_a_deleted_open_capture_is_noticed(tmp):
         check_counts(daemon.status())
         equal(daemon.stop(), 1, daemon.err.decode())
     err = daemon.err.decode()
-    equal(err.count("deleted while it was being written"), 1, err)
+    equal(err.count("deleted while open"), 1, err)
     equal(numbers(harness.segments(out)), ["00000", "00001"], "segments")
     equal(numbers(raw_files(out)), ["00001"], "raw captures")
     verify(harness.segments(out))
@@ -365,7 +365,7 @@ def test_a_killed_daemon_leaves_what_the_next_start_makes_whole(tmp):
                 file.write(torn)
         err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
         for path in opened:
-            assert f"{path.stem}: left open by an earlier run; kept" in err, err
+            assert f"{path.stem}: left open by an earlier run; recovered" in err, err
             assert path.with_suffix("").exists() and not path.exists()
         recording = min(harness.segments(out)).name.rpartition("-0")[0]
         raw = raw_files(out, recording)
@@ -388,7 +388,7 @@ def test_an_open_capture_without_a_whole_block_is_removed(tmp):
     for content in (b"", data[:500], bytes(4000)):
         opened.write_bytes(content)
         err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
-        assert f"{opened.name}: an earlier run left no whole block in it; removed" in err, err
+        assert f"{opened.name}: left open by an earlier run; no whole block, deleted" in err, err
         assert not opened.exists()
     taken = raw.with_name(raw.name + ".partial")
     taken.write_bytes(data)

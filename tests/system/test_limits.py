@@ -105,7 +105,7 @@ def test_files_keeps_so_many_sealed_ones_across_restarts(tmp):
     equal(len(second), 6, "segments")
     # The oldest went, one for each new one, and nothing else.
     equal(names(second)[:2], names(first)[-2:], "kept of the first run")
-    equal([f"{path.name}: deleted, to keep to files" in err for path in first], [True] * 4 + [False] * 2, err)
+    equal([f"{path.name}: deleted by rule files" in err for path in first], [True] * 4 + [False] * 2, err)
     assert torn.exists()
 
 
@@ -220,7 +220,7 @@ def test_max_use_deletes_what_earlier_runs_left(tmp):
     second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K", "--set", "space.max_use=2M")
     assert used(out) <= 2 * MIB, used(out)
     assert names(first)[-1] in names(second) and names(first)[0] not in names(second), names(second)
-    assert "deleted, to keep to max_use" in err, err
+    assert "deleted by rule max_use" in err, err
     equal(foreign.stat().st_size, 3 * MIB)
 
 
@@ -265,4 +265,4 @@ def test_max_age_deletes_what_is_old(tmp):
         os.utime(path, (time.time() - 3 * 86400,) * 2)
     second, err = record(out, "sim:rate=max,count=1000", "--set", "space.max_age=2d")
     equal(names(second)[:-1], names(first)[2:], "kept")
-    equal(err.count("deleted, to keep to max_age"), 2, err)
+    equal(err.count("deleted by rule max_age"), 2, err)

@@ -1,5 +1,4 @@
-"""What buscapd logs: docs/messages.md has all of it, a fault that goes on makes a bounded number of lines, and each
-line is one that a person can act on."""
+"""The log: docs/messages.md documents every message, and a persistent fault causes a bounded number of lines."""
 
 import re
 import shutil
@@ -9,16 +8,16 @@ import harness
 from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, run
 from usb_harness import Board, Recorder
 
-# A buffer that overflows soon, and not when a machine stands still for a second or two.
+# A buffer that overflows soon, but not within a second or two.
 SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=16M")
 
-# One that programs with sanitizers keep up with, too, as long as the disk does.
+# Sanitized programs keep up with this rate, too.
 RATE = "sim:rate=200k"
 
 OVERLOAD = "sim:rate=500k"
 LOST = 200_000  # samples, at least
 
-# Of one kind: the first ten, and what they are summed up in within the minutes that a test takes.
+# Lines of one kind: the first ten, and summaries for the minutes that a test takes.
 KIND_MOST = 12
 
 
@@ -33,24 +32,23 @@ def documented():
 
 
 def pattern(text):
-    """What fits a format in the document, where nothing but words in capitals, and what is in brackets, stands for
-    what is filled in."""
+    """A regular expression for the row of a format. Words in capitals and text in brackets stand for conversions."""
     filled = r"[^a-z\[\]]*(?:\[[^\]]*\][^a-z\[\]]*)*"
     return re.compile(filled.join(re.escape(part) for part in re.split("\0+", text)))
 
 
 def in_document(line, rows):
-    """Whether a line of a log is one of the document's: what is filled in may be anything."""
+    """Whether a log line matches a row; values may be anything."""
     for message, _ in rows:
         parts = [re.escape(part) for part in re.split(r"\[[^\]]*\]|\b(?:[A-Z][A-Z]+|N)\b", message)]
-        # What is damaged stands behind the source's name.
+        # Messages about damage follow the name of the source.
         if len("".join(parts)) > 8 and re.fullmatch("(.*: )?" + ".*".join(parts), line):
             return True
     return False
 
 
 def lines_of(err, own=True):
-    """The lines of a log without their prefix, each of which is fit to be read."""
+    """Checks the lines of a log. Returns them without their prefix."""
     lines = []
     for line in err.decode().splitlines():
         assert line.startswith("buscapd: "), line
@@ -69,23 +67,23 @@ def some(lines, words):
     return [line for line in lines if words in line]
 
 
-# What every service says that begins, records and is stopped.
+# The lines of every run of a service.
 LIFE = (": source sim", ": recording started", "SIGTERM: stopping", ": sealed, ", " records written")
 
 
-# And what a machine that stands still for a while adds.
+# Possible additions on a busy machine.
 LOSSES = ("samples lost: ", "no more samples lost", "gaps recorded")
 
 
 def exactly(lines, *words, may=()):
-    """The lines are those that have these words, each at least once, and no others but those that may be there."""
+    """Each of `words` is in some line, and each line has one of `words` or `may`."""
     odd = [line for line in lines if not any(w in line for w in (*words, *may))]
     missing = [w for w in words if not some(lines, w)]
     assert not odd and not missing, f"too much: {odd}; missing: {missing}; {lines}"
 
 
 def kinds(lines):
-    """The lines by what stays of them when numbers, names and sums are taken out."""
+    """Counts the lines by their text without numbers and names."""
     found = {}
     for line in lines:
         line = re.sub(r"^\d+ more times? in the last [\d.]+ s; the latest: ", "", line)
@@ -150,13 +148,13 @@ def test_every_line_of_the_document_is_in_the_sources():
     assert len(rows) > 120, len(rows)
     gone = [message for message, _ in rows if not any(p.fullmatch(message) for p in patterns)]
     assert not gone, "docs/messages.md has what is in no source:\n" + "\n".join(gone)
-    equal(len({message for message, _ in rows}), len(rows), "rows that are there twice")
+    equal(len({message for message, _ in rows}), len(rows), "duplicate rows")
 
 
-# ---- faults that go on
+# ---- persistent faults
 
 
-def test_a_disk_that_comes_and_goes_is_told_when_it_goes_and_when_it_is_back(tmp):
+def test_a_full_disk_is_logged_when_it_starts_and_ends(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
@@ -167,31 +165,31 @@ def test_a_disk_that_comes_and_goes_is_told_when_it_goes_and_when_it_is_back(tmp
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["disk"] > LOST, "samples are lost")
         faults.set("")
         harness.wait_until(lambda: b"writing again" in log_of(daemon), "it is well again")
-        # The losses are over when there was none for ten seconds.
+        # Losses are over after ten seconds without any.
         harness.wait_until(lambda: b"no more samples lost" in log_of(daemon), "the end of the losses")
         daemon.stop()
     lines = lines_of(daemon.err)
     full = some(lines, "No space left on device")
-    equal(len(full), 1, "lines that say what is wrong")
-    assert str(out) in full[0] and "trying again" in full[0] and "it is counted" in full[0], full
-    equal(len(some(lines, "writing again, after")), 1, "the end of it")
-    # A busy machine may also lose some because the buffer is full.
+    equal(len(full), 1, "error lines")
+    assert str(out) in full[0] and "retrying every 0.5 s" in full[0], full
+    equal(len(some(lines, "writing again after")), 1, "the end of it")
+    # A busy machine also loses some because of the buffer.
     began, ended = some(lines, "the recording continues"), some(lines, "no more samples lost")
     equal((1 <= len(began) <= 3, len(began) - len(ended) in (0, 1)), (True, True), lines)
-    said = sum(int(n) for n in re.findall(r"(\d+) \(disk stuck\)", "\n".join(ended)))
+    reported = sum(int(n) for n in re.findall(r"(\d+) \(disk stuck\)", "\n".join(ended)))
     (whole,) = re.findall(r"samples lost: \d+ \(buffer full\), (\d+) \(disk stuck\)", "\n".join(lines))
-    equal((said, said > LOST), (int(whole), True), "what both say was lost")
+    equal((reported, reported > LOST), (int(whole), True), "losses in both messages")
     assert len(lines) <= 16, lines
-    exactly(lines, *LIFE, "No space left on device; trying again", "writing again, after", "the recording continues",
+    exactly(lines, *LIFE, "No space left on device; retrying", "writing again after", "the recording continues",
             "no more samples lost", "gaps recorded")
 
 
 def log_of(daemon):
-    """The log of a daemon that runs."""
+    """The log of a running daemon."""
     return harness.pathlib.Path(f"/proc/{daemon.process.pid}/fd/2").read_bytes()
 
 
-def test_a_disk_that_fails_at_each_sync_is_told_ten_times_and_summed_up(tmp):
+def test_failing_syncs_are_logged_ten_times_and_summarized(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out, "fdatasync:EIO")
@@ -203,30 +201,30 @@ def test_a_disk_that_fails_at_each_sync_is_told_ten_times_and_summed_up(tmp):
     lines = lines_of(daemon.err)
     check_bound(lines)
     (summed,) = some(lines, "more times in the last")
-    assert "can't make it durable: Input/output error" in summed and "going on in a new segment" in summed, summed
-    equal(len(some(lines, "can't make it durable")), 11, "lines")
-    exactly(lines, *LIFE, "can't make it durable", "unsealed files: ",
+    assert "can't sync: Input/output error" in summed and "continuing in a new segment" in summed, summed
+    equal(len(some(lines, "can't sync")), 11, "lines")
+    exactly(lines, *LIFE, "can't sync", "unsealed files: ",
             may=LOSSES)
-    # The next start has all of them to recover.
+    # The next start recovers all of them.
     with Daemon("--source", "sim:rate=100k", "-o", out, socket=tmp / "socket") as again:
         again.wait_ready()
         harness.wait_until(lambda: again.status()["counts"]["received"], "it records")
         again.stop()
     lines = lines_of(again.err)
     check_bound(lines)
-    told = len(some(lines, "left open by an earlier run")) - 1
+    logged = len(some(lines, "left open by an earlier run")) - 1
     more = sum(int(n) for n in re.findall(r"(\d+) more times", "\n".join(lines)))
-    assert told == 10 and more >= 15, lines
-    exactly(lines, *LIFE, "left open by an earlier run; recovered whole", may=LOSSES)
+    assert logged == 10 and more >= 15, lines
+    exactly(lines, *LIFE, "left open by an earlier run; recovered all", may=LOSSES)
 
 
-def test_a_board_that_flaps_is_told_ten_times_and_summed_up(tmp):
+def test_a_flapping_board_is_logged_ten_times_and_summarized(tmp):
     with Board("serial=A1,rate=200000,fifo=100000000") as board:
         with Recorder(tmp, board) as daemon:
             daemon.wait_more(1000)
             for number in range(30):
                 board.unplug()
-                # It has seen that it was away, too, before it goes again.
+                # Wait until the daemon has seen the unplug.
                 daemon.wait_for(lambda s, n=number: s["source"]["board"]["unplugs"] == n + 1, "it is away")
                 board.plug()
                 daemon.wait_for(lambda s, n=number: s["source"]["board"]["plugs"] == n + 2, "it is back")
@@ -243,7 +241,7 @@ def test_a_board_that_flaps_is_told_ten_times_and_summed_up(tmp):
             " records written", "stream interruptions", may=("torn or bad CRC", *LOSSES))
 
 
-def test_damage_without_end_is_told_ten_times_and_summed_up(tmp):
+def test_damage_is_logged_ten_times_and_summarized(tmp):
     capture = tmp / "bus.bcp1"
     run(BUSCAP, "sim", "-n", "1000000", "-O", "bcp1", "-o", capture)
     data = bytearray(capture.read_bytes())
@@ -260,12 +258,12 @@ def test_damage_without_end_is_told_ten_times_and_summed_up(tmp):
     assert all(str(capture) in line and "offset" in line for line in damaged), damaged
     (more,) = re.findall(r"^(\d+) more times", damaged[-1])
     (places,) = re.findall(r"damaged places: (\d+)", "\n".join(lines))
-    equal(int(more) + 10, int(places), "damaged places that were told of")
+    equal(int(more) + 10, int(places), "damaged places logged")
     exactly(lines, "samples lost (torn or bad CRC)", ": sealed, ", " records written", "gaps recorded",
             may=("(no valid frame)", ": expected frame "))
 
 
-def test_a_command_that_fails_for_each_file_is_logged_ten_times_and_summed_up(tmp):
+def test_failing_commands_are_logged_ten_times_and_summarized(tmp):
     command = tmp / "command"
     command.write_text("#!/bin/sh\ntest -e $0.good || exit 3\n")
     command.chmod(0o755)
@@ -285,11 +283,10 @@ def test_a_command_that_fails_for_each_file_is_logged_ten_times_and_summed_up(tm
     equal(len(some(lines, "succeeded again")), 1, lines)
 
 
-def test_an_overload_is_told_when_it_begins_and_when_it_has_ended(tmp):
+def test_an_overload_is_logged_when_it_starts_and_ends(tmp):
     out = tmp / "out"
     out.mkdir()
-    # A disk that takes 300 ms for each write, and each sync, is too slow for the source, which a daemon with a
-    # sanitizer keeps up with, too; it isn't stuck.
+    # Writes and syncs of 300 ms are too slow for the source, but do not count as stuck.
     faults = Faults(tmp, out, "pwrite:slow,fdatasync:slow")
     with Daemon("--source", OVERLOAD, "-o", out, *SMALL, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
@@ -305,7 +302,7 @@ def test_an_overload_is_told_when_it_begins_and_when_it_has_ended(tmp):
     assert len(lines) <= 16, lines
 
 
-def test_bad_clients_say_nothing_in_the_log(tmp):
+def test_bad_clients_are_not_logged(tmp):
     with Daemon("--source", "sim:rate=100k", "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         for request in (b"\0\xff\r\n\r\n", b"GET /" + b"a" * 100_000, b"POST /v1/mark HTTP/1.1\r\n",
@@ -324,7 +321,7 @@ def test_bad_clients_say_nothing_in_the_log(tmp):
     exactly(lines_of(daemon.err), *LIFE, may=LOSSES)
 
 
-def test_a_kill_and_the_start_after_it_say_what_was_recovered(tmp):
+def test_the_start_after_a_kill_logs_what_was_recovered(tmp):
     out, socket = tmp / "out", tmp / "socket"
     keep = ("--set", "output.keep_raw=yes")
     with Daemon("--source", "sim:rate=1M", "-o", out, *keep, socket=socket) as daemon:
@@ -337,19 +334,19 @@ def test_a_kill_and_the_start_after_it_say_what_was_recovered(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["received"], "it records")
         daemon.stop()
     lines = lines_of(daemon.err)
-    assert re.search(r"-00000\.byu\.lz4: (left open|torn) by an earlier run", lines[0]), lines
-    wanted = ["by an earlier run's end; recovered" if "torn" in lines[0] else "by an earlier run; recovered whole",
-              "-00000.bcp1.lz4: left open by an earlier run; kept", "buscapd ", ": recording started",
+    assert re.search(r"-00000\.byu\.lz4: left open by an earlier run", lines[0]), lines
+    wanted = ["by an earlier run, torn; recovered" if "torn" in lines[0] else "by an earlier run; recovered all",
+              "-00000.bcp1.lz4: left open by an earlier run; recovered", "buscapd ", ": recording started",
               "SIGTERM: stopping", ": sealed, ", "records written in 1 segment"]
     equal([next((w for w in wanted if w in line), line) for line in lines], wanted, "the log")
 
 
-def test_each_reload_says_what_it_did_and_no_more(tmp):
+def test_each_reload_logs_its_result(tmp):
     config = tmp / "buscapd.conf"
     config.write_text("[log]\nlevel = info\n")
     with Daemon("-c", config, "--source", "sim:rate=100k", "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        for text, words in (("", "are as configured"), ("[log]\nlevel = loud\n", "the configuration stays as it was"),
+        for text, words in (("", "SIGHUP: applied"), ("[log]\nlevel = loud\n", "keeping the old configuration"),
                             ("[pipeline]\nworkers = 1\n", "pipeline.workers has changed")):
             before = len(log_of(daemon))
             config.write_text(text)
@@ -357,15 +354,15 @@ def test_each_reload_says_what_it_did_and_no_more(tmp):
             harness.wait_until(lambda: words.encode() in log_of(daemon)[before:], words)
         daemon.stop()
     lines = lines_of(daemon.err)
-    equal(len(some(lines, "SIGHUP")), 3, lines)
+    equal(len(some(lines, "SIGHUP")), 4, lines)
     equal(len(some(lines, "has changed")), 1, lines)
-    (bad,) = some(lines, "; the configuration stays as it was")
+    (bad,) = some(lines, "; keeping the old configuration")
     assert f"{config}:2: " in bad, bad
-    exactly(lines, *LIFE, "SIGHUP: rotation, space, ", "; the configuration stays as it was",
+    exactly(lines, *LIFE, "SIGHUP: applied rotation, space, ", "; keeping the old configuration",
             "pipeline.workers has changed", may=LOSSES)
 
 
-def test_a_name_from_outside_forges_no_line(tmp):
+def test_a_file_name_cannot_forge_a_line(tmp):
     capture = tmp / "x\nbuscapd: error: forged\x1b[31m\udcff"
     run(BUSCAP, "sim", "-n", "10000", "-O", "bcp1", "-o", tmp / "bus.bcp1")
     shutil.copy(tmp / "bus.bcp1", capture)
@@ -378,7 +375,7 @@ def test_a_name_from_outside_forges_no_line(tmp):
     assert not [line for line in lines if line.startswith("forged")], lines
 
 
-def test_a_line_that_is_too_long_is_cut_and_says_so(tmp):
+def test_a_long_line_is_cut(tmp):
     long = "x" * 200
     directory = tmp.joinpath(*[long] * 5)
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=10", "-o", directory)

@@ -1,4 +1,4 @@
-"""The manifest: REC.xxh128 beside the segments, which `xxhsum -c` reads. It never harms the recording."""
+"""The manifest REC.xxh128, which `xxhsum -c` reads. A failing manifest never harms the recording."""
 
 import json
 import os
@@ -9,13 +9,13 @@ import harness
 from harness import BUSCAPD, Daemon, Faults, each, equal, info, run, verify
 
 SAMPLES = 340000
-# Chunks are full, however slowly a machine fills them.
+# No partial chunks, on a slow machine too.
 SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K", "--set", "pipeline.flush=1h")
 KEEP = ("--set", "output.keep_raw=yes")
 
 
 def lines(manifest):
-    """{name: hash}; each line is whole, and names another file."""
+    """{name: hash}. Checks that lines are whole and names unique."""
     text = manifest.read_text()
     assert text.endswith("\n"), text
     pairs = [line.split("  ") for line in text.splitlines()]
@@ -24,7 +24,7 @@ def lines(manifest):
 
 
 def check(directory):
-    """Each manifest names all sealed files of its recording, and xxhsum finds them as they were."""
+    """Checks that the manifests list all sealed files and that xxhsum accepts them."""
     harness.need(shutil.which("xxhsum") or "xxhsum")
     files = sorted(path.name for path in directory.glob("*.lz4"))
     named = []
@@ -39,7 +39,7 @@ def check(directory):
     return files
 
 
-def test_xxhsum_checks_every_segment_and_raw_capture_by_the_manifest(tmp):
+def test_xxhsum_checks_every_file_in_the_manifest(tmp):
     for name, options in (("plain", ()), ("raw", KEEP)):
         out = tmp / name
         done = run(BUSCAPD, "--once", *SWEEP, "-o", out, *options)
@@ -57,7 +57,7 @@ def test_xxhsum_checks_every_segment_and_raw_capture_by_the_manifest(tmp):
     assert done.returncode != 0 and f"{victim.name}: FAILED".encode() in done.stdout, done.stdout
 
 
-def test_each_recording_has_a_manifest_of_its_own(tmp):
+def test_each_recording_has_its_own_manifest(tmp):
     for _ in range(3):
         done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out")
         equal(done.returncode, 0, done.stderr.decode())
@@ -65,7 +65,7 @@ def test_each_recording_has_a_manifest_of_its_own(tmp):
     equal(len(list((tmp / "out").glob("*.xxh128"))), 3, "manifests")
 
 
-def test_what_is_recovered_gets_its_line(tmp):
+def test_recovered_files_get_their_lines(tmp):
     def one(directory, torn, options):
         out = directory / "out"
         with Daemon("--source", "sim:rate=2M", "-b", "filesize:600K", "-o", out, *options,
@@ -75,20 +75,20 @@ def test_what_is_recovered_gets_its_line(tmp):
             daemon.stop(signal.SIGKILL)
         (manifest,) = out.glob("*.xxh128")
         if torn:
-            # As a power cut leaves a line that was never finished.
+            # A torn line, as after a power failure.
             with manifest.open("ab") as file:
                 file.write(b"0123456789abcdef0123")
         left = len(list(out.glob("*.byu.lz4.partial")))
         done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out)
         equal(done.returncode, 0, done.stderr.decode())
-        # A segment that was sealed, and not yet in the manifest, is the one that may be missing.
+        # A segment sealed just before the kill may be missing.
         named = lines(manifest)
         recording = manifest.name.removesuffix(".xxh128")
         files = {path.name for path in out.glob(f"{recording}*.lz4")}
         assert files.issuperset(named) and len(files) - len(named) <= 1, (files, named)
         recovered = [name for name in files if f"{name}: left open".encode() in done.stderr or
                      f"{name}: torn".encode() in done.stderr]
-        # One that had just been begun has nothing to recover.
+        # A segment without a chunk is not recovered.
         empty = done.stderr.count(b"no whole chunk in it")
         equal(len([name for name in recovered if ".byu." in name]) + empty, left, f"recovered, and empty; {named} {done.stderr}")
         assert set(recovered) <= set(named), (recovered, named, done.stderr)
@@ -97,7 +97,7 @@ def test_what_is_recovered_gets_its_line(tmp):
     each(one, [(torn, options) for torn in (False, True) for options in ((), KEEP)], workers=2)
 
 
-def test_a_copy_sealed_by_a_start_that_was_killed_gets_its_line_by_the_next(tmp):
+def test_a_copy_sealed_by_a_killed_start_gets_its_line_at_the_next(tmp):
     done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp)
     equal(done.returncode, 0, done.stderr.decode())
     segment = harness.segments(tmp)[-1]
@@ -107,11 +107,11 @@ def test_a_copy_sealed_by_a_start_that_was_killed_gets_its_line_by_the_next(tmp)
     shutil.copy(segment, f"{segment}.partial")
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", tmp)
     equal(done.returncode, 0, done.stderr.decode())
-    assert b"recovered by an earlier run, and sealed; removed" in done.stderr, done.stderr
+    assert b"already recovered by an earlier run; deleted" in done.stderr, done.stderr
     check(tmp)
 
 
-def test_the_ring_takes_the_manifest_of_what_it_has_deleted_whole(tmp):
+def test_retention_deletes_the_manifest_of_a_deleted_recording(tmp):
     out = tmp / "out"
     done = run(BUSCAPD, "--once", *SWEEP, "-o", out)
     equal(done.returncode, 0, done.stderr.decode())
@@ -120,7 +120,7 @@ def test_the_ring_takes_the_manifest_of_what_it_has_deleted_whole(tmp):
     equal(done.returncode, 0, done.stderr.decode())
     assert not old.exists()
     (manifest,) = out.glob("*.xxh128")
-    # Its own lines of segments that went before stay.
+    # The lines of its own deleted segments stay.
     assert set(lines(manifest)) >= {path.name for path in harness.segments(out)}
 
 
@@ -128,7 +128,7 @@ RULES = [f"{call}:{action}" for call in ("openat", "pwrite", "fdatasync") for ac
 RULES += ["pwrite:short", "pwrite:1:ENOSPC", "pwrite:2+:ENOSPC", "fdatasync:slow", "openat:1:EROFS"]
 
 
-def test_a_manifest_that_can_not_be_written_harms_nothing(tmp):
+def test_a_manifest_that_cannot_be_written_does_no_harm(tmp):
     expected = harness.sim_records(SAMPLES)
 
     def one(directory, rules):
@@ -148,13 +148,13 @@ def test_a_manifest_that_can_not_be_written_harms_nothing(tmp):
         if "short" in rules or "slow" in rules:
             check(out)
         else:
-            # Said once for one reason, however many files there are.
-            equal(err.count("can't be added"), 1, err)
+            # Logged once per reason, not per file.
+            equal(err.count("can't add the hash of"), 1, err)
 
     each(one, [(rules,) for rules in RULES])
 
 
-def test_a_line_that_failed_is_missing_and_the_others_are_whole(tmp):
+def test_a_failed_line_is_missing_and_the_others_are_whole(tmp):
     faults = Faults(tmp, tmp / "out", "pwrite:2:ENOSPC")
     done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out",
                env={**os.environ, **faults.env, "FAULTFS_ENDING": ".xxh128"})
@@ -163,5 +163,5 @@ def test_a_line_that_failed_is_missing_and_the_others_are_whole(tmp):
     files = {path.name for path in harness.segments(tmp / "out")}
     missing = files - set(lines(manifest))
     equal(len(missing), 1, "files without a line")
-    assert f"the hash of {missing.pop()} can't be added: No space left" in done.stderr.decode(), done.stderr
+    assert f"can't add the hash of {missing.pop()}: No space left" in done.stderr.decode(), done.stderr
     equal(run("xxhsum", "--strict", "-c", manifest.name, cwd=tmp / "out").returncode, 0, "xxhsum")

@@ -1,6 +1,6 @@
-"""The manual pages, held against the programs: every command, option, key, format, exit code, path, signal and
-variable stands in its page, and nothing else does; the examples work. Each check is a function that gives the
-places where page and program differ, so that the last test can show that it finds each one."""
+"""Compares the manual pages with the programs: commands, options, keys, formats, exit codes, paths, signals and
+variables; runs the examples. Each check is a function that returns the differences, so that the last tests can verify
+that it finds every kind of difference."""
 
 import collections
 import os
@@ -22,11 +22,11 @@ from manual_page import Page, displays, flags, items, line_text
 MAN = ROOT / "docs/man"
 PAGES = ("buscapd.8", "buscap.1", "buscapd.conf.5", "buscap-formats.5")
 
-# Manuals of others that ours name; a name with a slip is none of them.
+# Manuals of other projects that ours refer to.
 OTHERS = {("lz4", "1"), ("xxhsum", "1"), ("valgrind", "1"), ("systemctl", "1"), ("systemd-escape", "1"),
           ("udev", "7"), ("fdatasync", "2")}
 
-# What libraries read of the environment, and no getenv() here does.
+# Variables read by libraries.
 BY_LIBRARIES = {"buscap.1": {"LC_ALL", "LC_CTYPE", "LANG", "TERM"},
                 "buscapd.8": {"LISTEN_FDS", "LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID"}}
 
@@ -57,14 +57,14 @@ def table(program):
 
 
 def differ(what, got, wanted):
-    """Words on each thing that one of two lists has alone, or more often."""
+    """Messages on the differences of two lists."""
     got, wanted = collections.Counter(got), collections.Counter(wanted)
-    return ([f"{what}: {one} stands in the page alone" for one in sorted(got - wanted, key=str)]
+    return ([f"{what}: {one} is only in the page" for one in sorted(got - wanted, key=str)]
             + [f"{what}: {one} is missing from the page" for one in sorted(wanted - got, key=str)])
 
 
 def source_text(*folders):
-    """The text of the C files, with the parts of each string literal put together."""
+    """The text of the C files, with adjacent string literals joined."""
     text = "".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).rglob("*.[ch]")))
     return re.sub(r'"\s*(?:BC_VERSION)?\s*"', "", text)
 
@@ -73,7 +73,7 @@ def source_text(*folders):
 
 
 def option_of(head):
-    """What an item's head says: (short, long, metavar); None: it is no option."""
+    """(short, long, metavar) of the head of an item, or None if it is not an option."""
     found = re.fullmatch(r"(?:-(\w))?(?:, )?(?:--([\w-]+))?(?: ?(\[=\S+\]|\S+))?", head)
     if not head.startswith("-") or not found:
         return None
@@ -109,7 +109,7 @@ def wrong_options_of_daemon(p, commands):
 
 
 def wrong_options_of_tool(p, commands):
-    """Each command's section has its options, but for those of all and those of all that ask the daemon."""
+    """Compares the options in each command's section, without the options common to all commands."""
     common = options_in(p.parts["OPTIONS", None])
     own = commands["-"][1]
     of_all = [("h", "help", "")]
@@ -131,15 +131,15 @@ def wrong_options_of_tool(p, commands):
     return problems
 
 
-def test_every_option_of_the_daemon_stands_in_its_page_and_no_other():
+def test_the_page_of_the_daemon_has_exactly_its_options():
     equal(wrong_options_of_daemon(page("buscapd.8"), table(BUSCAPD)), [])
 
 
-def test_every_option_of_every_command_stands_in_its_section_and_no_other():
+def test_the_section_of_each_command_has_exactly_its_options():
     equal(wrong_options_of_tool(page("buscap.1"), table(BUSCAP)), [])
 
 
-# ---- what --help says of a command
+# ---- --help of each command
 
 
 def help_of(command):
@@ -168,7 +168,7 @@ def wrong_help(p, command, operands):
     return problems
 
 
-def test_usage_example_and_exit_codes_of_each_command_are_those_of_its_help():
+def test_usage_example_and_exit_codes_of_each_command_match_its_help():
     p, commands = page("buscap.1"), table(BUSCAP)
     problems = []
     for command, (operands, _) in commands.items():
@@ -177,7 +177,7 @@ def test_usage_example_and_exit_codes_of_each_command_are_those_of_its_help():
     equal(problems, [])
 
 
-def test_the_examples_of_the_commands_are_taken_by_their_own_option_parsers():
+def test_the_option_parsers_accept_the_examples_of_the_commands():
     for _, text in displays(page("buscap.1").sections["COMMANDS"]):
         parse_only(text)
 
@@ -193,7 +193,7 @@ def wrong_exit_codes(p, path):
     return differ("EXIT STATUS", [head for head, _ in items(p.sections["EXIT STATUS"])], exit_codes(path))
 
 
-def test_every_exit_code_stands_in_the_pages():
+def test_the_pages_have_every_exit_code():
     equal(wrong_exit_codes(page("buscapd.8"), "daemon/recorder/exit_status.h"), [])
     equal(wrong_exit_codes(page("buscap.1"), "cli/term/console.h"), [])
 
@@ -242,7 +242,7 @@ def test_the_documented_attrs_are_those_that_samples_get(tmp):
         equal(int(number), attrs.get(name, 0), name)
 
 
-# Of each key a value that is not its default; a trigger is whole only with both.
+# A non-default value for each key; a trigger needs both of its keys.
 OTHER_VALUES = {
     "source.source": "sim:rate=30k", "usb.id": "1209:0002", "usb.serial": "A1", "usb.protocol": "raw6",
     "usb.link": "ftdi", "usb.transfers": "17", "usb.transfer_size": "128K", "usb.transfer_timeout": "1s",
@@ -266,13 +266,13 @@ NOT_OF_A_SIMULATED_BUS = {"source.speed"}
 
 
 class Reloaded:
-    """A daemon whose configuration is written anew and read again, and what its log says of that."""
+    """A daemon that reloads changed configurations."""
 
     def __init__(self, directory):
         self.directory = directory
         self.conf = directory / "conf"
         self.log = directory / "log"
-        self.said = 0
+        self.position = 0
         self.base = {"source.source": "sim:rate=20k", "output.dir": directory / "out",
                      "socket.path": directory / "sock", "pipeline.workers": "2", "usb.id": "1209:0001"}
 
@@ -301,19 +301,19 @@ class Reloaded:
         self.conf.write_text(text)
 
     def reload(self, settings):
-        """What it says that wants a restart, as page keys begin: "usb.", "socket.path"."""
+        """Reloads. Returns the keys or sections logged as needing a restart: "usb.", "socket.path"."""
         self.write(settings)
         self.process.send_signal(signal.SIGHUP)
 
         def lines():
-            text = self.log.read_text()[self.said:]
-            return text if re.search(r"SIGHUP: .*as configured\n|configuration stays as it was\n", text) else None
+            text = self.log.read_text()[self.position:]
+            return text if re.search(r"SIGHUP: applied .*\n|keeping the old configuration\n", text) else None
 
         text = harness.wait_until(lines, f"it has read {settings}")
-        self.said += len(text)
-        assert "configuration stays as it was" not in text, text
+        self.position += len(text)
+        assert "keeping the old configuration" not in text, text
         return [re.sub(r"^\[(.*)\]$", r"\1.", name)
-                for name in re.findall(r"warning: (.*) has changed: that wants a restart", text)]
+                for name in re.findall(r"warning: SIGHUP: (.*) has changed, but needs a restart", text)]
 
 
 def test_what_sighup_changes_is_what_the_documents_say(tmp):
@@ -378,7 +378,7 @@ def wrong_formats(p, wanted):
     return problems + differ("FORMAT OPTIONS", options, {one for row in wanted.values() for one in row[1] | row[2]})
 
 
-def test_every_format_and_its_options_stand_in_the_page():
+def test_the_page_has_every_format_with_its_options():
     equal(wrong_formats(page("buscap-formats.5"), formats()), [])
 
 
@@ -392,7 +392,7 @@ def sources_of_paths():
 
 
 def paths_of(p):
-    """Absolute paths of FILES, up to what is chosen by the user."""
+    """The absolute paths in FILES, up to the first variable part."""
     heads = [line_text(line) for line in p.sections.get("FILES", []) if line.startswith(".It Pa")]
     return {path.split("SERIAL")[0].split("*")[0] for head in heads for path in head.split(", ")}
 
@@ -403,7 +403,7 @@ def wrong_paths(p, text):
             and path.removeprefix("/dev/") not in text]
 
 
-def test_the_paths_of_the_pages_are_those_of_the_programs():
+def test_the_paths_in_the_pages_are_in_the_sources():
     need(ROOT / "systemd/service.common")
     text = sources_of_paths()
     for name in PAGES:
@@ -413,15 +413,15 @@ def test_the_paths_of_the_pages_are_those_of_the_programs():
         assert path in together, f"{path} stands in no page"
 
 
-def test_the_units_of_the_page_are_those_of_the_service():
+def test_the_page_has_every_unit():
     common = need(ROOT / "systemd/service.common").read_text()
     p = page("buscapd.8")
     units = {path.name.removesuffix(".in") for path in (ROOT / "systemd").glob("buscapd*.[s]*.in")}
     equal(differ("unit", [name for head, _ in items(p.sections["SYSTEMD"]) for name in head.split(", ")], units), [])
     text = p.text("SYSTEMD")
-    said = {"SuccessExitStatus": r"Exit status (\d) counts as success",
-            "RestartPreventExitStatus": r"after (\d and \d) the service is not started again"}
-    for key, pattern in said.items():
+    patterns = {"SuccessExitStatus": r"Exit status (\d) counts as success",
+                "RestartPreventExitStatus": r"After (\d and \d) the service is not restarted"}
+    for key, pattern in patterns.items():
         wanted = re.search(f"^{key}=(.*)$", common, re.M).group(1)
         equal(re.search(pattern, text).group(1).replace(" and ", " "), wanted, key)
     assert p.text("FILES").count("metrics.conf") == len(list((ROOT / "systemd").glob("metrics.conf.in")))
@@ -439,7 +439,7 @@ def wrong_signals(p, text):
     return differ("signal", got - {"SIGKILL"}, handled)
 
 
-def test_every_signal_that_the_daemon_handles_stands_in_its_page():
+def test_the_page_has_every_signal_that_the_daemon_handles():
     equal(wrong_signals(page("buscapd.8"), signal_sources()), [])
 
 
@@ -452,12 +452,12 @@ def wrong_variables(p, wanted):
     return differ("variable", got, wanted)
 
 
-def test_every_variable_of_the_environment_stands_in_its_page():
+def test_the_pages_have_every_environment_variable():
     equal(wrong_variables(page("buscap.1"), variables("cli") | BY_LIBRARIES["buscap.1"]), [])
     equal(wrong_variables(page("buscapd.8"), variables("daemon") | BY_LIBRARIES["buscapd.8"]), [])
 
 
-def test_messages_that_the_pages_explain_are_those_of_the_programs():
+def test_messages_in_the_pages_are_in_the_sources():
     for name, folders in (("buscap.1", ("cli", "formats")), ("buscapd.8", ("daemon", "capture")),
                           ("buscapd.conf.5", ("daemon",))):
         text = source_text(*folders)
@@ -470,7 +470,7 @@ def test_messages_that_the_pages_explain_are_those_of_the_programs():
 # ---- references
 
 
-def test_cross_references_lead_somewhere():
+def test_cross_references_exist():
     ours = {tuple(name.rsplit(".", 1)) for name in PAGES}
     for name in PAGES:
         p = page(name)
@@ -489,27 +489,27 @@ def test_cross_references_lead_somewhere():
             assert title in titles, f"{name}: there is no section {title}"
 
 
-# ---- how they are printed
+# ---- formatting
 
 
-def test_mandoc_finds_no_fault_in_them():
+def test_mandoc_reports_no_error():
     need(shutil.which("mandoc") or "mandoc")
     for name in PAGES:
         done = run("mandoc", "-T", "lint", MAN / name)
-        # Whether the manuals that are named are installed here is another matter.
+        # References to manuals that are not installed here are fine.
         faults = [line for line in done.stdout.decode().splitlines()
                   if "referenced manual not found" not in line and "outdated mandoc.db" not in line]
         equal(faults, [], name)
 
 
-def test_groff_finds_no_fault_in_them():
+def test_groff_reports_no_error():
     need(shutil.which("groff") or "groff")
     for name in PAGES:
         done = run("groff", "-mandoc", "-ww", "-Tutf8", "-Kutf8", "-z", "-rLL=78n", MAN / name)
         equal((done.returncode, done.stderr.decode()), (0, ""), name)
 
 
-def test_no_line_of_them_is_longer_than_a_terminal():
+def test_no_line_is_longer_than_a_terminal():
     need(shutil.which("mandoc") or "mandoc")
     for name in PAGES:
         text = run("mandoc", "-T", "utf8", "-O", "width=80", MAN / name).stdout.decode()
@@ -521,7 +521,7 @@ def test_no_line_of_them_is_longer_than_a_terminal():
 
 
 def split_commands(text):
-    """The simple commands of a script, as words, without what a shell does with their output."""
+    """The simple commands of a script as lists of words, without redirections."""
     text = text.replace("\\\n", " ")
     for line in re.split(r"[\n|;&]+(?![0-9])", re.sub(r"\|\s*\n", "| ", text)):
         line = re.sub(r"\d*>&?\s*\S+|<\s*\S+|\|\|.*", "", line)
@@ -531,7 +531,7 @@ def split_commands(text):
 
 
 def parse_only(text):
-    """Each command of the programs is taken by its own option parser; nothing is done."""
+    """Checks the commands of a script with the option parsers only."""
     checked = run("sh", "-n", "-c", text)
     equal(checked.returncode, 0, checked.stderr.decode())
     for words in split_commands(text):
@@ -546,8 +546,7 @@ def parse_only(text):
 
 
 def run_script(text, directory):
-    """Runs it as its reader would, in a session of its own that ends with it. Returns its exit code and what was
-    said."""
+    """Runs a script in its own session. Returns exit code and output."""
     env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
     env.pop("BUSCAP_SOCKET", None)
     with tempfile.TemporaryFile() as log:
@@ -586,11 +585,11 @@ def check_examples(name, directory):
         for attempt in range(3):
             here = directory / str(attempt)
             here.mkdir()
-            code, said = run_script(script, here)
-            if code == 0 or not re.search("samples (are being )?lost", said):
+            code, output = run_script(script, here)
+            if code == 0 or not re.search("samples (are being )?lost", output):
                 break
             harness.note(f"the machine was too busy for the examples of {name}")
-        equal(code, 0, f"{script}\n{said}")
+        equal(code, 0, f"{script}\n{output}")
 
 
 def test_the_examples_of_buscapd_work(tmp):
@@ -609,7 +608,7 @@ def test_the_examples_of_the_formats_work(tmp):
     check_examples("buscap-formats.5", tmp)
 
 
-# ---- that all this can fail
+# ---- the checks find differences
 
 
 def without(p, at):
@@ -625,8 +624,7 @@ def is_an_option(line):
 
 
 def check_drift(p, check, is_item, invented):
-    """Each item that is left out is missed, each that is written otherwise too, and an invented one beside each
-    is found. Returns how many there are."""
+    """Checks that omitting or changing each item, or adding one next to it, is reported. Returns the number of items."""
     equal(check(p), [])
     places = [at for at, line in enumerate(p.lines) if is_item(line)]
     for at in places:
@@ -635,7 +633,7 @@ def check_drift(p, check, is_item, invented):
     return len(places)
 
 
-def test_each_option_that_is_left_out_or_invented_is_found():
+def test_each_omitted_or_invented_option_is_found():
     commands = table(BUSCAP)
     own = sum(option[1] not in ("help", "socket")
               for command, (_, options) in commands.items() if command != "-" for option in options)
@@ -648,7 +646,7 @@ def test_each_option_that_is_left_out_or_invented_is_found():
     equal(count, len(of_daemon["-"][1]))
 
 
-def test_each_option_that_a_program_drops_adds_or_renames_is_found():
+def test_each_option_dropped_added_or_renamed_by_a_program_is_found():
     for name, program, check in (("buscap.1", BUSCAP, wrong_options_of_tool),
                                  ("buscapd.8", BUSCAPD, wrong_options_of_daemon)):
         p, commands = page(name), table(program)
@@ -658,7 +656,7 @@ def test_each_option_that_a_program_drops_adds_or_renames_is_found():
                 for changed in (rest, rest + [(short, long + "x", metavar)], rest + [(short, long, metavar + "X")],
                                 rest + [("" if short else "Z", long, metavar)]):
                     if (short, long) == ("h", "help") and command != "-":
-                        continue  # every command's own, said once
+                        continue  # common to all commands
                     if long == "socket" and command != "-":
                         continue
                     found = check(p, {**commands, command: (operands, changed)})

@@ -1,5 +1,4 @@
-"""The daemon as a service: what the service manager hears of it, when its watchdog is fed, and the socket that it
-passes."""
+"""The daemon as a service: notifications, the watchdog and socket activation."""
 
 import contextlib
 import json
@@ -28,7 +27,7 @@ SO_TIMESTAMPNS = 35  # of <asm/socket.h>
 
 
 class Manager:
-    """Listens as a service manager does. `heard` is what came: (when it was sent, [lines])."""
+    """A service manager. `heard` has the notifications: (time sent, [lines])."""
 
     MARK = "X-MARK=1"
 
@@ -61,7 +60,7 @@ class Manager:
         self.heard.append((when[0] + when[1] * 1e-9, lines))
 
     def catch_up(self):
-        """All that was sent until now is heard: the mark comes behind it."""
+        """Waits for everything sent so far, using a mark sent after it."""
         self._has_caught_up.clear()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
             own.sendto(self.MARK.encode(), self._socket.getsockname())
@@ -94,7 +93,7 @@ def service(tmp, manager, *argv, env=None, **options):
 # ---- the states
 
 
-def test_a_service_is_ready_when_it_answers_and_says_when_it_stops(tmp):
+def test_ready_and_stopping_are_sent(tmp):
     for abstract in (False, True):
         with Manager(tmp, abstract=abstract) as manager:
             with service(tmp, manager, *SIM) as daemon:
@@ -102,7 +101,7 @@ def test_a_service_is_ready_when_it_answers_and_says_when_it_stops(tmp):
                 equal(daemon.status()["state"], "recording", "state, at once")
                 manager.wait_for("STATUS=recording 20", 2)
                 equal(daemon.stop(), 0, daemon.err)
-            # The last word: its socket is closed with the daemon.
+            # Nothing follows: the socket is closed.
             equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
             equal(manager.heard[0][1], ["READY=1"], "heard first")
             at = manager.lines().index("STOPPING=1")
@@ -112,7 +111,7 @@ def test_a_service_is_ready_when_it_answers_and_says_when_it_stops(tmp):
             assert status.endswith(", 0 lost") and "samples/s" in status and "B written" in status, status
 
 
-def test_a_status_is_sent_when_it_changes_and_once_a_second_at_most(tmp):
+def test_a_status_is_sent_on_change_at_most_once_a_second(tmp):
     with Manager(tmp) as manager:
         with service(tmp, manager, "--source", "sim:rate=max,count=1000") as daemon:
             manager.wait_for("STATUS=idle")
@@ -124,14 +123,14 @@ def test_a_status_is_sent_when_it_changes_and_once_a_second_at_most(tmp):
             equal(daemon.stop(), 0, daemon.err)
         with service(tmp, manager, *SIM) as daemon:
             manager.wait_for("STATUS=recording", 7)
-            # Its last, at the stop, comes at once.
+            # The last one, at the stop, is sent immediately.
             sent = [when for when, lines in list(manager.heard) if lines[0].startswith("STATUS=recording")]
             equal(daemon.stop(), 0, daemon.err)
-        # The first may have been sent a little later than it was meant to be.
+        # The first may have been delayed.
         assert sent[-1] - sent[0] > (len(sent) - 1) * 0.9, sent
 
 
-def test_a_service_without_a_board_says_that_it_waits(tmp):
+def test_a_service_without_a_board_reports_that_it_waits(tmp):
     with Manager(tmp) as manager:
         with service(tmp, manager, "--source", "usb:serial=no-such-board") as daemon:
             if daemon.process.poll() is None:
@@ -143,14 +142,14 @@ def test_a_service_without_a_board_says_that_it_waits(tmp):
         equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
 
 
-def test_a_reload_is_told_also_when_it_is_refused(tmp):
+def test_a_reload_is_notified_even_if_rejected(tmp):
     conf = tmp / "buscapd.conf"
     conf.write_text("")
     with Manager(tmp) as manager:
         with service(tmp, manager, "-c", conf, *SIM) as daemon:
             manager.wait_for("READY=1")
-            for number, (text, said) in enumerate([("[log]\nlevel = info\n", "as configured"),
-                                                   ("[log]\nlevel = shout\n", "stays as it was")]):
+            for number, (text, words) in enumerate([("[log]\nlevel = info\n", "SIGHUP: applied "),
+                                                   ("[log]\nlevel = shout\n", "keeping the old configuration")]):
                 conf.write_text(text)
                 before_us = time.monotonic_ns() // 1000
                 daemon.process.send_signal(signal.SIGHUP)
@@ -159,12 +158,12 @@ def test_a_reload_is_told_also_when_it_is_refused(tmp):
                 name, _, value = reloading[1].partition("=")
                 equal((name, len(reloading)), ("MONOTONIC_USEC", 2), "with it")
                 assert before_us <= int(value) <= time.monotonic_ns() // 1000, (before_us, value)
-                assert said in daemon.log_so_far(), daemon.err
+                assert words in daemon.log_so_far(), daemon.err
             equal(daemon.stop(), 0, daemon.err)
         equal(manager.states(), ["READY=1", *["RELOADING=1", "READY=1"] * 2, "STOPPING=1"], "states")
 
 
-def test_a_service_that_stops_is_not_ready_any_more(tmp):
+def test_no_ready_after_a_stop(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
@@ -183,22 +182,22 @@ def test_a_service_that_stops_is_not_ready_any_more(tmp):
         equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
 
 
-def test_no_signal_ends_a_service_that_ends(tmp):
+def test_signals_do_not_interrupt_a_stop(tmp):
     for _ in range(10):
         with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             daemon.process.send_signal(signal.SIGTERM)
             while daemon.process.poll() is None:
                 daemon.process.send_signal(signal.SIGHUP)
-                # A sanitizer's handler takes longer than sending does.
+                # Sanitizer handlers are slower than sending.
                 time.sleep(0.002 if harness.is_sanitized() else 0.0002)
             equal(daemon.process.returncode, 0, "exit code")
 
 
-def test_a_start_that_fails_says_why_and_is_never_ready(tmp):
+def test_a_failed_start_sends_the_error_and_no_ready(tmp):
     (tmp / "plain").write_text("")
-    with Manager(tmp) as manager, socket.create_server(("127.0.0.1", 0)) as taken:
-        address = "127.0.0.1:%d" % taken.getsockname()[1]
+    with Manager(tmp) as manager, socket.create_server(("127.0.0.1", 0)) as busy:
+        address = "127.0.0.1:%d" % busy.getsockname()[1]
         for argv, number, words in [
             (["-o", tmp / "plain", *SIM], 20, f"{tmp}/plain: "),
             (["-o", tmp / "out", "--source", f"file:{tmp}/none"], 2, f"file:{tmp}/none: "),
@@ -215,7 +214,7 @@ def test_a_start_that_fails_says_why_and_is_never_ready(tmp):
             assert "READY=1" not in manager.states(), manager.states()
 
 
-def test_a_recording_to_its_end_is_a_service_too(tmp):
+def test_a_once_recording_can_be_a_service(tmp):
     with Manager(tmp) as manager:
         done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=100000", "-o", tmp / "out",
                    env={**os.environ, **manager.env})
@@ -224,7 +223,7 @@ def test_a_recording_to_its_end_is_a_service_too(tmp):
         equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
 
 
-def test_a_manager_that_does_not_read_holds_nothing_up(tmp):
+def test_a_manager_that_does_not_read_blocks_nothing(tmp):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf, \
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as filler:
         deaf.bind(str(tmp / "notify"))
@@ -241,7 +240,7 @@ def test_a_manager_that_does_not_read_holds_nothing_up(tmp):
             deaf.settimeout(harness.TIMEOUT_S)
             for _ in range(filled):
                 equal(deaf.recv(100), b"X=1")
-            # The state that it owes comes as soon as there is room.
+            # The pending state is sent as soon as possible.
             heard = [deaf.recv(1000)]
             while heard[-1] != b"READY=1":
                 heard.append(deaf.recv(1000))
@@ -249,7 +248,7 @@ def test_a_manager_that_does_not_read_holds_nothing_up(tmp):
         assert b"service manager" not in daemon.err, daemon.err
 
 
-def test_a_manager_that_is_gone_is_missed_once(tmp):
+def test_a_missing_manager_is_logged_once(tmp):
     for env in ({"NOTIFY_SOCKET": str(tmp / "none")}, {"NOTIFY_SOCKET": "vsock:2:1"}, {"NOTIFY_SOCKET": "/" + "x" * 200}):
         with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket", env={**env, "WATCHDOG_USEC": "200000"}) as daemon:
             daemon.wait_ready()
@@ -257,10 +256,10 @@ def test_a_manager_that_is_gone_is_missed_once(tmp):
             equal(daemon.stop(), 0, daemon.err)
         lines = [line for line in daemon.err.decode().splitlines() if "warning" in line]
         equal(len(lines), 1, lines)
-        assert "notified" in lines[0] or "can't be told" in lines[0], lines
+        assert "NOTIFY_SOCKET" in lines[0] or "can't notify" in lines[0], lines
 
 
-def test_without_a_manager_nothing_is_said_of_it(tmp):
+def test_nothing_is_logged_without_a_manager(tmp):
     with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket", env={"WATCHDOG_USEC": "200000"}) as daemon:
         daemon.wait_ready()
         sockets = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{daemon.process.pid}/fd").iterdir()]
@@ -270,11 +269,11 @@ def test_without_a_manager_nothing_is_said_of_it(tmp):
     assert (tmp / "socket.lock").exists() and not (tmp / "socket").exists(), sockets
 
 
-# ---- a start and a stop that take their time
+# ---- long starts and stops
 
 
 def killed_recording(tmp, out, records):
-    """What is left of a recording of so many records that a kill has ended: its open segment."""
+    """Kills a daemon after this many records. Returns its open segment."""
     with Daemon("-o", out, "--source", "sim:rate=2M", socket=tmp / "first") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"] >= records, "enough is written")
@@ -284,13 +283,13 @@ def killed_recording(tmp, out, records):
     return opened
 
 
-def test_a_long_recovery_asks_for_time_while_it_gets_on(tmp):
+def test_a_long_recovery_extends_the_timeout(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
     opened = killed_recording(tmp, out, 1_100_000)
     with Manager(tmp) as manager:
-        # Each write of the copy takes 300 ms, and its sync does not return.
+        # Each write of the copy takes 300 ms; its sync hangs.
         faults.set("pwrite:slow,fdatasync:hold")
         with service(tmp, manager, *SIM, env=faults.env) as daemon:
             manager.wait_for("EXTEND_TIMEOUT_USEC=60000000", 3)
@@ -302,7 +301,7 @@ def test_a_long_recovery_asks_for_time_while_it_gets_on(tmp):
             count = len(manager.heard)
             time.sleep(1.5)
             manager.catch_up()
-            equal(len(manager.heard), count, "what hangs does not get on")
+            equal(len(manager.heard), count, "no extension without progress")
             faults.set("")
             manager.wait_for("READY=1")
             equal(daemon.stop(), 0, daemon.err)
@@ -310,7 +309,7 @@ def test_a_long_recovery_asks_for_time_while_it_gets_on(tmp):
     verify(harness.segments(out))
 
 
-def test_a_recovery_that_hangs_is_left_to_the_manager_and_begun_again(tmp):
+def test_a_hanging_recovery_is_killed_by_the_manager_and_repeated(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
@@ -332,7 +331,7 @@ def test_a_recovery_that_hangs_is_left_to_the_manager_and_begun_again(tmp):
     equal(harness.lz4_dc([sealed]), whole, "records")
 
 
-def test_a_long_stop_asks_for_time_while_it_gets_on(tmp):
+def test_a_long_stop_extends_the_timeout(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
@@ -362,12 +361,12 @@ def fed(manager):
     return len(manager.lines("WATCHDOG=1"))
 
 
-def test_the_watchdog_is_fed(tmp):
+def test_the_watchdog_is_pinged(tmp):
     with Manager(tmp, WATCHDOG_US) as manager:
         with service(tmp, manager, *SIM) as daemon:
             manager.wait_for("WATCHDOG=1", 10)
             equal(daemon.stop(), 0, daemon.err)
-        # It is another process' watchdog.
+        # WATCHDOG_PID names another process.
         manager.catch_up()
         manager.heard.clear()
         with service(tmp, manager, *SIM, env={"WATCHDOG_PID": str(os.getpid())}) as daemon:
@@ -378,11 +377,11 @@ def test_the_watchdog_is_fed(tmp):
 
 
 def hang(directory, rules, ending, words, *argv):
-    """While the writer hangs the watchdog is not fed, and the log says once who hangs, and where."""
+    """While the writer hangs, the watchdog is not pinged, and the log names thread and file once."""
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
-    # A disk or a machine may well stand still for a second or two.
+    # Longer than a busy machine may pause.
     argv = (*SIM, "--set", "pipeline.stuck=6s", *argv)
     with Manager(directory, WATCHDOG_US) as manager:
         with service(directory, manager, *argv, env={**faults.env, "FAULTFS_ENDING": ending}) as daemon:
@@ -406,17 +405,17 @@ def hang(directory, rules, ending, words, *argv):
     assert "the writer continues after " in errors[1] and "notified again" in errors[1], errors
 
 
-def test_a_writer_that_hangs_is_told_and_the_watchdog_not_fed(tmp):
+def test_a_hanging_writer_is_logged_and_stops_the_pings(tmp):
     harness.each(hang, [
         ("fdatasync:hold", ".partial", "syncing {}/20"), ("pwrite:hold", ".partial", "writing to {}/20"),
         ("renameat2:hold", ".lz4", "sealing {}/20", "-b", "filesize:200K"),
-        ("openat:hold", ".partial", "beginning {}/20", "-b", "filesize:200K"),
-        ("openat:hold", ".xxh128", "adding to the manifest the hash of {}/20", "-b", "filesize:200K"),
-        ("openat:hold", "", "looking through {}/."),
+        ("openat:hold", ".partial", "creating {}/20", "-b", "filesize:200K"),
+        ("openat:hold", ".xxh128", "adding to the manifest {}/20", "-b", "filesize:200K"),
+        ("openat:hold", "", "listing {}/."),
     ])
 
 
-def test_a_writer_that_hangs_is_told_without_a_manager_too(tmp):
+def test_a_hanging_writer_is_logged_without_a_manager(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
@@ -445,21 +444,21 @@ def refuse(directory, rules):
             harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
             faults.set(rules)
             harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk refuses")
-            # For longer than that: it is fed four times a second.
+            # Longer than the limit; there are four pings a second.
             manager.wait_for("WATCHDOG=1", fed(manager) + 24)
             if rules == "pwrite:ENOSPC":
-                assert any("the disk takes nothing: " in line for line in manager.lines("STATUS=")), manager.lines()
+                assert any("disk not accepting data: " in line for line in manager.lines("STATUS=")), manager.lines()
             faults.set("")
             daemon.stop()
     assert "watchdog" not in daemon.err.decode(), daemon.err
 
 
-def test_a_disk_that_is_full_or_refuses_is_no_hang(tmp):
+def test_a_full_or_failing_disk_is_not_a_hang(tmp):
     harness.each(refuse, [("pwrite:ENOSPC",), ("fdatasync:EIO",), ("openat:EACCES,pwrite:EIO",)])
 
 
-def test_a_writer_that_has_nothing_to_do_is_no_hang(tmp):
-    # It looks at the directory once a second, and rests in between.
+def test_an_idle_writer_is_not_a_hang(tmp):
+    # It lists the directory once a second and is idle in between.
     idle = (*SIM, "--set", "recording.record=on-demand", "--set", "pipeline.stuck=700ms")
     with Manager(tmp, WATCHDOG_US) as manager:
         with service(tmp, manager, *idle) as daemon:
@@ -469,7 +468,7 @@ def test_a_writer_that_has_nothing_to_do_is_no_hang(tmp):
     assert "watchdog" not in daemon.err.decode(), daemon.err
 
 
-def test_a_hang_may_be_allowed(tmp):
+def test_the_hang_limit_can_be_disabled(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
@@ -489,7 +488,7 @@ def test_a_hang_may_be_allowed(tmp):
             equal(daemon.stop(), 0, daemon.err)
 
 
-# ---- the socket that is passed
+# ---- socket activation
 
 
 LAUNCHER = """
@@ -509,7 +508,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 class Activated(Daemon):
-    """buscapd as systemd starts it for a socket: these sockets are its descriptors from 3 on."""
+    """buscapd with socket activation: the sockets are its descriptors from 3."""
 
     def __init__(self, sockets, *argv, pid="own", **options):
         super().__init__(*argv, **options)
@@ -535,13 +534,13 @@ def listening(path, kind=socket.SOCK_STREAM, listens=True):
         yield listener
 
 
-def test_a_passed_socket_is_taken_with_those_who_wait_in_it(tmp):
+def test_a_passed_socket_serves_waiting_clients(tmp):
     path = tmp / "socket"
     with listening(path) as listener, Manager(tmp) as manager:
         path.chmod(0o606)
         node = path.stat()
         for number in range(2):
-            # They ask before there is a daemon.
+            # They connect before the daemon starts.
             clients = [socket.socket(socket.AF_UNIX) for _ in range(20)]
             for client in clients:
                 client.settimeout(harness.TIMEOUT_S)
@@ -561,12 +560,12 @@ def test_a_passed_socket_is_taken_with_those_who_wait_in_it(tmp):
             now = path.stat()
             equal((now.st_ino, stat.S_IMODE(now.st_mode)), (node.st_ino, 0o606), "the node")
             assert not (tmp / "socket.lock").exists()
-        # And it listens still, for the next start.
+        # It is still listening, for the next start.
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
 
 
-def test_a_passed_socket_may_have_another_name(tmp):
+def test_a_passed_socket_may_have_another_path(tmp):
     (tmp / "real").mkdir()
     (tmp / "link").symlink_to(tmp / "real")
     with listening(tmp / "real/socket") as listener:
@@ -576,7 +575,7 @@ def test_a_passed_socket_may_have_another_name(tmp):
         assert (tmp / "real/socket").is_socket()
 
 
-def test_a_passed_socket_is_kept_through_a_kill_and_a_failed_start(tmp):
+def test_a_passed_socket_survives_a_kill_and_a_failed_start(tmp):
     path = tmp / "socket"
     (tmp / "plain").write_text("")
     with listening(path) as listener:
@@ -592,7 +591,7 @@ def test_a_passed_socket_is_kept_through_a_kill_and_a_failed_start(tmp):
         assert path.is_socket()
 
 
-def test_what_is_passed_wrongly_is_named_and_nothing_started(tmp):
+def test_a_wrong_passed_socket_is_an_error(tmp):
     path = tmp / "socket"
     at = ("--socket", path)
     with contextlib.ExitStack() as stack:
@@ -610,16 +609,16 @@ def test_what_is_passed_wrongly_is_named_and_nothing_started(tmp):
         for sockets, argv, words in [
             ([other], at, [f"{tmp}/other", f"socket.path is {path}", "ListenStream="]),
             ([abstract], at, [f"@{tmp}/abstract", f"socket.path is {path}"]),
-            ([tcp], at, ["no listening Unix stream socket", f"ListenStream={path}"]),
-            ([datagram], at, ["no listening Unix stream socket"]),
-            ([packets], at, ["no listening Unix stream socket"]),
-            ([silent], at, ["no listening Unix stream socket"]),
-            ([client], at, ["no listening Unix stream socket", "Accept=no"]),
-            ([file], at, ["no listening Unix stream socket"]),
-            ([good, other], at, ["2 sockets", "takes one"]),
+            ([tcp], at, ["other than a listening Unix stream socket", f"ListenStream={path}"]),
+            ([datagram], at, ["other than a listening Unix stream socket"]),
+            ([packets], at, ["other than a listening Unix stream socket"]),
+            ([silent], at, ["other than a listening Unix stream socket"]),
+            ([client], at, ["other than a listening Unix stream socket", "Accept=no"]),
+            ([file], at, ["other than a listening Unix stream socket"]),
+            ([good, other], at, ["2 sockets", "exactly one ListenStream="]),
             ([good, tcp], at, ["2 sockets"]),
-            ([good], ("--no-socket",), [str(path), "wants none"]),
-            ([good], ("--once",), [str(path), "wants none"]),
+            ([good], ("--no-socket",), [str(path), "socket.path is empty"]),
+            ([good], ("--once",), [str(path), "socket.path is empty"]),
         ]:
             manager.heard.clear()
             for s in sockets:
@@ -637,7 +636,7 @@ def test_what_is_passed_wrongly_is_named_and_nothing_started(tmp):
     assert not (tmp / "out").exists()
 
 
-def test_what_is_passed_to_another_process_is_not_taken(tmp):
+def test_a_socket_passed_to_another_process_is_ignored(tmp):
     path = tmp / "socket"
     with listening(tmp / "other") as listener:
         with Activated([listener], "-o", tmp / "out", *SIM, socket=path, pid="1") as daemon:
@@ -647,7 +646,7 @@ def test_what_is_passed_to_another_process_is_not_taken(tmp):
     assert not path.exists()
 
 
-def test_commands_get_neither_the_socket_nor_what_the_manager_says(tmp):
+def test_commands_get_neither_socket_nor_variables_of_the_manager(tmp):
     path = tmp / "socket"
     seen = tmp / "seen"
     command = tmp / "command"
@@ -665,7 +664,7 @@ def test_commands_get_neither_the_socket_nor_what_the_manager_says(tmp):
         assert word not in text, text
 
 
-def test_metrics_have_a_socket_of_their_own(tmp):
+def test_metrics_have_their_own_socket(tmp):
     path = tmp / "socket"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

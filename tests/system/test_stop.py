@@ -77,7 +77,7 @@ def test_what_is_given_up_at_the_stop_is_a_gap_at_the_end(tmp):
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
         time.sleep(1.2)  # sooner, it is the first signal that came twice
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: "told to stop again" in daemon.log_so_far(), "it gives up what it holds")
+        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "it gives up what it holds")
         faults.set("")
         equal(daemon.wait(), 1, daemon.err)
     counts = json.loads(daemon.out)["counts"]

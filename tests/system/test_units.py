@@ -1,5 +1,5 @@
-"""What is installed beside the programs: the configuration is complete and good, the units' system call filter has
-what the daemon calls, and PREFIX and DESTDIR are followed. What systemd itself says of the units: `make units`."""
+"""Installed files: the configuration is complete and valid, the units' system call filter allows what the daemon calls,
+and PREFIX and DESTDIR are respected. systemd's own checks of the units: `make units`."""
 
 import os
 import re
@@ -20,7 +20,7 @@ CYCLES = ("INT_ACK", "SPECIAL", "IO_READ", "IO_WRITE", "I_FETCH", "NC_I_FETCH", 
 
 
 def settings(text):
-    """The settings of a configuration, as (section, key, value, whether it is commented out)."""
+    """The settings in a configuration: (section, key, value, is_commented_out)."""
     section = ""
     for line in text.splitlines():
         setting = line.removeprefix("#")
@@ -52,7 +52,7 @@ def test_every_key_is_in_the_installed_configuration_with_its_default():
     equal(there, {}, "keys that buscapd does not have")
 
 
-def test_the_installed_configuration_is_good_as_it_is_and_with_every_comment_taken_away(tmp):
+def test_the_installed_configuration_is_valid_as_it_is_and_uncommented(tmp):
     text = CONFIGURATION.read_text()
     equal([line[:3] for line in settings(text) if not line[3]], [("source", "source", "usb")], "what is set")
     done = run(BUSCAPD, "--check-config", "-c", CONFIGURATION)
@@ -65,7 +65,7 @@ def test_the_installed_configuration_is_good_as_it_is_and_with_every_comment_tak
 
 
 def system_calls(name):
-    """The system calls of one of systemd's sets."""
+    """The system calls in a set of systemd."""
     calls = set()
     done = run("systemd-analyze", "--no-pager", "syscall-filter", name)
     equal(done.returncode, 0, done.stderr.decode())
@@ -76,7 +76,7 @@ def system_calls(name):
 
 
 def allowed_calls():
-    """What SystemCallFilter= of the services leaves."""
+    """The system calls allowed by SystemCallFilter=."""
     allowed = set()
     lines = re.findall(r"^SystemCallFilter=(~?)(.*)$", (ROOT / "systemd/service.common").read_text(), re.M)
     assert len(lines) >= 2, lines
@@ -88,7 +88,7 @@ def allowed_calls():
 
 
 def traced(tmp):
-    """What to start the daemon with to have its system calls in tmp/calls. The process is the daemon."""
+    """The command prefix that traces system calls to tmp/calls."""
     if harness.is_sanitized():
         pytest.skip("sanitizers make system calls of their own")
     need("/usr/bin/systemd-analyze")
@@ -97,7 +97,7 @@ def traced(tmp):
 
 
 def check_calls(tmp):
-    """Each call in tmp/calls is one that the filter allows. Returns them."""
+    """Checks that the filter allows each call in tmp/calls. Returns them."""
     harness.wait_until(lambda: re.search(r"^\d+ +exit_group\(", (tmp / "calls").read_text(), re.M), "the last call")
     calls = set(re.findall(r"^\d+ +([a-z]\w*)\(", (tmp / "calls").read_text(), re.M))
     assert {"openat", "futex", "epoll_ctl"} <= calls, calls
@@ -105,7 +105,7 @@ def check_calls(tmp):
     return calls
 
 
-def test_all_that_a_recording_daemon_calls_is_allowed_by_its_unit(tmp):
+def test_the_unit_allows_all_system_calls_of_a_recording_daemon(tmp):
     program, options = traced(tmp)
     command = tmp / "command"
     command.write_text(f'#!/bin/sh\ncp "$1" {tmp}/copy/ && sync {tmp}/copy && nice -n 1 true\n')
@@ -132,7 +132,7 @@ def test_all_that_a_recording_daemon_calls_is_allowed_by_its_unit(tmp):
     assert {"renameat2", "fdatasync", "setpriority", "execve", "unlinkat"} <= check_calls(tmp)
 
 
-def test_all_that_a_daemon_with_a_board_calls_is_allowed_by_its_unit(tmp):
+def test_the_unit_allows_all_system_calls_of_a_daemon_with_a_board(tmp):
     program, options = traced(tmp)
     with Board("serial=A1,rate=100000") as board:
         words = [word for name, value in board.env.items() for word in ("-E", f"{name}={value}")]
@@ -153,8 +153,8 @@ def make(*words):
     equal(done.returncode, 0, done.stderr.decode())
 
 
-def test_the_shells_find_the_completions_that_make_install_puts_below_usr_local(tmp):
-    """Where each looks by itself: zsh as its own list says, bash-completion in the data directories' default."""
+def test_shells_find_the_completions_installed_below_usr_local(tmp):
+    """In the default directories of zsh and bash-completion."""
     if harness.BUILD.name != "build":
         pytest.skip("the same files as those of the build without sanitizers")
     need("/usr/bin/zsh")
@@ -169,7 +169,7 @@ def test_the_shells_find_the_completions_that_make_install_puts_below_usr_local(
         assert (tmp / "usr/local/share/bash-completion/completions" / name).is_file(), name
 
 
-def test_make_install_follows_destdir_and_prefix_and_uninstall_leaves_the_configuration(tmp):
+def test_make_install_uses_destdir_and_prefix_and_uninstall_keeps_the_configuration(tmp):
     if harness.BUILD.name != "build":
         pytest.skip("the same files as those of the build without sanitizers")
     there = ["install", f"DESTDIR={tmp}", "PREFIX=/opt/bus"]
@@ -184,7 +184,7 @@ def test_make_install_follows_destdir_and_prefix_and_uninstall_leaves_the_config
     configuration = tmp / "etc/buscapd/buscapd.conf"
     configuration.write_text("[source]\nsource = sim\n")
     make(*there)
-    equal(configuration.read_text(), "[source]\nsource = sim\n", "a configuration that was there")
+    equal(configuration.read_text(), "[source]\nsource = sim\n", "existing configuration")
     make("uninstall", *there[1:])
     left = [str(path.relative_to(tmp)) for path in tmp.rglob("*") if not path.is_dir()]
     equal(left, ["etc/buscapd/buscapd.conf"], "left")

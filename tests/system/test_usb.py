@@ -508,7 +508,7 @@ def test_boards_are_listed_with_why_and_why_not():
         lines = {line.split()[0]: line for line in out.splitlines()}
         assert lines["PORT"].split()[1:4] == ["ID", "SPEED", "SERIAL"], out
         for port, words in {
-                "1-1": ("1209:0001", "high", "A1", "a board: interface 0, endpoint 81, packets of 512"),
+                "1-1": ("1209:0001", "high", "A1", "board: interface 0, endpoint 81, 512-byte packets"),
                 "1-2": ("1209:0001", "B2", "a board:"), "1-3": ("1234:5678", "C3", "no: not 1209:0001"),
                 "1-4": ("0403:6014", "no: not 1209:0001"), "usb1": ("1d6b:0002", "no:"),
                 "2": ("2 boards match",)}.items():
@@ -546,8 +546,8 @@ def test_a_board_that_may_not_be_opened_is_listed_as_such():
             pytest.skip("another user can't run the program where it lies")
         equal((code, err), (5, ""), out)
         line = re.search(r"^1-1 .*", out, re.M).group()
-        assert "a board, but this user may not open it" in line and "udev rule" in line, out
-        assert "no board 1209:0001 that could be recorded from" in out, out
+        assert "board, but permission denied" in line and "udev rule" in line, out
+        assert "no usable board 1209:0001" in out, out
 
 
 # ---- settings
@@ -607,7 +607,7 @@ def test_a_changed_section_wants_a_restart(tmp):
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
         equal(daemon.log.count("wants a restart"), 1, daemon.log)
-        assert daemon.said("[usb] has changed: that wants a restart"), daemon.log
+        assert daemon.said("[usb] has changed, but needs a restart"), daemon.log
 
 
 # ---- the kernel's memory for transfers

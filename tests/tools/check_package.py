@@ -192,7 +192,7 @@ def test_install_makes_user_and_group_and_starts_the_socket_alone():
         equal(root.run("find", "/etc/systemd/system", "-name", "*buscap*"),
               "/etc/systemd/system/sockets.target.wants/buscapd.socket\n", "enabled")
         equal(root.asked_of_systemd(), ["there: --quiet --system start buscapd.socket"], "asked")
-        assert "the configuration is good" in root.run("/usr/sbin/buscapd", "--check-config")
+        assert "configuration is valid" in root.run("/usr/sbin/buscapd", "--check-config")
         assert record(root), "recorded"
         root.run("sh", "-c", "buscap verify /var/lib/buscapd/*.byu.lz4")
         equal(installed_units(root), "buscapd.service buscapd.socket buscapd@.service buscapd@.socket", "units")

@@ -42,7 +42,7 @@ static void set_up(struct fixture *f)
 	bc_log_set_level(BC_LOG_INFO);
 }
 
-/* Whatever has happened, no handle and no process is left. */
+/* Checks that no handle is left. */
 static void tear_down(struct fixture *f)
 {
 	bc_hook_close(f->hook);
@@ -85,7 +85,7 @@ static void open_hook(struct fixture *f, const char *command, uint64_t timeout_n
 	assert_int_equal(bc_hook_open(&f->hook, &options), 0);
 }
 
-/* A script in the directory, which $D is. Returns its path. */
+/* Writes a script to the directory, which it knows as $D. Returns its path. */
 static const char *script(struct fixture *f, const char *name, const char *text)
 {
 	char whole[2048];
@@ -97,7 +97,7 @@ static const char *script(struct fixture *f, const char *name, const char *text)
 	return f->command;
 }
 
-static void add(struct fixture *f, unsigned number)
+static void add_file(struct fixture *f, unsigned number)
 {
 	char path[64];
 	struct bc_hook_file file = {
@@ -113,7 +113,7 @@ static void run_until_idle(struct fixture *f)
 		uv_run(&f->loop, UV_RUN_ONCE);
 }
 
-static void run_until_there(struct fixture *f, const char *name)
+static void run_until_exists(struct fixture *f, const char *name)
 {
 	while (!temp_exists(&f->dir, name)) {
 		uv_run(&f->loop, UV_RUN_NOWAIT);
@@ -121,7 +121,7 @@ static void run_until_there(struct fixture *f, const char *name)
 	}
 }
 
-static char *text_of(struct fixture *f, const char *name)
+static char *read_text(struct fixture *f, const char *name)
 {
 	size_t n;
 	char *text = (char *)temp_read(&f->dir, name, &n);
@@ -132,7 +132,7 @@ static char *text_of(struct fixture *f, const char *name)
 
 static unsigned count_in_log(struct fixture *f, const char *words)
 {
-	char *text = text_of(f, "log");
+	char *text = read_text(f, "log");
 	unsigned n = 0;
 
 	for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
@@ -141,28 +141,28 @@ static unsigned count_in_log(struct fixture *f, const char *words)
 	return n;
 }
 
-TEST_F(the_command_is_run_for_each_file_in_order_and_reported_of_it)
+TEST_F(the_command_runs_for_each_file_in_order)
 {
 	setenv("NOTIFY_SOCKET", "/nowhere", 1);
-	setenv("BUSCAP_HASH", "of another", 1);
+	setenv("BUSCAP_HASH", "wrong", 1);
 	setenv("TEST_HOOK", "kept", 1);
 	open_hook(f,
 		script(f, "c",
 			"read line && line=some; echo \"$# $1 $BUSCAP_RECORDING $BUSCAP_SEGMENT "
-			"$BUSCAP_HASH $TEST_HOOK-$NOTIFY_SOCKET-$line\" >>$D/said\n"
+			"$BUSCAP_HASH $TEST_HOOK-$NOTIFY_SOCKET-$line\" >>$D/out\n"
 			"cut -d' ' -f1,5 /proc/$$/stat >>$D/groups\n"
 			"while [ $(nice) -lt 10 ]; do sleep 0.01; done"),
 		60 * S);
 	for (unsigned i = 0; i < 3; i++)
-		add(f, i);
+		add_file(f, i);
 	assert_int_equal(bc_hook_waiting(f->hook), 3);
 	run_until_idle(f);
-	char *said = text_of(f, "said");
-	assert_string_equal(said, "1 /out/00000 " REC " 0 " HASH " kept--\n"
-				  "1 /out/00001 " REC " 1 " HASH " kept--\n"
-				  "1 /out/00002 " REC " 2 " HASH " kept--\n");
-	free(said);
-	char *groups = text_of(f, "groups");
+	char *out = read_text(f, "out");
+	assert_string_equal(out, "1 /out/00000 " REC " 0 " HASH " kept--\n"
+				 "1 /out/00001 " REC " 1 " HASH " kept--\n"
+				 "1 /out/00002 " REC " 2 " HASH " kept--\n");
+	free(out);
+	char *groups = read_text(f, "groups");
 	int pid;
 	int group;
 	assert_int_equal(sscanf(groups, "%d %d", &pid, &group), 2);
@@ -172,10 +172,10 @@ TEST_F(the_command_is_run_for_each_file_in_order_and_reported_of_it)
 	assert_int_equal(bc_hook_failed(f->hook), 0);
 }
 
-TEST_F(without_a_command_nothing_is_run)
+TEST_F(an_empty_command_runs_nothing)
 {
 	open_hook(f, "", 0);
-	add(f, 0);
+	add_file(f, 0);
 	assert_int_equal(bc_hook_waiting(f->hook), 0);
 	bc_hook_finish(f->hook, S, on_done);
 	assert_int_equal(f->done, 0);
@@ -183,20 +183,20 @@ TEST_F(without_a_command_nothing_is_run)
 	assert_int_equal(f->done, 1);
 }
 
-TEST_F(a_command_that_fails_is_counted_and_reported_and_the_next_is_run)
+TEST_F(a_failure_is_counted_and_reported)
 {
 	open_hook(f, script(f, "c", "case $1 in *0) exit 7;; *1) kill -9 $$;; esac"), 0);
-	add(f, 0);
+	add_file(f, 0);
 	run_until_idle(f);
 	assert_int_equal(f->failures, 1);
 	assert_int_equal(f->status, 7);
 	assert_string_equal(f->path, "/out/00000");
 	assert_string_equal(f->error, "exit code 7");
-	add(f, 1);
+	add_file(f, 1);
 	run_until_idle(f);
 	assert_int_equal(f->status, -1);
 	assert_string_equal(f->error, "killed by signal 9");
-	add(f, 2);
+	add_file(f, 2);
 	run_until_idle(f);
 	assert_int_equal(f->failures, 2);
 	assert_int_equal(bc_hook_failed(f->hook), 2);
@@ -207,7 +207,7 @@ TEST_F(repeated_failures_are_limited_in_the_log)
 {
 	open_hook(f, script(f, "c", "exit 3"), 0);
 	for (unsigned i = 0; i < 50; i++)
-		add(f, i);
+		add_file(f, i);
 	run_until_idle(f);
 	assert_int_equal(bc_hook_failed(f->hook), 50);
 	assert_int_equal(count_in_log(f, "exit code 3"), 10);
@@ -215,33 +215,33 @@ TEST_F(repeated_failures_are_limited_in_the_log)
 	assert_int_equal(count_in_log(f, "40 more times"), 1);
 	assert_int_equal(count_in_log(f, "/out/00049: "), 1);
 	script(f, "c", "exit 0");
-	add(f, 50);
-	add(f, 51);
+	add_file(f, 50);
+	add_file(f, 51);
 	run_until_idle(f);
 	assert_int_equal(count_in_log(f, "succeeded again"), 1);
 	assert_int_equal(count_in_log(f, "/c: succeeded again"), 1);
 }
 
-TEST_F(what_systemd_tells_the_daemon_is_not_reported_to_the_command)
+TEST_F(the_variables_of_the_service_manager_are_removed)
 {
 	static const char *const names[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
 		"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		setenv(names[i], "1", 1);
-	open_hook(f, script(f, "c", "env >$D/said"), 0);
-	add(f, 0);
+	open_hook(f, script(f, "c", "env >$D/out"), 0);
+	add_file(f, 0);
 	run_until_idle(f);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
-	char *said = text_of(f, "said");
+	char *out = read_text(f, "out");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		assert_null(strstr(said, names[i]));
-	assert_non_null(strstr(said, "BUSCAP_HASH=" HASH));
-	free(said);
+		assert_null(strstr(out, names[i]));
+	assert_non_null(strstr(out, "BUSCAP_HASH=" HASH));
+	free(out);
 }
 
-TEST_F(what_can_not_be_run_is_a_failure)
+TEST_F(a_command_that_cannot_be_run_is_a_failure)
 {
 	temp_write(&f->dir, "no", "no program", 10);
 	static const char *const names[] = {"missing", "no", "log/x", "."};
@@ -249,7 +249,7 @@ TEST_F(what_can_not_be_run_is_a_failure)
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		temp_path(&f->dir, names[i], f->command);
 		assert_int_equal(bc_hook_set(f->hook, f->command, 0), 0);
-		add(f, i);
+		add_file(f, i);
 		run_until_idle(f);
 		assert_int_equal(f->failures, i + 1);
 		assert_int_equal(f->status, -1);
@@ -257,7 +257,7 @@ TEST_F(what_can_not_be_run_is_a_failure)
 	}
 }
 
-/* One that nobody has taken away is not. */
+/* A zombie is not alive. */
 static bool is_alive(int pid)
 {
 	char path[64];
@@ -268,28 +268,28 @@ static bool is_alive(int pid)
 	if (file == NULL)
 		return false;
 	if (fscanf(file, "%*d %*s %c", &what) != 1)
-		what = 'Z'; /* it went just now */
+		what = 'Z'; /* it has just exited */
 	fclose(file);
 	return what != 'Z';
 }
 
-TEST_F(a_command_that_hangs_is_ended_with_what_it_has_started)
+TEST_F(a_timeout_ends_the_whole_process_group)
 {
 	open_hook(
 		f, script(f, "c", "sleep 1000 & echo $! >$D/new; mv $D/new $D/child; wait"), S / 5);
-	/* On a slow machine it takes longer to begin. */
+	/* Raise the timeout until the script gets as far as writing the file. */
 	unsigned tries = 0;
 	do {
 		assert_true(tries++ < 8);
 		assert_int_equal(bc_hook_set(f->hook, f->command, (S / 5) << tries), 0);
-		add(f, 0);
+		add_file(f, 0);
 		run_until_idle(f);
 		assert_int_equal(f->failures, tries);
 		assert_int_equal(f->status, -1);
 		assert_string_equal(f->error, "timed out");
 	} while (!temp_exists(&f->dir, "child"));
-	char *child = text_of(f, "child");
-	/* It may be a moment until its new parent has taken it away. */
+	char *child = read_text(f, "child");
+	/* Its new parent may need a moment to reap it. */
 	for (int i = 0; i < 6000 && is_alive(atoi(child)); i++)
 		usleep(10000);
 	assert_false(is_alive(atoi(child)));
@@ -299,8 +299,8 @@ TEST_F(a_command_that_hangs_is_ended_with_what_it_has_started)
 TEST_F(a_command_that_ignores_sigterm_is_killed)
 {
 	open_hook(f, script(f, "c", "trap '' TERM; echo there; while :; do sleep 1; done"), S / 5);
-	add(f, 0);
-	add(f, 1);
+	add_file(f, 0);
+	add_file(f, 1);
 	run_until_idle(f);
 	assert_int_equal(f->failures, 2);
 	assert_string_equal(f->error, "timed out");
@@ -310,7 +310,7 @@ TEST_F(its_output_goes_to_our_standard_error)
 {
 	open_hook(f,
 		script(f, "c", "echo one; echo two >&2; head -c 200000 /dev/zero | tr '\\0' x"), 0);
-	add(f, 0);
+	add_file(f, 0);
 	run_until_idle(f);
 	assert_int_equal(f->failures, 0);
 	size_t n;
@@ -320,14 +320,14 @@ TEST_F(its_output_goes_to_our_standard_error)
 	free(text);
 }
 
-TEST_F(what_it_leaves_running_does_not_hold_up_the_next)
+TEST_F(a_background_process_does_not_delay_the_next_command)
 {
 	open_hook(f, script(f, "c", "sleep 1000 & echo $! >>$D/children"), 0);
-	add(f, 0);
-	add(f, 1);
+	add_file(f, 0);
+	add_file(f, 1);
 	run_until_idle(f);
 	assert_int_equal(f->failures, 0);
-	char *children = text_of(f, "children");
+	char *children = read_text(f, "children");
 	int one;
 	int two;
 	assert_int_equal(sscanf(children, "%d %d", &one, &two), 2);
@@ -336,12 +336,12 @@ TEST_F(what_it_leaves_running_does_not_hold_up_the_next)
 	free(children);
 }
 
-TEST_F(ten_thousand_files_faster_than_the_command_are_bounded_and_counted)
+TEST_F(the_queue_is_bounded_and_skipped_files_are_counted)
 {
 	open_hook(f, "/bin/true", 0);
 	for (unsigned i = 0; i < 10000; i++)
-		add(f, i);
-	/* One runs already. */
+		add_file(f, i);
+	/* One is running. */
 	assert_int_equal(bc_hook_waiting(f->hook), BC_HOOK_WAITING_MAX + 1);
 	assert_int_equal(bc_hook_failed(f->hook), 10000 - BC_HOOK_WAITING_MAX - 1);
 	assert_int_equal(f->failures, bc_hook_failed(f->hook));
@@ -349,48 +349,48 @@ TEST_F(ten_thousand_files_faster_than_the_command_are_bounded_and_counted)
 	assert_int_equal(count_in_log(f, "too many files"), 10);
 	run_until_idle(f);
 	assert_int_equal(bc_hook_failed(f->hook), 10000 - BC_HOOK_WAITING_MAX - 1);
-	add(f, 10000);
+	add_file(f, 10000);
 	run_until_idle(f);
 	assert_int_equal(f->failures, 10000 - BC_HOOK_WAITING_MAX - 1);
 }
 
-TEST_F(the_end_waits_for_what_waits)
+TEST_F(finish_runs_the_waiting_commands)
 {
-	open_hook(f, script(f, "c", "echo $1 >>$D/said"), 0);
+	open_hook(f, script(f, "c", "echo $1 >>$D/out"), 0);
 	for (unsigned i = 0; i < 20; i++)
-		add(f, i);
+		add_file(f, i);
 	bc_hook_finish(f->hook, 1000 * S, on_done);
 	assert_int_equal(f->done, 0);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(f->done, 1);
 	assert_int_equal(bc_hook_failed(f->hook), 0);
-	char *said = text_of(f, "said");
-	assert_non_null(strstr(said, "/out/00019"));
-	free(said);
+	char *out = read_text(f, "out");
+	assert_non_null(strstr(out, "/out/00019"));
+	free(out);
 }
 
-TEST_F(the_end_waits_no_longer_than_reported)
+TEST_F(finish_gives_up_after_its_timeout)
 {
 	open_hook(f, script(f, "c", "trap '' TERM; while :; do sleep 1; done"), 0);
 	for (unsigned i = 0; i < 20; i++)
-		add(f, i);
+		add_file(f, i);
 	bc_hook_finish(f->hook, S / 10, on_done);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(f->done, 1);
 	assert_int_equal(bc_hook_waiting(f->hook), 0);
 	assert_int_equal(bc_hook_failed(f->hook), 20);
 	assert_int_equal(count_in_log(f, "not run for 19 files: "), 1);
-	add(f, 20);
+	add_file(f, 20);
 	assert_int_equal(bc_hook_failed(f->hook), 21);
 }
 
-TEST_F(it_may_be_closed_at_any_moment)
+TEST_F(close_is_safe_at_any_moment)
 {
 	script(f, "c", "echo out; touch $D/runs; sleep 0.05");
 	for (unsigned turns = 0; turns < 60; turns++) {
 		open_hook(f, f->command, 0);
-		add(f, 0);
-		add(f, 1);
+		add_file(f, 0);
+		add_file(f, 1);
 		for (unsigned i = 0; i < turns; i++)
 			uv_run(&f->loop, turns % 2 != 0 ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 		bc_hook_close(f->hook);
@@ -399,45 +399,30 @@ TEST_F(it_may_be_closed_at_any_moment)
 	f->hook = NULL;
 }
 
-/* Two files are to be dealt with by a command, and it is at the first until "go" is there. */
+/* Adds two files; the command for the first runs until "go" exists. */
 static void run_held(struct fixture *f, char command[TEMP_PATH_BYTES])
 {
 	strcpy(command, script(f, "one",
 				"touch $D/runs; while [ ! -e $D/go ]; do sleep 0.01; done; "
-				"echo one $1 >>$D/said"));
+				"echo one $1 >>$D/out"));
 	open_hook(f, command, 0);
-	add(f, 0);
-	add(f, 1);
-	run_until_there(f, "runs");
+	add_file(f, 0);
+	add_file(f, 1);
+	run_until_exists(f, "runs");
 }
 
-TEST_F(another_command_is_run_from_the_next_file_on)
+TEST_F(a_new_command_applies_to_the_next_file)
 {
 	char first[TEMP_PATH_BYTES];
 
 	run_held(f, first);
-	assert_int_equal(bc_hook_set(f->hook, script(f, "two", "echo two $1 >>$D/said"), 0), 0);
+	assert_int_equal(bc_hook_set(f->hook, script(f, "two", "echo two $1 >>$D/out"), 0), 0);
 	temp_write(&f->dir, "go", "", 0);
 	run_until_idle(f);
-	char *said = text_of(f, "said");
-	assert_string_equal(said, "one /out/00000\ntwo /out/00001\n");
-	free(said);
+	char *out = read_text(f, "out");
+	assert_string_equal(out, "one /out/00000\ntwo /out/00001\n");
+	free(out);
 	assert_int_equal(bc_hook_set(f->hook, "", 0), 0);
-	add(f, 2);
+	add_file(f, 2);
 	assert_int_equal(bc_hook_waiting(f->hook), 0);
-}
-
-TEST_F(a_command_that_was_to_be_replaced_and_then_not_stays)
-{
-	char first[TEMP_PATH_BYTES];
-
-	run_held(f, first);
-	assert_int_equal(bc_hook_set(f->hook, "/nonexistent", 0), 0);
-	assert_int_equal(bc_hook_set(f->hook, first, 0), 0);
-	temp_write(&f->dir, "go", "", 0);
-	run_until_idle(f);
-	char *said = text_of(f, "said");
-	assert_string_equal(said, "one /out/00000\none /out/00001\n");
-	free(said);
-	assert_int_equal(f->failures, 0);
 }

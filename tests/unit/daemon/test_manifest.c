@@ -53,7 +53,7 @@ TEST_WITH(temp_dir, dir, each_file_gets_a_line)
 	assert_false(bc_manifest_has(dir->fd, OTHER, FIRST));
 }
 
-TEST_WITH(temp_dir, dir, a_last_line_torn_at_any_byte_is_cut_off_by_the_next)
+TEST_WITH(temp_dir, dir, add_truncates_a_last_line_torn_at_any_byte)
 {
 	for (size_t n = 0; n < strlen(LINE2); n++) {
 		char torn[sizeof(LINE LINE2)];
@@ -66,7 +66,7 @@ TEST_WITH(temp_dir, dir, a_last_line_torn_at_any_byte_is_cut_off_by_the_next)
 	}
 }
 
-TEST_WITH(temp_dir, dir, the_only_line_torn_at_any_byte_is_cut_off_by_the_next)
+TEST_WITH(temp_dir, dir, add_truncates_an_only_line_torn_at_any_byte)
 {
 	for (size_t n = 0; n < strlen(LINE); n++) {
 		temp_write(dir, MANIFEST, LINE, n);
@@ -75,13 +75,13 @@ TEST_WITH(temp_dir, dir, the_only_line_torn_at_any_byte_is_cut_off_by_the_next)
 	}
 }
 
-TEST_WITH(temp_dir, dir, a_line_that_fails_at_any_byte_leaves_the_manifest_as_it_was)
+TEST_WITH(temp_dir, dir, a_write_that_fails_at_any_byte_changes_nothing)
 {
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
-	for (size_t room = 0; room < strlen(LINE2); room++) {
+	for (size_t bytes = 0; bytes < strlen(LINE2); bytes++) {
 		struct rlimit limit;
 		assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-		limit.rlim_cur = strlen(LINE) + room;
+		limit.rlim_cur = strlen(LINE) + bytes;
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		int rc = bc_manifest_add(dir->fd, REC, SECOND, HASH2);
 		limit.rlim_cur = limit.rlim_max;
@@ -91,7 +91,7 @@ TEST_WITH(temp_dir, dir, a_line_that_fails_at_any_byte_leaves_the_manifest_as_it
 	}
 }
 
-TEST_WITH(temp_dir, dir, what_is_no_manifest_is_left_alone)
+TEST_WITH(temp_dir, dir, other_files_are_left_alone)
 {
 	char long_line[1000];
 
@@ -111,11 +111,11 @@ TEST_WITH(temp_dir, dir, what_is_no_manifest_is_left_alone)
 
 	assert_int_equal(unlinkat(dir->fd, MANIFEST, 0), 0);
 	assert_int_equal(mkfifoat(dir->fd, MANIFEST, 0600), 0);
-	assert_true(bc_manifest_add(dir->fd, REC, FIRST, HASH) < 0); /* and waits for nobody */
+	assert_true(bc_manifest_add(dir->fd, REC, FIRST, HASH) < 0); /* without blocking */
 	assert_false(bc_manifest_has(dir->fd, REC, FIRST));
 }
 
-TEST_WITH(temp_dir, dir, a_name_can_not_forge_a_line)
+TEST_WITH(temp_dir, dir, a_name_cannot_forge_a_line)
 {
 	assert_int_equal(bc_manifest_add(dir->fd, REC, "a\nb", HASH), -EINVAL);
 	assert_int_equal(bc_manifest_add(dir->fd, "../x", FIRST, HASH), -EINVAL);
@@ -131,7 +131,7 @@ static void enforce(const struct temp_dir *dir, uint64_t files, unsigned deleted
 	assert_int_equal(space.deleted, deleted);
 }
 
-TEST_WITH(temp_dir, dir, the_space_rules_remove_a_manifest_with_the_last_file)
+TEST_WITH(temp_dir, dir, retention_deletes_a_manifest_with_the_last_file)
 {
 	temp_write(dir, FIRST, "", 0);
 	temp_write(dir, SECOND, "", 0);
@@ -148,10 +148,10 @@ TEST_WITH(temp_dir, dir, the_space_rules_remove_a_manifest_with_the_last_file)
 	assert_true(temp_exists(dir, OTHER ".xxh128"));
 	enforce(dir, 1, 2);
 	assert_true(temp_exists(dir, OTHER "-00001.byu.lz4.partial"));
-	assert_true(temp_exists(dir, OTHER ".xxh128")); /* something is open still */
+	assert_true(temp_exists(dir, OTHER ".xxh128")); /* a file is still open */
 }
 
-TEST_WITH(temp_dir, dir, a_listing_passes_over_manifests)
+TEST_WITH(temp_dir, dir, a_listing_ignores_manifests)
 {
 	struct bc_segment_list list;
 

@@ -88,8 +88,8 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-/* The next notice; the empty string: there is none. */
-static const char *heard(struct fixture *f)
+/* Returns the next notification, or the empty string. */
+static const char *next_notification(struct fixture *f)
 {
 	static char text[4096];
 	ssize_t n = recv(f->manager, text, sizeof(text) - 1, 0);
@@ -112,9 +112,9 @@ static unsigned lines_logged(struct fixture *f, const char *words)
 	return count;
 }
 
-/* What is said */
+/* Text */
 
-static void assert_words(struct fixture *f, bool is_stopping, const char *wanted)
+static void assert_text(struct fixture *f, bool is_stopping, const char *wanted)
 {
 	char words[BC_SERVICE_TEXT_MAX];
 
@@ -122,60 +122,60 @@ static void assert_words(struct fixture *f, bool is_stopping, const char *wanted
 	assert_string_equal(words, wanted);
 }
 
-TEST_F(a_recording_is_reported_in_one_sentence)
+TEST_F(the_status_of_a_recording_is_one_line)
 {
-	assert_words(f, false, "recording " REC ": 0 samples/s, 0 B written, 0 lost");
+	assert_text(f, false, "recording " REC ": 0 samples/s, 0 B written, 0 lost");
 	f->status.rates.samples_per_s = 4987654;
 	f->report.recording_bytes = 12345678901;
-	assert_words(f, false, "recording " REC ": 5.0 M samples/s, 12.3 GB written, 0 lost");
+	assert_text(f, false, "recording " REC ": 5.0 M samples/s, 12.3 GB written, 0 lost");
 	f->counts.dropped_buffer = 1;
 	f->counts.dropped_disk = 20;
 	f->counts.board_lost = 300;
 	f->counts.dropped_idle = f->counts.dropped_filtered = f->counts.dropped_invalid = 9999;
 	f->status.rates.samples_per_s = 999.4;
 	f->report.recording_bytes = 999499;
-	assert_words(f, false, "recording " REC ": 999 samples/s, 999 kB written, 321 lost");
+	assert_text(f, false, "recording " REC ": 999 samples/s, 999 kB written, 321 lost");
 	f->status.rates.samples_per_s = 999.6;
 	f->report.recording_bytes = 999;
-	assert_words(f, false, "recording " REC ": 1.0 k samples/s, 999 B written, 321 lost");
+	assert_text(f, false, "recording " REC ": 1.0 k samples/s, 999 B written, 321 lost");
 	f->status.rates.samples_per_s = 99940;
 	f->report.recording_bytes = UINT64_MAX;
-	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 18447 PB written, 321 lost");
-	/* Its newest file is lost, and the next isn't begun. */
+	assert_text(f, false, "recording " REC ": 99.9 k samples/s, 18447 PB written, 321 lost");
+	/* The newest file was abandoned, and the next is not created yet. */
 	f->report.recording_bytes = 12345678901;
 	f->report.file[0] = '\0';
-	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 12.3 GB written, 321 lost");
-	/* What is written is of another recording still. */
+	assert_text(f, false, "recording " REC ": 99.9 k samples/s, 12.3 GB written, 321 lost");
+	/* The writer is still at another recording. */
 	f->report.recording_tag = 8;
-	assert_words(f, false, "recording " REC ": 99.9 k samples/s, 0 B written, 321 lost");
+	assert_text(f, false, "recording " REC ": 99.9 k samples/s, 0 B written, 321 lost");
 }
 
-TEST_F(each_state_has_its_words)
+TEST_F(each_state_has_its_text)
 {
 	f->status.board = &f->board;
 	f->status.state = "waiting";
-	assert_words(f, false, "waiting for a board");
+	assert_text(f, false, "waiting for a board");
 	f->counts.received = 5;
 	f->report.recording_bytes = 2500;
-	assert_words(f, false, "waiting for a board to go on with " REC ": 2.5 kB written, 0 lost");
+	assert_text(f, false, "waiting for a board to continue " REC ": 2.5 kB written, 0 lost");
 	f->status.state = "draining";
-	assert_words(f, false, "sealing " REC ": 2.5 kB written, 0 lost");
+	assert_text(f, false, "sealing " REC ": 2.5 kB written, 0 lost");
 	f->status.recording = NULL;
-	assert_words(f, false, "sealing");
+	assert_text(f, false, "sealing");
 	f->status.state = "failed";
-	assert_words(f, false, "the source has failed; the log says why");
+	assert_text(f, false, "source failed; see the log");
 	f->status.state = "idle";
-	assert_words(f, false, "idle, waiting for a board");
+	assert_text(f, false, "idle, waiting for a board");
 	f->board.state = BC_BOARD_STREAMING;
-	assert_words(f, false, "idle");
+	assert_text(f, false, "idle");
 	f->status.board = NULL;
-	assert_words(f, false, "idle");
+	assert_text(f, false, "idle");
 	f->report.is_stuck = true;
 	snprintf(f->report.error, sizeof(f->report.error), "/x: no room: full");
-	assert_words(f, false, "idle; the disk takes nothing: /x: no room: full");
+	assert_text(f, false, "idle; disk not accepting data: /x: no room: full");
 }
 
-TEST_F(every_state_of_the_status_is_reported)
+TEST_F(every_state_has_some_text)
 {
 	char words[BC_SERVICE_TEXT_MAX];
 
@@ -187,37 +187,37 @@ TEST_F(every_state_of_the_status_is_reported)
 	}
 }
 
-TEST_F(a_stop_says_what_is_left_to_do)
+TEST_F(a_stop_reports_what_is_left)
 {
 	f->counts.in_flight = 12;
 	f->status.commands_waiting = 3;
-	assert_words(f, true, "stopping: 12 samples to be written yet");
+	assert_text(f, true, "stopping: 12 samples left to write");
 	f->counts.in_flight = 0;
-	assert_words(f, true, "stopping: 3 commands for sealed segments to be run yet");
+	assert_text(f, true, "stopping: 3 commands for sealed segments left");
 	f->status.commands_waiting = 1;
-	assert_words(f, true, "stopping: 1 command for sealed segments to be run yet");
+	assert_text(f, true, "stopping: 1 command for sealed segments left");
 	f->counts.in_flight = 1;
-	assert_words(f, true, "stopping: 1 sample to be written yet");
+	assert_text(f, true, "stopping: 1 sample left to write");
 	f->counts.in_flight = 0;
 	f->status.commands_waiting = 0;
-	assert_words(f, true, "stopping");
+	assert_text(f, true, "stopping");
 }
 
-/* Notices */
+/* Notifications */
 
-TEST_F(a_status_is_one_line_of_utf8_whatever_is_in_it)
+TEST_F(a_status_is_one_line_of_valid_utf8)
 {
 	open_service(f, NULL);
 	f->status.state = "idle";
 	f->report.is_stuck = true;
 	snprintf(f->report.error, sizeof(f->report.error), "/\xc3\xa9/a\nREADY=1\r\x1b[m\xff\xc3");
 	bc_service_notify(&f->service, &f->status);
-	assert_string_equal(
-		heard(f), "STATUS=idle; the disk takes nothing: /\xc3\xa9/a?READY=1??[m??");
-	assert_string_equal(heard(f), "");
+	assert_string_equal(next_notification(f),
+		"STATUS=idle; disk not accepting data: /\xc3\xa9/a?READY=1??[m??");
+	assert_string_equal(next_notification(f), "");
 }
 
-TEST_F(a_text_that_is_too_long_is_cut)
+TEST_F(a_long_text_is_cut)
 {
 	char err[3000];
 
@@ -226,44 +226,45 @@ TEST_F(a_text_that_is_too_long_is_cut)
 		memcpy(err + i, "\xc3\xa9", 2);
 	err[sizeof(err) - 1] = '\0';
 	bc_service_fail(&f->service, -EBUSY, err);
-	const char *text = heard(f);
+	const char *text = next_notification(f);
 	assert_memory_equal(text, "ERRNO=16\nSTATUS=\xc3\xa9", 18);
 	assert_in_range(strlen(text), 500, BC_SERVICE_TEXT_MAX + 16);
 	assert_true(bc_utf8_is_valid(text, strlen(text)));
 }
 
-TEST_F(what_has_not_changed_is_not_reported_again)
+TEST_F(an_unchanged_status_is_sent_once)
 {
 	open_service(f, NULL);
 	f->status.state = "idle";
 	for (int i = 0; i < 3; i++) {
 		bc_service_notify(&f->service, &f->status);
-		assert_string_equal(heard(f), i == 0 ? "STATUS=idle" : "");
+		assert_string_equal(next_notification(f), i == 0 ? "STATUS=idle" : "");
 	}
 	f->status.state = "failed";
 	bc_service_notify(&f->service, &f->status);
-	assert_string_equal(heard(f), "STATUS=the source has failed; the log says why");
+	assert_string_equal(next_notification(f), "STATUS=source failed; see the log");
 }
 
-TEST_F(time_is_asked_for_once_a_second_at_most)
+TEST_F(extensions_are_sent_at_most_once_a_second)
 {
 	open_service(f, NULL);
 	for (int i = 0; i < 100; i++) {
 		bc_service_extend(&f->service, "recovering x");
 		assert_true(f->service.extended_ns != 0);
-		f->service.extended_ns = bc_now_ns(); /* however long this takes us */
+		f->service.extended_ns = bc_now_ns(); /* independent of the speed of the machine */
 	}
-	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000\nSTATUS=recovering x");
-	assert_string_equal(heard(f), "");
+	assert_string_equal(
+		next_notification(f), "EXTEND_TIMEOUT_USEC=60000000\nSTATUS=recovering x");
+	assert_string_equal(next_notification(f), "");
 	f->service.extended_ns -= S;
 	bc_service_extend(&f->service, "recovering x");
-	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000");
+	assert_string_equal(next_notification(f), "EXTEND_TIMEOUT_USEC=60000000");
 	f->service.extended_ns -= S;
 	bc_service_extend(&f->service, NULL);
-	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000");
+	assert_string_equal(next_notification(f), "EXTEND_TIMEOUT_USEC=60000000");
 }
 
-TEST_F(what_stops_is_neither_ready_nor_reloading)
+TEST_F(no_ready_or_reloading_after_stop)
 {
 	open_service(f, NULL);
 	bc_service_ready(&f->service);
@@ -271,14 +272,14 @@ TEST_F(what_stops_is_neither_ready_nor_reloading)
 	bc_service_stop(&f->service);
 	bc_service_reload(&f->service);
 	bc_service_ready(&f->service);
-	assert_string_equal(heard(f), "READY=1");
-	assert_string_equal(heard(f), "STOPPING=1");
-	assert_string_equal(heard(f), "EXTEND_TIMEOUT_USEC=60000000");
-	assert_string_equal(heard(f), "");
+	assert_string_equal(next_notification(f), "READY=1");
+	assert_string_equal(next_notification(f), "STOPPING=1");
+	assert_string_equal(next_notification(f), "EXTEND_TIMEOUT_USEC=60000000");
+	assert_string_equal(next_notification(f), "");
 }
 
-/* Until the manager's queue takes no more. Returns how many there are. */
-static unsigned fill_up(struct fixture *f)
+/* Fills the manager's queue. Returns the number of messages. */
+static unsigned fill_queue(struct fixture *f)
 {
 	unsigned count = 0;
 
@@ -289,25 +290,25 @@ static unsigned fill_up(struct fixture *f)
 	return count;
 }
 
-TEST_F(the_latest_state_that_was_not_taken_is_sent_later)
+TEST_F(the_latest_unsent_state_is_sent_later)
 {
 	open_service(f, NULL);
-	unsigned count = fill_up(f);
+	unsigned count = fill_queue(f);
 	bc_service_ready(&f->service);
 	bc_service_reload(&f->service);
 	bc_service_ready(&f->service);
 	bc_service_watch(&f->service, false);
 	for (unsigned i = 0; i < count; i++)
-		assert_string_equal(heard(f), "X");
-	assert_string_equal(heard(f), "");
+		assert_string_equal(next_notification(f), "X");
+	assert_string_equal(next_notification(f), "");
 	bc_service_watch(&f->service, false);
-	assert_string_equal(heard(f), "READY=1");
+	assert_string_equal(next_notification(f), "READY=1");
 	bc_service_watch(&f->service, false);
-	assert_string_equal(heard(f), "");
+	assert_string_equal(next_notification(f), "");
 	assert_int_equal(lines_logged(f, "\n"), 0);
 }
 
-TEST_F(a_manager_that_is_gone_is_missed_once)
+TEST_F(a_missing_manager_is_logged_once)
 {
 	open_service(f, "1");
 	close(f->manager);
@@ -316,7 +317,7 @@ TEST_F(a_manager_that_is_gone_is_missed_once)
 		bc_service_watch(&f->service, false);
 	bc_service_stop(&f->service);
 	assert_int_equal(lines_logged(f, "\n"), 1);
-	assert_int_equal(lines_logged(f, "can't be told"), 1);
+	assert_int_equal(lines_logged(f, "can't notify"), 1);
 	f->manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 }
 
@@ -340,30 +341,30 @@ TEST_F(without_a_manager_every_call_does_nothing)
 
 /* The watchdog */
 
-TEST_F(the_watchdog_is_fed_often_enough_and_not_more)
+TEST_F(the_watchdog_is_pinged_four_times_per_timeout)
 {
 	open_service(f, "60000000");
 	for (int i = 0; i < 5; i++)
 		bc_service_watch(&f->service, false);
-	assert_string_equal(heard(f), "WATCHDOG=1");
-	assert_string_equal(heard(f), "");
-	f->service.fed_ns -= 15 * S;
+	assert_string_equal(next_notification(f), "WATCHDOG=1");
+	assert_string_equal(next_notification(f), "");
+	f->service.pinged_ns -= 15 * S;
 	bc_service_watch(&f->service, false);
-	assert_string_equal(heard(f), "WATCHDOG=1");
+	assert_string_equal(next_notification(f), "WATCHDOG=1");
 }
 
-/* One that is not to be fed for longer than a quarter of its time. */
+/* Polls with a due ping. Returns the notification. */
 static const char *feed(
 	struct fixture *f, const struct bc_thread_health_seen *longest, uint64_t limit_ns)
 {
-	f->service.fed_ns = 0;
+	f->service.pinged_ns = 0;
 	bc_service_watch(
 		&f->service, bc_stall_detector_poll(&f->hang, longest, limit_ns, "/var/lib/buscapd",
 				     bc_service_is_watched(&f->service)));
-	return heard(f);
+	return next_notification(f);
 }
 
-/* Lines that tell of so many seconds, and of those that have passed since then. */
+/* Counts the lines with this number of seconds, or more by the time passed since then. */
 static unsigned lines_timed(struct fixture *f, const char *before, unsigned seconds,
 	const char *after, uint64_t since_ns)
 {
@@ -378,7 +379,7 @@ static unsigned lines_timed(struct fixture *f, const char *before, unsigned seco
 	return lines;
 }
 
-TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
+TEST_F(a_hanging_thread_stops_the_pings)
 {
 	struct bc_thread_health_seen writer = {
 		.who = "the writer", .what = "syncing", .file = "a.byu.lz4.partial"};
@@ -386,13 +387,13 @@ TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 
 	open_service(f, "1000000");
 	uint64_t began_ns = bc_now_ns();
-	/* Not yet. */
+	/* Below the limit. */
 	writer.since_ns = bc_now_ns() - 50 * S;
 	assert_string_equal(feed(f, &writer, 60 * S), "WATCHDOG=1");
 	assert_int_equal(lines_logged(f, "\n"), 0);
-	/* Any time is allowed. */
+	/* No limit. */
 	assert_string_equal(feed(f, &writer, 0), "WATCHDOG=1");
-	/* Too long; said once. */
+	/* Above the limit: logged once. */
 	for (int i = 0; i < 5; i++)
 		assert_string_equal(feed(f, &writer, 50 * S), "");
 	assert_int_equal(lines_logged(f, "\n"), 1);
@@ -401,7 +402,7 @@ TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 				 "/var/lib/buscapd/a.byu.lz4.partial for ",
 				 50, " s, since 20", began_ns),
 		1);
-	/* It goes on; said once. */
+	/* It continues: logged once. */
 	writer.since_ns = bc_now_ns();
 	for (int i = 0; i < 3; i++)
 		assert_string_equal(feed(f, &writer, 50 * S), "WATCHDOG=1");
@@ -419,10 +420,9 @@ TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 	assert_int_equal(lines_logged(f, "\n"), 4);
 }
 
-TEST_F(who_hangs_is_reported_where_nobody_watches_too)
+TEST_F(a_hanging_thread_is_logged_without_a_watchdog)
 {
-	struct bc_thread_health_seen writer = {
-		.who = "the writer", .what = "looking through", .file = "."};
+	struct bc_thread_health_seen writer = {.who = "the writer", .what = "listing", .file = "."};
 
 	uint64_t began_ns = bc_now_ns();
 	writer.since_ns = began_ns - 50 * S;

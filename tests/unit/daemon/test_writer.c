@@ -30,10 +30,10 @@ struct fixture {
 	uint64_t next_sequence;
 	uint64_t next_record[RECORDINGS];
 	struct bc_chunk *chunk;
-	struct bc_writer_notice_list news; /* taken so far */
+	struct bc_writer_notice_list notices; /* popped so far */
 };
 
-static void on_reported(void *context)
+static void on_notices(void *context)
 {
 	(void)context;
 }
@@ -65,7 +65,7 @@ static void set_up(struct fixture *f)
 		.encoded = &f->encoded,
 		.outputs = &f->outputs,
 		.outputs_count = OUTPUTS,
-		.reported = on_reported,
+		.on_notices = on_notices,
 		.context = f,
 	};
 	assert_int_equal(bc_writer_start(&f->writer, &options), 0);
@@ -74,7 +74,7 @@ static void set_up(struct fixture *f)
 static void tear_down(struct fixture *f)
 {
 	bc_writer_stop(f->writer);
-	bc_writer_notices_free(f->news.first);
+	bc_writer_notices_free(f->notices.first);
 	for (unsigned i = 0; i < RECORDINGS; i++)
 		bc_recording_info_destroy(&f->recordings[i]);
 	bc_queue_destroy(&f->encoded);
@@ -88,9 +88,8 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 
 enum { CUT = 1, LAST = 2, EMPTY = 4 };
 
-/* Hands the writer a chunk of RECORDS records, or an EMPTY one; with `gap`, one that says so many
- * are lost. */
-static void put(struct fixture *f, unsigned recording, unsigned flags, uint64_t gap)
+/* Queues a chunk of RECORDS records, or an EMPTY one, with a gap of `gap` samples if not 0. */
+static void write_chunk(struct fixture *f, unsigned recording, unsigned flags, uint64_t gap)
 {
 	struct bc_encoded *e = bc_queue_pop(&f->outputs);
 	struct bc_chunk *chunk = f->chunk;
@@ -119,22 +118,22 @@ static void put(struct fixture *f, unsigned recording, unsigned flags, uint64_t 
 	bc_queue_push(&f->encoded, e);
 }
 
-/* Waits until so many news have come in all. Returns the first. */
-static const struct bc_writer_notice *wait_news(struct fixture *f, unsigned wanted)
+/* Waits for the given total number of notices. Returns the first. */
+static const struct bc_writer_notice *wait_notices(struct fixture *f, unsigned wanted)
 {
 	for (;;) {
 		unsigned count = 0;
 		for (struct bc_writer_notice *n = bc_writer_pop_notices(f->writer, NULL);
 			n != NULL;) {
 			struct bc_writer_notice *next = n->next;
-			bc_writer_notices_add(&f->news, n);
+			bc_writer_notices_add(&f->notices, n);
 			n = next;
 		}
-		for (const struct bc_writer_notice *n = f->news.first; n != NULL; n = n->next)
+		for (const struct bc_writer_notice *n = f->notices.first; n != NULL; n = n->next)
 			count++;
 		assert_true(count <= wanted);
 		if (count == wanted)
-			return f->news.first;
+			return f->notices.first;
 		usleep(1000);
 	}
 }
@@ -171,15 +170,15 @@ static void assert_sealed(struct fixture *f, const struct bc_writer_notice *n)
 	assert_true(bc_manifest_has(f->dir.fd, n->recording->header.recording, n->file));
 }
 
-TEST_F(a_segment_and_a_recording_are_reported_from_beginning_to_end)
+TEST_F(notices_report_each_segment_and_the_recording)
 {
-	static const enum bc_writer_notice_kind kinds[] = {BC_NOTICE_BEGUN, BC_NOTICE_SEALED,
-		BC_NOTICE_BEGUN, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
+	static const enum bc_writer_notice_kind kinds[] = {BC_NOTICE_OPENED, BC_NOTICE_SEALED,
+		BC_NOTICE_OPENED, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
 
-	put(f, 0, 0, 7);
-	put(f, 0, CUT, 0);
-	put(f, 0, LAST, 5);
-	const struct bc_writer_notice *n = wait_news(f, 5);
+	write_chunk(f, 0, 0, 7);
+	write_chunk(f, 0, CUT, 0);
+	write_chunk(f, 0, LAST, 5);
+	const struct bc_writer_notice *n = wait_notices(f, 5);
 	assert_kinds(n, &f->recordings[0], kinds, 5);
 	assert_int_equal(n->segment, 0);
 	assert_int_equal(n->first_record, 0);
@@ -210,43 +209,43 @@ TEST_F(a_segment_and_a_recording_are_reported_from_beginning_to_end)
 	assert_null(n->next);
 }
 
-TEST_F(a_sealed_segment_that_a_rule_has_deleted_is_not_named_any_more)
+TEST_F(a_segment_deleted_by_a_rule_is_no_longer_named)
 {
 	struct bc_writer_rules rules = {.sync_ns = 1000000};
-	struct bc_writer_stats report;
+	struct bc_writer_stats stats;
 
-	put(f, 0, CUT, 0);
-	const struct bc_writer_notice *sealed = wait_news(f, 2)->next;
-	bc_writer_stats(f->writer, &report);
-	assert_string_equal(report.file, sealed->file);
+	write_chunk(f, 0, CUT, 0);
+	const struct bc_writer_notice *sealed = wait_notices(f, 2)->next;
+	bc_writer_stats(f->writer, &stats);
+	assert_string_equal(stats.file, sealed->file);
 	rules.space.max_age_ns = 1;
 	bc_writer_set_rules(f->writer, &rules);
-	for (int i = 0; i < 10000 && report.file[0] != '\0'; i++) {
+	for (int i = 0; i < 10000 && stats.file[0] != '\0'; i++) {
 		usleep(1000);
-		bc_writer_stats(f->writer, &report);
+		bc_writer_stats(f->writer, &stats);
 	}
-	assert_string_equal(report.file, "");
+	assert_string_equal(stats.file, "");
 	assert_int_equal(faccessat(f->dir.fd, sealed->file, F_OK, 0), -1);
-	/* What was written of the recording was written all the same. */
-	assert_int_equal(report.recording_records, RECORDS);
-	put(f, 0, LAST | EMPTY, 0);
-	const struct bc_writer_notice *ended = wait_news(f, 3)->next->next;
+	/* The recording counts its records all the same. */
+	assert_int_equal(stats.recording_records, RECORDS);
+	write_chunk(f, 0, LAST | EMPTY, 0);
+	const struct bc_writer_notice *ended = wait_notices(f, 3)->next->next;
 	assert_int_equal(ended->kind, BC_NOTICE_ENDED);
 	assert_int_equal(ended->records, RECORDS);
 	assert_string_equal(ended->file, "");
 }
 
-TEST_F(recordings_that_follow_closely_are_not_mixed_up)
+TEST_F(consecutive_recordings_are_kept_apart)
 {
 	static const enum bc_writer_notice_kind kinds[] = {
-		BC_NOTICE_BEGUN, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
-	struct bc_writer_stats report;
+		BC_NOTICE_OPENED, BC_NOTICE_SEALED, BC_NOTICE_ENDED};
+	struct bc_writer_stats stats;
 
 	for (unsigned i = 0; i < RECORDINGS; i++) {
 		for (unsigned chunk = 0; chunk <= i; chunk++)
-			put(f, i, chunk == i ? LAST : 0, 0);
+			write_chunk(f, i, chunk == i ? LAST : 0, 0);
 	}
-	const struct bc_writer_notice *n = wait_news(f, 3 * RECORDINGS);
+	const struct bc_writer_notice *n = wait_notices(f, 3 * RECORDINGS);
 	for (unsigned i = 0; i < RECORDINGS; i++) {
 		assert_kinds(n, &f->recordings[i], kinds, 3);
 		assert_int_equal(n->segment, 0);
@@ -256,26 +255,26 @@ TEST_F(recordings_that_follow_closely_are_not_mixed_up)
 		assert_int_equal(n->segments, 1);
 		n = n->next;
 	}
-	bc_writer_stats(f->writer, &report);
-	assert_int_equal(report.recording_tag, f->recordings[RECORDINGS - 1].tag);
-	assert_int_equal(report.recording_records, RECORDINGS * RECORDS);
-	assert_int_equal(report.written, 6 * RECORDS);
-	assert_int_equal(report.durable, 6 * RECORDS);
-	assert_int_equal(report.sealed, RECORDINGS);
-	assert_int_equal(report.manifest_failed, 0);
+	bc_writer_stats(f->writer, &stats);
+	assert_int_equal(stats.recording_tag, f->recordings[RECORDINGS - 1].tag);
+	assert_int_equal(stats.recording_records, RECORDINGS * RECORDS);
+	assert_int_equal(stats.written, 6 * RECORDS);
+	assert_int_equal(stats.durable, 6 * RECORDS);
+	assert_int_equal(stats.sealed, RECORDINGS);
+	assert_int_equal(stats.manifest_failed, 0);
 }
 
-TEST_F(each_recording_has_a_limit_of_its_own)
+TEST_F(each_recording_has_its_own_limit)
 {
-	struct bc_writer_stats report;
+	struct bc_writer_stats stats;
 
 	f->recordings[0].stop_bytes = 1;
-	put(f, 0, 0, 0);
-	put(f, 0, 0, 0); /* behind its end */
-	put(f, 0, LAST, 0);
-	put(f, 1, 0, 0);
-	put(f, 1, LAST, 0);
-	const struct bc_writer_notice *n = wait_news(f, 6);
+	write_chunk(f, 0, 0, 0);
+	write_chunk(f, 0, 0, 0); /* after stop_bytes */
+	write_chunk(f, 0, LAST, 0);
+	write_chunk(f, 1, 0, 0);
+	write_chunk(f, 1, LAST, 0);
+	const struct bc_writer_notice *n = wait_notices(f, 6);
 	n = n->next->next;
 	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_true(n->is_full);
@@ -284,9 +283,9 @@ TEST_F(each_recording_has_a_limit_of_its_own)
 	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_false(n->is_full);
 	assert_int_equal(n->records, 2 * RECORDS);
-	bc_writer_stats(f->writer, &report);
-	assert_int_equal(report.unrecorded, 2 * RECORDS);
-	assert_false(report.is_full);
+	bc_writer_stats(f->writer, &stats);
+	assert_int_equal(stats.unrecorded, 2 * RECORDS);
+	assert_false(stats.is_full);
 }
 
 static void set_file_limit(rlim_t bytes)
@@ -300,67 +299,67 @@ static void set_file_limit(rlim_t bytes)
 
 static void wait_stuck(struct fixture *f)
 {
-	struct bc_writer_stats report = {.is_stuck = false};
+	struct bc_writer_stats stats = {.is_stuck = false};
 
-	while (!report.is_stuck) {
+	while (!stats.is_stuck) {
 		usleep(1000);
-		bc_writer_stats(f->writer, &report);
+		bc_writer_stats(f->writer, &stats);
 	}
 }
 
-TEST_F(giving_up_ends_with_the_recording_that_it_was_for)
+TEST_F(abandon_affects_only_its_recording)
 {
-	struct bc_writer_stats report;
+	struct bc_writer_stats stats;
 
 	set_file_limit(10);
-	put(f, 0, 0, 0);
-	put(f, 0, LAST, 0);
-	put(f, 1, LAST, 0);
+	write_chunk(f, 0, 0, 0);
+	write_chunk(f, 0, LAST, 0);
+	write_chunk(f, 1, LAST, 0);
 	wait_stuck(f);
 	bc_writer_abandon(f->writer, &f->recordings[0]);
-	const struct bc_writer_notice *n = wait_news(f, 1);
+	const struct bc_writer_notice *n = wait_notices(f, 1);
 	set_file_limit(RLIM_INFINITY);
 	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_ptr_equal(n->recording, &f->recordings[0]);
 	assert_int_equal(n->abandoned, 2 * RECORDS);
 	assert_int_equal(n->records, 0);
 	assert_string_equal(n->file, "");
-	n = wait_news(f, 4)->next;
+	n = wait_notices(f, 4)->next;
 	assert_ptr_equal(n->recording, &f->recordings[1]);
 	assert_sealed(f, n->next);
 	assert_int_equal(n->next->next->abandoned, 0);
-	bc_writer_stats(f->writer, &report);
-	assert_int_equal(report.abandoned, 2 * RECORDS);
-	assert_int_equal(report.written, RECORDS);
+	bc_writer_stats(f->writer, &stats);
+	assert_int_equal(stats.abandoned, 2 * RECORDS);
+	assert_int_equal(stats.written, RECORDS);
 }
 
-TEST_F(giving_up_what_has_ended_already_is_of_no_effect)
+TEST_F(abandon_after_the_end_has_no_effect)
 {
-	struct bc_writer_stats report = {.sealed = 0};
+	struct bc_writer_stats stats = {.sealed = 0};
 
-	put(f, 0, LAST, 0);
-	while (report.sealed == 0)
-		bc_writer_stats(f->writer, &report);
-	/* Its end is told, or about to be, and not taken yet. */
+	write_chunk(f, 0, LAST, 0);
+	while (stats.sealed == 0)
+		bc_writer_stats(f->writer, &stats);
+	/* ENDED is queued or about to be, but not popped. */
 	bc_writer_abandon(f->writer, &f->recordings[0]);
-	put(f, 1, LAST, 0);
-	const struct bc_writer_notice *n = wait_news(f, 6);
+	write_chunk(f, 1, LAST, 0);
+	const struct bc_writer_notice *n = wait_notices(f, 6);
 	assert_int_equal(n->next->next->abandoned, 0);
 	assert_int_equal(n->next->next->next->next->next->records, RECORDS);
 }
 
-TEST_F(what_is_noted_is_in_the_segments_begun_from_then_on)
+TEST_F(a_note_is_in_later_segments)
 {
 	struct bc_segment_header header;
 	char note[BC_METADATA_MAX];
 	char err[128];
 
-	put(f, 0, CUT, 0);
-	wait_news(f, 2);
+	write_chunk(f, 0, CUT, 0);
+	wait_notices(f, 2);
 	assert_true(bc_recording_info_note(
 		&f->recordings[0], "{\"run\":\"7\"}", note, err, sizeof(err)));
-	put(f, 0, LAST, 0);
-	const struct bc_writer_notice *n = wait_news(f, 5);
+	write_chunk(f, 0, LAST, 0);
+	const struct bc_writer_notice *n = wait_notices(f, 5);
 	for (int i = 0; i < 2; i++, n = n->next->next) {
 		size_t size;
 		uint8_t *bytes = temp_read(&f->dir, n->next->file, &size);
@@ -371,15 +370,15 @@ TEST_F(what_is_noted_is_in_the_segments_begun_from_then_on)
 	}
 }
 
-TEST_F(a_segment_that_is_left_open_is_counted)
+TEST_F(an_unsealed_segment_is_counted)
 {
 	temp_write(&f->dir, "20261120T091500Z-3f9a2c-00001.byu.lz4", "mine", 4);
-	put(f, 0, 0, 3);
-	wait_news(f, 1);
-	/* Where its name is taken, it can't be sealed. */
+	write_chunk(f, 0, 0, 3);
+	wait_notices(f, 1);
+	/* It can't be sealed if its name exists. */
 	temp_write(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4", "mine", 4);
-	put(f, 0, LAST, 4);
-	const struct bc_writer_notice *n = wait_news(f, 2)->next;
+	write_chunk(f, 0, LAST, 4);
+	const struct bc_writer_notice *n = wait_notices(f, 2)->next;
 	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_int_equal(n->segments, 0);
 	assert_int_equal(n->left_open, 1);
