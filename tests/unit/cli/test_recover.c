@@ -544,7 +544,7 @@ TEST_F(the_command_says_what_was_kept)
 			small_run_free(&run);
 			run = small_run(bc_cmd_recover, "recover", in, "-o", out);
 			assert_int_equal(run.code, 1);
-			assert_non_null(strstr(run.err, "exists already"));
+			assert_non_null(strstr(run.err, "already exists"));
 			small_run_free(&run);
 			unlink(out);
 		}
